@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * qsim/model.h - ONNX models: load, look at, build, save.
+ *
+ * A model is what an ONNX file says: a graph of operators, weights and metadata. It is immutable
+ * once loaded or finished; transformations (qsim/ptq.h, qsim_model_optimize) return a new one that
+ * shares the weights. Everything a model points to (names, weights) lives as long as the model.
+ */
+#ifndef QSIM_MODEL_H
+#define QSIM_MODEL_H
+
+#include <qsim/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct qsim_model qsim_model;
+
+/* ---- load and save ------------------------------------------------------------------------ */
+
+/*
+ * Gives the bytes of an external data file. `location` is as the model spells it, checked to be a
+ * plain relative path. Returns 0 and sets data and size; the bytes must outlive the model.
+ */
+typedef int (*qsim_external_fn)(void *user, const char *location, const void **data, size_t *size);
+
+/* Reads the file into memory instead of mapping it: for files that may shrink while in use. */
+#define QSIM_LOAD_COPY 1
+/* Lets operators through that the library does not know: for looking only, not for running. */
+#define QSIM_LOAD_INSPECT 2
+
+typedef struct qsim_load_options {
+    size_t struct_size;        /* sizeof(qsim_load_options) */
+    qsim_external_fn external; /* replaces opening files beside the model */
+    void *external_user;
+    const char *name; /* what error messages call the model; NULL: its path, or "(memory)" */
+    int32_t flags;    /* QSIM_LOAD_* */
+    int32_t reserved;
+} qsim_load_options;
+
+/*
+ * Loads an ONNX model from a file. The file is mapped and weights are used in place. `ctx` may be
+ * NULL: the model then gets a default context of its own. External data is opened relative to the
+ * model and never outside its folder.
+ * Errors: IO; FORMAT (no ONNX, truncated); GRAPH (cycle, duplicate or undefined name); UNSUPPORTED
+ * (operator, version, attribute, type: the message names node, operator and opset); DTYPE, SHAPE,
+ * VALUE (an operator's rule is broken); LIMIT (nesting, sizes); NOMEM.
+ */
+QSIM_API int qsim_model_load(qsim_ctx *ctx, const char *path, const qsim_load_options *options,
+                             qsim_model **out, qsim_error *error);
+
+/* The same from memory, which must stay unchanged until the last object made from it is freed. */
+QSIM_API int qsim_model_load_memory(qsim_ctx *ctx, const void *data, size_t size,
+                                    const qsim_load_options *options, qsim_model **out,
+                                    qsim_error *error);
+
+/* Called with each problem that qsim_model_check finds; `error` is valid during the call. */
+typedef void (*qsim_problem_fn)(void *user, const qsim_error *error);
+
+/*
+ * Reports every problem of a model loaded with QSIM_LOAD_INSPECT (operators that are not known,
+ * rules that are broken), not the first only. Returns their number or a negative code.
+ */
+QSIM_API int qsim_model_check(const qsim_model *model, qsim_problem_fn problem, void *user);
+
+typedef struct qsim_save_options {
+    size_t struct_size; /* sizeof(qsim_save_options) */
+    int32_t flags;      /* QSIM_SAVE_* */
+    int32_t reserved;
+} qsim_save_options;
+
+/* Replaces an existing file; without it an existing file gives QSIM_E_EXISTS. */
+#define QSIM_SAVE_REPLACE 1
+
+/*
+ * Writes the model to `path` as ONNX: to a temporary file in the same folder, flushed, renamed. What
+ * was read and not changed is written back byte for byte, unknown fields included.
+ * Errors: IO, EXISTS, LIMIT (over 2 GB), NOMEM. On failure an old file stays as it was.
+ */
+QSIM_API int qsim_model_save(const qsim_model *model, const char *path,
+                             const qsim_save_options *options, qsim_error *error);
+
+/*
+ * The same into memory. `*need` is set to the size; if `capacity` is smaller, nothing is written
+ * and the result is still QSIM_OK: call with capacity 0 first.
+ */
+QSIM_API int qsim_model_save_memory(const qsim_model *model, void *buffer, size_t capacity,
+                                    size_t *need, qsim_error *error);
+
+/* Releases the caller's hold on the model. */
+QSIM_API void qsim_model_free(qsim_model *model);
+
+/* ---- look --------------------------------------------------------------------------------- */
+
+/* What is known of one tensor of the graph. `struct_size` is set by the caller. */
+typedef struct qsim_value_info {
+    size_t struct_size;
+    const char *name;
+    const int64_t *dims;          /* rank sizes, -1 where unknown */
+    const char *const *dim_names; /* rank symbols, NULL where a size is a number or unnamed */
+    const void *data;             /* the bytes of a constant, else NULL; may be unaligned */
+    size_t bytes;                 /* of data */
+    int32_t dtype;                /* QSIM_UNDEFINED if unknown */
+    int32_t rank;                 /* -1 if unknown */
+} qsim_value_info;
+
+typedef struct qsim_node_info {
+    size_t struct_size;
+    const char *name;   /* may be "" */
+    const char *domain; /* "" for ai.onnx */
+    const char *op_type;
+    const char *const *inputs; /* names; "" where an optional input is left out */
+    const char *const *outputs;
+    int32_t input_count;
+    int32_t output_count;
+    int64_t macs; /* multiply-accumulates at batch 1, -1 if shapes are unknown */
+    int32_t integer; /* 1: runs in integer arithmetic, 0: in float or as a copy */
+    int32_t reserved;
+} qsim_node_info;
+
+/* The inputs a caller has to give (initializers excluded), and the outputs. */
+QSIM_API int32_t qsim_model_input_count(const qsim_model *model);
+QSIM_API int32_t qsim_model_output_count(const qsim_model *model);
+QSIM_API int qsim_model_input(const qsim_model *model, int32_t index, qsim_value_info *info);
+QSIM_API int qsim_model_output(const qsim_model *model, int32_t index, qsim_value_info *info);
+
+/* All tensors that the graph names, in the order of first mention. */
+QSIM_API int32_t qsim_model_value_count(const qsim_model *model);
+QSIM_API int qsim_model_value(const qsim_model *model, int32_t index, qsim_value_info *info);
+
+/* Nodes in the order of execution. */
+QSIM_API int32_t qsim_model_node_count(const qsim_model *model);
+QSIM_API int qsim_model_node(const qsim_model *model, int32_t index, qsim_node_info *info);
+
+/* Version of `domain` ("" or NULL: ai.onnx) that the model imports; 0 if it does not. */
+QSIM_API int64_t qsim_model_opset(const qsim_model *model, const char *domain);
+QSIM_API int64_t qsim_model_ir_version(const qsim_model *model);
+/* Bytes of the file that was loaded, or that saving would write. */
+QSIM_API int64_t qsim_model_bytes(const qsim_model *model);
+/* Elements of all constants that nodes read as weights (scales and zero points excluded). */
+QSIM_API int64_t qsim_model_parameters(const qsim_model *model);
+/* Bytes of the same constants, as stored. */
+QSIM_API int64_t qsim_model_parameter_bytes(const qsim_model *model);
+
+/* metadata_props: count, then key and value of each (NULL out of range). */
+QSIM_API int32_t qsim_model_metadata_count(const qsim_model *model);
+QSIM_API const char *qsim_model_metadata_key(const qsim_model *model, int32_t index);
+QSIM_API const char *qsim_model_metadata_value(const qsim_model *model, int32_t index);
+
+/* SHA-256 over graph and weights, without names of the producer and metadata, in hexadecimal. */
+QSIM_API int qsim_model_hash(const qsim_model *model, char hex[65]);
+
+/* ---- build -------------------------------------------------------------------------------- */
+
+/* A model under construction; becomes a model with qsim_builder_finish. One thread at a time. */
+typedef struct qsim_builder qsim_builder;
+
+/* Starts a model that imports ai.onnx `opset`. `ctx` may be NULL. `name` names the graph. */
+QSIM_API int qsim_builder_create(qsim_ctx *ctx, int32_t opset, const char *name,
+                                 qsim_builder **out, qsim_error *error);
+
+/* Imports another operator domain. */
+QSIM_API int qsim_builder_import(qsim_builder *b, const char *domain, int32_t version);
+
+/*
+ * Adds a graph input or output. dims[i] < 0 is a symbolic size named dim_names[i] (dim_names may be
+ * NULL). All strings and arrays are copied.
+ */
+QSIM_API int qsim_builder_input(qsim_builder *b, const char *name, int32_t dtype, int32_t rank,
+                                const int64_t *dims, const char *const *dim_names);
+QSIM_API int qsim_builder_output(qsim_builder *b, const char *name, int32_t dtype, int32_t rank,
+                                 const int64_t *dims, const char *const *dim_names);
+
+/* Adds a constant; its bytes are copied. */
+QSIM_API int qsim_builder_constant(qsim_builder *b, const char *name, const qsim_tensor *value);
+
+/*
+ * Adds a node; attributes follow with qsim_builder_attr_*, which belong to the last node added. `inputs` and
+ * `outputs` are comma-separated names ("x,w,b"; an empty name leaves an optional input out).
+ */
+QSIM_API int qsim_builder_node(qsim_builder *b, const char *domain, const char *op_type,
+                               const char *name, const char *inputs, const char *outputs);
+QSIM_API int qsim_builder_attr_int(qsim_builder *b, const char *name, int64_t value);
+QSIM_API int qsim_builder_attr_float(qsim_builder *b, const char *name, float value);
+QSIM_API int qsim_builder_attr_string(qsim_builder *b, const char *name, const char *value);
+QSIM_API int qsim_builder_attr_ints(qsim_builder *b, const char *name, const int64_t *values,
+                                    size_t count);
+QSIM_API int qsim_builder_attr_floats(qsim_builder *b, const char *name, const float *values,
+                                      size_t count);
+QSIM_API int qsim_builder_attr_tensor(qsim_builder *b, const char *name, const qsim_tensor *value);
+
+/* Adds or replaces a metadata_props entry. */
+QSIM_API int qsim_builder_metadata(qsim_builder *b, const char *key, const char *value);
+
+/*
+ * Checks the model as loading would and hands it out. A builder call that failed (out of memory,
+ * bad argument) makes this fail with the same code, so callers need check only here. The builder
+ * is empty afterwards and still has to be freed.
+ */
+QSIM_API int qsim_builder_finish(qsim_builder *b, qsim_model **out, qsim_error *error);
+QSIM_API void qsim_builder_free(qsim_builder *b);
+
+/* ---- transform ---------------------------------------------------------------------------- */
+
+#define QSIM_LEVEL_DEFAULT 0 /* ALL */
+#define QSIM_LEVEL_DISABLE 1 /* as written; only what execution needs */
+#define QSIM_LEVEL_BASIC 2   /* constants folded, identities removed */
+#define QSIM_LEVEL_EXTENDED 3 /* + BatchNormalization folded, activations fused */
+#define QSIM_LEVEL_ALL 4
+
+/*
+ * A model with dead and identity nodes removed, constants folded and, from EXTENDED on,
+ * BatchNormalization folded into Conv, in standard operators. Outputs keep their names.
+ */
+QSIM_API int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out,
+                                 qsim_error *error);
+
+/* A model converted to ai.onnx `opset` (at least its own; 13 to the newest known). */
+QSIM_API int qsim_model_upgrade(const qsim_model *model, int32_t opset, qsim_model **out,
+                                qsim_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

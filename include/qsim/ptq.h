@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * qsim/ptq.h - post-training quantization: calibrate, quantize, search, compare.
+ *
+ *     qsim_calibration_create(model, NULL, &c, &e);
+ *     for each batch: qsim_calibration_feed(c, inputs, 1, &e);
+ *     qsim_quantize(model, c, NULL, &int8, &e);
+ *     qsim_model_save(int8, "int8.onnx", NULL, &e);
+ */
+#ifndef QSIM_PTQ_H
+#define QSIM_PTQ_H
+
+#include <qsim/base.h>
+#include <qsim/model.h>
+#include <qsim/quant.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- calibration -------------------------------------------------------------------------- */
+
+/*
+ * Histograms of every float activation of a model (with BatchNormalization folded), filled batch by batch: constant memory in the
+ * number of samples, exact and order-free merging. One thread at a time.
+ */
+typedef struct qsim_calibration qsim_calibration;
+
+/* Starts a calibration of an FP32 model. The model may be freed afterwards. */
+QSIM_API int qsim_calibration_create(const qsim_model *model, qsim_calibration **out,
+                                     qsim_error *error);
+
+/*
+ * Runs one batch and records its activations. Data with a NaN or infinity is refused with
+ * QSIM_E_VALUE, naming the tensor, and leaves the calibration as it was.
+ */
+QSIM_API int qsim_calibration_feed(qsim_calibration *c, const qsim_tensor *inputs,
+                                   size_t input_count, qsim_error *error);
+
+/* Adds what `from` has seen to `into`. Both must be of one model (QSIM_E_MISMATCH). */
+QSIM_API int qsim_calibration_merge(qsim_calibration *into, const qsim_calibration *from,
+                                    qsim_error *error);
+
+/* Text, one tensor a line; a line commented out with '#' keeps its tensor in float. Atomic. */
+QSIM_API int qsim_calibration_save(const qsim_calibration *c, const char *path, int32_t replace,
+                                   qsim_error *error);
+QSIM_API int qsim_calibration_load(qsim_ctx *ctx, const char *path, qsim_calibration **out,
+                                   qsim_error *error);
+QSIM_API int qsim_calibration_load_memory(qsim_ctx *ctx, const void *data, size_t size,
+                                          const char *name, qsim_calibration **out,
+                                          qsim_error *error);
+QSIM_API void qsim_calibration_free(qsim_calibration *c);
+
+QSIM_API int64_t qsim_calibration_samples(const qsim_calibration *c);
+QSIM_API int32_t qsim_calibration_count(const qsim_calibration *c);
+/* Name of a tensor by index; NULL out of range. */
+QSIM_API const char *qsim_calibration_name(const qsim_calibration *c, int32_t index);
+/* Range of values that the method keeps, for a u8 target. Errors: NOT_FOUND (commented out). */
+QSIM_API int qsim_calibration_range(const qsim_calibration *c, const char *tensor, int32_t method,
+                                    double percentile, float *low, float *high);
+
+/* ---- quantize ----------------------------------------------------------------------------- */
+
+#define QSIM_FORMAT_QDQ 0
+#define QSIM_FORMAT_QOPERATOR 1
+
+/* Weight schemes; also the candidates of the greedy search. */
+#define QSIM_WEIGHT_CHANNEL_SYMMETRIC 0
+#define QSIM_WEIGHT_TENSOR_SYMMETRIC 1
+#define QSIM_WEIGHT_TENSOR_ASYMMETRIC 2
+
+/* What a rule does with the nodes it matches. */
+#define QSIM_RULE_FLOAT 1
+#define QSIM_RULE_INT8 2
+
+typedef struct qsim_rule {
+    size_t struct_size;
+    const char *pattern; /* a glob over node names: *, ?, [a-z] */
+    int32_t action;      /* QSIM_RULE_* */
+    int32_t reserved;
+} qsim_rule;
+
+typedef struct qsim_quantize_options {
+    size_t struct_size;      /* sizeof(qsim_quantize_options) */
+    const qsim_rule *rules;  /* the last match wins; a pattern that matches nothing: NOT_FOUND */
+    size_t rule_count;
+    const int32_t *schemes;  /* QSIM_WEIGHT_* for each quantized layer in order (from a search), or NULL */
+    size_t scheme_count;
+    const double *percentiles; /* per activation tensor in the calibration's order, or NULL */
+    size_t percentile_count;
+    qsim_progress_fn progress;
+    void *progress_user;
+    double percentile;         /* for QSIM_METHOD_PERCENTILE; 0: 99.999 */
+    int32_t format;            /* QSIM_FORMAT_* */
+    int32_t activation_type;   /* QSIM_UINT8 (0: this), QSIM_INT8 */
+    int32_t weight_type;       /* QSIM_INT8 (0: this), QSIM_UINT8 */
+    int32_t weight_scheme;     /* QSIM_WEIGHT_* */
+    int32_t activation_symmetric; /* 1: symmetric ranges */
+    int32_t method;            /* QSIM_METHOD_* of quant.h; 0: min/max */
+    int32_t reduce_range;      /* 1: 7-bit weights, for other runtimes on CPUs without VNNI */
+    int32_t reserved;
+} qsim_quantize_options;
+
+/*
+ * A quantized copy of an FP32 model: static quantization with the calibration's ranges. The model
+ * is upgraded to opset 13 where it is older, BatchNormalization is folded, ReLU and Clip are
+ * absorbed, movement operators share their input's scale, and channels whose int32 bias would
+ * overflow get a larger weight scale. Same inputs, same bytes.
+ * Errors: MISMATCH (calibration of another model), NOT_FOUND, UNSUPPORTED, VALUE (NaN or infinite
+ * weights), NOMEM, CANCELLED.
+ */
+QSIM_API int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
+                           const qsim_quantize_options *options, qsim_model **out,
+                           qsim_error *error);
+
+/* How one layer was, or would be, quantized. */
+typedef struct qsim_layer_info {
+    size_t struct_size;
+    const char *name;
+    const char *op_type;
+    int32_t scheme;  /* QSIM_WEIGHT_*, -1: stays float */
+    int32_t reserved;
+    int64_t float_bytes;
+    int64_t bytes; /* weights and bias as written */
+} qsim_layer_info;
+
+/* Layers with weights of an FP32 model under these options (a dry run). `index` from 0. */
+QSIM_API int32_t qsim_quantize_layer_count(const qsim_model *model);
+QSIM_API int qsim_quantize_layer(const qsim_model *model, const qsim_quantize_options *options,
+                                 int32_t index, qsim_layer_info *info);
+
+/* ---- search ------------------------------------------------------------------------------- */
+
+/*
+ * Scores a candidate: sets *score (higher is better, accuracy in percent for instance). Non-zero stops the
+ * search with QSIM_E_CANCELLED after keeping the best so far.
+ */
+typedef int (*qsim_score_fn)(void *user, const qsim_model *candidate, double *score);
+
+typedef struct qsim_search_options {
+    size_t struct_size;
+    const qsim_tensor *inputs; /* one batch per element: the data for the output error */
+    size_t input_count;
+    qsim_score_fn score; /* needed for the annealing */
+    void *score_user;
+    qsim_progress_fn progress;
+    void *progress_user;
+    uint64_t seed;
+    double start_percentile; /* 0: 99 */
+    double float_score;      /* score of the FP32 model */
+    double max_drop;         /* candidates further below float_score are never accepted; 0: 2 */
+    int32_t steps;           /* annealing steps; 0: none */
+    int32_t greedy;          /* 1: choose each layer's weight scheme by output error first */
+} qsim_search_options;
+
+/*
+ * Searches weight schemes (greedy, layer by layer, least squared error of the layer's output) and
+ * activation percentiles (simulated annealing). The arrays are the caller's; they hold
+ * qsim_quantize_layer_count and qsim_calibration_count elements and are filled with the best found.
+ */
+QSIM_API int qsim_search(const qsim_model *model, const qsim_calibration *c,
+                         const qsim_quantize_options *base, const qsim_search_options *options,
+                         int32_t *schemes, double *percentiles, double *score, qsim_error *error);
+
+/* ---- compare ------------------------------------------------------------------------------ */
+
+/* How far `b` is from the reference `a`. Can be accumulated over many tensors. */
+typedef struct qsim_metrics {
+    size_t struct_size;
+    uint64_t count;  /* elements seen */
+    uint64_t outside; /* elements with |a - b| > atol + rtol |a| */
+    uint64_t rows;    /* rows of the last axis seen */
+    uint64_t agree;   /* rows with the same arg-max */
+    double max_abs, max_rel;
+    double signal, noise; /* sums of a^2 and (a - b)^2 */
+    double dot, norm_b;   /* sums of a b and b^2 */
+} qsim_metrics;
+
+/* Adds a pair of float or integer tensors of equal shape. Fixed order: same sums everywhere. */
+QSIM_API int qsim_metrics_add(qsim_metrics *m, const qsim_tensor *a, const qsim_tensor *b,
+                              double rtol, double atol);
+/* 10 log10(signal / noise); +infinity when noise is 0. */
+QSIM_API double qsim_metrics_sqnr(const qsim_metrics *m);
+QSIM_API double qsim_metrics_cosine(const qsim_metrics *m);
+
+/*
+ * McNemar's exact two-sided test for two classifiers on the same samples: only_a samples that A
+ * alone gets right, only_b that B alone gets right. The p-value of "equally good".
+ */
+QSIM_API double qsim_mcnemar(uint64_t only_a, uint64_t only_b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

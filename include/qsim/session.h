@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * qsim/session.h - execute a model.
+ *
+ *     qsim_model *m;  qsim_session *s;  qsim_run *r;
+ *     qsim_model_load(NULL, "model.onnx", NULL, &m, &e);
+ *     qsim_session_create(m, NULL, &s, &e);
+ *     qsim_run_create(s, &r, &e);
+ *     qsim_run_execute(r, inputs, 1, outputs, 1, &e);
+ *     qsim_run_free(r); qsim_session_free(s); qsim_model_free(m);
+ *
+ * A session is a compiled model: fused graph and packed weights, immutable, shared by threads. A run
+ * is one caller's scratch memory for it: one per thread. Executing allocates nothing for a
+ * combination of input shapes that this run has executed or reserved; a new one is planned first,
+ * and the last four plans are kept.
+ */
+#ifndef QSIM_SESSION_H
+#define QSIM_SESSION_H
+
+#include <qsim/base.h>
+#include <qsim/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct qsim_session qsim_session;
+typedef struct qsim_run qsim_run;
+
+typedef struct qsim_session_options {
+    size_t struct_size; /* sizeof(qsim_session_options) */
+    /*
+     * Names of tensors to give out, in this order, instead of the graph's outputs: any tensor that
+     * the graph names. NULL: the graph's outputs.
+     */
+    const char *const *outputs;
+    size_t output_count;
+    int32_t level; /* QSIM_LEVEL_* */
+    int32_t reserved;
+} qsim_session_options;
+
+/*
+ * Compiles a model. Errors: NOT_FOUND (an output name), UNSUPPORTED, SHAPE, DTYPE, NOMEM.
+ * The model may be freed afterwards.
+ */
+QSIM_API int qsim_session_create(const qsim_model *model, const qsim_session_options *options,
+                                 qsim_session **out, qsim_error *error);
+QSIM_API void qsim_session_free(qsim_session *session);
+
+QSIM_API int32_t qsim_session_input_count(const qsim_session *session);
+QSIM_API int32_t qsim_session_output_count(const qsim_session *session);
+/* Names, by index in the order that execute takes and gives; NULL out of range. */
+QSIM_API const char *qsim_session_input_name(const qsim_session *session, int32_t index);
+QSIM_API const char *qsim_session_output_name(const qsim_session *session, int32_t index);
+/* Bytes of packed weights and tables that all runs share. */
+QSIM_API size_t qsim_session_bytes(const qsim_session *session);
+
+QSIM_API int qsim_run_create(const qsim_session *session, qsim_run **out, qsim_error *error);
+QSIM_API void qsim_run_free(qsim_run *run);
+
+/*
+ * Plans and allocates for these input shapes (data pointers are not read), so that executing them
+ * allocates nothing.
+ */
+QSIM_API int qsim_run_reserve(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
+                              qsim_error *error);
+
+/*
+ * Executes. `inputs` are in the session's order. For each output, a view whose `data` is not NULL
+ * and whose `bytes` suffice is written into; one whose data is NULL is set to memory of the run,
+ * valid until its next execute, reserve or free. dtype, rank and dims are always set (dims belong to the run,
+ * same lifetime) and bytes to the exact size. Input buffers need only hold their exact size and may
+ * not overlap output buffers.
+ * Errors: ARGUMENT (counts), DTYPE, SHAPE (message names the input), LIMIT, NOMEM, CANCELLED.
+ */
+QSIM_API int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
+                              qsim_tensor *outputs, size_t output_count, qsim_error *error);
+
+/* Makes the execute in progress (or the next one) end with QSIM_E_CANCELLED. Any thread, any time. */
+QSIM_API void qsim_run_cancel(qsim_run *run);
+
+/* Bytes of activation memory of the plan last used. */
+QSIM_API size_t qsim_run_arena_bytes(const qsim_run *run);
+
+/* One executed step, for profiles: what qsim_run_step fills in; `struct_size` set by the caller. */
+typedef struct qsim_step_info {
+    size_t struct_size;
+    const char *node;    /* name of the (fused) node */
+    const char *op_type; /* operator it runs as */
+    const char *kernel;  /* kernel family */
+    int64_t macs;        /* multiply-accumulates of one execution */
+    uint64_t nanoseconds; /* of the last execution, when timing is on */
+} qsim_step_info;
+
+/* Turns per-step timing on (1) or off (0, the default). */
+QSIM_API void qsim_run_set_timing(qsim_run *run, int32_t on);
+QSIM_API int32_t qsim_run_step_count(const qsim_run *run);
+QSIM_API int qsim_run_step(const qsim_run *run, int32_t index, qsim_step_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lowest layer, for every file of the library: errors, memory, checked arithmetic.
+ *
+ *   need                         use                          never
+ *   memory                       qs_alloc, qs_free, qs_arena  malloc, free
+ *   a * b that sizes something   qs_mul, qs_add               plain products
+ *   to report a failure          return qs_fail(error, ...)   printing, abort
+ */
+#ifndef QS_BASE_H
+#define QS_BASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <qsim/base.h>
+
+#if defined(__GNUC__)
+#define QS_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define QS_PRINTF(fmt, args)
+#endif
+
+#define QS_COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---- errors (error.c) ---- */
+
+/*
+ * Fills `error` (may be NULL; an error already set stays: the first one wins) and returns `code`.
+ * Control bytes and invalid UTF-8 in the result are escaped, an over-long message is elided in the middle.
+ */
+int qs_fail(qsim_error *error, int code, const char *format, ...) QS_PRINTF(3, 4);
+
+/* Adds the hint to an error that qs_fail has just set. Returns error's code. */
+int qs_hint(qsim_error *error, const char *format, ...) QS_PRINTF(2, 3);
+
+/* Empties an error struct so that qs_fail can fill it. Every public function starts with it. */
+void qs_error_clear(qsim_error *error);
+
+/* ---- memory (alloc.c) ---- */
+
+/* Aligned to 64 bytes, uninitialised; NULL when there is none or count * size overflows. */
+void *qs_alloc(qsim_ctx *ctx, size_t count, size_t size);
+/* The same, zeroed. */
+void *qs_calloc(qsim_ctx *ctx, size_t count, size_t size);
+/* `ptr` may be NULL. No size is needed: the block remembers it. */
+void qs_free(qsim_ctx *ctx, void *ptr);
+
+/*
+ * Makes room for one element more in an array that grows by half (amortised). `*array` and
+ * `*capacity` are updated; false when out of memory, the array untouched.
+ */
+bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t needed, size_t element);
+
+/* Memory that is freed all at once. Blocks are aligned to 16; qs_arena_alloc zeroes. */
+typedef struct qs_arena {
+    qsim_ctx *ctx;
+    struct qs_arena_block *blocks;
+    size_t bytes; /* handed out */
+} qs_arena;
+
+void qs_arena_init(qs_arena *arena, qsim_ctx *ctx);
+void *qs_arena_alloc(qs_arena *arena, size_t count, size_t size);
+/* Aligned to 64. */
+void *qs_arena_alloc64(qs_arena *arena, size_t bytes);
+void *qs_arena_copy(qs_arena *arena, const void *data, size_t bytes);
+char *qs_arena_string(qs_arena *arena, const char *text, size_t length); /* adds the NUL */
+void qs_arena_free(qs_arena *arena);
+
+/* ---- checked arithmetic: false on overflow ---- */
+
+static inline bool qs_mul(size_t a, size_t b, size_t *r) {
+    return !__builtin_mul_overflow(a, b, r);
+}
+static inline bool qs_add(size_t a, size_t b, size_t *r) {
+    return !__builtin_add_overflow(a, b, r);
+}
+static inline bool qs_mul64(int64_t a, int64_t b, int64_t *r) {
+    return !__builtin_mul_overflow(a, b, r);
+}
+static inline bool qs_add64(int64_t a, int64_t b, int64_t *r) {
+    return !__builtin_add_overflow(a, b, r);
+}
+/* Rounds up to a multiple of a power of two; the caller has checked that it fits. */
+static inline size_t qs_align(size_t n, size_t power) {
+    return (n + power - 1) & ~(power - 1);
+}
+
+/* ---- options (options.c) ---- */
+
+/*
+ * Copies min(theirs, ours) of an options struct into `own`, which is `own_size` bytes and is zeroed
+ * first. NULL options leave it zero. QSIM_E_VERSION if bytes that we do not know are set,
+ * QSIM_E_ARGUMENT if struct_size is smaller than the field itself.
+ */
+int qs_options(void *own, size_t own_size, const void *options, qsim_error *error);
+#define QS_OPTIONS(own, options, error) qs_options(&(own), sizeof(own), options, error)
+
+/* ---- SHA-256 (sha256.c) ---- */
+
+typedef struct qs_sha256 {
+    uint32_t state[8];
+    uint64_t length;
+    uint8_t block[64];
+} qs_sha256;
+
+void qs_sha256_init(qs_sha256 *h);
+void qs_sha256_add(qs_sha256 *h, const void *data, size_t size);
+void qs_sha256_hex(qs_sha256 *h, char hex[65]);
+
+#endif

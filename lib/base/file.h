@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* Files: read-only mapping and atomic replacement. The only place that knows the platform's calls. */
+#ifndef QS_FILE_H
+#define QS_FILE_H
+
+#include "base/base.h"
+
+/* A file's bytes, read-only. */
+typedef struct qs_map {
+    const uint8_t *data;
+    size_t size;
+    bool mapped; /* else: allocated */
+} qs_map;
+
+/*
+ * Opens a regular file and maps it; anything else that can be read (a pipe), or any file with
+ * `copy`, is read into memory. Directories, devices and FIFOs are refused by name without blocking.
+ */
+int qs_map_open(qsim_ctx *ctx, const char *path, bool copy, qs_map *map, qsim_error *error);
+
+/*
+ * Opens `location`, a relative path as a model names it, below `folder`: every component is opened
+ * without following links out of it, no "..", no absolute path, no drive, no control bytes; regular
+ * files only, and never blocks.
+ */
+int qs_map_open_below(qsim_ctx *ctx, const char *folder, const char *location, qs_map *map,
+                      qsim_error *error);
+
+void qs_map_close(qsim_ctx *ctx, qs_map *map);
+
+/*
+ * A file being written. Bytes go to a temporary file in the target's folder; qs_out_commit flushes
+ * it and renames it over the target, qs_out_abort removes it. One of both must be called.
+ */
+typedef struct qs_out {
+    qsim_ctx *ctx;
+    char *path;
+    char *temporary;
+    int fd;
+    uint64_t written;
+    int code; /* first failure: later writes do nothing */
+} qs_out;
+
+int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim_error *error);
+int qs_out_write(qs_out *out, const void *data, size_t size);
+int qs_out_commit(qs_out *out, qsim_error *error);
+void qs_out_abort(qs_out *out);
+
+#endif

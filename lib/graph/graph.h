@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The intermediate representation: values, nodes, attributes. Nothing ONNX and nothing numeric: it
+ * knows names, types, shapes and who feeds whom. Flat arrays, ids instead of pointers; everything
+ * hangs on the graph's arena and lives as long as the graph.
+ *
+ * An id stays valid while nodes and values are added or removed; removal only marks. A pass is a
+ * loop over `order`.
+ */
+#ifndef QS_GRAPH_H
+#define QS_GRAPH_H
+
+#include "base/base.h"
+
+typedef int32_t qs_id;
+#define QS_NONE (-1)
+
+/* Bytes owned by someone else: a message of the source file, a string attribute. */
+typedef struct qs_span {
+    const uint8_t *data;
+    size_t size;
+} qs_span;
+
+/* One axis: a size, or -1 with an optional symbol. */
+typedef struct qs_dim {
+    int64_t size;
+    const char *symbol;
+} qs_dim;
+
+/*
+ * A constant: an initializer, or an attribute's tensor. `data` points into the file it was read
+ * from wherever the encoding allows, and is then possibly not aligned to the element: read it with
+ * memcpy, or through qs_graph_aligned.
+ */
+typedef struct qs_const {
+    int32_t dtype;
+    int32_t rank;
+    const int64_t *dims;
+    const void *data;
+    size_t elements;
+    size_t bytes;
+    qs_span source; /* the message it was read from; empty if made here */
+    bool external;  /* the file keeps it outside */
+} qs_const;
+
+#define QS_ATTR_FLOAT 1
+#define QS_ATTR_INT 2
+#define QS_ATTR_STRING 3
+#define QS_ATTR_TENSOR 4
+#define QS_ATTR_GRAPH 5 /* source span only */
+#define QS_ATTR_FLOATS 6
+#define QS_ATTR_INTS 7
+#define QS_ATTR_STRINGS 8
+#define QS_ATTR_OTHER 9 /* sparse tensors, types, lists of graphs: source span only */
+
+typedef struct qs_attr {
+    const char *name;
+    int32_t type; /* QS_ATTR_* */
+    int32_t count; /* of a list */
+    union {
+        int64_t i;
+        float f;
+        qs_span s;
+        const int64_t *ints;
+        const float *floats;
+        const qs_span *strings;
+        const qs_const *tensor;
+    } u;
+    qs_span source;
+} qs_attr;
+
+typedef struct qs_value {
+    const char *name;
+    const qs_dim *dims;   /* rank of them */
+    const qs_const *data; /* a constant's bytes, else NULL */
+    qs_span source;       /* its ValueInfo message, if the file has one */
+    qs_id producer;       /* node, or QS_NONE: input or constant */
+    int32_t dtype;        /* QSIM_UNDEFINED if unknown */
+    int32_t rank;         /* -1 if unknown */
+    bool is_input;        /* in `inputs` */
+    bool is_output;       /* in `outputs` */
+    bool declared;        /* the file states its type: what inference finds must agree */
+} qs_value;
+
+struct qs_op;
+
+typedef struct qs_node {
+    const char *name; /* "" if it has none */
+    const char *domain;
+    const char *op_type;
+    const struct qs_op *op; /* its row of the operator table; NULL if unknown */
+    qs_attr *attrs;
+    qs_id *inputs; /* QS_NONE: an optional one left out */
+    qs_id *outputs;
+    int32_t attr_count, input_count, output_count;
+    int32_t version; /* opset version of its domain that the model imports */
+    qs_span source;  /* its message, valid while `changed` is false */
+    bool changed;    /* differs from `source` */
+    bool removed;
+} qs_node;
+
+typedef struct qs_import {
+    const char *domain;
+    int64_t version;
+} qs_import;
+
+typedef struct qs_graph {
+    qs_arena arena;
+    const char *name;
+    qs_value *values;
+    qs_node *nodes;
+    qs_id *inputs;  /* graph inputs that have to be given, in order */
+    qs_id *outputs; /* may repeat a value */
+    qs_id *order;   /* live nodes, every producer before its consumers */
+    qs_import *imports;
+    size_t value_count, node_count, input_count, output_count, order_count, import_count;
+    size_t value_room, node_room, input_room, output_room, order_room, import_room;
+    struct qs_names *names; /* value name -> id */
+} qs_graph;
+
+int qs_graph_create(qsim_ctx *ctx, qs_graph **out);
+void qs_graph_free(qs_graph *graph);
+
+/*
+ * A copy that can be changed without touching the original. Names, dims, attributes and constants
+ * are shared, not copied: the original (its model) must outlive the copy.
+ */
+int qs_graph_clone(const qs_graph *graph, qs_graph **out);
+
+/* Ids, or a negative QSIM_E_*. A name is copied; "" or NULL makes an unnamed value. */
+qs_id qs_graph_add_value(qs_graph *g, const char *name);
+qs_id qs_graph_add_const(qs_graph *g, const char *name, int32_t dtype, int32_t rank,
+                         const int64_t *dims, const void *data, bool copy);
+/* A name not used by any value yet, made from `base` and, if needed, a number. In the arena. */
+const char *qs_graph_fresh_name(qs_graph *g, const char *base);
+qs_id qs_graph_find(const qs_graph *g, const char *name); /* QS_NONE if absent */
+
+/* domain, op_type and name must outlive the graph or be copied with qs_arena_string by the caller. */
+qs_id qs_graph_add_node(qs_graph *g, const char *domain, const char *op_type, const char *name,
+                        const qs_id *inputs, int32_t input_count, const qs_id *outputs,
+                        int32_t output_count);
+/* Adds or replaces; marks the node as changed. */
+int qs_node_set_attr(qs_graph *g, qs_id node, const qs_attr *attr);
+int qs_node_set_int(qs_graph *g, qs_id node, const char *name, int64_t value);
+int qs_node_set_float(qs_graph *g, qs_id node, const char *name, float value);
+int qs_node_set_ints(qs_graph *g, qs_id node, const char *name, const int64_t *v, int32_t n);
+void qs_node_drop_attr(qs_graph *g, qs_id node, const char *name);
+void qs_node_set_input(qs_graph *g, qs_id node, int32_t index, qs_id value);
+/* Makes room for input `index`, missing ones before it QS_NONE. */
+int qs_node_grow_inputs(qs_graph *g, qs_id node, int32_t count);
+void qs_graph_remove_node(qs_graph *g, qs_id node);
+
+const qs_attr *qs_node_attr(const qs_node *n, const char *name); /* NULL if absent */
+int64_t qs_node_int(const qs_node *n, const char *name, int64_t fallback);
+float qs_node_float(const qs_node *n, const char *name, float fallback);
+bool qs_node_is(const qs_node *n, const char *domain, const char *op_type); /* and not removed */
+
+/* Replaces every use of `from`, graph outputs included, by `to`. */
+void qs_graph_replace(qs_graph *g, qs_id from, qs_id to);
+int qs_graph_set_output(qs_graph *g, size_t index, qs_id value);
+int qs_graph_push_output(qs_graph *g, qs_id value);
+int qs_graph_push_input(qs_graph *g, qs_id value);
+int qs_graph_set_import(qs_graph *g, const char *domain, int64_t version);
+int64_t qs_graph_import(const qs_graph *g, const char *domain); /* 0 if absent */
+
+/*
+ * Fills `order`. QSIM_E_GRAPH for a cycle: the message names a node on it. Iterative, linear. An
+ * order that the file already has is kept.
+ */
+int qs_graph_sort(qs_graph *g, qsim_error *error);
+
+/* Consumers of every value: those of v are nodes[start[v]] … nodes[start[v + 1] - 1]. */
+typedef struct qs_uses {
+    qs_id *start;
+    qs_id *nodes;
+} qs_uses;
+int qs_graph_uses(const qs_graph *g, qs_uses *uses);
+void qs_uses_free(const qs_graph *g, qs_uses *uses);
+
+/* Removes nodes whose outputs nobody reads, and empties `order` of them. */
+int qs_graph_prune(qs_graph *g);
+
+int qs_value_set_shape(qs_graph *g, qs_id value, int32_t dtype, int32_t rank, const qs_dim *dims);
+/* The constant's bytes aligned to the element; copies into the arena on first need. NULL: no memory. */
+const void *qs_graph_aligned(qs_graph *g, qs_id value);
+
+#endif

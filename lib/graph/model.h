@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* What an ONNX file says: graph, weights (inside the graph), metadata. */
+#ifndef QS_MODEL_H
+#define QS_MODEL_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "graph/graph.h"
+
+#include <qsim/model.h>
+
+typedef struct qs_property {
+    const char *key, *value;
+} qs_property;
+
+/* The files a model's constants point into; shared by every model made from it. */
+struct qs_source;
+
+struct qsim_model {
+    qsim_ctx *ctx;
+    qs_graph *graph;
+    struct qsim_model *base; /* whose names and bytes this one borrows; held; NULL for a loaded one */
+    struct qs_source *source; /* maps, owned by the onnx layer; NULL for a built or derived one */
+    void (*free_source)(struct qsim_model *model);
+    const char *name; /* for messages: the file */
+    int64_t ir_version;
+    qs_property *properties; /* metadata_props, in the graph's arena */
+    size_t property_count, property_room;
+    const char *producer_name, *producer_version;
+    qs_span *kept; /* fields of ModelProto to write back as they were: docs, functions, unknown ones */
+    size_t kept_count, kept_room;
+    qs_span *kept_graph; /* the same of GraphProto */
+    size_t kept_graph_count, kept_graph_room;
+    int64_t bytes;     /* of the file, 0 if built here */
+    bool inspect_only; /* loaded with QSIM_LOAD_INSPECT */
+    atomic_int holds;
+};
+
+/* A new model over a clone of `base`'s graph with its metadata; holds base. */
+int qs_model_derive(const qsim_model *base, qsim_model **out, qsim_error *error);
+int qs_model_create(qsim_ctx *ctx, qsim_model **out, qsim_error *error); /* empty graph */
+qsim_model *qs_model_hold(const qsim_model *model);
+int qs_model_set_property(qsim_model *model, const char *key, const char *value);
+
+#endif

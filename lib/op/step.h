@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Steps: what operators are lowered to and what a run executes. op/ makes them, exec/ runs them.
+ *
+ * Two moments. pack: once a session, independent of input sizes; the result (packed weights, tables)
+ * is shared by all runs. lower: once per combination of input shapes, inside a run; every size is
+ * known, and the step's parameters are final. Executing a step only computes.
+ */
+#ifndef QS_STEP_H
+#define QS_STEP_H
+
+#include "base/base.h"
+#include "base/ctx.h"
+#include "graph/graph.h"
+#include "op/op.h"
+
+/* ---- packing ---- */
+
+typedef struct qs_pack {
+    qsim_ctx *ctx;
+    qs_graph *graph; /* shapes at load: sizes may be -1, constants have data */
+    qs_id node_id;
+    const qs_node *node;
+    qs_arena *arena; /* the session's: lives as long as it */
+    const char *model;
+    qsim_error *error;
+    const void *result; /* set by the operator; handed to its lower */
+} qs_pack;
+
+/* Constant input `index` aligned to its element, or NULL if it is absent or not constant. */
+const void *qs_pack_const(qs_pack *p, int32_t index);
+
+/* ---- lowering ---- */
+
+struct qs_step;
+
+/* Addresses of every value of the plan while it executes, and the step's scratch memory. */
+typedef struct qs_frame {
+    qsim_ctx *ctx;
+    void *const *address; /* by value id */
+    void *scratch;        /* of this step, 64-byte aligned; of the size it asked for */
+} qs_frame;
+
+typedef void (*qs_step_fn)(const struct qs_step *step, const qs_frame *frame);
+
+typedef struct qs_step {
+    qs_step_fn run;
+    const void *params;
+    const qs_id *in;  /* value ids: node->inputs */
+    const qs_id *out; /* node->outputs */
+    size_t scratch;   /* bytes */
+    qs_id node;
+    const char *kernel; /* kernel family, for profiles */
+    int64_t macs;
+} qs_step;
+
+typedef struct qs_lower {
+    qsim_ctx *ctx;
+    const qs_graph *graph;
+    const qs_value *values; /* the plan's: every size known; index by value id */
+    const qs_node *node;
+    qs_id node_id;
+    const void *packed; /* what pack left */
+    qs_arena *arena;    /* the plan's */
+    const char *model;
+    qsim_error *error;
+    qs_step *step; /* to fill: run, params, scratch, kernel, macs */
+    bool alias;    /* set instead of filling the step: output 0 is input 0's bytes, reshaped */
+} qs_lower;
+
+/* Parameters for the step, zeroed, in the plan's arena; step->params is set. NULL: out of memory. */
+void *qs_lower_params(qs_lower *l, size_t size);
+
+/* Value of input/output `index`; NULL for one left out. */
+const qs_value *qs_lower_in(const qs_lower *l, int32_t index);
+const qs_value *qs_lower_out(const qs_lower *l, int32_t index);
+
+/* Address of the step's input/output while it executes; NULL for one left out. */
+static inline const void *qs_step_in(const qs_step *s, const qs_frame *f, int32_t index) {
+    return s->in[index] == QS_NONE ? NULL : f->address[s->in[index]];
+}
+static inline void *qs_step_out(const qs_step *s, const qs_frame *f, int32_t index) {
+    return s->out[index] == QS_NONE ? NULL : f->address[s->out[index]];
+}
+
+#endif
