@@ -7,16 +7,15 @@
  *   Errors    A fallible function returns int: QSIM_OK (0) or a negative QSIM_E_* code. Functions
  *             that read, build or compile something also take a nullable `qsim_error *`, which the
  *             caller owns; it is written only on failure, by the first thing that went wrong.
- *   Options   Option structs begin with `size_t struct_size`, set by the caller to sizeof the struct
- *             it was compiled against. All other fields zero means "the defaults"; a NULL pointer
- *             in place of the struct means the same. Fields that a newer caller sets and this
- *             library does not know give QSIM_E_VERSION instead of being ignored.
- *   Threads   A context, model and session are immutable after creation and may be used from any
- *             number of threads at once. A run, an observer and a calibration belong to one thread
- *             at a time.
- *   Memory    Everything is allocated through the context's allocator. Opaque objects are counted
- *             inside: they may be freed in any order. Every *_free accepts NULL.
- *   Results   do not depend on the CPU, the instruction set or the number of threads.
+ *   Options   Option structs begin with `size_t struct_size`, set by the caller to sizeof the
+ * struct it was compiled against. All other fields zero means "the defaults"; a NULL pointer in
+ * place of the struct means the same. Fields that a newer caller sets and this library does not
+ * know give QSIM_E_VERSION instead of being ignored. Threads   A context, model and session are
+ * immutable after creation and may be used from any number of threads at once. A run, an observer
+ * and a calibration belong to one thread at a time. Memory    Everything is allocated through the
+ * context's allocator. Opaque objects are counted inside: they may be freed in any order. Every
+ * *_free accepts NULL. Results   do not depend on the CPU, the instruction set or the number of
+ * threads.
  *
  * The library never prints, never exits and never aborts on bad input.
  */
@@ -98,34 +97,35 @@ QSIM_API const char *qsim_error_text(int code);
 
 /* ---- data types --------------------------------------------------------------------------- */
 
-/* ONNX TensorProto.DataType numbers. Reserved ones are named even where nothing computes on them. */
-#define QSIM_UNDEFINED 0
-#define QSIM_FLOAT 1
-#define QSIM_UINT8 2
-#define QSIM_INT8 3
-#define QSIM_UINT16 4
-#define QSIM_INT16 5
-#define QSIM_INT32 6
-#define QSIM_INT64 7
-#define QSIM_STRING 8
-#define QSIM_BOOL 9
-#define QSIM_FLOAT16 10
-#define QSIM_DOUBLE 11
-#define QSIM_UINT32 12
-#define QSIM_UINT64 13
-#define QSIM_COMPLEX64 14
-#define QSIM_COMPLEX128 15
-#define QSIM_BFLOAT16 16
-#define QSIM_FLOAT8E4M3FN 17
+/* ONNX TensorProto.DataType numbers. Reserved ones are named even where nothing computes on them.
+ */
+#define QSIM_UNDEFINED      0
+#define QSIM_FLOAT          1
+#define QSIM_UINT8          2
+#define QSIM_INT8           3
+#define QSIM_UINT16         4
+#define QSIM_INT16          5
+#define QSIM_INT32          6
+#define QSIM_INT64          7
+#define QSIM_STRING         8
+#define QSIM_BOOL           9
+#define QSIM_FLOAT16        10
+#define QSIM_DOUBLE         11
+#define QSIM_UINT32         12
+#define QSIM_UINT64         13
+#define QSIM_COMPLEX64      14
+#define QSIM_COMPLEX128     15
+#define QSIM_BFLOAT16       16
+#define QSIM_FLOAT8E4M3FN   17
 #define QSIM_FLOAT8E4M3FNUZ 18
-#define QSIM_FLOAT8E5M2 19
+#define QSIM_FLOAT8E5M2     19
 #define QSIM_FLOAT8E5M2FNUZ 20
-#define QSIM_UINT4 21
-#define QSIM_INT4 22
-#define QSIM_FLOAT4E2M1 23
-#define QSIM_FLOAT8E8M0 24
-#define QSIM_UINT2 25
-#define QSIM_INT2 26
+#define QSIM_UINT4          21
+#define QSIM_INT4           22
+#define QSIM_FLOAT4E2M1     23
+#define QSIM_FLOAT8E8M0     24
+#define QSIM_UINT2          25
+#define QSIM_INT2           26
 
 /* "float", "uint8", "int4", …; "undefined" for a number that is no data type. Static. */
 QSIM_API const char *qsim_dtype_name(int32_t dtype);
@@ -145,9 +145,9 @@ typedef struct qsim_allocator {
     void *user;
 } qsim_allocator;
 
-#define QSIM_LOG_ERROR 1
+#define QSIM_LOG_ERROR   1
 #define QSIM_LOG_WARNING 2
-#define QSIM_LOG_INFO 3
+#define QSIM_LOG_INFO    3
 
 /* Receives one line of UTF-8 without a line end. May be called from any thread. */
 typedef void (*qsim_log_fn)(void *user, int32_t level, const char *line);
@@ -163,15 +163,15 @@ typedef void (*qsim_task_fn)(void *arg, size_t i);
 typedef void (*qsim_parallel_fn)(void *user, size_t n, qsim_task_fn task, void *arg);
 
 /* Instruction sets. AUTO takes the best that the CPU has and this build contains. */
-#define QSIM_ISA_AUTO 0
-#define QSIM_ISA_C 1
-#define QSIM_ISA_AVX2 2
-#define QSIM_ISA_AVXVNNI 3
+#define QSIM_ISA_AUTO       0
+#define QSIM_ISA_C          1
+#define QSIM_ISA_AVX2       2
+#define QSIM_ISA_AVXVNNI    3
 #define QSIM_ISA_AVX512VNNI 4
-#define QSIM_ISA_NEON 5
-#define QSIM_ISA_NEONDOT 6
-#define QSIM_ISA_NEONI8MM 7
-#define QSIM_ISA_COUNT 8
+#define QSIM_ISA_NEON       5
+#define QSIM_ISA_NEONDOT    6
+#define QSIM_ISA_NEONI8MM   7
+#define QSIM_ISA_COUNT      8
 
 /* "c", "avx2", … as the command line spells it; NULL for an unknown number. Static. */
 QSIM_API const char *qsim_isa_name(int32_t isa);
@@ -182,14 +182,15 @@ QSIM_API const char *qsim_isa_name(int32_t isa);
 typedef struct qsim_ctx qsim_ctx;
 
 typedef struct qsim_ctx_options {
-    size_t struct_size;             /* sizeof(qsim_ctx_options) */
+    size_t struct_size;              /* sizeof(qsim_ctx_options) */
     const qsim_allocator *allocator; /* copied; NULL: the C library's */
-    qsim_log_fn log;                /* NULL: silent */
+    qsim_log_fn log;                 /* NULL: silent */
     void *log_user;
     qsim_parallel_fn parallel_for; /* NULL: an own pool of `threads` threads */
     void *parallel_user;
-    int32_t threads; /* 0: all CPUs this process may use. With parallel_for: how many tasks to make */
-    int32_t isa;     /* QSIM_ISA_*; one that the CPU lacks gives QSIM_E_UNSUPPORTED */
+    int32_t
+        threads; /* 0: all CPUs this process may use. With parallel_for: how many tasks to make */
+    int32_t isa; /* QSIM_ISA_*; one that the CPU lacks gives QSIM_E_UNSUPPORTED */
 } qsim_ctx_options;
 
 /* Creates a context. `options` may be NULL. Errors: ARGUMENT, VERSION, UNSUPPORTED, NOMEM. */

@@ -74,9 +74,9 @@ typedef struct qsim_save_options {
 #define QSIM_SAVE_REPLACE 1
 
 /*
- * Writes the model to `path` as ONNX: to a temporary file in the same folder, flushed, renamed. What
- * was read and not changed is written back byte for byte, unknown fields included.
- * Errors: IO, EXISTS, LIMIT (over 2 GB), NOMEM. On failure an old file stays as it was.
+ * Writes the model to `path` as ONNX: to a temporary file in the same folder, flushed, renamed.
+ * What was read and not changed is written back byte for byte, unknown fields included. Errors: IO,
+ * EXISTS, LIMIT (over 2 GB), NOMEM. On failure an old file stays as it was.
  */
 QSIM_API int qsim_model_save(const qsim_model *model, const char *path,
                              const qsim_save_options *options, qsim_error *error);
@@ -114,7 +114,7 @@ typedef struct qsim_node_info {
     const char *const *outputs;
     int32_t input_count;
     int32_t output_count;
-    int64_t macs; /* multiply-accumulates at batch 1, -1 if shapes are unknown */
+    int64_t macs;    /* multiply-accumulates at batch 1, -1 if shapes are unknown */
     int32_t integer; /* 1: runs in integer arithmetic, 0: in float or as a copy */
     int32_t reserved;
 } qsim_node_info;
@@ -157,8 +157,8 @@ QSIM_API int qsim_model_hash(const qsim_model *model, char hex[65]);
 typedef struct qsim_builder qsim_builder;
 
 /* Starts a model that imports ai.onnx `opset`. `ctx` may be NULL. `name` names the graph. */
-QSIM_API int qsim_builder_create(qsim_ctx *ctx, int32_t opset, const char *name,
-                                 qsim_builder **out, qsim_error *error);
+QSIM_API int qsim_builder_create(qsim_ctx *ctx, int32_t opset, const char *name, qsim_builder **out,
+                                 qsim_error *error);
 
 /* Imports another operator domain. */
 QSIM_API int qsim_builder_import(qsim_builder *b, const char *domain, int32_t version);
@@ -176,8 +176,9 @@ QSIM_API int qsim_builder_output(qsim_builder *b, const char *name, int32_t dtyp
 QSIM_API int qsim_builder_constant(qsim_builder *b, const char *name, const qsim_tensor *value);
 
 /*
- * Adds a node; attributes follow with qsim_builder_attr_*, which belong to the last node added. `inputs` and
- * `outputs` are comma-separated names ("x,w,b"; an empty name leaves an optional input out).
+ * Adds a node; attributes follow with qsim_builder_attr_*, which belong to the last node added.
+ * `inputs` and `outputs` are comma-separated names ("x,w,b"; an empty name leaves an optional input
+ * out).
  */
 QSIM_API int qsim_builder_node(qsim_builder *b, const char *domain, const char *op_type,
                                const char *name, const char *inputs, const char *outputs);
@@ -203,11 +204,11 @@ QSIM_API void qsim_builder_free(qsim_builder *b);
 
 /* ---- transform ---------------------------------------------------------------------------- */
 
-#define QSIM_LEVEL_DEFAULT 0 /* ALL */
-#define QSIM_LEVEL_DISABLE 1 /* as written; only what execution needs */
-#define QSIM_LEVEL_BASIC 2   /* constants folded, identities removed */
+#define QSIM_LEVEL_DEFAULT  0 /* ALL */
+#define QSIM_LEVEL_DISABLE  1 /* as written; only what execution needs */
+#define QSIM_LEVEL_BASIC    2 /* constants folded, identities removed */
 #define QSIM_LEVEL_EXTENDED 3 /* + BatchNormalization folded, activations fused */
-#define QSIM_LEVEL_ALL 4
+#define QSIM_LEVEL_ALL      4
 
 /*
  * A model with dead and identity nodes removed, constants folded and, from EXTENDED on,

@@ -21,8 +21,9 @@ extern "C" {
 /* ---- calibration -------------------------------------------------------------------------- */
 
 /*
- * Histograms of every float activation of a model (with BatchNormalization folded), filled batch by batch: constant memory in the
- * number of samples, exact and order-free merging. One thread at a time.
+ * Histograms of every float activation of a model (with BatchNormalization folded), filled batch by
+ * batch: constant memory in the number of samples, exact and order-free merging. One thread at a
+ * time.
  */
 typedef struct qsim_calibration qsim_calibration;
 
@@ -61,17 +62,17 @@ QSIM_API int qsim_calibration_range(const qsim_calibration *c, const char *tenso
 
 /* ---- quantize ----------------------------------------------------------------------------- */
 
-#define QSIM_FORMAT_QDQ 0
+#define QSIM_FORMAT_QDQ       0
 #define QSIM_FORMAT_QOPERATOR 1
 
 /* Weight schemes; also the candidates of the greedy search. */
 #define QSIM_WEIGHT_CHANNEL_SYMMETRIC 0
-#define QSIM_WEIGHT_TENSOR_SYMMETRIC 1
+#define QSIM_WEIGHT_TENSOR_SYMMETRIC  1
 #define QSIM_WEIGHT_TENSOR_ASYMMETRIC 2
 
 /* What a rule does with the nodes it matches. */
 #define QSIM_RULE_FLOAT 1
-#define QSIM_RULE_INT8 2
+#define QSIM_RULE_INT8  2
 
 typedef struct qsim_rule {
     size_t struct_size;
@@ -81,23 +82,24 @@ typedef struct qsim_rule {
 } qsim_rule;
 
 typedef struct qsim_quantize_options {
-    size_t struct_size;      /* sizeof(qsim_quantize_options) */
-    const qsim_rule *rules;  /* the last match wins; a pattern that matches nothing: NOT_FOUND */
+    size_t struct_size;     /* sizeof(qsim_quantize_options) */
+    const qsim_rule *rules; /* the last match wins; a pattern that matches nothing: NOT_FOUND */
     size_t rule_count;
-    const int32_t *schemes;  /* QSIM_WEIGHT_* for each quantized layer in order (from a search), or NULL */
+    const int32_t
+        *schemes; /* QSIM_WEIGHT_* for each quantized layer in order (from a search), or NULL */
     size_t scheme_count;
     const double *percentiles; /* per activation tensor in the calibration's order, or NULL */
     size_t percentile_count;
     qsim_progress_fn progress;
     void *progress_user;
-    double percentile;         /* for QSIM_METHOD_PERCENTILE; 0: 99.999 */
-    int32_t format;            /* QSIM_FORMAT_* */
-    int32_t activation_type;   /* QSIM_UINT8 (0: this), QSIM_INT8 */
-    int32_t weight_type;       /* QSIM_INT8 (0: this), QSIM_UINT8 */
-    int32_t weight_scheme;     /* QSIM_WEIGHT_* */
+    double percentile;            /* for QSIM_METHOD_PERCENTILE; 0: 99.999 */
+    int32_t format;               /* QSIM_FORMAT_* */
+    int32_t activation_type;      /* QSIM_UINT8 (0: this), QSIM_INT8 */
+    int32_t weight_type;          /* QSIM_INT8 (0: this), QSIM_UINT8 */
+    int32_t weight_scheme;        /* QSIM_WEIGHT_* */
     int32_t activation_symmetric; /* 1: symmetric ranges */
-    int32_t method;            /* QSIM_METHOD_* of quant.h; 0: min/max */
-    int32_t reduce_range;      /* 1: 7-bit weights, for other runtimes on CPUs without VNNI */
+    int32_t method;               /* QSIM_METHOD_* of quant.h; 0: min/max */
+    int32_t reduce_range;         /* 1: 7-bit weights, for other runtimes on CPUs without VNNI */
     int32_t reserved;
 } qsim_quantize_options;
 
@@ -118,7 +120,7 @@ typedef struct qsim_layer_info {
     size_t struct_size;
     const char *name;
     const char *op_type;
-    int32_t scheme;  /* QSIM_WEIGHT_*, -1: stays float */
+    int32_t scheme; /* QSIM_WEIGHT_*, -1: stays float */
     int32_t reserved;
     int64_t float_bytes;
     int64_t bytes; /* weights and bias as written */
@@ -132,8 +134,8 @@ QSIM_API int qsim_quantize_layer(const qsim_model *model, const qsim_quantize_op
 /* ---- search ------------------------------------------------------------------------------- */
 
 /*
- * Scores a candidate: sets *score (higher is better, accuracy in percent for instance). Non-zero stops the
- * search with QSIM_E_CANCELLED after keeping the best so far.
+ * Scores a candidate: sets *score (higher is better, accuracy in percent for instance). Non-zero
+ * stops the search with QSIM_E_CANCELLED after keeping the best so far.
  */
 typedef int (*qsim_score_fn)(void *user, const qsim_model *candidate, double *score);
 
@@ -167,7 +169,7 @@ QSIM_API int qsim_search(const qsim_model *model, const qsim_calibration *c,
 /* How far `b` is from the reference `a`. Can be accumulated over many tensors. */
 typedef struct qsim_metrics {
     size_t struct_size;
-    uint64_t count;  /* elements seen */
+    uint64_t count;   /* elements seen */
     uint64_t outside; /* elements with |a - b| > atol + rtol |a| */
     uint64_t rows;    /* rows of the last axis seen */
     uint64_t agree;   /* rows with the same arg-max */

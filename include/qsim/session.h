@@ -9,8 +9,8 @@
  *     qsim_run_execute(r, inputs, 1, outputs, 1, &e);
  *     qsim_run_free(r); qsim_session_free(s); qsim_model_free(m);
  *
- * A session is a compiled model: fused graph and packed weights, immutable, shared by threads. A run
- * is one caller's scratch memory for it: one per thread. Executing allocates nothing for a
+ * A session is a compiled model: fused graph and packed weights, immutable, shared by threads. A
+ * run is one caller's scratch memory for it: one per thread. Executing allocates nothing for a
  * combination of input shapes that this run has executed or reserved; a new one is planned first,
  * and the last four plans are kept.
  */
@@ -68,15 +68,16 @@ QSIM_API int qsim_run_reserve(qsim_run *run, const qsim_tensor *inputs, size_t i
 /*
  * Executes. `inputs` are in the session's order. For each output, a view whose `data` is not NULL
  * and whose `bytes` suffice is written into; one whose data is NULL is set to memory of the run,
- * valid until its next execute, reserve or free. dtype, rank and dims are always set (dims belong to the run,
- * same lifetime) and bytes to the exact size. Input buffers need only hold their exact size and may
- * not overlap output buffers.
- * Errors: ARGUMENT (counts), DTYPE, SHAPE (message names the input), LIMIT, NOMEM, CANCELLED.
+ * valid until its next execute, reserve or free. dtype, rank and dims are always set (dims belong
+ * to the run, same lifetime) and bytes to the exact size. Input buffers need only hold their exact
+ * size and may not overlap output buffers. Errors: ARGUMENT (counts), DTYPE, SHAPE (message names
+ * the input), LIMIT, NOMEM, CANCELLED.
  */
 QSIM_API int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
                               qsim_tensor *outputs, size_t output_count, qsim_error *error);
 
-/* Makes the execute in progress (or the next one) end with QSIM_E_CANCELLED. Any thread, any time. */
+/* Makes the execute in progress (or the next one) end with QSIM_E_CANCELLED. Any thread, any time.
+ */
 QSIM_API void qsim_run_cancel(qsim_run *run);
 
 /* Bytes of activation memory of the plan last used. */
@@ -85,10 +86,10 @@ QSIM_API size_t qsim_run_arena_bytes(const qsim_run *run);
 /* One executed step, for profiles: what qsim_run_step fills in; `struct_size` set by the caller. */
 typedef struct qsim_step_info {
     size_t struct_size;
-    const char *node;    /* name of the (fused) node */
-    const char *op_type; /* operator it runs as */
-    const char *kernel;  /* kernel family */
-    int64_t macs;        /* multiply-accumulates of one execution */
+    const char *node;     /* name of the (fused) node */
+    const char *op_type;  /* operator it runs as */
+    const char *kernel;   /* kernel family */
+    int64_t macs;         /* multiply-accumulates of one execution */
     uint64_t nanoseconds; /* of the last execution, when timing is on */
 } qsim_step_info;
 

@@ -29,7 +29,8 @@
 
 /*
  * Fills `error` (may be NULL; an error already set stays: the first one wins) and returns `code`.
- * Control bytes and invalid UTF-8 in the result are escaped, an over-long message is elided in the middle.
+ * Control bytes and invalid UTF-8 in the result are escaped, an over-long message is elided in the
+ * middle.
  */
 int qs_fail(qsim_error *error, int code, const char *format, ...) QS_PRINTF(3, 4);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Files: read-only mapping and atomic replacement. The only place that knows the platform's calls. */
+/* Files: read-only mapping and atomic replacement. The only place that knows the platform's calls.
+ */
 #ifndef QS_FILE_H
 #define QS_FILE_H
 

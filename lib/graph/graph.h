@@ -43,19 +43,19 @@ typedef struct qs_const {
     bool external;  /* the file keeps it outside */
 } qs_const;
 
-#define QS_ATTR_FLOAT 1
-#define QS_ATTR_INT 2
-#define QS_ATTR_STRING 3
-#define QS_ATTR_TENSOR 4
-#define QS_ATTR_GRAPH 5 /* source span only */
-#define QS_ATTR_FLOATS 6
-#define QS_ATTR_INTS 7
+#define QS_ATTR_FLOAT   1
+#define QS_ATTR_INT     2
+#define QS_ATTR_STRING  3
+#define QS_ATTR_TENSOR  4
+#define QS_ATTR_GRAPH   5 /* source span only */
+#define QS_ATTR_FLOATS  6
+#define QS_ATTR_INTS    7
 #define QS_ATTR_STRINGS 8
-#define QS_ATTR_OTHER 9 /* sparse tensors, types, lists of graphs: source span only */
+#define QS_ATTR_OTHER   9 /* sparse tensors, types, lists of graphs: source span only */
 
 typedef struct qs_attr {
     const char *name;
-    int32_t type; /* QS_ATTR_* */
+    int32_t type;  /* QS_ATTR_* */
     int32_t count; /* of a list */
     union {
         int64_t i;
@@ -135,7 +135,8 @@ qs_id qs_graph_add_const(qs_graph *g, const char *name, int32_t dtype, int32_t r
 const char *qs_graph_fresh_name(qs_graph *g, const char *base);
 qs_id qs_graph_find(const qs_graph *g, const char *name); /* QS_NONE if absent */
 
-/* domain, op_type and name must outlive the graph or be copied with qs_arena_string by the caller. */
+/* domain, op_type and name must outlive the graph or be copied with qs_arena_string by the caller.
+ */
 qs_id qs_graph_add_node(qs_graph *g, const char *domain, const char *op_type, const char *name,
                         const qs_id *inputs, int32_t input_count, const qs_id *outputs,
                         int32_t output_count);
@@ -181,7 +182,8 @@ void qs_uses_free(const qs_graph *g, qs_uses *uses);
 int qs_graph_prune(qs_graph *g);
 
 int qs_value_set_shape(qs_graph *g, qs_id value, int32_t dtype, int32_t rank, const qs_dim *dims);
-/* The constant's bytes aligned to the element; copies into the arena on first need. NULL: no memory. */
+/* The constant's bytes aligned to the element; copies into the arena on first need. NULL: no
+ * memory. */
 const void *qs_graph_aligned(qs_graph *g, qs_id value);
 
 #endif

@@ -20,7 +20,8 @@ struct qs_source;
 struct qsim_model {
     qsim_ctx *ctx;
     qs_graph *graph;
-    struct qsim_model *base; /* whose names and bytes this one borrows; held; NULL for a loaded one */
+    struct qsim_model
+        *base; /* whose names and bytes this one borrows; held; NULL for a loaded one */
     struct qs_source *source; /* maps, owned by the onnx layer; NULL for a built or derived one */
     void (*free_source)(struct qsim_model *model);
     const char *name; /* for messages: the file */
@@ -28,7 +29,8 @@ struct qsim_model {
     qs_property *properties; /* metadata_props, in the graph's arena */
     size_t property_count, property_room;
     const char *producer_name, *producer_version;
-    qs_span *kept; /* fields of ModelProto to write back as they were: docs, functions, unknown ones */
+    qs_span
+        *kept; /* fields of ModelProto to write back as they were: docs, functions, unknown ones */
     size_t kept_count, kept_room;
     qs_span *kept_graph; /* the same of GraphProto */
     size_t kept_graph_count, kept_graph_room;

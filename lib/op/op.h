@@ -15,8 +15,8 @@
 
 /* Sets of data types, for the rules below. */
 #define QS_T(dtype) (1u << (dtype))
-#define QS_T_FLOAT QS_T(QSIM_FLOAT)
-#define QS_T_8BIT (QS_T(QSIM_UINT8) | QS_T(QSIM_INT8))
+#define QS_T_FLOAT  QS_T(QSIM_FLOAT)
+#define QS_T_8BIT   (QS_T(QSIM_UINT8) | QS_T(QSIM_INT8))
 
 typedef struct qs_attr_rule {
     const char *name;
@@ -33,10 +33,10 @@ typedef struct qs_infer {
     const qs_graph *graph;
     const qs_node *node;
     qs_id node_id;
-    const qs_value *in[64];  /* NULL: left out or beyond the count (only the first 64 are listed) */
-    qs_value *out;           /* output_count of them: fill dtype, rank and dims */
+    const qs_value *in[64]; /* NULL: left out or beyond the count (only the first 64 are listed) */
+    qs_value *out;          /* output_count of them: fill dtype, rank and dims */
     qs_dim (*dims)[QSIM_MAX_RANK]; /* room for the dims of each output */
-    const char *model;       /* name for messages */
+    const char *model;             /* name for messages */
     qsim_error *error;
 } qs_infer;
 
@@ -65,7 +65,8 @@ typedef struct qs_op {
     int (*lower)(struct qs_lower *l);
 } qs_op;
 
-/* The row for (domain, name) at `version`, NULL if there is none; `*known` says if the name exists. */
+/* The row for (domain, name) at `version`, NULL if there is none; `*known` says if the name exists.
+ */
 const qs_op *qs_op_find(const char *domain, const char *name, int64_t version, bool *known);
 
 /* Newest ai.onnx opset that loading accepts. */
@@ -82,7 +83,8 @@ int qs_op_infer_graph(qs_graph *g, const char *model, qsim_error *error);
 /* Converts the graph to ai.onnx `opset` (>= its own). */
 int qs_op_upgrade_graph(qs_graph *g, int64_t opset, const char *model, qsim_error *error);
 
-/* Multiply-accumulates of a node from the shapes in its graph with symbolic sizes taken as 1; -1 unknown. */
+/* Multiply-accumulates of a node from the shapes in its graph with symbolic sizes taken as 1; -1
+ * unknown. */
 int64_t qs_op_macs(const qs_graph *g, qs_id node);
 
 #endif

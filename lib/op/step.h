@@ -2,9 +2,9 @@
 /*
  * Steps: what operators are lowered to and what a run executes. op/ makes them, exec/ runs them.
  *
- * Two moments. pack: once a session, independent of input sizes; the result (packed weights, tables)
- * is shared by all runs. lower: once per combination of input shapes, inside a run; every size is
- * known, and the step's parameters are final. Executing a step only computes.
+ * Two moments. pack: once a session, independent of input sizes; the result (packed weights,
+ * tables) is shared by all runs. lower: once per combination of input shapes, inside a run; every
+ * size is known, and the step's parameters are final. Executing a step only computes.
  */
 #ifndef QS_STEP_H
 #define QS_STEP_H
@@ -68,7 +68,8 @@ typedef struct qs_lower {
     bool alias;    /* set instead of filling the step: output 0 is input 0's bytes, reshaped */
 } qs_lower;
 
-/* Parameters for the step, zeroed, in the plan's arena; step->params is set. NULL: out of memory. */
+/* Parameters for the step, zeroed, in the plan's arena; step->params is set. NULL: out of memory.
+ */
 void *qs_lower_params(qs_lower *l, size_t size);
 
 /* Value of input/output `index`; NULL for one left out. */
