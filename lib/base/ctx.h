@@ -23,6 +23,13 @@ struct qsim_ctx {
     int32_t isa;                    /* QSIM_ISA_*, never AUTO */
 };
 
+/*
+ * What qsim_ctx_create (kernel layer) does once it has chosen instruction set and kernels. `o` has
+ * been through QS_OPTIONS.
+ */
+int qs_ctx_init(const qsim_ctx_options *o, int32_t isa, const struct qk_table *kernels,
+                qsim_ctx **out, qsim_error *error);
+
 /* Counted holds. qs_ctx_hold(NULL) makes a default context. */
 int qs_ctx_hold(qsim_ctx *ctx, qsim_ctx **out, qsim_error *error);
 void qs_ctx_drop(qsim_ctx *ctx);
@@ -43,7 +50,7 @@ uint64_t qs_fp_enter(void);
 void qs_fp_restore(uint64_t saved);
 
 /* The best instruction set of this CPU that also appears in this build (cpu.c). */
-int32_t qs_cpu_best_isa(void);
+/* Whether this CPU (and its system) runs an instruction set; says nothing of the build. */
 bool qs_cpu_has_isa(int32_t isa);
 
 #endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/base.h"
+#include "base/ctx.h"
+
+#include <stdlib.h>
+
+#define BLOCK_ALIGN 64
+
+/*
+ * What stands before each block, so that qs_free needs no size. One alignment unit, so that the
+ * block itself stays aligned.
+ */
+struct header {
+    size_t total;
+};
+
+static void *take(qsim_ctx *ctx, size_t size) {
+    size_t total;
+    if (!qs_add(size, BLOCK_ALIGN, &total))
+        return NULL;
+    unsigned char *p = ctx->allocator.alloc(ctx->allocator.user, total, BLOCK_ALIGN);
+    if (!p)
+        return NULL;
+    ((struct header *)(void *)p)->total = total;
+    return p + BLOCK_ALIGN;
+}
+
+void *qs_alloc(qsim_ctx *ctx, size_t count, size_t size) {
+    size_t bytes;
+    return qs_mul(count, size, &bytes) ? take(ctx, bytes) : NULL;
+}
+
+void *qs_calloc(qsim_ctx *ctx, size_t count, size_t size) {
+    void *p = qs_alloc(ctx, count, size);
+    if (p)
+        memset(p, 0, count * size);
+    return p;
+}
+
+void qs_free(qsim_ctx *ctx, void *ptr) {
+    if (!ptr)
+        return;
+    unsigned char *p = (unsigned char *)ptr - BLOCK_ALIGN;
+    ctx->allocator.free(ctx->allocator.user, p, ((struct header *)(void *)p)->total);
+}
+
+bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t needed, size_t element) {
+    if (needed <= *capacity)
+        return true;
+    size_t room = *capacity + *capacity / 2;
+    if (room < needed)
+        room = needed;
+    if (room < 8)
+        room = 8;
+    void *p = qs_alloc(ctx, room, element);
+    if (!p)
+        return false;
+    if (*capacity)
+        memcpy(p, *array, *capacity * element);
+    qs_free(ctx, *array);
+    *array = p;
+    *capacity = room;
+    return true;
+}
+
+/* ---- arena ---- */
+
+#define ARENA_ALIGN 16
+
+/* Blocks grow with the arena, so that the number of blocks stays logarithmic. */
+#define ARENA_FIRST   ((size_t)4096)
+#define ARENA_LARGEST ((size_t)1 << 20)
+
+struct qs_arena_block {
+    struct qs_arena_block *next;
+    size_t used, room; /* from the start of the block, header included */
+};
+
+void qs_arena_init(qs_arena *arena, qsim_ctx *ctx) {
+    arena->ctx = ctx;
+    arena->blocks = NULL;
+    arena->bytes = 0;
+}
+
+static struct qs_arena_block *arena_block(qs_arena *arena, size_t bytes, size_t align) {
+    struct qs_arena_block *b = arena->blocks;
+    if (b && qs_align(b->used, align) <= b->room && b->room - qs_align(b->used, align) >= bytes)
+        return b;
+    size_t room = arena->bytes < ARENA_FIRST     ? ARENA_FIRST
+                  : arena->bytes > ARENA_LARGEST ? ARENA_LARGEST
+                                                 : arena->bytes;
+    size_t needed;
+    if (!qs_add(bytes, BLOCK_ALIGN, &needed))
+        return NULL;
+    bool own = needed > room; /* a block of its own: the current one stays in use */
+    b = qs_alloc(arena->ctx, 1, own ? needed : room);
+    if (!b)
+        return NULL;
+    b->used = sizeof(*b);
+    b->room = own ? needed : room;
+    if (own && arena->blocks) {
+        b->next = arena->blocks->next;
+        arena->blocks->next = b;
+    } else {
+        b->next = arena->blocks;
+        arena->blocks = b;
+    }
+    return b;
+}
+
+static void *arena_take(qs_arena *arena, size_t bytes, size_t align) {
+    struct qs_arena_block *b = arena_block(arena, bytes, align);
+    if (!b)
+        return NULL;
+    size_t at = qs_align(b->used, align);
+    b->used = at + bytes;
+    arena->bytes += bytes;
+    return (unsigned char *)b + at;
+}
+
+void *qs_arena_alloc(qs_arena *arena, size_t count, size_t size) {
+    size_t bytes;
+    void *p = qs_mul(count, size, &bytes) ? arena_take(arena, bytes, ARENA_ALIGN) : NULL;
+    if (p)
+        memset(p, 0, bytes);
+    return p;
+}
+
+void *qs_arena_alloc64(qs_arena *arena, size_t bytes) {
+    void *p = arena_take(arena, bytes, BLOCK_ALIGN);
+    if (p)
+        memset(p, 0, bytes);
+    return p;
+}
+
+void *qs_arena_copy(qs_arena *arena, const void *data, size_t bytes) {
+    void *p = arena_take(arena, bytes, ARENA_ALIGN);
+    if (p && bytes)
+        memcpy(p, data, bytes);
+    return p;
+}
+
+char *qs_arena_string(qs_arena *arena, const char *text, size_t length) {
+    size_t bytes;
+    char *p = qs_add(length, 1, &bytes) ? arena_take(arena, bytes, 1) : NULL;
+    if (p) {
+        if (length)
+            memcpy(p, text, length);
+        p[length] = 0;
+    }
+    return p;
+}
+
+void qs_arena_free(qs_arena *arena) {
+    struct qs_arena_block *b = arena->blocks;
+    while (b) {
+        struct qs_arena_block *next = b->next;
+        qs_free(arena->ctx, b);
+        b = next;
+    }
+    arena->blocks = NULL;
+    arena->bytes = 0;
+}

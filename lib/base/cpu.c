@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* What this CPU can run, and the state of its floating point unit. */
+#include "base/ctx.h"
+
+static const char *const isa_names[QSIM_ISA_COUNT] = {
+    "auto", "c", "avx2", "avxvnni", "avx512vnni", "neon", "neondot", "neoni8mm",
+};
+
+const char *qsim_isa_name(int32_t isa) {
+    return isa >= 0 && isa < QSIM_ISA_COUNT ? isa_names[isa] : NULL;
+}
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+
+/* Bits of XCR0: the operating system saves xmm and ymm; and also opmask and zmm. */
+#define XCR0_YMM 0x06u
+#define XCR0_ZMM 0xe6u
+
+static uint32_t xcr0(void) {
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+static bool has_bits(uint32_t value, uint32_t bits) {
+    return (value & bits) == bits;
+}
+
+bool qs_cpu_has_isa(int32_t isa) {
+    uint32_t a, b, c, d, b7 = 0, c7 = 0, a71 = 0;
+    if (isa == QSIM_ISA_C)
+        return true;
+    if (isa < QSIM_ISA_AVX2 || isa > QSIM_ISA_AVX512VNNI || !__get_cpuid(1, &a, &b, &c, &d))
+        return false;
+    /* FMA3 | OSXSAVE | AVX | F16C */
+    if (!has_bits(c, 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29) || !has_bits(xcr0(), XCR0_YMM))
+        return false;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
+        b7 = b;
+        c7 = c;
+        if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d))
+            a71 = a;
+    }
+    bool avx2 = has_bits(b7, 1u << 5 | 1u << 3 | 1u << 8); /* AVX2, BMI1, BMI2 */
+    /* AVX-512 F, DQ, BW, VL; VNNI and VBMI. */
+    bool avx512 = has_bits(b7, 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31) &&
+                  has_bits(c7, 1u << 11 | 1u << 1) && has_bits(xcr0(), XCR0_ZMM);
+    if (isa == QSIM_ISA_AVX2)
+        return avx2;
+    if (isa == QSIM_ISA_AVXVNNI)
+        return avx2 && has_bits(a71, 1u << 4);
+    return avx2 && avx512;
+}
+
+/* MXCSR: rounding control is bits 13-14, flush-to-zero 15, denormals-are-zero 6. */
+#define MXCSR_CONTROL (1u << 6 | 3u << 13 | 1u << 15)
+
+uint64_t qs_fp_enter(void) {
+    uint32_t saved = _mm_getcsr();
+    if (saved & MXCSR_CONTROL)
+        _mm_setcsr(saved & ~MXCSR_CONTROL);
+    return saved;
+}
+
+void qs_fp_restore(uint64_t saved) {
+    if (saved & MXCSR_CONTROL)
+        _mm_setcsr((uint32_t)saved);
+}
+
+#elif defined(__aarch64__)
+#if defined(__linux__)
+#include <sys/auxv.h>
+#define HWCAP_DOTPROD   (1ul << 20)
+#define HWCAP2_I8MM_BIT (1ul << 13)
+#endif
+
+bool qs_cpu_has_isa(int32_t isa) {
+    if (isa == QSIM_ISA_C || isa == QSIM_ISA_NEON)
+        return true;
+#if defined(__linux__)
+    bool dot = (getauxval(AT_HWCAP) & HWCAP_DOTPROD) != 0;
+    bool i8mm = (getauxval(AT_HWCAP2) & HWCAP2_I8MM_BIT) != 0;
+    if (isa == QSIM_ISA_NEONDOT)
+        return dot;
+    if (isa == QSIM_ISA_NEONI8MM)
+        return dot && i8mm;
+#endif
+    return false;
+}
+
+/* FPCR: rounding mode is bits 22-23, flush-to-zero 24, FP16 flush 19. */
+#define FPCR_CONTROL (3ull << 22 | 1ull << 24 | 1ull << 19)
+
+uint64_t qs_fp_enter(void) {
+    uint64_t saved;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
+    if (saved & FPCR_CONTROL)
+        __asm__ volatile("msr fpcr, %0" : : "r"(saved & ~FPCR_CONTROL));
+    return saved;
+}
+
+void qs_fp_restore(uint64_t saved) {
+    if (saved & FPCR_CONTROL)
+        __asm__ volatile("msr fpcr, %0" : : "r"(saved));
+}
+
+#else
+
+bool qs_cpu_has_isa(int32_t isa) {
+    return isa == QSIM_ISA_C;
+}
+
+uint64_t qs_fp_enter(void) {
+    return 0;
+}
+
+void qs_fp_restore(uint64_t saved) {
+    (void)saved;
+}
+
+#endif

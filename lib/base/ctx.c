@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/ctx.h"
+#include "base/thread.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void *system_alloc(void *user, size_t size, size_t align) {
+    (void)user;
+    if (size > SIZE_MAX - align)
+        return NULL;
+    return aligned_alloc(align, qs_align(size, align));
+}
+
+static void system_free(void *user, void *ptr, size_t size) {
+    (void)user;
+    (void)size;
+    free(ptr);
+}
+
+static const qsim_allocator system_allocator = {system_alloc, system_free, NULL};
+
+int qs_ctx_init(const qsim_ctx_options *o, int32_t isa, const struct qk_table *kernels,
+                qsim_ctx **out, qsim_error *error) {
+    const qsim_allocator *a = o->allocator ? o->allocator : &system_allocator;
+    if (!a->alloc || !a->free)
+        return qs_fail(error, QSIM_E_ARGUMENT, "context: an allocator needs both alloc and free");
+    qsim_ctx *ctx = a->alloc(a->user, sizeof(*ctx), _Alignof(max_align_t));
+    if (!ctx)
+        return qs_fail(error, QSIM_E_NOMEM, "context: out of memory");
+    memset(ctx, 0, sizeof(*ctx));
+    ctx->allocator = *a;
+    ctx->log = o->log;
+    ctx->log_user = o->log_user;
+    ctx->parallel = o->parallel_for;
+    ctx->parallel_user = o->parallel_user;
+    ctx->kernels = kernels;
+    ctx->isa = isa;
+    atomic_init(&ctx->holds, 1);
+    ctx->threads = o->threads > 0 ? o->threads : qs_cpu_count();
+    if (!ctx->parallel && ctx->threads > 1) {
+        ctx->pool = qs_pool_create(ctx, ctx->threads);
+        if (!ctx->pool) {
+            qs_ctx_drop(ctx);
+            return qs_fail(error, QSIM_E_NOMEM, "context: out of memory for %d threads",
+                           (int)ctx->threads);
+        }
+    }
+    *out = ctx;
+    return QSIM_OK;
+}
+
+int qs_ctx_hold(qsim_ctx *ctx, qsim_ctx **out, qsim_error *error) {
+    if (!ctx)
+        return qsim_ctx_create(NULL, out, error);
+    atomic_fetch_add(&ctx->holds, 1);
+    *out = ctx;
+    return QSIM_OK;
+}
+
+void qs_ctx_drop(qsim_ctx *ctx) {
+    if (!ctx || atomic_fetch_sub(&ctx->holds, 1) != 1)
+        return;
+    qs_pool_free(ctx, ctx->pool);
+    qsim_allocator a = ctx->allocator;
+    a.free(a.user, ctx, sizeof(*ctx));
+}
+
+void qsim_ctx_free(qsim_ctx *ctx) {
+    qs_ctx_drop(ctx);
+}
+
+int32_t qsim_ctx_isa(const qsim_ctx *ctx) {
+    return ctx->isa;
+}
+
+int32_t qsim_ctx_threads(const qsim_ctx *ctx) {
+    return ctx->threads;
+}
+
+void qs_log(const qsim_ctx *ctx, int32_t level, const char *format, ...) {
+    if (!ctx->log)
+        return;
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    ctx->log(ctx->log_user, level, line);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/* POSIX implementation of file.h. */
+#define _GNU_SOURCE /* O_NOFOLLOW and friends where _POSIX_C_SOURCE hides them */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int fail_errno(qsim_error *error, const char *path, const char *what) {
+    return qs_fail(error, QSIM_E_IO, "%s: %s: %s", path, what, strerror(errno));
+}
+
+/* Reads until the end: for pipes, whose size nobody knows, and for copies. */
+static int read_all(qsim_ctx *ctx, int fd, const char *path, qs_map *map, qsim_error *error) {
+    uint8_t *data = NULL;
+    size_t room = 0, size = 0;
+    int code = QSIM_OK;
+    for (;;) {
+        if (size == room && !qs_grow(ctx, (void **)&data, &room, size + 65536, 1)) {
+            code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory after %zu bytes", path, size);
+            break;
+        }
+        ssize_t n = read(fd, data + size, room - size);
+        if (n == 0)
+            break;
+        if (n < 0 && errno != EINTR) {
+            code = fail_errno(error, path, "cannot read");
+            break;
+        }
+        size += n > 0 ? (size_t)n : 0;
+    }
+    if (code) {
+        qs_free(ctx, data);
+        return code;
+    }
+    map->data = data;
+    map->size = size;
+    map->mapped = false;
+    return QSIM_OK;
+}
+
+static int map_fd(qsim_ctx *ctx, int fd, const struct stat *st, const char *path, bool copy,
+                  qs_map *map, qsim_error *error) {
+    if (copy || !S_ISREG(st->st_mode) || st->st_size == 0)
+        return read_all(ctx, fd, path, map, error);
+    if ((uintmax_t)st->st_size > SIZE_MAX)
+        return qs_fail(error, QSIM_E_LIMIT, "%s: too large to map", path);
+    void *p = mmap(NULL, (size_t)st->st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED)
+        return fail_errno(error, path, "cannot map");
+    map->data = p;
+    map->size = (size_t)st->st_size;
+    map->mapped = true;
+    return QSIM_OK;
+}
+
+int qs_map_open(qsim_ctx *ctx, const char *path, bool copy, qs_map *map, qsim_error *error) {
+    struct stat st;
+    memset(map, 0, sizeof(*map));
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fail_errno(error, path, "cannot open");
+    int code = QSIM_OK;
+    if (fstat(fd, &st))
+        code = fail_errno(error, path, "cannot look at");
+    else if (S_ISDIR(st.st_mode))
+        code = qs_fail(error, QSIM_E_IO, "%s: is a directory", path);
+    else if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode))
+        code = qs_fail(error, QSIM_E_IO, "%s: is no regular file", path);
+    else
+        code = map_fd(ctx, fd, &st, path, copy, map, error);
+    close(fd);
+    return code;
+}
+
+/* Why a location in a model is not acceptable, NULL if it is. */
+static const char *location_fault(const char *location) {
+    if (!*location)
+        return "is empty";
+    if (*location == '/' || *location == '\\')
+        return "is absolute";
+    if (strlen(location) >= PATH_MAX)
+        return "is too long";
+    for (const char *p = location; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return "has a control byte";
+    if (strchr(location, ':') || strchr(location, '\\'))
+        return "has a drive, scheme or backslash";
+    for (const char *p = location; p; p = strchr(p, '/')) {
+        p += *p == '/';
+        size_t n = strcspn(p, "/");
+        if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+            return "has an empty, \".\" or \"..\" component";
+    }
+    return NULL;
+}
+
+/* Opens the last component, walking from `dir` without following any link. Returns -1 with errno.
+ */
+static int open_beneath(int dir, const char *location) {
+    int at = dup(dir);
+    const char *p = location;
+    while (at >= 0) {
+        char part[NAME_MAX + 1];
+        size_t n = strcspn(p, "/");
+        if (n > NAME_MAX) {
+            close(at);
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        memcpy(part, p, n);
+        part[n] = 0;
+        bool last = p[n] == 0;
+        /* O_NONBLOCK: a FIFO nobody writes to must not hang us; regular files ignore it. */
+        int next = openat(
+            at, part, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (last ? 0 : O_DIRECTORY));
+        int saved = errno;
+        close(at);
+        errno = saved;
+        if (last)
+            return next;
+        at = next;
+        p += n + 1;
+    }
+    return -1;
+}
+
+int qs_map_open_below(qsim_ctx *ctx, const char *folder, const char *location, qs_map *map,
+                      qsim_error *error) {
+    struct stat st;
+    memset(map, 0, sizeof(*map));
+    const char *fault = location_fault(location);
+    if (fault)
+        return qs_fail(error, QSIM_E_VALUE, "external data location '%s' %s", location, fault);
+    int dir = open(*folder ? folder : ".", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    if (dir < 0)
+        return fail_errno(error, folder, "cannot open the folder");
+    int fd = open_beneath(dir, location);
+    int saved = errno;
+    close(dir);
+    if (fd < 0)
+        return qs_fail(error, QSIM_E_IO, "external data file '%s': %s", location,
+                       saved == ELOOP ? "is a symbolic link" : strerror(saved));
+    int code = QSIM_OK;
+    if (fstat(fd, &st))
+        code = fail_errno(error, location, "cannot look at");
+    else if (!S_ISREG(st.st_mode))
+        code = qs_fail(error, QSIM_E_IO, "external data file '%s' is no regular file", location);
+    else
+        code = map_fd(ctx, fd, &st, location, false, map, error);
+    close(fd);
+    return code;
+}
+
+void qs_map_close(qsim_ctx *ctx, qs_map *map) {
+    if (map->mapped)
+        munmap((void *)(uintptr_t)map->data, map->size);
+    else
+        qs_free(ctx, (void *)(uintptr_t)map->data);
+    memset(map, 0, sizeof(*map));
+}
+
+/* ---- writing ---- */
+
+static char *text_join(qsim_ctx *ctx, const char *a, const char *b) {
+    size_t n = strlen(a), m = strlen(b);
+    char *p = qs_alloc(ctx, n + m + 1, 1);
+    if (p) {
+        memcpy(p, a, n);
+        memcpy(p + n, b, m + 1);
+    }
+    return p;
+}
+
+static void out_forget(qs_out *out) {
+    qs_free(out->ctx, out->path);
+    qs_free(out->ctx, out->temporary);
+    out->path = out->temporary = NULL;
+    out->fd = -1;
+}
+
+/* Gives the temporary file the permissions that a plain creation would have given. */
+static void apply_mode(int fd, const char *path) {
+    struct stat st;
+    mode_t mask = umask(0);
+    umask(mask);
+    mode_t mode = stat(path, &st) == 0 ? st.st_mode & 07777 : 0666 & ~mask;
+    (void)!fchmod(fd, mode);
+}
+
+int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim_error *error) {
+    struct stat st;
+    memset(out, 0, sizeof(*out));
+    out->ctx = ctx;
+    out->fd = -1;
+    if (stat(path, &st) == 0) {
+        if (S_ISDIR(st.st_mode))
+            return qs_fail(error, QSIM_E_IO, "%s: is a directory", path);
+        if (!replace)
+            return qs_fail(error, QSIM_E_EXISTS, "%s: exists already", path);
+    }
+    out->path = text_join(ctx, path, "");
+    out->temporary = text_join(ctx, path, ".XXXXXX");
+    int code = QSIM_OK;
+    if (!out->path || !out->temporary)
+        code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", path);
+    else if ((out->fd = mkstemp(out->temporary)) < 0)
+        code = fail_errno(error, path, "cannot create a file beside it");
+    if (code) {
+        out_forget(out);
+        return code;
+    }
+    apply_mode(out->fd, path);
+    return QSIM_OK;
+}
+
+int qs_out_write(qs_out *out, const void *data, size_t size) {
+    const uint8_t *p = data;
+    while (size > 0 && out->code == 0) {
+        /* Linux writes at most 2^31 - 4096 bytes at once. */
+        ssize_t n = write(out->fd, p, size < ((size_t)1 << 30) ? size : (size_t)1 << 30);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            out->code = errno ? errno : EIO;
+            break;
+        }
+        p += n;
+        size -= (size_t)n;
+        out->written += (uint64_t)n;
+    }
+    return out->code ? QSIM_E_IO : QSIM_OK;
+}
+
+/* Makes the rename itself survive a crash; a file system that cannot sync a folder is no failure.
+ */
+static void sync_folder(qsim_ctx *ctx, const char *path) {
+    char *folder = text_join(ctx, path, "");
+    if (!folder)
+        return;
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = 0;
+    int fd = open(slash ? folder : ".", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    if (fd >= 0) {
+        (void)!fsync(fd);
+        close(fd);
+    }
+    qs_free(ctx, folder);
+}
+
+int qs_out_commit(qs_out *out, qsim_error *error) {
+    int code = QSIM_OK;
+    if (!out->code && fsync(out->fd) && errno != EINVAL && errno != EROFS)
+        out->code = errno;
+    if (close(out->fd) && !out->code)
+        out->code = errno;
+    if (!out->code && rename(out->temporary, out->path))
+        out->code = errno;
+    if (out->code) {
+        unlink(out->temporary);
+        code = qs_fail(error, QSIM_E_IO, "%s: cannot write: %s", out->path, strerror(out->code));
+    } else {
+        sync_folder(out->ctx, out->path);
+    }
+    out_forget(out);
+    return code;
+}
+
+void qs_out_abort(qs_out *out) {
+    if (out->fd >= 0) {
+        close(out->fd);
+        unlink(out->temporary);
+    }
+    out_forget(out);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/base.h"
+
+int qs_options(void *own, size_t own_size, const void *options, qsim_error *error) {
+    memset(own, 0, own_size);
+    if (!options)
+        return QSIM_OK;
+    size_t theirs;
+    memcpy(&theirs, options, sizeof(theirs));
+    if (theirs < sizeof(theirs))
+        return qs_fail(error, QSIM_E_ARGUMENT, "options: struct_size is %zu; set it to sizeof",
+                       theirs);
+    const unsigned char *bytes = options;
+    for (size_t i = own_size; i < theirs; i++)
+        if (bytes[i])
+            return qs_fail(error, QSIM_E_VERSION,
+                           "options: byte %zu is set, which this version (%s) does not know", i,
+                           qsim_version_string());
+    memcpy(own, options, theirs < own_size ? theirs : own_size);
+    return QSIM_OK;
+}

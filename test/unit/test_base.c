@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* Errors, memory, options, SHA-256, threads, files. */
+#include "base/ctx.h"
+#include "base/file.h"
+#include "test.h"
+
+#include <qsim/base.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static qsim_ctx *ctx;
+
+static void test_errors(void) {
+    qsim_error e;
+    char longer[2000], expected[16] = "caf\xc3\xa9\\x0a\\xff";
+    qs_error_clear(&e);
+    CHECK_INT(qs_fail(&e, QSIM_E_SHAPE, "%s", "caf\xc3\xa9\n\xff"), QSIM_E_SHAPE);
+    CHECK_STR(e.message, expected);
+    CHECK_INT(qs_fail(&e, QSIM_E_IO, "second"), QSIM_E_IO);
+    CHECK_INT(e.code, QSIM_E_SHAPE); /* the first one wins */
+    memset(longer, 'a', sizeof(longer) - 1);
+    longer[sizeof(longer) - 1] = 0;
+    qs_error_clear(&e);
+    qs_fail(&e, QSIM_E_IO, "head %s tail", longer);
+    CHECK_INT(strlen(e.message), sizeof(e.message) - 1);
+    CHECK(strncmp(e.message, "head ", 5) == 0);
+    CHECK(strstr(e.message, "...") != NULL);
+}
+
+static void test_arena(void) {
+    qs_arena a;
+    unsigned char *last = NULL;
+    uint64_t seed = 7;
+    qs_arena_init(&a, ctx);
+    for (int i = 0; i < 3000; i++) {
+        size_t n = test_random(&seed) % 900;
+        unsigned char *p = i % 5 ? qs_arena_alloc(&a, n, 1) : qs_arena_alloc64(&a, n);
+        CHECK(p != NULL && (uintptr_t)p % (i % 5 ? 16 : 64) == 0);
+        for (size_t k = 0; k < n; k++)
+            if (p[k])
+                CHECK(!"arena memory is zeroed");
+        memset(p, 0xaa, n);
+        last = p;
+    }
+    CHECK(last != NULL);
+    CHECK(qs_arena_alloc(&a, SIZE_MAX / 2, 3) == NULL);
+    CHECK(qs_arena_alloc64(&a, SIZE_MAX - 8) == NULL);
+    qs_arena_free(&a);
+}
+
+/* FIPS 180-4 examples ("abc", the 448-bit message) and the well-known digest of no bytes at all. */
+static void test_sha256(void) {
+    static const struct {
+        const char *text, *hex;
+    } cases[] = {
+        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+    };
+    char hex[65];
+    qs_sha256 h;
+    for (size_t i = 0; i < QS_COUNT(cases); i++) {
+        qs_sha256_init(&h);
+        qs_sha256_add(&h, cases[i].text, strlen(cases[i].text));
+        qs_sha256_hex(&h, hex);
+        CHECK_STR(hex, cases[i].hex);
+    }
+    qs_sha256_init(&h); /* a million 'a', in uneven pieces */
+    char a[777];
+    memset(a, 'a', sizeof(a));
+    for (size_t left = 1000000; left;) {
+        size_t n = left < sizeof(a) ? left : sizeof(a);
+        qs_sha256_add(&h, a, n);
+        left -= n;
+    }
+    qs_sha256_hex(&h, hex);
+    CHECK_STR(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+static void test_options(void) {
+    struct {
+        qsim_ctx_options o;
+        int32_t newer;
+    } big = {.o = {.struct_size = sizeof(big), .threads = 1}};
+    qsim_ctx *c = NULL;
+    qsim_error e;
+    CHECK_INT(qsim_ctx_create(&big.o, &c, &e), QSIM_OK);
+    CHECK_INT(qsim_ctx_threads(c), 1);
+    qsim_ctx_free(c);
+    big.newer = 1;
+    CHECK_INT(qsim_ctx_create(&big.o, &c, &e), QSIM_E_VERSION);
+    big.o.struct_size = 3;
+    CHECK_INT(qsim_ctx_create(&big.o, &c, &e), QSIM_E_ARGUMENT);
+    qsim_ctx_options older = {.struct_size = offsetof(qsim_ctx_options, isa), .threads = 2};
+    older.isa = 99; /* beyond what this caller says it knows */
+    CHECK_INT(qsim_ctx_create(&older, &c, &e), QSIM_OK);
+    CHECK_INT(qsim_ctx_threads(c), 2);
+    qsim_ctx_free(c);
+}
+
+struct counted {
+    atomic_int seen[1000];
+    atomic_int total;
+};
+
+static void count_task(void *arg, size_t i) {
+    struct counted *c = arg;
+    atomic_fetch_add(&c->seen[i], 1);
+    atomic_fetch_add(&c->total, 1);
+}
+
+static void nested_task(void *arg, size_t i) {
+    (void)i;
+    qs_parallel(ctx, 10, count_task, arg); /* the pool is busy: inline */
+}
+
+static void test_threads(void) {
+    static struct counted c;
+    for (int round = 0; round < 200; round++)
+        qs_parallel(ctx, 1000, count_task, &c);
+    CHECK_INT(atomic_load(&c.total), 200 * 1000);
+    for (int i = 0; i < 1000; i++)
+        if (atomic_load(&c.seen[i]) != 200)
+            CHECK(!"each task runs once");
+    atomic_store(&c.total, 0);
+    qs_parallel(ctx, 20, nested_task, &c);
+    CHECK_INT(atomic_load(&c.total), 200);
+}
+
+static void write_file(const char *path, const char *text, bool replace, int expected) {
+    qs_out out;
+    qsim_error e;
+    qs_error_clear(&e);
+    int code = qs_out_open(ctx, path, replace, &out, &e);
+    if (code == QSIM_OK) {
+        qs_out_write(&out, text, strlen(text));
+        code = qs_out_commit(&out, &e);
+    }
+    CHECK_INT(code, expected);
+}
+
+static void check_file(const char *path, const char *text) {
+    qs_map m;
+    qsim_error e;
+    qs_error_clear(&e);
+    for (int copy = 0; copy < 2; copy++) {
+        CHECK_INT(qs_map_open(ctx, path, copy, &m, &e), QSIM_OK);
+        CHECK(m.size == strlen(text) && memcmp(m.data, text, m.size) == 0);
+        qs_map_close(ctx, &m);
+    }
+}
+
+static void test_files(void) {
+    char folder[] = "qs_test_XXXXXX", path[64], other[64];
+    qs_out out;
+    qs_map m;
+    qsim_error e;
+    if (!mkdtemp(folder)) {
+        CHECK(!"mkdtemp");
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/a", folder);
+    write_file(path, "one", false, QSIM_OK);
+    write_file(path, "two", false, QSIM_E_EXISTS);
+    check_file(path, "one");
+    write_file(path, "three", true, QSIM_OK);
+    check_file(path, "three");
+    qs_error_clear(&e);
+    CHECK_INT(qs_out_open(ctx, path, true, &out, &e), QSIM_OK);
+    qs_out_write(&out, "half", 4);
+    qs_out_abort(&out);
+    check_file(path, "three"); /* an abandoned write leaves the old file */
+    write_file("nowhere/at/all", "x", true, QSIM_E_IO);
+    CHECK_INT(qs_map_open(ctx, folder, false, &m, &e), QSIM_E_IO);
+    CHECK_INT(qs_map_open_below(ctx, folder, "a", &m, &e), QSIM_OK);
+    qs_map_close(ctx, &m);
+    static const char *const bad[] = {"../a", "/etc/passwd", "",         ".",       "b/../a",
+                                      "a/",   "C:\\x",       "http://x", "nothere", "a\nb"};
+    for (size_t i = 0; i < QS_COUNT(bad); i++) {
+        qs_error_clear(&e);
+        CHECK(qs_map_open_below(ctx, folder, bad[i], &m, &e) < 0);
+        CHECK(e.message[0] != 0);
+    }
+    snprintf(other, sizeof(other), "%s/link", folder);
+    CHECK_INT(symlink("/etc/passwd", other), 0);
+    CHECK(qs_map_open_below(ctx, folder, "link", &m, &e) < 0);
+    unlink(other);
+    CHECK_INT(mkfifo(other, 0600), 0);
+    CHECK(qs_map_open_below(ctx, folder, "link", &m, &e) < 0); /* and does not hang */
+    unlink(other);
+    unlink(path);
+    CHECK_INT(rmdir(folder), 0); /* no temporary file is left */
+}
+
+int main(void) {
+    qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 3};
+    qsim_error e;
+    if (qsim_ctx_create(&o, &ctx, &e))
+        return 1;
+    test_errors();
+    test_arena();
+    test_sha256();
+    test_options();
+    test_threads();
+    test_files();
+    qsim_ctx_free(ctx);
+    return test_done();
+}
