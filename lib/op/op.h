@@ -33,6 +33,7 @@ typedef struct qs_infer {
     const qs_graph *graph;
     const qs_node *node;
     qs_id node_id;
+    const qs_value *values; /* by id: the graph's own at load, a plan's when planning */
     const qs_value *in[64]; /* NULL: left out or beyond the count (only the first 64 are listed) */
     qs_value *out;          /* output_count of them: fill dtype, rank and dims */
     qs_dim (*dims)[QSIM_MAX_RANK]; /* room for the dims of each output */
@@ -76,6 +77,13 @@ int64_t qs_op_newest_opset(void);
  * Looks up a node's row and checks counts, attribute names and types. On success node->op is set.
  */
 int qs_op_resolve(qs_graph *g, qs_id node, const char *model, qsim_error *error);
+
+/*
+ * Runs one node's rules over `values` (by id: the graph's own, or a plan's with every size known).
+ * `out` and `dims` have room for its outputs; out[i].dims points into dims[i].
+ */
+int qs_op_infer_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
+                     qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error);
 
 /* Runs the rules over the whole graph in order and stores dtypes and shapes in its values. */
 int qs_op_infer_graph(qs_graph *g, const char *model, qsim_error *error);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* Running the rules of operators over nodes and graphs. */
+#include "op/rules.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+int qs_infer_fail(const qs_infer *x, int code, const char *format, ...) {
+    char what[320];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof(what), format, args);
+    va_end(args);
+    const qs_node *n = x->node;
+    const char *name = n->name ? n->name : "", *before = "node";
+    if (!name[0] && n->output_count > 0 && n->outputs[0] != QS_NONE) {
+        before = "node of";
+        name = x->graph->values[n->outputs[0]].name;
+    }
+    return qs_fail(x->error, code, "%s: %s (%s '%s', %s: opset %d)", x->model ? x->model : "model",
+                   what, before, name ? name : "", n->op_type, (int)n->version);
+}
+
+int qs_op_infer_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
+                     qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error) {
+    const qs_node *n = &g->nodes[node];
+    qs_infer x = {.graph = g,
+                  .node = n,
+                  .node_id = node,
+                  .values = values,
+                  .out = out,
+                  .dims = dims,
+                  .model = model,
+                  .error = error};
+    for (int32_t i = 0; i < n->input_count && i < (int32_t)QS_COUNT(x.in); i++)
+        x.in[i] = n->inputs[i] == QS_NONE ? NULL : &values[n->inputs[i]];
+    for (int32_t i = 0; i < n->output_count; i++)
+        out[i] = (qs_value){.dims = dims[i], .rank = -1};
+    return n->op->infer(&x);
+}
+
+/* Takes over what is declared and not inferred; fails where both are known and differ. */
+static int merge_declared(const qs_infer *x, const qs_value *v, qs_value *out, qs_dim *dims) {
+    if (v->dtype != QSIM_UNDEFINED && out->dtype != QSIM_UNDEFINED && v->dtype != out->dtype)
+        return qs_infer_fail(x, QSIM_E_DTYPE, "output '%s' is declared %s but is %s", v->name,
+                             qsim_dtype_name(v->dtype), qsim_dtype_name(out->dtype));
+    if (out->dtype == QSIM_UNDEFINED)
+        out->dtype = v->dtype;
+    if (v->rank < 0)
+        return QSIM_OK;
+    if (out->rank < 0) {
+        out->rank = v->rank;
+        if (v->rank > 0)
+            memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));
+        return QSIM_OK;
+    }
+    if (v->rank != out->rank)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "output '%s' is declared with rank %d but has %d",
+                             v->name, (int)v->rank, (int)out->rank);
+    for (int32_t i = 0; i < v->rank; i++) {
+        int64_t a = v->dims[i].size, b = out->dims[i].size;
+        if (a >= 0 && b >= 0 && a != b)
+            return qs_infer_fail(x, QSIM_E_SHAPE,
+                                 "axis %d of output '%s' is declared %lld but is %lld", (int)i,
+                                 v->name, (long long)a, (long long)b);
+        if (b < 0 && (a >= 0 || !dims[i].symbol))
+            dims[i] = v->dims[i];
+    }
+    return QSIM_OK;
+}
+
+static bool same_shape(const qs_value *a, const qs_value *b) {
+    if (a->dtype != b->dtype || a->rank != b->rank)
+        return false;
+    for (int32_t i = 0; i < a->rank; i++)
+        if (a->dims[i].size != b->dims[i].size || a->dims[i].symbol != b->dims[i].symbol)
+            return false;
+    return true;
+}
+
+static int infer_one(qs_graph *g, qs_id id, qs_value *out, qs_dim (*dims)[QSIM_MAX_RANK],
+                     const char *model, qsim_error *error) {
+    const qs_node *n = &g->nodes[id];
+    int code = qs_op_infer_node(g, g->values, id, out, dims, model, error);
+    if (code)
+        return code;
+    qs_infer x = {.graph = g, .node = n, .node_id = id, .model = model, .error = error};
+    for (int32_t i = 0; i < n->output_count; i++) {
+        if (n->outputs[i] == QS_NONE)
+            continue;
+        const qs_value *v = &g->values[n->outputs[i]];
+        code = v->declared ? merge_declared(&x, v, &out[i], dims[i]) : QSIM_OK;
+        if (!code && !same_shape(v, &out[i]))
+            code = qs_value_set_shape(g, n->outputs[i], out[i].dtype, out[i].rank, out[i].dims);
+        if (code)
+            return code == QSIM_E_NOMEM ? qs_fail(error, code, "out of memory") : code;
+    }
+    return QSIM_OK;
+}
+
+int qs_op_infer_graph(qs_graph *g, const char *model, qsim_error *error) {
+    qsim_ctx *ctx = g->arena.ctx;
+    size_t room = 4;
+    int code = QSIM_OK;
+    for (size_t k = 0; k < g->order_count; k++) {
+        size_t outputs = (size_t)g->nodes[g->order[k]].output_count;
+        room = outputs > room ? outputs : room;
+    }
+    qs_value *out = qs_alloc(ctx, room, sizeof(*out));
+    qs_dim(*dims)[QSIM_MAX_RANK] = qs_alloc(ctx, room, sizeof(*dims));
+    if (!out || !dims)
+        code = qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    for (size_t k = 0; k < g->order_count && !code; k++) {
+        const qs_node *n = &g->nodes[g->order[k]];
+        if (n->op && !n->removed)
+            code = infer_one(g, g->order[k], out, dims, model, error);
+    }
+    qs_free(ctx, dims);
+    qs_free(ctx, out);
+    return code;
+}
+
+static bool is_standard(const qs_node *n) {
+    return n->domain[0] == '\0' || strcmp(n->domain, "ai.onnx") == 0;
+}
+
+static int upgrade_one(qs_graph *g, qs_id id, int64_t opset, const char *model, qsim_error *error) {
+    const qs_node *n = &g->nodes[id];
+    if (n->removed || !is_standard(n))
+        return QSIM_OK;
+    if (!n->op) {
+        int code = qs_op_resolve(g, id, model, error);
+        if (code)
+            return code;
+    }
+    return n->op->upgrade ? n->op->upgrade(g, id, (int32_t)opset, error) : QSIM_OK;
+}
+
+int qs_op_upgrade_graph(qs_graph *g, int64_t opset, const char *model, qsim_error *error) {
+    int64_t from = qs_graph_import(g, "");
+    if (opset > QS_OPSET_NEWEST || opset < from)
+        return qs_fail(error, QSIM_E_UNSUPPORTED, "%s: opset %lld cannot be made opset %lld",
+                       model ? model : "model", (long long)from, (long long)opset);
+    if (opset == from)
+        return QSIM_OK;
+    size_t count = g->node_count; /* an upgrade may add nodes, already in their newest form */
+    for (size_t k = 0; k < count; k++) {
+        int code = upgrade_one(g, (qs_id)k, opset, model, error);
+        if (code)
+            return code;
+    }
+    int code = g->node_count > count ? qs_graph_sort(g, error) : QSIM_OK;
+    for (size_t k = 0; k < g->node_count && !code; k++) {
+        qs_node *n = &g->nodes[k];
+        if (n->removed || !is_standard(n))
+            continue;
+        n->version = (int32_t)opset;
+        code = qs_op_resolve(g, (qs_id)k, model, error);
+    }
+    return code ? code : qs_graph_set_import(g, "", opset);
+}
+
+/* Convolutions and matrix products: outputs times the length of each one's sum. */
+int64_t qs_op_macs(const qs_graph *g, qs_id node) {
+    const qs_node *n = &g->nodes[node];
+    const char *t = n->op_type;
+    bool qlinear = strncmp(t, "QLinear", 7) == 0;
+    bool conv =
+        strcmp(t, "Conv") == 0 || strcmp(t, "QLinearConv") == 0 || strcmp(t, "ConvInteger") == 0;
+    bool product = strcmp(t, "MatMul") == 0 || strcmp(t, "Gemm") == 0 ||
+                   strcmp(t, "QLinearMatMul") == 0 || strcmp(t, "MatMulInteger") == 0;
+    if (!conv && !product)
+        return 0;
+    int32_t wi = qlinear ? 3 : 1;
+    if (n->input_count <= wi || n->output_count < 1 || n->outputs[0] == QS_NONE)
+        return -1;
+    const qs_value *w = &g->values[n->inputs[wi]], *y = &g->values[n->outputs[0]];
+    if (w->rank < 1 || y->rank < 0)
+        return -1;
+    int64_t macs = 1;
+    for (int32_t i = 0; i < y->rank; i++)
+        if (!qs_mul64(macs, y->dims[i].size < 0 ? 1 : y->dims[i].size, &macs))
+            return -1;
+    int32_t k = w->rank > 1 ? w->rank - 2 : 0;
+    if (strcmp(t, "Gemm") == 0 && qs_node_int(n, "transB", 0))
+        k = w->rank - 1;
+    for (int32_t i = conv ? 1 : k; i < (conv ? w->rank : k + 1); i++)
+        if (!qs_mul64(macs, w->dims[i].size < 0 ? 1 : w->dims[i].size, &macs))
+            return -1;
+    return macs;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* What packing and lowering of all operators share. */
+#include "op/rules.h"
+
+const void *qs_pack_const(qs_pack *p, int32_t index) {
+    if (index >= p->node->input_count || p->node->inputs[index] == QS_NONE)
+        return NULL;
+    qs_id id = p->node->inputs[index];
+    if (!p->graph->values[id].data)
+        return NULL;
+    return qs_graph_aligned(p->graph, id);
+}
+
+void *qs_lower_params(qs_lower *l, size_t size) {
+    void *params = qs_arena_alloc(l->arena, 1, size);
+    l->step->params = params;
+    if (!params)
+        qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    return params;
+}
+
+const qs_value *qs_lower_in(const qs_lower *l, int32_t index) {
+    if (index >= l->node->input_count || l->node->inputs[index] == QS_NONE)
+        return NULL;
+    return &l->values[l->node->inputs[index]];
+}
+
+const qs_value *qs_lower_out(const qs_lower *l, int32_t index) {
+    if (index >= l->node->output_count || l->node->outputs[index] == QS_NONE)
+        return NULL;
+    return &l->values[l->node->outputs[index]];
+}
+
+void qs_lower_infer(const qs_lower *l, qs_infer *x) {
+    memset(x, 0, sizeof(*x));
+    x->graph = l->graph;
+    x->values = l->values;
+    x->node = l->node;
+    x->node_id = l->node_id;
+    x->model = l->model;
+    x->error = l->error;
+    for (int32_t i = 0; i < l->node->input_count && i < (int32_t)QS_COUNT(x->in); i++)
+        x->in[i] = qs_lower_in(l, i);
+}
+
+/* Element strides of `v` over the axes of a result of rank `rank`; 0 where it is repeated. */
+static void broadcast_strides(const qs_value *v, int32_t rank, size_t *strides) {
+    size_t step = 1;
+    for (int32_t i = rank - 1; i >= 0; i--) {
+        int32_t k = i - (rank - v->rank);
+        bool walks = k >= 0 && v->dims[k].size != 1;
+        strides[i] = walks ? step : 0;
+        if (walks)
+            step *= (size_t)v->dims[k].size;
+    }
+}
+
+void qs_loops_make(qs_loops *l, const qs_value *a, const qs_value *b, const qs_value *y) {
+    size_t sa[QSIM_MAX_RANK], sb[QSIM_MAX_RANK];
+    memset(l, 0, sizeof(*l));
+    broadcast_strides(a, y->rank, sa);
+    broadcast_strides(b, y->rank, sb);
+    int32_t n = 0; /* merged axes, outermost first */
+    for (int32_t i = 0; i < y->rank; i++) {
+        size_t d = (size_t)y->dims[i].size;
+        if (d == 1)
+            continue;
+        if (n > 0 && l->a[n - 1] == sa[i] * d && l->b[n - 1] == sb[i] * d) {
+            l->dims[n - 1] *= d;
+            l->a[n - 1] = sa[i];
+            l->b[n - 1] = sb[i];
+            continue;
+        }
+        l->dims[n] = d;
+        l->a[n] = sa[i];
+        l->b[n++] = sb[i];
+    }
+    l->inner = n ? l->dims[n - 1] : 1;
+    l->inner_a = n ? l->a[n - 1] : 1;
+    l->inner_b = n ? l->b[n - 1] : 1;
+    l->rank = n ? n - 1 : 0;
+    l->rows = 1;
+    for (int32_t i = 0; i < l->rank; i++)
+        l->rows *= l->dims[i];
+    if (l->inner == 0)
+        l->rows = 0;
+}
+
+void qs_loops_offsets(const qs_loops *l, size_t row, size_t *a, size_t *b) {
+    *a = 0;
+    *b = 0;
+    for (int32_t i = l->rank - 1; i >= 0; i--) {
+        size_t at = row % l->dims[i];
+        row /= l->dims[i];
+        *a += at * l->a[i];
+        *b += at * l->b[i];
+    }
+}

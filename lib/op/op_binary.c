@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* Add, Sub, Mul, Div with broadcasting. Integers wrap; an integer divided by zero gives zero. */
+#include "op/rules.h"
+
+#include <math.h>
+
+/* y[i] = a[i * sa] op b[i * sb], strides 0 or 1, clamped to [limit[0], limit[1]] (f32 only). */
+typedef void (*binary_fn)(const void *a, size_t sa, const void *b, size_t sb, void *y, size_t n,
+                          const float *limit);
+
+#define ADD(T, U, a, b)   (T)((U)(a) + (U)(b))
+#define SUB(T, U, a, b)   (T)((U)(a) - (U)(b))
+#define MUL(T, U, a, b)   (T)((U)(a) * (U)(b))
+#define DIV_U(T, U, a, b) (T)((b) == 0 ? 0 : (a) / ((b) == 0 ? 1 : (b)))
+#define DIV_S(T, U, a, b)                                                                          \
+    ((b) == -1 ? (T)((U)0 - (U)(a)) : (T)((b) == 0 ? 0 : (a) / ((b) == 0 ? 1 : (b))))
+#define DIV_F(T, U, a, b) ((a) / (b))
+
+#define LOOPS(T, U, OP)                                                                            \
+    if (sa && sb) {                                                                                \
+        for (size_t i = 0; i < n; i++)                                                             \
+            y[i] = OP(T, U, a[i], b[i]);                                                           \
+    } else if (sa) {                                                                               \
+        const T c = b[0];                                                                          \
+        for (size_t i = 0; i < n; i++)                                                             \
+            y[i] = OP(T, U, a[i], c);                                                              \
+    } else {                                                                                       \
+        const T c = a[0];                                                                          \
+        for (size_t i = 0; i < n; i++)                                                             \
+            y[i] = OP(T, U, c, b[i * sb]);                                                         \
+    }
+
+#define BINARY(name, suffix, T, U, OP)                                                             \
+    static void name##_##suffix(const void *va, size_t sa, const void *vb, size_t sb, void *vy,    \
+                                size_t n, const float *limit) {                                    \
+        const T *a = va, *b = vb;                                                                  \
+        T *y = vy;                                                                                 \
+        (void)limit;                                                                               \
+        LOOPS(T, U, OP)                                                                            \
+    }
+
+#define SIGNED(name, OP)                                                                           \
+    BINARY(name, s8, int8_t, uint32_t, OP)                                                         \
+    BINARY(name, s16, int16_t, uint32_t, OP)                                                       \
+    BINARY(name, s32, int32_t, uint32_t, OP)                                                       \
+    BINARY(name, s64, int64_t, uint64_t, OP)
+#define UNSIGNED(name, OP)                                                                         \
+    BINARY(name, u8, uint8_t, uint32_t, OP)                                                        \
+    BINARY(name, u16, uint16_t, uint32_t, OP)                                                      \
+    BINARY(name, u32, uint32_t, uint32_t, OP)                                                      \
+    BINARY(name, u64, uint64_t, uint64_t, OP)
+#define FLOATS(name, OP)                                                                           \
+    BINARY(name, f32, float, float, OP)                                                            \
+    BINARY(name, f64, double, double, OP)
+
+FLOATS(add, ADD)
+SIGNED(add, ADD)
+UNSIGNED(add, ADD)
+FLOATS(sub, SUB)
+SIGNED(sub, SUB)
+UNSIGNED(sub, SUB)
+FLOATS(mul, MUL)
+SIGNED(mul, MUL)
+UNSIGNED(mul, MUL)
+FLOATS(div, DIV_F)
+SIGNED(div, DIV_S)
+UNSIGNED(div, DIV_U)
+
+#define FUNCTIONS(name)                                                                            \
+    {                                                                                              \
+        [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64, [QSIM_INT8] = name##_s8,            \
+        [QSIM_INT16] = name##_s16, [QSIM_INT32] = name##_s32, [QSIM_INT64] = name##_s64,           \
+        [QSIM_UINT8] = name##_u8, [QSIM_UINT16] = name##_u16, [QSIM_UINT32] = name##_u32,          \
+        [QSIM_UINT64] = name##_u64,                                                                \
+    }
+
+static const binary_fn functions[4][16] = {FUNCTIONS(add), FUNCTIONS(sub), FUNCTIONS(mul),
+                                           FUNCTIONS(div)};
+
+static int infer_binary(qs_infer *x) {
+    int code = qs_infer_type(x, 0, QS_T_ARITH);
+    if (!code)
+        code = qs_infer_type(x, 1, QS_T_ARITH);
+    if (!code)
+        code = qs_infer_same_type(x, 0, 1);
+    if (code)
+        return code;
+    int32_t rank;
+    qs_dim dims[QSIM_MAX_RANK];
+    code = qs_infer_broadcast(x, x->in[0], x->in[1], &rank, dims);
+    if (code)
+        return code;
+    int32_t dtype = x->in[0]->dtype ? x->in[0]->dtype : x->in[1]->dtype;
+    return qs_infer_out(x, 0, dtype, rank, dims);
+}
+
+typedef struct binary_params {
+    binary_fn fn;
+    qs_loops loops;
+    size_t element;
+    float limit[2];
+    bool clamped;
+    const qsim_ctx *ctx;
+} binary_params;
+
+typedef struct binary_job {
+    const binary_params *p;
+    const char *a, *b;
+    char *y;
+} binary_job;
+
+static void clamp_f32(float *y, size_t n, const float *limit) {
+    const float lo = limit[0], hi = limit[1];
+    for (size_t i = 0; i < n; i++) {
+        float v = y[i] < lo ? lo : y[i];
+        y[i] = v > hi ? hi : v;
+    }
+}
+
+/* Rows [begin, end) of the outer loops. */
+static void binary_rows(const void *arg, size_t begin, size_t end) {
+    const binary_job *job = arg;
+    const binary_params *p = job->p;
+    const qs_loops *l = &p->loops;
+    for (size_t r = begin; r < end; r++) {
+        size_t oa, ob;
+        qs_loops_offsets(l, r, &oa, &ob);
+        char *y = job->y + r * l->inner * p->element;
+        p->fn(job->a + oa * p->element, l->inner_a, job->b + ob * p->element, l->inner_b, y,
+              l->inner, p->limit);
+        if (p->clamped)
+            clamp_f32((float *)(void *)y, l->inner, p->limit);
+    }
+}
+
+/* Elements [begin, end) of the only row. */
+static void binary_span(const void *arg, size_t begin, size_t end) {
+    const binary_job *job = arg;
+    const binary_params *p = job->p;
+    size_t e = p->element;
+    char *y = job->y + begin * e;
+    p->fn(job->a + begin * p->loops.inner_a * e, p->loops.inner_a,
+          job->b + begin * p->loops.inner_b * e, p->loops.inner_b, y, end - begin, p->limit);
+    if (p->clamped)
+        clamp_f32((float *)(void *)y, end - begin, p->limit);
+}
+
+static void run_binary(const qs_step *s, const qs_frame *f) {
+    const binary_params *p = s->params;
+    binary_job job = {p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_out(s, f, 0)};
+    if (p->loops.rows == 1)
+        qs_ranges(f->ctx, p->loops.inner, QS_GRAIN, binary_span, &job);
+    else
+        qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / p->loops.inner + 1, binary_rows, &job);
+}
+
+static int lower_binary(qs_lower *l, int32_t which) {
+    const qs_value *a = qs_lower_in(l, 0), *b = qs_lower_in(l, 1), *y = qs_lower_out(l, 0);
+    binary_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->fn = functions[which][y->dtype];
+    p->element = qs_dtype_bytes(y->dtype);
+    p->limit[0] = qs_node_float(l->node, "lo", -INFINITY);
+    p->limit[1] = qs_node_float(l->node, "hi", INFINITY);
+    p->clamped = qs_node_attr(l->node, "lo") || qs_node_attr(l->node, "hi");
+    qs_loops_make(&p->loops, a, b, y);
+    l->step->run = run_binary;
+    l->step->kernel = "binary";
+    return QSIM_OK;
+}
+
+static int lower_add(qs_lower *l) {
+    return lower_binary(l, 0);
+}
+static int lower_sub(qs_lower *l) {
+    return lower_binary(l, 1);
+}
+static int lower_mul(qs_lower *l) {
+    return lower_binary(l, 2);
+}
+static int lower_div(qs_lower *l) {
+    return lower_binary(l, 3);
+}
+
+/* Fused clamp of the internal forms. */
+static const qs_attr_rule clamp_attrs[] = {{"lo", QS_ATTR_FLOAT, 0, 0},
+                                           {"hi", QS_ATTR_FLOAT, 0, 0}};
+
+#define STANDARD(name, text)                                                                       \
+    const qs_op qs_op_##name = {"", text, 7, QS_OPSET_NEWEST, 2,    2,    1,                       \
+                                1,  NULL, 0, infer_binary,    NULL, NULL, lower_##name};
+#define INTERNAL(name, text)                                                                       \
+    const qs_op qs_op_qsim_##name = {"qsim",                                                       \
+                                     text,                                                         \
+                                     QS_ANY_VERSION,                                               \
+                                     2,                                                            \
+                                     2,                                                            \
+                                     1,                                                            \
+                                     1,                                                            \
+                                     clamp_attrs,                                                  \
+                                     QS_COUNT(clamp_attrs),                                        \
+                                     infer_binary,                                                 \
+                                     NULL,                                                         \
+                                     NULL,                                                         \
+                                     lower_##name};
+
+STANDARD(add, "Add")
+STANDARD(sub, "Sub")
+STANDARD(mul, "Mul")
+STANDARD(div, "Div")
+INTERNAL(add, "Add")
+INTERNAL(sub, "Sub")
+INTERNAL(mul, "Mul")
+INTERNAL(div, "Div")

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+#include "op/rules.h"
+
+#include "base/ctx.h"
+
+size_t qs_dtype_bytes(int32_t dtype) {
+    int32_t bits = qsim_dtype_bits(dtype);
+    return bits >= 8 ? (size_t)bits / 8 : 0;
+}
+
+const qs_value *qs_infer_in(const qs_infer *x, int32_t index) {
+    if (index >= x->node->input_count || x->node->inputs[index] == QS_NONE)
+        return NULL;
+    const qs_value *values = x->values ? x->values : x->graph->values;
+    return &values[x->node->inputs[index]];
+}
+
+int qs_infer_type(const qs_infer *x, int32_t index, uint32_t set) {
+    const qs_value *v = qs_infer_in(x, index);
+    if (!v || v->dtype == QSIM_UNDEFINED)
+        return QSIM_OK;
+    if (v->dtype > 0 && v->dtype < 32 && (set & QS_T(v->dtype)))
+        return QSIM_OK;
+    return qs_infer_fail(x, QSIM_E_DTYPE, "input %d '%s' has type %s, which is not supported here",
+                         (int)index, v->name ? v->name : "", qsim_dtype_name(v->dtype));
+}
+
+int qs_infer_same_type(const qs_infer *x, int32_t a, int32_t b) {
+    const qs_value *va = qs_infer_in(x, a), *vb = qs_infer_in(x, b);
+    if (!va || !vb || va->dtype == QSIM_UNDEFINED || vb->dtype == QSIM_UNDEFINED)
+        return QSIM_OK;
+    if (va->dtype == vb->dtype)
+        return QSIM_OK;
+    return qs_infer_fail(x, QSIM_E_DTYPE, "input %d is %s but input %d is %s", (int)a,
+                         qsim_dtype_name(va->dtype), (int)b, qsim_dtype_name(vb->dtype));
+}
+
+int qs_infer_out(const qs_infer *x, int32_t index, int32_t dtype, int32_t rank,
+                 const qs_dim *dims) {
+    if (index >= x->node->output_count)
+        return QSIM_OK;
+    if (rank > QSIM_MAX_RANK)
+        return qs_infer_fail(x, QSIM_E_LIMIT, "output %d has rank %d; at most %d is possible",
+                             (int)index, (int)rank, QSIM_MAX_RANK);
+    qs_value *out = &x->out[index];
+    size_t total = dtype == QSIM_UNDEFINED ? 1 : (size_t)qsim_dtype_bits(dtype);
+    bool fits = true;
+    for (int32_t i = 0; i < rank; i++) {
+        if (dims[i].size > 0 && !qs_mul(total, (size_t)dims[i].size, &total))
+            fits = false;
+        x->dims[index][i] = dims[i];
+    }
+    for (int32_t i = 0; i < rank; i++)
+        fits = fits || dims[i].size == 0;
+    if (!fits)
+        return qs_infer_fail(x, QSIM_E_LIMIT, "output %d is larger than memory can be", (int)index);
+    out->dtype = dtype;
+    out->rank = rank;
+    out->dims = x->dims[index];
+    return QSIM_OK;
+}
+
+int qs_infer_like(const qs_infer *x, int32_t index, int32_t from) {
+    const qs_value *v = qs_infer_in(x, from);
+    return qs_infer_out(x, index, v->dtype, v->rank, v->dims);
+}
+
+int qs_infer_axis(const qs_infer *x, int64_t axis, int32_t rank, int32_t *out) {
+    if (axis < -(int64_t)rank || axis >= rank)
+        return qs_infer_fail(x, QSIM_E_VALUE, "axis %lld is outside rank %d", (long long)axis,
+                             (int)rank);
+    *out = (int32_t)(axis < 0 ? axis + rank : axis);
+    return QSIM_OK;
+}
+
+int qs_infer_axes(const qs_infer *x, const int64_t *axes, int32_t count, int32_t rank,
+                  uint32_t *mask) {
+    *mask = 0;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t axis = 0;
+        int code = qs_infer_axis(x, axes[i], rank, &axis);
+        if (code)
+            return code;
+        if (*mask & 1u << axis)
+            return qs_infer_fail(x, QSIM_E_VALUE, "axis %lld is given twice", (long long)axes[i]);
+        *mask |= 1u << axis;
+    }
+    return QSIM_OK;
+}
+
+/* One axis of a broadcast: false if a and b cannot meet. */
+static bool broadcast_dim(const qs_dim *a, const qs_dim *b, qs_dim *out) {
+    if (a->size == 1) {
+        *out = *b;
+        return true;
+    }
+    if (b->size == 1) {
+        *out = *a;
+        return true;
+    }
+    if (a->size >= 0 && b->size >= 0) {
+        *out = *a;
+        return a->size == b->size;
+    }
+    if (a->size >= 0 || b->size >= 0) { /* the unknown one is 1 or equal */
+        *out = a->size >= 0 ? *a : *b;
+        return true;
+    }
+    bool same = a->symbol && b->symbol && strcmp(a->symbol, b->symbol) == 0;
+    *out = (qs_dim){-1, same ? a->symbol : NULL};
+    return true;
+}
+
+int qs_infer_broadcast(const qs_infer *x, const qs_value *a, const qs_value *b, int32_t *rank,
+                       qs_dim dims[QSIM_MAX_RANK]) {
+    *rank = -1;
+    if (a->rank < 0 || b->rank < 0)
+        return QSIM_OK;
+    static const qs_dim one = {1, NULL};
+    int32_t r = a->rank > b->rank ? a->rank : b->rank;
+    for (int32_t i = 0; i < r; i++) {
+        int32_t ia = i - (r - a->rank), ib = i - (r - b->rank);
+        const qs_dim *da = ia >= 0 ? &a->dims[ia] : &one, *db = ib >= 0 ? &b->dims[ib] : &one;
+        qs_dim d;
+        if (!broadcast_dim(da, db, &d))
+            return qs_infer_fail(x, QSIM_E_SHAPE,
+                                 "shapes do not broadcast: axis %d is %lld and %lld", (int)i,
+                                 (long long)da->size, (long long)db->size);
+        dims[i] = d;
+    }
+    *rank = r;
+    return QSIM_OK;
+}
+
+int64_t qs_dims_product(const qs_dim *dims, int32_t from, int32_t to) {
+    int64_t n = 1;
+    for (int32_t i = from; i < to; i++) {
+        if (dims[i].size < 0)
+            return -1;
+        if (!qs_mul64(n, dims[i].size, &n))
+            return -1;
+    }
+    return n;
+}
+
+size_t qs_value_elements(const qs_value *v) {
+    size_t n = 1;
+    for (int32_t i = 0; i < v->rank; i++)
+        n *= (size_t)v->dims[i].size;
+    return n;
+}
+
+int qs_infer_ints(const qs_infer *x, int32_t index, int64_t *out, int32_t room, int32_t *count) {
+    const qs_value *v = qs_infer_in(x, index);
+    *count = QS_ABSENT;
+    if (!v)
+        return QSIM_OK;
+    int code = qs_infer_type(x, index, QS_T(QSIM_INT64) | QS_T(QSIM_INT32));
+    if (code)
+        return code;
+    if (v->rank > 1)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, expected a list", (int)index,
+                             (int)v->rank);
+    *count = QS_DYNAMIC;
+    if (!v->data)
+        return QSIM_OK;
+    if (v->data->elements > (size_t)room)
+        return qs_infer_fail(x, QSIM_E_LIMIT, "input %d has %zu elements, at most %d are possible",
+                             (int)index, v->data->elements, (int)room);
+    for (size_t i = 0; i < v->data->elements; i++) {
+        if (v->data->dtype == QSIM_INT64) {
+            memcpy(&out[i], (const char *)v->data->data + i * 8, 8);
+        } else {
+            int32_t t;
+            memcpy(&t, (const char *)v->data->data + i * 4, 4);
+            out[i] = t;
+        }
+    }
+    *count = (int32_t)v->data->elements;
+    return QSIM_OK;
+}
+
+int qs_infer_attr_ints(const qs_infer *x, const char *name, int64_t *out, int32_t room,
+                       int32_t *count) {
+    const qs_attr *a = qs_node_attr(x->node, name);
+    *count = QS_ABSENT;
+    if (!a)
+        return QSIM_OK;
+    if (a->count > room)
+        return qs_infer_fail(x, QSIM_E_LIMIT,
+                             "attribute %s has %d elements, at most %d are possible", name,
+                             (int)a->count, (int)room);
+    for (int32_t i = 0; i < a->count; i++)
+        out[i] = a->u.ints[i];
+    *count = a->count;
+    return QSIM_OK;
+}
+
+bool qs_node_string_is(const qs_node *n, const char *name, const char *text, bool fallback) {
+    const qs_attr *a = qs_node_attr(n, name);
+    if (!a)
+        return fallback;
+    size_t length = strlen(text);
+    return a->type == QS_ATTR_STRING && a->u.s.size == length &&
+           (length == 0 || memcmp(a->u.s.data, text, length) == 0);
+}
+
+bool qs_value_float(const qs_value *v, float *out) {
+    if (!v || !v->data || v->data->dtype != QSIM_FLOAT || v->data->elements != 1)
+        return false;
+    memcpy(out, v->data->data, sizeof(*out));
+    return true;
+}
+
+int qs_upgrade_ints_to_input(qs_graph *g, qs_id node, const char *attr, int32_t index,
+                             qsim_error *error) {
+    const qs_attr *a = qs_node_attr(&g->nodes[node], attr);
+    if (!a)
+        return QSIM_OK;
+    const char *base = g->nodes[node].op_type;
+    int64_t count = a->count;
+    const char *name = qs_graph_fresh_name(g, base);
+    qs_id id =
+        name ? qs_graph_add_const(g, name, QSIM_INT64, 1, &count, a->u.ints, true) : QSIM_E_NOMEM;
+    if (id < 0 || qs_node_grow_inputs(g, node, index + 1) != QSIM_OK)
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    qs_node_set_input(g, node, index, id);
+    qs_node_drop_attr(g, node, attr);
+    return QSIM_OK;
+}
+
+/* ---- ranges ---- */
+
+typedef struct ranges {
+    qs_range_fn fn;
+    const void *arg;
+    size_t n, part;
+} ranges;
+
+static void ranges_task(void *arg, size_t i) {
+    const ranges *r = arg;
+    size_t begin = i * r->part, end = begin + r->part;
+    r->fn(r->arg, begin, end < r->n ? end : r->n);
+}
+
+void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, const void *arg) {
+    size_t parts = grain ? n / grain : 1;
+    size_t most = ctx ? (size_t)ctx->threads : 1;
+    if (parts > most)
+        parts = most;
+    if (parts <= 1) {
+        if (n)
+            fn(arg, 0, n);
+        return;
+    }
+    ranges r = {fn, arg, n, qs_align((n + parts - 1) / parts, 64)};
+    qs_parallel(ctx, (n + r.part - 1) / r.part, ranges_task, &r);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* What the rules of several operators share: types, axes, broadcasting, constant inputs, ranges. */
+#ifndef QS_RULES_H
+#define QS_RULES_H
+
+#include "op/op.h"
+#include "op/step.h"
+
+#define QS_T_SIGNED   (QS_T(QSIM_INT8) | QS_T(QSIM_INT16) | QS_T(QSIM_INT32) | QS_T(QSIM_INT64))
+#define QS_T_UNSIGNED (QS_T(QSIM_UINT8) | QS_T(QSIM_UINT16) | QS_T(QSIM_UINT32) | QS_T(QSIM_UINT64))
+#define QS_T_INT      (QS_T_SIGNED | QS_T_UNSIGNED)
+#define QS_T_REAL     (QS_T_FLOAT | QS_T(QSIM_DOUBLE))
+#define QS_T_ARITH    (QS_T_REAL | QS_T_INT)
+/* What movement operators take: any type of whole bytes. */
+#define QS_T_BYTES                                                                                 \
+    (QS_T_ARITH | QS_T(QSIM_BOOL) | QS_T(QSIM_FLOAT16) | QS_T(QSIM_BFLOAT16) |                     \
+     QS_T(QSIM_FLOAT8E4M3FN) | QS_T(QSIM_FLOAT8E4M3FNUZ) | QS_T(QSIM_FLOAT8E5M2) |                 \
+     QS_T(QSIM_FLOAT8E5M2FNUZ))
+
+/* Newest opset of ai.onnx whose operators are known. */
+#define QS_OPSET_NEWEST 26
+/* `since`, `until` of operators of domain "qsim". */
+#define QS_ANY_VERSION 0, INT16_MAX
+
+/* Bytes of one element of a whole-byte type; 0 for packed and unknown ones. */
+size_t qs_dtype_bytes(int32_t dtype);
+
+/* ---- inputs and outputs ---- */
+
+/* Input `index`, also beyond the first 64; NULL if it is left out. */
+const qs_value *qs_infer_in(const qs_infer *x, int32_t index);
+
+/* Fails unless input `index` is left out, of unknown type or of one in `set`. */
+int qs_infer_type(const qs_infer *x, int32_t index, uint32_t set);
+
+/* Fails unless inputs a and b have the same type as far as it is known. */
+int qs_infer_same_type(const qs_infer *x, int32_t a, int32_t b);
+
+/* Sets output `index`; checks that its size can be held. rank -1: unknown. dims may alias. */
+int qs_infer_out(const qs_infer *x, int32_t index, int32_t dtype, int32_t rank, const qs_dim *dims);
+
+/* Output `index` has the type and shape of input `from`. */
+int qs_infer_like(const qs_infer *x, int32_t index, int32_t from);
+
+/* ---- shapes ---- */
+
+/* An axis in [-rank, rank) made >= 0. */
+int qs_infer_axis(const qs_infer *x, int64_t axis, int32_t rank, int32_t *out);
+
+/* The set of `count` distinct axes as a bit mask. */
+int qs_infer_axes(const qs_infer *x, const int64_t *axes, int32_t count, int32_t rank,
+                  uint32_t *mask);
+
+/* Multidirectional broadcasting of values a and b; rank -1 if either is unknown. */
+int qs_infer_broadcast(const qs_infer *x, const qs_value *a, const qs_value *b, int32_t *rank,
+                       qs_dim dims[QSIM_MAX_RANK]);
+
+/* Product of the sizes in [from, to); -1 if one is unknown or it does not fit. */
+int64_t qs_dims_product(const qs_dim *dims, int32_t from, int32_t to);
+
+/* Elements of a value whose sizes are all known. */
+size_t qs_value_elements(const qs_value *v);
+
+/* ---- constants and attributes ---- */
+
+/*
+ * Reads constant input `index` (int32 or int64, rank 0 or 1) into `out`. *count is set to -1 if the
+ * input is left out, and to -2 if it is not constant.
+ */
+int qs_infer_ints(const qs_infer *x, int32_t index, int64_t *out, int32_t room, int32_t *count);
+#define QS_ABSENT  (-1)
+#define QS_DYNAMIC (-2)
+
+/* The same for a list attribute. */
+int qs_infer_attr_ints(const qs_infer *x, const char *name, int64_t *out, int32_t room,
+                       int32_t *count);
+
+/* A string attribute equals `text`; `fallback` if it is absent. */
+bool qs_node_string_is(const qs_node *n, const char *name, const char *text, bool fallback);
+
+/* Scalar constant of the value as float (float32 only); false if it is not one. */
+bool qs_value_float(const qs_value *v, float *out);
+
+/* Rules of upgrades: appends a constant 1-D int64 input made of an attribute, which is dropped. */
+int qs_upgrade_ints_to_input(qs_graph *g, qs_id node, const char *attr, int32_t index,
+                             qsim_error *error);
+
+/* ---- lowering ---- */
+
+/* The rules' view of a node that is being lowered: every size is known. */
+void qs_lower_infer(const qs_lower *l, qs_infer *x);
+
+/*
+ * Calls fn(arg, begin, end) over [0, n) in ranges of at least `grain`, on the context's threads if
+ * there is more than one range. Ranges begin at multiples of 64.
+ */
+#define QS_GRAIN 65536 /* elements of cheap work that are worth a thread */
+typedef void (*qs_range_fn)(const void *arg, size_t begin, size_t end);
+void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, const void *arg);
+
+/*
+ * Two operands broadcast over an output, as `rows` rows of `inner` elements: axes that both walk in
+ * the same way are merged. Strides are in elements; inner ones are 0 or 1.
+ */
+typedef struct qs_loops {
+    int32_t rank; /* of the outer loops */
+    size_t rows, inner, inner_a, inner_b;
+    size_t dims[QSIM_MAX_RANK], a[QSIM_MAX_RANK], b[QSIM_MAX_RANK];
+} qs_loops;
+
+void qs_loops_make(qs_loops *l, const qs_value *a, const qs_value *b, const qs_value *y);
+/* Where row `row` begins in a and b. */
+void qs_loops_offsets(const qs_loops *l, size_t row, size_t *a, size_t *b);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* The operator table: one line per operator. */
+#include "op/rules.h"
+
+/* X(name): qs_op_NAME is defined in its family's file. Any order; rows of one operator with
+ * different versions stand for its different forms. */
+// clang-format off
+#define OPERATORS(X) \
+    X(add) \
+    X(div) \
+    X(mul) \
+    X(sub) \
+    /* internal */ \
+    X(qsim_add) \
+    X(qsim_div) \
+    X(qsim_mul) \
+    X(qsim_sub)
+// clang-format on
+
+#define DECLARE(name) extern const qs_op qs_op_##name;
+OPERATORS(DECLARE)
+
+#define ROW(name) &qs_op_##name,
+static const qs_op *const table[] = {OPERATORS(ROW)};
+
+static const char *plain_domain(const char *domain) {
+    return strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+}
+
+const qs_op *qs_op_find(const char *domain, const char *name, int64_t version, bool *known) {
+    domain = plain_domain(domain);
+    if (known)
+        *known = false;
+    for (size_t i = 0; i < QS_COUNT(table); i++) {
+        const qs_op *op = table[i];
+        if (op->name[0] != name[0] || strcmp(op->name, name) != 0 ||
+            strcmp(op->domain, domain) != 0)
+            continue;
+        if (known)
+            *known = true;
+        if (version >= op->since && version <= op->until)
+            return op;
+    }
+    return NULL;
+}
+
+int64_t qs_op_newest_opset(void) {
+    return QS_OPSET_NEWEST;
+}
+
+static int check_counts(const qs_infer *x, const qs_op *op) {
+    const qs_node *n = x->node;
+    if (n->input_count < op->min_in || (op->max_in >= 0 && n->input_count > op->max_in))
+        return qs_infer_fail(x, QSIM_E_GRAPH, "%d inputs, expected %d to %d", (int)n->input_count,
+                             op->min_in, op->max_in);
+    if (n->output_count < op->min_out || (op->max_out >= 0 && n->output_count > op->max_out))
+        return qs_infer_fail(x, QSIM_E_GRAPH, "%d outputs, expected %d to %d", (int)n->output_count,
+                             op->min_out, op->max_out);
+    for (int32_t i = 0; i < op->min_in; i++)
+        if (n->inputs[i] == QS_NONE)
+            return qs_infer_fail(x, QSIM_E_GRAPH, "input %d is left out", (int)i);
+    for (int32_t i = 0; i < op->min_out; i++)
+        if (n->outputs[i] == QS_NONE)
+            return qs_infer_fail(x, QSIM_E_GRAPH, "output %d has no name", (int)i);
+    return QSIM_OK;
+}
+
+static int find_rule(const qs_op *op, const char *name, int32_t version) {
+    for (int32_t i = 0; i < op->attr_count; i++) {
+        const qs_attr_rule *r = &op->attrs[i];
+        if (strcmp(r->name, name) == 0 && version >= r->since && (!r->until || version <= r->until))
+            return i;
+    }
+    return -1;
+}
+
+static int check_attrs(const qs_infer *x, const qs_op *op) {
+    uint64_t seen = 0;
+    for (int32_t i = 0; i < x->node->attr_count; i++) {
+        const qs_attr *a = &x->node->attrs[i];
+        int rule = find_rule(op, a->name, x->node->version);
+        if (rule < 0)
+            return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "attribute '%s' is not known", a->name);
+        if (a->type != op->attrs[rule].type)
+            return qs_infer_fail(x, QSIM_E_GRAPH, "attribute '%s' has the wrong type", a->name);
+        if (seen & 1ull << rule)
+            return qs_infer_fail(x, QSIM_E_GRAPH, "attribute '%s' is given twice", a->name);
+        seen |= 1ull << rule;
+    }
+    return QSIM_OK;
+}
+
+int qs_op_resolve(qs_graph *g, qs_id node, const char *model, qsim_error *error) {
+    qs_node *n = &g->nodes[node];
+    bool known = false;
+    qs_infer x = {.graph = g, .node = n, .node_id = node, .model = model, .error = error};
+    n->op = NULL;
+    const qs_op *op = qs_op_find(n->domain, n->op_type, n->version, &known);
+    if (!op && known)
+        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, "this version of operator %s is not supported",
+                             n->op_type);
+    if (!op && plain_domain(n->domain)[0])
+        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, "operator %s of domain %s is not supported",
+                             n->op_type, n->domain);
+    if (!op)
+        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, "operator %s is not supported", n->op_type);
+    int code = check_counts(&x, op);
+    if (!code)
+        code = check_attrs(&x, op);
+    if (!code)
+        n->op = op;
+    return code;
+}
