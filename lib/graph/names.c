@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "graph/names.h"
+
+struct entry {
+    const char *key; /* NULL: free */
+    uint64_t hash;
+    qs_id id;
+};
+
+struct qs_names {
+    struct entry *entries;
+    size_t room; /* a power of two, at most two thirds full */
+    size_t count;
+};
+
+/* FNV-1a, 64 bits, then mixed: names with long common prefixes must not cluster. */
+static uint64_t hash_text(const char *s) {
+    uint64_t h = 0xcbf29ce484222325u;
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+    return h ^ h >> 32;
+}
+
+static struct entry *slot(struct entry *entries, size_t room, const char *key, uint64_t hash) {
+    size_t i = (size_t)hash & (room - 1);
+    while (entries[i].key && (entries[i].hash != hash || strcmp(entries[i].key, key) != 0))
+        i = (i + 1) & (room - 1);
+    return &entries[i];
+}
+
+struct qs_names *qs_names_create(qsim_ctx *ctx) {
+    return qs_calloc(ctx, 1, sizeof(struct qs_names));
+}
+
+void qs_names_free(qsim_ctx *ctx, struct qs_names *names) {
+    if (names)
+        qs_free(ctx, names->entries);
+    qs_free(ctx, names);
+}
+
+qs_id qs_names_find(const struct qs_names *names, const char *key) {
+    if (!names->room)
+        return QS_NONE;
+    const struct entry *e = slot(names->entries, names->room, key, hash_text(key));
+    return e->key ? e->id : QS_NONE;
+}
+
+static int grow(qsim_ctx *ctx, struct qs_names *names) {
+    size_t room = names->room ? names->room * 2 : 64;
+    struct entry *entries = qs_calloc(ctx, room, sizeof(*entries));
+    if (!entries)
+        return QSIM_E_NOMEM;
+    for (size_t i = 0; i < names->room; i++) {
+        const struct entry *e = &names->entries[i];
+        if (e->key)
+            *slot(entries, room, e->key, e->hash) = *e;
+    }
+    qs_free(ctx, names->entries);
+    names->entries = entries;
+    names->room = room;
+    return QSIM_OK;
+}
+
+int qs_names_put(qsim_ctx *ctx, struct qs_names *names, const char *key, qs_id id) {
+    if (3 * (names->count + 1) > 2 * names->room && grow(ctx, names))
+        return QSIM_E_NOMEM;
+    uint64_t hash = hash_text(key);
+    struct entry *e = slot(names->entries, names->room, key, hash);
+    names->count += e->key == NULL;
+    *e = (struct entry){key, hash, id};
+    return QSIM_OK;
+}
+
+struct qs_names *qs_names_clone(qsim_ctx *ctx, const struct qs_names *names) {
+    struct qs_names *copy = qs_names_create(ctx);
+    if (!copy || !names->room)
+        return copy;
+    copy->entries = qs_alloc(ctx, names->room, sizeof(*copy->entries));
+    if (!copy->entries) {
+        qs_names_free(ctx, copy);
+        return NULL;
+    }
+    memcpy(copy->entries, names->entries, names->room * sizeof(*copy->entries));
+    copy->room = names->room;
+    copy->count = names->count;
+    return copy;
+}

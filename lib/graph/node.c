@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* Attributes of nodes. */
+#include "graph/graph.h"
+
+const qs_attr *qs_node_attr(const qs_node *n, const char *name) {
+    for (int32_t i = 0; i < n->attr_count; i++)
+        if (strcmp(n->attrs[i].name, name) == 0)
+            return &n->attrs[i];
+    return NULL;
+}
+
+int64_t qs_node_int(const qs_node *n, const char *name, int64_t fallback) {
+    const qs_attr *a = qs_node_attr(n, name);
+    return a && a->type == QS_ATTR_INT ? a->u.i : fallback;
+}
+
+float qs_node_float(const qs_node *n, const char *name, float fallback) {
+    const qs_attr *a = qs_node_attr(n, name);
+    return a && a->type == QS_ATTR_FLOAT ? a->u.f : fallback;
+}
+
+bool qs_node_is(const qs_node *n, const char *domain, const char *op_type) {
+    return !n->removed && strcmp(n->op_type, op_type) == 0 && strcmp(n->domain, domain) == 0;
+}
+
+int qs_node_set_attr(qs_graph *g, qs_id node, const qs_attr *attr) {
+    qs_node *n = &g->nodes[node];
+    n->changed = true;
+    for (int32_t i = 0; i < n->attr_count; i++)
+        if (strcmp(n->attrs[i].name, attr->name) == 0) {
+            const char *name = n->attrs[i].name;
+            n->attrs[i] = *attr;
+            n->attrs[i].name = name;
+            return QSIM_OK;
+        }
+    qs_attr *attrs = qs_arena_alloc(&g->arena, (size_t)n->attr_count + 1, sizeof(*attrs));
+    char *name = qs_arena_string(&g->arena, attr->name, strlen(attr->name));
+    if (!attrs || !name)
+        return QSIM_E_NOMEM;
+    if (n->attr_count)
+        memcpy(attrs, n->attrs, (size_t)n->attr_count * sizeof(*attrs));
+    attrs[n->attr_count] = *attr;
+    attrs[n->attr_count].name = name;
+    n->attrs = attrs;
+    n->attr_count++;
+    return QSIM_OK;
+}
+
+int qs_node_set_int(qs_graph *g, qs_id node, const char *name, int64_t value) {
+    qs_attr a = {.name = name, .type = QS_ATTR_INT, .u.i = value};
+    return qs_node_set_attr(g, node, &a);
+}
+
+int qs_node_set_float(qs_graph *g, qs_id node, const char *name, float value) {
+    qs_attr a = {.name = name, .type = QS_ATTR_FLOAT, .u.f = value};
+    return qs_node_set_attr(g, node, &a);
+}
+
+int qs_node_set_ints(qs_graph *g, qs_id node, const char *name, const int64_t *v, int32_t count) {
+    qs_attr a = {.name = name, .type = QS_ATTR_INTS, .count = count};
+    a.u.ints = qs_arena_copy(&g->arena, v, (size_t)count * sizeof(*v));
+    return a.u.ints ? qs_node_set_attr(g, node, &a) : QSIM_E_NOMEM;
+}
+
+void qs_node_drop_attr(qs_graph *g, qs_id node, const char *name) {
+    qs_node *n = &g->nodes[node];
+    for (int32_t i = 0; i < n->attr_count; i++)
+        if (strcmp(n->attrs[i].name, name) == 0) {
+            memmove(&n->attrs[i], &n->attrs[i + 1],
+                    (size_t)(n->attr_count - i - 1) * sizeof(n->attrs[0]));
+            n->attr_count--;
+            n->changed = true;
+            return;
+        }
+}
