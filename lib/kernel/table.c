@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel/table.h"
 
-static const struct qk_table table_c = {.isa = QSIM_ISA_C};
+#include "kernel/i8.h"
+
+static const qk_table tables[] = {
+    {.isa = QSIM_ISA_C, .i8 = &qk_i8_c},
+};
 
 const struct qk_table *qk_table_get(int32_t isa) {
-    return isa == QSIM_ISA_C ? &table_c : NULL;
+    for (size_t i = 0; i < QS_COUNT(tables); i++)
+        if (tables[i].isa == isa)
+            return &tables[i];
+    return NULL;
 }

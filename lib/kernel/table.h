@@ -1,15 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel table: function pointers of one instruction set. */
+/*
+ * The kernel table: which function computes what on an instruction set.
+ *
+ * One constant sub-table per family and instruction set, defined in the family's files (c/, x86/,
+ * arm/): `const qk_i8 qk_i8_avx2 = {...}`. A set that has no own version of a kernel names the one
+ * of the set below it. The C kernels are the specification: every other variant equals them bit for
+ * bit, which test/kernel checks. Kernels work on raw pointers, allocate nothing and cannot fail.
+ */
 #ifndef QK_TABLE_H
 #define QK_TABLE_H
 
 #include "base/base.h"
+#include "base/ctx.h"
 
-struct qk_table {
-    int32_t isa;
-};
+#if defined(__x86_64__) && defined(__GNUC__)
+#define QK_X86 1
+#else
+#define QK_X86 0
+#endif
 
-/* The kernels for QSIM_ISA_*; NULL if this build has none. Static, immutable. */
+struct qk_i8; /* kernel/i8.h: u8 x s8 products, convolution, requantization */
+
+typedef struct qk_table {
+    int32_t isa; /* QSIM_ISA_* */
+    const struct qk_i8 *i8;
+} qk_table;
+
+/* The table of one instruction set (not AUTO); NULL if this build has none for it. Static. */
 const struct qk_table *qk_table_get(int32_t isa);
 
 #endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Integer kernels: u8 activations x s8 weights, exact int32 sums, requantization to u8.
+ *
+ * Sums wrap modulo 2^32 on every instruction set, so only the final value has to fit int32: whoever
+ * packs proves that (qk_i8_bounds). Requantization is the one of quant/requantize.h.
+ *
+ * Every tensor has 64 readable bytes behind it: the last segment of a row is read in whole dwords,
+ * the last channels of a pixel in whole vectors. What is read there meets zero weights.
+ */
+#ifndef QK_I8_H
+#define QK_I8_H
+
+#include "base/base.h"
+#include "kernel/table.h"
+
+/* ---- micro-kernels ---- */
+
+/* How sums become outputs. Arrays are in position order (see below) and as long as the panel. */
+typedef struct qk_out_i8 {
+    const int32_t *bias; /* what sums start with */
+    const float *mult;   /* one multiplier per column; NULL: int32 sums are stored */
+    int32_t zp, lo, hi;  /* lo <= y <= hi, all in 0…255 */
+    bool clamp;          /* |sum| * mult may reach 2^31: clamp before converting */
+} qk_out_i8;
+
+/*
+ * m rows x one panel of columns. Row r begins at rows[r], or at a + r * a_stride where rows is
+ * NULL. It consists of `segs` segments of 4 * k4 bytes; segment s begins seg_offset[s] bytes after
+ * the row's address (NULL: one segment at 0). b: for every segment, for every dword of it, `width`
+ * positions of 4 bytes.
+ */
+typedef struct qk_gemm_u8s8 {
+    const uint8_t *a;
+    const uint8_t *const *rows;
+    ptrdiff_t a_stride;
+    const int32_t *seg_offset;
+    int32_t m, segs, k4;
+    int32_t width; /* 64, 32 or 16 */
+    int32_t cols;  /* of them stored: 1 … width */
+    const int8_t *b;
+    void *out;            /* u8, or int32 without mult */
+    ptrdiff_t out_stride; /* bytes from row to row */
+    qk_out_i8 o;
+} qk_gemm_u8s8;
+
+/*
+ * m pixels of a depthwise convolution, all channels. Pixel r begins at a + r * a_stride, its tap t
+ * tap_offset[t] bytes further.
+ * w: for every block of 16 * lanes channels, for every 4 taps, 16 * lanes positions of 4 bytes.
+ */
+typedef struct qk_depthwise_u8s8 {
+    const uint8_t *a;
+    ptrdiff_t a_stride;
+    const int32_t *tap_offset;
+    int32_t m, taps, channels;
+    const int8_t *w;
+    void *out;
+    ptrdiff_t out_stride;
+    qk_out_i8 o; /* arrays as long as channels rounded up to a block */
+} qk_depthwise_u8s8;
+
+/*
+ * Position and column. Columns are permuted so that the in-lane packs of a vector unit write them
+ * back in order: in a panel of V vectors of `lanes` 128-bit lanes, vector v, lane l, element e
+ * holds column 4 * V * l + 4 * v + e. With one lane (C) that is the identity.
+ */
+typedef struct qk_i8 {
+    int32_t lanes;
+    int32_t widest; /* panel: 64 or 16 columns */
+    void (*gemm)(const qk_gemm_u8s8 *g);
+    void (*depthwise)(const qk_depthwise_u8s8 *d);
+    /* y[i] = requantized acc[i], one multiplier */
+    void (*requantize)(const int32_t *acc, size_t n, float m, int32_t zp, int32_t lo, int32_t hi,
+                       uint8_t *y);
+} qk_i8;
+
+extern const qk_i8 qk_i8_c;
+#if QK_X86
+extern const qk_i8 qk_i8_avx2, qk_i8_avxvnni, qk_i8_avx512vnni;
+#endif
+
+/* ---- packing ---- */
+
+/* Width of the next panel when `left` columns remain. */
+int32_t qk_i8_panel(const qk_i8 *t, int32_t left);
+/* Positions of n columns: the widths of all their panels. */
+int32_t qk_i8_positions(const qk_i8 *t, int32_t n);
+/* Column of a position in a panel (or depthwise block) of `width`. */
+int32_t qk_i8_column(const qk_i8 *t, int32_t width, int32_t position);
+/*
+ * out[position] = in[column] over all panels of n columns, for elements of 4 bytes (int32, float);
+ * 0 where there is no column.
+ */
+void qk_i8_spread(const qk_i8 *t, int32_t n, const void *in, void *out);
+
+/* Where the weights of one group lie: (column, kernel row, kernel column, channel). */
+typedef struct qk_source_i8 {
+    const int8_t *w;
+    uint8_t flip; /* 0x80: w is u8, its bytes are flipped into s8 */
+    int32_t n, kh, kw, c;
+    int64_t sn, sy, sx, sc; /* strides in elements */
+} qk_source_i8;
+
+/*
+ * merged: one segment per kernel row (kw * c bytes), else one per tap. sum_column: a column of ones
+ * follows, whose sums are those of the activations.
+ */
+typedef struct qk_form_i8 {
+    int32_t segs, k, k4;
+    int32_t n; /* columns, the sum column included */
+    int32_t positions;
+    size_t bytes; /* of the packed group */
+} qk_form_i8;
+
+/* false: sizes overflow */
+bool qk_i8_form(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_column, qk_form_i8 *f);
+/* Packs one group; colsum (n of them) may be NULL. */
+void qk_i8_pack(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_column, int8_t *b,
+                int32_t *colsum);
+
+/*
+ * Depthwise: the source has n channels and c = 1. Positions: channels rounded up to whole blocks.
+ */
+int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels);
+size_t qk_i8_depthwise_bytes(const qk_i8 *t, int32_t channels, int32_t taps);
+void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int8_t *w, int32_t *colsum);
+void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, const void *in, void *out);
+
+/*
+ * Least and greatest value of sum((x - x_zp) * w) + bias over x in 0…255, for column n. The proof
+ * that int32 suffices.
+ */
+void qk_i8_bounds(const qk_source_i8 *s, int32_t n, int32_t x_zp, int32_t bias, int64_t *least,
+                  int64_t *greatest);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* Packing of s8 weights for the integer kernels, and the proof that their sums fit int32. */
+#include "kernel/i8.h"
+
+int32_t qk_i8_panel(const qk_i8 *t, int32_t left) {
+    int32_t width = left > 48 ? 64 : left > 16 ? 32 : 16;
+    return width < t->widest ? width : t->widest;
+}
+
+int32_t qk_i8_positions(const qk_i8 *t, int32_t n) {
+    int32_t total = 0;
+    for (int32_t first = 0; first < n; first += qk_i8_panel(t, n - first))
+        total += qk_i8_panel(t, n - first);
+    return total;
+}
+
+int32_t qk_i8_column(const qk_i8 *t, int32_t width, int32_t position) {
+    int32_t per_vector = 4 * t->lanes, vectors = width / per_vector;
+    int32_t v = position / per_vector, rest = position % per_vector;
+    return 4 * vectors * (rest / 4) + 4 * v + rest % 4;
+}
+
+/* One panel or block of `width` positions of which `cols` have a column. */
+static void spread_panel(const qk_i8 *t, int32_t width, int32_t cols, const uint32_t *in,
+                         uint32_t *out) {
+    for (int32_t p = 0; p < width; p++) {
+        int32_t column = qk_i8_column(t, width, p);
+        out[p] = column < cols ? in[column] : 0;
+    }
+}
+
+void qk_i8_spread(const qk_i8 *t, int32_t n, const void *in, void *out) {
+    uint32_t *to = out;
+    for (int32_t first = 0, width; first < n; first += width, to += width) {
+        width = qk_i8_panel(t, n - first);
+        spread_panel(t, width, n - first, (const uint32_t *)in + first, to);
+    }
+}
+
+bool qk_i8_form(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_column,
+                qk_form_i8 *f) {
+    size_t k, segs, bytes;
+    if (!qs_mul((size_t)s->c, merged ? (size_t)s->kw : 1, &k) || k > INT32_MAX - 4)
+        return false;
+    if (!qs_mul((size_t)s->kh, merged ? 1 : (size_t)s->kw, &segs) || segs > INT32_MAX)
+        return false;
+    if (s->n > INT32_MAX - 65)
+        return false;
+    f->segs = (int32_t)segs;
+    f->k = (int32_t)k;
+    f->k4 = (f->k + 3) / 4;
+    f->n = s->n + (sum_column ? 1 : 0);
+    f->positions = qk_i8_positions(t, f->n);
+    if (!qs_mul(segs, 4 * (size_t)f->k4, &bytes) || !qs_mul(bytes, (size_t)f->positions, &bytes))
+        return false;
+    f->bytes = bytes;
+    return true;
+}
+
+/* Weight of column n at byte j of segment seg. */
+static int8_t weight_at(const qk_source_i8 *s, bool merged, int32_t n, int32_t seg, int32_t j) {
+    int32_t ky = merged ? seg : seg / s->kw;
+    int32_t kx = merged ? j / s->c : seg % s->kw;
+    int32_t c = merged ? j % s->c : j;
+    uint8_t bits = (uint8_t)s->w[n * s->sn + ky * s->sy + kx * s->sx + c * s->sc];
+    return (int8_t)(bits ^ s->flip);
+}
+
+static void pack_panel(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
+                       int32_t first, int32_t width, int8_t *b) {
+    for (int32_t p = 0; p < width; p++) {
+        int32_t n = first + qk_i8_column(t, width, p);
+        int8_t *to = b + 4 * p;
+        for (int32_t seg = 0; seg < f->segs; seg++)
+            for (int32_t j = 0; j < 4 * f->k4; j++) {
+                int8_t w = 0;
+                if (j < f->k && n < f->n)
+                    w = n < s->n ? weight_at(s, merged, n, seg, j) : 1;
+                to[(size_t)(seg * f->k4 + j / 4) * 4 * (size_t)width + (size_t)(j % 4)] = w;
+            }
+    }
+}
+
+static void column_sums(const qk_source_i8 *s, int32_t *colsum) {
+    for (int32_t n = 0; n < s->n; n++) {
+        int32_t sum = 0;
+        for (int32_t ky = 0; ky < s->kh; ky++)
+            for (int32_t kx = 0; kx < s->kw; kx++)
+                for (int32_t c = 0; c < s->c; c++)
+                    sum += weight_at(s, false, n, ky * s->kw + kx, c);
+        colsum[n] = sum;
+    }
+}
+
+void qk_i8_pack(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_column, int8_t *b,
+                int32_t *colsum) {
+    qk_form_i8 f;
+    if (!qk_i8_form(t, s, merged, sum_column, &f))
+        return;
+    for (int32_t first = 0, width; first < f.n; first += width) {
+        width = qk_i8_panel(t, f.n - first);
+        pack_panel(t, s, &f, merged, first, width, b);
+        b += (size_t)f.segs * 4 * (size_t)f.k4 * (size_t)width;
+    }
+    if (colsum)
+        column_sums(s, colsum);
+}
+
+int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels) {
+    int32_t block = 16 * t->lanes;
+    return (channels + block - 1) / block * block;
+}
+
+size_t qk_i8_depthwise_bytes(const qk_i8 *t, int32_t channels, int32_t taps) {
+    return (size_t)qk_i8_depthwise_positions(t, channels) * 4 * (size_t)((taps + 3) / 4);
+}
+
+void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int8_t *w, int32_t *colsum) {
+    int32_t block = 16 * t->lanes, taps = s->kh * s->kw, fours = (taps + 3) / 4;
+    for (int32_t first = 0; first < s->n; first += block)
+        for (int32_t four = 0; four < fours; four++)
+            for (int32_t p = 0; p < block; p++)
+                for (int32_t i = 0; i < 4; i++) {
+                    int32_t n = first + qk_i8_column(t, block, p), tap = 4 * four + i;
+                    *w++ = n < s->n && tap < taps ? weight_at(s, false, n, tap, 0) : 0;
+                }
+    if (colsum)
+        column_sums(s, colsum);
+}
+
+void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, const void *in, void *out) {
+    int32_t block = 16 * t->lanes;
+    for (int32_t first = 0; first < channels; first += block)
+        spread_panel(t, block, channels - first, (const uint32_t *)in + first,
+                     (uint32_t *)out + first);
+}
+
+void qk_i8_bounds(const qk_source_i8 *s, int32_t n, int32_t x_zp, int32_t bias, int64_t *least,
+                  int64_t *greatest) {
+    int64_t low = bias, high = bias;
+    for (int32_t tap = 0; tap < s->kh * s->kw; tap++)
+        for (int32_t c = 0; c < s->c; c++) {
+            int64_t w = weight_at(s, false, n, tap, c);
+            low += w > 0 ? -x_zp * w : (255 - x_zp) * w;
+            high += w > 0 ? (255 - x_zp) * w : -x_zp * w;
+        }
+    *least = low;
+    *greatest = high;
+}
