@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* Element types: everything to float and double, integers to integers where the value fits. */
+#include "tensor/array.h"
+
+static float half_to_float(uint16_t h) {
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = h >> 10 & 31u, fraction = h & 1023u;
+    uint32_t bits;
+    if (exponent == 31)
+        bits = sign | 0x7f800000u | fraction << 13;
+    else if (exponent > 0)
+        bits = sign | (exponent + 112) << 23 | fraction << 13;
+    else {
+        float value = (float)fraction * 0x1p-24f;
+        return sign ? -value : value;
+    }
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static float brain_to_float(uint16_t b) {
+    uint32_t bits = (uint32_t)b << 16;
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+#define ROWS(X)                                                                                    \
+    X(QSIM_FLOAT, float, v)                                                                        \
+    X(QSIM_DOUBLE, double, v)                                                                      \
+    X(QSIM_UINT8, uint8_t, v)                                                                      \
+    X(QSIM_INT8, int8_t, v)                                                                        \
+    X(QSIM_UINT16, uint16_t, v)                                                                    \
+    X(QSIM_INT16, int16_t, v)                                                                      \
+    X(QSIM_INT32, int32_t, v)                                                                      \
+    X(QSIM_INT64, int64_t, v)                                                                      \
+    X(QSIM_UINT32, uint32_t, v)                                                                    \
+    X(QSIM_UINT64, uint64_t, v)                                                                    \
+    X(QSIM_BOOL, uint8_t, v != 0)                                                                  \
+    X(QSIM_FLOAT16, uint16_t, half_to_float(v))                                                    \
+    X(QSIM_BFLOAT16, uint16_t, brain_to_float(v))
+
+#define LOOP(code, type, expression)                                                               \
+    case code:                                                                                     \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            type v;                                                                                \
+            memcpy(&v, in + i * sizeof(v), sizeof(v));                                             \
+            out[i] = (TARGET)(expression);                                                         \
+        }                                                                                          \
+        return QSIM_OK;
+
+#define TARGET float
+static int to_float(int32_t from, const uint8_t *in, size_t n, float *out) {
+    switch (from) {
+        ROWS(LOOP)
+    default: return QSIM_E_UNSUPPORTED;
+    }
+}
+#undef TARGET
+
+#define TARGET double
+static int to_double(int32_t from, const uint8_t *in, size_t n, double *out) {
+    switch (from) {
+        ROWS(LOOP)
+    default: return QSIM_E_UNSUPPORTED;
+    }
+}
+#undef TARGET
+
+/* A value of any integer type: as int64, or as uint64 where it is above INT64_MAX. */
+typedef struct integer {
+    int64_t value;
+    uint64_t large; /* 0: value counts */
+} integer;
+
+#define LOAD(code, type)                                                                           \
+    case code: {                                                                                   \
+        type v;                                                                                    \
+        memcpy(&v, p, sizeof(v));                                                                  \
+        out->value = (int64_t)v;                                                                   \
+        return true;                                                                               \
+    }
+
+static bool load_integer(int32_t dtype, const uint8_t *p, integer *out) {
+    *out = (integer){0};
+    switch (dtype) {
+        LOAD(QSIM_UINT8, uint8_t)
+        LOAD(QSIM_INT8, int8_t)
+        LOAD(QSIM_UINT16, uint16_t)
+        LOAD(QSIM_INT16, int16_t)
+        LOAD(QSIM_UINT32, uint32_t)
+        LOAD(QSIM_INT32, int32_t)
+        LOAD(QSIM_INT64, int64_t)
+    case QSIM_BOOL: out->value = *p != 0; return true;
+    case QSIM_UINT64: {
+        uint64_t v;
+        memcpy(&v, p, sizeof(v));
+        out->value = v <= INT64_MAX ? (int64_t)v : 0;
+        out->large = v <= INT64_MAX ? 0 : v;
+        return true;
+    }
+    default: return false;
+    }
+}
+
+#define STORE(code, type, low, high)                                                               \
+    case code: {                                                                                   \
+        type t = (type)v.value;                                                                    \
+        if (v.large || v.value < (low) || v.value > (high))                                        \
+            return QSIM_E_VALUE;                                                                   \
+        memcpy(p, &t, sizeof(t));                                                                  \
+        return QSIM_OK;                                                                            \
+    }
+
+static int store_integer(int32_t dtype, uint8_t *p, integer v) {
+    switch (dtype) {
+        STORE(QSIM_UINT8, uint8_t, 0, UINT8_MAX)
+        STORE(QSIM_INT8, int8_t, INT8_MIN, INT8_MAX)
+        STORE(QSIM_UINT16, uint16_t, 0, UINT16_MAX)
+        STORE(QSIM_INT16, int16_t, INT16_MIN, INT16_MAX)
+        STORE(QSIM_UINT32, uint32_t, 0, UINT32_MAX)
+        STORE(QSIM_INT32, int32_t, INT32_MIN, INT32_MAX)
+    case QSIM_INT64:
+        if (v.large)
+            return QSIM_E_VALUE;
+        memcpy(p, &v.value, sizeof(v.value));
+        return QSIM_OK;
+    case QSIM_UINT64: {
+        uint64_t u = v.large ? v.large : (uint64_t)v.value;
+        if (v.value < 0)
+            return QSIM_E_VALUE;
+        memcpy(p, &u, sizeof(u));
+        return QSIM_OK;
+    }
+    default: return QSIM_E_UNSUPPORTED;
+    }
+}
+
+static int to_integer(const qsim_tensor *from, const qsim_tensor *to, size_t n, qsim_error *error) {
+    const uint8_t *in = from->data;
+    uint8_t *out = to->data;
+    size_t in_size = qs_element_size(from->dtype), out_size = qs_element_size(to->dtype);
+    for (size_t i = 0; i < n; i++) {
+        integer v;
+        if (!load_integer(from->dtype, in + i * in_size, &v))
+            return QSIM_E_UNSUPPORTED;
+        int code = store_integer(to->dtype, out + i * out_size, v);
+        if (code == QSIM_E_VALUE)
+            return qs_fail(error, code, "element %zu does not fit %s", i,
+                           qsim_dtype_name(to->dtype));
+        if (code != QSIM_OK)
+            return code;
+    }
+    return QSIM_OK;
+}
+
+static bool convertible(int32_t from, int32_t to) {
+    bool wide = to == QSIM_FLOAT || to == QSIM_DOUBLE;
+    integer ignored;
+    static const uint8_t zeros[8];
+    switch (from) {
+    case QSIM_FLOAT:
+    case QSIM_DOUBLE:
+    case QSIM_FLOAT16:
+    case QSIM_BFLOAT16: return wide;
+    default: break;
+    }
+    if (!load_integer(from, zeros, &ignored))
+        return false;
+    return wide || (to != QSIM_BOOL && load_integer(to, zeros, &ignored));
+}
+
+static int check_shapes(const qsim_tensor *from, const qsim_tensor *to, size_t *n,
+                        qsim_error *error) {
+    size_t from_bytes, to_bytes;
+    if (from->rank != to->rank)
+        return qs_fail(error, QSIM_E_SHAPE, "ranks %d and %d differ", from->rank, to->rank);
+    if (qsim_tensor_size(from->dtype, from->rank, from->dims, n, &from_bytes) != QSIM_OK ||
+        qsim_tensor_size(to->dtype, to->rank, to->dims, NULL, &to_bytes) != QSIM_OK)
+        return qs_fail(error, QSIM_E_SHAPE, "a bad shape");
+    for (int32_t i = 0; i < from->rank; i++)
+        if (from->dims[i] != to->dims[i])
+            return qs_fail(error, QSIM_E_SHAPE, "sizes %lld and %lld of axis %d differ",
+                           (long long)from->dims[i], (long long)to->dims[i], i);
+    if (from->bytes < from_bytes || to->bytes < to_bytes || (*n > 0 && (!from->data || !to->data)))
+        return qs_fail(error, QSIM_E_ARGUMENT, "a tensor has fewer bytes than its shape says");
+    return QSIM_OK;
+}
+
+int qsim_tensor_convert(const qsim_tensor *from, const qsim_tensor *to, qsim_error *error) {
+    size_t n;
+    qs_error_clear(error);
+    if (!from || !to)
+        return qs_fail(error, QSIM_E_ARGUMENT, "qsim_tensor_convert: no tensor");
+    if (!convertible(from->dtype, to->dtype))
+        return qs_fail(error, QSIM_E_UNSUPPORTED, "%s is not converted to %s",
+                       qsim_dtype_name(from->dtype), qsim_dtype_name(to->dtype));
+    int code = check_shapes(from, to, &n, error);
+    if (code != QSIM_OK)
+        return code;
+    if (to->dtype == QSIM_FLOAT)
+        return to_float(from->dtype, from->data, n, to->data);
+    if (to->dtype == QSIM_DOUBLE)
+        return to_double(from->dtype, from->data, n, to->data);
+    return to_integer(from, to, n, error);
+}
