@@ -1,13 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel/table.h"
 
+#include "kernel/f32.h"
 #include "kernel/i8.h"
 
+#if QK_X86
+/* The C kernels where the CPU has FMA3: the same bits without a library call per product. */
+static const qk_table table_cfma = {.isa = QSIM_ISA_C, .i8 = &qk_i8_c, .f32 = &qk_f32_cfma};
+#endif
+
 static const qk_table tables[] = {
-    {.isa = QSIM_ISA_C, .i8 = &qk_i8_c},
+    {.isa = QSIM_ISA_C, .i8 = &qk_i8_c, .f32 = &qk_f32_c},
+#if QK_X86
+    {.isa = QSIM_ISA_AVX2, .i8 = &qk_i8_c, .f32 = &qk_f32_avx2},
+    {.isa = QSIM_ISA_AVXVNNI, .i8 = &qk_i8_c, .f32 = &qk_f32_avx2},
+    {.isa = QSIM_ISA_AVX512VNNI, .i8 = &qk_i8_c, .f32 = &qk_f32_avx512},
+#endif
 };
 
 const struct qk_table *qk_table_get(int32_t isa) {
+#if QK_X86
+    if (isa == QSIM_ISA_C && qs_cpu_has_isa(QSIM_ISA_AVX2))
+        return &table_cfma;
+#endif
     for (size_t i = 0; i < QS_COUNT(tables); i++)
         if (tables[i].isa == isa)
             return &tables[i];

@@ -19,11 +19,13 @@
 #define QK_X86 0
 #endif
 
-struct qk_i8; /* kernel/i8.h: u8 x s8 products, convolution, requantization */
+struct qk_i8;  /* kernel/i8.h: u8 x s8 products, convolution, requantization */
+struct qk_f32; /* kernel/f32.h: float products, convolution; pooling */
 
 typedef struct qk_table {
     int32_t isa; /* QSIM_ISA_* */
     const struct qk_i8 *i8;
+    const struct qk_f32 *f32;
 } qk_table;
 
 /* The table of one instruction set (not AUTO); NULL if this build has none for it. Static. */

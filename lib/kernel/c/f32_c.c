@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The specification of the float kernels. On x86 the same text is also compiled with FMA3: the same
+ * bits without a library call for every product.
+ */
+#include <math.h>
+
+#include "kernel/f32.h"
+
+#define INLINE static inline __attribute__((always_inline))
+#define BLOCK  16
+
+INLINE float finish(float acc, float alpha, float bias, float lo, float hi) {
+    float v = acc * alpha;
+    v = v + bias;
+    v = v < lo ? lo : v;
+    return v > hi ? hi : v;
+}
+
+/* One row of the output, BLOCK columns of a panel. */
+INLINE void gemm_block(const qk_gemm_f32 *g, const float *a, const float *b, size_t width,
+                       size_t used, const float *bias, float *c) {
+    float acc[BLOCK] = {0};
+    const size_t n = used < BLOCK ? used : BLOCK;
+    for (size_t s = 0; s < g->segs; s++) {
+        const float *x = a + g->seg[s];
+        for (size_t i = 0; i < g->k; i++, b += width) {
+            for (size_t j = 0; j < n; j++) {
+                acc[j] = fmaf(x[i], b[j], acc[j]);
+            }
+        }
+    }
+    for (size_t j = 0; j < n; j++) {
+        c[j] = finish(acc[j], g->alpha, bias[j], g->lo, g->hi);
+    }
+}
+
+INLINE void gemm_body(const qk_gemm_f32 *g) {
+    for (size_t col = 0; col < g->cols; col += BLOCK) {
+        /* Panels are BLOCK wide, but for the last one, so all before it have that width. */
+        const float *b = g->b + col * g->segs * g->k;
+        const size_t width = qk_panel_width(BLOCK, g->cols, col);
+        for (size_t r = 0; r < g->rows; r++) {
+            gemm_block(g, g->a + g->row[r], b, width, g->cols - col, g->bias + col,
+                       g->c + r * g->ldc + col);
+        }
+    }
+}
+
+INLINE void depthwise_body(const qk_depthwise_f32 *d) {
+    for (size_t r = 0; r < d->rows; r++) {
+        const float *a = d->a + d->row[r];
+        for (size_t j = 0; j < d->channels; j++) {
+            float acc = 0.0f;
+            for (size_t t = 0; t < d->taps; t++) {
+                acc = fmaf(a[d->tap[t] + (ptrdiff_t)j], d->w[t * d->stride + j], acc);
+            }
+            d->c[r * d->ldc + j] = finish(acc, 1.0f, d->bias[j], d->lo, d->hi);
+        }
+    }
+}
+
+static void qk_gemm_f32_c(const qk_gemm_f32 *g) {
+    gemm_body(g);
+}
+
+static void qk_depthwise_f32_c(const qk_depthwise_f32 *d) {
+    depthwise_body(d);
+}
+
+#if QK_X86
+#define FMA __attribute__((target("fma")))
+
+FMA static void qk_gemm_f32_cfma(const qk_gemm_f32 *g) {
+    gemm_body(g);
+}
+
+FMA static void qk_depthwise_f32_cfma(const qk_depthwise_f32 *d) {
+    depthwise_body(d);
+}
+
+const qk_f32 qk_f32_cfma = {
+    .panel = BLOCK,
+    .gemm = qk_gemm_f32_cfma,
+    .depthwise = qk_depthwise_f32_cfma,
+    .max_f32 = qk_max_f32_c,
+    .average_f32 = qk_average_f32_c,
+    .max_u8 = qk_max_u8_c,
+    .average_u8 = qk_average_u8_c,
+};
+#endif
+
+const qk_f32 qk_f32_c = {
+    .panel = BLOCK,
+    .gemm = qk_gemm_f32_c,
+    .depthwise = qk_depthwise_f32_c,
+    .max_f32 = qk_max_f32_c,
+    .average_f32 = qk_average_f32_c,
+    .max_u8 = qk_max_u8_c,
+    .average_u8 = qk_average_u8_c,
+};

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* The specification of the pooling kernels. */
+#include <math.h>
+
+#include "kernel/pool_window.h"
+
+void qk_max_f32_c(const qk_pool *p) {
+    const float *x = p->x;
+    float *y = p->y;
+    for (size_t ox = 0; ox < p->ow; ox++, y += p->channels) {
+        const qk_window w = qk_window_at(p, ox);
+        for (size_t j = 0; j < p->channels; j++) {
+            float m = -INFINITY;
+            for (size_t t = 0; t < p->kh * w.count; t++) {
+                ptrdiff_t column = w.first + (ptrdiff_t)(t % w.count * p->dw);
+                float v = x[(ptrdiff_t)(t / w.count) * p->row_step +
+                            column * (ptrdiff_t)p->channels + (ptrdiff_t)j];
+                m = v > m ? v : m;
+            }
+            y[j] = m;
+        }
+    }
+}
+
+void qk_average_f32_c(const qk_pool *p) {
+    const float *x = p->x;
+    float *y = p->y;
+    for (size_t ox = 0; ox < p->ow; ox++, y += p->channels) {
+        const qk_window w = qk_window_at(p, ox);
+        const float count = (float)qk_window_count(p, w.count);
+        for (size_t j = 0; j < p->channels; j++) {
+            float sum = 0.0f;
+            for (size_t t = 0; t < p->kh * w.count; t++) {
+                ptrdiff_t column = w.first + (ptrdiff_t)(t % w.count * p->dw);
+                sum += x[(ptrdiff_t)(t / w.count) * p->row_step + column * (ptrdiff_t)p->channels +
+                         (ptrdiff_t)j];
+            }
+            y[j] = sum / count;
+        }
+    }
+}
+
+void qk_max_u8_c(const qk_pool *p) {
+    const uint8_t *x = p->x;
+    uint8_t *y = p->y;
+    for (size_t ox = 0; ox < p->ow; ox++, y += p->channels) {
+        const qk_window w = qk_window_at(p, ox);
+        for (size_t j = 0; j < p->channels; j++) {
+            uint8_t m = 0;
+            for (size_t t = 0; t < p->kh * w.count; t++) {
+                ptrdiff_t column = w.first + (ptrdiff_t)(t % w.count * p->dw);
+                uint8_t v = x[(ptrdiff_t)(t / w.count) * p->row_step +
+                              column * (ptrdiff_t)p->channels + (ptrdiff_t)j];
+                m = v > m ? v : m;
+            }
+            y[j] = m;
+        }
+    }
+}
+
+void qk_average_u8_c(const qk_pool *p) {
+    const uint8_t *x = p->x;
+    uint8_t *y = p->y;
+    for (size_t ox = 0; ox < p->ow; ox++, y += p->channels) {
+        const qk_window w = qk_window_at(p, ox);
+        const float m = qk_average_multiplier(p, w.count);
+        for (size_t j = 0; j < p->channels; j++) {
+            int32_t sum = 0;
+            for (size_t t = 0; t < p->kh * w.count; t++) {
+                ptrdiff_t column = w.first + (ptrdiff_t)(t % w.count * p->dw);
+                sum += x[(ptrdiff_t)(t / w.count) * p->row_step + column * (ptrdiff_t)p->channels +
+                         (ptrdiff_t)j];
+            }
+            sum -= p->x_zero * (int32_t)(p->kh * w.count);
+            y[j] = (uint8_t)qs_requantize(sum, m, p->lo, p->hi, p->y_zero);
+        }
+    }
+}

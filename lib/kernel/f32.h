@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Float kernels: matrix product and convolution, depthwise convolution, pooling.
+ *
+ * Numbers. Every output has one accumulator that starts at +0 and takes its products one after the
+ * other, in the order of `seg` and then k, each by a fused multiply-add. Vectors run across
+ * outputs. So all instruction sets give the same bits, and splitting rows or columns changes
+ * nothing. The end is: acc * alpha, + bias, then the clamp `v < lo ? lo : v`, `v > hi ? hi : v`,
+ * which lets NaN pass.
+ *
+ * Memory. Inputs are channels last and dense; up to 64 bytes behind a row may be read, never used.
+ * Nothing is written outside the outputs.
+ */
+#ifndef QK_F32_H
+#define QK_F32_H
+
+#include "base/base.h"
+#include "kernel/table.h"
+
+/*
+ * c[r][j] = clamp(alpha * sum over s, i of a[row[r] + seg[s] + i] * b(s * k + i, j) + bias[j])
+ *
+ * A convolution's row is an output pixel (row[] = where its window begins) and a segment a run of
+ * the window that lies together in memory; a plain product has one segment at 0.
+ */
+typedef struct qk_gemm_f32 {
+    const float *a;
+    const ptrdiff_t *row; /* `rows` offsets in elements */
+    const ptrdiff_t *seg; /* `segs` offsets, added to a row's */
+    size_t rows, segs, k;
+    const float *b;    /* packed by qk_pack_f32 for this table: all columns */
+    const float *bias; /* readable up to the packed width; -0.0f where there is none */
+    size_t cols;
+    float alpha, lo, hi;
+    float *c;
+    size_t ldc; /* elements between rows of c */
+} qk_gemm_f32;
+
+/*
+ * c[r][j] = clamp(sum over t of a[row[r] + tap[t] + j] * w[t][j] + bias[j]) for j < channels.
+ * w and bias rows are `stride` floats apart, a multiple of 16, zero behind `channels`.
+ */
+typedef struct qk_depthwise_f32 {
+    const float *a;
+    const ptrdiff_t *row, *tap;
+    size_t rows, taps, channels, stride;
+    const float *w, *bias;
+    float lo, hi;
+    float *c;
+    size_t ldc;
+} qk_depthwise_f32;
+
+/*
+ * One row of output pixels of a pooling window. Rows of the window outside the image are left out
+ * by the caller (`x` is the first one inside, `kh` counts those inside), columns here.
+ */
+typedef struct qk_pool {
+    const void *x;      /* column 0 of the first window row */
+    ptrdiff_t row_step; /* elements between window rows */
+    size_t kh;          /* window rows inside the image, >= 0 */
+    size_t kw, dw, sw;  /* window columns, their dilation, stride of the output */
+    ptrdiff_t left;     /* padding: output ox starts at ox * sw - left */
+    size_t width, ow;   /* columns of the image, of the output */
+    size_t channels;
+    void *y;
+    /* Averages divide by kh * (columns inside), or, if `fixed` is not 0, by that. */
+    size_t fixed;
+    /* u8 averages: v = (sum - zero * n) * (x_scale / (y_scale * count)), see requantize.h. */
+    float x_scale, y_scale;
+    int32_t x_zero, y_zero, lo, hi;
+} qk_pool;
+
+/* The float and pooling part of the kernel table. */
+typedef struct qk_f32 {
+    size_t panel; /* columns of a packed panel, a multiple of 16 */
+    void (*gemm)(const qk_gemm_f32 *g);
+    void (*depthwise)(const qk_depthwise_f32 *d);
+    void (*max_f32)(const qk_pool *p);
+    void (*average_f32)(const qk_pool *p);
+    void (*max_u8)(const qk_pool *p);
+    void (*average_u8)(const qk_pool *p);
+} qk_f32;
+
+/* cfma is the C text compiled with FMA3: the same bits, faster where the CPU has it. */
+extern const qk_f32 qk_f32_c;
+#if QK_X86
+extern const qk_f32 qk_f32_cfma, qk_f32_avx2, qk_f32_avx512;
+#endif
+
+/* The C versions of pooling, which are nobody's bottleneck. */
+void qk_max_f32_c(const qk_pool *p);
+void qk_average_f32_c(const qk_pool *p);
+void qk_max_u8_c(const qk_pool *p);
+void qk_average_u8_c(const qk_pool *p);
+
+/*
+ * Packing: panels of `panel` columns, the last one as wide as the rest rounded up to 8; inside a
+ * panel row k holds its columns side by side, zero behind the last.
+ */
+
+/* Floats that the packed matrix needs, slack for over-reading included; false on overflow. */
+bool qk_pack_f32_size(size_t panel, size_t k, size_t cols, size_t *floats);
+
+/* Width of the panel that starts at column `col`. */
+static inline size_t qk_panel_width(size_t panel, size_t cols, size_t col) {
+    size_t rest = cols - col;
+    return rest >= panel ? panel : (rest + 7) & ~(size_t)7;
+}
+
+/*
+ * Packs b(k, j) = src[(k / inner) * outer_step + (k % inner) * inner_step + j * col_step]. A matrix
+ * uses inner = 1; OIHW weights have k = (kh * KW + kw) * C + c, so inner = C, inner_step = KH * KW,
+ * outer_step = 1.
+ */
+typedef struct qk_pack_source {
+    const float *src;
+    size_t inner;
+    ptrdiff_t outer_step, inner_step, col_step;
+} qk_pack_source;
+
+void qk_pack_f32(float *packed, size_t panel, size_t k, size_t cols, const qk_pack_source *source);
+
+#endif

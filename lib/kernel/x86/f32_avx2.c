@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel/x86/pool_x86.h"
+
+#if QK_X86
+#include <immintrin.h>
+#include <math.h>
+
+#include "kernel/pool_window.h"
+
+#define TARGET __attribute__((target("avx2,fma")))
+#define VEC    __m256
+#define LANES  8
+
+#define LOAD(p)      _mm256_loadu_ps(p)
+#define STORE(p, v)  _mm256_storeu_ps(p, v)
+#define SET1(x)      _mm256_set1_ps(x)
+#define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define ADD(a, b)    _mm256_add_ps(a, b)
+#define MUL(a, b)    _mm256_mul_ps(a, b)
+/* maxps gives its second operand when one is NaN. */
+#define MAX(a, b)            _mm256_max_ps(a, b)
+#define MIN(a, b)            _mm256_min_ps(a, b)
+#define STORE_FIRST(p, v, n) store_first(p, v, n)
+
+/* A whole store where it can be: masked ones are slow on some CPUs. */
+__attribute__((target("avx2,fma"), always_inline)) static inline void store_first(float *p,
+                                                                                  __m256 v,
+                                                                                  size_t n) {
+    if (n == LANES) {
+        _mm256_storeu_ps(p, v);
+    } else {
+        const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane), v);
+    }
+}
+
+#include "kernel/x86/f32_tile.h"
+
+TILE(tile_1x1, 1, 1)
+TILE(tile_2x1, 2, 1)
+TILE(tile_4x1, 4, 1)
+TILE(tile_8x1, 8, 1)
+TILE(tile_1x2, 1, 2)
+TILE(tile_2x2, 2, 2)
+TILE(tile_4x2, 4, 2)
+TILE(tile_6x2, 6, 2)
+
+#define PANEL 16
+
+static void qk_gemm_f32_avx2(const qk_gemm_f32 *g) {
+    static const tile_fn narrow[3] = {tile_1x1, tile_2x1, tile_4x1};
+    static const tile_fn wide[3] = {tile_1x2, tile_2x2, tile_4x2};
+    const size_t k = g->segs * g->k;
+    for (size_t col = 0; col < g->cols; col += PANEL) {
+        const size_t width = qk_panel_width(PANEL, g->cols, col);
+        const size_t used = g->cols - col < width ? g->cols - col : width;
+        tile t = {g,
+                  0,
+                  g->b + col * k,
+                  g->bias + col,
+                  g->c + col,
+                  width,
+                  used > LANES ? used - LANES : used};
+        if (used > LANES) {
+            run_rows(g, &t, wide, 6, tile_6x2);
+        } else {
+            run_rows(g, &t, narrow, 8, tile_8x1);
+        }
+    }
+}
+
+DEPTHWISE(depthwise_1, 1)
+DEPTHWISE(depthwise_4, 4)
+
+static void qk_depthwise_f32_avx2(const qk_depthwise_f32 *d) {
+    size_t r = 0;
+    for (; r + 4 <= d->rows; r += 4)
+        depthwise_4(d, r);
+    for (; r < d->rows; r++)
+        depthwise_1(d, r);
+}
+
+#define NONE(v, count) (v)
+POOL(qk_max_f32_avx2, SET1(-INFINITY), MAX, NONE)
+POOL(qk_average_f32_avx2, SET1(0.0f), ADD, _mm256_div_ps)
+
+const qk_f32 qk_f32_avx2 = {
+    .panel = PANEL,
+    .gemm = qk_gemm_f32_avx2,
+    .depthwise = qk_depthwise_f32_avx2,
+    .max_f32 = qk_max_f32_avx2,
+    .average_f32 = qk_average_f32_avx2,
+    .max_u8 = qk_max_u8_avx2,
+    .average_u8 = qk_average_u8_avx2,
+};
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Template of the float tiles of one vector width; included once by each file of an x86 instruction
+ * set, after it has defined
+ *
+ *   TARGET               the function attribute
+ *   VEC, LANES           vector of LANES floats
+ *   LOAD(p) SET1(x) FMA(a, b, c) ADD MUL MAX MIN STORE(p, v)
+ *   STORE_FIRST(p, v, n) stores the first n lanes, 1 <= n <= LANES
+ *
+ * and makes TILE(name, rows, vectors) from it: `rows` output pixels times `vectors` * LANES
+ * columns, every accumulator a named variable, because compilers spill arrays of them.
+ */
+#define REP1(X) X(0)
+#define REP2(X) REP1(X) X(1)
+#define REP3(X) REP2(X) X(2)
+#define REP4(X) REP3(X) X(3)
+#define REP5(X) REP4(X) X(4)
+#define REP6(X) REP5(X) X(5)
+#define REP7(X) REP6(X) X(6)
+#define REP8(X) REP7(X) X(7)
+
+/* What a tile needs beside the job: its first row, its columns, and B from there on. */
+typedef struct tile {
+    const qk_gemm_f32 *g;
+    size_t row;
+    const float *b, *bias;
+    float *c;
+    size_t width; /* of the panel: floats between rows of B */
+    size_t last;  /* columns of the last vector that exist */
+} tile;
+
+typedef void (*tile_fn)(const tile *t);
+
+#define ZERO1(r) VEC c##r##_0 = SET1(0.0f);
+#define ZERO2(r) ZERO1(r) VEC c##r##_1 = SET1(0.0f);
+#define ZERO3(r) ZERO2(r) VEC c##r##_2 = SET1(0.0f);
+#define ZERO4(r) ZERO3(r) VEC c##r##_3 = SET1(0.0f);
+
+#define LOADB1 VEC b0 = LOAD(b);
+#define LOADB2 LOADB1 VEC b1 = LOAD(b + LANES);
+#define LOADB3 LOADB2 VEC b2 = LOAD(b + 2 * LANES);
+#define LOADB4 LOADB3 VEC b3 = LOAD(b + 3 * LANES);
+
+/* The barrier keeps gcc from moving an accumulator out of its register. */
+#define MADD(r, v)                                                                                 \
+    c##r##_##v = FMA(x##r, b##v, c##r##_##v);                                                      \
+    __asm__("" : "+v"(c##r##_##v));
+#define X(r)     VEC x##r = SET1(a##r[i]);
+#define STEP1(r) X(r) MADD(r, 0)
+#define STEP2(r) X(r) MADD(r, 0) MADD(r, 1)
+#define STEP3(r) X(r) MADD(r, 0) MADD(r, 1) MADD(r, 2)
+#define STEP4(r) X(r) MADD(r, 0) MADD(r, 1) MADD(r, 2) MADD(r, 3)
+
+#define END(r, v)  MIN(hi, MAX(lo, ADD(MUL(c##r##_##v, alpha), bias##v)))
+#define FULL(r, v) STORE(c + r * ldc + v * LANES, END(r, v));
+#define LAST(r, v) STORE_FIRST(c + r * ldc + v * LANES, END(r, v), t->last);
+#define OUT1(r)    LAST(r, 0)
+#define OUT2(r)    FULL(r, 0) LAST(r, 1)
+#define OUT3(r)    FULL(r, 0) FULL(r, 1) LAST(r, 2)
+#define OUT4(r)    FULL(r, 0) FULL(r, 1) FULL(r, 2) LAST(r, 3)
+
+#define BIAS1 const VEC bias0 = LOAD(t->bias);
+#define BIAS2 BIAS1 const VEC bias1 = LOAD(t->bias + LANES);
+#define BIAS3 BIAS2 const VEC bias2 = LOAD(t->bias + 2 * LANES);
+#define BIAS4 BIAS3 const VEC bias3 = LOAD(t->bias + 3 * LANES);
+
+#define SEGMENT(r) const float *const a##r = a + row[r];
+
+#define TILE(name, rows, vectors)                                                                  \
+    TARGET static void name(const tile *t) {                                                       \
+        const qk_gemm_f32 *const g = t->g;                                                         \
+        const ptrdiff_t *const row = g->row + t->row;                                              \
+        const size_t width = t->width, k = g->k;                                                   \
+        const float *b = t->b;                                                                     \
+        REP##rows(ZERO##vectors) for (size_t s = 0; s < g->segs; s++) {                            \
+            const float *const a = g->a + g->seg[s];                                               \
+            REP##rows(SEGMENT) for (size_t i = 0; i < k; i++) {                                    \
+                LOADB##vectors REP##rows(STEP##vectors) b += width;                                \
+            }                                                                                      \
+        }                                                                                          \
+        const VEC lo = SET1(g->lo), hi = SET1(g->hi), alpha = SET1(g->alpha);                      \
+        const size_t ldc = g->ldc;                                                                 \
+        float *const c = t->c;                                                                     \
+        BIAS##vectors REP##rows(OUT##vectors)                                                      \
+    }
+
+/*
+ * Runs the rows of a job through tiles of one width: fn[i] takes 2^i rows, fn[big] as many as
+ * `most` says.
+ */
+static inline void run_rows(const qk_gemm_f32 *g, tile *t, const tile_fn *fn, size_t most,
+                            tile_fn big) {
+    float *const c = t->c;
+    size_t r = 0;
+    while (r < g->rows) {
+        const size_t rest = g->rows - r;
+        size_t step = most;
+        tile_fn run = big;
+        if (rest < most) {
+            const int i = rest >= 4 ? 2 : rest >= 2;
+            step = (size_t)1 << i;
+            run = fn[i];
+        }
+        t->row = r;
+        t->c = c + r * g->ldc;
+        run(t);
+        r += step;
+    }
+    t->c = c;
+}
+
+/* Depthwise: four pixels share a weight. */
+#define DW_ZERO(r) VEC c##r = SET1(0.0f);
+#define DW_STEP(r) c##r = FMA(LOAD(a + row[r] + d->tap[i]), w, c##r);
+#define DW_OUT(r)                                                                                  \
+    STORE_FIRST(d->c + (first + r) * d->ldc + j, MIN(hi, MAX(lo, ADD(c##r, bias))), last);
+
+#define DEPTHWISE(name, rows)                                                                      \
+    TARGET static void name(const qk_depthwise_f32 *d, size_t first) {                             \
+        const ptrdiff_t *const row = d->row + first;                                               \
+        const VEC lo = SET1(d->lo), hi = SET1(d->hi);                                              \
+        for (size_t j = 0; j < d->channels; j += LANES) {                                          \
+            const size_t last = d->channels - j < LANES ? d->channels - j : LANES;                 \
+            const float *const a = d->a + j;                                                       \
+            const VEC bias = LOAD(d->bias + j);                                                    \
+            REP##rows(DW_ZERO) for (size_t i = 0; i < d->taps; i++) {                              \
+                const VEC w = LOAD(d->w + i * d->stride + j);                                      \
+                REP##rows(DW_STEP)                                                                 \
+            }                                                                                      \
+            REP##rows(DW_OUT)                                                                      \
+        }                                                                                          \
+    }
+
+/* Pooling: a window tap by tap, LANES channels at a time. */
+#define POOL(name, START, JOIN, FINISH)                                                            \
+    TARGET static void name(const qk_pool *p) {                                                    \
+        const float *const x = p->x;                                                               \
+        float *y = p->y;                                                                           \
+        const ptrdiff_t channels = (ptrdiff_t)p->channels, step = (ptrdiff_t)p->dw * channels;     \
+        for (size_t ox = 0; ox < p->ow; ox++, y += channels) {                                     \
+            const qk_window w = qk_window_at(p, ox);                                               \
+            const VEC count = SET1((float)qk_window_count(p, w.count));                            \
+            (void)count;                                                                           \
+            for (ptrdiff_t j = 0; j < channels; j += LANES) {                                      \
+                const float *line = x + w.first * channels + j;                                    \
+                VEC m = START;                                                                     \
+                for (size_t ky = 0; ky < p->kh; ky++, line += p->row_step) {                       \
+                    const float *v = line;                                                         \
+                    for (size_t kx = 0; kx < w.count; kx++, v += step) {                           \
+                        m = JOIN(LOAD(v), m);                                                      \
+                    }                                                                              \
+                }                                                                                  \
+                const size_t last = (size_t)(channels - j);                                        \
+                STORE_FIRST(y + j, FINISH(m, count), last < LANES ? last : LANES);                 \
+            }                                                                                      \
+        }                                                                                          \
+    }

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* Pooling of u8: 64 channels at once for the maximum, 16 for averages. */
+#include "kernel/x86/pool_x86.h"
+
+#if QK_X86
+#include <immintrin.h>
+
+#include "kernel/pool_window.h"
+
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
+
+TARGET void qk_max_u8_avx512(const qk_pool *p) {
+    const uint8_t *const x = p->x;
+    const ptrdiff_t channels = (ptrdiff_t)p->channels, step = (ptrdiff_t)p->dw * channels;
+    uint8_t *y = p->y;
+    for (size_t ox = 0; ox < p->ow; ox++, y += channels) {
+        const qk_window w = qk_window_at(p, ox);
+        for (ptrdiff_t j = 0; j < channels; j += 64) {
+            const uint8_t *line = x + w.first * channels + j;
+            __m512i m = _mm512_setzero_si512();
+            for (size_t ky = 0; ky < p->kh; ky++, line += p->row_step) {
+                const uint8_t *v = line;
+                for (size_t kx = 0; kx < w.count; kx++, v += step)
+                    m = _mm512_max_epu8(m, _mm512_loadu_si512(v));
+            }
+            const ptrdiff_t last = channels - j;
+            const __mmask64 mask = last < 64 ? ((__mmask64)1 << last) - 1 : ~(__mmask64)0;
+            _mm512_mask_storeu_epi8(y + j, mask, m);
+        }
+    }
+}
+
+TARGET static __m512i sum_u8(const qk_pool *p, const uint8_t *line, size_t count, ptrdiff_t step) {
+    __m512i sum = _mm512_setzero_si512();
+    for (size_t ky = 0; ky < p->kh; ky++, line += p->row_step) {
+        const uint8_t *v = line;
+        for (size_t kx = 0; kx < count; kx++, v += step) {
+            const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)v);
+            sum = _mm512_add_epi32(sum, _mm512_cvtepu8_epi32(bytes));
+        }
+    }
+    return sum;
+}
+
+TARGET void qk_average_u8_avx512(const qk_pool *p) {
+    const uint8_t *const x = p->x;
+    const ptrdiff_t channels = (ptrdiff_t)p->channels, step = (ptrdiff_t)p->dw * channels;
+    const __m512 lo = _mm512_set1_ps((float)(p->lo - p->y_zero));
+    const __m512 hi = _mm512_set1_ps((float)(p->hi - p->y_zero));
+    const __m512i zero = _mm512_set1_epi32(p->y_zero);
+    uint8_t *y = p->y;
+    for (size_t ox = 0; ox < p->ow; ox++, y += channels) {
+        const qk_window w = qk_window_at(p, ox);
+        const __m512 m = _mm512_set1_ps(qk_average_multiplier(p, w.count));
+        const __m512i bias = _mm512_set1_epi32(-p->x_zero * (int32_t)(p->kh * w.count));
+        for (ptrdiff_t j = 0; j < channels; j += 16) {
+            const __m512i sum = sum_u8(p, x + w.first * channels + j, w.count, step);
+            __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(sum, bias)), m);
+            v = _mm512_min_ps(_mm512_max_ps(v, lo), hi);
+            const ptrdiff_t last = channels - j;
+            const __mmask16 mask = last < 16 ? (__mmask16)((1u << last) - 1u) : (__mmask16)0xffff;
+            _mm512_mask_cvtepi32_storeu_epi8(y + j, mask,
+                                             _mm512_add_epi32(_mm512_cvtps_epi32(v), zero));
+        }
+    }
+}
+#endif
