@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What the shared library exports is exactly test/abi/exported.txt; every global name in the static
+# library carries a prefix. Usage: exports.sh SOURCE_ROOT SHARED_LIBRARY STATIC_LIBRARY
+set -eu
+list="$1/test/abi/exported.txt"
+now=$(mktemp)
+trap 'rm -f "$now"' EXIT
+nm -D --defined-only "$2" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | LC_ALL=C sort -u >"$now"
+bad=0
+if ! diff -u "$list" "$now"; then
+    echo "exports: the exported names differ from test/abi/exported.txt (- missing, + new)"
+    echo "exports: additions belong into the list; nothing that was released may leave it"
+    bad=1
+fi
+foreign=$(nm -g --defined-only "$3" 2>/dev/null |
+    awk 'NF == 3 && $3 !~ /^(qsim_|qs_|qk_|__asan_|__odr_asan)/ { print $3 }' | sort -u)
+if [ -n "$foreign" ]; then
+    echo "exports: names without the prefix qsim_, qs_ or qk_:"
+    echo "$foreign"
+    bad=1
+fi
+echo "exports: $(wc -l <"$now") names"
+exit $bad

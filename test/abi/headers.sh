@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Each public header compiles alone, twice included, as pedantic C11 and as C++17, and has no type in
+# a signature that ctypes cannot call. Usage: headers.sh SOURCE_ROOT CC [CXX]
+set -eu
+root=$1 cc=$2 cxx=${3:-}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+count=0
+for header in "$root"/include/qsim/*.h; do
+    name=qsim/$(basename "$header")
+    printf '#include <%s>\n#include <%s>\ntypedef int not_empty;\n' "$name" "$name" >"$work/one.c"
+    $cc -std=c11 -pedantic -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Werror \
+        -I "$root/include" -fsyntax-only "$work/one.c"
+    if [ -n "$cxx" ]; then
+        cp "$work/one.c" "$work/one.cc"
+        $cxx -std=c++17 -pedantic -Wall -Wextra -Wconversion -Wshadow -Werror -I "$root/include" \
+            -fsyntax-only "$work/one.cc"
+    fi
+    $cc -std=c11 -fpreprocessed -dD -E "$header" 2>/dev/null >"$work/plain" # comments removed
+    if grep -nwE 'bool|_Bool|FILE|va_list' "$work/plain"; then
+        echo "headers: $name uses a type that ctypes cannot call"
+        exit 1
+    fi
+    count=$((count + 1))
+done
+[ "$count" -gt 0 ]
+echo "headers: $count, C11${cxx:+ and C++17}"

@@ -1,0 +1,71 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Builds libqsim and passes its tests: gcc, clang, and gcc with AddressSanitizer and UBSan. Installs what
+# is missing on Debian 12 (as root or with sudo), is safe to repeat, and ends with one line
+#     N passed, N failed, N skipped
+# What is skipped is named. Shared data is looked for at $QSIM_SHARED, else ../shared; with
+# QSIM_REQUIRE_SHARED=1 its absence is a failure.
+#   sh test/run.sh            everything
+#   sh test/run.sh gcc        one build only (gcc, clang or sanitize)
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. tools/deps.sh
+
+builds=${1:-gcc clang sanitize}
+shared=${QSIM_SHARED:-../shared}
+[ ! -d "$shared" ] || shared=$(cd "$shared" && pwd)
+export QSIM_SHARED="$shared" QSIM_REQUIRE_SHARED="${QSIM_REQUIRE_SHARED:-0}"
+passed=0 failed=0 skipped=0
+
+# shellcheck disable=SC2086
+need $build_packages g++ clang clang-format python3 python3-numpy xz-utils time || exit 1
+# The peer for the interoperability test; without it that test is skipped by name.
+need nodejs npm || say "no nodejs and npm: the tests against ONNX Runtime will be skipped"
+
+configure() { # NAME CC OPTIONS...
+    dir=build-test/$1 cc=$2
+    shift 2
+    if [ -f "$dir/build.ninja" ]; then
+        return 0
+    fi
+    CC=$cc meson setup "$dir" "$@" >"$dir.log" 2>&1 || {
+        cat "$dir.log"
+        return 1
+    }
+}
+
+count() { # FILE LABEL
+    n=$(sed -n "s/^$2: *\([0-9][0-9]*\)$/\1/p" "$1" | tail -n 1)
+    echo "${n:-0}"
+}
+
+run() { # NAME CC OPTIONS...
+    name=$1
+    say "$name: build"
+    configure "$@" && ninja -C "build-test/$name" >"build-test/$name.build.log" 2>&1 || {
+        grep -E 'error|FAILED|warning' "build-test/$name.build.log" | head -n 40
+        say "$name: the build failed"
+        failed=$((failed + 1))
+        return
+    }
+    say "$name: tests"
+    meson test -C "build-test/$name" --no-rebuild --print-errorlogs >"build-test/$name.test.log" 2>&1
+    grep -E '(FAIL|TIMEOUT|SKIP|ERROR) ' "build-test/$name.test.log" | sed "s/^/$name: /" | sort -u
+    sed -n '/^=\{3,\}/,$p' "build-test/$name.test.log" | grep -vE '^(Ok|Fail|Skipped|Timeout):' | head -n 200
+    passed=$((passed + $(count "build-test/$name.test.log" Ok)))
+    failed=$((failed + $(count "build-test/$name.test.log" Fail) + $(count "build-test/$name.test.log" Timeout)))
+    skipped=$((skipped + $(count "build-test/$name.test.log" Skipped)))
+}
+
+mkdir -p build-test
+say "test data: $shared"
+for build in $builds; do
+    case $build in
+    gcc) run gcc gcc ;;
+    clang) run clang clang ;;
+    sanitize) run sanitize gcc -Dbuildtype=debugoptimized -Db_sanitize=address,undefined ;;
+    *) say "no build is called $build" && exit 2 ;;
+    esac
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
