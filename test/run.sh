@@ -20,7 +20,8 @@ passed=0 failed=0 skipped=0
 # shellcheck disable=SC2086
 need $build_packages g++ clang clang-format python3 python3-numpy xz-utils time || exit 1
 # The peer for the interoperability test; without it that test is skipped by name.
-need nodejs npm || say "no nodejs and npm: the tests against ONNX Runtime will be skipped"
+command -v npm >/dev/null 2>&1 || need nodejs npm ||
+    say "no npm: the tests against ONNX Runtime will be skipped"
 
 configure() { # NAME CC OPTIONS...
     dir=build-test/$1 cc=$2
@@ -35,7 +36,7 @@ configure() { # NAME CC OPTIONS...
 }
 
 count() { # FILE LABEL
-    n=$(sed -n "s/^$2: *\([0-9][0-9]*\)$/\1/p" "$1" | tail -n 1)
+    n=$(sed -n "s/^$2: *\([0-9][0-9]*\) *$/\1/p" "$1" | tail -n 1)
     echo "${n:-0}"
 }
 

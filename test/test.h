@@ -23,6 +23,14 @@ static long test_checks, test_failures;
         }                                                                                          \
     } while (0)
 
+/* Records a failure where there is no condition to show. */
+#define CHECK_FAIL(what)                                                                           \
+    do {                                                                                           \
+        test_checks++;                                                                             \
+        test_failures++;                                                                           \
+        fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, what);                          \
+    } while (0)
+
 #define CHECK_INT(actual, expected)                                                                \
     do {                                                                                           \
         long long test_a = (long long)(actual), test_e = (long long)(expected);                    \

@@ -17,7 +17,7 @@ for header in "$root"/include/qsim/*.h; do
         $cxx -std=c++17 -pedantic -Wall -Wextra -Wconversion -Wshadow -Werror -I "$root/include" \
             -fsyntax-only "$work/one.cc"
     fi
-    $cc -std=c11 -fpreprocessed -dD -E "$header" 2>/dev/null >"$work/plain" # comments removed
+    $cc -std=c11 -E -P -I "$root/include" "$header" >"$work/plain"
     if grep -nwE 'bool|_Bool|FILE|va_list' "$work/plain"; then
         echo "headers: $name uses a type that ctypes cannot call"
         exit 1

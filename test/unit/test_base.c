@@ -39,7 +39,7 @@ static void test_arena(void) {
         CHECK(p != NULL && (uintptr_t)p % (i % 5 ? 16 : 64) == 0);
         for (size_t k = 0; k < n; k++)
             if (p[k])
-                CHECK(!"arena memory is zeroed");
+                CHECK_FAIL("arena memory is zeroed");
         memset(p, 0xaa, n);
         last = p;
     }
@@ -123,7 +123,7 @@ static void test_threads(void) {
     CHECK_INT(atomic_load(&c.total), 200 * 1000);
     for (int i = 0; i < 1000; i++)
         if (atomic_load(&c.seen[i]) != 200)
-            CHECK(!"each task runs once");
+            CHECK_FAIL("each task runs once");
     atomic_store(&c.total, 0);
     qs_parallel(ctx, 20, nested_task, &c);
     CHECK_INT(atomic_load(&c.total), 200);
@@ -158,7 +158,7 @@ static void test_files(void) {
     qs_map m;
     qsim_error e;
     if (!mkdtemp(folder)) {
-        CHECK(!"mkdtemp");
+        CHECK_FAIL("mkdtemp");
         return;
     }
     snprintf(path, sizeof(path), "%s/a", folder);
