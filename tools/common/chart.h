@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pictures of a classifier's results, as SVG text for qsim_file_write. Colours tell apart for
+ * colour-blind readers (one hue from light to dark; blue against orange), and every cell and bar
+ * carries its number.
+ */
+#ifndef TOOL_CHART_H
+#define TOOL_CHART_H
+
+#include <stdint.h>
+
+#include "common/text.h"
+
+/* What all pictures have in common. `labels` NULL: the class numbers; `note` NULL: none. */
+typedef struct chart {
+    int classes;
+    const char *const *labels;
+    const char *title;
+    const char *note; /* a second, smaller line */
+} chart;
+
+/* Rows: actual class; columns: predicted class; counts[actual * classes + predicted]. */
+void chart_confusion(text *svg, const chart *c, const uint64_t *counts);
+
+/* after - before, cell by cell. */
+void chart_difference(text *svg, const chart *c, const uint64_t *before, const uint64_t *after);
+
+typedef struct chart_series {
+    const char *name;
+    const double *percent; /* one per class, 0 to 100; NaN: no data */
+} chart_series;
+
+/* Accuracy per class: one or two bars each. */
+void chart_bars(text *svg, const chart *c, const chart_series *series, int count);
+
+#endif

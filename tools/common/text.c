@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/text.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *or_die(void *p) {
+    if (!p) {
+        fputs("qsim: out of memory\n", stderr);
+        exit(6);
+    }
+    return p;
+}
+
+void *tool_alloc(size_t count, size_t size) {
+    return or_die(calloc(count ? count : 1, size ? size : 1));
+}
+
+void *tool_grow(void *old, size_t count, size_t size) {
+    if (size > 0 && count > SIZE_MAX / size)
+        or_die(NULL);
+    return or_die(realloc(old, count > 0 && size > 0 ? count * size : 1));
+}
+
+char *tool_copy(const char *string) {
+    size_t n = strlen(string) + 1;
+    return memcpy(tool_alloc(n, 1), string, n);
+}
+
+void text_add(text *t, const char *bytes, size_t size) {
+    if (t->room - t->size <= size) {
+        t->room = (t->size + size) + (t->size + size) / 2 + 64;
+        t->data = tool_grow(t->data, t->room, 1);
+    }
+    memcpy(t->data + t->size, bytes, size);
+    t->size += size;
+    t->data[t->size] = 0;
+}
+
+void text_puts(text *t, const char *string) {
+    text_add(t, string, strlen(string));
+}
+
+void text_printf(text *t, const char *format, ...) {
+    char small[512], *p = small;
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(small, sizeof(small), format, args);
+    va_end(args);
+    if (n >= (int)sizeof(small)) {
+        p = tool_alloc((size_t)n + 1, 1);
+        vsnprintf(p, (size_t)n + 1, format, again);
+    }
+    va_end(again);
+    text_add(t, p, n > 0 ? (size_t)n : 0);
+    if (p != small)
+        free(p);
+}
+
+void text_free(text *t) {
+    free(t->data);
+    memset(t, 0, sizeof(*t));
+}
+
+size_t text_columns(const char *string) {
+    size_t n = 0;
+    for (; *string; string++)
+        n += ((unsigned char)*string & 0xc0) != 0x80;
+    return n;
+}
