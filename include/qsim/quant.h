@@ -1,5 +1,155 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * qsim/quant.h - affine quantization: scales and zero points, quantize, dequantize, observers.
+ *
+ *     q = saturate(round_half_even(x / scale) + zero_point)          x' = (q - zero_point) * scale
+ *
+ * as ONNX defines QuantizeLinear and DequantizeLinear (opset 25): division in float, not a
+ * multiplication by the reciprocal; rounding before the zero point is added; saturation to the
+ * range of the type, never a wrap. Infinities saturate, a NaN becomes the lowest value of the type.
+ * A zero point outside the range of its type is legal here: the results saturate.
+ *
+ * Quantized types: QSIM_UINT8, INT8, UINT16, INT16, INT32, and the packed UINT4, INT4, UINT2, INT2.
+ * Nothing here allocates but observers. All functions can be called from any thread; an observer
+ * belongs to one thread at a time.
+ */
 #ifndef QSIM_QUANT_H
 #define QSIM_QUANT_H
+
 #include <qsim/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- scale and zero point ----------------------------------------------------------------- */
+
+/*
+ * How a tensor is quantized. Frozen layout. A view: the arrays are the caller's.
+ *
+ *   per tensor    count 1, block 0; axis ignored
+ *   per channel   count = dims[axis], block 0
+ *   per block     block = B > 0: B neighbours along axis share a scale; the arrays are shaped like
+ *                 the tensor with dims[axis] replaced by ceil(dims[axis] / B)
+ */
+typedef struct qsim_qparams {
+    int32_t dtype; /* of the quantized values */
+    int32_t axis;  /* negative: counted from the last one */
+    int64_t block;
+    size_t count;              /* elements of scale and of zero_point */
+    const float *scale;        /* each finite and > 0 */
+    const int32_t *zero_point; /* NULL: all 0 */
+} qsim_qparams;
+
+/* Which part of a type's range is used, and how zero points are chosen. */
+#define QSIM_RANGE_SYMMETRIC 1 /* the range is widened to [-a, a]: zero point in the middle */
+#define QSIM_RANGE_REDUCED   2 /* 7 bits: int8 [-64, 64], uint8 [0, 127], other types likewise */
+#define QSIM_RANGE_NARROW    4 /* signed types without their lowest value: int8 [-127, 127] */
+
+/* Lowest and highest value of a quantized type. Errors: DTYPE. */
+QSIM_API int qsim_dtype_limits(int32_t dtype, int32_t flags, int32_t *low, int32_t *high);
+
+/*
+ * Scale and zero point for values between `low` and `high`, as ONNX Runtime's quantizer computes
+ * them: the range is extended to contain 0, so that 0 is represented exactly;
+ *
+ *   scale      = (high - low) / (qmax - qmin)
+ *   zero_point = round_half_even(qmin - low / scale), or the middle of the range when SYMMETRIC
+ *
+ * A range so narrow that the scale would be denormal gives scale 1 and zero point 0. INT32 is
+ * always symmetric. Errors: DTYPE; VALUE (a NaN, an infinity, low > high).
+ */
+QSIM_API int qsim_qparams_choose(float low, float high, int32_t dtype, int32_t flags, float *scale,
+                                 int32_t *zero_point);
+
+/*
+ * How many scales a tensor of this shape has per channel of `axis` (block 0) or per block.
+ * Errors: SHAPE (rank, sizes, axis), ARGUMENT (block < 0), LIMIT.
+ */
+QSIM_API int qsim_qparams_count(int32_t rank, const int64_t *dims, int32_t axis, int64_t block,
+                                size_t *count);
+
+/*
+ * Scales and zero points from the least and greatest values of a float tensor: one pair when
+ * `count` is 1 and block is 0, else one per channel or block; `count` must be what
+ * qsim_qparams_count says. `scale` and `zero_point` have room for `count`. Errors: DTYPE, SHAPE,
+ * ARGUMENT; VALUE (the tensor holds a NaN or an infinity).
+ */
+QSIM_API int qsim_qparams_measure(const qsim_tensor *x, int32_t dtype, int32_t axis, int64_t block,
+                                  int32_t flags, size_t count, float *scale, int32_t *zero_point,
+                                  qsim_error *error);
+
+/* ---- quantize, dequantize ----------------------------------------------------------------- */
+
+/*
+ * Quantizes `count` floats with one scale. `y` has room for count elements of `dtype`, packed where
+ * the type is under 8 bits. Errors: DTYPE; VALUE (scale not finite or not > 0, zero point beyond
+ * +-2^20, or not 0 with INT32).
+ */
+QSIM_API int qsim_values_quantize(const float *x, size_t count, float scale, int32_t zero_point,
+                                  int32_t dtype, void *y);
+
+/* The way back. */
+QSIM_API int qsim_values_dequantize(const void *x, size_t count, float scale, int32_t zero_point,
+                                    int32_t dtype, float *y);
+
+/*
+ * Quantizes the float tensor `x` into `y`, whose dtype is that of `q`, whose shape is that of x and
+ * whose data and bytes are set by the caller. Errors: DTYPE; SHAPE (shapes differ, count does not
+ * fit); VALUE (as above, naming the index); ARGUMENT (buffer too small).
+ */
+QSIM_API int qsim_tensor_quantize(const qsim_tensor *x, const qsim_qparams *q, qsim_tensor *y,
+                                  qsim_error *error);
+
+/* The way back: `x` has the dtype of `q`, `y` is float. */
+QSIM_API int qsim_tensor_dequantize(const qsim_tensor *x, const qsim_qparams *q, qsim_tensor *y,
+                                    qsim_error *error);
+
+/* ---- observers ---------------------------------------------------------------------------- */
+
+/*
+ * Watches values stream by: least, greatest, and a histogram whose bin width is a power of two and
+ * whose edges are multiples of it (at most 2048 bins on either side of zero). A wider range merges
+ * bins in pairs, so that what an observer holds depends only on the values it has seen: not on
+ * their order, nor on how they were spread over observers that were merged later. Constant memory.
+ */
+typedef struct qsim_observer qsim_observer;
+
+/* Which range to keep of what was seen. */
+#define QSIM_METHOD_MINMAX     0 /* all of it */
+#define QSIM_METHOD_PERCENTILE 1 /* (100 - percentile) / 2 percent are cut off at either end */
+#define QSIM_METHOD_MSE        2 /* least mean squared error of quantizing */
+#define QSIM_METHOD_ENTROPY    3 /* least Kullback-Leibler divergence of the quantized histogram */
+
+/* `ctx` may be NULL. Errors: NOMEM. */
+QSIM_API int qsim_observer_create(qsim_ctx *ctx, qsim_observer **out, qsim_error *error);
+QSIM_API void qsim_observer_free(qsim_observer *o);
+
+/*
+ * Feeds `count` values. Errors: VALUE (a NaN or an infinity: nothing is recorded), LIMIT (2^64
+ * values).
+ */
+QSIM_API int qsim_observer_feed(qsim_observer *o, const float *values, size_t count);
+
+/* Adds what `from` has seen to `into`. Exact: in any order, the same state. Errors: LIMIT. */
+QSIM_API int qsim_observer_merge(qsim_observer *into, const qsim_observer *from);
+
+/* How many values were fed, and their least and greatest (0 when there were none). */
+QSIM_API uint64_t qsim_observer_count(const qsim_observer *o);
+QSIM_API float qsim_observer_min(const qsim_observer *o);
+QSIM_API float qsim_observer_max(const qsim_observer *o);
+
+/*
+ * The range that `method` keeps when the target is `dtype` with `flags` (MSE and ENTROPY search for
+ * it; the others do not look at the type). It lies within [min(0, min), max(0, max)] and goes to
+ * qsim_qparams_choose. `percentile` is in (0, 100]; 0: 99.999. The same on every machine.
+ * Errors: STATE (nothing was fed), ARGUMENT (method, percentile), DTYPE (method and type do not go
+ * together: MSE and ENTROPY take types up to 8 bits).
+ */
+QSIM_API int qsim_observer_range(const qsim_observer *o, int32_t method, double percentile,
+                                 int32_t dtype, int32_t flags, float *low, float *high);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

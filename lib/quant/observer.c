@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#include "quant/observer.h"
+
+#include <math.h>
+
+#include "base/ctx.h"
+
+int32_t qs_histogram_exponent(float min, float max) {
+    float magnitude = max > -min ? max : -min;
+    int exponent;
+    if (!(magnitude > 0))
+        return QS_MIN_EXPONENT;
+    (void)frexpf(magnitude, &exponent); /* magnitude < 2^exponent = 2048 w */
+    return exponent - 11;
+}
+
+int32_t qs_histogram_index(float x, int32_t exponent) {
+    return (int32_t)floor((double)x * ldexp(1.0, -exponent));
+}
+
+int qsim_observer_create(qsim_ctx *ctx, qsim_observer **out, qsim_error *error) {
+    qs_error_clear(error);
+    if (!out)
+        return qs_fail(error, QSIM_E_ARGUMENT, "observer: no place for the result");
+    *out = NULL;
+    int code = qs_ctx_hold(ctx, &ctx, error);
+    if (code)
+        return code;
+    qsim_observer *o = qs_calloc(ctx, 1, sizeof(*o));
+    if (!o) {
+        qs_ctx_drop(ctx);
+        return qs_fail(error, QSIM_E_NOMEM, "observer: out of memory");
+    }
+    o->ctx = ctx;
+    o->exponent = QS_MIN_EXPONENT;
+    o->bins = qs_calloc(ctx, 2 * QS_SIDE, sizeof(*o->bins));
+    if (!o->bins) {
+        qsim_observer_free(o);
+        return qs_fail(error, QSIM_E_NOMEM, "observer: out of memory");
+    }
+    *out = o;
+    return QSIM_OK;
+}
+
+void qsim_observer_free(qsim_observer *o) {
+    if (!o)
+        return;
+    qsim_ctx *ctx = o->ctx;
+    qs_free(ctx, o->bins);
+    qs_free(ctx, o);
+    qs_ctx_drop(ctx);
+}
+
+/* Widens the bins until the exponent is `exponent`. */
+static void widen(qsim_observer *o, int32_t exponent) {
+    int32_t shift = exponent - o->exponent;
+    o->exponent = exponent;
+    if (shift <= 0 || o->count == 0)
+        return;
+    if (shift > 30)
+        shift = 30; /* further apart than any index: everything meets in bins 0 and -1 */
+    /* Bins move towards zero, so each is read before it is written. */
+    for (int32_t i = 0; i < QS_SIDE; i++) {
+        uint64_t n = o->bins[QS_SIDE + i];
+        o->bins[QS_SIDE + i] = 0;
+        o->bins[QS_SIDE + (i >> shift)] += n;
+    }
+    for (int32_t i = 1; i <= QS_SIDE; i++) {
+        uint64_t n = o->bins[QS_SIDE - i];
+        o->bins[QS_SIDE - i] = 0;
+        o->bins[QS_SIDE - 1 - ((i - 1) >> shift)] += n;
+    }
+}
+
+/* Extremes of the values; false if one is not finite. Vectorizes: no early exit. */
+static bool extremes(const float *x, size_t n, float *min, float *max) {
+    float low = x[0], high = x[0];
+    uint32_t bad = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof(bits));
+        bad |= (uint32_t)((bits & 0x7f800000u) == 0x7f800000u);
+        low = x[i] < low ? x[i] : low;
+        high = x[i] > high ? x[i] : high;
+    }
+    /* Adding 0 turns -0 into 0: which of the two came first must not show. */
+    *min = low + 0.0f;
+    *max = high + 0.0f;
+    return bad == 0;
+}
+
+/* Takes new extremes in and widens the bins to hold them. */
+static void include(qsim_observer *o, float min, float max) {
+    if (o->count > 0) {
+        min = o->min < min ? o->min : min;
+        max = o->max > max ? o->max : max;
+    }
+    widen(o, qs_histogram_exponent(min, max));
+    o->min = min;
+    o->max = max;
+}
+
+int qsim_observer_feed(qsim_observer *o, const float *values, size_t count) {
+    float min, max;
+    if (!o || (count > 0 && !values))
+        return QSIM_E_ARGUMENT;
+    if (count == 0)
+        return QSIM_OK;
+    if (!extremes(values, count, &min, &max))
+        return QSIM_E_VALUE;
+    if (o->count > UINT64_MAX - count)
+        return QSIM_E_LIMIT;
+    include(o, min, max);
+    double inverse = ldexp(1.0, -o->exponent); /* exact, and so is every product */
+    for (size_t i = 0; i < count; i++) {
+        double v = (double)values[i] * inverse;
+        int32_t index = (int32_t)v;
+        index -= v < (double)index;
+        o->bins[QS_SIDE + index]++;
+    }
+    o->count += count;
+    return QSIM_OK;
+}
+
+int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
+    if (!into || !from)
+        return QSIM_E_ARGUMENT;
+    if (from->count == 0)
+        return QSIM_OK;
+    if (into->count > UINT64_MAX - from->count)
+        return QSIM_E_LIMIT;
+    include(into, from->min, from->max);
+    int32_t shift = into->exponent - from->exponent;
+    shift = shift > 30 ? 30 : shift;
+    for (int32_t i = -QS_SIDE; i < QS_SIDE; i++) {
+        int32_t wide = i >= 0 ? i >> shift : -1 - ((-1 - i) >> shift);
+        into->bins[QS_SIDE + wide] += from->bins[QS_SIDE + i];
+    }
+    into->count += from->count;
+    return QSIM_OK;
+}
+
+uint64_t qsim_observer_count(const qsim_observer *o) {
+    return o ? o->count : 0;
+}
+
+float qsim_observer_min(const qsim_observer *o) {
+    return o ? o->min : 0;
+}
+
+float qsim_observer_max(const qsim_observer *o) {
+    return o ? o->max : 0;
+}
+
+/*
+ * Cuts (100 - percentile) / 2 percent off at either end, at the outer edge of the bin in which that
+ * many are reached.
+ */
+static void percentile_range(const qsim_observer *o, double percentile, float *low, float *high) {
+    double cut = (double)o->count * (100.0 - percentile) / 200.0;
+    double w = ldexp(1.0, o->exponent), seen = 0;
+    int32_t first = -qs_observer_below(o), last = qs_observer_above(o) - 1;
+    int32_t i = first, j = last;
+    for (; i < last; i++) {
+        seen += (double)o->bins[QS_SIDE + i];
+        if (seen > cut)
+            break;
+    }
+    for (seen = 0; j > first; j--) {
+        seen += (double)o->bins[QS_SIDE + j];
+        if (seen > cut)
+            break;
+    }
+    double lo = i * w, hi = (j + 1) * w;
+    *low = lo > (double)o->min ? (float)lo : o->min;
+    *high = hi < (double)o->max ? (float)hi : o->max;
+}
+
+int qsim_observer_range(const qsim_observer *o, int32_t method, double percentile, int32_t dtype,
+                        int32_t flags, float *low, float *high) {
+    int32_t qmin, qmax;
+    if (!o || !low || !high)
+        return QSIM_E_ARGUMENT;
+    if (o->count == 0)
+        return QSIM_E_STATE;
+    if (percentile == 0)
+        percentile = 99.999;
+    int code = qsim_dtype_limits(dtype, flags, &qmin, &qmax);
+    if (code)
+        return code;
+    *low = o->min;
+    *high = o->max;
+    switch (method) {
+    case QSIM_METHOD_MINMAX: break;
+    case QSIM_METHOD_PERCENTILE:
+        if (!(percentile > 0) || percentile > 100)
+            return QSIM_E_ARGUMENT;
+        percentile_range(o, percentile, low, high);
+        break;
+    case QSIM_METHOD_MSE:
+    case QSIM_METHOD_ENTROPY:
+        if (qsim_dtype_bits(dtype) > 8)
+            return QSIM_E_DTYPE;
+        (method == QSIM_METHOD_MSE ? qs_search_mse : qs_search_entropy)(o, dtype, flags, low, high);
+        break;
+    default: return QSIM_E_ARGUMENT;
+    }
+    *low = *low < 0 ? *low : 0;
+    *high = *high > 0 ? *high : 0;
+    return QSIM_OK;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The histogram behind qsim_observer. Its state is a function of the set of values seen:
+ *
+ *   exponent   from the greatest magnitude alone (qs_histogram_exponent); bin width w = 2^exponent
+ *   below      bins under zero: ceil(-min / w);  above: bins from zero on: floor(max / w) + 1
+ *   bin i      counts values with floor(x / w) = i, -below <= i < above
+ *
+ * Halving an index by an arithmetic shift is floor(floor(x / w) / 2) = floor(x / 2w), so that
+ * widening gives what counting with the wider bins would have given.
+ */
+#ifndef QS_OBSERVER_H
+#define QS_OBSERVER_H
+
+#include "base/base.h"
+
+#include <qsim/quant.h>
+
+#define QS_SIDE         2048   /* most bins on either side of zero */
+#define QS_MIN_EXPONENT (-160) /* of all zeros; the least float, 2^-149, needs no less */
+
+struct qsim_observer {
+    qsim_ctx *ctx;
+    uint64_t *bins; /* 2 * QS_SIDE; bin i at bins[QS_SIDE + i] */
+    uint64_t count;
+    float min, max;
+    int32_t exponent;
+};
+
+/* The exponent that goes with these extremes. */
+int32_t qs_histogram_exponent(float min, float max);
+/* Index of the bin that x falls into. */
+int32_t qs_histogram_index(float x, int32_t exponent);
+
+static inline int32_t qs_observer_below(const qsim_observer *o) {
+    int32_t first = qs_histogram_index(o->min, o->exponent);
+    return o->count > 0 && first < 0 ? -first : 0;
+}
+static inline int32_t qs_observer_above(const qsim_observer *o) {
+    int32_t last = qs_histogram_index(o->max, o->exponent);
+    return o->count > 0 && last >= 0 ? last + 1 : 0;
+}
+
+/* Searches of observer_search.c over a histogram with at least one value. */
+void qs_search_mse(const qsim_observer *o, int32_t dtype, int32_t flags, float *low, float *high);
+void qs_search_entropy(const qsim_observer *o, int32_t dtype, int32_t flags, float *low,
+                       float *high);
+
+#endif
