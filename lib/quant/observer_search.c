@@ -146,7 +146,8 @@ typedef struct histogram {
 
 /*
  * Kullback-Leibler divergence of the histogram, clipped to bins [from, to), from what `levels`
- * levels can express of it. INFINITY where an edge holds clipped values but nothing of its own.
+ * levels can express of it. Where clipped values land on an edge that had none of its own, it
+ * counts as having had one.
  */
 static double divergence(const histogram *h, int32_t from, int32_t to, int32_t levels) {
     double left = h->before[from], right = h->total - h->before[to];
@@ -167,10 +168,8 @@ static double divergence(const histogram *h, int32_t from, int32_t to, int32_t l
             used += p > 0;
             sum += n;
         }
-        if (sum > 0)
-            p_log_q += (sum + extra) * natural_log(sum / used);
-        else if (extra > 0)
-            return INFINITY;
+        if (sum + extra > 0)
+            p_log_q += (sum + extra) * natural_log(sum > 0 ? sum / used : 1.0);
     }
     return (p_log_p - p_log_q) / h->total - natural_log(h->total) + natural_log(inside);
 }

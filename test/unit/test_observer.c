@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* Observers: exact merging in any order, ranges by every method. */
+#include <math.h>
+
+#include "test.h"
+
+#include "quant/observer.h"
+
+enum { N = 6000 };
+
+static bool same(const qsim_observer *a, const qsim_observer *b) {
+    return a->count == b->count && memcmp(&a->min, &b->min, sizeof(a->min)) == 0 &&
+           memcmp(&a->max, &b->max, sizeof(a->max)) == 0 && a->exponent == b->exponent &&
+           memcmp(a->bins, b->bins, 2 * QS_SIDE * sizeof(*a->bins)) == 0;
+}
+
+static qsim_observer *make(void) {
+    qsim_observer *o = NULL;
+    CHECK_INT(qsim_observer_create(NULL, &o, NULL), QSIM_OK);
+    return o;
+}
+
+/* Values over 90 binary orders of magnitude, zeros of both signs and exact powers of two. */
+static void wild(float *x, uint64_t *seed) {
+    for (int i = 0; i < N; i++) {
+        float m = (float)test_random(seed) / 2147483648.0f - 1;
+        uint32_t kind = test_random(seed) % 16;
+        x[i] = ldexpf(m, (int)(test_random(seed) % 90) - 60 - i / 100);
+        x[i] = kind == 0   ? 0.0f
+               : kind == 1 ? -0.0f
+               : kind == 2 ? ldexpf(m < 0 ? -1 : 1, i % 7)
+                           : x[i];
+    }
+    x[17] = 1e-45f;
+}
+
+static void test_merge(void) {
+    static float x[N];
+    uint64_t seed = 3;
+    for (int round = 0; round < 20; round++) {
+        qsim_observer *all = make(), *parts[7], *left = make(), *right = make(), *back = make();
+        wild(x, &seed);
+        CHECK_INT(qsim_observer_feed(all, x, N), QSIM_OK);
+        for (int i = 0; i < 7; i++)
+            parts[i] = make();
+        for (int i = 0; i < N; i++) /* one at a time, dealt at random, last value first */
+            qsim_observer_feed(parts[test_random(&seed) % 7], x + N - 1 - i, 1);
+        for (int i = 0; i < 7; i++) {
+            CHECK_INT(qsim_observer_merge(left, parts[i]), QSIM_OK);
+            CHECK_INT(qsim_observer_merge(back, parts[6 - i]), QSIM_OK);
+        }
+        CHECK_INT(qsim_observer_merge(parts[5], parts[6]), QSIM_OK); /* another association */
+        CHECK_INT(qsim_observer_merge(parts[4], parts[5]), QSIM_OK);
+        for (int i = 0; i < 5; i++)
+            CHECK_INT(qsim_observer_merge(right, parts[i]), QSIM_OK);
+        CHECK(same(all, left) && same(all, right) && same(all, back));
+        CHECK_INT(qsim_observer_merge(all, make()), QSIM_OK);
+        CHECK(same(all, left));
+        for (int i = 0; i < 7; i++)
+            qsim_observer_free(parts[i]);
+        qsim_observer_free(all);
+        qsim_observer_free(left);
+        qsim_observer_free(right);
+        qsim_observer_free(back);
+    }
+}
+
+/* Every value is in the bin that its definition names, and none is lost. */
+static void test_bins(void) {
+    static float x[N];
+    uint64_t seed = 5, total = 0, wrong = 0;
+    static uint64_t expected[2 * QS_SIDE];
+    qsim_observer *o = make();
+    wild(x, &seed);
+    for (int i = 0; i < N; i += 100)
+        qsim_observer_feed(o, x + i, 100);
+    double w = ldexp(1, o->exponent);
+    double magnitude = fmax((double)o->max, -(double)o->min);
+    CHECK(magnitude < 2048 * w && magnitude >= 1024 * w);
+    for (int i = 0; i < N; i++)
+        expected[QS_SIDE + (int)floor((double)x[i] / w)]++;
+    for (int i = 0; i < 2 * QS_SIDE; i++) {
+        wrong += expected[i] != o->bins[i];
+        total += o->bins[i];
+    }
+    CHECK_INT(wrong, 0);
+    CHECK_INT(total, N);
+    CHECK_INT(o->count, N);
+    CHECK(o->bins[QS_SIDE - qs_observer_below(o)] > 0);
+    CHECK(o->bins[QS_SIDE + qs_observer_above(o) - 1] > 0);
+    qsim_observer_free(o);
+}
+
+static void test_refused(void) {
+    const float good[3] = {1, 2, -3}, bad[3] = {9, NAN, 1}, worse[2] = {INFINITY, 0};
+    float low, high;
+    qsim_observer *o = make(), *p = make();
+    CHECK_INT(qsim_observer_range(o, QSIM_METHOD_MINMAX, 0, QSIM_UINT8, 0, &low, &high),
+              QSIM_E_STATE);
+    CHECK_INT(qsim_observer_feed(o, good, 3), QSIM_OK);
+    CHECK_INT(qsim_observer_feed(p, good, 3), QSIM_OK);
+    CHECK_INT(qsim_observer_feed(o, bad, 3), QSIM_E_VALUE);
+    CHECK_INT(qsim_observer_feed(o, worse, 2), QSIM_E_VALUE);
+    CHECK_INT(qsim_observer_feed(o, NULL, 0), QSIM_OK);
+    CHECK(same(o, p));
+    CHECK_INT(qsim_observer_range(o, 4, 0, QSIM_UINT8, 0, &low, &high), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_observer_range(o, 1, 101, QSIM_UINT8, 0, &low, &high), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_observer_range(o, 1, NAN, QSIM_UINT8, 0, &low, &high), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_observer_range(o, 2, 0, QSIM_INT16, 0, &low, &high), QSIM_E_DTYPE);
+    p->count = UINT64_MAX;
+    CHECK_INT(qsim_observer_merge(o, p), QSIM_E_LIMIT);
+    CHECK_INT(qsim_observer_feed(p, good, 1), QSIM_E_LIMIT);
+    qsim_observer_free(o);
+    qsim_observer_free(p);
+}
+
+static void test_percentile(void) {
+    static float x[10000];
+    float low, high;
+    qsim_observer *o = make();
+    for (int i = 0; i < 10000; i++)
+        x[i] = (float)i - 5000; /* -5000 .. 4999, bin width 4 */
+    CHECK_INT(qsim_observer_feed(o, x, 10000), QSIM_OK);
+    CHECK_INT(o->exponent, 2);
+    CHECK_INT(qsim_observer_range(o, QSIM_METHOD_MINMAX, 0, QSIM_UINT8, 0, &low, &high), QSIM_OK);
+    CHECK(low == -5000 && high == 4999);
+    CHECK_INT(qsim_observer_range(o, QSIM_METHOD_PERCENTILE, 100, QSIM_UINT8, 0, &low, &high),
+              QSIM_OK);
+    CHECK(low == -5000 && high == 4999);
+    /* 1 % in all: the 50 least and the 50 greatest go; the edges are multiples of 4. */
+    CHECK_INT(qsim_observer_range(o, QSIM_METHOD_PERCENTILE, 99, QSIM_UINT8, 0, &low, &high),
+              QSIM_OK);
+    CHECK(low == -4952 && high == 4952);
+    qsim_observer_free(o);
+}
+
+/* Mean squared error of quantizing the very values, not the histogram. */
+static double true_mse(const float *x, int n, float low, float high, int32_t dtype, int32_t flags) {
+    float s, back;
+    int32_t z;
+    double sum = 0;
+    uint8_t q;
+    CHECK_INT(qsim_qparams_choose(low, high, dtype, flags, &s, &z), QSIM_OK);
+    for (int i = 0; i < n; i++) {
+        qsim_values_quantize(x + i, 1, s, z, dtype, &q);
+        qsim_values_dequantize(&q, 1, s, z, dtype, &back);
+        sum += pow((double)(x[i] - back), 2);
+    }
+    return sum / n;
+}
+
+static float gauss(uint64_t *seed) {
+    double sum = 0;
+    for (int i = 0; i < 12; i++)
+        sum += (double)test_random(seed) / 4294967296.0;
+    return (float)(sum - 6);
+}
+
+/* The search comes within 2 % of the best of a plain scan that measures real errors. */
+static void test_mse(void) {
+    static float x[20000];
+    uint64_t seed = 9;
+    for (int kind = 0; kind < 4; kind++) {
+        int32_t dtype = kind == 3 ? QSIM_INT8 : QSIM_UINT8;
+        int32_t flags = kind == 3 ? QSIM_RANGE_SYMMETRIC : 0;
+        for (int i = 0; i < 20000; i++) {
+            float g = gauss(&seed);
+            x[i] = kind == 0   ? g
+                   : kind == 1 ? (g > 0 ? g * g * g : 0)
+                   : kind == 2 ? expf(g) - 0.3f
+                               : g;
+        }
+        x[77] = 60; /* an outlier that min/max would pay for */
+        float low, high;
+        qsim_observer *o = make();
+        CHECK_INT(qsim_observer_feed(o, x, 20000), QSIM_OK);
+        CHECK_INT(qsim_observer_range(o, QSIM_METHOD_MSE, 0, dtype, flags, &low, &high), QSIM_OK);
+        CHECK(low <= 0 && high >= 0 && low >= o->min - 1e-6f && high <= o->max);
+        double found = true_mse(x, 20000, low, high, dtype, flags), best = 1e30;
+        double whole = true_mse(x, 20000, o->min, o->max, dtype, flags);
+        for (int i = 1; i <= 60; i++) {
+            float h = o->max * (float)i / 60;
+            double e = true_mse(x, 20000, -h > o->min ? -h : o->min, h, dtype, flags);
+            best = e < best ? e : best;
+        }
+        CHECK(found <= best * 1.02);
+        CHECK(found <= whole);
+        qsim_observer_free(o);
+    }
+}
+
+/* Values spread evenly lose nothing by keeping everything; far outliers are cut. */
+static void test_entropy(void) {
+    static float x[20000];
+    uint64_t seed = 13;
+    float low, high;
+    qsim_observer *o = make(), *p = make();
+    for (int i = 0; i < 20000; i++)
+        x[i] = (float)(test_random(&seed) % 100000) / 100000;
+    CHECK_INT(qsim_observer_feed(o, x, 20000), QSIM_OK);
+    CHECK_INT(qsim_observer_range(o, QSIM_METHOD_ENTROPY, 0, QSIM_UINT8, 0, &low, &high), QSIM_OK);
+    CHECK(low == 0 && high > 0.95f);
+    for (int i = 0; i < 20000; i++)
+        x[i] = i % 2 ? fabsf(gauss(&seed)) : 0;
+    x[100] = 20;
+    CHECK_INT(qsim_observer_feed(p, x, 20000), QSIM_OK);
+    CHECK_INT(qsim_observer_range(p, QSIM_METHOD_ENTROPY, 0, QSIM_UINT8, 0, &low, &high), QSIM_OK);
+    CHECK(low == 0 && high > 2.0f && high < 12.0f);
+    CHECK_INT(qsim_observer_range(p, QSIM_METHOD_ENTROPY, 0, QSIM_INT8, QSIM_RANGE_SYMMETRIC, &low,
+                                  &high),
+              QSIM_OK);
+    CHECK(low == 0 && high > 2.0f && high < 12.0f);
+    qsim_observer_free(o);
+    qsim_observer_free(p);
+}
+
+/* One value, all zeros, one sign: a range is found by every method. */
+static void test_degenerate(void) {
+    static const float sets[5][3] = {
+        {0, 0, 0}, {5, 5, 5}, {-2, -2, -3}, {1e-45f, 0, 0}, {3e38f, -3e38f, 0}};
+    for (int i = 0; i < 5; i++)
+        for (int32_t method = 0; method < 4; method++) {
+            float low = NAN, high = NAN;
+            qsim_observer *o = make();
+            CHECK_INT(qsim_observer_feed(o, sets[i], 3), QSIM_OK);
+            CHECK_INT(qsim_observer_range(o, method, 0, QSIM_UINT8, 0, &low, &high), QSIM_OK);
+            CHECK(low <= 0 && high >= 0 && low <= high);
+            CHECK(low >= fminf(0, o->min) && high <= fmaxf(0, o->max));
+            qsim_observer_free(o);
+        }
+}
+
+int main(void) {
+    test_merge();
+    test_bins();
+    test_refused();
+    test_percentile();
+    test_mse();
+    test_entropy();
+    test_degenerate();
+    return test_done();
+}
