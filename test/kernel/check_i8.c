@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+#include "checkkernel.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "kernel/i8.h"
+
+/* One random product: rows of `segs` segments anywhere in a buffer, any column count. */
+typedef struct product {
+    int32_t m, n, segs, k;
+    bool int32_out, use_rows, clamp;
+    const uint8_t *a;
+    const uint8_t **rows;
+    int32_t *offset;
+    ptrdiff_t a_stride;
+    const int8_t *w; /* [segs][k][n] */
+    const int32_t *bias;
+    const float *mult;
+    int32_t zp, lo, hi;
+    size_t out_stride, out_bytes;
+    char text[128];
+} product;
+
+static qk_source_i8 product_source(const product *p) {
+    return (qk_source_i8){.w = p->w,
+                          .n = p->n,
+                          .kh = p->segs,
+                          .kw = 1,
+                          .c = p->k,
+                          .sn = 1,
+                          .sc = p->n,
+                          .sy = (int64_t)p->k * p->n};
+}
+
+static uint8_t plain_requantize(int32_t acc, float m, int32_t zp, int32_t lo, int32_t hi) {
+    float v = (float)acc * m;
+    v = fminf(fmaxf(v, (float)(lo - zp)), (float)(hi - zp));
+    return (uint8_t)((int32_t)nearbyintf(v) + zp);
+}
+
+static void plain_product(const product *p, uint8_t *out) {
+    for (int32_t r = 0; r < p->m; r++)
+        for (int32_t n = 0; n < p->n; n++) {
+            int64_t sum = p->bias[n];
+            for (int32_t s = 0; s < p->segs; s++)
+                for (int32_t j = 0; j < p->k; j++) {
+                    const uint8_t *a = p->use_rows ? p->rows[r] : p->a + r * p->a_stride;
+                    sum += a[p->offset[s] + j] * p->w[((int64_t)s * p->k + j) * p->n + n];
+                }
+            int32_t acc = (int32_t)sum;
+            uint8_t *to = out + (size_t)r * p->out_stride;
+            if (p->int32_out)
+                memcpy(to + 4 * (size_t)n, &acc, 4);
+            else
+                to[n] = plain_requantize(acc, p->mult[n], p->zp, p->lo, p->hi);
+        }
+}
+
+typedef struct packed {
+    const qk_i8 *t;
+    const product *p;
+    qk_form_i8 form;
+    int8_t *b;
+    int32_t *bias;
+    float *mult;
+    uint8_t *out;
+} packed;
+
+static packed pack_product(ck_state *s, const qk_i8 *t, const product *p, uint8_t *out) {
+    packed k = {.t = t, .p = p, .out = out};
+    qk_source_i8 source = product_source(p);
+    qk_i8_form(t, &source, false, false, &k.form);
+    k.b = ck_input(s, k.form.bytes);
+    qk_i8_pack(t, &source, false, false, k.b, NULL);
+    k.bias = ck_input(s, 4 * (size_t)k.form.positions);
+    k.mult = ck_input(s, 4 * (size_t)k.form.positions);
+    qk_i8_spread(t, p->n, p->bias, k.bias);
+    qk_i8_spread(t, p->n, p->mult, k.mult);
+    return k;
+}
+
+static void run_packed(void *arg) {
+    const packed *k = arg;
+    const product *p = k->p;
+    qk_gemm_u8s8 g = {.a = p->a,
+                      .rows = p->use_rows ? p->rows : NULL,
+                      .a_stride = p->a_stride,
+                      .seg_offset = p->segs == 1 && p->offset[0] == 0 ? NULL : p->offset,
+                      .m = p->m,
+                      .segs = p->segs,
+                      .k4 = k->form.k4,
+                      .out_stride = (ptrdiff_t)p->out_stride,
+                      .o = {.zp = p->zp, .lo = p->lo, .hi = p->hi, .clamp = p->clamp}};
+    size_t element = p->int32_out ? 4 : 1;
+    int32_t position = 0;
+    g.b = k->b;
+    for (int32_t first = 0; first < p->n; first += g.width) {
+        g.width = qk_i8_panel(k->t, p->n - first);
+        g.cols = p->n - first < g.width ? p->n - first : g.width;
+        g.out = k->out + element * (size_t)first;
+        g.o.bias = k->bias + position;
+        g.o.mult = p->int32_out ? NULL : k->mult + position;
+        k->t->gemm(&g);
+        position += g.width;
+        g.b += (size_t)p->segs * 4 * (size_t)k->form.k4 * (size_t)g.width;
+    }
+}
+
+static void random_addresses(ck_state *s, product *p, size_t size) {
+    int32_t span = (int32_t)size - p->k;
+    p->offset = ck_input(s, 4 * (size_t)p->segs);
+    p->rows = ck_input(s, sizeof(*p->rows) * (size_t)p->m);
+    for (int32_t i = 0; i < p->segs; i++)
+        p->offset[i] = i == 0 && ck_random(s) % 2 ? 0 : ck_between(s, 0, span / 2);
+    for (int32_t i = 0; i < p->m; i++)
+        p->rows[i] = p->a + ck_between(s, 0, span / 2);
+    p->a_stride = span / 2 / p->m;
+}
+
+/* Multipliers at ties (1/2, 1/4), usual ones and, with clamp, ones that overflow int32. */
+static void random_scales(ck_state *s, int32_t n, bool clamp, const int32_t **bias,
+                          const float **mult) {
+    int32_t *b = ck_input(s, 4 * (size_t)n);
+    float *m = ck_floats(s, (size_t)n, 1e-5f, 0.01f);
+    for (int32_t i = 0; i < n; i++) {
+        b[i] = clamp && ck_random(s) % 4 == 0 ? b[i] : ck_between(s, -30000, 30000);
+        if (ck_random(s) % 4 == 0)
+            m[i] = clamp ? ck_real(s, 1.0f, 1e6f) : 1.0f / (float)(1 << ck_between(s, 1, 12));
+    }
+    *bias = b;
+    *mult = m;
+}
+
+static void random_range(ck_state *s, int32_t *zp, int32_t *lo, int32_t *hi) {
+    *zp = ck_random(s) % 3 ? ck_between(s, 0, 255) : 0;
+    *lo = ck_random(s) % 2 ? 0 : ck_between(s, 0, 255);
+    *hi = ck_random(s) % 2 ? 255 : ck_between(s, *lo, 255);
+}
+
+static product random_product(ck_state *s) {
+    product p = {.m = ck_between(s, 1, 21), .segs = 1, .k = ck_between(s, 1, 70)};
+    p.n = ck_between(s, 1, ck_random(s) % 2 ? 200 : 40);
+    if (ck_random(s) % 2)
+        p.segs = ck_between(s, 2, 9);
+    p.int32_out = ck_random(s) % 4 == 0;
+    p.use_rows = ck_random(s) % 2;
+    p.a = ck_input(s, 2000);
+    random_addresses(s, &p, 2000);
+    p.w = ck_input(s, (size_t)p.segs * (size_t)p.k * (size_t)p.n);
+    random_range(s, &p.zp, &p.lo, &p.hi);
+    p.clamp = ck_random(s) % 3 == 0;
+    random_scales(s, p.n, p.clamp, &p.bias, &p.mult);
+    size_t element = p.int32_out ? 4 : 1;
+    p.out_stride = element * (size_t)(p.n + (ck_random(s) % 2 ? 0 : ck_between(s, 1, 40)));
+    p.out_bytes = p.out_stride * (size_t)(p.m - 1) + element * (size_t)p.n;
+    snprintf(p.text, sizeof(p.text), "m %d n %d segs %d k %d zp %d lo %d hi %d%s%s%s", p.m, p.n,
+             p.segs, p.k, p.zp, p.lo, p.hi, p.int32_out ? " int32" : "", p.clamp ? " clamp" : "",
+             p.use_rows ? " rows" : "");
+    return p;
+}
+
+static void check_gemm(ck_state *s) {
+    product p = random_product(s);
+    uint8_t *expected = ck_output(s, p.out_bytes), *actual = ck_output(s, p.out_bytes);
+    packed k = pack_product(s, s->t->i8, &p, actual);
+    run_packed(&k);
+    if (s->t == s->c) {
+        plain_product(&p, expected);
+    } else {
+        packed c = pack_product(s, s->c->i8, &p, expected);
+        run_packed(&c);
+    }
+    ck_same(s, expected, actual, p.out_bytes, p.text);
+}
+
+static void bench_gemm(ck_state *s) {
+    static const int32_t shapes[][3] = {{256, 256, 256}, {196, 64, 576}, {3136, 256, 64},
+                                        {1568, 96, 16},  {784, 24, 144}, {196, 16, 200},
+                                        {784, 8, 40},    {1, 512, 512},  {1, 10, 128}};
+    for (size_t i = 0; i < QS_COUNT(shapes); i++) {
+        product p = {.m = shapes[i][0], .n = shapes[i][1], .segs = 1, .k = shapes[i][2], .hi = 255};
+        p.zp = 7;
+        p.a_stride = p.k;
+        p.a = ck_input(s, (size_t)p.m * (size_t)p.k);
+        p.w = ck_input(s, (size_t)p.k * (size_t)p.n);
+        p.offset = memset(ck_input(s, 4), 0, 4);
+        p.out_stride = (size_t)p.n;
+        p.out_bytes = p.out_stride * (size_t)p.m;
+        p.bias = memset(ck_input(s, 4 * (size_t)p.n), 0, 4 * (size_t)p.n);
+        p.mult = ck_floats(s, (size_t)p.n, 1e-4f, 2e-4f);
+        packed k = pack_product(s, s->t->i8, &p, ck_output(s, p.out_bytes));
+        snprintf(p.text, sizeof(p.text), "%dx%dx%d", p.m, p.n, p.k);
+        ck_time(s, p.text, (double)p.m * p.n * p.k, 0, run_packed, &k);
+    }
+}
+
+/* ---- depthwise ---- */
+
+typedef struct channels {
+    int32_t m, taps, n;
+    bool int32_out, clamp;
+    const uint8_t *a;
+    ptrdiff_t a_stride;
+    int32_t *offset;
+    const int8_t *w; /* [n][taps] */
+    const int32_t *bias;
+    const float *mult;
+    int32_t zp, lo, hi;
+    size_t out_stride, out_bytes;
+    char text[128];
+} channels;
+
+static void plain_depthwise(const channels *p, uint8_t *out) {
+    for (int32_t r = 0; r < p->m; r++)
+        for (int32_t n = 0; n < p->n; n++) {
+            int64_t sum = p->bias[n];
+            for (int32_t t = 0; t < p->taps; t++)
+                sum += p->a[r * p->a_stride + p->offset[t] + n] * p->w[n * p->taps + t];
+            int32_t acc = (int32_t)sum;
+            uint8_t *to = out + (size_t)r * p->out_stride;
+            if (p->int32_out)
+                memcpy(to + 4 * (size_t)n, &acc, 4);
+            else
+                to[n] = plain_requantize(acc, p->mult[n], p->zp, p->lo, p->hi);
+        }
+}
+
+typedef struct depthwise_call {
+    const qk_i8 *t;
+    qk_depthwise_u8s8 d;
+} depthwise_call;
+
+static depthwise_call pack_depthwise(ck_state *s, const qk_i8 *t, const channels *p, void *out) {
+    qk_source_i8 source = {.w = p->w, .n = p->n, .kh = 1, .kw = p->taps, .c = 1, .sx = 1};
+    source.sn = p->taps;
+    int8_t *w = ck_input(s, qk_i8_depthwise_bytes(t, p->n, p->taps));
+    qk_i8_pack_depthwise(t, &source, w, NULL);
+    size_t positions = (size_t)qk_i8_depthwise_positions(t, p->n);
+    int32_t *bias = ck_input(s, 4 * positions);
+    float *mult = ck_input(s, 4 * positions);
+    qk_i8_spread_depthwise(t, p->n, p->bias, bias);
+    qk_i8_spread_depthwise(t, p->n, p->mult, mult);
+    return (depthwise_call){
+        t,
+        {.a = p->a,
+         .a_stride = p->a_stride,
+         .tap_offset = p->offset,
+         .m = p->m,
+         .taps = p->taps,
+         .channels = p->n,
+         .w = w,
+         .out = out,
+         .out_stride = (ptrdiff_t)p->out_stride,
+         .o = {bias, p->int32_out ? NULL : mult, p->zp, p->lo, p->hi, p->clamp}}};
+}
+
+static void run_depthwise(void *arg) {
+    const depthwise_call *c = arg;
+    c->t->depthwise(&c->d);
+}
+
+static channels random_channels(ck_state *s) {
+    channels p = {.m = ck_between(s, 1, 9), .taps = ck_between(s, 1, 26)};
+    p.n = ck_between(s, 1, ck_random(s) % 2 ? 150 : 33);
+    p.int32_out = ck_random(s) % 4 == 0;
+    p.clamp = ck_random(s) % 3 == 0;
+    p.a = ck_input(s, 2000);
+    p.a_stride = ck_between(s, 0, 100);
+    p.offset = ck_input(s, 4 * (size_t)p.taps);
+    for (int32_t t = 0; t < p.taps; t++)
+        p.offset[t] = ck_between(s, 0, 1000);
+    p.w = ck_input(s, (size_t)p.taps * (size_t)p.n);
+    random_range(s, &p.zp, &p.lo, &p.hi);
+    random_scales(s, p.n, p.clamp, &p.bias, &p.mult);
+    size_t element = p.int32_out ? 4 : 1;
+    p.out_stride = element * (size_t)(p.n + (ck_random(s) % 2 ? 0 : ck_between(s, 1, 40)));
+    p.out_bytes = p.out_stride * (size_t)(p.m - 1) + element * (size_t)p.n;
+    snprintf(p.text, sizeof(p.text), "m %d taps %d channels %d zp %d lo %d hi %d%s%s", p.m, p.taps,
+             p.n, p.zp, p.lo, p.hi, p.int32_out ? " int32" : "", p.clamp ? " clamp" : "");
+    return p;
+}
+
+static void check_depthwise(ck_state *s) {
+    channels p = random_channels(s);
+    uint8_t *expected = ck_output(s, p.out_bytes), *actual = ck_output(s, p.out_bytes);
+    depthwise_call k = pack_depthwise(s, s->t->i8, &p, actual);
+    run_depthwise(&k);
+    if (s->t == s->c) {
+        plain_depthwise(&p, expected);
+    } else {
+        depthwise_call c = pack_depthwise(s, s->c->i8, &p, expected);
+        run_depthwise(&c);
+    }
+    ck_same(s, expected, actual, p.out_bytes, p.text);
+}
+
+static void bench_depthwise(ck_state *s) {
+    static const int32_t shapes[][2] = {{32, 112}, {144, 56}, {384, 14}, {960, 7}};
+    for (size_t i = 0; i < QS_COUNT(shapes); i++) {
+        int32_t n = shapes[i][0], width = shapes[i][1];
+        channels p = {.m = width, .taps = 9, .n = n, .hi = 255, .a_stride = n};
+        p.a = ck_input(s, (size_t)(3 * (width + 2) * n));
+        p.offset = ck_input(s, 36);
+        for (int32_t t = 0; t < 9; t++)
+            p.offset[t] = (t / 3 * (width + 2) + t % 3) * n;
+        p.w = ck_input(s, (size_t)(9 * n));
+        p.bias = memset(ck_input(s, 4 * (size_t)n), 0, 4 * (size_t)n);
+        p.mult = ck_floats(s, (size_t)n, 1e-3f, 2e-3f);
+        p.out_stride = (size_t)n;
+        p.out_bytes = (size_t)(n * width);
+        depthwise_call k = pack_depthwise(s, s->t->i8, &p, ck_output(s, p.out_bytes));
+        snprintf(p.text, sizeof(p.text), "3x3 %d channels, row of %d", n, width);
+        ck_time(s, p.text, 9.0 * n * width, 0, run_depthwise, &k);
+    }
+}
+
+/* ---- requantization ---- */
+
+static void check_requantize(ck_state *s) {
+    size_t n = (size_t)ck_between(s, 0, 100);
+    int32_t zp, lo, hi;
+    random_range(s, &zp, &lo, &hi);
+    float m = ck_random(s) % 2 ? ck_real(s, 1e-6f, 1.0f) : 0.5f;
+    int32_t *acc = ck_input(s, 4 * n);
+    for (size_t i = 0; i < n; i++)
+        acc[i] = ck_random(s) % 4 ? ck_between(s, -2000, 2000) : acc[i];
+    uint8_t *expected = ck_output(s, n), *actual = ck_output(s, n);
+    s->t->i8->requantize(acc, n, m, zp, lo, hi, actual);
+    for (size_t i = 0; i < n; i++)
+        expected[i] = plain_requantize(acc[i], m, zp, lo, hi);
+    ck_same(s, expected, actual, n, "requantize");
+}
+
+const ck_case ck_cases_i8[] = {
+    {"gemm_u8s8", check_gemm, bench_gemm},
+    {"depthwise_u8s8", check_depthwise, bench_depthwise},
+    {"requantize_u8", check_requantize, NULL},
+};
+const size_t ck_cases_i8_count = QS_COUNT(ck_cases_i8);

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+#include "checkkernel.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define GUARD  64
+#define POISON 0xa5
+
+static const struct {
+    const ck_case *cases;
+    const size_t *count;
+} families[] = {
+    {ck_cases_i8, &ck_cases_i8_count},
+};
+
+struct ck_block {
+    struct ck_block *next;
+    uint8_t *memory;
+};
+
+uint32_t ck_random(ck_state *s) {
+    s->random ^= s->random >> 12;
+    s->random ^= s->random << 25;
+    s->random ^= s->random >> 27;
+    return (uint32_t)((s->random * 2685821657736338717ull) >> 32);
+}
+
+int32_t ck_between(ck_state *s, int32_t least, int32_t greatest) {
+    return least + (int32_t)(ck_random(s) % (uint32_t)(greatest - least + 1));
+}
+
+float ck_real(ck_state *s, float least, float greatest) {
+    return least + (greatest - least) * (float)(ck_random(s) >> 8) / 16777216.0f;
+}
+
+static uint8_t *new_block(ck_state *s, size_t bytes) {
+    struct ck_block *b = malloc(sizeof(*b));
+    uint8_t *memory = NULL;
+    if (!b || posix_memalign((void **)&memory, 64, bytes)) {
+        fprintf(stderr, "out of memory\n");
+        exit(1);
+    }
+    *b = (struct ck_block){s->blocks, memory};
+    s->blocks = b;
+    return memory;
+}
+
+void *ck_output(ck_state *s, size_t bytes) {
+    uint8_t *memory = new_block(s, bytes + 2 * GUARD);
+    memset(memory, POISON, bytes + 2 * GUARD);
+    return memory + GUARD;
+}
+
+void *ck_input(ck_state *s, size_t bytes) {
+    uint8_t *data = new_block(s, bytes + 64);
+    for (size_t i = 0; i < bytes + 64; i++)
+        data[i] = (uint8_t)ck_random(s);
+    return data;
+}
+
+void *ck_floats(ck_state *s, size_t count, float least, float greatest) {
+    float *data = ck_input(s, count * sizeof(float));
+    for (size_t i = 0; i < count; i++)
+        data[i] = ck_real(s, least, greatest);
+    return data;
+}
+
+static void free_blocks(ck_state *s) {
+    while (s->blocks) {
+        struct ck_block *b = s->blocks;
+        s->blocks = b->next;
+        free(b->memory);
+        free(b);
+    }
+}
+
+static bool guards_intact(const uint8_t *data, size_t bytes) {
+    for (size_t i = 1; i <= GUARD; i++)
+        if (data[bytes + i - 1] != POISON || *(data - i) != POISON)
+            return false;
+    return true;
+}
+
+void ck_same(ck_state *s, const void *expected, const void *actual, size_t bytes,
+             const char *shape) {
+    const uint8_t *e = expected, *a = actual;
+    s->comparisons++;
+    size_t i = 0;
+    while (i < bytes && e[i] == a[i])
+        i++;
+    bool intact = guards_intact(a, bytes);
+    if (i == bytes && intact)
+        return;
+    s->failures++;
+    if (s->failures > 10)
+        return;
+    fprintf(stderr, "%s %s [%s]: ", qsim_isa_name(s->t->isa), s->name, shape);
+    if (i < bytes)
+        fprintf(stderr, "byte %zu of %zu is %u, expected %u", i, bytes, a[i], e[i]);
+    fprintf(stderr, "%s\n", intact ? "" : " wrote outside the output");
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void ck_time(ck_state *s, const char *shape, double macs, double bytes, void (*call)(void *arg),
+             void *arg) {
+    double best = 1e30, start = now();
+    call(arg);
+    double once = now() - start;
+    int calls = once > 1e-4 ? 1 : (int)(1e-4 / (once + 1e-9)) + 1;
+    for (int round = 0; round < 1000 && (round < 5 || now() - start < 0.25); round++) {
+        double t = now();
+        for (int i = 0; i < calls; i++)
+            call(arg);
+        t = (now() - t) / calls;
+        best = t < best ? t : best;
+    }
+    printf("%-11s %-18s %-30s %10.2f us", qsim_isa_name(s->t->isa), s->name, shape, best * 1e6);
+    if (macs > 0)
+        printf(" %8.1f GMAC/s", macs / best * 1e-9);
+    if (bytes > 0)
+        printf(" %8.2f GB/s", bytes / best * 1e-9);
+    printf("\n");
+    fflush(stdout);
+}
+
+typedef struct options {
+    const char *isa, *only;
+    uint64_t seed;
+    int rounds;
+    bool bench, list;
+} options;
+
+static void run_case(ck_state *s, const ck_case *k, const options *o) {
+    if (o->only && !strstr(k->name, o->only))
+        return;
+    if (o->list) {
+        printf("%s\n", k->name);
+        return;
+    }
+    s->name = k->name;
+    s->random = o->seed;
+    long before = s->failures;
+    if (o->bench) {
+        if (k->bench)
+            k->bench(s);
+        free_blocks(s);
+        return;
+    }
+    for (int i = 0; i < o->rounds; i++) {
+        k->check(s);
+        free_blocks(s);
+    }
+    printf("%-11s %-22s %s\n", qsim_isa_name(s->t->isa), k->name,
+           s->failures == before ? "ok" : "FAILED");
+}
+
+static int32_t isa_number(const char *name) {
+    for (int32_t isa = QSIM_ISA_C; isa < QSIM_ISA_COUNT; isa++)
+        if (strcmp(name, qsim_isa_name(isa)) == 0)
+            return isa;
+    return -1;
+}
+
+static int usage(void) {
+    fprintf(stderr, "usage: checkkernel [--isa NAME] [--case TEXT] [--seed N] [--rounds N] "
+                    "[--bench] [--list]\n");
+    return 2;
+}
+
+static bool parse(int argc, char **argv, options *o) {
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(a, "--bench") == 0)
+            o->bench = true;
+        else if (strcmp(a, "--list") == 0)
+            o->list = true;
+        else if (!value)
+            return false;
+        else if (strcmp(a, "--isa") == 0)
+            o->isa = argv[++i];
+        else if (strcmp(a, "--case") == 0)
+            o->only = argv[++i];
+        else if (strcmp(a, "--seed") == 0)
+            o->seed = strtoull(argv[++i], NULL, 0);
+        else if (strcmp(a, "--rounds") == 0)
+            o->rounds = atoi(argv[++i]);
+        else
+            return false;
+    }
+    return o->seed != 0;
+}
+
+static void run_families(ck_state *s, const options *o) {
+    for (size_t f = 0; f < QS_COUNT(families); f++)
+        for (size_t i = 0; i < *families[f].count; i++)
+            run_case(s, &families[f].cases[i], o);
+}
+
+int main(int argc, char **argv) {
+    options o = {.seed = 1, .rounds = 300};
+    if (!parse(argc, argv, &o) || (o.isa && isa_number(o.isa) < 0))
+        return usage();
+    ck_state s = {.c = qk_table_get(QSIM_ISA_C)};
+    int ran = 0;
+    for (int32_t isa = QSIM_ISA_C; isa < QSIM_ISA_COUNT; isa++) {
+        if ((o.isa && isa_number(o.isa) != isa) || !qsim_isa_available(isa) || (o.list && ran))
+            continue;
+        s.t = qk_table_get(isa);
+        run_families(&s, &o);
+        ran++;
+    }
+    if (!ran) {
+        fprintf(stderr, "skipped: this CPU or this build has no %s\n", o.isa);
+        return 77;
+    }
+    if (!o.bench && !o.list)
+        printf("seed %" PRIu64 ": %ld comparisons, %ld failed\n", o.seed, s.comparisons,
+               s.failures);
+    return s.failures != 0;
+}

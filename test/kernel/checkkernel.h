@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * checkkernel: every kernel of an instruction set against the C kernel, byte for byte, on random
+ * shapes with guarded, poisoned outputs; and the same cases timed.
+ *
+ * To add a family: write check_<family>.c with an array of ck_case, declare it at the end of this
+ * file, add it to `families` in checkkernel.c and the file to meson.build.
+ */
+#ifndef CHECKKERNEL_H
+#define CHECKKERNEL_H
+
+#include "base/base.h"
+#include "kernel/table.h"
+
+typedef struct ck_state {
+    const qk_table *c; /* the specification */
+    const qk_table *t; /* under test; may be c itself: then compare with a plain loop */
+    uint64_t random;
+    const char *name; /* of the running case */
+    long failures, comparisons;
+    struct ck_block *blocks;
+} ck_state;
+
+typedef struct ck_case {
+    const char *name;
+    void (*check)(ck_state *s); /* one random round; called many times */
+    void (*bench)(ck_state *s); /* fixed shapes through ck_time; NULL: nothing to time */
+} ck_case;
+
+uint32_t ck_random(ck_state *s);
+int32_t ck_between(ck_state *s, int32_t least, int32_t greatest);
+float ck_real(ck_state *s, float least, float greatest);
+
+/*
+ * Memory of one round, freed after it. Outputs are poisoned, with guard bytes before and behind
+ * that ck_same checks. Inputs are random bytes and have just the 64 readable bytes behind that
+ * kernels may count on, so that the address sanitizer sees what is read beyond.
+ */
+void *ck_output(ck_state *s, size_t bytes);
+void *ck_input(ck_state *s, size_t bytes);
+void *ck_floats(ck_state *s, size_t count, float least, float greatest);
+
+/*
+ * Counts a comparison; on a difference, or a touched guard, prints case, `shape` and the first
+ * differing byte. Both are ck_output blocks of `bytes`.
+ */
+void ck_same(ck_state *s, const void *expected, const void *actual, size_t bytes,
+             const char *shape);
+
+/* Prints the best time of many calls, and the rate of what is not 0. */
+void ck_time(ck_state *s, const char *shape, double macs, double bytes, void (*call)(void *arg),
+             void *arg);
+
+extern const ck_case ck_cases_i8[];
+extern const size_t ck_cases_i8_count;
+
+#endif
