@@ -6,10 +6,27 @@
  * different versions stand for its different forms. */
 // clang-format off
 #define OPERATORS(X) \
+    X(abs) \
     X(add) \
+    X(clip) \
     X(div) \
+    X(exp) \
+    X(flatten) \
+    X(hardsigmoid) \
+    X(hardswish) \
+    X(identity) \
+    X(leakyrelu) \
     X(mul) \
+    X(neg) \
+    X(relu) \
+    X(reshape) \
+    X(shape) \
+    X(sigmoid) \
+    X(sqrt) \
+    X(squeeze) \
     X(sub) \
+    X(tanh) \
+    X(unsqueeze) \
     /* internal */ \
     X(qsim_add) \
     X(qsim_div) \

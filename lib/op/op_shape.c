@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/* Operators that only say the shape anew: Reshape, Flatten, Squeeze, Unsqueeze, Identity, Shape. */
+#include "op/rules.h"
+
+#define QS_T_ALIAS (QS_T_BYTES | QS_T(QSIM_UINT4) | QS_T(QSIM_INT4))
+
+static int lower_alias(qs_lower *l) {
+    l->alias = true;
+    return QSIM_OK;
+}
+
+/* ---- Reshape ---- */
+
+typedef struct reshape_spec {
+    int32_t count; /* rank of the result, or QS_DYNAMIC */
+    int64_t to[QSIM_MAX_RANK];
+    bool allow_zero;
+} reshape_spec;
+
+static int reshape_read(const qs_infer *x, reshape_spec *s) {
+    int code;
+    s->allow_zero = x->node->version >= 14 && qs_node_int(x->node, "allowzero", 0) != 0;
+    if (x->node->version >= 5 || x->node->input_count > 1) {
+        code = qs_infer_ints(x, 1, s->to, QSIM_MAX_RANK, &s->count);
+    } else {
+        code = qs_infer_attr_ints(x, "shape", s->to, QSIM_MAX_RANK, &s->count);
+    }
+    if (!code && s->count == QS_ABSENT)
+        code = qs_infer_fail(x, QSIM_E_GRAPH, "no shape is given");
+    return code;
+}
+
+/* Copies the sizes that are given, finds where the -1 is. */
+static int reshape_given(const qs_infer *x, const reshape_spec *s, qs_dim *dims, int32_t *open,
+                         uint32_t *kept) {
+    bool zero = false;
+    *open = -1;
+    *kept = 0;
+    for (int32_t i = 0; i < s->count; i++) {
+        int64_t d = s->to[i];
+        dims[i] = (qs_dim){d, NULL};
+        zero = zero || d == 0;
+        if (d < -1 || (d == -1 && *open >= 0))
+            return qs_infer_fail(x, QSIM_E_VALUE, "size %lld on axis %d of the shape", (long long)d,
+                                 (int)i);
+        if (d == -1)
+            *open = i;
+        if (d != 0 || s->allow_zero)
+            continue;
+        if (x->in[0]->rank < 0) {
+            dims[i] = (qs_dim){-1, NULL};
+            continue;
+        }
+        if (i >= x->in[0]->rank)
+            return qs_infer_fail(x, QSIM_E_VALUE,
+                                 "size 0 on axis %d keeps an axis that rank %d lacks", (int)i,
+                                 (int)x->in[0]->rank);
+        dims[i] = x->in[0]->dims[i];
+        *kept |= 1u << i;
+    }
+    if (s->allow_zero && zero && *open >= 0)
+        return qs_infer_fail(x, QSIM_E_VALUE, "size -1 beside size 0");
+    return QSIM_OK;
+}
+
+/* Product of the known sizes not in `skip`; the number of unknown ones and the last of them. */
+static int reshape_product(const qs_infer *x, const qs_dim *dims, int32_t rank, uint32_t skip,
+                           int64_t *product, int32_t *unknown, qs_dim *last) {
+    *product = 1;
+    *unknown = 0;
+    for (int32_t i = 0; i < rank; i++) {
+        if (dims[i].size < 0) {
+            if (!(skip & 1u << i)) {
+                ++*unknown;
+                *last = dims[i];
+            }
+        } else if (!qs_mul64(*product, dims[i].size, product)) {
+            return qs_infer_fail(x, QSIM_E_SHAPE, "the shape's product is too large");
+        }
+    }
+    return QSIM_OK;
+}
+
+static int infer_reshape(qs_infer *x) {
+    reshape_spec s;
+    qs_dim dims[QSIM_MAX_RANK], left = {-1, NULL}, none;
+    int32_t open = -1, unknown = 0, others = 0;
+    uint32_t kept = 0;
+    int64_t from = 1, to = 1;
+    const qs_value *in = x->in[0];
+    int code = qs_infer_type(x, 0, QS_T_ALIAS);
+    if (!code)
+        code = reshape_read(x, &s);
+    if (code)
+        return code;
+    if (s.count == QS_DYNAMIC) {
+        const qs_value *shape = x->in[1];
+        int32_t rank =
+            shape->rank == 1 && shape->dims[0].size >= 0 ? (int32_t)shape->dims[0].size : -1;
+        if (shape->rank == 1 && shape->dims[0].size > QSIM_MAX_RANK)
+            return qs_infer_fail(x, QSIM_E_LIMIT, "rank %lld; at most %d is possible",
+                                 (long long)shape->dims[0].size, QSIM_MAX_RANK);
+        for (int32_t i = 0; i < rank; i++)
+            dims[i] = left;
+        return qs_infer_out(x, 0, in->dtype, rank, dims);
+    }
+    code = reshape_given(x, &s, dims, &open, &kept);
+    if (code)
+        return code;
+    if (in->rank < 0)
+        return qs_infer_out(x, 0, in->dtype, s.count, dims);
+    code = reshape_product(x, in->dims, in->rank, kept, &from, &unknown, &left);
+    if (!code && open >= 0)
+        dims[open].size = 1; /* not a factor yet */
+    if (!code)
+        code = reshape_product(x, dims, s.count, kept, &to, &others, &none);
+    if (code)
+        return code;
+    if (open < 0) {
+        if (unknown == 0 && from != to)
+            return qs_infer_fail(x, QSIM_E_SHAPE, "%lld elements cannot take a shape of %lld",
+                                 (long long)from, (long long)to);
+        return qs_infer_out(x, 0, in->dtype, s.count, dims);
+    }
+    if (unknown == 0 && (to == 0 ? true : from % to != 0))
+        return qs_infer_fail(x, QSIM_E_SHAPE, "-1 stands for %lld elements over %lld",
+                             (long long)from, (long long)to);
+    if (unknown == 0)
+        dims[open].size = from / to;
+    else
+        dims[open] = unknown == 1 && from == to ? left : (qs_dim){-1, NULL};
+    return qs_infer_out(x, 0, in->dtype, s.count, dims);
+}
+
+static int upgrade_reshape(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    if (g->nodes[node].version >= 5 || to < 5)
+        return QSIM_OK;
+    qs_node_drop_attr(g, node, "consumed_inputs");
+    return qs_upgrade_ints_to_input(g, node, "shape", 1, error);
+}
+
+static const qs_attr_rule reshape_attrs[] = {{"shape", QS_ATTR_INTS, 1, 4},
+                                             {"consumed_inputs", QS_ATTR_INTS, 1, 4},
+                                             {"allowzero", QS_ATTR_INT, 14, 0}};
+
+const qs_op qs_op_reshape = {.domain = "",
+                             .name = "Reshape",
+                             .since = 1,
+                             .until = QS_OPSET_NEWEST,
+                             .min_in = 1,
+                             .max_in = 2,
+                             .min_out = 1,
+                             .max_out = 1,
+                             .attrs = reshape_attrs,
+                             .attr_count = QS_COUNT(reshape_attrs),
+                             .infer = infer_reshape,
+                             .upgrade = upgrade_reshape,
+                             .lower = lower_alias};
+
+/* ---- Flatten ---- */
+
+/* Axes [from, to) as one; an unknown one among ones keeps its symbol. */
+static qs_dim join(const qs_dim *dims, int32_t from, int32_t to) {
+    int64_t n = qs_dims_product(dims, from, to);
+    qs_dim joined = {n, NULL};
+    if (n >= 0)
+        return joined;
+    int32_t other = 0;
+    for (int32_t i = from; i < to; i++) {
+        if (dims[i].size == 1)
+            continue;
+        joined = dims[i];
+        other++;
+    }
+    return other == 1 ? joined : (qs_dim){-1, NULL};
+}
+
+static int infer_flatten(qs_infer *x) {
+    int code = qs_infer_type(x, 0, QS_T_ALIAS);
+    if (code)
+        return code;
+    const qs_value *in = x->in[0];
+    qs_dim dims[2] = {{-1, NULL}, {-1, NULL}};
+    int64_t axis = qs_node_int(x->node, "axis", 1);
+    if (in->rank >= 0) {
+        if (axis < -(int64_t)in->rank || axis > in->rank)
+            return qs_infer_fail(x, QSIM_E_VALUE, "axis %lld is outside rank %d", (long long)axis,
+                                 (int)in->rank);
+        int32_t at = (int32_t)(axis < 0 ? axis + in->rank : axis);
+        dims[0] = join(in->dims, 0, at);
+        dims[1] = join(in->dims, at, in->rank);
+    }
+    return qs_infer_out(x, 0, in->dtype, 2, dims);
+}
+
+static const qs_attr_rule axis_attr[] = {{"axis", QS_ATTR_INT, 1, 0}};
+
+const qs_op qs_op_flatten = {.domain = "",
+                             .name = "Flatten",
+                             .since = 1,
+                             .until = QS_OPSET_NEWEST,
+                             .min_in = 1,
+                             .max_in = 1,
+                             .min_out = 1,
+                             .max_out = 1,
+                             .attrs = axis_attr,
+                             .attr_count = 1,
+                             .infer = infer_flatten,
+                             .lower = lower_alias};
+
+/* ---- Squeeze, Unsqueeze ---- */
+
+static int read_axes(const qs_infer *x, int64_t *axes, int32_t *count) {
+    if (x->node->version >= 13 || x->node->input_count > 1)
+        return qs_infer_ints(x, 1, axes, QSIM_MAX_RANK, count);
+    return qs_infer_attr_ints(x, "axes", axes, QSIM_MAX_RANK, count);
+}
+
+static int infer_squeeze(qs_infer *x) {
+    int64_t axes[QSIM_MAX_RANK];
+    int32_t count, rank = 0;
+    uint32_t mask = 0;
+    qs_dim dims[QSIM_MAX_RANK];
+    const qs_value *in = x->in[0];
+    int code = qs_infer_type(x, 0, QS_T_ALIAS);
+    if (!code)
+        code = read_axes(x, axes, &count);
+    if (code)
+        return code;
+    if (in->rank < 0 || count == QS_DYNAMIC)
+        return qs_infer_out(x, 0, in->dtype, -1, NULL);
+    code = qs_infer_axes(x, axes, count, in->rank, &mask);
+    if (code)
+        return code;
+    for (int32_t i = 0; i < in->rank; i++) {
+        int64_t size = in->dims[i].size;
+        if (count == QS_ABSENT && size < 0)
+            return qs_infer_out(x, 0, in->dtype, -1, NULL);
+        if ((mask & 1u << i) && size >= 0 && size != 1)
+            return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d has size %lld, not 1", (int)i,
+                                 (long long)size);
+        bool gone = count == QS_ABSENT ? size == 1 : (mask & 1u << i) != 0;
+        if (!gone)
+            dims[rank++] = in->dims[i];
+    }
+    return qs_infer_out(x, 0, in->dtype, rank, dims);
+}
+
+static int infer_unsqueeze(qs_infer *x) {
+    int64_t axes[QSIM_MAX_RANK];
+    int32_t count, from = 0;
+    uint32_t mask = 0;
+    qs_dim dims[QSIM_MAX_RANK];
+    const qs_value *in = x->in[0];
+    int code = qs_infer_type(x, 0, QS_T_ALIAS);
+    if (!code)
+        code = read_axes(x, axes, &count);
+    if (code)
+        return code;
+    if (count == QS_ABSENT)
+        return qs_infer_fail(x, QSIM_E_GRAPH, "no axes are given");
+    if (in->rank < 0 || count == QS_DYNAMIC)
+        return qs_infer_out(x, 0, in->dtype, -1, NULL);
+    int32_t rank = in->rank + count;
+    if (rank > QSIM_MAX_RANK)
+        return qs_infer_fail(x, QSIM_E_LIMIT, "rank %d; at most %d is possible", (int)rank,
+                             QSIM_MAX_RANK);
+    code = qs_infer_axes(x, axes, count, rank, &mask);
+    if (code)
+        return code;
+    for (int32_t i = 0; i < rank; i++)
+        dims[i] = mask & 1u << i ? (qs_dim){1, NULL} : in->dims[from++];
+    return qs_infer_out(x, 0, in->dtype, rank, dims);
+}
+
+static int upgrade_axes(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    if (g->nodes[node].version >= 13 || to < 13)
+        return QSIM_OK;
+    return qs_upgrade_ints_to_input(g, node, "axes", 1, error);
+}
+
+static const qs_attr_rule axes_attr[] = {{"axes", QS_ATTR_INTS, 1, 12}};
+
+#define AXES_OP(id, text)                                                                          \
+    const qs_op qs_op_##id = {.domain = "",                                                        \
+                              .name = text,                                                        \
+                              .since = 1,                                                          \
+                              .until = QS_OPSET_NEWEST,                                            \
+                              .min_in = 1,                                                         \
+                              .max_in = 2,                                                         \
+                              .min_out = 1,                                                        \
+                              .max_out = 1,                                                        \
+                              .attrs = axes_attr,                                                  \
+                              .attr_count = 1,                                                     \
+                              .infer = infer_##id,                                                 \
+                              .upgrade = upgrade_axes,                                             \
+                              .lower = lower_alias};
+
+AXES_OP(squeeze, "Squeeze")
+AXES_OP(unsqueeze, "Unsqueeze")
+
+/* ---- Identity ---- */
+
+static int infer_identity(qs_infer *x) {
+    int code = qs_infer_type(x, 0, QS_T_ALIAS);
+    return code ? code : qs_infer_like(x, 0, 0);
+}
+
+const qs_op qs_op_identity = {.domain = "",
+                              .name = "Identity",
+                              .since = 1,
+                              .until = QS_OPSET_NEWEST,
+                              .min_in = 1,
+                              .max_in = 1,
+                              .min_out = 1,
+                              .max_out = 1,
+                              .infer = infer_identity,
+                              .lower = lower_alias};
+
+/* ---- Shape ---- */
+
+/* The axes [start, end) that are asked for. */
+static void shape_range(const qs_node *n, int32_t rank, int32_t *start, int32_t *end) {
+    int64_t s = qs_node_int(n, "start", 0), e = qs_node_int(n, "end", rank);
+    s = s < -rank ? 0 : s < 0 ? s + rank : s > rank ? rank : s;
+    e = e < -rank ? 0 : e < 0 ? e + rank : e > rank ? rank : e;
+    *start = (int32_t)s;
+    *end = (int32_t)(e > s ? e : s);
+}
+
+static int infer_shape(qs_infer *x) {
+    qs_dim count = {-1, NULL};
+    if (x->in[0]->rank >= 0) {
+        int32_t start, end;
+        shape_range(x->node, x->in[0]->rank, &start, &end);
+        count.size = end - start;
+    }
+    return qs_infer_out(x, 0, QSIM_INT64, 1, &count);
+}
+
+typedef struct shape_params {
+    int32_t count;
+    int64_t sizes[QSIM_MAX_RANK];
+} shape_params;
+
+static void run_shape(const qs_step *s, const qs_frame *f) {
+    const shape_params *p = s->params;
+    memcpy(qs_step_out(s, f, 0), p->sizes, (size_t)p->count * sizeof(p->sizes[0]));
+}
+
+static int lower_shape(qs_lower *l) {
+    const qs_value *x = qs_lower_in(l, 0);
+    int32_t start, end;
+    shape_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    shape_range(l->node, x->rank, &start, &end);
+    p->count = end - start;
+    for (int32_t i = start; i < end; i++)
+        p->sizes[i - start] = x->dims[i].size;
+    l->step->run = run_shape;
+    l->step->kernel = "shape";
+    return QSIM_OK;
+}
+
+static const qs_attr_rule shape_attrs[] = {{"start", QS_ATTR_INT, 15, 0},
+                                           {"end", QS_ATTR_INT, 15, 0}};
+
+const qs_op qs_op_shape = {.domain = "",
+                           .name = "Shape",
+                           .since = 1,
+                           .until = QS_OPSET_NEWEST,
+                           .min_in = 1,
+                           .max_in = 1,
+                           .min_out = 1,
+                           .max_out = 1,
+                           .attrs = shape_attrs,
+                           .attr_count = QS_COUNT(shape_attrs),
+                           .infer = infer_shape,
+                           .lower = lower_shape};

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* Operators of one tensor, element by element. */
+#include "op/rules.h"
+
+#include "kernel/elementary.h"
+
+#include <math.h>
+
+typedef void (*unary_fn)(const void *x, void *y, size_t n, const float *param);
+
+typedef struct unary_params {
+    unary_fn fn;
+    size_t elements, element;
+    float param[2]; /* alpha, beta */
+} unary_params;
+
+typedef struct unary_job {
+    const unary_params *p;
+    const char *x;
+    char *y;
+} unary_job;
+
+static void unary_range(const void *arg, size_t begin, size_t end) {
+    const unary_job *job = arg;
+    size_t at = begin * job->p->element;
+    job->p->fn(job->x + at, job->y + at, end - begin, job->p->param);
+}
+
+static void run_unary(const qs_step *s, const qs_frame *f) {
+    const unary_params *p = s->params;
+    unary_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    qs_ranges(f->ctx, p->elements, QS_GRAIN / 4, unary_range, &job);
+}
+
+static int lower_unary(qs_lower *l, unary_fn fn, float alpha, float beta) {
+    const qs_value *x = qs_lower_in(l, 0);
+    unary_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->fn = fn;
+    p->elements = qs_value_elements(x);
+    p->element = qs_dtype_bytes(x->dtype);
+    p->param[0] = qs_node_float(l->node, "alpha", alpha);
+    p->param[1] = qs_node_float(l->node, "beta", beta);
+    l->step->run = run_unary;
+    l->step->kernel = "unary";
+    return QSIM_OK;
+}
+
+static int infer_unary(qs_infer *x, uint32_t types) {
+    int code = qs_infer_type(x, 0, types);
+    return code ? code : qs_infer_like(x, 0, 0);
+}
+
+static int infer_f32(qs_infer *x) {
+    return infer_unary(x, QS_T_FLOAT);
+}
+static int infer_real(qs_infer *x) {
+    return infer_unary(x, QS_T_REAL);
+}
+static int infer_signed(qs_infer *x) {
+    return infer_unary(x, QS_T_REAL | QS_T_SIGNED);
+}
+static int infer_any(qs_infer *x) {
+    return infer_unary(x, QS_T_ARITH);
+}
+
+#define UNARY(name, suffix, T, U, expression)                                                      \
+    static void name##_##suffix(const void *vx, void *vy, size_t n, const float *param) {          \
+        const T *px = vx;                                                                          \
+        T *py = vy;                                                                                \
+        (void)param;                                                                               \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const T x = px[i];                                                                     \
+            py[i] = (T)(expression);                                                               \
+        }                                                                                          \
+    }
+
+#define REALS(name, expression)                                                                    \
+    UNARY(name, f32, float, float, expression)                                                     \
+    UNARY(name, f64, double, double, expression)
+
+#define SIGNED(name, RULE)                                                                         \
+    UNARY(name, s8, int8_t, uint32_t, RULE(uint32_t))                                              \
+    UNARY(name, s16, int16_t, uint32_t, RULE(uint32_t))                                            \
+    UNARY(name, s32, int32_t, uint32_t, RULE(uint32_t))                                            \
+    UNARY(name, s64, int64_t, uint64_t, RULE(uint64_t))
+
+#define UNSIGNED(name)                                                                             \
+    UNARY(name, u8, uint8_t, uint32_t, x)                                                          \
+    UNARY(name, u16, uint16_t, uint32_t, x)                                                        \
+    UNARY(name, u32, uint32_t, uint32_t, x)                                                        \
+    UNARY(name, u64, uint64_t, uint64_t, x)
+
+#define SIGNED_ROWS(name)                                                                          \
+    [QSIM_INT8] = name##_s8, [QSIM_INT16] = name##_s16, [QSIM_INT32] = name##_s32,                 \
+    [QSIM_INT64] = name##_s64
+#define UNSIGNED_ROWS(name)                                                                        \
+    [QSIM_UINT8] = name##_u8, [QSIM_UINT16] = name##_u16, [QSIM_UINT32] = name##_u32,              \
+    [QSIM_UINT64] = name##_u64
+#define REAL_ROWS(name) [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64
+
+/* alpha, beta: what the attributes are where they are left out. */
+#define LOWER(name, function, alpha, beta)                                                         \
+    static int lower_##name(qs_lower *l) {                                                         \
+        return lower_unary(l, function, alpha, beta);                                              \
+    }
+#define DTYPE (qs_lower_in(l, 0)->dtype)
+
+/* A NaN and -0 stay. */
+#define RELU(U) (x < 0 ? 0 : x)
+REALS(relu, x < 0 ? 0 : x)
+SIGNED(relu, RELU)
+static const unary_fn relu_fns[16] = {REAL_ROWS(relu), SIGNED_ROWS(relu)};
+LOWER(relu, relu_fns[DTYPE], 0, 0)
+
+#define NEG(U) ((U)0 - (U)x)
+REALS(neg, -x)
+SIGNED(neg, NEG)
+static const unary_fn neg_fns[16] = {REAL_ROWS(neg), SIGNED_ROWS(neg)};
+LOWER(neg, neg_fns[DTYPE], 0, 0)
+
+#define ABS(U) (x < 0 ? (U)0 - (U)x : (U)x)
+UNARY(abs, f32, float, float, fabsf(x))
+UNARY(abs, f64, double, double, fabs(x))
+SIGNED(abs, ABS)
+UNSIGNED(abs)
+static const unary_fn abs_fns[16] = {REAL_ROWS(abs), SIGNED_ROWS(abs), UNSIGNED_ROWS(abs)};
+LOWER(abs, abs_fns[DTYPE], 0, 0)
+
+UNARY(sqrt, f32, float, float, sqrtf(x))
+UNARY(sqrt, f64, double, double, sqrt(x))
+static const unary_fn sqrt_fns[16] = {REAL_ROWS(sqrt)};
+LOWER(sqrt, sqrt_fns[DTYPE], 0, 0)
+
+static float clamp01(float v) {
+    v = v < 0.0f ? 0.0f : v;
+    return v > 1.0f ? 1.0f : v;
+}
+
+UNARY(exp, f32, float, float, qk_exp(x))
+UNARY(tanh, f32, float, float, qk_tanh(x))
+UNARY(sigmoid, f32, float, float, qk_sigmoid(x))
+UNARY(leakyrelu, f32, float, float, x < 0.0f ? x * param[0] : x)
+UNARY(hardsigmoid, f32, float, float, clamp01(param[0] * x + param[1]))
+UNARY(hardswish, f32, float, float, x *clamp01(param[0] * x + param[1]))
+LOWER(exp, exp_f32, 0, 0)
+LOWER(tanh, tanh_f32, 0, 0)
+LOWER(sigmoid, sigmoid_f32, 0, 0)
+LOWER(leakyrelu, leakyrelu_f32, 0.01f, 0)
+LOWER(hardsigmoid, hardsigmoid_f32, 0.2f, 0.5f)
+LOWER(hardswish, hardswish_f32, 1.0f / 6.0f, 0.5f)
+
+static const qs_attr_rule plain_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+static const qs_attr_rule alpha_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
+                                           {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+static const qs_attr_rule alpha_beta_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
+                                                {"beta", QS_ATTR_FLOAT, 1, 0},
+                                                {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+
+#define UNARY_OP(id, text, first, rules, types)                                                    \
+    const qs_op qs_op_##id = {.domain = "",                                                        \
+                              .name = text,                                                        \
+                              .since = first,                                                      \
+                              .until = QS_OPSET_NEWEST,                                            \
+                              .min_in = 1,                                                         \
+                              .max_in = 1,                                                         \
+                              .min_out = 1,                                                        \
+                              .max_out = 1,                                                        \
+                              .attrs = rules,                                                      \
+                              .attr_count = QS_COUNT(rules),                                       \
+                              .infer = infer_##types,                                              \
+                              .lower = lower_##id};
+
+UNARY_OP(abs, "Abs", 1, plain_attrs, any)
+UNARY_OP(exp, "Exp", 1, plain_attrs, f32)
+UNARY_OP(hardsigmoid, "HardSigmoid", 1, alpha_beta_attrs, f32)
+UNARY_OP(leakyrelu, "LeakyRelu", 1, alpha_attrs, f32)
+UNARY_OP(neg, "Neg", 1, plain_attrs, signed)
+UNARY_OP(relu, "Relu", 1, plain_attrs, signed)
+UNARY_OP(sigmoid, "Sigmoid", 1, plain_attrs, f32)
+UNARY_OP(sqrt, "Sqrt", 1, plain_attrs, real)
+UNARY_OP(tanh, "Tanh", 1, plain_attrs, f32)
+
+const qs_op qs_op_hardswish = {.domain = "",
+                               .name = "HardSwish",
+                               .since = 14,
+                               .until = QS_OPSET_NEWEST,
+                               .min_in = 1,
+                               .max_in = 1,
+                               .min_out = 1,
+                               .max_out = 1,
+                               .infer = infer_f32,
+                               .lower = lower_hardswish};
