@@ -14,7 +14,7 @@ static const qk_table tables[] = {
 #if QK_X86
     {.isa = QSIM_ISA_AVX2, .i8 = &qk_i8_c, .f32 = &qk_f32_avx2},
     {.isa = QSIM_ISA_AVXVNNI, .i8 = &qk_i8_c, .f32 = &qk_f32_avx2},
-    {.isa = QSIM_ISA_AVX512VNNI, .i8 = &qk_i8_c, .f32 = &qk_f32_avx512},
+    {.isa = QSIM_ISA_AVX512VNNI, .i8 = &qk_i8_avx512vnni, .f32 = &qk_f32_avx512},
 #endif
 };
 
