@@ -27,24 +27,45 @@ extern "C" {
  */
 typedef struct qsim_calibration qsim_calibration;
 
-/* Starts a calibration of an FP32 model. The model may be freed afterwards. */
+/*
+ * Starts a calibration of an FP32 model. The model may be freed afterwards. Errors: those of
+ * qsim_model_optimize and qsim_session_create; GRAPH (no float activation has a name).
+ */
 QSIM_API int qsim_calibration_create(const qsim_model *model, qsim_calibration **out,
                                      qsim_error *error);
 
 /*
- * Runs one batch and records its activations. Data with a NaN or infinity is refused with
- * QSIM_E_VALUE, naming the tensor, and leaves the calibration as it was.
+ * Runs one batch and records its activations. The first axis of the first input counts the samples.
+ * Data with a NaN or infinity is refused with QSIM_E_VALUE, naming the tensor, and leaves the
+ * calibration as it was. A calibration that was loaded from a file takes no data: QSIM_E_STATE.
  */
 QSIM_API int qsim_calibration_feed(qsim_calibration *c, const qsim_tensor *inputs,
                                    size_t input_count, qsim_error *error);
 
-/* Adds what `from` has seen to `into`. Both must be of one model (QSIM_E_MISMATCH). */
+/*
+ * Adds what `from` has seen to `into`, exactly: in whatever order parts are merged, the same bytes
+ * are saved. Both must be of one model and hold the same tensors (QSIM_E_MISMATCH).
+ */
 QSIM_API int qsim_calibration_merge(qsim_calibration *into, const qsim_calibration *from,
                                     qsim_error *error);
 
-/* Text, one tensor a line; a line commented out with '#' keeps its tensor in float. Atomic. */
+/*
+ * Text, one tensor a line; a line commented out with '#' keeps its tensor in float:
+ *
+ *     qsim-calibration 1
+ *     model SHA-256
+ *     samples 512
+ *     tensor "conv1" min max exponent below above count... # decimal range
+ *
+ * min and max are hexadecimal floats; bins are 2^exponent wide, `below` of them under zero and
+ * `above` from zero on. Written atomically; an existing file gives QSIM_E_EXISTS unless `replace`.
+ */
 QSIM_API int qsim_calibration_save(const qsim_calibration *c, const char *path, int32_t replace,
                                    qsim_error *error);
+/*
+ * Loads what was saved. Everything in the file is checked: QSIM_E_FORMAT, with the line; LIMIT.
+ * `name` is what messages call the data. `ctx` may be NULL.
+ */
 QSIM_API int qsim_calibration_load(qsim_ctx *ctx, const char *path, qsim_calibration **out,
                                    qsim_error *error);
 QSIM_API int qsim_calibration_load_memory(qsim_ctx *ctx, const void *data, size_t size,
@@ -56,9 +77,13 @@ QSIM_API int64_t qsim_calibration_samples(const qsim_calibration *c);
 QSIM_API int32_t qsim_calibration_count(const qsim_calibration *c);
 /* Name of a tensor by index; NULL out of range. */
 QSIM_API const char *qsim_calibration_name(const qsim_calibration *c, int32_t index);
+/* Its observer, valid as long as the calibration; NULL out of range. */
+QSIM_API const qsim_observer *qsim_calibration_observer(const qsim_calibration *c, int32_t index);
 /* Range of values that the method keeps, for a u8 target. Errors: NOT_FOUND (commented out). */
 QSIM_API int qsim_calibration_range(const qsim_calibration *c, const char *tensor, int32_t method,
                                     double percentile, float *low, float *high);
+/* SHA-256 of the model it belongs to, as qsim_model_hash gives it. */
+QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
 
 /* ---- quantize ----------------------------------------------------------------------------- */
 
