@@ -104,6 +104,25 @@ QSIM_API int qsim_npz_array(const qsim_npz *npz, int32_t index, qsim_array *arra
 QSIM_API int qsim_npz_read(qsim_npz *npz, int32_t index, void *out, size_t capacity,
                            qsim_error *error);
 
+/* ---- TensorProto (.pb) ------------------------------------------------------------------------
+ */
+
+/*
+ * Parses a serialized ONNX TensorProto and checks that it holds exactly the elements that its dims
+ * say, in whichever field. Type, rank, dims, elements and bytes of `array` are set; its other
+ * fields are 0. Errors: FORMAT, DTYPE (strings, unknown), UNSUPPORTED (external data), LIMIT.
+ */
+QSIM_API int qsim_proto_parse(const void *data, size_t size, qsim_array *array, qsim_error *error);
+/* Decodes the elements of a TensorProto into `out`, row-major. Errors: as above, ARGUMENT. */
+QSIM_API int qsim_proto_read(const void *data, size_t size, void *out, size_t capacity,
+                             qsim_error *error);
+/*
+ * Serializes a tensor with raw_data. `*need` is set to the size; if `capacity` is smaller, nothing
+ * is written and the result is still QSIM_OK. `name` may be NULL.
+ */
+QSIM_API int qsim_proto_write(const qsim_tensor *tensor, const char *name, void *buffer,
+                              size_t capacity, size_t *need);
+
 /* ---- files -------------------------------------------------------------------------------- */
 
 /* The bytes of a file, read-only. */

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/args.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const option common_options[] = {
+    {"threads", "N", "threads to use; 0: all allowed cores", 'T', NULL},
+    {"isa", "NAME", "force the kernels of one instruction set", 0,
+     "c|avx2|avxvnni|avx512vnni|neon|neondot|neoni8mm"},
+    {"json", NULL, "print one JSON object instead of text", 0, NULL},
+    {"quiet", NULL, "no progress, no warnings", 'q', NULL},
+    {"verbose", NULL, "say more", 'v', NULL},
+    {"help", NULL, "show this help", 'h', NULL},
+    {"version", NULL, "show the version", 'V', NULL},
+    {NULL, NULL, NULL, 0, NULL},
+};
+
+static const option *find(const verb *v, const char *name, size_t length, char letter) {
+    const option *tables[] = {v->options, common_options};
+    for (int t = 0; t < 2; t++)
+        for (const option *o = tables[t]; o && o->name; o++)
+            if (letter ? o->letter == letter
+                       : strlen(o->name) == length && memcmp(o->name, name, length) == 0)
+                return o;
+    return NULL;
+}
+
+static void suggest_option(const verb *v, const char *word, text *hint) {
+    const option *tables[] = {v->options, common_options};
+    const char *names[64];
+    size_t n = 0;
+    for (int t = 0; t < 2; t++)
+        for (const option *o = tables[t]; o && o->name && n < 63; o++)
+            names[n++] = o->name;
+    names[n] = NULL;
+    const char *near = closest(word, names);
+    if (near)
+        text_printf(hint, "did you mean --%s?", near);
+    else
+        text_printf(hint, "qsim %s --help lists the options", v->name);
+}
+
+static bool is_choice(const char *choices, const char *value) {
+    size_t n = strlen(value);
+    for (const char *c = choices; c; c = strchr(c, '|')) {
+        c += *c == '|';
+        if (strcspn(c, "|") == n && memcmp(c, value, n) == 0)
+            return n > 0;
+    }
+    return false;
+}
+
+static bool give(args *a, const option *o, const char *value, text *problem) {
+    if (o->choices && !is_choice(o->choices, value)) {
+        text_printf(problem, "--%s is '%s', not one of %s", o->name, value, o->choices);
+        return false;
+    }
+    a->given = tool_grow(a->given, a->given_count + 1, sizeof(*a->given));
+    a->given[a->given_count].option = o;
+    a->given[a->given_count++].value = value;
+    return true;
+}
+
+static bool parse_long(args *a, const char *word, int *at, int count, char **argv, text *problem,
+                       text *hint) {
+    const char *equals = strchr(word, '=');
+    size_t length = equals ? (size_t)(equals - word) : strlen(word);
+    const option *o = find(a->verb, word, length, 0);
+    if (!o) {
+        char *name = tool_copy(word);
+        name[length] = 0;
+        text_printf(problem, "unknown option --%s", name);
+        suggest_option(a->verb, name, hint);
+        free(name);
+        return false;
+    }
+    if (!o->value && equals) {
+        text_printf(problem, "--%s takes no value", o->name);
+        return false;
+    }
+    const char *value = equals ? equals + 1 : NULL;
+    if (o->value && !value) {
+        if (*at + 1 >= count) {
+            text_printf(problem, "--%s needs a value: %s", o->name, o->value);
+            return false;
+        }
+        value = argv[++*at];
+    }
+    return give(a, o, value, problem);
+}
+
+/* A group of letters: -qf, -T4, -T 4, -oFILE. */
+static bool parse_letters(args *a, const char *word, int *at, int count, char **argv, text *problem,
+                          text *hint) {
+    for (; *word; word++) {
+        const option *o = find(a->verb, NULL, 0, *word);
+        if (!o) {
+            text_printf(problem, "unknown option -%.*s", (int)strcspn(word, "=") > 0 ? 1 : 0, word);
+            text_printf(hint, "qsim %s --help lists the options", a->verb->name);
+            return false;
+        }
+        if (!o->value) {
+            if (!give(a, o, NULL, problem))
+                return false;
+            continue;
+        }
+        const char *value = word[1] ? word + 1 : NULL;
+        if (!value && *at + 1 >= count) {
+            text_printf(problem, "-%c needs a value: %s", o->letter, o->value);
+            return false;
+        }
+        return give(a, o, value ? value : argv[++*at], problem);
+    }
+    return true;
+}
+
+bool args_parse(args *a, const verb *v, int count, char **argv, text *problem, text *hint) {
+    bool only_operands = false;
+    memset(a, 0, sizeof(*a));
+    a->verb = v;
+    a->operands = tool_alloc((size_t)count + 1, sizeof(*a->operands));
+    for (int i = 0; i < count; i++) {
+        const char *word = argv[i];
+        bool good = true;
+        if (only_operands || word[0] != '-' || word[1] == 0)
+            a->operands[a->operand_count++] = word;
+        else if (strcmp(word, "--") == 0)
+            only_operands = true;
+        else if (word[1] == '-')
+            good = parse_long(a, word + 2, &i, count, argv, problem, hint);
+        else
+            good = parse_letters(a, word + 1, &i, count, argv, problem, hint);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+void args_free(args *a) {
+    free(a->given);
+    free(a->operands);
+    memset(a, 0, sizeof(*a));
+}
+
+const char *args_repeated(const args *a, const char *name, size_t i) {
+    for (size_t k = 0; k < a->given_count; k++)
+        if (strcmp(a->given[k].option->name, name) == 0 && i-- == 0)
+            return a->given[k].value ? a->given[k].value : "";
+    return NULL;
+}
+
+const char *args_value(const args *a, const char *name) {
+    const char *last = NULL, *value;
+    for (size_t i = 0; (value = args_repeated(a, name, i)) != NULL; i++)
+        last = value;
+    return last;
+}
+
+bool args_has(const args *a, const char *name) {
+    return args_repeated(a, name, 0) != NULL;
+}
+
+bool parse_int(const char *s, int64_t low, int64_t high, int64_t *out) {
+    char *end;
+    errno = 0;
+    if (!(*s == '-' || (*s >= '0' && *s <= '9')))
+        return false;
+    long long n = strtoll(s, &end, 10);
+    if (*end || end == s || errno || n < low || n > high)
+        return false;
+    *out = n;
+    return true;
+}
+
+bool parse_uint64(const char *s, uint64_t *out) {
+    char *end;
+    errno = 0;
+    if (*s < '0' || *s > '9')
+        return false;
+    unsigned long long n = strtoull(s, &end, 10);
+    if (*end || errno)
+        return false;
+    *out = n;
+    return true;
+}
+
+bool parse_number(const char *s, double *out) {
+    char *end;
+    if (!strchr("-+.0123456789", *s) || !*s)
+        return false;
+    double n = strtod(s, &end);
+    if (*end || end == s || !isfinite(n))
+        return false;
+    *out = n;
+    return true;
+}
+
+/* Levenshtein's distance, up to 31 letters. */
+static size_t distance(const char *a, const char *b) {
+    size_t row[32], n = strlen(b);
+    if (n > 31 || strlen(a) > 31)
+        return 99;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 0; a[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < n; j++) {
+            size_t best = diagonal + (a[i] != b[j]);
+            diagonal = row[j + 1];
+            if (diagonal + 1 < best)
+                best = diagonal + 1;
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            row[j + 1] = best;
+        }
+    }
+    return row[n];
+}
+
+const char *closest(const char *word, const char *const *names) {
+    const char *best = NULL;
+    size_t least = strlen(word) / 3 + 2;
+    for (; *names; names++) {
+        size_t d = distance(word, *names);
+        if (d < least) {
+            least = d;
+            best = *names;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Command lines. A verb is a table of options and a function; --help, the completion and the checks
+ * all come from the table.
+ */
+#ifndef TOOL_ARGS_H
+#define TOOL_ARGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/text.h"
+
+typedef struct option {
+    const char *name;  /* without the dashes; NULL ends a table */
+    const char *value; /* what its value is called in the help; NULL: it takes none */
+    const char *help;
+    char letter;         /* the short form, or 0 */
+    const char *choices; /* "a|b|c": nothing else is accepted */
+} option;
+
+/* Options that every verb has: help, version, quiet, verbose, json, threads, isa. */
+extern const option common_options[];
+/* A row for verbs that write files. */
+#define OPTION_FORCE                                                                               \
+    { "force", NULL, "replace existing output files", 'f', NULL }
+#define OPTION_OUTPUT(what)                                                                        \
+    { "output", "FILE", what, 'o', NULL }
+
+struct tool;
+
+typedef struct verb {
+    const char *name;
+    const char *operands; /* as the usage line spells them */
+    const char *summary;
+    const option *options;
+    int (*run)(struct tool *t); /* returns the exit code */
+} verb;
+
+typedef struct args {
+    const verb *verb;
+    struct {
+        const option *option;
+        const char *value;
+    } * given;
+    size_t given_count;
+    const char **operands;
+    size_t operand_count;
+} args;
+
+/* Parses argv[0..count). On a usage error `problem` says what, `hint` what would help. */
+bool args_parse(args *a, const verb *v, int count, char **argv, text *problem, text *hint);
+void args_free(args *a);
+
+bool args_has(const args *a, const char *name);
+/* The last value given, or NULL. */
+const char *args_value(const args *a, const char *name);
+/* The i-th value of a repeated option, or NULL. */
+const char *args_repeated(const args *a, const char *name, size_t i);
+
+/* Strict numbers: the whole string, no spaces, in range. */
+bool parse_int(const char *s, int64_t low, int64_t high, int64_t *out);
+bool parse_uint64(const char *s, uint64_t *out);
+bool parse_number(const char *s, double *out);
+
+/* The name in a list (ended by NULL) that was probably meant, or NULL. */
+const char *closest(const char *word, const char *const *names);
+
+void args_help(const verb *v, text *out);
+/* A script for bash's programmable completion. */
+void args_completion(const verb *const *verbs, text *out);
+
+#endif

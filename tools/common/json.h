@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A JSON writer into a text. Objects and arrays nest up to 15 deep; `key` is NULL inside arrays and
+ * at the top. Strings come out as valid UTF-8 whatever went in; NaN and infinities become null.
+ */
+#ifndef TOOL_JSON_H
+#define TOOL_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/text.h"
+
+typedef struct json {
+    text out;
+    int depth;
+    char close[16];
+    bool first[16];
+} json;
+
+void json_object(json *j, const char *key);
+void json_array(json *j, const char *key);
+void json_end(json *j);
+void json_string(json *j, const char *key, const char *value); /* NULL: null */
+void json_int(json *j, const char *key, int64_t value);
+void json_number(json *j, const char *key, double value);
+void json_bool(json *j, const char *key, bool value);
+void json_null(json *j, const char *key);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/source.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/gunzip.h"
+
+static bool ends_with(const char *s, const char *end) {
+    size_t n = strlen(s), m = strlen(end);
+    return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+static int find_member(const tool *t, source *s, const char *member) {
+    int32_t count = qsim_npz_count(s->npz);
+    for (int32_t i = 0; member && i < count; i++)
+        if (strcmp(qsim_npz_name(s->npz, i), member) == 0) {
+            s->member = i;
+            return EXIT_OK;
+        }
+    if (count == 1) {
+        s->member = 0;
+        return EXIT_OK;
+    }
+    return tool_fail(t, QSIM_E_FORMAT, "%s: has no member '%s' and more than one other", s->path,
+                     member ? member : "x");
+}
+
+bool source_has_member(const source *s, const char *member) {
+    for (int32_t i = 0; s->npz && i < qsim_npz_count(s->npz); i++)
+        if (strcmp(qsim_npz_name(s->npz, i), member) == 0)
+            return true;
+    return false;
+}
+
+static int open_npz(const tool *t, source *s, const char *member) {
+    qsim_error e;
+    s->kind = SOURCE_NPZ;
+    if (qsim_npz_open(t->ctx, s->data, s->size, &s->npz, &e))
+        return tool_error(t, s->path, &e);
+    int code = find_member(t, s, member);
+    if (code == EXIT_OK && qsim_npz_array(s->npz, s->member, &s->array))
+        code = tool_fail(t, QSIM_E_INTERNAL, "%s: no such member", s->path);
+    return code;
+}
+
+static int open_proto(const tool *t, source *s) {
+    qsim_error e;
+    s->kind = SOURCE_PROTO;
+    return qsim_proto_parse(s->data, s->size, &s->array, &e) ? tool_error(t, s->path, &e) : EXIT_OK;
+}
+
+static int parse_content(const tool *t, source *s, const char *member) {
+    const unsigned char *p = s->data;
+    qsim_error e = {0};
+    int code;
+    bool idx_name = strstr(s->path, "-ubyte") || strstr(s->path, ".idx");
+    if (ends_with(s->path, ".npz") || (s->size >= 2 && p[0] == 'P' && p[1] == 'K'))
+        return open_npz(t, s, member);
+    if (ends_with(s->path, ".pb"))
+        return open_proto(t, s);
+    if (idx_name || (!ends_with(s->path, ".npy") && s->size >= 4 && p[0] == 0 && p[1] == 0)) {
+        code = qsim_idx_parse(s->data, s->size, &s->array, &e);
+        s->idx = true;
+    } else
+        code = qsim_npy_parse(s->data, s->size, 0, &s->array, &e);
+    return code ? tool_error(t, s->path, &e) : EXIT_OK;
+}
+
+int source_open(const tool *t, const char *path, const char *member, source *s) {
+    qsim_error e;
+    memset(s, 0, sizeof(*s));
+    s->path = path;
+    s->array.struct_size = sizeof(s->array);
+    if (strcmp(path, "-") == 0) {
+        int code = tool_read_all(t, path, &s->owned, &s->size);
+        s->data = s->owned;
+        return code ? code : parse_content(t, s, member);
+    }
+    if (qsim_file_open(t->ctx, path, 0, &s->file, &e))
+        return tool_error(t, path, &e);
+    s->data = qsim_file_data(s->file);
+    s->size = qsim_file_size(s->file);
+    const unsigned char *p = s->data;
+    if (s->size >= 2 && p[0] == 0x1f && p[1] == 0x8b) {
+        int code = tool_gunzip(t, path, s->data, s->size, &s->owned, &s->size);
+        if (code)
+            return code;
+        s->data = s->owned;
+    }
+    return parse_content(t, s, member);
+}
+
+void source_close(source *s) {
+    qsim_npz_free(s->npz);
+    qsim_file_close(s->file);
+    free(s->owned);
+    free(s->elements);
+    memset(s, 0, sizeof(*s));
+}
+
+/* ---- reading ---- */
+
+static int64_t positions(const source *s) {
+    return s->array.rank > 0 ? s->array.dims[0] : 1;
+}
+
+/* The finalizer of SplitMix64. */
+static uint64_t scramble(uint64_t z) {
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static void fill_random(const source *s, size_t first, size_t count, void *out) {
+    size_t size = (size_t)qsim_dtype_bits(s->array.dtype) / 8;
+    memset(out, 0, count * size);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t r = scramble(s->seed * UINT64_C(0x9e3779b97f4a7c15) + first + i + 1);
+        unsigned char *at = (unsigned char *)out + i * size;
+        float f = (float)(r >> 40) * 0x1p-24f;
+        double d = (double)f;
+        int64_t bit = (int64_t)(r >> 63);
+        if (s->array.dtype == QSIM_FLOAT)
+            memcpy(at, &f, size);
+        else if (s->array.dtype == QSIM_DOUBLE)
+            memcpy(at, &d, size);
+        else if (s->array.dtype == QSIM_UINT8 || s->array.dtype == QSIM_INT8)
+            *at = (unsigned char)(r >> 56);
+        else if (size == 2) {
+            /* Of 16-bit types, floats need 1.0 spelled out; 0 and 1 do for integers. */
+            uint16_t one = s->array.dtype == QSIM_FLOAT16    ? 0x3c00
+                           : s->array.dtype == QSIM_BFLOAT16 ? 0x3f80
+                                                             : 1;
+            one = bit ? one : 0;
+            memcpy(at, &one, size);
+        } else if (size == 8)
+            memcpy(at, &bit, size);
+        else if (size == 4)
+            memcpy(at, &(int32_t){(int32_t)bit}, size);
+        else
+            *at = (unsigned char)bit;
+    }
+}
+
+void source_random(source *s, uint64_t seed, int32_t dtype, int32_t rank, const int64_t *dims) {
+    memset(s, 0, sizeof(*s));
+    s->kind = SOURCE_RANDOM;
+    s->path = "random";
+    s->seed = seed;
+    s->array.struct_size = sizeof(s->array);
+    s->array.dtype = dtype;
+    s->array.rank = rank;
+    if (rank > 0)
+        memcpy(s->array.dims, dims, (size_t)rank * sizeof(*dims));
+    if (qsim_tensor_size(dtype, rank, dims, &s->array.elements, &s->array.bytes))
+        s->array.elements = s->array.bytes = 0;
+}
+
+bool source_is_random(const char *spec, uint64_t *seed) {
+    *seed = 0;
+    if (strncmp(spec, "random", 6) != 0)
+        return false;
+    return spec[6] == 0 || (spec[6] == ':' && parse_uint64(spec + 7, seed));
+}
+
+/* Rows of elements that lie in memory in their final form. */
+static void copy_rows(const source *s, const void *from, int64_t first, int64_t count, void *out) {
+    size_t row = positions(s) > 0 ? s->array.bytes / (size_t)positions(s) : 0;
+    if (row > 0 && count > 0)
+        memcpy(out, (const char *)from + (size_t)first * row, (size_t)count * row);
+}
+
+/* Members and messages are decoded whole, when they are first wanted. */
+static int decode(const tool *t, source *s) {
+    qsim_error e;
+    if (s->elements)
+        return EXIT_OK;
+    s->elements = tool_alloc(s->array.bytes, 1);
+    int code = s->kind == SOURCE_NPZ
+                   ? qsim_npz_read(s->npz, s->member, s->elements, s->array.bytes, &e)
+                   : qsim_proto_read(s->data, s->size, s->elements, s->array.bytes, &e);
+    return code ? tool_error(t, s->path, &e) : EXIT_OK;
+}
+
+int source_read(const tool *t, source *s, int64_t first, int64_t count, void *out, size_t room) {
+    qsim_error e;
+    int code;
+    int64_t rows = positions(s);
+    if (first < 0 || count < 0 || first > rows || count > rows - first ||
+        (rows > 0 && s->array.bytes / (size_t)rows * (size_t)count > room))
+        return tool_fail(t, QSIM_E_INTERNAL, "%s: bad range", s->path);
+    size_t row = rows > 0 ? s->array.elements / (size_t)rows : 0;
+    switch (s->kind) {
+    case SOURCE_FILE:
+        code = qsim_array_read(&s->array, s->data, s->size, first, count, out, room, &e);
+        return code ? tool_error(t, s->path, &e) : EXIT_OK;
+    case SOURCE_RANDOM:
+        fill_random(s, (size_t)first * row, (size_t)count * row, out);
+        return EXIT_OK;
+    default:
+        code = decode(t, s);
+        if (code == EXIT_OK)
+            copy_rows(s, s->elements, first, count, out);
+        return code;
+    }
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* One array, wherever it is: .npy, IDX (.gz), a member of an .npz, a TensorProto, or made up. */
+#ifndef TOOL_SOURCE_H
+#define TOOL_SOURCE_H
+
+#include <qsim/data.h>
+
+#include "common/tool.h"
+
+enum { SOURCE_FILE, SOURCE_NPZ, SOURCE_PROTO, SOURCE_RANDOM };
+
+typedef struct source {
+    int kind;
+    bool idx;         /* pixels: scaled to 0..1 where floats are wanted */
+    const char *path; /* the caller's */
+    const void *data; /* the file's bytes, inflated */
+    size_t size;
+    qsim_array array;
+    qsim_file *file;
+    void *owned;    /* the bytes, where they were inflated or read */
+    void *elements; /* of a member or message, decoded */
+    qsim_npz *npz;
+    int32_t member;
+    uint64_t seed;
+} source;
+
+/*
+ * Opens a file. In an .npz, `member` is wanted; where that is NULL or missing, a single member is
+ * taken. Prints what is wrong and returns the exit code. `s` may be closed either way.
+ */
+int source_open(const tool *t, const char *path, const char *member, source *s);
+/*
+ * Reproducible elements: element i of seed s depends on both alone. Floats are uniform in [0, 1),
+ * 8-bit integers use their whole range, wider ones and bool are 0 or 1.
+ */
+void source_random(source *s, uint64_t seed, int32_t dtype, int32_t rank, const int64_t *dims);
+/* "random" or "random:SEED". */
+bool source_is_random(const char *spec, uint64_t *seed);
+/* Copies positions of the first axis, row-major. */
+int source_read(const tool *t, source *s, int64_t first, int64_t count, void *out, size_t room);
+void source_close(source *s);
+/* 1 if an open .npz has a member of this name. */
+bool source_has_member(const source *s, const char *member);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/utf8.h"
+
+void table_cell(table *t, const char *format, ...) {
+    char raw[1024];
+    text cell = {0};
+    va_list list;
+    va_start(list, format);
+    vsnprintf(raw, sizeof(raw), format, list);
+    va_end(list);
+    utf8_printable(&cell, raw, 96);
+    t->cells = tool_grow(t->cells, t->count + 1, sizeof(*t->cells));
+    t->cells[t->count++] = cell.data ? cell.data : tool_copy("");
+}
+
+void table_print(table *t, FILE *out) {
+    size_t n = strlen(t->columns);
+    size_t *width = tool_alloc(n, sizeof(*width));
+    for (size_t i = 0; i < t->count; i++)
+        if (text_columns(t->cells[i]) > width[i % n])
+            width[i % n] = text_columns(t->cells[i]);
+    for (size_t i = 0; i < t->count; i++) {
+        size_t k = i % n;
+        int pad = (int)(width[k] - text_columns(t->cells[i]));
+        if (t->columns[k] == 'r')
+            fprintf(out, "%*s%s", pad, "", t->cells[i]);
+        else if (k + 1 < n)
+            fprintf(out, "%s%*s", t->cells[i], pad, "");
+        else
+            fputs(t->cells[i], out);
+        fputs(k + 1 < n ? "  " : "\n", out);
+    }
+    for (size_t i = 0; i < t->count; i++)
+        free(t->cells[i]);
+    free(t->cells);
+    free(width);
+    t->cells = NULL;
+    t->count = 0;
+}

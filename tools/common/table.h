@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Aligned text tables. */
+#ifndef TOOL_TABLE_H
+#define TOOL_TABLE_H
+
+#include <stdio.h>
+
+#include "common/text.h"
+
+/*
+ * `columns` has one letter per column: 'l' left, 'r' right. Cells are added row by row, the first
+ * `columns` of them are the heading.
+ */
+typedef struct table {
+    const char *columns;
+    char **cells;
+    size_t count;
+} table;
+
+void table_cell(table *t, const char *format, ...) TOOL_PRINTF(2, 3);
+/* Prints and empties it. Control bytes in cells are escaped. */
+void table_print(table *t, FILE *out);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/tool.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <qsim/data.h>
+
+#include "common/utf8.h"
+
+static int find_isa(const char *name) {
+    for (int32_t i = QSIM_ISA_C; i < QSIM_ISA_COUNT; i++)
+        if (qsim_isa_name(i) && strcmp(qsim_isa_name(i), name) == 0)
+            return i;
+    return -1;
+}
+
+static void log_line(void *user, int32_t level, const char *line) {
+    const tool *t = user;
+    if (level < QSIM_LOG_INFO ? !t->quiet : t->verbose)
+        fprintf(stderr, "qsim: %s\n", line);
+}
+
+int tool_start(tool *t, int32_t threads) {
+    qsim_error e;
+    int64_t n;
+    t->quiet = args_has(&t->args, "quiet");
+    t->verbose = args_has(&t->args, "verbose");
+    t->json = args_has(&t->args, "json");
+    t->force = args_has(&t->args, "force");
+    if (!tool_int(t, "threads", 0, 1024, threads, &n))
+        return EXIT_USAGE;
+    t->threads = (int32_t)n;
+    const char *isa = args_value(&t->args, "isa");
+    if (isa) {
+        t->isa = find_isa(isa);
+        if (t->isa < 0 || !qsim_isa_available(t->isa))
+            return tool_usage(t, NULL, "--isa %s: this CPU or this build does not have it", isa);
+    }
+    qsim_ctx_options options = {.struct_size = sizeof(options),
+                                .log = log_line,
+                                .log_user = t,
+                                .threads = t->threads,
+                                .isa = t->isa};
+    return qsim_ctx_create(&options, &t->ctx, &e) ? tool_error(t, NULL, &e) : EXIT_OK;
+}
+
+void tool_stop(tool *t) {
+    qsim_ctx_free(t->ctx);
+    args_free(&t->args);
+}
+
+int tool_exit_code(int code) {
+    switch (code) {
+    case QSIM_OK: return EXIT_OK;
+    case QSIM_E_ARGUMENT:
+    case QSIM_E_NOT_FOUND: return EXIT_USAGE;
+    case QSIM_E_NOMEM: return EXIT_MEMORY;
+    case QSIM_E_IO:
+    case QSIM_E_EXISTS: return EXIT_IO;
+    case QSIM_E_CANCELLED: return EXIT_INTERRUPTED;
+    case QSIM_E_INTERNAL:
+    case QSIM_E_VERSION:
+    case QSIM_E_STATE: return EXIT_INTERNAL;
+    default: return EXIT_DATA;
+    }
+}
+
+static void print_error(const tool *t, int code, const char *line, const char *hint) {
+    text shown = {0}, second = {0};
+    utf8_printable(&shown, line, 380);
+    fprintf(stderr, "qsim: %s\n", shown.data);
+    if (hint && *hint) {
+        utf8_printable(&second, hint, 300);
+        fprintf(stderr, "hint: %s\n", second.data);
+    }
+    if (t->json) {
+        json j = {0};
+        json_object(&j, NULL);
+        json_int(&j, "schema", 1);
+        json_object(&j, "error");
+        json_int(&j, "code", code);
+        json_string(&j, "name", qsim_error_name(code));
+        json_string(&j, "message", shown.data);
+        json_end(&j);
+        json_end(&j);
+        fputs(j.out.data, stdout);
+        text_free(&j.out);
+    }
+    text_free(&shown);
+    text_free(&second);
+}
+
+int tool_error(const tool *t, const char *subject, const qsim_error *e) {
+    text line = {0};
+    const char *message = e->message[0] ? e->message : qsim_error_text(e->code);
+    if (subject && strncmp(message, subject, strlen(subject)) != 0) {
+        /* A long path must not push the reason out. */
+        utf8_printable(&line, subject, 160);
+        text_puts(&line, ": ");
+    }
+    text_puts(&line, message);
+    print_error(t, e->code, line.data, e->hint);
+    text_free(&line);
+    return tool_exit_code(e->code);
+}
+
+int tool_fail(const tool *t, int code, const char *format, ...) {
+    char line[2048];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line, sizeof(line), format, list);
+    va_end(list);
+    print_error(t, code, line, NULL);
+    return tool_exit_code(code);
+}
+
+int tool_usage(const tool *t, const char *hint, const char *format, ...) {
+    char line[2048];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line, sizeof(line), format, list);
+    va_end(list);
+    print_error(t, QSIM_E_ARGUMENT, line, hint);
+    return EXIT_USAGE;
+}
+
+void tool_warn(const tool *t, const char *format, ...) {
+    char line[2048];
+    text shown = {0};
+    if (t->quiet)
+        return;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line, sizeof(line), format, list);
+    va_end(list);
+    utf8_printable(&shown, line, 400);
+    fprintf(stderr, "qsim: warning: %s\n", shown.data);
+    text_free(&shown);
+}
+
+int tool_print_json(const tool *t, json *j) {
+    (void)t;
+    fwrite(j->out.data, 1, j->out.size, stdout);
+    text_free(&j->out);
+    return EXIT_OK;
+}
+
+int tool_finish(const tool *t, int code) {
+    (void)t;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "qsim: cannot write to standard output: %s\n", strerror(errno));
+        return code ? code : EXIT_IO;
+    }
+    return code;
+}
+
+bool tool_int(const tool *t, const char *name, int64_t low, int64_t high, int64_t fallback,
+              int64_t *out) {
+    const char *s = args_value(&t->args, name);
+    *out = fallback;
+    if (!s || parse_int(s, low, high, out))
+        return true;
+    tool_usage(t, NULL, "--%s is '%s', not a whole number from %lld to %lld", name, s,
+               (long long)low, (long long)high);
+    return false;
+}
+
+bool tool_number(const tool *t, const char *name, double low, double high, double fallback,
+                 double *out) {
+    const char *s = args_value(&t->args, name);
+    *out = fallback;
+    if (!s || (parse_number(s, out) && *out >= low && *out <= high))
+        return true;
+    tool_usage(t, NULL, "--%s is '%s', not a number from %g to %g", name, s, low, high);
+    return false;
+}
+
+bool tool_operands(const tool *t, size_t low, size_t high) {
+    size_t n = t->args.operand_count;
+    if (n >= low && n <= high)
+        return true;
+    text hint = {0};
+    text_printf(&hint, "usage: qsim %s [options] %s", t->args.verb->name, t->args.verb->operands);
+    if (n < low)
+        tool_usage(t, hint.data, "%s: %s is missing", t->args.verb->name,
+                   low == 1 ? "the model" : "a model");
+    else
+        tool_usage(t, hint.data, "%s: one operand too many: '%s'", t->args.verb->name,
+                   t->args.operands[high]);
+    text_free(&hint);
+    return false;
+}
+
+bool tool_may_write(const tool *t, const char *path, int *code) {
+    struct stat st;
+    if (t->force || strcmp(path, "-") == 0 || stat(path, &st) != 0)
+        return true;
+    qsim_error e = {.code = QSIM_E_EXISTS, .hint = "-f replaces it"};
+    snprintf(e.message, sizeof(e.message), "the output exists");
+    *code = tool_error(t, path, &e);
+    return false;
+}
+
+int tool_write(const tool *t, const char *path, const void *data, size_t size) {
+    qsim_error e;
+    if (strcmp(path, "-") == 0)
+        return fwrite(data, 1, size, stdout) == size ? EXIT_OK : EXIT_IO;
+    qsim_bytes piece = {data, size};
+    int flags = t->force ? QSIM_FILE_REPLACE : 0;
+    return qsim_file_write(t->ctx, path, flags, &piece, 1, &e) ? tool_error(t, path, &e) : EXIT_OK;
+}
+
+/* ---- interruption ---- */
+
+static volatile sig_atomic_t interrupted;
+static qsim_run *volatile running;
+
+static void on_interrupt(int signal_number) {
+    interrupted = 1;
+    if (running)
+        qsim_run_cancel(running);
+    signal(signal_number, SIG_DFL);
+}
+
+void tool_catch_interrupt(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = on_interrupt;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool tool_interrupted(void) {
+    return interrupted != 0;
+}
+
+void tool_cancel_on_interrupt(qsim_run *run) {
+    running = run;
+}
+
+/* ---- words ---- */
+
+const char *tool_bytes(double bytes, char buffer[32]) {
+    static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};
+    int u = 0;
+    for (; bytes >= 1024 && u < 4; u++)
+        bytes /= 1024;
+    snprintf(buffer, 32, u == 0 ? "%.0f %s" : bytes < 100 ? "%.2f %s" : "%.1f %s", bytes, units[u]);
+    return buffer;
+}
+
+const char *tool_time(double ms, char buffer[32]) {
+    if (ms < 1)
+        snprintf(buffer, 32, "%.2f us", ms * 1000);
+    else if (ms < 10000)
+        snprintf(buffer, 32, "%.3g ms", ms);
+    else
+        snprintf(buffer, 32, "%.1f s", ms / 1000);
+    return buffer;
+}
+
+const char *tool_base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+double tool_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* What every verb works with: its arguments, a context, and one way to end. */
+#ifndef TOOL_TOOL_H
+#define TOOL_TOOL_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <qsim/base.h>
+#include <qsim/model.h>
+#include <qsim/session.h>
+
+#include "common/args.h"
+#include "common/json.h"
+
+enum {
+    EXIT_OK = 0,
+    EXIT_INTERNAL = 1,
+    EXIT_USAGE = 2,
+    EXIT_GATE = 3,
+    EXIT_DATA = 4,
+    EXIT_IO = 5,
+    EXIT_MEMORY = 6,
+    EXIT_INTERRUPTED = 130
+};
+
+typedef struct tool {
+    args args;
+    bool quiet, verbose, json, force;
+    int32_t threads, isa;
+    qsim_ctx *ctx;
+} tool;
+
+/* Reads the common options and makes the context. `threads` is the verb's default. */
+int tool_start(tool *t, int32_t threads);
+void tool_stop(tool *t);
+
+/* The exit code of a QSIM_E_* code. */
+int tool_exit_code(int code);
+
+/*
+ * Print `qsim: [SUBJECT: ]message` and a hint to stderr, the JSON form to stdout under --json, and
+ * return the exit code. `subject` (a file) may be NULL and is left out where the message has it.
+ */
+int tool_error(const tool *t, const char *subject, const qsim_error *e);
+int tool_fail(const tool *t, int code, const char *format, ...) TOOL_PRINTF(3, 4);
+int tool_usage(const tool *t, const char *hint, const char *format, ...) TOOL_PRINTF(3, 4);
+/* Nothing with -q. */
+void tool_warn(const tool *t, const char *format, ...) TOOL_PRINTF(2, 3);
+
+/* Prints a finished JSON object to stdout. */
+int tool_print_json(const tool *t, json *j);
+/* Flushes stdout; a full disk or closed pipe becomes EXIT_IO. */
+int tool_finish(const tool *t, int code);
+
+/* Numbers of options: false after printing the usage error. */
+bool tool_int(const tool *t, const char *name, int64_t low, int64_t high, int64_t fallback,
+              int64_t *out);
+bool tool_number(const tool *t, const char *name, double low, double high, double fallback,
+                 double *out);
+/* Exactly this many operands, else a usage error. */
+bool tool_operands(const tool *t, size_t low, size_t high);
+/* False after an error if `path` exists and -f was not given; early, before long work. */
+bool tool_may_write(const tool *t, const char *path, int *code);
+/* Writes bytes atomically, or to stdout where `path` is "-". */
+int tool_write(const tool *t, const char *path, const void *data, size_t size);
+
+/* ---- interruption ---- */
+
+/* From here on the first Ctrl-C only sets a flag; the second one ends the program. */
+void tool_catch_interrupt(void);
+bool tool_interrupted(void);
+/* The run that Ctrl-C is to cancel, or NULL. */
+void tool_cancel_on_interrupt(qsim_run *run);
+
+/* ---- models ---- */
+
+/* Loads a model ("-": stdin), printing what is wrong. `flags` as in qsim_load_options. */
+int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model **model);
+/* Reads all of stdin or a file. Freed with free(). */
+int tool_read_all(const tool *t, const char *path, void **data, size_t *size);
+
+/* Human sizes and times: "80.2 KB" (1024), "1.23 ms". */
+const char *tool_bytes(double bytes, char buffer[32]);
+const char *tool_time(double milliseconds, char buffer[32]);
+/* The last component of a path. */
+const char *tool_base_name(const char *path);
+/* Milliseconds of a clock that only runs forward. */
+double tool_now(void);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TOOL_UTF8_H
+#define TOOL_UTF8_H
+
+#include <stddef.h>
+
+#include "common/text.h"
+
+/* Length of the well-formed UTF-8 sequence at s (RFC 3629), 0 if it is none. */
+size_t utf8_length(const unsigned char *s, size_t left);
+
+/* Adds at most `limit` bytes of a string for a terminal: control bytes and broken UTF-8 as \xHH,
+ * what is longer elided in the middle. */
+void utf8_printable(text *t, const char *s, size_t limit);
+
+#endif
