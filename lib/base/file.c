@@ -79,8 +79,7 @@ int qs_map_open(qsim_ctx *ctx, const char *path, bool copy, qs_map *map, qsim_er
     return code;
 }
 
-/* Why a location in a model is not acceptable, NULL if it is. */
-static const char *location_fault(const char *location) {
+const char *qs_location_fault(const char *location) {
     if (!*location)
         return "is empty";
     if (*location == '/' || *location == '\\')
@@ -135,7 +134,7 @@ int qs_map_open_below(qsim_ctx *ctx, const char *folder, const char *location, q
                       qsim_error *error) {
     struct stat st;
     memset(map, 0, sizeof(*map));
-    const char *fault = location_fault(location);
+    const char *fault = qs_location_fault(location);
     if (fault)
         return qs_fail(error, QSIM_E_VALUE, "external data location '%s' %s", location, fault);
     int dir = open(*folder ? folder : ".", O_RDONLY | O_CLOEXEC | O_DIRECTORY);

@@ -19,6 +19,9 @@ typedef struct qs_map {
  */
 int qs_map_open(qsim_ctx *ctx, const char *path, bool copy, qs_map *map, qsim_error *error);
 
+/* Why a location that a model names is not acceptable, NULL if it is. */
+const char *qs_location_fault(const char *location);
+
 /*
  * Opens `location`, a relative path as a model names it, below `folder`: every component is opened
  * without following links out of it, no "..", no absolute path, no drive, no control bytes; regular

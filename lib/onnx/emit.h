@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writing messages through nanopb's output streams. What was read and not changed goes out as the
+ * bytes it was read from. All functions return false when the stream fails.
+ */
+#ifndef QS_EMIT_H
+#define QS_EMIT_H
+
+#include <pb_encode.h>
+
+#include "graph/model.h"
+#include "onnx/onnx_fields.h"
+#include "onnx/wire.h"
+
+typedef bool (*qs_emit_fn)(pb_ostream_t *out, const void *arg);
+
+/* A field that holds a message: sized first, then written. */
+bool qs_emit_message(pb_ostream_t *out, uint32_t number, qs_emit_fn body, const void *arg);
+bool qs_emit_bytes(pb_ostream_t *out, uint32_t number, const void *data, size_t size);
+bool qs_emit_text(pb_ostream_t *out, uint32_t number, const char *text);
+bool qs_emit_int(pb_ostream_t *out, uint32_t number, int64_t value);
+bool qs_emit_span(pb_ostream_t *out, qs_span fields);
+
+/* A tensor under a name: a TensorProto in field `number`. */
+bool qs_emit_tensor(pb_ostream_t *out, uint32_t number, const char *name, const qs_const *tensor);
+/* A NodeProto in field 1 of a graph. */
+bool qs_emit_node(pb_ostream_t *out, const qs_graph *graph, const qs_node *node);
+/* A ValueInfoProto in field `number`. */
+bool qs_emit_value(pb_ostream_t *out, uint32_t number, const qs_value *value);
+/* A TensorProto's fields alone: a file of one tensor. */
+bool qs_emit_tensor_body(pb_ostream_t *out, const char *name, const qs_const *tensor);
+
+#endif

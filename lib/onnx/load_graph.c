@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* GraphProto: constants, inputs, nodes, outputs, declared types; then whether names add up. */
+#include "onnx/reader.h"
+
+typedef int (*field_fn)(qs_reader *r, qs_span message);
+
+/* Calls fn with every field `number` of every graph message. */
+static int each(qs_reader *r, const qs_span *graphs, size_t count, uint32_t number, field_fn fn) {
+    for (size_t i = 0; i < count; i++) {
+        qs_wire wire;
+        qs_field f;
+        qs_wire_begin(&wire, graphs[i]);
+        while (qs_wire_next(&wire, &f) == 1) {
+            int code = f.number == number ? fn(r, f.data) : QSIM_OK;
+            if (code)
+                return code;
+        }
+    }
+    return QSIM_OK;
+}
+
+static int set_shape(qs_reader *r, qs_id id, const qs_type *type) {
+    return qs_value_set_shape(r->graph, id, type->dtype, type->rank, type->dims) ? qs_read_nomem(r)
+                                                                                 : QSIM_OK;
+}
+
+static int read_initializer(qs_reader *r, qs_span message) {
+    qs_span text = qs_wire_find(message, TENSOR_NAME);
+    if (text.size == 0)
+        return qs_read_fail(r, QSIM_E_GRAPH, "an initializer has no name");
+    const char *name = qs_read_scratch(r, text);
+    if (!name)
+        return qs_read_nomem(r);
+    if (qs_graph_find(r->graph, name) != QS_NONE)
+        return qs_read_fail(r, QSIM_E_GRAPH, "initializer '%s' is defined twice", name);
+    qs_id id = qs_graph_add_value(r->graph, name);
+    qs_const *c = qs_arena_alloc(r->arena, 1, sizeof(*c));
+    if (id < 0 || !c)
+        return qs_read_nomem(r);
+    int code = qs_read_tensor(r, message, "initializer", r->graph->values[id].name, c);
+    if (code)
+        return code;
+    qs_type type = {.dtype = c->dtype, .rank = c->rank};
+    for (int32_t i = 0; i < c->rank; i++)
+        type.dims[i].size = c->dims[i];
+    r->graph->values[id].data = c;
+    return set_shape(r, id, &type);
+}
+
+/* What an input or output declares must be countable. */
+static int check_size(qs_reader *r, const char *name, const qs_type *type) {
+    int64_t dims[QSIM_MAX_RANK];
+    for (int32_t i = 0; i < type->rank; i++)
+        dims[i] = type->dims[i].size < 0 ? 1 : type->dims[i].size;
+    if (type->rank >= 0 && qsim_dtype_bits(type->dtype) > 0 &&
+        qsim_tensor_size(type->dtype, type->rank, dims, NULL, NULL))
+        return qs_read_fail(r, QSIM_E_LIMIT, "the shape of tensor '%s' is too large", name);
+    return QSIM_OK;
+}
+
+/* An initializer that is listed as an input too, as old models do: a constant. */
+static int check_constant(qs_reader *r, const qs_value *v, const qs_type *type) {
+    bool differs = type->rank >= 0 && type->rank != v->rank;
+    for (int32_t i = 0; i < type->rank && !differs; i++)
+        differs = type->dims[i].size >= 0 && type->dims[i].size != v->dims[i].size;
+    if (differs)
+        return qs_read_fail(r, QSIM_E_SHAPE, "input '%s' and its initializer differ in shape",
+                            v->name);
+    if (type->dtype != v->dtype)
+        return qs_read_fail(r, QSIM_E_DTYPE, "input '%s' is %s, its initializer %s", v->name,
+                            qsim_dtype_name(type->dtype), qsim_dtype_name(v->dtype));
+    return QSIM_OK;
+}
+
+static int read_input_type(qs_reader *r, qs_span message, const char *name, qs_type *type) {
+    int code = qs_read_type(r, message, name, type);
+    if (code)
+        return code;
+    if (!type->present)
+        return qs_read_fail(r, QSIM_E_GRAPH, "input '%s' has no type", name);
+    if (type->other && !r->inspect)
+        return qs_read_fail(r, QSIM_E_UNSUPPORTED, "input '%s' is a %s, not a tensor", name,
+                            type->other);
+    if (!type->other && type->dtype == QSIM_UNDEFINED)
+        return qs_read_fail(r, QSIM_E_DTYPE, "input '%s' has no element type", name);
+    return check_size(r, name, type);
+}
+
+static int read_input(qs_reader *r, qs_span message) {
+    qs_type type;
+    qs_span text = qs_wire_find(message, VALUE_NAME);
+    const char *name = qs_read_scratch(r, text);
+    if (!name)
+        return qs_read_nomem(r);
+    if (text.size == 0)
+        return qs_read_fail(r, QSIM_E_GRAPH, "a graph input has no name");
+    int code = read_input_type(r, message, name, &type);
+    if (code)
+        return code;
+    qs_id id = qs_graph_find(r->graph, name);
+    if (id != QS_NONE && r->graph->values[id].declared)
+        return qs_read_fail(r, QSIM_E_GRAPH, "input '%s' is defined twice", name);
+    if (id != QS_NONE) {
+        code = check_constant(r, &r->graph->values[id], &type);
+    } else {
+        id = qs_graph_add_value(r->graph, name);
+        if (id < 0 || qs_graph_push_input(r->graph, id))
+            return qs_read_nomem(r);
+        code = set_shape(r, id, &type);
+    }
+    r->graph->values[id].source = message;
+    r->graph->values[id].declared = true;
+    return code;
+}
+
+/* Stores what an output or a value_info entry says of a tensor that a node makes. */
+static int declare(qs_reader *r, qs_span message, qs_id id) {
+    qs_type type;
+    qs_value *v = &r->graph->values[id];
+    if (v->is_input || v->data || v->declared)
+        return QSIM_OK;
+    int code = qs_read_type(r, message, v->name, &type);
+    if (code)
+        return code;
+    v->source = message;
+    if (!type.present || type.other)
+        return QSIM_OK;
+    v->declared = true;
+    code = check_size(r, v->name, &type);
+    return code ? code : set_shape(r, id, &type);
+}
+
+static int read_output(qs_reader *r, qs_span message) {
+    qs_span text = qs_wire_find(message, VALUE_NAME);
+    const char *name = qs_read_scratch(r, text);
+    if (!name)
+        return qs_read_nomem(r);
+    qs_id id = qs_graph_find(r->graph, name);
+    const qs_value *v = id == QS_NONE ? NULL : &r->graph->values[id];
+    if (!v || (v->producer == QS_NONE && !v->is_input && !v->data))
+        return qs_read_fail(r, QSIM_E_GRAPH, "output '%s' is made by no node", name);
+    if (qs_graph_push_output(r->graph, id))
+        return qs_read_nomem(r);
+    return declare(r, message, id);
+}
+
+static int read_value_info(qs_reader *r, qs_span message) {
+    const char *name = qs_read_scratch(r, qs_wire_find(message, VALUE_NAME));
+    if (!name)
+        return qs_read_nomem(r);
+    qs_id id = qs_graph_find(r->graph, name);
+    return id == QS_NONE ? QSIM_OK : declare(r, message, id);
+}
+
+static int refuse_sparse(qs_reader *r, qs_span message) {
+    (void)message;
+    return qs_read_fail(r, QSIM_E_UNSUPPORTED, "sparse initializers are not supported");
+}
+
+static int check_defined(qs_reader *r) {
+    const qs_graph *g = r->graph;
+    for (size_t i = 0; i < g->node_count; i++) {
+        const qs_node *n = &g->nodes[i];
+        r->at = n;
+        bool any = false;
+        for (int32_t k = 0; k < n->output_count; k++)
+            any = any || n->outputs[k] != QS_NONE;
+        if (!any)
+            return qs_read_fail(r, QSIM_E_GRAPH, "the node has no outputs");
+        for (int32_t k = 0; k < n->input_count; k++) {
+            const qs_value *v = n->inputs[k] == QS_NONE ? NULL : &g->values[n->inputs[k]];
+            if (v && v->producer == QS_NONE && !v->is_input && !v->data)
+                return qs_read_fail(r, QSIM_E_GRAPH, "input '%s' is defined nowhere", v->name);
+        }
+    }
+    r->at = NULL;
+    return QSIM_OK;
+}
+
+/* The graph's name, and the fields that are kept as they are. */
+static int read_rest(qs_reader *r, qs_span graph) {
+    qsim_model *m = r->model;
+    qs_wire wire;
+    qs_field f;
+    qs_wire_begin(&wire, graph);
+    while (qs_wire_next(&wire, &f) == 1) {
+        switch (f.number) {
+        case GRAPH_NODE:
+        case GRAPH_INITIALIZER:
+        case GRAPH_INPUT:
+        case GRAPH_OUTPUT:
+        case GRAPH_VALUE: break;
+        case GRAPH_NAME:
+            r->graph->name = qs_read_text(r, f.data);
+            if (!r->graph->name)
+                return qs_read_nomem(r);
+            break;
+        default:
+            if (qs_keep_field(r->ctx, &m->kept_graph, &m->kept_graph_room, &m->kept_graph_count,
+                              f.whole))
+                return qs_read_nomem(r);
+        }
+    }
+    return QSIM_OK;
+}
+
+int qs_read_graph(qs_reader *r, const qs_span *graphs, size_t count) {
+    static const struct {
+        uint32_t field;
+        field_fn read;
+    } parts[] = {
+        {GRAPH_SPARSE, refuse_sparse}, {GRAPH_INITIALIZER, read_initializer},
+        {GRAPH_INPUT, read_input},     {GRAPH_NODE, qs_read_node},
+        {GRAPH_OUTPUT, read_output},   {GRAPH_VALUE, read_value_info},
+    };
+    for (size_t i = 0; i < QS_COUNT(parts); i++) {
+        int code = each(r, graphs, count, parts[i].field, parts[i].read);
+        if (code)
+            return code;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int code = read_rest(r, graphs[i]);
+        if (code)
+            return code;
+    }
+    if (r->graph->output_count == 0)
+        return qs_read_fail(r, QSIM_E_GRAPH, "the graph has no outputs");
+    return check_defined(r);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* qsim_model_load: ModelProto, and the order in which a model is read and checked. */
+#include "onnx/reader.h"
+#include "base/ctx.h"
+#include "op/op.h"
+
+#include <stdio.h>
+
+struct head {
+    qs_span *graphs;
+    size_t graph_count, graph_room;
+    bool has_ir;
+};
+
+static int read_import(qs_reader *r, qs_span message) {
+    qs_wire wire;
+    qs_field f;
+    qs_span domain = {0};
+    int64_t version = 0;
+    qs_wire_begin(&wire, message);
+    while (qs_wire_next(&wire, &f) == 1) {
+        if (f.number == OPSET_DOMAIN)
+            domain = f.data;
+        else if (f.number == OPSET_VERSION)
+            version = (int64_t)f.value;
+    }
+    const char *name = qs_span_is(domain, "ai.onnx") ? "" : qs_read_scratch(r, domain);
+    if (!name)
+        return qs_read_nomem(r);
+    const char *shown = *name ? name : "ai.onnx";
+    int64_t before = qs_graph_import(r->graph, name);
+    if (version < 1 || version > INT32_MAX)
+        return qs_read_fail(r, QSIM_E_UNSUPPORTED, "opset %lld of %s does not exist",
+                            (long long)version, shown);
+    if (!*name && version > qs_op_newest_opset())
+        return qs_read_fail(r, QSIM_E_UNSUPPORTED,
+                            "opset %lld of %s is not known, the newest that is read is %lld",
+                            (long long)version, shown, (long long)qs_op_newest_opset());
+    if (before && before != version)
+        return qs_read_fail(r, QSIM_E_GRAPH, "%s is imported in two versions, %lld and %lld", shown,
+                            (long long)before, (long long)version);
+    if (r->graph->import_count > 1000)
+        return qs_read_fail(r, QSIM_E_LIMIT, "more than 1000 operator sets");
+    return qs_graph_set_import(r->graph, name, version) ? qs_read_nomem(r) : QSIM_OK;
+}
+
+static int read_property(qs_reader *r, qs_span message) {
+    qsim_model *m = r->model;
+    const char *key = qs_read_text(r, qs_wire_find(message, PAIR_KEY));
+    const char *value = qs_read_text(r, qs_wire_find(message, PAIR_VALUE));
+    if (!key || !value ||
+        !qs_grow(r->ctx, (void **)&m->properties, &m->property_room, m->property_count + 1,
+                 sizeof(*m->properties)))
+        return qs_read_nomem(r);
+    m->properties[m->property_count++] = (qs_property){key, value};
+    return QSIM_OK;
+}
+
+static int read_field(qs_reader *r, const qs_field *f, struct head *h) {
+    qsim_model *m = r->model;
+    switch (f->number) {
+    case MODEL_IR_VERSION:
+        m->ir_version = (int64_t)f->value;
+        h->has_ir = true;
+        return QSIM_OK;
+    case MODEL_PRODUCER_NAME:
+        m->producer_name = qs_read_text(r, f->data);
+        return m->producer_name ? QSIM_OK : qs_read_nomem(r);
+    case MODEL_PRODUCER_VERSION:
+        m->producer_version = qs_read_text(r, f->data);
+        return m->producer_version ? QSIM_OK : qs_read_nomem(r);
+    case MODEL_GRAPH:
+        if (!qs_grow(r->ctx, (void **)&h->graphs, &h->graph_room, h->graph_count + 1,
+                     sizeof(*h->graphs)))
+            return qs_read_nomem(r);
+        h->graphs[h->graph_count++] = f->data;
+        return QSIM_OK;
+    case MODEL_OPSET: return read_import(r, f->data);
+    case MODEL_METADATA: return read_property(r, f->data);
+    default:
+        return qs_keep_field(r->ctx, &m->kept, &m->kept_room, &m->kept_count, f->whole)
+                   ? qs_read_nomem(r)
+                   : QSIM_OK;
+    }
+}
+
+static int check_head(qs_reader *r, const struct head *h) {
+    const qsim_model *m = r->model;
+    if (!h->has_ir && h->graph_count == 0)
+        return qs_read_fail(r, QSIM_E_FORMAT, "not an ONNX model: no version and no graph");
+    if (!h->has_ir)
+        return qs_read_fail(r, QSIM_E_FORMAT, "the model has no ir_version");
+    if (m->ir_version < ONNX_IR_OLDEST || m->ir_version > ONNX_IR_NEWEST)
+        return qs_read_fail(r, QSIM_E_UNSUPPORTED,
+                            "ir_version %lld is not known, %d to %d are read",
+                            (long long)m->ir_version, ONNX_IR_OLDEST, ONNX_IR_NEWEST);
+    if (h->graph_count == 0)
+        return qs_read_fail(r, QSIM_E_FORMAT, "the model has no graph");
+    if (r->graph->import_count > 0)
+        return QSIM_OK;
+    if (m->ir_version >= 3)
+        return qs_read_fail(r, QSIM_E_FORMAT, "the model imports no operator set");
+    return qs_graph_set_import(r->graph, "", 1) ? qs_read_nomem(r) : QSIM_OK;
+}
+
+/* Operators against the table, then the order, then types and shapes. */
+static int check_operators(qs_reader *r) {
+    qs_graph *g = r->graph;
+    qsim_error why = {0};
+    for (size_t i = 0; i < g->node_count; i++) {
+        int code = qs_op_resolve(g, (qs_id)i, r->name, r->inspect ? NULL : r->error);
+        if (code && (!r->inspect || code == QSIM_E_NOMEM))
+            return code;
+    }
+    int code = qs_graph_sort(g, &why);
+    if (code)
+        return qs_read_fail(r, code, "%s", why.message);
+    code = qs_op_infer_graph(g, r->name, r->inspect ? NULL : r->error);
+    return r->inspect && code != QSIM_E_NOMEM ? QSIM_OK : code;
+}
+
+static int read_model(qs_reader *r, struct head *h) {
+    qs_span bytes = r->source->bytes;
+    qs_wire wire;
+    qs_field f;
+    int code = qs_sniff(bytes, r->name, r->error);
+    if (!code)
+        code = qs_schema_check(bytes, QS_MESSAGE_MODEL, r->name, r->error);
+    if (code)
+        return code;
+    qs_wire_begin(&wire, bytes);
+    while (!code && qs_wire_next(&wire, &f) == 1)
+        code = read_field(r, &f, h);
+    if (!code)
+        code = check_head(r, h);
+    if (!code)
+        code = qs_read_graph(r, h->graphs, h->graph_count);
+    if (!code)
+        code = qs_read_functions(r, bytes);
+    return code ? code : check_operators(r);
+}
+
+/* Everything after the model object and its source exist. */
+static int read_into(qsim_model *m, const qsim_load_options *o, qsim_error *error) {
+    qs_reader r = {.ctx = m->ctx,
+                   .model = m,
+                   .graph = m->graph,
+                   .arena = &m->graph->arena,
+                   .source = m->source,
+                   .name = m->name,
+                   .error = error,
+                   .external = o->external,
+                   .external_user = o->external_user,
+                   .inspect = m->inspect_only};
+    struct head h = {0};
+    m->bytes = (int64_t)m->source->bytes.size;
+    int code = read_model(&r, &h);
+    qs_free(m->ctx, h.graphs);
+    qs_free(m->ctx, r.text);
+    qs_free(m->ctx, r.ids);
+    return code;
+}
+
+/* An empty model with a source, to be filled. */
+static int begin(qsim_ctx *ctx, const qsim_load_options *o, const char *name, qsim_model **out,
+                 qsim_error *error) {
+    qsim_model *m;
+    int code = qs_model_create(ctx, &m, error);
+    if (code)
+        return code;
+    m->source = qs_calloc(m->ctx, 1, sizeof(*m->source));
+    m->free_source = qs_source_free;
+    m->name = qs_arena_string(&m->graph->arena, name, strlen(name));
+    m->inspect_only = (o->flags & QSIM_LOAD_INSPECT) != 0;
+    if (!m->source || !m->name) {
+        qsim_model_free(m);
+        return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", name);
+    }
+    *out = m;
+    return QSIM_OK;
+}
+
+static int check_options(const qsim_load_options *options, qsim_load_options *own,
+                         qsim_error *error) {
+    int code = QS_OPTIONS(*own, options, error);
+    if (code)
+        return code;
+    if (own->flags & ~(QSIM_LOAD_COPY | QSIM_LOAD_INSPECT))
+        return qs_fail(error, QSIM_E_VERSION, "load: unknown flags 0x%x", (unsigned)own->flags);
+    return QSIM_OK;
+}
+
+static char *folder_of(qsim_ctx *ctx, const char *path) {
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) : 0;
+    const char *from = slash ? path : ".";
+    n = slash ? (n ? n : 1) : 1;
+    char *folder = qs_alloc(ctx, n + 1, 1);
+    if (folder) {
+        memcpy(folder, from, n);
+        folder[n] = 0;
+    }
+    return folder;
+}
+
+int qsim_model_load(qsim_ctx *ctx, const char *path, const qsim_load_options *options,
+                    qsim_model **out, qsim_error *error) {
+    qsim_load_options o;
+    qsim_model *m = NULL;
+    qs_error_clear(error);
+    if (!path || !out)
+        return qs_fail(error, QSIM_E_ARGUMENT, "load: no path or no place for the model");
+    *out = NULL;
+    int code = check_options(options, &o, error);
+    if (!code)
+        code = begin(ctx, &o, o.name ? o.name : path, &m, error);
+    if (code)
+        return code;
+    code = qs_map_open(m->ctx, path, (o.flags & QSIM_LOAD_COPY) != 0, &m->source->map, error);
+    if (code)
+        goto fail;
+    m->source->bytes = (qs_span){m->source->map.data, m->source->map.size};
+    m->source->folder = folder_of(m->ctx, path);
+    code = m->source->folder ? read_into(m, &o, error)
+                             : qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", path);
+    if (code)
+        goto fail;
+    *out = m;
+    return QSIM_OK;
+fail:
+    qsim_model_free(m);
+    return code;
+}
+
+int qsim_model_load_memory(qsim_ctx *ctx, const void *data, size_t size,
+                           const qsim_load_options *options, qsim_model **out, qsim_error *error) {
+    qsim_load_options o;
+    qsim_model *m = NULL;
+    qs_error_clear(error);
+    if ((!data && size) || !out)
+        return qs_fail(error, QSIM_E_ARGUMENT, "load: no data or no place for the model");
+    *out = NULL;
+    int code = check_options(options, &o, error);
+    if (!code)
+        code = begin(ctx, &o, o.name ? o.name : "(memory)", &m, error);
+    if (code)
+        return code;
+    if (o.flags & QSIM_LOAD_COPY) {
+        uint8_t *copy = qs_alloc(m->ctx, size ? size : 1, 1);
+        if (copy && size)
+            memcpy(copy, data, size);
+        m->source->map = (qs_map){copy, size, false};
+        m->source->bytes = (qs_span){copy, size};
+        code = copy ? QSIM_OK : qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", m->name);
+    } else {
+        m->source->bytes = (qs_span){data, size};
+    }
+    if (!code)
+        code = read_into(m, &o, error);
+    if (code)
+        qsim_model_free(m);
+    else
+        *out = m;
+    return code;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/* NodeProto and AttributeProto. */
+#include "onnx/reader.h"
+
+/* No operator has more; beyond it the search for duplicates would be felt. */
+#define ATTR_LIMIT 1000
+
+struct attr_parts {
+    qs_span name, s, t;
+    uint64_t type, i, f;
+    uint32_t value_field; /* the field that holds a value, 0: none */
+    uint32_t empty_field; /* one that holds a zero or nothing */
+    size_t strings;
+    bool reference, mixed;
+};
+
+static uint64_t type_of_field(uint32_t field) {
+    switch (field) {
+    case ATTR_F: return ATTR_IS_FLOAT;
+    case ATTR_I: return ATTR_IS_INT;
+    case ATTR_S: return ATTR_IS_STRING;
+    case ATTR_T: return ATTR_IS_TENSOR;
+    case ATTR_G: return ATTR_IS_GRAPH;
+    case ATTR_FLOATS: return ATTR_IS_FLOATS;
+    case ATTR_INTS: return ATTR_IS_INTS;
+    case ATTR_STRINGS: return ATTR_IS_STRINGS;
+    case ATTR_TENSORS: return ATTR_IS_TENSORS;
+    case ATTR_GRAPHS: return ATTR_IS_GRAPHS;
+    case ATTR_SPARSE: return ATTR_IS_SPARSE;
+    case ATTR_SPARSES: return ATTR_IS_SPARSES;
+    case ATTR_TP: return ATTR_IS_TYPE;
+    case ATTR_TYPE_PROTOS: return ATTR_IS_TYPES;
+    default: return 0;
+    }
+}
+
+/* A zero beside the value that counts is what writers without field presence leave. */
+static bool is_nothing(const qs_field *f) {
+    return f->type == PB_WT_STRING ? f->data.size == 0 : f->value == 0;
+}
+
+static void collect_attr(qs_span message, struct attr_parts *p) {
+    qs_wire wire;
+    qs_field f;
+    memset(p, 0, sizeof(*p));
+    qs_wire_begin(&wire, message);
+    while (qs_wire_next(&wire, &f) == 1) {
+        switch (f.number) {
+        case ATTR_NAME: p->name = f.data; break;
+        case ATTR_TYPE: p->type = f.value; break;
+        case ATTR_REF: p->reference = p->reference || f.data.size > 0; break;
+        case ATTR_I: p->i = f.value; break;
+        case ATTR_F: p->f = f.value; break;
+        case ATTR_S: p->s = f.data; break;
+        case ATTR_T:
+            p->mixed = p->mixed || p->t.data;
+            p->t = f.data;
+            break;
+        case ATTR_STRINGS: p->strings++; break;
+        default: break;
+        }
+        if (!type_of_field(f.number))
+            continue;
+        if (is_nothing(&f)) {
+            p->empty_field = f.number;
+            continue;
+        }
+        p->mixed = p->mixed || (p->value_field && p->value_field != f.number);
+        p->value_field = f.number;
+    }
+}
+
+static int read_ints(qs_reader *r, qs_span message, qs_attr *a) {
+    int64_t count = qs_numbers_count(message, ATTR_INTS, PB_WT_VARINT);
+    if (count < 0 || count > INT32_MAX)
+        return qs_read_fail(r, QSIM_E_LIMIT, "attribute '%s' is malformed or too long", a->name);
+    int64_t *out = qs_arena_alloc(r->arena, (size_t)count, sizeof(*out));
+    qs_numbers numbers;
+    uint64_t value;
+    if (!out)
+        return qs_read_nomem(r);
+    qs_numbers_begin(&numbers, message, ATTR_INTS, PB_WT_VARINT);
+    for (int64_t i = 0; i < count && qs_numbers_next(&numbers, &value) == 1; i++)
+        out[i] = (int64_t)value;
+    a->u.ints = out;
+    a->count = (int32_t)count;
+    return QSIM_OK;
+}
+
+static int read_floats(qs_reader *r, qs_span message, qs_attr *a) {
+    int64_t count = qs_numbers_count(message, ATTR_FLOATS, PB_WT_32BIT);
+    if (count < 0 || count > INT32_MAX)
+        return qs_read_fail(r, QSIM_E_LIMIT, "attribute '%s' is malformed or too long", a->name);
+    float *out = qs_arena_alloc(r->arena, (size_t)count, sizeof(*out));
+    qs_numbers numbers;
+    uint64_t value;
+    if (!out)
+        return qs_read_nomem(r);
+    qs_numbers_begin(&numbers, message, ATTR_FLOATS, PB_WT_32BIT);
+    for (int64_t i = 0; i < count && qs_numbers_next(&numbers, &value) == 1; i++)
+        out[i] = qs_bits_float(value);
+    a->u.floats = out;
+    a->count = (int32_t)count;
+    return QSIM_OK;
+}
+
+static int read_strings(qs_reader *r, qs_span message, size_t count, qs_attr *a) {
+    if (count > INT32_MAX)
+        return qs_read_fail(r, QSIM_E_LIMIT, "attribute '%s' is too long", a->name);
+    qs_span *out = qs_arena_alloc(r->arena, count, sizeof(*out));
+    qs_wire wire;
+    qs_field f;
+    size_t n = 0;
+    if (!out)
+        return qs_read_nomem(r);
+    qs_wire_begin(&wire, message);
+    while (qs_wire_next(&wire, &f) == 1)
+        if (f.number == ATTR_STRINGS)
+            out[n++] = f.data;
+    a->u.strings = out;
+    a->count = (int32_t)n;
+    return QSIM_OK;
+}
+
+static int read_tensor_attr(qs_reader *r, qs_span message, qs_attr *a) {
+    qs_const *c = qs_arena_alloc(r->arena, 1, sizeof(*c));
+    if (!c)
+        return qs_read_nomem(r);
+    a->u.tensor = c;
+    return qs_read_tensor(r, message, "attribute", a->name, c);
+}
+
+static int read_value(qs_reader *r, qs_span message, const struct attr_parts *p, qs_attr *a) {
+    switch (a->type) {
+    case ATTR_IS_FLOAT: a->u.f = qs_bits_float(p->f); return QSIM_OK;
+    case ATTR_IS_INT: a->u.i = (int64_t)p->i; return QSIM_OK;
+    case ATTR_IS_STRING: a->u.s = p->s; return QSIM_OK;
+    case ATTR_IS_TENSOR:
+        if (!p->t.data)
+            return qs_read_fail(r, QSIM_E_FORMAT, "attribute '%s' has no tensor", a->name);
+        return read_tensor_attr(r, p->t, a);
+    case ATTR_IS_FLOATS: return read_floats(r, message, a);
+    case ATTR_IS_INTS: return read_ints(r, message, a);
+    case ATTR_IS_STRINGS: return read_strings(r, message, p->strings, a);
+    default: return QSIM_OK; /* the source is kept */
+    }
+}
+
+static int read_attr(qs_reader *r, qs_span message, qs_attr *a) {
+    struct attr_parts p;
+    collect_attr(message, &p);
+    if (p.name.size == 0)
+        return qs_read_fail(r, QSIM_E_GRAPH, "an attribute has no name");
+    a->name = qs_read_text(r, p.name);
+    if (!a->name)
+        return qs_read_nomem(r);
+    if (p.reference)
+        return qs_read_fail(r, QSIM_E_GRAPH,
+                            "attribute '%s' refers to a function's attribute outside of one",
+                            a->name);
+    uint64_t found = type_of_field(p.value_field);
+    if (p.type == 0)
+        p.type = found ? found : type_of_field(p.empty_field);
+    if (p.type == 0 || p.type > ATTR_IS_TYPES)
+        return qs_read_fail(r, QSIM_E_FORMAT, "attribute '%s' has no type and no value", a->name);
+    if (p.mixed || (found && found != p.type))
+        return qs_read_fail(r, QSIM_E_FORMAT, "attribute '%s' has a value of another type",
+                            a->name);
+    a->type = p.type <= ATTR_IS_STRINGS ? (int32_t)p.type : QS_ATTR_OTHER;
+    a->source = message;
+    return read_value(r, message, &p, a);
+}
+
+static bool has_name(const qs_attr *attrs, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(attrs[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static int read_attrs(qs_reader *r, qs_span message, size_t count, qs_node *n) {
+    qs_wire wire;
+    qs_field f;
+    size_t done = 0;
+    if (count > ATTR_LIMIT)
+        return qs_read_fail(r, QSIM_E_LIMIT, "%zu attributes, the limit is %d", count, ATTR_LIMIT);
+    qs_attr *attrs = qs_arena_alloc(r->arena, count, sizeof(*attrs));
+    if (!attrs)
+        return qs_read_nomem(r);
+    qs_wire_begin(&wire, message);
+    while (qs_wire_next(&wire, &f) == 1) {
+        if (f.number != NODE_ATTRIBUTE)
+            continue;
+        int code = read_attr(r, f.data, &attrs[done]);
+        if (code)
+            return code;
+        if (has_name(attrs, done, attrs[done].name))
+            return qs_read_fail(r, QSIM_E_GRAPH, "attribute '%s' is given twice", attrs[done].name);
+        done++;
+    }
+    n->attrs = attrs;
+    n->attr_count = (int32_t)count;
+    return QSIM_OK;
+}
+
+struct node_parts {
+    qs_span name, op_type, domain, overload;
+    size_t inputs, outputs, attrs;
+};
+
+static void collect_node(qs_span message, struct node_parts *p) {
+    qs_wire wire;
+    qs_field f;
+    memset(p, 0, sizeof(*p));
+    qs_wire_begin(&wire, message);
+    while (qs_wire_next(&wire, &f) == 1) {
+        switch (f.number) {
+        case NODE_INPUT: p->inputs++; break;
+        case NODE_OUTPUT: p->outputs++; break;
+        case NODE_ATTRIBUTE: p->attrs++; break;
+        case NODE_NAME: p->name = f.data; break;
+        case NODE_OP_TYPE: p->op_type = f.data; break;
+        case NODE_DOMAIN: p->domain = f.data; break;
+        case NODE_OVERLOAD: p->overload = f.data; break;
+        default: break;
+        }
+    }
+}
+
+static int take_value(qs_reader *r, qs_span text, qs_id *out) {
+    *out = QS_NONE;
+    if (text.size == 0)
+        return QSIM_OK;
+    const char *name = qs_read_scratch(r, text);
+    if (!name)
+        return qs_read_nomem(r);
+    *out = qs_graph_find(r->graph, name);
+    if (*out != QS_NONE)
+        return QSIM_OK;
+    *out = qs_graph_add_value(r->graph, name);
+    return *out >= 0 ? QSIM_OK : qs_read_nomem(r);
+}
+
+/* The node's inputs and outputs as ids, in r->ids; outputs are claimed for the node to come. */
+static int read_ends(qs_reader *r, qs_span message, const struct node_parts *p) {
+    qs_wire wire;
+    qs_field f;
+    size_t in = 0, out = p->inputs;
+    if (!qs_grow(r->ctx, (void **)&r->ids, &r->ids_room, p->inputs + p->outputs + 1,
+                 sizeof(*r->ids)))
+        return qs_read_nomem(r);
+    qs_wire_begin(&wire, message);
+    while (qs_wire_next(&wire, &f) == 1) {
+        if (f.number != NODE_INPUT && f.number != NODE_OUTPUT)
+            continue;
+        qs_id id;
+        int code = take_value(r, f.data, &id);
+        if (code)
+            return code;
+        r->ids[f.number == NODE_INPUT ? in++ : out++] = id;
+        if (f.number == NODE_INPUT || id == QS_NONE)
+            continue;
+        qs_value *v = &r->graph->values[id];
+        if (v->producer != QS_NONE || v->is_input || v->data)
+            return qs_read_fail(r, QSIM_E_GRAPH, "tensor '%s' is written twice", v->name);
+        v->producer = (qs_id)r->graph->node_count;
+    }
+    return QSIM_OK;
+}
+
+static const char *same_or_new(qs_reader *r, qs_span text, const char *last) {
+    return last && qs_span_is(text, last) ? last : qs_read_text(r, text);
+}
+
+int qs_read_node(qs_reader *r, qs_span message) {
+    struct node_parts p;
+    qs_graph *g = r->graph;
+    const qs_node *last = g->node_count ? &g->nodes[g->node_count - 1] : NULL;
+    collect_node(message, &p);
+    qs_node head = {.name = qs_read_text(r, p.name),
+                    .op_type = same_or_new(r, p.op_type, last ? last->op_type : NULL),
+                    .domain = qs_span_is(p.domain, "ai.onnx")
+                                  ? ""
+                                  : same_or_new(r, p.domain, last ? last->domain : NULL)};
+    if (!head.name || !head.op_type || !head.domain)
+        return qs_read_nomem(r);
+    r->at = &head;
+    int code = QSIM_OK;
+    if (p.op_type.size == 0)
+        code = qs_read_fail(r, QSIM_E_GRAPH, "node %zu has no operator", g->node_count);
+    else if (p.overload.size > 0)
+        code = qs_read_fail(r, QSIM_E_UNSUPPORTED, "function overloads are not supported");
+    else if (p.inputs > INT32_MAX || p.outputs > INT32_MAX)
+        code = qs_read_fail(r, QSIM_E_LIMIT, "too many inputs or outputs");
+    if (!code)
+        code = read_attrs(r, message, p.attrs, &head);
+    if (!code)
+        code = read_ends(r, message, &p);
+    r->at = NULL;
+    if (code)
+        return code;
+    qs_id id = qs_graph_add_node(g, head.domain, head.op_type, head.name, r->ids, (int32_t)p.inputs,
+                                 r->ids + p.inputs, (int32_t)p.outputs);
+    if (id < 0)
+        return qs_read_nomem(r);
+    qs_node *n = &g->nodes[id];
+    n->attrs = head.attrs;
+    n->attr_count = head.attr_count;
+    n->source = message;
+    n->changed = false;
+    return QSIM_OK;
+}

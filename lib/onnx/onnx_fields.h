@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* Field numbers of the ONNX messages (onnx.proto). Facts of the format, nothing else. */
+#ifndef QS_ONNX_FIELDS_H
+#define QS_ONNX_FIELDS_H
+
+enum {
+    MODEL_IR_VERSION = 1,
+    MODEL_PRODUCER_NAME = 2,
+    MODEL_PRODUCER_VERSION = 3,
+    MODEL_DOMAIN = 4,
+    MODEL_VERSION = 5,
+    MODEL_DOC = 6,
+    MODEL_GRAPH = 7,
+    MODEL_OPSET = 8,
+    MODEL_METADATA = 14,
+    MODEL_TRAINING = 20,
+    MODEL_FUNCTION = 25,
+
+    GRAPH_NODE = 1,
+    GRAPH_NAME = 2,
+    GRAPH_INITIALIZER = 5,
+    GRAPH_DOC = 10,
+    GRAPH_INPUT = 11,
+    GRAPH_OUTPUT = 12,
+    GRAPH_VALUE = 13,
+    GRAPH_ANNOTATION = 14,
+    GRAPH_SPARSE = 15,
+    GRAPH_METADATA = 16,
+
+    NODE_INPUT = 1,
+    NODE_OUTPUT = 2,
+    NODE_NAME = 3,
+    NODE_OP_TYPE = 4,
+    NODE_ATTRIBUTE = 5,
+    NODE_DOC = 6,
+    NODE_DOMAIN = 7,
+    NODE_OVERLOAD = 8,
+    NODE_METADATA = 9,
+
+    ATTR_NAME = 1,
+    ATTR_F = 2,
+    ATTR_I = 3,
+    ATTR_S = 4,
+    ATTR_T = 5,
+    ATTR_G = 6,
+    ATTR_FLOATS = 7,
+    ATTR_INTS = 8,
+    ATTR_STRINGS = 9,
+    ATTR_TENSORS = 10,
+    ATTR_GRAPHS = 11,
+    ATTR_DOC = 13,
+    ATTR_TP = 14,
+    ATTR_TYPE_PROTOS = 15,
+    ATTR_TYPE = 20,
+    ATTR_REF = 21,
+    ATTR_SPARSE = 22,
+    ATTR_SPARSES = 23,
+
+    VALUE_NAME = 1,
+    VALUE_TYPE = 2,
+    VALUE_DOC = 3,
+    VALUE_METADATA = 4,
+
+    TENSOR_DIMS = 1,
+    TENSOR_DTYPE = 2,
+    TENSOR_SEGMENT = 3,
+    TENSOR_FLOATS = 4,
+    TENSOR_INT32S = 5,
+    TENSOR_STRINGS = 6,
+    TENSOR_INT64S = 7,
+    TENSOR_NAME = 8,
+    TENSOR_RAW = 9,
+    TENSOR_DOUBLES = 10,
+    TENSOR_UINT64S = 11,
+    TENSOR_DOC = 12,
+    TENSOR_EXTERNAL = 13,
+    TENSOR_LOCATION = 14,
+    TENSOR_METADATA = 16,
+
+    SPARSE_VALUES = 1,
+    SPARSE_INDICES = 2,
+    SPARSE_DIMS = 3,
+
+    TYPE_TENSOR = 1,
+    TYPE_SEQUENCE = 4,
+    TYPE_MAP = 5,
+    TYPE_DENOTATION = 6,
+    TYPE_OPAQUE = 7,
+    TYPE_SPARSE = 8,
+    TYPE_OPTIONAL = 9,
+    TENSOR_TYPE_ELEM = 1,
+    TENSOR_TYPE_SHAPE = 2,
+    ELEMENT_TYPE = 1, /* of a sequence or optional */
+    MAP_KEY = 1,
+    MAP_VALUE = 2,
+    SHAPE_DIM = 1,
+    DIM_VALUE = 1,
+    DIM_PARAM = 2,
+    DIM_DENOTATION = 3,
+
+    PAIR_KEY = 1, /* StringStringEntryProto */
+    PAIR_VALUE = 2,
+    OPSET_DOMAIN = 1,
+    OPSET_VERSION = 2,
+
+    FUNCTION_NAME = 1,
+    FUNCTION_INPUT = 4,
+    FUNCTION_OUTPUT = 5,
+    FUNCTION_ATTRIBUTE = 6,
+    FUNCTION_NODE = 7,
+    FUNCTION_DOC = 8,
+    FUNCTION_OPSET = 9,
+    FUNCTION_DOMAIN = 10,
+    FUNCTION_ATTRIBUTE_PROTO = 11,
+    FUNCTION_VALUE = 12,
+    FUNCTION_OVERLOAD = 13,
+    FUNCTION_METADATA = 14,
+
+    TRAINING_INIT = 1,
+    TRAINING_ALGORITHM = 2,
+    TRAINING_INIT_BINDING = 3,
+    TRAINING_UPDATE_BINDING = 4,
+
+    ANNOTATION_NAME = 1,
+    ANNOTATION_PAIRS = 2,
+};
+
+/* AttributeProto.type */
+enum {
+    ATTR_IS_FLOAT = 1,
+    ATTR_IS_INT = 2,
+    ATTR_IS_STRING = 3,
+    ATTR_IS_TENSOR = 4,
+    ATTR_IS_GRAPH = 5,
+    ATTR_IS_FLOATS = 6,
+    ATTR_IS_INTS = 7,
+    ATTR_IS_STRINGS = 8,
+    ATTR_IS_TENSORS = 9,
+    ATTR_IS_GRAPHS = 10,
+    ATTR_IS_SPARSE = 11,
+    ATTR_IS_SPARSES = 12,
+    ATTR_IS_TYPE = 13,
+    ATTR_IS_TYPES = 14,
+};
+
+/* IR versions that are read. */
+#define ONNX_IR_OLDEST 1
+#define ONNX_IR_NEWEST 13
+
+#endif

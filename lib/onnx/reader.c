@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* Helpers of loading: messages, names, kept fields, types. */
+#include "onnx/reader.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+int qs_read_fail(qs_reader *r, int code, const char *format, ...) {
+    char what[320];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof(what), format, args);
+    va_end(args);
+    const qs_node *n = r->at;
+    if (!n)
+        return qs_fail(r->error, code, "%s: %s", r->name, what);
+    return qs_fail(r->error, code, "%s: %s (node '%s', %s)", r->name, what, n->name, n->op_type);
+}
+
+int qs_read_nomem(qs_reader *r) {
+    return qs_fail(r->error, QSIM_E_NOMEM, "%s: out of memory", r->name);
+}
+
+const char *qs_read_text(qs_reader *r, qs_span text) {
+    return text.size ? qs_arena_string(r->arena, (const char *)text.data, text.size) : "";
+}
+
+const char *qs_read_scratch(qs_reader *r, qs_span text) {
+    if (!qs_grow(r->ctx, (void **)&r->text, &r->text_room, text.size + 1, 1))
+        return NULL;
+    if (text.size)
+        memcpy(r->text, text.data, text.size);
+    r->text[text.size] = 0;
+    return r->text;
+}
+
+int qs_keep_field(qsim_ctx *ctx, qs_span **kept, size_t *room, size_t *count, qs_span field) {
+    if (*count > 0) {
+        qs_span *last = &(*kept)[*count - 1];
+        if (last->data + last->size == field.data) {
+            last->size += field.size;
+            return QSIM_OK;
+        }
+    }
+    if (!qs_grow(ctx, (void **)kept, room, *count + 1, sizeof(**kept)))
+        return QSIM_E_NOMEM;
+    (*kept)[(*count)++] = field;
+    return QSIM_OK;
+}
+
+/* ---- types ---- */
+
+static int read_dim(qs_reader *r, qs_span message, const char *value, qs_dim *dim) {
+    qs_wire wire;
+    qs_field f;
+    *dim = (qs_dim){-1, NULL};
+    qs_wire_begin(&wire, message);
+    while (qs_wire_next(&wire, &f) == 1) {
+        if (f.number == DIM_VALUE) {
+            dim->size = (int64_t)f.value;
+            dim->symbol = NULL;
+        } else if (f.number == DIM_PARAM) {
+            dim->size = -1;
+            dim->symbol = f.data.size ? qs_read_text(r, f.data) : NULL;
+            if (f.data.size && !dim->symbol)
+                return qs_read_nomem(r);
+        }
+    }
+    if (dim->size < -1) /* -1 is what some exporters write for "unknown" */
+        return qs_read_fail(r, QSIM_E_SHAPE, "tensor '%s' has the negative size %lld", value,
+                            (long long)dim->size);
+    return QSIM_OK;
+}
+
+static int read_shape(qs_reader *r, qs_span message, const char *value, qs_type *type) {
+    qs_wire wire;
+    qs_field f;
+    qs_wire_begin(&wire, message);
+    if (type->rank < 0)
+        type->rank = 0;
+    while (qs_wire_next(&wire, &f) == 1) {
+        if (f.number != SHAPE_DIM)
+            continue;
+        if (type->rank == QSIM_MAX_RANK)
+            return qs_read_fail(r, QSIM_E_LIMIT, "tensor '%s' has more than %d axes", value,
+                                QSIM_MAX_RANK);
+        int code = read_dim(r, f.data, value, &type->dims[type->rank]);
+        if (code)
+            return code;
+        type->rank++;
+    }
+    return QSIM_OK;
+}
+
+static int read_tensor_type(qs_reader *r, qs_span message, const char *value, qs_type *type) {
+    qs_wire wire;
+    qs_field f;
+    qs_wire_begin(&wire, message);
+    while (qs_wire_next(&wire, &f) == 1) {
+        int code = QSIM_OK;
+        if (f.number == TENSOR_TYPE_SHAPE)
+            code = read_shape(r, f.data, value, type);
+        else if (f.number == TENSOR_TYPE_ELEM && f.value > QSIM_INT2)
+            code = qs_read_fail(r, QSIM_E_DTYPE, "tensor '%s' has the unknown element type %llu",
+                                value, (unsigned long long)f.value);
+        else if (f.number == TENSOR_TYPE_ELEM)
+            type->dtype = (int32_t)f.value;
+        if (code)
+            return code;
+    }
+    return QSIM_OK;
+}
+
+static const char *other_type(uint32_t number) {
+    switch (number) {
+    case TYPE_SEQUENCE: return "sequence";
+    case TYPE_MAP: return "map";
+    case TYPE_OPAQUE: return "opaque";
+    case TYPE_SPARSE: return "sparse tensor";
+    case TYPE_OPTIONAL: return "optional";
+    default: return NULL;
+    }
+}
+
+int qs_read_type(qs_reader *r, qs_span message, const char *value, qs_type *type) {
+    qs_wire outer, inner;
+    qs_field f, g;
+    type->present = false;
+    type->dtype = QSIM_UNDEFINED;
+    type->rank = -1;
+    type->other = NULL;
+    qs_wire_begin(&outer, message);
+    while (qs_wire_next(&outer, &f) == 1) {
+        if (f.number != VALUE_TYPE)
+            continue;
+        qs_wire_begin(&inner, f.data);
+        while (qs_wire_next(&inner, &g) == 1) {
+            int code = QSIM_OK;
+            if (g.number == TYPE_TENSOR)
+                code = read_tensor_type(r, g.data, value, type);
+            else if (other_type(g.number))
+                type->other = other_type(g.number);
+            if (code)
+                return code;
+            type->present = type->present || g.number == TYPE_TENSOR || type->other;
+        }
+    }
+    return QSIM_OK;
+}

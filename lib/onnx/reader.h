@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of loading share. */
+#ifndef QS_READER_H
+#define QS_READER_H
+
+#include "base/file.h"
+#include "graph/model.h"
+#include "onnx/onnx_fields.h"
+#include "onnx/schema.h"
+#include "onnx/wire.h"
+
+/* One file beside the model, or what the application's callback gave for it. */
+typedef struct qs_outside {
+    const char *location;
+    const uint8_t *data;
+    size_t size;
+    qs_map map; /* empty if it came from the callback */
+} qs_outside;
+
+/* The bytes that a loaded model points into. */
+struct qs_source {
+    qs_map map;    /* empty if the caller keeps the bytes */
+    qs_span bytes; /* the whole model */
+    char *folder;  /* of the model; NULL: no external files */
+    qs_outside *outside;
+    size_t outside_count, outside_room;
+};
+
+typedef struct qs_reader {
+    qsim_ctx *ctx;
+    qsim_model *model; /* NULL while a lone tensor is read */
+    qs_graph *graph;
+    qs_arena *arena;
+    struct qs_source *source;
+    const char *name;  /* the file, for messages */
+    const qs_node *at; /* the node being read, for messages */
+    qsim_error *error;
+    qsim_external_fn external;
+    void *external_user;
+    char *text; /* a name with its NUL, for look-ups */
+    size_t text_room;
+    qs_id *ids; /* inputs and outputs of the node being read */
+    size_t ids_room;
+    bool inspect;
+} qs_reader;
+
+/* Fails with "FILE: what (node 'NAME', OP)". */
+int qs_read_fail(qs_reader *r, int code, const char *format, ...) QS_PRINTF(3, 4);
+int qs_read_nomem(qs_reader *r);
+
+/* A copy of a name in the arena; NULL when out of memory. */
+const char *qs_read_text(qs_reader *r, qs_span text);
+/* The same in scratch memory, until the next call. */
+const char *qs_read_scratch(qs_reader *r, qs_span text);
+
+/*
+ * Reads a TensorProto. `what` and its name are for messages ("initializer", "W"). Nothing is
+ * copied that can be used in place; nothing is allocated before the message is known to hold it.
+ */
+int qs_read_tensor(qs_reader *r, qs_span message, const char *what, const char *name,
+                   qs_const *out);
+
+/* The `bytes` bytes of a tensor whose data is outside. */
+int qs_read_external(qs_reader *r, qs_span tensor, const char *what, const char *name, size_t bytes,
+                     const void **out);
+void qs_source_free(qsim_model *model);
+
+/* The values, nodes and constants of a GraphProto; several merge. */
+int qs_read_graph(qs_reader *r, const qs_span *graphs, size_t count);
+/* One NodeProto, appended to the graph. */
+int qs_read_node(qs_reader *r, qs_span message);
+
+/* A ValueInfoProto's type and shape. */
+typedef struct qs_type {
+    bool present;
+    int32_t dtype, rank; /* UNDEFINED, -1: not stated or no tensor */
+    qs_dim dims[QSIM_MAX_RANK];
+    const char *other; /* "sequence", …: not a tensor */
+} qs_type;
+int qs_read_type(qs_reader *r, qs_span message, const char *value, qs_type *type);
+
+/* Refuses recursive local functions and nodes that use one. */
+int qs_read_functions(qs_reader *r, qs_span model);
+
+/* Says what a file that is no ONNX model looks like; QSIM_OK if it may be one. */
+int qs_sniff(qs_span file, const char *name, qsim_error *error);
+
+/* Appends to a list of kept fields; one that follows the last one directly extends it. */
+int qs_keep_field(qsim_ctx *ctx, qs_span **kept, size_t *room, size_t *count, qs_span field);
+
+#endif

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * qsim_model_save. A loaded model is its own bytes, with external data brought inside; a made one
+ * is written from its graph, fields in the order of their numbers.
+ */
+#include "onnx/emit.h"
+#include "onnx/reader.h"
+#include "base/file.h"
+
+#define SIZE_LIMIT ((size_t)INT32_MAX) /* of a protobuf message */
+
+/* Oldest IR version in which constants need not be inputs too. */
+#define IR_FREE_CONSTANTS 4
+
+/* The IR version that came with an opset of ai.onnx. */
+static int64_t ir_of_opset(int64_t opset) {
+    static const struct {
+        int8_t opset, ir;
+    } table[] = {{26, 13}, {25, 13}, {24, 12}, {23, 11}, {21, 10}, {19, 9},
+                 {15, 8},  {12, 7},  {11, 6},  {10, 5},  {9, 4}};
+    for (size_t i = 0; i < QS_COUNT(table); i++)
+        if (opset >= table[i].opset)
+            return table[i].ir;
+    return IR_FREE_CONSTANTS;
+}
+
+/* Kept fields up to number `below`; they stand in the order of the file. */
+struct kept {
+    const qs_span *spans;
+    size_t count, done;
+};
+
+static bool emit_kept(pb_ostream_t *out, struct kept *k, uint32_t below) {
+    for (; k->done < k->count; k->done++) {
+        qs_wire wire;
+        qs_field f;
+        qs_wire_begin(&wire, k->spans[k->done]);
+        if (qs_wire_next(&wire, &f) == 1 && f.number >= below)
+            return true;
+        if (!qs_emit_span(out, k->spans[k->done]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- a made model ---- */
+
+struct job {
+    const qsim_model *model;
+    const bool *used; /* by value: a constant that something reads */
+};
+
+static bool emit_values(pb_ostream_t *out, const struct job *job) {
+    const qs_graph *g = job->model->graph;
+    bool ok = true;
+    for (size_t i = 0; ok && i < g->input_count; i++)
+        ok = qs_emit_value(out, GRAPH_INPUT, &g->values[g->inputs[i]]);
+    for (size_t i = 0; ok && i < g->output_count; i++)
+        ok = qs_emit_value(out, GRAPH_OUTPUT, &g->values[g->outputs[i]]);
+    for (size_t i = 0; ok && i < g->value_count; i++) {
+        const qs_value *v = &g->values[i];
+        if (v->declared && !v->is_input && !v->is_output && !v->data && v->producer != QS_NONE &&
+            !g->nodes[v->producer].removed)
+            ok = qs_emit_value(out, GRAPH_VALUE, v);
+    }
+    return ok;
+}
+
+static bool graph_body(pb_ostream_t *out, const void *arg) {
+    const struct job *job = arg;
+    const qs_graph *g = job->model->graph;
+    struct kept kept = {job->model->kept_graph, job->model->kept_graph_count, 0};
+    bool ok = true;
+    for (size_t i = 0; ok && i < g->order_count; i++)
+        if (!g->nodes[g->order[i]].removed)
+            ok = qs_emit_node(out, g, &g->nodes[g->order[i]]);
+    ok = ok && qs_emit_text(out, GRAPH_NAME, g->name && g->name[0] ? g->name : "graph");
+    for (size_t i = 0; ok && i < g->value_count; i++)
+        if (job->used[i])
+            ok = qs_emit_tensor(out, GRAPH_INITIALIZER, g->values[i].name, g->values[i].data);
+    return ok && emit_kept(out, &kept, GRAPH_INPUT) && emit_values(out, job) &&
+           emit_kept(out, &kept, UINT32_MAX);
+}
+
+static bool import_body(pb_ostream_t *out, const void *arg) {
+    const qs_import *i = arg;
+    return qs_emit_text(out, OPSET_DOMAIN, i->domain) &&
+           qs_emit_int(out, OPSET_VERSION, i->version);
+}
+
+static bool property_body(pb_ostream_t *out, const void *arg) {
+    const qs_property *p = arg;
+    return qs_emit_text(out, PAIR_KEY, p->key) && qs_emit_text(out, PAIR_VALUE, p->value);
+}
+
+static bool made_body(pb_ostream_t *out, const void *arg) {
+    const struct job *job = arg;
+    const qsim_model *m = job->model;
+    struct kept kept = {m->kept, m->kept_count, 0};
+    int64_t ir = ir_of_opset(qs_graph_import(m->graph, ""));
+    bool ok = qs_emit_int(out, MODEL_IR_VERSION, m->ir_version > ir ? m->ir_version : ir) &&
+              qs_emit_text(out, MODEL_PRODUCER_NAME, "libqsim") &&
+              qs_emit_text(out, MODEL_PRODUCER_VERSION, qsim_version_string()) &&
+              emit_kept(out, &kept, MODEL_GRAPH) &&
+              qs_emit_message(out, MODEL_GRAPH, graph_body, job);
+    for (size_t i = 0; ok && i < m->graph->import_count; i++)
+        ok = qs_emit_message(out, MODEL_OPSET, import_body, &m->graph->imports[i]);
+    ok = ok && emit_kept(out, &kept, MODEL_METADATA);
+    for (size_t i = 0; ok && i < m->property_count; i++)
+        ok = qs_emit_message(out, MODEL_METADATA, property_body, &m->properties[i]);
+    return ok && emit_kept(out, &kept, UINT32_MAX);
+}
+
+static bool has_subgraphs(const qs_graph *g) {
+    for (size_t i = 0; i < g->node_count; i++)
+        for (int32_t k = 0; !g->nodes[i].removed && k < g->nodes[i].attr_count; k++)
+            if (g->nodes[i].attrs[k].type == QS_ATTR_GRAPH ||
+                g->nodes[i].attrs[k].type == QS_ATTR_OTHER)
+                return true;
+    return false;
+}
+
+/* Constants to write: those that something reads; all where a subgraph may read them. */
+static void find_used(const qs_graph *g, bool *used) {
+    bool all = has_subgraphs(g);
+    for (size_t i = 0; i < g->value_count; i++)
+        used[i] = all || g->values[i].is_output;
+    for (size_t i = 0; i < g->node_count; i++)
+        for (int32_t k = 0; !g->nodes[i].removed && k < g->nodes[i].input_count; k++)
+            if (g->nodes[i].inputs[k] != QS_NONE)
+                used[g->nodes[i].inputs[k]] = true;
+    for (size_t i = 0; i < g->value_count; i++)
+        used[i] = used[i] && g->values[i].data && g->values[i].producer == QS_NONE;
+}
+
+/* ---- a loaded model with external data ---- */
+
+static bool is_outside(qs_span tensor) {
+    qs_wire wire;
+    qs_field f;
+    uint64_t location = 0;
+    qs_wire_begin(&wire, tensor);
+    while (qs_wire_next(&wire, &f) == 1)
+        if (f.number == TENSOR_LOCATION)
+            location = f.value;
+    return location == 1;
+}
+
+struct inlined {
+    const qs_graph *graph;
+    qs_span span;
+    qs_id *next_const, *next_node; /* where the next initializer and node of the file are */
+};
+
+/* Initializers were added as the first values and nodes in their order: the file's order again. */
+static bool inlined_graph(pb_ostream_t *out, const void *arg) {
+    const struct inlined *in = arg;
+    qs_id value = *in->next_const, node = *in->next_node;
+    qs_wire wire;
+    qs_field f;
+    bool ok = true;
+    qs_wire_begin(&wire, in->span);
+    while (ok && qs_wire_next(&wire, &f) == 1) {
+        if (f.number == GRAPH_INITIALIZER) {
+            const qs_value *v = &in->graph->values[value++];
+            ok = is_outside(f.data) ? qs_emit_tensor(out, f.number, v->name, v->data)
+                                    : qs_emit_span(out, f.whole);
+        } else if (f.number == GRAPH_NODE) {
+            ok = qs_emit_node(out, in->graph, &in->graph->nodes[node++]);
+        } else {
+            ok = qs_emit_span(out, f.whole);
+        }
+    }
+    *in->next_const = value;
+    *in->next_node = node;
+    return ok;
+}
+
+static bool inlined_body(pb_ostream_t *out, const void *arg) {
+    const qsim_model *m = ((const struct job *)arg)->model;
+    qs_id value = 0, node = 0;
+    qs_wire wire;
+    qs_field f;
+    bool ok = true;
+    qs_wire_begin(&wire, m->source->bytes);
+    while (ok && qs_wire_next(&wire, &f) == 1) {
+        qs_id value_before = value, node_before = node;
+        struct inlined in = {m->graph, f.data, &value, &node};
+        pb_ostream_t size = PB_OSTREAM_SIZING;
+        if (f.number != MODEL_GRAPH) {
+            ok = qs_emit_span(out, f.whole);
+            continue;
+        }
+        ok = inlined_graph(&size, &in);
+        value = value_before;
+        node = node_before;
+        ok = ok && pb_encode_tag(out, PB_WT_STRING, MODEL_GRAPH) &&
+             pb_encode_varint(out, size.bytes_written) && inlined_graph(out, &in);
+    }
+    return ok;
+}
+
+/* ---- both ---- */
+
+static bool source_body(pb_ostream_t *out, const void *arg) {
+    return qs_emit_span(out, ((const struct job *)arg)->model->source->bytes);
+}
+
+static int check_nodes(const qsim_model *m, qsim_error *error) {
+    for (size_t i = 0; i < m->graph->order_count; i++) {
+        const qs_node *n = &m->graph->nodes[m->graph->order[i]];
+        if (n->removed)
+            continue;
+        if (strcmp(n->domain, "qsim") == 0)
+            return qs_fail(error, QSIM_E_STATE, "%s: an internal operator cannot be saved (%s)",
+                           m->name, n->op_type);
+        if (qs_graph_import(m->graph, n->domain) == 0 && !m->source)
+            return qs_fail(error, QSIM_E_GRAPH,
+                           "%s: the model does not import the domain '%s' (node '%s', %s)", m->name,
+                           n->domain, n->name, n->op_type);
+    }
+    return QSIM_OK;
+}
+
+/* What writes the model, its argument and its size. `used` is to be freed by the caller. */
+static int prepare(const qsim_model *m, struct job *job, bool **used, qs_emit_fn *body,
+                   size_t *size, qsim_error *error) {
+    *used = NULL;
+    *job = (struct job){.model = m};
+    int code = check_nodes(m, error);
+    if (code)
+        return code;
+    if (m->source) {
+        *body = m->source->outside_count ? inlined_body : source_body;
+    } else {
+        *used = qs_calloc(m->ctx, m->graph->value_count + 1, sizeof(**used));
+        if (!*used)
+            return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", m->name);
+        find_used(m->graph, *used);
+        job->used = *used;
+        *body = made_body;
+    }
+    pb_ostream_t counter = PB_OSTREAM_SIZING;
+    if (!(*body)(&counter, job))
+        return qs_fail(error, QSIM_E_INTERNAL, "%s: the model cannot be sized", m->name);
+    *size = counter.bytes_written;
+    if (*size > SIZE_LIMIT)
+        return qs_fail(error, QSIM_E_LIMIT, "%s: %zu bytes; an ONNX file holds 2 GB at most",
+                       m->name, *size);
+    return QSIM_OK;
+}
+
+int qsim_model_save_memory(const qsim_model *model, void *buffer, size_t capacity, size_t *need,
+                           qsim_error *error) {
+    struct job job;
+    bool *used;
+    qs_emit_fn body;
+    qs_error_clear(error);
+    if (!model || !need || (!buffer && capacity))
+        return qs_fail(error, QSIM_E_ARGUMENT, "save: no model, size or buffer");
+    int code = prepare(model, &job, &used, &body, need, error);
+    if (!code && *need <= capacity) {
+        pb_ostream_t out = pb_ostream_from_buffer(buffer, *need);
+        if (!body(&out, &job) || out.bytes_written != *need)
+            code = qs_fail(error, QSIM_E_INTERNAL, "%s: the model changed its size", model->name);
+    }
+    qs_free(model->ctx, used);
+    return code;
+}
+
+/* Small writes are gathered before they reach the file. */
+struct sink {
+    qs_out *out;
+    size_t used;
+    uint8_t buffer[16384];
+};
+
+static bool flush(struct sink *s) {
+    bool ok = s->used == 0 || qs_out_write(s->out, s->buffer, s->used) == QSIM_OK;
+    s->used = 0;
+    return ok;
+}
+
+static bool sink_write(pb_ostream_t *stream, const pb_byte_t *data, size_t count) {
+    struct sink *s = stream->state;
+    if (count > sizeof(s->buffer) - s->used && !flush(s))
+        return false;
+    if (count > sizeof(s->buffer))
+        return qs_out_write(s->out, data, count) == QSIM_OK;
+    memcpy(s->buffer + s->used, data, count);
+    s->used += count;
+    return true;
+}
+
+int qsim_model_save(const qsim_model *model, const char *path, const qsim_save_options *options,
+                    qsim_error *error) {
+    qsim_save_options o;
+    struct job job;
+    bool *used = NULL;
+    qs_emit_fn body;
+    qs_out file;
+    size_t size;
+    qs_error_clear(error);
+    if (!model || !path)
+        return qs_fail(error, QSIM_E_ARGUMENT, "save: no model or no path");
+    int code = QS_OPTIONS(o, options, error);
+    if (code)
+        return code;
+    if (o.flags & ~QSIM_SAVE_REPLACE)
+        return qs_fail(error, QSIM_E_VERSION, "save: unknown flags 0x%x", (unsigned)o.flags);
+    code = prepare(model, &job, &used, &body, &size, error);
+    if (!code)
+        code = qs_out_open(model->ctx, path, (o.flags & QSIM_SAVE_REPLACE) != 0, &file, error);
+    if (code)
+        goto done;
+    struct sink sink = {.out = &file};
+    pb_ostream_t out = {.callback = sink_write, .state = &sink, .max_size = SIZE_MAX};
+    bool ok = body(&out, &job) && flush(&sink);
+    if (!ok && file.code == 0) {
+        qs_out_abort(&file);
+        code = qs_fail(error, QSIM_E_INTERNAL, "%s: the model cannot be written", path);
+    } else {
+        code = qs_out_commit(&file, error);
+    }
+done:
+    qs_free(model->ctx, used);
+    return code;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Is a message well formed all the way down? Loading asks this once, of everything it interprets
+ * and everything it only keeps, so that later walks find wire types, lengths and text in order.
+ */
+#ifndef QS_SCHEMA_H
+#define QS_SCHEMA_H
+
+#include "onnx/wire.h"
+
+enum qs_message {
+    QS_MESSAGE_MODEL,
+    QS_MESSAGE_GRAPH,
+    QS_MESSAGE_NODE,
+    QS_MESSAGE_ATTR,
+    QS_MESSAGE_VALUE,
+    QS_MESSAGE_TENSOR,
+    QS_MESSAGE_SEGMENT,
+    QS_MESSAGE_SPARSE,
+    QS_MESSAGE_TYPE,
+    QS_MESSAGE_TENSOR_TYPE,
+    QS_MESSAGE_ELEMENT, /* sequence or optional */
+    QS_MESSAGE_MAP,
+    QS_MESSAGE_OPAQUE,
+    QS_MESSAGE_SHAPE,
+    QS_MESSAGE_DIM,
+    QS_MESSAGE_PAIR,
+    QS_MESSAGE_OPSET,
+    QS_MESSAGE_FUNCTION,
+    QS_MESSAGE_TRAINING,
+    QS_MESSAGE_ANNOTATION,
+    QS_MESSAGE_COUNT,
+};
+
+/* Messages inside messages: 64 graphs inside each other and what hangs on the innermost. */
+#define QS_MESSAGE_DEPTH 200
+
+/*
+ * Errors: FORMAT (the message says in which kind of message, at which byte of the file `name`),
+ * LIMIT (nesting). Linear, no recursion, no memory.
+ */
+int qs_schema_check(qs_span message, enum qs_message kind, const char *name, qsim_error *error);
+
+/* Well-formed UTF-8 without NUL. */
+bool qs_text_ok(qs_span text);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/* TensorProto: every way in which ONNX stores a tensor, made plain bytes. */
+#include "onnx/reader.h"
+
+#include <stdio.h>
+
+struct parts {
+    qs_span message;
+    const char *what, *name;
+    int64_t dims[QSIM_MAX_RANK];
+    int32_t rank;
+    uint64_t dtype, location;
+    qs_span raw;
+    uint32_t data_field; /* the field that holds typed data, 0: none */
+    size_t strings;
+    bool has_raw, segment, external, mixed;
+};
+
+static const char *field_name(uint32_t field) {
+    switch (field) {
+    case TENSOR_FLOATS: return "float_data";
+    case TENSOR_INT32S: return "int32_data";
+    case TENSOR_STRINGS: return "string_data";
+    case TENSOR_INT64S: return "int64_data";
+    case TENSOR_DOUBLES: return "double_data";
+    case TENSOR_UINT64S: return "uint64_data";
+    default: return "raw_data";
+    }
+}
+
+static uint32_t field_of_dtype(int32_t dtype) {
+    switch (dtype) {
+    case QSIM_FLOAT:
+    case QSIM_COMPLEX64: return TENSOR_FLOATS;
+    case QSIM_DOUBLE:
+    case QSIM_COMPLEX128: return TENSOR_DOUBLES;
+    case QSIM_INT64: return TENSOR_INT64S;
+    case QSIM_UINT32:
+    case QSIM_UINT64: return TENSOR_UINT64S;
+    case QSIM_STRING: return TENSOR_STRINGS;
+    default: return TENSOR_INT32S;
+    }
+}
+
+/* "float[2,3]" for messages. */
+static const char *type_text(int32_t dtype, int32_t rank, const int64_t *dims, char buffer[96]) {
+    int n = snprintf(buffer, 96, "%s[", qsim_dtype_name(dtype));
+    for (int32_t i = 0; i < rank && n < 70; i++)
+        n += snprintf(buffer + n, 96 - (size_t)n, "%s%lld", i ? "," : "", (long long)dims[i]);
+    snprintf(buffer + n, 96 - (size_t)n, "]");
+    return buffer;
+}
+
+static int read_dims(qs_reader *r, struct parts *p) {
+    qs_numbers numbers;
+    uint64_t value;
+    int code;
+    qs_numbers_begin(&numbers, p->message, TENSOR_DIMS, PB_WT_VARINT);
+    while ((code = qs_numbers_next(&numbers, &value)) == 1) {
+        if (p->rank == QSIM_MAX_RANK)
+            return qs_read_fail(r, QSIM_E_LIMIT, "%s '%s' has more than %d axes", p->what, p->name,
+                                QSIM_MAX_RANK);
+        if (value > INT64_MAX)
+            return qs_read_fail(r, QSIM_E_SHAPE, "%s '%s': size of axis %d is negative: %lld",
+                                p->what, p->name, (int)p->rank, (long long)value);
+        p->dims[p->rank++] = (int64_t)value;
+    }
+    return code;
+}
+
+static int collect(qs_reader *r, struct parts *p) {
+    qs_wire wire;
+    qs_field f;
+    qs_wire_begin(&wire, p->message);
+    while (qs_wire_next(&wire, &f) == 1) {
+        switch (f.number) {
+        case TENSOR_DTYPE: p->dtype = f.value; break;
+        case TENSOR_LOCATION: p->location = f.value; break;
+        case TENSOR_SEGMENT: p->segment = true; break;
+        case TENSOR_EXTERNAL: p->external = true; break;
+        case TENSOR_RAW:
+            p->raw = f.data;
+            p->has_raw = true;
+            break;
+        case TENSOR_FLOATS:
+        case TENSOR_INT32S:
+        case TENSOR_STRINGS:
+        case TENSOR_INT64S:
+        case TENSOR_DOUBLES:
+        case TENSOR_UINT64S:
+            if (f.type == PB_WT_STRING && f.data.size == 0 && f.number != TENSOR_STRINGS)
+                break; /* an empty list says nothing */
+            p->mixed = p->mixed || (p->data_field && p->data_field != f.number);
+            p->data_field = f.number;
+            p->strings += f.number == TENSOR_STRINGS;
+            break;
+        default: break;
+        }
+    }
+    return read_dims(r, p);
+}
+
+/* Whether an entry of an integer list is a value of the type; `packed` ones are bytes. */
+static bool in_range(int32_t dtype, int64_t v, bool packed) {
+    if (packed)
+        return v >= -128 && v <= 255;
+    switch (dtype) {
+    case QSIM_INT8: return v >= -128 && v <= 127;
+    case QSIM_INT16: return v >= -32768 && v <= 32767;
+    case QSIM_BOOL: return v == 0 || v == 1;
+    case QSIM_UINT16:
+    case QSIM_FLOAT16:
+    case QSIM_BFLOAT16: return v >= 0 && v <= 65535;
+    case QSIM_INT32: return v >= INT32_MIN && v <= INT32_MAX;
+    case QSIM_UINT32: return v >= 0 && v <= UINT32_MAX;
+    case QSIM_INT64:
+    case QSIM_UINT64: return true;
+    default: return v >= 0 && v <= 255; /* uint8 and the 8-bit floats */
+    }
+}
+
+static int decode_integers(qs_reader *r, const struct parts *p, qs_const *c, size_t count) {
+    size_t width = c->bytes / (count ? count : 1);
+    bool packed = qsim_dtype_bits(c->dtype) < 8;
+    uint8_t *out = qs_arena_alloc64(r->arena, c->bytes ? c->bytes : 1);
+    if (!out)
+        return qs_read_nomem(r);
+    qs_numbers numbers;
+    uint64_t bits;
+    qs_numbers_begin(&numbers, p->message, p->data_field, PB_WT_VARINT);
+    for (size_t i = 0; i < count && qs_numbers_next(&numbers, &bits) == 1; i++) {
+        int64_t v = (int64_t)bits;
+        if (p->data_field == TENSOR_INT32S)
+            v = (int32_t)(uint32_t)bits;
+        if (!in_range(c->dtype, v, packed))
+            return qs_read_fail(r, QSIM_E_VALUE, "%s '%s': %lld in %s is no %s", p->what, p->name,
+                                (long long)v, field_name(p->data_field), qsim_dtype_name(c->dtype));
+        memcpy(out + i * width, &v, width);
+    }
+    c->data = out;
+    return QSIM_OK;
+}
+
+/* Floats and doubles: in place if they are one packed list. */
+static int decode_floats(qs_reader *r, const struct parts *p, qs_const *c, size_t count) {
+    size_t width = c->bytes / (count ? count : 1);
+    qs_span list = qs_wire_find(p->message, p->data_field);
+    if (list.size == c->bytes) {
+        c->data = list.data;
+        return QSIM_OK;
+    }
+    uint8_t *out = qs_arena_alloc64(r->arena, c->bytes ? c->bytes : 1);
+    if (!out)
+        return qs_read_nomem(r);
+    qs_numbers numbers;
+    uint64_t bits;
+    qs_numbers_begin(&numbers, p->message, p->data_field, width == 4 ? PB_WT_32BIT : PB_WT_64BIT);
+    for (size_t i = 0; i < count && qs_numbers_next(&numbers, &bits) == 1; i++)
+        memcpy(out + i * width, &bits, width);
+    c->data = out;
+    return QSIM_OK;
+}
+
+static int decode_typed(qs_reader *r, const struct parts *p, qs_const *c) {
+    char text[96];
+    uint32_t field = p->data_field ? p->data_field : field_of_dtype(c->dtype);
+    if (field != field_of_dtype(c->dtype))
+        return qs_read_fail(r, QSIM_E_FORMAT, "%s '%s': %s cannot hold %s", p->what, p->name,
+                            field_name(field), qsim_dtype_name(c->dtype));
+    bool floats = field == TENSOR_FLOATS || field == TENSOR_DOUBLES;
+    uint32_t width = field == TENSOR_FLOATS    ? PB_WT_32BIT
+                     : field == TENSOR_DOUBLES ? PB_WT_64BIT
+                                               : PB_WT_VARINT;
+    int64_t count = qs_numbers_count(p->message, field, width);
+    size_t need = c->elements;
+    if (c->dtype == QSIM_COMPLEX64 || c->dtype == QSIM_COMPLEX128)
+        need *= 2; /* their bytes are known to fit */
+    else if (qsim_dtype_bits(c->dtype) < 8)
+        need = c->bytes;
+    if (count < 0 || (uint64_t)count != need)
+        return qs_read_fail(r, QSIM_E_FORMAT, "%s '%s': %s holds %lld values, %s needs %zu",
+                            p->what, p->name, p->data_field ? field_name(field) : "the tensor",
+                            (long long)count, type_text(c->dtype, c->rank, c->dims, text), need);
+    return floats ? decode_floats(r, p, c, need) : decode_integers(r, p, c, need);
+}
+
+/* Bits behind the last element are zero, whatever the file has there. */
+static int clear_tail(qs_reader *r, qs_const *c) {
+    size_t per_byte = 8 / (size_t)qsim_dtype_bits(c->dtype), used = c->elements % per_byte;
+    if (used == 0)
+        return QSIM_OK;
+    uint8_t mask = (uint8_t)((1u << (used * 8 / per_byte)) - 1);
+    const uint8_t *bytes = c->data;
+    if ((bytes[c->bytes - 1] & ~mask) == 0)
+        return QSIM_OK;
+    uint8_t *copy = qs_arena_copy(r->arena, bytes, c->bytes);
+    if (!copy)
+        return qs_read_nomem(r);
+    copy[c->bytes - 1] &= mask;
+    c->data = copy;
+    return QSIM_OK;
+}
+
+static int read_strings(qs_reader *r, const struct parts *p, qs_const *c) {
+    size_t n = 1;
+    for (int32_t i = 0; i < p->rank; i++)
+        if ((uint64_t)p->dims[i] > SIZE_MAX || !qs_mul(n, (size_t)p->dims[i], &n))
+            return qs_read_fail(r, QSIM_E_LIMIT, "%s '%s' is too large", p->what, p->name);
+    if (p->has_raw || p->external || (p->data_field && p->data_field != TENSOR_STRINGS))
+        return qs_read_fail(r, QSIM_E_FORMAT, "%s '%s': strings stand in string_data only", p->what,
+                            p->name);
+    if (n != p->strings)
+        return qs_read_fail(r, QSIM_E_FORMAT, "%s '%s': %zu strings, the shape needs %zu", p->what,
+                            p->name, p->strings, n);
+    c->elements = n;
+    return QSIM_OK;
+}
+
+static int read_raw(qs_reader *r, const struct parts *p, qs_const *c) {
+    char text[96];
+    if (p->raw.size != c->bytes)
+        return qs_read_fail(r, QSIM_E_FORMAT, "%s '%s': raw_data has %zu bytes, %s needs %zu",
+                            p->what, p->name, p->raw.size,
+                            type_text(c->dtype, c->rank, c->dims, text), c->bytes);
+    c->data = p->raw.data;
+    return QSIM_OK;
+}
+
+static int read_size(qs_reader *r, const struct parts *p, qs_const *c) {
+    char text[96];
+    int code = qsim_tensor_size(c->dtype, p->rank, p->dims, &c->elements, &c->bytes);
+    if (code)
+        return qs_read_fail(r, code, "%s '%s' is too large: %s", p->what, p->name,
+                            type_text(c->dtype, p->rank, p->dims, text));
+    return QSIM_OK;
+}
+
+static int read_data(qs_reader *r, const struct parts *p, qs_const *c) {
+    static const uint64_t nothing;
+    int code;
+    if (p->location > 1)
+        return qs_read_fail(r, QSIM_E_FORMAT, "%s '%s': unknown data_location %llu", p->what,
+                            p->name, (unsigned long long)p->location);
+    if (p->segment)
+        return qs_read_fail(r, QSIM_E_UNSUPPORTED, "%s '%s' is stored in segments", p->what,
+                            p->name);
+    if ((p->has_raw && p->data_field && p->raw.size > 0) || p->mixed)
+        return qs_read_fail(r, QSIM_E_FORMAT, "%s '%s' holds its data twice (%s too)", p->what,
+                            p->name, field_name(p->data_field));
+    if (p->location == 1) {
+        c->external = true;
+        if ((p->has_raw && p->raw.size > 0) || p->data_field)
+            return qs_read_fail(r, QSIM_E_FORMAT, "%s '%s' holds its data inside and outside",
+                                p->what, p->name);
+        code = qs_read_external(r, p->message, p->what, p->name, c->bytes, &c->data);
+    } else if (p->has_raw && !p->data_field) {
+        code = read_raw(r, p, c);
+    } else {
+        code = decode_typed(r, p, c);
+    }
+    if (!code && c->bytes == 0)
+        c->data = &nothing;
+    return !code && qsim_dtype_bits(c->dtype) < 8 ? clear_tail(r, c) : code;
+}
+
+int qs_read_tensor(qs_reader *r, qs_span message, const char *what, const char *name,
+                   qs_const *out) {
+    struct parts p = {.message = message, .what = what, .name = name};
+    int code = collect(r, &p);
+    if (code)
+        return code;
+    if (p.dtype == QSIM_UNDEFINED || p.dtype > QSIM_INT2)
+        return qs_read_fail(r, QSIM_E_DTYPE, "%s '%s' has the unknown data type %llu", what, name,
+                            (unsigned long long)p.dtype);
+    qs_const c = {.dtype = (int32_t)p.dtype, .rank = p.rank, .source = message};
+    c.dims = qs_arena_copy(r->arena, p.dims, (size_t)p.rank * sizeof(p.dims[0]));
+    if (p.rank > 0 && !c.dims)
+        return qs_read_nomem(r);
+    if (c.dtype == QSIM_STRING)
+        code = read_strings(r, &p, &c);
+    else
+        code = read_size(r, &p, &c);
+    if (!code && c.dtype != QSIM_STRING)
+        code = read_data(r, &p, &c);
+    if (!code)
+        *out = c;
+    return code;
+}
