@@ -2,6 +2,7 @@
 #include "op/rules.h"
 
 #include "base/ctx.h"
+#include "op/source.h"
 
 size_t qs_dtype_bytes(int32_t dtype) {
     int32_t bits = qsim_dtype_bits(dtype);
@@ -150,6 +151,18 @@ size_t qs_value_elements(const qs_value *v) {
     return n;
 }
 
+static void copy_ints(const qs_const *c, int64_t *out) {
+    for (size_t i = 0; i < c->elements; i++) {
+        if (c->dtype == QSIM_INT64) {
+            memcpy(&out[i], (const char *)c->data + i * 8, 8);
+        } else {
+            int32_t t;
+            memcpy(&t, (const char *)c->data + i * 4, 4);
+            out[i] = t;
+        }
+    }
+}
+
 int qs_infer_ints(const qs_infer *x, int32_t index, int64_t *out, int32_t room, int32_t *count) {
     const qs_value *v = qs_infer_in(x, index);
     *count = QS_ABSENT;
@@ -162,21 +175,18 @@ int qs_infer_ints(const qs_infer *x, int32_t index, int64_t *out, int32_t room, 
         return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, expected a list", (int)index,
                              (int)v->rank);
     *count = QS_DYNAMIC;
-    if (!v->data)
+    const qs_const *data = v->data;
+    qs_const constant;
+    if (!data && v->producer != QS_NONE &&
+        qs_constant_ints(&x->graph->nodes[v->producer], &constant))
+        data = &constant;
+    if (!data)
         return QSIM_OK;
-    if (v->data->elements > (size_t)room)
+    if (data->elements > (size_t)room)
         return qs_infer_fail(x, QSIM_E_LIMIT, "input %d has %zu elements, at most %d are possible",
-                             (int)index, v->data->elements, (int)room);
-    for (size_t i = 0; i < v->data->elements; i++) {
-        if (v->data->dtype == QSIM_INT64) {
-            memcpy(&out[i], (const char *)v->data->data + i * 8, 8);
-        } else {
-            int32_t t;
-            memcpy(&t, (const char *)v->data->data + i * 4, 4);
-            out[i] = t;
-        }
-    }
-    *count = (int32_t)v->data->elements;
+                             (int)index, data->elements, (int)room);
+    copy_ints(data, out);
+    *count = (int32_t)data->elements;
     return QSIM_OK;
 }
 

@@ -8,8 +8,12 @@
 #define OPERATORS(X) \
     X(abs) \
     X(add) \
+    X(cast) \
     X(clip) \
+    X(concat) \
+    X(constant) \
     X(div) \
+    X(dropout) \
     X(exp) \
     X(flatten) \
     X(hardsigmoid) \
@@ -18,14 +22,23 @@
     X(leakyrelu) \
     X(mul) \
     X(neg) \
+    X(pad) \
+    X(reduce_max) \
+    X(reduce_mean) \
+    X(reduce_min) \
+    X(reduce_sum) \
     X(relu) \
     X(reshape) \
     X(shape) \
     X(sigmoid) \
+    X(slice) \
+    X(softmax) \
+    X(split) \
     X(sqrt) \
     X(squeeze) \
     X(sub) \
     X(tanh) \
+    X(transpose) \
     X(unsqueeze) \
     /* internal */ \
     X(qsim_add) \

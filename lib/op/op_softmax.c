@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* Softmax. */
+#include "op/rules.h"
+
+#include "kernel/elementary.h"
+#include "op/reduce.h"
+
+/* ---- Softmax ---- */
+
+/* Before version 13 all axes from `axis` on are one. */
+static int softmax_axis(const qs_infer *x, int32_t *axis) {
+    int32_t rank = x->in[0]->rank;
+    int64_t given = qs_node_int(x->node, "axis", x->node->version < 13 ? 1 : -1);
+    if (rank == 0)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
+    if (x->node->version < 11 && given < 0)
+        return qs_infer_fail(x, QSIM_E_VALUE, "axis %lld is negative", (long long)given);
+    if (rank == 1 && x->node->version < 13 && given == 1)
+        given = 0; /* the default of old versions, as others take it */
+    return qs_infer_axis(x, given, rank, axis);
+}
+
+static int infer_softmax(qs_infer *x) {
+    int32_t axis;
+    int code = qs_infer_type(x, 0, QS_T_FLOAT);
+    if (!code && x->in[0]->rank >= 0)
+        code = softmax_axis(x, &axis);
+    return code ? code : qs_infer_like(x, 0, 0);
+}
+
+typedef struct softmax_params {
+    size_t outer, count, inner;
+} softmax_params;
+
+typedef struct softmax_job {
+    const softmax_params *p;
+    const float *x;
+    float *y;
+} softmax_job;
+
+void qs_softmax_row(const float *x, float *y, size_t n) {
+    float top = x[0];
+    for (size_t i = 1; i < n; i++)
+        top = x[i] > top ? x[i] : top;
+    for (size_t i = 0; i < n; i++)
+        y[i] = qk_exp(x[i] - top);
+    float sum = qs_tree_sum(y, n, 1);
+    for (size_t i = 0; i < n; i++)
+        y[i] = y[i] / sum;
+}
+
+/* The same with elements `step` apart. */
+static void softmax_strided(const float *x, float *y, size_t n, size_t step) {
+    float top = x[0];
+    for (size_t i = 1; i < n; i++)
+        top = x[i * step] > top ? x[i * step] : top;
+    for (size_t i = 0; i < n; i++)
+        y[i * step] = qk_exp(x[i * step] - top);
+    float sum = qs_tree_sum(y, n, step);
+    for (size_t i = 0; i < n; i++)
+        y[i * step] = y[i * step] / sum;
+}
+
+static void softmax_range(const void *arg, size_t begin, size_t end) {
+    const softmax_job *job = arg;
+    const softmax_params *p = job->p;
+    for (size_t r = begin; r < end; r++) {
+        size_t at = r / p->inner * p->count * p->inner + r % p->inner;
+        if (p->inner == 1)
+            qs_softmax_row(job->x + at, job->y + at, p->count);
+        else
+            softmax_strided(job->x + at, job->y + at, p->count, p->inner);
+    }
+}
+
+static void run_softmax(const qs_step *s, const qs_frame *f) {
+    const softmax_params *p = s->params;
+    softmax_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    if (p->count)
+        qs_ranges(f->ctx, p->outer * p->inner, QS_GRAIN / 8 / p->count + 1, softmax_range, &job);
+}
+
+static int lower_softmax(qs_lower *l) {
+    const qs_value *x = qs_lower_in(l, 0);
+    int32_t axis;
+    qs_infer rules;
+    qs_lower_infer(l, &rules);
+    int code = softmax_axis(&rules, &axis);
+    if (code)
+        return code;
+    softmax_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    int32_t last = l->node->version < 13 ? x->rank - 1 : axis;
+    p->outer = (size_t)qs_dims_product(x->dims, 0, axis);
+    p->count = (size_t)qs_dims_product(x->dims, axis, last + 1);
+    p->inner = (size_t)qs_dims_product(x->dims, last + 1, x->rank);
+    l->step->run = run_softmax;
+    l->step->kernel = "softmax";
+    return QSIM_OK;
+}
+
+/* Adds `op_type`(inputs) -> a new value, which is returned, or a negative code. */
+static qs_id add_helper(qs_graph *g, const char *op_type, const char *base, qs_id a, qs_id b) {
+    const char *name = qs_graph_fresh_name(g, base);
+    qs_id out = name ? qs_graph_add_value(g, name) : QSIM_E_NOMEM;
+    qs_id in[2] = {a, b};
+    if (out < 0)
+        return out;
+    qs_id node = qs_graph_add_node(g, "", op_type, name, in, b == QS_NONE ? 1 : 2, &out, 1);
+    return node < 0 ? node : out;
+}
+
+/*
+ * To version 13: where the flattened part is one axis (others of size 1), the axis says it all;
+ * else Flatten -> Softmax -> Reshape(Shape).
+ */
+static int upgrade_softmax(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    qs_node *n = &g->nodes[node];
+    if (n->version >= 13 || to < 13)
+        return QSIM_OK;
+    qs_id x = n->inputs[0];
+    const qs_value *v = &g->values[x];
+    int64_t axis = qs_node_int(n, "axis", 1);
+    int64_t at = axis < 0 && v->rank >= 0 ? axis + v->rank : axis;
+    bool single = v->rank >= 0;
+    for (int32_t i = (int32_t)at + 1; i < v->rank; i++)
+        single = single && v->dims[i].size == 1;
+    if (v->rank == 1 && at == 1)
+        axis = 0;
+    if (single)
+        return qs_node_set_int(g, node, "axis", axis)
+                   ? qs_fail(error, QSIM_E_NOMEM, "out of memory")
+                   : QSIM_OK;
+    qs_id flat = add_helper(g, "Flatten", "flat", x, QS_NONE);
+    qs_id shape = flat < 0 ? flat : add_helper(g, "Shape", "shape", x, QS_NONE);
+    qs_id soft = shape < 0 ? shape : qs_graph_add_value(g, qs_graph_fresh_name(g, "softmax"));
+    if (soft < 0)
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    qs_id flatten = g->values[flat].producer;
+    if (flatten != QS_NONE && qs_node_set_int(g, flatten, "axis", axis) != QSIM_OK)
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    /* the old node becomes the Reshape, which keeps the output's name */
+    qs_id in[1] = {flat}, out[1] = {soft};
+    qs_id inner = qs_graph_add_node(g, "", "Softmax", g->nodes[node].name, in, 1, out, 1);
+    if (inner < 0 || qs_node_set_int(g, inner, "axis", -1) != QSIM_OK ||
+        qs_node_grow_inputs(g, node, 2) != QSIM_OK)
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    qs_node_drop_attr(g, node, "axis");
+    qs_node_set_input(g, node, 0, soft);
+    qs_node_set_input(g, node, 1, shape);
+    g->nodes[node].op_type = "Reshape";
+    g->nodes[node].changed = true;
+    return QSIM_OK;
+}
+
+static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
+
+const qs_op qs_op_softmax = {.domain = "",
+                             .name = "Softmax",
+                             .since = 1,
+                             .until = QS_OPSET_NEWEST,
+                             .min_in = 1,
+                             .max_in = 1,
+                             .min_out = 1,
+                             .max_out = 1,
+                             .attrs = softmax_attrs,
+                             .attr_count = QS_COUNT(softmax_attrs),
+                             .infer = infer_softmax,
+                             .upgrade = upgrade_softmax,
+                             .lower = lower_softmax};
