@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "demo_report.h"
+
+#include <qsim/ptq.h>
+
+#define MAX_DROP    0.2 /* points of test accuracy */
+#define MIN_SMALLER 3.9
+#define MIN_FASTER  1.5 /* at DEMO_BATCH */
+
+void demo_count(demo_result *r, const uint8_t *labels, const uint8_t *const predicted[2]) {
+    for (size_t i = 0; i < r->test_count; i++) {
+        const uint8_t actual = labels[i], a = predicted[0][i], b = predicted[1][i];
+        r->mode[0].confusion[actual * DEMO_CLASSES + a]++;
+        r->mode[1].confusion[actual * DEMO_CLASSES + b]++;
+        r->mode[0].test_correct += a == actual;
+        r->mode[1].test_correct += b == actual;
+        r->agree += a == b;
+        r->only_fp32 += a == actual && b != actual;
+        r->only_int8 += a != actual && b == actual;
+    }
+}
+
+double demo_accuracy(const demo_result *r, size_t mode) {
+    return 100.0 * (double)r->mode[mode].test_correct / (double)r->test_count;
+}
+
+static double val_accuracy(const demo_result *r, size_t mode) {
+    return 100.0 * (double)r->mode[mode].val_correct / (double)r->val_count;
+}
+
+static double kilobytes(int64_t bytes) {
+    return (double)bytes / 1024.0;
+}
+
+static double ratio(int64_t a, int64_t b) {
+    return (double)a / (double)b;
+}
+
+static void table_row(const demo_result *r, size_t mode, text *out) {
+    const demo_mode *m = &r->mode[mode];
+    const double n = DEMO_BATCH;
+    text_printf(out,
+                "%-10s %6.2f %7.2f   %7.4f %7.4f %7.4f   %7.4f %7.4f %7.4f   %9.2f KB %9.2f KB\n",
+                m->name, val_accuracy(r, mode), demo_accuracy(r, mode), m->single.mean,
+                m->single.p50, m->single.p90, m->batch.mean / n, m->batch.p50 / n, m->batch.p90 / n,
+                kilobytes(m->weight_bytes), kilobytes(m->file_bytes));
+}
+
+static void ratio_row(const demo_mode *a, const demo_mode *b, text *out) {
+    text_printf(out,
+                "%-10s %6s %7s   %6.2fx %6.2fx %6.2fx   %6.2fx %6.2fx %6.2fx   %11.2fx %11.2fx\n",
+                "fp32/int8", "", "", a->single.mean / b->single.mean, a->single.p50 / b->single.p50,
+                a->single.p90 / b->single.p90, a->batch.mean / b->batch.mean,
+                a->batch.p50 / b->batch.p50, a->batch.p90 / b->batch.p90,
+                ratio(a->weight_bytes, b->weight_bytes), ratio(a->file_bytes, b->file_bytes));
+}
+
+void demo_table(const demo_result *r, text *out) {
+    const double p = qsim_mcnemar(r->only_fp32, r->only_int8);
+    text_printf(out,
+                "data: %s, %zu validation and %zu test images; calibrated on %zu of the former\n",
+                r->data_name, r->val_count, r->test_count, r->calibration_count);
+    text_printf(out, "times: one thread, %s kernels, both networks in turns\n\n", r->isa);
+    text_printf(out, "%-10s %14s   %23s   %23s   %25s\n", "", "accuracy", "batch 1, ms per image",
+                "batch 64, ms per image", "size");
+    text_printf(out, "%-10s %6s %7s   %7s %7s %7s   %7s %7s %7s   %12s %12s\n", "mode", "val %",
+                "test %", "mean", "p50", "p90", "mean", "p50", "p90", "weights", "file");
+    table_row(r, 0, out);
+    table_row(r, 1, out);
+    ratio_row(&r->mode[0], &r->mode[1], out);
+    text_printf(
+        out, "\nint8 - fp32 on the test images: %+.2f points; %.2f %% of the predictions agree;\n",
+        demo_accuracy(r, 1) - demo_accuracy(r, 0),
+        100.0 * (double)r->agree / (double)r->test_count);
+    text_printf(out, "only fp32 right: %llu, only int8 right: %llu; McNemar's p = %.3f: %s\n",
+                (unsigned long long)r->only_fp32, (unsigned long long)r->only_int8, p,
+                p < 0.05 ? "a significant difference" : "no significant difference");
+}
+
+static int bar(text *out, int met, const char *what, double value, const char *unit, double bound) {
+    text_printf(out, "%s %s: %.2f%s (bar: %.1f)\n", met ? "met   " : "MISSED", what, value, unit,
+                bound);
+    return met;
+}
+
+int demo_bars(const demo_result *r, text *out) {
+    const demo_mode *a = &r->mode[0], *b = &r->mode[1];
+    const double drop = demo_accuracy(r, 0) - demo_accuracy(r, 1);
+    const double smaller = ratio(a->weight_bytes, b->weight_bytes);
+    const double batch = a->batch.p50 / b->batch.p50, single = a->single.p50 / b->single.p50;
+    int met =
+        bar(out, drop <= MAX_DROP + 1e-9, "test accuracy lost, at most", drop, " points", MAX_DROP);
+    met &=
+        bar(out, smaller >= MIN_SMALLER, "weights and biases smaller", smaller, "x", MIN_SMALLER);
+    bar(out, batch >= MIN_FASTER, "faster at batch 64 (p50)", batch, "x", MIN_FASTER);
+    bar(out, single >= 1.0, "faster at batch 1 (p50)", single, "x", 1.0);
+    return met;
+}
