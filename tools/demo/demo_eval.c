@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "demo_eval.h"
 
+#include "common/tool.h"
+
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 int demo_open(const qsim_model *model, demo_net *net, qsim_error *error) {
     *net = (demo_net){0};
@@ -26,6 +26,12 @@ void demo_scale(const uint8_t *pixels, size_t count, float *out) {
         out[i] = (float)pixels[i] / 255.0f;
 }
 
+static int wrong_output(qsim_error *error) {
+    *error = (qsim_error){.code = QSIM_E_SHAPE,
+                          .message = "the model does not give 10 floats for each image"};
+    return QSIM_E_SHAPE;
+}
+
 int demo_run(demo_net *net, const float *x, size_t batch, const float **logits, qsim_error *error) {
     const int64_t dims[] = {(int64_t)batch, 1, 28, 28};
     const size_t bytes = batch * DEMO_PIXELS * sizeof(float);
@@ -33,7 +39,7 @@ int demo_run(demo_net *net, const float *x, size_t batch, const float **logits, 
     qsim_tensor out = {0};
     const int status = qsim_run_execute(net->run, &in, 1, &out, 1, error);
     if (status == QSIM_OK && out.bytes != batch * DEMO_CLASSES * sizeof(float))
-        return QSIM_E_SHAPE;
+        return wrong_output(error);
     *logits = out.data;
     return status;
 }
@@ -62,12 +68,6 @@ int demo_predict(demo_net *net, const uint8_t *images, size_t count, uint8_t *pr
     return QSIM_OK;
 }
 
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
 static int compare_double(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -89,12 +89,12 @@ static int time_rounds(demo_net nets[2], const uint8_t *images, size_t batches, 
         demo_scale(images + i % batches * batch * DEMO_PIXELS, batch * DEMO_PIXELS, x);
         for (size_t k = 0; k < 2; k++) {
             const float *logits = NULL;
-            const double start = now_ms();
+            const double start = tool_now();
             const int status = demo_run(&nets[k], x, batch, &logits, error);
             if (status != QSIM_OK)
                 return status;
             if (i >= warm_up)
-                ms[k * rounds + i - warm_up] = now_ms() - start;
+                ms[k * rounds + i - warm_up] = tool_now() - start;
         }
     }
     return QSIM_OK;
@@ -102,11 +102,9 @@ static int time_rounds(demo_net nets[2], const uint8_t *images, size_t batches, 
 
 int demo_time(demo_net nets[2], const uint8_t *images, size_t count, size_t batch, size_t rounds,
               demo_times times[2], qsim_error *error) {
-    float *x = malloc(batch * DEMO_PIXELS * sizeof(*x));
-    double *ms = malloc(2 * rounds * sizeof(*ms));
-    int status = x && ms ? QSIM_OK : QSIM_E_NOMEM;
-    if (status == QSIM_OK)
-        status = time_rounds(nets, images, count / batch, batch, rounds, x, ms, error);
+    float *x = tool_alloc(batch * DEMO_PIXELS, sizeof(*x));
+    double *ms = tool_alloc(2 * rounds, sizeof(*ms));
+    int status = time_rounds(nets, images, count / batch, batch, rounds, x, ms, error);
     if (status == QSIM_OK)
         for (size_t k = 0; k < 2; k++)
             times[k] = summarize(ms + k * rounds, rounds);

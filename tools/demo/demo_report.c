@@ -60,7 +60,8 @@ void demo_table(const demo_result *r, text *out) {
     text_printf(out,
                 "data: %s, %zu validation and %zu test images; calibrated on %zu of the former\n",
                 r->data_name, r->val_count, r->test_count, r->calibration_count);
-    text_printf(out, "times: one thread, %s kernels, both networks in turns\n\n", r->isa);
+    text_printf(out, "times: %d thread%s, %s kernels, both networks in turns\n\n", r->threads,
+                r->threads == 1 ? "" : "s", r->isa);
     text_printf(out, "%-10s %14s   %23s   %23s   %25s\n", "", "accuracy", "batch 1, ms per image",
                 "batch 64, ms per image", "size");
     text_printf(out, "%-10s %6s %7s   %7s %7s %7s   %7s %7s %7s   %12s %12s\n", "mode", "val %",

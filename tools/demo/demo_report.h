@@ -24,6 +24,7 @@ typedef struct demo_result {
     demo_mode mode[2];                    /* FP32, INT8 */
     uint64_t agree, only_fp32, only_int8; /* test images: same class; only one of them right */
     const char *isa;
+    int32_t threads;
 } demo_result;
 
 /* Counts what the predictions for the test images say: all of the result but modes' other fields.

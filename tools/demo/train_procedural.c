@@ -217,11 +217,11 @@ out:
     return status;
 }
 
-int procedural_write(const char *dir, qsim_error *error) {
+int procedural_write(const char *dir, size_t train, size_t test, qsim_error *error) {
     uint64_t random = 1;
-    int status = write_part(dir, "train", 60000, &random, error);
+    int status = write_part(dir, "train", train, &random, error);
     if (status == QSIM_OK)
-        status = write_part(dir, "t10k", 10000, &random, error);
+        status = write_part(dir, "t10k", test, &random, error);
     if (status == QSIM_OK)
         status = write_file(dir, "NAME", "procedural\n", 11, NULL, 0, error);
     return status;

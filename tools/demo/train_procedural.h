@@ -8,15 +8,17 @@
 
 #include <qsim/base.h>
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Draws one image of class `label` (0 to 9): 28 x 28 bytes. */
 void procedural_draw(uint64_t *random, size_t label, uint8_t pixels[28 * 28]);
 
 /*
- * Writes the four IDX files of 60,000 and 10,000 images and a file NAME that says "procedural" into
- * `dir`, which must exist; files that are there are replaced. The bytes are always the same.
+ * Writes four IDX files, of `train` and `test` images and their classes, and a file NAME that says
+ * "procedural" into `dir`, which must exist; files that are there are replaced. The bytes depend on
+ * nothing else.
  */
-int procedural_write(const char *dir, qsim_error *error);
+int procedural_write(const char *dir, size_t train, size_t test, qsim_error *error);
 
 #endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* main() of a program that is one verb. */
+#ifndef DEMO_PROGRAM_H
+#define DEMO_PROGRAM_H
+
+#include "common/tool.h"
+
+/* Parses, answers --help and --version, runs the verb; `threads` is the default of -T. */
+int program_main(const verb *v, int32_t threads, int argc, char **argv);
+
+#endif
