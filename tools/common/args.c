@@ -18,6 +18,10 @@ const option common_options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
+const char *args_prefix(const verb *v) {
+    return strncmp(v->name, "qsim-", 5) == 0 ? "" : "qsim ";
+}
+
 static const option *find(const verb *v, const char *name, size_t length, char letter) {
     const option *tables[] = {v->options, common_options};
     for (int t = 0; t < 2; t++)
@@ -40,7 +44,7 @@ static void suggest_option(const verb *v, const char *word, text *hint) {
     if (near)
         text_printf(hint, "did you mean --%s?", near);
     else
-        text_printf(hint, "qsim %s --help lists the options", v->name);
+        text_printf(hint, "%s%s --help lists the options", args_prefix(v), v->name);
 }
 
 static bool is_choice(const char *choices, const char *value) {
@@ -99,7 +103,7 @@ static bool parse_letters(args *a, const char *word, int *at, int count, char **
         const option *o = find(a->verb, NULL, 0, *word);
         if (!o) {
             text_printf(problem, "unknown option -%.*s", (int)strcspn(word, "=") > 0 ? 1 : 0, word);
-            text_printf(hint, "qsim %s --help lists the options", a->verb->name);
+            text_printf(hint, "%s%s --help lists the options", args_prefix(a->verb), a->verb->name);
             return false;
         }
         if (!o->value) {

@@ -49,6 +49,9 @@ typedef struct args {
     size_t operand_count;
 } args;
 
+/* "qsim ", or "" for a program of its own, whose verb is named after it: "qsim-demo". */
+const char *args_prefix(const verb *v);
+
 /* Parses argv[0..count). On a usage error `problem` says what, `hint` what would help. */
 bool args_parse(args *a, const verb *v, int count, char **argv, text *problem, text *hint);
 void args_free(args *a);

@@ -23,7 +23,7 @@ static void help_option(const option *o, text *out) {
 }
 
 void args_help(const verb *v, text *out) {
-    text_printf(out, "usage: qsim %s [options]%s%s\n\n%s\n\noptions:\n", v->name,
+    text_printf(out, "usage: %s%s [options]%s%s\n\n%s\n\noptions:\n", args_prefix(v), v->name,
                 v->operands[0] ? " " : "", v->operands, v->summary);
     for (const option *o = v->options; o && o->name; o++)
         help_option(o, out);

@@ -185,7 +185,8 @@ bool tool_operands(const tool *t, size_t low, size_t high) {
     if (n >= low && n <= high)
         return true;
     text hint = {0};
-    text_printf(&hint, "usage: qsim %s [options] %s", t->args.verb->name, t->args.verb->operands);
+    text_printf(&hint, "usage: %s%s [options] %s", args_prefix(t->args.verb), t->args.verb->name,
+                t->args.verb->operands);
     if (n < low)
         tool_usage(t, hint.data, "%s: %s is missing", t->args.verb->name,
                    low == 1 ? "the model" : "a model");
