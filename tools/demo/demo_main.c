@@ -193,8 +193,7 @@ static const option options[] = {
 };
 
 static const verb demo_verb = {
-    .name = "demo",
-    .program = "qsim-demo",
+    .name = "qsim-demo",
     .operands = "--data DIR MODEL",
     .summary =
         "Quantizes a classifier of 28 x 28 images to INT8 and compares it with the original.",

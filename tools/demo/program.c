@@ -19,7 +19,7 @@ int program_main(const verb *v, int32_t threads, int argc, char **argv) {
         args_help(v, &out);
         code = show(&t, &out);
     } else if (args_has(&t.args, "version")) {
-        text_printf(&out, "%s %s\n", v->program, qsim_version_string());
+        text_printf(&out, "%s %s\n", v->name, qsim_version_string());
         code = show(&t, &out);
     } else {
         code = tool_start(&t, threads);

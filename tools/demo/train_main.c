@@ -169,8 +169,7 @@ static const option options[] = {
 };
 
 static const verb train_verb = {
-    .name = "train-lenet",
-    .program = "qsim-train-lenet",
+    .name = "qsim-train-lenet",
     .operands = "--data DIR -o MODEL.onnx",
     .summary = "Trains LeNetLite, a small convolutional network, in FP32 and writes it as ONNX.",
     .options = options,
