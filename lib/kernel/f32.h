@@ -63,9 +63,12 @@ typedef struct qk_pool {
     size_t width, ow;   /* columns of the image, of the output */
     size_t channels;
     void *y;
-    /* Averages divide by kh * (columns inside), or, if `fixed` is not 0, by that. */
-    size_t fixed;
-    /* u8 averages: v = (sum - zero * n) * (x_scale / (y_scale * count)), see requantize.h. */
+    /* An average divides by count_rows * (columns that count): those inside the image, or with
+     * count_pads those before width + right. */
+    size_t count_rows;
+    ptrdiff_t right;
+    bool count_pads;
+    /* u8 averages: m = x_scale / (y_scale * count), see quant/requantize.h. */
     float x_scale, y_scale;
     int32_t x_zero, y_zero, lo, hi;
 } qk_pool;

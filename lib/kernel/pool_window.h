@@ -9,31 +9,37 @@
 typedef struct qk_window {
     ptrdiff_t first; /* column of the first tap inside */
     size_t count;    /* taps inside, dw columns apart */
+    size_t divisor;  /* of an average */
 } qk_window;
 
+/* Taps of a window from `start` on that lie before column `end`. */
+static inline size_t qk_taps_before(const qk_pool *p, ptrdiff_t start, ptrdiff_t end) {
+    const ptrdiff_t dw = (ptrdiff_t)p->dw;
+    if (start + (ptrdiff_t)(p->kw - 1) * dw < end)
+        return p->kw;
+    return start >= end ? 0 : (size_t)((end - 1 - start) / dw) + 1;
+}
+
 static inline qk_window qk_window_at(const qk_pool *p, size_t ox) {
-    qk_window w = {(ptrdiff_t)(ox * p->sw) - p->left, p->kw};
-    const ptrdiff_t dw = (ptrdiff_t)p->dw, width = (ptrdiff_t)p->width;
-    if (w.first < 0) {
-        size_t skip = (size_t)((-w.first + dw - 1) / dw);
-        skip = skip < w.count ? skip : w.count;
-        w.first += (ptrdiff_t)skip * dw;
-        w.count -= skip;
+    const ptrdiff_t start = (ptrdiff_t)(ox * p->sw) - p->left, dw = (ptrdiff_t)p->dw;
+    const size_t inside = qk_taps_before(p, start, (ptrdiff_t)p->width);
+    qk_window w = {start, inside, 0};
+    if (start < 0) {
+        const size_t outside = (size_t)((dw - 1 - start) / dw);
+        const size_t skip = outside < inside ? outside : inside;
+        w.first = start + (ptrdiff_t)skip * dw;
+        w.count = inside - skip;
     }
-    if (w.count != 0 && w.first + (ptrdiff_t)(w.count - 1) * dw >= width) {
-        w.count = w.first >= width ? 0 : (size_t)((width - 1 - w.first) / dw) + 1;
-    }
+    w.divisor = p->count_pads
+                    ? p->count_rows * qk_taps_before(p, start, (ptrdiff_t)p->width + p->right)
+                    : p->count_rows * w.count;
+    /* A window wholly outside has the sum 0: any divisor will do. */
+    w.divisor = w.divisor ? w.divisor : 1;
     return w;
 }
 
-/* What an average divides by. A window wholly outside has sum 0: any divisor will do. */
-static inline size_t qk_window_count(const qk_pool *p, size_t inside) {
-    size_t n = p->fixed ? p->fixed : p->kh * inside;
-    return n ? n : 1;
-}
-
-static inline float qk_average_multiplier(const qk_pool *p, size_t inside) {
-    return p->x_scale / (p->y_scale * (float)qk_window_count(p, inside));
+static inline float qk_average_multiplier(const qk_pool *p, const qk_window *w) {
+    return p->x_scale / (p->y_scale * (float)w->divisor);
 }
 
 #endif

@@ -12,14 +12,17 @@
     X(clip) \
     X(concat) \
     X(constant) \
+    X(conv) \
     X(div) \
     X(dropout) \
     X(exp) \
     X(flatten) \
+    X(gemm) \
     X(hardsigmoid) \
     X(hardswish) \
     X(identity) \
     X(leakyrelu) \
+    X(matmul) \
     X(mul) \
     X(neg) \
     X(pad) \
@@ -42,7 +45,10 @@
     X(unsqueeze) \
     /* internal */ \
     X(qsim_add) \
+    X(qsim_conv) \
     X(qsim_div) \
+    X(qsim_gemm) \
+    X(qsim_matmul) \
     X(qsim_mul) \
     X(qsim_sub)
 // clang-format on

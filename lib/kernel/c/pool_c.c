@@ -27,7 +27,7 @@ void qk_average_f32_c(const qk_pool *p) {
     float *y = p->y;
     for (size_t ox = 0; ox < p->ow; ox++, y += p->channels) {
         const qk_window w = qk_window_at(p, ox);
-        const float count = (float)qk_window_count(p, w.count);
+        const float count = (float)w.divisor;
         for (size_t j = 0; j < p->channels; j++) {
             float sum = 0.0f;
             for (size_t t = 0; t < p->kh * w.count; t++) {
@@ -63,7 +63,7 @@ void qk_average_u8_c(const qk_pool *p) {
     uint8_t *y = p->y;
     for (size_t ox = 0; ox < p->ow; ox++, y += p->channels) {
         const qk_window w = qk_window_at(p, ox);
-        const float m = qk_average_multiplier(p, w.count);
+        const float m = qk_average_multiplier(p, &w);
         for (size_t j = 0; j < p->channels; j++) {
             int32_t sum = 0;
             for (size_t t = 0; t < p->kh * w.count; t++) {

@@ -61,7 +61,7 @@ TARGET void qk_average_u8_avx2(const qk_pool *p) {
     uint8_t *y = p->y;
     for (size_t ox = 0; ox < p->ow; ox++, y += channels) {
         const qk_window w = qk_window_at(p, ox);
-        const __m256 m = _mm256_set1_ps(qk_average_multiplier(p, w.count));
+        const __m256 m = _mm256_set1_ps(qk_average_multiplier(p, &w));
         const __m256i bias = _mm256_set1_epi32(-p->x_zero * (int32_t)(p->kh * w.count));
         for (ptrdiff_t j = 0; j < channels; j += 8) {
             const __m256i sum = sum_u8(p, x + w.first * channels + j, w.count, step);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sliding windows: what Conv, ConvInteger, QLinearConv and the pools share. Attributes
+ * kernel_shape, strides, dilations, pads, auto_pad and ceil_mode, and the sizes that follow from
+ * them.
+ *
+ * Layout. Tensors are [N, C, spatial...], or [N, spatial..., C] where the node carries the internal
+ * attribute channels_last = 1. One spatial axis counts as two, the first of size 1.
+ */
+#ifndef QS_WINDOW_H
+#define QS_WINDOW_H
+
+#include "op/rules.h"
+
+#define QS_WINDOW_AXES 2
+
+typedef struct qs_window {
+    int32_t axes; /* spatial axes: 1 or 2 */
+    bool channels_last, ceil_mode;
+    /* Always two, the second is the last axis. */
+    int64_t kernel[2], stride[2], dilation[2];
+    int64_t in[2], out[2];       /* -1: unknown */
+    int64_t before[2], after[2]; /* padding, auto_pad resolved; 0 while `in` is unknown */
+    qs_dim batch, channels;
+} qs_window;
+
+/*
+ * Reads the attributes of a node whose input `index` is windowed; `kernel` gives the kernel's sizes
+ * (from the weights, -1 unknown) where there is no attribute kernel_shape, which must agree. The
+ * input's rank must be known. Then computes the output's sizes.
+ */
+int qs_window_infer(const qs_infer *x, int32_t index, const qs_dim *kernel, qs_window *w);
+
+/* Dims of the output with that many channels; returns the rank. */
+int32_t qs_window_dims(const qs_window *w, qs_dim channels, qs_dim dims[4]);
+
+/* The rows of `common` that every windowed operator has; `since` is the version from which on. */
+#define QS_WINDOW_ATTRS(since)                                                                     \
+    {"auto_pad", QS_ATTR_STRING, since, 0}, {"kernel_shape", QS_ATTR_INTS, since, 0},              \
+        {"pads", QS_ATTR_INTS, since, 0}, {                                                        \
+        "strides", QS_ATTR_INTS, since, 0                                                          \
+    }
+
+#endif

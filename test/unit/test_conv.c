@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* Conv on floats against a plain loop: the same order of sums, so the same bits. */
+#include "op_run.h"
+
+#include <math.h>
+
+static uint64_t seed = 20240917;
+
+static float random_float(void) {
+    return (float)((int32_t)(test_random(&seed) % 2001) - 1000) / 500.0f;
+}
+static int64_t between(int64_t a, int64_t b) {
+    return a + (int64_t)(test_random(&seed) % (uint32_t)(b - a + 1));
+}
+static float *random_floats(size_t n) {
+    float *p = or_memory(n * sizeof(float));
+    for (size_t i = 0; i < n; i++)
+        p[i] = random_float();
+    return p;
+}
+
+typedef struct shape {
+    int64_t n, h, w, c, m, group, kh, kw, sh, sw, dh, dw, top, left, bottom, right;
+    float lo, hi;
+    bool bias;
+} shape;
+
+/* NHWC, every product and sum in the written order, padding as products with +0. */
+static float conv_at(const shape *s, const float *x, const float *w, const float *b, int64_t n,
+                     int64_t oy, int64_t ox, int64_t o) {
+    const int64_t cg = s->c / s->group, first = o / (s->m / s->group) * cg;
+    float acc = 0.0f;
+    for (int64_t ky = 0; ky < s->kh; ky++)
+        for (int64_t kx = 0; kx < s->kw; kx++)
+            for (int64_t i = 0; i < cg; i++) {
+                int64_t y = oy * s->sh - s->top + ky * s->dh, z = ox * s->sw - s->left + kx * s->dw;
+                bool inside = y >= 0 && y < s->h && z >= 0 && z < s->w;
+                float v = inside ? x[((n * s->h + y) * s->w + z) * s->c + first + i] : 0.0f;
+                acc = fmaf(v, w[((o * cg + i) * s->kh + ky) * s->kw + kx], acc);
+            }
+    if (s->bias)
+        acc += b[o];
+    acc = acc < s->lo ? s->lo : acc;
+    return acc > s->hi ? s->hi : acc;
+}
+
+static or_case conv_case(const shape *s, float *x, float *w, float *b, bool constant) {
+    or_case c = {.domain = "qsim", .op = "Conv", .version = 1, .inputs = 3, .outputs = 1};
+    c.in[0] = (or_tensor){QSIM_FLOAT, 4, {s->n, s->h, s->w, s->c}, x, false};
+    c.in[1] = (or_tensor){QSIM_FLOAT, 4, {s->m, s->c / s->group, s->kh, s->kw}, w, constant};
+    c.in[2] = (or_tensor){QSIM_FLOAT, 1, {s->m}, s->bias ? b : NULL, constant};
+    const or_attr attrs[] = {
+        or_int("channels_last", 1),
+        or_int("group", s->group),
+        or_pair("strides", s->sh, s->sw),
+        or_pair("dilations", s->dh, s->dw),
+        or_pair("kernel_shape", s->kh, s->kw),
+        or_four("pads", s->top, s->left, s->bottom, s->right),
+        or_float("lo", s->lo),
+        or_float("hi", s->hi),
+    };
+    memcpy(c.attrs, attrs, sizeof(attrs));
+    c.attr_count = QS_COUNT(attrs);
+    return c;
+}
+
+static void check_shape(qsim_ctx **ctx, int contexts, const shape *s) {
+    float *x = random_floats((size_t)(s->n * s->h * s->w * s->c));
+    float *w = random_floats((size_t)(s->m * s->c / s->group * s->kh * s->kw));
+    float *b = random_floats((size_t)s->m);
+    for (int i = 0; i < contexts; i++) {
+        or_case c = conv_case(s, x, w, b, i % 2 == 0);
+        or_result r = or_run(ctx[i], &c, false);
+        CHECK_INT(r.code, QSIM_OK);
+        if (r.code) {
+            fprintf(stderr, "%s\n", r.error.message);
+            continue;
+        }
+        const int64_t oh = (s->h + s->top + s->bottom - (s->kh - 1) * s->dh - 1) / s->sh + 1;
+        const int64_t ow = (s->w + s->left + s->right - (s->kw - 1) * s->dw - 1) / s->sw + 1;
+        CHECK_INT(r.out[0].dims[1], oh);
+        CHECK_INT(r.out[0].dims[2], ow);
+        CHECK_INT(r.out[0].dims[3], s->m);
+        const float *y = r.out[0].data;
+        long wrong = 0;
+        for (int64_t k = 0; k < s->n * oh * ow * s->m; k++) {
+            float e = conv_at(s, x, w, s->bias ? b : NULL, k / (oh * ow * s->m),
+                              k / (ow * s->m) % oh, k / s->m % ow, k % s->m);
+            wrong += memcmp(&e, &y[k], sizeof(e)) != 0;
+        }
+        CHECK_INT(wrong, 0);
+        if (wrong)
+            fprintf(stderr, "isa %d: n%d h%d w%d c%d m%d g%d k%dx%d s%d,%d d%d,%d p%d,%d,%d,%d\n",
+                    qsim_ctx_isa(ctx[i]), (int)s->n, (int)s->h, (int)s->w, (int)s->c, (int)s->m,
+                    (int)s->group, (int)s->kh, (int)s->kw, (int)s->sh, (int)s->sw, (int)s->dh,
+                    (int)s->dw, (int)s->top, (int)s->left, (int)s->bottom, (int)s->right);
+        or_free(&r);
+    }
+    free(x);
+    free(w);
+    free(b);
+}
+
+static void random_shapes(qsim_ctx **ctx, int contexts) {
+    for (int i = 0; i < 120; i++) {
+        shape s = {.n = between(1, 3), .h = between(1, 14), .w = between(1, 14)};
+        s.kh = between(1, 5);
+        s.kw = between(1, 5);
+        s.dh = i % 3 == 0 ? between(1, 3) : 1;
+        s.dw = i % 3 == 1 ? between(1, 3) : 1;
+        s.sh = between(1, 3);
+        s.sw = between(1, 3);
+        bool pads = i % 4 != 0;
+        s.top = pads ? between(0, 3) : 0;
+        s.left = pads ? between(0, 3) : 0;
+        s.bottom = pads ? between(0, 3) : 0;
+        s.right = pads ? between(0, 3) : 0;
+        while (s.h + s.top + s.bottom <= (s.kh - 1) * s.dh)
+            s.h++;
+        while (s.w + s.left + s.right <= (s.kw - 1) * s.dw)
+            s.w++;
+        s.group = i % 5 == 0 ? between(2, 4) : 1;
+        s.c = s.group * between(1, 9);
+        s.m = s.group * between(1, i % 7 == 0 ? 150 : 40);
+        if (i % 6 == 1)
+            s.group = s.m = s.c = between(2, 40);
+        s.bias = i % 2 == 0;
+        s.lo = i % 3 == 0 ? 0.0f : -INFINITY;
+        s.hi = i % 9 == 0 ? 1.5f : INFINITY;
+        check_shape(ctx, contexts, &s);
+    }
+}
+
+/* Large enough to be cut for threads: 1x1, bordered 3x3, depthwise, few pixels of many columns. */
+static void large_shapes(qsim_ctx **ctx, int contexts) {
+    const shape list[] = {
+        {1, 24, 24, 48, 80, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 0.0f, 6.0f, true},
+        {2, 30, 31, 40, 70, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, -INFINITY, INFINITY, true},
+        {1, 4, 4, 256, 300, 1, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 0.0f, INFINITY, false},
+        {1, 112, 112, 33, 33, 33, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, -INFINITY, INFINITY, true},
+    };
+    for (size_t i = 0; i < QS_COUNT(list); i++)
+        check_shape(ctx, contexts, &list[i]);
+}
+
+static void check_size(qsim_ctx *ctx, or_attr attr, int64_t h, int64_t expected) {
+    float x[1] = {0};
+    or_case c = {.domain = "", .op = "Conv", .version = 13, .inputs = 2, .outputs = 1};
+    c.in[0] = (or_tensor){QSIM_FLOAT, 4, {-1, 3, h, h}, x, false};
+    c.in[1] = (or_tensor){QSIM_FLOAT, 4, {8, 3, 3, 3}, x, false};
+    c.attrs[0] = attr;
+    c.attrs[1] = or_pair("strides", 2, 2);
+    c.attr_count = 2;
+    or_result r = or_run(ctx, &c, true);
+    CHECK_INT(r.code, QSIM_OK);
+    CHECK_INT(r.out[0].rank, 4);
+    CHECK_INT(r.out[0].dims[0], -1);
+    CHECK_INT(r.out[0].dims[1], 8);
+    CHECK_INT(r.out[0].dims[2], expected);
+    or_free(&r);
+}
+
+static void rules(qsim_ctx *ctx) {
+    check_size(ctx, or_string("auto_pad", "SAME_UPPER"), 7, 4);
+    check_size(ctx, or_string("auto_pad", "SAME_LOWER"), 8, 4);
+    check_size(ctx, or_string("auto_pad", "VALID"), 8, 3);
+    check_size(ctx, or_string("auto_pad", "NOTSET"), 8, 3);
+    check_size(ctx, or_four("pads", 1, 1, 1, 1), 8, 4);
+    check_size(ctx, or_pair("kernel_shape", 3, 3), -1, -1);
+}
+
+static void refuses(qsim_ctx *ctx) {
+    float x[1] = {0};
+    const struct {
+        or_attr attr;
+        int64_t channels, size;
+        int code;
+        const char *domain;
+    } list[] = {
+        {or_int("group", 2), 3, 8, QSIM_E_SHAPE, ""},
+        {or_int("group", 3), 9, 8, QSIM_E_VALUE, ""},
+        {or_int("group", 0), 3, 8, QSIM_E_VALUE, ""},
+        {or_int("group", 1), 4, 8, QSIM_E_SHAPE, ""},
+        {or_int("group", 1), 3, 2, QSIM_E_SHAPE, ""},
+        {or_pair("strides", 0, 1), 3, 8, QSIM_E_VALUE, ""},
+        {or_pair("dilations", 1, -1), 3, 8, QSIM_E_VALUE, ""},
+        {or_pair("dilations", INT64_MAX, 1), 3, 8, QSIM_E_VALUE, ""},
+        {or_pair("kernel_shape", 3, 4), 3, 8, QSIM_E_SHAPE, ""},
+        {or_four("pads", 0, 0, 0, -1), 3, 8, QSIM_E_VALUE, ""},
+        {or_pair("pads", 0, 0), 3, 8, QSIM_E_SHAPE, ""},
+        {or_string("auto_pad", "SAME"), 3, 8, QSIM_E_VALUE, ""},
+        {or_int("channels_last", 1), 3, 8, QSIM_E_UNSUPPORTED, ""},
+        {or_float("lo", 0), 3, 8, QSIM_E_UNSUPPORTED, ""},
+    };
+    for (size_t i = 0; i < QS_COUNT(list); i++) {
+        or_case c = {.domain = "", .op = "Conv", .version = 13, .inputs = 2, .outputs = 1};
+        c.in[0] = (or_tensor){QSIM_FLOAT, 4, {1, list[i].channels, list[i].size, 8}, x, false};
+        c.in[1] = (or_tensor){QSIM_FLOAT, 4, {8, 3, 3, 3}, x, false};
+        c.attrs[0] = list[i].attr;
+        c.attr_count = 1;
+        or_result r = or_run(ctx, &c, true);
+        CHECK_INT(r.code, list[i].code);
+        CHECK(strstr(r.error.message, "Conv") != NULL);
+    }
+}
+
+int main(void) {
+    qsim_ctx *one[QSIM_ISA_COUNT], *three[QSIM_ISA_COUNT];
+    int n = or_contexts(one, 1), n3 = or_contexts(three, 3);
+    CHECK(n >= 1);
+    random_shapes(one, n);
+    large_shapes(one, n);
+    large_shapes(three, n3);
+    rules(one[0]);
+    refuses(one[0]);
+    for (int i = 0; i < n; i++) {
+        qsim_ctx_free(one[i]);
+        qsim_ctx_free(three[i]);
+    }
+    return test_done();
+}
