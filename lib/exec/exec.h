@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of this layer share: sessions, runs, plans, evaluation of single nodes. */
+#ifndef QS_EXEC_H
+#define QS_EXEC_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "base/ctx.h"
+#include "graph/graph.h"
+#include "graph/model.h"
+#include "op/op.h"
+#include "op/step.h"
+
+#include <qsim/session.h>
+
+/* Readable bytes behind every tensor that a kernel may load past. */
+#define QS_SLACK 64
+/* Activation memory that a plan may ask for: 16 GiB. */
+#define QS_ARENA_LIMIT ((size_t)1 << 34)
+#define QS_PLANS       4
+
+struct qsim_session {
+    qsim_ctx *ctx;
+    qsim_model *model; /* held: the graph borrows its names and weights */
+    qs_graph *graph;
+    const char *name;       /* for messages */
+    const void **packed;    /* by node id */
+    const void **constants; /* by value id: aligned, with slack; NULL if not constant */
+    const char **output_names;
+    qs_arena arena;
+    atomic_int holds;
+};
+
+/*
+ * qsim_session_create, for tests also `literal`: quantize/dequantize pairs run in float as written.
+ */
+int qs_session_compile(const qsim_model *model, const qsim_session_options *options, bool literal,
+                       qsim_session **out, qsim_error *error);
+qsim_session *qs_session_hold(const qsim_session *session);
+
+/* ---- one node at a time (eval.c) ---- */
+
+/* A graph's values while sizes become known: the graph's own, or a plan's copy. */
+typedef struct qs_eval {
+    qsim_ctx *ctx;
+    qs_graph *graph;
+    qs_value *values;
+    void **address;  /* by value id; may be NULL where nothing is evaluated */
+    qs_arena *arena; /* dims, parameters and results */
+    const char *model;
+    qsim_error *error;
+} qs_eval;
+
+/* Runs a node's shape rule on e->values and stores what it finds there. */
+int qs_eval_infer(const qs_eval *e, qs_id node);
+/* Elements and bytes of a value whose sizes are all known; false otherwise or on overflow. */
+bool qs_value_size(const qs_value *v, size_t *elements, size_t *bytes);
+/* Lowers a node whose sizes are all known. *alias: no step, output 0 is input 0's bytes. */
+int qs_eval_lower(const qs_eval *e, qs_id node, const void *packed, qs_step *step, bool *alias);
+/* A Transpose that moves only axes of size 1. */
+bool qs_eval_is_still(const qs_eval *e, qs_id node);
+/*
+ * Executes a node whose inputs are all constants and makes its outputs constants of e->values.
+ * Results together larger than `limit` are not made: *done stays false.
+ */
+int qs_eval_const(const qs_eval *e, qs_id node, const void *packed, size_t limit, bool *done);
+
+/* ---- memory (memory.c) ---- */
+
+/* A block of the activation arena, in use from step `first` to step `last`. */
+typedef struct qs_slot {
+    size_t bytes;
+    size_t offset;
+    int32_t first, last;
+} qs_slot;
+
+/* Chooses offsets so that blocks in use at the same time do not overlap. */
+int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total);
+
+/* ---- plans (plan.c, place.c) ---- */
+
+/* An input or output of the session at the sizes of a plan. */
+typedef struct qs_port {
+    qs_id value;
+    int32_t dtype, rank;
+    const int64_t *dims;
+    size_t bytes;
+    const qs_id *shared; /* values that are these bytes: re-addressed when they are the caller's */
+    int32_t shared_count;
+    bool in_place; /* input: read where the caller has it; output: written where he wants it */
+    size_t offset; /* of a place in the arena; QS_NOWHERE: none */
+} qs_port;
+
+#define QS_NOWHERE SIZE_MAX
+
+/* Everything an execution needs to know that depends on the sizes of the inputs. */
+typedef struct qs_plan {
+    qs_arena arena;
+    qs_value *values; /* by id, every size known */
+    qs_step *steps;
+    size_t *scratch;       /* offset of each step's scratch memory */
+    uint64_t *nanoseconds; /* of each step's last execution */
+    size_t step_count;
+    void **address; /* by value id */
+    size_t *offset; /* by value id; QS_NOWHERE: not in the arena */
+    qs_port *inputs, *outputs;
+    size_t arena_bytes;
+    uint64_t used; /* when last, for replacement */
+} qs_plan;
+
+int qs_plan_create(const qsim_session *s, const qsim_tensor *inputs, qs_plan **out,
+                   qsim_error *error);
+void qs_plan_free(qsim_ctx *ctx, qs_plan *plan);
+/* Points every address into the arena at `base`. */
+void qs_plan_rebase(const qsim_session *s, qs_plan *plan, uint8_t *base);
+
+/*
+ * Decides where every value lives: fills offset, scratch, ports' sharing and arena_bytes.
+ * alias[v]: the value whose bytes v is, or QS_NONE.
+ */
+int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_id *alias, qsim_error *error);
+
+/* Sizes as "[1,3,224,224]", shortened to fit. */
+const char *qs_shape_text(char *text, size_t room, int32_t rank, const int64_t *dims);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Graph passes. Each is a loop over `order` that leaves a graph that can be executed, with `order`
+ * and inferred shapes up to date, and can be tested alone.
+ */
+#ifndef QS_PASSES_H
+#define QS_PASSES_H
+
+#include "exec/exec.h"
+
+typedef struct qs_pass {
+    qsim_ctx *ctx;
+    qs_graph *graph;
+    const char *model;
+    qsim_error *error;
+    bool standard; /* make only what ONNX files may contain */
+} qs_pass;
+
+/* Constant nodes become constants (pass_simple.c). */
+int qs_pass_constants(qs_pass *p);
+/* Identity and Dropout disappear. */
+int qs_pass_identities(qs_pass *p);
+/* Nodes with constant inputs only are executed; QuantizeLinear and DequantizeLinear with `all`. */
+int qs_pass_fold(qs_pass *p, bool all);
+/* Names the tensors to give out. */
+int qs_pass_outputs(qs_pass *p, const char *const *names, size_t count);
+/* DESIGN section 10, "Integers inside": 8-bit activations unsigned, weights signed (pass_u8.c). */
+int qs_pass_u8(qs_pass *p);
+/* Quantize/dequantize patterns become integer operators (pass_qdq.c). */
+int qs_pass_qdq(qs_pass *p);
+/* BatchNormalization into the convolution before it (pass_bn.c). */
+int qs_pass_batchnorm(qs_pass *p);
+/* Relu and Clip into the operator before it (pass_fuse.c). */
+int qs_pass_fuse(qs_pass *p);
+/* Channels-last convolutions and pools; `spread`: also what stands between (pass_layout.c). */
+int qs_pass_layout(qs_pass *p, bool spread);
+
+/* ---- helpers (pass.c) ---- */
+
+int qs_pass_no_memory(const qs_pass *p);
+/* Sort, prune, infer: at the end of a pass that changed something. */
+int qs_pass_finish(qs_pass *p);
+/* An unnamed value of the type and shape of `like`; negative: failed, error set. */
+qs_id qs_pass_value(qs_pass *p, qs_id like);
+/* An unnamed constant whose bytes are copied. */
+qs_id qs_pass_const(qs_pass *p, int32_t dtype, int32_t rank, const int64_t *dims, const void *data);
+qs_id qs_pass_const_u8(qs_pass *p, int32_t dtype, uint8_t value);
+/* A node with a looked-up row. version 0: what the graph imports. */
+qs_id qs_pass_node(qs_pass *p, const char *domain, const char *op_type, const char *name,
+                   int32_t version, const qs_id *inputs, int32_t input_count, const qs_id *outputs,
+                   int32_t output_count);
+/* A node of `like`'s operator and attributes in `domain`, not looked up yet. */
+qs_id qs_pass_clone(qs_pass *p, qs_id like, const char *domain, const qs_id *inputs,
+                    int32_t input_count, const qs_id *outputs, int32_t output_count);
+int qs_pass_resolve(qs_pass *p, qs_id node);
+/* Output `index` of the node becomes `value`. */
+void qs_pass_set_output(qs_pass *p, qs_id node, int32_t index, qs_id value);
+/* The node that makes a value if it is operator `op_type` of ai.onnx, else QS_NONE. */
+qs_id qs_pass_producer(const qs_graph *g, qs_id value, const char *op_type);
+/* The one element of a constant as a double; false if it has another count or is no constant. */
+bool qs_const_scalar(const qs_graph *g, qs_id value, double *out);
+/* Element i of a float, 8-bit, int32 or int64 constant. */
+double qs_const_at(const qs_const *c, size_t i);
+bool qs_const_is_number(const qs_const *c);
+
+#endif

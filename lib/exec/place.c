@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a plan's tensors live. Values that are the same bytes (aliases) share one buffer; a buffer
+ * is in the arena, a constant of the session, or memory of the caller:
+ *
+ *   inputs are read where the caller has them if every step that reads them reads exactly their
+ *   bytes (the caller's buffers have no slack behind them), and are copied into the arena
+ * otherwise; outputs are written where the caller wants them unless steps read them too.
+ */
+#include "exec/exec.h"
+
+typedef struct buffer {
+    size_t bytes;
+    int32_t first, last; /* steps; -1: before the first */
+    int32_t slot;        /* -1: not in the arena */
+    int32_t input;       /* which input it is; -1 */
+    qs_id constant;      /* the value that it is a constant of; QS_NONE */
+    bool wide;           /* read by a step that may read past its end */
+    bool read;
+    bool bound; /* an output is written through it */
+} buffer;
+
+typedef struct placing {
+    const qsim_session *s;
+    qs_plan *plan;
+    const qs_id *alias;
+    qs_id *root; /* value -> the value whose buffer it is in */
+    buffer *buffers;
+    qs_slot *slots;
+    int32_t slot_count;
+    qs_arena arena;
+} placing;
+
+/* Operators whose steps read exactly the bytes of their inputs. */
+static bool reads_exactly(const qs_node *n) {
+    static const char *const names[] = {
+        "Cast",
+        "Clip",
+        "Concat",
+        "DequantizeLinear",
+        "Gather",
+        "Identity",
+        "Pad",
+        "Reshape",
+        "Flatten",
+        "Relu",
+        "QuantizeLinear",
+        "Transpose",
+        "Squeeze",
+        "Unsqueeze",
+        "Slice",
+        "Split",
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Flip",
+    };
+    for (size_t i = 0; i < QS_COUNT(names); i++)
+        if (strcmp(n->op_type, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void touch(placing *p, qs_id value, int32_t step, bool reads, bool wide) {
+    buffer *b = &p->buffers[p->root[value]];
+    if (b->first > step)
+        b->first = step;
+    if (b->last < step)
+        b->last = step;
+    b->read |= reads;
+    b->wide |= reads && wide;
+}
+
+/* Roots in the order of nodes: an alias's source is rooted before it. */
+static void find_roots(placing *p) {
+    const qs_graph *g = p->s->graph;
+    for (size_t v = 0; v < g->value_count; v++) {
+        p->root[v] = (qs_id)v;
+        p->buffers[v] = (buffer){.first = INT32_MAX,
+                                 .last = -1,
+                                 .slot = -1,
+                                 .input = -1,
+                                 .constant = p->plan->values[v].data ? (qs_id)v : QS_NONE};
+        if (!qs_value_size(&p->plan->values[v], NULL, &p->buffers[v].bytes))
+            p->buffers[v].bytes = 0;
+    }
+    for (size_t i = 0; i < g->order_count; i++) {
+        const qs_node *n = &g->nodes[g->order[i]];
+        qs_id y = n->output_count ? n->outputs[0] : QS_NONE;
+        if (y != QS_NONE && p->alias[y] != QS_NONE)
+            p->root[y] = p->root[p->alias[y]];
+    }
+}
+
+static void find_lifetimes(placing *p) {
+    const qs_graph *g = p->s->graph;
+    qs_plan *plan = p->plan;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const qs_node *n = &g->nodes[plan->steps[i].node];
+        for (int32_t k = 0; k < n->input_count; k++)
+            if (n->inputs[k] != QS_NONE)
+                touch(p, n->inputs[k], (int32_t)i, true, !reads_exactly(n));
+        for (int32_t k = 0; k < n->output_count; k++)
+            if (n->outputs[k] != QS_NONE)
+                touch(p, n->outputs[k], (int32_t)i, false, false);
+    }
+}
+
+static int32_t add_slot(placing *p, size_t bytes, int32_t first, int32_t last) {
+    qs_slot *s = &p->slots[p->slot_count];
+    *s = (qs_slot){.bytes = qs_align(bytes + QS_SLACK, 64), .first = first, .last = last};
+    return p->slot_count++;
+}
+
+static int set_port(placing *p, qs_port *port, qs_id value) {
+    const qs_value *v = &p->plan->values[value];
+    int64_t *dims = qs_arena_alloc(&p->plan->arena, (size_t)v->rank + 1, sizeof(*dims));
+    if (!dims)
+        return QSIM_E_NOMEM;
+    for (int32_t i = 0; i < v->rank; i++)
+        dims[i] = v->dims[i].size;
+    *port = (qs_port){.value = value,
+                      .dtype = v->dtype,
+                      .rank = v->rank,
+                      .dims = dims,
+                      .bytes = p->buffers[value].bytes,
+                      .offset = QS_NOWHERE};
+    return QSIM_OK;
+}
+
+/* The values in the buffer of `value`. */
+static int find_shared(placing *p, qs_port *port) {
+    size_t count = p->s->graph->value_count;
+    int32_t n = 0;
+    for (size_t v = 0; v < count; v++)
+        n += p->root[v] == p->root[port->value];
+    qs_id *ids = qs_arena_alloc(&p->plan->arena, (size_t)n, sizeof(*ids));
+    if (!ids)
+        return QSIM_E_NOMEM;
+    n = 0;
+    for (size_t v = 0; v < count; v++)
+        if (p->root[v] == p->root[port->value])
+            ids[n++] = (qs_id)v;
+    port->shared = ids;
+    port->shared_count = n;
+    return QSIM_OK;
+}
+
+static int place_inputs(placing *p) {
+    const qs_graph *g = p->s->graph;
+    for (size_t i = 0; i < g->input_count; i++) {
+        buffer *b = &p->buffers[g->inputs[i]];
+        qs_port *port = &p->plan->inputs[i];
+        int code = set_port(p, port, g->inputs[i]);
+        if (code)
+            return code;
+        b->input = (int32_t)i;
+        b->first = -1;
+        port->in_place = !b->wide;
+        code = port->in_place ? find_shared(p, port) : QSIM_OK;
+        if (code)
+            return code;
+    }
+    return QSIM_OK;
+}
+
+/*
+ * An output is either bound (written through its buffer, which the caller may replace), or copied:
+ * from the arena, or through a slot of its own when the bytes are not ours to hand out.
+ */
+static int place_outputs(placing *p, const int32_t end) {
+    const qs_graph *g = p->s->graph;
+    for (size_t i = 0; i < g->output_count; i++) {
+        buffer *b = &p->buffers[p->root[g->outputs[i]]];
+        qs_port *port = &p->plan->outputs[i];
+        int code = set_port(p, port, g->outputs[i]);
+        if (code)
+            return code;
+        b->last = end;
+        bool foreign = b->constant != QS_NONE ||
+                       (b->input >= 0 && p->plan->inputs[b->input].in_place) || b->bound;
+        if (foreign) {
+            add_slot(p, b->bytes, end, end);
+            port->offset = (size_t)(p->slot_count - 1);
+        } else if (!b->read && b->input < 0) {
+            b->bound = port->in_place = true;
+            code = find_shared(p, port);
+            if (code)
+                return code;
+        }
+    }
+    return QSIM_OK;
+}
+
+static int place_slots(placing *p, qsim_error *error) {
+    const qs_graph *g = p->s->graph;
+    qs_plan *plan = p->plan;
+    size_t total = 0;
+    for (size_t v = 0; v < g->value_count; v++) {
+        buffer *b = &p->buffers[v];
+        bool ours = p->root[v] == (qs_id)v && b->constant == QS_NONE && b->last >= b->first &&
+                    b->first != INT32_MAX && !(b->input >= 0 && plan->inputs[b->input].in_place);
+        if (ours && b->bytes >= QS_ARENA_LIMIT)
+            return qs_fail(error, QSIM_E_LIMIT, "%s: tensor '%s' needs %zu bytes, the limit is %zu",
+                           p->s->name, g->values[v].name, b->bytes, QS_ARENA_LIMIT);
+        if (ours)
+            b->slot = add_slot(p, b->bytes, b->first, b->last);
+    }
+    int32_t scratch = p->slot_count;
+    for (size_t i = 0; i < plan->step_count; i++)
+        add_slot(p, plan->steps[i].scratch, (int32_t)i, (int32_t)i);
+    int code = qs_memory_plan(p->s->ctx, p->slots, (size_t)p->slot_count, &total);
+    if (code == QSIM_E_NOMEM)
+        return code;
+    if (code || total > QS_ARENA_LIMIT)
+        return qs_fail(error, QSIM_E_LIMIT, "%s: activations need %zu bytes, the limit is %zu",
+                       p->s->name, total, QS_ARENA_LIMIT);
+    plan->arena_bytes = total;
+    for (size_t i = 0; i < plan->step_count; i++)
+        plan->scratch[i] = p->slots[scratch + (int32_t)i].offset;
+    return QSIM_OK;
+}
+
+static void store_places(placing *p) {
+    const qs_graph *g = p->s->graph;
+    qs_plan *plan = p->plan;
+    for (size_t v = 0; v < g->value_count; v++) {
+        const buffer *b = &p->buffers[p->root[v]];
+        plan->offset[v] = b->slot < 0 ? QS_NOWHERE : p->slots[b->slot].offset;
+        if (p->root[v] != (qs_id)v && b->constant != QS_NONE)
+            plan->address[v] = plan->address[p->root[v]];
+    }
+    for (size_t i = 0; i < g->input_count; i++)
+        if (!plan->inputs[i].in_place)
+            plan->inputs[i].offset = plan->offset[g->inputs[i]];
+    for (size_t i = 0; i < g->output_count; i++) {
+        qs_port *o = &plan->outputs[i];
+        o->offset =
+            o->offset != QS_NOWHERE ? p->slots[o->offset].offset : plan->offset[g->outputs[i]];
+    }
+}
+
+int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_id *alias, qsim_error *error) {
+    const qs_graph *g = s->graph;
+    placing p = {.s = s, .plan = plan, .alias = alias};
+    qs_arena_init(&p.arena, s->ctx);
+    size_t slots = g->value_count + g->output_count + plan->step_count + 1;
+    int code = QSIM_E_NOMEM;
+    p.root = qs_arena_alloc(&p.arena, g->value_count + 1, sizeof(*p.root));
+    p.buffers = qs_arena_alloc(&p.arena, g->value_count + 1, sizeof(*p.buffers));
+    p.slots = qs_arena_alloc(&p.arena, slots, sizeof(*p.slots));
+    plan->offset = qs_arena_alloc(&plan->arena, g->value_count + 1, sizeof(*plan->offset));
+    plan->inputs = qs_arena_alloc(&plan->arena, g->input_count + 1, sizeof(*plan->inputs));
+    plan->outputs = qs_arena_alloc(&plan->arena, g->output_count + 1, sizeof(*plan->outputs));
+    if (!p.root || !p.buffers || !p.slots || !plan->offset || !plan->inputs || !plan->outputs)
+        goto done;
+    find_roots(&p);
+    find_lifetimes(&p);
+    code = place_inputs(&p);
+    if (!code)
+        code = place_outputs(&p, (int32_t)plan->step_count);
+    if (!code)
+        code = place_slots(&p, error);
+    if (!code)
+        store_places(&p);
+done:
+    qs_arena_free(&p.arena);
+    return code;
+}
+
+void qs_plan_rebase(const qsim_session *s, qs_plan *plan, uint8_t *base) {
+    for (size_t v = 0; v < s->graph->value_count; v++)
+        if (plan->offset[v] != QS_NOWHERE)
+            plan->address[v] = base + plan->offset[v];
+}

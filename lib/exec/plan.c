@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A plan: every size known, every node lowered. Shape is folded here, and with it the integer
+ * arithmetic that models do on sizes; what only fed that arithmetic is dropped.
+ */
+#include "exec/exec.h"
+
+#include <stdio.h>
+
+/* Results of nodes with constant inputs only that a plan keeps as constants of its own. */
+#define PLAN_CONST_LIMIT ((size_t)1 << 20)
+
+const char *qs_shape_text(char *text, size_t room, int32_t rank, const int64_t *dims) {
+    size_t n = 0;
+    for (int32_t i = 0; i < rank && n + 24 < room; i++)
+        n += (size_t)snprintf(text + n, room - n, "%s%lld", i ? "," : "[", (long long)dims[i]);
+    snprintf(text + n, room - n, rank > 0 ? "]" : "[]");
+    return text;
+}
+
+static int no_memory(const qsim_session *s, qsim_error *error) {
+    return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory for a plan", s->name);
+}
+
+void qs_plan_free(qsim_ctx *ctx, qs_plan *plan) {
+    if (!plan)
+        return;
+    qs_arena_free(&plan->arena);
+    qs_free(ctx, plan);
+}
+
+/* ---- inputs ---- */
+
+static int check_input(const qsim_session *s, const qs_value *v, const qsim_tensor *t,
+                       qsim_error *error) {
+    char given[128];
+    if (t->rank < 0 || t->rank > QSIM_MAX_RANK || (t->rank > 0 && !t->dims))
+        return qs_fail(error, QSIM_E_ARGUMENT, "%s: input '%s' has rank %d; 0 to %d are possible",
+                       s->name, v->name, (int)t->rank, QSIM_MAX_RANK);
+    if (v->dtype && t->dtype != v->dtype)
+        return qs_fail(error, QSIM_E_DTYPE, "%s: input '%s' is %s, the model takes %s", s->name,
+                       v->name, qsim_dtype_name(t->dtype), qsim_dtype_name(v->dtype));
+    qs_shape_text(given, sizeof(given), t->rank, t->dims);
+    if (v->rank >= 0 && t->rank != v->rank)
+        return qs_fail(error, QSIM_E_SHAPE,
+                       "%s: input '%s' is given as %s, the model takes rank %d", s->name, v->name,
+                       given, (int)v->rank);
+    for (int32_t i = 0; i < t->rank; i++) {
+        int64_t want = v->rank >= 0 ? v->dims[i].size : -1;
+        if (t->dims[i] < 0 || (want >= 0 && t->dims[i] != want))
+            return qs_fail(error, QSIM_E_SHAPE,
+                           "%s: input '%s' is given as %s, the model takes %lld at axis %d",
+                           s->name, v->name, given, (long long)want, (int)i);
+    }
+    return QSIM_OK;
+}
+
+static int set_input(const qsim_session *s, qs_plan *plan, qs_id id, const qsim_tensor *t,
+                     qsim_error *error) {
+    qs_value *v = &plan->values[id];
+    int code = check_input(s, v, t, error);
+    if (code)
+        return code;
+    qs_dim *dims = qs_arena_alloc(&plan->arena, (size_t)t->rank + 1, sizeof(*dims));
+    if (!dims)
+        return no_memory(s, error);
+    for (int32_t i = 0; i < t->rank; i++)
+        dims[i].size = t->dims[i];
+    v->dtype = t->dtype;
+    v->rank = t->rank;
+    v->dims = dims;
+    if (!qs_value_size(v, NULL, NULL))
+        return qs_fail(error, QSIM_E_LIMIT, "%s: input '%s' is too large", s->name, v->name);
+    return QSIM_OK;
+}
+
+/* ---- sizes ---- */
+
+static bool is_shape(const qs_node *n) {
+    return qs_node_is(n, "", "Shape") || qs_node_is(n, "", "Size");
+}
+
+static bool all_constant(const qs_plan *plan, const qs_node *n) {
+    for (int32_t i = 0; i < n->input_count; i++)
+        if (n->inputs[i] != QS_NONE && !plan->values[n->inputs[i]].data)
+            return false;
+    return true;
+}
+
+/* Shape reads no data: it gets the rule's sizes through a zero-byte stand-in for its input. */
+static int fold_shape(const qs_eval *e, qs_id node, bool *done) {
+    static const int64_t nothing[QS_SLACK / 8] = {0};
+    qs_id x = e->graph->nodes[node].inputs[0];
+    void *before = e->address[x];
+    e->address[x] = (void *)(uintptr_t)nothing;
+    int code = qs_eval_const(e, node, NULL, PLAN_CONST_LIMIT, done);
+    e->address[x] = before;
+    return code;
+}
+
+static int infer_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, bool *constant) {
+    const qs_graph *g = s->graph;
+    for (size_t i = 0; i < g->order_count; i++) {
+        qs_id id = g->order[i];
+        const qs_node *n = &g->nodes[id];
+        int code;
+        if (is_shape(n))
+            code = fold_shape(e, id, &constant[id]);
+        else if (all_constant(plan, n))
+            code = qs_eval_const(e, id, s->packed[id], PLAN_CONST_LIMIT, &constant[id]);
+        else
+            code = qs_eval_infer(e, id);
+        if (code)
+            return code;
+        for (int32_t k = 0; k < n->output_count; k++) {
+            qs_id v = n->outputs[k];
+            if (v != QS_NONE && !qs_value_size(&plan->values[v], NULL, NULL))
+                return qs_fail(e->error, QSIM_E_UNSUPPORTED,
+                               "%s: the size of '%s' is not known before its data, or too large "
+                               "(node '%s', %s)",
+                               e->model, plan->values[v].name, n->name, n->op_type);
+        }
+    }
+    return QSIM_OK;
+}
+
+/* ---- steps ---- */
+
+/* Marks the nodes that outputs depend on, other than those folded. */
+static size_t mark_needed(const qs_graph *g, const bool *constant, bool *value, bool *node) {
+    size_t count = 0;
+    for (size_t i = 0; i < g->output_count; i++)
+        value[g->outputs[i]] = true;
+    for (size_t i = g->order_count; i-- > 0;) {
+        qs_id id = g->order[i];
+        const qs_node *n = &g->nodes[id];
+        for (int32_t k = 0; k < n->output_count && !node[id]; k++)
+            node[id] = n->outputs[k] != QS_NONE && value[n->outputs[k]];
+        node[id] = node[id] && !constant[id];
+        if (!node[id])
+            continue;
+        count++;
+        for (int32_t k = 0; k < n->input_count; k++)
+            if (n->inputs[k] != QS_NONE)
+                value[n->inputs[k]] = true;
+    }
+    return count;
+}
+
+static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, const bool *needed,
+                     qs_id *alias) {
+    const qs_graph *g = s->graph;
+    for (size_t i = 0; i < g->order_count; i++) {
+        qs_id id = g->order[i];
+        bool shared;
+        if (!needed[id])
+            continue;
+        qs_step *step = &plan->steps[plan->step_count];
+        int code = qs_eval_lower(e, id, s->packed[id], step, &shared);
+        if (code)
+            return code;
+        if (shared)
+            alias[g->nodes[id].outputs[0]] = g->nodes[id].inputs[0];
+        else
+            plan->step_count++;
+    }
+    return QSIM_OK;
+}
+
+static int make_steps(const qsim_session *s, const qs_eval *e, qs_plan *plan) {
+    const qs_graph *g = s->graph;
+    qs_arena temporary;
+    qs_arena_init(&temporary, s->ctx);
+    bool *constant = qs_arena_alloc(&temporary, g->node_count + 1, sizeof(bool));
+    bool *needed = qs_arena_alloc(&temporary, g->node_count + 1, sizeof(bool));
+    bool *value = qs_arena_alloc(&temporary, g->value_count + 1, sizeof(bool));
+    qs_id *alias = qs_arena_alloc(&temporary, g->value_count + 1, sizeof(qs_id));
+    int code = QSIM_E_NOMEM;
+    if (!constant || !needed || !value || !alias)
+        goto done;
+    for (size_t i = 0; i < g->value_count; i++)
+        alias[i] = QS_NONE;
+    code = infer_all(s, e, plan, constant);
+    if (code)
+        goto done;
+    size_t count = mark_needed(g, constant, value, needed);
+    code = QSIM_E_NOMEM;
+    plan->steps = qs_arena_alloc(&plan->arena, count + 1, sizeof(*plan->steps));
+    plan->scratch = qs_arena_alloc(&plan->arena, count + 1, sizeof(*plan->scratch));
+    plan->nanoseconds = qs_arena_alloc(&plan->arena, count + 1, sizeof(*plan->nanoseconds));
+    if (!plan->steps || !plan->scratch || !plan->nanoseconds)
+        goto done;
+    code = lower_all(s, e, plan, needed, alias);
+    if (!code)
+        code = qs_plan_place(s, plan, alias, e->error);
+done:
+    qs_arena_free(&temporary);
+    return code == QSIM_E_NOMEM ? no_memory(s, e->error) : code;
+}
+
+int qs_plan_create(const qsim_session *s, const qsim_tensor *inputs, qs_plan **out,
+                   qsim_error *error) {
+    qs_graph *g = s->graph;
+    qs_plan *plan = qs_calloc(s->ctx, 1, sizeof(*plan));
+    if (!plan)
+        return no_memory(s, error);
+    qs_arena_init(&plan->arena, s->ctx);
+    int code = QSIM_E_NOMEM;
+    plan->values = qs_arena_alloc(&plan->arena, g->value_count + 1, sizeof(*plan->values));
+    plan->address = qs_arena_alloc(&plan->arena, g->value_count + 1, sizeof(*plan->address));
+    if (!plan->values || !plan->address)
+        goto fail;
+    memcpy(plan->values, g->values, g->value_count * sizeof(*plan->values));
+    for (size_t i = 0; i < g->value_count; i++)
+        plan->address[i] = (void *)(uintptr_t)s->constants[i];
+    code = QSIM_OK;
+    for (size_t i = 0; i < g->input_count && !code; i++)
+        code = set_input(s, plan, g->inputs[i], &inputs[i], error);
+    qs_eval e = {.ctx = s->ctx,
+                 .graph = g,
+                 .values = plan->values,
+                 .address = plan->address,
+                 .arena = &plan->arena,
+                 .model = s->name,
+                 .error = error};
+    if (!code)
+        code = make_steps(s, &e, plan);
+    if (code)
+        goto fail;
+    *out = plan;
+    return QSIM_OK;
+fail:
+    if (code == QSIM_E_NOMEM)
+        no_memory(s, error);
+    qs_plan_free(s->ctx, plan);
+    return code;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/exec.h"
+#include "exec/run.h"
+
+#include <time.h>
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- plans of a run ---- */
+
+static bool fits(const qs_plan *plan, const qsim_tensor *inputs, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const qs_port *p = &plan->inputs[i];
+        if (p->dtype != inputs[i].dtype || p->rank != inputs[i].rank)
+            return false;
+        for (int32_t k = 0; k < p->rank; k++)
+            if (p->dims[k] != inputs[i].dims[k])
+                return false;
+    }
+    return true;
+}
+
+/* Where a new plan goes: an empty place, or that of the plan used longest ago. */
+static size_t oldest(const qsim_run *r) {
+    size_t best = 0;
+    for (size_t i = 0; i < QS_PLANS; i++) {
+        if (!r->plans[i])
+            return i;
+        if (r->plans[i]->used < r->plans[best]->used)
+            best = i;
+    }
+    return best;
+}
+
+/* Grows the arena, which all plans share: only one executes at a time. */
+static int make_room(qsim_run *r, size_t bytes, qsim_error *error) {
+    if (bytes <= r->room)
+        return QSIM_OK;
+    uint8_t *p = qs_alloc(r->session->ctx, bytes, 1);
+    if (!p)
+        return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory for %zu bytes of activations",
+                       r->session->name, bytes);
+    qs_free(r->session->ctx, r->arena);
+    r->arena = p;
+    r->room = bytes;
+    for (size_t i = 0; i < QS_PLANS; i++)
+        if (r->plans[i])
+            qs_plan_rebase(r->session, r->plans[i], p);
+    return QSIM_OK;
+}
+
+static int add_plan(qsim_run *r, const qsim_tensor *inputs, qsim_error *error) {
+    qs_plan *plan;
+    int code = qs_plan_create(r->session, inputs, &plan, error);
+    if (code)
+        return code;
+    code = make_room(r, plan->arena_bytes, error);
+    if (code) {
+        qs_plan_free(r->session->ctx, plan);
+        return code;
+    }
+    size_t at = oldest(r);
+    if (r->plan == r->plans[at])
+        r->plan = NULL;
+    qs_plan_free(r->session->ctx, r->plans[at]);
+    r->plans[at] = plan;
+    qs_plan_rebase(r->session, plan, r->arena);
+    r->plan = plan;
+    return QSIM_OK;
+}
+
+static int check_count(const qsim_run *r, const qsim_tensor *inputs, size_t count,
+                       qsim_error *error) {
+    size_t want = r->session->graph->input_count;
+    if (count != want || (want && !inputs))
+        return qs_fail(error, QSIM_E_ARGUMENT, "%s: %zu inputs are given, the model takes %zu",
+                       r->session->name, inputs ? count : 0, want);
+    for (size_t i = 0; i < count; i++)
+        if (inputs[i].rank > 0 && !inputs[i].dims)
+            return qs_fail(error, QSIM_E_ARGUMENT, "%s: input '%s' has no sizes", r->session->name,
+                           qsim_session_input_name(r->session, (int32_t)i));
+    return QSIM_OK;
+}
+
+/* Makes r->plan the one for these sizes. */
+static int choose_plan(qsim_run *r, const qsim_tensor *inputs, size_t count, qsim_error *error) {
+    int code = check_count(r, inputs, count, error);
+    if (code)
+        return code;
+    if (!r->plan || !fits(r->plan, inputs, count)) {
+        r->plan = NULL;
+        for (size_t i = 0; i < QS_PLANS && !r->plan; i++)
+            if (r->plans[i] && fits(r->plans[i], inputs, count))
+                r->plan = r->plans[i];
+        if (!r->plan && (code = add_plan(r, inputs, error)))
+            return code;
+    }
+    r->plan->used = ++r->clock;
+    return QSIM_OK;
+}
+
+/* ---- life ---- */
+
+/* With all sizes fixed there is only one plan: make it now. */
+static int plan_fixed(qsim_run *r, qsim_error *error) {
+    const qs_graph *g = r->session->graph;
+    int code = QSIM_E_NOMEM;
+    qs_arena a;
+    qs_arena_init(&a, r->session->ctx);
+    qsim_tensor *t = qs_arena_alloc(&a, g->input_count + 1, sizeof(*t));
+    for (size_t i = 0; t && i < g->input_count; i++) {
+        const qs_value *v = &g->values[g->inputs[i]];
+        if (!qs_value_size(v, NULL, NULL)) {
+            code = QSIM_OK;
+            goto done;
+        }
+        int64_t *dims = qs_arena_alloc(&a, (size_t)v->rank + 1, sizeof(*dims));
+        if (!dims)
+            goto done;
+        for (int32_t k = 0; k < v->rank; k++)
+            dims[k] = v->dims[k].size;
+        t[i] = (qsim_tensor){.dtype = v->dtype, .rank = v->rank, .dims = dims};
+    }
+    if (t)
+        code = choose_plan(r, t, g->input_count, error);
+done:
+    qs_arena_free(&a);
+    if (code == QSIM_E_NOMEM)
+        qs_fail(error, code, "%s: out of memory for a run", r->session->name);
+    return code;
+}
+
+int qsim_run_create(const qsim_session *session, qsim_run **out, qsim_error *error) {
+    qs_error_clear(error);
+    if (!session || !out)
+        return qs_fail(error, QSIM_E_ARGUMENT, "run: no session or no place for the result");
+    *out = NULL;
+    qsim_run *r = qs_calloc(session->ctx, 1, sizeof(*r));
+    if (!r)
+        return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory for a run", session->name);
+    r->session = qs_session_hold(session);
+    atomic_init(&r->cancel, 0);
+    int code = plan_fixed(r, error);
+    if (code) {
+        qsim_run_free(r);
+        return code;
+    }
+    *out = r;
+    return QSIM_OK;
+}
+
+void qsim_run_free(qsim_run *run) {
+    if (!run)
+        return;
+    qsim_session *s = run->session;
+    for (size_t i = 0; i < QS_PLANS; i++)
+        qs_plan_free(s->ctx, run->plans[i]);
+    qs_free(s->ctx, run->arena);
+    qs_free(s->ctx, run);
+    qsim_session_free(s);
+}
+
+int qsim_run_reserve(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
+                     qsim_error *error) {
+    qs_error_clear(error);
+    if (!run)
+        return qs_fail(error, QSIM_E_ARGUMENT, "reserve: no run");
+    return choose_plan(run, inputs, input_count, error);
+}
+
+/* ---- execution ---- */
+
+static void readdress(qs_plan *plan, const qs_port *port, const void *data) {
+    for (int32_t i = 0; i < port->shared_count; i++)
+        plan->address[port->shared[i]] = (void *)(uintptr_t)data;
+}
+
+static int give_inputs(const qsim_run *r, const qsim_tensor *inputs, qsim_error *error) {
+    qs_plan *plan = r->plan;
+    size_t count = r->session->graph->input_count;
+    for (size_t i = 0; i < count; i++) {
+        const qs_port *p = &plan->inputs[i];
+        size_t align = (size_t)qsim_dtype_bits(p->dtype) / 8;
+        const char *name = qsim_session_input_name(r->session, (int32_t)i);
+        if (p->bytes && !inputs[i].data)
+            return qs_fail(error, QSIM_E_ARGUMENT, "%s: input '%s' has no data", r->session->name,
+                           name);
+        if (inputs[i].bytes < p->bytes)
+            return qs_fail(error, QSIM_E_ARGUMENT,
+                           "%s: input '%s' has %zu bytes, its shape needs "
+                           "%zu",
+                           r->session->name, name, inputs[i].bytes, p->bytes);
+        if (align > 1 && (uintptr_t)inputs[i].data % align)
+            return qs_fail(error, QSIM_E_ARGUMENT, "%s: input '%s' is not aligned to its elements",
+                           r->session->name, name);
+        if (p->in_place)
+            readdress(plan, p, inputs[i].data);
+        else if (p->bytes)
+            memcpy(r->arena + p->offset, inputs[i].data, p->bytes);
+    }
+    return QSIM_OK;
+}
+
+static bool is_given(const qsim_tensor *output, const qs_port *p) {
+    size_t align = (size_t)qsim_dtype_bits(p->dtype) / 8;
+    return output->data && output->bytes >= p->bytes &&
+           (align <= 1 || (uintptr_t)output->data % align == 0);
+}
+
+/*
+ * Callers that pass the views of the last execution again hand us our own memory, at an offset of
+ * that time's plan.
+ */
+static bool is_ours(const qsim_run *r, const void *data) {
+    return (uintptr_t)data >= (uintptr_t)r->arena &&
+           (uintptr_t)data < (uintptr_t)r->arena + r->room;
+}
+
+static void forget_ours(const qsim_run *r, qsim_tensor *outputs, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (is_ours(r, outputs[i].data))
+            outputs[i].data = NULL;
+}
+
+static int give_outputs(const qsim_run *r, const qsim_tensor *outputs, qsim_error *error) {
+    size_t count = r->session->graph->output_count;
+    for (size_t i = 0; i < count; i++) {
+        const qs_port *p = &r->plan->outputs[i];
+        if (outputs[i].data && !is_given(&outputs[i], p))
+            return qs_fail(error, QSIM_E_ARGUMENT,
+                           "%s: output '%s' has %zu bytes, %zu aligned ones are needed",
+                           r->session->name, r->session->output_names[i], outputs[i].bytes,
+                           p->bytes);
+        if (p->in_place)
+            readdress(r->plan, p, outputs[i].data ? outputs[i].data : r->arena + p->offset);
+    }
+    return QSIM_OK;
+}
+
+static void take_outputs(const qsim_run *r, qsim_tensor *outputs) {
+    size_t count = r->session->graph->output_count;
+    for (size_t i = 0; i < count; i++) {
+        const qs_port *p = &r->plan->outputs[i];
+        const void *from = r->plan->address[p->value];
+        if (!outputs[i].data)
+            outputs[i].data = r->arena + p->offset;
+        if (outputs[i].data != from && p->bytes)
+            memcpy(outputs[i].data, from, p->bytes);
+        outputs[i].dtype = p->dtype;
+        outputs[i].rank = p->rank;
+        outputs[i].dims = p->dims;
+        outputs[i].bytes = p->bytes;
+    }
+}
+
+static bool step_all(qsim_run *r) {
+    qs_plan *plan = r->plan;
+    qs_frame frame = {.ctx = r->session->ctx, .address = plan->address};
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const qs_step *step = &plan->steps[i];
+        if (atomic_load_explicit(&r->cancel, memory_order_relaxed))
+            return false;
+        frame.scratch = r->arena + plan->scratch[i];
+        uint64_t before = r->timing ? now_ns() : 0;
+        step->run(step, &frame);
+        if (r->timing)
+            plan->nanoseconds[i] = now_ns() - before;
+    }
+    return !atomic_load_explicit(&r->cancel, memory_order_relaxed);
+}
+
+int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
+                     qsim_tensor *outputs, size_t output_count, qsim_error *error) {
+    qs_error_clear(error);
+    if (!run)
+        return qs_fail(error, QSIM_E_ARGUMENT, "execute: no run");
+    const qsim_session *s = run->session;
+    if (output_count != s->graph->output_count || (output_count && !outputs))
+        return qs_fail(error, QSIM_E_ARGUMENT, "%s: %zu outputs are asked for, the session has %zu",
+                       s->name, outputs ? output_count : 0, s->graph->output_count);
+    forget_ours(run, outputs, output_count);
+    int code = choose_plan(run, inputs, input_count, error);
+    if (!code)
+        code = give_inputs(run, inputs, error);
+    if (!code)
+        code = give_outputs(run, outputs, error);
+    if (code)
+        return code;
+    uint64_t fp = qs_fp_enter();
+    bool finished = step_all(run);
+    qs_fp_restore(fp);
+    if (!finished) {
+        atomic_store(&run->cancel, 0);
+        return qs_fail(error, QSIM_E_CANCELLED, "%s: the run was cancelled", s->name);
+    }
+    take_outputs(run, outputs);
+    return QSIM_OK;
+}
+
+void qsim_run_cancel(qsim_run *run) {
+    if (run)
+        atomic_store(&run->cancel, 1);
+}
+
+/* ---- looking ---- */
+
+size_t qsim_run_arena_bytes(const qsim_run *run) {
+    return run && run->plan ? run->plan->arena_bytes : 0;
+}
+
+void qsim_run_set_timing(qsim_run *run, int32_t on) {
+    if (run)
+        run->timing = on != 0;
+}
+
+int32_t qsim_run_step_count(const qsim_run *run) {
+    return run && run->plan ? (int32_t)run->plan->step_count : 0;
+}
+
+int qsim_run_step(const qsim_run *run, int32_t index, qsim_step_info *info) {
+    qsim_step_info own = {0};
+    if (!info || info->struct_size < sizeof(info->struct_size) || index < 0 ||
+        index >= qsim_run_step_count(run))
+        return QSIM_E_ARGUMENT;
+    const qs_step *step = &run->plan->steps[index];
+    const qs_node *n = &run->session->graph->nodes[step->node];
+    size_t size = info->struct_size < sizeof(own) ? info->struct_size : sizeof(own);
+    own.struct_size = info->struct_size;
+    own.node = n->name;
+    own.op_type = n->op_type;
+    own.kernel = step->kernel ? step->kernel : "";
+    own.macs = step->macs;
+    own.nanoseconds = run->plan->nanoseconds[index];
+    memcpy(info, &own, size);
+    return QSIM_OK;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* A run: one caller's plans and activation memory. */
+#ifndef QS_RUN_H
+#define QS_RUN_H
+
+#include "exec/exec.h"
+
+struct qsim_run {
+    qsim_session *session; /* held */
+    qs_plan *plans[QS_PLANS];
+    qs_plan *plan; /* the one last used */
+    uint8_t *arena;
+    size_t room;
+    uint64_t clock;
+    atomic_int cancel;
+    bool timing;
+};
+
+#endif

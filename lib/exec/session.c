@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/exec.h"
+#include "exec/passes.h"
+
+static int no_memory(const qsim_session *s, qsim_error *error) {
+    return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory for a session", s->name);
+}
+
+/* ---- passes ---- */
+
+static int transform(qsim_session *s, const qsim_session_options *o, bool literal,
+                     qsim_error *error) {
+    int32_t level = o->level == QSIM_LEVEL_DEFAULT ? QSIM_LEVEL_ALL : o->level;
+    qs_pass p = {.ctx = s->ctx, .graph = s->graph, .model = s->name, .error = error};
+    int code = qs_pass_constants(&p);
+    if (!code)
+        code = qs_pass_fold(&p, false);
+    if (!code && level >= QSIM_LEVEL_BASIC)
+        code = qs_pass_identities(&p);
+    (void)literal;
+    if (!code)
+        code = qs_pass_fold(&p, true);
+    if (!code)
+        code = qs_pass_layout(&p, level >= QSIM_LEVEL_BASIC);
+    return code ? code : qs_pass_finish(&p);
+}
+
+/* ---- weights ---- */
+
+/* Inputs that pack turns into its own form and no step reads. */
+static bool is_packed_input(const qs_node *n, int32_t index) {
+    const char *t = n->op_type;
+    if (strcmp(t, "Conv") == 0 || strcmp(t, "ConvInteger") == 0 || strcmp(t, "Gemm") == 0 ||
+        strcmp(t, "MatMul") == 0 || strcmp(t, "MatMulInteger") == 0)
+        return index == 1;
+    return index == 3 && (strcmp(t, "QLinearConv") == 0 || strcmp(t, "QLinearMatMul") == 0);
+}
+
+static int pack_all(qsim_session *s, qsim_error *error) {
+    qs_graph *g = s->graph;
+    s->packed = qs_arena_alloc(&s->arena, g->node_count + 1, sizeof(*s->packed));
+    if (!s->packed)
+        return no_memory(s, error);
+    for (size_t i = 0; i < g->order_count; i++) {
+        qs_id id = g->order[i];
+        if (!g->nodes[id].op->pack)
+            continue;
+        qs_pack p = {.ctx = s->ctx,
+                     .graph = g,
+                     .node_id = id,
+                     .node = &g->nodes[id],
+                     .arena = &s->arena,
+                     .model = s->name,
+                     .error = error};
+        int code = g->nodes[id].op->pack(&p);
+        if (code)
+            return code;
+        s->packed[id] = p.result;
+    }
+    return QSIM_OK;
+}
+
+/* Marks constants that steps read, or that are given out. */
+static void mark_read(const qsim_session *s, bool *read) {
+    const qs_graph *g = s->graph;
+    for (size_t i = 0; i < g->order_count; i++) {
+        const qs_node *n = &g->nodes[g->order[i]];
+        bool packed = s->packed[g->order[i]] != NULL;
+        for (int32_t k = 0; k < n->input_count; k++)
+            if (n->inputs[k] != QS_NONE && !(packed && is_packed_input(n, k)))
+                read[n->inputs[k]] = true;
+    }
+    for (size_t i = 0; i < g->output_count; i++)
+        read[g->outputs[i]] = true;
+}
+
+/* Every constant that is read gets an aligned address with slack behind it. */
+static int place_constants(qsim_session *s, qsim_error *error) {
+    qs_graph *g = s->graph;
+    s->constants = qs_arena_alloc(&s->arena, g->value_count + 1, sizeof(*s->constants));
+    bool *read = qs_calloc(s->ctx, g->value_count + 1, sizeof(*read));
+    int code = s->constants && read ? QSIM_OK : no_memory(s, error);
+    if (!code)
+        mark_read(s, read);
+    for (size_t v = 0; v < g->value_count && !code; v++) {
+        const qs_const *c = g->values[v].data;
+        size_t room;
+        if (!c || !c->data)
+            continue;
+        if (!read[v]) {
+            s->constants[v] = c->data;
+            continue;
+        }
+        void *p = qs_add(c->bytes, QS_SLACK, &room) ? qs_arena_alloc64(&s->arena, room) : NULL;
+        if (!p)
+            code = no_memory(s, error);
+        else
+            s->constants[v] = memcpy(p, c->data, c->bytes);
+    }
+    qs_free(s->ctx, read);
+    return code;
+}
+
+/* ---- life ---- */
+
+static int name_outputs(qsim_session *s, const qsim_session_options *o, qsim_error *error) {
+    const qs_graph *g = s->graph;
+    size_t count = o->outputs ? o->output_count : g->output_count;
+    s->output_names = qs_arena_alloc(&s->arena, count + 1, sizeof(*s->output_names));
+    for (size_t i = 0; s->output_names && i < count; i++) {
+        const char *name = o->outputs ? o->outputs[i] : g->values[g->outputs[i]].name;
+        if (!name)
+            return qs_fail(error, QSIM_E_ARGUMENT, "%s: the name of output %zu is NULL", s->name,
+                           i);
+        s->output_names[i] = qs_arena_string(&s->arena, name, strlen(name));
+        if (!s->output_names[i])
+            return no_memory(s, error);
+    }
+    return s->output_names ? QSIM_OK : no_memory(s, error);
+}
+
+static int build(qsim_session *s, const qsim_session_options *o, bool literal, qsim_error *error) {
+    if (s->model->inspect_only)
+        return qs_fail(error, QSIM_E_STATE, "%s: the model was loaded for inspection only",
+                       s->name);
+    if (o->level < QSIM_LEVEL_DEFAULT || o->level > QSIM_LEVEL_ALL)
+        return qs_fail(error, QSIM_E_ARGUMENT, "%s: level %d does not exist", s->name,
+                       (int)o->level);
+    if (qs_graph_clone(s->model->graph, &s->graph))
+        return no_memory(s, error);
+    qs_pass p = {.ctx = s->ctx, .graph = s->graph, .model = s->name, .error = error};
+    int code = name_outputs(s, o, error);
+    if (!code)
+        code = qs_pass_outputs(&p, o->outputs, o->output_count);
+    if (!code)
+        code = transform(s, o, literal, error);
+    if (!code)
+        code = pack_all(s, error);
+    return code ? code : place_constants(s, error);
+}
+
+int qs_session_compile(const qsim_model *model, const qsim_session_options *options, bool literal,
+                       qsim_session **out, qsim_error *error) {
+    qsim_session_options o;
+    qs_error_clear(error);
+    if (!model || !out)
+        return qs_fail(error, QSIM_E_ARGUMENT, "session: no model or no place for the result");
+    *out = NULL;
+    int code = QS_OPTIONS(o, options, error);
+    if (code)
+        return code;
+    qsim_session *s = qs_calloc(model->ctx, 1, sizeof(*s));
+    if (!s)
+        return qs_fail(error, QSIM_E_NOMEM, "session: out of memory");
+    atomic_init(&s->holds, 1);
+    s->model = qs_model_hold(model);
+    s->ctx = model->ctx;
+    s->name = model->name;
+    qs_arena_init(&s->arena, s->ctx);
+    code = build(s, &o, literal, error);
+    if (code) {
+        qsim_session_free(s);
+        return code;
+    }
+    *out = s;
+    return QSIM_OK;
+}
+
+int qsim_session_create(const qsim_model *model, const qsim_session_options *options,
+                        qsim_session **out, qsim_error *error) {
+    return qs_session_compile(model, options, false, out, error);
+}
+
+qsim_session *qs_session_hold(const qsim_session *session) {
+    /* The count is all that changes. */
+    qsim_session *s = (qsim_session *)(uintptr_t)session;
+    atomic_fetch_add(&s->holds, 1);
+    return s;
+}
+
+void qsim_session_free(qsim_session *session) {
+    if (!session || atomic_fetch_sub(&session->holds, 1) != 1)
+        return;
+    qsim_model *model = session->model;
+    qs_graph_free(session->graph);
+    qs_arena_free(&session->arena);
+    qs_free(session->ctx, session);
+    qsim_model_free(model);
+}
+
+/* ---- looking ---- */
+
+int32_t qsim_session_input_count(const qsim_session *session) {
+    return session ? (int32_t)session->graph->input_count : 0;
+}
+
+int32_t qsim_session_output_count(const qsim_session *session) {
+    return session ? (int32_t)session->graph->output_count : 0;
+}
+
+const char *qsim_session_input_name(const qsim_session *session, int32_t index) {
+    if (index < 0 || index >= qsim_session_input_count(session))
+        return NULL;
+    return session->graph->values[session->graph->inputs[index]].name;
+}
+
+const char *qsim_session_output_name(const qsim_session *session, int32_t index) {
+    if (index < 0 || index >= qsim_session_output_count(session))
+        return NULL;
+    return session->output_names[index];
+}
+
+size_t qsim_session_bytes(const qsim_session *session) {
+    return session ? session->arena.bytes : 0;
+}

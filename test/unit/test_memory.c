@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "exec/exec.h"
+
+static bool overlap(const qs_slot *a, const qs_slot *b) {
+    bool time = a->first <= b->last && b->first <= a->last;
+    bool space = a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+    return time && space;
+}
+
+/* Most bytes alive at one step: no placement can do with less. */
+static size_t least(const qs_slot *s, size_t n, int32_t steps) {
+    size_t most = 0;
+    for (int32_t t = 0; t < steps; t++) {
+        size_t sum = 0;
+        for (size_t i = 0; i < n; i++)
+            sum += s[i].first <= t && t <= s[i].last ? s[i].bytes : 0;
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+static void random_plans(qsim_ctx *ctx) {
+    uint64_t state = 5;
+    for (int round = 0; round < 200; round++) {
+        qs_slot s[60];
+        size_t n = 1 + test_random(&state) % 60, total;
+        for (size_t i = 0; i < n; i++) {
+            int32_t first = (int32_t)(test_random(&state) % 50);
+            s[i] = (qs_slot){.bytes = 64 * (size_t)(1 + test_random(&state) % 100),
+                             .first = first,
+                             .last = first + (int32_t)(test_random(&state) % 6)};
+        }
+        CHECK_INT(qs_memory_plan(ctx, s, n, &total), 0);
+        int bad = 0;
+        for (size_t i = 0; i < n; i++) {
+            bad += s[i].offset + s[i].bytes > total;
+            for (size_t k = 0; k < i; k++)
+                bad += overlap(&s[i], &s[k]);
+        }
+        CHECK_INT(bad, 0);
+        CHECK(total <= 2 * least(s, n, 60));
+    }
+}
+
+/* A chain needs two buffers at a time, however long it is. */
+static void chain(qsim_ctx *ctx, size_t n) {
+    qs_slot *s = calloc(n, sizeof(*s));
+    size_t total;
+    for (size_t i = 0; i < n; i++)
+        s[i] = (qs_slot){.bytes = 640, .first = (int32_t)i, .last = (int32_t)i + 1};
+    CHECK_INT(qs_memory_plan(ctx, s, n, &total), 0);
+    CHECK_INT(total, n > 1 ? 1280 : 640);
+    free(s);
+}
+
+int main(void) {
+    qsim_ctx *ctx;
+    CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), 0);
+    random_plans(ctx);
+    chain(ctx, 1);
+    chain(ctx, 100);
+    chain(ctx, 200000);
+    qs_slot huge[2] = {{.bytes = SIZE_MAX - 100, .last = 1}, {.bytes = 200, .last = 1}};
+    size_t total;
+    CHECK_INT(qs_memory_plan(ctx, huge, 2, &total), QSIM_E_LIMIT);
+    qsim_ctx_free(ctx);
+    return test_done();
+}

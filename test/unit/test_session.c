@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* Sessions and runs over plain float networks. */
+#include "net.h"
+
+/* y = relu(x + c) reshaped; z = -x; the batch is open. */
+static void two_outputs(net *n, qsim_ctx *ctx) {
+    static const float c[3] = {1, -2, 0.5f};
+    static const int64_t shape[] = {-1}, three[] = {3}, one[] = {1};
+    net_begin(n, ctx, 13);
+    net_input(n, "x", QSIM_FLOAT, NET_DIMS(-1, 3));
+    net_const(n, "c", QSIM_FLOAT, 1, three, c);
+    net_const(n, "shape", QSIM_INT64, 1, one, shape);
+    net_node(n, "", "Add", "x,c", "sum");
+    net_node(n, "", "Relu", "sum", "relu");
+    net_node(n, "", "Reshape", "relu,shape", "y");
+    net_node(n, "", "Neg", "x", "z");
+    net_output(n, "y");
+    net_output(n, "z");
+    NET_OK(n, net_end(n));
+}
+
+static void results(void) {
+    net n;
+    float x[6] = {1, 2, 3, -4, -5, -6}, y[6], z[6];
+    const int64_t dims[] = {2, 3};
+    two_outputs(&n, NULL);
+    for (int32_t level = 0; level <= QSIM_LEVEL_ALL; level++) {
+        qsim_tensor in = net_tensor(QSIM_FLOAT, 2, dims, x);
+        qsim_tensor out[2] = {{.data = y, .bytes = sizeof(y)}, {.data = z, .bytes = sizeof(z)}};
+        NET_OK(&n, net_run(&n, level, false, &in, 1, out, 2));
+        const float want[6] = {2, 0, 3.5f, 0, 0, 0};
+        for (int i = 0; i < 6; i++) {
+            CHECK_NEAR(y[i], want[i], 0);
+            CHECK_NEAR(z[i], -x[i], 0);
+        }
+        CHECK_INT(out[0].rank, 1);
+        CHECK_INT(out[0].bytes, 24);
+    }
+    net_free(&n);
+}
+
+static void own_memory_and_shapes(void) {
+    net n;
+    qsim_session *s;
+    qsim_run *r;
+    float x[30];
+    qsim_tensor out[2] = {{0}};
+    two_outputs(&n, NULL);
+    NET_OK(&n, qsim_session_create(n.model, NULL, &s, &n.error));
+    net_free(&n); /* the session holds what it needs */
+    CHECK_STR(qsim_session_input_name(s, 0), "x");
+    CHECK_STR(qsim_session_output_name(s, 1), "z");
+    CHECK(qsim_session_output_name(s, 2) == NULL);
+    CHECK_INT(qsim_run_create(s, &r, NULL), 0);
+    qsim_session_free(s);
+    for (int round = 0; round < 24; round++) {
+        /* More shapes than are kept, and the views of the last round given back. */
+        const int64_t dims[] = {1 + round * 7 % 10, 3};
+        for (int i = 0; i < 30; i++)
+            x[i] = (float)(i - round);
+        qsim_tensor in = net_tensor(QSIM_FLOAT, 2, dims, x);
+        CHECK_INT(qsim_run_execute(r, &in, 1, out, 2, NULL), 0);
+        CHECK_INT(out[0].dims[0], dims[0] * 3);
+        const float *z = out[1].data;
+        for (int i = 0; i < dims[0] * 3; i++)
+            CHECK_NEAR(z[i], -x[i], 0);
+    }
+    CHECK(qsim_run_arena_bytes(r) > 0);
+    CHECK_INT(qsim_run_step_count(r), 3);
+    qsim_step_info info = {.struct_size = sizeof(info)};
+    CHECK_INT(qsim_run_step(r, 0, &info), 0);
+    CHECK_STR(info.op_type, "Add");
+    CHECK_INT(qsim_run_step(r, 3, &info), QSIM_E_ARGUMENT);
+    qsim_run_free(r);
+}
+
+static void refusals(void) {
+    net n;
+    qsim_session *s;
+    qsim_run *r;
+    float x[6] = {0}, y[2];
+    const int64_t dims[] = {2, 3}, bad[] = {2, 4};
+    qsim_error e;
+    two_outputs(&n, NULL);
+    CHECK_INT(qsim_session_create(n.model, NULL, &s, NULL), 0);
+    CHECK_INT(qsim_run_create(s, &r, NULL), 0);
+    qsim_tensor out[2] = {{0}}, in = net_tensor(QSIM_FLOAT, 2, bad, x);
+    CHECK_INT(qsim_run_execute(r, &in, 1, out, 2, &e), QSIM_E_SHAPE);
+    CHECK_STR(e.message, "net: input 'x' is given as [2,4], the model takes 3 at axis 1");
+    in = net_tensor(QSIM_INT32, 2, dims, x);
+    CHECK_INT(qsim_run_execute(r, &in, 1, out, 2, &e), QSIM_E_DTYPE);
+    in = net_tensor(QSIM_FLOAT, 2, dims, x);
+    CHECK_INT(qsim_run_execute(r, &in, 2, out, 2, &e), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_run_execute(r, &in, 1, out, 1, &e), QSIM_E_ARGUMENT);
+    in.bytes = 20;
+    CHECK_INT(qsim_run_execute(r, &in, 1, out, 2, &e), QSIM_E_ARGUMENT);
+    in.bytes = 24;
+    out[0] = (qsim_tensor){.data = y, .bytes = sizeof(y)};
+    CHECK_INT(qsim_run_execute(r, &in, 1, out, 2, &e), QSIM_E_ARGUMENT);
+    out[0].data = NULL;
+    qsim_run_cancel(r);
+    CHECK_INT(qsim_run_execute(r, &in, 1, out, 2, &e), QSIM_E_CANCELLED);
+    CHECK_INT(qsim_run_execute(r, &in, 1, out, 2, &e), 0);
+    qsim_run_free(r);
+    qsim_session_free(s);
+    const char *names[] = {"sum", "nothing"};
+    qsim_session_options o = {.struct_size = sizeof(o), .outputs = names, .output_count = 2};
+    CHECK_INT(qsim_session_create(n.model, &o, &s, &e), QSIM_E_NOT_FOUND);
+    CHECK(strstr(e.message, "'nothing'") != NULL);
+    net_free(&n);
+}
+
+/* Any tensor by name: inner ones, inputs, constants, one twice. */
+static void taps(void) {
+    net n;
+    float x[3] = {1, 2, 3};
+    const int64_t dims[] = {1, 3};
+    const char *names[] = {"sum", "x", "c", "y", "sum"};
+    qsim_session_options o = {.struct_size = sizeof(o), .outputs = names, .output_count = 5};
+    qsim_session *s;
+    qsim_run *r;
+    float given[3];
+    qsim_tensor out[5] = {{0}}, in = net_tensor(QSIM_FLOAT, 2, dims, x);
+    two_outputs(&n, NULL);
+    NET_OK(&n, qsim_session_create(n.model, &o, &s, &n.error));
+    CHECK_INT(qsim_run_create(s, &r, NULL), 0);
+    for (int round = 0; round < 2; round++) {
+        NET_OK(&n, qsim_run_execute(r, &in, 1, out, 5, &n.error));
+        const float want[5][3] = {
+            {2, 0, 3.5f}, {1, 2, 3}, {1, -2, 0.5f}, {2, 0, 3.5f}, {2, 0, 3.5f}};
+        for (int k = 0; k < 5; k++)
+            for (int i = 0; i < 3; i++)
+                CHECK_NEAR(((const float *)out[k].data)[i], want[k][i], 0);
+        CHECK(out[1].data != x && out[2].data != out[0].data);
+        out[4] = (qsim_tensor){.data = given, .bytes = sizeof(given)};
+    }
+    CHECK_STR(qsim_session_output_name(s, 4), "sum");
+    qsim_run_free(r);
+    qsim_session_free(s);
+    net_free(&n);
+}
+
+/* ---- allocation ---- */
+
+typedef struct counter {
+    long blocks, calls;
+} counter;
+
+static void *counted_alloc(void *user, size_t size, size_t align) {
+    counter *c = user;
+    c->blocks++;
+    c->calls++;
+    return aligned_alloc(align, (size + align - 1) / align * align);
+}
+
+static void counted_free(void *user, void *ptr, size_t size) {
+    counter *c = user;
+    (void)size;
+    c->blocks--;
+    free(ptr);
+}
+
+static void no_allocation(void) {
+    net n;
+    counter c = {0};
+    qsim_allocator a = {counted_alloc, counted_free, &c};
+    qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+    qsim_ctx *ctx;
+    qsim_session *s;
+    qsim_run *r;
+    float x[30] = {0};
+    CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
+    two_outputs(&n, ctx);
+    CHECK_INT(qsim_session_create(n.model, NULL, &s, NULL), 0);
+    CHECK_INT(qsim_run_create(s, &r, NULL), 0);
+    const int64_t small[] = {2, 3}, large[] = {10, 3};
+    qsim_tensor in[2] = {net_tensor(QSIM_FLOAT, 2, small, x), net_tensor(QSIM_FLOAT, 2, large, x)};
+    qsim_tensor out[2] = {{0}};
+    CHECK_INT(qsim_run_reserve(r, &in[0], 1, NULL), 0);
+    CHECK_INT(qsim_run_reserve(r, &in[1], 1, NULL), 0);
+    long before = c.calls;
+    for (int i = 0; i < 10; i++)
+        CHECK_INT(qsim_run_execute(r, &in[i % 2], 1, out, 2, NULL), 0);
+    CHECK_INT(c.calls, before);
+    qsim_run_free(r);
+    qsim_session_free(s);
+    net_free(&n);
+    qsim_ctx_free(ctx);
+    CHECK_INT(c.blocks, 0);
+}
+
+/* Sizes computed from Shape are known when a run is planned: [a,2,b] becomes [a,4,b/2]. */
+static void shape_arithmetic(void) {
+    net n;
+    static const int64_t three[] = {3}, times[] = {1, 2, 1}, by[] = {1, 1, 2};
+    float x[24], y[24];
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(-1, 2, -1));
+    net_const(&n, "times", QSIM_INT64, 1, three, times);
+    net_const(&n, "by", QSIM_INT64, 1, three, by);
+    net_node(&n, "", "Shape", "x", "shape");
+    net_node(&n, "", "Mul", "shape,times", "product");
+    net_node(&n, "", "Div", "product,by", "target");
+    net_node(&n, "", "Reshape", "x,target", "shaped");
+    net_node(&n, "", "Neg", "shaped", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    for (int i = 0; i < 24; i++)
+        x[i] = (float)i;
+    const int64_t dims[] = {3, 2, 4};
+    qsim_session *s;
+    qsim_run *r;
+    qsim_tensor in = net_tensor(QSIM_FLOAT, 3, dims, x), out = {.data = y, .bytes = sizeof(y)};
+    NET_OK(&n, qsim_session_create(n.model, NULL, &s, &n.error));
+    CHECK_INT(qsim_run_create(s, &r, NULL), 0);
+    NET_OK(&n, qsim_run_execute(r, &in, 1, &out, 1, &n.error));
+    CHECK_INT(out.rank, 3);
+    CHECK_INT(out.dims[0], 3);
+    CHECK_INT(out.dims[1], 4);
+    CHECK_INT(out.dims[2], 2);
+    CHECK_INT(qsim_run_step_count(r), 1); /* only Neg computes */
+    for (int i = 0; i < 24; i++)
+        CHECK_NEAR(y[i], -x[i], 0);
+    qsim_run_free(r);
+    qsim_session_free(s);
+    net_free(&n);
+}
+
+/* A sum of a million rows and a million columns is refused before any memory is asked for. */
+static void too_large(void) {
+    net n;
+    qsim_session *s;
+    qsim_run *r;
+    static const int64_t two[] = {2}, column[] = {-1, 1}, row[] = {1, -1};
+    static float x[1 << 20];
+    qsim_error e;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(-1));
+    net_const(&n, "column", QSIM_INT64, 1, two, column);
+    net_const(&n, "row", QSIM_INT64, 1, two, row);
+    net_node(&n, "", "Reshape", "x,column", "a");
+    net_node(&n, "", "Reshape", "x,row", "b");
+    net_node(&n, "", "Add", "a,b", "sums");
+    net_output(&n, "sums");
+    NET_OK(&n, net_end(&n));
+    CHECK_INT(qsim_session_create(n.model, NULL, &s, NULL), 0);
+    CHECK_INT(qsim_run_create(s, &r, NULL), 0);
+    const int64_t dims[] = {1 << 20};
+    qsim_tensor t = net_tensor(QSIM_FLOAT, 1, dims, x), y = {0};
+    CHECK_INT(qsim_run_execute(r, &t, 1, &y, 1, &e), QSIM_E_LIMIT);
+    CHECK_STR(e.message, "net: tensor 'sums' needs 4398046511104 bytes, the limit is 17179869184");
+    qsim_run_free(r);
+    qsim_session_free(s);
+    net_free(&n);
+}
+
+int main(void) {
+    results();
+    own_memory_and_shapes();
+    refusals();
+    taps();
+    no_allocation();
+    shape_arithmetic();
+    too_large();
+    return test_done();
+}
