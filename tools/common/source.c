@@ -12,18 +12,17 @@ static bool ends_with(const char *s, const char *end) {
 }
 
 static int find_member(const tool *t, source *s, const char *member) {
-    int32_t count = qsim_npz_count(s->npz);
-    for (int32_t i = 0; member && i < count; i++)
-        if (strcmp(qsim_npz_name(s->npz, i), member) == 0) {
-            s->member = i;
-            return EXIT_OK;
-        }
-    if (count == 1) {
-        s->member = 0;
+    const char *names[] = {member, "x"};
+    for (int k = 0; k < 2; k++)
+        for (int32_t i = 0; names[k] && i < qsim_npz_count(s->npz); i++)
+            if (strcmp(qsim_npz_name(s->npz, i), names[k]) == 0) {
+                s->member = i;
+                return EXIT_OK;
+            }
+    if (qsim_npz_count(s->npz) == 1)
         return EXIT_OK;
-    }
-    return tool_fail(t, QSIM_E_FORMAT, "%s: has no member '%s' and more than one other", s->path,
-                     member ? member : "x");
+    return tool_fail(t, QSIM_E_FORMAT, "%s: has several members, but none called '%s' or 'x'",
+                     s->path, member ? member : "x");
 }
 
 bool source_has_member(const source *s, const char *member) {
@@ -167,7 +166,9 @@ bool source_is_random(const char *spec, uint64_t *seed) {
 /* Rows of elements that lie in memory in their final form. */
 static void copy_rows(const source *s, const void *from, int64_t first, int64_t count, void *out) {
     size_t row = positions(s) > 0 ? s->array.bytes / (size_t)positions(s) : 0;
-    if (row > 0 && count > 0)
+    if (first == 0 && count == positions(s) && s->array.bytes > 0)
+        memcpy(out, from, s->array.bytes); /* packed types: rows need not end with a byte */
+    else if (row > 0 && count > 0)
         memcpy(out, (const char *)from + (size_t)first * row, (size_t)count * row);
 }
 

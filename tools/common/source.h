@@ -25,8 +25,8 @@ typedef struct source {
 } source;
 
 /*
- * Opens a file. In an .npz, `member` is wanted; where that is NULL or missing, a single member is
- * taken. Prints what is wrong and returns the exit code. `s` may be closed either way.
+ * Opens a file. In an .npz, `member` is taken, else "x", else the only one. Prints what is wrong
+ * and returns the exit code. `s` may be closed either way.
  */
 int source_open(const tool *t, const char *path, const char *member, source *s);
 /*

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/dataset.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/folder.h"
+
+struct dataset {
+    const tool *t;
+    preprocess how;
+    size_t inputs;
+    slot *slots;
+    source *sources;
+    feed *feeds;
+    qsim_tensor *tensors;
+    char *x_path, *y_path;
+    int64_t *labels;
+    int64_t label_count;
+    char **files; /* of a folder: `inputs` per group */
+    bool folder;
+    int64_t first, end, at, step;
+};
+
+static void close_sources(dataset *d) {
+    for (size_t i = 0; i < d->inputs; i++) {
+        feed_close(&d->feeds[i]);
+        source_close(&d->sources[i]);
+    }
+}
+
+void dataset_close(dataset *d) {
+    if (!d)
+        return;
+    close_sources(d);
+    folder_free(d->files);
+    free(d->slots);
+    free(d->sources);
+    free(d->feeds);
+    free(d->tensors);
+    free(d->labels);
+    free(d->x_path);
+    free(d->y_path);
+    free(d);
+}
+
+/* ---- labels ---- */
+
+static int read_labels(dataset *d, source *y) {
+    qsim_error e;
+    const qsim_array *a = &y->array;
+    int64_t n = (int64_t)a->elements;
+    if (a->rank < 1 || a->dims[0] != n)
+        return tool_fail(d->t, QSIM_E_SHAPE, "%s: labels need one number per sample", y->path);
+    void *raw = tool_alloc(a->bytes, 1);
+    d->labels = tool_alloc(a->elements, sizeof(*d->labels));
+    d->label_count = n;
+    int code = source_read(d->t, y, 0, a->dims[0], raw, a->bytes);
+    qsim_tensor from = {a->dtype, 1, &n, raw, a->bytes};
+    qsim_tensor to = {QSIM_INT64, 1, &n, d->labels, a->elements * sizeof(*d->labels)};
+    if (code == EXIT_OK && qsim_tensor_convert(&from, &to, &e))
+        code = tool_error(d->t, y->path, &e);
+    free(raw);
+    return code;
+}
+
+static int open_labels(dataset *d, const char *path, const char *member) {
+    source y;
+    int code = source_open(d->t, path, member, &y);
+    if (code == EXIT_OK)
+        code = read_labels(d, &y);
+    source_close(&y);
+    return code;
+}
+
+/* ---- arrays ---- */
+
+static int plan_arrays(dataset *d) {
+    d->step = 0;
+    for (size_t i = 0; i < d->inputs; i++) {
+        int code = feed_plan(d->t, &d->feeds[i], &d->slots[i], &d->sources[i], &d->how, true);
+        if (code)
+            return code;
+        int64_t n = feed_positions(&d->feeds[i]);
+        if (i > 0 && n != d->end)
+            return tool_fail(d->t, QSIM_E_SHAPE, "%s: %lld samples for input '%.100s', not %lld",
+                             d->sources[i].path, (long long)n, d->slots[i].name, (long long)d->end);
+        d->end = n;
+        if (d->slots[i].rank > 0 && d->slots[i].dims[0] > 0)
+            d->step = d->slots[i].dims[0];
+    }
+    if (d->labels && d->label_count != d->end)
+        return tool_fail(d->t, QSIM_E_SHAPE, "%s: %lld labels for %lld samples",
+                         d->y_path ? d->y_path : d->x_path, (long long)d->label_count,
+                         (long long)d->end);
+    return EXIT_OK;
+}
+
+static int open_random(dataset *d, uint64_t seed) {
+    int64_t limit, dims[QSIM_MAX_RANK];
+    if (!tool_int(d->t, "limit", 1, INT32_MAX, 16, &limit))
+        return EXIT_USAGE;
+    for (size_t i = 0; i < d->inputs; i++) {
+        const slot *s = &d->slots[i];
+        for (int32_t k = 0; k < s->rank; k++)
+            dims[k] = k == 0 ? limit : s->dims[k] < 0 ? 1 : s->dims[k];
+        source_random(&d->sources[i], seed + i, s->dtype, s->rank, dims);
+    }
+    return plan_arrays(d);
+}
+
+static int open_arrays(dataset *d, const char *spec) {
+    struct stat st;
+    const char *comma = stat(spec, &st) == 0 ? NULL : strchr(spec, ',');
+    d->x_path = tool_copy(spec);
+    if (comma) {
+        d->x_path[comma - spec] = 0;
+        d->y_path = tool_copy(comma + 1);
+    }
+    for (size_t i = 0; i < d->inputs; i++) {
+        source *s = &d->sources[i];
+        int code = source_open(d->t, d->x_path, d->slots[i].name, s);
+        if (code)
+            return code;
+        if (d->inputs > 1 && !source_has_member(s, d->slots[i].name))
+            return tool_usage(d->t, "an .npz with the inputs' names, or a folder, feeds several",
+                              "%s: nothing for input '%.100s' of %zu", d->x_path, d->slots[i].name,
+                              d->inputs);
+    }
+    int code = EXIT_OK;
+    if (d->y_path)
+        code = open_labels(d, d->y_path, "y");
+    else if (source_has_member(&d->sources[0], "y"))
+        code = open_labels(d, d->x_path, "y");
+    return code ? code : plan_arrays(d);
+}
+
+/* ---- folders ---- */
+
+static int open_folder(dataset *d, const char *path) {
+    size_t groups;
+    int code = folder_list(d->t, path, d->inputs, &d->files, &groups);
+    d->folder = true;
+    d->step = 1;
+    d->end = (int64_t)groups;
+    return code;
+}
+
+static int next_group(dataset *d, batch *b) {
+    close_sources(d);
+    for (size_t i = 0; i < d->inputs; i++) {
+        const char *file = d->files[(size_t)d->at * d->inputs + i];
+        int code = source_open(d->t, file, d->slots[i].name, &d->sources[i]);
+        if (code == EXIT_OK)
+            code = feed_plan(d->t, &d->feeds[i], &d->slots[i], &d->sources[i], &d->how, false);
+        if (code == EXIT_OK)
+            code = feed_read(d->t, &d->feeds[i], 0, feed_positions(&d->feeds[i]), &d->tensors[i]);
+        if (code)
+            return code;
+    }
+    b->samples = d->tensors[0].rank > 0 ? d->tensors[0].dims[0] : 1;
+    b->labels = NULL;
+    d->at++;
+    return EXIT_OK;
+}
+
+/* ---- all of them ---- */
+
+static int apply_window(dataset *d, const char *spec) {
+    int64_t limit, skip, size;
+    if (!tool_int(d->t, "limit", 1, INT64_MAX, INT64_MAX, &limit) ||
+        !tool_int(d->t, "skip", 0, INT64_MAX, 0, &skip) ||
+        !tool_int(d->t, "batch", 1, INT32_MAX, 64, &size))
+        return EXIT_USAGE;
+    d->first = skip < d->end ? skip : d->end;
+    if (limit < d->end - d->first)
+        d->end = d->first + limit;
+    if (d->first == d->end)
+        return tool_fail(d->t, QSIM_E_VALUE, "%s: no samples%s", spec,
+                         skip ? " are left after --skip" : "");
+    int64_t n = d->end - d->first;
+    if (d->folder)
+        return EXIT_OK;
+    if (d->step > 1 && n % d->step != 0) {
+        if (n < d->step)
+            return tool_fail(d->t, QSIM_E_SHAPE,
+                             "%s: %lld samples, but the model takes %lld at once", spec,
+                             (long long)n, (long long)d->step);
+        tool_warn(d->t, "%s: the last %lld samples do not fill the model's batch of %lld", spec,
+                  (long long)(n % d->step), (long long)d->step);
+        d->end -= n % d->step;
+    }
+    if (d->step == 0)
+        d->step = size;
+    return EXIT_OK;
+}
+
+static int open_any(dataset *d, const char *spec) {
+    struct stat st;
+    uint64_t seed;
+    int code;
+    if (source_is_random(spec, &seed))
+        code = open_random(d, seed);
+    else if (stat(spec, &st) == 0 && S_ISDIR(st.st_mode))
+        code = open_folder(d, spec);
+    else
+        code = open_arrays(d, spec);
+    return code ? code : apply_window(d, spec);
+}
+
+int dataset_open(const tool *t, const qsim_model *model, dataset **out) {
+    const char *spec = args_value(&t->args, "data");
+    int code = EXIT_OK;
+    *out = NULL;
+    if (!spec)
+        return tool_usage(t, "--data random makes some up", "%s: --data is missing",
+                          t->args.verb->name);
+    dataset *d = tool_alloc(1, sizeof(*d));
+    d->t = t;
+    d->inputs = (size_t)qsim_model_input_count(model);
+    d->slots = tool_alloc(d->inputs, sizeof(*d->slots));
+    d->sources = tool_alloc(d->inputs, sizeof(*d->sources));
+    d->feeds = tool_alloc(d->inputs, sizeof(*d->feeds));
+    d->tensors = tool_alloc(d->inputs, sizeof(*d->tensors));
+    if (!preprocess_parse(t, args_value(&t->args, "preprocess"), &d->how))
+        code = EXIT_USAGE;
+    if (code == EXIT_OK && d->inputs == 0)
+        code = tool_fail(t, QSIM_E_UNSUPPORTED, "the model has no inputs");
+    for (size_t i = 0; i < d->inputs && code == EXIT_OK; i++)
+        code = slot_of_model(t, model, (int32_t)i, &d->slots[i]);
+    if (code == EXIT_OK)
+        code = open_any(d, spec);
+    if (code) {
+        dataset_close(d);
+        return code;
+    }
+    dataset_rewind(d);
+    *out = d;
+    return EXIT_OK;
+}
+
+int64_t dataset_samples(const dataset *d) {
+    return d->end - d->first;
+}
+
+bool dataset_has_labels(const dataset *d) {
+    return d->labels != NULL;
+}
+
+void dataset_rewind(dataset *d) {
+    d->at = d->first;
+}
+
+int dataset_next(dataset *d, batch *b) {
+    b->inputs = d->tensors;
+    b->input_count = d->inputs;
+    b->samples = 0;
+    b->labels = NULL;
+    if (d->at >= d->end)
+        return EXIT_OK;
+    if (d->folder)
+        return next_group(d, b);
+    int64_t n = d->end - d->at < d->step ? d->end - d->at : d->step;
+    for (size_t i = 0; i < d->inputs; i++) {
+        int code = feed_read(d->t, &d->feeds[i], d->at, n, &d->tensors[i]);
+        if (code)
+            return code;
+    }
+    b->labels = d->labels ? d->labels + d->at : NULL;
+    b->samples = n;
+    d->at += n;
+    return EXIT_OK;
+}

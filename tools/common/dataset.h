@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A data set for a model, batch by batch, from --data SPEC, --limit, --skip, --batch and
+ * --preprocess. SPEC is X.npy[,Y.npy], an .npz with x and y (or with the inputs' names), an IDX
+ * pair, a folder of .npy and .pb files or of test_data_set_*, or random[:SEED].
+ */
+#ifndef TOOL_DATASET_H
+#define TOOL_DATASET_H
+
+#include "common/feed.h"
+
+typedef struct dataset dataset;
+
+#define OPTION_DATA                                                                                \
+    {"data", "SPEC", "data set: X.npy[,Y.npy], .npz, IDX pair, folder, random[:SEED]", 'd', NULL}, \
+        {"limit", "N", "use N samples (files, in a folder) at most", 0, NULL},                     \
+        {"skip", "N", "leave the first N samples out", 0, NULL},                                   \
+        {"batch", "N", "samples per run (64)", 0, NULL}, {                                         \
+        "preprocess", "LIST", "scale=A[/B],mean=M[:M..],std=S[:S..],layout=nchw|nhwc", 0, NULL     \
+    }
+
+typedef struct batch {
+    const qsim_tensor *inputs;
+    size_t input_count;
+    int64_t samples;       /* that count; a fixed batch may be filled up with repetitions */
+    const int64_t *labels; /* one per sample, or NULL */
+} batch;
+
+/* Opens what --data says. Prints what is wrong. */
+int dataset_open(const tool *t, const qsim_model *model, dataset **out);
+/* How many samples (files, in a folder) there are after --skip and --limit. */
+int64_t dataset_samples(const dataset *d);
+bool dataset_has_labels(const dataset *d);
+/* The next batch; b->samples is 0 at the end. It is valid until the next call. */
+int dataset_next(dataset *d, batch *b);
+void dataset_rewind(dataset *d);
+void dataset_close(dataset *d);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/feed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *shape_text(const int64_t *dims, int32_t rank, char buffer[256]) {
+    size_t n = 1;
+    buffer[0] = '[';
+    for (int32_t i = 0; i < rank && n < 230; i++)
+        n += (size_t)(dims[i] < 0 ? snprintf(buffer + n, 256 - n, "%s?", i ? "," : "")
+                                  : snprintf(buffer + n, 256 - n, "%s%lld", i ? "," : "",
+                                             (long long)dims[i]));
+    memcpy(buffer + n, "]", 2);
+    return buffer;
+}
+
+int slot_of_model(const tool *t, const qsim_model *model, int32_t index, slot *s) {
+    qsim_value_info v = {.struct_size = sizeof(v)};
+    memset(s, 0, sizeof(*s));
+    if (qsim_model_input(model, index, &v) != QSIM_OK)
+        return tool_fail(t, QSIM_E_INTERNAL, "no input %d", index);
+    if (v.rank < 0 || v.rank > QSIM_MAX_RANK || v.dtype == QSIM_UNDEFINED)
+        return tool_fail(t, QSIM_E_UNSUPPORTED, "input '%s' has no known type and rank", v.name);
+    s->name = v.name;
+    s->dtype = v.dtype;
+    s->rank = v.rank;
+    for (int32_t i = 0; i < v.rank; i++)
+        s->dims[i] = v.dims[i];
+    return EXIT_OK;
+}
+
+static bool fits(int64_t wanted, int64_t there) {
+    return wanted < 0 || wanted == there;
+}
+
+/* Do these sizes fit the slot? With `samples` the first one is free. */
+static bool shape_fits(const slot *s, const int64_t *dims, int32_t rank, bool samples) {
+    if (rank != s->rank)
+        return false;
+    for (int32_t i = 0; i < rank; i++)
+        if (!fits(s->dims[i], dims[i]) && !(samples && i == 0))
+            return false;
+    return true;
+}
+
+/* The array's sizes in the order that the model has them. */
+static void source_dims(const feed *f, int64_t dims[QSIM_MAX_RANK]) {
+    int32_t rank = f->source->array.rank;
+    memcpy(dims, f->source->array.dims, sizeof(f->source->array.dims));
+    if (!f->how->channels_last || rank < 3)
+        return;
+    int64_t channels = dims[rank - 1];
+    for (int32_t i = rank - 1; i > 1; i--)
+        dims[i] = dims[i - 1];
+    dims[1] = channels;
+}
+
+static void insert_one(int64_t *dims, int32_t rank, int32_t at) {
+    for (int32_t i = rank < QSIM_MAX_RANK ? rank : QSIM_MAX_RANK - 1; i > at; i--)
+        dims[i] = dims[i - 1];
+    dims[at] = 1;
+}
+
+/* Finds the tensor's shape: as it is, with a channel axis, or with a batch axis. */
+static bool plan_shape(feed *f, bool samples) {
+    int64_t dims[QSIM_MAX_RANK];
+    int32_t rank = f->source->array.rank;
+    f->first = rank > 0;
+    source_dims(f, dims);
+    if (!shape_fits(&f->slot, dims, rank, samples)) {
+        if (rank + 1 != f->slot.rank)
+            return false;
+        insert_one(dims, rank, 1);
+        if (rank < 1 || !shape_fits(&f->slot, dims, rank + 1, samples)) {
+            /* No channel axis: then the array is one sample without a batch axis. */
+            source_dims(f, dims);
+            insert_one(dims, rank, 0);
+            f->first = 0;
+            if (samples || !shape_fits(&f->slot, dims, rank + 1, false))
+                return false;
+        }
+    }
+    memcpy(f->dims, dims, sizeof(dims));
+    return true;
+}
+
+static bool plan_type(feed *f) {
+    int32_t from = f->source->array.dtype, to = f->slot.dtype;
+    bool floats = to == QSIM_FLOAT || to == QSIM_DOUBLE;
+    f->copies = from == to && !f->how->given;
+    f->pixels = false;
+    if (f->copies)
+        return true;
+    if (f->how->given)
+        return to == QSIM_FLOAT;
+    if (f->source->idx && from == QSIM_UINT8 && to == QSIM_FLOAT) {
+        f->pixels = true;
+        return true;
+    }
+    /* Numbers are not silently taken for pixels: floats from floats, integers from integers. */
+    bool from_floats = from == QSIM_FLOAT || from == QSIM_DOUBLE || from == QSIM_FLOAT16;
+    return floats == from_floats;
+}
+
+int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preprocess *how,
+              bool samples) {
+    char there[256], wanted[256];
+    memset(f, 0, sizeof(*f));
+    f->slot = *s;
+    f->source = src;
+    f->how = how;
+    if (!plan_type(f)) {
+        qsim_error e = {.code = QSIM_E_DTYPE};
+        snprintf(e.message, sizeof(e.message), "%s data for input '%.100s', which is %s",
+                 qsim_dtype_name(src->array.dtype), s->name, qsim_dtype_name(s->dtype));
+        if (s->dtype == QSIM_FLOAT)
+            snprintf(e.hint, sizeof(e.hint), "--preprocess scale=1/255 makes floats of pixels");
+        return tool_error(t, src->path, &e);
+    }
+    if (!plan_shape(f, samples))
+        return tool_fail(t, QSIM_E_SHAPE, "%s: shape %s does not fit input '%.100s', which is %s",
+                         src->path, shape_text(src->array.dims, src->array.rank, there), s->name,
+                         shape_text(s->dims, s->rank, wanted));
+    f->sample = 1;
+    for (int32_t i = f->first ? 1 : 0; i < s->rank; i++)
+        f->sample *= (size_t)f->dims[i];
+    int32_t channels = s->rank > 1 ? (int32_t)f->dims[1] : 1;
+    if ((how->mean_count > 1 && how->mean_count != channels) ||
+        (how->std_count > 1 && how->std_count != channels))
+        return tool_usage(t, NULL, "--preprocess names %d values for %d channels",
+                          how->mean_count > how->std_count ? how->mean_count : how->std_count,
+                          channels);
+    return EXIT_OK;
+}
+
+int64_t feed_positions(const feed *f) {
+    return f->first ? f->source->array.dims[0] : 1;
+}
+
+static void *room_for(void *p, size_t *room, size_t bytes) {
+    if (bytes <= *room && p)
+        return p;
+    free(p);
+    *room = bytes;
+    return tool_alloc(bytes, 1);
+}
+
+static int read_raw(const tool *t, feed *f, int64_t first, int64_t count, size_t *elements) {
+    *elements = f->sample * (size_t)count;
+    size_t bits = (size_t)qsim_dtype_bits(f->source->array.dtype);
+    f->raw = room_for(f->raw, &f->raw_room, (*elements * bits + 7) / 8);
+    if (!f->first) {
+        first = 0;
+        count = f->source->array.rank > 0 ? f->source->array.dims[0] : 1;
+    }
+    return source_read(t, f->source, first, count, f->raw, f->raw_room);
+}
+
+/* Where element i of a channels-last array goes in a channels-first one. */
+static size_t channels_first(size_t i, size_t channels, size_t plane) {
+    size_t image = i / (channels * plane), rest = i % (channels * plane);
+    return (image * channels + rest % channels) * plane + rest / channels;
+}
+
+static void apply(const feed *f, const float *in, size_t elements, float *out) {
+    const preprocess *p = f->how;
+    size_t channels = f->slot.rank > 1 ? (size_t)f->dims[1] : 1, plane = 1;
+    for (int32_t i = 2; i < f->slot.rank; i++)
+        plane *= (size_t)f->dims[i];
+    for (size_t i = 0; i < elements; i++) {
+        size_t at = p->channels_last ? channels_first(i, channels, plane) : i;
+        size_t c = at / plane % channels;
+        double mean = p->mean[p->mean_count > 1 ? c : 0], std = p->std[p->std_count > 1 ? c : 0];
+        out[at] = (float)(((double)in[i] * p->multiply / p->divide - mean) / std);
+    }
+}
+
+static int transform(const tool *t, feed *f, size_t elements) {
+    int64_t n = (int64_t)elements;
+    qsim_error e;
+    f->data = room_for(f->data, &f->data_room,
+                       (elements * (size_t)qsim_dtype_bits(f->slot.dtype) + 7) / 8);
+    if (f->pixels) {
+        const unsigned char *in = f->raw;
+        for (size_t i = 0; i < elements; i++)
+            ((float *)f->data)[i] = (float)in[i] / 255.0f;
+        return EXIT_OK;
+    }
+    qsim_tensor from = {f->source->array.dtype, 1, &n, f->raw, f->raw_room};
+    qsim_tensor to = {f->slot.dtype, 1, &n, f->data, f->data_room};
+    if (!f->how->given)
+        return qsim_tensor_convert(&from, &to, &e) ? tool_error(t, f->source->path, &e) : EXIT_OK;
+    float *plain = tool_alloc(elements, sizeof(float));
+    to.data = plain;
+    to.bytes = elements * sizeof(float);
+    int code = qsim_tensor_convert(&from, &to, &e) ? tool_error(t, f->source->path, &e) : EXIT_OK;
+    if (code == EXIT_OK)
+        apply(f, plain, elements, f->data);
+    free(plain);
+    return code;
+}
+
+int feed_read(const tool *t, feed *f, int64_t first, int64_t count, qsim_tensor *out) {
+    size_t elements;
+    int code = read_raw(t, f, first, count, &elements);
+    if (code == EXIT_OK && !f->copies)
+        code = transform(t, f, elements);
+    if (code)
+        return code;
+    if (f->first)
+        f->dims[0] = count;
+    *out = (qsim_tensor){f->slot.dtype, f->slot.rank, f->dims, f->copies ? f->raw : f->data,
+                         (elements * (size_t)qsim_dtype_bits(f->slot.dtype) + 7) / 8};
+    return EXIT_OK;
+}
+
+void feed_close(feed *f) {
+    free(f->raw);
+    free(f->data);
+    memset(f, 0, sizeof(*f));
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* How an array becomes a model's input: type, missing axes, scaling. */
+#ifndef TOOL_FEED_H
+#define TOOL_FEED_H
+
+#include "common/source.h"
+
+/* --preprocess: y = (x * scale - mean) / std, per channel where several values are given. */
+typedef struct preprocess {
+    bool given, channels_last;
+    double multiply, divide; /* scale = multiply / divide */
+    int mean_count, std_count;
+    double mean[16], std[16];
+} preprocess;
+
+/* Parses "scale=1/255,mean=0.5:0.4:0.3,std=0.2,layout=nhwc"; NULL: nothing. */
+bool preprocess_parse(const tool *t, const char *spec, preprocess *p);
+
+/* What a model wants at one input. */
+typedef struct slot {
+    const char *name;
+    int32_t dtype, rank;
+    int64_t dims[QSIM_MAX_RANK]; /* -1: any */
+} slot;
+
+int slot_of_model(const tool *t, const qsim_model *model, int32_t index, slot *s);
+
+/*
+ * One input being fed from one source. With `samples` the first axis counts samples, which may be
+ * fewer or more than the model's; else the whole array is one input.
+ */
+typedef struct feed {
+    slot slot;
+    source *source;
+    const preprocess *how;
+    bool pixels;                 /* u8 to 0..1 */
+    bool copies;                 /* the elements go in as they are */
+    int64_t dims[QSIM_MAX_RANK]; /* of the tensor that was read last */
+    int64_t first;               /* positions of the first axis in one reading, 0: no such axis */
+    size_t sample;               /* elements of one position */
+    void *raw, *data;
+    size_t raw_room, data_room;
+} feed;
+
+/* Decides how; prints what does not fit. The source and `how` must outlive the feed. */
+int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preprocess *how,
+              bool samples);
+/* Reads positions [first, first + count) as a tensor that is valid until the next reading. */
+int feed_read(const tool *t, feed *f, int64_t first, int64_t count, qsim_tensor *out);
+/* Positions of the source's first axis (1 where the whole array is one sample). */
+int64_t feed_positions(const feed *f);
+void feed_close(feed *f);
+
+/* "[N,1,28,28]". */
+const char *shape_text(const int64_t *dims, int32_t rank, char buffer[256]);
+
+#endif
