@@ -42,17 +42,18 @@ static int constant_value(const qs_infer *x, constant *c) {
     return QSIM_OK;
 }
 
-bool qs_constant_ints(const qs_node *n, qs_const *out) {
+bool qs_constant_read(const qs_node *n, qs_const *out) {
     constant c;
     if (!qs_node_is(n, "", "Constant") || n->attr_count != 1 || !read_constant(&n->attrs[0], &c))
         return false;
-    if (c.dtype != QSIM_INT64 && c.dtype != QSIM_INT32)
+    size_t element = qs_dtype_bytes(c.dtype);
+    if (!element)
         return false;
-    out->dtype = c.dtype;
-    out->rank = c.rank;
-    out->data = c.data;
-    out->bytes = c.bytes;
-    out->elements = c.bytes / (c.dtype == QSIM_INT64 ? 8 : 4);
+    *out = (qs_const){.dtype = c.dtype,
+                      .rank = c.rank,
+                      .data = c.data,
+                      .bytes = c.bytes,
+                      .elements = c.bytes / element};
     return true;
 }
 

@@ -4,6 +4,8 @@
 #include "base/ctx.h"
 #include "op/source.h"
 
+#include <math.h>
+
 size_t qs_dtype_bytes(int32_t dtype) {
     int32_t bits = qsim_dtype_bits(dtype);
     return bits >= 8 ? (size_t)bits / 8 : 0;
@@ -151,6 +153,34 @@ size_t qs_value_elements(const qs_value *v) {
     return n;
 }
 
+bool qs_infer_const(const qs_infer *x, int32_t index, qs_const *out) {
+    const qs_value *v = qs_infer_in(x, index);
+    if (!v)
+        return false;
+    if (v->data)
+        *out = *v->data;
+    return v->data ||
+           (v->producer != QS_NONE && qs_constant_read(&x->graph->nodes[v->producer], out));
+}
+
+int qs_infer_scale(const qs_infer *x, int32_t index) {
+    qs_const c;
+    int code = qs_infer_type(x, index, QS_T_FLOAT);
+    if (code || !qs_infer_const(x, index, &c))
+        return code;
+    if (c.elements == 0)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "scale '%s' is empty", qs_infer_in(x, index)->name);
+    for (size_t i = 0; i < c.elements; i++) {
+        float scale;
+        memcpy(&scale, (const char *)c.data + i * sizeof(scale), sizeof(scale));
+        if (!(scale > 0.0f && scale < INFINITY))
+            return qs_infer_fail(x, QSIM_E_VALUE,
+                                 "element %zu of scale '%s' is %g, not finite and > 0", i,
+                                 qs_infer_in(x, index)->name, (double)scale);
+    }
+    return QSIM_OK;
+}
+
 static void copy_ints(const qs_const *c, int64_t *out) {
     for (size_t i = 0; i < c->elements; i++) {
         if (c->dtype == QSIM_INT64) {
@@ -175,18 +205,14 @@ int qs_infer_ints(const qs_infer *x, int32_t index, int64_t *out, int32_t room, 
         return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, expected a list", (int)index,
                              (int)v->rank);
     *count = QS_DYNAMIC;
-    const qs_const *data = v->data;
-    qs_const constant;
-    if (!data && v->producer != QS_NONE &&
-        qs_constant_ints(&x->graph->nodes[v->producer], &constant))
-        data = &constant;
-    if (!data)
+    qs_const data;
+    if (!qs_infer_const(x, index, &data))
         return QSIM_OK;
-    if (data->elements > (size_t)room)
+    if (data.elements > (size_t)room)
         return qs_infer_fail(x, QSIM_E_LIMIT, "input %d has %zu elements, at most %d are possible",
-                             (int)index, data->elements, (int)room);
-    copy_ints(data, out);
-    *count = (int32_t)data->elements;
+                             (int)index, data.elements, (int)room);
+    copy_ints(&data, out);
+    *count = (int32_t)data.elements;
     return QSIM_OK;
 }
 
@@ -213,13 +239,6 @@ bool qs_node_string_is(const qs_node *n, const char *name, const char *text, boo
     size_t length = strlen(text);
     return a->type == QS_ATTR_STRING && a->u.s.size == length &&
            (length == 0 || memcmp(a->u.s.data, text, length) == 0);
-}
-
-bool qs_value_float(const qs_value *v, float *out) {
-    if (!v || !v->data || v->data->dtype != QSIM_FLOAT || v->data->elements != 1)
-        return false;
-    memcpy(out, v->data->data, sizeof(*out));
-    return true;
 }
 
 int qs_upgrade_ints_to_input(qs_graph *g, qs_id node, const char *attr, int32_t index,

@@ -71,15 +71,18 @@ int qs_infer_ints(const qs_infer *x, int32_t index, int64_t *out, int32_t room, 
 #define QS_ABSENT  (-1)
 #define QS_DYNAMIC (-2)
 
-/* The same for a list attribute. */
+/* Constant input `index`, an initializer or a Constant node's; dims may be missing. */
+bool qs_infer_const(const qs_infer *x, int32_t index, qs_const *out);
+
+/* A scale: float, and where it is constant, finite and above 0. */
+int qs_infer_scale(const qs_infer *x, int32_t index);
+
+/* As qs_infer_ints for a list attribute. */
 int qs_infer_attr_ints(const qs_infer *x, const char *name, int64_t *out, int32_t room,
                        int32_t *count);
 
 /* A string attribute equals `text`; `fallback` if it is absent. */
 bool qs_node_string_is(const qs_node *n, const char *name, const char *text, bool fallback);
-
-/* Scalar constant of the value as float (float32 only); false if it is not one. */
-bool qs_value_float(const qs_value *v, float *out);
 
 /* Rules of upgrades: appends a constant 1-D int64 input made of an attribute, which is dropped. */
 int qs_upgrade_ints_to_input(qs_graph *g, qs_id node, const char *attr, int32_t index,

@@ -4,10 +4,7 @@
 
 #include "graph/graph.h"
 
-/*
- * If `n` is a Constant of int32 or int64: its dtype, rank, data, elements and bytes. dims are not
- * set.
- */
-bool qs_constant_ints(const qs_node *n, qs_const *out);
+/* If `n` is a Constant of a supported form: its dtype, rank, data, elements, bytes; no dims. */
+bool qs_constant_read(const qs_node *n, qs_const *out);
 
 #endif

@@ -13,8 +13,10 @@
     X(concat) \
     X(constant) \
     X(conv) \
+    X(dequantize) \
     X(div) \
     X(dropout) \
+    X(dynamic_quantize) \
     X(exp) \
     X(flatten) \
     X(gemm) \
@@ -23,9 +25,12 @@
     X(identity) \
     X(leakyrelu) \
     X(matmul) \
+    X(ms_dequantize) \
+    X(ms_quantize) \
     X(mul) \
     X(neg) \
     X(pad) \
+    X(quantize) \
     X(reduce_max) \
     X(reduce_mean) \
     X(reduce_min) \
