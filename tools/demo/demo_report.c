@@ -40,7 +40,7 @@ static void table_row(const demo_result *r, size_t mode, text *out) {
     const demo_mode *m = &r->mode[mode];
     const double n = DEMO_BATCH;
     text_printf(out,
-                "%-10s %6.2f %7.2f   %7.4f %7.4f %7.4f   %7.4f %7.4f %7.4f   %9.2f KB %9.2f KB\n",
+                "%-10s %6.2f %7.2f   %7.4f %7.4f %7.4f   %7.4f %7.4f %7.4f   %11.2f KB %9.2f KB\n",
                 m->name, val_accuracy(r, mode), demo_accuracy(r, mode), m->single.mean,
                 m->single.p50, m->single.p90, m->batch.mean / n, m->batch.p50 / n, m->batch.p90 / n,
                 kilobytes(m->weight_bytes), kilobytes(m->file_bytes));
@@ -48,7 +48,7 @@ static void table_row(const demo_result *r, size_t mode, text *out) {
 
 static void ratio_row(const demo_mode *a, const demo_mode *b, text *out) {
     text_printf(out,
-                "%-10s %6s %7s   %6.2fx %6.2fx %6.2fx   %6.2fx %6.2fx %6.2fx   %11.2fx %11.2fx\n",
+                "%-10s %6s %7s   %6.2fx %6.2fx %6.2fx   %6.2fx %6.2fx %6.2fx   %13.2fx %11.2fx\n",
                 "fp32/int8", "", "", a->single.mean / b->single.mean, a->single.p50 / b->single.p50,
                 a->single.p90 / b->single.p90, a->batch.mean / b->batch.mean,
                 a->batch.p50 / b->batch.p50, a->batch.p90 / b->batch.p90,
@@ -62,10 +62,10 @@ void demo_table(const demo_result *r, text *out) {
                 r->data_name, r->val_count, r->test_count, r->calibration_count);
     text_printf(out, "times: %d thread%s, %s kernels, both networks in turns\n\n", r->threads,
                 r->threads == 1 ? "" : "s", r->isa);
-    text_printf(out, "%-10s %14s   %23s   %23s   %25s\n", "", "accuracy", "batch 1, ms per image",
+    text_printf(out, "%-10s %14s   %23s   %23s   %27s\n", "", "accuracy", "batch 1, ms per image",
                 "batch 64, ms per image", "size");
-    text_printf(out, "%-10s %6s %7s   %7s %7s %7s   %7s %7s %7s   %12s %12s\n", "mode", "val %",
-                "test %", "mean", "p50", "p90", "mean", "p50", "p90", "weights", "file");
+    text_printf(out, "%-10s %6s %7s   %7s %7s %7s   %7s %7s %7s   %14s %12s\n", "mode", "val %",
+                "test %", "mean", "p50", "p90", "mean", "p50", "p90", "weights+biases", "file");
     table_row(r, 0, out);
     table_row(r, 1, out);
     ratio_row(&r->mode[0], &r->mode[1], out);

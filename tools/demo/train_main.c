@@ -137,7 +137,7 @@ static int run(tool *t) {
         return tool_usage(t, "qsim-train-lenet --data DIR -o MODEL.onnx", "--%s is missing",
                           dir ? "output" : "data");
     if (!tool_int(t, "seed", 0, INT64_MAX, 1, &tr.seed) ||
-        !tool_int(t, "epochs", 1, 1000, 15, &tr.epochs))
+        !tool_int(t, "epochs", 1, 1000, 12, &tr.epochs))
         return EXIT_USAGE;
     if (!tool_may_write(t, path, &code))
         return code;
@@ -160,7 +160,7 @@ static const option options[] = {
     {"data", "DIR", "folder of the Fashion-MNIST files (IDX, plain or .gz)", 0, NULL},
     OPTION_OUTPUT("the ONNX model to write"),
     OPTION_FORCE,
-    {"epochs", "N", "passes over the training images (15)", 0, NULL},
+    {"epochs", "N", "passes over the training images (12)", 0, NULL},
     {"seed", "N", "of weights and order; the same seed gives the same bytes (1)", 0, NULL},
     {"make-procedural", "DIR", "only draw a data set into DIR, for when there is no other", 0,
      NULL},
