@@ -44,6 +44,7 @@ check "output is kept" exits 5 "$train" -q --data "$dir/data" --epochs 1 -o "$di
 check "three threads" exits 0 "$train" -q --data "$dir/data" --epochs 2 -T 3 -o "$dir/b.onnx"
 check "the same model" cmp "$dir/a.onnx" "$dir/b.onnx"
 check "another seed" exits 0 "$train" -q --data "$dir/data" --epochs 2 --seed 2 -f -o "$dir/b.onnx"
+# shellcheck disable=SC2016
 check "another model" sh -c '! cmp -s "$1" "$2"' - "$dir/a.onnx" "$dir/b.onnx"
 
 # With 1,000 test images and two epochs, accuracy may miss its bar by chance: 3 is no failure.
