@@ -27,6 +27,9 @@ void qsim_model_free(qsim_model *m) {
         return;
     qsim_ctx *ctx = m->ctx;
     qsim_model *base = m->base;
+    qs_views *views = atomic_load(&m->views);
+    if (views)
+        views->free(ctx, views);
     if (m->free_source)
         m->free_source(m);
     qs_graph_free(m->graph);

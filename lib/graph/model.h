@@ -17,6 +17,11 @@ typedef struct qs_property {
 /* The files a model's constants point into; shared by every model made from it. */
 struct qs_source;
 
+/* What the look-functions hand out, made on first use: the head of the onnx layer's struct. */
+typedef struct qs_views {
+    void (*free)(qsim_ctx *ctx, struct qs_views *views);
+} qs_views;
+
 struct qsim_model {
     qsim_ctx *ctx;
     qs_graph *graph;
@@ -36,6 +41,7 @@ struct qsim_model {
     size_t kept_graph_count, kept_graph_room;
     int64_t bytes;     /* of the file, 0 if built here */
     bool inspect_only; /* loaded with QSIM_LOAD_INSPECT */
+    qs_views *_Atomic views;
     atomic_int holds;
 };
 

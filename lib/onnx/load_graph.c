@@ -157,8 +157,10 @@ static int refuse_sparse(qs_reader *r, qs_span message) {
     return qs_read_fail(r, QSIM_E_UNSUPPORTED, "sparse initializers are not supported");
 }
 
-static int check_defined(qs_reader *r) {
+int qs_read_names(qs_reader *r) {
     const qs_graph *g = r->graph;
+    if (g->output_count == 0)
+        return qs_read_fail(r, QSIM_E_GRAPH, "the graph has no outputs");
     for (size_t i = 0; i < g->node_count; i++) {
         const qs_node *n = &g->nodes[i];
         r->at = n;
@@ -223,7 +225,5 @@ int qs_read_graph(qs_reader *r, const qs_span *graphs, size_t count) {
         if (code)
             return code;
     }
-    if (r->graph->output_count == 0)
-        return qs_read_fail(r, QSIM_E_GRAPH, "the graph has no outputs");
-    return check_defined(r);
+    return qs_read_names(r);
 }

@@ -103,8 +103,7 @@ static int check_head(qs_reader *r, const struct head *h) {
     return qs_graph_set_import(r->graph, "", 1) ? qs_read_nomem(r) : QSIM_OK;
 }
 
-/* Operators against the table, then the order, then types and shapes. */
-static int check_operators(qs_reader *r) {
+int qs_read_operators(qs_reader *r) {
     qs_graph *g = r->graph;
     qsim_error why = {0};
     for (size_t i = 0; i < g->node_count; i++) {
@@ -137,7 +136,7 @@ static int read_model(qs_reader *r, struct head *h) {
         code = qs_read_graph(r, h->graphs, h->graph_count);
     if (!code)
         code = qs_read_functions(r, bytes);
-    return code ? code : check_operators(r);
+    return code ? code : qs_read_operators(r);
 }
 
 /* Everything after the model object and its source exist. */

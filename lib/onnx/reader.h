@@ -67,6 +67,10 @@ void qs_source_free(qsim_model *model);
 
 /* The values, nodes and constants of a GraphProto; several merge. */
 int qs_read_graph(qs_reader *r, const qs_span *graphs, size_t count);
+/* Every name that is read is made by something. */
+int qs_read_names(qs_reader *r);
+/* Operators against the table, then the order, then types and shapes. */
+int qs_read_operators(qs_reader *r);
 /* One NodeProto, appended to the graph. */
 int qs_read_node(qs_reader *r, qs_span message);
 
@@ -84,6 +88,10 @@ int qs_read_functions(qs_reader *r, qs_span model);
 
 /* Says what a file that is no ONNX model looks like; QSIM_OK if it may be one. */
 int qs_sniff(qs_span file, const char *name, qsim_error *error);
+
+/* The IR version that came with an opset of ai.onnx; at least the first that frees constants from
+ * being inputs. */
+int64_t qs_ir_of_opset(int64_t opset);
 
 /* Appends to a list of kept fields; one that follows the last one directly extends it. */
 int qs_keep_field(qsim_ctx *ctx, qs_span **kept, size_t *room, size_t *count, qs_span field);

@@ -12,8 +12,7 @@
 /* Oldest IR version in which constants need not be inputs too. */
 #define IR_FREE_CONSTANTS 4
 
-/* The IR version that came with an opset of ai.onnx. */
-static int64_t ir_of_opset(int64_t opset) {
+int64_t qs_ir_of_opset(int64_t opset) {
     static const struct {
         int8_t opset, ir;
     } table[] = {{26, 13}, {25, 13}, {24, 12}, {23, 11}, {21, 10}, {19, 9},
@@ -97,7 +96,7 @@ static bool made_body(pb_ostream_t *out, const void *arg) {
     const struct job *job = arg;
     const qsim_model *m = job->model;
     struct kept kept = {m->kept, m->kept_count, 0};
-    int64_t ir = ir_of_opset(qs_graph_import(m->graph, ""));
+    int64_t ir = qs_ir_of_opset(qs_graph_import(m->graph, ""));
     bool ok = qs_emit_int(out, MODEL_IR_VERSION, m->ir_version > ir ? m->ir_version : ir) &&
               qs_emit_text(out, MODEL_PRODUCER_NAME, "libqsim") &&
               qs_emit_text(out, MODEL_PRODUCER_VERSION, qsim_version_string()) &&

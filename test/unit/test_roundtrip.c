@@ -4,6 +4,8 @@
 
 #include <qsim/model.h>
 
+#include "graph/model.h"
+
 static const char *const models[] = {
     "cifar_resnet20_akamaster",
     "coral_mobilenet_v1_0.75_192_qdq",
@@ -43,6 +45,37 @@ static void *read_file(const char *path, size_t *size) {
     return data;
 }
 
+/* A derived model is written field by field: the same graph, and a fixed point of writing. */
+static void check_derived(const qsim_model *m, const qsim_load_options *options) {
+    qsim_model *derived = NULL, *again = NULL;
+    qsim_error e = {0};
+    size_t need = 0, second = 0;
+    char a[65] = "", b[65] = "";
+    CHECK_INT(qs_model_derive(m, &derived, &e), QSIM_OK);
+    CHECK_INT(qsim_model_save_memory(derived, NULL, 0, &need, &e), QSIM_OK);
+    uint8_t *saved = malloc(need), *twice = malloc(need);
+    CHECK_INT(qsim_model_save_memory(derived, saved, need, &need, &e), QSIM_OK);
+    CHECK_INT(qsim_model_load_memory(NULL, saved, need, options, &again, &e), QSIM_OK);
+    if (again) {
+        CHECK_INT(qsim_model_hash(m, a), QSIM_OK);
+        CHECK_INT(qsim_model_hash(again, b), QSIM_OK);
+        CHECK_STR(b, a);
+        CHECK_INT(qsim_model_input_count(again), qsim_model_input_count(m));
+        CHECK_INT(qsim_model_node_count(again), qsim_model_node_count(m));
+        CHECK_INT(qsim_model_parameters(again), qsim_model_parameters(m));
+        qsim_model_free(derived);
+        CHECK_INT(qs_model_derive(again, &derived, &e), QSIM_OK);
+        CHECK_INT(qsim_model_save_memory(derived, twice, need, &second, &e), QSIM_OK);
+        CHECK(second == need && memcmp(saved, twice, need) == 0);
+    } else {
+        fprintf(stderr, "%s\n", e.message);
+    }
+    qsim_model_free(derived);
+    qsim_model_free(again);
+    free(saved);
+    free(twice);
+}
+
 static void check(const char *name) {
     char relative[256], path[1024];
     snprintf(relative, sizeof(relative), "models/%s.onnx", name);
@@ -63,6 +96,7 @@ static void check(const char *name) {
     uint8_t *saved = malloc(need);
     CHECK_INT(qsim_model_save_memory(m, saved, need, &need, &e), QSIM_OK);
     CHECK(need == size && memcmp(saved, file, size) == 0);
+    check_derived(m, &options);
     qsim_model_free(m);
     free(saved);
     free(file);

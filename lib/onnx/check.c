@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* qsim_model_check: every problem; qsim_model_upgrade. */
+#include "graph/model.h"
+#include "onnx/reader.h"
+#include "op/op.h"
+
+struct report {
+    qsim_problem_fn fn;
+    void *user;
+    int count;
+};
+
+static int tell(struct report *r, int code, const qsim_error *why) {
+    if (!code)
+        return QSIM_OK;
+    if (code == QSIM_E_NOMEM)
+        return code;
+    if (r->count < INT32_MAX)
+        r->count++;
+    if (r->fn)
+        r->fn(r->user, why);
+    return QSIM_OK;
+}
+
+/* One node alone: its outputs become known, or stay unknown and mute what follows. */
+static int check_node(qs_graph *g, qs_id id, const char *name, struct report *r) {
+    qsim_error why = {0};
+    int code = qs_op_resolve(g, id, name, &why);
+    if (code)
+        return tell(r, code, &why);
+    qs_id *order = g->order;
+    size_t count = g->order_count;
+    g->order = &id;
+    g->order_count = 1;
+    code = qs_op_infer_graph(g, name, &why);
+    g->order = order;
+    g->order_count = count;
+    return tell(r, code, &why);
+}
+
+int qsim_model_check(const qsim_model *model, qsim_problem_fn problem, void *user) {
+    struct report r = {problem, user, 0};
+    qs_graph *g = NULL;
+    if (!model)
+        return QSIM_E_ARGUMENT;
+    int code = qs_graph_clone(model->graph, &g);
+    for (size_t i = 0; !code && i < g->order_count; i++)
+        if (!g->nodes[g->order[i]].removed)
+            code = check_node(g, g->order[i], model->name, &r);
+    qs_graph_free(g);
+    return code ? code : r.count;
+}
+
+int qsim_model_upgrade(const qsim_model *model, int32_t opset, qsim_model **out,
+                       qsim_error *error) {
+    qsim_model *m;
+    qs_error_clear(error);
+    if (!model || !out)
+        return qs_fail(error, QSIM_E_ARGUMENT, "upgrade: no model or no place for one");
+    *out = NULL;
+    if (model->inspect_only)
+        return qs_fail(error, QSIM_E_STATE, "%s: loaded for looking only", model->name);
+    int code = qs_model_derive(model, &m, error);
+    if (code)
+        return code;
+    code = qs_op_upgrade_graph(m->graph, opset, m->name, error);
+    if (!code)
+        code = qs_graph_sort(m->graph, error);
+    if (!code)
+        code = qs_op_infer_graph(m->graph, m->name, error);
+    if (code) {
+        qsim_model_free(m);
+        return code;
+    }
+    int64_t ir = qs_ir_of_opset(qs_graph_import(m->graph, ""));
+    m->ir_version = m->ir_version > ir ? m->ir_version : ir;
+    *out = m;
+    return QSIM_OK;
+}

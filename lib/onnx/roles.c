@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+#include "onnx/roles.h"
+
+#define MICROSOFT "com.microsoft"
+
+static bool one_of(const char *text, const char *const *list, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(text, list[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool contains(const char *text, const char *part) {
+    return strstr(text, part) != NULL;
+}
+
+static bool is_q(const qs_node *n) {
+    return strcmp(n->op_type, "QuantizeLinear") == 0;
+}
+
+static bool is_dq(const qs_node *n) {
+    return strcmp(n->op_type, "DequantizeLinear") == 0;
+}
+
+static bool from_dq(const qs_graph *g, qs_id value) {
+    qs_id producer = value == QS_NONE ? QS_NONE : g->values[value].producer;
+    return producer != QS_NONE && is_dq(&g->nodes[producer]);
+}
+
+static bool absorbed(const qs_node *n) {
+    return strcmp(n->op_type, "Relu") == 0 || strcmp(n->op_type, "Clip") == 0;
+}
+
+/* Everybody who reads the value quantizes it; `hop` lets one Relu or Clip stand between. */
+static bool to_q(const qs_graph *g, const qs_uses *uses, qs_id value, bool hop) {
+    if (value == QS_NONE || g->values[value].is_output ||
+        uses->start[value] == uses->start[value + 1])
+        return false;
+    for (qs_id u = uses->start[value]; u < uses->start[value + 1]; u++) {
+        const qs_node *n = &g->nodes[uses->nodes[u]];
+        if (is_q(n))
+            continue;
+        if (!hop || !absorbed(n) || n->output_count < 1 || !to_q(g, uses, n->outputs[0], false))
+            return false;
+    }
+    return true;
+}
+
+/* A Relu or Clip whose producer absorbs it. */
+static bool behind_product(const qs_graph *g, qs_id value) {
+    static const char *const products[] = {"Conv", "Gemm", "MatMul", "Add"};
+    qs_id p = value == QS_NONE ? QS_NONE : g->values[value].producer;
+    if (p == QS_NONE || !one_of(g->nodes[p].op_type, products, QS_COUNT(products)))
+        return false;
+    const qs_node *n = &g->nodes[p];
+    return n->input_count >= 2 && from_dq(g, n->inputs[0]) && from_dq(g, n->inputs[1]);
+}
+
+/* How many of its first inputs must be dequantized; 0: no integer form. */
+static int32_t integer_inputs(const qs_node *n) {
+    static const char *const unary[] = {"AveragePool", "GlobalAveragePool", "MaxPool", "Relu",
+                                        "Clip",        "LeakyRelu",         "Sigmoid", "Tanh",
+                                        "HardSigmoid", "HardSwish",         "Softmax"};
+    static const char *const binary[] = {"Conv", "Gemm", "MatMul", "Add", "Mul", "Sub"};
+    if (n->domain[0])
+        return 0;
+    if (one_of(n->op_type, unary, QS_COUNT(unary)))
+        return 1;
+    if (one_of(n->op_type, binary, QS_COUNT(binary)))
+        return 2;
+    return strcmp(n->op_type, "Concat") == 0 ? n->input_count : 0;
+}
+
+static bool is_byte(int32_t dtype) {
+    return dtype == QSIM_UINT8 || dtype == QSIM_INT8;
+}
+
+int32_t qs_node_is_integer(const qs_graph *g, const qs_uses *uses, qs_id node) {
+    const qs_node *n = &g->nodes[node];
+    if (strncmp(n->op_type, "QLinear", 7) == 0 || strcmp(n->op_type, "QGemm") == 0 ||
+        strcmp(n->op_type, "ConvInteger") == 0 || strcmp(n->op_type, "MatMulInteger") == 0)
+        return 1;
+    int32_t need = integer_inputs(n);
+    if (need == 0 || n->input_count < need || n->output_count < 1)
+        return 0;
+    bool bytes = n->inputs[0] != QS_NONE && is_byte(g->values[n->inputs[0]].dtype);
+    if (bytes && need == 1)
+        return 1;
+    if (absorbed(n) && behind_product(g, n->inputs[0]))
+        return to_q(g, uses, n->outputs[0], false);
+    for (int32_t i = 0; i < need; i++)
+        if (!from_dq(g, n->inputs[i]))
+            return 0;
+    return to_q(g, uses, n->outputs[0], !absorbed(n));
+}
+
+/* ---- parameters ---- */
+
+/* Inputs that a bit set names are bounds, shapes or quantization parameters, not weights. */
+static uint64_t no_weights(const qs_node *n) {
+    static const char *const first_only[] = {
+        "QuantizeLinear", "DequantizeLinear", "Clip",  "Pad",       "Resize",    "Upsample",
+        "Dropout",        "Reshape",          "Slice", "Split",     "Tile",      "Expand",
+        "Squeeze",        "Unsqueeze",        "TopK",  "ReduceSum", "ReduceMean"};
+    if (one_of(n->op_type, first_only, QS_COUNT(first_only)))
+        return ~(uint64_t)1;
+    if (strcmp(n->op_type, "QLinearConv") == 0)
+        return ~(1u | 1u << 3 | (uint64_t)1 << 8);
+    if (strcmp(n->op_type, "QGemm") == 0)
+        return ~(1u | 1u << 3 | (uint64_t)1 << 6);
+    if (strcmp(n->op_type, "QLinearMatMul") == 0 ||
+        (strcmp(n->domain, MICROSOFT) == 0 && strncmp(n->op_type, "QLinear", 7) == 0))
+        return ~(1u | (uint64_t)1 << 3);
+    return contains(n->op_type, "Integer") ? ~(uint64_t)3 : 0;
+}
+
+/* The constant behind a value: an initializer, or what a Constant node holds. */
+static const qs_const *constant(const qs_graph *g, qs_id value) {
+    const qs_value *v = &g->values[value];
+    if (v->data)
+        return v->data;
+    if (v->producer == QS_NONE || !qs_node_is(&g->nodes[v->producer], "", "Constant"))
+        return NULL;
+    const qs_attr *a = qs_node_attr(&g->nodes[v->producer], "value");
+    return a && a->type == QS_ATTR_TENSOR ? a->u.tensor : NULL;
+}
+
+static bool read_as_weight(const qs_graph *g, const qs_uses *uses, qs_id value) {
+    for (qs_id u = uses->start[value]; u < uses->start[value + 1]; u++) {
+        const qs_node *n = &g->nodes[uses->nodes[u]];
+        uint64_t skip = no_weights(n);
+        for (int32_t k = 0; k < n->input_count; k++)
+            if (n->inputs[k] == value && !(k < 64 ? skip >> k & 1 : skip >> 63))
+                return true;
+    }
+    return false;
+}
+
+int qs_count_parameters(const qs_graph *g, const qs_uses *uses, int64_t *elements, int64_t *bytes) {
+    *elements = *bytes = 0;
+    for (size_t i = 0; i < g->value_count; i++) {
+        const qs_const *c = constant(g, (qs_id)i);
+        if (!c || c->dtype == QSIM_INT64 || c->dtype == QSIM_BOOL || c->dtype == QSIM_STRING ||
+            !read_as_weight(g, uses, (qs_id)i))
+            continue;
+        *elements += (int64_t)c->elements;
+        *bytes += (int64_t)c->bytes;
+    }
+    return QSIM_OK;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The look-functions. A model is immutable and shared by threads; what they hand out is made whole
+ * on first use and published with one exchange: a thread that comes second throws its own away.
+ */
+#include "graph/model.h"
+#include "onnx/roles.h"
+#include "op/op.h"
+
+struct views {
+    qs_views head;
+    qs_arena arena;
+    qsim_value_info *values; /* by place */
+    int32_t *place;          /* of a value id; -1: nobody names it */
+    qsim_node_info *nodes;
+    int32_t value_count, node_count;
+    int64_t parameters, parameter_bytes;
+};
+
+static void free_views(qsim_ctx *ctx, qs_views *head) {
+    struct views *v = (struct views *)head;
+    qs_arena_free(&v->arena);
+    qs_free(ctx, v);
+}
+
+static bool fill_value(struct views *views, const qs_value *v, qsim_value_info *info) {
+    size_t rank = v->rank > 0 ? (size_t)v->rank : 0;
+    int64_t *dims = qs_arena_alloc(&views->arena, rank, sizeof(*dims));
+    const char **names = qs_arena_alloc(&views->arena, rank, sizeof(*names));
+    if (!dims || !names)
+        return false;
+    for (size_t i = 0; i < rank; i++) {
+        dims[i] = v->dims[i].size < 0 ? -1 : v->dims[i].size;
+        names[i] = v->dims[i].size < 0 ? v->dims[i].symbol : NULL;
+    }
+    *info = (qsim_value_info){.struct_size = sizeof(*info),
+                              .name = v->name,
+                              .dims = dims,
+                              .dim_names = names,
+                              .data = v->data ? v->data->data : NULL,
+                              .bytes = v->data ? v->data->bytes : 0,
+                              .dtype = v->dtype,
+                              .rank = v->rank};
+    return true;
+}
+
+static void mention(struct views *views, const qs_graph *g, qs_id id) {
+    if (id != QS_NONE && views->place[id] < 0 && g->values[id].name && g->values[id].name[0])
+        views->place[id] = views->value_count++;
+}
+
+/* Inputs, then what nodes read and write in their order, then outputs, then constants left over. */
+static void mention_all(struct views *views, const qsim_model *m) {
+    const qs_graph *g = m->graph;
+    for (size_t i = 0; i < g->input_count; i++)
+        mention(views, g, g->inputs[i]);
+    for (size_t i = 0; i < g->order_count; i++) {
+        const qs_node *n = &g->nodes[g->order[i]];
+        for (int32_t k = 0; !n->removed && k < n->input_count; k++)
+            mention(views, g, n->inputs[k]);
+        for (int32_t k = 0; !n->removed && k < n->output_count; k++)
+            mention(views, g, n->outputs[k]);
+    }
+    for (size_t i = 0; i < g->output_count; i++)
+        mention(views, g, g->outputs[i]);
+    for (size_t i = 0; m->source && i < g->value_count; i++)
+        if (g->values[i].data)
+            mention(views, g, (qs_id)i);
+}
+
+static bool make_values(struct views *views, const qsim_model *m) {
+    const qs_graph *g = m->graph;
+    views->place = qs_arena_alloc(&views->arena, g->value_count, sizeof(*views->place));
+    if (!views->place)
+        return false;
+    for (size_t i = 0; i < g->value_count; i++)
+        views->place[i] = -1;
+    mention_all(views, m);
+    views->values =
+        qs_arena_alloc(&views->arena, (size_t)views->value_count, sizeof(*views->values));
+    bool ok = views->values != NULL;
+    for (size_t i = 0; ok && i < g->value_count; i++)
+        if (views->place[i] >= 0)
+            ok = fill_value(views, &g->values[i], &views->values[views->place[i]]);
+    return ok;
+}
+
+static const char **name_list(struct views *views, const qs_graph *g, const qs_id *ids,
+                              int32_t count) {
+    const char **names = qs_arena_alloc(&views->arena, (size_t)count, sizeof(*names));
+    for (int32_t i = 0; names && i < count; i++)
+        names[i] = ids[i] == QS_NONE ? "" : g->values[ids[i]].name;
+    return names;
+}
+
+static bool make_nodes(struct views *views, const qs_graph *g, const qs_uses *uses) {
+    views->nodes = qs_arena_alloc(&views->arena, g->order_count, sizeof(*views->nodes));
+    if (!views->nodes)
+        return false;
+    for (size_t i = 0; i < g->order_count; i++) {
+        const qs_node *n = &g->nodes[g->order[i]];
+        if (n->removed)
+            continue;
+        const char **in = name_list(views, g, n->inputs, n->input_count);
+        const char **out = name_list(views, g, n->outputs, n->output_count);
+        if (!in || !out)
+            return false;
+        views->nodes[views->node_count++] =
+            (qsim_node_info){.struct_size = sizeof(qsim_node_info),
+                             .name = n->name ? n->name : "",
+                             .domain = n->domain,
+                             .op_type = n->op_type,
+                             .inputs = in,
+                             .outputs = out,
+                             .input_count = n->input_count,
+                             .output_count = n->output_count,
+                             .macs = qs_op_macs(g, g->order[i]),
+                             .integer = qs_node_is_integer(g, uses, g->order[i])};
+    }
+    return true;
+}
+
+static int make_views(const qsim_model *m, struct views **out) {
+    qs_uses uses = {0};
+    struct views *views = qs_calloc(m->ctx, 1, sizeof(*views));
+    if (!views)
+        return QSIM_E_NOMEM;
+    views->head.free = free_views;
+    qs_arena_init(&views->arena, m->ctx);
+    bool ok = qs_graph_uses(m->graph, &uses) == QSIM_OK && make_values(views, m) &&
+              make_nodes(views, m->graph, &uses) &&
+              qs_count_parameters(m->graph, &uses, &views->parameters, &views->parameter_bytes) ==
+                  QSIM_OK;
+    qs_uses_free(m->graph, &uses);
+    if (!ok) {
+        free_views(m->ctx, &views->head);
+        return QSIM_E_NOMEM;
+    }
+    *out = views;
+    return QSIM_OK;
+}
+
+/* NULL: out of memory. */
+static const struct views *views_of(const qsim_model *model) {
+    qsim_model *m = (qsim_model *)(uintptr_t)model;
+    qs_views *there = atomic_load(&m->views);
+    if (there)
+        return (const struct views *)there;
+    struct views *made;
+    if (make_views(model, &made))
+        return NULL;
+    if (!atomic_compare_exchange_strong(&m->views, &there, &made->head)) {
+        free_views(m->ctx, &made->head);
+        return (const struct views *)there;
+    }
+    return made;
+}
+
+/* Copies what fits the caller's version of the struct, whose size it states. */
+static int give(void *theirs, const void *ours, size_t our_size) {
+    size_t size;
+    memcpy(&size, theirs, sizeof(size));
+    if (size < sizeof(size))
+        return QSIM_E_ARGUMENT;
+    size_t common = size < our_size ? size : our_size;
+    memcpy((char *)theirs + sizeof(size), (const char *)ours + sizeof(size), common - sizeof(size));
+    if (size > common)
+        memset((char *)theirs + common, 0, size - common);
+    return QSIM_OK;
+}
+
+static int give_value(const qsim_model *model, qs_id id, qsim_value_info *info) {
+    const struct views *views = views_of(model);
+    if (!views)
+        return QSIM_E_NOMEM;
+    if (!info || views->place[id] < 0)
+        return QSIM_E_ARGUMENT;
+    return give(info, &views->values[views->place[id]], sizeof(*info));
+}
+
+int32_t qsim_model_input_count(const qsim_model *model) {
+    return (int32_t)model->graph->input_count;
+}
+
+int32_t qsim_model_output_count(const qsim_model *model) {
+    return (int32_t)model->graph->output_count;
+}
+
+int qsim_model_input(const qsim_model *model, int32_t index, qsim_value_info *info) {
+    if (index < 0 || (size_t)index >= model->graph->input_count)
+        return QSIM_E_ARGUMENT;
+    return give_value(model, model->graph->inputs[index], info);
+}
+
+int qsim_model_output(const qsim_model *model, int32_t index, qsim_value_info *info) {
+    if (index < 0 || (size_t)index >= model->graph->output_count)
+        return QSIM_E_ARGUMENT;
+    return give_value(model, model->graph->outputs[index], info);
+}
+
+int32_t qsim_model_value_count(const qsim_model *model) {
+    const struct views *views = views_of(model);
+    return views ? views->value_count : QSIM_E_NOMEM;
+}
+
+int qsim_model_value(const qsim_model *model, int32_t index, qsim_value_info *info) {
+    const struct views *views = views_of(model);
+    if (!views)
+        return QSIM_E_NOMEM;
+    if (!info || index < 0 || index >= views->value_count)
+        return QSIM_E_ARGUMENT;
+    return give(info, &views->values[index], sizeof(*info));
+}
+
+int32_t qsim_model_node_count(const qsim_model *model) {
+    const struct views *views = views_of(model);
+    return views ? views->node_count : QSIM_E_NOMEM;
+}
+
+int qsim_model_node(const qsim_model *model, int32_t index, qsim_node_info *info) {
+    const struct views *views = views_of(model);
+    if (!views)
+        return QSIM_E_NOMEM;
+    if (!info || index < 0 || index >= views->node_count)
+        return QSIM_E_ARGUMENT;
+    return give(info, &views->nodes[index], sizeof(*info));
+}
+
+int64_t qsim_model_opset(const qsim_model *model, const char *domain) {
+    bool standard = !domain || strcmp(domain, "ai.onnx") == 0;
+    return qs_graph_import(model->graph, standard ? "" : domain);
+}
+
+int64_t qsim_model_ir_version(const qsim_model *model) {
+    return model->ir_version;
+}
+
+int64_t qsim_model_bytes(const qsim_model *model) {
+    size_t need;
+    if (model->source)
+        return model->bytes;
+    int code = qsim_model_save_memory(model, NULL, 0, &need, NULL);
+    return code ? code : (int64_t)need;
+}
+
+int64_t qsim_model_parameters(const qsim_model *model) {
+    const struct views *views = views_of(model);
+    return views ? views->parameters : QSIM_E_NOMEM;
+}
+
+int64_t qsim_model_parameter_bytes(const qsim_model *model) {
+    const struct views *views = views_of(model);
+    return views ? views->parameter_bytes : QSIM_E_NOMEM;
+}
+
+int32_t qsim_model_metadata_count(const qsim_model *model) {
+    return (int32_t)model->property_count;
+}
+
+const char *qsim_model_metadata_key(const qsim_model *model, int32_t index) {
+    if (index < 0 || (size_t)index >= model->property_count)
+        return NULL;
+    return model->properties[index].key;
+}
+
+const char *qsim_model_metadata_value(const qsim_model *model, int32_t index) {
+    if (index < 0 || (size_t)index >= model->property_count)
+        return NULL;
+    return model->properties[index].value;
+}
