@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* TensorProto: every way in which ONNX stores a tensor, made plain bytes. */
+#include "onnx/emit.h"
 #include "onnx/reader.h"
+
+#include <qsim/data.h>
 
 #include <stdio.h>
 
+/* What becomes of the elements: kept in place or in the arena, only counted, or copied out. */
+enum mode { KEEP, COUNT, COPY };
+
 struct parts {
     qs_span message;
+    enum mode mode;
+    uint8_t *copy;
     const char *what, *name;
     int64_t dims[QSIM_MAX_RANK];
     int32_t rank;
@@ -119,10 +127,15 @@ static bool in_range(int32_t dtype, int64_t v, bool packed) {
     }
 }
 
+/* Where decoded elements go. */
+static uint8_t *room(qs_reader *r, const struct parts *p, const qs_const *c) {
+    return p->mode == COPY ? p->copy : qs_arena_alloc64(r->arena, c->bytes ? c->bytes : 1);
+}
+
 static int decode_integers(qs_reader *r, const struct parts *p, qs_const *c, size_t count) {
     size_t width = c->bytes / (count ? count : 1);
     bool packed = qsim_dtype_bits(c->dtype) < 8;
-    uint8_t *out = qs_arena_alloc64(r->arena, c->bytes ? c->bytes : 1);
+    uint8_t *out = room(r, p, c);
     if (!out)
         return qs_read_nomem(r);
     qs_numbers numbers;
@@ -149,7 +162,7 @@ static int decode_floats(qs_reader *r, const struct parts *p, qs_const *c, size_
         c->data = list.data;
         return QSIM_OK;
     }
-    uint8_t *out = qs_arena_alloc64(r->arena, c->bytes ? c->bytes : 1);
+    uint8_t *out = room(r, p, c);
     if (!out)
         return qs_read_nomem(r);
     qs_numbers numbers;
@@ -181,11 +194,13 @@ static int decode_typed(qs_reader *r, const struct parts *p, qs_const *c) {
         return qs_read_fail(r, QSIM_E_FORMAT, "%s '%s': %s holds %lld values, %s needs %zu",
                             p->what, p->name, p->data_field ? field_name(field) : "the tensor",
                             (long long)count, type_text(c->dtype, c->rank, c->dims, text), need);
+    if (p->mode == COUNT)
+        return QSIM_OK;
     return floats ? decode_floats(r, p, c, need) : decode_integers(r, p, c, need);
 }
 
 /* Bits behind the last element are zero, whatever the file has there. */
-static int clear_tail(qs_reader *r, qs_const *c) {
+static int clear_tail(qs_reader *r, const struct parts *p, qs_const *c) {
     size_t per_byte = 8 / (size_t)qsim_dtype_bits(c->dtype), used = c->elements % per_byte;
     if (used == 0)
         return QSIM_OK;
@@ -193,7 +208,7 @@ static int clear_tail(qs_reader *r, qs_const *c) {
     const uint8_t *bytes = c->data;
     if ((bytes[c->bytes - 1] & ~mask) == 0)
         return QSIM_OK;
-    uint8_t *copy = qs_arena_copy(r->arena, bytes, c->bytes);
+    uint8_t *copy = p->mode == COPY ? p->copy : qs_arena_copy(r->arena, bytes, c->bytes);
     if (!copy)
         return qs_read_nomem(r);
     copy[c->bytes - 1] &= mask;
@@ -258,31 +273,114 @@ static int read_data(qs_reader *r, const struct parts *p, qs_const *c) {
     } else {
         code = decode_typed(r, p, c);
     }
-    if (!code && c->bytes == 0)
+    if (code || p->mode == COUNT)
+        return code;
+    if (c->bytes == 0)
         c->data = &nothing;
-    return !code && qsim_dtype_bits(c->dtype) < 8 ? clear_tail(r, c) : code;
+    if (p->mode == COPY && c->data != p->copy && c->bytes)
+        memcpy(p->copy, c->data, c->bytes);
+    if (p->mode == COPY)
+        c->data = p->copy;
+    return qsim_dtype_bits(c->dtype) < 8 ? clear_tail(r, p, c) : QSIM_OK;
+}
+
+/* Type, shape and size: all that is known before the data is looked at. */
+static int measure(qs_reader *r, struct parts *p, qs_const *c) {
+    int code = collect(r, p);
+    if (code)
+        return code;
+    if (p->dtype == QSIM_UNDEFINED || p->dtype > QSIM_INT2)
+        return qs_read_fail(r, QSIM_E_DTYPE, "%s '%s' has the unknown data type %llu", p->what,
+                            p->name, (unsigned long long)p->dtype);
+    *c = (qs_const){.dtype = (int32_t)p->dtype, .rank = p->rank, .source = p->message};
+    c->dims = p->dims;
+    return c->dtype == QSIM_STRING ? read_strings(r, p, c) : read_size(r, p, c);
 }
 
 int qs_read_tensor(qs_reader *r, qs_span message, const char *what, const char *name,
                    qs_const *out) {
     struct parts p = {.message = message, .what = what, .name = name};
-    int code = collect(r, &p);
-    if (code)
-        return code;
-    if (p.dtype == QSIM_UNDEFINED || p.dtype > QSIM_INT2)
-        return qs_read_fail(r, QSIM_E_DTYPE, "%s '%s' has the unknown data type %llu", what, name,
-                            (unsigned long long)p.dtype);
-    qs_const c = {.dtype = (int32_t)p.dtype, .rank = p.rank, .source = message};
-    c.dims = qs_arena_copy(r->arena, p.dims, (size_t)p.rank * sizeof(p.dims[0]));
-    if (p.rank > 0 && !c.dims)
-        return qs_read_nomem(r);
-    if (c.dtype == QSIM_STRING)
-        code = read_strings(r, &p, &c);
-    else
-        code = read_size(r, &p, &c);
+    qs_const c;
+    int code = measure(r, &p, &c);
     if (!code && c.dtype != QSIM_STRING)
         code = read_data(r, &p, &c);
+    if (code)
+        return code;
+    c.dims = qs_arena_copy(r->arena, p.dims, (size_t)p.rank * sizeof(p.dims[0]));
+    if (!c.dims)
+        return qs_read_nomem(r);
+    *out = c;
+    return QSIM_OK;
+}
+
+/* ---- a tensor in a file of its own ---- */
+
+static int open_file(qs_reader *r, struct parts *p, qs_const *c) {
+    int code = qs_schema_check(p->message, QS_MESSAGE_TENSOR, r->name, r->error);
     if (!code)
-        *out = c;
+        code = measure(r, p, c);
+    if (!code && c->dtype == QSIM_STRING)
+        code = qs_read_fail(r, QSIM_E_DTYPE, "a tensor of strings");
     return code;
+}
+
+int qsim_proto_parse(const void *data, size_t size, qsim_array *array, qsim_error *error) {
+    qs_reader r = {.name = "TensorProto", .error = error};
+    struct parts p = {.message = {data, size}, .mode = COUNT, .what = "tensor", .name = "(file)"};
+    qsim_array a = {.struct_size = sizeof(a)};
+    qs_const c;
+    qs_error_clear(error);
+    if ((!data && size) || !array || array->struct_size < sizeof(a))
+        return qs_fail(error, QSIM_E_ARGUMENT, "TensorProto: no data, no array or no struct_size");
+    int code = open_file(&r, &p, &c);
+    if (!code)
+        code = read_data(&r, &p, &c);
+    if (code)
+        return code;
+    memcpy(a.dims, p.dims, sizeof(a.dims));
+    a.elements = c.elements;
+    a.bytes = c.bytes;
+    a.dtype = c.dtype;
+    a.rank = c.rank;
+    *array = a;
+    return QSIM_OK;
+}
+
+int qsim_proto_read(const void *data, size_t size, void *out, size_t capacity, qsim_error *error) {
+    qs_reader r = {.name = "TensorProto", .error = error};
+    struct parts p = {.message = {data, size}, .mode = COPY, .copy = out, .what = "tensor"};
+    qs_const c;
+    p.name = "(file)";
+    qs_error_clear(error);
+    if ((!data && size) || (!out && capacity))
+        return qs_fail(error, QSIM_E_ARGUMENT, "TensorProto: no data or no place for it");
+    int code = open_file(&r, &p, &c);
+    if (!code && c.bytes > capacity)
+        code = qs_fail(error, QSIM_E_ARGUMENT, "TensorProto: %zu bytes do not fit %zu", c.bytes,
+                       capacity);
+    return code ? code : read_data(&r, &p, &c);
+}
+
+int qsim_proto_write(const qsim_tensor *tensor, const char *name, void *buffer, size_t capacity,
+                     size_t *need) {
+    qs_const c = {0};
+    if (!tensor || !need || (!buffer && capacity))
+        return QSIM_E_ARGUMENT;
+    c.dtype = tensor->dtype;
+    c.rank = tensor->rank;
+    c.dims = tensor->dims;
+    c.data = tensor->data;
+    int code = qsim_tensor_size(c.dtype, c.rank, c.dims, &c.elements, &c.bytes);
+    if (code)
+        return code;
+    if (c.bytes != tensor->bytes || (c.bytes && !c.data))
+        return QSIM_E_ARGUMENT;
+    pb_ostream_t size = PB_OSTREAM_SIZING;
+    if (!qs_emit_tensor_body(&size, name ? name : "", &c))
+        return QSIM_E_INTERNAL;
+    *need = size.bytes_written;
+    if (*need > capacity)
+        return QSIM_OK;
+    pb_ostream_t stream = pb_ostream_from_buffer(buffer, capacity);
+    return qs_emit_tensor_body(&stream, name ? name : "", &c) ? QSIM_OK : QSIM_E_INTERNAL;
 }

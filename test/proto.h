@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* Protobuf written by hand, for tests that need messages which no writer would make. */
+#ifndef QS_TEST_PROTO_H
+#define QS_TEST_PROTO_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct proto {
+    uint8_t *data;
+    size_t size, room;
+} proto;
+
+static inline void proto_raw(proto *p, const void *data, size_t size) {
+    if (p->size + size > p->room) {
+        p->room = 2 * (p->size + size) + 64;
+        p->data = realloc(p->data, p->room);
+        if (!p->data)
+            abort();
+    }
+    if (size)
+        memcpy(p->data + p->size, data, size);
+    p->size += size;
+}
+
+static inline void proto_varint(proto *p, uint64_t v) {
+    uint8_t bytes[10];
+    size_t n = 0;
+    for (; v > 127; v >>= 7)
+        bytes[n++] = (uint8_t)(v & 127) | 128;
+    bytes[n++] = (uint8_t)v;
+    proto_raw(p, bytes, n);
+}
+
+static inline void proto_tag(proto *p, uint32_t number, uint32_t wire) {
+    proto_varint(p, (uint64_t)number << 3 | wire);
+}
+
+static inline void proto_int(proto *p, uint32_t number, int64_t v) {
+    proto_tag(p, number, 0);
+    proto_varint(p, (uint64_t)v);
+}
+
+static inline void proto_bytes(proto *p, uint32_t number, const void *data, size_t size) {
+    proto_tag(p, number, 2);
+    proto_varint(p, size);
+    proto_raw(p, data, size);
+}
+
+static inline void proto_text(proto *p, uint32_t number, const char *text) {
+    proto_bytes(p, number, text, strlen(text));
+}
+
+/* Appends `part` as a message and empties it. */
+static inline void proto_take(proto *p, uint32_t number, proto *part) {
+    proto_bytes(p, number, part->data, part->size);
+    part->size = 0;
+}
+
+static inline void proto_free(proto *p) {
+    free(p->data);
+    *p = (proto){0};
+}
+
+/* ---- pieces of ONNX ---- */
+
+static inline void proto_value(proto *graph, uint32_t field, const char *name, int dtype,
+                               const int64_t *dims, int rank) {
+    proto dim = {0}, shape = {0}, tensor = {0}, type = {0}, value = {0};
+    for (int i = 0; i < rank; i++) {
+        if (dims[i] >= 0)
+            proto_int(&dim, 1, dims[i]);
+        proto_take(&shape, 1, &dim);
+    }
+    proto_int(&tensor, 1, dtype);
+    proto_take(&tensor, 2, &shape);
+    proto_take(&type, 1, &tensor);
+    proto_text(&value, 1, name);
+    proto_take(&value, 2, &type);
+    proto_take(graph, field, &value);
+    proto_free(&dim);
+    proto_free(&shape);
+    proto_free(&tensor);
+    proto_free(&type);
+    proto_free(&value);
+}
+
+/* A node without attributes; the names may be NULL. */
+static inline void proto_node(proto *graph, const char *op, const char *name, const char *a,
+                              const char *b, const char *y) {
+    proto node = {0};
+    if (a)
+        proto_text(&node, 1, a);
+    if (b)
+        proto_text(&node, 1, b);
+    if (y)
+        proto_text(&node, 2, y);
+    if (name)
+        proto_text(&node, 3, name);
+    proto_text(&node, 4, op);
+    proto_take(graph, 1, &node);
+    proto_free(&node);
+}
+
+/* ir_version 7, opset 13 and this graph, which is emptied. */
+static inline void proto_model(proto *model, proto *graph) {
+    proto opset = {0};
+    proto_int(model, 1, 7);
+    proto_text(model, 2, "a test");
+    proto_take(model, 7, graph);
+    proto_int(&opset, 2, 13);
+    proto_take(model, 8, &opset);
+    proto_free(&opset);
+}
+
+#endif

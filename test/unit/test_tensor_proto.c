@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* Every encoding of TensorProto gives the same plain bytes; wrong ones are refused. */
+#include "test.h"
+#include "proto.h"
+
+#include <qsim/data.h>
+
+enum { DIMS = 1, DTYPE = 2, FLOATS = 4, INT32S = 5, STRINGS = 6, INT64S = 7, RAW = 9 };
+enum { DOUBLES = 10, UINT64S = 11, EXTERNAL = 13, LOCATION = 14 };
+
+static void head(proto *t, int dtype, int64_t a, int64_t b) {
+    t->size = 0;
+    if (a >= 0)
+        proto_int(t, DIMS, a);
+    if (b >= 0)
+        proto_int(t, DIMS, b);
+    proto_int(t, DTYPE, dtype);
+}
+
+/* Integers in `field`, packed or one by one. */
+static void ints(proto *t, uint32_t field, const int64_t *v, size_t n, int packed) {
+    proto list = {0};
+    for (size_t i = 0; i < n; i++) {
+        if (packed)
+            proto_varint(&list, (uint64_t)v[i]);
+        else
+            proto_int(t, field, v[i]);
+    }
+    if (packed)
+        proto_take(t, field, &list);
+    proto_free(&list);
+}
+
+static void expect(const proto *t, int dtype, size_t elements, const void *bytes, size_t size) {
+    qsim_array a = {.struct_size = sizeof(a)};
+    qsim_error e = {0};
+    uint8_t out[64] = {0};
+    CHECK_INT(qsim_proto_parse(t->data, t->size, &a, &e), QSIM_OK);
+    CHECK_INT(a.dtype, dtype);
+    CHECK_INT(a.elements, elements);
+    CHECK_INT(a.bytes, size);
+    CHECK_INT(qsim_proto_read(t->data, t->size, out, sizeof(out), &e), QSIM_OK);
+    CHECK(memcmp(out, bytes, size) == 0);
+    if (e.code)
+        fprintf(stderr, "%s\n", e.message);
+    if (size)
+        CHECK_INT(qsim_proto_read(t->data, t->size, out, size - 1, &e), QSIM_E_ARGUMENT);
+}
+
+static void refuse(const proto *t, int code) {
+    qsim_array a = {.struct_size = sizeof(a)};
+    qsim_error e = {0};
+    uint8_t out[64];
+    int got = qsim_proto_parse(t->data, t->size, &a, &e);
+    if (got == QSIM_OK)
+        got = qsim_proto_read(t->data, t->size, out, sizeof(out), &e);
+    CHECK_INT(got, code);
+    CHECK_INT(e.code, code);
+    CHECK(e.message[0] != 0);
+}
+
+static void check_integers(proto *t) {
+    static const struct {
+        int dtype;
+        uint32_t field;
+        int64_t v[3];
+        size_t width;
+    } cases[] = {
+        {QSIM_INT8, INT32S, {-128, -1, 127}, 1},
+        {QSIM_UINT8, INT32S, {0, 128, 255}, 1},
+        {QSIM_INT16, INT32S, {-32768, 1, 32767}, 2},
+        {QSIM_UINT16, INT32S, {0, 40000, 65535}, 2},
+        {QSIM_INT32, INT32S, {INT32_MIN, -7, INT32_MAX}, 4},
+        {QSIM_BOOL, INT32S, {0, 1, 1}, 1},
+        {QSIM_FLOAT16, INT32S, {0x3c00, 0xbc00, 0x7c00}, 2},
+        {QSIM_BFLOAT16, INT32S, {0x3f80, 0xbf80, 0}, 2},
+        {QSIM_FLOAT8E4M3FN, INT32S, {0x38, 0xb8, 0x7f}, 1},
+        {QSIM_INT64, INT64S, {INT64_MIN, -1, INT64_MAX}, 8},
+        {QSIM_UINT32, UINT64S, {0, 1, UINT32_MAX}, 4},
+        {QSIM_UINT64, UINT64S, {0, -1, 5}, 8},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint8_t bytes[24];
+        for (size_t k = 0; k < 3; k++) /* low byte first, whatever this machine does */
+            for (size_t b = 0; b < cases[i].width; b++)
+                bytes[k * cases[i].width + b] = (uint8_t)((uint64_t)cases[i].v[k] >> (8 * b));
+        for (int packed = 0; packed < 2; packed++) {
+            head(t, cases[i].dtype, 3, -1);
+            ints(t, cases[i].field, cases[i].v, 3, packed);
+            expect(t, cases[i].dtype, 3, bytes, 3 * cases[i].width);
+        }
+        head(t, cases[i].dtype, 3, 1);
+        proto_bytes(t, RAW, bytes, 3 * cases[i].width);
+        expect(t, cases[i].dtype, 3, bytes, 3 * cases[i].width);
+        proto_bytes(t, RAW, bytes, 3 * cases[i].width - 1); /* the last one wins */
+        refuse(t, QSIM_E_FORMAT);
+        head(t, cases[i].dtype, 2, 2);
+        ints(t, cases[i].field, cases[i].v, 3, 1);
+        refuse(t, QSIM_E_FORMAT);
+    }
+}
+
+static void check_packed_types(proto *t) {
+    static const int64_t nibbles[] = {0x21, 0x03}, pairs[] = {0xe4, 0x01};
+    static const uint8_t four[] = {0x21, 0x03}, two[] = {0xe4, 0x01}, dirty[] = {0x21, 0xf3};
+    head(t, QSIM_INT4, 3, -1); /* 1, 2, 3 */
+    ints(t, INT32S, nibbles, 2, 1);
+    expect(t, QSIM_INT4, 3, four, 2);
+    head(t, QSIM_UINT4, 3, -1);
+    proto_bytes(t, RAW, dirty, 2); /* bits behind the end are cleared */
+    expect(t, QSIM_UINT4, 3, four, 2);
+    head(t, QSIM_UINT2, 5, -1); /* 0, 1, 2, 3, 1 */
+    ints(t, INT32S, pairs, 2, 0);
+    expect(t, QSIM_UINT2, 5, two, 2);
+    head(t, QSIM_UINT4, 5, -1);
+    proto_bytes(t, RAW, dirty, 2);
+    refuse(t, QSIM_E_FORMAT);
+}
+
+static void check_floats(proto *t) {
+    static const float f[] = {1.5f, -2.25f, 3e38f, 0.f};
+    static const double d[] = {1e300, -0.5};
+    head(t, QSIM_FLOAT, 2, 2);
+    proto_bytes(t, FLOATS, f, sizeof(f));
+    expect(t, QSIM_FLOAT, 4, f, sizeof(f));
+    head(t, QSIM_FLOAT, 2, 2);
+    proto_bytes(t, FLOATS, f, 8); /* a mixture of packed and single ones is legal */
+    for (int i = 2; i < 4; i++) {
+        proto_tag(t, FLOATS, 5);
+        proto_raw(t, &f[i], 4);
+    }
+    expect(t, QSIM_FLOAT, 4, f, sizeof(f));
+    head(t, QSIM_COMPLEX64, 2, -1);
+    proto_bytes(t, FLOATS, f, sizeof(f));
+    expect(t, QSIM_COMPLEX64, 2, f, sizeof(f));
+    head(t, QSIM_DOUBLE, 2, -1);
+    proto_bytes(t, DOUBLES, d, sizeof(d));
+    expect(t, QSIM_DOUBLE, 2, d, sizeof(d));
+    head(t, QSIM_FLOAT, -1, -1); /* a scalar */
+    proto_bytes(t, RAW, f, 4);
+    expect(t, QSIM_FLOAT, 1, f, 4);
+    head(t, QSIM_FLOAT, 0, 7);
+    expect(t, QSIM_FLOAT, 0, f, 0);
+}
+
+static void check_refusals(proto *t) {
+    static const float f[4] = {0};
+    static const int64_t big[] = {300}, low[] = {-1};
+    proto location = {0};
+    head(t, QSIM_INT8, 1, -1);
+    ints(t, INT32S, big, 1, 1);
+    refuse(t, QSIM_E_VALUE);
+    head(t, QSIM_UINT8, 1, -1);
+    ints(t, INT32S, low, 1, 0);
+    refuse(t, QSIM_E_VALUE);
+    head(t, QSIM_FLOAT, 2, 2);
+    proto_bytes(t, RAW, f, 16);
+    proto_bytes(t, FLOATS, f, 16);
+    refuse(t, QSIM_E_FORMAT);
+    head(t, QSIM_FLOAT, 2, 2);
+    proto_bytes(t, DOUBLES, f, 16);
+    refuse(t, QSIM_E_FORMAT);
+    head(t, 99, 2, 2);
+    refuse(t, QSIM_E_DTYPE);
+    head(t, QSIM_STRING, 1, -1);
+    proto_text(t, STRINGS, "s");
+    refuse(t, QSIM_E_DTYPE);
+    head(t, QSIM_FLOAT, INT64_MAX, INT64_MAX);
+    refuse(t, QSIM_E_LIMIT);
+    head(t, QSIM_FLOAT, 1 << 30, 1); /* 4 GiB that the file does not hold */
+    refuse(t, QSIM_E_FORMAT);
+    head(t, QSIM_FLOAT, 1, -1);
+    proto_int(t, DIMS, -1);
+    refuse(t, QSIM_E_SHAPE);
+    head(t, QSIM_FLOAT, 1, -1);
+    proto_int(t, LOCATION, 1);
+    proto_text(&location, 1, "location");
+    proto_text(&location, 2, "w.bin");
+    proto_take(t, EXTERNAL, &location);
+    refuse(t, QSIM_E_UNSUPPORTED);
+    head(t, QSIM_FLOAT, 1, -1);
+    for (int i = 0; i < 16; i++)
+        proto_int(t, DIMS, 1);
+    refuse(t, QSIM_E_LIMIT);
+    proto_free(&location);
+}
+
+static void check_write(void) {
+    static const int64_t dims[] = {2, 2};
+    float f[] = {1, 2, 3, 4};
+    qsim_tensor x = {QSIM_FLOAT, 2, dims, f, sizeof(f)};
+    uint8_t buffer[64];
+    size_t need = 0;
+    CHECK_INT(qsim_proto_write(&x, "x", NULL, 0, &need), QSIM_OK);
+    CHECK(need > 16 && need < sizeof(buffer));
+    CHECK_INT(qsim_proto_write(&x, "x", buffer, sizeof(buffer), &need), QSIM_OK);
+    proto t = {buffer, need, 0};
+    expect(&t, QSIM_FLOAT, 4, f, sizeof(f));
+    x.bytes = 15;
+    CHECK_INT(qsim_proto_write(&x, NULL, NULL, 0, &need), QSIM_E_ARGUMENT);
+}
+
+int main(void) {
+    proto t = {0};
+    check_integers(&t);
+    check_packed_types(&t);
+    check_floats(&t);
+    check_refusals(&t);
+    check_write();
+    proto_free(&t);
+    return test_done();
+}
