@@ -89,10 +89,10 @@ int32_t qk_i8_positions(const qk_i8 *t, int32_t n);
 /* Column of a position in a panel (or depthwise block) of `width`. */
 int32_t qk_i8_column(const qk_i8 *t, int32_t width, int32_t position);
 /*
- * out[position] = in[column] over all panels of n columns, for elements of 4 bytes (int32, float);
- * 0 where there is no column.
+ * out[position] = in[column] over all panels of `columns`, for elements of 4 bytes (int32, float);
+ * 0 from column n on.
  */
-void qk_i8_spread(const qk_i8 *t, int32_t n, const void *in, void *out);
+void qk_i8_spread(const qk_i8 *t, int32_t columns, int32_t n, const void *in, void *out);
 
 /* Where the weights of one group lie: (column, kernel row, kernel column, channel). */
 typedef struct qk_source_i8 {
@@ -128,10 +128,10 @@ void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int8_t *w, int3
 void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, const void *in, void *out);
 
 /*
- * Least and greatest value of sum((x - x_zp) * w) + bias over x in 0…255, for column n. The proof
- * that int32 suffices.
+ * Least and greatest value of sum((x - x_zp) * (w - w_zp)) + bias over x in 0…255, for column n. The
+ * proof that int32 suffices.
  */
-void qk_i8_bounds(const qk_source_i8 *s, int32_t n, int32_t x_zp, int32_t bias, int64_t *least,
-                  int64_t *greatest);
+void qk_i8_bounds(const qk_source_i8 *s, int32_t n, int32_t x_zp, int32_t w_zp, int32_t bias,
+                  int64_t *least, int64_t *greatest);
 
 #endif

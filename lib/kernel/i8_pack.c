@@ -29,10 +29,10 @@ static void spread_panel(const qk_i8 *t, int32_t width, int32_t cols, const uint
     }
 }
 
-void qk_i8_spread(const qk_i8 *t, int32_t n, const void *in, void *out) {
+void qk_i8_spread(const qk_i8 *t, int32_t columns, int32_t n, const void *in, void *out) {
     uint32_t *to = out;
-    for (int32_t first = 0, width; first < n; first += width, to += width) {
-        width = qk_i8_panel(t, n - first);
+    for (int32_t first = 0, width; first < columns; first += width, to += width) {
+        width = qk_i8_panel(t, columns - first);
         spread_panel(t, width, n - first, (const uint32_t *)in + first, to);
     }
 }
@@ -135,12 +135,12 @@ void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, const void *in, vo
                      (uint32_t *)out + first);
 }
 
-void qk_i8_bounds(const qk_source_i8 *s, int32_t n, int32_t x_zp, int32_t bias, int64_t *least,
-                  int64_t *greatest) {
+void qk_i8_bounds(const qk_source_i8 *s, int32_t n, int32_t x_zp, int32_t w_zp, int32_t bias,
+                  int64_t *least, int64_t *greatest) {
     int64_t low = bias, high = bias;
     for (int32_t tap = 0; tap < s->kh * s->kw; tap++)
         for (int32_t c = 0; c < s->c; c++) {
-            int64_t w = weight_at(s, false, n, tap, c);
+            int64_t w = weight_at(s, false, n, tap, c) - w_zp;
             low += w > 0 ? -x_zp * w : (255 - x_zp) * w;
             high += w > 0 ? (255 - x_zp) * w : -x_zp * w;
         }

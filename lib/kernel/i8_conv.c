@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An output is cut into strips of rows. Where the image is padded, a strip's input is first copied
+ * into scratch with its border around it (some 2 % of a 3 x 3 convolution's time, in the cache), so
+ * that kernels see no borders. A task is a range of strips, or of column panels where there are
+ * few rows; its scratch belongs to it.
+ */
+#include "kernel/i8_conv.h"
+
+#include "quant/requantize.h"
+
+#define MAX_BLOCK 96
+/* Multiply-accumulates that one thread does in some 20 us: below, splitting costs more than it
+ * gains. */
+#define SMALL_WORK (3 << 20)
+#define STRIP_GOAL (96 << 10)
+
+int64_t qk_conv_i8_macs(const qk_conv_i8 *c) {
+    return c->batch * c->ho * c->wo * c->w.groups * c->w.n * c->w.c * c->w.kh * c->w.kw;
+}
+
+static int32_t least(int64_t a, int64_t b) {
+    return (int32_t)(a < b ? a : b);
+}
+
+/* Rows of input that `rows` rows of output look at, border included. */
+static int64_t span_h(const qk_conv_i8 *c, int64_t rows) {
+    return (rows - 1) * c->stride_h + (int64_t)(c->w.kh - 1) * c->dilation_h + 1;
+}
+
+static int64_t span_w(const qk_conv_i8 *c) {
+    return (int64_t)(c->wo - 1) * c->stride_w + (int64_t)(c->w.kw - 1) * c->dilation_w + 1;
+}
+
+static int64_t channels_in(const qk_conv_i8 *c) {
+    return (int64_t)c->w.groups * c->w.c;
+}
+
+/* A 1 x 1 convolution without border is one matrix product over all pixels. */
+static void flatten(qk_conv_i8 *c) {
+    int64_t pixels = c->batch * c->h * c->wd;
+    c->flat = c->w.kh == 1 && c->w.kw == 1 && c->stride_h == 1 && c->stride_w == 1 &&
+              !c->bordered && c->ho == c->h && c->wo == c->wd && pixels <= INT32_MAX;
+    if (c->flat) {
+        c->batch = 1;
+        c->h = c->ho = (int32_t)pixels;
+        c->wd = c->wo = 1;
+    }
+}
+
+static void split(qk_conv_i8 *c, int32_t threads) {
+    int64_t rows = c->ho, all = c->batch * c->ho;
+    bool small = qk_conv_i8_macs(c) < SMALL_WORK;
+    if (small)
+        threads = 1;
+    if (c->bordered) {
+        rows = STRIP_GOAL / c->strip_stride - (span_h(c, 1) - c->stride_h);
+        rows /= c->stride_h;
+        if (rows < 4)
+            rows = 4;
+    }
+    if (threads > 1 && rows > (all + threads - 1) / threads)
+        rows = (all + threads - 1) / threads;
+    c->strip_rows = least(rows > 0 ? rows : 1, c->ho > 0 ? c->ho : 1);
+    c->strips = (c->ho + c->strip_rows - 1) / c->strip_rows;
+    c->row_tasks = least(threads, c->batch * c->strips);
+    c->column_tasks = 1;
+    if (threads > 1 && !c->bordered && !c->post && c->w.groups == 1 && all * c->wo < 16 * (int64_t)threads) {
+        c->row_tasks = 1;
+        c->column_tasks = threads;
+    }
+    if (c->row_tasks < 1)
+        c->row_tasks = 1;
+}
+
+static bool fill_offsets(qk_conv_i8 *c, int32_t *offset) {
+    int64_t last = (int64_t)(c->w.kh - 1) * c->dilation_h * c->strip_stride + c->strip_stride;
+    if (last > INT32_MAX)
+        return false;
+    int32_t pixel = (int32_t)channels_in(c), columns = c->w.merged ? 1 : c->w.kw;
+    for (int32_t y = 0; y < c->w.kh; y++)
+        for (int32_t x = 0; x < columns; x++)
+            *offset++ = y * c->dilation_h * c->strip_stride + x * c->dilation_w * pixel;
+    return true;
+}
+
+bool qk_conv_i8_plan(qk_conv_i8 *c, int32_t threads, int32_t *offset, size_t *scratch) {
+    int64_t width = span_w(c), bytes;
+    size_t block_bytes = 0;
+    c->bordered = c->pad_top > 0 || c->pad_left > 0 || width > c->wd || span_h(c, c->ho) > c->h;
+    flatten(c);
+    if (!c->bordered)
+        width = c->wd;
+    if (!qs_mul64(width, channels_in(c), &bytes) || bytes > INT32_MAX)
+        return false;
+    c->strip_stride = (int32_t)bytes;
+    c->offset = offset;
+    if (!fill_offsets(c, offset))
+        return false;
+    split(c, threads);
+    c->strip_bytes = 0;
+    if (c->bordered) {
+        if (!qs_mul64(bytes, span_h(c, c->strip_rows), &bytes) || bytes > INT64_MAX - 128)
+            return false;
+        c->strip_bytes = qs_align((size_t)bytes + 64, 64);
+    }
+    c->block = c->post ? 16 : MAX_BLOCK;
+    if (c->post && !qs_mul((size_t)c->w.form.n, 4 * (size_t)c->block, &block_bytes))
+        return false;
+    if (block_bytes > SIZE_MAX / 2 ||
+        !qs_add(c->strip_bytes, qs_align(block_bytes, 64), &c->task_bytes))
+        return false;
+    return qs_mul(c->task_bytes, (size_t)(c->row_tasks * c->column_tasks), scratch);
+}
+
+/* ---- running ---- */
+
+typedef struct work {
+    const qk_conv_i8 *c;
+    const uint8_t *x;
+    uint8_t *y, *scratch;
+    size_t element;
+} work;
+
+/* One strip of one image. */
+typedef struct strip {
+    const uint8_t *a; /* what the first kernel tap of its first pixel sees */
+    uint8_t *out;
+    int32_t *block;        /* int32 sums for the general epilogue */
+    int64_t first;         /* number of its first pixel, for arrays per row */
+    int32_t rows;          /* of output */
+    int32_t panel, panels; /* range of panels, in column tasks */
+} strip;
+
+/* Copies input rows from `top` on, `rows` of them, with the border. */
+static void copy_strip(const qk_conv_i8 *c, const uint8_t *image, int64_t top, int64_t rows,
+                       uint8_t *to) {
+    int64_t pixel = channels_in(c), row_bytes = c->wd * pixel, stride = c->strip_stride;
+    int64_t left = c->pad_left * pixel, middle = row_bytes;
+    if (left > stride)
+        left = stride;
+    if (middle > stride - left)
+        middle = stride - left;
+    for (int64_t y = top; y < top + rows; y++, to += stride) {
+        if (y < 0 || y >= c->h) {
+            memset(to, c->x_zp, (size_t)stride);
+            continue;
+        }
+        memset(to, c->x_zp, (size_t)left);
+        memcpy(to + left, image + y * row_bytes, (size_t)middle);
+        memset(to + left + middle, c->x_zp, (size_t)(stride - left - middle));
+    }
+}
+
+static void run_depthwise(const work *k, const strip *s) {
+    const qk_conv_i8 *c = k->c;
+    int32_t channels = c->w.groups;
+    qk_depthwise_u8s8 d = {.a = s->a,
+                           .a_stride = (ptrdiff_t)c->stride_w * channels,
+                           .tap_offset = c->offset,
+                           .m = c->wo,
+                           .taps = c->w.kh * c->w.kw,
+                           .channels = channels,
+                           .w = c->b,
+                           .out = s->out,
+                           .out_stride = (ptrdiff_t)(k->element * (size_t)channels),
+                           .o = c->o};
+    uint8_t *out = s->out;
+    for (int32_t r = 0; r < s->rows; r++, out += d.out_stride * c->wo) {
+        d.out = out;
+        c->t->depthwise(&d);
+        d.a += (ptrdiff_t)c->stride_h * c->strip_stride;
+    }
+}
+
+/* Addresses of pixels first … first + m - 1 of a strip. */
+static void fill_rows(const qk_conv_i8 *c, const uint8_t *a, int32_t first, int32_t m,
+                      const uint8_t **rows) {
+    ptrdiff_t step = (ptrdiff_t)c->stride_w * channels_in(c);
+    ptrdiff_t down = (ptrdiff_t)c->stride_h * c->strip_stride;
+    int32_t x = first % c->wo;
+    const uint8_t *line = a + first / c->wo * down;
+    for (int32_t i = 0; i < m;) {
+        const uint8_t *p = line + x * step;
+        for (; i < m && x < c->wo; i++, x++, p += step)
+            rows[i] = p;
+        x = 0;
+        line += down;
+    }
+}
+
+static void post_row(const qk_conv_i8 *c, int32_t group, int64_t row, const int32_t *acc, int32_t n,
+                     uint8_t *out) {
+    const qk_post_i8 *p = c->post;
+    int64_t at = (int64_t)group * n;
+    uint32_t zp = (uint32_t)(p->row_zp ? p->row_zp[row] : p->zp);
+    uint32_t rest = c->w.sum_column ? (uint32_t)acc[n] - (uint32_t)p->k * zp : 0;
+    for (int32_t i = 0; i < n; i++) {
+        uint32_t sum = (uint32_t)acc[i] - zp * (uint32_t)p->colsum[at + i];
+        if (p->w_zp)
+            sum -= (uint32_t)p->w_zp[at + i] * rest;
+        int32_t value = (int32_t)sum;
+        if (!p->mult && !p->row_scale) {
+            memcpy(out + 4 * (size_t)i, &value, 4);
+            continue;
+        }
+        float m =
+            p->mult ? p->mult[at + i]
+                    : qs_requantize_multiplier(p->row_scale[row], p->col_scale[at + i], p->y_scale);
+        out[i] = (uint8_t)qs_requantize(value, m, c->o.lo, c->o.hi, c->o.zp);
+    }
+}
+
+/* All panels of one group for one block of pixels. */
+static void run_panels(const work *k, const strip *s, int32_t group, qk_gemm_u8s8 *g) {
+    const qk_conv_i8 *c = k->c;
+    const qk_form_i8 *f = &c->w.form;
+    size_t element = c->post ? 4 : k->element;
+    int64_t position = (int64_t)group * f->positions;
+    uint8_t *out = g->out;
+    g->b = c->b + (size_t)group * f->bytes;
+    for (int32_t first = 0, panel = 0; first < f->n; first += g->width, panel++) {
+        g->width = qk_i8_panel(c->t, f->n - first);
+        g->cols = least(g->width, f->n - first);
+        g->out = out + element * (size_t)first;
+        g->o.bias = c->o.bias + position;
+        g->o.mult = c->o.mult && !c->post ? c->o.mult + position : NULL;
+        if (panel >= s->panel && panel < s->panels)
+            c->t->gemm(g);
+        position += g->width;
+        g->b += (size_t)f->segs * 4 * (size_t)f->k4 * (size_t)g->width;
+    }
+}
+
+static void run_block(const work *k, const strip *s, int32_t group, int32_t first, int32_t m) {
+    const qk_conv_i8 *c = k->c;
+    const uint8_t *rows[MAX_BLOCK];
+    int64_t n = c->w.n, total = n * c->w.groups;
+    const uint8_t *a = s->a + (int64_t)group * c->w.c;
+    ptrdiff_t row_bytes = (ptrdiff_t)k->element * total;
+    uint8_t *out = s->out + first * row_bytes + (int64_t)k->element * group * n;
+    qk_gemm_u8s8 g = {.m = m,
+                      .segs = c->w.form.segs,
+                      .k4 = c->w.form.k4,
+                      .seg_offset = c->w.form.segs > 1 ? c->offset : NULL,
+                      .o = c->o};
+    if (c->wo == 1) {
+        g.a_stride = (ptrdiff_t)c->stride_h * c->strip_stride;
+        g.a = a + first * g.a_stride;
+    } else {
+        fill_rows(c, a, first, m, rows);
+        g.rows = rows;
+    }
+    g.out = c->post ? (uint8_t *)s->block : out;
+    g.out_stride = c->post ? 4 * (ptrdiff_t)c->w.form.n : row_bytes;
+    run_panels(k, s, group, &g);
+    for (int32_t i = 0; c->post && i < m; i++, out += row_bytes)
+        post_row(c, group, s->first + first + i, s->block + (int64_t)i * c->w.form.n, (int32_t)n,
+                 out);
+}
+
+static void run_strip(const work *k, const strip *s) {
+    const qk_conv_i8 *c = k->c;
+    if (c->w.depthwise) {
+        run_depthwise(k, s);
+        return;
+    }
+    /* A product's rows all have one stride: no addresses, so no limit to the block either. */
+    int32_t pixels = s->rows * c->wo, block = c->wo == 1 && !c->post ? 8 * MAX_BLOCK : c->block;
+    for (int32_t first = 0; first < pixels; first += block)
+        for (int32_t g = 0; g < c->w.groups; g++)
+            run_block(k, s, g, first, least(block, pixels - first));
+}
+
+static void run_task(void *arg, size_t index) {
+    const work *k = arg;
+    const qk_conv_i8 *c = k->c;
+    uint8_t *scratch = k->scratch + index * c->task_bytes;
+    int64_t part = (int64_t)index / c->column_tasks, column = (int64_t)index % c->column_tasks;
+    int64_t total = c->batch * c->strips, end = total * (part + 1) / c->row_tasks;
+    int64_t image_bytes = (int64_t)c->h * c->wd * channels_in(c);
+    int64_t pixel_bytes = (int64_t)k->element * c->w.n * c->w.groups;
+    strip s = {.block = (int32_t *)(void *)(scratch + c->strip_bytes), .panels = INT32_MAX};
+    if (c->column_tasks > 1) {
+        int64_t panels = 0;
+        for (int32_t n = 0; n < c->w.form.n; n += qk_i8_panel(c->t, c->w.form.n - n))
+            panels++;
+        s.panel = (int32_t)(panels * column / c->column_tasks);
+        s.panels = (int32_t)(panels * (column + 1) / c->column_tasks);
+    }
+    for (int64_t i = total * part / c->row_tasks; i < end; i++) {
+        int64_t n = i / c->strips, y = i % c->strips * c->strip_rows;
+        const uint8_t *image = k->x + n * image_bytes;
+        s.rows = least(c->strip_rows, c->ho - y);
+        s.first = (n * c->ho + y) * c->wo;
+        s.out = k->y + s.first * pixel_bytes;
+        s.a = image + y * c->stride_h * c->strip_stride;
+        if (c->bordered) {
+            copy_strip(c, image, y * c->stride_h - c->pad_top, span_h(c, s.rows), scratch);
+            s.a = scratch;
+        }
+        run_strip(k, &s);
+    }
+}
+
+void qk_conv_i8_run(const qsim_ctx *ctx, const qk_conv_i8 *c, const uint8_t *x, void *y,
+                    void *scratch) {
+    bool int32_out = c->post ? !c->post->mult && !c->post->row_scale : !c->o.mult;
+    work k = {c, x, y, scratch, int32_out ? 4 : 1};
+    size_t tasks = (size_t)(c->row_tasks * c->column_tasks);
+    if (c->batch <= 0 || c->ho <= 0 || c->wo <= 0)
+        return;
+    if (tasks == 1)
+        run_task(&k, 0);
+    else
+        qs_parallel(ctx, tasks, run_task, &k);
+}

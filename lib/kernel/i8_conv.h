@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Integer convolution and matrix product of whole tensors, on top of the micro-kernels: borders,
+ * strips, groups, threads. x is u8 and channels last, weights s8, y u8 or int32. A matrix product
+ * is a 1 x 1 convolution over its rows.
+ */
+#ifndef QK_I8_CONV_H
+#define QK_I8_CONV_H
+
+#include "kernel/i8.h"
+
+/* ---- weights ---- */
+
+typedef struct qk_weights_i8 {
+    /* given */
+    int32_t groups, n, kh, kw, c; /* n columns and c channels per group */
+    bool contiguous;              /* no dilation along the width: a kernel row is one segment */
+    bool sum_column;              /* some weight has a zero point: sums of x are needed */
+    /* found by qk_weights_i8_layout */
+    bool depthwise, merged;
+    qk_form_i8 form; /* of one group; not for depthwise */
+    int32_t positions;
+    size_t bytes;
+} qk_weights_i8;
+
+/* false: sizes overflow */
+bool qk_weights_i8_layout(const qk_i8 *t, qk_weights_i8 *w);
+
+/* `s` is the first group's source, the next lies group_stride elements on. colsum: groups * n. */
+void qk_weights_i8_pack(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
+                        int64_t group_stride, int8_t *b, int32_t *colsum);
+
+/* groups * n elements of 4 bytes into `positions` of them. */
+void qk_weights_i8_spread(const qk_i8 *t, const qk_weights_i8 *w, const void *in, void *out);
+
+/* ---- the general epilogue ---- */
+
+/*
+ * What the micro-kernels' own epilogue cannot do: weight zero points, and zero points or scales per
+ * row of a matrix product. Arrays in natural order; sums then begin with the plain bias.
+ *
+ *     acc - zp[r] * colsum[n] - w_zp[n] * (rowsum - k * zp[r])
+ */
+typedef struct qk_post_i8 {
+    const int32_t *colsum; /* groups * n */
+    const int32_t *w_zp;   /* groups * n, or NULL: 0 */
+    const int32_t *row_zp; /* per row, or NULL: zp */
+    int32_t zp, k;         /* k: products per sum */
+    const float *mult;     /* groups * n; NULL: int32, or by the three below */
+    const float *row_scale, *col_scale;
+    float y_scale; /* mult = (row_scale[r] * col_scale[n]) / y_scale */
+} qk_post_i8;
+
+/* ---- convolution ---- */
+
+typedef struct qk_conv_i8 {
+    /* given */
+    const qk_i8 *t;
+    qk_weights_i8 w;
+    const int8_t *b;
+    int64_t batch;
+    int32_t h, wd, ho, wo; /* input and output; pads behind follow from them */
+    int32_t stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
+    uint8_t x_zp;           /* what padding holds */
+    qk_out_i8 o;            /* bias and mult in positions; mult NULL: y is int32 */
+    const qk_post_i8 *post; /* or NULL */
+    /* found by qk_conv_i8_plan */
+    const int32_t *offset; /* of segments or taps */
+    bool bordered, flat;
+    int32_t strip_rows, strips, row_tasks, column_tasks;
+    int32_t block; /* pixels per micro-kernel call */
+    int32_t strip_stride;
+    size_t strip_bytes, task_bytes;
+} qk_conv_i8;
+
+/* Room for `offset`. */
+static inline size_t qk_conv_i8_offsets(const qk_weights_i8 *w) {
+    return (size_t)w->kh * (size_t)w->kw;
+}
+
+/* Scratch bytes in *scratch; false: a size overflows. `offset` lives as long as the plan. */
+bool qk_conv_i8_plan(qk_conv_i8 *c, int32_t threads, int32_t *offset, size_t *scratch);
+
+void qk_conv_i8_run(const qsim_ctx *ctx, const qk_conv_i8 *c, const uint8_t *x, void *y,
+                    void *scratch);
+
+int64_t qk_conv_i8_macs(const qk_conv_i8 *c);
+
+#endif

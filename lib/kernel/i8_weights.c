@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel/i8_conv.h"
+
+bool qk_weights_i8_layout(const qk_i8 *t, qk_weights_i8 *w) {
+    qk_source_i8 s = {.n = w->n, .kh = w->kh, .kw = w->kw, .c = w->c};
+    int64_t positions;
+    w->depthwise = w->groups > 1 && w->n == 1 && w->c == 1 && !w->sum_column;
+    w->merged = w->groups == 1 && (w->contiguous || w->kw == 1);
+    if (w->depthwise) {
+        size_t taps = 0, bytes;
+        if (w->groups > INT32_MAX - 64 || !qs_mul((size_t)w->kh, (size_t)w->kw, &taps) ||
+            taps > INT32_MAX - 4)
+            return false;
+        w->positions = qk_i8_depthwise_positions(t, w->groups);
+        if (!qs_mul(4 * ((taps + 3) / 4), (size_t)w->positions, &bytes))
+            return false;
+        w->bytes = bytes;
+        return true;
+    }
+    if (!qk_i8_form(t, &s, w->merged, w->sum_column, &w->form) ||
+        !qs_mul(w->form.bytes, (size_t)w->groups, &w->bytes) ||
+        !qs_mul64(w->form.positions, w->groups, &positions) || positions > INT32_MAX)
+        return false;
+    w->positions = (int32_t)positions;
+    return true;
+}
+
+void qk_weights_i8_pack(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
+                        int64_t group_stride, int8_t *b, int32_t *colsum) {
+    qk_source_i8 group = *s;
+    if (w->depthwise) {
+        group.n = w->groups;
+        group.sn = group_stride;
+        qk_i8_pack_depthwise(t, &group, b, colsum);
+        return;
+    }
+    for (int32_t g = 0; g < w->groups; g++) {
+        qk_i8_pack(t, &group, w->merged, w->sum_column, b, colsum);
+        group.w += group_stride;
+        b += w->form.bytes;
+        colsum += w->n;
+    }
+}
+
+void qk_weights_i8_spread(const qk_i8 *t, const qk_weights_i8 *w, const void *in, void *out) {
+    if (w->depthwise) {
+        qk_i8_spread_depthwise(t, w->groups, in, out);
+        return;
+    }
+    for (int32_t g = 0; g < w->groups; g++)
+        qk_i8_spread(t, w->form.n, w->n, (const int32_t *)in + (int64_t)g * w->n,
+                     (int32_t *)out + (int64_t)g * w->form.positions);
+}

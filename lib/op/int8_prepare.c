@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "op/int8_prepare.h"
+
+#include <math.h>
+
+#include "quant/requantize.h"
+
+static size_t columns_of(const qk_weights_i8 *w) {
+    return (size_t)w->groups * (size_t)w->n;
+}
+
+/* Memory is cut from one block in aligned pieces. */
+static void *cut(uint8_t **at, size_t count) {
+    void *piece = *at;
+    *at += qs_align(4 * count, 64);
+    return piece;
+}
+
+bool qs_i8_weights_bytes(const qk_weights_i8 *w, size_t *bytes) {
+    size_t columns = columns_of(w);
+    if (w->bytes > SIZE_MAX / 4 || columns > SIZE_MAX / 64)
+        return false;
+    *bytes = qs_align(w->bytes, 64) + 2 * qs_align(4 * columns, 64);
+    return true;
+}
+
+void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
+                        int64_t group_stride, const qs_i8_list *w_zp, void *memory,
+                        qs_i8_weights *out) {
+    size_t columns = columns_of(w);
+    uint8_t *at = (uint8_t *)memory + qs_align(w->bytes, 64);
+    int32_t *colsum = cut(&at, columns), *zero_points = cut(&at, columns);
+    qk_weights_i8_pack(t, w, s, group_stride, memory, colsum);
+    for (size_t i = 0; i < columns && w->sum_column; i++)
+        zero_points[i] = qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
+    *out = (qs_i8_weights){memory, colsum, w->sum_column ? zero_points : NULL};
+}
+
+float qs_i8_multiplier(const qs_i8_rules *r, int64_t column) {
+    float w = r->w_scales == 1 ? r->w_scale[0] : r->w_scale[column];
+    return r->mult ? w : qs_requantize_multiplier(r->x_scale, w, r->y_scale);
+}
+
+bool qs_i8_epilogue_bytes(const qk_weights_i8 *w, size_t *bytes) {
+    size_t columns = columns_of(w), positions = (size_t)w->positions;
+    if (columns > SIZE_MAX / 64 || positions > SIZE_MAX / 64)
+        return false;
+    *bytes = 2 * qs_align(4 * columns, 64) + 2 * qs_align(4 * positions, 64);
+    return true;
+}
+
+void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_weights *packed,
+                         const qs_i8_rules *r, void *memory, qs_i8_epilogue *out) {
+    size_t columns = columns_of(w), positions = (size_t)w->positions;
+    uint8_t *at = memory;
+    uint32_t *bias = cut(&at, columns), *bias_at = cut(&at, positions);
+    float *mult = cut(&at, columns), *mult_at = cut(&at, positions);
+    bool post = packed->w_zp || r->row_zp || r->row_scale;
+    for (size_t i = 0; i < columns; i++) {
+        bias[i] = r->bias ? (uint32_t)r->bias[i] : 0;
+        if (!post)
+            bias[i] -= (uint32_t)r->x_zp * (uint32_t)packed->colsum[i];
+        if (!r->int32_out)
+            mult[i] = r->row_scale ? (r->w_scales == 1 ? r->w_scale[0] : r->w_scale[i])
+                                   : qs_i8_multiplier(r, (int64_t)i);
+    }
+    qk_weights_i8_spread(t, w, bias, bias_at);
+    if (!r->int32_out)
+        qk_weights_i8_spread(t, w, mult, mult_at);
+    out->o = (qk_out_i8){.bias = (const int32_t *)bias_at,
+                         .mult = r->int32_out ? NULL : mult_at,
+                         .zp = r->y_zp,
+                         .lo = r->lo,
+                         .hi = r->hi,
+                         .clamp = true};
+    out->use_post = post;
+    out->post = (qk_post_i8){.colsum = packed->colsum,
+                             .w_zp = packed->w_zp,
+                             .row_zp = r->row_zp,
+                             .zp = r->x_zp,
+                             .k = w->kh * w->kw * w->c,
+                             .mult = r->int32_out || r->row_scale ? NULL : mult,
+                             .row_scale = r->int32_out ? NULL : r->row_scale,
+                             .col_scale = mult,
+                             .y_scale = r->y_scale};
+}
+
+bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
+                 const qs_i8_list *w_zp, const qs_i8_rules *r, bool *clamp, int32_t *column,
+                 int64_t *bound) {
+    qk_source_i8 group = *s;
+    *clamp = false;
+    for (int32_t g = 0; g < w->groups; g++, group.w += group_stride)
+        for (int32_t n = 0; n < w->n; n++) {
+            int64_t at = (int64_t)g * w->n + n, least, greatest;
+            int32_t zp = w_zp->data ? qs_i8_list_at(w_zp, at) - s->flip : 0;
+            qk_i8_bounds(&group, n, r->x_zp, zp, r->bias ? r->bias[at] : 0, &least, &greatest);
+            *column = (int32_t)at;
+            *bound = -least > greatest ? least : greatest;
+            if (least < INT32_MIN || greatest > INT32_MAX)
+                return false;
+            float m = qs_i8_multiplier(r, at);
+            *bound = 0;
+            if (!isfinite(m))
+                return false;
+            double most = (double)(-least > greatest ? -least : greatest) * (double)fabsf(m);
+            if (most >= 2147483000.0)
+                *clamp = true;
+        }
+    return true;
+}

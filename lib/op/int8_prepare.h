@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the quantization parameters of an integer product to what its kernels want: packed weights,
+ * corrected biases, multipliers, and the proof that int32 sums suffice. Done once when everything is
+ * constant, else while executing, in scratch memory.
+ */
+#ifndef QS_INT8_PREPARE_H
+#define QS_INT8_PREPARE_H
+
+#include "kernel/i8_conv.h"
+
+/* 8-bit numbers, one or one per column; NULL data: zeros. */
+typedef struct qs_i8_list {
+    const uint8_t *data; /* NULL: zero */
+    int32_t count;       /* 1 or the number of columns */
+    bool is_signed;
+} qs_i8_list;
+
+static inline int32_t qs_i8_list_at(const qs_i8_list *l, int64_t i) {
+    uint8_t v = l->count == 1 ? l->data[0] : l->data[i];
+    return l->is_signed ? (int8_t)v : v;
+}
+
+/* Packed weights of a layout. */
+typedef struct qs_i8_weights {
+    const int8_t *b;
+    const int32_t *colsum; /* groups * n */
+    const int32_t *w_zp;   /* the same many, NULL without sum_column */
+} qs_i8_weights;
+
+/* Bytes that qs_i8_weights_fill needs, 64-byte aligned. false: too many. */
+bool qs_i8_weights_bytes(const qk_weights_i8 *w, size_t *bytes);
+
+/* w_zp is in the terms of the stored weights: u8 weights are flipped into s8 together with it. */
+void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
+                        int64_t group_stride, const qs_i8_list *w_zp, void *memory,
+                        qs_i8_weights *out);
+
+/* How sums become outputs, in natural order. */
+typedef struct qs_i8_rules {
+    bool int32_out;
+    float x_scale, y_scale;
+    const float *w_scale; /* one or one per column; with mult set: the multipliers themselves */
+    int32_t w_scales;
+    bool mult;
+    const int32_t *bias; /* one per column, or NULL */
+    int32_t x_zp, y_zp, lo, hi;
+    /* Matrix products with parameters per row; NULL: the scalars above. */
+    const int32_t *row_zp;
+    const float *row_scale;
+} qs_i8_rules;
+
+typedef struct qs_i8_epilogue {
+    qk_out_i8 o;
+    qk_post_i8 post;
+    bool use_post;
+} qs_i8_epilogue;
+
+bool qs_i8_epilogue_bytes(const qk_weights_i8 *w, size_t *bytes);
+
+/*
+ * Fills o.clamp with true: the caller that has proven its bounds with qs_i8_prove clears it.
+ */
+void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_weights *packed,
+                         const qs_i8_rules *r, void *memory, qs_i8_epilogue *out);
+
+/*
+ * Bounds every column's sum over all x. Returns false if one does not fit int32 or a multiplier is
+ * not finite (*column says which, *bound the sum, 0 for a multiplier). *clamp: a product with the
+ * multiplier may leave int32.
+ */
+bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
+                 const qs_i8_list *w_zp, const qs_i8_rules *r, bool *clamp, int32_t *column,
+                 int64_t *bound);
+
+/* Multiplier of a column. */
+float qs_i8_multiplier(const qs_i8_rules *r, int64_t column);
+
+#endif
