@@ -9,6 +9,13 @@ static size_t columns_of(const qk_weights_i8 *w) {
     return (size_t)w->groups * (size_t)w->n;
 }
 
+bool qs_i8_any_zero_point(const qs_i8_list *w_zp, uint8_t flip) {
+    for (int32_t i = 0; i < (w_zp->data ? w_zp->count : 1); i++)
+        if (qs_i8_list_at(w_zp, i) != flip)
+            return true;
+    return false;
+}
+
 /* Memory is cut from one block in aligned pieces. */
 static void *cut(uint8_t **at, size_t count) {
     void *piece = *at;
@@ -93,7 +100,7 @@ bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_st
     for (int32_t g = 0; g < w->groups; g++, group.w += group_stride)
         for (int32_t n = 0; n < w->n; n++) {
             int64_t at = (int64_t)g * w->n + n, least, greatest;
-            int32_t zp = w_zp->data ? qs_i8_list_at(w_zp, at) - s->flip : 0;
+            int32_t zp = qs_i8_list_at(w_zp, at) - s->flip;
             qk_i8_bounds(&group, n, r->x_zp, zp, r->bias ? r->bias[at] : 0, &least, &greatest);
             *column = (int32_t)at;
             *bound = -least > greatest ? least : greatest;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From the quantization parameters of an integer product to what its kernels want: packed weights,
- * corrected biases, multipliers, and the proof that int32 sums suffice. Done once when everything is
- * constant, else while executing, in scratch memory.
+ * corrected biases, multipliers, and the proof that int32 sums suffice. Done once when everything
+ * is constant, else while executing, in scratch memory.
  */
 #ifndef QS_INT8_PREPARE_H
 #define QS_INT8_PREPARE_H
@@ -17,9 +17,14 @@ typedef struct qs_i8_list {
 } qs_i8_list;
 
 static inline int32_t qs_i8_list_at(const qs_i8_list *l, int64_t i) {
+    if (!l->data)
+        return 0;
     uint8_t v = l->count == 1 ? l->data[0] : l->data[i];
     return l->is_signed ? (int8_t)v : v;
 }
+
+/* Does a weight have a zero point, in terms of s8 weights (u8 ones minus `flip`)? */
+bool qs_i8_any_zero_point(const qs_i8_list *w_zp, uint8_t flip);
 
 /* Packed weights of a layout. */
 typedef struct qs_i8_weights {

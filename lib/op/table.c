@@ -13,6 +13,7 @@
     X(concat) \
     X(constant) \
     X(conv) \
+    X(convinteger) \
     X(dequantize) \
     X(div) \
     X(dropout) \
@@ -25,11 +26,14 @@
     X(identity) \
     X(leakyrelu) \
     X(matmul) \
+    X(matmulinteger) \
     X(ms_dequantize) \
     X(ms_quantize) \
     X(mul) \
     X(neg) \
     X(pad) \
+    X(qlinearconv) \
+    X(qlinearmatmul) \
     X(quantize) \
     X(reduce_max) \
     X(reduce_mean) \
@@ -51,10 +55,14 @@
     /* internal */ \
     X(qsim_add) \
     X(qsim_conv) \
+    X(qsim_convinteger) \
     X(qsim_div) \
     X(qsim_gemm) \
     X(qsim_matmul) \
+    X(qsim_matmulinteger) \
     X(qsim_mul) \
+    X(qsim_qlinearconv) \
+    X(qsim_qlinearmatmul) \
     X(qsim_sub)
 // clang-format on
 

@@ -29,7 +29,7 @@ typedef struct or_attr {
 typedef struct or_case {
     const char *domain, *op;
     int32_t version;
-    or_tensor in[6];
+    or_tensor in[9];
     int32_t inputs, outputs;
     or_attr attrs[12];
     int32_t attr_count;
@@ -140,7 +140,7 @@ static inline int or_execute(qsim_ctx *ctx, qs_graph *g, qs_id node, const or_ca
                       .step = &step};
     int code = n->op->lower(&lower);
     if (!code) {
-        void *address[16] = {0};
+        void *address[32] = {0};
         for (int32_t i = 0; i < c->inputs; i++)
             if (n->inputs[i] != QS_NONE)
                 address[n->inputs[i]] = c->in[i].data;
@@ -159,7 +159,7 @@ static inline int or_execute(qsim_ctx *ctx, qs_graph *g, qs_id node, const or_ca
 static inline or_result or_run(qsim_ctx *ctx, const or_case *c, bool infer_only) {
     or_result r = {0};
     qs_graph *g = NULL;
-    qs_id in[6], out[2];
+    qs_id in[9], out[2];
     if (qs_graph_create(ctx, &g))
         abort();
     qs_id node = or_build(g, c, in, out);
