@@ -50,7 +50,8 @@ INLINE __mmask64 mask64(int32_t n) {
 }
 
 INLINE __mmask16 mask16(int32_t n) {
-    return n >= 16 ? (__mmask16)0xffff : n <= 0 ? 0 : (__mmask16)((1u << n) - 1);
+    uint32_t bits = n >= 16 ? 0xffffu : n <= 0 ? 0u : (1u << n) - 1;
+    return (__mmask16)bits;
 }
 
 /* ---- what becomes of a tile's rows ---- */

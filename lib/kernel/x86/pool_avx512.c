@@ -58,7 +58,7 @@ TARGET void qk_average_u8_avx512(const qk_pool *p) {
             __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(sum, bias)), m);
             v = _mm512_min_ps(_mm512_max_ps(v, lo), hi);
             const ptrdiff_t last = channels - j;
-            const __mmask16 mask = last < 16 ? (__mmask16)((1u << last) - 1u) : (__mmask16)0xffff;
+            const __mmask16 mask = (__mmask16)(last < 16 ? (1u << last) - 1u : 0xffffu);
             _mm512_mask_cvtepi32_storeu_epi8(y + j, mask,
                                              _mm512_add_epi32(_mm512_cvtps_epi32(v), zero));
         }
