@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/table.h"
+#include "modelinfo.h"
+#include "verbs.h"
+
+/* ---- without a model ---- */
+
+static int print_library(const tool *t) {
+    if (t->json) {
+        json j = {0};
+        json_object(&j, NULL);
+        json_int(&j, "schema", 1);
+        json_string(&j, "version", qsim_version_string());
+        json_int(&j, "abi", 0);
+        json_array(&j, "isas");
+        for (int32_t i = QSIM_ISA_C; i < QSIM_ISA_COUNT; i++)
+            if (qsim_isa_available(i))
+                json_string(&j, NULL, qsim_isa_name(i));
+        json_end(&j);
+        json_string(&j, "isa", qsim_isa_name(qsim_ctx_isa(t->ctx)));
+        json_int(&j, "threads", qsim_ctx_threads(t->ctx));
+        json_end(&j);
+        return tool_print_json(t, &j);
+    }
+    printf("qsim      %s\nabi       libqsim.so.0\nisa       ", qsim_version_string());
+    for (int32_t i = QSIM_ISA_C; i < QSIM_ISA_COUNT; i++)
+        if (qsim_isa_available(i))
+            printf("%s ", qsim_isa_name(i));
+    printf("\nkernels   %s\nthreads   %d\n", qsim_isa_name(qsim_ctx_isa(t->ctx)),
+           qsim_ctx_threads(t->ctx));
+    return EXIT_OK;
+}
+
+/* ---- text ---- */
+
+static void print_value_line(const char *what, const qsim_value_info *v) {
+    text shape = {0};
+    value_shape(v, &shape);
+    table line = {.columns = "llll"};
+    table_cell(&line, "%-10s", what);
+    table_cell(&line, "%s", v->name);
+    table_cell(&line, "%s", qsim_dtype_name(v->dtype));
+    table_cell(&line, "%s", shape.data);
+    table_print(&line, stdout);
+    text_free(&shape);
+}
+
+static void print_summary(const char *file, const qsim_model *m) {
+    char size[32], weights[32];
+    model_facts f;
+    model_collect(m, &f);
+    table_line("file", "%s  %s", tool_base_name(file),
+               tool_bytes((double)qsim_model_bytes(m), size));
+    table_line("opset", "%lld  ir version %lld", (long long)qsim_model_opset(m, NULL),
+               (long long)qsim_model_ir_version(m));
+    for (int32_t i = 0; i < qsim_model_input_count(m); i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        if (qsim_model_input(m, i, &v) == QSIM_OK)
+            print_value_line(i ? "" : "inputs", &v);
+    }
+    for (int32_t i = 0; i < qsim_model_output_count(m); i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        if (qsim_model_output(m, i, &v) == QSIM_OK)
+            print_value_line(i ? "" : "outputs", &v);
+    }
+    text ops = {0};
+    for (size_t i = 0; i < f.op_count; i++)
+        text_printf(&ops, "%s%s %d", i ? ", " : "", f.ops[i].name, f.ops[i].count);
+    table_line("operators", "%s", ops.data ? ops.data : "none");
+    table_line("parameters", "%lld  %s", (long long)qsim_model_parameters(m),
+               tool_bytes((double)qsim_model_parameter_bytes(m), weights));
+    if (f.macs_unknown)
+        table_line("MACs", "%lld and %d nodes of unknown shape", (long long)f.macs, f.macs_unknown);
+    else
+        table_line("MACs", "%lld", (long long)f.macs);
+    table_line("quantized", "%d of %d nodes run in integers", f.integer_nodes, f.nodes);
+    for (int32_t i = 0; i < qsim_model_metadata_count(m); i++)
+        table_line(i ? "" : "metadata", "%s = %s", qsim_model_metadata_key(m, i),
+                   qsim_model_metadata_value(m, i));
+    text_free(&ops);
+    model_facts_free(&f);
+}
+
+static void join(text *out, const char *const *names, int32_t count) {
+    text_puts(out, "");
+    for (int32_t i = 0; i < count; i++)
+        text_printf(out, "%s%s", i ? ", " : "", names[i]);
+}
+
+static void print_nodes(const qsim_model *m) {
+    table t = {.columns = "rlllrll"};
+    const char *const heading[] = {"#", "operator", "node", "outputs", "MACs", "runs in", "inputs"};
+    for (size_t i = 0; i < 7; i++)
+        table_cell(&t, "%s", heading[i]);
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
+        qsim_node_info n = {.struct_size = sizeof(n)};
+        text in = {0}, out = {0};
+        if (qsim_model_node(m, i, &n) != QSIM_OK)
+            continue;
+        join(&in, n.inputs, n.input_count);
+        join(&out, n.outputs, n.output_count);
+        table_cell(&t, "%d", i);
+        table_cell(&t, "%s%s%s", n.domain, *n.domain ? ":" : "", n.op_type);
+        table_cell(&t, "%s", n.name);
+        table_cell(&t, "%s", out.data);
+        table_cell(&t, n.macs < 0 ? "?" : "%lld", (long long)n.macs);
+        table_cell(&t, "%s", n.integer ? "integers" : "float");
+        table_cell(&t, "%s", in.data);
+        text_free(&in);
+        text_free(&out);
+    }
+    putchar('\n');
+    table_print(&t, stdout);
+}
+
+static void print_tensors(const qsim_model *m) {
+    table t = {.columns = "lllr"};
+    const char *const heading[] = {"tensor", "type", "shape", "constant bytes"};
+    for (size_t i = 0; i < 4; i++)
+        table_cell(&t, "%s", heading[i]);
+    for (int32_t i = 0; i < qsim_model_value_count(m); i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        text shape = {0};
+        if (qsim_model_value(m, i, &v) != QSIM_OK)
+            continue;
+        value_shape(&v, &shape);
+        table_cell(&t, "%s", v.name);
+        table_cell(&t, "%s", qsim_dtype_name(v.dtype));
+        table_cell(&t, "%s", shape.data);
+        table_cell(&t, v.data ? "%zu" : "", v.bytes);
+        text_free(&shape);
+    }
+    putchar('\n');
+    table_print(&t, stdout);
+}
+
+/* ---- JSON ---- */
+
+static void json_nodes(json *j, const qsim_model *m) {
+    json_array(j, "nodes");
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
+        qsim_node_info n = {.struct_size = sizeof(n)};
+        if (qsim_model_node(m, i, &n) != QSIM_OK)
+            continue;
+        json_object(j, NULL);
+        json_string(j, "name", n.name);
+        json_string(j, "domain", n.domain);
+        json_string(j, "operator", n.op_type);
+        json_array(j, "inputs");
+        for (int32_t k = 0; k < n.input_count; k++)
+            json_string(j, NULL, n.inputs[k]);
+        json_end(j);
+        json_array(j, "outputs");
+        for (int32_t k = 0; k < n.output_count; k++)
+            json_string(j, NULL, n.outputs[k]);
+        json_end(j);
+        if (n.macs < 0)
+            json_null(j, "macs");
+        else
+            json_int(j, "macs", n.macs);
+        json_bool(j, "integer", n.integer);
+        json_end(j);
+    }
+    json_end(j);
+}
+
+static void json_tensors(json *j, const qsim_model *m) {
+    json_array(j, "tensors");
+    for (int32_t i = 0; i < qsim_model_value_count(m); i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        if (qsim_model_value(m, i, &v) == QSIM_OK)
+            json_value(j, &v, true);
+    }
+    json_end(j);
+}
+
+static int print_json(const tool *t, const char *file, const qsim_model *m) {
+    json j = {0};
+    json_object(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_string(&j, "file", file);
+    json_model(&j, m);
+    if (args_has(&t->args, "nodes"))
+        json_nodes(&j, m);
+    if (args_has(&t->args, "tensors"))
+        json_tensors(&j, m);
+    json_end(&j);
+    return tool_print_json(t, &j);
+}
+
+static int run(tool *t) {
+    qsim_model *m;
+    if (!tool_operands(t, 0, 1))
+        return EXIT_USAGE;
+    if (t->args.operand_count == 0)
+        return print_library(t);
+    const char *file = t->args.operands[0];
+    int code = tool_load_model(t, file, args_has(&t->args, "inspect") ? QSIM_LOAD_INSPECT : 0, &m);
+    if (code)
+        return code;
+    if (t->json)
+        code = print_json(t, file, m);
+    else {
+        print_summary(file, m);
+        if (args_has(&t->args, "nodes"))
+            print_nodes(m);
+        if (args_has(&t->args, "tensors"))
+            print_tensors(m);
+    }
+    qsim_model_free(m);
+    return code;
+}
+
+static const option options[] = {
+    {"nodes", NULL, "list the nodes and what each runs in", 0, NULL},
+    {"tensors", NULL, "list the tensors", 0, NULL},
+    {"inspect", NULL, "look at models with operators that cannot be run, too", 0, NULL},
+    {NULL, NULL, NULL, 0, NULL},
+};
+
+const verb verb_info = {"info", "[MODEL]", "what a model is, or what this library can do", options,
+                        run};

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* qsim: verbs over the public interface of libqsim. */
+#include <string.h>
+
+#include "verbs.h"
+
+const verb *const all_verbs[] = {
+    &verb_info,     &verb_check,   &verb_run,  &verb_bench, &verb_calibrate,
+    &verb_quantize, &verb_compare, &verb_eval, NULL,
+};
+
+static const verb *find_verb(const char *name) {
+    for (size_t i = 0; all_verbs[i]; i++)
+        if (strcmp(all_verbs[i]->name, name) == 0)
+            return all_verbs[i];
+    return NULL;
+}
+
+static void overview(text *out) {
+    text_puts(out, "usage: qsim VERB [options] ...\n\n"
+                   "Quantized neural networks: loads ONNX, calibrates, quantizes, runs, explains.\n"
+                   "\nverbs:\n");
+    for (size_t i = 0; all_verbs[i]; i++)
+        text_printf(out, "  %-10s  %s\n", all_verbs[i]->name, all_verbs[i]->summary);
+    text_puts(out, "\nqsim VERB --help lists a verb's options; qsim --completions bash prints a "
+                   "completion.\n"
+                   "exit codes: 0 ok, 1 internal, 2 usage, 3 gate not met, 4 bad model or data, "
+                   "5 I/O, 6 memory, 130 interrupted\n");
+}
+
+static int unknown_verb(const tool *t, const char *name) {
+    const char *names[16];
+    size_t n = 0;
+    text hint = {0};
+    for (; all_verbs[n]; n++)
+        names[n] = all_verbs[n]->name;
+    names[n] = NULL;
+    const char *near = closest(name, names);
+    text_printf(&hint, near ? "did you mean qsim %s?" : "qsim --help lists the verbs", near);
+    int code = tool_usage(t, hint.data, "unknown verb '%s'", name);
+    text_free(&hint);
+    return code;
+}
+
+static int put(const tool *t, text *out) {
+    fwrite(out->data, 1, out->size, stdout);
+    text_free(out);
+    return tool_finish(t, EXIT_OK);
+}
+
+/* What stands before a verb: --help, --version, --completions, or nothing at all. */
+static int without_verb(const tool *t, int argc, char **argv) {
+    text out = {0};
+    const char *word = argc > 1 ? argv[1] : "";
+    const verb *v = argc > 2 ? find_verb(argv[2]) : NULL;
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+        if (v)
+            args_help(v, &out);
+        else
+            overview(&out);
+    } else if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
+        text_printf(&out, "qsim %s\n", qsim_version_string());
+    else if (strcmp(word, "--completions") == 0 && argc > 2 && strcmp(argv[2], "bash") == 0)
+        args_completion(all_verbs, &out);
+    else if (strcmp(word, "--completions") == 0)
+        return tool_usage(t, NULL, "--completions knows one shell: bash");
+    else if (!*word)
+        return tool_usage(t, "qsim --help lists the verbs", "a verb is missing");
+    else
+        return unknown_verb(t, word);
+    return put(t, &out);
+}
+
+int main(int argc, char **argv) {
+    tool t = {.quiet = false};
+    text out = {0}, hint = {0};
+    const verb *v = argc > 1 ? find_verb(argv[1]) : NULL;
+    int code;
+    if (!v)
+        return without_verb(&t, argc, argv);
+    if (!args_parse(&t.args, v, argc - 2, argv + 2, &out, &hint)) {
+        t.json = args_has(&t.args, "json");
+        code = tool_usage(&t, hint.data, "%s: %s", v->name, out.data);
+    } else if (args_has(&t.args, "help")) {
+        args_help(v, &out);
+        code = put(&t, &out);
+    } else if (args_has(&t.args, "version")) {
+        text_printf(&out, "qsim %s\n", qsim_version_string());
+        code = put(&t, &out);
+    } else {
+        code = tool_start(&t, v == &verb_bench ? 1 : 0);
+        if (code == EXIT_OK)
+            code = v->run(&t);
+        code = tool_finish(&t, code);
+    }
+    text_free(&out);
+    text_free(&hint);
+    tool_stop(&t);
+    return code;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* What several verbs say about models. */
+#ifndef QSIM_MODELINFO_H
+#define QSIM_MODELINFO_H
+
+#include "common/tool.h"
+
+typedef struct op_count {
+    const char *name;
+    int count;
+} op_count;
+
+typedef struct model_facts {
+    op_count *ops; /* by falling count, then name */
+    size_t op_count;
+    int nodes, integer_nodes, macs_unknown;
+    int64_t macs;
+} model_facts;
+
+void model_collect(const qsim_model *m, model_facts *f);
+void model_facts_free(model_facts *f);
+
+/* "[N,1,28,28]"; "?" for an unknown rank. */
+void value_shape(const qsim_value_info *v, text *out);
+/* {"name", "dtype", "shape"}; with `constant` also the bytes of constants. */
+void json_value(json *j, const qsim_value_info *v, bool constant);
+/* opset, ir_version, inputs, outputs, operators, parameters, macs, bytes. */
+void json_model(json *j, const qsim_model *m);
+
+/* "label       text", over as many lines as it takes. */
+void table_line(const char *label, const char *format, ...) TOOL_PRINTF(2, 3);
+
+#endif
