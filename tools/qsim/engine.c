@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int engine_of_model(const tool *t, const char *file, const qsim_model *m, const char *const *names,
+                    size_t count, engine *e) {
+    qsim_error error;
+    qsim_session_options options = {
+        .struct_size = sizeof(options), .outputs = names, .output_count = count};
+    memset(e, 0, sizeof(*e));
+    if (qsim_session_create(m, &options, &e->session, &error))
+        return tool_error(t, file, &error);
+    if (qsim_run_create(e->session, &e->run, &error))
+        return tool_error(t, file, &error);
+    e->output_count = (size_t)qsim_session_output_count(e->session);
+    e->outputs = tool_alloc(e->output_count, sizeof(*e->outputs));
+    return EXIT_OK;
+}
+
+int engine_open(const tool *t, const char *file, engine *e) {
+    qsim_model *model = NULL;
+    memset(e, 0, sizeof(*e));
+    int code = tool_load_model(t, file, 0, &model);
+    if (code == EXIT_OK)
+        code = engine_of_model(t, file, model, NULL, 0, e);
+    e->model = model;
+    return code;
+}
+
+int engine_execute(const tool *t, const char *file, engine *e, const qsim_tensor *inputs,
+                   size_t count) {
+    qsim_error error;
+    memset(e->outputs, 0, e->output_count * sizeof(*e->outputs));
+    tool_cancel_on_interrupt(e->run);
+    int code = qsim_run_execute(e->run, inputs, count, e->outputs, e->output_count, &error);
+    tool_cancel_on_interrupt(NULL);
+    if (code == QSIM_OK && tool_interrupted()) {
+        error.code = code = QSIM_E_CANCELLED;
+        snprintf(error.message, sizeof(error.message), "interrupted");
+        error.hint[0] = 0;
+    }
+    return code ? tool_error(t, file, &error) : EXIT_OK;
+}
+
+void engine_close(engine *e) {
+    qsim_run_free(e->run);
+    qsim_session_free(e->session);
+    qsim_model_free(e->model);
+    free(e->outputs);
+    memset(e, 0, sizeof(*e));
+}
+
+size_t elements(const qsim_tensor *t) {
+    size_t n = 0;
+    return qsim_tensor_size(t->dtype, t->rank, t->dims, &n, NULL) ? 0 : n;
+}
+
+#define ELEMENT(code, type)                                                                        \
+    case code: {                                                                                   \
+        type v;                                                                                    \
+        memcpy(&v, (const char *)t->data + i * sizeof(v), sizeof(v));                              \
+        return (double)v;                                                                          \
+    }
+
+double element(const qsim_tensor *t, size_t i) {
+    switch (t->dtype) {
+        ELEMENT(QSIM_FLOAT, float)
+        ELEMENT(QSIM_DOUBLE, double)
+        ELEMENT(QSIM_UINT8, uint8_t)
+        ELEMENT(QSIM_INT8, int8_t)
+        ELEMENT(QSIM_BOOL, uint8_t)
+        ELEMENT(QSIM_UINT16, uint16_t)
+        ELEMENT(QSIM_INT16, int16_t)
+        ELEMENT(QSIM_UINT32, uint32_t)
+        ELEMENT(QSIM_INT32, int32_t)
+        ELEMENT(QSIM_UINT64, uint64_t)
+        ELEMENT(QSIM_INT64, int64_t)
+    default: return NAN;
+    }
+}

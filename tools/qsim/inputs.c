@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "inputs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The file of an --input for this slot, NULL if it is for another one. */
+static const char *match(const char *spec, const slot *s, bool only) {
+    size_t n = strlen(s->name);
+    if (strncmp(spec, s->name, n) == 0 && spec[n] == '=')
+        return spec + n + 1;
+    return only ? spec : NULL;
+}
+
+static const char *find_spec(const tool *t, const slot *s, bool only) {
+    const char *spec, *found = NULL;
+    for (size_t i = 0; (spec = args_repeated(&t->args, "input", i)) != NULL; i++)
+        if (match(spec, s, only))
+            found = match(spec, s, only);
+    return found;
+}
+
+static int fill(const tool *t, inputs *in, size_t i, const slot *s, bool invent) {
+    uint64_t seed;
+    int64_t dims[QSIM_MAX_RANK], batch;
+    const char *spec = find_spec(t, s, in->count == 1);
+    char shape[256];
+    int code = EXIT_OK;
+    if (!tool_int(t, "batch", 1, INT32_MAX, 1, &batch))
+        return EXIT_USAGE;
+    if (!spec && !invent)
+        return tool_usage(t, "--input NAME=random makes one up",
+                          "input '%.100s' (%s %s) is missing", s->name, qsim_dtype_name(s->dtype),
+                          shape_text(s->dims, s->rank, shape));
+    if (!spec || source_is_random(spec, &seed)) {
+        for (int32_t k = 0; k < s->rank; k++)
+            dims[k] = s->dims[k] >= 0 ? s->dims[k] : k == 0 ? batch : 1;
+        seed = spec ? seed : 0;
+        source_random(&in->sources[i], seed + i, s->dtype, s->rank, dims);
+    } else
+        code = source_open(t, spec, s->name, &in->sources[i]);
+    if (code == EXIT_OK)
+        code = feed_plan(t, &in->feeds[i], s, &in->sources[i], &in->how, false);
+    if (code == EXIT_OK)
+        code = feed_read(t, &in->feeds[i], 0, feed_positions(&in->feeds[i]), &in->tensors[i]);
+    return code;
+}
+
+/* Every --input must be for some input of the model. */
+static int check_names(const tool *t, const slot *slots, size_t count) {
+    const char *spec;
+    size_t given = 0;
+    for (; (spec = args_repeated(&t->args, "input", given)) != NULL; given++) {
+        bool known = count == 1;
+        for (size_t i = 0; i < count && !known; i++)
+            known = match(spec, &slots[i], false) != NULL;
+        if (!known)
+            return tool_usage(t, "several inputs need NAME=FILE",
+                              "--input '%s' names no input of the model", spec);
+    }
+    return EXIT_OK;
+}
+
+int inputs_open(const tool *t, const qsim_model *model, bool invent, inputs *in) {
+    memset(in, 0, sizeof(*in));
+    in->count = (size_t)qsim_model_input_count(model);
+    in->sources = tool_alloc(in->count, sizeof(*in->sources));
+    in->feeds = tool_alloc(in->count, sizeof(*in->feeds));
+    in->tensors = tool_alloc(in->count, sizeof(*in->tensors));
+    slot *slots = tool_alloc(in->count, sizeof(*slots));
+    int code = EXIT_OK;
+    if (!preprocess_parse(t, args_value(&t->args, "preprocess"), &in->how))
+        code = EXIT_USAGE;
+    for (size_t i = 0; i < in->count && code == EXIT_OK; i++)
+        code = slot_of_model(t, model, (int32_t)i, &slots[i]);
+    if (code == EXIT_OK)
+        code = check_names(t, slots, in->count);
+    for (size_t i = 0; i < in->count && code == EXIT_OK; i++)
+        code = fill(t, in, i, &slots[i], invent);
+    free(slots);
+    return code;
+}
+
+void inputs_close(inputs *in) {
+    for (size_t i = 0; i < in->count; i++) {
+        feed_close(&in->feeds[i]);
+        source_close(&in->sources[i]);
+    }
+    free(in->sources);
+    free(in->feeds);
+    free(in->tensors);
+    memset(in, 0, sizeof(*in));
+}
