@@ -32,7 +32,10 @@ static void add_quoted(text *t, const char *s) {
 }
 
 static void start(json *j, const char *key) {
-    if (j->depth > 0) {
+    if (j->flat[j->depth]) {
+        text_puts(&j->out, j->first[j->depth] ? "" : ", ");
+        j->first[j->depth] = false;
+    } else if (j->depth > 0) {
         text_puts(&j->out, j->first[j->depth] ? "\n" : ",\n");
         j->first[j->depth] = false;
         for (int i = 0; i < j->depth; i++)
@@ -51,6 +54,7 @@ static void open_scope(json *j, const char *key, const char *bracket, char close
     j->depth++;
     j->close[j->depth] = close;
     j->first[j->depth] = true;
+    j->flat[j->depth] = false;
 }
 
 void json_object(json *j, const char *key) {
@@ -61,8 +65,13 @@ void json_array(json *j, const char *key) {
     open_scope(j, key, "[", ']');
 }
 
+void json_row(json *j, const char *key) {
+    json_array(j, key);
+    j->flat[j->depth] = true;
+}
+
 void json_end(json *j) {
-    bool empty = j->first[j->depth];
+    bool empty = j->first[j->depth] || j->flat[j->depth];
     char close = j->close[j->depth--];
     if (!empty) {
         text_puts(&j->out, "\n");

@@ -15,11 +15,13 @@ typedef struct json {
     text out;
     int depth;
     char close[16];
-    bool first[16];
+    bool first[16], flat[16];
 } json;
 
 void json_object(json *j, const char *key);
 void json_array(json *j, const char *key);
+/* An array of plain values on one line. */
+void json_row(json *j, const char *key);
 void json_end(json *j);
 void json_string(json *j, const char *key, const char *value); /* NULL: null */
 void json_int(json *j, const char *key, int64_t value);

@@ -67,7 +67,7 @@ void json_value(json *j, const qsim_value_info *v, bool constant) {
     if (v->rank < 0)
         json_null(j, "shape");
     else {
-        json_array(j, "shape");
+        json_row(j, "shape");
         for (int32_t i = 0; i < v->rank; i++)
             if (v->dims[i] >= 0)
                 json_int(j, NULL, v->dims[i]);

@@ -127,7 +127,7 @@ static void print_json(const tool *t, const char *file, const engine *e, double 
         json_object(&j, NULL);
         json_string(&j, "name", qsim_session_output_name(e->session, (int32_t)i));
         json_string(&j, "dtype", qsim_dtype_name(x->dtype));
-        json_array(&j, "shape");
+        json_row(&j, "shape");
         for (int32_t k = 0; k < x->rank; k++)
             json_int(&j, NULL, x->dims[k]);
         json_end(&j);
