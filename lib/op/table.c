@@ -8,6 +8,8 @@
 #define OPERATORS(X) \
     X(abs) \
     X(add) \
+    X(averagepool) \
+    X(batchnormalization) \
     X(cast) \
     X(clip) \
     X(concat) \
@@ -21,13 +23,17 @@
     X(exp) \
     X(flatten) \
     X(gemm) \
+    X(globalaveragepool) \
     X(hardsigmoid) \
     X(hardswish) \
     X(identity) \
     X(leakyrelu) \
     X(matmul) \
     X(matmulinteger) \
+    X(maxpool) \
     X(ms_dequantize) \
+    X(ms_qlinearaveragepool) \
+    X(ms_qlinearglobalaveragepool) \
     X(ms_quantize) \
     X(mul) \
     X(neg) \
@@ -54,14 +60,20 @@
     X(unsqueeze) \
     /* internal */ \
     X(qsim_add) \
+    X(qsim_averagepool) \
+    X(qsim_batchnormalization) \
     X(qsim_conv) \
     X(qsim_convinteger) \
     X(qsim_div) \
     X(qsim_gemm) \
+    X(qsim_globalaveragepool) \
     X(qsim_matmul) \
     X(qsim_matmulinteger) \
+    X(qsim_maxpool) \
     X(qsim_mul) \
+    X(qsim_qlinearaveragepool) \
     X(qsim_qlinearconv) \
+    X(qsim_qlinearglobalaveragepool) \
     X(qsim_qlinearmatmul) \
     X(qsim_sub)
 // clang-format on

@@ -14,6 +14,7 @@ static const struct {
     const size_t *count;
 } families[] = {
     {ck_cases_i8, &ck_cases_i8_count},
+    {ck_cases_f32, &ck_cases_f32_count},
 };
 
 struct ck_block {

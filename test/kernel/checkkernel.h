@@ -53,5 +53,7 @@ void ck_time(ck_state *s, const char *shape, double macs, double bytes, void (*c
 
 extern const ck_case ck_cases_i8[];
 extern const size_t ck_cases_i8_count;
+extern const ck_case ck_cases_f32[];
+extern const size_t ck_cases_f32_count;
 
 #endif

@@ -140,7 +140,7 @@ static inline void run_rows(const qk_gemm_f32 *g, tile *t, const tile_fn *fn, si
         const ptrdiff_t channels = (ptrdiff_t)p->channels, step = (ptrdiff_t)p->dw * channels;     \
         for (size_t ox = 0; ox < p->ow; ox++, y += channels) {                                     \
             const qk_window w = qk_window_at(p, ox);                                               \
-            const VEC count = SET1((float)w.divisor);                            \
+            const VEC count = SET1((float)w.divisor);                                              \
             (void)count;                                                                           \
             for (ptrdiff_t j = 0; j < channels; j += LANES) {                                      \
                 const float *line = x + w.first * channels + j;                                    \

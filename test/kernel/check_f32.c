@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/* Float kernels and pools: against plain loops in the written order, bit for bit. */
+#include "checkkernel.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "kernel/f32.h"
+
+static size_t size_between(ck_state *s, int32_t least, int32_t greatest) {
+    return (size_t)ck_between(s, least, greatest);
+}
+
+static float clamp(float v, float lo, float hi) {
+    v = v < lo ? lo : v;
+    return v > hi ? hi : v;
+}
+
+/* ---- products ---- */
+
+typedef struct product {
+    size_t m, n, segs, k, a_floats;
+    const float *a, *w; /* w: [segs * k][n] */
+    const float *bias;
+    ptrdiff_t *row, *seg;
+    float *packed, *c;
+    qk_gemm_f32 g;
+    const qk_f32 *t;
+} product;
+
+static void make_product(ck_state *s, product *p) {
+    p->row = ck_output(s, p->m * sizeof(ptrdiff_t));
+    p->seg = ck_output(s, p->segs * sizeof(ptrdiff_t));
+    p->a_floats = p->m * p->k + p->segs * p->k + p->k;
+    p->a = ck_floats(s, p->a_floats, -2.0f, 2.0f);
+    p->w = ck_floats(s, p->segs * p->k * p->n, -1.0f, 1.0f);
+    float *bias = ck_floats(s, qs_align(p->n, 64), -1.0f, 1.0f);
+    p->bias = bias;
+    for (size_t i = 0; i < p->m; i++)
+        p->row[i] = (ptrdiff_t)size_between(s, 0, (int32_t)(p->m * p->k));
+    for (size_t i = 0; i < p->segs; i++)
+        p->seg[i] = (ptrdiff_t)size_between(s, 0, (int32_t)(p->segs * p->k));
+}
+
+static void pack_product(ck_state *s, product *p, const qk_f32 *t, float *c, size_t ldc) {
+    size_t floats = 0;
+    qk_pack_f32_size(t->panel, p->segs * p->k, p->n, &floats);
+    p->packed = ck_floats(s, floats, -1.0f, 1.0f);
+    const qk_pack_source source = {p->w, 1, (ptrdiff_t)p->n, 0, 1};
+    qk_pack_f32(p->packed, t->panel, p->segs * p->k, p->n, &source);
+    p->t = t;
+    p->g = (qk_gemm_f32){.a = p->a,
+                         .row = p->row,
+                         .seg = p->seg,
+                         .rows = p->m,
+                         .segs = p->segs,
+                         .k = p->k,
+                         .b = p->packed,
+                         .bias = p->bias,
+                         .cols = p->n,
+                         .alpha = p->g.alpha,
+                         .lo = p->g.lo,
+                         .hi = p->g.hi,
+                         .c = c,
+                         .ldc = ldc};
+}
+
+static float product_at(const product *p, size_t i, size_t j) {
+    float acc = 0.0f;
+    for (size_t t = 0; t < p->segs * p->k; t++) {
+        const float *a = p->a + p->row[i] + p->seg[t / p->k];
+        acc = fmaf(a[t % p->k], p->w[t * p->n + j], acc);
+    }
+    acc *= p->g.alpha;
+    acc += p->bias[j];
+    return clamp(acc, p->g.lo, p->g.hi);
+}
+
+static void check_gemm(ck_state *s) {
+    product p = {.m = size_between(s, 1, 40), .n = size_between(s, 1, 150)};
+    p.segs = size_between(s, 1, 5);
+    p.k = size_between(s, 1, 40);
+    p.g.alpha = ck_between(s, 0, 3) ? 1.0f : ck_real(s, -2.0f, 2.0f);
+    p.g.lo = ck_between(s, 0, 2) ? -INFINITY : ck_real(s, -1.0f, 0.0f);
+    p.g.hi = ck_between(s, 0, 2) ? INFINITY : ck_real(s, 0.0f, 2.0f);
+    make_product(s, &p);
+    const size_t ldc = p.n + size_between(s, 0, 9), floats = (p.m - 1) * ldc + p.n;
+    float *expected = ck_output(s, floats * sizeof(float));
+    float *actual = ck_output(s, floats * sizeof(float));
+    for (size_t i = 0; i < p.m; i++)
+        for (size_t j = 0; j < p.n; j++)
+            expected[i * ldc + j] = product_at(&p, i, j);
+    pack_product(s, &p, s->t->f32, actual, ldc);
+    s->t->f32->gemm(&p.g);
+    char text[96];
+    snprintf(text, sizeof(text), "%zux%zu, %zu segments of %zu", p.m, p.n, p.segs, p.k);
+    ck_same(s, expected, actual, floats * sizeof(float), text);
+}
+
+static void call_gemm(void *arg) {
+    const product *p = arg;
+    p->t->gemm(&p->g);
+}
+
+/* rows in lines of `line` pixels, `step` floats apart; a segment begins every `seg` floats. */
+static void bench_product(ck_state *s, const char *text, size_t m, size_t n, size_t segs, size_t k,
+                          size_t line, size_t pitch, size_t step) {
+    product p = {.m = m, .n = n, .segs = segs, .k = k};
+    p.g.alpha = 1.0f;
+    p.g.lo = -INFINITY;
+    p.g.hi = INFINITY;
+    p.row = ck_output(s, m * sizeof(ptrdiff_t));
+    p.seg = ck_output(s, segs * sizeof(ptrdiff_t));
+    for (size_t i = 0; i < m; i++)
+        p.row[i] = (ptrdiff_t)(i / line * pitch + i % line * step);
+    for (size_t i = 0; i < segs; i++)
+        p.seg[i] = (ptrdiff_t)(i * pitch);
+    p.a = ck_floats(s, (size_t)p.row[m - 1] + (size_t)p.seg[segs - 1] + k, -1.0f, 1.0f);
+    p.w = ck_floats(s, segs * k * n, -1.0f, 1.0f);
+    p.bias = ck_floats(s, qs_align(n, 64), -1.0f, 1.0f);
+    pack_product(s, &p, s->t->f32, ck_output(s, m * n * sizeof(float)), n);
+    ck_time(s, text, (double)(m * n) * (double)(segs * k), 0, call_gemm, &p);
+}
+
+static void bench_gemm(ck_state *s) {
+    bench_product(s, "256x256x256", 256, 256, 1, 256, 1, 256, 0);
+    bench_product(s, "3x3 64->64 @56", 56 * 56, 64, 3, 192, 56, 58 * 64, 64);
+    bench_product(s, "1x1 64->256 @56", 56 * 56, 256, 1, 64, 56 * 56, 0, 64);
+    bench_product(s, "7x7 s2 3->64 @224", 112 * 28, 64, 7, 21, 112, 230 * 3, 6);
+    bench_product(s, "5x5 1->8 @28", 24 * 24, 8, 5, 5, 24, 28, 1);
+    bench_product(s, "5x5 8->16 @12", 8 * 8, 16, 5, 40, 8, 12 * 8, 8);
+    bench_product(s, "1x256x64", 1, 64, 1, 256, 1, 256, 0);
+    bench_product(s, "64x256x64", 64, 64, 1, 256, 1, 256, 0);
+    bench_product(s, "1x1024x1024", 1, 1024, 1, 1024, 1, 1024, 0);
+}
+
+/* ---- depthwise ---- */
+
+typedef struct depthwise {
+    qk_depthwise_f32 d;
+    const qk_f32 *t;
+} depthwise;
+
+static void make_depthwise(ck_state *s, depthwise *p, size_t line, size_t pixels, size_t channels,
+                           size_t across, size_t down) {
+    ptrdiff_t *row = ck_output(s, pixels * sizeof(ptrdiff_t));
+    ptrdiff_t *tap = ck_output(s, across * down * sizeof(ptrdiff_t));
+    const size_t pitch = (line + across - 1) * channels;
+    const size_t stride = qs_align(channels, 16), taps = across * down;
+    for (size_t i = 0; i < pixels; i++)
+        row[i] = (ptrdiff_t)(i / line * pitch + i % line * channels);
+    for (size_t i = 0; i < taps; i++)
+        tap[i] = (ptrdiff_t)(i / across * pitch + i % across * channels);
+    float *w = ck_floats(s, taps * stride, -1.0f, 1.0f);
+    for (size_t i = 0; i < taps * stride; i++)
+        if (i % stride >= channels)
+            w[i] = 0.0f;
+    p->d = (qk_depthwise_f32){.row = row,
+                              .tap = tap,
+                              .rows = pixels,
+                              .taps = taps,
+                              .channels = channels,
+                              .stride = stride,
+                              .w = w,
+                              .bias = ck_floats(s, stride, -1.0f, 1.0f),
+                              .lo = ck_real(s, -2.0f, 0.0f),
+                              .hi = ck_real(s, 0.0f, 2.0f),
+                              .ldc = channels};
+    p->d.a = ck_floats(s, (size_t)(row[pixels - 1] + tap[taps - 1]) + channels, -1.0f, 1.0f);
+    p->t = s->t->f32;
+}
+
+static void check_depthwise(ck_state *s) {
+    depthwise p;
+    make_depthwise(s, &p, size_between(s, 1, 9), size_between(s, 1, 30), size_between(s, 1, 70),
+                   size_between(s, 1, 5), size_between(s, 1, 5));
+    qk_depthwise_f32 *d = &p.d;
+    const size_t bytes = d->rows * d->ldc * sizeof(float);
+    float *expected = ck_output(s, bytes);
+    for (size_t i = 0; i < d->rows * d->ldc; i++) {
+        const size_t r = i / d->ldc, j = i % d->ldc;
+        float acc = 0.0f;
+        for (size_t t = 0; t < d->taps; t++)
+            acc = fmaf(d->a[(size_t)(d->row[r] + d->tap[t]) + j], d->w[t * d->stride + j], acc);
+        acc += d->bias[j];
+        expected[i] = clamp(acc, d->lo, d->hi);
+    }
+    d->c = ck_output(s, bytes);
+    s->t->f32->depthwise(d);
+    char text[96];
+    snprintf(text, sizeof(text), "%zu pixels, %zu channels, %zu taps", d->rows, d->channels,
+             d->taps);
+    ck_same(s, expected, d->c, bytes, text);
+}
+
+static void call_depthwise(void *arg) {
+    const depthwise *p = arg;
+    p->t->depthwise(&p->d);
+}
+
+static void bench_depthwise(ck_state *s) {
+    static const struct {
+        size_t size, channels;
+    } shapes[] = {{112, 32}, {56, 144}, {14, 384}, {7, 960}};
+    for (size_t i = 0; i < QS_COUNT(shapes); i++) {
+        const size_t n = shapes[i].size, c = shapes[i].channels;
+        depthwise p;
+        make_depthwise(s, &p, n, n * n, c, 3, 3);
+        p.d.c = ck_output(s, n * n * c * sizeof(float));
+        char text[32];
+        snprintf(text, sizeof(text), "3x3 %zu @%zu", c, n);
+        ck_time(s, text, (double)(n * n * c * 9), 0, call_depthwise, &p);
+    }
+}
+
+/* ---- pools ---- */
+
+typedef struct pool {
+    qk_pool p;
+    void (*run)(const qk_pool *p);
+} pool;
+
+/* One output row. The plain loops take columns by the definition. */
+typedef struct taps {
+    size_t at[64], inside, counted;
+} taps;
+
+static taps taps_of(const qk_pool *p, size_t ox) {
+    taps t = {.inside = 0};
+    for (size_t i = 0; i < p->kh * p->kw; i++) {
+        const ptrdiff_t column = (ptrdiff_t)(ox * p->sw) - p->left + (ptrdiff_t)(i % p->kw * p->dw);
+        if (column < 0 || column >= (ptrdiff_t)p->width)
+            continue;
+        t.at[t.inside++] =
+            (size_t)((ptrdiff_t)(i / p->kw) * p->row_step) + (size_t)column * p->channels;
+    }
+    for (size_t i = 0; i < p->kw; i++) {
+        const ptrdiff_t column = (ptrdiff_t)(ox * p->sw) - p->left + (ptrdiff_t)(i * p->dw);
+        const ptrdiff_t end = (ptrdiff_t)p->width + (p->count_pads ? p->right : 0);
+        t.counted += (column >= 0 || p->count_pads) && column < end;
+    }
+    t.counted *= p->count_rows;
+    return t;
+}
+
+static void random_pool(ck_state *s, qk_pool *p, size_t element) {
+    p->kh = size_between(s, 1, 4);
+    p->kw = size_between(s, 1, 5);
+    p->dw = size_between(s, 1, 3);
+    p->sw = size_between(s, 1, 3);
+    p->left = ck_between(s, 0, 4);
+    p->right = ck_between(s, 0, 4);
+    p->width = size_between(s, 1, 12);
+    p->ow = size_between(s, 1, 6);
+    p->channels = size_between(s, 1, 100);
+    p->row_step = (ptrdiff_t)(p->width * p->channels);
+    p->count_pads = ck_between(s, 0, 1);
+    p->count_rows = p->kh + (p->count_pads ? size_between(s, 0, 2) : 0);
+    p->x_scale = ck_real(s, 0.01f, 1.0f);
+    p->y_scale = ck_real(s, 0.01f, 1.0f);
+    p->x_zero = ck_between(s, 0, 255);
+    p->y_zero = ck_between(s, 0, 255);
+    p->lo = ck_between(s, 0, 90);
+    p->hi = ck_between(s, 100, 255);
+    const size_t n = p->kh * p->width * p->channels;
+    p->x = element == 1 ? ck_input(s, n) : ck_floats(s, n, -3.0f, 3.0f);
+}
+
+static float pool_float(const qk_pool *p, const taps *t, size_t j, bool average) {
+    const float *x = p->x;
+    float max = -INFINITY, sum = 0.0f;
+    for (size_t i = 0; i < t->inside; i++) {
+        const float v = x[t->at[i] + j];
+        max = v > max ? v : max;
+        sum += v;
+    }
+    return average ? sum / (float)(t->counted ? t->counted : 1) : max;
+}
+
+static uint8_t pool_u8(const qk_pool *p, const taps *t, size_t j, bool average) {
+    const uint8_t *x = p->x;
+    int32_t max = 0, sum = 0;
+    for (size_t i = 0; i < t->inside; i++) {
+        const int32_t v = x[t->at[i] + j];
+        max = v > max ? v : max;
+        sum += v - p->x_zero;
+    }
+    if (!average)
+        return (uint8_t)max;
+    const float m = p->x_scale / (p->y_scale * (float)(t->counted ? t->counted : 1));
+    const float v = (float)sum * m;
+    return (uint8_t)((int32_t)nearbyintf(
+                         fminf(fmaxf(v, (float)(p->lo - p->y_zero)), (float)(p->hi - p->y_zero))) +
+                     p->y_zero);
+}
+
+static void check_pool(ck_state *s, void (*run)(const qk_pool *p), size_t element, bool average) {
+    qk_pool p = {.x = NULL};
+    random_pool(s, &p, element);
+    const size_t n = p.ow * p.channels;
+    void *expected = ck_output(s, n * element);
+    p.y = ck_output(s, n * element);
+    for (size_t i = 0; i < n; i++) {
+        const taps t = taps_of(&p, i / p.channels);
+        if (element == 1)
+            ((uint8_t *)expected)[i] = pool_u8(&p, &t, i % p.channels, average);
+        else
+            ((float *)expected)[i] = pool_float(&p, &t, i % p.channels, average);
+    }
+    run(&p);
+    char text[96];
+    snprintf(text, sizeof(text), "%zux%zu / %zu, dilation %zu, padding %d, width %zu, %zu channels",
+             p.kh, p.kw, p.sw, p.dw, (int)p.left, p.width, p.channels);
+    ck_same(s, expected, p.y, n * element, text);
+}
+
+static void check_max_f32(ck_state *s) {
+    check_pool(s, s->t->f32->max_f32, 4, false);
+}
+static void check_average_f32(ck_state *s) {
+    check_pool(s, s->t->f32->average_f32, 4, true);
+}
+static void check_max_u8(ck_state *s) {
+    check_pool(s, s->t->f32->max_u8, 1, false);
+}
+static void check_average_u8(ck_state *s) {
+    check_pool(s, s->t->f32->average_u8, 1, true);
+}
+
+static void call_pool(void *arg) {
+    const pool *p = arg;
+    p->run(&p->p);
+}
+
+static void bench_pool(ck_state *s, void (*run)(const qk_pool *p), size_t element, const char *text,
+                       size_t k, size_t stride, size_t ow, size_t channels) {
+    pool b = {.run = run};
+    const size_t width = (ow - 1) * stride + k;
+    b.p = (qk_pool){.row_step = (ptrdiff_t)(width * channels),
+                    .kh = k,
+                    .kw = k,
+                    .dw = 1,
+                    .sw = stride,
+                    .width = width,
+                    .ow = ow,
+                    .channels = channels,
+                    .count_rows = k,
+                    .x_scale = 1.0f,
+                    .y_scale = 1.0f,
+                    .hi = 255};
+    b.p.x = element == 1 ? ck_input(s, k * width * channels)
+                         : ck_floats(s, k * width * channels, -1.0f, 1.0f);
+    b.p.y = ck_output(s, ow * channels * element);
+    ck_time(s, text, 0, (double)(k * width * channels * element), call_pool, &b);
+}
+
+static void bench_max_f32(ck_state *s) {
+    bench_pool(s, s->t->f32->max_f32, 4, "2x2 / 2, row of 12 x 8", 2, 2, 12, 8);
+    bench_pool(s, s->t->f32->max_f32, 4, "3x3 / 2, row of 56 x 64", 3, 2, 56, 64);
+}
+static void bench_max_u8(ck_state *s) {
+    bench_pool(s, s->t->f32->max_u8, 1, "2x2 / 2, row of 12 x 8", 2, 2, 12, 8);
+    bench_pool(s, s->t->f32->max_u8, 1, "3x3 / 2, row of 56 x 64", 3, 2, 56, 64);
+}
+static void bench_average_f32(ck_state *s) {
+    bench_pool(s, s->t->f32->average_f32, 4, "7x7 x 1024", 7, 1, 1, 1024);
+}
+static void bench_average_u8(ck_state *s) {
+    bench_pool(s, s->t->f32->average_u8, 1, "7x7 x 1024", 7, 1, 1, 1024);
+}
+
+const ck_case ck_cases_f32[] = {
+    {"gemm-f32", check_gemm, bench_gemm},
+    {"depthwise-f32", check_depthwise, bench_depthwise},
+    {"max-f32", check_max_f32, bench_max_f32},
+    {"average-f32", check_average_f32, bench_average_f32},
+    {"max-u8", check_max_u8, bench_max_u8},
+    {"average-u8", check_average_u8, bench_average_u8},
+};
+const size_t ck_cases_f32_count = QS_COUNT(ck_cases_f32);
