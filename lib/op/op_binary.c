@@ -151,7 +151,7 @@ static void run_binary(const qs_step *s, const qs_frame *f) {
     if (p->loops.rows == 1)
         qs_ranges(f->ctx, p->loops.inner, QS_GRAIN, binary_span, &job);
     else
-        qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / p->loops.inner + 1, binary_rows, &job);
+        qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / (p->loops.inner + 1) + 1, binary_rows, &job);
 }
 
 static int lower_binary(qs_lower *l, int32_t which) {

@@ -4,25 +4,22 @@
 
 /* ---- Concat ---- */
 
-/* Sums the sizes on the axis; the others must agree. */
-static int concat_dims(const qs_infer *x, int32_t axis, int32_t rank, qs_dim *dims) {
-    for (int32_t i = 1; i < x->node->input_count; i++) {
-        const qs_value *v = qs_infer_in(x, i);
-        for (int32_t k = 0; k < rank; k++) {
-            int64_t size = v->dims[k].size;
-            if (k == axis) {
-                bool known = dims[k].size >= 0 && size >= 0;
-                dims[k].symbol = NULL;
-                if (!known)
-                    dims[k].size = -1;
-                else if (!qs_add64(dims[k].size, size, &dims[k].size))
-                    return qs_infer_fail(x, QSIM_E_LIMIT, "the result is too large");
-            } else if (dims[k].size < 0) {
-                dims[k] = size >= 0 ? v->dims[k] : dims[k];
-            } else if (size >= 0 && size != dims[k].size) {
-                return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d is %lld in input %d, not %lld",
-                                     (int)k, (long long)size, (int)i, (long long)dims[k].size);
-            }
+int qs_infer_join(const qs_infer *x, int32_t index, int32_t axis, int32_t rank, qs_dim *dims) {
+    const qs_value *v = qs_infer_in(x, index);
+    for (int32_t k = 0; k < rank; k++) {
+        int64_t size = v->dims[k].size;
+        if (k == axis) {
+            bool known = dims[k].size >= 0 && size >= 0;
+            dims[k].symbol = NULL;
+            if (!known)
+                dims[k].size = -1;
+            else if (!qs_add64(dims[k].size, size, &dims[k].size))
+                return qs_infer_fail(x, QSIM_E_LIMIT, "the result is too large");
+        } else if (dims[k].size < 0) {
+            dims[k] = size >= 0 ? v->dims[k] : dims[k];
+        } else if (size >= 0 && size != dims[k].size) {
+            return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d is %lld in input %d, not %lld", (int)k,
+                                 (long long)size, (int)index, (long long)dims[k].size);
         }
     }
     return QSIM_OK;
@@ -54,7 +51,8 @@ static int infer_concat(qs_infer *x) {
     if (code)
         return code;
     memcpy(dims, first->dims, (size_t)rank * sizeof(dims[0]));
-    code = concat_dims(x, axis, rank, dims);
+    for (int32_t i = 1; i < x->node->input_count && !code; i++)
+        code = qs_infer_join(x, i, axis, rank, dims);
     return code ? code : qs_infer_out(x, 0, first->dtype, rank, dims);
 }
 

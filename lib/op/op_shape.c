@@ -81,6 +81,22 @@ static int reshape_product(const qs_infer *x, const qs_dim *dims, int32_t rank, 
     return QSIM_OK;
 }
 
+/* The shape is computed: of another value (then it has that shape), or of known length. */
+static int reshape_dynamic(const qs_infer *x) {
+    const qs_value *shape = x->in[1], *values = x->values ? x->values : x->graph->values;
+    int32_t dtype = x->in[0]->dtype;
+    qs_dim dims[QSIM_MAX_RANK];
+    const qs_node *from = shape->producer == QS_NONE ? NULL : &x->graph->nodes[shape->producer];
+    if (from && qs_node_is(from, "", "Shape") && from->attr_count == 0) {
+        const qs_value *v = &values[from->inputs[0]];
+        return qs_infer_out(x, 0, dtype, v->rank, v->dims);
+    }
+    int64_t rank = shape->rank == 1 ? shape->dims[0].size : -1;
+    for (int64_t i = 0; i < rank && i < QSIM_MAX_RANK; i++)
+        dims[i] = (qs_dim){-1, NULL};
+    return qs_infer_out(x, 0, dtype, rank > INT32_MAX ? INT32_MAX : (int32_t)rank, dims);
+}
+
 static int infer_reshape(qs_infer *x) {
     reshape_spec s;
     qs_dim dims[QSIM_MAX_RANK], left = {-1, NULL}, none;
@@ -93,17 +109,8 @@ static int infer_reshape(qs_infer *x) {
         code = reshape_read(x, &s);
     if (code)
         return code;
-    if (s.count == QS_DYNAMIC) {
-        const qs_value *shape = x->in[1];
-        int32_t rank =
-            shape->rank == 1 && shape->dims[0].size >= 0 ? (int32_t)shape->dims[0].size : -1;
-        if (shape->rank == 1 && shape->dims[0].size > QSIM_MAX_RANK)
-            return qs_infer_fail(x, QSIM_E_LIMIT, "rank %lld; at most %d is possible",
-                                 (long long)shape->dims[0].size, QSIM_MAX_RANK);
-        for (int32_t i = 0; i < rank; i++)
-            dims[i] = left;
-        return qs_infer_out(x, 0, in->dtype, rank, dims);
-    }
+    if (s.count == QS_DYNAMIC)
+        return reshape_dynamic(x);
     code = reshape_given(x, &s, dims, &open, &kept);
     if (code)
         return code;

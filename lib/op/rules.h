@@ -55,6 +55,9 @@ int qs_infer_axes(const qs_infer *x, const int64_t *axes, int32_t count, int32_t
 int qs_infer_broadcast(const qs_infer *x, const qs_value *a, const qs_value *b, int32_t *rank,
                        qs_dim dims[QSIM_MAX_RANK]);
 
+/* Concatenation: adds input `index` to dims along the axis; the other sizes must agree. */
+int qs_infer_join(const qs_infer *x, int32_t index, int32_t axis, int32_t rank, qs_dim *dims);
+
 /* Product of the sizes in [from, to); -1 if one is unknown or it does not fit. */
 int64_t qs_dims_product(const qs_dim *dims, int32_t from, int32_t to);
 

@@ -38,6 +38,12 @@
     X(mul) \
     X(neg) \
     X(pad) \
+    X(qlinear_add) \
+    X(qlinear_concat) \
+    X(qlinear_leakyrelu) \
+    X(qlinear_mul) \
+    X(qlinear_sigmoid) \
+    X(qlinear_softmax) \
     X(qlinearconv) \
     X(qlinearmatmul) \
     X(quantize) \
@@ -71,11 +77,15 @@
     X(qsim_matmulinteger) \
     X(qsim_maxpool) \
     X(qsim_mul) \
+    X(qsim_qlinear_add) \
+    X(qsim_qlinear_concat) \
+    X(qsim_qlinear_mul) \
     X(qsim_qlinearaveragepool) \
     X(qsim_qlinearconv) \
     X(qsim_qlinearglobalaveragepool) \
     X(qsim_qlinearmatmul) \
-    X(qsim_sub)
+    X(qsim_sub) \
+    X(qsim_table)
 // clang-format on
 
 #define DECLARE(name) extern const qs_op qs_op_##name;

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * QLinearAdd and QLinearMul on 8 bits, with broadcasting. One definition (DESIGN, "Numbers"):
+ *
+ *   Add   v = (a_scale / c_scale) (a - a_zp) + (b_scale / c_scale) (b - b_zp)
+ *   Mul   v = ((a_scale * b_scale) / c_scale) * ((a - a_zp) (b - b_zp))
+ *   c = round_half_even(clamp(v, lo - c_zp, hi - c_zp)) + c_zp
+ *
+ * all in float. The internal forms have the attributes lo and hi, a fused activation.
+ */
+#include "op/rules.h"
+
+#include "op/qvalue.h"
+#include "quant/requantize.h"
+
+/* int8 is computed as its uint8 twin: bits ^ 0x80, zero point + 128. */
+typedef struct qlinear_work {
+    float ma, mb; /* Mul: ma alone */
+    int32_t za, zb, zc;
+    float lo, hi;
+    uint8_t flip_a, flip_b, flip_c;
+} qlinear_work;
+
+typedef void (*qlinear_fn)(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb, uint8_t *c,
+                           size_t n, const qlinear_work *w);
+
+static inline float term(uint8_t v, uint8_t flip, int32_t zp) {
+    return (float)((int32_t)(v ^ flip) - zp);
+}
+
+static inline uint8_t store(float v, const qlinear_work *w) {
+    v = qs_minf(qs_maxf(v, w->lo), w->hi);
+    return (uint8_t)((qs_round_even(v) + w->zc) ^ w->flip_c);
+}
+
+#define ADD_AT(i, k)                                                                               \
+    store(k.ma *term(a[(i)*sa], k.flip_a, k.za) + k.mb * term(b[(i)*sb], k.flip_b, k.zb), &k)
+#define MUL_AT(i, k)                                                                               \
+    store((term(a[(i)*sa], k.flip_a, k.za) * term(b[(i)*sb], k.flip_b, k.zb)) * k.ma, &k)
+
+/* Constant strides let each of the three loops vectorize. */
+#define QLINEAR(name, AT)                                                                          \
+    static inline void name##_loop(const uint8_t *restrict a, size_t sa,                           \
+                                   const uint8_t *restrict b, size_t sb, uint8_t *restrict c,      \
+                                   size_t n, qlinear_work k) {                                     \
+        for (size_t i = 0; i < n; i++)                                                             \
+            c[i] = AT(i, k);                                                                       \
+    }                                                                                              \
+    static void name(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb, uint8_t *c,         \
+                     size_t n, const qlinear_work *w) {                                            \
+        if (sa && sb)                                                                              \
+            name##_loop(a, 1, b, 1, c, n, *w);                                                     \
+        else if (sa)                                                                               \
+            name##_loop(a, 1, b, 0, c, n, *w);                                                     \
+        else                                                                                       \
+            name##_loop(a, 0, b, sb ? 1 : 0, c, n, *w);                                            \
+    }
+
+QLINEAR(add_u8, ADD_AT)
+QLINEAR(mul_u8, MUL_AT)
+
+static int infer_qlinear(qs_infer *x) {
+    static const int32_t parameters[3][2] = {{1, 2}, {4, 5}, {6, 7}};
+    int32_t rank;
+    qs_dim dims[QSIM_MAX_RANK];
+    int code = qs_infer_type(x, 0, QS_T_8BIT);
+    if (!code)
+        code = qs_infer_type(x, 3, QS_T_8BIT);
+    for (size_t i = 0; i < 3 && !code; i++)
+        code = qs_infer_q8(x, parameters[i][0], parameters[i][1]);
+    if (!code)
+        code = qs_infer_same_type(x, 0, 2);
+    if (!code)
+        code = qs_infer_same_type(x, 3, 5);
+    if (!code)
+        code = qs_infer_broadcast(x, x->in[0], x->in[3], &rank, dims);
+    if (code)
+        return code;
+    const qs_value *zp = qs_infer_in(x, 7);
+    return qs_infer_out(x, 0, zp ? zp->dtype : x->in[0]->dtype, rank, dims);
+}
+
+typedef struct qlinear_params {
+    qlinear_fn fn;
+    qs_loops loops;
+    int32_t lo, hi; /* of the output's own type */
+    int32_t ta, tb, tc;
+    bool mul;
+    int32_t inputs;
+} qlinear_params;
+
+typedef struct qlinear_job {
+    const qlinear_params *p;
+    const uint8_t *a, *b;
+    uint8_t *c;
+    qlinear_work w;
+} qlinear_job;
+
+static void qlinear_rows(const void *arg, size_t begin, size_t end) {
+    const qlinear_job *j = arg;
+    const qs_loops *l = &j->p->loops;
+    for (size_t r = begin; r < end; r++) {
+        size_t oa, ob;
+        qs_loops_offsets(l, r, &oa, &ob);
+        j->p->fn(j->a + oa, l->inner_a, j->b + ob, l->inner_b, j->c + r * l->inner, l->inner,
+                 &j->w);
+    }
+}
+
+static void qlinear_span(const void *arg, size_t begin, size_t end) {
+    const qlinear_job *j = arg;
+    const qs_loops *l = &j->p->loops;
+    j->p->fn(j->a + begin * l->inner_a, l->inner_a, j->b + begin * l->inner_b, l->inner_b,
+             j->c + begin, end - begin, &j->w);
+}
+
+static void prepare(const qs_step *s, const qs_frame *f, qlinear_work *w) {
+    const qlinear_params *p = s->params;
+    qs_q8 a = qs_q8_read(s, f, 1, 2, p->inputs, p->ta);
+    qs_q8 b = qs_q8_read(s, f, 4, 5, p->inputs, p->tb);
+    qs_q8 c = qs_q8_read(s, f, 6, 7, p->inputs, p->tc);
+    int32_t up = c.flip ? 128 : 0;
+    w->ma = p->mul ? (a.scale * b.scale) / c.scale : a.scale / c.scale;
+    w->mb = b.scale / c.scale;
+    w->za = a.zero_point;
+    w->zb = b.zero_point;
+    w->zc = c.zero_point;
+    w->lo = (float)(p->lo + up - c.zero_point);
+    w->hi = (float)(p->hi + up - c.zero_point);
+    w->flip_a = a.flip;
+    w->flip_b = b.flip;
+    w->flip_c = c.flip;
+}
+
+static void run_qlinear(const qs_step *s, const qs_frame *f) {
+    const qlinear_params *p = s->params;
+    qlinear_job job;
+    job.p = p;
+    job.a = qs_step_in(s, f, 0);
+    job.b = qs_step_in(s, f, 3);
+    job.c = qs_step_out(s, f, 0);
+    prepare(s, f, &job.w);
+    if (p->loops.rows == 1)
+        qs_ranges(f->ctx, p->loops.inner, QS_GRAIN, qlinear_span, &job);
+    else
+        qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / (p->loops.inner + 1) + 1, qlinear_rows, &job);
+}
+
+static int lower_qlinear(qs_lower *l, qlinear_fn fn, const char *kernel) {
+    const qs_value *a = qs_lower_in(l, 0), *b = qs_lower_in(l, 3), *c = qs_lower_out(l, 0);
+    qlinear_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->fn = fn;
+    p->mul = fn == mul_u8;
+    p->ta = a->dtype;
+    p->tb = b->dtype;
+    p->tc = c->dtype;
+    p->inputs = l->node->input_count;
+    qs_q8_limits(l->node, c->dtype, &p->lo, &p->hi);
+    qs_loops_make(&p->loops, a, b, c);
+    l->step->run = run_qlinear;
+    l->step->kernel = kernel;
+    return QSIM_OK;
+}
+
+static int lower_qadd(qs_lower *l) {
+    return lower_qlinear(l, add_u8, "qlinear add");
+}
+static int lower_qmul(qs_lower *l) {
+    return lower_qlinear(l, mul_u8, "qlinear mul");
+}
+
+static const qs_attr_rule lo_hi[] = {{"lo", QS_ATTR_INT, 0, 0}, {"hi", QS_ATTR_INT, 0, 0}};
+
+#define QLINEAR_OP(id, text, lowering)                                                             \
+    const qs_op qs_op_##id = {.domain = "com.microsoft",                                           \
+                              .name = text,                                                        \
+                              .since = 1,                                                          \
+                              .until = 1,                                                          \
+                              .min_in = 7,                                                         \
+                              .max_in = 8,                                                         \
+                              .min_out = 1,                                                        \
+                              .max_out = 1,                                                        \
+                              .infer = infer_qlinear,                                              \
+                              .lower = lowering};                                                  \
+    const qs_op qs_op_qsim_##id = {.domain = "qsim",                                               \
+                                   .name = text,                                                   \
+                                   .since = 0,                                                     \
+                                   .until = INT16_MAX,                                             \
+                                   .min_in = 7,                                                    \
+                                   .max_in = 8,                                                    \
+                                   .min_out = 1,                                                   \
+                                   .max_out = 1,                                                   \
+                                   .attrs = lo_hi,                                                 \
+                                   .attr_count = QS_COUNT(lo_hi),                                  \
+                                   .infer = infer_qlinear,                                         \
+                                   .lower = lowering};
+
+QLINEAR_OP(qlinear_add, "QLinearAdd", lower_qadd)
+QLINEAR_OP(qlinear_mul, "QLinearMul", lower_qmul)

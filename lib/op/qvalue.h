@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* 8-bit quantized operands with one scale each, as the QLinear operators take them. */
+#ifndef QS_QVALUE_H
+#define QS_QVALUE_H
+
+#include "op/rules.h"
+
+/* Scale, and zero point of the uint8 twin: an int8 byte is its twin ^ flip. */
+typedef struct qs_q8 {
+    float scale;
+    int32_t zero_point;
+    uint8_t flip;
+} qs_q8;
+
+/* Checks scale and zero point, one element each; either index may be beyond the inputs. */
+int qs_infer_q8(const qs_infer *x, int32_t scale, int32_t zero_point);
+
+/* Reads both while a step executes; `inputs` is the node's count, dtype the operand's. */
+qs_q8 qs_q8_read(const qs_step *s, const qs_frame *f, int32_t scale, int32_t zero_point,
+                 int32_t inputs, int32_t dtype);
+
+/* The same from constants while packing; false if one of them is not constant. */
+bool qs_q8_pack(qs_pack *p, int32_t scale, int32_t zero_point, int32_t dtype, qs_q8 *out);
+
+/* Range of an 8-bit type, tightened by the attributes lo and hi. */
+void qs_q8_limits(const qs_node *n, int32_t dtype, int32_t *lo, int32_t *hi);
+
+/* Value of a byte of such an operand, and the byte of a value (section 2 and 3 of the rules). */
+static inline float qs_q8_value(qs_q8 q, uint8_t byte) {
+    return (float)((int32_t)(byte ^ q.flip) - q.zero_point) * q.scale;
+}
+uint8_t qs_q8_byte(qs_q8 q, float value);
+
+#endif
