@@ -3,7 +3,7 @@
 #ifndef TOOL_FEED_H
 #define TOOL_FEED_H
 
-#include "common/source.h"
+#include "common/array_source.h"
 
 /* --preprocess: y = (x * scale - mean) / std, per channel where several values are given. */
 typedef struct preprocess {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "demo_data.h"
 
-#include "common/source.h"
+#include "common/array_source.h"
 
 #include <stdlib.h>
 #include <string.h>

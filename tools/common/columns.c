@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "common/table.h"
+#include "common/columns.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/table.h"
+#include "common/columns.h"
 #include "engine.h"
 #include "inputs.h"
 #include "latency.h"

@@ -6,7 +6,7 @@
 #include <qsim/data.h>
 
 #include "common/folder.h"
-#include "common/table.h"
+#include "common/columns.h"
 #include "engine.h"
 #include "inputs.h"
 #include "verbs.h"

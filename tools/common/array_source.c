@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "common/source.h"
+#include "common/array_source.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/table.h"
+#include "common/columns.h"
 #include "modelinfo.h"
 #include "verbs.h"
 
