@@ -126,12 +126,12 @@ QSIM_API int qsim_observer_create(qsim_ctx *ctx, qsim_observer **out, qsim_error
 QSIM_API void qsim_observer_free(qsim_observer *o);
 
 /*
- * Feeds `count` values. Errors: VALUE (a NaN or an infinity: nothing is recorded), LIMIT (2^64
- * values).
+ * Feeds `count` values. Errors: VALUE (a NaN or an infinity), LIMIT (2^64 values), NOMEM. After any
+ * of them nothing is recorded.
  */
 QSIM_API int qsim_observer_feed(qsim_observer *o, const float *values, size_t count);
 
-/* Adds what `from` has seen to `into`. Exact: in any order, the same state. Errors: LIMIT. */
+/* Adds what `from` has seen to `into`. Exact: in any order, the same state. Errors: LIMIT, NOMEM. */
 QSIM_API int qsim_observer_merge(qsim_observer *into, const qsim_observer *from);
 
 /* How many values were fed, and their least and greatest (0 when there were none). */

@@ -33,11 +33,6 @@ int qsim_observer_create(qsim_ctx *ctx, qsim_observer **out, qsim_error *error) 
     }
     o->ctx = ctx;
     o->exponent = QS_MIN_EXPONENT;
-    o->bins = qs_calloc(ctx, 2 * QS_SIDE, sizeof(*o->bins));
-    if (!o->bins) {
-        qsim_observer_free(o);
-        return qs_fail(error, QSIM_E_NOMEM, "observer: out of memory");
-    }
     *out = o;
     return QSIM_OK;
 }
@@ -55,7 +50,7 @@ void qsim_observer_free(qsim_observer *o) {
 static void widen(qsim_observer *o, int32_t exponent) {
     int32_t shift = exponent - o->exponent;
     o->exponent = exponent;
-    if (shift <= 0 || o->count == 0)
+    if (shift <= 0 || o->count == 0 || !o->bins)
         return;
     if (shift > 30)
         shift = 30; /* further apart than any index: everything meets in bins 0 and -1 */
@@ -89,8 +84,23 @@ static bool extremes(const float *x, size_t n, float *min, float *max) {
     return bad == 0;
 }
 
+bool qs_all_finite(const float *x, size_t n) {
+    float min, max;
+    return n == 0 || extremes(x, n, &min, &max);
+}
+
+/* Bins are made for the first value that is not zero. */
+static bool make_bins(qsim_observer *o) {
+    o->bins = qs_calloc(o->ctx, 2 * QS_SIDE, sizeof(*o->bins));
+    if (o->bins)
+        o->bins[QS_SIDE] = o->count;
+    return o->bins != NULL;
+}
+
 /* Takes new extremes in and widens the bins to hold them. */
-static void include(qsim_observer *o, float min, float max) {
+static int include(qsim_observer *o, float min, float max) {
+    if (!o->bins && (min < 0 || max > 0) && !make_bins(o))
+        return QSIM_E_NOMEM;
     if (o->count > 0) {
         min = o->min < min ? o->min : min;
         max = o->max > max ? o->max : max;
@@ -98,6 +108,17 @@ static void include(qsim_observer *o, float min, float max) {
     widen(o, qs_histogram_exponent(min, max));
     o->min = min;
     o->max = max;
+    return QSIM_OK;
+}
+
+static void count_values(qsim_observer *o, const float *values, size_t count) {
+    double inverse = ldexp(1.0, -o->exponent); /* exact, and so is every product */
+    for (size_t i = 0; i < count; i++) {
+        double v = (double)values[i] * inverse;
+        int32_t index = (int32_t)v;
+        index -= v < (double)index;
+        o->bins[QS_SIDE + index]++;
+    }
 }
 
 int qsim_observer_feed(qsim_observer *o, const float *values, size_t count) {
@@ -110,14 +131,11 @@ int qsim_observer_feed(qsim_observer *o, const float *values, size_t count) {
         return QSIM_E_VALUE;
     if (o->count > UINT64_MAX - count)
         return QSIM_E_LIMIT;
-    include(o, min, max);
-    double inverse = ldexp(1.0, -o->exponent); /* exact, and so is every product */
-    for (size_t i = 0; i < count; i++) {
-        double v = (double)values[i] * inverse;
-        int32_t index = (int32_t)v;
-        index -= v < (double)index;
-        o->bins[QS_SIDE + index]++;
-    }
+    int code = include(o, min, max);
+    if (code)
+        return code;
+    if (o->bins)
+        count_values(o, values, count);
     o->count += count;
     return QSIM_OK;
 }
@@ -129,10 +147,14 @@ int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
         return QSIM_OK;
     if (into->count > UINT64_MAX - from->count)
         return QSIM_E_LIMIT;
-    include(into, from->min, from->max);
+    int code = include(into, from->min, from->max);
+    if (code)
+        return code;
     int32_t shift = into->exponent - from->exponent;
     shift = shift > 30 ? 30 : shift;
-    for (int32_t i = -QS_SIDE; i < QS_SIDE; i++) {
+    if (into->bins && !from->bins)
+        into->bins[QS_SIDE] += from->count;
+    for (int32_t i = -QS_SIDE; from->bins && i < QS_SIDE; i++) {
         int32_t wide = i >= 0 ? i >> shift : -1 - ((-1 - i) >> shift);
         into->bins[QS_SIDE + wide] += from->bins[QS_SIDE + i];
     }
@@ -188,22 +210,19 @@ int qsim_observer_range(const qsim_observer *o, int32_t method, double percentil
     int code = qsim_dtype_limits(dtype, flags, &qmin, &qmax);
     if (code)
         return code;
+    if (method < QSIM_METHOD_MINMAX || method > QSIM_METHOD_ENTROPY || !(percentile > 0) ||
+        percentile > 100)
+        return QSIM_E_ARGUMENT;
     *low = o->min;
     *high = o->max;
-    switch (method) {
+    switch (o->bins ? method : QSIM_METHOD_MINMAX) {
     case QSIM_METHOD_MINMAX: break;
-    case QSIM_METHOD_PERCENTILE:
-        if (!(percentile > 0) || percentile > 100)
-            return QSIM_E_ARGUMENT;
-        percentile_range(o, percentile, low, high);
-        break;
-    case QSIM_METHOD_MSE:
-    case QSIM_METHOD_ENTROPY:
+    case QSIM_METHOD_PERCENTILE: percentile_range(o, percentile, low, high); break;
+    default:
         if (qsim_dtype_bits(dtype) > 8)
             return QSIM_E_DTYPE;
         (method == QSIM_METHOD_MSE ? qs_search_mse : qs_search_entropy)(o, dtype, flags, low, high);
         break;
-    default: return QSIM_E_ARGUMENT;
     }
     *low = *low < 0 ? *low : 0;
     *high = *high > 0 ? *high : 0;

@@ -21,7 +21,7 @@
 
 struct qsim_observer {
     qsim_ctx *ctx;
-    uint64_t *bins; /* 2 * QS_SIDE; bin i at bins[QS_SIDE + i] */
+    uint64_t *bins; /* 2 * QS_SIDE; bin i at bins[QS_SIDE + i]; NULL: nothing but zeros */
     uint64_t count;
     float min, max;
     int32_t exponent;
@@ -41,9 +41,15 @@ static inline int32_t qs_observer_above(const qsim_observer *o) {
     return o->count > 0 && last >= 0 ? last + 1 : 0;
 }
 
+/* Whether every value is finite: what feeding asks. */
+bool qs_all_finite(const float *x, size_t n);
+
 /* Searches of observer_search.c over a histogram with at least one value. */
 void qs_search_mse(const qsim_observer *o, int32_t dtype, int32_t flags, float *low, float *high);
 void qs_search_entropy(const qsim_observer *o, int32_t dtype, int32_t flags, float *low,
                        float *high);
+
+/* Natural logarithm of a finite x > 0, to the same bits on every machine. */
+double qs_logarithm(double x);
 
 #endif

@@ -106,8 +106,8 @@ void qs_search_mse(const qsim_observer *o, int32_t dtype, int32_t flags, float *
 
 /* ---- entropy ---- */
 
-/* Natural logarithm of x > 0: 2 artanh((m - 1) / (m + 1)) of the mantissa, by its series. */
-static double natural_log(double x) {
+/* 2 artanh((m - 1) / (m + 1)) of the mantissa m, by its series. */
+double qs_logarithm(double x) {
     int exponent;
     double m = frexp(x, &exponent);
     if (m < 0.70710678118654752) {
@@ -121,7 +121,7 @@ static double natural_log(double x) {
 }
 
 static double x_log_x(double x) {
-    return x > 0 ? x * natural_log(x) : 0;
+    return x > 0 ? x * qs_logarithm(x) : 0;
 }
 
 /*
@@ -169,9 +169,9 @@ static double divergence(const histogram *h, int32_t from, int32_t to, int32_t l
             sum += n;
         }
         if (sum + extra > 0)
-            p_log_q += (sum + extra) * natural_log(sum > 0 ? sum / used : 1.0);
+            p_log_q += (sum + extra) * qs_logarithm(sum > 0 ? sum / used : 1.0);
     }
-    return (p_log_p - p_log_q) / h->total - natural_log(h->total) + natural_log(inside);
+    return (p_log_p - p_log_q) / h->total - qs_logarithm(h->total) + qs_logarithm(inside);
 }
 
 void qs_search_entropy(const qsim_observer *o, int32_t dtype, int32_t flags, float *low,

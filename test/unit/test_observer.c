@@ -11,7 +11,8 @@ enum { N = 6000 };
 static bool same(const qsim_observer *a, const qsim_observer *b) {
     return a->count == b->count && memcmp(&a->min, &b->min, sizeof(a->min)) == 0 &&
            memcmp(&a->max, &b->max, sizeof(a->max)) == 0 && a->exponent == b->exponent &&
-           memcmp(a->bins, b->bins, 2 * QS_SIDE * sizeof(*a->bins)) == 0;
+           !a->bins == !b->bins &&
+           (!a->bins || memcmp(a->bins, b->bins, 2 * QS_SIDE * sizeof(*a->bins)) == 0);
 }
 
 static qsim_observer *make(void) {
@@ -54,8 +55,10 @@ static void test_merge(void) {
         for (int i = 0; i < 5; i++)
             CHECK_INT(qsim_observer_merge(right, parts[i]), QSIM_OK);
         CHECK(same(all, left) && same(all, right) && same(all, back));
-        CHECK_INT(qsim_observer_merge(all, make()), QSIM_OK);
+        qsim_observer *empty = make();
+        CHECK_INT(qsim_observer_merge(all, empty), QSIM_OK);
         CHECK(same(all, left));
+        qsim_observer_free(empty);
         for (int i = 0; i < 7; i++)
             qsim_observer_free(parts[i]);
         qsim_observer_free(all);
@@ -89,6 +92,26 @@ static void test_bins(void) {
     CHECK(o->bins[QS_SIDE - qs_observer_below(o)] > 0);
     CHECK(o->bins[QS_SIDE + qs_observer_above(o) - 1] > 0);
     qsim_observer_free(o);
+}
+
+/* Zeros alone take no histogram; what is seen before and after counts all the same. */
+static void test_zeros(void) {
+    const float zeros[3] = {0, -0.0f, 0}, mixed[4] = {0, 1, -0.0f, 0};
+    qsim_observer *a = make(), *b = make(), *c = make(), *whole = make();
+    CHECK_INT(qsim_observer_feed(a, zeros, 3), QSIM_OK);
+    CHECK(a->bins == NULL && a->count == 3 && !signbit(a->min) && !signbit(a->max));
+    CHECK_INT(qsim_observer_feed(b, mixed, 4), QSIM_OK);
+    CHECK_INT(qsim_observer_merge(c, a), QSIM_OK);
+    CHECK_INT(qsim_observer_merge(c, b), QSIM_OK);
+    CHECK_INT(qsim_observer_merge(b, a), QSIM_OK);
+    CHECK_INT(qsim_observer_feed(whole, zeros, 3), QSIM_OK);
+    CHECK_INT(qsim_observer_feed(whole, mixed, 4), QSIM_OK);
+    CHECK(same(b, c) && same(b, whole));
+    CHECK_INT(b->bins[QS_SIDE], 6);
+    qsim_observer_free(a);
+    qsim_observer_free(b);
+    qsim_observer_free(c);
+    qsim_observer_free(whole);
 }
 
 static void test_refused(void) {
@@ -233,6 +256,7 @@ static void test_degenerate(void) {
 int main(void) {
     test_merge();
     test_bins();
+    test_zeros();
     test_refused();
     test_percentile();
     test_mse();

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* Scales of activations: which values share one, and what it is. */
+#include "ptq/quantizer.h"
+
+/* How many leading inputs of a node are activations or take part like one. */
+static int32_t operand_count(const qs_node *n) {
+    if (qs_node_is(n, "", "Concat"))
+        return n->input_count;
+    return qs_node_is(n, "", "Add") || qs_node_is(n, "", "Mul") ? 2 : 1;
+}
+
+static void mark(qs_quantizer *q, qs_id value) {
+    q->activations[value].quantized = true;
+}
+
+/* In order of execution, so that the input of a movement already has its root. */
+static void find_roots(qs_quantizer *q) {
+    for (size_t k = 0; k < q->g->order_count; k++) {
+        qs_id node = q->g->order[k];
+        const qs_node *n = &q->g->nodes[node];
+        const qs_choice *c = &q->choices[node];
+        if (!c->integer || c->is_absorbed)
+            continue;
+        for (int32_t i = 0; i < operand_count(n); i++)
+            mark(q, n->inputs[i]);
+        if (c->kind != QS_KIND_MOVEMENT) {
+            mark(q, qs_choice_output(q, node));
+            continue;
+        }
+        for (int32_t i = 0; i < n->output_count; i++) {
+            mark(q, n->outputs[i]);
+            q->activations[n->outputs[i]].root = q->activations[n->inputs[0]].root;
+        }
+    }
+}
+
+/* Least and greatest value of a constant operand; both 0 at least. */
+static int constant_range(qs_quantizer *q, qs_id value, float *low, float *high) {
+    const float *x = qs_graph_aligned(q->g, value);
+    size_t n = q->g->values[value].data->elements;
+    if (!x)
+        return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+    if (!qs_all_finite(x, n))
+        return qs_fail(q->error, QSIM_E_VALUE, "%s: constant '%s' holds a NaN or an infinity",
+                       q->model->name, q->g->values[value].name);
+    *low = *high = 0;
+    for (size_t i = 0; i < n; i++) {
+        *low = x[i] < *low ? x[i] : *low;
+        *high = x[i] > *high ? x[i] : *high;
+    }
+    return QSIM_OK;
+}
+
+static int range_of(qs_quantizer *q, qs_id value, float *low, float *high) {
+    const qs_value *v = &q->g->values[value];
+    int32_t index, method = q->options.method;
+    if (v->data)
+        return constant_range(q, value, low, high);
+    const qsim_observer *o = qs_calibration_find(q->c, v->name, &index);
+    if (!o)
+        return qs_fail(q->error, QSIM_E_NOT_FOUND, "%s: tensor '%s' was not calibrated",
+                       q->model->name, v->name);
+    double percentile = q->options.percentile;
+    if (q->options.percentiles && (size_t)index < q->options.percentile_count) {
+        percentile = q->options.percentiles[index];
+        method = QSIM_METHOD_PERCENTILE;
+    }
+    int code = qsim_observer_range(o, method, percentile, q->options.activation_type,
+                                   q->activation_flags, low, high);
+    return code ? qs_fail(q->error, code, "%s: no range for tensor '%s': %s", q->model->name,
+                          v->name, qsim_error_text(code))
+                : QSIM_OK;
+}
+
+int qs_activation_choose(qs_quantizer *q) {
+    for (size_t i = 0; i < q->value_count; i++)
+        q->activations[i] = (qs_activation){
+            .root = (qs_id)i, .scale_id = QS_NONE, .zero_id = QS_NONE, .dequantized = QS_NONE};
+    find_roots(q);
+    for (size_t i = 0; i < q->value_count; i++) {
+        qs_activation *a = &q->activations[i];
+        float low, high;
+        if (!a->quantized || a->root != (qs_id)i)
+            continue;
+        int code = range_of(q, (qs_id)i, &low, &high);
+        if (code)
+            return code;
+        code = qsim_qparams_choose(low, high, q->options.activation_type, q->activation_flags,
+                                   &a->scale, &a->zero_point);
+        if (code)
+            return qs_fail(q->error, code, "%s: no scale for tensor '%s' in [%g, %g]",
+                           q->model->name, q->g->values[i].name, (double)low, (double)high);
+    }
+    return QSIM_OK;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of this layer know of a calibration. */
+#ifndef QS_CALIBRATION_H
+#define QS_CALIBRATION_H
+
+#include "base/base.h"
+#include "graph/names.h"
+#include "quant/observer.h"
+
+#include <qsim/ptq.h>
+#include <qsim/session.h>
+
+typedef struct qs_seen {
+    const char *name;
+    qsim_observer *observer;
+    int32_t input;  /* of the session, or -1 */
+    int32_t output; /* of the session, or -1 */
+} qs_seen;
+
+struct qsim_calibration {
+    qsim_ctx *ctx;
+    qs_arena arena; /* names */
+    char model[65];
+    int64_t samples;
+    qs_seen *tensors;
+    size_t count, room;
+    struct qs_names *names; /* name -> index in tensors */
+    /* NULL in a calibration that was loaded. */
+    qsim_session *session;
+    qsim_run *run;
+    qsim_tensor *outputs;
+    size_t output_count;
+};
+
+/* Empty, without a session. */
+int qs_calibration_new(qsim_ctx *ctx, qsim_calibration **out, qsim_error *error);
+/* Adds a tensor with an empty observer; the name is copied. FORMAT if it is there already. */
+int qs_calibration_add(qsim_calibration *c, const char *name, size_t length, qsim_error *error);
+/* Observer of a tensor, NULL if there is none or it has seen nothing. */
+const qsim_observer *qs_calibration_find(const qsim_calibration *c, const char *name,
+                                         int32_t *index);
+/* SHA-256 of the text that saving would write. */
+int qs_calibration_hash(const qsim_calibration *c, char hex[65]);
+
+/*
+ * The graph that calibration observes and quantization rewrites: `model` at opset 13 or later with
+ * BatchNormalization folded. Both make it, so that names and shapes are the same.
+ */
+int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error);
+
+#endif

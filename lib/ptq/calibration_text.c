@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* The calibration file: writing it. calibration_parse.c reads it. */
+#include "ptq/calibration.h"
+
+#include <stdio.h>
+
+#include "base/file.h"
+
+/* Text on its way to a file or a hash. */
+typedef struct sink {
+    qs_out *file; /* or */
+    qs_sha256 *hash;
+    size_t used;
+    char buffer[4096];
+} sink;
+
+static void flush(sink *s) {
+    if (s->file)
+        (void)qs_out_write(s->file, s->buffer, s->used); /* qs_out_commit reports it */
+    else
+        qs_sha256_add(s->hash, s->buffer, s->used);
+    s->used = 0;
+}
+
+static void put(sink *s, const char *text, size_t n) {
+    while (n > 0) {
+        size_t room = sizeof(s->buffer) - s->used, part = n < room ? n : room;
+        memcpy(s->buffer + s->used, text, part);
+        s->used += part;
+        text += part;
+        n -= part;
+        if (s->used == sizeof(s->buffer))
+            flush(s);
+    }
+}
+
+static void put_text(sink *s, const char *text) {
+    put(s, text, strlen(text));
+}
+
+static void put_number(sink *s, uint64_t value) {
+    char digits[20];
+    size_t n = sizeof(digits);
+    do
+        digits[--n] = (char)('0' + value % 10);
+    while (value /= 10);
+    put(s, digits + n, sizeof(digits) - n);
+}
+
+static void put_signed(sink *s, int64_t value) {
+    if (value < 0)
+        put_text(s, "-");
+    put_number(s, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+/* -0x1.8p+3 and so on: exact, and free of the locale. Always 6 hexadecimal digits after the dot. */
+static void put_float(sink *s, float value) {
+    static const char hex[] = "0123456789abcdef";
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    int32_t exponent = (int32_t)(bits >> 23 & 0xff) - 127;
+    uint32_t fraction = bits & 0x7fffff;
+    char text[] = "0x1.000000p", lead = '1';
+    if (exponent == -127) {
+        lead = '0';
+        exponent = fraction ? -126 : 0;
+    }
+    text[2] = lead;
+    for (int32_t i = 0; i < 6; i++)
+        text[4 + i] = hex[fraction << 1 >> (20 - 4 * i) & 15];
+    if (bits >> 31)
+        put_text(s, "-");
+    put_text(s, text);
+    put_signed(s, exponent);
+}
+
+/* A short decimal for people; printf's decimal point follows the locale, ours does not. */
+static void put_decimal(sink *s, float value) {
+    char text[48];
+    int n = snprintf(text, sizeof(text), "%.6g", (double)value);
+    for (int i = 0; i < n; i++)
+        if (!strchr("0123456789+-e", text[i]))
+            text[i] = '.';
+    put_text(s, text);
+}
+
+static void put_name(sink *s, const char *name) {
+    static const char hex[] = "0123456789abcdef";
+    put_text(s, "\"");
+    for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
+        if (*p < 0x20 || *p == 0x7f) {
+            char escaped[4] = {'\\', 'x', hex[*p >> 4], hex[*p & 15]};
+            put(s, escaped, 4);
+        } else {
+            if (*p == '"' || *p == '\\')
+                put_text(s, "\\");
+            put(s, (const char *)p, 1);
+        }
+    }
+    put_text(s, "\"");
+}
+
+static void put_tensor(sink *s, const qs_seen *t) {
+    const qsim_observer *o = t->observer;
+    if (o->count == 0)
+        return;
+    int32_t below = qs_observer_below(o), above = qs_observer_above(o);
+    put_text(s, "tensor ");
+    put_name(s, t->name);
+    put_text(s, " ");
+    put_float(s, o->min);
+    put_text(s, " ");
+    put_float(s, o->max);
+    put_text(s, " ");
+    put_signed(s, o->exponent);
+    put_text(s, " ");
+    put_signed(s, below);
+    put_text(s, " ");
+    put_signed(s, above);
+    for (int32_t i = -below; i < above; i++) {
+        put_text(s, " ");
+        put_number(s, o->bins ? o->bins[QS_SIDE + i] : o->count);
+    }
+    put_text(s, " # ");
+    put_decimal(s, o->min);
+    put_text(s, " ");
+    put_decimal(s, o->max);
+    put_text(s, "\n");
+}
+
+static void put_calibration(sink *s, const qsim_calibration *c) {
+    put_text(s, "qsim-calibration 1\nmodel ");
+    put_text(s, c->model);
+    put_text(s, "\nsamples ");
+    put_signed(s, c->samples);
+    put_text(s, "\n");
+    for (size_t i = 0; i < c->count; i++)
+        put_tensor(s, &c->tensors[i]);
+    flush(s);
+}
+
+int qs_calibration_hash(const qsim_calibration *c, char hex[65]) {
+    qs_sha256 hash;
+    sink s = {.hash = &hash};
+    qs_sha256_init(&hash);
+    put_calibration(&s, c);
+    qs_sha256_hex(&hash, hex);
+    return QSIM_OK;
+}
+
+int qsim_calibration_save(const qsim_calibration *c, const char *path, int32_t replace,
+                          qsim_error *error) {
+    qs_out file;
+    sink s = {.file = &file};
+    qs_error_clear(error);
+    if (!c || !path)
+        return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
+    int code = qs_out_open(c->ctx, path, replace != 0, &file, error);
+    if (code)
+        return code;
+    put_calibration(&s, c);
+    return qs_out_commit(&file, error);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One quantization in progress: select.c decides which nodes run in integers, activation.c the
+ * scales of what flows between them, weight.c those of weights and biases, rewrite.c writes all of
+ * it into the graph.
+ */
+#ifndef QS_QUANTIZER_H
+#define QS_QUANTIZER_H
+
+#include "base/base.h"
+#include "graph/graph.h"
+#include "graph/model.h"
+#include "ptq/calibration.h"
+#include "quant/affine.h"
+
+#include <qsim/ptq.h>
+
+/* What quantization thinks of an operator. */
+typedef enum qs_kind {
+    QS_KIND_FLOAT = 0,  /* stays float */
+    QS_KIND_WEIGHTS,    /* Conv, Gemm, MatMul: where integers begin */
+    QS_KIND_ARITHMETIC, /* Add, Mul, Concat, curves: between others, not at the end of the net */
+    QS_KIND_POOL,       /* averages and ReLUs of their own: behind others */
+    QS_KIND_MOVEMENT    /* values as they are: output and input share a scale */
+} qs_kind;
+
+/* A node; by node id. */
+typedef struct qs_choice {
+    qs_kind kind;
+    int32_t forced;   /* QSIM_RULE_*, 0: no rule */
+    int32_t layer;    /* index among the layers with weights, or -1 */
+    qs_id absorbs;    /* the Relu or Clip behind it that its Q makes part of it, or QS_NONE */
+    bool is_absorbed; /* it is such a Relu or Clip */
+    bool integer;     /* decided: its inputs and outputs are quantized */
+} qs_choice;
+
+/* An activation; by value id. */
+typedef struct qs_activation {
+    qs_id root; /* the value whose scale it shares; itself in most cases */
+    bool quantized;
+    float scale; /* of a root */
+    int32_t zero_point;
+    qs_id scale_id, zero_id; /* of a root: made when first needed */
+    qs_id dequantized;       /* what readers in integers read instead */
+} qs_activation;
+
+/* A layer with weights, in order of execution. */
+typedef struct qs_layer {
+    qs_id node;
+    int32_t scheme;         /* QSIM_WEIGHT_* */
+    int32_t axis;           /* of output channels in the weights */
+    size_t channels, depth; /* depth: weights of one channel */
+    size_t stride, step;    /* weight k of channel c is at c * stride + k * step */
+    /* Filled by qs_weight_make, in the graph's arena. */
+    float *scale; /* one or `channels` */
+    int32_t *zero_point;
+    size_t scale_count;
+    void *weights;
+    int32_t *bias; /* NULL: the layer has none */
+    float *bias_scale;
+} qs_layer;
+
+typedef struct qs_quantizer {
+    qsim_ctx *ctx;
+    qsim_model *model; /* being made */
+    qs_graph *g;
+    const qsim_calibration *c;     /* NULL in a dry run: every range is taken as known */
+    qsim_quantize_options options; /* with defaults filled in */
+    int32_t activation_flags, weight_flags;
+    qs_uses uses; /* of the graph before it is rewritten */
+    qs_choice *choices;
+    qs_activation *activations;
+    qs_layer *layers;
+    size_t layer_count, layer_room;
+    size_t value_count, node_count; /* before rewriting */
+    qsim_error *error;
+} qs_quantizer;
+
+/* Copies and checks options; fills defaults in. */
+int qs_quantizer_options(const qsim_quantize_options *options, qsim_quantize_options *own,
+                         qsim_error *error);
+/* Arrays over a prepared model's graph, choices and layers. `q` is zeroed by it. */
+int qs_quantizer_init(qs_quantizer *q, qsim_model *prepared, const qsim_calibration *c,
+                      const qsim_quantize_options *options, qsim_error *error);
+void qs_quantizer_free(qs_quantizer *q);
+
+int qs_select(qs_quantizer *q);            /* select.c */
+int qs_activation_choose(qs_quantizer *q); /* activation.c */
+/* Quantizes one layer's weights and bias for the root of its input. */
+int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x); /* weight.c */
+int qs_rewrite(qs_quantizer *q);                                          /* rewrite.c */
+
+/* Output 0 of a node, behind what it absorbs. */
+qs_id qs_choice_output(const qs_quantizer *q, qs_id node);
+/* A float activation: no constant. */
+bool qs_is_activation(const qs_graph *g, qs_id value);
+/* *, ?, [a-z], [!a-z] and \ before any of them. */
+bool qs_glob(const char *pattern, const char *text);
+/* What messages and rules call a node: its name, or that of its first output. */
+const char *qs_node_label(const qs_graph *g, qs_id node);
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/* Which nodes run in integers. */
+#include "ptq/quantizer.h"
+
+bool qs_is_activation(const qs_graph *g, qs_id value) {
+    return value != QS_NONE && !g->values[value].data && g->values[value].dtype == QSIM_FLOAT &&
+           g->values[value].name[0];
+}
+
+const char *qs_node_label(const qs_graph *g, qs_id node) {
+    const qs_node *n = &g->nodes[node];
+    if (n->name && n->name[0])
+        return n->name;
+    return n->output_count > 0 && n->outputs[0] != QS_NONE ? g->values[n->outputs[0]].name : "";
+}
+
+qs_id qs_choice_output(const qs_quantizer *q, qs_id node) {
+    qs_id last = q->choices[node].absorbs;
+    return q->g->nodes[last == QS_NONE ? node : last].outputs[0];
+}
+
+static const qs_const *float_constant(const qs_graph *g, qs_id value) {
+    const qs_const *c = value == QS_NONE ? NULL : g->values[value].data;
+    return c && c->dtype == QSIM_FLOAT ? c : NULL;
+}
+
+static qs_id input(const qs_node *n, int32_t index) {
+    return index < n->input_count ? n->inputs[index] : QS_NONE;
+}
+
+/* A bias that is left out, or a constant of one value for each of `channels`. */
+static bool bias_fits(const qs_graph *g, qs_id bias, int64_t channels) {
+    if (bias == QS_NONE)
+        return true;
+    const qs_const *c = float_constant(g, bias);
+    return c && c->rank >= 1 && c->rank <= 2 && c->dims[c->rank - 1] == channels &&
+           c->elements == (size_t)channels;
+}
+
+/* ---- layers with weights ---- */
+
+/* Describes the weights of a Conv, Gemm or MatMul; false if its form has no integer kernel. */
+static bool describe_layer(const qs_graph *g, const qs_node *n, qs_layer *l) {
+    const qs_const *w = float_constant(g, input(n, 1));
+    if (!w || !qs_is_activation(g, input(n, 0)) || w->elements == 0)
+        return false;
+    if (qs_node_is(n, "", "Conv")) {
+        l->axis = 0;
+        if (w->rank < 3 || !bias_fits(g, input(n, 2), w->dims[0]))
+            return false;
+    } else if (qs_node_is(n, "", "Gemm")) {
+        bool plain = qs_node_float(n, "alpha", 1) == 1.0f && qs_node_int(n, "transA", 0) == 0 &&
+                     (input(n, 2) == QS_NONE || qs_node_float(n, "beta", 1) == 1.0f);
+        l->axis = qs_node_int(n, "transB", 0) ? 0 : 1;
+        if (!plain || w->rank != 2 || !bias_fits(g, input(n, 2), w->dims[l->axis]))
+            return false;
+    } else if (qs_node_is(n, "", "MatMul")) {
+        l->axis = 1;
+        if (w->rank != 2)
+            return false;
+    } else {
+        return false;
+    }
+    l->channels = (size_t)w->dims[l->axis];
+    l->depth = w->elements / l->channels;
+    l->stride = l->axis == 0 ? l->depth : 1;
+    l->step = l->axis == 0 ? 1 : l->channels;
+    return true;
+}
+
+static int add_layer(qs_quantizer *q, qs_id node, qs_layer *l) {
+    if (!qs_grow(q->ctx, (void **)&q->layers, &q->layer_room, q->layer_count + 1,
+                 sizeof(*q->layers)))
+        return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+    l->node = node;
+    l->scheme = q->layer_count < q->options.scheme_count && q->options.schemes
+                    ? q->options.schemes[q->layer_count]
+                    : q->options.weight_scheme;
+    q->choices[node].layer = (int32_t)q->layer_count;
+    q->layers[q->layer_count++] = *l;
+    return QSIM_OK;
+}
+
+/* ---- kinds ---- */
+
+static bool is_one_of(const qs_node *n, const char *const *names) {
+    if (n->domain[0])
+        return false;
+    for (; *names; names++)
+        if (strcmp(n->op_type, *names) == 0)
+            return true;
+    return false;
+}
+
+/* Constant bounds or none: a Clip whose limits are known. */
+static bool is_relu(const qs_graph *g, const qs_node *n) {
+    if (qs_node_is(n, "", "Relu"))
+        return true;
+    if (!qs_node_is(n, "", "Clip"))
+        return false;
+    for (int32_t i = 1; i < n->input_count; i++)
+        if (n->inputs[i] != QS_NONE && !float_constant(g, n->inputs[i]))
+            return false;
+    return true;
+}
+
+static bool operands_fit(const qs_graph *g, const qs_node *n, int32_t count, bool constants) {
+    int32_t moving = 0;
+    for (int32_t i = 0; i < count; i++) {
+        bool activation = qs_is_activation(g, input(n, i));
+        moving += activation;
+        const qs_const *c = float_constant(g, input(n, i));
+        if (!activation && !(constants && c && c->elements > 0))
+            return false;
+    }
+    return moving > 0;
+}
+
+static qs_kind kind_of(const qs_graph *g, const qs_node *n) {
+    static const char *const arithmetic[] = {"Add", "Mul", NULL};
+    static const char *const curves[] = {"LeakyRelu",   "Sigmoid",   "Tanh",
+                                         "HardSigmoid", "HardSwish", NULL};
+    static const char *const pools[] = {"AveragePool", "GlobalAveragePool", NULL};
+    static const char *const movement[] = {"MaxPool",  "Reshape",   "Flatten", "Transpose",
+                                           "Squeeze",  "Unsqueeze", "Slice",   "Split",
+                                           "Identity", NULL};
+    if (n->output_count < 1 || !qs_is_activation(g, n->outputs[0]))
+        return QS_KIND_FLOAT;
+    if (is_one_of(n, arithmetic))
+        return operands_fit(g, n, 2, true) ? QS_KIND_ARITHMETIC : QS_KIND_FLOAT;
+    if (qs_node_is(n, "", "Concat"))
+        return operands_fit(g, n, n->input_count, false) ? QS_KIND_ARITHMETIC : QS_KIND_FLOAT;
+    if (!operands_fit(g, n, 1, false))
+        return QS_KIND_FLOAT;
+    if (is_one_of(n, curves))
+        return QS_KIND_ARITHMETIC;
+    if (is_one_of(n, pools) || is_relu(g, n))
+        return QS_KIND_POOL;
+    if (!is_one_of(n, movement))
+        return QS_KIND_FLOAT;
+    for (int32_t i = 0; i < n->output_count; i++)
+        if (n->outputs[i] == QS_NONE || !qs_is_activation(g, n->outputs[i]))
+            return QS_KIND_FLOAT; /* MaxPool with indices */
+    return QS_KIND_MOVEMENT;
+}
+
+/* ---- rules ---- */
+
+static int apply_rules(qs_quantizer *q) {
+    for (size_t r = 0; r < q->options.rule_count; r++) {
+        const qsim_rule *rule = &q->options.rules[r];
+        bool matched = false;
+        for (size_t k = 0; k < q->g->order_count; k++)
+            if (qs_glob(rule->pattern, qs_node_label(q->g, q->g->order[k]))) {
+                q->choices[q->g->order[k]].forced = rule->action;
+                matched = true;
+            }
+        if (!matched)
+            return qs_fail(q->error, QSIM_E_NOT_FOUND, "%s: no node's name matches the rule '%s'",
+                           q->model->name, rule->pattern);
+    }
+    return QSIM_OK;
+}
+
+/* ---- what each node is ---- */
+
+static size_t readers(const qs_quantizer *q, qs_id value) {
+    return (size_t)(q->uses.start[value + 1] - q->uses.start[value]);
+}
+
+/* Ties a Relu or Clip to the node before it, when nobody else reads what lies between. */
+static void absorb(qs_quantizer *q, qs_id node) {
+    const qs_node *n = &q->g->nodes[node];
+    qs_choice *c = &q->choices[node];
+    bool takes = c->kind == QS_KIND_WEIGHTS || qs_node_is(n, "", "Add") || qs_node_is(n, "", "Mul");
+    qs_id y = n->outputs[0];
+    if (!takes || q->g->values[y].is_output || readers(q, y) != 1)
+        return;
+    qs_id next = q->uses.nodes[q->uses.start[y]];
+    qs_choice *relu = &q->choices[next];
+    if (is_relu(q->g, &q->g->nodes[next]) && q->g->nodes[next].inputs[0] == y &&
+        relu->kind == QS_KIND_POOL && relu->forced != QSIM_RULE_FLOAT) {
+        c->absorbs = next;
+        relu->is_absorbed = true;
+    }
+}
+
+static bool has_range(const qs_quantizer *q, qs_id value) {
+    return !q->c || q->g->values[value].data ||
+           qs_calibration_find(q->c, q->g->values[value].name, NULL);
+}
+
+/* Every tensor that would be quantized was calibrated, and none is kept in float by hand. */
+static bool ranges_known(const qs_quantizer *q, qs_id node) {
+    const qs_node *n = &q->g->nodes[node];
+    const qs_choice *c = &q->choices[node];
+    bool concat = qs_node_is(n, "", "Concat");
+    int32_t operands = concat                                                 ? n->input_count
+                       : qs_node_is(n, "", "Add") || qs_node_is(n, "", "Mul") ? 2
+                                                                              : 1;
+    for (int32_t i = 0; i < operands; i++)
+        if (!has_range(q, n->inputs[i]))
+            return false;
+    if (!has_range(q, qs_choice_output(q, node)))
+        return false;
+    for (int32_t i = 1; c->kind == QS_KIND_MOVEMENT && i < n->output_count; i++)
+        if (!has_range(q, n->outputs[i]))
+            return false;
+    return true;
+}
+
+static int classify(qs_quantizer *q) {
+    for (size_t i = 0; i < q->node_count; i++)
+        q->choices[i] = (qs_choice){.layer = -1, .absorbs = QS_NONE};
+    for (size_t k = 0; k < q->g->order_count; k++) {
+        qs_id node = q->g->order[k];
+        const qs_node *n = &q->g->nodes[node];
+        qs_layer l = {0};
+        if (!describe_layer(q->g, n, &l)) {
+            q->choices[node].kind = kind_of(q->g, n);
+            continue;
+        }
+        q->choices[node].kind = QS_KIND_WEIGHTS;
+        int code = add_layer(q, node, &l);
+        if (code)
+            return code;
+    }
+    int code = apply_rules(q);
+    for (size_t k = 0; k < q->g->order_count && !code; k++)
+        absorb(q, q->g->order[k]);
+    return code;
+}
+
+/* ---- decisions ---- */
+
+/* Whether some activation that the node reads comes out of a node in integers. */
+static bool behind_integers(const qs_quantizer *q, qs_id node) {
+    const qs_node *n = &q->g->nodes[node];
+    for (int32_t i = 0; i < n->input_count; i++) {
+        qs_id from = n->inputs[i] == QS_NONE ? QS_NONE : q->g->values[n->inputs[i]].producer;
+        if (from != QS_NONE && qs_is_activation(q->g, n->inputs[i]) && q->choices[from].integer)
+            return true;
+    }
+    return false;
+}
+
+/* For every node, whether a layer with weights that is in integers lies behind it. */
+static void find_tail(const qs_quantizer *q, bool *leads_on) {
+    for (size_t k = q->g->order_count; k-- > 0;) {
+        qs_id node = q->g->order[k];
+        const qs_node *n = &q->g->nodes[node];
+        for (int32_t i = 0; i < n->output_count; i++)
+            for (qs_id u = n->outputs[i] == QS_NONE ? 0 : q->uses.start[n->outputs[i]];
+                 n->outputs[i] != QS_NONE && u < q->uses.start[n->outputs[i] + 1]; u++) {
+                qs_id next = q->uses.nodes[u];
+                leads_on[node] |= leads_on[next] || (q->choices[next].kind == QS_KIND_WEIGHTS &&
+                                                     q->choices[next].integer);
+            }
+    }
+}
+
+static void decide(qs_quantizer *q, qs_id node, bool leads_on) {
+    qs_choice *c = &q->choices[node];
+    if (c->kind == QS_KIND_FLOAT || c->kind == QS_KIND_WEIGHTS || c->is_absorbed ||
+        c->forced == QSIM_RULE_FLOAT || !ranges_known(q, node))
+        return;
+    bool wanted = c->forced == QSIM_RULE_INT8 || behind_integers(q, node);
+    if (c->kind == QS_KIND_ARITHMETIC && !leads_on && c->forced != QSIM_RULE_INT8)
+        wanted = false; /* heads: what is compared and decoded there needs more than 8 bits */
+    c->integer = wanted;
+}
+
+/* Marks what a decided node absorbs, so that whoever reads it knows; or lets it go. */
+static void settle(qs_quantizer *q, qs_id node, bool leads_on) {
+    qs_id relu = q->choices[node].absorbs;
+    if (relu == QS_NONE)
+        return;
+    if (q->choices[node].integer) {
+        q->choices[relu].integer = true;
+        return;
+    }
+    q->choices[relu].is_absorbed = false;
+    q->choices[node].absorbs = QS_NONE;
+    decide(q, relu, leads_on);
+}
+
+/* Movement in front of integers moves bytes instead of floats. */
+static void pull_movement(qs_quantizer *q) {
+    for (size_t k = q->g->order_count; k-- > 0;) {
+        qs_id node = q->g->order[k];
+        const qs_node *n = &q->g->nodes[node];
+        qs_choice *c = &q->choices[node];
+        bool all = n->output_count == 1 && !q->g->values[n->outputs[0]].is_output &&
+                   readers(q, n->outputs[0]) > 0;
+        if (c->kind != QS_KIND_MOVEMENT || c->integer || c->forced == QSIM_RULE_FLOAT || !all ||
+            !ranges_known(q, node))
+            continue;
+        for (qs_id u = q->uses.start[n->outputs[0]]; u < q->uses.start[n->outputs[0] + 1]; u++)
+            all &= q->choices[q->uses.nodes[u]].integer;
+        c->integer = all;
+    }
+}
+
+int qs_select(qs_quantizer *q) {
+    int code = classify(q);
+    if (code)
+        return code;
+    bool *leads_on = qs_calloc(q->ctx, q->node_count ? q->node_count : 1, sizeof(*leads_on));
+    if (!leads_on)
+        return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+    for (size_t i = 0; i < q->layer_count; i++) {
+        qs_id node = q->layers[i].node;
+        q->choices[node].integer =
+            q->choices[node].forced != QSIM_RULE_FLOAT && ranges_known(q, node);
+    }
+    find_tail(q, leads_on);
+    for (size_t k = 0; k < q->g->order_count; k++) {
+        decide(q, q->g->order[k], leads_on[q->g->order[k]]);
+        settle(q, q->g->order[k], leads_on[q->g->order[k]]);
+    }
+    pull_movement(q);
+    qs_free(q->ctx, leads_on);
+    return QSIM_OK;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Weights and biases. A bias is int32 with scale x_scale * w_scale, so that it can be added to the
+ * accumulator. Neither may overflow it: for every channel
+ *
+ *     sum |w - w_zp| * max |x - x_zp| + |bias| <= 2^31 - 1
+ *
+ * is made true by raising the channel's weight scale until it is.
+ */
+#include "ptq/quantizer.h"
+
+#include <float.h>
+#include <math.h>
+
+#define ACCUMULATOR_MAX 2147483647.0
+
+typedef struct maker {
+    qs_quantizer *q;
+    qs_layer *l;
+    const float *weights, *bias; /* bias NULL: none */
+    float x_scale;
+    double x_most; /* greatest |x - x_zp| */
+    int32_t low, high;
+} maker;
+
+static float weight_at(const maker *m, size_t channel, size_t k) {
+    return m->weights[channel * m->l->stride + k * m->l->step];
+}
+
+static int fail_layer(const maker *m, int code, const char *what) {
+    const qs_node *n = &m->q->g->nodes[m->l->node];
+    return qs_fail(m->q->error, code, "%s: %s (node '%s', %s)", m->q->model->name, what,
+                   qs_node_label(m->q->g, m->l->node), n->op_type);
+}
+
+/* Sum of |w - w_zp| over a channel with scale s, as quantizing will give it. */
+static double magnitude(const maker *m, size_t channel, float s, int32_t zp) {
+    double sum = 0, lo = (double)m->low - zp, hi = (double)m->high - zp;
+    for (size_t k = 0; k < m->l->depth; k++) {
+        double w = rint((double)(weight_at(m, channel, k) / s));
+        w = w < lo ? lo : w > hi ? hi : w;
+        sum += fabs(w);
+    }
+    return sum;
+}
+
+/* The bias in steps of the accumulator; the scale is that of the file, in float. */
+static double bias_steps(const maker *m, size_t channel, float s) {
+    return m->bias ? rint((double)m->bias[channel] / (double)(m->x_scale * s)) : 0;
+}
+
+/* The least scale, from `s` on, with which the channel cannot overflow. */
+static float raise_scale(const maker *m, size_t channel, float s, int32_t zp) {
+    while (isfinite(s)) {
+        if (m->x_scale * s < FLT_MIN) { /* the bias's scale must be a normal number */
+            s = s * 2;
+            continue;
+        }
+        double most = magnitude(m, channel, s, zp) * m->x_most + fabs(bias_steps(m, channel, s));
+        if (most <= ACCUMULATOR_MAX)
+            break;
+        double factor = most / ACCUMULATOR_MAX * 1.0001;
+        s = (float)((double)s * (factor < 2 ? factor : 2));
+    }
+    return s;
+}
+
+/*
+ * A channel whose weights are all zero gets a scale of 1, with which a bias would be rounded to
+ * steps of x_scale: it gets one that leaves 24 bits for the bias instead.
+ */
+static float scale_for_bias(const maker *m, size_t channel, float s) {
+    for (size_t k = 0; k < m->l->depth; k++)
+        if (weight_at(m, channel, k) != 0)
+            return s;
+    double b = m->bias ? fabs((double)m->bias[channel]) : 0;
+    float small = (float)(b / ((double)m->x_scale * 16777216.0));
+    return small >= FLT_MIN ? small : s;
+}
+
+/* Range of one channel, or of all weights. */
+static int choose(const maker *m, size_t first, size_t count, int32_t flags, float *s,
+                  int32_t *zp) {
+    float low = 0, high = 0;
+    for (size_t c = first; c < first + count; c++)
+        for (size_t k = 0; k < m->l->depth; k++) {
+            float w = weight_at(m, c, k);
+            low = w < low ? w : low;
+            high = w > high ? w : high;
+        }
+    int code = qsim_qparams_choose(low, high, m->q->options.weight_type, flags, s, zp);
+    return code ? fail_layer(m, code, "the weights have no usable range") : QSIM_OK;
+}
+
+/* One pair for all channels: raised until the worst of them fits. */
+static int choose_common(const maker *m, int32_t flags) {
+    qs_layer *l = m->l;
+    int code = choose(m, 0, l->channels, flags, l->scale, l->zero_point);
+    float s = l->scale[0], before;
+    if (code)
+        return code;
+    do {
+        before = s;
+        for (size_t c = 0; c < l->channels; c++)
+            s = raise_scale(m, c, s, l->zero_point[0]);
+    } while (s != before && isfinite(s));
+    l->scale[0] = s;
+    return QSIM_OK;
+}
+
+static int choose_scales(const maker *m, int32_t flags) {
+    qs_layer *l = m->l;
+    int code = QSIM_OK;
+    if (l->scheme != QSIM_WEIGHT_CHANNEL_SYMMETRIC)
+        code = choose_common(m, flags);
+    for (size_t c = 0; c < l->scale_count && l->scale_count > 1 && !code; c++) {
+        code = choose(m, c, 1, flags, &l->scale[c], &l->zero_point[c]);
+        l->scale[c] = scale_for_bias(m, c, l->scale[c]);
+        l->scale[c] = raise_scale(m, c, l->scale[c], l->zero_point[c]);
+    }
+    for (size_t i = 0; i < l->scale_count && !code; i++)
+        if (!isfinite(l->scale[i]))
+            code = fail_layer(m, QSIM_E_VALUE, "no weight scale keeps the accumulator in 32 bits");
+    return code;
+}
+
+/* Rounds weights and bias with the scales found. */
+static int quantize_layer(const maker *m, const qs_const *w) {
+    qs_layer *l = m->l;
+    qs_qlayout layout;
+    qsim_qparams p = {.dtype = m->q->options.weight_type,
+                      .axis = l->axis,
+                      .count = l->scale_count,
+                      .scale = l->scale,
+                      .zero_point = l->zero_point};
+    int code = qs_qlayout_make(w->rank, w->dims, &p, &layout, m->q->error);
+    if (code)
+        return code;
+    qs_quantize(m->weights, &layout, &p, l->weights);
+    for (size_t c = 0; m->bias && c < l->channels; c++)
+        l->bias[c] = (int32_t)bias_steps(m, c, l->scale[l->scale_count > 1 ? c : 0]);
+    for (size_t i = 0; m->bias && i < l->scale_count; i++)
+        l->bias_scale[i] = m->x_scale * l->scale[i];
+    return QSIM_OK;
+}
+
+static bool make_room(const maker *m, size_t weights) {
+    qs_arena *a = &m->q->g->arena;
+    qs_layer *l = m->l;
+    l->scale = qs_arena_alloc(a, l->scale_count, sizeof(*l->scale));
+    l->zero_point = qs_arena_alloc(a, l->scale_count, sizeof(*l->zero_point));
+    l->weights = qs_arena_alloc(a, weights, 1);
+    if (!l->scale || !l->zero_point || !l->weights)
+        return false;
+    if (!m->bias)
+        return true;
+    l->bias = qs_arena_alloc(a, l->channels, sizeof(*l->bias));
+    l->bias_scale = qs_arena_alloc(a, l->scale_count, sizeof(*l->bias_scale));
+    return l->bias && l->bias_scale;
+}
+
+int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x) {
+    const qs_node *n = &q->g->nodes[l->node];
+    qs_id b = n->input_count > 2 ? n->inputs[2] : QS_NONE;
+    int32_t qmin, qmax, flags = q->weight_flags;
+    maker m = {.q = q, .l = l, .x_scale = x->scale};
+    m.weights = qs_graph_aligned(q->g, n->inputs[1]);
+    m.bias = b == QS_NONE ? NULL : qs_graph_aligned(q->g, b);
+    l->scale_count = l->scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC ? l->channels : 1;
+    const qs_const *w = q->g->values[n->inputs[1]].data;
+    if (!m.weights || (b != QS_NONE && !m.bias) || !make_room(&m, w->elements))
+        return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+    if (!qs_all_finite(m.weights, w->elements) || (m.bias && !qs_all_finite(m.bias, l->channels)))
+        return fail_layer(&m, QSIM_E_VALUE, "the weights hold a NaN or an infinity");
+    (void)qsim_dtype_limits(q->options.activation_type, 0, &qmin, &qmax);
+    m.x_most = fmax(x->zero_point - (double)qmin, (double)qmax - x->zero_point);
+    if (l->scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC)
+        flags |= QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW;
+    (void)qsim_dtype_limits(q->options.weight_type, flags, &m.low, &m.high);
+    int code = choose_scales(&m, flags);
+    return code ? code : quantize_layer(&m, w);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* Small networks and data for the tests of lib/ptq, made with the public builder. */
+#ifndef QS_TEST_PTQ_NETS_H
+#define QS_TEST_PTQ_NETS_H
+
+#include "test.h"
+
+#include <qsim/ptq.h>
+#include <qsim/session.h>
+
+/* A float constant of random values in +-size, made from `seed`. */
+static void net_constant(qsim_builder *b, const char *name, int rank, const int64_t *dims,
+                         float size, uint64_t seed) {
+    static float data[20000];
+    size_t n = 0;
+    seed = seed * 7919 + 12345;
+    CHECK_INT(qsim_tensor_size(QSIM_FLOAT, rank, dims, &n, NULL), QSIM_OK);
+    for (size_t i = 0; i < n; i++)
+        data[i] = ((float)test_random(&seed) / 2147483648.0f - 1) * size;
+    qsim_tensor t = {QSIM_FLOAT, rank, dims, data, n * sizeof(float)};
+    CHECK_INT(qsim_builder_constant(b, name, &t), QSIM_OK);
+}
+
+static qsim_model *net_finish(qsim_builder *b) {
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    if (qsim_builder_finish(b, &m, &e))
+        fprintf(stderr, "%s\n", e.message);
+    CHECK(m != NULL);
+    qsim_builder_free(b);
+    return m;
+}
+
+/* LeNet on 12x12: conv(1->4, 3x3) relu pool conv(4->6, 3x3) relu flatten fc(54->16) relu fc(16->5).
+ */
+static qsim_model *net_lenet(void) {
+    qsim_builder *b = NULL;
+    const char *symbol[4] = {"N", NULL, NULL, NULL};
+    const int64_t two[2] = {2, 2};
+    CHECK_INT(qsim_builder_create(NULL, 13, "lenet", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, (int64_t[]){-1, 1, 12, 12}, symbol);
+    qsim_builder_output(b, "y", QSIM_FLOAT, 2, (int64_t[]){-1, 5}, symbol);
+    net_constant(b, "w1", 4, (int64_t[]){4, 1, 3, 3}, 0.5f, 1);
+    net_constant(b, "b1", 1, (int64_t[]){4}, 0.3f, 2);
+    net_constant(b, "w2", 4, (int64_t[]){6, 4, 3, 3}, 0.3f, 3);
+    net_constant(b, "b2", 1, (int64_t[]){6}, 0.3f, 4);
+    net_constant(b, "w3", 2, (int64_t[]){16, 54}, 0.2f, 5);
+    net_constant(b, "b3", 1, (int64_t[]){16}, 0.3f, 6);
+    net_constant(b, "w4", 2, (int64_t[]){16, 5}, 0.4f, 7);
+    net_constant(b, "b4", 1, (int64_t[]){5}, 0.3f, 8);
+    qsim_builder_node(b, "", "Conv", "conv1", "x,w1,b1", "c1");
+    qsim_builder_node(b, "", "Relu", "relu1", "c1", "r1");
+    qsim_builder_node(b, "", "MaxPool", "pool1", "r1", "p1");
+    qsim_builder_attr_ints(b, "kernel_shape", two, 2);
+    qsim_builder_attr_ints(b, "strides", two, 2);
+    qsim_builder_node(b, "", "Conv", "conv2", "p1,w2,b2", "c2");
+    qsim_builder_node(b, "", "Relu", "relu2", "c2", "r2");
+    qsim_builder_node(b, "", "Flatten", "flat", "r2", "f");
+    qsim_builder_node(b, "", "Gemm", "fc1", "f,w3,b3", "g1");
+    qsim_builder_attr_int(b, "transB", 1);
+    qsim_builder_node(b, "", "Relu", "relu3", "g1", "r3");
+    qsim_builder_node(b, "", "Gemm", "fc2", "r3,w4,b4", "y");
+    return net_finish(b);
+}
+
+/* One batch of `n` samples of 144 values in [0, 1). */
+static void net_batch(float *x, int n, uint64_t seed) {
+    seed = seed * 2654435761u + 99;
+    for (int i = 0; i < 144 * n; i++)
+        x[i] = (float)test_random(&seed) / 4294967296.0f;
+}
+
+static qsim_calibration *net_calibrate(const qsim_model *m, int batches) {
+    static float x[144 * 8];
+    const int64_t dims[4] = {8, 1, 12, 12};
+    qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
+    qsim_calibration *c = NULL;
+    qsim_error e = {0};
+    if (qsim_calibration_create(m, &c, &e))
+        fprintf(stderr, "%s\n", e.message);
+    CHECK(c != NULL);
+    for (int i = 0; c && i < batches; i++) {
+        net_batch(x, 8, 100 + (uint64_t)i);
+        CHECK_INT(qsim_calibration_feed(c, &t, 1, &e), QSIM_OK);
+    }
+    return c;
+}
+
+/* Runs one input through a model; writes the first output's floats and returns their number. */
+static size_t net_run(const qsim_model *m, qsim_tensor *x, float *y, size_t room) {
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    qsim_error e = {0};
+    qsim_tensor out = {0};
+    size_t n = 0;
+    if (qsim_session_create(m, NULL, &s, &e) || qsim_run_create(s, &r, &e) ||
+        qsim_run_execute(r, x, 1, &out, 1, &e))
+        fprintf(stderr, "%s\n", e.message);
+    CHECK_INT(e.code, QSIM_OK);
+    if (!e.code && out.dtype == QSIM_FLOAT && out.bytes <= room * sizeof(float)) {
+        memcpy(y, out.data, out.bytes);
+        n = out.bytes / sizeof(float);
+    }
+    qsim_run_free(r);
+    qsim_session_free(s);
+    return n;
+}
+
+/* The node with this operator and name; NULL if there is none. */
+static inline int net_find(const qsim_model *m, const char *op, const char *name,
+                           qsim_node_info *info) {
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
+        *info = (qsim_node_info){.struct_size = sizeof(*info)};
+        CHECK_INT(qsim_model_node(m, i, info), QSIM_OK);
+        if (strcmp(info->op_type, op) == 0 && (!name || strcmp(info->name, name) == 0))
+            return 1;
+    }
+    return 0;
+}
+
+static inline int net_count(const qsim_model *m, const char *op) {
+    int n = 0;
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
+        qsim_node_info info = {.struct_size = sizeof(info)};
+        CHECK_INT(qsim_model_node(m, i, &info), QSIM_OK);
+        n += strcmp(info.op_type, op) == 0;
+    }
+    return n;
+}
+
+static inline int net_value(const qsim_model *m, const char *name, qsim_value_info *info) {
+    for (int32_t i = 0; i < qsim_model_value_count(m); i++) {
+        *info = (qsim_value_info){.struct_size = sizeof(*info)};
+        CHECK_INT(qsim_model_value(m, i, info), QSIM_OK);
+        if (strcmp(info->name, name) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+#endif
