@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Counting a classifier's answers. */
+#ifndef QSIM_SCORES_H
+#define QSIM_SCORES_H
+
+#include "common/tool.h"
+
+typedef struct scores {
+    size_t classes; /* 0 until the first batch */
+    uint64_t samples, top1, top5;
+    uint64_t *confusion; /* [actual * classes + predicted] */
+} scores;
+
+/* Adds a batch: `output` is one row of class scores per sample. Prints what does not fit. */
+int scores_add(const tool *t, scores *s, const char *file, const qsim_tensor *output,
+               const int64_t *labels, int64_t samples);
+void scores_free(scores *s);
+/* Percent of class `c` that was right; NaN where it has no samples. */
+double scores_class(const scores *s, size_t c, uint64_t *samples, uint64_t *right);
+double scores_percent(const scores *s, uint64_t right);
+
+/* Index of the largest value; the first of equals; NaN is never the largest. */
+size_t largest(const qsim_tensor *output, size_t first, size_t count);
+
+#endif
