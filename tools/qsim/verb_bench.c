@@ -176,6 +176,13 @@ static void print_json(const tool *t, const subject *s, size_t models) {
     tool_print_json(t, &j);
 }
 
+static void print_ratio(const subject *a, const subject *b) {
+    bool faster = b->time.median <= a->time.median;
+    double ratio = a->time.median / b->time.median;
+    printf("%s is %.2f times %s %s\n", tool_base_name(b->file), faster ? ratio : 1 / ratio,
+           faster ? "as fast as" : "slower than", tool_base_name(a->file));
+}
+
 static void print_table(const tool *t, const subject *s, size_t models) {
     static const char *const heading[] = {"model", "runs", "load", "first", "min",   "median",
                                           "mean",  "σ",    "p90",  "p99",   "arena", "peak memory"};
@@ -198,8 +205,7 @@ static void print_table(const tool *t, const subject *s, size_t models) {
     printf("%s, %d thread%s\n", qsim_isa_name(qsim_ctx_isa(t->ctx)), qsim_ctx_threads(t->ctx),
            qsim_ctx_threads(t->ctx) == 1 ? "" : "s");
     for (size_t i = 1; i < models; i++)
-        printf("%s is %.2f times as fast as %s\n", tool_base_name(s[i].file),
-               s[0].time.median / s[i].time.median, tool_base_name(s[0].file));
+        print_ratio(&s[0], &s[i]);
 }
 
 static int judge(const tool *t, const subject *s, size_t models) {
