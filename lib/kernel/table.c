@@ -12,8 +12,8 @@ static const qk_table table_cfma = {.isa = QSIM_ISA_C, .i8 = &qk_i8_c, .f32 = &q
 static const qk_table tables[] = {
     {.isa = QSIM_ISA_C, .i8 = &qk_i8_c, .f32 = &qk_f32_c},
 #if QK_X86
-    {.isa = QSIM_ISA_AVX2, .i8 = &qk_i8_c, .f32 = &qk_f32_avx2},
-    {.isa = QSIM_ISA_AVXVNNI, .i8 = &qk_i8_c, .f32 = &qk_f32_avx2},
+    {.isa = QSIM_ISA_AVX2, .i8 = &qk_i8_avx2, .f32 = &qk_f32_avx2},
+    {.isa = QSIM_ISA_AVXVNNI, .i8 = &qk_i8_avxvnni, .f32 = &qk_f32_avx2},
     {.isa = QSIM_ISA_AVX512VNNI, .i8 = &qk_i8_avx512vnni, .f32 = &qk_f32_avx512},
 #endif
 };

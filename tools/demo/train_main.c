@@ -50,7 +50,8 @@ static int train(training *tr) {
         char what[64];
         snprintf(what, sizeof(what), "epoch %zu of %lld", step / steps + 1, (long long)tr->epochs);
         fit_step(tr->fit);
-        if (progress_step(&p, what, step + 1, total)) {
+        /* Without a terminal the lines of the epochs are progress enough. */
+        if (p.terminal ? progress_step(&p, what, step + 1, total) : tool_interrupted()) {
             progress_end(&p);
             return EXIT_INTERRUPTED;
         }

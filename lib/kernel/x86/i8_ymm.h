@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Integer kernels in 256-bit vectors: the template of i8_avx2.c and i8_avxvnni.c. Before including
+ * it, define
+ *
+ *   TARGET              the target attribute
+ *   TABLE               name of the table that is defined here
+ *   TILE_ROWS           4 or 6: rows of a tile of 16 columns
+ *   LOAD_B(v)           declares what DOT wants of 8 columns at b + 32 * v
+ *   LOAD_A(r)           and of the dword at p<r> + i, in all lanes
+ *   DOT(r, v)           accumulates into a<r>_<v>
+ *   dot(acc, x, w)      function: dwords of 4 u8 x dwords of 4 s8, added up
+ */
+#include <immintrin.h>
+
+#include "kernel/i8.h"
+
+#define INLINE TARGET static inline __attribute__((always_inline))
+
+INLINE __m256i load(const void *p) {
+    return _mm256_loadu_si256(p);
+}
+
+INLINE __m256i broadcast(const uint8_t *p) {
+    int32_t dword;
+    memcpy(&dword, p, 4);
+    return _mm256_set1_epi32(dword);
+}
+
+/* Defined by the including file, after this point. */
+INLINE __m256i dot(__m256i acc, __m256i x, __m256i w);
+
+/* ---- requantization ---- */
+
+typedef struct epilogue {
+    __m256i zp, lo, hi;
+    __m256 low, high;
+    bool clamp;
+} epilogue;
+
+typedef struct sink {
+    uint8_t *out;
+    ptrdiff_t stride;
+    const float *mult;
+    int32_t cols, rows;
+    epilogue e;
+} sink;
+
+INLINE epilogue epilogue_of(const qk_out_i8 *o) {
+    return (epilogue){
+        _mm256_set1_epi16((short)o->zp),        _mm256_set1_epi8((char)o->lo),
+        _mm256_set1_epi8((char)o->hi),          _mm256_set1_ps((float)(o->lo - o->zp)),
+        _mm256_set1_ps((float)(o->hi - o->zp)), o->clamp};
+}
+
+INLINE __m256i scale(__m256i acc, const float *m, const epilogue *e) {
+    __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(acc), _mm256_loadu_ps(m));
+    if (e->clamp)
+        v = _mm256_min_ps(_mm256_max_ps(v, e->low), e->high);
+    return _mm256_cvtps_epi32(v);
+}
+
+INLINE __m256i narrow(__m256i a, __m256i b, const epilogue *e) {
+    return _mm256_adds_epi16(_mm256_packs_epi32(a, b), e->zp);
+}
+
+INLINE __m256i narrow_u8(__m256i a, __m256i b, const epilogue *e) {
+    return _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(a, b), e->lo), e->hi);
+}
+
+INLINE void store_u8(const sink *s, int32_t r, __m128i y) {
+    uint8_t row[16], *out = s->out + r * s->stride;
+    if (r >= s->rows)
+        return;
+    if (s->cols == 16) {
+        _mm_storeu_si128((__m128i *)(void *)out, y);
+        return;
+    }
+    _mm_storeu_si128((__m128i *)(void *)row, y);
+    memcpy(out, row, (size_t)s->cols);
+}
+
+INLINE void store_i32(const sink *s, int32_t r, __m256i a, __m256i b) {
+    int32_t row[16];
+    if (r >= s->rows)
+        return;
+    _mm256_storeu_si256((__m256i *)(void *)row, _mm256_permute2x128_si256(a, b, 0x20));
+    _mm256_storeu_si256((__m256i *)(void *)(row + 8), _mm256_permute2x128_si256(a, b, 0x31));
+    memcpy(s->out + r * s->stride, row, 4 * (size_t)s->cols);
+}
+
+/* Two rows of 16 columns. */
+INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1, __m256i b1) {
+    if (!s->mult) {
+        store_i32(s, r, a0, b0);
+        store_i32(s, r + 1, a1, b1);
+        return;
+    }
+    const float *m = s->mult;
+    const epilogue *e = &s->e;
+    __m256i y = narrow_u8(narrow(scale(a0, m, e), scale(b0, m + 8, e), e),
+                          narrow(scale(a1, m, e), scale(b1, m + 8, e), e), e);
+    y = _mm256_permute4x64_epi64(y, 0xd8);
+    store_u8(s, r, _mm256_castsi256_si128(y));
+    store_u8(s, r + 1, _mm256_extracti128_si256(y, 1));
+}
+
+/* ---- tiles of 16 columns ---- */
+
+#define R1(F) F(0)
+#define R4(F) F(0) F(1) F(2) F(3)
+#define R6(F) R4(F) F(4) F(5)
+
+#define DECLARE(r)                                                                                 \
+    __m256i a##r##_0 = load(bias), a##r##_1 = load(bias + 8);                                      \
+    const uint8_t *p##r = row[r];
+#define STEP(r)                                                                                    \
+    LOAD_A(r)                                                                                      \
+    DOT(r, 0)                                                                                      \
+    DOT(r, 1)
+
+#define FINISH_1 finish(s, 0, a0_0, a0_1, a0_0, a0_1);
+#define FINISH_4                                                                                   \
+    finish(s, 0, a0_0, a0_1, a1_0, a1_1);                                                          \
+    finish(s, 2, a2_0, a2_1, a3_0, a3_1);
+#define FINISH_6 FINISH_4 finish(s, 4, a4_0, a4_1, a5_0, a5_1);
+
+#define TILE(NR)                                                                                   \
+    TARGET static void tile_##NR(const qk_gemm_u8s8 *g, const uint8_t *const *row,                 \
+                                 const sink *s) {                                                  \
+        const int8_t *b = g->b;                                                                    \
+        const int32_t *bias = g->o.bias;                                                           \
+        R##NR(DECLARE) for (int32_t seg = 0; seg < g->segs; seg++) {                               \
+            ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;                                  \
+            for (ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4; i < end; i += 4, b += 64) {             \
+                LOAD_B(0) LOAD_B(1) R##NR(STEP)                                                    \
+            }                                                                                      \
+        }                                                                                          \
+        FINISH_##NR                                                                                \
+    }
+
+/* ---- depthwise: 32 channels, four taps at a time ---- */
+
+INLINE const uint8_t *tap_at(const qk_depthwise_u8s8 *d, const uint8_t *a, int32_t tap) {
+    return a + d->tap_offset[tap < d->taps ? tap : 0];
+}
+
+INLINE void store_channels(const sink *s, __m256i y) {
+    uint8_t row[32];
+    if (s->cols == 32) {
+        _mm256_storeu_si256((__m256i *)(void *)s->out, y);
+        return;
+    }
+    _mm256_storeu_si256((__m256i *)(void *)row, y);
+    memcpy(s->out, row, (size_t)s->cols);
+}
+
+/* Vector v, lane l, element e holds channel 16 * l + 4 * v + e. */
+INLINE void finish_channels(const sink *s, __m256i a0, __m256i a1, __m256i a2, __m256i a3) {
+    if (!s->mult) {
+        int32_t row[32];
+        __m256i v[4] = {
+            _mm256_permute2x128_si256(a0, a1, 0x20), _mm256_permute2x128_si256(a2, a3, 0x20),
+            _mm256_permute2x128_si256(a0, a1, 0x31), _mm256_permute2x128_si256(a2, a3, 0x31)};
+        memcpy(row, v, sizeof(row));
+        memcpy(s->out, row, 4 * (size_t)s->cols);
+        return;
+    }
+    const float *m = s->mult;
+    const epilogue *e = &s->e;
+    store_channels(s, narrow_u8(narrow(scale(a0, m, e), scale(a1, m + 8, e), e),
+                                narrow(scale(a2, m + 16, e), scale(a3, m + 24, e), e), e));
+}
+
+INLINE void depthwise_pixel(const qk_depthwise_u8s8 *d, const uint8_t *a, const int8_t *w,
+                            const int32_t *bias, const sink *s) {
+    __m256i a0 = load(bias), a1 = load(bias + 8), a2 = load(bias + 16), a3 = load(bias + 24);
+    for (int32_t t = 0; t < d->taps; t += 4, w += 128) {
+        __m256i t0 = load(tap_at(d, a, t)), t1 = load(tap_at(d, a, t + 1));
+        __m256i t2 = load(tap_at(d, a, t + 2)), t3 = load(tap_at(d, a, t + 3));
+        __m256i lo01 = _mm256_unpacklo_epi8(t0, t1), hi01 = _mm256_unpackhi_epi8(t0, t1);
+        __m256i lo23 = _mm256_unpacklo_epi8(t2, t3), hi23 = _mm256_unpackhi_epi8(t2, t3);
+        a0 = dot(a0, _mm256_unpacklo_epi16(lo01, lo23), load(w));
+        a1 = dot(a1, _mm256_unpackhi_epi16(lo01, lo23), load(w + 32));
+        a2 = dot(a2, _mm256_unpacklo_epi16(hi01, hi23), load(w + 64));
+        a3 = dot(a3, _mm256_unpackhi_epi16(hi01, hi23), load(w + 96));
+    }
+    finish_channels(s, a0, a1, a2, a3);
+}
+
+TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
+    size_t element = d->o.mult ? 1 : 4, block_bytes = 128 * (size_t)((d->taps + 3) / 4);
+    const int8_t *w = d->w;
+    sink s = {NULL, 0, NULL, 0, 1, epilogue_of(&d->o)};
+    for (int32_t c = 0; c < d->channels; c += 32, w += block_bytes) {
+        s.out = (uint8_t *)d->out + element * (size_t)c;
+        s.mult = d->o.mult ? d->o.mult + c : NULL;
+        s.cols = d->channels - c < 32 ? d->channels - c : 32;
+        const uint8_t *a = d->a + c;
+        for (int32_t r = 0; r < d->m; r++, a += d->a_stride, s.out += d->out_stride)
+            depthwise_pixel(d, a, w, d->o.bias + c, &s);
+    }
+}
+
+TARGET static void requantize_u8(const int32_t *acc, size_t n, float m, int32_t zp, int32_t lo,
+                                 int32_t hi, uint8_t *y) {
+    qk_out_i8 o = {.zp = zp, .lo = lo, .hi = hi, .clamp = true};
+    epilogue e = epilogue_of(&o);
+    float mult[8];
+    for (int32_t i = 0; i < 8; i++)
+        mult[i] = m;
+    for (size_t i = 0; i < n; i += 8) {
+        int32_t sums[8] = {0};
+        uint8_t bytes[32];
+        size_t count = n - i < 8 ? n - i : 8;
+        memcpy(sums, acc + i, 4 * count);
+        __m256i v = scale(load(sums), mult, &e), zero = _mm256_setzero_si256();
+        v = _mm256_packus_epi16(narrow(v, zero, &e), zero);
+        _mm256_storeu_si256((__m256i *)(void *)bytes, v);
+        memcpy(bytes + 4, bytes + 16, 4);
+        memcpy(y + i, bytes, count);
+    }
+}
+
+/* ---- the product ---- */
+
+#define TILE_(NR)      TILE(NR)
+#define TILE_NAME_(NR) tile_##NR
+#define TILE_NAME(NR)  TILE_NAME_(NR)
+
+TILE_(TILE_ROWS)
+TILE_(1)
+
+/* A short last block aliases its missing rows to the last one. */
+TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
+    sink s = {g->out, g->out_stride, g->o.mult, g->cols, 0, epilogue_of(&g->o)};
+    for (int32_t r = 0; r < g->m; r += TILE_ROWS, s.out += TILE_ROWS * g->out_stride) {
+        const uint8_t *row[TILE_ROWS];
+        for (int32_t i = 0; i < TILE_ROWS; i++) {
+            int32_t at = r + i < g->m ? r + i : g->m - 1;
+            row[i] = g->rows ? g->rows[at] : g->a + at * g->a_stride;
+        }
+        s.rows = g->m - r < TILE_ROWS ? g->m - r : TILE_ROWS;
+        if (s.rows == 1)
+            tile_1(g, row, &s);
+        else
+            TILE_NAME(TILE_ROWS)(g, row, &s);
+    }
+}
+
+const qk_i8 TABLE = {
+    .lanes = 2,
+    .widest = 16,
+    .gemm = gemm_u8s8,
+    .depthwise = depthwise_u8s8,
+    .requantize = requantize_u8,
+};
