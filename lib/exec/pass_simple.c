@@ -54,17 +54,17 @@ int qs_pass_constants(qs_pass *p) {
 }
 
 /* Executing convolutions and pools needs a layout that is chosen later. */
-static bool is_foldable(const qs_node *n, bool all) {
+static bool is_foldable(const qs_node *n, int flags) {
     static const char *const never[] = {"Conv",          "ConvInteger",       "QLinearConv",
                                         "MaxPool",       "AveragePool",       "GlobalAveragePool",
                                         "ConvTranspose", "BatchNormalization"};
-    static const char *const quantizing[] = {"QuantizeLinear", "DequantizeLinear"};
     for (size_t i = 0; i < QS_COUNT(never); i++)
         if (strcmp(n->op_type, never[i]) == 0)
             return false;
-    for (size_t i = 0; i < QS_COUNT(quantizing); i++)
-        if (!all && strcmp(n->op_type, quantizing[i]) == 0)
-            return false;
+    if (strcmp(n->op_type, "QuantizeLinear") == 0 && !(flags & QS_FOLD_QUANTIZE))
+        return false;
+    if (strcmp(n->op_type, "DequantizeLinear") == 0 && !(flags & QS_FOLD_DEQUANTIZE))
+        return false;
     return n->op && n->op->lower && n->input_count + n->attr_count > 0;
 }
 
@@ -82,7 +82,7 @@ static bool all_constant(const qs_graph *g, const qs_node *n, size_t *limit) {
     return true;
 }
 
-int qs_pass_fold(qs_pass *p, bool all) {
+int qs_pass_fold(qs_pass *p, int flags) {
     qs_graph *g = p->graph;
     int code = QSIM_OK;
     qs_eval e = {.ctx = p->ctx,
@@ -98,7 +98,7 @@ int qs_pass_fold(qs_pass *p, bool all) {
         qs_id id = g->order[i];
         size_t limit;
         bool done = false;
-        if (!is_foldable(&g->nodes[id], all) || !all_constant(g, &g->nodes[id], &limit))
+        if (!is_foldable(&g->nodes[id], flags) || !all_constant(g, &g->nodes[id], &limit))
             continue;
         code = qs_eval_const(&e, id, NULL, limit, &done);
         if (done)

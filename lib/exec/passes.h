@@ -20,8 +20,13 @@ typedef struct qs_pass {
 int qs_pass_constants(qs_pass *p);
 /* Identity and Dropout disappear. */
 int qs_pass_identities(qs_pass *p);
-/* Nodes with constant inputs only are executed; QuantizeLinear and DequantizeLinear with `all`. */
-int qs_pass_fold(qs_pass *p, bool all);
+/*
+ * Nodes with constant inputs only are executed: QuantizeLinear and DequantizeLinear, which later
+ * passes and readers of files look for, if the flags say so.
+ */
+#define QS_FOLD_QUANTIZE   1
+#define QS_FOLD_DEQUANTIZE 2
+int qs_pass_fold(qs_pass *p, int flags);
 /* Names the tensors to give out. */
 int qs_pass_outputs(qs_pass *p, const char *const *names, size_t count);
 /* DESIGN section 10, "Integers inside": 8-bit activations unsigned, weights signed (pass_u8.c). */
@@ -62,5 +67,7 @@ bool qs_const_scalar(const qs_graph *g, qs_id value, double *out);
 /* Element i of a float, 8-bit, int32 or int64 constant. */
 double qs_const_at(const qs_const *c, size_t i);
 bool qs_const_is_number(const qs_const *c);
+/* Bounds of a Relu or Clip with constant ones; false if the node is neither (pass_fuse.c). */
+bool qs_node_bounds(const qs_graph *g, const qs_node *n, double *lo, double *hi);
 
 #endif

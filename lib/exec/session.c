@@ -14,12 +14,19 @@ static int transform(qsim_session *s, const qsim_session_options *o, bool litera
     qs_pass p = {.ctx = s->ctx, .graph = s->graph, .model = s->name, .error = error};
     int code = qs_pass_constants(&p);
     if (!code)
-        code = qs_pass_fold(&p, false);
+        code = qs_pass_fold(&p, QS_FOLD_QUANTIZE);
     if (!code && level >= QSIM_LEVEL_BASIC)
         code = qs_pass_identities(&p);
-    (void)literal;
     if (!code)
-        code = qs_pass_fold(&p, true);
+        code = qs_pass_u8(&p);
+    if (!code && !literal)
+        code = qs_pass_qdq(&p);
+    if (!code)
+        code = qs_pass_fold(&p, QS_FOLD_QUANTIZE | QS_FOLD_DEQUANTIZE);
+    if (!code && level >= QSIM_LEVEL_EXTENDED)
+        code = qs_pass_batchnorm(&p);
+    if (!code && level >= QSIM_LEVEL_EXTENDED)
+        code = qs_pass_fuse(&p);
     if (!code)
         code = qs_pass_layout(&p, level >= QSIM_LEVEL_BASIC);
     return code ? code : qs_pass_finish(&p);

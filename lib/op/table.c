@@ -71,6 +71,7 @@
     X(qsim_conv) \
     X(qsim_convinteger) \
     X(qsim_div) \
+    X(qsim_flip) \
     X(qsim_gemm) \
     X(qsim_globalaveragepool) \
     X(qsim_matmul) \

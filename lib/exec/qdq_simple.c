@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* Sums, products, pools, concatenation and movement of quantized tensors. */
+#include "exec/qdq.h"
+
+static bool core_is(const qs_qdq *d, const qs_target *t, const char *op_type) {
+    return t->core != QS_NONE && qs_node_is(&d->g->nodes[t->core], "", op_type);
+}
+
+/* ---- Add, Mul ---- */
+
+int qs_qdq_binary(qs_qdq *d, qs_target *t, bool *done) {
+    bool add = core_is(d, t, "Add"), found;
+    qs_quantized a, b;
+    qs_id made;
+    if (d->p->standard || (!add && !core_is(d, t, "Mul")))
+        return QSIM_OK;
+    const qs_id x[2] = {d->g->nodes[t->core].inputs[0], d->g->nodes[t->core].inputs[1]};
+    int code = qs_qdq_operand(d, x[0], &a, &found);
+    if (code || !found)
+        return code;
+    code = qs_qdq_operand(d, x[1], &b, &found);
+    if (code || !found)
+        return code;
+    if (qs_qdq_zero_point(d, &a) < 0 || qs_qdq_zero_point(d, &b) < 0 ||
+        qs_qdq_zero_point(d, &t->q) < 0)
+        return QSIM_E_NOMEM;
+    const qs_id in[8] = {a.x, a.scale, a.zp, b.x, b.scale, b.zp, t->q.scale, t->q.zp};
+    code = qs_qdq_replace(d, t, "qsim", add ? "QLinearAdd" : "QLinearMul", in, 8, QS_NONE, &made);
+    *done = true;
+    return code ? code : qs_qdq_set_bounds(d, t, made);
+}
+
+/* ---- average pools ---- */
+
+/* Mean over all axes of space, and whether they are kept. */
+static bool is_global_mean(const qs_graph *g, const qs_node *n, bool *keep) {
+    const qs_attr *a = qs_node_attr(n, "axes");
+    const qs_const *c =
+        n->input_count > 1 && n->inputs[1] != QS_NONE ? g->values[n->inputs[1]].data : NULL;
+    int32_t rank = g->values[n->inputs[0]].rank, count = a   ? a->count
+                                                         : c ? (int32_t)c->elements
+                                                             : 0;
+    uint32_t mask = 0;
+    *keep = qs_node_int(n, "keepdims", 1) != 0;
+    if (rank < 3 || count != rank - 2 || (!a && c->dtype != QSIM_INT64))
+        return false;
+    for (int32_t i = 0; i < count; i++) {
+        int64_t axis = a ? a->u.ints[i] : (int64_t)qs_const_at(c, (size_t)i);
+        axis += axis < 0 ? rank : 0;
+        if (axis < 2 || axis >= rank)
+            return false;
+        mask |= 1u << axis;
+    }
+    return mask == (1u << rank) - 4;
+}
+
+static int emit_pool(qs_qdq *d, qs_target *t, qs_quantized *x, const char *op_type, bool attributes,
+                     qs_id *made) {
+    if (qs_qdq_zero_point(d, x) < 0 || qs_qdq_zero_point(d, &t->q) < 0)
+        return QSIM_E_NOMEM;
+    const qs_id in[5] = {x->x, x->scale, x->zp, t->q.scale, t->q.zp};
+    int code = qs_qdq_replace(d, t, "qsim", op_type, in, 5, attributes ? t->core : QS_NONE, made);
+    return code ? code : qs_qdq_set_bounds(d, t, *made);
+}
+
+/* [N,C,1,...] to [N,C] behind the pool `made`. */
+static int flatten(qs_qdq *d, qs_id made, int32_t rank) {
+    qs_graph *g = d->g;
+    qs_id y = g->nodes[made].outputs[0], pooled = qs_pass_value(d->p, y);
+    qs_dim dims[QSIM_MAX_RANK] = {{0}};
+    if (pooled < 0)
+        return pooled;
+    for (int32_t i = 0; i < rank; i++)
+        dims[i].size = i < 2 && g->values[y].rank == 2 ? g->values[y].dims[i].size : 1;
+    if (qs_value_set_shape(g, pooled, g->values[y].dtype, rank, dims))
+        return qs_pass_no_memory(d->p);
+    qs_pass_set_output(d->p, made, 0, pooled);
+    qs_id node = qs_pass_node(d->p, "", "Flatten", "", 13, &pooled, 1, &y, 1);
+    return node < 0 ? node : QSIM_OK;
+}
+
+int qs_qdq_pool(qs_qdq *d, qs_target *t, bool *done) {
+    qs_quantized x;
+    qs_id made;
+    bool keep = true;
+    if (d->p->standard || t->core == QS_NONE)
+        return QSIM_OK;
+    bool window = core_is(d, t, "AveragePool"), global = core_is(d, t, "GlobalAveragePool");
+    bool mean = core_is(d, t, "ReduceMean") && is_global_mean(d->g, &d->g->nodes[t->core], &keep);
+    if ((!window && !global && !mean) || !qs_qdq_source(d, d->g->nodes[t->core].inputs[0], &x))
+        return QSIM_OK;
+    int32_t rank = d->g->values[x.x].rank;
+    int code = emit_pool(d, t, &x, window ? "QLinearAveragePool" : "QLinearGlobalAveragePool",
+                         window, &made);
+    *done = true;
+    return code || keep ? code : flatten(d, made, rank);
+}
+
+/* ---- Concat ---- */
+
+int qs_qdq_concat(qs_qdq *d, qs_target *t, bool *done) {
+    if (!core_is(d, t, "Concat") || t->bounded)
+        return QSIM_OK;
+    int32_t count = d->g->nodes[t->core].input_count;
+    bool same = true;
+    qs_id *in = qs_arena_alloc(&d->g->arena, (size_t)count * 4 + 2, sizeof(*in));
+    qs_id *plain = in ? in + 3 * count + 2 : NULL, made;
+    if (!in)
+        return qs_pass_no_memory(d->p);
+    for (int32_t i = 0; i < count; i++) {
+        qs_quantized x;
+        bool found;
+        int code = qs_qdq_operand(d, d->g->nodes[t->core].inputs[i], &x, &found);
+        if (code || !found)
+            return code;
+        if (qs_qdq_zero_point(d, &x) < 0)
+            return QSIM_E_NOMEM;
+        plain[i] = in[2 + 3 * i] = x.x;
+        in[3 + 3 * i] = x.scale;
+        in[4 + 3 * i] = x.zp;
+        same &= qs_qdq_same(t, &x);
+    }
+    if (d->p->standard && !same)
+        return QSIM_OK;
+    if (qs_qdq_zero_point(d, &t->q) < 0)
+        return QSIM_E_NOMEM;
+    in[0] = t->q.scale;
+    in[1] = t->q.zp;
+    int code =
+        same ? qs_qdq_replace(d, t, "", "Concat", plain, count, t->core, &made)
+             : qs_qdq_replace(d, t, "qsim", "QLinearConcat", in, 3 * count + 2, t->core, &made);
+    *done = true;
+    return code ? code : qs_pass_resolve(d->p, made);
+}
+
+/* ---- movement ---- */
+
+bool qs_qdq_same(const qs_target *t, const qs_quantized *from) {
+    return t->q.s == from->s && t->q.z == from->z && t->q.dtype == from->dtype && !t->bounded;
+}
+
+static bool is_movement(const qs_node *n) {
+    static const char *const names[] = {"MaxPool", "Reshape",   "Flatten", "Transpose", "Squeeze",
+                                        "Slice",   "Unsqueeze", "Split",   "Gather",    "Identity"};
+    for (size_t i = 0; i < QS_COUNT(names); i++)
+        if (qs_node_is(n, "", names[i]))
+            return n->output_count == 1 || strcmp(n->op_type, "Split") == 0;
+    return false;
+}
+
+/* Integers got 8-bit MaxPool in version 12; ours takes them in any. */
+static void make_known(qs_node *n) {
+    if (qs_node_is(n, "", "MaxPool") && n->version < 12)
+        n->version = 12;
+}
+
+/* The core node on the integers x, made once for all its outputs. */
+static int move_core(qs_qdq *d, const qs_target *t, const qs_quantized *x, qs_id *moved) {
+    qs_graph *g = d->g;
+    bool known = (size_t)t->core < d->positions;
+    *moved = known ? d->moved[t->core] : QS_NONE;
+    if (*moved != QS_NONE)
+        return QSIM_OK;
+    int32_t ins = g->nodes[t->core].input_count, outs = g->nodes[t->core].output_count;
+    qs_id *in = qs_arena_copy(&g->arena, g->nodes[t->core].inputs, (size_t)ins * sizeof(*in));
+    qs_id *out = qs_arena_alloc(&g->arena, (size_t)outs, sizeof(*out));
+    if (!in || !out)
+        return qs_pass_no_memory(d->p);
+    in[0] = x->x;
+    for (int32_t i = 0; i < outs; i++) {
+        qs_id like = g->nodes[t->core].outputs[i];
+        out[i] = like == QS_NONE ? QS_NONE : qs_pass_value(d->p, like);
+        if (out[i] < 0 && like != QS_NONE)
+            return out[i];
+        if (like != QS_NONE)
+            g->values[out[i]].dtype = x->dtype;
+    }
+    *moved = qs_pass_clone(d->p, t->core, "", in, ins, out, outs);
+    if (*moved < 0)
+        return *moved;
+    make_known(&g->nodes[*moved]);
+    if (known)
+        d->moved[t->core] = *moved;
+    return qs_pass_resolve(d->p, *moved);
+}
+
+/* One output and nothing to rescale: the moved node makes the target itself. */
+static int move_directly(qs_qdq *d, const qs_target *t, const qs_quantized *x) {
+    qs_node *n = &d->g->nodes[t->core];
+    qs_id made, *in = qs_arena_copy(&d->g->arena, n->inputs, (size_t)n->input_count * sizeof(*in));
+    if (!in)
+        return qs_pass_no_memory(d->p);
+    in[0] = x->x;
+    int code = qs_qdq_replace(d, t, "", n->op_type, in, n->input_count, t->core, &made);
+    if (code)
+        return code;
+    make_known(&d->g->nodes[made]);
+    return qs_pass_resolve(d->p, made);
+}
+
+/* Q(reshape(v)) = reshape(Q(v)): lets what makes v be matched. */
+static int move_up(qs_qdq *d, qs_target *t, bool *done) {
+    static const char *const names[] = {"Reshape", "Flatten",   "Transpose",
+                                        "Squeeze", "Unsqueeze", "Identity"};
+    qs_graph *g = d->g;
+    bool plain = false;
+    for (size_t i = 0; i < QS_COUNT(names); i++)
+        plain |= core_is(d, t, names[i]);
+    qs_id v = g->nodes[t->core].inputs[0];
+    if (d->p->standard || !plain || t->bounded || g->values[v].producer == QS_NONE ||
+        g->values[v].dtype != QSIM_FLOAT)
+        return QSIM_OK;
+    qs_id integers = qs_pass_value(d->p, v);
+    if (integers < 0)
+        return integers;
+    g->values[integers].dtype = t->q.dtype;
+    const qs_node *q = &g->nodes[t->node];
+    const qs_id in[3] = {v, q->inputs[1], q->input_count > 2 ? q->inputs[2] : QS_NONE};
+    t->next = qs_pass_clone(d->p, t->node, q->domain, in, q->input_count, &integers, 1);
+    if (t->next < 0)
+        return t->next;
+    qs_quantized x = t->q;
+    x.x = integers;
+    *done = true;
+    int code = qs_pass_resolve(d->p, t->next);
+    return code ? code : move_directly(d, t, &x);
+}
+
+int qs_qdq_move(qs_qdq *d, qs_target *t, bool *done) {
+    qs_quantized x;
+    qs_id moved;
+    if (t->core == QS_NONE || !is_movement(&d->g->nodes[t->core]))
+        return QSIM_OK;
+    const qs_node *n = &d->g->nodes[t->core];
+    if (!qs_qdq_source(d, n->inputs[0], &x))
+        return move_up(d, t, done);
+    bool same = qs_qdq_same(t, &x);
+    if (d->p->standard && (!same || n->output_count != 1))
+        return QSIM_OK;
+    *done = true;
+    if (same && n->output_count == 1)
+        return move_directly(d, t, &x);
+    int32_t index = 0;
+    while (n->outputs[index] != t->value)
+        index++;
+    int code = move_core(d, t, &x, &moved);
+    return code ? code : qs_qdq_rescale(d, t, &x, d->g->nodes[moved].outputs[index]);
+}

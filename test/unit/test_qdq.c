@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Quantize/dequantize graphs: what they become, and that it is within a step of what they say. The
+ * literal evaluation, DQ -> float operator -> Q, is the other side of every comparison.
+ */
+#include "net.h"
+
+#include <math.h>
+
+#define QDQ_MAX 4096
+
+/* ---- building: "t" -> Q -> "t_q" -> DQ -> "t_d" ---- */
+
+static void pair(net *n, const char *t, int32_t dtype, float scale, int zero_point) {
+    char s[32], z[32], q[32], d[32], in[100];
+    snprintf(s, sizeof(s), "%s_s", t);
+    snprintf(z, sizeof(z), "%s_z", t);
+    snprintf(q, sizeof(q), "%s_q", t);
+    snprintf(d, sizeof(d), "%s_d", t);
+    net_float(n, s, scale);
+    net_byte(n, z, dtype, zero_point);
+    snprintf(in, sizeof(in), "%s,%s,%s", t, s, z);
+    net_node(n, "", "QuantizeLinear", in, q);
+    snprintf(in, sizeof(in), "%s,%s,%s", q, s, z);
+    net_node(n, "", "DequantizeLinear", in, d);
+}
+
+/* Weights "w" of 8 bits with `scales` scales on `axis`, dequantized as "w_d". */
+static void weights(net *n, const char *w, int32_t dtype, int32_t rank, const int64_t *dims,
+                    int64_t axis, int64_t scales, bool zero_points, uint64_t seed) {
+    char name[32], in[100];
+    uint8_t bytes[2048];
+    float s[64];
+    uint8_t z[64];
+    size_t count = 1;
+    uint64_t state = seed * 31 + 7;
+    for (int32_t i = 0; i < rank; i++)
+        count *= (size_t)dims[i];
+    for (size_t i = 0; i < count; i++)
+        bytes[i] = (uint8_t)test_random(&state);
+    for (int64_t i = 0; i < scales; i++) {
+        s[i] = 0.002f + (float)(test_random(&state) % 100) * 1e-4f;
+        z[i] = (uint8_t)((dtype == QSIM_UINT8 ? 128 : 0) + (int)(test_random(&state) % 21) - 10);
+    }
+    net_const(n, w, dtype, rank, dims, bytes);
+    snprintf(name, sizeof(name), "%s_s", w);
+    net_const(n, name, QSIM_FLOAT, scales > 1, &scales, s);
+    snprintf(in, sizeof(in), "%s,%s", w, name);
+    if (zero_points) {
+        snprintf(name, sizeof(name), "%s_z", w);
+        net_const(n, name, dtype, scales > 1, &scales, z);
+        snprintf(in + strlen(in), sizeof(in) - strlen(in), ",%s", name);
+    }
+    snprintf(name, sizeof(name), "%s_d", w);
+    qs_node_set_int(n->g, net_node(n, "", "DequantizeLinear", in, name), "axis", axis);
+}
+
+static void begin(net *n, int32_t rank, const int64_t *dims) {
+    net_begin(n, NULL, 13);
+    net_input(n, "x", QSIM_FLOAT, rank, dims);
+}
+
+/* ---- judging ---- */
+
+static int operators(net *n, const char *op) {
+    qs_graph *clone, *kept = n->g;
+    qs_pass p = net_pass(n);
+    CHECK_INT(qs_graph_clone(n->g, &clone), 0);
+    p.graph = n->g = clone;
+    NET_OK(n, qs_pass_u8(&p));
+    NET_OK(n, qs_pass_qdq(&p));
+    int count = op ? net_count(n, op) : (int)clone->order_count;
+    n->g = kept;
+    qs_graph_free(clone);
+    return count;
+}
+
+/*
+ * Runs at every level as integers and literally; outputs are of type `dtype`, `step` is how far
+ * they may differ, `rare` in how many of 1000 elements. Integer results are the same at all levels.
+ */
+static void judge(net *n, int32_t rank, const int64_t *dims, int32_t dtype, int step, int rare) {
+    float x[QDQ_MAX];
+    uint8_t want[QDQ_MAX], got[QDQ_MAX], first[QDQ_MAX];
+    uint64_t state = 99;
+    for (int i = 0; i < QDQ_MAX; i++)
+        x[i] = ((float)(test_random(&state) % 4001) - 2000) / 600;
+    qsim_tensor in = net_tensor(QSIM_FLOAT, rank, dims, x);
+    qsim_tensor out = {.data = want, .bytes = sizeof(want)};
+    NET_OK(n, net_run(n, 0, true, &in, 1, &out, 1));
+    size_t count = out.bytes;
+    CHECK_INT(out.dtype, dtype);
+    for (int32_t level = QSIM_LEVEL_DISABLE; level <= QSIM_LEVEL_ALL; level++) {
+        int worst = 0, differ = 0;
+        memset(got, 0xcc, sizeof(got));
+        out = (qsim_tensor){.data = got, .bytes = sizeof(got)};
+        NET_OK(n, net_run(n, level, false, &in, 1, &out, 1));
+        CHECK_INT(out.bytes, count);
+        for (size_t i = 0; i < count; i++) {
+            int a = dtype == QSIM_INT8 ? (int8_t)got[i] : got[i];
+            int b = dtype == QSIM_INT8 ? (int8_t)want[i] : want[i];
+            worst = abs(a - b) > worst ? abs(a - b) : worst;
+            differ += a != b;
+        }
+        CHECK(worst <= step);
+        CHECK(differ * 1000 <= rare * (int)count + 1000);
+        if (level == QSIM_LEVEL_DISABLE)
+            memcpy(first, got, count);
+        CHECK(memcmp(first, got, count) == 0);
+    }
+}
+
+static void finish(net *n, const char *output) {
+    net_output(n, output);
+    NET_OK(n, net_end(n));
+}
+
+/* ---- patterns ---- */
+
+static void conv(int32_t activation, int32_t weight, bool per_channel, const char *act, int bias) {
+    net n;
+    const int64_t dims[] = {2, 3, 6, 5}, wdims[] = {4, 3, 3, 3}, four = 4, pads[] = {1, 0, 1, 1};
+    const float b[4] = {0.5f, -1, 0.25f, 0};
+    const int32_t bq[4] = {100, -2000, 30, 7};
+    int z = activation == QSIM_UINT8 ? 120 : -3;
+    begin(&n, 4, dims);
+    pair(&n, "x", activation, 0.03f, z);
+    weights(&n, "w", weight, 4, wdims, 0, per_channel ? 4 : 1, true, 3);
+    if (bias == 1)
+        net_const(&n, "b_d", QSIM_FLOAT, 1, &four, b);
+    if (bias == 2) {
+        float s[4];
+        const float *ws = n.g->values[qs_graph_find(n.g, "w_s")].data->data;
+        for (int i = 0; i < 4; i++)
+            s[i] = 0.03f * ws[per_channel ? i : 0];
+        net_const(&n, "b", QSIM_INT32, 1, &four, bq);
+        net_const(&n, "b_s", QSIM_FLOAT, 1, &four, s);
+        qs_node_set_int(n.g, net_node(&n, "", "DequantizeLinear", "b,b_s", "b_d"), "axis", 0);
+    }
+    net_ints(&n, net_node(&n, "", "Conv", bias ? "x_d,w_d,b_d" : "x_d,w_d", act ? "c" : "y"),
+             "pads", 4, pads);
+    net_float(&n, "lo", -0.5f);
+    net_float(&n, "hi", 1.0f);
+    if (act)
+        net_node(&n, "", act, strcmp(act, "Clip") == 0 ? "c,lo,hi" : "c", "y");
+    pair(&n, "y", activation, 0.05f, z);
+    finish(&n, "y_q");
+    CHECK_INT(operators(&n, "QLinearConv"), 1);
+    CHECK_INT(operators(&n, "Conv"), 0);
+    judge(&n, 4, dims, activation, 1, 10);
+    net_free(&n);
+}
+
+static void gemm(bool trans, bool per_channel, int bias) {
+    net n;
+    const int64_t dims[] = {5, 12}, kn[] = {12, 7}, nk[] = {7, 12}, seven = 7;
+    float b[7] = {1, -1, 0.5f, 2, 0, 0.1f, -3};
+    begin(&n, 2, dims);
+    pair(&n, "x", QSIM_UINT8, 0.02f, 131);
+    weights(&n, "w", QSIM_INT8, 2, trans ? nk : kn, trans ? 0 : 1, per_channel ? 7 : 1, false, 5);
+    net_const(&n, "b", QSIM_FLOAT, 1, &seven, b);
+    qs_id g = net_node(&n, "", "Gemm", bias ? "x_d,w_d,b" : "x_d,w_d", "g");
+    qs_node_set_int(n.g, g, "transB", trans);
+    net_node(&n, "", "Relu", "g", "y");
+    pair(&n, "y", QSIM_UINT8, 0.04f, 10);
+    finish(&n, "y_q");
+    CHECK_INT(operators(&n, "QLinearMatMul"), 1);
+    judge(&n, 2, dims, QSIM_UINT8, 1, 10);
+    net_free(&n);
+}
+
+/* x W + b, W also behind a Transpose. */
+static void matmul(bool transposed) {
+    net n;
+    const int64_t dims[] = {2, 3, 12}, kn[] = {12, 7}, nk[] = {7, 12}, seven = 7, perm[] = {1, 0};
+    const float b[7] = {1, -1, 0.5f, 2, 0, 0.1f, -3};
+    begin(&n, 3, dims);
+    pair(&n, "x", QSIM_UINT8, 0.02f, 131);
+    weights(&n, "w", QSIM_INT8, 2, transposed ? nk : kn, transposed ? 0 : 1, 7, false, 5);
+    net_const(&n, "b", QSIM_FLOAT, 1, &seven, b);
+    if (transposed)
+        net_ints(&n, net_node(&n, "", "Transpose", "w_d", "wt"), "perm", 2, perm);
+    net_node(&n, "", "MatMul", transposed ? "x_d,wt" : "x_d,w_d", "m");
+    net_node(&n, "", "Add", "b,m", "y");
+    pair(&n, "y", QSIM_UINT8, 0.04f, 100);
+    finish(&n, "y_q");
+    CHECK_INT(operators(&n, "QLinearMatMul"), 1);
+    CHECK_INT(operators(&n, "Add"), 0);
+    judge(&n, 3, dims, QSIM_UINT8, 1, 10);
+    net_free(&n);
+}
+
+static void binary(const char *op, int32_t dtype, bool constant, bool relu) {
+    net n;
+    const int64_t dims[] = {2, 3, 4, 5}, small[] = {3, 1, 1};
+    const uint8_t values[3] = {3, 250, 77};
+    begin(&n, 4, dims);
+    pair(&n, "x", dtype, 0.02f, 3);
+    net_node(&n, "", "Neg", "x", "v");
+    pair(&n, "v", dtype, 0.035f, -2);
+    net_const(&n, "c", QSIM_INT8, 3, small, values);
+    net_float(&n, "c_s", 0.01f);
+    net_node(&n, "", "DequantizeLinear", "c,c_s", "c_d");
+    net_node(&n, "", op, constant ? "x_d,c_d" : "x_d,v_d", relu ? "r" : "y");
+    if (relu)
+        net_node(&n, "", "Relu", "r", "y");
+    pair(&n, "y", dtype, 0.03f, 4);
+    finish(&n, "y_q");
+    CHECK_INT(operators(&n, op), 0);
+    judge(&n, 4, dims, dtype, 1, 100);
+    net_free(&n);
+}
+
+static void unary(const char *op, int32_t dtype) {
+    net n;
+    const int64_t dims[] = {3, 50};
+    begin(&n, 2, dims);
+    pair(&n, "x", dtype, 0.03f, 7);
+    net_node(&n, "", op, "x_d", "y");
+    pair(&n, "y", dtype, 0.02f, -5);
+    finish(&n, "y_q");
+    CHECK_INT(operators(&n, "QTable"), 1);
+    CHECK_INT(operators(&n, op), 0);
+    judge(&n, 2, dims, dtype, 0, 0);
+    net_free(&n);
+}
+
+/* x * sigmoid(x) + 3, one table. */
+static void expression(void) {
+    net n;
+    const int64_t dims[] = {3, 50};
+    begin(&n, 2, dims);
+    net_float(&n, "three", 3);
+    pair(&n, "x", QSIM_UINT8, 0.03f, 128);
+    net_node(&n, "", "Sigmoid", "x_d", "s");
+    net_node(&n, "", "Mul", "x_d,s", "m");
+    net_node(&n, "", "Add", "three,m", "y");
+    pair(&n, "y", QSIM_UINT8, 0.02f, 5);
+    finish(&n, "y_q");
+    CHECK_INT(operators(&n, "QTable"), 1);
+    CHECK_INT(operators(&n, NULL), 2); /* Q, table */
+    judge(&n, 2, dims, QSIM_UINT8, 0, 0);
+    net_free(&n);
+}
+
+static void movement(float y_scale, int32_t dtype) {
+    net n;
+    const int64_t dims[] = {2, 3, 6, 4}, kernel[] = {2, 2}, shape[] = {2, 18}, two = 2;
+    const int64_t perm[] = {0, 2, 3, 1};
+    begin(&n, 4, dims);
+    pair(&n, "x", dtype, 0.02f, 11);
+    qs_id pool = net_node(&n, "", "MaxPool", "x_d", "p");
+    net_ints(&n, pool, "kernel_shape", 2, kernel);
+    net_ints(&n, pool, "strides", 2, kernel);
+    pair(&n, "p", dtype, 0.02f, 11);
+    net_ints(&n, net_node(&n, "", "Transpose", "p_d", "t"), "perm", 4, perm);
+    pair(&n, "t", dtype, 0.02f, 11);
+    net_const(&n, "shape", QSIM_INT64, 1, &two, shape);
+    net_node(&n, "", "Reshape", "t_d,shape", "y");
+    pair(&n, "y", dtype, y_scale, 11);
+    finish(&n, "y_q");
+    CHECK_INT(operators(&n, "DequantizeLinear"), 0);
+    CHECK_INT(operators(&n, "QTable"), y_scale != 0.02f);
+    judge(&n, 4, dims, dtype, 0, 0);
+    net_free(&n);
+}
+
+static void pools(int kind) {
+    net n;
+    const int64_t dims[] = {2, 3, 4, 4}, kernel[] = {3, 2}, axes[] = {2, 3};
+    begin(&n, 4, dims);
+    pair(&n, "x", QSIM_UINT8, 0.02f, 128);
+    if (kind == 0)
+        net_ints(&n, net_node(&n, "", "AveragePool", "x_d", "y"), "kernel_shape", 2, kernel);
+    if (kind == 1)
+        net_node(&n, "", "GlobalAveragePool", "x_d", "y");
+    if (kind == 2) {
+        qs_id mean = net_node(&n, "", "ReduceMean", "x_d", "y");
+        net_ints(&n, mean, "axes", 2, axes);
+        qs_node_set_int(n.g, mean, "keepdims", 0);
+    }
+    if (kind == 3) { /* no quantization between pool and Flatten */
+        net_node(&n, "", "GlobalAveragePool", "x_d", "g");
+        net_node(&n, "", "Flatten", "g", "y");
+    }
+    pair(&n, "y", QSIM_UINT8, 0.015f, 128);
+    finish(&n, "y_q");
+    CHECK_INT(operators(&n, kind ? "QLinearGlobalAveragePool" : "QLinearAveragePool"), 1);
+    CHECK_INT(operators(&n, "DequantizeLinear"), 0);
+    judge(&n, 4, dims, QSIM_UINT8, 1, 200);
+    net_free(&n);
+}
+
+static void concat(float second) {
+    net n;
+    const int64_t dims[] = {2, 3, 4, 4};
+    begin(&n, 4, dims);
+    pair(&n, "x", QSIM_UINT8, 0.02f, 100);
+    net_node(&n, "", "Neg", "x", "v");
+    pair(&n, "v", QSIM_UINT8, second, 100);
+    qs_node_set_int(n.g, net_node(&n, "", "Concat", "x_d,v_d", "y"), "axis", 1);
+    pair(&n, "y", QSIM_UINT8, 0.02f, 100);
+    finish(&n, "y_q");
+    CHECK_INT(operators(&n, "Concat"), second == 0.02f);
+    CHECK_INT(operators(&n, "DequantizeLinear"), 0);
+    judge(&n, 4, dims, QSIM_UINT8, 0, 0);
+    net_free(&n);
+}
+
+static void split(void) {
+    net n;
+    const int64_t dims[] = {2, 4, 3, 3};
+    begin(&n, 4, dims);
+    pair(&n, "x", QSIM_UINT8, 0.02f, 100);
+    qs_node_set_int(n.g, net_node(&n, "", "Split", "x_d", "a,b"), "axis", 1);
+    pair(&n, "a", QSIM_UINT8, 0.02f, 100);
+    pair(&n, "b", QSIM_UINT8, 0.01f, 90);
+    net_node(&n, "", "Add", "a_d,b_d", "y");
+    pair(&n, "y", QSIM_UINT8, 0.03f, 100);
+    finish(&n, "y_q");
+    CHECK_INT(operators(&n, "Split"), 1);
+    CHECK_INT(operators(&n, "DequantizeLinear"), 0);
+    judge(&n, 4, dims, QSIM_UINT8, 1, 100);
+    net_free(&n);
+}
+
+/* Standard operators on signed tensors, as a file may say them. */
+static void qoperator(int32_t x_type, int32_t w_type) {
+    net n;
+    const int64_t dims[] = {2, 3, 6, 5}, wdims[] = {4, 3, 3, 3};
+    begin(&n, 4, dims);
+    net_float(&n, "x_s", 0.03f);
+    net_byte(&n, "x_z", x_type, x_type == QSIM_UINT8 ? 120 : -9);
+    net_float(&n, "y_s", 0.3f);
+    net_byte(&n, "y_z", x_type, x_type == QSIM_UINT8 ? 100 : 5);
+    net_node(&n, "", "QuantizeLinear", "x,x_s,x_z", "x_q");
+    weights(&n, "w", w_type, 4, wdims, 0, 1, true, 3);
+    net_node(&n, "", "QLinearConv", "x_q,x_s,x_z,w,w_s,w_z,y_s,y_z", "y");
+    finish(&n, "y");
+    /* The reference: the same as QDQ, which the test of conv() judges. */
+    net m;
+    begin(&m, 4, dims);
+    pair(&m, "x", x_type, 0.03f, x_type == QSIM_UINT8 ? 120 : -9);
+    weights(&m, "w", w_type, 4, wdims, 0, 1, true, 3);
+    net_node(&m, "", "Conv", "x_d,w_d", "y");
+    pair(&m, "y", x_type, 0.3f, x_type == QSIM_UINT8 ? 100 : 5);
+    finish(&m, "y_q");
+    static float x[180];
+    uint8_t a[96], b[96];
+    for (int i = 0; i < 180; i++)
+        x[i] = (float)(i * 37 % 180) / 30 - 3;
+    qsim_tensor in = net_tensor(QSIM_FLOAT, 4, dims, x);
+    qsim_tensor out = {.data = a, .bytes = sizeof(a)};
+    NET_OK(&n, net_run(&n, 0, false, &in, 1, &out, 1));
+    CHECK_INT(out.dtype, x_type);
+    out = (qsim_tensor){.data = b, .bytes = sizeof(b)};
+    NET_OK(&m, net_run(&m, 0, false, &in, 1, &out, 1));
+    CHECK(memcmp(a, b, sizeof(a)) == 0);
+    net_free(&n);
+    net_free(&m);
+}
+
+/* The quantizer's use: only standard operators, no bounds that files cannot carry. */
+static void standard(void) {
+    net n;
+    const int64_t dims[] = {1, 3, 6, 5}, wdims[] = {4, 3, 3, 3};
+    for (int relu = 0; relu < 2; relu++) {
+        begin(&n, 4, dims);
+        pair(&n, "x", QSIM_INT8, 0.03f, 3);
+        weights(&n, "w", QSIM_INT8, 4, wdims, 0, 4, true, 3);
+        net_node(&n, "", "Conv", "x_d,w_d", "c");
+        net_node(&n, "", "Relu", "c", "y");
+        /* With the least value as zero point the type itself is the Relu. */
+        pair(&n, "y", QSIM_INT8, 0.05f, relu ? -128 : 0);
+        net_node(&n, "", "Sigmoid", "y_d", "z");
+        pair(&n, "z", QSIM_INT8, 0.01f, 0);
+        finish(&n, "z_d");
+        qs_pass p = net_pass(&n);
+        p.standard = true;
+        NET_OK(&n, qs_pass_qdq(&p));
+        CHECK_INT(net_count(&n, "QLinearConv"), relu);
+        CHECK_INT(net_count(&n, "Sigmoid"), 1);
+        for (size_t i = 0; i < n.g->order_count; i++)
+            CHECK_STR(n.g->nodes[n.g->order[i]].domain, "");
+        net_free(&n);
+    }
+}
+
+int main(void) {
+    const int32_t types[2] = {QSIM_UINT8, QSIM_INT8};
+    for (int i = 0; i < 8; i++)
+        conv(types[i & 1], types[i >> 1 & 1], i >> 2 & 1, NULL, 0);
+    conv(QSIM_UINT8, QSIM_INT8, true, "Relu", 1);
+    conv(QSIM_INT8, QSIM_INT8, true, "Clip", 2);
+    conv(QSIM_UINT8, QSIM_UINT8, false, "Clip", 2);
+    for (int i = 0; i < 8; i++)
+        gemm(i & 1, i >> 1 & 1, i >> 2 & 1);
+    matmul(false);
+    matmul(true);
+    for (int i = 0; i < 8; i++)
+        binary(i & 1 ? "Add" : "Mul", types[i >> 1 & 1], i >> 2 & 1, i & 1);
+    const char *ops[] = {"Relu", "Sigmoid", "Tanh", "Exp", "HardSigmoid", "LeakyRelu", "Abs"};
+    for (size_t i = 0; i < QS_COUNT(ops); i++) {
+        unary(ops[i], QSIM_UINT8);
+        unary(ops[i], QSIM_INT8);
+    }
+    expression();
+    movement(0.02f, QSIM_UINT8);
+    movement(0.02f, QSIM_INT8);
+    movement(0.03f, QSIM_INT8);
+    for (int i = 0; i < 4; i++)
+        pools(i);
+    concat(0.02f);
+    concat(0.03f);
+    split();
+    for (int i = 0; i < 4; i++)
+        qoperator(types[i & 1], types[i >> 1]);
+    standard();
+    return test_done();
+}
