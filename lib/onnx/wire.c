@@ -94,7 +94,7 @@ qs_span qs_wire_find(qs_span message, uint32_t wanted) {
 
 bool qs_span_is(qs_span span, const char *text) {
     size_t n = strlen(text);
-    return span.size == n && memcmp(span.data, text, n) == 0;
+    return span.size == n && (n == 0 || memcmp(span.data, text, n) == 0);
 }
 
 void qs_numbers_begin(qs_numbers *numbers, qs_span message, uint32_t wanted, uint32_t width) {

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libFuzzer target: bytes as a model, as a tensor file. What loads is looked at, checked, upgraded
+ * and saved, and what was saved must load again.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <qsim/data.h>
+#include <qsim/model.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void look(const qsim_model *m) {
+    qsim_value_info value = {.struct_size = sizeof(value)};
+    qsim_node_info node = {.struct_size = sizeof(node)};
+    char hash[65];
+    for (int32_t i = 0; i < qsim_model_value_count(m); i++)
+        qsim_model_value(m, i, &value);
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++)
+        qsim_model_node(m, i, &node);
+    qsim_model_parameters(m);
+    qsim_model_hash(m, hash);
+    qsim_model_check(m, NULL, NULL);
+}
+
+/* A model made from a loaded one is written field by field. */
+static void rewrite(const qsim_model *m) {
+    qsim_model *made = NULL, *again = NULL;
+    size_t need = 0;
+    if (qsim_model_upgrade(m, 21, &made, NULL))
+        return;
+    look(made);
+    if (qsim_model_save_memory(made, NULL, 0, &need, NULL) == QSIM_OK && need < 1u << 24) {
+        uint8_t *bytes = malloc(need);
+        if (bytes && qsim_model_save_memory(made, bytes, need, &need, NULL) == QSIM_OK &&
+            qsim_model_load_memory(NULL, bytes, need, NULL, &again, NULL) != QSIM_OK)
+            abort();
+        qsim_model_free(again);
+        free(bytes);
+    }
+    qsim_model_free(made);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const int32_t flags[] = {0, QSIM_LOAD_INSPECT};
+    for (int i = 0; i < 2; i++) {
+        qsim_load_options o = {.struct_size = sizeof(o), .flags = flags[i]};
+        qsim_model *m = NULL;
+        if (qsim_model_load_memory(NULL, data, size, &o, &m, NULL))
+            continue;
+        look(m);
+        if (!flags[i])
+            rewrite(m);
+        qsim_model_free(m);
+    }
+    qsim_array a = {.struct_size = sizeof(a)};
+    if (qsim_proto_parse(data, size, &a, NULL) == QSIM_OK && a.bytes < 1u << 24) {
+        uint8_t *out = malloc(a.bytes + 1);
+        qsim_proto_read(data, size, out, a.bytes, NULL);
+        free(out);
+    }
+    return 0;
+}
