@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a fuzz target without libFuzzer: over the files named as arguments, each with a number of
- * reproducible mutations. `replay [-n MUTATIONS] FILE…`
+ * Runs a fuzz target without libFuzzer: over the files named as arguments, or over small shared
+ * models, each with a number of reproducible mutations. `replay [-n MUTATIONS] [FILE…]`
  */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "test.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -50,30 +47,36 @@ static size_t mutate(uint8_t *p, size_t size) {
     return size;
 }
 
-int main(int argc, char **argv) {
-    long mutations = 200;
-    int first = 1, ran = 0;
-    if (argc > 2 && strcmp(argv[1], "-n") == 0) {
-        mutations = strtol(argv[2], NULL, 10);
-        first = 3;
-    }
-    for (int i = first; i < argc; i++) {
-        size_t size = 0;
-        uint8_t *data = read_file(argv[i], &size), *copy = data ? malloc(size + 1) : NULL;
-        if (!data || !copy) {
-            fprintf(stderr, "cannot read %s\n", argv[i]);
-            free(data);
-            continue;
-        }
+static int run(const char *path, long mutations) {
+    size_t size = 0;
+    uint8_t *data = read_file(path, &size), *copy = data ? malloc(size + 1) : NULL;
+    if (data && copy) {
         LLVMFuzzerTestOneInput(data, size);
         for (long k = 0; k < mutations; k++) {
             memcpy(copy, data, size);
             LLVMFuzzerTestOneInput(copy, mutate(copy, size));
         }
-        ran++;
-        free(data);
-        free(copy);
     }
-    fprintf(stderr, "%d files, %ld mutations each\n", ran, mutations);
-    return ran == 0 ? 77 : 0;
+    int ok = data && copy;
+    free(data);
+    free(copy);
+    return ok;
+}
+
+int main(int argc, char **argv) {
+    static const char *const shared[] = {"models/mnist-8.onnx",
+                                         "models/mlptiny_kws_dscnn_int8.onnx",
+                                         "models/fashion_lenetlite.onnx"};
+    char path[1024];
+    long mutations = 500;
+    int first = 1;
+    if (argc > 2 && strcmp(argv[1], "-n") == 0) {
+        mutations = strtol(argv[2], NULL, 10);
+        first = 3;
+    }
+    for (int i = first; i < argc; i++)
+        CHECK(run(argv[i], mutations));
+    for (size_t i = 0; first >= argc && i < sizeof(shared) / sizeof(shared[0]); i++)
+        CHECK(run(test_shared(shared[i], path), mutations));
+    return test_done();
 }
