@@ -200,12 +200,17 @@ static int compute(const qs_eval *e, qs_id node, const void *packed, qs_arena *t
         code = make_results(e, n, alias, n->input_count && !own[0]);
     if (code || alias)
         return code;
-    qs_frame frame = {.ctx = e->ctx, .address = e->address};
+    int status = QSIM_OK;
+    qs_frame frame = {.ctx = e->ctx, .address = e->address, .status = &status};
     if (step.scratch && !(frame.scratch = qs_arena_alloc64(temporary, step.scratch)))
         return no_memory(e, n);
     uint64_t fp = qs_fp_enter();
     step.run(&step, &frame);
     qs_fp_restore(fp);
+    if (status)
+        return qs_fail(e->error, status,
+                       "%s: a value is outside what the operator takes (node '%s', %s)", e->model,
+                       n->name, n->op_type);
     return QSIM_OK;
 }
 

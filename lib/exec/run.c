@@ -257,20 +257,32 @@ static void take_outputs(const qsim_run *r, qsim_tensor *outputs) {
     }
 }
 
-static bool step_all(qsim_run *r) {
+static int step_failed(const qsim_run *r, const qs_step *step, int code, qsim_error *error) {
+    const qs_node *n = &r->session->graph->nodes[step->node];
+    return qs_fail(error, code, "%s: a value is outside what the operator takes (node '%s', %s)",
+                   r->session->name, n->name, n->op_type);
+}
+
+static int step_all(qsim_run *r, qsim_error *error) {
     qs_plan *plan = r->plan;
-    qs_frame frame = {.ctx = r->session->ctx, .address = plan->address};
+    int status = QSIM_OK;
+    qs_frame frame = {.ctx = r->session->ctx, .address = plan->address, .status = &status};
     for (size_t i = 0; i < plan->step_count; i++) {
         const qs_step *step = &plan->steps[i];
         if (atomic_load_explicit(&r->cancel, memory_order_relaxed))
-            return false;
+            break;
         frame.scratch = r->arena + plan->scratch[i];
         uint64_t before = r->timing ? now_ns() : 0;
         step->run(step, &frame);
         if (r->timing)
             plan->nanoseconds[i] = now_ns() - before;
+        if (status)
+            return step_failed(r, step, status, error);
     }
-    return !atomic_load_explicit(&r->cancel, memory_order_relaxed);
+    if (!atomic_load_explicit(&r->cancel, memory_order_relaxed))
+        return QSIM_OK;
+    atomic_store(&r->cancel, 0);
+    return qs_fail(error, QSIM_E_CANCELLED, "%s: the run was cancelled", r->session->name);
 }
 
 int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
@@ -291,14 +303,11 @@ int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_coun
     if (code)
         return code;
     uint64_t fp = qs_fp_enter();
-    bool finished = step_all(run);
+    code = step_all(run, error);
     qs_fp_restore(fp);
-    if (!finished) {
-        atomic_store(&run->cancel, 0);
-        return qs_fail(error, QSIM_E_CANCELLED, "%s: the run was cancelled", s->name);
-    }
-    take_outputs(run, outputs);
-    return QSIM_OK;
+    if (!code)
+        take_outputs(run, outputs);
+    return code;
 }
 
 void qsim_run_cancel(qsim_run *run) {

@@ -39,6 +39,7 @@ typedef struct qs_frame {
     qsim_ctx *ctx;
     void *const *address; /* by value id */
     void *scratch;        /* of this step, 64-byte aligned; of the size it asked for */
+    int *status;          /* may be NULL; a step that meets a value breaking its rule sets a code */
 } qs_frame;
 
 typedef void (*qs_step_fn)(const struct qs_step *step, const qs_frame *frame);

@@ -22,6 +22,7 @@
     X(dynamic_quantize) \
     X(exp) \
     X(flatten) \
+    X(gather) \
     X(gemm) \
     X(globalaveragepool) \
     X(hardsigmoid) \

@@ -146,7 +146,7 @@ static inline int or_execute(qsim_ctx *ctx, qs_graph *g, qs_id node, const or_ca
                 address[n->inputs[i]] = c->in[i].data;
         for (int32_t i = 0; i < c->outputs; i++)
             address[n->outputs[i]] = r->out[i].data;
-        qs_frame frame = {ctx, address, or_memory(step.scratch)};
+        qs_frame frame = {.ctx = ctx, .address = address, .scratch = or_memory(step.scratch)};
         step.run(&step, &frame);
         r->kernel = step.kernel;
         free(frame.scratch);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* Gather: slices of one axis by index; negative indices count from the end. */
+#include "op/rules.h"
+
+#define QS_T_INDEX (QS_T(QSIM_INT32) | QS_T(QSIM_INT64))
+
+static int64_t index_at(const void *data, bool wide, size_t i) {
+    int64_t index = 0;
+    int32_t narrow;
+    if (wide) {
+        memcpy(&index, (const char *)data + i * 8, 8);
+        return index;
+    }
+    memcpy(&narrow, (const char *)data + i * 4, 4);
+    return narrow;
+}
+
+static int check_indices(const qs_infer *x, int64_t size) {
+    qs_const c;
+    if (size < 0 || !qs_infer_const(x, 1, &c))
+        return QSIM_OK;
+    for (size_t i = 0; i < c.elements; i++) {
+        int64_t index = index_at(c.data, c.dtype == QSIM_INT64, i);
+        if (index < -size || index >= size)
+            return qs_infer_fail(x, QSIM_E_VALUE, "index %lld is outside an axis of size %lld",
+                                 (long long)index, (long long)size);
+    }
+    return QSIM_OK;
+}
+
+static int infer_gather(qs_infer *x) {
+    const qs_value *in = x->in[0], *indices = x->in[1];
+    int32_t axis = 0, rank = 0;
+    qs_dim dims[2 * QSIM_MAX_RANK];
+    int code = qs_infer_type(x, 0, QS_T_BYTES);
+    if (!code)
+        code = qs_infer_type(x, 1, QS_T_INDEX);
+    if (code || in->rank < 0)
+        return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
+    if (in->rank == 0)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
+    code = qs_infer_axis(x, qs_node_int(x->node, "axis", 0), in->rank, &axis);
+    if (!code)
+        code = check_indices(x, in->dims[axis].size);
+    if (code || indices->rank < 0)
+        return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
+    for (int32_t i = 0; i < axis; i++)
+        dims[rank++] = in->dims[i];
+    for (int32_t i = 0; i < indices->rank; i++)
+        dims[rank++] = indices->dims[i];
+    for (int32_t i = axis + 1; i < in->rank; i++)
+        dims[rank++] = in->dims[i];
+    return qs_infer_out(x, 0, in->dtype, rank, dims);
+}
+
+typedef struct gather_params {
+    size_t outer, count, block; /* block: bytes that one index picks */
+    int64_t size;
+    bool wide;
+} gather_params;
+
+static void run_gather(const qs_step *s, const qs_frame *f) {
+    const gather_params *p = s->params;
+    const char *x = qs_step_in(s, f, 0);
+    const void *indices = qs_step_in(s, f, 1);
+    char *y = qs_step_out(s, f, 0);
+    for (size_t o = 0; o < p->outer; o++)
+        for (size_t i = 0; i < p->count; i++, y += p->block) {
+            int64_t index = index_at(indices, p->wide, i);
+            index = index < 0 ? index + p->size : index;
+            if (index >= 0 && index < p->size) {
+                memcpy(y, x + (o * (size_t)p->size + (size_t)index) * p->block, p->block);
+                continue;
+            }
+            memset(y, 0, p->block);
+            if (f->status)
+                *f->status = QSIM_E_VALUE;
+        }
+}
+
+static int lower_gather(qs_lower *l) {
+    const qs_value *x = qs_lower_in(l, 0), *indices = qs_lower_in(l, 1);
+    int64_t axis = qs_node_int(l->node, "axis", 0);
+    gather_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    int32_t at = (int32_t)(axis < 0 ? axis + x->rank : axis);
+    p->outer = (size_t)qs_dims_product(x->dims, 0, at);
+    p->block = (size_t)qs_dims_product(x->dims, at + 1, x->rank) * qs_dtype_bytes(x->dtype);
+    p->size = x->dims[at].size;
+    p->count = qs_value_elements(indices);
+    p->wide = indices->dtype == QSIM_INT64;
+    if (p->block == 0)
+        p->count = 0;
+    l->step->run = run_gather;
+    l->step->kernel = "gather";
+    return QSIM_OK;
+}
+
+static const qs_attr_rule gather_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
+
+const qs_op qs_op_gather = {.domain = "",
+                            .name = "Gather",
+                            .since = 1,
+                            .until = QS_OPSET_NEWEST,
+                            .min_in = 2,
+                            .max_in = 2,
+                            .min_out = 1,
+                            .max_out = 1,
+                            .attrs = gather_attrs,
+                            .attr_count = QS_COUNT(gather_attrs),
+                            .infer = infer_gather,
+                            .lower = lower_gather};
