@@ -109,10 +109,7 @@ static int describe(qs_quantizer *q) {
     return code ? qs_fail(q->error, code, "quantization: out of memory") : QSIM_OK;
 }
 
-/* ---- public ---- */
-
-static int check_calibration(const qsim_model *model, const qsim_calibration *c,
-                             qsim_error *error) {
+int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsim_error *error) {
     char hash[65];
     int code = qsim_model_hash(model, hash);
     if (code)
@@ -121,6 +118,28 @@ static int check_calibration(const qsim_model *model, const qsim_calibration *c,
         return qs_fail(error, QSIM_E_MISMATCH, "%s: the calibration belongs to another model",
                        model->name);
     return QSIM_OK;
+}
+
+int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
+                         const qsim_quantize_options *own, qsim_model **out, qsim_error *error) {
+    qsim_model *m;
+    qs_quantizer q;
+    int code = qs_model_derive(prepared, &m, error);
+    if (code)
+        return code;
+    code = qs_quantizer_init(&q, m, c, own, error);
+    if (!code)
+        code = qs_activation_choose(&q);
+    if (!code)
+        code = qs_rewrite(&q);
+    if (!code)
+        code = describe(&q);
+    qs_quantizer_free(&q);
+    if (code)
+        qsim_model_free(m);
+    else
+        *out = m;
+    return code;
 }
 
 /* A model over the prepared graph of `model` that may be changed. */
@@ -133,34 +152,24 @@ static int derive_prepared(const qsim_model *model, qsim_model **out, qsim_error
     return code;
 }
 
+/* ---- public ---- */
+
 int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
                   const qsim_quantize_options *options, qsim_model **out, qsim_error *error) {
     qsim_quantize_options own;
-    qsim_model *m = NULL;
-    qs_quantizer q;
+    qsim_model *prepared = NULL;
     qs_error_clear(error);
     if (!model || !c || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "quantization: an argument is missing");
     *out = NULL;
     int code = qs_quantizer_options(options, &own, error);
     if (!code)
-        code = check_calibration(model, c, error);
+        code = qs_calibration_check(c, model, error);
     if (!code)
-        code = derive_prepared(model, &m, error);
-    if (code)
-        return code;
-    code = qs_quantizer_init(&q, m, c, &own, error);
+        code = qs_ptq_prepare(model, &prepared, error);
     if (!code)
-        code = qs_activation_choose(&q);
-    if (!code)
-        code = qs_rewrite(&q);
-    if (!code)
-        code = describe(&q);
-    qs_quantizer_free(&q);
-    if (code)
-        qsim_model_free(m);
-    else
-        *out = m;
+        code = qs_quantize_prepared(prepared, c, &own, out, error);
+    qsim_model_free(prepared);
     return code;
 }
 

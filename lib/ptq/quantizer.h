@@ -90,6 +90,12 @@ int qs_activation_choose(qs_quantizer *q); /* activation.c */
 int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x); /* weight.c */
 int qs_rewrite(qs_quantizer *q);                                          /* rewrite.c */
 
+/* MISMATCH unless the calibration belongs to the model. */
+int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsim_error *error);
+/* qsim_quantize over a graph that is prepared, with options that are checked. */
+int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
+                         const qsim_quantize_options *own, qsim_model **out, qsim_error *error);
+
 /* Output 0 of a node, behind what it absorbs. */
 qs_id qs_choice_output(const qs_quantizer *q, qs_id node);
 /* A float activation: no constant. */
