@@ -80,7 +80,7 @@ cd "$(dirname "$0")/.."
 need $build_packages || exit 1
 say "building in build/"
 [ -f build/build.ninja ] || meson setup build >/dev/null
-ninja -C build tools/demo/qsim-train-lenet tools/demo/qsim-demo >build/quickstart.log ||
+ninja -C build tools/qsim/qsim tools/demo/qsim-train-lenet tools/demo/qsim-demo >build/quickstart.log ||
     { cat build/quickstart.log && exit 1; }
 bin=build/tools/demo
 
@@ -106,6 +106,6 @@ $bin/qsim-train-lenet --data "$data" -f -o "$results/lenetlite_fp32.onnx" \
     ${epochs:+--epochs "$epochs"} ${seed:+--seed "$seed"} ${threads:+--threads "$threads"}
 say "quantizing and comparing"
 status=0
-$bin/qsim-demo --data "$data" --results "$results" "$results/lenetlite_fp32.onnx" || status=$?
+$bin/qsim-demo -f --data "$data" --results "$results" "$results/lenetlite_fp32.onnx" || status=$?
 say "table, pictures and both models are in $results"
 exit $status
