@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "checkkernel.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "kernel/i8.h"
@@ -33,12 +32,6 @@ static qk_source_i8 product_source(const product *p) {
                           .sy = (int64_t)p->k * p->n};
 }
 
-static uint8_t plain_requantize(int32_t acc, float m, int32_t zp, int32_t lo, int32_t hi) {
-    float v = (float)acc * m;
-    v = fminf(fmaxf(v, (float)(lo - zp)), (float)(hi - zp));
-    return (uint8_t)((int32_t)nearbyintf(v) + zp);
-}
-
 static void plain_product(const product *p, uint8_t *out) {
     for (int32_t r = 0; r < p->m; r++)
         for (int32_t n = 0; n < p->n; n++) {
@@ -53,7 +46,7 @@ static void plain_product(const product *p, uint8_t *out) {
             if (p->int32_out)
                 memcpy(to + 4 * (size_t)n, &acc, 4);
             else
-                to[n] = plain_requantize(acc, p->mult[n], p->zp, p->lo, p->hi);
+                to[n] = ck_requantize(acc, p->mult[n], p->zp, p->lo, p->hi);
         }
 }
 
@@ -222,7 +215,7 @@ static void plain_depthwise(const channels *p, uint8_t *out) {
             if (p->int32_out)
                 memcpy(to + 4 * (size_t)n, &acc, 4);
             else
-                to[n] = plain_requantize(acc, p->mult[n], p->zp, p->lo, p->hi);
+                to[n] = ck_requantize(acc, p->mult[n], p->zp, p->lo, p->hi);
         }
 }
 
@@ -328,7 +321,7 @@ static void check_requantize(ck_state *s) {
     uint8_t *expected = ck_output(s, n), *actual = ck_output(s, n);
     s->t->i8->requantize(acc, n, m, zp, lo, hi, actual);
     for (size_t i = 0; i < n; i++)
-        expected[i] = plain_requantize(acc[i], m, zp, lo, hi);
+        expected[i] = ck_requantize(acc[i], m, zp, lo, hi);
     ck_same(s, expected, actual, n, "requantize");
 }
 
