@@ -41,6 +41,7 @@ static void fill(ck_state *s, image *p) {
     p->y_bytes = (size_t)c->batch * (size_t)c->ho * (size_t)c->wo * columns;
     p->y_bytes *= p->int32_out ? 4 : 1;
     c->w.contiguous = c->dilation_w == 1;
+    c->w.unit_stride = c->stride_w == 1;
 }
 
 static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {

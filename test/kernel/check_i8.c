@@ -227,13 +227,13 @@ typedef struct depthwise_call {
 static depthwise_call pack_depthwise(ck_state *s, const qk_i8 *t, const channels *p, void *out) {
     qk_source_i8 source = {.w = p->w, .n = p->n, .kh = 1, .kw = p->taps, .c = 1, .sx = 1};
     source.sn = p->taps;
-    int8_t *w = ck_input(s, qk_i8_depthwise_bytes(t, p->n, p->taps));
-    qk_i8_pack_depthwise(t, &source, w, NULL);
     size_t positions = (size_t)qk_i8_depthwise_positions(t, p->n);
+    int8_t *w = ck_input(s, positions * 4 * (size_t)((p->taps + 3) / 4));
+    qk_i8_pack_depthwise(t, &source, p->n, w, NULL);
     int32_t *bias = ck_input(s, 4 * positions);
     float *mult = ck_input(s, 4 * positions);
-    qk_i8_spread_depthwise(t, p->n, p->bias, bias);
-    qk_i8_spread_depthwise(t, p->n, p->mult, mult);
+    qk_i8_spread_depthwise(t, p->n, p->n, p->bias, bias);
+    qk_i8_spread_depthwise(t, p->n, p->n, p->mult, mult);
     return (depthwise_call){
         t,
         {.a = p->a,
