@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The frozen structs, field by field, as they were first released, on 64-bit machines: a change here
- * breaks every program that was ever linked. Options structs only grow.
+ * The frozen structs, field by field, as they were first released, on 64-bit machines: a change
+ * here breaks every program that was ever linked. Options structs only grow.
  */
 #include "test.h"
 

@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Installs the build into a scratch folder, then compiles and runs the README's C and C++ examples
+# against what was installed, through pkg-config, shared and static; and builds a project that has
+# libqsim as its meson subproject. Usage: install.sh SOURCE_ROOT BUILD_DIR MAKE_MODEL CC [CXX]
+set -eu
+root=$1 build=$2 make_model=$3 cc=$4 cxx=${5:-}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+model=$work/model.onnx
+"$make_model" "$model"
+meson install -C "$build" --no-rebuild --quiet --destdir "$work/root" >/dev/null
+pc=$(find "$work/root" -name libqsim.pc)
+PKG_CONFIG_PATH=$(dirname "$pc") PKG_CONFIG_SYSROOT_DIR="$work/root"
+export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
+cflags=$(pkg-config --cflags libqsim)
+libs=$(pkg-config --libs libqsim)
+lib=$(dirname "$(find "$work/root" -name libqsim.so)")
+export LD_LIBRARY_PATH="$lib"
+
+# The first block of each language in the README.
+block() { # LANGUAGE
+    awk -v start="\`\`\`$1" '$0 == start { on = 1; next } on && /^```/ { exit } on' "$root/README.md"
+}
+
+try() { # LANGUAGE COMPILER STANDARD
+    block "$1" >"$work/example.$1"
+    lines=$(wc -l <"$work/example.$1")
+    [ "$lines" -gt 5 ] && [ "$lines" -le 40 ] || { echo "install: $1 example has $lines lines"; exit 1; }
+    # shellcheck disable=SC2086
+    "$2" "$3" -Wall -Wextra -Werror $cflags "$work/example.$1" -o "$work/shared" $libs
+    "$work/shared" "$model" | tee "$work/out.$1"
+    grep -q 'class [0-9]' "$work/out.$1" || { echo "install: the $1 example printed no class"; exit 1; }
+}
+
+try c "$cc" -std=c11
+[ -z "$cxx" ] || try cpp "$cxx" -std=c++17
+
+# Static: everything that the archive needs is in the .pc file. The dependencies are the system's own.
+static=$(PKG_CONFIG_SYSROOT_DIR='' pkg-config --static --libs-only-l libqsim | sed 's/-lqsim//')
+# shellcheck disable=SC2086
+"$cc" -std=c11 $cflags "$work/example.c" -o "$work/static" "$lib/libqsim.a" $static
+env -u LD_LIBRARY_PATH "$work/static" "$model" >"$work/out.static"
+cmp "$work/out.c" "$work/out.static"
+
+# As a subproject.
+mkdir -p "$work/app/subprojects"
+ln -s "$root" "$work/app/subprojects/libqsim"
+cp "$work/example.c" "$work/app/main.c"
+cat >"$work/app/meson.build" <<'EOF'
+project('app', 'c', default_options: ['c_std=c11', 'default_library=static'])
+executable('app', 'main.c', dependencies: dependency('libqsim', fallback: ['libqsim', 'libqsim_dep']))
+EOF
+unset PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
+CC=$cc meson setup "$work/app/build" "$work/app" >"$work/log" 2>&1 &&
+    ninja -C "$work/app/build" app >"$work/log" 2>&1 || { tail -n 30 "$work/log"; exit 1; }
+"$work/app/build/app" "$model" >"$work/out.sub"
+cmp "$work/out.c" "$work/out.sub"
+echo "install: shared, static${cxx:+, C++} and subproject agree"

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: MIT
+"""The Python binding against plain numpy. Usage: test_qsim.py QSIM_PY_FOLDER (QSIM_LIBRARY set)."""
+
+import gc
+import os
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+
+sys.path.insert(0, sys.argv.pop(1))
+import qsim  # noqa: E402
+
+RNG = np.random.default_rng(7)
+
+
+def plain_quantize(x, scale, zero_point, low, high):
+    """numpy's rint rounds half to even, as the definition says."""
+    q = np.rint(x.astype(np.float32) / np.float32(scale)) + zero_point
+    return np.clip(q, low, high)
+
+
+def plain_conv(x, w, stride, pad, dilation, groups):
+    n, c, h, width = x.shape
+    o, cg, kh, kw = w.shape
+    x = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    oh = (h + 2 * pad - dilation * (kh - 1) - 1) // stride + 1
+    ow = (width + 2 * pad - dilation * (kw - 1) - 1) // stride + 1
+    y = np.zeros((n, o, oh, ow), np.int64)
+    for k in range(o):
+        first = k // (o // groups) * cg
+        for i in range(kh):
+            for j in range(kw):
+                part = x[:, first:first + cg, i * dilation:i * dilation + stride * oh:stride,
+                         j * dilation:j * dilation + stride * ow:stride][:, :, :oh, :ow]
+                y[:, k] += np.einsum("nchw,c->nhw", part, w[k, :, i, j])
+    return y
+
+
+class Affine(unittest.TestCase):
+    def test_choose(self):
+        # ONNX Runtime's own test pairs.
+        self.assertEqual(qsim.choose(-1, 2, "uint8")[1], 85)
+        scale, zero = qsim.choose(-1, 2, "int8", symmetric=True, narrow=True)
+        self.assertEqual(zero, 0)
+        self.assertAlmostEqual(scale, 2 / 127, places=7)
+
+    def test_the_classic_trap(self):
+        x = np.array([1, 2.5, 3, 4.5, 5], np.float32)
+        q = qsim.quantize(x, 0.1, 128, "uint8")
+        self.assertLessEqual(np.abs(qsim.dequantize(q, 0.1, 128) - x).max(), 0.05 + 1e-6)
+        self.assertTrue((qsim.quantize(x, 0.1, 128, "int8") == 127).all())  # saturates, never wraps
+
+    def test_tensor_and_channel(self):
+        x = RNG.normal(size=(3, 4, 5)).astype(np.float32)
+        self.assertTrue((qsim.quantize(x, 0.02, 7, "int8") ==
+                         plain_quantize(x, 0.02, 7, -128, 127)).all())
+        scale, zero = qsim.measure(x, "int8", axis=1, symmetric=True, narrow=True)
+        self.assertEqual(scale.shape, (4,))
+        np.testing.assert_allclose(scale, np.abs(x).max(axis=(0, 2)) / 127, rtol=1e-6)
+        q = qsim.quantize(x, scale, zero, "int8", axis=1)
+        expected = plain_quantize(x / 1, scale.reshape(1, 4, 1), 0, -128, 127)
+        self.assertTrue((q == expected).all())
+        back = qsim.dequantize(q, scale, zero, axis=1)
+        self.assertTrue((np.abs(back - x) <= scale.reshape(1, 4, 1) * 0.5001).all())
+
+    def test_blocks_and_nibbles(self):
+        x = RNG.normal(size=(8, 3)).astype(np.float32)
+        scale, zero = qsim.measure(x, "int4", axis=0, block=4, symmetric=True)
+        self.assertEqual(scale.shape, (2, 3))
+        packed = qsim.quantize(x, scale, zero, "int4", axis=0, block=4)
+        self.assertEqual(packed.size, 12)
+        back = qsim.dequantize(packed, scale, zero, "int4", axis=0, block=4, shape=x.shape)
+        full = np.repeat(scale, 4, axis=0)
+        self.assertTrue((np.abs(back - x) <= full * 0.5001).all())
+        first = plain_quantize(x[0, 0], scale[0, 0], zero[0, 0], -8, 7)
+        self.assertEqual(packed[0] & 15, int(first) & 15)  # the first element is the low nibble
+
+    def test_errors(self):
+        with self.assertRaises(qsim.Error) as caught:
+            qsim.quantize([1.0], -1.0, 0)
+        self.assertEqual(caught.exception.name, "QSIM_E_VALUE")
+        with self.assertRaises(TypeError):
+            qsim.quantize([1.0], 1.0, 0, "complex64")
+
+
+class Layers(unittest.TestCase):
+    def test_conv2d(self):
+        for stride, pad, dilation, groups in [(1, 0, 1, 1), (2, 1, 1, 2), (1, 2, 2, 1), (1, 1, 1, 6)]:
+            x = RNG.integers(0, 256, (2, 6, 9, 8), np.uint8)
+            w = RNG.integers(-128, 128, (12, 6 // groups, 3, 3)).astype(np.int8)
+            bias = RNG.integers(-1000, 1000, 12).astype(np.int32)
+            expected = plain_conv(x.astype(np.int64) - 100, w.astype(np.int64), stride, pad, dilation,
+                                  groups) + bias.reshape(1, 12, 1, 1)
+            options = dict(stride=stride, padding=pad, dilation=dilation, groups=groups,
+                           x_zero_point=100, bias=bias)
+            self.assertTrue((qsim.conv2d(x, w, **options) == expected).all())
+            m = RNG.uniform(1e-4, 1e-3, 12).astype(np.float32)
+            y = qsim.conv2d(x, w, multiplier=m, y_zero_point=10, relu=True, **options)
+            v = expected.astype(np.float32) * m.reshape(1, 12, 1, 1)
+            self.assertTrue((y == np.rint(np.clip(v, 0, 245)) + 10).all())
+
+    def test_linear(self):
+        for xt, wt in [(np.uint8, np.int8), (np.int8, np.int8), (np.uint8, np.uint8), (np.int8, np.uint8)]:
+            x = RNG.integers(np.iinfo(xt).min, np.iinfo(xt).max + 1, (5, 37)).astype(xt)
+            w = RNG.integers(np.iinfo(wt).min, np.iinfo(wt).max + 1, (11, 37)).astype(wt)
+            expected = (x.astype(np.int64) - 3) @ (w.astype(np.int64) - 4).T
+            self.assertTrue((qsim.linear(x, w, x_zero_point=3, w_zero_point=4) == expected).all())
+
+    def test_requantize(self):
+        acc = np.array([[-3, -1, 1, 3, 1000, -1000]], np.int32)
+        self.assertEqual(qsim.requantize(acc, 0.5, 1, "uint8").tolist(), [[0, 1, 1, 3, 255, 0]])
+        self.assertEqual(qsim.requantize(acc, 0.5, 1, "int8", lo=1).tolist(), [[1, 1, 1, 3, 127, 1]])
+
+
+class Observers(unittest.TestCase):
+    def test_merge_is_exact(self):
+        x = RNG.normal(size=100000).astype(np.float32)
+        whole = qsim.Observer().feed(x)
+        parts = [qsim.Observer().feed(p) for p in np.array_split(x, 7)]
+        merged = qsim.Observer()
+        for part in reversed(parts):
+            merged.merge(part)
+        self.assertEqual(merged.count, x.size)
+        self.assertEqual(merged.limits, (float(x.min()), float(x.max())))
+        for method in ("minmax", "percentile", "mse", "entropy"):
+            self.assertEqual(whole.range(method), merged.range(method))
+        low, high = whole.range("percentile", 99.0)
+        self.assertAlmostEqual(high, float(np.quantile(x, 0.995)), delta=0.02)
+
+    def test_nan(self):
+        with self.assertRaises(qsim.Error):
+            qsim.Observer().feed([1.0, float("nan")])
+
+
+class Models(unittest.TestCase):
+    def setUp(self):
+        shared = os.environ.get("QSIM_SHARED", "../shared")
+        path = os.path.join(shared, "models", "fashion_lenetlite.onnx")
+        if not os.path.exists(path):
+            if os.environ.get("QSIM_REQUIRE_SHARED") == "1":
+                self.fail(f"missing: {path}")
+            self.skipTest(f"no {path}")
+        self.model = qsim.Model.load(path)
+        self.images = RNG.uniform(0, 1, (16, 1, 28, 28)).astype(np.float32)
+
+    def test_look(self):
+        self.assertEqual(self.model.inputs[0].shape[1:], (1, 28, 28))
+        self.assertIsInstance(self.model.inputs[0].shape[0], str)
+        self.assertIn("Conv", [n.op_type for n in self.model.nodes])
+        self.assertEqual(self.model.parameters, 20522)
+
+    def test_run_in_batches(self):
+        session = qsim.Session(self.model)
+        whole, = session.run(self.images)
+        singles = np.concatenate([session.run(self.images[i:i + 1])[0] for i in range(16)])
+        self.assertTrue((whole == singles).all())
+        again, = session.run(**{session.input_names[0]: self.images})
+        self.assertTrue((whole == again).all())
+        with self.assertRaises(qsim.Error) as caught:
+            session.run(self.images.astype(np.float64))
+        self.assertEqual(caught.exception.name, "QSIM_E_DTYPE")
+
+    def test_quantize(self):
+        calibration = qsim.Calibration(self.model).feed(self.images)
+        self.assertEqual(calibration.samples, 16)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.qcal")
+            calibration.save(path)
+            again = qsim.Calibration.load(path)
+        self.assertEqual(again.tensors, calibration.tensors)
+        name = calibration.tensors[0]
+        self.assertEqual(again.range(name), calibration.range(name))
+        int8 = self.model.quantize(calibration, method="minmax")
+        self.assertEqual(int8.dumps(), self.model.quantize(again).dumps())  # same inputs, same bytes
+        reference, quantized = self.model.run(self.images)[0], int8.run(self.images)[0]
+        metrics = qsim.compare(reference, quantized)
+        self.assertGreater(metrics["sqnr_db"], 20)
+        d = reference.astype(np.float64) - quantized
+        self.assertAlmostEqual(metrics["sqnr_db"],
+                               10 * np.log10((reference.astype(np.float64) ** 2).sum() / (d ** 2).sum()),
+                               places=6)
+        self.assertAlmostEqual(metrics["max_abs"], np.abs(d).max(), places=6)
+        loaded = qsim.Model.loads(int8.dumps())
+        del int8, calibration
+        gc.collect()
+        self.assertTrue((loaded.run(self.images)[0] == quantized).all())
+        with self.assertRaises(qsim.Error) as caught:
+            self.model.quantize(again, rules=[("no such node", "fp32")])
+        self.assertEqual(caught.exception.name, "QSIM_E_NOT_FOUND")
+        with self.assertRaises(TypeError):
+            self.model.quantize(again, methode="mse")
+
+    def test_threads(self):
+        session = [qsim.Session(self.model) for _ in range(4)]
+        results = [None] * 4
+
+        def work(i):
+            for _ in range(20):
+                results[i] = session[i].run(self.images)[0]
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        for r in results[1:]:
+            self.assertTrue((r == results[0]).all())
+
+    def test_not_a_model(self):
+        with self.assertRaises(qsim.Error) as caught:
+            qsim.Model.loads(b"<!DOCTYPE html><html></html>")
+        self.assertIn("HTML", caught.exception.message)
+        with self.assertRaises(qsim.Error) as caught:
+            qsim.Model.load("/nowhere/at/all.onnx")
+        self.assertEqual(caught.exception.name, "QSIM_E_IO")
+
+
+class Statistics(unittest.TestCase):
+    def test_mcnemar(self):
+        # Two-sided exact binomial: 2 * P(X <= 1), X ~ B(10, 1/2) = 2 * 11 / 1024.
+        self.assertAlmostEqual(qsim.mcnemar(1, 9), 22 / 1024, places=12)
+        self.assertEqual(qsim.mcnemar(5, 5), 1.0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
