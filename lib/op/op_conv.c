@@ -12,7 +12,7 @@
 #include "op/window.h"
 
 /* Floats of a bordered band: small enough to stay in a second-level cache beside the weights. */
-#define BAND_FLOATS ((size_t)48 * 1024)
+#define BAND_FLOATS ((size_t)96 * 1024)
 /* Output pixels of a band: what one table of row offsets covers. */
 #define BAND_PIXELS ((size_t)1024)
 
@@ -293,7 +293,7 @@ static void conv_geometry(conv_plan *p, const qs_window *w) {
 
 /* How the output is cut into bands, columns and slices. */
 static void conv_split(const qsim_ctx *ctx, conv_plan *p, double macs) {
-    const size_t most = p->border ? BAND_FLOATS : 2 * BAND_FLOATS;
+    const size_t most = BAND_FLOATS;
     const size_t floats = p->line * p->sh, per_row = floats != 0 ? floats : 1;
     size_t by_size = most / per_row, by_pixels = BAND_PIXELS / p->ow;
     if (p->border)

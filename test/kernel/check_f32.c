@@ -76,14 +76,19 @@ static float product_at(const product *p, size_t i, size_t j) {
     return clamp(acc, p->g.lo, p->g.hi);
 }
 
-static void check_gemm(ck_state *s) {
-    product p = {.m = size_between(s, 1, 40), .n = size_between(s, 1, 150)};
+/* in_line: rows follow each other by one element, as the pixels of a one-channel image do. */
+static void check_product(ck_state *s, bool in_line) {
+    product p = {.m = size_between(s, 1, in_line ? 90 : 40),
+                 .n = size_between(s, 1, in_line ? 10 : 150)};
     p.segs = size_between(s, 1, 5);
     p.k = size_between(s, 1, 40);
     p.g.alpha = ck_between(s, 0, 3) ? 1.0f : ck_real(s, -2.0f, 2.0f);
     p.g.lo = ck_between(s, 0, 2) ? -INFINITY : ck_real(s, -1.0f, 0.0f);
     p.g.hi = ck_between(s, 0, 2) ? INFINITY : ck_real(s, 0.0f, 2.0f);
     make_product(s, &p);
+    const size_t line = size_between(s, 1, 70);
+    for (size_t i = 0; i < p.m && in_line; i++)
+        p.row[i] = (ptrdiff_t)(i % line + i / line * 3 % p.k);
     const size_t ldc = p.n + size_between(s, 0, 9), floats = (p.m - 1) * ldc + p.n;
     float *expected = ck_output(s, floats * sizeof(float));
     float *actual = ck_output(s, floats * sizeof(float));
@@ -95,6 +100,19 @@ static void check_gemm(ck_state *s) {
     char text[96];
     snprintf(text, sizeof(text), "%zux%zu, %zu segments of %zu", p.m, p.n, p.segs, p.k);
     ck_same(s, expected, actual, floats * sizeof(float), text);
+    if (s->t->isa != QSIM_ISA_C)
+        return;
+    float *plain = ck_output(s, floats * sizeof(float)); /* without FMA3 instructions */
+    pack_product(s, &p, &qk_f32_c, plain, ldc);
+    qk_f32_c.gemm(&p.g);
+    ck_same(s, expected, plain, floats * sizeof(float), text);
+}
+
+static void check_gemm(ck_state *s) {
+    check_product(s, false);
+}
+static void check_lines(ck_state *s) {
+    check_product(s, true);
 }
 
 static void call_gemm(void *arg) {
@@ -371,6 +389,7 @@ static void bench_average_u8(ck_state *s) {
 
 const ck_case ck_cases_f32[] = {
     {"gemm-f32", check_gemm, bench_gemm},
+    {"gemm-f32-lines", check_lines, NULL},
     {"depthwise-f32", check_depthwise, bench_depthwise},
     {"max-f32", check_max_f32, bench_max_f32},
     {"average-f32", check_average_f32, bench_average_f32},

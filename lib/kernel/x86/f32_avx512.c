@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "kernel/pool_window.h"
+#include "kernel/x86/f32_narrow.h"
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,fma")))
 #define VEC    __m512
@@ -54,6 +55,39 @@ static const struct {
     {{tile_1x4, tile_2x4, tile_4x4}, tile_6x4, 6},
 };
 
+/* How many rows from r on, QK_NARROW_MOST at most, follow each other by one element. */
+static size_t rows_in_line(const qk_gemm_f32 *g, size_t r) {
+    const size_t rest = g->rows - r, most = rest < QK_NARROW_MOST ? rest : QK_NARROW_MOST;
+    size_t n = 1;
+    while (n < most && g->row[r + n] - g->row[r + n - 1] == 1)
+        n++;
+    return n;
+}
+
+/* A panel of 8 columns: lines of pixels by vectors of pixels, the rest by tiles. */
+static void gemm_narrow(const qk_gemm_f32 *g, const tile *panel, size_t cols) {
+    qk_gemm_f32 part = *g;
+    for (size_t r = 0; r < g->rows;) {
+        const size_t n = rows_in_line(g, r);
+        if (n >= QK_NARROW_LEAST) {
+            qk_gemm_narrow_avx512(g, r, n, panel->b, panel->bias, panel->c, cols);
+        } else {
+            tile t = *panel;
+            part.row = g->row + r;
+            part.rows = n;
+            t.g = &part;
+            t.c = panel->c + r * g->ldc;
+            run_rows(&part, &t, tiles[0].small, tiles[0].rows, tiles[0].big);
+        }
+        r += n;
+    }
+}
+
+/* Worth it where lines are long: the first one tells. */
+static bool has_lines(const qk_gemm_f32 *g) {
+    return g->rows >= QK_NARROW_LEAST && rows_in_line(g, 0) >= QK_NARROW_LEAST;
+}
+
 static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
     const size_t k = g->segs * g->k;
     for (size_t col = 0; col < g->cols; col += PANEL) {
@@ -62,6 +96,10 @@ static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
         const size_t vectors = (used + LANES - 1) / LANES;
         tile t = {
             g, 0, g->b + col * k, g->bias + col, g->c + col, width, used - (vectors - 1) * LANES};
+        if (width == 8 && has_lines(g)) {
+            gemm_narrow(g, &t, used);
+            continue;
+        }
         run_rows(g, &t, tiles[vectors - 1].small, tiles[vectors - 1].rows, tiles[vectors - 1].big);
     }
 }
