@@ -46,6 +46,8 @@ void text_puts(text *t, const char *string) {
 void text_printf(text *t, const char *format, ...) {
     char small[512], *p = small;
     va_list args, again;
+    if (!format)
+        return;
     va_start(args, format);
     va_copy(again, args);
     int n = vsnprintf(small, sizeof(small), format, args);
