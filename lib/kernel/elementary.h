@@ -23,12 +23,24 @@ static inline float qk_from_bits(uint32_t u) {
 }
 
 /*
+ * x brought into [-110, 90]; a NaN stays one. In integers, because compilers turn two float selects
+ * into branches: magnitudes compare like their bits, and a shifted sign is a mask.
+ */
+static inline float qk_clamp_exp(float x) {
+    const int32_t high = 0x42b40000, low = 0x42dc0000, infinity = 0x7f800000;
+    uint32_t b = qk_bits(x), sign = b & 0x80000000u;
+    int32_t m = (int32_t)(b & 0x7fffffffu);
+    int32_t limit = high + (((int32_t)b >> 31) & (low - high));
+    uint32_t over = (uint32_t)((limit - m) >> 31) & ~(uint32_t)((infinity - m) >> 31);
+    return qk_from_bits((b & ~over) | (((uint32_t)limit | sign) & over));
+}
+
+/*
  * e^x = 2^n e^r with |r| <= ln(2) / 2; e^r by its Taylor series to r^7 (the next term is below
  * 5.3e-9). 2^n is applied as two factors, so that overflow and denormals come by themselves.
  */
 static inline float qk_exp(float x) {
-    x = x > 90.0f ? 90.0f : x; /* a NaN passes both */
-    x = x < -110.0f ? -110.0f : x;
+    x = qk_clamp_exp(x);
     const float shift = 12582912.0f; /* 1.5 * 2^23: rounds to an integer in the low bits */
     float k = x * 1.44269504f + shift;
     int32_t n = (int32_t)(qk_bits(k) - qk_bits(shift));
@@ -54,7 +66,8 @@ static inline float qk_exp(float x) {
  * above, 1 - 2 / (e^2|x| + 1).
  */
 static inline float qk_tanh(float x) {
-    float a = qk_from_bits(qk_bits(x) & 0x7fffffffu);
+    uint32_t sign = qk_bits(x) & 0x80000000u, magnitude = qk_bits(x) ^ sign;
+    float a = qk_from_bits(magnitude);
     float z = x * x;
     float p = 0.002295841f;
     p = p * z + -0.00834698044f;
@@ -64,8 +77,8 @@ static inline float qk_tanh(float x) {
     p = p * z + -0.333333343f;
     float small = x + x * z * p;
     float large = 1.0f - 2.0f / (qk_exp(2.0f * a) + 1.0f);
-    large = qk_from_bits(qk_bits(large) | (qk_bits(x) & 0x80000000u));
-    return a < 0.625f ? small : large;
+    uint32_t below = (uint32_t)((int32_t)(magnitude - 0x3f200000u) >> 31); /* of 0.625 */
+    return qk_from_bits((qk_bits(small) & below) | ((qk_bits(large) | sign) & ~below));
 }
 
 static inline float qk_sigmoid(float x) {

@@ -3,6 +3,7 @@
 #include "op/rules.h"
 
 #include "kernel/elementary.h"
+#include "quant/requantize.h"
 
 #include <math.h>
 
@@ -29,7 +30,7 @@ static void unary_range(const void *arg, size_t begin, size_t end) {
 static void run_unary(const qs_step *s, const qs_frame *f) {
     const unary_params *p = s->params;
     unary_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
-    qs_ranges(f->ctx, p->elements, QS_GRAIN / 4, unary_range, &job);
+    qs_ranges(f->ctx, p->elements, QS_GRAIN / 8, unary_range, &job);
 }
 
 static int lower_unary(qs_lower *l, unary_fn fn, float alpha, float beta) {
@@ -133,9 +134,9 @@ UNARY(sqrt, f64, double, double, sqrt(x))
 static const unary_fn sqrt_fns[16] = {REAL_ROWS(sqrt)};
 LOWER(sqrt, sqrt_fns[DTYPE], 0, 0)
 
+/* A NaN stays. */
 static float clamp01(float v) {
-    v = v < 0.0f ? 0.0f : v;
-    return v > 1.0f ? 1.0f : v;
+    return qs_minf(1.0f, qs_maxf(0.0f, v));
 }
 
 UNARY(exp, f32, float, float, qk_exp(x))

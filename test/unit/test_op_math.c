@@ -197,6 +197,7 @@ static void test_unary(void) {
     special_one("Sigmoid", -INFINITY, 0.0f);
     special_one("Sigmoid", INFINITY, 1.0f);
     special_one("Relu", NAN, NAN);
+    special_one("HardSigmoid", NAN, NAN);
 }
 
 /* ---- Clip ---- */
