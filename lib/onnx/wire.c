@@ -2,6 +2,9 @@
 #include "onnx/wire.h"
 
 void qs_wire_begin(qs_wire *wire, qs_span message) {
+    static const uint8_t nothing;
+    if (!message.data)
+        message = (qs_span){&nothing, 0};
     wire->stream = pb_istream_from_buffer(message.data, message.size);
     wire->end = message.data + message.size;
 }
