@@ -59,8 +59,9 @@ QSIM_API int qsim_run_create(const qsim_session *session, qsim_run **out, qsim_e
 QSIM_API void qsim_run_free(qsim_run *run);
 
 /*
- * Plans and allocates for these input shapes (data pointers are not read), so that executing them
- * allocates nothing.
+ * Plans and allocates for these input shapes, so that executing them allocates nothing. Data
+ * pointers are not read, but for inputs whose value decides on sizes (the shape of a Reshape): a
+ * plan holds for one value of those.
  */
 QSIM_API int qsim_run_reserve(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
                               qsim_error *error);

@@ -28,6 +28,8 @@ struct qsim_session {
     const void **packed;    /* by node id */
     const void **constants; /* by value id: aligned, with slack; NULL if not constant */
     const char **output_names;
+    bool *by_value; /* by input: sizes depend on its value */
+    bool any_by_value;
     qs_arena arena;
     atomic_int holds;
 };
@@ -37,6 +39,8 @@ struct qsim_session {
  */
 int qs_session_compile(const qsim_model *model, const qsim_session_options *options, bool literal,
                        qsim_session **out, qsim_error *error);
+/* Fills by_value (by_value.c). */
+int qs_find_by_value(qsim_session *s);
 qsim_session *qs_session_hold(const qsim_session *session);
 
 /* ---- one node at a time (eval.c) ---- */
@@ -88,8 +92,9 @@ typedef struct qs_port {
     size_t bytes;
     const qs_id *shared; /* values that are these bytes: re-addressed when they are the caller's */
     int32_t shared_count;
-    bool in_place; /* input: read where the caller has it; output: written where he wants it */
-    size_t offset; /* of a place in the arena; QS_NOWHERE: none */
+    bool in_place;     /* input: read where the caller has it; output: written where he wants it */
+    size_t offset;     /* of a place in the arena; QS_NOWHERE: none */
+    const void *fixed; /* input: the value that the plan holds for, or NULL */
 } qs_port;
 
 #define QS_NOWHERE SIZE_MAX

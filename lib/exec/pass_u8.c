@@ -134,7 +134,7 @@ static int need(signs *s, qs_id v) {
 static int flip_zero_point(signs *s, qs_id node, int32_t index, int32_t dtype, int32_t like) {
     qs_id z = input_of(s, node, index), made;
     if (z != QS_NONE) {
-        made = flip_constant(s, z);
+        made = flipped(s, z);
     } else {
         qs_id scale = like < 0 ? QS_NONE : input_of(s, node, like);
         int64_t dims[QSIM_MAX_RANK] = {0};
@@ -159,11 +159,11 @@ static int flip_zero_point(signs *s, qs_id node, int32_t index, int32_t dtype, i
     return QSIM_OK;
 }
 
-/* A zero point that can be moved: constant, or left out beside a scale of known size. */
+/* A zero point that can be moved: given, or left out beside a scale of known size. */
 static bool can_flip(const signs *s, qs_id node, int32_t index, int32_t like) {
     qs_id z = input_of(s, node, index);
     if (z != QS_NONE)
-        return s->g->values[z].data != NULL;
+        return true;
     qs_id scale = like < 0 ? QS_NONE : input_of(s, node, like);
     return scale == QS_NONE || s->g->values[scale].data != NULL;
 }

@@ -155,6 +155,9 @@ static int place_inputs(placing *p) {
         int code = set_port(p, port, g->inputs[i]);
         if (code)
             return code;
+        port->fixed = p->s->by_value[i] ? p->plan->address[g->inputs[i]] : NULL;
+        if (port->fixed)
+            continue;
         b->input = (int32_t)i;
         b->first = -1;
         port->in_place = !b->wide;
@@ -232,7 +235,7 @@ static void store_places(placing *p) {
             plan->address[v] = plan->address[p->root[v]];
     }
     for (size_t i = 0; i < g->input_count; i++)
-        if (!plan->inputs[i].in_place)
+        if (!plan->inputs[i].in_place && !plan->inputs[i].fixed)
             plan->inputs[i].offset = plan->offset[g->inputs[i]];
     for (size_t i = 0; i < g->output_count; i++) {
         qs_port *o = &plan->outputs[i];

@@ -74,6 +74,38 @@ static int set_input(const qsim_session *s, qs_plan *plan, qs_id id, const qsim_
     return QSIM_OK;
 }
 
+/* The value of an input that sizes depend on becomes a constant of the plan. */
+static int fix_input(const qsim_session *s, qs_plan *plan, qs_id id, const qsim_tensor *t,
+                     qsim_error *error) {
+    qs_value *v = &plan->values[id];
+    qs_const *c = qs_arena_alloc(&plan->arena, 1, sizeof(*c));
+    int64_t *dims = qs_arena_alloc(&plan->arena, (size_t)t->rank + 1, sizeof(*dims));
+    size_t elements, bytes;
+    if (!c || !dims)
+        return no_memory(s, error);
+    qs_value_size(v, &elements, &bytes);
+    if ((bytes && !t->data) || t->bytes < bytes)
+        return qs_fail(error, QSIM_E_ARGUMENT,
+                       "%s: sizes depend on the value of input '%s', which has no data", s->name,
+                       v->name);
+    void *data = qs_arena_alloc64(&plan->arena, bytes + QS_SLACK);
+    if (!data)
+        return no_memory(s, error);
+    if (bytes)
+        memcpy(data, t->data, bytes);
+    if (t->rank)
+        memcpy(dims, t->dims, (size_t)t->rank * sizeof(*dims));
+    *c = (qs_const){.dtype = t->dtype,
+                    .rank = t->rank,
+                    .dims = dims,
+                    .data = data,
+                    .elements = elements,
+                    .bytes = bytes};
+    v->data = c;
+    plan->address[id] = data;
+    return QSIM_OK;
+}
+
 /* ---- sizes ---- */
 
 static bool is_shape(const qs_node *n) {
@@ -214,8 +246,11 @@ int qs_plan_create(const qsim_session *s, const qsim_tensor *inputs, qs_plan **o
     for (size_t i = 0; i < g->value_count; i++)
         plan->address[i] = (void *)(uintptr_t)s->constants[i];
     code = QSIM_OK;
-    for (size_t i = 0; i < g->input_count && !code; i++)
+    for (size_t i = 0; i < g->input_count && !code; i++) {
         code = set_input(s, plan, g->inputs[i], &inputs[i], error);
+        if (!code && s->by_value[i])
+            code = fix_input(s, plan, g->inputs[i], &inputs[i], error);
+    }
     qs_eval e = {.ctx = s->ctx,
                  .graph = g,
                  .values = plan->values,

@@ -20,6 +20,10 @@ static bool fits(const qs_plan *plan, const qsim_tensor *inputs, size_t count) {
         for (int32_t k = 0; k < p->rank; k++)
             if (p->dims[k] != inputs[i].dims[k])
                 return false;
+        if (p->fixed && p->bytes &&
+            (!inputs[i].data || inputs[i].bytes < p->bytes ||
+             memcmp(p->fixed, inputs[i].data, p->bytes) != 0))
+            return false;
     }
     return true;
 }
@@ -110,6 +114,8 @@ static int plan_fixed(qsim_run *r, qsim_error *error) {
     const qs_graph *g = r->session->graph;
     int code = QSIM_E_NOMEM;
     qs_arena a;
+    if (r->session->any_by_value)
+        return QSIM_OK;
     qs_arena_init(&a, r->session->ctx);
     qsim_tensor *t = qs_arena_alloc(&a, g->input_count + 1, sizeof(*t));
     for (size_t i = 0; t && i < g->input_count; i++) {
@@ -199,7 +205,7 @@ static int give_inputs(const qsim_run *r, const qsim_tensor *inputs, qsim_error 
                            r->session->name, name);
         if (p->in_place)
             readdress(plan, p, inputs[i].data);
-        else if (p->bytes)
+        else if (p->bytes && !p->fixed)
             memcpy(r->arena + p->offset, inputs[i].data, p->bytes);
     }
     return QSIM_OK;

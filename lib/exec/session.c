@@ -141,6 +141,8 @@ static int build(qsim_session *s, const qsim_session_options *o, bool literal, q
         code = qs_pass_outputs(&p, o->outputs, o->output_count);
     if (!code)
         code = transform(s, o, literal, error);
+    if (!code && qs_find_by_value(s))
+        code = no_memory(s, error);
     if (!code)
         code = pack_all(s, error);
     return code ? code : place_constants(s, error);

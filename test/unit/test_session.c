@@ -226,6 +226,44 @@ static void shape_arithmetic(void) {
     net_free(&n);
 }
 
+/* A shape given as an input: one plan for each value. */
+static void shape_as_input(void) {
+    net n;
+    float x[12], y[12];
+    qsim_error e;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(12));
+    net_input(&n, "shape", QSIM_INT64, NET_DIMS(2));
+    net_node(&n, "", "Reshape", "x,shape", "shaped");
+    net_node(&n, "", "Neg", "shaped", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    for (int i = 0; i < 12; i++)
+        x[i] = (float)i;
+    const int64_t dims[] = {12}, two[] = {2};
+    int64_t shapes[3][2] = {{3, 4}, {6, -1}, {5, 2}};
+    qsim_session *s;
+    qsim_run *r;
+    qsim_tensor in[2] = {net_tensor(QSIM_FLOAT, 1, dims, x), net_tensor(QSIM_INT64, 1, two, NULL)};
+    qsim_tensor out = {.data = y, .bytes = sizeof(y)};
+    NET_OK(&n, qsim_session_create(n.model, NULL, &s, &n.error));
+    NET_OK(&n, qsim_run_create(s, &r, &n.error));
+    CHECK_INT(qsim_run_execute(r, in, 2, &out, 1, &e), QSIM_E_ARGUMENT);
+    for (int i = 0; i < 8; i++) {
+        in[1].data = shapes[i % 2];
+        memset(y, 0, sizeof(y));
+        NET_OK(&n, qsim_run_execute(r, in, 2, &out, 1, &n.error));
+        CHECK_INT(out.dims[0], shapes[i % 2][0]);
+        CHECK_INT(out.dims[1], i % 2 ? 2 : 4);
+        CHECK_NEAR(y[11], -11, 0);
+    }
+    in[1].data = shapes[2];
+    CHECK_INT(qsim_run_execute(r, in, 2, &out, 1, &e), QSIM_E_SHAPE);
+    qsim_run_free(r);
+    qsim_session_free(s);
+    net_free(&n);
+}
+
 /* A sum of a million rows and a million columns is refused before any memory is asked for. */
 static void too_large(void) {
     net n;
@@ -261,6 +299,7 @@ int main(void) {
     taps();
     no_allocation();
     shape_arithmetic();
+    shape_as_input();
     too_large();
     return test_done();
 }

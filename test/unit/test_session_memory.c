@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* Every allocation of a session's and a run's life fails once: an error, no leak, no crash. */
+#include "net.h"
+
+typedef struct meter {
+    long blocks, calls, fail_at;
+} meter;
+
+static void *meter_alloc(void *user, size_t size, size_t align) {
+    meter *m = user;
+    if (++m->calls == m->fail_at)
+        return NULL;
+    m->blocks++;
+    return aligned_alloc(align, (size + align - 1) / align * align);
+}
+
+static void meter_free(void *user, void *ptr, size_t size) {
+    meter *m = user;
+    (void)size;
+    m->blocks--;
+    free(ptr);
+}
+
+/* Conv + BN + Relu in float, a quantized convolution with s8 tensors, a pool, a table, a product.
+ */
+static void make(net *n, qsim_ctx *ctx) {
+    const float ones[3] = {1, 1, 1};
+    const int64_t three = 3;
+    int8_t w[81];
+    uint64_t state = 8;
+    for (int i = 0; i < 81; i++)
+        w[i] = (int8_t)test_random(&state);
+    net_begin(n, ctx, 13);
+    net_input(n, "x", QSIM_FLOAT, NET_DIMS(-1, 2, 6, 6));
+    net_random(n, "w1", NET_DIMS(3, 2, 3, 3), 1, 1);
+    net_random(n, "beta", NET_DIMS(3), 2, 1);
+    net_const(n, "one", QSIM_FLOAT, 1, &three, ones);
+    net_float(n, "s", 0.05f);
+    net_byte(n, "z", QSIM_INT8, 3);
+    net_const(n, "w", QSIM_INT8, NET_DIMS(3, 3, 3, 3), w);
+    net_random(n, "w3", NET_DIMS(12, 5), 3, 1);
+    net_node(n, "", "Conv", "x,w1", "c1");
+    net_node(n, "", "BatchNormalization", "c1,one,beta,beta,one", "b1");
+    net_node(n, "", "Relu", "b1", "r1");
+    net_node(n, "", "QuantizeLinear", "r1,s,z", "q1");
+    net_node(n, "", "DequantizeLinear", "q1,s,z", "d1");
+    net_node(n, "", "DequantizeLinear", "w,s", "wd");
+    net_node(n, "", "Conv", "d1,wd,beta", "c2");
+    net_node(n, "", "QuantizeLinear", "c2,s,z", "q2");
+    net_node(n, "", "DequantizeLinear", "q2,s,z", "d2");
+    net_node(n, "", "Tanh", "d2", "t");
+    net_node(n, "", "QuantizeLinear", "t,s,z", "q3");
+    net_node(n, "", "DequantizeLinear", "q3,s,z", "d3");
+    net_node(n, "", "Flatten", "d3", "f");
+    net_node(n, "", "Gemm", "f,w3", "y");
+    net_output(n, "y");
+    net_output(n, "q2");
+    NET_OK(n, net_end(n));
+}
+
+/* Everything from the model to a result; the first failure's code. */
+static int live(const qsim_model *model) {
+    static float x[2 * 2 * 6 * 6];
+    const int64_t dims[] = {2, 2, 6, 6};
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    qsim_tensor in = net_tensor(QSIM_FLOAT, 4, dims, x), out[2] = {{0}};
+    int code = qsim_session_create(model, NULL, &s, &e);
+    if (!code)
+        code = qsim_run_create(s, &r, &e);
+    if (!code)
+        code = qsim_run_execute(r, &in, 1, out, 2, &e);
+    if (!code)
+        code = qsim_model_optimize(model, 0, &m, &e);
+    CHECK_INT(e.code, code);
+    CHECK(!code || e.message[0]);
+    qsim_model_free(m);
+    qsim_run_free(r);
+    qsim_session_free(s);
+    return code;
+}
+
+int main(void) {
+    meter m = {0};
+    qsim_allocator a = {meter_alloc, meter_free, &m};
+    qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+    qsim_ctx *ctx;
+    net n;
+    CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
+    make(&n, ctx);
+    long blocks = m.blocks, before = m.calls;
+    CHECK_INT(live(n.model), 0);
+    long calls = m.calls - before;
+    CHECK(calls > 100);
+    CHECK_INT(m.blocks, blocks);
+    for (long i = 1; i <= calls; i++) {
+        m.fail_at = m.calls + i;
+        CHECK_INT(live(n.model), QSIM_E_NOMEM);
+        CHECK_INT(m.blocks, blocks);
+    }
+    m.fail_at = 0;
+    CHECK_INT(live(n.model), 0);
+    net_free(&n);
+    qsim_ctx_free(ctx);
+    CHECK_INT(m.blocks, 0);
+    return test_done();
+}
