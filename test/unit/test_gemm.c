@@ -262,6 +262,40 @@ static void refuses(qsim_ctx *ctx) {
     CHECK_INT(or_run(ctx, &b, true).code, QSIM_E_SHAPE);
 }
 
+/* A node of an old opset with attributes that newer ones do not know. */
+static void upgrades(qsim_ctx *ctx) {
+    static const struct {
+        const char *op;
+        int32_t inputs;
+        const char *attrs[2];
+    } list[] = {{"Gemm", 3, {"broadcast", "transB"}},
+                {"BatchNormalization", 5, {"is_test", "spatial"}}};
+    for (size_t i = 0; i < QS_COUNT(list); i++) {
+        qs_graph *g = NULL;
+        qsim_error error = {0};
+        qs_id in[5], out;
+        CHECK_INT(qs_graph_create(ctx, &g), QSIM_OK);
+        const qs_dim dims[2] = {{4, NULL}, {4, NULL}};
+        for (int32_t k = 0; k < list[i].inputs; k++) {
+            in[k] = qs_graph_add_value(g, NULL);
+            qs_value_set_shape(g, in[k], QSIM_FLOAT, k && list[i].inputs == 5 ? 1 : 2, dims);
+        }
+        out = qs_graph_add_value(g, "y");
+        qs_id node = qs_graph_add_node(g, "", list[i].op, "n", in, list[i].inputs, &out, 1);
+        g->nodes[node].version = 6;
+        qs_node_set_int(g, node, list[i].attrs[0], 1);
+        qs_node_set_int(g, node, list[i].attrs[1], 1);
+        qs_graph_set_import(g, "", 6);
+        CHECK_INT(qs_graph_sort(g, &error), QSIM_OK);
+        CHECK_INT(qs_op_resolve(g, node, "test", &error), QSIM_OK);
+        CHECK_INT(qs_op_upgrade_graph(g, 15, "test", &error), QSIM_OK);
+        CHECK_INT(g->nodes[node].version, 15);
+        CHECK(qs_node_attr(&g->nodes[node], list[i].attrs[0]) == NULL);
+        CHECK_INT(qs_op_infer_graph(g, "test", &error), QSIM_OK);
+        qs_graph_free(g);
+    }
+}
+
 int main(void) {
     qsim_ctx *ctx[QSIM_ISA_COUNT];
     int n = or_contexts(ctx, 3);
@@ -271,6 +305,7 @@ int main(void) {
     batchnorm(ctx[0], false);
     batchnorm(ctx[n - 1], true);
     refuses(ctx[0]);
+    upgrades(ctx[0]);
     for (int i = 0; i < n; i++)
         qsim_ctx_free(ctx[i]);
     return test_done();
