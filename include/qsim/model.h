@@ -114,8 +114,12 @@ typedef struct qsim_node_info {
     const char *const *outputs;
     int32_t input_count;
     int32_t output_count;
-    int64_t macs;    /* multiply-accumulates at batch 1, -1 if shapes are unknown */
-    int32_t integer; /* 1: runs in integer arithmetic, 0: in float or as a copy */
+    int64_t macs; /* multiply-accumulates at batch 1, -1 if shapes are unknown */
+    /*
+     * 1: runs in integer arithmetic, or (Quantize-, DequantizeLinear) vanishes into nodes that do;
+     * 0: in float or as a copy. Told from the pattern around the node, without compiling.
+     */
+    int32_t integer;
     int32_t reserved;
 } qsim_node_info;
 

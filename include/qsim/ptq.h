@@ -87,6 +87,12 @@ QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
 
 /* ---- quantize ----------------------------------------------------------------------------- */
 
+/*
+ * QuantizeLinear/DequantizeLinear pairs around float operators; or the integer operators of ONNX
+ * (QLinearConv, QLinearMatMul, MaxPool and movement on integers), with pairs where ONNX has none:
+ * Gemm with a bias, Add, Mul, Concat and averages with rescaling, a ReLU that the range does not
+ * imply.
+ */
 #define QSIM_FORMAT_QDQ       0
 #define QSIM_FORMAT_QOPERATOR 1
 

@@ -162,30 +162,32 @@ static int match(qs_qdq *d, qs_target *t) {
     return code;
 }
 
-int qs_pass_qdq(qs_pass *p) {
-    qs_graph *g = p->graph;
-    qs_qdq d = {.p = p, .g = g, .positions = g->node_count};
+static int match_all(qs_qdq *d) {
+    qs_graph *g = d->g;
     int code = QSIM_OK;
-    d.position = qs_calloc(p->ctx, g->node_count + 1, sizeof(*d.position));
-    d.moved = qs_alloc(p->ctx, g->node_count + 1, sizeof(*d.moved));
-    if (!d.position || !d.moved) {
-        qs_free(p->ctx, d.position);
-        qs_free(p->ctx, d.moved);
-        return qs_pass_no_memory(p);
-    }
-    for (size_t i = 0; i < g->node_count; i++)
-        d.moved[i] = QS_NONE;
     for (size_t i = 0; i < g->order_count; i++)
-        d.position[g->order[i]] = i;
+        d->position[g->order[i]] = i;
     for (size_t i = 0; i < g->order_count && !code; i++) {
         qs_target t;
         qs_id next = g->order[i];
-        while (next != QS_NONE && !code && begin(&d, next, &t)) {
-            code = match(&d, &t);
+        while (next != QS_NONE && !code && begin(d, next, &t)) {
+            code = match(d, &t);
             next = t.next;
         }
     }
+    return code;
+}
+
+int qs_pass_qdq(qs_pass *p) {
+    qs_qdq d = {.p = p, .g = p->graph};
+    int code = p->standard ? QSIM_OK : qs_qdq_sink(&d);
+    if (code)
+        return code;
+    d.positions = d.g->node_count;
+    d.position = qs_calloc(p->ctx, d.positions + 1, sizeof(*d.position));
+    if (!d.position)
+        return qs_pass_no_memory(p);
+    code = match_all(&d);
     qs_free(p->ctx, d.position);
-    qs_free(p->ctx, d.moved);
     return code ? code : qs_pass_finish(p);
 }

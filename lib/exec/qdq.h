@@ -36,7 +36,6 @@ typedef struct qs_qdq {
     qs_graph *g;
     size_t *position; /* of the nodes there were, in order */
     size_t positions;
-    qs_id *moved; /* of the nodes there were: the same on integers, or QS_NONE */
 } qs_qdq;
 
 /* Whether a value is a dequantized tensor of 8 bits (u8 only, if not standard). */
@@ -58,8 +57,9 @@ int qs_qdq_pool(qs_qdq *d, qs_target *t, bool *done);    /* average pools */
 int qs_qdq_concat(qs_qdq *d, qs_target *t, bool *done);
 int qs_qdq_move(qs_qdq *d, qs_target *t, bool *done);  /* MaxPool, Reshape, ... */
 int qs_qdq_table(qs_qdq *d, qs_target *t, bool *done); /* qdq_table.c: functions of one tensor */
-/* The target's integers from integers `x` that are quantized like `from`: a copy or a table. */
-int qs_qdq_rescale(qs_qdq *d, const qs_target *t, const qs_quantized *from, qs_id x);
+/* Movement of dequantized tensors becomes movement of integers: what follows sees their scale. */
+int qs_qdq_sink(qs_qdq *d);
+/* Whether the target's scale and bounds are those of `from`. */
 bool qs_qdq_same(const qs_target *t, const qs_quantized *from);
 
 #endif

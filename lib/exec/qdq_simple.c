@@ -154,36 +154,6 @@ static void make_known(qs_node *n) {
         n->version = 12;
 }
 
-/* The core node on the integers x, made once for all its outputs. */
-static int move_core(qs_qdq *d, const qs_target *t, const qs_quantized *x, qs_id *moved) {
-    qs_graph *g = d->g;
-    bool known = (size_t)t->core < d->positions;
-    *moved = known ? d->moved[t->core] : QS_NONE;
-    if (*moved != QS_NONE)
-        return QSIM_OK;
-    int32_t ins = g->nodes[t->core].input_count, outs = g->nodes[t->core].output_count;
-    qs_id *in = qs_arena_copy(&g->arena, g->nodes[t->core].inputs, (size_t)ins * sizeof(*in));
-    qs_id *out = qs_arena_alloc(&g->arena, (size_t)outs, sizeof(*out));
-    if (!in || !out)
-        return qs_pass_no_memory(d->p);
-    in[0] = x->x;
-    for (int32_t i = 0; i < outs; i++) {
-        qs_id like = g->nodes[t->core].outputs[i];
-        out[i] = like == QS_NONE ? QS_NONE : qs_pass_value(d->p, like);
-        if (out[i] < 0 && like != QS_NONE)
-            return out[i];
-        if (like != QS_NONE)
-            g->values[out[i]].dtype = x->dtype;
-    }
-    *moved = qs_pass_clone(d->p, t->core, "", in, ins, out, outs);
-    if (*moved < 0)
-        return *moved;
-    make_known(&g->nodes[*moved]);
-    if (known)
-        d->moved[t->core] = *moved;
-    return qs_pass_resolve(d->p, *moved);
-}
-
 /* One output and nothing to rescale: the moved node makes the target itself. */
 static int move_directly(qs_qdq *d, const qs_target *t, const qs_quantized *x) {
     qs_node *n = &d->g->nodes[t->core];
@@ -228,21 +198,54 @@ static int move_up(qs_qdq *d, qs_target *t, bool *done) {
 
 int qs_qdq_move(qs_qdq *d, qs_target *t, bool *done) {
     qs_quantized x;
-    qs_id moved;
     if (t->core == QS_NONE || !is_movement(&d->g->nodes[t->core]))
         return QSIM_OK;
     const qs_node *n = &d->g->nodes[t->core];
     if (!qs_qdq_source(d, n->inputs[0], &x))
         return move_up(d, t, done);
-    bool same = qs_qdq_same(t, &x);
-    if (d->p->standard && (!same || n->output_count != 1))
+    if (n->output_count != 1 || !qs_qdq_same(t, &x))
         return QSIM_OK;
     *done = true;
-    if (same && n->output_count == 1)
-        return move_directly(d, t, &x);
-    int32_t index = 0;
-    while (n->outputs[index] != t->value)
-        index++;
-    int code = move_core(d, t, &x, &moved);
-    return code ? code : qs_qdq_rescale(d, t, &x, d->g->nodes[moved].outputs[index]);
+    return move_directly(d, t, &x);
+}
+
+/* ---- DQ -> movement becomes movement -> DQ ---- */
+
+static int sink(qs_qdq *d, qs_id node, const qs_quantized *x) {
+    qs_graph *g = d->g;
+    qs_id dq = g->values[g->nodes[node].inputs[0]].producer;
+    qs_node_set_input(g, node, 0, x->x);
+    make_known(&g->nodes[node]);
+    for (int32_t i = 0; i < g->nodes[node].output_count; i++) {
+        qs_id y = g->nodes[node].outputs[i], q;
+        if (y == QS_NONE)
+            continue;
+        q = qs_pass_value(d->p, y);
+        if (q < 0)
+            return q;
+        g->values[q].dtype = x->dtype;
+        qs_pass_set_output(d->p, node, i, q);
+        const qs_id in[3] = {q, x->scale, x->zp};
+        qs_id made =
+            qs_pass_clone(d->p, dq, g->nodes[dq].domain, in, g->nodes[dq].input_count, &y, 1);
+        if (made < 0)
+            return made;
+        int code = qs_pass_resolve(d->p, made);
+        if (code)
+            return code;
+    }
+    return qs_pass_resolve(d->p, node);
+}
+
+int qs_qdq_sink(qs_qdq *d) {
+    qs_graph *g = d->g;
+    int code = QSIM_OK;
+    for (size_t i = 0; i < g->order_count && !code; i++) {
+        qs_id id = g->order[i];
+        qs_quantized x;
+        if (is_movement(&g->nodes[id]) && qs_qdq_source(d, g->nodes[id].inputs[0], &x) &&
+            !g->values[x.x].data)
+            code = sink(d, id, &x);
+    }
+    return code ? code : qs_graph_sort(g, d->p->error);
 }

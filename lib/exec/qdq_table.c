@@ -4,7 +4,6 @@
  * the operators themselves, in a graph of its own, on all values there are.
  */
 #include "exec/qdq.h"
-#include "quant/affine.h"
 
 #include <stdlib.h>
 
@@ -234,21 +233,4 @@ int qs_qdq_table(qs_qdq *d, qs_target *t, bool *done) {
     }
     qs_graph_free(l.g);
     return code == QSIM_E_LIMIT ? QSIM_OK : code;
-}
-
-int qs_qdq_rescale(qs_qdq *d, const qs_target *t, const qs_quantized *from, qs_id x) {
-    uint8_t table[256];
-    qs_id made;
-    if (qs_qdq_same(t, from)) {
-        int code = qs_qdq_replace(d, t, "", "Identity", &x, 1, QS_NONE, &made);
-        return code ? code : qs_pass_resolve(d->p, made);
-    }
-    for (int32_t i = 0; i < 256; i++) {
-        /* DequantizeLinear and QuantizeLinear, then the bounds of what stood between. */
-        float v = (float)(i - from->z) * from->s;
-        uint8_t q;
-        qs_quantize_u8(&v, 1, t->q.s, t->q.z, &q);
-        table[i] = (uint8_t)(q < t->lo ? t->lo : q > t->hi ? t->hi : q);
-    }
-    return emit_table(d, t, x, table);
 }

@@ -54,6 +54,7 @@ typedef struct qk_depthwise_u8s8 {
     ptrdiff_t a_stride;
     const int32_t *tap_offset;
     int32_t m, taps, channels;
+    bool columns; /* every fourth tap is empty, its weights zero */
     const int8_t *w;
     void *out;
     ptrdiff_t out_stride;
@@ -120,16 +121,25 @@ void qk_i8_pack(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_col
                 int32_t *colsum);
 
 /*
- * Depthwise: the source has n channels and c = 1. Positions: channels rounded up to whole blocks.
+ * Depthwise: the source has n channels and c = 1. Kernels of three rows are packed by columns: the
+ * three taps of a column and an empty fourth (which reads what the first reads), so that a vector
+ * unit that slides over a row can keep what it has interleaved. Channels repeat with period n where
+ * `channels` is larger: several pixels of few channels are then one of many.
  */
+static inline int32_t qk_i8_depthwise_taps(int32_t kh, int32_t kw) {
+    return kh == 3 ? 4 * kw : kh * kw;
+}
+/* Channels rounded up to whole blocks. */
 int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels);
-size_t qk_i8_depthwise_bytes(const qk_i8 *t, int32_t channels, int32_t taps);
-void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int8_t *w, int32_t *colsum);
-void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, const void *in, void *out);
+/* Packs 4 * ceil(taps / 4) bytes for each position. */
+void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int32_t channels, int8_t *w,
+                          int32_t *colsum);
+/* out[position] = in[channel % n] */
+void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, int32_t n, const void *in, void *out);
 
 /*
- * Least and greatest value of sum((x - x_zp) * (w - w_zp)) + bias over x in 0…255, for column n. The
- * proof that int32 suffices.
+ * Least and greatest value of sum((x - x_zp) * (w - w_zp)) + bias over x in 0…255, for column n.
+ * The proof that int32 suffices.
  */
 void qk_i8_bounds(const qk_source_i8 *s, int32_t n, int32_t x_zp, int32_t w_zp, int32_t bias,
                   int64_t *least, int64_t *greatest);

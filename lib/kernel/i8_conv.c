@@ -65,7 +65,8 @@ static void split(qk_conv_i8 *c, int32_t threads) {
     c->strips = (c->ho + c->strip_rows - 1) / c->strip_rows;
     c->row_tasks = least(threads, c->batch * c->strips);
     c->column_tasks = 1;
-    if (threads > 1 && !c->bordered && !c->post && c->w.groups == 1 && all * c->wo < 16 * (int64_t)threads) {
+    if (threads > 1 && !c->bordered && !c->post && c->w.groups == 1 &&
+        all * c->wo < 16 * (int64_t)threads) {
         c->row_tasks = 1;
         c->column_tasks = threads;
     }
@@ -78,9 +79,15 @@ static bool fill_offsets(qk_conv_i8 *c, int32_t *offset) {
     if (last > INT32_MAX)
         return false;
     int32_t pixel = (int32_t)channels_in(c), columns = c->w.merged ? 1 : c->w.kw;
+    int32_t down = c->dilation_h * c->strip_stride, across = c->dilation_w * pixel;
+    if (c->w.depthwise && c->w.kh == 3) { /* by columns, as the weights are packed */
+        for (int32_t i = 0; i < 4 * c->w.kw; i++)
+            offset[i] = i % 4 % 3 * down + i / 4 * across;
+        return true;
+    }
     for (int32_t y = 0; y < c->w.kh; y++)
         for (int32_t x = 0; x < columns; x++)
-            *offset++ = y * c->dilation_h * c->strip_stride + x * c->dilation_w * pixel;
+            *offset++ = y * down + x * across;
     return true;
 }
 
@@ -152,25 +159,44 @@ static void copy_strip(const qk_conv_i8 *c, const uint8_t *image, int64_t top, i
     }
 }
 
-static void run_depthwise(const work *k, const strip *s) {
+/* One row of output. */
+static void depthwise_row(const work *k, const uint8_t *a, uint8_t *out) {
     const qk_conv_i8 *c = k->c;
     int32_t channels = c->w.groups;
-    qk_depthwise_u8s8 d = {.a = s->a,
+    qk_depthwise_u8s8 d = {.a = a,
                            .a_stride = (ptrdiff_t)c->stride_w * channels,
                            .tap_offset = c->offset,
                            .m = c->wo,
-                           .taps = c->w.kh * c->w.kw,
+                           .taps = qk_i8_depthwise_taps(c->w.kh, c->w.kw),
                            .channels = channels,
+                           .columns = c->w.kh == 3,
                            .w = c->b,
-                           .out = s->out,
+                           .out = out,
                            .out_stride = (ptrdiff_t)(k->element * (size_t)channels),
                            .o = c->o};
-    uint8_t *out = s->out;
-    for (int32_t r = 0; r < s->rows; r++, out += d.out_stride * c->wo) {
-        d.out = out;
-        c->t->depthwise(&d);
-        d.a += (ptrdiff_t)c->stride_h * c->strip_stride;
+    if (c->w.channels != channels) {
+        int64_t total = (int64_t)c->wo * channels;
+        d.channels = c->w.channels;
+        d.a_stride = d.channels;
+        d.out_stride = (ptrdiff_t)k->element * d.channels;
+        d.m = (int32_t)(total / d.channels);
+        if (d.m > 0)
+            c->t->depthwise(&d);
+        d.a += d.m * d.a_stride;
+        d.out = out + d.m * d.out_stride;
+        d.channels = (int32_t)(total % d.channels);
+        d.m = d.channels > 0;
     }
+    if (d.m > 0)
+        c->t->depthwise(&d);
+}
+
+static void run_depthwise(const work *k, const strip *s) {
+    const qk_conv_i8 *c = k->c;
+    ptrdiff_t down = (ptrdiff_t)c->stride_h * c->strip_stride;
+    ptrdiff_t row_bytes = (ptrdiff_t)k->element * c->wo * c->w.groups;
+    for (int32_t r = 0; r < s->rows; r++)
+        depthwise_row(k, s->a + r * down, s->out + r * row_bytes);
 }
 
 /* Addresses of pixels first … first + m - 1 of a strip. */

@@ -15,10 +15,12 @@ typedef struct qk_weights_i8 {
     /* given */
     int32_t groups, n, kh, kw, c; /* n columns and c channels per group */
     bool contiguous;              /* no dilation along the width: a kernel row is one segment */
+    bool unit_stride;             /* along the width */
     bool sum_column;              /* some weight has a zero point: sums of x are needed */
     /* found by qk_weights_i8_layout */
     bool depthwise, merged;
-    qk_form_i8 form; /* of one group; not for depthwise */
+    qk_form_i8 form;  /* of one group; not for depthwise */
+    int32_t channels; /* depthwise: of packed weights, a multiple of the groups */
     int32_t positions;
     size_t bytes;
 } qk_weights_i8;
@@ -75,7 +77,7 @@ typedef struct qk_conv_i8 {
 
 /* Room for `offset`. */
 static inline size_t qk_conv_i8_offsets(const qk_weights_i8 *w) {
-    return (size_t)w->kh * (size_t)w->kw;
+    return ((size_t)w->kh + 1) * (size_t)w->kw;
 }
 
 /* Scratch bytes in *scratch; false: a size overflows. `offset` lives as long as the plan. */

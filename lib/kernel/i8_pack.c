@@ -111,28 +111,37 @@ int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels) {
     return (channels + block - 1) / block * block;
 }
 
-size_t qk_i8_depthwise_bytes(const qk_i8 *t, int32_t channels, int32_t taps) {
-    return (size_t)qk_i8_depthwise_positions(t, channels) * 4 * (size_t)((taps + 3) / 4);
+/* Number of the kernel's tap in packed order; -1: empty. */
+static int32_t packed_tap(const qk_source_i8 *s, int32_t i) {
+    if (s->kh == 3)
+        return i % 4 == 3 || i / 4 >= s->kw ? -1 : i % 4 * s->kw + i / 4;
+    return i < s->kh * s->kw ? i : -1;
 }
 
-void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int8_t *w, int32_t *colsum) {
-    int32_t block = 16 * t->lanes, taps = s->kh * s->kw, fours = (taps + 3) / 4;
-    for (int32_t first = 0; first < s->n; first += block)
-        for (int32_t four = 0; four < fours; four++)
-            for (int32_t p = 0; p < block; p++)
-                for (int32_t i = 0; i < 4; i++) {
-                    int32_t n = first + qk_i8_column(t, block, p), tap = 4 * four + i;
-                    *w++ = n < s->n && tap < taps ? weight_at(s, false, n, tap, 0) : 0;
-                }
+void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int32_t channels, int8_t *w,
+                          int32_t *colsum) {
+    int32_t block = 16 * t->lanes, taps = qk_i8_depthwise_taps(s->kh, s->kw);
+    for (int32_t first = 0; first < channels; first += block)
+        for (int32_t four = 0; four < (taps + 3) / 4; four++)
+            for (int32_t p = 0; p < 4 * block; p++) {
+                int32_t n = first + qk_i8_column(t, block, p / 4);
+                int32_t tap = packed_tap(s, 4 * four + p % 4);
+                *w++ = n < channels && tap >= 0 ? weight_at(s, false, n % s->n, tap, 0) : 0;
+            }
     if (colsum)
         column_sums(s, colsum);
 }
 
-void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, const void *in, void *out) {
+void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, int32_t n, const void *in,
+                            void *out) {
     int32_t block = 16 * t->lanes;
+    const uint32_t *from = in;
+    uint32_t *to = out;
     for (int32_t first = 0; first < channels; first += block)
-        spread_panel(t, block, channels - first, (const uint32_t *)in + first,
-                     (uint32_t *)out + first);
+        for (int32_t p = 0; p < block; p++) {
+            int32_t channel = first + qk_i8_column(t, block, p);
+            *to++ = channel < channels ? from[channel % n] : 0;
+        }
 }
 
 void qk_i8_bounds(const qk_source_i8 *s, int32_t n, int32_t x_zp, int32_t w_zp, int32_t bias,

@@ -1,22 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel/i8_conv.h"
 
+static int32_t common_divisor(int32_t a, int32_t b) {
+    while (b) {
+        int32_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/*
+ * Few channels would leave most of a vector empty. With unit stride a row of pixels can be seen as
+ * one pixel of many channels whose weights repeat: as many as fill whole vectors.
+ */
+static bool layout_depthwise(const qk_i8 *t, qk_weights_i8 *w) {
+    int32_t block = 16 * t->lanes;
+    size_t taps, bytes;
+    if (w->groups > INT32_MAX - 64 || !qs_mul((size_t)w->kh + 1, (size_t)w->kw, &taps) ||
+        taps > INT32_MAX - 4)
+        return false;
+    w->channels = w->groups;
+    if (w->unit_stride && w->groups < block)
+        w->channels = block / common_divisor(block, w->groups) * w->groups;
+    w->positions = qk_i8_depthwise_positions(t, w->channels);
+    taps = (size_t)qk_i8_depthwise_taps(w->kh, w->kw);
+    if (!qs_mul(4 * ((taps + 3) / 4), (size_t)w->positions, &bytes))
+        return false;
+    w->bytes = bytes;
+    return true;
+}
+
 bool qk_weights_i8_layout(const qk_i8 *t, qk_weights_i8 *w) {
     qk_source_i8 s = {.n = w->n, .kh = w->kh, .kw = w->kw, .c = w->c};
     int64_t positions;
     w->depthwise = w->groups > 1 && w->n == 1 && w->c == 1 && !w->sum_column;
     w->merged = w->groups == 1 && (w->contiguous || w->kw == 1);
-    if (w->depthwise) {
-        size_t taps = 0, bytes;
-        if (w->groups > INT32_MAX - 64 || !qs_mul((size_t)w->kh, (size_t)w->kw, &taps) ||
-            taps > INT32_MAX - 4)
-            return false;
-        w->positions = qk_i8_depthwise_positions(t, w->groups);
-        if (!qs_mul(4 * ((taps + 3) / 4), (size_t)w->positions, &bytes))
-            return false;
-        w->bytes = bytes;
-        return true;
-    }
+    if (w->depthwise)
+        return layout_depthwise(t, w);
     if (!qk_i8_form(t, &s, w->merged, w->sum_column, &w->form) ||
         !qs_mul(w->form.bytes, (size_t)w->groups, &w->bytes) ||
         !qs_mul64(w->form.positions, w->groups, &positions) || positions > INT32_MAX)
@@ -31,7 +52,7 @@ void qk_weights_i8_pack(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_
     if (w->depthwise) {
         group.n = w->groups;
         group.sn = group_stride;
-        qk_i8_pack_depthwise(t, &group, b, colsum);
+        qk_i8_pack_depthwise(t, &group, w->channels, b, colsum);
         return;
     }
     for (int32_t g = 0; g < w->groups; g++) {
@@ -44,7 +65,7 @@ void qk_weights_i8_pack(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_
 
 void qk_weights_i8_spread(const qk_i8 *t, const qk_weights_i8 *w, const void *in, void *out) {
     if (w->depthwise) {
-        qk_i8_spread_depthwise(t, w->groups, in, out);
+        qk_i8_spread_depthwise(t, w->channels, w->groups, in, out);
         return;
     }
     for (int32_t g = 0; g < w->groups; g++)

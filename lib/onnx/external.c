@@ -45,35 +45,36 @@ static void collect(qs_span tensor, struct place *p) {
     }
 }
 
-static int open_outside(qs_reader *r, const char *location, qs_outside *o) {
+static int open_outside(qs_reader *r, const char *location, const char *name, qs_outside *o) {
     qsim_error why = {0};
     int code;
     const char *fault = qs_location_fault(location);
     if (fault)
-        return qs_read_fail(r, QSIM_E_VALUE, "external data location '%s' %s", location, fault);
+        return qs_read_fail(r, QSIM_E_VALUE, "'%s': external data location '%s' %s", name, location,
+                            fault);
     if (r->external) {
         const void *data = NULL;
         code = r->external(r->external_user, location, &data, &o->size);
         o->data = data;
         if (code)
-            return qs_read_fail(r, QSIM_E_IO, "external data '%s' was not given (code %d)",
-                                location, code);
+            return qs_read_fail(r, QSIM_E_IO, "'%s': external data '%s' was not given (code %d)",
+                                name, location, code);
         return QSIM_OK;
     }
     if (!r->source || !r->source->folder)
         return qs_read_fail(r, QSIM_E_IO,
-                            "external data '%s': a model in memory has no folder, and no callback "
-                            "was given",
-                            location);
+                            "'%s': external data '%s': a model in memory has no folder, and no "
+                            "callback was given",
+                            name, location);
     code = qs_map_open_below(r->ctx, r->source->folder, location, &o->map, &why);
     if (code)
-        return qs_read_fail(r, code, "%s", why.message);
+        return qs_read_fail(r, code, "'%s': %s", name, why.message);
     o->data = o->map.data;
     o->size = o->map.size;
     return QSIM_OK;
 }
 
-static int find_outside(qs_reader *r, qs_span location, const qs_outside **out) {
+static int find_outside(qs_reader *r, qs_span location, const char *name, const qs_outside **out) {
     struct qs_source *s = r->source;
     for (size_t i = s->outside_count; i-- > 0;)
         if (qs_span_is(location, s->outside[i].location)) {
@@ -84,7 +85,7 @@ static int find_outside(qs_reader *r, qs_span location, const qs_outside **out) 
     if (!o.location || !qs_grow(r->ctx, (void **)&s->outside, &s->outside_room,
                                 s->outside_count + 1, sizeof(*s->outside)))
         return qs_read_nomem(r);
-    int code = open_outside(r, o.location, &o);
+    int code = open_outside(r, o.location, name, &o);
     if (code)
         return code;
     s->outside[s->outside_count] = o;
@@ -113,7 +114,7 @@ int qs_read_external(qs_reader *r, qs_span tensor, const char *what, const char 
                             "%s '%s': external data has length %llu, the shape needs %zu", what,
                             name, (unsigned long long)length, bytes);
     const qs_outside *o = NULL;
-    int code = find_outside(r, p.location, &o);
+    int code = find_outside(r, p.location, name, &o);
     if (code)
         return code;
     if (offset > o->size || length > o->size - offset)

@@ -277,7 +277,8 @@ int qs_read_node(qs_reader *r, qs_span message) {
     qs_graph *g = r->graph;
     const qs_node *last = g->node_count ? &g->nodes[g->node_count - 1] : NULL;
     collect_node(message, &p);
-    qs_node head = {.name = qs_read_text(r, p.name),
+    qs_node head = {.source = message,
+                    .name = qs_read_text(r, p.name),
                     .op_type = same_or_new(r, p.op_type, last ? last->op_type : NULL),
                     .domain = qs_span_is(p.domain, "ai.onnx")
                                   ? ""

@@ -14,6 +14,17 @@ int qs_read_fail(qs_reader *r, int code, const char *format, ...) {
     const qs_node *n = r->at;
     if (!n)
         return qs_fail(r->error, code, "%s: %s", r->name, what);
+    qs_span output = {0};
+    qs_wire wire;
+    qs_field f;
+    qs_wire_begin(&wire, n->source);
+    while (!n->name[0] && !output.size && qs_wire_next(&wire, &f) == 1)
+        if (f.number == NODE_OUTPUT)
+            output = f.data;
+    if (output.size)
+        return qs_fail(r->error, code, "%s: %s (node of '%.*s', %s)", r->name, what,
+                       output.size < 200 ? (int)output.size : 200, (const char *)output.data,
+                       n->op_type);
     return qs_fail(r->error, code, "%s: %s (node '%s', %s)", r->name, what, n->name, n->op_type);
 }
 

@@ -57,14 +57,19 @@ static bool behind_product(const qs_graph *g, qs_id value) {
 }
 
 /* How many of its first inputs must be dequantized; 0: no integer form. */
-static int32_t integer_inputs(const qs_node *n) {
-    static const char *const unary[] = {"AveragePool", "GlobalAveragePool", "MaxPool", "Relu",
-                                        "Clip",        "LeakyRelu",         "Sigmoid", "Tanh",
-                                        "HardSigmoid", "HardSwish",         "Softmax"};
-    static const char *const binary[] = {"Conv", "Gemm", "MatMul", "Add", "Mul", "Sub"};
-    if (n->domain[0])
+static int32_t integer_inputs(const qs_graph *g, const qs_node *n) {
+    static const char *const unary[] = {
+        "AveragePool", "GlobalAveragePool", "MaxPool",   "Relu", "Clip", "LeakyRelu", "Sigmoid",
+        "Tanh",        "HardSigmoid",       "HardSwish", "Exp",  "Sqrt", "Neg",       "Abs"};
+    static const char *const binary[] = {"Conv", "Gemm", "MatMul", "Add", "Mul"};
+    static const char *const tables[] = {"Add", "Sub", "Mul", "Div", "Pow"};
+    if (n->domain[0] || n->input_count < 1)
         return 0;
     if (one_of(n->op_type, unary, QS_COUNT(unary)))
+        return 1;
+    if (one_of(n->op_type, tables, QS_COUNT(tables)) && n->input_count == 2 &&
+        n->inputs[1] != QS_NONE && g->values[n->inputs[1]].data &&
+        g->values[n->inputs[1]].data->elements == 1)
         return 1;
     if (one_of(n->op_type, binary, QS_COUNT(binary)))
         return 2;
@@ -75,23 +80,51 @@ static bool is_byte(int32_t dtype) {
     return dtype == QSIM_UINT8 || dtype == QSIM_INT8;
 }
 
-int32_t qs_node_is_integer(const qs_graph *g, const qs_uses *uses, qs_id node) {
+static bool computes_integers(const qs_graph *g, const qs_uses *uses, qs_id node) {
     const qs_node *n = &g->nodes[node];
     if (strncmp(n->op_type, "QLinear", 7) == 0 || strcmp(n->op_type, "QGemm") == 0 ||
         strcmp(n->op_type, "ConvInteger") == 0 || strcmp(n->op_type, "MatMulInteger") == 0)
-        return 1;
-    int32_t need = integer_inputs(n);
+        return true;
+    int32_t need = integer_inputs(g, n);
     if (need == 0 || n->input_count < need || n->output_count < 1)
-        return 0;
+        return false;
     bool bytes = n->inputs[0] != QS_NONE && is_byte(g->values[n->inputs[0]].dtype);
     if (bytes && need == 1)
-        return 1;
+        return true;
     if (absorbed(n) && behind_product(g, n->inputs[0]))
         return to_q(g, uses, n->outputs[0], false);
     for (int32_t i = 0; i < need; i++)
         if (!from_dq(g, n->inputs[i]))
-            return 0;
+            return false;
     return to_q(g, uses, n->outputs[0], !absorbed(n));
+}
+
+/* A quantizing node vanishes into the integer nodes on its other side. */
+static bool vanishes(const qs_graph *g, const qs_uses *uses, const bool *integer, qs_id node) {
+    const qs_node *n = &g->nodes[node];
+    if (n->output_count < 1 || n->outputs[0] == QS_NONE || n->input_count < 1 ||
+        n->inputs[0] == QS_NONE)
+        return false;
+    if (is_q(n)) {
+        qs_id p = g->values[n->inputs[0]].producer;
+        return p != QS_NONE && integer[p];
+    }
+    qs_id y = n->outputs[0];
+    if (!is_dq(n) || g->values[y].is_output || uses->start[y] == uses->start[y + 1])
+        return false;
+    for (qs_id u = uses->start[y]; u < uses->start[y + 1]; u++)
+        if (!integer[uses->nodes[u]])
+            return false;
+    return true;
+}
+
+void qs_find_integer_nodes(const qs_graph *g, const qs_uses *uses, bool *integer) {
+    for (size_t i = 0; i < g->node_count; i++)
+        integer[i] = !g->nodes[i].removed && !is_q(&g->nodes[i]) && !is_dq(&g->nodes[i]) &&
+                     computes_integers(g, uses, (qs_id)i);
+    for (size_t i = 0; i < g->node_count; i++)
+        if (!g->nodes[i].removed && (is_q(&g->nodes[i]) || is_dq(&g->nodes[i])))
+            integer[i] = vanishes(g, uses, integer, (qs_id)i);
 }
 
 /* ---- parameters ---- */

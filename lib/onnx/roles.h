@@ -6,10 +6,11 @@
 #include "graph/graph.h"
 
 /*
- * 1 if the node computes on integers: a QLinear or Integer operator, or a float operator between
- * DequantizeLinear and QuantizeLinear that has an integer form.
+ * Which nodes (by id) compute on integers: QLinear and Integer operators, float operators between
+ * DequantizeLinear and QuantizeLinear that have an integer form, and the DequantizeLinear and
+ * QuantizeLinear that vanish into them.
  */
-int32_t qs_node_is_integer(const qs_graph *g, const qs_uses *uses, qs_id node);
+void qs_find_integer_nodes(const qs_graph *g, const qs_uses *uses, bool *integer);
 
 /*
  * Elements and bytes of the constants that nodes read as weights: no scales and zero points, no

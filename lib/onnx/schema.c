@@ -15,14 +15,14 @@ struct rule {
 static const struct rule model_rules[] = {
     {MODEL_IR_VERSION, INT, 0},        {MODEL_PRODUCER_NAME, TEXT, 0},
     {MODEL_PRODUCER_VERSION, TEXT, 0}, {MODEL_DOMAIN, TEXT, 0},
-    {MODEL_VERSION, INT, 0},           {MODEL_DOC, TEXT, 0},
+    {MODEL_VERSION, INT, 0},           {MODEL_DOC, BYTES, 0},
     SUB(MODEL_GRAPH, GRAPH),           SUB(MODEL_OPSET, OPSET),
     SUB(MODEL_METADATA, PAIR),         SUB(MODEL_TRAINING, TRAINING),
     SUB(MODEL_FUNCTION, FUNCTION),     {0}};
 static const struct rule graph_rules[] = {SUB(GRAPH_NODE, NODE),
                                           {GRAPH_NAME, TEXT, 0},
                                           SUB(GRAPH_INITIALIZER, TENSOR),
-                                          {GRAPH_DOC, TEXT, 0},
+                                          {GRAPH_DOC, BYTES, 0},
                                           SUB(GRAPH_INPUT, VALUE),
                                           SUB(GRAPH_OUTPUT, VALUE),
                                           SUB(GRAPH_VALUE, VALUE),
@@ -32,7 +32,7 @@ static const struct rule graph_rules[] = {SUB(GRAPH_NODE, NODE),
                                           {0}};
 static const struct rule node_rules[] = {{NODE_INPUT, TEXT, 0},     {NODE_OUTPUT, TEXT, 0},
                                          {NODE_NAME, TEXT, 0},      {NODE_OP_TYPE, TEXT, 0},
-                                         SUB(NODE_ATTRIBUTE, ATTR), {NODE_DOC, TEXT, 0},
+                                         SUB(NODE_ATTRIBUTE, ATTR), {NODE_DOC, BYTES, 0},
                                          {NODE_DOMAIN, TEXT, 0},    {NODE_OVERLOAD, TEXT, 0},
                                          SUB(NODE_METADATA, PAIR),  {0}};
 static const struct rule attr_rules[] = {{ATTR_NAME, TEXT, 0},
@@ -46,7 +46,7 @@ static const struct rule attr_rules[] = {{ATTR_NAME, TEXT, 0},
                                          {ATTR_STRINGS, BYTES, 0},
                                          SUB(ATTR_TENSORS, TENSOR),
                                          SUB(ATTR_GRAPHS, GRAPH),
-                                         {ATTR_DOC, TEXT, 0},
+                                         {ATTR_DOC, BYTES, 0},
                                          SUB(ATTR_TP, TYPE),
                                          SUB(ATTR_TYPE_PROTOS, TYPE),
                                          {ATTR_TYPE, INT, 0},
@@ -56,7 +56,7 @@ static const struct rule attr_rules[] = {{ATTR_NAME, TEXT, 0},
                                          {0}};
 static const struct rule value_rules[] = {{VALUE_NAME, TEXT, 0},
                                           SUB(VALUE_TYPE, TYPE),
-                                          {VALUE_DOC, TEXT, 0},
+                                          {VALUE_DOC, BYTES, 0},
                                           SUB(VALUE_METADATA, PAIR),
                                           {0}};
 static const struct rule tensor_rules[] = {
@@ -65,7 +65,7 @@ static const struct rule tensor_rules[] = {
     {TENSOR_INT32S, INTS, 0},     {TENSOR_STRINGS, BYTES, 0},
     {TENSOR_INT64S, INTS, 0},     {TENSOR_NAME, TEXT, 0},
     {TENSOR_RAW, BYTES, 0},       {TENSOR_DOUBLES, DOUBLES, 0},
-    {TENSOR_UINT64S, INTS, 0},    {TENSOR_DOC, TEXT, 0},
+    {TENSOR_UINT64S, INTS, 0},    {TENSOR_DOC, BYTES, 0},
     SUB(TENSOR_EXTERNAL, PAIR),   {TENSOR_LOCATION, INT, 0},
     SUB(TENSOR_METADATA, PAIR),   {0}};
 static const struct rule segment_rules[] = {{1, INT, 0}, {2, INT, 0}, {0}};
@@ -94,7 +94,7 @@ static const struct rule function_rules[] = {{FUNCTION_NAME, TEXT, 0},
                                              {FUNCTION_OUTPUT, TEXT, 0},
                                              {FUNCTION_ATTRIBUTE, TEXT, 0},
                                              SUB(FUNCTION_NODE, NODE),
-                                             {FUNCTION_DOC, TEXT, 0},
+                                             {FUNCTION_DOC, BYTES, 0},
                                              SUB(FUNCTION_OPSET, OPSET),
                                              {FUNCTION_DOMAIN, TEXT, 0},
                                              SUB(FUNCTION_ATTRIBUTE_PROTO, ATTR),
@@ -187,7 +187,7 @@ static const char *field_problem(const qs_field *f, uint8_t kind) {
     case TEXT:
         if (f->type != PB_WT_STRING)
             return wire;
-        return qs_text_ok(f->data) ? NULL : "is not UTF-8 text";
+        return qs_text_ok(f->data) ? NULL : "is not UTF-8 text or holds a NUL";
     case BYTES:
     case MESSAGE: return f->type == PB_WT_STRING ? NULL : wire;
     case INTS:

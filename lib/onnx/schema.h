@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Is a message well formed all the way down? Loading asks this once, of everything it interprets
- * and everything it only keeps, so that later walks find wire types, lengths and text in order.
+ * and everything it only keeps, so that later walks find wire types, lengths and text in order. Doc
+ * strings may hold any bytes: nothing reads them.
  */
 #ifndef QS_SCHEMA_H
 #define QS_SCHEMA_H

@@ -95,8 +95,10 @@ static const char **name_list(struct views *views, const qs_graph *g, const qs_i
 
 static bool make_nodes(struct views *views, const qs_graph *g, const qs_uses *uses) {
     views->nodes = qs_arena_alloc(&views->arena, g->order_count, sizeof(*views->nodes));
-    if (!views->nodes)
+    bool *integer = qs_arena_alloc(&views->arena, g->node_count, sizeof(*integer));
+    if (!views->nodes || !integer)
         return false;
+    qs_find_integer_nodes(g, uses, integer);
     for (size_t i = 0; i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
         if (n->removed)
@@ -105,17 +107,16 @@ static bool make_nodes(struct views *views, const qs_graph *g, const qs_uses *us
         const char **out = name_list(views, g, n->outputs, n->output_count);
         if (!in || !out)
             return false;
-        views->nodes[views->node_count++] =
-            (qsim_node_info){.struct_size = sizeof(qsim_node_info),
-                             .name = n->name ? n->name : "",
-                             .domain = n->domain,
-                             .op_type = n->op_type,
-                             .inputs = in,
-                             .outputs = out,
-                             .input_count = n->input_count,
-                             .output_count = n->output_count,
-                             .macs = qs_op_macs(g, g->order[i]),
-                             .integer = qs_node_is_integer(g, uses, g->order[i])};
+        views->nodes[views->node_count++] = (qsim_node_info){.struct_size = sizeof(qsim_node_info),
+                                                             .name = n->name ? n->name : "",
+                                                             .domain = n->domain,
+                                                             .op_type = n->op_type,
+                                                             .inputs = in,
+                                                             .outputs = out,
+                                                             .input_count = n->input_count,
+                                                             .output_count = n->output_count,
+                                                             .macs = qs_op_macs(g, g->order[i]),
+                                                             .integer = integer[g->order[i]]};
     }
     return true;
 }

@@ -59,12 +59,15 @@ static int infer_integer(qs_infer *x) {
     return infer(x, &integer);
 }
 
+/* The last number of a list attribute, 1 without it. */
+static int64_t along_width(const qs_node *n, const char *name) {
+    const qs_attr *list = qs_node_attr(n, name);
+    return list && list->count > 0 ? list->u.ints[list->count - 1] : 1;
+}
+
 /* OIHW weights; false where a size does not fit int32. */
 static bool shape_of(const qs_node *n, const qs_value *w, qs_i8_shape *s) {
-    int64_t groups = qs_node_int(n, "group", 1), dilation = 1;
-    const qs_attr *dilations = qs_node_attr(n, "dilations");
-    if (dilations && dilations->count > 0)
-        dilation = dilations->u.ints[dilations->count - 1];
+    int64_t groups = qs_node_int(n, "group", 1);
     int64_t m = w->dims[0].size, c = w->dims[1].size;
     int64_t kh = w->rank == 4 ? w->dims[2].size : 1, kw = w->dims[w->rank - 1].size;
     int64_t terms;
@@ -77,7 +80,8 @@ static bool shape_of(const qs_node *n, const qs_value *w, qs_i8_shape *s) {
                            .kh = (int32_t)kh,
                            .kw = (int32_t)kw,
                            .c = (int32_t)c,
-                           .contiguous = dilation == 1};
+                           .contiguous = along_width(n, "dilations") == 1,
+                           .unit_stride = along_width(n, "strides") == 1};
     s->source = (qk_source_i8){.n = s->w.n,
                                .kh = s->w.kh,
                                .kw = s->w.kw,

@@ -320,7 +320,8 @@ static int conv_shapes(layer *k) {
                                 .kh = (int32_t)w[2],
                                 .kw = (int32_t)w[3],
                                 .c = (int32_t)w[1],
-                                .contiguous = o->dilation_w == 1};
+                                .contiguous = o->dilation_w == 1,
+                                .unit_stride = o->stride_w == 1};
     k->source = (qk_source_i8){.n = (int32_t)n,
                                .kh = (int32_t)w[2],
                                .kw = (int32_t)w[3],

@@ -2,7 +2,6 @@
 #include "ptq/calibration.h"
 
 #include "base/ctx.h"
-#include "exec/passes.h"
 #include "graph/model.h"
 #include "op/op.h"
 
@@ -20,20 +19,9 @@ int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error)
         if (!code)
             code = qs_op_infer_graph(m->graph, m->name, error);
     }
-    qs_pass p = {
-        .ctx = m->ctx, .graph = m->graph, .model = m->name, .error = error, .standard = true};
     if (!code)
-        code = qs_pass_constants(&p);
-    if (!code)
-        code = qs_pass_fold(&p, false);
-    if (!code)
-        code = qs_pass_identities(&p);
-    if (!code)
-        code = qs_pass_finish(&p);
-    if (code)
-        qsim_model_free(m);
-    else
-        *out = m;
+        code = qsim_model_optimize(m, QSIM_LEVEL_EXTENDED, out, error);
+    qsim_model_free(m);
     return code;
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "exec/passes.h"
 #include "op/op.h"
 
 static int check_rules(const qsim_quantize_options *o, qsim_error *error) {
@@ -88,15 +89,16 @@ static int describe(qs_quantizer *q) {
                                           "tensor-asymmetric"};
     static const char *const methods[] = {"minmax", "percentile", "mse", "entropy"};
     const qsim_quantize_options *o = &q->options;
-    char text[256], hash[65];
-    /* The percentile in units of 10^-6, so that no locale shows. */
-    snprintf(text, sizeof(text),
-             "format=%s activations=%s%s weights=%s,%s%s%s ranges=%s%s percentile=%ldu",
+    char text[256], hash[65], percentile[48] = "";
+    long cut = (long)(o->percentile * 1e6 + 0.5); /* printed as integers: no locale shows */
+    if (o->method == QSIM_METHOD_PERCENTILE && !o->percentiles)
+        snprintf(percentile, sizeof(percentile), ",%ld.%06ld", cut / 1000000, cut % 1000000);
+    snprintf(text, sizeof(text), "format=%s activations=%s%s weights=%s,%s%s ranges=%s%s",
              o->format == QSIM_FORMAT_QDQ ? "qdq" : "qoperator",
              qsim_dtype_name(o->activation_type), o->activation_symmetric ? ",symmetric" : "",
-             qsim_dtype_name(o->weight_type), schemes[o->weight_scheme],
-             o->schemes ? ",searched" : "", o->reduce_range ? ",reduced" : "", methods[o->method],
-             o->percentiles ? ",searched" : "", (long)(o->percentile * 1e6 + 0.5));
+             qsim_dtype_name(o->weight_type), o->schemes ? "searched" : schemes[o->weight_scheme],
+             o->reduce_range ? ",reduced" : "", o->percentiles ? "searched" : methods[o->method],
+             percentile);
     int code = qs_calibration_hash(q->c, hash);
     if (!code)
         code = qs_model_set_property(q->model, "qsim.version", qsim_version_string());
@@ -120,6 +122,34 @@ int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsi
     return QSIM_OK;
 }
 
+/* ---- QOperator ---- */
+
+/* What a pass has made without a name gets one, since a file needs it. */
+static int name_values(qs_quantizer *q) {
+    for (size_t k = 0; k < q->g->order_count; k++) {
+        const qs_node *n = &q->g->nodes[q->g->order[k]];
+        for (int32_t i = 0; i < n->input_count + n->output_count; i++) {
+            qs_id v = i < n->input_count ? n->inputs[i] : n->outputs[i - n->input_count];
+            if (v == QS_NONE || q->g->values[v].name[0])
+                continue;
+            const char *base = n->name[0] ? n->name : n->op_type;
+            const char *name = qs_graph_fresh_name(q->g, base);
+            if (!name || qs_names_put(q->ctx, q->g->names, name, v))
+                return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+            q->g->values[v].name = name;
+        }
+    }
+    return QSIM_OK;
+}
+
+/* Pairs become standard integer operators where there is one; the others stay pairs. */
+static int make_operators(qs_quantizer *q) {
+    qs_pass p = {
+        .ctx = q->ctx, .graph = q->g, .model = q->model->name, .error = q->error, .standard = true};
+    int code = qs_pass_qdq(&p);
+    return code ? code : name_values(q);
+}
+
 int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
                          const qsim_quantize_options *own, qsim_model **out, qsim_error *error) {
     qsim_model *m;
@@ -132,6 +162,8 @@ int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
         code = qs_activation_choose(&q);
     if (!code)
         code = qs_rewrite(&q);
+    if (!code && own->format == QSIM_FORMAT_QOPERATOR)
+        code = make_operators(&q);
     if (!code)
         code = describe(&q);
     qs_quantizer_free(&q);

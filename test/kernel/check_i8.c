@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "checkkernel.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "kernel/i8.h"
@@ -33,12 +32,6 @@ static qk_source_i8 product_source(const product *p) {
                           .sy = (int64_t)p->k * p->n};
 }
 
-static uint8_t plain_requantize(int32_t acc, float m, int32_t zp, int32_t lo, int32_t hi) {
-    float v = (float)acc * m;
-    v = fminf(fmaxf(v, (float)(lo - zp)), (float)(hi - zp));
-    return (uint8_t)((int32_t)nearbyintf(v) + zp);
-}
-
 static void plain_product(const product *p, uint8_t *out) {
     for (int32_t r = 0; r < p->m; r++)
         for (int32_t n = 0; n < p->n; n++) {
@@ -53,7 +46,7 @@ static void plain_product(const product *p, uint8_t *out) {
             if (p->int32_out)
                 memcpy(to + 4 * (size_t)n, &acc, 4);
             else
-                to[n] = plain_requantize(acc, p->mult[n], p->zp, p->lo, p->hi);
+                to[n] = ck_requantize(acc, p->mult[n], p->zp, p->lo, p->hi);
         }
 }
 
@@ -222,7 +215,7 @@ static void plain_depthwise(const channels *p, uint8_t *out) {
             if (p->int32_out)
                 memcpy(to + 4 * (size_t)n, &acc, 4);
             else
-                to[n] = plain_requantize(acc, p->mult[n], p->zp, p->lo, p->hi);
+                to[n] = ck_requantize(acc, p->mult[n], p->zp, p->lo, p->hi);
         }
 }
 
@@ -234,13 +227,13 @@ typedef struct depthwise_call {
 static depthwise_call pack_depthwise(ck_state *s, const qk_i8 *t, const channels *p, void *out) {
     qk_source_i8 source = {.w = p->w, .n = p->n, .kh = 1, .kw = p->taps, .c = 1, .sx = 1};
     source.sn = p->taps;
-    int8_t *w = ck_input(s, qk_i8_depthwise_bytes(t, p->n, p->taps));
-    qk_i8_pack_depthwise(t, &source, w, NULL);
     size_t positions = (size_t)qk_i8_depthwise_positions(t, p->n);
+    int8_t *w = ck_input(s, positions * 4 * (size_t)((p->taps + 3) / 4));
+    qk_i8_pack_depthwise(t, &source, p->n, w, NULL);
     int32_t *bias = ck_input(s, 4 * positions);
     float *mult = ck_input(s, 4 * positions);
-    qk_i8_spread_depthwise(t, p->n, p->bias, bias);
-    qk_i8_spread_depthwise(t, p->n, p->mult, mult);
+    qk_i8_spread_depthwise(t, p->n, p->n, p->bias, bias);
+    qk_i8_spread_depthwise(t, p->n, p->n, p->mult, mult);
     return (depthwise_call){
         t,
         {.a = p->a,
@@ -328,7 +321,7 @@ static void check_requantize(ck_state *s) {
     uint8_t *expected = ck_output(s, n), *actual = ck_output(s, n);
     s->t->i8->requantize(acc, n, m, zp, lo, hi, actual);
     for (size_t i = 0; i < n; i++)
-        expected[i] = plain_requantize(acc[i], m, zp, lo, hi);
+        expected[i] = ck_requantize(acc[i], m, zp, lo, hi);
     ck_same(s, expected, actual, n, "requantize");
 }
 

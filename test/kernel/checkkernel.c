@@ -2,6 +2,7 @@
 #include "checkkernel.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -14,6 +15,7 @@ static const struct {
     const size_t *count;
 } families[] = {
     {ck_cases_i8, &ck_cases_i8_count},
+    {ck_cases_conv_i8, &ck_cases_conv_i8_count},
     {ck_cases_f32, &ck_cases_f32_count},
 };
 
@@ -102,6 +104,12 @@ void ck_same(ck_state *s, const void *expected, const void *actual, size_t bytes
     if (i < bytes)
         fprintf(stderr, "byte %zu of %zu is %u, expected %u", i, bytes, a[i], e[i]);
     fprintf(stderr, "%s\n", intact ? "" : " wrote outside the output");
+}
+
+uint8_t ck_requantize(int32_t acc, float m, int32_t zp, int32_t lo, int32_t hi) {
+    float v = (float)acc * m;
+    v = fminf(fmaxf(v, (float)(lo - zp)), (float)(hi - zp));
+    return (uint8_t)((int32_t)nearbyintf(v) + zp);
 }
 
 static double now(void) {

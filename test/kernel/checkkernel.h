@@ -47,6 +47,9 @@ void *ck_floats(ck_state *s, size_t count, float least, float greatest);
 void ck_same(ck_state *s, const void *expected, const void *actual, size_t bytes,
              const char *shape);
 
+/* Requantization as the design defines it, independent of the library's. */
+uint8_t ck_requantize(int32_t acc, float m, int32_t zp, int32_t lo, int32_t hi);
+
 /* Prints the best time of many calls, and the rate of what is not 0. */
 void ck_time(ck_state *s, const char *shape, double macs, double bytes, void (*call)(void *arg),
              void *arg);
@@ -55,5 +58,8 @@ extern const ck_case ck_cases_i8[];
 extern const size_t ck_cases_i8_count;
 extern const ck_case ck_cases_f32[];
 extern const size_t ck_cases_f32_count;
+
+extern const ck_case ck_cases_conv_i8[];
+extern const size_t ck_cases_conv_i8_count;
 
 #endif

@@ -324,6 +324,26 @@ static void split(void) {
     net_free(&n);
 }
 
+/* Movement without a pair of its own: GlobalAveragePool -> Q -> DQ -> Reshape -> Gemm. */
+static void bare_movement(void) {
+    net n;
+    const int64_t dims[] = {2, 12, 4, 4}, kn[] = {12, 7}, shape[] = {-1, 12}, two = 2;
+    begin(&n, 4, dims);
+    pair(&n, "x", QSIM_UINT8, 0.02f, 131);
+    net_node(&n, "", "GlobalAveragePool", "x_d", "g");
+    pair(&n, "g", QSIM_UINT8, 0.01f, 131);
+    net_const(&n, "shape", QSIM_INT64, 1, &two, shape);
+    net_node(&n, "", "Reshape", "g_d,shape", "r");
+    weights(&n, "w", QSIM_INT8, 2, kn, 1, 7, false, 5);
+    net_node(&n, "", "Gemm", "r,w_d", "y");
+    pair(&n, "y", QSIM_UINT8, 0.02f, 10);
+    finish(&n, "y_q");
+    CHECK_INT(operators(&n, "QLinearMatMul"), 1);
+    CHECK_INT(operators(&n, "DequantizeLinear"), 0);
+    judge(&n, 4, dims, QSIM_UINT8, 1, 100);
+    net_free(&n);
+}
+
 /* Standard operators on signed tensors, as a file may say them. */
 static void qoperator(int32_t x_type, int32_t w_type) {
     net n;
@@ -413,6 +433,7 @@ int main(void) {
     concat(0.02f);
     concat(0.03f);
     split();
+    bare_movement();
     for (int i = 0; i < 4; i++)
         qoperator(types[i & 1], types[i >> 1]);
     standard();

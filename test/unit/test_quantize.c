@@ -129,6 +129,48 @@ static void test_accuracy(void) {
     qsim_model_free(m);
 }
 
+/* Integer operators in the file: the same numbers as pairs, bit for bit. */
+static void test_qoperator(void) {
+    static float x[144 * 8], y[40], z[40];
+    const int64_t dims[4] = {8, 1, 12, 12};
+    qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
+    qsim_model *m = net_lenet();
+    qsim_calibration *c = net_calibrate(m, 2);
+    qsim_node_info n;
+    for (int k = 0; k < 2; k++) {
+        qsim_quantize_options o = {.struct_size = sizeof(o),
+                                   .activation_type = k ? QSIM_INT8 : QSIM_UINT8};
+        qsim_model *pairs = quantize(m, c, &o), *ops;
+        o.format = QSIM_FORMAT_QOPERATOR;
+        ops = quantize(m, c, &o);
+        CHECK_INT(net_count(ops, "Conv"), 0);
+        CHECK_INT(net_count(ops, "QLinearConv"), 2);
+        CHECK_INT(net_count(pairs, "QLinearConv"), 0);
+        CHECK(net_find(ops, "QLinearConv", "conv1", &n) && n.domain[0] == 0);
+        for (int32_t i = 0; i < qsim_model_node_count(ops); i++) {
+            n = (qsim_node_info){.struct_size = sizeof(n)};
+            CHECK_INT(qsim_model_node(ops, i, &n), QSIM_OK);
+            CHECK(strcmp(n.domain, "qsim") != 0);
+            for (int32_t j = 0; j < n.output_count; j++)
+                CHECK(n.outputs[j][0] != 0);
+        }
+        net_batch(x, 8, 7);
+        CHECK_INT(net_run(pairs, &t, y, 40), 40);
+        CHECK_INT(net_run(ops, &t, z, 40), 40);
+        CHECK(memcmp(y, z, sizeof(y)) == 0);
+        static char file[1 << 18];
+        size_t size = 0;
+        qsim_model *back = NULL;
+        CHECK_INT(qsim_model_save_memory(ops, file, sizeof(file), &size, NULL), QSIM_OK);
+        CHECK_INT(qsim_model_load_memory(NULL, file, size, NULL, &back, NULL), QSIM_OK);
+        qsim_model_free(back);
+        qsim_model_free(pairs);
+        qsim_model_free(ops);
+    }
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
 static size_t bytes_of(const qsim_model *m, void *buffer, size_t room) {
     size_t need = 0;
     CHECK_INT(qsim_model_save_memory(m, buffer, room, &need, NULL), QSIM_OK);
@@ -290,6 +332,7 @@ int main(void) {
     test_form();
     test_weights();
     test_accuracy();
+    test_qoperator();
     test_bytes();
     test_rules();
     test_refused();

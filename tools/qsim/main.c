@@ -5,7 +5,8 @@
 #include "verbs.h"
 
 const verb *const all_verbs[] = {
-    &verb_info, &verb_check, &verb_run, &verb_bench, &verb_compare, &verb_eval, NULL,
+    &verb_info,     &verb_check,   &verb_run,  &verb_bench, &verb_calibrate,
+    &verb_quantize, &verb_compare, &verb_eval, NULL,
 };
 
 static const verb *find_verb(const char *name) {

@@ -69,15 +69,13 @@ static void qk_gemm_f32_avx2(const qk_gemm_f32 *g) {
     }
 }
 
-DEPTHWISE(depthwise_1, 1)
-DEPTHWISE(depthwise_4, 4)
+DEPTHWISE_ANY
 
 static void qk_depthwise_f32_avx2(const qk_depthwise_f32 *d) {
-    size_t r = 0;
-    for (; r + 4 <= d->rows; r += 4)
-        depthwise_4(d, r);
-    for (; r < d->rows; r++)
-        depthwise_1(d, r);
+    for (size_t j = 0; j < d->channels; j += DW_CHUNK) {
+        const size_t end = d->channels - j < DW_CHUNK ? d->channels : j + DW_CHUNK;
+        depthwise_any(d, 0, d->rows, j, end);
+    }
 }
 
 #define NONE(v, count) (v)

@@ -11,14 +11,16 @@
  * and makes TILE(name, rows, vectors) from it: `rows` output pixels times `vectors` * LANES
  * columns, every accumulator a named variable, because compilers spill arrays of them.
  */
-#define REP1(X) X(0)
-#define REP2(X) REP1(X) X(1)
-#define REP3(X) REP2(X) X(2)
-#define REP4(X) REP3(X) X(3)
-#define REP5(X) REP4(X) X(4)
-#define REP6(X) REP5(X) X(5)
-#define REP7(X) REP6(X) X(6)
-#define REP8(X) REP7(X) X(7)
+#define REP1(X)  X(0)
+#define REP2(X)  REP1(X) X(1)
+#define REP3(X)  REP2(X) X(2)
+#define REP4(X)  REP3(X) X(3)
+#define REP5(X)  REP4(X) X(4)
+#define REP6(X)  REP5(X) X(5)
+#define REP7(X)  REP6(X) X(6)
+#define REP8(X)  REP7(X) X(7)
+#define REP9(X)  REP8(X) X(8)
+#define REP10(X) REP9(X) X(9)
 
 /* What a tile needs beside the job: its first row, its columns, and B from there on. */
 typedef struct tile {
@@ -110,26 +112,52 @@ static inline void run_rows(const qk_gemm_f32 *g, tile *t, const tile_fn *fn, si
     t->c = c;
 }
 
-/* Depthwise: four pixels share a weight. */
+/*
+ * Depthwise: eight pixels share a weight and hide the latency of their sums. Channels go by chunks,
+ * so that the rows of pixels that windows share stay in the first-level cache.
+ */
+#define DW_CHUNK 64
+/* The barrier keeps gcc from taking the address apart and adding it up at each use. */
+#define DW_ROW(r)                                                                                  \
+    const float *a##r = d->a + row[r];                                                             \
+    __asm__("" : "+r"(a##r));
 #define DW_ZERO(r) VEC c##r = SET1(0.0f);
-#define DW_STEP(r) c##r = FMA(LOAD(a + row[r] + d->tap[i]), w, c##r);
-#define DW_OUT(r)                                                                                  \
-    STORE_FIRST(d->c + (first + r) * d->ldc + j, MIN(hi, MAX(lo, ADD(c##r, bias))), last);
+#define DW_STEP(r)                                                                                 \
+    c##r = FMA(LOAD(a##r + at), w, c##r);                                                          \
+    __asm__("" : "+v"(c##r));
+#define DW_OUT(r) STORE_FIRST(c + r * d->ldc + j, MIN(hi, MAX(lo, ADD(c##r, bias))), last);
 
 #define DEPTHWISE(name, rows)                                                                      \
-    TARGET static void name(const qk_depthwise_f32 *d, size_t first) {                             \
+    TARGET static void name(const qk_depthwise_f32 *d, size_t first, size_t j, size_t end) {       \
         const ptrdiff_t *const row = d->row + first;                                               \
         const VEC lo = SET1(d->lo), hi = SET1(d->hi);                                              \
-        for (size_t j = 0; j < d->channels; j += LANES) {                                          \
-            const size_t last = d->channels - j < LANES ? d->channels - j : LANES;                 \
-            const float *const a = d->a + j;                                                       \
+        float *const c = d->c + first * d->ldc;                                                    \
+        REP##rows(DW_ROW) for (; j < end; j += LANES) {                                            \
+            const size_t last = end - j < LANES ? end - j : LANES;                                 \
+            const float *v = d->w + j;                                                             \
             const VEC bias = LOAD(d->bias + j);                                                    \
             REP##rows(DW_ZERO) for (size_t i = 0; i < d->taps; i++) {                              \
-                const VEC w = LOAD(d->w + i * d->stride + j);                                      \
-                REP##rows(DW_STEP)                                                                 \
+                const ptrdiff_t at = d->tap[i] + (ptrdiff_t)j;                                     \
+                const VEC w = LOAD(v);                                                             \
+                REP##rows(DW_STEP) v += d->stride;                                                 \
             }                                                                                      \
             REP##rows(DW_OUT)                                                                      \
         }                                                                                          \
+    }
+
+/* Pixels [r, rows) of one chunk of channels, wherever they lie. */
+#define DEPTHWISE_ANY                                                                              \
+    DEPTHWISE(depthwise_1, 1)                                                                      \
+    DEPTHWISE(depthwise_4, 4)                                                                      \
+    DEPTHWISE(depthwise_8, 8)                                                                      \
+    static void depthwise_any(const qk_depthwise_f32 *d, size_t r, size_t rows, size_t j,          \
+                              size_t end) {                                                        \
+        for (; r + 8 <= rows; r += 8)                                                              \
+            depthwise_8(d, r, j, end);                                                             \
+        for (; r + 4 <= rows; r += 4)                                                              \
+            depthwise_4(d, r, j, end);                                                             \
+        for (; r < rows; r++)                                                                      \
+            depthwise_1(d, r, j, end);                                                             \
     }
 
 /* Pooling: a window tap by tap, LANES channels at a time. */

@@ -247,35 +247,93 @@ INLINE const uint8_t *tap_at(const qk_depthwise_u8s8 *d, const uint8_t *a, int32
     return a + d->tap_offset[tap < d->taps ? tap : 0];
 }
 
+#define DOT_CHANNELS(D0, D1, D2, D3, w)                                                            \
+    a0 = _mm512_dpbusd_epi32(a0, D0, _mm512_loadu_si512(w));                                       \
+    a1 = _mm512_dpbusd_epi32(a1, D1, _mm512_loadu_si512((w) + 64));                                \
+    a2 = _mm512_dpbusd_epi32(a2, D2, _mm512_loadu_si512((w) + 128));                               \
+    a3 = _mm512_dpbusd_epi32(a3, D3, _mm512_loadu_si512((w) + 192));
+
+#define CHANNEL_SUMS(bias)                                                                         \
+    __m512i a0 = _mm512_loadu_si512(bias), a1 = _mm512_loadu_si512((bias) + 16);                   \
+    __m512i a2 = _mm512_loadu_si512((bias) + 32), a3 = _mm512_loadu_si512((bias) + 48);
+
 INLINE void depthwise_pixel(const qk_depthwise_u8s8 *d, const uint8_t *a, const int8_t *w,
                             const int32_t *bias, const sink *s) {
-    __m512i a0 = _mm512_loadu_si512(bias), a1 = _mm512_loadu_si512(bias + 16);
-    __m512i a2 = _mm512_loadu_si512(bias + 32), a3 = _mm512_loadu_si512(bias + 48);
+    CHANNEL_SUMS(bias)
     for (int32_t t = 0; t < d->taps; t += 4, w += 256) {
         const __m512i t0 = _mm512_loadu_si512(tap_at(d, a, t));
         const __m512i t1 = _mm512_loadu_si512(tap_at(d, a, t + 1));
         const __m512i t2 = _mm512_loadu_si512(tap_at(d, a, t + 2));
-        const __m512i t3 = _mm512_loadu_si512(tap_at(d, a, t + 3));
+        const __m512i t3 =
+            d->columns ? _mm512_setzero_si512() : _mm512_loadu_si512(tap_at(d, a, t + 3));
         INTERLEAVE(t0, t1, t2, t3)
-        a0 = _mm512_dpbusd_epi32(a0, d0, _mm512_loadu_si512(w));
-        a1 = _mm512_dpbusd_epi32(a1, d1, _mm512_loadu_si512(w + 64));
-        a2 = _mm512_dpbusd_epi32(a2, d2, _mm512_loadu_si512(w + 128));
-        a3 = _mm512_dpbusd_epi32(a3, d3, _mm512_loadu_si512(w + 192));
+        DOT_CHANNELS(d0, d1, d2, d3, w)
     }
     finish_4(s, 0, a0, a1, a2, a3);
+}
+
+/* A column of three taps, interleaved. */
+typedef struct column {
+    __m512i d0, d1, d2, d3;
+} column;
+
+INLINE column load_column(const uint8_t *a, const int32_t *offset) {
+    const __m512i t0 = _mm512_loadu_si512(a + offset[0]), t1 = _mm512_loadu_si512(a + offset[1]);
+    const __m512i t2 = _mm512_loadu_si512(a + offset[2]), t3 = _mm512_setzero_si512();
+    INTERLEAVE(t0, t1, t2, t3)
+    return (column){d0, d1, d2, d3};
+}
+
+#define DOT_COLUMN(c, w) DOT_CHANNELS((c).d0, (c).d1, (c).d2, (c).d3, w)
+
+/*
+ * 3 x 3 at stride 1 or 2: what one pixel interleaves the next one uses again, two columns of three
+ * or one.
+ */
+INLINE void depthwise_slide(const qk_depthwise_u8s8 *d, const uint8_t *a, const int8_t *w,
+                            const int32_t *bias, sink *s, bool by_two) {
+    const int32_t *o = d->tap_offset;
+    column c0 = load_column(a, o), c1 = load_column(a, o + 4);
+    for (int32_t r = 0; r < d->m; r++, s->out += d->out_stride) {
+        CHANNEL_SUMS(bias)
+        const column c2 = load_column(a, o + 8);
+        DOT_COLUMN(c0, w)
+        DOT_COLUMN(c1, w + 256)
+        DOT_COLUMN(c2, w + 512)
+        finish_4(s, 0, a0, a1, a2, a3);
+        a += d->a_stride;
+        c0 = by_two ? c2 : c1;
+        /* Behind the last pixel nothing may be read. */
+        c1 = !by_two ? c2 : r + 1 < d->m ? load_column(a, o + 4) : c2;
+    }
+}
+
+/* How many pixels a column is used again by: 1, 2, or 0 if the taps are no such kernel. */
+static int32_t slide_step(const qk_depthwise_u8s8 *d) {
+    const int32_t *o = d->tap_offset;
+    if (!d->columns || d->taps != 12 || o[8] - o[4] != o[4] - o[0])
+        return 0;
+    return d->a_stride == o[4] - o[0] ? 1 : d->a_stride == o[8] - o[0] ? 2 : 0;
 }
 
 TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
     size_t element = d->o.mult ? 1 : 4, block_bytes = 256 * (size_t)((d->taps + 3) / 4);
     const int8_t *w = d->w;
+    const int32_t *bias = d->o.bias;
+    int32_t step = slide_step(d);
     sink s = {NULL, 0, NULL, 0, 1, epilogue_of(&d->o)};
-    for (int32_t c = 0; c < d->channels; c += 64, w += block_bytes) {
+    for (int32_t c = 0; c < d->channels; c += 64, w += block_bytes, bias += 64) {
         s.out = (uint8_t *)d->out + element * (size_t)c;
         s.mult = d->o.mult ? d->o.mult + c : NULL;
         s.cols = d->channels - c < 64 ? d->channels - c : 64;
         const uint8_t *a = d->a + c;
-        for (int32_t r = 0; r < d->m; r++, a += d->a_stride, s.out += d->out_stride)
-            depthwise_pixel(d, a, w, d->o.bias + c, &s);
+        if (step == 1)
+            depthwise_slide(d, a, w, bias, &s, false);
+        else if (step == 2)
+            depthwise_slide(d, a, w, bias, &s, true);
+        else
+            for (int32_t r = 0; r < d->m; r++, a += d->a_stride, s.out += d->out_stride)
+                depthwise_pixel(d, a, w, bias, &s);
     }
 }
 

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* libFuzzer target: bytes as a calibration file. What loads is merged and asked for every range. */
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <qsim/ptq.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    qsim_calibration *c = NULL, *d = NULL;
+    if (qsim_calibration_load_memory(NULL, data, size, "fuzz", &c, NULL))
+        return 0;
+    if (qsim_calibration_load_memory(NULL, data, size, NULL, &d, NULL))
+        abort();
+    (void)qsim_calibration_merge(c, d, NULL);
+    for (int32_t i = 0; i < qsim_calibration_count(c) && i < 8; i++)
+        for (int32_t method = 0; method < 4; method++) {
+            float low = NAN, high = NAN;
+            if (qsim_calibration_range(c, qsim_calibration_name(c, i), method, 99, &low, &high))
+                abort(); /* every tensor in a file has seen something */
+            if (!(low <= 0 && high >= 0) || !isfinite(low) || !isfinite(high))
+                abort();
+        }
+    qsim_calibration_free(c);
+    qsim_calibration_free(d);
+    return 0;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* Whole integer convolutions: borders, strides, dilation, groups, depthwise, odd channels. */
+#include "checkkernel.h"
+
+#include <stdio.h>
+
+#include "kernel/i8_conv.h"
+
+typedef struct image {
+    qk_conv_i8 conv; /* geometry and weights' shape */
+    const uint8_t *x;
+    const int8_t *w;
+    int32_t *bias;
+    float *mult;
+    size_t y_bytes;
+    bool int32_out;
+    char text[128];
+} image;
+
+typedef struct call {
+    qk_conv_i8 conv;
+    const uint8_t *x;
+    uint8_t *y, *scratch;
+} call;
+
+static int32_t out_size(int32_t in, int32_t pads, int32_t k, int32_t stride, int32_t dilation) {
+    return (in + pads - (k - 1) * dilation - 1) / stride + 1;
+}
+
+static void fill(ck_state *s, image *p) {
+    qk_conv_i8 *c = &p->conv;
+    size_t columns = (size_t)c->w.groups * (size_t)c->w.n;
+    size_t terms = (size_t)c->w.c * (size_t)c->w.kh * (size_t)c->w.kw;
+    p->x = ck_input(s, (size_t)c->batch * (size_t)c->h * (size_t)c->wd * (size_t)c->w.groups *
+                           (size_t)c->w.c);
+    p->w = ck_input(s, columns * terms);
+    p->bias = ck_input(s, 4 * columns);
+    for (size_t i = 0; i < columns; i++)
+        p->bias[i] = ck_between(s, -3000, 3000);
+    p->mult = ck_floats(s, columns, 1e-4f, 2e-3f);
+    p->y_bytes = (size_t)c->batch * (size_t)c->ho * (size_t)c->wo * columns;
+    p->y_bytes *= p->int32_out ? 4 : 1;
+    c->w.contiguous = c->dilation_w == 1;
+    c->w.unit_stride = c->stride_w == 1;
+}
+
+static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
+    call k = {p->conv, p->x, y, NULL};
+    qk_weights_i8 *w = &k.conv.w;
+    int64_t terms = (int64_t)w->c * w->kh * w->kw;
+    qk_source_i8 source = {.w = p->w,
+                           .n = w->n,
+                           .kh = w->kh,
+                           .kw = w->kw,
+                           .c = w->c,
+                           .sn = terms,
+                           .sc = (int64_t)w->kh * w->kw,
+                           .sy = w->kw,
+                           .sx = 1};
+    size_t scratch = 0;
+    qk_weights_i8_layout(t, w);
+    int8_t *b = ck_input(s, w->bytes);
+    int32_t *colsum = ck_input(s, 4 * (size_t)w->groups * (size_t)w->n);
+    qk_weights_i8_pack(t, w, &source, terms * w->n, b, colsum);
+    int32_t *bias = ck_input(s, 4 * (size_t)w->positions);
+    float *mult = ck_input(s, 4 * (size_t)w->positions);
+    qk_weights_i8_spread(t, w, p->bias, bias);
+    qk_weights_i8_spread(t, w, p->mult, mult);
+    k.conv.t = t;
+    k.conv.b = b;
+    k.conv.o.bias = bias;
+    k.conv.o.mult = p->int32_out ? NULL : mult;
+    qk_conv_i8_plan(&k.conv, 1, ck_input(s, 4 * qk_conv_i8_offsets(w)), &scratch);
+    k.scratch = ck_input(s, scratch);
+    return k;
+}
+
+static void run(void *arg) {
+    const call *k = arg;
+    qk_conv_i8_run(NULL, &k->conv, k->x, k->y, k->scratch);
+}
+
+static image random_image(ck_state *s) {
+    image p = {.int32_out = ck_random(s) % 5 == 0};
+    qk_conv_i8 *c = &p.conv;
+    bool square = ck_random(s) % 2; /* 3 x 3, what has kernels of its own */
+    c->batch = ck_between(s, 1, 2);
+    c->w.kh = square ? 3 : ck_between(s, 1, 5);
+    c->w.kw = square ? 3 : ck_between(s, 1, 5);
+    c->stride_h = c->stride_w = ck_between(s, 1, 2);
+    c->dilation_h = square ? 1 : ck_between(s, 1, 2);
+    c->dilation_w = square ? 1 : ck_between(s, 1, 2);
+    c->pad_top = ck_between(s, 0, c->w.kh - 1);
+    c->pad_left = ck_between(s, 0, c->w.kw - 1);
+    c->h = ck_between(s, 1, 20) + (c->w.kh - 1) * c->dilation_h;
+    c->wd = ck_between(s, 1, 20) + (c->w.kw - 1) * c->dilation_w;
+    c->ho = out_size(c->h, c->pad_top + ck_between(s, 0, c->w.kh - 1), c->w.kh, c->stride_h,
+                     c->dilation_h);
+    c->wo = out_size(c->wd, c->pad_left + ck_between(s, 0, c->w.kw - 1), c->w.kw, c->stride_w,
+                     c->dilation_w);
+    c->w.groups = c->w.n = c->w.c = 1;
+    if (ck_random(s) % 2)
+        c->w.groups = ck_between(s, 2, ck_random(s) % 2 ? 200 : 40);
+    else {
+        c->w.n = ck_between(s, 1, 90);
+        c->w.c = ck_between(s, 1, 20);
+    }
+    c->x_zp = (uint8_t)ck_random(s);
+    c->o = (qk_out_i8){.zp = ck_between(s, 0, 255), .lo = ck_between(s, 0, 50), .hi = 255};
+    c->o.hi = ck_between(s, c->o.lo, 255);
+    fill(s, &p);
+    snprintf(p.text, sizeof(p.text), "%lldx%dx%d groups %d c %d n %d kernel %dx%d stride %d",
+             (long long)c->batch, c->h, c->wd, c->w.groups, c->w.c, c->w.n, c->w.kh, c->w.kw,
+             c->stride_h);
+    return p;
+}
+
+/* One output after the other, from the definition. */
+static void plain(const image *p, uint8_t *y) {
+    const qk_conv_i8 *c = &p->conv;
+    int64_t pixels = c->batch * c->ho * c->wo, columns = (int64_t)c->w.groups * c->w.n;
+    int64_t cin = (int64_t)c->w.groups * c->w.c, taps = (int64_t)c->w.kh * c->w.kw;
+    for (int64_t i = 0; i < pixels * columns; i++) {
+        int64_t n = i % columns, px = i / columns % c->wo, py = i / columns / c->wo % c->ho;
+        int64_t image_at = i / columns / c->wo / c->ho, first = n / c->w.n * c->w.c;
+        int64_t sum = p->bias[n];
+        for (int64_t t = 0; t < taps * c->w.c; t++) {
+            int64_t tap = t / c->w.c, ch = t % c->w.c;
+            int64_t iy = py * c->stride_h - c->pad_top + tap / c->w.kw * c->dilation_h;
+            int64_t ix = px * c->stride_w - c->pad_left + tap % c->w.kw * c->dilation_w;
+            bool inside = iy >= 0 && iy < c->h && ix >= 0 && ix < c->wd;
+            int32_t v =
+                inside ? p->x[((image_at * c->h + iy) * c->wd + ix) * cin + first + ch] : c->x_zp;
+            sum += v * p->w[(n * c->w.c + ch) * taps + tap];
+        }
+        int32_t acc = (int32_t)sum;
+        if (p->int32_out)
+            memcpy(y + 4 * i, &acc, 4);
+        else
+            y[i] = ck_requantize(acc, p->mult[n], c->o.zp, c->o.lo, c->o.hi);
+    }
+}
+
+static void check_conv(ck_state *s) {
+    image p = random_image(s);
+    uint8_t *expected = ck_output(s, p.y_bytes), *actual = ck_output(s, p.y_bytes);
+    call k = prepare(s, s->t->i8, &p, actual);
+    run(&k);
+    if (s->t == s->c) {
+        plain(&p, expected);
+    } else {
+        call c = prepare(s, s->c->i8, &p, expected);
+        run(&c);
+    }
+    ck_same(s, expected, actual, p.y_bytes, p.text);
+}
+
+static void bench_shape(ck_state *s, int32_t size, int32_t groups, int32_t c, int32_t n,
+                        int32_t kernel, int32_t stride) {
+    image p = {.conv = {.batch = 1, .h = size, .wd = size, .stride_h = stride, .stride_w = stride}};
+    qk_conv_i8 *v = &p.conv;
+    v->dilation_h = v->dilation_w = 1;
+    v->pad_top = v->pad_left = kernel / 2;
+    v->ho = v->wo = out_size(size, 2 * (kernel / 2), kernel, stride, 1);
+    v->w = (qk_weights_i8){.groups = groups, .c = c, .n = n, .kh = kernel, .kw = kernel};
+    v->o = (qk_out_i8){.zp = 3, .hi = 255};
+    fill(s, &p);
+    call k = prepare(s, s->t->i8, &p, ck_output(s, p.y_bytes));
+    if (groups > 1)
+        snprintf(p.text, sizeof(p.text), "depthwise %dx%d s%d %d @%d", kernel, kernel, stride,
+                 groups, size);
+    else
+        snprintf(p.text, sizeof(p.text), "%dx%d s%d %d->%d @%d", kernel, kernel, stride, c, n,
+                 size);
+    ck_time(s, p.text, (double)qk_conv_i8_macs(&k.conv), 0, run, &k);
+}
+
+static void bench_conv(ck_state *s) {
+    bench_shape(s, 56, 1, 64, 64, 3, 1);
+    bench_shape(s, 56, 1, 64, 256, 1, 1);
+    bench_shape(s, 112, 1, 16, 96, 1, 1);
+    bench_shape(s, 56, 1, 144, 24, 1, 1);
+    bench_shape(s, 224, 1, 3, 32, 3, 2);
+    bench_shape(s, 28, 1, 1, 8, 5, 1);
+    bench_shape(s, 14, 1, 8, 16, 5, 1);
+    bench_shape(s, 112, 32, 1, 1, 3, 1);
+    bench_shape(s, 56, 144, 1, 1, 3, 1);
+    bench_shape(s, 28, 192, 1, 1, 3, 1);
+    bench_shape(s, 14, 384, 1, 1, 3, 1);
+    bench_shape(s, 7, 960, 1, 1, 3, 1);
+    bench_shape(s, 112, 96, 1, 1, 3, 2);
+    bench_shape(s, 28, 192, 1, 1, 3, 2);
+}
+
+const ck_case ck_cases_conv_i8[] = {
+    {"conv_u8s8", check_conv, bench_conv},
+};
+const size_t ck_cases_conv_i8_count = QS_COUNT(ck_cases_conv_i8);

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* Tensors kept outside of the model: read beside it or through a callback, saved inside. */
+#include "test.h"
+#include "proto.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <qsim/model.h>
+
+static const float values[6] = {9, 9, 1, 2, 3, 9}; /* w is 1, 2, 3 at offset 8 */
+static const int64_t dims[] = {-1, 3};
+
+static void entry(proto *t, const char *key, const char *value) {
+    proto pair = {0};
+    proto_text(&pair, 1, key);
+    proto_text(&pair, 2, value);
+    proto_take(t, 13, &pair);
+    proto_free(&pair);
+}
+
+static void write_model(proto *model, const char *location, const char *offset,
+                        const char *length) {
+    proto g = {0}, t = {0};
+    model->size = 0;
+    proto_node(&g, "Add", "add", "x", "w", "y");
+    proto_int(&t, 1, 3);
+    proto_int(&t, 2, QSIM_FLOAT);
+    proto_text(&t, 8, "w");
+    proto_text(&t, 12, "kept");
+    entry(&t, "location", location);
+    if (offset)
+        entry(&t, "offset", offset);
+    if (length)
+        entry(&t, "length", length);
+    proto_int(&t, 14, 1);
+    proto_take(&g, 5, &t);
+    proto_value(&g, 11, "x", QSIM_FLOAT, dims, 2);
+    proto_value(&g, 12, "y", QSIM_FLOAT, dims, 2);
+    proto_model(model, &g);
+    proto_free(&g);
+    proto_free(&t);
+}
+
+static void write_file(const char *path, const void *data, size_t size) {
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(data, 1, size, f) != size || fclose(f))
+        abort();
+}
+
+static void check_weights(const qsim_model *m) {
+    qsim_value_info v = {.struct_size = sizeof(v)};
+    for (int32_t i = 0; i < qsim_model_value_count(m); i++)
+        if (qsim_model_value(m, i, &v) == QSIM_OK && strcmp(v.name, "w") == 0)
+            break;
+    CHECK_INT(v.bytes, 12);
+    CHECK(v.data && v.bytes == 12 && memcmp(v.data, values + 2, 12) == 0);
+}
+
+/* Saved elsewhere the model is whole: the same graph, nothing outside. */
+static void check_saved(const qsim_model *m, const char *folder) {
+    char path[600], a[65], b[65];
+    qsim_error e = {0};
+    qsim_model *again = NULL;
+    snprintf(path, sizeof(path), "%s/sub/saved.onnx", folder);
+    CHECK_INT(qsim_model_save(m, path, NULL, &e), QSIM_OK);
+    CHECK_INT(qsim_model_save(m, path, NULL, &e), QSIM_E_EXISTS);
+    qsim_save_options o = {.struct_size = sizeof(o), .flags = QSIM_SAVE_REPLACE};
+    CHECK_INT(qsim_model_save(m, path, &o, &e), QSIM_OK);
+    CHECK_INT(qsim_model_load(NULL, path, NULL, &again, &e), QSIM_OK);
+    if (again) {
+        check_weights(again);
+        qsim_model_hash(m, a);
+        qsim_model_hash(again, b);
+        CHECK_STR(b, a);
+        CHECK_INT(qsim_model_bytes(again) > 0, 1);
+    }
+    qsim_model_free(again);
+    unlink(path);
+}
+
+static void check_files(const char *folder, const char *path, proto *model) {
+    qsim_error e = {0};
+    qsim_model *m = NULL;
+    write_model(model, "sub/w.bin", "8", "12");
+    write_file(path, model->data, model->size);
+    CHECK_INT(qsim_model_load(NULL, path, NULL, &m, &e), QSIM_OK);
+    if (m) {
+        check_weights(m);
+        check_saved(m, folder);
+    } else {
+        fprintf(stderr, "%s\n", e.message);
+    }
+    qsim_model_free(m);
+    static const struct {
+        const char *location, *offset, *length;
+        int code;
+    } bad[] = {
+        {"sub/w.bin", "16", "12", QSIM_E_FORMAT},
+        {"sub/w.bin", "8", "11", QSIM_E_FORMAT},
+        {"sub/w.bin", "-8", "12", QSIM_E_FORMAT},
+        {"sub/w.bin", "18446744073709551608", "12", QSIM_E_FORMAT},
+        {"sub/w.bin", "8x", NULL, QSIM_E_FORMAT},
+        {"sub/none.bin", NULL, NULL, QSIM_E_IO},
+        {"../w.bin", NULL, NULL, QSIM_E_VALUE},
+        {"/etc/passwd", NULL, NULL, QSIM_E_VALUE},
+        {"sub", NULL, NULL, QSIM_E_IO},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        write_model(model, bad[i].location, bad[i].offset, bad[i].length);
+        write_file(path, model->data, model->size);
+        CHECK_INT(qsim_model_load(NULL, path, NULL, &m, &e), bad[i].code);
+        CHECK(strstr(e.message, "'w'") != NULL);
+    }
+}
+
+static int calls;
+
+static int give(void *user, const char *location, const void **data, size_t *size) {
+    calls++;
+    CHECK_STR(location, "weights/here");
+    if (!user)
+        return -1;
+    *data = user;
+    *size = sizeof(values);
+    return 0;
+}
+
+static void check_callback(proto *model) {
+    float copy[6];
+    qsim_error e = {0};
+    qsim_model *m = NULL;
+    memcpy(copy, values, sizeof(copy));
+    qsim_load_options o = {.struct_size = sizeof(o), .external = give, .external_user = copy};
+    write_model(model, "weights/here", "8", NULL);
+    CHECK_INT(qsim_model_load_memory(NULL, model->data, model->size, &o, &m, &e), QSIM_OK);
+    CHECK_INT(calls, 1);
+    if (m)
+        check_weights(m);
+    qsim_model_free(m);
+    o.external_user = NULL;
+    CHECK_INT(qsim_model_load_memory(NULL, model->data, model->size, &o, &m, &e), QSIM_E_IO);
+    CHECK_INT(qsim_model_load_memory(NULL, model->data, model->size, NULL, &m, &e), QSIM_E_IO);
+    CHECK(strstr(e.message, "callback") != NULL);
+    write_model(model, "../up", "8", NULL); /* the callback never sees it */
+    CHECK_INT(qsim_model_load_memory(NULL, model->data, model->size, &o, &m, &e), QSIM_E_VALUE);
+    CHECK_INT(calls, 2);
+}
+
+int main(void) {
+    char folder[] = "/tmp/qsim_external_XXXXXX", path[600];
+    proto model = {0};
+    if (!mkdtemp(folder))
+        abort();
+    snprintf(path, sizeof(path), "%s/sub", folder);
+    mkdir(path, 0700);
+    snprintf(path, sizeof(path), "%s/sub/w.bin", folder);
+    write_file(path, values, sizeof(values));
+    snprintf(path, sizeof(path), "%s/model.onnx", folder);
+    check_files(folder, path, &model);
+    check_callback(&model);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/sub/w.bin", folder);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/sub", folder);
+    rmdir(path);
+    CHECK_INT(rmdir(folder), 0); /* no temporary file was left */
+    proto_free(&model);
+    return test_done();
+}

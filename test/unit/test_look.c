@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* What can be learnt of a model: integer nodes, parameters, problems; upgrading. */
+#include "test.h"
+#include "proto.h"
+
+#include <qsim/model.h>
+
+static const int64_t image[] = {1, 2, 4, 4}, kernel[] = {3, 2, 3, 3}, channels[] = {3};
+
+static void scalar(qsim_builder *b, const char *name, int32_t dtype, const void *data,
+                   size_t bytes) {
+    uint8_t copy[4];
+    memcpy(copy, data, bytes);
+    CHECK_INT(qsim_builder_constant(b, name, &(qsim_tensor){dtype, 0, NULL, copy, bytes}), QSIM_OK);
+}
+
+/* x -Q-DQ- Conv(DQ w, DQ b) - Relu -Q-DQ- Softmax */
+static qsim_model *build_qdq(void) {
+    static const float scale = 0.5f;
+    static const uint8_t zp = 3;
+    static const int8_t wzp = 0;
+    int8_t w[54] = {0};
+    int32_t bias[3] = {0};
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    CHECK_INT(qsim_builder_create(NULL, 13, "qdq", &b, &e), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, image, NULL);
+    qsim_builder_output(b, "y", QSIM_FLOAT, -1, NULL, NULL);
+    scalar(b, "s", QSIM_FLOAT, &scale, 4);
+    scalar(b, "z", QSIM_UINT8, &zp, 1);
+    scalar(b, "wz", QSIM_INT8, &wzp, 1);
+    qsim_builder_constant(b, "w_q", &(qsim_tensor){QSIM_INT8, 4, kernel, w, sizeof(w)});
+    qsim_builder_constant(b, "b_q", &(qsim_tensor){QSIM_INT32, 1, channels, bias, sizeof(bias)});
+    qsim_builder_node(b, "", "QuantizeLinear", "q0", "x,s,z", "x_q");
+    qsim_builder_node(b, "", "DequantizeLinear", "d0", "x_q,s,z", "x_d");
+    qsim_builder_node(b, "", "DequantizeLinear", "dw", "w_q,s,wz", "w");
+    qsim_builder_node(b, "", "DequantizeLinear", "db", "b_q,s,", "bias");
+    qsim_builder_node(b, "", "Conv", "conv", "x_d,w,bias", "c");
+    qsim_builder_node(b, "", "Relu", "relu", "c", "r");
+    qsim_builder_node(b, "", "QuantizeLinear", "q1", "r,s,z", "r_q");
+    qsim_builder_node(b, "", "DequantizeLinear", "d1", "r_q,s,z", "r_d");
+    qsim_builder_node(b, "", "Softmax", "softmax", "r_d", "y");
+    CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_OK);
+    if (!m)
+        fprintf(stderr, "%s\n", e.message);
+    qsim_builder_free(b);
+    return m;
+}
+
+static void check_qdq(const qsim_model *m) {
+    static const struct {
+        const char *name;
+        int32_t integer;
+    } expected[] = {{"q0", 0},   {"d0", 1}, {"dw", 1}, {"db", 1},     {"conv", 1},
+                    {"relu", 1}, {"q1", 1}, {"d1", 0}, {"softmax", 0}};
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
+        qsim_node_info n = {.struct_size = sizeof(n)};
+        CHECK_INT(qsim_model_node(m, i, &n), QSIM_OK);
+        CHECK_STR(n.name, expected[i].name);
+        if (n.integer != expected[i].integer)
+            fprintf(stderr, "node %s\n", n.name);
+        CHECK_INT(n.integer, expected[i].integer);
+        /* 3 outputs of 2x2 positions, each 2x3x3 products. */
+        CHECK_INT(n.macs, strcmp(n.name, "conv") == 0 ? 3 * 4 * 18 : 0);
+    }
+    CHECK_INT(qsim_model_parameters(m), 54 + 3);
+    CHECK_INT(qsim_model_parameter_bytes(m), 54 + 12);
+}
+
+static void check_upgrade(const qsim_model *m) {
+    qsim_model *newer = NULL;
+    qsim_error e = {0};
+    CHECK_INT(qsim_model_upgrade(m, 21, &newer, &e), QSIM_OK);
+    if (!newer) {
+        fprintf(stderr, "%s\n", e.message);
+        return;
+    }
+    CHECK_INT(qsim_model_opset(newer, ""), 21);
+    CHECK_INT(qsim_model_ir_version(newer), 10);
+    CHECK_INT(qsim_model_opset(m, ""), 13);
+    CHECK_INT(qsim_model_node_count(newer), qsim_model_node_count(m));
+    check_qdq(newer);
+    qsim_model_free(newer);
+    CHECK(qsim_model_upgrade(m, 12, &newer, &e) < 0);
+    CHECK(newer == NULL);
+}
+
+/* ---- every problem ---- */
+
+struct list {
+    int count;
+    char messages[8][384];
+};
+
+static void note(void *user, const qsim_error *error) {
+    struct list *l = user;
+    CHECK(error->code < 0);
+    if (l->count < 8)
+        memcpy(l->messages[l->count], error->message, 384);
+    l->count++;
+}
+
+static void check_problems(void) {
+    static const int64_t dims[] = {2, 3}, other[] = {2, 4};
+    proto g = {0}, model = {0};
+    struct list l = {0};
+    qsim_error e = {0};
+    qsim_model *m = NULL;
+    proto_node(&g, "NoSuch", "first", "x", NULL, "a");
+    proto_node(&g, "Relu", "fine", "x", NULL, "b");
+    proto_node(&g, "Add", "second", "x", "z", "c");
+    proto_node(&g, "Relu", "third", "x", "z", "d");
+    proto_node(&g, "Relu", "after", "c", NULL, "y");
+    proto_value(&g, 11, "x", QSIM_FLOAT, dims, 2);
+    proto_value(&g, 11, "z", QSIM_FLOAT, other, 2);
+    proto_value(&g, 12, "y", QSIM_FLOAT, dims, 2);
+    proto_model(&model, &g);
+    qsim_load_options o = {.struct_size = sizeof(o), .flags = QSIM_LOAD_INSPECT};
+    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e),
+              QSIM_E_UNSUPPORTED);
+    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, &o, &m, &e), QSIM_OK);
+    if (m) {
+        CHECK_INT(qsim_model_check(m, note, &l), 3);
+        CHECK_INT(l.count, 3);
+        CHECK(strstr(l.messages[0], "'first'") && strstr(l.messages[0], "NoSuch"));
+        CHECK(strstr(l.messages[1], "'second'") && strstr(l.messages[1], "Add"));
+        CHECK(strstr(l.messages[2], "'third'") && strstr(l.messages[2], "Relu"));
+        CHECK_INT(qsim_model_check(m, NULL, NULL), 3);
+        qsim_model *newer = NULL;
+        CHECK_INT(qsim_model_upgrade(m, 21, &newer, &e), QSIM_E_STATE);
+    }
+    qsim_model_free(m);
+    proto_free(&g);
+    proto_free(&model);
+}
+
+int main(void) {
+    qsim_model *m = build_qdq();
+    if (m) {
+        check_qdq(m);
+        CHECK_INT(qsim_model_check(m, NULL, NULL), 0);
+        check_upgrade(m);
+    }
+    qsim_model_free(m);
+    check_problems();
+    return test_done();
+}

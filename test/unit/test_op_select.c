@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* Slice, Pad, Gather, Constant, Dropout, Shape against plain index arithmetic. */
+#include "op_harness.h"
+
+static float ramp[1000];
+
+/* ---- Slice ---- */
+
+static void slice_one(int64_t n, int64_t start, int64_t end, int64_t step, int64_t count,
+                      const float *expected) {
+    op_case *c = case_new("", "Slice", 13);
+    case_input(c, QSIM_FLOAT, 1, &n, ramp);
+    case_ints(c, 1, &start);
+    case_ints(c, 1, &end);
+    case_absent(c);
+    case_ints(c, 1, &step);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK_INT(case_out(c, 0)->dims[0].size, count);
+    CHECK(count == 0 || memcmp(case_data(c, 0), expected, (size_t)count * 4) == 0);
+    case_free(c);
+}
+
+static void test_slice(void) {
+    slice_one(6, 1, 4, 1, 3, (const float[]){1, 2, 3});
+    slice_one(6, 0, INT64_MAX, 2, 3, (const float[]){0, 2, 4});
+    slice_one(6, -3, -1, 1, 2, (const float[]){3, 4});
+    slice_one(6, -1, INT64_MIN, -1, 6, (const float[]){5, 4, 3, 2, 1, 0});
+    slice_one(6, 4, 0, -3, 2, (const float[]){4, 1});
+    slice_one(6, 10, 20, 1, 0, NULL);
+    slice_one(6, 4, 2, 1, 0, NULL);
+    slice_one(6, 5, INT64_MIN, INT64_MIN, 1, (const float[]){5});
+    slice_one(6, 0, INT64_MAX, INT64_MAX, 1, (const float[]){0});
+    slice_one(0, 0, 5, 1, 0, NULL);
+
+    op_case *c = case_new("", "Slice", 9); /* attributes, two axes */
+    case_input(c, QSIM_FLOAT, SHAPE(4, 5, 6), ramp);
+    case_node(c, 1);
+    CHECK_INT(qs_node_set_ints(c->g, c->node, "starts", DIMS(1, 2), 2), 0);
+    CHECK_INT(qs_node_set_ints(c->g, c->node, "ends", DIMS(3, 100), 2), 0);
+    CHECK_INT(qs_node_set_ints(c->g, c->node, "axes", DIMS(0, -1), 2), 0);
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(case_shape(c, 0), "float[2,5,4]");
+    const float *y = case_data(c, 0);
+    for (size_t k = 0; k < 40; k++)
+        CHECK_NEAR(y[k], (k / 20 + 1) * 30 + k / 4 % 5 * 6 + k % 4 + 2, 0);
+    CHECK_INT(qs_op_upgrade_graph(c->g, 13, "m", &c->error), 0);
+    CHECK_INT(qs_op_infer_graph(c->g, "m", &c->error), 0);
+    CHECK_STR(case_shape(c, 0), "float[2,5,4]");
+    case_free(c);
+
+    static const struct {
+        int64_t start, end, step;
+        int32_t ends;
+    } bad[] = {{0, 1, 0, 1}, {0, 1, 1, 2}};
+    for (size_t i = 0; i < QS_COUNT(bad); i++) {
+        c = case_new("", "Slice", 13);
+        case_input(c, QSIM_FLOAT, SHAPE(4), ramp);
+        case_ints(c, 1, &bad[i].start);
+        case_ints(c, bad[i].ends, DIMS(1, 1));
+        case_absent(c);
+        case_ints(c, 1, &bad[i].step);
+        case_node(c, 1);
+        CHECK(case_infer(c) != 0);
+        case_free(c);
+    }
+}
+
+/* ---- Pad ---- */
+
+static int64_t pad_source(const char *mode, int64_t i, int64_t n) {
+    if (i >= 0 && i < n)
+        return i;
+    if (strcmp(mode, "edge") == 0)
+        return i < 0 ? 0 : n - 1;
+    if (strcmp(mode, "reflect") == 0)
+        return i < 0 ? -i : 2 * n - 2 - i;
+    if (strcmp(mode, "wrap") == 0)
+        return ((i % n) + n) % n;
+    return -1;
+}
+
+static void pad_one(const char *mode, const int64_t pads[6]) {
+    const int64_t d[3] = {3, 4, 5};
+    float fill = -7;
+    op_case *c = case_new("", "Pad", 19);
+    case_input(c, QSIM_FLOAT, 3, d, ramp);
+    case_ints(c, 6, pads);
+    case_const(c, QSIM_FLOAT, 0, NULL, &fill);
+    case_node(c, 1);
+    case_string(c, "mode", mode);
+    CHECK_INT(case_run(c), 0);
+    const qs_value *v = case_out(c, 0);
+    const float *y = case_data(c, 0);
+    int64_t at[3], wrong = 0;
+    for (at[0] = -pads[0]; at[0] < d[0] + pads[3]; at[0]++)
+        for (at[1] = -pads[1]; at[1] < d[1] + pads[4]; at[1]++)
+            for (at[2] = -pads[2]; at[2] < d[2] + pads[5]; at[2]++) {
+                float expected = fill;
+                int64_t s[3];
+                for (int32_t i = 0; i < 3; i++)
+                    s[i] = pad_source(mode, at[i], d[i]);
+                if (s[0] >= 0 && s[1] >= 0 && s[2] >= 0)
+                    expected = ramp[(s[0] * 4 + s[1]) * 5 + s[2]];
+                wrong += *y++ != expected;
+            }
+    CHECK_INT(wrong, 0);
+    for (int32_t i = 0; i < 3; i++)
+        CHECK_INT(v->dims[i].size, d[i] + pads[i] + pads[i + 3]);
+    case_free(c);
+}
+
+static void test_pad(void) {
+    static const char *const modes[] = {"constant", "edge", "reflect", "wrap"};
+    for (size_t i = 0; i < 4; i++) {
+        pad_one(modes[i], DIMS(1, 2, 3, 2, 0, 4));
+        pad_one(modes[i], DIMS(0, 0, 0, 0, 0, 0));
+        pad_one(modes[i], DIMS(0, 3, 0, 0, 1, 2));
+        pad_one(modes[i], DIMS(1, -1, 0, 0, -2, 2));
+    }
+    op_case *c = case_new("", "Pad", 13); /* wider than the axis */
+    case_input(c, QSIM_FLOAT, SHAPE(3), ramp);
+    case_ints(c, 2, DIMS(3, 0));
+    case_node(c, 1);
+    case_string(c, "mode", "reflect");
+    CHECK_INT(case_infer(c), QSIM_E_VALUE);
+    case_free(c);
+    c = case_new("", "Pad", 13);
+    case_input(c, QSIM_FLOAT, SHAPE(3), ramp);
+    case_ints(c, 2, DIMS(INT64_MAX, INT64_MAX));
+    case_node(c, 1);
+    CHECK_INT(case_infer(c), QSIM_E_VALUE);
+    case_free(c);
+    c = case_new("", "Pad", 18); /* axes */
+    case_input(c, QSIM_FLOAT, SHAPE(3, 4), ramp);
+    case_ints(c, 2, DIMS(1, 2));
+    case_absent(c);
+    case_ints(c, 1, DIMS(-1));
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(case_shape(c, 0), "float[3,7]");
+    CHECK_NEAR(((const float *)case_data(c, 0))[8], 4, 0);
+    case_free(c);
+    c = case_new("", "Pad", 2); /* attributes */
+    case_input(c, QSIM_FLOAT, SHAPE(2), ramp);
+    case_node(c, 1);
+    CHECK_INT(qs_node_set_ints(c->g, c->node, "pads", DIMS(1, 1), 2), 0);
+    CHECK_INT(qs_node_set_float(c->g, c->node, "value", 9), 0);
+    CHECK_INT(case_run(c), 0);
+    CHECK_NEAR(((const float *)case_data(c, 0))[3], 9, 0);
+    CHECK_INT(qs_op_upgrade_graph(c->g, 13, "m", &c->error), 0);
+    CHECK_INT(c->g->nodes[c->node].input_count, 3);
+    case_free(c);
+}
+
+/* ---- Gather ---- */
+
+static void test_gather(void) {
+    op_case *c = case_new("", "Gather", 13);
+    case_input(c, QSIM_FLOAT, SHAPE(2, 3, 4), ramp);
+    static const int64_t picks[] = {2, -3, 1, 0};
+    case_const(c, QSIM_INT64, SHAPE(2, 2), picks);
+    case_node(c, 1);
+    CHECK_INT(qs_node_set_int(c->g, c->node, "axis", 1), 0);
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(case_shape(c, 0), "float[2,2,2,4]");
+    static const size_t from[] = {2, 0, 1, 0};
+    const float *y = case_data(c, 0);
+    for (size_t k = 0; k < 32; k++)
+        CHECK_NEAR(y[k], k / 16 * 12 + from[k / 4 % 4] * 4 + k % 4, 0);
+    case_free(c);
+    static const int64_t outside[] = {3, -4, INT64_MAX, INT64_MIN};
+    for (size_t i = 0; i < 4; i++) {
+        c = case_new("", "Gather", 13);
+        case_input(c, QSIM_FLOAT, SHAPE(3), ramp);
+        case_const(c, QSIM_INT64, 0, NULL, &outside[i]);
+        case_node(c, 1);
+        CHECK_INT(case_infer(c), QSIM_E_VALUE);
+        case_free(c);
+    }
+}
+
+/* ---- Constant, Dropout, Shape ---- */
+
+static void test_sources(void) {
+    op_case *c = case_new("", "Constant", 13);
+    case_node(c, 1);
+    CHECK_INT(qs_node_set_ints(c->g, c->node, "value_ints", DIMS(4, 5, 6), 3), 0);
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(case_shape(c, 0), "int64[3]");
+    CHECK_INT(((const int64_t *)case_data(c, 0))[2], 6);
+    case_free(c);
+    c = case_new("", "Constant", 13);
+    case_node(c, 1);
+    CHECK_INT(case_infer(c), QSIM_E_GRAPH);
+    case_free(c);
+
+    c = case_new("", "Dropout", 13);
+    case_input(c, QSIM_FLOAT, SHAPE(5), ramp);
+    case_node(c, 2);
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(case_shape(c, 1), "bool[5]");
+    CHECK(memcmp(case_data(c, 0), ramp, 20) == 0);
+    CHECK(memcmp(case_data(c, 1), "\1\1\1\1\1", 5) == 0);
+    case_free(c);
+    uint8_t on = 1;
+    c = case_new("", "Dropout", 13);
+    case_input(c, QSIM_FLOAT, SHAPE(5), ramp);
+    case_absent(c);
+    case_const(c, QSIM_BOOL, 0, NULL, &on);
+    case_node(c, 1);
+    CHECK_INT(case_infer(c), QSIM_E_UNSUPPORTED);
+    case_free(c);
+
+    c = case_new("", "Shape", 15);
+    case_input(c, QSIM_FLOAT, SHAPE(2, 3, 4), ramp);
+    case_node(c, 1);
+    CHECK_INT(qs_node_set_int(c->g, c->node, "start", -2), 0);
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(case_shape(c, 0), "int64[2]");
+    CHECK_INT(((const int64_t *)case_data(c, 0))[0], 3);
+    case_free(c);
+}
+
+int main(void) {
+    for (size_t i = 0; i < QS_COUNT(ramp); i++)
+        ramp[i] = (float)i;
+    test_slice();
+    test_pad();
+    test_gather();
+    test_sources();
+    return test_done();
+}

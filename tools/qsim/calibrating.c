@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#include "calibrating.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/progress.h"
+
+int calibrate_data(const tool *t, const char *file, const qsim_model *m, dataset *d,
+                   qsim_calibration **out) {
+    progress p;
+    batch b;
+    qsim_error e;
+    uint64_t done = 0;
+    *out = NULL;
+    if (qsim_calibration_create(m, out, &e))
+        return tool_error(t, file, &e);
+    progress_begin(&p, t);
+    int code;
+    for (;;) {
+        code = dataset_next(d, &b);
+        if (code || b.samples == 0)
+            break;
+        if (qsim_calibration_feed(*out, b.inputs, b.input_count, &e)) {
+            code = tool_error(t, e.code == QSIM_E_VALUE ? args_value(&t->args, "data") : file, &e);
+            break;
+        }
+        done += (uint64_t)b.samples;
+        if (progress_step(&p, "calibrating", done, (uint64_t)dataset_samples(d))) {
+            code = tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted after %llu samples", file,
+                             (unsigned long long)done);
+            break;
+        }
+    }
+    progress_end(&p);
+    return code;
+}
+
+int calibration_open(const tool *t, const char *path, qsim_calibration **out) {
+    qsim_error e;
+    void *data;
+    size_t size;
+    if (strcmp(path, "-") != 0)
+        return qsim_calibration_load(t->ctx, path, out, &e) ? tool_error(t, path, &e) : EXIT_OK;
+    int code = tool_read_all(t, path, &data, &size);
+    if (code)
+        return code;
+    code = qsim_calibration_load_memory(t->ctx, data, size, "(stdin)", out, &e);
+    free(data);
+    return code ? tool_error(t, "(stdin)", &e) : EXIT_OK;
+}

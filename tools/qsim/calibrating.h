@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef QSIM_CALIBRATING_H
+#define QSIM_CALIBRATING_H
+
+#include <qsim/ptq.h>
+
+#include "common/dataset.h"
+
+/* Runs the whole data set through a new calibration of the model; prints what is wrong. */
+int calibrate_data(const tool *t, const char *file, const qsim_model *m, dataset *d,
+                   qsim_calibration **out);
+int calibration_open(const tool *t, const char *path, qsim_calibration **out);
+
+#endif

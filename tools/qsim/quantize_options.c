@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "quantizing.h"
+
+/* Position of the option's value in its choices; 0 without it. */
+static int32_t choice(const tool *t, const char *name, const char *const *choices) {
+    const char *value = args_value(&t->args, name);
+    for (int32_t i = 0; value && choices[i]; i++)
+        if (strcmp(choices[i], value) == 0)
+            return i;
+    return 0;
+}
+
+/* GLOB=int8|fp32; the glob may hold '=' itself. */
+static int read_rule(const tool *t, const char *spec, qsim_rule *rule, char **pattern) {
+    const char *equals = strrchr(spec, '=');
+    if (!equals || equals == spec)
+        return tool_usage(t, "for instance --set 'head*=fp32'", "--set '%s' is not GLOB=int8|fp32",
+                          spec);
+    if (strcmp(equals + 1, "int4") == 0)
+        return tool_fail(t, QSIM_E_UNSUPPORTED, "--set '%s': int4 weights are not written yet",
+                         spec);
+    *pattern = tool_copy(spec);
+    (*pattern)[equals - spec] = 0;
+    rule->struct_size = sizeof(*rule);
+    rule->pattern = *pattern;
+    if (strcmp(equals + 1, "int8") == 0)
+        rule->action = QSIM_RULE_INT8;
+    else if (strcmp(equals + 1, "fp32") == 0)
+        rule->action = QSIM_RULE_FLOAT;
+    else
+        return tool_usage(t, NULL, "--set '%s': '%s' is neither int8 nor fp32", spec, equals + 1);
+    return EXIT_OK;
+}
+
+static int read_rules(const tool *t, quantizing *q) {
+    size_t count = 0;
+    while (args_repeated(&t->args, "set", count))
+        count++;
+    q->rules = tool_alloc(count, sizeof(*q->rules));
+    q->patterns = tool_alloc(count + 1, sizeof(*q->patterns));
+    for (size_t i = 0; i < count; i++) {
+        int code = read_rule(t, args_repeated(&t->args, "set", i), &q->rules[i], &q->patterns[i]);
+        if (code)
+            return code;
+    }
+    q->options.rules = count ? q->rules : NULL;
+    q->options.rule_count = count;
+    return EXIT_OK;
+}
+
+int quantize_options(const tool *t, quantizing *q) {
+    static const char *const methods[] = {"minmax", "percentile", "mse", "entropy", NULL};
+    static const char *const formats[] = {"qdq", "qoperator", NULL};
+    static const char *const schemes[] = {"channel", "tensor", "tensor-asymmetric", NULL};
+    const char *mode = args_value(&t->args, "mode");
+    qsim_quantize_options *o = &q->options;
+    if (mode && strcmp(mode, "static") != 0)
+        return tool_fail(t, QSIM_E_UNSUPPORTED, "--mode %s is not supported yet; static is", mode);
+    o->struct_size = sizeof(*o);
+    o->method = choice(t, "method", methods);
+    o->format = choice(t, "format", formats);
+    o->weight_scheme = choice(t, "weight-scheme", schemes);
+    o->activation_type = choice(t, "activations", (const char *const[]){"uint8", "int8", NULL})
+                             ? QSIM_INT8
+                             : QSIM_UINT8;
+    o->weight_type =
+        choice(t, "weights", (const char *const[]){"int8", "uint8", NULL}) ? QSIM_UINT8 : QSIM_INT8;
+    o->activation_symmetric = args_has(&t->args, "symmetric");
+    o->reduce_range = args_has(&t->args, "reduce-range");
+    if (!tool_number(t, "percentile", 0.001, 100, 0, &o->percentile))
+        return EXIT_USAGE;
+    if (o->percentile > 0 && !args_has(&t->args, "method"))
+        o->method = QSIM_METHOD_PERCENTILE;
+    if (o->percentile > 0 && o->method != QSIM_METHOD_PERCENTILE)
+        return tool_usage(t, NULL, "--percentile goes with --method percentile");
+    return read_rules(t, q);
+}
+
+void quantize_options_free(quantizing *q) {
+    for (size_t i = 0; q->patterns && q->patterns[i]; i++)
+        free(q->patterns[i]);
+    free(q->patterns);
+    free(q->rules);
+}

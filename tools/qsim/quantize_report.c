@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/columns.h"
+#include "engine.h"
+#include "modelinfo.h"
+#include "quantizing.h"
+
+#define CHECK_SAMPLES 256
+
+static const char *const method_names[] = {"minmax", "percentile", "mse", "entropy"};
+
+static const char *scheme_name(int32_t scheme) {
+    switch (scheme) {
+    case QSIM_WEIGHT_CHANNEL_SYMMETRIC: return "per channel, symmetric";
+    case QSIM_WEIGHT_TENSOR_SYMMETRIC: return "per tensor, symmetric";
+    case QSIM_WEIGHT_TENSOR_ASYMMETRIC: return "per tensor, asymmetric";
+    default: return "fp32";
+    }
+}
+
+/* ---- the check on the data ---- */
+
+static int measure_batches(const tool *t, quantizing *q, engine e[2], qsim_metrics *m,
+                           uint64_t *samples) {
+    batch b;
+    dataset_rewind(q->data);
+    while (*samples < CHECK_SAMPLES) {
+        int code = dataset_next(q->data, &b);
+        if (code || b.samples == 0)
+            return code;
+        for (int k = 0; k < 2 && code == EXIT_OK; k++)
+            code = engine_execute(t, k ? q->output : q->file, &e[k], b.inputs, b.input_count);
+        if (code)
+            return code;
+        code = qsim_metrics_add(m, &e[0].outputs[0], &e[1].outputs[0], 0, 0);
+        if (code)
+            return tool_fail(t, code, "%s: the outputs cannot be compared", q->output);
+        *samples += (uint64_t)b.samples;
+    }
+    return EXIT_OK;
+}
+
+int quantize_measure(const tool *t, quantizing *q, quantize_check *c) {
+    engine e[2] = {{0}, {0}};
+    qsim_metrics m = {.struct_size = sizeof(m)};
+    memset(c, 0, sizeof(*c));
+    if (!q->data || qsim_model_output_count(q->model) == 0)
+        return EXIT_OK;
+    int code = engine_of_model(t, q->file, q->model, NULL, 0, &e[0]);
+    if (code == EXIT_OK)
+        code = engine_of_model(t, q->output, q->result, NULL, 0, &e[1]);
+    if (code == EXIT_OK)
+        code = measure_batches(t, q, e, &m, &c->samples);
+    c->agreement = m.rows ? 100.0 * (double)m.agree / (double)m.rows : NAN;
+    c->cosine = qsim_metrics_cosine(&m);
+    c->sqnr = qsim_metrics_sqnr(&m);
+    engine_close(&e[0]);
+    engine_close(&e[1]);
+    return code;
+}
+
+/* ---- printing ---- */
+
+static void options_with_schemes(const quantizing *q, qsim_quantize_options *o) {
+    *o = q->options;
+    if (q->schemes) {
+        o->schemes = q->schemes;
+        o->scheme_count = (size_t)qsim_quantize_layer_count(q->model);
+    }
+}
+
+static bool layer(const quantizing *q, int32_t i, qsim_layer_info *info) {
+    qsim_quantize_options o;
+    options_with_schemes(q, &o);
+    memset(info, 0, sizeof(*info));
+    info->struct_size = sizeof(*info);
+    return qsim_quantize_layer(q->model, &o, i, info) == QSIM_OK;
+}
+
+static void json_layers(json *j, const quantizing *q) {
+    json_array(j, "layers");
+    for (int32_t i = 0; i < qsim_quantize_layer_count(q->model); i++) {
+        qsim_layer_info info;
+        if (!layer(q, i, &info))
+            continue;
+        json_object(j, NULL);
+        json_string(j, "name", info.name);
+        json_string(j, "operator", info.op_type);
+        json_string(j, "weights", scheme_name(info.scheme));
+        json_int(j, "float_bytes", info.float_bytes);
+        json_int(j, "bytes", info.bytes);
+        json_end(j);
+    }
+    json_end(j);
+}
+
+static void print_layer_table(const quantizing *q) {
+    const char *const heading[] = {"layer", "operator", "weights", "float", "as written"};
+    table rows = {.columns = "lllrr"};
+    char b[32];
+    int64_t total[2] = {0, 0};
+    for (size_t i = 0; i < 5; i++)
+        table_cell(&rows, "%s", heading[i]);
+    for (int32_t i = 0; i < qsim_quantize_layer_count(q->model); i++) {
+        qsim_layer_info info;
+        if (!layer(q, i, &info))
+            continue;
+        table_cell(&rows, "%s", info.name);
+        table_cell(&rows, "%s", info.op_type);
+        table_cell(&rows, "%s", scheme_name(info.scheme));
+        table_cell(&rows, "%s", tool_bytes((double)info.float_bytes, b));
+        table_cell(&rows, "%s", tool_bytes((double)info.bytes, b));
+        total[0] += info.float_bytes;
+        total[1] += info.bytes;
+    }
+    table_print(&rows, stdout);
+    printf("weights and biases %s", tool_bytes((double)total[0], b));
+    printf(" -> %s (%.2fx)\n", tool_bytes((double)total[1], b),
+           total[1] ? (double)total[0] / (double)total[1] : 1.0);
+}
+
+void quantize_print_layers(const tool *t, const quantizing *q) {
+    if (!t->json) {
+        print_layer_table(q);
+        return;
+    }
+    json j = {0};
+    json_object(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_string(&j, "file", q->file);
+    json_layers(&j, q);
+    json_end(&j);
+    tool_print_json(t, &j);
+}
+
+static void count_layers(const quantizing *q, int *integer, int *floats) {
+    *integer = *floats = 0;
+    for (int32_t i = 0; i < qsim_quantize_layer_count(q->model); i++) {
+        qsim_layer_info info;
+        if (layer(q, i, &info))
+            ++*(info.scheme < 0 ? floats : integer);
+    }
+}
+
+void quantize_print(const tool *t, const quantizing *q, const quantize_check *c) {
+    char b[32];
+    int integer, floats;
+    double before = (double)qsim_model_bytes(q->model), after = (double)qsim_model_bytes(q->result);
+    count_layers(q, &integer, &floats);
+    table_line("model", "%s  %s  opset %lld  %d nodes", tool_base_name(q->file),
+               tool_bytes(before, b), (long long)qsim_model_opset(q->model, NULL),
+               qsim_model_node_count(q->model));
+    table_line("calib", "%lld samples, %s, %d tensors",
+               (long long)qsim_calibration_samples(q->calibration),
+               q->percentiles ? "annealed percentiles" : method_names[q->options.method],
+               qsim_calibration_count(q->calibration));
+    table_line("layers", "%d int8, %d fp32", integer, floats);
+    table_line("output", "%s  %s (%.2fx; weights and biases %.2fx)  %s, opset %lld",
+               tool_base_name(q->output), tool_bytes(after, b), before / after,
+               (double)qsim_model_parameter_bytes(q->model) /
+                   (double)qsim_model_parameter_bytes(q->result),
+               q->options.format == QSIM_FORMAT_QDQ ? "QDQ" : "QOperator",
+               (long long)qsim_model_opset(q->result, NULL));
+    if (c->samples > 0)
+        table_line("check", "top-1 agreement %.2f %% of %llu samples, cosine %.6f, SQNR %.2f dB",
+                   c->agreement, (unsigned long long)c->samples, c->cosine, c->sqnr);
+    if (t->verbose) {
+        putchar('\n');
+        print_layer_table(q);
+    }
+}
+
+void quantize_print_json(const tool *t, const quantizing *q, const quantize_check *c) {
+    json j = {0};
+    json_object(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_object(&j, "model");
+    json_string(&j, "file", q->file);
+    json_int(&j, "bytes", qsim_model_bytes(q->model));
+    json_int(&j, "parameter_bytes", qsim_model_parameter_bytes(q->model));
+    json_int(&j, "opset", qsim_model_opset(q->model, NULL));
+    json_end(&j);
+    json_object(&j, "calibration");
+    json_int(&j, "samples", qsim_calibration_samples(q->calibration));
+    json_string(&j, "method", method_names[q->options.method]);
+    json_int(&j, "tensors", qsim_calibration_count(q->calibration));
+    json_end(&j);
+    json_layers(&j, q);
+    json_object(&j, "output");
+    json_string(&j, "file", q->output);
+    json_int(&j, "bytes", qsim_model_bytes(q->result));
+    json_int(&j, "parameter_bytes", qsim_model_parameter_bytes(q->result));
+    json_string(&j, "format", q->options.format == QSIM_FORMAT_QDQ ? "qdq" : "qoperator");
+    json_int(&j, "opset", qsim_model_opset(q->result, NULL));
+    json_end(&j);
+    if (c->samples > 0) {
+        json_object(&j, "check");
+        json_int(&j, "samples", (int64_t)c->samples);
+        json_number(&j, "agreement", c->agreement);
+        json_number(&j, "cosine", c->cosine);
+        json_number(&j, "sqnr_db", c->sqnr);
+        json_end(&j);
+    }
+    json_end(&j);
+    tool_print_json(t, &j);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+
+#include "calibrating.h"
+#include "common/columns.h"
+#include "verbs.h"
+
+static int merge_files(const tool *t, qsim_calibration **out) {
+    int code = calibration_open(t, t->args.operands[0], out);
+    for (size_t i = 1; i < t->args.operand_count && code == EXIT_OK; i++) {
+        qsim_calibration *next = NULL;
+        qsim_error e;
+        code = calibration_open(t, t->args.operands[i], &next);
+        if (code == EXIT_OK && qsim_calibration_merge(*out, next, &e))
+            code = tool_error(t, t->args.operands[i], &e);
+        qsim_calibration_free(next);
+    }
+    return code;
+}
+
+static int from_data(const tool *t, qsim_calibration **out) {
+    const char *file = t->args.operands[0];
+    qsim_model *m = NULL;
+    dataset *d = NULL;
+    int code = tool_load_model(t, file, 0, &m);
+    if (code == EXIT_OK)
+        code = dataset_open(t, m, &d);
+    if (code == EXIT_OK)
+        code = calibrate_data(t, file, m, d, out);
+    dataset_close(d);
+    qsim_model_free(m);
+    return code;
+}
+
+static void print_json(const tool *t, const qsim_calibration *c, const char *output) {
+    json j = {0};
+    json_object(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_string(&j, "output", output);
+    json_int(&j, "samples", qsim_calibration_samples(c));
+    json_array(&j, "tensors");
+    for (int32_t i = 0; i < qsim_calibration_count(c); i++) {
+        const qsim_observer *o = qsim_calibration_observer(c, i);
+        json_object(&j, NULL);
+        json_string(&j, "name", qsim_calibration_name(c, i));
+        json_number(&j, "min", (double)qsim_observer_min(o));
+        json_number(&j, "max", (double)qsim_observer_max(o));
+        json_end(&j);
+    }
+    json_end(&j);
+    json_end(&j);
+    tool_print_json(t, &j);
+}
+
+static void print_table(const tool *t, const qsim_calibration *c, const char *output) {
+    table rows = {.columns = "lrr"};
+    printf("%s: %lld samples, %d tensors\n", output, (long long)qsim_calibration_samples(c),
+           qsim_calibration_count(c));
+    if (!t->verbose)
+        return;
+    table_cell(&rows, "tensor");
+    table_cell(&rows, "min");
+    table_cell(&rows, "max");
+    for (int32_t i = 0; i < qsim_calibration_count(c); i++) {
+        const qsim_observer *o = qsim_calibration_observer(c, i);
+        table_cell(&rows, "%s", qsim_calibration_name(c, i));
+        table_cell(&rows, "%.6g", (double)qsim_observer_min(o));
+        table_cell(&rows, "%.6g", (double)qsim_observer_max(o));
+    }
+    table_print(&rows, stdout);
+}
+
+static int run(tool *t) {
+    const char *output = args_value(&t->args, "output");
+    bool merge = args_has(&t->args, "merge");
+    qsim_calibration *c = NULL;
+    qsim_error e;
+    int code = EXIT_OK;
+    if (!tool_operands(t, merge ? 2 : 1, merge ? 4096 : 1))
+        return EXIT_USAGE;
+    if (!output)
+        return tool_usage(t, NULL, "calibrate: -o FILE is missing");
+    if (!tool_may_write(t, output, &code))
+        return code;
+    code = merge ? merge_files(t, &c) : from_data(t, &c);
+    if (code == EXIT_OK && qsim_calibration_save(c, output, t->force, &e))
+        code = tool_error(t, output, &e);
+    if (code == EXIT_OK && t->json)
+        print_json(t, c, output);
+    else if (code == EXIT_OK && !t->quiet)
+        print_table(t, c, output);
+    qsim_calibration_free(c);
+    return code;
+}
+
+static const option options[] = {
+    OPTION_DATA,
+    {"merge", NULL, "merge calibration files (the operands) exactly", 0, NULL},
+    OPTION_OUTPUT("the calibration, as editable text"),
+    OPTION_FORCE,
+    {NULL, NULL, NULL, 0, NULL},
+};
+
+const verb verb_calibrate = {"calibrate", "MODEL --data SPEC -o FILE | --merge A B... -o FILE",
+                             "watch activations on data, for quantize", options, run};

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "calibrating.h"
+#include "common/progress.h"
+#include "quantizing.h"
+#include "verbs.h"
+
+static int save(const tool *t, const quantizing *q) {
+    qsim_error e;
+    qsim_save_options options = {.struct_size = sizeof(options),
+                                 .flags = t->force ? QSIM_SAVE_REPLACE : 0};
+    size_t need = 0;
+    if (strcmp(q->output, "-") != 0)
+        return qsim_model_save(q->result, q->output, &options, &e) ? tool_error(t, q->output, &e)
+                                                                   : EXIT_OK;
+    if (qsim_model_save_memory(q->result, NULL, 0, &need, &e))
+        return tool_error(t, q->output, &e);
+    void *bytes = tool_alloc(need, 1);
+    int code = qsim_model_save_memory(q->result, bytes, need, &need, &e)
+                   ? tool_error(t, q->output, &e)
+                   : tool_write(t, q->output, bytes, need);
+    free(bytes);
+    return code;
+}
+
+static int get_calibration(const tool *t, quantizing *q) {
+    const char *path = args_value(&t->args, "calibration");
+    int code = EXIT_OK;
+    if (!path && !args_has(&t->args, "data"))
+        return tool_usage(t, "--data SPEC calibrates on data",
+                          "quantize: --data or --calibration "
+                          "is missing");
+    if (args_has(&t->args, "data"))
+        code = dataset_open(t, q->model, &q->data);
+    if (code)
+        return code;
+    return path ? calibration_open(t, path, &q->calibration)
+                : calibrate_data(t, q->file, q->model, q->data, &q->calibration);
+}
+
+static int quantize(const tool *t, quantizing *q) {
+    progress p;
+    qsim_error e;
+    progress_begin(&p, t);
+    q->options.progress = progress_step;
+    q->options.progress_user = &p;
+    int code = qsim_quantize(q->model, q->calibration, &q->options, &q->result, &e);
+    progress_end(&p);
+    return code ? tool_error(t, q->file, &e) : EXIT_OK;
+}
+
+static int quantize_file(tool *t, quantizing *q) {
+    quantize_check check;
+    int code = tool_load_model(t, q->file, 0, &q->model);
+    if (code == EXIT_OK && args_has(&t->args, "dry-run")) {
+        quantize_print_layers(t, q);
+        return EXIT_OK;
+    }
+    if (code == EXIT_OK)
+        code = get_calibration(t, q);
+    if (code == EXIT_OK)
+        code = quantize(t, q);
+    if (code == EXIT_OK)
+        code = quantize_measure(t, q, &check);
+    if (code == EXIT_OK)
+        code = save(t, q);
+    if (code || strcmp(q->output, "-") == 0)
+        return code;
+    if (t->json)
+        quantize_print_json(t, q, &check);
+    else if (!t->quiet)
+        quantize_print(t, q, &check);
+    return EXIT_OK;
+}
+
+static int run(tool *t) {
+    quantizing q = {.output = args_value(&t->args, "output")};
+    int code = EXIT_OK;
+    if (!tool_operands(t, 1, 1))
+        return EXIT_USAGE;
+    q.file = t->args.operands[0];
+    if (!q.output && !args_has(&t->args, "dry-run"))
+        return tool_usage(t, NULL, "quantize: -o FILE is missing");
+    if (q.output && !tool_may_write(t, q.output, &code))
+        return code;
+    code = quantize_options(t, &q);
+    if (code == EXIT_OK)
+        code = quantize_file(t, &q);
+    dataset_close(q.data);
+    qsim_calibration_free(q.calibration);
+    qsim_model_free(q.result);
+    qsim_model_free(q.model);
+    free(q.schemes);
+    free(q.percentiles);
+    quantize_options_free(&q);
+    return code;
+}
+
+static const option options[] = {
+    OPTION_DATA,
+    {"calibration", "FILE", "use a file of qsim calibrate instead of calibrating", 0, NULL},
+    {"mode", "NAME", "what is quantized when", 0, "static|dynamic|weights"},
+    {"method", "NAME", "how ranges are chosen", 0, "minmax|percentile|mse|entropy"},
+    {"percentile", "P", "for --method percentile (99.999)", 0, NULL},
+    {"format", "NAME", "form of the written model", 0, "qdq|qoperator"},
+    {"activations", "TYPE", "type of activations", 0, "uint8|int8"},
+    {"weights", "TYPE", "type of weights", 0, "int8|uint8"},
+    {"weight-scheme", "NAME", "scales of weights", 0, "channel|tensor|tensor-asymmetric"},
+    {"symmetric", NULL, "symmetric activation ranges", 0, NULL},
+    {"reduce-range", NULL, "7-bit weights, for other runtimes on CPUs without VNNI", 0, NULL},
+    {"set", "GLOB=int8|fp32", "nodes of this name; repeatable, the last match wins", 0, NULL},
+    {"dry-run", NULL, "only show what would become of each layer", 'n', NULL},
+    OPTION_OUTPUT("the quantized model; '-': stdout"),
+    OPTION_FORCE,
+    {NULL, NULL, NULL, 0, NULL},
+};
+
+const verb verb_quantize = {"quantize", "MODEL --data SPEC -o FILE",
+                            "make an INT8 model of a float one", options, run};
