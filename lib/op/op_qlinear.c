@@ -10,54 +10,10 @@
  */
 #include "op/rules.h"
 
+#include "base/ctx.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
 #include "op/qvalue.h"
-#include "quant/requantize.h"
-
-/* int8 is computed as its uint8 twin: bits ^ 0x80, zero point + 128. */
-typedef struct qlinear_work {
-    float ma, mb; /* Mul: ma alone */
-    int32_t za, zb, zc;
-    float lo, hi;
-    uint8_t flip_a, flip_b, flip_c;
-} qlinear_work;
-
-typedef void (*qlinear_fn)(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb, uint8_t *c,
-                           size_t n, const qlinear_work *w);
-
-static inline float term(uint8_t v, uint8_t flip, int32_t zp) {
-    return (float)((int32_t)(v ^ flip) - zp);
-}
-
-static inline uint8_t store(float v, const qlinear_work *w) {
-    v = qs_minf(qs_maxf(v, w->lo), w->hi);
-    return (uint8_t)((qs_round_even(v) + w->zc) ^ w->flip_c);
-}
-
-#define ADD_AT(i, k)                                                                               \
-    store(k.ma *term(a[(i)*sa], k.flip_a, k.za) + k.mb * term(b[(i)*sb], k.flip_b, k.zb), &k)
-#define MUL_AT(i, k)                                                                               \
-    store((term(a[(i)*sa], k.flip_a, k.za) * term(b[(i)*sb], k.flip_b, k.zb)) * k.ma, &k)
-
-/* Constant strides let each of the three loops vectorize. */
-#define QLINEAR(name, AT)                                                                          \
-    static inline void name##_loop(const uint8_t *restrict a, size_t sa,                           \
-                                   const uint8_t *restrict b, size_t sb, uint8_t *restrict c,      \
-                                   size_t n, qlinear_work k) {                                     \
-        for (size_t i = 0; i < n; i++)                                                             \
-            c[i] = AT(i, k);                                                                       \
-    }                                                                                              \
-    static void name(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb, uint8_t *c,         \
-                     size_t n, const qlinear_work *w) {                                            \
-        if (sa && sb)                                                                              \
-            name##_loop(a, 1, b, 1, c, n, *w);                                                     \
-        else if (sa)                                                                               \
-            name##_loop(a, 1, b, 0, c, n, *w);                                                     \
-        else                                                                                       \
-            name##_loop(a, 0, b, sb ? 1 : 0, c, n, *w);                                            \
-    }
-
-QLINEAR(add_u8, ADD_AT)
-QLINEAR(mul_u8, MUL_AT)
 
 static int infer_qlinear(qs_infer *x) {
     static const int32_t parameters[3][2] = {{1, 2}, {4, 5}, {6, 7}};
@@ -81,7 +37,7 @@ static int infer_qlinear(qs_infer *x) {
 }
 
 typedef struct qlinear_params {
-    qlinear_fn fn;
+    qk_ew_u8_fn fn;
     qs_loops loops;
     int32_t lo, hi; /* of the output's own type */
     int32_t ta, tb, tc;
@@ -93,7 +49,7 @@ typedef struct qlinear_job {
     const qlinear_params *p;
     const uint8_t *a, *b;
     uint8_t *c;
-    qlinear_work w;
+    qk_ew_u8 w;
 } qlinear_job;
 
 static void qlinear_rows(const void *arg, size_t begin, size_t end) {
@@ -114,7 +70,7 @@ static void qlinear_span(const void *arg, size_t begin, size_t end) {
              j->c + begin, end - begin, &j->w);
 }
 
-static void prepare(const qs_step *s, const qs_frame *f, qlinear_work *w) {
+static void prepare(const qs_step *s, const qs_frame *f, qk_ew_u8 *w) {
     const qlinear_params *p = s->params;
     qs_q8 a = qs_q8_read(s, f, 1, 2, p->inputs, p->ta);
     qs_q8 b = qs_q8_read(s, f, 4, 5, p->inputs, p->tb);
@@ -146,13 +102,14 @@ static void run_qlinear(const qs_step *s, const qs_frame *f) {
         qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / (p->loops.inner + 1) + 1, qlinear_rows, &job);
 }
 
-static int lower_qlinear(qs_lower *l, qlinear_fn fn, const char *kernel) {
+static int lower_qlinear(qs_lower *l, bool mul) {
     const qs_value *a = qs_lower_in(l, 0), *b = qs_lower_in(l, 3), *c = qs_lower_out(l, 0);
     qlinear_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    p->fn = fn;
-    p->mul = fn == mul_u8;
+    const qk_ew *kernels = l->ctx->kernels->ew;
+    p->fn = mul ? kernels->mul_u8 : kernels->add_u8;
+    p->mul = mul;
     p->ta = a->dtype;
     p->tb = b->dtype;
     p->tc = c->dtype;
@@ -160,15 +117,15 @@ static int lower_qlinear(qs_lower *l, qlinear_fn fn, const char *kernel) {
     qs_q8_limits(l->node, c->dtype, &p->lo, &p->hi);
     qs_loops_make(&p->loops, a, b, c);
     l->step->run = run_qlinear;
-    l->step->kernel = kernel;
+    l->step->kernel = mul ? "qlinear mul" : "qlinear add";
     return QSIM_OK;
 }
 
 static int lower_qadd(qs_lower *l) {
-    return lower_qlinear(l, add_u8, "qlinear add");
+    return lower_qlinear(l, false);
 }
 static int lower_qmul(qs_lower *l) {
-    return lower_qlinear(l, mul_u8, "qlinear mul");
+    return lower_qlinear(l, true);
 }
 
 static const qs_attr_rule lo_hi[] = {{"lo", QS_ATTR_INT, 0, 0}, {"hi", QS_ATTR_INT, 0, 0}};

@@ -412,7 +412,7 @@ static void run_qsoftmax(const qs_step *s, const qs_frame *f) {
         size_t at = r / p->inner * p->count * p->inner + r % p->inner;
         for (size_t i = 0; i < p->count; i++)
             row[i] = qs_q8_value(from, x[at + i * p->inner]);
-        qs_softmax_row(row, row, p->count);
+        qs_softmax_row(f->ctx, row, row, p->count);
         for (size_t i = 0; i < p->count; i++)
             y[at + i * p->inner] = qs_q8_byte(to, row[i]);
     }

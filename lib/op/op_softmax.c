@@ -2,7 +2,10 @@
 /* Softmax. */
 #include "op/rules.h"
 
+#include "base/ctx.h"
 #include "kernel/elementary.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
 #include "op/reduce.h"
 
 /* ---- Softmax ---- */
@@ -36,14 +39,14 @@ typedef struct softmax_job {
     const softmax_params *p;
     const float *x;
     float *y;
+    const qsim_ctx *ctx;
 } softmax_job;
 
-void qs_softmax_row(const float *x, float *y, size_t n) {
+void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n) {
     float top = x[0];
     for (size_t i = 1; i < n; i++)
         top = x[i] > top ? x[i] : top;
-    for (size_t i = 0; i < n; i++)
-        y[i] = qk_exp(x[i] - top);
+    ctx->kernels->ew->exp_shifted(x, top, y, n);
     float sum = qs_tree_sum(y, n, 1);
     for (size_t i = 0; i < n; i++)
         y[i] = y[i] / sum;
@@ -67,7 +70,7 @@ static void softmax_range(const void *arg, size_t begin, size_t end) {
     for (size_t r = begin; r < end; r++) {
         size_t at = r / p->inner * p->count * p->inner + r % p->inner;
         if (p->inner == 1)
-            qs_softmax_row(job->x + at, job->y + at, p->count);
+            qs_softmax_row(job->ctx, job->x + at, job->y + at, p->count);
         else
             softmax_strided(job->x + at, job->y + at, p->count, p->inner);
     }
@@ -75,7 +78,7 @@ static void softmax_range(const void *arg, size_t begin, size_t end) {
 
 static void run_softmax(const qs_step *s, const qs_frame *f) {
     const softmax_params *p = s->params;
-    softmax_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    softmax_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), f->ctx};
     if (p->count)
         qs_ranges(f->ctx, p->outer * p->inner, QS_GRAIN / 8 / p->count + 1, softmax_range, &job);
 }

@@ -2,7 +2,9 @@
 /* Operators of one tensor, element by element. */
 #include "op/rules.h"
 
-#include "kernel/elementary.h"
+#include "base/ctx.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
 #include "quant/requantize.h"
 
 #include <math.h>
@@ -11,6 +13,7 @@ typedef void (*unary_fn)(const void *x, void *y, size_t n, const float *param);
 
 typedef struct unary_params {
     unary_fn fn;
+    qk_ew_f32_fn kernel; /* in its place, if not NULL */
     size_t elements, element;
     float param[2]; /* alpha, beta */
 } unary_params;
@@ -24,7 +27,11 @@ typedef struct unary_job {
 static void unary_range(const void *arg, size_t begin, size_t end) {
     const unary_job *job = arg;
     size_t at = begin * job->p->element;
-    job->p->fn(job->x + at, job->y + at, end - begin, job->p->param);
+    if (job->p->kernel)
+        job->p->kernel((const float *)(const void *)(job->x + at), (float *)(void *)(job->y + at),
+                       end - begin);
+    else
+        job->p->fn(job->x + at, job->y + at, end - begin, job->p->param);
 }
 
 static void run_unary(const qs_step *s, const qs_frame *f) {
@@ -139,15 +146,20 @@ static float clamp01(float v) {
     return qs_minf(1.0f, qs_maxf(0.0f, v));
 }
 
-UNARY(exp, f32, float, float, qk_exp(x))
-UNARY(tanh, f32, float, float, qk_tanh(x))
-UNARY(sigmoid, f32, float, float, qk_sigmoid(x))
 UNARY(leakyrelu, f32, float, float, x < 0.0f ? x * param[0] : x)
 UNARY(hardsigmoid, f32, float, float, clamp01(param[0] * x + param[1]))
 UNARY(hardswish, f32, float, float, x *clamp01(param[0] * x + param[1]))
-LOWER(exp, exp_f32, 0, 0)
-LOWER(tanh, tanh_f32, 0, 0)
-LOWER(sigmoid, sigmoid_f32, 0, 0)
+/* From the kernel table: float only. */
+#define KERNEL(name)                                                                               \
+    static int lower_##name(qs_lower *l) {                                                         \
+        int code = lower_unary(l, NULL, 0, 0);                                                     \
+        if (!code)                                                                                 \
+            ((unary_params *)(uintptr_t)l->step->params)->kernel = l->ctx->kernels->ew->name;      \
+        return code;                                                                               \
+    }
+KERNEL(exp)
+KERNEL(tanh)
+KERNEL(sigmoid)
 LOWER(leakyrelu, leakyrelu_f32, 0.01f, 0)
 LOWER(hardsigmoid, hardsigmoid_f32, 0.2f, 0.5f)
 LOWER(hardswish, hardswish_f32, 1.0f / 6.0f, 0.5f)

@@ -5,10 +5,12 @@
 
 #include <stddef.h>
 
+#include <qsim/base.h>
+
 /* Sum of x[0], x[step], …: 16 lanes (lane = i mod 16), each in order, then 8-4-2-1. */
 float qs_tree_sum(const float *x, size_t n, size_t step);
 
 /* exp(x - max) over its sum; n >= 1. x and y may be the same. */
-void qs_softmax_row(const float *x, float *y, size_t n);
+void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n);
 
 #endif

@@ -17,6 +17,7 @@ static const struct {
     {ck_cases_i8, &ck_cases_i8_count},
     {ck_cases_conv_i8, &ck_cases_conv_i8_count},
     {ck_cases_f32, &ck_cases_f32_count},
+    {ck_cases_ew, &ck_cases_ew_count},
 };
 
 struct ck_block {
