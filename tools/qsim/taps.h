@@ -10,13 +10,13 @@ typedef struct taps {
     size_t count;
 } taps;
 
+/* The outputs, in order; their numbers must be equal. The models must outlive the taps. */
+int taps_outputs(const tool *t, const qsim_model *a, const qsim_model *b, taps *out);
 /*
- * The outputs, in order; with `layers` then every float tensor that a node of A computes and that B
- * has too, dequantized (NAME_DequantizeLinear_Output) where it can be had. `outputs` says how many
- * are outputs. The models must outlive the taps.
+ * Every float tensor, not an output, that a node of A computes and that B has too: dequantized
+ * (NAME_DequantizeLinear_Output) or, where B computes it in floats, under its own name.
  */
-int taps_choose(const tool *t, const qsim_model *a, const qsim_model *b, bool layers, taps *out,
-                size_t *outputs);
+void taps_layers(const qsim_model *a, const qsim_model *b, taps *out);
 void taps_free(taps *t);
 
 #endif

@@ -19,13 +19,21 @@ typedef struct bounds {
     double max_abs, min_sqnr, min_cosine, min_agreement;
 } bounds;
 
+/* Pairs of tensors and what was found of each. */
+typedef struct matched {
+    taps taps;
+    qsim_metrics *metrics;
+} matched;
+
 typedef struct comparison {
     const char *file[2];
     engine engine[2];
     latency time[2];
-    taps taps;
-    size_t outputs; /* the first so many taps are outputs, the rest layers */
-    qsim_metrics *metrics;
+    matched outputs;
+    /* Layers are compared in sessions of their own: giving out a tensor keeps it from being fused.
+     */
+    engine layer_engine[2];
+    matched layers;
     bounds bounds;
 } comparison;
 
@@ -41,23 +49,32 @@ static int read_bounds(const tool *t, bounds *b) {
                : EXIT_USAGE;
 }
 
-/* Both models on the same data, batch by batch; the metrics grow. */
-static int compare_batch(const tool *t, comparison *c, const batch *b) {
-    for (int k = 0; k < 2; k++) {
-        double start = tool_now();
-        int code = engine_execute(t, c->file[k], &c->engine[k], b->inputs, b->input_count);
+static int add_metrics(const tool *t, const comparison *c, const engine e[2], matched *m) {
+    for (size_t i = 0; i < m->taps.count; i++) {
+        int code = qsim_metrics_add(&m->metrics[i], &e[0].outputs[i], &e[1].outputs[i],
+                                    c->bounds.rtol, c->bounds.atol);
         if (code)
-            return code;
-        latency_add(&c->time[k], tool_now() - start);
-    }
-    for (size_t i = 0; i < c->taps.count; i++) {
-        int code = qsim_metrics_add(&c->metrics[i], &c->engine[0].outputs[i],
-                                    &c->engine[1].outputs[i], c->bounds.rtol, c->bounds.atol);
-        if (code)
-            return tool_fail(t, code, "%s: output '%.100s' differs in type or shape: %s",
-                             c->file[1], c->taps.a[i], qsim_error_text(code));
+            return tool_fail(t, code, "%s: '%.100s' differs in type or shape: %s", c->file[1],
+                             m->taps.a[i], qsim_error_text(code));
     }
     return EXIT_OK;
+}
+
+/* Both models on the same data. */
+static int compare_batch(const tool *t, comparison *c, const batch *b) {
+    int code = EXIT_OK;
+    for (int k = 0; k < 2 && code == EXIT_OK; k++) {
+        double start = tool_now();
+        code = engine_execute(t, c->file[k], &c->engine[k], b->inputs, b->input_count);
+        latency_add(&c->time[k], tool_now() - start);
+    }
+    if (code == EXIT_OK)
+        code = add_metrics(t, c, c->engine, &c->outputs);
+    for (int k = 0; k < 2 && code == EXIT_OK && c->layers.taps.count > 0; k++)
+        code = engine_execute(t, c->file[k], &c->layer_engine[k], b->inputs, b->input_count);
+    if (code == EXIT_OK)
+        code = add_metrics(t, c, c->layer_engine, &c->layers);
+    return code;
 }
 
 static int compare_all(const tool *t, comparison *c, dataset *d) {
@@ -83,16 +100,16 @@ static int compare_all(const tool *t, comparison *c, dataset *d) {
 }
 
 static double agreement(const comparison *c) {
-    const qsim_metrics *m = &c->metrics[0];
+    const qsim_metrics *m = &c->outputs.metrics[0];
     return m->rows ? 100.0 * (double)m->agree / (double)m->rows : NAN;
 }
 
 /* ---- printing ---- */
 
-static void json_metrics(json *j, const comparison *c, size_t i) {
-    const qsim_metrics *m = &c->metrics[i];
+static void json_metrics(json *j, const matched *pairs, size_t i) {
+    const qsim_metrics *m = &pairs->metrics[i];
     json_object(j, NULL);
-    json_string(j, "name", c->taps.a[i]);
+    json_string(j, "name", pairs->taps.a[i]);
     json_number(j, "max_abs", m->max_abs);
     json_number(j, "max_rel", m->max_rel);
     json_number(j, "sqnr_db", qsim_metrics_sqnr(m));
@@ -113,13 +130,13 @@ static void print_json(const tool *t, const comparison *c) {
         json_end(&j);
     }
     json_array(&j, "outputs");
-    for (size_t i = 0; i < c->outputs; i++)
-        json_metrics(&j, c, i);
+    for (size_t i = 0; i < c->outputs.taps.count; i++)
+        json_metrics(&j, &c->outputs, i);
     json_end(&j);
     json_number(&j, "agreement", agreement(c));
     json_array(&j, "layers");
-    for (size_t i = c->outputs; i < c->taps.count; i++)
-        json_metrics(&j, c, i);
+    for (size_t i = 0; i < c->layers.taps.count; i++)
+        json_metrics(&j, &c->layers, i);
     json_end(&j);
     json_end(&j);
     tool_print_json(t, &j);
@@ -142,9 +159,9 @@ static void print_models(const comparison *c) {
     putchar('\n');
 }
 
-static void metrics_cells(table *rows, const comparison *c, size_t i) {
-    const qsim_metrics *m = &c->metrics[i];
-    table_cell(rows, "%s", c->taps.a[i]);
+static void metrics_cells(table *rows, const matched *pairs, size_t i) {
+    const qsim_metrics *m = &pairs->metrics[i];
+    table_cell(rows, "%s", pairs->taps.a[i]);
     table_cell(rows, "%.6g", m->max_abs);
     table_cell(rows, "%.6g", m->max_rel);
     table_cell(rows, "%.2f dB", qsim_metrics_sqnr(m));
@@ -152,26 +169,26 @@ static void metrics_cells(table *rows, const comparison *c, size_t i) {
     table_cell(rows, m->outside ? "no" : "yes");
 }
 
-static void print_metrics(const comparison *c, size_t first, size_t end, const char *what) {
+static void print_metrics(const matched *pairs, const char *what) {
     const char *const heading[] = {what, "max abs", "max rel", "SQNR", "cosine", "all close"};
     table rows = {.columns = "lrrrrl"};
     for (size_t i = 0; i < 6; i++)
         table_cell(&rows, "%s", heading[i]);
-    for (size_t i = first; i < end; i++)
-        metrics_cells(&rows, c, i);
+    for (size_t i = 0; i < pairs->taps.count; i++)
+        metrics_cells(&rows, pairs, i);
     table_print(&rows, stdout);
 }
 
 static void print_tables(const tool *t, const comparison *c) {
     print_models(c);
-    print_metrics(c, 0, c->outputs, "output");
+    print_metrics(&c->outputs, "output");
     printf("top-1 agreement %.2f %% of %llu rows\n", agreement(c),
-           (unsigned long long)c->metrics[0].rows);
+           (unsigned long long)c->outputs.metrics[0].rows);
     if (!args_has(&t->args, "layers"))
         return;
     putchar('\n');
-    if (c->taps.count > c->outputs)
-        print_metrics(c, c->outputs, c->taps.count, "layer");
+    if (c->layers.taps.count > 0)
+        print_metrics(&c->layers, "layer");
     else
         printf("no layer of A has a counterpart in B\n");
 }
@@ -187,8 +204,8 @@ static bool missed(const char *file, const char *what, double value, double boun
 static int judge(const comparison *c) {
     const bounds *b = &c->bounds;
     bool bad = false;
-    for (size_t i = 0; i < c->outputs; i++) {
-        const qsim_metrics *m = &c->metrics[i];
+    for (size_t i = 0; i < c->outputs.taps.count; i++) {
+        const qsim_metrics *m = &c->outputs.metrics[i];
         double sqnr = qsim_metrics_sqnr(m), cosine = qsim_metrics_cosine(m);
         bad |= missed(c->file[1], "max abs", m->max_abs, b->max_abs, !(m->max_abs <= b->max_abs));
         bad |= missed(c->file[1], "SQNR", sqnr, b->min_sqnr, !(sqnr >= b->min_sqnr));
@@ -202,24 +219,39 @@ static int judge(const comparison *c) {
     return bad ? EXIT_GATE : EXIT_OK;
 }
 
-static int open_both(tool *t, comparison *c) {
+static int open_pair(const tool *t, const comparison *c, qsim_model *const m[2], engine e[2],
+                     matched *pairs) {
+    int code = EXIT_OK;
+    size_t count = pairs->taps.count;
+    pairs->metrics = tool_alloc(count, sizeof(*pairs->metrics));
+    for (size_t i = 0; i < count; i++)
+        pairs->metrics[i].struct_size = sizeof(*pairs->metrics);
+    for (int k = 0; k < 2 && code == EXIT_OK && count > 0; k++)
+        code =
+            engine_of_model(t, c->file[k], m[k], k ? pairs->taps.b : pairs->taps.a, count, &e[k]);
+    return code;
+}
+
+static int open_both(const tool *t, comparison *c) {
     qsim_model *m[2] = {NULL, NULL};
     int code = tool_load_model(t, c->file[0], 0, &m[0]);
     if (code == EXIT_OK)
         code = tool_load_model(t, c->file[1], 0, &m[1]);
     if (code == EXIT_OK)
-        code = taps_choose(t, m[0], m[1], args_has(&t->args, "layers"), &c->taps, &c->outputs);
-    for (int k = 0; k < 2; k++) {
-        if (code == EXIT_OK)
-            code = engine_of_model(t, c->file[k], m[k], k ? c->taps.b : c->taps.a, c->taps.count,
-                                   &c->engine[k]);
-        c->engine[k].model = m[k];
+        code = taps_outputs(t, m[0], m[1], &c->outputs.taps);
+    if (code == EXIT_OK)
+        code = open_pair(t, c, m, c->engine, &c->outputs);
+    if (code == EXIT_OK && args_has(&t->args, "layers")) {
+        taps_layers(m[0], m[1], &c->layers.taps);
+        code = open_pair(t, c, m, c->layer_engine, &c->layers);
     }
+    c->engine[0].model = m[0];
+    c->engine[1].model = m[1];
     return code;
 }
 
 static int run(tool *t) {
-    comparison c = {.outputs = 0};
+    comparison c = {.file = {NULL, NULL}};
     dataset *d = NULL;
     if (!tool_operands(t, 2, 2) || read_bounds(t, &c.bounds))
         return EXIT_USAGE;
@@ -228,12 +260,8 @@ static int run(tool *t) {
     int code = open_both(t, &c);
     if (code == EXIT_OK)
         code = dataset_open(t, c.engine[0].model, &d);
-    if (code == EXIT_OK) {
-        c.metrics = tool_alloc(c.taps.count, sizeof(*c.metrics));
-        for (size_t i = 0; i < c.taps.count; i++)
-            c.metrics[i].struct_size = sizeof(*c.metrics);
+    if (code == EXIT_OK)
         code = compare_all(t, &c, d);
-    }
     if (code == EXIT_OK) {
         if (t->json)
             print_json(t, &c);
@@ -243,11 +271,14 @@ static int run(tool *t) {
     }
     dataset_close(d);
     for (int k = 0; k < 2; k++) {
+        engine_close(&c.layer_engine[k]);
         engine_close(&c.engine[k]);
         latency_free(&c.time[k]);
     }
-    free(c.metrics);
-    taps_free(&c.taps);
+    free(c.outputs.metrics);
+    free(c.layers.metrics);
+    taps_free(&c.outputs.taps);
+    taps_free(&c.layers.taps);
     return code;
 }
 
