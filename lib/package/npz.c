@@ -28,6 +28,8 @@ struct qsim_npz {
 
 static int fail_zip(qsim_error *error, int zip_code, const char *what) {
     zip_error_t e;
+    if (zip_code == ZIP_ER_EXISTS)
+        return qs_fail(error, QSIM_E_FORMAT, ".npz: two members have the same name");
     zip_error_init_with_code(&e, zip_code);
     int code = zip_code == ZIP_ER_MEMORY ? QSIM_E_NOMEM : QSIM_E_FORMAT;
     qs_fail(error, code, ".npz: %s: %s", what, zip_error_strerror(&e));

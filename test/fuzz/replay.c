@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a fuzz target without libFuzzer: over the files named as arguments, or over small shared
- * models, each with a number of reproducible mutations. `replay [-n MUTATIONS] [FILE…]`
+ * Runs a fuzz target without libFuzzer: over the files named as arguments, else over the target's
+ * own seeds, else over small shared models, each with a number of reproducible mutations.
+ * `replay [-n MUTATIONS] [FILE…]`
  */
+#include "fuzz.h"
 #include "test.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint64_t state = 1;
 
@@ -47,20 +47,41 @@ static size_t mutate(uint8_t *p, size_t size) {
     return size;
 }
 
+/* A buffer of exactly the mutation's size each time, so that reading beyond it is seen. */
+static int run_bytes(const uint8_t *data, size_t size, long mutations) {
+    uint8_t *copy = malloc(size + 1);
+    LLVMFuzzerTestOneInput(data, size);
+    for (long k = 0; copy && k < mutations; k++) {
+        memcpy(copy, data, size);
+        size_t n = mutate(copy, size);
+        uint8_t *exact = malloc(n ? n : 1);
+        if (exact) {
+            memcpy(exact, copy, n);
+            LLVMFuzzerTestOneInput(exact, n);
+        }
+        free(exact);
+    }
+    free(copy);
+    return copy != NULL;
+}
+
 static int run(const char *path, long mutations) {
     size_t size = 0;
-    uint8_t *data = read_file(path, &size), *copy = data ? malloc(size + 1) : NULL;
-    if (data && copy) {
-        LLVMFuzzerTestOneInput(data, size);
-        for (long k = 0; k < mutations; k++) {
-            memcpy(copy, data, size);
-            LLVMFuzzerTestOneInput(copy, mutate(copy, size));
-        }
-    }
-    int ok = data && copy;
+    uint8_t *data = read_file(path, &size);
+    int ok = data && run_bytes(data, size, mutations);
     free(data);
-    free(copy);
     return ok;
+}
+
+/* The target's own seeds; how many there were. */
+static size_t run_seeds(long mutations) {
+    static uint8_t seed[65536];
+    size_t count = 0, size;
+    while ((size = fuzz_seed(count, seed, sizeof(seed))) > 0) {
+        CHECK(run_bytes(seed, size, mutations));
+        count++;
+    }
+    return count;
 }
 
 int main(int argc, char **argv) {
@@ -76,6 +97,8 @@ int main(int argc, char **argv) {
     }
     for (int i = first; i < argc; i++)
         CHECK(run(argv[i], mutations));
+    if (first >= argc && run_seeds(mutations) > 0)
+        return test_done();
     for (size_t i = 0; first >= argc && i < sizeof(shared) / sizeof(shared[0]); i++)
         CHECK(run(test_shared(shared[i], path), mutations));
     return test_done();

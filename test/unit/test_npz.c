@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* .npz: archives are made with libzip itself, so that stored and deflated members are the usual
+ * ones. */
+#include "test.h"
+
+#include <unistd.h>
+#include <zip.h>
+
+#include <qsim/data.h>
+
+static uint8_t archive[1 << 20];
+static size_t archive_size;
+
+typedef struct part {
+    const char *name;
+    const void *data;
+    size_t size;
+    int method;
+} part;
+
+/* A .npy of `count` bytes that count upwards. */
+static size_t make_npy(uint8_t *out, size_t count) {
+    int64_t dims[] = {(int64_t)count};
+    qsim_tensor t = {QSIM_UINT8, 1, dims, NULL, count};
+    int n = qsim_npy_header(&t, (char *)out);
+    for (size_t i = 0; i < count; i++)
+        out[(size_t)n + i] = (uint8_t)i;
+    return (size_t)n + count;
+}
+
+static int make_zip(const part *parts, size_t count) {
+    char path[] = "npz-test-XXXXXX";
+    int fd = mkstemp(path), zip_code;
+    close(fd);
+    zip_t *z = zip_open(path, ZIP_TRUNCATE, &zip_code);
+    for (size_t i = 0; z && i < count; i++) {
+        zip_source_t *s = zip_source_buffer(z, parts[i].data, parts[i].size, 0);
+        zip_int64_t at = zip_file_add(z, parts[i].name, s, 0);
+        zip_set_file_compression(z, (zip_uint64_t)at, parts[i].method, 0);
+    }
+    int good = z && zip_close(z) == 0;
+    FILE *f = fopen(path, "rb");
+    archive_size = f ? fread(archive, 1, sizeof(archive), f) : 0;
+    if (f)
+        fclose(f);
+    unlink(path);
+    return good;
+}
+
+static int open_archive(qsim_npz **z, qsim_error *e) {
+    *z = NULL;
+    return qsim_npz_open(NULL, archive, archive_size, z, e);
+}
+
+static uint8_t small[1024], large[70000], out[70000];
+
+static void test_good(size_t small_size, size_t large_size) {
+    part parts[] = {{"x.npy", small, small_size, ZIP_CM_STORE},
+                    {"y.npy", large, large_size, ZIP_CM_DEFLATE}};
+    qsim_npz *z;
+    qsim_error e;
+    CHECK(make_zip(parts, 2));
+    CHECK_INT(open_archive(&z, &e), QSIM_OK);
+    CHECK_INT(qsim_npz_count(z), 2);
+    CHECK_STR(qsim_npz_name(z, 1), "y");
+    CHECK(qsim_npz_name(z, 2) == NULL);
+    qsim_array a = {.struct_size = sizeof(a)};
+    CHECK_INT(qsim_npz_array(z, 1, &a), QSIM_OK);
+    CHECK(a.rank == 1 && a.dims[0] == 60000 && a.dtype == QSIM_UINT8);
+    for (int i = 0; i < 2; i++) {
+        size_t n = i ? 60000 : 10;
+        CHECK_INT(qsim_npz_read(z, i, out, n - 1, &e), QSIM_E_ARGUMENT);
+        CHECK_INT(qsim_npz_read(z, i, out, n, &e), QSIM_OK);
+        for (size_t k = 0; k < n; k++)
+            if (out[k] != (uint8_t)k) {
+                CHECK_INT(out[k], (uint8_t)k);
+                break;
+            }
+    }
+    qsim_npz_free(z);
+    /* A flipped bit in the stored data is noticed by its CRC; a cut archive is not opened. */
+    for (size_t i = 0; i + 10 < archive_size; i++)
+        if (memcmp(archive + i, "\0\1\2\3\4\5\6\7\10\11", 10) == 0) {
+            archive[i + 3] ^= 1;
+            break;
+        }
+    CHECK_INT(open_archive(&z, &e), QSIM_OK);
+    CHECK_INT(qsim_npz_read(z, 0, out, 10, &e), QSIM_E_FORMAT);
+    qsim_npz_free(z);
+    for (size_t cut = archive_size - 1; cut > 0; cut -= cut < 200 ? 1 : 97) {
+        int code = qsim_npz_open(NULL, archive, cut, &z, &e);
+        if (code == QSIM_OK)
+            qsim_npz_free(z);
+        CHECK(code != QSIM_OK);
+    }
+}
+
+static void test_bad(size_t small_size) {
+    static const uint8_t text[] = "this is no array";
+    static const struct {
+        const char *name;
+        int good_data, code;
+    } cases[] = {
+        {"x.txt", 1, QSIM_E_FORMAT}, {".npy", 1, QSIM_E_FORMAT}, {"x.npy", 0, QSIM_E_FORMAT}};
+    qsim_npz *z;
+    qsim_error e;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        part p = {cases[i].name, cases[i].good_data ? small : text,
+                  cases[i].good_data ? small_size : sizeof(text), ZIP_CM_DEFLATE};
+        CHECK(make_zip(&p, 1));
+        CHECK_INT(open_archive(&z, &e), cases[i].code);
+        qsim_npz_free(z);
+    }
+    part short_by_one = {"x.npy", small, small_size - 1, ZIP_CM_STORE};
+    CHECK(make_zip(&short_by_one, 1));
+    CHECK_INT(open_archive(&z, &e), QSIM_E_FORMAT);
+    /* libzip makes no two members of one name: the second one is renamed here. */
+    part twins[] = {{"x.npy", small, small_size, ZIP_CM_STORE},
+                    {"z.npy", small, small_size, ZIP_CM_STORE}};
+    CHECK(make_zip(twins, 2));
+    for (size_t i = 0; i + 5 < archive_size; i++)
+        if (memcmp(archive + i, "z.npy", 5) == 0)
+            archive[i] = 'x';
+    CHECK_INT(open_archive(&z, &e), QSIM_E_FORMAT);
+    CHECK(strstr(e.message, "two members") != NULL);
+    archive_size = (size_t)snprintf((char *)archive, sizeof(archive), "PKno zip at all");
+    CHECK_INT(open_archive(&z, &e), QSIM_E_FORMAT);
+    CHECK_INT(qsim_npz_open(NULL, "", 0, &z, &e), QSIM_E_FORMAT);
+}
+
+int main(void) {
+    size_t small_size = make_npy(small, 10), large_size = make_npy(large, 60000);
+    test_good(small_size, large_size);
+    test_bad(small_size);
+    return test_done();
+}
