@@ -106,6 +106,12 @@ void qs_search_mse(const qsim_observer *o, int32_t dtype, int32_t flags, float *
 
 /* ---- entropy ---- */
 
+/*
+ * Narrower ranges are not looked at: with fewer bins to a level the divergence measures how coarse
+ * the histogram is, and gets small for that reason alone.
+ */
+#define BINS_PER_LEVEL 4
+
 /* 2 artanh((m - 1) / (m + 1)) of the mantissa m, by its series. */
 double qs_logarithm(double x) {
     int exponent;
@@ -188,7 +194,9 @@ void qs_search_entropy(const qsim_observer *o, int32_t dtype, int32_t flags, flo
     h.total = h.before[h.b.size];
     if (qsim_dtype_limits(dtype, flags, &qmin, &qmax) || !(h.total > 0))
         return;
-    int32_t levels = qmax - qmin + 1, below = -h.b.first, above = h.b.size - below;
+    int32_t below = -h.b.first, above = h.b.size - below;
+    /* A side of its own is judged with half of the levels, as if it had a mirror image. */
+    int32_t levels = (qmax - qmin + 1) / (below > 0 && above > 0 ? 1 : 2);
     int32_t larger = above > below ? above : below;
     bool symmetric = (flags & QSIM_RANGE_SYMMETRIC) != 0;
     double least = INFINITY, w = h.b.width;
@@ -200,7 +208,7 @@ void qs_search_entropy(const qsim_observer *o, int32_t dtype, int32_t flags, flo
             l = a < below ? a : below;
             r = a < above ? a : above;
         }
-        if (l + r < levels)
+        if (l + r < BINS_PER_LEVEL * levels)
             break;
         double d = divergence(&h, below - l, below + r, levels);
         if (d < least) {

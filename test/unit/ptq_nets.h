@@ -33,7 +33,7 @@ static qsim_model *net_finish(qsim_builder *b) {
 
 /* LeNet on 12x12: conv(1->4, 3x3) relu pool conv(4->6, 3x3) relu flatten fc(54->16) relu fc(16->5).
  */
-static qsim_model *net_lenet(void) {
+static inline qsim_model *net_lenet(void) {
     qsim_builder *b = NULL;
     const char *symbol[4] = {"N", NULL, NULL, NULL};
     const int64_t two[2] = {2, 2};
@@ -64,13 +64,13 @@ static qsim_model *net_lenet(void) {
 }
 
 /* One batch of `n` samples of 144 values in [0, 1). */
-static void net_batch(float *x, int n, uint64_t seed) {
+static inline void net_batch(float *x, int n, uint64_t seed) {
     seed = seed * 2654435761u + 99;
     for (int i = 0; i < 144 * n; i++)
         x[i] = (float)test_random(&seed) / 4294967296.0f;
 }
 
-static qsim_calibration *net_calibrate(const qsim_model *m, int batches) {
+static inline qsim_calibration *net_calibrate(const qsim_model *m, int batches) {
     static float x[144 * 8];
     const int64_t dims[4] = {8, 1, 12, 12};
     qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
@@ -91,15 +91,15 @@ static size_t net_run(const qsim_model *m, qsim_tensor *x, float *y, size_t room
     qsim_session *s = NULL;
     qsim_run *r = NULL;
     qsim_error e = {0};
-    qsim_tensor out = {0};
-    size_t n = 0;
+    qsim_tensor out[4] = {{0}};
+    size_t n = 0, outputs = (size_t)qsim_model_output_count(m);
     if (qsim_session_create(m, NULL, &s, &e) || qsim_run_create(s, &r, &e) ||
-        qsim_run_execute(r, x, 1, &out, 1, &e))
+        qsim_run_execute(r, x, 1, out, outputs, &e))
         fprintf(stderr, "%s\n", e.message);
     CHECK_INT(e.code, QSIM_OK);
-    if (!e.code && out.dtype == QSIM_FLOAT && out.bytes <= room * sizeof(float)) {
-        memcpy(y, out.data, out.bytes);
-        n = out.bytes / sizeof(float);
+    if (!e.code && out[0].dtype == QSIM_FLOAT && out[0].bytes <= room * sizeof(float)) {
+        memcpy(y, out[0].data, out[0].bytes);
+        n = out[0].bytes / sizeof(float);
     }
     qsim_run_free(r);
     qsim_session_free(s);

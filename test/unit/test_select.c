@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* Which nodes are quantized, on graphs of every form that the rules speak of. */
+#include <math.h>
+
+#include "ptq_nets.h"
+
+static const int64_t image[4] = {-1, 4, 8, 8};
+static const int64_t one[4] = {1, 1, 1, 1};
+
+static qsim_builder *begin(void) {
+    qsim_builder *b = NULL;
+    const char *symbol[4] = {"N", NULL, NULL, NULL};
+    CHECK_INT(qsim_builder_create(NULL, 13, "net", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, image, symbol);
+    return b;
+}
+
+static void output(qsim_builder *b, const char *name, int rank, int64_t a, int64_t c, int64_t d) {
+    const char *symbol[4] = {"N", NULL, NULL, NULL};
+    qsim_builder_output(b, name, QSIM_FLOAT, rank, (int64_t[]){-1, a, c, d}, symbol);
+}
+
+/* 3x3 convolution of 4 channels that keeps the size; its weights are called w<name>. */
+static void conv(qsim_builder *b, const char *name, const char *x, const char *y) {
+    char w[32], inputs[64];
+    snprintf(w, sizeof(w), "w%s", name);
+    snprintf(inputs, sizeof(inputs), "%s,%s", x, w);
+    net_constant(b, w, 4, (int64_t[]){4, 4, 3, 3}, 0.3f, (uint64_t)name[0] * 31 + (uint64_t)y[0]);
+    qsim_builder_node(b, "", "Conv", name, inputs, y);
+    qsim_builder_attr_ints(b, "pads", one, 4);
+}
+
+static qsim_calibration *calibrate(const qsim_model *m, uint64_t seed) {
+    static float x[8 * 256];
+    const int64_t dims[4] = {8, 4, 8, 8};
+    qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
+    qsim_calibration *c = NULL;
+    qsim_error e = {0};
+    for (int i = 0; i < 8 * 256; i++)
+        x[i] = (float)test_random(&seed) / 2147483648.0f - 1;
+    if (qsim_calibration_create(m, &c, &e) || qsim_calibration_feed(c, &t, 1, &e))
+        fprintf(stderr, "%s\n", e.message);
+    CHECK_INT(e.code, QSIM_OK);
+    return c;
+}
+
+/* Quantizes, writes, loads, runs, and compares with the float model. Free the result. */
+static qsim_model *quantized(const qsim_model *m, const qsim_calibration *c,
+                             const qsim_quantize_options *o) {
+    static char file[1 << 18];
+    static float x[4 * 256], y[4 * 1024], z[4 * 1024];
+    const int64_t dims[4] = {4, 4, 8, 8};
+    qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
+    qsim_model *q = NULL, *back = NULL;
+    qsim_error e = {0};
+    uint64_t seed = 99;
+    size_t size = 0;
+    for (int i = 0; i < 4 * 256; i++)
+        x[i] = (float)test_random(&seed) / 2147483648.0f - 1;
+    if (qsim_quantize(m, c, o, &q, &e) ||
+        qsim_model_save_memory(q, file, sizeof(file), &size, &e) ||
+        qsim_model_load_memory(NULL, file, size, NULL, &back, &e))
+        fprintf(stderr, "%s\n", e.message);
+    CHECK_INT(e.code, QSIM_OK);
+    size_t n = net_run(m, &t, y, sizeof(y) / sizeof(y[0]));
+    CHECK(n > 0);
+    CHECK_INT(net_run(back, &t, z, sizeof(z) / sizeof(z[0])), n);
+    double signal = 0, noise = 0;
+    for (size_t i = 0; i < n; i++) {
+        signal += pow((double)y[i], 2);
+        noise += pow((double)y[i] - (double)z[i], 2);
+    }
+    if (!(signal > 100 * noise))
+        fprintf(stderr, "%g dB\n", 10 * log10(signal / noise));
+    CHECK(signal > 100 * noise); /* 20 dB */
+    qsim_model_free(back);
+    return q;
+}
+
+static void check_input(const qsim_model *q, const char *op, const char *name, int index,
+                        const char *expected) {
+    qsim_node_info n;
+    CHECK(net_find(q, op, name, &n));
+    CHECK_STR(n.inputs[index], expected);
+}
+
+/* A residual block: the sum absorbs its ReLU, averages run in integers, Softmax does not. */
+static void test_residual(void) {
+    qsim_builder *b = begin();
+    conv(b, "a", "x", "ca");
+    qsim_builder_node(b, "", "Relu", "ra", "ca", "r");
+    conv(b, "b", "r", "cb");
+    qsim_builder_node(b, "", "Add", "sum", "cb,r", "s");
+    qsim_builder_node(b, "", "Relu", "rs", "s", "t");
+    qsim_builder_node(b, "", "GlobalAveragePool", "gap", "t", "g");
+    qsim_builder_node(b, "", "Flatten", "flat", "g", "f");
+    net_constant(b, "wf", 2, (int64_t[]){4, 6}, 0.5f, 3);
+    qsim_builder_node(b, "", "MatMul", "fc", "f,wf", "l");
+    qsim_builder_node(b, "", "Softmax", "soft", "l", "y");
+    output(b, "y", 2, 6, 0, 0);
+    qsim_model *m = net_finish(b);
+    qsim_calibration *c = calibrate(m, 99);
+    qsim_model *q = quantized(m, c, NULL);
+    CHECK_INT(net_count(q, "QuantizeLinear"), 7); /* x r cb t g f l */
+    check_input(q, "Add", "sum", 0, "cb_DequantizeLinear_Output");
+    check_input(q, "Add", "sum", 1, "r_DequantizeLinear_Output");
+    check_input(q, "Relu", "rs", 0, "s");
+    check_input(q, "GlobalAveragePool", "gap", 0, "t_DequantizeLinear_Output");
+    check_input(q, "QuantizeLinear", "f_QuantizeLinear", 1, "g_scale");
+    check_input(q, "Softmax", "soft", 0, "l_DequantizeLinear_Output");
+    qsim_model_free(q);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+/* Concat between layers has a scale of its own; curves and sums at the end stay float. */
+static void test_concat_and_head(void) {
+    qsim_builder *b = begin();
+    conv(b, "a", "x", "ca");
+    conv(b, "b", "x", "cb");
+    qsim_builder_node(b, "", "Concat", "cat", "ca,cb", "k");
+    qsim_builder_attr_int(b, "axis", 1);
+    net_constant(b, "wk", 4, (int64_t[]){4, 8, 1, 1}, 0.3f, 9);
+    qsim_builder_node(b, "", "Conv", "k1", "k,wk", "ck");
+    qsim_builder_node(b, "", "Sigmoid", "sig", "ck", "s");
+    net_constant(b, "two", 1, (int64_t[]){1}, 2.0f, 10);
+    qsim_builder_node(b, "", "Mul", "scale", "s,two", "y");
+    output(b, "y", 4, 4, 8, 8);
+    qsim_model *m = net_finish(b);
+    qsim_calibration *c = calibrate(m, 99);
+    qsim_model *q = quantized(m, c, NULL);
+    CHECK_INT(net_count(q, "QuantizeLinear"), 5); /* x ca cb k ck */
+    check_input(q, "Concat", "cat", 0, "ca_DequantizeLinear_Output");
+    check_input(q, "Sigmoid", "sig", 0, "ck_DequantizeLinear_Output");
+    check_input(q, "Mul", "scale", 0, "s");
+    qsim_model_free(q);
+    /* By rule it runs in integers all the same. */
+    qsim_rule rule = {.struct_size = sizeof(rule), .pattern = "sig", .action = QSIM_RULE_INT8};
+    qsim_quantize_options o = {.struct_size = sizeof(o), .rules = &rule, .rule_count = 1};
+    q = quantized(m, c, &o);
+    check_input(q, "Mul", "scale", 0, "s_DequantizeLinear_Output");
+    qsim_model_free(q);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+/* Constant operands, weights that two layers share, BatchNormalization, an inner graph output. */
+static void test_constants(void) {
+    qsim_builder *b = begin();
+    conv(b, "a", "x", "ca");
+    net_constant(b, "gain", 4, (int64_t[]){1, 4, 1, 1}, 2.0f, 11);
+    qsim_builder_node(b, "", "Mul", "mul", "ca,gain", "m");
+    qsim_builder_node(b, "", "Conv", "again", "m,wa", "cb");
+    qsim_builder_attr_ints(b, "pads", one, 4);
+    net_constant(b, "bs", 1, (int64_t[]){4}, 1.0f, 12);
+    net_constant(b, "bb", 1, (int64_t[]){4}, 1.0f, 13);
+    net_constant(b, "bm", 1, (int64_t[]){4}, 0.5f, 14);
+    const float variance[4] = {0.5f, 1, 2, 3};
+    const int64_t four[1] = {4};
+    qsim_tensor v = {QSIM_FLOAT, 1, four, (void *)(uintptr_t)variance, sizeof(variance)};
+    qsim_builder_constant(b, "bv", &v);
+    qsim_builder_node(b, "", "BatchNormalization", "bn", "cb,bs,bb,bm,bv", "n");
+    conv(b, "c", "n", "y");
+    output(b, "y", 4, 4, 8, 8);
+    output(b, "n", 4, 4, 8, 8);
+    qsim_model *m = net_finish(b);
+    qsim_calibration *c = calibrate(m, 99);
+    qsim_model *q = quantized(m, c, NULL);
+    qsim_value_info info;
+    CHECK_INT(net_count(q, "BatchNormalization"), 0);
+    CHECK_INT(net_count(q, "QuantizeLinear"), 5); /* x ca m n y */
+    check_input(q, "Mul", "mul", 1, "gain_DequantizeLinear_Output");
+    CHECK(net_value(q, "gain_quantized", &info) && info.dtype == QSIM_UINT8 && info.bytes == 4);
+    /* The inner output keeps its name, and who reads it inside reads the same. */
+    check_input(q, "Conv", "c", 0, "n");
+    check_input(q, "QuantizeLinear", "n_QuantizeLinear", 0, "n_QuantizeLinear_Input");
+    CHECK_INT(qsim_model_output_count(q), 2);
+    qsim_model_free(q);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+/* A tensor whose line is commented out stays float, with the nodes around it. */
+static void test_commented(void) {
+    static char text[1 << 20];
+    char path[] = "test_select.qcal";
+    qsim_builder *b = begin();
+    conv(b, "a", "x", "ca");
+    qsim_builder_node(b, "", "Relu", "ra", "ca", "r");
+    conv(b, "b", "r", "cb");
+    conv(b, "c", "cb", "y");
+    output(b, "y", 4, 4, 8, 8);
+    qsim_model *m = net_finish(b);
+    qsim_calibration *c = calibrate(m, 99), *edited = NULL;
+    CHECK_INT(qsim_calibration_save(c, path, 1, NULL), QSIM_OK);
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+    CHECK(n > 0);
+    if (f)
+        fclose(f);
+    char *line = strstr(text, "tensor \"r\"");
+    CHECK(line != NULL);
+    if (line)
+        memcpy(line, "#ensor", 6);
+    CHECK_INT(qsim_calibration_load_memory(NULL, text, n, path, &edited, NULL), QSIM_OK);
+    remove(path);
+    qsim_model *q = quantized(m, edited, NULL);
+    check_input(q, "Conv", "a", 1, "wa");
+    check_input(q, "Conv", "b", 1, "wb");
+    check_input(q, "Conv", "c", 1, "wc_DequantizeLinear_Output");
+    CHECK_INT(net_count(q, "QuantizeLinear"), 2); /* cb y */
+    qsim_model_free(q);
+    qsim_calibration_free(edited);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+/* Forms without an integer kernel stay as they are. */
+static void test_left_alone(void) {
+    qsim_builder *b = begin();
+    qsim_builder_node(b, "", "Flatten", "flat", "x", "f");
+    net_constant(b, "w", 2, (int64_t[]){256, 3}, 0.1f, 5);
+    net_constant(b, "v", 2, (int64_t[]){3, 3}, 0.5f, 6);
+    net_constant(b, "bias", 1, (int64_t[]){1}, 0.5f, 7);
+    qsim_builder_node(b, "", "Gemm", "alpha", "f,w", "g");
+    qsim_builder_attr_float(b, "alpha", 0.5f);
+    qsim_builder_node(b, "", "Gemm", "scalar", "g,v,bias", "h");
+    qsim_builder_node(b, "", "MatMul", "square", "h,v", "y");
+    output(b, "y", 2, 3, 0, 0);
+    qsim_model *m = net_finish(b);
+    CHECK_INT(qsim_quantize_layer_count(m), 1);
+    qsim_calibration *c = calibrate(m, 99);
+    qsim_model *q = quantized(m, c, NULL);
+    check_input(q, "Gemm", "alpha", 1, "w");
+    check_input(q, "Gemm", "scalar", 1, "v");
+    check_input(q, "MatMul", "square", 1, "v_DequantizeLinear_Output");
+    CHECK_INT(net_count(q, "QuantizeLinear"), 2); /* h y */
+    qsim_model_free(q);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+int main(void) {
+    test_residual();
+    test_concat_and_head();
+    test_constants();
+    test_commented();
+    test_left_alone();
+    return test_done();
+}
