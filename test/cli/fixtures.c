@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* Makes the models and data that the command-line tests work on, in the current folder. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <qsim/qsim.h>
+
+static void need(int code, const char *what) {
+    if (code == QSIM_OK)
+        return;
+    fprintf(stderr, "fixtures: %s: %s\n", what, qsim_error_name(code));
+    exit(1);
+}
+
+static void write_file(const char *path, const void *head, size_t head_size, const void *body,
+                       size_t body_size) {
+    qsim_bytes pieces[] = {{head, head_size}, {body, body_size}};
+    need(qsim_file_write(NULL, path, QSIM_FILE_REPLACE, pieces, 2, NULL), path);
+}
+
+static void write_npy(const char *path, int32_t dtype, int32_t rank, const int64_t *dims,
+                      const void *data) {
+    char header[QSIM_NPY_HEADER_MAX];
+    size_t bytes = 0;
+    qsim_tensor t = {dtype, rank, dims, NULL, 0};
+    need(qsim_tensor_size(dtype, rank, dims, NULL, &bytes), path);
+    write_file(path, header, (size_t)qsim_npy_header(&t, header), data, bytes);
+}
+
+/* Values between -1 and 1 that look random. */
+static float *values(size_t count, uint32_t seed) {
+    float *v = malloc(count * sizeof(*v));
+    for (size_t i = 0; v && i < count; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        v[i] = (float)(int32_t)(seed >> 8 & 0xffff) / 32768.0f - 1.0f;
+    }
+    return v;
+}
+
+/* ---- models ---- */
+
+static qsim_builder *begin(const char *name) {
+    qsim_builder *b = NULL;
+    need(qsim_builder_create(NULL, 13, name, &b, NULL), name);
+    return b;
+}
+
+static void finish(qsim_builder *b, const char *path) {
+    qsim_model *m = NULL;
+    qsim_error e = {.message = ""};
+    qsim_save_options replace = {.struct_size = sizeof(replace), .flags = QSIM_SAVE_REPLACE};
+    int code = qsim_builder_finish(b, &m, &e);
+    if (code)
+        fprintf(stderr, "%s\n", e.message);
+    need(code, path);
+    need(qsim_model_save(m, path, &replace, NULL), path);
+    qsim_model_free(m);
+    qsim_builder_free(b);
+}
+
+static void add_input(qsim_builder *b, const char *name, int32_t rank, const int64_t *rest) {
+    int64_t dims[8] = {-1};
+    const char *names[8] = {"N"};
+    memcpy(dims + 1, rest, (size_t)(rank - 1) * sizeof(*dims));
+    need(qsim_builder_input(b, name, QSIM_FLOAT, rank, dims, names), name);
+}
+
+static void add_output(qsim_builder *b, const char *name, int64_t width) {
+    const char *names[] = {"N", NULL};
+    need(qsim_builder_output(b, name, QSIM_FLOAT, 2, (int64_t[]){-1, width}, names), name);
+}
+
+static void add_weights(qsim_builder *b, const char *name, int64_t rows, int64_t columns,
+                        const float *data) {
+    int64_t dims[] = {rows, columns};
+    qsim_tensor t = {QSIM_FLOAT, 2, dims, (void *)(uintptr_t)data,
+                     (size_t)(rows * columns) * sizeof(float)};
+    need(qsim_builder_constant(b, name, &t), name);
+}
+
+/* Gives its input out: the class is the greatest of three numbers. */
+static void make_identity(void) {
+    static const float one[] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+    qsim_builder *b = begin("identity");
+    add_input(b, "x", 2, (int64_t[]){3});
+    add_weights(b, "w", 3, 3, one);
+    need(qsim_builder_node(b, "", "Gemm", "head", "x,w", "y"), "Gemm");
+    add_output(b, "y", 3);
+    finish(b, "id.onnx");
+}
+
+static void make_mlp(void) {
+    float *w1 = values(4 * 16, 1), *w2 = values(16 * 3, 2);
+    qsim_builder *b = begin("mlp");
+    add_input(b, "x", 2, (int64_t[]){4});
+    add_weights(b, "w1", 4, 16, w1);
+    add_weights(b, "w2", 16, 3, w2);
+    need(qsim_builder_node(b, "", "Gemm", "fc1", "x,w1", "h"), "Gemm");
+    need(qsim_builder_node(b, "", "Relu", "relu", "h", "r"), "Relu");
+    need(qsim_builder_node(b, "", "Gemm", "fc2", "r,w2", "y"), "Gemm");
+    add_output(b, "y", 3);
+    finish(b, "mlp.onnx");
+    free(w1);
+    free(w2);
+}
+
+static void make_sum(void) {
+    qsim_builder *b = begin("sum");
+    add_input(b, "a", 2, (int64_t[]){2});
+    add_input(b, "b", 2, (int64_t[]){2});
+    need(qsim_builder_node(b, "", "Add", "add", "a,b", "s"), "Add");
+    need(qsim_builder_node(b, "", "Relu", "positive", "s", "p"), "Relu");
+    add_output(b, "s", 2);
+    add_output(b, "p", 2);
+    finish(b, "two.onnx");
+}
+
+/* Sums of the upper and the lower half of 4 x 4 pixels. */
+static void make_image(void) {
+    float w[32] = {0};
+    for (int i = 0; i < 16; i++)
+        w[i * 2 + i / 8] = 1;
+    qsim_builder *b = begin("image");
+    add_input(b, "x", 4, (int64_t[]){1, 4, 4});
+    add_weights(b, "w", 16, 2, w);
+    need(qsim_builder_node(b, "", "Flatten", "flat", "x", "f"), "Flatten");
+    need(qsim_builder_node(b, "", "Gemm", "head", "f,w", "y"), "Gemm");
+    add_output(b, "y", 2);
+    finish(b, "img.onnx");
+}
+
+/* A protobuf field of bytes; returns the end. */
+static uint8_t *put(uint8_t *p, int field, const void *data, size_t size) {
+    *p++ = (uint8_t)(field << 3 | 2);
+    *p++ = (uint8_t)size;
+    memcpy(p, data, size);
+    return p + size;
+}
+
+/* Two nodes of operators that nobody has. */
+static void make_unknown(void) {
+    static const uint8_t type[] = {0x0a, 4, 8, 1, 0x12, 0};
+    uint8_t graph[256], node[64], value[64], model[256] = {8, 8}, *g = graph, *n, *m = model + 2;
+    for (int i = 0; i < 2; i++) {
+        n = put(node, 1, i ? "m" : "x", 1);
+        n = put(n, 2, i ? "y" : "m", 1);
+        n = put(n, 3, i ? "second" : "first", i ? 6 : 5);
+        n = put(n, 4, i ? "Frobnicate" : "Wobble", i ? 10 : 6);
+        g = put(g, 1, node, (size_t)(n - node));
+    }
+    g = put(g, 2, "g", 1);
+    for (int i = 0; i < 2; i++) {
+        n = put(value, 1, i ? "y" : "x", 1);
+        n = put(n, 2, type, sizeof(type));
+        g = put(g, i ? 12 : 11, value, (size_t)(n - value));
+    }
+    m = put(m, 7, graph, (size_t)(g - graph));
+    m = put(m, 8, "\20\15", 2);
+    write_file("unknown.onnx", model, (size_t)(m - model), NULL, 0);
+}
+
+/* ---- data ---- */
+
+/* Eight samples for id.onnx; the label of the last one is not its greatest number. */
+static void make_labelled(void) {
+    float x[24] = {0};
+    int64_t y[8];
+    for (int i = 0; i < 8; i++) {
+        x[i * 3 + i % 3] = 1;
+        y[i] = i < 7 ? i % 3 : 0;
+    }
+    write_npy("x3.npy", QSIM_FLOAT, 2, (int64_t[]){8, 3}, x);
+    write_npy("y3.npy", QSIM_INT64, 1, (int64_t[]){8}, y);
+    y[2] = 3;
+    write_npy("y_bad.npy", QSIM_INT64, 1, (int64_t[]){8}, y);
+    write_npy("y_few.npy", QSIM_INT64, 1, (int64_t[]){7}, y);
+}
+
+static void make_arrays(void) {
+    static const float a[] = {1, -2}, b[] = {10, 1};
+    float *x = values(32 * 4, 3), nan_row[4] = {0};
+    double wide[128];
+    int64_t integers[] = {1, 2, 3, 4};
+    for (int i = 0; i < 128; i++)
+        wide[i] = (double)x[i];
+    write_npy("x4.npy", QSIM_FLOAT, 2, (int64_t[]){32, 4}, x);
+    write_npy("x4_f8.npy", QSIM_DOUBLE, 2, (int64_t[]){32, 4}, wide);
+    write_npy("x4_i8.npy", QSIM_INT64, 2, (int64_t[]){1, 4}, integers);
+    write_npy("a.npy", QSIM_FLOAT, 2, (int64_t[]){1, 2}, a);
+    write_npy("b.npy", QSIM_FLOAT, 2, (int64_t[]){1, 2}, b);
+    memset(nan_row, 0xff, sizeof(nan_row));
+    write_npy("nan.npy", QSIM_FLOAT, 2, (int64_t[]){1, 4}, nan_row);
+    free(x);
+}
+
+/* Six pictures, white in the lower half where the label is 1. */
+static void make_pictures(void) {
+    uint8_t head[16] = {0, 0, 8, 3, 0, 0, 0, 6, 0, 0, 0, 4, 0, 0, 0, 4}, pixels[96] = {0};
+    uint8_t label_head[8] = {0, 0, 8, 1, 0, 0, 0, 6}, labels[6];
+    for (int i = 0; i < 6; i++) {
+        labels[i] = (uint8_t)(i % 2);
+        memset(pixels + i * 16 + i % 2 * 8, 255, 8);
+    }
+    write_file("images.idx3-ubyte", head, 16, pixels, 96);
+    write_file("labels.idx1-ubyte", label_head, 8, labels, 6);
+    write_npy("pixels.npy", QSIM_UINT8, 3, (int64_t[]){6, 4, 4}, pixels);
+}
+
+int main(void) {
+    static const char html[] = "<html><body>404</body></html>\n";
+    make_identity();
+    make_mlp();
+    make_sum();
+    make_image();
+    make_unknown();
+    make_labelled();
+    make_arrays();
+    make_pictures();
+    write_file("junk.onnx", html, sizeof(html) - 1, NULL, 0);
+    write_file("names.txt", "zero\none\ntwo, \"2\"\n", 18, NULL, 0);
+    return 0;
+}
