@@ -101,6 +101,7 @@ typedef struct qk_source_i8 {
     uint8_t flip; /* 0x80: w is u8, its bytes are flipped into s8 */
     int32_t n, kh, kw, c;
     int64_t sn, sy, sx, sc; /* strides in elements */
+    const int32_t *zp;      /* depthwise only: per channel, above -128; NULL: none */
 } qk_source_i8;
 
 /*
@@ -131,7 +132,10 @@ static inline int32_t qk_i8_depthwise_taps(int32_t kh, int32_t kw) {
 }
 /* Channels rounded up to whole blocks. */
 int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels);
-/* Packs 4 * ceil(taps / 4) bytes for each position. */
+/*
+ * Packs 4 * ceil(taps / 4) bytes for each position; twice as many with zero points: what w - zp
+ * exceeds s8 by comes in a second set of the same taps.
+ */
 void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int32_t channels, int8_t *w,
                           int32_t *colsum);
 /* out[position] = in[channel % n] */

@@ -74,15 +74,26 @@ static void split(qk_conv_i8 *c, int32_t threads) {
         c->row_tasks = 1;
 }
 
+/* In the order of packed weights: by columns for three rows, and once more for a second set. */
+static void depthwise_offsets(const qk_conv_i8 *c, int32_t down, int32_t across, int32_t *offset) {
+    int32_t taps = c->w.kh * c->w.kw, set = c->w.split ? c->w.taps / 2 : c->w.taps;
+    for (int32_t i = 0; i < c->w.taps; i++) {
+        int32_t tap = i % set;
+        if (c->w.kh == 3)
+            offset[i] = tap % 4 % 3 * down + tap / 4 * across;
+        else
+            offset[i] = tap < taps ? tap / c->w.kw * down + tap % c->w.kw * across : 0;
+    }
+}
+
 static bool fill_offsets(qk_conv_i8 *c, int32_t *offset) {
     int64_t last = (int64_t)(c->w.kh - 1) * c->dilation_h * c->strip_stride + c->strip_stride;
     if (last > INT32_MAX)
         return false;
     int32_t pixel = (int32_t)channels_in(c), columns = c->w.merged ? 1 : c->w.kw;
     int32_t down = c->dilation_h * c->strip_stride, across = c->dilation_w * pixel;
-    if (c->w.depthwise && c->w.kh == 3) { /* by columns, as the weights are packed */
-        for (int32_t i = 0; i < 4 * c->w.kw; i++)
-            offset[i] = i % 4 % 3 * down + i / 4 * across;
+    if (c->w.depthwise) {
+        depthwise_offsets(c, down, across, offset);
         return true;
     }
     for (int32_t y = 0; y < c->w.kh; y++)
@@ -167,7 +178,7 @@ static void depthwise_row(const work *k, const uint8_t *a, uint8_t *out) {
                            .a_stride = (ptrdiff_t)c->stride_w * channels,
                            .tap_offset = c->offset,
                            .m = c->wo,
-                           .taps = qk_i8_depthwise_taps(c->w.kh, c->w.kw),
+                           .taps = c->w.taps,
                            .channels = channels,
                            .columns = c->w.kh == 3,
                            .w = c->b,
@@ -215,6 +226,13 @@ static void fill_rows(const qk_conv_i8 *c, const uint8_t *a, int32_t first, int3
     }
 }
 
+/* qs_requantize of a sum beyond int32. */
+static uint8_t requantize_wide(const qk_conv_i8 *c, int64_t sum, float m) {
+    float v = (float)sum * m;
+    v = qs_maxf(v, (float)(c->o.lo - c->o.zp));
+    return (uint8_t)(qs_round_even(qs_minf(v, (float)(c->o.hi - c->o.zp))) + c->o.zp);
+}
+
 static void post_row(const qk_conv_i8 *c, int32_t group, int64_t row, const int32_t *acc, int32_t n,
                      uint8_t *out) {
     const qk_post_i8 *p = c->post;
@@ -233,7 +251,8 @@ static void post_row(const qk_conv_i8 *c, int32_t group, int64_t row, const int3
         float m =
             p->mult ? p->mult[at + i]
                     : qs_requantize_multiplier(p->row_scale[row], p->col_scale[at + i], p->y_scale);
-        out[i] = (uint8_t)qs_requantize(value, m, c->o.lo, c->o.hi, c->o.zp);
+        out[i] = p->wide_bias ? requantize_wide(c, (int64_t)value + p->wide_bias[at + i], m)
+                              : (uint8_t)qs_requantize(value, m, c->o.lo, c->o.hi, c->o.zp);
     }
 }
 

@@ -17,10 +17,12 @@ typedef struct qk_weights_i8 {
     bool contiguous;              /* no dilation along the width: a kernel row is one segment */
     bool unit_stride;             /* along the width */
     bool sum_column;              /* some weight has a zero point: sums of x are needed */
+    bool split;                   /* depthwise with zero points: two sets of taps */
     /* found by qk_weights_i8_layout */
     bool depthwise, merged;
     qk_form_i8 form;  /* of one group; not for depthwise */
     int32_t channels; /* depthwise: of packed weights, a multiple of the groups */
+    int32_t taps;     /* depthwise: of packed weights */
     int32_t positions;
     size_t bytes;
 } qk_weights_i8;
@@ -38,17 +40,19 @@ void qk_weights_i8_spread(const qk_i8 *t, const qk_weights_i8 *w, const void *in
 /* ---- the general epilogue ---- */
 
 /*
- * What the micro-kernels' own epilogue cannot do: weight zero points, and zero points or scales per
- * row of a matrix product. Arrays in natural order; sums then begin with the plain bias.
+ * What the micro-kernels' own epilogue cannot do: weight zero points, zero points or scales per row
+ * of a matrix product, and biases with which a sum leaves int32. Arrays in natural order; sums
+ * begin with the plain bias, or with 0 where wide_bias is set.
  *
- *     acc - zp[r] * colsum[n] - w_zp[n] * (rowsum - k * zp[r])
+ *     acc - zp[r] * colsum[n] - w_zp[n] * (rowsum - k * zp[r]) + wide_bias[n]
  */
 typedef struct qk_post_i8 {
-    const int32_t *colsum; /* groups * n */
-    const int32_t *w_zp;   /* groups * n, or NULL: 0 */
-    const int32_t *row_zp; /* per row, or NULL: zp */
-    int32_t zp, k;         /* k: products per sum */
-    const float *mult;     /* groups * n; NULL: int32, or by the three below */
+    const int32_t *colsum;    /* groups * n */
+    const int32_t *w_zp;      /* groups * n, or NULL: 0 */
+    const int32_t *row_zp;    /* per row, or NULL: zp */
+    const int32_t *wide_bias; /* groups * n, added in 64 bits, or NULL */
+    int32_t zp, k;            /* k: products per sum */
+    const float *mult;        /* groups * n; NULL: int32, or by the three below */
     const float *row_scale, *col_scale;
     float y_scale; /* mult = (row_scale[r] * col_scale[n]) / y_scale */
 } qk_post_i8;
@@ -77,7 +81,7 @@ typedef struct qk_conv_i8 {
 
 /* Room for `offset`. */
 static inline size_t qk_conv_i8_offsets(const qk_weights_i8 *w) {
-    return ((size_t)w->kh + 1) * (size_t)w->kw;
+    return 2 * ((size_t)w->kh + 1) * (size_t)w->kw + 8;
 }
 
 /* Scratch bytes in *scratch; false: a size overflows. `offset` lives as long as the plan. */

@@ -118,18 +118,30 @@ static int32_t packed_tap(const qk_source_i8 *s, int32_t i) {
     return i < s->kh * s->kw ? i : -1;
 }
 
+/* w - zp of a tap, or its part that is not in the first set. */
+static int8_t depthwise_weight(const qk_source_i8 *s, int32_t n, int32_t tap, bool second) {
+    int32_t w = weight_at(s, false, n, tap, 0) - (s->zp ? s->zp[n] : 0);
+    int32_t first = w < -128 ? -128 : w > 127 ? 127 : w;
+    return (int8_t)(second ? w - first : first);
+}
+
 void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int32_t channels, int8_t *w,
                           int32_t *colsum) {
-    int32_t block = 16 * t->lanes, taps = qk_i8_depthwise_taps(s->kh, s->kw);
+    int32_t block = 16 * t->lanes, fours = (qk_i8_depthwise_taps(s->kh, s->kw) + 3) / 4;
+    int32_t sets = s->zp ? 2 : 1;
     for (int32_t first = 0; first < channels; first += block)
-        for (int32_t four = 0; four < (taps + 3) / 4; four++)
+        for (int32_t four = 0; four < sets * fours; four++)
             for (int32_t p = 0; p < 4 * block; p++) {
                 int32_t n = first + qk_i8_column(t, block, p / 4);
-                int32_t tap = packed_tap(s, 4 * four + p % 4);
-                *w++ = n < channels && tap >= 0 ? weight_at(s, false, n % s->n, tap, 0) : 0;
+                int32_t tap = packed_tap(s, 4 * (four % fours) + p % 4);
+                bool used = n < channels && tap >= 0;
+                *w++ = used ? depthwise_weight(s, n % s->n, tap, four >= fours) : 0;
             }
-    if (colsum)
-        column_sums(s, colsum);
+    if (!colsum)
+        return;
+    column_sums(s, colsum);
+    for (int32_t n = 0; n < s->n && s->zp; n++)
+        colsum[n] -= s->kh * s->kw * s->zp[n];
 }
 
 void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, int32_t n, const void *in,

@@ -18,15 +18,17 @@ static bool layout_depthwise(const qk_i8 *t, qk_weights_i8 *w) {
     int32_t block = 16 * t->lanes;
     size_t taps, bytes;
     if (w->groups > INT32_MAX - 64 || !qs_mul((size_t)w->kh + 1, (size_t)w->kw, &taps) ||
-        taps > INT32_MAX - 4)
+        taps > INT32_MAX / 2 - 8)
         return false;
     w->channels = w->groups;
     if (w->unit_stride && w->groups < block)
         w->channels = block / common_divisor(block, w->groups) * w->groups;
     w->positions = qk_i8_depthwise_positions(t, w->channels);
     taps = (size_t)qk_i8_depthwise_taps(w->kh, w->kw);
-    if (!qs_mul(4 * ((taps + 3) / 4), (size_t)w->positions, &bytes))
+    taps = w->split ? 2 * qs_align(taps, 4) : taps;
+    if (!qs_mul(qs_align(taps, 4), (size_t)w->positions, &bytes))
         return false;
+    w->taps = (int32_t)taps;
     w->bytes = bytes;
     return true;
 }

@@ -147,56 +147,74 @@ static int prove_fail(qs_pack *p, int32_t column, int64_t bound) {
                    p->model, (int)column, (long long)bound, p->node->name, p->node->op_type);
 }
 
-static int pack_epilogue(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
-                         const qk_source_i8 *source, const qs_i8_list *w_zp, qs_i8_packed *out) {
-    const qk_i8 *t = p->ctx->kernels->i8;
-    qs_i8_rules rules;
-    bool clamp = false;
-    int32_t column;
-    int64_t bound;
-    size_t bytes;
-    const qs_value *w_scale = pack_value(p, r->w_scale);
-    if (!constant_rules(p, r, &rules) ||
-        (w_scale && rules.w_scales != 1 && rules.w_scales != shape->w.n * shape->w.groups))
-        return QSIM_OK;
-    if (!rules.int32_out && !qs_i8_prove(&out->layout, source, shape->group_stride, w_zp, &rules,
-                                         &clamp, &column, &bound))
+/* Reads the rules and proves their sums; false in *known if a run has to. */
+static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
+                       const qk_source_i8 *source, const qs_i8_list *w_zp, qs_i8_rules *rules,
+                       bool *known, bool *clamp) {
+    int32_t column = 0;
+    int64_t bound = 0;
+    *known = constant_rules(p, r, rules);
+    if (*known && pack_value(p, r->w_scale) && rules->w_scales != 1 &&
+        rules->w_scales != shape->w.n * shape->w.groups)
+        *known = false;
+    if (*known && !rules->int32_out &&
+        !qs_i8_prove(&shape->w, source, shape->group_stride, w_zp, rules, clamp, &column, &bound))
         return prove_fail(p, column, bound);
-    if (!qs_i8_epilogue_bytes(&out->layout, &bytes))
-        return pack_fail(p, QSIM_E_LIMIT, "too many output channels");
-    void *memory = qs_arena_alloc64(p->arena, bytes);
-    if (!memory)
-        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    qs_i8_epilogue_fill(t, &out->layout, &out->weights, &rules, memory, &out->epilogue);
-    out->epilogue.o.clamp = clamp;
-    out->complete = true;
     return QSIM_OK;
 }
 
-int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape) {
+static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *shape,
+                     const qk_source_i8 *source, const qs_i8_list *w_zp) {
     const qk_i8 *t = p->ctx->kernels->i8;
-    const qs_value *w = pack_value(p, r->w), *zp = pack_value(p, r->w_zp);
-    qk_source_i8 source = shape->source;
-    qs_i8_list w_zp = {qs_pack_const(p, r->w_zp), elements_of(zp), w->dtype == QSIM_INT8};
-    source.w = qs_pack_const(p, r->w);
-    source.flip = w->dtype == QSIM_UINT8 ? 0x80 : 0;
-    if (!source.w || (zp && !w_zp.data) || shape->matrices != 1 ||
-        (w_zp.count > 1 && w_zp.count != shape->w.n * shape->w.groups))
-        return QSIM_OK; /* every run packs */
-    qs_i8_packed *out = qs_arena_alloc(p->arena, 1, sizeof(*out));
-    if (!out)
-        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    out->layout = shape->w;
-    out->layout.sum_column = qs_i8_any_zero_point(&w_zp, source.flip);
     size_t bytes;
     if (!qk_weights_i8_layout(t, &out->layout) || !qs_i8_weights_bytes(&out->layout, &bytes))
         return pack_fail(p, QSIM_E_LIMIT, "the weights are too large");
     void *memory = qs_arena_alloc64(p->arena, bytes);
     if (!memory)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    qs_i8_weights_fill(t, &out->layout, &source, shape->group_stride, &w_zp, memory, &out->weights);
-    p->result = out;
-    return pack_epilogue(p, r, shape, &source, &w_zp, out);
+    qs_i8_weights_fill(t, &out->layout, source, shape->group_stride, w_zp, memory, &out->weights);
+    return QSIM_OK;
+}
+
+static int pack_epilogue(qs_pack *p, const qs_i8_rules *rules, bool clamp, qs_i8_packed *out) {
+    const qk_i8 *t = p->ctx->kernels->i8;
+    size_t bytes;
+    if (!qs_i8_epilogue_bytes(&out->layout, &bytes))
+        return pack_fail(p, QSIM_E_LIMIT, "too many output channels");
+    void *memory = qs_arena_alloc64(p->arena, bytes);
+    if (!memory)
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    qs_i8_epilogue_fill(t, &out->layout, &out->weights, rules, memory, &out->epilogue);
+    out->epilogue.o.clamp = clamp;
+    out->complete = true;
+    return QSIM_OK;
+}
+
+int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape) {
+    const qs_value *w = pack_value(p, r->w), *zp = pack_value(p, r->w_zp);
+    qk_source_i8 source = shape->source;
+    qs_i8_list w_zp = {qs_pack_const(p, r->w_zp), elements_of(zp), w->dtype == QSIM_INT8};
+    qs_i8_rules rules = {0};
+    bool known, clamp = false;
+    source.w = qs_pack_const(p, r->w);
+    source.flip = w->dtype == QSIM_UINT8 ? 0x80 : 0;
+    if (!source.w || (zp && !w_zp.data) || shape->matrices != 1 ||
+        (w_zp.count > 1 && w_zp.count != shape->w.n * shape->w.groups))
+        return QSIM_OK; /* every run packs */
+    int code = prove_rules(p, r, shape, &source, &w_zp, &rules, &known, &clamp);
+    if (code)
+        return code;
+    qs_i8_packed *out = qs_arena_alloc(p->arena, 1, sizeof(*out));
+    if (!out)
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    out->layout = shape->w;
+    qs_i8_choose(&out->layout, &w_zp, source.flip, rules.wide);
+    code = pack_into(p, out, shape, &source, &w_zp);
+    if (!code && known)
+        code = pack_epilogue(p, &rules, clamp, out);
+    if (!code)
+        p->result = out;
+    return code;
 }
 
 /* ---- execution ---- */
@@ -402,7 +420,8 @@ int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
     if (p->batches * qk_conv_i8_macs(&p->conv) < 2000000)
         p->tasks = 1;
     p->post = prepared ? p->packed->epilogue.post : (qk_post_i8){0};
-    p->conv.post = p->conv.w.sum_column || p->rows ? &p->post : NULL;
+    bool post = prepared ? p->packed->epilogue.use_post : p->conv.w.sum_column || p->rows;
+    p->conv.post = post ? &p->post : NULL;
     int32_t *offset = qs_arena_alloc(l->arena, qk_conv_i8_offsets(&p->conv.w), sizeof(*offset));
     if (!offset)
         return qs_infer_fail(&x, QSIM_E_NOMEM, "out of memory");

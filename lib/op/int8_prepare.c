@@ -16,6 +16,15 @@ bool qs_i8_any_zero_point(const qs_i8_list *w_zp, uint8_t flip) {
     return false;
 }
 
+void qs_i8_choose(qk_weights_i8 *w, const qs_i8_list *w_zp, uint8_t flip, bool wide) {
+    bool any = qs_i8_any_zero_point(w_zp, flip);
+    w->split = any && !wide && w->groups > 1 && w->n == 1 && w->c == 1;
+    /* 127 - -128 is no sum of two s8. */
+    for (int32_t i = 0; i < (w_zp->data ? w_zp->count : 1) && w->split; i++)
+        w->split = qs_i8_list_at(w_zp, i) - flip > -128;
+    w->sum_column = (any || wide) && !w->split;
+}
+
 /* Memory is cut from one block in aligned pieces. */
 static void *cut(uint8_t **at, size_t count) {
     void *piece = *at;
@@ -37,9 +46,11 @@ void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_
     size_t columns = columns_of(w);
     uint8_t *at = (uint8_t *)memory + qs_align(w->bytes, 64);
     int32_t *colsum = cut(&at, columns), *zero_points = cut(&at, columns);
-    qk_weights_i8_pack(t, w, s, group_stride, memory, colsum);
-    for (size_t i = 0; i < columns && w->sum_column; i++)
+    qk_source_i8 source = *s;
+    for (size_t i = 0; i < columns && (w->sum_column || w->split); i++)
         zero_points[i] = qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
+    source.zp = w->split ? zero_points : NULL;
+    qk_weights_i8_pack(t, w, &source, group_stride, memory, colsum);
     *out = (qs_i8_weights){memory, colsum, w->sum_column ? zero_points : NULL};
 }
 
@@ -62,9 +73,9 @@ void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_wei
     uint8_t *at = memory;
     uint32_t *bias = cut(&at, columns), *bias_at = cut(&at, positions);
     float *mult = cut(&at, columns), *mult_at = cut(&at, positions);
-    bool post = packed->w_zp || r->row_zp || r->row_scale;
+    bool post = packed->w_zp || r->row_zp || r->row_scale || r->wide;
     for (size_t i = 0; i < columns; i++) {
-        bias[i] = r->bias ? (uint32_t)r->bias[i] : 0;
+        bias[i] = r->bias && !r->wide ? (uint32_t)r->bias[i] : 0;
         if (!post)
             bias[i] -= (uint32_t)r->x_zp * (uint32_t)packed->colsum[i];
         if (!r->int32_out)
@@ -83,6 +94,7 @@ void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_wei
     out->use_post = post;
     out->post = (qk_post_i8){.colsum = packed->colsum,
                              .w_zp = packed->w_zp,
+                             .wide_bias = r->wide ? r->bias : NULL,
                              .row_zp = r->row_zp,
                              .zp = r->x_zp,
                              .k = w->kh * w->kw * w->c,
@@ -92,24 +104,32 @@ void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_wei
                              .y_scale = r->y_scale};
 }
 
+static bool fits(int64_t least, int64_t greatest) {
+    return least >= INT32_MIN && greatest <= INT32_MAX;
+}
+
 bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
-                 const qs_i8_list *w_zp, const qs_i8_rules *r, bool *clamp, int32_t *column,
+                 const qs_i8_list *w_zp, qs_i8_rules *r, bool *clamp, int32_t *column,
                  int64_t *bound) {
     qk_source_i8 group = *s;
     *clamp = false;
+    r->wide = false;
     for (int32_t g = 0; g < w->groups; g++, group.w += group_stride)
         for (int32_t n = 0; n < w->n; n++) {
             int64_t at = (int64_t)g * w->n + n, least, greatest;
-            int32_t zp = qs_i8_list_at(w_zp, at) - s->flip;
-            qk_i8_bounds(&group, n, r->x_zp, zp, r->bias ? r->bias[at] : 0, &least, &greatest);
-            *column = (int32_t)at;
-            *bound = -least > greatest ? least : greatest;
-            if (least < INT32_MIN || greatest > INT32_MAX)
-                return false;
+            int32_t zp = qs_i8_list_at(w_zp, at) - s->flip, bias = r->bias ? r->bias[at] : 0;
             float m = qs_i8_multiplier(r, at);
+            *column = (int32_t)at;
             *bound = 0;
             if (!isfinite(m))
                 return false;
+            qk_i8_bounds(&group, n, r->x_zp, zp, 0, &least, &greatest);
+            *bound = -least > greatest ? least : greatest;
+            if (!fits(least, greatest))
+                return false;
+            least += bias;
+            greatest += bias;
+            r->wide |= !fits(least, greatest);
             double most = (double)(-least > greatest ? -least : greatest) * (double)fabsf(m);
             if (most >= 2147483000.0)
                 *clamp = true;

@@ -26,6 +26,12 @@ static inline int32_t qs_i8_list_at(const qs_i8_list *l, int64_t i) {
 /* Does a weight have a zero point, in terms of s8 weights (u8 ones minus `flip`)? */
 bool qs_i8_any_zero_point(const qs_i8_list *w_zp, uint8_t flip);
 
+/*
+ * Sets sum_column or split: how zero points of constant weights are dealt with. wide: sums need the
+ * general epilogue in any case.
+ */
+void qs_i8_choose(qk_weights_i8 *w, const qs_i8_list *w_zp, uint8_t flip, bool wide);
+
 /* Packed weights of a layout. */
 typedef struct qs_i8_weights {
     const int8_t *b;
@@ -49,6 +55,7 @@ typedef struct qs_i8_rules {
     int32_t w_scales;
     bool mult;
     const int32_t *bias; /* one per column, or NULL */
+    bool wide;           /* found by qs_i8_prove: a sum leaves int32 when the bias is added */
     int32_t x_zp, y_zp, lo, hi;
     /* Matrix products with parameters per row; NULL: the scalars above. */
     const int32_t *row_zp;
@@ -70,12 +77,12 @@ void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_wei
                          const qs_i8_rules *r, void *memory, qs_i8_epilogue *out);
 
 /*
- * Bounds every column's sum over all x. Returns false if one does not fit int32 or a multiplier is
- * not finite (*column says which, *bound the sum, 0 for a multiplier). *clamp: a product with the
- * multiplier may leave int32.
+ * Bounds every column's sum over all x and sets r->wide. Returns false if one does not fit int32
+ * even without its bias, or a multiplier is not finite (*column says which, *bound the sum, 0 for a
+ * multiplier). *clamp: a product with the multiplier may leave int32.
  */
 bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
-                 const qs_i8_list *w_zp, const qs_i8_rules *r, bool *clamp, int32_t *column,
+                 const qs_i8_list *w_zp, qs_i8_rules *r, bool *clamp, int32_t *column,
                  int64_t *bound);
 
 /* Multiplier of a column. */

@@ -156,7 +156,6 @@ static void make_rules(layer *k, uint8_t *points) {
                              .y_zp = o->y_zero_point + k->y_flip,
                              .lo = o->lo + k->y_flip,
                              .hi = o->hi + k->y_flip};
-    k->conv.w.sum_column = qs_i8_any_zero_point(&k->w_zp, k->source.flip);
     k->conv.x_zp = (uint8_t)k->rules.x_zp;
 }
 
@@ -184,6 +183,7 @@ static int prepare(layer *k, buffers *b, qs_i8_epilogue *e) {
     int code = prove(k, &clamp);
     if (code)
         return code;
+    qs_i8_choose(&k->conv.w, &k->w_zp, k->source.flip, k->rules.wide);
     if (!qk_weights_i8_layout(t, &k->conv.w) || !qs_i8_weights_bytes(&k->conv.w, &weights) ||
         !qs_i8_epilogue_bytes(&k->conv.w, &epilogue))
         return qs_fail(k->error, QSIM_E_LIMIT, "the weights are too large");

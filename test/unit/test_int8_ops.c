@@ -372,12 +372,40 @@ static void test_overflow(qsim_ctx *ctx) {
     free(b);
 }
 
+/* Biases at the ends of int32: sums leave it, the result is that of exact arithmetic. */
+static void test_extreme_bias(qsim_ctx *ctx) {
+    uint8_t x[2 + 64] = {255, 0}, zp[1] = {0}, zp_y[1] = {200};
+    int8_t w[2] = {-100, 100}, w_zp[1] = {0};
+    int32_t bias[2] = {INT32_MIN, INT32_MAX};
+    float one = 1.0f, tiny = 1e-8f;
+    /* (-2147483648 - 25500) * 1e-8 = -21.475; 2147483647 * 1e-8 = 21.475; without the 25500 the
+     * same to the step. */
+    static const uint8_t expected[] = {179, 221, 179, 221};
+    or_case c = {.domain = "qsim", .op = "QLinearMatMul", .version = 1, .inputs = 9, .outputs = 1};
+    c.in[0] = (or_tensor){QSIM_UINT8, 2, {2, 1}, x, false};
+    c.in[1] = (or_tensor){QSIM_FLOAT, 0, {0}, &one, true};
+    c.in[2] = (or_tensor){QSIM_UINT8, 0, {0}, zp, true};
+    c.in[3] = (or_tensor){QSIM_INT8, 2, {1, 2}, w, true};
+    c.in[4] = (or_tensor){QSIM_FLOAT, 0, {0}, &tiny, true};
+    c.in[5] = (or_tensor){QSIM_INT8, 0, {0}, w_zp, true};
+    c.in[6] = c.in[1];
+    c.in[7] = (or_tensor){QSIM_UINT8, 0, {0}, zp_y, true};
+    c.in[8] = (or_tensor){QSIM_INT32, 1, {2}, bias, true};
+    or_result r = or_run(ctx, &c, false);
+    CHECK_STR(r.error.message, "");
+    for (int i = 0; i < 4 && !r.code; i++)
+        CHECK_INT(((uint8_t *)r.out[0].data)[i], expected[i]);
+    or_free(&r);
+}
+
 int main(void) {
     qsim_ctx *ctx[2 * QSIM_ISA_COUNT];
     int contexts = or_contexts(ctx, 1);
     contexts += or_contexts(ctx + contexts, 3);
     test_example(ctx[0]);
     test_overflow(ctx[0]);
+    for (int i = 0; i < contexts; i++)
+        test_extreme_bias(ctx[i]);
     test_convolutions(ctx, contexts);
     test_products(ctx, contexts);
     for (int i = 0; i < contexts; i++)
