@@ -35,5 +35,7 @@ int qs_layout_spread(qs_layout *l, qs_id node, bool *done);
 int qs_layout_axes(qs_layout *l, qs_id node, bool *done);
 /* Flatten before a product with constant weights: permutes their rows (layout_flatten.c). */
 int qs_layout_flatten(qs_layout *l, qs_id node, bool *done);
+/* Reshape, Transpose, Reshape as channel shuffle (layout_shuffle.c). */
+int qs_layout_shuffle(qs_layout *l, qs_id node, bool *done);
 
 #endif

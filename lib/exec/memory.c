@@ -8,6 +8,8 @@
  * the order of time, which only ever looks at what is alive. Small plans try both.
  */
 #define PAIRWISE_MAX 1024
+/* With more than this alive at once gaps are no longer looked for: the time stays linear. */
+#define SEARCH_MAX 2048
 
 struct entry {
     qs_slot *slot;
@@ -63,13 +65,21 @@ static size_t expire(struct entry **placed, size_t n, int32_t now) {
 
 /* Places all entries in their order; SIZE_MAX when the total overflows. */
 static size_t place_all(struct entry *entries, size_t count, struct entry **placed, bool by_time) {
-    size_t n = 0, total = 0;
+    size_t n = 0, total = 0, expire_at = 16;
     for (size_t i = 0; i < count; i++) {
-        size_t at;
-        if (by_time)
+        size_t at = n, end;
+        if (by_time && n >= expire_at) {
             n = expire(placed, n, entries[i].slot->first);
-        if (!put(&entries[i], placed, n, &at))
+            expire_at = 2 * n + 16;
+        }
+        if (n > SEARCH_MAX) {
+            entries[i].offset = total;
+            at = n;
+            if (!qs_add(total, entries[i].slot->bytes, &end))
+                return SIZE_MAX;
+        } else if (!put(&entries[i], placed, n, &at)) {
             return SIZE_MAX;
+        }
         memmove(placed + at + 1, placed + at, (n - at) * sizeof(placed[0]));
         placed[at] = &entries[i];
         n++;

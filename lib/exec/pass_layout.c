@@ -115,6 +115,8 @@ static int visit(qs_layout *l, qs_id node, bool spread) {
     qs_node *n = &l->g->nodes[node];
     bool done = false;
     int code = QSIM_OK;
+    if (n->removed)
+        return QSIM_OK;
     for (int32_t i = 0; i < n->input_count; i++)
         if (n->inputs[i] != QS_NONE && (size_t)n->inputs[i] < l->count &&
             l->same[n->inputs[i]] != n->inputs[i])
@@ -127,6 +129,8 @@ static int visit(qs_layout *l, qs_id node, bool spread) {
         code = qs_layout_axes(l, node, &done);
     if (spread && !code && !done)
         code = qs_layout_flatten(l, node, &done);
+    if (spread && !code && !done)
+        code = qs_layout_shuffle(l, node, &done);
     for (int32_t i = 0; i < l->g->nodes[node].input_count && !code && !done; i++)
         code = need(l, l->g->nodes[node].inputs[i]);
     return code;

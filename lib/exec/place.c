@@ -25,6 +25,7 @@ typedef struct placing {
     qs_plan *plan;
     const qs_id *alias;
     qs_id *root; /* value -> the value whose buffer it is in */
+    qs_id *next; /* value -> the next one of its buffer, from the root on; QS_NONE */
     buffer *buffers;
     qs_slot *slots;
     int32_t slot_count;
@@ -77,6 +78,7 @@ static void find_roots(placing *p) {
     const qs_graph *g = p->s->graph;
     for (size_t v = 0; v < g->value_count; v++) {
         p->root[v] = (qs_id)v;
+        p->next[v] = QS_NONE;
         p->buffers[v] = (buffer){.first = INT32_MAX,
                                  .last = -1,
                                  .slot = -1,
@@ -88,8 +90,12 @@ static void find_roots(placing *p) {
     for (size_t i = 0; i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
         qs_id y = n->output_count ? n->outputs[0] : QS_NONE;
-        if (y != QS_NONE && p->alias[y] != QS_NONE)
-            p->root[y] = p->root[p->alias[y]];
+        if (y == QS_NONE || p->alias[y] == QS_NONE)
+            continue;
+        qs_id root = p->root[p->alias[y]];
+        p->root[y] = root;
+        p->next[y] = p->next[root];
+        p->next[root] = y;
     }
 }
 
@@ -129,19 +135,17 @@ static int set_port(placing *p, qs_port *port, qs_id value) {
     return QSIM_OK;
 }
 
-/* The values in the buffer of `value`. */
+/* The values in the port's buffer. */
 static int find_shared(placing *p, qs_port *port) {
-    size_t count = p->s->graph->value_count;
     int32_t n = 0;
-    for (size_t v = 0; v < count; v++)
-        n += p->root[v] == p->root[port->value];
+    for (qs_id v = p->root[port->value]; v != QS_NONE; v = p->next[v])
+        n++;
     qs_id *ids = qs_arena_alloc(&p->plan->arena, (size_t)n, sizeof(*ids));
     if (!ids)
         return QSIM_E_NOMEM;
     n = 0;
-    for (size_t v = 0; v < count; v++)
-        if (p->root[v] == p->root[port->value])
-            ids[n++] = (qs_id)v;
+    for (qs_id v = p->root[port->value]; v != QS_NONE; v = p->next[v])
+        ids[n++] = v;
     port->shared = ids;
     port->shared_count = n;
     return QSIM_OK;
@@ -251,12 +255,14 @@ int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_id *alias, qsim
     size_t slots = g->value_count + g->output_count + plan->step_count + 1;
     int code = QSIM_E_NOMEM;
     p.root = qs_arena_alloc(&p.arena, g->value_count + 1, sizeof(*p.root));
+    p.next = qs_arena_alloc(&p.arena, g->value_count + 1, sizeof(*p.next));
     p.buffers = qs_arena_alloc(&p.arena, g->value_count + 1, sizeof(*p.buffers));
     p.slots = qs_arena_alloc(&p.arena, slots, sizeof(*p.slots));
     plan->offset = qs_arena_alloc(&plan->arena, g->value_count + 1, sizeof(*plan->offset));
     plan->inputs = qs_arena_alloc(&plan->arena, g->input_count + 1, sizeof(*plan->inputs));
     plan->outputs = qs_arena_alloc(&plan->arena, g->output_count + 1, sizeof(*plan->outputs));
-    if (!p.root || !p.buffers || !p.slots || !plan->offset || !plan->inputs || !plan->outputs)
+    if (!p.root || !p.next || !p.buffers || !p.slots || !plan->offset || !plan->inputs ||
+        !plan->outputs)
         goto done;
     find_roots(&p);
     find_lifetimes(&p);

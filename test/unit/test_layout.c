@@ -147,6 +147,39 @@ static void shape_of_graph(void) {
     net_free(&n);
 }
 
+/* Convolutions around a channel shuffle: nothing but it and the borders moves data. */
+static void shuffle(void) {
+    net n;
+    const int64_t apart[] = {2, 2, 3, H, W}, shape[] = {2, 6, H, W}, five = 5, four = 4;
+    const int64_t perm[] = {0, 2, 1, 3, 4};
+    float x[2 * 6 * H * W], want[2 * 6 * H * W], got[2 * 6 * H * W];
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(2, 6, H, W));
+    net_random(&n, "w1", NET_DIMS(6, 6, 1, 1), 1, 1);
+    net_const(&n, "apart", QSIM_INT64, 1, &five, apart);
+    net_const(&n, "shape", QSIM_INT64, 1, &four, shape);
+    net_node(&n, "", "Conv", "x,w1", "c1");
+    net_node(&n, "", "Reshape", "c1,apart", "g");
+    net_ints(&n, net_node(&n, "", "Transpose", "g", "t"), "perm", 5, perm);
+    net_node(&n, "", "Reshape", "t,shape", "s");
+    net_node(&n, "", "Conv", "s,w1", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    for (size_t i = 0; i < QS_COUNT(x); i++)
+        x[i] = (float)(i * 7 % 31) / 16 - 1;
+    const int64_t dims[] = {2, 6, H, W};
+    qsim_tensor in = net_tensor(QSIM_FLOAT, 4, dims, x);
+    qsim_tensor out = {.data = want, .bytes = sizeof(want)};
+    NET_OK(&n, net_run(&n, QSIM_LEVEL_DISABLE, false, &in, 1, &out, 1));
+    out = (qsim_tensor){.data = got, .bytes = sizeof(got)};
+    NET_OK(&n, net_run(&n, QSIM_LEVEL_ALL, false, &in, 1, &out, 1));
+    CHECK(memcmp(want, got, sizeof(got)) == 0);
+    qs_pass p = net_pass(&n);
+    NET_OK(&n, qs_pass_layout(&p, true));
+    CHECK_INT(net_count(&n, "Transpose"), 3);
+    net_free(&n);
+}
+
 /* ---- optimize: the same in standard operators ---- */
 
 static void optimize(void) {
@@ -206,6 +239,7 @@ int main(void) {
     identities();
     optimize();
     shape_of_graph();
+    shuffle();
     levels();
     return test_done();
 }

@@ -55,6 +55,22 @@ static void chain(qsim_ctx *ctx, size_t n) {
     free(s);
 }
 
+/* Everything alive at once: more than is searched for gaps, and still no overlap. */
+static void crowd(qsim_ctx *ctx, size_t n) {
+    qs_slot *s = calloc(n, sizeof(*s));
+    size_t total, bad = 0;
+    for (size_t i = 0; i < n; i++)
+        s[i] = (qs_slot){.bytes = 64, .first = (int32_t)i, .last = (int32_t)n};
+    CHECK_INT(qs_memory_plan(ctx, s, n, &total), 0);
+    CHECK_INT(total, 64 * n);
+    uint8_t *taken = calloc(n, 1);
+    for (size_t i = 0; i < n; i++)
+        bad += s[i].offset / 64 >= n || taken[s[i].offset / 64]++;
+    CHECK_INT(bad, 0);
+    free(taken);
+    free(s);
+}
+
 int main(void) {
     qsim_ctx *ctx;
     CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), 0);
@@ -62,6 +78,8 @@ int main(void) {
     chain(ctx, 1);
     chain(ctx, 100);
     chain(ctx, 200000);
+    crowd(ctx, 1000);
+    crowd(ctx, 100000);
     qs_slot huge[2] = {{.bytes = SIZE_MAX - 100, .last = 1}, {.bytes = 200, .last = 1}};
     size_t total;
     CHECK_INT(qs_memory_plan(ctx, huge, 2, &total), QSIM_E_LIMIT);
