@@ -77,7 +77,29 @@ UNSIGNED(div, DIV_U)
 static const binary_fn functions[4][16] = {FUNCTIONS(add), FUNCTIONS(sub), FUNCTIONS(mul),
                                            FUNCTIONS(div)};
 
+/*
+ * Before version 7: with `broadcast`, b lies over axes [axis, axis + its rank) of a, the last ones
+ * by default. `wide` becomes b with as many axes of size 1 behind it as that takes.
+ */
+static bool legacy_operand(const qs_node *n, const qs_value *a, const qs_value *b, qs_value *wide,
+                           qs_dim dims[QSIM_MAX_RANK]) {
+    *wide = *b;
+    if (!qs_node_int(n, "broadcast", 0) || a->rank < 0 || b->rank < 0)
+        return true;
+    int64_t axis = qs_node_int(n, "axis", (int64_t)a->rank - b->rank);
+    axis = axis < 0 ? axis + a->rank : axis;
+    if (axis < 0 || axis > a->rank - b->rank)
+        return false;
+    wide->rank = a->rank - (int32_t)axis;
+    wide->dims = dims;
+    for (int32_t i = 0; i < wide->rank; i++)
+        dims[i] = i < b->rank ? b->dims[i] : (qs_dim){1, NULL};
+    return true;
+}
+
 static int infer_binary(qs_infer *x) {
+    qs_value wide;
+    qs_dim wide_dims[QSIM_MAX_RANK];
     int code = qs_infer_type(x, 0, QS_T_ARITH);
     if (!code)
         code = qs_infer_type(x, 1, QS_T_ARITH);
@@ -87,7 +109,10 @@ static int infer_binary(qs_infer *x) {
         return code;
     int32_t rank;
     qs_dim dims[QSIM_MAX_RANK];
-    code = qs_infer_broadcast(x, x->in[0], x->in[1], &rank, dims);
+    if (!legacy_operand(x->node, x->in[0], x->in[1], &wide, wide_dims))
+        return qs_infer_fail(x, QSIM_E_SHAPE, "rank %d does not lie within rank %d at this axis",
+                             (int)x->in[1]->rank, (int)x->in[0]->rank);
+    code = qs_infer_broadcast(x, x->in[0], &wide, &rank, dims);
     if (code)
         return code;
     int32_t dtype = x->in[0]->dtype ? x->in[0]->dtype : x->in[1]->dtype;
@@ -156,6 +181,8 @@ static void run_binary(const qs_step *s, const qs_frame *f) {
 
 static int lower_binary(qs_lower *l, int32_t which) {
     const qs_value *a = qs_lower_in(l, 0), *b = qs_lower_in(l, 1), *y = qs_lower_out(l, 0);
+    qs_value wide;
+    qs_dim dims[QSIM_MAX_RANK];
     binary_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
@@ -164,7 +191,8 @@ static int lower_binary(qs_lower *l, int32_t which) {
     p->limit[0] = qs_node_float(l->node, "lo", -INFINITY);
     p->limit[1] = qs_node_float(l->node, "hi", INFINITY);
     p->clamped = qs_node_attr(l->node, "lo") || qs_node_attr(l->node, "hi");
-    qs_loops_make(&p->loops, a, b, y);
+    (void)legacy_operand(l->node, a, b, &wide, dims);
+    qs_loops_make(&p->loops, a, &wide, y);
     l->step->run = run_binary;
     l->step->kernel = "binary";
     return QSIM_OK;
@@ -183,27 +211,67 @@ static int lower_div(qs_lower *l) {
     return lower_binary(l, 3);
 }
 
+/* To version 7: the axes of size 1 behind b become an Unsqueeze. */
+static int upgrade_binary(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    qs_node *n = &g->nodes[node];
+    qs_value wide;
+    qs_dim dims[QSIM_MAX_RANK];
+    int64_t axes[QSIM_MAX_RANK], count;
+    if (n->version >= 7 || to < 7)
+        return QSIM_OK;
+    const qs_value *b = &g->values[n->inputs[1]];
+    int32_t rank = b->rank;
+    bool fits = legacy_operand(n, &g->values[n->inputs[0]], b, &wide, dims);
+    if (!fits || (qs_node_attr(n, "axis") && rank < 0))
+        return qs_fail(error, QSIM_E_UNSUPPORTED,
+                       "the axis of a broadcast of unknown rank cannot be upgraded (node '%s', %s)",
+                       n->name, n->op_type);
+    qs_node_drop_attr(g, node, "broadcast");
+    qs_node_drop_attr(g, node, "axis");
+    qs_node_drop_attr(g, node, "consumed_inputs");
+    if (wide.rank == rank)
+        return QSIM_OK;
+    count = wide.rank - rank;
+    for (int64_t i = 0; i < count; i++)
+        axes[i] = rank + i;
+    const char *name = to < 13 ? NULL : qs_graph_fresh_name(g, "axes");
+    qs_id list = name ? qs_graph_add_const(g, name, QSIM_INT64, 1, &count, axes, true) : QS_NONE;
+    qs_id out = qs_upgrade_add(g, "Unsqueeze", "unsqueezed", g->nodes[node].inputs[1], list);
+    if (out < 0 || (to < 13 && qs_node_set_ints(g, g->values[out].producer, "axes", axes,
+                                                (int32_t)count) != QSIM_OK))
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    qs_node_set_input(g, node, 1, out);
+    return QSIM_OK;
+}
+
+static const qs_attr_rule legacy_attrs[] = {{"axis", QS_ATTR_INT, 1, 6},
+                                            {"broadcast", QS_ATTR_INT, 1, 6},
+                                            {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+
 /* Fused clamp of the internal forms. */
 static const qs_attr_rule clamp_attrs[] = {{"lo", QS_ATTR_FLOAT, 0, 0},
-                                           {"hi", QS_ATTR_FLOAT, 0, 0}};
+                                           {"hi", QS_ATTR_FLOAT, 0, 0},
+                                           {"axis", QS_ATTR_INT, 0, 0},
+                                           {"broadcast", QS_ATTR_INT, 0, 0}};
 
+#define BINARY_OP(id, space, text, first, last, rules, up, lowering)                               \
+    const qs_op qs_op_##id = {.domain = space,                                                     \
+                              .name = text,                                                        \
+                              .since = first,                                                      \
+                              .until = last,                                                       \
+                              .min_in = 2,                                                         \
+                              .max_in = 2,                                                         \
+                              .min_out = 1,                                                        \
+                              .max_out = 1,                                                        \
+                              .attrs = rules,                                                      \
+                              .attr_count = QS_COUNT(rules),                                       \
+                              .infer = infer_binary,                                               \
+                              .upgrade = up,                                                       \
+                              .lower = lowering};
 #define STANDARD(name, text)                                                                       \
-    const qs_op qs_op_##name = {"", text, 7, QS_OPSET_NEWEST, 2,    2,    1,                       \
-                                1,  NULL, 0, infer_binary,    NULL, NULL, lower_##name};
+    BINARY_OP(name, "", text, 1, QS_OPSET_NEWEST, legacy_attrs, upgrade_binary, lower_##name)
 #define INTERNAL(name, text)                                                                       \
-    const qs_op qs_op_qsim_##name = {"qsim",                                                       \
-                                     text,                                                         \
-                                     QS_ANY_VERSION,                                               \
-                                     2,                                                            \
-                                     2,                                                            \
-                                     1,                                                            \
-                                     1,                                                            \
-                                     clamp_attrs,                                                  \
-                                     QS_COUNT(clamp_attrs),                                        \
-                                     infer_binary,                                                 \
-                                     NULL,                                                         \
-                                     NULL,                                                         \
-                                     lower_##name};
+    BINARY_OP(qsim_##name, "qsim", text, 0, INT16_MAX, clamp_attrs, NULL, lower_##name)
 
 STANDARD(add, "Add")
 STANDARD(sub, "Sub")

@@ -103,17 +103,6 @@ static int lower_softmax(qs_lower *l) {
     return QSIM_OK;
 }
 
-/* Adds `op_type`(inputs) -> a new value, which is returned, or a negative code. */
-static qs_id add_helper(qs_graph *g, const char *op_type, const char *base, qs_id a, qs_id b) {
-    const char *name = qs_graph_fresh_name(g, base);
-    qs_id out = name ? qs_graph_add_value(g, name) : QSIM_E_NOMEM;
-    qs_id in[2] = {a, b};
-    if (out < 0)
-        return out;
-    qs_id node = qs_graph_add_node(g, "", op_type, name, in, b == QS_NONE ? 1 : 2, &out, 1);
-    return node < 0 ? node : out;
-}
-
 /*
  * To version 13: where the flattened part is one axis (others of size 1), the axis says it all;
  * else Flatten -> Softmax -> Reshape(Shape).
@@ -135,8 +124,8 @@ static int upgrade_softmax(qs_graph *g, qs_id node, int32_t to, qsim_error *erro
         return qs_node_set_int(g, node, "axis", axis)
                    ? qs_fail(error, QSIM_E_NOMEM, "out of memory")
                    : QSIM_OK;
-    qs_id flat = add_helper(g, "Flatten", "flat", x, QS_NONE);
-    qs_id shape = flat < 0 ? flat : add_helper(g, "Shape", "shape", x, QS_NONE);
+    qs_id flat = qs_upgrade_add(g, "Flatten", "flat", x, QS_NONE);
+    qs_id shape = flat < 0 ? flat : qs_upgrade_add(g, "Shape", "shape", x, QS_NONE);
     qs_id soft = shape < 0 ? shape : qs_graph_add_value(g, qs_graph_fresh_name(g, "softmax"));
     if (soft < 0)
         return qs_fail(error, QSIM_E_NOMEM, "out of memory");

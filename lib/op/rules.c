@@ -258,6 +258,16 @@ int qs_upgrade_ints_to_input(qs_graph *g, qs_id node, const char *attr, int32_t 
     return QSIM_OK;
 }
 
+qs_id qs_upgrade_add(qs_graph *g, const char *op_type, const char *base, qs_id a, qs_id b) {
+    const char *name = qs_graph_fresh_name(g, base);
+    qs_id out = name ? qs_graph_add_value(g, name) : QSIM_E_NOMEM;
+    qs_id in[2] = {a, b};
+    if (out < 0)
+        return out;
+    qs_id node = qs_graph_add_node(g, "", op_type, name, in, b == QS_NONE ? 1 : 2, &out, 1);
+    return node < 0 ? node : out;
+}
+
 /* ---- ranges ---- */
 
 typedef struct ranges {

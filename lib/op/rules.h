@@ -91,6 +91,9 @@ bool qs_node_string_is(const qs_node *n, const char *name, const char *text, boo
 int qs_upgrade_ints_to_input(qs_graph *g, qs_id node, const char *attr, int32_t index,
                              qsim_error *error);
 
+/* Adds op_type(a, b) or, with QS_NONE, op_type(a); returns its result, or a negative code. */
+qs_id qs_upgrade_add(qs_graph *g, const char *op_type, const char *base, qs_id a, qs_id b);
+
 /* ---- lowering ---- */
 
 /* The rules' view of a node that is being lowered: every size is known. */

@@ -75,6 +75,27 @@ static void test_broadcast(void) {
     case_free(c);
 }
 
+/* Version 6: b over axis 1 of a; upgraded, an Unsqueeze does it. */
+static void test_legacy(void) {
+    op_case *c = case_new("", "Mul", 6);
+    case_input(c, QSIM_FLOAT, SHAPE(2, 3, 4), noise);
+    case_input(c, QSIM_FLOAT, SHAPE(3), noise + 50);
+    case_node(c, 1);
+    CHECK_INT(qs_node_set_int(c->g, c->node, "broadcast", 1), 0);
+    CHECK_INT(qs_node_set_int(c->g, c->node, "axis", 1), 0);
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(case_shape(c, 0), "float[2,3,4]");
+    for (size_t i = 0; i < 24; i++)
+        CHECK_NEAR(((const float *)case_data(c, 0))[i], noise[i] * noise[50 + i / 4 % 3], 0);
+    CHECK_INT(qs_op_upgrade_graph(c->g, 13, "m", &c->error), 0);
+    CHECK_INT(qs_op_infer_graph(c->g, "m", &c->error), 0);
+    CHECK_STR(case_shape(c, 0), "float[2,3,4]");
+    const qs_value *b = &c->g->values[c->g->nodes[c->node].inputs[1]];
+    CHECK_INT(b->rank, 2);
+    CHECK_INT(b->dims[1].size, 1);
+    case_free(c);
+}
+
 static void test_integers(void) {
     static const int8_t a[] = {-128, 100, 7, -7, 5, -128}, b[] = {1, 100, 2, 2, 0, -1};
     static const int8_t sums[] = {-127, -56, 9, -5, 5, 127},
@@ -401,6 +422,7 @@ int main(void) {
         noise[i] = (float)(int32_t)test_random(&state) / 4e8f;
     test_broadcast();
     test_integers();
+    test_legacy();
     test_fused();
     test_unary();
     test_clip();
