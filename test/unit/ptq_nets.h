@@ -9,8 +9,8 @@
 #include <qsim/session.h>
 
 /* A float constant of random values in +-size, made from `seed`. */
-static void net_constant(qsim_builder *b, const char *name, int rank, const int64_t *dims,
-                         float size, uint64_t seed) {
+static inline void net_constant(qsim_builder *b, const char *name, int rank, const int64_t *dims,
+                                float size, uint64_t seed) {
     static float data[20000];
     size_t n = 0;
     seed = seed * 7919 + 12345;
@@ -21,7 +21,7 @@ static void net_constant(qsim_builder *b, const char *name, int rank, const int6
     CHECK_INT(qsim_builder_constant(b, name, &t), QSIM_OK);
 }
 
-static qsim_model *net_finish(qsim_builder *b) {
+static inline qsim_model *net_finish(qsim_builder *b) {
     qsim_model *m = NULL;
     qsim_error e = {0};
     if (qsim_builder_finish(b, &m, &e))
@@ -87,7 +87,7 @@ static inline qsim_calibration *net_calibrate(const qsim_model *m, int batches) 
 }
 
 /* Runs one input through a model; writes the first output's floats and returns their number. */
-static size_t net_run(const qsim_model *m, qsim_tensor *x, float *y, size_t room) {
+static inline size_t net_run(const qsim_model *m, qsim_tensor *x, float *y, size_t room) {
     qsim_session *s = NULL;
     qsim_run *r = NULL;
     qsim_error e = {0};

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* Calibrating and quantizing when the n-th allocation fails: an error, nothing lost, no crash. */
+#include "ptq_nets.h"
+
+typedef struct heap {
+    long live, calls, fail_at; /* 0: never */
+} heap;
+
+static void *heap_alloc(void *user, size_t size, size_t align) {
+    heap *h = user;
+    h->calls++;
+    if (h->fail_at && h->calls == h->fail_at)
+        return NULL;
+    void *p = aligned_alloc(align, (size + align - 1) / align * align);
+    h->live += p != NULL;
+    return p;
+}
+
+static void heap_free(void *user, void *ptr, size_t size) {
+    heap *h = user;
+    (void)size;
+    h->live -= ptr != NULL;
+    free(ptr);
+}
+
+static qsim_model *small_net(qsim_ctx *ctx) {
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(ctx, 13, "small", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, (int64_t[]){1, 2, 4, 4}, NULL);
+    qsim_builder_output(b, "y", QSIM_FLOAT, 2, (int64_t[]){1, 3}, NULL);
+    net_constant(b, "w", 4, (int64_t[]){2, 2, 1, 1}, 1, 1);
+    net_constant(b, "b", 1, (int64_t[]){2}, 1, 2);
+    net_constant(b, "v", 2, (int64_t[]){32, 3}, 1, 3);
+    qsim_builder_node(b, "", "Conv", "conv", "x,w,b", "c");
+    qsim_builder_node(b, "", "Relu", "relu", "c", "r");
+    qsim_builder_node(b, "", "Flatten", "flat", "r", "f");
+    qsim_builder_node(b, "", "MatMul", "fc", "f,v", "y");
+    return net_finish(b);
+}
+
+/* The whole way; the first error, or OK. */
+static int work(qsim_ctx *ctx, const qsim_model *m) {
+    static const char text[] =
+        "qsim-calibration 1\n"
+        "model 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n"
+        "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 1 7\n";
+    static float x[32];
+    const int64_t dims[4] = {1, 2, 4, 4};
+    qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
+    qsim_calibration *c = NULL, *d = NULL;
+    qsim_model *q = NULL;
+    int32_t schemes[2];
+    uint64_t seed = 3;
+    for (int i = 0; i < 32; i++)
+        x[i] = (float)test_random(&seed) / 2147483648.0f - 1;
+    qsim_search_options so = {
+        .struct_size = sizeof(so), .inputs = &t, .input_count = 1, .greedy = 1};
+    qsim_quantize_options qo = {.struct_size = sizeof(qo), .format = QSIM_FORMAT_QOPERATOR};
+    int code = qsim_calibration_create(m, &c, NULL);
+    if (!code)
+        code = qsim_calibration_feed(c, &t, 1, NULL);
+    if (!code)
+        code = qsim_calibration_load_memory(ctx, text, strlen(text), NULL, &d, NULL);
+    if (!code)
+        code = qsim_search(m, c, NULL, &so, schemes, NULL, NULL, NULL);
+    if (!code)
+        code = qsim_quantize(m, c, &qo, &q, NULL);
+    qsim_model_free(q);
+    qsim_calibration_free(c);
+    qsim_calibration_free(d);
+    return code;
+}
+
+int main(void) {
+    heap h = {0};
+    qsim_allocator a = {heap_alloc, heap_free, &h};
+    qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+    qsim_ctx *ctx = NULL;
+    CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), QSIM_OK);
+    qsim_model *m = small_net(ctx);
+    h.calls = 0;
+    CHECK_INT(work(ctx, m), QSIM_OK);
+    long calls = h.calls, live = h.live, wrong = 0, lost = 0;
+    CHECK(calls > 100);
+    for (long n = 1; n <= calls; n++) {
+        h.calls = 0;
+        h.fail_at = n;
+        int code = work(ctx, m);
+        wrong += code != QSIM_E_NOMEM;
+        lost += h.live != live;
+        if (code != QSIM_E_NOMEM || h.live != live)
+            fprintf(stderr, "allocation %ld: %d, %ld blocks lost\n", n, code, h.live - live);
+        live = h.live;
+    }
+    CHECK_INT(wrong, 0);
+    CHECK_INT(lost, 0);
+    h.fail_at = 0;
+    qsim_model_free(m);
+    qsim_ctx_free(ctx);
+    CHECK_INT(h.live, 0);
+    return test_done();
+}
