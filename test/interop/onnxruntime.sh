@@ -41,6 +41,6 @@ check() { # NAME QUANTIZE-OPTIONS...
     node "$root/test/interop/peer.js" "$peer" compare "$work/$name.taps.onnx" "$work/x.npy" "$work/$name"
 }
 check fp32_to_qdq
-check per_tensor --per-tensor
-check signed --activation-type int8
+check per_tensor --weight-scheme tensor
+check signed --activations int8
 check qoperator --format qoperator

@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Malformed and hostile models and arrays from the shared corpus: each verdict must be good.
+# Usage: hostile.sh QSIM SANITIZED(0|1)
+set -eu
+corpus=${QSIM_SHARED:-../shared}/hostile
+if [ ! -f "$corpus/dev.tar.xz" ]; then
+    echo "missing: $corpus/dev.tar.xz"
+    [ "${QSIM_REQUIRE_SHARED:-0}" != 1 ] || exit 1
+    exit 77
+fi
+for tool in bash /usr/bin/time; do
+    command -v "$tool" >/dev/null || { echo "skipped: no $tool"; exit 77; }
+done
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tar xf "$corpus/dev.tar.xz" -C "$work"
+# Packages (zip) and run configurations (json) are not read yet.
+QSIM=$(realpath "$1") SAN=$2 OUT="$work/out" TMO=30 bash "$corpus/check_hostile.sh" "$work/dev" \
+    '^(onnx|mut|npy|npz|idx)/' || {
+    cut -c1-300 "$work/out/failed.tsv"
+    exit 1
+}
