@@ -50,9 +50,42 @@ typedef struct transpose_params {
 
 #define BLOCK 32
 
+#define NARROW 8
+
+/* Few columns, as channels of an image: long loops over rows, all columns of one at a time. */
+#define NARROW_TILE(T)                                                                             \
+    static void narrow_##T(const T *restrict x, T *restrict y, const transpose_params *p) {        \
+        size_t n = p->columns, row = p->row, column = p->column;                                   \
+        if (n == 2) {                                                                              \
+            for (size_t r = 0; r < p->rows; r++, x += row, y += 2) {                               \
+                y[0] = x[0];                                                                       \
+                y[1] = x[column];                                                                  \
+            }                                                                                      \
+        } else if (n == 3) {                                                                       \
+            for (size_t r = 0; r < p->rows; r++, x += row, y += 3) {                               \
+                y[0] = x[0];                                                                       \
+                y[1] = x[column];                                                                  \
+                y[2] = x[2 * column];                                                              \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (size_t c = 0; c < n; c++)                                                         \
+                for (size_t r = 0; r < p->rows; r++)                                               \
+                    y[r * n + c] = x[r * row + c * column];                                        \
+        }                                                                                          \
+    }
+
+NARROW_TILE(uint8_t)
+NARROW_TILE(uint16_t)
+NARROW_TILE(uint32_t)
+NARROW_TILE(uint64_t)
+
 /* Both sides stay in cache while a block of BLOCK x BLOCK elements is turned. */
 #define TILE(T)                                                                                    \
     static void tile_##T(const T *x, T *y, const transpose_params *p) {                            \
+        if (p->columns < NARROW) {                                                                 \
+            narrow_##T(x, y, p);                                                                   \
+            return;                                                                                \
+        }                                                                                          \
         for (size_t r0 = 0; r0 < p->rows; r0 += BLOCK) {                                           \
             size_t r1 = r0 + BLOCK < p->rows ? r0 + BLOCK : p->rows;                               \
             for (size_t c0 = 0; c0 < p->columns; c0 += BLOCK) {                                    \
