@@ -72,6 +72,9 @@ int quantize_options(const tool *t, quantizing *q) {
     o->reduce_range = args_has(&t->args, "reduce-range");
     if (!tool_number(t, "percentile", 0.001, 100, 0, &o->percentile))
         return EXIT_USAGE;
+    const char *search = args_value(&t->args, "search");
+    if (search && strcmp(search, "greedy") != 0 && !args_has(&t->args, "method"))
+        o->percentile = 0; /* it is where the annealing starts */
     if (o->percentile > 0 && !args_has(&t->args, "method"))
         o->method = QSIM_METHOD_PERCENTILE;
     if (o->percentile > 0 && o->method != QSIM_METHOD_PERCENTILE)

@@ -155,9 +155,11 @@ void quantize_print(const tool *t, const quantizing *q, const quantize_check *c)
                qsim_model_node_count(q->model));
     table_line("calib", "%lld samples, %s, %d tensors",
                (long long)qsim_calibration_samples(q->calibration),
-               q->percentiles ? "annealed percentiles" : method_names[q->options.method],
+               q->options.percentiles ? "annealed percentiles" : method_names[q->options.method],
                qsim_calibration_count(q->calibration));
     table_line("layers", "%d int8, %d fp32", integer, floats);
+    if (q->schemes)
+        table_line("search", "%.2f %% on the data, fp32 %.2f %%", q->search_score, q->float_score);
     table_line("output", "%s  %s (%.2fx; weights and biases %.2fx)  %s, opset %lld",
                tool_base_name(q->output), tool_bytes(after, b), before / after,
                (double)qsim_model_parameter_bytes(q->model) /
@@ -189,6 +191,12 @@ void quantize_print_json(const tool *t, const quantizing *q, const quantize_chec
     json_int(&j, "tensors", qsim_calibration_count(q->calibration));
     json_end(&j);
     json_layers(&j, q);
+    if (q->schemes) {
+        json_object(&j, "search");
+        json_number(&j, "score", q->search_score);
+        json_number(&j, "float_score", q->float_score);
+        json_end(&j);
+    }
     json_object(&j, "output");
     json_string(&j, "file", q->output);
     json_int(&j, "bytes", qsim_model_bytes(q->result));

@@ -16,12 +16,16 @@ typedef struct quantizing {
     qsim_rule *rules;
     char **patterns;
     int32_t *schemes;    /* found by a search */
-    double *percentiles; /* likewise */
+    double *percentiles; /* likewise; written where there was annealing */
+    double search_score, float_score;
 } quantizing;
 
 /* Reads the options of the command line into q->options. */
 int quantize_options(const tool *t, quantizing *q);
 void quantize_options_free(quantizing *q);
+
+/* Searches as --search says and puts what it finds into q->options. */
+int quantize_search(const tool *t, quantizing *q);
 
 /* How the result answers on the data, against the original. */
 typedef struct quantize_check {

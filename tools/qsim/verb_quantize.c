@@ -60,6 +60,8 @@ static int quantize_file(tool *t, quantizing *q) {
     }
     if (code == EXIT_OK)
         code = get_calibration(t, q);
+    if (code == EXIT_OK && args_has(&t->args, "search"))
+        code = quantize_search(t, q);
     if (code == EXIT_OK)
         code = quantize(t, q);
     if (code == EXIT_OK)
@@ -111,6 +113,11 @@ static const option options[] = {
     {"symmetric", NULL, "symmetric activation ranges", 0, NULL},
     {"reduce-range", NULL, "7-bit weights, for other runtimes on CPUs without VNNI", 0, NULL},
     {"set", "GLOB=int8|fp32", "nodes of this name; repeatable, the last match wins", 0, NULL},
+    {"search", "NAME", "search weight schemes, activation percentiles, or both", 0,
+     "greedy|anneal|both"},
+    {"seed", "N", "of the annealing (0)", 0, NULL},
+    {"steps", "N", "of the annealing (200)", 0, NULL},
+    {"max-drop", "P", "percent that the annealing may fall below FP32 (2)", 0, NULL},
     {"dry-run", NULL, "only show what would become of each layer", 'n', NULL},
     OPTION_OUTPUT("the quantized model; '-': stdout"),
     OPTION_FORCE,
