@@ -110,19 +110,10 @@ static bool take_float(reader *r, float *value) {
     return isfinite(*value) && fabs((double)*value) == exact;
 }
 
-/* A quoted name; escapes are undone in `room`, which has as many bytes as are left in the data. */
-static bool take_name(reader *r, qs_arena *arena, char **name, size_t *length) {
-    skip_blanks(r);
-    if (!take_char(r, '"'))
-        return false;
-    const char *close = r->p;
-    while (close < r->end && *close != '"' && *close != '\n')
-        close += *close == '\\' && close + 1 < r->end ? 2 : 1;
-    if (close >= r->end || *close != '"')
-        return false;
-    char *out = qs_arena_alloc(arena, (size_t)(close - r->p) + 1, 1);
-    *name = out;
-    while (out && r->p < close) {
+/* Undoes the escapes of a name between r->p and `close`; `out` has room for all of it. */
+static bool unescape(reader *r, const char *close, char *out, size_t *length) {
+    const char *start = out;
+    while (r->p < close) {
         char c = *r->p++;
         if (c == '\\' && *r->p == 'x') {
             int high = close - r->p > 2 ? hex_digit(r->p[1]) : -1;
@@ -138,9 +129,27 @@ static bool take_name(reader *r, qs_arena *arena, char **name, size_t *length) {
         }
         *out++ = c;
     }
+    *length = (size_t)(out - start);
+    return *length > 0;
+}
+
+/* A quoted name, in the arena. */
+static int take_name(reader *r, qs_arena *arena, char **name, size_t *length) {
+    skip_blanks(r);
+    if (!take_char(r, '"'))
+        return bad(r, "the tensor's name is missing");
+    const char *close = r->p;
+    while (close < r->end && *close != '"' && *close != '\n')
+        close += *close == '\\' && close + 1 < r->end ? 2 : 1;
+    if (close >= r->end || *close != '"')
+        return bad(r, "the tensor's name does not end");
+    *name = qs_arena_alloc(arena, (size_t)(close - r->p) + 1, 1);
+    if (!*name)
+        return qs_fail(r->error, QSIM_E_NOMEM, "%s: out of memory", r->name);
+    if (!unescape(r, close, *name, length))
+        return bad(r, "the tensor's name is malformed");
     r->p = close + 1;
-    *length = out ? (size_t)(out - *name) : 0;
-    return true;
+    return QSIM_OK;
 }
 
 /* ---- tensors ---- */
@@ -196,12 +205,12 @@ static int take_tensor(reader *r, qsim_calibration *c) {
     size_t length = 0;
     if (!take_word(r, "tensor"))
         return bad(r, "expected 'tensor'");
-    if (!take_name(r, &c->arena, &name, &length) || length == 0)
-        return name ? bad(r, "the tensor's name is malformed")
-                    : bad(r, "the tensor's name is missing");
+    int code = take_name(r, &c->arena, &name, &length);
+    if (code)
+        return code;
     qsim_error *error = r->error, local;
     qs_error_clear(&local);
-    int code = qs_calibration_add(c, name, length, &local);
+    code = qs_calibration_add(c, name, length, &local);
     if (code)
         return qs_fail(error, code, "%s: line %zu: %s", r->name, r->line, local.message);
     return take_observer(r, c->ctx, c->tensors[c->count - 1].observer);

@@ -173,7 +173,7 @@ static void test_hostile(void) {
         {HEAD "samples 1 1\n", QSIM_E_FORMAT, "line 3"},
         {HEAD "samples 1\nvector \"z\"\n", QSIM_E_FORMAT, "line 4"},
         {HEAD "samples 1\ntensor z 1 2\n", QSIM_E_FORMAT, "name is missing"},
-        {HEAD "samples 1\ntensor \"z 1 2\n", QSIM_E_FORMAT, "name is missing"},
+        {HEAD "samples 1\ntensor \"z 1 2\n", QSIM_E_FORMAT, "does not end"},
         {HEAD "samples 1\ntensor \"\" 0x0p+0 0x0p+0 -160 0 1 7\n", QSIM_E_FORMAT, "malformed"},
         {HEAD "samples 1\ntensor \"\\q\" 0x0p+0 0x0p+0 -160 0 1 7\n", QSIM_E_FORMAT, "malformed"},
         {HEAD "samples 1\ntensor \"\\x00\" 0x0p+0 0x0p+0 -160 0 1 7\n", QSIM_E_FORMAT, "malformed"},
