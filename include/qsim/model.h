@@ -43,6 +43,11 @@ typedef struct qsim_load_options {
  * Loads an ONNX model from a file. The file is mapped and weights are used in place. `ctx` may be
  * NULL: the model then gets a default context of its own. External data is opened relative to the
  * model and never outside its folder.
+ *
+ * Read are ir_version 1 to 13 and ai.onnx up to the newest opset that qsim_builder_create takes. An
+ * initializer that is listed as an input too is a constant. Refused by name: sparse initializers,
+ * tensors in segments, inputs that are no tensors, functions of the model's own that a node uses,
+ * graphs nested over 64 deep. Texts are UTF-8 without NUL, but doc strings may hold any bytes.
  * Errors: IO; FORMAT (no ONNX, truncated); GRAPH (cycle, duplicate or undefined name); UNSUPPORTED
  * (operator, version, attribute, type: the message names node, operator and opset); DTYPE, SHAPE,
  * VALUE (an operator's rule is broken); LIMIT (nesting, sizes); NOMEM.
@@ -75,8 +80,10 @@ typedef struct qsim_save_options {
 
 /*
  * Writes the model to `path` as ONNX: to a temporary file in the same folder, flushed, renamed.
- * What was read and not changed is written back byte for byte, unknown fields included. Errors: IO,
- * EXISTS, LIMIT (over 2 GB), NOMEM. On failure an old file stays as it was.
+ * What was read and not changed is written back byte for byte, unknown fields included; external
+ * data is brought inside. In a model made by a transformation constants that nobody reads are left
+ * out, constants are no inputs, and ir_version is at least the one that came with its opset.
+ * Errors: IO, EXISTS, LIMIT (over 2 GB), NOMEM. On failure an old file stays as it was.
  */
 QSIM_API int qsim_model_save(const qsim_model *model, const char *path,
                              const qsim_save_options *options, qsim_error *error);

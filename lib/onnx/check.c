@@ -22,20 +22,23 @@ static int tell(struct report *r, int code, const qsim_error *why) {
     return QSIM_OK;
 }
 
-/* One node alone: its outputs become known, or stay unknown and mute what follows. */
-static int check_node(qs_graph *g, qs_id id, const char *name, struct report *r) {
-    qsim_error why = {0};
-    int code = qs_op_resolve(g, id, name, &why);
+int qs_read_node_rules(qs_graph *g, qs_id id, const char *name, qsim_error *error) {
+    int code = qs_op_resolve(g, id, name, error);
     if (code)
-        return tell(r, code, &why);
+        return code;
     qs_id *order = g->order;
     size_t count = g->order_count;
     g->order = &id;
     g->order_count = 1;
-    code = qs_op_infer_graph(g, name, &why);
+    code = qs_op_infer_graph(g, name, error);
     g->order = order;
     g->order_count = count;
-    return tell(r, code, &why);
+    return code;
+}
+
+static int check_node(qs_graph *g, qs_id id, const char *name, struct report *r) {
+    qsim_error why = {0};
+    return tell(r, qs_read_node_rules(g, id, name, &why), &why);
 }
 
 int qsim_model_check(const qsim_model *model, qsim_problem_fn problem, void *user) {

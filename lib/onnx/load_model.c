@@ -103,19 +103,27 @@ static int check_head(qs_reader *r, const struct head *h) {
     return qs_graph_set_import(r->graph, "", 1) ? qs_read_nomem(r) : QSIM_OK;
 }
 
+/* For looking only: whatever breaks a rule is left alone, the rest is inferred all the same. */
+static int look_at_operators(qs_reader *r) {
+    qs_graph *g = r->graph;
+    for (size_t i = 0; i < g->order_count; i++)
+        if (qs_read_node_rules(g, g->order[i], r->name, NULL) == QSIM_E_NOMEM)
+            return qs_read_nomem(r);
+    return QSIM_OK;
+}
+
 int qs_read_operators(qs_reader *r) {
     qs_graph *g = r->graph;
     qsim_error why = {0};
-    for (size_t i = 0; i < g->node_count; i++) {
-        int code = qs_op_resolve(g, (qs_id)i, r->name, r->inspect ? NULL : r->error);
-        if (code && (!r->inspect || code == QSIM_E_NOMEM))
+    for (size_t i = 0; i < g->node_count && !r->inspect; i++) {
+        int code = qs_op_resolve(g, (qs_id)i, r->name, r->error);
+        if (code)
             return code;
     }
     int code = qs_graph_sort(g, &why);
     if (code)
         return qs_read_fail(r, code, "%s", why.message);
-    code = qs_op_infer_graph(g, r->name, r->inspect ? NULL : r->error);
-    return r->inspect && code != QSIM_E_NOMEM ? QSIM_OK : code;
+    return r->inspect ? look_at_operators(r) : qs_op_infer_graph(g, r->name, r->error);
 }
 
 static int read_model(qs_reader *r, struct head *h) {

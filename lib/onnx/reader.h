@@ -71,6 +71,8 @@ int qs_read_graph(qs_reader *r, const qs_span *graphs, size_t count);
 int qs_read_names(qs_reader *r);
 /* Operators against the table, then the order, then types and shapes. */
 int qs_read_operators(qs_reader *r);
+/* The same of one node whose order is known; if it fails its outputs stay as they are. */
+int qs_read_node_rules(qs_graph *g, qs_id id, const char *name, qsim_error *error);
 /* One NodeProto, appended to the graph. */
 int qs_read_node(qs_reader *r, qs_span message);
 

@@ -6,7 +6,6 @@
 #include "test.h"
 #include "proto.h"
 
-
 #include <qsim/model.h>
 
 /* ---- an allocator that counts ---- */
@@ -228,6 +227,29 @@ static void check_bombs(proto *model) {
     proto_free(&g);
 }
 
+/* Memory of a chain of n nodes: proportional to n. */
+static size_t chain(proto *model, int n) {
+    qsim_error e = {0};
+    proto g = {0};
+    char names[2][16];
+    snprintf(names[0], sizeof(names[0]), "x");
+    for (int i = 0; i < n; i++) {
+        snprintf(names[(i + 1) % 2], sizeof(names[0]), "v%d", i);
+        proto_node(&g, "Relu", NULL, names[i % 2], NULL, names[(i + 1) % 2]);
+    }
+    proto_value(&g, 11, "x", QSIM_FLOAT, dims, 2);
+    proto_value(&g, 12, names[n % 2], QSIM_FLOAT, dims, 2);
+    finish(model, &g);
+    CHECK_INT(load(model->data, model->size, 0, &e), QSIM_OK);
+    proto_free(&g);
+    return peak - live;
+}
+
+static void check_growth(proto *model) {
+    size_t one = chain(model, 35000), two = chain(model, 70000); /* more than 16 bits count */
+    CHECK(two < 3 * one);
+}
+
 /* ---- graphs ---- */
 
 static void check_graphs(proto *model) {
@@ -347,6 +369,7 @@ int main(void) {
     check_legal(&model);
     check_other_files();
     check_bombs(&model);
+    check_growth(&model);
     check_graphs(&model);
     check_heads();
     check_functions(&model);
