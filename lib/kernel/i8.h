@@ -62,6 +62,19 @@ typedef struct qk_depthwise_u8s8 {
 } qk_depthwise_u8s8;
 
 /*
+ * One row of sums with weight zero points:
+ * out[i] = requantized acc[i] - row_zp * colsum[i] - w_zp[i] * rest. Arrays in natural order.
+ */
+typedef struct qk_post_row_i8 {
+    const int32_t *acc, *colsum, *w_zp;
+    const float *mult;
+    int32_t n;
+    uint32_t row_zp, rest;
+    uint8_t *out;
+    qk_out_i8 o; /* zp, lo, hi */
+} qk_post_row_i8;
+
+/*
  * Position and column. Columns are permuted so that the in-lane packs of a vector unit write them
  * back in order: in a panel of V vectors of `lanes` 128-bit lanes, vector v, lane l, element e
  * holds column 4 * V * l + 4 * v + e. With one lane (C) that is the identity.
@@ -74,6 +87,7 @@ typedef struct qk_i8 {
     /* y[i] = requantized acc[i], one multiplier */
     void (*requantize)(const int32_t *acc, size_t n, float m, int32_t zp, int32_t lo, int32_t hi,
                        uint8_t *y);
+    void (*post)(const qk_post_row_i8 *p);
 } qk_i8;
 
 extern const qk_i8 qk_i8_c;

@@ -239,6 +239,19 @@ static void post_row(const qk_conv_i8 *c, int32_t group, int64_t row, const int3
     int64_t at = (int64_t)group * n;
     uint32_t zp = (uint32_t)(p->row_zp ? p->row_zp[row] : p->zp);
     uint32_t rest = c->w.sum_column ? (uint32_t)acc[n] - (uint32_t)p->k * zp : 0;
+    if (p->mult && p->w_zp && !p->wide_bias) {
+        qk_post_row_i8 row_of = {.acc = acc,
+                                 .colsum = p->colsum + at,
+                                 .w_zp = p->w_zp + at,
+                                 .mult = p->mult + at,
+                                 .n = n,
+                                 .row_zp = zp,
+                                 .rest = rest,
+                                 .out = out,
+                                 .o = c->o};
+        c->t->post(&row_of);
+        return;
+    }
     for (int32_t i = 0; i < n; i++) {
         uint32_t sum = (uint32_t)acc[i] - zp * (uint32_t)p->colsum[at + i];
         if (p->w_zp)

@@ -325,9 +325,36 @@ static void check_requantize(ck_state *s) {
     ck_same(s, expected, actual, n, "requantize");
 }
 
+static void check_post(ck_state *s) {
+    int32_t n = ck_between(s, 1, 150);
+    const int32_t *bias;
+    qk_post_row_i8 p = {.n = n, .row_zp = (uint32_t)ck_between(s, 0, 255)};
+    random_scales(s, n, ck_random(s) % 3 == 0, &bias, &p.mult);
+    random_range(s, &p.o.zp, &p.o.lo, &p.o.hi);
+    int32_t *colsum = ck_input(s, 4 * (size_t)n), *w_zp = ck_input(s, 4 * (size_t)n);
+    for (int32_t i = 0; i < n; i++) {
+        colsum[i] = ck_between(s, -5000, 5000);
+        w_zp[i] = ck_between(s, -128, 127);
+    }
+    p.acc = bias;
+    p.colsum = colsum;
+    p.w_zp = w_zp;
+    p.rest = (uint32_t)ck_between(s, -9000, 9000);
+    uint8_t *expected = ck_output(s, (size_t)n), *actual = ck_output(s, (size_t)n);
+    p.out = actual;
+    s->t->i8->post(&p);
+    for (int32_t i = 0; i < n; i++) {
+        int64_t sum =
+            (int64_t)bias[i] - (int64_t)p.row_zp * colsum[i] - (int64_t)w_zp[i] * (int32_t)p.rest;
+        expected[i] = ck_requantize((int32_t)sum, p.mult[i], p.o.zp, p.o.lo, p.o.hi);
+    }
+    ck_same(s, expected, actual, (size_t)n, "post");
+}
+
 const ck_case ck_cases_i8[] = {
     {"gemm_u8s8", check_gemm, bench_gemm},
     {"depthwise_u8s8", check_depthwise, bench_depthwise},
     {"requantize_u8", check_requantize, NULL},
+    {"post_u8", check_post, NULL},
 };
 const size_t ck_cases_i8_count = QS_COUNT(ck_cases_i8);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The integer kernels' specification. */
 #include "kernel/i8.h"
+#include "kernel/i8_post.h"
 
 #include "quant/requantize.h"
 
@@ -57,10 +58,15 @@ static void requantize_u8(const int32_t *acc, size_t n, float m, int32_t zp, int
         y[i] = (uint8_t)qs_requantize(acc[i], m, lo, hi, zp);
 }
 
+static void post_row(const qk_post_row_i8 *p) {
+    qk_post_row(p);
+}
+
 const qk_i8 qk_i8_c = {
     .lanes = 1,
     .widest = 64,
     .gemm = gemm_u8s8,
     .depthwise = depthwise_u8s8,
     .requantize = requantize_u8,
+    .post = post_row,
 };

@@ -7,6 +7,7 @@
  * that of kernel/i8.h with four lanes, so that in-lane packs undo it.
  */
 #include "kernel/i8.h"
+#include "kernel/i8_post.h"
 
 #if QK_X86
 #include <immintrin.h>
@@ -350,11 +351,16 @@ TARGET static void requantize_u8(const int32_t *acc, size_t n, float m, int32_t 
     }
 }
 
+TARGET static void post_row(const qk_post_row_i8 *p) {
+    qk_post_row(p);
+}
+
 const qk_i8 qk_i8_avx512vnni = {
     .lanes = 4,
     .widest = 64,
     .gemm = gemm_u8s8,
     .depthwise = depthwise_u8s8,
     .requantize = requantize_u8,
+    .post = post_row,
 };
 #endif

@@ -14,6 +14,7 @@
 #include <immintrin.h>
 
 #include "kernel/i8.h"
+#include "kernel/i8_post.h"
 
 #define INLINE TARGET static inline __attribute__((always_inline))
 
@@ -248,10 +249,15 @@ TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
     }
 }
 
+TARGET static void post_row(const qk_post_row_i8 *p) {
+    qk_post_row(p);
+}
+
 const qk_i8 TABLE = {
     .lanes = 2,
     .widest = 16,
     .gemm = gemm_u8s8,
     .depthwise = depthwise_u8s8,
     .requantize = requantize_u8,
+    .post = post_row,
 };
