@@ -9,6 +9,7 @@
 
 int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error) {
     qsim_model *m;
+    *out = NULL;
     if (model->inspect_only)
         return qs_fail(error, QSIM_E_STATE, "%s: was loaded for looking only", model->name);
     int code = qs_model_derive(model, &m, error);
@@ -22,6 +23,12 @@ int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error)
     if (!code)
         code = qsim_model_optimize(m, QSIM_LEVEL_EXTENDED, out, error);
     qsim_model_free(m);
+    if (!code)
+        code = qs_fold_bias(*out, error);
+    if (code) {
+        qsim_model_free(*out);
+        *out = NULL;
+    }
     return code;
 }
 

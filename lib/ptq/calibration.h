@@ -42,9 +42,12 @@ const qsim_observer *qs_calibration_find(const qsim_calibration *c, const char *
 /* SHA-256 of the text that saving would write. */
 int qs_calibration_hash(const qsim_calibration *c, char hex[65]);
 
+/* Constants added behind a Conv or MatMul become biases; edits the model's graph (fold_bias.c). */
+int qs_fold_bias(qsim_model *m, qsim_error *error);
+
 /*
  * The graph that calibration observes and quantization rewrites: `model` at opset 13 or later with
- * BatchNormalization folded. Both make it, so that names and shapes are the same.
+ * BatchNormalization and biases folded. Both make it, so that names and shapes are the same.
  */
 int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error);
 

@@ -240,7 +240,39 @@ static void test_left_alone(void) {
     qsim_model_free(m);
 }
 
+/* Conv + constant and MatMul + constant: one layer each, with an int32 bias. */
+static void test_bias(void) {
+    qsim_builder *b = begin();
+    conv(b, "a", "x", "ca");
+    net_constant(b, "ba", 3, (int64_t[]){4, 1, 1}, 1.0f, 21);
+    qsim_builder_node(b, "", "Add", "plus", "ba,ca", "s");
+    qsim_builder_node(b, "", "Relu", "ra", "s", "r");
+    net_constant(b, "row", 4, (int64_t[]){1, 1, 1, 8}, 1.0f, 22);
+    conv(b, "b", "r", "cb");
+    qsim_builder_node(b, "", "Add", "not_a_bias", "cb,row", "t");
+    conv(b, "c", "t", "cc");
+    qsim_builder_node(b, "", "Flatten", "flat", "cc", "f");
+    net_constant(b, "w", 2, (int64_t[]){256, 3}, 0.1f, 23);
+    net_constant(b, "bw", 2, (int64_t[]){1, 3}, 0.5f, 24);
+    qsim_builder_node(b, "", "MatMul", "fc", "f,w", "g");
+    qsim_builder_node(b, "", "Add", "last", "g,bw", "y");
+    output(b, "y", 2, 3, 0, 0);
+    qsim_model *m = net_finish(b);
+    qsim_calibration *c = calibrate(m, 99);
+    qsim_model *q = quantized(m, c, NULL);
+    CHECK_INT(net_count(q, "Add"), 1);
+    check_input(q, "Conv", "a", 2, "ba_1_DequantizeLinear_Output");
+    check_input(q, "Relu", "ra", 0, "s");
+    check_input(q, "Add", "not_a_bias", 0, "cb_DequantizeLinear_Output");
+    check_input(q, "Gemm", "fc", 2, "bw_1_DequantizeLinear_Output");
+    CHECK_INT(net_count(q, "QuantizeLinear"), 7); /* x r cb t cc f y */
+    qsim_model_free(q);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
 int main(void) {
+    test_bias();
     test_residual();
     test_concat_and_head();
     test_constants();
