@@ -211,7 +211,7 @@ static void test_hostile(void) {
         CHECK(c == NULL);
         if (code == cases[i].code && !strstr(e.message, cases[i].message)) {
             fprintf(stderr, "case %zu: %s\n", i, e.message);
-            CHECK(!"the message says something else");
+            CHECK(strstr(e.message, cases[i].message) != NULL);
         }
     }
 }
