@@ -8,6 +8,9 @@
 
 #include <qsim/data.h>
 
+/* The model from standard input, which uses these bytes until the program ends. */
+static void *model_bytes;
+
 static int read_stdin(const tool *t, void **data, size_t *size) {
     text all = {0};
     char block[65536];
@@ -49,13 +52,13 @@ int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model *
         code = qsim_model_load(t->ctx, path, &options, model, &e);
         return code ? tool_error(t, path, &e) : EXIT_OK;
     }
-    void *data;
     size_t size;
-    code = read_stdin(t, &data, &size);
+    if (model_bytes)
+        return tool_usage(t, NULL, "standard input holds one model, not two");
+    code = read_stdin(t, &model_bytes, &size);
     if (code)
         return code;
     options.name = "(stdin)";
-    /* The model uses these bytes until the program ends: they are never freed. */
-    code = qsim_model_load_memory(t->ctx, data, size, &options, model, &e);
+    code = qsim_model_load_memory(t->ctx, model_bytes, size, &options, model, &e);
     return code ? tool_error(t, options.name, &e) : EXIT_OK;
 }
