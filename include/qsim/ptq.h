@@ -187,9 +187,16 @@ typedef struct qsim_search_options {
 } qsim_search_options;
 
 /*
- * Searches weight schemes (greedy, layer by layer, least squared error of the layer's output) and
- * activation percentiles (simulated annealing). The arrays are the caller's; they hold
- * qsim_quantize_layer_count and qsim_calibration_count elements and are filled with the best found.
+ * Searches weight schemes (greedy: layer by layer in order, least squared error of the layer's
+ * output over `inputs`; models with one input) and then activation percentiles (simulated
+ * annealing, seeded: the same walk wherever `score` gives the same). The arrays are the caller's
+ * and go to qsim_quantize_options: `schemes` holds qsim_quantize_layer_count elements,
+ * `percentiles` qsim_calibration_count; either may be NULL where that search is off. Both are
+ * always filled: what is not searched is that of `base` (percentile 100: min/max). `score` (may be
+ * NULL) is set to the score of what was found, NaN without a score function. A search that is
+ * cancelled leaves the best so far in the arrays.
+ * Errors: those of qsim_quantize; ARGUMENT (no score function, inputs or array for what is asked);
+ * UNSUPPORTED (several inputs); CANCELLED.
  */
 QSIM_API int qsim_search(const qsim_model *model, const qsim_calibration *c,
                          const qsim_quantize_options *base, const qsim_search_options *options,

@@ -48,6 +48,12 @@ static int run_search(qs_search *s, const qsim_model *model) {
     for (size_t i = 0; s->schemes && i < s->layer_count; i++)
         s->schemes[i] = s->base.schemes && i < s->base.scheme_count ? s->base.schemes[i]
                                                                     : s->base.weight_scheme;
+    /* Without annealing the percentiles are those of the base; 100 is min/max. */
+    for (size_t i = 0; s->percentiles && i < s->c->count; i++)
+        s->percentiles[i] = s->base.percentiles && i < s->base.percentile_count
+                                ? s->base.percentiles[i]
+                            : s->base.method == QSIM_METHOD_PERCENTILE ? s->base.percentile
+                                                                       : 100;
     int code = s->options.greedy ? qs_search_greedy(s) : QSIM_OK;
     if (!code && s->options.steps > 0)
         code = qs_search_anneal(s);

@@ -43,7 +43,9 @@ static void test_greedy(void) {
     qsim_search_options o = {
         .struct_size = sizeof(o), .inputs = batches, .input_count = BATCHES, .greedy = 1};
     CHECK_INT(qsim_search(m, c, NULL, &o, schemes, NULL, NULL, NULL), QSIM_OK);
-    CHECK_INT(qsim_search(m, c, NULL, &o, again, NULL, NULL, NULL), QSIM_OK);
+    double p[32] = {0}, none = 0;
+    CHECK_INT(qsim_search(m, c, NULL, &o, again, p, &none, NULL), QSIM_OK);
+    CHECK(p[0] == 100 && p[qsim_calibration_count(c) - 1] == 100 && isnan(none));
     CHECK(memcmp(schemes, again, sizeof(schemes)) == 0);
     double chosen = output_error(m, c, schemes, 4);
     for (int k = 0; k < 3; k++) {
