@@ -56,6 +56,14 @@ static bool behind_product(const qs_graph *g, qs_id value) {
     return n->input_count >= 2 && from_dq(g, n->inputs[0]) && from_dq(g, n->inputs[1]);
 }
 
+/* Moves elements and computes nothing: what it is given as integers stays integers. */
+static bool moves(const qs_node *n) {
+    static const char *const movement[] = {"Reshape", "Flatten",  "Transpose", "Squeeze",
+                                           "Gather",  "Identity", "Unsqueeze", "Slice",
+                                           "Split",   "Dropout"};
+    return !n->domain[0] && one_of(n->op_type, movement, QS_COUNT(movement));
+}
+
 /* How many of its first inputs must be dequantized; 0: no integer form. */
 static int32_t integer_inputs(const qs_graph *g, const qs_node *n) {
     static const char *const unary[] = {
@@ -85,6 +93,8 @@ static bool computes_integers(const qs_graph *g, const qs_uses *uses, qs_id node
     if (strncmp(n->op_type, "QLinear", 7) == 0 || strcmp(n->op_type, "QGemm") == 0 ||
         strcmp(n->op_type, "ConvInteger") == 0 || strcmp(n->op_type, "MatMulInteger") == 0)
         return true;
+    if (moves(n) && n->input_count > 0 && n->inputs[0] != QS_NONE)
+        return is_byte(g->values[n->inputs[0]].dtype) || from_dq(g, n->inputs[0]);
     int32_t need = integer_inputs(g, n);
     if (need == 0 || n->input_count < need || n->output_count < 1)
         return false;
