@@ -130,7 +130,10 @@ static void print_tensors(const qsim_model *m) {
         table_cell(&t, "%s", v.name);
         table_cell(&t, "%s", qsim_dtype_name(v.dtype));
         table_cell(&t, "%s", shape.data);
-        table_cell(&t, v.data ? "%zu" : "", v.bytes);
+        if (v.data)
+            table_cell(&t, "%zu", v.bytes);
+        else
+            table_cell(&t, "%s", "");
         text_free(&shape);
     }
     putchar('\n');
