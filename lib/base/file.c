@@ -201,6 +201,8 @@ int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim
     if (stat(path, &st) == 0) {
         if (S_ISDIR(st.st_mode))
             return qs_fail(error, QSIM_E_IO, "%s: is a directory", path);
+        if (!S_ISREG(st.st_mode)) /* renaming would replace a device by a file */
+            return qs_fail(error, QSIM_E_IO, "%s: is no regular file", path);
         if (!replace)
             return qs_fail(error, QSIM_E_EXISTS, "%s: exists already", path);
     }
