@@ -61,6 +61,9 @@ typedef struct qk_pool {
     size_t kw, dw, sw;  /* window columns, their dilation, stride of the output */
     ptrdiff_t left;     /* padding: output ox starts at ox * sw - left */
     size_t width, ow;   /* columns of the image, of the output */
+    /* Outputs [inside, inside_end) whose windows lie wholly inside: qk_pool_set_inside(). Fast;
+     * none, 0 and 0, is right too. */
+    size_t inside, inside_end;
     size_t channels;
     void *y;
     /* An average divides by count_rows * (columns that count): those inside the image, or with

@@ -38,6 +38,18 @@ static inline qk_window qk_window_at(const qk_pool *p, size_t ox) {
     return w;
 }
 
+/* Once per image: it divides. */
+static inline void qk_pool_set_inside(qk_pool *p) {
+    const ptrdiff_t span = (ptrdiff_t)((p->kw - 1) * p->dw), sw = (ptrdiff_t)p->sw;
+    const ptrdiff_t room = (ptrdiff_t)p->width - 1 - span; /* the last column to begin at */
+    const ptrdiff_t first = p->left > 0 ? (p->left + sw - 1) / sw : 0;
+    ptrdiff_t end = room + p->left < 0 ? 0 : (room + p->left) / sw + 1;
+    end = end < (ptrdiff_t)p->ow ? end : (ptrdiff_t)p->ow;
+    const bool any = room >= 0 && first < end;
+    p->inside = any ? (size_t)first : 0;
+    p->inside_end = any ? (size_t)end : 0;
+}
+
 static inline float qk_average_multiplier(const qk_pool *p, const qk_window *w) {
     return p->x_scale / (p->y_scale * (float)w->divisor);
 }

@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "kernel/f32.h"
+#include "kernel/pool_window.h"
 #include "op/slices.h"
 #include "op/window.h"
 
@@ -147,12 +147,17 @@ static void pool_slice(void *arg, size_t slice) {
     const size_t items = p->n * p->oh, line = p->w * p->c * p->element;
     const size_t end = qs_slice_begin(items, p->slices, slice + 1);
     qk_pool r = j->row;
-    for (size_t i = qs_slice_begin(items, p->slices, slice); i < end; i++) {
-        size_t first = 0;
-        pool_row(p, i % p->oh, &r, &first);
-        r.x = j->x + (i / p->oh * p->h + first) * line;
+    size_t i = qs_slice_begin(items, p->slices, slice), oy = i % p->oh, first = 0;
+    const char *x = j->x + i / p->oh * p->h * line;
+    for (; i < end; i++) {
+        pool_row(p, oy, &r, &first);
+        r.x = x + first * line;
         r.y = j->y + i * p->ow * p->c * p->element;
         p->kernel(&r);
+        if (++oy == p->oh) {
+            oy = 0;
+            x += p->h * line;
+        }
     }
 }
 
@@ -284,6 +289,7 @@ static int lower_pool(qs_lower *l, bool global, pool_plan **out) {
     p->row.ow = p->ow;
     p->row.channels = p->c;
     p->row.row_step = (ptrdiff_t)(p->dh * p->w * p->c);
+    qk_pool_set_inside(&p->row);
     const size_t outputs = qs_value_elements(qs_lower_out(l, 0));
     if (outputs == 0)
         return QSIM_OK;

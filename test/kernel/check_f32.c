@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "kernel/f32.h"
+#include "kernel/pool_window.h"
 
 static size_t size_between(ck_state *s, int32_t least, int32_t greatest) {
     return (size_t)ck_between(s, least, greatest);
@@ -261,7 +261,30 @@ static taps taps_of(const qk_pool *p, size_t ox) {
     return t;
 }
 
-static void random_pool(ck_state *s, qk_pool *p, size_t element) {
+/* What vectors of several pixels are for: no dilation, few channels. */
+static void usual_pool(ck_state *s, qk_pool *p) {
+    static const size_t channels[] = {1, 2, 3, 4, 5, 8, 12, 16, 20, 24, 32, 64, 96};
+    p->kh = p->kw = size_between(s, 2, 3);
+    p->dw = 1;
+    p->sw = size_between(s, 1, 2);
+    p->left = ck_between(s, 0, 1);
+    p->width = size_between(s, 3, 40);
+    p->ow = (p->width + (size_t)p->left - p->kw) / p->sw + size_between(s, 0, 2);
+    p->ow += p->ow == 0;
+    p->channels = channels[size_between(s, 0, QS_COUNT(channels) - 1)];
+}
+
+/* Of equal zeros a maximum keeps the first, of NaN none. */
+static void strew_specials(ck_state *s, float *x, size_t n) {
+    static const float special[] = {0.0f, -0.0f, NAN, INFINITY, -INFINITY, -0.0f, 0.0f, -2.0f};
+    if (ck_between(s, 0, 3))
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (ck_between(s, 0, 3))
+            x[i] = special[size_between(s, 0, QS_COUNT(special) - 1)];
+}
+
+static void random_pool(ck_state *s, qk_pool *p, size_t element, bool average) {
     p->kh = size_between(s, 1, 4);
     p->kw = size_between(s, 1, 5);
     p->dw = size_between(s, 1, 3);
@@ -271,6 +294,8 @@ static void random_pool(ck_state *s, qk_pool *p, size_t element) {
     p->width = size_between(s, 1, 12);
     p->ow = size_between(s, 1, 6);
     p->channels = size_between(s, 1, 100);
+    if (ck_between(s, 0, 2))
+        usual_pool(s, p);
     p->row_step = (ptrdiff_t)(p->width * p->channels);
     p->count_pads = ck_between(s, 0, 1);
     p->count_rows = p->kh + (p->count_pads ? size_between(s, 0, 2) : 0);
@@ -280,8 +305,13 @@ static void random_pool(ck_state *s, qk_pool *p, size_t element) {
     p->y_zero = ck_between(s, 0, 255);
     p->lo = ck_between(s, 0, 90);
     p->hi = ck_between(s, 100, 255);
+    if (ck_between(s, 0, 7)) /* without it is right too */
+        qk_pool_set_inside(p);
     const size_t n = p->kh * p->width * p->channels;
-    p->x = element == 1 ? ck_input(s, n) : ck_floats(s, n, -3.0f, 3.0f);
+    float *x = element == 1 ? ck_input(s, n) : ck_floats(s, n, -3.0f, 3.0f);
+    if (element == 4 && !average)
+        strew_specials(s, x, n);
+    p->x = x;
 }
 
 static float pool_float(const qk_pool *p, const taps *t, size_t j, bool average) {
@@ -314,7 +344,7 @@ static uint8_t pool_u8(const qk_pool *p, const taps *t, size_t j, bool average) 
 
 static void check_pool(ck_state *s, void (*run)(const qk_pool *p), size_t element, bool average) {
     qk_pool p = {.x = NULL};
-    random_pool(s, &p, element);
+    random_pool(s, &p, element, average);
     const size_t n = p.ow * p.channels;
     void *expected = ck_output(s, n * element);
     p.y = ck_output(s, n * element);
@@ -369,6 +399,7 @@ static void bench_pool(ck_state *s, void (*run)(const qk_pool *p), size_t elemen
     b.p.x = element == 1 ? ck_input(s, k * width * channels)
                          : ck_floats(s, k * width * channels, -1.0f, 1.0f);
     b.p.y = ck_output(s, ow * channels * element);
+    qk_pool_set_inside(&b.p);
     ck_time(s, text, 0, (double)(k * width * channels * element), call_pool, &b);
 }
 

@@ -5,8 +5,6 @@
 #include <immintrin.h>
 #include <math.h>
 
-#include "kernel/pool_window.h"
-
 #define TARGET __attribute__((target("avx2,fma")))
 #define VEC    __m256
 #define LANES  8
@@ -34,7 +32,13 @@ __attribute__((target("avx2,fma"), always_inline)) static inline void store_firs
     }
 }
 
+#define PICK_INDEX   __m256i
+#define PICK_MOST    2
+#define PICK_LOAD(i) _mm256_loadu_si256((const __m256i *)(const void *)(i))
+#define PICK(v, i)   _mm256_permutevar8x32_ps(v, i)
+
 #include "kernel/x86/f32_tile.h"
+#include "kernel/x86/pool_tile.h"
 
 TILE(tile_1x1, 1, 1)
 TILE(tile_2x1, 2, 1)
@@ -78,9 +82,10 @@ static void qk_depthwise_f32_avx2(const qk_depthwise_f32 *d) {
     }
 }
 
-#define NONE(v, count) (v)
-POOL(qk_max_f32_avx2, SET1(-INFINITY), MAX, NONE)
-POOL(qk_average_f32_avx2, SET1(0.0f), ADD, _mm256_div_ps)
+#define AS_IT_IS(v, count) (v)
+#define DIVIDE(v, count)   _mm256_div_ps(v, SET1((float)(count)))
+POOL(qk_max_f32_avx2, float, SET1(-INFINITY), MAX, AS_IT_IS)
+POOL(qk_average_f32_avx2, float, SET1(0.0f), ADD, DIVIDE)
 
 const qk_f32 qk_f32_avx2 = {
     .panel = PANEL,

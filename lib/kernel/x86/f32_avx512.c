@@ -5,7 +5,6 @@
 #include <immintrin.h>
 #include <math.h>
 
-#include "kernel/pool_window.h"
 #include "kernel/x86/f32_narrow.h"
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,fma")))
@@ -23,7 +22,13 @@
 #define MIN(a, b)            _mm512_min_ps(a, b)
 #define STORE_FIRST(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1u), v)
 
+#define PICK_INDEX   __m512i
+#define PICK_MOST    5
+#define PICK_LOAD(i) _mm512_loadu_si512(i)
+#define PICK(v, i)   _mm512_permutexvar_ps(i, v)
+
 #include "kernel/x86/f32_tile.h"
+#include "kernel/x86/pool_tile.h"
 
 TILE(tile_1x1, 1, 1)
 TILE(tile_2x1, 2, 1)
@@ -203,9 +208,18 @@ static void qk_depthwise_f32_avx512(const qk_depthwise_f32 *d) {
     }
 }
 
-#define NONE(v, count) (v)
-POOL(qk_max_f32_avx512, SET1(-INFINITY), MAX, NONE)
-POOL(qk_average_f32_avx512, SET1(0.0f), ADD, _mm512_div_ps)
+#define AS_IT_IS(v, count) (v)
+#define DIVIDE(v, count)   _mm512_div_ps(v, SET1((float)(count)))
+POOL(max_f32_zmm, float, SET1(-INFINITY), MAX, AS_IT_IS)
+POOL(qk_average_f32_avx512, float, SET1(0.0f), ADD, DIVIDE)
+
+/* Pixels of a ymm: half of the loads of a zmm would cross cache lines for nothing. */
+static void qk_max_f32_avx512(const qk_pool *p) {
+    if (p->sw > 1 && p->channels > PICK_MOST && p->channels <= 8)
+        qk_f32_avx2.max_f32(p);
+    else
+        max_f32_zmm(p);
+}
 
 const qk_f32 qk_f32_avx512 = {
     .panel = PANEL,

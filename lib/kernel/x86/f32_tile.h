@@ -159,28 +159,3 @@ static inline void run_rows(const qk_gemm_f32 *g, tile *t, const tile_fn *fn, si
         for (; r < rows; r++)                                                                      \
             depthwise_1(d, r, j, end);                                                             \
     }
-
-/* Pooling: a window tap by tap, LANES channels at a time. */
-#define POOL(name, START, JOIN, FINISH)                                                            \
-    TARGET static void name(const qk_pool *p) {                                                    \
-        const float *const x = p->x;                                                               \
-        float *y = p->y;                                                                           \
-        const ptrdiff_t channels = (ptrdiff_t)p->channels, step = (ptrdiff_t)p->dw * channels;     \
-        for (size_t ox = 0; ox < p->ow; ox++, y += channels) {                                     \
-            const qk_window w = qk_window_at(p, ox);                                               \
-            const VEC count = SET1((float)w.divisor);                                              \
-            (void)count;                                                                           \
-            for (ptrdiff_t j = 0; j < channels; j += LANES) {                                      \
-                const float *line = x + w.first * channels + j;                                    \
-                VEC m = START;                                                                     \
-                for (size_t ky = 0; ky < p->kh; ky++, line += p->row_step) {                       \
-                    const float *v = line;                                                         \
-                    for (size_t kx = 0; kx < w.count; kx++, v += step) {                           \
-                        m = JOIN(LOAD(v), m);                                                      \
-                    }                                                                              \
-                }                                                                                  \
-                const size_t last = (size_t)(channels - j);                                        \
-                STORE_FIRST(y + j, FINISH(m, count), last < LANES ? last : LANES);                 \
-            }                                                                                      \
-        }                                                                                          \
-    }

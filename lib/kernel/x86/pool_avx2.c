@@ -5,30 +5,46 @@
 #if QK_X86
 #include <immintrin.h>
 
-#include "kernel/pool_window.h"
-
 #define TARGET __attribute__((target("avx2")))
 
-TARGET void qk_max_u8_avx2(const qk_pool *p) {
-    const uint8_t *const x = p->x;
-    const ptrdiff_t channels = (ptrdiff_t)p->channels, step = (ptrdiff_t)p->dw * channels;
-    uint8_t *y = p->y;
-    for (size_t ox = 0; ox < p->ow; ox++, y += channels) {
-        const qk_window w = qk_window_at(p, ox);
-        for (ptrdiff_t j = 0; j < channels; j += 32) {
-            const uint8_t *line = x + w.first * channels + j;
-            __m256i m = _mm256_setzero_si256();
-            for (size_t ky = 0; ky < p->kh; ky++, line += p->row_step) {
-                const uint8_t *v = line;
-                for (size_t kx = 0; kx < w.count; kx++, v += step)
-                    m = _mm256_max_epu8(m, _mm256_loadu_si256((const __m256i *)(const void *)v));
-            }
-            uint8_t bytes[32];
-            _mm256_storeu_si256((__m256i *)(void *)bytes, m);
-            const size_t last = (size_t)(channels - j);
-            memcpy(y + j, bytes, last < 32 ? last : 32);
-        }
+#define VEC   __m256i
+#define LANES 32
+
+#define LOAD(p)              _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define STORE_FIRST(p, v, n) store_first(p, v, n)
+#define PICK_INDEX           __m256i
+#define PICK_MOST            2
+#define PICK_LOAD(i)         LOAD(i)
+#define PICK(v, i)           _mm256_permutevar8x32_epi32(v, i)
+
+TARGET static inline void store_first(uint8_t *p, __m256i v, size_t n) {
+    __m128i low = _mm256_castsi256_si128(v);
+    if (n == 32) {
+        _mm256_storeu_si256((__m256i *)(void *)p, v);
+        return;
     }
+    if (n & 16) {
+        _mm_storeu_si128((__m128i *)(void *)p, low);
+        low = _mm256_extracti128_si256(v, 1);
+        p += 16;
+    }
+    if (n & 8) {
+        _mm_storel_epi64((__m128i *)(void *)p, low);
+        low = _mm_unpackhi_epi64(low, low);
+        p += 8;
+    }
+    uint64_t rest = (uint64_t)_mm_cvtsi128_si64(low);
+    for (n &= 7; n > 0; n--, rest >>= 8)
+        *p++ = (uint8_t)rest;
+}
+
+#include "kernel/x86/pool_tile.h"
+
+#define AS_IT_IS(v, count) (v)
+POOL(max_u8, uint8_t, _mm256_setzero_si256(), _mm256_max_epu8, AS_IT_IS)
+
+TARGET void qk_max_u8_avx2(const qk_pool *p) {
+    max_u8(p);
 }
 
 TARGET static __m256i sum_u8(const qk_pool *p, const uint8_t *line, size_t count, ptrdiff_t step) {

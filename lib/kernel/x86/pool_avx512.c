@@ -5,29 +5,25 @@
 #if QK_X86
 #include <immintrin.h>
 
-#include "kernel/pool_window.h"
-
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
 
+#define VEC   __m512i
+#define LANES 64
+
+#define LOAD(p)              _mm512_loadu_si512(p)
+#define STORE_FIRST(p, v, n) _mm512_mask_storeu_epi8(p, ~(__mmask64)0 >> (64 - (n)), v)
+#define PICK_INDEX           __m512i
+#define PICK_MOST            5
+#define PICK_LOAD(i)         _mm512_loadu_si512(i)
+#define PICK(v, i)           _mm512_permutexvar_epi32(i, v)
+
+#include "kernel/x86/pool_tile.h"
+
+#define AS_IT_IS(v, count) (v)
+POOL(max_u8, uint8_t, _mm512_setzero_si512(), _mm512_max_epu8, AS_IT_IS)
+
 TARGET void qk_max_u8_avx512(const qk_pool *p) {
-    const uint8_t *const x = p->x;
-    const ptrdiff_t channels = (ptrdiff_t)p->channels, step = (ptrdiff_t)p->dw * channels;
-    uint8_t *y = p->y;
-    for (size_t ox = 0; ox < p->ow; ox++, y += channels) {
-        const qk_window w = qk_window_at(p, ox);
-        for (ptrdiff_t j = 0; j < channels; j += 64) {
-            const uint8_t *line = x + w.first * channels + j;
-            __m512i m = _mm512_setzero_si512();
-            for (size_t ky = 0; ky < p->kh; ky++, line += p->row_step) {
-                const uint8_t *v = line;
-                for (size_t kx = 0; kx < w.count; kx++, v += step)
-                    m = _mm512_max_epu8(m, _mm512_loadu_si512(v));
-            }
-            const ptrdiff_t last = channels - j;
-            const __mmask64 mask = last < 64 ? ((__mmask64)1 << last) - 1 : ~(__mmask64)0;
-            _mm512_mask_storeu_epi8(y + j, mask, m);
-        }
-    }
+    max_u8(p);
 }
 
 TARGET static __m512i sum_u8(const qk_pool *p, const uint8_t *line, size_t count, ptrdiff_t step) {

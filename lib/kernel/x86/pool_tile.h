@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pooling, for the vector type at hand. Before use: TARGET, VEC, LANES, LOAD, STORE_FIRST as for
+ * f32_tile.h, PICK(v, i), which moves dword i[k] of v to place k, and PICK_LOAD(i), PICK_MOST.
+ *
+ * Windows that lie wholly inside the image need no columns of their own. With stride 1 all their
+ * outputs are one run of elements; with stride 2 and few channels a vector of such a run is
+ * computed and every other pixel picked out of it. Each output takes its taps in the written order.
+ */
+#ifndef QK_POOL_TILE_H
+#define QK_POOL_TILE_H
+
+#include "kernel/pool_window.h"
+
+/* Every other pixel of 1…5 dwords, and how many of them 16 dwords hold; 8 dwords hold half of
+ * that up to pixels of 2. */
+static const int32_t pick_even[5][16] = {
+    {0, 2, 4, 6, 8, 10, 12, 14},         {0, 1, 4, 5, 8, 9, 12, 13},
+    {0, 1, 2, 6, 7, 8, 12, 13, 14},      {0, 1, 2, 3, 8, 9, 10, 11},
+    {0, 1, 2, 3, 4, 10, 11, 12, 13, 14},
+};
+static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
+
+#define INLINE TARGET __attribute__((always_inline)) static inline
+
+/* Windows [ox, end), each with the columns it has inside. */
+#define POOL_BORDER(name, T, FINISH)                                                               \
+    TARGET static void name##_border(const qk_pool *p, size_t ox, size_t end) {                    \
+        const ptrdiff_t channels = (ptrdiff_t)p->channels, step = (ptrdiff_t)p->dw * channels;     \
+        for (; ox < end; ox++) {                                                                   \
+            const qk_window w = qk_window_at(p, ox);                                               \
+            T *const y = (T *)p->y + ox * p->channels;                                             \
+            for (ptrdiff_t j = 0; j < channels; j += LANES) {                                      \
+                const T *const x = (const T *)p->x + w.first * channels + j;                       \
+                const VEC v = name##_join(x, p->row_step, step, p->kh, w.count);                   \
+                const size_t last = (size_t)(channels - j);                                        \
+                STORE_FIRST(y + j, FINISH(v, w.divisor), last < LANES ? last : LANES);             \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+#define POOL_JOIN(name, T, START, JOIN)                                                            \
+    INLINE VEC name##_join(const T *line, ptrdiff_t row_step, ptrdiff_t step, size_t kh,           \
+                           size_t kw) {                                                            \
+        VEC m = START;                                                                             \
+        for (size_t ky = 0; ky < kh; ky++, line += row_step) {                                     \
+            const T *v = line;                                                                     \
+            for (size_t kx = 0; kx < kw; kx++, v += step)                                          \
+                m = JOIN(LOAD(v), m);                                                              \
+        }                                                                                          \
+        return m;                                                                                  \
+    }
+
+/* The windows inside. Constants for kh and kw unroll the loops. */
+#define POOL_INSIDE(name, T, FINISH)                                                               \
+    INLINE void name##_inside(const qk_pool *p, size_t kh, size_t kw) {                            \
+        const size_t c = p->channels, words = c * sizeof(T) / 4;                                   \
+        const ptrdiff_t step = (ptrdiff_t)(p->dw * c), row_step = p->row_step;                     \
+        const size_t next = p->sw * c, divisor = qk_window_at(p, p->inside).divisor;               \
+        size_t n = p->inside_end - p->inside;                                                      \
+        const T *x = (const T *)p->x + ((ptrdiff_t)(p->inside * p->sw) - p->left) * (ptrdiff_t)c;  \
+        T *y = (T *)p->y + p->inside * c;                                                          \
+        (void)divisor;                                                                             \
+        if (p->sw == 2 && c * sizeof(T) % 4 == 0 && words <= PICK_MOST) {                          \
+            const size_t most = pick_count[words - 1] * sizeof(VEC) / 64;                          \
+            const PICK_INDEX even = PICK_LOAD(pick_even[words - 1]);                               \
+            for (; n > 0; x += most * next, y += most * c) {                                       \
+                const size_t count = n < most ? n : most;                                          \
+                const VEC v = name##_join(x, row_step, step, kh, kw);                              \
+                STORE_FIRST(y, PICK(FINISH(v, divisor), even), count *c);                          \
+                n -= count;                                                                        \
+            }                                                                                      \
+        }                                                                                          \
+        const size_t run = p->sw == 1 ? n * c : c, last = (run - 1) % LANES + 1;                   \
+        n = p->sw == 1 && n > 0 ? 1 : n;                                                           \
+        for (; n > 0; n--, x += next, y += c) {                                                    \
+            size_t j = 0;                                                                          \
+            for (; j + LANES < run; j += LANES)                                                    \
+                STORE_FIRST(y + j, FINISH(name##_join(x + j, row_step, step, kh, kw), divisor),    \
+                            LANES);                                                                \
+            STORE_FIRST(y + j, FINISH(name##_join(x + j, row_step, step, kh, kw), divisor), last); \
+        }                                                                                          \
+    }
+
+#define POOL(name, T, START, JOIN, FINISH)                                                         \
+    POOL_JOIN(name, T, START, JOIN)                                                                \
+    POOL_BORDER(name, T, FINISH)                                                                   \
+    POOL_INSIDE(name, T, FINISH)                                                                   \
+    TARGET static void name(const qk_pool *p) {                                                    \
+        name##_border(p, 0, p->inside);                                                            \
+        if (p->inside == p->inside_end)                                                            \
+            ;                                                                                      \
+        else if (p->kh == 2 && p->kw == 2)                                                         \
+            name##_inside(p, 2, 2);                                                                \
+        else if (p->kh == 3 && p->kw == 3)                                                         \
+            name##_inside(p, 3, 3);                                                                \
+        else                                                                                       \
+            name##_inside(p, p->kh, p->kw);                                                        \
+        name##_border(p, p->inside_end, p->ow);                                                    \
+    }
+
+#endif
