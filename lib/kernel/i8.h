@@ -104,10 +104,11 @@ int32_t qk_i8_positions(const qk_i8 *t, int32_t n);
 /* Column of a position in a panel (or depthwise block) of `width`. */
 int32_t qk_i8_column(const qk_i8 *t, int32_t width, int32_t position);
 /*
- * out[position] = in[column] over all panels of `columns`, for elements of 4 bytes (int32, float);
- * 0 from column n on.
+ * out[position] = in[column % period] over all panels of `columns`, for elements of 4 bytes (int32,
+ * float); 0 from column n on.
  */
-void qk_i8_spread(const qk_i8 *t, int32_t columns, int32_t n, const void *in, void *out);
+void qk_i8_spread(const qk_i8 *t, int32_t columns, int32_t n, int32_t period, const void *in,
+                  void *out);
 
 /* Where the weights of one group lie: (column, kernel row, kernel column, channel). */
 typedef struct qk_source_i8 {
@@ -116,11 +117,15 @@ typedef struct qk_source_i8 {
     int32_t n, kh, kw, c;
     int64_t sn, sy, sx, sc; /* strides in elements */
     const int32_t *zp;      /* depthwise only: per channel, above -128; NULL: none */
+    int32_t pixels, shift;  /* merged only: see below; 0 pixels is 1 */
 } qk_source_i8;
 
 /*
  * merged: one segment per kernel row (kw * c bytes), else one per tap. sum_column: a column of ones
  * follows, whose sums are those of the activations.
+ *
+ * Several pixels: neighbouring outputs make one row of the product, with n columns each. Their
+ * kernel rows begin `shift` bytes after each other in a longer one, zero elsewhere.
  */
 typedef struct qk_form_i8 {
     int32_t segs, k, k4;

@@ -210,16 +210,16 @@ static void run_depthwise(const work *k, const strip *s) {
         depthwise_row(k, s->a + r * down, s->out + r * row_bytes);
 }
 
-/* Addresses of pixels first … first + m - 1 of a strip. */
+/* Addresses of pixels (or groups of them) first … first + m - 1 of a strip. */
 static void fill_rows(const qk_conv_i8 *c, const uint8_t *a, int32_t first, int32_t m,
                       const uint8_t **rows) {
-    ptrdiff_t step = (ptrdiff_t)c->stride_w * channels_in(c);
+    ptrdiff_t step = (ptrdiff_t)c->w.pixels * c->stride_w * channels_in(c);
     ptrdiff_t down = (ptrdiff_t)c->stride_h * c->strip_stride;
-    int32_t x = first % c->wo;
-    const uint8_t *line = a + first / c->wo * down;
+    int32_t wide = c->wo / c->w.pixels, x = first % wide;
+    const uint8_t *line = a + first / wide * down;
     for (int32_t i = 0; i < m;) {
         const uint8_t *p = line + x * step;
-        for (; i < m && x < c->wo; i++, x++, p += step)
+        for (; i < m && x < wide; i++, x++, p += step)
             rows[i] = p;
         x = 0;
         line += down;
@@ -269,17 +269,17 @@ static void post_row(const qk_conv_i8 *c, int32_t group, int64_t row, const int3
     }
 }
 
-/* All panels of one group for one block of pixels. */
-static void run_panels(const work *k, const strip *s, int32_t group, qk_gemm_u8s8 *g) {
+/* All panels of one group for one block of pixels; only the first n columns are stored. */
+static void run_panels(const work *k, const strip *s, int32_t group, int32_t n, qk_gemm_u8s8 *g) {
     const qk_conv_i8 *c = k->c;
     const qk_form_i8 *f = &c->w.form;
     size_t element = c->post ? 4 : k->element;
     int64_t position = (int64_t)group * f->positions;
     uint8_t *out = g->out;
     g->b = c->b + (size_t)group * f->bytes;
-    for (int32_t first = 0, panel = 0; first < f->n; first += g->width, panel++) {
+    for (int32_t first = 0, panel = 0; first < n; first += g->width, panel++) {
         g->width = qk_i8_panel(c->t, f->n - first);
-        g->cols = least(g->width, f->n - first);
+        g->cols = least(g->width, n - first);
         g->out = out + element * (size_t)first;
         g->o.bias = c->o.bias + position;
         g->o.mult = c->o.mult && !c->post ? c->o.mult + position : NULL;
@@ -290,28 +290,51 @@ static void run_panels(const work *k, const strip *s, int32_t group, qk_gemm_u8s
     }
 }
 
+static qk_gemm_u8s8 product_of(const qk_conv_i8 *c) {
+    return (qk_gemm_u8s8){.segs = c->w.form.segs,
+                          .k4 = c->w.form.k4,
+                          .seg_offset = c->w.form.segs > 1 ? c->offset : NULL,
+                          .o = c->o};
+}
+
+/* A block of the pixels of all rows, which lie at one distance in the output. */
 static void run_block(const work *k, const strip *s, int32_t group, int32_t first, int32_t m) {
     const qk_conv_i8 *c = k->c;
     const uint8_t *rows[MAX_BLOCK];
     int64_t n = c->w.n, total = n * c->w.groups;
-    const uint8_t *a = s->a + (int64_t)group * c->w.c;
-    ptrdiff_t row_bytes = (ptrdiff_t)k->element * total;
+    ptrdiff_t row_bytes = (ptrdiff_t)k->element * c->w.pixels * total;
     uint8_t *out = s->out + first * row_bytes + (int64_t)k->element * group * n;
-    qk_gemm_u8s8 g = {.m = m,
-                      .segs = c->w.form.segs,
-                      .k4 = c->w.form.k4,
-                      .seg_offset = c->w.form.segs > 1 ? c->offset : NULL,
-                      .o = c->o};
-    if (c->wo == 1) {
-        g.a_stride = (ptrdiff_t)c->stride_h * c->strip_stride;
-        g.a = a + first * g.a_stride;
-    } else {
-        fill_rows(c, a, first, m, rows);
-        g.rows = rows;
-    }
+    qk_gemm_u8s8 g = product_of(c);
+    fill_rows(c, s->a + (int64_t)group * c->w.c, first, m, rows);
+    g.m = m;
+    g.rows = rows;
     g.out = c->post ? (uint8_t *)s->block : out;
     g.out_stride = c->post ? 4 * (ptrdiff_t)c->w.form.n : row_bytes;
-    run_panels(k, s, group, &g);
+    run_panels(k, s, group, c->w.form.n, &g);
+    for (int32_t i = 0; c->post && i < m; i++, out += row_bytes)
+        post_row(c, group, s->first + first + i, s->block + (int64_t)i * c->w.form.n, (int32_t)n,
+                 out);
+}
+
+/*
+ * Column `x` of the output, as wide as the pixels of one row of the product or what is left of
+ * them: no addresses, so no limit to the block either.
+ */
+static void run_column(const work *k, const strip *s, int32_t group, int32_t x, int32_t first,
+                       int32_t m) {
+    const qk_conv_i8 *c = k->c;
+    int64_t n = c->w.n, total = n * c->w.groups, pixel = x * c->w.pixels;
+    int32_t pixels = least(c->w.pixels, c->wo - pixel);
+    ptrdiff_t row_bytes = (ptrdiff_t)k->element * c->wo * total;
+    uint8_t *out = s->out + first * row_bytes + (int64_t)k->element * (pixel * total + group * n);
+    qk_gemm_u8s8 g = product_of(c);
+    g.a_stride = (ptrdiff_t)c->stride_h * c->strip_stride;
+    g.a =
+        s->a + (int64_t)group * c->w.c + first * g.a_stride + pixel * c->stride_w * channels_in(c);
+    g.m = m;
+    g.out = c->post ? (uint8_t *)s->block : out;
+    g.out_stride = c->post ? 4 * (ptrdiff_t)c->w.form.n : row_bytes;
+    run_panels(k, s, group, pixels == c->w.pixels ? c->w.form.n : pixels * c->w.n, &g);
     for (int32_t i = 0; c->post && i < m; i++, out += row_bytes)
         post_row(c, group, s->first + first + i, s->block + (int64_t)i * c->w.form.n, (int32_t)n,
                  out);
@@ -323,11 +346,19 @@ static void run_strip(const work *k, const strip *s) {
         run_depthwise(k, s);
         return;
     }
-    /* A product's rows all have one stride: no addresses, so no limit to the block either. */
-    int32_t pixels = s->rows * c->wo, block = c->wo == 1 && !c->post ? 8 * MAX_BLOCK : c->block;
-    for (int32_t first = 0; first < pixels; first += block)
+    int32_t wide = (c->wo + c->w.pixels - 1) / c->w.pixels;
+    if (wide == 1 || c->wo % c->w.pixels) {
+        int32_t block = c->post ? c->block : 8 * MAX_BLOCK;
+        for (int32_t first = 0; first < s->rows; first += block)
+            for (int32_t x = 0; x < wide; x++)
+                for (int32_t g = 0; g < c->w.groups; g++)
+                    run_column(k, s, g, x, first, least(block, s->rows - first));
+        return;
+    }
+    int32_t pixels = s->rows * wide;
+    for (int32_t first = 0; first < pixels; first += c->block)
         for (int32_t g = 0; g < c->w.groups; g++)
-            run_block(k, s, g, first, least(block, pixels - first));
+            run_block(k, s, g, first, least(c->block, pixels - first));
 }
 
 static void run_task(void *arg, size_t index) {

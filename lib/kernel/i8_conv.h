@@ -15,12 +15,13 @@ typedef struct qk_weights_i8 {
     /* given */
     int32_t groups, n, kh, kw, c; /* n columns and c channels per group */
     bool contiguous;              /* no dilation along the width: a kernel row is one segment */
-    bool unit_stride;             /* along the width */
+    int32_t stride_w;             /* 0: no convolution */
     bool sum_column;              /* some weight has a zero point: sums of x are needed */
     bool split;                   /* depthwise with zero points: two sets of taps */
     /* found by qk_weights_i8_layout */
     bool depthwise, merged;
-    qk_form_i8 form;  /* of one group; not for depthwise */
+    int32_t pixels;   /* neighbouring outputs that make one row of the product */
+    qk_form_i8 form;  /* of one group, columns of all pixels; not for depthwise */
     int32_t channels; /* depthwise: of packed weights, a multiple of the groups */
     int32_t taps;     /* depthwise: of packed weights */
     int32_t positions;

@@ -20,36 +20,37 @@ int32_t qk_i8_column(const qk_i8 *t, int32_t width, int32_t position) {
     return 4 * vectors * (rest / 4) + 4 * v + rest % 4;
 }
 
-/* One panel or block of `width` positions of which `cols` have a column. */
-static void spread_panel(const qk_i8 *t, int32_t width, int32_t cols, const uint32_t *in,
-                         uint32_t *out) {
-    for (int32_t p = 0; p < width; p++) {
-        int32_t column = qk_i8_column(t, width, p);
-        out[p] = column < cols ? in[column] : 0;
+void qk_i8_spread(const qk_i8 *t, int32_t columns, int32_t n, int32_t period, const void *in,
+                  void *out) {
+    const uint32_t *from = in;
+    uint32_t *to = out;
+    for (int32_t first = 0, width; first < columns; first += width) {
+        width = qk_i8_panel(t, columns - first);
+        for (int32_t p = 0; p < width; p++) {
+            int32_t column = first + qk_i8_column(t, width, p);
+            *to++ = column < n ? from[column % period] : 0;
+        }
     }
 }
 
-void qk_i8_spread(const qk_i8 *t, int32_t columns, int32_t n, const void *in, void *out) {
-    uint32_t *to = out;
-    for (int32_t first = 0, width; first < columns; first += width, to += width) {
-        width = qk_i8_panel(t, columns - first);
-        spread_panel(t, width, n - first, (const uint32_t *)in + first, to);
-    }
+static int32_t pixels_of(const qk_source_i8 *s) {
+    return s->pixels > 1 ? s->pixels : 1;
 }
 
 bool qk_i8_form(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_column,
                 qk_form_i8 *f) {
-    size_t k, segs, bytes;
-    if (!qs_mul((size_t)s->c, merged ? (size_t)s->kw : 1, &k) || k > INT32_MAX - 4)
+    size_t k, segs, bytes, more = (size_t)pixels_of(s) - 1;
+    if (!qs_mul((size_t)s->c, merged ? (size_t)s->kw : 1, &k) ||
+        !qs_mul(more, (size_t)s->shift, &bytes) || !qs_add(k, bytes, &k) || k > INT32_MAX - 4)
         return false;
     if (!qs_mul((size_t)s->kh, merged ? 1 : (size_t)s->kw, &segs) || segs > INT32_MAX)
         return false;
-    if (s->n > INT32_MAX - 65)
+    if (s->n > (INT32_MAX - 65) / pixels_of(s))
         return false;
     f->segs = (int32_t)segs;
     f->k = (int32_t)k;
     f->k4 = (f->k + 3) / 4;
-    f->n = s->n + (sum_column ? 1 : 0);
+    f->n = pixels_of(s) * s->n + (sum_column ? 1 : 0);
     f->positions = qk_i8_positions(t, f->n);
     if (!qs_mul(segs, 4 * (size_t)f->k4, &bytes) || !qs_mul(bytes, (size_t)f->positions, &bytes))
         return false;
@@ -66,6 +67,14 @@ static int8_t weight_at(const qk_source_i8 *s, bool merged, int32_t n, int32_t s
     return (int8_t)(bits ^ s->flip);
 }
 
+/* The same of a packed column: several pixels shift it. */
+static int8_t packed_weight(const qk_source_i8 *s, bool merged, int32_t n, int32_t seg, int32_t j) {
+    int32_t at = j - n / s->n * s->shift;
+    if (pixels_of(s) == 1)
+        return weight_at(s, merged, n, seg, j);
+    return at >= 0 && at < s->kw * s->c ? weight_at(s, merged, n % s->n, seg, at) : 0;
+}
+
 static void pack_panel(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
                        int32_t first, int32_t width, int8_t *b) {
     for (int32_t p = 0; p < width; p++) {
@@ -75,7 +84,7 @@ static void pack_panel(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *
             for (int32_t j = 0; j < 4 * f->k4; j++) {
                 int8_t w = 0;
                 if (j < f->k && n < f->n)
-                    w = n < s->n ? weight_at(s, merged, n, seg, j) : 1;
+                    w = n < pixels_of(s) * s->n ? packed_weight(s, merged, n, seg, j) : 1;
                 to[(size_t)(seg * f->k4 + j / 4) * 4 * (size_t)width + (size_t)(j % 4)] = w;
             }
     }

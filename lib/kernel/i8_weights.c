@@ -21,7 +21,7 @@ static bool layout_depthwise(const qk_i8 *t, qk_weights_i8 *w) {
         taps > INT32_MAX / 2 - 8)
         return false;
     w->channels = w->groups;
-    if (w->unit_stride && w->groups < block)
+    if (w->stride_w == 1 && w->groups < block)
         w->channels = block / common_divisor(block, w->groups) * w->groups;
     w->positions = qk_i8_depthwise_positions(t, w->channels);
     taps = (size_t)qk_i8_depthwise_taps(w->kh, w->kw);
@@ -33,6 +33,45 @@ static bool layout_depthwise(const qk_i8 *t, qk_weights_i8 *w) {
     return true;
 }
 
+/*
+ * What a row of the product costs, in quarters of a dot product of one vector: those, the epilogue,
+ * the broadcasts and the row itself.
+ */
+static int64_t row_cost(const qk_i8 *t, const qk_form_i8 *f) {
+    int64_t vectors = f->positions / (4 * t->lanes), dwords = (int64_t)f->segs * f->k4;
+    return 4 * vectors * (dwords + 4) + 2 * dwords + 8;
+}
+
+static void set_pixels(const qk_weights_i8 *w, qk_source_i8 *s, int32_t pixels) {
+    s->pixels = pixels;
+    s->shift = pixels > 1 ? w->stride_w * w->c : 0;
+}
+
+/*
+ * Few columns leave vectors empty and few channels leave dwords empty: neighbouring outputs then
+ * make one row. It may read beyond the image's end, but not beyond the 64 bytes that are there.
+ */
+static int32_t choose_pixels(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s) {
+    qk_form_i8 f;
+    qk_source_i8 wide = *s;
+    int32_t best = 1, row = w->kw * w->c;
+    if (!w->merged || w->sum_column || w->kw < 2 || w->stride_w < 1 || w->n > 32 || w->c > 64 ||
+        w->stride_w > 64 || !qk_i8_form(t, s, true, false, &f))
+        return 1;
+    int64_t least = row_cost(t, &f) * 7 / 8; /* a small gain is no gain */
+    for (int32_t pixels = 2; pixels * w->n <= 64; pixels++) {
+        set_pixels(w, &wide, pixels);
+        if (!qk_i8_form(t, &wide, true, false, &f) || 4 * f.k4 - row > 64)
+            break;
+        int64_t cost = row_cost(t, &f) / pixels;
+        if (cost < least) {
+            least = cost;
+            best = pixels;
+        }
+    }
+    return best;
+}
+
 bool qk_weights_i8_layout(const qk_i8 *t, qk_weights_i8 *w) {
     qk_source_i8 s = {.n = w->n, .kh = w->kh, .kw = w->kw, .c = w->c};
     int64_t positions;
@@ -40,6 +79,8 @@ bool qk_weights_i8_layout(const qk_i8 *t, qk_weights_i8 *w) {
     w->merged = w->groups == 1 && (w->contiguous || w->kw == 1);
     if (w->depthwise)
         return layout_depthwise(t, w);
+    w->pixels = choose_pixels(t, w, &s);
+    set_pixels(w, &s, w->pixels);
     if (!qk_i8_form(t, &s, w->merged, w->sum_column, &w->form) ||
         !qs_mul(w->form.bytes, (size_t)w->groups, &w->bytes) ||
         !qs_mul64(w->form.positions, w->groups, &positions) || positions > INT32_MAX)
@@ -57,6 +98,7 @@ void qk_weights_i8_pack(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_
         qk_i8_pack_depthwise(t, &group, w->channels, b, colsum);
         return;
     }
+    set_pixels(w, &group, w->pixels);
     for (int32_t g = 0; g < w->groups; g++) {
         qk_i8_pack(t, &group, w->merged, w->sum_column, b, colsum);
         group.w += group_stride;
@@ -71,6 +113,6 @@ void qk_weights_i8_spread(const qk_i8 *t, const qk_weights_i8 *w, const void *in
         return;
     }
     for (int32_t g = 0; g < w->groups; g++)
-        qk_i8_spread(t, w->form.n, w->n, (const int32_t *)in + (int64_t)g * w->n,
+        qk_i8_spread(t, w->form.n, w->pixels * w->n, w->n, (const int32_t *)in + (int64_t)g * w->n,
                      (int32_t *)out + (int64_t)g * w->form.positions);
 }

@@ -70,7 +70,7 @@ static bool shape_of(const qs_node *n, const qs_value *w, qs_i8_shape *s) {
     int64_t groups = qs_node_int(n, "group", 1);
     int64_t m = w->dims[0].size, c = w->dims[1].size;
     int64_t kh = w->rank == 4 ? w->dims[2].size : 1, kw = w->dims[w->rank - 1].size;
-    int64_t terms;
+    int64_t terms, stride = along_width(n, "strides");
     if (m > INT32_MAX || !qs_mul64(kh, kw, &terms) || !qs_mul64(terms, c, &terms) ||
         terms > INT32_MAX || groups > INT32_MAX)
         return false;
@@ -81,7 +81,7 @@ static bool shape_of(const qs_node *n, const qs_value *w, qs_i8_shape *s) {
                            .kw = (int32_t)kw,
                            .c = (int32_t)c,
                            .contiguous = along_width(n, "dilations") == 1,
-                           .unit_stride = along_width(n, "strides") == 1};
+                           .stride_w = stride < INT32_MAX ? (int32_t)stride : INT32_MAX};
     s->source = (qk_source_i8){.n = s->w.n,
                                .kh = s->w.kh,
                                .kw = s->w.kw,

@@ -41,7 +41,7 @@ static void fill(ck_state *s, image *p) {
     p->y_bytes = (size_t)c->batch * (size_t)c->ho * (size_t)c->wo * columns;
     p->y_bytes *= p->int32_out ? 4 : 1;
     c->w.contiguous = c->dilation_w == 1;
-    c->w.unit_stride = c->stride_w == 1;
+    c->w.stride_w = c->stride_w;
 }
 
 static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
@@ -102,8 +102,9 @@ static image random_image(ck_state *s) {
     if (ck_random(s) % 2)
         c->w.groups = ck_between(s, 2, ck_random(s) % 2 ? 200 : 40);
     else {
-        c->w.n = ck_between(s, 1, 90);
-        c->w.c = ck_between(s, 1, 20);
+        bool few = ck_random(s) % 2; /* several pixels make one row of the product */
+        c->w.n = ck_between(s, 1, few ? 12 : 90);
+        c->w.c = ck_between(s, 1, few ? 4 : 20);
     }
     c->x_zp = (uint8_t)ck_random(s);
     c->o = (qk_out_i8){.zp = ck_between(s, 0, 255), .lo = ck_between(s, 0, 50), .hi = 255};

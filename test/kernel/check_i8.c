@@ -68,8 +68,8 @@ static packed pack_product(ck_state *s, const qk_i8 *t, const product *p, uint8_
     qk_i8_pack(t, &source, false, false, k.b, NULL);
     k.bias = ck_input(s, 4 * (size_t)k.form.positions);
     k.mult = ck_input(s, 4 * (size_t)k.form.positions);
-    qk_i8_spread(t, p->n, p->n, p->bias, k.bias);
-    qk_i8_spread(t, p->n, p->n, p->mult, k.mult);
+    qk_i8_spread(t, p->n, p->n, p->n, p->bias, k.bias);
+    qk_i8_spread(t, p->n, p->n, p->n, p->mult, k.mult);
     return k;
 }
 
