@@ -39,8 +39,9 @@ typedef struct qk_gemm_u8s8 {
     int32_t width; /* 64, 32 or 16 */
     int32_t cols;  /* of them stored: 1 … width */
     const int8_t *b;
-    void *out;            /* u8, or int32 without mult */
-    ptrdiff_t out_stride; /* bytes from row to row */
+    const int32_t *row_init; /* NULL, or m numbers: what sums of a row start with besides bias */
+    void *out;               /* u8, or int32 without mult */
+    ptrdiff_t out_stride;    /* bytes from row to row */
     qk_out_i8 o;
 } qk_gemm_u8s8;
 
@@ -83,6 +84,8 @@ typedef struct qk_i8 {
     int32_t lanes;
     int32_t widest; /* panel: 64 or 16 columns */
     void (*gemm)(const qk_gemm_u8s8 *g);
+    /* out[r] = factor * sum of the first k bytes of row r's segments; g as above, without b */
+    void (*row_sums)(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out);
     void (*depthwise)(const qk_depthwise_u8s8 *d);
     /* y[i] = requantized acc[i], one multiplier */
     void (*requantize)(const int32_t *acc, size_t n, float m, int32_t zp, int32_t lo, int32_t hi,

@@ -290,54 +290,52 @@ static void run_panels(const work *k, const strip *s, int32_t group, int32_t n, 
     }
 }
 
-static qk_gemm_u8s8 product_of(const qk_conv_i8 *c) {
-    return (qk_gemm_u8s8){.segs = c->w.form.segs,
-                          .k4 = c->w.form.k4,
-                          .seg_offset = c->w.form.segs > 1 ? c->offset : NULL,
-                          .o = c->o};
+/* A block of m pixels, or groups of them, from number `first` on; n columns are stored. */
+static void run_block(const work *k, const strip *s, int32_t group, int32_t first, int32_t n,
+                      qk_gemm_u8s8 *g) {
+    const qk_conv_i8 *c = k->c;
+    int32_t init[MAX_BLOCK];
+    uint8_t *out = (uint8_t *)g->out + (int64_t)k->element * group * c->w.n;
+    ptrdiff_t out_stride = g->out_stride;
+    g->segs = c->w.form.segs;
+    g->k4 = c->w.form.k4;
+    g->seg_offset = g->segs > 1 ? c->offset : NULL;
+    g->o = c->o;
+    g->out = c->post ? (uint8_t *)s->block : out;
+    g->out_stride = c->post ? 4 * (ptrdiff_t)c->w.form.n : out_stride;
+    if (c->w.row_sums) {
+        c->t->row_sums(g, c->w.form.k, -c->w_zp, init);
+        g->row_init = init;
+    }
+    run_panels(k, s, group, n, g);
+    for (int32_t i = 0; c->post && i < g->m; i++, out += out_stride)
+        post_row(c, group, s->first + first + i, s->block + (int64_t)i * c->w.form.n, c->w.n, out);
 }
 
-/* A block of the pixels of all rows, which lie at one distance in the output. */
-static void run_block(const work *k, const strip *s, int32_t group, int32_t first, int32_t m) {
+/* Pixels of all rows, which lie at one distance in the output. */
+static void run_pixels(const work *k, const strip *s, int32_t group, int32_t first, int32_t m) {
     const qk_conv_i8 *c = k->c;
     const uint8_t *rows[MAX_BLOCK];
-    int64_t n = c->w.n, total = n * c->w.groups;
-    ptrdiff_t row_bytes = (ptrdiff_t)k->element * c->w.pixels * total;
-    uint8_t *out = s->out + first * row_bytes + (int64_t)k->element * group * n;
-    qk_gemm_u8s8 g = product_of(c);
+    qk_gemm_u8s8 g = {.m = m, .rows = rows};
+    g.out_stride = (ptrdiff_t)k->element * c->w.pixels * c->w.n * c->w.groups;
+    g.out = s->out + first * g.out_stride;
     fill_rows(c, s->a + (int64_t)group * c->w.c, first, m, rows);
-    g.m = m;
-    g.rows = rows;
-    g.out = c->post ? (uint8_t *)s->block : out;
-    g.out_stride = c->post ? 4 * (ptrdiff_t)c->w.form.n : row_bytes;
-    run_panels(k, s, group, c->w.form.n, &g);
-    for (int32_t i = 0; c->post && i < m; i++, out += row_bytes)
-        post_row(c, group, s->first + first + i, s->block + (int64_t)i * c->w.form.n, (int32_t)n,
-                 out);
+    run_block(k, s, group, first, c->w.form.n, &g);
 }
 
-/*
- * Column `x` of the output, as wide as the pixels of one row of the product or what is left of
- * them: no addresses, so no limit to the block either.
- */
+/* Column `x` of the output, as wide as a group of pixels or what is left of it. */
 static void run_column(const work *k, const strip *s, int32_t group, int32_t x, int32_t first,
                        int32_t m) {
     const qk_conv_i8 *c = k->c;
-    int64_t n = c->w.n, total = n * c->w.groups, pixel = x * c->w.pixels;
+    int64_t pixel = (int64_t)x * c->w.pixels;
     int32_t pixels = least(c->w.pixels, c->wo - pixel);
-    ptrdiff_t row_bytes = (ptrdiff_t)k->element * c->wo * total;
-    uint8_t *out = s->out + first * row_bytes + (int64_t)k->element * (pixel * total + group * n);
-    qk_gemm_u8s8 g = product_of(c);
-    g.a_stride = (ptrdiff_t)c->stride_h * c->strip_stride;
+    ptrdiff_t pixel_bytes = (ptrdiff_t)k->element * c->w.n * c->w.groups;
+    qk_gemm_u8s8 g = {.m = m, .a_stride = (ptrdiff_t)c->stride_h * c->strip_stride};
     g.a =
         s->a + (int64_t)group * c->w.c + first * g.a_stride + pixel * c->stride_w * channels_in(c);
-    g.m = m;
-    g.out = c->post ? (uint8_t *)s->block : out;
-    g.out_stride = c->post ? 4 * (ptrdiff_t)c->w.form.n : row_bytes;
-    run_panels(k, s, group, pixels == c->w.pixels ? c->w.form.n : pixels * c->w.n, &g);
-    for (int32_t i = 0; c->post && i < m; i++, out += row_bytes)
-        post_row(c, group, s->first + first + i, s->block + (int64_t)i * c->w.form.n, (int32_t)n,
-                 out);
+    g.out_stride = c->wo * pixel_bytes;
+    g.out = s->out + first * g.out_stride + pixel * pixel_bytes;
+    run_block(k, s, group, first, pixels == c->w.pixels ? c->w.form.n : pixels * c->w.n, &g);
 }
 
 static void run_strip(const work *k, const strip *s) {
@@ -348,7 +346,8 @@ static void run_strip(const work *k, const strip *s) {
     }
     int32_t wide = (c->wo + c->w.pixels - 1) / c->w.pixels;
     if (wide == 1 || c->wo % c->w.pixels) {
-        int32_t block = c->post ? c->block : 8 * MAX_BLOCK;
+        /* No addresses and no sums: no limit either. */
+        int32_t block = c->post || c->w.row_sums ? c->block : 8 * MAX_BLOCK;
         for (int32_t first = 0; first < s->rows; first += block)
             for (int32_t x = 0; x < wide; x++)
                 for (int32_t g = 0; g < c->w.groups; g++)
@@ -358,7 +357,7 @@ static void run_strip(const work *k, const strip *s) {
     int32_t pixels = s->rows * wide;
     for (int32_t first = 0; first < pixels; first += c->block)
         for (int32_t g = 0; g < c->w.groups; g++)
-            run_block(k, s, g, first, least(c->block, pixels - first));
+            run_pixels(k, s, g, first, least(c->block, pixels - first));
 }
 
 static void run_task(void *arg, size_t index) {

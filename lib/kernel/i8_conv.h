@@ -17,6 +17,7 @@ typedef struct qk_weights_i8 {
     bool contiguous;              /* no dilation along the width: a kernel row is one segment */
     int32_t stride_w;             /* 0: no convolution */
     bool sum_column;              /* some weight has a zero point: sums of x are needed */
+    bool row_sums;                /* all have the same: sums of x start those of a row */
     bool split;                   /* depthwise with zero points: two sets of taps */
     /* found by qk_weights_i8_layout */
     bool depthwise, merged;
@@ -69,6 +70,7 @@ typedef struct qk_conv_i8 {
     int32_t h, wd, ho, wo; /* input and output; pads behind follow from them */
     int32_t stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
     uint8_t x_zp;           /* what padding holds */
+    int32_t w_zp;           /* with row_sums: what is subtracted from every weight */
     qk_out_i8 o;            /* bias and mult in positions; mult NULL: y is int32 */
     const qk_post_i8 *post; /* or NULL */
     /* found by qk_conv_i8_plan */

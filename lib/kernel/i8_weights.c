@@ -55,8 +55,8 @@ static int32_t choose_pixels(const qk_i8 *t, const qk_weights_i8 *w, const qk_so
     qk_form_i8 f;
     qk_source_i8 wide = *s;
     int32_t best = 1, row = w->kw * w->c;
-    if (!w->merged || w->sum_column || w->kw < 2 || w->stride_w < 1 || w->n > 32 || w->c > 64 ||
-        w->stride_w > 64 || !qk_i8_form(t, s, true, false, &f))
+    if (!w->merged || w->sum_column || w->row_sums || w->kw < 2 || w->stride_w < 1 || w->n > 32 ||
+        w->c > 64 || w->stride_w > 64 || !qk_i8_form(t, s, true, false, &f))
         return 1;
     int64_t least = row_cost(t, &f) * 7 / 8; /* a small gain is no gain */
     for (int32_t pixels = 2; pixels * w->n <= 64; pixels++) {
@@ -75,7 +75,7 @@ static int32_t choose_pixels(const qk_i8 *t, const qk_weights_i8 *w, const qk_so
 bool qk_weights_i8_layout(const qk_i8 *t, qk_weights_i8 *w) {
     qk_source_i8 s = {.n = w->n, .kh = w->kh, .kw = w->kw, .c = w->c};
     int64_t positions;
-    w->depthwise = w->groups > 1 && w->n == 1 && w->c == 1 && !w->sum_column;
+    w->depthwise = w->groups > 1 && w->n == 1 && w->c == 1 && !w->sum_column && !w->row_sums;
     w->merged = w->groups == 1 && (w->contiguous || w->kw == 1);
     if (w->depthwise)
         return layout_depthwise(t, w);

@@ -208,7 +208,7 @@ int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape) {
     if (!out)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     out->layout = shape->w;
-    qs_i8_choose(&out->layout, &w_zp, source.flip, rules.wide);
+    qs_i8_choose(&out->layout, &w_zp, source.flip, known, rules.wide);
     code = pack_into(p, out, shape, &source, &w_zp);
     if (!code && known)
         code = pack_epilogue(p, &rules, clamp, out);
@@ -434,6 +434,7 @@ int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
     if (prepared) {
         p->conv.b = p->packed->weights.b;
         p->conv.o = p->packed->epilogue.o;
+        p->conv.w_zp = p->packed->weights.row_zp;
         p->conv.x_zp = (uint8_t)p->post.zp;
         return QSIM_OK;
     }

@@ -16,13 +16,22 @@ bool qs_i8_any_zero_point(const qs_i8_list *w_zp, uint8_t flip) {
     return false;
 }
 
-void qs_i8_choose(qk_weights_i8 *w, const qs_i8_list *w_zp, uint8_t flip, bool wide) {
+/* Do all weights have the same zero point? */
+static bool one_zero_point(const qs_i8_list *w_zp) {
+    for (int32_t i = 1; i < (w_zp->data ? w_zp->count : 1); i++)
+        if (qs_i8_list_at(w_zp, i) != qs_i8_list_at(w_zp, 0))
+            return false;
+    return true;
+}
+
+void qs_i8_choose(qk_weights_i8 *w, const qs_i8_list *w_zp, uint8_t flip, bool known, bool wide) {
     bool any = qs_i8_any_zero_point(w_zp, flip);
     w->split = any && !wide && w->groups > 1 && w->n == 1 && w->c == 1;
     /* 127 - -128 is no sum of two s8. */
     for (int32_t i = 0; i < (w_zp->data ? w_zp->count : 1) && w->split; i++)
         w->split = qs_i8_list_at(w_zp, i) - flip > -128;
-    w->sum_column = (any || wide) && !w->split;
+    w->row_sums = any && known && !wide && !w->split && one_zero_point(w_zp);
+    w->sum_column = (any || wide) && !w->split && !w->row_sums;
 }
 
 /* Memory is cut from one block in aligned pieces. */
@@ -51,7 +60,8 @@ void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_
         zero_points[i] = qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
     source.zp = w->split ? zero_points : NULL;
     qk_weights_i8_pack(t, w, &source, group_stride, memory, colsum);
-    *out = (qs_i8_weights){memory, colsum, w->sum_column ? zero_points : NULL};
+    *out = (qs_i8_weights){memory, colsum, w->sum_column ? zero_points : NULL,
+                           w->row_sums ? qs_i8_list_at(w_zp, 0) - s->flip : 0};
 }
 
 float qs_i8_multiplier(const qs_i8_rules *r, int64_t column) {
@@ -74,10 +84,11 @@ void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_wei
     uint32_t *bias = cut(&at, columns), *bias_at = cut(&at, positions);
     float *mult = cut(&at, columns), *mult_at = cut(&at, positions);
     bool post = packed->w_zp || r->row_zp || r->row_scale || r->wide;
+    uint32_t zeros = (uint32_t)(w->kh * w->kw * w->c) * (uint32_t)packed->row_zp;
     for (size_t i = 0; i < columns; i++) {
         bias[i] = r->bias && !r->wide ? (uint32_t)r->bias[i] : 0;
         if (!post)
-            bias[i] -= (uint32_t)r->x_zp * (uint32_t)packed->colsum[i];
+            bias[i] -= (uint32_t)r->x_zp * ((uint32_t)packed->colsum[i] - zeros);
         if (!r->int32_out)
             mult[i] = r->row_scale ? (r->w_scales == 1 ? r->w_scale[0] : r->w_scale[i])
                                    : qs_i8_multiplier(r, (int64_t)i);

@@ -27,16 +27,17 @@ static inline int32_t qs_i8_list_at(const qs_i8_list *l, int64_t i) {
 bool qs_i8_any_zero_point(const qs_i8_list *w_zp, uint8_t flip);
 
 /*
- * Sets sum_column or split: how zero points of constant weights are dealt with. wide: sums need the
- * general epilogue in any case.
+ * Sets sum_column, row_sums or split: how zero points of constant weights are dealt with. known:
+ * all other parameters are constant; wide: sums need the general epilogue in any case.
  */
-void qs_i8_choose(qk_weights_i8 *w, const qs_i8_list *w_zp, uint8_t flip, bool wide);
+void qs_i8_choose(qk_weights_i8 *w, const qs_i8_list *w_zp, uint8_t flip, bool known, bool wide);
 
 /* Packed weights of a layout. */
 typedef struct qs_i8_weights {
     const int8_t *b;
     const int32_t *colsum; /* groups * n */
     const int32_t *w_zp;   /* the same many, NULL without sum_column */
+    int32_t row_zp;        /* the zero point with row_sums, else 0 */
 } qs_i8_weights;
 
 /* Bytes that qs_i8_weights_fill needs, 64-byte aligned. false: too many. */

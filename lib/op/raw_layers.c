@@ -183,7 +183,7 @@ static int prepare(layer *k, buffers *b, qs_i8_epilogue *e) {
     int code = prove(k, &clamp);
     if (code)
         return code;
-    qs_i8_choose(&k->conv.w, &k->w_zp, k->source.flip, k->rules.wide);
+    qs_i8_choose(&k->conv.w, &k->w_zp, k->source.flip, true, k->rules.wide);
     if (!qk_weights_i8_layout(t, &k->conv.w) || !qs_i8_weights_bytes(&k->conv.w, &weights) ||
         !qs_i8_epilogue_bytes(&k->conv.w, &epilogue))
         return qs_fail(k->error, QSIM_E_LIMIT, "the weights are too large");
@@ -198,6 +198,7 @@ static int prepare(layer *k, buffers *b, qs_i8_epilogue *e) {
     e->o.clamp = clamp;
     k->conv.t = t;
     k->conv.b = packed.b;
+    k->conv.w_zp = packed.row_zp;
     k->conv.o = e->o;
     k->conv.post = e->use_post ? &e->post : NULL;
     if (!qk_conv_i8_plan(&k->conv, k->ctx->threads, b->offset, &scratch) || scratch > SIZE_MAX - 64)

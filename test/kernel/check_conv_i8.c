@@ -106,6 +106,11 @@ static image random_image(ck_state *s) {
         c->w.n = ck_between(s, 1, few ? 12 : 90);
         c->w.c = ck_between(s, 1, few ? 4 : 20);
     }
+    if (ck_random(s) % 4 == 0) { /* a zero point of all weights */
+        c->w.row_sums = true;
+        c->w_zp = ck_between(s, -128, 127);
+        c->w.n = c->w.groups > 1 ? ck_between(s, 1, 3) : c->w.n;
+    }
     c->x_zp = (uint8_t)ck_random(s);
     c->o = (qk_out_i8){.zp = ck_between(s, 0, 255), .lo = ck_between(s, 0, 50), .hi = 255};
     c->o.hi = ck_between(s, c->o.lo, 255);
@@ -132,7 +137,7 @@ static void plain(const image *p, uint8_t *y) {
             bool inside = iy >= 0 && iy < c->h && ix >= 0 && ix < c->wd;
             int32_t v =
                 inside ? p->x[((image_at * c->h + iy) * c->wd + ix) * cin + first + ch] : c->x_zp;
-            sum += v * p->w[(n * c->w.c + ch) * taps + tap];
+            sum += v * (p->w[(n * c->w.c + ch) * taps + tap] - c->w_zp);
         }
         int32_t acc = (int32_t)sum;
         if (p->int32_out)

@@ -15,6 +15,7 @@ typedef struct product {
     ptrdiff_t a_stride;
     const int8_t *w; /* [segs][k][n] */
     const int32_t *bias;
+    const int32_t *init; /* per row, or NULL */
     const float *mult;
     int32_t zp, lo, hi;
     size_t out_stride, out_bytes;
@@ -35,7 +36,7 @@ static qk_source_i8 product_source(const product *p) {
 static void plain_product(const product *p, uint8_t *out) {
     for (int32_t r = 0; r < p->m; r++)
         for (int32_t n = 0; n < p->n; n++) {
-            int64_t sum = p->bias[n];
+            int64_t sum = (int64_t)p->bias[n] + (p->init ? p->init[r] : 0);
             for (int32_t s = 0; s < p->segs; s++)
                 for (int32_t j = 0; j < p->k; j++) {
                     const uint8_t *a = p->use_rows ? p->rows[r] : p->a + r * p->a_stride;
@@ -87,6 +88,7 @@ static void run_packed(void *arg) {
                       .o = {.zp = p->zp, .lo = p->lo, .hi = p->hi, .clamp = p->clamp}};
     size_t element = p->int32_out ? 4 : 1;
     int32_t position = 0;
+    g.row_init = p->init;
     g.b = k->b;
     for (int32_t first = 0; first < p->n; first += g.width) {
         g.width = qk_i8_panel(k->t, p->n - first);
@@ -144,6 +146,12 @@ static product random_product(ck_state *s) {
     random_range(s, &p.zp, &p.lo, &p.hi);
     p.clamp = ck_random(s) % 3 == 0;
     random_scales(s, p.n, p.clamp, &p.bias, &p.mult);
+    if (ck_random(s) % 2) {
+        int32_t *init = ck_input(s, 4 * (size_t)p.m);
+        for (int32_t i = 0; i < p.m; i++)
+            init[i] = ck_between(s, -30000, 30000);
+        p.init = init;
+    }
     size_t element = p.int32_out ? 4 : 1;
     p.out_stride = element * (size_t)(p.n + (ck_random(s) % 2 ? 0 : ck_between(s, 1, 40)));
     p.out_bytes = p.out_stride * (size_t)(p.m - 1) + element * (size_t)p.n;
@@ -165,6 +173,27 @@ static void check_gemm(ck_state *s) {
         run_packed(&c);
     }
     ck_same(s, expected, actual, p.out_bytes, p.text);
+}
+
+static void check_row_sums(ck_state *s) {
+    product p = random_product(s);
+    int32_t factor = ck_between(s, -255, 255);
+    size_t bytes = 4 * (size_t)p.m;
+    int32_t *actual = ck_output(s, bytes), *expected = ck_output(s, bytes);
+    qk_gemm_u8s8 g = {.a = p.a,
+                      .rows = p.use_rows ? p.rows : NULL,
+                      .a_stride = p.a_stride,
+                      .seg_offset = p.offset,
+                      .m = p.m,
+                      .segs = p.segs};
+    s->t->i8->row_sums(&g, p.k, factor, actual);
+    for (int32_t r = 0; r < p.m; r++) {
+        const uint8_t *a = p.use_rows ? p.rows[r] : p.a + r * p.a_stride;
+        expected[r] = 0;
+        for (int32_t i = 0; i < p.segs * p.k; i++)
+            expected[r] += factor * a[p.offset[i / p.k] + i % p.k];
+    }
+    ck_same(s, (const uint8_t *)expected, (const uint8_t *)actual, bytes, p.text);
 }
 
 static void bench_gemm(ck_state *s) {
@@ -353,6 +382,7 @@ static void check_post(ck_state *s) {
 
 const ck_case ck_cases_i8[] = {
     {"gemm_u8s8", check_gemm, bench_gemm},
+    {"row_sums_u8", check_row_sums, NULL},
     {"depthwise_u8s8", check_depthwise, bench_depthwise},
     {"requantize_u8", check_requantize, NULL},
     {"post_u8", check_post, NULL},

@@ -29,11 +29,23 @@ static void gemm_u8s8(const qk_gemm_u8s8 *g) {
         const uint8_t *a = g->rows ? g->rows[r] : g->a + r * g->a_stride;
         for (int32_t n = 0; n < g->cols; n++) {
             uint32_t sum = (uint32_t)g->o.bias[n];
+            sum += g->row_init ? (uint32_t)g->row_init[r] : 0;
             const int8_t *b = g->b + 4 * n;
             for (int32_t s = 0; s < g->segs; s++, b += 4 * (size_t)g->k4 * (size_t)g->width)
                 sum += dot_segment(a + (g->seg_offset ? g->seg_offset[s] : 0), b, g->k4, g->width);
             store(&g->o, out, n, n, sum);
         }
+    }
+}
+
+static void row_sums_u8(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out) {
+    for (int32_t r = 0; r < g->m; r++) {
+        const uint8_t *a = g->rows ? g->rows[r] : g->a + r * g->a_stride;
+        uint32_t sum = 0;
+        for (int32_t s = 0; s < g->segs; s++)
+            for (int32_t j = 0; j < k; j++)
+                sum += a[(g->seg_offset ? g->seg_offset[s] : 0) + j];
+        out[r] = (int32_t)(sum * (uint32_t)factor);
     }
 }
 
@@ -66,6 +78,7 @@ const qk_i8 qk_i8_c = {
     .lanes = 1,
     .widest = 64,
     .gemm = gemm_u8s8,
+    .row_sums = row_sums_u8,
     .depthwise = depthwise_u8s8,
     .requantize = requantize_u8,
     .post = post_row,

@@ -61,7 +61,8 @@ typedef struct sink {
     uint8_t *out;
     ptrdiff_t stride;
     const float *mult;
-    int32_t cols, rows; /* of the tile that are stored */
+    const int32_t *init; /* of the tile's rows, or NULL */
+    int32_t cols, rows;  /* of the tile that are stored */
     epilogue e;
 } sink;
 
@@ -168,6 +169,7 @@ INLINE __m512i broadcast(const uint8_t *p) {
 #define ROW_OF(F, r) F(r)
 
 #define DECLARE(r, v) __m512i a##r##_##v = _mm512_loadu_si512(bias + 16 * v);
+#define INIT(r, v)    a##r##_##v = _mm512_add_epi32(a##r##_##v, _mm512_set1_epi32(s->init[r]));
 #define ROW(r)        const uint8_t *p##r = row[r];
 #define LOAD_B(r, v)  const __m512i b##v = _mm512_loadu_si512(b + 64 * v);
 #define LOAD_A(r)     const __m512i x##r = broadcast(p##r + i);
@@ -196,7 +198,10 @@ INLINE __m512i broadcast(const uint8_t *p) {
                                         const sink *s) {                                           \
         const int8_t *b = g->b;                                                                    \
         const int32_t *bias = g->o.bias;                                                           \
-        R##NR(V##NV, DECLARE) R##NR(ROW_OF, ROW) for (int32_t seg = 0; seg < g->segs; seg++) {     \
+        R##NR(V##NV, DECLARE) R##NR(ROW_OF, ROW) if (s->init) {                                    \
+            R##NR(V##NV, INIT)                                                                     \
+        }                                                                                          \
+        for (int32_t seg = 0; seg < g->segs; seg++) {                                              \
             ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;                                  \
             for (ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4; i < end; i += 4, b += 64 * NV) {        \
                 V##NV(LOAD_B, 0) R##NR(ROW_STEP_##NV, DOT)                                         \
@@ -223,15 +228,53 @@ TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
     int32_t height = g->width == 64 ? 4 : 8;
     tile_fn many = g->width == 64 ? tile_4x4 : g->width == 32 ? tile_8x2 : tile_8x1;
     tile_fn one = g->width == 64 ? tile_1x4 : g->width == 32 ? tile_1x2 : tile_1x1;
-    sink s = {g->out, g->out_stride, g->o.mult, g->cols, 0, epilogue_of(&g->o)};
+    int32_t init[8];
+    sink s = {g->out, g->out_stride,     g->o.mult, g->row_init ? init : NULL, g->cols,
+              0,      epilogue_of(&g->o)};
     for (int32_t r = 0; r < g->m; r += height, s.out += height * g->out_stride) {
         const uint8_t *row[8];
         for (int32_t i = 0; i < height; i++) {
             int32_t at = r + i < g->m ? r + i : g->m - 1;
             row[i] = g->rows ? g->rows[at] : g->a + at * g->a_stride;
+            init[i] = g->row_init ? g->row_init[at] : 0;
         }
         s.rows = g->m - r < height ? g->m - r : height;
         (s.rows == 1 ? one : many)(g, row, &s);
+    }
+}
+
+/* ---- sums of rows ---- */
+
+/* Sums of the dwords of four vectors. */
+INLINE __m128i sum_4(__m512i a, __m512i b, __m512i c, __m512i d) {
+    __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+    __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+    __m512i v = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+    __m256i h = _mm256_add_epi32(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
+    return _mm_add_epi32(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
+}
+
+TARGET static void row_sums_u8(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out) {
+    const __m512i ones = _mm512_set1_epi8(1);
+    for (int32_t r = 0; r < g->m; r += 4) {
+        const uint8_t *row[4];
+        for (int32_t i = 0; i < 4; i++) {
+            int32_t at = r + i < g->m ? r + i : g->m - 1;
+            row[i] = g->rows ? g->rows[at] : g->a + at * g->a_stride;
+        }
+        __m512i a = _mm512_setzero_si512(), b = a, c = a, d = a;
+        for (int32_t seg = 0; seg < g->segs; seg++) {
+            ptrdiff_t at = g->seg_offset ? g->seg_offset[seg] : 0;
+            for (int32_t j = 0; j < k; j += 64, at += 64) {
+                const __mmask64 mask = mask64(k - j);
+                a = _mm512_dpbusd_epi32(a, _mm512_maskz_loadu_epi8(mask, row[0] + at), ones);
+                b = _mm512_dpbusd_epi32(b, _mm512_maskz_loadu_epi8(mask, row[1] + at), ones);
+                c = _mm512_dpbusd_epi32(c, _mm512_maskz_loadu_epi8(mask, row[2] + at), ones);
+                d = _mm512_dpbusd_epi32(d, _mm512_maskz_loadu_epi8(mask, row[3] + at), ones);
+            }
+        }
+        __m128i sums = _mm_mullo_epi32(sum_4(a, b, c, d), _mm_set1_epi32(factor));
+        _mm_mask_storeu_epi32(out + r, (__mmask8)(mask16(g->m - r) & 15), sums);
     }
 }
 
@@ -322,7 +365,7 @@ TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
     const int8_t *w = d->w;
     const int32_t *bias = d->o.bias;
     int32_t step = slide_step(d);
-    sink s = {NULL, 0, NULL, 0, 1, epilogue_of(&d->o)};
+    sink s = {NULL, 0, NULL, NULL, 0, 1, epilogue_of(&d->o)};
     for (int32_t c = 0; c < d->channels; c += 64, w += block_bytes, bias += 64) {
         s.out = (uint8_t *)d->out + element * (size_t)c;
         s.mult = d->o.mult ? d->o.mult + c : NULL;
@@ -359,6 +402,7 @@ const qk_i8 qk_i8_avx512vnni = {
     .lanes = 4,
     .widest = 64,
     .gemm = gemm_u8s8,
+    .row_sums = row_sums_u8,
     .depthwise = depthwise_u8s8,
     .requantize = requantize_u8,
     .post = post_row,

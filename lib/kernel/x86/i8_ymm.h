@@ -43,6 +43,7 @@ typedef struct sink {
     uint8_t *out;
     ptrdiff_t stride;
     const float *mult;
+    const int32_t *init; /* of the tile's rows, or NULL */
     int32_t cols, rows;
     epilogue e;
 } sink;
@@ -115,6 +116,9 @@ INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1,
 #define DECLARE(r)                                                                                 \
     __m256i a##r##_0 = load(bias), a##r##_1 = load(bias + 8);                                      \
     const uint8_t *p##r = row[r];
+#define INIT(r)                                                                                    \
+    a##r##_0 = _mm256_add_epi32(a##r##_0, _mm256_set1_epi32(s->init[r]));                          \
+    a##r##_1 = _mm256_add_epi32(a##r##_1, _mm256_set1_epi32(s->init[r]));
 #define STEP(r)                                                                                    \
     LOAD_A(r)                                                                                      \
     DOT(r, 0)                                                                                      \
@@ -131,7 +135,10 @@ INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1,
                                  const sink *s) {                                                  \
         const int8_t *b = g->b;                                                                    \
         const int32_t *bias = g->o.bias;                                                           \
-        R##NR(DECLARE) for (int32_t seg = 0; seg < g->segs; seg++) {                               \
+        R##NR(DECLARE) if (s->init) {                                                              \
+            R##NR(INIT)                                                                            \
+        }                                                                                          \
+        for (int32_t seg = 0; seg < g->segs; seg++) {                                              \
             ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;                                  \
             for (ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4; i < end; i += 4, b += 64) {             \
                 LOAD_B(0) LOAD_B(1) R##NR(STEP)                                                    \
@@ -139,6 +146,29 @@ INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1,
         }                                                                                          \
         FINISH_##NR                                                                                \
     }
+
+/* ---- sums of rows ---- */
+
+TARGET static void row_sums_u8(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out) {
+    static const uint8_t masks[64] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+                                      255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+                                      255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+    const __m256i zero = _mm256_setzero_si256();
+    for (int32_t r = 0; r < g->m; r++) {
+        const uint8_t *row = g->rows ? g->rows[r] : g->a + r * g->a_stride;
+        __m256i sum = zero;
+        for (int32_t seg = 0; seg < g->segs; seg++) {
+            const uint8_t *a = row + (g->seg_offset ? g->seg_offset[seg] : 0);
+            for (int32_t left = k; left > 0; left -= 32, a += 32) {
+                __m256i x = _mm256_and_si256(load(a), load(masks + (left < 32 ? 32 - left : 0)));
+                sum = _mm256_add_epi64(sum, _mm256_sad_epu8(x, zero));
+            }
+        }
+        __m128i v = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+        v = _mm_add_epi64(v, _mm_unpackhi_epi64(v, v));
+        out[r] = (int32_t)((uint32_t)_mm_cvtsi128_si32(v) * (uint32_t)factor);
+    }
+}
 
 /* ---- depthwise: 32 channels, four taps at a time ---- */
 
@@ -192,7 +222,7 @@ INLINE void depthwise_pixel(const qk_depthwise_u8s8 *d, const uint8_t *a, const 
 TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
     size_t element = d->o.mult ? 1 : 4, block_bytes = 128 * (size_t)((d->taps + 3) / 4);
     const int8_t *w = d->w;
-    sink s = {NULL, 0, NULL, 0, 1, epilogue_of(&d->o)};
+    sink s = {NULL, 0, NULL, NULL, 0, 1, epilogue_of(&d->o)};
     for (int32_t c = 0; c < d->channels; c += 32, w += block_bytes) {
         s.out = (uint8_t *)d->out + element * (size_t)c;
         s.mult = d->o.mult ? d->o.mult + c : NULL;
@@ -234,12 +264,15 @@ TILE_(1)
 
 /* A short last block aliases its missing rows to the last one. */
 TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
-    sink s = {g->out, g->out_stride, g->o.mult, g->cols, 0, epilogue_of(&g->o)};
+    int32_t init[TILE_ROWS];
+    sink s = {g->out, g->out_stride,     g->o.mult, g->row_init ? init : NULL, g->cols,
+              0,      epilogue_of(&g->o)};
     for (int32_t r = 0; r < g->m; r += TILE_ROWS, s.out += TILE_ROWS * g->out_stride) {
         const uint8_t *row[TILE_ROWS];
         for (int32_t i = 0; i < TILE_ROWS; i++) {
             int32_t at = r + i < g->m ? r + i : g->m - 1;
             row[i] = g->rows ? g->rows[at] : g->a + at * g->a_stride;
+            init[i] = g->row_init ? g->row_init[at] : 0;
         }
         s.rows = g->m - r < TILE_ROWS ? g->m - r : TILE_ROWS;
         if (s.rows == 1)
@@ -257,6 +290,7 @@ const qk_i8 TABLE = {
     .lanes = 2,
     .widest = 16,
     .gemm = gemm_u8s8,
+    .row_sums = row_sums_u8,
     .depthwise = depthwise_u8s8,
     .requantize = requantize_u8,
     .post = post_row,
