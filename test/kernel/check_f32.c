@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "kernel/pool_window.h"
 
@@ -240,7 +241,7 @@ typedef struct pool {
 
 /* One output row. The plain loops take columns by the definition. */
 typedef struct taps {
-    size_t at[64], inside, counted;
+    size_t at[400], inside, counted;
 } taps;
 
 static taps taps_of(const qk_pool *p, size_t ox) {
@@ -284,6 +285,14 @@ static void strew_specials(ck_state *s, float *x, size_t n) {
             x[i] = special[size_between(s, 0, QS_COUNT(special) - 1)];
 }
 
+/* The whole image is one window; sums of white ones about the end of 16 bits. */
+static void whole_pool(ck_state *s, qk_pool *p) {
+    p->kh = size_between(s, 14, 18);
+    p->kw = p->width = size_between(s, 14, 18);
+    p->dw = p->sw = p->ow = 1;
+    p->left = p->right = 0;
+}
+
 static void random_pool(ck_state *s, qk_pool *p, size_t element, bool average) {
     p->kh = size_between(s, 1, 4);
     p->kw = size_between(s, 1, 5);
@@ -296,6 +305,9 @@ static void random_pool(ck_state *s, qk_pool *p, size_t element, bool average) {
     p->channels = size_between(s, 1, 100);
     if (ck_between(s, 0, 2))
         usual_pool(s, p);
+    const bool whole = ck_between(s, 0, 9) == 0;
+    if (whole)
+        whole_pool(s, p);
     p->row_step = (ptrdiff_t)(p->width * p->channels);
     p->count_pads = ck_between(s, 0, 1);
     p->count_rows = p->kh + (p->count_pads ? size_between(s, 0, 2) : 0);
@@ -308,7 +320,9 @@ static void random_pool(ck_state *s, qk_pool *p, size_t element, bool average) {
     if (ck_between(s, 0, 7)) /* without it is right too */
         qk_pool_set_inside(p);
     const size_t n = p->kh * p->width * p->channels;
-    float *x = element == 1 ? ck_input(s, n) : ck_floats(s, n, -3.0f, 3.0f);
+    void *x = element == 1 ? ck_input(s, n) : ck_floats(s, n, -3.0f, 3.0f);
+    if (whole && element == 1)
+        memset(x, 255, n);
     if (element == 4 && !average)
         strew_specials(s, x, n);
     p->x = x;
@@ -416,6 +430,8 @@ static void bench_average_f32(ck_state *s) {
 }
 static void bench_average_u8(ck_state *s) {
     bench_pool(s, s->t->f32->average_u8, 1, "7x7 x 1024", 7, 1, 1, 1024);
+    bench_pool(s, s->t->f32->average_u8, 1, "7x7 x 64", 7, 1, 1, 64);
+    bench_pool(s, s->t->f32->average_u8, 1, "4x4 x 16", 4, 1, 1, 16);
 }
 
 const ck_case ck_cases_f32[] = {

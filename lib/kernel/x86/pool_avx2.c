@@ -43,11 +43,17 @@ TARGET static inline void store_first(uint8_t *p, __m256i v, size_t n) {
 #define AS_IT_IS(v, count) (v)
 POOL(max_u8, uint8_t, _mm256_setzero_si256(), _mm256_max_epu8, AS_IT_IS)
 
-TARGET void qk_max_u8_avx2(const qk_pool *p) {
+void qk_max_u8_avx2(const qk_pool *p) {
     max_u8(p);
 }
 
-TARGET static __m256i sum_u8(const qk_pool *p, const uint8_t *line, size_t count, ptrdiff_t step) {
+/* Sums of 16 channels. */
+typedef struct sums {
+    __m256i v[2];
+} sums;
+
+TARGET static __m256i sum_dwords(const qk_pool *p, const uint8_t *line, size_t count,
+                                 ptrdiff_t step) {
     __m256i sum = _mm256_setzero_si256();
     for (size_t ky = 0; ky < p->kh; ky++, line += p->row_step) {
         const uint8_t *v = line;
@@ -57,6 +63,21 @@ TARGET static __m256i sum_u8(const qk_pool *p, const uint8_t *line, size_t count
         }
     }
     return sum;
+}
+
+TARGET static sums sum_u8(const qk_pool *p, const uint8_t *line, size_t count, ptrdiff_t step) {
+    if (p->kh * count > QK_POOL_WORD_TAPS)
+        return (sums){{sum_dwords(p, line, count, step), sum_dwords(p, line + 8, count, step)}};
+    __m256i sum = _mm256_setzero_si256();
+    for (size_t ky = 0; ky < p->kh; ky++, line += p->row_step) {
+        const uint8_t *v = line;
+        for (size_t kx = 0; kx < count; kx++, v += step) {
+            const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)v);
+            sum = _mm256_add_epi16(sum, _mm256_cvtepu8_epi16(bytes));
+        }
+    }
+    return (sums){{_mm256_cvtepu16_epi32(_mm256_castsi256_si128(sum)),
+                   _mm256_cvtepu16_epi32(_mm256_extracti128_si256(sum, 1))}};
 }
 
 /* The low bytes of eight dwords in 0…255. */
@@ -79,9 +100,12 @@ TARGET void qk_average_u8_avx2(const qk_pool *p) {
         const qk_window w = qk_window_at(p, ox);
         const __m256 m = _mm256_set1_ps(qk_average_multiplier(p, &w));
         const __m256i bias = _mm256_set1_epi32(-p->x_zero * (int32_t)(p->kh * w.count));
+        sums s = {{zero, zero}};
         for (ptrdiff_t j = 0; j < channels; j += 8) {
-            const __m256i sum = sum_u8(p, x + w.first * channels + j, w.count, step);
-            __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_add_epi32(sum, bias)), m);
+            if (j % 16 == 0)
+                s = sum_u8(p, x + w.first * channels + j, w.count, step);
+            const __m256i sum = _mm256_add_epi32(s.v[j / 8 % 2], bias);
+            __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), m);
             v = _mm256_min_ps(_mm256_max_ps(v, lo), hi);
             const uint64_t out = low_bytes(_mm256_add_epi32(_mm256_cvtps_epi32(v), zero));
             const size_t last = (size_t)(channels - j);

@@ -82,21 +82,31 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
         }                                                                                          \
     }
 
+#define POOL_SIZE(name, size, kh, kw)                                                              \
+    TARGET __attribute__((noinline)) static void name##size(const qk_pool *p) {                    \
+        name##_inside(p, kh, kw);                                                                  \
+    }
+
 #define POOL(name, T, START, JOIN, FINISH)                                                         \
     POOL_JOIN(name, T, START, JOIN)                                                                \
     POOL_BORDER(name, T, FINISH)                                                                   \
     POOL_INSIDE(name, T, FINISH)                                                                   \
-    TARGET static void name(const qk_pool *p) {                                                    \
-        name##_border(p, 0, p->inside);                                                            \
+    POOL_SIZE(name, _2x2, 2, 2)                                                                    \
+    POOL_SIZE(name, _3x3, 3, 3)                                                                    \
+    POOL_SIZE(name, _any, p->kh, p->kw)                                                            \
+    static void name(const qk_pool *p) {                                                           \
+        if (p->inside > 0)                                                                         \
+            name##_border(p, 0, p->inside);                                                        \
         if (p->inside == p->inside_end)                                                            \
             ;                                                                                      \
         else if (p->kh == 2 && p->kw == 2)                                                         \
-            name##_inside(p, 2, 2);                                                                \
+            name##_2x2(p);                                                                         \
         else if (p->kh == 3 && p->kw == 3)                                                         \
-            name##_inside(p, 3, 3);                                                                \
+            name##_3x3(p);                                                                         \
         else                                                                                       \
-            name##_inside(p, p->kh, p->kw);                                                        \
-        name##_border(p, p->inside_end, p->ow);                                                    \
+            name##_any(p);                                                                         \
+        if (p->inside_end < p->ow)                                                                 \
+            name##_border(p, p->inside_end, p->ow);                                                \
     }
 
 #endif
