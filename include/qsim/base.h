@@ -4,18 +4,20 @@
  *
  * Conventions of the whole library
  *
- *   Errors    A fallible function returns int: QSIM_OK (0) or a negative QSIM_E_* code. Functions
- *             that read, build or compile something also take a nullable `qsim_error *`, which the
- *             caller owns; it is written only on failure, by the first thing that went wrong.
- *   Options   Option structs begin with `size_t struct_size`, set by the caller to sizeof the
- * struct it was compiled against. All other fields zero means "the defaults"; a NULL pointer in
- * place of the struct means the same. Fields that a newer caller sets and this library does not
- * know give QSIM_E_VERSION instead of being ignored. Threads   A context, model and session are
- * immutable after creation and may be used from any number of threads at once. A run, an observer
- * and a calibration belong to one thread at a time. Memory    Everything is allocated through the
- * context's allocator. Opaque objects are counted inside: they may be freed in any order. Every
- * *_free accepts NULL. Results   do not depend on the CPU, the instruction set or the number of
- * threads.
+ * - Errors. A fallible function returns int, QSIM_OK (0) or a negative QSIM_E_* code. Those that
+ *   read, build or compile something also take a nullable `qsim_error *`, which the caller owns; it
+ *   is set by the first thing that went wrong, and emptied (code 0, no message) on success.
+ * - Options. Option structs begin with `size_t struct_size`, set by the caller to sizeof the struct
+ *   it was compiled against. All other fields zero means "the defaults"; a NULL pointer in place of
+ *   the struct means the same. Fields that a newer caller sets and this library does not know give
+ *   QSIM_E_VERSION instead of being ignored. Structs that the library fills begin alike.
+ * - Threads. A context, model and session are immutable after creation and may be used from any
+ *   number of threads at once. A run, an observer, a calibration and a builder belong to one thread
+ *   at a time.
+ * - Memory. Everything is allocated through the context's allocator. Opaque objects are counted
+ *   inside: they may be freed in any order. Every *_free accepts NULL. On failure `*out` is NULL.
+ * - Texts are UTF-8, paths are as the system spells them.
+ * - Results do not depend on the CPU, the instruction set or the number of threads.
  *
  * The library never prints, never exits and never aborts on bad input.
  */

@@ -106,7 +106,7 @@ QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
 #define QSIM_RULE_INT8  2
 
 typedef struct qsim_rule {
-    size_t struct_size;
+    size_t struct_size;  /* sizeof(qsim_rule), in each element */
     const char *pattern; /* a glob over node names: *, ?, [a-z] */
     int32_t action;      /* QSIM_RULE_* */
     int32_t reserved;

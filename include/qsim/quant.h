@@ -46,7 +46,7 @@ typedef struct qsim_qparams {
 #define QSIM_RANGE_REDUCED   2 /* 7 bits: int8 [-64, 64], uint8 [0, 127], other types likewise */
 #define QSIM_RANGE_NARROW    4 /* signed types without their lowest value: int8 [-127, 127] */
 
-/* Lowest and highest value of a quantized type. Errors: DTYPE. */
+/* Lowest and highest value of a quantized type. Errors: DTYPE, ARGUMENT (flags). */
 QSIM_API int qsim_dtype_limits(int32_t dtype, int32_t flags, int32_t *low, int32_t *high);
 
 /*
@@ -57,7 +57,7 @@ QSIM_API int qsim_dtype_limits(int32_t dtype, int32_t flags, int32_t *low, int32
  *   zero_point = round_half_even(qmin - low / scale), or the middle of the range when SYMMETRIC
  *
  * A range so narrow that the scale would be denormal gives scale 1 and zero point 0. INT32 is
- * always symmetric. Errors: DTYPE; VALUE (a NaN, an infinity, low > high).
+ * always symmetric. Errors: DTYPE; ARGUMENT (flags); VALUE (a NaN, an infinity, low > high).
  */
 QSIM_API int qsim_qparams_choose(float low, float high, int32_t dtype, int32_t flags, float *scale,
                                  int32_t *zero_point);
@@ -144,8 +144,8 @@ QSIM_API float qsim_observer_max(const qsim_observer *o);
  * The range that `method` keeps when the target is `dtype` with `flags` (MSE and ENTROPY search for
  * it; the others do not look at the type). It lies within [min(0, min), max(0, max)] and goes to
  * qsim_qparams_choose. `percentile` is in (0, 100]; 0: 99.999. The same on every machine.
- * Errors: STATE (nothing was fed), ARGUMENT (method, percentile), DTYPE (method and type do not go
- * together: MSE and ENTROPY take types up to 8 bits).
+ * Errors: STATE (nothing was fed), ARGUMENT (method, percentile, flags), DTYPE (method and type do
+ * not go together: MSE and ENTROPY take types up to 8 bits).
  */
 QSIM_API int qsim_observer_range(const qsim_observer *o, int32_t method, double percentile,
                                  int32_t dtype, int32_t flags, float *low, float *high);

@@ -6,6 +6,7 @@
  *   memory                       qs_alloc, qs_free, qs_arena  malloc, free
  *   a * b that sizes something   qs_mul, qs_add               plain products
  *   to report a failure          return qs_fail(error, ...)   printing, abort
+ *   the time                     qs_clock_ns                  time, timespec_get
  */
 #ifndef QS_BASE_H
 #define QS_BASE_H
@@ -98,6 +99,17 @@ static inline size_t qs_align(size_t n, size_t power) {
  */
 int qs_options(void *own, size_t own_size, const void *options, qsim_error *error);
 #define QS_OPTIONS(own, options, error) qs_options(&(own), sizeof(own), options, error)
+
+/*
+ * The way out: fills the caller's info struct, all but its struct_size, which says how much of ours
+ * fits; what a newer caller has beyond it is zeroed. QSIM_E_ARGUMENT for NULL or no struct_size.
+ */
+int qs_give(void *theirs, const void *ours, size_t our_size);
+
+/* ---- time (clock.c) ---- */
+
+/* Nanoseconds since some fixed moment. Setting the system's clock does not move it. */
+uint64_t qs_clock_ns(void);
 
 /* ---- SHA-256 (sha256.c) ---- */
 

@@ -19,3 +19,16 @@ int qs_options(void *own, size_t own_size, const void *options, qsim_error *erro
     memcpy(own, options, theirs < own_size ? theirs : own_size);
     return QSIM_OK;
 }
+
+int qs_give(void *theirs, const void *ours, size_t our_size) {
+    size_t size;
+    if (!theirs)
+        return QSIM_E_ARGUMENT;
+    memcpy(&size, theirs, sizeof(size));
+    if (size < sizeof(size))
+        return QSIM_E_ARGUMENT;
+    size_t common = size < our_size ? size : our_size;
+    memcpy((char *)theirs + sizeof(size), (const char *)ours + sizeof(size), common - sizeof(size));
+    memset((char *)theirs + common, 0, size - common);
+    return QSIM_OK;
+}

@@ -2,14 +2,6 @@
 #include "exec/exec.h"
 #include "exec/run.h"
 
-#include <time.h>
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* ---- plans of a run ---- */
 
 static bool fits(const qs_plan *plan, const qsim_tensor *inputs, size_t count) {
@@ -278,10 +270,10 @@ static int step_all(qsim_run *r, qsim_error *error) {
         if (atomic_load_explicit(&r->cancel, memory_order_relaxed))
             break;
         frame.scratch = r->arena + plan->scratch[i];
-        uint64_t before = r->timing ? now_ns() : 0;
+        uint64_t before = r->timing ? qs_clock_ns() : 0;
         step->run(step, &frame);
         if (r->timing)
-            plan->nanoseconds[i] = now_ns() - before;
+            plan->nanoseconds[i] = qs_clock_ns() - before;
         if (status)
             return step_failed(r, step, status, error);
     }
@@ -338,18 +330,14 @@ int32_t qsim_run_step_count(const qsim_run *run) {
 
 int qsim_run_step(const qsim_run *run, int32_t index, qsim_step_info *info) {
     qsim_step_info own = {0};
-    if (!info || info->struct_size < sizeof(info->struct_size) || index < 0 ||
-        index >= qsim_run_step_count(run))
+    if (index < 0 || index >= qsim_run_step_count(run))
         return QSIM_E_ARGUMENT;
     const qs_step *step = &run->plan->steps[index];
     const qs_node *n = &run->session->graph->nodes[step->node];
-    size_t size = info->struct_size < sizeof(own) ? info->struct_size : sizeof(own);
-    own.struct_size = info->struct_size;
     own.node = n->name;
     own.op_type = n->op_type;
     own.kernel = step->kernel ? step->kernel : "";
     own.macs = step->macs;
     own.nanoseconds = run->plan->nanoseconds[index];
-    memcpy(info, &own, size);
-    return QSIM_OK;
+    return qs_give(info, &own, sizeof(own));
 }

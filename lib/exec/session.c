@@ -130,6 +130,8 @@ static int build(qsim_session *s, const qsim_session_options *o, bool literal, q
     if (s->model->inspect_only)
         return qs_fail(error, QSIM_E_STATE, "%s: the model was loaded for inspection only",
                        s->name);
+    if (o->reserved)
+        return qs_fail(error, QSIM_E_VERSION, "%s: a reserved option is set", s->name);
     if (o->level < QSIM_LEVEL_DEFAULT || o->level > QSIM_LEVEL_ALL)
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: level %d does not exist", s->name,
                        (int)o->level);

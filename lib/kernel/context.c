@@ -18,6 +18,9 @@ static int32_t best_isa(void) {
 int qsim_ctx_create(const qsim_ctx_options *options, qsim_ctx **out, qsim_error *error) {
     qsim_ctx_options o;
     qs_error_clear(error);
+    if (!out)
+        return qs_fail(error, QSIM_E_ARGUMENT, "context: no place for one");
+    *out = NULL;
     int code = QS_OPTIONS(o, options, error);
     if (code)
         return code;

@@ -70,6 +70,8 @@ int qsim_builder_import(qsim_builder *b, const char *domain, int32_t version) {
     ENTER(b)
     if (!text_ok(domain) || version < 1)
         return qs_fail(&b->error, QSIM_E_ARGUMENT, "builder: import without domain or version");
+    if (strcmp(domain, "qsim") == 0)
+        return fail(b, QSIM_E_UNSUPPORTED, "is not for models", domain);
     const char *plain = strcmp(domain, "ai.onnx") == 0 ? "" : domain;
     return qs_graph_set_import(b->model->graph, plain, version) ? nomem(b) : QSIM_OK;
 }
@@ -222,6 +224,8 @@ int qsim_builder_node(qsim_builder *b, const char *domain, const char *op_type, 
     if (!text_ok(domain) || !text_ok(op_type) || !op_type[0] || !text_ok(name) ||
         !text_ok(inputs) || !text_ok(outputs))
         return qs_fail(&b->error, QSIM_E_ARGUMENT, "builder: a node without operator or names");
+    if (strcmp(domain, "qsim") == 0)
+        return fail(b, QSIM_E_UNSUPPORTED, "is not for models", domain);
     int code = parse_names(b, inputs, 0, &in);
     if (!code)
         code = parse_names(b, outputs, in, &out);

@@ -36,6 +36,9 @@ static int read_import(qs_reader *r, qs_span message) {
         return qs_read_fail(r, QSIM_E_UNSUPPORTED,
                             "opset %lld of %s is not known, the newest that is read is %lld",
                             (long long)version, shown, (long long)qs_op_newest_opset());
+    if (qs_span_is(domain, "qsim"))
+        return qs_read_fail(r, QSIM_E_UNSUPPORTED,
+                            "imports the domain 'qsim', which is not for files");
     if (before && before != version)
         return qs_read_fail(r, QSIM_E_GRAPH, "%s is imported in two versions, %lld and %lld", shown,
                             (long long)before, (long long)version);
@@ -192,8 +195,8 @@ static int check_options(const qsim_load_options *options, qsim_load_options *ow
     int code = QS_OPTIONS(*own, options, error);
     if (code)
         return code;
-    if (own->flags & ~(QSIM_LOAD_COPY | QSIM_LOAD_INSPECT))
-        return qs_fail(error, QSIM_E_VERSION, "load: unknown flags 0x%x", (unsigned)own->flags);
+    if ((own->flags & ~(QSIM_LOAD_COPY | QSIM_LOAD_INSPECT)) || own->reserved)
+        return qs_fail(error, QSIM_E_VERSION, "load: unknown flags (0x%x)", (unsigned)own->flags);
     return QSIM_OK;
 }
 

@@ -289,6 +289,8 @@ int qs_read_node(qs_reader *r, qs_span message) {
     int code = QSIM_OK;
     if (p.op_type.size == 0)
         code = qs_read_fail(r, QSIM_E_GRAPH, "node %zu has no operator", g->node_count);
+    else if (qs_span_is(p.domain, "qsim"))
+        code = qs_read_fail(r, QSIM_E_UNSUPPORTED, "operators of domain 'qsim' are not for files");
     else if (p.overload.size > 0)
         code = qs_read_fail(r, QSIM_E_UNSUPPORTED, "function overloads are not supported");
     else if (p.inputs > INT32_MAX || p.outputs > INT32_MAX)

@@ -225,6 +225,8 @@ static int check_nodes(const qsim_model *m, qsim_error *error) {
 static int prepare(const qsim_model *m, struct job *job, bool **used, qs_emit_fn *body,
                    size_t *size, qsim_error *error) {
     *used = NULL;
+    *body = NULL;
+    *size = 0;
     *job = (struct job){.model = m};
     int code = check_nodes(m, error);
     if (code)
@@ -305,8 +307,8 @@ int qsim_model_save(const qsim_model *model, const char *path, const qsim_save_o
     int code = QS_OPTIONS(o, options, error);
     if (code)
         return code;
-    if (o.flags & ~QSIM_SAVE_REPLACE)
-        return qs_fail(error, QSIM_E_VERSION, "save: unknown flags 0x%x", (unsigned)o.flags);
+    if ((o.flags & ~QSIM_SAVE_REPLACE) || o.reserved)
+        return qs_fail(error, QSIM_E_VERSION, "save: unknown flags (0x%x)", (unsigned)o.flags);
     code = prepare(model, &job, &used, &body, &size, error);
     if (!code)
         code = qs_out_open(model->ctx, path, (o.flags & QSIM_SAVE_REPLACE) != 0, &file, error);

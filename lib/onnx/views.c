@@ -157,26 +157,13 @@ static const struct views *views_of(const qsim_model *model) {
     return made;
 }
 
-/* Copies what fits the caller's version of the struct, whose size it states. */
-static int give(void *theirs, const void *ours, size_t our_size) {
-    size_t size;
-    memcpy(&size, theirs, sizeof(size));
-    if (size < sizeof(size))
-        return QSIM_E_ARGUMENT;
-    size_t common = size < our_size ? size : our_size;
-    memcpy((char *)theirs + sizeof(size), (const char *)ours + sizeof(size), common - sizeof(size));
-    if (size > common)
-        memset((char *)theirs + common, 0, size - common);
-    return QSIM_OK;
-}
-
 static int give_value(const qsim_model *model, qs_id id, qsim_value_info *info) {
     const struct views *views = views_of(model);
     if (!views)
         return QSIM_E_NOMEM;
     if (!info || views->place[id] < 0)
         return QSIM_E_ARGUMENT;
-    return give(info, &views->values[views->place[id]], sizeof(*info));
+    return qs_give(info, &views->values[views->place[id]], sizeof(*info));
 }
 
 int32_t qsim_model_input_count(const qsim_model *model) {
@@ -210,7 +197,7 @@ int qsim_model_value(const qsim_model *model, int32_t index, qsim_value_info *in
         return QSIM_E_NOMEM;
     if (!info || index < 0 || index >= views->value_count)
         return QSIM_E_ARGUMENT;
-    return give(info, &views->values[index], sizeof(*info));
+    return qs_give(info, &views->values[index], sizeof(*info));
 }
 
 int32_t qsim_model_node_count(const qsim_model *model) {
@@ -224,7 +211,7 @@ int qsim_model_node(const qsim_model *model, int32_t index, qsim_node_info *info
         return QSIM_E_NOMEM;
     if (!info || index < 0 || index >= views->node_count)
         return QSIM_E_ARGUMENT;
-    return give(info, &views->nodes[index], sizeof(*info));
+    return qs_give(info, &views->nodes[index], sizeof(*info));
 }
 
 int64_t qsim_model_opset(const qsim_model *model, const char *domain) {

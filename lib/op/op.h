@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operators. One row of the table (table.c) is all that the rest of the library knows of one: which
- * versions, which attributes, what its shapes are, how it is upgraded, packed and lowered to steps.
- * An operator family is one file; adding an operator touches that file and its row.
+ * Operators. One row of the table (operators.c) is all that the rest of the library knows of one:
+ * which versions, which attributes, what its shapes are, how it is upgraded, packed and lowered to
+ * steps. An operator family is one file; adding an operator touches that file and its row.
  *
  * Domains: "" is ai.onnx, "com.microsoft" contributed ones, "qsim" internal ones that only passes
  * make and that no file may contain.

@@ -169,6 +169,7 @@ int qsim_npz_open(qsim_ctx *ctx, const void *data, size_t size, qsim_npz **out, 
     qs_error_clear(error);
     if (!out || (!data && size > 0))
         return qs_fail(error, QSIM_E_ARGUMENT, "qsim_npz_open: bad argument");
+    *out = NULL;
     int code = qs_ctx_hold(ctx, &ctx, error);
     if (code)
         return code;

@@ -12,6 +12,9 @@ static int check_rules(const qsim_quantize_options *o, qsim_error *error) {
         const qsim_rule *r = o->rules ? &o->rules[i] : NULL;
         if (!r || !r->pattern || (r->action != QSIM_RULE_FLOAT && r->action != QSIM_RULE_INT8))
             return qs_fail(error, QSIM_E_ARGUMENT, "quantization: rule %zu is no rule", i);
+        if (r->struct_size != sizeof(*r) || r->reserved)
+            return qs_fail(error, QSIM_E_VERSION, "quantization: rule %zu is of another version",
+                           i);
     }
     for (size_t i = 0; o->schemes && i < o->scheme_count; i++)
         if (o->schemes[i] < 0 || o->schemes[i] > QSIM_WEIGHT_TENSOR_ASYMMETRIC)
@@ -29,6 +32,8 @@ int qs_quantizer_options(const qsim_quantize_options *options, qsim_quantize_opt
     int code = QS_OPTIONS(*own, options, error);
     if (code)
         return code;
+    if (own->reserved)
+        return qs_fail(error, QSIM_E_VERSION, "quantization: a reserved field is set");
     if (!own->activation_type)
         own->activation_type = QSIM_UINT8;
     if (!own->weight_type)
@@ -232,19 +237,18 @@ static const char *lasting_name(const qsim_model *model, const char *name) {
     return value == QS_NONE ? "" : model->graph->values[value].name;
 }
 
-static void fill_info(const qsim_model *model, const qs_quantizer *q, const qs_layer *l,
-                      qsim_layer_info *info) {
+static int fill_info(const qsim_model *model, const qs_quantizer *q, const qs_layer *l,
+                     qsim_layer_info *info) {
     const qs_node *n = &q->g->nodes[l->node];
     bool integer = q->choices[l->node].integer;
     size_t weights = l->channels * l->depth;
     size_t bias = n->input_count > 2 && n->inputs[2] != QS_NONE ? l->channels : 0;
-    qsim_layer_info own = {.struct_size = info->struct_size,
-                           .name = lasting_name(model, qs_node_label(q->g, l->node)),
+    qsim_layer_info own = {.name = lasting_name(model, qs_node_label(q->g, l->node)),
                            .op_type = n->op->name,
                            .scheme = integer ? l->scheme : -1,
                            .float_bytes = (int64_t)(4 * (weights + bias)),
                            .bytes = (int64_t)((integer ? 1 : 4) * weights + 4 * bias)};
-    memcpy(info, &own, info->struct_size < sizeof(own) ? info->struct_size : sizeof(own));
+    return qs_give(info, &own, sizeof(own));
 }
 
 int qsim_quantize_layer(const qsim_model *model, const qsim_quantize_options *options,
@@ -252,7 +256,7 @@ int qsim_quantize_layer(const qsim_model *model, const qsim_quantize_options *op
     qsim_quantize_options own;
     qsim_model *m;
     qs_quantizer q;
-    if (!model || !info || info->struct_size < sizeof(size_t) || index < 0)
+    if (!model || !info || index < 0)
         return QSIM_E_ARGUMENT;
     int code = qs_quantizer_options(options, &own, NULL);
     if (!code)
@@ -263,7 +267,7 @@ int qsim_quantize_layer(const qsim_model *model, const qsim_quantize_options *op
     if (!code && (size_t)index >= q.layer_count)
         code = QSIM_E_NOT_FOUND;
     if (!code)
-        fill_info(model, &q, &q.layers[index], info);
+        code = fill_info(model, &q, &q.layers[index], info);
     qs_quantizer_free(&q);
     qsim_model_free(m);
     return code;

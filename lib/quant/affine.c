@@ -9,8 +9,8 @@
  * (a NaN becomes the lower bound), rounding by addition. The bounds are exact: |zero point| is at
  * most 2^20.
  */
-#define QUANTIZE(name, type, low, high)                                                            \
-    void name(const float *x, size_t n, float scale, int32_t zero_point, type *y) {                \
+#define QUANTIZE(result, name, type, low, high)                                                    \
+    result name(const float *x, size_t n, float scale, int32_t zero_point, type *y) {              \
         float lo = (float)((low)-zero_point), hi = (float)((high)-zero_point);                     \
         for (size_t i = 0; i < n; i++) {                                                           \
             float v = qs_minf(qs_maxf(x[i] / scale, lo), hi);                                      \
@@ -18,23 +18,23 @@
         }                                                                                          \
     }
 
-#define DEQUANTIZE(name, type)                                                                     \
-    void name(const type *x, size_t n, float scale, int32_t zero_point, float *y) {                \
+#define DEQUANTIZE(result, name, type)                                                             \
+    result name(const type *x, size_t n, float scale, int32_t zero_point, float *y) {              \
         for (size_t i = 0; i < n; i++)                                                             \
             y[i] = (float)((int32_t)x[i] - zero_point) * scale;                                    \
     }
 
-QUANTIZE(qs_quantize_u8, uint8_t, 0, 255)
-QUANTIZE(qs_quantize_s8, int8_t, -128, 127)
-static QUANTIZE(quantize_u16, uint16_t, 0, 65535) static QUANTIZE(quantize_s16, int16_t, -32768,
-                                                                  32767)
+QUANTIZE(void, qs_quantize_u8, uint8_t, 0, 255)
+QUANTIZE(void, qs_quantize_s8, int8_t, -128, 127)
+QUANTIZE(static void, quantize_u16, uint16_t, 0, 65535)
+QUANTIZE(static void, quantize_s16, int16_t, -32768, 32767)
 
-    DEQUANTIZE(qs_dequantize_u8, uint8_t)
-        DEQUANTIZE(qs_dequantize_s8,
-                   int8_t) static DEQUANTIZE(dequantize_u16,
-                                             uint16_t) static DEQUANTIZE(dequantize_s16, int16_t)
+DEQUANTIZE(void, qs_dequantize_u8, uint8_t)
+DEQUANTIZE(void, qs_dequantize_s8, int8_t)
+DEQUANTIZE(static void, dequantize_u16, uint16_t)
+DEQUANTIZE(static void, dequantize_s16, int16_t)
 
-            static int32_t quantize_s32(float x, float scale) {
+static int32_t quantize_s32(float x, float scale) {
     float v = x / scale;
     if (!(v > -2147483648.0f))
         return INT32_MIN;

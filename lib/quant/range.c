@@ -31,6 +31,8 @@ int qsim_dtype_limits(int32_t dtype, int32_t flags, int32_t *low, int32_t *high)
     int code = limits_of(dtype, &bits, &is_signed);
     if (code)
         return code;
+    if (flags & ~(QSIM_RANGE_SYMMETRIC | QSIM_RANGE_REDUCED | QSIM_RANGE_NARROW))
+        return QSIM_E_ARGUMENT;
     int64_t half = (int64_t)1 << (bits - 1);
     if (flags & QSIM_RANGE_REDUCED) {
         *low = is_signed ? (int32_t)(-half / 2) : 0;

@@ -15,6 +15,7 @@ int qsim_file_open(qsim_ctx *ctx, const char *path, int32_t flags, qsim_file **o
     qs_error_clear(error);
     if (!path || !out || (flags & ~QSIM_FILE_COPY))
         return qs_fail(error, QSIM_E_ARGUMENT, "qsim_file_open: bad argument");
+    *out = NULL;
     int code = qs_ctx_hold(ctx, &ctx, error);
     if (code != QSIM_OK)
         return code;

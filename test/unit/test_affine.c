@@ -284,7 +284,16 @@ static void test_measure(void) {
     CHECK_INT(qsim_qparams_measure(&t, QSIM_INT8, 1, 0, weights, 3, s, z, NULL), QSIM_E_VALUE);
 }
 
+static void test_unknown_flags(void) {
+    int32_t low, high, zp;
+    float scale;
+    CHECK_INT(qsim_dtype_limits(QSIM_INT8, 7, &low, &high), QSIM_OK);
+    CHECK_INT(qsim_dtype_limits(QSIM_INT8, 8, &low, &high), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_qparams_choose(-1, 1, QSIM_INT8, 8, &scale, &zp), QSIM_E_ARGUMENT);
+}
+
 int main(void) {
+    test_unknown_flags();
     test_choose();
     test_choose_errors();
     test_choose_properties();

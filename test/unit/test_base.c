@@ -100,6 +100,31 @@ static void test_options(void) {
     qsim_ctx_free(c);
 }
 
+/* Info structs of callers older and newer than the library. */
+static void test_give(void) {
+    struct {
+        size_t struct_size;
+        int32_t a, b;
+    } ours = {0, 1, 2}, theirs = {sizeof(size_t) + sizeof(int32_t), 7, 8};
+    struct {
+        size_t struct_size;
+        int32_t a, b, c, d;
+    } newer = {sizeof(newer), 7, 7, 7, 7};
+    CHECK_INT(qs_give(&theirs, &ours, sizeof(ours)), QSIM_OK);
+    CHECK(theirs.struct_size == sizeof(size_t) + sizeof(int32_t) && theirs.a == 1 && theirs.b == 8);
+    CHECK_INT(qs_give(&newer, &ours, sizeof(ours)), QSIM_OK);
+    CHECK(newer.struct_size == sizeof(newer) && newer.a == 1 && newer.b == 2);
+    CHECK(newer.c == 0 && newer.d == 0);
+    theirs.struct_size = 0;
+    CHECK_INT(qs_give(&theirs, &ours, sizeof(ours)), QSIM_E_ARGUMENT);
+    CHECK_INT(qs_give(NULL, &ours, sizeof(ours)), QSIM_E_ARGUMENT);
+}
+
+static void test_clock(void) {
+    uint64_t before = qs_clock_ns(), after = qs_clock_ns();
+    CHECK(before > 0 && after >= before);
+}
+
 struct counted {
     atomic_int seen[1000];
     atomic_int total;
@@ -195,6 +220,8 @@ static void test_files(void) {
 }
 
 int main(void) {
+    test_give();
+    test_clock();
     qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 3};
     qsim_error e;
     if (qsim_ctx_create(&o, &ctx, &e))

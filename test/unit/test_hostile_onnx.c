@@ -332,6 +332,31 @@ static void check_heads(void) {
     }
 }
 
+/* Operators that only the library's own passes may make. */
+static void check_internal(proto *model) {
+    proto g = {0}, node = {0}, import = {0};
+    small_graph(&g);
+    finish(model, &g);
+    proto_text(&import, 1, "qsim");
+    proto_int(&import, 2, 1);
+    proto_take(model, 8, &import);
+    refused(model, QSIM_E_UNSUPPORTED, "imports the domain 'qsim'");
+    small_graph(&g);
+    proto_text(&node, 1, "x");
+    proto_text(&node, 2, "z");
+    proto_text(&node, 3, "inside");
+    proto_text(&node, 4, "Flip");
+    proto_text(&node, 7, "qsim");
+    proto_take(&g, 1, &node);
+    finish(model, &g);
+    refused(model, QSIM_E_UNSUPPORTED, "domain 'qsim' are not for files (node 'inside', Flip");
+    CHECK_INT(load(model->data, model->size, QSIM_LOAD_INSPECT, &(qsim_error){0}),
+              QSIM_E_UNSUPPORTED);
+    proto_free(&g);
+    proto_free(&node);
+    proto_free(&import);
+}
+
 static void function(proto *model, const char *name, const char *calls) {
     proto f = {0}, node = {0};
     proto_text(&f, 1, name);
@@ -373,6 +398,7 @@ int main(void) {
     check_graphs(&model);
     check_heads();
     check_functions(&model);
+    check_internal(&model);
     proto_free(&model);
     proto_free(&graph);
     qsim_ctx_free(ctx);

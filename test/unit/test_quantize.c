@@ -252,6 +252,11 @@ static void test_refused(void) {
     CHECK_INT(qsim_quantize(m, c, &o, &q, &e), QSIM_E_ARGUMENT);
     o = (qsim_quantize_options){.struct_size = sizeof(o), .percentile = -1};
     CHECK_INT(qsim_quantize(m, c, &o, &q, &e), QSIM_E_ARGUMENT);
+    o = (qsim_quantize_options){.struct_size = sizeof(o), .reserved = 1};
+    CHECK_INT(qsim_quantize(m, c, &o, &q, &e), QSIM_E_VERSION);
+    qsim_rule rule = {.pattern = "*", .action = QSIM_RULE_FLOAT}; /* no struct_size */
+    o = (qsim_quantize_options){.struct_size = sizeof(o), .rules = &rule, .rule_count = 1};
+    CHECK_INT(qsim_quantize(m, c, &o, &q, &e), QSIM_E_VERSION);
     qsim_builder *b = NULL;
     CHECK_INT(qsim_builder_create(NULL, 13, "other", &b, NULL), QSIM_OK);
     qsim_builder_input(b, "x", QSIM_FLOAT, 1, (int64_t[]){4}, NULL);

@@ -20,8 +20,7 @@ static int read_rule(const tool *t, const char *spec, qsim_rule *rule, char **pa
         return tool_usage(t, "for instance --set 'head*=fp32'", "--set '%s' is not GLOB=int8|fp32",
                           spec);
     if (strcmp(equals + 1, "int4") == 0)
-        return tool_fail(t, QSIM_E_UNSUPPORTED, "--set '%s': int4 weights are not written yet",
-                         spec);
+        return tool_fail(t, QSIM_E_UNSUPPORTED, "--set '%s': int4 weights are not supported", spec);
     *pattern = tool_copy(spec);
     (*pattern)[equals - spec] = 0;
     rule->struct_size = sizeof(*rule);
@@ -58,7 +57,7 @@ int quantize_options(const tool *t, quantizing *q) {
     const char *mode = args_value(&t->args, "mode");
     qsim_quantize_options *o = &q->options;
     if (mode && strcmp(mode, "static") != 0)
-        return tool_fail(t, QSIM_E_UNSUPPORTED, "--mode %s is not supported yet; static is", mode);
+        return tool_fail(t, QSIM_E_UNSUPPORTED, "--mode %s is not supported; static is", mode);
     o->struct_size = sizeof(*o);
     o->method = choice(t, "method", methods);
     o->format = choice(t, "format", formats);
