@@ -97,7 +97,7 @@ int qs_qdq_set_bounds(qs_qdq *d, const qs_target *t, qs_id node) {
 
 /* ---- the target ---- */
 
-static int32_t quantized_bound(const qs_quantized *q, double v) {
+int32_t qs_qdq_quantize(const qs_quantized *q, double v) {
     float x = (float)v;
     uint8_t u;
     int8_t s;
@@ -125,7 +125,7 @@ static void find_core(const qs_qdq *d, qs_target *t) {
     for (int depth = 0;
          depth < 4 && id != QS_NONE && qs_node_bounds(g, &g->nodes[id], &lo, &hi) && lo <= hi;
          depth++) {
-        int32_t a = quantized_bound(&t->q, lo), b = quantized_bound(&t->q, hi);
+        int32_t a = qs_qdq_quantize(&t->q, lo), b = qs_qdq_quantize(&t->q, hi);
         /* The bounds found first are applied last. */
         int32_t low = t->lo > a ? t->lo : a, high = t->hi < b ? t->hi : b;
         t->lo = low > t->hi ? t->hi : low;

@@ -42,6 +42,8 @@ typedef struct qs_qdq {
 bool qs_qdq_source(const qs_qdq *d, qs_id value, qs_quantized *q);
 /* The same; s8 constants are made unsigned where u8 is wanted. *found says if it is one. */
 int qs_qdq_operand(qs_qdq *d, qs_id value, qs_quantized *q, bool *found);
+/* What the value is as an integer of that tensor. */
+int32_t qs_qdq_quantize(const qs_quantized *q, double v);
 /* Its zero point as a constant, made if it was left out; negative: error. */
 qs_id qs_qdq_zero_point(qs_qdq *d, qs_quantized *q);
 /* Puts the node that makes the target's integers in place of the QuantizeLinear. */
@@ -55,7 +57,7 @@ int qs_qdq_product(qs_qdq *d, qs_target *t, bool *done); /* Gemm, MatMul, MatMul
 int qs_qdq_binary(qs_qdq *d, qs_target *t, bool *done);  /* qdq_simple.c: Add, Mul */
 int qs_qdq_pool(qs_qdq *d, qs_target *t, bool *done);    /* average pools */
 int qs_qdq_concat(qs_qdq *d, qs_target *t, bool *done);
-int qs_qdq_move(qs_qdq *d, qs_target *t, bool *done);  /* MaxPool, Reshape, ... */
+int qs_qdq_move(qs_qdq *d, qs_target *t, bool *done);  /* qdq_move.c: MaxPool, Reshape, ... */
 int qs_qdq_table(qs_qdq *d, qs_target *t, bool *done); /* qdq_table.c: functions of one tensor */
 /* Movement of dequantized tensors becomes movement of integers: what follows sees their scale. */
 int qs_qdq_sink(qs_qdq *d);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which nodes run in integers. */
+#include "op/rules.h"
 #include "ptq/quantizer.h"
 
 bool qs_is_activation(const qs_graph *g, qs_id value) {
@@ -116,6 +117,22 @@ static bool operands_fit(const qs_graph *g, const qs_node *n, int32_t count, boo
     return moving > 0;
 }
 
+/*
+ * A Pad shares its input's scale, in which zero is exact; another constant may lie far outside.
+ */
+static bool pads_in_range(const qs_graph *g, const qs_node *n) {
+    if (!qs_node_string_is(n, "mode", "constant", true))
+        return true;
+    if (qs_node_attr(n, "value"))
+        return qs_node_float(n, "value", 0) == 0;
+    const qs_const *c = float_constant(g, input(n, 2));
+    float v;
+    if (!c || c->elements != 1)
+        return input(n, 2) == QS_NONE;
+    memcpy(&v, c->data, sizeof(v));
+    return v == 0;
+}
+
 static qs_kind kind_of(const qs_graph *g, const qs_node *n) {
     static const char *const arithmetic[] = {"Add", "Mul", NULL};
     static const char *const curves[] = {"LeakyRelu",   "Sigmoid",   "Tanh",
@@ -136,6 +153,8 @@ static qs_kind kind_of(const qs_graph *g, const qs_node *n) {
         return QS_KIND_ARITHMETIC;
     if (is_one_of(n, pools) || is_relu(g, n))
         return QS_KIND_POOL;
+    if (qs_node_is(n, "", "Pad"))
+        return pads_in_range(g, n) ? QS_KIND_MOVEMENT : QS_KIND_FLOAT;
     if (!is_one_of(n, movement))
         return QS_KIND_FLOAT;
     for (int32_t i = 0; i < n->output_count; i++)

@@ -265,6 +265,67 @@ static void movement(float y_scale, int32_t dtype) {
     net_free(&n);
 }
 
+/*
+ * Padding of integers: constant (left out, exact, between two steps, outside the type) and
+ * mirrored; `pairs`: with a pair of its own. Behind a MaxPool, so that layouts take part.
+ */
+static void padding(const char *mode, const float *value, int pairs, int32_t dtype, bool bounded) {
+    net n;
+    const int64_t dims[] = {2, 3, 6, 4}, kernel[] = {2, 2}, eight = 8;
+    const int64_t pads[] = {0, 1, 1, 2, 0, 2, 3, 0};
+    begin(&n, 4, dims);
+    pair(&n, "x", dtype, 0.02f, 11);
+    net_ints(&n, net_node(&n, "", "MaxPool", "x_d", "p"), "kernel_shape", 2, kernel);
+    if (pairs & 1)
+        pair(&n, "p", dtype, 0.02f, 11);
+    net_const(&n, "pads", QSIM_INT64, 1, &eight, pads);
+    if (value)
+        net_float(&n, "value", *value);
+    const char *in = pairs & 1 ? "p_d,pads,value" : "p,pads,value";
+    char text[32];
+    snprintf(text, sizeof(text), "%.*s", (int)strlen(in) - (value ? 0 : 6), in);
+    qs_id pad = net_node(&n, "", "Pad", text, bounded ? "b" : "y");
+    qs_attr attr = {
+        .name = "mode", .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)mode, strlen(mode)}};
+    qs_node_set_attr(n.g, pad, &attr);
+    if (bounded)
+        net_node(&n, "", "Relu", "b", "y");
+    pair(&n, "y", dtype, pairs & 2 ? 0.03f : 0.02f, 11);
+    finish(&n, "y_q");
+    bool exact = !value || *value == 0.0f || *value == 0.5f || !strcmp(mode, "edge");
+    bool integers = exact || (!(pairs & 2) && !bounded);
+    CHECK_INT(operators(&n, "DequantizeLinear"), integers ? 0 : 1);
+    judge(&n, 4, dims, dtype, 0, 0);
+    net_free(&n);
+}
+
+/* A Pad between convolutions leaves the network without a transpose in front of and behind it. */
+static void padding_layout(void) {
+    net n;
+    const int64_t dims[] = {1, 3, 6, 5}, wdims[] = {4, 3, 3, 3}, vdims[] = {4, 6, 3, 3}, eight = 8;
+    const int64_t pads[] = {0, 1, 0, 2, 0, 1, 0, 2};
+    begin(&n, 4, dims);
+    pair(&n, "x", QSIM_INT8, 0.03f, 3);
+    weights(&n, "w", QSIM_INT8, 4, wdims, 0, 4, true, 3);
+    weights(&n, "v", QSIM_INT8, 4, vdims, 0, 4, true, 4);
+    net_const(&n, "pads", QSIM_INT64, 1, &eight, pads);
+    net_node(&n, "", "Conv", "x_d,w_d", "c");
+    pair(&n, "c", QSIM_INT8, 0.05f, 9);
+    net_node(&n, "", "Pad", "c_d,pads", "p");
+    net_node(&n, "", "Conv", "p,v_d", "y");
+    pair(&n, "y", QSIM_INT8, 0.05f, 0);
+    finish(&n, "y_q");
+    CHECK_INT(operators(&n, "DequantizeLinear"), 0);
+    judge(&n, 4, dims, QSIM_INT8, 1, 10);
+    qs_pass p = net_pass(&n);
+    NET_OK(&n, qs_pass_u8(&p));
+    NET_OK(&n, qs_pass_qdq(&p));
+    NET_OK(&n, qs_pass_layout(&p, true));
+    CHECK_INT(net_count(&n, "Pad"), 1);
+    CHECK_INT(net_count(&n, "Transpose"), 2); /* of the network's input and output */
+    net_free(&n);
+}
+
 static void pools(int kind) {
     net n;
     const int64_t dims[] = {2, 3, 4, 4}, kernel[] = {3, 2}, axes[] = {2, 3};
@@ -428,6 +489,15 @@ int main(void) {
     movement(0.02f, QSIM_UINT8);
     movement(0.02f, QSIM_INT8);
     movement(0.03f, QSIM_INT8);
+    const float fills[] = {0, 0.5f, 0.013f, -INFINITY};
+    for (int i = 0; i < 16; i++) {
+        padding("constant", NULL, i & 3, types[i >> 2 & 1], i >> 3);
+        padding("edge", NULL, i & 3, types[i >> 2 & 1], i >> 3);
+        padding("edge", &fills[2], i & 3, types[i >> 2 & 1], i >> 3);
+        for (size_t k = 0; k < QS_COUNT(fills); k++)
+            padding("constant", &fills[k], i & 3, types[i >> 2 & 1], i >> 3);
+    }
+    padding_layout();
     for (int i = 0; i < 4; i++)
         pools(i);
     concat(0.02f);

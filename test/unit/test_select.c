@@ -144,6 +144,37 @@ static void test_concat_and_head(void) {
     qsim_model_free(m);
 }
 
+/* Padding with zero moves values and shares a scale; with another constant it stays float. */
+static void test_pad(void) {
+    const int64_t eight[1] = {8}, pads[8] = {0, 0, 1, 1, 0, 0, 1, 1};
+    qsim_tensor p = {QSIM_INT64, 1, eight, (void *)(uintptr_t)pads, sizeof(pads)};
+    for (int other = 0; other < 2; other++) {
+        qsim_builder *b = begin();
+        float value = other ? -100.0f : 0.0f;
+        qsim_tensor v = {QSIM_FLOAT, 0, NULL, &value, sizeof(value)};
+        qsim_builder_constant(b, "pads", &p);
+        qsim_builder_constant(b, "value", &v);
+        conv(b, "a", "x", "ca");
+        qsim_builder_node(b, "", "Pad", "pad", other ? "ca,pads,value" : "ca,pads", "k");
+        net_constant(b, "wk", 4, (int64_t[]){4, 4, 3, 3}, 0.3f, 9);
+        qsim_builder_node(b, "", "Conv", "k1", "k,wk", "y");
+        output(b, "y", 4, 4, 8, 8);
+        qsim_model *m = net_finish(b);
+        qsim_calibration *c = calibrate(m, 99);
+        qsim_model *q = quantized(m, c, NULL);
+        check_input(q, "QuantizeLinear", "k_QuantizeLinear", 1, other ? "k_scale" : "ca_scale");
+        qsim_model_free(q);
+        /* As integer operators: the Pad itself takes integers. */
+        qsim_quantize_options o = {.struct_size = sizeof(o), .format = QSIM_FORMAT_QOPERATOR};
+        q = quantized(m, c, &o);
+        CHECK_INT(net_count(q, "QuantizeLinear"), other ? 2 : 1);
+        CHECK_INT(net_count(q, "DequantizeLinear"), other ? 2 : 1);
+        qsim_model_free(q);
+        qsim_calibration_free(c);
+        qsim_model_free(m);
+    }
+}
+
 /* Constant operands, weights that two layers share, BatchNormalization, an inner graph output. */
 static void test_constants(void) {
     qsim_builder *b = begin();
@@ -275,6 +306,7 @@ int main(void) {
     test_bias();
     test_residual();
     test_concat_and_head();
+    test_pad();
     test_constants();
     test_commented();
     test_left_alone();
