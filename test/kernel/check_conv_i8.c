@@ -10,7 +10,7 @@ typedef struct image {
     qk_conv_i8 conv; /* geometry and weights' shape */
     const uint8_t *x;
     const int8_t *w;
-    int32_t *bias;
+    int32_t *bias, *w_zp;
     float *mult;
     size_t y_bytes;
     bool int32_out;
@@ -35,8 +35,13 @@ static void fill(ck_state *s, image *p) {
                            (size_t)c->w.c);
     p->w = ck_input(s, columns * terms);
     p->bias = ck_input(s, 4 * columns);
-    for (size_t i = 0; i < columns; i++)
+    p->w_zp = ck_input(s, 4 * columns);
+    for (size_t i = 0; i < columns; i++) {
         p->bias[i] = ck_between(s, -3000, 3000);
+        /* Some channels have a zero point, far or near. */
+        bool any = c->w.split && ck_random(s) % 8 == 0;
+        p->w_zp[i] = c->w.row_sums ? c->w_zp : any ? ck_between(s, -127, 127) : 0;
+    }
     p->mult = ck_floats(s, columns, 1e-4f, 2e-3f);
     p->y_bytes = (size_t)c->batch * (size_t)c->ho * (size_t)c->wo * columns;
     p->y_bytes *= p->int32_out ? 4 : 1;
@@ -56,7 +61,8 @@ static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
                            .sn = terms,
                            .sc = (int64_t)w->kh * w->kw,
                            .sy = w->kw,
-                           .sx = 1};
+                           .sx = 1,
+                           .zp = w->split ? p->w_zp : NULL};
     size_t scratch = 0;
     qk_weights_i8_layout(t, w);
     int8_t *b = ck_input(s, w->bytes);
@@ -111,6 +117,7 @@ static image random_image(ck_state *s) {
         c->w_zp = ck_between(s, -128, 127);
         c->w.n = c->w.groups > 1 ? ck_between(s, 1, 3) : c->w.n;
     }
+    c->w.split = !c->w.row_sums && c->w.groups > 1 && ck_random(s) % 2;
     c->x_zp = (uint8_t)ck_random(s);
     c->o = (qk_out_i8){.zp = ck_between(s, 0, 255), .lo = ck_between(s, 0, 50), .hi = 255};
     c->o.hi = ck_between(s, c->o.lo, 255);
@@ -137,7 +144,7 @@ static void plain(const image *p, uint8_t *y) {
             bool inside = iy >= 0 && iy < c->h && ix >= 0 && ix < c->wd;
             int32_t v =
                 inside ? p->x[((image_at * c->h + iy) * c->wd + ix) * cin + first + ch] : c->x_zp;
-            sum += v * (p->w[(n * c->w.c + ch) * taps + tap] - c->w_zp);
+            sum += v * (p->w[(n * c->w.c + ch) * taps + tap] - p->w_zp[n]);
         }
         int32_t acc = (int32_t)sum;
         if (p->int32_out)

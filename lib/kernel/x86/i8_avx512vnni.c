@@ -332,10 +332,10 @@ INLINE column load_column(const uint8_t *a, const int32_t *offset) {
 
 /*
  * 3 x 3 at stride 1 or 2: what one pixel interleaves the next one uses again, two columns of three
- * or one.
+ * or one. twice: a second set of weights follows.
  */
 INLINE void depthwise_slide(const qk_depthwise_u8s8 *d, const uint8_t *a, const int8_t *w,
-                            const int32_t *bias, sink *s, bool by_two) {
+                            const int32_t *bias, sink *s, bool by_two, bool twice) {
     const int32_t *o = d->tap_offset;
     column c0 = load_column(a, o), c1 = load_column(a, o + 4);
     for (int32_t r = 0; r < d->m; r++, s->out += d->out_stride) {
@@ -344,6 +344,11 @@ INLINE void depthwise_slide(const qk_depthwise_u8s8 *d, const uint8_t *a, const 
         DOT_COLUMN(c0, w)
         DOT_COLUMN(c1, w + 256)
         DOT_COLUMN(c2, w + 512)
+        if (twice) {
+            DOT_COLUMN(c0, w + 768)
+            DOT_COLUMN(c1, w + 1024)
+            DOT_COLUMN(c2, w + 1280)
+        }
         finish_4(s, 0, a0, a1, a2, a3);
         a += d->a_stride;
         c0 = by_two ? c2 : c1;
@@ -355,9 +360,32 @@ INLINE void depthwise_slide(const qk_depthwise_u8s8 *d, const uint8_t *a, const 
 /* How many pixels a column is used again by: 1, 2, or 0 if the taps are no such kernel. */
 static int32_t slide_step(const qk_depthwise_u8s8 *d) {
     const int32_t *o = d->tap_offset;
-    if (!d->columns || d->taps != 12 || o[8] - o[4] != o[4] - o[0])
+    if (!d->columns || o[8] - o[4] != o[4] - o[0])
+        return 0;
+    if (d->taps != 12 && (d->taps != 24 || memcmp(o, o + 12, 12 * sizeof(*o)) != 0))
         return 0;
     return d->a_stride == o[4] - o[0] ? 1 : d->a_stride == o[8] - o[0] ? 2 : 0;
+}
+
+/* Most blocks have no weight that exceeds s8. */
+TARGET static bool any_second(const int8_t *w) {
+    __m512i any = _mm512_setzero_si512();
+    for (int32_t i = 768; i < 1536; i += 64)
+        any = _mm512_or_si512(any, _mm512_loadu_si512(w + i));
+    return _mm512_test_epi32_mask(any, any) != 0;
+}
+
+TARGET static void slide_block(const qk_depthwise_u8s8 *d, const uint8_t *a, const int8_t *w,
+                               const int32_t *bias, sink *s, bool by_two) {
+    bool twice = d->taps == 24 && any_second(w);
+    if (by_two && twice)
+        depthwise_slide(d, a, w, bias, s, true, true);
+    else if (by_two)
+        depthwise_slide(d, a, w, bias, s, true, false);
+    else if (twice)
+        depthwise_slide(d, a, w, bias, s, false, true);
+    else
+        depthwise_slide(d, a, w, bias, s, false, false);
 }
 
 TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
@@ -371,10 +399,8 @@ TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
         s.mult = d->o.mult ? d->o.mult + c : NULL;
         s.cols = d->channels - c < 64 ? d->channels - c : 64;
         const uint8_t *a = d->a + c;
-        if (step == 1)
-            depthwise_slide(d, a, w, bias, &s, false);
-        else if (step == 2)
-            depthwise_slide(d, a, w, bias, &s, true);
+        if (step)
+            slide_block(d, a, w, bias, &s, step == 2);
         else
             for (int32_t r = 0; r < d->m; r++, a += d->a_stride, s.out += d->out_stride)
                 depthwise_pixel(d, a, w, bias, &s);
