@@ -393,13 +393,13 @@ static int lower_conv(qs_lower *l) {
     return conv_scratch(l, p);
 }
 
-static const qs_attr_rule conv_attrs[] = {
-    QS_WINDOW_ATTRS(1), {"dilations", QS_ATTR_INTS, 1, 0}, {"group", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule conv_attrs[] = {QS_CONV_ATTRS(1)};
 
 static const qs_attr_rule internal_attrs[] = {
-    QS_WINDOW_ATTRS(0),           {"dilations", QS_ATTR_INTS, 0, 0},
-    {"group", QS_ATTR_INT, 0, 0}, {"channels_last", QS_ATTR_INT, 0, 0},
-    {"lo", QS_ATTR_FLOAT, 0, 0},  {"hi", QS_ATTR_FLOAT, 0, 0},
+    QS_CONV_ATTRS(0),
+    {"channels_last", QS_ATTR_INT, 0, 0},
+    {"lo", QS_ATTR_FLOAT, 0, 0},
+    {"hi", QS_ATTR_FLOAT, 0, 0},
 };
 
 const qs_op qs_op_conv = {.domain = "",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Gemm and MatMul on floats. */
+#include "op/factor.h"
 #include "op/product.h"
 
 static int check_floats(const qs_infer *x, int32_t count) {
@@ -97,61 +98,14 @@ static int upgrade_gemm(qs_graph *g, qs_id node, int32_t to, qsim_error *error) 
 
 /* ---- MatMul ---- */
 
-/* A factor as matrices: rank 1 is a row on the left, a column on the right. */
-typedef struct factor {
-    qs_dim dims[QSIM_MAX_RANK];
-    int32_t rank;
-} factor;
-
-static factor factor_of(const qs_value *v, bool right) {
-    factor f = {.rank = v->rank};
-    for (int32_t i = 0; i < v->rank; i++)
-        f.dims[i] = v->dims[i];
-    if (v->rank == 1) {
-        f.rank = 2;
-        f.dims[1] = right ? (qs_dim){1, NULL} : v->dims[0];
-        f.dims[0] = right ? v->dims[0] : (qs_dim){1, NULL};
-    }
-    return f;
-}
-
-/* Sizes of the batch axes of both, broadcast; *rank of them. */
-static int batch_dims(const qs_infer *x, const factor *a, const factor *b, int32_t *rank,
-                      qs_dim dims[QSIM_MAX_RANK]) {
-    const qs_value va = {.rank = a->rank - 2, .dims = a->dims};
-    const qs_value vb = {.rank = b->rank - 2, .dims = b->dims};
-    return qs_infer_broadcast(x, &va, &vb, rank, dims);
-}
-
 static int infer_matmul(qs_infer *x) {
     int code = check_floats(x, 2);
-    if (code)
-        return code;
-    const qs_value *va = x->in[0], *vb = x->in[1];
-    if (va->rank == 0 || vb->rank == 0)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "a factor is a scalar");
-    if (va->rank < 0 || vb->rank < 0)
-        return qs_infer_out(x, 0, QSIM_FLOAT, -1, NULL);
-    const factor a = factor_of(va, false), b = factor_of(vb, true);
-    if (differ(&a.dims[a.rank - 1], &b.dims[b.rank - 2]))
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the factors meet with %lld and %lld elements",
-                             (long long)a.dims[a.rank - 1].size,
-                             (long long)b.dims[b.rank - 2].size);
-    qs_dim dims[QSIM_MAX_RANK];
-    int32_t rank = 0;
-    code = batch_dims(x, &a, &b, &rank, dims);
-    if (code)
-        return code;
-    if (va->rank > 1)
-        dims[rank++] = a.dims[a.rank - 2];
-    if (vb->rank > 1)
-        dims[rank++] = b.dims[b.rank - 1];
-    return qs_infer_out(x, 0, QSIM_FLOAT, rank, dims);
+    return code ? code : qs_infer_product(x, x->in[0], x->in[1], QSIM_FLOAT);
 }
 
 static qs_right matmul_right(const qs_value *v) {
-    const factor b = factor_of(v, true);
-    const size_t k = (size_t)b.dims[b.rank - 2].size, n = (size_t)b.dims[b.rank - 1].size;
+    const qs_factor b = qs_factor_of(v, true);
+    const size_t k = (size_t)b.rows, n = (size_t)b.cols;
     const size_t count = (size_t)qs_dims_product(b.dims, 0, b.rank - 2);
     return (qs_right){k, n, count, (ptrdiff_t)n, 1};
 }
@@ -164,23 +118,7 @@ static int pack_matmul(qs_pack *p) {
     return qs_product_pack(p, &right, data);
 }
 
-/* For batch number `batch` of `dims`: the number of the matrix of f. */
-static size_t matrix_of(const factor *f, const qs_dim *dims, int32_t rank, size_t batch) {
-    size_t at = 0, step = 1;
-    for (int32_t i = rank - 1; i >= 0; i--) {
-        const int32_t own = i - (rank - (f->rank - 2));
-        const size_t index = batch % (size_t)dims[i].size;
-        batch /= (size_t)dims[i].size;
-        if (own < 0)
-            continue;
-        const size_t size = (size_t)f->dims[own].size;
-        at += size == 1 ? 0 : index * step;
-        step *= size;
-    }
-    return at;
-}
-
-static int matmul_batches(qs_lower *l, qs_product *p, const factor *a, const factor *b,
+static int matmul_batches(qs_lower *l, qs_product *p, const qs_factor *a, const qs_factor *b,
                           const qs_dim *dims, int32_t rank) {
     p->batches = (size_t)qs_dims_product(dims, 0, rank);
     if (p->right.count == 1) { /* one matrix on the right: the left ones are one tall one */
@@ -194,26 +132,27 @@ static int matmul_batches(qs_lower *l, qs_product *p, const factor *a, const fac
     p->a = at;
     p->b = at + p->batches;
     for (size_t i = 0; i < p->batches; i++) {
-        at[i] = matrix_of(a, dims, rank, i) * p->m * p->right.k;
-        at[p->batches + i] = matrix_of(b, dims, rank, i);
+        at[i] = qs_factor_matrix(a, dims, rank, i) * p->m * p->right.k;
+        at[p->batches + i] = qs_factor_matrix(b, dims, rank, i);
     }
     return QSIM_OK;
 }
 
 static int lower_matmul(qs_lower *l) {
-    const factor a = factor_of(qs_lower_in(l, 0), false), b = factor_of(qs_lower_in(l, 1), true);
+    const qs_factor a = qs_factor_of(qs_lower_in(l, 0), false),
+                    b = qs_factor_of(qs_lower_in(l, 1), true);
     qs_dim dims[QSIM_MAX_RANK];
     int32_t rank = 0;
     qs_infer x;
     qs_lower_infer(l, &x);
-    int code = batch_dims(&x, &a, &b, &rank, dims);
+    int code = qs_infer_batches(&x, &a, &b, &rank, dims);
     if (code)
         return code;
     qs_product *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
     p->right = matmul_right(qs_lower_in(l, 1));
-    p->m = (size_t)a.dims[a.rank - 2].size;
+    p->m = (size_t)a.rows;
     p->alpha = 1.0f;
     p->beta = 1.0f;
     p->addend_input = -1;

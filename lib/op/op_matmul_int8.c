@@ -3,40 +3,13 @@
  * QLinearMatMul and MatMulInteger: any rank, batches broadcast. Parameters of a may be given per
  * row, of b per column, for all batches or for each.
  */
+#include "op/factor.h"
 #include "op/int8_op.h"
 
 static const qs_i8_roles qlinear = QS_I8_QLINEAR, integer = QS_I8_INTEGER;
 
-/* A factor as matrices: rank 1 is a row on the left, a column on the right. */
-typedef struct factor {
-    qs_dim dims[QSIM_MAX_RANK];
-    int32_t rank;
-    int64_t rows, cols;
-} factor;
-
-static factor factor_of(const qs_value *v, bool right) {
-    factor f = {.rank = v->rank};
-    for (int32_t i = 0; i < v->rank; i++)
-        f.dims[i] = v->dims[i];
-    if (v->rank == 1) {
-        f.rank = 2;
-        f.dims[right] = (qs_dim){1, NULL};
-        f.dims[!right] = v->dims[0];
-    }
-    f.rows = f.dims[f.rank - 2].size;
-    f.cols = f.dims[f.rank - 1].size;
-    return f;
-}
-
-static int batch_dims(const qs_infer *x, const factor *a, const factor *b, int32_t *rank,
-                      qs_dim dims[QSIM_MAX_RANK]) {
-    const qs_value va = {.rank = a->rank - 2, .dims = a->dims};
-    const qs_value vb = {.rank = b->rank - 2, .dims = b->dims};
-    return qs_infer_broadcast(x, &va, &vb, rank, dims);
-}
-
 /* A list for `each` rows or columns: 1, each, or each for all matrices. */
-static int check_list(const qs_infer *x, int32_t index, int64_t each, const factor *f) {
+static int check_list(const qs_infer *x, int32_t index, int64_t each, const qs_factor *f) {
     const qs_value *v = index < 0 ? NULL : qs_infer_in(x, index);
     if (!v || v->rank < 0)
         return QSIM_OK;
@@ -48,7 +21,8 @@ static int check_list(const qs_infer *x, int32_t index, int64_t each, const fact
                          (long long)n, (long long)each);
 }
 
-static int check_lists(const qs_infer *x, const qs_i8_roles *r, const factor *a, const factor *b) {
+static int check_lists(const qs_infer *x, const qs_i8_roles *r, const qs_factor *a,
+                       const qs_factor *b) {
     int code = check_list(x, r->x_scale, a->rows, a);
     if (!code)
         code = check_list(x, r->x_zp, a->rows, a);
@@ -69,26 +43,11 @@ static int infer(const qs_infer *x, const qs_i8_roles *r) {
     int code = qs_i8_check(x, r, -1, true);
     if (code)
         return code;
-    if (va->rank == 0 || vb->rank == 0)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "a factor is a scalar");
-    if (va->rank < 0 || vb->rank < 0)
-        return qs_infer_out(x, 0, qs_i8_out_type(x, r), -1, NULL);
-    factor a = factor_of(va, false), b = factor_of(vb, true);
-    if (a.cols >= 0 && b.rows >= 0 && a.cols != b.rows)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the factors meet with %lld and %lld elements",
-                             (long long)a.cols, (long long)b.rows);
-    qs_dim dims[QSIM_MAX_RANK];
-    int32_t rank = 0;
-    code = batch_dims(x, &a, &b, &rank, dims);
-    if (!code)
-        code = check_lists(x, r, &a, &b);
-    if (code)
+    code = qs_infer_product(x, va, vb, qs_i8_out_type(x, r));
+    if (code || va->rank < 0 || vb->rank < 0)
         return code;
-    if (va->rank > 1)
-        dims[rank++] = a.dims[a.rank - 2];
-    if (vb->rank > 1)
-        dims[rank++] = b.dims[b.rank - 1];
-    return qs_infer_out(x, 0, qs_i8_out_type(x, r), rank, dims);
+    const qs_factor a = qs_factor_of(va, false), b = qs_factor_of(vb, true);
+    return check_lists(x, r, &a, &b);
 }
 
 static int infer_qlinear(qs_infer *x) {
@@ -100,7 +59,7 @@ static int infer_integer(qs_infer *x) {
 }
 
 static bool shape_of(const qs_value *v, qs_i8_shape *s) {
-    factor b = factor_of(v, true);
+    qs_factor b = qs_factor_of(v, true);
     if (b.rows > INT32_MAX || b.cols > INT32_MAX)
         return false;
     memset(s, 0, sizeof(*s));
@@ -133,30 +92,22 @@ static int pack_integer(qs_pack *p) {
     return pack(p, &integer);
 }
 
-/* Which matrix of each factor a batch multiplies. */
-static int make_batches(qs_lower *l, qs_infer *x, const factor *a, const factor *b, qs_i8_plan *p) {
-    qs_dim da[QSIM_MAX_RANK], db[QSIM_MAX_RANK], dy[QSIM_MAX_RANK];
+/* Which matrix of each qs_factor a batch multiplies. */
+static int make_batches(qs_lower *l, qs_infer *x, const qs_factor *a, const qs_factor *b,
+                        qs_i8_plan *p) {
+    qs_dim dims[QSIM_MAX_RANK];
     int32_t rank = 0;
-    int code = batch_dims(x, a, b, &rank, dy);
+    int code = qs_infer_batches(x, a, b, &rank, dims);
     if (code)
         return code;
-    p->batches = qs_dims_product(dy, 0, rank);
+    p->batches = qs_dims_product(dims, 0, rank);
     size_t count = p->batches > 0 ? (size_t)p->batches : 0;
     int64_t *list = qs_arena_alloc(l->arena, 2 * count + 1, sizeof(*list));
     if (!list)
         return qs_infer_fail(x, QSIM_E_NOMEM, "out of memory");
-    memcpy(da, a->dims, sizeof(da));
-    memcpy(db, b->dims, sizeof(db));
-    const qs_value va = {.rank = a->rank - 2, .dims = da}, vb = {.rank = b->rank - 2, .dims = db};
-    const qs_value vy = {.rank = rank, .dims = dy};
-    qs_loops loops;
-    qs_loops_make(&loops, &va, &vb, &vy);
     for (size_t i = 0; i < count; i++) {
-        size_t row = loops.inner ? i / loops.inner : 0, at = loops.inner ? i % loops.inner : 0;
-        size_t oa = 0, ob = 0;
-        qs_loops_offsets(&loops, row, &oa, &ob);
-        list[i] = (int64_t)(oa + at * loops.inner_a);
-        list[count + i] = (int64_t)(ob + at * loops.inner_b);
+        list[i] = (int64_t)qs_factor_matrix(a, dims, rank, i);
+        list[count + i] = (int64_t)qs_factor_matrix(b, dims, rank, i);
     }
     p->x_matrix = list;
     p->w_matrix = list + count;
@@ -176,7 +127,7 @@ static bool one_product(const qs_lower *l, const qs_i8_roles *r, const qs_i8_sha
 
 static int lower(qs_lower *l, const qs_i8_roles *r) {
     const qs_value *va = qs_lower_in(l, r->x), *vb = qs_lower_in(l, r->w);
-    factor a = factor_of(va, false), b = factor_of(vb, true);
+    qs_factor a = qs_factor_of(va, false), b = qs_factor_of(vb, true);
     qs_infer x;
     qs_lower_infer(l, &x);
     qs_i8_plan *p = qs_lower_params(l, sizeof(*p));

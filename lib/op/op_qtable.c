@@ -397,24 +397,25 @@ static int infer_qsoftmax(qs_infer *x) {
 }
 
 typedef struct qsoftmax_params {
-    size_t outer, count, inner;
+    qs_softmax_shape shape;
     int32_t inputs, from, to;
 } qsoftmax_params;
 
 static void run_qsoftmax(const qs_step *s, const qs_frame *f) {
     const qsoftmax_params *p = s->params;
+    const qs_softmax_shape n = p->shape;
     qs_q8 from = qs_q8_read(s, f, 1, 2, p->inputs, p->from);
     qs_q8 to = qs_q8_read(s, f, 3, 4, p->inputs, p->to);
     const uint8_t *x = qs_step_in(s, f, 0);
     uint8_t *y = qs_step_out(s, f, 0);
     float *row = f->scratch;
-    for (size_t r = 0; r < p->outer * p->inner && p->count; r++) {
-        size_t at = r / p->inner * p->count * p->inner + r % p->inner;
-        for (size_t i = 0; i < p->count; i++)
-            row[i] = qs_q8_value(from, x[at + i * p->inner]);
-        qs_softmax_row(f->ctx, row, row, p->count);
-        for (size_t i = 0; i < p->count; i++)
-            y[at + i * p->inner] = qs_q8_byte(to, row[i]);
+    for (size_t r = 0; r < n.outer * n.inner && n.count; r++) {
+        size_t at = r / n.inner * n.count * n.inner + r % n.inner;
+        for (size_t i = 0; i < n.count; i++)
+            row[i] = qs_q8_value(from, x[at + i * n.inner]);
+        qs_softmax_row(f->ctx, row, row, n.count);
+        for (size_t i = 0; i < n.count; i++)
+            y[at + i * n.inner] = qs_q8_byte(to, row[i]);
     }
 }
 
@@ -430,14 +431,12 @@ static int lower_qsoftmax(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     int32_t last = qs_node_int(l->node, "opset", 13) < 13 ? x->rank - 1 : axis;
-    p->outer = (size_t)qs_dims_product(x->dims, 0, axis);
-    p->count = (size_t)qs_dims_product(x->dims, axis, last + 1);
-    p->inner = (size_t)qs_dims_product(x->dims, last + 1, x->rank);
+    p->shape = qs_softmax_split(x, axis, last);
     p->inputs = l->node->input_count;
     p->from = x->dtype;
     p->to = qs_lower_out(l, 0)->dtype;
     l->step->run = run_qsoftmax;
-    l->step->scratch = p->count * sizeof(float);
+    l->step->scratch = p->shape.count * sizeof(float);
     l->step->kernel = "qlinear softmax";
     return QSIM_OK;
 }

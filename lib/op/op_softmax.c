@@ -31,16 +31,18 @@ static int infer_softmax(qs_infer *x) {
     return code ? code : qs_infer_like(x, 0, 0);
 }
 
-typedef struct softmax_params {
-    size_t outer, count, inner;
-} softmax_params;
-
 typedef struct softmax_job {
-    const softmax_params *p;
+    const qs_softmax_shape *p;
     const float *x;
     float *y;
     const qsim_ctx *ctx;
 } softmax_job;
+
+qs_softmax_shape qs_softmax_split(const qs_value *x, int32_t axis, int32_t last) {
+    return (qs_softmax_shape){(size_t)qs_dims_product(x->dims, 0, axis),
+                              (size_t)qs_dims_product(x->dims, axis, last + 1),
+                              (size_t)qs_dims_product(x->dims, last + 1, x->rank)};
+}
 
 void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n) {
     float top = x[0];
@@ -66,7 +68,7 @@ static void softmax_strided(const float *x, float *y, size_t n, size_t step) {
 
 static void softmax_range(const void *arg, size_t begin, size_t end) {
     const softmax_job *job = arg;
-    const softmax_params *p = job->p;
+    const qs_softmax_shape *p = job->p;
     for (size_t r = begin; r < end; r++) {
         size_t at = r / p->inner * p->count * p->inner + r % p->inner;
         if (p->inner == 1)
@@ -77,7 +79,7 @@ static void softmax_range(const void *arg, size_t begin, size_t end) {
 }
 
 static void run_softmax(const qs_step *s, const qs_frame *f) {
-    const softmax_params *p = s->params;
+    const qs_softmax_shape *p = s->params;
     softmax_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), f->ctx};
     if (p->count)
         qs_ranges(f->ctx, p->outer * p->inner, QS_GRAIN / 8 / p->count + 1, softmax_range, &job);
@@ -91,13 +93,10 @@ static int lower_softmax(qs_lower *l) {
     int code = softmax_axis(&rules, &axis);
     if (code)
         return code;
-    softmax_params *p = qs_lower_params(l, sizeof(*p));
+    qs_softmax_shape *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    int32_t last = l->node->version < 13 ? x->rank - 1 : axis;
-    p->outer = (size_t)qs_dims_product(x->dims, 0, axis);
-    p->count = (size_t)qs_dims_product(x->dims, axis, last + 1);
-    p->inner = (size_t)qs_dims_product(x->dims, last + 1, x->rank);
+    *p = qs_softmax_split(x, axis, l->node->version < 13 ? x->rank - 1 : axis);
     l->step->run = run_softmax;
     l->step->kernel = "softmax";
     return QSIM_OK;

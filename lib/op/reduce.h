@@ -3,14 +3,20 @@
 #ifndef QS_REDUCE_H
 #define QS_REDUCE_H
 
-#include <stddef.h>
-
-#include <qsim/base.h>
+#include "graph/graph.h"
 
 /* Sum of x[0], x[step], …: 16 lanes (lane = i mod 16), each in order, then 8-4-2-1. */
 float qs_tree_sum(const float *x, size_t n, size_t step);
 
 /* exp(x - max) over its sum; n >= 1. x and y may be the same. */
 void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n);
+
+/* `outer` times `inner` softmaxes of `count` elements that lie `inner` apart. */
+typedef struct qs_softmax_shape {
+    size_t outer, count, inner;
+} qs_softmax_shape;
+
+/* Over the axes `axis` to `last` of x as one. */
+qs_softmax_shape qs_softmax_split(const qs_value *x, int32_t axis, int32_t last);
 
 #endif

@@ -41,4 +41,10 @@ int32_t qs_window_dims(const qs_window *w, qs_dim channels, qs_dim dims[4]);
         "strides", QS_ATTR_INTS, since, 0                                                          \
     }
 
+/* Those of convolutions. */
+#define QS_CONV_ATTRS(since)                                                                       \
+    QS_WINDOW_ATTRS(since), {"dilations", QS_ATTR_INTS, since, 0}, {                               \
+        "group", QS_ATTR_INT, since, 0                                                             \
+    }
+
 #endif
