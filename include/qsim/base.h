@@ -15,7 +15,9 @@
  *   number of threads at once. A run, an observer, a calibration and a builder belong to one thread
  *   at a time.
  * - Memory. Everything is allocated through the context's allocator. Opaque objects are counted
- *   inside: they may be freed in any order. Every *_free accepts NULL. On failure `*out` is NULL.
+ *   inside: they may be freed in any order. Every *_free accepts NULL, other functions want valid
+ *   objects. On failure `*out` is NULL. Where a function takes `ctx` and says nothing else, NULL
+ *   stands for a default context that lives as long as what is made with it.
  * - Texts are UTF-8, paths are as the system spells them.
  * - Results do not depend on the CPU, the instruction set or the number of threads.
  *
@@ -99,8 +101,7 @@ QSIM_API const char *qsim_error_text(int code);
 
 /* ---- data types --------------------------------------------------------------------------- */
 
-/* ONNX TensorProto.DataType numbers. Reserved ones are named even where nothing computes on them.
- */
+/* ONNX TensorProto.DataType numbers, named even where nothing computes on them. */
 #define QSIM_UNDEFINED      0
 #define QSIM_FLOAT          1
 #define QSIM_UINT8          2
@@ -151,7 +152,10 @@ typedef struct qsim_allocator {
 #define QSIM_LOG_WARNING 2
 #define QSIM_LOG_INFO    3
 
-/* Receives one line of UTF-8 without a line end. May be called from any thread. */
+/*
+ * Receives one line of UTF-8 without a line end, for people: its wording may change. May be called
+ * from any thread that calls the library.
+ */
 typedef void (*qsim_log_fn)(void *user, int32_t level, const char *line);
 
 /*
@@ -190,9 +194,8 @@ typedef struct qsim_ctx_options {
     void *log_user;
     qsim_parallel_fn parallel_for; /* NULL: an own pool of `threads` threads */
     void *parallel_user;
-    int32_t
-        threads; /* 0: all CPUs this process may use. With parallel_for: how many tasks to make */
-    int32_t isa; /* QSIM_ISA_*; one that the CPU lacks gives QSIM_E_UNSUPPORTED */
+    int32_t threads; /* 0: as many as this process may use CPUs; see qsim_ctx_threads */
+    int32_t isa;     /* QSIM_ISA_*; one that the CPU lacks gives QSIM_E_UNSUPPORTED */
 } qsim_ctx_options;
 
 /* Creates a context. `options` may be NULL. Errors: ARGUMENT, VERSION, UNSUPPORTED, NOMEM. */
@@ -204,7 +207,10 @@ QSIM_API void qsim_ctx_free(qsim_ctx *ctx);
 /* The instruction set whose kernels this context runs, QSIM_ISA_*. */
 QSIM_API int32_t qsim_ctx_isa(const qsim_ctx *ctx);
 
-/* How many threads work is split over. */
+/*
+ * How many threads work is split over, the calling one included; with parallel_for, into how many
+ * tasks at the most.
+ */
 QSIM_API int32_t qsim_ctx_threads(const qsim_ctx *ctx);
 
 /* 1 if this build has kernels for `isa` and this CPU can run them, else 0. */

@@ -104,8 +104,7 @@ QSIM_API int qsim_npz_array(const qsim_npz *npz, int32_t index, qsim_array *arra
 QSIM_API int qsim_npz_read(qsim_npz *npz, int32_t index, void *out, size_t capacity,
                            qsim_error *error);
 
-/* ---- TensorProto (.pb) ------------------------------------------------------------------------
- */
+/* ---- TensorProto (.pb) -------------------------------------------------------------------- */
 
 /*
  * Parses a serialized ONNX TensorProto and checks that it holds exactly the elements that its dims
@@ -118,7 +117,8 @@ QSIM_API int qsim_proto_read(const void *data, size_t size, void *out, size_t ca
                              qsim_error *error);
 /*
  * Serializes a tensor with raw_data. `*need` is set to the size; if `capacity` is smaller, nothing
- * is written and the result is still QSIM_OK. `name` may be NULL.
+ * is written and the result is still QSIM_OK. `name` may be NULL. Errors: ARGUMENT, DTYPE, SHAPE,
+ * LIMIT.
  */
 QSIM_API int qsim_proto_write(const qsim_tensor *tensor, const char *name, void *buffer,
                               size_t capacity, size_t *need);

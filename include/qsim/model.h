@@ -21,7 +21,8 @@ typedef struct qsim_model qsim_model;
 
 /*
  * Gives the bytes of an external data file. `location` is as the model spells it, checked to be a
- * plain relative path. Returns 0 and sets data and size; the bytes must outlive the model.
+ * plain relative path. Returns 0 and sets data and size; the bytes must outlive the model. Any
+ * other result fails the loading with QSIM_E_IO.
  */
 typedef int (*qsim_external_fn)(void *user, const char *location, const void **data, size_t *size);
 
@@ -47,10 +48,11 @@ typedef struct qsim_load_options {
  * Read are ir_version 1 to 13 and ai.onnx up to the newest opset that qsim_builder_create takes. An
  * initializer that is listed as an input too is a constant. Refused by name: sparse initializers,
  * tensors in segments, inputs that are no tensors, functions of the model's own that a node uses,
- * graphs nested over 64 deep. Texts are UTF-8 without NUL, but doc strings may hold any bytes.
- * Errors: IO; FORMAT (no ONNX, truncated); GRAPH (cycle, duplicate or undefined name); UNSUPPORTED
- * (operator, version, attribute, type: the message names node, operator and opset); DTYPE, SHAPE,
- * VALUE (an operator's rule is broken); LIMIT (nesting, sizes); NOMEM.
+ * graphs nested over 64 deep, the domain "qsim", which is the library's own. Texts are UTF-8
+ * without NUL, but doc strings may hold any bytes. Errors: IO; FORMAT (no ONNX, truncated); GRAPH
+ * (cycle, duplicate or undefined name); UNSUPPORTED (operator, version, attribute, type: the
+ * message names node, operator and opset); DTYPE, SHAPE, VALUE (an operator's rule is broken);
+ * LIMIT (nesting, sizes); NOMEM.
  */
 QSIM_API int qsim_model_load(qsim_ctx *ctx, const char *path, const qsim_load_options *options,
                              qsim_model **out, qsim_error *error);
@@ -136,7 +138,12 @@ QSIM_API int32_t qsim_model_output_count(const qsim_model *model);
 QSIM_API int qsim_model_input(const qsim_model *model, int32_t index, qsim_value_info *info);
 QSIM_API int qsim_model_output(const qsim_model *model, int32_t index, qsim_value_info *info);
 
-/* All tensors that the graph names, in the order of first mention. */
+/*
+ * All tensors that the graph names, in the order of first mention. Counts of tensors, nodes,
+ * parameters and bytes are negative codes where there is no memory to make the list. Errors of the
+ * functions that take an index: ARGUMENT (index, struct_size), NOMEM. What they point to lives as
+ * long as the model.
+ */
 QSIM_API int32_t qsim_model_value_count(const qsim_model *model);
 QSIM_API int qsim_model_value(const qsim_model *model, int32_t index, qsim_value_info *info);
 
@@ -171,7 +178,7 @@ typedef struct qsim_builder qsim_builder;
 QSIM_API int qsim_builder_create(qsim_ctx *ctx, int32_t opset, const char *name, qsim_builder **out,
                                  qsim_error *error);
 
-/* Imports another operator domain. */
+/* Imports another operator domain; "qsim" is the library's own and refused. */
 QSIM_API int qsim_builder_import(qsim_builder *b, const char *domain, int32_t version);
 
 /*

@@ -89,8 +89,7 @@ typedef struct qsim_op_options {
 QSIM_API int qsim_conv2d(qsim_ctx *ctx, const qsim_tensor *x, const qsim_tensor *w,
                          const qsim_op_options *options, const qsim_tensor *y, qsim_error *error);
 
-/* Linear layer. x: [rows, terms]; w: [out channels, terms]; y: [rows, out channels]. Else as above.
- */
+/* Linear layer. x: [rows, terms]; w: [out channels, terms]; y: [rows, out channels]. As above. */
 QSIM_API int qsim_linear(qsim_ctx *ctx, const qsim_tensor *x, const qsim_tensor *w,
                          const qsim_op_options *options, const qsim_tensor *y, qsim_error *error);
 

@@ -157,7 +157,11 @@ typedef struct qsim_layer_info {
     int64_t bytes; /* weights and bias as written */
 } qsim_layer_info;
 
-/* Layers with weights of an FP32 model under these options (a dry run). `index` from 0. */
+/*
+ * Layers with weights of an FP32 model under these options (a dry run), in the order of execution;
+ * texts live as long as the model. The count is a negative code on failure. Errors: those of
+ * qsim_quantize; NOT_FOUND (index), ARGUMENT (struct_size).
+ */
 QSIM_API int32_t qsim_quantize_layer_count(const qsim_model *model);
 QSIM_API int qsim_quantize_layer(const qsim_model *model, const qsim_quantize_options *options,
                                  int32_t index, qsim_layer_info *info);
@@ -204,7 +208,10 @@ QSIM_API int qsim_search(const qsim_model *model, const qsim_calibration *c,
 
 /* ---- compare ------------------------------------------------------------------------------ */
 
-/* How far `b` is from the reference `a`. Can be accumulated over many tensors. */
+/*
+ * How far `b` is from the reference `a`, accumulated over any number of tensors: zero it, set
+ * struct_size, add.
+ */
 typedef struct qsim_metrics {
     size_t struct_size;
     uint64_t count;   /* elements seen */
@@ -216,7 +223,10 @@ typedef struct qsim_metrics {
     double dot, norm_b;   /* sums of a b and b^2 */
 } qsim_metrics;
 
-/* Adds a pair of float or integer tensors of equal shape. Fixed order: same sums everywhere. */
+/*
+ * Adds a pair of float or integer tensors of equal shape. Fixed order: same sums everywhere.
+ * Errors: ARGUMENT, DTYPE, SHAPE, LIMIT; nothing is added then.
+ */
 QSIM_API int qsim_metrics_add(qsim_metrics *m, const qsim_tensor *a, const qsim_tensor *b,
                               double rtol, double atol);
 /* 10 log10(signal / noise); +infinity when noise is 0. */

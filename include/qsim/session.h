@@ -55,6 +55,7 @@ QSIM_API const char *qsim_session_output_name(const qsim_session *session, int32
 /* Bytes of packed weights and tables that all runs share. */
 QSIM_API size_t qsim_session_bytes(const qsim_session *session);
 
+/* Errors: NOMEM. The session may be freed afterwards. */
 QSIM_API int qsim_run_create(const qsim_session *session, qsim_run **out, qsim_error *error);
 QSIM_API void qsim_run_free(qsim_run *run);
 
@@ -77,8 +78,7 @@ QSIM_API int qsim_run_reserve(qsim_run *run, const qsim_tensor *inputs, size_t i
 QSIM_API int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
                               qsim_tensor *outputs, size_t output_count, qsim_error *error);
 
-/* Makes the execute in progress (or the next one) end with QSIM_E_CANCELLED. Any thread, any time.
- */
+/* Makes the execute in progress (or the next one) end with QSIM_E_CANCELLED. From any thread. */
 QSIM_API void qsim_run_cancel(qsim_run *run);
 
 /* Bytes of activation memory of the plan last used. */
@@ -96,7 +96,9 @@ typedef struct qsim_step_info {
 
 /* Turns per-step timing on (1) or off (0, the default). */
 QSIM_API void qsim_run_set_timing(qsim_run *run, int32_t on);
+/* Steps of the plan last used, in the order of execution; 0 before the first execute or reserve. */
 QSIM_API int32_t qsim_run_step_count(const qsim_run *run);
+/* Texts live as long as the session. Errors: ARGUMENT (index, struct_size). */
 QSIM_API int qsim_run_step(const qsim_run *run, int32_t index, qsim_step_info *info);
 
 #ifdef __cplusplus

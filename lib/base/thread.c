@@ -104,6 +104,9 @@ struct qs_pool *qs_pool_create(qsim_ctx *ctx, int32_t threads) {
     while (pool->count < threads - 1 &&
            pthread_create(&pool->threads[pool->count], NULL, work, pool) == 0)
         pool->count++;
+    if (pool->count < threads - 1)
+        qs_log(ctx, QSIM_LOG_WARNING, "the system started %d of %d threads", (int)pool->count + 1,
+               (int)threads);
     return pool;
 }
 

@@ -173,6 +173,8 @@ int qs_session_compile(const qsim_model *model, const qsim_session_options *opti
         qsim_session_free(s);
         return code;
     }
+    qs_log(s->ctx, QSIM_LOG_INFO, "%s: compiled to %zu nodes, %zu bytes of packed weights", s->name,
+           s->graph->order_count, s->arena.bytes);
     *out = s;
     return QSIM_OK;
 }

@@ -39,6 +39,26 @@ static void results(void) {
     net_free(&n);
 }
 
+static void keep_line(void *user, int32_t level, const char *line) {
+    snprintf(user, 128, "%d %s", (int)level, line);
+}
+
+static void log_lines(void) {
+    net n;
+    char line[128] = "";
+    qsim_ctx *ctx = NULL;
+    qsim_ctx_options o = {
+        .struct_size = sizeof(o), .threads = 1, .log = keep_line, .log_user = line};
+    CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
+    two_outputs(&n, ctx);
+    qsim_session *s = NULL;
+    NET_OK(&n, qsim_session_create(n.model, NULL, &s, &n.error));
+    CHECK(strncmp(line, "3 net: compiled to ", 19) == 0);
+    qsim_session_free(s);
+    net_free(&n);
+    qsim_ctx_free(ctx);
+}
+
 static void own_memory_and_shapes(void) {
     net n;
     qsim_session *s;
@@ -294,6 +314,7 @@ static void too_large(void) {
 
 int main(void) {
     results();
+    log_lines();
     own_memory_and_shapes();
     refusals();
     taps();
