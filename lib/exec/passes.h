@@ -69,5 +69,7 @@ double qs_const_at(const qs_const *c, size_t i);
 bool qs_const_is_number(const qs_const *c);
 /* Bounds of a Relu or Clip with constant ones; false if the node is neither (pass_fuse.c). */
 bool qs_node_bounds(const qs_graph *g, const qs_node *n, double *lo, double *hi);
+/* Whether a ReduceMean is over all axes of space, and keeps them (qdq_simple.c). */
+bool qs_is_global_mean(const qs_graph *g, const qs_node *n, bool *keep);
 
 #endif

@@ -32,8 +32,9 @@ int qs_qdq_binary(qs_qdq *d, qs_target *t, bool *done) {
 
 /* ---- average pools ---- */
 
-/* Mean over all axes of space, and whether they are kept. */
-static bool is_global_mean(const qs_graph *g, const qs_node *n, bool *keep) {
+bool qs_is_global_mean(const qs_graph *g, const qs_node *n, bool *keep) {
+    if (!qs_node_is(n, "", "ReduceMean"))
+        return false;
     const qs_attr *a = qs_node_attr(n, "axes");
     const qs_const *c =
         n->input_count > 1 && n->inputs[1] != QS_NONE ? g->values[n->inputs[1]].data : NULL;
@@ -86,7 +87,7 @@ int qs_qdq_pool(qs_qdq *d, qs_target *t, bool *done) {
     if (d->p->standard || t->core == QS_NONE)
         return QSIM_OK;
     bool window = core_is(d, t, "AveragePool"), global = core_is(d, t, "GlobalAveragePool");
-    bool mean = core_is(d, t, "ReduceMean") && is_global_mean(d->g, &d->g->nodes[t->core], &keep);
+    bool mean = qs_is_global_mean(d->g, &d->g->nodes[t->core], &keep);
     if ((!window && !global && !mean) || !qs_qdq_source(d, d->g->nodes[t->core].inputs[0], &x))
         return QSIM_OK;
     int32_t rank = d->g->values[x.x].rank;

@@ -25,6 +25,8 @@ int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error)
     qsim_model_free(m);
     if (!code)
         code = qs_fold_bias(*out, error);
+    if (!code)
+        code = qs_fold_gemm(*out, error);
     if (code) {
         qsim_model_free(*out);
         *out = NULL;

@@ -44,10 +44,13 @@ int qs_calibration_hash(const qsim_calibration *c, char hex[65]);
 
 /* Constants added behind a Conv or MatMul become biases; edits the model's graph (fold_bias.c). */
 int qs_fold_bias(qsim_model *m, qsim_error *error);
+/* Factors and transA of Gemms of constant weights go into these (fold_gemm.c). */
+int qs_fold_gemm(qsim_model *m, qsim_error *error);
 
 /*
  * The graph that calibration observes and quantization rewrites: `model` at opset 13 or later with
- * BatchNormalization and biases folded. Both make it, so that names and shapes are the same.
+ * BatchNormalization, biases and factors folded. Both make it, so that names and shapes are the
+ * same.
  */
 int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error);
 

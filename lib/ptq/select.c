@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which nodes run in integers. */
+#include "exec/passes.h"
 #include "op/rules.h"
 #include "ptq/quantizer.h"
 
@@ -147,11 +148,12 @@ static qs_kind kind_of(const qs_graph *g, const qs_node *n) {
         return operands_fit(g, n, 2, true) ? QS_KIND_ARITHMETIC : QS_KIND_FLOAT;
     if (qs_node_is(n, "", "Concat"))
         return operands_fit(g, n, n->input_count, false) ? QS_KIND_ARITHMETIC : QS_KIND_FLOAT;
+    bool keep;
     if (!operands_fit(g, n, 1, false))
         return QS_KIND_FLOAT;
     if (is_one_of(n, curves))
         return QS_KIND_ARITHMETIC;
-    if (is_one_of(n, pools) || is_relu(g, n))
+    if (is_one_of(n, pools) || qs_is_global_mean(g, n, &keep) || is_relu(g, n))
         return QS_KIND_POOL;
     if (qs_node_is(n, "", "Pad"))
         return pads_in_range(g, n) ? QS_KIND_MOVEMENT : QS_KIND_FLOAT;

@@ -252,23 +252,94 @@ static void test_left_alone(void) {
     qsim_builder_node(b, "", "Flatten", "flat", "x", "f");
     net_constant(b, "w", 2, (int64_t[]){256, 3}, 0.1f, 5);
     net_constant(b, "v", 2, (int64_t[]){3, 3}, 0.5f, 6);
-    net_constant(b, "bias", 1, (int64_t[]){1}, 0.5f, 7);
-    qsim_builder_node(b, "", "Gemm", "alpha", "f,w", "g");
-    qsim_builder_attr_float(b, "alpha", 0.5f);
-    qsim_builder_node(b, "", "Gemm", "scalar", "g,v,bias", "h");
+    qsim_builder_node(b, "", "MatMul", "first", "f,w", "g");
+    qsim_builder_node(b, "", "Gemm", "moving", "g,v,g", "h");
     qsim_builder_node(b, "", "MatMul", "square", "h,v", "y");
     output(b, "y", 2, 3, 0, 0);
     qsim_model *m = net_finish(b);
-    CHECK_INT(qsim_quantize_layer_count(m), 1);
+    CHECK_INT(qsim_quantize_layer_count(m), 2);
     qsim_calibration *c = calibrate(m, 99);
     qsim_model *q = quantized(m, c, NULL);
-    check_input(q, "Gemm", "alpha", 1, "w");
-    check_input(q, "Gemm", "scalar", 1, "v");
+    check_input(q, "Gemm", "moving", 1, "v");
     check_input(q, "MatMul", "square", 1, "v_DequantizeLinear_Output");
-    CHECK_INT(net_count(q, "QuantizeLinear"), 2); /* h y */
+    CHECK_INT(net_count(q, "QuantizeLinear"), 5); /* x f g h y */
     qsim_model_free(q);
     qsim_calibration_free(c);
     qsim_model_free(m);
+}
+
+static int32_t integer_nodes(const qsim_model *m, const char *op) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
+        qsim_node_info info = {.struct_size = sizeof(info)};
+        CHECK_INT(qsim_model_node(m, i, &info), QSIM_OK);
+        n += strcmp(info.op_type, op) == 0 && info.integer;
+    }
+    return n;
+}
+
+/* Factors, a bias of one element and transA: all of it in integers, the numbers those of floats. */
+static void test_gemm_forms(void) {
+    qsim_builder *b = begin();
+    qsim_builder_node(b, "", "Flatten", "flat", "x", "f");
+    qsim_builder_node(b, "", "Transpose", "turn", "f", "t");
+    net_constant(b, "w", 2, (int64_t[]){6, 256}, 0.1f, 5);
+    net_constant(b, "c", 1, (int64_t[]){6}, 1.0f, 6);
+    net_constant(b, "v", 2, (int64_t[]){6, 3}, 0.5f, 7);
+    net_constant(b, "one", 1, (int64_t[]){1}, 2.0f, 8);
+    qsim_builder_node(b, "", "Gemm", "factors", "t,w,c", "g");
+    qsim_builder_attr_float(b, "alpha", 0.5f);
+    qsim_builder_attr_float(b, "beta", -3.0f);
+    qsim_builder_attr_int(b, "transA", 1);
+    qsim_builder_attr_int(b, "transB", 1);
+    qsim_builder_node(b, "", "Gemm", "scalar", "g,v,one", "y");
+    qsim_builder_attr_float(b, "alpha", -2.0f);
+    output(b, "y", 2, 3, 0, 0);
+    qsim_model *m = net_finish(b);
+    CHECK_INT(qsim_quantize_layer_count(m), 2);
+    qsim_calibration *c = calibrate(m, 99);
+    for (int format = QSIM_FORMAT_QDQ; format <= QSIM_FORMAT_QOPERATOR; format++) {
+        qsim_quantize_options o = {.struct_size = sizeof(o), .format = format};
+        qsim_model *q = quantized(m, c, &o);
+        qsim_value_info v;
+        float w[1536], scale[6];
+        CHECK_INT(integer_nodes(q, "Gemm"), 2);
+        CHECK(net_value(m, "w", &v) && v.bytes == sizeof(w));
+        memcpy(w, v.data, sizeof(w));
+        CHECK(net_value(q, "w_1_scale", &v) && v.bytes == sizeof(scale));
+        memcpy(scale, v.data, sizeof(scale));
+        for (int k = 0; k < 6; k++) {
+            float most = 0;
+            for (int i = 0; i < 256; i++)
+                most = fmaxf(most, fabsf(0.5f * w[k * 256 + i]));
+            CHECK_NEAR(scale[k], most / 127, 1e-9);
+        }
+        qsim_model_free(q);
+    }
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+/* A mean over height and width is a global pool; over other axes it stays float. */
+static void test_mean(void) {
+    for (int k = 0; k < 4; k++) {
+        const int64_t axes[2] = {k == 3 ? 1 : 2, k == 1 ? -1 : 3};
+        qsim_builder *b = begin();
+        conv(b, "a", "x", "ca");
+        qsim_builder_node(b, "", "ReduceMean", "mean", "ca", "m");
+        qsim_builder_attr_ints(b, "axes", axes, 2);
+        qsim_builder_attr_int(b, "keepdims", k != 2);
+        qsim_builder_node(b, "", "Flatten", "flat", "m", "y");
+        output(b, "y", 2, k == 3 ? 8 : 4, 0, 0);
+        qsim_model *m = net_finish(b);
+        qsim_calibration *c = calibrate(m, 99);
+        qsim_model *q = quantized(m, c, NULL);
+        check_input(q, "ReduceMean", "mean", 0, "ca_DequantizeLinear_Output");
+        CHECK_INT(net_count(q, "QuantizeLinear"), k == 3 ? 2 : 4); /* x ca m y */
+        qsim_model_free(q);
+        qsim_calibration_free(c);
+        qsim_model_free(m);
+    }
 }
 
 /* Conv + constant and MatMul + constant: one layer each, with an int32 bias. */
@@ -310,5 +381,7 @@ int main(void) {
     test_constants();
     test_commented();
     test_left_alone();
+    test_gemm_forms();
+    test_mean();
     return test_done();
 }
