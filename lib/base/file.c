@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static int fail_errno(qsim_error *error, const char *path, const char *what) {
@@ -184,13 +185,27 @@ static void out_forget(qs_out *out) {
     out->fd = -1;
 }
 
-/* Gives the temporary file the permissions that a plain creation would have given. */
-static void apply_mode(int fd, const char *path) {
-    struct stat st;
-    mode_t mask = umask(0);
-    umask(mask);
-    mode_t mode = stat(path, &st) == 0 ? st.st_mode & 07777 : 0666 & ~mask;
-    (void)!fchmod(fd, mode);
+/*
+ * Makes the temporary file under a name that nobody has, the last six letters being anything. Not
+ * mkstemp: its files are private, and the permissions of a plain creation could be found out only
+ * by setting the process's umask. An old file's permissions stay.
+ */
+static int open_new(qs_out *out, const struct stat *old) {
+    struct timespec now = {0};
+    char *letters = out->temporary + strlen(out->temporary) - 6;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t n = (uint64_t)now.tv_nsec + (uint64_t)getpid() * 1000003u + (uintptr_t)out / 8;
+    for (int tries = 0; tries < 1000; tries++) {
+        n = n * 6364136223846793005u + 1442695040888963407u;
+        for (int i = 0; i < 6; i++)
+            letters[i] = (char)('a' + (n >> (24 + 5 * i)) % 26);
+        int fd = open(out->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 && old)
+            (void)!fchmod(fd, old->st_mode & 07777);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
 }
 
 int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim_error *error) {
@@ -198,7 +213,8 @@ int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim
     memset(out, 0, sizeof(*out));
     out->ctx = ctx;
     out->fd = -1;
-    if (stat(path, &st) == 0) {
+    bool old = stat(path, &st) == 0;
+    if (old) {
         if (S_ISDIR(st.st_mode))
             return qs_fail(error, QSIM_E_IO, "%s: is a directory", path);
         if (!S_ISREG(st.st_mode)) /* renaming would replace a device by a file */
@@ -211,14 +227,12 @@ int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim
     int code = QSIM_OK;
     if (!out->path || !out->temporary)
         code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", path);
-    else if ((out->fd = mkstemp(out->temporary)) < 0)
+    else if ((out->fd = open_new(out, old ? &st : NULL)) < 0)
         code = fail_errno(error, path, "cannot create a file beside it");
     if (code) {
         out_forget(out);
-        return code;
     }
-    apply_mode(out->fd, path);
-    return QSIM_OK;
+    return code;
 }
 
 int qs_out_write(qs_out *out, const void *data, size_t size) {

@@ -54,7 +54,7 @@ static void refused(const proto *p, int code, const char *part) {
     CHECK_INT(load(p->data, p->size, 0, &e), code);
     if (!strstr(e.message, part)) {
         fprintf(stderr, "message: %s\nexpected in it: %s\n", e.message, part);
-        CHECK(!"the message names what is wrong");
+        CHECK_FAIL("the message does not say what is wrong");
     }
 }
 
