@@ -66,6 +66,17 @@ typedef struct sink {
     epilogue e;
 } sink;
 
+/* The usual case: u8 without a clamp. A copy of the sink then needs no branches. */
+INLINE bool is_plain(const sink *s) {
+    return s->mult && !s->e.clamp;
+}
+
+INLINE sink plain_sink(const sink *s, int32_t rows) {
+    sink f = {s->out, s->stride, s->mult, NULL, s->cols, rows, s->e};
+    f.e.clamp = false;
+    return f;
+}
+
 INLINE void store_i32(const sink *s, int32_t r, int32_t j, __m512i v) {
     _mm512_mask_storeu_epi32(s->out + r * s->stride + 64 * j, mask16(s->cols - 16 * j), v);
 }
@@ -207,7 +218,12 @@ INLINE __m512i broadcast(const uint8_t *p) {
                 V##NV(LOAD_B, 0) R##NR(ROW_STEP_##NV, DOT)                                         \
             }                                                                                      \
         }                                                                                          \
-        FINISH_##NR##x##NV(s)                                                                      \
+        if (is_plain(s) && s->rows == NR) {                                                        \
+            const sink f = plain_sink(s, NR);                                                      \
+            FINISH_##NR##x##NV(&f)                                                                 \
+        } else {                                                                                   \
+            FINISH_##NR##x##NV(s)                                                                  \
+        }                                                                                          \
     }
 
 #define ROW_STEP_1(F, r) LOAD_A(r) V1(F, r)
@@ -335,10 +351,10 @@ INLINE column load_column(const uint8_t *a, const int32_t *offset) {
  * or one. twice: a second set of weights follows.
  */
 INLINE void depthwise_slide(const qk_depthwise_u8s8 *d, const uint8_t *a, const int8_t *w,
-                            const int32_t *bias, sink *s, bool by_two, bool twice) {
+                            const int32_t *bias, sink s, bool by_two, bool twice) {
     const int32_t *o = d->tap_offset;
     column c0 = load_column(a, o), c1 = load_column(a, o + 4);
-    for (int32_t r = 0; r < d->m; r++, s->out += d->out_stride) {
+    for (int32_t r = 0; r < d->m; r++, s.out += d->out_stride) {
         CHANNEL_SUMS(bias)
         const column c2 = load_column(a, o + 8);
         DOT_COLUMN(c0, w)
@@ -349,7 +365,7 @@ INLINE void depthwise_slide(const qk_depthwise_u8s8 *d, const uint8_t *a, const 
             DOT_COLUMN(c1, w + 1024)
             DOT_COLUMN(c2, w + 1280)
         }
-        finish_4(s, 0, a0, a1, a2, a3);
+        finish_4(&s, 0, a0, a1, a2, a3);
         a += d->a_stride;
         c0 = by_two ? c2 : c1;
         /* Behind the last pixel nothing may be read. */
@@ -376,16 +392,20 @@ TARGET static bool any_second(const int8_t *w) {
 }
 
 TARGET static void slide_block(const qk_depthwise_u8s8 *d, const uint8_t *a, const int8_t *w,
-                               const int32_t *bias, sink *s, bool by_two) {
+                               const int32_t *bias, const sink *s, bool by_two) {
     bool twice = d->taps == 24 && any_second(w);
-    if (by_two && twice)
-        depthwise_slide(d, a, w, bias, s, true, true);
+    if (!is_plain(s) && by_two)
+        depthwise_slide(d, a, w, bias, *s, true, d->taps == 24);
+    else if (!is_plain(s))
+        depthwise_slide(d, a, w, bias, *s, false, d->taps == 24);
+    else if (by_two && twice)
+        depthwise_slide(d, a, w, bias, plain_sink(s, 1), true, true);
     else if (by_two)
-        depthwise_slide(d, a, w, bias, s, true, false);
+        depthwise_slide(d, a, w, bias, plain_sink(s, 1), true, false);
     else if (twice)
-        depthwise_slide(d, a, w, bias, s, false, true);
+        depthwise_slide(d, a, w, bias, plain_sink(s, 1), false, true);
     else
-        depthwise_slide(d, a, w, bias, s, false, false);
+        depthwise_slide(d, a, w, bias, plain_sink(s, 1), false, false);
 }
 
 TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
