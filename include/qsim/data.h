@@ -140,14 +140,16 @@ QSIM_API const void *qsim_file_data(const qsim_file *file);
 QSIM_API size_t qsim_file_size(const qsim_file *file);
 QSIM_API void qsim_file_close(qsim_file *file);
 
-/*
- * Writes `count` pieces one after the other into a temporary file beside `path`, flushes it and
- * renames it: a crash or a full disk leaves an old file as it was. Errors: EXISTS, IO, NOMEM.
- */
+/* Bytes somewhere in memory. Frozen layout. */
 typedef struct qsim_bytes {
     const void *data;
     size_t size;
 } qsim_bytes;
+
+/*
+ * Writes `count` pieces one after the other into a temporary file beside `path`, flushes it and
+ * renames it: a crash or a full disk leaves an old file as it was. Errors: EXISTS, IO, NOMEM.
+ */
 QSIM_API int qsim_file_write(qsim_ctx *ctx, const char *path, int32_t flags,
                              const qsim_bytes *pieces, size_t count, qsim_error *error);
 

@@ -10,7 +10,8 @@ nm -D --defined-only "$2" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | L
 bad=0
 if ! diff -u "$list" "$now"; then
     echo "exports: the exported names differ from test/abi/exported.txt (- missing, + new)"
-    echo "exports: additions belong into the list; nothing that was released may leave it"
+    echo "exports: a new public function belongs into that list, in the order of sort, with the change"
+    echo "exports: that adds it; nothing that was released may leave it"
     bad=1
 fi
 foreign=$(nm -g --defined-only "$3" 2>/dev/null |

@@ -1,48 +1,221 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The frozen structs, field by field, as they were first released, on 64-bit machines: a change
- * here breaks every program that was ever linked. Options structs only grow.
+ * Every public struct, field by field, on 64-bit machines. The frozen ones never change: a change
+ * here breaks every program that was ever linked. The others, which begin with struct_size, grow at
+ * the end only: add the new field and the new size, and leave the lines before them as they are.
  */
 #include "test.h"
 
 #include <qsim/qsim.h>
 
 #define AT(type, field, offset) CHECK_INT(offsetof(type, field), offset)
+#define SIZE(type, size)        CHECK_INT(sizeof(type), size)
 
-int main(void) {
-    if (sizeof(void *) != 8)
-        test_skip("the layout is written down for 64-bit machines");
-    CHECK_INT(sizeof(qsim_tensor), 32);
+static void frozen(void) {
+    SIZE(qsim_error, 584);
+    AT(qsim_error, code, 0);
+    AT(qsim_error, flags, 4);
+    AT(qsim_error, message, 8);
+    AT(qsim_error, hint, 392);
+
+    SIZE(qsim_allocator, 24);
+    AT(qsim_allocator, alloc, 0);
+    AT(qsim_allocator, free, 8);
+    AT(qsim_allocator, user, 16);
+
+    SIZE(qsim_tensor, 32);
     AT(qsim_tensor, dtype, 0);
     AT(qsim_tensor, rank, 4);
     AT(qsim_tensor, dims, 8);
     AT(qsim_tensor, data, 16);
     AT(qsim_tensor, bytes, 24);
 
-    CHECK_INT(sizeof(qsim_error), 584);
-    AT(qsim_error, code, 0);
-    AT(qsim_error, flags, 4);
-    AT(qsim_error, message, 8);
-    AT(qsim_error, hint, 392);
+    SIZE(qsim_bytes, 16);
+    AT(qsim_bytes, data, 0);
+    AT(qsim_bytes, size, 8);
 
-    CHECK_INT(sizeof(qsim_allocator), 24);
-    AT(qsim_allocator, alloc, 0);
-    AT(qsim_allocator, free, 8);
-    AT(qsim_allocator, user, 16);
+    SIZE(qsim_qparams, 40);
+    AT(qsim_qparams, dtype, 0);
+    AT(qsim_qparams, axis, 4);
+    AT(qsim_qparams, block, 8);
+    AT(qsim_qparams, count, 16);
+    AT(qsim_qparams, scale, 24);
+    AT(qsim_qparams, zero_point, 32);
+}
 
+static void growing_base(void) {
+    SIZE(qsim_ctx_options, 56);
     AT(qsim_ctx_options, struct_size, 0);
     AT(qsim_ctx_options, allocator, 8);
+    AT(qsim_ctx_options, log, 16);
+    AT(qsim_ctx_options, log_user, 24);
+    AT(qsim_ctx_options, parallel_for, 32);
+    AT(qsim_ctx_options, parallel_user, 40);
     AT(qsim_ctx_options, threads, 48);
     AT(qsim_ctx_options, isa, 52);
-    AT(qsim_load_options, struct_size, 0);
-    AT(qsim_save_options, struct_size, 0);
-    AT(qsim_session_options, struct_size, 0);
-    AT(qsim_quantize_options, struct_size, 0);
-    AT(qsim_search_options, struct_size, 0);
-    AT(qsim_value_info, struct_size, 0);
-    AT(qsim_node_info, struct_size, 0);
+}
 
-    /* Numbers that files and bindings contain. */
+static void growing_data(void) {
+    SIZE(qsim_array, 176);
+    AT(qsim_array, struct_size, 0);
+    AT(qsim_array, dims, 8);
+    AT(qsim_array, offset, 136);
+    AT(qsim_array, elements, 144);
+    AT(qsim_array, bytes, 152);
+    AT(qsim_array, dtype, 160);
+    AT(qsim_array, rank, 164);
+    AT(qsim_array, fortran, 168);
+    AT(qsim_array, swapped, 172);
+}
+
+static void growing_model(void) {
+    SIZE(qsim_load_options, 40);
+    AT(qsim_load_options, struct_size, 0);
+    AT(qsim_load_options, external, 8);
+    AT(qsim_load_options, external_user, 16);
+    AT(qsim_load_options, name, 24);
+    AT(qsim_load_options, flags, 32);
+    AT(qsim_load_options, reserved, 36);
+
+    SIZE(qsim_save_options, 16);
+    AT(qsim_save_options, struct_size, 0);
+    AT(qsim_save_options, flags, 8);
+    AT(qsim_save_options, reserved, 12);
+
+    SIZE(qsim_value_info, 56);
+    AT(qsim_value_info, struct_size, 0);
+    AT(qsim_value_info, name, 8);
+    AT(qsim_value_info, dims, 16);
+    AT(qsim_value_info, dim_names, 24);
+    AT(qsim_value_info, data, 32);
+    AT(qsim_value_info, bytes, 40);
+    AT(qsim_value_info, dtype, 48);
+    AT(qsim_value_info, rank, 52);
+
+    SIZE(qsim_node_info, 72);
+    AT(qsim_node_info, struct_size, 0);
+    AT(qsim_node_info, name, 8);
+    AT(qsim_node_info, domain, 16);
+    AT(qsim_node_info, op_type, 24);
+    AT(qsim_node_info, inputs, 32);
+    AT(qsim_node_info, outputs, 40);
+    AT(qsim_node_info, input_count, 48);
+    AT(qsim_node_info, output_count, 52);
+    AT(qsim_node_info, macs, 56);
+    AT(qsim_node_info, integer, 64);
+    AT(qsim_node_info, reserved, 68);
+}
+
+static void growing_op(void) {
+    SIZE(qsim_op_options, 112);
+    AT(qsim_op_options, struct_size, 0);
+    AT(qsim_op_options, flags, 8);
+    AT(qsim_op_options, groups, 12);
+    AT(qsim_op_options, stride_h, 16);
+    AT(qsim_op_options, stride_w, 20);
+    AT(qsim_op_options, dilation_h, 24);
+    AT(qsim_op_options, dilation_w, 28);
+    AT(qsim_op_options, pad_top, 32);
+    AT(qsim_op_options, pad_left, 36);
+    AT(qsim_op_options, pad_bottom, 40);
+    AT(qsim_op_options, pad_right, 44);
+    AT(qsim_op_options, x_zero_point, 48);
+    AT(qsim_op_options, w_zero_point, 56);
+    AT(qsim_op_options, w_zero_points, 64);
+    AT(qsim_op_options, bias, 72);
+    AT(qsim_op_options, multiplier, 80);
+    AT(qsim_op_options, multipliers, 88);
+    AT(qsim_op_options, y_zero_point, 96);
+    AT(qsim_op_options, lo, 100);
+    AT(qsim_op_options, hi, 104);
+}
+
+static void growing_ptq(void) {
+    SIZE(qsim_rule, 24);
+    AT(qsim_rule, struct_size, 0);
+    AT(qsim_rule, pattern, 8);
+    AT(qsim_rule, action, 16);
+    AT(qsim_rule, reserved, 20);
+
+    SIZE(qsim_quantize_options, 112);
+    AT(qsim_quantize_options, struct_size, 0);
+    AT(qsim_quantize_options, rules, 8);
+    AT(qsim_quantize_options, rule_count, 16);
+    AT(qsim_quantize_options, schemes, 24);
+    AT(qsim_quantize_options, scheme_count, 32);
+    AT(qsim_quantize_options, percentiles, 40);
+    AT(qsim_quantize_options, percentile_count, 48);
+    AT(qsim_quantize_options, progress, 56);
+    AT(qsim_quantize_options, progress_user, 64);
+    AT(qsim_quantize_options, percentile, 72);
+    AT(qsim_quantize_options, format, 80);
+    AT(qsim_quantize_options, activation_type, 84);
+    AT(qsim_quantize_options, weight_type, 88);
+    AT(qsim_quantize_options, weight_scheme, 92);
+    AT(qsim_quantize_options, activation_symmetric, 96);
+    AT(qsim_quantize_options, method, 100);
+    AT(qsim_quantize_options, reduce_range, 104);
+    AT(qsim_quantize_options, reserved, 108);
+
+    SIZE(qsim_layer_info, 48);
+    AT(qsim_layer_info, struct_size, 0);
+    AT(qsim_layer_info, name, 8);
+    AT(qsim_layer_info, op_type, 16);
+    AT(qsim_layer_info, scheme, 24);
+    AT(qsim_layer_info, reserved, 28);
+    AT(qsim_layer_info, float_bytes, 32);
+    AT(qsim_layer_info, bytes, 40);
+}
+
+static void growing_ptq_search(void) {
+    SIZE(qsim_search_options, 96);
+    AT(qsim_search_options, struct_size, 0);
+    AT(qsim_search_options, inputs, 8);
+    AT(qsim_search_options, input_count, 16);
+    AT(qsim_search_options, score, 24);
+    AT(qsim_search_options, score_user, 32);
+    AT(qsim_search_options, progress, 40);
+    AT(qsim_search_options, progress_user, 48);
+    AT(qsim_search_options, seed, 56);
+    AT(qsim_search_options, start_percentile, 64);
+    AT(qsim_search_options, float_score, 72);
+    AT(qsim_search_options, max_drop, 80);
+    AT(qsim_search_options, steps, 88);
+    AT(qsim_search_options, greedy, 92);
+
+    SIZE(qsim_metrics, 88);
+    AT(qsim_metrics, struct_size, 0);
+    AT(qsim_metrics, count, 8);
+    AT(qsim_metrics, outside, 16);
+    AT(qsim_metrics, rows, 24);
+    AT(qsim_metrics, agree, 32);
+    AT(qsim_metrics, max_abs, 40);
+    AT(qsim_metrics, max_rel, 48);
+    AT(qsim_metrics, signal, 56);
+    AT(qsim_metrics, noise, 64);
+    AT(qsim_metrics, dot, 72);
+    AT(qsim_metrics, norm_b, 80);
+}
+
+static void growing_session(void) {
+    SIZE(qsim_session_options, 32);
+    AT(qsim_session_options, struct_size, 0);
+    AT(qsim_session_options, outputs, 8);
+    AT(qsim_session_options, output_count, 16);
+    AT(qsim_session_options, level, 24);
+    AT(qsim_session_options, reserved, 28);
+
+    SIZE(qsim_step_info, 48);
+    AT(qsim_step_info, struct_size, 0);
+    AT(qsim_step_info, node, 8);
+    AT(qsim_step_info, op_type, 16);
+    AT(qsim_step_info, kernel, 24);
+    AT(qsim_step_info, macs, 32);
+    AT(qsim_step_info, nanoseconds, 40);
+}
+
+/* Numbers that files and bindings contain. */
+static void numbers(void) {
     CHECK_INT(QSIM_FLOAT, 1);
     CHECK_INT(QSIM_UINT8, 2);
     CHECK_INT(QSIM_INT8, 3);
@@ -51,5 +224,22 @@ int main(void) {
     CHECK_INT(QSIM_INT2, 26);
     CHECK_INT(QSIM_E_NOMEM, -20);
     CHECK_INT(QSIM_E_FORMAT, -30);
+    CHECK_INT(QSIM_E_CANCELLED, -40);
+    CHECK_INT(QSIM_ISA_AVX512VNNI, 4);
+    CHECK_INT(QSIM_ISA_NEONI8MM, 7);
+}
+
+int main(void) {
+    if (sizeof(void *) != 8)
+        test_skip("the layout is written down for 64-bit machines");
+    frozen();
+    growing_base();
+    growing_data();
+    growing_model();
+    growing_op();
+    growing_ptq();
+    growing_ptq_search();
+    growing_session();
+    numbers();
     return test_done();
 }

@@ -24,17 +24,27 @@ typedef struct op_case {
     qs_id node;
     void *data[2 * CASE_VALUES]; /* by value id */
     size_t bytes[2 * CASE_VALUES];
+    const char *kernel; /* of the step that was executed */
     qsim_error error;
 } op_case;
 
-static inline op_case *case_new(const char *domain, const char *op_type, int64_t version) {
+static inline op_case *case_on(qsim_ctx *ctx, const char *domain, const char *op_type,
+                               int64_t version) {
     op_case *c = calloc(1, sizeof(*c));
-    qsim_ctx_options options = {.struct_size = sizeof(options), .threads = 2};
-    CHECK_INT(qsim_ctx_create(&options, &c->ctx, NULL), 0);
+    CHECK_INT(qs_ctx_hold(ctx, &c->ctx, NULL), 0);
     CHECK_INT(qs_graph_create(c->ctx, &c->g), 0);
     CHECK_INT(qs_graph_set_import(c->g, domain, version), 0);
     c->domain = domain;
     c->op_type = op_type;
+    return c;
+}
+
+static inline op_case *case_new(const char *domain, const char *op_type, int64_t version) {
+    qsim_ctx_options options = {.struct_size = sizeof(options), .threads = 2};
+    qsim_ctx *ctx = NULL;
+    CHECK_INT(qsim_ctx_create(&options, &ctx, NULL), 0);
+    op_case *c = case_on(ctx, domain, op_type, version);
+    qsim_ctx_free(ctx);
     return c;
 }
 
@@ -183,6 +193,7 @@ static inline int case_run(op_case *c) {
     code = case_pack(c, &session, &l.packed);
     if (!code)
         code = n->op->lower(&l);
+    c->kernel = step.kernel;
     for (int32_t i = 0; i < c->outs && !code; i++) {
         const qs_value *v = case_out(c, i);
         int64_t dims[QSIM_MAX_RANK];
