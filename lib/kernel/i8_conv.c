@@ -2,8 +2,9 @@
 /*
  * An output is cut into strips of rows. Where the image is padded, a strip's input is first copied
  * into scratch with its border around it (some 2 % of a 3 x 3 convolution's time, in the cache), so
- * that kernels see no borders. A task is a range of strips, or of column panels where there are
- * few rows; its scratch belongs to it.
+ * that kernels see no borders. Of a depthwise convolution that would be a quarter: where there is a
+ * kernel of rows, it gets a row of zero points for those outside. A task is a range of strips, or
+ * of column panels where there are few rows; its scratch belongs to it.
  */
 #include "kernel/i8_conv.h"
 
@@ -102,11 +103,19 @@ static bool fill_offsets(qk_conv_i8 *c, int32_t *offset) {
     return true;
 }
 
+static bool is_direct(const qk_conv_i8 *c) {
+    return c->t->depthwise_rows && c->bordered && c->w.depthwise && c->w.channels == c->w.groups &&
+           c->w.kh == 3 && c->w.kw == 3 && c->dilation_w == 1 && c->stride_w <= 2 &&
+           c->pad_left <= 1 && span_w(c) - c->pad_left <= (int64_t)c->wd + 1;
+}
+
 bool qk_conv_i8_plan(qk_conv_i8 *c, int32_t threads, int32_t *offset, size_t *scratch) {
     int64_t width = span_w(c), bytes;
     size_t block_bytes = 0;
     c->bordered = c->pad_top > 0 || c->pad_left > 0 || width > c->wd || span_h(c, c->ho) > c->h;
     flatten(c);
+    c->direct = is_direct(c);
+    c->bordered = c->bordered && !c->direct;
     if (!c->bordered)
         width = c->wd;
     if (!qs_mul64(width, channels_in(c), &bytes) || bytes > INT32_MAX)
@@ -116,7 +125,7 @@ bool qk_conv_i8_plan(qk_conv_i8 *c, int32_t threads, int32_t *offset, size_t *sc
     if (!fill_offsets(c, offset))
         return false;
     split(c, threads);
-    c->strip_bytes = 0;
+    c->strip_bytes = c->direct ? qs_align((size_t)bytes + 64, 64) : 0;
     if (c->bordered) {
         if (!qs_mul64(bytes, span_h(c, c->strip_rows), &bytes) || bytes > INT64_MAX - 128)
             return false;
@@ -142,7 +151,9 @@ typedef struct work {
 
 /* One strip of one image. */
 typedef struct strip {
-    const uint8_t *a; /* what the first kernel tap of its first pixel sees */
+    const uint8_t *a;             /* what the first kernel tap of its first pixel sees */
+    const uint8_t *image, *zeros; /* direct: the image, a row of zero points */
+    int64_t top;                  /* and the first row of the former that is looked at */
     uint8_t *out;
     int32_t *block;        /* int32 sums for the general epilogue */
     int64_t first;         /* number of its first pixel, for arrays per row */
@@ -200,6 +211,32 @@ static void depthwise_row(const work *k, const uint8_t *a, uint8_t *out) {
     }
     if (d.m > 0)
         c->t->depthwise(&d);
+}
+
+static void run_direct(const work *k, const strip *s) {
+    const qk_conv_i8 *c = k->c;
+    int32_t channels = c->w.groups;
+    ptrdiff_t pixel_bytes = (ptrdiff_t)(k->element * (size_t)channels);
+    qk_depthwise_u8s8 d = {.a_stride = (ptrdiff_t)c->stride_w * channels,
+                           .m = c->wo,
+                           .taps = c->w.taps,
+                           .channels = channels,
+                           .columns = true,
+                           .w = c->b,
+                           .out = s->out,
+                           .out_stride = pixel_bytes,
+                           .o = c->o,
+                           .left = c->pad_left > 0,
+                           .right = span_w(c) - c->pad_left > c->wd,
+                           .x_zp = c->x_zp};
+    for (int32_t r = 0; r < s->rows; r++) {
+        for (int32_t i = 0; i < 3; i++) {
+            int64_t y = s->top + (int64_t)r * c->stride_h + (int64_t)i * c->dilation_h;
+            d.rows[i] = y < 0 || y >= c->h ? s->zeros : s->image + y * c->strip_stride;
+        }
+        c->t->depthwise_rows(&d);
+        d.out = (uint8_t *)d.out + c->wo * pixel_bytes;
+    }
 }
 
 static void run_depthwise(const work *k, const strip *s) {
@@ -341,7 +378,7 @@ static void run_column(const work *k, const strip *s, int32_t group, int32_t x, 
 static void run_strip(const work *k, const strip *s) {
     const qk_conv_i8 *c = k->c;
     if (c->w.depthwise) {
-        run_depthwise(k, s);
+        (c->direct ? run_direct : run_depthwise)(k, s);
         return;
     }
     int32_t wide = (c->wo + c->w.pixels - 1) / c->w.pixels;
@@ -376,13 +413,19 @@ static void run_task(void *arg, size_t index) {
         s.panel = (int32_t)(panels * column / c->column_tasks);
         s.panels = (int32_t)(panels * (column + 1) / c->column_tasks);
     }
+    if (c->direct)
+        memset(scratch, c->x_zp, c->strip_bytes);
     for (int64_t i = total * part / c->row_tasks; i < end; i++) {
         int64_t n = i / c->strips, y = i % c->strips * c->strip_rows;
         const uint8_t *image = k->x + n * image_bytes;
         s.rows = least(c->strip_rows, c->ho - y);
         s.first = (n * c->ho + y) * c->wo;
         s.out = k->y + s.first * pixel_bytes;
-        s.a = image + y * c->stride_h * c->strip_stride;
+        s.image = image;
+        s.zeros = scratch;
+        s.top = y * c->stride_h - c->pad_top;
+        if (!c->direct)
+            s.a = image + y * c->stride_h * c->strip_stride;
         if (c->bordered) {
             copy_strip(c, image, y * c->stride_h - c->pad_top, span_h(c, s.rows), scratch);
             s.a = scratch;

@@ -76,6 +76,7 @@ typedef struct qk_conv_i8 {
     /* found by qk_conv_i8_plan */
     const int32_t *offset; /* of segments or taps */
     bool bordered, flat;
+    bool direct; /* depthwise on the image itself: the kernel knows borders */
     int32_t strip_rows, strips, row_tasks, column_tasks;
     int32_t block; /* pixels per micro-kernel call */
     int32_t strip_stride;

@@ -337,12 +337,24 @@ typedef struct column {
     __m512i d0, d1, d2, d3;
 } column;
 
-INLINE column load_column(const uint8_t *a, const int32_t *offset) {
-    const __m512i t0 = _mm512_loadu_si512(a + offset[0]), t1 = _mm512_loadu_si512(a + offset[1]);
-    const __m512i t2 = _mm512_loadu_si512(a + offset[2]), t3 = _mm512_setzero_si512();
+INLINE column load_column(const uint8_t *const *rows, ptrdiff_t at) {
+    const __m512i t0 = _mm512_loadu_si512(rows[0] + at), t1 = _mm512_loadu_si512(rows[1] + at);
+    const __m512i t2 = _mm512_loadu_si512(rows[2] + at), t3 = _mm512_setzero_si512();
     INTERLEAVE(t0, t1, t2, t3)
     return (column){d0, d1, d2, d3};
 }
+
+INLINE column edge_column(uint8_t zp) {
+    const __m512i d = _mm512_set1_epi32(zp * 0x10101);
+    return (column){d, d, d, d};
+}
+
+/* Three rows of the image at a block's channels. */
+typedef struct slide {
+    const uint8_t *rows[3];
+    ptrdiff_t across; /* from column to column */
+    bool left, right; /* as in qk_depthwise_u8s8 */
+} slide;
 
 #define DOT_COLUMN(c, w) DOT_CHANNELS((c).d0, (c).d1, (c).d2, (c).d3, w)
 
@@ -350,13 +362,17 @@ INLINE column load_column(const uint8_t *a, const int32_t *offset) {
  * 3 x 3 at stride 1 or 2: what one pixel interleaves the next one uses again, two columns of three
  * or one. twice: a second set of weights follows.
  */
-INLINE void depthwise_slide(const qk_depthwise_u8s8 *d, const uint8_t *a, const int8_t *w,
+INLINE void depthwise_slide(const qk_depthwise_u8s8 *d, const slide *p, const int8_t *w,
                             const int32_t *bias, sink s, bool by_two, bool twice) {
-    const int32_t *o = d->tap_offset;
-    column c0 = load_column(a, o), c1 = load_column(a, o + 4);
-    for (int32_t r = 0; r < d->m; r++, s.out += d->out_stride) {
+    const ptrdiff_t across = p->across;
+    ptrdiff_t at = p->left ? 0 : across; /* of the second column */
+    column c0 = p->left ? edge_column(d->x_zp) : load_column(p->rows, 0);
+    column c1 = load_column(p->rows, at);
+    at += across;
+    for (int32_t r = 0; r < d->m; r++, s.out += d->out_stride, at += across) {
         CHANNEL_SUMS(bias)
-        const column c2 = load_column(a, o + 8);
+        const bool last = r + 1 == d->m;
+        const column c2 = last && p->right ? edge_column(d->x_zp) : load_column(p->rows, at);
         DOT_COLUMN(c0, w)
         DOT_COLUMN(c1, w + 256)
         DOT_COLUMN(c2, w + 512)
@@ -366,10 +382,10 @@ INLINE void depthwise_slide(const qk_depthwise_u8s8 *d, const uint8_t *a, const 
             DOT_COLUMN(c2, w + 1280)
         }
         finish_4(&s, 0, a0, a1, a2, a3);
-        a += d->a_stride;
         c0 = by_two ? c2 : c1;
+        at += by_two ? across : 0;
         /* Behind the last pixel nothing may be read. */
-        c1 = !by_two ? c2 : r + 1 < d->m ? load_column(a, o + 4) : c2;
+        c1 = by_two && !last ? load_column(p->rows, at) : c2;
     }
 }
 
@@ -391,39 +407,61 @@ TARGET static bool any_second(const int8_t *w) {
     return _mm512_test_epi32_mask(any, any) != 0;
 }
 
-TARGET static void slide_block(const qk_depthwise_u8s8 *d, const uint8_t *a, const int8_t *w,
+TARGET static void slide_block(const qk_depthwise_u8s8 *d, const slide *p, const int8_t *w,
                                const int32_t *bias, const sink *s, bool by_two) {
     bool twice = d->taps == 24 && any_second(w);
     if (!is_plain(s) && by_two)
-        depthwise_slide(d, a, w, bias, *s, true, d->taps == 24);
+        depthwise_slide(d, p, w, bias, *s, true, d->taps == 24);
     else if (!is_plain(s))
-        depthwise_slide(d, a, w, bias, *s, false, d->taps == 24);
+        depthwise_slide(d, p, w, bias, *s, false, d->taps == 24);
     else if (by_two && twice)
-        depthwise_slide(d, a, w, bias, plain_sink(s, 1), true, true);
+        depthwise_slide(d, p, w, bias, plain_sink(s, 1), true, true);
     else if (by_two)
-        depthwise_slide(d, a, w, bias, plain_sink(s, 1), true, false);
+        depthwise_slide(d, p, w, bias, plain_sink(s, 1), true, false);
     else if (twice)
-        depthwise_slide(d, a, w, bias, plain_sink(s, 1), false, true);
+        depthwise_slide(d, p, w, bias, plain_sink(s, 1), false, true);
     else
-        depthwise_slide(d, a, w, bias, plain_sink(s, 1), false, false);
+        depthwise_slide(d, p, w, bias, plain_sink(s, 1), false, false);
+}
+
+typedef struct block {
+    const int8_t *w;
+    const int32_t *bias;
+    sink s;
+} block;
+
+/* What belongs to the block of channels from c on. */
+INLINE block block_at(const qk_depthwise_u8s8 *d, int32_t c) {
+    size_t element = d->o.mult ? 1 : 4, bytes = 256 * (size_t)((d->taps + 3) / 4);
+    return (block){d->w + (size_t)(c / 64) * bytes,
+                   d->o.bias + c,
+                   {(uint8_t *)d->out + element * (size_t)c, d->out_stride,
+                    d->o.mult ? d->o.mult + c : NULL, NULL,
+                    d->channels - c < 64 ? d->channels - c : 64, 1, epilogue_of(&d->o)}};
 }
 
 TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
-    size_t element = d->o.mult ? 1 : 4, block_bytes = 256 * (size_t)((d->taps + 3) / 4);
-    const int8_t *w = d->w;
-    const int32_t *bias = d->o.bias;
+    const int32_t *o = d->tap_offset;
     int32_t step = slide_step(d);
-    sink s = {NULL, 0, NULL, NULL, 0, 1, epilogue_of(&d->o)};
-    for (int32_t c = 0; c < d->channels; c += 64, w += block_bytes, bias += 64) {
-        s.out = (uint8_t *)d->out + element * (size_t)c;
-        s.mult = d->o.mult ? d->o.mult + c : NULL;
-        s.cols = d->channels - c < 64 ? d->channels - c : 64;
+    for (int32_t c = 0; c < d->channels; c += 64) {
+        block b = block_at(d, c);
         const uint8_t *a = d->a + c;
-        if (step)
-            slide_block(d, a, w, bias, &s, step == 2);
-        else
-            for (int32_t r = 0; r < d->m; r++, a += d->a_stride, s.out += d->out_stride)
-                depthwise_pixel(d, a, w, bias, &s);
+        if (step) {
+            slide p = {{a + o[0], a + o[1], a + o[2]}, o[4] - o[0], false, false};
+            slide_block(d, &p, b.w, b.bias, &b.s, step == 2);
+        } else {
+            for (int32_t r = 0; r < d->m; r++, a += d->a_stride, b.s.out += d->out_stride)
+                depthwise_pixel(d, a, b.w, b.bias, &b.s);
+        }
+    }
+}
+
+TARGET static void depthwise_rows_u8s8(const qk_depthwise_u8s8 *d) {
+    for (int32_t c = 0; c < d->channels; c += 64) {
+        block b = block_at(d, c);
+        slide p = {
+            {d->rows[0] + c, d->rows[1] + c, d->rows[2] + c}, d->channels, d->left, d->right};
+        slide_block(d, &p, b.w, b.bias, &b.s, d->a_stride != d->channels);
     }
 }
 
@@ -450,6 +488,7 @@ const qk_i8 qk_i8_avx512vnni = {
     .gemm = gemm_u8s8,
     .row_sums = row_sums_u8,
     .depthwise = depthwise_u8s8,
+    .depthwise_rows = depthwise_rows_u8s8,
     .requantize = requantize_u8,
     .post = post_row,
 };
