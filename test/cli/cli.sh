@@ -33,7 +33,7 @@ finish() {
     ran=$((ran + 1))
     [ "$code" -eq "$wanted" ] || bad "exit code $code, expected $wanted"
     # Whatever is there now and was neither made before nor named is litter.
-    litter=$(cd "$dir/work" && find . -type f | sed 's,^\./,,' | sort | while read -r f; do
+    litter=$(cd "$dir/here" && find . -type f | sed 's,^\./,,' | sort | while read -r f; do
         [ -e "$dir/made/$f" ] || printf '%s\n' "$known" | grep -qxF "$f" || echo "$f"
     done)
     [ -z "$litter" ] || bad "left behind: $litter"
@@ -50,11 +50,11 @@ while IFS= read -r line || [ -n "$line" ]; do
     '== '*)
         finish
         name=${line#== } wanted=0 code=0 named='' known=''
-        rm -rf "$dir/work"
-        cp -r "$dir/made" "$dir/work"
+        rm -rf "$dir/here"
+        cp -r "$dir/made" "$dir/here"
         ;;
     '$ '*)
-        (cd "$dir/work" && eval "${line#??}") >"$dir/out" 2>"$dir/err" </dev/null
+        (cd "$dir/here" && eval "${line#??}") >"$dir/out" 2>"$dir/err" </dev/null
         code=$?
         ;;
     'exit '*) wanted=${line#exit } ;;
@@ -63,11 +63,11 @@ while IFS= read -r line || [ -n "$line" ]; do
     '!out '*) ! grep -qE -e "${line#!out }" "$dir/out" || bad "stdout has: ${line#!out }" ;;
     '!err '*) ! grep -qE -e "${line#!err }" "$dir/err" || bad "stderr has: ${line#!err }" ;;
     'file '*)
-        [ -e "$dir/work/${line#file }" ] || bad "no file ${line#file }"
+        [ -e "$dir/here/${line#file }" ] || bad "no file ${line#file }"
         known="$known
 ${line#file }"
         ;;
-    '!file '*) [ ! -e "$dir/work/${line#!file }" ] || bad "there is a file ${line#!file }" ;;
+    '!file '*) [ ! -e "$dir/here/${line#!file }" ] || bad "there is a file ${line#!file }" ;;
     'lines '*) [ "$(wc -l <"$dir/err")" -eq "${line#lines }" ] || bad "stderr has not ${line#lines } lines" ;;
     'json '*)
         trouble=$(check_json "${line#json }")
