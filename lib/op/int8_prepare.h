@@ -89,4 +89,17 @@ bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_st
 /* Multiplier of a column. */
 float qs_i8_multiplier(const qs_i8_rules *r, int64_t column);
 
+/* A matrix product of `rows` rows as a convolution: its geometry without the weights. */
+static inline qk_conv_i8 qs_i8_rows(int32_t rows) {
+    return (qk_conv_i8){.batch = 1,
+                        .h = rows,
+                        .ho = rows,
+                        .wd = 1,
+                        .wo = 1,
+                        .stride_h = 1,
+                        .stride_w = 1,
+                        .dilation_h = 1,
+                        .dilation_w = 1};
+}
+
 #endif

@@ -150,15 +150,7 @@ static int lower(qs_lower *l, const qs_i8_roles *r) {
         return qs_infer_fail(&x, QSIM_E_LIMIT, "a matrix product has %lld rows", (long long)rows);
     p->x_bytes = rows * a.cols;
     p->y_elements = rows * b.cols;
-    p->conv = (qk_conv_i8){.batch = 1,
-                           .h = (int32_t)rows,
-                           .ho = (int32_t)rows,
-                           .wd = 1,
-                           .wo = 1,
-                           .stride_h = 1,
-                           .stride_w = 1,
-                           .dilation_h = 1,
-                           .dilation_w = 1};
+    p->conv = qs_i8_rows((int32_t)rows);
     return qs_i8_lower(l, p);
 }
 

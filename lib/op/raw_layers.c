@@ -373,15 +373,7 @@ int qsim_linear(qsim_ctx *ctx, const qsim_tensor *x, const qsim_tensor *w,
                        (long long)x->dims[0], (long long)x->dims[1], (long long)w->dims[0],
                        (long long)w->dims[1], (long long)y->dims[0], (long long)y->dims[1]);
     int32_t rows = (int32_t)x->dims[0], n = (int32_t)w->dims[0], terms = (int32_t)w->dims[1];
-    k.conv = (qk_conv_i8){.batch = 1,
-                          .h = rows,
-                          .ho = rows,
-                          .wd = 1,
-                          .wo = 1,
-                          .stride_h = 1,
-                          .stride_w = 1,
-                          .dilation_h = 1,
-                          .dilation_w = 1};
+    k.conv = qs_i8_rows(rows);
     k.conv.w =
         (qk_weights_i8){.groups = 1, .n = n, .kh = 1, .kw = 1, .c = terms, .contiguous = true};
     k.source = (qk_source_i8){.n = n, .kh = 1, .kw = 1, .c = terms, .sn = terms, .sc = 1};

@@ -144,28 +144,29 @@ void qs_dequantize(const void *x, const qs_qlayout *layout, const qsim_qparams *
 
 /* ---- public ---- */
 
-int qsim_values_quantize(const float *x, size_t count, float scale, int32_t zero_point,
-                         int32_t dtype, void *y) {
+static int check_values(const void *x, const void *y, size_t count, float scale, int32_t zero_point,
+                        int32_t dtype) {
     qsim_qparams q = {.dtype = dtype, .count = 1, .scale = &scale, .zero_point = &zero_point};
     int code = qs_qparams_check(&q, NULL);
     if (code)
         return code;
-    if (count > 0 && (!x || !y))
-        return QSIM_E_ARGUMENT;
-    quantize_part(x, 0, count, scale, zero_point, dtype, y);
-    return QSIM_OK;
+    return count > 0 && (!x || !y) ? QSIM_E_ARGUMENT : QSIM_OK;
+}
+
+int qsim_values_quantize(const float *x, size_t count, float scale, int32_t zero_point,
+                         int32_t dtype, void *y) {
+    int code = check_values(x, y, count, scale, zero_point, dtype);
+    if (!code)
+        quantize_part(x, 0, count, scale, zero_point, dtype, y);
+    return code;
 }
 
 int qsim_values_dequantize(const void *x, size_t count, float scale, int32_t zero_point,
                            int32_t dtype, float *y) {
-    qsim_qparams q = {.dtype = dtype, .count = 1, .scale = &scale, .zero_point = &zero_point};
-    int code = qs_qparams_check(&q, NULL);
-    if (code)
-        return code;
-    if (count > 0 && (!x || !y))
-        return QSIM_E_ARGUMENT;
-    dequantize_part(x, 0, count, scale, zero_point, dtype, y);
-    return QSIM_OK;
+    int code = check_values(x, y, count, scale, zero_point, dtype);
+    if (!code)
+        dequantize_part(x, 0, count, scale, zero_point, dtype, y);
+    return code;
 }
 
 static bool same_shape(const qsim_tensor *a, const qsim_tensor *b) {

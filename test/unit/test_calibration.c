@@ -152,66 +152,64 @@ static void test_edited(void) {
     qsim_calibration_free(c);
 }
 
+static const struct {
+    const char *text;
+    int code;
+    const char *message;
+} hostile[] = {
+    {"", QSIM_E_FORMAT, "line 1"},
+    {"\n\n# only comments\n", QSIM_E_FORMAT, "no calibration file"},
+    {"<html>", QSIM_E_FORMAT, "no calibration file"},
+    {"qsim-calibration 2\n", QSIM_E_UNSUPPORTED, "version 2"},
+    {"qsim-calibration 1 2\n", QSIM_E_FORMAT, "unexpected"},
+    {"qsim-calibration 99999999999999999999\n", QSIM_E_FORMAT, "line 1"},
+    {"qsim-calibration 1\nmodel 01234\n", QSIM_E_FORMAT, "64"},
+    {"qsim-calibration 1\nmodel zz23456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n",
+     QSIM_E_FORMAT, "line 2"},
+    {HEAD, QSIM_E_FORMAT, "samples"},
+    {HEAD "samples -1\n", QSIM_E_FORMAT, "samples"},
+    {HEAD "samples 9223372036854775808\n", QSIM_E_FORMAT, "line 3"},
+    {HEAD "samples 1 1\n", QSIM_E_FORMAT, "line 3"},
+    {HEAD "samples 1\nvector \"z\"\n", QSIM_E_FORMAT, "line 4"},
+    {HEAD "samples 1\ntensor z 1 2\n", QSIM_E_FORMAT, "name is missing"},
+    {HEAD "samples 1\ntensor \"z 1 2\n", QSIM_E_FORMAT, "does not end"},
+    {HEAD "samples 1\ntensor \"\" 0x0p+0 0x0p+0 -160 0 1 7\n", QSIM_E_FORMAT, "malformed"},
+    {HEAD "samples 1\ntensor \"\\q\" 0x0p+0 0x0p+0 -160 0 1 7\n", QSIM_E_FORMAT, "malformed"},
+    {HEAD "samples 1\ntensor \"\\x00\" 0x0p+0 0x0p+0 -160 0 1 7\n", QSIM_E_FORMAT, "malformed"},
+    {HEAD "samples 1\ntensor \"\\x1\" 0x0p+0 0x0p+0 -160 0 1 7\n", QSIM_E_FORMAT, "malformed"},
+    {HEAD "samples 1\n" ZERO ZERO, QSIM_E_FORMAT, "line 5: calibration: tensor 'z' appears twice"},
+    {HEAD "samples 1\ntensor \"z\" nan nan -160 0 1 7\n", QSIM_E_FORMAT, "floats"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 inf -160 0 1 7\n", QSIM_E_FORMAT, "floats"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1.0p+128 117 0 1 7\n", QSIM_E_FORMAT, "floats"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1.0000001p+1 -9 0 1 7\n", QSIM_E_FORMAT, "floats"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1.8p+9999999 -9 0 1 7\n", QSIM_E_FORMAT, "floats"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p-200 -9 0 1 7\n", QSIM_E_FORMAT, "floats"},
+    {HEAD "samples 1\ntensor \"z\" 0x1p+0 0x0p+0 -10 0 1 7\n", QSIM_E_FORMAT, "greater"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p+0 5 0 1 7\n", QSIM_E_FORMAT, "exponent"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p+0 -10 0 5 7 7 7 7 7\n", QSIM_E_FORMAT,
+     "number of bins"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p+0 -10 0 1025\n", QSIM_E_FORMAT, "cut off"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p+0 -10 0 4000000000\n", QSIM_E_FORMAT, "in range"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p+0 -10 -5 1025\n", QSIM_E_FORMAT, "number of bins"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 1\n", QSIM_E_FORMAT, "line 4"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 1 x\n", QSIM_E_FORMAT, "count"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 1 -7\n", QSIM_E_FORMAT, "count"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 1 7 8\n", QSIM_E_FORMAT, "more counts"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 1 0\n", QSIM_E_FORMAT, "empty bin"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 1 18446744073709551616\n", QSIM_E_FORMAT,
+     "count"},
+};
+
 static void test_hostile(void) {
-    static const struct {
-        const char *text;
-        int code;
-        const char *message;
-    } cases[] = {
-        {"", QSIM_E_FORMAT, "line 1"},
-        {"\n\n# only comments\n", QSIM_E_FORMAT, "no calibration file"},
-        {"<html>", QSIM_E_FORMAT, "no calibration file"},
-        {"qsim-calibration 2\n", QSIM_E_UNSUPPORTED, "version 2"},
-        {"qsim-calibration 1 2\n", QSIM_E_FORMAT, "unexpected"},
-        {"qsim-calibration 99999999999999999999\n", QSIM_E_FORMAT, "line 1"},
-        {"qsim-calibration 1\nmodel 01234\n", QSIM_E_FORMAT, "64"},
-        {"qsim-calibration 1\nmodel zz23456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n",
-         QSIM_E_FORMAT, "line 2"},
-        {HEAD, QSIM_E_FORMAT, "samples"},
-        {HEAD "samples -1\n", QSIM_E_FORMAT, "samples"},
-        {HEAD "samples 9223372036854775808\n", QSIM_E_FORMAT, "line 3"},
-        {HEAD "samples 1 1\n", QSIM_E_FORMAT, "line 3"},
-        {HEAD "samples 1\nvector \"z\"\n", QSIM_E_FORMAT, "line 4"},
-        {HEAD "samples 1\ntensor z 1 2\n", QSIM_E_FORMAT, "name is missing"},
-        {HEAD "samples 1\ntensor \"z 1 2\n", QSIM_E_FORMAT, "does not end"},
-        {HEAD "samples 1\ntensor \"\" 0x0p+0 0x0p+0 -160 0 1 7\n", QSIM_E_FORMAT, "malformed"},
-        {HEAD "samples 1\ntensor \"\\q\" 0x0p+0 0x0p+0 -160 0 1 7\n", QSIM_E_FORMAT, "malformed"},
-        {HEAD "samples 1\ntensor \"\\x00\" 0x0p+0 0x0p+0 -160 0 1 7\n", QSIM_E_FORMAT, "malformed"},
-        {HEAD "samples 1\ntensor \"\\x1\" 0x0p+0 0x0p+0 -160 0 1 7\n", QSIM_E_FORMAT, "malformed"},
-        {HEAD "samples 1\n" ZERO ZERO, QSIM_E_FORMAT,
-         "line 5: calibration: tensor 'z' appears twice"},
-        {HEAD "samples 1\ntensor \"z\" nan nan -160 0 1 7\n", QSIM_E_FORMAT, "floats"},
-        {HEAD "samples 1\ntensor \"z\" 0x0p+0 inf -160 0 1 7\n", QSIM_E_FORMAT, "floats"},
-        {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1.0p+128 117 0 1 7\n", QSIM_E_FORMAT, "floats"},
-        {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1.0000001p+1 -9 0 1 7\n", QSIM_E_FORMAT, "floats"},
-        {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1.8p+9999999 -9 0 1 7\n", QSIM_E_FORMAT, "floats"},
-        {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p-200 -9 0 1 7\n", QSIM_E_FORMAT, "floats"},
-        {HEAD "samples 1\ntensor \"z\" 0x1p+0 0x0p+0 -10 0 1 7\n", QSIM_E_FORMAT, "greater"},
-        {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p+0 5 0 1 7\n", QSIM_E_FORMAT, "exponent"},
-        {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p+0 -10 0 5 7 7 7 7 7\n", QSIM_E_FORMAT,
-         "number of bins"},
-        {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p+0 -10 0 1025\n", QSIM_E_FORMAT, "cut off"},
-        {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p+0 -10 0 4000000000\n", QSIM_E_FORMAT,
-         "in range"},
-        {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p+0 -10 -5 1025\n", QSIM_E_FORMAT,
-         "number of bins"},
-        {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 1\n", QSIM_E_FORMAT, "line 4"},
-        {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 1 x\n", QSIM_E_FORMAT, "count"},
-        {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 1 -7\n", QSIM_E_FORMAT, "count"},
-        {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 1 7 8\n", QSIM_E_FORMAT, "more counts"},
-        {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 1 0\n", QSIM_E_FORMAT, "empty bin"},
-        {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 1 18446744073709551616\n",
-         QSIM_E_FORMAT, "count"},
-    };
-    for (size_t i = 0; i < QS_COUNT(cases); i++) {
+    for (size_t i = 0; i < QS_COUNT(hostile); i++) {
         qsim_calibration *c = NULL;
         qsim_error e;
-        int code = load(cases[i].text, &c, &e);
-        CHECK_INT(code, cases[i].code);
+        int code = load(hostile[i].text, &c, &e);
+        CHECK_INT(code, hostile[i].code);
         CHECK(c == NULL);
-        if (code == cases[i].code && !strstr(e.message, cases[i].message)) {
+        if (code == hostile[i].code && !strstr(e.message, hostile[i].message)) {
             fprintf(stderr, "case %zu: %s\n", i, e.message);
-            CHECK(strstr(e.message, cases[i].message) != NULL);
+            CHECK(strstr(e.message, hostile[i].message) != NULL);
         }
     }
 }

@@ -136,6 +136,17 @@ static void compare(const or_result *r, const int64_t *expected, bool quantized)
     CHECK_INT(wrong, 0);
 }
 
+static void run_everywhere(qsim_ctx **ctx, int contexts, const or_case *c, const int64_t *expected,
+                           bool quantized) {
+    for (int i = 0; i < contexts; i++) {
+        or_result r = or_run(ctx[i], c, false);
+        CHECK_STR(r.error.message, "");
+        if (!r.code)
+            compare(&r, expected, quantized);
+        or_free(&r);
+    }
+}
+
 /* ---- convolution ---- */
 
 typedef struct shape {
@@ -188,13 +199,7 @@ static void check_conv(qsim_ctx **ctx, int contexts, const shape *s, bool quanti
     c.in[quantized ? 3 : 1] = (or_tensor){
         p.w_signed ? QSIM_INT8 : QSIM_UINT8, 4, {s->m, cg, s->kh, s->kw}, w, between(0, 4) > 0};
     add_params(&c, &p, false);
-    for (int i = 0; i < contexts; i++) {
-        or_result r = or_run(ctx[i], &c, false);
-        CHECK_STR(r.error.message, "");
-        if (!r.code)
-            compare(&r, expected, quantized);
-        or_free(&r);
-    }
+    run_everywhere(ctx, contexts, &c, expected, quantized);
     free(expected);
     free(x);
     free(w);
@@ -278,13 +283,7 @@ static void check_matmul(qsim_ctx **ctx, int contexts, bool quantized, const int
     }
     c.in[quantized ? 3 : 1] = right;
     add_params(&c, &p, true);
-    for (int i = 0; i < contexts; i++) {
-        or_result r = or_run(ctx[i], &c, false);
-        CHECK_STR(r.error.message, "");
-        if (!r.code)
-            compare(&r, expected, quantized);
-        or_free(&r);
-    }
+    run_everywhere(ctx, contexts, &c, expected, quantized);
     free(expected);
     free(a);
     free(b);
