@@ -63,8 +63,10 @@ typedef struct qk_depthwise_u8s8 {
     /*
      * depthwise_rows only, in place of a and tap_offset: the first pixels of the three image rows
      * that are looked at. left, right: the first output's first column, the last output's last one
-     * lie outside and hold x_zp.
+     * lie outside and hold x_zp. Columns lie `across` bytes apart: `channels`, or half of them
+     * where two pixels of 32 channels are one of 64.
      */
+    ptrdiff_t across;
     const uint8_t *rows[3];
     bool left, right;
     uint8_t x_zp;
@@ -95,7 +97,7 @@ typedef struct qk_i8 {
     /* out[r] = factor * sum of the first k bytes of row r's segments; g as above, without b */
     void (*row_sums)(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out);
     void (*depthwise)(const qk_depthwise_u8s8 *d);
-    /* 3 x 3 with a_stride of one or two pixels, taps 12 or (two sets) 24; or NULL */
+    /* 3 x 3 with a_stride of one or two columns, taps 12 or (two sets) 24; or NULL */
     void (*depthwise_rows)(const qk_depthwise_u8s8 *d);
     /* y[i] = requantized acc[i], one multiplier */
     void (*requantize)(const int32_t *acc, size_t n, float m, int32_t zp, int32_t lo, int32_t hi,

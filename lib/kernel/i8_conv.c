@@ -104,9 +104,11 @@ static bool fill_offsets(qk_conv_i8 *c, int32_t *offset) {
 }
 
 static bool is_direct(const qk_conv_i8 *c) {
-    return c->t->depthwise_rows && c->bordered && c->w.depthwise && c->w.channels == c->w.groups &&
-           c->w.kh == 3 && c->w.kw == 3 && c->dilation_w == 1 && c->stride_w <= 2 &&
-           c->pad_left <= 1 && span_w(c) - c->pad_left <= (int64_t)c->wd + 1;
+    bool pairs = c->w.groups == 32 && c->w.channels == 64 && c->wo % 2 == 0;
+    return c->t->depthwise_rows && c->bordered && c->w.depthwise &&
+           (c->w.channels == c->w.groups || pairs) && c->w.kh == 3 && c->w.kw == 3 &&
+           c->dilation_w == 1 && c->stride_w <= 2 && c->pad_left <= 1 &&
+           span_w(c) - c->pad_left <= (int64_t)c->wd + 1;
 }
 
 bool qk_conv_i8_plan(qk_conv_i8 *c, int32_t threads, int32_t *offset, size_t *scratch) {
@@ -215,10 +217,11 @@ static void depthwise_row(const work *k, const uint8_t *a, uint8_t *out) {
 
 static void run_direct(const work *k, const strip *s) {
     const qk_conv_i8 *c = k->c;
-    int32_t channels = c->w.groups;
+    int32_t channels = c->w.channels, pixels = channels / c->w.groups;
     ptrdiff_t pixel_bytes = (ptrdiff_t)(k->element * (size_t)channels);
     qk_depthwise_u8s8 d = {.a_stride = (ptrdiff_t)c->stride_w * channels,
-                           .m = c->wo,
+                           .across = c->w.groups,
+                           .m = c->wo / pixels,
                            .taps = c->w.taps,
                            .channels = channels,
                            .columns = true,
@@ -235,7 +238,7 @@ static void run_direct(const work *k, const strip *s) {
             d.rows[i] = y < 0 || y >= c->h ? s->zeros : s->image + y * c->strip_stride;
         }
         c->t->depthwise_rows(&d);
-        d.out = (uint8_t *)d.out + c->wo * pixel_bytes;
+        d.out = (uint8_t *)d.out + d.m * pixel_bytes;
     }
 }
 

@@ -105,7 +105,9 @@ static image random_image(ck_state *s) {
     c->wo = out_size(c->wd, c->pad_left + ck_between(s, 0, c->w.kw - 1), c->w.kw, c->stride_w,
                      c->dilation_w);
     c->w.groups = c->w.n = c->w.c = 1;
-    if (ck_random(s) % 2)
+    if (ck_random(s) % 8 == 0)
+        c->w.groups = 32;
+    else if (ck_random(s) % 2)
         c->w.groups = ck_between(s, 2, ck_random(s) % 2 ? 200 : 40);
     else {
         bool few = ck_random(s) % 2; /* several pixels make one row of the product */

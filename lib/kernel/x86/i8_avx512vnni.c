@@ -344,9 +344,18 @@ INLINE column load_column(const uint8_t *const *rows, ptrdiff_t at) {
     return (column){d0, d1, d2, d3};
 }
 
-INLINE column edge_column(uint8_t zp) {
-    const __m512i d = _mm512_set1_epi32(zp * 0x10101);
-    return (column){d, d, d, d};
+/* Only the bytes of `mask` lie inside the image. */
+INLINE column edge_column(const uint8_t *const *rows, ptrdiff_t at, __mmask64 mask, uint8_t zp) {
+    const __m512i out = _mm512_set1_epi8((char)zp), t3 = _mm512_setzero_si512();
+    if (!mask) {
+        const __m512i d = _mm512_set1_epi32(zp * 0x10101);
+        return (column){d, d, d, d};
+    }
+    const __m512i t0 = _mm512_mask_loadu_epi8(out, mask, rows[0] + at);
+    const __m512i t1 = _mm512_mask_loadu_epi8(out, mask, rows[1] + at);
+    const __m512i t2 = _mm512_mask_loadu_epi8(out, mask, rows[2] + at);
+    INTERLEAVE(t0, t1, t2, t3)
+    return (column){d0, d1, d2, d3};
 }
 
 /* Three rows of the image at a block's channels. */
@@ -354,6 +363,7 @@ typedef struct slide {
     const uint8_t *rows[3];
     ptrdiff_t across; /* from column to column */
     bool left, right; /* as in qk_depthwise_u8s8 */
+    bool pairs;       /* of pixels: only one of two lies outside */
 } slide;
 
 #define DOT_COLUMN(c, w) DOT_CHANNELS((c).d0, (c).d1, (c).d2, (c).d3, w)
@@ -366,13 +376,16 @@ INLINE void depthwise_slide(const qk_depthwise_u8s8 *d, const slide *p, const in
                             const int32_t *bias, sink s, bool by_two, bool twice) {
     const ptrdiff_t across = p->across;
     ptrdiff_t at = p->left ? 0 : across; /* of the second column */
-    column c0 = p->left ? edge_column(d->x_zp) : load_column(p->rows, 0);
+    const __mmask64 half = p->pairs ? 0xffffffff : 0;
+    column c0 =
+        p->left ? edge_column(p->rows, -across, half << 32, d->x_zp) : load_column(p->rows, 0);
     column c1 = load_column(p->rows, at);
     at += across;
     for (int32_t r = 0; r < d->m; r++, s.out += d->out_stride, at += across) {
         CHANNEL_SUMS(bias)
         const bool last = r + 1 == d->m;
-        const column c2 = last && p->right ? edge_column(d->x_zp) : load_column(p->rows, at);
+        const column c2 =
+            last && p->right ? edge_column(p->rows, at, half, d->x_zp) : load_column(p->rows, at);
         DOT_COLUMN(c0, w)
         DOT_COLUMN(c1, w + 256)
         DOT_COLUMN(c2, w + 512)
@@ -447,7 +460,7 @@ TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
         block b = block_at(d, c);
         const uint8_t *a = d->a + c;
         if (step) {
-            slide p = {{a + o[0], a + o[1], a + o[2]}, o[4] - o[0], false, false};
+            slide p = {{a + o[0], a + o[1], a + o[2]}, o[4] - o[0], false, false, false};
             slide_block(d, &p, b.w, b.bias, &b.s, step == 2);
         } else {
             for (int32_t r = 0; r < d->m; r++, a += d->a_stride, b.s.out += d->out_stride)
@@ -459,9 +472,12 @@ TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
 TARGET static void depthwise_rows_u8s8(const qk_depthwise_u8s8 *d) {
     for (int32_t c = 0; c < d->channels; c += 64) {
         block b = block_at(d, c);
-        slide p = {
-            {d->rows[0] + c, d->rows[1] + c, d->rows[2] + c}, d->channels, d->left, d->right};
-        slide_block(d, &p, b.w, b.bias, &b.s, d->a_stride != d->channels);
+        slide p = {{d->rows[0] + c, d->rows[1] + c, d->rows[2] + c},
+                   d->across,
+                   d->left,
+                   d->right,
+                   d->across != d->channels};
+        slide_block(d, &p, b.w, b.bias, &b.s, d->a_stride != d->across);
     }
 }
 
