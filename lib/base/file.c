@@ -255,19 +255,15 @@ int qs_out_write(qs_out *out, const void *data, size_t size) {
 
 /* Makes the rename itself survive a crash; a file system that cannot sync a folder is no failure.
  */
-static void sync_folder(qsim_ctx *ctx, const char *path) {
-    char *folder = text_join(ctx, path, "");
-    if (!folder)
-        return;
-    char *slash = strrchr(folder, '/');
+static void sync_folder(char *path) {
+    char *slash = strrchr(path, '/');
     if (slash)
-        slash[slash == folder] = 0;
-    int fd = open(slash ? folder : ".", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+        slash[slash == path] = 0;
+    int fd = open(slash ? path : ".", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
     if (fd >= 0) {
         (void)!fsync(fd);
         close(fd);
     }
-    qs_free(ctx, folder);
 }
 
 int qs_out_commit(qs_out *out, qsim_error *error) {
@@ -282,7 +278,7 @@ int qs_out_commit(qs_out *out, qsim_error *error) {
         unlink(out->temporary);
         code = qs_fail(error, QSIM_E_IO, "%s: cannot write: %s", out->path, strerror(out->code));
     } else {
-        sync_folder(out->ctx, out->path);
+        sync_folder(out->temporary); /* whose name is not needed any more */
     }
     out_forget(out);
     return code;

@@ -2,7 +2,8 @@
 /*
  * Runs a fuzz target without libFuzzer: over the files named as arguments, else over the target's
  * own seeds, else over small shared models, each with a number of reproducible mutations.
- * `replay [-n MUTATIONS] [FILE…]`
+ * `replay [-n MUTATIONS] [FILE…]`; `replay -d FOLDER` writes the target's own seeds there, for
+ * libFuzzer to start from.
  */
 #include "fuzz.h"
 #include "test.h"
@@ -84,6 +85,18 @@ static size_t run_seeds(long mutations) {
     return count;
 }
 
+static void write_seeds(const char *folder) {
+    static uint8_t seed[65536];
+    char path[1024];
+    size_t size;
+    for (size_t i = 0; (size = fuzz_seed(i, seed, sizeof(seed))) > 0; i++) {
+        snprintf(path, sizeof(path), "%s/seed%zu", folder, i);
+        FILE *f = fopen(path, "wb");
+        CHECK(f && fwrite(seed, 1, size, f) == size);
+        CHECK(f && fclose(f) == 0);
+    }
+}
+
 int main(int argc, char **argv) {
     static const char *const shared[] = {"models/mnist-8.onnx",
                                          "models/mlptiny_kws_dscnn_int8.onnx",
@@ -91,6 +104,10 @@ int main(int argc, char **argv) {
     char path[1024];
     long mutations = 500;
     int first = 1;
+    if (argc > 2 && strcmp(argv[1], "-d") == 0) {
+        write_seeds(argv[2]);
+        return test_failures != 0;
+    }
     if (argc > 2 && strcmp(argv[1], "-n") == 0) {
         mutations = strtol(argv[2], NULL, 10);
         first = 3;

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every allocation of every public function can fail: one small job for each, repeated with the
+ * first, second, … n-th allocation failing until it gets through. Each failing pass must end with
+ * QSIM_E_NOMEM and give back every byte.
+ */
+#include "test.h"
+
+#include <qsim/qsim.h>
+
+#include <unistd.h>
+
+#include "../fuzz/fuzz.h" /* its .npz */
+
+struct heap {
+    long until_failure; /* allocations that still succeed; < 0: all of them */
+    long failed, live;  /* requests; blocks */
+    size_t bytes;
+};
+
+static void *fault_alloc(void *user, size_t size, size_t align) {
+    struct heap *h = user;
+    if (h->until_failure == 0) {
+        h->failed++;
+        return NULL;
+    }
+    h->until_failure -= h->until_failure > 0;
+    void *p = aligned_alloc(align, (size + align - 1) / align * align);
+    if (p) {
+        h->live++;
+        h->bytes += size;
+    }
+    return p;
+}
+
+static void fault_free(void *user, void *ptr, size_t size) {
+    struct heap *h = user;
+    h->live--;
+    h->bytes -= size;
+    free(ptr);
+}
+
+/* What the jobs work on: made with all memory there is, in the same context. */
+typedef struct things {
+    struct heap heap;
+    qsim_ctx *ctx;
+    qsim_model *model; /* opset 11, with BatchNormalization */
+    qsim_calibration *calibration, *loaded;
+    char folder[32], onnx[64], qcal[64], out[64];
+    uint8_t npz[1024];
+    size_t npz_size;
+} things;
+
+static float samples[2 * 64];
+static const int64_t sample_dims[] = {2, 1, 8, 8};
+
+static qsim_tensor input(void) {
+    return (qsim_tensor){QSIM_FLOAT, 4, sample_dims, samples, sizeof(samples)};
+}
+
+static void constant(qsim_builder *b, const char *name, int32_t rank, const int64_t *dims) {
+    static float w[512];
+    uint64_t seed = (uint64_t)name[0] * 31 + 7;
+    qsim_tensor t = {QSIM_FLOAT, rank, dims, w, 0};
+    CHECK_INT(qsim_tensor_size(QSIM_FLOAT, rank, dims, NULL, &t.bytes), QSIM_OK);
+    for (size_t i = 0; i < 512; i++)
+        w[i] = (float)(test_random(&seed) % 200) / 200.0f + 0.1f;
+    qsim_builder_constant(b, name, &t);
+}
+
+static int build(things *t, qsim_model **out, qsim_error *e) {
+    const int64_t pads[] = {1, 1, 1, 1}, two[] = {2, 2}, x[] = {-1, 1, 8, 8}, y[] = {-1, 5};
+    const char *const names[] = {"N", NULL, NULL, NULL};
+    qsim_builder *b = NULL;
+    int code = qsim_builder_create(t->ctx, 11, "g", &b, e);
+    if (code)
+        return code;
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, x, names);
+    constant(b, "w", 4, (int64_t[]){4, 1, 3, 3});
+    constant(b, "s", 1, (int64_t[]){4});
+    constant(b, "h", 1, (int64_t[]){4});
+    constant(b, "m", 1, (int64_t[]){4});
+    constant(b, "v", 1, (int64_t[]){4});
+    constant(b, "k", 2, (int64_t[]){64, 5});
+    constant(b, "d", 4, (int64_t[]){4, 1, 3, 3});
+    qsim_builder_metadata(b, "author", "nobody");
+    qsim_builder_node(b, "", "Conv", "conv", "x,w", "c");
+    qsim_builder_attr_ints(b, "pads", pads, 4);
+    qsim_builder_node(b, "", "BatchNormalization", "norm", "c,s,h,m,v", "n");
+    qsim_builder_attr_float(b, "epsilon", 0.001f);
+    qsim_builder_node(b, "", "Relu", "relu", "n", "r");
+    qsim_builder_node(b, "", "Conv", "deep", "r,d", "g");
+    qsim_builder_attr_ints(b, "pads", pads, 4);
+    qsim_builder_attr_int(b, "group", 4);
+    qsim_builder_attr_string(b, "auto_pad", "NOTSET");
+    qsim_builder_node(b, "", "Add", "add", "r,g", "a");
+    qsim_builder_node(b, "", "AveragePool", "pool", "a", "p");
+    qsim_builder_attr_ints(b, "kernel_shape", two, 2);
+    qsim_builder_attr_ints(b, "strides", two, 2);
+    qsim_builder_node(b, "", "Flatten", "flat", "p", "f");
+    qsim_builder_node(b, "", "MatMul", "fc", "f,k", "y");
+    qsim_builder_output(b, "y", QSIM_FLOAT, 2, y, names);
+    code = qsim_builder_finish(b, out, e);
+    qsim_builder_free(b);
+    return code;
+}
+
+/* ---- jobs ---- */
+
+static int job_build(things *t, qsim_error *e) {
+    qsim_model *m = NULL;
+    int code = build(t, &m, e);
+    qsim_model_free(m);
+    return code;
+}
+
+static int job_load(things *t, qsim_error *e) {
+    static const int32_t flags[] = {0, QSIM_LOAD_COPY, QSIM_LOAD_INSPECT};
+    int code = QSIM_OK;
+    for (int i = 0; i < 3 && !code; i++) {
+        qsim_load_options o = {.struct_size = sizeof(o), .flags = flags[i]};
+        qsim_model *m = NULL;
+        code = qsim_model_load(t->ctx, t->onnx, &o, &m, e);
+        qsim_model_free(m);
+    }
+    return code;
+}
+
+static int job_look(things *t, qsim_error *e) {
+    char hash[65];
+    (void)e;
+    int code = qsim_model_check(t->model, NULL, NULL);
+    return code < 0 ? code : qsim_model_hash(t->model, hash);
+}
+
+static int job_save(things *t, qsim_error *e) {
+    qsim_save_options o = {.struct_size = sizeof(o), .flags = QSIM_SAVE_REPLACE};
+    return qsim_model_save(t->model, t->out, &o, e);
+}
+
+static int execute(const qsim_model *m, int32_t level, qsim_error *e) {
+    qsim_session_options o = {.struct_size = sizeof(o), .level = level};
+    qsim_tensor x = input(), y = {0};
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    int code = qsim_session_create(m, &o, &s, e);
+    if (!code)
+        code = qsim_run_create(s, &r, e);
+    if (!code)
+        code = qsim_run_reserve(r, &x, 1, e);
+    if (!code)
+        code = qsim_run_execute(r, &x, 1, &y, 1, e);
+    qsim_session_free(s);
+    qsim_run_free(r);
+    return code;
+}
+
+static int job_optimize(things *t, qsim_error *e) {
+    int code = QSIM_OK;
+    for (int32_t level = QSIM_LEVEL_DISABLE; level <= QSIM_LEVEL_ALL && !code; level++) {
+        qsim_model *m = NULL;
+        code = qsim_model_optimize(t->model, level, &m, e);
+        if (!code)
+            code = execute(m, level, e);
+        qsim_model_free(m);
+    }
+    return code;
+}
+
+static int job_upgrade(things *t, qsim_error *e) {
+    qsim_model *m = NULL;
+    int code = qsim_model_upgrade(t->model, 21, &m, e);
+    qsim_model_free(m);
+    return code;
+}
+
+static int job_calibrate(things *t, qsim_error *e) {
+    qsim_tensor x = input();
+    qsim_calibration *c = NULL;
+    int code = qsim_calibration_create(t->model, &c, e);
+    for (int i = 0; i < 2 && !code; i++)
+        code = qsim_calibration_feed(c, &x, 1, e);
+    if (!code)
+        code = qsim_calibration_merge(c, t->calibration, e);
+    qsim_calibration_free(c);
+    return code;
+}
+
+static int job_calibration_file(things *t, qsim_error *e) {
+    qsim_calibration *c = NULL;
+    int code = qsim_calibration_save(t->calibration, t->out, 1, e);
+    if (!code)
+        code = qsim_calibration_load(t->ctx, t->qcal, &c, e);
+    if (!code)
+        code = qsim_calibration_merge(c, t->loaded, e);
+    qsim_calibration_free(c);
+    return code;
+}
+
+static int job_quantize(things *t, qsim_error *e) {
+    qsim_rule rule = {sizeof(rule), "f*", QSIM_RULE_FLOAT, 0};
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < 4 && !code; i++) {
+        qsim_quantize_options o = {.struct_size = sizeof(o), .format = i % 2};
+        qsim_model *q = NULL;
+        o.method = i;
+        o.rules = &rule;
+        o.rule_count = i == 3;
+        o.weight_scheme = i % 3;
+        o.weight_type = i % 3 == QSIM_WEIGHT_TENSOR_ASYMMETRIC ? QSIM_UINT8 : QSIM_INT8;
+        code = qsim_quantize(t->model, t->calibration, &o, &q, e);
+        if (!code)
+            code = execute(q, QSIM_LEVEL_ALL, e);
+        qsim_model_free(q);
+    }
+    return code;
+}
+
+static int job_layers(things *t, qsim_error *e) {
+    (void)e;
+    int32_t n = qsim_quantize_layer_count(t->model);
+    int code = n < 0 ? n : QSIM_OK;
+    for (int32_t i = 0; i < n && !code; i++) {
+        qsim_layer_info info = {.struct_size = sizeof(info)};
+        code = qsim_quantize_layer(t->model, NULL, i, &info);
+    }
+    return code;
+}
+
+static int score(void *user, const qsim_model *candidate, double *result) {
+    (void)user, (void)candidate;
+    *result = 50;
+    return 0;
+}
+
+static int job_search(things *t, qsim_error *e) {
+    int32_t schemes[16];
+    double percentiles[64], best;
+    qsim_tensor x = input();
+    qsim_search_options o = {.struct_size = sizeof(o),
+                             .inputs = &x,
+                             .input_count = 1,
+                             .score = score,
+                             .float_score = 50,
+                             .steps = 2,
+                             .greedy = 1};
+    return qsim_search(t->model, t->calibration, NULL, &o, schemes, percentiles, &best, e);
+}
+
+static int job_npz(things *t, qsim_error *e) {
+    qsim_npz *z = NULL;
+    uint8_t out[4];
+    int code = qsim_npz_open(t->ctx, t->npz, t->npz_size, &z, e);
+    if (!code)
+        code = qsim_npz_read(z, 0, out, sizeof(out), e);
+    qsim_npz_free(z);
+    return code;
+}
+
+static int job_files(things *t, qsim_error *e) {
+    static const int32_t flags[] = {0, QSIM_FILE_COPY};
+    qsim_bytes piece = {"text", 4};
+    int code = qsim_file_write(t->ctx, t->out, QSIM_FILE_REPLACE, &piece, 1, e);
+    for (int i = 0; i < 2 && !code; i++) {
+        qsim_file *f = NULL;
+        code = qsim_file_open(t->ctx, t->onnx, flags[i], &f, e);
+        qsim_file_close(f);
+    }
+    return code;
+}
+
+static int job_observers(things *t, qsim_error *e) {
+    qsim_observer *a = NULL, *b = NULL;
+    float low, high;
+    int code = qsim_observer_create(t->ctx, &a, e);
+    if (!code)
+        code = qsim_observer_create(t->ctx, &b, e);
+    if (!code)
+        code = qsim_observer_feed(a, samples, 128);
+    if (!code)
+        code = qsim_observer_merge(b, a);
+    for (int32_t m = 0; m < 4 && !code; m++)
+        code = qsim_observer_range(b, m, 0, QSIM_UINT8, 0, &low, &high);
+    qsim_observer_free(a);
+    qsim_observer_free(b);
+    return code;
+}
+
+static int job_layers_raw(things *t, qsim_error *e) {
+    static uint8_t x[64], w[36], v[5 * 64];
+    static int32_t y[4 * 36], z[5];
+    const int64_t xd[] = {1, 1, 8, 8}, wd[] = {4, 1, 3, 3}, yd[] = {1, 4, 6, 6};
+    const int64_t rd[] = {1, 64}, vd[] = {5, 64}, zd[] = {1, 5};
+    qsim_tensor tx = {QSIM_UINT8, 4, xd, x, sizeof(x)}, tw = {QSIM_INT8, 4, wd, w, sizeof(w)};
+    qsim_tensor ty = {QSIM_INT32, 4, yd, y, sizeof(y)}, tr = {QSIM_UINT8, 2, rd, x, sizeof(x)};
+    qsim_tensor tv = {QSIM_INT8, 2, vd, v, sizeof(v)}, tz = {QSIM_INT32, 2, zd, z, sizeof(z)};
+    int code = qsim_conv2d(t->ctx, &tx, &tw, NULL, &ty, e);
+    return code ? code : qsim_linear(t->ctx, &tr, &tv, NULL, &tz, e);
+}
+
+static int job_context(things *t, qsim_error *e) {
+    qsim_allocator a = {fault_alloc, fault_free, &t->heap};
+    qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 2};
+    qsim_ctx *ctx = NULL;
+    int code = qsim_ctx_create(&o, &ctx, e);
+    qsim_ctx_free(ctx);
+    return code;
+}
+
+/* ---- the loop ---- */
+
+static void run_job(things *t, const char *name, int (*job)(things *, qsim_error *)) {
+    const long live = t->heap.live;
+    const size_t bytes = t->heap.bytes;
+    const long failures = test_failures;
+    long n = -1;
+    do {
+        qsim_error e = {0};
+        t->heap.until_failure = ++n;
+        t->heap.failed = 0;
+        int code = job(t, &e);
+        t->heap.until_failure = -1;
+        CHECK_INT(t->heap.live, live);
+        CHECK_INT(t->heap.bytes, bytes);
+        CHECK_INT(code, t->heap.failed ? QSIM_E_NOMEM : QSIM_OK);
+        CHECK(e.code == code || e.code == QSIM_OK); /* functions without an error leave it alone */
+    } while (t->heap.failed && n < 200000 && test_failures < failures + 5);
+    CHECK(n > 0); /* something was made to fail */
+    fprintf(stderr, "%s: %ld allocations%s\n", name, n, test_failures > failures ? ", FAILED" : "");
+}
+
+static void setup(things *t) {
+    qsim_allocator a = {fault_alloc, fault_free, &t->heap};
+    qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+    qsim_save_options replace = {.struct_size = sizeof(replace), .flags = QSIM_SAVE_REPLACE};
+    qsim_tensor x = input();
+    uint64_t seed = 1;
+    for (size_t i = 0; i < 128; i++)
+        samples[i] = (float)(test_random(&seed) % 1000) / 1000.0f;
+    strcpy(t->folder, "qsim-fault-XXXXXX");
+    CHECK(mkdtemp(t->folder) != NULL);
+    snprintf(t->onnx, sizeof(t->onnx), "%s/m.onnx", t->folder);
+    snprintf(t->qcal, sizeof(t->qcal), "%s/m.qcal", t->folder);
+    snprintf(t->out, sizeof(t->out), "%s/out", t->folder);
+    t->heap.until_failure = -1;
+    CHECK_INT(qsim_ctx_create(&o, &t->ctx, NULL), QSIM_OK);
+    CHECK_INT(build(t, &t->model, NULL), QSIM_OK);
+    CHECK_INT(qsim_model_save(t->model, t->onnx, &replace, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_create(t->model, &t->calibration, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_feed(t->calibration, &x, 1, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_save(t->calibration, t->qcal, 1, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_load(t->ctx, t->qcal, &t->loaded, NULL), QSIM_OK);
+    t->npz_size = fuzz_seed(0, t->npz, sizeof(t->npz));
+    CHECK(t->npz_size > 0);
+}
+
+static void teardown(things *t) {
+    qsim_calibration_free(t->calibration);
+    qsim_calibration_free(t->loaded);
+    qsim_model_free(t->model);
+    qsim_ctx_free(t->ctx);
+    CHECK_INT(t->heap.live, 0);
+    unlink(t->onnx);
+    unlink(t->qcal);
+    unlink(t->out);
+    CHECK_INT(rmdir(t->folder), 0); /* no temporary file is left behind */
+}
+
+int main(void) {
+    static const struct {
+        const char *name;
+        int (*job)(things *, qsim_error *);
+    } jobs[] = {{"build", job_build},
+                {"load", job_load},
+                {"look", job_look},
+                {"save", job_save},
+                {"optimize", job_optimize},
+                {"upgrade", job_upgrade},
+                {"calibrate", job_calibrate},
+                {"calibration file", job_calibration_file},
+                {"quantize", job_quantize},
+                {"layers", job_layers},
+                {"search", job_search},
+                {"npz", job_npz},
+                {"files", job_files},
+                {"observers", job_observers},
+                {"raw layers", job_layers_raw},
+                {"context", job_context}};
+    static things t;
+    setup(&t);
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
+        run_job(&t, jobs[i].name, jobs[i].job);
+    teardown(&t);
+    return test_done();
+}
