@@ -126,7 +126,8 @@ typedef struct qsim_node_info {
     int64_t macs; /* multiply-accumulates at batch 1, -1 if shapes are unknown */
     /*
      * 1: runs in integer arithmetic, or (Quantize-, DequantizeLinear) vanishes into nodes that do;
-     * 0: in float or as a copy. Told from the pattern around the node, without compiling.
+     * 0: in float or as a copy. Told from the pattern around the node, without compiling:
+     * qsim_session_node_integer knows.
      */
     int32_t integer;
     int32_t reserved;

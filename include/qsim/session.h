@@ -56,6 +56,14 @@ QSIM_API const char *qsim_session_output_name(const qsim_session *session, int32
 QSIM_API size_t qsim_session_bytes(const qsim_session *session);
 
 /* Errors: NOMEM. The session may be freed afterwards. */
+/*
+ * Whether node `index` of the model (as qsim_model_node counts them) runs in integers here: 1 if it
+ * computes on 8-bit tensors, or its result exists only inside an operator that does; 0: it runs in
+ * float, converts between both (QuantizeLinear, DequantizeLinear), is not executed at all, or does
+ * not exist.
+ */
+QSIM_API int32_t qsim_session_node_integer(const qsim_session *session, int32_t index);
+
 QSIM_API int qsim_run_create(const qsim_session *session, qsim_run **out, qsim_error *error);
 QSIM_API void qsim_run_free(qsim_run *run);
 

@@ -30,6 +30,8 @@ struct qsim_session {
     const char **output_names;
     bool *by_value; /* by input: sizes depend on its value */
     bool any_by_value;
+    bool *integer; /* by node of the model, as qsim_model_node counts them */
+    int32_t node_count;
     qs_arena arena;
     atomic_int holds;
 };
@@ -41,6 +43,8 @@ int qs_session_compile(const qsim_model *model, const qsim_session_options *opti
                        qsim_session **out, qsim_error *error);
 /* Fills by_value (by_value.c). */
 int qs_find_by_value(qsim_session *s);
+/* Fills integer, behind qs_pass_qdq and before what else changes nodes (integers.c). */
+int qs_find_integers(qsim_session *s);
 qsim_session *qs_session_hold(const qsim_session *session);
 
 /* ---- one node at a time (eval.c) ---- */

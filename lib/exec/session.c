@@ -21,6 +21,8 @@ static int transform(qsim_session *s, const qsim_session_options *o, bool litera
         code = qs_pass_u8(&p);
     if (!code && !literal)
         code = qs_pass_qdq(&p);
+    if (!code && qs_find_integers(s))
+        code = no_memory(s, error);
     if (!code)
         code = qs_pass_fold(&p, QS_FOLD_QUANTIZE | QS_FOLD_DEQUANTIZE);
     if (!code && level >= QSIM_LEVEL_EXTENDED)

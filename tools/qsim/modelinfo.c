@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <qsim/session.h>
+
 #include "common/utf8.h"
 
 static int by_count(const void *a, const void *b) {
@@ -22,7 +24,21 @@ static void count_op(model_facts *f, const char *name) {
     f->ops[f->op_count++].count = 1;
 }
 
-void model_collect(const qsim_model *m, model_facts *f) {
+bool *model_integers(const qsim_model *m) {
+    int32_t count = qsim_model_node_count(m);
+    bool *integers = tool_alloc((size_t)count, sizeof(*integers));
+    qsim_session *s = NULL;
+    int code = qsim_session_create(m, NULL, &s, NULL);
+    for (int32_t i = 0; i < count; i++) {
+        qsim_node_info n = {.struct_size = sizeof(n)};
+        integers[i] = code == QSIM_OK ? qsim_session_node_integer(s, i) != 0
+                                      : qsim_model_node(m, i, &n) == QSIM_OK && n.integer != 0;
+    }
+    qsim_session_free(s);
+    return integers;
+}
+
+void model_collect(const qsim_model *m, const bool *integers, model_facts *f) {
     memset(f, 0, sizeof(*f));
     for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
         qsim_node_info n = {.struct_size = sizeof(n)};
@@ -30,7 +46,7 @@ void model_collect(const qsim_model *m, model_facts *f) {
             continue;
         count_op(f, n.op_type);
         f->nodes++;
-        f->integer_nodes += n.integer != 0;
+        f->integer_nodes += integers[i];
         if (n.macs < 0)
             f->macs_unknown++;
         else
@@ -80,10 +96,10 @@ void json_value(json *j, const qsim_value_info *v, bool constant) {
     json_end(j);
 }
 
-void json_model(json *j, const qsim_model *m) {
+void json_model(json *j, const qsim_model *m, const bool *integers) {
     qsim_value_info v = {.struct_size = sizeof(v)};
     model_facts f;
-    model_collect(m, &f);
+    model_collect(m, integers, &f);
     json_int(j, "opset", qsim_model_opset(m, NULL));
     json_int(j, "ir_version", qsim_model_ir_version(m));
     json_array(j, "inputs");

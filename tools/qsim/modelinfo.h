@@ -17,7 +17,12 @@ typedef struct model_facts {
     int64_t macs;
 } model_facts;
 
-void model_collect(const qsim_model *m, model_facts *f);
+/*
+ * By node, whether it runs in integers: what a session does, or for models that do not compile
+ * what the pattern around the node says. free() it.
+ */
+bool *model_integers(const qsim_model *m);
+void model_collect(const qsim_model *m, const bool *integers, model_facts *f);
 void model_facts_free(model_facts *f);
 
 /* "[N,1,28,28]"; "?" for an unknown rank. */
@@ -25,7 +30,7 @@ void value_shape(const qsim_value_info *v, text *out);
 /* {"name", "dtype", "shape"}; with `constant` also the bytes of constants. */
 void json_value(json *j, const qsim_value_info *v, bool constant);
 /* opset, ir_version, inputs, outputs, operators, parameters, macs, bytes. */
-void json_model(json *j, const qsim_model *m);
+void json_model(json *j, const qsim_model *m, const bool *integers);
 
 /* "label       text", over as many lines as it takes. */
 void table_line(const char *label, const char *format, ...) TOOL_PRINTF(2, 3);

@@ -48,10 +48,10 @@ static void print_value_line(const char *what, const qsim_value_info *v) {
     text_free(&shape);
 }
 
-static void print_summary(const char *file, const qsim_model *m) {
+static void print_summary(const char *file, const qsim_model *m, const bool *integers) {
     char size[32], weights[32];
     model_facts f;
-    model_collect(m, &f);
+    model_collect(m, integers, &f);
     table_line("file", "%s  %s", tool_base_name(file),
                tool_bytes((double)qsim_model_bytes(m), size));
     table_line("opset", "%lld  ir version %lld", (long long)qsim_model_opset(m, NULL),
@@ -90,7 +90,7 @@ static void join(text *out, const char *const *names, int32_t count) {
         text_printf(out, "%s%s", i ? ", " : "", names[i]);
 }
 
-static void print_nodes(const qsim_model *m) {
+static void print_nodes(const qsim_model *m, const bool *integers) {
     table t = {.columns = "rlllrll"};
     const char *const heading[] = {"#", "operator", "node", "outputs", "MACs", "runs in", "inputs"};
     for (size_t i = 0; i < 7; i++)
@@ -107,7 +107,7 @@ static void print_nodes(const qsim_model *m) {
         table_cell(&t, "%s", n.name);
         table_cell(&t, "%s", out.data);
         table_cell(&t, n.macs < 0 ? "?" : "%lld", (long long)n.macs);
-        table_cell(&t, "%s", n.integer ? "integers" : "float");
+        table_cell(&t, "%s", integers[i] ? "integers" : "float");
         table_cell(&t, "%s", in.data);
         text_free(&in);
         text_free(&out);
@@ -142,7 +142,7 @@ static void print_tensors(const qsim_model *m) {
 
 /* ---- JSON ---- */
 
-static void json_nodes(json *j, const qsim_model *m) {
+static void json_nodes(json *j, const qsim_model *m, const bool *integers) {
     json_array(j, "nodes");
     for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
         qsim_node_info n = {.struct_size = sizeof(n)};
@@ -164,7 +164,7 @@ static void json_nodes(json *j, const qsim_model *m) {
             json_null(j, "macs");
         else
             json_int(j, "macs", n.macs);
-        json_bool(j, "integer", n.integer);
+        json_bool(j, "integer", integers[i]);
         json_end(j);
     }
     json_end(j);
@@ -180,14 +180,14 @@ static void json_tensors(json *j, const qsim_model *m) {
     json_end(j);
 }
 
-static int print_json(const tool *t, const char *file, const qsim_model *m) {
+static int print_json(const tool *t, const char *file, const qsim_model *m, const bool *integers) {
     json j = {0};
     json_object(&j, NULL);
     json_int(&j, "schema", 1);
     json_string(&j, "file", file);
-    json_model(&j, m);
+    json_model(&j, m, integers);
     if (args_has(&t->args, "nodes"))
-        json_nodes(&j, m);
+        json_nodes(&j, m, integers);
     if (args_has(&t->args, "tensors"))
         json_tensors(&j, m);
     json_end(&j);
@@ -204,15 +204,17 @@ static int run(tool *t) {
     int code = tool_load_model(t, file, args_has(&t->args, "inspect") ? QSIM_LOAD_INSPECT : 0, &m);
     if (code)
         return code;
+    bool *integers = model_integers(m);
     if (t->json)
-        code = print_json(t, file, m);
+        code = print_json(t, file, m, integers);
     else {
-        print_summary(file, m);
+        print_summary(file, m, integers);
         if (args_has(&t->args, "nodes"))
-            print_nodes(m);
+            print_nodes(m, integers);
         if (args_has(&t->args, "tensors"))
             print_tensors(m);
     }
+    free(integers);
     qsim_model_free(m);
     return code;
 }

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What of a model runs in integers: read off the graph behind the passes that make integer
+ * operators. A node that is gone runs where its result went: in the operator that now writes it, or
+ * in whatever reads it.
+ */
+#include "exec/exec.h"
+
+static bool is_byte(const qs_graph *g, qs_id value) {
+    return value != QS_NONE &&
+           (g->values[value].dtype == QSIM_UINT8 || g->values[value].dtype == QSIM_INT8);
+}
+
+static bool converts(const qs_node *n) {
+    return strcmp(n->op_type, "QuantizeLinear") == 0 || strcmp(n->op_type, "DequantizeLinear") == 0;
+}
+
+/* Integer arithmetic, or bytes to bytes. */
+static bool is_integer(const qs_graph *g, qs_id node) {
+    const qs_node *n = &g->nodes[node];
+    if (converts(n))
+        return false;
+    if (strncmp(n->op_type, "QLinear", 7) == 0 || strcmp(n->op_type, "QGemm") == 0 ||
+        strstr(n->op_type, "Integer"))
+        return true;
+    bool reads = false;
+    for (int32_t i = 0; i < n->input_count; i++)
+        reads |= is_byte(g, n->inputs[i]);
+    return reads && n->output_count > 0 && is_byte(g, n->outputs[0]);
+}
+
+typedef struct search {
+    const qs_graph *model, *g; /* before and behind the passes; ids of old nodes are the same */
+    qs_uses uses;              /* of the model */
+    bool *there;               /* by node of g: still executed */
+    bool *integer;             /* by node of the model */
+} search;
+
+/* The node that writes what `node` wrote, or QS_NONE. */
+static qs_id heir(const search *s, qs_id node) {
+    const qs_node *n = &s->g->nodes[node];
+    for (int32_t i = 0; i < n->output_count; i++) {
+        qs_id p = n->outputs[i] == QS_NONE ? QS_NONE : s->g->values[n->outputs[i]].producer;
+        if (p != QS_NONE && s->there[p])
+            return p;
+    }
+    return QS_NONE;
+}
+
+static bool readers_are(const search *s, qs_id node) {
+    const qs_node *n = &s->model->nodes[node];
+    bool any = false;
+    for (int32_t i = 0; i < n->output_count; i++) {
+        qs_id y = n->outputs[i];
+        for (qs_id u = y == QS_NONE ? 0 : s->uses.start[y];
+             y != QS_NONE && u < s->uses.start[y + 1]; u++) {
+            any = true;
+            if (!s->integer[s->uses.nodes[u]])
+                return false;
+        }
+    }
+    return any;
+}
+
+static void look(const search *s, qs_id node) {
+    qs_id at = s->there[node] ? node : heir(s, node);
+    s->integer[node] = at == QS_NONE ? readers_are(s, node) : is_integer(s->g, at);
+}
+
+int qs_find_integers(qsim_session *session) {
+    search s = {.model = session->model->graph, .g = session->graph};
+    qsim_ctx *ctx = session->ctx;
+    int code = QSIM_E_NOMEM;
+    session->integer = qs_arena_alloc(&session->arena, s.model->order_count + 1, sizeof(bool));
+    s.there = qs_calloc(ctx, s.g->node_count + 1, sizeof(bool));
+    s.integer = qs_calloc(ctx, s.model->node_count + 1, sizeof(bool));
+    if (session->integer && s.there && s.integer && qs_graph_uses(s.model, &s.uses) == QSIM_OK) {
+        code = QSIM_OK;
+        for (size_t i = 0; i < s.g->order_count; i++)
+            s.there[s.g->order[i]] = true;
+        for (size_t i = s.model->order_count; i-- > 0;)
+            look(&s, s.model->order[i]);
+        for (size_t i = 0; i < s.model->order_count; i++)
+            if (!s.model->nodes[s.model->order[i]].removed)
+                session->integer[session->node_count++] = s.integer[s.model->order[i]];
+        qs_uses_free(s.model, &s.uses);
+    }
+    qs_free(ctx, s.there);
+    qs_free(ctx, s.integer);
+    return code;
+}
+
+int32_t qsim_session_node_integer(const qsim_session *session, int32_t index) {
+    if (!session || index < 0 || index >= session->node_count)
+        return 0;
+    return session->integer[index];
+}

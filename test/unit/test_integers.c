@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* What a session says runs in integers, on networks whose float islands are known. */
+#include "net.h"
+
+#include <qsim/model.h>
+#include <qsim/session.h>
+
+/* "t" -> Q -> "t_q" -> DQ -> "t_d". */
+static void pair(net *n, const char *t, int32_t dtype, float scale) {
+    char s[32], z[32], q[32], d[32], in[100];
+    snprintf(s, sizeof(s), "%s_s", t);
+    snprintf(z, sizeof(z), "%s_z", t);
+    snprintf(q, sizeof(q), "%s_q", t);
+    snprintf(d, sizeof(d), "%s_d", t);
+    net_float(n, s, scale);
+    net_byte(n, z, dtype, 3);
+    snprintf(in, sizeof(in), "%s,%s,%s", t, s, z);
+    net_node(n, "", "QuantizeLinear", in, q);
+    snprintf(in, sizeof(in), "%s,%s,%s", q, s, z);
+    net_node(n, "", "DequantizeLinear", in, d);
+}
+
+static bool is_listed(const char *list, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)) != NULL; at += length)
+        if ((at == list || at[-1] == ' ') && (at[length] == ' ' || !at[length]))
+            return true;
+    return false;
+}
+
+/* Compiles; the nodes in float are those of the list, by the names of their first outputs. */
+static void check(const qsim_model *m, const char *floats) {
+    qsim_session *s = NULL;
+    qsim_error e = {0};
+    CHECK_INT(qsim_session_create(m, NULL, &s, &e), 0);
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
+        qsim_node_info n = {.struct_size = sizeof(n)};
+        CHECK_INT(qsim_model_node(m, i, &n), 0);
+        bool wrong = qsim_session_node_integer(s, i) == is_listed(floats, n.outputs[0]);
+        if (wrong)
+            fprintf(stderr, "  %s '%s' is said to be in %s\n", n.op_type, n.outputs[0],
+                    qsim_session_node_integer(s, i) ? "integers" : "float");
+        CHECK(!wrong);
+    }
+    CHECK_INT(qsim_session_node_integer(s, -1), 0);
+    CHECK_INT(qsim_session_node_integer(s, qsim_model_node_count(m)), 0);
+    CHECK_INT(qsim_session_node_integer(NULL, 0), 0);
+    qsim_session_free(s);
+}
+
+/*
+ * Conv -> Relu -> [pair] -> Transpose without a pair -> Softmax in float -> [pair] -> Identity ->
+ * expression of three nodes -> [pair]; `leak`: the convolution's float is also given out.
+ */
+static void island(int32_t dtype, bool leak) {
+    net n;
+    const int64_t dims[] = {1, 3, 5, 5}, wdims[] = {4, 3, 3, 3}, perm[] = {0, 2, 3, 1};
+    uint8_t w[108];
+    for (int i = 0; i < 108; i++)
+        w[i] = (uint8_t)(i * 37 % 200 - 100);
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, 4, dims);
+    pair(&n, "x", dtype, 0.03f);
+    net_const(&n, "w", QSIM_INT8, 4, wdims, w);
+    net_float(&n, "w_s", 0.01f);
+    net_node(&n, "", "DequantizeLinear", "w,w_s", "w_d");
+    net_node(&n, "", "Conv", "x_d,w_d", "c");
+    net_node(&n, "", "Relu", "c", "r");
+    pair(&n, "r", dtype, 0.05f);
+    net_ints(&n, net_node(&n, "", "Transpose", "r_d", "t"), "perm", 4, perm);
+    net_node(&n, "", "Softmax", "t", "soft");
+    pair(&n, "soft", dtype, 0.004f);
+    net_node(&n, "", "Identity", "soft_d", "i");
+    net_node(&n, "", "Sigmoid", "i", "s");
+    net_node(&n, "", "Mul", "i,s", "m");
+    net_node(&n, "", "Exp", "m", "y");
+    pair(&n, "y", dtype, 0.02f);
+    net_output(&n, "y_d");
+    if (leak)
+        net_output(&n, "c");
+    NET_OK(&n, net_end(&n));
+    /* Who wants the convolution in float gets one, beside the one in integers. */
+    check(n.model, leak ? "x_q x_d w_d c soft soft_q y_d" : "x_q soft soft_q y_d");
+    net_free(&n);
+}
+
+static void floats_only(void) {
+    net n;
+    const int64_t dims[] = {2, 3};
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, 2, dims);
+    net_node(&n, "", "Identity", "x", "i");
+    net_node(&n, "", "Relu", "i", "r");
+    net_node(&n, "", "Transpose", "r", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    check(n.model, "i r y");
+    net_free(&n);
+}
+
+/* Everything but the conversions at its two ends. */
+static void shufflenet(void) {
+    char path[1024];
+    qsim_model *m = NULL;
+    CHECK_INT(qsim_model_load(NULL, test_shared("models/shufflenet-v2-12-int8.onnx", path), NULL,
+                              &m, NULL),
+              0);
+    CHECK_INT(qsim_model_node_count(m), 189);
+    check(m, "input_quantized output");
+    qsim_model_free(m);
+}
+
+int main(void) {
+    for (int i = 0; i < 4; i++)
+        island(i & 1 ? QSIM_INT8 : QSIM_UINT8, i >> 1);
+    floats_only();
+    shufflenet();
+    return test_done();
+}
