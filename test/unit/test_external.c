@@ -148,7 +148,7 @@ static void check_callback(proto *model) {
 }
 
 int main(void) {
-    char folder[] = "/tmp/qsim_external_XXXXXX", path[600];
+    char folder[] = "qsim_external_XXXXXX", path[600];
     proto model = {0};
     if (!mkdtemp(folder))
         abort();
