@@ -39,7 +39,9 @@ static bool layout_depthwise(const qk_i8 *t, qk_weights_i8 *w) {
  */
 static int64_t row_cost(const qk_i8 *t, const qk_form_i8 *f) {
     int64_t vectors = f->positions / (4 * t->lanes), dwords = (int64_t)f->segs * f->k4;
-    return 4 * vectors * (dwords + 4) + 2 * dwords + 8;
+    /* One vector is one chain of sums per row: too few rows to hide its latency. */
+    int64_t quarters = vectors == 1 ? 5 : 4;
+    return quarters * vectors * (dwords + 4) + 2 * dwords + 8;
 }
 
 static void set_pixels(const qk_weights_i8 *w, qk_source_i8 *s, int32_t pixels) {
@@ -58,7 +60,7 @@ static int32_t choose_pixels(const qk_i8 *t, const qk_weights_i8 *w, const qk_so
     if (!w->merged || w->sum_column || w->row_sums || w->kw < 2 || w->stride_w < 1 || w->n > 32 ||
         w->c > 64 || w->stride_w > 64 || !qk_i8_form(t, s, true, false, &f))
         return 1;
-    int64_t least = row_cost(t, &f) * 7 / 8; /* a small gain is no gain */
+    int64_t least = row_cost(t, &f) * 15 / 16; /* a small gain is no gain */
     for (int32_t pixels = 2; pixels * w->n <= 64; pixels++) {
         set_pixels(w, &wide, pixels);
         if (!qk_i8_form(t, &wide, true, false, &f) || 4 * f.k4 - row > 64)
