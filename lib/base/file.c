@@ -222,8 +222,11 @@ int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim
         if (!replace)
             return qs_fail(error, QSIM_E_EXISTS, "%s: exists already", path);
     }
-    out->path = text_join(ctx, path, "");
-    out->temporary = text_join(ctx, path, ".XXXXXX");
+    /* Renaming would replace a link, /dev/stdout for instance, and not the file it leads to. */
+    char target[PATH_MAX];
+    const char *name = old && realpath(path, target) ? target : path;
+    out->path = text_join(ctx, name, "");
+    out->temporary = text_join(ctx, name, ".XXXXXX");
     int code = QSIM_OK;
     if (!out->path || !out->temporary)
         code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", path);

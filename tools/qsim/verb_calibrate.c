@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
+#include <string.h>
 
 #include "calibrating.h"
 #include "common/columns.h"
@@ -80,6 +81,8 @@ static int run(tool *t) {
         return EXIT_USAGE;
     if (!output)
         return tool_usage(t, NULL, "calibrate: -o FILE is missing");
+    if (strcmp(output, "-") == 0)
+        return tool_usage(t, NULL, "a calibration goes to a file, not to standard output");
     if (!tool_may_write(t, output, &code))
         return code;
     code = merge ? merge_files(t, &c) : from_data(t, &c);
