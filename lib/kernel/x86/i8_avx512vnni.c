@@ -405,9 +405,9 @@ INLINE void depthwise_slide(const qk_depthwise_u8s8 *d, const slide *p, const in
 /* How many pixels a column is used again by: 1, 2, or 0 if the taps are no such kernel. */
 static int32_t slide_step(const qk_depthwise_u8s8 *d) {
     const int32_t *o = d->tap_offset;
-    if (!d->columns || o[8] - o[4] != o[4] - o[0])
+    if (!d->columns || (d->taps != 12 && d->taps != 24) || o[8] - o[4] != o[4] - o[0])
         return 0;
-    if (d->taps != 12 && (d->taps != 24 || memcmp(o, o + 12, 12 * sizeof(*o)) != 0))
+    if (d->taps == 24 && memcmp(o, o + 12, 12 * sizeof(*o)) != 0)
         return 0;
     return d->a_stride == o[4] - o[0] ? 1 : d->a_stride == o[8] - o[0] ? 2 : 0;
 }
