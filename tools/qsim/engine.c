@@ -30,19 +30,23 @@ int engine_open(const tool *t, const char *file, engine *e) {
     return code;
 }
 
+int engine_try(engine *e, const qsim_tensor *inputs, size_t count, qsim_error *error) {
+    memset(e->outputs, 0, e->output_count * sizeof(*e->outputs));
+    tool_cancel_on_interrupt(e->run);
+    int code = qsim_run_execute(e->run, inputs, count, e->outputs, e->output_count, error);
+    tool_cancel_on_interrupt(NULL);
+    if (code == QSIM_OK && tool_interrupted()) {
+        error->code = code = QSIM_E_CANCELLED;
+        snprintf(error->message, sizeof(error->message), "interrupted");
+        error->hint[0] = 0;
+    }
+    return code;
+}
+
 int engine_execute(const tool *t, const char *file, engine *e, const qsim_tensor *inputs,
                    size_t count) {
     qsim_error error;
-    memset(e->outputs, 0, e->output_count * sizeof(*e->outputs));
-    tool_cancel_on_interrupt(e->run);
-    int code = qsim_run_execute(e->run, inputs, count, e->outputs, e->output_count, &error);
-    tool_cancel_on_interrupt(NULL);
-    if (code == QSIM_OK && tool_interrupted()) {
-        error.code = code = QSIM_E_CANCELLED;
-        snprintf(error.message, sizeof(error.message), "interrupted");
-        error.hint[0] = 0;
-    }
-    return code ? tool_error(t, file, &error) : EXIT_OK;
+    return engine_try(e, inputs, count, &error) ? tool_error(t, file, &error) : EXIT_OK;
 }
 
 void engine_close(engine *e) {

@@ -23,6 +23,8 @@ int engine_of_model(const tool *t, const char *file, const qsim_model *m, const 
 /* Executes; outputs stay valid until the next time. Ctrl-C cancels. */
 int engine_execute(const tool *t, const char *file, engine *e, const qsim_tensor *inputs,
                    size_t count);
+/* The same without saying what went wrong: a QSIM_E_* code, CANCELLED where it was interrupted. */
+int engine_try(engine *e, const qsim_tensor *inputs, size_t count, qsim_error *error);
 void engine_close(engine *e);
 
 /* The element of a float, double or integer tensor. */

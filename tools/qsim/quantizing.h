@@ -18,6 +18,7 @@ typedef struct quantizing {
     int32_t *schemes;    /* found by a search */
     double *percentiles; /* likewise; written where there was annealing */
     double search_score, float_score;
+    bool interrupted; /* in a search: what it has found until then is written */
 } quantizing;
 
 /* Reads the options of the command line into q->options. */

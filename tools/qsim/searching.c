@@ -56,13 +56,17 @@ static int read_samples(quantizing *q, samples *s) {
     }
 }
 
-/* Runs a model over all samples: its classes go to `guess`. */
+/* Runs a model over all samples: its classes go to `guess`. Silent where it is interrupted. */
 static int classify(const samples *s, const qsim_model *m, int64_t *guess) {
     engine e;
+    qsim_error error;
     size_t at = 0;
     int code = engine_of_model(s->tool, s->file, m, NULL, 0, &e);
     for (size_t i = 0; i < s->batches && code == EXIT_OK; i++) {
-        code = engine_execute(s->tool, s->file, &e, &s->inputs[i], 1);
+        int failed = engine_try(&e, &s->inputs[i], 1, &error);
+        if (failed)
+            code = failed == QSIM_E_CANCELLED ? EXIT_INTERRUPTED
+                                              : tool_error(s->tool, s->file, &error);
         const qsim_tensor *y = &e.outputs[0];
         size_t rows = s->inputs[i].rank > 0 ? (size_t)s->inputs[i].dims[0] : 1;
         size_t classes = code == EXIT_OK && rows > 0 ? elements(y) / rows : 0;
@@ -97,7 +101,9 @@ static int score_float(quantizing *q, samples *s, double *score) {
         memcpy(s->wanted, guess, s->count * sizeof(*guess));
     *score = percent_right(s, guess);
     free(guess);
-    return code;
+    return code == EXIT_INTERRUPTED
+               ? tool_fail(s->tool, QSIM_E_CANCELLED, "%s: interrupted", s->file)
+               : code;
 }
 
 static int read_options(const tool *t, qsim_search_options *o) {
@@ -142,7 +148,8 @@ static int search(const tool *t, quantizing *q, samples *s, qsim_search_options 
     }
     q->search_score = best;
     q->float_score = o->float_score;
-    return code ? tool_error(t, q->file, &e) : EXIT_OK;
+    q->interrupted = code == QSIM_E_CANCELLED && tool_interrupted();
+    return code && !q->interrupted ? tool_error(t, q->file, &e) : EXIT_OK;
 }
 
 int quantize_search(const tool *t, quantizing *q) {

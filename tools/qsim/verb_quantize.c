@@ -41,11 +41,13 @@ static int get_calibration(const tool *t, quantizing *q) {
 }
 
 static int quantize(const tool *t, quantizing *q) {
-    progress p;
+    progress p = {0};
     qsim_error e;
-    progress_begin(&p, t);
-    q->options.progress = progress_step;
-    q->options.progress_user = &p;
+    if (!q->interrupted) {
+        progress_begin(&p, t);
+        q->options.progress = progress_step;
+        q->options.progress_user = &p;
+    }
     int code = qsim_quantize(q->model, q->calibration, &q->options, &q->result, &e);
     progress_end(&p);
     return code ? tool_error(t, q->file, &e) : EXIT_OK;
@@ -64,10 +66,13 @@ static int quantize_file(tool *t, quantizing *q) {
         code = quantize_search(t, q);
     if (code == EXIT_OK)
         code = quantize(t, q);
-    if (code == EXIT_OK)
+    if (code == EXIT_OK && !q->interrupted)
         code = quantize_measure(t, q, &check);
     if (code == EXIT_OK)
         code = save(t, q);
+    if (code == EXIT_OK && q->interrupted)
+        return tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted; %s is the best found until then",
+                         q->file, q->output);
     if (code || strcmp(q->output, "-") == 0)
         return code;
     if (t->json)
