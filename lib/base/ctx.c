@@ -42,9 +42,10 @@ int qs_ctx_init(const qsim_ctx_options *o, int32_t isa, const struct qk_table *k
     if (!ctx->parallel && ctx->threads > 1) {
         ctx->pool = qs_pool_create(ctx, ctx->threads);
         if (!ctx->pool) {
+            qs_fail(error, QSIM_E_NOMEM, "context: out of memory for %d threads",
+                    (int)ctx->threads);
             qs_ctx_drop(ctx);
-            return qs_fail(error, QSIM_E_NOMEM, "context: out of memory for %d threads",
-                           (int)ctx->threads);
+            return QSIM_E_NOMEM;
         }
     }
     *out = ctx;

@@ -36,8 +36,11 @@ try() { # LANGUAGE COMPILER STANDARD
 try c "$cc" -std=c11
 [ -z "$cxx" ] || try cpp "$cxx" -std=c++17
 
-# Static: everything that the archive needs is in the .pc file. The dependencies are the system's own.
-static=$(PKG_CONFIG_SYSROOT_DIR='' pkg-config --static --libs-only-l libqsim | sed 's/-lqsim//')
+# Static: the archive, what its .pc file names, and the shared libraries that it requires.
+private=$(sed -n 's/^Libs.private: *//p' "$pc" | tr ' ' '\n' | grep '^-l' | tr '\n' ' ')
+required=$(sed -n 's/^Requires.private: *//p' "$pc" | tr -d ',')
+# shellcheck disable=SC2086
+static="$private $(PKG_CONFIG_SYSROOT_DIR='' pkg-config --libs $required)"
 # shellcheck disable=SC2086
 "$cc" -std=c11 $cflags "$work/example.c" -o "$work/static" "$lib/libqsim.a" $static
 env -u LD_LIBRARY_PATH "$work/static" "$model" >"$work/out.static"
