@@ -19,7 +19,8 @@ passed=0 failed=0 skipped=0
 
 # shellcheck disable=SC2086
 need $build_packages g++ clang clang-format python3 python3-numpy xz-utils time || exit 1
-# The peer for the interoperability test; without it that test is skipped by name.
+# Peers for the interoperability tests; without them those tests are skipped by name.
+need python3-onnx || say "no python3-onnx: the ONNX checker will not be asked"
 command -v npm >/dev/null 2>&1 || need nodejs npm ||
     say "no npm: the tests against ONNX Runtime will be skipped"
 
