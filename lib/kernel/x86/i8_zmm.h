@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the AVX-512 VNNI files of the integer kernels share: requantization, and the way from a
+ * row's sums to its bytes. Column order in a panel is that of kernel/i8.h with four lanes, so that
+ * in-lane packs undo it.
+ */
+#ifndef QK_I8_ZMM_H
+#define QK_I8_ZMM_H
+
+#include "kernel/i8.h"
+
+#include <immintrin.h>
+
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")))
+#define INLINE TARGET static inline __attribute__((always_inline))
+
+/* i8_depthwise_avx512vnni.c */
+void qk_depthwise_u8s8_avx512vnni(const qk_depthwise_u8s8 *d);
+void qk_depthwise_rows_u8s8_avx512vnni(const qk_depthwise_u8s8 *d);
+
+/* ---- requantization ---- */
+
+typedef struct epilogue {
+    __m512i zp, lo, hi;
+    __m512 low, high;
+    bool clamp;
+} epilogue;
+
+INLINE epilogue epilogue_of(const qk_out_i8 *o) {
+    return (epilogue){
+        _mm512_set1_epi16((short)o->zp),        _mm512_set1_epi8((char)o->lo),
+        _mm512_set1_epi8((char)o->hi),          _mm512_set1_ps((float)(o->lo - o->zp)),
+        _mm512_set1_ps((float)(o->hi - o->zp)), o->clamp};
+}
+
+INLINE __m512i scale(__m512i acc, __m512 m, const epilogue *e) {
+    __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(acc), m);
+    if (e->clamp)
+        v = _mm512_min_ps(_mm512_max_ps(v, e->low), e->high);
+    return _mm512_cvtps_epi32(v);
+}
+
+/* Two vectors of integers to 16 bits, zero point added; saturation stands in for the clamp. */
+INLINE __m512i narrow(__m512i a, __m512i b, const epilogue *e) {
+    return _mm512_adds_epi16(_mm512_packs_epi32(a, b), e->zp);
+}
+
+INLINE __m512i narrow_u8(__m512i a, __m512i b, const epilogue *e) {
+    return _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(a, b), e->lo), e->hi);
+}
+
+INLINE __mmask64 mask64(int32_t n) {
+    return n >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
+}
+
+INLINE __mmask16 mask16(int32_t n) {
+    uint32_t bits = n >= 16 ? 0xffffu : n <= 0 ? 0u : (1u << n) - 1;
+    return (__mmask16)bits;
+}
+
+/* ---- what becomes of a tile's rows ---- */
+
+typedef struct sink {
+    uint8_t *out;
+    ptrdiff_t stride;
+    const float *mult;
+    const int32_t *init; /* of the tile's rows, or NULL */
+    int32_t cols, rows;  /* of the tile that are stored */
+    epilogue e;
+} sink;
+
+/* The usual case: u8 without a clamp. A copy of the sink then needs no branches. */
+INLINE bool is_plain(const sink *s) {
+    return s->mult && !s->e.clamp;
+}
+
+INLINE sink plain_sink(const sink *s, int32_t rows) {
+    sink f = {s->out, s->stride, s->mult, NULL, s->cols, rows, s->e};
+    f.e.clamp = false;
+    return f;
+}
+
+INLINE void store_i32(const sink *s, int32_t r, int32_t j, __m512i v) {
+    _mm512_mask_storeu_epi32(s->out + r * s->stride + 64 * j, mask16(s->cols - 16 * j), v);
+}
+
+INLINE void finish_4(const sink *s, int32_t r, __m512i a, __m512i b, __m512i c, __m512i d) {
+    if (r >= s->rows)
+        return;
+    if (!s->mult) {
+        __m512i ab = _mm512_shuffle_i32x4(a, b, 0x44), cd = _mm512_shuffle_i32x4(c, d, 0x44);
+        store_i32(s, r, 0, _mm512_shuffle_i32x4(ab, cd, 0x88));
+        store_i32(s, r, 1, _mm512_shuffle_i32x4(ab, cd, 0xdd));
+        ab = _mm512_shuffle_i32x4(a, b, 0xee);
+        cd = _mm512_shuffle_i32x4(c, d, 0xee);
+        store_i32(s, r, 2, _mm512_shuffle_i32x4(ab, cd, 0x88));
+        store_i32(s, r, 3, _mm512_shuffle_i32x4(ab, cd, 0xdd));
+        return;
+    }
+    const float *m = s->mult;
+    __m512i ab = narrow(scale(a, _mm512_loadu_ps(m), &s->e),
+                        scale(b, _mm512_loadu_ps(m + 16), &s->e), &s->e);
+    __m512i cd = narrow(scale(c, _mm512_loadu_ps(m + 32), &s->e),
+                        scale(d, _mm512_loadu_ps(m + 48), &s->e), &s->e);
+    __m512i y = narrow_u8(ab, cd, &s->e);
+    if (s->cols == 64)
+        _mm512_storeu_si512(s->out + r * s->stride, y);
+    else
+        _mm512_mask_storeu_epi8(s->out + r * s->stride, mask64(s->cols), y);
+}
+#endif
