@@ -23,9 +23,19 @@ typedef void (*qk_ew_f32_fn)(const float *x, float *y, size_t n);
 
 typedef struct qk_ew {
     qk_ew_u8_fn add_u8, mul_u8;
-    qk_ew_f32_fn exp, sigmoid, tanh;
+    qk_ew_f32_fn exp, sigmoid, tanh, erf, gelu, gelu_tanh;
     /* y = exp(x - shift) */
     void (*exp_shifted)(const float *x, float shift, float *y, size_t n);
+    /* Greatest element; a NaN may be passed over. n >= 1. */
+    float (*greatest)(const float *x, size_t n);
+    /* y = x / d; x and y may be the same. */
+    void (*divide)(const float *x, float d, float *y, size_t n);
+    /* Trees over 16 lanes (lane = i mod 16, then 8-4-2-1): sums of x, of (x - shift)^2. */
+    float (*sum)(const float *x, float unused, size_t n);
+    float (*sum_squares)(const float *x, float shift, size_t n);
+    /* y = (x - shift) * factor * scale + bias; scale and bias are lists, bias may be NULL. */
+    void (*normalize)(const float *x, float shift, float factor, const float *scale,
+                      const float *bias, float *y, size_t n);
 } qk_ew;
 
 extern const qk_ew qk_ew_c;

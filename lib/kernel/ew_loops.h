@@ -50,17 +50,93 @@ static inline uint8_t qk_ew_store(float v, const qk_ew_u8 *w) {
             y[i] = qk_##name(x[i]);                                                                \
     }
 
+/* 16 lanes, whatever the width of the registers. */
+typedef float qk_ew_lanes __attribute__((vector_size(64)));
+
+/* The tree over TERM, an expression of v: one element, or 16 of them. */
+#define QK_EW_TREE(name, TARGET, TERM)                                                             \
+    TARGET static float name(const float *x, float shift, size_t n) {                              \
+        qk_ew_lanes lanes = {0};                                                                   \
+        float part[16];                                                                            \
+        size_t i = 0;                                                                              \
+        (void)shift;                                                                               \
+        for (; i + 16 <= n; i += 16) {                                                             \
+            qk_ew_lanes v;                                                                         \
+            memcpy(&v, x + i, sizeof(v));                                                          \
+            lanes += TERM;                                                                         \
+        }                                                                                          \
+        memcpy(part, &lanes, sizeof(part));                                                        \
+        for (size_t k = 0; i + k < n; k++) {                                                       \
+            const float v = x[i + k];                                                              \
+            part[k] += TERM;                                                                       \
+        }                                                                                          \
+        for (size_t half = 8; half; half /= 2)                                                     \
+            for (size_t k = 0; k < half; k++)                                                      \
+                part[k] += part[k + half];                                                         \
+        return part[0];                                                                            \
+    }
+
+#define QK_EW_ROWS(suffix, TARGET)                                                                 \
+    QK_EW_TREE(sum_##suffix, TARGET, v)                                                            \
+    QK_EW_TREE(sum_squares_##suffix, TARGET, (v - shift) * (v - shift))                            \
+    TARGET static float greatest_##suffix(const float *x, size_t n) {                              \
+        float part[16], top;                                                                       \
+        size_t i = 0;                                                                              \
+        for (size_t k = 0; k < 16; k++)                                                            \
+            part[k] = x[0];                                                                        \
+        for (; i + 16 <= n; i += 16)                                                               \
+            for (size_t k = 0; k < 16; k++)                                                        \
+                part[k] = x[i + k] > part[k] ? x[i + k] : part[k];                                 \
+        top = part[0];                                                                             \
+        for (size_t k = 1; k < 16; k++)                                                            \
+            top = part[k] > top ? part[k] : top;                                                   \
+        for (; i < n; i++)                                                                         \
+            top = x[i] > top ? x[i] : top;                                                         \
+        return top;                                                                                \
+    }                                                                                              \
+    TARGET static void divide_##suffix(const float *x, float d, float *y, size_t n) {              \
+        for (size_t i = 0; i < n; i++)                                                             \
+            y[i] = x[i] / d;                                                                       \
+    }                                                                                              \
+    TARGET static void normalize_##suffix(const float *x, float shift, float factor,               \
+                                          const float *scale, const float *bias, float *y,         \
+                                          size_t n) {                                              \
+        if (bias) {                                                                                \
+            for (size_t i = 0; i < n; i++)                                                         \
+                y[i] = (x[i] - shift) * factor * scale[i] + bias[i];                               \
+        } else {                                                                                   \
+            for (size_t i = 0; i < n; i++)                                                         \
+                y[i] = (x[i] - shift) * factor * scale[i];                                         \
+        }                                                                                          \
+    }
+
 #define QK_EW_INSTANCE(suffix, TARGET)                                                             \
     QK_EW_U8(add_u8, suffix, TARGET, k.ma *ta + k.mb * tb)                                         \
     QK_EW_U8(mul_u8, suffix, TARGET, (ta * tb) * k.ma)                                             \
     QK_EW_F32(exp, suffix, TARGET)                                                                 \
     QK_EW_F32(sigmoid, suffix, TARGET)                                                             \
     QK_EW_F32(tanh, suffix, TARGET)                                                                \
+    QK_EW_F32(erf, suffix, TARGET)                                                                 \
+    QK_EW_F32(gelu, suffix, TARGET)                                                                \
+    QK_EW_F32(gelu_tanh, suffix, TARGET)                                                           \
+    QK_EW_ROWS(suffix, TARGET)                                                                     \
     TARGET static void exp_shifted_##suffix(const float *x, float shift, float *y, size_t n) {     \
         for (size_t i = 0; i < n; i++)                                                             \
             y[i] = qk_exp(x[i] - shift);                                                           \
     }                                                                                              \
-    const qk_ew qk_ew_##suffix = {add_u8_##suffix,  mul_u8_##suffix, exp_##suffix,                 \
-                                  sigmoid_##suffix, tanh_##suffix,   exp_shifted_##suffix};
+    const qk_ew qk_ew_##suffix = {.add_u8 = add_u8_##suffix,                                       \
+                                  .mul_u8 = mul_u8_##suffix,                                       \
+                                  .exp = exp_##suffix,                                             \
+                                  .sigmoid = sigmoid_##suffix,                                     \
+                                  .tanh = tanh_##suffix,                                           \
+                                  .erf = erf_##suffix,                                             \
+                                  .gelu = gelu_##suffix,                                           \
+                                  .gelu_tanh = gelu_tanh_##suffix,                                 \
+                                  .exp_shifted = exp_shifted_##suffix,                             \
+                                  .greatest = greatest_##suffix,                                   \
+                                  .divide = divide_##suffix,                                       \
+                                  .sum = sum_##suffix,                                             \
+                                  .sum_squares = sum_squares_##suffix,                             \
+                                  .normalize = normalize_##suffix};
 
 #endif

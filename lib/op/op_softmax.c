@@ -45,13 +45,9 @@ qs_softmax_shape qs_softmax_split(const qs_value *x, int32_t axis, int32_t last)
 }
 
 void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n) {
-    float top = x[0];
-    for (size_t i = 1; i < n; i++)
-        top = x[i] > top ? x[i] : top;
-    ctx->kernels->ew->exp_shifted(x, top, y, n);
-    float sum = qs_tree_sum(y, n, 1);
-    for (size_t i = 0; i < n; i++)
-        y[i] = y[i] / sum;
+    const qk_ew *k = ctx->kernels->ew;
+    k->exp_shifted(x, k->greatest(x, n), y, n);
+    k->divide(y, k->sum(y, 0, n), y, n);
 }
 
 /* The same with elements `step` apart. */

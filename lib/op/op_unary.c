@@ -3,6 +3,7 @@
 #include "op/rules.h"
 
 #include "base/ctx.h"
+#include "kernel/elementary.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
 #include "quant/requantize.h"
@@ -68,6 +69,9 @@ static int infer_real(qs_infer *x) {
 }
 static int infer_signed(qs_infer *x) {
     return infer_unary(x, QS_T_REAL | QS_T_SIGNED);
+}
+static int infer_bool(qs_infer *x) {
+    return infer_unary(x, QS_T(QSIM_BOOL));
 }
 static int infer_any(qs_infer *x) {
     return infer_unary(x, QS_T_ARITH);
@@ -141,6 +145,49 @@ UNARY(sqrt, f64, double, double, sqrt(x))
 static const unary_fn sqrt_fns[16] = {REAL_ROWS(sqrt)};
 LOWER(sqrt, sqrt_fns[DTYPE], 0, 0)
 
+/* log(1 + e^x) without overflow. */
+static double softplus(double x) {
+    return (x < 0.0 ? 0.0 : x) + qk_log64(1.0 + qk_exp64(-fabs(x)));
+}
+
+UNARY(reciprocal, f32, float, float, 1.0f / x)
+UNARY(reciprocal, f64, double, double, 1.0 / x)
+static const unary_fn reciprocal_fns[16] = {REAL_ROWS(reciprocal)};
+LOWER(reciprocal, reciprocal_fns[DTYPE], 0, 0)
+
+UNARY(log, f32, float, double, qk_log64((double)x))
+UNARY(log, f64, double, double, qk_log64(x))
+static const unary_fn log_fns[16] = {REAL_ROWS(log)};
+LOWER(log, log_fns[DTYPE], 0, 0)
+
+REALS(sign, x > 0 ? 1 : x < 0 ? -1 : x)
+#define SIGN(U) (x > 0 ? 1 : x < 0 ? -1 : 0)
+SIGNED(sign, SIGN)
+static const unary_fn sign_fns[16] = {REAL_ROWS(sign), SIGNED_ROWS(sign)};
+LOWER(sign, sign_fns[DTYPE], 0, 0)
+
+UNARY(floor, f32, float, float, floorf(x))
+UNARY(floor, f64, double, double, floor(x))
+static const unary_fn floor_fns[16] = {REAL_ROWS(floor)};
+LOWER(floor, floor_fns[DTYPE], 0, 0)
+
+UNARY(ceil, f32, float, float, ceilf(x))
+UNARY(ceil, f64, double, double, ceil(x))
+static const unary_fn ceil_fns[16] = {REAL_ROWS(ceil)};
+LOWER(ceil, ceil_fns[DTYPE], 0, 0)
+
+/* Halves to even: the rounding mode is set while steps run. */
+UNARY(round, f32, float, float, rintf(x))
+UNARY(round, f64, double, double, rint(x))
+static const unary_fn round_fns[16] = {REAL_ROWS(round)};
+LOWER(round, round_fns[DTYPE], 0, 0)
+
+UNARY(softplus, f32, float, double, softplus((double)x))
+LOWER(softplus, softplus_f32, 0, 0)
+
+UNARY(not, b8, uint8_t, uint8_t, !x)
+LOWER(not, not_b8, 0, 0)
+
 /* A NaN stays. */
 static float clamp01(float v) {
     return qs_minf(1.0f, qs_maxf(0.0f, v));
@@ -160,6 +207,25 @@ UNARY(hardswish, f32, float, float, x *clamp01(param[0] * x + param[1]))
 KERNEL(exp)
 KERNEL(tanh)
 KERNEL(sigmoid)
+KERNEL(erf)
+KERNEL(gelu_tanh)
+
+static int lower_gelu(qs_lower *l) {
+    if (qs_node_string_is(l->node, "approximate", "tanh", false))
+        return lower_gelu_tanh(l);
+    int code = lower_unary(l, NULL, 0, 0);
+    if (!code)
+        ((unary_params *)(uintptr_t)l->step->params)->kernel = l->ctx->kernels->ew->gelu;
+    return code;
+}
+
+static int infer_gelu(qs_infer *x) {
+    if (!qs_node_string_is(x->node, "approximate", "tanh", false) &&
+        !qs_node_string_is(x->node, "approximate", "none", true))
+        return qs_infer_fail(x, QSIM_E_VALUE, "approximate is neither none nor tanh");
+    return infer_unary(x, QS_T_FLOAT);
+}
+
 LOWER(leakyrelu, leakyrelu_f32, 0.01f, 0)
 LOWER(hardsigmoid, hardsigmoid_f32, 0.2f, 0.5f)
 LOWER(hardswish, hardswish_f32, 1.0f / 6.0f, 0.5f)
@@ -185,7 +251,19 @@ static const qs_attr_rule alpha_beta_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
                               .infer = infer_##types,                                              \
                               .lower = lower_##id};
 
+static const qs_attr_rule gelu_attrs[] = {{"approximate", QS_ATTR_STRING, 20, 0}};
+
 UNARY_OP(abs, "Abs", 1, plain_attrs, any)
+UNARY_OP(ceil, "Ceil", 1, plain_attrs, real)
+UNARY_OP(erf, "Erf", 9, plain_attrs, f32)
+UNARY_OP(floor, "Floor", 1, plain_attrs, real)
+UNARY_OP(gelu, "Gelu", 20, gelu_attrs, gelu)
+UNARY_OP(log, "Log", 1, plain_attrs, real)
+UNARY_OP(not, "Not", 1, plain_attrs, bool)
+UNARY_OP(reciprocal, "Reciprocal", 1, plain_attrs, real)
+UNARY_OP(round, "Round", 11, plain_attrs, real)
+UNARY_OP(sign, "Sign", 9, plain_attrs, signed)
+UNARY_OP(softplus, "Softplus", 1, plain_attrs, f32)
 UNARY_OP(exp, "Exp", 1, plain_attrs, f32)
 UNARY_OP(hardsigmoid, "HardSigmoid", 1, alpha_beta_attrs, f32)
 UNARY_OP(leakyrelu, "LeakyRelu", 1, alpha_attrs, f32)

@@ -8,37 +8,61 @@
 #define OPERATORS(X) \
     X(abs) \
     X(add) \
+    X(and) \
+    X(argmax) \
+    X(argmin) \
     X(averagepool) \
     X(batchnormalization) \
     X(cast) \
+    X(ceil) \
     X(clip) \
     X(concat) \
     X(constant) \
+    X(constant_of_shape) \
     X(conv) \
     X(convinteger) \
     X(dequantize) \
     X(div) \
     X(dropout) \
     X(dynamic_quantize) \
+    X(equal) \
+    X(erf) \
     X(exp) \
+    X(expand) \
     X(flatten) \
+    X(floor) \
     X(gather) \
+    X(gelu) \
     X(gemm) \
     X(globalaveragepool) \
+    X(greater) \
+    X(greater_or_equal) \
     X(hardsigmoid) \
     X(hardswish) \
     X(identity) \
+    X(layernorm) \
     X(leakyrelu) \
+    X(less) \
+    X(less_or_equal) \
+    X(log) \
     X(matmul) \
     X(matmulinteger) \
+    X(max) \
     X(maxpool) \
+    X(mean) \
+    X(min) \
+    X(mod) \
     X(ms_dequantize) \
     X(ms_qlinearaveragepool) \
     X(ms_qlinearglobalaveragepool) \
     X(ms_quantize) \
     X(mul) \
     X(neg) \
+    X(not) \
+    X(or) \
     X(pad) \
+    X(pow) \
+    X(prelu) \
     X(qlinear_add) \
     X(qlinear_concat) \
     X(qlinear_leakyrelu) \
@@ -48,23 +72,31 @@
     X(qlinearconv) \
     X(qlinearmatmul) \
     X(quantize) \
+    X(range) \
+    X(reciprocal) \
     X(reduce_max) \
     X(reduce_mean) \
     X(reduce_min) \
     X(reduce_sum) \
     X(relu) \
     X(reshape) \
+    X(round) \
     X(shape) \
     X(sigmoid) \
+    X(sign) \
     X(slice) \
     X(softmax) \
+    X(softplus) \
     X(split) \
     X(sqrt) \
     X(squeeze) \
     X(sub) \
+    X(sum) \
     X(tanh) \
     X(transpose) \
     X(unsqueeze) \
+    X(where) \
+    X(xor) \
     /* internal */ \
     X(qsim_add) \
     X(qsim_averagepool) \

@@ -13,7 +13,7 @@ typedef struct ew_case {
     const void *a, *b;
     void *c;
     size_t n, sa, sb;
-    int which; /* 0 add, 1 mul; exp, sigmoid, tanh, exp_shifted */
+    int which; /* 0 add, 1 mul; then floats, as in call */
 } ew_case;
 
 static void call(void *arg) {
@@ -24,7 +24,16 @@ static void call(void *arg) {
     case 2: e->k->exp(e->a, e->c, e->n); break;
     case 3: e->k->sigmoid(e->a, e->c, e->n); break;
     case 4: e->k->tanh(e->a, e->c, e->n); break;
-    default: e->k->exp_shifted(e->a, 0.75f, e->c, e->n); break;
+    case 5: e->k->exp_shifted(e->a, 0.75f, e->c, e->n); break;
+    case 6: e->k->erf(e->a, e->c, e->n); break;
+    case 7: e->k->gelu(e->a, e->c, e->n); break;
+    case 8: e->k->gelu_tanh(e->a, e->c, e->n); break;
+    case 9: e->k->divide(e->a, 3.1f, e->c, e->n); break;
+    case 10: e->k->normalize(e->a, 0.1f, 1.7f, e->b, NULL, e->c, e->n); break;
+    case 11: e->k->normalize(e->a, 0.1f, 1.7f, e->b, e->a, e->c, e->n); break;
+    case 12: *(float *)e->c = e->k->greatest(e->a, e->n); break;
+    case 13: *(float *)e->c = e->k->sum(e->a, 0, e->n); break;
+    default: *(float *)e->c = e->k->sum_squares(e->a, 0.3f, e->n); break;
     }
 }
 
@@ -40,8 +49,9 @@ static void make(ew_case *e, ck_state *s, int which, size_t n) {
     e->w.flip_a = ck_between(s, 0, 1) ? 0x80 : 0;
     e->w.flip_b = ck_between(s, 0, 1) ? 0x80 : 0;
     e->w.flip_c = ck_between(s, 0, 1) ? 0x80 : 0;
-    e->a = which < 2 ? ck_input(s, n) : ck_floats(s, n, -100, 100);
-    e->b = which < 2 ? ck_input(s, n) : NULL;
+    const float reach = which >= 6 && which <= 8 ? 6 : 100;
+    e->a = which < 2 ? ck_input(s, n) : ck_floats(s, n, -reach, reach);
+    e->b = which < 2 ? ck_input(s, n) : which == 10 || which == 11 ? ck_floats(s, n, -2, 2) : NULL;
 }
 
 /* The definition once more, for the C kernels; the elementary functions against the C library. */
@@ -56,6 +66,35 @@ static void plain(const ew_case *e, uint8_t *c) {
     }
 }
 
+static double wanted(const ew_case *e, size_t i) {
+    const double x = (double)((const float *)e->a)[i];
+    if (e->which == 6)
+        return erf(x);
+    return e->which == 7 ? x * erfc(-x * 0.70710678118654752) / 2
+                         : x / 2 * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
+}
+
+/* Against double arithmetic: functions to 1e-6, sums to 1e-5 of their terms. */
+static void check_value(ck_state *s, const ew_case *e, const float *y, const char *shape) {
+    const float *a = e->a;
+    double sum = 0, size = 0, top = (double)a[0];
+    bool right = true;
+    for (size_t i = 0; i < e->n; i++) {
+        double d = (double)a[i] - 0.3, term = e->which == 13 ? (double)a[i] : d * d;
+        sum += term;
+        size += fabs(term);
+        top = fmax(top, (double)a[i]);
+        if (e->which >= 6 && e->which <= 8)
+            right = right && fabs((double)y[i] - wanted(e, i)) <= 1e-6;
+    }
+    if (e->which >= 12)
+        right = e->which == 12 ? (double)y[0] == top : fabs((double)y[0] - sum) <= 1e-5 * size;
+    uint8_t *yes = ck_output(s, 1), *is = ck_output(s, 1);
+    *yes = 1;
+    *is = right;
+    ck_same(s, yes, is, 1, shape);
+}
+
 static void check(ck_state *s, int which) {
     ew_case e;
     char shape[64];
@@ -67,7 +106,7 @@ static void check(ck_state *s, int which) {
         e.sb = form != 2;
     }
     snprintf(shape, sizeof(shape), "n %zu strides %zu %zu", n, e.sa, e.sb);
-    size_t bytes = which < 2 ? n : 4 * n;
+    size_t bytes = which < 2 ? n : which >= 12 ? 4 : 4 * n;
     void *expected = ck_output(s, bytes), *actual = ck_output(s, bytes);
     e.k = s->c->ew;
     e.c = expected;
@@ -75,6 +114,8 @@ static void check(ck_state *s, int which) {
         plain(&e, expected);
     else
         call(&e);
+    if (which >= 6)
+        check_value(s, &e, expected, shape);
     e.k = s->t->ew;
     e.c = actual;
     call(&e);
@@ -103,10 +144,31 @@ CASE(exp, 2)
 CASE(sigmoid, 3)
 CASE(tanh, 4)
 CASE(shifted, 5)
+CASE(erf, 6)
+CASE(gelu, 7)
+CASE(gelu_tanh, 8)
+CASE(divide, 9)
+CASE(scale, 10)
+CASE(normalize, 11)
+CASE(greatest, 12)
+CASE(sum, 13)
+CASE(squares, 14)
 
 const ck_case ck_cases_ew[] = {
-    {"ew add u8", check_add, bench_add}, {"ew mul u8", check_mul, bench_mul},
-    {"ew exp", check_exp, bench_exp},    {"ew sigmoid", check_sigmoid, bench_sigmoid},
-    {"ew tanh", check_tanh, bench_tanh}, {"ew exp shifted", check_shifted, bench_shifted},
+    {"ew add u8", check_add, bench_add},
+    {"ew mul u8", check_mul, bench_mul},
+    {"ew exp", check_exp, bench_exp},
+    {"ew sigmoid", check_sigmoid, bench_sigmoid},
+    {"ew tanh", check_tanh, bench_tanh},
+    {"ew exp shifted", check_shifted, bench_shifted},
+    {"ew erf", check_erf, bench_erf},
+    {"ew gelu", check_gelu, bench_gelu},
+    {"ew gelu tanh", check_gelu_tanh, bench_gelu_tanh},
+    {"ew divide", check_divide, bench_divide},
+    {"ew scale", check_scale, bench_scale},
+    {"ew normalize", check_normalize, bench_normalize},
+    {"ew greatest", check_greatest, bench_greatest},
+    {"ew sum", check_sum, bench_sum},
+    {"ew sum of squares", check_squares, bench_squares},
 };
 const size_t ck_cases_ew_count = QS_COUNT(ck_cases_ew);

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* ConstantOfShape and Range: tensors made of numbers. */
+#include "op/rules.h"
+
+/* ---- ConstantOfShape ---- */
+
+static int fill_value(const qs_infer *x, int32_t *dtype, uint64_t *bits) {
+    const qs_attr *a = qs_node_attr(x->node, "value");
+    *dtype = QSIM_FLOAT;
+    *bits = 0;
+    if (!a)
+        return QSIM_OK;
+    size_t element = qs_dtype_bytes(a->u.tensor->dtype);
+    if (!element || element > 8)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "a value of type %s",
+                             qsim_dtype_name(a->u.tensor->dtype));
+    if (a->u.tensor->elements != 1)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the value has %zu elements, expected 1",
+                             a->u.tensor->elements);
+    *dtype = a->u.tensor->dtype;
+    memcpy(bits, a->u.tensor->data, element);
+    return QSIM_OK;
+}
+
+static int infer_constant_of_shape(qs_infer *x) {
+    int64_t shape[QSIM_MAX_RANK];
+    qs_dim dims[QSIM_MAX_RANK];
+    int32_t count, dtype;
+    uint64_t bits;
+    int code = fill_value(x, &dtype, &bits);
+    if (!code)
+        code = qs_infer_ints(x, 0, shape, QSIM_MAX_RANK, &count);
+    if (code || count == QS_DYNAMIC)
+        return code ? code : qs_infer_out(x, 0, dtype, -1, NULL);
+    for (int32_t i = 0; i < count; i++) {
+        if (shape[i] < 0)
+            return qs_infer_fail(x, QSIM_E_VALUE, "axis %d of the shape is %lld", (int)i,
+                                 (long long)shape[i]);
+        dims[i] = (qs_dim){shape[i], NULL};
+    }
+    return qs_infer_out(x, 0, dtype, count, dims);
+}
+
+typedef struct fill_params {
+    size_t elements, element;
+    uint64_t bits;
+} fill_params;
+
+static void run_fill(const qs_step *s, const qs_frame *f) {
+    const fill_params *p = s->params;
+    char *y = qs_step_out(s, f, 0);
+    for (size_t i = 0; i < p->elements; i++)
+        memcpy(y + i * p->element, &p->bits, p->element);
+}
+
+static int lower_constant_of_shape(qs_lower *l) {
+    qs_infer x;
+    int32_t dtype;
+    fill_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    qs_lower_infer(l, &x);
+    int code = fill_value(&x, &dtype, &p->bits);
+    p->element = qs_dtype_bytes(dtype);
+    p->elements = qs_value_elements(qs_lower_out(l, 0));
+    l->step->run = run_fill;
+    l->step->kernel = "fill";
+    return code;
+}
+
+static const qs_attr_rule fill_attrs[] = {{"value", QS_ATTR_TENSOR, 9, 0}};
+
+const qs_op qs_op_constant_of_shape = {.domain = "",
+                                       .name = "ConstantOfShape",
+                                       .since = 9,
+                                       .until = QS_OPSET_NEWEST,
+                                       .min_in = 1,
+                                       .max_in = 1,
+                                       .min_out = 1,
+                                       .max_out = 1,
+                                       .attrs = fill_attrs,
+                                       .attr_count = QS_COUNT(fill_attrs),
+                                       .infer = infer_constant_of_shape,
+                                       .lower = lower_constant_of_shape};
+
+/* ---- Range ---- */
+
+#define QS_T_RANGE (QS_T_REAL | QS_T(QSIM_INT16) | QS_T(QSIM_INT32) | QS_T(QSIM_INT64))
+
+static double as_double(const qs_const *c) {
+    union {
+        float f;
+        double d;
+        int16_t h;
+        int32_t i;
+        int64_t l;
+    } v;
+    memcpy(&v, c->data, qs_dtype_bytes(c->dtype));
+    switch (c->dtype) {
+    case QSIM_FLOAT: return (double)v.f;
+    case QSIM_DOUBLE: return v.d;
+    case QSIM_INT16: return v.h;
+    case QSIM_INT32: return v.i;
+    default: return (double)v.l;
+    }
+}
+
+/* max(0, ceil((limit - start) / delta)) */
+static int range_count(const qs_infer *x, double start, double limit, double delta, int64_t *n) {
+    double steps = (limit - start) / delta;
+    if (delta == 0 || steps != steps)
+        return qs_infer_fail(x, QSIM_E_VALUE, "a range from %g to %g by %g", start, limit, delta);
+    if (steps > 1e15)
+        return qs_infer_fail(x, QSIM_E_LIMIT, "a range of %g numbers", steps);
+    int64_t whole = steps <= 0 ? 0 : (int64_t)steps;
+    *n = steps > (double)whole ? whole + 1 : whole;
+    return QSIM_OK;
+}
+
+static int infer_range(qs_infer *x) {
+    qs_const c[3];
+    bool known = true;
+    int code = qs_infer_type(x, 0, QS_T_RANGE);
+    for (int32_t i = 1; i < 3 && !code; i++)
+        code = qs_infer_same_type(x, 0, i);
+    for (int32_t i = 0; i < 3 && !code; i++) {
+        const qs_value *v = qs_infer_in(x, i);
+        if (v->rank > 0 && qs_dims_product(v->dims, 0, v->rank) != 1)
+            code = qs_infer_fail(x, QSIM_E_SHAPE, "input %d is not a scalar", (int)i);
+        known = known && qs_infer_const(x, i, &c[i]) && c[i].elements == 1;
+    }
+    qs_dim size = {-1, NULL};
+    if (!code && known)
+        code = range_count(x, as_double(&c[0]), as_double(&c[1]), as_double(&c[2]), &size.size);
+    return code ? code : qs_infer_out(x, 0, x->in[0]->dtype, 1, &size);
+}
+
+typedef struct range_params {
+    int32_t dtype;
+    size_t elements;
+} range_params;
+
+#define RANGE(T, U)                                                                                \
+    {                                                                                              \
+        const T start = *(const T *)from, delta = *(const T *)step;                                \
+        for (size_t i = 0; i < p->elements; i++)                                                   \
+            ((T *)y)[i] = (T)((U)start + (U)i * (U)delta);                                         \
+        break;                                                                                     \
+    }
+
+static void run_range(const qs_step *s, const qs_frame *f) {
+    const range_params *p = s->params;
+    const void *from = qs_step_in(s, f, 0), *step = qs_step_in(s, f, 2);
+    void *y = qs_step_out(s, f, 0);
+    switch (p->dtype) {
+    case QSIM_FLOAT: RANGE(float, float)
+    case QSIM_DOUBLE: RANGE(double, double)
+    case QSIM_INT16: RANGE(int16_t, uint32_t)
+    case QSIM_INT32: RANGE(int32_t, uint32_t)
+    default: RANGE(int64_t, uint64_t)
+    }
+}
+
+static int lower_range(qs_lower *l) {
+    range_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->dtype = qs_lower_in(l, 0)->dtype;
+    p->elements = qs_value_elements(qs_lower_out(l, 0));
+    l->step->run = run_range;
+    l->step->kernel = "range";
+    return QSIM_OK;
+}
+
+const qs_op qs_op_range = {.domain = "",
+                           .name = "Range",
+                           .since = 11,
+                           .until = QS_OPSET_NEWEST,
+                           .min_in = 3,
+                           .max_in = 3,
+                           .min_out = 1,
+                           .max_out = 1,
+                           .infer = infer_range,
+                           .lower = lower_range};

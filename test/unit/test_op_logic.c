@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/* Comparisons, Where, Expand, Pow, Max and its kin, fills, LayerNormalization, ArgMax. */
+#include "op_harness.h"
+
+#include <math.h>
+
+static const float f6[] = {1, -2, 3, NAN, 0, -0.0f};
+static const float g6[] = {1, 2, -3, 1, -0.0f, 0.5f};
+
+static void bytes_case(const char *op, int64_t version, int32_t dtype, const void *a, const void *b,
+                       const uint8_t *expected) {
+    op_case *c = case_new("", op, version);
+    case_input(c, dtype, SHAPE(2, 3), a);
+    case_input(c, dtype, SHAPE(2, 3), b);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(case_shape(c, 0), "bool[2,3]");
+    CHECK(memcmp(case_data(c, 0), expected, 6) == 0);
+    case_free(c);
+}
+
+static void test_compare(void) {
+    static const uint8_t t[] = {0, 2, 0, 1, 1, 0}, u[] = {0, 1, 1, 0, 1, 0};
+    bytes_case("Greater", 13, QSIM_FLOAT, f6, g6, (const uint8_t[]){0, 0, 1, 0, 0, 0});
+    bytes_case("Less", 13, QSIM_FLOAT, f6, g6, (const uint8_t[]){0, 1, 0, 0, 0, 1});
+    bytes_case("GreaterOrEqual", 16, QSIM_FLOAT, f6, g6, (const uint8_t[]){1, 0, 1, 0, 1, 0});
+    bytes_case("LessOrEqual", 16, QSIM_FLOAT, f6, g6, (const uint8_t[]){1, 1, 0, 0, 1, 1});
+    bytes_case("Equal", 13, QSIM_FLOAT, f6, g6, (const uint8_t[]){1, 0, 0, 0, 1, 0});
+    bytes_case("Equal", 13, QSIM_BOOL, t, u, (const uint8_t[]){1, 1, 0, 0, 1, 1});
+    bytes_case("And", 7, QSIM_BOOL, t, u, (const uint8_t[]){0, 1, 0, 0, 1, 0});
+    bytes_case("Or", 7, QSIM_BOOL, t, u, (const uint8_t[]){0, 1, 1, 1, 1, 0});
+    bytes_case("Xor", 7, QSIM_BOOL, t, u, (const uint8_t[]){0, 0, 1, 1, 0, 0});
+    op_case *c = case_new("", "Less", 13);
+    case_input(c, QSIM_FLOAT, SHAPE(2), f6);
+    case_input(c, QSIM_INT32, SHAPE(2), f6);
+    case_node(c, 1);
+    CHECK_INT(case_infer(c), QSIM_E_DTYPE);
+    case_free(c);
+}
+
+/* Every combination of broadcast axes, against an odometer. */
+static void where_one(const int64_t *dc, const int64_t *dx, const int64_t *dy) {
+    static const uint8_t condition[] = {1, 0, 0, 1, 1, 0};
+    static const int64_t x[] = {10, 11, 12, 13, 14, 15}, y[] = {20, 21, 22, 23, 24, 25};
+    op_case *c = case_new("", "Where", 16);
+    case_input(c, QSIM_BOOL, 2, dc, condition);
+    case_input(c, QSIM_INT64, 2, dx, x);
+    case_input(c, QSIM_INT64, 2, dy, y);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    const int64_t *z = case_data(c, 0), *d[3] = {dc, dx, dy};
+    int64_t rows = case_out(c, 0)->dims[0].size, columns = case_out(c, 0)->dims[1].size, at[3];
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t k = 0; k < columns; k++) {
+            for (int i = 0; i < 3; i++)
+                at[i] = (d[i][0] == 1 ? 0 : r) * d[i][1] + (d[i][1] == 1 ? 0 : k);
+            CHECK_INT(z[r * columns + k], condition[at[0]] ? x[at[1]] : y[at[2]]);
+        }
+    case_free(c);
+}
+
+static void test_where(void) {
+    static const int64_t forms[4][2] = {{2, 3}, {1, 3}, {2, 1}, {1, 1}};
+    for (int i = 0; i < 64; i++)
+        where_one(forms[i % 4], forms[i / 4 % 4], forms[i / 16]);
+}
+
+static void test_expand(void) {
+    static const uint8_t x[] = {7, 8, 9};
+    op_case *c = case_new("", "Expand", 13);
+    case_input(c, QSIM_UINT8, SHAPE(3, 1), x);
+    case_ints(c, 3, (const int64_t[]){2, 1, 4});
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(case_shape(c, 0), "uint8[2,3,4]");
+    for (size_t i = 0; i < 24; i++)
+        CHECK_INT(((const uint8_t *)case_data(c, 0))[i], x[i / 4 % 3]);
+    case_free(c);
+    c = case_new("", "Expand", 13);
+    case_input(c, QSIM_UINT8, SHAPE(3, 1), x);
+    case_ints(c, 2, (const int64_t[]){2, 4});
+    case_node(c, 1);
+    CHECK_INT(case_infer(c), QSIM_E_SHAPE);
+    case_free(c);
+}
+
+static void test_pow(void) {
+    static const float x[] = {2, -2, 0, 1.5f, 10, -3}, y[] = {0.5f, 3, -1, 2.5f, -3, 2};
+    op_case *c = case_new("", "Pow", 15);
+    case_input(c, QSIM_FLOAT, SHAPE(6), x);
+    case_input(c, QSIM_FLOAT, SHAPE(6), y);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    for (size_t i = 0; i < 6; i++) {
+        float want = (float)pow((double)x[i], (double)y[i]);
+        CHECK(((const float *)case_data(c, 0))[i] == want);
+    }
+    case_free(c);
+    static const int64_t a[] = {3, -1, 2, -1, 5}, b[] = {4, -3, -1, -2, 0},
+                         want[] = {81, -1, 0, 1, 1};
+    c = case_new("", "Pow", 15);
+    case_input(c, QSIM_INT64, SHAPE(5), a);
+    case_input(c, QSIM_INT64, SHAPE(5), b);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK(memcmp(case_data(c, 0), want, sizeof(want)) == 0);
+    case_free(c);
+}
+
+static void extreme_one(const char *op, const float *expected) {
+    static const float b[] = {1.5f}, d[] = {-1, 5, 2};
+    op_case *c = case_new("", op, 13);
+    case_input(c, QSIM_FLOAT, SHAPE(2, 3), f6);
+    case_input(c, QSIM_FLOAT, SHAPE(1), b);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 3), d);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(case_shape(c, 0), "float[2,3]");
+    for (size_t i = 0; i < 6; i++) {
+        float v = ((const float *)case_data(c, 0))[i];
+        CHECK(v == expected[i] || (isnan(v) && isnan(expected[i])));
+    }
+    case_free(c);
+}
+
+static void test_extremes(void) {
+    extreme_one("Max", (const float[]){1.5f, 5, 3, NAN, 5, 2});
+    extreme_one("Min", (const float[]){-1, -2, 1.5f, NAN, 0, 0});
+    extreme_one("Sum", (const float[]){1.5f, 4.5f, 6.5f, NAN, 6.5f, 3.5f});
+    extreme_one("Mean", (const float[]){0.5f, 1.5f, 6.5f / 3, NAN, 6.5f / 3, 3.5f / 3});
+}
+
+static void test_range(void) {
+    static const int32_t from = 10, to = 4, by = -3;
+    op_case *c = case_new("", "Range", 11);
+    case_const(c, QSIM_INT32, 0, NULL, &from);
+    case_const(c, QSIM_INT32, 0, NULL, &to);
+    case_const(c, QSIM_INT32, 0, NULL, &by);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(case_shape(c, 0), "int32[2]");
+    CHECK_INT(((const int32_t *)case_data(c, 0))[1], 7);
+    case_free(c);
+    static const float start = 0, limit = 1, nothing = 0, tiny = 1e-30f;
+    const float *steps[] = {&nothing, &tiny};
+    for (int i = 0; i < 2; i++) {
+        c = case_new("", "Range", 11);
+        case_const(c, QSIM_FLOAT, 0, NULL, &start);
+        case_const(c, QSIM_FLOAT, 0, NULL, &limit);
+        case_const(c, QSIM_FLOAT, 0, NULL, steps[i]);
+        case_node(c, 1);
+        CHECK_INT(case_infer(c), i ? QSIM_E_LIMIT : QSIM_E_VALUE);
+        case_free(c);
+    }
+}
+
+static void test_fill(void) {
+    op_case *c = case_new("", "ConstantOfShape", 9);
+    case_ints(c, 2, (const int64_t[]){2, 2});
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(case_shape(c, 0), "float[2,2]");
+    CHECK(((const float *)case_data(c, 0))[3] == 0);
+    case_free(c);
+    c = case_new("", "ConstantOfShape", 9);
+    case_ints(c, 1, (const int64_t[]){-1});
+    case_node(c, 1);
+    CHECK_INT(case_infer(c), QSIM_E_VALUE);
+    case_free(c);
+}
+
+/* Any axis and length, against sums in double. */
+static void layernorm_one(size_t rows, size_t n, bool bias) {
+    float *x = malloc(rows * n * 4), *scale = malloc(n * 4);
+    for (size_t i = 0; i < rows * n; i++)
+        x[i] = (float)((i * 7919 + 13) % 1009) / 100 - 4;
+    for (size_t i = 0; i < n; i++)
+        scale[i] = (float)(i % 5) - 1.5f;
+    op_case *c = case_new("", "LayerNormalization", 17);
+    case_input(c, QSIM_FLOAT, SHAPE((int64_t)rows, (int64_t)n), x);
+    case_input(c, QSIM_FLOAT, SHAPE((int64_t)n), scale);
+    if (bias)
+        case_input(c, QSIM_FLOAT, SHAPE((int64_t)n), scale);
+    case_node(c, 3);
+    CHECK_INT(case_run(c), 0);
+    for (size_t r = 0; r < rows; r++) {
+        double mean = 0, variance = 0;
+        for (size_t i = 0; i < n; i++)
+            mean += (double)x[r * n + i] / (double)n;
+        for (size_t i = 0; i < n; i++)
+            variance += pow((double)x[r * n + i] - mean, 2) / (double)n;
+        double inverse = 1 / sqrt(variance + 1e-5);
+        CHECK_NEAR(((const float *)case_data(c, 1))[r], mean, 1e-5);
+        CHECK_NEAR(((const float *)case_data(c, 2))[r] / inverse, 1, 1e-5);
+        for (size_t i = 0; i < n; i++)
+            CHECK_NEAR(((const float *)case_data(c, 0))[r * n + i],
+                       ((double)x[r * n + i] - mean) * inverse * (double)scale[i] +
+                           (bias ? (double)scale[i] : 0),
+                       1e-4);
+    }
+    case_free(c);
+    free(x);
+    free(scale);
+}
+
+static void test_layernorm(void) {
+    layernorm_one(3, 5, false);
+    layernorm_one(2, 16, true);
+    layernorm_one(4, 768, true);
+    layernorm_one(3, 33, true);
+    op_case *c = case_new("", "LayerNormalization", 17);
+    case_input(c, QSIM_FLOAT, SHAPE(2, 3), f6);
+    case_input(c, QSIM_FLOAT, SHAPE(2), f6);
+    case_node(c, 1);
+    CHECK_INT(case_infer(c), QSIM_E_SHAPE);
+    case_free(c);
+}
+
+static void test_arg(void) {
+    static const float x[] = {1, 5, 5, -2, -2, 0};
+    for (int last = 0; last < 2; last++) {
+        op_case *c = case_new("", last ? "ArgMin" : "ArgMax", 13);
+        case_input(c, QSIM_FLOAT, SHAPE(2, 3), x);
+        case_node(c, 1);
+        CHECK_INT(qs_node_set_int(c->g, c->node, "axis", -1), 0);
+        CHECK_INT(qs_node_set_int(c->g, c->node, "select_last_index", last), 0);
+        CHECK_INT(case_run(c), 0);
+        CHECK_STR(case_shape(c, 0), "int64[2,1]");
+        CHECK_INT(((const int64_t *)case_data(c, 0))[0], last ? 0 : 1);
+        CHECK_INT(((const int64_t *)case_data(c, 0))[1], last ? 1 : 2);
+        case_free(c);
+    }
+}
+
+int main(void) {
+    test_compare();
+    test_where();
+    test_expand();
+    test_pow();
+    test_extremes();
+    test_range();
+    test_fill();
+    test_layernorm();
+    test_arg();
+    return test_done();
+}
