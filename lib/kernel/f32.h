@@ -21,7 +21,9 @@
  * c[r][j] = clamp(alpha * sum over s, i of a[row[r] + seg[s] + i] * b(s * k + i, j) + bias[j])
  *
  * A convolution's row is an output pixel (row[] = where its window begins) and a segment a run of
- * the window that lies together in memory; a plain product has one segment at 0.
+ * the window that lies together in memory; a plain product has one segment at 0. Pixels at the
+ * image's border have windows with fewer taps: `at` tells which rows of b their segments meet, and
+ * `out` where such pixels, which do not follow each other, are written.
  */
 typedef struct qk_gemm_f32 {
     const float *a;
@@ -33,21 +35,24 @@ typedef struct qk_gemm_f32 {
     size_t cols;
     float alpha, lo, hi;
     float *c;
-    size_t ldc; /* elements between rows of c */
+    size_t ldc;           /* elements between rows of c */
+    const ptrdiff_t *out; /* NULL, or where each row of c begins instead of at r * ldc */
+    const size_t *at;     /* NULL, or the row of b where each segment begins instead of s * k */
+    size_t depth;         /* with `at`: rows of b altogether */
 } qk_gemm_f32;
 
 /*
- * c[r][j] = clamp(sum over t of a[row[r] + tap[t] + j] * w[t][j] + bias[j]) for j < channels.
- * w and bias rows are `stride` floats apart, a multiple of 16, zero behind `channels`.
+ * c[out[r] + j] = clamp(sum over t of a[row[r] + tap[t] + j] * w[at[t] + j] + bias[j]) for
+ * j < channels. Rows of w and bias hold `stride` floats, a multiple of 16, zero behind `channels`.
  */
 typedef struct qk_depthwise_f32 {
     const float *a;
-    const ptrdiff_t *row, *tap;
+    const ptrdiff_t *row, *out, *tap;
+    const size_t *at;
     size_t rows, taps, channels, stride;
     const float *w, *bias;
     float lo, hi;
     float *c;
-    size_t ldc;
 } qk_depthwise_f32;
 
 /*
@@ -98,6 +103,14 @@ void qk_max_f32_c(const qk_pool *p);
 void qk_average_f32_c(const qk_pool *p);
 void qk_max_u8_c(const qk_pool *p);
 void qk_average_u8_c(const qk_pool *p);
+
+/* Where row r of the output begins; how many rows b has. */
+static inline ptrdiff_t qk_gemm_out(const qk_gemm_f32 *g, size_t r) {
+    return g->out ? g->out[r] : (ptrdiff_t)(r * g->ldc);
+}
+static inline size_t qk_gemm_depth(const qk_gemm_f32 *g) {
+    return g->at ? g->depth : g->segs * g->k;
+}
 
 /*
  * Packing: panels of `panel` columns, the last one as wide as the rest rounded up to 8; inside a

@@ -21,9 +21,11 @@ static float clamp(float v, float lo, float hi) {
 
 typedef struct product {
     size_t m, n, segs, k, a_floats;
-    const float *a, *w; /* w: [segs * k][n] */
+    size_t depth;       /* rows of w */
+    const float *a, *w; /* w: [depth][n] */
     const float *bias;
-    ptrdiff_t *row, *seg;
+    ptrdiff_t *row, *seg, *out; /* out and at: NULL or scattered */
+    size_t *at;
     float *packed, *c;
     qk_gemm_f32 g;
     const qk_f32 *t;
@@ -34,7 +36,7 @@ static void make_product(ck_state *s, product *p) {
     p->seg = ck_output(s, p->segs * sizeof(ptrdiff_t));
     p->a_floats = p->m * p->k + p->segs * p->k + p->k;
     p->a = ck_floats(s, p->a_floats, -2.0f, 2.0f);
-    p->w = ck_floats(s, p->segs * p->k * p->n, -1.0f, 1.0f);
+    p->w = ck_floats(s, p->depth * p->n, -1.0f, 1.0f);
     float *bias = ck_floats(s, qs_align(p->n, 64), -1.0f, 1.0f);
     p->bias = bias;
     for (size_t i = 0; i < p->m; i++)
@@ -45,10 +47,10 @@ static void make_product(ck_state *s, product *p) {
 
 static void pack_product(ck_state *s, product *p, const qk_f32 *t, float *c, size_t ldc) {
     size_t floats = 0;
-    qk_pack_f32_size(t->panel, p->segs * p->k, p->n, &floats);
+    qk_pack_f32_size(t->panel, p->depth, p->n, &floats);
     p->packed = ck_floats(s, floats, -1.0f, 1.0f);
     const qk_pack_source source = {p->w, 1, (ptrdiff_t)p->n, 0, 1};
-    qk_pack_f32(p->packed, t->panel, p->segs * p->k, p->n, &source);
+    qk_pack_f32(p->packed, t->panel, p->depth, p->n, &source);
     p->t = t;
     p->g = (qk_gemm_f32){.a = p->a,
                          .row = p->row,
@@ -63,18 +65,32 @@ static void pack_product(ck_state *s, product *p, const qk_f32 *t, float *c, siz
                          .lo = p->g.lo,
                          .hi = p->g.hi,
                          .c = c,
-                         .ldc = ldc};
+                         .ldc = ldc,
+                         .out = p->out,
+                         .at = p->at,
+                         .depth = p->depth};
 }
 
 static float product_at(const product *p, size_t i, size_t j) {
     float acc = 0.0f;
     for (size_t t = 0; t < p->segs * p->k; t++) {
-        const float *a = p->a + p->row[i] + p->seg[t / p->k];
-        acc = fmaf(a[t % p->k], p->w[t * p->n + j], acc);
+        const size_t segment = t / p->k, first = p->at ? p->at[segment] : segment * p->k;
+        const float *a = p->a + p->row[i] + p->seg[segment];
+        acc = fmaf(a[t % p->k], p->w[(first + t % p->k) * p->n + j], acc);
     }
     acc *= p->g.alpha;
     acc += p->bias[j];
     return clamp(acc, p->g.lo, p->g.hi);
+}
+
+/* As at an image's border: segments meet any rows of w, every other output lies elsewhere. */
+static void scatter_product(ck_state *s, product *p, size_t ldc) {
+    p->at = ck_output(s, p->segs * sizeof(size_t));
+    p->out = ck_output(s, p->m * sizeof(ptrdiff_t));
+    for (size_t i = 0; i < p->segs; i++)
+        p->at[i] = size_between(s, 0, (int32_t)(p->depth - p->k));
+    for (size_t i = 0; i < p->m; i++)
+        p->out[i] = (ptrdiff_t)((i < p->m / 2 ? i : p->m - 1 - (i - p->m / 2)) * ldc);
 }
 
 /* in_line: rows follow each other by one element, as the pixels of a one-channel image do. */
@@ -83,6 +99,8 @@ static void check_product(ck_state *s, bool in_line) {
                  .n = size_between(s, 1, in_line ? 10 : 150)};
     p.segs = size_between(s, 1, 5);
     p.k = size_between(s, 1, 40);
+    const bool scattered = ck_between(s, 0, 1);
+    p.depth = p.segs * p.k + (scattered ? size_between(s, 0, 20) : 0);
     p.g.alpha = ck_between(s, 0, 3) ? 1.0f : ck_real(s, -2.0f, 2.0f);
     p.g.lo = ck_between(s, 0, 2) ? -INFINITY : ck_real(s, -1.0f, 0.0f);
     p.g.hi = ck_between(s, 0, 2) ? INFINITY : ck_real(s, 0.0f, 2.0f);
@@ -93,9 +111,11 @@ static void check_product(ck_state *s, bool in_line) {
     const size_t ldc = p.n + size_between(s, 0, 9), floats = (p.m - 1) * ldc + p.n;
     float *expected = ck_output(s, floats * sizeof(float));
     float *actual = ck_output(s, floats * sizeof(float));
+    if (scattered)
+        scatter_product(s, &p, ldc);
     for (size_t i = 0; i < p.m; i++)
         for (size_t j = 0; j < p.n; j++)
-            expected[i * ldc + j] = product_at(&p, i, j);
+            expected[(p.out ? (size_t)p.out[i] : i * ldc) + j] = product_at(&p, i, j);
     pack_product(s, &p, s->t->f32, actual, ldc);
     s->t->f32->gemm(&p.g);
     char text[96];
@@ -124,7 +144,7 @@ static void call_gemm(void *arg) {
 /* rows in lines of `line` pixels, `step` floats apart; a segment begins every `seg` floats. */
 static void bench_product(ck_state *s, const char *text, size_t m, size_t n, size_t segs, size_t k,
                           size_t line, size_t pitch, size_t step) {
-    product p = {.m = m, .n = n, .segs = segs, .k = k};
+    product p = {.m = m, .n = n, .segs = segs, .k = k, .depth = segs * k};
     p.g.alpha = 1.0f;
     p.g.lo = -INFINITY;
     p.g.hi = INFINITY;
@@ -163,11 +183,17 @@ typedef struct depthwise {
 static void make_depthwise(ck_state *s, depthwise *p, size_t line, size_t pixels, size_t channels,
                            size_t across, size_t down) {
     ptrdiff_t *row = ck_output(s, pixels * sizeof(ptrdiff_t));
+    ptrdiff_t *out = ck_output(s, pixels * sizeof(ptrdiff_t));
+    size_t *at = ck_output(s, across * down * sizeof(size_t));
     ptrdiff_t *tap = ck_output(s, across * down * sizeof(ptrdiff_t));
     const size_t pitch = (line + across - 1) * channels;
     const size_t stride = qs_align(channels, 16), taps = across * down;
     for (size_t i = 0; i < pixels; i++)
         row[i] = (ptrdiff_t)(i / line * pitch + i % line * channels);
+    for (size_t i = 0; i < pixels; i++)
+        out[i] = (ptrdiff_t)(i * channels);
+    for (size_t i = 0; i < taps; i++)
+        at[i] = i * stride;
     for (size_t i = 0; i < taps; i++)
         tap[i] = (ptrdiff_t)(i / across * pitch + i % across * channels);
     float *w = ck_floats(s, taps * stride, -1.0f, 1.0f);
@@ -175,7 +201,9 @@ static void make_depthwise(ck_state *s, depthwise *p, size_t line, size_t pixels
         if (i % stride >= channels)
             w[i] = 0.0f;
     p->d = (qk_depthwise_f32){.row = row,
+                              .out = out,
                               .tap = tap,
+                              .at = at,
                               .rows = pixels,
                               .taps = taps,
                               .channels = channels,
@@ -183,10 +211,22 @@ static void make_depthwise(ck_state *s, depthwise *p, size_t line, size_t pixels
                               .w = w,
                               .bias = ck_floats(s, stride, -1.0f, 1.0f),
                               .lo = ck_real(s, -2.0f, 0.0f),
-                              .hi = ck_real(s, 0.0f, 2.0f),
-                              .ldc = channels};
+                              .hi = ck_real(s, 0.0f, 2.0f)};
     p->d.a = ck_floats(s, (size_t)(row[pixels - 1] + tap[taps - 1]) + channels, -1.0f, 1.0f);
     p->t = s->t->f32;
+}
+
+/* Outputs in backward order; one tap has another's weights. */
+static void scatter_depthwise(ck_state *s, qk_depthwise_f32 *d) {
+    ptrdiff_t *out = ck_output(s, d->rows * sizeof(*out));
+    size_t *at = ck_output(s, d->taps * sizeof(*at));
+    for (size_t i = 0; i < d->rows; i++)
+        out[i] = d->out[d->rows - 1 - i];
+    for (size_t i = 0; i < d->taps; i++)
+        at[i] = d->at[i];
+    at[size_between(s, 0, (int32_t)d->taps - 1)] = at[size_between(s, 0, (int32_t)d->taps - 1)];
+    d->out = out;
+    d->at = at;
 }
 
 static void check_depthwise(ck_state *s) {
@@ -194,15 +234,17 @@ static void check_depthwise(ck_state *s) {
     make_depthwise(s, &p, size_between(s, 1, 9), size_between(s, 1, 30), size_between(s, 1, 70),
                    size_between(s, 1, 5), size_between(s, 1, 5));
     qk_depthwise_f32 *d = &p.d;
-    const size_t bytes = d->rows * d->ldc * sizeof(float);
+    if (ck_between(s, 0, 1))
+        scatter_depthwise(s, d);
+    const size_t bytes = d->rows * d->channels * sizeof(float);
     float *expected = ck_output(s, bytes);
-    for (size_t i = 0; i < d->rows * d->ldc; i++) {
-        const size_t r = i / d->ldc, j = i % d->ldc;
+    for (size_t i = 0; i < d->rows * d->channels; i++) {
+        const size_t r = i / d->channels, j = i % d->channels;
         float acc = 0.0f;
         for (size_t t = 0; t < d->taps; t++)
-            acc = fmaf(d->a[(size_t)(d->row[r] + d->tap[t]) + j], d->w[t * d->stride + j], acc);
+            acc = fmaf(d->a[(size_t)(d->row[r] + d->tap[t]) + j], d->w[d->at[t] + j], acc);
         acc += d->bias[j];
-        expected[i] = clamp(acc, d->lo, d->hi);
+        expected[(size_t)d->out[r] + j] = clamp(acc, d->lo, d->hi);
     }
     d->c = ck_output(s, bytes);
     s->t->f32->depthwise(d);

@@ -23,10 +23,10 @@ INLINE void gemm_block(const qk_gemm_f32 *g, const float *a, const float *b, siz
     float acc[BLOCK] = {0};
     const size_t n = used < BLOCK ? used : BLOCK;
     for (size_t s = 0; s < g->segs; s++) {
-        const float *x = a + g->seg[s];
-        for (size_t i = 0; i < g->k; i++, b += width) {
+        const float *x = a + g->seg[s], *v = b + (g->at ? g->at[s] : s * g->k) * width;
+        for (size_t i = 0; i < g->k; i++, v += width) {
             for (size_t j = 0; j < n; j++) {
-                acc[j] = fmaf(x[i], b[j], acc[j]);
+                acc[j] = fmaf(x[i], v[j], acc[j]);
             }
         }
     }
@@ -38,11 +38,11 @@ INLINE void gemm_block(const qk_gemm_f32 *g, const float *a, const float *b, siz
 INLINE void gemm_body(const qk_gemm_f32 *g) {
     for (size_t col = 0; col < g->cols; col += BLOCK) {
         /* Panels are BLOCK wide, but for the last one, so all before it have that width. */
-        const float *b = g->b + col * g->segs * g->k;
+        const float *b = g->b + col * qk_gemm_depth(g);
         const size_t width = qk_panel_width(BLOCK, g->cols, col);
         for (size_t r = 0; r < g->rows; r++) {
             gemm_block(g, g->a + g->row[r], b, width, g->cols - col, g->bias + col,
-                       g->c + r * g->ldc + col);
+                       g->c + qk_gemm_out(g, r) + col);
         }
     }
 }
@@ -53,9 +53,9 @@ INLINE void depthwise_body(const qk_depthwise_f32 *d) {
         for (size_t j = 0; j < d->channels; j++) {
             float acc = 0.0f;
             for (size_t t = 0; t < d->taps; t++) {
-                acc = fmaf(a[d->tap[t] + (ptrdiff_t)j], d->w[t * d->stride + j], acc);
+                acc = fmaf(a[d->tap[t] + (ptrdiff_t)j], d->w[d->at[t] + j], acc);
             }
-            d->c[r * d->ldc + j] = finish(acc, 1.0f, d->bias[j], d->lo, d->hi);
+            d->c[d->out[r] + (ptrdiff_t)j] = finish(acc, 1.0f, d->bias[j], d->lo, d->hi);
         }
     }
 }

@@ -54,7 +54,7 @@ TILE(tile_6x2, 6, 2)
 static void qk_gemm_f32_avx2(const qk_gemm_f32 *g) {
     static const tile_fn narrow[3] = {tile_1x1, tile_2x1, tile_4x1};
     static const tile_fn wide[3] = {tile_1x2, tile_2x2, tile_4x2};
-    const size_t k = g->segs * g->k;
+    const size_t k = qk_gemm_depth(g);
     for (size_t col = 0; col < g->cols; col += PANEL) {
         const size_t width = qk_panel_width(PANEL, g->cols, col);
         const size_t used = g->cols - col < width ? g->cols - col : width;

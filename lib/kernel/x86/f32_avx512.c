@@ -64,7 +64,8 @@ static const struct {
 static size_t rows_in_line(const qk_gemm_f32 *g, size_t r) {
     const size_t rest = g->rows - r, most = rest < QK_NARROW_MOST ? rest : QK_NARROW_MOST;
     size_t n = 1;
-    while (n < most && g->row[r + n] - g->row[r + n - 1] == 1)
+    while (n < most && g->row[r + n] - g->row[r + n - 1] == 1 &&
+           qk_gemm_out(g, r + n) - qk_gemm_out(g, r + n - 1) == (ptrdiff_t)g->ldc)
         n++;
     return n;
 }
@@ -80,8 +81,9 @@ static void gemm_narrow(const qk_gemm_f32 *g, const tile *panel, size_t cols) {
             tile t = *panel;
             part.row = g->row + r;
             part.rows = n;
+            part.out = g->out ? g->out + r : NULL;
             t.g = &part;
-            t.c = panel->c + r * g->ldc;
+            t.c = panel->c + (g->out ? 0 : r * g->ldc);
             run_rows(&part, &t, tiles[0].small, tiles[0].rows, tiles[0].big);
         }
         r += n;
@@ -94,7 +96,7 @@ static bool has_lines(const qk_gemm_f32 *g) {
 }
 
 static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
-    const size_t k = g->segs * g->k;
+    const size_t k = qk_gemm_depth(g);
     for (size_t col = 0; col < g->cols; col += PANEL) {
         const size_t width = qk_panel_width(PANEL, g->cols, col);
         const size_t used = g->cols - col < width ? g->cols - col : width;
@@ -138,16 +140,15 @@ DEPTHWISE_ANY
         const VEC lo = SET1(d->lo), hi = SET1(d->hi);                                              \
         const ptrdiff_t step = d->tap[1] - d->tap[0];                                              \
         const float *const a = d->a + d->row[first];                                               \
-        float *const c = d->c + first * d->ldc;                                                    \
+        const ptrdiff_t *const out = d->out + first;                                               \
+        float *const c = d->c;                                                                     \
         for (; j < end; j += LANES) {                                                              \
             const size_t last = end - j < LANES ? end - j : LANES;                                 \
-            const float *v = d->w + j;                                                             \
             const VEC bias = LOAD(d->bias + j);                                                    \
             REP##rows(DW_ZERO) for (size_t i = 0; i < d->taps; i += 3) {                           \
-                const float *const p = a + d->tap[i] + j;                                          \
+                const float *const p = a + d->tap[i] + j, *const v = d->w + d->at[i] + j;          \
                 const VEC w0 = LOAD(v), w1 = LOAD(v + d->stride), w2 = LOAD(v + 2 * d->stride);    \
-                REP##columns(SIDE_X) REP##rows(SIDE_W0) REP##rows(SIDE_W1) REP##rows(SIDE_W2) v += \
-                    3 * d->stride;                                                                 \
+                REP##columns(SIDE_X) REP##rows(SIDE_W0) REP##rows(SIDE_W1) REP##rows(SIDE_W2)      \
             }                                                                                      \
             REP##rows(DW_OUT)                                                                      \
         }                                                                                          \
@@ -163,11 +164,12 @@ SIDE_BY_SIDE(8, 10)
 
 /* Rows of three taps, each a pixel apart. */
 static bool taps_by_three(const qk_depthwise_f32 *d) {
-    if (d->taps % 3 != 0)
+    if (d->taps % 3 != 0 || d->taps == 0)
         return false;
     const ptrdiff_t step = d->tap[1] - d->tap[0];
     for (size_t i = 0; i < d->taps; i += 3)
-        if (d->tap[i + 1] - d->tap[i] != step || d->tap[i + 2] - d->tap[i + 1] != step)
+        if (d->tap[i + 1] - d->tap[i] != step || d->tap[i + 2] - d->tap[i + 1] != step ||
+            d->at[i + 1] != d->at[i] + d->stride || d->at[i + 2] != d->at[i + 1] + d->stride)
             return false;
     return true;
 }

@@ -10,9 +10,9 @@
 
 /*
  * Rows [r, r + n) of g, QK_NARROW_LEAST <= n <= QK_NARROW_MOST, each one element after the other;
- * b, bias and c are those of the panel, which is 8 wide and has `cols` columns.
+ * panel, bias and c are those of a panel of b, which is 8 wide and has `cols` columns.
  */
-void qk_gemm_narrow_avx512(const qk_gemm_f32 *g, size_t r, size_t n, const float *b,
+void qk_gemm_narrow_avx512(const qk_gemm_f32 *g, size_t r, size_t n, const float *panel,
                            const float *bias, float *c, size_t cols);
 
 #endif

@@ -60,13 +60,14 @@ INLINE void write_pixels(__m256 r0, __m256 r1, __m256 r2, __m256 r3, __m256 r4, 
             _mm256_mask_storeu_ps(c + i * ldc, mask, rows[i]);
 }
 
-TARGET void qk_gemm_narrow_avx512(const qk_gemm_f32 *g, size_t r, size_t n, const float *b,
+TARGET void qk_gemm_narrow_avx512(const qk_gemm_f32 *g, size_t r, size_t n, const float *panel,
                                   const float *bias, float *c, size_t cols) {
     const __mmask16 pixels = (__mmask16)((1u << (n - 16)) - 1u);
     const __mmask8 mask = (__mmask8)((1u << cols) - 1u);
     COLUMNS(ZERO)
     for (size_t s = 0; s < g->segs; s++) {
         const float *a = g->a + g->row[r] + g->seg[s];
+        const float *b = panel + (g->at ? g->at[s] : s * g->k) * 8;
         for (size_t i = 0; i < g->k; i++, b += 8) {
             const __m512 x0 = _mm512_loadu_ps(a + i);
             const __m512 x1 = _mm512_maskz_loadu_ps(pixels, a + i + 16);
@@ -76,7 +77,7 @@ TARGET void qk_gemm_narrow_avx512(const qk_gemm_f32 *g, size_t r, size_t n, cons
     const __m512 lo = _mm512_set1_ps(g->lo), hi = _mm512_set1_ps(g->hi);
     const __m512 alpha = _mm512_set1_ps(g->alpha);
     COLUMNS(END)
-    c += r * g->ldc;
+    c += qk_gemm_out(g, r);
     WRITE(0, 0);
     WRITE(0, 1);
     WRITE(1, 0);

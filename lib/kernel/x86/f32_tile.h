@@ -55,12 +55,13 @@ typedef void (*tile_fn)(const tile *t);
 #define STEP4(r) X(r) MADD(r, 0) MADD(r, 1) MADD(r, 2) MADD(r, 3)
 
 #define END(r, v)  MIN(hi, MAX(lo, ADD(MUL(c##r##_##v, alpha), bias##v)))
-#define FULL(r, v) STORE(c + r * ldc + v * LANES, END(r, v));
-#define LAST(r, v) STORE_FIRST(c + r * ldc + v * LANES, END(r, v), t->last);
-#define OUT1(r)    LAST(r, 0)
-#define OUT2(r)    FULL(r, 0) LAST(r, 1)
-#define OUT3(r)    FULL(r, 0) FULL(r, 1) LAST(r, 2)
-#define OUT4(r)    FULL(r, 0) FULL(r, 1) FULL(r, 2) LAST(r, 3)
+#define ROW(r)     float *const o##r = t->c + qk_gemm_out(g, t->row + r);
+#define FULL(r, v) STORE(o##r + v * LANES, END(r, v));
+#define LAST(r, v) STORE_FIRST(o##r + v * LANES, END(r, v), t->last);
+#define OUT1(r)    ROW(r) LAST(r, 0)
+#define OUT2(r)    ROW(r) FULL(r, 0) LAST(r, 1)
+#define OUT3(r)    ROW(r) FULL(r, 0) FULL(r, 1) LAST(r, 2)
+#define OUT4(r)    ROW(r) FULL(r, 0) FULL(r, 1) FULL(r, 2) LAST(r, 3)
 
 #define BIAS1 const VEC bias0 = LOAD(t->bias);
 #define BIAS2 BIAS1 const VEC bias1 = LOAD(t->bias + LANES);
@@ -77,13 +78,12 @@ typedef void (*tile_fn)(const tile *t);
         const float *b = t->b;                                                                     \
         REP##rows(ZERO##vectors) for (size_t s = 0; s < g->segs; s++) {                            \
             const float *const a = g->a + g->seg[s];                                               \
+            b = g->at ? t->b + g->at[s] * width : b;                                               \
             REP##rows(SEGMENT) for (size_t i = 0; i < k; i++) {                                    \
                 LOADB##vectors REP##rows(STEP##vectors) b += width;                                \
             }                                                                                      \
         }                                                                                          \
         const VEC lo = SET1(g->lo), hi = SET1(g->hi), alpha = SET1(g->alpha);                      \
-        const size_t ldc = g->ldc;                                                                 \
-        float *const c = t->c;                                                                     \
         BIAS##vectors REP##rows(OUT##vectors)                                                      \
     }
 
@@ -93,7 +93,6 @@ typedef void (*tile_fn)(const tile *t);
  */
 static inline void run_rows(const qk_gemm_f32 *g, tile *t, const tile_fn *fn, size_t most,
                             tile_fn big) {
-    float *const c = t->c;
     size_t r = 0;
     while (r < g->rows) {
         const size_t rest = g->rows - r;
@@ -105,11 +104,9 @@ static inline void run_rows(const qk_gemm_f32 *g, tile *t, const tile_fn *fn, si
             run = fn[i];
         }
         t->row = r;
-        t->c = c + r * g->ldc;
         run(t);
         r += step;
     }
-    t->c = c;
 }
 
 /*
@@ -125,21 +122,21 @@ static inline void run_rows(const qk_gemm_f32 *g, tile *t, const tile_fn *fn, si
 #define DW_STEP(r)                                                                                 \
     c##r = FMA(LOAD(a##r + at), w, c##r);                                                          \
     __asm__("" : "+v"(c##r));
-#define DW_OUT(r) STORE_FIRST(c + r * d->ldc + j, MIN(hi, MAX(lo, ADD(c##r, bias))), last);
+#define DW_OUT(r) STORE_FIRST(c + out[r] + j, MIN(hi, MAX(lo, ADD(c##r, bias))), last);
 
 #define DEPTHWISE(name, rows)                                                                      \
     TARGET static void name(const qk_depthwise_f32 *d, size_t first, size_t j, size_t end) {       \
-        const ptrdiff_t *const row = d->row + first;                                               \
+        const ptrdiff_t *const row = d->row + first, *const out = d->out + first;                  \
         const VEC lo = SET1(d->lo), hi = SET1(d->hi);                                              \
-        float *const c = d->c + first * d->ldc;                                                    \
+        float *const c = d->c;                                                                     \
         REP##rows(DW_ROW) for (; j < end; j += LANES) {                                            \
             const size_t last = end - j < LANES ? end - j : LANES;                                 \
-            const float *v = d->w + j;                                                             \
+            const float *const v = d->w + j;                                                       \
             const VEC bias = LOAD(d->bias + j);                                                    \
             REP##rows(DW_ZERO) for (size_t i = 0; i < d->taps; i++) {                              \
                 const ptrdiff_t at = d->tap[i] + (ptrdiff_t)j;                                     \
-                const VEC w = LOAD(v);                                                             \
-                REP##rows(DW_STEP) v += d->stride;                                                 \
+                const VEC w = LOAD(v + d->at[i]);                                                  \
+                REP##rows(DW_STEP)                                                                 \
             }                                                                                      \
             REP##rows(DW_OUT)                                                                      \
         }                                                                                          \

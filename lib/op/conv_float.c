@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Float convolution, executed channels last: an output pixel is a row of a matrix product whose
+ * terms run over (kernel row, kernel column, channel).
+ *
+ * Padding. Products with padding are zeros where the weights are finite, so they are left out: the
+ * kernels get the pixels that have the same taps inside the image together. Otherwise a band of
+ * the image is copied with zeros around it, and padding is a tap like any other.
+ */
+#include "op/conv_float.h"
+
+#include <math.h>
+
+#include "op/rules.h"
+#include "op/slices.h"
+#include "op/window.h"
+
+/* Floats of a band of the image: they stay in a second-level cache beside the weights. */
+#define BAND_FLOATS ((size_t)96 * 1024)
+/* Output pixels of a band: what one table of row offsets covers. */
+#define BAND_PIXELS ((size_t)1024)
+/* Kernels up to this width leave padding out: wide ones meet it in too many ways. */
+#define SKIP_WIDTH ((size_t)16)
+
+/* Taps [from, to) of a kernel's row or column that lie inside the image. */
+typedef struct span {
+    size_t from, to;
+} span;
+
+/* Columns of the output that have the same columns of the kernel inside the image. */
+typedef struct strip {
+    size_t ox, count;
+    span inside;
+    size_t x;             /* floats from a line's begin to their first tap */
+    size_t per_row, k;    /* segments of a kernel row, and their length */
+    ptrdiff_t *row, *out; /* of a band's pixels; out is NULL where they follow each other */
+    ptrdiff_t *seg;       /* per_row for every kernel row */
+    size_t *at;           /* the segments' rows of the weights (depthwise: floats) */
+} strip;
+
+typedef struct conv_plan {
+    const qk_f32 *kernels;
+    qs_conv_form form;
+    const qs_conv_weights *weights; /* NULL: packed into scratch by every run */
+    size_t n, h, w, c, oh, ow;      /* image and output */
+    size_t sh, sw, dh, dw, top, left;
+    bool border, skip; /* padding is copied; is left out */
+    bool has_bias;
+    size_t line;            /* floats from one row of the (bordered) image to the next */
+    size_t band, bands;     /* output rows of a band, bands of an image */
+    size_t splits, columns; /* a group's columns are cut into blocks of `columns` */
+    strip *strips;
+    size_t strip_count;
+    span *inside;                /* with skip: of every output row */
+    size_t height;               /* rows from the first to the last tap of a window */
+    size_t slices, slice_floats; /* scratch of a slice */
+    float lo, hi;
+} conv_plan;
+
+typedef struct conv_job {
+    const conv_plan *p;
+    const float *x;
+    float *y, *scratch;
+    qs_conv_weights weights;
+} conv_job;
+
+/* ---- running ---- */
+
+/* Rows [first, first + rows) of the bordered image. */
+static void copy_band(const conv_plan *p, const float *image, size_t first, size_t rows,
+                      float *to) {
+    const size_t row = p->w * p->c, left = p->left * p->c;
+    const size_t before = left < p->line ? left : p->line;
+    const size_t inside = p->line - before < row ? p->line - before : row;
+    for (size_t i = first; i < first + rows; i++, to += p->line) {
+        if (i < p->top || i - p->top >= p->h) {
+            memset(to, 0, p->line * sizeof(float));
+            continue;
+        }
+        memset(to, 0, before * sizeof(float));
+        memcpy(to + before, image + (i - p->top) * row, inside * sizeof(float));
+        memset(to + before + inside, 0, (p->line - before - inside) * sizeof(float));
+    }
+}
+
+/* Pixels of a strip, all with the kernel rows `rows`, and one block of columns. */
+static void conv_columns(const conv_job *j, const strip *s, span rows, const float *a,
+                         size_t pixels, float *y, size_t split) {
+    const conv_plan *p = j->p;
+    const size_t first = split * p->columns, rest = p->form.mg - first;
+    const size_t depth = p->form.taps * p->form.cg;
+    qk_gemm_f32 g = {.row = s->row,
+                     .out = s->out,
+                     .seg = s->seg,
+                     .at = p->skip ? s->at + rows.from * s->per_row : NULL,
+                     .depth = depth,
+                     .rows = pixels,
+                     .segs = (rows.to - rows.from) * s->per_row,
+                     .k = s->k,
+                     .cols = rest < p->columns ? rest : p->columns,
+                     .alpha = 1.0f,
+                     .lo = p->lo,
+                     .hi = p->hi,
+                     .ldc = p->form.m};
+    for (size_t i = 0; i < p->form.groups; i++) {
+        g.a = a + i * p->form.cg;
+        g.b = j->weights.packed + i * j->weights.group_floats + first * depth;
+        g.bias = j->weights.bias + i * j->weights.bias_stride + first;
+        g.c = y + i * p->form.mg + first;
+        p->kernels->gemm(&g);
+    }
+}
+
+static void conv_depthwise(const conv_job *j, const strip *s, span rows, const float *a,
+                           size_t pixels, float *y) {
+    const conv_plan *p = j->p;
+    const qk_depthwise_f32 d = {.a = a,
+                                .row = s->row,
+                                .out = s->out,
+                                .tap = s->seg,
+                                .at = s->at + rows.from * s->per_row,
+                                .rows = pixels,
+                                .taps = (rows.to - rows.from) * s->per_row,
+                                .channels = p->form.m,
+                                .stride = p->form.bias_stride,
+                                .w = j->weights.packed,
+                                .bias = j->weights.bias,
+                                .lo = p->lo,
+                                .hi = p->hi,
+                                .c = y};
+    p->kernels->depthwise(&d);
+}
+
+static void conv_pixels(const conv_job *j, const strip *s, span rows, const float *a, size_t lines,
+                        float *y, size_t split) {
+    const size_t pixels = lines * s->count;
+    a += s->x;
+    y += s->ox * j->p->form.m;
+    if (j->p->form.depthwise)
+        conv_depthwise(j, s, rows, a, pixels, y);
+    else
+        conv_columns(j, s, rows, a, pixels, y, split);
+}
+
+/* Output rows [oy, end), those with the same kernel rows inside the image together. */
+static void conv_inside(const conv_job *j, const float *image, size_t oy, size_t end, float *y,
+                        size_t split) {
+    const conv_plan *p = j->p;
+    while (oy < end) {
+        const span rows = p->inside[oy];
+        size_t next = oy + 1;
+        while (next < end && p->inside[next].from == rows.from && p->inside[next].to == rows.to)
+            next++;
+        /* Where no tap is inside, none is read. */
+        const size_t first = rows.from < rows.to ? oy * p->sh + rows.from * p->dh - p->top : 0;
+        for (size_t i = 0; i < p->strip_count; i++)
+            conv_pixels(j, &p->strips[i], rows, image + first * p->line, next - oy, y, split);
+        y += (next - oy) * p->ow * p->form.m;
+        oy = next;
+    }
+}
+
+/* Items of a slice: (image, band, block of columns). */
+static void conv_slice(void *arg, size_t slice) {
+    const conv_job *j = arg;
+    const conv_plan *p = j->p;
+    const size_t items = p->n * p->bands * p->splits;
+    const size_t end = qs_slice_begin(items, p->slices, slice + 1);
+    float *bordered = j->scratch + slice * p->slice_floats;
+    size_t copied = SIZE_MAX; /* the band that `bordered` holds */
+    for (size_t i = qs_slice_begin(items, p->slices, slice); i < end; i++) {
+        const size_t at = i / p->splits, image = at / p->bands, oy = at % p->bands * p->band;
+        const size_t rows = p->oh - oy < p->band ? p->oh - oy : p->band;
+        const float *x = j->x + image * p->h * p->w * p->c;
+        float *y = j->y + (image * p->oh + oy) * p->ow * p->form.m;
+        if (p->skip) {
+            conv_inside(j, x, oy, oy + rows, y, i % p->splits);
+            continue;
+        }
+        if (!p->border)
+            x += oy * p->sh * p->line;
+        else if (copied != at)
+            copy_band(p, x, oy * p->sh, (rows - 1) * p->sh + p->height, bordered);
+        copied = at;
+        conv_pixels(j, p->strips, (span){0, p->form.kh}, p->border ? bordered : x, rows, y,
+                    i % p->splits);
+    }
+}
+
+static void run_conv(const qs_step *s, const qs_frame *f) {
+    const conv_plan *p = s->params;
+    conv_job job = {
+        .p = p, .x = qs_step_in(s, f, 0), .y = qs_step_out(s, f, 0), .scratch = f->scratch};
+    if (p->weights) {
+        job.weights = *p->weights;
+    } else {
+        const float *bias = p->has_bias ? qs_step_in(s, f, 2) : NULL;
+        job.weights = qs_conv_pack(p->kernels, &p->form, qs_step_in(s, f, 1), bias, f->scratch);
+        job.scratch += qs_align(p->form.floats, 16);
+    }
+    qs_parallel(f->ctx, p->slices, conv_slice, &job);
+}
+
+/* ---- lowering ---- */
+
+static void conv_geometry(conv_plan *p, const qs_window *w) {
+    const qs_conv_form *f = &p->form;
+    p->n = (size_t)w->batch.size;
+    p->c = (size_t)w->channels.size;
+    p->h = (size_t)w->in[0];
+    p->w = (size_t)w->in[1];
+    p->oh = (size_t)w->out[0];
+    p->ow = (size_t)w->out[1];
+    p->sh = (size_t)w->stride[0];
+    p->sw = (size_t)w->stride[1];
+    p->dh = (size_t)w->dilation[0];
+    p->dw = (size_t)w->dilation[1];
+    p->top = (size_t)w->before[0];
+    p->left = (size_t)w->before[1];
+    p->height = (f->kh - 1) * p->dh + 1;
+    const size_t across = (f->kw - 1) * p->dw + 1;
+    const size_t need_w = p->ow ? (p->ow - 1) * p->sw + across : 0;
+    const size_t need_h = p->oh ? (p->oh - 1) * p->sh + p->height : 0;
+    const bool padded = p->top || p->left || need_h > p->h || need_w > p->w;
+    p->skip = padded && p->weights && p->weights->finite && f->kw <= SKIP_WIDTH;
+    p->border = padded && !p->skip;
+    p->line = (p->border ? need_w : p->w) * p->c;
+    const bool pointwise = f->taps == 1 && !padded && p->sh == 1 && p->sw == 1;
+    if (pointwise) { /* all pixels of all images are rows of one product */
+        p->h = p->oh = p->n * p->oh * p->ow;
+        p->n = p->w = p->ow = 1;
+        p->line = p->c;
+    }
+}
+
+/* How the output is cut into bands, columns and slices. */
+static void conv_split(const qsim_ctx *ctx, conv_plan *p, double macs) {
+    const size_t most = BAND_FLOATS;
+    const size_t floats = p->line * p->sh, per_row = floats != 0 ? floats : 1;
+    size_t by_size = most / per_row, by_pixels = BAND_PIXELS / p->ow;
+    if (p->border)
+        by_size = most / per_row > p->height / p->sh ? most / per_row - p->height / p->sh : 1;
+    size_t band = by_size < by_pixels ? by_size : by_pixels;
+    band = band < 1 ? 1 : band > p->oh ? p->oh : band;
+    const size_t slices = qs_slice_count(ctx, SIZE_MAX, macs);
+    p->bands = (p->oh + band - 1) / band;
+    if (p->n % slices != 0)
+        p->bands = (p->bands + slices - 1) / slices * slices;
+    p->band = (p->oh + p->bands - 1) / p->bands;
+    p->bands = (p->oh + p->band - 1) / p->band;
+    p->splits = 1;
+    p->columns = p->form.mg;
+    const size_t panel = p->kernels->panel, panels = (p->form.mg + panel - 1) / panel;
+    if (p->n * p->bands < slices && !p->form.depthwise && panels > 1) {
+        size_t splits = (slices + p->n * p->bands - 1) / (p->n * p->bands);
+        splits = splits < panels ? splits : panels;
+        p->columns = (panels + splits - 1) / splits * panel;
+        p->splits = (p->form.mg + p->columns - 1) / p->columns;
+    }
+    p->slices = qs_slice_count(ctx, p->n * p->bands * p->splits, macs);
+}
+
+/* Which taps of a window that begins `before` in front of the image lie in its `size` elements. */
+static span taps_inside(size_t at, size_t before, size_t taps, size_t dilation, size_t size) {
+    span s = {0, 0};
+    if (at < before)
+        s.from = (before - at + dilation - 1) / dilation;
+    if (size + before > at)
+        s.to = (size + before - at - 1) / dilation + 1;
+    s.to = s.to < taps ? s.to : taps;
+    return s.from < s.to ? s : (span){0, 0};
+}
+
+static bool strip_tables(qs_arena *arena, const conv_plan *p, strip *s) {
+    const qs_conv_form *f = &p->form;
+    const size_t taps = s->inside.to - s->inside.from;
+    const bool merged = p->dw == 1 && f->groups == 1 && taps > 0;
+    s->per_row = merged ? 1 : taps;
+    s->k = merged ? taps * f->cg : f->cg;
+    const size_t pixels = p->band * s->count, segs = f->kh * s->per_row;
+    const bool dense = s->count == p->ow && !f->depthwise;
+    s->row = qs_arena_alloc(arena, pixels, sizeof(*s->row));
+    s->out = dense ? NULL : qs_arena_alloc(arena, pixels, sizeof(*s->out));
+    s->seg = qs_arena_alloc(arena, segs + 1, sizeof(*s->seg));
+    s->at = qs_arena_alloc(arena, segs + 1, sizeof(*s->at));
+    if (!s->row || (!s->out && !dense) || !s->seg || !s->at)
+        return false;
+    for (size_t i = 0; i < pixels; i++) {
+        const size_t y = i / s->count, x = i % s->count;
+        s->row[i] = (ptrdiff_t)(y * p->sh * p->line + x * p->sw * p->c);
+        if (!dense)
+            s->out[i] = (ptrdiff_t)((y * p->ow + x) * f->m);
+    }
+    for (size_t i = 0; i < segs; i++) {
+        const size_t ky = i / s->per_row, kx = i % s->per_row;
+        const size_t tap = ky * f->kw + s->inside.from + kx;
+        s->seg[i] = (ptrdiff_t)(ky * p->dh * p->line + kx * p->dw * p->c);
+        s->at[i] = tap * (f->depthwise ? f->bias_stride : f->cg);
+    }
+    return true;
+}
+
+static bool make_strips(qs_arena *arena, conv_plan *p) {
+    const size_t all = p->form.kw;
+    p->strips = qs_arena_alloc(arena, p->skip ? p->ow : 1, sizeof(*p->strips));
+    if (!p->strips)
+        return false;
+    if (!p->skip) {
+        p->strip_count = 1;
+        p->strips[0] = (strip){.count = p->ow, .inside = {0, all}};
+        return strip_tables(arena, p, p->strips);
+    }
+    for (size_t ox = 0; ox < p->ow; ox++) {
+        const span in = taps_inside(ox * p->sw, p->left, all, p->dw, p->w);
+        strip *s = p->strip_count ? &p->strips[p->strip_count - 1] : NULL;
+        if (!s || s->inside.from != in.from || s->inside.to != in.to) {
+            const size_t x = in.to ? ox * p->sw + in.from * p->dw - p->left : 0;
+            s = &p->strips[p->strip_count++];
+            *s = (strip){.ox = ox, .inside = in, .x = x * p->c};
+        }
+        s->count++;
+    }
+    for (size_t i = 0; i < p->strip_count; i++)
+        if (!strip_tables(arena, p, &p->strips[i]))
+            return false;
+    p->inside = qs_arena_alloc(arena, p->oh, sizeof(*p->inside));
+    for (size_t oy = 0; p->inside && oy < p->oh; oy++)
+        p->inside[oy] = taps_inside(oy * p->sh, p->top, p->form.kh, p->dh, p->h);
+    return p->inside != NULL;
+}
+
+static int conv_scratch(qs_lower *l, conv_plan *p) {
+    size_t floats = 0;
+    if (p->border && (!qs_mul((p->band - 1) * p->sh + p->height, p->line, &floats) ||
+                      !qs_add(floats, 32, &floats)))
+        return qs_fail(l->error, QSIM_E_LIMIT, "a convolution's padded image is too large");
+    p->slice_floats = qs_align(floats, 16);
+    size_t all = 0;
+    if (!qs_mul(p->slice_floats, p->slices, &all) ||
+        (!p->weights && !qs_add(all, qs_align(p->form.floats, 16), &all)) ||
+        !qs_mul(all, sizeof(float), &l->step->scratch))
+        return qs_fail(l->error, QSIM_E_LIMIT, "a convolution's scratch memory is too large");
+    return QSIM_OK;
+}
+
+static void run_nothing(const qs_step *s, const qs_frame *f) {
+    (void)s;
+    (void)f;
+}
+
+int qs_conv_lower(qs_lower *l) {
+    const qs_value *w = qs_lower_in(l, 1);
+    qs_infer x;
+    qs_window window;
+    qs_lower_infer(l, &x);
+    int code = qs_window_infer(&x, 0, w->dims + 2, &window);
+    if (code)
+        return code;
+    if (!window.channels_last)
+        return qs_infer_fail(&x, QSIM_E_INTERNAL, "convolution is executed channels last only");
+    conv_plan *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->kernels = l->ctx->kernels->f32;
+    p->weights = l->packed;
+    p->has_bias = qs_lower_in(l, 2) != NULL;
+    p->lo = qs_node_float(l->node, "lo", -INFINITY);
+    p->hi = qs_node_float(l->node, "hi", INFINITY);
+    l->step->run = run_nothing;
+    l->step->kernel = "conv";
+    if (qs_value_elements(qs_lower_out(l, 0)) == 0)
+        return QSIM_OK;
+    if (!qs_conv_form_make(p->kernels, w, qs_node_int(l->node, "group", 1), &p->form))
+        return qs_fail(l->error, QSIM_E_LIMIT, "a convolution's packed weights are too large");
+    const double macs =
+        (double)qs_value_elements(qs_lower_out(l, 0)) * (double)(p->form.taps * p->form.cg);
+    conv_geometry(p, &window);
+    conv_split(l->ctx, p, macs);
+    if (!make_strips(l->arena, p))
+        return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    l->step->run = run_conv;
+    l->step->kernel = p->form.depthwise ? "depthwise" : "conv";
+    l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
+    return conv_scratch(l, p);
+}
