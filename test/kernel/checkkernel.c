@@ -113,6 +113,9 @@ uint8_t ck_requantize(int32_t acc, float m, int32_t zp, int32_t lo, int32_t hi) 
     return (uint8_t)((int32_t)nearbyintf(v) + zp);
 }
 
+/* How ck_time prints: for people, or for bench/kernels.sh. */
+static bool tab_separated;
+
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -131,6 +134,12 @@ void ck_time(ck_state *s, const char *shape, double macs, double bytes, void (*c
             call(arg);
         t = (now() - t) / calls;
         best = t < best ? t : best;
+    }
+    if (tab_separated) {
+        printf("%s\t%s\t%s\t%.6f\t%.3f\t%.3f\t%.0f\n", qsim_isa_name(s->t->isa), s->name, shape,
+               best * 1e6, macs / best * 1e-9, bytes / best * 1e-9, bytes);
+        fflush(stdout);
+        return;
     }
     printf("%-11s %-18s %-30s %10.2f us", qsim_isa_name(s->t->isa), s->name, shape, best * 1e6);
     if (macs > 0)
@@ -181,7 +190,7 @@ static int32_t isa_number(const char *name) {
 
 static int usage(void) {
     fprintf(stderr, "usage: checkkernel [--isa NAME] [--case TEXT] [--seed N] [--rounds N] "
-                    "[--bench] [--list]\n");
+                    "[--bench | --tsv] [--list]\n");
     return 2;
 }
 
@@ -190,6 +199,8 @@ static bool parse(int argc, char **argv, options *o) {
         const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(a, "--bench") == 0)
             o->bench = true;
+        else if (strcmp(a, "--tsv") == 0)
+            o->bench = tab_separated = true;
         else if (strcmp(a, "--list") == 0)
             o->list = true;
         else if (!value)

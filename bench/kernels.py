@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""kernels.py OUT ROUNDS ISA... : see kernels.sh."""
+import re
+import subprocess
+import sys
+
+from benchlib import Report, cpus_for
+
+MARK = 1.05  # one compiler's code this much slower than the other's is marked
+
+
+def output(command):
+    pin = ["taskset", "-c", str(max(cpus_for(1)))]
+    done = subprocess.run(pin + command, stdout=subprocess.PIPE, text=True, check=False)
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def measure_limits(out):
+    """The best of two times, before and after what they limit."""
+    limits = {}
+    for kind, which, value in output([f"{out}/gcc/bench/limits"]):
+        limits[(kind, which)] = float(value)
+    return limits
+
+
+def best_of(a, b):
+    return {k: max(a.get(k, 0.0), b.get(k, 0.0)) for k in a.keys() | b.keys()}
+
+
+def measure(out, compilers, isas, rounds):
+    """{(isa, case, shape): {compiler: us, 'rate': ..., ...}}, compilers in turns, the best of all."""
+    cases = {}
+    for _ in range(rounds):
+        for isa in isas:
+            for compiler in compilers:
+                command = [f"{out}/{compiler}/test/kernel/checkkernel", "--tsv", "--isa", isa]
+                for line in output(command):
+                    us, gmacs, gbs, size = (float(x) for x in line[3:7])
+                    c = cases.setdefault(tuple(line[:3]), {"macs": gmacs * us, "moved": size})
+                    c[compiler] = min(us, c.get(compiler, us))
+    return cases
+
+
+def mix(case):
+    """Reads to writes of the cases that move bytes."""
+    if case.startswith(("ew add", "ew mul")):
+        return "copy 2:1"
+    if case.startswith("quantize"):
+        return "copy 4:1"
+    if case.startswith("dequantize"):
+        return "copy 1:4"
+    if case.startswith(("max", "average")):
+        return "read"
+    return "copy 1:1"
+
+
+def level(limits, size):
+    for name in ("L1", "L2"):
+        if size <= limits.get(("size", name), 0):
+            return name
+    return "L3"
+
+
+def as_reads(case, shape, c):
+    """A product of one row reads each weight once: that is what takes its time."""
+    row = re.fullmatch(r"1x(\d+)x(\d+)", shape)
+    if row and c["macs"] > 0:
+        c["moved"] = float(row[1]) * float(row[2]) * (4 if "f32" in case else 1)
+        c["macs"] = 0.0
+
+
+def limit_of(limits, isa, case, c):
+    """What limits the case: (text, GMAC/s or GB/s)."""
+    if c["macs"] > 0:
+        kind = "f32" if "f32" in case else "int8"
+        return f"{kind} {isa}", limits.get((kind, isa), 0.0)
+    where, how = level(limits, c["moved"]), "read" if case.startswith("gemm") else mix(case)
+    return f"{where} {how}", limits.get((where, how), 0.0)
+
+
+def print_limits(report, limits):
+    report.text("Limits, measured before and after: registers only (GMAC/s), memory (GB/s).", "")
+    report.table_head("limit", "", "GMAC/s or GB/s")
+    for (kind, which), value in sorted(limits.items()):
+        if kind != "size":
+            report.row(kind, which, f"{value:.1f}")
+    report.text("")
+
+
+def print_cases(report, cases, limits, compilers):
+    """The default compiler's times; beside them the other's."""
+    head = ["case", "shape", f"{compilers[0]} us", "rate", "limit", "%"]
+    if len(compilers) > 1:
+        head += ["clang us", "gcc/clang", ""]
+    isa_before, rows = None, []
+    for (isa, case, shape), c in cases.items():
+        if isa != isa_before:
+            report.text("", f"### {isa}", "")
+            report.table_head(*head)
+            isa_before = isa
+        us = c.get(compilers[0])
+        if us is None:
+            continue
+        as_reads(case, shape, c)
+        name, limit = limit_of(limits, isa, case, c)
+        amount = c["macs"] if c["macs"] > 0 else c["moved"] / 1e3
+        rate = amount / us
+        percent = 100 * rate / limit if limit else None
+        cells = [case, shape, f"{us:.2f}", f"{rate:.1f} {'GMAC/s' if c['macs'] > 0 else 'GB/s'}",
+                 name, f"{percent:.0f}" if percent else ""]
+        row = {"isa": isa, "case": case, "shape": shape, "us": us, "rate": rate, "limit": name,
+               "percent": percent}
+        if len(compilers) > 1 and "clang" in c:
+            ratio = c["gcc"] / c["clang"]
+            mark = "gcc" if ratio > MARK else "clang" if ratio < 1 / MARK else ""
+            cells += [f"{c['clang']:.2f}", f"{ratio:.2f}", f"**{mark} slower**" if mark else ""]
+            row.update(gcc_us=c["gcc"], clang_us=c["clang"], slower=mark)
+        report.row(*cells)
+        rows.append(row)
+    return rows
+
+
+def main():
+    out, rounds, compilers, isas = sys.argv[1], int(sys.argv[2]), sys.argv[3].split(","), sys.argv[4:]
+    report = Report(out, "kernels", "Kernels, one thread")
+    limits = measure_limits(out)
+    cases = measure(out, compilers, isas, rounds)
+    limits = best_of(limits, measure_limits(out))
+    print_limits(report, limits)
+    rows = print_cases(report, cases, limits, compilers)
+    marked = [r for r in rows if r.get("slower")]
+    if len(compilers) > 1:
+        report.text("", f"{len(marked)} of {len(rows)} cases differ by more than 5 % between the compilers.")
+    report.data.update(limits={f"{k[0]} {k[1]}": v for k, v in limits.items()}, cases=rows)
+    report.save()
+
+
+main()

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * worker ENGINE MODEL [threads=N] [batch=N] [side=N] [isa=NAME] [library=FILE]
+ *
+ * Opens the model, runs it once, prints `ready LOAD_US FIRST_RUN_US PEAK_KB` or `refused TEXT`.
+ * Then each line `run N` on its standard input is answered by one line of N times in microseconds.
+ */
+#include "worker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static const worker_engine *const engines[] = {&worker_qsim, &worker_ort};
+
+static double now_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
+}
+
+static size_t element_bytes(int32_t dtype) {
+    switch (dtype) {
+    case 2:
+    case 3:
+    case 9: return 1;
+    case 1:
+    case 6: return 4;
+    case 7:
+    case 11: return 8;
+    default: return 0;
+    }
+}
+
+static void fill(worker_tensor *t, size_t count) {
+    uint32_t random = 12345;
+    for (size_t i = 0; i < count; i++) {
+        random = random * 1664525u + 1013904223u;
+        uint32_t top = random >> 8;
+        switch (t->dtype) {
+        case 1: ((float *)t->data)[i] = (float)top / 8388608.0f - 1.0f; break;
+        case 11: ((double *)t->data)[i] = (double)top / 8388608.0 - 1.0; break;
+        case 6: ((int32_t *)t->data)[i] = (int32_t)(top >> 23); break;
+        case 7: ((int64_t *)t->data)[i] = (int64_t)(top >> 23); break;
+        case 9: ((uint8_t *)t->data)[i] = (uint8_t)(top >> 23); break;
+        default: ((uint8_t *)t->data)[i] = (uint8_t)(top >> 16); break;
+        }
+    }
+}
+
+int worker_make_up(const worker_job *job, worker_tensor *t) {
+    size_t count = 1;
+    for (int32_t i = 0; i < t->rank; i++) {
+        if (t->dims[i] < 0)
+            t->dims[i] = i == 0 ? job->batch : job->side;
+        count *= (size_t)t->dims[i];
+    }
+    t->bytes = count * element_bytes(t->dtype);
+    t->data = malloc(t->bytes + 64);
+    if (!t->data || t->bytes == 0)
+        return -1;
+    fill(t, count);
+    return 0;
+}
+
+static long number(const char *text, long least, long greatest) {
+    char *end = NULL;
+    long n = strtol(text, &end, 10);
+    return *end || n < least || n > greatest ? -1 : n;
+}
+
+static int parse(int argc, char **argv, worker_job *job) {
+    for (int i = 3; i < argc; i++) {
+        char *value = strchr(argv[i], '=');
+        if (!value)
+            return -1;
+        *value++ = '\0';
+        if (strcmp(argv[i], "threads") == 0)
+            job->threads = (int32_t)number(value, 1, 1024);
+        else if (strcmp(argv[i], "batch") == 0)
+            job->batch = number(value, 1, 1 << 20);
+        else if (strcmp(argv[i], "side") == 0)
+            job->side = number(value, 1, 1 << 20);
+        else if (strcmp(argv[i], "isa") == 0)
+            job->isa = value;
+        else if (strcmp(argv[i], "library") == 0)
+            job->library = value;
+        else
+            return -1;
+    }
+    return job->threads < 1 || job->batch < 1 || job->side < 1 ? -1 : 0;
+}
+
+static int refused(worker_job *job) {
+    for (char *c = job->refusal; *c; c++)
+        if (*c == '\n' || *c == '\r')
+            *c = ' ';
+    printf("refused %s\n", job->refusal);
+    return 1;
+}
+
+static int answer(const worker_engine *engine, worker_job *job, long runs) {
+    double *times = malloc((size_t)runs * sizeof(*times));
+    if (!times)
+        return -1;
+    for (long i = 0; i < runs; i++) {
+        double start = now_us();
+        if (engine->run(job)) {
+            free(times);
+            return -1;
+        }
+        times[i] = now_us() - start;
+    }
+    for (long i = 0; i < runs; i++)
+        printf("%s%.3f", i ? " " : "", times[i]);
+    printf("\n");
+    free(times);
+    return 0;
+}
+
+static int serve(const worker_engine *engine, worker_job *job) {
+    if (engine->prepare && engine->prepare(job))
+        return refused(job);
+    double start = now_us();
+    if (engine->open(job))
+        return refused(job);
+    double opened = now_us();
+    if (engine->run(job))
+        return refused(job);
+    double ran = now_us();
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("ready %.1f %.1f %ld\n", opened - start, ran - opened, usage.ru_maxrss);
+    fflush(stdout);
+    char line[64];
+    while (fgets(line, sizeof(line), stdin)) {
+        line[strcspn(line, "\n")] = '\0';
+        long runs = strncmp(line, "run ", 4) ? -1 : number(line + 4, 1, 1000000);
+        if (runs < 0)
+            break;
+        if (answer(engine, job, runs))
+            return refused(job);
+        fflush(stdout);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    worker_job job = {.batch = 1, .side = 64, .threads = 1};
+    const worker_engine *engine = NULL;
+    for (size_t i = 0; argc > 2 && i < sizeof(engines) / sizeof(*engines); i++)
+        if (strcmp(argv[1], engines[i]->name) == 0)
+            engine = engines[i];
+    if (!engine || parse(argc, argv, &job)) {
+        fprintf(stderr, "usage: worker qsim|ort MODEL [threads=N] [batch=N] [side=N] [isa=NAME] "
+                        "[library=FILE]\n");
+        return 2;
+    }
+    job.model = argv[2];
+    return serve(engine, &job);
+}

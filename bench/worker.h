@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * worker: runs one model on one engine in its own process, on command, and says how long each run
+ * took. What interleaves the engines (duel.py) is outside.
+ */
+#ifndef BENCH_WORKER_H
+#define BENCH_WORKER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WORKER_INPUTS 32
+#define WORKER_RANK   8
+
+typedef struct worker_job {
+    const char *model;
+    const char *library; /* ONNX Runtime's shared library */
+    const char *isa;     /* of ours; NULL: the best */
+    int64_t batch;       /* in place of an unknown first size */
+    int64_t side;        /* in place of the other unknown sizes */
+    int32_t threads;
+    char refusal[512]; /* why opening or running failed */
+} worker_job;
+
+/* A made-up input. */
+typedef struct worker_tensor {
+    int64_t dims[WORKER_RANK];
+    void *data;
+    size_t bytes;
+    int32_t dtype; /* ONNX TensorProto number, which is ONNX Runtime's too */
+    int32_t rank;
+} worker_tensor;
+
+typedef struct worker_engine {
+    const char *name;
+    int (*prepare)(worker_job *job); /* what a process does once: not timed; may be NULL */
+    int (*open)(worker_job *job);    /* 0, or -1 with job->refusal set; as the other two */
+    int (*run)(worker_job *job);
+} worker_engine;
+
+extern const worker_engine worker_qsim, worker_ort;
+
+/*
+ * Puts sizes in place of the unknown (negative) ones of `t` and fills it: floats in [-1, 1), bytes
+ * of any value, wider integers 0 or 1, always the same. The memory lives as long as the process.
+ * -1 if the type is none that this can make up.
+ */
+int worker_make_up(const worker_job *job, worker_tensor *t);
+
+#endif
