@@ -26,7 +26,7 @@ static bool shapes_output(const qs_node *n, int32_t index) {
         {"Range", 7},
         {"ConstantOfShape", 1},
     };
-    if (n->domain[0])
+    if (n->domain[0] && strcmp(n->domain, "qsim") != 0)
         return false;
     if (strncmp(n->op_type, "Reduce", 6) == 0)
         return index == 1;

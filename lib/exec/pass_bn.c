@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* y = BN(conv(x)) is a convolution with scaled weights and another bias. */
+/* y = BN(conv(x)) is a convolution with scaled weights and another bias; ConvTranspose as well. */
 #include "exec/passes.h"
 
 #include <math.h>
@@ -8,7 +8,8 @@ typedef struct folding {
     const qs_const *w, *b; /* b may be NULL */
     const qs_const *scale, *shift, *mean, *var;
     double epsilon;
-    size_t channels, per_channel;
+    size_t channels, run; /* run: weights of one channel that lie together */
+    bool turned;
 } folding;
 
 static const qs_const *float_const(const qs_graph *g, const qs_node *n, int32_t index) {
@@ -32,8 +33,12 @@ static bool match(const qs_graph *g, const qs_node *conv, const qs_node *bn, fol
     for (int32_t i = 1; i < bn->output_count; i++)
         if (bn->outputs[i] != QS_NONE)
             return false;
-    f->channels = (size_t)f->w->dims[0];
-    f->per_channel = f->w->elements / f->channels;
+    /* ConvTranspose: [C, M, kh, kw]; only without groups is M the whole of the outputs. */
+    f->turned = qs_node_is(conv, "", "ConvTranspose");
+    if (f->turned && qs_node_int(conv, "group", 1) != 1)
+        return false;
+    f->channels = (size_t)f->w->dims[f->turned];
+    f->run = f->w->elements / (size_t)f->w->dims[0] / (f->turned ? f->channels : 1);
     f->epsilon = (double)qs_node_float(bn, "epsilon", 1e-5f);
     const qs_const *all[] = {f->scale, f->shift, f->mean, f->var, f->b};
     for (size_t i = 0; i < QS_COUNT(all); i++)
@@ -72,8 +77,9 @@ static int fold(qs_pass *p, qs_id conv, qs_id bn, const folding *f) {
         double s = qs_const_at(f->scale, c) / sqrt(qs_const_at(f->var, c) + f->epsilon);
         double old = f->b ? qs_const_at(f->b, c) : 0;
         b[c] = (float)((old - qs_const_at(f->mean, c)) * s + qs_const_at(f->shift, c));
-        for (size_t i = c * f->per_channel; i < (c + 1) * f->per_channel; i++)
-            w[i] = (float)(qs_const_at(f->w, i) * s);
+        for (size_t k = c * f->run; k < f->w->elements; k += f->channels * f->run)
+            for (size_t i = k; i < k + f->run; i++)
+                w[i] = (float)(qs_const_at(f->w, i) * s);
     }
     const char *base = g->values[g->nodes[conv].inputs[1]].name;
     qs_id wid = add_named(p, base, "_folded", f->w, 0, w);
@@ -104,6 +110,8 @@ int qs_pass_batchnorm(qs_pass *p) {
         if (!qs_node_is(bn, "", "BatchNormalization"))
             continue;
         qs_id conv = qs_pass_producer(g, x, "Conv");
+        if (conv == QS_NONE)
+            conv = qs_pass_producer(g, x, "ConvTranspose");
         if (conv == QS_NONE || g->values[x].is_output || uses.start[x + 1] - uses.start[x] != 1 ||
             !match(g, &g->nodes[conv], bn, &f))
             continue;

@@ -5,7 +5,7 @@
 #include <math.h>
 
 static bool has_bounds(const qs_node *n) {
-    static const char *const names[] = {"Conv", "Gemm", "MatMul", "Add"};
+    static const char *const names[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Add"};
     bool listed = false;
     for (size_t i = 0; i < QS_COUNT(names); i++)
         listed |= qs_node_is(n, "", names[i]);

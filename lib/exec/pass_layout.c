@@ -84,6 +84,7 @@ static bool is_windowed(const qs_node *n) {
         "Conv",
         "QLinearConv",
         "ConvInteger",
+        "ConvTranspose",
         "MaxPool",
         "AveragePool",
         "GlobalAveragePool",
@@ -99,14 +100,22 @@ static bool is_windowed(const qs_node *n) {
 
 static int convert_windowed(qs_layout *l, qs_id node) {
     qs_id x = qs_layout_last(l, l->g->nodes[node].inputs[0]);
-    if (x < 0)
-        return x;
+    int code = x < 0 ? x : QSIM_OK;
+    for (int32_t i = 1; i < l->g->nodes[node].input_count && !code; i++)
+        code = need(l, l->g->nodes[node].inputs[i]);
+    if (code)
+        return code;
     qs_node_set_input(l->g, node, 0, x);
     l->g->nodes[node].domain = "qsim";
     if (qs_node_set_int(l->g, node, "channels_last", 1))
         return qs_pass_no_memory(l->p);
-    int code = qs_pass_resolve(l->p, node);
+    code = qs_pass_resolve(l->p, node);
     return code ? code : qs_layout_emit(l, node, 0);
+}
+
+/* Resize takes its lists in the model's order of axes either way. */
+static bool is_resize(const qs_node *n) {
+    return qs_node_is(n, "", "Resize") || qs_node_is(n, "", "Upsample");
 }
 
 /* ---- the pass ---- */
@@ -122,6 +131,8 @@ static int visit(qs_layout *l, qs_id node, bool spread) {
             l->same[n->inputs[i]] != n->inputs[i])
             qs_node_set_input(l->g, node, i, l->same[n->inputs[i]]);
     if (is_windowed(n) && l->g->values[n->inputs[0]].rank >= 3)
+        return convert_windowed(l, node);
+    if (spread && is_resize(n) && qs_layout_is_late(l, n->inputs[0]))
         return convert_windowed(l, node);
     if (spread)
         code = qs_layout_spread(l, node, &done);

@@ -21,6 +21,7 @@
     X(constant_of_shape) \
     X(conv) \
     X(convinteger) \
+    X(convtranspose) \
     X(dequantize) \
     X(div) \
     X(dropout) \
@@ -80,6 +81,7 @@
     X(reduce_sum) \
     X(relu) \
     X(reshape) \
+    X(resize) \
     X(round) \
     X(shape) \
     X(sigmoid) \
@@ -93,8 +95,10 @@
     X(sub) \
     X(sum) \
     X(tanh) \
+    X(tile) \
     X(transpose) \
     X(unsqueeze) \
+    X(upsample) \
     X(where) \
     X(xor) \
     /* internal */ \
@@ -103,6 +107,7 @@
     X(qsim_batchnormalization) \
     X(qsim_conv) \
     X(qsim_convinteger) \
+    X(qsim_convtranspose) \
     X(qsim_div) \
     X(qsim_flip) \
     X(qsim_gemm) \
@@ -118,8 +123,10 @@
     X(qsim_qlinearconv) \
     X(qsim_qlinearglobalaveragepool) \
     X(qsim_qlinearmatmul) \
+    X(qsim_resize) \
     X(qsim_sub) \
-    X(qsim_table)
+    X(qsim_table) \
+    X(qsim_upsample)
 // clang-format on
 
 #define DECLARE(name) extern const qs_op qs_op_##name;

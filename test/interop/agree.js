@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// Whether qsim and ONNX Runtime compute the same: random inputs, every output compared.
+//   node agree.js ORT_FOLDER QSIM WORK MODEL [NAME=D,D,...]... [NAME:VALUE]...
+// A size after a name makes up floats of that shape, a value after it an int64 scalar.
+'use strict';
+const fs = require('fs');
+const path = require('path');
+const {execFileSync} = require('child_process');
+
+function npy(file, descr, shape, bytes) {
+  let text = `{'descr': '${descr}', 'fortran_order': False, 'shape': (${shape.map((d) => d + ',').join(' ')}), }`;
+  text += ' '.repeat(63 - ((10 + text.length) % 64)) + '\n';
+  const head = Buffer.alloc(10);
+  head.write('\x93NUMPY\x01\x00', 'latin1');
+  head.writeUInt16LE(text.length, 8);
+  fs.writeFileSync(file, Buffer.concat([head, Buffer.from(text, 'latin1'), bytes]));
+}
+
+function npyFloats(file) {
+  const raw = fs.readFileSync(file);
+  const bytes = raw.subarray(10 + raw.readUInt16LE(8));
+  return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+}
+
+let state = 1;
+function random(n, scale = 4) {
+  return Float32Array.from({length: n}, () => ((state = (state * 48271) % 2147483647) / 1073741824 - 1) * scale);
+}
+
+function makeInput(ort, work, spec) {
+  const shaped = /^([^=:]+)=([\d,]*)$/.exec(spec), valued = /^([^=:]+):(-?\d+)$/.exec(spec);
+  if (!shaped && !valued) throw new Error(`what is '${spec}'?`);
+  const name = (shaped || valued)[1], file = path.join(work, `in_${name.replace(/\W/g, '_')}.npy`);
+  if (valued) {
+    const data = BigInt64Array.from([BigInt(valued[2])]);
+    npy(file, '<i8', [], Buffer.from(data.buffer));
+    return {name, file, tensor: new ort.Tensor('int64', data, [])};
+  }
+  const shape = shaped[2].split(',').filter((d) => d).map(Number);
+  const data = random(shape.reduce((a, b) => a * b, 1));
+  npy(file, '<f4', shape, Buffer.from(data.buffer));
+  return {name, file, tensor: new ort.Tensor('float32', data, shape)};
+}
+
+async function main() {
+  const [folder, qsim, work, model, ...specs] = process.argv.slice(2);
+  const ort = require(path.resolve(folder, 'node_modules', 'onnxruntime-node'));
+  const session = await ort.InferenceSession.create(model, {intraOpNumThreads: 1, interOpNumThreads: 1});
+  const inputs = specs.map((s) => makeInput(ort, work, s));
+  const theirs = await session.run(Object.fromEntries(inputs.map((i) => [i.name, i.tensor])));
+  execFileSync(qsim, ['run', '-q', '-f', model, '--output-dir', path.join(work, 'out'),
+                      ...inputs.flatMap((i) => ['--input', `${i.name}=${i.file}`])], {stdio: 'inherit'});
+  session.outputNames.forEach((name, i) => {
+    const want = theirs[name].data, got = npyFloats(path.join(work, 'out', `output_${i}.npy`));
+    let largest = 0, apart = got.length === want.length ? 0 : Infinity;
+    for (let k = 0; k < want.length; k++) {
+      largest = Math.max(largest, Math.abs(want[k]));
+      const d = Math.abs(want[k] - got[k]);
+      apart = d <= apart ? apart : d;
+    }
+    const fault = !(apart <= 1e-4 * largest);
+    console.log(`${fault ? 'BAD ' : 'ok  '} ${path.basename(model)} ${name} [${theirs[name].dims}]: ` +
+                `${apart.toExponential(1)} apart, largest value ${largest.toExponential(1)}`);
+    if (fault) process.exitCode = 1;
+  });
+}
+
+main().catch((e) => {
+  console.error(`agree: ${e.message}`);
+  process.exitCode = 1;
+});

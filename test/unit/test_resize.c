@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* Resize, Upsample and Tile: values worked out by hand, both layouts, refusals. */
+#include "op_run.h"
+
+#include <math.h>
+
+/* Resize of a row of `n` floats by `scale` to `count` floats; 0 or a negative code. */
+static int resize_row(const or_attr *attrs, int32_t attr_count, float scale, int64_t n,
+                      int64_t *count, float *y) {
+    qsim_ctx *ctx = NULL;
+    CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), 0);
+    float *x = or_memory((size_t)n * sizeof(float)), *scales = or_memory(sizeof(float));
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)i;
+    *scales = scale;
+    or_case c = {.domain = "", .op = "Resize", .version = 19, .inputs = 3, .outputs = 1};
+    c.in[0] = (or_tensor){QSIM_FLOAT, 1, {n}, x, false};
+    c.in[2] = (or_tensor){QSIM_FLOAT, 1, {1}, scales, true};
+    memcpy(c.attrs, attrs, (size_t)attr_count * sizeof(*attrs));
+    c.attr_count = attr_count;
+    or_result r = or_run(ctx, &c, false);
+    if (!r.code) {
+        *count = r.out[0].dims[0];
+        memcpy(y, r.out[0].data, (size_t)*count * sizeof(float));
+    }
+    or_free(&r);
+    free(x);
+    free(scales);
+    qsim_ctx_free(ctx);
+    return r.code;
+}
+
+static void check_row(const char *mode, const char *where, const char *rounding, float scale,
+                      int64_t n, int64_t expected, const float *values) {
+    const or_attr attrs[] = {or_string("mode", mode),
+                             or_string("coordinate_transformation_mode", where),
+                             or_string("nearest_mode", rounding)};
+    float y[32];
+    int64_t count = -1;
+    CHECK_INT(resize_row(attrs, 3, scale, n, &count, y), 0);
+    CHECK_INT(count, expected);
+    for (int64_t i = 0; i < count && i < expected; i++)
+        CHECK_NEAR(y[i], values[i], 1e-6);
+}
+
+#define VALUES(...)                                                                                \
+    (const float[]) {                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+static void rows(void) {
+    const char *f = "floor", *pf = "round_prefer_floor";
+    check_row("nearest", "asymmetric", f, 2, 3, 6, VALUES(0, 0, 1, 1, 2, 2));
+    check_row("nearest", "asymmetric", "ceil", 2, 3, 6, VALUES(0, 1, 1, 2, 2, 2));
+    check_row("nearest", "half_pixel", pf, 0.5f, 6, 3, VALUES(0, 2, 4));
+    check_row("nearest", "half_pixel", "round_prefer_ceil", 0.5f, 6, 3, VALUES(1, 3, 5));
+    check_row("nearest", "tf_half_pixel_for_nn", f, 0.5f, 6, 3, VALUES(1, 3, 5));
+    check_row("linear", "half_pixel", f, 2, 3, 6, VALUES(0, 0.25f, 0.75f, 1.25f, 1.75f, 2));
+    check_row("linear", "align_corners", f, 2, 3, 6, VALUES(0, 0.4f, 0.8f, 1.2f, 1.6f, 2));
+    check_row("linear", "asymmetric", f, 2, 3, 6, VALUES(0, 0.5f, 1, 1.5f, 2, 2));
+    check_row("linear", "pytorch_half_pixel", f, 0.25f, 4, 1, VALUES(0));
+    check_row("linear", "half_pixel", f, 0.25f, 4, 1, VALUES(1.5f));
+    /* A cubic through a straight line is the line, away from its ends. */
+    const or_attr cubic[] = {or_string("mode", "cubic"), or_float("cubic_coeff_a", -0.5f)};
+    float y[32];
+    int64_t count = 0;
+    CHECK_INT(resize_row(cubic, 2, 2, 8, &count, y), 0);
+    for (int64_t i = 4; i < 12; i++)
+        CHECK_NEAR(y[i], (float)i / 2 - 0.25f, 1e-6);
+    /* Shrinking by 4 with antialias weighs neighbours (3, 5, 7, 7, 5, 3, 1 and 1) / 32. */
+    const or_attr antialias[] = {or_string("mode", "linear"), or_int("antialias", 1)};
+    CHECK_INT(resize_row(antialias, 2, 0.25f, 12, &count, y), 0);
+    CHECK_INT(count, 3);
+    CHECK_NEAR(y[1], 5.5f, 1e-6);
+}
+
+static void refuses(void) {
+    float y[32];
+    int64_t n;
+    const or_attr bad[] = {or_string("mode", "quadratic"),
+                           or_string("nearest_mode", "up"),
+                           or_string("coordinate_transformation_mode", "corner"),
+                           or_string("mode", "cubic"),
+                           or_string("coordinate_transformation_mode", "tf_crop_and_resize"),
+                           or_float("cubic_coeff_a", NAN)};
+    for (size_t i = 0; i < QS_COUNT(bad); i++)
+        CHECK_INT(resize_row(&bad[i], 1, 2, 3, &n, y), i == 3   ? QSIM_OK
+                                                       : i == 4 ? QSIM_E_GRAPH
+                                                                : QSIM_E_VALUE);
+    CHECK_INT(resize_row(NULL, 0, NAN, 3, &n, y), QSIM_E_VALUE);
+    CHECK_INT(resize_row(NULL, 0, INFINITY, 3, &n, y), QSIM_E_VALUE);
+    CHECK_INT(resize_row(NULL, 0, -2, 3, &n, y), QSIM_E_VALUE);
+    CHECK_INT(resize_row(NULL, 0, 0, 3, &n, y), QSIM_E_VALUE);
+    CHECK_INT(resize_row(NULL, 0, 3e38f, 3, &n, y), QSIM_E_LIMIT);
+}
+
+/* ---- two axes ---- */
+
+static float sample(size_t i) {
+    return (float)(i * 2654435761u % 1000) / 100;
+}
+
+/* [2, 3, 5, 4] to [2, 3, 10, 6], channels second or last: the same numbers. */
+static void layouts(qsim_ctx *ctx, const char *mode, int32_t dtype) {
+    const size_t size = dtype == QSIM_FLOAT ? 4 : 1;
+    int64_t sizes[4] = {2, 3, 10, 6};
+    char *first = or_memory(120 * size), *last = or_memory(120 * size);
+    for (size_t i = 0; i < 120; i++) {
+        const size_t n = i / 60, c = i / 20 % 3, p = i % 20, at = (n * 20 + p) * 3 + c;
+        const float v = sample(i);
+        if (size == 4) {
+            memcpy(first + i * 4, &v, 4);
+            memcpy(last + at * 4, &v, 4);
+        } else {
+            first[i] = last[at] = (char)i;
+        }
+    }
+    int64_t *list = or_memory(sizeof(sizes));
+    memcpy(list, sizes, sizeof(sizes));
+    or_case c = {.domain = "", .op = "Resize", .version = 13, .inputs = 4, .outputs = 1};
+    c.in[0] = (or_tensor){dtype, 4, {2, 3, 5, 4}, first, false};
+    c.in[3] = (or_tensor){QSIM_INT64, 1, {4}, list, true};
+    c.attrs[0] = or_string("mode", mode);
+    c.attr_count = 1;
+    or_result a = or_run(ctx, &c, false);
+    c.domain = "qsim";
+    c.in[0] = (or_tensor){dtype, 4, {2, 5, 4, 3}, last, false};
+    c.attrs[1] = or_int("channels_last", 1);
+    c.attr_count = 2;
+    or_result b = or_run(ctx, &c, false);
+    CHECK_INT(a.code, 0);
+    CHECK_INT(b.code, 0);
+    CHECK_INT(b.out[0].dims[1], 10);
+    CHECK_INT(b.out[0].dims[3], 3);
+    size_t wrong = 0;
+    for (size_t i = 0; i < 360 && !a.code && !b.code; i++) {
+        const size_t n = i / 180, k = i / 60 % 3, p = i % 60, at = (n * 60 + p) * 3 + k;
+        wrong +=
+            memcmp((char *)a.out[0].data + i * size, (char *)b.out[0].data + at * size, size) != 0;
+        const size_t from = n * 60 + k * 20 + p / 6 / 2 * 4 + (p % 6 * 4 + 1) / 6;
+        if (strcmp(mode, "nearest") == 0)
+            wrong += memcmp((char *)a.out[0].data + i * size, first + from * size, size) != 0;
+    }
+    CHECK_INT(wrong, 0);
+    or_free(&a);
+    or_free(&b);
+    free(first);
+    free(last);
+    free(list);
+}
+
+/* Upsample and its later form give the same; each axis' rounding has to survive. */
+static void upgrades(void) {
+    float x[4] = {1, 2, 3, 4};
+    const float up[2] = {1, 2}, mixed[2] = {0.5f, 2};
+    for (int i = 0; i < 2; i++) {
+        op_case *c = case_new("", "Upsample", 9);
+        case_input(c, QSIM_FLOAT, 2, (const int64_t[]){2, 2}, x);
+        case_const(c, QSIM_FLOAT, 1, (const int64_t[]){2}, i ? mixed : up);
+        case_node(c, 1);
+        CHECK_INT(case_run(c), 0);
+        CHECK_STR(case_shape(c, 0), i ? "float[1,4]" : "float[2,4]");
+        const int code = qs_op_upgrade_graph(c->g, 13, "m", &c->error);
+        CHECK_INT(code, i ? QSIM_E_UNSUPPORTED : 0);
+        if (!i) {
+            CHECK_STR(c->g->nodes[c->node].op_type, "Resize");
+            CHECK_INT(qs_op_infer_graph(c->g, "m", &c->error), 0);
+            CHECK_STR(case_shape(c, 0), "float[2,4]");
+        }
+        case_free(c);
+    }
+}
+
+/* ---- Tile ---- */
+
+static void tiles(qsim_ctx *ctx) {
+    const int64_t repeats[3] = {2, 3, 1};
+    int64_t *list = or_memory(sizeof(repeats));
+    uint16_t *x = or_memory(12 * sizeof(*x));
+    for (uint16_t i = 0; i < 12; i++)
+        x[i] = i;
+    memcpy(list, repeats, sizeof(repeats));
+    or_case c = {.domain = "", .op = "Tile", .version = 13, .inputs = 2, .outputs = 1};
+    c.in[0] = (or_tensor){QSIM_UINT16, 3, {2, 2, 3}, x, false};
+    c.in[1] = (or_tensor){QSIM_INT64, 1, {3}, list, true};
+    or_result r = or_run(ctx, &c, false);
+    CHECK_INT(r.code, 0);
+    CHECK_INT(r.out[0].dims[0] * 100 + r.out[0].dims[1] * 10 + r.out[0].dims[2], 463);
+    const uint16_t *y = r.out[0].data;
+    for (size_t i = 0; i < 72 && !r.code; i++)
+        CHECK_INT(y[i], i / 18 % 2 * 6 + i / 3 % 6 % 2 * 3 + i % 3);
+    or_free(&r);
+    list[1] = -1;
+    r = or_run(ctx, &c, false);
+    CHECK_INT(r.code, QSIM_E_VALUE);
+    list[1] = INT64_MAX;
+    r = or_run(ctx, &c, false);
+    CHECK_INT(r.code, QSIM_E_LIMIT);
+    c.in[1].dims[0] = 2;
+    r = or_run(ctx, &c, false);
+    CHECK_INT(r.code, QSIM_E_SHAPE);
+    free(list);
+    free(x);
+}
+
+int main(void) {
+    qsim_ctx *ctx[QSIM_ISA_COUNT];
+    const int contexts = or_contexts(ctx, 3);
+    rows();
+    refuses();
+    for (int i = 0; i < contexts; i++) {
+        layouts(ctx[i], "nearest", QSIM_FLOAT);
+        layouts(ctx[i], "nearest", QSIM_UINT8);
+        layouts(ctx[i], "linear", QSIM_FLOAT);
+        layouts(ctx[i], "cubic", QSIM_FLOAT);
+    }
+    upgrades();
+    tiles(ctx[0]);
+    for (int i = 0; i < contexts; i++)
+        qsim_ctx_free(ctx[i]);
+    return test_done();
+}
