@@ -36,7 +36,7 @@ typedef struct qk_gemm_u8s8 {
     ptrdiff_t a_stride;
     const int32_t *seg_offset;
     int32_t m, segs, k4;
-    int32_t width; /* 64, 32 or 16 */
+    int32_t width; /* 64, 32 or 16; 24 or 8 where the table says so */
     int32_t cols;  /* of them stored: 1 … width */
     const int8_t *b;
     const int32_t *row_init; /* NULL, or m numbers: what sums of a row start with besides bias */
@@ -88,11 +88,13 @@ typedef struct qk_post_row_i8 {
 /*
  * Position and column. Columns are permuted so that the in-lane packs of a vector unit write them
  * back in order: in a panel of V vectors of `lanes` 128-bit lanes, vector v, lane l, element e
- * holds column 4 * V * l + 4 * v + e. With one lane (C) that is the identity.
+ * holds column 4 * V * l + 4 * v + e. With one lane (C) that is the identity, and so it is in
+ * panels of 24 and 8.
  */
 typedef struct qk_i8 {
     int32_t lanes;
     int32_t widest; /* panel: 64 or 16 columns */
+    bool narrow;    /* there are panels of 24 and 8 columns */
     void (*gemm)(const qk_gemm_u8s8 *g);
     /* out[r] = factor * sum of the first k bytes of row r's segments; g as above, without b */
     void (*row_sums)(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out);

@@ -3,7 +3,10 @@
 #include "kernel/i8.h"
 
 int32_t qk_i8_panel(const qk_i8 *t, int32_t left) {
+    static const uint8_t widths[8] = {8, 16, 24, 32, 32, 32, 32, 64};
     int32_t width = left > 48 ? 64 : left > 16 ? 32 : 16;
+    if (t->narrow)
+        return left > 64 ? 64 : widths[(left - 1) / 8];
     return width < t->widest ? width : t->widest;
 }
 
@@ -15,6 +18,8 @@ int32_t qk_i8_positions(const qk_i8 *t, int32_t n) {
 }
 
 int32_t qk_i8_column(const qk_i8 *t, int32_t width, int32_t position) {
+    if (width == 24 || width == 8)
+        return position;
     int32_t per_vector = 4 * t->lanes, vectors = width / per_vector;
     int32_t v = position / per_vector, rest = position % per_vector;
     return 4 * vectors * (rest / 4) + 4 * v + rest % 4;

@@ -38,10 +38,10 @@ static bool layout_depthwise(const qk_i8 *t, qk_weights_i8 *w) {
  * the broadcasts and the row itself.
  */
 static int64_t row_cost(const qk_i8 *t, const qk_form_i8 *f) {
-    int64_t vectors = f->positions / (4 * t->lanes), dwords = (int64_t)f->segs * f->k4;
+    int64_t dwords = (int64_t)f->segs * f->k4, halves = f->positions / (2 * t->lanes);
     /* One vector is one chain of sums per row: too few rows to hide its latency. */
-    int64_t quarters = vectors == 1 ? 5 : 4;
-    return quarters * vectors * (dwords + 4) + 2 * dwords + 8;
+    int64_t eighths = halves == 2 ? 5 : 4;
+    return eighths * halves * (dwords + 4) / 2 + 2 * dwords + 8;
 }
 
 static void set_pixels(const qk_weights_i8 *w, qk_source_i8 *s, int32_t pixels) {

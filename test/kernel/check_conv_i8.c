@@ -192,10 +192,16 @@ static void bench_shape(ck_state *s, int32_t size, int32_t groups, int32_t c, in
 
 static void bench_conv(ck_state *s) {
     bench_shape(s, 56, 1, 64, 64, 3, 1);
+    bench_shape(s, 28, 1, 128, 128, 3, 1);
     bench_shape(s, 56, 1, 64, 256, 1, 1);
+    bench_shape(s, 56, 1, 256, 64, 1, 1);
     bench_shape(s, 112, 1, 16, 96, 1, 1);
     bench_shape(s, 56, 1, 144, 24, 1, 1);
     bench_shape(s, 224, 1, 3, 32, 3, 2);
+    bench_shape(s, 224, 1, 3, 64, 7, 2);
+    bench_shape(s, 32, 1, 3, 16, 3, 1);
+    bench_shape(s, 32, 1, 16, 16, 3, 1);
+    bench_shape(s, 56, 1, 24, 144, 1, 1);
     bench_shape(s, 28, 1, 1, 8, 5, 1);
     bench_shape(s, 14, 1, 8, 16, 5, 1);
     bench_shape(s, 112, 32, 1, 1, 3, 1);

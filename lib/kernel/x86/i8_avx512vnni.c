@@ -9,68 +9,9 @@
 #include "kernel/i8_post.h"
 
 #if QK_X86
-#include "kernel/x86/i8_zmm.h"
+#include "kernel/x86/i8_finish_zmm.h"
 
-/* ---- what becomes of rows narrower than 64 columns ---- */
-
-INLINE void store_i32_2(const sink *s, int32_t r, __m512i a, __m512i b) {
-    if (r >= s->rows)
-        return;
-    __m512i t = _mm512_shuffle_i32x4(a, b, 0x44);
-    store_i32(s, r, 0, _mm512_shuffle_i32x4(t, t, 0xd8));
-    t = _mm512_shuffle_i32x4(a, b, 0xee);
-    store_i32(s, r, 1, _mm512_shuffle_i32x4(t, t, 0xd8));
-}
-
-INLINE void store_u8_32(const sink *s, int32_t r, __m256i y) {
-    if (r < s->rows)
-        _mm256_mask_storeu_epi8(s->out + r * s->stride, (__mmask32)mask64(s->cols), y);
-}
-
-/* Two rows of 32 columns. */
-INLINE void finish_2(const sink *s, int32_t r, __m512i a0, __m512i b0, __m512i a1, __m512i b1) {
-    if (!s->mult) {
-        store_i32_2(s, r, a0, b0);
-        store_i32_2(s, r + 1, a1, b1);
-        return;
-    }
-    __m512 m0 = _mm512_loadu_ps(s->mult), m1 = _mm512_loadu_ps(s->mult + 16);
-    __m512i y = narrow_u8(narrow(scale(a0, m0, &s->e), scale(b0, m1, &s->e), &s->e),
-                          narrow(scale(a1, m0, &s->e), scale(b1, m1, &s->e), &s->e), &s->e);
-    y = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), y);
-    store_u8_32(s, r, _mm512_castsi512_si256(y));
-    store_u8_32(s, r + 1, _mm512_extracti64x4_epi64(y, 1));
-}
-
-INLINE void store_u8_16(const sink *s, int32_t r, __m128i y) {
-    if (r < s->rows)
-        _mm_mask_storeu_epi8(s->out + r * s->stride, mask16(s->cols), y);
-}
-
-/* Four rows of 16 columns. */
-INLINE void finish_1(const sink *s, int32_t r, __m512i a, __m512i b, __m512i c, __m512i d) {
-    if (!s->mult) {
-        for (int32_t i = 0; i < 4; i++)
-            if (r + i < s->rows)
-                store_i32(s, r + i, 0, i == 0 ? a : i == 1 ? b : i == 2 ? c : d);
-        return;
-    }
-    __m512 m = _mm512_loadu_ps(s->mult);
-    __m512i y = narrow_u8(narrow(scale(a, m, &s->e), scale(b, m, &s->e), &s->e),
-                          narrow(scale(c, m, &s->e), scale(d, m, &s->e), &s->e), &s->e);
-    y = _mm512_permutexvar_epi32(
-        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), y);
-    if (s->stride == 16 && s->cols == 16 && r + 4 <= s->rows) {
-        _mm512_storeu_si512(s->out + 16 * r, y);
-        return;
-    }
-    store_u8_16(s, r, _mm512_castsi512_si128(y));
-    store_u8_16(s, r + 1, _mm512_extracti32x4_epi32(y, 1));
-    store_u8_16(s, r + 2, _mm512_extracti32x4_epi32(y, 2));
-    store_u8_16(s, r + 3, _mm512_extracti32x4_epi32(y, 3));
-}
-
-/* ---- tiles: R rows x V vectors of 16 columns ---- */
+/* ---- tiles: rows x columns ---- */
 
 INLINE __m512i broadcast(const uint8_t *p) {
     int32_t dword;
@@ -78,92 +19,250 @@ INLINE __m512i broadcast(const uint8_t *p) {
     return _mm512_set1_epi32(dword);
 }
 
-#define V1(F, r)     F(r, 0)
-#define V2(F, r)     F(r, 0) F(r, 1)
-#define V4(F, r)     F(r, 0) F(r, 1) F(r, 2) F(r, 3)
-#define R1(V, F)     V(F, 0)
-#define R4(V, F)     V(F, 0) V(F, 1) V(F, 2) V(F, 3)
-#define R8(V, F)     R4(V, F) V(F, 4) V(F, 5) V(F, 6) V(F, 7)
-#define ROW_OF(F, r) F(r)
+#define R1(F) F(0)
+#define R2(F) F(0) F(1)
+#define R4(F) F(0) F(1) F(2) F(3)
+#define R8(F) R4(F) F(4) F(5) F(6) F(7)
 
-#define DECLARE(r, v) __m512i a##r##_##v = _mm512_loadu_si512(bias + 16 * v);
-#define INIT(r, v)    a##r##_##v = _mm512_add_epi32(a##r##_##v, _mm512_set1_epi32(s->init[r]));
-#define ROW(r)        const uint8_t *p##r = row[r];
-#define LOAD_B(r, v)  const __m512i b##v = _mm512_loadu_si512(b + 64 * v);
-#define LOAD_A(r)     const __m512i x##r = broadcast(p##r + i);
-#define DOT(r, v)                                                                                  \
-    a##r##_##v = _mm512_dpbusd_epi32(a##r##_##v, x##r, b##v);                                      \
-    __asm__("" : "+v"(a##r##_##v));
+#define ROW(r)         const uint8_t *p##r = row[r];
+#define SET(r, v)      __m512i a##r##_##v = _mm512_loadu_si512(bias + 16 * v);
+#define SET_HALF(r, v) __m256i h##r = _mm256_loadu_si256((const void *)(bias + 16 * v));
+#define INIT(r, v)     a##r##_##v = _mm512_add_epi32(a##r##_##v, _mm512_set1_epi32(s->init[r]));
+#define INIT_HALF(r)   h##r = _mm256_add_epi32(h##r, _mm256_set1_epi32(s->init[r]));
+#define LOAD(v)                                                                                    \
+    __m512i b##v = _mm512_loadu_si512(b + 64 * v);                                                 \
+    KEEP(b##v)
+#define LOAD_HALF(v) const __m256i bh = _mm256_loadu_si256((const void *)(b + 64 * v));
+#define BROADCAST(r) const __m512i x##r = broadcast(p##r + i);
+#define KEEP(acc)    __asm__("" : "+v"(acc));
+#define DOT(r, v, w)                                                                               \
+    a##r##_##v = _mm512_dpbusd_epi32(a##r##_##v, x##r, w);                                         \
+    KEEP(a##r##_##v)
+#define DOT_HALF(r, w)                                                                             \
+    h##r = _mm256_dpbusd_epi32(h##r, _mm512_castsi512_si256(x##r), w);                             \
+    KEEP(h##r)
 
-#define FINISH_1x4(s) finish_4(s, 0, a0_0, a0_1, a0_2, a0_3);
-#define FINISH_4x4(s)                                                                              \
-    FINISH_1x4(s) finish_4(s, 1, a1_0, a1_1, a1_2, a1_3);                                          \
-    finish_4(s, 2, a2_0, a2_1, a2_2, a2_3);                                                        \
-    finish_4(s, 3, a3_0, a3_1, a3_2, a3_3);
-#define FINISH_1x2(s) finish_2(s, 0, a0_0, a0_1, a0_0, a0_1);
-#define FINISH_8x2(s)                                                                              \
-    finish_2(s, 0, a0_0, a0_1, a1_0, a1_1);                                                        \
-    finish_2(s, 2, a2_0, a2_1, a3_0, a3_1);                                                        \
-    finish_2(s, 4, a4_0, a4_1, a5_0, a5_1);                                                        \
-    finish_2(s, 6, a6_0, a6_1, a7_0, a7_1);
-#define FINISH_1x1(s) finish_1(s, 0, a0_0, a0_0, a0_0, a0_0);
-#define FINISH_8x1(s)                                                                              \
-    finish_1(s, 0, a0_0, a1_0, a2_0, a3_0);                                                        \
-    finish_1(s, 4, a4_0, a5_0, a6_0, a7_0);
+/* Of a row of 64, 32 … columns: where sums start, row_init, a dword of B, its products. */
+#define SET_64(r)  SET(r, 0) SET(r, 1) SET(r, 2) SET(r, 3)
+#define SET_32(r)  SET(r, 0) SET(r, 1)
+#define SET_24(r)  SET(r, 0) SET_HALF(r, 1)
+#define SET_16(r)  SET(r, 0)
+#define SET_8(r)   SET_HALF(r, 0)
+#define INIT_64(r) INIT(r, 0) INIT(r, 1) INIT(r, 2) INIT(r, 3)
+#define INIT_32(r) INIT(r, 0) INIT(r, 1)
+#define INIT_24(r) INIT(r, 0) INIT_HALF(r)
+#define INIT_16(r) INIT(r, 0)
+#define INIT_8(r)  INIT_HALF(r)
+#define LOAD_64    LOAD(0) LOAD(1) LOAD(2) LOAD(3)
+#define LOAD_32    LOAD(0) LOAD(1)
+#define LOAD_24    LOAD(0) LOAD_HALF(1)
+#define LOAD_16    LOAD(0)
+#define LOAD_8     LOAD_HALF(0)
+#define STEP_64(r) BROADCAST(r) DOT(r, 0, b0) DOT(r, 1, b1) DOT(r, 2, b2) DOT(r, 3, b3)
+#define STEP_32(r) BROADCAST(r) DOT(r, 0, b0) DOT(r, 1, b1)
+#define STEP_24(r) BROADCAST(r) DOT(r, 0, b0) DOT_HALF(r, bh)
+#define STEP_16(r) BROADCAST(r) DOT(r, 0, b0)
+#define STEP_8(r)  BROADCAST(r) DOT_HALF(r, bh)
 
-#define TILE(NR, NV)                                                                               \
-    TARGET static void tile_##NR##x##NV(const qk_gemm_u8s8 *g, const uint8_t *const *row,          \
-                                        const sink *s) {                                           \
+#define FINISH_64(r)          finish_64(s, how, r, a##r##_0, a##r##_1, a##r##_2, a##r##_3);
+#define FINISH_32(r, q)       finish_32(s, how, r, a##r##_0, a##r##_1, a##q##_0, a##q##_1);
+#define FINISH_16(r, q, t, u) finish_16(s, how, r, a##r##_0, a##q##_0, a##t##_0, a##u##_0);
+#define FINISH_1x64           FINISH_64(0)
+#define FINISH_2x64           FINISH_64(0) FINISH_64(1)
+#define FINISH_4x64           R4(FINISH_64)
+#define FINISH_1x32           FINISH_32(0, 0)
+#define FINISH_4x32           FINISH_32(0, 1) FINISH_32(2, 3)
+#define FINISH_8x32           FINISH_4x32 FINISH_32(4, 5) FINISH_32(6, 7)
+#define FINISH_1x16           FINISH_16(0, 0, 0, 0)
+#define FINISH_4x16           FINISH_16(0, 1, 2, 3)
+#define FINISH_8x16           FINISH_4x16 FINISH_16(4, 5, 6, 7)
+#define FINISH_1x8                                                                                 \
+    const __m512i h00 = join(h0, h0);                                                              \
+    finish_8(s, how, h00, h00, h00, h00);
+#define FINISH_8x8 finish_8(s, how, join(h0, h1), join(h2, h3), join(h4, h5), join(h6, h7));
+#define FINISH_1x24                                                                                \
+    const __m512i h00 = join(h0, h0);                                                              \
+    finish_24(s, how, a0_0, a0_0, a0_0, a0_0, a0_0, a0_0, a0_0, a0_0, h00, h00, h00, h00);
+#define FINISH_8x24                                                                                \
+    finish_24(s, how, a0_0, a1_0, a2_0, a3_0, a4_0, a5_0, a6_0, a7_0, join(h0, h1), join(h2, h3),  \
+              join(h4, h5), join(h6, h7));
+
+/* What lies behind the pointer is loaded again where it is used, not kept in a register. */
+#define FORGET(p) __asm__("" : "+r"(p))
+
+/* tile_RxW: R rows of W columns. rows_RxW: as many rows of g as make whole tiles, from 0 on. */
+#define TILE(NR, W)                                                                                \
+    INLINE void tile_##NR##x##W(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s,   \
+                                kind how) {                                                        \
         const int8_t *b = g->b;                                                                    \
         const int32_t *bias = g->o.bias;                                                           \
-        R##NR(V##NV, DECLARE) R##NR(ROW_OF, ROW) if (s->init) {                                    \
-            R##NR(V##NV, INIT)                                                                     \
+        R##NR(ROW) R##NR(SET_##W) if (s->init) {                                                   \
+            R##NR(INIT_##W)                                                                        \
         }                                                                                          \
         for (int32_t seg = 0; seg < g->segs; seg++) {                                              \
             ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;                                  \
-            for (ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4; i < end; i += 4, b += 64 * NV) {        \
-                V##NV(LOAD_B, 0) R##NR(ROW_STEP_##NV, DOT)                                         \
+            for (ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4; i < end; i += 4, b += 4 * W) {          \
+                LOAD_##W R##NR(STEP_##W)                                                           \
             }                                                                                      \
         }                                                                                          \
-        if (is_plain(s) && s->rows == NR) {                                                        \
-            const sink f = plain_sink(s, NR);                                                      \
-            FINISH_##NR##x##NV(&f)                                                                 \
-        } else {                                                                                   \
-            FINISH_##NR##x##NV(s)                                                                  \
+        FINISH_##NR##x##W                                                                          \
+    }
+#define WHOLE_TILES(NR, W)                                                                         \
+    INLINE int32_t rows_##NR##x##W(const qk_gemm_u8s8 *g, sink s, kind how) {                      \
+        int32_t r = 0;                                                                             \
+        s.rows = NR;                                                                               \
+        for (; r + NR <= g->m; r += NR, s.out += NR * s.stride) {                                  \
+            const sink *t = &s;                                                                    \
+            const uint8_t *row[NR];                                                                \
+            for (int32_t i = 0; i < NR; i++)                                                       \
+                row[i] = g->rows ? g->rows[r + i] : g->a + (r + i) * g->a_stride;                  \
+            s.init = g->row_init ? g->row_init + r : NULL;                                         \
+            if (NR >= 4) {                                                                         \
+                FORGET(t);                                                                         \
+                FORGET(g);                                                                         \
+            }                                                                                      \
+            tile_##NR##x##W(g, row, t, how);                                                       \
         }                                                                                          \
+        return r;                                                                                  \
     }
 
-#define ROW_STEP_1(F, r) LOAD_A(r) V1(F, r)
-#define ROW_STEP_2(F, r) LOAD_A(r) V2(F, r)
-#define ROW_STEP_4(F, r) LOAD_A(r) V4(F, r)
+TILE(2, 64)
+TILE(4, 64)
+TILE(4, 32)
+TILE(8, 32)
+TILE(8, 24)
+TILE(4, 16)
+TILE(8, 16)
+TILE(8, 8)
+WHOLE_TILES(4, 64)
+WHOLE_TILES(2, 64)
+WHOLE_TILES(4, 32)
+WHOLE_TILES(8, 32)
+WHOLE_TILES(8, 24)
+WHOLE_TILES(8, 16)
+WHOLE_TILES(8, 8)
 
-TILE(4, 4)
-TILE(1, 4)
-TILE(8, 2)
-TILE(1, 2)
-TILE(8, 1)
-TILE(1, 1)
+/* ---- a single row: four dwords at a time, so that no sum waits for the one before ---- */
 
-typedef void (*tile_fn)(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s);
+#define NEXT(r)         const __m512i x##r = broadcast(p0 + i + 4 * r);
+#define B(W, r, v)      _mm512_loadu_si512(b + 4 * W * r + 64 * v)
+#define B_HALF(W, r, v) _mm256_loadu_si256((const void *)(b + 4 * W * r + 64 * v))
+#define NEXT_64(r)                                                                                 \
+    NEXT(r)                                                                                        \
+    DOT(r, 0, B(64, r, 0)) DOT(r, 1, B(64, r, 1)) DOT(r, 2, B(64, r, 2)) DOT(r, 3, B(64, r, 3))
+#define NEXT_32(r) NEXT(r) DOT(r, 0, B(32, r, 0)) DOT(r, 1, B(32, r, 1))
+#define NEXT_24(r) NEXT(r) DOT(r, 0, B(24, r, 0)) DOT_HALF(r, B_HALF(24, r, 1))
+#define NEXT_16(r) NEXT(r) DOT(r, 0, B(16, r, 0))
+#define NEXT_8(r)  NEXT(r) DOT_HALF(r, B_HALF(8, r, 0))
+#define ADD(v)                                                                                     \
+    a0_##v = _mm512_add_epi32(_mm512_add_epi32(a0_##v, a1_##v), _mm512_add_epi32(a2_##v, a3_##v));
+#define ADD_HALF h0 = _mm256_add_epi32(_mm256_add_epi32(h0, h1), _mm256_add_epi32(h2, h3));
+#define ADD_64   ADD(0) ADD(1) ADD(2) ADD(3)
+#define ADD_32   ADD(0) ADD(1)
+#define ADD_24   ADD(0) ADD_HALF
+#define ADD_16   ADD(0)
+#define ADD_8    ADD_HALF
 
-/* A short last block aliases its missing rows to the last one. */
-TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
-    int32_t height = g->width == 64 ? 4 : 8;
-    tile_fn many = g->width == 64 ? tile_4x4 : g->width == 32 ? tile_8x2 : tile_8x1;
-    tile_fn one = g->width == 64 ? tile_1x4 : g->width == 32 ? tile_1x2 : tile_1x1;
+#define SINGLE(W)                                                                                  \
+    INLINE void tile_1x##W(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s,        \
+                           kind how) {                                                             \
+        static const int32_t zeros[W] = {0};                                                       \
+        const int8_t *b = g->b;                                                                    \
+        const int32_t *bias = g->o.bias;                                                           \
+        ROW(0)                                                                                     \
+        SET_##W(0) bias = zeros;                                                                   \
+        SET_##W(1) SET_##W(2) SET_##W(3) if (s->init) {                                            \
+            INIT_##W(0)                                                                            \
+        }                                                                                          \
+        for (int32_t seg = 0; seg < g->segs; seg++) {                                              \
+            ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;                                  \
+            const ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4;                                        \
+            for (; end - i >= 16; i += 16, b += 16 * W) {                                          \
+                R4(NEXT_##W)                                                                       \
+            }                                                                                      \
+            for (; i < end; i += 4, b += 4 * W) {                                                  \
+                LOAD_##W STEP_##W(0)                                                               \
+            }                                                                                      \
+        }                                                                                          \
+        ADD_##W FINISH_1x##W                                                                       \
+    }
+
+SINGLE(64)
+SINGLE(32)
+SINGLE(24)
+SINGLE(16)
+SINGLE(8)
+
+/* ---- the product ---- */
+
+INLINE kind kind_of(const qk_gemm_u8s8 *g) {
+    return !g->o.mult || g->o.clamp ? KIND_ANY : g->o.zp == 0 ? KIND_ZERO : KIND_PLAIN;
+}
+
+/* Missing rows of the last tile are aliased to the last one that is there. */
+typedef struct rest {
+    const uint8_t *row[8];
     int32_t init[8];
-    sink s = {g->out, g->out_stride,     g->o.mult, g->row_init ? init : NULL, g->cols,
-              0,      epilogue_of(&g->o)};
-    for (int32_t r = 0; r < g->m; r += height, s.out += height * g->out_stride) {
-        const uint8_t *row[8];
-        for (int32_t i = 0; i < height; i++) {
-            int32_t at = r + i < g->m ? r + i : g->m - 1;
-            row[i] = g->rows ? g->rows[at] : g->a + at * g->a_stride;
-            init[i] = g->row_init ? g->row_init[at] : 0;
-        }
-        s.rows = g->m - r < height ? g->m - r : height;
-        (s.rows == 1 ? one : many)(g, row, &s);
+} rest;
+
+INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t most, rest *t, sink *s) {
+    for (int32_t i = 0; i < most; i++) {
+        int32_t at = r + i < g->m ? r + i : g->m - 1;
+        t->row[i] = g->rows ? g->rows[at] : g->a + at * g->a_stride;
+        t->init[i] = g->row_init ? g->row_init[at] : 0;
     }
+    s->out = (uint8_t *)g->out + r * g->out_stride;
+    s->init = g->row_init ? t->init : NULL;
+    s->rows = g->m - r < most ? g->m - r : most;
+}
+
+/*
+ * gemm_W: whole tiles of NR rows, of LOW ones where sums are short: what a tile's epilogue does
+ * then overlaps better with the products of the next one. What is left: FEW rows at most, or more.
+ */
+#define SHORT 16 /* dwords */
+#define GEMM(W, NR, LOW, FEW)                                                                      \
+    TARGET static void rest_##W(const qk_gemm_u8s8 *g, sink s, int32_t r) {                        \
+        rest t;                                                                                    \
+        for (; r < g->m; r += NR) {                                                                \
+            take_rows(g, r, NR, &t, &s);                                                           \
+            if (s.rows == 1)                                                                       \
+                tile_1x##W(g, t.row, &s, KIND_ANY);                                                \
+            else if (s.rows <= FEW)                                                                \
+                tile_##FEW##x##W(g, t.row, &s, KIND_ANY);                                          \
+            else                                                                                   \
+                tile_##NR##x##W(g, t.row, &s, KIND_ANY);                                           \
+        }                                                                                          \
+    }                                                                                              \
+    TARGET static void gemm_##W(const qk_gemm_u8s8 *g, const sink *s) {                            \
+        kind how = kind_of(g);                                                                     \
+        bool low = LOW < NR && g->segs <= SHORT && g->segs * g->k4 <= SHORT;                       \
+        int32_t r = 0;                                                                             \
+        if (how == KIND_ZERO)                                                                      \
+            r = low ? rows_##LOW##x##W(g, *s, KIND_ZERO) : rows_##NR##x##W(g, *s, KIND_ZERO);      \
+        else if (how == KIND_PLAIN)                                                                \
+            r = low ? rows_##LOW##x##W(g, *s, KIND_PLAIN) : rows_##NR##x##W(g, *s, KIND_PLAIN);    \
+        rest_##W(g, *s, r);                                                                        \
+    }
+
+GEMM(64, 4, 2, 2)
+GEMM(32, 8, 4, 4)
+GEMM(24, 8, 8, 8)
+GEMM(16, 8, 8, 4)
+GEMM(8, 8, 8, 8)
+
+TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
+    const sink s = {g->out, g->out_stride, g->o.mult, NULL, g->cols, 0, epilogue_of(&g->o)};
+    if (g->width == 64)
+        gemm_64(g, &s);
+    else if (g->width == 32)
+        gemm_32(g, &s);
+    else if (g->width == 24)
+        gemm_24(g, &s);
+    else if (g->width == 16)
+        gemm_16(g, &s);
+    else
+        gemm_8(g, &s);
 }
 
 /* ---- sums of rows ---- */
@@ -220,6 +319,7 @@ TARGET static void post_row(const qk_post_row_i8 *p) {
 const qk_i8 qk_i8_avx512vnni = {
     .lanes = 4,
     .widest = 64,
+    .narrow = true,
     .gemm = gemm_u8s8,
     .row_sums = row_sums_u8,
     .depthwise = qk_depthwise_u8s8_avx512vnni,
