@@ -170,24 +170,29 @@ static void check_conv(ck_state *s) {
     ck_same(s, expected, actual, p.y_bytes, p.text);
 }
 
-static void bench_shape(ck_state *s, int32_t size, int32_t groups, int32_t c, int32_t n,
-                        int32_t kernel, int32_t stride) {
+static void bench_zp(ck_state *s, int32_t size, int32_t groups, int32_t c, int32_t n,
+                     int32_t kernel, int32_t stride, int32_t zp) {
     image p = {.conv = {.batch = 1, .h = size, .wd = size, .stride_h = stride, .stride_w = stride}};
     qk_conv_i8 *v = &p.conv;
     v->dilation_h = v->dilation_w = 1;
     v->pad_top = v->pad_left = kernel / 2;
     v->ho = v->wo = out_size(size, 2 * (kernel / 2), kernel, stride, 1);
     v->w = (qk_weights_i8){.groups = groups, .c = c, .n = n, .kh = kernel, .kw = kernel};
-    v->o = (qk_out_i8){.zp = 3, .hi = 255};
+    v->o = (qk_out_i8){.zp = zp, .hi = 255};
     fill(s, &p);
     call k = prepare(s, s->t->i8, &p, ck_output(s, p.y_bytes));
     if (groups > 1)
         snprintf(p.text, sizeof(p.text), "depthwise %dx%d s%d %d @%d", kernel, kernel, stride,
                  groups, size);
     else
-        snprintf(p.text, sizeof(p.text), "%dx%d s%d %d->%d @%d", kernel, kernel, stride, c, n,
-                 size);
+        snprintf(p.text, sizeof(p.text), "%dx%d s%d %d->%d @%d%s", kernel, kernel, stride, c, n,
+                 size, zp ? "" : " zp 0");
     ck_time(s, p.text, (double)qk_conv_i8_macs(&k.conv), 0, run, &k);
+}
+
+static void bench_shape(ck_state *s, int32_t size, int32_t groups, int32_t c, int32_t n,
+                        int32_t kernel, int32_t stride) {
+    bench_zp(s, size, groups, c, n, kernel, stride, 3);
 }
 
 static void bench_conv(ck_state *s) {
@@ -196,6 +201,7 @@ static void bench_conv(ck_state *s) {
     bench_shape(s, 56, 1, 64, 256, 1, 1);
     bench_shape(s, 56, 1, 256, 64, 1, 1);
     bench_shape(s, 112, 1, 16, 96, 1, 1);
+    bench_zp(s, 112, 1, 16, 96, 1, 1, 0); /* as after ReLU */
     bench_shape(s, 56, 1, 144, 24, 1, 1);
     bench_shape(s, 224, 1, 3, 32, 3, 2);
     bench_shape(s, 224, 1, 3, 64, 7, 2);

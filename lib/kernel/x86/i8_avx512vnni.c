@@ -237,10 +237,10 @@ INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t most, rest *t, s
     TARGET static void gemm_##W(const qk_gemm_u8s8 *g, const sink *s) {                            \
         kind how = kind_of(g);                                                                     \
         bool low = LOW < NR && g->segs <= SHORT && g->segs * g->k4 <= SHORT;                       \
-        int32_t r = 0;                                                                             \
-        if (how == KIND_ZERO)                                                                      \
+        int32_t r = low ? qk_gemm_resident_avx512vnni(g, s, how) : 0;                              \
+        if (r == 0 && how == KIND_ZERO)                                                            \
             r = low ? rows_##LOW##x##W(g, *s, KIND_ZERO) : rows_##NR##x##W(g, *s, KIND_ZERO);      \
-        else if (how == KIND_PLAIN)                                                                \
+        else if (r == 0 && how == KIND_PLAIN)                                                      \
             r = low ? rows_##LOW##x##W(g, *s, KIND_PLAIN) : rows_##NR##x##W(g, *s, KIND_PLAIN);    \
         rest_##W(g, *s, r);                                                                        \
     }

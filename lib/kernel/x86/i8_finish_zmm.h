@@ -14,6 +14,12 @@ typedef enum kind {
     KIND_ANY    /* int32, a clamp, or rows that are missing */
 } kind;
 
+/*
+ * i8_resident_avx512vnni.c: rows of g that are done, from 0 on; none where its sums are not short
+ * enough to keep the panel's weights in registers.
+ */
+int32_t qk_gemm_resident_avx512vnni(const qk_gemm_u8s8 *g, const sink *s, kind how);
+
 INLINE __m512i scaled(__m512i acc, __m512 m, const sink *s, kind how) {
     if (how == KIND_ANY)
         return scale(acc, m, &s->e);
