@@ -112,10 +112,15 @@ int qs_pass_fold(qs_pass *p, int flags) {
 
 /* ---- identities ---- */
 
-static bool is_identity(const qs_node *n) {
+/* A mask that nothing reads is none. */
+static bool is_identity(const qs_graph *g, const qs_uses *uses, const qs_node *n) {
     if (qs_node_is(n, "", "Identity"))
         return true;
-    return qs_node_is(n, "", "Dropout") && (n->output_count < 2 || n->outputs[1] == QS_NONE);
+    if (!qs_node_is(n, "", "Dropout"))
+        return false;
+    qs_id mask = n->output_count < 2 ? QS_NONE : n->outputs[1];
+    return mask == QS_NONE ||
+           (!g->values[mask].is_output && uses->start[mask + 1] == uses->start[mask]);
 }
 
 /*
@@ -160,9 +165,14 @@ static void apply_map(qs_graph *g, qs_id *map) {
 
 int qs_pass_identities(qs_pass *p) {
     qs_graph *g = p->graph;
-    qs_id *map = qs_alloc(p->ctx, g->value_count + 1, sizeof(*map));
-    if (!map)
+    qs_uses uses;
+    if (qs_graph_uses(g, &uses))
         return qs_pass_no_memory(p);
+    qs_id *map = qs_alloc(p->ctx, g->value_count + 1, sizeof(*map));
+    if (!map) {
+        qs_uses_free(g, &uses);
+        return qs_pass_no_memory(p);
+    }
     for (size_t v = 0; v < g->value_count; v++)
         map[v] = (qs_id)v;
     for (size_t i = 0; i < g->order_count; i++) {
@@ -171,10 +181,11 @@ int qs_pass_identities(qs_pass *p) {
         for (int32_t k = 0; k < n->input_count; k++)
             if (n->inputs[k] != QS_NONE && map[n->inputs[k]] != n->inputs[k])
                 qs_node_set_input(g, id, k, map[n->inputs[k]]);
-        if (is_identity(n))
+        if (is_identity(g, &uses, n))
             drop_identity(p, id, map);
     }
     apply_map(g, map);
+    qs_uses_free(g, &uses);
     qs_free(p->ctx, map);
     return qs_graph_prune(g) ? qs_pass_no_memory(p) : QSIM_OK;
 }

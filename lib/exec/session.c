@@ -23,6 +23,9 @@ static int transform(qsim_session *s, const qsim_session_options *o, bool litera
         code = qs_pass_qdq(&p);
     if (!code && qs_find_integers(s))
         code = no_memory(s, error);
+    /* Pairs of quantize and dequantize leave some. */
+    if (!code && level >= QSIM_LEVEL_BASIC)
+        code = qs_pass_identities(&p);
     if (!code)
         code = qs_pass_fold(&p, QS_FOLD_QUANTIZE | QS_FOLD_DEQUANTIZE);
     if (!code && level >= QSIM_LEVEL_EXTENDED)

@@ -11,38 +11,6 @@
 
 #include "kernel/elementary.h"
 #include "kernel/ew.h"
-#include "quant/requantize.h"
-
-static inline float qk_ew_term(uint8_t v, uint8_t flip, int32_t zp) {
-    return (float)((int32_t)(v ^ flip) - zp);
-}
-
-static inline uint8_t qk_ew_store(float v, const qk_ew_u8 *w) {
-    v = qs_minf(qs_maxf(v, w->lo), w->hi);
-    return (uint8_t)((qs_round_even(v) + w->zc) ^ w->flip_c);
-}
-
-/* `step_a`, `step_b`: constants, so that each of the three loops vectorizes. */
-#define QK_EW_U8_LOOP(step_a, step_b, VALUE)                                                       \
-    for (size_t i = 0; i < n; i++) {                                                               \
-        const float ta = qk_ew_term(a[i * (step_a)], k.flip_a, k.za);                              \
-        const float tb = qk_ew_term(b[i * (step_b)], k.flip_b, k.zb);                              \
-        c[i] = qk_ew_store(VALUE, &k);                                                             \
-    }
-
-#define QK_EW_U8(name, suffix, TARGET, VALUE)                                                      \
-    TARGET static void name##_##suffix(const uint8_t *restrict a, size_t sa,                       \
-                                       const uint8_t *restrict b, size_t sb, uint8_t *restrict c,  \
-                                       size_t n, const qk_ew_u8 *w) {                              \
-        const qk_ew_u8 k = *w;                                                                     \
-        if (sa && sb) {                                                                            \
-            QK_EW_U8_LOOP(1, 1, VALUE)                                                             \
-        } else if (sa) {                                                                           \
-            QK_EW_U8_LOOP(1, 0, VALUE)                                                             \
-        } else {                                                                                   \
-            QK_EW_U8_LOOP(0, sb, VALUE)                                                            \
-        }                                                                                          \
-    }
 
 #define QK_EW_F32(name, suffix, TARGET)                                                            \
     TARGET static void name##_##suffix(const float *x, float *y, size_t n) {                       \
@@ -111,8 +79,6 @@ typedef float qk_ew_lanes __attribute__((vector_size(64)));
     }
 
 #define QK_EW_INSTANCE(suffix, TARGET)                                                             \
-    QK_EW_U8(add_u8, suffix, TARGET, k.ma *ta + k.mb * tb)                                         \
-    QK_EW_U8(mul_u8, suffix, TARGET, (ta * tb) * k.ma)                                             \
     QK_EW_F32(exp, suffix, TARGET)                                                                 \
     QK_EW_F32(sigmoid, suffix, TARGET)                                                             \
     QK_EW_F32(tanh, suffix, TARGET)                                                                \
@@ -124,9 +90,7 @@ typedef float qk_ew_lanes __attribute__((vector_size(64)));
         for (size_t i = 0; i < n; i++)                                                             \
             y[i] = qk_exp(x[i] - shift);                                                           \
     }                                                                                              \
-    const qk_ew qk_ew_##suffix = {.add_u8 = add_u8_##suffix,                                       \
-                                  .mul_u8 = mul_u8_##suffix,                                       \
-                                  .exp = exp_##suffix,                                             \
+    const qk_ew qk_ew_##suffix = {.exp = exp_##suffix,                                             \
                                   .sigmoid = sigmoid_##suffix,                                     \
                                   .tanh = tanh_##suffix,                                           \
                                   .erf = erf_##suffix,                                             \

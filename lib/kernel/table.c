@@ -4,22 +4,32 @@
 #include "kernel/ew.h"
 #include "kernel/f32.h"
 #include "kernel/i8.h"
+#include "kernel/u8.h"
 
 #if QK_X86
 /* The C kernels where the CPU has FMA3: the same bits without a library call per product. */
 static const qk_table table_cfma = {
-    .isa = QSIM_ISA_C, .i8 = &qk_i8_c, .f32 = &qk_f32_cfma, .ew = &qk_ew_c};
+    .isa = QSIM_ISA_C, .i8 = &qk_i8_c, .f32 = &qk_f32_cfma, .ew = &qk_ew_c, .u8 = &qk_u8_c};
 #endif
 
 static const qk_table tables[] = {
-    {.isa = QSIM_ISA_C, .i8 = &qk_i8_c, .f32 = &qk_f32_c, .ew = &qk_ew_c},
+    {.isa = QSIM_ISA_C, .i8 = &qk_i8_c, .f32 = &qk_f32_c, .ew = &qk_ew_c, .u8 = &qk_u8_c},
 #if QK_X86
-    {.isa = QSIM_ISA_AVX2, .i8 = &qk_i8_avx2, .f32 = &qk_f32_avx2, .ew = &qk_ew_avx2},
-    {.isa = QSIM_ISA_AVXVNNI, .i8 = &qk_i8_avxvnni, .f32 = &qk_f32_avx2, .ew = &qk_ew_avx2},
+    {.isa = QSIM_ISA_AVX2,
+     .i8 = &qk_i8_avx2,
+     .f32 = &qk_f32_avx2,
+     .ew = &qk_ew_avx2,
+     .u8 = &qk_u8_avx2},
+    {.isa = QSIM_ISA_AVXVNNI,
+     .i8 = &qk_i8_avxvnni,
+     .f32 = &qk_f32_avx2,
+     .ew = &qk_ew_avx2,
+     .u8 = &qk_u8_avx2},
     {.isa = QSIM_ISA_AVX512VNNI,
      .i8 = &qk_i8_avx512vnni,
      .f32 = &qk_f32_avx512,
-     .ew = &qk_ew_avx512},
+     .ew = &qk_ew_avx512,
+     .u8 = &qk_u8_avx512},
 #endif
 };
 

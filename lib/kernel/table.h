@@ -21,13 +21,15 @@
 
 struct qk_i8;  /* kernel/i8.h: u8 x s8 products, convolution, requantization */
 struct qk_f32; /* kernel/f32.h: float products, convolution; pooling */
-struct qk_ew;  /* kernel/ew.h: element-wise functions */
+struct qk_ew;  /* kernel/ew.h: element-wise functions of floats */
+struct qk_u8;  /* kernel/u8.h: and of bytes */
 
 typedef struct qk_table {
     int32_t isa; /* QSIM_ISA_* */
     const struct qk_i8 *i8;
     const struct qk_f32 *f32;
     const struct qk_ew *ew;
+    const struct qk_u8 *u8;
 } qk_table;
 
 /* The table of one instruction set (not AUTO); NULL if this build has none for it. Static. */

@@ -11,7 +11,7 @@
 #include "op/rules.h"
 
 #include "base/ctx.h"
-#include "kernel/ew.h"
+#include "kernel/u8.h"
 #include "kernel/table.h"
 #include "op/qvalue.h"
 
@@ -37,7 +37,7 @@ static int infer_qlinear(qs_infer *x) {
 }
 
 typedef struct qlinear_params {
-    qk_ew_u8_fn fn;
+    qk_u8_fn fn;
     qs_loops loops;
     int32_t lo, hi; /* of the output's own type */
     int32_t ta, tb, tc;
@@ -49,7 +49,7 @@ typedef struct qlinear_job {
     const qlinear_params *p;
     const uint8_t *a, *b;
     uint8_t *c;
-    qk_ew_u8 w;
+    qk_u8_pair w;
 } qlinear_job;
 
 static void qlinear_rows(const void *arg, size_t begin, size_t end) {
@@ -70,7 +70,7 @@ static void qlinear_span(const void *arg, size_t begin, size_t end) {
              j->c + begin, end - begin, &j->w);
 }
 
-static void prepare(const qs_step *s, const qs_frame *f, qk_ew_u8 *w) {
+static void prepare(const qs_step *s, const qs_frame *f, qk_u8_pair *w) {
     const qlinear_params *p = s->params;
     qs_q8 a = qs_q8_read(s, f, 1, 2, p->inputs, p->ta);
     qs_q8 b = qs_q8_read(s, f, 4, 5, p->inputs, p->tb);
@@ -107,8 +107,8 @@ static int lower_qlinear(qs_lower *l, bool mul) {
     qlinear_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    const qk_ew *kernels = l->ctx->kernels->ew;
-    p->fn = mul ? kernels->mul_u8 : kernels->add_u8;
+    const qk_u8 *kernels = l->ctx->kernels->u8;
+    p->fn = mul ? kernels->mul : kernels->add;
     p->mul = mul;
     p->ta = a->dtype;
     p->tb = b->dtype;

@@ -5,7 +5,10 @@
  */
 #include "op/rules.h"
 
+#include "base/ctx.h"
 #include "kernel/elementary.h"
+#include "kernel/u8.h"
+#include "kernel/table.h"
 #include "op/qvalue.h"
 #include "op/reduce.h"
 #include "quant/requantize.h"
@@ -98,24 +101,19 @@ typedef struct table_params {
 } table_params;
 
 typedef struct table_job {
+    const qk_u8 *k;
     const uint8_t *table, *x;
     uint8_t *y;
 } table_job;
 
-static void look_up(const uint8_t *restrict table, const uint8_t *restrict x, uint8_t *restrict y,
-                    size_t n) {
-    for (size_t i = 0; i < n; i++)
-        y[i] = table[x[i]];
-}
-
 static void table_range(const void *arg, size_t begin, size_t end) {
     const table_job *j = arg;
-    look_up(j->table, j->x + begin, j->y + begin, end - begin);
+    j->k->table(j->table, j->x + begin, 0, j->y + begin, 0, end - begin, 1);
 }
 
 static void run_table(const qs_step *s, const qs_frame *f) {
     const table_params *p = s->params;
-    table_job job = {p->table, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    table_job job = {f->ctx->kernels->u8, p->table, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
     if (!job.table && p->fn) {
         make_table(qs_q8_read(s, f, 1, 2, p->inputs, p->from),
                    qs_q8_read(s, f, 3, 4, p->inputs, p->to), p->fn, p->alpha, f->scratch);
@@ -309,8 +307,7 @@ static void run_qconcat(const qs_step *s, const qs_frame *f) {
         if (!p->tables)
             make_table(qs_q8_read(s, f, 3 + 3 * i, 4 + 3 * i, p->inputs, p->parts[i].dtype),
                        qs_q8_read(s, f, 0, 1, p->inputs, p->to), same, 0, f->scratch);
-        for (size_t o = 0; o < p->outer; o++)
-            look_up(table, x + o * n, y + o * p->total, n);
+        f->ctx->kernels->u8->table(table, x, n, y, p->total, n, p->outer);
         y += n;
     }
 }

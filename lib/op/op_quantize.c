@@ -2,6 +2,9 @@
 /* QuantizeLinear, DequantizeLinear: per tensor, axis or block; DynamicQuantizeLinear. */
 #include "op/rules.h"
 
+#include "base/ctx.h"
+#include "kernel/u8.h"
+#include "kernel/table.h"
 #include "quant/affine.h"
 
 #define QS_T_16BIT (QS_T(QSIM_UINT16) | QS_T(QSIM_INT16))
@@ -211,24 +214,23 @@ typedef struct quantize_params {
 
 typedef struct quantize_job {
     const quantize_params *p;
+    const qk_u8 *k;
     const void *x;
     void *y;
     float scale;
     int32_t zp;
 } quantize_job;
 
+/* An s8 tensor is its u8 twin, flipped. */
 static void quantize_range(const void *arg, size_t begin, size_t end) {
     const quantize_job *j = arg;
-    size_t n = end - begin;
-    bool u8 = j->p->q.dtype == QSIM_UINT8;
-    if (j->p->quantize && u8)
-        qs_quantize_u8((const float *)j->x + begin, n, j->scale, j->zp, (uint8_t *)j->y + begin);
-    else if (j->p->quantize)
-        qs_quantize_s8((const float *)j->x + begin, n, j->scale, j->zp, (int8_t *)j->y + begin);
-    else if (u8)
-        qs_dequantize_u8((const uint8_t *)j->x + begin, n, j->scale, j->zp, (float *)j->y + begin);
+    const uint8_t flip = j->p->q.dtype == QSIM_UINT8 ? 0 : 0x80;
+    if (j->p->quantize)
+        j->k->quantize((const float *)j->x + begin, end - begin, j->scale, j->zp + flip, flip,
+                       (uint8_t *)j->y + begin);
     else
-        qs_dequantize_s8((const int8_t *)j->x + begin, n, j->scale, j->zp, (float *)j->y + begin);
+        j->k->dequantize((const uint8_t *)j->x + begin, end - begin, j->scale, j->zp + flip, flip,
+                         (float *)j->y + begin);
 }
 
 static void run_quantize(const qs_step *s, const qs_frame *f) {
@@ -245,7 +247,12 @@ static void run_quantize(const qs_step *s, const qs_frame *f) {
         if (p->zp_dtype != QSIM_UNDEFINED)
             widen(qs_step_in(s, f, 2), q.count, p->zp_dtype, wide);
     }
-    quantize_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), q.scale[0], q.zero_point[0]};
+    quantize_job job = {.p = p,
+                        .k = f->ctx->kernels->u8,
+                        .x = qs_step_in(s, f, 0),
+                        .y = qs_step_out(s, f, 0),
+                        .scale = q.scale[0],
+                        .zp = q.zero_point[0]};
     if (p->simple)
         qs_ranges(f->ctx, p->elements, QS_GRAIN, quantize_range, &job);
     else if (p->quantize)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Element-wise kernels. */
+/* Element-wise kernels on floats. */
 #include "checkkernel.h"
 
 #include "kernel/ew.h"
@@ -9,18 +9,15 @@
 
 typedef struct ew_case {
     const qk_ew *k;
-    qk_ew_u8 w;
     const void *a, *b;
     void *c;
-    size_t n, sa, sb;
-    int which; /* 0 add, 1 mul; then floats, as in call */
+    size_t n;
+    int which; /* as in call */
 } ew_case;
 
 static void call(void *arg) {
     const ew_case *e = arg;
     switch (e->which) {
-    case 0: e->k->add_u8(e->a, e->sa, e->b, e->sb, e->c, e->n, &e->w); break;
-    case 1: e->k->mul_u8(e->a, e->sa, e->b, e->sb, e->c, e->n, &e->w); break;
     case 2: e->k->exp(e->a, e->c, e->n); break;
     case 3: e->k->sigmoid(e->a, e->c, e->n); break;
     case 4: e->k->tanh(e->a, e->c, e->n); break;
@@ -38,32 +35,10 @@ static void call(void *arg) {
 }
 
 static void make(ew_case *e, ck_state *s, int which, size_t n) {
-    *e = (ew_case){.which = which, .n = n, .sa = 1, .sb = 1};
-    e->w.ma = ck_real(s, 0.001f, 2);
-    e->w.mb = ck_real(s, 0.001f, 2);
-    e->w.za = ck_between(s, 0, 255);
-    e->w.zb = ck_between(s, 0, 255);
-    e->w.zc = ck_between(s, 0, 255);
-    e->w.lo = (float)-e->w.zc;
-    e->w.hi = (float)(255 - e->w.zc);
-    e->w.flip_a = ck_between(s, 0, 1) ? 0x80 : 0;
-    e->w.flip_b = ck_between(s, 0, 1) ? 0x80 : 0;
-    e->w.flip_c = ck_between(s, 0, 1) ? 0x80 : 0;
+    *e = (ew_case){.which = which, .n = n};
     const float reach = which >= 6 && which <= 8 ? 6 : 100;
-    e->a = which < 2 ? ck_input(s, n) : ck_floats(s, n, -reach, reach);
-    e->b = which < 2 ? ck_input(s, n) : which == 10 || which == 11 ? ck_floats(s, n, -2, 2) : NULL;
-}
-
-/* The definition once more, for the C kernels; the elementary functions against the C library. */
-static void plain(const ew_case *e, uint8_t *c) {
-    const uint8_t *a = e->a, *b = e->b;
-    for (size_t i = 0; i < e->n; i++) {
-        float va = (float)((a[i * e->sa] ^ e->w.flip_a) - e->w.za);
-        float vb = (float)((b[i * e->sb] ^ e->w.flip_b) - e->w.zb);
-        float v = e->which ? va * vb * e->w.ma : e->w.ma * va + e->w.mb * vb;
-        v = fminf(fmaxf(v, e->w.lo), e->w.hi);
-        c[i] = (uint8_t)(((int32_t)rintf(v) + e->w.zc) ^ e->w.flip_c);
-    }
+    e->a = ck_floats(s, n, -reach, reach);
+    e->b = which == 10 || which == 11 ? ck_floats(s, n, -2, 2) : NULL;
 }
 
 static double wanted(const ew_case *e, size_t i) {
@@ -100,20 +75,12 @@ static void check(ck_state *s, int which) {
     char shape[64];
     size_t n = (size_t)ck_between(s, 1, 200);
     make(&e, s, which, n);
-    if (which < 2) {
-        int32_t form = ck_between(s, 0, 2);
-        e.sa = form != 1;
-        e.sb = form != 2;
-    }
-    snprintf(shape, sizeof(shape), "n %zu strides %zu %zu", n, e.sa, e.sb);
-    size_t bytes = which < 2 ? n : which >= 12 ? 4 : 4 * n;
+    snprintf(shape, sizeof(shape), "n %zu", n);
+    size_t bytes = which >= 12 ? 4 : 4 * n;
     void *expected = ck_output(s, bytes), *actual = ck_output(s, bytes);
     e.k = s->c->ew;
     e.c = expected;
-    if (which < 2)
-        plain(&e, expected);
-    else
-        call(&e);
+    call(&e);
     if (which >= 6)
         check_value(s, &e, expected, shape);
     e.k = s->t->ew;
@@ -126,8 +93,8 @@ static void bench(ck_state *s, int which) {
     ew_case e;
     make(&e, s, which, 50000);
     e.k = s->t->ew;
-    e.c = ck_output(s, which < 2 ? e.n : 4 * e.n);
-    ck_time(s, "n 50000", 0, (double)e.n * (which < 2 ? 3 : 8), call, &e);
+    e.c = ck_output(s, 4 * e.n);
+    ck_time(s, "n 50000", 0, (double)e.n * 8, call, &e);
 }
 
 #define CASE(name, which)                                                                          \
@@ -138,8 +105,6 @@ static void bench(ck_state *s, int which) {
         bench(s, which);                                                                           \
     }
 
-CASE(add, 0)
-CASE(mul, 1)
 CASE(exp, 2)
 CASE(sigmoid, 3)
 CASE(tanh, 4)
@@ -155,8 +120,6 @@ CASE(sum, 13)
 CASE(squares, 14)
 
 const ck_case ck_cases_ew[] = {
-    {"ew add u8", check_add, bench_add},
-    {"ew mul u8", check_mul, bench_mul},
     {"ew exp", check_exp, bench_exp},
     {"ew sigmoid", check_sigmoid, bench_sigmoid},
     {"ew tanh", check_tanh, bench_tanh},

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Element-wise kernels on 8 bits, and from and to them. */
+#ifndef QK_U8_H
+#define QK_U8_H
+
+#include "base/base.h"
+
+/*
+ * c = round_half_even(clamp(v, lo, hi)) + zc on uint8, with
+ *   add: v = ma (a - za) + mb (b - zb)      mul: v = ((a - za) (b - zb)) ma
+ * A byte of an int8 operand is its uint8 twin ^ 0x80, which flip_* says. Strides are 0 or 1.
+ */
+typedef struct qk_u8_pair {
+    float ma, mb;
+    int32_t za, zb, zc;
+    float lo, hi; /* minus zc */
+    uint8_t flip_a, flip_b, flip_c;
+} qk_u8_pair;
+
+typedef void (*qk_u8_fn)(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb, uint8_t *c,
+                         size_t n, const qk_u8_pair *w);
+typedef struct qk_u8 {
+    qk_u8_fn add, mul;
+    /* y = table[x], 256 bytes; rows of n bytes that begin x_stride and y_stride bytes apart */
+    void (*table)(const uint8_t *table, const uint8_t *x, size_t x_stride, uint8_t *y,
+                  size_t y_stride, size_t n, size_t rows);
+    /* One scale and the zero point of the uint8 twin, 0 ... 255; flip as above. */
+    void (*quantize)(const float *x, size_t n, float scale, int32_t zp, uint8_t flip, uint8_t *y);
+    void (*dequantize)(const uint8_t *x, size_t n, float scale, int32_t zp, uint8_t flip, float *y);
+} qk_u8;
+
+extern const qk_u8 qk_u8_c, qk_u8_avx2, qk_u8_avx512;
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loops of the 8-bit family, to be instantiated once for each instruction set:
+ *
+ *   QK_U8_LOOPS(suffix, target)      defines <name>_<suffix>; target: an attribute or nothing
+ *   QK_U8_INSTANCE(suffix, target)   and qk_u8_<suffix> of them
+ *
+ * The compiler vectorizes them; nothing in them depends on the width, so the bits are the same.
+ */
+#ifndef QK_U8_LOOPS_H
+#define QK_U8_LOOPS_H
+
+#include "kernel/u8.h"
+#include "quant/requantize.h"
+
+static inline float qk_u8_term(uint8_t v, uint8_t flip, int32_t zp) {
+    return (float)((int32_t)(v ^ flip) - zp);
+}
+
+static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
+    v = qs_minf(qs_maxf(v, w->lo), w->hi);
+    return (uint8_t)((qs_round_even(v) + w->zc) ^ w->flip_c);
+}
+
+/* `step_a`, `step_b`: constants, so that each of the three loops vectorizes. */
+#define QK_U8_LOOP(step_a, step_b, VALUE)                                                          \
+    for (size_t i = 0; i < n; i++) {                                                               \
+        const float ta = qk_u8_term(a[i * (step_a)], k.flip_a, k.za);                              \
+        const float tb = qk_u8_term(b[i * (step_b)], k.flip_b, k.zb);                              \
+        c[i] = qk_u8_store(VALUE, &k);                                                             \
+    }
+
+#define QK_U8_PAIR(name, suffix, TARGET, VALUE)                                                    \
+    TARGET static void name##_##suffix(const uint8_t *restrict a, size_t sa,                       \
+                                       const uint8_t *restrict b, size_t sb, uint8_t *restrict c,  \
+                                       size_t n, const qk_u8_pair *w) {                            \
+        const qk_u8_pair k = *w;                                                                   \
+        if (sa && sb) {                                                                            \
+            QK_U8_LOOP(1, 1, VALUE)                                                                \
+        } else if (sa) {                                                                           \
+            QK_U8_LOOP(1, 0, VALUE)                                                                \
+        } else {                                                                                   \
+            QK_U8_LOOP(0, sb, VALUE)                                                               \
+        }                                                                                          \
+    }
+
+#define QK_U8_TABLE(suffix, TARGET)                                                                \
+    TARGET static void table_##suffix(const uint8_t *restrict table, const uint8_t *restrict x,    \
+                                      size_t x_stride, uint8_t *restrict y, size_t y_stride,       \
+                                      size_t n, size_t rows) {                                     \
+        for (size_t r = 0; r < rows; r++, x += x_stride, y += y_stride)                            \
+            for (size_t i = 0; i < n; i++)                                                         \
+                y[i] = table[x[i]];                                                                \
+    }
+
+#define QK_U8_QUANTIZE(suffix, TARGET)                                                             \
+    TARGET static void quantize_##suffix(const float *restrict x, size_t n, float scale,           \
+                                         int32_t zp, uint8_t flip, uint8_t *restrict y) {          \
+        const float lo = (float)-zp, hi = (float)(255 - zp);                                       \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const float v = qs_minf(qs_maxf(x[i] / scale, lo), hi);                                \
+            y[i] = (uint8_t)((qs_round_even(v) + zp) ^ flip);                                      \
+        }                                                                                          \
+    }                                                                                              \
+    TARGET static void dequantize_##suffix(const uint8_t *restrict x, size_t n, float scale,       \
+                                           int32_t zp, uint8_t flip, float *restrict y) {          \
+        for (size_t i = 0; i < n; i++)                                                             \
+            y[i] = qk_u8_term(x[i], flip, zp) * scale;                                             \
+    }
+
+#define QK_U8_LOOPS(suffix, TARGET)                                                                \
+    QK_U8_PAIR(add, suffix, TARGET, k.ma *ta + k.mb * tb)                                          \
+    QK_U8_PAIR(mul, suffix, TARGET, (ta * tb) * k.ma)                                              \
+    QK_U8_QUANTIZE(suffix, TARGET)
+
+#define QK_U8_INSTANCE(suffix, TARGET)                                                             \
+    QK_U8_LOOPS(suffix, TARGET)                                                                    \
+    QK_U8_TABLE(suffix, TARGET)                                                                    \
+    const qk_u8 qk_u8_##suffix = {.add = add_##suffix,                                             \
+                                  .mul = mul_##suffix,                                             \
+                                  .table = table_##suffix,                                         \
+                                  .quantize = quantize_##suffix,                                   \
+                                  .dequantize = dequantize_##suffix}
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Element-wise kernels on 8 bits, written out: 64 elements at a time, the rest under a mask. A byte
+ * becomes a float by writing it below the exponent of 2^23, which a subtraction takes off again
+ * with the zero point; results are packed with saturation, in lanes, and put in order once.
+ */
+#include "kernel/table.h"
+
+#if QK_X86
+#include <immintrin.h>
+
+#include "kernel/u8_loops.h"
+
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi")))
+#define INLINE TARGET __attribute__((always_inline)) static inline
+
+INLINE __mmask64 left(size_t n) {
+    return n >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
+}
+
+QK_U8_LOOPS(loops_avx512, TARGET)
+
+/* 64 results as bytes, lane by lane. */
+INLINE __m512i pack(const __m512 *v, __m512i zp) {
+    __m512i a = _mm512_packs_epi32(_mm512_cvtps_epi32(v[0]), _mm512_cvtps_epi32(v[1]));
+    __m512i b = _mm512_packs_epi32(_mm512_cvtps_epi32(v[2]), _mm512_cvtps_epi32(v[3]));
+    a = _mm512_adds_epi16(a, zp);
+    b = _mm512_adds_epi16(b, zp);
+    return _mm512_packus_epi16(a, b);
+}
+
+/* ---- tables ---- */
+
+typedef struct book {
+    __m512i page[4];
+} book;
+
+INLINE __m512i look_up(const book *t, __m512i x) {
+    __m512i low = _mm512_permutex2var_epi8(t->page[0], x, t->page[1]);
+    __m512i high = _mm512_permutex2var_epi8(t->page[2], x, t->page[3]);
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, high);
+}
+
+TARGET static void table_avx512(const uint8_t *table, const uint8_t *x, size_t x_stride, uint8_t *y,
+                                size_t y_stride, size_t n, size_t rows) {
+    book t;
+    for (size_t i = 0; i < 4; i++)
+        t.page[i] = _mm512_loadu_si512(table + 64 * i);
+    for (size_t r = 0; r < rows; r++, x += x_stride, y += y_stride) {
+        size_t i = 0;
+        for (; i + 64 <= n; i += 64)
+            _mm512_storeu_si512(y + i, look_up(&t, _mm512_loadu_si512(x + i)));
+        if (i < n) {
+            __mmask64 m = left(n - i);
+            _mm512_mask_storeu_epi8(y + i, m, look_up(&t, _mm512_maskz_loadu_epi8(m, x + i)));
+        }
+    }
+}
+
+/* ---- sums and products ---- */
+
+typedef struct binary {
+    __m512 za, zb, ma, mb;
+    __m512i zc, lo, hi, flip_a, flip_b, flip_c;
+} binary;
+
+/* False where a result may leave int32: the loops clamp before they convert. */
+static bool is_tame(const qk_u8_pair *w, bool mul) {
+    float a = w->ma < 0 ? -w->ma : w->ma, b = w->mb < 0 ? -w->mb : w->mb;
+    return mul ? a < 16384.0f : a < 1048576.0f && b < 1048576.0f;
+}
+
+INLINE binary load_binary(const qk_u8_pair *w) {
+    return (binary){
+        .za = _mm512_set1_ps(8388608.0f + (float)w->za),
+        .zb = _mm512_set1_ps(8388608.0f + (float)w->zb),
+        .ma = _mm512_set1_ps(w->ma),
+        .mb = _mm512_set1_ps(w->mb),
+        .zc = _mm512_set1_epi16((int16_t)w->zc),
+        .lo = _mm512_set1_epi8((char)((int32_t)w->lo + w->zc)),
+        .hi = _mm512_set1_epi8((char)((int32_t)w->hi + w->zc)),
+        .flip_a = _mm512_set1_epi8((char)w->flip_a),
+        .flip_b = _mm512_set1_epi8((char)w->flip_b),
+        .flip_c = _mm512_set1_epi8((char)w->flip_c),
+    };
+}
+
+/* 64 bytes minus a zero point, in the order that pack undoes. */
+INLINE void terms(__m512i x, __m512 zp, __m512 *v) {
+    const __m512i zero = _mm512_setzero_si512(), exponent = _mm512_set1_epi16(0x4b00);
+    const __m512i low = _mm512_unpacklo_epi8(x, zero), high = _mm512_unpackhi_epi8(x, zero);
+    v[0] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(low, exponent));
+    v[1] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(low, exponent));
+    v[2] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(high, exponent));
+    v[3] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(high, exponent));
+    for (size_t i = 0; i < 4; i++)
+        v[i] = _mm512_sub_ps(v[i], zp);
+}
+
+#define ADD(a, b) _mm512_add_ps(_mm512_mul_ps(k.ma, a), _mm512_mul_ps(k.mb, b))
+#define MUL(a, b) _mm512_mul_ps(_mm512_mul_ps(a, b), k.ma)
+
+#define BINARY(name, mul, VALUE)                                                                   \
+    INLINE __m512i name##_64(__m512i x, __m512i z, const binary *w) {                              \
+        const binary k = *w;                                                                       \
+        __m512 p[4], q[4], v[4];                                                                   \
+        terms(_mm512_xor_si512(x, k.flip_a), k.za, p);                                             \
+        terms(_mm512_xor_si512(z, k.flip_b), k.zb, q);                                             \
+        for (size_t i = 0; i < 4; i++)                                                             \
+            v[i] = VALUE(p[i], q[i]);                                                              \
+        __m512i y = _mm512_max_epu8(pack(v, k.zc), k.lo);                                          \
+        return _mm512_xor_si512(_mm512_min_epu8(y, k.hi), k.flip_c);                               \
+    }                                                                                              \
+    TARGET static void name##_avx512(const uint8_t *restrict a, size_t sa,                         \
+                                     const uint8_t *restrict b, size_t sb, uint8_t *restrict c,    \
+                                     size_t n, const qk_u8_pair *w) {                              \
+        if (!is_tame(w, mul) || !n) {                                                              \
+            name##_loops_avx512(a, sa, b, sb, c, n, w);                                            \
+            return;                                                                                \
+        }                                                                                          \
+        const binary k = load_binary(w);                                                           \
+        const __m512i a0 = _mm512_set1_epi8((char)*a), b0 = _mm512_set1_epi8((char)*b);            \
+        size_t i = 0;                                                                              \
+        for (; i + 64 <= n; i += 64) {                                                             \
+            __m512i x = sa ? _mm512_loadu_si512(a + i) : a0;                                       \
+            __m512i z = sb ? _mm512_loadu_si512(b + i) : b0;                                       \
+            _mm512_storeu_si512(c + i, name##_64(x, z, &k));                                       \
+        }                                                                                          \
+        if (i < n) {                                                                               \
+            __mmask64 m = left(n - i);                                                             \
+            __m512i x = sa ? _mm512_maskz_loadu_epi8(m, a + i) : a0;                               \
+            __m512i z = sb ? _mm512_maskz_loadu_epi8(m, b + i) : b0;                               \
+            _mm512_mask_storeu_epi8(c + i, m, name##_64(x, z, &k));                                \
+        }                                                                                          \
+    }
+
+BINARY(add, false, ADD)
+BINARY(mul, true, MUL)
+
+/* ---- quantization ---- */
+
+/*
+ * x / scale, rounded as division rounds: with r the reciprocal, rounded to nearest, x * r improved
+ * once is one of the two floats around the quotient, and improved twice (the remainder of such a
+ * float is exact) the nearer one. A third of the time that the divider takes.
+ */
+typedef struct division {
+    __m512 scale, r, lo, hi;
+    __m512i zp, flip;
+} division;
+
+INLINE __m512 divide(__m512 x, const division *d) {
+    x = _mm512_min_ps(_mm512_max_ps(x, d->lo), d->hi);
+    __m512 q = _mm512_mul_ps(x, d->r);
+    q = _mm512_fmadd_ps(_mm512_fnmadd_ps(q, d->scale, x), d->r, q);
+    return _mm512_fmadd_ps(_mm512_fnmadd_ps(q, d->scale, x), d->r, q);
+}
+
+INLINE __m512i quantize_64(const __m512 *x, const division *d) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512 v[4];
+    for (size_t k = 0; k < 4; k++)
+        v[k] = divide(x[k], d);
+    return _mm512_xor_si512(_mm512_permutexvar_epi32(order, pack(v, d->zp)), d->flip);
+}
+
+/*
+ * Nothing may under- or overflow on the way; and a quotient of 512 and more is out of range
+ * anyway, a NaN is the lower bound.
+ */
+TARGET static void quantize_avx512(const float *x, size_t n, float scale, int32_t zp, uint8_t flip,
+                                   uint8_t *y) {
+    if (!(scale > 1e-18f && scale < 1e18f)) {
+        quantize_loops_avx512(x, n, scale, zp, flip, y);
+        return;
+    }
+    const division d = {_mm512_set1_ps(scale),           _mm512_set1_ps(1.0f / scale),
+                        _mm512_set1_ps(-512.0f * scale), _mm512_set1_ps(512.0f * scale),
+                        _mm512_set1_epi16((int16_t)zp),  _mm512_set1_epi8((char)flip)};
+    __m512 v[4];
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        for (size_t k = 0; k < 4; k++)
+            v[k] = _mm512_loadu_ps(x + i + 16 * k);
+        _mm512_storeu_si512(y + i, quantize_64(v, &d));
+    }
+    if (i < n) {
+        __mmask64 m = left(n - i);
+        for (size_t k = 0; k < 4; k++)
+            v[k] = _mm512_maskz_loadu_ps((__mmask16)(m >> 16 * k), x + i + 16 * k);
+        _mm512_mask_storeu_epi8(y + i, m, quantize_64(v, &d));
+    }
+}
+
+const qk_u8 qk_u8_avx512 = {.add = add_avx512,
+                            .mul = mul_avx512,
+                            .table = table_avx512,
+                            .quantize = quantize_avx512,
+                            .dequantize = dequantize_loops_avx512};
+#endif

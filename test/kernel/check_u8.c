@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* Element-wise kernels on 8 bits. */
+#include "checkkernel.h"
+
+#include "kernel/u8.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef struct ew_case {
+    const qk_u8 *k;
+    qk_u8_pair w;
+    const void *a, *b;
+    void *c;
+    size_t n, sa, sb;
+    int which; /* add, mul, table, quantize, dequantize */
+    const uint8_t *table;
+    size_t rows, x_stride, y_stride;
+    float scale;
+} ew_case;
+
+static void call(void *arg) {
+    const ew_case *e = arg;
+    switch (e->which) {
+    case 0: e->k->add(e->a, e->sa, e->b, e->sb, e->c, e->n, &e->w); break;
+    case 1: e->k->mul(e->a, e->sa, e->b, e->sb, e->c, e->n, &e->w); break;
+    case 2: e->k->table(e->table, e->a, e->x_stride, e->c, e->y_stride, e->n, e->rows); break;
+    case 3: e->k->quantize(e->a, e->n, e->scale, e->w.za, e->w.flip_a, e->c); break;
+    default: e->k->dequantize(e->a, e->n, e->scale, e->w.za, e->w.flip_a, e->c); break;
+    }
+}
+
+static void make(ew_case *e, ck_state *s, int which, size_t n) {
+    *e = (ew_case){.which = which, .n = n, .sa = 1, .sb = 1};
+    e->w.ma = ck_real(s, 0.001f, 2);
+    e->w.mb = ck_real(s, 0.001f, 2);
+    e->w.za = ck_between(s, 0, 255);
+    e->w.zb = ck_between(s, 0, 255);
+    e->w.zc = ck_between(s, 0, 255);
+    e->w.lo = (float)-e->w.zc;
+    e->w.hi = (float)(255 - e->w.zc);
+    e->w.flip_a = ck_between(s, 0, 1) ? 0x80 : 0;
+    e->w.flip_b = ck_between(s, 0, 1) ? 0x80 : 0;
+    e->w.flip_c = ck_between(s, 0, 1) ? 0x80 : 0;
+    e->a = ck_input(s, n);
+    e->b = ck_input(s, n);
+}
+
+/* The definition once more, for the C kernels. */
+static void plain(const ew_case *e, uint8_t *c) {
+    const uint8_t *a = e->a, *b = e->b;
+    for (size_t i = 0; i < e->n; i++) {
+        float va = (float)((a[i * e->sa] ^ e->w.flip_a) - e->w.za);
+        float vb = (float)((b[i * e->sb] ^ e->w.flip_b) - e->w.zb);
+        float v = e->which ? va * vb * e->w.ma : e->w.ma * va + e->w.mb * vb;
+        v = fminf(fmaxf(v, e->w.lo), e->w.hi);
+        c[i] = (uint8_t)(((int32_t)rintf(v) + e->w.zc) ^ e->w.flip_c);
+    }
+}
+
+static void check(ck_state *s, int which) {
+    ew_case e;
+    char shape[64];
+    size_t n = (size_t)ck_between(s, 1, 200);
+    int32_t form = ck_between(s, 0, 2);
+    make(&e, s, which, n);
+    e.sa = form != 1;
+    e.sb = form != 2;
+    if (ck_between(s, 0, 9) == 0) /* results beyond int32 */
+        e.w.ma *= 1e8f;
+    e.w.lo += (float)ck_between(s, 0, 9);
+    e.w.hi -= (float)ck_between(s, 0, 9);
+    snprintf(shape, sizeof(shape), "n %zu strides %zu %zu", n, e.sa, e.sb);
+    uint8_t *expected = ck_output(s, n), *actual = ck_output(s, n);
+    plain(&e, expected);
+    e.k = s->t->u8;
+    e.c = actual;
+    call(&e);
+    ck_same(s, expected, actual, n, shape);
+}
+
+static void bench(ck_state *s, int which) {
+    ew_case e;
+    make(&e, s, which, 50000);
+    e.k = s->t->u8;
+    e.c = ck_output(s, e.n);
+    ck_time(s, "n 50000", 0, (double)e.n * 3, call, &e);
+}
+
+#define CASE(name, which)                                                                          \
+    static void check_##name(ck_state *s) {                                                        \
+        check(s, which);                                                                           \
+    }                                                                                              \
+    static void bench_##name(ck_state *s) {                                                        \
+        bench(s, which);                                                                           \
+    }
+
+CASE(add, 0)
+CASE(mul, 1)
+
+/* ---- tables, quantization ---- */
+
+static void check_table(ck_state *s) {
+    ew_case e = {.which = 2,
+                 .n = (size_t)ck_between(s, 1, 200),
+                 .rows = (size_t)ck_between(s, 1, 5),
+                 .table = ck_input(s, 256)};
+    char shape[64];
+    e.x_stride = e.n + (size_t)ck_between(s, 0, 9);
+    e.y_stride = e.n + (size_t)ck_between(s, 0, 9);
+    size_t bytes = e.y_stride * e.rows;
+    const uint8_t *x = ck_input(s, e.x_stride * e.rows);
+    uint8_t *expected = ck_output(s, bytes), *actual = ck_output(s, bytes);
+    snprintf(shape, sizeof(shape), "%zu rows of %zu", e.rows, e.n);
+    for (size_t r = 0; r < e.rows; r++)
+        for (size_t i = 0; i < e.n; i++)
+            expected[r * e.y_stride + i] = e.table[x[r * e.x_stride + i]];
+    e.a = x;
+    e.c = actual;
+    e.k = s->t->u8;
+    call(&e);
+    ck_same(s, expected, actual, bytes, shape);
+}
+
+/* Floats whose quotients lie on, and next to, the edges where rounding changes; and any others. */
+static float *awkward(ck_state *s, size_t n, float scale) {
+    static const float special[] = {NAN, INFINITY, -INFINITY, 1e38f, -1e38f, 1e-44f, -0.0f};
+    float *x = ck_floats(s, n, -300, 300);
+    for (size_t i = 0; i < n; i++) {
+        switch (ck_between(s, 0, 3)) {
+        case 0: x[i] = ((float)ck_between(s, -260, 260) + 0.5f) * scale; break;
+        case 1: x[i] *= scale; break;
+        case 2: x[i] = special[ck_between(s, 0, 6)]; continue;
+        default: break;
+        }
+        for (int32_t k = ck_between(s, -2, 2); k; k += k < 0 ? 1 : -1)
+            x[i] = nextafterf(x[i], k < 0 ? -INFINITY : INFINITY);
+    }
+    return x;
+}
+
+static void check_quantize(ck_state *s) {
+    static const float scales[] = {1e-30f, 1e30f, 1.0f, 0.0f, 1.99999988f, 0.003921569f};
+    ew_case e = {.which = 3, .n = (size_t)ck_between(s, 1, 2000)};
+    char shape[64];
+    int32_t special = ck_between(s, 0, 20);
+    e.scale = special < 6 ? scales[special] : ck_real(s, 0.0001f, 4);
+    e.w.za = ck_between(s, 0, 255);
+    e.w.flip_a = ck_between(s, 0, 1) ? 0x80 : 0;
+    float *x = awkward(s, e.n, e.scale);
+    uint8_t *expected = ck_output(s, e.n), *actual = ck_output(s, e.n);
+    snprintf(shape, sizeof(shape), "n %zu scale %a", e.n, (double)e.scale);
+    for (size_t i = 0; i < e.n; i++) {
+        float v = x[i] / e.scale, lo = (float)-e.w.za, hi = (float)(255 - e.w.za);
+        v = v > lo ? v : lo;
+        v = v < hi ? v : hi;
+        expected[i] = (uint8_t)(((int32_t)rintf(v) + e.w.za) ^ e.w.flip_a);
+    }
+    e.a = x;
+    e.c = actual;
+    e.k = s->t->u8;
+    call(&e);
+    ck_same(s, expected, actual, e.n, shape);
+}
+
+static void check_dequantize(ck_state *s) {
+    ew_case e = {.which = 4, .n = (size_t)ck_between(s, 1, 300), .scale = ck_real(s, 0, 3)};
+    char shape[64];
+    e.w.za = ck_between(s, 0, 255);
+    e.w.flip_a = ck_between(s, 0, 1) ? 0x80 : 0;
+    const uint8_t *x = ck_input(s, e.n);
+    float *expected = ck_output(s, 4 * e.n), *actual = ck_output(s, 4 * e.n);
+    snprintf(shape, sizeof(shape), "n %zu", e.n);
+    for (size_t i = 0; i < e.n; i++)
+        expected[i] = (float)((x[i] ^ e.w.flip_a) - e.w.za) * e.scale;
+    e.a = x;
+    e.c = actual;
+    e.k = s->t->u8;
+    call(&e);
+    ck_same(s, expected, actual, 4 * e.n, shape);
+}
+
+static void bench_bytes(ck_state *s, int which) {
+    ew_case e = {.which = which,
+                 .n = 50000,
+                 .k = s->t->u8,
+                 .rows = 1,
+                 .table = ck_input(s, 256),
+                 .scale = 0.0123f,
+                 .w = {.za = 128}};
+    e.a = which == 3 ? (const void *)ck_floats(s, e.n, -2, 2) : ck_input(s, e.n);
+    e.c = ck_output(s, which == 4 ? 4 * e.n : e.n);
+    ck_time(s, "n 50000", 0, (double)e.n * (which == 2 ? 2 : 5), call, &e);
+}
+
+static void bench_table(ck_state *s) {
+    bench_bytes(s, 2);
+}
+static void bench_quantize(ck_state *s) {
+    bench_bytes(s, 3);
+}
+static void bench_dequantize(ck_state *s) {
+    bench_bytes(s, 4);
+}
+
+const ck_case ck_cases_u8[] = {
+    {"u8 add", check_add, bench_add},
+    {"u8 mul", check_mul, bench_mul},
+    {"u8 table", check_table, bench_table},
+    {"u8 quantize", check_quantize, bench_quantize},
+    {"u8 dequantize", check_dequantize, bench_dequantize},
+};
+const size_t ck_cases_u8_count = QS_COUNT(ck_cases_u8);

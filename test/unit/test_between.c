@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What runs between integer convolutions: each network has the same bits at every level, and at the
+ * highest the steps that are left are counted.
+ */
+#include "net.h"
+
+#define H    9
+#define W    7
+#define C    12
+#define SIZE (C * H * W)
+
+/* "t" -> "t_q" quantized, "t_d" dequantized again, with a scale of its own name or that of `as`. */
+static void pair(net *n, const char *t, const char *as) {
+    char in[96], out[48], back[96];
+    snprintf(in, sizeof(in), "%s,%s_s,%s_z", t, as, as);
+    snprintf(out, sizeof(out), "%s_q", t);
+    snprintf(back, sizeof(back), "%s_q,%s_s,%s_z", t, as, as);
+    net_node(n, "", "QuantizeLinear", in, out);
+    snprintf(out, sizeof(out), "%s_d", t);
+    net_node(n, "", "DequantizeLinear", back, out);
+}
+
+static void scale(net *n, const char *t, float s, int z) {
+    char name[48];
+    snprintf(name, sizeof(name), "%s_s", t);
+    net_float(n, name, s);
+    snprintf(name, sizeof(name), "%s_z", t);
+    net_byte(n, name, QSIM_UINT8, z);
+}
+
+/* w_d: s8 weights [outs, ins, k, k], dequantized. */
+static void weights(net *n, const char *name, int64_t outs, int64_t ins, int64_t k) {
+    int8_t w[C * C * 9];
+    char t[48], in[96], out[48];
+    const int64_t dims[] = {outs, ins, k, k};
+    uint64_t seed = (uint64_t)name[1];
+    for (int64_t i = 0; i < outs * ins * k * k; i++)
+        w[i] = (int8_t)(test_random(&seed) >> 16);
+    snprintf(t, sizeof(t), "%s_w", name);
+    net_const(n, t, QSIM_INT8, 4, dims, w);
+    snprintf(t, sizeof(t), "%s_ws", name);
+    net_float(n, t, 0.004f);
+    snprintf(t, sizeof(t), "%s_wz", name);
+    net_byte(n, t, QSIM_INT8, 0);
+    snprintf(in, sizeof(in), "%s_w,%s_ws,%s_wz", name, name, name);
+    snprintf(out, sizeof(out), "%s_wd", name);
+    net_node(n, "", "DequantizeLinear", in, out);
+}
+
+/* y = quantized convolution `name` of x_d: y_q, y_d. */
+static void conv(net *n, const char *x, const char *y, int64_t outs, int64_t ins, int64_t k) {
+    const int64_t pads[] = {k / 2, k / 2, k / 2, k / 2};
+    char in[96];
+    weights(n, y, outs, ins, k);
+    snprintf(in, sizeof(in), "%s_d,%s_wd", x, y);
+    net_ints(n, net_node(n, "", "Conv", in, y), "pads", 4, pads);
+    pair(n, y, y);
+}
+
+static void begin(net *n) {
+    net_begin(n, NULL, 13);
+    net_input(n, "x", QSIM_FLOAT, NET_DIMS(1, C, H, W));
+    scale(n, "x", 0.02f, 100);
+    pair(n, "x", "x");
+}
+
+/* Runs at a level; steps whose kernel is `kernel` (NULL: all). */
+static int run(net *n, int32_t level, const char *kernel, float *y, size_t bytes) {
+    qsim_session_options o = {.struct_size = sizeof(o), .level = level};
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    static float x[SIZE];
+    const int64_t dims[] = {1, C, H, W};
+    int found = 0;
+    for (size_t i = 0; i < SIZE; i++)
+        x[i] = (float)((int)(i * 7919 % 257) - 100) * 0.02f;
+    qsim_tensor in = net_tensor(QSIM_FLOAT, 4, dims, x), out = {.data = y, .bytes = bytes};
+    NET_OK(n, qs_session_compile(n->model, &o, false, &s, &n->error));
+    NET_OK(n, qsim_run_create(s, &r, &n->error));
+    NET_OK(n, qsim_run_execute(r, &in, 1, &out, 1, &n->error));
+    for (int32_t i = 0; i < qsim_run_step_count(r); i++) {
+        qsim_step_info info = {.struct_size = sizeof(info)};
+        CHECK_INT(qsim_run_step(r, i, &info), 0);
+        found += !kernel || strcmp(info.kernel, kernel) == 0;
+    }
+    qsim_run_free(r);
+    qsim_session_free(s);
+    return found;
+}
+
+/* The same bits at both levels; the number of steps of a kernel at the higher. */
+static int same(net *n, const char *kernel) {
+    static float plain[4 * SIZE], best[4 * SIZE];
+    memset(plain, 1, sizeof(plain));
+    memset(best, 1, sizeof(best));
+    run(n, QSIM_LEVEL_DISABLE, NULL, plain, sizeof(plain));
+    int found = run(n, QSIM_LEVEL_ALL, kernel, best, sizeof(best));
+    CHECK(memcmp(plain, best, sizeof(best)) == 0);
+    return found;
+}
+
+/* A channel shuffle and a Dropout whose mask has a name, quantized between all their nodes. */
+static void shuffle(void) {
+    net n;
+    const int64_t apart[] = {1, 2, C / 2, H, W}, shape[] = {1, C, H, W}, five = 5, four = 4;
+    const int64_t perm[] = {0, 2, 1, 3, 4};
+    begin(&n);
+    scale(&n, "a", 0.05f, 120);
+    scale(&n, "b", 0.1f, 120);
+    conv(&n, "x", "a", C, C, 1);
+    net_const(&n, "apart", QSIM_INT64, 1, &five, apart);
+    net_const(&n, "shape", QSIM_INT64, 1, &four, shape);
+    net_node(&n, "", "Reshape", "a_d,apart", "g");
+    pair(&n, "g", "a");
+    net_ints(&n, net_node(&n, "", "Transpose", "g_d", "t"), "perm", 5, perm);
+    pair(&n, "t", "a");
+    net_node(&n, "", "Reshape", "t_d,shape", "s");
+    pair(&n, "s", "a");
+    net_node(&n, "", "Dropout", "s_d", "d,mask");
+    pair(&n, "d", "a");
+    conv(&n, "d", "b", C, C, 1);
+    net_output(&n, "b_d");
+    NET_OK(&n, net_end(&n));
+    CHECK_INT(same(&n, "transpose"), 3);
+    CHECK_INT(same(&n, NULL), 7);
+    net_free(&n);
+}
+
+int main(void) {
+    shuffle();
+    return test_done();
+}
