@@ -166,11 +166,16 @@ static void bench_gemm(ck_state *s) {
     bench_product(s, "3x3 64->64 @56", 56 * 56, 64, 3, 192, 56, 58 * 64, 64);
     bench_product(s, "1x1 64->256 @56", 56 * 56, 256, 1, 64, 56 * 56, 0, 64);
     bench_product(s, "7x7 s2 3->64 @224", 112 * 28, 64, 7, 21, 112, 230 * 3, 6);
+    bench_product(s, "3x3 s2 3->32 @224", 112 * 28, 32, 3, 9, 112, 450 * 3, 6);
+    bench_product(s, "1x1 16->96 @112", 112 * 28, 96, 1, 16, 112 * 28, 0, 16);
+    bench_product(s, "1x1 144->24 @56", 56 * 56, 24, 1, 144, 56 * 56, 0, 144);
     bench_product(s, "5x5 1->8 @28", 24 * 24, 8, 5, 5, 24, 28, 1);
     bench_product(s, "5x5 8->16 @12", 8 * 8, 16, 5, 40, 8, 12 * 8, 8);
     bench_product(s, "1x256x64", 1, 64, 1, 256, 1, 256, 0);
     bench_product(s, "64x256x64", 64, 64, 1, 256, 1, 256, 0);
     bench_product(s, "1x1024x1024", 1, 1024, 1, 1024, 1, 1024, 0);
+    bench_product(s, "1024x1024x1024, blocks of 120", 120, 1024, 1, 1024, 1, 1024, 0);
+    bench_product(s, "32x4096x4096", 32, 4096, 1, 4096, 1, 4096, 0);
 }
 
 /* ---- depthwise ---- */
@@ -180,16 +185,22 @@ typedef struct depthwise {
     const qk_f32 *t;
 } depthwise;
 
-static void make_depthwise(ck_state *s, depthwise *p, size_t line, size_t pixels, size_t channels,
-                           size_t across, size_t down) {
+/* Pixels in lines of `line`, `step` apart on an image; a window of across x down. */
+typedef struct dw_shape {
+    size_t line, pixels, channels, across, down, step;
+} dw_shape;
+
+static void make_depthwise(ck_state *s, depthwise *p, const dw_shape *z) {
+    const size_t line = z->line, pixels = z->pixels, channels = z->channels, across = z->across;
+    const size_t down = z->down, step = z->step;
     ptrdiff_t *row = ck_output(s, pixels * sizeof(ptrdiff_t));
     ptrdiff_t *out = ck_output(s, pixels * sizeof(ptrdiff_t));
     size_t *at = ck_output(s, across * down * sizeof(size_t));
     ptrdiff_t *tap = ck_output(s, across * down * sizeof(ptrdiff_t));
-    const size_t pitch = (line + across - 1) * channels;
+    const size_t pitch = ((line - 1) * step + across) * channels;
     const size_t stride = qs_align(channels, 16), taps = across * down;
     for (size_t i = 0; i < pixels; i++)
-        row[i] = (ptrdiff_t)(i / line * pitch + i % line * channels);
+        row[i] = (ptrdiff_t)(i / line * step * pitch + i % line * step * channels);
     for (size_t i = 0; i < pixels; i++)
         out[i] = (ptrdiff_t)(i * channels);
     for (size_t i = 0; i < taps; i++)
@@ -231,8 +242,9 @@ static void scatter_depthwise(ck_state *s, qk_depthwise_f32 *d) {
 
 static void check_depthwise(ck_state *s) {
     depthwise p;
-    make_depthwise(s, &p, size_between(s, 1, 9), size_between(s, 1, 30), size_between(s, 1, 70),
-                   size_between(s, 1, 5), size_between(s, 1, 5));
+    const dw_shape shape = {size_between(s, 1, 9), size_between(s, 1, 30), size_between(s, 1, 70),
+                            size_between(s, 1, 5), size_between(s, 1, 5),  size_between(s, 1, 3)};
+    make_depthwise(s, &p, &shape);
     qk_depthwise_f32 *d = &p.d;
     if (ck_between(s, 0, 1))
         scatter_depthwise(s, d);
@@ -261,16 +273,18 @@ static void call_depthwise(void *arg) {
 
 static void bench_depthwise(ck_state *s) {
     static const struct {
-        size_t size, channels;
-    } shapes[] = {{112, 32}, {56, 144}, {14, 384}, {7, 960}};
+        size_t size, channels, kernel, step;
+    } shapes[] = {{112, 32, 3, 1}, {56, 144, 3, 1}, {14, 384, 3, 1}, {7, 960, 3, 1},
+                  {14, 240, 5, 1}, {56, 96, 3, 2},  {7, 576, 3, 2}};
     for (size_t i = 0; i < QS_COUNT(shapes); i++) {
-        const size_t n = shapes[i].size, c = shapes[i].channels;
+        const size_t n = shapes[i].size, c = shapes[i].channels, k = shapes[i].kernel;
         depthwise p;
-        make_depthwise(s, &p, n, n * n, c, 3, 3);
+        const dw_shape shape = {n, n * n, c, k, k, shapes[i].step};
+        make_depthwise(s, &p, &shape);
         p.d.c = ck_output(s, n * n * c * sizeof(float));
-        char text[32];
-        snprintf(text, sizeof(text), "3x3 %zu @%zu", c, n);
-        ck_time(s, text, (double)(n * n * c * 9), 0, call_depthwise, &p);
+        char text[64];
+        snprintf(text, sizeof(text), "%zux%zu s%zu %zu @%zu", k, k, shape.step, c, n * shape.step);
+        ck_time(s, text, (double)(n * n * c * k * k), 0, call_depthwise, &p);
     }
 }
 

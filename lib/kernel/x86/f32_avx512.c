@@ -30,34 +30,71 @@
 #include "kernel/x86/f32_tile.h"
 #include "kernel/x86/pool_tile.h"
 
-TILE(tile_1x1, 1, 1)
-TILE(tile_2x1, 2, 1)
-TILE(tile_4x1, 4, 1)
-TILE(tile_8x1, 8, 1)
-TILE(tile_1x2, 1, 2)
-TILE(tile_2x2, 2, 2)
-TILE(tile_4x2, 4, 2)
-TILE(tile_8x2, 8, 2)
-TILE(tile_1x3, 1, 3)
-TILE(tile_2x3, 2, 3)
-TILE(tile_4x3, 4, 3)
-TILE(tile_6x3, 6, 3)
-TILE(tile_1x4, 1, 4)
-TILE(tile_2x4, 2, 4)
-TILE(tile_4x4, 4, 4)
-TILE(tile_6x4, 6, 4)
+/* H0 to H3: that many vectors of 16 columns and one of 8, which is half the work of one of 16. */
+#define ZERO_HALF(r) __m256 h##r = _mm256_setzero_ps();
+#define LOAD_HALF(v) const __m256 bh = _mm256_loadu_ps(b + v * LANES);
+/* The barrier keeps clang from broadcasting twice. */
+#define MADD_HALF(r)                                                                               \
+    __asm__("" : "+v"(x##r));                                                                      \
+    h##r = _mm256_fmadd_ps(_mm512_castps512_ps256(x##r), bh, h##r);                                \
+    __asm__("" : "+v"(h##r));
+#define BIAS_HALF(v)                                                                               \
+    const __m256 biash = _mm256_loadu_ps(t->bias + v * LANES);                                     \
+    const __m256 loh = _mm512_castps512_ps256(lo), hih = _mm512_castps512_ps256(hi);               \
+    const __m256 alphah = _mm512_castps512_ps256(alpha);                                           \
+    const __mmask8 mask = (__mmask8)((1u << last) - 1u);
+#define END_HALF(r)                                                                                \
+    _mm256_min_ps(hih, _mm256_max_ps(loh, _mm256_add_ps(_mm256_mul_ps(h##r, alphah), biash)))
+#define OUT_HALF(r, v) _mm256_mask_storeu_ps(o##r + v * LANES, mask, END_HALF(r));
+
+#define ZEROH0(r) ZERO_HALF(r)
+#define ZEROH1(r) ZERO1(r) ZERO_HALF(r)
+#define ZEROH2(r) ZERO2(r) ZERO_HALF(r)
+#define ZEROH3(r) ZERO3(r) ZERO_HALF(r)
+#define LOADBH0   LOAD_HALF(0)
+#define LOADBH1   LOADB1 LOAD_HALF(1)
+#define LOADBH2   LOADB2 LOAD_HALF(2)
+#define LOADBH3   LOADB3 LOAD_HALF(3)
+#define STEPH0(r) X(r) MADD_HALF(r)
+#define STEPH1(r) STEP1(r) MADD_HALF(r)
+#define STEPH2(r) STEP2(r) MADD_HALF(r)
+#define STEPH3(r) STEP3(r) MADD_HALF(r)
+#define BIASH0    BIAS_HALF(0)
+#define BIASH1    BIAS1 BIAS_HALF(1)
+#define BIASH2    BIAS2 BIAS_HALF(2)
+#define BIASH3    BIAS3 BIAS_HALF(3)
+#define OUTH0(r)  ROW(r) OUT_HALF(r, 0)
+#define OUTH1(r)  ROW(r) FULL(r, 0) OUT_HALF(r, 1)
+#define OUTH2(r)  ROW(r) FULL(r, 0) FULL(r, 1) OUT_HALF(r, 2)
+#define OUTH3(r)  ROW(r) FULL(r, 0) FULL(r, 1) FULL(r, 2) OUT_HALF(r, 3)
+
+/* Tiles of 1, 2, 4 and `most` rows. */
+#define TILES(vectors, most)                                                                       \
+    TILE(tile_1x##vectors, 1, vectors)                                                             \
+    TILE(tile_2x##vectors, 2, vectors)                                                             \
+    TILE(tile_4x##vectors, 4, vectors)                                                             \
+    TILE(tile_##most##x##vectors, most, vectors)
+#define ROW_OF_TILES(vectors, most)                                                                \
+    { {tile_1x##vectors, tile_2x##vectors, tile_4x##vectors}, tile_##most##x##vectors, most }
+
+TILES(1, 8)
+TILES(2, 8)
+TILES(3, 6)
+TILES(4, 6)
+TILES(H0, 8)
+TILES(H1, 8)
+TILES(H2, 6)
+TILES(H3, 6)
 
 #define PANEL 64
 
-/* By vectors of the panel: tiles of 1, 2 and 4 rows, the big one and its rows. */
+/* By half vectors of the panel: tiles of 1, 2 and 4 rows, the big one and its rows. */
 static const struct {
     tile_fn small[3], big;
     size_t rows;
-} tiles[4] = {
-    {{tile_1x1, tile_2x1, tile_4x1}, tile_8x1, 8},
-    {{tile_1x2, tile_2x2, tile_4x2}, tile_8x2, 8},
-    {{tile_1x3, tile_2x3, tile_4x3}, tile_6x3, 6},
-    {{tile_1x4, tile_2x4, tile_4x4}, tile_6x4, 6},
+} tiles[8] = {
+    ROW_OF_TILES(H0, 8), ROW_OF_TILES(1, 8), ROW_OF_TILES(H1, 8), ROW_OF_TILES(2, 8),
+    ROW_OF_TILES(H2, 6), ROW_OF_TILES(3, 6), ROW_OF_TILES(H3, 6), ROW_OF_TILES(4, 6),
 };
 
 /* How many rows from r on, QK_NARROW_MOST at most, follow each other by one element. */
@@ -100,14 +137,14 @@ static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
     for (size_t col = 0; col < g->cols; col += PANEL) {
         const size_t width = qk_panel_width(PANEL, g->cols, col);
         const size_t used = g->cols - col < width ? g->cols - col : width;
-        const size_t vectors = (used + LANES - 1) / LANES;
+        const size_t kind = (width - 1) / 8, vectors = (used + LANES - 1) / LANES;
         tile t = {
             g, 0, g->b + col * k, g->bias + col, g->c + col, width, used - (vectors - 1) * LANES};
         if (width == 8 && has_lines(g)) {
             gemm_narrow(g, &t, used);
             continue;
         }
-        run_rows(g, &t, tiles[vectors - 1].small, tiles[vectors - 1].rows, tiles[vectors - 1].big);
+        run_rows(g, &t, tiles[kind].small, tiles[kind].rows, tiles[kind].big);
     }
 }
 

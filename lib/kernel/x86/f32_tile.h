@@ -55,9 +55,9 @@ typedef void (*tile_fn)(const tile *t);
 #define STEP4(r) X(r) MADD(r, 0) MADD(r, 1) MADD(r, 2) MADD(r, 3)
 
 #define END(r, v)  MIN(hi, MAX(lo, ADD(MUL(c##r##_##v, alpha), bias##v)))
-#define ROW(r)     float *const o##r = t->c + qk_gemm_out(g, t->row + r);
+#define ROW(r)     float *const o##r = c + (out ? out[r] : (ptrdiff_t)r * ldc);
 #define FULL(r, v) STORE(o##r + v * LANES, END(r, v));
-#define LAST(r, v) STORE_FIRST(o##r + v * LANES, END(r, v), t->last);
+#define LAST(r, v) STORE_FIRST(o##r + v * LANES, END(r, v), last);
 #define OUT1(r)    ROW(r) LAST(r, 0)
 #define OUT2(r)    ROW(r) FULL(r, 0) LAST(r, 1)
 #define OUT3(r)    ROW(r) FULL(r, 0) FULL(r, 1) LAST(r, 2)
@@ -68,22 +68,34 @@ typedef void (*tile_fn)(const tile *t);
 #define BIAS3 BIAS2 const VEC bias2 = LOAD(t->bias + 2 * LANES);
 #define BIAS4 BIAS3 const VEC bias3 = LOAD(t->bias + 3 * LANES);
 
-#define SEGMENT(r) const float *const a##r = a + row[r];
+/* The barrier keeps gcc from taking the address apart and adding it up at each use. */
+#define SEGMENT(r)                                                                                 \
+    const float *a##r = a + row[r];                                                                \
+    __asm__("" : "+r"(a##r));
+
+/* Keeps gcc from carrying what is a load away in registers that loops need, or in vectors. */
+#define RELOAD __asm__ volatile("" ::: "memory");
 
 #define TILE(name, rows, vectors)                                                                  \
     TARGET static void name(const tile *t) {                                                       \
-        const qk_gemm_f32 *const g = t->g;                                                         \
-        const ptrdiff_t *const row = g->row + t->row;                                              \
-        const size_t width = t->width, k = g->k;                                                   \
         const float *b = t->b;                                                                     \
-        REP##rows(ZERO##vectors) for (size_t s = 0; s < g->segs; s++) {                            \
+        REP##rows(ZERO##vectors) for (size_t s = 0; s < t->g->segs; s++) {                         \
+            RELOAD                                                                                 \
+            const qk_gemm_f32 *const g = t->g;                                                     \
+            const ptrdiff_t *const row = g->row + t->row;                                          \
+            const size_t width = t->width, k = g->k;                                               \
             const float *const a = g->a + g->seg[s];                                               \
             b = g->at ? t->b + g->at[s] * width : b;                                               \
             REP##rows(SEGMENT) for (size_t i = 0; i < k; i++) {                                    \
                 LOADB##vectors REP##rows(STEP##vectors) b += width;                                \
             }                                                                                      \
         }                                                                                          \
+        RELOAD                                                                                     \
+        const qk_gemm_f32 *const g = t->g;                                                         \
         const VEC lo = SET1(g->lo), hi = SET1(g->hi), alpha = SET1(g->alpha);                      \
+        const size_t last = t->last;                                                               \
+        const ptrdiff_t ldc = (ptrdiff_t)g->ldc, *const out = g->out ? g->out + t->row : NULL;     \
+        float *const c = t->c + (out ? 0 : t->row * g->ldc);                                       \
         BIAS##vectors REP##rows(OUT##vectors)                                                      \
     }
 
