@@ -38,6 +38,7 @@
     X(globalaveragepool) \
     X(greater) \
     X(greater_or_equal) \
+    X(gru) \
     X(hardsigmoid) \
     X(hardswish) \
     X(identity) \
@@ -46,6 +47,7 @@
     X(less) \
     X(less_or_equal) \
     X(log) \
+    X(lstm) \
     X(matmul) \
     X(matmulinteger) \
     X(max) \
@@ -82,6 +84,7 @@
     X(relu) \
     X(reshape) \
     X(resize) \
+    X(rnn) \
     X(round) \
     X(shape) \
     X(sigmoid) \

@@ -14,10 +14,10 @@ typedef struct or_tensor {
 
 typedef struct or_attr {
     const char *name;
-    int32_t type; /* QS_ATTR_INT, FLOAT, INTS, STRING */
+    int32_t type; /* QS_ATTR_INT, FLOAT, INTS, STRING, STRINGS */
     int64_t i;
     float f;
-    const char *s;
+    const char *s, *strings[6];
     int64_t ints[6];
     int32_t count;
 } or_attr;
@@ -35,7 +35,7 @@ typedef struct or_case {
 typedef struct or_result {
     int code;
     qsim_error error;
-    or_tensor out[2];
+    or_tensor out[3];
     const char *kernel;
 } or_result;
 
@@ -68,6 +68,15 @@ static inline void *or_memory(size_t bytes) {
     return p;
 }
 
+static inline void or_set_strings(qs_graph *g, qs_id node, const or_attr *a) {
+    qs_span *list = qs_arena_alloc(&g->arena, 6, sizeof(*list));
+    for (int32_t i = 0; i < a->count; i++)
+        list[i] = (qs_span){(const uint8_t *)a->strings[i], strlen(a->strings[i])};
+    const qs_attr attr = {
+        .name = a->name, .type = QS_ATTR_STRINGS, .count = a->count, .u.strings = list};
+    qs_node_set_attr(g, node, &attr);
+}
+
 static inline void or_set_attr(qs_graph *g, qs_id node, const or_attr *a) {
     if (a->type == QS_ATTR_INT)
         qs_node_set_int(g, node, a->name, a->i);
@@ -75,6 +84,8 @@ static inline void or_set_attr(qs_graph *g, qs_id node, const or_attr *a) {
         qs_node_set_float(g, node, a->name, a->f);
     else if (a->type == QS_ATTR_INTS)
         qs_node_set_ints(g, node, a->name, a->ints, a->count);
+    else if (a->type == QS_ATTR_STRINGS)
+        or_set_strings(g, node, a);
     else
         qs_node_set_attr(g, node,
                          &(qs_attr){.name = a->name,
@@ -115,8 +126,8 @@ static inline or_result or_run(qsim_ctx *ctx, const or_case *c, bool infer_only)
 }
 
 static inline void or_free(or_result *r) {
-    free(r->out[0].data);
-    free(r->out[1].data);
+    for (size_t i = 0; i < QS_COUNT(r->out); i++)
+        free(r->out[i].data);
 }
 
 /* Contexts of every instruction set here, with `threads` threads. */

@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Whole float models with loops in time, resizing and transposed convolutions: every output within 1e-4 of
+# ONNX Runtime's largest value. Skipped by name where npm or its registry is not reachable.
+# Usage: agree.sh SOURCE_ROOT QSIM FOLDER
+set -eu
+root=$1 qsim=$2 peer=$3
+version=1.30.0
+models=${QSIM_SHARED:-../shared}/models
+
+missing() { # WHAT
+    echo "skipped: $1"
+    exit 77
+}
+if [ ! -d "$models" ]; then
+    [ "${QSIM_REQUIRE_SHARED:-0}" != 1 ] || { echo "missing: $models"; exit 1; }
+    missing "no $models"
+fi
+command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || missing "no node and npm"
+if [ ! -d "$peer/node_modules/onnxruntime-node" ]; then
+    mkdir -p "$peer"
+    (cd "$peer" && npm install --ignore-scripts --no-audit --no-fund --silent \
+        "onnxruntime-node@$version" >npm.log 2>&1) || missing "npm cannot install onnxruntime-node"
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+check() { # MODEL INPUTS...
+    model=$1
+    shift
+    node "$root/test/interop/agree.js" "$peer" "$qsim" "$work" "$models/$model.onnx" "$@"
+}
+check dtln_model_1 input_2=1,1,257 input_3=1,2,128,2
+check ppocrv2_rec_en_number x=2,3,32,100
+check ppocrv3_det_ch x=1,3,64,96
+check yolox_nano images=1,3,416,416
