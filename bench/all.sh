@@ -6,10 +6,10 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 failed=0
-for part in kernels models peers; do
+for part in kernels models peers layers; do
     sh "bench/$part.sh" || { echo "all: $part did not end well" >&2; failed=1; }
 done
-for part in kernels models peers; do
+for part in kernels models peers layers; do
     [ ! -f "build/bench/$part.md" ] || cat "build/bench/$part.md"
 done >build/bench/all.md
 exit $failed

@@ -1,30 +1,12 @@
 # SPDX-License-Identifier: MIT
 """kernels.py OUT ROUNDS ISA... : see kernels.sh."""
 import re
-import subprocess
 import sys
 
-from benchlib import Report, cpus_for
+from benchlib import Report
+from kernels_limits import best_of, measure_limits, output
 
 MARK = 1.05  # one compiler's code this much slower than the other's is marked
-
-
-def output(command):
-    pin = ["taskset", "-c", str(max(cpus_for(1)))]
-    done = subprocess.run(pin + command, stdout=subprocess.PIPE, text=True, check=False)
-    return [line.split("\t") for line in done.stdout.splitlines()]
-
-
-def measure_limits(out):
-    """The best of two times, before and after what they limit."""
-    limits = {}
-    for kind, which, value in output([f"{out}/gcc/bench/limits"]):
-        limits[(kind, which)] = float(value)
-    return limits
-
-
-def best_of(a, b):
-    return {k: max(a.get(k, 0.0), b.get(k, 0.0)) for k in a.keys() | b.keys()}
 
 
 def measure(out, compilers, isas, rounds):
@@ -35,8 +17,8 @@ def measure(out, compilers, isas, rounds):
             for compiler in compilers:
                 command = [f"{out}/{compiler}/test/kernel/checkkernel", "--tsv", "--isa", isa]
                 for line in output(command):
-                    us, gmacs, gbs, size = (float(x) for x in line[3:7])
-                    c = cases.setdefault(tuple(line[:3]), {"macs": gmacs * us, "moved": size})
+                    us, macs, size = (float(x) for x in line[3:6])
+                    c = cases.setdefault(tuple(line[:3]), {"macs": macs / 1e3, "moved": size})
                     c[compiler] = min(us, c.get(compiler, us))
     return cases
 

@@ -12,7 +12,12 @@
 #include <string.h>
 #include <time.h>
 
+/* oneDNN has a program of its own: the other engines shall not carry its memory. */
+#ifdef WITH_ONEDNN
+static const worker_engine *const engines[] = {&worker_onednn};
+#else
 static const worker_engine *const engines[] = {&worker_qsim, &worker_ort};
+#endif
 
 static double now_us(void) {
     struct timespec t;
@@ -164,7 +169,7 @@ int main(int argc, char **argv) {
         if (strcmp(argv[1], engines[i]->name) == 0)
             engine = engines[i];
     if (!engine || parse(argc, argv, &job)) {
-        fprintf(stderr, "usage: worker qsim|ort MODEL [threads=N] [batch=N] [side=N] [isa=NAME] "
+        fprintf(stderr, "usage: worker ENGINE MODEL [threads=N] [batch=N] [side=N] [isa=NAME] "
                         "[library=FILE]\n");
         return 2;
     }

@@ -38,7 +38,7 @@ typedef struct worker_engine {
     int (*run)(worker_job *job);
 } worker_engine;
 
-extern const worker_engine worker_qsim, worker_ort;
+extern const worker_engine worker_qsim, worker_ort, worker_onednn;
 
 /*
  * Puts sizes in place of the unknown (negative) ones of `t` and fills it: floats in [-1, 1), bytes

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define GUARD  64
 #define POISON 0xa5
@@ -112,43 +111,6 @@ uint8_t ck_requantize(int32_t acc, float m, int32_t zp, int32_t lo, int32_t hi) 
     return (uint8_t)((int32_t)nearbyintf(v) + zp);
 }
 
-/* How ck_time prints: for people, or for bench/kernels.sh. */
-static bool tab_separated;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-void ck_time(ck_state *s, const char *shape, double macs, double bytes, void (*call)(void *arg),
-             void *arg) {
-    double best = 1e30, start = now();
-    call(arg);
-    double once = now() - start;
-    int calls = once > 1e-4 ? 1 : (int)(1e-4 / (once + 1e-9)) + 1;
-    for (int round = 0; round < 1000 && (round < 5 || now() - start < 0.25); round++) {
-        double t = now();
-        for (int i = 0; i < calls; i++)
-            call(arg);
-        t = (now() - t) / calls;
-        best = t < best ? t : best;
-    }
-    if (tab_separated) {
-        printf("%s\t%s\t%s\t%.6f\t%.3f\t%.3f\t%.0f\n", qsim_isa_name(s->t->isa), s->name, shape,
-               best * 1e6, macs / best * 1e-9, bytes / best * 1e-9, bytes);
-        fflush(stdout);
-        return;
-    }
-    printf("%-11s %-18s %-30s %10.2f us", qsim_isa_name(s->t->isa), s->name, shape, best * 1e6);
-    if (macs > 0)
-        printf(" %8.1f GMAC/s", macs / best * 1e-9);
-    if (bytes > 0)
-        printf(" %8.2f GB/s", bytes / best * 1e-9);
-    printf("\n");
-    fflush(stdout);
-}
-
 typedef struct options {
     const char *isa, *only;
     uint64_t seed;
@@ -189,7 +151,7 @@ static int32_t isa_number(const char *name) {
 
 static int usage(void) {
     fprintf(stderr, "usage: checkkernel [--isa NAME] [--case TEXT] [--seed N] [--rounds N] "
-                    "[--bench | --tsv] [--list]\n");
+                    "[--bench | --tsv | --shapes | --serve SHAPE] [--list]\n");
     return 2;
 }
 
@@ -199,7 +161,9 @@ static bool parse(int argc, char **argv, options *o) {
         if (strcmp(a, "--bench") == 0)
             o->bench = true;
         else if (strcmp(a, "--tsv") == 0)
-            o->bench = tab_separated = true;
+            o->bench = ck_timing.tab_separated = true;
+        else if (strcmp(a, "--shapes") == 0)
+            o->bench = ck_timing.names_only = true;
         else if (strcmp(a, "--list") == 0)
             o->list = true;
         else if (!value)
@@ -208,7 +172,10 @@ static bool parse(int argc, char **argv, options *o) {
             o->isa = argv[++i];
         else if (strcmp(a, "--case") == 0)
             o->only = argv[++i];
-        else if (strcmp(a, "--seed") == 0)
+        else if (strcmp(a, "--serve") == 0) {
+            ck_timing.serve = argv[++i];
+            o->bench = true;
+        } else if (strcmp(a, "--seed") == 0)
             o->seed = strtoull(argv[++i], NULL, 0);
         else if (strcmp(a, "--rounds") == 0)
             o->rounds = atoi(argv[++i]);

@@ -54,6 +54,14 @@ uint8_t ck_requantize(int32_t acc, float m, int32_t zp, int32_t lo, int32_t hi);
 void ck_time(ck_state *s, const char *shape, double macs, double bytes, void (*call)(void *arg),
              void *arg);
 
+/* How ck_time does that; set by the command line. */
+typedef struct ck_timing_options {
+    bool tab_separated; /* for bench/kernels.sh */
+    bool names_only;    /* as that, without times */
+    const char *serve;  /* times runs of this shape on command, for bench/layers.sh */
+} ck_timing_options;
+extern ck_timing_options ck_timing;
+
 extern const ck_case ck_cases_i8[];
 extern const size_t ck_cases_i8_count;
 extern const ck_case ck_cases_f32[];
