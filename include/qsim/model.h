@@ -41,9 +41,10 @@ typedef struct qsim_load_options {
 } qsim_load_options;
 
 /*
- * Loads an ONNX model from a file. The file is mapped and weights are used in place. `ctx` may be
+ * Loads an ONNX model from a file, or the one that a package (qsim/package.h) names: the bytes tell
+ * which it is. The file is mapped and weights are used in place. `ctx` may be
  * NULL: the model then gets a default context of its own. External data is opened relative to the
- * model and never outside its folder.
+ * model and never outside its folder; a package's comes from the package alone.
  *
  * Read are ir_version 1 to 13 and ai.onnx up to the newest opset that qsim_builder_create takes. An
  * initializer that is listed as an input too is a constant. Refused by name: sparse initializers,

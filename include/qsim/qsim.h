@@ -7,6 +7,7 @@
 #include <qsim/data.h>
 #include <qsim/model.h>
 #include <qsim/op.h>
+#include <qsim/package.h>
 #include <qsim/ptq.h>
 #include <qsim/quant.h>
 #include <qsim/session.h>

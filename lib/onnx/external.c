@@ -134,6 +134,8 @@ void qs_source_free(qsim_model *model) {
         if (s->outside[i].map.data)
             qs_map_close(model->ctx, &s->outside[i].map);
     qs_map_close(model->ctx, &s->map);
+    if (s->release)
+        s->release(s->owner);
     qs_free(model->ctx, s->outside);
     qs_free(model->ctx, s->folder);
     qs_free(model->ctx, s);

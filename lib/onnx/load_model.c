@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* qsim_model_load: ModelProto, and the order in which a model is read and checked. */
+/* ModelProto, and the order in which a model is read and checked. */
 #include "onnx/reader.h"
 #include "base/ctx.h"
 #include "op/op.h"
@@ -190,8 +190,7 @@ static int begin(qsim_ctx *ctx, const qsim_load_options *o, const char *name, qs
     return QSIM_OK;
 }
 
-static int check_options(const qsim_load_options *options, qsim_load_options *own,
-                         qsim_error *error) {
+int qs_load_options(const qsim_load_options *options, qsim_load_options *own, qsim_error *error) {
     int code = QS_OPTIONS(*own, options, error);
     if (code)
         return code;
@@ -213,63 +212,47 @@ static char *folder_of(qsim_ctx *ctx, const char *path) {
     return folder;
 }
 
-int qsim_model_load(qsim_ctx *ctx, const char *path, const qsim_load_options *options,
-                    qsim_model **out, qsim_error *error) {
-    qsim_load_options o;
-    qsim_model *m = NULL;
-    qs_error_clear(error);
-    if (!path || !out)
-        return qs_fail(error, QSIM_E_ARGUMENT, "load: no path or no place for the model");
-    *out = NULL;
-    int code = check_options(options, &o, error);
-    if (!code)
-        code = begin(ctx, &o, o.name ? o.name : path, &m, error);
-    if (code)
-        return code;
-    code = qs_map_open(m->ctx, path, (o.flags & QSIM_LOAD_COPY) != 0, &m->source->map, error);
-    if (code)
-        goto fail;
-    m->source->bytes = (qs_span){m->source->map.data, m->source->map.size};
-    m->source->folder = folder_of(m->ctx, path);
-    code = m->source->folder ? read_into(m, &o, error)
-                             : qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", path);
-    if (code)
-        goto fail;
-    *out = m;
-    return QSIM_OK;
-fail:
-    qsim_model_free(m);
-    return code;
-}
-
-int qsim_model_load_memory(qsim_ctx *ctx, const void *data, size_t size,
-                           const qsim_load_options *options, qsim_model **out, qsim_error *error) {
-    qsim_load_options o;
-    qsim_model *m = NULL;
-    qs_error_clear(error);
-    if ((!data && size) || !out)
-        return qs_fail(error, QSIM_E_ARGUMENT, "load: no data or no place for the model");
-    *out = NULL;
-    int code = check_options(options, &o, error);
-    if (!code)
-        code = begin(ctx, &o, o.name ? o.name : "(memory)", &m, error);
-    if (code)
-        return code;
-    if (o.flags & QSIM_LOAD_COPY) {
-        uint8_t *copy = qs_alloc(m->ctx, size ? size : 1, 1);
-        if (copy && size)
-            memcpy(copy, data, size);
-        m->source->map = (qs_map){copy, size, false};
-        m->source->bytes = (qs_span){copy, size};
-        code = copy ? QSIM_OK : qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", m->name);
-    } else {
-        m->source->bytes = (qs_span){data, size};
-    }
-    if (!code)
-        code = read_into(m, &o, error);
+/* Reads a model whose source is set up; frees it on failure. */
+static int finish(qsim_model *m, const qsim_load_options *o, qsim_model **out, qsim_error *error) {
+    int code = read_into(m, o, error);
     if (code)
         qsim_model_free(m);
     else
         *out = m;
     return code;
+}
+
+int qs_onnx_load_map(qsim_ctx *ctx, qs_map *map, const char *path, const qsim_load_options *o,
+                     qsim_model **out, qsim_error *error) {
+    qsim_model *m = NULL;
+    int code = begin(ctx, o, o->name ? o->name : path ? path : "(memory)", &m, error);
+    if (code) {
+        qs_map_close(ctx, map);
+        return code;
+    }
+    m->source->map = *map;
+    m->source->bytes = (qs_span){map->data, map->size};
+    memset(map, 0, sizeof(*map));
+    m->source->folder = path ? folder_of(m->ctx, path) : NULL;
+    if (path && !m->source->folder) {
+        code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", m->name);
+        qsim_model_free(m);
+        return code;
+    }
+    return finish(m, o, out, error);
+}
+
+int qs_onnx_load_bytes(qsim_ctx *ctx, qs_span bytes, const qsim_load_options *o,
+                       void (*release)(void *), void *owner, qsim_model **out, qsim_error *error) {
+    qsim_model *m = NULL;
+    int code = begin(ctx, o, o->name ? o->name : "(memory)", &m, error);
+    if (code) {
+        if (release)
+            release(owner);
+        return code;
+    }
+    m->source->bytes = bytes;
+    m->source->release = release;
+    m->source->owner = owner;
+    return finish(m, o, out, error);
 }

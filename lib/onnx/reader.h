@@ -24,6 +24,8 @@ struct qs_source {
     char *folder;  /* of the model; NULL: no external files */
     qs_outside *outside;
     size_t outside_count, outside_room;
+    void (*release)(void *owner); /* of bytes that are not in a map; may be NULL */
+    void *owner;
 };
 
 typedef struct qs_reader {
@@ -87,6 +89,19 @@ int qs_read_type(qs_reader *r, qs_span message, const char *value, qs_type *type
 
 /* Refuses recursive local functions and nodes that use one. */
 int qs_read_functions(qs_reader *r, qs_span model);
+
+/* Copies and checks what a caller of qsim_model_load gives. */
+int qs_load_options(const qsim_load_options *options, qsim_load_options *own, qsim_error *error);
+/*
+ * The two ways to load, for qsim_model_load above. The first takes `map` over, also when it fails;
+ * external data is looked for beside `path` (NULL: nowhere). The second gives the bytes back
+ * through `release` (may be NULL) when the last model that points into them is gone, or when it
+ * fails.
+ */
+int qs_onnx_load_map(qsim_ctx *ctx, qs_map *map, const char *path, const qsim_load_options *options,
+                     qsim_model **out, qsim_error *error);
+int qs_onnx_load_bytes(qsim_ctx *ctx, qs_span bytes, const qsim_load_options *options,
+                       void (*release)(void *), void *owner, qsim_model **out, qsim_error *error);
 
 /* Says what a file that is no ONNX model looks like; QSIM_OK if it may be one. */
 int qs_sniff(qs_span file, const char *name, qsim_error *error);

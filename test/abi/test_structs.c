@@ -68,6 +68,16 @@ static void growing_data(void) {
     AT(qsim_array, swapped, 172);
 }
 
+static void growing_package(void) {
+    SIZE(qsim_package_entry, 40);
+    AT(qsim_package_entry, struct_size, 0);
+    AT(qsim_package_entry, name, 8);
+    AT(qsim_package_entry, sha256, 16);
+    AT(qsim_package_entry, bytes, 24);
+    AT(qsim_package_entry, role, 32);
+    AT(qsim_package_entry, stored, 36);
+}
+
 static void growing_model(void) {
     SIZE(qsim_load_options, 40);
     AT(qsim_load_options, struct_size, 0);
@@ -235,6 +245,7 @@ int main(void) {
     frozen();
     growing_base();
     growing_data();
+    growing_package();
     growing_model();
     growing_op();
     growing_ptq();

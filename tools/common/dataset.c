@@ -223,7 +223,7 @@ int dataset_open(const tool *t, const qsim_model *model, dataset **out) {
     d->sources = tool_alloc(d->inputs, sizeof(*d->sources));
     d->feeds = tool_alloc(d->inputs, sizeof(*d->feeds));
     d->tensors = tool_alloc(d->inputs, sizeof(*d->tensors));
-    if (!preprocess_parse(t, args_value(&t->args, "preprocess"), &d->how))
+    if (!preprocess_find(t, &d->how))
         code = EXIT_USAGE;
     if (code == EXIT_OK && d->inputs == 0)
         code = tool_fail(t, QSIM_E_UNSUPPORTED, "the model has no inputs");

@@ -106,10 +106,12 @@ static bool plan_type(feed *f) {
 int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preprocess *how,
               bool samples) {
     char there[256], wanted[256];
+    static const preprocess nothing = {.multiply = 1, .divide = 1, .std = {1}};
     memset(f, 0, sizeof(*f));
     f->slot = *s;
     f->source = src;
-    f->how = how;
+    bool spared = how->packaged && (s->dtype != QSIM_FLOAT || src->kind == SOURCE_RANDOM);
+    f->how = how = spared ? &nothing : how;
     if (!plan_type(f)) {
         qsim_error e = {.code = QSIM_E_DTYPE};
         snprintf(e.message, sizeof(e.message), "%s data for input '%.100s', which is %s",

@@ -7,6 +7,7 @@
 
 /* --preprocess: y = (x * scale - mean) / std, per channel where several values are given. */
 typedef struct preprocess {
+    bool packaged; /* a package says so: for float inputs that are not made up */
     bool given, channels_last;
     double multiply, divide; /* scale = multiply / divide */
     int mean_count, std_count;
@@ -15,6 +16,8 @@ typedef struct preprocess {
 
 /* Parses "scale=1/255,mean=0.5:0.4:0.3,std=0.2,layout=nhwc"; NULL: nothing. */
 bool preprocess_parse(const tool *t, const char *spec, preprocess *p);
+/* What the command line or else the model's package says. */
+bool preprocess_find(const tool *t, preprocess *p);
 
 /* What a model wants at one input. */
 typedef struct slot {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Models and whole files by name, "-" being standard input. */
+/* Models and whole files by name, "-" being standard input, "P.zip:NAME" a model of a package. */
 #include "common/tool.h"
 
 #include <stdlib.h>
@@ -7,9 +7,13 @@
 #include <sys/stat.h>
 
 #include <qsim/data.h>
+#include <qsim/package.h>
 
 /* The model from standard input, which uses these bytes until the program ends. */
 static void *model_bytes;
+
+/* What the first package that says so wants to be fed with and called. */
+static char *packaged_preprocess, *packaged_labels;
 
 static int read_stdin(const tool *t, void **data, size_t *size) {
     text all = {0};
@@ -41,24 +45,116 @@ int tool_read_all(const tool *t, const char *path, void **data, size_t *size) {
     return EXIT_OK;
 }
 
+const char *tool_preprocess(const tool *t, bool *packaged) {
+    const char *given = args_value(&t->args, "preprocess");
+    *packaged = !given && packaged_preprocess;
+    return given ? given : packaged_preprocess;
+}
+
+const char *tool_packaged_labels(void) {
+    return packaged_labels;
+}
+
+/* Keeps a text of the package unless an earlier one has it; one that differs is worth a word. */
+static int keep_text(const tool *t, qsim_package *p, const char *path, int32_t role, char **kept) {
+    int32_t index = qsim_package_find_role(p, role);
+    const void *data;
+    size_t size;
+    qsim_error e;
+    if (index < 0)
+        return EXIT_OK;
+    if (qsim_package_data(p, index, &data, &size, &e))
+        return tool_error(t, path, &e);
+    char *copy = tool_alloc(size + 1, 1);
+    memcpy(copy, data, size);
+    if (role == QSIM_ROLE_PREPROCESS)
+        copy[strcspn(copy, "\r\n")] = 0;
+    if (*kept && strcmp(*kept, copy) != 0)
+        tool_warn(t, "%s: its %s differs from that of the first package, which is used", path,
+                  qsim_role_name(role));
+    if (*kept)
+        free(copy);
+    else
+        *kept = copy;
+    return EXIT_OK;
+}
+
+/* The model `name` (NULL: the one that the manifest names); closes the package. */
+static int load_packaged(const tool *t, qsim_package *p, const char *path, const char *name,
+                         int32_t flags, qsim_model **model) {
+    qsim_load_options options = {.struct_size = sizeof(options), .flags = flags};
+    qsim_error e;
+    int code = qsim_package_model(p, name, &options, model, &e) ? tool_error(t, path, &e) : EXIT_OK;
+    if (code == EXIT_OK)
+        code = keep_text(t, p, path, QSIM_ROLE_PREPROCESS, &packaged_preprocess);
+    if (code == EXIT_OK)
+        code = keep_text(t, p, path, QSIM_ROLE_LABELS, &packaged_labels);
+    qsim_package_free(p);
+    if (code) {
+        qsim_model_free(*model);
+        *model = NULL;
+    }
+    return code;
+}
+
+static int open_package(const tool *t, const char *path, const char *name, int32_t flags,
+                        qsim_model **model) {
+    qsim_package *p;
+    qsim_error e;
+    if (qsim_package_open(t->ctx, path, flags & QSIM_LOAD_COPY, &p, &e))
+        return tool_error(t, path, &e);
+    return load_packaged(t, p, path, name, flags, model);
+}
+
+static int load_stdin(const tool *t, int32_t flags, qsim_model **model) {
+    qsim_load_options options = {.struct_size = sizeof(options), .name = "(stdin)", .flags = flags};
+    qsim_package *p;
+    qsim_error e;
+    size_t size;
+    if (model_bytes)
+        return tool_usage(t, NULL, "standard input holds one model, not two");
+    int code = read_stdin(t, &model_bytes, &size);
+    if (code)
+        return code;
+    if (qsim_package_sniff(model_bytes, size)) {
+        if (qsim_package_open_memory(t->ctx, model_bytes, size, options.name, &p, &e))
+            return tool_error(t, options.name, &e);
+        return load_packaged(t, p, options.name, NULL, flags, model);
+    }
+    code = qsim_model_load_memory(t->ctx, model_bytes, size, &options, model, &e);
+    return code ? tool_error(t, options.name, &e) : EXIT_OK;
+}
+
+static bool is_package(const tool *t, const char *path) {
+    qsim_file *file;
+    if (qsim_file_open(t->ctx, path, 0, &file, NULL))
+        return false;
+    bool yes = qsim_package_sniff(qsim_file_data(file), qsim_file_size(file));
+    qsim_file_close(file);
+    return yes;
+}
+
 int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model **model) {
     qsim_load_options options = {.struct_size = sizeof(options), .flags = flags};
     qsim_error e;
     struct stat st;
-    int code;
-    if (strcmp(path, "-") != 0) {
-        if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-            options.flags |= QSIM_LOAD_COPY;
-        code = qsim_model_load(t->ctx, path, &options, model, &e);
-        return code ? tool_error(t, path, &e) : EXIT_OK;
+    *model = NULL;
+    if (strcmp(path, "-") == 0)
+        return load_stdin(t, flags, model);
+    const char *colon = strrchr(path, ':');
+    if (stat(path, &st) != 0 && colon) {
+        char *package = tool_copy(path);
+        package[colon - path] = 0;
+        if (is_package(t, package)) {
+            int code = open_package(t, package, colon + 1, flags, model);
+            free(package);
+            return code;
+        }
+        free(package);
     }
-    size_t size;
-    if (model_bytes)
-        return tool_usage(t, NULL, "standard input holds one model, not two");
-    code = read_stdin(t, &model_bytes, &size);
-    if (code)
-        return code;
-    options.name = "(stdin)";
-    code = qsim_model_load_memory(t->ctx, model_bytes, size, &options, model, &e);
-    return code ? tool_error(t, options.name, &e) : EXIT_OK;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        options.flags |= QSIM_LOAD_COPY;
+    else if (is_package(t, path))
+        return open_package(t, path, NULL, flags, model);
+    return qsim_model_load(t->ctx, path, &options, model, &e) ? tool_error(t, path, &e) : EXIT_OK;
 }

@@ -67,3 +67,11 @@ bool preprocess_parse(const tool *t, const char *spec, preprocess *p) {
                    spec);
     return good;
 }
+
+bool preprocess_find(const tool *t, preprocess *p) {
+    bool packaged;
+    const char *spec = tool_preprocess(t, &packaged);
+    bool good = preprocess_parse(t, spec, p);
+    p->packaged = packaged;
+    return good;
+}

@@ -75,8 +75,15 @@ void tool_cancel_on_interrupt(qsim_run *run);
 
 /* ---- models ---- */
 
-/* Loads a model ("-": stdin), printing what is wrong. `flags` as in qsim_load_options. */
+/*
+ * Loads a model, printing what is wrong: a file, "-" for stdin, a package or one model of it
+ * (P.zip:NAME). `flags` as in qsim_load_options.
+ */
 int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model **model);
+/* --preprocess, or what the package of a model that was loaded says; NULL: neither. */
+const char *tool_preprocess(const tool *t, bool *packaged);
+/* The class names of such a package, one a line; NULL: none. */
+const char *tool_packaged_labels(void);
 /* Reads all of stdin or a file. Freed with free(). */
 int tool_read_all(const tool *t, const char *path, void **data, size_t *size);
 

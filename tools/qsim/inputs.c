@@ -69,7 +69,7 @@ int inputs_open(const tool *t, const qsim_model *model, bool invent, inputs *in)
     in->tensors = tool_alloc(in->count, sizeof(*in->tensors));
     slot *slots = tool_alloc(in->count, sizeof(*slots));
     int code = EXIT_OK;
-    if (!preprocess_parse(t, args_value(&t->args, "preprocess"), &in->how))
+    if (!preprocess_find(t, &in->how))
         code = EXIT_USAGE;
     for (size_t i = 0; i < in->count && code == EXIT_OK; i++)
         code = slot_of_model(t, model, (int32_t)i, &slots[i]);

@@ -18,19 +18,24 @@ typedef struct names {
     const char **items; /* one per class, NULL without --labels */
 } names;
 
-/* One name a line. There must be one for every class. */
+/* One name a line, from --labels or the package. There must be one for every class. */
 static int read_names(const tool *t, size_t classes, names *n) {
-    const char *path = args_value(&t->args, "labels");
+    const char *path = args_value(&t->args, "labels"), *packaged = tool_packaged_labels();
     void *data;
     size_t size, count = 0;
     memset(n, 0, sizeof(*n));
-    if (!path)
+    if (!path && !packaged)
         return EXIT_OK;
-    int code = tool_read_all(t, path, &data, &size);
-    if (code)
-        return code;
-    n->bytes = tool_grow(data, size + 1, 1);
-    n->bytes[size] = 0;
+    if (path) {
+        int code = tool_read_all(t, path, &data, &size);
+        if (code)
+            return code;
+        n->bytes = tool_grow(data, size + 1, 1);
+        n->bytes[size] = 0;
+    } else {
+        n->bytes = tool_copy(packaged);
+        path = "labels.txt of the package";
+    }
     n->items = tool_alloc(classes, sizeof(*n->items));
     for (char *line = n->bytes; *line; count++) {
         size_t length = strcspn(line, "\r\n");

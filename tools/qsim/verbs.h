@@ -5,7 +5,11 @@
 #include "common/tool.h"
 
 extern const verb verb_info, verb_check, verb_run, verb_bench, verb_calibrate, verb_quantize,
-    verb_compare, verb_eval;
+    verb_compare, verb_eval, verb_package, verb_unpack;
+
+struct qsim_package;
+/* Lists the entries, as JSON or, without -q, as a table. */
+void print_package(const tool *t, const struct qsim_package *package, const char *path);
 
 /* All verbs, ended by NULL. */
 extern const verb *const all_verbs[];

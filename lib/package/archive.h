@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* A package in memory, and what reading and writing packages share. */
+#ifndef QS_ARCHIVE_H
+#define QS_ARCHIVE_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "base/file.h"
+
+#include <qsim/package.h>
+
+#define QS_MOST_ENTRIES   4096u
+#define QS_MANIFEST       "manifest.json"
+#define QS_SUMS           "SHA256SUMS"
+#define QS_MANIFEST_BYTES (16u << 20)
+#define QS_SUMS_BYTES     (8u << 20)
+#define QS_SCHEMA         1
+
+typedef struct qs_member {
+    const char *name;
+    const uint8_t *packed; /* in the archive */
+    uint64_t packed_size, size;
+    uint16_t method;
+    char sha256[65];
+    uint8_t *inflated; /* or NULL: not read yet, or stored */
+    bool verified;
+} qs_member;
+
+struct qsim_package {
+    qsim_ctx *ctx;
+    qs_arena arena;
+    atomic_int holds;
+    const char *name; /* for messages */
+    qs_map map;       /* empty if the caller keeps the bytes */
+    const uint8_t *data;
+    size_t size;
+    struct zip *zip;
+    qs_member *members;
+    size_t count;
+    size_t model; /* the one the manifest names */
+};
+
+/* Opens `map`, which the package takes over also when it fails. */
+int qs_package_of_map(qsim_ctx *ctx, qs_map *map, const char *name, qsim_package **out,
+                      qsim_error *error);
+
+/* Lists the members after checking the zip's structure (zip_directory.c). */
+int qs_zip_directory(qsim_package *p, qsim_error *error);
+
+/* Why an entry may not be called so, NULL if it may. */
+const char *qs_entry_name_fault(const char *name);
+/* Whether a and b cannot lie in one folder: equal but for case, or one is a folder of the other. */
+bool qs_entry_names_clash(const char *a, const char *b);
+int32_t qs_role_of_name(const char *name);
+/* The one name that an entry with this role has; NULL if there is none. */
+const char *qs_name_of_role(int32_t role);
+
+/* Well-formed JSON (RFC 8259), at most 64 deep? NULL, else what is wrong. */
+const char *qs_json_fault(const uint8_t *text, size_t size);
+/* Checks a manifest and finds its schema and model; what is wrong, or NULL. */
+const char *qs_manifest_read(const uint8_t *text, size_t size, int64_t *schema,
+                             const uint8_t **model, size_t *model_size);
+
+#endif

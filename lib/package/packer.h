@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* A package being put together. */
+#ifndef QS_PACKER_H
+#define QS_PACKER_H
+
+#include "package/archive.h"
+
+typedef struct qs_part {
+    const char *name;
+    const void *data;
+    size_t size;
+    char sha256[65];
+    const qsim_model *model; /* of a model: its metadata goes into the manifest */
+} qs_part;
+
+typedef struct qs_choice {
+    const char *key, *value;
+} qs_choice;
+
+struct qsim_packer {
+    qsim_ctx *ctx;
+    qs_arena arena;
+    qs_part *parts;
+    qs_choice *options;
+    qsim_model **models; /* held: parts point into their files */
+    size_t part_count, part_room, option_count, option_room, model_count, model_room;
+    const char *main; /* the first model's name */
+};
+
+/* Text that grows; what does not fit sets `failed`. Freed by the caller. */
+typedef struct qs_text {
+    qsim_ctx *ctx;
+    char *data;
+    size_t size, room;
+    bool failed;
+} qs_text;
+
+void qs_text_add(qs_text *t, const char *bytes, size_t size);
+/* The manifest and the list of hashes, over sorted parts. */
+void qs_manifest_write(const qsim_packer *w, qs_text *out);
+void qs_sums_write(const qsim_packer *w, qs_text *out);
+
+void qs_part_hash(qs_part *part);
+/* Appends a part whose bytes stay; its name must be free. */
+int qs_packer_part(qsim_packer *w, const qs_part *part, qsim_error *error);
+
+#endif

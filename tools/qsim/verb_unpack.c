@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#include <qsim/package.h>
+
+#include "verbs.h"
+
+static int run(tool *t) {
+    const char *folder = args_value(&t->args, "output");
+    qsim_package *p;
+    qsim_error e;
+    if (!tool_operands(t, 1, 1))
+        return EXIT_USAGE;
+    if (!folder)
+        return tool_usage(t, "-o names the folder", "unpack: --output is missing");
+    const char *file = t->args.operands[0];
+    if (qsim_package_open(t->ctx, file, 0, &p, &e))
+        return tool_error(t, file, &e);
+    int code = EXIT_OK;
+    if (qsim_package_unpack(p, folder, t->force ? QSIM_UNPACK_REPLACE : 0, &e)) {
+        if (e.code == QSIM_E_EXISTS && !e.hint[0])
+            snprintf(e.hint, sizeof(e.hint), "-f writes into it all the same");
+        code = tool_error(t, e.code == QSIM_E_IO || e.code == QSIM_E_EXISTS ? folder : file, &e);
+    } else
+        print_package(t, p, file);
+    qsim_package_free(p);
+    return code;
+}
+
+static const option options[] = {
+    {"output", "DIR", "the folder to write to; it is made", 'o', NULL},
+    OPTION_FORCE,
+    {NULL, NULL, NULL, 0, NULL},
+};
+
+const verb verb_unpack = {"unpack", "P.zip -o DIR",
+                          "check a package and write its entries as files", options, run};
