@@ -46,6 +46,20 @@ typedef struct qk_gemm_u8s8 {
 } qk_gemm_u8s8;
 
 /*
+ * m rows of `segs` segments of k bytes, 64 at most, put behind each other: row r of a begins at
+ * a + r * a_stride, that of the result at out + r * out_stride. Up to 64 bytes behind a row's last
+ * segment are overwritten.
+ */
+typedef struct qk_gather_u8 {
+    const uint8_t *a;
+    ptrdiff_t a_stride;
+    const int32_t *seg_offset;
+    int32_t m, segs, k;
+    uint8_t *out;
+    ptrdiff_t out_stride;
+} qk_gather_u8;
+
+/*
  * m pixels of a depthwise convolution, all channels. Pixel r begins at a + r * a_stride, its tap t
  * tap_offset[t] bytes further.
  * w: for every block of 16 * lanes channels, for every 4 taps, 16 * lanes positions of 4 bytes.
@@ -98,6 +112,7 @@ typedef struct qk_i8 {
     void (*gemm)(const qk_gemm_u8s8 *g);
     /* out[r] = factor * sum of the first k bytes of row r's segments; g as above, without b */
     void (*row_sums)(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out);
+    void (*gather)(const qk_gather_u8 *g); /* or NULL */
     void (*depthwise)(const qk_depthwise_u8s8 *d);
     /* 3 x 3 with a_stride of one or two columns, taps 12 or (two sets) 24; or NULL */
     void (*depthwise_rows)(const qk_depthwise_u8s8 *d);
@@ -135,6 +150,7 @@ typedef struct qk_source_i8 {
     int64_t sn, sy, sx, sc; /* strides in elements */
     const int32_t *zp;      /* depthwise only: per channel, above -128; NULL: none */
     int32_t pixels, shift;  /* merged only: see below; 0 pixels is 1 */
+    bool whole;             /* merged only: all kernel rows make one segment */
 } qk_source_i8;
 
 /*

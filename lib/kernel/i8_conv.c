@@ -136,8 +136,15 @@ bool qk_conv_i8_plan(qk_conv_i8 *c, int32_t threads, int32_t *offset, size_t *sc
     c->block = c->post ? 16 : MAX_BLOCK;
     if (c->post && !qs_mul((size_t)c->w.form.n, 4 * (size_t)c->block, &block_bytes))
         return false;
-    if (block_bytes > SIZE_MAX / 2 ||
-        !qs_add(c->strip_bytes, qs_align(block_bytes, 64), &c->task_bytes))
+    if (block_bytes > SIZE_MAX / 2)
+        return false;
+    c->block_bytes = qs_align(block_bytes, 64);
+    c->gather_stride = c->w.whole ? 4 * c->w.form.k4 : 0;
+    if (c->gather_stride > 16 && c->gather_stride < 32)
+        c->gather_stride = 32;
+    block_bytes = c->w.whole ? (size_t)c->gather_stride * (size_t)c->block + 64 : 0;
+    if (!qs_add(c->strip_bytes, c->block_bytes, &c->task_bytes) ||
+        !qs_add(c->task_bytes, qs_align(block_bytes, 64), &c->task_bytes))
         return false;
     return qs_mul(c->task_bytes, (size_t)(c->row_tasks * c->column_tasks), scratch);
 }
@@ -157,7 +164,8 @@ typedef struct strip {
     const uint8_t *image, *zeros; /* direct: the image, a row of zero points */
     int64_t top;                  /* and the first row of the former that is looked at */
     uint8_t *out;
-    int32_t *block;        /* int32 sums for the general epilogue */
+    int32_t *block; /* int32 sums for the general epilogue */
+    uint8_t *gathered;
     int64_t first;         /* number of its first pixel, for arrays per row */
     int32_t rows;          /* of output */
     int32_t panel, panels; /* range of panels, in column tasks */
@@ -363,6 +371,27 @@ static void run_pixels(const work *k, const strip *s, int32_t group, int32_t fir
     run_block(k, s, group, first, c->w.form.n, &g);
 }
 
+/* The same with kernel rows gathered: pixels of one image row at a time. */
+static void run_gathered(const work *k, const strip *s, int32_t first, int32_t m) {
+    const qk_conv_i8 *c = k->c;
+    qk_gather_u8 t = {.a_stride = (ptrdiff_t)c->stride_w * c->w.c,
+                      .seg_offset = c->offset,
+                      .segs = c->w.kh,
+                      .k = c->w.kw * c->w.c,
+                      .out = s->gathered,
+                      .out_stride = c->gather_stride};
+    for (int32_t i = 0, x = first % c->wo, y = first / c->wo; i < m; i += t.m, x = 0, y++) {
+        t.m = least(c->wo - x, m - i);
+        t.a = s->a + (ptrdiff_t)y * c->stride_h * c->strip_stride + x * t.a_stride;
+        c->t->gather(&t);
+        t.out += t.m * t.out_stride;
+    }
+    qk_gemm_u8s8 g = {.m = m, .a = s->gathered, .a_stride = c->gather_stride};
+    g.out_stride = (ptrdiff_t)k->element * c->w.n;
+    g.out = s->out + first * g.out_stride;
+    run_block(k, s, 0, first, c->w.form.n, &g);
+}
+
 /* Column `x` of the output, as wide as a group of pixels or what is left of it. */
 static void run_column(const work *k, const strip *s, int32_t group, int32_t x, int32_t first,
                        int32_t m) {
@@ -384,6 +413,10 @@ static void run_strip(const work *k, const strip *s) {
         (c->direct ? run_direct : run_depthwise)(k, s);
         return;
     }
+    for (int32_t first = 0, all = s->rows * c->wo; c->w.whole && first < all; first += c->block)
+        run_gathered(k, s, first, least(c->block, all - first));
+    if (c->w.whole)
+        return;
     int32_t wide = (c->wo + c->w.pixels - 1) / c->w.pixels;
     if (wide == 1 || c->wo % c->w.pixels) {
         /* No addresses and no sums: no limit either. */
@@ -408,7 +441,9 @@ static void run_task(void *arg, size_t index) {
     int64_t total = c->batch * c->strips, end = total * (part + 1) / c->row_tasks;
     int64_t image_bytes = (int64_t)c->h * c->wd * channels_in(c);
     int64_t pixel_bytes = (int64_t)k->element * c->w.n * c->w.groups;
-    strip s = {.block = (int32_t *)(void *)(scratch + c->strip_bytes), .panels = INT32_MAX};
+    strip s = {.block = (int32_t *)(void *)(scratch + c->strip_bytes),
+               .gathered = scratch + c->strip_bytes + c->block_bytes,
+               .panels = INT32_MAX};
     if (c->column_tasks > 1) {
         int64_t panels = 0;
         for (int32_t n = 0; n < c->w.form.n; n += qk_i8_panel(c->t, c->w.form.n - n))

@@ -21,6 +21,7 @@ typedef struct qk_weights_i8 {
     bool split;                   /* depthwise with zero points: two sets of taps */
     /* found by qk_weights_i8_layout */
     bool depthwise, merged;
+    bool whole;       /* a pixel's kernel rows are gathered into one segment */
     int32_t pixels;   /* neighbouring outputs that make one row of the product */
     qk_form_i8 form;  /* of one group, columns of all pixels; not for depthwise */
     int32_t channels; /* depthwise: of packed weights, a multiple of the groups */
@@ -79,8 +80,8 @@ typedef struct qk_conv_i8 {
     bool direct; /* depthwise on the image itself: the kernel knows borders */
     int32_t strip_rows, strips, row_tasks, column_tasks;
     int32_t block; /* pixels per micro-kernel call */
-    int32_t strip_stride;
-    size_t strip_bytes, task_bytes;
+    int32_t strip_stride, gather_stride;
+    size_t strip_bytes, block_bytes, task_bytes; /* of scratch */
 } qk_conv_i8;
 
 /* Room for `offset`. */

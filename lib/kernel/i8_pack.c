@@ -50,6 +50,11 @@ bool qk_i8_form(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_col
         return false;
     if (!qs_mul((size_t)s->kh, merged ? 1 : (size_t)s->kw, &segs) || segs > INT32_MAX)
         return false;
+    if (s->whole) {
+        if (!qs_mul(k, segs, &k) || k > INT32_MAX - 4)
+            return false;
+        segs = 1;
+    }
     if (s->n > (INT32_MAX - 65) / pixels_of(s))
         return false;
     f->segs = (int32_t)segs;
@@ -74,6 +79,8 @@ static int8_t weight_at(const qk_source_i8 *s, bool merged, int32_t n, int32_t s
 
 /* The same of a packed column: several pixels shift it. */
 static int8_t packed_weight(const qk_source_i8 *s, bool merged, int32_t n, int32_t seg, int32_t j) {
+    if (s->whole)
+        return weight_at(s, merged, n, j / (s->kw * s->c), j % (s->kw * s->c));
     int32_t at = j - n / s->n * s->shift;
     if (pixels_of(s) == 1)
         return weight_at(s, merged, n, seg, j);

@@ -45,6 +45,7 @@ static int64_t row_cost(const qk_i8 *t, const qk_form_i8 *f) {
 }
 
 static void set_pixels(const qk_weights_i8 *w, qk_source_i8 *s, int32_t pixels) {
+    s->whole = w->whole;
     s->pixels = pixels;
     s->shift = pixels > 1 ? w->stride_w * w->c : 0;
 }
@@ -74,6 +75,23 @@ static int32_t choose_pixels(const qk_i8 *t, const qk_weights_i8 *w, const qk_so
     return best;
 }
 
+/* Kernel rows that waste much of their last dword are better put behind each other first. */
+static bool is_whole(const qk_i8 *t, const qk_weights_i8 *w, qk_source_i8 s) {
+    qk_form_i8 rows, whole;
+    int64_t row = (int64_t)w->kw * w->c;
+    if (!t->gather || !w->merged || w->kh < 2 || w->stride_w < 1 || row > 64 || w->kh > 16)
+        return false;
+    if (!qk_i8_form(t, &s, true, w->sum_column, &rows))
+        return false;
+    s.pixels = 1;
+    s.whole = true;
+    if (!qk_i8_form(t, &s, true, w->sum_column, &whole))
+        return false;
+    bool small = w->kh <= 4 && w->stride_w * w->c + row <= 16 && w->kh * row <= 32;
+    int64_t copies = small ? 8 : 5 * w->kh;
+    return row_cost(t, &whole) + copies < row_cost(t, &rows) / w->pixels;
+}
+
 bool qk_weights_i8_layout(const qk_i8 *t, qk_weights_i8 *w) {
     qk_source_i8 s = {.n = w->n, .kh = w->kh, .kw = w->kw, .c = w->c};
     int64_t positions;
@@ -81,8 +99,12 @@ bool qk_weights_i8_layout(const qk_i8 *t, qk_weights_i8 *w) {
     w->merged = w->groups == 1 && (w->contiguous || w->kw == 1);
     if (w->depthwise)
         return layout_depthwise(t, w);
+    w->whole = false;
     w->pixels = choose_pixels(t, w, &s);
     set_pixels(w, &s, w->pixels);
+    w->whole = is_whole(t, w, s);
+    if (w->whole)
+        set_pixels(w, &s, w->pixels = 1);
     if (!qk_i8_form(t, &s, w->merged, w->sum_column, &w->form) ||
         !qs_mul(w->form.bytes, (size_t)w->groups, &w->bytes) ||
         !qs_mul64(w->form.positions, w->groups, &positions) || positions > INT32_MAX)

@@ -114,6 +114,10 @@ static image random_image(ck_state *s) {
         c->w.n = ck_between(s, 1, few ? 12 : 90);
         c->w.c = ck_between(s, 1, few ? 4 : 20);
     }
+    if (c->w.groups == 1 && ck_random(s) % 4 == 0) { /* a first layer, whose kernel is gathered */
+        c->w.n = ck_between(s, 17, 70);
+        c->w.c = 3;
+    }
     if (ck_random(s) % 4 == 0) { /* a zero point of all weights */
         c->w.row_sums = true;
         c->w_zp = ck_between(s, -128, 127);

@@ -322,6 +322,7 @@ const qk_i8 qk_i8_avx512vnni = {
     .narrow = true,
     .gemm = gemm_u8s8,
     .row_sums = row_sums_u8,
+    .gather = qk_gather_u8_avx512vnni,
     .depthwise = qk_depthwise_u8s8_avx512vnni,
     .depthwise_rows = qk_depthwise_rows_u8s8_avx512vnni,
     .requantize = requantize_u8,
