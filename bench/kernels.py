@@ -25,11 +25,11 @@ def measure(out, compilers, isas, rounds):
 
 def mix(case):
     """Reads to writes of the cases that move bytes."""
-    if case.startswith(("ew add", "ew mul")):
+    if case.startswith(("u8 add", "u8 mul")):
         return "copy 2:1"
-    if case.startswith("quantize"):
+    if case.startswith(("quantize", "u8 quantize")):
         return "copy 4:1"
-    if case.startswith("dequantize"):
+    if case.startswith(("dequantize", "u8 dequantize")):
         return "copy 1:4"
     if case.startswith(("max", "average")):
         return "read"

@@ -147,6 +147,22 @@ static int prove_fail(qs_pack *p, int32_t column, int64_t bound) {
                    p->model, (int)column, (long long)bound, p->node->name, p->node->op_type);
 }
 
+/* Biases that make sums leave int32, made smaller where results stay the same. */
+static int narrow(qs_pack *p, const qs_i8_shape *shape, const qk_source_i8 *source,
+                  const qs_i8_list *w_zp, qs_i8_rules *rules, bool *clamp) {
+    int32_t column;
+    int64_t bound;
+    size_t columns = (size_t)shape->w.n * (size_t)shape->w.groups;
+    int32_t *bias = qs_arena_alloc(p->arena, columns, sizeof(*bias));
+    if (!bias)
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    if (!qs_i8_narrow(&shape->w, source, shape->group_stride, w_zp, rules, bias))
+        return QSIM_OK;
+    rules->bias = bias;
+    (void)qs_i8_prove(&shape->w, source, shape->group_stride, w_zp, rules, clamp, &column, &bound);
+    return QSIM_OK;
+}
+
 /* Reads the rules and proves their sums; false in *known if a run has to. */
 static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
                        const qk_source_i8 *source, const qs_i8_list *w_zp, qs_i8_rules *rules,
@@ -157,10 +173,11 @@ static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shap
     if (*known && pack_value(p, r->w_scale) && rules->w_scales != 1 &&
         rules->w_scales != shape->w.n * shape->w.groups)
         *known = false;
-    if (*known && !rules->int32_out &&
-        !qs_i8_prove(&shape->w, source, shape->group_stride, w_zp, rules, clamp, &column, &bound))
+    if (!*known || rules->int32_out)
+        return QSIM_OK;
+    if (!qs_i8_prove(&shape->w, source, shape->group_stride, w_zp, rules, clamp, &column, &bound))
         return prove_fail(p, column, bound);
-    return QSIM_OK;
+    return rules->wide ? narrow(p, shape, source, w_zp, rules, clamp) : QSIM_OK;
 }
 
 static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *shape,

@@ -2,6 +2,7 @@
 #include "op/int8_prepare.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "quant/requantize.h"
 
@@ -144,6 +145,51 @@ bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_st
             double most = (double)(-least > greatest ? -least : greatest) * (double)fabsf(m);
             if (most >= 2147483000.0)
                 *clamp = true;
+        }
+    return true;
+}
+
+/*
+ * The sum nearest to 0 which, times m, is still at or beyond `bound` (negative: or below, else or
+ * above); false if that is not certain.
+ */
+static bool saturated_sum(float m, float bound, bool below, int64_t *sum) {
+    double t = (double)bound / (double)m;
+    if (!(m > 0) || !(fabs(t) < 1e9))
+        return false;
+    *sum = below ? (int64_t)floor(t) - 1 : (int64_t)ceil(t) + 1;
+    /* Sums are rounded to float: further out by one part in 2^22. */
+    *sum += (below ? -1 : 1) * (llabs(*sum) >> 22);
+    return below ? (float)*sum * m <= bound : (float)*sum * m >= bound;
+}
+
+/* A bias of one column that gives the same results; false if it has to stay, and stays wide. */
+static bool narrow_column(const qs_i8_rules *r, float m, int64_t least, int64_t greatest,
+                          int32_t *bias) {
+    int64_t edge;
+    if (fits(least + *bias, greatest + *bias))
+        return true;
+    bool below = *bias < 0;
+    if (!saturated_sum(m, (float)((below ? r->lo : r->hi) - r->y_zp), below, &edge))
+        return false;
+    int64_t b = below ? edge - greatest : edge - least;
+    if (!fits(b, b) || !fits(least + b, greatest + b) || (below ? b < *bias : b > *bias))
+        return false;
+    *bias = (int32_t)b;
+    return true;
+}
+
+bool qs_i8_narrow(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
+                  const qs_i8_list *w_zp, const qs_i8_rules *r, int32_t *bias) {
+    qk_source_i8 group = *s;
+    for (int32_t g = 0; g < w->groups; g++, group.w += group_stride)
+        for (int32_t n = 0; n < w->n; n++) {
+            int64_t at = (int64_t)g * w->n + n, least, greatest;
+            qk_i8_bounds(&group, n, r->x_zp, qs_i8_list_at(w_zp, at) - s->flip, 0, &least,
+                         &greatest);
+            bias[at] = r->bias[at];
+            if (!narrow_column(r, qs_i8_multiplier(r, at), least, greatest, &bias[at]))
+                return false;
         }
     return true;
 }

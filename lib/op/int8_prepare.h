@@ -86,6 +86,14 @@ bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_st
                  const qs_i8_list *w_zp, qs_i8_rules *r, bool *clamp, int32_t *column,
                  int64_t *bound);
 
+/*
+ * Channels whose every result is the same bound, because the bias is out of all proportion (dead
+ * channels have such), get a bias of sane size in bias[] (one per column): the same results, and
+ * no wide sums. False: some column is wide for another reason.
+ */
+bool qs_i8_narrow(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
+                  const qs_i8_list *w_zp, const qs_i8_rules *r, int32_t *bias);
+
 /* Multiplier of a column. */
 float qs_i8_multiplier(const qs_i8_rules *r, int64_t column);
 

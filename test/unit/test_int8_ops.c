@@ -5,6 +5,8 @@
  */
 #include "op_run.h"
 
+#include "op/int8_prepare.h"
+
 #include <math.h>
 
 static uint64_t seed = 20260711;
@@ -397,7 +399,53 @@ static void test_extreme_bias(qsim_ctx *ctx) {
     or_free(&r);
 }
 
+static int32_t requantized(const qs_i8_rules *r, float m, int64_t sum) {
+    double v = (double)((float)sum * m);
+    v = fmin(fmax(v, (double)(r->lo - r->y_zp)), (double)(r->hi - r->y_zp));
+    return (int32_t)rint(v) + r->y_zp;
+}
+
+/* Biases far outside get others of which no sum is wide and every result is the same. */
+static void test_narrow(void) {
+    int narrowed = 0;
+    for (int round = 0; round < 2000; round++) {
+        int8_t weights[8];
+        float w_scale = ldexpf(1, (int)-between(10, 40)) * (float)between(100, 199);
+        int32_t bias = (int32_t)(between(0, 1) ? INT32_MIN + between(0, 60000)
+                                               : INT32_MAX - between(0, 60000)),
+                made;
+        int32_t y_zp = (int32_t)between(0, 255), lo = (int32_t)between(0, 100);
+        qs_i8_rules r = {.x_scale = 1.0f,
+                         .y_scale = 1.0f,
+                         .w_scale = &w_scale,
+                         .w_scales = 1,
+                         .bias = &bias,
+                         .x_zp = (int32_t)between(0, 255),
+                         .y_zp = y_zp,
+                         .lo = lo,
+                         .hi = (int32_t)between(lo, 255)};
+        qk_weights_i8 w = {.groups = 1, .n = 1, .kh = 1, .kw = 1, .c = 8};
+        qk_source_i8 source = {
+            .w = weights, .n = 1, .kh = 1, .kw = 1, .c = 8, .sn = 8, .sc = 1, .sy = 8, .sx = 8};
+        qs_i8_list zp = {NULL, 0, true};
+        int64_t least, greatest;
+        for (int i = 0; i < 8; i++)
+            weights[i] = (int8_t)between(-128, 127);
+        qk_i8_bounds(&source, 0, r.x_zp, 0, 0, &least, &greatest);
+        if (!qs_i8_narrow(&w, &source, 8, &zp, &r, &made))
+            continue;
+        narrowed += made != bias;
+        CHECK(least + made >= INT32_MIN && greatest + made <= INT32_MAX);
+        for (int k = 0; k <= 16; k++) {
+            int64_t sum = least + (greatest - least) * k / 16;
+            CHECK_INT(requantized(&r, w_scale, sum + made), requantized(&r, w_scale, sum + bias));
+        }
+    }
+    CHECK(narrowed > 200);
+}
+
 int main(void) {
+    test_narrow();
     qsim_ctx *ctx[2 * QSIM_ISA_COUNT];
     int contexts = or_contexts(ctx, 1);
     contexts += or_contexts(ctx + contexts, 3);
