@@ -24,6 +24,8 @@ typedef struct qk_u8 {
     /* y = table[x], 256 bytes; rows of n bytes that begin x_stride and y_stride bytes apart */
     void (*table)(const uint8_t *table, const uint8_t *x, size_t x_stride, uint8_t *y,
                   size_t y_stride, size_t n, size_t rows);
+    /* y[i * planes + c] = x[c * plane + i] for i < n: 1 ... 4 planes become channels */
+    void (*interleave)(const uint8_t *x, size_t plane, size_t planes, uint8_t *y, size_t n);
     /* One scale and the zero point of the uint8 twin, 0 ... 255; flip as above. */
     void (*quantize)(const float *x, size_t n, float scale, int32_t zp, uint8_t flip, uint8_t *y);
     void (*dequantize)(const uint8_t *x, size_t n, float scale, int32_t zp, uint8_t flip, float *y);

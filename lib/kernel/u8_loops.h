@@ -68,9 +68,27 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
             y[i] = qk_u8_term(x[i], flip, zp) * scale;                                             \
     }
 
+#define QK_U8_INTERLEAVE_LOOP(count)                                                               \
+    for (size_t i = 0; i < n; i++)                                                                 \
+        for (size_t c = 0; c < (count); c++)                                                       \
+            y[i * (count) + c] = x[c * plane + i];
+
+#define QK_U8_INTERLEAVE(suffix, TARGET)                                                           \
+    TARGET static void interleave_##suffix(const uint8_t *restrict x, size_t plane, size_t planes, \
+                                           uint8_t *restrict y, size_t n) {                        \
+        if (planes == 2) {                                                                         \
+            QK_U8_INTERLEAVE_LOOP(2)                                                               \
+        } else if (planes == 3) {                                                                  \
+            QK_U8_INTERLEAVE_LOOP(3)                                                               \
+        } else {                                                                                   \
+            QK_U8_INTERLEAVE_LOOP(planes)                                                          \
+        }                                                                                          \
+    }
+
 #define QK_U8_LOOPS(suffix, TARGET)                                                                \
     QK_U8_PAIR(add, suffix, TARGET, k.ma *ta + k.mb * tb)                                          \
     QK_U8_PAIR(mul, suffix, TARGET, (ta * tb) * k.ma)                                              \
+    QK_U8_INTERLEAVE(suffix, TARGET)                                                               \
     QK_U8_QUANTIZE(suffix, TARGET)
 
 #define QK_U8_INSTANCE(suffix, TARGET)                                                             \
@@ -79,6 +97,7 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
     const qk_u8 qk_u8_##suffix = {.add = add_##suffix,                                             \
                                   .mul = mul_##suffix,                                             \
                                   .table = table_##suffix,                                         \
+                                  .interleave = interleave_##suffix,                               \
                                   .quantize = quantize_##suffix,                                   \
                                   .dequantize = dequantize_##suffix}
 

@@ -39,6 +39,7 @@ typedef struct select_params {
     size_t first, run;             /* of the last axis: contiguous from here, so many */
     uint64_t fill;
     int32_t value; /* input with the fill value; 0: `fill` */
+    bool filled;   /* beside the run of the last axis there is nothing else */
 } select_params;
 
 static void put(char *y, const char *x, size_t element) {
@@ -50,10 +51,28 @@ static void put(char *y, const char *x, size_t element) {
     }
 }
 
+static void fill_row(char *y, size_t n, const char *fill, size_t element) {
+    if (element == 1)
+        memset(y, *fill, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            put(y + i * element, fill, element);
+}
+
 /* One row of the last axis; `x` is NULL where the whole row is filled. */
 static void select_row(const select_params *p, const char *x, char *y, const char *fill) {
     const walk *w = &p->axes[p->rank - 1];
     size_t n = (size_t)w->out, e = p->element, from = x ? p->first : n;
+    if (!x) {
+        fill_row(y, n, fill, e);
+        return;
+    }
+    if (p->filled) { /* what is outside, and the run inside */
+        fill_row(y, from, fill, e);
+        memcpy(y + from * e, x + (size_t)walk_at(w, (int64_t)from) * e, p->run * e);
+        fill_row(y + (from + p->run) * e, n - from - p->run, fill, e);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         if (i == from && p->run) {
             memcpy(y + i * e, x + (size_t)walk_at(w, (int64_t)i) * e, p->run * e);
@@ -107,6 +126,7 @@ static void find_run(select_params *p) {
     if (first < end) {
         p->first = (size_t)first;
         p->run = (size_t)(end - first);
+        p->filled = w->mode == WALK_FILL;
     }
 }
 

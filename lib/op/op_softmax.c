@@ -62,9 +62,43 @@ static void softmax_strided(const float *x, float *y, size_t n, size_t step) {
         y[i * step] = y[i * step] / sum;
 }
 
+/* qs_tree_sum of n < 16 numbers, none negative: the lanes without one add nothing. */
+static float sum_short(const float *x, size_t n) {
+    float part[16] = {0};
+    size_t half = n > 4 ? 8 : 2;
+    for (size_t i = 0; i < n; i++)
+        part[i] = x[i];
+    for (; half; half /= 2)
+        for (size_t k = 0; k < half; k++)
+            part[k] += part[k + half];
+    return part[0];
+}
+
+/* Short rows: the exponentials of many in one call, the same bits. */
+static void softmax_short(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t rows) {
+    for (size_t r = 0; r < rows; r++) {
+        float top = x[r * n];
+        for (size_t i = 1; i < n; i++)
+            top = x[r * n + i] > top ? x[r * n + i] : top;
+        for (size_t i = 0; i < n; i++)
+            y[r * n + i] = x[r * n + i] - top;
+    }
+    ctx->kernels->ew->exp(y, y, n * rows);
+    for (size_t r = 0; r < rows; r++) {
+        float sum = sum_short(y + r * n, n);
+        for (size_t i = 0; i < n; i++)
+            y[r * n + i] = y[r * n + i] / sum;
+    }
+}
+
 static void softmax_range(const void *arg, size_t begin, size_t end) {
     const softmax_job *job = arg;
     const qs_softmax_shape *p = job->p;
+    if (p->inner == 1 && p->count < 16) {
+        softmax_short(job->ctx, job->x + begin * p->count, job->y + begin * p->count, p->count,
+                      end - begin);
+        return;
+    }
     for (size_t r = begin; r < end; r++) {
         size_t at = r / p->inner * p->count * p->inner + r % p->inner;
         if (p->inner == 1)

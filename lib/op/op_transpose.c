@@ -2,6 +2,10 @@
 /* Transpose, of elements of 1, 2, 4 or 8 bytes. */
 #include "op/rules.h"
 
+#include "base/ctx.h"
+#include "kernel/table.h"
+#include "kernel/u8.h"
+
 static int read_perm(const qs_infer *x, int32_t rank, int32_t perm[QSIM_MAX_RANK]) {
     int64_t given[QSIM_MAX_RANK];
     int32_t count;
@@ -110,6 +114,7 @@ static void rows_copy(const char *x, char *y, const transpose_params *p) {
 
 typedef struct transpose_job {
     const transpose_params *p;
+    const qk_u8 *k;
     const char *x;
     char *y;
 } transpose_job;
@@ -127,6 +132,8 @@ static void transpose_range(const void *arg, size_t begin, size_t end) {
         void *y = job->y + o * p->rows * p->columns * p->element;
         if (p->column == 1)
             rows_copy(x, y, p);
+        else if (p->element == 1 && p->columns <= 4 && p->row == 1 && p->rows >= 1024)
+            job->k->interleave(x, p->column, p->columns, y, p->rows);
         else if (p->element == 1)
             tile_uint8_t(x, y, p);
         else if (p->element == 2)
@@ -140,7 +147,7 @@ static void transpose_range(const void *arg, size_t begin, size_t end) {
 
 static void run_transpose(const qs_step *s, const qs_frame *f) {
     const transpose_params *p = s->params;
-    transpose_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    transpose_job job = {p, f->ctx->kernels->u8, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
     qs_ranges(f->ctx, p->outer, QS_GRAIN / (p->rows * p->columns + 1) + 1, transpose_range, &job);
 }
 

@@ -13,7 +13,7 @@ typedef struct ew_case {
     const void *a, *b;
     void *c;
     size_t n, sa, sb;
-    int which; /* add, mul, table, quantize, dequantize */
+    int which; /* as in call */
     const uint8_t *table;
     size_t rows, x_stride, y_stride;
     float scale;
@@ -25,6 +25,7 @@ static void call(void *arg) {
     case 0: e->k->add(e->a, e->sa, e->b, e->sb, e->c, e->n, &e->w); break;
     case 1: e->k->mul(e->a, e->sa, e->b, e->sb, e->c, e->n, &e->w); break;
     case 2: e->k->table(e->table, e->a, e->x_stride, e->c, e->y_stride, e->n, e->rows); break;
+    case 5: e->k->interleave(e->a, e->n / 3, 3, e->c, e->n / 3); break;
     case 3: e->k->quantize(e->a, e->n, e->scale, e->w.za, e->w.flip_a, e->c); break;
     default: e->k->dequantize(e->a, e->n, e->scale, e->w.za, e->w.flip_a, e->c); break;
     }
@@ -122,6 +123,20 @@ static void check_table(ck_state *s) {
     ck_same(s, expected, actual, bytes, shape);
 }
 
+static void check_interleave(ck_state *s) {
+    size_t n = (size_t)ck_between(s, 1, 300), planes = (size_t)ck_between(s, 1, 4);
+    size_t plane = n + (size_t)ck_between(s, 0, 5), bytes = n * planes;
+    char shape[64];
+    const uint8_t *x = ck_input(s, plane * planes);
+    uint8_t *expected = ck_output(s, bytes), *actual = ck_output(s, bytes);
+    snprintf(shape, sizeof(shape), "%zu planes of %zu", planes, n);
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < planes; c++)
+            expected[i * planes + c] = x[c * plane + i];
+    s->t->u8->interleave(x, plane, planes, actual, n);
+    ck_same(s, expected, actual, bytes, shape);
+}
+
 /* Floats whose quotients lie on, and next to, the edges where rounding changes; and any others. */
 static float *awkward(ck_state *s, size_t n, float scale) {
     static const float special[] = {NAN, INFINITY, -INFINITY, 1e38f, -1e38f, 1e-44f, -0.0f};
@@ -190,9 +205,12 @@ static void bench_bytes(ck_state *s, int which) {
                  .w = {.za = 128}};
     e.a = which == 3 ? (const void *)ck_floats(s, e.n, -2, 2) : ck_input(s, e.n);
     e.c = ck_output(s, which == 4 ? 4 * e.n : e.n);
-    ck_time(s, "n 50000", 0, (double)e.n * (which == 2 ? 2 : 5), call, &e);
+    ck_time(s, "n 50000", 0, (double)e.n * (which == 2 || which == 5 ? 2 : 5), call, &e);
 }
 
+static void bench_interleave(ck_state *s) {
+    bench_bytes(s, 5);
+}
 static void bench_table(ck_state *s) {
     bench_bytes(s, 2);
 }
@@ -207,6 +225,7 @@ const ck_case ck_cases_u8[] = {
     {"u8 add", check_add, bench_add},
     {"u8 mul", check_mul, bench_mul},
     {"u8 table", check_table, bench_table},
+    {"u8 interleave", check_interleave, bench_interleave},
     {"u8 quantize", check_quantize, bench_quantize},
     {"u8 dequantize", check_dequantize, bench_dequantize},
 };
