@@ -24,11 +24,11 @@ static int set_shape(qs_reader *r, qs_id id, const qs_type *type) {
                                                                                  : QSIM_OK;
 }
 
-static int read_initializer(qs_reader *r, qs_span message) {
+int qs_read_initializer(qs_reader *r, qs_span message) {
     qs_span text = qs_wire_find(message, TENSOR_NAME);
     if (text.size == 0)
         return qs_read_fail(r, QSIM_E_GRAPH, "an initializer has no name");
-    const char *name = qs_read_scratch(r, text);
+    const char *name = qs_read_local(r, text);
     if (!name)
         return qs_read_nomem(r);
     if (qs_graph_find(r->graph, name) != QS_NONE)
@@ -211,7 +211,7 @@ int qs_read_graph(qs_reader *r, const qs_span *graphs, size_t count) {
         uint32_t field;
         field_fn read;
     } parts[] = {
-        {GRAPH_SPARSE, refuse_sparse}, {GRAPH_INITIALIZER, read_initializer},
+        {GRAPH_SPARSE, refuse_sparse}, {GRAPH_INITIALIZER, qs_read_initializer},
         {GRAPH_INPUT, read_input},     {GRAPH_NODE, qs_read_node},
         {GRAPH_OUTPUT, read_output},   {GRAPH_VALUE, read_value_info},
     };

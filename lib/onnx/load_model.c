@@ -126,7 +126,10 @@ int qs_read_operators(qs_reader *r) {
     int code = qs_graph_sort(g, &why);
     if (code)
         return qs_read_fail(r, code, "%s", why.message);
-    return r->inspect ? look_at_operators(r) : qs_op_infer_graph(g, r->name, r->error);
+    if (r->inspect)
+        return look_at_operators(r);
+    code = qs_op_infer_graph(g, r->name, r->error);
+    return code ? code : qs_read_choices(r);
 }
 
 static int read_model(qs_reader *r, struct head *h) {
@@ -168,6 +171,7 @@ static int read_into(qsim_model *m, const qsim_load_options *o, qsim_error *erro
     qs_free(m->ctx, h.graphs);
     qs_free(m->ctx, r.text);
     qs_free(m->ctx, r.ids);
+    qs_free(m->ctx, r.choices);
     return code;
 }
 

@@ -227,17 +227,16 @@ static void collect_node(qs_span message, struct node_parts *p) {
     }
 }
 
+/* What nobody has defined yet is the graph's. */
 static int take_value(qs_reader *r, qs_span text, qs_id *out) {
     *out = QS_NONE;
     if (text.size == 0)
         return QSIM_OK;
+    int code = qs_read_lookup(r, text, out);
+    if (code || *out != QS_NONE)
+        return code;
     const char *name = qs_read_scratch(r, text);
-    if (!name)
-        return qs_read_nomem(r);
-    *out = qs_graph_find(r->graph, name);
-    if (*out != QS_NONE)
-        return QSIM_OK;
-    *out = qs_graph_add_value(r->graph, name);
+    *out = name ? qs_graph_add_value(r->graph, name) : QSIM_E_NOMEM;
     return *out >= 0 ? QSIM_OK : qs_read_nomem(r);
 }
 
@@ -297,6 +296,11 @@ int qs_read_node(qs_reader *r, qs_span message) {
         code = qs_read_fail(r, QSIM_E_LIMIT, "too many inputs or outputs");
     if (!code)
         code = read_attrs(r, message, p.attrs, &head);
+    if (!code && strcmp(head.op_type, "If") == 0 && !head.domain[0] && !r->inspect) {
+        code = qs_read_if(r, message, &head, p.inputs, p.outputs);
+        r->at = NULL;
+        return code;
+    }
     if (!code)
         code = read_ends(r, message, &p);
     r->at = NULL;

@@ -28,6 +28,13 @@ struct qs_source {
     void *owner;
 };
 
+/* Names that a branch defines, in front of those around it. */
+typedef struct qs_scope {
+    const char *prefix;
+    const struct qs_scope *outer; /* NULL: the graph itself */
+    int depth;
+} qs_scope;
+
 typedef struct qs_reader {
     qsim_ctx *ctx;
     qsim_model *model; /* NULL while a lone tensor is read */
@@ -43,6 +50,10 @@ typedef struct qs_reader {
     size_t text_room;
     qs_id *ids; /* inputs and outputs of the node being read */
     size_t ids_room;
+    const qs_scope *scope; /* NULL: of the graph */
+    size_t branches;       /* read so far */
+    qs_id *choices;        /* nodes that choose between branches */
+    size_t choice_count, choice_room;
     bool inspect;
 } qs_reader;
 
@@ -75,6 +86,15 @@ int qs_read_names(qs_reader *r);
 int qs_read_operators(qs_reader *r);
 /* The same of one node whose order is known; if it fails its outputs stay as they are. */
 int qs_read_node_rules(qs_graph *g, qs_id id, const char *name, qsim_error *error);
+/* One TensorProto of a graph. */
+int qs_read_initializer(qs_reader *r, qs_span message);
+/* The name that `text` has in the scope that defines it, in scratch memory. */
+const char *qs_read_local(qs_reader *r, qs_span text);
+/* The value that `text` means here, QS_NONE if there is none yet. */
+int qs_read_lookup(qs_reader *r, qs_span text, qs_id *out);
+/* An If node (branches.c); afterwards, that its branches agree in size. */
+int qs_read_if(qs_reader *r, qs_span message, const qs_node *head, size_t inputs, size_t outputs);
+int qs_read_choices(qs_reader *r);
 /* One NodeProto, appended to the graph. */
 int qs_read_node(qs_reader *r, qs_span message);
 

@@ -45,7 +45,7 @@ function makeInput(ort, work, spec) {
 async function main() {
   const [folder, qsim, work, model, ...specs] = process.argv.slice(2);
   const ort = require(path.resolve(folder, 'node_modules', 'onnxruntime-node'));
-  const session = await ort.InferenceSession.create(model, {intraOpNumThreads: 1, interOpNumThreads: 1});
+  const session = await ort.InferenceSession.create(model, {intraOpNumThreads: 1, interOpNumThreads: 1, logSeverityLevel: 3});
   const inputs = specs.map((s) => makeInput(ort, work, s));
   const theirs = await session.run(Object.fromEntries(inputs.map((i) => [i.name, i.tensor])));
   execFileSync(qsim, ['run', '-q', '-f', model, '--output-dir', path.join(work, 'out'),

@@ -34,3 +34,5 @@ check dtln_model_1 input_2=1,1,257 input_3=1,2,128,2
 check ppocrv2_rec_en_number x=2,3,32,100
 check ppocrv3_det_ch x=1,3,64,96
 check yolox_nano images=1,3,416,416
+check silero_vad_op18_ifless input=1,576 sr:16000 state=2,1,128
+check silero_vad_op18_ifless input=3,288 sr:8000 state=2,3,128

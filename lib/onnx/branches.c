@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * If, read as what both branches compute and a choice: the nodes of a branch become nodes of the
+ * graph around it, under names of their own, and each output becomes Where(condition, then, else).
+ * That is the same as long as both have the same sizes, which is checked. A plan leaves out the
+ * branch that a known condition does not take.
+ */
+#include "onnx/reader.h"
+
+#include <stdio.h>
+
+#define DEPTH_LIMIT 16 /* of branches inside branches */
+
+struct branch {
+    qs_span graph;
+    qs_id *outputs; /* as many as the node has */
+};
+
+/* ---- names ---- */
+
+/* Prefix and text, in scratch memory. */
+static const char *in_scope(qs_reader *r, const qs_scope *scope, qs_span text) {
+    if (!scope)
+        return qs_read_scratch(r, text);
+    const size_t n = strlen(scope->prefix);
+    size_t room;
+    if (!qs_add(n + 1, text.size, &room) ||
+        !qs_grow(r->ctx, (void **)&r->text, &r->text_room, room, 1))
+        return NULL;
+    memcpy(r->text, scope->prefix, n);
+    if (text.size)
+        memcpy(r->text + n, text.data, text.size);
+    r->text[n + text.size] = 0;
+    return r->text;
+}
+
+const char *qs_read_local(qs_reader *r, qs_span text) {
+    return in_scope(r, r->scope, text);
+}
+
+int qs_read_lookup(qs_reader *r, qs_span text, qs_id *out) {
+    const qs_scope *scope = r->scope;
+    *out = QS_NONE;
+    for (;; scope = scope->outer) {
+        const char *name = in_scope(r, scope, text);
+        if (!name)
+            return qs_read_nomem(r);
+        *out = qs_graph_find(r->graph, name);
+        if (*out != QS_NONE || !scope)
+            return QSIM_OK;
+    }
+}
+
+/* The outputs of a branch's nodes, before anybody looks for them. */
+static int claim_names(qs_reader *r, qs_span graph) {
+    qs_wire nodes, fields;
+    qs_field node, f;
+    qs_wire_begin(&nodes, graph);
+    while (qs_wire_next(&nodes, &node) == 1) {
+        if (node.number != GRAPH_NODE)
+            continue;
+        qs_wire_begin(&fields, node.data);
+        while (qs_wire_next(&fields, &f) == 1) {
+            if (f.number != NODE_OUTPUT || f.data.size == 0)
+                continue;
+            const char *name = qs_read_local(r, f.data);
+            if (!name || (qs_graph_find(r->graph, name) == QS_NONE &&
+                          qs_graph_add_value(r->graph, name) < 0))
+                return qs_read_nomem(r);
+        }
+    }
+    return QSIM_OK;
+}
+
+/* ---- a branch ---- */
+
+static int read_output(qs_reader *r, qs_span message, qs_id *out) {
+    const qs_span text = qs_wire_find(message, VALUE_NAME);
+    int code = qs_read_lookup(r, text, out);
+    const qs_value *v = code || *out == QS_NONE ? NULL : &r->graph->values[*out];
+    if (!code && (!v || (v->producer == QS_NONE && !v->is_input && !v->data)))
+        return qs_read_fail(r, QSIM_E_GRAPH, "output '%.*s' of a branch is made by no node",
+                            text.size < 200 ? (int)text.size : 200, (const char *)text.data);
+    return code;
+}
+
+static int read_parts(qs_reader *r, const struct branch *b, uint32_t part, size_t count) {
+    qs_wire wire;
+    qs_field f;
+    size_t outputs = 0;
+    int code = QSIM_OK;
+    qs_wire_begin(&wire, b->graph);
+    while (!code && qs_wire_next(&wire, &f) == 1) {
+        if (f.number == GRAPH_INPUT || f.number == GRAPH_SPARSE)
+            return qs_read_fail(r, QSIM_E_UNSUPPORTED,
+                                "a branch with inputs or sparse initializers");
+        if (f.number != part)
+            continue;
+        if (part == GRAPH_INITIALIZER)
+            code = qs_read_initializer(r, f.data);
+        else if (part == GRAPH_NODE)
+            code = qs_read_node(r, f.data);
+        else if (outputs++ < count)
+            code = read_output(r, f.data, &b->outputs[outputs - 1]);
+    }
+    if (!code && part == GRAPH_OUTPUT && outputs != count)
+        return qs_read_fail(r, QSIM_E_GRAPH, "a branch has %zu outputs, the node %zu", outputs,
+                            count);
+    return code;
+}
+
+static int read_branch(qs_reader *r, const struct branch *b, const char *kind, size_t count) {
+    char prefix[64];
+    const qs_node *at = r->at;
+    const qs_scope scope = {prefix, r->scope, r->scope ? r->scope->depth + 1 : 1};
+    if (scope.depth > DEPTH_LIMIT)
+        return qs_read_fail(r, QSIM_E_LIMIT, "more than %d branches inside branches", DEPTH_LIMIT);
+    snprintf(prefix, sizeof(prefix), "if%zu/%s/", r->branches, kind);
+    r->branches++;
+    r->scope = &scope;
+    int code = claim_names(r, b->graph);
+    if (!code)
+        code = read_parts(r, b, GRAPH_INITIALIZER, count);
+    if (!code)
+        code = read_parts(r, b, GRAPH_NODE, count);
+    r->at = at;
+    if (!code)
+        code = read_parts(r, b, GRAPH_OUTPUT, count);
+    r->scope = scope.outer;
+    return code;
+}
+
+/* ---- the node ---- */
+
+static qs_span find_branch(qs_span message, const char *name) {
+    qs_wire wire;
+    qs_field f;
+    qs_wire_begin(&wire, message);
+    while (qs_wire_next(&wire, &f) == 1)
+        if (f.number == NODE_ATTRIBUTE && qs_span_is(qs_wire_find(f.data, ATTR_NAME), name))
+            return qs_wire_find(f.data, ATTR_G);
+    return (qs_span){0};
+}
+
+/* Where for output `index`, whose name is `text`. */
+static int choose(qs_reader *r, const qs_node *head, qs_span text, const qs_id in[3]) {
+    qs_graph *g = r->graph;
+    const char *name = qs_read_local(r, text);
+    if (!name)
+        return qs_read_nomem(r);
+    qs_id y = qs_graph_find(g, name);
+    if (y == QS_NONE)
+        y = qs_graph_add_value(g, name);
+    if (y < 0)
+        return qs_read_nomem(r);
+    const qs_value *v = &g->values[y];
+    if (v->producer != QS_NONE || v->is_input || v->data)
+        return qs_read_fail(r, QSIM_E_GRAPH, "tensor '%s' is written twice", v->name);
+    qs_id node = qs_graph_add_node(g, "", "Where", head->name, in, 3, &y, 1);
+    if (node < 0 || !qs_grow(r->ctx, (void **)&r->choices, &r->choice_room, r->choice_count + 1,
+                             sizeof(*r->choices)))
+        return qs_read_nomem(r);
+    r->choices[r->choice_count++] = node;
+    return QSIM_OK;
+}
+
+static int choose_all(qs_reader *r, qs_span message, const qs_node *head, qs_id condition,
+                      const struct branch b[2]) {
+    qs_wire wire;
+    qs_field f;
+    size_t i = 0;
+    int code = QSIM_OK;
+    qs_wire_begin(&wire, message);
+    while (!code && qs_wire_next(&wire, &f) == 1) {
+        if (f.number != NODE_OUTPUT)
+            continue;
+        const qs_id in[3] = {condition, b[0].outputs[i], b[1].outputs[i]};
+        code = f.data.size ? choose(r, head, f.data, in) : QSIM_OK;
+        i++;
+    }
+    return code;
+}
+
+int qs_read_if(qs_reader *r, qs_span message, const qs_node *head, size_t inputs, size_t outputs) {
+    struct branch b[2] = {{.graph = find_branch(message, "then_branch")},
+                          {.graph = find_branch(message, "else_branch")}};
+    const qs_span text = qs_wire_find(message, NODE_INPUT);
+    qs_id condition;
+    if (inputs != 1 || text.size == 0 || outputs == 0 || !b[0].graph.data || !b[1].graph.data)
+        return qs_read_fail(r, QSIM_E_GRAPH, "no condition, two branches and outputs");
+    int code = qs_read_lookup(r, text, &condition);
+    if (code)
+        return code;
+    if (condition == QS_NONE)
+        return qs_read_fail(r, QSIM_E_GRAPH, "the condition is defined nowhere before");
+    for (int i = 0; i < 2 && !code; i++) {
+        b[i].outputs = qs_arena_alloc(r->arena, outputs, sizeof(*b[i].outputs));
+        if (!b[i].outputs)
+            return qs_read_nomem(r);
+        code = read_branch(r, &b[i], i ? "else" : "then", outputs);
+    }
+    return code ? code : choose_all(r, message, head, condition, b);
+}
+
+/* ---- once shapes are known ---- */
+
+static bool same_sizes(const qs_value *a, const qs_value *b) {
+    if (a->rank < 0 || a->rank != b->rank)
+        return false;
+    for (int32_t i = 0; i < a->rank; i++) {
+        const qs_dim *x = &a->dims[i], *y = &b->dims[i];
+        if (x->size != y->size ||
+            (x->size < 0 && (!x->symbol || !y->symbol || strcmp(x->symbol, y->symbol) != 0)))
+            return false;
+    }
+    return true;
+}
+
+int qs_read_choices(qs_reader *r) {
+    const qs_graph *g = r->graph;
+    for (size_t i = 0; i < r->choice_count; i++) {
+        const qs_node *n = &g->nodes[r->choices[i]];
+        const qs_value *c = &g->values[n->inputs[0]];
+        r->at = n;
+        if (c->rank > 1 || (c->rank == 1 && c->dims[0].size > 1))
+            return qs_read_fail(r, QSIM_E_SHAPE, "the condition '%s' of If is no single value",
+                                c->name);
+        if (!same_sizes(&g->values[n->inputs[1]], &g->values[n->inputs[2]]))
+            return qs_read_fail(r, QSIM_E_UNSUPPORTED,
+                                "the branches of If give '%s' in sizes that are not known to be "
+                                "the same",
+                                g->values[n->outputs[0]].name);
+    }
+    r->at = NULL;
+    return QSIM_OK;
+}
