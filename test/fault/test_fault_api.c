@@ -46,7 +46,9 @@ typedef struct things {
     qsim_ctx *ctx;
     qsim_model *model; /* opset 11, with BatchNormalization */
     qsim_calibration *calibration, *loaded;
-    char folder[32], onnx[64], qcal[64], out[64];
+    char folder[32], onnx[64], qcal[64], out[64], zip[64], below[64];
+    uint8_t package[1 << 16]; /* the bytes of zip */
+    size_t package_size;
     uint8_t npz[1024];
     size_t npz_size;
 } things;
@@ -257,6 +259,45 @@ static int job_npz(things *t, qsim_error *e) {
     return code;
 }
 
+static int job_package(things *t, qsim_error *e) {
+    qsim_packer *w = NULL;
+    int code = qsim_packer_create(t->ctx, &w, e);
+    if (!code)
+        code = qsim_packer_model(w, t->onnx, "m", e);
+    if (!code)
+        code = qsim_packer_add(w, QSIM_ROLE_LABELS, NULL, "a\nb\n", 4, e);
+    if (!code)
+        code = qsim_packer_add(w, QSIM_ROLE_REPORT, NULL, "{}", 2, e);
+    if (!code)
+        code = qsim_packer_option(w, "note", "text", e);
+    if (!code)
+        code = qsim_packer_save(w, t->out, QSIM_PACK_REPLACE | QSIM_PACK_DEFLATE, e);
+    qsim_packer_free(w);
+    return code;
+}
+
+static int job_unpack(things *t, qsim_error *e) {
+    qsim_package *p = NULL;
+    int code = qsim_package_open(t->ctx, t->zip, QSIM_LOAD_COPY, &p, e);
+    if (!code)
+        code = qsim_package_unpack(p, t->below, QSIM_UNPACK_REPLACE, e);
+    qsim_package_free(p);
+    return code;
+}
+
+static int job_load_package(things *t, qsim_error *e) {
+    static const int32_t flags[] = {0, QSIM_LOAD_COPY};
+    int code = QSIM_OK;
+    for (int i = 0; i < 4 && !code; i++) {
+        qsim_load_options o = {.struct_size = sizeof(o), .flags = flags[i % 2]};
+        qsim_model *m = NULL;
+        code = i < 2 ? qsim_model_load(t->ctx, t->zip, &o, &m, e)
+                     : qsim_model_load_memory(t->ctx, t->package, t->package_size, &o, &m, e);
+        qsim_model_free(m);
+    }
+    return code;
+}
+
 static int job_files(things *t, qsim_error *e) {
     static const int32_t flags[] = {0, QSIM_FILE_COPY};
     qsim_bytes piece = {"text", 4};
@@ -329,6 +370,31 @@ static void run_job(things *t, const char *name, int (*job)(things *, qsim_error
     fprintf(stderr, "%s: %ld allocations%s\n", name, n, test_failures > failures ? ", FAILED" : "");
 }
 
+static void make_package(things *t) {
+    qsim_packer *w = NULL;
+    qsim_file *f = NULL;
+    CHECK_INT(qsim_packer_create(NULL, &w, NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_model(w, t->onnx, NULL, NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_add(w, QSIM_ROLE_DATA, "sub/x", "text", 4, NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_save(w, t->zip, QSIM_PACK_DEFLATE, NULL), QSIM_OK);
+    qsim_packer_free(w);
+    CHECK_INT(qsim_file_open(NULL, t->zip, 0, &f, NULL), QSIM_OK);
+    t->package_size = qsim_file_size(f);
+    CHECK(t->package_size <= sizeof(t->package));
+    memcpy(t->package, qsim_file_data(f), t->package_size);
+    qsim_file_close(f);
+}
+
+static void remove_unpacked(const things *t) {
+    static const char *const names[] = {"m.onnx", "manifest.json", "SHA256SUMS",
+                                        "sub/x",  "sub",           ""};
+    char path[128];
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", t->below, names[i]);
+        CHECK_INT(remove(path), 0);
+    }
+}
+
 static void setup(things *t) {
     qsim_allocator a = {fault_alloc, fault_free, &t->heap};
     qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
@@ -342,6 +408,8 @@ static void setup(things *t) {
     snprintf(t->onnx, sizeof(t->onnx), "%s/m.onnx", t->folder);
     snprintf(t->qcal, sizeof(t->qcal), "%s/m.qcal", t->folder);
     snprintf(t->out, sizeof(t->out), "%s/out", t->folder);
+    snprintf(t->zip, sizeof(t->zip), "%s/p.zip", t->folder);
+    snprintf(t->below, sizeof(t->below), "%s/below", t->folder);
     t->heap.until_failure = -1;
     CHECK_INT(qsim_ctx_create(&o, &t->ctx, NULL), QSIM_OK);
     CHECK_INT(build(t, &t->model, NULL), QSIM_OK);
@@ -350,6 +418,7 @@ static void setup(things *t) {
     CHECK_INT(qsim_calibration_feed(t->calibration, &x, 1, NULL), QSIM_OK);
     CHECK_INT(qsim_calibration_save(t->calibration, t->qcal, 1, NULL), QSIM_OK);
     CHECK_INT(qsim_calibration_load(t->ctx, t->qcal, &t->loaded, NULL), QSIM_OK);
+    make_package(t);
     t->npz_size = fuzz_seed(0, t->npz, sizeof(t->npz));
     CHECK(t->npz_size > 0);
 }
@@ -363,6 +432,8 @@ static void teardown(things *t) {
     unlink(t->onnx);
     unlink(t->qcal);
     unlink(t->out);
+    unlink(t->zip);
+    remove_unpacked(t);
     CHECK_INT(rmdir(t->folder), 0); /* no temporary file is left behind */
 }
 
@@ -382,6 +453,9 @@ int main(void) {
                 {"layers", job_layers},
                 {"search", job_search},
                 {"npz", job_npz},
+                {"package", job_package},
+                {"unpack", job_unpack},
+                {"load package", job_load_package},
                 {"files", job_files},
                 {"observers", job_observers},
                 {"raw layers", job_layers_raw},

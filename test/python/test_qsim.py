@@ -209,6 +209,27 @@ class Models(unittest.TestCase):
         for r in results[1:]:
             self.assertTrue((r == results[0]).all())
 
+    def test_package(self):
+        with tempfile.TemporaryDirectory() as folder:
+            onnx, path = os.path.join(folder, "m.onnx"), os.path.join(folder, "p.zip")
+            self.model.save(onnx)
+            qsim.Package.write(path, onnx, labels="a\nb\n", note="text", compress=True)
+            package = qsim.Package.open(path)
+            self.assertEqual(package.names, ["SHA256SUMS", "labels.txt", "m.onnx", "manifest.json"])
+            self.assertEqual(package.read("labels.txt"), b"a\nb\n")
+            model, loaded = package.model(), qsim.Model.load(path)
+            package.unpack(os.path.join(folder, "out"))
+            del package
+            gc.collect()
+            wanted, = self.model.run(self.images)
+            for m in (model, loaded, qsim.Model.load(os.path.join(folder, "out", "m.onnx"))):
+                self.assertTrue((m.run(self.images)[0] == wanted).all())
+            with self.assertRaises(qsim.Error) as caught:
+                qsim.Package.open(onnx)
+            self.assertEqual(caught.exception.name, "QSIM_E_FORMAT")
+            with self.assertRaises(TypeError):
+                qsim.Package.write(path, onnx, label="a")
+
     def test_not_a_model(self):
         with self.assertRaises(qsim.Error) as caught:
             qsim.Model.loads(b"<!DOCTYPE html><html></html>")

@@ -24,8 +24,8 @@ import os
 import numpy as np
 
 __all__ = [
-    "Calibration", "Error", "Model", "Observer", "Session", "choose", "compare", "conv2d",
-    "dequantize", "linear", "mcnemar", "measure", "quantize", "requantize", "version",
+    "Calibration", "Error", "Model", "Observer", "Package", "Session", "choose", "compare",
+    "conv2d", "dequantize", "linear", "mcnemar", "measure", "quantize", "requantize", "version",
 ]
 
 # ---- the library ------------------------------------------------------------------------------
@@ -495,7 +495,7 @@ class Model(_Handle):
 
     @classmethod
     def load(cls, path):
-        """Loads a model from a file."""
+        """Loads a model from an ONNX file or a package."""
         pointer = _P()
         _call("qsim_model_load", None, os.fsencode(path), None, C.byref(pointer))
         return cls(pointer)
@@ -575,6 +575,100 @@ class Model(_Handle):
     def run(self, *inputs, **named):
         """Runs once and returns the list of outputs. For repeated runs make a Session."""
         return Session(self).run(*inputs, **named)
+
+
+# ---- packages ---------------------------------------------------------------------------------
+
+
+class _PackageEntry(_Options):
+    _fields_ = [("struct_size", C.c_size_t), ("name", C.c_char_p), ("sha256", C.c_char_p),
+                ("bytes", C.c_uint64), ("role", C.c_int32), ("stored", C.c_int32)]
+
+
+_declare("qsim_package_open", C.c_int, _P, C.c_char_p, C.c_int32, C.POINTER(_P),
+         C.POINTER(_ErrorStruct))
+_declare("qsim_package_free", None, _P)
+_declare("qsim_package_count", C.c_int32, _P)
+_declare("qsim_package_get", C.c_int, _P, C.c_int32, _P)
+_declare("qsim_package_find", C.c_int32, _P, C.c_char_p)
+_declare("qsim_package_data", C.c_int, _P, C.c_int32, C.POINTER(_P), C.POINTER(C.c_size_t),
+         C.POINTER(_ErrorStruct))
+_declare("qsim_package_model", C.c_int, _P, C.c_char_p, _P, C.POINTER(_P),
+         C.POINTER(_ErrorStruct))
+_declare("qsim_package_unpack", C.c_int, _P, C.c_char_p, C.c_int32, C.POINTER(_ErrorStruct))
+_declare("qsim_packer_create", C.c_int, _P, C.POINTER(_P), C.POINTER(_ErrorStruct))
+_declare("qsim_packer_free", None, _P)
+_declare("qsim_packer_model", C.c_int, _P, C.c_char_p, C.c_char_p, C.POINTER(_ErrorStruct))
+_declare("qsim_packer_add", C.c_int, _P, C.c_int32, C.c_char_p, C.c_char_p, C.c_size_t,
+         C.POINTER(_ErrorStruct))
+_declare("qsim_packer_option", C.c_int, _P, C.c_char_p, C.c_char_p, C.POINTER(_ErrorStruct))
+_declare("qsim_packer_save", C.c_int, _P, C.c_char_p, C.c_int32, C.POINTER(_ErrorStruct))
+_ROLES = {"calibration": 2, "preprocess": 3, "labels": 4, "report": 5}
+
+
+class _Packer(_Handle):
+    _free = "qsim_packer_free"
+
+    def __init__(self):
+        pointer = _P()
+        _call("qsim_packer_create", None, C.byref(pointer))
+        super().__init__(pointer)
+
+
+class Package(_Handle):
+    """A zip of models and what they need in use: labels, preprocessing, calibration, report."""
+
+    _free = "qsim_package_free"
+
+    @classmethod
+    def open(cls, path):
+        """Opens a package; every entry is checked when it is first read."""
+        pointer = _P()
+        _call("qsim_package_open", None, os.fsencode(path), 0, C.byref(pointer))
+        return cls(pointer)
+
+    @staticmethod
+    def write(path, *models, replace=True, compress=False, note=None, **texts):
+        """Packs model files; `texts` are calibration, preprocess, labels, report (str or bytes)."""
+        owner = _Packer()
+        packer = owner._pointer
+        for model in models:
+            _call("qsim_packer_model", packer, os.fsencode(model), None)
+        for role, text in texts.items():
+            data = text.encode() if isinstance(text, str) else bytes(text)
+            if role not in _ROLES:
+                raise TypeError(f"a package has no {role}; it has {', '.join(_ROLES)}")
+            _call("qsim_packer_add", packer, _ROLES[role], None, data, len(data))
+        if note is not None:
+            _call("qsim_packer_option", packer, b"note", note.encode())
+        _call("qsim_packer_save", packer, os.fsencode(path), bool(replace) | 2 * bool(compress))
+
+    @property
+    def names(self):
+        """The entries' names, sorted."""
+        entry, names = _PackageEntry(), []
+        for i in range(_lib.qsim_package_count(self._pointer)):
+            _check(_lib.qsim_package_get(self._pointer, i, C.byref(entry)))
+            names.append(entry.name.decode())
+        return names
+
+    def read(self, name):
+        """The bytes of an entry, checked against its hash."""
+        data, size = _P(), C.c_size_t()
+        index = _check(_lib.qsim_package_find(self._pointer, name.encode()))
+        _call("qsim_package_data", self._pointer, index, C.byref(data), C.byref(size))
+        return C.string_at(data, size.value) if size.value else b""
+
+    def model(self, name=None):
+        """The model of that name, or the one that the manifest names; nothing is unpacked."""
+        pointer = _P()
+        _call("qsim_package_model", self._pointer, name.encode() if name else None, None,
+              C.byref(pointer))
+        return Model(pointer)
+
+    def unpack(self, folder, replace=False):
+        """Checks every entry, then writes all of them below `folder`."""
+        _call("qsim_package_unpack", self._pointer, os.fsencode(folder), 1 if replace else 0)
 
 
 # ---- sessions ---------------------------------------------------------------------------------
