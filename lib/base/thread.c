@@ -3,6 +3,9 @@
  * Workers wait on a condition variable; before that they spin for a moment, because the next layer
  * of a network follows within microseconds. Tasks are taken from a shared counter: which thread
  * does which task has no influence on results, because work is split over outputs only.
+ *
+ * Nobody waits for a worker that has not taken a task: on a busy machine one may wake up long after
+ * the others have done everything.
  */
 #if defined(__linux__)
 #define _GNU_SOURCE /* sched_getaffinity */
@@ -24,13 +27,16 @@ struct qs_pool {
     int32_t count; /* workers running */
     atomic_bool busy;
     atomic_bool stop;
-    atomic_uint generation; /* counts jobs; a worker waits for it to change */
-    atomic_size_t next;     /* task to take */
-    atomic_int active;      /* workers that have not finished this job */
+    atomic_ullong job;        /* number of the job, and below it 32 bits: tasks to be taken */
+    atomic_size_t unfinished; /* tasks of this job */
+    atomic_int asleep;        /* workers */
+    /* Of the job: stay until all who have taken a task of it have finished that. */
     size_t n;
     qsim_task_fn task;
     void *arg;
 };
+
+#define TASKS 0xffffffffull
 
 int32_t qs_cpu_count(void) {
 #if defined(__linux__)
@@ -51,41 +57,52 @@ static void pause_cpu(void) {
 }
 
 static void take_tasks(struct qs_pool *pool) {
-    size_t i;
-    while ((i = atomic_fetch_add(&pool->next, 1)) < pool->n)
-        pool->task(pool->arg, i);
+    unsigned long long job = atomic_load(&pool->job);
+    while (job & TASKS) {
+        if (!atomic_compare_exchange_weak(&pool->job, &job, job - 1))
+            continue;
+        pool->task(pool->arg, pool->n - (size_t)(job & TASKS));
+        atomic_fetch_sub(&pool->unfinished, 1);
+        job = atomic_load(&pool->job);
+    }
 }
 
-static unsigned wait_for_job(struct qs_pool *pool, unsigned seen) {
+static bool has_tasks(struct qs_pool *pool) {
+    return (atomic_load(&pool->job) & TASKS) || atomic_load(&pool->stop);
+}
+
+static void wait_for_job(struct qs_pool *pool) {
     for (int i = 0; i < SPINS; i++) {
-        if (atomic_load(&pool->generation) != seen)
-            return atomic_load(&pool->generation);
+        if (has_tasks(pool))
+            return;
         pause_cpu();
     }
     pthread_mutex_lock(&pool->lock);
-    while (atomic_load(&pool->generation) == seen)
+    atomic_fetch_add(&pool->asleep, 1);
+    while (!has_tasks(pool))
         pthread_cond_wait(&pool->wake, &pool->lock);
+    atomic_fetch_sub(&pool->asleep, 1);
     pthread_mutex_unlock(&pool->lock);
-    return atomic_load(&pool->generation);
 }
 
 static void *work(void *arg) {
     struct qs_pool *pool = arg;
-    unsigned seen = 0;
     (void)qs_fp_enter();
     for (;;) {
-        seen = wait_for_job(pool, seen);
+        wait_for_job(pool);
         if (atomic_load(&pool->stop))
             return NULL;
         take_tasks(pool);
-        atomic_fetch_sub(&pool->active, 1);
     }
 }
 
-static void announce(struct qs_pool *pool) {
+/* Who is about to sleep has counted himself and looks once more; so nobody is missed. */
+static void announce(struct qs_pool *pool, size_t workers) {
+    if (atomic_load(&pool->asleep) == 0)
+        return;
     pthread_mutex_lock(&pool->lock);
-    atomic_fetch_add(&pool->generation, 1);
-    pthread_cond_broadcast(&pool->wake);
+    for (size_t i = 0; i < workers; i++)
+        pthread_cond_signal(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -114,7 +131,7 @@ void qs_pool_free(qsim_ctx *ctx, struct qs_pool *pool) {
     if (!pool)
         return;
     atomic_store(&pool->stop, true);
-    announce(pool);
+    announce(pool, (size_t)pool->count);
     for (int32_t i = 0; i < pool->count; i++)
         pthread_join(pool->threads[i], NULL);
     pthread_cond_destroy(&pool->wake);
@@ -124,17 +141,18 @@ void qs_pool_free(qsim_ctx *ctx, struct qs_pool *pool) {
 }
 
 bool qs_pool_run(struct qs_pool *pool, size_t n, qsim_task_fn task, void *arg) {
-    if (atomic_exchange(&pool->busy, true))
+    if (n > TASKS || atomic_exchange(&pool->busy, true))
         return false;
+    size_t workers = (size_t)pool->count < n ? (size_t)pool->count : n - 1;
     pool->n = n;
     pool->task = task;
     pool->arg = arg;
-    atomic_store(&pool->next, 0);
-    atomic_store(&pool->active, pool->count);
-    announce(pool);
+    atomic_store(&pool->unfinished, n);
+    atomic_store(&pool->job, ((atomic_load(&pool->job) | TASKS) + 1) | n);
+    announce(pool, workers);
     take_tasks(pool);
     /* A worker that has just been preempted may hold its task for a slice: yield after a while. */
-    for (unsigned i = 0; atomic_load(&pool->active) > 0; i++)
+    for (unsigned i = 0; atomic_load(&pool->unfinished) > 0; i++)
         if (i < SPINS)
             pause_cpu();
         else

@@ -154,6 +154,19 @@ static void test_threads(void) {
     CHECK_INT(atomic_load(&c.total), 200);
 }
 
+/* Many short jobs of different sizes: a worker that comes late to one is in time for the next. */
+static void test_short_jobs(void) {
+    for (size_t round = 0; round < 20000; round++) {
+        static struct counted c;
+        size_t n = 2 + round * 7 % 11;
+        memset(&c, 0, sizeof(c));
+        qs_parallel(ctx, n, count_task, &c);
+        for (size_t i = 0; i < n; i++)
+            if (atomic_load(&c.seen[i]) != 1)
+                CHECK_FAIL("each task has run once when the job is over");
+    }
+}
+
 static void write_file(const char *path, const char *text, bool replace, int expected) {
     qs_out out;
     qsim_error e;
@@ -231,6 +244,7 @@ int main(void) {
     test_sha256();
     test_options();
     test_threads();
+    test_short_jobs();
     test_files();
     qsim_ctx_free(ctx);
     return test_done();
