@@ -42,17 +42,23 @@ typedef struct qk_gemm_f32 {
 } qk_gemm_f32;
 
 /*
- * c[out[r] + j] = clamp(sum over t of a[row[r] + tap[t] + j] * w[at[t] + j] + bias[j]) for
- * j < channels. Rows of w and bias hold `stride` floats, a multiple of 16, zero behind `channels`.
+ * Depthwise convolution of a rectangle of output pixels that all have the same down x across taps:
+ * c[y * out_line + x * out_pixel + j] = clamp(sum over ky, kx of
+ *     a[y * line_step + x * pixel_step + ky * tap_down + kx * tap_across + j] *
+ *     w[ky * w_down + kx * stride + j] + bias[j]) for j < channels.
+ * Rows of w and bias hold `stride` floats, a multiple of 16, zero behind `channels`.
  */
 typedef struct qk_depthwise_f32 {
     const float *a;
-    const ptrdiff_t *row, *out, *tap;
-    const size_t *at;
-    size_t rows, taps, channels, stride;
+    size_t lines, pixels;
+    ptrdiff_t line_step, pixel_step;
+    size_t down, across;
+    ptrdiff_t tap_down, tap_across;
+    size_t channels, stride, w_down;
     const float *w, *bias;
     float lo, hi;
     float *c;
+    ptrdiff_t out_line, out_pixel;
 } qk_depthwise_f32;
 
 /*

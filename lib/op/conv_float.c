@@ -31,11 +31,12 @@ typedef struct span {
 typedef struct strip {
     size_t ox, count;
     span inside;
-    size_t x;             /* floats from a line's begin to their first tap */
+    size_t x; /* floats from a line's begin to their first tap */
+    /* Tables of products; a depthwise convolution needs none. */
     size_t per_row, k;    /* segments of a kernel row, and their length */
     ptrdiff_t *row, *out; /* of a band's pixels; out is NULL where they follow each other */
     ptrdiff_t *seg;       /* per_row for every kernel row */
-    size_t *at;           /* the segments' rows of the weights (depthwise: floats) */
+    size_t *at;           /* the segments' rows of the weights */
 } strip;
 
 typedef struct conv_plan {
@@ -112,34 +113,39 @@ static void conv_columns(const conv_job *j, const strip *s, span rows, const flo
 }
 
 static void conv_depthwise(const conv_job *j, const strip *s, span rows, const float *a,
-                           size_t pixels, float *y) {
+                           size_t lines, float *y) {
     const conv_plan *p = j->p;
+    const size_t tap = rows.from * p->form.kw + s->inside.from, channels = p->form.m;
     const qk_depthwise_f32 d = {.a = a,
-                                .row = s->row,
-                                .out = s->out,
-                                .tap = s->seg,
-                                .at = s->at + rows.from * s->per_row,
-                                .rows = pixels,
-                                .taps = (rows.to - rows.from) * s->per_row,
-                                .channels = p->form.m,
+                                .lines = lines,
+                                .pixels = s->count,
+                                .line_step = (ptrdiff_t)(p->sh * p->line),
+                                .pixel_step = (ptrdiff_t)(p->sw * channels),
+                                .down = rows.to - rows.from,
+                                .across = s->inside.to - s->inside.from,
+                                .tap_down = (ptrdiff_t)(p->dh * p->line),
+                                .tap_across = (ptrdiff_t)(p->dw * channels),
+                                .channels = channels,
                                 .stride = p->form.bias_stride,
-                                .w = j->weights.packed,
+                                .w_down = p->form.kw * p->form.bias_stride,
+                                .w = j->weights.packed + tap * p->form.bias_stride,
                                 .bias = j->weights.bias,
                                 .lo = p->lo,
                                 .hi = p->hi,
-                                .c = y};
+                                .c = y,
+                                .out_line = (ptrdiff_t)(p->ow * channels),
+                                .out_pixel = (ptrdiff_t)channels};
     p->kernels->depthwise(&d);
 }
 
 static void conv_pixels(const conv_job *j, const strip *s, span rows, const float *a, size_t lines,
                         float *y, size_t split) {
-    const size_t pixels = lines * s->count;
     a += s->x;
     y += s->ox * j->p->form.m;
     if (j->p->form.depthwise)
-        conv_depthwise(j, s, rows, a, pixels, y);
+        conv_depthwise(j, s, rows, a, lines, y);
     else
-        conv_columns(j, s, rows, a, pixels, y, split);
+        conv_columns(j, s, rows, a, lines * s->count, y, split);
 }
 
 /* Output rows [oy, end), those with the same kernel rows inside the image together. */
@@ -274,11 +280,13 @@ static span taps_inside(size_t at, size_t before, size_t taps, size_t dilation, 
 static bool strip_tables(qs_arena *arena, const conv_plan *p, strip *s) {
     const qs_conv_form *f = &p->form;
     const size_t taps = s->inside.to - s->inside.from;
+    if (f->depthwise)
+        return true;
     const bool merged = p->dw == 1 && f->groups == 1 && taps > 0;
     s->per_row = merged ? 1 : taps;
     s->k = merged ? taps * f->cg : f->cg;
     const size_t pixels = p->band * s->count, segs = f->kh * s->per_row;
-    const bool dense = s->count == p->ow && !f->depthwise;
+    const bool dense = s->count == p->ow;
     s->row = qs_arena_alloc(arena, pixels, sizeof(*s->row));
     s->out = dense ? NULL : qs_arena_alloc(arena, pixels, sizeof(*s->out));
     s->seg = qs_arena_alloc(arena, segs + 1, sizeof(*s->seg));
@@ -295,7 +303,7 @@ static bool strip_tables(qs_arena *arena, const conv_plan *p, strip *s) {
         const size_t ky = i / s->per_row, kx = i % s->per_row;
         const size_t tap = ky * f->kw + s->inside.from + kx;
         s->seg[i] = (ptrdiff_t)(ky * p->dh * p->line + kx * p->dw * p->c);
-        s->at[i] = tap * (f->depthwise ? f->bias_stride : f->cg);
+        s->at[i] = tap * f->cg;
     }
     return true;
 }

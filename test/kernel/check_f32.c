@@ -191,79 +191,80 @@ typedef struct dw_shape {
 } dw_shape;
 
 static void make_depthwise(ck_state *s, depthwise *p, const dw_shape *z) {
-    const size_t line = z->line, pixels = z->pixels, channels = z->channels, across = z->across;
-    const size_t down = z->down, step = z->step;
-    ptrdiff_t *row = ck_output(s, pixels * sizeof(ptrdiff_t));
-    ptrdiff_t *out = ck_output(s, pixels * sizeof(ptrdiff_t));
-    size_t *at = ck_output(s, across * down * sizeof(size_t));
-    ptrdiff_t *tap = ck_output(s, across * down * sizeof(ptrdiff_t));
-    const size_t pitch = ((line - 1) * step + across) * channels;
-    const size_t stride = qs_align(channels, 16), taps = across * down;
-    for (size_t i = 0; i < pixels; i++)
-        row[i] = (ptrdiff_t)(i / line * step * pitch + i % line * step * channels);
-    for (size_t i = 0; i < pixels; i++)
-        out[i] = (ptrdiff_t)(i * channels);
-    for (size_t i = 0; i < taps; i++)
-        at[i] = i * stride;
-    for (size_t i = 0; i < taps; i++)
-        tap[i] = (ptrdiff_t)(i / across * pitch + i % across * channels);
-    float *w = ck_floats(s, taps * stride, -1.0f, 1.0f);
-    for (size_t i = 0; i < taps * stride; i++)
-        if (i % stride >= channels)
+    const size_t pitch = ((z->line - 1) * z->step + z->across) * z->channels;
+    const size_t stride = qs_align(z->channels, 16), lines = z->pixels / z->line;
+    const size_t floats = ((lines - 1) * z->step + z->down) * pitch;
+    float *w = ck_floats(s, z->down * z->across * stride, -1.0f, 1.0f);
+    for (size_t i = 0; i < z->down * z->across * stride; i++)
+        if (i % stride >= z->channels)
             w[i] = 0.0f;
-    p->d = (qk_depthwise_f32){.row = row,
-                              .out = out,
-                              .tap = tap,
-                              .at = at,
-                              .rows = pixels,
-                              .taps = taps,
-                              .channels = channels,
+    p->d = (qk_depthwise_f32){.a = ck_floats(s, floats, -1.0f, 1.0f),
+                              .lines = lines,
+                              .pixels = z->line,
+                              .line_step = (ptrdiff_t)(z->step * pitch),
+                              .pixel_step = (ptrdiff_t)(z->step * z->channels),
+                              .down = z->down,
+                              .across = z->across,
+                              .tap_down = (ptrdiff_t)pitch,
+                              .tap_across = (ptrdiff_t)z->channels,
+                              .channels = z->channels,
                               .stride = stride,
+                              .w_down = z->across * stride,
                               .w = w,
                               .bias = ck_floats(s, stride, -1.0f, 1.0f),
                               .lo = ck_real(s, -2.0f, 0.0f),
-                              .hi = ck_real(s, 0.0f, 2.0f)};
-    p->d.a = ck_floats(s, (size_t)(row[pixels - 1] + tap[taps - 1]) + channels, -1.0f, 1.0f);
+                              .hi = ck_real(s, 0.0f, 2.0f),
+                              .out_line = (ptrdiff_t)(z->line * z->channels),
+                              .out_pixel = (ptrdiff_t)z->channels};
     p->t = s->t->f32;
 }
 
-/* Outputs in backward order; one tap has another's weights. */
-static void scatter_depthwise(ck_state *s, qk_depthwise_f32 *d) {
-    ptrdiff_t *out = ck_output(s, d->rows * sizeof(*out));
-    size_t *at = ck_output(s, d->taps * sizeof(*at));
-    for (size_t i = 0; i < d->rows; i++)
-        out[i] = d->out[d->rows - 1 - i];
-    for (size_t i = 0; i < d->taps; i++)
-        at[i] = d->at[i];
-    at[size_between(s, 0, (int32_t)d->taps - 1)] = at[size_between(s, 0, (int32_t)d->taps - 1)];
-    d->out = out;
-    d->at = at;
+static float depthwise_at(const qk_depthwise_f32 *d, size_t y, size_t x, size_t j) {
+    const float *a = d->a + y * (size_t)d->line_step + x * (size_t)d->pixel_step + j;
+    float acc = 0.0f;
+    for (size_t ky = 0; ky < d->down; ky++)
+        for (size_t kx = 0; kx < d->across; kx++)
+            acc = fmaf(a[ky * (size_t)d->tap_down + kx * (size_t)d->tap_across],
+                       d->w[ky * d->w_down + kx * d->stride + j], acc);
+    return clamp(acc + d->bias[j], d->lo, d->hi);
+}
+
+/* What an image's border does: fewer taps than weights, a line of outputs wider than pixels. */
+static void cut_depthwise(ck_state *s, qk_depthwise_f32 *d) {
+    d->across -= d->across > 1 && ck_between(s, 0, 1);
+    d->down -= size_between(s, 0, (int32_t)d->down);
+    d->out_line += (ptrdiff_t)d->channels * ck_between(s, 0, 3);
+    if (ck_between(s, 0, 3) == 0) { /* dilation */
+        d->across = (d->across + 1) / 2;
+        d->tap_across *= 2;
+    }
 }
 
 static void check_depthwise(ck_state *s) {
     depthwise p;
-    const dw_shape shape = {size_between(s, 1, 9), size_between(s, 1, 30), size_between(s, 1, 70),
-                            size_between(s, 1, 5), size_between(s, 1, 5),  size_between(s, 1, 3)};
+    const size_t line = size_between(s, 1, 25), lines = size_between(s, 1, 6);
+    const dw_shape shape = {line,
+                            line * lines,
+                            size_between(s, 1, 90),
+                            size_between(s, 1, 5),
+                            size_between(s, 1, 5),
+                            size_between(s, 1, 3)};
     make_depthwise(s, &p, &shape);
     qk_depthwise_f32 *d = &p.d;
     if (ck_between(s, 0, 1))
-        scatter_depthwise(s, d);
-    const size_t bytes = d->rows * d->channels * sizeof(float);
-    float *expected = ck_output(s, bytes);
-    for (size_t i = 0; i < d->rows * d->channels; i++) {
-        const size_t r = i / d->channels, j = i % d->channels;
-        float acc = 0.0f;
-        for (size_t t = 0; t < d->taps; t++)
-            acc = fmaf(d->a[(size_t)(d->row[r] + d->tap[t]) + j], d->w[d->at[t] + j], acc);
-        acc += d->bias[j];
-        expected[(size_t)d->out[r] + j] = clamp(acc, d->lo, d->hi);
+        cut_depthwise(s, d);
+    const size_t floats = lines * (size_t)d->out_line;
+    float *expected = ck_output(s, floats * sizeof(float));
+    d->c = ck_output(s, floats * sizeof(float));
+    for (size_t i = 0; i < lines * line * d->channels; i++) {
+        const size_t y = i / d->channels / line, x = i / d->channels % line, j = i % d->channels;
+        expected[y * (size_t)d->out_line + x * d->channels + j] = depthwise_at(d, y, x, j);
     }
-    d->c = ck_output(s, bytes);
     s->t->f32->depthwise(d);
     char text[96];
-    snprintf(text, sizeof(text), "%zu pixels, %zu channels, %zu taps", d->rows, d->channels,
-             d->taps);
-    ck_same(s, expected, d->c, bytes, text);
+    snprintf(text, sizeof(text), "%zux%zu pixels, %zu channels, %zux%zu taps, step %zu", lines,
+             line, d->channels, d->down, d->across, shape.step);
+    ck_same(s, expected, d->c, floats * sizeof(float), text);
 }
 
 static void call_depthwise(void *arg) {

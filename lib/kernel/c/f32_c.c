@@ -47,16 +47,23 @@ INLINE void gemm_body(const qk_gemm_f32 *g) {
     }
 }
 
-INLINE void depthwise_body(const qk_depthwise_f32 *d) {
-    for (size_t r = 0; r < d->rows; r++) {
-        const float *a = d->a + d->row[r];
-        for (size_t j = 0; j < d->channels; j++) {
-            float acc = 0.0f;
-            for (size_t t = 0; t < d->taps; t++) {
-                acc = fmaf(a[d->tap[t] + (ptrdiff_t)j], d->w[d->at[t] + j], acc);
-            }
-            d->c[d->out[r] + (ptrdiff_t)j] = finish(acc, 1.0f, d->bias[j], d->lo, d->hi);
+INLINE void depthwise_pixel(const qk_depthwise_f32 *d, const float *a, float *c) {
+    for (size_t j = 0; j < d->channels; j++) {
+        float acc = 0.0f;
+        for (size_t t = 0; t < d->down * d->across; t++) {
+            const size_t ky = t / d->across, kx = t % d->across;
+            const ptrdiff_t at = (ptrdiff_t)ky * d->tap_down + (ptrdiff_t)kx * d->tap_across;
+            acc = fmaf(a[at + (ptrdiff_t)j], d->w[ky * d->w_down + kx * d->stride + j], acc);
         }
+        c[j] = finish(acc, 1.0f, d->bias[j], d->lo, d->hi);
+    }
+}
+
+INLINE void depthwise_body(const qk_depthwise_f32 *d) {
+    for (size_t i = 0; i < d->lines * d->pixels; i++) {
+        const ptrdiff_t y = (ptrdiff_t)(i / d->pixels), x = (ptrdiff_t)(i % d->pixels);
+        depthwise_pixel(d, d->a + y * d->line_step + x * d->pixel_step,
+                        d->c + y * d->out_line + x * d->out_pixel);
     }
 }
 

@@ -37,7 +37,10 @@ __attribute__((target("avx2,fma"), always_inline)) static inline void store_firs
 #define PICK_LOAD(i) _mm256_loadu_si256((const __m256i *)(const void *)(i))
 #define PICK(v, i)   _mm256_permutevar8x32_ps(v, i)
 
+#define DW_WIDEST 7
+
 #include "kernel/x86/f32_tile.h"
+#include "kernel/x86/f32_depthwise.h"
 #include "kernel/x86/pool_tile.h"
 
 TILE(tile_1x1, 1, 1)
@@ -73,13 +76,39 @@ static void qk_gemm_f32_avx2(const qk_gemm_f32 *g) {
     }
 }
 
-DEPTHWISE_ANY
+DW_ONE(3, 1, 1)
+DW_ONE(3, 1, 2)
+DW_ONE(3, 1, 3)
+DW_ONE(3, 1, 4)
+DW_ONE(3, 1, 6)
+DW_TWO(3, 1)
+DW_TWO(3, 2)
+DW_TWO(3, 3)
+DW_TWO(3, 4)
+DW_ONE(3, 2, 2)
+DW_ONE(3, 2, 3)
+DW_ONE(3, 2, 4)
+DW_ONE(3, 2, 6)
+DW_ONE(5, 1, 1)
+DW_ONE(5, 1, 2)
+DW_ONE(5, 1, 3)
+DW_ONE(5, 1, 4)
+DW_ONE(5, 1, 6)
+DW_ONE(5, 2, 2)
+DW_ONE(5, 2, 3)
+DW_ONE(5, 2, 4)
 
 static void qk_depthwise_f32_avx2(const qk_depthwise_f32 *d) {
-    for (size_t j = 0; j < d->channels; j += DW_CHUNK) {
-        const size_t end = d->channels - j < DW_CHUNK ? d->channels : j + DW_CHUNK;
-        depthwise_any(d, 0, d->rows, j, end);
-    }
+    static const dw_kind kinds[] = {
+        {3,
+         1,
+         {NULL, dw_3_1_1, dw_3_1_2, dw_3_1_3, dw_3_1_4, NULL, dw_3_1_6},
+         {NULL, dw_3_twice_1, dw_3_twice_2, dw_3_twice_3, dw_3_twice_4}},
+        {3, 2, {NULL, dw_3_1_1, dw_3_2_2, dw_3_2_3, dw_3_2_4, NULL, dw_3_2_6}, {NULL}},
+        {5, 1, {NULL, dw_5_1_1, dw_5_1_2, dw_5_1_3, dw_5_1_4, NULL, dw_5_1_6}, {NULL}},
+        {5, 2, {NULL, dw_5_1_1, dw_5_2_2, dw_5_2_3, dw_5_2_4}, {NULL}},
+    };
+    dw_image(d, kinds, QS_COUNT(kinds));
 }
 
 #define AS_IT_IS(v, count) (v)

@@ -27,7 +27,10 @@
 #define PICK_LOAD(i) _mm512_loadu_si512(i)
 #define PICK(v, i)   _mm512_permutexvar_ps(i, v)
 
+#define DW_WIDEST 7
+
 #include "kernel/x86/f32_tile.h"
+#include "kernel/x86/f32_depthwise.h"
 #include "kernel/x86/pool_tile.h"
 
 /* H0 to H3: that many vectors of 16 columns and one of 8, which is half the work of one of 16. */
@@ -148,103 +151,52 @@ static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
     }
 }
 
-DEPTHWISE_ANY
-
-/*
- * Three taps side by side over pixels side by side: a pixel is loaded once for the three outputs
- * that it belongs to. Loads are what limits the plain form.
- */
-#define NEXT_0      1
-#define NEXT_1      2
-#define NEXT_2      3
-#define NEXT_3      4
-#define NEXT_4      5
-#define NEXT_5      6
-#define NEXT_6      7
-#define NEXT_7      8
-#define NEXT_8      9
-#define PASTE(a, b) a##b
-#define CAT(a, b)   PASTE(a, b)
-#define NEXT(r)     CAT(NEXT_, r)
-#define SIDE_X(r)   const VEC x##r = LOAD(p + (ptrdiff_t)(r)*step);
-#define SIDE_W0(r)  c##r = FMA(x##r, w0, c##r);
-#define SIDE_W1(r)  c##r = FMA(CAT(x, NEXT(r)), w1, c##r);
-#define SIDE_W2(r)  c##r = FMA(CAT(x, NEXT(NEXT(r))), w2, c##r);
-
-#define SIDE_BY_SIDE(rows, columns)                                                                \
-    TARGET static void side_##rows(const qk_depthwise_f32 *d, size_t first, size_t j,              \
-                                   size_t end) {                                                   \
-        const VEC lo = SET1(d->lo), hi = SET1(d->hi);                                              \
-        const ptrdiff_t step = d->tap[1] - d->tap[0];                                              \
-        const float *const a = d->a + d->row[first];                                               \
-        const ptrdiff_t *const out = d->out + first;                                               \
-        float *const c = d->c;                                                                     \
-        for (; j < end; j += LANES) {                                                              \
-            const size_t last = end - j < LANES ? end - j : LANES;                                 \
-            const VEC bias = LOAD(d->bias + j);                                                    \
-            REP##rows(DW_ZERO) for (size_t i = 0; i < d->taps; i += 3) {                           \
-                const float *const p = a + d->tap[i] + j, *const v = d->w + d->at[i] + j;          \
-                const VEC w0 = LOAD(v), w1 = LOAD(v + d->stride), w2 = LOAD(v + 2 * d->stride);    \
-                REP##columns(SIDE_X) REP##rows(SIDE_W0) REP##rows(SIDE_W1) REP##rows(SIDE_W2)      \
-            }                                                                                      \
-            REP##rows(DW_OUT)                                                                      \
-        }                                                                                          \
-    }
-
-SIDE_BY_SIDE(2, 4)
-SIDE_BY_SIDE(3, 5)
-SIDE_BY_SIDE(4, 6)
-SIDE_BY_SIDE(5, 7)
-SIDE_BY_SIDE(6, 8)
-SIDE_BY_SIDE(7, 9)
-SIDE_BY_SIDE(8, 10)
-
-/* Rows of three taps, each a pixel apart. */
-static bool taps_by_three(const qk_depthwise_f32 *d) {
-    if (d->taps % 3 != 0 || d->taps == 0)
-        return false;
-    const ptrdiff_t step = d->tap[1] - d->tap[0];
-    for (size_t i = 0; i < d->taps; i += 3)
-        if (d->tap[i + 1] - d->tap[i] != step || d->tap[i + 2] - d->tap[i + 1] != step ||
-            d->at[i + 1] != d->at[i] + d->stride || d->at[i + 2] != d->at[i + 1] + d->stride)
-            return false;
-    return true;
-}
-
-/* How many pixels from r on, 8 at most, lie as far apart as the taps. */
-static size_t pixels_by_side(const qk_depthwise_f32 *d, size_t r) {
-    const size_t most = d->rows - r < 8 ? d->rows - r : 8;
-    const ptrdiff_t step = d->tap[1] - d->tap[0];
-    size_t n = 1;
-    while (n < most && d->row[r + n] - d->row[r + n - 1] == step)
-        n++;
-    return n;
-}
-
-static void depthwise_sides(const qk_depthwise_f32 *d, size_t j, size_t end) {
-    static void (*const side[9])(const qk_depthwise_f32 *, size_t, size_t, size_t) = {
-        NULL, depthwise_1, side_2, side_3, side_4, side_5, side_6, side_7, side_8};
-    for (size_t r = 0; r < d->rows;) {
-        const size_t n = pixels_by_side(d, r);
-        if (n < 2 && d->rows - r >= 8) { /* strided: pixels anywhere */
-            depthwise_any(d, r, r + 8, j, end);
-            r += 8;
-            continue;
-        }
-        side[n](d, r, j, end);
-        r += n;
-    }
-}
+DW_ONE(3, 1, 1)
+DW_ONE(3, 1, 2)
+DW_ONE(3, 1, 3)
+DW_ONE(3, 1, 4)
+DW_ONE(3, 1, 5)
+DW_ONE(3, 1, 6)
+DW_ONE(3, 1, 7)
+DW_TWO(3, 1)
+DW_TWO(3, 2)
+DW_TWO(3, 3)
+DW_TWO(3, 4)
+DW_TWO(3, 5)
+DW_TWO(3, 6)
+DW_TWO(3, 7)
+DW_ONE(3, 2, 2)
+DW_ONE(3, 2, 3)
+DW_ONE(3, 2, 4)
+DW_ONE(3, 2, 6)
+DW_ONE(5, 1, 1)
+DW_ONE(5, 1, 2)
+DW_ONE(5, 1, 3)
+DW_ONE(5, 1, 4)
+DW_ONE(5, 1, 6)
+DW_TWO(5, 1)
+DW_TWO(5, 2)
+DW_TWO(5, 3)
+DW_TWO(5, 4)
+DW_ONE(5, 2, 2)
+DW_ONE(5, 2, 3)
+DW_ONE(5, 2, 4)
 
 static void qk_depthwise_f32_avx512(const qk_depthwise_f32 *d) {
-    const bool by_three = taps_by_three(d);
-    for (size_t j = 0; j < d->channels; j += DW_CHUNK) {
-        const size_t end = d->channels - j < DW_CHUNK ? d->channels : j + DW_CHUNK;
-        if (by_three)
-            depthwise_sides(d, j, end);
-        else
-            depthwise_any(d, 0, d->rows, j, end);
-    }
+    static const dw_kind kinds[] = {
+        {3,
+         1,
+         {NULL, dw_3_1_1, dw_3_1_2, dw_3_1_3, dw_3_1_4, dw_3_1_5, dw_3_1_6, dw_3_1_7},
+         {NULL, dw_3_twice_1, dw_3_twice_2, dw_3_twice_3, dw_3_twice_4, dw_3_twice_5, dw_3_twice_6,
+          dw_3_twice_7}},
+        {3, 2, {NULL, dw_3_1_1, dw_3_2_2, dw_3_2_3, dw_3_2_4, NULL, dw_3_2_6}, {NULL}},
+        {5,
+         1,
+         {NULL, dw_5_1_1, dw_5_1_2, dw_5_1_3, dw_5_1_4, NULL, dw_5_1_6},
+         {NULL, dw_5_twice_1, dw_5_twice_2, dw_5_twice_3, dw_5_twice_4}},
+        {5, 2, {NULL, dw_5_1_1, dw_5_2_2, dw_5_2_3, dw_5_2_4}, {NULL}},
+    };
+    dw_image(d, kinds, QS_COUNT(kinds));
 }
 
 #define AS_IT_IS(v, count) (v)
