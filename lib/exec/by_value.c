@@ -4,6 +4,7 @@
  * holds for one value of them, as it does for one shape of the others.
  */
 #include "exec/exec.h"
+#include "op/rules.h"
 
 /* Whether the sizes of a node's outputs depend on the value of its input `index`. */
 static bool shapes_output(const qs_node *n, int32_t index) {
@@ -40,14 +41,52 @@ static bool is_shape(const qs_node *n) {
     return qs_node_is(n, "", "Shape") || qs_node_is(n, "", "Size");
 }
 
+/* One element, whatever is fed. */
+static bool is_single(const qs_value *v) {
+    return v->rank >= 0 && qs_dims_product(v->dims, 0, v->rank) == 1;
+}
+
+/* One integer or truth value; a float is rather data, and each new value costs a plan. */
+static bool is_whole(const qs_value *v) {
+    return is_single(v) && v->dtype > 0 && v->dtype < 32 &&
+           ((QS_T_INT | QS_T(QSIM_BOOL)) & QS_T(v->dtype));
+}
+
+/*
+ * Conditions of one element that follow from inputs of one element each, a sampling rate say: a
+ * plan holds for one value of them and leaves out what is not chosen. `small` is scratch.
+ */
+static void need_switches(const qs_graph *g, bool *small, bool *needed) {
+    for (size_t v = 0; v < g->value_count; v++)
+        small[v] = g->values[v].data != NULL;
+    for (size_t i = 0; i < g->input_count; i++)
+        small[g->inputs[i]] = is_whole(&g->values[g->inputs[i]]);
+    for (size_t i = 0; i < g->order_count; i++) {
+        const qs_node *n = &g->nodes[g->order[i]];
+        bool all = true;
+        for (int32_t k = 0; k < n->input_count; k++)
+            all &= n->inputs[k] == QS_NONE || small[n->inputs[k]];
+        for (int32_t k = 0; k < n->output_count; k++)
+            if (n->outputs[k] != QS_NONE)
+                small[n->outputs[k]] = all;
+        if (qs_node_is(n, "", "Where") && small[n->inputs[0]] &&
+            is_single(&g->values[n->inputs[0]]))
+            needed[n->inputs[0]] = true;
+    }
+}
+
 int qs_find_by_value(qsim_session *s) {
     const qs_graph *g = s->graph;
     bool *needed = qs_calloc(s->ctx, g->value_count + 1, sizeof(*needed));
+    bool *small = qs_calloc(s->ctx, g->value_count + 1, sizeof(*small));
     s->by_value = qs_arena_alloc(&s->arena, g->input_count + 1, sizeof(*s->by_value));
-    if (!needed || !s->by_value) {
+    if (!needed || !small || !s->by_value) {
         qs_free(s->ctx, needed);
+        qs_free(s->ctx, small);
         return QSIM_E_NOMEM;
     }
+    need_switches(g, small, needed);
+    qs_free(s->ctx, small);
     for (size_t i = g->order_count; i-- > 0;) {
         const qs_node *n = &g->nodes[g->order[i]];
         bool all = false;

@@ -158,8 +158,22 @@ static int infer_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, boo
 
 /* ---- steps ---- */
 
+/* The input that a Where with a known condition passes on; QS_NONE if it has to choose. */
+static qs_id chosen(const qs_plan *plan, const qs_node *n) {
+    const qs_const *c = qs_node_is(n, "", "Where") ? plan->values[n->inputs[0]].data : NULL;
+    if (!c || c->elements != 1)
+        return QS_NONE;
+    const qs_id id = n->inputs[*(const uint8_t *)c->data ? 1 : 2];
+    const qs_value *x = &plan->values[id], *y = &plan->values[n->outputs[0]];
+    bool same = x->rank == y->rank;
+    for (int32_t i = 0; i < x->rank && same; i++)
+        same = x->dims[i].size == y->dims[i].size;
+    return same ? id : QS_NONE;
+}
+
 /* Marks the nodes that outputs depend on, other than those folded. */
-static size_t mark_needed(const qs_graph *g, const bool *constant, bool *value, bool *node) {
+static size_t mark_needed(const qs_graph *g, const qs_plan *plan, const bool *constant, bool *value,
+                          bool *node) {
     size_t count = 0;
     for (size_t i = 0; i < g->output_count; i++)
         value[g->outputs[i]] = true;
@@ -172,8 +186,9 @@ static size_t mark_needed(const qs_graph *g, const bool *constant, bool *value, 
         if (!node[id])
             continue;
         count++;
+        const qs_id only = chosen(plan, n);
         for (int32_t k = 0; k < n->input_count; k++)
-            if (n->inputs[k] != QS_NONE)
+            if (n->inputs[k] != QS_NONE && (only == QS_NONE || only == n->inputs[k]))
                 value[n->inputs[k]] = true;
     }
     return count;
@@ -187,6 +202,11 @@ static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, con
         bool shared;
         if (!needed[id])
             continue;
+        const qs_id only = chosen(plan, &g->nodes[id]);
+        if (only != QS_NONE) {
+            alias[g->nodes[id].outputs[0]] = only;
+            continue;
+        }
         qs_step *step = &plan->steps[plan->step_count];
         int code = qs_eval_lower(e, id, s->packed[id], step, &shared);
         if (code)
@@ -215,7 +235,7 @@ static int make_steps(const qsim_session *s, const qs_eval *e, qs_plan *plan) {
     code = infer_all(s, e, plan, constant);
     if (code)
         goto done;
-    size_t count = mark_needed(g, constant, value, needed);
+    size_t count = mark_needed(g, plan, constant, value, needed);
     code = QSIM_E_NOMEM;
     plan->steps = qs_arena_alloc(&plan->arena, count + 1, sizeof(*plan->steps));
     plan->scratch = qs_arena_alloc(&plan->arena, count + 1, sizeof(*plan->scratch));

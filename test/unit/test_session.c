@@ -2,6 +2,8 @@
 /* Sessions and runs over plain float networks. */
 #include "net.h"
 
+#include <math.h>
+
 /* y = relu(x + c) reshaped; z = -x; the batch is open. */
 static void two_outputs(net *n, qsim_ctx *ctx) {
     static const float c[3] = {1, -2, 0.5f};
@@ -246,6 +248,39 @@ static void shape_arithmetic(void) {
     net_free(&n);
 }
 
+/* A choice by a flag that is fed: only the branch that is taken has steps. */
+static void choice_by_input(void) {
+    net n;
+    float x[4] = {-1, 2, -3, 4}, y[4];
+    net_begin(&n, NULL, 13);
+    net_input(&n, "flag", QSIM_BOOL, 0, NULL);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(4));
+    net_node(&n, "", "Relu", "x", "a");
+    net_node(&n, "", "Neg", "a", "then");
+    net_node(&n, "", "Abs", "x", "else");
+    net_node(&n, "", "Where", "flag,then,else", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    const int64_t dims[] = {4};
+    qsim_session *s;
+    qsim_run *r;
+    NET_OK(&n, qsim_session_create(n.model, NULL, &s, &n.error));
+    CHECK_INT(qsim_run_create(s, &r, NULL), 0);
+    for (int i = 0; i < 4; i++) {
+        uint8_t flag = i % 2 == 0;
+        const qsim_tensor in[2] = {net_tensor(QSIM_BOOL, 0, NULL, &flag),
+                                   net_tensor(QSIM_FLOAT, 1, dims, x)};
+        qsim_tensor out = {.data = y, .bytes = sizeof(y)};
+        NET_OK(&n, qsim_run_execute(r, in, 2, &out, 1, &n.error));
+        CHECK_INT(qsim_run_step_count(r), flag ? 2 : 1);
+        for (int k = 0; k < 4; k++)
+            CHECK_NEAR(y[k], flag ? (x[k] > 0 ? -x[k] : 0) : fabsf(x[k]), 0);
+    }
+    qsim_run_free(r);
+    qsim_session_free(s);
+    net_free(&n);
+}
+
 /* A shape given as an input: one plan for each value. */
 static void shape_as_input(void) {
     net n;
@@ -320,6 +355,7 @@ int main(void) {
     taps();
     no_allocation();
     shape_arithmetic();
+    choice_by_input();
     shape_as_input();
     too_large();
     return test_done();
