@@ -25,13 +25,14 @@ def measure(out, compilers, isas, rounds):
 
 def mix(case):
     """Reads to writes of the cases that move bytes."""
-    if case.startswith(("u8 add", "u8 mul")):
+    what = case.split()[-1]
+    if what in ("add", "mul"):
         return "copy 2:1"
-    if case.startswith(("quantize", "u8 quantize")):
+    if what == "quantize":
         return "copy 4:1"
-    if case.startswith(("dequantize", "u8 dequantize")):
+    if what == "dequantize":
         return "copy 1:4"
-    if case.startswith(("max", "average")):
+    if case.startswith(("max", "average", "ew greatest", "ew sum")):
         return "read"
     return "copy 1:1"
 

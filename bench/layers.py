@@ -91,7 +91,7 @@ def main():
     report = Report(out, "layers", f"Single layers, {isa}, one thread")
     report.text("Our kernel, ONNX Runtime on a network of the one node (int8: channels last, as it runs inside; float: "
                 "with its reordering of the borders; a call costs it 1 to 3 us) and oneDNN's primitive alone, in turns. "
-                "GMAC/s of the minima; ratio: their time / ours, median and quartiles of rounds.", "")
+                "Processor time; GMAC/s of its tenth percentile; ratio: their time / ours, median and quartiles of rounds.", "")
     report.table_head("case", "layer", "us", "GMAC/s", "% of limit", "ORT GMAC/s", "ORT ratio", "oneDNN GMAC/s",
                       "oneDNN ratio")
     limits = measure_limits(out)
