@@ -69,22 +69,28 @@ typedef struct qk_depthwise_u8s8 {
     ptrdiff_t a_stride;
     const int32_t *tap_offset;
     int32_t m, taps, channels;
-    bool columns; /* every fourth tap is empty, its weights zero */
     const int8_t *w;
     void *out;
     ptrdiff_t out_stride;
     qk_out_i8 o; /* arrays as long as channels rounded up to a block */
-    /*
-     * depthwise_rows only, in place of a and tap_offset: the first pixels of the three image rows
-     * that are looked at. left, right: the first output's first column, the last output's last one
-     * lie outside and hold x_zp. Columns lie `across` bytes apart: `channels`, or half of them
-     * where two pixels of 32 channels are one of 64.
-     */
-    ptrdiff_t across;
-    const uint8_t *rows[3];
-    bool left, right;
-    uint8_t x_zp;
 } qk_depthwise_u8s8;
+
+/*
+ * Rows of output of a depthwise convolution, all channels, on the image itself: what lies outside
+ * of it is seen as `zeros`, a row of zero points. Weights: qk_i8_pack_window.
+ */
+typedef struct qk_window_u8s8 {
+    const uint8_t *image, *zeros;
+    int32_t h, wd, channels;
+    int64_t top; /* where the first tap of the first output looks; may be negative */
+    int32_t left;
+    int32_t kh, kw, stride_h, stride_w, dilation_h, dilation_w;
+    int32_t rows, wo;
+    bool split; /* two sets of weights, as in qk_i8_pack_window */
+    const int8_t *w;
+    void *out; /* dense */
+    qk_out_i8 o;
+} qk_window_u8s8;
 
 /*
  * One row of sums with weight zero points:
@@ -114,8 +120,9 @@ typedef struct qk_i8 {
     void (*row_sums)(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out);
     void (*gather)(const qk_gather_u8 *g); /* or NULL */
     void (*depthwise)(const qk_depthwise_u8s8 *d);
-    /* 3 x 3 with a_stride of one or two columns, taps 12 or (two sets) 24; or NULL */
-    void (*depthwise_rows)(const qk_depthwise_u8s8 *d);
+    /* kernels that qk_i8_has_window names, or NULL */
+    void (*window)(const qk_window_u8s8 *d);
+    int32_t window_group; /* rows of the kernel in a dword: 4 of 8 bits or 2 of 16 */
     /* y[i] = requantized acc[i], one multiplier */
     void (*requantize)(const int32_t *acc, size_t n, float m, int32_t zp, int32_t lo, int32_t hi,
                        uint8_t *y);
@@ -174,14 +181,10 @@ void qk_i8_pack(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_col
                 int32_t *colsum);
 
 /*
- * Depthwise: the source has n channels and c = 1. Kernels of three rows are packed by columns: the
- * three taps of a column and an empty fourth (which reads what the first reads), so that a vector
- * unit that slides over a row can keep what it has interleaved. Channels repeat with period n where
- * `channels` is larger: several pixels of few channels are then one of many.
+ * Depthwise: the source has n channels and c = 1. Channels repeat with period n where `channels` is
+ * larger: several pixels of few channels are then one of many. The last block repeats channels,
+ * too, if they fill no more than half or a quarter of its lanes: see qk_i8_repeat.
  */
-static inline int32_t qk_i8_depthwise_taps(int32_t kh, int32_t kw) {
-    return kh == 3 ? 4 * kw : kh * kw;
-}
 /* Channels rounded up to whole blocks. */
 int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels);
 /*
@@ -190,8 +193,35 @@ int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels);
  */
 void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int32_t channels, int8_t *w,
                           int32_t *colsum);
+/* Channels that a block with `left` channels repeats: 16, 32 or 64, at most the block. */
+int32_t qk_i8_repeat(const qk_i8 *t, int32_t left);
 /* out[position] = in[channel % n] */
 void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, int32_t n, const void *in, void *out);
+
+/* Has the table a window kernel for this kernel? */
+static inline bool qk_i8_has_window(const qk_i8 *t, int32_t kh, int32_t kw) {
+    return t->window && kh >= 2 && kh <= 7 && kw <= 7;
+}
+static inline int32_t qk_i8_window_groups(const qk_i8 *t, int32_t kh) {
+    return (kh + t->window_group - 1) / t->window_group;
+}
+/*
+ * Two rows of output share what is interleaved for one if the kernel, moved down by the stride,
+ * takes no more dwords: the second row then has its own, moved weights.
+ */
+static inline bool qk_i8_window_shared(const qk_i8 *t, int32_t kh, int32_t stride_h) {
+    return qk_i8_window_groups(t, kh) == qk_i8_window_groups(t, kh + stride_h);
+}
+/* Sets of weights in a block: one per row of output, twice where zero points exceed s8. */
+static inline int32_t qk_i8_window_sets(const qk_i8 *t, int32_t kh, int32_t stride_h, bool split) {
+    return (qk_i8_window_shared(t, kh, stride_h) ? 2 : 1) * (split && t->window_group == 4 ? 2 : 1);
+}
+/*
+ * For every block, row of output, set, column of the kernel and group of its rows: positions of
+ * one dword. In 16 bits w - zp needs no second set.
+ */
+void qk_i8_pack_window(const qk_i8 *t, const qk_source_i8 *s, int32_t stride_h, int8_t *w,
+                       int32_t *colsum);
 
 /*
  * Least and greatest value of sum((x - x_zp) * (w - w_zp)) + bias over x in 0…255, for column n.

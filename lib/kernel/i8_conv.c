@@ -2,8 +2,8 @@
 /*
  * An output is cut into strips of rows. Where the image is padded, a strip's input is first copied
  * into scratch with its border around it (some 2 % of a 3 x 3 convolution's time, in the cache), so
- * that kernels see no borders. Of a depthwise convolution that would be a quarter: where there is a
- * kernel of rows, it gets a row of zero points for those outside. A task is a range of strips, or
+ * that kernels see no borders. Of a depthwise convolution that would be a quarter: its window
+ * kernel knows borders and gets a row of zero points. A task is a range of strips, or
  * of column panels where there are few rows; its scratch belongs to it.
  */
 #include "kernel/i8_conv.h"
@@ -62,6 +62,7 @@ static void split(qk_conv_i8 *c, int32_t threads) {
     }
     if (threads > 1 && rows > (all + threads - 1) / threads)
         rows = (all + threads - 1) / threads;
+    rows += c->w.window && rows < all ? rows & 1 : 0; /* two rows cost what one does */
     c->strip_rows = least(rows > 0 ? rows : 1, c->ho > 0 ? c->ho : 1);
     c->strips = (c->ho + c->strip_rows - 1) / c->strip_rows;
     c->row_tasks = least(threads, c->batch * c->strips);
@@ -75,15 +76,12 @@ static void split(qk_conv_i8 *c, int32_t threads) {
         c->row_tasks = 1;
 }
 
-/* In the order of packed weights: by columns for three rows, and once more for a second set. */
+/* In the order of packed weights, once more for a second set. */
 static void depthwise_offsets(const qk_conv_i8 *c, int32_t down, int32_t across, int32_t *offset) {
     int32_t taps = c->w.kh * c->w.kw, set = c->w.split ? c->w.taps / 2 : c->w.taps;
     for (int32_t i = 0; i < c->w.taps; i++) {
         int32_t tap = i % set;
-        if (c->w.kh == 3)
-            offset[i] = tap % 4 % 3 * down + tap / 4 * across;
-        else
-            offset[i] = tap < taps ? tap / c->w.kw * down + tap % c->w.kw * across : 0;
+        offset[i] = tap < taps ? tap / c->w.kw * down + tap % c->w.kw * across : 0;
     }
 }
 
@@ -103,21 +101,12 @@ static bool fill_offsets(qk_conv_i8 *c, int32_t *offset) {
     return true;
 }
 
-static bool is_direct(const qk_conv_i8 *c) {
-    bool pairs = c->w.groups == 32 && c->w.channels == 64 && c->wo % 2 == 0;
-    return c->t->depthwise_rows && c->bordered && c->w.depthwise &&
-           (c->w.channels == c->w.groups || pairs) && c->w.kh == 3 && c->w.kw == 3 &&
-           c->dilation_w == 1 && c->stride_w <= 2 && c->pad_left <= 1 &&
-           span_w(c) - c->pad_left <= (int64_t)c->wd + 1;
-}
-
 bool qk_conv_i8_plan(qk_conv_i8 *c, int32_t threads, int32_t *offset, size_t *scratch) {
     int64_t width = span_w(c), bytes;
     size_t block_bytes = 0;
     c->bordered = c->pad_top > 0 || c->pad_left > 0 || width > c->wd || span_h(c, c->ho) > c->h;
     flatten(c);
-    c->direct = is_direct(c);
-    c->bordered = c->bordered && !c->direct;
+    c->bordered = c->bordered && !c->w.window;
     if (!c->bordered)
         width = c->wd;
     if (!qs_mul64(width, channels_in(c), &bytes) || bytes > INT32_MAX)
@@ -127,7 +116,7 @@ bool qk_conv_i8_plan(qk_conv_i8 *c, int32_t threads, int32_t *offset, size_t *sc
     if (!fill_offsets(c, offset))
         return false;
     split(c, threads);
-    c->strip_bytes = c->direct ? qs_align((size_t)bytes + 64, 64) : 0;
+    c->strip_bytes = c->w.window ? qs_align((size_t)bytes + 64, 64) : 0;
     if (c->bordered) {
         if (!qs_mul64(bytes, span_h(c, c->strip_rows), &bytes) || bytes > INT64_MAX - 128)
             return false;
@@ -161,7 +150,7 @@ typedef struct work {
 /* One strip of one image. */
 typedef struct strip {
     const uint8_t *a;             /* what the first kernel tap of its first pixel sees */
-    const uint8_t *image, *zeros; /* direct: the image, a row of zero points */
+    const uint8_t *image, *zeros; /* window: the image, a row of zero points */
     int64_t top;                  /* and the first row of the former that is looked at */
     uint8_t *out;
     int32_t *block; /* int32 sums for the general epilogue */
@@ -201,7 +190,6 @@ static void depthwise_row(const work *k, const uint8_t *a, uint8_t *out) {
                            .m = c->wo,
                            .taps = c->w.taps,
                            .channels = channels,
-                           .columns = c->w.kh == 3,
                            .w = c->b,
                            .out = out,
                            .out_stride = (ptrdiff_t)(k->element * (size_t)channels),
@@ -223,31 +211,28 @@ static void depthwise_row(const work *k, const uint8_t *a, uint8_t *out) {
         c->t->depthwise(&d);
 }
 
-static void run_direct(const work *k, const strip *s) {
+static void run_window(const work *k, const strip *s) {
     const qk_conv_i8 *c = k->c;
-    int32_t channels = c->w.channels, pixels = channels / c->w.groups;
-    ptrdiff_t pixel_bytes = (ptrdiff_t)(k->element * (size_t)channels);
-    qk_depthwise_u8s8 d = {.a_stride = (ptrdiff_t)c->stride_w * channels,
-                           .across = c->w.groups,
-                           .m = c->wo / pixels,
-                           .taps = c->w.taps,
-                           .channels = channels,
-                           .columns = true,
-                           .w = c->b,
-                           .out = s->out,
-                           .out_stride = pixel_bytes,
-                           .o = c->o,
-                           .left = c->pad_left > 0,
-                           .right = span_w(c) - c->pad_left > c->wd,
-                           .x_zp = c->x_zp};
-    for (int32_t r = 0; r < s->rows; r++) {
-        for (int32_t i = 0; i < 3; i++) {
-            int64_t y = s->top + (int64_t)r * c->stride_h + (int64_t)i * c->dilation_h;
-            d.rows[i] = y < 0 || y >= c->h ? s->zeros : s->image + y * c->strip_stride;
-        }
-        c->t->depthwise_rows(&d);
-        d.out = (uint8_t *)d.out + d.m * pixel_bytes;
-    }
+    qk_window_u8s8 d = {.image = s->image,
+                        .zeros = s->zeros,
+                        .h = c->h,
+                        .wd = c->wd,
+                        .channels = c->w.groups,
+                        .top = s->top,
+                        .left = -c->pad_left,
+                        .kh = c->w.kh,
+                        .kw = c->w.kw,
+                        .stride_h = c->stride_h,
+                        .stride_w = c->stride_w,
+                        .dilation_h = c->dilation_h,
+                        .dilation_w = c->dilation_w,
+                        .rows = s->rows,
+                        .wo = c->wo,
+                        .split = c->w.split,
+                        .w = c->b,
+                        .out = s->out,
+                        .o = c->o};
+    c->t->window(&d);
 }
 
 static void run_depthwise(const work *k, const strip *s) {
@@ -410,7 +395,7 @@ static void run_column(const work *k, const strip *s, int32_t group, int32_t x, 
 static void run_strip(const work *k, const strip *s) {
     const qk_conv_i8 *c = k->c;
     if (c->w.depthwise) {
-        (c->direct ? run_direct : run_depthwise)(k, s);
+        (c->w.window ? run_window : run_depthwise)(k, s);
         return;
     }
     for (int32_t first = 0, all = s->rows * c->wo; c->w.whole && first < all; first += c->block)
@@ -451,7 +436,7 @@ static void run_task(void *arg, size_t index) {
         s.panel = (int32_t)(panels * column / c->column_tasks);
         s.panels = (int32_t)(panels * (column + 1) / c->column_tasks);
     }
-    if (c->direct)
+    if (c->w.window)
         memset(scratch, c->x_zp, c->strip_bytes);
     for (int64_t i = total * part / c->row_tasks; i < end; i++) {
         int64_t n = i / c->strips, y = i % c->strips * c->strip_rows;
@@ -462,7 +447,7 @@ static void run_task(void *arg, size_t index) {
         s.image = image;
         s.zeros = scratch;
         s.top = y * c->stride_h - c->pad_top;
-        if (!c->direct)
+        if (!c->w.window)
             s.a = image + y * c->stride_h * c->strip_stride;
         if (c->bordered) {
             copy_strip(c, image, y * c->stride_h - c->pad_top, span_h(c, s.rows), scratch);

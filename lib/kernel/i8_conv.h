@@ -15,13 +15,14 @@ typedef struct qk_weights_i8 {
     /* given */
     int32_t groups, n, kh, kw, c; /* n columns and c channels per group */
     bool contiguous;              /* no dilation along the width: a kernel row is one segment */
-    int32_t stride_w;             /* 0: no convolution */
+    int32_t stride_h, stride_w;   /* 0: no convolution */
     bool sum_column;              /* some weight has a zero point: sums of x are needed */
     bool row_sums;                /* all have the same: sums of x start those of a row */
     bool split;                   /* depthwise with zero points: two sets of taps */
     /* found by qk_weights_i8_layout */
     bool depthwise, merged;
     bool whole;       /* a pixel's kernel rows are gathered into one segment */
+    bool window;      /* depthwise, packed for the kernel that works on the image itself */
     int32_t pixels;   /* neighbouring outputs that make one row of the product */
     qk_form_i8 form;  /* of one group, columns of all pixels; not for depthwise */
     int32_t channels; /* depthwise: of packed weights, a multiple of the groups */
@@ -77,7 +78,6 @@ typedef struct qk_conv_i8 {
     /* found by qk_conv_i8_plan */
     const int32_t *offset; /* of segments or taps */
     bool bordered, flat;
-    bool direct; /* depthwise on the image itself: the kernel knows borders */
     int32_t strip_rows, strips, row_tasks, column_tasks;
     int32_t block; /* pixels per micro-kernel call */
     int32_t strip_stride, gather_stride;

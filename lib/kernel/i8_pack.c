@@ -132,11 +132,14 @@ int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels) {
     return (channels + block - 1) / block * block;
 }
 
-/* Number of the kernel's tap in packed order; -1: empty. */
-static int32_t packed_tap(const qk_source_i8 *s, int32_t i) {
-    if (s->kh == 3)
-        return i % 4 == 3 || i / 4 >= s->kw ? -1 : i % 4 * s->kw + i / 4;
-    return i < s->kh * s->kw ? i : -1;
+int32_t qk_i8_repeat(const qk_i8 *t, int32_t left) {
+    int32_t block = 16 * t->lanes;
+    return left <= 16 ? 16 : left <= 32 && block > 32 ? 32 : block;
+}
+
+/* Channel of a position in the block from `first` on. */
+static int32_t depthwise_channel(const qk_i8 *t, int32_t channels, int32_t first, int32_t p) {
+    return first + qk_i8_column(t, 16 * t->lanes, p) % qk_i8_repeat(t, channels - first);
 }
 
 /* w - zp of a tap, or its part that is not in the first set. */
@@ -146,23 +149,62 @@ static int8_t depthwise_weight(const qk_source_i8 *s, int32_t n, int32_t tap, bo
     return (int8_t)(second ? w - first : first);
 }
 
-void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int32_t channels, int8_t *w,
-                          int32_t *colsum) {
-    int32_t block = 16 * t->lanes, fours = (qk_i8_depthwise_taps(s->kh, s->kw) + 3) / 4;
-    int32_t sets = s->zp ? 2 : 1;
-    for (int32_t first = 0; first < channels; first += block)
-        for (int32_t four = 0; four < sets * fours; four++)
-            for (int32_t p = 0; p < 4 * block; p++) {
-                int32_t n = first + qk_i8_column(t, block, p / 4);
-                int32_t tap = packed_tap(s, 4 * (four % fours) + p % 4);
-                bool used = n < channels && tap >= 0;
-                *w++ = used ? depthwise_weight(s, n % s->n, tap, four >= fours) : 0;
-            }
+static void depthwise_sums(const qk_source_i8 *s, int32_t *colsum) {
     if (!colsum)
         return;
     column_sums(s, colsum);
     for (int32_t n = 0; n < s->n && s->zp; n++)
         colsum[n] -= s->kh * s->kw * s->zp[n];
+}
+
+void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int32_t channels, int8_t *w,
+                          int32_t *colsum) {
+    int32_t block = 16 * t->lanes, taps = s->kh * s->kw, fours = (taps + 3) / 4;
+    int32_t sets = s->zp ? 2 : 1;
+    for (int32_t first = 0; first < channels; first += block)
+        for (int32_t four = 0; four < sets * fours; four++)
+            for (int32_t p = 0; p < 4 * block; p++) {
+                int32_t n = depthwise_channel(t, channels, first, p / 4);
+                int32_t tap = 4 * (four % fours) + p % 4;
+                bool used = n < channels && tap < taps;
+                *w++ = used ? depthwise_weight(s, n % s->n, tap, four >= fours) : 0;
+            }
+    depthwise_sums(s, colsum);
+}
+
+/* One group of one column of the kernel, moved down by `shift` rows. */
+static int8_t *pack_group(const qk_i8 *t, const qk_source_i8 *s, int32_t first, int32_t row,
+                          int32_t column, bool second, int8_t *w) {
+    for (int32_t p = 0; p < 16 * t->lanes; p++) {
+        int32_t n = depthwise_channel(t, s->n, first, p);
+        for (int32_t i = 0; i < t->window_group; i++, w += 4 / t->window_group) {
+            int32_t y = row + i, tap = y * s->kw + column;
+            bool used = n < s->n && y >= 0 && y < s->kh;
+            if (t->window_group == 4) {
+                *w = used ? depthwise_weight(s, n, tap, second) : 0;
+            } else {
+                int32_t zp = s->zp && used ? s->zp[n] : 0;
+                int16_t wide = (int16_t)(used ? weight_at(s, false, n, tap, 0) - zp : 0);
+                memcpy(w, &wide, 2);
+            }
+        }
+    }
+    return w;
+}
+
+void qk_i8_pack_window(const qk_i8 *t, const qk_source_i8 *s, int32_t stride_h, int8_t *w,
+                       int32_t *colsum) {
+    int32_t groups = qk_i8_window_groups(t, s->kh), block = 16 * t->lanes;
+    int32_t rows = qk_i8_window_shared(t, s->kh, stride_h) ? 2 : 1;
+    int32_t sets = qk_i8_window_sets(t, s->kh, stride_h, s->zp != NULL);
+    for (int32_t first = 0; first < s->n; first += block)
+        for (int32_t set = 0; set < sets; set++) {
+            int32_t shift = set / (sets / rows) * stride_h;
+            for (int32_t i = 0; i < s->kw * groups; i++)
+                w = pack_group(t, s, first, i % groups * t->window_group - shift, i / groups,
+                               set % (sets / rows) > 0, w);
+        }
+    depthwise_sums(s, colsum);
 }
 
 void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, int32_t n, const void *in,
@@ -172,7 +214,7 @@ void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, int32_t n, const v
     uint32_t *to = out;
     for (int32_t first = 0; first < channels; first += block)
         for (int32_t p = 0; p < block; p++) {
-            int32_t channel = first + qk_i8_column(t, block, p);
+            int32_t channel = depthwise_channel(t, channels, first, p);
             *to++ = channel < channels ? from[channel % n] : 0;
         }
 }

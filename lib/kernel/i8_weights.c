@@ -12,23 +12,31 @@ static int32_t common_divisor(int32_t a, int32_t b) {
 
 /*
  * Few channels would leave most of a vector empty. With unit stride a row of pixels can be seen as
- * one pixel of many channels whose weights repeat: as many as fill whole vectors.
+ * one pixel of many channels whose weights repeat: as many as fill whole vectors. Window kernels
+ * look after themselves.
  */
 static bool layout_depthwise(const qk_i8 *t, qk_weights_i8 *w) {
-    int32_t block = 16 * t->lanes;
+    int32_t block = 16 * t->lanes, groups;
     size_t taps, bytes;
     if (w->groups > INT32_MAX - 64 || !qs_mul((size_t)w->kh + 1, (size_t)w->kw, &taps) ||
         taps > INT32_MAX / 2 - 8)
         return false;
+    w->window = w->stride_h > 0 && w->stride_h <= 64 && w->stride_w > 0 && w->stride_w <= 64 &&
+                qk_i8_has_window(t, w->kh, w->kw);
     w->channels = w->groups;
-    if (w->stride_w == 1 && w->groups < block)
+    if (!w->window && w->stride_w == 1 && w->groups < block)
         w->channels = block / common_divisor(block, w->groups) * w->groups;
     w->positions = qk_i8_depthwise_positions(t, w->channels);
-    taps = (size_t)qk_i8_depthwise_taps(w->kh, w->kw);
+    taps = (size_t)w->kh * (size_t)w->kw;
     taps = w->split ? 2 * qs_align(taps, 4) : taps;
-    if (!qs_mul(qs_align(taps, 4), (size_t)w->positions, &bytes))
-        return false;
     w->taps = (int32_t)taps;
+    taps = qs_align(taps, 4);
+    if (w->window) {
+        groups = qk_i8_window_groups(t, w->kh);
+        taps = (size_t)(4 * groups * w->kw * qk_i8_window_sets(t, w->kh, w->stride_h, w->split));
+    }
+    if (!qs_mul(taps, (size_t)w->positions, &bytes))
+        return false;
     w->bytes = bytes;
     return true;
 }
@@ -119,7 +127,10 @@ void qk_weights_i8_pack(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_
     if (w->depthwise) {
         group.n = w->groups;
         group.sn = group_stride;
-        qk_i8_pack_depthwise(t, &group, w->channels, b, colsum);
+        if (w->window)
+            qk_i8_pack_window(t, &group, w->stride_h, b, colsum);
+        else
+            qk_i8_pack_depthwise(t, &group, w->channels, b, colsum);
         return;
     }
     set_pixels(w, &group, w->pixels);

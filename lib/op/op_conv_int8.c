@@ -59,10 +59,12 @@ static int infer_integer(qs_infer *x) {
     return infer(x, &integer);
 }
 
-/* The last number of a list attribute, 1 without it. */
-static int64_t along_width(const qs_node *n, const char *name) {
+/* The last number of a list attribute but `before`, 1 without it. */
+static int32_t along(const qs_node *n, const char *name, int32_t before) {
     const qs_attr *list = qs_node_attr(n, name);
-    return list && list->count > 0 ? list->u.ints[list->count - 1] : 1;
+    int64_t at = list ? (int64_t)list->count - 1 - before : -1;
+    int64_t value = at >= 0 ? list->u.ints[at] : 1;
+    return value < INT32_MAX ? (int32_t)value : INT32_MAX;
 }
 
 /* OIHW weights; false where a size does not fit int32. */
@@ -70,7 +72,7 @@ static bool shape_of(const qs_node *n, const qs_value *w, qs_i8_shape *s) {
     int64_t groups = qs_node_int(n, "group", 1);
     int64_t m = w->dims[0].size, c = w->dims[1].size;
     int64_t kh = w->rank == 4 ? w->dims[2].size : 1, kw = w->dims[w->rank - 1].size;
-    int64_t terms, stride = along_width(n, "strides");
+    int64_t terms;
     if (m > INT32_MAX || !qs_mul64(kh, kw, &terms) || !qs_mul64(terms, c, &terms) ||
         terms > INT32_MAX || groups > INT32_MAX)
         return false;
@@ -80,8 +82,9 @@ static bool shape_of(const qs_node *n, const qs_value *w, qs_i8_shape *s) {
                            .kh = (int32_t)kh,
                            .kw = (int32_t)kw,
                            .c = (int32_t)c,
-                           .contiguous = along_width(n, "dilations") == 1,
-                           .stride_w = stride < INT32_MAX ? (int32_t)stride : INT32_MAX};
+                           .contiguous = along(n, "dilations", 0) == 1,
+                           .stride_h = along(n, "strides", 1),
+                           .stride_w = along(n, "strides", 0)};
     s->source = (qk_source_i8){.n = s->w.n,
                                .kh = s->w.kh,
                                .kw = s->w.kw,

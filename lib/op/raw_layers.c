@@ -322,6 +322,7 @@ static int conv_shapes(layer *k) {
                                 .kw = (int32_t)w[3],
                                 .c = (int32_t)w[1],
                                 .contiguous = o->dilation_w == 1,
+                                .stride_h = o->stride_h,
                                 .stride_w = o->stride_w};
     k->source = (qk_source_i8){.n = (int32_t)n,
                                .kh = (int32_t)w[2],

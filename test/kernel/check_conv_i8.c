@@ -46,6 +46,7 @@ static void fill(ck_state *s, image *p) {
     p->y_bytes = (size_t)c->batch * (size_t)c->ho * (size_t)c->wo * columns;
     p->y_bytes *= p->int32_out ? 4 : 1;
     c->w.contiguous = c->dilation_w == 1;
+    c->w.stride_h = c->stride_h;
     c->w.stride_w = c->stride_w;
 }
 
@@ -91,11 +92,15 @@ static image random_image(ck_state *s) {
     qk_conv_i8 *c = &p.conv;
     bool square = ck_random(s) % 2; /* 3 x 3, what has kernels of its own */
     c->batch = ck_between(s, 1, 2);
-    c->w.kh = square ? 3 : ck_between(s, 1, 5);
-    c->w.kw = square ? 3 : ck_between(s, 1, 5);
+    c->w.kh = square ? 3 : ck_between(s, 1, 8);
+    c->w.kw = square ? 3 : ck_between(s, 1, 8);
     c->stride_h = c->stride_w = ck_between(s, 1, 2);
+    if (ck_random(s) % 8 == 0) {
+        c->stride_h = ck_between(s, 1, 7);
+        c->stride_w = ck_between(s, 1, 7);
+    }
     c->dilation_h = square ? 1 : ck_between(s, 1, 2);
-    c->dilation_w = square ? 1 : ck_between(s, 1, 2);
+    c->dilation_w = square ? 1 : ck_between(s, 1, ck_random(s) % 4 ? 2 : 20);
     c->pad_top = ck_between(s, 0, c->w.kh - 1);
     c->pad_left = ck_between(s, 0, c->w.kw - 1);
     c->h = ck_between(s, 1, 20) + (c->w.kh - 1) * c->dilation_h;
@@ -220,7 +225,14 @@ static void bench_conv(ck_state *s) {
     bench_shape(s, 14, 384, 1, 1, 3, 1);
     bench_shape(s, 7, 960, 1, 1, 3, 1);
     bench_shape(s, 112, 96, 1, 1, 3, 2);
+    bench_shape(s, 56, 144, 1, 1, 3, 2);
     bench_shape(s, 28, 192, 1, 1, 3, 2);
+    bench_shape(s, 14, 576, 1, 1, 3, 2);
+    bench_shape(s, 28, 120, 1, 1, 5, 1);
+    bench_shape(s, 14, 480, 1, 1, 5, 1);
+    bench_shape(s, 28, 240, 1, 1, 5, 2);
+    bench_shape(s, 112, 16, 1, 1, 3, 1);
+    bench_shape(s, 56, 24, 1, 1, 3, 1);
 }
 
 const ck_case ck_cases_conv_i8[] = {

@@ -9,6 +9,7 @@
 #define TARGET    __attribute__((target("avx2,fma")))
 #define TABLE     qk_i8_avx2
 #define TILE_ROWS 4
+#define W_GROUP   2
 
 #define LOAD_B(v)                                                                                  \
     const __m256i w##v = load(b + 32 * v);                                                         \
@@ -30,5 +31,9 @@ INLINE __m256i dot(__m256i acc, __m256i x, __m256i w) {
                                      _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8));
     __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(x, 8), _mm256_srai_epi16(w, 8));
     return _mm256_add_epi32(acc, _mm256_add_epi32(even, odd));
+}
+
+INLINE __m256i window_dot(__m256i acc, __m256i x, __m256i w) {
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(x, w));
 }
 #endif

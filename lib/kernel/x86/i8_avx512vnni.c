@@ -324,7 +324,8 @@ const qk_i8 qk_i8_avx512vnni = {
     .row_sums = row_sums_u8,
     .gather = qk_gather_u8_avx512vnni,
     .depthwise = qk_depthwise_u8s8_avx512vnni,
-    .depthwise_rows = qk_depthwise_rows_u8s8_avx512vnni,
+    .window = qk_window_u8s8_avx512vnni,
+    .window_group = 4,
     .requantize = requantize_u8,
     .post = post_row,
 };

@@ -10,13 +10,15 @@
  *   LOAD_A(r)           and of the dword at p<r> + i, in all lanes
  *   DOT(r, v)           accumulates into a<r>_<v>
  *   dot(acc, x, w)      function: dwords of 4 u8 x dwords of 4 s8, added up
+ *   W_GROUP, window_dot as i8_window.h wants them
  */
 #include <immintrin.h>
 
 #include "kernel/i8.h"
 #include "kernel/i8_post.h"
 
-#define INLINE TARGET static inline __attribute__((always_inline))
+#define W_LANES 2
+#define INLINE  TARGET static inline __attribute__((always_inline))
 
 INLINE __m256i load(const void *p) {
     return _mm256_loadu_si256(p);
@@ -55,8 +57,8 @@ INLINE epilogue epilogue_of(const qk_out_i8 *o) {
         _mm256_set1_ps((float)(o->hi - o->zp)), o->clamp};
 }
 
-INLINE __m256i scale(__m256i acc, const float *m, const epilogue *e) {
-    __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(acc), _mm256_loadu_ps(m));
+INLINE __m256i scale(__m256i acc, __m256 m, const epilogue *e) {
+    __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(acc), m);
     if (e->clamp)
         v = _mm256_min_ps(_mm256_max_ps(v, e->low), e->high);
     return _mm256_cvtps_epi32(v);
@@ -98,10 +100,10 @@ INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1,
         store_i32(s, r + 1, a1, b1);
         return;
     }
-    const float *m = s->mult;
+    const __m256 m = _mm256_loadu_ps(s->mult), n = _mm256_loadu_ps(s->mult + 8);
     const epilogue *e = &s->e;
-    __m256i y = narrow_u8(narrow(scale(a0, m, e), scale(b0, m + 8, e), e),
-                          narrow(scale(a1, m, e), scale(b1, m + 8, e), e), e);
+    __m256i y = narrow_u8(narrow(scale(a0, m, e), scale(b0, n, e), e),
+                          narrow(scale(a1, m, e), scale(b1, n, e), e), e);
     y = _mm256_permute4x64_epi64(y, 0xd8);
     store_u8(s, r, _mm256_castsi256_si128(y));
     store_u8(s, r + 1, _mm256_extracti128_si256(y, 1));
@@ -197,10 +199,11 @@ INLINE void finish_channels(const sink *s, __m256i a0, __m256i a1, __m256i a2, _
         memcpy(s->out, row, 4 * (size_t)s->cols);
         return;
     }
-    const float *m = s->mult;
+    const __m256 m0 = _mm256_loadu_ps(s->mult), m1 = _mm256_loadu_ps(s->mult + 8);
+    const __m256 m2 = _mm256_loadu_ps(s->mult + 16), m3 = _mm256_loadu_ps(s->mult + 24);
     const epilogue *e = &s->e;
-    store_channels(s, narrow_u8(narrow(scale(a0, m, e), scale(a1, m + 8, e), e),
-                                narrow(scale(a2, m + 16, e), scale(a3, m + 24, e), e), e));
+    store_channels(s, narrow_u8(narrow(scale(a0, m0, e), scale(a1, m1, e), e),
+                                narrow(scale(a2, m2, e), scale(a3, m3, e), e), e));
 }
 
 INLINE void depthwise_pixel(const qk_depthwise_u8s8 *d, const uint8_t *a, const int8_t *w,
@@ -233,19 +236,18 @@ TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
     }
 }
 
+#include "kernel/x86/i8_window.h"
+
 TARGET static void requantize_u8(const int32_t *acc, size_t n, float m, int32_t zp, int32_t lo,
                                  int32_t hi, uint8_t *y) {
     qk_out_i8 o = {.zp = zp, .lo = lo, .hi = hi, .clamp = true};
     epilogue e = epilogue_of(&o);
-    float mult[8];
-    for (int32_t i = 0; i < 8; i++)
-        mult[i] = m;
     for (size_t i = 0; i < n; i += 8) {
         int32_t sums[8] = {0};
         uint8_t bytes[32];
         size_t count = n - i < 8 ? n - i : 8;
         memcpy(sums, acc + i, 4 * count);
-        __m256i v = scale(load(sums), mult, &e), zero = _mm256_setzero_si256();
+        __m256i v = scale(load(sums), _mm256_set1_ps(m), &e), zero = _mm256_setzero_si256();
         v = _mm256_packus_epi16(narrow(v, zero, &e), zero);
         _mm256_storeu_si256((__m256i *)(void *)bytes, v);
         memcpy(bytes + 4, bytes + 16, 4);
@@ -292,6 +294,8 @@ const qk_i8 TABLE = {
     .gemm = gemm_u8s8,
     .row_sums = row_sums_u8,
     .depthwise = depthwise_u8s8,
+    .window = window_u8s8,
+    .window_group = W_GROUP,
     .requantize = requantize_u8,
     .post = post_row,
 };

@@ -19,7 +19,7 @@ void qk_gather_u8_avx512vnni(const qk_gather_u8 *g);
 
 /* i8_depthwise_avx512vnni.c */
 void qk_depthwise_u8s8_avx512vnni(const qk_depthwise_u8s8 *d);
-void qk_depthwise_rows_u8s8_avx512vnni(const qk_depthwise_u8s8 *d);
+void qk_window_u8s8_avx512vnni(const qk_window_u8s8 *d);
 
 /* ---- requantization ---- */
 

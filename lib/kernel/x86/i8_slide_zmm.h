@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * 3 x 3 depthwise at stride 1 or 2 in 512-bit vectors, part of i8_depthwise_avx512vnni.c: columns
+ * of the image stay in registers from one pixel to the next, nothing goes through scratch. A step
+ * is one pixel of two rows, 64 channels.
+ */
+#ifndef QK_I8_SLIDE_ZMM_H
+#define QK_I8_SLIDE_ZMM_H
+
+#include "kernel/x86/i8_window.h"
+#include "kernel/x86/i8_zmm.h"
+
+/* A column of the image, interleaved for both rows of output; for stride 1 `b` is not used. */
+typedef struct column {
+    __m512i a0, a1, a2, a3, b0, b1, b2, b3;
+} column;
+
+typedef struct slides {
+    const uint8_t *row[5];
+    const uint8_t *zeros;
+    int32_t ranges;
+    ptrdiff_t across, apart; /* from column to column, from range to range */
+    int64_t inside, wd;      /* columns before `inside` lie in the image for all ranges */
+    int64_t q;               /* columns of the image in a range */
+} slides;
+
+INLINE column slide_interleave(const __m512i *t, bool by_two) {
+    const __m512i lo01 = _mm512_unpacklo_epi8(t[0], t[1]), hi01 = _mm512_unpackhi_epi8(t[0], t[1]);
+    const __m512i lo23 = _mm512_unpacklo_epi8(t[2], t[3]), hi23 = _mm512_unpackhi_epi8(t[2], t[3]);
+    column c = {.a0 = _mm512_unpacklo_epi16(lo01, lo23),
+                .a1 = _mm512_unpackhi_epi16(lo01, lo23),
+                .a2 = _mm512_unpacklo_epi16(hi01, hi23),
+                .a3 = _mm512_unpackhi_epi16(hi01, hi23)};
+    if (by_two) {
+        const __m512i lo4 = _mm512_unpacklo_epi8(t[4], t[4]);
+        const __m512i hi4 = _mm512_unpackhi_epi8(t[4], t[4]);
+        c.b0 = _mm512_unpacklo_epi16(lo23, lo4);
+        c.b1 = _mm512_unpackhi_epi16(lo23, lo4);
+        c.b2 = _mm512_unpacklo_epi16(hi23, hi4);
+        c.b3 = _mm512_unpackhi_epi16(hi23, hi4);
+    }
+    return c;
+}
+
+/* A column that lies outside for some of the ranges: its rows. */
+TARGET __attribute__((noinline)) static void slide_edge(const slides *s, int64_t x, __m512i *t) {
+    for (int32_t i = 0; i < 5; i++) {
+        const uint8_t *from[4] = {s->zeros, s->zeros, s->zeros, s->zeros};
+        for (int32_t r = 0; r < s->ranges; r++)
+            if (x + r * s->q >= 0 && x + r * s->q < s->wd)
+                from[r] = s->row[i] + (x + r * s->q) * s->across;
+        t[i] = s->ranges == 1 ? _mm512_loadu_si512(s->zeros) : load_ranges(from, s->ranges);
+    }
+}
+
+INLINE column slide_column(const slides *s, int64_t x, bool by_two, bool many) {
+    const int32_t rows = by_two ? 5 : 4;
+    const bool inside = x >= 0 && x < s->inside;
+    const ptrdiff_t at = x * s->across;
+    __m512i t[5];
+    if (many && !inside)
+        slide_edge(s, x, t);
+    for (int32_t i = 0; i < rows && many && inside; i++) {
+        const uint8_t *first = s->row[i] + at;
+        const uint8_t *from[4] = {first, first + s->apart, first + 2 * s->apart,
+                                  first + 3 * s->apart};
+        t[i] = load_ranges(from, s->ranges);
+    }
+    for (int32_t i = 0; i < rows && !many; i++)
+        t[i] = _mm512_loadu_si512(inside ? s->row[i] + at : s->zeros);
+    return slide_interleave(t, by_two);
+}
+
+/* Both rows of output, with the weights of one column at w and v. */
+#define SLIDE_DOT(i, c, w, v)                                                                      \
+    a##i = _mm512_dpbusd_epi32(a##i, (c).a##i, _mm512_loadu_si512((w) + 64 * i));                  \
+    W_KEEP(a##i)                                                                                   \
+    b##i =                                                                                         \
+        _mm512_dpbusd_epi32(b##i, by_two ? (c).b##i : (c).a##i, _mm512_loadu_si512((v) + 64 * i)); \
+    W_KEEP(b##i)
+#define SLIDE_DOTS(c, w, v)                                                                        \
+    SLIDE_DOT(0, c, w, v)                                                                          \
+    SLIDE_DOT(1, c, w, v)                                                                          \
+    SLIDE_DOT(2, c, w, v)                                                                          \
+    SLIDE_DOT(3, c, w, v)
+
+/* What a pair of rows needs besides its columns. */
+typedef struct slide_out {
+    const int8_t *w, *v; /* of both rows */
+    const int32_t *bias;
+    const float *mult;
+    uint8_t *first, *second;
+    int32_t n, wo;   /* columns of output in a range, of all */
+    ptrdiff_t pixel; /* bytes */
+    int32_t each, cols;
+    bool limits;
+} slide_out;
+
+INLINE void slide_store(const slide_out *o, const slides *s, uint8_t *to, __m512i y, int32_t x,
+                        const epilogue *e, bool many) {
+    if (o->limits)
+        y = _mm512_min_epu8(_mm512_max_epu8(y, e->lo), e->hi);
+    if (!many && o->cols == 64)
+        _mm512_storeu_si512(to, y);
+    else if (!many)
+        _mm512_mask_storeu_epi8(to, mask64(o->cols), y);
+    else
+        store_ranges(to, y, (ptrdiff_t)o->n * o->pixel, o->each, o->cols,
+                     x + (s->ranges - 1) * o->n < o->wo ? s->ranges : (o->wo - 1 - x) / o->n + 1);
+}
+
+INLINE void slide_rows(const slides *s, const slide_out *given, int64_t at, const epilogue *usual,
+                       bool by_two, bool many) {
+    epilogue e = *usual;
+    e.clamp = false;
+    const slide_out copy = *given, *o = &copy; /* no store changes it */
+    uint8_t *first = o->first, *second = o->second;
+    const int8_t *w = o->w, *v = o->v;
+    /* A load a cycle is the limit: what fits stays in registers. */
+    __m512i bias0 = _mm512_loadu_si512(o->bias), bias1 = _mm512_loadu_si512(o->bias + 16);
+    __m512i bias2 = _mm512_loadu_si512(o->bias + 32), bias3 = _mm512_loadu_si512(o->bias + 48);
+    W_KEEP(bias0)
+    W_KEEP(bias1) W_KEEP(bias2) W_KEEP(bias3) column c0 = slide_column(s, at, by_two, many), c1, c2;
+    if (!by_two)
+        c1 = slide_column(s, at + 1, false, many);
+    at += by_two ? 1 : 2;
+    for (int32_t x = 0; x < o->n; x++, at++) {
+        __m512i a0 = bias0, a1 = bias1, a2 = bias2, a3 = bias3;
+        __m512i b0 = bias0, b1 = bias1, b2 = bias2, b3 = bias3;
+        SLIDE_DOTS(c0, w, v)
+        if (by_two)
+            c1 = slide_column(s, at++, true, many);
+        SLIDE_DOTS(c1, w + 256, v + 256)
+        c2 = slide_column(s, at, by_two, many);
+        SLIDE_DOTS(c2, w + 512, v + 512)
+        const __m512 m0 = _mm512_loadu_ps(o->mult), m1 = _mm512_loadu_ps(o->mult + 16);
+        const __m512 m2 = _mm512_loadu_ps(o->mult + 32), m3 = _mm512_loadu_ps(o->mult + 48);
+        /* Where there is no second row, the first one comes last. */
+        slide_store(o, s, second,
+                    _mm512_packus_epi16(narrow(scale(b0, m0, &e), scale(b1, m1, &e), &e),
+                                        narrow(scale(b2, m2, &e), scale(b3, m3, &e), &e)),
+                    x, &e, many);
+        slide_store(o, s, first,
+                    _mm512_packus_epi16(narrow(scale(a0, m0, &e), scale(a1, m1, &e), &e),
+                                        narrow(scale(a2, m2, &e), scale(a3, m3, &e), &e)),
+                    x, &e, many);
+        first += o->pixel;
+        second += o->pixel;
+        c0 = by_two ? c2 : c1;
+        c1 = c2;
+    }
+}
+
+typedef void (*slide_fn)(const slides *s, const slide_out *o, int64_t at, const epilogue *e);
+
+#define SLIDE(NAME, BY_TWO, MANY)                                                                  \
+    TARGET static void NAME(const slides *s, const slide_out *o, int64_t at, const epilogue *e) {  \
+        const slides copy = *s;                                                                    \
+        slide_rows(MANY ? s : &copy, o, at, e, BY_TWO, MANY);                                      \
+    }
+SLIDE(slide_by_one, false, false)
+SLIDE(slide_by_two, true, false)
+SLIDE(slide_ranges_by_one, false, true)
+SLIDE(slide_ranges_by_two, true, true)
+
+TARGET static bool slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c) {
+    const qk_window_u8s8 *d = p->d;
+    bool by_two = d->stride_h == 2 && d->stride_w == 2;
+    if (d->kh != 3 || d->kw != 3 || d->dilation_h != 1 || d->dilation_w != 1 || d->split ||
+        !d->o.mult || d->o.clamp || (!by_two && (d->stride_h != 1 || d->stride_w != 1)))
+        return false;
+    slides s = {.zeros = d->zeros,
+                .ranges = t->ranges,
+                .across = d->channels,
+                .apart = (ptrdiff_t)t->q * d->stride_w * d->channels,
+                .wd = d->wd,
+                .q = (int64_t)t->q * d->stride_w};
+    s.inside = d->wd - (t->ranges - 1) * s.q;
+    slide_out o = {.w = d->w + (size_t)(c / 64) * p->block_bytes,
+                   .bias = d->o.bias + c,
+                   .mult = d->o.mult + c,
+                   .n = t->q,
+                   .wo = d->wo,
+                   .pixel = d->channels,
+                   .each = t->each,
+                   .cols = d->channels - c < t->each ? d->channels - c : t->each,
+                   .limits = d->o.lo > 0 || d->o.hi < 255};
+    slide_fn one = t->ranges > 1 ? slide_ranges_by_one : slide_by_one;
+    slide_fn two = t->ranges > 1 ? slide_ranges_by_two : slide_by_two;
+    slide_fn run = by_two ? two : one;
+    o.v = by_two ? o.w : o.w + p->set_bytes;
+    for (int32_t i = 0; i < pairs; i++, y += 2) {
+        for (int32_t k = 0; k < 5; k++)
+            s.row[k] = row_at(p, y, k) + c;
+        o.first = (uint8_t *)d->out + (ptrdiff_t)y * d->wo * d->channels + c;
+        o.second = o.first + (y + 1 < d->rows ? (ptrdiff_t)d->wo * d->channels : 0);
+        run(&s, &o, d->left, &p->e);
+    }
+    return true;
+}
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The first half of i8_window.h: how the work is cut, and the rows of the image interleaved into
+ * scratch.
+ */
+#ifndef QK_I8_WINDOW_FILL_H
+#define QK_I8_WINDOW_FILL_H
+
+#include "kernel/i8.h"
+
+#if W_LANES == 4
+#define W(f) _mm512_##f
+typedef __m512i w_vec;
+INLINE w_vec w_load(const void *p) {
+    return _mm512_loadu_si512(p);
+}
+INLINE void w_store(void *p, w_vec v) {
+    _mm512_storeu_si512(p, v);
+}
+/* The first n bytes. */
+INLINE void w_store_n(uint8_t *p, w_vec v, int32_t n) {
+    _mm512_mask_storeu_epi8(p, ~(__mmask64)0 >> (64 - n), v);
+}
+#else
+#define W(f) _mm256_##f
+typedef __m256i w_vec;
+INLINE w_vec w_load(const void *p) {
+    return _mm256_loadu_si256(p);
+}
+INLINE void w_store(void *p, w_vec v) {
+    _mm256_storeu_si256((__m256i *)p, v);
+}
+INLINE void w_store_n(uint8_t *p, w_vec v, int32_t n) {
+    uint8_t row[32];
+    w_store(row, v);
+    memcpy(p, row, (size_t)n);
+}
+#endif
+
+enum {
+    W_BYTES = 16 * W_LANES, /* of a vector; channels of a block */
+    W_DWORDS = 4 * W_LANES,
+    W_ALL = 4 * W_BYTES, /* of a column's group in scratch, of one dword of all weights */
+    W_ROOM = 4 * 7 * 16 / W_GROUP * W_ALL, /* what four pixels may need */
+    W_GOAL = 16 << 10,                     /* of scratch */
+    W_PIXELS = 128,
+    W_TAPS = 2 * 7 * 4,
+    W_TAPS_3X3 = 3 * ((3 + W_GROUP - 1) / W_GROUP)
+};
+
+typedef struct plan {
+    const qk_window_u8s8 *d;
+    int32_t groups; /* dwords of one column of the kernel */
+    int32_t stored; /* of one column of the image */
+    int32_t second; /* the first of them that the second row of output looks at */
+    bool shared;    /* moved weights instead */
+    int32_t taps;   /* dwords of a sum */
+    size_t set_bytes, block_bytes;
+    ptrdiff_t column_bytes, row_bytes; /* of scratch, of the image */
+    epilogue e;
+} plan;
+
+/* Channels of one kind of block. */
+typedef struct part {
+    int32_t begin, end; /* channels */
+    int32_t each;       /* channels of a range of columns in a vector */
+    int32_t ranges;
+    int32_t q;         /* columns of output in a range */
+    int32_t xs, pairs; /* columns and pairs of rows taken at once */
+    bool apart;        /* every pixel has its own columns in scratch */
+    int32_t columns;   /* of one pair of rows */
+} part;
+
+/* What is in scratch: pixels of the first rows of output. */
+typedef struct pixels {
+    int32_t count;
+    int32_t at[W_PIXELS + 4]; /* in scratch */
+    int32_t x[W_PIXELS + 4], y[W_PIXELS + 4];
+    ptrdiff_t out[W_PIXELS + 4][2]; /* bytes from d->out, channel 0; both rows */
+} pixels;
+
+INLINE plan plan_of(const qk_window_u8s8 *d) {
+    plan p = {.d = d, .e = epilogue_of(&d->o)};
+    int32_t both = (d->kh + d->stride_h + W_GROUP - 1) / W_GROUP, sets;
+    p.groups = p.stored = (d->kh + W_GROUP - 1) / W_GROUP;
+    sets = (both == p.groups ? 2 : 1) * (d->split && W_GROUP == 4 ? 2 : 1);
+    p.shared = both == p.groups && d->dilation_h == 1;
+    if (!p.shared) {
+        bool step = d->dilation_h == 1 && d->stride_h % W_GROUP == 0 && d->stride_h < d->kh;
+        p.second = step ? d->stride_h / W_GROUP : p.groups;
+        p.stored = p.groups + p.second;
+    }
+    p.taps = d->kw * p.groups;
+    p.set_bytes = (size_t)p.taps * W_ALL;
+    p.block_bytes = (size_t)sets * p.set_bytes;
+    p.column_bytes = (ptrdiff_t)p.stored * W_ALL;
+    p.row_bytes = (ptrdiff_t)d->wd * d->channels;
+    return p;
+}
+
+/* Columns of the image that n neighbouring columns of output look at. */
+static int64_t columns_of(const qk_window_u8s8 *d, int32_t n) {
+    return (int64_t)(n - 1) * d->stride_w + (int64_t)(d->kw - 1) * d->dilation_w + 1;
+}
+
+static part part_of(const plan *p, int32_t begin, int32_t end, int32_t each) {
+    const qk_window_u8s8 *d = p->d;
+    part t = {begin, end, each, W_BYTES / each, d->wo, 4, 1, false, 0};
+    int64_t room = W_GOAL / p->column_bytes;
+    t.q = (d->wo + t.ranges - 1) / t.ranges;
+    t.apart = columns_of(d, 4) > W_ROOM / p->column_bytes;
+    while (!t.apart && t.xs < t.q && t.xs + 4 <= W_PIXELS && columns_of(d, t.xs + 4) <= room)
+        t.xs += 4;
+    if (t.xs >= t.q)
+        t.xs = t.q;
+    else if (t.xs > 4) /* parts of about the same width */
+        t.xs = ((t.q - 1) / ((t.q + t.xs - 1) / t.xs) + 4) & ~3;
+    t.columns = t.apart ? t.xs * d->kw : (int32_t)columns_of(d, t.xs);
+    while (!t.apart && t.xs == t.q && 2 * t.pairs < d->rows && (t.pairs + 1) * t.xs <= W_PIXELS &&
+           (t.pairs + 1) * (int64_t)t.columns <= room)
+        t.pairs++;
+    return t;
+}
+
+/* ---- interleaving ---- */
+
+/* Rows of the image in a group; what they are multiplied by is zero where there is none. */
+typedef struct group {
+    const uint8_t *row[W_GROUP];
+} group;
+
+#if W_GROUP == 4
+INLINE void interleave(const w_vec *t, uint8_t *to) {
+    const w_vec lo01 = W(unpacklo_epi8)(t[0], t[1]), hi01 = W(unpackhi_epi8)(t[0], t[1]);
+    const w_vec lo23 = W(unpacklo_epi8)(t[2], t[3]), hi23 = W(unpackhi_epi8)(t[2], t[3]);
+    w_store(to, W(unpacklo_epi16)(lo01, lo23));
+    w_store(to + W_BYTES, W(unpackhi_epi16)(lo01, lo23));
+    w_store(to + 2 * W_BYTES, W(unpacklo_epi16)(hi01, hi23));
+    w_store(to + 3 * W_BYTES, W(unpackhi_epi16)(hi01, hi23));
+}
+#else
+INLINE void interleave(const w_vec *t, uint8_t *to) {
+    const w_vec lo = W(unpacklo_epi8)(t[0], t[1]), hi = W(unpackhi_epi8)(t[0], t[1]);
+    const w_vec zero = _mm256_setzero_si256();
+    w_store(to, W(unpacklo_epi8)(lo, zero));
+    w_store(to + W_BYTES, W(unpackhi_epi8)(lo, zero));
+    w_store(to + 2 * W_BYTES, W(unpacklo_epi8)(hi, zero));
+    w_store(to + 3 * W_BYTES, W(unpackhi_epi8)(hi, zero));
+}
+#endif
+
+/* n columns of the image, `step` bytes apart. */
+TARGET static void interleave_columns(const group *g, ptrdiff_t at, ptrdiff_t step, int64_t n,
+                                      uint8_t *to, ptrdiff_t to_step) {
+    const group local = *g;
+    for (; n > 0; n--, at += step, to += to_step) {
+        w_vec t[W_GROUP];
+        for (int32_t i = 0; i < W_GROUP; i++)
+            t[i] = w_load(local.row[i] + at);
+        interleave(t, to);
+    }
+}
+
+INLINE __m128i load_16(const uint8_t *p) {
+    return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+
+/* Channels of all ranges side by side. */
+INLINE w_vec load_ranges(const uint8_t *const *from, int32_t ranges) {
+#if W_LANES == 4
+    if (ranges == 2)
+        return _mm512_inserti64x4(
+            _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)from[0])),
+            _mm256_loadu_si256((const __m256i *)(const void *)from[1]), 1);
+    w_vec v = _mm512_broadcast_i32x4(load_16(from[0]));
+    v = _mm512_mask_broadcast_i32x4(v, 0x00f0, load_16(from[1]));
+    v = _mm512_mask_broadcast_i32x4(v, 0x0f00, load_16(from[2]));
+    return _mm512_mask_broadcast_i32x4(v, 0xf000, load_16(from[3]));
+#else
+    (void)ranges;
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(load_16(from[0])), load_16(from[1]), 1);
+#endif
+}
+
+/* The same columns of all ranges. */
+TARGET static void interleave_ranges(const plan *p, const part *t, const group *g, int64_t x,
+                                     int64_t step, int64_t n, uint8_t *to) {
+    const ptrdiff_t apart = (ptrdiff_t)t->q * p->d->stride_w * p->d->channels;
+    const group local = *g;
+    const int32_t ranges = t->ranges;
+    ptrdiff_t at = x * p->d->channels;
+    for (; n > 0; n--, at += step * p->d->channels, to += p->column_bytes) {
+        w_vec v[W_GROUP];
+        for (int32_t i = 0; i < W_GROUP; i++) {
+            const uint8_t *first = local.row[i] + at;
+            const uint8_t *from[4] = {first, first + apart, first + 2 * apart, first + 3 * apart};
+            v[i] = load_ranges(from, ranges);
+        }
+        interleave(v, to);
+    }
+}
+
+/* A column that lies outside for some of the ranges. */
+TARGET static void interleave_edge(const plan *p, const part *t, const group *g, int64_t x,
+                                   uint8_t *to) {
+    const qk_window_u8s8 *d = p->d;
+    w_vec v[W_GROUP];
+    for (int32_t i = 0; i < W_GROUP && t->ranges > 1; i++) {
+        const uint8_t *from[4] = {d->zeros, d->zeros, d->zeros, d->zeros};
+        for (int32_t r = 0; r < t->ranges; r++) {
+            int64_t column = x + (int64_t)r * t->q * d->stride_w;
+            bool inside = column >= 0 && column < d->wd;
+            if (inside)
+                from[r] = g->row[i] + column * d->channels;
+        }
+        v[i] = load_ranges(from, t->ranges);
+    }
+    for (int32_t i = 0; i < W_GROUP && t->ranges == 1; i++)
+        v[i] = w_load(d->zeros);
+    interleave(v, to);
+}
+
+/* n columns from x on, `step` columns apart. */
+TARGET static void interleave_run(const plan *p, const part *t, const group *g, int64_t x,
+                                  int64_t step, int32_t n, uint8_t *to) {
+    const qk_window_u8s8 *d = p->d;
+    int64_t last = x + (int64_t)(t->ranges - 1) * t->q * d->stride_w;
+    int64_t before = x < 0 ? (-x + step - 1) / step : 0;
+    int64_t inside = last < d->wd ? (d->wd - 1 - last) / step + 1 : 0;
+    int64_t j = 0;
+    for (; j < n && j < before; j++, x += step)
+        interleave_edge(p, t, g, x, to + j * p->column_bytes);
+    inside = (inside < n ? inside : n) - j;
+    if (inside > 0) {
+        uint8_t *first = to + j * p->column_bytes;
+        if (t->ranges == 1)
+            interleave_columns(g, x * d->channels, step * d->channels, inside, first,
+                               p->column_bytes);
+        else
+            interleave_ranges(p, t, g, x, step, inside, first);
+        j += inside;
+        x += inside * step;
+    }
+    for (; j < n; j++, x += step)
+        interleave_edge(p, t, g, x, to + j * p->column_bytes);
+}
+
+/* Row of the image, `dy` rows of the kernel below the first one that row y of output looks at. */
+INLINE const uint8_t *row_at(const plan *p, int32_t y, int32_t dy) {
+    const qk_window_u8s8 *d = p->d;
+    int64_t at = d->top + (int64_t)y * d->stride_h + (int64_t)dy * d->dilation_h;
+    return at < 0 || at >= d->h ? d->zeros : d->image + at * p->row_bytes;
+}
+
+/* Number i of the groups that rows of output y and y + 1 look at. */
+INLINE group group_at(const plan *p, int32_t y, int32_t i, int32_t c) {
+    const qk_window_u8s8 *d = p->d;
+    bool own = !p->shared && p->second == p->groups && i >= p->groups;
+    int32_t tap = W_GROUP * (own ? i - p->groups : i);
+    int32_t count = d->kh + (p->second == p->groups ? 0 : d->stride_h);
+    group g;
+    for (int32_t k = 0; k < W_GROUP; k++)
+        g.row[k] = row_at(p, y + own, tap + k < count ? tap + k : tap) + c;
+    return g;
+}
+
+/* Everything that `pairs` pairs of rows from y on look at, from column x of output on. */
+TARGET static void fill(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t x,
+                        int32_t c, uint8_t *scratch) {
+    const qk_window_u8s8 *d = p->d;
+    for (int32_t i = 0; i < pairs; i++, scratch += t->columns * p->column_bytes)
+        for (int32_t k = 0; k < p->stored; k++) {
+            group g = group_at(p, y + 2 * i, k, c);
+            int64_t first = d->left + (int64_t)x * d->stride_w;
+            uint8_t *to = scratch + k * W_ALL;
+            if (!t->apart) {
+                interleave_run(p, t, &g, first, 1, t->columns, to);
+                continue;
+            }
+            for (int32_t j = 0; j < t->xs; j++, first += d->stride_w, to += d->kw * p->column_bytes)
+                interleave_run(p, t, &g, first, d->dilation_w, d->kw, to);
+        }
+}
+
+static void list_pixels(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t x,
+                        pixels *list) {
+    const qk_window_u8s8 *d = p->d;
+    int32_t n = t->q - x < t->xs ? t->q - x : t->xs, count = 0;
+    int32_t column = t->apart ? d->kw : d->stride_w;
+    for (int32_t i = 0; i < pairs; i++)
+        for (int32_t j = 0; j < n; j++, count++) {
+            list->at[count] = (int32_t)((i * t->columns + j * column) * p->column_bytes);
+            list->x[count] = x + j;
+            list->y[count] = y + 2 * i;
+            list->out[count][0] = ((ptrdiff_t)(y + 2 * i) * d->wo + x + j) * d->channels;
+            /* Where there is no second row, its bytes go where the first one's follow. */
+            list->out[count][1] = list->out[count][0] +
+                                  (y + 2 * i + 1 < d->rows ? (ptrdiff_t)d->wo * d->channels : 0);
+        }
+    list->count = count;
+    for (int32_t i = 0; i < 4; i++) {
+        list->at[count + i] = list->at[count - 1];
+        list->x[count + i] = list->x[count - 1];
+        list->y[count + i] = list->y[count - 1];
+        list->out[count + i][0] = list->out[count - 1][0];
+        list->out[count + i][1] = list->out[count - 1][1];
+    }
+}
+
+#endif
