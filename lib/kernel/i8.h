@@ -25,6 +25,20 @@ typedef struct qk_out_i8 {
 } qk_out_i8;
 
 /*
+ * m rows of `segs` segments of k bytes, 64 at most, put behind each other: row r of a begins at
+ * a + r * a_stride, that of the result at out + r * out_stride. Up to 64 bytes behind a row's last
+ * segment are overwritten.
+ */
+typedef struct qk_gather_u8 {
+    const uint8_t *a;
+    ptrdiff_t a_stride;
+    const int32_t *seg_offset;
+    int32_t m, segs, k;
+    uint8_t *out;
+    ptrdiff_t out_stride;
+} qk_gather_u8;
+
+/*
  * m rows x one panel of columns. Row r begins at rows[r], or at a + r * a_stride where rows is
  * NULL. It consists of `segs` segments of 4 * k4 bytes; segment s begins seg_offset[s] bytes after
  * the row's address (NULL: one segment at 0). b: for every segment, for every dword of it, `width`
@@ -39,25 +53,12 @@ typedef struct qk_gemm_u8s8 {
     int32_t width; /* 64, 32 or 16; 24 or 8 where the table says so */
     int32_t cols;  /* of them stored: 1 … width */
     const int8_t *b;
-    const int32_t *row_init; /* NULL, or m numbers: what sums of a row start with besides bias */
-    void *out;               /* u8, or int32 without mult */
-    ptrdiff_t out_stride;    /* bytes from row to row */
+    const int32_t *row_init;    /* NULL, or m numbers: what sums of a row start with besides bias */
+    const qk_gather_u8 *gather; /* NULL, or what first puts the rows where they are */
+    void *out;                  /* u8, or int32 without mult */
+    ptrdiff_t out_stride;       /* bytes from row to row */
     qk_out_i8 o;
 } qk_gemm_u8s8;
-
-/*
- * m rows of `segs` segments of k bytes, 64 at most, put behind each other: row r of a begins at
- * a + r * a_stride, that of the result at out + r * out_stride. Up to 64 bytes behind a row's last
- * segment are overwritten.
- */
-typedef struct qk_gather_u8 {
-    const uint8_t *a;
-    ptrdiff_t a_stride;
-    const int32_t *seg_offset;
-    int32_t m, segs, k;
-    uint8_t *out;
-    ptrdiff_t out_stride;
-} qk_gather_u8;
 
 /*
  * m pixels of a depthwise convolution, all channels. Pixel r begins at a + r * a_stride, its tap t

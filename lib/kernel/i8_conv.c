@@ -10,7 +10,7 @@
 
 #include "quant/requantize.h"
 
-#define MAX_BLOCK 96
+#define MAX_BLOCK 128
 /* Multiply-accumulates that one thread does in some 20 us: below, splitting costs more than it
  * gains. */
 #define SMALL_WORK (3 << 20)
@@ -122,7 +122,9 @@ bool qk_conv_i8_plan(qk_conv_i8 *c, int32_t threads, int32_t *offset, size_t *sc
             return false;
         c->strip_bytes = qs_align((size_t)bytes + 64, 64);
     }
-    c->block = c->post ? 16 : MAX_BLOCK;
+    c->block = c->post ? 16 : 96;
+    if (c->w.whole && !c->post && c->wo >= 48 && c->wo <= MAX_BLOCK)
+        c->block = c->wo; /* one image row, whose gathering then overlaps */
     if (c->post && !qs_mul((size_t)c->w.form.n, 4 * (size_t)c->block, &block_bytes))
         return false;
     if (block_bytes > SIZE_MAX / 2)
@@ -316,8 +318,10 @@ static void run_panels(const work *k, const strip *s, int32_t group, int32_t n, 
         g->out = out + element * (size_t)first;
         g->o.bias = c->o.bias + position;
         g->o.mult = c->o.mult && !c->post ? c->o.mult + position : NULL;
-        if (panel >= s->panel && panel < s->panels)
+        if (panel >= s->panel && panel < s->panels) {
             c->t->gemm(g);
+            g->gather = NULL;
+        }
         position += g->width;
         g->b += (size_t)f->segs * 4 * (size_t)f->k4 * (size_t)g->width;
     }
@@ -356,7 +360,10 @@ static void run_pixels(const work *k, const strip *s, int32_t group, int32_t fir
     run_block(k, s, group, first, c->w.form.n, &g);
 }
 
-/* The same with kernel rows gathered: pixels of one image row at a time. */
+/*
+ * The same with kernel rows gathered, of one image row at a time. Pixels of a single one are
+ * gathered by the kernel.
+ */
 static void run_gathered(const work *k, const strip *s, int32_t first, int32_t m) {
     const qk_conv_i8 *c = k->c;
     qk_gather_u8 t = {.a_stride = (ptrdiff_t)c->stride_w * c->w.c,
@@ -365,13 +372,17 @@ static void run_gathered(const work *k, const strip *s, int32_t first, int32_t m
                       .k = c->w.kw * c->w.c,
                       .out = s->gathered,
                       .out_stride = c->gather_stride};
+    qk_gemm_u8s8 g = {.m = m, .a = s->gathered, .a_stride = c->gather_stride};
     for (int32_t i = 0, x = first % c->wo, y = first / c->wo; i < m; i += t.m, x = 0, y++) {
         t.m = least(c->wo - x, m - i);
         t.a = s->a + (ptrdiff_t)y * c->stride_h * c->strip_stride + x * t.a_stride;
+        if (t.m == m && !c->w.row_sums) {
+            g.gather = &t;
+            break;
+        }
         c->t->gather(&t);
         t.out += t.m * t.out_stride;
     }
-    qk_gemm_u8s8 g = {.m = m, .a = s->gathered, .a_stride = c->gather_stride};
     g.out_stride = (ptrdiff_t)k->element * c->w.n;
     g.out = s->out + first * g.out_stride;
     run_block(k, s, 0, first, c->w.form.n, &g);

@@ -43,13 +43,13 @@ static bool layout_depthwise(const qk_i8 *t, qk_weights_i8 *w) {
 
 /*
  * What a row of the product costs, in quarters of a dot product of one vector: those, the epilogue,
- * the broadcasts and the row itself.
+ * a little for each broadcast and the row itself. Half a vector takes as long as three quarters.
  */
 static int64_t row_cost(const qk_i8 *t, const qk_form_i8 *f) {
-    int64_t dwords = (int64_t)f->segs * f->k4, halves = f->positions / (2 * t->lanes);
-    /* One vector is one chain of sums per row: too few rows to hide its latency. */
-    int64_t eighths = halves == 2 ? 5 : 4;
-    return eighths * halves * (dwords + 4) / 2 + 2 * dwords + 8;
+    int64_t dwords = (int64_t)f->segs * f->k4, quarters = f->positions / t->lanes;
+    if (quarters == 2)
+        quarters = 3;
+    return quarters * (dwords + 2) + dwords / 2 + 8;
 }
 
 static void set_pixels(const qk_weights_i8 *w, qk_source_i8 *s, int32_t pixels) {

@@ -10,6 +10,7 @@
 
 #if QK_X86
 #include "kernel/x86/i8_finish_zmm.h"
+#include "kernel/x86/i8_gather_zmm.h"
 
 /* ---- tiles: rows x columns ---- */
 
@@ -108,8 +109,9 @@ INLINE __m512i broadcast(const uint8_t *p) {
         FINISH_##NR##x##W                                                                          \
     }
 #define WHOLE_TILES(NR, W)                                                                         \
-    INLINE int32_t rows_##NR##x##W(const qk_gemm_u8s8 *g, sink s, kind how) {                      \
+    INLINE int32_t rows_##NR##x##W(const qk_gemm_u8s8 *g, sink s, kind how, gatherer *ahead) {     \
         int32_t r = 0;                                                                             \
+        gather_next(ahead, NR);                                                                    \
         s.rows = NR;                                                                               \
         for (; r + NR <= g->m; r += NR, s.out += NR * s.stride) {                                  \
             const sink *t = &s;                                                                    \
@@ -117,6 +119,7 @@ INLINE __m512i broadcast(const uint8_t *p) {
             for (int32_t i = 0; i < NR; i++)                                                       \
                 row[i] = g->rows ? g->rows[r + i] : g->a + (r + i) * g->a_stride;                  \
             s.init = g->row_init ? g->row_init + r : NULL;                                         \
+            gather_next(ahead, NR);                                                                \
             if (NR >= 4) {                                                                         \
                 FORGET(t);                                                                         \
                 FORGET(g);                                                                         \
@@ -234,14 +237,16 @@ INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t most, rest *t, s
                 tile_##NR##x##W(g, t.row, &s, KIND_ANY);                                           \
         }                                                                                          \
     }                                                                                              \
-    TARGET static void gemm_##W(const qk_gemm_u8s8 *g, const sink *s) {                            \
+    TARGET static void gemm_##W(const qk_gemm_u8s8 *g, const sink *s, gatherer *ahead) {           \
         kind how = kind_of(g);                                                                     \
         bool low = LOW < NR && g->segs <= SHORT && g->segs * g->k4 <= SHORT;                       \
-        int32_t r = low ? qk_gemm_resident_avx512vnni(g, s, how) : 0;                              \
+        int32_t r = low ? qk_gemm_resident_avx512vnni(g, s, how, ahead) : 0;                       \
         if (r == 0 && how == KIND_ZERO)                                                            \
-            r = low ? rows_##LOW##x##W(g, *s, KIND_ZERO) : rows_##NR##x##W(g, *s, KIND_ZERO);      \
+            r = low ? rows_##LOW##x##W(g, *s, KIND_ZERO, ahead)                                    \
+                    : rows_##NR##x##W(g, *s, KIND_ZERO, ahead);                                    \
         else if (r == 0 && how == KIND_PLAIN)                                                      \
-            r = low ? rows_##LOW##x##W(g, *s, KIND_PLAIN) : rows_##NR##x##W(g, *s, KIND_PLAIN);    \
+            r = low ? rows_##LOW##x##W(g, *s, KIND_PLAIN, ahead)                                   \
+                    : rows_##NR##x##W(g, *s, KIND_PLAIN, ahead);                                   \
         rest_##W(g, *s, r);                                                                        \
     }
 
@@ -251,18 +256,33 @@ GEMM(24, 8, 8, 8)
 GEMM(16, 8, 8, 4)
 GEMM(8, 8, 8, 8)
 
+TARGET static void gather_u8(const qk_gather_u8 *g) {
+    gatherer all;
+    gather_start(&all, g);
+    gather_next(&all, g->m);
+}
+
+/* Some kernels gather while they compute. */
+TARGET static bool gathers(const qk_gemm_u8s8 *g) {
+    return kind_of(g) != KIND_ANY && ((g->width == 64 && g->k4 > 4) || g->width == 32);
+}
+
 TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
+    gatherer ahead;
+    gather_start(&ahead, g->gather);
+    if (g->gather && !gathers(g))
+        gather_next(&ahead, g->gather->m);
     const sink s = {g->out, g->out_stride, g->o.mult, NULL, g->cols, 0, epilogue_of(&g->o)};
     if (g->width == 64)
-        gemm_64(g, &s);
+        gemm_64(g, &s, &ahead);
     else if (g->width == 32)
-        gemm_32(g, &s);
+        gemm_32(g, &s, &ahead);
     else if (g->width == 24)
-        gemm_24(g, &s);
+        gemm_24(g, &s, &ahead);
     else if (g->width == 16)
-        gemm_16(g, &s);
+        gemm_16(g, &s, &ahead);
     else
-        gemm_8(g, &s);
+        gemm_8(g, &s, &ahead);
 }
 
 /* ---- sums of rows ---- */
@@ -322,7 +342,7 @@ const qk_i8 qk_i8_avx512vnni = {
     .narrow = true,
     .gemm = gemm_u8s8,
     .row_sums = row_sums_u8,
-    .gather = qk_gather_u8_avx512vnni,
+    .gather = gather_u8,
     .depthwise = qk_depthwise_u8s8_avx512vnni,
     .window = qk_window_u8s8_avx512vnni,
     .window_group = 4,

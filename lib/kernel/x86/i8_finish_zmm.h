@@ -14,11 +14,14 @@ typedef enum kind {
     KIND_ANY    /* int32, a clamp, or rows that are missing */
 } kind;
 
+struct gatherer;
+
 /*
  * i8_resident_avx512vnni.c: rows of g that are done, from 0 on; none where its sums are not short
  * enough to keep the panel's weights in registers.
  */
-int32_t qk_gemm_resident_avx512vnni(const qk_gemm_u8s8 *g, const sink *s, kind how);
+int32_t qk_gemm_resident_avx512vnni(const qk_gemm_u8s8 *g, const sink *s, kind how,
+                                    struct gatherer *ahead);
 
 INLINE __m512i scaled(__m512i acc, __m512 m, const sink *s, kind how) {
     if (how == KIND_ANY)
@@ -84,6 +87,10 @@ INLINE void finish_32(const sink *s, kind how, int32_t r, __m512i a0, __m512i b0
     const __m512 m0 = _mm512_loadu_ps(s->mult), m1 = _mm512_loadu_ps(s->mult + 16);
     TO_BYTES(y, s, how, a0, m0, b0, m1, a1, m0, b1, m1)
     y = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), y);
+    if (how != KIND_ANY && s->stride == 32 && s->cols == 32) {
+        _mm512_storeu_si512(s->out + 32 * r, y);
+        return;
+    }
     store_u8_32(s, how, r, _mm512_castsi512_si256(y));
     store_u8_32(s, how, r + 1, _mm512_extracti64x4_epi64(y, 1));
 }

@@ -7,6 +7,7 @@
 
 #if QK_X86
 #include "kernel/x86/i8_finish_zmm.h"
+#include "kernel/x86/i8_gather_zmm.h"
 
 #define KEEP(v) __asm__("" : "+v"(v));
 
@@ -17,10 +18,6 @@ INLINE __m512i dword_at(const uint8_t *p, int32_t d) {
     int32_t dword;
     memcpy(&dword, p + 4 * (ptrdiff_t)d, 4);
     return _mm512_set1_epi32(dword);
-}
-
-INLINE const uint8_t *row_at(const qk_gemm_u8s8 *g, int32_t r, ptrdiff_t offset) {
-    return (g->rows ? g->rows[r] : g->a + r * g->a_stride) + offset;
 }
 
 #define WEIGHT(d, v, vectors)                                                                      \
@@ -43,14 +40,16 @@ INLINE void rows_64(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords) {
     const ptrdiff_t offset = g->seg_offset ? g->seg_offset[0] : 0;
     const int32_t *bias = g->o.bias;
     F4(WEIGHTS_64)
-    for (int32_t r = 0; r < g->m; r++, s.out += s.stride) {
-        const uint8_t *p = row_at(g, r, offset);
+    const ptrdiff_t step = g->a_stride, stride = s.stride;
+    const uint8_t *p = g->a + offset;
+    const int32_t m = g->m, *init = g->row_init;
+    for (int32_t r = 0; r < m; r++, s.out += stride, p += step) {
         __m512i a0 = _mm512_loadu_si512(bias), a1 = _mm512_loadu_si512(bias + 16);
         __m512i a2 = _mm512_loadu_si512(bias + 32), a3 = _mm512_loadu_si512(bias + 48);
-        if (g->row_init) {
-            const __m512i init = _mm512_set1_epi32(g->row_init[r]);
-            a0 = _mm512_add_epi32(a0, init), a1 = _mm512_add_epi32(a1, init);
-            a2 = _mm512_add_epi32(a2, init), a3 = _mm512_add_epi32(a3, init);
+        if (init) {
+            const __m512i i0 = _mm512_set1_epi32(init[r]);
+            a0 = _mm512_add_epi32(a0, i0), a1 = _mm512_add_epi32(a1, i0);
+            a2 = _mm512_add_epi32(a2, i0), a3 = _mm512_add_epi32(a3, i0);
         }
         F4(STEP_64)
         finish_64(&s, how, 0, a0, a1, a2, a3);
@@ -66,17 +65,24 @@ INLINE void rows_64(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords) {
         SUM(a0, x, d, 0) SUM(a1, x, d, 1) SUM(b0, y, d, 0) SUM(b1, y, d, 1)                        \
     }
 
-INLINE void rows_32(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords) {
+#define AHEAD 8 /* rows that are gathered early enough to have left the store queue */
+
+INLINE void rows_32(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords, gatherer *ahead) {
     const ptrdiff_t offset = g->seg_offset ? g->seg_offset[0] : 0;
     const int32_t *bias = g->o.bias;
     F8(WEIGHTS_32)
-    for (int32_t r = 0; r + 2 <= g->m; r += 2, s.out += 2 * s.stride) {
-        const uint8_t *p = row_at(g, r, offset), *q = row_at(g, r + 1, offset);
+    gather_next(ahead, AHEAD);
+    const ptrdiff_t step = g->a_stride, stride = s.stride;
+    const uint8_t *p = g->a + offset;
+    const int32_t m = g->m, *init = g->row_init;
+    for (int32_t r = 0; r + 2 <= m; r += 2, s.out += 2 * stride, p += 2 * step) {
+        const uint8_t *q = p + step;
+        gather_next(ahead, 2);
         __m512i a0 = _mm512_loadu_si512(bias), a1 = _mm512_loadu_si512(bias + 16);
         __m512i b0 = a0, b1 = a1;
-        if (g->row_init) {
-            const __m512i i0 = _mm512_set1_epi32(g->row_init[r]);
-            const __m512i i1 = _mm512_set1_epi32(g->row_init[r + 1]);
+        if (init) {
+            const __m512i i0 = _mm512_set1_epi32(init[r]);
+            const __m512i i1 = _mm512_set1_epi32(init[r + 1]);
             a0 = _mm512_add_epi32(a0, i0), a1 = _mm512_add_epi32(a1, i0);
             b0 = _mm512_add_epi32(b0, i1), b1 = _mm512_add_epi32(b1, i1);
         }
@@ -87,36 +93,39 @@ INLINE void rows_32(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords) {
 
 /* ---- which one ---- */
 
-#define CASE(W, D)                                                                                 \
+#define CASE_64(D) CASE(64, D, (g, *s, KIND_ZERO, D), (g, *s, KIND_PLAIN, D))
+#define CASE_32(D) CASE(32, D, (g, *s, KIND_ZERO, D, ahead), (g, *s, KIND_PLAIN, D, ahead))
+#define CASE(W, D, zero, plain)                                                                    \
     case D:                                                                                        \
         if (how == KIND_ZERO)                                                                      \
-            rows_##W(g, *s, KIND_ZERO, D);                                                         \
+            rows_##W zero;                                                                         \
         else                                                                                       \
-            rows_##W(g, *s, KIND_PLAIN, D);                                                        \
+            rows_##W plain;                                                                        \
         break;
 
-TARGET int32_t qk_gemm_resident_avx512vnni(const qk_gemm_u8s8 *g, const sink *s, kind how) {
-    if (how == KIND_ANY || g->segs != 1)
+TARGET int32_t qk_gemm_resident_avx512vnni(const qk_gemm_u8s8 *g, const sink *s, kind how,
+                                           gatherer *ahead) {
+    if (how == KIND_ANY || g->segs != 1 || g->rows)
         return 0;
     if (g->width == 64 && g->k4 <= 4) {
         switch (g->k4) {
-            CASE(64, 1)
-            CASE(64, 2)
-            CASE(64, 3)
-            CASE(64, 4)
+            CASE_64(1)
+            CASE_64(2)
+            CASE_64(3)
+            CASE_64(4)
         }
         return g->m;
     }
     if (g->width == 32 && g->k4 <= 8) {
         switch (g->k4) {
-            CASE(32, 1)
-            CASE(32, 2)
-            CASE(32, 3)
-            CASE(32, 4)
-            CASE(32, 5)
-            CASE(32, 6)
-            CASE(32, 7)
-            CASE(32, 8)
+            CASE_32(1)
+            CASE_32(2)
+            CASE_32(3)
+            CASE_32(4)
+            CASE_32(5)
+            CASE_32(6)
+            CASE_32(7)
+            CASE_32(8)
         }
         return g->m / 2 * 2;
     }

@@ -14,9 +14,6 @@
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")))
 #define INLINE TARGET static inline __attribute__((always_inline))
 
-/* i8_gather_avx512vnni.c */
-void qk_gather_u8_avx512vnni(const qk_gather_u8 *g);
-
 /* i8_depthwise_avx512vnni.c */
 void qk_depthwise_u8s8_avx512vnni(const qk_depthwise_u8s8 *d);
 void qk_window_u8s8_avx512vnni(const qk_window_u8s8 *d);
