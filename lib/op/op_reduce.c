@@ -113,6 +113,30 @@ static float reduce_sum(const reduce_params *p, const float *x) {
     return fold(lanes);
 }
 
+/* Sums of COLUMNS outputs side by side, whose terms lie `step` apart: each as qs_tree_sum's. */
+#define COLUMNS ((size_t)16)
+
+static void sum_columns(const float *x, size_t n, size_t step, float *y) {
+    float lanes[16][COLUMNS] = {{0}};
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < COLUMNS; c++)
+            lanes[i % 16][c] += x[i * step + c];
+    for (size_t half = 8; half; half /= 2)
+        for (size_t i = 0; i < half; i++)
+            for (size_t c = 0; c < COLUMNS; c++)
+                lanes[i][c] += lanes[i + half][c];
+    memcpy(y, lanes[0], COLUMNS * sizeof(*y));
+}
+
+/* Whether outputs [o, o + COLUMNS) lie below `end` and side by side in the input. */
+static bool are_columns(const reduce_params *p, size_t o, size_t end) {
+    if (p->kind > REDUCE_SUM || p->reduced != 1 || p->kept == 0 ||
+        p->kept_strides[p->kept - 1] != 1 || end - o < COLUMNS)
+        return false;
+    const size_t inner = p->kept_dims[p->kept - 1];
+    return inner - o % inner >= COLUMNS;
+}
+
 static float reduce_extreme(const reduce_params *p, const float *x) {
     bool max = p->kind == REDUCE_MAX;
     float best = max ? -INFINITY : INFINITY;
@@ -130,7 +154,12 @@ static void reduce_range(const void *arg, size_t begin, size_t end) {
     const reduce_params *p = job->p;
     for (size_t o = begin; o < end; o++) {
         const float *x = job->x + offset(o, p->kept, p->kept_dims, p->kept_strides);
-        if (p->kind == REDUCE_SUM)
+        if (are_columns(p, o, end)) {
+            sum_columns(x, p->count, p->strides[0], job->y + o);
+            for (size_t c = 0; c < COLUMNS && p->kind == REDUCE_MEAN; c++)
+                job->y[o + c] /= (float)p->count;
+            o += COLUMNS - 1;
+        } else if (p->kind == REDUCE_SUM)
             job->y[o] = reduce_sum(p, x);
         else if (p->kind == REDUCE_MEAN)
             job->y[o] = reduce_sum(p, x) / (float)p->count;

@@ -363,6 +363,23 @@ static void test_reduce(void) {
     for (size_t o = 0; o < 11; o++)
         CHECK_NEAR(((const float *)case_data(c, 0))[o], tree(noise + o, 36, 11) / 36.0f, 0);
     case_free(c);
+    c = case_new("", "ReduceMean", 18); /* 35 columns of two images: vectors of them and a rest */
+    case_input(c, QSIM_FLOAT, SHAPE(2, 4, 35), noise);
+    case_ints(c, 1, DIMS(1));
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    for (size_t o = 0; o < 70; o++)
+        CHECK_NEAR(((const float *)case_data(c, 0))[o],
+                   tree(noise + o / 35 * 140 + o % 35, 4, 35) / 4.0f, 0);
+    case_free(c);
+    c = case_new("", "ReduceSum", 13); /* more terms than lanes */
+    case_input(c, QSIM_FLOAT, SHAPE(19, 18), noise);
+    case_ints(c, 1, DIMS(0));
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    for (size_t o = 0; o < 18; o++)
+        CHECK_NEAR(((const float *)case_data(c, 0))[o], tree(noise + o, 19, 18), 0);
+    case_free(c);
     c = case_new("", "ReduceMax", 18); /* axes 0 and 2, not neighbours; all by default: see below */
     case_input(c, QSIM_FLOAT, SHAPE(4, 3, 5), noise);
     case_ints(c, 2, DIMS(0, 2));
