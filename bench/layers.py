@@ -89,9 +89,10 @@ def main():
     out, ort, seconds, isa = sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4]
     os.environ["OMP_NUM_THREADS"] = "1"
     report = Report(out, "layers", f"Single layers, {isa}, one thread")
-    report.text("Our kernel, ONNX Runtime on a network of the one node (int8: channels last, as it runs inside; float: "
-                "with its reordering of the borders; a call costs it 1 to 3 us) and oneDNN's primitive alone, in turns. "
-                "Processor time; GMAC/s of its tenth percentile; ratio: their time / ours, median and quartiles of rounds.", "")
+    report.text("Our kernel, ONNX Runtime on a network of the one node (int8: channels last, as it runs inside; "
+                "float: with its reordering of the borders; a call costs it 1 to 3 us) and oneDNN's primitive alone, in "
+                "turns, in processor time. GMAC/s of its tenth percentile; ratio: their time / ours, median and quartiles of "
+                "rounds.", "")
     report.table_head("case", "layer", "us", "GMAC/s", "% of limit", "ORT GMAC/s", "ORT ratio", "oneDNN GMAC/s",
                       "oneDNN ratio")
     limits = measure_limits(out)

@@ -62,8 +62,9 @@ def scaling(report, out, seconds):
 def main():
     out, seconds, files = sys.argv[1], float(sys.argv[2]), sys.argv[3:]
     report = Report(out, "models", "Networks on libqsim")
-    report.text("FP32 and our own quantizations of it, in turns; one thread in processor time (min: its tenth percentile), two by the clock. Ratio: FP32's time / this one's, median over "
-                "rounds and its quartiles. Load: until the first run can start.", "")
+    report.text("FP32 and our own quantizations of it, in turns; one thread in processor time (min: its tenth "
+                "percentile), two by the clock. Ratio: FP32's time / this one's, median over rounds and its quartiles. "
+                "Load: until the first run can start.", "")
     report.table_head("network", "form", "threads", "min ms", "median ms", "ratio", "load ms", "peak MB")
     rows, report.data["refused"] = [], {}
     for source in files or sources(out, os.environ.get("QSIM_SHARED", "../shared")):

@@ -120,9 +120,10 @@ def main():
     out, ort, seconds, batch, given = sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4], sys.argv[5:]
     report = Report(out, "peers", f"libqsim and ONNX Runtime 1.30, batch {batch}")
     call_overhead(report, out, ort, seconds)
-    report.text("Turns of some 10 ms each in one run, ours / theirs in ms; one thread in processor time (min: its tenth percentile), two by the clock. Ratio: their time / ours, the median over "
-                "rounds with its quartiles, and of the minima. Load: until the first run can start, file in the page "
-                "cache, least of 3 fresh processes; peak memory after one run there.", "")
+    report.text("Turns of some 10 ms each in one run, ours / theirs in ms; one thread in processor time (min: its "
+                "tenth percentile), two by the clock. Ratio: their time / ours, the median over rounds with its "
+                "quartiles, and of the minima. Load: until the first run can start, file in the page cache, least of "
+                "3 fresh processes; peak memory after one run there.", "")
     report.table_head("network", "form", "threads", "min ms", "median ms", "ratio", "of minima", "aim", "load ms",
                       "peak MB")
     rows, refused, missed = [], {}, []

@@ -179,7 +179,7 @@ static int serve(const worker_engine *engine, worker_job *job) {
 }
 
 int main(int argc, char **argv) {
-    worker_job job = {.batch = 1, .side = 64, .threads = 1};
+    worker_job job = {.batch = 1, .side = 320, .threads = 1};
     const worker_engine *engine = NULL;
     for (size_t i = 0; argc > 2 && i < sizeof(engines) / sizeof(*engines); i++)
         if (strcmp(argv[1], engines[i]->name) == 0)
