@@ -117,6 +117,7 @@ typedef struct qs_sha256 {
     uint32_t state[8];
     uint64_t length;
     uint8_t block[64];
+    int fast; /* with the CPU's instructions; 0: portable, the same bits */
 } qs_sha256;
 
 void qs_sha256_init(qs_sha256 *h);

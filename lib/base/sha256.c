@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* SHA-256 as FIPS 180-4 defines it. */
+/* SHA-256 as FIPS 180-4 defines it, through the CPU's own instructions where it has them. */
 #include "base/base.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
 
 /* First 32 bits of the fractional parts of the cube roots of the first 64 primes (section 4.2.2).
  */
@@ -19,7 +24,25 @@ static uint32_t rotate(uint32_t x, int n) {
     return x >> n | x << (32 - n);
 }
 
-static void compress(uint32_t state[8], const uint8_t *block) {
+/*
+ * Each round moves the eight variables by one place. Here the names move instead: after eight
+ * rounds they are back, and compilers keep all of them in registers.
+ */
+static inline void eight_rounds(uint32_t s[8], const uint32_t *w, const uint32_t *k) {
+#define AT(place) s[((place)-i) & 7]
+    for (int i = 0; i < 8; i++) {
+        uint32_t e = AT(4), a = AT(0);
+        uint32_t t1 = AT(7) + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +
+                      (AT(6) ^ (e & (AT(5) ^ AT(6)))) + k[i] + w[i];
+        uint32_t t2 =
+            (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & AT(1)) | (AT(2) & (a | AT(1))));
+        AT(3) += t1;
+        AT(7) = t1 + t2;
+    }
+#undef AT
+}
+
+static void compress_c(uint32_t state[8], const uint8_t *block) {
     uint32_t w[64], s[8];
     for (int i = 0; i < 16; i++)
         w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
@@ -30,18 +53,64 @@ static void compress(uint32_t state[8], const uint8_t *block) {
                (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
     }
     memcpy(s, state, sizeof(s));
-    for (int i = 0; i < 64; i++) {
-        uint32_t e = s[4], a = s[0];
-        uint32_t t1 = s[7] + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +
-                      ((e & s[5]) ^ (~e & s[6])) + K[i] + w[i];
-        uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) +
-                      ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
-        memmove(s + 1, s, 7 * sizeof(s[0]));
-        s[4] += t1;
-        s[0] = t1 + t2;
-    }
+    for (int i = 0; i < 64; i += 8)
+        eight_rounds(s, w + i, K + i);
     for (int i = 0; i < 8; i++)
         state[i] += s[i];
+}
+
+#if defined(__x86_64__)
+static int cpu_has_sha(void) {
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSSE3) || !(c & bit_SSE4_1))
+        return 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & 1u << 29) != 0;
+}
+
+/* The instructions keep the variables as a, b, e, f and c, d, g, h. */
+__attribute__((target("sha,ssse3,sse4.1"))) static void compress_sha(uint32_t state[8],
+                                                                     const uint8_t *block) {
+    const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+    __m128i low = _mm_loadu_si128((const __m128i *)(const void *)state);
+    __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(state + 4));
+    low = _mm_shuffle_epi32(low, 0xb1);
+    high = _mm_shuffle_epi32(high, 0x1b);
+    __m128i abef = _mm_alignr_epi8(low, high, 8), cdgh = _mm_blend_epi16(high, low, 0xf0);
+    const __m128i abef_before = abef, cdgh_before = cdgh;
+    __m128i w[4] = {abef, abef, abef, abef}; /* set before they are used */
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++) {
+        const __m128i *words = (const __m128i *)(const void *)(block + 16 * (i & 3));
+        const __m128i last = w[(i + 3) & 3];
+        if (i < 4)
+            w[i] = _mm_shuffle_epi8(_mm_loadu_si128(words), swap);
+        else
+            w[i & 3] =
+                _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(w[i & 3], w[(i + 1) & 3]),
+                                                   _mm_alignr_epi8(last, w[(i + 2) & 3], 4)),
+                                     last);
+        __m128i wk =
+            _mm_add_epi32(w[i & 3], _mm_loadu_si128((const __m128i *)(const void *)(K + 4 * i)));
+        cdgh = _mm_sha256rnds2_epu32(cdgh, abef, wk);
+        abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(wk, 0x0e));
+    }
+    abef = _mm_shuffle_epi32(_mm_add_epi32(abef, abef_before), 0x1b);
+    cdgh = _mm_shuffle_epi32(_mm_add_epi32(cdgh, cdgh_before), 0xb1);
+    _mm_storeu_si128((__m128i *)(void *)state, _mm_blend_epi16(abef, cdgh, 0xf0));
+    _mm_storeu_si128((__m128i *)(void *)(state + 4), _mm_alignr_epi8(cdgh, abef, 8));
+}
+#else
+static int cpu_has_sha(void) {
+    return 0;
+}
+#define compress_sha compress_c
+#endif
+
+static void compress(qs_sha256 *h, const uint8_t *block) {
+    if (h->fast)
+        compress_sha(h->state, block);
+    else
+        compress_c(h->state, block);
 }
 
 void qs_sha256_init(qs_sha256 *h) {
@@ -49,6 +118,7 @@ void qs_sha256_init(qs_sha256 *h) {
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     memcpy(h->state, start, sizeof(start));
     h->length = 0;
+    h->fast = cpu_has_sha();
 }
 
 void qs_sha256_add(qs_sha256 *h, const void *data, size_t size) {
@@ -57,7 +127,7 @@ void qs_sha256_add(qs_sha256 *h, const void *data, size_t size) {
     h->length += size;
     while (size > 0) {
         if (used == 0 && size >= 64) {
-            compress(h->state, p);
+            compress(h, p);
             p += 64;
             size -= 64;
             continue;
@@ -68,7 +138,7 @@ void qs_sha256_add(qs_sha256 *h, const void *data, size_t size) {
         p += n;
         size -= n;
         if (used == 64) {
-            compress(h->state, h->block);
+            compress(h, h->block);
             used = 0;
         }
     }

@@ -80,6 +80,8 @@ static int read_sums(qsim_package *p, qsim_error *error) {
         return qs_fail(error, QSIM_E_LIMIT, "%s: " QS_SUMS " has %llu bytes", p->name,
                        (unsigned long long)p->members[index].size);
     int code = qsim_package_data(p, index, &data, &size, error);
+    if (code)
+        return code;
     const uint8_t *line = data, *end = line + size;
     for (; !code && line < end; number++) {
         const uint8_t *stop = memchr(line, '\n', (size_t)(end - line));

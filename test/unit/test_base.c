@@ -77,6 +77,21 @@ static void test_sha256(void) {
     }
     qs_sha256_hex(&h, hex);
     CHECK_STR(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+    uint64_t seed = 3; /* the CPU's instructions against the portable form */
+    for (size_t n = 0; n < sizeof(a); n += 1 + n / 9) {
+        char portable[65];
+        qs_sha256 plain;
+        for (size_t i = 0; i < n; i++)
+            a[i] = (char)test_random(&seed);
+        qs_sha256_init(&h);
+        plain = h;
+        plain.fast = 0;
+        qs_sha256_add(&h, a, n);
+        qs_sha256_add(&plain, a, n);
+        qs_sha256_hex(&h, hex);
+        qs_sha256_hex(&plain, portable);
+        CHECK_STR(hex, portable);
+    }
 }
 
 static void test_options(void) {
