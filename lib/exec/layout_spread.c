@@ -24,6 +24,7 @@ static int kind_of(const qs_node *n) {
         {"Tanh", UNARY},
         {"HardSigmoid", UNARY},
         {"HardSwish", UNARY},
+        {"Silu", UNARY},
         {"Exp", UNARY},
         {"Sqrt", UNARY},
         {"Neg", UNARY},

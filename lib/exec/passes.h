@@ -35,6 +35,8 @@ int qs_pass_u8(qs_pass *p);
 int qs_pass_qdq(qs_pass *p);
 /* BatchNormalization into the convolution before it (pass_bn.c). */
 int qs_pass_batchnorm(qs_pass *p);
+/* Curves written as several nodes become one (pass_curves.c). */
+int qs_pass_curves(qs_pass *p);
 /* Relu and Clip into the operator before it (pass_fuse.c). */
 int qs_pass_fuse(qs_pass *p);
 /* Channels-last convolutions and pools; `spread`: also what stands between (pass_layout.c). */

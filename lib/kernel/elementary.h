@@ -87,6 +87,18 @@ static inline float qk_sigmoid(float x) {
     return 1.0f / (1.0f + qk_exp(-x));
 }
 
+/* A NaN stays. */
+static inline float qk_hardswish(float x) {
+    float v = x * (1.0f / 6.0f) + 0.5f;
+    v = v < 0.0f ? 0.0f : v;
+    v = v > 1.0f ? 1.0f : v;
+    return x * v;
+}
+
+static inline float qk_silu(float x) {
+    return x * qk_sigmoid(x);
+}
+
 /*
  * erf: below 0.92 x + x P(x^2); above, 1 - e^-Q(|x|) with Q fitted to -log(1 - erf) on [0.92, 4],
  * beyond which the float is 1. P to 5e-10, Q to 1.5e-9 of the result.

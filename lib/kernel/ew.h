@@ -8,7 +8,7 @@
 typedef void (*qk_ew_f32_fn)(const float *x, float *y, size_t n);
 
 typedef struct qk_ew {
-    qk_ew_f32_fn exp, sigmoid, tanh, erf, gelu, gelu_tanh;
+    qk_ew_f32_fn exp, sigmoid, silu, hardswish, tanh, erf, gelu, gelu_tanh;
     /* y = exp(x - shift) */
     void (*exp_shifted)(const float *x, float shift, float *y, size_t n);
     /* Greatest element; a NaN may be passed over. n >= 1. */

@@ -81,6 +81,8 @@ typedef float qk_ew_lanes __attribute__((vector_size(64)));
 #define QK_EW_INSTANCE(suffix, TARGET)                                                             \
     QK_EW_F32(exp, suffix, TARGET)                                                                 \
     QK_EW_F32(sigmoid, suffix, TARGET)                                                             \
+    QK_EW_F32(silu, suffix, TARGET)                                                                \
+    QK_EW_F32(hardswish, suffix, TARGET)                                                           \
     QK_EW_F32(tanh, suffix, TARGET)                                                                \
     QK_EW_F32(erf, suffix, TARGET)                                                                 \
     QK_EW_F32(gelu, suffix, TARGET)                                                                \
@@ -92,6 +94,8 @@ typedef float qk_ew_lanes __attribute__((vector_size(64)));
     }                                                                                              \
     const qk_ew qk_ew_##suffix = {.exp = exp_##suffix,                                             \
                                   .sigmoid = sigmoid_##suffix,                                     \
+                                  .silu = silu_##suffix,                                           \
+                                  .hardswish = hardswish_##suffix,                                 \
                                   .tanh = tanh_##suffix,                                           \
                                   .erf = erf_##suffix,                                             \
                                   .gelu = gelu_##suffix,                                           \

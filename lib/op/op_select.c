@@ -59,12 +59,36 @@ static void fill_row(char *y, size_t n, const char *fill, size_t element) {
             put(y + i * element, fill, element);
 }
 
+#define STRIDED(T)                                                                                 \
+    static void strided_##T(const T *restrict x, T *restrict y, ptrdiff_t step, size_t n) {        \
+        for (size_t i = 0; i < n; i++)                                                             \
+            y[i] = x[(ptrdiff_t)i * step];                                                         \
+    }
+STRIDED(uint8_t)
+STRIDED(uint16_t)
+STRIDED(uint32_t)
+STRIDED(uint64_t)
+
+/* A whole row of elements that are a step apart. */
+static void strided_row(const char *x, char *y, ptrdiff_t step, size_t n, size_t element) {
+    switch (element) {
+    case 1: strided_uint8_t((const void *)x, (void *)y, step, n); break;
+    case 2: strided_uint16_t((const void *)x, (void *)y, step, n); break;
+    case 4: strided_uint32_t((const void *)x, (void *)y, step, n); break;
+    default: strided_uint64_t((const void *)x, (void *)y, step, n); break;
+    }
+}
+
 /* One row of the last axis; `x` is NULL where the whole row is filled. */
 static void select_row(const select_params *p, const char *x, char *y, const char *fill) {
     const walk *w = &p->axes[p->rank - 1];
     size_t n = (size_t)w->out, e = p->element, from = x ? p->first : n;
     if (!x) {
         fill_row(y, n, fill, e);
+        return;
+    }
+    if (w->mode == WALK_STEP && w->step != 1) {
+        strided_row(x + w->start * (int64_t)e, y, (ptrdiff_t)w->step, n, e);
         return;
     }
     if (p->filled) { /* what is outside, and the run inside */

@@ -195,7 +195,6 @@ static float clamp01(float v) {
 
 UNARY(leakyrelu, f32, float, float, x < 0.0f ? x * param[0] : x)
 UNARY(hardsigmoid, f32, float, float, clamp01(param[0] * x + param[1]))
-UNARY(hardswish, f32, float, float, x *clamp01(param[0] * x + param[1]))
 /* From the kernel table: float only. */
 #define KERNEL(name)                                                                               \
     static int lower_##name(qs_lower *l) {                                                         \
@@ -207,6 +206,8 @@ UNARY(hardswish, f32, float, float, x *clamp01(param[0] * x + param[1]))
 KERNEL(exp)
 KERNEL(tanh)
 KERNEL(sigmoid)
+KERNEL(silu)
+KERNEL(hardswish)
 KERNEL(erf)
 KERNEL(gelu_tanh)
 
@@ -228,7 +229,6 @@ static int infer_gelu(qs_infer *x) {
 
 LOWER(leakyrelu, leakyrelu_f32, 0.01f, 0)
 LOWER(hardsigmoid, hardsigmoid_f32, 0.2f, 0.5f)
-LOWER(hardswish, hardswish_f32, 1.0f / 6.0f, 0.5f)
 
 static const qs_attr_rule plain_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5}};
 static const qs_attr_rule alpha_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
@@ -272,6 +272,17 @@ UNARY_OP(relu, "Relu", 1, plain_attrs, signed)
 UNARY_OP(sigmoid, "Sigmoid", 1, plain_attrs, f32)
 UNARY_OP(sqrt, "Sqrt", 1, plain_attrs, real)
 UNARY_OP(tanh, "Tanh", 1, plain_attrs, f32)
+
+/* x * Sigmoid(x), made by a pass. */
+const qs_op qs_op_qsim_silu = {.domain = "qsim",
+                               .name = "Silu",
+                               .until = INT16_MAX,
+                               .min_in = 1,
+                               .max_in = 1,
+                               .min_out = 1,
+                               .max_out = 1,
+                               .infer = infer_f32,
+                               .lower = lower_silu};
 
 const qs_op qs_op_hardswish = {.domain = "",
                                .name = "HardSwish",

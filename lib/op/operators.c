@@ -127,6 +127,7 @@
     X(qsim_qlinearglobalaveragepool) \
     X(qsim_qlinearmatmul) \
     X(qsim_resize) \
+    X(qsim_silu) \
     X(qsim_sub) \
     X(qsim_table) \
     X(qsim_upsample)

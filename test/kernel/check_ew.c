@@ -20,6 +20,8 @@ static void call(void *arg) {
     switch (e->which) {
     case 2: e->k->exp(e->a, e->c, e->n); break;
     case 3: e->k->sigmoid(e->a, e->c, e->n); break;
+    case 15: e->k->silu(e->a, e->c, e->n); break;
+    case 16: e->k->hardswish(e->a, e->c, e->n); break;
     case 4: e->k->tanh(e->a, e->c, e->n); break;
     case 5: e->k->exp_shifted(e->a, 0.75f, e->c, e->n); break;
     case 6: e->k->erf(e->a, e->c, e->n); break;
@@ -108,6 +110,8 @@ static void bench(ck_state *s, int which) {
 
 CASE(exp, 2)
 CASE(sigmoid, 3)
+CASE(silu, 15)
+CASE(hardswish, 16)
 CASE(tanh, 4)
 CASE(shifted, 5)
 CASE(erf, 6)
@@ -123,6 +127,8 @@ CASE(squares, 14)
 const ck_case ck_cases_ew[] = {
     {"ew exp", check_exp, bench_exp},
     {"ew sigmoid", check_sigmoid, bench_sigmoid},
+    {"ew silu", check_silu, bench_silu},
+    {"ew hardswish", check_hardswish, bench_hardswish},
     {"ew tanh", check_tanh, bench_tanh},
     {"ew exp shifted", check_shifted, bench_shifted},
     {"ew erf", check_erf, bench_erf},

@@ -281,6 +281,53 @@ static void choice_by_input(void) {
     net_free(&n);
 }
 
+/* Swish and its hard form as exporters write them: one step each; not where a part is read twice.
+ */
+static void curves(void) {
+    for (int i = 0; i < 4; i++) {
+        net n;
+        float x[8], y[8];
+        net_begin(&n, NULL, 13);
+        net_input(&n, "x", QSIM_FLOAT, NET_DIMS(8));
+        net_float(&n, "three", 3);
+        net_float(&n, "six", 6);
+        net_float(&n, "zero", 0);
+        if (i < 2) {
+            net_node(&n, "", "Sigmoid", "x", "s");
+            net_node(&n, "", "Mul", i ? "s,x" : "x,s", "y");
+        } else {
+            net_node(&n, "", "Add", "three,x", "a");
+            net_node(&n, "", "Clip", "a,zero,six", "s");
+            net_node(&n, "", "Mul", "x,s", "m");
+            net_node(&n, "", "Div", "m,six", "y");
+        }
+        if (i == 3)
+            net_node(&n, "", "Neg", "s", "twice");
+        net_output(&n, "y");
+        if (i == 3)
+            net_output(&n, "twice");
+        NET_OK(&n, net_end(&n));
+        for (int k = 0; k < 8; k++)
+            x[k] = (float)k * 1.5f - 5;
+        const int64_t dims[] = {8};
+        const qsim_tensor in = net_tensor(QSIM_FLOAT, 1, dims, x);
+        qsim_tensor out[2] = {{.data = y, .bytes = sizeof(y)}, {0}};
+        qsim_session *s;
+        qsim_run *r;
+        NET_OK(&n, qsim_session_create(n.model, NULL, &s, &n.error));
+        CHECK_INT(qsim_run_create(s, &r, NULL), 0);
+        NET_OK(&n, qsim_run_execute(r, &in, 1, out, i == 3 ? 2 : 1, &n.error));
+        CHECK_INT(qsim_run_step_count(r), i == 3 ? 4 : 1);
+        for (int k = 0; k < 8; k++) {
+            const double v = (double)x[k], hard = v * fmin(6, fmax(0, v + 3)) / 6;
+            CHECK_NEAR(y[k], i < 2 ? v / (1 + exp(-v)) : hard, 1e-6);
+        }
+        qsim_run_free(r);
+        qsim_session_free(s);
+        net_free(&n);
+    }
+}
+
 /* A shape given as an input: one plan for each value. */
 static void shape_as_input(void) {
     net n;
@@ -356,6 +403,7 @@ int main(void) {
     no_allocation();
     shape_arithmetic();
     choice_by_input();
+    curves();
     shape_as_input();
     too_large();
     return test_done();
