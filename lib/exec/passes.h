@@ -39,6 +39,8 @@ int qs_pass_batchnorm(qs_pass *p);
 int qs_pass_curves(qs_pass *p);
 /* Relu and Clip into the operator before it (pass_fuse.c). */
 int qs_pass_fuse(qs_pass *p);
+/* Sums and products of tables of the same bytes, and tables of tables (pass_table.c). */
+int qs_pass_table(qs_pass *p);
 /* Channels-last convolutions and pools; `spread`: also what stands between (pass_layout.c). */
 int qs_pass_layout(qs_pass *p, bool spread);
 

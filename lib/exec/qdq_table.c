@@ -18,9 +18,10 @@ typedef struct expression {
 
 static bool is_elementwise(const qs_node *n) {
     static const char *const names[] = {
-        "Relu",      "Clip", "LeakyRelu", "Sigmoid", "Tanh",     "HardSigmoid",
-        "HardSwish", "Exp",  "Sqrt",      "Neg",     "Abs",      "Add",
-        "Sub",       "Mul",  "Div",       "Pow",     "Identity",
+        "Relu",     "Clip",  "LeakyRelu", "Sigmoid",  "Tanh",  "HardSigmoid", "HardSwish", "Exp",
+        "Sqrt",     "Neg",   "Abs",       "Add",      "Sub",   "Mul",         "Div",       "Pow",
+        "Identity", "Erf",   "Gelu",      "Softplus", "Log",   "Reciprocal",  "Sign",      "Floor",
+        "Ceil",     "Round", "Min",       "Max",      "PRelu",
     };
     for (size_t i = 0; i < QS_COUNT(names); i++)
         if (qs_node_is(n, "", names[i]))

@@ -34,6 +34,8 @@ static int transform(qsim_session *s, const qsim_session_options *o, bool litera
         code = qs_pass_curves(&p);
     if (!code && level >= QSIM_LEVEL_EXTENDED)
         code = qs_pass_fuse(&p);
+    if (!code && level >= QSIM_LEVEL_EXTENDED)
+        code = qs_pass_table(&p);
     if (!code)
         code = qs_pass_layout(&p, level >= QSIM_LEVEL_BASIC);
     return code ? code : qs_pass_finish(&p);

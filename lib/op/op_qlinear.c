@@ -41,7 +41,7 @@ typedef struct qlinear_params {
     qs_loops loops;
     int32_t lo, hi; /* of the output's own type */
     int32_t ta, tb, tc;
-    bool mul;
+    bool mul, tiled;
     int32_t inputs;
 } qlinear_params;
 
@@ -60,6 +60,45 @@ static void qlinear_rows(const void *arg, size_t begin, size_t end) {
         qs_loops_offsets(l, r, &oa, &ob);
         j->p->fn(j->a + oa, l->inner_a, j->b + ob, l->inner_b, j->c + r * l->inner, l->inner,
                  &j->w);
+    }
+}
+
+/*
+ * One operand is the same for many short rows, as the factors of squeeze-and-excite: repeated in a
+ * tile, it serves many rows at once.
+ */
+#define TILE 4096
+
+static bool is_tiled(const qs_loops *l) {
+    if (l->rank == 0 || l->inner_a != 1 || l->inner_b != 1 || l->inner > TILE / 2 || !l->inner)
+        return false;
+    const size_t a = l->a[l->rank - 1], b = l->b[l->rank - 1];
+    return (a == l->inner && b == 0) || (a == 0 && b == l->inner);
+}
+
+static void fill_tile(uint8_t *tile, const uint8_t *row, size_t n, size_t rows) {
+    for (size_t i = 0; i < rows; i++)
+        memcpy(tile + i * n, row, n);
+}
+
+static void qlinear_tiles(const void *arg, size_t begin, size_t end) {
+    const qlinear_job *j = arg;
+    const qs_loops *l = &j->p->loops;
+    const size_t n = l->inner, same = l->dims[l->rank - 1];
+    const bool second = l->b[l->rank - 1] == 0;
+    const uint8_t *have = NULL;
+    uint8_t tile[TILE];
+    size_t rows = TILE / n < same ? TILE / n : same, k;
+    for (size_t r = begin; r < end; r += k) {
+        size_t oa, ob;
+        qs_loops_offsets(l, r, &oa, &ob);
+        k = same - r % same < rows ? same - r % same : rows;
+        k = end - r < k ? end - r : k;
+        const uint8_t *a = j->a + oa, *b = j->b + ob, *row = second ? b : a;
+        if (row != have)
+            fill_tile(tile, row, n, rows);
+        have = row;
+        j->p->fn(second ? a : tile, 1, second ? tile : b, 1, j->c + r * n, k * n, &j->w);
     }
 }
 
@@ -99,7 +138,8 @@ static void run_qlinear(const qs_step *s, const qs_frame *f) {
     if (p->loops.rows == 1)
         qs_ranges(f->ctx, p->loops.inner, QS_GRAIN, qlinear_span, &job);
     else
-        qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / (p->loops.inner + 1) + 1, qlinear_rows, &job);
+        qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / (p->loops.inner + 1) + 1,
+                  p->tiled ? qlinear_tiles : qlinear_rows, &job);
 }
 
 static int lower_qlinear(qs_lower *l, bool mul) {
@@ -116,6 +156,7 @@ static int lower_qlinear(qs_lower *l, bool mul) {
     p->inputs = l->node->input_count;
     qs_q8_limits(l->node, c->dtype, &p->lo, &p->hi);
     qs_loops_make(&p->loops, a, b, c);
+    p->tiled = is_tiled(&p->loops);
     l->step->run = run_qlinear;
     l->step->kernel = mul ? "qlinear mul" : "qlinear add";
     return QSIM_OK;

@@ -127,7 +127,52 @@ static void shuffle(void) {
     net_free(&n);
 }
 
+/* Q(hardswish) as exporters write it: x * Q(clip(x + 3, 0, 6) / 6), then a table of that. */
+static void tables(void) {
+    net n;
+    begin(&n);
+    scale(&n, "a", 0.05f, 120);
+    scale(&n, "g", 1.0f / 255, 0);
+    scale(&n, "h", 0.04f, 20);
+    scale(&n, "t", 0.01f, 128);
+    conv(&n, "x", "a", C, C, 1);
+    net_node(&n, "", "HardSigmoid", "a_d", "g");
+    pair(&n, "g", "g");
+    net_node(&n, "", "Mul", "a_d,g_d", "h");
+    pair(&n, "h", "h");
+    net_node(&n, "", "Tanh", "h_d", "t");
+    pair(&n, "t", "t");
+    net_output(&n, "t_d");
+    NET_OK(&n, net_end(&n));
+    CHECK_INT(same(&n, "table"), 1);
+    CHECK_INT(same(&n, "qlinear mul"), 0);
+    net_free(&n);
+}
+
+/* Resizing by repetition moves bytes; the other scale behind it is a table. */
+static void resize(void) {
+    net n;
+    const float scales[] = {1, 1, 2, 2};
+    const int64_t four = 4;
+    begin(&n);
+    scale(&n, "a", 0.05f, 120);
+    scale(&n, "r", 0.06f, 110);
+    scale(&n, "b", 0.1f, 120);
+    conv(&n, "x", "a", C, C, 1);
+    net_const(&n, "scales", QSIM_FLOAT, 1, &four, scales);
+    net_node(&n, "", "Resize", "a_d,,scales", "r");
+    pair(&n, "r", "r");
+    conv(&n, "r", "b", 2, C, 3);
+    net_output(&n, "b_d");
+    NET_OK(&n, net_end(&n));
+    CHECK_INT(same(&n, "dequantize"), 1);
+    CHECK_INT(same(&n, "table"), 1);
+    net_free(&n);
+}
+
 int main(void) {
+    tables();
+    resize();
     shuffle();
     return test_done();
 }

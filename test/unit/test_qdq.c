@@ -480,7 +480,8 @@ int main(void) {
     matmul(true);
     for (int i = 0; i < 8; i++)
         binary(i & 1 ? "Add" : "Mul", types[i >> 1 & 1], i >> 2 & 1, i & 1);
-    const char *ops[] = {"Relu", "Sigmoid", "Tanh", "Exp", "HardSigmoid", "LeakyRelu", "Abs"};
+    const char *ops[] = {"Relu",        "Sigmoid",   "Tanh", "Exp",
+                         "HardSigmoid", "LeakyRelu", "Abs",  "Erf"};
     for (size_t i = 0; i < QS_COUNT(ops); i++) {
         unary(ops[i], QSIM_UINT8);
         unary(ops[i], QSIM_INT8);
