@@ -96,6 +96,15 @@ QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
 #define QSIM_FORMAT_QDQ       0
 #define QSIM_FORMAT_QOPERATOR 1
 
+/*
+ * What is quantized when. STATIC: weights and activations, whose ranges a calibration knows.
+ * DYNAMIC: weights now, each activation by its own range while the model runs; no calibration.
+ * WEIGHTS: weights alone, which are floats again when the model runs: smaller, not faster.
+ */
+#define QSIM_MODE_STATIC  0
+#define QSIM_MODE_DYNAMIC 1
+#define QSIM_MODE_WEIGHTS 2
+
 /* Weight schemes; also the candidates of the greedy search. */
 #define QSIM_WEIGHT_CHANNEL_SYMMETRIC 0
 #define QSIM_WEIGHT_TENSOR_SYMMETRIC  1
@@ -131,6 +140,8 @@ typedef struct qsim_quantize_options {
     int32_t activation_symmetric; /* 1: symmetric ranges */
     int32_t method;               /* QSIM_METHOD_* of quant.h; 0: min/max */
     int32_t reduce_range;         /* 1: 7-bit weights, for other runtimes on CPUs without VNNI */
+    int32_t mode;                 /* QSIM_MODE_* */
+    int32_t per_row; /* 1, DYNAMIC: each row of a product has a scale of its own (symmetric) */
     int32_t reserved;
 } qsim_quantize_options;
 
@@ -139,8 +150,17 @@ typedef struct qsim_quantize_options {
  * is upgraded to opset 13 where it is older, BatchNormalization is folded, ReLU and Clip are
  * absorbed, movement operators share their input's scale, and channels whose int32 bias would
  * overflow get a larger weight scale. Same inputs, same bytes.
- * Errors: MISMATCH (calibration of another model), NOT_FOUND, UNSUPPORTED, VALUE (NaN or infinite
- * weights), NOMEM, CANCELLED.
+ *
+ * Mode DYNAMIC needs no calibration (c is NULL): Conv, Gemm and MatMul of constant weights become
+ * DynamicQuantizeLinear, ConvInteger or MatMulInteger, Cast, Mul and, for a bias, Add, in types
+ * that ONNX Runtime's CPU provider runs: the weights of a convolution are u8, the others as asked
+ * for. With per_row each row of a product, and each image of a convolution, is quantized by itself
+ * in standard operators, so that an answer does not depend on what else is in the batch. Mode
+ * WEIGHTS puts DequantizeLinear behind the weights of Conv, ConvTranspose, Gemm, MatMul, Gather,
+ * RNN, LSTM and GRU. Options for activations, percentiles and formats do not matter to either.
+ *
+ * Errors: MISMATCH (calibration of another model), NOT_FOUND, UNSUPPORTED (also: the model is
+ * already quantized), VALUE (NaN or infinite weights), NOMEM, CANCELLED, ARGUMENT.
  */
 QSIM_API int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
                            const qsim_quantize_options *options, qsim_model **out,

@@ -23,6 +23,8 @@ static bool is_per_element(const qs_layout *l, const qs_node *n) {
     static const char *const names[] = {
         "Relu",      "Clip",   "LeakyRelu",      "Sigmoid",          "Tanh",
         "HardSwish", "QTable", "QuantizeLinear", "DequantizeLinear", "Identity"};
+    if (strcmp(n->op_type, "DynamicQuantizeLinear") == 0 || strcmp(n->op_type, "QuantizeRows") == 0)
+        return true; /* a range has no order */
     for (size_t i = 0; i < QS_COUNT(names); i++)
         if (strcmp(n->op_type, names[i]) == 0)
             return n->output_count == 1 && is_per_tensor(l, n);
@@ -35,7 +37,8 @@ static int32_t weight_index(const qs_node *n, qs_id value) {
         return -1;
     if (strcmp(n->op_type, "Gemm") == 0)
         return qs_node_int(n, "transA", 0) || n->inputs[1] == value ? -1 : 1;
-    if (strcmp(n->op_type, "MatMul") == 0 || strcmp(n->op_type, "MatMulInteger") == 0)
+    if (strcmp(n->op_type, "MatMul") == 0 || strcmp(n->op_type, "MatMulInteger") == 0 ||
+        strcmp(n->op_type, "MatMulIntegerScaled") == 0)
         return 1;
     return strcmp(n->op_type, "QLinearMatMul") == 0 && n->input_count > 3 ? 3 : -1;
 }

@@ -11,6 +11,7 @@
 #define SCALED 6 /* input 0; scale and zero point may lie along an axis */
 #define SPLIT  7 /* input 0, all outputs, along an axis */
 #define SOFT   8 /* input 0, along an axis */
+#define FIRST  9 /* input 0, output 0; the other outputs are the same either way */
 
 static int kind_of(const qs_node *n) {
     static const struct {
@@ -32,6 +33,10 @@ static int kind_of(const qs_node *n) {
         {"Cast", UNARY},
         {"Identity", UNARY},
         {"QTable", UNARY},
+        {"Erf", UNARY},
+        {"Gelu", UNARY},
+        {"DynamicQuantizeLinear", FIRST},
+        {"QuantizeRows", FIRST},
         {"Flip", UNARY},
         {"QLinearSigmoid", UNARY},
         {"QLinearLeakyRelu", UNARY},
@@ -49,6 +54,8 @@ static int kind_of(const qs_node *n) {
         {"Split", SPLIT},
         {"Softmax", SOFT},
     };
+    if (strcmp(n->op_type, "QuantizeRows") == 0 && qs_node_int(n, "axis", -1) != 1)
+        return 0; /* rows of the last axis, not images */
     for (size_t i = 0; i < QS_COUNT(kinds); i++)
         if (strcmp(n->op_type, kinds[i].name) == 0)
             return kinds[i].kind;
@@ -91,7 +98,7 @@ static int32_t late_rank(const qs_layout *l, const qs_node *n, int kind) {
         if (is_tensor_input(kind, i) &&
             (n->inputs[i] == QS_NONE || !is_fit(l, n->inputs[i], rank, kind)))
             return 0;
-    for (int32_t i = 0; i < n->output_count && rank; i++)
+    for (int32_t i = 0; i < (kind == FIRST ? 1 : n->output_count) && rank; i++)
         if (n->outputs[i] != QS_NONE && l->g->values[n->outputs[i]].rank != rank)
             return 0;
     return rank;
@@ -181,7 +188,8 @@ int qs_layout_spread(qs_layout *l, qs_id node, bool *done) {
             return v;
         qs_node_set_input(g, node, i, v);
     }
-    for (int32_t i = 0; i < g->nodes[node].output_count && !code; i++)
+    int32_t emitted = kind == FIRST ? 1 : g->nodes[node].output_count;
+    for (int32_t i = 0; i < emitted && !code; i++)
         code = qs_layout_emit(l, node, i);
     *done = !code;
     return code;

@@ -85,6 +85,7 @@ static bool is_windowed(const qs_node *n) {
         "QLinearConv",
         "ConvInteger",
         "ConvTranspose",
+        "ConvIntegerScaled",
         "MaxPool",
         "AveragePool",
         "GlobalAveragePool",

@@ -33,6 +33,8 @@ int qs_pass_outputs(qs_pass *p, const char *const *names, size_t count);
 int qs_pass_u8(qs_pass *p);
 /* Quantize/dequantize patterns become integer operators (pass_qdq.c). */
 int qs_pass_qdq(qs_pass *p);
+/* What dynamic quantization writes, with what stands behind its products (pass_dynamic.c). */
+int qs_pass_dynamic(qs_pass *p);
 /* BatchNormalization into the convolution before it (pass_bn.c). */
 int qs_pass_batchnorm(qs_pass *p);
 /* Curves written as several nodes become one (pass_curves.c). */

@@ -21,6 +21,8 @@ static int transform(qsim_session *s, const qsim_session_options *o, bool litera
         code = qs_pass_u8(&p);
     if (!code && !literal)
         code = qs_pass_qdq(&p);
+    if (!code && level >= QSIM_LEVEL_EXTENDED)
+        code = qs_pass_dynamic(&p);
     if (!code && qs_find_integers(s))
         code = no_memory(s, error);
     /* Pairs of quantize and dequantize leave some. */
@@ -46,10 +48,13 @@ static int transform(qsim_session *s, const qsim_session_options *o, bool litera
 /* Inputs that pack turns into its own form and no step reads. */
 static bool is_packed_input(const qs_node *n, int32_t index) {
     const char *t = n->op_type;
-    if (strcmp(t, "Conv") == 0 || strcmp(t, "ConvTranspose") == 0 ||
-        strcmp(t, "ConvInteger") == 0 || strcmp(t, "Gemm") == 0 || strcmp(t, "MatMul") == 0 ||
-        strcmp(t, "MatMulInteger") == 0)
-        return index == 1;
+    static const char *const products[] = {
+        "Conv", "ConvInteger", "ConvIntegerScaled", "ConvTranspose",
+        "Gemm", "MatMul",      "MatMulInteger",     "MatMulIntegerScaled",
+    };
+    for (size_t i = 0; i < QS_COUNT(products); i++)
+        if (strcmp(t, products[i]) == 0)
+            return index == 1;
     if (strcmp(t, "LSTM") == 0 || strcmp(t, "GRU") == 0 || strcmp(t, "RNN") == 0)
         return index == 1 || index == 2;
     return index == 3 && (strcmp(t, "QLinearConv") == 0 || strcmp(t, "QLinearMatMul") == 0);

@@ -21,6 +21,16 @@ typedef struct qk_ew {
     /* y = (x - shift) * factor * scale + bias; scale and bias are lists, bias may be NULL. */
     void (*normalize)(const float *x, float shift, float factor, const float *scale,
                       const float *bias, float *y, size_t n);
+    /* Least and greatest of 0 and all elements; a NaN is passed over. */
+    void (*range)(const float *x, size_t n, float *low, float *high);
+    /* Greatest magnitude; NaN if there is one. */
+    float (*magnitude)(const float *x, size_t n);
+    /*
+     * y = (float)x * (factor * scale) + bias, or with `rows` ((float)x * scale) * factor + bias;
+     * scale and bias are lists, bias may be NULL; y may be x's memory.
+     */
+    void (*scale_s32)(const int32_t *x, float factor, const float *scale, const float *bias,
+                      bool rows, float *y, size_t n);
 } qk_ew;
 
 extern const qk_ew qk_ew_c;

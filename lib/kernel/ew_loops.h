@@ -11,6 +11,7 @@
 
 #include "kernel/elementary.h"
 #include "kernel/ew.h"
+#include "quant/requantize.h"
 
 #define QK_EW_F32(name, suffix, TARGET)                                                            \
     TARGET static void name##_##suffix(const float *x, float *y, size_t n) {                       \
@@ -78,6 +79,56 @@ typedef float qk_ew_lanes __attribute__((vector_size(64)));
         }                                                                                          \
     }
 
+/* An integer sum and the float it becomes may share memory: each is read before it is written. */
+#define QK_EW_SCALE(VALUE)                                                                         \
+    for (size_t i = 0; i < n; i++) {                                                               \
+        int32_t acc;                                                                               \
+        memcpy(&acc, x + i, sizeof(acc));                                                          \
+        const float v = VALUE;                                                                     \
+        memcpy(y + i, &v, sizeof(v));                                                              \
+    }
+
+#define QK_EW_DYNAMIC(suffix, TARGET)                                                              \
+    TARGET static void range_##suffix(const float *x, size_t n, float *low, float *high) {         \
+        float lo[16] = {0}, hi[16] = {0};                                                          \
+        size_t i = 0;                                                                              \
+        for (; i + 16 <= n; i += 16)                                                               \
+            for (size_t k = 0; k < 16; k++) {                                                      \
+                lo[k] = qs_minf(x[i + k], lo[k]);                                                  \
+                hi[k] = qs_maxf(x[i + k], hi[k]);                                                  \
+            }                                                                                      \
+        for (; i < n; i++) {                                                                       \
+            lo[0] = qs_minf(x[i], lo[0]);                                                          \
+            hi[0] = qs_maxf(x[i], hi[0]);                                                          \
+        }                                                                                          \
+        for (size_t k = 1; k < 16; k++) {                                                          \
+            lo[0] = qs_minf(lo[k], lo[0]);                                                         \
+            hi[0] = qs_maxf(hi[k], hi[0]);                                                         \
+        }                                                                                          \
+        *low = lo[0];                                                                              \
+        *high = hi[0];                                                                             \
+    }                                                                                              \
+    TARGET static float magnitude_##suffix(const float *x, size_t n) {                             \
+        uint32_t top = 0;                                                                          \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const uint32_t m = qk_bits(x[i]) & 0x7fffffffu;                                        \
+            top = m > top ? m : top;                                                               \
+        }                                                                                          \
+        return qk_from_bits(top);                                                                  \
+    }                                                                                              \
+    TARGET static void scale_s32_##suffix(const int32_t *x, float factor, const float *scale,      \
+                                          const float *bias, bool rows, float *y, size_t n) {      \
+        if (bias && rows) {                                                                        \
+            QK_EW_SCALE((float)acc *scale[i] * factor + bias[i])                                   \
+        } else if (bias) {                                                                         \
+            QK_EW_SCALE((float)acc *(factor * scale[i]) + bias[i])                                 \
+        } else if (rows) {                                                                         \
+            QK_EW_SCALE((float)acc *scale[i] * factor)                                             \
+        } else {                                                                                   \
+            QK_EW_SCALE((float)acc *(factor * scale[i]))                                           \
+        }                                                                                          \
+    }
+
 #define QK_EW_INSTANCE(suffix, TARGET)                                                             \
     QK_EW_F32(exp, suffix, TARGET)                                                                 \
     QK_EW_F32(sigmoid, suffix, TARGET)                                                             \
@@ -88,6 +139,7 @@ typedef float qk_ew_lanes __attribute__((vector_size(64)));
     QK_EW_F32(gelu, suffix, TARGET)                                                                \
     QK_EW_F32(gelu_tanh, suffix, TARGET)                                                           \
     QK_EW_ROWS(suffix, TARGET)                                                                     \
+    QK_EW_DYNAMIC(suffix, TARGET)                                                                  \
     TARGET static void exp_shifted_##suffix(const float *x, float shift, float *y, size_t n) {     \
         for (size_t i = 0; i < n; i++)                                                             \
             y[i] = qk_exp(x[i] - shift);                                                           \
@@ -105,6 +157,9 @@ typedef float qk_ew_lanes __attribute__((vector_size(64)));
                                   .divide = divide_##suffix,                                       \
                                   .sum = sum_##suffix,                                             \
                                   .sum_squares = sum_squares_##suffix,                             \
-                                  .normalize = normalize_##suffix};
+                                  .normalize = normalize_##suffix,                                 \
+                                  .range = range_##suffix,                                         \
+                                  .magnitude = magnitude_##suffix,                                 \
+                                  .scale_s32 = scale_s32_##suffix};
 
 #endif

@@ -406,7 +406,8 @@ static int lower_check(qs_lower *l, qs_infer *x, const qs_i8_plan *p) {
     const qs_value *y = qs_lower_out(l, 0);
     if (role_value(l, p->roles->x)->dtype != QSIM_UINT8)
         return qs_infer_fail(x, QSIM_E_INTERNAL, "executed on unsigned activations only");
-    if (y->dtype != QSIM_UINT8 && y->dtype != QSIM_INT32)
+    bool sums = p->roles->y_scale < 0 && y->dtype == QSIM_FLOAT; /* which another step scales */
+    if (y->dtype != QSIM_UINT8 && y->dtype != QSIM_INT32 && !sums)
         return qs_infer_fail(x, QSIM_E_INTERNAL, "executed with unsigned results only");
     return QSIM_OK;
 }

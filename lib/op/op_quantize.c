@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* QuantizeLinear, DequantizeLinear: per tensor, axis or block; DynamicQuantizeLinear. */
+/* QuantizeLinear, DequantizeLinear: per tensor, axis or block. */
 #include "op/rules.h"
 
 #include "base/ctx.h"
@@ -322,55 +322,3 @@ QUANTIZE_OP(quantize, "", "QuantizeLinear", 10, QS_OPSET_NEWEST, standard_attrs,
 QUANTIZE_OP(dequantize, "", "DequantizeLinear", 10, QS_OPSET_NEWEST, back_attrs, infer_dequantize)
 QUANTIZE_OP(ms_quantize, "com.microsoft", "QuantizeLinear", 1, 1, ms_attrs, infer_quantize)
 QUANTIZE_OP(ms_dequantize, "com.microsoft", "DequantizeLinear", 1, 1, ms_attrs, infer_dequantize)
-
-/* ---- DynamicQuantizeLinear ---- */
-
-static int infer_dynamic(qs_infer *x) {
-    int code = qs_infer_type(x, 0, QS_T_FLOAT);
-    if (!code)
-        code = qs_infer_out(x, 0, QSIM_UINT8, x->in[0]->rank, x->in[0]->dims);
-    if (!code)
-        code = qs_infer_out(x, 1, QSIM_FLOAT, 0, NULL);
-    return code ? code : qs_infer_out(x, 2, QSIM_UINT8, 0, NULL);
-}
-
-typedef struct dynamic_params {
-    size_t elements;
-} dynamic_params;
-
-static void run_dynamic(const qs_step *s, const qs_frame *f) {
-    const dynamic_params *p = s->params;
-    const float *x = qs_step_in(s, f, 0);
-    float low = 0.0f, high = 0.0f;
-    for (size_t i = 0; i < p->elements; i++) {
-        low = qs_minf(x[i], low); /* a NaN is passed over */
-        high = qs_maxf(x[i], high);
-    }
-    float scale = (high - low) / 255.0f;
-    scale = scale == 0.0f ? 1.0f : scale;
-    int32_t zp = qs_round_even(qs_minf(qs_maxf(0.0f - low / scale, 0.0f), 255.0f));
-    qs_quantize_u8(x, p->elements, scale, zp, qs_step_out(s, f, 0));
-    *(float *)qs_step_out(s, f, 1) = scale;
-    *(uint8_t *)qs_step_out(s, f, 2) = (uint8_t)zp;
-}
-
-static int lower_dynamic(qs_lower *l) {
-    dynamic_params *p = qs_lower_params(l, sizeof(*p));
-    if (!p)
-        return QSIM_E_NOMEM;
-    p->elements = qs_value_elements(qs_lower_in(l, 0));
-    l->step->run = run_dynamic;
-    l->step->kernel = "dynamic quantize";
-    return QSIM_OK;
-}
-
-const qs_op qs_op_dynamic_quantize = {.domain = "",
-                                      .name = "DynamicQuantizeLinear",
-                                      .since = 11,
-                                      .until = QS_OPSET_NEWEST,
-                                      .min_in = 1,
-                                      .max_in = 1,
-                                      .min_out = 3,
-                                      .max_out = 3,
-                                      .infer = infer_dynamic,
-                                      .lower = lower_dynamic};

@@ -111,12 +111,14 @@
     X(qsim_conv) \
     X(qsim_convinteger) \
     X(qsim_convtranspose) \
+    X(qsim_convinteger_scaled) \
     X(qsim_div) \
     X(qsim_flip) \
     X(qsim_gemm) \
     X(qsim_globalaveragepool) \
     X(qsim_matmul) \
     X(qsim_matmulinteger) \
+    X(qsim_matmulinteger_scaled) \
     X(qsim_maxpool) \
     X(qsim_mul) \
     X(qsim_qlinear_add) \
@@ -128,6 +130,7 @@
     X(qsim_qlinearmatmul) \
     X(qsim_resize) \
     X(qsim_silu) \
+    X(qsim_quantize_rows) \
     X(qsim_sub) \
     X(qsim_table) \
     X(qsim_upsample)

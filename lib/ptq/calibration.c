@@ -2,10 +2,17 @@
 #include "ptq/calibration.h"
 
 #include "base/ctx.h"
+#include "exec/passes.h"
 #include "graph/model.h"
 #include "op/op.h"
 
 #define MIN_OPSET 13 /* per-axis DequantizeLinear */
+
+/* Weights that are stored in 8 bits are floats to whoever quantizes again. */
+static int fold_weights(qsim_model *m, qsim_error *error) {
+    qs_pass p = {.ctx = m->ctx, .graph = m->graph, .model = m->name, .error = error};
+    return qs_pass_fold(&p, QS_FOLD_QUANTIZE | QS_FOLD_DEQUANTIZE);
+}
 
 int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error) {
     qsim_model *m;
@@ -23,6 +30,8 @@ int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error)
     if (!code)
         code = qsim_model_optimize(m, QSIM_LEVEL_EXTENDED, out, error);
     qsim_model_free(m);
+    if (!code)
+        code = fold_weights(*out, error);
     if (!code)
         code = qs_fold_bias(*out, error);
     if (!code)

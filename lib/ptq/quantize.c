@@ -46,6 +46,10 @@ int qs_quantizer_options(const qsim_quantize_options *options, qsim_quantize_opt
             error, QSIM_E_UNSUPPORTED,
             "quantization: activations of %s with weights of %s: both take uint8 or int8",
             qsim_dtype_name(a), qsim_dtype_name(w));
+    if (own->mode < QSIM_MODE_STATIC || own->mode > QSIM_MODE_WEIGHTS)
+        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: mode %d is not known", own->mode);
+    if (own->per_row && own->mode != QSIM_MODE_DYNAMIC)
+        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: per_row goes with the dynamic mode");
     if (own->format < QSIM_FORMAT_QDQ || own->format > QSIM_FORMAT_QOPERATOR)
         return qs_fail(error, QSIM_E_ARGUMENT, "quantization: format %d is not known", own->format);
     if (own->weight_scheme < 0 || own->weight_scheme > QSIM_WEIGHT_TENSOR_ASYMMETRIC)
@@ -89,31 +93,63 @@ void qs_quantizer_free(qs_quantizer *q) {
 
 /* ---- what the file says of itself ---- */
 
+/* How ranges were found. */
+static void describe_ranges(const qsim_quantize_options *o, char *text, size_t room) {
+    static const char *const methods[] = {"minmax", "percentile", "mse", "entropy"};
+    long cut = (long)(o->percentile * 1e6 + 0.5); /* printed as integers: no locale shows */
+    int n = snprintf(text, room, " ranges=%s", o->percentiles ? "searched" : methods[o->method]);
+    if (o->method == QSIM_METHOD_PERCENTILE && !o->percentiles)
+        snprintf(text + n, room - (size_t)n, ",%ld.%06ld", cut / 1000000, cut % 1000000);
+}
+
 static int describe(qs_quantizer *q) {
     static const char *const schemes[] = {"channel-symmetric", "tensor-symmetric",
                                           "tensor-asymmetric"};
-    static const char *const methods[] = {"minmax", "percentile", "mse", "entropy"};
     const qsim_quantize_options *o = &q->options;
-    char text[256], hash[65], percentile[48] = "";
-    long cut = (long)(o->percentile * 1e6 + 0.5); /* printed as integers: no locale shows */
-    if (o->method == QSIM_METHOD_PERCENTILE && !o->percentiles)
-        snprintf(percentile, sizeof(percentile), ",%ld.%06ld", cut / 1000000, cut % 1000000);
-    snprintf(text, sizeof(text), "format=%s activations=%s%s weights=%s,%s%s ranges=%s%s",
-             o->format == QSIM_FORMAT_QDQ ? "qdq" : "qoperator",
-             qsim_dtype_name(o->activation_type), o->activation_symmetric ? ",symmetric" : "",
-             qsim_dtype_name(o->weight_type), o->schemes ? "searched" : schemes[o->weight_scheme],
-             o->reduce_range ? ",reduced" : "", o->percentiles ? "searched" : methods[o->method],
-             percentile);
-    int code = qs_calibration_hash(q->c, hash);
+    char mode[96], ranges[96] = "", text[320], hash[65];
+    int code = QSIM_OK;
+    if (o->mode == QSIM_MODE_STATIC) {
+        snprintf(mode, sizeof(mode), "format=%s activations=%s%s",
+                 o->format == QSIM_FORMAT_QDQ ? "qdq" : "qoperator",
+                 qsim_dtype_name(o->activation_type), o->activation_symmetric ? ",symmetric" : "");
+        describe_ranges(o, ranges, sizeof(ranges));
+    } else {
+        snprintf(mode, sizeof(mode), "mode=%s%s",
+                 o->mode == QSIM_MODE_DYNAMIC ? "dynamic" : "weights",
+                 o->per_row ? ",per-row" : "");
+    }
+    snprintf(text, sizeof(text), "%s weights=%s,%s%s%s", mode, qsim_dtype_name(o->weight_type),
+             o->schemes ? "searched" : schemes[o->weight_scheme], o->reduce_range ? ",reduced" : "",
+             ranges);
+    if (q->c)
+        code = qs_calibration_hash(q->c, hash);
     if (!code)
         code = qs_model_set_property(q->model, "qsim.version", qsim_version_string());
     if (!code)
         code = qs_model_set_property(q->model, "qsim.options", text);
-    if (!code)
+    if (!code && q->c)
         code = qs_model_set_property(q->model, "qsim.calibration", hash);
     q->model->producer_name = "libqsim";
     q->model->producer_version = qsim_version_string();
     return code ? qs_fail(q->error, code, "quantization: out of memory") : QSIM_OK;
+}
+
+/*
+ * One line instead of a model that is quantized twice. Weights alone behind a DequantizeLinear are
+ * floats to the other modes.
+ */
+static int refuse_quantized(const qsim_model *m, int32_t mode, qsim_error *error) {
+    for (size_t i = 0; i < m->graph->order_count; i++) {
+        const qs_node *n = &m->graph->nodes[m->graph->order[i]];
+        const char *t = n->op_type;
+        bool weights = strcmp(t, "DequantizeLinear") == 0 && mode == QSIM_MODE_WEIGHTS;
+        if (weights || strncmp(t, "QLinear", 7) == 0 || strstr(t, "QuantizeLinear") ||
+            strcmp(t, "QGemm") == 0 || strcmp(t, "MatMulInteger") == 0 ||
+            strcmp(t, "ConvInteger") == 0)
+            return qs_fail(error, QSIM_E_UNSUPPORTED, "%s: is already quantized (node '%s', %s)",
+                           m->name, qs_node_label(m->graph, m->graph->order[i]), t);
+    }
+    return QSIM_OK;
 }
 
 int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsim_error *error) {
@@ -155,6 +191,15 @@ static int make_operators(qs_quantizer *q) {
     return code ? code : name_values(q);
 }
 
+static int rewrite(qs_quantizer *q) {
+    if (q->options.mode == QSIM_MODE_DYNAMIC)
+        return qs_rewrite_dynamic(q);
+    if (q->options.mode == QSIM_MODE_WEIGHTS)
+        return qs_rewrite_weights(q);
+    int code = qs_activation_choose(q);
+    return code ? code : qs_rewrite(q);
+}
+
 int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
                          const qsim_quantize_options *own, qsim_model **out, qsim_error *error) {
     qsim_model *m;
@@ -164,10 +209,8 @@ int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
         return code;
     code = qs_quantizer_init(&q, m, c, own, error);
     if (!code)
-        code = qs_activation_choose(&q);
-    if (!code)
-        code = qs_rewrite(&q);
-    if (!code && own->format == QSIM_FORMAT_QOPERATOR)
+        code = rewrite(&q);
+    if (!code && own->mode == QSIM_MODE_STATIC && own->format == QSIM_FORMAT_QOPERATOR)
         code = make_operators(&q);
     if (!code)
         code = describe(&q);
@@ -196,11 +239,18 @@ int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
     qsim_quantize_options own;
     qsim_model *prepared = NULL;
     qs_error_clear(error);
-    if (!model || !c || !out)
+    if (!model || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "quantization: an argument is missing");
     *out = NULL;
     int code = qs_quantizer_options(options, &own, error);
-    if (!code)
+    if (code)
+        return code;
+    if (own.mode != QSIM_MODE_STATIC)
+        c = NULL;
+    else if (!c)
+        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: an argument is missing");
+    code = refuse_quantized(model, own.mode, error);
+    if (!code && c)
         code = qs_calibration_check(c, model, error);
     if (!code)
         code = qs_ptq_prepare(model, &prepared, error);

@@ -89,6 +89,44 @@ int qs_activation_choose(qs_quantizer *q); /* activation.c */
 /* Quantizes one layer's weights and bias for the root of its input. */
 int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x); /* weight.c */
 int qs_rewrite(qs_quantizer *q);                                          /* rewrite.c */
+int qs_rewrite_dynamic(qs_quantizer *q);                                  /* dynamic.c */
+int qs_rewrite_weights(qs_quantizer *q);                                  /* weight_only.c */
+
+/* A constant in 8 bits, in the graph's arena. */
+typedef struct qs_codes {
+    void *data;
+    float *scale;
+    int32_t *zero_point;
+    size_t count; /* 1, or one for each channel */
+} qs_codes;
+
+/* By the scheme; axis: of the channels, -1: none (initializer.c). */
+int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, int32_t dtype,
+                            int32_t scheme, qs_codes *out);
+
+/* ---- what rewriting adds (write.c) ---- */
+
+/* base + suffix, made unique among the graph's values; NULL: out of memory. */
+const char *qs_write_name(qs_quantizer *q, const char *base, const char *suffix);
+/* A new value of that name with a type, and the shape of another; < 0: out of memory. */
+qs_id qs_write_value(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
+                     qs_id like);
+qs_id qs_write_constant(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
+                        int32_t rank, const int64_t *dims, const void *data);
+/* A zero point per scale in the type of the quantized values; NULL: zeros. */
+qs_id qs_write_zero_points(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
+                           const int32_t *zero_point, size_t count);
+/* QuantizeLinear or DequantizeLinear from x to y. */
+qs_id qs_write_node(qs_quantizer *q, const char *op, const char *base, qs_id x, qs_id scale,
+                    qs_id zero, qs_id y);
+/* Codes of a weight or bias behind a DequantizeLinear; the float they stand for. */
+qs_id qs_write_dequantized(qs_quantizer *q, qs_id original, int32_t dtype, const void *data,
+                           const float *scale, const int32_t *zero_point, size_t count,
+                           int32_t axis);
+/* Reports the node to the caller's progress; CANCELLED. */
+int qs_write_progress(qs_quantizer *q, qs_id node, size_t done, size_t total);
+/* Looks new nodes up, sorts and infers. */
+int qs_write_finish(qs_quantizer *q);
 
 /* MISMATCH unless the calibration belongs to the model. */
 int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsim_error *error);

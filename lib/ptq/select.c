@@ -322,6 +322,11 @@ static void pull_movement(qs_quantizer *q) {
     }
 }
 
+/* Sums of activations of unknown range, up to 255 * 128 a product, stay within int32. */
+static bool sums_fit(const qs_quantizer *q, const qs_layer *l) {
+    return q->options.mode != QSIM_MODE_DYNAMIC || l->depth <= INT32_MAX / (255 * 128);
+}
+
 int qs_select(qs_quantizer *q) {
     int code = classify(q);
     if (code)
@@ -331,8 +336,8 @@ int qs_select(qs_quantizer *q) {
         return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
     for (size_t i = 0; i < q->layer_count; i++) {
         qs_id node = q->layers[i].node;
-        q->choices[node].integer =
-            q->choices[node].forced != QSIM_RULE_FLOAT && ranges_known(q, node);
+        q->choices[node].integer = q->choices[node].forced != QSIM_RULE_FLOAT &&
+                                   ranges_known(q, node) && sums_fit(q, &q->layers[i]);
     }
     find_tail(q, leads_on);
     for (size_t k = 0; k < q->g->order_count; k++) {

@@ -218,6 +218,20 @@ static int job_quantize(things *t, qsim_error *e) {
     return code;
 }
 
+static int job_quantize_modes(things *t, qsim_error *e) {
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < 3 && !code; i++) {
+        qsim_quantize_options o = {.struct_size = sizeof(o), .per_row = i == 1};
+        qsim_model *q = NULL;
+        o.mode = i < 2 ? QSIM_MODE_DYNAMIC : QSIM_MODE_WEIGHTS;
+        code = qsim_quantize(t->model, NULL, &o, &q, e);
+        if (!code)
+            code = execute(q, QSIM_LEVEL_ALL, e);
+        qsim_model_free(q);
+    }
+    return code;
+}
+
 static int job_layers(things *t, qsim_error *e) {
     (void)e;
     int32_t n = qsim_quantize_layer_count(t->model);
@@ -450,6 +464,7 @@ int main(void) {
                 {"calibrate", job_calibrate},
                 {"calibration file", job_calibration_file},
                 {"quantize", job_quantize},
+                {"quantize modes", job_quantize_modes},
                 {"layers", job_layers},
                 {"search", job_search},
                 {"npz", job_npz},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Whether qsim and ONNX Runtime compute the same: random inputs, every output compared.
-//   node agree.js ORT_FOLDER QSIM WORK MODEL [NAME=D,D,...]... [NAME:VALUE]...
+//   node agree.js ORT_FOLDER QSIM WORK MODEL [basic] [NAME=D,D,...]... [NAME:VALUE]...
 // A size after a name makes up floats of that shape, a value after it an int64 scalar.
+// basic: ONNX Runtime's optimization level; above it, products of dequantized weights quantize activations.
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -43,9 +44,11 @@ function makeInput(ort, work, spec) {
 }
 
 async function main() {
-  const [folder, qsim, work, model, ...specs] = process.argv.slice(2);
+  const [folder, qsim, work, model, ...rest] = process.argv.slice(2);
+  const basic = rest[0] === 'basic', specs = basic ? rest.slice(1) : rest;
   const ort = require(path.resolve(folder, 'node_modules', 'onnxruntime-node'));
-  const session = await ort.InferenceSession.create(model, {intraOpNumThreads: 1, interOpNumThreads: 1, logSeverityLevel: 3});
+  const session = await ort.InferenceSession.create(model, {intraOpNumThreads: 1, interOpNumThreads: 1, logSeverityLevel: 3,
+                                                           graphOptimizationLevel: basic ? 'basic' : 'all'});
   const inputs = specs.map((s) => makeInput(ort, work, s));
   const theirs = await session.run(Object.fromEntries(inputs.map((i) => [i.name, i.tensor])));
   execFileSync(qsim, ['run', '-q', '-f', model, '--output-dir', path.join(work, 'out'),

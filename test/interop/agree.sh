@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Whole float models with loops in time, resizing and transposed convolutions: every output within 1e-4 of
-# ONNX Runtime's largest value. Skipped by name where npm or its registry is not reachable.
+# Whole float models with loops in time, resizing and transposed convolutions, and what the dynamic and
+# weight-only modes write: every output within 1e-4 of ONNX Runtime's largest value. Skipped by name where npm or its registry is not reachable.
 # Usage: agree.sh SOURCE_ROOT QSIM FOLDER
 set -eu
 root=$1 qsim=$2 peer=$3
@@ -36,3 +36,24 @@ check ppocrv3_det_ch x=1,3,64,96
 check yolox_nano images=1,3,416,416
 check silero_vad_op18_ifless input=1,576 sr:16000 state=2,1,128
 check silero_vad_op18_ifless input=3,288 sr:8000 state=2,3,128
+
+quantized() { # MODEL INPUTS QUANTIZE-OPTIONS...
+    model=$1 inputs=$2
+    shift 2
+    file=$work/$model$(echo "$*" | tr -d ' ').onnx
+    "$qsim" quantize -q "$models/$model.onnx" -o "$file" "$@"
+    node "$root/test/interop/agree.js" "$peer" "$qsim" "$work" "$file" $inputs
+}
+for how in '--mode dynamic' '--mode dynamic --per-row' '--mode dynamic --weight-scheme tensor-asymmetric' \
+    '--mode dynamic --weights uint8' '--mode dynamic --weights uint8 --weight-scheme tensor'; do
+    quantized fashion_lenetlite input=3,1,28,28 $how
+    quantized squeezenet1.1_fp32_from_fp16 data_0=1,3,224,224 $how
+    quantized mobilenet_v1_025_224_imagenet input=1,3,224,224 $how
+    quantized mlptiny_kws_dscnn_fp32 input=2,1,49,10 $how
+done
+for how in '--mode weights' '--mode weights --weights uint8 --weight-scheme tensor-asymmetric'; do
+    quantized fashion_lenetlite input=3,1,28,28 $how
+    quantized squeezenet1.1_fp32_from_fp16 data_0=1,3,224,224 $how
+    quantized mobilenet_v1_025_224_imagenet input=1,3,224,224 $how
+    quantized dtln_model_1 'basic input_2=1,1,257 input_3=1,2,128,2' $how
+done

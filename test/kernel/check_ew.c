@@ -32,7 +32,13 @@ static void call(void *arg) {
     case 11: e->k->normalize(e->a, 0.1f, 1.7f, e->b, e->a, e->c, e->n); break;
     case 12: *(float *)e->c = e->k->greatest(e->a, e->n); break;
     case 13: *(float *)e->c = e->k->sum(e->a, 0, e->n); break;
-    default: *(float *)e->c = e->k->sum_squares(e->a, 0.3f, e->n); break;
+    case 14: *(float *)e->c = e->k->sum_squares(e->a, 0.3f, e->n); break;
+    case 15: *(float *)e->c = e->k->magnitude(e->a, e->n); break;
+    case 16: e->k->range(e->a, e->n, e->c, (float *)e->c + 1); break;
+    case 17: e->k->scale_s32(e->a, 0.37f, e->b, NULL, false, e->c, e->n); break;
+    case 18: e->k->scale_s32(e->a, 0.37f, e->b, NULL, true, e->c, e->n); break;
+    case 19: e->k->scale_s32(e->a, 0.37f, e->b, e->b, false, e->c, e->n); break;
+    default: e->k->scale_s32(e->a, 0.37f, e->b, e->b, true, e->c, e->n); break;
     }
 }
 
@@ -40,7 +46,7 @@ static void make(ew_case *e, ck_state *s, int which, size_t n) {
     *e = (ew_case){.which = which, .n = n};
     const float reach = which >= 6 && which <= 8 ? 6 : 100;
     e->a = ck_floats(s, n, -reach, reach);
-    e->b = which == 10 || which == 11 ? ck_floats(s, n, -2, 2) : NULL;
+    e->b = which == 10 || which == 11 || which >= 17 ? ck_floats(s, n, -2, 2) : NULL;
 }
 
 static double wanted(const ew_case *e, size_t i) {
@@ -51,20 +57,35 @@ static double wanted(const ew_case *e, size_t i) {
                          : x / 2 * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
 }
 
+static float scaled(const ew_case *e, size_t i) {
+    const float *b = e->b, acc = (float)((const int32_t *)e->a)[i];
+    const float by_row = acc * b[i], factor = 0.37f * b[i];
+    const float v = e->which % 2 ? acc * factor : by_row * 0.37f;
+    return e->which > 18 ? v + b[i] : v;
+}
+
 /* Against double arithmetic: functions to 1e-6, sums to 1e-5 of their terms. */
 static void check_value(ck_state *s, const ew_case *e, const float *y, const char *shape) {
     const float *a = e->a;
-    double sum = 0, size = 0, top = (double)a[0];
+    double sum = 0, size = 0, top = (double)a[0], low = 0, high = 0;
     bool right = true;
     for (size_t i = 0; i < e->n; i++) {
         double d = (double)a[i] - 0.3, term = e->which == 13 ? (double)a[i] : d * d;
         sum += term;
         size += fabs(term);
         top = fmax(top, (double)a[i]);
+        low = fmin(low, (double)a[i]);
+        high = fmax(high, (double)a[i]);
+        if (e->which >= 17)
+            right = right && y[i] == scaled(e, i);
         if (e->which >= 6 && e->which <= 8)
             right = right && fabs((double)y[i] - wanted(e, i)) <= 1e-6;
     }
-    if (e->which >= 12)
+    if (e->which == 15)
+        right = (double)y[0] == fmax(-low, high);
+    if (e->which == 16)
+        right = (double)y[0] == low && (double)y[1] == high;
+    if (e->which >= 12 && e->which < 15)
         right = e->which == 12 ? (double)y[0] == top : fabs((double)y[0] - sum) <= 1e-5 * size;
     uint8_t *yes = ck_output(s, 1), *is = ck_output(s, 1);
     *yes = 1;
@@ -78,7 +99,7 @@ static void check(ck_state *s, int which) {
     size_t n = (size_t)ck_between(s, 1, 200);
     make(&e, s, which, n);
     snprintf(shape, sizeof(shape), "n %zu", n);
-    size_t bytes = which >= 12 ? 4 : 4 * n;
+    size_t bytes = which == 16 ? 8 : which >= 12 && which < 17 ? 4 : 4 * n;
     void *expected = ck_output(s, bytes), *actual = ck_output(s, bytes);
     e.k = s->c->ew;
     e.c = expected;
@@ -123,6 +144,12 @@ CASE(normalize, 11)
 CASE(greatest, 12)
 CASE(sum, 13)
 CASE(squares, 14)
+CASE(magnitude, 15)
+CASE(range, 16)
+CASE(scale_s32, 17)
+CASE(scale_s32_rows, 18)
+CASE(scale_s32_bias, 19)
+CASE(scale_s32_both, 20)
 
 const ck_case ck_cases_ew[] = {
     {"ew exp", check_exp, bench_exp},
@@ -140,5 +167,11 @@ const ck_case ck_cases_ew[] = {
     {"ew greatest", check_greatest, bench_greatest},
     {"ew sum", check_sum, bench_sum},
     {"ew sum of squares", check_squares, bench_squares},
+    {"ew magnitude", check_magnitude, bench_magnitude},
+    {"ew range", check_range, bench_range},
+    {"ew scale s32", check_scale_s32, bench_scale_s32},
+    {"ew scale s32 rows", check_scale_s32_rows, bench_scale_s32_rows},
+    {"ew scale s32 bias", check_scale_s32_bias, bench_scale_s32_bias},
+    {"ew scale s32 rows bias", check_scale_s32_both, bench_scale_s32_both},
 };
 const size_t ck_cases_ew_count = QS_COUNT(ck_cases_ew);

@@ -163,6 +163,16 @@ class Models(unittest.TestCase):
             session.run(self.images.astype(np.float64))
         self.assertEqual(caught.exception.name, "QSIM_E_DTYPE")
 
+    def test_quantize_modes(self):
+        reference = self.model.run(self.images)[0]
+        for options in ({"mode": "dynamic"}, {"mode": "dynamic", "per_row": True},
+                        {"mode": "weights"}):
+            out = self.model.quantize(**options).run(self.images)[0]
+            self.assertGreater(qsim.compare(reference, out)["sqnr_db"], 20)
+        with self.assertRaises(qsim.Error) as caught:
+            self.model.quantize()
+        self.assertEqual(caught.exception.name, "QSIM_E_ARGUMENT")
+
     def test_quantize(self):
         calibration = qsim.Calibration(self.model).feed(self.images)
         self.assertEqual(calibration.samples, 16)

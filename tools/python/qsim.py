@@ -563,12 +563,13 @@ class Model(_Handle):
         _call("qsim_model_optimize", self._pointer, _LEVELS[level], C.byref(pointer))
         return self._derived(pointer)
 
-    def quantize(self, calibration, **options):
-        """A quantized copy of an FP32 model; see `QUANTIZE_OPTIONS` for the options."""
+    def quantize(self, calibration=None, **options):
+        """A quantized copy of an FP32 model; see `QUANTIZE_OPTIONS` for the options. The modes
+        dynamic and weights need no calibration."""
         struct, keep = _quantize_options(options)
         pointer = _P()
-        _call("qsim_quantize", self._pointer, calibration._pointer, C.byref(struct),
-              C.byref(pointer))
+        _call("qsim_quantize", self._pointer, calibration._pointer if calibration else None,
+              C.byref(struct), C.byref(pointer))
         del keep
         return self._derived(pointer)
 
@@ -751,7 +752,8 @@ class _QuantizeOptions(_Options):
                 ("percentile", C.c_double), ("format", C.c_int32),
                 ("activation_type", C.c_int32), ("weight_type", C.c_int32),
                 ("weight_scheme", C.c_int32), ("activation_symmetric", C.c_int32),
-                ("method", C.c_int32), ("reduce_range", C.c_int32), ("reserved", C.c_int32)]
+                ("method", C.c_int32), ("reduce_range", C.c_int32), ("mode", C.c_int32),
+                ("per_row", C.c_int32), ("reserved", C.c_int32)]
 
 
 _declare("qsim_calibration_create", C.c_int, _P, C.POINTER(_P), C.POINTER(_ErrorStruct))
@@ -825,10 +827,13 @@ class Calibration(_Handle):
 
 _SCHEMES = {"channel": 0, "tensor": 1, "tensor-asymmetric": 2}
 _FORMATS = {"qdq": 0, "qoperator": 1}
+_MODES = {"static": 0, "dynamic": 1, "weights": 2}
 _ACTIONS = {"fp32": 1, "int8": 2}
 
 #: Options of Model.quantize and their values, the first being the default.
 QUANTIZE_OPTIONS = {
+    "mode": list(_MODES),
+    "per_row": [False, True],
     "format": list(_FORMATS),
     "method": list(_METHODS),
     "percentile": "in (0, 100], for method='percentile'",
@@ -856,7 +861,9 @@ def _quantize_options(options):
         weight_scheme=_SCHEMES[options.get("weight_scheme", "channel")],
         activation_symmetric=1 if options.get("activation_symmetric") else 0,
         method=_METHODS[options.get("method", "minmax")],
-        reduce_range=1 if options.get("reduce_range") else 0)
+        reduce_range=1 if options.get("reduce_range") else 0,
+        mode=_MODES[options.get("mode", "static")],
+        per_row=1 if options.get("per_row") else 0)
     return struct, (rules, array)
 
 

@@ -50,15 +50,31 @@ static int read_rules(const tool *t, quantizing *q) {
     return EXIT_OK;
 }
 
+/* Options that mean something where a calibration chooses ranges; false: one was given. */
+static bool only_static(const tool *t, const char *mode) {
+    static const char *const names[] = {"calibration", "method",    "percentile", "format",
+                                        "activations", "symmetric", "search"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (args_has(&t->args, names[i]) || args_value(&t->args, names[i])) {
+            (void)tool_usage(t, NULL, "--%s goes with --mode static, not with %s", names[i], mode);
+            return false;
+        }
+    return true;
+}
+
 int quantize_options(const tool *t, quantizing *q) {
     static const char *const methods[] = {"minmax", "percentile", "mse", "entropy", NULL};
     static const char *const formats[] = {"qdq", "qoperator", NULL};
     static const char *const schemes[] = {"channel", "tensor", "tensor-asymmetric", NULL};
-    const char *mode = args_value(&t->args, "mode");
+    static const char *const modes[] = {"static", "dynamic", "weights", NULL};
     qsim_quantize_options *o = &q->options;
-    if (mode && strcmp(mode, "static") != 0)
-        return tool_fail(t, QSIM_E_UNSUPPORTED, "--mode %s is not supported; static is", mode);
     o->struct_size = sizeof(*o);
+    o->mode = choice(t, "mode", modes);
+    o->per_row = args_has(&t->args, "per-row");
+    if (o->per_row && o->mode != QSIM_MODE_DYNAMIC)
+        return tool_usage(t, NULL, "--per-row goes with --mode dynamic");
+    if (o->mode != QSIM_MODE_STATIC && !only_static(t, modes[o->mode]))
+        return EXIT_USAGE;
     o->method = choice(t, "method", methods);
     o->format = choice(t, "format", formats);
     o->weight_scheme = choice(t, "weight-scheme", schemes);

@@ -21,6 +21,14 @@ static const char *scheme_name(int32_t scheme) {
     }
 }
 
+static const char *form_name(const quantizing *q) {
+    switch (q->options.mode) {
+    case QSIM_MODE_DYNAMIC: return q->options.per_row ? "dynamic, per row" : "dynamic";
+    case QSIM_MODE_WEIGHTS: return "weights only (floats again when loaded)";
+    default: return q->options.format == QSIM_FORMAT_QDQ ? "QDQ" : "QOperator";
+    }
+}
+
 /* ---- the check on the data ---- */
 
 static int measure_batches(const tool *t, quantizing *q, engine e[2], qsim_metrics *m,
@@ -153,10 +161,12 @@ void quantize_print(const tool *t, const quantizing *q, const quantize_check *c)
     table_line("model", "%s  %s  opset %lld  %d nodes", tool_base_name(q->file),
                tool_bytes(before, b), (long long)qsim_model_opset(q->model, NULL),
                qsim_model_node_count(q->model));
-    table_line("calib", "%lld samples, %s, %d tensors",
-               (long long)qsim_calibration_samples(q->calibration),
-               q->options.percentiles ? "annealed percentiles" : method_names[q->options.method],
-               qsim_calibration_count(q->calibration));
+    if (q->calibration)
+        table_line("calib", "%lld samples, %s, %d tensors",
+                   (long long)qsim_calibration_samples(q->calibration),
+                   q->options.percentiles ? "annealed percentiles"
+                                          : method_names[q->options.method],
+                   qsim_calibration_count(q->calibration));
     table_line("layers", "%d int8, %d fp32", integer, floats);
     if (q->schemes)
         table_line("search", "%.2f %% on the data, fp32 %.2f %%", q->search_score, q->float_score);
@@ -164,8 +174,7 @@ void quantize_print(const tool *t, const quantizing *q, const quantize_check *c)
                tool_base_name(q->output), tool_bytes(after, b), before / after,
                (double)qsim_model_parameter_bytes(q->model) /
                    (double)qsim_model_parameter_bytes(q->result),
-               q->options.format == QSIM_FORMAT_QDQ ? "QDQ" : "QOperator",
-               (long long)qsim_model_opset(q->result, NULL));
+               form_name(q), (long long)qsim_model_opset(q->result, NULL));
     if (c->samples > 0)
         table_line("check", "top-1 agreement %.2f %% of %llu samples, cosine %.6f, SQNR %.2f dB",
                    c->agreement, (unsigned long long)c->samples, c->cosine, c->sqnr);
@@ -176,6 +185,7 @@ void quantize_print(const tool *t, const quantizing *q, const quantize_check *c)
 }
 
 void quantize_print_json(const tool *t, const quantizing *q, const quantize_check *c) {
+    static const char *const modes[] = {"static", "dynamic", "weights"};
     json j = {0};
     json_object(&j, NULL);
     json_int(&j, "schema", 1);
@@ -185,11 +195,13 @@ void quantize_print_json(const tool *t, const quantizing *q, const quantize_chec
     json_int(&j, "parameter_bytes", qsim_model_parameter_bytes(q->model));
     json_int(&j, "opset", qsim_model_opset(q->model, NULL));
     json_end(&j);
-    json_object(&j, "calibration");
-    json_int(&j, "samples", qsim_calibration_samples(q->calibration));
-    json_string(&j, "method", method_names[q->options.method]);
-    json_int(&j, "tensors", qsim_calibration_count(q->calibration));
-    json_end(&j);
+    if (q->calibration) {
+        json_object(&j, "calibration");
+        json_int(&j, "samples", qsim_calibration_samples(q->calibration));
+        json_string(&j, "method", method_names[q->options.method]);
+        json_int(&j, "tensors", qsim_calibration_count(q->calibration));
+        json_end(&j);
+    }
     json_layers(&j, q);
     if (q->schemes) {
         json_object(&j, "search");
@@ -201,7 +213,9 @@ void quantize_print_json(const tool *t, const quantizing *q, const quantize_chec
     json_string(&j, "file", q->output);
     json_int(&j, "bytes", qsim_model_bytes(q->result));
     json_int(&j, "parameter_bytes", qsim_model_parameter_bytes(q->result));
-    json_string(&j, "format", q->options.format == QSIM_FORMAT_QDQ ? "qdq" : "qoperator");
+    json_string(&j, "mode", modes[q->options.mode]);
+    if (q->options.mode == QSIM_MODE_STATIC)
+        json_string(&j, "format", q->options.format == QSIM_FORMAT_QDQ ? "qdq" : "qoperator");
     json_int(&j, "opset", qsim_model_opset(q->result, NULL));
     json_end(&j);
     if (c->samples > 0) {

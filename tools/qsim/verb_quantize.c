@@ -27,14 +27,15 @@ static int save(const tool *t, const quantizing *q) {
 
 static int get_calibration(const tool *t, quantizing *q) {
     const char *path = args_value(&t->args, "calibration");
+    bool needed = q->options.mode == QSIM_MODE_STATIC;
     int code = EXIT_OK;
-    if (!path && !args_has(&t->args, "data"))
+    if (needed && !path && !args_has(&t->args, "data"))
         return tool_usage(t, "--data SPEC calibrates on data",
                           "quantize: --data or --calibration "
                           "is missing");
     if (args_has(&t->args, "data"))
         code = dataset_open(t, q->model, &q->data);
-    if (code)
+    if (code || !needed)
         return code;
     return path ? calibration_open(t, path, &q->calibration)
                 : calibrate_data(t, q->file, q->model, q->data, &q->calibration);
@@ -109,6 +110,7 @@ static const option options[] = {
     OPTION_DATA,
     {"calibration", "FILE", "use a file of qsim calibrate instead of calibrating", 0, NULL},
     {"mode", "NAME", "what is quantized when", 0, "static|dynamic|weights"},
+    {"per-row", NULL, "dynamic: each row of a product, each image, has its own scale", 0, NULL},
     {"method", "NAME", "how ranges are chosen", 0, "minmax|percentile|mse|entropy"},
     {"percentile", "P", "for --method percentile (99.999)", 0, NULL},
     {"format", "NAME", "form of the written model", 0, "qdq|qoperator"},
@@ -129,5 +131,5 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_quantize = {"quantize", "MODEL --data SPEC -o FILE",
+const verb verb_quantize = {"quantize", "MODEL [--data SPEC] -o FILE",
                             "make an INT8 model of a float one", options, run};

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * MatMulInteger and ConvInteger with what dynamic quantization puts behind them:
+ *
+ *     y = (float)sum * (x_scale * w_scale[c]) + bias[c]       or, with `rows`,
+ *     y = (float)sum * w_scale[c] * x_scale[r] + bias[c]
+ *
+ * in this order, without contraction: the bits of Cast, Mul and Add. Inputs 0 to 3 are those of the
+ * integer operator; 4: x_scale, one element or one a row (for a convolution: an image); 5: w_scale
+ * and 6, optional: bias, one element per column. The sums are made in the output's memory.
+ */
+#include "op/rules.h"
+
+#include "base/ctx.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
+#include "op/window.h"
+
+extern const qs_op qs_op_matmulinteger, qs_op_qsim_convinteger;
+
+/* The row that makes the sums. */
+static const qs_op *sums_of(const qs_node *n) {
+    return n->op_type[0] == 'M' ? &qs_op_matmulinteger : &qs_op_qsim_convinteger;
+}
+
+static int64_t columns_of(const qs_infer *x, const qs_value *y) {
+    bool first = x->node->op_type[0] == 'C' && !qs_node_int(x->node, "channels_last", 0);
+    if (y->rank < 2)
+        return y->rank == 1 && x->node->op_type[0] == 'M' ? y->dims[0].size : -1;
+    return first ? y->dims[1].size : y->dims[y->rank - 1].size;
+}
+
+static int check_list(const qs_infer *x, int32_t index, int64_t columns) {
+    const qs_value *v = qs_infer_in(x, index);
+    int64_t n = v && v->rank >= 0 ? qs_dims_product(v->dims, 0, v->rank) : -1;
+    if (n < 0 || columns < 0 || n == columns)
+        return QSIM_OK;
+    return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has %lld elements, expected %lld", (int)index,
+                         (long long)n, (long long)columns);
+}
+
+static int infer_scaled(qs_infer *x) {
+    int code = sums_of(x->node)->infer(x);
+    for (int32_t i = 4; i < 7 && !code; i++)
+        code = qs_infer_type(x, i, QS_T_FLOAT);
+    for (int32_t i = 5; i < 7 && !code; i++)
+        code = check_list(x, i, columns_of(x, &x->out[0]));
+    if (!code)
+        x->out[0].dtype = QSIM_FLOAT;
+    return code;
+}
+
+static int pack_scaled(qs_pack *p) {
+    return sums_of(p->node)->pack(p);
+}
+
+typedef struct scaled_params {
+    qs_step sums;
+    size_t rows, columns, same; /* so many rows share a scale */
+    bool bias, by_row;
+} scaled_params;
+
+typedef struct scaled_job {
+    const scaled_params *p;
+    const qk_ew *k;
+    const float *x_scale, *w_scale, *bias;
+    float *y;
+} scaled_job;
+
+static void scale_rows(const void *arg, size_t begin, size_t end) {
+    const scaled_job *job = arg;
+    const size_t n = job->p->columns;
+    for (size_t r = begin; r < end; r++)
+        job->k->scale_s32((const int32_t *)(const void *)(job->y + r * n),
+                          job->x_scale[r / job->p->same], job->w_scale, job->bias, job->p->by_row,
+                          job->y + r * n, n);
+}
+
+static void run_scaled(const qs_step *s, const qs_frame *f) {
+    const scaled_params *p = s->params;
+    scaled_job job = {p,
+                      f->ctx->kernels->ew,
+                      qs_step_in(s, f, 4),
+                      qs_step_in(s, f, 5),
+                      p->bias ? qs_step_in(s, f, 6) : NULL,
+                      qs_step_out(s, f, 0)};
+    p->sums.run(&p->sums, f);
+    qs_ranges(f->ctx, p->rows, QS_GRAIN / 4 / (p->columns + 1) + 1, scale_rows, &job);
+}
+
+static int lower_scaled(qs_lower *l) {
+    const qs_value *y = qs_lower_out(l, 0);
+    qs_infer x;
+    int code = sums_of(l->node)->lower(l);
+    if (code)
+        return code;
+    qs_lower_infer(l, &x);
+    const qs_step sums = *l->step;
+    scaled_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    size_t scales = qs_value_elements(qs_lower_in(l, 4)), elements = qs_value_elements(y);
+    p->sums = sums;
+    p->columns = (size_t)columns_of(&x, y);
+    p->rows = p->columns ? elements / p->columns : 0;
+    p->same = scales ? p->rows / scales : 0;
+    p->bias = qs_lower_in(l, 6) != NULL;
+    p->by_row = qs_node_int(l->node, "rows", 0) != 0;
+    if (p->rows && (!scales || p->rows % scales))
+        return qs_infer_fail(&x, QSIM_E_SHAPE, "%zu scales for %zu rows", scales, p->rows);
+    l->step->run = run_scaled;
+    return QSIM_OK;
+}
+
+static const qs_attr_rule scaled_attrs[] = {
+    {"rows", QS_ATTR_INT, 0, 0}, {"channels_last", QS_ATTR_INT, 0, 0}, QS_CONV_ATTRS(0)};
+
+const qs_op qs_op_qsim_matmulinteger_scaled = {.domain = "qsim",
+                                               .name = "MatMulIntegerScaled",
+                                               .until = INT16_MAX,
+                                               .min_in = 6,
+                                               .max_in = 7,
+                                               .min_out = 1,
+                                               .max_out = 1,
+                                               .attrs = scaled_attrs,
+                                               .attr_count = 1,
+                                               .infer = infer_scaled,
+                                               .pack = pack_scaled,
+                                               .lower = lower_scaled};
+
+const qs_op qs_op_qsim_convinteger_scaled = {.domain = "qsim",
+                                             .name = "ConvIntegerScaled",
+                                             .until = INT16_MAX,
+                                             .min_in = 6,
+                                             .max_in = 7,
+                                             .min_out = 1,
+                                             .max_out = 1,
+                                             .attrs = scaled_attrs,
+                                             .attr_count = QS_COUNT(scaled_attrs),
+                                             .infer = infer_scaled,
+                                             .pack = pack_scaled,
+                                             .lower = lower_scaled};

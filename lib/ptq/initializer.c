@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* A float constant in 8 bits by itself: where no accumulator and no bias take part. */
+#include "ptq/quantizer.h"
+
+typedef struct channel_walk {
+    size_t channels, inner; /* element i belongs to channel i / inner % channels */
+} channel_walk;
+
+static channel_walk walk_of(const qs_const *c, int32_t axis) {
+    channel_walk w = {1, 1};
+    if (axis < 0)
+        return w;
+    w.channels = (size_t)c->dims[axis];
+    for (int32_t i = axis + 1; i < c->rank; i++)
+        w.inner *= (size_t)c->dims[i];
+    return w;
+}
+
+static int choose(qs_quantizer *q, const float *x, size_t elements, const channel_walk *w,
+                  int32_t dtype, int32_t flags, qs_codes *out) {
+    float *low = qs_arena_alloc(&q->g->arena, 2 * out->count, sizeof(*low));
+    float *high = low + out->count;
+    if (!low)
+        return QSIM_E_NOMEM;
+    memset(low, 0, 2 * out->count * sizeof(*low));
+    for (size_t i = 0; i < elements; i++) {
+        size_t c = i / w->inner % w->channels;
+        low[c] = x[i] < low[c] ? x[i] : low[c];
+        high[c] = x[i] > high[c] ? x[i] : high[c];
+    }
+    int code = QSIM_OK;
+    for (size_t c = 0; c < out->count && !code; c++)
+        code =
+            qsim_qparams_choose(low[c], high[c], dtype, flags, &out->scale[c], &out->zero_point[c]);
+    return code;
+}
+
+int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, int32_t dtype,
+                            int32_t scheme, qs_codes *out) {
+    const qs_const *c = q->g->values[value].data;
+    const float *x = qs_graph_aligned(q->g, value);
+    qs_arena *a = &q->g->arena;
+    int32_t flags = q->weight_flags;
+    qs_qlayout layout;
+    if (scheme != QSIM_WEIGHT_CHANNEL_SYMMETRIC)
+        axis = -1;
+    if (scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC)
+        flags |= QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW;
+    channel_walk w = walk_of(c, axis);
+    out->count = w.channels;
+    out->scale = qs_arena_alloc(a, w.channels, sizeof(*out->scale));
+    out->zero_point = qs_arena_alloc(a, w.channels, sizeof(*out->zero_point));
+    out->data = qs_arena_alloc(a, c->elements + 1, 1);
+    if (!x || !out->scale || !out->zero_point || !out->data)
+        return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+    if (!qs_all_finite(x, c->elements))
+        return qs_fail(q->error, QSIM_E_VALUE, "%s: the weights '%s' hold a NaN or an infinity",
+                       q->model->name, q->g->values[value].name);
+    int code = choose(q, x, c->elements, &w, dtype, flags, out);
+    if (code)
+        return qs_fail(q->error, code, "%s: the weights '%s' have no usable range", q->model->name,
+                       q->g->values[value].name);
+    qsim_qparams p = {.dtype = dtype,
+                      .axis = axis < 0 ? 0 : axis,
+                      .count = out->count,
+                      .scale = out->scale,
+                      .zero_point = out->zero_point};
+    code = qs_qlayout_make(c->rank, c->dims, &p, &layout, q->error);
+    if (!code)
+        qs_quantize(x, &layout, &p, out->data);
+    return code;
+}

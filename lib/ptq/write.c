@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* Values, constants and nodes that quantization adds, with names made from those there are. */
+#include "op/op.h"
+#include "ptq/quantizer.h"
+
+/* base + suffix, made unique among the graph's values. */
+const char *qs_write_name(qs_quantizer *q, const char *base, const char *suffix) {
+    size_t n = strlen(base), m = strlen(suffix);
+    char *text = qs_arena_alloc(&q->g->arena, n + m + 1, 1);
+    if (!text)
+        return NULL;
+    memcpy(text, base, n);
+    memcpy(text + n, suffix, m);
+    return qs_graph_fresh_name(q->g, text);
+}
+
+/* A new value named base + suffix with type and shape; < 0: out of memory. */
+qs_id qs_write_value(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
+                     qs_id like) {
+    const char *name = qs_write_name(q, base, suffix);
+    qs_id id = name ? qs_graph_add_value(q->g, name) : QSIM_E_NOMEM;
+    if (id >= 0) {
+        q->g->values[id].dtype = dtype;
+        q->g->values[id].rank = q->g->values[like].rank;
+        q->g->values[id].dims = q->g->values[like].dims;
+    }
+    return id;
+}
+
+qs_id qs_write_constant(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
+                        int32_t rank, const int64_t *dims, const void *data) {
+    const char *name = qs_write_name(q, base, suffix);
+    return name ? qs_graph_add_const(q->g, name, dtype, rank, dims, data, true) : QSIM_E_NOMEM;
+}
+
+/* A zero point per scale in the type of the quantized values. */
+qs_id qs_write_zero_points(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
+                           const int32_t *zero_point, size_t count) {
+    const int64_t dims[1] = {(int64_t)count};
+    uint8_t *bytes = qs_arena_alloc(&q->g->arena, count, sizeof(int32_t));
+    for (size_t i = 0; bytes && i < count; i++) {
+        int32_t zp = zero_point ? zero_point[i] : 0;
+        if (dtype == QSIM_INT32)
+            memcpy(bytes + 4 * i, &zp, sizeof(zp));
+        else
+            bytes[i] = (uint8_t)zp;
+    }
+    return bytes ? qs_write_constant(q, base, suffix, dtype, count > 1, dims, bytes) : QSIM_E_NOMEM;
+}
+
+/* QuantizeLinear or DequantizeLinear from `x` to `y`. */
+qs_id qs_write_node(qs_quantizer *q, const char *op, const char *base, qs_id x, qs_id scale,
+                    qs_id zero, qs_id y) {
+    size_t n = strlen(base), m = strlen(op);
+    char *name = qs_arena_alloc(&q->g->arena, n + m + 2, 1);
+    if (!name || x < 0 || scale < 0 || zero < 0 || y < 0)
+        return QSIM_E_NOMEM;
+    memcpy(name, base, n);
+    name[n] = '_';
+    memcpy(name + n + 1, op, m);
+    const qs_id inputs[3] = {x, scale, zero};
+    return qs_graph_add_node(q->g, "", op, name, inputs, 3, &y, 1);
+}
+
+/* Constants of a quantized weight or bias behind a DequantizeLinear; the float it stands for. */
+qs_id qs_write_dequantized(qs_quantizer *q, qs_id original, int32_t dtype, const void *data,
+                           const float *scale, const int32_t *zero_point, size_t count,
+                           int32_t axis) {
+    const qs_const *c = q->g->values[original].data;
+    const char *base = q->g->values[original].name;
+    const int64_t dims[1] = {(int64_t)count};
+    bool bias = dtype == QSIM_INT32;
+    qs_id v = qs_write_constant(q, base, "_quantized", dtype, c->rank, c->dims, data);
+    qs_id s = qs_write_constant(q, base, bias ? "_quantized_scale" : "_scale", QSIM_FLOAT,
+                                count > 1, dims, scale);
+    qs_id z = qs_write_zero_points(q, base, bias ? "_quantized_zero_point" : "_zero_point", dtype,
+                                   zero_point, count);
+    qs_id y = qs_write_value(q, base, "_DequantizeLinear_Output", QSIM_FLOAT, original);
+    qs_id node = qs_write_node(q, "DequantizeLinear", base, v, s, z, y);
+    if (node < 0 || (count > 1 && qs_node_set_int(q->g, node, "axis", axis)))
+        return QSIM_E_NOMEM;
+    return y;
+}
+
+int qs_write_progress(qs_quantizer *q, qs_id node, size_t done, size_t total) {
+    const qsim_quantize_options *o = &q->options;
+    if (o->progress && o->progress(o->progress_user, qs_node_label(q->g, node), done, total))
+        return qs_fail(q->error, QSIM_E_CANCELLED, "%s: cancelled", q->model->name);
+    return QSIM_OK;
+}
+
+int qs_write_finish(qs_quantizer *q) {
+    int code = QSIM_OK;
+    for (size_t i = q->node_count; i < q->g->node_count && !code; i++)
+        code = qs_op_resolve(q->g, (qs_id)i, q->model->name, q->error);
+    if (!code)
+        code = qs_graph_sort(q->g, q->error);
+    return code ? code : qs_op_infer_graph(q->g, q->model->name, q->error);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* Dynamic and weight-only quantization: what is written, and that fused and literal bits agree. */
+#include "ptq_nets.h"
+
+#include <math.h>
+
+static qsim_model *quantize(const qsim_model *m, int32_t mode, int32_t per_row, int32_t scheme,
+                            int32_t weights) {
+    qsim_quantize_options o = {.struct_size = sizeof(o),
+                               .mode = mode,
+                               .per_row = per_row,
+                               .weight_scheme = scheme,
+                               .weight_type = weights};
+    qsim_model *q = NULL;
+    qsim_error e = {0};
+    if (qsim_quantize(m, NULL, &o, &q, &e))
+        fprintf(stderr, "%s\n", e.message);
+    CHECK(q != NULL);
+    return q;
+}
+
+/* Grouped and strided convolutions, both Gemms, a product of rank 3, and a tail of 7 columns. */
+static qsim_model *net_mixed(void) {
+    qsim_builder *b = NULL;
+    const char *symbol[4] = {"N", NULL, NULL, NULL};
+    const int64_t two[2] = {2, 2}, pads[4] = {1, 1, 0, 1};
+    CHECK_INT(qsim_builder_create(NULL, 18, "mixed", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, (int64_t[]){-1, 1, 12, 12}, symbol);
+    qsim_builder_output(b, "y", QSIM_FLOAT, 2, (int64_t[]){-1, 7}, symbol);
+    qsim_builder_output(b, "z", QSIM_FLOAT, 4, (int64_t[]){-1, 6, 6, 9}, symbol);
+    net_constant(b, "w1", 4, (int64_t[]){6, 1, 3, 3}, 0.5f, 1);
+    net_constant(b, "b1", 1, (int64_t[]){6}, 0.3f, 2);
+    net_constant(b, "w2", 4, (int64_t[]){6, 1, 3, 3}, 0.3f, 3);
+    net_constant(b, "w3", 2, (int64_t[]){7, 216}, 0.2f, 5);
+    net_constant(b, "b3", 1, (int64_t[]){7}, 0.3f, 6);
+    net_constant(b, "w4", 2, (int64_t[]){6, 9}, 0.4f, 7);
+    net_constant(b, "b4", 1, (int64_t[]){9}, 0.3f, 8);
+    qsim_builder_node(b, "", "Conv", "conv1", "x,w1,b1", "c1");
+    qsim_builder_attr_ints(b, "strides", two, 2);
+    qsim_builder_attr_ints(b, "pads", pads, 4);
+    qsim_builder_node(b, "", "Relu", "relu1", "c1", "r1");
+    qsim_builder_node(b, "", "Conv", "conv2", "r1,w2", "c2");
+    qsim_builder_attr_int(b, "group", 6);
+    qsim_builder_attr_ints(b, "pads", (int64_t[]){1, 1, 1, 1}, 4);
+    qsim_builder_node(b, "", "Flatten", "flat", "c2", "f");
+    qsim_builder_node(b, "", "Gemm", "fc", "f,w3,b3", "y");
+    qsim_builder_attr_int(b, "transB", 1);
+    qsim_builder_attr_float(b, "alpha", 0.5f);
+    qsim_builder_node(b, "", "MatMul", "mm", "c2,w4", "m");
+    qsim_builder_node(b, "", "Add", "add", "m,b4", "z");
+    return net_finish(b);
+}
+
+static size_t run_level(const qsim_model *m, int32_t level, qsim_tensor *x, float *y, size_t room) {
+    qsim_session_options o = {.struct_size = sizeof(o), .level = level};
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    qsim_error e = {0};
+    qsim_tensor out[4] = {{0}};
+    size_t n = 0, outputs = (size_t)qsim_model_output_count(m);
+    if (qsim_session_create(m, &o, &s, &e) || qsim_run_create(s, &r, &e) ||
+        qsim_run_execute(r, x, 1, out, outputs, &e))
+        fprintf(stderr, "%s\n", e.message);
+    CHECK_INT(e.code, QSIM_OK);
+    for (size_t i = 0; i < outputs && !e.code && n + out[i].bytes / 4 <= room; i++) {
+        memcpy(y + n, out[i].data, out[i].bytes);
+        n += out[i].bytes / 4;
+    }
+    qsim_run_free(r);
+    qsim_session_free(s);
+    return n;
+}
+
+static void check_like(const float *a, const float *b, size_t n, double least) {
+    double signal = 0, noise = 0;
+    for (size_t i = 0; i < n; i++) {
+        signal += (double)a[i] * (double)a[i];
+        noise += pow((double)a[i] - (double)b[i], 2);
+    }
+    CHECK(n > 0 && signal >= noise * pow(10, least / 10));
+}
+
+#define ROOM 4096
+
+/* The fused operators give the bits of the chain that is written, whatever the batch. */
+static void fused_one(const qsim_model *m, int32_t per_row, int32_t scheme, int32_t weights) {
+    static float x[144 * 5], y[ROOM], literal[ROOM], reference[ROOM], alone[ROOM];
+    int64_t dims[4] = {5, 1, 12, 12};
+    qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
+    qsim_model *q = quantize(m, QSIM_MODE_DYNAMIC, per_row, scheme, weights);
+    net_batch(x, 5, 7);
+    for (int i = 144; i < 288; i++)
+        x[i] = x[i] * 8 - 4; /* one sample of another range */
+    for (int i = 288; i < 432; i++)
+        x[i] = 0;
+    size_t n = run_level(q, QSIM_LEVEL_ALL, &t, y, ROOM);
+    CHECK_INT(run_level(q, QSIM_LEVEL_DISABLE, &t, literal, ROOM), n);
+    CHECK(memcmp(y, literal, n * 4) == 0);
+    CHECK_INT(run_level(m, QSIM_LEVEL_ALL, &t, reference, ROOM), n);
+    check_like(reference, y, n, 20);
+    size_t width = (size_t)(n / 5), first = net_count(m, "MatMul") ? 7 : width;
+    for (int64_t i = 0; i < 5 && per_row; i++) {
+        dims[0] = 1;
+        t.data = x + 144 * i;
+        t.bytes = 144 * 4;
+        CHECK_INT(run_level(q, QSIM_LEVEL_ALL, &t, alone, ROOM), width);
+        CHECK(memcmp(alone, y + (size_t)i * first, first * 4) == 0);
+        CHECK(memcmp(alone + first, y + 5 * first + (size_t)i * (width - first),
+                     (width - first) * 4) == 0);
+    }
+    qsim_model_free(q);
+}
+
+static void test_fused(void) {
+    qsim_model *nets[2] = {net_lenet(), net_mixed()};
+    for (int i = 0; i < 2; i++)
+        for (int32_t rows = 0; rows < 2; rows++)
+            for (int32_t scheme = 0; scheme < 3; scheme++) {
+                fused_one(nets[i], rows, scheme, QSIM_INT8);
+                fused_one(nets[i], rows, scheme, QSIM_UINT8);
+            }
+    qsim_model_free(nets[0]);
+    qsim_model_free(nets[1]);
+}
+
+static void test_form(void) {
+    qsim_model *m = net_mixed();
+    qsim_model *q = quantize(m, QSIM_MODE_DYNAMIC, 0, 0, 0);
+    qsim_node_info n;
+    qsim_value_info v;
+    CHECK_INT(net_count(q, "Conv") + net_count(q, "Gemm") + net_count(q, "MatMul"), 0);
+    CHECK_INT(net_count(q, "ConvInteger"), 2);
+    CHECK_INT(net_count(q, "MatMulInteger"), 2);
+    CHECK_INT(net_count(q, "DynamicQuantizeLinear"), 4); /* x r1 f c2 */
+    CHECK(net_find(q, "ConvInteger", "c1_sums_ConvInteger", &n));
+    CHECK_STR(n.inputs[0], "x_quantized");
+    CHECK_STR(n.inputs[2], "x_zero_point");
+    CHECK(net_value(q, "w1_quantized", &v) && v.dtype == QSIM_UINT8 && v.bytes == 54);
+    CHECK(net_value(q, "w1_scale", &v) && v.rank == 4 && v.dims[1] == 6);
+    CHECK(net_value(q, "w4_quantized", &v) && v.dtype == QSIM_INT8 && v.bytes == 54);
+    CHECK_INT(qsim_model_opset(q, ""), 18);
+    qsim_model_free(q);
+    /* Sessions count the whole chain as integers. */
+    q = quantize(m, QSIM_MODE_DYNAMIC, 1, 0, 0);
+    CHECK_INT(net_count(q, "DynamicQuantizeLinear"), 0);
+    CHECK_INT(net_count(q, "ReduceMax"), 4);
+    qsim_model_free(q);
+    qsim_model_free(m);
+}
+
+/* Weights alone: the numbers of scale * (code - zero point), nothing else changed. */
+static void test_weights(void) {
+    static float x[144 * 2], y[ROOM], reference[ROOM];
+    const int64_t dims[4] = {2, 1, 12, 12};
+    qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
+    qsim_model *m = net_mixed();
+    net_batch(x, 2, 3);
+    for (int32_t scheme = 0; scheme < 3; scheme++) {
+        qsim_model *q = quantize(m, QSIM_MODE_WEIGHTS, 0, scheme, scheme ? QSIM_UINT8 : QSIM_INT8);
+        size_t n = run_level(q, QSIM_LEVEL_ALL, &t, y, ROOM);
+        CHECK_INT(run_level(m, QSIM_LEVEL_ALL, &t, reference, ROOM), n);
+        check_like(reference, y, n, 30);
+        CHECK_INT(net_count(q, "DequantizeLinear"), 4);
+        CHECK_INT(net_count(q, "Conv") + net_count(q, "Gemm") + net_count(q, "MatMul"), 4);
+        qsim_model_free(q);
+    }
+    qsim_model_free(m);
+}
+
+static void refused(const qsim_model *m, const qsim_quantize_options *o, int code,
+                    const char *text) {
+    qsim_model *q = NULL;
+    qsim_error e = {0};
+    CHECK_INT(qsim_quantize(m, NULL, o, &q, &e), code);
+    CHECK(q == NULL && strstr(e.message, text) != NULL);
+    qsim_model_free(q);
+}
+
+static void test_refusals(void) {
+    qsim_model *m = net_lenet();
+    qsim_quantize_options o = {.struct_size = sizeof(o), .mode = 3};
+    qsim_rule rule = {sizeof(rule), "fc*", QSIM_RULE_FLOAT, 0};
+    refused(m, NULL, QSIM_E_ARGUMENT, "missing");
+    refused(m, &o, QSIM_E_ARGUMENT, "mode 3");
+    o.mode = QSIM_MODE_WEIGHTS;
+    o.per_row = 1;
+    refused(m, &o, QSIM_E_ARGUMENT, "per_row");
+    qsim_model *q = quantize(m, QSIM_MODE_DYNAMIC, 0, 0, 0);
+    o = (qsim_quantize_options){.struct_size = sizeof(o), .mode = QSIM_MODE_DYNAMIC};
+    refused(q, &o, QSIM_E_UNSUPPORTED, "already quantized");
+    qsim_model_free(q);
+    q = quantize(m, QSIM_MODE_WEIGHTS, 0, 0, 0);
+    o.mode = QSIM_MODE_WEIGHTS;
+    refused(q, &o, QSIM_E_UNSUPPORTED, "already quantized");
+    qsim_model_free(q);
+    o = (qsim_quantize_options){.struct_size = sizeof(o), .mode = QSIM_MODE_DYNAMIC};
+    o.rules = &rule;
+    o.rule_count = 1;
+    CHECK_INT(qsim_quantize(m, NULL, &o, &q, NULL), QSIM_OK);
+    CHECK_INT(net_count(q, "Gemm"), 2);
+    CHECK_INT(net_count(q, "ConvInteger"), 2);
+    qsim_model_free(q);
+    qsim_model_free(m);
+}
+
+int main(void) {
+    test_form();
+    test_fused();
+    test_weights();
+    test_refusals();
+    return test_done();
+}
