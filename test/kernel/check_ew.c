@@ -20,8 +20,8 @@ static void call(void *arg) {
     switch (e->which) {
     case 2: e->k->exp(e->a, e->c, e->n); break;
     case 3: e->k->sigmoid(e->a, e->c, e->n); break;
-    case 15: e->k->silu(e->a, e->c, e->n); break;
-    case 16: e->k->hardswish(e->a, e->c, e->n); break;
+    case 0: e->k->silu(e->a, e->c, e->n); break;
+    case 1: e->k->hardswish(e->a, e->c, e->n); break;
     case 4: e->k->tanh(e->a, e->c, e->n); break;
     case 5: e->k->exp_shifted(e->a, 0.75f, e->c, e->n); break;
     case 6: e->k->erf(e->a, e->c, e->n); break;
@@ -131,8 +131,8 @@ static void bench(ck_state *s, int which) {
 
 CASE(exp, 2)
 CASE(sigmoid, 3)
-CASE(silu, 15)
-CASE(hardswish, 16)
+CASE(silu, 0)
+CASE(hardswish, 1)
 CASE(tanh, 4)
 CASE(shifted, 5)
 CASE(erf, 6)
