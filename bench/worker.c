@@ -66,7 +66,7 @@ int worker_make_up(const worker_job *job, worker_tensor *t) {
     size_t count = 1;
     for (int32_t i = 0; i < t->rank; i++) {
         if (t->dims[i] < 0)
-            t->dims[i] = i == 0 ? job->batch : job->side;
+            t->dims[i] = i == 0 || (i == 1 && t->rank == 3) ? job->batch : job->side;
         count *= (size_t)t->dims[i];
     }
     t->bytes = count * element_bytes(t->dtype);
