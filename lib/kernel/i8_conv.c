@@ -14,6 +14,7 @@
 /* Multiply-accumulates that one thread does in some 20 us: below, splitting costs more than it
  * gains. */
 #define SMALL_WORK (3 << 20)
+#define GATHERED   (16 << 10)
 #define STRIP_GOAL (96 << 10)
 
 int64_t qk_conv_i8_macs(const qk_conv_i8 *c) {
@@ -101,6 +102,23 @@ static bool fill_offsets(qk_conv_i8 *c, int32_t *offset) {
     return true;
 }
 
+/*
+ * Pixels per micro-kernel call. Gathered ones are few enough to stay in the first cache, and parts
+ * of one image row where that is long: gathering then overlaps with the product.
+ */
+static void set_block(qk_conv_i8 *c) {
+    c->block = c->post ? 16 : 96;
+    c->gather_stride = c->w.whole ? 4 * c->w.form.k4 : 0;
+    if (c->gather_stride > 16 && c->gather_stride < 32)
+        c->gather_stride = 32; /* two pixels in a vector */
+    if (!c->w.whole || c->post || c->wo < 48)
+        return;
+    int32_t most = GATHERED / c->gather_stride;
+    most = most > MAX_BLOCK ? MAX_BLOCK : most < 32 ? 32 : most;
+    int32_t parts = (c->wo + most - 1) / most;
+    c->block = least((c->wo + parts - 1) / parts + 7, MAX_BLOCK) / 8 * 8;
+}
+
 bool qk_conv_i8_plan(qk_conv_i8 *c, int32_t threads, int32_t *offset, size_t *scratch) {
     int64_t width = span_w(c), bytes;
     size_t block_bytes = 0;
@@ -122,17 +140,12 @@ bool qk_conv_i8_plan(qk_conv_i8 *c, int32_t threads, int32_t *offset, size_t *sc
             return false;
         c->strip_bytes = qs_align((size_t)bytes + 64, 64);
     }
-    c->block = c->post ? 16 : 96;
-    if (c->w.whole && !c->post && c->wo >= 48 && c->wo <= MAX_BLOCK)
-        c->block = c->wo; /* one image row, whose gathering then overlaps */
+    set_block(c);
     if (c->post && !qs_mul((size_t)c->w.form.n, 4 * (size_t)c->block, &block_bytes))
         return false;
     if (block_bytes > SIZE_MAX / 2)
         return false;
     c->block_bytes = qs_align(block_bytes, 64);
-    c->gather_stride = c->w.whole ? 4 * c->w.form.k4 : 0;
-    if (c->gather_stride > 16 && c->gather_stride < 32)
-        c->gather_stride = 32;
     block_bytes = c->w.whole ? (size_t)c->gather_stride * (size_t)c->block + 64 : 0;
     if (!qs_add(c->strip_bytes, c->block_bytes, &c->task_bytes) ||
         !qs_add(c->task_bytes, qs_align(block_bytes, 64), &c->task_bytes))
@@ -254,8 +267,10 @@ static void fill_rows(const qk_conv_i8 *c, const uint8_t *a, int32_t first, int3
     const uint8_t *line = a + first / wide * down;
     for (int32_t i = 0; i < m;) {
         const uint8_t *p = line + x * step;
-        for (; i < m && x < wide; i++, x++, p += step)
-            rows[i] = p;
+        int32_t run = least(m - i, wide - x);
+        for (int32_t j = 0; j < run; j++)
+            rows[i + j] = p + j * step;
+        i += run;
         x = 0;
         line += down;
     }
@@ -409,8 +424,12 @@ static void run_strip(const work *k, const strip *s) {
         (c->w.window ? run_window : run_depthwise)(k, s);
         return;
     }
-    for (int32_t first = 0, all = s->rows * c->wo; c->w.whole && first < all; first += c->block)
-        run_gathered(k, s, first, least(c->block, all - first));
+    for (int32_t first = 0, all = s->rows * c->wo, m; c->w.whole && first < all; first += m) {
+        m = least(c->block, all - first);
+        if (c->wo >= 48)
+            m = least(m, c->wo - first % c->wo);
+        run_gathered(k, s, first, m);
+    }
     if (c->w.whole)
         return;
     int32_t wide = (c->wo + c->w.pixels - 1) / c->w.pixels;

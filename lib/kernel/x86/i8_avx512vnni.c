@@ -296,8 +296,29 @@ INLINE __m128i sum_4(__m512i a, __m512i b, __m512i c, __m512i d) {
     return _mm_add_epi32(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
 }
 
+/* A single short segment per row, rows at one distance: a gathered kernel. */
+TARGET static void short_row_sums(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out) {
+    const __m512i ones = _mm512_maskz_set1_epi8(mask64(k), 1), zero = _mm512_setzero_si512();
+    const ptrdiff_t step = g->a_stride;
+    const uint8_t *p = g->a + (g->seg_offset ? g->seg_offset[0] : 0);
+    for (int32_t r = 0; r < g->m; r += 4, p += 4 * step) {
+        const ptrdiff_t second = r + 1 < g->m ? step : 0, third = r + 2 < g->m ? 2 * step : 0;
+        const ptrdiff_t fourth = r + 3 < g->m ? 3 * step : 0;
+        const __m512i a = _mm512_dpbusd_epi32(zero, _mm512_loadu_si512(p), ones);
+        const __m512i b = _mm512_dpbusd_epi32(zero, _mm512_loadu_si512(p + second), ones);
+        const __m512i c = _mm512_dpbusd_epi32(zero, _mm512_loadu_si512(p + third), ones);
+        const __m512i d = _mm512_dpbusd_epi32(zero, _mm512_loadu_si512(p + fourth), ones);
+        const __m128i sums = _mm_mullo_epi32(sum_4(a, b, c, d), _mm_set1_epi32(factor));
+        _mm_mask_storeu_epi32(out + r, (__mmask8)(mask16(g->m - r) & 15), sums);
+    }
+}
+
 TARGET static void row_sums_u8(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out) {
     const __m512i ones = _mm512_set1_epi8(1);
+    if (g->segs == 1 && k <= 64 && !g->rows) {
+        short_row_sums(g, k, factor, out);
+        return;
+    }
     for (int32_t r = 0; r < g->m; r += 4) {
         const uint8_t *row[4];
         for (int32_t i = 0; i < 4; i++) {
