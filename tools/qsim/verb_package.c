@@ -130,7 +130,10 @@ static int run(tool *t) {
         return code;
     if (qsim_packer_create(t->ctx, &w, &e))
         return tool_error(t, NULL, &e);
+    tool_catch_interrupt(); /* no half-written file is left beside the old one */
     code = collect(t, w);
+    if (code == EXIT_OK && tool_interrupted())
+        code = tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted, not written", output);
     int32_t flags = (t->force ? QSIM_PACK_REPLACE : 0) |
                     (args_has(&t->args, "compress") ? QSIM_PACK_DEFLATE : 0);
     if (code == EXIT_OK && qsim_packer_save(w, output, flags, &e))
