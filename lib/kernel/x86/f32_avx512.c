@@ -100,14 +100,26 @@ static const struct {
     ROW_OF_TILES(H2, 6), ROW_OF_TILES(3, 6), ROW_OF_TILES(H3, 6), ROW_OF_TILES(4, 6),
 };
 
+/* How many of n offsets follow each other by `step`; at least one. */
+TARGET static size_t evenly(const ptrdiff_t *at, size_t n, ptrdiff_t step) {
+    const __m512i steps = _mm512_set1_epi64(step);
+    for (size_t i = 1; i < n; i += 8) {
+        const __mmask8 mask = (__mmask8)(n - i < 8 ? (1u << (n - i)) - 1u : 0xffu);
+        const __m512i here = _mm512_maskz_loadu_epi64(mask, at + i);
+        const __m512i before = _mm512_maskz_loadu_epi64(mask, at + i - 1);
+        const unsigned other =
+            _mm512_mask_cmpneq_epi64_mask(mask, _mm512_sub_epi64(here, before), steps);
+        if (other)
+            return i + (size_t)__builtin_ctz(other);
+    }
+    return n;
+}
+
 /* How many rows from r on, QK_NARROW_MOST at most, follow each other by one element. */
 static size_t rows_in_line(const qk_gemm_f32 *g, size_t r) {
     const size_t rest = g->rows - r, most = rest < QK_NARROW_MOST ? rest : QK_NARROW_MOST;
-    size_t n = 1;
-    while (n < most && g->row[r + n] - g->row[r + n - 1] == 1 &&
-           qk_gemm_out(g, r + n) - qk_gemm_out(g, r + n - 1) == (ptrdiff_t)g->ldc)
-        n++;
-    return n;
+    const size_t n = evenly(g->row + r, most, 1);
+    return g->out ? evenly(g->out + r, n, (ptrdiff_t)g->ldc) : n;
 }
 
 /* A panel of 8 columns: lines of pixels by vectors of pixels, the rest by tiles. */
