@@ -37,6 +37,8 @@ int qs_pass_qdq(qs_pass *p);
 int qs_pass_dynamic(qs_pass *p);
 /* BatchNormalization into the convolution before it (pass_bn.c). */
 int qs_pass_batchnorm(qs_pass *p);
+/* What is added to a convolution becomes its bias (pass_bias.c). */
+int qs_pass_bias(qs_pass *p);
 /* Curves written as several nodes become one (pass_curves.c). */
 int qs_pass_curves(qs_pass *p);
 /* Relu and Clip into the operator before it (pass_fuse.c). */

@@ -33,6 +33,8 @@ static int transform(qsim_session *s, const qsim_session_options *o, bool litera
     if (!code && level >= QSIM_LEVEL_EXTENDED)
         code = qs_pass_batchnorm(&p);
     if (!code && level >= QSIM_LEVEL_EXTENDED)
+        code = qs_pass_bias(&p);
+    if (!code && level >= QSIM_LEVEL_EXTENDED)
         code = qs_pass_curves(&p);
     if (!code && level >= QSIM_LEVEL_EXTENDED)
         code = qs_pass_fuse(&p);

@@ -145,6 +145,50 @@ static void shape_of_graph(void) {
     net_free(&n);
 }
 
+/* conv + one number a channel, conv + one for all, conv + a picture: only the last Add stays. */
+static void make_sums(net *n) {
+    net_begin(n, NULL, 13);
+    net_input(n, "x", QSIM_FLOAT, NET_DIMS(1, 2, H, W));
+    net_random(n, "w", NET_DIMS(3, 2, 3, 3), 1, 1);
+    net_random(n, "shift", NET_DIMS(1, 3, 1, 1), 2, 1);
+    net_random(n, "picture", NET_DIMS(H - 2, W - 2), 3, 1);
+    net_float(n, "number", 0.375f);
+    net_node(n, "", "Conv", "x,w", "c1");
+    net_node(n, "", "Add", "shift,c1", "y1");
+    net_node(n, "", "Conv", "x,w", "c2");
+    net_node(n, "", "Add", "c2,number", "y2");
+    net_node(n, "", "Conv", "x,w", "c3");
+    net_node(n, "", "Add", "c3,picture", "y3");
+    net_output(n, "y1");
+    net_output(n, "y2");
+    net_output(n, "y3");
+    NET_OK(n, net_end(n));
+}
+
+static void sums(void) {
+    enum { OUT = 3 * (H - 2) * (W - 2) };
+    net n;
+    float x[2 * H * W], y[2][3][OUT];
+    uint64_t state = 5;
+    for (size_t i = 0; i < QS_COUNT(x); i++)
+        x[i] = (float)(test_random(&state) % 2001) / 1000 - 1;
+    make_sums(&n);
+    for (int i = 0; i < 2; i++) {
+        const int64_t dims[] = {1, 2, H, W};
+        const qsim_tensor in = net_tensor(QSIM_FLOAT, 4, dims, x);
+        qsim_tensor out[3] = {{.data = y[i][0], .bytes = sizeof(y[i][0])},
+                              {.data = y[i][1], .bytes = sizeof(y[i][1])},
+                              {.data = y[i][2], .bytes = sizeof(y[i][2])}};
+        NET_OK(&n, net_run(&n, i ? QSIM_LEVEL_ALL : QSIM_LEVEL_DISABLE, false, &in, 1, out, 3));
+    }
+    CHECK(memcmp(y[0], y[1], sizeof(y[0])) == 0);
+    qs_pass p = net_pass(&n);
+    NET_OK(&n, qs_pass_bias(&p));
+    CHECK_INT(net_count(&n, "Add"), 1);
+    CHECK_INT(net_count(&n, "Conv"), 3);
+    net_free(&n);
+}
+
 /* Convolutions around a channel shuffle: nothing but it and the borders moves data. */
 static void shuffle(void) {
     net n;
@@ -237,6 +281,7 @@ int main(void) {
     identities();
     optimize();
     shape_of_graph();
+    sums();
     shuffle();
     levels();
     return test_done();
