@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 3 x 3 depthwise at stride 1 or 2 in 512-bit vectors, part of i8_depthwise_avx512vnni.c: columns
- * of the image stay in registers from one pixel to the next, nothing goes through scratch. A step
- * is one pixel of two rows, 64 channels.
+ * Depthwise without scratch in 512-bit vectors, part of i8_depthwise_avx512vnni.c. A step is one
+ * pixel of two rows, 64 channels. 3 x 3 at stride 1 or 2: columns of the image stay in registers
+ * from one pixel to the next. Kernels of 4 to 7 rows: every pixel interleaves its columns anew,
+ * which costs less beside the dot products than the way through scratch does.
  */
 #ifndef QK_I8_SLIDE_ZMM_H
 #define QK_I8_SLIDE_ZMM_H
@@ -16,7 +17,7 @@ typedef struct column {
 } column;
 
 typedef struct slides {
-    const uint8_t *row[5];
+    const uint8_t *row[8];
     const uint8_t *zeros;
     int32_t ranges;
     ptrdiff_t across, apart; /* from column to column, from range to range */
@@ -44,7 +45,7 @@ INLINE column slide_interleave(const __m512i *t, bool by_two) {
 
 /* A column that lies outside for some of the ranges: its rows. */
 TARGET __attribute__((noinline)) static void slide_edge(const slides *s, int64_t x, __m512i *t) {
-    for (int32_t i = 0; i < 5; i++) {
+    for (int32_t i = 0; i < 8; i++) {
         const uint8_t *from[4] = {s->zeros, s->zeros, s->zeros, s->zeros};
         for (int32_t r = 0; r < s->ranges; r++)
             if (x + r * s->q >= 0 && x + r * s->q < s->wd)
@@ -53,11 +54,10 @@ TARGET __attribute__((noinline)) static void slide_edge(const slides *s, int64_t
     }
 }
 
-INLINE column slide_column(const slides *s, int64_t x, bool by_two, bool many) {
-    const int32_t rows = by_two ? 5 : 4;
+/* The first rows of a column. */
+INLINE void load_rows(const slides *s, int64_t x, int32_t rows, bool many, __m512i *t) {
     const bool inside = x >= 0 && x < s->inside;
     const ptrdiff_t at = x * s->across;
-    __m512i t[5];
     if (many && !inside)
         slide_edge(s, x, t);
     for (int32_t i = 0; i < rows && many && inside; i++) {
@@ -68,6 +68,11 @@ INLINE column slide_column(const slides *s, int64_t x, bool by_two, bool many) {
     }
     for (int32_t i = 0; i < rows && !many; i++)
         t[i] = _mm512_loadu_si512(inside ? s->row[i] + at : s->zeros);
+}
+
+INLINE column slide_column(const slides *s, int64_t x, bool by_two, bool many) {
+    __m512i t[8];
+    load_rows(s, x, by_two ? 5 : 4, many, t);
     return slide_interleave(t, by_two);
 }
 
@@ -94,6 +99,7 @@ typedef struct slide_out {
     ptrdiff_t pixel; /* bytes */
     int32_t each, cols;
     bool limits;
+    int32_t stride, dilation, kw; /* along the width */
 } slide_out;
 
 INLINE void slide_store(const slide_out *o, const slides *s, uint8_t *to, __m512i y, int32_t x,
@@ -108,6 +114,19 @@ INLINE void slide_store(const slide_out *o, const slides *s, uint8_t *to, __m512
         store_ranges(to, y, (ptrdiff_t)o->n * o->pixel, o->each, o->cols,
                      x + (s->ranges - 1) * o->n < o->wo ? s->ranges : (o->wo - 1 - x) / o->n + 1);
 }
+
+/* Where there is no second row, the first one comes last. */
+#define SLIDE_FINISH                                                                               \
+    const __m512 m0 = _mm512_loadu_ps(o->mult), m1 = _mm512_loadu_ps(o->mult + 16);                \
+    const __m512 m2 = _mm512_loadu_ps(o->mult + 32), m3 = _mm512_loadu_ps(o->mult + 48);           \
+    slide_store(o, s, second,                                                                      \
+                _mm512_packus_epi16(narrow(scale(b0, m0, &e), scale(b1, m1, &e), &e),              \
+                                    narrow(scale(b2, m2, &e), scale(b3, m3, &e), &e)),             \
+                x, &e, many);                                                                      \
+    slide_store(o, s, first,                                                                       \
+                _mm512_packus_epi16(narrow(scale(a0, m0, &e), scale(a1, m1, &e), &e),              \
+                                    narrow(scale(a2, m2, &e), scale(a3, m3, &e), &e)),             \
+                x, &e, many);
 
 INLINE void slide_rows(const slides *s, const slide_out *given, int64_t at, const epilogue *usual,
                        bool by_two, bool many) {
@@ -133,21 +152,42 @@ INLINE void slide_rows(const slides *s, const slide_out *given, int64_t at, cons
         SLIDE_DOTS(c1, w + 256, v + 256)
         c2 = slide_column(s, at, by_two, many);
         SLIDE_DOTS(c2, w + 512, v + 512)
-        const __m512 m0 = _mm512_loadu_ps(o->mult), m1 = _mm512_loadu_ps(o->mult + 16);
-        const __m512 m2 = _mm512_loadu_ps(o->mult + 32), m3 = _mm512_loadu_ps(o->mult + 48);
-        /* Where there is no second row, the first one comes last. */
-        slide_store(o, s, second,
-                    _mm512_packus_epi16(narrow(scale(b0, m0, &e), scale(b1, m1, &e), &e),
-                                        narrow(scale(b2, m2, &e), scale(b3, m3, &e), &e)),
-                    x, &e, many);
-        slide_store(o, s, first,
-                    _mm512_packus_epi16(narrow(scale(a0, m0, &e), scale(a1, m1, &e), &e),
-                                        narrow(scale(a2, m2, &e), scale(a3, m3, &e), &e)),
-                    x, &e, many);
+        SLIDE_FINISH
         first += o->pixel;
         second += o->pixel;
         c0 = by_two ? c2 : c1;
         c1 = c2;
+    }
+}
+
+/* Kernels of two groups of rows: the first `rows` of s are looked at. */
+INLINE void tall_rows(const slides *s, const slide_out *given, int64_t at, const epilogue *usual,
+                      int32_t rows, bool many) {
+    epilogue e = *usual;
+    e.clamp = false;
+    const slide_out copy = *given, *o = &copy;
+    const bool by_two = false;
+    uint8_t *first = o->first, *second = o->second;
+    for (int32_t x = 0; x < o->n; x++, at += o->stride) {
+        __m512i a0 = _mm512_loadu_si512(o->bias), a1 = _mm512_loadu_si512(o->bias + 16);
+        __m512i a2 = _mm512_loadu_si512(o->bias + 32), a3 = _mm512_loadu_si512(o->bias + 48);
+        __m512i b0 = a0, b1 = a1, b2 = a2, b3 = a3;
+        const int8_t *w = o->w, *v = o->v;
+        for (int32_t i = 0; i < o->kw; i++, w += 512, v += 512) {
+            __m512i t[8];
+            load_rows(s, at + i * o->dilation, rows, many, t);
+            if (rows < 8) /* zero weights */
+                t[7] = t[rows - 1];
+            if (rows < 7)
+                t[6] = t[4];
+            column c = slide_interleave(t, false);
+            SLIDE_DOTS(c, w, v)
+            c = slide_interleave(t + 4, false);
+            SLIDE_DOTS(c, w + 256, v + 256)
+        }
+        SLIDE_FINISH
+        first += o->pixel;
+        second += o->pixel;
     }
 }
 
@@ -163,11 +203,35 @@ SLIDE(slide_by_two, true, false)
 SLIDE(slide_ranges_by_one, false, true)
 SLIDE(slide_ranges_by_two, true, true)
 
+#define TALL(NAME, ROWS, MANY)                                                                     \
+    TARGET static void NAME(const slides *s, const slide_out *o, int64_t at, const epilogue *e) {  \
+        const slides copy = *s;                                                                    \
+        tall_rows(MANY ? s : &copy, o, at, e, ROWS, MANY);                                         \
+    }
+TALL(tall_6, 6, false)
+TALL(tall_7, 7, false)
+TALL(tall_8, 8, false)
+TALL(tall_ranges, 8, true)
+
+/* NULL: no such kernel. */
+static slide_fn slide_for(const plan *p, bool many) {
+    const qk_window_u8s8 *d = p->d;
+    int32_t rows = d->kh + d->stride_h;
+    if (!d->o.mult || d->o.clamp || d->split || d->dilation_h != 1)
+        return NULL;
+    if (p->shared && p->groups == 2)
+        return many ? tall_ranges : rows == 6 ? tall_6 : rows == 7 ? tall_7 : tall_8;
+    if (d->kh != 3 || d->kw != 3 || d->dilation_w != 1 || d->stride_h != d->stride_w)
+        return NULL;
+    if (d->stride_h == 1)
+        return many ? slide_ranges_by_one : slide_by_one;
+    return d->stride_h != 2 ? NULL : many ? slide_ranges_by_two : slide_by_two;
+}
+
 TARGET static bool slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c) {
     const qk_window_u8s8 *d = p->d;
-    bool by_two = d->stride_h == 2 && d->stride_w == 2;
-    if (d->kh != 3 || d->kw != 3 || d->dilation_h != 1 || d->dilation_w != 1 || d->split ||
-        !d->o.mult || d->o.clamp || (!by_two && (d->stride_h != 1 || d->stride_w != 1)))
+    slide_fn run = slide_for(p, t->ranges > 1);
+    if (!run)
         return false;
     slides s = {.zeros = d->zeros,
                 .ranges = t->ranges,
@@ -184,14 +248,15 @@ TARGET static bool slide(const plan *p, const part *t, int32_t y, int32_t pairs,
                    .pixel = d->channels,
                    .each = t->each,
                    .cols = d->channels - c < t->each ? d->channels - c : t->each,
-                   .limits = d->o.lo > 0 || d->o.hi < 255};
-    slide_fn one = t->ranges > 1 ? slide_ranges_by_one : slide_by_one;
-    slide_fn two = t->ranges > 1 ? slide_ranges_by_two : slide_by_two;
-    slide_fn run = by_two ? two : one;
-    o.v = by_two ? o.w : o.w + p->set_bytes;
+                   .limits = d->o.lo > 0 || d->o.hi < 255,
+                   .stride = d->stride_w,
+                   .dilation = d->dilation_w,
+                   .kw = d->kw};
+    int32_t looks = d->kh + d->stride_h;
+    o.v = p->shared ? o.w + p->set_bytes : o.w;
     for (int32_t i = 0; i < pairs; i++, y += 2) {
-        for (int32_t k = 0; k < 5; k++)
-            s.row[k] = row_at(p, y, k) + c;
+        for (int32_t k = 0; k < 8; k++)
+            s.row[k] = row_at(p, y, k < looks ? k : 0) + c;
         o.first = (uint8_t *)d->out + (ptrdiff_t)y * d->wo * d->channels + c;
         o.second = o.first + (y + 1 < d->rows ? (ptrdiff_t)d->wo * d->channels : 0);
         run(&s, &o, d->left, &p->e);

@@ -319,7 +319,7 @@ static void run_block(const plan *p, const part *t, int32_t c, const pixels *lis
 }
 
 #if W_LANES == 4
-/* 3 x 3 without scratch; false: not for this kernel. Defined by the including file. */
+/* The usual kernels without scratch; false: not for this kernel. Defined by the including file. */
 TARGET static bool slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c);
 #else
 static inline bool slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c) {
