@@ -58,7 +58,10 @@
 #define LOADBH1   LOADB1 LOAD_HALF(1)
 #define LOADBH2   LOADB2 LOAD_HALF(2)
 #define LOADBH3   LOADB3 LOAD_HALF(3)
-#define STEPH0(r) X(r) MADD_HALF(r)
+/* Alone, without half a broadcast. */
+#define STEPH0(r)                                                                                  \
+    h##r = _mm256_fmadd_ps(_mm256_set1_ps(a##r[i]), bh, h##r);                                     \
+    __asm__("" : "+v"(h##r));
 #define STEPH1(r) STEP1(r) MADD_HALF(r)
 #define STEPH2(r) STEP2(r) MADD_HALF(r)
 #define STEPH3(r) STEP3(r) MADD_HALF(r)
