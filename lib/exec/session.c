@@ -42,7 +42,11 @@ static int transform(qsim_session *s, const qsim_session_options *o, bool litera
         code = qs_pass_table(&p);
     if (!code)
         code = qs_pass_layout(&p, level >= QSIM_LEVEL_BASIC);
-    return code ? code : qs_pass_finish(&p);
+    if (!code)
+        code = qs_pass_finish(&p);
+    if (!code && level >= QSIM_LEVEL_EXTENDED)
+        code = qs_pass_residual(&p);
+    return code;
 }
 
 /* ---- weights ---- */
@@ -59,7 +63,8 @@ static bool is_packed_input(const qs_node *n, int32_t index) {
             return index == 1;
     if (strcmp(t, "LSTM") == 0 || strcmp(t, "GRU") == 0 || strcmp(t, "RNN") == 0)
         return index == 1 || index == 2;
-    return index == 3 && (strcmp(t, "QLinearConv") == 0 || strcmp(t, "QLinearMatMul") == 0);
+    return index == 3 && (strcmp(t, "QLinearConv") == 0 || strcmp(t, "QLinearConvAdd") == 0 ||
+                          strcmp(t, "QLinearMatMul") == 0);
 }
 
 static int pack_all(qsim_session *s, qsim_error *error) {

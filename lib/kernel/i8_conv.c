@@ -68,7 +68,7 @@ static void split(qk_conv_i8 *c, int32_t threads) {
     c->strips = (c->ho + c->strip_rows - 1) / c->strip_rows;
     c->row_tasks = least(threads, c->batch * c->strips);
     c->column_tasks = 1;
-    if (threads > 1 && !c->bordered && !c->post && c->w.groups == 1 &&
+    if (threads > 1 && !c->bordered && !c->post && !c->after && c->w.groups == 1 &&
         all * c->wo < 16 * (int64_t)threads) {
         c->row_tasks = 1;
         c->column_tasks = threads;
@@ -147,7 +147,10 @@ bool qk_conv_i8_plan(qk_conv_i8 *c, int32_t threads, int32_t *offset, size_t *sc
         return false;
     c->block_bytes = qs_align(block_bytes, 64);
     block_bytes = c->w.whole ? (size_t)c->gather_stride * (size_t)c->block + 64 : 0;
+    c->gather_bytes = qs_align(block_bytes, 64);
+    block_bytes = c->after ? (size_t)c->w.form.n * (size_t)c->block : 0;
     if (!qs_add(c->strip_bytes, c->block_bytes, &c->task_bytes) ||
+        !qs_add(c->task_bytes, c->gather_bytes, &c->task_bytes) ||
         !qs_add(c->task_bytes, qs_align(block_bytes, 64), &c->task_bytes))
         return false;
     return qs_mul(c->task_bytes, (size_t)(c->row_tasks * c->column_tasks), scratch);
@@ -170,6 +173,7 @@ typedef struct strip {
     uint8_t *out;
     int32_t *block; /* int32 sums for the general epilogue */
     uint8_t *gathered;
+    uint8_t *results;      /* a block of them, for `after` */
     int64_t first;         /* number of its first pixel, for arrays per row */
     int32_t rows;          /* of output */
     int32_t panel, panels; /* range of panels, in column tasks */
@@ -347,8 +351,10 @@ static void run_block(const work *k, const strip *s, int32_t group, int32_t firs
                       qk_gemm_u8s8 *g) {
     const qk_conv_i8 *c = k->c;
     int32_t init[MAX_BLOCK];
-    uint8_t *out = (uint8_t *)g->out + (int64_t)k->element * group * c->w.n;
-    ptrdiff_t out_stride = g->out_stride;
+    uint8_t *to = (uint8_t *)g->out + (int64_t)k->element * group * c->w.n;
+    uint8_t *out = c->after ? s->results : to;
+    const ptrdiff_t stored = c->post ? c->w.n : n, to_stride = g->out_stride;
+    const ptrdiff_t out_stride = c->after ? stored : to_stride;
     g->segs = c->w.form.segs;
     g->k4 = c->w.form.k4;
     g->seg_offset = g->segs > 1 ? c->offset : NULL;
@@ -362,6 +368,8 @@ static void run_block(const work *k, const strip *s, int32_t group, int32_t firs
     run_panels(k, s, group, n, g);
     for (int32_t i = 0; c->post && i < g->m; i++, out += out_stride)
         post_row(c, group, s->first + first + i, s->block + (int64_t)i * c->w.form.n, c->w.n, out);
+    if (c->after)
+        c->after(c->after_arg, s->results, (size_t)stored, (size_t)g->m, to - k->y, to_stride);
 }
 
 /* Pixels of all rows, which lie at one distance in the output. */
@@ -435,7 +443,7 @@ static void run_strip(const work *k, const strip *s) {
     int32_t wide = (c->wo + c->w.pixels - 1) / c->w.pixels;
     if (wide == 1 || c->wo % c->w.pixels) {
         /* No addresses and no sums: no limit either. */
-        int32_t block = c->post || c->w.row_sums ? c->block : 8 * MAX_BLOCK;
+        int32_t block = c->post || c->after || c->w.row_sums ? c->block : 8 * MAX_BLOCK;
         for (int32_t first = 0; first < s->rows; first += block)
             for (int32_t x = 0; x < wide; x++)
                 for (int32_t g = 0; g < c->w.groups; g++)
@@ -458,6 +466,7 @@ static void run_task(void *arg, size_t index) {
     int64_t pixel_bytes = (int64_t)k->element * c->w.n * c->w.groups;
     strip s = {.block = (int32_t *)(void *)(scratch + c->strip_bytes),
                .gathered = scratch + c->strip_bytes + c->block_bytes,
+               .results = scratch + c->strip_bytes + c->block_bytes + c->gather_bytes,
                .panels = INT32_MAX};
     if (c->column_tasks > 1) {
         int64_t panels = 0;

@@ -75,13 +75,21 @@ typedef struct qk_conv_i8 {
     int32_t w_zp;           /* with row_sums: what is subtracted from every weight */
     qk_out_i8 o;            /* bias and mult in positions; mult NULL: y is int32 */
     const qk_post_i8 *post; /* or NULL */
+    /*
+     * Or NULL: takes every block of u8 results while it is in the cache, and writes y in its place:
+     * `rows` of n bytes, one after the other, whose places are `at` bytes from y's beginning and
+     * `stride` bytes apart.
+     */
+    void (*after)(const void *arg, const uint8_t *block, size_t n, size_t rows, ptrdiff_t at,
+                  ptrdiff_t stride);
+    const void *after_arg;
     /* found by qk_conv_i8_plan */
     const int32_t *offset; /* of segments or taps */
     bool bordered, flat;
     int32_t strip_rows, strips, row_tasks, column_tasks;
     int32_t block; /* pixels per micro-kernel call */
     int32_t strip_stride, gather_stride;
-    size_t strip_bytes, block_bytes, task_bytes; /* of scratch */
+    size_t strip_bytes, block_bytes, gather_bytes, task_bytes; /* of scratch */
 } qk_conv_i8;
 
 /* Room for `offset`. */

@@ -165,8 +165,8 @@ int64_t qs_op_macs(const qs_graph *g, qs_id node) {
     const qs_node *n = &g->nodes[node];
     const char *t = n->op_type;
     bool qlinear = strncmp(t, "QLinear", 7) == 0;
-    bool conv =
-        strcmp(t, "Conv") == 0 || strcmp(t, "QLinearConv") == 0 || strcmp(t, "ConvInteger") == 0;
+    bool conv = strcmp(t, "Conv") == 0 || strcmp(t, "QLinearConv") == 0 ||
+                strcmp(t, "QLinearConvAdd") == 0 || strcmp(t, "ConvInteger") == 0;
     bool product = strcmp(t, "MatMul") == 0 || strcmp(t, "Gemm") == 0 ||
                    strcmp(t, "QLinearMatMul") == 0 || strcmp(t, "MatMulInteger") == 0;
     if (!conv && !product)

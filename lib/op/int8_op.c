@@ -431,7 +431,8 @@ int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
     code = make_layout(l, &x, p);
     if (code)
         return code;
-    bool prepared = p->packed && p->packed->complete && p->batches == 1;
+    const bool prepared = p->packed && p->packed->complete && p->batches == 1;
+    p->prepared = prepared;
     if (!prepared && (code = check_worst(&x, p)))
         return code;
     p->tasks = p->batches < l->ctx->threads ? (int32_t)p->batches : l->ctx->threads;

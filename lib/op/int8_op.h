@@ -58,6 +58,7 @@ typedef struct qs_i8_plan {
     int32_t x_zps, x_scales, w_scales, w_zps; /* elements of the lists */
     int32_t input_count;
     bool w_signed, int32_out, rows;
+    bool prepared; /* weights and epilogue are packed: conv is all there is to run */
     size_t weights_bytes, epilogue_bytes, row_bytes, conv_bytes, task_bytes;
 } qs_i8_plan;
 

@@ -14,6 +14,7 @@ typedef struct image {
     float *mult;
     size_t y_bytes;
     bool int32_out;
+    bool handed; /* results are handed on block by block */
     char text[128];
 } image;
 
@@ -50,6 +51,13 @@ static void fill(ck_state *s, image *p) {
     c->w.stride_w = c->stride_w;
 }
 
+static void copy_block(const void *arg, const uint8_t *block, size_t n, size_t rows, ptrdiff_t at,
+                       ptrdiff_t stride) {
+    uint8_t *const *y = arg;
+    for (size_t i = 0; i < rows; i++, at += stride)
+        memcpy(*y + at, block + i * n, n);
+}
+
 static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
     call k = {p->conv, p->x, y, NULL};
     qk_weights_i8 *w = &k.conv.w;
@@ -77,6 +85,7 @@ static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
     k.conv.b = b;
     k.conv.o.bias = bias;
     k.conv.o.mult = p->int32_out ? NULL : mult;
+    k.conv.after = p->handed && !p->int32_out && !w->depthwise ? copy_block : NULL;
     qk_conv_i8_plan(&k.conv, 1, ck_input(s, 4 * qk_conv_i8_offsets(w)), &scratch);
     k.scratch = ck_input(s, scratch);
     return k;
@@ -84,11 +93,13 @@ static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
 
 static void run(void *arg) {
     const call *k = arg;
-    qk_conv_i8_run(NULL, &k->conv, k->x, k->y, k->scratch);
+    qk_conv_i8 conv = k->conv;
+    conv.after_arg = &k->y;
+    qk_conv_i8_run(NULL, &conv, k->x, k->y, k->scratch);
 }
 
 static image random_image(ck_state *s) {
-    image p = {.int32_out = ck_random(s) % 5 == 0};
+    image p = {.int32_out = ck_random(s) % 5 == 0, .handed = ck_random(s) % 3 == 0};
     qk_conv_i8 *c = &p.conv;
     bool square = ck_random(s) % 2; /* 3 x 3, what has kernels of its own */
     c->batch = ck_between(s, 1, 2);

@@ -170,7 +170,38 @@ static void resize(void) {
     net_free(&n);
 }
 
+/* Sums behind convolutions: one side, both, with Relu, and one that is read twice and stays. */
+static void residual(bool relu, int64_t k) {
+    net n;
+    begin(&n);
+    scale(&n, "a", 0.05f, 120);
+    scale(&n, "b", 0.06f, 110);
+    scale(&n, "s", 0.07f, 100);
+    scale(&n, "c", 0.08f, 130);
+    scale(&n, "t", 0.09f, 0);
+    scale(&n, "u", 0.2f, 128);
+    conv(&n, "x", "a", C, C, 1);
+    conv(&n, "a", "b", C, C, k);
+    net_node(&n, "", "Add", "b_d,a_d", "s");
+    pair(&n, "s", "s");
+    conv(&n, "s", "c", C, C, k);
+    net_node(&n, "", "Add", "s_d,c_d", relu ? "t0" : "t");
+    if (relu)
+        net_node(&n, "", "Relu", "t0", "t");
+    pair(&n, "t", "t");
+    net_node(&n, "", "Add", "t_d,s_d", "u");
+    pair(&n, "u", "u");
+    net_output(&n, "u_d");
+    NET_OK(&n, net_end(&n));
+    CHECK_INT(same(&n, "gemm int8 add"), 2);
+    CHECK_INT(same(&n, "qlinear add"), 1);
+    net_free(&n);
+}
+
 int main(void) {
+    residual(false, 1);
+    residual(false, 3);
+    residual(true, 3);
     tables();
     resize();
     shuffle();

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A residual sum becomes the end of the convolution that makes one of its operands, if nothing else
+ * reads that.
+ */
+#include "exec/passes.h"
+
+static bool same_shape(const qs_value *a, const qs_value *b) {
+    if (a->rank < 0 || a->rank != b->rank)
+        return false;
+    for (int32_t i = 0; i < a->rank; i++) {
+        const qs_dim *x = &a->dims[i], *y = &b->dims[i];
+        bool same =
+            x->size >= 0 || y->size >= 0 ? x->size == y->size : x->symbol && x->symbol == y->symbol;
+        if (!same)
+            return false;
+    }
+    return true;
+}
+
+static bool is_constant(const qs_graph *g, const qs_node *n, int32_t first, int32_t end) {
+    for (int32_t i = first; i < end && i < n->input_count; i++)
+        if (n->inputs[i] != QS_NONE && !g->values[n->inputs[i]].data)
+            return false;
+    return true;
+}
+
+/* The convolution that makes operand `v` of the sum, or QS_NONE. */
+static qs_id maker_of(const qs_graph *g, const qs_uses *uses, qs_id v) {
+    qs_id id = g->values[v].producer;
+    const qs_node *n = id == QS_NONE ? NULL : &g->nodes[id];
+    if (!n || !qs_node_is(n, "qsim", "QLinearConv") || g->values[v].is_output ||
+        uses->start[v + 1] - uses->start[v] != 1)
+        return QS_NONE;
+    return qs_node_int(n, "group", 1) == 1 && qs_node_int(n, "channels_last", 0) == 1 &&
+                   is_constant(g, n, 1, n->input_count)
+               ? id
+               : QS_NONE;
+}
+
+static bool is_sum(const qs_graph *g, const qs_node *n) {
+    if (strcmp(n->op_type, "QLinearAdd") != 0 || !is_constant(g, n, 1, 3) ||
+        !is_constant(g, n, 4, n->input_count))
+        return false;
+    const qs_value *a = &g->values[n->inputs[0]], *b = &g->values[n->inputs[3]];
+    return n->inputs[0] != n->inputs[3] && !a->data && !b->data && a->dtype == QSIM_UINT8 &&
+           b->dtype == QSIM_UINT8 && g->values[n->outputs[0]].dtype == QSIM_UINT8 &&
+           same_shape(a, b);
+}
+
+static qs_id input(const qs_node *n, int32_t index) {
+    return index < n->input_count ? n->inputs[index] : QS_NONE;
+}
+
+/* `side`: where the convolution's result is among the sum's inputs, 0 or 3. */
+static int fuse(qs_pass *p, qs_id sum, qs_id conv, int32_t side) {
+    qs_graph *g = p->graph;
+    const qs_node *s = &g->nodes[sum], *c = &g->nodes[conv];
+    const int32_t other = 3 - side;
+    qs_id in[14], y = s->outputs[0];
+    for (int32_t i = 0; i < 9; i++)
+        in[i] = input(c, i);
+    for (int32_t i = 0; i < 3; i++)
+        in[9 + i] = s->inputs[other + i];
+    in[12] = s->inputs[6];
+    in[13] = input(s, 7);
+    const int64_t lo = qs_node_int(s, "lo", 0), hi = qs_node_int(s, "hi", 255);
+    qs_graph_remove_node(g, sum);
+    qs_id id = qs_pass_clone(p, conv, "qsim", in, 14, &y, 1);
+    if (id < 0)
+        return id;
+    qs_graph_remove_node(g, conv);
+    g->nodes[id].op_type = "QLinearConvAdd";
+    if (qs_node_set_int(g, id, "sum_lo", lo) || qs_node_set_int(g, id, "sum_hi", hi))
+        return qs_pass_no_memory(p);
+    return qs_pass_resolve(p, id);
+}
+
+int qs_pass_residual(qs_pass *p) {
+    qs_graph *g = p->graph;
+    qs_uses uses;
+    size_t fused = 0;
+    int code = QSIM_OK;
+    if (qs_graph_uses(g, &uses))
+        return qs_pass_no_memory(p);
+    for (size_t i = 0; i < g->order_count && !code; i++) {
+        const qs_node *n = &g->nodes[g->order[i]];
+        if (n->removed || !is_sum(g, n))
+            continue;
+        const int32_t side = maker_of(g, &uses, n->inputs[0]) != QS_NONE ? 0 : 3;
+        const qs_id conv = maker_of(g, &uses, n->inputs[side]);
+        if (conv == QS_NONE)
+            continue;
+        code = fuse(p, g->order[i], conv, side);
+        fused++;
+    }
+    qs_uses_free(g, &uses);
+    return code || !fused ? code : qs_pass_finish(p);
+}
