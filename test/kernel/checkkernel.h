@@ -16,6 +16,7 @@ typedef struct ck_state {
     const qk_table *c; /* the specification */
     const qk_table *t; /* under test; may be c itself: then compare with a plain loop */
     uint64_t random;
+    const char *isa;  /* name of t */
     const char *name; /* of the running case */
     long failures, comparisons;
     struct ck_block *blocks;
@@ -61,6 +62,9 @@ typedef struct ck_timing_options {
     const char *serve;  /* times runs of this shape on command, for bench/layers.sh */
 } ck_timing_options;
 extern ck_timing_options ck_timing;
+
+/* evex256.c; NULL where it cannot run */
+const qk_table *ck_table_evex256(void);
 
 extern const ck_case ck_cases_i8[];
 extern const size_t ck_cases_i8_count;

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Integer kernels with vpdpbusd on 256-bit vectors, in one source for both of its forms: VEX
+ * (i8_avxvnni.c) and EVEX (test/kernel/evex256.c). Before including it, define TARGET, TABLE and
+ * VNNI(acc, x, w), the form's intrinsic.
+ *
+ * A CPU that knows AVX-VNNI is not always at hand; the tests run this source in its EVEX form
+ * wherever there is AVX-512 VNNI. What stays untested then is only how the compiler encodes VEX.
+ */
+#define TILE_ROWS 6
+#define W_GROUP   4
+
+#define LOAD_B(v) const __m256i w##v = load(b + 32 * v);
+#define LOAD_A(r) const __m256i x##r = broadcast(p##r + i);
+#define DOT(r, v)                                                                                  \
+    a##r##_##v = VNNI(a##r##_##v, x##r, w##v);                                                     \
+    __asm__("" : "+x"(a##r##_##v));
+
+#include "kernel/x86/i8_ymm.h"
+
+INLINE __m256i dot(__m256i acc, __m256i x, __m256i w) {
+    return VNNI(acc, x, w);
+}
+
+INLINE __m256i window_dot(__m256i acc, __m256i x, __m256i w) {
+    return VNNI(acc, x, w);
+}
