@@ -131,8 +131,10 @@ static image random_image(ck_state *s) {
         c->w.c = ck_between(s, 1, few ? 4 : 20);
     }
     if (c->w.groups == 1 && ck_random(s) % 4 == 0) { /* a first layer, whose kernel is gathered */
-        c->w.n = ck_between(s, 17, 70);
-        c->w.c = 3;
+        c->w.n = ck_between(s, 1, 70);
+        c->w.c = ck_between(s, 1, 4);
+        c->wd = ck_between(s, 1, 150) + (c->w.kw - 1) * c->dilation_w;
+        c->wo = out_size(c->wd, c->pad_left, c->w.kw, c->stride_w, c->dilation_w);
     }
     if (ck_random(s) % 4 == 0) { /* a zero point of all weights */
         c->w.row_sums = true;
