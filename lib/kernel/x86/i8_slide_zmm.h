@@ -195,8 +195,7 @@ typedef void (*slide_fn)(const slides *s, const slide_out *o, int64_t at, const 
 
 #define SLIDE(NAME, BY_TWO, MANY)                                                                  \
     TARGET static void NAME(const slides *s, const slide_out *o, int64_t at, const epilogue *e) {  \
-        const slides copy = *s;                                                                    \
-        slide_rows(MANY ? s : &copy, o, at, e, BY_TWO, MANY);                                      \
+        slide_rows(s, o, at, e, BY_TWO, MANY);                                                     \
     }
 SLIDE(slide_by_one, false, false)
 SLIDE(slide_by_two, true, false)
@@ -205,8 +204,7 @@ SLIDE(slide_ranges_by_two, true, true)
 
 #define TALL(NAME, ROWS, MANY)                                                                     \
     TARGET static void NAME(const slides *s, const slide_out *o, int64_t at, const epilogue *e) {  \
-        const slides copy = *s;                                                                    \
-        tall_rows(MANY ? s : &copy, o, at, e, ROWS, MANY);                                         \
+        tall_rows(s, o, at, e, ROWS, MANY);                                                        \
     }
 TALL(tall_6, 6, false)
 TALL(tall_7, 7, false)

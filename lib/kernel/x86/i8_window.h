@@ -192,7 +192,9 @@ INLINE void store_pixel(const target *s, w_vec v, int32_t x, int32_t y) {
         return;
     }
     const ptrdiff_t apart = (ptrdiff_t)s->t->q * d->channels;
-    store_ranges(to, v, apart, s->t->each, s->cols, (d->wo - 1 - x) / s->t->q + 1);
+    bool all = x + (s->t->ranges - 1) * s->t->q < d->wo; /* usual, and spares a division */
+    store_ranges(to, v, apart, s->t->each, s->cols,
+                 all ? s->t->ranges : (d->wo - 1 - x) / s->t->q + 1);
 }
 
 /* Sums of one pixel of all ranges, in positions. */
