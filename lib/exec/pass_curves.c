@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Curves that exporters write as several nodes: x * Sigmoid(x); x * HardSigmoid(x) with the slope
- * of HardSwish; and x * Clip(x + 3, 0, 6) / 6, its oldest form.
+ * of HardSwish; x * Clip(x + 3, 0, 6) / 6, its oldest form; and x * (Erf(x / sqrt 2) + 1) * 0.5, in
+ * whatever order, which is Gelu.
  */
 #include "exec/passes.h"
 
@@ -34,10 +35,11 @@ static bool is_hard_sigmoid(const qs_node *n) {
 }
 
 /* Node `id` becomes op(x). */
-static int become(curves *c, qs_id id, const char *domain, const char *op, qs_id x) {
+static int become(curves *c, qs_id id, const char *domain, const char *op, int32_t version,
+                  qs_id x) {
     const qs_id y = c->g->nodes[id].outputs[0];
     qs_graph_remove_node(c->g, id);
-    qs_id made = qs_pass_node(c->p, domain, op, "", 14, &x, 1, &y, 1);
+    qs_id made = qs_pass_node(c->p, domain, op, "", version, &x, 1, &y, 1);
     c->made++;
     return made < 0 ? made : QSIM_OK;
 }
@@ -53,7 +55,7 @@ static int try_product(curves *c, qs_id id, int32_t first, bool *done) {
     *done = soft || (maker && maker->inputs[0] == x && is_hard_sigmoid(maker));
     if (!*done)
         return QSIM_OK;
-    return soft ? become(c, id, "qsim", "Silu", x) : become(c, id, "", "HardSwish", x);
+    return soft ? become(c, id, "qsim", "Silu", 1, x) : become(c, id, "", "HardSwish", 14, x);
 }
 
 /* Clip between 0 and 6 of x + 3, as factor `index` of the product; QS_NONE: something else. */
@@ -79,7 +81,51 @@ static int try_sixth(curves *c, qs_id id, bool *done) {
     for (int32_t i = 0; i < 2 && product && x == QS_NONE; i++)
         x = shifted(c, product, i);
     *done = x != QS_NONE && c->g->values[x].rank == c->g->values[n->outputs[0]].rank;
-    return *done ? become(c, id, "", "HardSwish", x) : QSIM_OK;
+    return *done ? become(c, id, "", "HardSwish", 14, x) : QSIM_OK;
+}
+
+/* x of Erf(x / sqrt 2) + 1; QS_NONE: something else. */
+static qs_id normal_integral(const curves *c, qs_id v) {
+    const qs_node *add = only_maker(c, v, "Add");
+    for (int32_t i = 0; i < 2 && add; i++) {
+        const qs_node *erf =
+            is_scalar(c, add, 1 - i, 1) ? only_maker(c, add->inputs[i], "Erf") : NULL;
+        const qs_node *div = erf ? only_maker(c, erf->inputs[0], "Div") : NULL;
+        const qs_node *mul = erf ? only_maker(c, erf->inputs[0], "Mul") : NULL;
+        if (div && is_scalar(c, div, 1, 1.4142135623730951))
+            return div->inputs[0];
+        for (int32_t k = 0; k < 2 && mul; k++)
+            if (is_scalar(c, mul, 1 - k, 0.7071067811865476))
+                return mul->inputs[k];
+    }
+    return QS_NONE;
+}
+
+/* Which of three factors is which: x, the integral over it, and a half. */
+static qs_id gelu_of(const curves *c, const qs_id factors[3]) {
+    for (int32_t i = 0; i < 3; i++) {
+        const qs_id x = normal_integral(c, factors[i]), a = factors[(i + 1) % 3],
+                    b = factors[(i + 2) % 3];
+        double half = 0;
+        if (x != QS_NONE && ((a == x && qs_const_scalar(c->g, b, &half)) ||
+                             (b == x && qs_const_scalar(c->g, a, &half))))
+            return half == 0.5 ? x : QS_NONE;
+    }
+    return QS_NONE;
+}
+
+static int try_gelu(curves *c, qs_id id, bool *done) {
+    const qs_node *n = &c->g->nodes[id];
+    for (int32_t i = 0; i < 2; i++) {
+        const qs_node *inner = only_maker(c, n->inputs[i], "Mul");
+        const qs_id factors[3] = {n->inputs[1 - i], inner ? inner->inputs[0] : QS_NONE,
+                                  inner ? inner->inputs[1] : QS_NONE};
+        const qs_id x = inner ? gelu_of(c, factors) : QS_NONE;
+        *done = x != QS_NONE && c->g->values[x].rank == c->g->values[n->outputs[0]].rank;
+        if (*done)
+            return become(c, id, "", "Gelu", 20, x);
+    }
+    return QSIM_OK;
 }
 
 static int visit(curves *c, qs_id id) {
@@ -91,6 +137,8 @@ static int visit(curves *c, qs_id id) {
     int code = mul ? try_product(c, id, 0, &done) : QSIM_OK;
     if (mul && !code && !done)
         code = try_product(c, id, 1, &done);
+    if (mul && !code && !done)
+        code = try_gelu(c, id, &done);
     return code || done ? code : try_sixth(c, id, &done);
 }
 

@@ -11,7 +11,7 @@ typedef struct qk_ew {
     qk_ew_f32_fn exp, sigmoid, silu, hardswish, tanh, erf, gelu, gelu_tanh;
     /* y = exp(x - shift) */
     void (*exp_shifted)(const float *x, float shift, float *y, size_t n);
-    /* Greatest element; a NaN may be passed over. n >= 1. */
+    /* Greatest element; a NaN counts as 0. n >= 1. */
     float (*greatest)(const float *x, size_t n);
     /* y = x / d; x and y may be the same. */
     void (*divide)(const float *x, float d, float *y, size_t n);

@@ -22,6 +22,15 @@
 /* 16 lanes, whatever the width of the registers. */
 typedef float qk_ew_lanes __attribute__((vector_size(64)));
 
+/*
+ * An integer that is ordered like the float; a NaN is 0. Compilers vectorize extremes of integers,
+ * not those of floats.
+ */
+static inline int32_t qk_ew_order(float x) {
+    const int32_t b = (int32_t)qk_bits(x), m = b & 0x7fffffff;
+    return (b ^ ((b >> 31) & 0x7fffffff)) & ~((0x7f800000 - m) >> 31);
+}
+
 /* The tree over TERM, an expression of v: one element, or 16 of them. */
 #define QK_EW_TREE(name, TARGET, TERM)                                                             \
     TARGET static float name(const float *x, float shift, size_t n) {                              \
@@ -49,19 +58,12 @@ typedef float qk_ew_lanes __attribute__((vector_size(64)));
     QK_EW_TREE(sum_##suffix, TARGET, v)                                                            \
     QK_EW_TREE(sum_squares_##suffix, TARGET, (v - shift) * (v - shift))                            \
     TARGET static float greatest_##suffix(const float *x, size_t n) {                              \
-        float part[16], top;                                                                       \
-        size_t i = 0;                                                                              \
-        for (size_t k = 0; k < 16; k++)                                                            \
-            part[k] = x[0];                                                                        \
-        for (; i + 16 <= n; i += 16)                                                               \
-            for (size_t k = 0; k < 16; k++)                                                        \
-                part[k] = x[i + k] > part[k] ? x[i + k] : part[k];                                 \
-        top = part[0];                                                                             \
-        for (size_t k = 1; k < 16; k++)                                                            \
-            top = part[k] > top ? part[k] : top;                                                   \
-        for (; i < n; i++)                                                                         \
-            top = x[i] > top ? x[i] : top;                                                         \
-        return top;                                                                                \
+        int32_t top = INT32_MIN;                                                                   \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const int32_t v = qk_ew_order(x[i]);                                                   \
+            top = v > top ? v : top;                                                               \
+        }                                                                                          \
+        return qk_from_bits((uint32_t)(top ^ ((top >> 31) & 0x7fffffff)));                         \
     }                                                                                              \
     TARGET static void divide_##suffix(const float *x, float d, float *y, size_t n) {              \
         for (size_t i = 0; i < n; i++)                                                             \
@@ -90,23 +92,15 @@ typedef float qk_ew_lanes __attribute__((vector_size(64)));
 
 #define QK_EW_DYNAMIC(suffix, TARGET)                                                              \
     TARGET static void range_##suffix(const float *x, size_t n, float *low, float *high) {         \
-        float lo[16] = {0}, hi[16] = {0};                                                          \
-        size_t i = 0;                                                                              \
-        for (; i + 16 <= n; i += 16)                                                               \
-            for (size_t k = 0; k < 16; k++) {                                                      \
-                lo[k] = qs_minf(x[i + k], lo[k]);                                                  \
-                hi[k] = qs_maxf(x[i + k], hi[k]);                                                  \
-            }                                                                                      \
-        for (; i < n; i++) {                                                                       \
-            lo[0] = qs_minf(x[i], lo[0]);                                                          \
-            hi[0] = qs_maxf(x[i], hi[0]);                                                          \
+        int32_t lo = 0, hi = 0;                                                                    \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const int32_t v = qk_ew_order(x[i]);                                                   \
+            lo = v < lo ? v : lo;                                                                  \
+            hi = v > hi ? v : hi;                                                                  \
         }                                                                                          \
-        for (size_t k = 1; k < 16; k++) {                                                          \
-            lo[0] = qs_minf(lo[k], lo[0]);                                                         \
-            hi[0] = qs_maxf(hi[k], hi[0]);                                                         \
-        }                                                                                          \
-        *low = lo[0];                                                                              \
-        *high = hi[0];                                                                             \
+        lo += lo == -1; /* the order of -0 */                                                      \
+        *low = qk_from_bits((uint32_t)(lo ^ ((lo >> 31) & 0x7fffffff)));                           \
+        *high = qk_from_bits((uint32_t)hi);                                                        \
     }                                                                                              \
     TARGET static float magnitude_##suffix(const float *x, size_t n) {                             \
         uint32_t top = 0;                                                                          \

@@ -8,7 +8,7 @@
 #include "base/ctx.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
-#include "quant/affine.h"
+#include "kernel/u8.h"
 #include "quant/requantize.h"
 
 #define MAX_TASKS 64
@@ -32,6 +32,7 @@ typedef struct dynamic_params {
 typedef struct dynamic_job {
     const dynamic_params *p;
     const qk_ew *k;
+    const qk_u8 *u8;
     const float *x;
     uint8_t *y;
     float scale;
@@ -53,8 +54,8 @@ static void find_range(void *arg, size_t task) {
 static void quantize_part(void *arg, size_t task) {
     const dynamic_job *job = arg;
     size_t begin = task * job->p->part;
-    qs_quantize_u8(job->x + begin, part_end(job->p, task) - begin, job->scale, job->zp,
-                   job->y + begin);
+    job->u8->quantize(job->x + begin, part_end(job->p, task) - begin, job->scale, job->zp, 0,
+                      job->y + begin);
 }
 
 static void for_all(const qs_frame *f, const dynamic_params *p, qsim_task_fn fn, void *job) {
@@ -66,8 +67,11 @@ static void for_all(const qs_frame *f, const dynamic_params *p, qsim_task_fn fn,
 
 static void run_dynamic(const qs_step *s, const qs_frame *f) {
     const dynamic_params *p = s->params;
-    dynamic_job job = {
-        .p = p, .k = f->ctx->kernels->ew, .x = qs_step_in(s, f, 0), .y = qs_step_out(s, f, 0)};
+    dynamic_job job = {.p = p,
+                       .k = f->ctx->kernels->ew,
+                       .u8 = f->ctx->kernels->u8,
+                       .x = qs_step_in(s, f, 0),
+                       .y = qs_step_out(s, f, 0)};
     for_all(f, p, find_range, &job);
     float low = 0.0f, high = 0.0f;
     for (size_t i = 0; i < p->tasks; i++) {
@@ -137,6 +141,7 @@ typedef struct rows_params {
 typedef struct rows_job {
     const rows_params *p;
     const qk_ew *k;
+    const qk_u8 *u8;
     const float *x;
     uint8_t *y;
     float *scale;
@@ -148,14 +153,18 @@ static void quantize_rows(const void *arg, size_t begin, size_t end) {
     for (size_t r = begin; r < end; r++) {
         float m = job->k->magnitude(job->x + r * n, n);
         float scale = (m < 1e-30f ? 1e-30f : m) / 127.0f;
-        qs_quantize_u8(job->x + r * n, n, scale, 128, job->y + r * n);
+        job->u8->quantize(job->x + r * n, n, scale, 128, 0, job->y + r * n);
         job->scale[r] = scale;
     }
 }
 
 static void run_rows(const qs_step *s, const qs_frame *f) {
     const rows_params *p = s->params;
-    rows_job job = {p, f->ctx->kernels->ew, qs_step_in(s, f, 0), qs_step_out(s, f, 0),
+    rows_job job = {p,
+                    f->ctx->kernels->ew,
+                    f->ctx->kernels->u8,
+                    qs_step_in(s, f, 0),
+                    qs_step_out(s, f, 0),
                     qs_step_out(s, f, 1)};
     qs_ranges(f->ctx, p->rows, QS_GRAIN / 4 / (p->count + 1) + 1, quantize_rows, &job);
 }

@@ -394,6 +394,43 @@ static void too_large(void) {
     net_free(&n);
 }
 
+/* Gelu through Erf in three orders: one step. */
+static void gelu(void) {
+    static const char *const last[3][2] = {{"x,a", "m,half"}, {"x,half", "m,a"}, {"half,a", "x,m"}};
+    for (int i = 0; i < 3; i++) {
+        net n;
+        float x[8], y[8];
+        net_begin(&n, NULL, 13);
+        net_input(&n, "x", QSIM_FLOAT, NET_DIMS(8));
+        net_float(&n, "root", i == 1 ? 0.70710678f : 1.41421356f);
+        net_float(&n, "one", 1);
+        net_float(&n, "half", 0.5f);
+        net_node(&n, "", i == 1 ? "Mul" : "Div", "x,root", "d");
+        net_node(&n, "", "Erf", "d", "e");
+        net_node(&n, "", "Add", i == 2 ? "one,e" : "e,one", "a");
+        net_node(&n, "", "Mul", last[i][0], "m");
+        net_node(&n, "", "Mul", last[i][1], "y");
+        net_output(&n, "y");
+        NET_OK(&n, net_end(&n));
+        for (int k = 0; k < 8; k++)
+            x[k] = (float)k * 1.1f - 4;
+        const int64_t dims[] = {8};
+        const qsim_tensor in = net_tensor(QSIM_FLOAT, 1, dims, x);
+        qsim_tensor out = {.data = y, .bytes = sizeof(y)};
+        qsim_session *s;
+        qsim_run *r;
+        NET_OK(&n, qsim_session_create(n.model, NULL, &s, &n.error));
+        CHECK_INT(qsim_run_create(s, &r, NULL), 0);
+        NET_OK(&n, qsim_run_execute(r, &in, 1, &out, 1, &n.error));
+        CHECK_INT(qsim_run_step_count(r), 1);
+        for (int k = 0; k < 8; k++)
+            CHECK_NEAR(y[k], (double)x[k] * erfc(-(double)x[k] * sqrt(0.5)) / 2, 1e-6);
+        qsim_run_free(r);
+        qsim_session_free(s);
+        net_free(&n);
+    }
+}
+
 int main(void) {
     results();
     log_lines();
@@ -404,6 +441,7 @@ int main(void) {
     shape_arithmetic();
     choice_by_input();
     curves();
+    gelu();
     shape_as_input();
     too_large();
     return test_done();
