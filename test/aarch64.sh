@@ -25,7 +25,7 @@ if [ ! -e "$root/usr/include/zip.h" ]; then
     apt-get $apt update -qq
     # shellcheck disable=SC2086
     (cd "$folder/debs" && apt-get $apt download -qq libzip-dev libzip4 zlib1g-dev zlib1g libnanopb-dev \
-        libbz2-1.0 libssl3)
+        libbz2-1.0 libssl3 libjansson-dev libjansson4)
     for deb in "$folder"/debs/*.deb; do dpkg -x "$deb" "$root"; done
 fi
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Malformed and hostile models and arrays from the shared corpus: each verdict must be good.
+# Malformed and hostile models, arrays, packages and configurations from the shared corpus: each verdict
+# must be good.
 # Usage: hostile.sh QSIM SANITIZED(0|1)
 set -eu
 corpus=${QSIM_SHARED:-../shared}/hostile
@@ -15,9 +16,8 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tar xf "$corpus/dev.tar.xz" -C "$work"
-# Run configurations (json) are not read.
 QSIM=$(realpath "$1") SAN=$2 OUT="$work/out" TMO=30 bash "$corpus/check_hostile.sh" "$work/dev" \
-    '^(onnx|mut|npy|npz|idx|zip)/' || {
+    '^(onnx|mut|npy|npz|idx|zip|json)/' || {
     cut -c1-300 "$work/out/failed.tsv"
     exit 1
 }

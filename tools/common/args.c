@@ -32,7 +32,11 @@ static const option *find(const verb *v, const char *name, size_t length, char l
     return NULL;
 }
 
-static void suggest_option(const verb *v, const char *word, text *hint) {
+const option *args_option(const verb *v, const char *name) {
+    return find(v, name, strlen(name), 0);
+}
+
+const char *args_nearest(const verb *v, const char *word) {
     const option *tables[] = {v->options, common_options};
     const char *names[64];
     size_t n = 0;
@@ -40,7 +44,11 @@ static void suggest_option(const verb *v, const char *word, text *hint) {
         for (const option *o = tables[t]; o && o->name && n < 63; o++)
             names[n++] = o->name;
     names[n] = NULL;
-    const char *near = closest(word, names);
+    return closest(word, names);
+}
+
+static void suggest_option(const verb *v, const char *word, text *hint) {
+    const char *near = args_nearest(v, word);
     if (near)
         text_printf(hint, "did you mean --%s?", near);
     else
@@ -65,6 +73,19 @@ static bool give(args *a, const option *o, const char *value, text *problem) {
     a->given = tool_grow(a->given, a->given_count + 1, sizeof(*a->given));
     a->given[a->given_count].option = o;
     a->given[a->given_count++].value = value;
+    return true;
+}
+
+bool args_give_before(args *a, const option *o, const char *value, text *problem) {
+    char *copy = value ? tool_copy(value) : NULL;
+    a->owned = tool_grow(a->owned, a->owned_count + 1, sizeof(*a->owned));
+    a->owned[a->owned_count++] = copy;
+    if (!give(a, o, copy, problem))
+        return false;
+    size_t last = a->given_count - 1;
+    memmove(a->given + 1, a->given, last * sizeof(*a->given));
+    a->given[0].option = o;
+    a->given[0].value = copy;
     return true;
 }
 
@@ -146,6 +167,9 @@ bool args_parse(args *a, const verb *v, int count, char **argv, text *problem, t
 void args_free(args *a) {
     free(a->given);
     free(a->operands);
+    for (size_t i = 0; i < a->owned_count; i++)
+        free(a->owned[i]);
+    free(a->owned);
     memset(a, 0, sizeof(*a));
 }
 

@@ -47,6 +47,8 @@ typedef struct args {
     size_t given_count;
     const char **operands;
     size_t operand_count;
+    char **owned; /* values that no argv holds */
+    size_t owned_count;
 } args;
 
 /* "qsim ", or "" for a program of its own, whose verb is named after it: "qsim-demo". */
@@ -54,6 +56,12 @@ const char *args_prefix(const verb *v);
 
 /* Parses argv[0..count). On a usage error `problem` says what, `hint` what would help. */
 bool args_parse(args *a, const verb *v, int count, char **argv, text *problem, text *hint);
+/* An option of the verb or of all verbs, NULL: there is none. */
+const option *args_option(const verb *v, const char *name);
+/* Adds an option as if it stood before all that were given; the value is copied. */
+bool args_give_before(args *a, const option *o, const char *value, text *problem);
+/* The option whose name is nearest to a word, or NULL. */
+const char *args_nearest(const verb *v, const char *word);
 void args_free(args *a);
 
 bool args_has(const args *a, const char *name);

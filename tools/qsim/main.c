@@ -89,7 +89,9 @@ int main(int argc, char **argv) {
         text_printf(&out, "qsim %s\n", qsim_version_string());
         code = put(&t, &out);
     } else {
-        code = tool_start(&t, v == &verb_bench ? 1 : 0);
+        code = config_options(&t);
+        if (code == EXIT_OK)
+            code = tool_start(&t, v == &verb_bench ? 1 : 0);
         if (code == EXIT_OK)
             code = v->run(&t);
         code = tool_finish(&t, code);

@@ -125,6 +125,7 @@ static const option options[] = {
     {"seed", "N", "of the annealing (0)", 0, NULL},
     {"steps", "N", "of the annealing (200)", 0, NULL},
     {"max-drop", "P", "percent that the annealing may fall below FP32 (2)", 0, NULL},
+    {"config", "FILE", "options by name, from JSON; those of the command line win", 0, NULL},
     {"dry-run", NULL, "only show what would become of each layer", 'n', NULL},
     OPTION_OUTPUT("the quantized model; '-': stdout"),
     OPTION_FORCE,
