@@ -30,6 +30,12 @@ typedef int (*qsim_external_fn)(void *user, const char *location, const void **d
 #define QSIM_LOAD_COPY 1
 /* Lets operators through that the library does not know: for looking only, not for running. */
 #define QSIM_LOAD_INSPECT 2
+/*
+ * Lets broken models through, too, for qsim_model_check alone: a tensor, node, input or output that
+ * cannot be read is left out and its problem kept. What is no ONNX at all still fails. Such a model
+ * cannot be saved, transformed or run.
+ */
+#define QSIM_LOAD_CHECK 4
 
 typedef struct qsim_load_options {
     size_t struct_size;        /* sizeof(qsim_load_options) */
@@ -67,8 +73,10 @@ QSIM_API int qsim_model_load_memory(qsim_ctx *ctx, const void *data, size_t size
 typedef void (*qsim_problem_fn)(void *user, const qsim_error *error);
 
 /*
- * Reports every problem of a model loaded with QSIM_LOAD_INSPECT (operators that are not known,
- * rules that are broken), not the first only. Returns their number or a negative code.
+ * Reports every problem, not the first only, of a model loaded with QSIM_LOAD_INSPECT (operators
+ * that are not known, rules that are broken) or QSIM_LOAD_CHECK (also what loading refuses: names
+ * defined twice or nowhere, bad tensors, external data that is missing, cycles). Returns their
+ * number or a negative code. Loading keeps 1000 problems and gives up at the next one.
  */
 QSIM_API int qsim_model_check(const qsim_model *model, qsim_problem_fn problem, void *user);
 

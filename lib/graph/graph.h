@@ -80,6 +80,7 @@ typedef struct qs_value {
     bool is_input;        /* in `inputs` */
     bool is_output;       /* in `outputs` */
     bool declared;        /* the file states its type: what inference finds must agree */
+    bool broken;          /* whatever should define it was passed over (QSIM_LOAD_CHECK) */
 } qs_value;
 
 struct qs_op;

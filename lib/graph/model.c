@@ -36,6 +36,7 @@ void qsim_model_free(qsim_model *m) {
     qs_free(ctx, m->properties);
     qs_free(ctx, m->kept);
     qs_free(ctx, m->kept_graph);
+    qs_free(ctx, m->problems);
     qs_free(ctx, m);
     qsim_model_free(base);
     qs_ctx_drop(ctx);
@@ -61,6 +62,8 @@ static bool copy_spans(qsim_ctx *ctx, qs_span **to, size_t *room, size_t *count,
 
 int qs_model_derive(const qsim_model *base, qsim_model **out, qsim_error *error) {
     qsim_model *m;
+    if (base->problem_count > 0)
+        return qs_fail(error, QSIM_E_STATE, "%s: parts of the model were left out", base->name);
     int code = qs_model_create(base->ctx, &m, error);
     if (code)
         return code;

@@ -39,8 +39,10 @@ struct qsim_model {
     size_t kept_count, kept_room;
     qs_span *kept_graph; /* the same of GraphProto */
     size_t kept_graph_count, kept_graph_room;
-    int64_t bytes;     /* of the file, 0 if built here */
-    bool inspect_only; /* loaded with QSIM_LOAD_INSPECT */
+    int64_t bytes;        /* of the file, 0 if built here */
+    bool inspect_only;    /* loaded with QSIM_LOAD_INSPECT or QSIM_LOAD_CHECK */
+    qsim_error *problems; /* that QSIM_LOAD_CHECK passed over */
+    size_t problem_count, problem_room;
     qs_views *_Atomic views;
     atomic_int holds;
 };

@@ -36,9 +36,31 @@ int qs_read_node_rules(qs_graph *g, qs_id id, const char *name, qsim_error *erro
     return code;
 }
 
+/* Branches are not read for looking only: an If is as it is. */
+static bool is_choice(const qs_node *n) {
+    return strcmp(n->op_type, "If") == 0 && !n->domain[0];
+}
+
 static int check_node(qs_graph *g, qs_id id, const char *name, struct report *r) {
     qsim_error why = {0};
+    if (is_choice(&g->nodes[id]))
+        return QSIM_OK;
     return tell(r, qs_read_node_rules(g, id, name, &why), &why);
+}
+
+/* Nodes in or behind a cycle have no order: nothing can be inferred, but operators are checked. */
+static int check_cycles(qs_graph *g, const char *name, struct report *r) {
+    bool *ordered = qs_calloc(g->arena.ctx, g->node_count, sizeof(*ordered));
+    int code = ordered ? QSIM_OK : QSIM_E_NOMEM;
+    for (size_t i = 0; !code && i < g->order_count; i++)
+        ordered[g->order[i]] = true;
+    for (size_t i = 0; !code && i < g->node_count; i++) {
+        qsim_error why = {0};
+        if (!ordered[i] && !g->nodes[i].removed && !is_choice(&g->nodes[i]))
+            code = tell(r, qs_op_resolve(g, (qs_id)i, name, &why), &why);
+    }
+    qs_free(g->arena.ctx, ordered);
+    return code;
 }
 
 int qsim_model_check(const qsim_model *model, qsim_problem_fn problem, void *user) {
@@ -47,9 +69,13 @@ int qsim_model_check(const qsim_model *model, qsim_problem_fn problem, void *use
     if (!model)
         return QSIM_E_ARGUMENT;
     int code = qs_graph_clone(model->graph, &g);
+    for (size_t i = 0; !code && i < model->problem_count; i++)
+        code = tell(&r, model->problems[i].code, &model->problems[i]);
     for (size_t i = 0; !code && i < g->order_count; i++)
         if (!g->nodes[g->order[i]].removed)
             code = check_node(g, g->order[i], model->name, &r);
+    if (!code && g->order_count < g->node_count)
+        code = check_cycles(g, model->name, &r);
     qs_graph_free(g);
     return code ? code : r.count;
 }

@@ -4,6 +4,23 @@
 
 typedef int (*field_fn)(qs_reader *r, qs_span message);
 
+/* Goes on after a broken part where that is wanted; what it should have defined is broken. */
+static int pass_part(qs_reader *r, int code, uint32_t number, qs_span message) {
+    qs_wire wire;
+    qs_field f;
+    r->at = NULL;
+    code = qs_read_pass(r, code);
+    if (!code && number == GRAPH_INITIALIZER)
+        return qs_read_break(r, qs_wire_find(message, TENSOR_NAME));
+    if (!code && number == GRAPH_INPUT)
+        return qs_read_break(r, qs_wire_find(message, VALUE_NAME));
+    qs_wire_begin(&wire, message);
+    while (!code && number == GRAPH_NODE && qs_wire_next(&wire, &f) == 1)
+        if (f.number == NODE_OUTPUT)
+            code = qs_read_break(r, f.data);
+    return code;
+}
+
 /* Calls fn with every field `number` of every graph message. */
 static int each(qs_reader *r, const qs_span *graphs, size_t count, uint32_t number, field_fn fn) {
     for (size_t i = 0; i < count; i++) {
@@ -12,6 +29,8 @@ static int each(qs_reader *r, const qs_span *graphs, size_t count, uint32_t numb
         qs_wire_begin(&wire, graphs[i]);
         while (qs_wire_next(&wire, &f) == 1) {
             int code = f.number == number ? fn(r, f.data) : QSIM_OK;
+            if (code)
+                code = pass_part(r, code, number, f.data);
             if (code)
                 return code;
         }
@@ -130,6 +149,11 @@ static int declare(qs_reader *r, qs_span message, qs_id id) {
     return code ? code : set_shape(r, id, &type);
 }
 
+/* Whether anything makes, or should have made, a value. */
+static bool is_made(const qs_value *v) {
+    return v->producer != QS_NONE || v->is_input || v->data || v->broken;
+}
+
 static int read_output(qs_reader *r, qs_span message) {
     qs_span text = qs_wire_find(message, VALUE_NAME);
     const char *name = qs_read_scratch(r, text);
@@ -137,7 +161,7 @@ static int read_output(qs_reader *r, qs_span message) {
         return qs_read_nomem(r);
     qs_id id = qs_graph_find(r->graph, name);
     const qs_value *v = id == QS_NONE ? NULL : &r->graph->values[id];
-    if (!v || (v->producer == QS_NONE && !v->is_input && !v->data))
+    if (!v || !is_made(v))
         return qs_read_fail(r, QSIM_E_GRAPH, "output '%s' is made by no node", name);
     if (qs_graph_push_output(r->graph, id))
         return qs_read_nomem(r);
@@ -157,26 +181,33 @@ static int refuse_sparse(qs_reader *r, qs_span message) {
     return qs_read_fail(r, QSIM_E_UNSUPPORTED, "sparse initializers are not supported");
 }
 
-int qs_read_names(qs_reader *r) {
+static int read_node_names(qs_reader *r, const qs_node *n) {
     const qs_graph *g = r->graph;
-    if (g->output_count == 0)
-        return qs_read_fail(r, QSIM_E_GRAPH, "the graph has no outputs");
-    for (size_t i = 0; i < g->node_count; i++) {
-        const qs_node *n = &g->nodes[i];
-        r->at = n;
-        bool any = false;
-        for (int32_t k = 0; k < n->output_count; k++)
-            any = any || n->outputs[k] != QS_NONE;
-        if (!any)
-            return qs_read_fail(r, QSIM_E_GRAPH, "the node has no outputs");
-        for (int32_t k = 0; k < n->input_count; k++) {
-            const qs_value *v = n->inputs[k] == QS_NONE ? NULL : &g->values[n->inputs[k]];
-            if (v && v->producer == QS_NONE && !v->is_input && !v->data)
-                return qs_read_fail(r, QSIM_E_GRAPH, "input '%s' is defined nowhere", v->name);
-        }
+    bool any = false;
+    int code = QSIM_OK;
+    r->at = n;
+    for (int32_t k = 0; k < n->output_count; k++)
+        any = any || n->outputs[k] != QS_NONE;
+    if (!any)
+        code = qs_read_pass(r, qs_read_fail(r, QSIM_E_GRAPH, "the node has no outputs"));
+    for (int32_t k = 0; k < n->input_count && !code; k++) {
+        const qs_value *v = n->inputs[k] == QS_NONE ? NULL : &g->values[n->inputs[k]];
+        if (v && !is_made(v))
+            code = qs_read_pass(
+                r, qs_read_fail(r, QSIM_E_GRAPH, "input '%s' is defined nowhere", v->name));
     }
     r->at = NULL;
-    return QSIM_OK;
+    return code;
+}
+
+int qs_read_names(qs_reader *r) {
+    const qs_graph *g = r->graph;
+    int code = QSIM_OK;
+    if (g->output_count == 0)
+        code = qs_read_pass(r, qs_read_fail(r, QSIM_E_GRAPH, "the graph has no outputs"));
+    for (size_t i = 0; i < g->node_count && !code; i++)
+        code = read_node_names(r, &g->nodes[i]);
+    return code;
 }
 
 /* The graph's name, and the fields that are kept as they are. */

@@ -32,10 +32,15 @@ static int read_import(qs_reader *r, qs_span message) {
     if (version < 1 || version > INT32_MAX)
         return qs_read_fail(r, QSIM_E_UNSUPPORTED, "opset %lld of %s does not exist",
                             (long long)version, shown);
-    if (!*name && version > qs_op_newest_opset())
-        return qs_read_fail(r, QSIM_E_UNSUPPORTED,
-                            "opset %lld of %s is not known, the newest that is read is %lld",
-                            (long long)version, shown, (long long)qs_op_newest_opset());
+    if (!*name && version > qs_op_newest_opset()) {
+        int code = qs_read_fail(r, QSIM_E_UNSUPPORTED,
+                                "opset %lld of %s is not known, the newest that is read is %lld",
+                                (long long)version, shown, (long long)qs_op_newest_opset());
+        code = qs_read_pass(r, code);
+        if (code)
+            return code;
+        version = qs_op_newest_opset();
+    }
     if (qs_span_is(domain, "qsim"))
         return qs_read_fail(r, QSIM_E_UNSUPPORTED,
                             "imports the domain 'qsim', which is not for files");
@@ -125,7 +130,9 @@ int qs_read_operators(qs_reader *r) {
     }
     int code = qs_graph_sort(g, &why);
     if (code)
-        return qs_read_fail(r, code, "%s", why.message);
+        code = qs_read_pass(r, qs_read_fail(r, code, "%s", why.message));
+    if (code)
+        return code;
     if (r->inspect)
         return look_at_operators(r);
     code = qs_op_infer_graph(g, r->name, r->error);
@@ -143,28 +150,30 @@ static int read_model(qs_reader *r, struct head *h) {
         return code;
     qs_wire_begin(&wire, bytes);
     while (!code && qs_wire_next(&wire, &f) == 1)
-        code = read_field(r, &f, h);
+        code = qs_read_pass(r, read_field(r, &f, h));
     if (!code)
-        code = check_head(r, h);
+        code = h->graph_count ? qs_read_pass(r, check_head(r, h)) : check_head(r, h);
     if (!code)
         code = qs_read_graph(r, h->graphs, h->graph_count);
     if (!code)
-        code = qs_read_functions(r, bytes);
+        code = qs_read_pass(r, qs_read_functions(r, bytes));
     return code ? code : qs_read_operators(r);
 }
 
 /* Everything after the model object and its source exist. */
 static int read_into(qsim_model *m, const qsim_load_options *o, qsim_error *error) {
+    qsim_error own = {0}; /* problems that are passed over need a place */
     qs_reader r = {.ctx = m->ctx,
                    .model = m,
                    .graph = m->graph,
                    .arena = &m->graph->arena,
                    .source = m->source,
                    .name = m->name,
-                   .error = error,
+                   .error = error ? error : &own,
                    .external = o->external,
                    .external_user = o->external_user,
-                   .inspect = m->inspect_only};
+                   .inspect = m->inspect_only,
+                   .passing = (o->flags & QSIM_LOAD_CHECK) != 0};
     struct head h = {0};
     m->bytes = (int64_t)m->source->bytes.size;
     int code = read_model(&r, &h);
@@ -185,7 +194,7 @@ static int begin(qsim_ctx *ctx, const qsim_load_options *o, const char *name, qs
     m->source = qs_calloc(m->ctx, 1, sizeof(*m->source));
     m->free_source = qs_source_free;
     m->name = qs_arena_string(&m->graph->arena, name, strlen(name));
-    m->inspect_only = (o->flags & QSIM_LOAD_INSPECT) != 0;
+    m->inspect_only = (o->flags & (QSIM_LOAD_INSPECT | QSIM_LOAD_CHECK)) != 0;
     if (!m->source || !m->name) {
         qsim_model_free(m);
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", name);
@@ -198,7 +207,7 @@ int qs_load_options(const qsim_load_options *options, qsim_load_options *own, qs
     int code = QS_OPTIONS(*own, options, error);
     if (code)
         return code;
-    if ((own->flags & ~(QSIM_LOAD_COPY | QSIM_LOAD_INSPECT)) || own->reserved)
+    if ((own->flags & ~(QSIM_LOAD_COPY | QSIM_LOAD_INSPECT | QSIM_LOAD_CHECK)) || own->reserved)
         return qs_fail(error, QSIM_E_VERSION, "load: unknown flags (0x%x)", (unsigned)own->flags);
     return QSIM_OK;
 }

@@ -192,14 +192,15 @@ static int read_attrs(qs_reader *r, qs_span message, size_t count, qs_node *n) {
         if (f.number != NODE_ATTRIBUTE)
             continue;
         int code = read_attr(r, f.data, &attrs[done]);
+        if (!code && has_name(attrs, done, attrs[done].name))
+            code = qs_read_fail(r, QSIM_E_GRAPH, "attribute '%s' is given twice", attrs[done].name);
+        done += code == QSIM_OK;
+        code = qs_read_pass(r, code);
         if (code)
             return code;
-        if (has_name(attrs, done, attrs[done].name))
-            return qs_read_fail(r, QSIM_E_GRAPH, "attribute '%s' is given twice", attrs[done].name);
-        done++;
     }
     n->attrs = attrs;
-    n->attr_count = (int32_t)count;
+    n->attr_count = (int32_t)done;
     return QSIM_OK;
 }
 
@@ -260,9 +261,14 @@ static int read_ends(qs_reader *r, qs_span message, const struct node_parts *p) 
         if (f.number == NODE_INPUT || id == QS_NONE)
             continue;
         qs_value *v = &r->graph->values[id];
-        if (v->producer != QS_NONE || v->is_input || v->data)
-            return qs_read_fail(r, QSIM_E_GRAPH, "tensor '%s' is written twice", v->name);
-        v->producer = (qs_id)r->graph->node_count;
+        if (v->producer == QS_NONE && !v->is_input && !v->data) {
+            v->producer = (qs_id)r->graph->node_count;
+            continue;
+        }
+        code =
+            qs_read_pass(r, qs_read_fail(r, QSIM_E_GRAPH, "tensor '%s' is written twice", v->name));
+        if (code)
+            return code;
     }
     return QSIM_OK;
 }

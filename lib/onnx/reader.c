@@ -32,6 +32,34 @@ int qs_read_nomem(qs_reader *r) {
     return qs_fail(r->error, QSIM_E_NOMEM, "%s: out of memory", r->name);
 }
 
+int qs_read_pass(qs_reader *r, int code) {
+    enum { MOST = 1000 };
+    qsim_model *m = r->model;
+    if (!code || !r->passing || code == QSIM_E_NOMEM || m->problem_count >= MOST)
+        return code;
+    if (!qs_grow(r->ctx, (void **)&m->problems, &m->problem_room, m->problem_count + 1,
+                 sizeof(*m->problems)))
+        return qs_read_nomem(r);
+    m->problems[m->problem_count++] = *r->error;
+    qs_error_clear(r->error);
+    return QSIM_OK;
+}
+
+int qs_read_break(qs_reader *r, qs_span text) {
+    if (text.size == 0)
+        return QSIM_OK;
+    const char *name = qs_read_scratch(r, text);
+    if (!name)
+        return qs_read_nomem(r);
+    qs_id id = qs_graph_find(r->graph, name);
+    if (id == QS_NONE)
+        id = qs_graph_add_value(r->graph, name);
+    if (id < 0)
+        return qs_read_nomem(r);
+    r->graph->values[id].broken = true;
+    return QSIM_OK;
+}
+
 const char *qs_read_text(qs_reader *r, qs_span text) {
     return text.size ? qs_arena_string(r->arena, (const char *)text.data, text.size) : "";
 }

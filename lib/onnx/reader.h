@@ -55,11 +55,16 @@ typedef struct qs_reader {
     qs_id *choices;        /* nodes that choose between branches */
     size_t choice_count, choice_room;
     bool inspect;
+    bool passing; /* problems are kept in the model, what has them is left out */
 } qs_reader;
 
 /* Fails with "FILE: what (node 'NAME', OP)". */
 int qs_read_fail(qs_reader *r, int code, const char *format, ...) QS_PRINTF(3, 4);
 int qs_read_nomem(qs_reader *r);
+/* After a failure: QSIM_OK, with the error kept in the model, where reading is to go on. */
+int qs_read_pass(qs_reader *r, int code);
+/* What should have defined the tensor `text` was passed over: nobody is to miss it. */
+int qs_read_break(qs_reader *r, qs_span text);
 
 /* A copy of a name in the arena; NULL when out of memory. */
 const char *qs_read_text(qs_reader *r, qs_span text);

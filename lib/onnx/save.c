@@ -228,6 +228,8 @@ static int prepare(const qsim_model *m, struct job *job, bool **used, qs_emit_fn
     *body = NULL;
     *size = 0;
     *job = (struct job){.model = m};
+    if (m->problem_count > 0)
+        return qs_fail(error, QSIM_E_STATE, "%s: parts of the model were left out", m->name);
     int code = check_nodes(m, error);
     if (code)
         return code;

@@ -6,6 +6,8 @@
 
 #include <qsim/qsim.h>
 
+#include "../proto.h"
+
 static void need(int code, const char *what) {
     if (code == QSIM_OK)
         return;
@@ -160,6 +162,31 @@ static void make_unknown(void) {
     write_file("unknown.onnx", model, (size_t)(m - model), NULL, 0);
 }
 
+/* Five things that no model may have. */
+static void make_broken(void) {
+    static const int64_t dims[] = {3};
+    static const uint8_t zeros[8];
+    proto g = {0}, w = {0}, model = {0};
+    proto_int(&w, 1, 3);
+    proto_int(&w, 2, QSIM_FLOAT);
+    proto_text(&w, 8, "short_w");
+    proto_bytes(&w, 9, zeros, sizeof(zeros));
+    proto_take(&g, 5, &w);
+    proto_node(&g, "Wobble", "unknown", "x", NULL, "a");
+    proto_node(&g, "Add", "biased", "x", "short_w", "b");
+    proto_node(&g, "Relu", "unfed", "nowhere", NULL, "c");
+    proto_node(&g, "Relu", "again", "x", NULL, "c");
+    proto_node(&g, "Relu", "fine", "b", NULL, "y");
+    proto_value(&g, 11, "x", QSIM_FLOAT, dims, 1);
+    proto_value(&g, 12, "y", QSIM_FLOAT, dims, 1);
+    proto_value(&g, 12, "missing", QSIM_FLOAT, dims, 1);
+    proto_model(&model, &g);
+    write_file("broken.onnx", model.data, model.size, NULL, 0);
+    proto_free(&g);
+    proto_free(&w);
+    proto_free(&model);
+}
+
 /* ---- data ---- */
 
 /* Eight samples for id.onnx; the label of the last one is not its greatest number. */
@@ -214,6 +241,7 @@ int main(void) {
     make_sum();
     make_image();
     make_unknown();
+    make_broken();
     make_labelled();
     make_arrays();
     make_pictures();

@@ -117,9 +117,9 @@ static int job_build(things *t, qsim_error *e) {
 }
 
 static int job_load(things *t, qsim_error *e) {
-    static const int32_t flags[] = {0, QSIM_LOAD_COPY, QSIM_LOAD_INSPECT};
+    static const int32_t flags[] = {0, QSIM_LOAD_COPY, QSIM_LOAD_INSPECT, QSIM_LOAD_CHECK};
     int code = QSIM_OK;
-    for (int i = 0; i < 3 && !code; i++) {
+    for (int i = 0; i < 4 && !code; i++) {
         qsim_load_options o = {.struct_size = sizeof(o), .flags = flags[i]};
         qsim_model *m = NULL;
         code = qsim_model_load(t->ctx, t->onnx, &o, &m, e);

@@ -48,8 +48,8 @@ static void rewrite(const qsim_model *m) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const int32_t flags[] = {0, QSIM_LOAD_INSPECT};
-    for (int i = 0; i < 2; i++) {
+    static const int32_t flags[] = {0, QSIM_LOAD_INSPECT, QSIM_LOAD_CHECK};
+    for (int i = 0; i < 3; i++) {
         qsim_load_options o = {.struct_size = sizeof(o), .flags = flags[i]};
         qsim_model *m = NULL;
         if (qsim_model_load_memory(NULL, data, size, &o, &m, NULL))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "verbs.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/utf8.h"
@@ -30,12 +31,93 @@ static void report(void *user, const qsim_error *e) {
     text_free(&line);
 }
 
+/* ---- what is no problem, but hardly meant ---- */
+
+static bool has_branches(const char *op_type) {
+    return strcmp(op_type, "If") == 0 || strcmp(op_type, "Loop") == 0 ||
+           strcmp(op_type, "Scan") == 0;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Sorted names that nodes read or the model gives out; NULL where branches may read others. */
+static const char **used_names(const qsim_model *m, size_t *count) {
+    const char **names = tool_alloc(1, sizeof(*names));
+    size_t room = 0;
+    *count = 0;
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
+        qsim_node_info n = {.struct_size = sizeof(n)};
+        if (qsim_model_node(m, i, &n) || has_branches(n.op_type)) {
+            free(names);
+            return NULL;
+        }
+        if (*count + (size_t)n.input_count > room) {
+            room = 2 * (*count + (size_t)n.input_count) + 64;
+            names = tool_grow(names, room, sizeof(*names));
+        }
+        for (int32_t k = 0; k < n.input_count; k++)
+            names[(*count)++] = n.inputs[k];
+    }
+    names = tool_grow(names, *count + (size_t)qsim_model_output_count(m) + 1, sizeof(*names));
+    for (int32_t i = 0; i < qsim_model_output_count(m); i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        if (qsim_model_output(m, i, &v) == QSIM_OK)
+            names[(*count)++] = v.name;
+    }
+    if (*count > 0)
+        qsort(names, *count, sizeof(*names), by_name);
+    return names;
+}
+
+static void note_unused(findings *f, const qsim_model *m) {
+    size_t count;
+    const char **names = used_names(m, &count);
+    for (int32_t i = 0; names && i < qsim_model_value_count(m); i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        if (qsim_model_value(m, i, &v) || !v.data ||
+            (count && bsearch(&v.name, names, count, sizeof(*names), by_name)))
+            continue;
+        text line = {0};
+        utf8_printable(&line, v.name, 200);
+        if (f->tool->json)
+            json_string(&f->json, NULL, v.name);
+        else if (!f->tool->quiet)
+            printf("note: no node reads the initializer '%s' (%zu bytes)\n", line.data, v.bytes);
+        text_free(&line);
+    }
+    free(names);
+}
+
+static const char *plural(int64_t count) {
+    return count == 1 ? "" : "s";
+}
+
+static void print_good(const char *file, const qsim_model *m) {
+    int32_t nodes = qsim_model_node_count(m), inputs = qsim_model_input_count(m),
+            outputs = qsim_model_output_count(m);
+    char size[32];
+    printf("%s: no problems: opset %lld, %d node%s, %lld parameters, %d input%s, %d output%s, %s\n",
+           tool_base_name(file), (long long)qsim_model_opset(m, NULL), nodes, plural(nodes),
+           (long long)qsim_model_parameters(m), inputs, plural(inputs), outputs, plural(outputs),
+           tool_bytes((double)qsim_model_bytes(m), size));
+}
+
+/* What only loading in earnest finds: branches, functions of the model's own. */
+static int load_in_earnest(const tool *t, const char *file, qsim_model **m) {
+    if (strcmp(file, "-") == 0)
+        return EXIT_OK;
+    qsim_model_free(*m);
+    return tool_load_model(t, file, 0, m);
+}
+
 static int run(tool *t) {
     qsim_model *m;
     if (!tool_operands(t, 1, 1))
         return EXIT_USAGE;
     findings f = {.tool = t, .file = t->args.operands[0]};
-    int code = tool_load_model(t, f.file, QSIM_LOAD_INSPECT, &m);
+    int code = tool_load_model(t, f.file, QSIM_LOAD_CHECK, &m);
     if (code)
         return code;
     json_object(&f.json, NULL);
@@ -44,21 +126,27 @@ static int run(tool *t) {
     json_array(&f.json, "problems");
     int n = qsim_model_check(m, report, &f);
     json_end(&f.json);
+    json_row(&f.json, "unused");
+    note_unused(&f, m);
     json_end(&f.json);
+    json_end(&f.json);
+    if (n == 0)
+        code = load_in_earnest(t, f.file, &m);
+    if (n == 0 && !code && !t->json && !t->quiet)
+        print_good(f.file, m);
     qsim_model_free(m);
     if (n < 0) {
         text_free(&f.json.out);
         return tool_fail(t, n, "%s: the check failed: %s", f.file, qsim_error_text(n));
     }
-    if (t->json)
+    if (t->json && !code)
         tool_print_json(t, &f.json);
     else
         text_free(&f.json.out);
+    if (code)
+        return code;
     if (n > 0 && !t->json)
-        fprintf(stderr, "qsim: %s: %d problem%s found\n", tool_base_name(f.file), n,
-                n == 1 ? "" : "s");
-    if (n == 0 && !t->json && !t->quiet)
-        printf("%s: no problems\n", tool_base_name(f.file));
+        fprintf(stderr, "qsim: %s: %d problem%s found\n", tool_base_name(f.file), n, plural(n));
     return n > 0 ? EXIT_DATA : EXIT_OK;
 }
 
