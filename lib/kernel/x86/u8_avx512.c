@@ -67,9 +67,8 @@ typedef struct weave {
 
 INLINE weave plan_weave(size_t planes) {
     uint8_t index[256];
-    weave w;
+    weave w = {0};
     for (size_t v = 0; v < planes; v++) {
-        w.late[v] = 0;
         for (size_t j = 0; j < 64; j++) {
             size_t at = 64 * v + j, c = at % planes;
             index[64 * v + j] = (uint8_t)(at / planes + 64 * (c & 1));
