@@ -8,6 +8,7 @@
 #include <qsim/model.h>
 #include <qsim/op.h>
 #include <qsim/package.h>
+#include <qsim/profile.h>
 #include <qsim/ptq.h>
 #include <qsim/quant.h>
 #include <qsim/session.h>

@@ -92,14 +92,22 @@ QSIM_API void qsim_run_cancel(qsim_run *run);
 /* Bytes of activation memory of the plan last used. */
 QSIM_API size_t qsim_run_arena_bytes(const qsim_run *run);
 
-/* One executed step, for profiles: what qsim_run_step fills in; `struct_size` set by the caller. */
+/*
+ * One executed step, what qsim_run_step fills in; `struct_size` set by the caller. More on profiles
+ * in qsim/profile.h.
+ */
 typedef struct qsim_step_info {
     size_t struct_size;
-    const char *node;     /* name of the (fused) node */
-    const char *op_type;  /* operator it runs as */
-    const char *kernel;   /* kernel family */
-    int64_t macs;         /* multiply-accumulates of one execution */
-    uint64_t nanoseconds; /* of the last execution, when timing is on */
+    const char *node;      /* name of the (fused) node */
+    const char *op_type;   /* operator it runs as */
+    const char *kernel;    /* kernel family */
+    int64_t macs;          /* multiply-accumulates of one execution */
+    uint64_t nanoseconds;  /* of the last execution, when timing is on */
+    uint64_t start_ns;     /* when that began, on a clock that only runs forward */
+    int64_t bytes_read;    /* of all inputs, weights as the graph has them; each once */
+    int64_t bytes_written; /* of all outputs */
+    int32_t input_count;   /* for qsim_run_step_tensor, those left out included */
+    int32_t output_count;
 } qsim_step_info;
 
 /* Turns per-step timing on (1) or off (0, the default). */

@@ -110,6 +110,8 @@ int qs_give(void *theirs, const void *ours, size_t our_size);
 
 /* Nanoseconds since some fixed moment. Setting the system's clock does not move it. */
 uint64_t qs_clock_ns(void);
+/* A counter of the CPU that runs at a steady rate: cheap, but in units of its own. */
+uint64_t qs_clock_ticks(void);
 
 /* ---- SHA-256 (sha256.c) ---- */
 

@@ -109,7 +109,11 @@ typedef struct qs_plan {
     qs_value *values; /* by id, every size known */
     qs_step *steps;
     size_t *scratch;       /* offset of each step's scratch memory */
-    uint64_t *nanoseconds; /* of each step's last execution */
+    uint64_t *nanoseconds; /* of each step's last timed execution */
+    size_t timed;          /* steps of it that were executed */
+    uint64_t began_ns;     /* when its first step began, */
+    uint64_t began_ticks;  /* by both clocks */
+    double tick_ns;        /* nanoseconds of a tick */
     size_t step_count;
     void **address; /* by value id */
     size_t *offset; /* by value id; QS_NOWHERE: not in the arena */
@@ -129,6 +133,13 @@ void qs_plan_rebase(const qsim_session *s, qs_plan *plan, uint8_t *base);
  * alias[v]: the value whose bytes v is, or QS_NONE.
  */
 int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_id *alias, qsim_error *error);
+
+/*
+ * Around the steps of an execution that is timed (profile.c): reading the counter that the first
+ * gives costs a third of asking for the time, which is done twice to know what a tick is.
+ */
+uint64_t qs_plan_time(qs_plan *plan);
+void qs_plan_timed(qs_plan *plan);
 
 /* Sizes as "[1,3,224,224]", shortened to fit. */
 const char *qs_shape_text(char *text, size_t room, int32_t rank, const int64_t *dims);

@@ -265,15 +265,21 @@ static int step_all(qsim_run *r, qsim_error *error) {
     qs_plan *plan = r->plan;
     int status = QSIM_OK;
     qs_frame frame = {.ctx = r->session->ctx, .address = plan->address, .status = &status};
+    const bool timing = r->timing || r->profile;
+    uint64_t now = timing ? qs_plan_time(plan) : 0;
     for (size_t i = 0; i < plan->step_count; i++) {
         const qs_step *step = &plan->steps[i];
         if (atomic_load_explicit(&r->cancel, memory_order_relaxed))
             break;
         frame.scratch = r->arena + plan->scratch[i];
-        uint64_t before = r->timing ? qs_clock_ns() : 0;
         step->run(step, &frame);
-        if (r->timing)
-            plan->nanoseconds[i] = qs_clock_ns() - before;
+        if (timing) {
+            /* What lies between two looks at the counter is the first step's. */
+            const uint64_t before = now;
+            now = qs_clock_ticks();
+            plan->nanoseconds[i] = now - before;
+            plan->timed = i + 1;
+        }
         if (status)
             return step_failed(r, step, status, error);
     }
@@ -293,6 +299,7 @@ int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_coun
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: %zu outputs are asked for, the session has %zu",
                        s->name, outputs ? output_count : 0, s->graph->output_count);
     forget_ours(run, outputs, output_count);
+    const uint64_t began = run->profile ? qs_clock_ticks() : 0;
     int code = choose_plan(run, inputs, input_count, error);
     if (!code)
         code = give_inputs(run, inputs, error);
@@ -303,8 +310,12 @@ int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_coun
     uint64_t fp = qs_fp_enter();
     code = step_all(run, error);
     qs_fp_restore(fp);
+    if (run->timing || run->profile)
+        qs_plan_timed(run->plan);
     if (!code)
         take_outputs(run, outputs);
+    if (run->profile)
+        qs_run_report(run, began);
     return code;
 }
 
@@ -317,27 +328,4 @@ void qsim_run_cancel(qsim_run *run) {
 
 size_t qsim_run_arena_bytes(const qsim_run *run) {
     return run && run->plan ? run->plan->arena_bytes : 0;
-}
-
-void qsim_run_set_timing(qsim_run *run, int32_t on) {
-    if (run)
-        run->timing = on != 0;
-}
-
-int32_t qsim_run_step_count(const qsim_run *run) {
-    return run && run->plan ? (int32_t)run->plan->step_count : 0;
-}
-
-int qsim_run_step(const qsim_run *run, int32_t index, qsim_step_info *info) {
-    qsim_step_info own = {0};
-    if (index < 0 || index >= qsim_run_step_count(run))
-        return QSIM_E_ARGUMENT;
-    const qs_step *step = &run->plan->steps[index];
-    const qs_node *n = &run->session->graph->nodes[step->node];
-    own.node = n->name;
-    own.op_type = n->op_type;
-    own.kernel = step->kernel ? step->kernel : "";
-    own.macs = step->macs;
-    own.nanoseconds = run->plan->nanoseconds[index];
-    return qs_give(info, &own, sizeof(own));
 }

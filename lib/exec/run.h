@@ -5,6 +5,8 @@
 
 #include "exec/exec.h"
 
+#include <qsim/profile.h>
+
 struct qsim_run {
     qsim_session *session; /* held */
     qs_plan *plans[QS_PLANS];
@@ -14,6 +16,12 @@ struct qsim_run {
     uint64_t clock;
     atomic_int cancel;
     bool timing;
+    qsim_profile_fn profile; /* NULL: nobody asked */
+    void *profile_user;
+    int64_t executions; /* reported */
 };
+
+/* Tells the profile of the execution that began at that tick (profile.c). */
+void qs_run_report(qsim_run *run, uint64_t began);
 
 #endif

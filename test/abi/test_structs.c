@@ -217,13 +217,35 @@ static void growing_session(void) {
     AT(qsim_session_options, level, 24);
     AT(qsim_session_options, reserved, 28);
 
-    SIZE(qsim_step_info, 48);
+    SIZE(qsim_step_info, 80);
     AT(qsim_step_info, struct_size, 0);
     AT(qsim_step_info, node, 8);
     AT(qsim_step_info, op_type, 16);
     AT(qsim_step_info, kernel, 24);
     AT(qsim_step_info, macs, 32);
     AT(qsim_step_info, nanoseconds, 40);
+    AT(qsim_step_info, start_ns, 48);
+    AT(qsim_step_info, bytes_read, 56);
+    AT(qsim_step_info, bytes_written, 64);
+    AT(qsim_step_info, input_count, 72);
+    AT(qsim_step_info, output_count, 76);
+
+    SIZE(qsim_profile_event, 40);
+    AT(qsim_profile_event, struct_size, 0);
+    AT(qsim_profile_event, execution, 8);
+    AT(qsim_profile_event, start_ns, 16);
+    AT(qsim_profile_event, duration_ns, 24);
+    AT(qsim_profile_event, step, 32);
+    AT(qsim_profile_event, reserved, 36);
+
+    SIZE(qsim_machine, 96);
+    AT(qsim_machine, struct_size, 0);
+    AT(qsim_machine, int8_gmacs, 8);
+    AT(qsim_machine, float_gmacs, 16);
+    AT(qsim_machine, read_gbs, 24);
+    AT(qsim_machine, read_bytes, 56);
+    AT(qsim_machine, threads, 88);
+    AT(qsim_machine, reserved, 92);
 }
 
 /* Numbers that files and bindings contain. */

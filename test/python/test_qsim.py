@@ -2,6 +2,7 @@
 """The Python binding against plain numpy. Usage: test_qsim.py QSIM_PY_FOLDER (QSIM_LIBRARY set)."""
 
 import gc
+import json
 import os
 import sys
 import tempfile
@@ -239,6 +240,28 @@ class Models(unittest.TestCase):
             self.assertEqual(caught.exception.name, "QSIM_E_FORMAT")
             with self.assertRaises(TypeError):
                 qsim.Package.write(path, onnx, label="a")
+
+    def test_profile(self):
+        session = qsim.Session(self.model)
+        profile = session.profile(self.images, runs=3)
+        self.assertEqual(profile.runs, 3)
+        self.assertAlmostEqual(sum(step["share"] for step in profile), 100, places=6)
+        self.assertEqual(profile[-1]["outputs"],
+                         [(str(x.dtype), x.shape) for x in session.run(self.images)])
+        self.assertGreater(sum(step["macs"] for step in profile), 0)
+        self.assertEqual(len(profile.top(1)), 1)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace.json")
+            profile.save_trace(path)
+            with open(path, encoding="utf-8") as f:
+                events = json.load(f)
+            self.assertEqual(os.listdir(folder), ["trace.json"])
+        self.assertEqual(len(events), 3 * (1 + len(profile)))
+        self.assertEqual({e["ph"] for e in events}, {"X"})
+        self.assertEqual(sum(e["cat"] == "Node" for e in events), 3 * len(profile))
+        with self.assertRaises(qsim.Error):
+            session.profile(self.images[:, :1, :1])
+        self.assertEqual(session.profile(self.images, runs=1).runs, 1)  # the failed one has ended
 
     def test_not_a_model(self):
         with self.assertRaises(qsim.Error) as caught:

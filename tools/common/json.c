@@ -54,7 +54,7 @@ static void open_scope(json *j, const char *key, const char *bracket, char close
     j->depth++;
     j->close[j->depth] = close;
     j->first[j->depth] = true;
-    j->flat[j->depth] = false;
+    j->flat[j->depth] = j->flat[j->depth - 1]; /* the outermost is never flat */
 }
 
 void json_object(json *j, const char *key) {
@@ -67,6 +67,11 @@ void json_array(json *j, const char *key) {
 
 void json_row(json *j, const char *key) {
     json_array(j, key);
+    j->flat[j->depth] = true;
+}
+
+void json_line(json *j, const char *key) {
+    json_object(j, key);
     j->flat[j->depth] = true;
 }
 
@@ -104,6 +109,12 @@ void json_number(json *j, const char *key, double value) {
     }
     start(j, key);
     text_printf(&j->out, "%.9g", value);
+}
+
+void json_micros(json *j, const char *key, uint64_t nanoseconds) {
+    start(j, key);
+    text_printf(&j->out, "%llu.%03llu", (unsigned long long)(nanoseconds / 1000),
+                (unsigned long long)(nanoseconds % 1000));
 }
 
 void json_bool(json *j, const char *key, bool value) {

@@ -22,10 +22,14 @@ void json_object(json *j, const char *key);
 void json_array(json *j, const char *key);
 /* An array of plain values on one line. */
 void json_row(json *j, const char *key);
+/* An object on one line, with whatever is in it. */
+void json_line(json *j, const char *key);
 void json_end(json *j);
 void json_string(json *j, const char *key, const char *value); /* NULL: null */
 void json_int(json *j, const char *key, int64_t value);
 void json_number(json *j, const char *key, double value);
+/* Nanoseconds as microseconds with three digits behind the point. */
+void json_micros(json *j, const char *key, uint64_t nanoseconds);
 void json_bool(json *j, const char *key, bool value);
 void json_null(json *j, const char *key);
 

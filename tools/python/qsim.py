@@ -19,13 +19,15 @@ sessions freely, runs, observers and calibrations by one thread at a time.
 """
 
 import ctypes as C
+import json
 import os
 
 import numpy as np
 
 __all__ = [
-    "Calibration", "Error", "Model", "Observer", "Package", "Session", "choose", "compare",
-    "conv2d", "dequantize", "linear", "mcnemar", "measure", "quantize", "requantize", "version",
+    "Calibration", "Error", "Model", "Observer", "Package", "Profile", "Session", "choose",
+    "compare", "conv2d", "dequantize", "linear", "mcnemar", "measure", "quantize", "requantize",
+    "version",
 ]
 
 # ---- the library ------------------------------------------------------------------------------
@@ -691,6 +693,27 @@ for _name in ("input", "output"):
     _declare(f"qsim_session_{_name}_name", C.c_char_p, _P, C.c_int32)
 
 
+class _StepInfo(_Options):
+    _fields_ = [("struct_size", C.c_size_t), ("node", C.c_char_p), ("op_type", C.c_char_p),
+                ("kernel", C.c_char_p), ("macs", C.c_int64), ("nanoseconds", C.c_uint64),
+                ("start_ns", C.c_uint64), ("bytes_read", C.c_int64), ("bytes_written", C.c_int64),
+                ("input_count", C.c_int32), ("output_count", C.c_int32)]
+
+
+class _ProfileEvent(C.Structure):
+    _fields_ = [("struct_size", C.c_size_t), ("execution", C.c_int64), ("start_ns", C.c_uint64),
+                ("duration_ns", C.c_uint64), ("step", C.c_int32), ("reserved", C.c_int32)]
+
+
+_ProfileFn = C.CFUNCTYPE(None, _P, C.POINTER(_ProfileEvent))
+_declare("qsim_run_step_count", C.c_int32, _P)
+_declare("qsim_run_step", C.c_int, _P, C.c_int32, _P)
+_declare("qsim_run_step_tensor", C.c_int, _P, C.c_int32, C.c_int32, C.POINTER(C.c_int64),
+         C.POINTER(_Tensor))
+_declare("qsim_run_profile_begin", C.c_int, _P, _ProfileFn, _P)
+_declare("qsim_run_profile_end", C.c_int64, _P)
+
+
 class Session(_Handle):
     """A compiled model with the memory to run it. One thread at a time."""
 
@@ -717,6 +740,10 @@ class Session(_Handle):
 
     def run(self, *inputs, **named):
         """Executes on arrays, given in order or by name; returns the list of outputs."""
+        results = self._execute(inputs, named)
+        return [_array_of(results[i]) for i in range(len(self.output_names))]
+
+    def _execute(self, inputs, named):
         given = list(inputs) + [named[name] for name in self.input_names[len(inputs):]
                                 if name in named]
         arrays = [np.ascontiguousarray(x) for x in given]
@@ -724,7 +751,98 @@ class Session(_Handle):
         results = (_Tensor * max(len(self.output_names), 1))()
         _call("qsim_run_execute", self._run._pointer, views, len(arrays), results,
               len(self.output_names))
-        return [_array_of(results[i]) for i in range(len(self.output_names))]
+        return results
+
+    def profile(self, *inputs, runs=10, **named):
+        """Executes `runs` times on arrays as run() takes them and tells what each step took.
+
+        Returns a Profile, a list of dicts in the order of execution: node, op_type, kernel, macs,
+        bytes_read, bytes_written, inputs and outputs (pairs of dtype and shape), us (median
+        microseconds) and share (percent of all steps).
+        """
+        events = []
+
+        def keep(_, event):
+            e = event.contents
+            events.append((e.execution, e.step, e.start_ns, e.duration_ns))
+
+        run, hook = self._run._pointer, _ProfileFn(keep)
+        self._execute(inputs, named)
+        _check(_lib.qsim_run_profile_begin(run, hook, None))
+        try:
+            for _ in range(runs):
+                self._execute(inputs, named)
+        finally:
+            _lib.qsim_run_profile_end(run)
+        return Profile([self._step(i) for i in range(_lib.qsim_run_step_count(run))], events)
+
+    def _step(self, index):
+        info = _StepInfo()
+        _check(_lib.qsim_run_step(self._run._pointer, index, C.byref(info)))
+        count = info.input_count
+        tensors = [self._step_tensor(index, i) for i in range(count + info.output_count)]
+        return {"node": info.node.decode(), "op_type": info.op_type.decode(),
+                "kernel": info.kernel.decode(), "macs": info.macs, "bytes_read": info.bytes_read,
+                "bytes_written": info.bytes_written,
+                "inputs": [t for t in tensors[:count] if t],
+                "outputs": [t for t in tensors[count:] if t]}
+
+    def _step_tensor(self, index, which):
+        dims, t = (C.c_int64 * _MAX_RANK)(), _Tensor()
+        _check(_lib.qsim_run_step_tensor(self._run._pointer, index, which, dims, C.byref(t)))
+        return (_NAMES.get(t.dtype, f"type {t.dtype}"), tuple(dims[:t.rank])) if t.dtype else None
+
+
+class Profile(list):
+    """What Session.profile() returns: a dict for each step, slowest ones with top()."""
+
+    def __init__(self, steps, events):
+        super().__init__(steps)
+        self.runs = 1 + max((e[0] for e in events), default=-1)
+        self._events = events
+        times = [[] for _ in steps]
+        for _, step, _, duration in events:
+            if step >= 0:
+                times[step].append(duration / 1000)
+        for step, t in zip(self, times):
+            step["us"] = float(np.median(t)) if t else 0.0
+        whole = sum(step["us"] for step in self) or 1.0
+        for step in self:
+            step["share"] = 100 * step["us"] / whole
+
+    def top(self, count=10):
+        """The slowest steps."""
+        return sorted(self, key=lambda step: -step["us"])[:count]
+
+    def save_trace(self, path):
+        """Writes Chrome trace events, as Perfetto and scripts for ONNX Runtime's profiles read."""
+        origin = min((e[2] for e in self._events), default=0)
+        trace = [self._event(origin, *e) for e in self._events]
+        temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
+        try:
+            with open(temporary, "w", encoding="utf-8") as f:
+                json.dump(trace, f)
+            os.replace(temporary, path)
+        except BaseException:
+            if os.path.exists(temporary):
+                os.remove(temporary)
+            raise
+
+    def _event(self, origin, execution, step, start, duration):
+        event = {"cat": "Session", "pid": os.getpid(), "tid": os.getpid(), "ph": "X",
+                 "ts": (start - origin) / 1000, "dur": duration / 1000, "name": "model_run",
+                 "args": {}}
+        if step >= 0:
+            s = self[step]
+            shapes = {f"{way}_type_shape": [{"float" if dtype == "float32" else dtype: list(shape)}
+                                            for dtype, shape in s[f"{way}s"]]
+                      for way in ("input", "output")}
+            event.update(cat="Node", name=f"{s['node'] or s['op_type']}_kernel_time", args={
+                "op_name": s["op_type"], "op_type": s["op_type"], "kernel": s["kernel"],
+                "provider": "CPUExecutionProvider", "node_index": str(step), "macs": s["macs"],
+                "bytes_read": s["bytes_read"], "bytes_written": s["bytes_written"],
+                "run": execution, **shapes})
+        return event
 
 
 class _Run(_Handle):

@@ -5,11 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+int32_t level_option(const tool *t) {
+    static const char *const names[] = {"", "disable", "basic", "extended", "all"};
+    const char *level = args_value(&t->args, "level");
+    for (int32_t i = QSIM_LEVEL_DISABLE; level && i <= QSIM_LEVEL_ALL; i++)
+        if (strcmp(level, names[i]) == 0)
+            return i;
+    return QSIM_LEVEL_DEFAULT;
+}
+
 int engine_of_model(const tool *t, const char *file, const qsim_model *m, const char *const *names,
                     size_t count, engine *e) {
     qsim_error error;
-    qsim_session_options options = {
-        .struct_size = sizeof(options), .outputs = names, .output_count = count};
+    qsim_session_options options = {.struct_size = sizeof(options),
+                                    .outputs = names,
+                                    .output_count = count,
+                                    .level = level_option(t)};
     memset(e, 0, sizeof(*e));
     if (qsim_session_create(m, &options, &e->session, &error))
         return tool_error(t, file, &error);

@@ -5,9 +5,9 @@
 #include "verbs.h"
 
 const verb *const all_verbs[] = {
-    &verb_info,      &verb_check,    &verb_run,     &verb_bench,
-    &verb_calibrate, &verb_quantize, &verb_compare, &verb_eval,
-    &verb_package,   &verb_unpack,   NULL,
+    &verb_info,     &verb_check,     &verb_run,      &verb_bench,   &verb_profile,
+    &verb_optimize, &verb_calibrate, &verb_quantize, &verb_compare, &verb_eval,
+    &verb_package,  &verb_unpack,    NULL,
 };
 
 static const verb *find_verb(const char *name) {
@@ -30,7 +30,7 @@ static void overview(text *out) {
 }
 
 static int unknown_verb(const tool *t, const char *name) {
-    const char *names[16];
+    const char *names[32];
     size_t n = 0;
     text hint = {0};
     for (; all_verbs[n]; n++)

@@ -265,6 +265,7 @@ static int run(tool *t) {
 
 static const option options[] = {
     OPTION_INPUT,
+    OPTION_LEVEL,
     {"runs", "N", "exactly N runs of each model, instead of until steady", 0, NULL},
     {"warmup", "N", "runs before timing (3)", 0, NULL},
     {"seconds", "S", "at most S seconds of timing per model (3)", 0, NULL},

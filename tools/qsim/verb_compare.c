@@ -284,6 +284,7 @@ static int run(tool *t) {
 
 static const option options[] = {
     OPTION_DATA,
+    OPTION_LEVEL,
     {"layers", NULL, "compare the layers that both models have, too", 0, NULL},
     {"rtol", "X", "relative tolerance of 'all close' (0.001); given: exit 3 beyond", 0, NULL},
     {"atol", "X", "absolute tolerance of 'all close' (0.00001); given: exit 3 beyond", 0, NULL},

@@ -265,6 +265,7 @@ static int run(tool *t) {
 
 static const option options[] = {
     OPTION_DATA,
+    OPTION_LEVEL,
     {"labels", "FILE", "class names, one a line", 0, NULL},
     {"csv", "FILE", "write per-class counts and the confusion matrix", 0, NULL},
     {"svg", "FILE", "draw the confusion matrix", 0, NULL},

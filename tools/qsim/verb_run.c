@@ -198,6 +198,7 @@ static const option options[] = {
     OPTION_INPUT,
     OPTION_OUTPUT("write the first output alone; '-': stdout"),
     {"output-dir", "DIR", "write output_0.npy, output_1.npy, ... into DIR", 0, NULL},
+    OPTION_LEVEL,
     {"format", "NAME", "file format of the outputs", 0, "npy|pb"},
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},

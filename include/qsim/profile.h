@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * qsim/profile.h - where the time goes.
+ *
+ * A run executes steps: nodes, fused as the session compiled them. With timing on it remembers how
+ * long each one took; a profile is told of every one, execution by execution:
+ *
+ *     qsim_run_profile_begin(run, on_event, NULL);
+ *     qsim_run_execute(run, inputs, 1, outputs, 1, &e);
+ *     qsim_run_profile_end(run);
+ *
+ * Either costs one look at the CPU's counter per step, some 10 ns, and about 100 ns a run. A run is
+ * used by one thread at a time, and so are these functions.
+ */
+#ifndef QSIM_PROFILE_H
+#define QSIM_PROFILE_H
+
+#include <qsim/base.h>
+#include <qsim/session.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Type and shape of what a step reads and writes: `tensor` counts its inputs, then its outputs.
+ * `out` gets dtype, rank, bytes and dims, which points to `dims`, room for QSIM_MAX_RANK sizes; its
+ * data is NULL. An optional one that is left out has dtype QSIM_UNDEFINED. Inside, activations are
+ * channels last where that is faster. Errors: ARGUMENT (index, tensor, no room).
+ */
+QSIM_API int qsim_run_step_tensor(const qsim_run *run, int32_t index, int32_t tensor, int64_t *dims,
+                                  qsim_tensor *out);
+
+/* What a profile is told; `struct_size` is set by the library. */
+typedef struct qsim_profile_event {
+    size_t struct_size;
+    int64_t execution; /* counted from 0 at qsim_run_profile_begin */
+    uint64_t start_ns; /* on a clock that only runs forward, CLOCK_MONOTONIC where there is one */
+    uint64_t duration_ns; /* of a step: up to the beginning of the next one */
+    int32_t step;         /* as qsim_run_step counts them; -1: the execution as a whole */
+    int32_t reserved;
+} qsim_profile_event;
+
+typedef void (*qsim_profile_fn)(void *user, const qsim_profile_event *event);
+
+/*
+ * From now on each execution of this run ends with calls of `event`, on the executing thread: one
+ * for the execution as a whole, then one for each step that was executed, all of them unless it was
+ * cancelled or failed. During the calls qsim_run_step and qsim_run_step_tensor tell of that
+ * execution. Errors: ARGUMENT (NULL), STATE (a profile has begun already).
+ */
+QSIM_API int qsim_run_profile_begin(qsim_run *run, qsim_profile_fn event, void *user);
+/* Ends it. Returns how many executions were reported; STATE if none has begun. */
+QSIM_API int64_t qsim_run_profile_end(qsim_run *run);
+
+/* ---- limits of the machine ---------------------------------------------------------------- */
+
+#define QSIM_MEMORY_LEVELS 4 /* first, second, third level of cache, memory */
+
+/* What the machine can do at most with the threads of a context; 0 where nothing is known. */
+typedef struct qsim_machine {
+    size_t struct_size;
+    double int8_gmacs;                      /* 10^9 multiply-accumulates of 8 bits a second */
+    double float_gmacs;                     /* the same of 32-bit floats */
+    double read_gbs[QSIM_MEMORY_LEVELS];    /* 10^9 bytes read a second, of blocks of ... */
+    int64_t read_bytes[QSIM_MEMORY_LEVELS]; /* ... this size in all */
+    int32_t threads;
+    int32_t reserved;
+} qsim_machine;
+
+/*
+ * Measures, for about 0.3 s, loops that only compute in registers, with the best instructions of
+ * the CPU, whatever the context was forced to, and loops that only read. `ctx` may be NULL: one
+ * thread for each CPU. Errors: ARGUMENT (struct_size), NOMEM.
+ */
+QSIM_API int qsim_machine_measure(qsim_ctx *ctx, qsim_machine *out, qsim_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

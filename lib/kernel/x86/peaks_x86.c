@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Twelve accumulators each: more than latency times throughput of any of these instructions. The
+ * empty assembler after each keeps compilers from merging or hoisting them.
+ */
+#include "kernel/peaks.h"
+#include "base/ctx.h"
+#include "kernel/table.h"
+
+#if QK_X86
+#include <immintrin.h>
+
+#define TWELVE(step)                                                                               \
+    step(0) step(1) step(2) step(3) step(4) step(5) step(6) step(7) step(8) step(9) step(10)       \
+        step(11)
+
+#define LOOP(name, isa, vector, zero, operand, make)                                               \
+    __attribute__((target(isa))) static void name(int64_t turns) {                                 \
+        vector x = make, a[12];                                                                    \
+        for (int i = 0; i < 12; i++)                                                               \
+            a[i] = zero;                                                                           \
+        for (int64_t i = 0; i < turns; i++) {                                                      \
+            TWELVE(operand)                                                                        \
+        }                                                                                          \
+    }
+
+#define KEEP(letter, v) __asm__ volatile("" : "+" letter(v))
+#define DOT_ZMM(i)                                                                                 \
+    a[i] = _mm512_dpbusd_epi32(a[i], x, x);                                                        \
+    KEEP("v", a[i]);
+#define DOT_YMM(i)                                                                                 \
+    a[i] = _mm256_dpbusd_avx_epi32(a[i], x, x);                                                    \
+    KEEP("x", a[i]);
+/* Products alone: their sums share pipes with them and give less. */
+#define MADD_YMM(i)                                                                                \
+    a[i] = _mm256_madd_epi16(x, x);                                                                \
+    KEEP("x", a[i]);
+#define FMA_ZMM(i)                                                                                 \
+    a[i] = _mm512_fmadd_ps(x, x, a[i]);                                                            \
+    KEEP("v", a[i]);
+#define FMA_YMM(i)                                                                                 \
+    a[i] = _mm256_fmadd_ps(x, x, a[i]);                                                            \
+    KEEP("x", a[i]);
+
+LOOP(dot_zmm, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512(), DOT_ZMM, _mm512_set1_epi8(1))
+LOOP(dot_ymm, "avx2,avxvnni", __m256i, _mm256_setzero_si256(), DOT_YMM, _mm256_set1_epi8(1))
+LOOP(madd_ymm, "avx2", __m256i, _mm256_setzero_si256(), MADD_YMM, _mm256_set1_epi16(1))
+LOOP(fma_zmm, "avx512f", __m512, _mm512_setzero_ps(), FMA_ZMM, _mm512_set1_ps(0.5f))
+LOOP(fma_ymm, "avx2,fma", __m256, _mm256_setzero_ps(), FMA_YMM, _mm256_set1_ps(0.5f))
+
+__attribute__((target("avx512f"))) static void read_zmm(const void *memory, size_t bytes) {
+    const uint8_t *p = memory;
+    for (size_t i = 0; i < bytes; i += 512)
+        for (size_t k = 0; k < 512; k += 64) {
+            __m512i v = _mm512_load_si512((const void *)(p + i + k));
+            KEEP("v", v);
+        }
+}
+
+__attribute__((target("avx2"))) static void read_ymm(const void *memory, size_t bytes) {
+    const uint8_t *p = memory;
+    for (size_t i = 0; i < bytes; i += 512)
+        for (size_t k = 0; k < 512; k += 32) {
+            __m256i v = _mm256_load_si256((const __m256i *)(const void *)(p + i + k));
+            KEEP("x", v);
+        }
+}
+
+qk_peak qk_peak_int8(void) {
+    if (qs_cpu_has_isa(QSIM_ISA_AVX512VNNI))
+        return (qk_peak){dot_zmm, 12 * 64};
+    if (qs_cpu_has_isa(QSIM_ISA_AVXVNNI))
+        return (qk_peak){dot_ymm, 12 * 32};
+    return (qk_peak){qs_cpu_has_isa(QSIM_ISA_AVX2) ? madd_ymm : NULL, 12 * 16};
+}
+
+qk_peak qk_peak_float(void) {
+    if (qs_cpu_has_isa(QSIM_ISA_AVX512VNNI))
+        return (qk_peak){fma_zmm, 12 * 16};
+    return (qk_peak){qs_cpu_has_isa(QSIM_ISA_AVX2) ? fma_ymm : NULL, 12 * 8};
+}
+
+qk_read_fn qk_peak_read(void) {
+    if (qs_cpu_has_isa(QSIM_ISA_AVX512VNNI))
+        return read_zmm;
+    return qs_cpu_has_isa(QSIM_ISA_AVX2) ? read_ymm : NULL;
+}
+
+#endif

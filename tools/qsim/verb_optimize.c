@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+#include "verbs.h"
+
+typedef struct optimizing {
+    const char *file, *output;
+    qsim_model *model, *result;
+} optimizing;
+
+static int save(const tool *t, const optimizing *o) {
+    qsim_error e;
+    qsim_save_options options = {.struct_size = sizeof(options),
+                                 .flags = t->force ? QSIM_SAVE_REPLACE : 0};
+    size_t need = 0;
+    if (strcmp(o->output, "-") != 0)
+        return qsim_model_save(o->result, o->output, &options, &e) ? tool_error(t, o->output, &e)
+                                                                   : EXIT_OK;
+    if (qsim_model_save_memory(o->result, NULL, 0, &need, &e))
+        return tool_error(t, o->output, &e);
+    void *bytes = tool_alloc(need, 1);
+    int code = qsim_model_save_memory(o->result, bytes, need, &need, &e)
+                   ? tool_error(t, o->output, &e)
+                   : tool_write(t, o->output, bytes, need);
+    free(bytes);
+    return code;
+}
+
+static void print(const tool *t, const optimizing *o) {
+    const char *level = args_value(&t->args, "level");
+    const int32_t before = qsim_model_node_count(o->model);
+    const int32_t after = qsim_model_node_count(o->result);
+    char a[32], b[32];
+    json j = {0};
+    if (!t->json) {
+        printf("%s: %d nodes, %s -> %s: %d nodes, %s\n", tool_base_name(o->file), (int)before,
+               tool_bytes((double)qsim_model_bytes(o->model), a), tool_base_name(o->output),
+               (int)after, tool_bytes((double)qsim_model_bytes(o->result), b));
+        return;
+    }
+    json_object(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_string(&j, "file", o->file);
+    json_string(&j, "output", o->output);
+    json_string(&j, "level", level ? level : "all");
+    json_int(&j, "nodes_before", before);
+    json_int(&j, "nodes", after);
+    json_int(&j, "bytes_before", qsim_model_bytes(o->model));
+    json_int(&j, "bytes", qsim_model_bytes(o->result));
+    json_end(&j);
+    tool_print_json(t, &j);
+}
+
+static int optimize(const tool *t, optimizing *o) {
+    qsim_error e;
+    int code = tool_load_model(t, o->file, 0, &o->model);
+    if (code)
+        return code;
+    if (qsim_model_optimize(o->model, level_option(t), &o->result, &e))
+        return tool_error(t, o->file, &e);
+    code = save(t, o);
+    if (code == EXIT_OK && !t->quiet && strcmp(o->output, "-") != 0)
+        print(t, o);
+    return code;
+}
+
+static int run(tool *t) {
+    optimizing o = {.output = args_value(&t->args, "output")};
+    int code = EXIT_OK;
+    if (!tool_operands(t, 1, 1))
+        return EXIT_USAGE;
+    o.file = t->args.operands[0];
+    if (!o.output)
+        return tool_usage(t, NULL, "optimize: -o FILE is missing");
+    if (!tool_may_write(t, o.output, &code))
+        return code;
+    code = optimize(t, &o);
+    qsim_model_free(o.result);
+    qsim_model_free(o.model);
+    return code;
+}
+
+static const option options[] = {
+    OPTION_LEVEL,
+    OPTION_OUTPUT("the optimized model, standard ONNX; '-': stdout"),
+    OPTION_FORCE,
+    {NULL, NULL, NULL, 0, NULL},
+};
+
+const verb verb_optimize = {"optimize", "MODEL -o FILE",
+                            "write the model as it is after optimizing", options, run};

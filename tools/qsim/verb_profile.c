@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs with and without a profile take turns, so that what the profile costs is measured on the
+ * same machine in the same state.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiling.h"
+#include "verbs.h"
+
+/* What a trace holds at most: some 60 MB of JSON. */
+#define EVENT_LIMIT 200000
+#define WARMUP      2
+
+static uint64_t now_ns(void) {
+    return (uint64_t)(tool_now() * 1e6);
+}
+
+static int profile_open(tool *t, profiling *p) {
+    qsim_model *model = NULL;
+    qsim_error e;
+    p->machine.struct_size = sizeof(p->machine);
+    if (qsim_machine_measure(t->ctx, &p->machine, &e))
+        return tool_error(t, NULL, &e);
+    p->origin = now_ns();
+    int code = tool_load_model(t, p->file, 0, &model);
+    p->loaded = now_ns();
+    if (code == EXIT_OK)
+        code = engine_of_model(t, p->file, model, NULL, 0, &p->engine);
+    p->engine.model = model;
+    if (code == EXIT_OK)
+        p->ready = now_ns();
+    return code == EXIT_OK ? inputs_open(t, model, true, &p->inputs) : code;
+}
+
+/* During the execution nothing but this is done: the rest waits until its time has been taken. */
+static void on_event(void *user, const qsim_profile_event *event) {
+    profiling *p = user;
+    if (p->event_count == p->event_room) {
+        p->event_room = p->event_room * 2 + 1024;
+        p->events = tool_grow(p->events, p->event_room, sizeof(*p->events));
+    }
+    p->events[p->event_count++] = *event;
+}
+
+/* The events from `first` on are one run's: times of a whole one count, the trace has room or not.
+ */
+static void take_events(profiling *p, size_t first, bool whole) {
+    for (size_t i = first; i < p->event_count; i++) {
+        qsim_profile_event *e = &p->events[i];
+        e->execution = (int64_t)p->timed.count;
+        if (whole && e->step >= 0)
+            latency_add(&p->steps[e->step].time, (double)e->duration_ns);
+    }
+    if (p->event_count > EVENT_LIMIT && first > 0) {
+        p->event_count = first;
+        p->dropped++;
+    }
+}
+
+static int execute(profiling *p, bool profiled, double *ms) {
+    qsim_error e;
+    const size_t first = p->event_count;
+    if (profiled)
+        qsim_run_profile_begin(p->engine.run, on_event, p);
+    double start = tool_now();
+    int code = engine_try(&p->engine, p->inputs.tensors, p->inputs.count, &e);
+    *ms = tool_now() - start;
+    if (profiled) {
+        qsim_run_profile_end(p->engine.run);
+        take_events(p, first, code == QSIM_OK);
+    }
+    p->interrupted |= code == QSIM_E_CANCELLED;
+    return code;
+}
+
+/* One run without and one with a profile. */
+static int measure_pair(profiling *p) {
+    double plain, timed;
+    int code = execute(p, false, &plain);
+    if (!code)
+        code = execute(p, true, &timed);
+    if (code)
+        return code;
+    latency_add(&p->plain, plain);
+    latency_add(&p->timed, timed);
+    return QSIM_OK;
+}
+
+static int measure(const tool *t, profiling *p) {
+    int64_t runs;
+    double ms;
+    qsim_error e = {0};
+    if (!tool_int(t, "runs", 1, INT32_MAX, 0, &runs))
+        return EXIT_USAGE;
+    int code = engine_try(&p->engine, p->inputs.tensors, p->inputs.count, &e);
+    if (code && code != QSIM_E_CANCELLED)
+        return tool_error(t, p->file, &e);
+    p->interrupted = code == QSIM_E_CANCELLED;
+    profiling_describe(p);
+    for (int i = 1; i < WARMUP && !code; i++)
+        code = execute(p, false, &ms);
+    const double start = tool_now();
+    for (int64_t i = 0; !code && (runs ? i < runs : i < 3 || (i < 50 && tool_now() < start + 3000));
+         i++)
+        code = measure_pair(p);
+    profiling_summarize(p);
+    return p->interrupted || !code ? EXIT_OK : tool_fail(t, code, "%s: a run failed", p->file);
+}
+
+static int save_trace(const tool *t, const profiling *p, const char *path) {
+    json j = {0};
+    trace_write(p, &j);
+    int code = tool_write(t, path, j.out.data, j.out.size);
+    text_free(&j.out);
+    if (code == EXIT_OK && p->dropped)
+        tool_warn(t, "%s: %zu runs did not fit into the trace", path, p->dropped);
+    return code;
+}
+
+static int profile(tool *t, profiling *p) {
+    const char *path = args_value(&t->args, "output");
+    const bool to_stdout = path && strcmp(path, "-") == 0;
+    int64_t top;
+    if (!tool_int(t, "top", 1, 1000000, 10, &top))
+        return EXIT_USAGE;
+    int code = profile_open(t, p);
+    if (code == EXIT_OK)
+        code = measure(t, p);
+    if (code == EXIT_OK && path)
+        code = save_trace(t, p, path);
+    if (code)
+        return code;
+    if (p->interrupted)
+        return tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted after %zu runs%s%s", p->file,
+                         p->plain.count, path ? "; they are in " : "", path ? path : "");
+    if (t->json)
+        profile_print_json(t, p, (size_t)top, path);
+    else if (!to_stdout)
+        profile_print(t, p, (size_t)top);
+    return EXIT_OK;
+}
+
+static int run(tool *t) {
+    profiling p = {0};
+    const char *path = args_value(&t->args, "output");
+    int code = EXIT_OK;
+    if (!tool_operands(t, 1, 1))
+        return EXIT_USAGE;
+    if (path && strcmp(path, "-") == 0 && t->json)
+        return tool_usage(t, NULL, "profile: --json and -o - both want standard output");
+    if (path && !tool_may_write(t, path, &code))
+        return code;
+    p.file = t->args.operands[0];
+    tool_catch_interrupt();
+    code = profile(t, &p);
+    profiling_free(&p);
+    return code;
+}
+
+static const option options[] = {
+    OPTION_INPUT,
+    OPTION_LEVEL,
+    {"runs", "N", "exactly N runs, instead of 50 or as many as 3 seconds allow", 0, NULL},
+    {"top", "N", "rows of each table (10)", 0, NULL},
+    OPTION_OUTPUT("write trace events for Perfetto, as JSON; '-': stdout"),
+    OPTION_FORCE,
+    {NULL, NULL, NULL, 0, NULL},
+};
+
+const verb verb_profile = {"profile", "MODEL [-o TRACE.json]", "where the time of a model goes",
+                           options, run};
