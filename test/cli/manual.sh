@@ -8,7 +8,7 @@ page=$(mktemp)
 trap 'rm -f "$page"' EXIT
 sed 's/\\//g' "$2" >"$page"
 bad=0 seen=' '
-for verb in $("$qsim" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+for verb in $("$qsim" --help | sed -n 's/^  \([a-z-]*\)  .*/\1/p'); do
     grep -qi "^\.SH QSIM $verb$" "$page" || { echo "no section for $verb"; bad=1; }
     for option in $("$qsim" "$verb" --help | sed -nE 's/^  (-., | +)(--[a-z0-9-]*).*/\2/p'); do
         seen="$seen$option "

@@ -55,6 +55,10 @@ void latency_summarize(latency *l) {
     l->p99 = quantile(l->ms, l->count, 0.99);
 }
 
+double latency_quantile(const latency *l, double q) {
+    return l->count ? quantile(l->ms, l->count, q) : 0;
+}
+
 void latency_free(latency *l) {
     free(l->ms);
     memset(l, 0, sizeof(*l));

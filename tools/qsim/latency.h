@@ -14,6 +14,8 @@ typedef struct latency {
 void latency_add(latency *l, double ms);
 /* Sorts the times. All results are 0 where there are none. */
 void latency_summarize(latency *l);
+/* Of the sorted times, between the two nearest; 0 where there are none. */
+double latency_quantile(const latency *l, double q);
 void latency_free(latency *l);
 double latency_median(const double *ms, size_t count);
 

@@ -5,7 +5,8 @@
 #include "common/tool.h"
 
 extern const verb verb_info, verb_check, verb_run, verb_bench, verb_calibrate, verb_quantize,
-    verb_compare, verb_eval, verb_profile, verb_optimize, verb_package, verb_unpack;
+    verb_compare, verb_eval, verb_profile, verb_optimize, verb_package, verb_unpack,
+    verb_run_config;
 
 struct qsim_package;
 /* Lists the entries, as JSON or, without -q, as a table. */

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* The parameters of a quantization pass as options of qsim quantize. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "job.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define ANY          "*"
+
+/* Parameters that are options: "theirs=ours|…"; ANY: the value as it is; ours empty: none. */
+static const struct {
+    const char *key, *option, *values;
+} parameters[] = {
+    {"quant_mode", "mode", "static=static|dynamic=dynamic"},
+    {"weight_type", "weights", "QInt8=int8|int8=int8|QUInt8=uint8|uint8=uint8"},
+    {"activation_type", "activations", "QInt8=int8|int8=int8|QUInt8=uint8|uint8=uint8"},
+    {"quant_format", "format", "QDQ=qdq|QOperator=qoperator"},
+    {"calibrate_method", "method", "MinMax=minmax|Entropy=entropy|Percentile=percentile|MSE=mse"},
+    {"calibration_method", "method", "MinMax=minmax|Entropy=entropy|Percentile=percentile|MSE=mse"},
+    {"percentile", "percentile", ANY},
+    {"CalibPercentile", "percentile", ANY},
+    {"per_channel", "weight-scheme", "true=channel|false=tensor"},
+    {"reduce_range", "reduce-range", "true=!|false="},
+    {"ActivationSymmetric", "symmetric", "true=!|false="},
+    {"activation_symmetric", "symmetric", "true=!|false="},
+    {"WeightSymmetric", "weight-asymmetric", "true=|false=!"},
+    {"weight_symmetric", "weight-asymmetric", "true=|false=!"},
+    {"per_row", "per-row", "true=!|false="},
+};
+
+/* Parameters that change nothing here. */
+static const struct {
+    const char *key, *because;
+} unused[] = {
+    {"quant_preprocess", "qsim always prepares the model"},
+    {"use_external_data_format", "qsim uses external data beyond 2 GB by itself"},
+    {"save_as_external_data", "qsim uses external data beyond 2 GB by itself"},
+    {"all_tensors_to_one_file", "qsim uses external data beyond 2 GB by itself"},
+    {"external_data_name", "qsim uses external data beyond 2 GB by itself"},
+    {"size_threshold", "qsim uses external data beyond 2 GB by itself"},
+    {"convert_attribute", "qsim uses external data beyond 2 GB by itself"},
+    {"MatMulConstBOnly", "products of two activations stay float in this mode"},
+    {"EnableSubgraph", "subgraphs stay float"},
+    {"ForceQuantizeNoInputCheck", "movement shares the scale of what it moves"},
+    {"AddQDQPairToWeight", "weights are stored as integers"},
+    {"DedicatedQDQPair", "pairs are shared"},
+    {"QuantizeBias", "biases are int32"},
+    {"append_first_op_types_to_quantize_list", "op_types_to_quantize says it all"},
+    {"prepare_qnn_config", "it is for other devices"},
+    {"qnn_extra_options", "it is for other devices"},
+};
+
+typedef struct pass_reader {
+    job_reader *r;
+    job_pass *pass;
+} pass_reader;
+
+static job_choice *choice_of(job_pass *p, const char *name) {
+    for (size_t i = 0; i < p->choice_count; i++)
+        if (strcmp(p->choices[i].option, name) == 0)
+            return &p->choices[i];
+    p->choices = tool_grow(p->choices, p->choice_count + 1, sizeof(*p->choices));
+    p->choices[p->choice_count] = (job_choice){.option = name};
+    return &p->choices[p->choice_count++];
+}
+
+static void add_value(job_choice *c, const char *value) {
+    for (size_t i = 0; i < c->count; i++)
+        if (value && c->values[i] ? strcmp(c->values[i], value) == 0 : value == c->values[i])
+            return;
+    c->values = tool_grow(c->values, c->count + 1, sizeof(*c->values));
+    c->values[c->count++] = value ? tool_copy(value) : NULL;
+}
+
+/* One of "theirs=ours|…" becomes a value; `all`: each does. False: no such name. */
+static bool map_name(job_choice *c, const char *pairs, const char *name, bool all) {
+    bool found = false;
+    for (const char *p = pairs; p; p = strchr(p, '|')) {
+        p += *p == '|';
+        size_t left = strcspn(p, "="), right = strcspn(p + left + 1, "|");
+        if (!all && (strlen(name) != left || memcmp(p, name, left) != 0))
+            continue;
+        char ours[32];
+        snprintf(ours, sizeof(ours), "%.*s", (int)right, p + left + 1);
+        add_value(c, !*ours ? NULL : *ours == '!' ? "" : ours);
+        found = true;
+    }
+    return found;
+}
+
+/* "QInt8, int8, QUInt8": the left sides. */
+static void list_names(const char *pairs, text *out) {
+    for (const char *p = pairs; p; p = strchr(p, '|')) {
+        p += *p == '|';
+        text_printf(out, "%s%.*s", out->size ? ", " : "", (int)strcspn(p, "="), p);
+    }
+}
+
+static bool read_value(pass_reader *p, job_choice *c, const char *pairs, const config *v) {
+    char name[64];
+    text names = {0};
+    if (strcmp(pairs, ANY) == 0) {
+        if (v->kind != CONFIG_INT && v->kind != CONFIG_REAL)
+            return job_wrong(p->r, v, "%s, not a number", config_kind_name(v));
+        if (!(v->number > 0 && v->number <= 100))
+            return job_wrong(p->r, v, "not a percentile from 0 to 100");
+        snprintf(name, sizeof(name), "%.17g", v->number);
+        add_value(c, name);
+        return true;
+    }
+    if (v->kind == CONFIG_BOOL)
+        snprintf(name, sizeof(name), "%s", v->truth ? "true" : "false");
+    else if (v->kind == CONFIG_STRING)
+        snprintf(name, sizeof(name), "%s", v->string);
+    else
+        name[0] = 0;
+    list_names(pairs, &names);
+    bool all = v->kind == CONFIG_STRING && strcmp(name, "SEARCHABLE_VALUES") == 0;
+    bool good = true;
+    if (all && !p->r->job->search)
+        good = job_wrong(p->r, v, "searchable values need a search_strategy");
+    else if (v->kind != CONFIG_STRING && v->kind != CONFIG_BOOL)
+        good = job_wrong(p->r, v, "%s, not one of %s", config_kind_name(v), names.data);
+    else if (!map_name(c, pairs, name, all))
+        good = job_unsupported(p->r, v, "'%.60s' is not supported, because there is %s only", name,
+                               names.data);
+    text_free(&names);
+    return good;
+}
+
+static bool is_default(const config *v) {
+    return v->kind == CONFIG_NULL ||
+           (v->kind == CONFIG_STRING &&
+            (strcmp(v->string, "DEFAULT") == 0 || strcmp(v->string, "DEFAULT_VALUE") == 0));
+}
+
+static bool read_parameter(pass_reader *p, size_t k, const config *v) {
+    job_choice *c;
+    if (is_default(v))
+        return true;
+    c = choice_of(p->pass, parameters[k].option);
+    if (v->kind != CONFIG_ARRAY)
+        return read_value(p, c, parameters[k].values, v);
+    if (!p->r->job->search)
+        return job_wrong(p->r, v, "several values need a search_strategy");
+    if (v->count == 0)
+        return job_wrong(p->r, v, "no values");
+    for (size_t i = 0; i < v->count; i++)
+        if (!read_value(p, c, parameters[k].values, &v->items[i]))
+            return false;
+    return true;
+}
+
+/* A name as a glob that only it matches. */
+static void exact_glob(const char *name, text *out) {
+    for (; *name; name++) {
+        if (strchr("*?[\\", *name))
+            text_puts(out, "\\");
+        text_add(out, name, 1);
+    }
+}
+
+/* One rule per name; each is a choice of its own, of one value. */
+static bool read_nodes(pass_reader *p, const config *v, const char *action) {
+    if (!job_is_array(p->r, v, CONFIG_STRING))
+        return false;
+    for (size_t i = 0; i < v->count; i++) {
+        text rule = {0};
+        exact_glob(v->items[i].string, &rule);
+        text_printf(&rule, "=%s", action);
+        p->pass->choices =
+            tool_grow(p->pass->choices, p->pass->choice_count + 1, sizeof(*p->pass->choices));
+        job_choice *c = &p->pass->choices[p->pass->choice_count++];
+        *c = (job_choice){.option = "set"};
+        add_value(c, rule.data);
+        text_free(&rule);
+    }
+    return true;
+}
+
+static bool read_key(pass_reader *p, const config *v);
+
+static bool read_keys(pass_reader *p, const config *c) {
+    if (c->kind != CONFIG_OBJECT)
+        return job_wrong(p->r, c, "%s, not an object", config_kind_name(c));
+    for (size_t i = 0; i < c->count; i++)
+        if (!read_key(p, &c->items[i]))
+            return false;
+    return true;
+}
+
+static bool unknown_key(pass_reader *p, const config *v) {
+    const char *names[64];
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT(parameters); i++)
+        names[n++] = parameters[i].key;
+    for (size_t i = 0; i < COUNT(unused); i++)
+        names[n++] = unused[i].key;
+    names[n++] = "nodes_to_exclude";
+    names[n++] = "nodes_to_quantize";
+    names[n++] = "op_types_to_quantize";
+    names[n++] = "extra_options";
+    names[n++] = "data_config";
+    names[n] = NULL;
+    const char *near = closest(v->key, names);
+    return near ? job_wrong(p->r, v, "unknown key; did you mean %s?", near)
+                : job_wrong(p->r, v, "unknown key");
+}
+
+static bool is_of_pass(const char *key) {
+    static const char *const keys[] = {"type",        "config",      "disable_search",
+                                       "host",        "evaluator",   "clean_run_cache",
+                                       "output_name", "data_config", "data_dir",
+                                       "batch_size",  NULL};
+    size_t i = 0;
+    while (keys[i] && strcmp(keys[i], key) != 0)
+        i++;
+    return keys[i] != NULL;
+}
+
+static bool read_key(pass_reader *p, const config *v) {
+    static const char *const python[] = {"user_script", "script_dir", "dataloader_func",
+                                         "dataloader_func_kwargs", NULL};
+    for (size_t i = 0; i < COUNT(parameters); i++)
+        if (strcmp(parameters[i].key, v->key) == 0)
+            return read_parameter(p, i, v);
+    for (size_t i = 0; i < COUNT(unused); i++)
+        if (strcmp(unused[i].key, v->key) == 0) {
+            job_note(p->r, v, unused[i].because);
+            return true;
+        }
+    for (size_t i = 0; python[i]; i++)
+        if (strcmp(python[i], v->key) == 0 && v->kind != CONFIG_NULL)
+            return job_unsupported(p->r, v,
+                                   "not supported, because qsim runs no Python: store the arrays "
+                                   "(.npy, .npz) and name them in data_dir");
+    if (is_default(v) || is_of_pass(v->key))
+        return true;
+    if (strcmp(v->key, "nodes_to_exclude") == 0)
+        return true; /* after all others */
+    if (strcmp(v->key, "nodes_to_quantize") == 0)
+        return v->kind != CONFIG_ARRAY || v->count == 0 || read_nodes(p, v, "int8");
+    if (strcmp(v->key, "op_types_to_quantize") == 0) {
+        p->pass->op_types = v;
+        return job_is_array(p->r, v, CONFIG_STRING);
+    }
+    if (strcmp(v->key, "extra_options") == 0)
+        return read_keys(p, v);
+    return unknown_key(p, v);
+}
+
+bool job_read_parameters(job_reader *r, const config *c, const char *mode, job_pass *pass) {
+    pass_reader p = {.r = r, .pass = pass};
+    const config *inner = config_get(c, "config"), *nodes = job_key(c, "nodes_to_quantize");
+    const config *excluded = job_key(c, "nodes_to_exclude");
+    (void)choice_of(pass, "mode"); /* the first in commands */
+    if (nodes && nodes->kind == CONFIG_ARRAY && nodes->count > 0)
+        add_value(choice_of(pass, "set"), "*=fp32"); /* nothing but those that follow */
+    if (!read_keys(&p, c) || (inner && inner->kind != CONFIG_NULL && !read_keys(&p, inner)) ||
+        (excluded && !read_nodes(&p, excluded, "fp32")))
+        return false;
+    job_choice *own = choice_of(pass, "mode");
+    if (own->count == 0)
+        add_value(own, mode);
+    return true;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* A quantization pass: the options of qsim quantize that it is, and its run. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "calibrating.h"
+#include "common/progress.h"
+#include "job.h"
+#include "verbs.h"
+
+static const char *picked(const job_pass *p, const size_t *picks, const char *name) {
+    for (size_t i = 0; i < p->choice_count; i++)
+        if (strcmp(p->choices[i].option, name) == 0 && p->choices[i].count > 0)
+            return p->choices[i].values[picks ? picks[i] : 0];
+    return NULL;
+}
+
+/* Options that the picked mode or method does not have are left out: others may be tried, too. */
+static bool applies(const job_pass *p, const size_t *picks, const char *name) {
+    static const char *const of_static[] = {"method", "percentile", "format", "activations",
+                                            "symmetric"};
+    const char *mode = picked(p, picks, "mode"), *method = picked(p, picks, "method");
+    if (strcmp(name, "per-row") == 0)
+        return mode && strcmp(mode, "dynamic") == 0;
+    if (strcmp(name, "percentile") == 0 && method && strcmp(method, "percentile") != 0)
+        return false;
+    for (size_t i = 0; i < sizeof(of_static) / sizeof(*of_static); i++)
+        if (strcmp(name, of_static[i]) == 0)
+            return !mode || strcmp(mode, "static") == 0;
+    return true;
+}
+
+void job_command(const job_pass *p, const size_t *picks, text *out) {
+    text_puts(out, "qsim quantize");
+    for (size_t i = 0; i < p->choice_count; i++) {
+        const job_choice *c = &p->choices[i];
+        if (picks && !applies(p, picks, c->option))
+            continue;
+        size_t first = picks ? picks[i] : 0, end = picks ? first + 1 : c->count;
+        bool asymmetric = strcmp(c->option, "weight-asymmetric") == 0;
+        if (c->count == 0 || (end - first == 1 && !c->values[first]))
+            continue;
+        text_printf(out, " --%s", asymmetric ? "weight-scheme tensor-asymmetric" : c->option);
+        for (size_t v = first; v < end; v++) {
+            const char *value = c->values[v] ? c->values[v] : "none";
+            const char *quote = strpbrk(value, "*?[\\ ") ? "'" : "";
+            if (*value && !asymmetric)
+                text_printf(out, "%s%s%s%s", v > first ? "|" : " ", quote, value, quote);
+        }
+    }
+    if (p->data.spec)
+        text_printf(out, " --data %s", p->data.spec);
+    if (p->data.preprocess)
+        text_printf(out, " --preprocess %s", p->data.preprocess);
+    if (p->data.limit > 0)
+        text_printf(out, " --limit %lld", (long long)p->data.limit);
+    if (p->data.skip > 0)
+        text_printf(out, " --skip %lld", (long long)p->data.skip);
+}
+
+static int give(const tool *t, tool *own, const char *name, const char *value) {
+    text problem = {0};
+    bool good = args_give_before(&own->args, args_option(own->args.verb, name), value, &problem);
+    int code = good ? EXIT_OK : tool_usage(t, NULL, "%s", problem.data);
+    text_free(&problem);
+    return code;
+}
+
+/* Backwards, since each option goes before the others. */
+static int give_all(const tool *t, const job_pass *p, const size_t *picks, tool *own) {
+    int code = EXIT_OK;
+    for (size_t i = p->choice_count; i-- > 0 && code == EXIT_OK;) {
+        const job_choice *c = &p->choices[i];
+        const char *value = c->count ? c->values[picks[i]] : NULL;
+        if (!value || !applies(p, picks, c->option))
+            continue;
+        if (strcmp(c->option, "weight-asymmetric") == 0)
+            code = give(t, own, "weight-scheme", "tensor-asymmetric");
+        else
+            code = give(t, own, c->option, *value ? value : NULL);
+    }
+    return code;
+}
+
+/* ---- kinds of operators ---- */
+
+static bool is_listed(const config *types, const char *op_type) {
+    for (size_t i = 0; i < types->count; i++)
+        if (strcmp(types->items[i].string, op_type) == 0)
+            return true;
+    return false;
+}
+
+/* Rules are matched against the names that are left when BatchNormalization is folded. */
+static bool is_node(const qsim_model *m, const char *rule) {
+    char *pattern = tool_copy(rule);
+    qsim_rule one = {.struct_size = sizeof(one), .pattern = pattern, .action = QSIM_RULE_INT8};
+    qsim_quantize_options o = {.struct_size = sizeof(o), .rules = &one, .rule_count = 1};
+    qsim_layer_info info = {.struct_size = sizeof(info)};
+    pattern[strrchr(rule, '=') - rule] = 0;
+    bool there = qsim_quantize_layer(m, &o, 0, &info) == QSIM_OK;
+    free(pattern);
+    return there;
+}
+
+/* All nodes in float, but those of the types: as rules before all others. */
+static int give_types(const tool *t, const job_pass *p, const qsim_model *m, tool *own) {
+    qsim_node_info n = {.struct_size = sizeof(n)};
+    int code = EXIT_OK;
+    for (int32_t i = 0; i < qsim_model_node_count(m) && code == EXIT_OK; i++) {
+        text rule = {0};
+        if (qsim_model_node(m, i, &n) || !*n.name || !is_listed(p->op_types, n.op_type))
+            continue;
+        for (const char *s = n.name; *s; s++)
+            text_printf(&rule, "%s%c", strchr("*?[\\", *s) ? "\\" : "", *s);
+        text_puts(&rule, "=int8");
+        if (is_node(m, rule.data))
+            code = give(t, own, "set", rule.data);
+        text_free(&rule);
+    }
+    return code == EXIT_OK ? give(t, own, "set", "*=fp32") : code;
+}
+
+/* ---- the run ---- */
+
+static int calibrate(const tool *t, const job_pass *p, quantizing *q, qsim_calibration **kept) {
+    tool own;
+    if (kept && *kept) {
+        q->calibration = *kept;
+        return EXIT_OK;
+    }
+    if (!p->data.spec)
+        return tool_usage(t, "\"data_config\": {\"data_dir\": \"X.npy\"} names it",
+                          "passes.%s: a static quantization needs data to calibrate on", p->name);
+    job_tool(t, &p->data, q->model, &own);
+    int code = dataset_open(&own, q->model, &q->data);
+    if (code == EXIT_OK)
+        code = calibrate_data(&own, q->file, q->model, q->data, &q->calibration);
+    dataset_close(q->data);
+    job_tool_close(&own);
+    if (kept)
+        *kept = q->calibration;
+    return code;
+}
+
+static int quantize(const tool *t, const job_pass *p, quantizing *q, qsim_calibration **kept) {
+    progress bar;
+    qsim_error e;
+    int code = EXIT_OK;
+    if (q->options.mode == QSIM_MODE_STATIC)
+        code = calibrate(t, p, q, kept);
+    if (code)
+        return code;
+    progress_begin(&bar, t);
+    q->options.progress = progress_step;
+    q->options.progress_user = &bar;
+    code = qsim_quantize(q->model, q->calibration, &q->options, &q->result, &e);
+    progress_end(&bar);
+    return code ? tool_error(t, q->file, &e) : EXIT_OK;
+}
+
+int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *picks,
+                 const qsim_model *m, qsim_calibration **kept, qsim_model **out) {
+    /* quantize_options and the calibration only read the model. */
+    quantizing q = {.file = j->model, .output = p->name, .model = (qsim_model *)(uintptr_t)m};
+    tool own = *t;
+    memset(&own.args, 0, sizeof(own.args));
+    own.args.verb = &verb_quantize;
+    int code = give_all(t, p, picks, &own);
+    if (code == EXIT_OK && p->op_types)
+        code = give_types(t, p, m, &own);
+    if (code == EXIT_OK)
+        code = quantize_options(&own, &q);
+    if (code == EXIT_OK)
+        code = quantize(t, p, &q, kept);
+    *out = q.result;
+    if (!kept)
+        qsim_calibration_free(q.calibration);
+    quantize_options_free(&q);
+    args_free(&own.args);
+    return code;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A flow of passes with all its candidates: every combination of the values that choices have.
+ * Joint means all passes at once, pass by pass that each is settled before the next.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "job.h"
+#include "modelinfo.h"
+
+#define MOST_CANDIDATES 4096
+
+typedef struct walk {
+    const tool *t;
+    const job *j;
+    const job_flow *f;
+    const qsim_model *input;
+    const job_result *base;
+    qsim_calibration **kept; /* per pass: of the input model */
+    size_t *picks;
+    double start;
+} walk;
+
+static size_t first_pick(const job_flow *f, size_t pass) {
+    size_t at = 0;
+    for (size_t i = 0; i < pass; i++)
+        at += f->passes[i].choice_count;
+    return at;
+}
+
+/* How many combinations the choices of passes [first, last] have; MOST_CANDIDATES + 1: more. */
+static size_t combinations(const job_flow *f, size_t first, size_t last) {
+    size_t n = 1;
+    for (size_t i = first; i <= last && i < f->count; i++)
+        for (size_t k = 0; k < f->passes[i].choice_count; k++) {
+            size_t values = f->passes[i].choices[k].count;
+            n *= values ? values : 1;
+            if (n > MOST_CANDIDATES)
+                return MOST_CANDIDATES + 1;
+        }
+    return n;
+}
+
+static void pick(walk *w, size_t first, size_t last, size_t number) {
+    size_t at = first_pick(w->f, first);
+    for (size_t i = first; i <= last && i < w->f->count; i++)
+        for (size_t k = 0; k < w->f->passes[i].choice_count; k++) {
+            size_t values = w->f->passes[i].choices[k].count;
+            w->picks[at++] = values ? number % values : 0;
+            number /= values ? values : 1;
+        }
+}
+
+/* The model after passes [0, last]. */
+static int build(walk *w, size_t last, qsim_model **out) {
+    const qsim_model *m = w->input;
+    int code = EXIT_OK;
+    *out = NULL;
+    for (size_t i = 0; i <= last && i < w->f->count && code == EXIT_OK; i++) {
+        const job_pass *p = &w->f->passes[i];
+        qsim_model *next = NULL;
+        if (p->action != ACTION_QUANTIZE)
+            continue;
+        code = job_quantize(w->t, w->j, p, w->picks + first_pick(w->f, i), m,
+                            m == w->input ? &w->kept[i] : NULL, &next);
+        if (code)
+            break;
+        qsim_model_free(*out);
+        *out = next;
+        m = next;
+    }
+    return code;
+}
+
+void job_best_free(job_best *b) {
+    qsim_model_free(b->model);
+    free(b->result.values);
+    free(b->picks);
+    text_free(&b->session);
+    memset(b, 0, sizeof(*b));
+}
+
+static void keep(const walk *w, qsim_model *m, const job_result *result, job_best *best) {
+    size_t n = first_pick(w->f, w->f->count);
+    size_t *picks = tool_alloc(n, sizeof(*picks));
+    if (n > 0)
+        memcpy(picks, w->picks, n * sizeof(*picks));
+    qsim_model_free(best->model);
+    free(best->result.values);
+    free(best->picks);
+    best->model = m;
+    best->result = *result;
+    best->picks = picks;
+}
+
+static void say_candidate(const walk *w, size_t last, size_t at, size_t count,
+                          const job_result *result) {
+    text line = {0};
+    if (w->t->quiet || w->t->json || count < 2)
+        return;
+    for (size_t i = 0; i <= last && i < w->f->count; i++)
+        if (w->f->passes[i].action == ACTION_QUANTIZE) {
+            text_puts(&line, line.size ? "; " : "");
+            job_command(&w->f->passes[i], w->picks + first_pick(w->f, i), &line);
+        }
+    for (size_t i = 0; i < w->j->metric_count && i < 3; i++)
+        text_printf(&line, "%s%s %.6g", i ? ", " : ": ", w->j->metrics[i].sub, result->values[i]);
+    char label[32];
+    snprintf(label, sizeof(label), "%zu/%zu", at, count);
+    table_line(label, "%s%s", line.data, result->good ? "" : " (misses a goal)");
+    text_free(&line);
+}
+
+static int try_one(walk *w, size_t last, size_t at, size_t count, job_best *best, bool first) {
+    qsim_model *m = NULL;
+    job_result result = {0};
+    int code = build(w, last, &m);
+    if (code == EXIT_OK)
+        code = job_measure(w->t, w->j, w->input, m ? m : w->input, "the result", w->base, &result);
+    if (code) {
+        qsim_model_free(m);
+        free(result.values);
+        return code;
+    }
+    say_candidate(w, last, at, count, &result);
+    best->tried++;
+    if (first || job_better(w->j, &result, &best->result))
+        keep(w, m, &result, best);
+    else {
+        qsim_model_free(m);
+        free(result.values);
+    }
+    return EXIT_OK;
+}
+
+/* The numbers of the candidates in the order in which they are tried. */
+static size_t *draw_order(const walk *w, size_t count) {
+    size_t *order = tool_alloc(count, sizeof(*order));
+    uint64_t state = w->j->seed * 2 + 1;
+    for (size_t i = 0; i < count; i++)
+        order[i] = i;
+    for (size_t i = count; i-- > 1 && w->j->algorithm == SEARCH_RANDOM;) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        size_t other = (size_t)(state >> 33) % (i + 1), spare = order[i];
+        order[i] = order[other];
+        order[other] = spare;
+    }
+    return order;
+}
+
+static int try_stage(walk *w, size_t first, size_t last, job_best *best) {
+    size_t count = combinations(w->f, first, last);
+    if (count > MOST_CANDIDATES)
+        return tool_usage(w->t, "fewer values, or pass-by-pass", "%s: more than %d candidates",
+                          w->j->file, MOST_CANDIDATES);
+    size_t wanted =
+        w->j->samples > 0 && (size_t)w->j->samples < count ? (size_t)w->j->samples : count;
+    size_t *order = draw_order(w, count);
+    int code = EXIT_OK;
+    best->possible += count;
+    for (size_t i = 0; i < wanted && code == EXIT_OK; i++) {
+        if (i > 0 && w->j->seconds > 0 && tool_now() - w->start > w->j->seconds * 1000)
+            break;
+        pick(w, first, last, order[i]);
+        code = try_one(w, last, i + 1, wanted, best, i == 0);
+    }
+    free(order);
+    if (best->picks && first_pick(w->f, w->f->count) > 0)
+        memcpy(w->picks, best->picks, first_pick(w->f, w->f->count) * sizeof(*w->picks));
+    return code;
+}
+
+static int search(walk *w, job_best *best) {
+    size_t last = w->f->count ? w->f->count - 1 : 0;
+    int code = EXIT_OK;
+    if (!w->j->pass_by_pass)
+        return try_stage(w, 0, last, best);
+    for (size_t i = 0; i <= last && code == EXIT_OK; i++)
+        if (i == last || combinations(w->f, i, i) > 1)
+            code = try_stage(w, i, i, best);
+    return code;
+}
+
+int job_run_flow(const tool *t, const job *j, const job_flow *f, const qsim_model *input,
+                 const job_result *base, job_best *best) {
+    walk w = {.t = t, .j = j, .f = f, .input = input, .base = base, .start = tool_now()};
+    w.kept = tool_alloc(f->count, sizeof(*w.kept));
+    w.picks = tool_alloc(first_pick(f, f->count), sizeof(*w.picks));
+    int code = search(&w, best);
+    for (size_t i = 0; i < f->count && code == EXIT_OK; i++)
+        if (f->passes[i].action == ACTION_TUNE)
+            code = job_tune(t, j, &f->passes[i], best->model ? best->model : input, &best->session);
+    for (size_t i = 0; i < f->count; i++)
+        qsim_calibration_free(w.kept[i]);
+    free(w.kept);
+    free(w.picks);
+    return code;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads and optimization level with which a model is fastest on this machine. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/dataset.h"
+#include "engine.h"
+#include "job.h"
+
+#define RUNS 30
+
+static const char *const level_names[] = {"disable", "basic", "extended", "all"};
+
+/* ONNX Runtime counts 0, 1, 2 and 99. */
+static int32_t level_of(int64_t theirs) {
+    return theirs >= 3 ? QSIM_LEVEL_ALL : (int32_t)(QSIM_LEVEL_DISABLE + theirs);
+}
+
+/* The shortest of many runs, in ms. */
+static int time_model(const tool *own, const char *file, const qsim_model *m, int32_t level,
+                      double *best) {
+    qsim_session_options options = {.struct_size = sizeof(options), .level = level};
+    engine e = {0};
+    dataset *d = NULL;
+    batch b;
+    qsim_error error;
+    *best = INFINITY;
+    int code = dataset_open(own, m, &d);
+    if (code == EXIT_OK)
+        code = dataset_next(d, &b);
+    if (code == EXIT_OK && (qsim_session_create(m, &options, &e.session, &error) ||
+                            qsim_run_create(e.session, &e.run, &error)))
+        code = tool_error(own, file, &error);
+    if (code == EXIT_OK) {
+        e.output_count = (size_t)qsim_session_output_count(e.session);
+        e.outputs = tool_alloc(e.output_count, sizeof(*e.outputs));
+    }
+    for (int i = 0; i < RUNS && code == EXIT_OK; i++) {
+        double start = tool_now();
+        code = engine_execute(own, file, &e, b.inputs, b.input_count);
+        double took = tool_now() - start;
+        *best = took < *best ? took : *best;
+    }
+    dataset_close(d);
+    engine_close(&e);
+    return code;
+}
+
+/* The model in a context with that many threads. */
+static int with_threads(const tool *t, const char *file, const void *bytes, size_t size,
+                        int32_t threads, qsim_ctx **ctx, qsim_model **m) {
+    qsim_ctx_options options = {.struct_size = sizeof(options), .threads = threads, .isa = t->isa};
+    qsim_load_options load = {.struct_size = sizeof(load), .name = file};
+    qsim_error e;
+    if (qsim_ctx_create(&options, ctx, &e) ||
+        qsim_model_load_memory(*ctx, bytes, size, &load, m, &e))
+        return tool_error(t, file, &e);
+    return EXIT_OK;
+}
+
+static int try_threads(const tool *t, const job *j, const job_pass *p, const void *bytes,
+                       size_t size, int32_t threads, double *best, text *found) {
+    job_data data = p->data;
+    qsim_model *m = NULL;
+    tool own;
+    qsim_ctx *ctx = NULL;
+    data.batch = data.batch ? data.batch : 1;
+    int code = with_threads(t, j->model, bytes, size, threads, &ctx, &m);
+    if (code) {
+        qsim_ctx_free(ctx);
+        return code;
+    }
+    job_tool(t, &data, m, &own);
+    own.quiet = true;
+    own.ctx = ctx;
+    for (size_t i = 0; i < (p->levels ? p->levels->count : 1) && code == EXIT_OK; i++) {
+        int32_t level = p->levels ? level_of(p->levels->items[i].whole) : QSIM_LEVEL_ALL;
+        double ms;
+        code = time_model(&own, j->model, m, level, &ms);
+        if (code == EXIT_OK && ms < *best * 0.98) { /* more threads must pay */
+            *best = ms;
+            text_free(found);
+            text_printf(found, "--threads %d, level %s", threads,
+                        level_names[level - QSIM_LEVEL_DISABLE]);
+        }
+    }
+    qsim_model_free(m);
+    qsim_ctx_free(ctx);
+    job_tool_close(&own);
+    return code;
+}
+
+int job_tune(const tool *t, const job *j, const job_pass *p, const qsim_model *m, text *found) {
+    double best = INFINITY;
+    qsim_error e;
+    size_t size = 0;
+    if (qsim_model_save_memory(m, NULL, 0, &size, &e))
+        return tool_error(t, j->model, &e);
+    void *bytes = tool_alloc(size, 1);
+    int code = EXIT_OK;
+    if (qsim_model_save_memory(m, bytes, size, &size, &e))
+        code = tool_error(t, j->model, &e);
+    if (p->threads)
+        for (size_t i = 0; i < p->threads->count && code == EXIT_OK; i++)
+            code = try_threads(t, j, p, bytes, size, (int32_t)p->threads->items[i].whole, &best,
+                               found);
+    else
+        for (int32_t n = 1; n <= qsim_ctx_threads(t->ctx) && code == EXIT_OK; n *= 2)
+            code = try_threads(t, j, p, bytes, size, n, &best, found);
+    free(bytes);
+    return code;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "job.h"
+#include "modelinfo.h"
+#include "verbs.h"
+
+static void say_passes(const job_flow *f, const job_best *best) {
+    size_t at = 0;
+    for (size_t i = 0; i < f->count; at += f->passes[i++].choice_count) {
+        const job_pass *p = &f->passes[i];
+        text line = {0};
+        if (p->action == ACTION_NOTHING)
+            text_printf(&line, "not needed, because %s", p->because);
+        else if (p->action == ACTION_TUNE)
+            text_printf(&line, "fastest here with %s", best->session.data);
+        else
+            job_command(p, best->picks + at, &line);
+        table_line("pass", "%s (%s): %s", p->name, p->type, line.data);
+        text_free(&line);
+    }
+    if (best->possible > 1)
+        table_line("search", "%zu of %zu candidates tried, the best taken%s", best->tried,
+                   best->possible, best->result.good ? "" : "; none meets every goal");
+}
+
+static void say(const tool *t, const job *j, const job_result *base, const job_best *best) {
+    if (t->json) {
+        json out = {0};
+        job_report(j, base, best, &out);
+        tool_print_json(t, &out);
+        return;
+    }
+    if (t->quiet)
+        return;
+    for (size_t i = 0; i < j->flow_count; i++)
+        say_passes(&j->flows[i], &best[i]);
+    if (j->package)
+        table_line("package", "%s/%s.zip", j->output_dir, j->package);
+    job_print_table(j, base, best);
+}
+
+static void say_input(const tool *t, const job *j, const qsim_model *m) {
+    char b[32];
+    if (t->json || t->quiet)
+        return;
+    for (const char *line = j->notes.data; line && *line; line = strchr(line, '\n') + 1)
+        table_line("note", "%.*s", (int)strcspn(line, "\n"), line);
+    table_line("model", "%s  %s  opset %lld  %d nodes", j->model,
+               tool_bytes((double)qsim_model_bytes(m), b), (long long)qsim_model_opset(m, NULL),
+               qsim_model_node_count(m));
+}
+
+static bool needs_base(const job *j) {
+    for (size_t i = 0; i < j->metric_count; i++)
+        if (j->metrics[i].goal > GOAL_THRESHOLD)
+            return true;
+    return j->evaluate_input;
+}
+
+static int run_flows(const tool *t, const job *j, const qsim_model *m, job_best *best) {
+    job_result base = {0};
+    int code = EXIT_OK;
+    bool good = true;
+    if (needs_base(j))
+        code = job_measure(t, j, m, m, j->model, NULL, &base);
+    for (size_t i = 0; i < j->flow_count && code == EXIT_OK; i++) {
+        code = job_run_flow(t, j, &j->flows[i], m, base.values ? &base : NULL, &best[i]);
+        good &= best[i].result.good;
+    }
+    if (code == EXIT_OK)
+        code = job_write(t, j, m, &base, best);
+    if (code == EXIT_OK)
+        say(t, j, &base, best);
+    free(base.values);
+    if (code == EXIT_OK && !good) {
+        fprintf(stderr, "qsim: %s: a goal is not met\n", j->file);
+        return EXIT_GATE;
+    }
+    return code;
+}
+
+static int run_job(const tool *t, const job *j) {
+    qsim_model *m = NULL;
+    job_best *best = tool_alloc(j->flow_count, sizeof(*best));
+    int code = tool_load_model(t, j->model, 0, &m);
+    if (code == EXIT_OK)
+        code = job_prepare_output(t, j);
+    if (code == EXIT_OK) {
+        tool_catch_interrupt();
+        say_input(t, j, m);
+        code = run_flows(t, j, m, best);
+    }
+    for (size_t i = 0; i < j->flow_count; i++)
+        job_best_free(&best[i]);
+    free(best);
+    qsim_model_free(m);
+    return code;
+}
+
+static int run(tool *t) {
+    job j = {.output_dir = ".", .evaluate_input = true};
+    job_trouble trouble = {0};
+    void *data;
+    size_t size;
+    if (!tool_operands(t, 1, 1))
+        return EXIT_USAGE;
+    j.file = t->args.operands[0];
+    int code = tool_read_all(t, j.file, &data, &size);
+    if (code)
+        return code;
+    if (!job_read(&j, data, size, &trouble))
+        code = tool_fail(t, trouble.code, "%s: %s", j.file, trouble.message.data);
+    if (args_value(&t->args, "output-dir"))
+        j.output_dir = args_value(&t->args, "output-dir");
+    if (code == EXIT_OK && args_has(&t->args, "dry-run"))
+        job_print(t, &j);
+    else if (code == EXIT_OK)
+        code = run_job(t, &j);
+    job_free(&j);
+    free(data);
+    text_free(&trouble.message);
+    text_free(&trouble.hint);
+    return code;
+}
+
+static const option options[] = {
+    {"output-dir", "DIR", "write below this folder instead of the configuration's", 'o', NULL},
+    {"dry-run", NULL, "only print the effective plan, as JSON", 'n', NULL},
+    OPTION_FORCE,
+    {NULL, NULL, NULL, 0, NULL},
+};
+
+const verb verb_run_config = {"run-config", "CONFIG.json",
+                              "run a configuration as Olive reads them", options, run};
