@@ -181,6 +181,21 @@ QSIM_API int qsim_model_hash(const qsim_model *model, char hex[65]);
 
 /* ---- build -------------------------------------------------------------------------------- */
 
+/*
+ * A model in ten lines, y = x W + b:
+ *
+ *     qsim_builder *b;
+ *     qsim_model *model;
+ *     qsim_builder_create(NULL, 13, "linear", &b, &error);
+ *     qsim_builder_input_as(b, "x", "float[N,64]");
+ *     qsim_builder_constant_as(b, "W", "float[64,10]", weights);
+ *     qsim_builder_constant_as(b, "b", "float[10]", bias);
+ *     qsim_builder_node(b, "", "MatMul", "", "x,W", "xW");
+ *     qsim_builder_node(b, "", "Add", "", "xW,b", "y");
+ *     qsim_builder_output_as(b, "y", NULL);
+ *     qsim_builder_finish(b, &model, &error);
+ */
+
 /* A model under construction; becomes a model with qsim_builder_finish. One thread at a time. */
 typedef struct qsim_builder qsim_builder;
 
@@ -200,8 +215,18 @@ QSIM_API int qsim_builder_input(qsim_builder *b, const char *name, int32_t dtype
 QSIM_API int qsim_builder_output(qsim_builder *b, const char *name, int32_t dtype, int32_t rank,
                                  const int64_t *dims, const char *const *dim_names);
 
+/*
+ * The same with the type as text: "float[N,64]", "int8[]" (a scalar), "float" (rank unknown).
+ * An output's type may be NULL: it is inferred.
+ */
+QSIM_API int qsim_builder_input_as(qsim_builder *b, const char *name, const char *type);
+QSIM_API int qsim_builder_output_as(qsim_builder *b, const char *name, const char *type);
+
 /* Adds a constant; its bytes are copied. */
 QSIM_API int qsim_builder_constant(qsim_builder *b, const char *name, const qsim_tensor *value);
+/* The same with type and shape as text, "float[64,10]"; `data` holds as many bytes as that says. */
+QSIM_API int qsim_builder_constant_as(qsim_builder *b, const char *name, const char *type,
+                                      const void *data);
 
 /*
  * Adds a node; attributes follow with qsim_builder_attr_*, which belong to the last node added.

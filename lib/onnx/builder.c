@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* qsim_builder: a model made by calls instead of from a file, checked by the same rules. */
 #include "onnx/reader.h"
+#include "onnx/builder_text.h"
 #include "base/ctx.h"
 #include "op/op.h"
 
@@ -181,6 +182,47 @@ int qsim_builder_constant(qsim_builder *b, const char *name, const qsim_tensor *
     b->model->graph->values[id].data = kept;
     return QSIM_OK;
 }
+
+/* ---- short forms ---- */
+
+static int no_type(qsim_builder *b, const char *name, const char *type) {
+    return qs_fail(&b->error, QSIM_E_ARGUMENT, "%s: '%s' has no type such as float[N,64]: '%s'",
+                   b->model->name, name ? name : "", type ? type : "");
+}
+
+int qsim_builder_input_as(qsim_builder *b, const char *name, const char *type) {
+    ENTER(b)
+    qs_text_type t;
+    if (!qs_builder_type(type, &t))
+        return no_type(b, name, type);
+    return qsim_builder_input(b, name, t.dtype, t.rank, t.dims, t.names);
+}
+
+int qsim_builder_output_as(qsim_builder *b, const char *name, const char *type) {
+    ENTER(b)
+    qs_text_type t = {.dtype = QSIM_UNDEFINED, .rank = -1};
+    if (type && !qs_builder_type(type, &t))
+        return no_type(b, name, type);
+    return qsim_builder_output(b, name, t.dtype, t.rank, t.dims, t.names);
+}
+
+int qsim_builder_constant_as(qsim_builder *b, const char *name, const char *type,
+                             const void *data) {
+    ENTER(b)
+    qs_text_type t;
+    size_t bytes;
+    if (!qs_builder_type(type, &t) || t.rank < 0)
+        return no_type(b, name, type);
+    for (int32_t i = 0; i < t.rank; i++)
+        if (t.dims[i] < 0)
+            return no_type(b, name, type);
+    if (qsim_tensor_size(t.dtype, t.rank, t.dims, NULL, &bytes))
+        return no_type(b, name, type);
+    qsim_tensor value = {t.dtype, t.rank, t.dims, (void *)(uintptr_t)data, bytes};
+    return qsim_builder_constant(b, name, &value);
+}
+
+/* ---- nodes ---- */
 
 /* Appends the ids of comma-separated names to b->ids from `at` on. */
 static int parse_names(qsim_builder *b, const char *names, size_t at, size_t *count) {

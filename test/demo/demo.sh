@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The demo from end to end on a small drawn data set: demo.sh QSIM-TRAIN-LENET QSIM-DEMO
+# QSIM-MAKE-LINEAR
 set -u
-train=$1 demo=$2 failed=0
+train=$1 demo=$2 linear=$3 failed=0
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
@@ -24,6 +25,16 @@ exits() {
     [ "$code" = "$expected" ] || { echo "exit code $code, expected $expected" >&2 && return 1; }
     [ "$code" = 0 ] || grep -q '^qsim: ' "$dir/stderr"
 }
+
+check "linear" exits 0 "$linear" -o "$dir/l.onnx" --inputs 8 --outputs 4
+check "its sizes" grep -qF 'X float[N,8] -> Y float[N,4], 36 parameters, seed 0' "$dir/stdout"
+check "linear again" exits 0 "$linear" -q -o "$dir/l2.onnx" --inputs 8 --outputs 4
+check "the same bytes" cmp "$dir/l.onnx" "$dir/l2.onnx"
+check "linear is kept" exits 5 "$linear" -o "$dir/l.onnx"
+check "another seed" exits 0 "$linear" -f -o "$dir/l2.onnx" --inputs 8 --outputs 4 --seed 1
+# shellcheck disable=SC2016
+check "other weights" sh -c '! cmp -s "$1" "$2"' - "$dir/l.onnx" "$dir/l2.onnx"
+check "no such size" exits 2 "$linear" -o "$dir/l3.onnx" --inputs 0
 
 mkdir "$dir/data" "$dir/again"
 check "help" exits 0 "$train" --help

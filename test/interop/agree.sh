@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # Whole float models with loops in time, resizing and transposed convolutions, and what the dynamic and
 # weight-only modes write: every output within 1e-4 of ONNX Runtime's largest value. Skipped by name where npm or its registry is not reachable.
-# Usage: agree.sh SOURCE_ROOT QSIM FOLDER
+# Usage: agree.sh SOURCE_ROOT QSIM FOLDER QSIM-MAKE-LINEAR
 set -eu
-root=$1 qsim=$2 peer=$3
+root=$1 qsim=$2 peer=$3 linear=$4
 version=1.30.0
 models=${QSIM_SHARED:-../shared}/models
 
@@ -36,6 +36,9 @@ check ppocrv3_det_ch x=1,3,64,96
 check yolox_nano images=1,3,416,416
 check silero_vad_op18_ifless input=1,576 sr:16000 state=2,1,128
 check silero_vad_op18_ifless input=3,288 sr:8000 state=2,3,128
+
+"$linear" -q -o "$work/linear.onnx"
+node "$root/test/interop/agree.js" "$peer" "$qsim" "$work" "$work/linear.onnx" X=3,64
 
 quantized() { # MODEL INPUTS QUANTIZE-OPTIONS...
     model=$1 inputs=$2

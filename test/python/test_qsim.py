@@ -40,6 +40,39 @@ def plain_conv(x, w, stride, pad, dilation, groups):
     return y
 
 
+class Build(unittest.TestCase):
+    def test_linear(self):
+        w, bias = RNG.normal(size=(4, 3)).astype(np.float32), np.ones(3, np.float32)
+        b = qsim.Builder("linear").input("x", "float[N,4]").output("y")
+        b.constant("W", w).constant("b", bias)
+        b.node("MatMul", "x,W", "xW")
+        b.node("Add", "xW,b", "y")
+        model = b.finish()
+        x = RNG.normal(size=(5, 4)).astype(np.float32)
+        y, = model.run(x)
+        np.testing.assert_allclose(y, x @ w + bias, rtol=1e-5, atol=1e-5)
+        self.assertEqual(model.outputs[0].shape, ("N", 3))
+        with self.assertRaises(qsim.Error):
+            b.finish()
+
+    def test_attributes(self):
+        b = qsim.Builder(opset=13).input("x", "float[1,2,6,6]").output("y")
+        b.constant("w", np.ones((1, 2, 3, 3), np.float32))
+        b.node("Conv", "x,w", "c", pads=[1, 1, 1, 1], auto_pad="NOTSET", group=1)
+        b.node("Constant", "", "k", value=np.full(1, 2, np.float32))
+        b.node("Mul", "c,k", "d").node("LeakyRelu", "d", "y", alpha=0.5).metadata("who", "test")
+        y, = b.finish().run(np.full((1, 2, 6, 6), -1, np.float32))
+        self.assertEqual(y.shape, (1, 1, 6, 6))
+        self.assertEqual(y[0, 0, 2, 2], -18)
+        with self.assertRaises(TypeError):
+            qsim.Builder().node("Relu", "x", "y", what=None)
+
+    def test_mistakes_are_told_at_the_end(self):
+        b = qsim.Builder().input("x", "float[N,").output("y").node("Relu", "x", "y")
+        with self.assertRaisesRegex(qsim.Error, "float.N,64"):
+            b.finish()
+
+
 class Affine(unittest.TestCase):
     def test_choose(self):
         # ONNX Runtime's own test pairs.

@@ -144,12 +144,52 @@ static void check_failures(void) {
     qsim_builder_free(NULL);
 }
 
+/* Types as text give the same bytes as types in numbers. */
+static void check_short_forms(void) {
+    static const char *const bad[] = {
+        "",          "flat[2]",   "float[2",    "float[2]x",
+        "float[,2]", "float[2,]", "float[N 2]", "float[99999999999999999999]",
+        NULL};
+    static const float w[6] = {1, 2, 3, 4, 5, 6}, bias[2] = {7, 8};
+    qsim_value_info v = {.struct_size = sizeof(v)};
+    qsim_error e = {0};
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL;
+    qsim_builder_create(NULL, 13, "linear", &b, &e);
+    qsim_builder_input_as(b, "x", "float[N,3]");
+    qsim_builder_constant_as(b, "W", "float[3,2]", w);
+    qsim_builder_constant_as(b, "b", "float[2]", bias);
+    qsim_builder_node(b, "", "MatMul", "", "x,W", "xW");
+    qsim_builder_node(b, "", "Add", "", "xW,b", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_OK);
+    if (m) {
+        CHECK_INT(qsim_model_input(m, 0, &v), QSIM_OK);
+        CHECK(v.rank == 2 && v.dims[0] == -1 && v.dims[1] == 3 && !strcmp(v.dim_names[0], "N"));
+        CHECK_INT(qsim_model_output(m, 0, &v), QSIM_OK);
+        CHECK(v.dtype == QSIM_FLOAT && v.rank == 2 && v.dims[0] == -1 && v.dims[1] == 2);
+    }
+    qsim_model_free(m);
+    qsim_builder_free(b);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        qsim_builder_create(NULL, 13, "bad", &b, &e);
+        CHECK_INT(qsim_builder_input_as(b, "x", bad[i]), QSIM_E_ARGUMENT);
+        CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_E_ARGUMENT);
+        qsim_builder_free(b);
+        qsim_builder_create(NULL, 13, "bad", &b, &e);
+        CHECK_INT(qsim_builder_constant_as(b, "x", bad[i] ? bad[i] : "float[N]", w),
+                  QSIM_E_ARGUMENT);
+        qsim_builder_free(b);
+    }
+}
+
 int main(void) {
     qsim_error e = {0};
     qsim_model *m = build(NULL, &e);
     CHECK(m != NULL);
     if (!m) {
         fprintf(stderr, "%s\n", e.message);
+        check_short_forms();
         return test_done();
     }
     check_values(m);
@@ -158,5 +198,6 @@ int main(void) {
     check_reload(m);
     qsim_model_free(m);
     check_failures();
+    check_short_forms();
     return test_done();
 }

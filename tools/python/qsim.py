@@ -25,9 +25,9 @@ import os
 import numpy as np
 
 __all__ = [
-    "Calibration", "Error", "Model", "Observer", "Package", "Profile", "Session", "choose",
-    "compare", "conv2d", "dequantize", "linear", "mcnemar", "measure", "quantize", "requantize",
-    "version",
+    "Builder", "Calibration", "Error", "Model", "Observer", "Package", "Profile", "Session",
+    "choose", "compare", "conv2d", "dequantize", "linear", "mcnemar", "measure", "quantize",
+    "requantize", "version",
 ]
 
 # ---- the library ------------------------------------------------------------------------------
@@ -578,6 +578,104 @@ class Model(_Handle):
     def run(self, *inputs, **named):
         """Runs once and returns the list of outputs. For repeated runs make a Session."""
         return Session(self).run(*inputs, **named)
+
+
+# ---- building ---------------------------------------------------------------------------------
+
+_declare("qsim_builder_create", C.c_int, _P, C.c_int32, C.c_char_p, C.POINTER(_P),
+         C.POINTER(_ErrorStruct))
+_declare("qsim_builder_import", C.c_int, _P, C.c_char_p, C.c_int32)
+_declare("qsim_builder_input_as", C.c_int, _P, C.c_char_p, C.c_char_p)
+_declare("qsim_builder_output_as", C.c_int, _P, C.c_char_p, C.c_char_p)
+_declare("qsim_builder_constant", C.c_int, _P, C.c_char_p, C.POINTER(_Tensor))
+_declare("qsim_builder_node", C.c_int, _P, *[C.c_char_p] * 5)
+_declare("qsim_builder_attr_int", C.c_int, _P, C.c_char_p, C.c_int64)
+_declare("qsim_builder_attr_float", C.c_int, _P, C.c_char_p, C.c_float)
+_declare("qsim_builder_attr_string", C.c_int, _P, C.c_char_p, C.c_char_p)
+_declare("qsim_builder_attr_ints", C.c_int, _P, C.c_char_p, C.POINTER(C.c_int64), C.c_size_t)
+_declare("qsim_builder_attr_floats", C.c_int, _P, C.c_char_p, C.POINTER(C.c_float), C.c_size_t)
+_declare("qsim_builder_attr_tensor", C.c_int, _P, C.c_char_p, C.POINTER(_Tensor))
+_declare("qsim_builder_metadata", C.c_int, _P, C.c_char_p, C.c_char_p)
+_declare("qsim_builder_finish", C.c_int, _P, C.POINTER(_P), C.POINTER(_ErrorStruct))
+_declare("qsim_builder_free", None, _P)
+
+
+class Builder(_Handle):
+    """A model made by calls, which may be chained; what is wrong is told by finish().
+
+        b = qsim.Builder("linear").input("x", "float[N,64]").output("y")
+        b.constant("W", W).constant("b", bias)
+        b.node("MatMul", "x,W", "xW")
+        b.node("Add", "xW,b", "y")
+        model = b.finish()
+    """
+
+    _free = "qsim_builder_free"
+
+    def __init__(self, name="model", opset=13):
+        pointer = _P()
+        _call("qsim_builder_create", None, opset, name.encode(), C.byref(pointer))
+        super().__init__(pointer)
+
+    def domain(self, name, version):
+        """Imports another operator domain."""
+        _lib.qsim_builder_import(self._pointer, name.encode(), version)
+        return self
+
+    def input(self, name, type):
+        """An input such as ("x", "float[N,64]")."""
+        _lib.qsim_builder_input_as(self._pointer, name.encode(), type.encode())
+        return self
+
+    def output(self, name, type=None):
+        """An output; without a type it is inferred."""
+        _lib.qsim_builder_output_as(self._pointer, name.encode(), type and type.encode())
+        return self
+
+    def constant(self, name, array):
+        """A constant with the array's type and shape."""
+        view = _view(np.array(array, order="C"))
+        _lib.qsim_builder_constant(self._pointer, name.encode(), C.byref(view))
+        return self
+
+    def node(self, op_type, inputs, outputs, name="", domain="", **attributes):
+        """A node; inputs and outputs are comma-separated names. Attributes are ints, floats,
+        strings, arrays (a tensor), or lists of ints or of floats."""
+        _lib.qsim_builder_node(self._pointer, domain.encode(), op_type.encode(), name.encode(),
+                               inputs.encode(), outputs.encode())
+        for key, value in attributes.items():
+            self._attribute(key, value)
+        return self
+
+    def _attribute(self, key, value):
+        kind, arguments = None, (value,)
+        if isinstance(value, np.ndarray):
+            view = _view(np.array(value, order="C"))
+            kind, arguments = "tensor", (C.byref(view),)
+        elif isinstance(value, (int, np.integer)):
+            kind, arguments = "int", (int(value),)
+        elif isinstance(value, (float, np.floating)):
+            kind = "float"
+        elif isinstance(value, str):
+            kind, arguments = "string", (value.encode(),)
+        elif isinstance(value, (list, tuple)):
+            whole = all(isinstance(v, (int, np.integer)) for v in value)
+            kind = "ints" if whole else "floats"
+            element = C.c_int64 if whole else C.c_float
+            arguments = ((element * len(value))(*value), len(value))
+        if kind is None:
+            raise TypeError(f"attribute {key!r} cannot be {type(value).__name__}")
+        getattr(_lib, f"qsim_builder_attr_{kind}")(self._pointer, key.encode(), *arguments)
+
+    def metadata(self, key, value):
+        _lib.qsim_builder_metadata(self._pointer, key.encode(), value.encode())
+        return self
+
+    def finish(self):
+        """Checks everything, infers types and shapes and returns the Model; once."""
+        pointer = _P()
+        _call("qsim_builder_finish", self._pointer, C.byref(pointer))
+        return Model(pointer)
 
 
 # ---- packages ---------------------------------------------------------------------------------

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* A type as the builder's short forms spell it. */
+#ifndef QS_BUILDER_TEXT_H
+#define QS_BUILDER_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <qsim/base.h>
+
+typedef struct qs_text_type {
+    int32_t dtype, rank; /* rank -1: without brackets */
+    int64_t dims[QSIM_MAX_RANK];
+    const char *names[QSIM_MAX_RANK]; /* in `room`; NULL for numbers */
+    char room[512];
+} qs_text_type;
+
+/* Parses "float[N,64]", "int8[]", "float"; false where it is none. */
+bool qs_builder_type(const char *text, qs_text_type *t);
+
+#endif
