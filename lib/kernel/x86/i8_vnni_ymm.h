@@ -7,8 +7,7 @@
  * A CPU that knows AVX-VNNI is not always at hand; the tests run this source in its EVEX form
  * wherever there is AVX-512 VNNI. What stays untested then is only how the compiler encodes VEX.
  */
-#define TILE_ROWS 6
-#define W_GROUP   4
+#define W_GROUP 4
 
 #define LOAD_B(v) const __m256i w##v = load(b + 32 * v);
 #define LOAD_A(r) const __m256i x##r = broadcast(p##r + i);

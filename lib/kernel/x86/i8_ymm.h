@@ -5,10 +5,10 @@
  *
  *   TARGET              the target attribute
  *   TABLE               name of the table that is defined here
- *   TILE_ROWS           4 or 6: rows of a tile of 16 columns
  *   LOAD_B(v)           declares what DOT wants of 8 columns at b + 32 * v
  *   LOAD_A(r)           and of the dword at p<r> + i, in all lanes
  *   DOT(r, v)           accumulates into a<r>_<v>
+ *   SEGMENT(NR)         or nothing: what tiles of several rows do with a segment instead
  *   dot(acc, x, w)      function: dwords of 4 u8 x dwords of 4 s8, added up
  *   W_GROUP, window_dot as i8_window.h wants them
  */
@@ -132,9 +132,17 @@ INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1,
     finish(s, 2, a2_0, a2_1, a3_0, a3_1);
 #define FINISH_6 FINISH_4 finish(s, 4, a4_0, a4_1, a5_0, a5_1);
 
-#define TILE(NR)                                                                                   \
-    TARGET static void tile_##NR(const qk_gemm_u8s8 *g, const uint8_t *const *row,                 \
-                                 const sink *s) {                                                  \
+#define PLAIN_SEGMENT(NR)                                                                          \
+    for (ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4; i < end; i += 4, b += 64) {                     \
+        LOAD_B(0) LOAD_B(1) R##NR(STEP)                                                            \
+    }
+#ifndef SEGMENT
+#define SEGMENT PLAIN_SEGMENT
+#endif
+
+#define TILE(NR, LOOP)                                                                             \
+    TARGET __attribute__((noinline)) static void tile_##NR(                                        \
+        const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s) {                         \
         const int8_t *b = g->b;                                                                    \
         const int32_t *bias = g->o.bias;                                                           \
         R##NR(DECLARE) if (s->init) {                                                              \
@@ -142,9 +150,7 @@ INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1,
         }                                                                                          \
         for (int32_t seg = 0; seg < g->segs; seg++) {                                              \
             ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;                                  \
-            for (ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4; i < end; i += 4, b += 64) {             \
-                LOAD_B(0) LOAD_B(1) R##NR(STEP)                                                    \
-            }                                                                                      \
+            LOOP(NR)                                                                               \
         }                                                                                          \
         FINISH_##NR                                                                                \
     }
@@ -257,12 +263,10 @@ TARGET static void requantize_u8(const int32_t *acc, size_t n, float m, int32_t 
 
 /* ---- the product ---- */
 
-#define TILE_(NR)      TILE(NR)
-#define TILE_NAME_(NR) tile_##NR
-#define TILE_NAME(NR)  TILE_NAME_(NR)
-
-TILE_(TILE_ROWS)
-TILE_(1)
+#define TILE_ROWS 6
+TILE(6, SEGMENT)
+TILE(4, SEGMENT)
+TILE(1, PLAIN_SEGMENT)
 
 /* A short last block aliases its missing rows to the last one. */
 TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
@@ -279,8 +283,10 @@ TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
         s.rows = g->m - r < TILE_ROWS ? g->m - r : TILE_ROWS;
         if (s.rows == 1)
             tile_1(g, row, &s);
+        else if (s.rows <= 4)
+            tile_4(g, row, &s);
         else
-            TILE_NAME(TILE_ROWS)(g, row, &s);
+            tile_6(g, row, &s);
     }
 }
 
