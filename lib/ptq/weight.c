@@ -110,10 +110,9 @@ static int choose_common(const maker *m, int32_t flags) {
 
 static int choose_scales(const maker *m, int32_t flags) {
     qs_layer *l = m->l;
-    int code = QSIM_OK;
-    if (l->scheme != QSIM_WEIGHT_CHANNEL_SYMMETRIC)
-        code = choose_common(m, flags);
-    for (size_t c = 0; c < l->scale_count && l->scale_count > 1 && !code; c++) {
+    const bool own = l->scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC; /* a single channel's, too */
+    int code = own ? QSIM_OK : choose_common(m, flags);
+    for (size_t c = 0; own && c < l->channels && !code; c++) {
         code = choose(m, c, 1, flags, &l->scale[c], &l->zero_point[c]);
         l->scale[c] = scale_for_bias(m, c, l->scale[c]);
         l->scale[c] = raise_scale(m, c, l->scale[c], l->zero_point[c]);

@@ -333,6 +333,41 @@ static void test_overflow(void) {
     qsim_model_free(m);
 }
 
+/* One output channel, per channel and per tensor: its scale is that of its weights. */
+static void test_one_channel(void) {
+    qsim_builder *b = NULL;
+    const int64_t dw[2] = {4, 1}, db[1] = {1}, dx[2] = {2, 4};
+    float w[4] = {0.25f, -0.5f, 1, 0.125f}, bias[1] = {0.3f}, y[2], z[2], s;
+    float x[8] = {1, 2, 3, 4, 0.5f, 0, -1, 2};
+    qsim_tensor t = {QSIM_FLOAT, 2, dx, x, sizeof(x)};
+    qsim_tensor tw = {QSIM_FLOAT, 2, dw, w, sizeof(w)}, tb = {QSIM_FLOAT, 1, db, bias, 4};
+    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 2, dx, NULL);
+    qsim_builder_output(b, "y", QSIM_FLOAT, 2, (int64_t[]){2, 1}, NULL);
+    qsim_builder_constant(b, "w", &tw);
+    qsim_builder_constant(b, "b", &tb);
+    qsim_builder_node(b, "", "Gemm", "g", "x,w,b", "y");
+    qsim_model *m = net_finish(b);
+    qsim_calibration *c = NULL;
+    CHECK_INT(qsim_calibration_create(m, &c, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_feed(c, &t, 1, NULL), QSIM_OK);
+    CHECK_INT(net_run(m, &t, y, 2), 2);
+    for (int scheme = 0; scheme < 3; scheme++) {
+        qsim_quantize_options o = {.struct_size = sizeof(o), .weight_scheme = scheme};
+        qsim_model *q = quantize(m, c, &o);
+        qsim_value_info v;
+        CHECK(net_value(q, "w_scale", &v) && v.bytes == sizeof(s));
+        memcpy(&s, v.data, sizeof(s));
+        CHECK_NEAR(s, scheme == QSIM_WEIGHT_TENSOR_ASYMMETRIC ? 1.5 / 255 : 1.0 / 127, 1e-8);
+        CHECK_INT(net_run(q, &t, z, 2), 2);
+        for (int i = 0; i < 2; i++)
+            CHECK_NEAR(z[i], y[i], 0.05);
+        qsim_model_free(q);
+    }
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
 int main(void) {
     test_form();
     test_weights();
@@ -342,5 +377,6 @@ int main(void) {
     test_rules();
     test_refused();
     test_overflow();
+    test_one_channel();
     return test_done();
 }
