@@ -29,7 +29,16 @@ typedef struct qk_u8 {
     /* One scale and the zero point of the uint8 twin, 0 ... 255; flip as above. */
     void (*quantize)(const float *x, size_t n, float scale, int32_t zp, uint8_t flip, uint8_t *y);
     void (*dequantize)(const uint8_t *x, size_t n, float scale, int32_t zp, uint8_t flip, float *y);
+    /* The transpose of `columns` lines, `line` elements apart, of 1 and of 4 bytes per element:
+       y[r * columns + c] = x[c * line + r] for r < rows. */
+    void (*turn8)(const void *x, size_t line, void *y, size_t rows, size_t columns);
+    void (*turn32)(const void *x, size_t line, void *y, size_t rows, size_t columns);
 } qk_u8;
+
+void qk_turn8_c(const void *x, size_t line, void *y, size_t rows, size_t columns);
+void qk_turn32_c(const void *x, size_t line, void *y, size_t rows, size_t columns);
+void qk_turn8_avx2(const void *x, size_t line, void *y, size_t rows, size_t columns);
+void qk_turn32_avx2(const void *x, size_t line, void *y, size_t rows, size_t columns);
 
 extern const qk_u8 qk_u8_c, qk_u8_avx2, qk_u8_avx512;
 

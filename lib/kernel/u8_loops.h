@@ -3,7 +3,7 @@
  * The loops of the 8-bit family, to be instantiated once for each instruction set:
  *
  *   QK_U8_LOOPS(suffix, target)      defines <name>_<suffix>; target: an attribute or nothing
- *   QK_U8_INSTANCE(suffix, target)   and qk_u8_<suffix> of them
+ *   QK_U8_INSTANCE(suffix, target, turns)   and qk_u8_<suffix> of them; turns: whose transposes
  *
  * The compiler vectorizes them; nothing in them depends on the width, so the bits are the same.
  */
@@ -91,7 +91,7 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
     QK_U8_INTERLEAVE(suffix, TARGET)                                                               \
     QK_U8_QUANTIZE(suffix, TARGET)
 
-#define QK_U8_INSTANCE(suffix, TARGET)                                                             \
+#define QK_U8_INSTANCE(suffix, TARGET, turns)                                                      \
     QK_U8_LOOPS(suffix, TARGET)                                                                    \
     QK_U8_TABLE(suffix, TARGET)                                                                    \
     const qk_u8 qk_u8_##suffix = {.add = add_##suffix,                                             \
@@ -99,6 +99,8 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
                                   .table = table_##suffix,                                         \
                                   .interleave = interleave_##suffix,                               \
                                   .quantize = quantize_##suffix,                                   \
-                                  .dequantize = dequantize_##suffix}
+                                  .dequantize = dequantize_##suffix,                               \
+                                  .turn8 = qk_turn8_##turns,                                       \
+                                  .turn32 = qk_turn32_##turns}
 
 #endif

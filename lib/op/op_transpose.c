@@ -6,6 +6,9 @@
 #include "kernel/table.h"
 #include "kernel/u8.h"
 
+/* About what one item of work is. */
+#define BLOCK_ELEMENTS ((size_t)16384)
+
 static int read_perm(const qs_infer *x, int32_t rank, int32_t perm[QSIM_MAX_RANK]) {
     int64_t given[QSIM_MAX_RANK];
     int32_t count;
@@ -49,106 +52,130 @@ static int infer_transpose(qs_infer *x) {
 typedef struct transpose_params {
     int32_t rank; /* of the axes outside the tile */
     size_t outer, rows, columns, row, column, element;
+    size_t block, blocks; /* a tile is cut into blocks of rows */
     size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK];
 } transpose_params;
 
-#define BLOCK 32
-
-#define NARROW 8
-
-/* Few columns, as channels of an image: long loops over rows, all columns of one at a time. */
-#define NARROW_TILE(T)                                                                             \
-    static void narrow_##T(const T *restrict x, T *restrict y, const transpose_params *p) {        \
-        size_t n = p->columns, row = p->row, column = p->column;                                   \
-        if (n == 2) {                                                                              \
-            for (size_t r = 0; r < p->rows; r++, x += row, y += 2) {                               \
-                y[0] = x[0];                                                                       \
-                y[1] = x[column];                                                                  \
-            }                                                                                      \
-        } else if (n == 3) {                                                                       \
-            for (size_t r = 0; r < p->rows; r++, x += row, y += 3) {                               \
-                y[0] = x[0];                                                                       \
-                y[1] = x[column];                                                                  \
-                y[2] = x[2 * column];                                                              \
-            }                                                                                      \
-        } else {                                                                                   \
-            for (size_t c = 0; c < n; c++)                                                         \
-                for (size_t r = 0; r < p->rows; r++)                                               \
-                    y[r * n + c] = x[r * row + c * column];                                        \
-        }                                                                                          \
+/* Elements that are neither of 1 nor of 4 bytes, or whose rows are apart too. */
+#define GATHER(T)                                                                                  \
+    static void gather_##T(const T *restrict x, T *restrict y, const transpose_params *p,          \
+                           size_t rows) {                                                          \
+        for (size_t r = 0; r < rows; r++)                                                          \
+            for (size_t c = 0; c < p->columns; c++)                                                \
+                y[r * p->columns + c] = x[r * p->row + c * p->column];                             \
     }
 
-NARROW_TILE(uint8_t)
-NARROW_TILE(uint16_t)
-NARROW_TILE(uint32_t)
-NARROW_TILE(uint64_t)
+GATHER(uint8_t)
+GATHER(uint16_t)
+GATHER(uint32_t)
+GATHER(uint64_t)
 
-/* Both sides stay in cache while a block of BLOCK x BLOCK elements is turned. */
-#define TILE(T)                                                                                    \
-    static void tile_##T(const T *x, T *y, const transpose_params *p) {                            \
-        if (p->columns < NARROW) {                                                                 \
-            narrow_##T(x, y, p);                                                                   \
-            return;                                                                                \
-        }                                                                                          \
-        for (size_t r0 = 0; r0 < p->rows; r0 += BLOCK) {                                           \
-            size_t r1 = r0 + BLOCK < p->rows ? r0 + BLOCK : p->rows;                               \
-            for (size_t c0 = 0; c0 < p->columns; c0 += BLOCK) {                                    \
-                size_t c1 = c0 + BLOCK < p->columns ? c0 + BLOCK : p->columns;                     \
-                for (size_t r = r0; r < r1; r++)                                                   \
-                    for (size_t c = c0; c < c1; c++)                                               \
-                        y[r * p->columns + c] = x[r * p->row + c * p->column];                     \
-            }                                                                                      \
-        }                                                                                          \
+static void copy_rows(const char *restrict x, char *restrict y, size_t step, size_t bytes,
+                      size_t rows) {
+    for (size_t r = 0; r < rows; r++)
+        memcpy(y + r * bytes, x + r * step, bytes);
+}
+
+/* Short rows of the usual sizes, as those of an attention's heads: no call for each. */
+static void copy_short_rows(const char *restrict x, char *restrict y, size_t step, size_t bytes,
+                            size_t rows) {
+    switch (bytes) {
+    case 4: copy_rows(x, y, step, 4, rows); break;
+    case 8: copy_rows(x, y, step, 8, rows); break;
+    case 16: copy_rows(x, y, step, 16, rows); break;
+    case 32: copy_rows(x, y, step, 32, rows); break;
+    case 64: copy_rows(x, y, step, 64, rows); break;
+    case 128: copy_rows(x, y, step, 128, rows); break;
+    default: copy_rows(x, y, step, bytes, rows); break;
     }
+}
 
-TILE(uint8_t)
-TILE(uint16_t)
-TILE(uint32_t)
-TILE(uint64_t)
-
-static void rows_copy(const char *x, char *y, const transpose_params *p) {
-    for (size_t r = 0; r < p->rows; r++)
-        memcpy(y + r * p->columns * p->element, x + r * p->row * p->element,
-               p->columns * p->element);
+static void gather(const void *x, void *y, const transpose_params *p, size_t rows) {
+    switch (p->element) {
+    case 1: gather_uint8_t(x, y, p, rows); break;
+    case 2: gather_uint16_t(x, y, p, rows); break;
+    case 4: gather_uint32_t(x, y, p, rows); break;
+    default: gather_uint64_t(x, y, p, rows); break;
+    }
 }
 
 typedef struct transpose_job {
     const transpose_params *p;
     const qk_u8 *k;
+    void (*turn)(const void *x, size_t line, void *y, size_t rows, size_t columns); /* or NULL */
     const char *x;
     char *y;
 } transpose_job;
 
+static void turn_pairs(const uint8_t *restrict x, size_t line, uint8_t *restrict y, size_t rows) {
+    for (size_t r = 0; r < rows; r++) {
+        y[2 * r] = x[r];
+        y[2 * r + 1] = x[line + r];
+    }
+}
+
+/* Many small tiles, as of a channel shuffle, one after the other. */
+static void turn_tiles(const transpose_job *job, size_t begin, size_t end) {
+    const transpose_params *p = job->p;
+    const size_t step = p->rank > 0 ? p->strides[0] * p->element : 0;
+    const size_t bytes = p->rows * p->columns * p->element;
+    if (p->element == 1 && p->columns == 2) {
+        for (size_t o = begin; o < end; o++)
+            turn_pairs((const uint8_t *)job->x + o * step, p->column, (uint8_t *)job->y + o * bytes,
+                       p->rows);
+        return;
+    }
+    for (size_t o = begin; o < end; o++)
+        job->turn(job->x + o * step, p->column, job->y + o * bytes, p->rows, p->columns);
+}
+
+/* `rows` rows of a tile. */
+static void transpose_rows(const transpose_job *job, const void *x, void *y, size_t rows) {
+    const transpose_params *p = job->p;
+    if (p->column == 1)
+        copy_short_rows(x, y, p->row * p->element, p->columns * p->element, rows);
+    else if (p->row != 1)
+        gather(x, y, p, rows);
+    else if (p->element == 1 && p->columns <= 4 && rows >= 1024)
+        job->k->interleave(x, p->column, p->columns, y, rows);
+    else if (job->turn)
+        job->turn(x, p->column, y, rows, p->columns);
+    else
+        gather(x, y, p, rows);
+}
+
+/* Items: (index of the outer axes, block of rows). */
 static void transpose_range(const void *arg, size_t begin, size_t end) {
     const transpose_job *job = arg;
     const transpose_params *p = job->p;
-    for (size_t o = begin; o < end; o++) {
-        size_t at = 0, rest = o;
-        for (int32_t i = p->rank - 1; i >= 0; i--) {
+    if (job->turn && p->rank <= 1 && p->blocks == 1 && p->rows < 1024) {
+        turn_tiles(job, begin, end);
+        return;
+    }
+    for (size_t item = begin; item < end; item++) {
+        const size_t o = p->blocks == 1 ? item : item / p->blocks;
+        const size_t first = (item - o * p->blocks) * p->block;
+        size_t at = first * p->row, rest = o;
+        for (int32_t i = p->rank - 1; i > 0; i--) {
             at += rest % p->dims[i] * p->strides[i];
             rest /= p->dims[i];
         }
-        const void *x = job->x + at * p->element;
-        void *y = job->y + o * p->rows * p->columns * p->element;
-        if (p->column == 1)
-            rows_copy(x, y, p);
-        else if (p->element == 1 && p->columns <= 4 && p->row == 1 && p->rows >= 1024)
-            job->k->interleave(x, p->column, p->columns, y, p->rows);
-        else if (p->element == 1)
-            tile_uint8_t(x, y, p);
-        else if (p->element == 2)
-            tile_uint16_t(x, y, p);
-        else if (p->element == 4)
-            tile_uint32_t(x, y, p);
-        else
-            tile_uint64_t(x, y, p);
+        if (p->rank > 0)
+            at += rest * p->strides[0];
+        const size_t rows = p->rows - first < p->block ? p->rows - first : p->block;
+        transpose_rows(job, job->x + at * p->element,
+                       job->y + (o * p->rows + first) * p->columns * p->element, rows);
     }
 }
 
 static void run_transpose(const qs_step *s, const qs_frame *f) {
     const transpose_params *p = s->params;
-    transpose_job job = {p, f->ctx->kernels->u8, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
-    qs_ranges(f->ctx, p->outer, QS_GRAIN / (p->rows * p->columns + 1) + 1, transpose_range, &job);
+    const qk_u8 *k = f->ctx->kernels->u8;
+    transpose_job job = {.p = p, .k = k, .x = qs_step_in(s, f, 0), .y = qs_step_out(s, f, 0)};
+    if (p->row == 1 && p->column != 1)
+        job.turn = p->element == 1 ? k->turn8 : p->element == 4 ? k->turn32 : NULL;
+    qs_ranges(f->ctx, p->outer * p->blocks, QS_GRAIN / (p->block * p->columns + 1) + 1,
+              transpose_range, &job);
 }
 
 /* Merged axes of the result with their strides in the input; returns how many. */
@@ -203,6 +230,9 @@ static int lower_transpose(qs_lower *l) {
     p->row = strides[n - 2];
     p->columns = dims[n - 1];
     p->column = strides[n - 1];
+    p->block = BLOCK_ELEMENTS / p->columns / 64 * 64;
+    p->block = l->ctx->threads == 1 ? p->rows : p->block < 64 ? 64 : p->block;
+    p->blocks = (p->rows + p->block - 1) / p->block;
     l->step->run = run_transpose;
     l->step->kernel = "transpose";
     return QSIM_OK;

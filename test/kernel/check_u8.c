@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef struct ew_case {
     const qk_u8 *k;
@@ -99,7 +100,7 @@ static void bench(ck_state *s, int which) {
 CASE(add, 0)
 CASE(mul, 1)
 
-/* ---- tables, quantization ---- */
+/* ---- tables, planes ---- */
 
 static void check_table(ck_state *s) {
     ew_case e = {.which = 2,
@@ -136,6 +137,64 @@ static void check_interleave(ck_state *s) {
     s->t->u8->interleave(x, plane, planes, actual, n);
     ck_same(s, expected, actual, bytes, shape);
 }
+
+/* ---- transposes ---- */
+
+typedef struct turn_case {
+    void (*turn)(const void *x, size_t line, void *y, size_t rows, size_t columns);
+    const void *x;
+    void *y;
+    size_t line, rows, columns;
+} turn_case;
+
+static void call_turn(void *arg) {
+    const turn_case *t = arg;
+    t->turn(t->x, t->line, t->y, t->rows, t->columns);
+}
+
+/* Exactly what is read is there: the lines, and of the last only its rows. */
+static void check_turn(ck_state *s, size_t element) {
+    const size_t rows = (size_t)ck_between(s, 1, 70);
+    const size_t columns = (size_t)ck_between(s, 1, ck_between(s, 0, 1) ? 8 : 150);
+    const size_t line = rows + (size_t)ck_between(s, 0, 5), bytes = rows * columns * element;
+    turn_case t = {.line = line, .rows = rows, .columns = columns};
+    char shape[64];
+    const char *x = ck_input(s, ((columns - 1) * line + rows) * element);
+    char *expected = ck_output(s, bytes);
+    snprintf(shape, sizeof(shape), "%zu x %zu of %zu bytes", rows, columns, element);
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++)
+            memcpy(expected + (r * columns + c) * element, x + (c * line + r) * element, element);
+    t.turn = element == 1 ? s->t->u8->turn8 : s->t->u8->turn32;
+    t.x = x;
+    t.y = ck_output(s, bytes);
+    call_turn(&t);
+    ck_same(s, expected, t.y, bytes, shape);
+}
+
+static void bench_turn(ck_state *s, size_t element) {
+    turn_case t = {.line = 3136, .rows = 3136, .columns = 64};
+    const size_t bytes = t.rows * t.columns * element;
+    t.turn = element == 1 ? s->t->u8->turn8 : s->t->u8->turn32;
+    t.x = ck_input(s, bytes);
+    t.y = ck_output(s, bytes);
+    ck_time(s, "3136 x 64", 0, (double)bytes * 2, call_turn, &t);
+}
+
+static void check_turn8(ck_state *s) {
+    check_turn(s, 1);
+}
+static void bench_turn8(ck_state *s) {
+    bench_turn(s, 1);
+}
+static void check_turn32(ck_state *s) {
+    check_turn(s, 4);
+}
+static void bench_turn32(ck_state *s) {
+    bench_turn(s, 4);
+}
+
+/* ---- quantization ---- */
 
 /* Floats whose quotients lie on, and next to, the edges where rounding changes; and any others. */
 static float *awkward(ck_state *s, size_t n, float scale) {
@@ -226,6 +285,8 @@ const ck_case ck_cases_u8[] = {
     {"u8 mul", check_mul, bench_mul},
     {"u8 table", check_table, bench_table},
     {"u8 interleave", check_interleave, bench_interleave},
+    {"turn 8", check_turn8, bench_turn8},
+    {"turn 32", check_turn32, bench_turn32},
     {"u8 quantize", check_quantize, bench_quantize},
     {"u8 dequantize", check_dequantize, bench_dequantize},
 };

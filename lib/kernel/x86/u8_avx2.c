@@ -4,5 +4,5 @@
 #if QK_X86
 #include "kernel/u8_loops.h"
 
-QK_U8_INSTANCE(avx2, __attribute__((target("avx2"))));
+QK_U8_INSTANCE(avx2, __attribute__((target("avx2"))), avx2);
 #endif

@@ -237,5 +237,7 @@ const qk_u8 qk_u8_avx512 = {.add = add_avx512,
                             .table = table_avx512,
                             .interleave = interleave_avx512,
                             .quantize = quantize_avx512,
-                            .dequantize = dequantize_loops_avx512};
+                            .dequantize = dequantize_loops_avx512,
+                            .turn8 = qk_turn8_avx2,
+                            .turn32 = qk_turn32_avx2};
 #endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* Transposes: both sides stay in cache while a block of BLOCK x BLOCK elements is turned. */
+#include "kernel/u8.h"
+
+#define BLOCK 32
+
+/* Few columns: long loops over rows, which the compiler vectorizes for two and three. */
+#define NARROW 8
+
+#define TURN(name, T)                                                                              \
+    static void narrow_##name(const T *restrict x, size_t line, T *restrict y, size_t rows,        \
+                              size_t columns) {                                                    \
+        if (columns == 2) {                                                                        \
+            for (size_t r = 0; r < rows; r++) {                                                    \
+                y[2 * r] = x[r];                                                                   \
+                y[2 * r + 1] = x[line + r];                                                        \
+            }                                                                                      \
+        } else if (columns == 3) {                                                                 \
+            for (size_t r = 0; r < rows; r++) {                                                    \
+                y[3 * r] = x[r];                                                                   \
+                y[3 * r + 1] = x[line + r];                                                        \
+                y[3 * r + 2] = x[2 * line + r];                                                    \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (size_t c = 0; c < columns; c++)                                                   \
+                for (size_t r = 0; r < rows; r++)                                                  \
+                    y[r * columns + c] = x[c * line + r];                                          \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    void qk_##name##_c(const void *from, size_t line, void *to, size_t rows, size_t columns) {     \
+        const T *restrict x = from;                                                                \
+        T *restrict y = to;                                                                        \
+        if (columns < NARROW) {                                                                    \
+            narrow_##name(x, line, y, rows, columns);                                              \
+            return;                                                                                \
+        }                                                                                          \
+        for (size_t r0 = 0; r0 < rows; r0 += BLOCK) {                                              \
+            const size_t r1 = r0 + BLOCK < rows ? r0 + BLOCK : rows;                               \
+            for (size_t c0 = 0; c0 < columns; c0 += BLOCK) {                                       \
+                const size_t c1 = c0 + BLOCK < columns ? c0 + BLOCK : columns;                     \
+                for (size_t r = r0; r < r1; r++)                                                   \
+                    for (size_t c = c0; c < c1; c++)                                               \
+                        y[r * columns + c] = x[c * line + r];                                      \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+TURN(turn8, uint8_t)
+TURN(turn32, uint32_t)

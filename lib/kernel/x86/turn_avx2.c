@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Transposes by tiles in registers: 8 rows by 8 or 4 columns of 32 bits, 16 rows by 16 or 8 columns
+ * of 8 bits. The last tile of a row or column overlaps the one before: it writes the same again.
+ */
+#include "kernel/table.h"
+
+#if QK_X86
+#include <immintrin.h>
+
+#include "kernel/u8.h"
+
+#define TARGET __attribute__((target("avx2")))
+#define INLINE TARGET __attribute__((always_inline)) static inline
+
+/* Lines of x that are walked together: what they hold of a tile's row stays in the first cache. */
+#define LINES ((size_t)64)
+
+/* ---- 32 bits ---- */
+
+INLINE __m256i half(const float *low, const float *high) {
+    return _mm256_castps_si256(
+        _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1));
+}
+
+/* 4 lines of 8: rows 0 and 4, 1 and 5, 2 and 6, 3 and 7, each 4 columns long, by half. */
+INLINE void turn_half(__m256i a, __m256i b, __m256i c, __m256i d, __m256i *r) {
+    const __m256i ab = _mm256_unpacklo_epi32(a, b), ab2 = _mm256_unpackhi_epi32(a, b);
+    const __m256i cd = _mm256_unpacklo_epi32(c, d), cd2 = _mm256_unpackhi_epi32(c, d);
+    r[0] = _mm256_unpacklo_epi64(ab, cd);
+    r[1] = _mm256_unpackhi_epi64(ab, cd);
+    r[2] = _mm256_unpacklo_epi64(ab2, cd2);
+    r[3] = _mm256_unpackhi_epi64(ab2, cd2);
+}
+
+INLINE void tile32x8(const float *x, size_t line, float *y, size_t columns) {
+    __m256i r[4];
+    for (size_t h = 0; h < 2; h++, x += 4, y += 4 * columns) {
+        turn_half(half(x, x + 4 * line), half(x + line, x + 5 * line),
+                  half(x + 2 * line, x + 6 * line), half(x + 3 * line, x + 7 * line), r);
+        for (size_t i = 0; i < 4; i++)
+            _mm256_storeu_si256((__m256i *)(void *)(y + i * columns), r[i]);
+    }
+}
+
+INLINE void tile32x4(const float *x, size_t line, float *y, size_t columns) {
+    __m256i r[4];
+    turn_half(half(x, x + 4), half(x + line, x + line + 4), half(x + 2 * line, x + 2 * line + 4),
+              half(x + 3 * line, x + 3 * line + 4), r);
+    for (size_t i = 0; i < 4; i++) {
+        _mm_storeu_si128((__m128i *)(void *)(y + i * columns), _mm256_castsi256_si128(r[i]));
+        _mm_storeu_si128((__m128i *)(void *)(y + (i + 4) * columns),
+                         _mm256_extracti128_si256(r[i], 1));
+    }
+}
+
+/* 8 rows, columns [c, end). */
+INLINE void row32(const float *x, size_t line, float *y, size_t columns, size_t c, size_t end) {
+    for (; c + 8 <= end; c += 8)
+        tile32x8(x + c * line, line, y + c, columns);
+    if (c + 4 < end && end >= 8)
+        tile32x8(x + (end - 8) * line, line, y + end - 8, columns);
+    else if (c < end) {
+        if (c + 4 <= end)
+            tile32x4(x + c * line, line, y + c, columns);
+        if (c + 4 != end)
+            tile32x4(x + (end - 4) * line, line, y + end - 4, columns);
+    }
+}
+
+TARGET void qk_turn32_avx2(const void *from, size_t line, void *to, size_t rows, size_t columns) {
+    const float *x = from;
+    float *y = to;
+    if (rows < 8 || columns < 4) {
+        qk_turn32_c(from, line, to, rows, columns);
+        return;
+    }
+    for (size_t c = 0; c < columns; c += LINES) {
+        const size_t end = columns - c < LINES ? columns : c + LINES;
+        for (size_t r = 0; r < rows; r += 8) {
+            const size_t at = r + 8 <= rows ? r : rows - 8;
+            row32(x + at, line, y + at * columns, columns, c, end);
+        }
+    }
+}
+
+/* ---- 8 bits ---- */
+
+/* Pairs of lines i and i + count / 2 interleaved: log2(lines) rounds of it turn a tile. */
+INLINE void round8(const __m128i *from, __m128i *to, size_t count) {
+    for (size_t i = 0; i < count / 2; i++) {
+        to[2 * i] = _mm_unpacklo_epi8(from[i], from[i + count / 2]);
+        to[2 * i + 1] = _mm_unpackhi_epi8(from[i], from[i + count / 2]);
+    }
+}
+
+INLINE __m128i load8(const uint8_t *x) {
+    return _mm_loadu_si128((const __m128i *)(const void *)x);
+}
+
+INLINE void tile8x16(const uint8_t *x, size_t line, uint8_t *y, size_t columns) {
+    __m128i a[16], b[16];
+    for (size_t i = 0; i < 16; i++)
+        a[i] = load8(x + i * line);
+    round8(a, b, 16);
+    round8(b, a, 16);
+    round8(a, b, 16);
+    round8(b, a, 16);
+    for (size_t i = 0; i < 16; i++)
+        _mm_storeu_si128((__m128i *)(void *)(y + i * columns), a[i]);
+}
+
+INLINE void tile8x8(const uint8_t *x, size_t line, uint8_t *y, size_t columns) {
+    __m128i a[8], b[8];
+    for (size_t i = 0; i < 8; i++)
+        a[i] = load8(x + i * line);
+    round8(a, b, 8);
+    round8(b, a, 8);
+    round8(a, b, 8);
+    for (size_t i = 0; i < 8; i++) {
+        _mm_storel_epi64((__m128i *)(void *)(y + 2 * i * columns), b[i]);
+        _mm_storel_epi64((__m128i *)(void *)(y + (2 * i + 1) * columns),
+                         _mm_unpackhi_epi64(b[i], b[i]));
+    }
+}
+
+/* 16 rows, columns [c, end). */
+INLINE void row8(const uint8_t *x, size_t line, uint8_t *y, size_t columns, size_t c, size_t end) {
+    for (; c + 16 <= end; c += 16)
+        tile8x16(x + c * line, line, y + c, columns);
+    if (c + 8 < end && end >= 16)
+        tile8x16(x + (end - 16) * line, line, y + end - 16, columns);
+    else if (c < end) {
+        if (c + 8 <= end)
+            tile8x8(x + c * line, line, y + c, columns);
+        if (c + 8 != end)
+            tile8x8(x + (end - 8) * line, line, y + end - 8, columns);
+    }
+}
+
+TARGET void qk_turn8_avx2(const void *from, size_t line, void *to, size_t rows, size_t columns) {
+    const uint8_t *x = from;
+    uint8_t *y = to;
+    if (rows < 16 || columns < 8) {
+        qk_turn8_c(from, line, to, rows, columns);
+        return;
+    }
+    for (size_t c = 0; c < columns; c += LINES) {
+        const size_t end = columns - c < LINES ? columns : c + LINES;
+        for (size_t r = 0; r < rows; r += 16) {
+            const size_t at = r + 16 <= rows ? r : rows - 16;
+            row8(x + at, line, y + at * columns, columns, c, end);
+        }
+    }
+}
+#endif
