@@ -42,7 +42,7 @@ typedef struct qk_gather_u8 {
  * m rows x one panel of columns. Row r begins at rows[r], or at a + r * a_stride where rows is
  * NULL. It consists of `segs` segments of 4 * k4 bytes; segment s begins seg_offset[s] bytes after
  * the row's address (NULL: one segment at 0). b: for every segment, for every dword of it, `width`
- * positions of 4 bytes.
+ * positions of 4 bytes; or for every two dwords, `width` positions of 8 bytes.
  */
 typedef struct qk_gemm_u8s8 {
     const uint8_t *a;
@@ -116,6 +116,7 @@ typedef struct qk_i8 {
     int32_t lanes;
     int32_t widest; /* panel: 64 or 16 columns */
     bool narrow;    /* there are panels of 24 and 8 columns */
+    bool pairs;     /* gemm takes two dwords at a time: k4 is even */
     void (*gemm)(const qk_gemm_u8s8 *g);
     /* out[r] = factor * sum of the first k bytes of row r's segments; g as above, without b */
     void (*row_sums)(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out);
@@ -133,6 +134,8 @@ typedef struct qk_i8 {
 extern const qk_i8 qk_i8_c;
 #if QK_X86
 extern const qk_i8 qk_i8_avx2, qk_i8_avxvnni, qk_i8_avx512vnni;
+#elif QK_ARM
+extern const qk_i8 qk_i8_neon, qk_i8_neondot, qk_i8_neoni8mm;
 #endif
 
 /* ---- packing ---- */

@@ -59,7 +59,7 @@ bool qk_i8_form(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_col
         return false;
     f->segs = (int32_t)segs;
     f->k = (int32_t)k;
-    f->k4 = (f->k + 3) / 4;
+    f->k4 = t->pairs ? (f->k / 8 + (f->k % 8 > 0)) * 2 : (f->k + 3) / 4;
     f->n = pixels_of(s) * s->n + (sum_column ? 1 : 0);
     f->positions = qk_i8_positions(t, f->n);
     if (!qs_mul(segs, 4 * (size_t)f->k4, &bytes) || !qs_mul(bytes, (size_t)f->positions, &bytes))
@@ -89,15 +89,17 @@ static int8_t packed_weight(const qk_source_i8 *s, bool merged, int32_t n, int32
 
 static void pack_panel(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
                        int32_t first, int32_t width, int8_t *b) {
+    const int32_t unit = t->pairs ? 8 : 4;
     for (int32_t p = 0; p < width; p++) {
         int32_t n = first + qk_i8_column(t, width, p);
-        int8_t *to = b + 4 * p;
+        int8_t *to = b + unit * p;
         for (int32_t seg = 0; seg < f->segs; seg++)
             for (int32_t j = 0; j < 4 * f->k4; j++) {
                 int8_t w = 0;
                 if (j < f->k && n < f->n)
                     w = n < pixels_of(s) * s->n ? packed_weight(s, merged, n, seg, j) : 1;
-                to[(size_t)(seg * f->k4 + j / 4) * 4 * (size_t)width + (size_t)(j % 4)] = w;
+                size_t at = 4 * (size_t)seg * (size_t)f->k4 + (size_t)(j / unit * unit);
+                to[at * (size_t)width + (size_t)(j % unit)] = w;
             }
     }
 }

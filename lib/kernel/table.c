@@ -30,6 +30,18 @@ static const qk_table tables[] = {
      .f32 = &qk_f32_avx512,
      .ew = &qk_ew_avx512,
      .u8 = &qk_u8_avx512},
+#elif QK_ARM
+    {.isa = QSIM_ISA_NEON, .i8 = &qk_i8_neon, .f32 = &qk_f32_c, .ew = &qk_ew_c, .u8 = &qk_u8_c},
+    {.isa = QSIM_ISA_NEONDOT,
+     .i8 = &qk_i8_neondot,
+     .f32 = &qk_f32_c,
+     .ew = &qk_ew_c,
+     .u8 = &qk_u8_c},
+    {.isa = QSIM_ISA_NEONI8MM,
+     .i8 = &qk_i8_neoni8mm,
+     .f32 = &qk_f32_c,
+     .ew = &qk_ew_c,
+     .u8 = &qk_u8_c},
 #endif
 };
 

@@ -18,6 +18,17 @@
 #else
 #define QK_X86 0
 #endif
+#if defined(__aarch64__) && defined(__GNUC__) && defined(__ARM_NEON)
+#define QK_ARM 1
+#else
+#define QK_ARM 0
+#endif
+/* An extension of ARMv8's for one function. */
+#if defined(__clang__)
+#define QK_ARM_TARGET(extension) __attribute__((target(extension)))
+#else
+#define QK_ARM_TARGET(extension) __attribute__((target("arch=armv8.2-a+" extension)))
+#endif
 
 struct qk_i8;  /* kernel/i8.h: u8 x s8 products, convolution, requantization */
 struct qk_f32; /* kernel/f32.h: float products, convolution; pooling */

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Integer kernels in 128-bit vectors of aarch64: the template of i8_neon.c, i8_neondot.c and
+ * i8_neoni8mm.c. Before including it, define
+ *
+ *   TARGET      the target attribute, or nothing
+ *   TABLE       name of the table that is defined here
+ *   TILE_ROWS   rows of the larger tile
+ *   PAIRS       packed dwords come in pairs
+ *   SIGNED      products are s8 x s8: activations are flipped (- 128), and sums begin with 128
+ * times the column's weights; modulo 2^32 that is the same number DEPTHWISE_SIGNED   the same of
+ * depthwise convolution
+ *
+ * and after it tile_1, tile_many and depthwise_pixels.
+ *
+ * Conversion from float saturates and rounds half to even, so the clamp of the definition may
+ * always stand behind it.
+ */
+#include <arm_neon.h>
+
+#include "kernel/i8.h"
+#include "kernel/i8_post.h"
+
+#define INLINE TARGET static inline __attribute__((always_inline))
+
+/* ---- requantization ---- */
+
+typedef struct sink {
+    uint8_t *out;
+    ptrdiff_t stride;
+    const float *mult;
+    const int32_t *base; /* what sums begin with, 16 columns */
+    const int32_t *init; /* and those of a tile's row, or NULL */
+    int32_t cols, rows;
+    int16x8_t zp;
+    uint8x16_t lo, hi;
+} sink;
+
+INLINE void set_limits(sink *s, int32_t zp, int32_t lo, int32_t hi) {
+    s->zp = vdupq_n_s16((int16_t)zp);
+    s->lo = vdupq_n_u8((uint8_t)lo);
+    s->hi = vdupq_n_u8((uint8_t)hi);
+}
+
+INLINE int32x4_t scale(int32x4_t acc, float32x4_t m) {
+    return vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(acc), m));
+}
+
+/* 16 scaled sums. */
+INLINE uint8x16_t narrow(const sink *s, int32x4_t v0, int32x4_t v1, int32x4_t v2, int32x4_t v3) {
+    const int16x8_t a = vqaddq_s16(vqmovn_high_s32(vqmovn_s32(v0), v1), s->zp);
+    const int16x8_t b = vqaddq_s16(vqmovn_high_s32(vqmovn_s32(v2), v3), s->zp);
+    return vminq_u8(vmaxq_u8(vqmovun_high_s16(vqmovun_s16(a), b), s->lo), s->hi);
+}
+
+INLINE void store_i32(const sink *s, uint8_t *out, int32x4_t v0, int32x4_t v1, int32x4_t v2,
+                      int32x4_t v3) {
+    int32_t row[16];
+    vst1q_s32(row, v0);
+    vst1q_s32(row + 4, v1);
+    vst1q_s32(row + 8, v2);
+    vst1q_s32(row + 12, v3);
+    memcpy(out, row, 4 * (size_t)s->cols);
+}
+
+/* Sums of 16 columns, with all they begin with. */
+INLINE void store(const sink *s, uint8_t *out, int32x4_t v0, int32x4_t v1, int32x4_t v2,
+                  int32x4_t v3) {
+    uint8_t row[16];
+    if (!s->mult) {
+        store_i32(s, out, v0, v1, v2, v3);
+        return;
+    }
+    const float *m = s->mult;
+    const uint8x16_t y = narrow(s, scale(v0, vld1q_f32(m)), scale(v1, vld1q_f32(m + 4)),
+                                scale(v2, vld1q_f32(m + 8)), scale(v3, vld1q_f32(m + 12)));
+    if (s->cols == 16) {
+        vst1q_u8(out, y);
+        return;
+    }
+    vst1q_u8(row, y);
+    memcpy(out, row, (size_t)s->cols);
+}
+
+/* Row r of a tile. */
+INLINE void finish(const sink *s, int32_t r, int32x4_t v0, int32x4_t v1, int32x4_t v2,
+                   int32x4_t v3) {
+    if (r >= s->rows)
+        return;
+    const int32x4_t init = vdupq_n_s32(s->init ? s->init[r] : 0);
+    const int32_t *base = s->base;
+    store(s, s->out + r * s->stride, vaddq_s32(v0, vaddq_s32(vld1q_s32(base), init)),
+          vaddq_s32(v1, vaddq_s32(vld1q_s32(base + 4), init)),
+          vaddq_s32(v2, vaddq_s32(vld1q_s32(base + 8), init)),
+          vaddq_s32(v3, vaddq_s32(vld1q_s32(base + 12), init)));
+}
+
+TARGET static void requantize_u8(const int32_t *acc, size_t n, float m, int32_t zp, int32_t lo,
+                                 int32_t hi, uint8_t *y) {
+    const float32x4_t mult = vdupq_n_f32(m);
+    sink s = {.rows = 1};
+    set_limits(&s, zp, lo, hi);
+    for (size_t i = 0; i < n; i += 16) {
+        const size_t count = n - i < 16 ? n - i : 16;
+        int32_t sums[16] = {0};
+        uint8_t bytes[16];
+        memcpy(sums, acc + i, 4 * count);
+        vst1q_u8(bytes,
+                 narrow(&s, scale(vld1q_s32(sums), mult), scale(vld1q_s32(sums + 4), mult),
+                        scale(vld1q_s32(sums + 8), mult), scale(vld1q_s32(sums + 12), mult)));
+        memcpy(y + i, bytes, count);
+    }
+}
+
+/* ---- sums ---- */
+
+TARGET static void row_sums_u8(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out) {
+    static const uint8_t masks[32] = {255, 255, 255, 255, 255, 255, 255, 255,
+                                      255, 255, 255, 255, 255, 255, 255, 255};
+    for (int32_t r = 0; r < g->m; r++) {
+        const uint8_t *row = g->rows ? g->rows[r] : g->a + r * g->a_stride;
+        uint32x4_t sum = vdupq_n_u32(0);
+        for (int32_t seg = 0; seg < g->segs; seg++) {
+            const uint8_t *a = row + (g->seg_offset ? g->seg_offset[seg] : 0);
+            for (int32_t left = k; left > 0; left -= 16, a += 16) {
+                const uint8x16_t mask = vld1q_u8(masks + (left < 16 ? 16 - left : 0));
+                sum = vpadalq_u16(sum, vpaddlq_u8(vandq_u8(vld1q_u8(a), mask)));
+            }
+        }
+        out[r] = (int32_t)(vaddvq_u32(sum) * (uint32_t)factor);
+    }
+}
+
+/* Adds four bytes of each of four columns. */
+INLINE int32x4_t add_bytes(int32x4_t sum, const int8_t *b) {
+    return vpadalq_s16(sum, vpaddlq_s8(vld1q_s8(b)));
+}
+
+/* bias + 128 * sums of 16 columns of `dwords` dwords. */
+TARGET static void signed_base(const int32_t *bias, const int8_t *b, int64_t dwords,
+                               int32_t *base) {
+    int32x4_t v0 = vdupq_n_s32(0), v1 = v0, v2 = v0, v3 = v0;
+    for (; dwords > 0; dwords--, b += 64) {
+        v0 = add_bytes(v0, b);
+        v1 = add_bytes(v1, b + 16);
+        v2 = add_bytes(v2, b + 32);
+        v3 = add_bytes(v3, b + 48);
+    }
+    vst1q_s32(base, vaddq_s32(vld1q_s32(bias), vshlq_n_s32(v0, 7)));
+    vst1q_s32(base + 4, vaddq_s32(vld1q_s32(bias + 4), vshlq_n_s32(v1, 7)));
+    vst1q_s32(base + 8, vaddq_s32(vld1q_s32(bias + 8), vshlq_n_s32(v2, 7)));
+    vst1q_s32(base + 12, vaddq_s32(vld1q_s32(bias + 12), vshlq_n_s32(v3, 7)));
+}
+
+/* ---- the product ---- */
+
+/* Defined by the including file: sums of 1 and of TILE_ROWS rows, from 0, given to finish(). */
+TARGET static void tile_1(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s);
+TARGET static void tile_many(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s);
+
+/* A short last block aliases its missing rows to the last one. */
+TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
+    int32_t init[TILE_ROWS], base[16];
+    sink s = {.out = g->out, .stride = g->out_stride, .mult = g->o.mult, .base = g->o.bias};
+    s.cols = g->cols;
+    s.init = g->row_init ? init : NULL;
+    set_limits(&s, g->o.zp, g->o.lo, g->o.hi);
+    if (SIGNED) {
+        signed_base(g->o.bias, g->b, (int64_t)g->segs * g->k4, base);
+        s.base = base;
+    }
+    for (int32_t r = 0; r < g->m; r += TILE_ROWS, s.out += TILE_ROWS * g->out_stride) {
+        const uint8_t *row[TILE_ROWS];
+        for (int32_t i = 0; i < TILE_ROWS; i++) {
+            const int32_t at = r + i < g->m ? r + i : g->m - 1;
+            row[i] = g->rows ? g->rows[at] : g->a + at * g->a_stride;
+            init[i] = g->row_init ? g->row_init[at] : 0;
+        }
+        s.rows = g->m - r < TILE_ROWS ? g->m - r : TILE_ROWS;
+        if (s.rows == 1)
+            tile_1(g, row, &s);
+        else
+            tile_many(g, row, &s);
+    }
+}
+
+/* ---- depthwise: 16 channels of two pixels ---- */
+
+INLINE const uint8_t *tap_at(const qk_depthwise_u8s8 *d, const uint8_t *a, int32_t tap) {
+    return a + d->tap_offset[tap < d->taps ? tap : 0];
+}
+
+/* Sums of both pixels from s->base on, given to store(). Defined by the including file. */
+INLINE void depthwise_pixels(const qk_depthwise_u8s8 *d, const uint8_t *a, const uint8_t *next,
+                             const int8_t *w, const sink *s);
+
+TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
+    const size_t element = d->o.mult ? 1 : 4, fours = (size_t)((d->taps + 3) / 4);
+    const int8_t *w = d->w;
+    int32_t base[16];
+    sink s = {.stride = d->out_stride};
+    set_limits(&s, d->o.zp, d->o.lo, d->o.hi);
+    for (int32_t c = 0; c < d->channels; c += 16, w += 64 * fours) {
+        const uint8_t *a = d->a + c;
+        s.out = (uint8_t *)d->out + element * (size_t)c;
+        s.mult = d->o.mult ? d->o.mult + c : NULL;
+        s.cols = d->channels - c < 16 ? d->channels - c : 16;
+        s.base = d->o.bias + c;
+        if (DEPTHWISE_SIGNED) {
+            signed_base(s.base, w, (int64_t)fours, base);
+            s.base = base;
+        }
+        for (int32_t r = 0; r < d->m; r += 2) {
+            s.rows = d->m - r < 2 ? 1 : 2;
+            depthwise_pixels(d, a, a + (s.rows - 1) * d->a_stride, w, &s);
+            a += 2 * d->a_stride;
+            s.out += 2 * d->out_stride;
+        }
+    }
+}
+
+TARGET static void post_row(const qk_post_row_i8 *p) {
+    qk_post_row(p);
+}
+
+const qk_i8 TABLE = {
+    .lanes = 1,
+    .widest = 16,
+    .pairs = PAIRS,
+    .gemm = gemm_u8s8,
+    .row_sums = row_sums_u8,
+    .depthwise = depthwise_u8s8,
+    .requantize = requantize_u8,
+    .post = post_row,
+};
