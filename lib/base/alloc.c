@@ -126,8 +126,12 @@ void *qs_arena_alloc(qs_arena *arena, size_t count, size_t size) {
     return p;
 }
 
+void *qs_arena_raw64(qs_arena *arena, size_t bytes) {
+    return arena_take(arena, bytes, BLOCK_ALIGN);
+}
+
 void *qs_arena_alloc64(qs_arena *arena, size_t bytes) {
-    void *p = arena_take(arena, bytes, BLOCK_ALIGN);
+    void *p = qs_arena_raw64(arena, bytes);
     if (p)
         memset(p, 0, bytes);
     return p;

@@ -65,8 +65,9 @@ typedef struct qs_arena {
 
 void qs_arena_init(qs_arena *arena, qsim_ctx *ctx);
 void *qs_arena_alloc(qs_arena *arena, size_t count, size_t size);
-/* Aligned to 64. */
+/* Aligned to 64; the raw one is not zeroed. */
 void *qs_arena_alloc64(qs_arena *arena, size_t bytes);
+void *qs_arena_raw64(qs_arena *arena, size_t bytes);
 void *qs_arena_copy(qs_arena *arena, const void *data, size_t bytes);
 char *qs_arena_string(qs_arena *arena, const char *text, size_t length); /* adds the NUL */
 void qs_arena_free(qs_arena *arena);

@@ -122,11 +122,13 @@ static int place_constants(qsim_session *s, qsim_error *error) {
             s->constants[v] = c->data;
             continue;
         }
-        void *p = qs_add(c->bytes, QS_SLACK, &room) ? qs_arena_alloc64(&s->arena, room) : NULL;
-        if (!p)
+        uint8_t *p = qs_add(c->bytes, QS_SLACK, &room) ? qs_arena_raw64(&s->arena, room) : NULL;
+        if (!p) {
             code = no_memory(s, error);
-        else
+        } else {
             s->constants[v] = memcpy(p, c->data, c->bytes);
+            memset(p + c->bytes, 0, QS_SLACK);
+        }
     }
     qs_free(s->ctx, read);
     return code;

@@ -227,11 +227,24 @@ static inline int32_t qk_i8_window_sets(const qk_i8 *t, int32_t kh, int32_t stri
 void qk_i8_pack_window(const qk_i8 *t, const qk_source_i8 *s, int32_t stride_h, int8_t *w,
                        int32_t *colsum);
 
+/* ---- bounds of sums ---- */
+
+/* Columns that qk_i8_totals looks at in one call, at most. */
+#define QK_I8_TOTALS 256
 /*
- * Least and greatest value of sum((x - x_zp) * (w - w_zp)) + bias over x in 0…255, for column n.
+ * For each of `count` columns from `first` on, the sum of w - zp and the sum of those above 0; zp
+ * has `count` numbers from -256 to 256, or is NULL.
+ */
+void qk_i8_totals(const qk_source_i8 *s, int32_t first, int32_t count, const int32_t *zp,
+                  int64_t *sum, int64_t *above);
+/*
+ * Least and greatest value of sum((x - x_zp) * (w - w_zp)) over x in 0…255, from a column's totals.
  * The proof that int32 suffices.
  */
-void qk_i8_bounds(const qk_source_i8 *s, int32_t n, int32_t x_zp, int32_t w_zp, int32_t bias,
-                  int64_t *least, int64_t *greatest);
+static inline void qk_i8_bounds(int64_t sum, int64_t above, int32_t x_zp, int64_t *least,
+                                int64_t *greatest) {
+    *least = 255 * (sum - above) - x_zp * sum;
+    *greatest = 255 * above - x_zp * sum;
+}
 
 #endif

@@ -87,11 +87,12 @@ static int8_t packed_weight(const qk_source_i8 *s, bool merged, int32_t n, int32
     return at >= 0 && at < s->kw * s->c ? weight_at(s, merged, n % s->n, seg, at) : 0;
 }
 
-static void pack_panel(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
-                       int32_t first, int32_t width, int8_t *b) {
+/* Any source and form: several pixels, whole kernels, pairs of dwords. */
+static void pack_any(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
+                     const int32_t *columns, int32_t width, int8_t *b) {
     const int32_t unit = t->pairs ? 8 : 4;
     for (int32_t p = 0; p < width; p++) {
-        int32_t n = first + qk_i8_column(t, width, p);
+        int32_t n = columns[p];
         int8_t *to = b + unit * p;
         for (int32_t seg = 0; seg < f->segs; seg++)
             for (int32_t j = 0; j < 4 * f->k4; j++) {
@@ -104,14 +105,103 @@ static void pack_panel(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *
     }
 }
 
+/* Bytes of a column that are packed at once: the lines they go to stay in the cache. */
+#define RUN 64
+
+/* Bytes [j, j + count) of one column's segment, which begins at `from`. */
+static void gather_run(const qk_source_i8 *s, const int8_t *from, int32_t j, int32_t count,
+                       uint8_t *to) {
+    if (s->sc == 1 && (j % s->c + count <= s->c || s->sx == s->c)) {
+        memcpy(to, from + j / s->c * s->sx + j % s->c, (size_t)count);
+    } else {
+        for (int32_t i = 0, run; i < count; i += run, j += run) {
+            const int8_t *in = from + j / s->c * s->sx + j % s->c * s->sc;
+            run = s->c - j % s->c < count - i ? s->c - j % s->c : count - i;
+            for (int32_t r = 0; r < run; r++)
+                to[i + r] = (uint8_t)in[r * s->sc];
+        }
+    }
+    for (int32_t i = 0; i < count; i++)
+        to[i] ^= s->flip;
+}
+
+/* Dwords of four columns that stand side by side, `step` bytes from one four to the next. */
+static void interleave(const uint8_t run[4][RUN], int32_t fours, int32_t step, int8_t *to) {
+    for (int32_t i = 0; i < fours; i++, to += step) {
+        uint32_t dwords[4];
+        for (int32_t c = 0; c < 4; c++)
+            memcpy(&dwords[c], run[c] + 4 * i, 4);
+        memcpy(to, dwords, 16);
+    }
+}
+
+/* A segment whose columns' bytes lie together or in strides. */
+static void pack_rows(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *segment,
+                      const int32_t *columns, int32_t width, int8_t *to) {
+    for (int32_t j = 0; j < f->k; j += RUN) {
+        int32_t left = f->k - j < RUN ? f->k - j : RUN, fours = (left + 3) / 4;
+        for (int32_t p = 0; p < width; p += 4) {
+            uint8_t run[4][RUN] = {0};
+            for (int32_t c = 0; c < 4; c++)
+                if (columns[p + c] < s->n)
+                    gather_run(s, segment + columns[p + c] * s->sn, j, left, run[c]);
+                else if (columns[p + c] < f->n)
+                    memset(run[c], 1, (size_t)left);
+            interleave(run, fours, 4 * width, to + 4 * p);
+        }
+        to += 4 * fours * width;
+    }
+}
+
+/* A segment whose columns lie side by side, as those of a matrix on the right do. */
+static void pack_columns(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *segment,
+                         int32_t first, const int32_t *columns, int32_t width, int8_t *to) {
+    uint8_t rows[4][64];
+    int32_t used = s->n - first < width ? s->n - first : width;
+    for (int32_t four = 0; four < f->k4; four++, to += 4 * width) {
+        uint8_t turned[4 * 64];
+        memset(rows, 0, sizeof(rows));
+        for (int32_t i = 0, j = 4 * four; i < 4 && j < f->k; i++, j++) {
+            const int8_t *row = segment + j / s->c * s->sx + j % s->c * s->sc + first;
+            memcpy(rows[i], row, (size_t)used);
+            for (int32_t q = 0; q < used; q++)
+                rows[i][q] ^= s->flip;
+            if (first + used < f->n && used < width)
+                rows[i][used] = 1;
+        }
+        for (int32_t q = 0; q < 64; q++)
+            for (int32_t i = 0; i < 4; i++)
+                turned[4 * q + i] = rows[i][q];
+        for (int32_t p = 0; p < width; p += 4)
+            memcpy(to + 4 * p, turned + 4 * (columns[p] - first), 16);
+    }
+}
+
+static void pack_panel(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
+                       int32_t first, int32_t width, int8_t *b) {
+    int32_t columns[64]; /* four at a time follow each other */
+    for (int32_t p = 0; p < width; p++)
+        columns[p] = first + qk_i8_column(t, width, p);
+    if (pixels_of(s) > 1 || s->whole || t->pairs) {
+        pack_any(t, s, f, merged, columns, width, b);
+        return;
+    }
+    for (int32_t seg = 0; seg < f->segs; seg++, b += (size_t)f->k4 * 4 * (size_t)width) {
+        const int8_t *from =
+            s->w + (merged ? seg * s->sy : seg / s->kw * s->sy + seg % s->kw * s->sx);
+        if (s->sn == 1 && s->n > 1)
+            pack_columns(s, f, from, first, columns, width, b);
+        else
+            pack_rows(s, f, from, columns, width, b);
+    }
+}
+
 static void column_sums(const qk_source_i8 *s, int32_t *colsum) {
+    int64_t sum[QK_I8_TOTALS], above[QK_I8_TOTALS];
     for (int32_t n = 0; n < s->n; n++) {
-        int32_t sum = 0;
-        for (int32_t ky = 0; ky < s->kh; ky++)
-            for (int32_t kx = 0; kx < s->kw; kx++)
-                for (int32_t c = 0; c < s->c; c++)
-                    sum += weight_at(s, false, n, ky * s->kw + kx, c);
-        colsum[n] = sum;
+        if (n % QK_I8_TOTALS == 0)
+            qk_i8_totals(s, n, s->n - n < QK_I8_TOTALS ? s->n - n : QK_I8_TOTALS, NULL, sum, above);
+        colsum[n] = (int32_t)sum[n % QK_I8_TOTALS];
     }
 }
 
@@ -219,17 +309,4 @@ void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, int32_t n, const v
             int32_t channel = depthwise_channel(t, channels, first, p);
             *to++ = channel < channels ? from[channel % n] : 0;
         }
-}
-
-void qk_i8_bounds(const qk_source_i8 *s, int32_t n, int32_t x_zp, int32_t w_zp, int32_t bias,
-                  int64_t *least, int64_t *greatest) {
-    int64_t low = bias, high = bias;
-    for (int32_t tap = 0; tap < s->kh * s->kw; tap++)
-        for (int32_t c = 0; c < s->c; c++) {
-            int64_t w = weight_at(s, false, n, tap, c) - w_zp;
-            low += w > 0 ? -x_zp * w : (255 - x_zp) * w;
-            high += w > 0 ? (255 - x_zp) * w : -x_zp * w;
-        }
-    *least = low;
-    *greatest = high;
 }

@@ -186,9 +186,12 @@ static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *shape,
     size_t bytes;
     if (!qk_weights_i8_layout(t, &out->layout) || !qs_i8_weights_bytes(&out->layout, &bytes))
         return pack_fail(p, QSIM_E_LIMIT, "the weights are too large");
-    void *memory = qs_arena_alloc64(p->arena, bytes);
+    uint8_t *memory = qs_arena_raw64(p->arena, bytes);
     if (!memory)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    /* Products' panels are written as a whole. */
+    size_t whole = out->layout.depthwise ? 0 : out->layout.bytes;
+    memset(memory + whole, 0, bytes - whole);
     qs_i8_weights_fill(t, &out->layout, source, shape->group_stride, w_zp, memory, &out->weights);
     return QSIM_OK;
 }

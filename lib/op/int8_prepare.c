@@ -120,32 +120,54 @@ static bool fits(int64_t least, int64_t greatest) {
     return least >= INT32_MIN && greatest <= INT32_MAX;
 }
 
+/* Columns in the order of the weights, with the totals of those that are looked at together. */
+typedef struct totals {
+    const qk_weights_i8 *w;
+    qk_source_i8 group;
+    int64_t group_stride;
+    const qs_i8_list *w_zp;
+    int64_t sum[QK_I8_TOTALS], above[QK_I8_TOTALS];
+} totals;
+
+/* Least and greatest sum of a column; columns are asked for one after another from 0 on. */
+static void next_bounds(totals *t, int64_t column, int32_t x_zp, int64_t *least,
+                        int64_t *greatest) {
+    int32_t n = (int32_t)(column % t->w->n), zp[QK_I8_TOTALS];
+    int32_t left = t->w->n - n < QK_I8_TOTALS ? t->w->n - n : QK_I8_TOTALS;
+    if (n == 0 && column > 0)
+        t->group.w += t->group_stride;
+    if (n % QK_I8_TOTALS == 0) {
+        for (int32_t i = 0; i < left; i++)
+            zp[i] = qs_i8_list_at(t->w_zp, column + i) - t->group.flip;
+        qk_i8_totals(&t->group, n, left, zp, t->sum, t->above);
+    }
+    qk_i8_bounds(t->sum[n % QK_I8_TOTALS], t->above[n % QK_I8_TOTALS], x_zp, least, greatest);
+}
+
 bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
                  const qs_i8_list *w_zp, qs_i8_rules *r, bool *clamp, int32_t *column,
                  int64_t *bound) {
-    qk_source_i8 group = *s;
+    totals t = {.w = w, .group = *s, .group_stride = group_stride, .w_zp = w_zp};
     *clamp = false;
     r->wide = false;
-    for (int32_t g = 0; g < w->groups; g++, group.w += group_stride)
-        for (int32_t n = 0; n < w->n; n++) {
-            int64_t at = (int64_t)g * w->n + n, least, greatest;
-            int32_t zp = qs_i8_list_at(w_zp, at) - s->flip, bias = r->bias ? r->bias[at] : 0;
-            float m = qs_i8_multiplier(r, at);
-            *column = (int32_t)at;
-            *bound = 0;
-            if (!isfinite(m))
-                return false;
-            qk_i8_bounds(&group, n, r->x_zp, zp, 0, &least, &greatest);
-            *bound = -least > greatest ? least : greatest;
-            if (!fits(least, greatest))
-                return false;
-            least += bias;
-            greatest += bias;
-            r->wide |= !fits(least, greatest);
-            double most = (double)(-least > greatest ? -least : greatest) * (double)fabsf(m);
-            if (most >= 2147483000.0)
-                *clamp = true;
-        }
+    for (int64_t at = 0; at < (int64_t)w->groups * w->n; at++) {
+        int64_t least, greatest;
+        float m = qs_i8_multiplier(r, at);
+        *column = (int32_t)at;
+        *bound = 0;
+        if (!isfinite(m))
+            return false;
+        next_bounds(&t, at, r->x_zp, &least, &greatest);
+        *bound = -least > greatest ? least : greatest;
+        if (!fits(least, greatest))
+            return false;
+        least += r->bias ? r->bias[at] : 0;
+        greatest += r->bias ? r->bias[at] : 0;
+        r->wide |= !fits(least, greatest);
+        double most = (double)(-least > greatest ? -least : greatest) * (double)fabsf(m);
+        if (most >= 2147483000.0)
+            *clamp = true;
+    }
     return true;
 }
 
@@ -181,15 +203,13 @@ static bool narrow_column(const qs_i8_rules *r, float m, int64_t least, int64_t 
 
 bool qs_i8_narrow(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
                   const qs_i8_list *w_zp, const qs_i8_rules *r, int32_t *bias) {
-    qk_source_i8 group = *s;
-    for (int32_t g = 0; g < w->groups; g++, group.w += group_stride)
-        for (int32_t n = 0; n < w->n; n++) {
-            int64_t at = (int64_t)g * w->n + n, least, greatest;
-            qk_i8_bounds(&group, n, r->x_zp, qs_i8_list_at(w_zp, at) - s->flip, 0, &least,
-                         &greatest);
-            bias[at] = r->bias[at];
-            if (!narrow_column(r, qs_i8_multiplier(r, at), least, greatest, &bias[at]))
-                return false;
-        }
+    totals t = {.w = w, .group = *s, .group_stride = group_stride, .w_zp = w_zp};
+    for (int64_t at = 0; at < (int64_t)w->groups * w->n; at++) {
+        int64_t least, greatest;
+        next_bounds(&t, at, r->x_zp, &least, &greatest);
+        bias[at] = r->bias[at];
+        if (!narrow_column(r, qs_i8_multiplier(r, at), least, greatest, &bias[at]))
+            return false;
+    }
     return true;
 }

@@ -428,10 +428,12 @@ static void test_narrow(void) {
         qk_source_i8 source = {
             .w = weights, .n = 1, .kh = 1, .kw = 1, .c = 8, .sn = 8, .sc = 1, .sy = 8, .sx = 8};
         qs_i8_list zp = {NULL, 0, true};
-        int64_t least, greatest;
-        for (int i = 0; i < 8; i++)
+        int64_t least = 0, greatest = 0;
+        for (int i = 0; i < 8; i++) {
             weights[i] = (int8_t)between(-128, 127);
-        qk_i8_bounds(&source, 0, r.x_zp, 0, 0, &least, &greatest);
+            least += (weights[i] > 0 ? -r.x_zp : 255 - r.x_zp) * weights[i];
+            greatest += (weights[i] > 0 ? 255 - r.x_zp : -r.x_zp) * weights[i];
+        }
         if (!qs_i8_narrow(&w, &source, 8, &zp, &r, &made))
             continue;
         narrowed += made != bias;
