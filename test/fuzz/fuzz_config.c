@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* libFuzzer target: bytes as a configuration. Every value of what is read has a path. */
-#include "common/config.h"
+/* libFuzzer target: bytes as a configuration. Every value of what is read has a path; what is no
+ * job says so in one line. */
+#include "qsim/job.h"
 
 #include "fuzz.h"
 
@@ -22,6 +23,19 @@ static void walk(const config *c, int depth) {
         walk(&c->items[i], depth + 1);
 }
 
+static void read_job(const uint8_t *data, size_t size) {
+    job j = {.output_dir = "."};
+    job_trouble trouble = {0};
+    bool good = job_read(&j, data, size, &trouble);
+    if (good == (trouble.code != 0) || good == (trouble.message.size > 0))
+        abort();
+    if (good && (!j.model || j.flow_count == 0))
+        abort();
+    job_free(&j);
+    text_free(&trouble.message);
+    text_free(&trouble.hint);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     config c;
     text problem = {0};
@@ -31,5 +45,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         abort();
     config_free(&c);
     text_free(&problem);
+    read_job(data, size);
     return 0;
 }

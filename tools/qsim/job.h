@@ -152,6 +152,7 @@ typedef struct job_best {
     job_result result;
     size_t *picks; /* the value of each choice, over all passes of the flow */
     size_t tried, possible;
+    bool interrupted; /* before all was tried */
     text session; /* what tuning found, "--threads 2, level all" */
 } job_best;
 

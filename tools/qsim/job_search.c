@@ -109,6 +109,7 @@ static void say_candidate(const walk *w, size_t last, size_t at, size_t count,
     char label[32];
     snprintf(label, sizeof(label), "%zu/%zu", at, count);
     table_line(label, "%s%s", line.data, result->good ? "" : " (misses a goal)");
+    fflush(stdout);
     text_free(&line);
 }
 
@@ -166,6 +167,10 @@ static int try_stage(walk *w, size_t first, size_t last, job_best *best) {
         code = try_one(w, last, i + 1, wanted, best, i == 0);
     }
     free(order);
+    /* What was found until an interrupt is a result; where there is none, it was said why. */
+    best->interrupted |= code == EXIT_INTERRUPTED;
+    if (code == EXIT_INTERRUPTED && best->picks)
+        code = EXIT_OK;
     if (best->picks && first_pick(w->f, w->f->count) > 0)
         memcpy(w->picks, best->picks, first_pick(w->f, w->f->count) * sizeof(*w->picks));
     return code;
@@ -177,7 +182,7 @@ static int search(walk *w, job_best *best) {
     if (!w->j->pass_by_pass)
         return try_stage(w, 0, last, best);
     for (size_t i = 0; i <= last && code == EXIT_OK; i++)
-        if (i == last || combinations(w->f, i, i) > 1)
+        if (!best->interrupted && (i == last || combinations(w->f, i, i) > 1))
             code = try_stage(w, i, i, best);
     return code;
 }
@@ -189,7 +194,7 @@ int job_run_flow(const tool *t, const job *j, const job_flow *f, const qsim_mode
     w.picks = tool_alloc(first_pick(f, f->count), sizeof(*w.picks));
     int code = search(&w, best);
     for (size_t i = 0; i < f->count && code == EXIT_OK; i++)
-        if (f->passes[i].action == ACTION_TUNE)
+        if (f->passes[i].action == ACTION_TUNE && !best->interrupted)
             code = job_tune(t, j, &f->passes[i], best->model ? best->model : input, &best->session);
     for (size_t i = 0; i < f->count; i++)
         qsim_calibration_free(w.kept[i]);

@@ -14,7 +14,8 @@ static void say_passes(const job_flow *f, const job_best *best) {
         if (p->action == ACTION_NOTHING)
             text_printf(&line, "not needed, because %s", p->because);
         else if (p->action == ACTION_TUNE)
-            text_printf(&line, "fastest here with %s", best->session.data);
+            text_printf(&line, "fastest here with %s",
+                        best->session.data ? best->session.data : "what was not measured");
         else
             job_command(p, best->picks + at, &line);
         table_line("pass", "%s (%s): %s", p->name, p->type, line.data);
@@ -50,6 +51,7 @@ static void say_input(const tool *t, const job *j, const qsim_model *m) {
     table_line("model", "%s  %s  opset %lld  %d nodes", j->model,
                tool_bytes((double)qsim_model_bytes(m), b), (long long)qsim_model_opset(m, NULL),
                qsim_model_node_count(m));
+    fflush(stdout);
 }
 
 static bool needs_base(const job *j) {
@@ -62,18 +64,23 @@ static bool needs_base(const job *j) {
 static int run_flows(const tool *t, const job *j, const qsim_model *m, job_best *best) {
     job_result base = {0};
     int code = EXIT_OK;
-    bool good = true;
+    bool good = true, interrupted = false;
     if (needs_base(j))
         code = job_measure(t, j, m, m, j->model, NULL, &base);
     for (size_t i = 0; i < j->flow_count && code == EXIT_OK; i++) {
         code = job_run_flow(t, j, &j->flows[i], m, base.values ? &base : NULL, &best[i]);
         good &= best[i].result.good;
+        interrupted |= best[i].interrupted;
     }
     if (code == EXIT_OK)
         code = job_write(t, j, m, &base, best);
     if (code == EXIT_OK)
         say(t, j, &base, best);
     free(base.values);
+    if (code == EXIT_OK && interrupted) {
+        fputs("hint: the best that was found until then is written\n", stderr);
+        return EXIT_INTERRUPTED;
+    }
     if (code == EXIT_OK && !good) {
         fprintf(stderr, "qsim: %s: a goal is not met\n", j->file);
         return EXIT_GATE;
