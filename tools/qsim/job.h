@@ -153,7 +153,7 @@ typedef struct job_best {
     size_t *picks; /* the value of each choice, over all passes of the flow */
     size_t tried, possible;
     bool interrupted; /* before all was tried */
-    text session; /* what tuning found, "--threads 2, level all" */
+    text session;     /* what tuning found, "--threads 2, level all" */
 } job_best;
 
 void job_best_free(job_best *b);

@@ -109,9 +109,10 @@ static int give_types(const tool *t, const job_pass *p, const qsim_model *m, too
     int code = EXIT_OK;
     for (int32_t i = 0; i < qsim_model_node_count(m) && code == EXIT_OK; i++) {
         text rule = {0};
-        if (qsim_model_node(m, i, &n) || !*n.name || !is_listed(p->op_types, n.op_type))
+        if (qsim_model_node(m, i, &n) || !is_listed(p->op_types, n.op_type))
             continue;
-        for (const char *s = n.name; *s; s++)
+        /* A node without a name is called as its output. */
+        for (const char *s = *n.name ? n.name : n.outputs[0]; *s; s++)
             text_printf(&rule, "%s%c", strchr("*?[\\", *s) ? "\\" : "", *s);
         text_puts(&rule, "=int8");
         if (is_node(m, rule.data))
