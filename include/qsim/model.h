@@ -164,7 +164,7 @@ QSIM_API int qsim_model_node(const qsim_model *model, int32_t index, qsim_node_i
 /* Version of `domain` ("" or NULL: ai.onnx) that the model imports; 0 if it does not. */
 QSIM_API int64_t qsim_model_opset(const qsim_model *model, const char *domain);
 QSIM_API int64_t qsim_model_ir_version(const qsim_model *model);
-/* Bytes of the file that was loaded, or that saving would write. */
+/* Bytes of the file that was loaded and of its external data, or that saving would write. */
 QSIM_API int64_t qsim_model_bytes(const qsim_model *model);
 /* Elements of all constants that nodes read as weights (scales and zero points excluded). */
 QSIM_API int64_t qsim_model_parameters(const qsim_model *model);

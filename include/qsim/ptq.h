@@ -237,10 +237,17 @@ typedef struct qsim_metrics {
     uint64_t count;   /* elements seen */
     uint64_t outside; /* elements with |a - b| > atol + rtol |a| */
     uint64_t rows;    /* rows of the last axis seen */
-    uint64_t agree;   /* rows with the same arg-max */
+    uint64_t agree;   /* rows with the same arg-max; a row of NaN alone agrees with none */
     double max_abs, max_rel;
     double signal, noise; /* sums of a^2 and (a - b)^2 */
     double dot, norm_b;   /* sums of a b and b^2 */
+    /*
+     * Where both are NaN they count as equal and are no part of the sums; where one is alone it is
+     * never close and the sums are NaN. Look here before believing the rest.
+     */
+    uint64_t nan_both, nan_one;
+    uint64_t worst;          /* which element, counted over all tensors, has max_abs */
+    double worst_a, worst_b; /* and what it is in each */
 } qsim_metrics;
 
 /*
@@ -249,7 +256,7 @@ typedef struct qsim_metrics {
  */
 QSIM_API int qsim_metrics_add(qsim_metrics *m, const qsim_tensor *a, const qsim_tensor *b,
                               double rtol, double atol);
-/* 10 log10(signal / noise); +infinity when noise is 0. */
+/* 10 log10(signal / noise); +infinity when noise is 0; NaN, as the cosine, where all is NaN. */
 QSIM_API double qsim_metrics_sqnr(const qsim_metrics *m);
 QSIM_API double qsim_metrics_cosine(const qsim_metrics *m);
 

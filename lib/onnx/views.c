@@ -3,6 +3,7 @@
  * The look-functions. A model is immutable and shared by threads; what they hand out is made whole
  * on first use and published with one exchange: a thread that comes second throws its own away.
  */
+#include "onnx/reader.h"
 #include "graph/model.h"
 #include "onnx/roles.h"
 #include "op/op.h"
@@ -225,8 +226,12 @@ int64_t qsim_model_ir_version(const qsim_model *model) {
 
 int64_t qsim_model_bytes(const qsim_model *model) {
     size_t need;
-    if (model->source)
-        return model->bytes;
+    if (model->source) {
+        int64_t bytes = model->bytes;
+        for (size_t i = 0; i < model->source->outside_count; i++)
+            bytes += (int64_t)model->source->outside[i].size;
+        return bytes;
+    }
     int code = qsim_model_save_memory(model, NULL, 0, &need, NULL);
     return code ? code : (int64_t)need;
 }

@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include <math.h>
+#include <stddef.h>
 
 #include <qsim/ptq.h>
 
@@ -39,10 +40,32 @@ static double element(const qsim_tensor *t, size_t i) {
     }
 }
 
+/* What callers of the first version have no room for. */
+static bool has_worst(const qsim_metrics *m) {
+    return m->struct_size >= sizeof(*m);
+}
+
+static void add_difference(qsim_metrics *m, uint64_t at, double x, double y, double d) {
+    bool worse = d > m->max_abs || (isnan(d) && !isnan(m->max_abs));
+    if (worse)
+        m->max_abs = d;
+    double relative = d > 0 ? d / fabs(x) : 0;
+    if (relative > m->max_rel || isnan(relative))
+        m->max_rel = relative;
+    if (!has_worst(m))
+        return;
+    m->nan_one += isnan(x) != isnan(y);
+    if (worse) {
+        m->worst = at;
+        m->worst_a = x;
+        m->worst_b = y;
+    }
+}
+
 /* One row of the last axis; returns whether both have their greatest element at one place. */
 static bool add_row(qsim_metrics *m, const qsim_tensor *a, const qsim_tensor *b, size_t first,
                     size_t n, double rtol, double atol) {
-    size_t best_a = 0, best_b = 0;
+    size_t best_a = 0, best_b = 0, nan_a = 0, nan_b = 0;
     double top_a = -INFINITY, top_b = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         double x = element(a, first + i), y = element(b, first + i), d = fabs(x - y);
@@ -50,10 +73,12 @@ static bool add_row(qsim_metrics *m, const qsim_tensor *a, const qsim_tensor *b,
         if (x == y || both_nan)
             d = 0; /* two infinities of one sign differ by nothing */
         m->outside += d != 0 && !(d <= atol + rtol * fabs(x));
-        m->max_abs = d > m->max_abs || isnan(d) ? d : m->max_abs;
-        double relative = d > 0 ? d / fabs(x) : 0;
-        m->max_rel = relative > m->max_rel || isnan(relative) ? relative : m->max_rel;
-        if (!both_nan) {
+        add_difference(m, m->count + first + i, x, y, d);
+        nan_a += isnan(x) != 0;
+        nan_b += isnan(y) != 0;
+        if (both_nan && has_worst(m)) {
+            m->nan_both++;
+        } else if (!both_nan) {
             m->signal += x * x;
             m->noise += d * d;
             m->dot += x * y;
@@ -68,13 +93,13 @@ static bool add_row(qsim_metrics *m, const qsim_tensor *a, const qsim_tensor *b,
             best_b = i;
         }
     }
-    return best_a == best_b;
+    return best_a == best_b && nan_a < n && nan_b < n;
 }
 
 int qsim_metrics_add(qsim_metrics *m, const qsim_tensor *a, const qsim_tensor *b, double rtol,
                      double atol) {
     size_t count, bytes_a, bytes_b;
-    if (!m || !a || !b || m->struct_size < sizeof(*m))
+    if (!m || !a || !b || m->struct_size < offsetof(qsim_metrics, nan_both))
         return QSIM_E_ARGUMENT;
     if (!is_known(a->dtype) || !is_known(b->dtype))
         return QSIM_E_DTYPE;
@@ -99,7 +124,14 @@ int qsim_metrics_add(qsim_metrics *m, const qsim_tensor *a, const qsim_tensor *b
     return QSIM_OK;
 }
 
+/* Were there elements, and NaN in both in all of them? */
+static bool says_nothing(const qsim_metrics *m) {
+    return has_worst(m) && m->count > 0 && m->nan_both == m->count;
+}
+
 double qsim_metrics_sqnr(const qsim_metrics *m) {
+    if (m && says_nothing(m))
+        return NAN;
     if (!m || m->noise == 0)
         return INFINITY;
     return 10 * log10(m->signal / m->noise);
@@ -108,6 +140,8 @@ double qsim_metrics_sqnr(const qsim_metrics *m) {
 double qsim_metrics_cosine(const qsim_metrics *m) {
     if (!m)
         return 0;
+    if (says_nothing(m))
+        return NAN;
     double norm = sqrt(m->signal) * sqrt(m->norm_b);
     if (norm > 0)
         return m->dot / norm;

@@ -195,7 +195,7 @@ static void growing_ptq_search(void) {
     AT(qsim_search_options, steps, 88);
     AT(qsim_search_options, greedy, 92);
 
-    SIZE(qsim_metrics, 88);
+    SIZE(qsim_metrics, 128);
     AT(qsim_metrics, struct_size, 0);
     AT(qsim_metrics, count, 8);
     AT(qsim_metrics, outside, 16);
@@ -207,6 +207,11 @@ static void growing_ptq_search(void) {
     AT(qsim_metrics, noise, 64);
     AT(qsim_metrics, dot, 72);
     AT(qsim_metrics, norm_b, 80);
+    AT(qsim_metrics, nan_both, 88);
+    AT(qsim_metrics, nan_one, 96);
+    AT(qsim_metrics, worst, 104);
+    AT(qsim_metrics, worst_a, 112);
+    AT(qsim_metrics, worst_b, 120);
 }
 
 static void growing_session(void) {

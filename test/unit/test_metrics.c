@@ -17,6 +17,7 @@ static void test_pair(void) {
     CHECK_INT(m.agree, 1); /* row 2: place 2 against place 1 */
     CHECK_INT(m.outside, 2);
     CHECK_NEAR(m.max_abs, 2, 0);
+    CHECK(m.worst == 4 && m.worst_a == 0 && m.worst_b == 2);
     CHECK(isinf(m.max_rel)); /* 0 against 2 */
     CHECK_NEAR(m.signal, 1 + 4 + 9 + 16 + 4, 1e-12);
     CHECK_NEAR(m.noise, 0.25 + 4 + 1, 1e-12);
@@ -53,6 +54,30 @@ static void test_types(void) {
     CHECK(n.outside == 2 && !(n.max_abs <= 1000));
 }
 
+/* NaN is counted, and says nothing by itself. */
+static void test_nan(void) {
+    const int64_t dims[2] = {2, 2};
+    float x[4] = {NAN, NAN, 1, 2}, y[4] = {NAN, NAN, 1, NAN}, nothing[4] = {NAN, NAN, NAN, NAN};
+    qsim_tensor a = {QSIM_FLOAT, 2, dims, x, 16}, b = {QSIM_FLOAT, 2, dims, y, 16};
+    qsim_tensor c = {QSIM_FLOAT, 2, dims, nothing, 16};
+    qsim_metrics m = {.struct_size = sizeof(m)}, all = {.struct_size = sizeof(all)};
+    CHECK_INT(qsim_metrics_add(&m, &a, &a, 0, 0), QSIM_OK);
+    CHECK(m.nan_both == 2 && m.nan_one == 0 && m.outside == 0 && m.rows == 2 && m.agree == 1);
+    CHECK(isinf(qsim_metrics_sqnr(&m)));
+    CHECK_INT(qsim_metrics_add(&m, &a, &b, 0, 0), QSIM_OK);
+    CHECK(m.nan_both == 4 && m.nan_one == 1 && m.outside == 1 && m.worst == 7 && m.worst_a == 2);
+    CHECK(isnan(m.worst_b) && isnan(m.max_abs) && isnan(qsim_metrics_sqnr(&m)));
+    CHECK_INT(qsim_metrics_add(&all, &c, &c, 0, 0), QSIM_OK);
+    CHECK(all.nan_both == 4 && all.agree == 0 && isnan(qsim_metrics_sqnr(&all)) &&
+          isnan(qsim_metrics_cosine(&all)));
+    /* Callers of the first version: nothing behind what they know is touched. */
+    qsim_metrics old = {.struct_size = 88, .nan_both = 77, .worst = 77};
+    CHECK_INT(qsim_metrics_add(&old, &a, &b, 0, 0), QSIM_OK);
+    CHECK(old.outside == 1 && old.nan_both == 77 && old.nan_one == 0 && old.worst == 77);
+    old.struct_size = 80;
+    CHECK_INT(qsim_metrics_add(&old, &a, &b, 0, 0), QSIM_E_ARGUMENT);
+}
+
 static void test_mcnemar(void) {
     CHECK_NEAR(qsim_mcnemar(0, 0), 1, 0);
     CHECK_NEAR(qsim_mcnemar(5, 5), 1, 0);
@@ -75,6 +100,7 @@ static void test_mcnemar(void) {
 int main(void) {
     test_pair();
     test_types();
+    test_nan();
     test_mcnemar();
     return test_done();
 }

@@ -211,11 +211,16 @@ static int open_any(dataset *d, const char *spec) {
 
 int dataset_open(const tool *t, const qsim_model *model, dataset **out) {
     const char *spec = args_value(&t->args, "data");
-    int code = EXIT_OK;
     *out = NULL;
     if (!spec)
         return tool_usage(t, "--data random makes some up", "%s: --data is missing",
                           t->args.verb->name);
+    return dataset_open_spec(t, spec, model, out);
+}
+
+int dataset_open_spec(const tool *t, const char *spec, const qsim_model *model, dataset **out) {
+    int code = EXIT_OK;
+    *out = NULL;
     dataset *d = tool_alloc(1, sizeof(*d));
     d->t = t;
     d->inputs = (size_t)qsim_model_input_count(model);

@@ -28,6 +28,8 @@ typedef struct batch {
 
 /* Opens what --data says. Prints what is wrong. */
 int dataset_open(const tool *t, const qsim_model *model, dataset **out);
+/* The same for a SPEC from elsewhere. */
+int dataset_open_spec(const tool *t, const char *spec, const qsim_model *model, dataset **out);
 /* How many samples (files, in a folder) there are after --skip and --limit. */
 int64_t dataset_samples(const dataset *d);
 bool dataset_has_labels(const dataset *d);

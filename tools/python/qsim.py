@@ -1090,7 +1090,9 @@ class _Metrics(_Options):
     _fields_ = [("struct_size", C.c_size_t), ("count", C.c_uint64), ("outside", C.c_uint64),
                 ("rows", C.c_uint64), ("agree", C.c_uint64), ("max_abs", C.c_double),
                 ("max_rel", C.c_double), ("signal", C.c_double), ("noise", C.c_double),
-                ("dot", C.c_double), ("norm_b", C.c_double)]
+                ("dot", C.c_double), ("norm_b", C.c_double), ("nan_both", C.c_uint64),
+                ("nan_one", C.c_uint64), ("worst", C.c_uint64), ("worst_a", C.c_double),
+                ("worst_b", C.c_double)]
 
 
 _declare("qsim_metrics_add", C.c_int, C.POINTER(_Metrics), C.POINTER(_Tensor), C.POINTER(_Tensor),
@@ -1101,8 +1103,9 @@ _declare("qsim_mcnemar", C.c_double, C.c_uint64, C.c_uint64)
 
 
 def compare(reference, other, rtol=1e-3, atol=1e-5):
-    """How far `other` is from `reference`: a dict of max_abs, max_rel, sqnr_db, cosine, allclose
-    and agreement (share of rows of the last axis with the same arg-max)."""
+    """How far `other` is from `reference`: a dict of max_abs, max_rel, sqnr_db, cosine, allclose,
+    agreement (share of rows of the last axis with the same arg-max), worst (index of the greatest
+    difference and both values there), nan_both (counted as equal) and nan_one (never close)."""
     a, b = np.ascontiguousarray(reference), np.ascontiguousarray(other)
     metrics = _Metrics()
     _check(_lib.qsim_metrics_add(C.byref(metrics), C.byref(_view(a)), C.byref(_view(b)), rtol, atol))
@@ -1112,6 +1115,9 @@ def compare(reference, other, rtol=1e-3, atol=1e-5):
         "cosine": _lib.qsim_metrics_cosine(C.byref(metrics)),
         "allclose": metrics.outside == 0,
         "agreement": metrics.agree / metrics.rows if metrics.rows else 1.0,
+        "worst": (np.unravel_index(metrics.worst, a.shape) if metrics.count else (),
+                  metrics.worst_a, metrics.worst_b),
+        "nan_both": metrics.nan_both, "nan_one": metrics.nan_one,
     }
 
 

@@ -2,6 +2,8 @@
 #include "latency.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +38,42 @@ double latency_median(const double *ms, size_t count) {
     double m = quantile(copy, count, 0.5);
     free(copy);
     return m;
+}
+
+time_ratio latency_ratio(const double *a, const double *b, size_t count) {
+    enum { BLOCKS = 20 };
+    /* Student's t at 97.5 % for 1, 2, ... degrees of freedom. */
+    static const double student[BLOCKS] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36,
+                                           2.31,  2.26, 2.23, 2.20, 2.18, 2.16, 2.14,
+                                           2.13,  2.12, 2.11, 2.10, 2.09, 2.09};
+    double sum = 0, squares = 0, part[BLOCKS];
+    size_t blocks = count / 3 < BLOCKS ? count / 3 : BLOCKS;
+    double under = latency_median(b, count);
+    time_ratio r = {under > 0 ? latency_median(a, count) / under : NAN, NAN};
+    for (size_t i = 0; i < blocks; i++) {
+        size_t first = count * i / blocks, n = count * (i + 1) / blocks - first;
+        part[i] = latency_median(a + first, n) / latency_median(b + first, n);
+        sum += part[i];
+    }
+    for (size_t i = 0; i < blocks; i++)
+        squares += (part[i] - sum / (double)blocks) * (part[i] - sum / (double)blocks);
+    if (blocks > 2)
+        r.margin = student[blocks - 2] * sqrt(squares / (double)(blocks - 1) / (double)blocks);
+    return r;
+}
+
+time_ratio latency_inverse(time_ratio r) {
+    return (time_ratio){1 / r.value, r.margin / r.value / r.value};
+}
+
+const char *latency_verdict(time_ratio r, char words[64]) {
+    bool slower = r.value < 1;
+    char margin[24] = "";
+    r = slower ? latency_inverse(r) : r;
+    if (!isnan(r.margin))
+        snprintf(margin, sizeof(margin), " ± %.2f", r.margin);
+    snprintf(words, 64, "%.2f%s times %s than", r.value, margin, slower ? "slower" : "faster");
+    return words;
 }
 
 void latency_summarize(latency *l) {
