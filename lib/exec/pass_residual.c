@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A residual sum becomes the end of the convolution that makes one of its operands, if nothing else
- * reads that.
+ * reads that; so does the curve behind a float convolution.
  */
 #include "exec/passes.h"
+
+#include "op/conv_float.h"
+
+#include <math.h>
 
 static bool same_shape(const qs_value *a, const qs_value *b) {
     if (a->rank < 0 || a->rank != b->rank)
@@ -76,6 +80,80 @@ static int fuse(qs_pass *p, qs_id sum, qs_id conv, int32_t side) {
     return qs_pass_resolve(p, id);
 }
 
+/* ---- floats ---- */
+
+/* The float convolution that alone makes `v`, for nothing but its one reader; or QS_NONE. */
+static qs_id float_maker(const qs_graph *g, const qs_uses *uses, qs_id v) {
+    const qs_id id = v == QS_NONE ? QS_NONE : g->values[v].producer;
+    const qs_node *n = id == QS_NONE ? NULL : &g->nodes[id];
+    if (!n || !qs_node_is(n, "qsim", "Conv") || g->values[v].is_output ||
+        uses->start[v + 1] - uses->start[v] != 1)
+        return QS_NONE;
+    const bool plain = n->input_count < 4 && !qs_node_attr(n, "then");
+    return plain && qs_node_int(n, "channels_last", 0) == 1 ? id : QS_NONE;
+}
+
+static int64_t curve_of(const qs_node *n) {
+    return qs_node_is(n, "qsim", "Silu")    ? QS_THEN_SILU
+           : qs_node_is(n, "", "HardSwish") ? QS_THEN_HARDSWISH
+           : qs_node_is(n, "", "Sigmoid")   ? QS_THEN_SIGMOID
+                                            : 0;
+}
+
+static int fuse_curve(qs_pass *p, qs_id node, qs_id conv) {
+    const int64_t then = curve_of(&p->graph->nodes[node]);
+    const qs_id y = p->graph->nodes[node].outputs[0];
+    qs_graph_remove_node(p->graph, node);
+    qs_pass_set_output(p, conv, 0, y);
+    return qs_node_set_int(p->graph, conv, "then", then) ? qs_pass_no_memory(p) : QSIM_OK;
+}
+
+static bool is_float_sum(const qs_graph *g, const qs_node *n) {
+    if (strcmp(n->op_type, "Add") != 0 || qs_node_attr(n, "broadcast"))
+        return false;
+    const qs_value *a = &g->values[n->inputs[0]], *b = &g->values[n->inputs[1]];
+    return n->inputs[0] != n->inputs[1] && !a->data && !b->data && a->dtype == QSIM_FLOAT &&
+           b->dtype == QSIM_FLOAT && same_shape(a, b);
+}
+
+static int fuse_sum(qs_pass *p, qs_id sum, qs_id conv, int32_t side) {
+    qs_graph *g = p->graph;
+    const qs_node *s = &g->nodes[sum], *c = &g->nodes[conv];
+    const qs_id in[4] = {c->inputs[0], c->inputs[1], input(c, 2), s->inputs[1 - side]};
+    const qs_id y = s->outputs[0];
+    const float lo = qs_node_float(s, "lo", -INFINITY), hi = qs_node_float(s, "hi", INFINITY);
+    qs_graph_remove_node(g, sum);
+    const qs_id id = qs_pass_clone(p, conv, "qsim", in, 4, &y, 1);
+    if (id < 0)
+        return id;
+    qs_graph_remove_node(g, conv);
+    if (qs_node_set_float(g, id, "sum_lo", lo) || qs_node_set_float(g, id, "sum_hi", hi))
+        return qs_pass_no_memory(p);
+    return qs_pass_resolve(p, id);
+}
+
+/* Fuses what node `id` is, if a convolution makes its operand. */
+static int fuse_node(qs_pass *p, const qs_uses *uses, qs_id id, size_t *fused) {
+    const qs_graph *g = p->graph;
+    const qs_node *n = &g->nodes[id];
+    if (n->removed)
+        return QSIM_OK;
+    const bool integers = is_sum(g, n), floats = !integers && is_float_sum(g, n);
+    if (!integers && !floats && !curve_of(n))
+        return QSIM_OK;
+    qs_id (*const maker)(const qs_graph *, const qs_uses *, qs_id) =
+        integers ? maker_of : float_maker;
+    const int32_t second = integers ? 3 : floats ? 1 : 0;
+    const int32_t side = maker(g, uses, n->inputs[0]) != QS_NONE ? 0 : second;
+    const qs_id conv = maker(g, uses, n->inputs[side]);
+    if (conv == QS_NONE)
+        return QSIM_OK;
+    ++*fused;
+    if (integers)
+        return fuse(p, id, conv, side);
+    return floats ? fuse_sum(p, id, conv, side) : fuse_curve(p, id, conv);
+}
+
 int qs_pass_residual(qs_pass *p) {
     qs_graph *g = p->graph;
     qs_uses uses;
@@ -83,17 +161,8 @@ int qs_pass_residual(qs_pass *p) {
     int code = QSIM_OK;
     if (qs_graph_uses(g, &uses))
         return qs_pass_no_memory(p);
-    for (size_t i = 0; i < g->order_count && !code; i++) {
-        const qs_node *n = &g->nodes[g->order[i]];
-        if (n->removed || !is_sum(g, n))
-            continue;
-        const int32_t side = maker_of(g, &uses, n->inputs[0]) != QS_NONE ? 0 : 3;
-        const qs_id conv = maker_of(g, &uses, n->inputs[side]);
-        if (conv == QS_NONE)
-            continue;
-        code = fuse(p, g->order[i], conv, side);
-        fused++;
-    }
+    for (size_t i = 0; i < g->order_count && !code; i++)
+        code = fuse_node(p, &uses, g->order[i], &fused);
     qs_uses_free(g, &uses);
     return code || !fused ? code : qs_pass_finish(p);
 }

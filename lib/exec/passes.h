@@ -48,7 +48,8 @@ int qs_pass_table(qs_pass *p);
 /* Channels-last convolutions and pools; `spread`: also what stands between (pass_layout.c). */
 int qs_pass_layout(qs_pass *p, bool spread);
 
-/* Behind the layout: QLinearAdd into the convolution that makes one operand (pass_residual.c). */
+/* Behind the layout: sums into the convolution that makes one operand, curves behind floats
+ * (pass_residual.c). */
 int qs_pass_residual(qs_pass *p);
 
 /* ---- helpers (pass.c) ---- */

@@ -11,12 +11,16 @@
 
 #include <math.h>
 
+#include "kernel/ew.h"
+#include "kernel/table.h"
 #include "op/rules.h"
 #include "op/slices.h"
 #include "op/window.h"
 
 /* Floats of a band of the image: they stay in a second-level cache beside the weights. */
 #define BAND_FLOATS ((size_t)96 * 1024)
+/* Weights up to this size may be read anew for bands that keep the results in the cache. */
+#define SMALL_WEIGHTS ((size_t)64 * 1024)
 /* Output pixels of a band: what one table of row offsets covers. */
 #define BAND_PIXELS ((size_t)1024)
 /* Kernels up to this width leave padding out: wide ones meet it in too many ways. */
@@ -56,11 +60,14 @@ typedef struct conv_plan {
     size_t height;               /* rows from the first to the last tap of a window */
     size_t slices, slice_floats; /* scratch of a slice */
     float lo, hi;
+    qk_ew_f32_fn curve; /* what each band's results go through; or NULL */
+    bool sum;           /* to which something is added, between these bounds */
+    float sum_lo, sum_hi;
 } conv_plan;
 
 typedef struct conv_job {
     const conv_plan *p;
-    const float *x;
+    const float *x, *other; /* other: what is added to y */
     float *y, *scratch;
     qs_conv_weights weights;
 } conv_job;
@@ -166,6 +173,39 @@ static void conv_inside(const conv_job *j, const float *image, size_t oy, size_t
     }
 }
 
+/* The bounds are those of op_binary.c's clamp: a NaN stays. */
+static void add_between(float *restrict y, const float *restrict other, size_t n, float lo,
+                        float hi) {
+    for (size_t i = 0; i < n; i++) {
+        float v = y[i] + other[i];
+        v = v < lo ? lo : v;
+        y[i] = v > hi ? hi : v;
+    }
+}
+
+static void finish_span(const conv_job *j, float *y, size_t n) {
+    const conv_plan *p = j->p;
+    if (p->sum)
+        add_between(y, j->other + (y - j->y), n, p->sum_lo, p->sum_hi);
+    if (p->curve)
+        p->curve(y, y, n);
+}
+
+/* What stands behind the convolution, on one block of columns of the pixels from y on. */
+static void finish(const conv_job *j, float *y, size_t pixels, size_t split) {
+    const conv_plan *p = j->p;
+    if (!p->sum && !p->curve)
+        return;
+    if (p->splits == 1) {
+        finish_span(j, y, pixels * p->form.m);
+        return;
+    }
+    const size_t first = split * p->columns, rest = p->form.mg - first;
+    const size_t n = rest < p->columns ? rest : p->columns;
+    for (size_t i = 0; i < pixels * p->form.groups; i++)
+        finish_span(j, y + i * p->form.mg + first, n);
+}
+
 /* Items of a slice: (image, band, block of columns). */
 static void conv_slice(void *arg, size_t slice) {
     const conv_job *j = arg;
@@ -181,15 +221,16 @@ static void conv_slice(void *arg, size_t slice) {
         float *y = j->y + (image * p->oh + oy) * p->ow * p->form.m;
         if (p->skip) {
             conv_inside(j, x, oy, oy + rows, y, i % p->splits);
-            continue;
+        } else {
+            if (!p->border)
+                x += oy * p->sh * p->line;
+            else if (copied != at)
+                copy_band(p, x, oy * p->sh, (rows - 1) * p->sh + p->height, bordered);
+            copied = at;
+            conv_pixels(j, p->strips, (span){0, p->form.kh}, p->border ? bordered : x, rows, y,
+                        i % p->splits);
         }
-        if (!p->border)
-            x += oy * p->sh * p->line;
-        else if (copied != at)
-            copy_band(p, x, oy * p->sh, (rows - 1) * p->sh + p->height, bordered);
-        copied = at;
-        conv_pixels(j, p->strips, (span){0, p->form.kh}, p->border ? bordered : x, rows, y,
-                    i % p->splits);
+        finish(j, y, rows * p->ow, i % p->splits);
     }
 }
 
@@ -197,6 +238,7 @@ static void run_conv(const qs_step *s, const qs_frame *f) {
     const conv_plan *p = s->params;
     conv_job job = {
         .p = p, .x = qs_step_in(s, f, 0), .y = qs_step_out(s, f, 0), .scratch = f->scratch};
+    job.other = p->sum ? qs_step_in(s, f, 3) : NULL;
     if (p->weights) {
         job.weights = *p->weights;
     } else {
@@ -208,6 +250,16 @@ static void run_conv(const qs_step *s, const qs_frame *f) {
 }
 
 /* ---- lowering ---- */
+
+static void plan_finish(const qs_lower *l, conv_plan *p) {
+    const qk_ew *k = l->ctx->kernels->ew;
+    const qk_ew_f32_fn curves[] = {NULL, k->silu, k->hardswish, k->sigmoid};
+    const int64_t then = qs_node_int(l->node, "then", 0);
+    p->curve = then > 0 && then < (int64_t)QS_COUNT(curves) ? curves[then] : NULL;
+    p->sum = l->node->input_count > 3 && qs_lower_in(l, 3) != NULL;
+    p->sum_lo = qs_node_float(l->node, "sum_lo", -INFINITY);
+    p->sum_hi = qs_node_float(l->node, "sum_hi", INFINITY);
+}
 
 static void conv_geometry(conv_plan *p, const qs_window *w) {
     const qs_conv_form *f = &p->form;
@@ -247,6 +299,10 @@ static void conv_split(const qsim_ctx *ctx, conv_plan *p, double macs) {
     if (p->border)
         by_size = most / per_row > p->height / p->sh ? most / per_row - p->height / p->sh : 1;
     size_t band = by_size < by_pixels ? by_size : by_pixels;
+    if ((p->sum || p->curve) && p->form.floats <= SMALL_WEIGHTS) {
+        const size_t by_results = most / (p->ow * p->form.m);
+        band = band < by_results ? band : by_results;
+    }
     band = band < 1 ? 1 : band > p->oh ? p->oh : band;
     const size_t slices = qs_slice_count(ctx, SIZE_MAX, macs);
     p->bands = (p->oh + band - 1) / band;
@@ -374,6 +430,7 @@ int qs_conv_lower(qs_lower *l) {
     p->has_bias = qs_lower_in(l, 2) != NULL;
     p->lo = qs_node_float(l->node, "lo", -INFINITY);
     p->hi = qs_node_float(l->node, "hi", INFINITY);
+    plan_finish(l, p);
     l->step->run = run_nothing;
     l->step->kernel = "conv";
     if (qs_value_elements(qs_lower_out(l, 0)) == 0)
@@ -387,7 +444,10 @@ int qs_conv_lower(qs_lower *l) {
     if (!make_strips(l->arena, p))
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
     l->step->run = run_conv;
-    l->step->kernel = p->form.depthwise ? "depthwise" : "conv";
+    l->step->kernel = p->form.depthwise ? p->curve ? "depthwise curve" : "depthwise"
+                      : p->sum          ? "conv add"
+                      : p->curve        ? "conv curve"
+                                        : "conv";
     l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
     return conv_scratch(l, p);
 }

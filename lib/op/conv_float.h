@@ -20,6 +20,14 @@ typedef struct qs_conv_weights {
     bool finite; /* known to be: a product with padding is then a zero */
 } qs_conv_weights;
 
+/*
+ * What a channels-last Conv does with each block of its results while it is in the cache, the bits
+ * of the operator of that name behind it: attribute "then", or with a fourth input a sum.
+ */
+#define QS_THEN_SILU      1
+#define QS_THEN_HARDSWISH 2
+#define QS_THEN_SIGMOID   3
+
 /* From the value of the weights, whose sizes are known; false on overflow. */
 bool qs_conv_form_make(const qk_f32 *k, const qs_value *w, int64_t groups, qs_conv_form *f);
 

@@ -6,6 +6,18 @@
 #include "op/rules.h"
 #include "op/window.h"
 
+/* The fourth input of the internal form is added to the result: it has its shape. */
+static int infer_sum(qs_infer *x) {
+    const qs_value *y = &x->out[0], *other = x->in[3];
+    if (!other)
+        return QSIM_OK;
+    bool same = other->dtype == QSIM_FLOAT && (other->rank < 0 || other->rank == y->rank);
+    for (int32_t i = 0; same && i < y->rank && other->rank >= 0; i++)
+        same = other->dims[i].size < 0 || y->dims[i].size < 0 ||
+               other->dims[i].size == y->dims[i].size;
+    return same ? QSIM_OK : qs_infer_fail(x, QSIM_E_SHAPE, "the sum has another shape");
+}
+
 static int infer_conv(qs_infer *x) {
     const qs_value *v = x->in[0], *w = x->in[1], *b = x->in[2];
     for (int32_t i = 0; i < 3; i++) {
@@ -38,6 +50,11 @@ static int infer_conv(qs_infer *x) {
     qs_dim dims[4];
     int32_t rank = qs_window_dims(&window, w->dims[0], dims);
     return qs_infer_out(x, 0, QSIM_FLOAT, rank, dims);
+}
+
+static int infer_internal(qs_infer *x) {
+    const int code = infer_conv(x);
+    return code || x->node->input_count < 4 ? code : infer_sum(x);
 }
 
 /* ---- packed weights ---- */
@@ -134,6 +151,9 @@ static const qs_attr_rule internal_attrs[] = {
     {"channels_last", QS_ATTR_INT, 0, 0},
     {"lo", QS_ATTR_FLOAT, 0, 0},
     {"hi", QS_ATTR_FLOAT, 0, 0},
+    {"sum_lo", QS_ATTR_FLOAT, 0, 0},
+    {"sum_hi", QS_ATTR_FLOAT, 0, 0},
+    {"then", QS_ATTR_INT, 0, 0},
 };
 
 const qs_op qs_op_conv = {.domain = "",
@@ -152,11 +172,11 @@ const qs_op qs_op_qsim_conv = {.domain = "qsim",
                                .name = "Conv",
                                .until = INT16_MAX,
                                .min_in = 2,
-                               .max_in = 3,
+                               .max_in = 4,
                                .min_out = 1,
                                .max_out = 1,
                                .attrs = internal_attrs,
                                .attr_count = QS_COUNT(internal_attrs),
-                               .infer = infer_conv,
+                               .infer = infer_internal,
                                .pack = pack_conv,
                                .lower = qs_conv_lower};

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What stands behind float convolutions: sums and curves run on each band of the results, with the
+ * bits of the operators alone, whatever the threads; and that is what runs.
+ */
+#include "net.h"
+
+#define C    64
+#define MOST (C * 400)
+
+static void conv(net *n, const char *x, const char *y, int64_t groups, int64_t k) {
+    const int64_t dims[] = {C, C / groups, k, k}, bias[] = {C};
+    const int64_t pads[] = {k / 2, k / 2, k / 2, k / 2};
+    char w[24], b[24], in[80];
+    snprintf(w, sizeof(w), "%s_w", y);
+    snprintf(b, sizeof(b), "%s_b", y);
+    net_random(n, w, 4, dims, (uint64_t)y[0], 0.1f);
+    net_random(n, b, 1, bias, (uint64_t)y[0] + 1, 0.5f);
+    snprintf(in, sizeof(in), "%s,%s,%s", x, w, b);
+    const qs_id id = net_node(n, "", "Conv", in, y);
+    net_ints(n, id, "pads", 4, pads);
+    CHECK_INT(qs_node_set_int(n->g, id, "group", groups), 0);
+}
+
+typedef struct image {
+    int64_t dims[4];
+    float x[MOST];
+} image;
+
+static void begin(net *n, qsim_ctx *ctx, image *x, int64_t h, int64_t w) {
+    uint64_t state = 5;
+    const int64_t dims[] = {2, C, h, w};
+    memcpy(x->dims, dims, sizeof(dims));
+    CHECK(2 * C * h * w <= MOST);
+    for (size_t i = 0; i < MOST; i++)
+        x->x[i] = (float)(test_random(&state) >> 8) * (4.0f / 16777216.0f) - 2;
+    net_begin(n, ctx, 14);
+    net_input(n, "x", QSIM_FLOAT, 4, dims);
+}
+
+/* Runs at a level; how many steps run `kernel`. */
+static int run(net *n, int32_t level, image *x, const char *kernel, float *y) {
+    const qsim_session_options o = {.struct_size = sizeof(o), .level = level};
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    int found = 0;
+    const qsim_tensor in = net_tensor(QSIM_FLOAT, 4, x->dims, x->x);
+    qsim_tensor out = {.data = y, .bytes = MOST * sizeof(float)};
+    NET_OK(n, qs_session_compile(n->model, &o, false, &s, &n->error));
+    NET_OK(n, qsim_run_create(s, &r, &n->error));
+    NET_OK(n, qsim_run_execute(r, &in, 1, &out, 1, &n->error));
+    for (int32_t i = 0; i < qsim_run_step_count(r); i++) {
+        qsim_step_info info = {.struct_size = sizeof(info)};
+        CHECK_INT(qsim_run_step(r, i, &info), 0);
+        found += strcmp(info.kernel, kernel) == 0;
+    }
+    qsim_run_free(r);
+    qsim_session_free(s);
+    return found;
+}
+
+/* Finishes the network: the same bits with and without, and `count` steps of `kernel`. */
+static void same(net *n, image *x, const char *kernel, int count) {
+    static float plain[MOST], best[MOST];
+    net_output(n, "y");
+    NET_OK(n, net_end(n));
+    memset(plain, 1, sizeof(plain));
+    memset(best, 1, sizeof(best));
+    CHECK_INT(run(n, QSIM_LEVEL_DISABLE, x, kernel, plain), 0);
+    CHECK_INT(run(n, QSIM_LEVEL_ALL, x, kernel, best), count);
+    CHECK(memcmp(plain, best, sizeof(best)) == 0);
+    net_free(n);
+}
+
+/* Sums on either side, with a Relu and without; the operand of the last is read twice and stays. */
+static void sums(qsim_ctx *ctx, image *x, int64_t h, int64_t w, int64_t groups, int64_t k) {
+    net n;
+    begin(&n, ctx, x, h, w);
+    conv(&n, "x", "a", 1, 1);
+    conv(&n, "a", "b", groups, k);
+    net_node(&n, "", "Add", "b,a", "s");
+    net_node(&n, "", "Relu", "s", "t");
+    conv(&n, "t", "c", groups, k);
+    net_node(&n, "", "Add", "t,c", "u");
+    conv(&n, "u", "d", groups, k);
+    net_node(&n, "", "Relu", "d", "e");
+    net_node(&n, "", "Add", "d,e", "y");
+    same(&n, x, "conv add", 2);
+}
+
+static void curves(qsim_ctx *ctx, image *x, int64_t h, int64_t w, int64_t k) {
+    net n;
+    begin(&n, ctx, x, h, w);
+    conv(&n, "x", "a", 1, k);
+    net_node(&n, "", "Sigmoid", "a", "as");
+    net_node(&n, "", "Mul", "a,as", "am");
+    conv(&n, "am", "b", 2, k);
+    net_node(&n, "", "HardSwish", "b", "bh");
+    conv(&n, "bh", "c", 1, 1);
+    net_node(&n, "", "Sigmoid", "c", "y");
+    same(&n, x, "conv curve", 3);
+    begin(&n, ctx, x, h, w);
+    conv(&n, "x", "a", C, 3);
+    net_node(&n, "", "HardSwish", "a", "y");
+    same(&n, x, "depthwise curve", 1);
+}
+
+int main(void) {
+    static image x;
+    for (int32_t threads = 1; threads <= 3; threads += 2) {
+        const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = threads};
+        qsim_ctx *ctx = NULL;
+        CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
+        for (int64_t groups = 1; groups <= 2; groups++) {
+            sums(ctx, &x, 9, 11, groups, 1);
+            sums(ctx, &x, 9, 11, groups, 3);
+            sums(ctx, &x, 1, 190, groups, 3); /* one line: threads share its channels */
+        }
+        curves(ctx, &x, 9, 11, 3);
+        curves(ctx, &x, 1, 190, 1);
+        qsim_ctx_free(ctx);
+    }
+    return test_done();
+}
