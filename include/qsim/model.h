@@ -259,13 +259,26 @@ QSIM_API void qsim_builder_free(qsim_builder *b);
 
 #define QSIM_LEVEL_DEFAULT  0 /* ALL */
 #define QSIM_LEVEL_DISABLE  1 /* as written; only what execution needs */
-#define QSIM_LEVEL_BASIC    2 /* constants folded, identities removed */
-#define QSIM_LEVEL_EXTENDED 3 /* + BatchNormalization folded, activations fused */
-#define QSIM_LEVEL_ALL      4
+#define QSIM_LEVEL_BASIC    2 /* constants and BatchNormalization folded, identities removed */
+#define QSIM_LEVEL_EXTENDED 3 /* + operators fused */
+#define QSIM_LEVEL_ALL      4 /* + layouts */
 
 /*
- * A model with dead and identity nodes removed, constants folded and, from EXTENDED on,
- * BatchNormalization folded into Conv, in standard operators. Outputs keep their names.
+ * The model as it is after optimizing, in operators that ONNX files may have:
+ *
+ *   DISABLE   nodes that no output depends on are left out
+ *   BASIC     constants folded; nodes removed that do nothing, or undo one another (Identity,
+ *             Dropout, Cast, Transpose, Reshape, Squeeze, Unsqueeze); BatchNormalization folded
+ *             into the Conv or ConvTranspose before it
+ *   EXTENDED  a constant added behind Conv or MatMul becomes a bias; quantize/dequantize pairs
+ *             become QLinearConv, QLinearMatMul and what of com.microsoft ONNX Runtime runs on CPUs
+ *             (QLinearAdd, -Mul, -Concat, -AveragePool, -GlobalAveragePool)
+ *   ALL       the same: layouts and what ONNX has no words for (bounds of activations, packed
+ *             weights) are made inside a session
+ *
+ * Integer tensors are the same at every level, floats within 1e-5 of the largest value. Inputs and
+ * outputs keep their names. Optimizing again changes nothing. Errors: ARGUMENT, STATE (loaded for
+ * inspection), NOMEM, and what the model's operators refuse.
  */
 QSIM_API int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out,
                                  qsim_error *error);

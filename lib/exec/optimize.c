@@ -1,5 +1,82 @@
 /* SPDX-License-Identifier: MIT */
+/* The optimized model as a file of standard operators: what of a session's passes ONNX can say. */
 #include "exec/passes.h"
+#include "graph/names.h"
+
+/* What a pass has made without a name gets one, since a file needs it. */
+int qs_pass_names(qs_pass *p) {
+    qs_graph *g = p->graph;
+    for (size_t k = 0; k < g->order_count; k++) {
+        const qs_node *n = &g->nodes[g->order[k]];
+        for (int32_t i = 0; i < n->input_count + n->output_count; i++) {
+            qs_id v = i < n->input_count ? n->inputs[i] : n->outputs[i - n->input_count];
+            if (v == QS_NONE || g->values[v].name[0])
+                continue;
+            const char *name = qs_graph_fresh_name(g, n->name[0] ? n->name : n->op_type);
+            if (!name || qs_names_put(p->ctx, g->names, name, v))
+                return qs_pass_no_memory(p);
+            g->values[v].name = name;
+        }
+    }
+    return QSIM_OK;
+}
+
+static int basic(qs_pass *p) {
+    int code = qs_pass_constants(p);
+    if (!code)
+        code = qs_pass_fold(p, 0);
+    if (!code)
+        code = qs_pass_identities(p);
+    if (!code)
+        code = qs_pass_redundant(p);
+    return code ? code : qs_pass_batchnorm(p);
+}
+
+static int extended(qs_pass *p, qsim_model *m) {
+    int code = qs_pass_fold(p, QS_FOLD_QUANTIZE);
+    if (!code)
+        code = qs_fold_bias(m, p->error);
+    if (!code)
+        code = qs_pass_qdq(p);
+    return code;
+}
+
+static bool uses_domain(const qs_graph *g, const char *domain) {
+    for (size_t i = 0; i < g->order_count; i++)
+        if (strcmp(g->nodes[g->order[i]].domain, domain) == 0)
+            return true;
+    return false;
+}
+
+/* Operators of com.microsoft can be made once their domain is imported; a file says so if it must.
+ */
+static int extended_imported(qs_pass *p, qsim_model *m) {
+    qs_graph *g = p->graph;
+    const size_t imports = g->import_count;
+    if (qs_graph_import(g, "com.microsoft") <= 0 && qs_graph_set_import(g, "com.microsoft", 1))
+        return qs_pass_no_memory(p);
+    int code = extended(p, m);
+    if (!code && !uses_domain(g, "com.microsoft"))
+        g->import_count = imports;
+    return code;
+}
+
+static int optimize(qsim_model *m, int32_t level, qsim_error *error) {
+    qs_pass p = {.ctx = m->ctx,
+                 .graph = m->graph,
+                 .model = m->name,
+                 .error = error,
+                 .standard = true,
+                 .contributed = true};
+    int code = qs_graph_prune(m->graph) ? qs_pass_no_memory(&p) : QSIM_OK;
+    if (!code && level >= QSIM_LEVEL_BASIC)
+        code = basic(&p);
+    if (!code && level >= QSIM_LEVEL_EXTENDED)
+        code = extended_imported(&p, m);
+    if (!code && level >= QSIM_LEVEL_BASIC)
+        code = qs_pass_finish(&p);
+    return code ? code : qs_pass_names(&p);
+}
 
 int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out,
                         qsim_error *error) {
@@ -17,18 +94,7 @@ int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out
     int code = qs_model_derive(model, &m, error);
     if (code)
         return code;
-    qs_pass p = {.ctx = m->ctx, .graph = m->graph, .model = m->name, .error = error};
-    level = level == QSIM_LEVEL_DEFAULT ? QSIM_LEVEL_ALL : level;
-    if (qs_graph_prune(m->graph))
-        code = qs_pass_no_memory(&p);
-    if (!code && level >= QSIM_LEVEL_BASIC)
-        code = qs_pass_constants(&p);
-    if (!code && level >= QSIM_LEVEL_BASIC)
-        code = qs_pass_fold(&p, 0);
-    if (!code && level >= QSIM_LEVEL_BASIC)
-        code = qs_pass_identities(&p);
-    if (!code && level >= QSIM_LEVEL_EXTENDED)
-        code = qs_pass_batchnorm(&p);
+    code = optimize(m, level == QSIM_LEVEL_DEFAULT ? QSIM_LEVEL_ALL : level, error);
     if (code) {
         qsim_model_free(m);
         return code;

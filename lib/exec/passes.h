@@ -13,7 +13,8 @@ typedef struct qs_pass {
     qs_graph *graph;
     const char *model;
     qsim_error *error;
-    bool standard; /* make only what ONNX files may contain */
+    bool standard;    /* make only what ONNX files may contain */
+    bool contributed; /* with it: also operators of com.microsoft */
 } qs_pass;
 
 /* Constant nodes become constants (pass_simple.c). */
@@ -41,6 +42,12 @@ int qs_pass_batchnorm(qs_pass *p);
 int qs_pass_bias(qs_pass *p);
 /* Curves written as several nodes become one (pass_curves.c). */
 int qs_pass_curves(qs_pass *p);
+/* Casts, transposes and reshapes that undo each other or do nothing (pass_redundant.c). */
+int qs_pass_redundant(qs_pass *p);
+/* Constants added behind a Conv or MatMul become biases; edits the model's graph (fold_bias.c). */
+int qs_fold_bias(qsim_model *m, qsim_error *error);
+/* Names for values that passes made, for saving (optimize.c). */
+int qs_pass_names(qs_pass *p);
 /* Relu and Clip into the operator before it (pass_fuse.c). */
 int qs_pass_fuse(qs_pass *p);
 /* Sums and products of tables of the same bytes, and tables of tables (pass_table.c). */

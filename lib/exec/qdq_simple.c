@@ -6,26 +6,36 @@ static bool core_is(const qs_qdq *d, const qs_target *t, const char *op_type) {
     return t->core != QS_NONE && qs_node_is(&d->g->nodes[t->core], "", op_type);
 }
 
+static const char *domain(const qs_qdq *d) {
+    return d->p->standard ? "com.microsoft" : "qsim";
+}
+
+/* In files these are operators of com.microsoft, which have no bounds. */
+static bool may_contribute(const qs_qdq *d, const qs_target *t) {
+    return !d->p->standard || (d->p->contributed && !t->bounded);
+}
+
 /* ---- Add, Mul ---- */
 
 int qs_qdq_binary(qs_qdq *d, qs_target *t, bool *done) {
     bool add = core_is(d, t, "Add"), found;
     qs_quantized a, b;
     qs_id made;
-    if (d->p->standard || (!add && !core_is(d, t, "Mul")))
+    if (!may_contribute(d, t) || (!add && !core_is(d, t, "Mul")))
         return QSIM_OK;
     const qs_id x[2] = {d->g->nodes[t->core].inputs[0], d->g->nodes[t->core].inputs[1]};
     int code = qs_qdq_operand(d, x[0], &a, &found);
     if (code || !found)
         return code;
     code = qs_qdq_operand(d, x[1], &b, &found);
-    if (code || !found)
+    if (code || !found || (d->p->standard && (a.dtype != t->q.dtype || b.dtype != t->q.dtype)))
         return code;
     if (qs_qdq_zero_point(d, &a) < 0 || qs_qdq_zero_point(d, &b) < 0 ||
         qs_qdq_zero_point(d, &t->q) < 0)
         return QSIM_E_NOMEM;
     const qs_id in[8] = {a.x, a.scale, a.zp, b.x, b.scale, b.zp, t->q.scale, t->q.zp};
-    code = qs_qdq_replace(d, t, "qsim", add ? "QLinearAdd" : "QLinearMul", in, 8, QS_NONE, &made);
+    code =
+        qs_qdq_replace(d, t, domain(d), add ? "QLinearAdd" : "QLinearMul", in, 8, QS_NONE, &made);
     *done = true;
     return code ? code : qs_qdq_set_bounds(d, t, made);
 }
@@ -60,7 +70,8 @@ static int emit_pool(qs_qdq *d, qs_target *t, qs_quantized *x, const char *op_ty
     if (qs_qdq_zero_point(d, x) < 0 || qs_qdq_zero_point(d, &t->q) < 0)
         return QSIM_E_NOMEM;
     const qs_id in[5] = {x->x, x->scale, x->zp, t->q.scale, t->q.zp};
-    int code = qs_qdq_replace(d, t, "qsim", op_type, in, 5, attributes ? t->core : QS_NONE, made);
+    int code =
+        qs_qdq_replace(d, t, domain(d), op_type, in, 5, attributes ? t->core : QS_NONE, made);
     return code ? code : qs_qdq_set_bounds(d, t, *made);
 }
 
@@ -84,11 +95,12 @@ int qs_qdq_pool(qs_qdq *d, qs_target *t, bool *done) {
     qs_quantized x;
     qs_id made;
     bool keep = true;
-    if (d->p->standard || t->core == QS_NONE)
+    if (!may_contribute(d, t) || t->core == QS_NONE)
         return QSIM_OK;
     bool window = core_is(d, t, "AveragePool"), global = core_is(d, t, "GlobalAveragePool");
-    bool mean = qs_is_global_mean(d->g, &d->g->nodes[t->core], &keep);
-    if ((!window && !global && !mean) || !qs_qdq_source(d, d->g->nodes[t->core].inputs[0], &x))
+    bool mean = !d->p->standard && qs_is_global_mean(d->g, &d->g->nodes[t->core], &keep);
+    if ((!window && !global && !mean) || !qs_qdq_source(d, d->g->nodes[t->core].inputs[0], &x) ||
+        (d->p->standard && x.dtype != t->q.dtype))
         return QSIM_OK;
     int32_t rank = d->g->values[x.x].rank;
     int code = emit_pool(d, t, &x, window ? "QLinearAveragePool" : "QLinearGlobalAveragePool",
@@ -112,7 +124,7 @@ int qs_qdq_concat(qs_qdq *d, qs_target *t, bool *done) {
         qs_quantized x;
         bool found;
         int code = qs_qdq_operand(d, d->g->nodes[t->core].inputs[i], &x, &found);
-        if (code || !found)
+        if (code || !found || (d->p->standard && x.dtype != t->q.dtype))
             return code;
         if (qs_qdq_zero_point(d, &x) < 0)
             return QSIM_E_NOMEM;
@@ -121,7 +133,7 @@ int qs_qdq_concat(qs_qdq *d, qs_target *t, bool *done) {
         in[4 + 3 * i] = x.zp;
         same &= qs_qdq_same(t, &x);
     }
-    if (d->p->standard && !same)
+    if (!same && !may_contribute(d, t))
         return QSIM_OK;
     if (qs_qdq_zero_point(d, &t->q) < 0)
         return QSIM_E_NOMEM;
@@ -129,7 +141,7 @@ int qs_qdq_concat(qs_qdq *d, qs_target *t, bool *done) {
     in[1] = t->q.zp;
     int code =
         same ? qs_qdq_replace(d, t, "", "Concat", plain, count, t->core, &made)
-             : qs_qdq_replace(d, t, "qsim", "QLinearConcat", in, 3 * count + 2, t->core, &made);
+             : qs_qdq_replace(d, t, domain(d), "QLinearConcat", in, 3 * count + 2, t->core, &made);
     *done = true;
     return code ? code : qs_pass_resolve(d->p, made);
 }

@@ -142,8 +142,23 @@ static qs_span find_branch(qs_span message, const char *name) {
     return (qs_span){0};
 }
 
+/* Names of nodes are their own where the If had one: the first choice inherits it. */
+static const char *name_choice(qs_graph *g, const char *head, size_t index, const char *output) {
+    const size_t n = strlen(head), m = strlen(output);
+    if (index == 0 || n == 0)
+        return head;
+    char *name = qs_arena_alloc(&g->arena, n + m + 2, 1);
+    if (!name)
+        return NULL;
+    memcpy(name, head, n);
+    name[n] = '/';
+    memcpy(name + n + 1, output, m);
+    return name;
+}
+
 /* Where for output `index`, whose name is `text`. */
-static int choose(qs_reader *r, const qs_node *head, qs_span text, const qs_id in[3]) {
+static int choose(qs_reader *r, const qs_node *head, size_t index, qs_span text,
+                  const qs_id in[3]) {
     qs_graph *g = r->graph;
     const char *name = qs_read_local(r, text);
     if (!name)
@@ -156,7 +171,8 @@ static int choose(qs_reader *r, const qs_node *head, qs_span text, const qs_id i
     const qs_value *v = &g->values[y];
     if (v->producer != QS_NONE || v->is_input || v->data)
         return qs_read_fail(r, QSIM_E_GRAPH, "tensor '%s' is written twice", v->name);
-    qs_id node = qs_graph_add_node(g, "", "Where", head->name, in, 3, &y, 1);
+    const char *label = name_choice(g, head->name, index, v->name);
+    qs_id node = label ? qs_graph_add_node(g, "", "Where", label, in, 3, &y, 1) : QSIM_E_NOMEM;
     if (node < 0 || !qs_grow(r->ctx, (void **)&r->choices, &r->choice_room, r->choice_count + 1,
                              sizeof(*r->choices)))
         return qs_read_nomem(r);
@@ -175,7 +191,7 @@ static int choose_all(qs_reader *r, qs_span message, const qs_node *head, qs_id 
         if (f.number != NODE_OUTPUT)
             continue;
         const qs_id in[3] = {condition, b[0].outputs[i], b[1].outputs[i]};
-        code = f.data.size ? choose(r, head, f.data, in) : QSIM_OK;
+        code = f.data.size ? choose(r, head, i, f.data, in) : QSIM_OK;
         i++;
     }
     return code;

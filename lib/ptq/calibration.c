@@ -28,7 +28,7 @@ int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error)
             code = qs_op_infer_graph(m->graph, m->name, error);
     }
     if (!code)
-        code = qsim_model_optimize(m, QSIM_LEVEL_EXTENDED, out, error);
+        code = qsim_model_optimize(m, QSIM_LEVEL_BASIC, out, error);
     qsim_model_free(m);
     if (!code)
         code = fold_weights(*out, error);

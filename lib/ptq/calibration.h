@@ -42,8 +42,6 @@ const qsim_observer *qs_calibration_find(const qsim_calibration *c, const char *
 /* SHA-256 of the text that saving would write. */
 int qs_calibration_hash(const qsim_calibration *c, char hex[65]);
 
-/* Constants added behind a Conv or MatMul become biases; edits the model's graph (fold_bias.c). */
-int qs_fold_bias(qsim_model *m, qsim_error *error);
 /* Factors and transA of Gemms of constant weights go into these (fold_gemm.c). */
 int qs_fold_gemm(qsim_model *m, qsim_error *error);
 

@@ -165,30 +165,12 @@ int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsi
 
 /* ---- QOperator ---- */
 
-/* What a pass has made without a name gets one, since a file needs it. */
-static int name_values(qs_quantizer *q) {
-    for (size_t k = 0; k < q->g->order_count; k++) {
-        const qs_node *n = &q->g->nodes[q->g->order[k]];
-        for (int32_t i = 0; i < n->input_count + n->output_count; i++) {
-            qs_id v = i < n->input_count ? n->inputs[i] : n->outputs[i - n->input_count];
-            if (v == QS_NONE || q->g->values[v].name[0])
-                continue;
-            const char *base = n->name[0] ? n->name : n->op_type;
-            const char *name = qs_graph_fresh_name(q->g, base);
-            if (!name || qs_names_put(q->ctx, q->g->names, name, v))
-                return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
-            q->g->values[v].name = name;
-        }
-    }
-    return QSIM_OK;
-}
-
 /* Pairs become standard integer operators where there is one; the others stay pairs. */
 static int make_operators(qs_quantizer *q) {
     qs_pass p = {
         .ctx = q->ctx, .graph = q->g, .model = q->model->name, .error = q->error, .standard = true};
     int code = qs_pass_qdq(&p);
-    return code ? code : name_values(q);
+    return code ? code : qs_pass_names(&p);
 }
 
 static int rewrite(qs_quantizer *q) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Whether qsim and ONNX Runtime compute the same: random inputs, every output compared.
-//   node agree.js ORT_FOLDER QSIM WORK MODEL [basic] [NAME=D,D,...]... [NAME:VALUE]...
+//   node agree.js ORT_FOLDER QSIM WORK MODEL [basic|disabled] [within=T] [NAME=D,D,...]... [NAME:VALUE]...
 // A size after a name makes up floats of that shape, a value after it an int64 scalar.
 // basic: ONNX Runtime's optimization level; above it, products of dequantized weights quantize activations.
+// within: of the largest value (1e-4).
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -45,11 +46,12 @@ function makeInput(ort, work, spec) {
 
 async function main() {
   const [folder, qsim, work, model, ...rest] = process.argv.slice(2);
-  const basic = rest[0] === 'basic', specs = basic ? rest.slice(1) : rest;
+  const level = /^(basic|disabled)$/.test(rest[0]) ? rest.shift() : 'all';
+  const within = /^within=/.test(rest[0]) ? Number(rest.shift().slice(7)) : 1e-4;
   const ort = require(path.resolve(folder, 'node_modules', 'onnxruntime-node'));
   const session = await ort.InferenceSession.create(model, {intraOpNumThreads: 1, interOpNumThreads: 1, logSeverityLevel: 3,
-                                                           graphOptimizationLevel: basic ? 'basic' : 'all'});
-  const inputs = specs.map((s) => makeInput(ort, work, s));
+                                                           graphOptimizationLevel: level});
+  const inputs = rest.map((s) => makeInput(ort, work, s));
   const theirs = await session.run(Object.fromEntries(inputs.map((i) => [i.name, i.tensor])));
   execFileSync(qsim, ['run', '-q', '-f', model, '--output-dir', path.join(work, 'out'),
                       ...inputs.flatMap((i) => ['--input', `${i.name}=${i.file}`])], {stdio: 'inherit'});
@@ -61,7 +63,7 @@ async function main() {
       const d = Math.abs(want[k] - got[k]);
       apart = d <= apart ? apart : d;
     }
-    const fault = !(apart <= 1e-4 * Math.max(largest, 1e-3)); // a detector may find nothing at all
+    const fault = !(apart <= within * Math.max(largest, 1e-3)); // a detector may find nothing at all
     console.log(`${fault ? 'BAD ' : 'ok  '} ${path.basename(model)} ${name} [${theirs[name].dims}]: ` +
                 `${apart.toExponential(1)} apart, largest value ${largest.toExponential(1)}`);
     if (fault) process.exitCode = 1;

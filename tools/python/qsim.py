@@ -844,7 +844,7 @@ class Session(_Handle):
     def _execute(self, inputs, named):
         given = list(inputs) + [named[name] for name in self.input_names[len(inputs):]
                                 if name in named]
-        arrays = [np.ascontiguousarray(x) for x in given]
+        arrays = [np.asarray(x, order="C") for x in given]  # a scalar keeps its rank
         views = (_Tensor * max(len(arrays), 1))(*[_view(x) for x in arrays])
         results = (_Tensor * max(len(self.output_names), 1))()
         _call("qsim_run_execute", self._run._pointer, views, len(arrays), results,

@@ -3,8 +3,7 @@
  * A constant added to each channel behind a Conv or MatMul is its bias: folded in, it is summed in
  * int32 instead of going through 8 bits twice. Models made of CNTK and TensorFlow ones have these.
  */
-#include "op/op.h"
-#include "ptq/quantizer.h"
+#include "exec/passes.h"
 
 /* One value for each of `channels` at `axis` of `rank`, 1 elsewhere. */
 static bool is_per_channel(const qs_const *c, int32_t rank, int32_t axis, int64_t channels) {
@@ -33,7 +32,8 @@ static bool takes_bias(const qs_graph *g, const qs_node *n, qs_id x, const qs_co
         return false;
     if (qs_node_is(n, "", "Conv"))
         return is_per_channel(bias, rank, 1, w->dims[0]);
-    return qs_node_is(n, "", "MatMul") && rank == 2 && w->rank == 2 &&
+    /* Gemm broadcasts by itself since version 7. */
+    return qs_node_is(n, "", "MatMul") && n->version >= 7 && rank == 2 && w->rank == 2 &&
            is_per_channel(bias, 2, 1, w->dims[1]);
 }
 
@@ -54,6 +54,7 @@ static int fold(qs_graph *g, qs_id node, qs_id add, qs_id bias) {
     qs_id y = g->nodes[add].outputs[0];
     qs_node_set_input(g, node, 2, bias);
     qs_graph_remove_node(g, add);
+    g->values[g->nodes[node].outputs[0]].producer = QS_NONE;
     g->nodes[node].outputs[0] = y;
     g->values[y].producer = node;
     if (qs_node_is(&g->nodes[node], "", "MatMul"))

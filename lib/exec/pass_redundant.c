@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes that undo each other, or do nothing at all at the sizes they have: they become Identity,
+ * for qs_pass_identities to remove. Whatever only keeps the order of elements is read through by a
+ * Reshape to a fixed shape.
+ */
+#include "exec/passes.h"
+#include "op/rules.h"
+
+/* The node that makes `v`, behind any Identity; QS_NONE if there is none. */
+static qs_id maker(const qs_graph *g, qs_id v) {
+    while (v != QS_NONE) {
+        const qs_id id = g->values[v].producer;
+        if (id == QS_NONE || !qs_node_is(&g->nodes[id], "", "Identity"))
+            return id;
+        v = g->nodes[id].inputs[0];
+    }
+    return QS_NONE;
+}
+
+static int become_identity(qs_pass *p, qs_id node, qs_id x) {
+    qs_node *n = &p->graph->nodes[node];
+    qs_node_set_input(p->graph, node, 0, x);
+    n->op_type = "Identity";
+    n->op = NULL;
+    n->attr_count = 0;
+    n->input_count = 1;
+    n->changed = true;
+    return qs_pass_resolve(p, node);
+}
+
+/* Both of the same sizes, all known. */
+static bool same_shape(const qs_graph *g, qs_id a, qs_id b) {
+    const qs_value *x = &g->values[a], *y = &g->values[b];
+    bool same = x->rank >= 0 && x->rank == y->rank;
+    for (int32_t i = 0; same && i < x->rank; i++)
+        same = x->dims[i].size >= 0 && x->dims[i].size == y->dims[i].size;
+    return same;
+}
+
+/* ---- Transpose ---- */
+
+static bool read_perm(const qs_graph *g, const qs_node *n, int64_t perm[QSIM_MAX_RANK],
+                      int32_t *rank) {
+    const qs_attr *a = qs_node_attr(n, "perm");
+    *rank = g->values[n->inputs[0]].rank;
+    if (*rank < 0 || (a && a->count != *rank))
+        return false;
+    for (int32_t i = 0; i < *rank; i++) {
+        perm[i] = a ? a->u.ints[i] : *rank - 1 - i;
+        if (perm[i] < 0 || perm[i] >= *rank)
+            return false;
+    }
+    return true;
+}
+
+static int transpose(qs_pass *p, qs_id node) {
+    qs_graph *g = p->graph;
+    int64_t last[QSIM_MAX_RANK], first[QSIM_MAX_RANK];
+    int32_t rank, other;
+    if (!read_perm(g, &g->nodes[node], last, &rank))
+        return QSIM_OK;
+    qs_id x = g->nodes[node].inputs[0];
+    const qs_id before = maker(g, x);
+    if (before != QS_NONE && qs_node_is(&g->nodes[before], "", "Transpose") &&
+        read_perm(g, &g->nodes[before], first, &other) && other == rank) {
+        for (int32_t i = 0; i < rank; i++)
+            last[i] = first[last[i]];
+        x = g->nodes[before].inputs[0];
+        qs_node_set_input(g, node, 0, x);
+        if (qs_node_set_ints(g, node, "perm", last, rank))
+            return qs_pass_no_memory(p);
+    }
+    for (int32_t i = 0; i < rank; i++)
+        if (last[i] != i)
+            return QSIM_OK;
+    return become_identity(p, node, x);
+}
+
+/* ---- Reshape and its kin ---- */
+
+static bool keeps_order(const qs_node *n) {
+    static const char *const names[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"};
+    for (size_t i = 0; i < QS_COUNT(names); i++)
+        if (qs_node_is(n, "", names[i]))
+            return true;
+    return false;
+}
+
+/* A Reshape whose result does not depend on how its input is divided into axes. */
+static bool is_free(const qs_graph *g, const qs_node *n) {
+    const qs_const *c =
+        n->input_count > 1 && n->inputs[1] != QS_NONE ? g->values[n->inputs[1]].data : NULL;
+    if (!qs_node_is(n, "", "Reshape") || !c || c->dtype != QSIM_INT64)
+        return false;
+    for (size_t i = 0; i < c->elements; i++)
+        if (qs_const_at(c, i) == 0)
+            return false;
+    return true;
+}
+
+/* The axes of a Squeeze or Unsqueeze as a mask, counted in the larger shape; 0: not known. */
+static uint32_t axes_of(const qs_graph *g, const qs_node *n) {
+    const bool squeeze = qs_node_is(n, "", "Squeeze");
+    const qs_attr *a = qs_node_attr(n, "axes");
+    const qs_id v = n->input_count > 1 ? n->inputs[1] : QS_NONE;
+    const qs_const *c = v == QS_NONE ? NULL : g->values[v].data;
+    const int32_t rank = g->values[squeeze ? n->inputs[0] : n->outputs[0]].rank;
+    const size_t count = a ? (size_t)a->count : c && c->dtype == QSIM_INT64 ? c->elements : 0;
+    uint32_t mask = 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t axis = a ? a->u.ints[i] : (int64_t)qs_const_at(c, i);
+        axis += axis < 0 ? rank : 0;
+        if (axis < 0 || axis >= rank || axis >= 32)
+            return 0;
+        mask |= 1u << axis;
+    }
+    return mask;
+}
+
+/* Unsqueeze behind Squeeze, or the other way round, of the same axes. */
+static bool undoes(const qs_graph *g, const qs_node *n, const qs_node *before) {
+    const bool pair = (qs_node_is(n, "", "Squeeze") && qs_node_is(before, "", "Unsqueeze")) ||
+                      (qs_node_is(n, "", "Unsqueeze") && qs_node_is(before, "", "Squeeze"));
+    const uint32_t axes = pair ? axes_of(g, n) : 0;
+    return axes && axes == axes_of(g, before);
+}
+
+static int reshape(qs_pass *p, qs_id node) {
+    qs_graph *g = p->graph;
+    const qs_node *n = &g->nodes[node];
+    qs_id before = maker(g, n->inputs[0]);
+    while (is_free(g, n) && before != QS_NONE && keeps_order(&g->nodes[before])) {
+        qs_node_set_input(g, node, 0, g->nodes[before].inputs[0]);
+        before = maker(g, n->inputs[0]);
+    }
+    if (same_shape(g, n->inputs[0], n->outputs[0]))
+        return become_identity(p, node, n->inputs[0]);
+    if (before != QS_NONE && undoes(g, n, &g->nodes[before]))
+        return become_identity(p, node, g->nodes[before].inputs[0]);
+    return QSIM_OK;
+}
+
+/* ---- all ---- */
+
+static int look(qs_pass *p, qs_id node) {
+    const qs_graph *g = p->graph;
+    const qs_node *n = &g->nodes[node];
+    if (qs_node_is(n, "", "Transpose"))
+        return transpose(p, node);
+    if (keeps_order(n))
+        return reshape(p, node);
+    const bool one = qs_node_is(n, "", "Concat") && n->input_count == 1;
+    const bool cast = qs_node_is(n, "", "Cast") && g->values[n->inputs[0]].dtype > 0 &&
+                      qs_node_int(n, "to", 0) == g->values[n->inputs[0]].dtype;
+    return one || cast ? become_identity(p, node, n->inputs[0]) : QSIM_OK;
+}
+
+int qs_pass_redundant(qs_pass *p) {
+    int code = QSIM_OK;
+    for (size_t i = 0; i < p->graph->order_count && !code; i++)
+        code = look(p, p->graph->order[i]);
+    return code ? code : qs_pass_identities(p);
+}

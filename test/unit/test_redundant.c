@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* qs_pass_redundant: what undoes itself is gone, what only looks like it stays. */
+#include "net.h"
+
+static void ints(net *n, const char *name, int64_t count, const int64_t *v) {
+    net_const(n, name, QSIM_INT64, 1, &count, v);
+}
+
+/* Runs the pass over a checked net and gives how many nodes are left. */
+static int left(net *n) {
+    qs_pass p = net_pass(n);
+    NET_OK(n, net_end(n));
+    NET_OK(n, qs_pass_redundant(&p));
+    NET_OK(n, qs_pass_finish(&p));
+    return (int)n->g->order_count;
+}
+
+static void transposes(void) {
+    net n;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(2, 3, 4));
+    net_ints(&n, net_node(&n, "", "Transpose", "x", "a"), "perm", 3, (int64_t[]){1, 2, 0});
+    net_ints(&n, net_node(&n, "", "Transpose", "a", "b"), "perm", 3, (int64_t[]){2, 0, 1});
+    net_node(&n, "", "Neg", "b", "y"); /* b is x */
+    net_ints(&n, net_node(&n, "", "Transpose", "a", "c"), "perm", 3, (int64_t[]){1, 0, 2});
+    net_node(&n, "", "Neg", "c", "z"); /* two of them make one */
+    net_output(&n, "y");
+    net_output(&n, "z");
+    CHECK_INT(left(&n), 3);
+    CHECK_INT(net_count(&n, "Transpose"), 1);
+    const qs_node *t = &n.g->nodes[n.g->values[qs_graph_find(n.g, "c")].producer];
+    const int64_t *perm = qs_node_attr(t, "perm")->u.ints;
+    CHECK(perm[0] == 2 && perm[1] == 1 && perm[2] == 0);
+    CHECK_INT(t->inputs[0], qs_graph_find(n.g, "x"));
+    net_free(&n);
+}
+
+static void reshapes(void) {
+    net n;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(-1, 3, 4));
+    ints(&n, "six", 2, (int64_t[]){-1, 6});
+    ints(&n, "keep", 3, (int64_t[]){0, 2, -1});
+    net_node(&n, "", "Flatten", "x", "a");
+    net_node(&n, "", "Reshape", "a,six", "b");  /* reads x */
+    net_node(&n, "", "Reshape", "a,keep", "c"); /* 0: the first axis of a itself */
+    net_node(&n, "", "Neg", "b", "y");
+    net_node(&n, "", "Neg", "c", "z");
+    net_output(&n, "y");
+    net_output(&n, "z");
+    CHECK_INT(left(&n), 5);
+    CHECK_INT(n.g->nodes[n.g->values[qs_graph_find(n.g, "b")].producer].inputs[0],
+              qs_graph_find(n.g, "x"));
+    CHECK_INT(n.g->nodes[n.g->values[qs_graph_find(n.g, "c")].producer].inputs[0],
+              qs_graph_find(n.g, "a"));
+    net_free(&n);
+}
+
+static void axes(void) {
+    net n;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(-1, 1, 4, 1));
+    ints(&n, "one", 1, (int64_t[]){1});
+    ints(&n, "three", 1, (int64_t[]){-1});
+    net_node(&n, "", "Squeeze", "x,one", "s");
+    net_node(&n, "", "Unsqueeze", "s,one", "u");   /* x */
+    net_node(&n, "", "Unsqueeze", "s,three", "v"); /* not x */
+    net_node(&n, "", "Neg", "u", "y");
+    net_node(&n, "", "Neg", "v", "z");
+    net_output(&n, "y");
+    net_output(&n, "z");
+    CHECK_INT(left(&n), 4);
+    CHECK_INT(net_count(&n, "Unsqueeze"), 1);
+    CHECK_INT(net_count(&n, "Squeeze"), 1);
+    net_free(&n);
+}
+
+/* At known sizes, casts to the type there is, a Concat of one; an output keeps its name. */
+static void nothing_to_do(void) {
+    net n;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(2, 3));
+    ints(&n, "shape", 2, (int64_t[]){0, -1});
+    net_node(&n, "", "Reshape", "x,shape", "a");
+    qs_node_set_int(n.g, net_node(&n, "", "Cast", "a", "b"), "to", QSIM_FLOAT);
+    qs_node_set_int(n.g, net_node(&n, "", "Concat", "b", "c"), "axis", 0);
+    net_node(&n, "", "Neg", "c", "d");
+    net_ints(&n, net_node(&n, "", "Transpose", "d", "y"), "perm", 2, (int64_t[]){0, 1});
+    qs_node_set_int(n.g, net_node(&n, "", "Cast", "d", "z"), "to", QSIM_INT32);
+    net_output(&n, "y");
+    net_output(&n, "z");
+    CHECK_INT(left(&n), 2);
+    CHECK_INT(net_count(&n, "Neg"), 1);
+    CHECK_STR(n.g->values[n.g->outputs[0]].name, "y");
+    net_free(&n);
+}
+
+int main(void) {
+    transposes();
+    reshapes();
+    axes();
+    nothing_to_do();
+    return test_done();
+}
