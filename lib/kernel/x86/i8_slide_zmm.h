@@ -55,8 +55,8 @@ TARGET __attribute__((noinline)) static void slide_edge(const slides *s, int64_t
 }
 
 /* The first rows of a column. */
-INLINE void load_rows(const slides *s, int64_t x, int32_t rows, bool many, __m512i *t) {
-    const bool inside = x >= 0 && x < s->inside;
+INLINE void load_rows(const slides *s, int64_t x, int32_t rows, int32_t ranges, __m512i *t) {
+    const bool inside = x >= 0 && x<s->inside, many = ranges> 1;
     const ptrdiff_t at = x * s->across;
     if (many && !inside)
         slide_edge(s, x, t);
@@ -64,15 +64,15 @@ INLINE void load_rows(const slides *s, int64_t x, int32_t rows, bool many, __m51
         const uint8_t *first = s->row[i] + at;
         const uint8_t *from[4] = {first, first + s->apart, first + 2 * s->apart,
                                   first + 3 * s->apart};
-        t[i] = load_ranges(from, s->ranges);
+        t[i] = load_ranges(from, ranges);
     }
     for (int32_t i = 0; i < rows && !many; i++)
         t[i] = _mm512_loadu_si512(inside ? s->row[i] + at : s->zeros);
 }
 
-INLINE column slide_column(const slides *s, int64_t x, bool by_two, bool many) {
+INLINE column slide_column(const slides *s, int64_t x, bool by_two, int32_t ranges) {
     __m512i t[8];
-    load_rows(s, x, by_two ? 5 : 4, many, t);
+    load_rows(s, x, by_two ? 5 : 4, ranges, t);
     return slide_interleave(t, by_two);
 }
 
@@ -96,40 +96,41 @@ typedef struct slide_out {
     const float *mult;
     uint8_t *first, *second;
     int32_t n, wo;   /* columns of output in a range, of all */
+    int32_t whole;   /* columns that all ranges have */
     ptrdiff_t pixel; /* bytes */
-    int32_t each, cols;
+    int32_t cols;
     bool limits;
     int32_t stride, dilation, kw; /* along the width */
 } slide_out;
 
-INLINE void slide_store(const slide_out *o, const slides *s, uint8_t *to, __m512i y, int32_t x,
-                        const epilogue *e, bool many) {
+INLINE void slide_store(const slide_out *o, uint8_t *to, __m512i y, int32_t x, const epilogue *e,
+                        int32_t ranges) {
     if (o->limits)
         y = _mm512_min_epu8(_mm512_max_epu8(y, e->lo), e->hi);
-    if (!many && o->cols == 64)
+    if (ranges == 1 && o->cols == 64)
         _mm512_storeu_si512(to, y);
-    else if (!many)
+    else if (ranges == 1)
         _mm512_mask_storeu_epi8(to, mask64(o->cols), y);
     else
-        store_ranges(to, y, (ptrdiff_t)o->n * o->pixel, o->each, o->cols,
-                     x + (s->ranges - 1) * o->n < o->wo ? s->ranges : (o->wo - 1 - x) / o->n + 1);
+        store_ranges(to, y, (ptrdiff_t)o->n * o->pixel, 64 / ranges, o->cols,
+                     x < o->whole ? ranges : (o->wo - 1 - x) / o->n + 1);
 }
 
 /* Where there is no second row, the first one comes last. */
 #define SLIDE_FINISH                                                                               \
     const __m512 m0 = _mm512_loadu_ps(o->mult), m1 = _mm512_loadu_ps(o->mult + 16);                \
     const __m512 m2 = _mm512_loadu_ps(o->mult + 32), m3 = _mm512_loadu_ps(o->mult + 48);           \
-    slide_store(o, s, second,                                                                      \
+    slide_store(o, second,                                                                         \
                 _mm512_packus_epi16(narrow(scale(b0, m0, &e), scale(b1, m1, &e), &e),              \
                                     narrow(scale(b2, m2, &e), scale(b3, m3, &e), &e)),             \
-                x, &e, many);                                                                      \
-    slide_store(o, s, first,                                                                       \
+                x, &e, ranges);                                                                    \
+    slide_store(o, first,                                                                          \
                 _mm512_packus_epi16(narrow(scale(a0, m0, &e), scale(a1, m1, &e), &e),              \
                                     narrow(scale(a2, m2, &e), scale(a3, m3, &e), &e)),             \
-                x, &e, many);
+                x, &e, ranges);
 
 INLINE void slide_rows(const slides *s, const slide_out *given, int64_t at, const epilogue *usual,
-                       bool by_two, bool many) {
+                       bool by_two, int32_t ranges) {
     epilogue e = *usual;
     e.clamp = false;
     const slide_out copy = *given, *o = &copy; /* no store changes it */
@@ -139,18 +140,19 @@ INLINE void slide_rows(const slides *s, const slide_out *given, int64_t at, cons
     __m512i bias0 = _mm512_loadu_si512(o->bias), bias1 = _mm512_loadu_si512(o->bias + 16);
     __m512i bias2 = _mm512_loadu_si512(o->bias + 32), bias3 = _mm512_loadu_si512(o->bias + 48);
     W_KEEP(bias0)
-    W_KEEP(bias1) W_KEEP(bias2) W_KEEP(bias3) column c0 = slide_column(s, at, by_two, many), c1, c2;
+    W_KEEP(bias1)
+    W_KEEP(bias2) W_KEEP(bias3) column c0 = slide_column(s, at, by_two, ranges), c1, c2;
     if (!by_two)
-        c1 = slide_column(s, at + 1, false, many);
+        c1 = slide_column(s, at + 1, false, ranges);
     at += by_two ? 1 : 2;
     for (int32_t x = 0; x < o->n; x++, at++) {
         __m512i a0 = bias0, a1 = bias1, a2 = bias2, a3 = bias3;
         __m512i b0 = bias0, b1 = bias1, b2 = bias2, b3 = bias3;
         SLIDE_DOTS(c0, w, v)
         if (by_two)
-            c1 = slide_column(s, at++, true, many);
+            c1 = slide_column(s, at++, true, ranges);
         SLIDE_DOTS(c1, w + 256, v + 256)
-        c2 = slide_column(s, at, by_two, many);
+        c2 = slide_column(s, at, by_two, ranges);
         SLIDE_DOTS(c2, w + 512, v + 512)
         SLIDE_FINISH
         first += o->pixel;
@@ -162,7 +164,7 @@ INLINE void slide_rows(const slides *s, const slide_out *given, int64_t at, cons
 
 /* Kernels of two groups of rows: the first `rows` of s are looked at. */
 INLINE void tall_rows(const slides *s, const slide_out *given, int64_t at, const epilogue *usual,
-                      int32_t rows, bool many) {
+                      int32_t rows, int32_t ranges) {
     epilogue e = *usual;
     e.clamp = false;
     const slide_out copy = *given, *o = &copy;
@@ -175,7 +177,7 @@ INLINE void tall_rows(const slides *s, const slide_out *given, int64_t at, const
         const int8_t *w = o->w, *v = o->v;
         for (int32_t i = 0; i < o->kw; i++, w += 512, v += 512) {
             __m512i t[8];
-            load_rows(s, at + i * o->dilation, rows, many, t);
+            load_rows(s, at + i * o->dilation, rows, ranges, t);
             if (rows < 8) /* zero weights */
                 t[7] = t[rows - 1];
             if (rows < 7)
@@ -191,44 +193,49 @@ INLINE void tall_rows(const slides *s, const slide_out *given, int64_t at, const
     }
 }
 
+#include "kernel/x86/i8_slide_16_zmm.h"
+
 typedef void (*slide_fn)(const slides *s, const slide_out *o, int64_t at, const epilogue *e);
 
-#define SLIDE(NAME, BY_TWO, MANY)                                                                  \
+#define SLIDE(NAME, BY_TWO, RANGES)                                                                \
     TARGET static void NAME(const slides *s, const slide_out *o, int64_t at, const epilogue *e) {  \
-        slide_rows(s, o, at, e, BY_TWO, MANY);                                                     \
+        slide_rows(s, o, at, e, BY_TWO, RANGES);                                                   \
     }
-SLIDE(slide_by_one, false, false)
-SLIDE(slide_by_two, true, false)
-SLIDE(slide_ranges_by_one, false, true)
-SLIDE(slide_ranges_by_two, true, true)
+SLIDE(slide_by_one, false, 1)
+SLIDE(slide_by_two, true, 1)
+SLIDE(slide_2_by_one, false, 2)
+SLIDE(slide_2_by_two, true, 2)
 
-#define TALL(NAME, ROWS, MANY)                                                                     \
+#define TALL(NAME, ROWS, RANGES)                                                                   \
     TARGET static void NAME(const slides *s, const slide_out *o, int64_t at, const epilogue *e) {  \
-        tall_rows(s, o, at, e, ROWS, MANY);                                                        \
+        tall_rows(s, o, at, e, ROWS, RANGES);                                                      \
     }
-TALL(tall_6, 6, false)
-TALL(tall_7, 7, false)
-TALL(tall_8, 8, false)
-TALL(tall_ranges, 8, true)
+TALL(tall_6, 6, 1)
+TALL(tall_7, 7, 1)
+TALL(tall_8, 8, 1)
+TALL(tall_2, 8, 2)
+TALL(tall_4, 8, 4)
 
 /* NULL: no such kernel. */
-static slide_fn slide_for(const plan *p, bool many) {
+static slide_fn slide_for(const plan *p, int32_t ranges) {
+    static const slide_fn by_one[] = {slide_by_one, slide_2_by_one, slide_16_by_one};
+    static const slide_fn by_two[] = {slide_by_two, slide_2_by_two, slide_16_by_two};
     const qk_window_u8s8 *d = p->d;
     int32_t rows = d->kh + d->stride_h;
     if (!d->o.mult || d->o.clamp || d->split || d->dilation_h != 1)
         return NULL;
+    if (p->shared && p->groups == 2 && ranges > 1)
+        return ranges == 2 ? tall_2 : tall_4;
     if (p->shared && p->groups == 2)
-        return many ? tall_ranges : rows == 6 ? tall_6 : rows == 7 ? tall_7 : tall_8;
+        return rows == 6 ? tall_6 : rows == 7 ? tall_7 : tall_8;
     if (d->kh != 3 || d->kw != 3 || d->dilation_w != 1 || d->stride_h != d->stride_w)
         return NULL;
-    if (d->stride_h == 1)
-        return many ? slide_ranges_by_one : slide_by_one;
-    return d->stride_h != 2 ? NULL : many ? slide_ranges_by_two : slide_by_two;
+    return d->stride_h == 1 ? by_one[ranges / 2] : d->stride_h == 2 ? by_two[ranges / 2] : NULL;
 }
 
 TARGET static bool slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c) {
     const qk_window_u8s8 *d = p->d;
-    slide_fn run = slide_for(p, t->ranges > 1);
+    slide_fn run = slide_for(p, t->ranges);
     if (!run)
         return false;
     slides s = {.zeros = d->zeros,
@@ -243,8 +250,8 @@ TARGET static bool slide(const plan *p, const part *t, int32_t y, int32_t pairs,
                    .mult = d->o.mult + c,
                    .n = t->q,
                    .wo = d->wo,
+                   .whole = d->wo - (t->ranges - 1) * t->q,
                    .pixel = d->channels,
-                   .each = t->each,
                    .cols = d->channels - c < t->each ? d->channels - c : t->each,
                    .limits = d->o.lo > 0 || d->o.hi < 255,
                    .stride = d->stride_w,
