@@ -43,23 +43,20 @@ INLINE column slide_interleave(const __m512i *t, bool by_two) {
     return c;
 }
 
-/* A column that lies outside for some of the ranges: its rows. */
-TARGET __attribute__((noinline)) static void slide_edge(const slides *s, int64_t x, __m512i *t) {
-    for (int32_t i = 0; i < 8; i++) {
-        const uint8_t *from[4] = {s->zeros, s->zeros, s->zeros, s->zeros};
-        for (int32_t r = 0; r < s->ranges; r++)
-            if (x + r * s->q >= 0 && x + r * s->q < s->wd)
-                from[r] = s->row[i] + (x + r * s->q) * s->across;
-        t[i] = s->ranges == 1 ? _mm512_loadu_si512(s->zeros) : load_ranges(from, s->ranges);
-    }
+/* Row i of a column that lies outside for some of the ranges; no call, which would spill sums. */
+INLINE __m512i edge_row(const slides *s, int64_t x, int32_t i, int32_t ranges) {
+    const uint8_t *from[4];
+    for (int32_t r = 0; r < ranges; r++, x += s->q)
+        from[r] = x >= 0 && x < s->wd ? s->row[i] + x * s->across : s->zeros;
+    return load_ranges(from, ranges);
 }
 
 /* The first rows of a column. */
 INLINE void load_rows(const slides *s, int64_t x, int32_t rows, int32_t ranges, __m512i *t) {
     const bool inside = x >= 0 && x<s->inside, many = ranges> 1;
     const ptrdiff_t at = x * s->across;
-    if (many && !inside)
-        slide_edge(s, x, t);
+    for (int32_t i = 0; i < rows && many && !inside; i++)
+        t[i] = edge_row(s, x, i, ranges);
     for (int32_t i = 0; i < rows && many && inside; i++) {
         const uint8_t *first = s->row[i] + at;
         const uint8_t *from[4] = {first, first + s->apart, first + 2 * s->apart,
