@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* Loading and running a model for the first time, in a fresh process. */
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "benching.h"
+
+static int measure_cold(tool *t, const char *file, cold *c) {
+    engine e;
+    inputs in = {0};
+    struct rusage usage;
+    double start = tool_now();
+    int code = engine_open(t, file, &e);
+    c->load_ms = tool_now() - start;
+    if (code == EXIT_OK)
+        code = inputs_open(t, e.model, true, &in);
+    for (int i = 0; i < 2 && code == EXIT_OK; i++) {
+        start = tool_now();
+        code = engine_execute(t, file, &e, in.tensors, in.count);
+        if (i == 0)
+            c->first_ms = tool_now() - start;
+    }
+    getrusage(RUSAGE_SELF, &usage);
+    c->peak_bytes = (int64_t)usage.ru_maxrss * 1024;
+    inputs_close(&in);
+    engine_close(&e);
+    return code;
+}
+
+static int in_child(tool *t, const char *file, int pipe_end) {
+    cold c = {0};
+    /* The pool's threads did not come along: a context of the child's own. */
+    qsim_ctx_options options = {
+        .struct_size = sizeof(options), .threads = t->threads, .isa = t->isa};
+    qsim_error e;
+    if (qsim_ctx_create(&options, &t->ctx, &e))
+        return tool_error(t, NULL, &e);
+    int code = measure_cold(t, file, &c);
+    if (code == EXIT_OK && write(pipe_end, &c, sizeof(c)) != sizeof(c))
+        code = EXIT_INTERNAL;
+    fflush(stdout);
+    return code;
+}
+
+int bench_cold(tool *t, const char *file, cold *c) {
+    int ends[2], status = 0;
+    if (pipe(ends))
+        return tool_fail(t, QSIM_E_INTERNAL, "%s: cannot make a pipe", file);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        _exit(in_child(t, file, ends[1]));
+    }
+    close(ends[1]);
+    bool complete = child > 0 && read(ends[0], c, sizeof(*c)) == (ssize_t)sizeof(*c);
+    close(ends[0]);
+    if (child < 0 || waitpid(child, &status, 0) < 0)
+        return tool_fail(t, QSIM_E_INTERNAL, "%s: cannot start a process", file);
+    if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+        return WEXITSTATUS(status); /* the child has said why */
+    return complete ? EXIT_OK : tool_fail(t, QSIM_E_INTERNAL, "%s: the process died", file);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* Tables, verdicts and JSON of qsim bench. */
+#include <math.h>
+
+#include "benching.h"
+#include "common/columns.h"
+
+/* How much longer one run in ten takes than the fastest, as a part of the median. */
+static double noise(const latency *l) {
+    return l->median > 0 ? (l->p90 - l->min) / l->median : 0;
+}
+
+void bench_print_json(const tool *t, const bench *b) {
+    json j = {0};
+    json_object(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_int(&j, "warmup_rounds", (int64_t)b->warmup);
+    if (b->fixed)
+        json_null(&j, "steady");
+    else
+        json_bool(&j, "steady", b->steady);
+    json_number(&j, "clock_ms", b->clock_ms);
+    json_array(&j, "models");
+    for (size_t i = 0; i < b->models; i++) {
+        const subject *s = &b->subjects[i];
+        json_object(&j, NULL);
+        json_string(&j, "file", s->file);
+        json_int(&j, "threads", qsim_ctx_threads(t->ctx));
+        json_string(&j, "isa", qsim_isa_name(qsim_ctx_isa(t->ctx)));
+        json_int(&j, "runs", (int64_t)s->time.count);
+        json_number(&j, "load_ms", s->cold.load_ms);
+        json_number(&j, "first_ms", s->cold.first_ms);
+        json_number(&j, "min_ms", s->time.min);
+        json_number(&j, "median_ms", s->time.median);
+        json_number(&j, "mean_ms", s->time.mean);
+        json_number(&j, "stddev_ms", s->time.deviation);
+        json_number(&j, "p90_ms", s->time.p90);
+        json_number(&j, "p99_ms", s->time.p99);
+        json_int(&j, "arena_bytes", (int64_t)qsim_run_arena_bytes(s->engine.run));
+        json_int(&j, "session_bytes", (int64_t)qsim_session_bytes(s->engine.session));
+        json_int(&j, "peak_rss_bytes", s->cold.peak_bytes);
+        json_number(&j, "ratio", s->speed.value);
+        json_number(&j, "ratio_margin", i == 0 ? 0 : s->speed.margin);
+        json_number(&j, "noise", noise(&s->time));
+        json_end(&j);
+    }
+    json_end(&j);
+    json_end(&j);
+    tool_print_json(t, &j);
+}
+
+/* ---- the table ---- */
+
+static void print_table(const bench *b) {
+    static const char *const heading[] = {"model", "runs", "load", "first", "min",   "median",
+                                          "mean",  "σ",    "p90",  "p99",   "arena", "peak memory"};
+    table rows = {.columns = "lrrrrrrrrrrr"};
+    char buffer[32];
+    for (size_t i = 0; i < 12; i++)
+        table_cell(&rows, "%s", heading[i]);
+    for (size_t i = 0; i < b->models; i++) {
+        const subject *s = &b->subjects[i];
+        const double times[] = {s->cold.load_ms, s->cold.first_ms,  s->time.min, s->time.median,
+                                s->time.mean,    s->time.deviation, s->time.p90, s->time.p99};
+        table_cell(&rows, "%s", tool_base_name(s->file));
+        table_cell(&rows, "%zu", s->time.count);
+        for (size_t k = 0; k < 8; k++)
+            table_cell(&rows, "%s", tool_time(times[k], buffer));
+        table_cell(&rows, "%s", tool_bytes((double)qsim_run_arena_bytes(s->engine.run), buffer));
+        table_cell(&rows, "%s", tool_bytes((double)s->cold.peak_bytes, buffer));
+    }
+    table_print(&rows, stdout);
+}
+
+static void print_how(const tool *t, const bench *b) {
+    int32_t threads = qsim_ctx_threads(t->ctx);
+    printf("%s, %d thread%s; %zu rounds of warm-up, then ", qsim_isa_name(qsim_ctx_isa(t->ctx)),
+           threads, threads == 1 ? "" : "s", b->warmup);
+    if (b->fixed)
+        printf("as many rounds as asked for\n");
+    else
+        printf("%s\n", b->steady ? "until the medians of both halves agreed to 1 %"
+                                 : "to the end of the time: not steady");
+}
+
+/* ---- verdicts ---- */
+
+static int integer_nodes(const subject *s) {
+    int found = 0;
+    for (int32_t i = 0; i < qsim_model_node_count(s->engine.model); i++) {
+        qsim_node_info n = {.struct_size = sizeof(n)};
+        found += qsim_model_node(s->engine.model, i, &n) == QSIM_OK && n.integer;
+    }
+    return found;
+}
+
+static bool differs(const subject *s) {
+    return fabs(s->speed.value - 1) > s->speed.margin; /* false for NaN: nothing is known */
+}
+
+static void print_verdict(const subject *first, const subject *s) {
+    char verdict[64];
+    const char *a = tool_base_name(first->file), *b = tool_base_name(s->file);
+    if (differs(s))
+        printf("%s is %s %s\n", b, latency_verdict(s->speed, verdict), a);
+    else if (isnan(s->speed.margin))
+        printf("%s is %.2f times as fast as %s, from too few runs to be sure\n", b, s->speed.value,
+               a);
+    else
+        printf("%s is as fast as %s as far as can be told: %.3f ± %.3f times\n", b, a,
+               s->speed.value, s->speed.margin);
+    if (integer_nodes(s) > 0 && integer_nodes(first) == 0 && (s->speed.value < 1.05 || !differs(s)))
+        printf("INT8 does not pay here: %s is quantized and not clearly faster (qsim profile tells "
+               "where the time goes)\n",
+               b);
+}
+
+static void warn(const tool *t, const bench *b) {
+    char spent[32];
+    for (size_t i = 0; i < b->models; i++) {
+        const subject *s = &b->subjects[i];
+        const char *name = tool_base_name(s->file);
+        if (s->time.median < 50 * b->clock_ms)
+            tool_warn(
+                t,
+                "%s is too small to be timed well: of its %s the clock takes %.0f %% (--batch "
+                "makes it larger)",
+                name, tool_time(s->time.median, spent), 100 * b->clock_ms / s->time.median);
+        if (noise(&s->time) > 0.25)
+            tool_warn(t,
+                      "%s: the machine is noisy: one run in ten takes %.0f %% longer than the "
+                      "fastest",
+                      name, 100 * (s->time.p90 / s->time.min - 1));
+    }
+}
+
+void bench_print(const tool *t, const bench *b) {
+    print_table(b);
+    print_how(t, b);
+    for (size_t i = 1; i < b->models; i++)
+        print_verdict(&b->subjects[0], &b->subjects[i]);
+    fflush(stdout);
+    warn(t, b);
+}

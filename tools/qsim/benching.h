@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Models that are timed in turns: what qsim bench measures, and how it is shown. */
+#ifndef QSIM_BENCHING_H
+#define QSIM_BENCHING_H
+
+#include "engine.h"
+#include "inputs.h"
+#include "latency.h"
+
+/* What a child process sends back. */
+typedef struct cold {
+    double load_ms, first_ms;
+    int64_t peak_bytes;
+} cold;
+
+typedef struct subject {
+    const char *file;
+    engine engine;
+    inputs inputs;
+    cold cold;
+    latency time;
+    time_ratio speed; /* the first model's time to this one's */
+} subject;
+
+typedef struct bench {
+    subject *subjects;
+    size_t models;
+    size_t warmup;   /* rounds before timing */
+    bool steady;     /* the last halves agreed */
+    bool fixed;      /* --runs: nobody asked whether they do */
+    double clock_ms; /* what taking the time costs */
+} bench;
+
+/* Load time, first run and peak memory in a process of its own. Prints what is wrong. */
+int bench_cold(tool *t, const char *file, cold *c);
+
+void bench_print(const tool *t, const bench *b);
+void bench_print_json(const tool *t, const bench *b);
+
+#endif
