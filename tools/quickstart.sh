@@ -80,7 +80,8 @@ cd "$(dirname "$0")/.."
 need $build_packages || exit 1
 say "building in build/"
 [ -f build/build.ninja ] || meson setup build >/dev/null
-ninja -C build tools/qsim/qsim tools/demo/qsim-train-lenet tools/demo/qsim-demo >build/quickstart.log ||
+ninja -C build tools/qsim/qsim tools/demo/qsim-train-lenet tools/demo/qsim-demo \
+    tools/demo/qsim-make-linear >build/quickstart.log ||
     { cat build/quickstart.log && exit 1; }
 bin=build/tools/demo
 
@@ -99,6 +100,14 @@ else
     mkdir -p "$data"
     $bin/qsim-train-lenet --make-procedural "$data"
 fi
+
+# The same names wherever the data come from, for the commands of the README.
+mkdir -p build/data
+for file in train-images train-labels t10k-images t10k-labels; do
+    for found in "$(absolute "$data")/$file"-idx?-ubyte*; do
+        [ ! -f "$found" ] || ln -sf "$found" "build/data/$file"
+    done
+done
 
 mkdir -p "$results"
 say "training LeNetLite"
