@@ -102,6 +102,8 @@ typedef struct qk_f32 {
 extern const qk_f32 qk_f32_c;
 #if QK_X86
 extern const qk_f32 qk_f32_cfma, qk_f32_avx2, qk_f32_avx512;
+#elif QK_ARM
+extern const qk_f32 qk_f32_neon;
 #endif
 
 /* The C versions of pooling, which are nobody's bottleneck. */

@@ -31,17 +31,22 @@ static const qk_table tables[] = {
      .ew = &qk_ew_avx512,
      .u8 = &qk_u8_avx512},
 #elif QK_ARM
-    {.isa = QSIM_ISA_NEON, .i8 = &qk_i8_neon, .f32 = &qk_f32_c, .ew = &qk_ew_c, .u8 = &qk_u8_c},
+    /* Element-wise loops of floats: any build for aarch64 has NEON. */
+    {.isa = QSIM_ISA_NEON,
+     .i8 = &qk_i8_neon,
+     .f32 = &qk_f32_neon,
+     .ew = &qk_ew_c,
+     .u8 = &qk_u8_neon},
     {.isa = QSIM_ISA_NEONDOT,
      .i8 = &qk_i8_neondot,
-     .f32 = &qk_f32_c,
+     .f32 = &qk_f32_neon,
      .ew = &qk_ew_c,
-     .u8 = &qk_u8_c},
+     .u8 = &qk_u8_neon},
     {.isa = QSIM_ISA_NEONI8MM,
      .i8 = &qk_i8_neoni8mm,
-     .f32 = &qk_f32_c,
+     .f32 = &qk_f32_neon,
      .ew = &qk_ew_c,
-     .u8 = &qk_u8_c},
+     .u8 = &qk_u8_neon},
 #endif
 };
 

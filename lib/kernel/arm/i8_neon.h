@@ -7,23 +7,19 @@
  *   TABLE       name of the table that is defined here
  *   TILE_ROWS   rows of the larger tile
  *   PAIRS       packed dwords come in pairs
- *   SIGNED      products are s8 x s8: activations are flipped (- 128), and sums begin with 128
- * times the column's weights; modulo 2^32 that is the same number DEPTHWISE_SIGNED   the same of
- * depthwise convolution
+ *   SIGNED      of the product: whether bytes are multiplied s8 x s8. Activations are then
+ *               flipped (- 128) and sums begin with 128 times the column's weights, modulo 2^32.
+ *   DEPTHWISE_SIGNED    the same of depthwise convolution
  *
  * and after it tile_1, tile_many and depthwise_pixels.
- *
- * Conversion from float saturates and rounds half to even, so the clamp of the definition may
- * always stand behind it.
  */
-#include <arm_neon.h>
-
+#include "kernel/arm/requantize_neon.h"
 #include "kernel/i8.h"
 #include "kernel/i8_post.h"
 
 #define INLINE TARGET static inline __attribute__((always_inline))
 
-/* ---- requantization ---- */
+/* ---- results ---- */
 
 typedef struct sink {
     uint8_t *out;
@@ -32,26 +28,8 @@ typedef struct sink {
     const int32_t *base; /* what sums begin with, 16 columns */
     const int32_t *init; /* and those of a tile's row, or NULL */
     int32_t cols, rows;
-    int16x8_t zp;
-    uint8x16_t lo, hi;
+    limits l;
 } sink;
-
-INLINE void set_limits(sink *s, int32_t zp, int32_t lo, int32_t hi) {
-    s->zp = vdupq_n_s16((int16_t)zp);
-    s->lo = vdupq_n_u8((uint8_t)lo);
-    s->hi = vdupq_n_u8((uint8_t)hi);
-}
-
-INLINE int32x4_t scale(int32x4_t acc, float32x4_t m) {
-    return vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(acc), m));
-}
-
-/* 16 scaled sums. */
-INLINE uint8x16_t narrow(const sink *s, int32x4_t v0, int32x4_t v1, int32x4_t v2, int32x4_t v3) {
-    const int16x8_t a = vqaddq_s16(vqmovn_high_s32(vqmovn_s32(v0), v1), s->zp);
-    const int16x8_t b = vqaddq_s16(vqmovn_high_s32(vqmovn_s32(v2), v3), s->zp);
-    return vminq_u8(vmaxq_u8(vqmovun_high_s16(vqmovun_s16(a), b), s->lo), s->hi);
-}
 
 INLINE void store_i32(const sink *s, uint8_t *out, int32x4_t v0, int32x4_t v1, int32x4_t v2,
                       int32x4_t v3) {
@@ -72,7 +50,7 @@ INLINE void store(const sink *s, uint8_t *out, int32x4_t v0, int32x4_t v1, int32
         return;
     }
     const float *m = s->mult;
-    const uint8x16_t y = narrow(s, scale(v0, vld1q_f32(m)), scale(v1, vld1q_f32(m + 4)),
+    const uint8x16_t y = narrow(&s->l, scale(v0, vld1q_f32(m)), scale(v1, vld1q_f32(m + 4)),
                                 scale(v2, vld1q_f32(m + 8)), scale(v3, vld1q_f32(m + 12)));
     if (s->cols == 16) {
         vst1q_u8(out, y);
@@ -98,15 +76,14 @@ INLINE void finish(const sink *s, int32_t r, int32x4_t v0, int32x4_t v1, int32x4
 TARGET static void requantize_u8(const int32_t *acc, size_t n, float m, int32_t zp, int32_t lo,
                                  int32_t hi, uint8_t *y) {
     const float32x4_t mult = vdupq_n_f32(m);
-    sink s = {.rows = 1};
-    set_limits(&s, zp, lo, hi);
+    const limits l = limits_of(zp, lo, hi);
     for (size_t i = 0; i < n; i += 16) {
         const size_t count = n - i < 16 ? n - i : 16;
         int32_t sums[16] = {0};
         uint8_t bytes[16];
         memcpy(sums, acc + i, 4 * count);
         vst1q_u8(bytes,
-                 narrow(&s, scale(vld1q_s32(sums), mult), scale(vld1q_s32(sums + 4), mult),
+                 narrow(&l, scale(vld1q_s32(sums), mult), scale(vld1q_s32(sums + 4), mult),
                         scale(vld1q_s32(sums + 8), mult), scale(vld1q_s32(sums + 12), mult)));
         memcpy(y + i, bytes, count);
     }
@@ -164,7 +141,7 @@ TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
     sink s = {.out = g->out, .stride = g->out_stride, .mult = g->o.mult, .base = g->o.bias};
     s.cols = g->cols;
     s.init = g->row_init ? init : NULL;
-    set_limits(&s, g->o.zp, g->o.lo, g->o.hi);
+    s.l = limits_of(g->o.zp, g->o.lo, g->o.hi);
     if (SIGNED) {
         signed_base(g->o.bias, g->b, (int64_t)g->segs * g->k4, base);
         s.base = base;
@@ -199,7 +176,7 @@ TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
     const int8_t *w = d->w;
     int32_t base[16];
     sink s = {.stride = d->out_stride};
-    set_limits(&s, d->o.zp, d->o.lo, d->o.hi);
+    s.l = limits_of(d->o.zp, d->o.lo, d->o.hi);
     for (int32_t c = 0; c < d->channels; c += 16, w += 64 * fours) {
         const uint8_t *a = d->a + c;
         s.out = (uint8_t *)d->out + element * (size_t)c;

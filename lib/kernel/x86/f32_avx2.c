@@ -39,9 +39,9 @@ __attribute__((target("avx2,fma"), always_inline)) static inline void store_firs
 
 #define DW_WIDEST 7
 
-#include "kernel/x86/f32_tile.h"
-#include "kernel/x86/f32_depthwise.h"
-#include "kernel/x86/pool_tile.h"
+#include "kernel/f32_tile.h"
+#include "kernel/f32_depthwise.h"
+#include "kernel/pool_tile.h"
 
 TILE(tile_1x1, 1, 1)
 TILE(tile_2x1, 2, 1)

@@ -29,9 +29,9 @@
 
 #define DW_WIDEST 7
 
-#include "kernel/x86/f32_tile.h"
-#include "kernel/x86/f32_depthwise.h"
-#include "kernel/x86/pool_tile.h"
+#include "kernel/f32_tile.h"
+#include "kernel/f32_depthwise.h"
+#include "kernel/pool_tile.h"
 
 /* H0 to H3: that many vectors of 16 columns and one of 8, which is half the work of one of 16. */
 #define ZERO_HALF(r) __m256 h##r = _mm256_setzero_ps();

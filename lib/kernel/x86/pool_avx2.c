@@ -38,7 +38,7 @@ TARGET static inline void store_first(uint8_t *p, __m256i v, size_t n) {
         *p++ = (uint8_t)rest;
 }
 
-#include "kernel/x86/pool_tile.h"
+#include "kernel/pool_tile.h"
 
 #define AS_IT_IS(v, count) (v)
 POOL(max_u8, uint8_t, _mm256_setzero_si256(), _mm256_max_epu8, AS_IT_IS)

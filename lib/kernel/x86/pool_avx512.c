@@ -17,7 +17,7 @@
 #define PICK_LOAD(i)         _mm512_loadu_si512(i)
 #define PICK(v, i)           _mm512_permutexvar_epi32(i, v)
 
-#include "kernel/x86/pool_tile.h"
+#include "kernel/pool_tile.h"
 
 #define AS_IT_IS(v, count) (v)
 POOL(max_u8, uint8_t, _mm512_setzero_si512(), _mm512_max_epu8, AS_IT_IS)

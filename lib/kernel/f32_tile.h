@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Template of the float tiles of one vector width; included once by each file of an x86 instruction
+ * Template of the float tiles of one vector width; included once by each file of an instruction
  * set, after it has defined
  *
  *   TARGET               the function attribute
@@ -45,9 +45,14 @@ typedef void (*tile_fn)(const tile *t);
 #define LOADB4 LOADB3 VEC b3 = LOAD(b + 3 * LANES);
 
 /* The barrier keeps gcc from moving an accumulator out of its register. */
+#if QK_ARM
+#define KEEP(v) __asm__("" : "+w"(v));
+#else
+#define KEEP(v) __asm__("" : "+v"(v));
+#endif
 #define MADD(r, v)                                                                                 \
     c##r##_##v = FMA(x##r, b##v, c##r##_##v);                                                      \
-    __asm__("" : "+v"(c##r##_##v));
+    KEEP(c##r##_##v)
 #define X(r)     VEC x##r = SET1(a##r[i]);
 #define STEP1(r) X(r) MADD(r, 0)
 #define STEP2(r) X(r) MADD(r, 0) MADD(r, 1)

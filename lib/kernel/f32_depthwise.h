@@ -112,10 +112,10 @@ typedef struct dw_at {
 
 #define UPPER(o, k)                                                                                \
     c##o = FMA(in, w##k, c##o);                                                                    \
-    __asm__("" : "+v"(c##o));
+    KEEP(c##o)
 #define LOWER(o, k)                                                                                \
     e##o = FMA(in, x##k, e##o);                                                                    \
-    __asm__("" : "+v"(e##o));
+    KEEP(e##o)
 #define BOTH(o, k) UPPER(o, k) LOWER(o, k)
 
 #define WEIGHT(to, k)                                                                              \
@@ -209,7 +209,7 @@ typedef void (*dw_block_fn)(const qk_depthwise_f32 *d, const dw_at *at);
 #define DW_ZERO(r) VEC c##r = SET1(0.0f);
 #define DW_STEP(r)                                                                                 \
     c##r = FMA(LOAD(a##r + i), w, c##r);                                                           \
-    __asm__("" : "+v"(c##r));
+    KEEP(c##r)
 #define DW_OUT(r)                                                                                  \
     STORE_FIRST(at->c + (ptrdiff_t)(r)*d->out_pixel + j, MIN(hi, MAX(lo, ADD(c##r, bias))), last);
 

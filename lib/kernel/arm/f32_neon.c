@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel/arm/pool_neon.h"
+
+#if QK_ARM
+#include <arm_neon.h>
+#include <math.h>
+
+#define TARGET
+#define VEC   float32x4_t
+#define LANES 4
+
+#define LOAD(p)      vld1q_f32(p)
+#define STORE(p, v)  vst1q_f32(p, v)
+#define SET1(x)      vdupq_n_f32(x)
+#define FMA(a, b, c) vfmaq_f32(c, b, a)
+#define ADD(a, b)    vaddq_f32(a, b)
+#define MUL(a, b)    vmulq_f32(a, b)
+/* Not fmax and fmin, which order -0 and +0. The second operand when one is NaN. */
+#define MAX(a, b)            max_f32(a, b)
+#define MIN(a, b)            min_f32(a, b)
+#define STORE_FIRST(p, v, n) store_first(p, v, n)
+
+static inline float32x4_t max_f32(float32x4_t a, float32x4_t b) {
+    return vbslq_f32(vcgtq_f32(a, b), a, b);
+}
+
+static inline float32x4_t min_f32(float32x4_t a, float32x4_t b) {
+    return vbslq_f32(vcltq_f32(a, b), a, b);
+}
+
+static inline void store_first(float *p, float32x4_t v, size_t n) {
+    float32x2_t low = vget_low_f32(v);
+    if (n == LANES) {
+        vst1q_f32(p, v);
+        return;
+    }
+    if (n & 2) {
+        vst1_f32(p, low);
+        low = vget_high_f32(v);
+        p += 2;
+    }
+    if (n & 1)
+        vst1_lane_f32(p, low, 0);
+}
+
+/* With pixels of one float every other lane. */
+#define PICK_INDEX   int
+#define PICK_MOST    1
+#define PICK_LOAD(i) ((void)(i), 0)
+#define PICK(v, i)   every_other(v, i)
+
+static inline float32x4_t every_other(float32x4_t v, int unused) {
+    (void)unused;
+    return vuzp1q_f32(v, v);
+}
+
+#define DW_WIDEST 7
+
+#include "kernel/f32_tile.h"
+#include "kernel/f32_depthwise.h"
+#include "kernel/pool_tile.h"
+
+TILE(tile_1x1, 1, 1)
+TILE(tile_2x1, 2, 1)
+TILE(tile_4x1, 4, 1)
+TILE(tile_8x1, 8, 1)
+TILE(tile_1x2, 1, 2)
+TILE(tile_2x2, 2, 2)
+TILE(tile_4x2, 4, 2)
+TILE(tile_8x2, 8, 2)
+TILE(tile_1x3, 1, 3)
+TILE(tile_2x3, 2, 3)
+TILE(tile_4x3, 4, 3)
+TILE(tile_6x3, 6, 3)
+TILE(tile_1x4, 1, 4)
+TILE(tile_2x4, 2, 4)
+TILE(tile_4x4, 4, 4)
+TILE(tile_6x4, 6, 4)
+
+#define PANEL 16
+
+static void qk_gemm_f32_neon(const qk_gemm_f32 *g) {
+    /* By vectors of the panel: tiles of 1, 2, 4 and of most rows. */
+    static const struct {
+        tile_fn few[3], many;
+        size_t most;
+    } tiles[4] = {
+        {{tile_1x1, tile_2x1, tile_4x1}, tile_8x1, 8},
+        {{tile_1x2, tile_2x2, tile_4x2}, tile_8x2, 8},
+        {{tile_1x3, tile_2x3, tile_4x3}, tile_6x3, 6},
+        {{tile_1x4, tile_2x4, tile_4x4}, tile_6x4, 6},
+    };
+    const size_t k = qk_gemm_depth(g);
+    for (size_t col = 0; col < g->cols; col += PANEL) {
+        const size_t width = qk_panel_width(PANEL, g->cols, col);
+        const size_t used = g->cols - col < width ? g->cols - col : width;
+        const size_t last = (used - 1) / LANES;
+        tile t = {.g = g, .b = g->b + col * k, .bias = g->bias + col, .c = g->c + col};
+        t.width = width;
+        t.last = used - last * LANES;
+        run_rows(g, &t, tiles[last].few, tiles[last].most, tiles[last].many);
+    }
+}
+
+DW_ONE(3, 1, 1)
+DW_ONE(3, 1, 2)
+DW_ONE(3, 1, 3)
+DW_ONE(3, 1, 4)
+DW_ONE(3, 1, 5)
+DW_ONE(3, 1, 6)
+DW_ONE(3, 1, 7)
+DW_TWO(3, 1)
+DW_TWO(3, 2)
+DW_TWO(3, 3)
+DW_TWO(3, 4)
+DW_TWO(3, 5)
+DW_TWO(3, 6)
+DW_TWO(3, 7)
+DW_ONE(3, 2, 2)
+DW_ONE(3, 2, 3)
+DW_ONE(3, 2, 4)
+DW_ONE(3, 2, 6)
+DW_ONE(5, 1, 1)
+DW_ONE(5, 1, 2)
+DW_ONE(5, 1, 3)
+DW_ONE(5, 1, 4)
+DW_ONE(5, 1, 6)
+DW_TWO(5, 1)
+DW_TWO(5, 2)
+DW_TWO(5, 3)
+DW_TWO(5, 4)
+DW_ONE(5, 2, 2)
+DW_ONE(5, 2, 3)
+DW_ONE(5, 2, 4)
+
+static void qk_depthwise_f32_neon(const qk_depthwise_f32 *d) {
+    static const dw_kind kinds[] = {
+        {3,
+         1,
+         {NULL, dw_3_1_1, dw_3_1_2, dw_3_1_3, dw_3_1_4, dw_3_1_5, dw_3_1_6, dw_3_1_7},
+         {NULL, dw_3_twice_1, dw_3_twice_2, dw_3_twice_3, dw_3_twice_4, dw_3_twice_5, dw_3_twice_6,
+          dw_3_twice_7}},
+        {3, 2, {NULL, dw_3_1_1, dw_3_2_2, dw_3_2_3, dw_3_2_4, NULL, dw_3_2_6}, {NULL}},
+        {5,
+         1,
+         {NULL, dw_5_1_1, dw_5_1_2, dw_5_1_3, dw_5_1_4, NULL, dw_5_1_6},
+         {NULL, dw_5_twice_1, dw_5_twice_2, dw_5_twice_3, dw_5_twice_4}},
+        {5, 2, {NULL, dw_5_1_1, dw_5_2_2, dw_5_2_3, dw_5_2_4}, {NULL}},
+    };
+    dw_image(d, kinds, QS_COUNT(kinds));
+}
+
+#define AS_IT_IS(v, count) (v)
+#define DIVIDE(v, count)   vdivq_f32(v, SET1((float)(count)))
+POOL(qk_max_f32_neon, float, SET1(-INFINITY), MAX, AS_IT_IS)
+POOL(qk_average_f32_neon, float, SET1(0.0f), ADD, DIVIDE)
+
+const qk_f32 qk_f32_neon = {
+    .panel = PANEL,
+    .gemm = qk_gemm_f32_neon,
+    .depthwise = qk_depthwise_f32_neon,
+    .max_f32 = qk_max_f32_neon,
+    .average_f32 = qk_average_f32_neon,
+    .max_u8 = qk_max_u8_neon,
+    .average_u8 = qk_average_u8_neon,
+};
+#endif
