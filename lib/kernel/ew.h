@@ -34,6 +34,7 @@ typedef struct qk_ew {
 } qk_ew;
 
 extern const qk_ew qk_ew_c;
+extern const qk_ew qk_ew_cfma; /* the same bits without a library call per fused operation */
 extern const qk_ew qk_ew_avx2;
 extern const qk_ew qk_ew_avx512;
 

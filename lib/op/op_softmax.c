@@ -3,7 +3,6 @@
 #include "op/rules.h"
 
 #include "base/ctx.h"
-#include "kernel/elementary.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
 #include "op/reduce.h"
@@ -51,12 +50,18 @@ void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n) {
 }
 
 /* The same with elements `step` apart. */
-static void softmax_strided(const float *x, float *y, size_t n, size_t step) {
-    float top = x[0];
+static void softmax_strided(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t step) {
+    float top = x[0], part[64];
     for (size_t i = 1; i < n; i++)
         top = x[i * step] > top ? x[i * step] : top;
-    for (size_t i = 0; i < n; i++)
-        y[i * step] = qk_exp(x[i * step] - top);
+    for (size_t i = 0, count; i < n; i += count) {
+        count = n - i < QS_COUNT(part) ? n - i : QS_COUNT(part);
+        for (size_t k = 0; k < count; k++)
+            part[k] = x[(i + k) * step];
+        ctx->kernels->ew->exp_shifted(part, top, part, count);
+        for (size_t k = 0; k < count; k++)
+            y[(i + k) * step] = part[k];
+    }
     float sum = qs_tree_sum(y, n, step);
     for (size_t i = 0; i < n; i++)
         y[i * step] = y[i * step] / sum;
@@ -104,7 +109,7 @@ static void softmax_range(const void *arg, size_t begin, size_t end) {
         if (p->inner == 1)
             qs_softmax_row(job->ctx, job->x + at, job->y + at, p->count);
         else
-            softmax_strided(job->x + at, job->y + at, p->count, p->inner);
+            softmax_strided(job->ctx, job->x + at, job->y + at, p->count, p->inner);
     }
 }
 

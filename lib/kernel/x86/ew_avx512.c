@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel/table.h"
+
+#if QK_X86
+#include <immintrin.h>
+
+#include "kernel/elementary.h"
+#include "kernel/ew.h"
+
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
+#define INLINE TARGET __attribute__((always_inline)) static inline
+#define V      __m512
+#define I      __m512i
+#define W      16
+#define TABLE  qk_ew_avx512
+
+INLINE V load(const float *x) {
+    return _mm512_loadu_ps(x);
+}
+
+INLINE void store(float *y, V v) {
+    _mm512_storeu_ps(y, v);
+}
+
+INLINE V get_some(const float *x, size_t n) {
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), x);
+}
+
+INLINE void put_some(float *y, V v, size_t n) {
+    _mm512_mask_storeu_ps(y, (__mmask16)((1u << n) - 1), v);
+}
+
+INLINE V widen(V v) {
+    return _mm512_cvtepi32_ps(_mm512_castps_si512(v));
+}
+
+typedef __mmask16 nans;
+
+INLINE nans no_nans(void) {
+    return 0;
+}
+
+INLINE nans add_nans(nans a, V v) {
+    return a | _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+}
+
+INLINE bool any_nan(nans a) {
+    return a != 0;
+}
+
+INLINE I no_bits(void) {
+    return _mm512_setzero_si512();
+}
+
+INLINE I greater_bits(I a, V v) {
+    return _mm512_max_epi32(a, _mm512_castps_si512(_mm512_abs_ps(v)));
+}
+
+INLINE V join(V x, V bound, V small, V large) {
+    /* bits of x and of -0: the sign is x's, the rest large's */
+    const __m512i sign = _mm512_set1_epi32(INT32_MIN);
+    const __m512i l =
+        _mm512_ternarylogic_epi32(sign, _mm512_castps_si512(x), _mm512_castps_si512(large), 0xca);
+    const __mmask16 below = _mm512_cmp_ps_mask(_mm512_abs_ps(x), bound, _CMP_LT_OQ);
+    return _mm512_mask_mov_ps(_mm512_castsi512_ps(l), below, small);
+}
+
+#define QK_F                V
+#define QK_CURVE            INLINE
+#define QK_NAME(name)       v_##name
+#define QK_K(c)             _mm512_set1_ps(c)
+#define QK_FMA(a, b, c)     _mm512_fmadd_ps(a, b, c)
+#define QK_MIN(a, b)        _mm512_min_ps(a, b)
+#define QK_MAX(a, b)        _mm512_max_ps(a, b)
+#define QK_ABS(x)           _mm512_abs_ps(x)
+#define QK_SCALE(p, k)      _mm512_scalef_ps(p, k - QK_K(12582912.0f + 254.0f))
+#define QK_JOIN(x, b, s, l) join(x, QK_K(b), s, l)
+
+#include "kernel/elementary_curves.h"
+#include "kernel/x86/ew_vectors.h"
+#endif

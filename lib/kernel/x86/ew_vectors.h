@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The element-wise family on vectors, to be instantiated once for each width. A template; before it
+ * is included, these are defined (and what elementary_curves.h needs):
+ *
+ *   TARGET, INLINE         of functions, and of those that are always inlined
+ *   V, I, W                vectors of W floats and of W int32
+ *   TABLE                  the name of the table of kernels
+ *   load, store            W floats; no alignment
+ *   get_some, put_some     the first n < W elements: the rest is 0, or left alone
+ *   widen(V)               the int32 that lie in a V as floats
+ *   nans                   what add_nans collects from no_nans() on, for any_nan
+ *   greater_bits(I, V)     the greater one as integers, V without its signs; from no_bits() on
+ */
+
+INLINE V get(const float *x, size_t left) {
+    return left >= W ? load(x) : get_some(x, left);
+}
+
+INLINE void put(float *y, V v, size_t left) {
+    if (left >= W)
+        store(y, v);
+    else
+        put_some(y, v, left);
+}
+
+#define EACH(VALUE)                                                                                \
+    for (size_t i = 0; i < n; i += W) {                                                            \
+        const V v = get(x + i, n - i);                                                             \
+        put(y + i, VALUE, n - i);                                                                  \
+    }
+
+#define CURVE(name)                                                                                \
+    TARGET static void each_##name(const float *x, float *y, size_t n) {                           \
+        EACH(v_##name(v))                                                                          \
+    }
+
+CURVE(exp)
+CURVE(sigmoid)
+CURVE(silu)
+CURVE(hardswish)
+CURVE(tanh)
+CURVE(erf)
+CURVE(gelu)
+CURVE(gelu_tanh)
+
+TARGET static void exp_shifted(const float *x, float shift, float *y,
+                               size_t n){EACH(v_exp(v - QK_K(shift)))}
+
+TARGET static void divide(const float *x, float d, float *y, size_t n){EACH(v / QK_K(d))}
+
+TARGET static void normalize(const float *x, float shift, float factor, const float *scale,
+                             const float *bias, float *y, size_t n) {
+    for (size_t i = 0; i < n; i += W) {
+        V v = (get(x + i, n - i) - QK_K(shift)) * QK_K(factor) * get(scale + i, n - i);
+        if (bias)
+            v += get(bias + i, n - i);
+        put(y + i, v, n - i);
+    }
+}
+
+TARGET static void scale_s32(const int32_t *x, float factor, const float *scale, const float *bias,
+                             bool rows, float *y, size_t n) {
+    const V by = QK_K(rows ? 1.0f : factor), then = QK_K(rows ? factor : 1.0f);
+    for (size_t i = 0; i < n; i += W) { /* a product with 1 is exact */
+        V v = widen(get((const float *)(const void *)(x + i), n - i));
+        v = v * (by * get(scale + i, n - i)) * then;
+        if (bias)
+            v += get(bias + i, n - i);
+        put(y + i, v, n - i);
+    }
+}
+
+/* ---- one number of many ---- */
+
+/* The tree over 16 lanes, whatever W is. */
+#define TREE(name, TERM)                                                                           \
+    TARGET static float name(const float *x, float shift, size_t n) {                              \
+        V lane[16 / W];                                                                            \
+        float part[16];                                                                            \
+        size_t i = 0;                                                                              \
+        (void)shift;                                                                               \
+        for (size_t k = 0; k < 16 / W; k++)                                                        \
+            lane[k] = QK_K(0.0f);                                                                  \
+        for (; i + 16 <= n; i += 16)                                                               \
+            for (size_t k = 0; k < 16 / W; k++) {                                                  \
+                const V v = load(x + i + W * k);                                                   \
+                lane[k] += TERM(v, QK_K(shift));                                                   \
+            }                                                                                      \
+        for (size_t k = 0; k < 16 / W; k++)                                                        \
+            store(part + W * k, lane[k]);                                                          \
+        for (size_t k = 0; i + k < n; k++)                                                         \
+            part[k] += TERM(x[i + k], shift);                                                      \
+        for (size_t half = 8; half; half /= 2)                                                     \
+            for (size_t k = 0; k < half; k++)                                                      \
+                part[k] += part[k + half];                                                         \
+        return part[0];                                                                            \
+    }
+
+#define ITSELF(v, shift) (v)
+#define SQUARE(v, shift) (((v) - (shift)) * ((v) - (shift)))
+
+TREE(sum, ITSELF)
+TREE(sum_squares, SQUARE)
+
+/*
+ * Four vectors at a time go through STEP(k, v), k < 4; then one, and at last those that end with
+ * the row, some of them once more: extremes don't mind. n >= W.
+ */
+#define EXTREMES(STEP)                                                                             \
+    size_t i = 0;                                                                                  \
+    for (; i + 4 * W <= n; i += 4 * W)                                                             \
+        for (size_t k = 0; k < 4; k++)                                                             \
+            STEP(k, load(x + i + W * k))                                                           \
+    for (; i + W <= n; i += W)                                                                     \
+        STEP(0, load(x + i))                                                                       \
+    STEP(1, load(x + n - W))
+
+#define EXTREME(best, v, which, greater)                                                           \
+    TARGET static float best(const V *v) {                                                         \
+        float part[W];                                                                             \
+        store(part, which(which(v[0], v[1]), which(v[2], v[3])));                                  \
+        for (size_t k = 1; k < W; k++)                                                             \
+            part[0] = part[k] greater part[0] ? part[k] : part[0];                                 \
+        return part[0];                                                                            \
+    }
+
+EXTREME(most, v, QK_MAX, >)
+EXTREME(least, v, QK_MIN, <)
+
+/* Vectors tell the zeros apart by their order, and pass a NaN over: then the plain loop decides. */
+TARGET static float greatest(const float *x, size_t n) {
+    if (n < W)
+        return qk_ew_c.greatest(x, n);
+    V top[4];
+    nans bad = no_nans();
+    for (size_t k = 0; k < 4; k++)
+        top[k] = QK_K(-INFINITY);
+#define STEP(k, value)                                                                             \
+    {                                                                                              \
+        const V v = value;                                                                         \
+        top[k] = QK_MAX(v, top[k]);                                                                \
+        bad = add_nans(bad, v);                                                                    \
+    }
+    EXTREMES(STEP)
+#undef STEP
+    const float best = most(top);
+    return best == 0.0f || any_nan(bad) ? qk_ew_c.greatest(x, n) : best;
+}
+
+TARGET static void range(const float *x, size_t n, float *low, float *high) {
+    if (n < W) {
+        qk_ew_c.range(x, n, low, high);
+        return;
+    }
+    V lo[4], hi[4];
+    for (size_t k = 0; k < 4; k++)
+        lo[k] = hi[k] = QK_K(0.0f);
+#define STEP(k, value)                                                                             \
+    {                                                                                              \
+        const V v = value;                                                                         \
+        lo[k] = QK_MIN(v, lo[k]);                                                                  \
+        hi[k] = QK_MAX(v, hi[k]);                                                                  \
+    }
+    EXTREMES(STEP)
+#undef STEP
+    *low = least(lo);
+    *high = most(hi);
+}
+
+TARGET static float magnitude(const float *x, size_t n) {
+    if (n < W)
+        return qk_ew_c.magnitude(x, n);
+    I top[4];
+    uint32_t part[W];
+    for (size_t k = 0; k < 4; k++)
+        top[k] = no_bits();
+#define STEP(k, value) top[k] = greater_bits(top[k], value);
+    EXTREMES(STEP)
+#undef STEP
+    for (size_t k = 1; k < 4; k++)
+        top[0] = greater_bits(top[0], (V)top[k]);
+    memcpy(part, top, sizeof(part));
+    for (size_t k = 1; k < W; k++)
+        part[0] = part[k] > part[0] ? part[k] : part[0];
+    return qk_from_bits(part[0]);
+}
+
+const qk_ew TABLE = {.exp = each_exp,
+                     .sigmoid = each_sigmoid,
+                     .silu = each_silu,
+                     .hardswish = each_hardswish,
+                     .tanh = each_tanh,
+                     .erf = each_erf,
+                     .gelu = each_gelu,
+                     .gelu_tanh = each_gelu_tanh,
+                     .exp_shifted = exp_shifted,
+                     .greatest = greatest,
+                     .divide = divide,
+                     .sum = sum,
+                     .sum_squares = sum_squares,
+                     .normalize = normalize,
+                     .range = range,
+                     .magnitude = magnitude,
+                     .scale_s32 = scale_s32};
