@@ -69,7 +69,8 @@ bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t needed, size_
 
 /* Blocks grow with the arena, so that the number of blocks stays logarithmic. */
 #define ARENA_FIRST   ((size_t)4096)
-#define ARENA_LARGEST ((size_t)1 << 20)
+#define ARENA_LARGE   ((size_t)1 << 20)
+#define ARENA_LARGEST ((size_t)16 << 20)
 
 struct qs_arena_block {
     struct qs_arena_block *next;
@@ -86,9 +87,11 @@ static struct qs_arena_block *arena_block(qs_arena *arena, size_t bytes, size_t 
     struct qs_arena_block *b = arena->blocks;
     if (b && qs_align(b->used, align) <= b->room && b->room - qs_align(b->used, align) >= bytes)
         return b;
-    size_t room = arena->bytes < ARENA_FIRST     ? ARENA_FIRST
-                  : arena->bytes > ARENA_LARGEST ? ARENA_LARGEST
-                                                 : arena->bytes;
+    size_t room = arena->bytes < ARENA_FIRST ? ARENA_FIRST : arena->bytes;
+    if (room > ARENA_LARGE)
+        room = room / 8 < ARENA_LARGE ? ARENA_LARGE : room / 8;
+    if (room > ARENA_LARGEST)
+        room = ARENA_LARGEST;
     size_t needed;
     if (!qs_add(bytes, BLOCK_ALIGN, &needed))
         return NULL;

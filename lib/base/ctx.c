@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#if defined(__linux__)
+#define _GNU_SOURCE /* madvise */
+#include <sys/mman.h>
+#endif
 #include "base/ctx.h"
 #include "base/thread.h"
 
@@ -6,11 +10,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Blocks in which pages of this size are worth it: the system clears 512 small ones one by one. */
+#define HUGE_PAGE ((size_t)2 << 20)
+
 static void *system_alloc(void *user, size_t size, size_t align) {
     (void)user;
+    bool large = size >= 2 * HUGE_PAGE;
+    align = large ? HUGE_PAGE : align;
     if (size > SIZE_MAX - align)
         return NULL;
-    return aligned_alloc(align, qs_align(size, align));
+    void *p = aligned_alloc(align, qs_align(size, align));
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (p && large) /* whole ones only: no more memory than was asked for */
+        madvise(p, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+#endif
+    return p;
 }
 
 static void system_free(void *user, void *ptr, size_t size) {

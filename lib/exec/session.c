@@ -67,6 +67,16 @@ static bool is_packed_input(const qs_node *n, int32_t index) {
                           strcmp(t, "QLinearMatMul") == 0);
 }
 
+/* Pages of the file that small constants lie on are left alone. */
+#define FORGET ((size_t)64 * 1024)
+
+/* Constants that have been packed or copied leave the memory that the file takes. */
+static void forget(const qsim_session *s, const qs_const *c) {
+    for (const qsim_model *m = s->model; m && c && c->data && c->bytes >= FORGET; m = m->base)
+        if (m->forget)
+            m->forget(m, c->data, c->bytes);
+}
+
 static int pack_all(qsim_session *s, qsim_error *error) {
     qs_graph *g = s->graph;
     s->packed = qs_arena_alloc(&s->arena, g->node_count + 1, sizeof(*s->packed));
@@ -87,6 +97,9 @@ static int pack_all(qsim_session *s, qsim_error *error) {
         if (code)
             return code;
         s->packed[id] = p.result;
+        for (int32_t k = 0; p.result && k < g->nodes[id].input_count; k++)
+            if (g->nodes[id].inputs[k] != QS_NONE && is_packed_input(&g->nodes[id], k))
+                forget(s, g->values[g->nodes[id].inputs[k]].data);
     }
     return QSIM_OK;
 }
@@ -128,6 +141,7 @@ static int place_constants(qsim_session *s, qsim_error *error) {
         } else {
             s->constants[v] = memcpy(p, c->data, c->bytes);
             memset(p + c->bytes, 0, QS_SLACK);
+            forget(s, c);
         }
     }
     qs_free(s->ctx, read);

@@ -140,7 +140,7 @@ static inline size_t qk_panel_width(size_t panel, size_t cols, size_t col) {
  * outer_step = 1.
  */
 typedef struct qk_pack_source {
-    const float *src;
+    const void *src; /* floats at any address, as files have them */
     size_t inner;
     ptrdiff_t outer_step, inner_step, col_step;
 } qk_pack_source;

@@ -193,6 +193,7 @@ static int begin(qsim_ctx *ctx, const qsim_load_options *o, const char *name, qs
         return code;
     m->source = qs_calloc(m->ctx, 1, sizeof(*m->source));
     m->free_source = qs_source_free;
+    m->forget = qs_source_forget;
     m->name = qs_arena_string(&m->graph->arena, name, strlen(name));
     m->inspect_only = (o->flags & (QSIM_LOAD_INSPECT | QSIM_LOAD_CHECK)) != 0;
     if (!m->source || !m->name) {

@@ -32,7 +32,7 @@ typedef struct qs_conv_weights {
 bool qs_conv_form_make(const qk_f32 *k, const qs_value *w, int64_t groups, qs_conv_form *f);
 
 /* OIHW weights into `to`, which holds f->floats. */
-qs_conv_weights qs_conv_pack(const qk_f32 *k, const qs_conv_form *f, const float *w,
+qs_conv_weights qs_conv_pack(const qk_f32 *k, const qs_conv_form *f, const void *w,
                              const float *bias, float *to);
 
 /* Lowers a channels-last Conv, whose packed weights may be left by pack or be NULL. */

@@ -2,13 +2,15 @@
 /* What packing and lowering of all operators share. */
 #include "op/rules.h"
 
-const void *qs_pack_const(qs_pack *p, int32_t index) {
+const void *qs_pack_bytes(const qs_pack *p, int32_t index) {
     if (index >= p->node->input_count || p->node->inputs[index] == QS_NONE)
         return NULL;
-    qs_id id = p->node->inputs[index];
-    if (!p->graph->values[id].data)
-        return NULL;
-    return qs_graph_aligned(p->graph, id);
+    const qs_const *c = p->graph->values[p->node->inputs[index]].data;
+    return c ? c->data : NULL;
+}
+
+const void *qs_pack_const(qs_pack *p, int32_t index) {
+    return qs_pack_bytes(p, index) ? qs_graph_aligned(p->graph, p->node->inputs[index]) : NULL;
 }
 
 void *qs_lower_params(qs_lower *l, size_t size) {

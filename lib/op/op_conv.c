@@ -95,7 +95,13 @@ static void pack_bias(const qs_conv_form *f, const float *bias, float *to) {
             to[g * f->bias_stride + j] = (bias && j < n ? bias[g * n + j] : 0.0f) + 0.0f;
 }
 
-qs_conv_weights qs_conv_pack(const qk_f32 *k, const qs_conv_form *f, const float *w,
+static float float_at(const void *w, size_t i) {
+    float v;
+    memcpy(&v, (const uint8_t *)w + i * sizeof(v), sizeof(v));
+    return v;
+}
+
+qs_conv_weights qs_conv_pack(const qk_f32 *k, const qs_conv_form *f, const void *w,
                              const float *bias, float *to) {
     const size_t bias_floats = f->bias_stride * (f->depthwise ? 1 : f->groups);
     qs_conv_weights out = {to + bias_floats, to, f->group_floats, f->bias_stride, false};
@@ -104,27 +110,32 @@ qs_conv_weights qs_conv_pack(const qk_f32 *k, const qs_conv_form *f, const float
     if (f->depthwise) {
         for (size_t t = 0; t < f->taps; t++)
             for (size_t j = 0; j < f->bias_stride; j++)
-                to[t * f->bias_stride + j] = j < f->m ? w[j * f->taps + t] : 0.0f;
+                to[t * f->bias_stride + j] = j < f->m ? float_at(w, j * f->taps + t) : 0.0f;
         return out;
     }
     const size_t column = f->cg * f->taps;
     for (size_t g = 0; g < f->groups; g++) {
-        const qk_pack_source source = {w + g * f->mg * column, f->cg, 1, (ptrdiff_t)f->taps,
-                                       (ptrdiff_t)column};
+        const qk_pack_source source = {(const uint8_t *)w + g * f->mg * column * sizeof(float),
+                                       f->cg, 1, (ptrdiff_t)f->taps, (ptrdiff_t)column};
         qk_pack_f32(to + g * f->group_floats, k->panel, f->taps * f->cg, f->mg, &source);
     }
     return out;
 }
 
-static bool all_finite(const float *w, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(w[i]))
-            return false;
-    return true;
+/* Exponents of infinity and NaN are all ones. */
+static bool all_finite(const void *w, size_t n) {
+    uint32_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, (const uint8_t *)w + i * sizeof(bits), sizeof(bits));
+        found |= (bits & 0x7f800000u) == 0x7f800000u;
+    }
+    return !found;
 }
 
 static int pack_conv(qs_pack *p) {
-    const float *w = qs_pack_const(p, 1), *bias = qs_pack_const(p, 2);
+    const void *w = qs_pack_bytes(p, 1);
+    const float *bias = qs_pack_const(p, 2);
     bool has_bias = p->node->input_count > 2 && p->node->inputs[2] != QS_NONE;
     if (!w || (has_bias && !bias))
         return QSIM_OK; /* packed by every run */
@@ -135,7 +146,7 @@ static int pack_conv(qs_pack *p) {
                            qs_node_int(p->node, "group", 1), &f) ||
         f.floats > SIZE_MAX / sizeof(float))
         return qs_fail(p->error, QSIM_E_LIMIT, "the packed weights are too large");
-    float *to = qs_arena_alloc64(p->arena, f.floats * sizeof(float));
+    float *to = qs_arena_raw64(p->arena, f.floats * sizeof(float));
     if (!out || !to)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     *out = qs_conv_pack(k, &f, w, bias, to);

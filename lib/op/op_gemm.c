@@ -61,7 +61,7 @@ static qs_right gemm_right(const qs_node *n, const qs_value *b) {
 }
 
 static int pack_gemm(qs_pack *p) {
-    const float *data = qs_pack_const(p, 1);
+    const void *data = qs_pack_bytes(p, 1);
     if (!data)
         return QSIM_OK;
     const qs_right right = gemm_right(p->node, &p->graph->values[p->node->inputs[1]]);
@@ -111,7 +111,7 @@ static qs_right matmul_right(const qs_value *v) {
 }
 
 static int pack_matmul(qs_pack *p) {
-    const float *data = qs_pack_const(p, 1);
+    const void *data = qs_pack_bytes(p, 1);
     if (!data)
         return QSIM_OK;
     const qs_right right = matmul_right(&p->graph->values[p->node->inputs[1]]);

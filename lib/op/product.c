@@ -17,23 +17,24 @@ static bool right_floats(const qk_f32 *k, const qs_right *r, size_t *floats) {
     return true;
 }
 
-static void pack_right(const qk_f32 *k, const qs_right *r, const float *data, float *to) {
+static void pack_right(const qk_f32 *k, const qs_right *r, const void *data, float *to) {
     const qk_pack_source source = {data, 1, r->step_k, 0, r->step_n};
     qk_pack_f32(to, k->panel, r->k, r->n, &source);
 }
 
-int qs_product_pack(qs_pack *p, const qs_right *right, const float *data) {
+int qs_product_pack(qs_pack *p, const qs_right *right, const void *data) {
     const qk_f32 *k = p->ctx->kernels->f32;
     size_t floats, bytes;
     if (!right_floats(k, right, &floats) || !qs_mul(floats, right->count, &bytes) ||
         !qs_mul(bytes, sizeof(float), &bytes))
         return qs_fail(p->error, QSIM_E_LIMIT, "the packed weights are too large");
-    float *to = qs_arena_alloc64(p->arena, bytes);
+    float *to = qs_arena_raw64(p->arena, bytes);
     if (!to)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     p->result = to;
     for (size_t i = 0; i < right->count; i++)
-        pack_right(k, right, data + i * right->k * right->n, to + i * floats);
+        pack_right(k, right, (const uint8_t *)data + i * right->k * right->n * sizeof(float),
+                   to + i * floats);
     return QSIM_OK;
 }
 

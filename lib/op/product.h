@@ -35,7 +35,7 @@ typedef struct qs_product {
 } qs_product;
 
 /* Packs constant `data` into the session's arena; *out is what lower finds in l->packed. */
-int qs_product_pack(qs_pack *p, const qs_right *right, const float *data);
+int qs_product_pack(qs_pack *p, const qs_right *right, const void *data);
 
 /* Completes a plan whose fields up to `hi` are set and makes it the step's. */
 int qs_product_lower(qs_lower *l, qs_product *p);

@@ -49,7 +49,7 @@ static bool form_make(const qk_f32 *kernels, const qs_recurrent *r, form *f) {
 }
 
 /* Rows of `data` are the columns of what is packed. */
-static void pack_part(const qk_f32 *kernels, const part *p, const float *data, float *to) {
+static void pack_part(const qk_f32 *kernels, const part *p, const void *data, float *to) {
     const qk_pack_source source = {data, 1, 1, 0, (ptrdiff_t)p->k};
     qk_pack_f32(to + p->at, kernels->panel, p->k, p->cols, &source);
 }

@@ -29,6 +29,8 @@ typedef struct qs_pack {
 
 /* Constant input `index` aligned to its element, or NULL if it is absent or not constant. */
 const void *qs_pack_const(qs_pack *p, int32_t index);
+/* The same at any address: nothing is copied. */
+const void *qs_pack_bytes(const qs_pack *p, int32_t index);
 
 /* ---- lowering ---- */
 
