@@ -130,7 +130,9 @@ bool job_read_search(job_reader *r, const config *c) {
     j->pass_by_pass = strcmp(order, "joint") != 0;
     j->algorithm = exhaustive ? SEARCH_EXHAUSTIVE : SEARCH_RANDOM;
     if (strcmp(algorithm, "tpe") == 0)
-        job_note(r, c, "few choices need no model of the past: tpe draws as random does");
+        text_puts(&j->notes,
+                  "search_strategy: tpe draws as random does, since a few hundred choices "
+                  "need no model of the past\n");
     const config *parts[] = {c, job_key(c, "search_algorithm_config"),
                              job_key(c, "sampler_config")};
     for (size_t i = 0; i < 3; i++)

@@ -250,6 +250,18 @@ static bool read_key(pass_reader *p, const config *v) {
     return unknown_key(p, v);
 }
 
+/* Parameters of ranges that a calibration knows mean nothing to the other modes. */
+static void note_static(job_reader *r, const config *c) {
+    static const char *const names[] = {"method", "percentile", "format", "activations",
+                                        "symmetric"};
+    for (size_t i = 0; i < COUNT(parameters); i++)
+        for (size_t k = 0; k < COUNT(names); k++) {
+            const config *v = job_key(c, parameters[i].key);
+            if (v && strcmp(parameters[i].option, names[k]) == 0)
+                job_note(r, v, "the mode is not static");
+        }
+}
+
 bool job_read_parameters(job_reader *r, const config *c, const char *mode, job_pass *pass) {
     pass_reader p = {.r = r, .pass = pass};
     const config *inner = config_get(c, "config"), *nodes = job_key(c, "nodes_to_quantize");
@@ -263,5 +275,7 @@ bool job_read_parameters(job_reader *r, const config *c, const char *mode, job_p
     job_choice *own = choice_of(pass, "mode");
     if (own->count == 0)
         add_value(own, mode);
+    if (own->count == 1 && strcmp(own->values[0], "static") != 0)
+        note_static(r, c);
     return true;
 }
