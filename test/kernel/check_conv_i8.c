@@ -193,19 +193,20 @@ static void check_conv(ck_state *s) {
 }
 
 static void bench_zp(ck_state *s, int32_t size, int32_t groups, int32_t c, int32_t n,
-                     int32_t kernel, int32_t stride, int32_t zp) {
+                     int32_t kernel, int32_t stride, int32_t zp, bool split) {
     image p = {.conv = {.batch = 1, .h = size, .wd = size, .stride_h = stride, .stride_w = stride}};
     qk_conv_i8 *v = &p.conv;
     v->dilation_h = v->dilation_w = 1;
     v->pad_top = v->pad_left = kernel / 2;
     v->ho = v->wo = out_size(size, 2 * (kernel / 2), kernel, stride, 1);
     v->w = (qk_weights_i8){.groups = groups, .c = c, .n = n, .kh = kernel, .kw = kernel};
+    v->w.split = split;
     v->o = (qk_out_i8){.zp = zp, .hi = 255};
     fill(s, &p);
     call k = prepare(s, s->t->i8, &p, ck_output(s, p.y_bytes));
     if (groups > 1)
-        snprintf(p.text, sizeof(p.text), "depthwise %dx%d s%d %d @%d", kernel, kernel, stride,
-                 groups, size);
+        snprintf(p.text, sizeof(p.text), "depthwise %dx%d s%d %d @%d%s", kernel, kernel, stride,
+                 groups, size, split ? " weight zp" : "");
     else
         snprintf(p.text, sizeof(p.text), "%dx%d s%d %d->%d @%d%s", kernel, kernel, stride, c, n,
                  size, zp ? "" : " zp 0");
@@ -214,7 +215,7 @@ static void bench_zp(ck_state *s, int32_t size, int32_t groups, int32_t c, int32
 
 static void bench_shape(ck_state *s, int32_t size, int32_t groups, int32_t c, int32_t n,
                         int32_t kernel, int32_t stride) {
-    bench_zp(s, size, groups, c, n, kernel, stride, 3);
+    bench_zp(s, size, groups, c, n, kernel, stride, 3, false);
 }
 
 static void bench_conv(ck_state *s) {
@@ -223,7 +224,7 @@ static void bench_conv(ck_state *s) {
     bench_shape(s, 56, 1, 64, 256, 1, 1);
     bench_shape(s, 56, 1, 256, 64, 1, 1);
     bench_shape(s, 112, 1, 16, 96, 1, 1);
-    bench_zp(s, 112, 1, 16, 96, 1, 1, 0); /* as after ReLU */
+    bench_zp(s, 112, 1, 16, 96, 1, 1, 0, false); /* as after ReLU */
     bench_shape(s, 56, 1, 144, 24, 1, 1);
     bench_shape(s, 224, 1, 3, 32, 3, 2);
     bench_shape(s, 224, 1, 3, 64, 7, 2);
@@ -237,6 +238,8 @@ static void bench_conv(ck_state *s) {
     bench_shape(s, 28, 192, 1, 1, 3, 1);
     bench_shape(s, 14, 384, 1, 1, 3, 1);
     bench_shape(s, 7, 960, 1, 1, 3, 1);
+    bench_zp(s, 28, 192, 1, 1, 3, 1, 3, true);
+    bench_zp(s, 28, 192, 1, 1, 3, 2, 3, true);
     bench_shape(s, 112, 96, 1, 1, 3, 2);
     bench_shape(s, 56, 144, 1, 1, 3, 2);
     bench_shape(s, 28, 192, 1, 1, 3, 2);

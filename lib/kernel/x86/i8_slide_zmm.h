@@ -89,6 +89,7 @@ INLINE column slide_column(const slides *s, int64_t x, bool by_two, int32_t rang
 /* What a pair of rows needs besides its columns. */
 typedef struct slide_out {
     const int8_t *w, *v; /* of both rows */
+    ptrdiff_t more;      /* from there to the second set, or 0 */
     const int32_t *bias;
     const float *mult;
     uint8_t *first, *second;
@@ -127,12 +128,13 @@ INLINE void slide_store(const slide_out *o, uint8_t *to, __m512i y, int32_t x, c
                 x, &e, ranges);
 
 INLINE void slide_rows(const slides *s, const slide_out *given, int64_t at, const epilogue *usual,
-                       bool by_two, int32_t ranges) {
+                       bool by_two, int32_t ranges, bool split) {
     epilogue e = *usual;
     e.clamp = false;
     const slide_out copy = *given, *o = &copy; /* no store changes it */
     uint8_t *first = o->first, *second = o->second;
     const int8_t *w = o->w, *v = o->v;
+    const ptrdiff_t more = o->more;
     /* A load a cycle is the limit: what fits stays in registers. */
     __m512i bias0 = _mm512_loadu_si512(o->bias), bias1 = _mm512_loadu_si512(o->bias + 16);
     __m512i bias2 = _mm512_loadu_si512(o->bias + 32), bias3 = _mm512_loadu_si512(o->bias + 48);
@@ -146,11 +148,20 @@ INLINE void slide_rows(const slides *s, const slide_out *given, int64_t at, cons
         __m512i a0 = bias0, a1 = bias1, a2 = bias2, a3 = bias3;
         __m512i b0 = bias0, b1 = bias1, b2 = bias2, b3 = bias3;
         SLIDE_DOTS(c0, w, v)
+        if (split) {
+            SLIDE_DOTS(c0, w + more, v + more)
+        }
         if (by_two)
             c1 = slide_column(s, at++, true, ranges);
         SLIDE_DOTS(c1, w + 256, v + 256)
+        if (split) {
+            SLIDE_DOTS(c1, w + more + 256, v + more + 256)
+        }
         c2 = slide_column(s, at, by_two, ranges);
         SLIDE_DOTS(c2, w + 512, v + 512)
+        if (split) {
+            SLIDE_DOTS(c2, w + more + 512, v + more + 512)
+        }
         SLIDE_FINISH
         first += o->pixel;
         second += o->pixel;
@@ -194,14 +205,18 @@ INLINE void tall_rows(const slides *s, const slide_out *given, int64_t at, const
 
 typedef void (*slide_fn)(const slides *s, const slide_out *o, int64_t at, const epilogue *e);
 
-#define SLIDE(NAME, BY_TWO, RANGES)                                                                \
+#define SLIDE(NAME, BY_TWO, RANGES, SPLIT)                                                         \
     TARGET static void NAME(const slides *s, const slide_out *o, int64_t at, const epilogue *e) {  \
-        slide_rows(s, o, at, e, BY_TWO, RANGES);                                                   \
+        slide_rows(s, o, at, e, BY_TWO, RANGES, SPLIT);                                            \
     }
-SLIDE(slide_by_one, false, 1)
-SLIDE(slide_by_two, true, 1)
-SLIDE(slide_2_by_one, false, 2)
-SLIDE(slide_2_by_two, true, 2)
+SLIDE(slide_by_one, false, 1, false)
+SLIDE(slide_by_two, true, 1, false)
+SLIDE(slide_2_by_one, false, 2, false)
+SLIDE(slide_2_by_two, true, 2, false)
+SLIDE(split_by_one, false, 1, true)
+SLIDE(split_by_two, true, 1, true)
+SLIDE(split_2_by_one, false, 2, true)
+SLIDE(split_2_by_two, true, 2, true)
 
 #define TALL(NAME, ROWS, RANGES)                                                                   \
     TARGET static void NAME(const slides *s, const slide_out *o, int64_t at, const epilogue *e) {  \
@@ -215,11 +230,13 @@ TALL(tall_4, 8, 4)
 
 /* NULL: no such kernel. */
 static slide_fn slide_for(const plan *p, int32_t ranges) {
-    static const slide_fn by_one[] = {slide_by_one, slide_2_by_one, slide_16_by_one};
-    static const slide_fn by_two[] = {slide_by_two, slide_2_by_two, slide_16_by_two};
+    static const slide_fn by_one[][3] = {{slide_by_one, slide_2_by_one, slide_16_by_one},
+                                         {split_by_one, split_2_by_one, NULL}};
+    static const slide_fn by_two[][3] = {{slide_by_two, slide_2_by_two, slide_16_by_two},
+                                         {split_by_two, split_2_by_two, NULL}};
     const qk_window_u8s8 *d = p->d;
     int32_t rows = d->kh + d->stride_h;
-    if (!d->o.mult || d->o.clamp || d->split || d->dilation_h != 1)
+    if (!d->o.mult || d->o.clamp || d->dilation_h != 1 || (d->split && p->groups > 1))
         return NULL;
     if (p->shared && p->groups == 2 && ranges > 1)
         return ranges == 2 ? tall_2 : tall_4;
@@ -227,7 +244,9 @@ static slide_fn slide_for(const plan *p, int32_t ranges) {
         return rows == 6 ? tall_6 : rows == 7 ? tall_7 : tall_8;
     if (d->kh != 3 || d->kw != 3 || d->dilation_w != 1 || d->stride_h != d->stride_w)
         return NULL;
-    return d->stride_h == 1 ? by_one[ranges / 2] : d->stride_h == 2 ? by_two[ranges / 2] : NULL;
+    return d->stride_h == 1   ? by_one[d->split][ranges / 2]
+           : d->stride_h == 2 ? by_two[d->split][ranges / 2]
+                              : NULL;
 }
 
 TARGET static bool slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c) {
@@ -255,7 +274,8 @@ TARGET static bool slide(const plan *p, const part *t, int32_t y, int32_t pairs,
                    .dilation = d->dilation_w,
                    .kw = d->kw};
     int32_t looks = d->kh + d->stride_h;
-    o.v = p->shared ? o.w + p->set_bytes : o.w;
+    o.more = d->split ? (ptrdiff_t)p->set_bytes : 0;
+    o.v = p->shared ? o.w + p->set_bytes + o.more : o.w;
     for (int32_t i = 0; i < pairs; i++, y += 2) {
         for (int32_t k = 0; k < 8; k++)
             s.row[k] = row_at(p, y, k < looks ? k : 0) + c;
