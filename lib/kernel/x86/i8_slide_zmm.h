@@ -77,9 +77,11 @@ INLINE column slide_column(const slides *s, int64_t x, bool by_two, int32_t rang
 #define SLIDE_DOT(i, c, w, v)                                                                      \
     a##i = _mm512_dpbusd_epi32(a##i, (c).a##i, _mm512_loadu_si512((w) + 64 * i));                  \
     W_KEEP(a##i)                                                                                   \
-    b##i =                                                                                         \
-        _mm512_dpbusd_epi32(b##i, by_two ? (c).b##i : (c).a##i, _mm512_loadu_si512((v) + 64 * i)); \
-    W_KEEP(b##i)
+    if (!single) {                                                                                 \
+        b##i = _mm512_dpbusd_epi32(b##i, by_two ? (c).b##i : (c).a##i,                             \
+                                   _mm512_loadu_si512((v) + 64 * i));                              \
+        W_KEEP(b##i)                                                                               \
+    }
 #define SLIDE_DOTS(c, w, v)                                                                        \
     SLIDE_DOT(0, c, w, v)                                                                          \
     SLIDE_DOT(1, c, w, v)                                                                          \
@@ -118,17 +120,18 @@ INLINE void slide_store(const slide_out *o, uint8_t *to, __m512i y, int32_t x, c
 #define SLIDE_FINISH                                                                               \
     const __m512 m0 = _mm512_loadu_ps(o->mult), m1 = _mm512_loadu_ps(o->mult + 16);                \
     const __m512 m2 = _mm512_loadu_ps(o->mult + 32), m3 = _mm512_loadu_ps(o->mult + 48);           \
-    slide_store(o, second,                                                                         \
-                _mm512_packus_epi16(narrow(scale(b0, m0, &e), scale(b1, m1, &e), &e),              \
-                                    narrow(scale(b2, m2, &e), scale(b3, m3, &e), &e)),             \
-                x, &e, ranges);                                                                    \
+    if (!single)                                                                                   \
+        slide_store(o, second,                                                                     \
+                    _mm512_packus_epi16(narrow(scale(b0, m0, &e), scale(b1, m1, &e), &e),          \
+                                        narrow(scale(b2, m2, &e), scale(b3, m3, &e), &e)),         \
+                    x, &e, ranges);                                                                \
     slide_store(o, first,                                                                          \
                 _mm512_packus_epi16(narrow(scale(a0, m0, &e), scale(a1, m1, &e), &e),              \
                                     narrow(scale(a2, m2, &e), scale(a3, m3, &e), &e)),             \
                 x, &e, ranges);
 
 INLINE void slide_rows(const slides *s, const slide_out *given, int64_t at, const epilogue *usual,
-                       bool by_two, int32_t ranges, bool split) {
+                       bool by_two, int32_t ranges, bool split, bool single) {
     epilogue e = *usual;
     e.clamp = false;
     const slide_out copy = *given, *o = &copy; /* no store changes it */
@@ -176,7 +179,7 @@ INLINE void tall_rows(const slides *s, const slide_out *given, int64_t at, const
     epilogue e = *usual;
     e.clamp = false;
     const slide_out copy = *given, *o = &copy;
-    const bool by_two = false;
+    const bool by_two = false, single = false;
     uint8_t *first = o->first, *second = o->second;
     for (int32_t x = 0; x < o->n; x++, at += o->stride) {
         __m512i a0 = _mm512_loadu_si512(o->bias), a1 = _mm512_loadu_si512(o->bias + 16);
@@ -205,18 +208,20 @@ INLINE void tall_rows(const slides *s, const slide_out *given, int64_t at, const
 
 typedef void (*slide_fn)(const slides *s, const slide_out *o, int64_t at, const epilogue *e);
 
-#define SLIDE(NAME, BY_TWO, RANGES, SPLIT)                                                         \
+#define SLIDE(NAME, BY_TWO, RANGES, SPLIT, SINGLE)                                                 \
     TARGET static void NAME(const slides *s, const slide_out *o, int64_t at, const epilogue *e) {  \
-        slide_rows(s, o, at, e, BY_TWO, RANGES, SPLIT);                                            \
+        slide_rows(s, o, at, e, BY_TWO, RANGES, SPLIT, SINGLE);                                    \
     }
-SLIDE(slide_by_one, false, 1, false)
-SLIDE(slide_by_two, true, 1, false)
-SLIDE(slide_2_by_one, false, 2, false)
-SLIDE(slide_2_by_two, true, 2, false)
-SLIDE(split_by_one, false, 1, true)
-SLIDE(split_by_two, true, 1, true)
-SLIDE(split_2_by_one, false, 2, true)
-SLIDE(split_2_by_two, true, 2, true)
+SLIDE(slide_by_one, false, 1, false, false)
+SLIDE(slide_by_two, true, 1, false, false)
+SLIDE(slide_2_by_one, false, 2, false, false)
+SLIDE(slide_2_by_two, true, 2, false, false)
+SLIDE(single_by_one, false, 1, false, true)
+SLIDE(single_by_two, true, 1, false, true)
+SLIDE(split_by_one, false, 1, true, false)
+SLIDE(split_by_two, true, 1, true, false)
+SLIDE(split_2_by_one, false, 2, true, false)
+SLIDE(split_2_by_two, true, 2, true, false)
 
 #define TALL(NAME, ROWS, RANGES)                                                                   \
     TARGET static void NAME(const slides *s, const slide_out *o, int64_t at, const epilogue *e) {  \
@@ -281,6 +286,10 @@ TARGET static bool slide(const plan *p, const part *t, int32_t y, int32_t pairs,
             s.row[k] = row_at(p, y, k < looks ? k : 0) + c;
         o.first = (uint8_t *)d->out + (ptrdiff_t)y * d->wo * d->channels + c;
         o.second = o.first + (y + 1 < d->rows ? (ptrdiff_t)d->wo * d->channels : 0);
+        if (y + 1 == d->rows && run == slide_by_one)
+            run = single_by_one;
+        if (y + 1 == d->rows && run == slide_by_two)
+            run = single_by_two;
         run(&s, &o, d->left, &p->e);
     }
     return true;
