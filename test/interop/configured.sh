@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What qsim run-config writes, in every mode and form, ONNX Runtime loads and runs, and gives what qsim gives.
+# Skipped by name where the runtime is not there. Usage: configured.sh SOURCE_ROOT QSIM FOLDER MAKE_LINEAR
+set -eu
+root=$1 qsim=$2 peer=$3 linear=$4
+version=1.30.0
+models=${QSIM_SHARED:-../shared}/models
+
+missing() { # WHAT
+    echo "skipped: $1"
+    exit 77
+}
+if [ ! -d "$models" ]; then
+    [ "${QSIM_REQUIRE_SHARED:-0}" != 1 ] || { echo "missing: $models"; exit 1; }
+    missing "no $models"
+fi
+command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || missing "no node and npm"
+if [ ! -d "$peer/node_modules/onnxruntime-node" ]; then
+    mkdir -p "$peer"
+    (cd "$peer" && npm install --ignore-scripts --no-audit --no-fund --silent \
+        "onnxruntime-node@$version" >npm.log 2>&1) || missing "npm cannot install onnxruntime-node"
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+data='"data_config": {"data_dir": "random", "limit": 8}'
+check() { # NAME MODEL INPUT
+    cat >"$work/$1.json" <<END
+{
+  "input_model": {"type": "OnnxModel", "model_path": "$2"},
+  "passes": {
+    "dynamic": {"type": "OnnxDynamicQuantization", "config": {"weight_type": "QInt8"}},
+    "unsigned": {"type": "OnnxQuantization", "quant_mode": "dynamic", "weight_type": "QUInt8"},
+    "weights": {"type": "OnnxWeightQuantization"},
+    "qdq": {"type": "OnnxStaticQuantization", "quant_format": "QDQ", "per_channel": true, $data},
+    "qoperator": {"type": "OnnxStaticQuantization", "quant_format": "QOperator", "per_channel": false, $data}
+  },
+  "pass_flows": [["dynamic"], ["unsigned"], ["weights"], ["qdq"], ["qoperator"]],
+  "output_dir": "$work/$1"
+}
+END
+    "$qsim" run-config -q "$work/$1.json"
+    for flow in dynamic unsigned weights qdq qoperator; do
+        # Without the runtime's own optimizations: from the basic level on, it quantizes the activations of
+        # products whose weights are dequantized.
+        node "$root/test/interop/agree.js" "$peer" "$qsim" "$work" "$work/$1/$flow/model.onnx" disabled \
+            within=0.001 "$3"
+    done
+}
+"$linear" -q -o "$work/linear.onnx"
+check linear "$work/linear.onnx" X=3,64
+check lenetlite "$(realpath "$models/fashion_lenetlite.onnx")" input=2,1,28,28
