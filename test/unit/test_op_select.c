@@ -32,6 +32,12 @@ static void test_slice(void) {
     slice_one(6, 5, INT64_MIN, INT64_MIN, 1, (const float[]){5});
     slice_one(6, 0, INT64_MAX, INT64_MAX, 1, (const float[]){0});
     slice_one(0, 0, 5, 1, 0, NULL);
+    for (int64_t n = 2; n < 80; n++) { /* rows of vectors, and what is left of them */
+        float every[80];
+        for (int64_t i = 0; i < n; i++)
+            every[i] = (float)(2 * i + 1);
+        slice_one(n, 1, INT64_MAX, 2, n / 2, every);
+    }
 
     op_case *c = case_new("", "Slice", 9); /* attributes, two axes */
     case_input(c, QSIM_FLOAT, SHAPE(4, 5, 6), ramp);
