@@ -59,6 +59,9 @@ int qs_pass_layout(qs_pass *p, bool spread);
  * (pass_residual.c). */
 int qs_pass_residual(qs_pass *p);
 
+/* Behind that: float convolutions write into the Concat that alone reads them (pass_concat.c). */
+int qs_pass_concat(qs_pass *p);
+
 /* ---- helpers (pass.c) ---- */
 
 int qs_pass_no_memory(const qs_pass *p);

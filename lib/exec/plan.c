@@ -138,7 +138,7 @@ static int infer_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, boo
         int code;
         if (is_shape(n))
             code = fold_shape(e, id, &constant[id]);
-        else if (all_constant(plan, n))
+        else if (all_constant(plan, n) && !qs_node_attr(n, "into")) /* a part of a tensor */
             code = qs_eval_const(e, id, s->packed[id], PLAN_CONST_LIMIT, &constant[id]);
         else
             code = qs_eval_infer(e, id);
@@ -213,8 +213,9 @@ static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, con
             return code;
         if (shared)
             alias[g->nodes[id].outputs[0]] = g->nodes[id].inputs[0];
-        else
-            plan->step_count++;
+        else if (step->over)
+            alias[g->nodes[id].outputs[0]] = g->nodes[id].inputs[step->over];
+        plan->step_count += !shared;
     }
     return QSIM_OK;
 }

@@ -46,6 +46,8 @@ static int transform(qsim_session *s, const qsim_session_options *o, bool litera
         code = qs_pass_finish(&p);
     if (!code && level >= QSIM_LEVEL_EXTENDED)
         code = qs_pass_residual(&p);
+    if (!code && level >= QSIM_LEVEL_EXTENDED)
+        code = qs_pass_concat(&p);
     return code;
 }
 

@@ -59,6 +59,7 @@ typedef struct conv_plan {
     span *inside;                /* with skip: of every output row */
     size_t height;               /* rows from the first to the last tap of a window */
     size_t slices, slice_floats; /* scratch of a slice */
+    size_t stride, column;       /* from pixel to pixel of the result, and where in one it begins */
     float lo, hi;
     qk_ew_f32_fn curve; /* what each band's results go through; or NULL */
     bool sum;           /* to which something is added, between these bounds */
@@ -109,7 +110,7 @@ static void conv_columns(const conv_job *j, const strip *s, span rows, const flo
                      .alpha = 1.0f,
                      .lo = p->lo,
                      .hi = p->hi,
-                     .ldc = p->form.m};
+                     .ldc = p->stride};
     for (size_t i = 0; i < p->form.groups; i++) {
         g.a = a + i * p->form.cg;
         g.b = j->weights.packed + i * j->weights.group_floats + first * depth;
@@ -140,15 +141,15 @@ static void conv_depthwise(const conv_job *j, const strip *s, span rows, const f
                                 .lo = p->lo,
                                 .hi = p->hi,
                                 .c = y,
-                                .out_line = (ptrdiff_t)(p->ow * channels),
-                                .out_pixel = (ptrdiff_t)channels};
+                                .out_line = (ptrdiff_t)(p->ow * p->stride),
+                                .out_pixel = (ptrdiff_t)p->stride};
     p->kernels->depthwise(&d);
 }
 
 static void conv_pixels(const conv_job *j, const strip *s, span rows, const float *a, size_t lines,
                         float *y, size_t split) {
     a += s->x;
-    y += s->ox * j->p->form.m;
+    y += s->ox * j->p->stride;
     if (j->p->form.depthwise)
         conv_depthwise(j, s, rows, a, lines, y);
     else
@@ -168,7 +169,7 @@ static void conv_inside(const conv_job *j, const float *image, size_t oy, size_t
         const size_t first = rows.from < rows.to ? oy * p->sh + rows.from * p->dh - p->top : 0;
         for (size_t i = 0; i < p->strip_count; i++)
             conv_pixels(j, &p->strips[i], rows, image + first * p->line, next - oy, y, split);
-        y += (next - oy) * p->ow * p->form.m;
+        y += (next - oy) * p->ow * p->stride;
         oy = next;
     }
 }
@@ -183,10 +184,10 @@ static void add_between(float *restrict y, const float *restrict other, size_t n
     }
 }
 
-static void finish_span(const conv_job *j, float *y, size_t n) {
-    const conv_plan *p = j->p;
+/* n results, and what is added to them. */
+static void finish_span(const conv_plan *p, float *y, const float *other, size_t n) {
     if (p->sum)
-        add_between(y, j->other + (y - j->y), n, p->sum_lo, p->sum_hi);
+        add_between(y, other, n, p->sum_lo, p->sum_hi);
     if (p->curve)
         p->curve(y, y, n);
 }
@@ -196,14 +197,16 @@ static void finish(const conv_job *j, float *y, size_t pixels, size_t split) {
     const conv_plan *p = j->p;
     if (!p->sum && !p->curve)
         return;
-    if (p->splits == 1) {
-        finish_span(j, y, pixels * p->form.m);
+    const float *other = p->sum ? j->other + (size_t)(y - j->y) / p->stride * p->form.m : y;
+    if (p->splits == 1 && p->stride == p->form.m) {
+        finish_span(p, y, other, pixels * p->form.m);
         return;
     }
     const size_t first = split * p->columns, rest = p->form.mg - first;
     const size_t n = rest < p->columns ? rest : p->columns;
-    for (size_t i = 0; i < pixels * p->form.groups; i++)
-        finish_span(j, y + i * p->form.mg + first, n);
+    for (size_t i = 0; i < pixels; i++, y += p->stride, other += p->sum ? p->form.m : 0)
+        for (size_t g = first; g < p->form.m; g += p->form.mg)
+            finish_span(p, y + g, other + (p->sum ? g : 0), n);
 }
 
 /* Items of a slice: (image, band, block of columns). */
@@ -218,7 +221,7 @@ static void conv_slice(void *arg, size_t slice) {
         const size_t at = i / p->splits, image = at / p->bands, oy = at % p->bands * p->band;
         const size_t rows = p->oh - oy < p->band ? p->oh - oy : p->band;
         const float *x = j->x + image * p->h * p->w * p->c;
-        float *y = j->y + (image * p->oh + oy) * p->ow * p->form.m;
+        float *y = j->y + (image * p->oh + oy) * p->ow * p->stride;
         if (p->skip) {
             conv_inside(j, x, oy, oy + rows, y, i % p->splits);
         } else {
@@ -238,6 +241,7 @@ static void run_conv(const qs_step *s, const qs_frame *f) {
     const conv_plan *p = s->params;
     conv_job job = {
         .p = p, .x = qs_step_in(s, f, 0), .y = qs_step_out(s, f, 0), .scratch = f->scratch};
+    job.y += p->column;
     job.other = p->sum ? qs_step_in(s, f, 3) : NULL;
     if (p->weights) {
         job.weights = *p->weights;
@@ -353,7 +357,7 @@ static bool strip_tables(qs_arena *arena, const conv_plan *p, strip *s) {
         const size_t y = i / s->count, x = i % s->count;
         s->row[i] = (ptrdiff_t)(y * p->sh * p->line + x * p->sw * p->c);
         if (!dense)
-            s->out[i] = (ptrdiff_t)((y * p->ow + x) * f->m);
+            s->out[i] = (ptrdiff_t)((y * p->ow + x) * p->stride);
     }
     for (size_t i = 0; i < segs; i++) {
         const size_t ky = i / s->per_row, kx = i % s->per_row;
@@ -431,14 +435,19 @@ int qs_conv_lower(qs_lower *l) {
     p->lo = qs_node_float(l->node, "lo", -INFINITY);
     p->hi = qs_node_float(l->node, "hi", INFINITY);
     plan_finish(l, p);
+    if (l->node->input_count > QS_CONV_OVER && qs_lower_in(l, QS_CONV_OVER))
+        l->step->over = QS_CONV_OVER;
     l->step->run = run_nothing;
     l->step->kernel = "conv";
     if (qs_value_elements(qs_lower_out(l, 0)) == 0)
         return QSIM_OK;
     if (!qs_conv_form_make(p->kernels, w, qs_node_int(l->node, "group", 1), &p->form))
         return qs_fail(l->error, QSIM_E_LIMIT, "a convolution's packed weights are too large");
-    const double macs =
-        (double)qs_value_elements(qs_lower_out(l, 0)) * (double)(p->form.taps * p->form.cg);
+    const int64_t into = qs_node_int(l->node, "into", 0);
+    p->stride = into ? (size_t)into : p->form.m;
+    p->column = (size_t)qs_node_int(l->node, "column", 0);
+    const double pixels = (double)(qs_value_elements(qs_lower_out(l, 0)) / p->stride);
+    const double macs = pixels * (double)p->form.m * (double)(p->form.taps * p->form.cg);
     conv_geometry(p, &window);
     conv_split(l->ctx, p, macs);
     if (!make_strips(l->arena, p))

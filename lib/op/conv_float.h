@@ -21,6 +21,12 @@ typedef struct qs_conv_weights {
 } qs_conv_weights;
 
 /*
+ * With the attribute "into" its results are channels "column" and following of a tensor of "into"
+ * channels: written over the fifth input, which holds others of them, if there is one.
+ */
+#define QS_CONV_OVER 4
+
+/*
  * What a channels-last Conv does with each block of its results while it is in the cache, the bits
  * of the operator of that name behind it: attribute "then", or with a fourth input a sum.
  */

@@ -55,6 +55,7 @@ typedef struct qs_step {
     qs_id node;
     const char *kernel; /* kernel family, for profiles */
     int64_t macs;
+    int32_t over; /* output 0 is written over this input, which it extends; 0: is its own memory */
 } qs_step;
 
 typedef struct qs_lower {

@@ -59,14 +59,14 @@ static int run(net *n, int32_t level, image *x, const char *kernel, float *y) {
     return found;
 }
 
-/* Finishes the network: the same bits with and without, and `count` steps of `kernel`. */
-static void same(net *n, image *x, const char *kernel, int count) {
+/* Finishes the network: the same bits with and without, `count` steps of `kernel`, and `before`. */
+static void same(net *n, image *x, const char *kernel, int count, int before) {
     static float plain[MOST], best[MOST];
     net_output(n, "y");
     NET_OK(n, net_end(n));
     memset(plain, 1, sizeof(plain));
     memset(best, 1, sizeof(best));
-    CHECK_INT(run(n, QSIM_LEVEL_DISABLE, x, kernel, plain), 0);
+    CHECK_INT(run(n, QSIM_LEVEL_DISABLE, x, kernel, plain), before);
     CHECK_INT(run(n, QSIM_LEVEL_ALL, x, kernel, best), count);
     CHECK(memcmp(plain, best, sizeof(best)) == 0);
     net_free(n);
@@ -85,7 +85,7 @@ static void sums(qsim_ctx *ctx, image *x, int64_t h, int64_t w, int64_t groups, 
     conv(&n, "u", "d", groups, k);
     net_node(&n, "", "Relu", "d", "e");
     net_node(&n, "", "Add", "d,e", "y");
-    same(&n, x, "conv add", 2);
+    same(&n, x, "conv add", 2, 0);
 }
 
 static void curves(qsim_ctx *ctx, image *x, int64_t h, int64_t w, int64_t k) {
@@ -98,11 +98,38 @@ static void curves(qsim_ctx *ctx, image *x, int64_t h, int64_t w, int64_t k) {
     net_node(&n, "", "HardSwish", "b", "bh");
     conv(&n, "bh", "c", 1, 1);
     net_node(&n, "", "Sigmoid", "c", "y");
-    same(&n, x, "conv curve", 3);
+    same(&n, x, "conv curve", 3, 0);
     begin(&n, ctx, x, h, w);
     conv(&n, "x", "a", C, 3);
     net_node(&n, "", "HardSwish", "a", "y");
-    same(&n, x, "depthwise curve", 1);
+    same(&n, x, "depthwise curve", 1, 0);
+}
+
+/* Channels joined: of plain, depthwise, summed and curved convolutions; then one that must stay. */
+static void joined(qsim_ctx *ctx, image *x, int64_t h, int64_t w) {
+    net n;
+    begin(&n, ctx, x, h, w);
+    conv(&n, "x", "a", 1, 3);
+    net_node(&n, "", "Relu", "a", "ar");
+    conv(&n, "ar", "b", 2, 1);
+    net_node(&n, "", "HardSwish", "b", "bh");
+    conv(&n, "ar", "c", C, 3);
+    conv(&n, "ar", "d", 1, 3);
+    net_node(&n, "", "Add", "d,ar", "e");
+    CHECK_INT(qs_node_set_int(n.g, net_node(&n, "", "Concat", "e,c,bh", "f"), "axis", 1), 0);
+    net_node(&n, "", "Split", "f", "g,i,j");
+    CHECK_INT(qs_node_set_int(n.g, n.g->values[net_value(&n, "g")].producer, "axis", 1), 0);
+    net_node(&n, "", "Mul", "g,i", "k");
+    net_node(&n, "", "Add", "k,j", "y");
+    same(&n, x, "concat", 0, 1);
+    begin(&n, ctx, x, h, w); /* one operand is read twice, one is no convolution's */
+    conv(&n, "x", "a", 1, 1);
+    conv(&n, "a", "b", 1, 3);
+    CHECK_INT(qs_node_set_int(n.g, net_node(&n, "", "Concat", "a,b", "f"), "axis", 1), 0);
+    net_node(&n, "", "Split", "f", "g,i");
+    CHECK_INT(qs_node_set_int(n.g, n.g->values[net_value(&n, "g")].producer, "axis", 1), 0);
+    net_node(&n, "", "Sub", "g,i", "y");
+    same(&n, x, "concat", 1, 1);
 }
 
 int main(void) {
@@ -116,6 +143,8 @@ int main(void) {
             sums(ctx, &x, 9, 11, groups, 3);
             sums(ctx, &x, 1, 190, groups, 3); /* one line: threads share its channels */
         }
+        joined(ctx, &x, 9, 11);
+        joined(ctx, &x, 1, 190);
         curves(ctx, &x, 9, 11, 3);
         curves(ctx, &x, 1, 190, 1);
         qsim_ctx_free(ctx);
