@@ -61,7 +61,9 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
             const float v = qs_minf(qs_maxf(x[i] / scale, lo), hi);                                \
             y[i] = (uint8_t)((qs_round_even(v) + zp) ^ flip);                                      \
         }                                                                                          \
-    }                                                                                              \
+    }
+
+#define QK_U8_DEQUANTIZE(suffix, TARGET)                                                           \
     TARGET static void dequantize_##suffix(const uint8_t *restrict x, size_t n, float scale,       \
                                            int32_t zp, uint8_t flip, float *restrict y) {          \
         for (size_t i = 0; i < n; i++)                                                             \
@@ -93,6 +95,7 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
 
 #define QK_U8_INSTANCE(suffix, TARGET, turns)                                                      \
     QK_U8_LOOPS(suffix, TARGET)                                                                    \
+    QK_U8_DEQUANTIZE(suffix, TARGET)                                                               \
     QK_U8_TABLE(suffix, TARGET)                                                                    \
     const qk_u8 qk_u8_##suffix = {.add = add_##suffix,                                             \
                                   .mul = mul_##suffix,                                             \

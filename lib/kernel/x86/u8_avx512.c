@@ -232,12 +232,30 @@ TARGET static void quantize_avx512(const float *x, size_t n, float scale, int32_
     }
 }
 
+TARGET static void dequantize_avx512(const uint8_t *x, size_t n, float scale, int32_t zp,
+                                     uint8_t flip, float *y) {
+    const __m512i flips = _mm512_set1_epi32(flip), zero = _mm512_set1_epi32(zp);
+    const __m512 factor = _mm512_set1_ps(scale);
+    for (size_t i = 0; i < n; i += 16) {
+        const __mmask16 m = (__mmask16)left(n - i);
+        const __m128i bytes = n - i >= 16 ? _mm_loadu_si128((const __m128i *)(const void *)(x + i))
+                                          : _mm_maskz_loadu_epi8(m, x + i);
+        __m512i v = _mm512_xor_si512(_mm512_cvtepu8_epi32(bytes), flips);
+        v = _mm512_sub_epi32(v, zero);
+        const __m512 out = _mm512_mul_ps(_mm512_cvtepi32_ps(v), factor);
+        if (n - i >= 16)
+            _mm512_storeu_ps(y + i, out);
+        else
+            _mm512_mask_storeu_ps(y + i, m, out);
+    }
+}
+
 const qk_u8 qk_u8_avx512 = {.add = add_avx512,
                             .mul = mul_avx512,
                             .table = table_avx512,
                             .interleave = interleave_avx512,
                             .quantize = quantize_avx512,
-                            .dequantize = dequantize_loops_avx512,
+                            .dequantize = dequantize_avx512,
                             .turn8 = qk_turn8_avx2,
                             .turn32 = qk_turn32_avx2};
 #endif
