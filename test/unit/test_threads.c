@@ -5,10 +5,14 @@
  */
 #include "ptq_nets.h"
 
+#include "base/ctx.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define COUNT   8
@@ -295,9 +299,41 @@ static void test_save(const qsim_model *m) {
     CHECK_INT(rmdir(folder), 0);
 }
 
+/* ---- the own pool ---- */
+
+static int64_t cpu_ms(void) {
+    struct rusage use;
+    getrusage(RUSAGE_SELF, &use);
+    return (int64_t)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1000 +
+           (use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1000;
+}
+
+static void count_task(void *arg, size_t i) {
+    (void)i;
+    atomic_fetch_add((atomic_size_t *)arg, 1);
+}
+
+/* Workers with nothing to do sleep, also after having had something to do. */
+static void test_idle(void) {
+    const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 4};
+    const struct timespec rest = {.tv_nsec = 200 * 1000 * 1000};
+    qsim_ctx *ctx = NULL;
+    CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), QSIM_OK);
+    for (int round = 0; round < 2; round++) {
+        atomic_size_t count = 0;
+        qs_parallel(ctx, 1000, count_task, &count);
+        CHECK_INT(atomic_load(&count), 1000);
+        int64_t begin = cpu_ms();
+        nanosleep(&rest, NULL);
+        CHECK(cpu_ms() - begin < 50); /* one worker that does not sleep needs up to 200 */
+    }
+    qsim_ctx_free(ctx);
+}
+
 int main(void) {
     qsim_model *m = net_lenet();
     test_parallel();
+    test_idle();
     test_shared_session(m);
     test_cancel(m);
     test_save(m);
