@@ -232,6 +232,11 @@ static void make_pictures(void) {
     write_file("images.idx3-ubyte", head, 16, pixels, 96);
     write_file("labels.idx1-ubyte", label_head, 8, labels, 6);
     write_npy("pixels.npy", QSIM_UINT8, 3, (int64_t[]){6, 4, 4}, pixels);
+    for (int i = 0; i < 6; i++) {
+        char name[] = "picture0.pgm";
+        name[7] = (char)('0' + i);
+        write_file(name, "P5\n# drawn\n4 4\n255\n", 19, pixels + i * 16, 16);
+    }
 }
 
 int main(void) {

@@ -6,10 +6,11 @@
 #include <sys/stat.h>
 
 #include "common/folder.h"
+#include "common/image.h"
 
 struct dataset {
     const tool *t;
-    preprocess how;
+    preprocess how, image_how;
     size_t inputs;
     slot *slots;
     source *sources;
@@ -138,9 +139,16 @@ static int open_arrays(dataset *d, const char *spec) {
 
 /* ---- folders ---- */
 
-static int open_folder(dataset *d, const char *path) {
+/* FOLDER or FOLDER,LABELS */
+static int open_folder(dataset *d, const char *spec, const char *labels) {
     size_t groups;
-    int code = folder_list(d->t, path, d->inputs, &d->files, &groups);
+    d->x_path = tool_copy(spec);
+    if (labels)
+        d->x_path[labels - spec - 1] = 0;
+    int code = folder_list(d->t, d->x_path, d->inputs, &d->files, &groups);
+    if (code == EXIT_OK)
+        code = image_labels(d->t, d->x_path, labels, d->files, groups, d->inputs, &d->labels);
+    d->label_count = (int64_t)groups;
     d->folder = true;
     d->step = 1;
     d->end = (int64_t)groups;
@@ -151,16 +159,20 @@ static int next_group(dataset *d, batch *b) {
     close_sources(d);
     for (size_t i = 0; i < d->inputs; i++) {
         const char *file = d->files[(size_t)d->at * d->inputs + i];
-        int code = source_open(d->t, file, d->slots[i].name, &d->sources[i]);
+        bool picture = image_is_name(file);
+        int code =
+            picture ? image_source(d->t, file, &d->slots[i], &d->how, &d->sources[i], &d->image_how)
+                    : source_open(d->t, file, d->slots[i].name, &d->sources[i]);
         if (code == EXIT_OK)
-            code = feed_plan(d->t, &d->feeds[i], &d->slots[i], &d->sources[i], &d->how, false);
+            code = feed_plan(d->t, &d->feeds[i], &d->slots[i], &d->sources[i],
+                             picture ? &d->image_how : &d->how, false);
         if (code == EXIT_OK)
             code = feed_read(d->t, &d->feeds[i], 0, feed_positions(&d->feeds[i]), &d->tensors[i]);
         if (code)
             return code;
     }
     b->samples = d->tensors[0].rank > 0 ? d->tensors[0].dims[0] : 1;
-    b->labels = NULL;
+    b->labels = d->labels && b->samples == 1 ? d->labels + d->at : NULL;
     d->at++;
     return EXIT_OK;
 }
@@ -198,12 +210,15 @@ static int apply_window(dataset *d, const char *spec) {
 
 static int open_any(dataset *d, const char *spec) {
     struct stat st;
+    const char *comma = strrchr(spec, ',');
     uint64_t seed;
     int code;
     if (source_is_random(spec, &seed))
         code = open_random(d, seed);
-    else if (stat(spec, &st) == 0 && S_ISDIR(st.st_mode))
-        code = open_folder(d, spec);
+    else if (folder_is(spec, strlen(spec)))
+        code = open_folder(d, spec, NULL);
+    else if (stat(spec, &st) != 0 && comma && folder_is(spec, (size_t)(comma - spec)))
+        code = open_folder(d, spec, comma + 1);
     else
         code = open_arrays(d, spec);
     return code ? code : apply_window(d, spec);

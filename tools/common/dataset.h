@@ -16,7 +16,8 @@ typedef struct dataset dataset;
         {"limit", "N", "use N samples (files, in a folder) at most", 0, NULL},                     \
         {"skip", "N", "leave the first N samples out", 0, NULL},                                   \
         {"batch", "N", "samples per run (64)", 0, NULL}, {                                         \
-        "preprocess", "LIST", "scale=A[/B],mean=M[:M..],std=S[:S..],layout=nchw|nhwc", 0, NULL     \
+        "preprocess", "LIST",                                                                      \
+            "scale=A[/B],mean=M[:M..],std=S[:S..],layout=nchw|nhwc,resize=,crop=", 0, NULL         \
     }
 
 typedef struct batch {

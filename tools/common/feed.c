@@ -112,6 +112,9 @@ int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preproce
     f->source = src;
     bool spared = how->packaged && (s->dtype != QSIM_FLOAT || src->kind == SOURCE_RANDOM);
     f->how = how = spared ? &nothing : how;
+    if (how->given && !how->packaged && (how->resize[0] || how->crop[0]))
+        return tool_usage(t, NULL, "%s: no picture, --preprocess resize= and crop= need one",
+                          src->path);
     if (!plan_type(f)) {
         qsim_error e = {.code = QSIM_E_DTYPE};
         snprintf(e.message, sizeof(e.message), "%s data for input '%.100s', which is %s",

@@ -12,6 +12,7 @@ typedef struct preprocess {
     double multiply, divide; /* scale = multiply / divide */
     int mean_count, std_count;
     double mean[16], std[16];
+    int32_t resize[2], crop[2]; /* of pictures: width and height; 0: none, or the other side's */
 } preprocess;
 
 /* Parses "scale=1/255,mean=0.5:0.4:0.3,std=0.2,layout=nhwc"; NULL: nothing. */

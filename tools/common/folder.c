@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/folder.h"
 
+#include "common/image.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +32,8 @@ static int by_name(const void *a, const void *b) {
 
 static bool is_array(const char *name) {
     const char *dot = strrchr(name, '.');
-    return dot && (strcmp(dot, ".npy") == 0 || strcmp(dot, ".npz") == 0 || strcmp(dot, ".pb") == 0);
+    return image_is_name(name) || (dot && (strcmp(dot, ".npy") == 0 || strcmp(dot, ".npz") == 0 ||
+                                           strcmp(dot, ".pb") == 0));
 }
 
 static bool exists(const char *path) {
@@ -51,6 +54,15 @@ static void add_inputs(names *files, const char *folder, size_t inputs) {
         snprintf(name, sizeof(name), "input_%zu.pb", i);
         add(files, join(folder, name));
     }
+}
+
+bool folder_is(const char *path, size_t size) {
+    struct stat st;
+    char *copy = tool_copy(path);
+    copy[size] = 0;
+    bool yes = stat(copy, &st) == 0 && S_ISDIR(st.st_mode);
+    free(copy);
+    return yes;
 }
 
 void folder_free(char **files) {
@@ -91,9 +103,10 @@ int folder_list(const tool *t, const char *path, size_t inputs, char ***files, s
         }
     folder_free(found.items);
     if (code == EXIT_OK && list.count == 0)
-        code =
-            tool_fail(t, QSIM_E_FORMAT,
-                      "%s: no .npy, .npz or .pb files and no test_data_set_* in this folder", path);
+        code = tool_fail(
+            t, QSIM_E_FORMAT,
+            "%s: no .npy, .npz or .pb files, no pictures and no test_data_set_* in this folder",
+            path);
     *files = list.items;
     *groups = inputs ? list.count / inputs : 0;
     return code;

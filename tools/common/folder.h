@@ -14,4 +14,7 @@ void folder_free(char **files);
 /* Makes the folder if it is not there. */
 int folder_make(const tool *t, const char *path);
 
+/* Whether the first `size` bytes of a path name a folder. */
+bool folder_is(const char *path, size_t size);
+
 #endif

@@ -24,6 +24,19 @@ static bool parse_scale(char *s, preprocess *p) {
            p->divide != 0;
 }
 
+/* "224" or "320:240"; one number stands for both sides where `square`. */
+static bool parse_size(char *s, int32_t size[2], bool square) {
+    int64_t width, height = 0;
+    char *colon = strchr(s, ':');
+    if (colon)
+        *colon++ = 0;
+    if (!parse_int(s, 1, 16384, &width) || (colon && !parse_int(colon, 1, 16384, &height)))
+        return false;
+    size[0] = (int32_t)width;
+    size[1] = (int32_t)(colon || !square ? height : width);
+    return true;
+}
+
 static bool parse_part(char *part, preprocess *p) {
     char *value = strchr(part, '=');
     if (!value)
@@ -31,6 +44,10 @@ static bool parse_part(char *part, preprocess *p) {
     *value++ = 0;
     if (strcmp(part, "scale") == 0)
         return parse_scale(value, p);
+    if (strcmp(part, "resize") == 0)
+        return parse_size(value, p->resize, false);
+    if (strcmp(part, "crop") == 0)
+        return parse_size(value, p->crop, true);
     if (strcmp(part, "mean") == 0)
         return parse_list(value, p->mean, &p->mean_count);
     if (strcmp(part, "layout") == 0) {
@@ -63,7 +80,8 @@ bool preprocess_parse(const tool *t, const char *spec, preprocess *p) {
     }
     if (!good)
         tool_usage(t, "for instance --preprocess scale=1/255,mean=0.485:0.456:0.406,std=0.229",
-                   "--preprocess '%s' is not a list of scale=, mean=, std=, layout=nchw|nhwc",
+                   "--preprocess '%s' is not a list of scale=, mean=, std=, layout=nchw|nhwc, "
+                   "resize=, crop=",
                    spec);
     return good;
 }
