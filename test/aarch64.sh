@@ -1,13 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A slow analysis, not part of CI: cross-compiles for aarch64 and runs the tests under qemu-user. Needs
-# Debian 12 with its package mirror; the arm64 packages are unpacked into the build folder, nothing
-# foreign is installed. Usage: sh test/aarch64.sh [meson test arguments]
+# Cross-compiles for aarch64 and runs tests under qemu-user, whose CPU has all the instruction sets:
+# right or wrong, not how fast. Needs Debian 12 with its package mirror; the arm64 packages are unpacked
+# into the build folder, nothing foreign is installed.
+#   sh test/aarch64.sh kernels             the kernels' tests only, as test/run.sh does (a minute)
+#   sh test/aarch64.sh [MESON TEST ARGS]   slow, not part of CI: all tests, or those of --suite NAME;
+#                                          and a network through the tool on every instruction set
+# Exit status 77: the compiler, qemu or the arm64 packages cannot be had.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/deps.sh
 # shellcheck disable=SC2086
-need $build_packages gcc-aarch64-linux-gnu qemu-user
+need $build_packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user || exit 77
 folder=$PWD/build-test/aarch64
 root=$folder/root
 mkdir -p "$folder/lists/partial" "$folder/debs" "$root"
@@ -22,10 +26,8 @@ if [ ! -e "$root/usr/include/zip.h" ]; then
         -o Dir::Etc::sourceparts=/dev/null -o Dir::Etc::sourcelist=$folder/sources.list
         -o Dir::State::status=/dev/null -o APT::Sandbox::User=root"
     # shellcheck disable=SC2086
-    apt-get $apt update -qq
-    # shellcheck disable=SC2086
-    (cd "$folder/debs" && apt-get $apt download -qq libzip-dev libzip4 zlib1g-dev zlib1g libnanopb-dev \
-        libbz2-1.0 libssl3 libjansson-dev libjansson4)
+    apt-get $apt update -qq && (cd "$folder/debs" && apt-get $apt download -qq libzip-dev libzip4 zlib1g-dev \
+        zlib1g libnanopb-dev libbz2-1.0 libssl3 libjansson-dev libjansson4) || exit 77
     for deb in "$folder"/debs/*.deb; do dpkg -x "$deb" "$root"; done
 fi
 
@@ -52,5 +54,22 @@ cpu = 'aarch64'
 endian = 'little'
 END
 [ -f "$folder/build/build.ninja" ] || meson setup "$folder/build" --cross-file "$folder/cross.ini"
+
+if [ "${1:-}" = kernels ]; then
+    ninja -C "$folder/build" test/kernel/checkkernel
+    exec meson test -C "$folder/build" --no-rebuild --timeout-multiplier 10 --print-errorlogs --suite kernel
+fi
 ninja -C "$folder/build"
 meson test -C "$folder/build" --no-rebuild --timeout-multiplier 10 --print-errorlogs "$@"
+
+model=${QSIM_SHARED:-../shared}/models/mlptiny_kws_dscnn_fp32.onnx
+[ -e "$model" ] || {
+    say "the tool on every instruction set: skipped, no $model"
+    exit 0
+}
+for isa in c neon neondot neoni8mm; do
+    qemu-aarch64 -L /usr/aarch64-linux-gnu -E "LD_LIBRARY_PATH=$libs:$root/lib/aarch64-linux-gnu" \
+        "$folder/build/tools/qsim/qsim" run "$model" -i random:3 --isa "$isa" -q -f -o "$folder/$isa.npy"
+    cmp "$folder/c.npy" "$folder/$isa.npy"
+done
+say "the tool on every instruction set: the same bits"

@@ -1,17 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Builds libqsim and passes its tests: gcc, clang, and gcc with AddressSanitizer and UBSan. Installs what
-# is missing on Debian 12 (as root or with sudo), is safe to repeat, and ends with one line
+# Builds libqsim and passes its tests: gcc, clang, gcc with AddressSanitizer and UBSan, and the kernels'
+# tests for aarch64 under qemu. Installs what is missing on Debian 12 (as root or with sudo), is safe to
+# repeat, and ends with one line
 #     N passed, N failed, N skipped
 # What is skipped is named. Shared data is looked for at $QSIM_SHARED, else ../shared; with
 # QSIM_REQUIRE_SHARED=1 its absence is a failure.
 #   sh test/run.sh            everything
-#   sh test/run.sh gcc        one build only (gcc, clang or sanitize)
+#   sh test/run.sh gcc        one build only (gcc, clang, sanitize or aarch64)
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tools/deps.sh
 
-builds=${1:-gcc clang sanitize}
+builds=${1:-gcc clang sanitize aarch64}
 shared=${QSIM_SHARED:-../shared}
 [ ! -d "$shared" ] || shared=$(cd "$shared" && pwd)
 export QSIM_SHARED="$shared" QSIM_REQUIRE_SHARED="${QSIM_REQUIRE_SHARED:-0}"
@@ -52,11 +53,32 @@ run() { # NAME CC OPTIONS...
     }
     say "$name: tests"
     meson test -C "build-test/$name" --no-rebuild --print-errorlogs >"build-test/$name.test.log" 2>&1
+    report
+}
+
+report() {
     grep -E '(FAIL|TIMEOUT|SKIP|ERROR) ' "build-test/$name.test.log" | sed "s/^/$name: /" | sort -u
     sed -n '/^=\{3,\}/,$p' "build-test/$name.test.log" | grep -vE '^(Ok|Fail|Skipped|Timeout):' | head -n 200
     passed=$((passed + $(count "build-test/$name.test.log" Ok)))
     failed=$((failed + $(count "build-test/$name.test.log" Fail) + $(count "build-test/$name.test.log" Timeout)))
     skipped=$((skipped + $(count "build-test/$name.test.log" Skipped)))
+}
+
+run_aarch64() {
+    name=aarch64
+    [ "$(uname -m)" != aarch64 ] || return 0
+    say "$name: build, tests of the kernels"
+    sh test/aarch64.sh kernels >"build-test/$name.test.log" 2>&1 && code=0 || code=$?
+    if [ "$code" = 77 ]; then
+        say "$name: SKIP, no cross compiler, qemu-user or arm64 packages"
+        skipped=$((skipped + 1))
+    elif grep -q '^Ok: ' "build-test/$name.test.log"; then
+        report
+    else
+        grep -E 'error|FAILED|warning' "build-test/$name.test.log" | head -n 40
+        say "$name: the build failed"
+        failed=$((failed + 1))
+    fi
 }
 
 mkdir -p build-test
@@ -66,6 +88,7 @@ for build in $builds; do
     gcc) run gcc gcc ;;
     clang) run clang clang ;;
     sanitize) run sanitize gcc -Dbuildtype=debugoptimized -Db_sanitize=address,undefined ;;
+    aarch64) run_aarch64 ;;
     *) say "no build is called $build" && exit 2 ;;
     esac
 done
