@@ -51,11 +51,21 @@ INLINE __m512i edge_row(const slides *s, int64_t x, int32_t i, int32_t ranges) {
     return load_ranges(from, ranges);
 }
 
+/* Four ranges are code enough for a call; only kernels without sums at that point have them. */
+TARGET __attribute__((noinline)) static void edge_of_4(const slides *s, int64_t x, __m512i *t) {
+    for (int32_t i = 0; i < 8; i++) {
+        t[i] = edge_row(s, x, i, 4);
+        __asm__("" : "+r"(i)); /* not unrolled */
+    }
+}
+
 /* The first rows of a column. */
 INLINE void load_rows(const slides *s, int64_t x, int32_t rows, int32_t ranges, __m512i *t) {
     const bool inside = x >= 0 && x<s->inside, many = ranges> 1;
     const ptrdiff_t at = x * s->across;
-    for (int32_t i = 0; i < rows && many && !inside; i++)
+    if (ranges == 4 && !inside)
+        edge_of_4(s, x, t);
+    for (int32_t i = 0; i < rows && ranges == 2 && !inside; i++)
         t[i] = edge_row(s, x, i, ranges);
     for (int32_t i = 0; i < rows && many && inside; i++) {
         const uint8_t *first = s->row[i] + at;
