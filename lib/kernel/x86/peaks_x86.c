@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Twelve accumulators each: more than latency times throughput of any of these instructions. The
- * empty assembler after each keeps compilers from merging or hoisting them.
+ * Twelve accumulators each: more than latency times throughput of any of these instructions. They
+ * are named, as an array of so many would live in memory under gcc; the empty assembler after each
+ * keeps compilers from merging or hoisting them.
  */
 #include "kernel/peaks.h"
 #include "base/ctx.h"
@@ -14,39 +15,40 @@
     step(0) step(1) step(2) step(3) step(4) step(5) step(6) step(7) step(8) step(9) step(10)       \
         step(11)
 
-#define LOOP(name, isa, vector, zero, operand, make)                                               \
+#define DECLARE(i) a##i = x,
+#define LOOP(name, isa, vector, step, make)                                                        \
     __attribute__((target(isa))) static void name(int64_t turns) {                                 \
-        vector x = make, a[12];                                                                    \
-        for (int i = 0; i < 12; i++)                                                               \
-            a[i] = zero;                                                                           \
+        const vector x = make;                                                                     \
+        vector TWELVE(DECLARE) last = x;                                                           \
         for (int64_t i = 0; i < turns; i++) {                                                      \
-            TWELVE(operand)                                                                        \
+            TWELVE(step)                                                                           \
         }                                                                                          \
+        (void)last;                                                                                \
     }
 
 #define KEEP(letter, v) __asm__ volatile("" : "+" letter(v))
 #define DOT_ZMM(i)                                                                                 \
-    a[i] = _mm512_dpbusd_epi32(a[i], x, x);                                                        \
-    KEEP("v", a[i]);
+    a##i = _mm512_dpbusd_epi32(a##i, x, x);                                                        \
+    KEEP("v", a##i);
 #define DOT_YMM(i)                                                                                 \
-    a[i] = _mm256_dpbusd_avx_epi32(a[i], x, x);                                                    \
-    KEEP("x", a[i]);
+    a##i = _mm256_dpbusd_avx_epi32(a##i, x, x);                                                    \
+    KEEP("x", a##i);
 /* Products alone: their sums share pipes with them and give less. */
 #define MADD_YMM(i)                                                                                \
-    a[i] = _mm256_madd_epi16(x, x);                                                                \
-    KEEP("x", a[i]);
+    a##i = _mm256_madd_epi16(x, x);                                                                \
+    KEEP("x", a##i);
 #define FMA_ZMM(i)                                                                                 \
-    a[i] = _mm512_fmadd_ps(x, x, a[i]);                                                            \
-    KEEP("v", a[i]);
+    a##i = _mm512_fmadd_ps(x, x, a##i);                                                            \
+    KEEP("v", a##i);
 #define FMA_YMM(i)                                                                                 \
-    a[i] = _mm256_fmadd_ps(x, x, a[i]);                                                            \
-    KEEP("x", a[i]);
+    a##i = _mm256_fmadd_ps(x, x, a##i);                                                            \
+    KEEP("x", a##i);
 
-LOOP(dot_zmm, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512(), DOT_ZMM, _mm512_set1_epi8(1))
-LOOP(dot_ymm, "avx2,avxvnni", __m256i, _mm256_setzero_si256(), DOT_YMM, _mm256_set1_epi8(1))
-LOOP(madd_ymm, "avx2", __m256i, _mm256_setzero_si256(), MADD_YMM, _mm256_set1_epi16(1))
-LOOP(fma_zmm, "avx512f", __m512, _mm512_setzero_ps(), FMA_ZMM, _mm512_set1_ps(0.5f))
-LOOP(fma_ymm, "avx2,fma", __m256, _mm256_setzero_ps(), FMA_YMM, _mm256_set1_ps(0.5f))
+LOOP(dot_zmm, "avx512f,avx512vnni", __m512i, DOT_ZMM, _mm512_set1_epi8(1))
+LOOP(dot_ymm, "avx2,avxvnni", __m256i, DOT_YMM, _mm256_set1_epi8(1))
+LOOP(madd_ymm, "avx2", __m256i, MADD_YMM, _mm256_set1_epi16(1))
+LOOP(fma_zmm, "avx512f", __m512, FMA_ZMM, _mm512_set1_ps(0.5f))
+LOOP(fma_ymm, "avx2,fma", __m256, FMA_YMM, _mm256_set1_ps(0.5f))
 
 __attribute__((target("avx512f"))) static void read_zmm(const void *memory, size_t bytes) {
     const uint8_t *p = memory;
