@@ -70,5 +70,7 @@ const qk_u8 qk_u8_avx2 = {.add = add_avx2,
                           .table = table_avx2,
                           .interleave = interleave_avx2,
                           .quantize = quantize_avx2,
-                          .dequantize = dequantize_avx2};
+                          .dequantize = dequantize_avx2,
+                          .turn8 = qk_turn8_avx2,
+                          .turn32 = qk_turn32_avx2};
 #endif
