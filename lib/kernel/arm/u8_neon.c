@@ -8,6 +8,7 @@
 #include "kernel/u8_loops.h"
 
 QK_U8_LOOPS(neon, )
+QK_U8_DEQUANTIZE(neon, )
 
 /* Indices beyond a quarter of the table leave what is there. */
 static inline uint8x16_t look_up(const uint8x16x4_t *quarter, uint8x16_t x) {
