@@ -192,8 +192,9 @@ static char *text_join(qsim_ctx *ctx, const char *a, const char *b) {
 
 static void out_forget(qs_out *out) {
     qs_free(out->ctx, out->path);
+    qs_free(out->ctx, out->shown);
     qs_free(out->ctx, out->temporary);
-    out->path = out->temporary = NULL;
+    out->path = out->shown = out->temporary = NULL;
     out->fd = -1;
 }
 
@@ -220,6 +221,21 @@ static int open_new(qs_out *out, const struct stat *old) {
     return -1;
 }
 
+/* After a failed creation; the folder that is not there is named, the temporary file never is. */
+static int fail_create(qs_out *out, qsim_error *error) {
+    struct stat st;
+    int code = errno;
+    char *slash = strrchr(out->temporary, '/');
+    if (code == ENOENT && slash && slash != out->temporary) {
+        *slash = 0;
+        if (stat(out->temporary, &st) && errno == ENOENT)
+            return qs_fail(error, QSIM_E_IO, "%s: the folder '%s' does not exist", out->shown,
+                           out->temporary);
+    }
+    return qs_fail(error, QSIM_E_IO, "%s: cannot create a file in its folder: %s", out->shown,
+                   strerror(code));
+}
+
 int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim_error *error) {
     struct stat st;
     memset(out, 0, sizeof(*out));
@@ -238,12 +254,13 @@ int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim
     char target[PATH_MAX];
     const char *name = old && realpath(path, target) ? target : path;
     out->path = text_join(ctx, name, "");
+    out->shown = text_join(ctx, path, "");
     out->temporary = text_join(ctx, name, ".XXXXXX");
     int code = QSIM_OK;
-    if (!out->path || !out->temporary)
+    if (!out->path || !out->shown || !out->temporary)
         code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", path);
     else if ((out->fd = open_new(out, old ? &st : NULL)) < 0)
-        code = fail_errno(error, path, "cannot create a file beside it");
+        code = fail_create(out, error);
     if (code) {
         out_forget(out);
     }
@@ -291,7 +308,7 @@ int qs_out_commit(qs_out *out, qsim_error *error) {
         out->code = errno;
     if (out->code) {
         unlink(out->temporary);
-        code = qs_fail(error, QSIM_E_IO, "%s: cannot write: %s", out->path, strerror(out->code));
+        code = qs_fail(error, QSIM_E_IO, "%s: cannot write: %s", out->shown, strerror(out->code));
     } else {
         sync_folder(out->temporary); /* whose name is not needed any more */
     }

@@ -41,6 +41,7 @@ void qs_map_close(qsim_ctx *ctx, qs_map *map);
 typedef struct qs_out {
     qsim_ctx *ctx;
     char *path;
+    char *shown; /* the path as it was given, for messages: links not followed */
     char *temporary;
     int fd;
     uint64_t written;

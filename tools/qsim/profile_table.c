@@ -138,8 +138,11 @@ void profile_print(const tool *t, const profiling *p, size_t top) {
     print_machine(t, p);
     for (int kind = 0; kind < KINDS; kind++)
         print_rows(p, kind, top);
-    printf("\nthe profile costs %.0f ns a step, %.2f %% of a run (best of %zu with and without)\n",
-           ns, percent, p->plain.count);
+    if (ns >= 0.5)
+        printf("\nthe profile costs %.0f ns a step, %.2f %% of a run", ns, percent);
+    else /* noise: the runs with it were the faster ones */
+        printf("\nthe profile costs nothing measurable");
+    printf(" (best of %zu with and without)\n", p->plain.count);
 }
 
 /* ---- JSON ---- */
