@@ -32,6 +32,28 @@ class Worker:
             raise Refused(" ".join(words[1:]) or "the worker ended")
         return [float(w) for w in words]
 
+    def settle(self, limit=0.5):
+        """
+        Until none of the worker's threads has run for a moment, at most `limit` seconds: an engine whose threads
+        spin on after a run would hold the other one's CPUs.
+        """
+        end, before = time.monotonic() + limit, None
+        while time.monotonic() < end:
+            now = self.processor_time()
+            if now == before:
+                return
+            before = now
+            time.sleep(0.004)
+
+    def processor_time(self):
+        """Nanoseconds that all its threads have run."""
+        total = 0
+        folder = f"/proc/{self.child.pid}/task"
+        for task in os.listdir(folder):
+            with open(f"{folder}/{task}/schedstat", encoding="ascii") as f:
+                total += int(f.read().split()[0])
+        return total
+
     def close(self):
         self.child.stdin.close()
         self.child.wait()
@@ -101,7 +123,7 @@ def turns(lanes, seconds, slice_us):
             result, worker, rounds = lanes[i]
             rounds.append(worker.run(counts[i]))
             if len(lanes) > 1:
-                time.sleep(0.002)
+                worker.settle()
         done += 1
 
 
