@@ -67,13 +67,32 @@ typedef struct scaled_job {
     float *y;
 } scaled_job;
 
+/* Floats of narrow rows that one call of the kernel scales. */
+#define TILED 256
+
+/* Fills `to` with the row again and again; NULL stays NULL. */
+static const float *tile_row(const float *row, size_t n, size_t rows, float *to) {
+    for (size_t r = 0; row && r < rows; r++)
+        memcpy(to + r * n, row, n * sizeof(*row));
+    return row ? to : NULL;
+}
+
+/* Rows [begin, end); narrow ones many at a time: a row's masked store would hold up the next load.
+ */
 static void scale_rows(const void *arg, size_t begin, size_t end) {
     const scaled_job *job = arg;
-    const size_t n = job->p->columns;
-    for (size_t r = begin; r < end; r++)
-        job->k->scale_s32((const int32_t *)(const void *)(job->y + r * n),
-                          job->x_scale[r / job->p->same], job->w_scale, job->bias, job->p->by_row,
-                          job->y + r * n, n);
+    const size_t n = job->p->columns, same = job->p->same;
+    const size_t most = n < TILED / 2 && same > 1 && end - begin > 1 ? TILED / n : 1;
+    float scales[TILED], biases[TILED];
+    const float *w_scale = most > 1 ? tile_row(job->w_scale, n, most, scales) : job->w_scale;
+    const float *bias = most > 1 ? tile_row(job->bias, n, most, biases) : job->bias;
+    for (size_t r = begin, rows; r < end; r += rows) {
+        rows = same - r % same < end - r ? same - r % same : end - r;
+        rows = rows < most ? rows : most;
+        float *y = job->y + r * n;
+        job->k->scale_s32((const int32_t *)(const void *)y, job->x_scale[r / same], w_scale, bias,
+                          job->p->by_row, y, rows * n);
+    }
 }
 
 static void run_scaled(const qs_step *s, const qs_frame *f) {
