@@ -43,6 +43,9 @@ static int fill(const tool *t, inputs *in, size_t i, const slot *s, bool invent)
         code = feed_plan(t, &in->feeds[i], s, &in->sources[i], &in->how, false);
     if (code == EXIT_OK)
         code = feed_read(t, &in->feeds[i], 0, feed_positions(&in->feeds[i]), &in->tensors[i]);
+    /* To run nothing is fine, to time it says nothing. */
+    if (code == EXIT_OK && spec && invent && in->count == 1 && feed_positions(&in->feeds[i]) == 0)
+        code = tool_fail(t, QSIM_E_VALUE, "%s: no samples", spec);
     return code;
 }
 
