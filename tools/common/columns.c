@@ -18,6 +18,14 @@ void table_cell(table *t, const char *format, ...) {
     t->cells[t->count++] = cell.data ? cell.data : tool_copy("");
 }
 
+void table_free(table *t) {
+    for (size_t i = 0; i < t->count; i++)
+        free(t->cells[i]);
+    free(t->cells);
+    t->cells = NULL;
+    t->count = 0;
+}
+
 void table_print(table *t, FILE *out) {
     size_t n = strlen(t->columns);
     size_t *width = tool_alloc(n, sizeof(*width));
@@ -35,10 +43,6 @@ void table_print(table *t, FILE *out) {
             fputs(t->cells[i], out);
         fputs(k + 1 < n ? "  " : "\n", out);
     }
-    for (size_t i = 0; i < t->count; i++)
-        free(t->cells[i]);
-    free(t->cells);
     free(width);
-    t->cells = NULL;
-    t->count = 0;
+    table_free(t);
 }

@@ -20,5 +20,7 @@ typedef struct table {
 void table_cell(table *t, const char *format, ...) TOOL_PRINTF(2, 3);
 /* Prints and empties it. Control bytes in cells are escaped. */
 void table_print(table *t, FILE *out);
+/* Empties it without printing. */
+void table_free(table *t);
 
 #endif

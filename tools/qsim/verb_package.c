@@ -103,6 +103,7 @@ void print_package(const tool *t, const qsim_package *p, const char *path) {
         if (!t->quiet)
             table_print(&rows, stdout);
     }
+    table_free(&rows);
 }
 
 static int show(const tool *t, const char *path) {
