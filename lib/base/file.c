@@ -198,27 +198,84 @@ static void out_forget(qs_out *out) {
     out->fd = -1;
 }
 
-/*
- * Makes the temporary file under a name that nobody has, the last six letters being anything. Not
- * mkstemp: its files are private, and the permissions of a plain creation could be found out only
- * by setting the process's umask. An old file's permissions stay.
- */
-static int open_new(qs_out *out, const struct stat *old) {
+void qs_fresh_letters(char *letters, uint64_t *state) {
     struct timespec now = {0};
+    if (*state == 0 && clock_gettime(CLOCK_MONOTONIC, &now) == 0)
+        *state = (uint64_t)now.tv_nsec + (uint64_t)getpid() * 1000003u + (uintptr_t)letters / 8;
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    for (int i = 0; i < 6; i++)
+        letters[i] = (char)('a' + (*state >> (24 + 5 * i)) % 26);
+}
+
+typedef int make_named(qs_out *out);
+
+/* Calls `make` with one temporary name after the other until nobody has that name. */
+static int under_fresh_name(qs_out *out, make_named *make) {
     char *letters = out->temporary + strlen(out->temporary) - 6;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t n = (uint64_t)now.tv_nsec + (uint64_t)getpid() * 1000003u + (uintptr_t)out / 8;
+    uint64_t state = 0;
+    int result = -1;
     for (int tries = 0; tries < 1000; tries++) {
-        n = n * 6364136223846793005u + 1442695040888963407u;
-        for (int i = 0; i < 6; i++)
-            letters[i] = (char)('a' + (n >> (24 + 5 * i)) % 26);
-        int fd = open(out->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 && old)
-            (void)!fchmod(fd, old->st_mode & 07777);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
+        qs_fresh_letters(letters, &state);
+        if ((result = make(out)) >= 0 || errno != EEXIST)
+            break;
     }
+    return result;
+}
+
+/* Not mkstemp: its files are private, and the permissions of a plain creation could be found out
+ * only by setting the process's umask. */
+static int create_named(qs_out *out) {
+    return open(out->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+}
+
+#ifdef O_TMPFILE
+static const char *descriptor_path(int fd, char room[32]) {
+    snprintf(room, 32, "/proc/self/fd/%d", fd);
+    return room;
+}
+
+static int create_nameless(qs_out *out) {
+    char room[32], *slash = strrchr(out->temporary, '/');
+    const char *folder = slash == out->temporary ? "/" : slash ? out->temporary : ".";
+    if (slash)
+        *slash = 0;
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    if (slash)
+        *slash = '/';
+    /* Without /proc it could not be given a name later. */
+    if (fd >= 0 && access(descriptor_path(fd, room), F_OK)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static int give_name(qs_out *out) {
+    char room[32];
+    return linkat(AT_FDCWD, descriptor_path(out->fd, room), AT_FDCWD, out->temporary,
+                  AT_SYMLINK_FOLLOW);
+}
+#else
+static int create_nameless(qs_out *out) {
+    (void)out;
     return -1;
+}
+
+static int give_name(qs_out *out) {
+    (void)out;
+    return -1;
+}
+#endif
+
+/* An old file's permissions stay. */
+static int open_new(qs_out *out, const struct stat *old) {
+    out->fd = create_nameless(out);
+    out->nameless = out->fd >= 0;
+    if (out->fd < 0)
+        out->fd = under_fresh_name(out, create_named);
+    if (out->fd >= 0 && old)
+        (void)!fchmod(out->fd, old->st_mode & 07777);
+    return out->fd;
 }
 
 /* After a failed creation; the folder that is not there is named, the temporary file never is. */
@@ -259,7 +316,7 @@ int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim
     int code = QSIM_OK;
     if (!out->path || !out->shown || !out->temporary)
         code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", path);
-    else if ((out->fd = open_new(out, old ? &st : NULL)) < 0)
+    else if (open_new(out, old ? &st : NULL) < 0)
         code = fail_create(out, error);
     if (code) {
         out_forget(out);
@@ -302,12 +359,19 @@ int qs_out_commit(qs_out *out, qsim_error *error) {
     int code = QSIM_OK;
     if (!out->code && fsync(out->fd) && errno != EINVAL && errno != EROFS)
         out->code = errno;
+    if (!out->code && out->nameless) {
+        if (under_fresh_name(out, give_name))
+            out->code = errno;
+        else
+            out->nameless = false;
+    }
     if (close(out->fd) && !out->code)
         out->code = errno;
     if (!out->code && rename(out->temporary, out->path))
         out->code = errno;
     if (out->code) {
-        unlink(out->temporary);
+        if (!out->nameless)
+            unlink(out->temporary);
         code = qs_fail(error, QSIM_E_IO, "%s: cannot write: %s", out->shown, strerror(out->code));
     } else {
         sync_folder(out->temporary); /* whose name is not needed any more */
@@ -319,7 +383,8 @@ int qs_out_commit(qs_out *out, qsim_error *error) {
 void qs_out_abort(qs_out *out) {
     if (out->fd >= 0) {
         close(out->fd);
-        unlink(out->temporary);
+        if (!out->nameless)
+            unlink(out->temporary);
     }
     out_forget(out);
 }

@@ -34,9 +34,13 @@ int qs_map_open_below(qsim_ctx *ctx, const char *folder, const char *location, q
 void qs_map_forget(const qs_map *map, const void *data, size_t size);
 void qs_map_close(qsim_ctx *ctx, qs_map *map);
 
+/* Six letters for a temporary name, others at each call. `*state` is 0 before the first. */
+void qs_fresh_letters(char *letters, uint64_t *state);
+
 /*
- * A file being written. Bytes go to a temporary file in the target's folder; qs_out_commit flushes
- * it and renames it over the target, qs_out_abort removes it. One of both must be called.
+ * A file being written. Bytes go to a temporary file in the target's folder, without a name where
+ * the system has such files: a killed process leaves nothing behind. qs_out_commit flushes it and
+ * renames it over the target, qs_out_abort removes it. One of both must be called.
  */
 typedef struct qs_out {
     qsim_ctx *ctx;
@@ -44,6 +48,7 @@ typedef struct qs_out {
     char *shown; /* the path as it was given, for messages: links not followed */
     char *temporary;
     int fd;
+    bool nameless;
     uint64_t written;
     int code; /* first failure: later writes do nothing */
 } qs_out;

@@ -3,13 +3,14 @@
 #define _GNU_SOURCE /* O_NOFOLLOW and friends where _POSIX_C_SOURCE hides them */
 #include "base/tree.h"
 
+#include "base/file.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 static int fail_errno(qsim_error *error, const char *folder, const char *name, const char *what) {
@@ -30,15 +31,11 @@ static bool is_empty(const char *path) {
 }
 
 /* The last six letters of `path` become what no other folder has. */
-static bool make_temporary(char *path, const void *salt) {
-    struct timespec now = {0};
+static bool make_temporary(char *path) {
     char *letters = path + strlen(path) - 6;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t n = (uint64_t)now.tv_nsec + (uint64_t)getpid() * 1000003u + (uintptr_t)salt / 8;
+    uint64_t state = 0;
     for (int tries = 0; tries < 1000; tries++) {
-        n = n * 6364136223846793005u + 1442695040888963407u;
-        for (int i = 0; i < 6; i++)
-            letters[i] = (char)('a' + (n >> (24 + 5 * i)) % 26);
+        qs_fresh_letters(letters, &state);
         if (mkdir(path, 0777) == 0)
             return true;
         if (errno != EEXIST)
@@ -91,7 +88,7 @@ int qs_tree_open(qsim_ctx *ctx, const char *path, bool replace, qs_tree *t, qsim
     t->path[n] = 0;
     memcpy(t->temporary, path, n);
     strcpy(t->temporary + n, t->exists ? "/..XXXXXX" : ".XXXXXX");
-    if (make_temporary(t->temporary, t))
+    if (make_temporary(t->temporary))
         t->dir = open(t->temporary, O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW);
     if (t->dir < 0) {
         code = fail_errno(error, path, "", "cannot make the folder");

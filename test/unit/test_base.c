@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Errors, memory, options, SHA-256, threads, files. */
+#define _GNU_SOURCE /* O_TMPFILE */
 #include "base/ctx.h"
 #include "base/file.h"
 #include "test.h"
 
 #include <qsim/base.h>
 
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static qsim_ctx *ctx;
@@ -247,6 +251,37 @@ static void test_files(void) {
     CHECK_INT(rmdir(folder), 0); /* no temporary file is left */
 }
 
+/* A process killed in the middle of writing leaves the old file, and nothing beside it where the
+ * file system has nameless files. */
+static void test_killed_writer(void) {
+    char folder[] = "qs_killed_XXXXXX", path[64];
+    if (!mkdtemp(folder)) {
+        CHECK_FAIL("mkdtemp");
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/a", folder);
+    write_file(path, "old", false, QSIM_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        qs_out out;
+        qsim_error e;
+        qs_error_clear(&e);
+        if (qs_out_open(ctx, path, true, &out, &e) == QSIM_OK)
+            qs_out_write(&out, "new", 3);
+        kill(getpid(), SIGKILL);
+    }
+    int status = 0;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+    check_file(path, "old");
+    unlink(path);
+#ifdef O_TMPFILE
+    int probe = open(folder, O_TMPFILE | O_RDWR, 0600);
+    if (probe >= 0)
+        CHECK_INT(rmdir(folder), 0); /* nothing is left */
+    close(probe);
+#endif
+}
+
 int main(void) {
     test_give();
     test_clock();
@@ -261,6 +296,7 @@ int main(void) {
     test_threads();
     test_short_jobs();
     test_files();
+    test_killed_writer();
     qsim_ctx_free(ctx);
     return test_done();
 }
