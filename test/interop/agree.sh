@@ -5,30 +5,12 @@
 # Usage: agree.sh SOURCE_ROOT QSIM FOLDER QSIM-MAKE-LINEAR
 set -eu
 root=$1 qsim=$2 peer=$3 linear=$4
-version=1.30.0
-models=${QSIM_SHARED:-../shared}/models
-
-missing() { # WHAT
-    echo "skipped: $1"
-    exit 77
-}
-if [ ! -d "$models" ]; then
-    [ "${QSIM_REQUIRE_SHARED:-0}" != 1 ] || { echo "missing: $models"; exit 1; }
-    missing "no $models"
-fi
-command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || missing "no node and npm"
-if [ ! -d "$peer/node_modules/onnxruntime-node" ]; then
-    mkdir -p "$peer"
-    (cd "$peer" && npm install --ignore-scripts --no-audit --no-fund --silent \
-        "onnxruntime-node@$version" >npm.log 2>&1) || missing "npm cannot install onnxruntime-node"
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$root/test/interop/ort.sh"
 
 check() { # MODEL INPUTS...
     model=$1
     shift
-    node "$root/test/interop/agree.js" "$peer" "$qsim" "$work" "$models/$model.onnx" "$@"
+    agree "$models/$model.onnx" "$@"
 }
 check dtln_model_1 input_2=1,1,257 input_3=1,2,128,2
 check ppocrv2_rec_en_number x=2,3,32,100
@@ -38,14 +20,14 @@ check silero_vad_op18_ifless input=1,576 sr:16000 state=2,1,128
 check silero_vad_op18_ifless input=3,288 sr:8000 state=2,3,128
 
 "$linear" -q -o "$work/linear.onnx"
-node "$root/test/interop/agree.js" "$peer" "$qsim" "$work" "$work/linear.onnx" X=3,64
+agree "$work/linear.onnx" X=3,64
 
 quantized() { # MODEL INPUTS QUANTIZE-OPTIONS...
     model=$1 inputs=$2
     shift 2
     file=$work/$model$(echo "$*" | tr -d ' ').onnx
     "$qsim" quantize -q "$models/$model.onnx" -o "$file" "$@"
-    node "$root/test/interop/agree.js" "$peer" "$qsim" "$work" "$file" $inputs
+    agree "$file" $inputs
 }
 for how in '--mode dynamic' '--mode dynamic --per-row' '--mode dynamic --weight-scheme tensor-asymmetric' \
     '--mode dynamic --weights uint8' '--mode dynamic --weights uint8 --weight-scheme tensor'; do

@@ -4,25 +4,7 @@
 # Skipped by name where the runtime is not there. Usage: configured.sh SOURCE_ROOT QSIM FOLDER MAKE_LINEAR
 set -eu
 root=$1 qsim=$2 peer=$3 linear=$4
-version=1.30.0
-models=${QSIM_SHARED:-../shared}/models
-
-missing() { # WHAT
-    echo "skipped: $1"
-    exit 77
-}
-if [ ! -d "$models" ]; then
-    [ "${QSIM_REQUIRE_SHARED:-0}" != 1 ] || { echo "missing: $models"; exit 1; }
-    missing "no $models"
-fi
-command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || missing "no node and npm"
-if [ ! -d "$peer/node_modules/onnxruntime-node" ]; then
-    mkdir -p "$peer"
-    (cd "$peer" && npm install --ignore-scripts --no-audit --no-fund --silent \
-        "onnxruntime-node@$version" >npm.log 2>&1) || missing "npm cannot install onnxruntime-node"
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$root/test/interop/ort.sh"
 
 data='"data_config": {"data_dir": "random", "limit": 8}'
 check() { # NAME MODEL INPUT
@@ -44,7 +26,7 @@ END
     for flow in dynamic unsigned weights qdq qoperator; do
         # Without the runtime's own optimizations: from the basic level on, it quantizes the activations of
         # products whose weights are dequantized.
-        node "$root/test/interop/agree.js" "$peer" "$qsim" "$work" "$work/$1/$flow/model.onnx" disabled \
+        agree "$work/$1/$flow/model.onnx" disabled \
             within=0.001 "$3"
     done
 }

@@ -4,25 +4,7 @@
 # gives what qsim gives. Skipped by name where the runtime is not there. Usage: levels.sh SOURCE_ROOT QSIM FOLDER
 set -eu
 root=$1 qsim=$2 peer=$3
-version=1.30.0
-models=${QSIM_SHARED:-../shared}/models
-
-missing() { # WHAT
-    echo "skipped: $1"
-    exit 77
-}
-if [ ! -d "$models" ]; then
-    [ "${QSIM_REQUIRE_SHARED:-0}" != 1 ] || { echo "missing: $models"; exit 1; }
-    missing "no $models"
-fi
-command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || missing "no node and npm"
-if [ ! -d "$peer/node_modules/onnxruntime-node" ]; then
-    mkdir -p "$peer"
-    (cd "$peer" && npm install --ignore-scripts --no-audit --no-fund --silent \
-        "onnxruntime-node@$version" >npm.log 2>&1) || missing "npm cannot install onnxruntime-node"
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$root/test/interop/ort.sh"
 
 levels='basic extended all'
 check() { # MODEL TOLERANCE INPUTS...
@@ -30,7 +12,7 @@ check() { # MODEL TOLERANCE INPUTS...
     shift 2
     for level in $levels; do
         "$qsim" optimize -q "$models/$model.onnx" --level "$level" -o "$work/$model.$level.onnx"
-        node "$root/test/interop/agree.js" "$peer" "$qsim" "$work" "$work/$model.$level.onnx" disabled \
+        agree "$work/$model.$level.onnx" disabled \
             "within=$within" "$@"
     done
 }

@@ -5,28 +5,9 @@
 # Skipped by name where npm or its registry is not reachable. Usage: onnxruntime.sh SOURCE_ROOT QSIM FOLDER
 set -eu
 root=$1 qsim=$2 peer=$3
-version=1.30.0
-shared=${QSIM_SHARED:-../shared}
-model=$shared/models/fashion_lenetlite.onnx
+. "$root/test/interop/ort.sh"
+model=$models/fashion_lenetlite.onnx
 data=$shared/data/fashion-mnist
-
-missing() { # WHAT
-    echo "skipped: $1"
-    exit 77
-}
-if [ ! -f "$model" ]; then
-    [ "${QSIM_REQUIRE_SHARED:-0}" != 1 ] || { echo "missing: $model"; exit 1; }
-    missing "no $model"
-fi
-command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || missing "no node and npm"
-if [ ! -d "$peer/node_modules/onnxruntime-node" ]; then
-    mkdir -p "$peer"
-    (cd "$peer" && npm install --ignore-scripts --no-audit --no-fund --silent \
-        "onnxruntime-node@$version" >npm.log 2>&1) || missing "npm cannot install onnxruntime-node"
-fi
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 node "$root/test/interop/peer.js" "$peer" images "$data/t10k-images-idx3-ubyte.gz" 10000 "$work/x.npy"
 "$qsim" calibrate -q "$model" -o "$work/cal.qcal" --skip 54000 --limit 512 \
     --data "$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz"

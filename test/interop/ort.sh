@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT
+# Sourced by the tests beside ONNX Runtime, after root, qsim and peer (the folder it is fetched into) are
+# set. Sets shared, models and work, a folder that goes away. Skips by name, exit 77, what is not there.
+shared=${QSIM_SHARED:-../shared}
+models=$shared/models
+
+missing() { # WHAT
+    echo "skipped: $1"
+    exit 77
+}
+if [ ! -d "$models" ]; then
+    [ "${QSIM_REQUIRE_SHARED:-0}" != 1 ] || { echo "missing: $models"; exit 1; }
+    missing "no $models"
+fi
+command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || missing "no node and npm"
+if [ ! -d "$peer/node_modules/onnxruntime-node" ]; then
+    mkdir -p "$peer"
+    (cd "$peer" && npm install --ignore-scripts --no-audit --no-fund --silent \
+        onnxruntime-node@1.30.0 >npm.log 2>&1) || missing "npm cannot install onnxruntime-node"
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+agree() { # FILE OPTIONS-AND-INPUTS...
+    node "$root/test/interop/agree.js" "$peer" "$qsim" "$work" "$@"
+}
