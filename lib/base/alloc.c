@@ -111,6 +111,18 @@ static struct qs_arena_block *arena_block(qs_arena *arena, size_t bytes, size_t 
     return b;
 }
 
+int qs_arena_reserve(qs_arena *arena, size_t bytes) {
+    size_t room;
+    if (!qs_add(bytes, sizeof(struct qs_arena_block) + BLOCK_ALIGN, &room))
+        return QSIM_E_NOMEM;
+    struct qs_arena_block *b = qs_alloc(arena->ctx, 1, room);
+    if (!b)
+        return QSIM_E_NOMEM;
+    *b = (struct qs_arena_block){arena->blocks, sizeof(*b), room};
+    arena->blocks = b;
+    return QSIM_OK;
+}
+
 static void *arena_take(qs_arena *arena, size_t bytes, size_t align) {
     struct qs_arena_block *b = arena_block(arena, bytes, align);
     if (!b)

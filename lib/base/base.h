@@ -68,6 +68,8 @@ void *qs_arena_alloc(qs_arena *arena, size_t count, size_t size);
 /* Aligned to 64; the raw one is not zeroed. */
 void *qs_arena_alloc64(qs_arena *arena, size_t bytes);
 void *qs_arena_raw64(qs_arena *arena, size_t bytes);
+/* Room for so many bytes at once: the system gives large blocks in large pages. */
+int qs_arena_reserve(qs_arena *arena, size_t bytes);
 void *qs_arena_copy(qs_arena *arena, const void *data, size_t bytes);
 char *qs_arena_string(qs_arena *arena, const char *text, size_t length); /* adds the NUL */
 void qs_arena_free(qs_arena *arena);

@@ -10,19 +10,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Blocks in which pages of this size are worth it: the system clears 512 small ones one by one. */
+/*
+ * Pages of this size are worth it where they are half full: the system hands out and clears 512
+ * small ones one by one, in four times the time.
+ */
 #define HUGE_PAGE ((size_t)2 << 20)
 
 static void *system_alloc(void *user, size_t size, size_t align) {
     (void)user;
-    bool large = size >= 2 * HUGE_PAGE;
+    bool large = size >= HUGE_PAGE / 2;
     align = large ? HUGE_PAGE : align;
     if (size > SIZE_MAX - align)
         return NULL;
     void *p = aligned_alloc(align, qs_align(size, align));
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    if (p && large) /* whole ones only: no more memory than was asked for */
-        madvise(p, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+    if (p && large)
+        madvise(p, (size + HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 #endif
     return p;
 }

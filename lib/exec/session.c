@@ -72,6 +72,9 @@ static bool is_packed_input(const qs_node *n, int32_t index) {
 /* Pages of the file that small constants lie on are left alone. */
 #define FORGET ((size_t)64 * 1024)
 
+/* Fewer bytes of weights than these get by with the arena's ordinary blocks. */
+#define RESERVED ((size_t)64 * 1024)
+
 /* Constants that have been packed or copied leave the memory that the file takes. */
 static void forget(const qsim_session *s, const qs_const *c) {
     for (const qsim_model *m = s->model; m && c && c->data && c->bytes >= FORGET; m = m->base)
@@ -79,10 +82,25 @@ static void forget(const qsim_session *s, const qs_const *c) {
             m->forget(m, c->data, c->bytes);
 }
 
+/* One block for all packed weights: what they add up to, and some for their edges. */
+static int reserve(qsim_session *s) {
+    const qs_graph *g = s->graph;
+    size_t bytes = 0;
+    for (size_t i = 0; i < g->order_count; i++) {
+        const qs_node *n = &g->nodes[g->order[i]];
+        for (int32_t k = 0; n->op->pack && k < n->input_count; k++) {
+            const qs_const *c = n->inputs[k] == QS_NONE ? NULL : g->values[n->inputs[k]].data;
+            if (c && is_packed_input(n, k) && !qs_add(bytes, c->bytes, &bytes))
+                return QSIM_E_NOMEM;
+        }
+    }
+    return bytes < RESERVED ? QSIM_OK : qs_arena_reserve(&s->arena, bytes + bytes / 16);
+}
+
 static int pack_all(qsim_session *s, qsim_error *error) {
     qs_graph *g = s->graph;
     s->packed = qs_arena_alloc(&s->arena, g->node_count + 1, sizeof(*s->packed));
-    if (!s->packed)
+    if (!s->packed || reserve(s))
         return no_memory(s, error);
     for (size_t i = 0; i < g->order_count; i++) {
         qs_id id = g->order[i];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel/f32.h"
+#include "kernel/fours.h"
 
 /* Kernels load whole vectors behind the last panel's last row. */
 #define SLACK 64
@@ -15,23 +16,39 @@ bool qk_pack_f32_size(size_t panel, size_t k, size_t cols, size_t *floats) {
 
 /* Terms that are packed at once: they and the rows they go to stay in the cache. */
 #define TERMS 16
+/* Columns whose sources are gone through side by side: a line of the packed matrix. */
+#define LINE 16
 
 static void move(float *to, const uint8_t *from) {
     memcpy(to, from, sizeof(*to));
 }
 
-/* Columns side by side: whole rows. */
-static void pack_lines(float *to, size_t width, size_t k, size_t cols, ptrdiff_t step,
+/* Columns side by side: rows [first, first + rows) of one panel. */
+static void pack_lines(float *to, size_t width, size_t rows, size_t cols, ptrdiff_t step,
                        const uint8_t *src) {
-    for (size_t i = 0; i < k; i++, to += width) {
+    for (size_t i = 0; i < rows; i++, to += width) {
         memcpy(to, src + (ptrdiff_t)i * step, cols * sizeof(float));
         memset(to + cols, 0, (width - cols) * sizeof(float));
     }
 }
 
+/* All panels of some rows in turn: memory is gone through in its own order. */
+static void pack_matrix(float *packed, size_t panel, size_t k, size_t cols, ptrdiff_t step,
+                        const uint8_t *src) {
+    for (size_t i = 0; i < k; i += TERMS) {
+        const size_t rows = k - i < TERMS ? k - i : TERMS;
+        for (size_t col = 0; col < cols; col += panel) {
+            const size_t width = qk_panel_width(panel, cols, col);
+            pack_lines(packed + col * k + i * width, width, rows,
+                       cols - col < width ? cols - col : width, step,
+                       src + (ptrdiff_t)i * step + (ptrdiff_t)(col * sizeof(float)));
+        }
+    }
+}
+
 /* Memory is gone through column by column, all `outer` terms of a few inner ones in turn. */
-static void pack_panel(float *to, size_t width, size_t outer, size_t cols, const qk_pack_source *s,
-                       const uint8_t *src) {
+static void pack_columns(float *to, size_t width, size_t outer, size_t cols,
+                         const qk_pack_source *s, const uint8_t *src) {
     const ptrdiff_t size = sizeof(float);
     for (size_t first = 0; first < s->inner; first += TERMS) {
         size_t end = s->inner - first < TERMS ? s->inner : first + TERMS;
@@ -44,6 +61,48 @@ static void pack_panel(float *to, size_t width, size_t outer, size_t cols, const
                     move(row + i * width, from + size * (ptrdiff_t)i * s->inner_step);
             }
     }
+}
+
+/*
+ * The same where the terms of a column lie together, whatever their order: four of them of `cols`
+ * columns, LINE at most and a multiple of 4, at a time. Term t goes to row t % outer * inner + t /
+ * outer.
+ */
+static void turn_columns(float *to, size_t width, size_t outer, size_t cols,
+                         const qk_pack_source *s, const uint8_t *src) {
+    const size_t terms = outer * s->inner, whole = terms & ~(size_t)3;
+    const uint8_t *from[LINE];
+    size_t row = 0; /* of the next term, in floats */
+    for (size_t j = 0; j < cols; j++)
+        from[j] = src + (ptrdiff_t)sizeof(float) * (ptrdiff_t)j * s->col_step;
+    for (size_t t = 0; t < terms;) {
+        const size_t count = t < whole ? 4 : 1;
+        uint8_t *at[4];
+        for (size_t i = 0; i < count; i++) {
+            at[i] = (uint8_t *)(to + row * width);
+            row = row + s->inner < terms ? row + s->inner : row + s->inner + 1 - terms;
+        }
+        for (size_t j = 0; j < cols && count == 1; j++)
+            memcpy(at[0] + 4 * j, from[j] + 4 * t, 4);
+        for (size_t j = 0; j < cols && count == 4; j += 4) {
+            qk_turn_fours(from + j, 4 * t, at);
+            for (size_t i = 0; i < 4; i++)
+                at[i] += 16;
+        }
+        t += count;
+    }
+}
+
+static void pack_panel(float *to, size_t width, size_t outer, size_t cols, const qk_pack_source *s,
+                       const uint8_t *src) {
+    const ptrdiff_t column = (ptrdiff_t)sizeof(float) * s->col_step;
+    const bool together =
+        outer == 1 ? s->inner_step == 1 : s->outer_step == 1 && s->inner_step == (ptrdiff_t)outer;
+    const size_t fours = together ? cols & ~(size_t)3 : 0;
+    for (size_t j = 0; j < fours; j += LINE)
+        turn_columns(to + j, width, outer, fours - j < LINE ? fours - j : LINE, s,
+                     src + (ptrdiff_t)j * column);
+    pack_columns(to + fours, width, outer, cols - fours, s, src + (ptrdiff_t)fours * column);
     for (size_t i = 0; i < outer * s->inner && cols < width; i++)
         memset(to + i * width + cols, 0, (width - cols) * sizeof(float));
 }
@@ -55,14 +114,15 @@ void qk_pack_f32(float *packed, size_t panel, size_t k, size_t cols, const qk_pa
         s.inner = k;
         s.inner_step = s.outer_step;
     }
-    for (size_t col = 0; col < cols; col += panel) {
+    if (s.col_step == 1 && s.inner == k) {
+        pack_matrix(packed, panel, k, cols, size * s.inner_step, s.src);
+        packed += ((cols + 7) & ~(size_t)7) * k;
+    }
+    for (size_t col = 0; col < cols && !(s.col_step == 1 && s.inner == k); col += panel) {
         size_t width = qk_panel_width(panel, cols, col);
         size_t used = cols - col < width ? cols - col : width;
         const uint8_t *src = (const uint8_t *)s.src + size * (ptrdiff_t)col * s.col_step;
-        if (s.col_step == 1 && s.inner == k)
-            pack_lines(packed, width, k, used, size * s.inner_step, src);
-        else
-            pack_panel(packed, width, s.inner ? k / s.inner : 0, used, &s, src);
+        pack_panel(packed, width, s.inner ? k / s.inner : 0, used, &s, src);
         packed += width * k;
     }
     memset(packed, 0, SLACK * sizeof(float));
