@@ -9,6 +9,8 @@ static bool has_bounds(const qs_node *n) {
     bool listed = false;
     for (size_t i = 0; i < QS_COUNT(names); i++)
         listed |= qs_node_is(n, "", names[i]);
+    if (qs_node_is(n, "qsim", "ConvIntegerScaled") || qs_node_is(n, "qsim", "MatMulIntegerScaled"))
+        return !qs_node_attr(n, "lo") && !qs_node_attr(n, "hi");
     return listed && qs_op_find("qsim", n->op_type, n->version, NULL) != NULL;
 }
 

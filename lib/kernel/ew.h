@@ -7,6 +7,19 @@
 
 typedef void (*qk_ew_f32_fn)(const float *x, float *y, size_t n);
 
+/*
+ * Sums of integers become floats:
+ *     clamp((float)x * (factor * scale) + bias), or with `rows`
+ *     clamp(((float)x * scale) * factor + bias)
+ * scale and bias are lists, bias may be NULL; the clamp `v < lo ? lo : v`, `v > hi ? hi : v` lets
+ * NaN pass. `floats`: x holds whole numbers as floats, else int32.
+ */
+typedef struct qk_scale {
+    float factor, lo, hi;
+    const float *scale, *bias;
+    bool rows, floats;
+} qk_scale;
+
 typedef struct qk_ew {
     qk_ew_f32_fn exp, sigmoid, silu, hardswish, tanh, erf, gelu, gelu_tanh;
     /* y = exp(x - shift) */
@@ -25,12 +38,8 @@ typedef struct qk_ew {
     void (*range)(const float *x, size_t n, float *low, float *high);
     /* Greatest magnitude; NaN if there is one. */
     float (*magnitude)(const float *x, size_t n);
-    /*
-     * y = (float)x * (factor * scale) + bias, or with `rows` ((float)x * scale) * factor + bias;
-     * scale and bias are lists, bias may be NULL; y may be x's memory.
-     */
-    void (*scale_s32)(const int32_t *x, float factor, const float *scale, const float *bias,
-                      bool rows, float *y, size_t n);
+    /* What qk_scale says; y may be x's memory. */
+    void (*scale)(const void *x, const qk_scale *how, float *y, size_t n);
 } qk_ew;
 
 extern const qk_ew qk_ew_c;

@@ -81,14 +81,14 @@ static inline int32_t qk_ew_order(float x) {
         }                                                                                          \
     }
 
-/* An integer sum and the float it becomes may share memory: each is read before it is written. */
-#define QK_EW_SCALE(VALUE)                                                                         \
-    for (size_t i = 0; i < n; i++) {                                                               \
-        int32_t acc;                                                                               \
-        memcpy(&acc, x + i, sizeof(acc));                                                          \
-        const float v = VALUE;                                                                     \
-        memcpy(y + i, &v, sizeof(v));                                                              \
-    }
+/* A sum and the float it becomes may share memory. */
+static inline float qk_ew_sum(const void *x, size_t i, bool floats) {
+    int32_t acc;
+    float v;
+    memcpy(&acc, (const int32_t *)x + i, sizeof(acc));
+    memcpy(&v, &acc, sizeof(v));
+    return floats ? v : (float)acc;
+}
 
 #define QK_EW_DYNAMIC(suffix, TARGET)                                                              \
     TARGET static void range_##suffix(const float *x, size_t n, float *low, float *high) {         \
@@ -110,16 +110,13 @@ static inline int32_t qk_ew_order(float x) {
         }                                                                                          \
         return qk_from_bits(top);                                                                  \
     }                                                                                              \
-    TARGET static void scale_s32_##suffix(const int32_t *x, float factor, const float *scale,      \
-                                          const float *bias, bool rows, float *y, size_t n) {      \
-        if (bias && rows) {                                                                        \
-            QK_EW_SCALE((float)acc *scale[i] * factor + bias[i])                                   \
-        } else if (bias) {                                                                         \
-            QK_EW_SCALE((float)acc *(factor * scale[i]) + bias[i])                                 \
-        } else if (rows) {                                                                         \
-            QK_EW_SCALE((float)acc *scale[i] * factor)                                             \
-        } else {                                                                                   \
-            QK_EW_SCALE((float)acc *(factor * scale[i]))                                           \
+    TARGET static void scale_##suffix(const void *x, const qk_scale *how, float *y, size_t n) {    \
+        const float by = how->rows ? 1.0f : how->factor, then = how->rows ? how->factor : 1.0f;    \
+        for (size_t i = 0; i < n; i++) { /* a product with 1 is exact */                           \
+            const float v = qk_ew_sum(x, i, how->floats) * (by * how->scale[i]) * then;            \
+            const float w = how->bias ? v + how->bias[i] : v, low = w < how->lo ? how->lo : w;     \
+            const float z = low > how->hi ? how->hi : low;                                         \
+            memcpy(y + i, &z, sizeof(z));                                                          \
         }                                                                                          \
     }
 
@@ -154,6 +151,6 @@ static inline int32_t qk_ew_order(float x) {
                                   .normalize = normalize_##suffix,                                 \
                                   .range = range_##suffix,                                         \
                                   .magnitude = magnitude_##suffix,                                 \
-                                  .scale_s32 = scale_s32_##suffix};
+                                  .scale = scale_##suffix};
 
 #endif

@@ -5,14 +5,16 @@
  *     y = (float)sum * (x_scale * w_scale[c]) + bias[c]       or, with `rows`,
  *     y = (float)sum * w_scale[c] * x_scale[r] + bias[c]
  *
- * in this order, without contraction: the bits of Cast, Mul and Add. Inputs 0 to 3 are those of the
- * integer operator; 4: x_scale, one element or one a row (for a convolution: an image); 5: w_scale
- * and 6, optional: bias, one element per column. The sums are made in the output's memory.
+ * and then the bounds lo and hi, in this order, without contraction: the bits of Cast, Mul and Add.
+ * Inputs 0 to 3 are those of the integer operator; 4: x_scale, one element or one a row (for a
+ * convolution: an image); 5: w_scale and 6, optional: bias, one element per column. The sums are
+ * made in the output's memory.
  */
-#include "op/rules.h"
+#include "op/scaled.h"
+
+#include <math.h>
 
 #include "base/ctx.h"
-#include "kernel/ew.h"
 #include "kernel/table.h"
 #include "op/window.h"
 
@@ -50,22 +52,28 @@ static int infer_scaled(qs_infer *x) {
     return code;
 }
 
+typedef struct scaled_packed {
+    const void *sums, *depthwise; /* one of both */
+} scaled_packed;
+
 static int pack_scaled(qs_pack *p) {
-    return sums_of(p->node)->pack(p);
+    scaled_packed *out = qs_arena_alloc(p->arena, 1, sizeof(*out));
+    if (!out)
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    int code = p->node->op_type[0] == 'C' ? qs_scaled_depthwise_pack(p) : QSIM_OK;
+    out->depthwise = p->result;
+    p->result = NULL;
+    if (!code && !out->depthwise)
+        code = sums_of(p->node)->pack(p);
+    out->sums = p->result;
+    p->result = out;
+    return code;
 }
 
 typedef struct scaled_params {
     qs_step sums;
-    size_t rows, columns, same; /* so many rows share a scale */
-    bool bias, by_row;
+    qs_scaled scaled;
 } scaled_params;
-
-typedef struct scaled_job {
-    const scaled_params *p;
-    const qk_ew *k;
-    const float *x_scale, *w_scale, *bias;
-    float *y;
-} scaled_job;
 
 /* Floats of narrow rows that one call of the kernel scales. */
 #define TILED 256
@@ -77,62 +85,79 @@ static const float *tile_row(const float *row, size_t n, size_t rows, float *to)
     return row ? to : NULL;
 }
 
-/* Rows [begin, end); narrow ones many at a time: a row's masked store would hold up the next load.
- */
-static void scale_rows(const void *arg, size_t begin, size_t end) {
-    const scaled_job *job = arg;
-    const size_t n = job->p->columns, same = job->p->same;
+/* Narrow rows many at a time: a row's masked store would hold up the next load. */
+void qs_scale_rows(const void *arg, size_t begin, size_t end) {
+    const qs_scaling *s = arg;
+    const qs_scaled *p = s->p;
+    const size_t n = p->columns, same = p->same;
     const size_t most = n < TILED / 2 && same > 1 && end - begin > 1 ? TILED / n : 1;
     float scales[TILED], biases[TILED];
-    const float *w_scale = most > 1 ? tile_row(job->w_scale, n, most, scales) : job->w_scale;
-    const float *bias = most > 1 ? tile_row(job->bias, n, most, biases) : job->bias;
+    qk_scale how = {.lo = p->lo,
+                    .hi = p->hi,
+                    .scale = most > 1 ? tile_row(s->w_scale, n, most, scales) : s->w_scale,
+                    .bias = most > 1 ? tile_row(s->bias, n, most, biases) : s->bias,
+                    .rows = p->by_row,
+                    .floats = p->floats};
     for (size_t r = begin, rows; r < end; r += rows) {
         rows = same - r % same < end - r ? same - r % same : end - r;
         rows = rows < most ? rows : most;
-        float *y = job->y + r * n;
-        job->k->scale_s32((const int32_t *)(const void *)y, job->x_scale[r / same], w_scale, bias,
-                          job->p->by_row, y, rows * n);
+        how.factor = s->x_scale[r / same];
+        p->k->scale(s->y + r * n, &how, s->y + r * n, rows * n);
     }
 }
 
 static void run_scaled(const qs_step *s, const qs_frame *f) {
     const scaled_params *p = s->params;
-    scaled_job job = {p,
-                      f->ctx->kernels->ew,
-                      qs_step_in(s, f, 4),
-                      qs_step_in(s, f, 5),
-                      p->bias ? qs_step_in(s, f, 6) : NULL,
-                      qs_step_out(s, f, 0)};
+    const qs_scaled *scaled = &p->scaled;
+    const qs_scaling job = {scaled, qs_step_in(s, f, 4), qs_step_in(s, f, 5),
+                            scaled->bias ? qs_step_in(s, f, 6) : NULL, qs_step_out(s, f, 0)};
     p->sums.run(&p->sums, f);
-    qs_ranges(f->ctx, p->rows, QS_GRAIN / 4 / (p->columns + 1) + 1, scale_rows, &job);
+    qs_ranges(f->ctx, scaled->rows, QS_GRAIN / 4 / (scaled->columns + 1) + 1, qs_scale_rows, &job);
+}
+
+static int make_scaled(const qs_lower *l, qs_scaled *s) {
+    const qs_value *y = qs_lower_out(l, 0);
+    qs_infer x;
+    qs_lower_infer(l, &x);
+    size_t scales = qs_value_elements(qs_lower_in(l, 4)), elements = qs_value_elements(y);
+    *s = (qs_scaled){.k = l->ctx->kernels->ew,
+                     .columns = (size_t)columns_of(&x, y),
+                     .lo = qs_node_float(l->node, "lo", -INFINITY),
+                     .hi = qs_node_float(l->node, "hi", INFINITY),
+                     .bias = qs_lower_in(l, 6) != NULL,
+                     .by_row = qs_node_int(l->node, "rows", 0) != 0};
+    s->rows = s->columns ? elements / s->columns : 0;
+    s->same = scales ? s->rows / scales : 0;
+    if (s->rows && (!scales || s->rows % scales))
+        return qs_infer_fail(&x, QSIM_E_SHAPE, "%zu scales for %zu rows", scales, s->rows);
+    return QSIM_OK;
 }
 
 static int lower_scaled(qs_lower *l) {
-    const qs_value *y = qs_lower_out(l, 0);
-    qs_infer x;
-    int code = sums_of(l->node)->lower(l);
+    const scaled_packed *packed = l->packed;
+    qs_scaled scaled;
+    int code = make_scaled(l, &scaled);
+    l->packed = packed && packed->depthwise ? packed->depthwise : packed ? packed->sums : NULL;
+    if (!code && packed && packed->depthwise)
+        return qs_scaled_depthwise_lower(l, &scaled);
+    if (!code)
+        code = sums_of(l->node)->lower(l);
     if (code)
         return code;
-    qs_lower_infer(l, &x);
     const qs_step sums = *l->step;
     scaled_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    size_t scales = qs_value_elements(qs_lower_in(l, 4)), elements = qs_value_elements(y);
-    p->sums = sums;
-    p->columns = (size_t)columns_of(&x, y);
-    p->rows = p->columns ? elements / p->columns : 0;
-    p->same = scales ? p->rows / scales : 0;
-    p->bias = qs_lower_in(l, 6) != NULL;
-    p->by_row = qs_node_int(l->node, "rows", 0) != 0;
-    if (p->rows && (!scales || p->rows % scales))
-        return qs_infer_fail(&x, QSIM_E_SHAPE, "%zu scales for %zu rows", scales, p->rows);
+    *p = (scaled_params){sums, scaled};
     l->step->run = run_scaled;
     return QSIM_OK;
 }
 
-static const qs_attr_rule scaled_attrs[] = {
-    {"rows", QS_ATTR_INT, 0, 0}, {"channels_last", QS_ATTR_INT, 0, 0}, QS_CONV_ATTRS(0)};
+static const qs_attr_rule scaled_attrs[] = {{"rows", QS_ATTR_INT, 0, 0},
+                                            {"lo", QS_ATTR_FLOAT, 0, 0},
+                                            {"hi", QS_ATTR_FLOAT, 0, 0},
+                                            {"channels_last", QS_ATTR_INT, 0, 0},
+                                            QS_CONV_ATTRS(0)};
 
 const qs_op qs_op_qsim_matmulinteger_scaled = {.domain = "qsim",
                                                .name = "MatMulIntegerScaled",
@@ -142,7 +167,7 @@ const qs_op qs_op_qsim_matmulinteger_scaled = {.domain = "qsim",
                                                .min_out = 1,
                                                .max_out = 1,
                                                .attrs = scaled_attrs,
-                                               .attr_count = 1,
+                                               .attr_count = 3,
                                                .infer = infer_scaled,
                                                .pack = pack_scaled,
                                                .lower = lower_scaled};

@@ -13,6 +13,7 @@ typedef struct ew_case {
     void *c;
     size_t n;
     int which; /* as in call */
+    qk_scale how;
 } ew_case;
 
 static void call(void *arg) {
@@ -35,10 +36,7 @@ static void call(void *arg) {
     case 14: *(float *)e->c = e->k->sum_squares(e->a, 0.3f, e->n); break;
     case 15: *(float *)e->c = e->k->magnitude(e->a, e->n); break;
     case 16: e->k->range(e->a, e->n, e->c, (float *)e->c + 1); break;
-    case 17: e->k->scale_s32(e->a, 0.37f, e->b, NULL, false, e->c, e->n); break;
-    case 18: e->k->scale_s32(e->a, 0.37f, e->b, NULL, true, e->c, e->n); break;
-    case 19: e->k->scale_s32(e->a, 0.37f, e->b, e->b, false, e->c, e->n); break;
-    default: e->k->scale_s32(e->a, 0.37f, e->b, e->b, true, e->c, e->n); break;
+    default: e->k->scale(e->a, &e->how, e->c, e->n);
     }
 }
 
@@ -46,6 +44,13 @@ static void make(ew_case *e, ck_state *s, int which, size_t n, float reach) {
     *e = (ew_case){.which = which, .n = n};
     e->a = ck_floats(s, n, -reach, reach);
     e->b = which == 10 || which == 11 || which >= 17 ? ck_floats(s, n, -2, 2) : NULL;
+    e->how = (qk_scale){.factor = 0.37f,
+                        .lo = ck_between(s, 0, 2) ? -INFINITY : -1.5f,
+                        .hi = ck_between(s, 0, 2) ? INFINITY : 6.0f,
+                        .scale = e->b,
+                        .bias = which > 18 ? e->b : NULL,
+                        .rows = which % 2 == 0,
+                        .floats = ck_between(s, 0, 1) != 0};
 }
 
 /* Zeros of both signs, no numbers, and what over- or underflows. Not for sums. */
@@ -90,10 +95,13 @@ static bool is_near(const ew_case *e, size_t i, float y) {
 }
 
 static float scaled(const ew_case *e, size_t i) {
-    const float *b = e->b, acc = (float)((const int32_t *)e->a)[i];
+    const float *b = e->b, *floats = e->a;
+    const float acc = e->how.floats ? floats[i] : (float)((const int32_t *)e->a)[i];
     const float by_row = acc * b[i], factor = 0.37f * b[i];
-    const float v = e->which % 2 ? acc * factor : by_row * 0.37f;
-    return e->which > 18 ? v + b[i] : v;
+    float v = e->which % 2 ? acc * factor : by_row * 0.37f;
+    v = e->which > 18 ? v + b[i] : v;
+    v = v < e->how.lo ? e->how.lo : v;
+    return v > e->how.hi ? e->how.hi : v;
 }
 
 /* Against double arithmetic: sums to 1e-5 of their terms. */
@@ -181,10 +189,10 @@ CASE(sum, 13)
 CASE(squares, 14)
 CASE(magnitude, 15)
 CASE(range, 16)
-CASE(scale_s32, 17)
-CASE(scale_s32_rows, 18)
-CASE(scale_s32_bias, 19)
-CASE(scale_s32_both, 20)
+CASE(sums, 17)
+CASE(sums_rows, 18)
+CASE(sums_bias, 19)
+CASE(sums_both, 20)
 
 const ck_case ck_cases_ew[] = {
     {"ew exp", check_exp, bench_exp},
@@ -204,9 +212,9 @@ const ck_case ck_cases_ew[] = {
     {"ew sum of squares", check_squares, bench_squares},
     {"ew magnitude", check_magnitude, bench_magnitude},
     {"ew range", check_range, bench_range},
-    {"ew scale s32", check_scale_s32, bench_scale_s32},
-    {"ew scale s32 rows", check_scale_s32_rows, bench_scale_s32_rows},
-    {"ew scale s32 bias", check_scale_s32_bias, bench_scale_s32_bias},
-    {"ew scale s32 rows bias", check_scale_s32_both, bench_scale_s32_both},
+    {"ew scale sums", check_sums, bench_sums},
+    {"ew scale sums rows", check_sums_rows, bench_sums_rows},
+    {"ew scale sums bias", check_sums_bias, bench_sums_bias},
+    {"ew scale sums rows bias", check_sums_both, bench_sums_both},
 };
 const size_t ck_cases_ew_count = QS_COUNT(ck_cases_ew);

@@ -51,6 +51,37 @@ static qsim_model *net_mixed(void) {
     return net_finish(b);
 }
 
+/* Depthwise kernels of other sizes, steps and distances, with bounds behind them. */
+static qsim_model *net_depthwise(void) {
+    qsim_builder *b = NULL;
+    const char *symbol[4] = {"N", NULL, NULL, NULL};
+    CHECK_INT(qsim_builder_create(NULL, 13, "depthwise", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, (int64_t[]){-1, 1, 12, 12}, symbol);
+    qsim_builder_output(b, "y", QSIM_FLOAT, 2, (int64_t[]){-1, 152}, symbol);
+    net_constant(b, "w1", 4, (int64_t[]){19, 1, 3, 3}, 0.5f, 1);
+    net_constant(b, "w2", 4, (int64_t[]){19, 1, 5, 3}, 0.5f, 2);
+    net_constant(b, "b2", 1, (int64_t[]){19}, 0.3f, 3);
+    net_constant(b, "w3", 4, (int64_t[]){19, 1, 3, 2}, 0.5f, 4);
+    const float lo = -0.5f, hi = 0.75f;
+    qsim_builder_constant_as(b, "lo", "float[]", &lo);
+    qsim_builder_constant_as(b, "hi", "float[]", &hi);
+    qsim_builder_node(b, "", "Conv", "conv1", "x,w1", "c1");
+    qsim_builder_node(b, "", "Clip", "clip1", "c1,lo,hi", "r1");
+    qsim_builder_node(b, "", "Conv", "conv2", "r1,w2,b2", "c2");
+    qsim_builder_attr_int(b, "group", 19);
+    qsim_builder_attr_ints(b, "strides", (int64_t[]){2, 1}, 2);
+    qsim_builder_attr_ints(b, "pads", (int64_t[]){1, 2, 3, 0}, 4);
+    qsim_builder_node(b, "", "Clip", "clip2", "c2,lo,hi", "r2");
+    qsim_builder_node(b, "", "Conv", "conv3", "r2,w3", "c3");
+    qsim_builder_attr_int(b, "group", 19);
+    qsim_builder_attr_ints(b, "strides", (int64_t[]){2, 3}, 2);
+    qsim_builder_attr_ints(b, "dilations", (int64_t[]){2, 3}, 2);
+    qsim_builder_attr_ints(b, "pads", (int64_t[]){2, 2, 1, 1}, 4);
+    qsim_builder_node(b, "", "Relu", "relu3", "c3", "r3");
+    qsim_builder_node(b, "", "Flatten", "flat", "r3", "y");
+    return net_finish(b);
+}
+
 static size_t run_level(const qsim_model *m, int32_t level, qsim_tensor *x, float *y, size_t room) {
     qsim_session_options o = {.struct_size = sizeof(o), .level = level};
     qsim_session *s = NULL;
@@ -112,15 +143,41 @@ static void fused_one(const qsim_model *m, int32_t per_row, int32_t scheme, int3
 }
 
 static void test_fused(void) {
-    qsim_model *nets[2] = {net_lenet(), net_mixed()};
-    for (int i = 0; i < 2; i++)
+    qsim_model *nets[3] = {net_lenet(), net_mixed(), net_depthwise()};
+    for (int i = 0; i < 3; i++)
         for (int32_t rows = 0; rows < 2; rows++)
             for (int32_t scheme = 0; scheme < 3; scheme++) {
                 fused_one(nets[i], rows, scheme, QSIM_INT8);
                 fused_one(nets[i], rows, scheme, QSIM_UINT8);
             }
-    qsim_model_free(nets[0]);
-    qsim_model_free(nets[1]);
+    for (int i = 0; i < 3; i++)
+        qsim_model_free(nets[i]);
+}
+
+/* Bounds and depthwise convolutions take no step more than the one that makes the sums. */
+static void test_steps(void) {
+    qsim_model *m = net_depthwise(), *q = quantize(m, QSIM_MODE_DYNAMIC, 0, 0, 0);
+    int64_t dims[4] = {1, 1, 12, 12};
+    static float x[144];
+    qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)}, y = {0};
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    CHECK_INT(qsim_session_create(q, NULL, &s, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &r, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_execute(r, &t, 1, &y, 1, NULL), QSIM_OK);
+    int depthwise = 0, bounds = 0;
+    for (int32_t i = 0; i < qsim_run_step_count(r); i++) {
+        qsim_step_info info = {.struct_size = sizeof(info)};
+        CHECK_INT(qsim_run_step(r, i, &info), QSIM_OK);
+        depthwise += strcmp(info.kernel, "depthwise whole numbers") == 0;
+        bounds += strcmp(info.op_type, "Clip") == 0 || strcmp(info.op_type, "Relu") == 0;
+    }
+    CHECK_INT(depthwise, 2);
+    CHECK_INT(bounds, 0);
+    qsim_run_free(r);
+    qsim_session_free(s);
+    qsim_model_free(q);
+    qsim_model_free(m);
 }
 
 static void test_form(void) {
@@ -206,6 +263,7 @@ static void test_refusals(void) {
 int main(void) {
     test_form();
     test_fused();
+    test_steps();
     test_weights();
     test_refusals();
     return test_done();

@@ -59,15 +59,15 @@ TARGET static void normalize(const float *x, float shift, float factor, const fl
     }
 }
 
-TARGET static void scale_s32(const int32_t *x, float factor, const float *scale, const float *bias,
-                             bool rows, float *y, size_t n) {
-    const V by = QK_K(rows ? 1.0f : factor), then = QK_K(rows ? factor : 1.0f);
+TARGET static void scale(const void *x, const qk_scale *how, float *y, size_t n) {
+    const V by = QK_K(how->rows ? 1.0f : how->factor), then = QK_K(how->rows ? how->factor : 1.0f);
+    const float *sums = x;
     for (size_t i = 0; i < n; i += W) { /* a product with 1 is exact */
-        V v = widen(get((const float *)(const void *)(x + i), n - i));
-        v = v * (by * get(scale + i, n - i)) * then;
-        if (bias)
-            v += get(bias + i, n - i);
-        put(y + i, v, n - i);
+        V v = get(sums + i, n - i);
+        v = (how->floats ? v : widen(v)) * (by * get(how->scale + i, n - i)) * then;
+        if (how->bias)
+            v += get(how->bias + i, n - i);
+        put(y + i, QK_MIN(QK_K(how->hi), QK_MAX(QK_K(how->lo), v)), n - i);
     }
 }
 
@@ -202,4 +202,4 @@ const qk_ew TABLE = {.exp = each_exp,
                      .normalize = normalize,
                      .range = range,
                      .magnitude = magnitude,
-                     .scale_s32 = scale_s32};
+                     .scale = scale};
