@@ -29,6 +29,8 @@ static int basic(qs_pass *p) {
         code = qs_pass_identities(p);
     if (!code)
         code = qs_pass_redundant(p);
+    if (!code)
+        code = qs_pass_slices(p);
     return code ? code : qs_pass_batchnorm(p);
 }
 

@@ -139,7 +139,7 @@ static void find_core(const qs_qdq *d, qs_target *t) {
 
 static bool begin(const qs_qdq *d, qs_id node, qs_target *t) {
     const qs_node *n = &d->g->nodes[node];
-    *t = (qs_target){.node = node, .next = QS_NONE};
+    *t = (qs_target){.node = node};
     if (!is_quantizing(n, "QuantizeLinear") || !read_params(d->g, n, &t->q))
         return false;
     t->q.x = n->outputs[0];
@@ -153,7 +153,7 @@ static bool begin(const qs_qdq *d, qs_id node, qs_target *t) {
 static int match(qs_qdq *d, qs_target *t) {
     static int (*const rules[])(qs_qdq *, qs_target *, bool *) = {
         qs_qdq_table,  qs_qdq_conv, qs_qdq_product, qs_qdq_binary,
-        qs_qdq_concat, qs_qdq_pool, qs_qdq_move,
+        qs_qdq_concat, qs_qdq_pool, qs_qdq_move,    qs_qdq_above,
     };
     bool done = false;
     int code = QSIM_OK;
@@ -162,19 +162,21 @@ static int match(qs_qdq *d, qs_target *t) {
     return code;
 }
 
+static int match_node(qs_qdq *d, qs_id node) {
+    qs_target t;
+    return begin(d, node, &t) ? match(d, &t) : QSIM_OK;
+}
+
 static int match_all(qs_qdq *d) {
     qs_graph *g = d->g;
     int code = QSIM_OK;
     for (size_t i = 0; i < g->order_count; i++)
         d->position[g->order[i]] = i;
-    for (size_t i = 0; i < g->order_count && !code; i++) {
-        qs_target t;
-        qs_id next = g->order[i];
-        while (next != QS_NONE && !code && begin(d, next, &t)) {
-            code = match(d, &t);
-            next = t.next;
-        }
-    }
+    for (size_t i = 0; i < g->order_count && !code; i++)
+        code = match_node(d, g->order[i]);
+    /* What matches have put further up; these make others. */
+    for (size_t i = d->positions; i < g->node_count && !code; i++)
+        code = match_node(d, (qs_id)i);
     return code;
 }
 
@@ -184,10 +186,18 @@ int qs_pass_qdq(qs_pass *p) {
     if (code)
         return code;
     d.positions = d.g->node_count;
+    d.values = d.g->value_count;
     d.position = qs_calloc(p->ctx, d.positions + 1, sizeof(*d.position));
-    if (!d.position)
-        return qs_pass_no_memory(p);
-    code = match_all(&d);
+    d.above = qs_alloc(p->ctx, d.values + 1, sizeof(*d.above));
+    if (!d.position || !d.above || qs_graph_uses(d.g, &d.uses)) {
+        code = qs_pass_no_memory(p);
+    } else {
+        for (size_t v = 0; v < d.values; v++)
+            d.above[v] = QS_NONE;
+        code = match_all(&d);
+    }
+    qs_uses_free(d.g, &d.uses);
+    qs_free(p->ctx, d.above);
     qs_free(p->ctx, d.position);
     return code ? code : qs_pass_finish(p);
 }

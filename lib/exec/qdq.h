@@ -26,7 +26,6 @@ typedef struct qs_target {
     qs_id node;     /* the QuantizeLinear */
     qs_id core;     /* node before the activation, or QS_NONE */
     qs_id value;    /* what the core makes */
-    qs_id next;     /* a QuantizeLinear that the match has made further up, or QS_NONE */
     int32_t lo, hi; /* bounds of the activation, in quantized units */
     bool bounded;   /* tighter than the type */
 } qs_target;
@@ -36,6 +35,9 @@ typedef struct qs_qdq {
     qs_graph *g;
     size_t *position; /* of the nodes there were, in order */
     size_t positions;
+    qs_id *above; /* by value there was: the QuantizeLinear of it that a match has made */
+    size_t values;
+    qs_uses uses; /* of the values there were */
 } qs_qdq;
 
 /* Whether a value is a dequantized tensor of 8 bits (u8 only, if not standard). */
@@ -58,7 +60,12 @@ int qs_qdq_binary(qs_qdq *d, qs_target *t, bool *done);  /* qdq_simple.c: Add, M
 int qs_qdq_pool(qs_qdq *d, qs_target *t, bool *done);    /* average pools */
 int qs_qdq_concat(qs_qdq *d, qs_target *t, bool *done);
 int qs_qdq_move(qs_qdq *d, qs_target *t, bool *done);  /* qdq_move.c: MaxPool, Reshape, ... */
+int qs_qdq_above(qs_qdq *d, qs_target *t, bool *done); /* qdq_above.c: quantized before it moves */
 int qs_qdq_table(qs_qdq *d, qs_target *t, bool *done); /* qdq_table.c: functions of one tensor */
+/* Nothing but copies of elements, also of integers; MaxPool. */
+bool qs_qdq_is_movement(const qs_graph *g, const qs_node *n);
+/* What copies x, an operand of the target's core, as integers makes the target itself. */
+int qs_qdq_move_directly(qs_qdq *d, const qs_target *t, const qs_quantized *x);
 /* Movement of dequantized tensors becomes movement of integers: what follows sees their scale. */
 int qs_qdq_sink(qs_qdq *d);
 /* Whether the target's scale and bounds are those of `from`. */

@@ -51,7 +51,7 @@ static bool is_nearest(const qs_node *n) {
            !qs_node_string_is(n, "coordinate_transformation_mode", "tf_crop_and_resize", false);
 }
 
-static bool is_movement(const qs_graph *g, const qs_node *n) {
+bool qs_qdq_is_movement(const qs_graph *g, const qs_node *n) {
     static const char *const names[] = {"MaxPool", "Reshape",   "Flatten", "Transpose", "Squeeze",
                                         "Slice",   "Unsqueeze", "Split",   "Gather",    "Identity"};
     double value;
@@ -72,7 +72,7 @@ static void make_known(qs_node *n) {
 }
 
 /* One output and nothing to rescale: the moved node makes the target itself. */
-static int move_directly(qs_qdq *d, const qs_target *t, const qs_quantized *x) {
+int qs_qdq_move_directly(qs_qdq *d, const qs_target *t, const qs_quantized *x) {
     const qs_node *n = &d->g->nodes[t->core];
     int32_t count = n->input_count;
     qs_id made, fill = QS_NONE, *in = qs_arena_alloc(&d->g->arena, (size_t)count + 3, sizeof(*in));
@@ -93,45 +93,15 @@ static int move_directly(qs_qdq *d, const qs_target *t, const qs_quantized *x) {
     return qs_pass_resolve(d->p, made);
 }
 
-/* Q(reshape(v)) = reshape(Q(v)): lets what makes v be matched. */
-static int move_up(qs_qdq *d, qs_target *t, bool *done) {
-    static const char *const names[] = {"Reshape",   "Flatten",  "Transpose", "Squeeze",
-                                        "Unsqueeze", "Identity", "Pad"};
-    qs_graph *g = d->g;
-    bool plain = false;
-    for (size_t i = 0; i < QS_COUNT(names); i++)
-        plain |= qs_node_is(&g->nodes[t->core], "", names[i]);
-    qs_id v = g->nodes[t->core].inputs[0];
-    if (d->p->standard || !plain || t->bounded || g->values[v].producer == QS_NONE ||
-        g->values[v].dtype != QSIM_FLOAT)
-        return QSIM_OK;
-    qs_id integers = qs_pass_value(d->p, v);
-    if (integers < 0)
-        return integers;
-    g->values[integers].dtype = t->q.dtype;
-    const qs_node *q = &g->nodes[t->node];
-    const qs_id in[3] = {v, q->inputs[1], q->input_count > 2 ? q->inputs[2] : QS_NONE};
-    t->next = qs_pass_clone(d->p, t->node, q->domain, in, q->input_count, &integers, 1);
-    if (t->next < 0)
-        return t->next;
-    qs_quantized x = t->q;
-    x.x = integers;
-    *done = true;
-    int code = qs_pass_resolve(d->p, t->next);
-    return code ? code : move_directly(d, t, &x);
-}
-
 int qs_qdq_move(qs_qdq *d, qs_target *t, bool *done) {
     qs_quantized x;
-    if (t->core == QS_NONE || !is_movement(d->g, &d->g->nodes[t->core]))
+    if (t->core == QS_NONE || !qs_qdq_is_movement(d->g, &d->g->nodes[t->core]))
         return QSIM_OK;
     const qs_node *n = &d->g->nodes[t->core];
-    if (!qs_qdq_source(d, n->inputs[0], &x))
-        return move_up(d, t, done);
-    if (n->output_count != 1 || !qs_qdq_same(t, &x))
+    if (!qs_qdq_source(d, n->inputs[0], &x) || n->output_count != 1 || !qs_qdq_same(t, &x))
         return QSIM_OK;
     *done = true;
-    return move_directly(d, t, &x);
+    return qs_qdq_move_directly(d, t, &x);
 }
 
 /* ---- DQ -> movement becomes movement -> DQ ---- */
@@ -182,7 +152,7 @@ int qs_qdq_sink(qs_qdq *d) {
     for (size_t i = 0; i < g->order_count && !code; i++) {
         qs_id id = g->order[i];
         qs_quantized x;
-        if (is_movement(g, &g->nodes[id]) && qs_qdq_source(d, g->nodes[id].inputs[0], &x) &&
+        if (qs_qdq_is_movement(g, &g->nodes[id]) && qs_qdq_source(d, g->nodes[id].inputs[0], &x) &&
             !g->values[x.x].data && fill_is_exact(g, &g->nodes[id], &x))
             code = sink(d, id, &x);
     }

@@ -17,6 +17,8 @@ static int transform(qsim_session *s, const qsim_session_options *o, bool litera
         code = qs_pass_fold(&p, QS_FOLD_QUANTIZE);
     if (!code && level >= QSIM_LEVEL_BASIC)
         code = qs_pass_identities(&p);
+    if (!code && level >= QSIM_LEVEL_EXTENDED)
+        code = qs_pass_slices(&p);
     if (!code)
         code = qs_pass_u8(&p);
     if (!code && !literal)

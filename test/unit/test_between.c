@@ -198,7 +198,42 @@ static void residual(bool relu, int64_t k) {
     net_free(&n);
 }
 
+static void list(net *n, const char *name, int64_t v) {
+    const int64_t one = 1;
+    net_const(n, name, QSIM_INT64, 1, &one, &v);
+}
+
+/* Slices of slices, joined and quantized: the floats are quantized once, bytes are sliced once. */
+static void focus(void) {
+    net n;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(1, C, H, W));
+    scale(&n, "j", 0.02f, 100);
+    scale(&n, "a", 0.1f, 120);
+    list(&n, "0", 0);
+    list(&n, "1", 1);
+    list(&n, "2", 2);
+    list(&n, "3", 3);
+    list(&n, "end", INT64_MAX);
+    net_node(&n, "", "Slice", "x,0,end,1,2", "e");
+    net_node(&n, "", "Slice", "x,1,end,1,2", "o");
+    net_node(&n, "", "Slice", "e,0,3,3", "el");
+    net_node(&n, "", "Slice", "e,3,end,3", "er");
+    net_node(&n, "", "Slice", "o,0,3,3", "ol");
+    net_node(&n, "", "Slice", "o,3,end,3", "or");
+    qs_node_set_int(n.g, net_node(&n, "", "Concat", "el,or,ol,er", "j"), "axis", 3);
+    pair(&n, "j", "j");
+    conv(&n, "j", "a", C, C / 2, 3);
+    net_output(&n, "a_d");
+    NET_OK(&n, net_end(&n));
+    CHECK_INT(same(&n, "quantize"), 1);
+    CHECK_INT(same(&n, "select"), 4);
+    CHECK_INT(same(&n, NULL), 10);
+    net_free(&n);
+}
+
 int main(void) {
+    focus();
     residual(false, 1);
     residual(false, 3);
     residual(true, 3);

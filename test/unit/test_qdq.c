@@ -293,7 +293,7 @@ static void padding(const char *mode, const float *value, int pairs, int32_t dty
     pair(&n, "y", dtype, pairs & 2 ? 0.03f : 0.02f, 11);
     finish(&n, "y_q");
     bool exact = !value || *value == 0.0f || *value == 0.5f || !strcmp(mode, "edge");
-    bool integers = exact || (!(pairs & 2) && !bounded);
+    bool integers = exact || !bounded;
     CHECK_INT(operators(&n, "DequantizeLinear"), integers ? 0 : 1);
     judge(&n, 4, dims, dtype, 0, 0);
     net_free(&n);
