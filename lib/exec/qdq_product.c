@@ -266,6 +266,32 @@ static bool read_matmul_add(qs_qdq *d, const qs_node *n, qs_id *matmul, product 
     return false;
 }
 
+/* Terms of a sum of products of bytes with zero points that int32 holds in any case. */
+#define MOST_TERMS (INT32_MAX / 255 / 255)
+
+/* MatMul of two quantized tensors that the network computes, as attention has them. */
+static int two_tensors(qs_qdq *d, qs_target *t, bool *done) {
+    qs_quantized a, b;
+    qs_id made;
+    const qs_node *n = &d->g->nodes[t->core];
+    if (!qs_node_is(n, "", "MatMul") || !qs_qdq_source(d, n->inputs[0], &a) ||
+        !qs_qdq_source(d, n->inputs[1], &b))
+        return QSIM_OK;
+    const qs_value *x = &d->g->values[n->inputs[0]];
+    const int64_t terms = x->rank < 1 ? -1 : x->dims[x->rank - 1].size;
+    if (terms < 0 || terms > MOST_TERMS ||
+        (d->p->standard && (a.dtype != t->q.dtype || b.dtype != t->q.dtype)))
+        return QSIM_OK;
+    if (qs_qdq_zero_point(d, &a) < 0 || qs_qdq_zero_point(d, &b) < 0 ||
+        qs_qdq_zero_point(d, &t->q) < 0)
+        return QSIM_E_NOMEM;
+    const qs_id in[8] = {a.x, a.scale, a.zp, b.x, b.scale, b.zp, t->q.scale, t->q.zp};
+    int code =
+        qs_qdq_replace(d, t, d->p->standard ? "" : "qsim", "QLinearMatMul", in, 8, QS_NONE, &made);
+    *done = true;
+    return code ? code : qs_qdq_set_bounds(d, t, made);
+}
+
 int qs_qdq_product(qs_qdq *d, qs_target *t, bool *done) {
     product m = {.beta = 1};
     qs_id core = t->core;
@@ -276,7 +302,9 @@ int qs_qdq_product(qs_qdq *d, qs_target *t, bool *done) {
                  : qs_node_is(n, "", "MatMul") ? read_matmul(d, n, &m)
                  : qs_node_is(n, "", "Add")    ? read_matmul_add(d, n, &core, &m)
                                                : false;
-    if (!found || !qs_qdq_source(d, d->g->nodes[core].inputs[0], &m.x))
+    if (!found)
+        return two_tensors(d, t, done);
+    if (!qs_qdq_source(d, d->g->nodes[core].inputs[0], &m.x))
         return QSIM_OK;
     if (d->p->standard && (m.b.f || m.b.q))
         return QSIM_OK;

@@ -315,6 +315,7 @@ static void run_batch(const run *k, int64_t batch, uint8_t *memory) {
     qs_i8_epilogue_fill(t, &conv.w, &weights, &rules, memory, &e);
     memory += p->epilogue_bytes;
     conv.b = weights.b;
+    conv.w_zp = weights.row_zp;
     conv.o = e.o;
     conv.x_zp = (uint8_t)rules.x_zp;
     conv.post = e.use_post ? &e.post : NULL;
@@ -372,7 +373,9 @@ static int make_layout(qs_lower *l, qs_infer *x, qs_i8_plan *p) {
         return QSIM_OK;
     }
     qs_i8_list list = {zp && zp->data ? zp->data->data : NULL, p->w_zps, p->w_signed};
-    p->conv.w.sum_column = (zp && !zp->data) || qs_i8_any_zero_point(&list, p->w_signed ? 0 : 0x80);
+    const bool any = (zp && !zp->data) || qs_i8_any_zero_point(&list, p->w_signed ? 0 : 0x80);
+    p->conv.w.row_sums = any && zp && zp->data && p->w_zps == 1 && !p->rows;
+    p->conv.w.sum_column = any && !p->conv.w.row_sums;
     if (!qk_weights_i8_layout(p->conv.t, &p->conv.w) ||
         !qs_i8_weights_bytes(&p->conv.w, &p->weights_bytes))
         return qs_infer_fail(x, QSIM_E_LIMIT, "the weights are too large");

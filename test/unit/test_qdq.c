@@ -190,6 +190,29 @@ static void matmul(bool transposed) {
     net_free(&n);
 }
 
+/* Products of two tensors that the network computes: scores x x', and what they weigh, with Relu.
+ */
+static void attention(int32_t dtype, bool relu) {
+    net n;
+    const int64_t dims[] = {2, 3, 17, 9}, perm[] = {0, 1, 3, 2};
+    begin(&n, 4, dims);
+    pair(&n, "x", dtype, 0.02f, 13);
+    net_node(&n, "", "Tanh", "x", "v");
+    pair(&n, "v", dtype, 0.01f, -2);
+    net_ints(&n, net_node(&n, "", "Transpose", "v_d", "t"), "perm", 4, perm);
+    net_node(&n, "", "MatMul", "x_d,t", relu ? "r" : "s");
+    if (relu)
+        net_node(&n, "", "Relu", "r", "s");
+    pair(&n, "s", dtype, 0.07f, 9);
+    net_node(&n, "", "MatMul", "s_d,v_d", "y");
+    pair(&n, "y", dtype, 0.4f, 100);
+    finish(&n, "y_q");
+    CHECK_INT(operators(&n, "QLinearMatMul"), 2);
+    CHECK_INT(operators(&n, "DequantizeLinear"), 0);
+    judge(&n, 4, dims, dtype, 1, 10);
+    net_free(&n);
+}
+
 static void binary(const char *op, int32_t dtype, bool constant, bool relu) {
     net n;
     const int64_t dims[] = {2, 3, 4, 5}, small[] = {3, 1, 1};
@@ -478,6 +501,8 @@ int main(void) {
         gemm(i & 1, i >> 1 & 1, i >> 2 & 1);
     matmul(false);
     matmul(true);
+    for (int i = 0; i < 4; i++)
+        attention(types[i & 1], i >> 1);
     for (int i = 0; i < 8; i++)
         binary(i & 1 ? "Add" : "Mul", types[i >> 1 & 1], i >> 2 & 1, i & 1);
     const char *ops[] = {"Relu",        "Sigmoid",   "Tanh", "Exp",
