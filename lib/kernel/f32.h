@@ -5,7 +5,7 @@
  * Numbers. Every output has one accumulator that starts at +0 and takes its products one after the
  * other, in the order of `seg` and then k, each by a fused multiply-add. Vectors run across
  * outputs. So all instruction sets give the same bits, and splitting rows or columns changes
- * nothing. The end is: acc * alpha, + bias, then the clamp `v < lo ? lo : v`, `v > hi ? hi : v`,
+ * nothing. The end is: acc + bias, then the clamp `v < lo ? lo : v`, `v > hi ? hi : v`,
  * which lets NaN pass.
  *
  * Memory. Inputs are channels last and dense; up to 64 bytes behind a row may be read, never used.
@@ -18,7 +18,7 @@
 #include "kernel/table.h"
 
 /*
- * c[r][j] = clamp(alpha * sum over s, i of a[row[r] + seg[s] + i] * b(s * k + i, j) + bias[j])
+ * c[r][j] = clamp(sum over s, i of a[row[r] + seg[s] + i] * b(s * k + i, j) + bias[j])
  *
  * A convolution's row is an output pixel (row[] = where its window begins) and a segment a run of
  * the window that lies together in memory; a plain product has one segment at 0. Pixels at the
@@ -33,7 +33,7 @@ typedef struct qk_gemm_f32 {
     const float *b;    /* packed by qk_pack_f32 for this table: all columns */
     const float *bias; /* readable up to the packed width; -0.0f where there is none */
     size_t cols;
-    float alpha, lo, hi;
+    float lo, hi;
     float *c;
     size_t ldc;           /* elements between rows of c */
     const ptrdiff_t *out; /* NULL, or where each row of c begins instead of at r * ldc */

@@ -5,7 +5,7 @@
  *
  *   TARGET               the function attribute
  *   VEC, LANES           vector of LANES floats
- *   LOAD(p) SET1(x) FMA(a, b, c) ADD MUL MAX MIN STORE(p, v)
+ *   LOAD(p) SET1(x) FMA(a, b, c) ADD MAX MIN STORE(p, v)
  *   STORE_FIRST(p, v, n) stores the first n lanes, 1 <= n <= LANES
  *
  * and makes TILE(name, rows, vectors) from it: `rows` output pixels times `vectors` * LANES
@@ -59,7 +59,7 @@ typedef void (*tile_fn)(const tile *t);
 #define STEP3(r) X(r) MADD(r, 0) MADD(r, 1) MADD(r, 2)
 #define STEP4(r) X(r) MADD(r, 0) MADD(r, 1) MADD(r, 2) MADD(r, 3)
 
-#define END(r, v)  MIN(hi, MAX(lo, ADD(MUL(c##r##_##v, alpha), bias##v)))
+#define END(r, v)  MIN(hi, MAX(lo, ADD(c##r##_##v, bias##v)))
 #define ROW(r)     float *const o##r = c + (out ? out[r] : (ptrdiff_t)r * ldc);
 #define FULL(r, v) STORE(o##r + v * LANES, END(r, v));
 #define LAST(r, v) STORE_FIRST(o##r + v * LANES, END(r, v), last);
@@ -97,7 +97,7 @@ typedef void (*tile_fn)(const tile *t);
         }                                                                                          \
         RELOAD                                                                                     \
         const qk_gemm_f32 *const g = t->g;                                                         \
-        const VEC lo = SET1(g->lo), hi = SET1(g->hi), alpha = SET1(g->alpha);                      \
+        const VEC lo = SET1(g->lo), hi = SET1(g->hi);                                              \
         const size_t last = t->last;                                                               \
         const ptrdiff_t ldc = (ptrdiff_t)g->ldc, *const out = g->out ? g->out + t->row : NULL;     \
         float *const c = t->c + (out ? 0 : t->row * g->ldc);                                       \

@@ -107,7 +107,6 @@ static void conv_columns(const conv_job *j, const strip *s, span rows, const flo
                      .segs = (rows.to - rows.from) * s->per_row,
                      .k = s->k,
                      .cols = rest < p->columns ? rest : p->columns,
-                     .alpha = 1.0f,
                      .lo = p->lo,
                      .hi = p->hi,
                      .ldc = p->stride};

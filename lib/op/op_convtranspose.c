@@ -271,7 +271,6 @@ static void make_series(const job *j, const float *image, float *y, const series
                      .segs = reached ? d->segs : 0,
                      .k = f->cg,
                      .cols = f->cols,
-                     .alpha = 1.0f,
                      .lo = p->lo,
                      .hi = p->hi,
                      .ldc = p->stride[1] * p->m};

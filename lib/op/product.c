@@ -53,23 +53,29 @@ static void transpose_rows(const qs_product *p, const float *a, size_t first, si
             to[r * k + i] = a[i * p->m + first + r];
 }
 
-/* + beta * addend where it is no row that the kernel can add, and the clamp behind it. */
-static void add_block(const job *j, float *y, size_t first, size_t rows, size_t col, size_t cols) {
+/* alpha * y + beta * addend and the clamp, where the kernel did not. */
+static void finish_block(const job *j, float *y, size_t first, size_t rows, size_t col,
+                         size_t cols) {
     const qs_product *p = j->p;
+    static const float none = -0.0f;
+    const float *addend = j->addend ? j->addend : &none;
+    const float beta = j->addend ? p->beta : 1.0f;
     for (size_t r = 0; r < rows; r++) {
-        const float *c = j->addend + (ptrdiff_t)(first + r) * p->addend_row;
+        const float *c = addend + (ptrdiff_t)(first + r) * p->addend_row;
         float *to = y + r * p->right.n;
         for (size_t i = 0; i < cols; i++) {
-            const float term = p->beta * c[(ptrdiff_t)(col + i) * p->addend_col];
-            float v = to[i] + term;
+            const float product = p->alpha * to[i];
+            const float term = beta * c[(ptrdiff_t)(col + i) * p->addend_col];
+            float v = product + term;
             v = v < p->lo ? p->lo : v;
             to[i] = v > p->hi ? p->hi : v;
         }
     }
 }
 
-static bool addend_in_kernel(const qs_product *p) {
-    return p->addend_input < 0 || p->addend_row == 0;
+/* The kernel adds a row and knows no alpha, which is 1 but in a few files. */
+static bool ends_in_kernel(const qs_product *p) {
+    return p->alpha == 1.0f && (p->addend_input < 0 || p->addend_row == 0);
 }
 
 /* One block of rows and columns. */
@@ -77,7 +83,7 @@ static void product_block(const job *j, const float *a, const float *b, float *y
                           size_t split) {
     const qs_product *p = j->p;
     const size_t col = split * p->columns, rest = p->right.n - col;
-    const bool in_kernel = addend_in_kernel(p);
+    const bool in_kernel = ends_in_kernel(p);
     const qk_gemm_f32 g = {.a = a,
                            .row = p->row,
                            .seg = (const ptrdiff_t[]){0},
@@ -87,14 +93,13 @@ static void product_block(const job *j, const float *a, const float *b, float *y
                            .b = b + col * p->right.k,
                            .bias = j->bias + col,
                            .cols = rest < p->columns ? rest : p->columns,
-                           .alpha = p->alpha,
                            .lo = in_kernel ? p->lo : -INFINITY,
                            .hi = in_kernel ? p->hi : INFINITY,
                            .c = y + col,
                            .ldc = p->right.n};
     p->kernels->gemm(&g);
     if (!in_kernel)
-        add_block(j, y + col, first, g.rows, col, g.cols);
+        finish_block(j, y + col, first, g.rows, col, g.cols);
 }
 
 /* Items of a slice: (batch, block of rows, block of columns). */
@@ -121,7 +126,7 @@ static void product_slice(void *arg, size_t slice) {
 
 /* What the kernel adds: beta * the addend's only row, or nothing. */
 static void make_bias(const qs_product *p, const float *addend, float *bias) {
-    const bool used = addend && p->addend_row == 0;
+    const bool used = addend && ends_in_kernel(p);
     for (size_t i = 0; i < p->bias_floats; i++)
         bias[i] = used && i < p->right.n ? p->beta * addend[(ptrdiff_t)i * p->addend_col] : -0.0f;
 }

@@ -135,7 +135,6 @@ static void product(const plan *p, const part *w, const float *packed, const flo
                            .b = packed + w->at,
                            .bias = bias,
                            .cols = w->cols,
-                           .alpha = 1.0f,
                            .lo = -INFINITY,
                            .hi = INFINITY,
                            .c = c,

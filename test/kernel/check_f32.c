@@ -61,7 +61,6 @@ static void pack_product(ck_state *s, product *p, const qk_f32 *t, float *c, siz
                          .b = p->packed,
                          .bias = p->bias,
                          .cols = p->n,
-                         .alpha = p->g.alpha,
                          .lo = p->g.lo,
                          .hi = p->g.hi,
                          .c = c,
@@ -78,7 +77,6 @@ static float product_at(const product *p, size_t i, size_t j) {
         const float *a = p->a + p->row[i] + p->seg[segment];
         acc = fmaf(a[t % p->k], p->w[(first + t % p->k) * p->n + j], acc);
     }
-    acc *= p->g.alpha;
     acc += p->bias[j];
     return clamp(acc, p->g.lo, p->g.hi);
 }
@@ -101,7 +99,6 @@ static void check_product(ck_state *s, bool in_line) {
     p.k = size_between(s, 1, 40);
     const bool scattered = ck_between(s, 0, 1);
     p.depth = p.segs * p.k + (scattered ? size_between(s, 0, 20) : 0);
-    p.g.alpha = ck_between(s, 0, 3) ? 1.0f : ck_real(s, -2.0f, 2.0f);
     p.g.lo = ck_between(s, 0, 2) ? -INFINITY : ck_real(s, -1.0f, 0.0f);
     p.g.hi = ck_between(s, 0, 2) ? INFINITY : ck_real(s, 0.0f, 2.0f);
     make_product(s, &p);
@@ -145,7 +142,6 @@ static void call_gemm(void *arg) {
 static void bench_product(ck_state *s, const char *text, size_t m, size_t n, size_t segs, size_t k,
                           size_t line, size_t pitch, size_t step) {
     product p = {.m = m, .n = n, .segs = segs, .k = k, .depth = segs * k};
-    p.g.alpha = 1.0f;
     p.g.lo = -INFINITY;
     p.g.hi = INFINITY;
     p.row = ck_output(s, m * sizeof(ptrdiff_t));

@@ -14,7 +14,6 @@
 #define SET1(x)      vdupq_n_f32(x)
 #define FMA(a, b, c) vfmaq_f32(c, b, a)
 #define ADD(a, b)    vaddq_f32(a, b)
-#define MUL(a, b)    vmulq_f32(a, b)
 /* Not fmax and fmin, which order -0 and +0. The second operand when one is NaN. */
 #define MAX(a, b)            max_f32(a, b)
 #define MIN(a, b)            min_f32(a, b)

@@ -10,9 +10,8 @@
 #define INLINE static inline __attribute__((always_inline))
 #define BLOCK  16
 
-INLINE float finish(float acc, float alpha, float bias, float lo, float hi) {
-    float v = acc * alpha;
-    v = v + bias;
+INLINE float finish(float acc, float bias, float lo, float hi) {
+    float v = acc + bias;
     v = v < lo ? lo : v;
     return v > hi ? hi : v;
 }
@@ -31,7 +30,7 @@ INLINE void gemm_block(const qk_gemm_f32 *g, const float *a, const float *b, siz
         }
     }
     for (size_t j = 0; j < n; j++) {
-        c[j] = finish(acc[j], g->alpha, bias[j], g->lo, g->hi);
+        c[j] = finish(acc[j], bias[j], g->lo, g->hi);
     }
 }
 
@@ -55,7 +54,7 @@ INLINE void depthwise_pixel(const qk_depthwise_f32 *d, const float *a, float *c)
             const ptrdiff_t at = (ptrdiff_t)ky * d->tap_down + (ptrdiff_t)kx * d->tap_across;
             acc = fmaf(a[at + (ptrdiff_t)j], d->w[ky * d->w_down + kx * d->stride + j], acc);
         }
-        c[j] = finish(acc, 1.0f, d->bias[j], d->lo, d->hi);
+        c[j] = finish(acc, d->bias[j], d->lo, d->hi);
     }
 }
 

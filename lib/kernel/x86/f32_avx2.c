@@ -14,7 +14,6 @@
 #define SET1(x)      _mm256_set1_ps(x)
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define ADD(a, b)    _mm256_add_ps(a, b)
-#define MUL(a, b)    _mm256_mul_ps(a, b)
 /* maxps gives its second operand when one is NaN. */
 #define MAX(a, b)            _mm256_max_ps(a, b)
 #define MIN(a, b)            _mm256_min_ps(a, b)

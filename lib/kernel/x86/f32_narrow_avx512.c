@@ -21,9 +21,7 @@
         c##j##_1 = _mm512_fmadd_ps(x1, w, c##j##_1);                                               \
         __asm__("" : "+v"(c##j##_0), "+v"(c##j##_1));                                              \
     }
-#define FINISH(v, j)                                                                               \
-    _mm512_min_ps(                                                                                 \
-        hi, _mm512_max_ps(lo, _mm512_add_ps(_mm512_mul_ps(v, alpha), _mm512_set1_ps(bias[j]))))
+#define FINISH(v, j) _mm512_min_ps(hi, _mm512_max_ps(lo, _mm512_add_ps(v, _mm512_set1_ps(bias[j]))))
 #define END(j)                                                                                     \
     c##j##_0 = FINISH(c##j##_0, j);                                                                \
     c##j##_1 = FINISH(c##j##_1, j);
@@ -75,7 +73,6 @@ TARGET void qk_gemm_narrow_avx512(const qk_gemm_f32 *g, size_t r, size_t n, cons
         }
     }
     const __m512 lo = _mm512_set1_ps(g->lo), hi = _mm512_set1_ps(g->hi);
-    const __m512 alpha = _mm512_set1_ps(g->alpha);
     COLUMNS(END)
     c += qk_gemm_out(g, r);
     WRITE(0, 0);
