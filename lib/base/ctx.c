@@ -11,21 +11,22 @@
 #include <stdlib.h>
 
 /*
- * Pages of this size are worth it where they are half full: the system hands out and clears 512
+ * Pages of this size are worth it where they are well filled: the system hands out and clears 512
  * small ones one by one, in four times the time.
  */
-#define HUGE_PAGE ((size_t)2 << 20)
+#define HUGE_PAGE   ((size_t)2 << 20)
+#define WELL_FILLED (HUGE_PAGE / 8 * 5)
 
 static void *system_alloc(void *user, size_t size, size_t align) {
     (void)user;
-    bool large = size >= HUGE_PAGE / 2;
+    bool large = size >= WELL_FILLED;
     align = large ? HUGE_PAGE : align;
     if (size > SIZE_MAX - align)
         return NULL;
     void *p = aligned_alloc(align, qs_align(size, align));
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     if (p && large)
-        madvise(p, (size + HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+        madvise(p, (size + HUGE_PAGE - WELL_FILLED) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 #endif
     return p;
 }

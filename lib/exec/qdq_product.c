@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Conv, Gemm and MatMul between quantized tensors. */
 #include "exec/qdq.h"
+#include "kernel/table.h"
+#include "kernel/u8.h"
 
 #include <math.h>
 
-/* Constant weights as integers: s8 (either sign if standard), a scale each or one for all. */
+/* Constant weights as integers of either sign, a scale each or one for all. */
 typedef struct weights {
     qs_id w, scale, zp;
     const qs_const *data, *scales, *zero_points; /* the last may be NULL */
@@ -76,40 +78,23 @@ static qs_id make_const(qs_qdq *d, int32_t dtype, int32_t rank, const int64_t *d
     return id < 0 ? qs_pass_no_memory(d->p) : id;
 }
 
-/* The matrix the other way round, in strips whose lines stay in the cache; bytes with `mask` on
- * them. */
-static void turn(const uint8_t *from, size_t rows, size_t columns, uint8_t mask, uint8_t *to) {
-    const size_t side = 16;
-    for (size_t r = 0; r < rows; r += side)
-        for (size_t k = 0; k < columns; k++)
-            for (size_t i = r; i < rows && i < r + side; i++)
-                to[k * rows + i] = from[i * columns + k] ^ mask;
-}
-
-/* The weights' bytes with sign and order as the kernel takes them; the same constant if they are.
- */
+/* The weights' bytes in the order that the kernel takes; the same constant if they are. */
 static int prepare_weights(qs_qdq *d, weights *w, bool swap) {
     const qs_const *c = w->data;
-    bool flip = c->dtype == QSIM_UINT8 && !d->p->standard;
-    uint8_t mask = flip ? 0x80 : 0;
-    int32_t dtype = flip ? QSIM_INT8 : c->dtype;
-    if (flip || swap) {
-        uint8_t *bytes = qs_arena_alloc64(&d->g->arena, c->bytes + 1);
+    if (swap) {
+        uint8_t *bytes = qs_arena_raw64(&d->g->arena, c->bytes + 1);
         if (!bytes)
             return qs_pass_no_memory(d->p);
-        size_t rows = swap ? (size_t)c->dims[0] : c->bytes, columns = swap ? (size_t)c->dims[1] : 1;
-        turn(c->data, rows, columns, mask, bytes);
-        const int64_t swapped[2] = {swap ? c->dims[1] : 0, swap ? c->dims[0] : 0};
-        w->w = make_const(d, dtype, c->rank, swap ? swapped : c->dims, bytes);
+        const int64_t swapped[2] = {c->dims[1], c->dims[0]};
+        d->p->ctx->kernels->u8->turn8(c->data, (size_t)c->dims[1], bytes, (size_t)c->dims[1],
+                                      (size_t)c->dims[0]);
+        w->w = make_const(d, c->dtype, c->rank, swapped, bytes);
     }
-    if (flip || !w->zero_points) {
-        size_t count = w->scales->elements;
-        uint8_t *bytes = qs_arena_alloc64(&d->g->arena, count + 1);
+    if (!w->zero_points) {
+        uint8_t *bytes = qs_arena_alloc64(&d->g->arena, w->scales->elements + 1);
         if (!bytes)
             return qs_pass_no_memory(d->p);
-        for (size_t i = 0; i < count; i++)
-            bytes[i] = (w->zero_points ? ((const uint8_t *)w->zero_points->data)[i] : 0) ^ mask;
-        w->zp = make_const(d, dtype, w->scales->rank, w->scales->dims, bytes);
+        w->zp = make_const(d, c->dtype, w->scales->rank, w->scales->dims, bytes);
     }
     return w->w < 0 || w->zp < 0 ? QSIM_E_NOMEM : QSIM_OK;
 }

@@ -15,14 +15,24 @@
 #endif
 #endif
 
-/* from[c] + at: 16 bytes of column c; row i goes to to[i]. */
 #ifdef QK_SHUFFLES
 typedef uint32_t qk_four __attribute__((vector_size(16)));
+typedef uint16_t qk_eight __attribute__((vector_size(16)));
+typedef uint64_t qk_two __attribute__((vector_size(16)));
+typedef uint8_t qk_sixteen __attribute__((vector_size(16)));
+typedef int8_t qk_signed __attribute__((vector_size(16)));
+#endif
 
-static inline void qk_turn_fours(const uint8_t *const from[4], size_t at, uint8_t *const to[4]) {
+/* from[c] + at: 16 bytes of column c; row i goes to to[i], all bits exclusive-or `flip`. */
+static inline void qk_turn_fours(const uint8_t *const from[4], size_t at, uint32_t flip,
+                                 uint8_t *const to[4]) {
+#ifdef QK_SHUFFLES
+    const qk_four flips = {flip, flip, flip, flip};
     qk_four v[4], low[2], high[2];
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         memcpy(&v[i], from[i] + at, 16);
+        v[i] ^= flips;
+    }
     for (int i = 0; i < 2; i++) {
         low[i] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 0, 4, 1, 5);
         high[i] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 2, 6, 3, 7);
@@ -33,13 +43,69 @@ static inline void qk_turn_fours(const uint8_t *const from[4], size_t at, uint8_
     v[3] = __builtin_shufflevector(high[0], high[1], 2, 3, 6, 7);
     for (int i = 0; i < 4; i++)
         memcpy(to[i], &v[i], 16);
-}
 #else
-static inline void qk_turn_fours(const uint8_t *const from[4], size_t at, uint8_t *const to[4]) {
     for (int i = 0; i < 4; i++)
-        for (int c = 0; c < 4; c++)
-            memcpy(to[i] + 4 * c, from[c] + at + 4 * i, 4);
-}
+        for (int c = 0; c < 4; c++) {
+            uint32_t v;
+            memcpy(&v, from[c] + at + 4 * i, 4);
+            v ^= flip;
+            memcpy(to[i] + 4 * c, &v, 4);
+        }
 #endif
+}
+
+/* Four rows of 16 bytes become 16 columns of 4 bytes, four of them at each of to[0] … to[3]. */
+static inline void qk_turn_bytes(const uint8_t *const from[4], uint8_t flip, uint8_t *const to[4]) {
+#ifdef QK_SHUFFLES
+    qk_sixteen v[4], pair[2];
+    qk_eight a, b, four;
+    for (int i = 0; i < 4; i++) {
+        memcpy(&v[i], from[i], 16);
+        v[i] ^= flip;
+    }
+#define PAIRS(x, y, at)                                                                            \
+    __builtin_shufflevector(x, y, (at), (at) + 16, (at) + 1, (at) + 17, (at) + 2, (at) + 18,       \
+                            (at) + 3, (at) + 19, (at) + 4, (at) + 20, (at) + 5, (at) + 21,         \
+                            (at) + 6, (at) + 22, (at) + 7, (at) + 23)
+#define HALF(at, i)                                                                                \
+    pair[0] = PAIRS(v[0], v[1], at);                                                               \
+    pair[1] = PAIRS(v[2], v[3], at);                                                               \
+    a = (qk_eight)pair[0];                                                                         \
+    b = (qk_eight)pair[1];                                                                         \
+    four = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);                                \
+    memcpy(to[i], &four, 16);                                                                      \
+    four = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);                              \
+    memcpy(to[(i) + 1], &four, 16);
+    HALF(0, 0)
+    HALF(8, 2)
+#undef HALF
+#undef PAIRS
+#else
+    for (int c = 0; c < 16; c++)
+        for (int i = 0; i < 4; i++)
+            to[c / 4][c % 4 * 4 + i] = (uint8_t)(from[i][c] ^ flip);
+#endif
+}
+
+/* y = the bytes of x and of x + 8 * count, 8 * count of each, in turns. */
+static inline void qk_zip_bytes(const uint8_t *x, size_t count, uint8_t *y) {
+    const uint8_t *other = x + 8 * count;
+    for (size_t i = 0; i < count; i++) {
+#ifdef QK_SHUFFLES
+        uint64_t a, b;
+        memcpy(&a, x + 8 * i, 8);
+        memcpy(&b, other + 8 * i, 8);
+        const qk_sixteen v =
+            __builtin_shufflevector((qk_sixteen)(qk_two){a}, (qk_sixteen)(qk_two){b}, 0, 16, 1, 17,
+                                    2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+        memcpy(y + 16 * i, &v, 16);
+#else
+        for (size_t k = 8 * i; k < 8 * i + 8; k++) {
+            y[2 * k] = x[k];
+            y[2 * k + 1] = other[k];
+        }
+#endif
+    }
+}
 
 #endif

@@ -34,7 +34,8 @@ typedef struct qk_weights_i8 {
 /* false: sizes overflow */
 bool qk_weights_i8_layout(const qk_i8 *t, qk_weights_i8 *w);
 
-/* `s` is the first group's source, the next lies group_stride elements on. colsum: groups * n. */
+/* `s` is the first group's source, the next lies group_stride elements on. colsum: groups * n,
+ * or NULL. */
 void qk_weights_i8_pack(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
                         int64_t group_stride, int8_t *b, int32_t *colsum);
 

@@ -2,6 +2,8 @@
 /* Packing of s8 weights for the integer kernels, and the proof that their sums fit int32. */
 #include "kernel/i8.h"
 
+#include "kernel/fours.h"
+
 int32_t qk_i8_panel(const qk_i8 *t, int32_t left) {
     static const uint8_t widths[8] = {8, 16, 24, 32, 32, 32, 32, 64};
     int32_t width = left > 48 ? 64 : left > 16 ? 32 : 16;
@@ -126,73 +128,193 @@ static void gather_run(const qk_source_i8 *s, const int8_t *from, int32_t j, int
 }
 
 /* Dwords of four columns that stand side by side, `step` bytes from one four to the next. */
-static void interleave(const uint8_t run[4][RUN], int32_t fours, int32_t step, int8_t *to) {
-    for (int32_t i = 0; i < fours; i++, to += step) {
-        uint32_t dwords[4];
-        for (int32_t c = 0; c < 4; c++)
-            memcpy(&dwords[c], run[c] + 4 * i, 4);
-        memcpy(to, dwords, 16);
+static void interleave(const uint8_t *const from[4], int32_t bytes, uint8_t flip, int32_t step,
+                       int8_t *to) {
+    const uint32_t flips = flip * 0x01010101u;
+    for (int32_t i = 0; i < bytes; i += 16, to += 4 * step) {
+        uint8_t *const at[4] = {(uint8_t *)to, (uint8_t *)to + step, (uint8_t *)to + 2 * step,
+                                (uint8_t *)to + 3 * step};
+        qk_turn_fours(from, (size_t)i, flips, at);
     }
+}
+
+/* Four columns' bytes [j, j + count) of a segment; `together`: they lie so. */
+static void pack_run(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *segment,
+                     int32_t column, bool together, int32_t j, int32_t count, int32_t step,
+                     int8_t *to) {
+    const uint8_t *from[4];
+    uint8_t run[4][RUN] = {{0}}, last[4][16];
+    const int32_t whole = together && column + 4 <= s->n ? count / 16 * 16 : 0;
+    for (int32_t c = 0; c < 4; c++)
+        from[c] = (const uint8_t *)segment + (column + c) * s->sn + j;
+    if (whole)
+        interleave(from, whole, s->flip, step, to);
+    if (whole == count)
+        return;
+    for (int32_t c = 0; c < 4; c++) {
+        if (column + c < s->n)
+            gather_run(s, segment + (column + c) * s->sn, j + whole, count - whole, run[c]);
+        else if (column + c < f->n)
+            memset(run[c], 1, (size_t)(count - whole));
+        from[c] = run[c];
+    }
+    to += whole / 4 * step;
+    const int32_t left = (count - whole) / 16 * 16, fours = (count - whole - left + 3) / 4;
+    interleave(from, left, 0, step, to);
+    uint8_t *const at[4] = {last[0], last[1], last[2], last[3]};
+    if (fours)
+        qk_turn_fours(from, (size_t)left, 0, at);
+    for (int32_t i = 0; i < fours; i++)
+        memcpy(to + (left / 4 + i) * step, last[i], 16);
 }
 
 /* A segment whose columns' bytes lie together or in strides. */
 static void pack_rows(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *segment,
                       const int32_t *columns, int32_t width, int8_t *to) {
+    const bool together = s->sc == 1 && (f->k <= s->c || s->sx == s->c);
     for (int32_t j = 0; j < f->k; j += RUN) {
-        int32_t left = f->k - j < RUN ? f->k - j : RUN, fours = (left + 3) / 4;
-        for (int32_t p = 0; p < width; p += 4) {
-            uint8_t run[4][RUN] = {0};
-            for (int32_t c = 0; c < 4; c++)
-                if (columns[p + c] < s->n)
-                    gather_run(s, segment + columns[p + c] * s->sn, j, left, run[c]);
-                else if (columns[p + c] < f->n)
-                    memset(run[c], 1, (size_t)left);
-            interleave(run, fours, 4 * width, to + 4 * p);
-        }
-        to += 4 * fours * width;
+        int32_t left = f->k - j < RUN ? f->k - j : RUN;
+        for (int32_t p = 0; p < width; p += 4)
+            pack_run(s, f, segment, columns[p], together, j, left, 4 * width, to + 4 * p);
+        to += (left + 3) / 4 * 4 * width;
     }
 }
 
-/* A segment whose columns lie side by side, as those of a matrix on the right do. */
-static void pack_columns(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *segment,
-                         int32_t first, const int32_t *columns, int32_t width, int8_t *to) {
-    uint8_t rows[4][64];
-    int32_t used = s->n - first < width ? s->n - first : width;
-    for (int32_t four = 0; four < f->k4; four++, to += 4 * width) {
-        uint8_t turned[4 * 64];
-        memset(rows, 0, sizeof(rows));
-        for (int32_t i = 0, j = 4 * four; i < 4 && j < f->k; i++, j++) {
-            const int8_t *row = segment + j / s->c * s->sx + j % s->c * s->sc + first;
-            memcpy(rows[i], row, (size_t)used);
-            for (int32_t q = 0; q < used; q++)
-                rows[i][q] ^= s->flip;
-            if (first + used < f->n && used < width)
-                rows[i][used] = 1;
+/* Taps of a kernel whose channels are turned 16 at a time. */
+#define MOST_TAPS 64
+
+/* Where the byte of a tap and channel stands in a segment, and in which. */
+static int8_t *tap_place(const qk_source_i8 *s, const qk_form_i8 *f, bool merged, int32_t tap,
+                         int32_t c, int32_t width, int8_t *b) {
+    const int32_t seg = merged ? tap / s->kw : tap;
+    const int32_t j = merged ? tap % s->kw * s->c + c : c;
+    return b + ((size_t)seg * (size_t)f->k4 + (size_t)(j / 4)) * 4 * (size_t)width;
+}
+
+/* All taps of 16 channels from c on, of four columns; the taps of a channel lie together. */
+static void turn_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged, int32_t column,
+                      int32_t c, int32_t width, int8_t *b) {
+    const size_t taps = (size_t)s->kh * (size_t)s->kw;
+    uint8_t turned[4][16 * MOST_TAPS], between[16 * MOST_TAPS];
+    const uint8_t *from[4];
+    for (int32_t i = 0; i < 4; i++) {
+        const uint8_t *in = (const uint8_t *)s->w + (column + i) * s->sn + c * s->sc;
+        __builtin_prefetch(in + 16 * taps + 64);
+        qk_zip_bytes(in, taps, between);
+        qk_zip_bytes(between, taps, turned[i]);
+        qk_zip_bytes(turned[i], taps, between);
+        qk_zip_bytes(between, taps, turned[i]);
+        from[i] = turned[i];
+    }
+    for (int32_t tap = 0; tap < (int32_t)taps; tap++) {
+        interleave(from, 16, s->flip, 4 * width, tap_place(s, f, merged, tap, c, width, b));
+        for (int32_t i = 0; i < 4; i++)
+            from[i] += 16;
+    }
+}
+
+/* All segments, channels in strides: all taps of a few channels in turn, which stay in the cache.
+ */
+static void pack_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
+                      const int32_t *columns, int32_t width, int8_t *b) {
+    const int32_t taps = s->kh * s->kw;
+    const bool together =
+        s->sc == taps && (s->kw == 1 || s->sx == 1) && (s->kh == 1 || s->sy == s->kw);
+    for (int32_t c = 0; c < s->c; c += 16)
+        for (int32_t p = 0; p < width; p += 4) {
+            const int32_t count = s->c - c < 16 ? s->c - c : 16;
+            if (together && taps <= MOST_TAPS && count == 16 && columns[p] + 4 <= s->n) {
+                turn_taps(s, f, merged, columns[p], c, width, b + 4 * p);
+                continue;
+            }
+            for (int32_t tap = 0; tap < taps; tap++) {
+                const int8_t *from =
+                    s->w + tap / s->kw * s->sy + (merged ? 0 : tap % s->kw * s->sx);
+                pack_run(s, f, from, columns[p], false, merged ? tap % s->kw * s->c + c : c, count,
+                         4 * width, tap_place(s, f, merged, tap, c, width, b) + 4 * p);
+            }
         }
-        for (int32_t q = 0; q < 64; q++)
+}
+
+/* Dwords [four, end) of a segment whose columns lie side by side, as a matrix's on the right do. */
+static void pack_columns(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *segment,
+                         int32_t four, int32_t end, int32_t first, const int32_t *columns,
+                         int32_t width, int8_t *to) {
+    uint8_t spare[4][64];
+    int32_t used = s->n - first < width ? s->n - first : width, place[16];
+    for (int32_t p = 0; p < width; p += 4)
+        place[(columns[p] - first) / 4] = 4 * p;
+    for (; four < end; four++, to += 4 * width) {
+        const uint8_t *rows[4];
+        for (int32_t i = 0, j = 4 * four; i < 4; i++, j++) {
+            const int8_t *row = segment + j / s->c * s->sx + j % s->c * s->sc + first;
+            rows[i] =
+                j < f->k && used == width && width % 16 == 0 ? (const uint8_t *)row : spare[i];
+            if (rows[i] != spare[i])
+                continue;
+            memset(spare[i], s->flip, sizeof(spare[i]));
+            if (j < f->k)
+                memcpy(spare[i], row, (size_t)used);
+            if (j < f->k && first + used < f->n && used < width)
+                spare[i][used] = 1 ^ s->flip;
+        }
+        for (int32_t g = 0; g < width / 4; g += 4) {
+            uint8_t none[16], *at[4];
             for (int32_t i = 0; i < 4; i++)
-                turned[4 * q + i] = rows[i][q];
-        for (int32_t p = 0; p < width; p += 4)
-            memcpy(to + 4 * p, turned + 4 * (columns[p] - first), 16);
+                at[i] = g + i < width / 4 ? (uint8_t *)to + place[g + i] : none;
+            qk_turn_bytes(rows, s->flip, at);
+            for (int32_t i = 0; i < 4; i++)
+                rows[i] += 16;
+        }
+    }
+}
+
+/* Dwords that are packed in all panels before those that follow. */
+#define DWORDS 8
+
+static void panel_columns(const qk_i8 *t, int32_t first, int32_t width, int32_t columns[64]) {
+    for (int32_t p = 0; p < width; p++) /* four at a time follow each other */
+        columns[p] = first + qk_i8_column(t, width, p);
+}
+
+/* A matrix on the right: memory is gone through in its own order, all panels in turn. */
+static void pack_matrix(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
+                        int8_t *b) {
+    const size_t depth = 4 * (size_t)f->segs * (size_t)f->k4;
+    for (int32_t at = 0; at < f->segs * f->k4;) {
+        const int32_t seg = at / f->k4, four = at % f->k4;
+        const int32_t end = f->k4 - four < DWORDS ? f->k4 : four + DWORDS;
+        const int8_t *from =
+            s->w + (merged ? seg * s->sy : seg / s->kw * s->sy + seg % s->kw * s->sx);
+        size_t before = 0;
+        for (int32_t first = 0, width; first < f->n; first += width) {
+            int32_t columns[64];
+            width = qk_i8_panel(t, f->n - first);
+            panel_columns(t, first, width, columns);
+            pack_columns(s, f, from, four, end, first, columns, width,
+                         b + before * depth + 4 * (size_t)at * (size_t)width);
+            before += (size_t)width;
+        }
+        at += end - four;
     }
 }
 
 static void pack_panel(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
                        int32_t first, int32_t width, int8_t *b) {
-    int32_t columns[64]; /* four at a time follow each other */
-    for (int32_t p = 0; p < width; p++)
-        columns[p] = first + qk_i8_column(t, width, p);
+    int32_t columns[64];
+    panel_columns(t, first, width, columns);
     if (pixels_of(s) > 1 || s->whole || t->pairs) {
         pack_any(t, s, f, merged, columns, width, b);
+        return;
+    }
+    if (s->sc > 1 && s->c % 4 == 0 && s->kh * s->kw > 1) {
+        pack_taps(s, f, merged, columns, width, b);
         return;
     }
     for (int32_t seg = 0; seg < f->segs; seg++, b += (size_t)f->k4 * 4 * (size_t)width) {
         const int8_t *from =
             s->w + (merged ? seg * s->sy : seg / s->kw * s->sy + seg % s->kw * s->sx);
-        if (s->sn == 1 && s->n > 1)
-            pack_columns(s, f, from, first, columns, width, b);
-        else
-            pack_rows(s, f, from, columns, width, b);
+        pack_rows(s, f, from, columns, width, b);
     }
 }
 
@@ -210,7 +332,10 @@ void qk_i8_pack(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_col
     qk_form_i8 f;
     if (!qk_i8_form(t, s, merged, sum_column, &f))
         return;
-    for (int32_t first = 0, width; first < f.n; first += width) {
+    const bool matrix = s->sn == 1 && s->n > 1 && pixels_of(s) == 1 && !s->whole && !t->pairs;
+    if (matrix)
+        pack_matrix(t, s, &f, merged, b);
+    for (int32_t first = 0, width; first < f.n && !matrix; first += width) {
         width = qk_i8_panel(t, f.n - first);
         pack_panel(t, s, &f, merged, first, width, b);
         b += (size_t)f.segs * 4 * (size_t)f.k4 * (size_t)width;

@@ -6,10 +6,10 @@
  */
 #include "kernel/i8.h"
 
-/* Rows of which an int16 holds the sums of one column: w - zp is less than 2^9. */
+#include "kernel/fours.h"
+
+/* Bytes that lanes of 16 bits add up: 256 of 255 would still fit. */
 #define ROWS 64
-/* Numbers of one column that are added side by side. */
-#define LANES 64
 
 typedef struct axis {
     int64_t count, stride;
@@ -39,21 +39,58 @@ static void axes_of(const qk_source_i8 *s, axis a[3]) {
         }
 }
 
-/* Columns side by side. */
+/* Totals of 16 bytes side by side, those with even and those with odd numbers. */
+typedef struct lanes {
+    uint16_t sum[2][8], above[2][8];
+} lanes;
+
+/*
+ * `rows` times 16 bytes, ROWS at most. Weights and zero point are moved into 0…255: what lies above
+ * keeps its value.
+ */
+static void add_lanes(lanes *l, const int8_t *w, int64_t rows, int64_t stride, uint8_t flip,
+                      const int8_t zp[16]) {
+#ifdef QK_SHUFFLES
+    qk_signed zps, v;
+    qk_eight sum[2] = {{0}}, above[2] = {{0}};
+    memcpy(&zps, zp, sizeof(zps));
+    for (int64_t r = 0; r < rows; r++) {
+        memcpy(&v, w + r * stride, sizeof(v));
+        __builtin_prefetch(w + r * stride + 64);
+        v = (qk_signed)((qk_sixteen)v ^ flip);
+        const qk_eight all = (qk_eight)((qk_sixteen)v ^ 0x80);
+        const qk_eight up = (qk_eight)((v - zps) & (v > zps));
+        sum[0] += all & 0xff;
+        sum[1] += all >> 8;
+        above[0] += up & 0xff;
+        above[1] += up >> 8;
+    }
+    memcpy(l->sum, sum, sizeof(sum));
+    memcpy(l->above, above, sizeof(above));
+#else
+    memset(l, 0, sizeof(*l));
+    for (int64_t r = 0; r < rows; r++)
+        for (int n = 0; n < 16; n++) {
+            const int v = (int8_t)((uint8_t)w[r * stride + n] ^ flip);
+            l->sum[n % 2][n / 2] = (uint16_t)(l->sum[n % 2][n / 2] + v + 128);
+            l->above[n % 2][n / 2] =
+                (uint16_t)(l->above[n % 2][n / 2] + (v > zp[n] ? v - zp[n] : 0));
+        }
+#endif
+}
+
+/* Columns side by side, a multiple of 16. */
 static void add_rows(const int8_t *w, int64_t rows, int64_t stride, int32_t columns, uint8_t flip,
-                     const int16_t *zp, int64_t *sum, int64_t *above) {
-    for (int64_t r = 0; r < rows;) {
-        int64_t end = rows - r < ROWS ? rows : r + ROWS;
-        int16_t all[QK_I8_TOTALS] = {0}, up[QK_I8_TOTALS] = {0};
-        for (; r < end; r++, w += stride)
-            for (int32_t n = 0; n < columns; n++) {
-                int16_t v = (int16_t)((int8_t)((uint8_t)w[n] ^ flip) - zp[n]);
-                all[n] = (int16_t)(all[n] + v);
-                up[n] = (int16_t)(up[n] + (v > 0 ? v : 0));
+                     const int8_t *zp, int64_t *sum, int64_t *above) {
+    for (int64_t r = 0; r < rows; r += ROWS) {
+        const int64_t count = rows - r < ROWS ? rows - r : ROWS;
+        for (int32_t n = 0; n < columns; n += 16) {
+            lanes l;
+            add_lanes(&l, w + r * stride + n, count, stride, flip, zp + n);
+            for (int32_t i = 0; i < 16; i++) {
+                sum[n + i] += l.sum[i % 2][i / 2] - count * (128 + zp[n + i]);
+                above[n + i] += l.above[i % 2][i / 2];
             }
-        for (int32_t n = 0; n < columns; n++) {
-            sum[n] += all[n];
-            above[n] += up[n];
         }
     }
 }
@@ -62,17 +99,20 @@ static void add_rows(const int8_t *w, int64_t rows, int64_t stride, int32_t colu
 static void add_run(const int8_t *w, int64_t count, int64_t stride, uint8_t flip, int32_t zp,
                     int64_t *sum, int64_t *above) {
     int64_t all = 0, up = 0, i = 0;
-    if (stride == 1 && count >= 2 * LANES) {
-        int64_t lane_sum[LANES] = {0}, lane_above[LANES] = {0};
-        int16_t zps[LANES];
-        for (int32_t n = 0; n < LANES; n++)
-            zps[n] = (int16_t)zp;
-        add_rows(w, count / LANES, LANES, LANES, flip, zps, lane_sum, lane_above);
-        for (int32_t n = 0; n < LANES; n++) {
-            all += lane_sum[n];
-            up += lane_above[n];
+    if (stride == 1 && count >= 16 && zp == (int8_t)zp) {
+        int8_t zps[16];
+        memset(zps, zp, sizeof(zps));
+        for (; count - i >= 16;) {
+            const int64_t rows = (count - i) / 16 < ROWS ? (count - i) / 16 : ROWS;
+            lanes l;
+            add_lanes(&l, w + i, rows, 16, flip, zps);
+            for (int32_t n = 0; n < 8; n++) {
+                all += l.sum[0][n] + l.sum[1][n];
+                up += l.above[0][n] + l.above[1][n];
+            }
+            i += 16 * rows;
         }
-        i = count / LANES * LANES;
+        all -= i * (128 + zp);
     }
     for (; i < count; i++) {
         int32_t v = (int8_t)((uint8_t)w[i * stride] ^ flip) - zp;
@@ -93,20 +133,20 @@ static void add_column(const qk_source_i8 *s, const axis a[3], int32_t n, int32_
 
 void qk_i8_totals(const qk_source_i8 *s, int32_t first, int32_t count, const int32_t *zp,
                   int64_t *sum, int64_t *above) {
-    int16_t zps[QK_I8_TOTALS];
+    int8_t zps[QK_I8_TOTALS];
+    int32_t side = s->sn == 1 ? count / 16 * 16 : 0; /* columns that are added side by side */
     axis a[3];
     axes_of(s, a);
     for (int32_t n = 0; n < count; n++) {
         sum[n] = above[n] = 0;
-        zps[n] = (int16_t)(zp ? zp[n] : 0);
+        zps[n] = (int8_t)(zp ? zp[n] : 0);
+        if (zp && zp[n] != zps[n])
+            side = 0;
     }
-    if (s->sn != 1 || count == 1) {
-        for (int32_t n = 0; n < count; n++)
-            add_column(s, a, first + n, zps[n], &sum[n], &above[n]);
-        return;
-    }
-    for (int64_t i = 0; i < a[0].count; i++)
+    for (int32_t n = side; n < count; n++)
+        add_column(s, a, first + n, zp ? zp[n] : 0, &sum[n], &above[n]);
+    for (int64_t i = 0; i < a[0].count && side; i++)
         for (int64_t k = 0; k < a[1].count; k++)
             add_rows(s->w + first + i * a[0].stride + k * a[1].stride, a[2].count, a[2].stride,
-                     count, s->flip, zps, sum, above);
+                     side, s->flip, zps, sum, above);
 }

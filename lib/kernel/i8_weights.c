@@ -138,7 +138,7 @@ void qk_weights_i8_pack(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_
         qk_i8_pack(t, &group, w->merged, w->sum_column, b, colsum);
         group.w += group_stride;
         b += w->form.bytes;
-        colsum += w->n;
+        colsum = colsum ? colsum + w->n : NULL;
     }
 }
 

@@ -165,11 +165,12 @@ static int narrow(qs_pack *p, const qs_i8_shape *shape, const qk_source_i8 *sour
 
 /* Reads the rules and proves their sums; false in *known if a run has to. */
 static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
-                       const qk_source_i8 *source, const qs_i8_list *w_zp, qs_i8_rules *rules,
-                       bool *known, bool *clamp) {
+                       const qk_source_i8 *source, const qs_i8_list *w_zp, int32_t *sums,
+                       qs_i8_rules *rules, bool *known, bool *clamp) {
     int32_t column = 0;
     int64_t bound = 0;
     *known = constant_rules(p, r, rules);
+    rules->sums = sums;
     if (*known && pack_value(p, r->w_scale) && rules->w_scales != 1 &&
         rules->w_scales != shape->w.n * shape->w.groups)
         *known = false;
@@ -181,7 +182,7 @@ static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shap
 }
 
 static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *shape,
-                     const qk_source_i8 *source, const qs_i8_list *w_zp) {
+                     const qk_source_i8 *source, const qs_i8_list *w_zp, const int32_t *sums) {
     const qk_i8 *t = p->ctx->kernels->i8;
     size_t bytes;
     if (!qk_weights_i8_layout(t, &out->layout) || !qs_i8_weights_bytes(&out->layout, &bytes))
@@ -192,7 +193,8 @@ static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *shape,
     /* Products' panels are written as a whole. */
     size_t whole = out->layout.depthwise ? 0 : out->layout.bytes;
     memset(memory + whole, 0, bytes - whole);
-    qs_i8_weights_fill(t, &out->layout, source, shape->group_stride, w_zp, memory, &out->weights);
+    qs_i8_weights_fill(t, &out->layout, source, shape->group_stride, w_zp, sums, memory,
+                       &out->weights);
     return QSIM_OK;
 }
 
@@ -210,30 +212,42 @@ static int pack_epilogue(qs_pack *p, const qs_i8_rules *rules, bool clamp, qs_i8
     return QSIM_OK;
 }
 
-int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape) {
-    const qs_value *w = pack_value(p, r->w), *zp = pack_value(p, r->w_zp);
-    qk_source_i8 source = shape->source;
-    qs_i8_list w_zp = {qs_pack_const(p, r->w_zp), elements_of(zp), w->dtype == QSIM_INT8};
+/* sums: room for a number of every column. */
+static int pack_proven(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
+                       const qk_source_i8 *source, const qs_i8_list *w_zp, int32_t *sums) {
     qs_i8_rules rules = {0};
     bool known, clamp = false;
-    source.w = qs_pack_const(p, r->w);
-    source.flip = w->dtype == QSIM_UINT8 ? 0x80 : 0;
-    if (!source.w || (zp && !w_zp.data) || shape->matrices != 1 ||
-        (w_zp.count > 1 && w_zp.count != shape->w.n * shape->w.groups))
-        return QSIM_OK; /* every run packs */
-    int code = prove_rules(p, r, shape, &source, &w_zp, &rules, &known, &clamp);
+    int code = prove_rules(p, r, shape, source, w_zp, sums, &rules, &known, &clamp);
     if (code)
         return code;
     qs_i8_packed *out = qs_arena_alloc(p->arena, 1, sizeof(*out));
     if (!out)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     out->layout = shape->w;
-    qs_i8_choose(&out->layout, &w_zp, source.flip, known, rules.wide);
-    code = pack_into(p, out, shape, &source, &w_zp);
+    qs_i8_choose(&out->layout, w_zp, source->flip, known, rules.wide);
+    const bool summed = known && !rules.int32_out;
+    code = pack_into(p, out, shape, source, w_zp, summed ? sums : NULL);
     if (!code && known)
         code = pack_epilogue(p, &rules, clamp, out);
     if (!code)
         p->result = out;
+    return code;
+}
+
+int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape) {
+    const qs_value *w = pack_value(p, r->w), *zp = pack_value(p, r->w_zp);
+    qk_source_i8 source = shape->source;
+    qs_i8_list w_zp = {qs_pack_const(p, r->w_zp), elements_of(zp), w->dtype == QSIM_INT8};
+    source.w = qs_pack_const(p, r->w);
+    source.flip = w->dtype == QSIM_UINT8 ? 0x80 : 0;
+    if (!source.w || (zp && !w_zp.data) || shape->matrices != 1 ||
+        (w_zp.count > 1 && w_zp.count != shape->w.n * shape->w.groups))
+        return QSIM_OK; /* every run packs */
+    int32_t *sums = qs_alloc(p->ctx, (size_t)shape->w.n * (size_t)shape->w.groups, sizeof(*sums));
+    if (!sums)
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    int code = pack_proven(p, r, shape, &source, &w_zp, sums);
+    qs_free(p->ctx, sums);
     return code;
 }
 
@@ -307,7 +321,7 @@ static void run_batch(const run *k, int64_t batch, uint8_t *memory) {
                          p->w_signed};
         source.w = (const int8_t *)role_in(k, p->roles->w) + wb * matrix;
         source.flip = p->w_signed ? 0 : 0x80;
-        qs_i8_weights_fill(t, &conv.w, &source, p->shape.group_stride, &zp, memory, &weights);
+        qs_i8_weights_fill(t, &conv.w, &source, p->shape.group_stride, &zp, NULL, memory, &weights);
         memory += p->weights_bytes;
     }
     read_rules(k, batch, memory, &rules);

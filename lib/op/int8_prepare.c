@@ -51,8 +51,8 @@ bool qs_i8_weights_bytes(const qk_weights_i8 *w, size_t *bytes) {
 }
 
 void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
-                        int64_t group_stride, const qs_i8_list *w_zp, void *memory,
-                        qs_i8_weights *out) {
+                        int64_t group_stride, const qs_i8_list *w_zp, const int32_t *sums,
+                        void *memory, qs_i8_weights *out) {
     size_t columns = columns_of(w);
     uint8_t *at = (uint8_t *)memory + qs_align(w->bytes, 64);
     int32_t *colsum = cut(&at, columns), *zero_points = cut(&at, columns);
@@ -60,7 +60,9 @@ void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_
     for (size_t i = 0; i < columns && (w->sum_column || w->split); i++)
         zero_points[i] = qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
     source.zp = w->split ? zero_points : NULL;
-    qk_weights_i8_pack(t, w, &source, group_stride, memory, colsum);
+    qk_weights_i8_pack(t, w, &source, group_stride, memory, sums ? NULL : colsum);
+    for (size_t i = 0; i < columns && sums; i++)
+        colsum[i] = sums[i] - (w->split ? w->kh * w->kw * zero_points[i] : 0);
     *out = (qs_i8_weights){memory, colsum, w->sum_column ? zero_points : NULL,
                            w->row_sums ? qs_i8_list_at(w_zp, 0) - s->flip : 0};
 }
@@ -148,6 +150,7 @@ bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_st
                  const qs_i8_list *w_zp, qs_i8_rules *r, bool *clamp, int32_t *column,
                  int64_t *bound) {
     totals t = {.w = w, .group = *s, .group_stride = group_stride, .w_zp = w_zp};
+    const int64_t terms = (int64_t)w->kh * w->kw * w->c;
     *clamp = false;
     r->wide = false;
     for (int64_t at = 0; at < (int64_t)w->groups * w->n; at++) {
@@ -158,6 +161,9 @@ bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_st
         if (!isfinite(m))
             return false;
         next_bounds(&t, at, r->x_zp, &least, &greatest);
+        if (r->sums)
+            r->sums[at] = (int32_t)(t.sum[at % w->n % QK_I8_TOTALS] +
+                                    terms * (qs_i8_list_at(w_zp, at) - s->flip));
         *bound = -least > greatest ? least : greatest;
         if (!fits(least, greatest))
             return false;

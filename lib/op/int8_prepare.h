@@ -43,10 +43,13 @@ typedef struct qs_i8_weights {
 /* Bytes that qs_i8_weights_fill needs, 64-byte aligned. false: too many. */
 bool qs_i8_weights_bytes(const qk_weights_i8 *w, size_t *bytes);
 
-/* w_zp is in the terms of the stored weights: u8 weights are flipped into s8 together with it. */
+/*
+ * w_zp is in the terms of the stored weights: u8 weights are flipped into s8 together with it.
+ * sums: of every column's weights where qs_i8_prove has found them, or NULL.
+ */
 void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
-                        int64_t group_stride, const qs_i8_list *w_zp, void *memory,
-                        qs_i8_weights *out);
+                        int64_t group_stride, const qs_i8_list *w_zp, const int32_t *sums,
+                        void *memory, qs_i8_weights *out);
 
 /* How sums become outputs, in natural order. */
 typedef struct qs_i8_rules {
@@ -57,6 +60,7 @@ typedef struct qs_i8_rules {
     bool mult;
     const int32_t *bias; /* one per column, or NULL */
     bool wide;           /* found by qs_i8_prove: a sum leaves int32 when the bias is added */
+    int32_t *sums;       /* NULL, or where qs_i8_prove leaves every column's sum of weights */
     int32_t x_zp, y_zp, lo, hi;
     /* Matrix products with parameters per row; NULL: the scalars above. */
     const int32_t *row_zp;

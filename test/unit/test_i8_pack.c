@@ -19,7 +19,12 @@ static int32_t between(int32_t a, int32_t b) {
 static size_t random_strides(qk_source_i8 *s) {
     int64_t counts[4] = {s->n, s->kh, s->kw, s->c}, strides[4], step = between(0, 9) ? 1 : 3;
     int32_t order[4] = {0, 1, 2, 3};
-    for (int32_t i = 0; i < 4; i++) {
+    /* Half of them as models have them: kernel columns, rows, channels, outputs. */
+    const int32_t usual[4] = {2, 1, 3, 0};
+    const bool any = between(0, 1);
+    if (!any)
+        memcpy(order, usual, sizeof(order));
+    for (int32_t i = 0; i < 4 && any; i++) {
         int32_t k = between(i, 3), moved = order[i];
         order[i] = order[k];
         order[k] = moved;

@@ -85,7 +85,7 @@ static void turn_columns(float *to, size_t width, size_t outer, size_t cols,
         for (size_t j = 0; j < cols && count == 1; j++)
             memcpy(at[0] + 4 * j, from[j] + 4 * t, 4);
         for (size_t j = 0; j < cols && count == 4; j += 4) {
-            qk_turn_fours(from + j, 4 * t, at);
+            qk_turn_fours(from + j, 4 * t, 0, at);
             for (size_t i = 0; i < 4; i++)
                 at[i] += 16;
         }
