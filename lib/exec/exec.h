@@ -88,13 +88,19 @@ int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total);
 
 /* ---- plans (plan.c, place.c) ---- */
 
+/* A value that is, or is part of, the bytes of another from `from` on. value QS_NONE: of none. */
+typedef struct qs_part {
+    qs_id value;
+    size_t from;
+} qs_part;
+
 /* An input or output of the session at the sizes of a plan. */
 typedef struct qs_port {
     qs_id value;
     int32_t dtype, rank;
     const int64_t *dims;
     size_t bytes;
-    const qs_id *shared; /* values that are these bytes: re-addressed when they are the caller's */
+    const struct qs_part *shared; /* re-addressed when the bytes are the caller's */
     int32_t shared_count;
     bool in_place;     /* input: read where the caller has it; output: written where he wants it */
     size_t offset;     /* of a place in the arena; QS_NOWHERE: none */
@@ -130,9 +136,14 @@ void qs_plan_rebase(const qsim_session *s, qs_plan *plan, uint8_t *base);
 
 /*
  * Decides where every value lives: fills offset, scratch, ports' sharing and arena_bytes.
- * alias[v]: the value whose bytes v is, or QS_NONE.
+ * part[v]: of what v is part.
  */
-int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_id *alias, qsim_error *error);
+int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, qsim_error *error);
+/*
+ * What a lowered step only copies becomes part of its whole; true if nothing is left to execute
+ * (share.c).
+ */
+bool qs_plan_share(const qsim_session *s, const qs_plan *plan, const qs_step *step, qs_part *part);
 
 /*
  * Around the steps of an execution that is timed (profile.c): reading the counter that the first

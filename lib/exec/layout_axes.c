@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operators that name axes in lists, and transposes of the model itself. */
+/* Operators that name axes in lists, and transposes and reshapes of the model itself. */
 #include "exec/layout.h"
 
 static int32_t late_input_rank(const qs_layout *l, const qs_node *n) {
@@ -167,6 +167,26 @@ static int reduce(qs_layout *l, qs_id node, int32_t rank, bool *done) {
     return code ? code : take_twin(l, node, keep, done);
 }
 
+/* ---- Reshape ---- */
+
+static bool same_size(const qs_dim *a, const qs_dim *b) {
+    if (a->size >= 0 || b->size >= 0)
+        return a->size == b->size;
+    return a->symbol && a->symbol == b->symbol;
+}
+
+/* [N,C,H,W] to [N,C,HW], as heads of detectors have it: on the twin, [N,H,W,C] to [N,HW,C]. */
+static int merge_space(qs_layout *l, qs_id node, int32_t rank, bool *done) {
+    const qs_node *n = &l->g->nodes[node];
+    const qs_value *x = &l->g->values[n->inputs[0]], *y = &l->g->values[n->outputs[0]];
+    if (rank < 4 || y->rank != 3 || !same_size(&x->dims[0], &y->dims[0]) || x->dims[1].size < 1 ||
+        x->dims[1].size != y->dims[1].size || x->dims[0].size == 0)
+        return QSIM_OK;
+    const int64_t shape[3] = {0, y->dims[2].size < 0 ? -1 : y->dims[2].size, x->dims[1].size};
+    int code = set_ints(l, node, 1, shape, 3);
+    return code ? code : take_twin(l, node, true, done);
+}
+
 int qs_layout_axes(qs_layout *l, qs_id node, bool *done) {
     const qs_node *n = &l->g->nodes[node];
     int32_t rank = late_input_rank(l, n);
@@ -180,5 +200,7 @@ int qs_layout_axes(qs_layout *l, qs_id node, bool *done) {
         return pad(l, node, rank, done);
     if (qs_node_is(n, "", "ReduceMean"))
         return reduce(l, node, rank, done);
+    if (qs_node_is(n, "", "Reshape") && !qs_node_int(n, "allowzero", 0))
+        return merge_space(l, node, rank, done);
     return QSIM_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a plan's tensors live. Values that are the same bytes (aliases) share one buffer; a buffer
+ * Where a plan's tensors live. Values that are parts of the same bytes share one buffer; a buffer
  * is in the arena, a constant of the session, or memory of the caller:
  *
  *   inputs are read where the caller has them if every step that reads them reads exactly their
@@ -23,9 +23,9 @@ typedef struct buffer {
 typedef struct placing {
     const qsim_session *s;
     qs_plan *plan;
-    const qs_id *alias;
-    qs_id *root; /* value -> the value whose buffer it is in */
-    qs_id *next; /* value -> the next one of its buffer, from the root on; QS_NONE */
+    const qs_part *part;
+    qs_part *root; /* value -> the value whose buffer it is in, and where */
+    qs_id *next;   /* value -> the next one of its buffer, from the root on; QS_NONE */
     buffer *buffers;
     qs_slot *slots;
     int32_t slot_count;
@@ -64,7 +64,7 @@ static bool reads_exactly(const qs_node *n) {
 }
 
 static void touch(placing *p, qs_id value, int32_t step, bool reads, bool wide) {
-    buffer *b = &p->buffers[p->root[value]];
+    buffer *b = &p->buffers[p->root[value].value];
     if (b->first > step)
         b->first = step;
     if (b->last < step)
@@ -73,11 +73,9 @@ static void touch(placing *p, qs_id value, int32_t step, bool reads, bool wide) 
     b->wide |= reads && wide;
 }
 
-/* Roots in the order of nodes: an alias's source is rooted before it. */
-static void find_roots(placing *p) {
-    const qs_graph *g = p->s->graph;
-    for (size_t v = 0; v < g->value_count; v++) {
-        p->root[v] = (qs_id)v;
+static void init_buffers(placing *p) {
+    for (size_t v = 0; v < p->s->graph->value_count; v++) {
+        p->root[v].value = QS_NONE;
         p->next[v] = QS_NONE;
         p->buffers[v] = (buffer){.first = INT32_MAX,
                                  .last = -1,
@@ -87,15 +85,25 @@ static void find_roots(placing *p) {
         if (!qs_value_size(&p->plan->values[v], NULL, &p->buffers[v].bytes))
             p->buffers[v].bytes = 0;
     }
-    for (size_t i = 0; i < g->order_count; i++) {
-        const qs_node *n = &g->nodes[g->order[i]];
-        qs_id y = n->output_count ? n->outputs[0] : QS_NONE;
-        if (y == QS_NONE || p->alias[y] == QS_NONE)
-            continue;
-        qs_id root = p->root[p->alias[y]];
-        p->root[y] = root;
-        p->next[y] = p->next[root];
-        p->next[root] = y;
+}
+
+/* Follows each value to what it is part of in the end; every value on the way learns that, too. */
+static void find_roots(placing *p) {
+    for (size_t i = 0; i < p->s->graph->value_count; i++) {
+        qs_id v = (qs_id)i;
+        size_t from = 0;
+        for (; p->root[v].value == QS_NONE && p->part[v].value != QS_NONE; v = p->part[v].value)
+            from += p->part[v].from;
+        const qs_part end = p->root[v].value == QS_NONE ? (qs_part){v, 0} : p->root[v];
+        from += end.from;
+        for (v = (qs_id)i; p->root[v].value == QS_NONE; v = p->part[v].value) {
+            p->root[v] = (qs_part){end.value, v == end.value ? 0 : from};
+            if (v == end.value)
+                break;
+            from -= p->part[v].from;
+            p->next[v] = p->next[end.value];
+            p->next[end.value] = v;
+        }
     }
 }
 
@@ -138,15 +146,16 @@ static int set_port(placing *p, qs_port *port, qs_id value) {
 /* The values in the port's buffer. */
 static int find_shared(placing *p, qs_port *port) {
     int32_t n = 0;
-    for (qs_id v = p->root[port->value]; v != QS_NONE; v = p->next[v])
+    const qs_id root = p->root[port->value].value;
+    for (qs_id v = root; v != QS_NONE; v = p->next[v])
         n++;
-    qs_id *ids = qs_arena_alloc(&p->plan->arena, (size_t)n, sizeof(*ids));
-    if (!ids)
+    qs_part *parts = qs_arena_alloc(&p->plan->arena, (size_t)n, sizeof(*parts));
+    if (!parts)
         return QSIM_E_NOMEM;
     n = 0;
-    for (qs_id v = p->root[port->value]; v != QS_NONE; v = p->next[v])
-        ids[n++] = v;
-    port->shared = ids;
+    for (qs_id v = root; v != QS_NONE; v = p->next[v])
+        parts[n++] = (qs_part){v, p->root[v].from};
+    port->shared = parts;
     port->shared_count = n;
     return QSIM_OK;
 }
@@ -179,7 +188,7 @@ static int place_inputs(placing *p) {
 static int place_outputs(placing *p, const int32_t end) {
     const qs_graph *g = p->s->graph;
     for (size_t i = 0; i < g->output_count; i++) {
-        buffer *b = &p->buffers[p->root[g->outputs[i]]];
+        buffer *b = &p->buffers[p->root[g->outputs[i]].value];
         qs_port *port = &p->plan->outputs[i];
         int code = set_port(p, port, g->outputs[i]);
         if (code)
@@ -188,9 +197,9 @@ static int place_outputs(placing *p, const int32_t end) {
         bool foreign = b->constant != QS_NONE ||
                        (b->input >= 0 && p->plan->inputs[b->input].in_place) || b->bound;
         if (foreign) {
-            add_slot(p, b->bytes, end, end);
+            add_slot(p, port->bytes, end, end);
             port->offset = (size_t)(p->slot_count - 1);
-        } else if (!b->read && b->input < 0) {
+        } else if (!b->read && b->input < 0 && b->bytes == port->bytes) {
             b->bound = port->in_place = true;
             code = find_shared(p, port);
             if (code)
@@ -206,7 +215,7 @@ static int place_slots(placing *p, qsim_error *error) {
     size_t total = 0;
     for (size_t v = 0; v < g->value_count; v++) {
         buffer *b = &p->buffers[v];
-        bool ours = p->root[v] == (qs_id)v && b->constant == QS_NONE && b->last >= b->first &&
+        bool ours = p->root[v].value == (qs_id)v && b->constant == QS_NONE && b->last >= b->first &&
                     b->first != INT32_MAX && !(b->input >= 0 && plan->inputs[b->input].in_place);
         if (ours && b->bytes >= QS_ARENA_LIMIT)
             return qs_fail(error, QSIM_E_LIMIT, "%s: tensor '%s' needs %zu bytes, the limit is %zu",
@@ -233,10 +242,11 @@ static void store_places(placing *p) {
     const qs_graph *g = p->s->graph;
     qs_plan *plan = p->plan;
     for (size_t v = 0; v < g->value_count; v++) {
-        const buffer *b = &p->buffers[p->root[v]];
-        plan->offset[v] = b->slot < 0 ? QS_NOWHERE : p->slots[b->slot].offset;
-        if (p->root[v] != (qs_id)v && b->constant != QS_NONE)
-            plan->address[v] = plan->address[p->root[v]];
+        const qs_part root = p->root[v];
+        const buffer *b = &p->buffers[root.value];
+        plan->offset[v] = b->slot < 0 ? QS_NOWHERE : p->slots[b->slot].offset + root.from;
+        if (root.value != (qs_id)v && b->constant != QS_NONE)
+            plan->address[v] = (uint8_t *)plan->address[root.value] + root.from;
     }
     for (size_t i = 0; i < g->input_count; i++)
         if (!plan->inputs[i].in_place && !plan->inputs[i].fixed)
@@ -248,9 +258,9 @@ static void store_places(placing *p) {
     }
 }
 
-int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_id *alias, qsim_error *error) {
+int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, qsim_error *error) {
     const qs_graph *g = s->graph;
-    placing p = {.s = s, .plan = plan, .alias = alias};
+    placing p = {.s = s, .plan = plan, .part = part};
     qs_arena_init(&p.arena, s->ctx);
     size_t slots = g->value_count + g->output_count + plan->step_count + 1;
     int code = QSIM_E_NOMEM;
@@ -264,6 +274,7 @@ int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_id *alias, qsim
     if (!p.root || !p.next || !p.buffers || !p.slots || !plan->offset || !plan->inputs ||
         !plan->outputs)
         goto done;
+    init_buffers(&p);
     find_roots(&p);
     find_lifetimes(&p);
     code = place_inputs(&p);

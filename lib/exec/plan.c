@@ -195,7 +195,7 @@ static size_t mark_needed(const qs_graph *g, const qs_plan *plan, const bool *co
 }
 
 static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, const bool *needed,
-                     qs_id *alias) {
+                     qs_part *part) {
     const qs_graph *g = s->graph;
     for (size_t i = 0; i < g->order_count; i++) {
         qs_id id = g->order[i];
@@ -204,7 +204,7 @@ static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, con
             continue;
         const qs_id only = chosen(plan, &g->nodes[id]);
         if (only != QS_NONE) {
-            alias[g->nodes[id].outputs[0]] = only;
+            part[g->nodes[id].outputs[0]].value = only;
             continue;
         }
         qs_step *step = &plan->steps[plan->step_count];
@@ -212,9 +212,11 @@ static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, con
         if (code)
             return code;
         if (shared)
-            alias[g->nodes[id].outputs[0]] = g->nodes[id].inputs[0];
+            part[g->nodes[id].outputs[0]].value = g->nodes[id].inputs[0];
         else if (step->over)
-            alias[g->nodes[id].outputs[0]] = g->nodes[id].inputs[step->over];
+            part[g->nodes[id].outputs[0]].value = g->nodes[id].inputs[step->over];
+        else
+            shared = qs_plan_share(s, plan, step, part);
         plan->step_count += !shared;
     }
     return QSIM_OK;
@@ -227,12 +229,12 @@ static int make_steps(const qsim_session *s, const qs_eval *e, qs_plan *plan) {
     bool *constant = qs_arena_alloc(&temporary, g->node_count + 1, sizeof(bool));
     bool *needed = qs_arena_alloc(&temporary, g->node_count + 1, sizeof(bool));
     bool *value = qs_arena_alloc(&temporary, g->value_count + 1, sizeof(bool));
-    qs_id *alias = qs_arena_alloc(&temporary, g->value_count + 1, sizeof(qs_id));
+    qs_part *part = qs_arena_alloc(&temporary, g->value_count + 1, sizeof(*part));
     int code = QSIM_E_NOMEM;
-    if (!constant || !needed || !value || !alias)
+    if (!constant || !needed || !value || !part)
         goto done;
     for (size_t i = 0; i < g->value_count; i++)
-        alias[i] = QS_NONE;
+        part[i].value = QS_NONE;
     code = infer_all(s, e, plan, constant);
     if (code)
         goto done;
@@ -243,9 +245,9 @@ static int make_steps(const qsim_session *s, const qs_eval *e, qs_plan *plan) {
     plan->nanoseconds = qs_arena_alloc(&plan->arena, count + 1, sizeof(*plan->nanoseconds));
     if (!plan->steps || !plan->scratch || !plan->nanoseconds)
         goto done;
-    code = lower_all(s, e, plan, needed, alias);
+    code = lower_all(s, e, plan, needed, part);
     if (!code)
-        code = qs_plan_place(s, plan, alias, e->error);
+        code = qs_plan_place(s, plan, part, e->error);
 done:
     qs_arena_free(&temporary);
     return code == QSIM_E_NOMEM ? no_memory(s, e->error) : code;

@@ -174,7 +174,7 @@ int qsim_run_reserve(qsim_run *run, const qsim_tensor *inputs, size_t input_coun
 
 static void readdress(qs_plan *plan, const qs_port *port, const void *data) {
     for (int32_t i = 0; i < port->shared_count; i++)
-        plan->address[port->shared[i]] = (void *)(uintptr_t)data;
+        plan->address[port->shared[i].value] = (uint8_t *)(uintptr_t)data + port->shared[i].from;
 }
 
 static int give_inputs(const qsim_run *r, const qsim_tensor *inputs, qsim_error *error) {

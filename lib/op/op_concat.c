@@ -69,7 +69,7 @@ static void run_concat(const qs_step *s, const qs_frame *f) {
     for (int32_t i = 0; i < p->count; i++) {
         const char *x = qs_step_in(s, f, i);
         size_t n = p->bytes[i];
-        for (size_t o = 0; o < p->outer && n; o++)
+        for (size_t o = 0; o < p->outer && n && x != y; o++)
             memcpy(y + o * p->total, x + o * n, n);
         y += n;
     }
@@ -81,10 +81,23 @@ static void run_split(const qs_step *s, const qs_frame *f) {
     for (int32_t i = 0; i < p->count; i++) {
         char *y = qs_step_out(s, f, i);
         size_t n = p->bytes[i];
-        for (size_t o = 0; o < p->outer && n && y; o++)
+        for (size_t o = 0; o < p->outer && n && y && x != y; o++)
             memcpy(y + o * n, x + o * p->total, n);
         x += n;
     }
+}
+
+/* Parts that follow each other: no copies where they are placed so. */
+static int lie_together(qs_lower *l, const block_params *p, bool inputs) {
+    size_t *at = qs_arena_alloc(l->arena, (size_t)p->count, sizeof(*at)), sum = 0;
+    if (!at)
+        return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    for (int32_t i = 0; i < p->count; i++) {
+        at[i] = sum;
+        sum += p->bytes[i];
+    }
+    *(inputs ? &l->step->joins : &l->step->views) = at;
+    return QSIM_OK;
 }
 
 /* `whole` is the tensor that the parts make up. */
@@ -109,7 +122,7 @@ static int lower_blocks(qs_lower *l, const qs_value *whole, int64_t fallback, bo
     }
     l->step->run = inputs ? run_concat : run_split;
     l->step->kernel = inputs ? "concat" : "split";
-    return QSIM_OK;
+    return p->outer == 1 ? lie_together(l, p, inputs) : QSIM_OK;
 }
 
 static int lower_concat(qs_lower *l) {

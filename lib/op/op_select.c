@@ -302,12 +302,34 @@ static int infer_slice(qs_infer *x) {
     return code ? code : infer_select(x, axes);
 }
 
+/* Whether the slice is one run of bytes, and where it begins: one index, then a range, then all. */
+static bool is_run(const select_params *p, size_t *from) {
+    bool whole = true;
+    *from = 0;
+    for (int32_t i = p->rank - 1; i >= 0; i--) {
+        const walk *w = &p->axes[i];
+        if (w->out != 1 && (w->step != 1 || !whole))
+            return false;
+        whole = whole && w->start == 0 && w->out == w->in;
+        *from += (size_t)w->start * p->strides[i];
+    }
+    return p->rows > 0;
+}
+
 static int lower_slice(qs_lower *l) {
     walk axes[QSIM_MAX_RANK];
     qs_infer x;
     qs_lower_infer(l, &x);
     int code = slice_walks(&x, axes);
-    return code ? code : lower_select(l, axes);
+    if (!code)
+        code = lower_select(l, axes);
+    size_t from;
+    if (!code && is_run(l->step->params, &from)) {
+        l->step->views = qs_arena_copy(l->arena, &from, sizeof(from));
+        if (!l->step->views)
+            return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    }
+    return code;
 }
 
 static int upgrade_slice(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {

@@ -56,6 +56,11 @@ typedef struct qs_step {
     const char *kernel; /* kernel family, for profiles */
     int64_t macs;
     int32_t over; /* output 0 is written over this input, which it extends; 0: is its own memory */
+    /*
+     * The step only copies bytes that lie together: output k is those of input 0 from views[k] on,
+     * input k those of output 0 from joins[k] on. Whoever places tensors may do without the step.
+     */
+    const size_t *views, *joins;
 } qs_step;
 
 typedef struct qs_lower {

@@ -241,6 +241,39 @@ static void optimize(void) {
 }
 
 /* Identity keeps names of outputs; Constant and what follows from it become constants. */
+/* A detector's head: its planes become rows of channels without a transpose. */
+static void head(void) {
+    net n;
+    const int64_t shape[] = {1, 5, -1}, pads[] = {1, 1, 1, 1}, perm[] = {0, 2, 1};
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(1, 2, H, W));
+    net_random(&n, "w1", NET_DIMS(5, 2, 3, 3), 1, 1);
+    net_random(&n, "w2", NET_DIMS(5, 5, 1, 1), 2, 1);
+    net_const(&n, "shape", QSIM_INT64, NET_DIMS(3), shape);
+    net_ints(&n, net_node(&n, "", "Conv", "x,w1", "a"), "pads", 4, pads);
+    net_node(&n, "", "Conv", "a,w2", "b");
+    net_node(&n, "", "Reshape", "a,shape", "c");
+    net_node(&n, "", "Reshape", "b,shape", "d");
+    qs_node_set_int(n.g, net_node(&n, "", "Concat", "c,d", "e"), "axis", 2);
+    net_ints(&n, net_node(&n, "", "Transpose", "e", "y"), "perm", 3, perm);
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    float x[2 * H * W], y[2][10 * H * W];
+    const int64_t dims[] = {1, 2, H, W};
+    for (int i = 0; i < 2 * H * W; i++)
+        x[i] = (float)(i * 5 % 13) - 6;
+    qsim_tensor in = net_tensor(QSIM_FLOAT, 4, dims, x);
+    for (int i = 0; i < 2; i++) {
+        qsim_tensor out = {.data = y[i], .bytes = sizeof(y[i])};
+        NET_OK(&n, net_run(&n, i ? QSIM_LEVEL_ALL : QSIM_LEVEL_DISABLE, false, &in, 1, &out, 1));
+    }
+    CHECK(memcmp(y[0], y[1], sizeof(y[0])) == 0);
+    qs_pass p = net_pass(&n);
+    NET_OK(&n, qs_pass_layout(&p, true));
+    CHECK_INT(net_count(&n, "Transpose"), 1); /* of the input */
+    net_free(&n);
+}
+
 static void identities(void) {
     net n;
     const float two = 2;
@@ -278,6 +311,7 @@ static void identities(void) {
 }
 
 int main(void) {
+    head();
     identities();
     optimize();
     shape_of_graph();

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Steps that only copy bytes that lie together are left out where they can be: what Slice and Split
+ * give out is read where it is, what Concat joins is made where it belongs.
+ */
+#include "exec/exec.h"
+
+static bool same_bytes(const qs_plan *plan, qs_id a, qs_id b) {
+    size_t x, y;
+    return qs_value_size(&plan->values[a], NULL, &x) && qs_value_size(&plan->values[b], NULL, &y) &&
+           x == y;
+}
+
+static void view(const qs_step *step, qs_part *part, int32_t outputs) {
+    for (int32_t i = 0; i < outputs; i++)
+        if (step->out[i] != QS_NONE)
+            part[step->out[i]] = (qs_part){step->in[0], step->views[i]};
+}
+
+/*
+ * The value whose memory operand `v` is, if that may be part of another: made by a step, all of it,
+ * part of nothing yet, and not given out, which the caller may want elsewhere.
+ */
+static qs_id movable(const qsim_session *s, const qs_plan *plan, const qs_part *part, qs_id v) {
+    const qs_value *values = s->graph->values;
+    while (part[v].value != QS_NONE) {
+        if (part[v].from || !same_bytes(plan, v, part[v].value))
+            return QS_NONE;
+        v = part[v].value;
+    }
+    const bool made = values[v].producer != QS_NONE && !values[v].is_input;
+    return made && !plan->values[v].data && !values[v].is_output ? v : QS_NONE;
+}
+
+/* Operands that cannot be moved are copied: the step remains. */
+static bool join(const qsim_session *s, const qs_plan *plan, const qs_step *step, qs_part *part,
+                 int32_t inputs) {
+    bool all = true;
+    for (int32_t i = 0; i < inputs; i++) {
+        const qs_id v = movable(s, plan, part, step->in[i]);
+        if (v != QS_NONE)
+            part[v] = (qs_part){step->out[0], step->joins[i]};
+        all = all && v != QS_NONE;
+    }
+    return all;
+}
+
+bool qs_plan_share(const qsim_session *s, const qs_plan *plan, const qs_step *step, qs_part *part) {
+    const qs_node *n = &s->graph->nodes[step->node];
+    if (step->views)
+        view(step, part, n->output_count);
+    else if (step->joins)
+        return join(s, plan, step, part, n->input_count);
+    return step->views != NULL;
+}
