@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Workers wait on a condition variable; before that they spin for a moment, because the next layer
- * of a network follows within microseconds. Tasks are taken from a shared counter: which thread
+ * Each thread has a seat with its own share of a job's tasks: the first tasks are always the
+ * caller's, the next ones always the first worker's, so that a layer finds what the layer before
+ * left in the same cache. Who is done with his own share takes from the others' ends. Which thread
  * does which task has no influence on results, because work is split over outputs only.
+ *
+ * Workers spin while a run is in progress, because the next layer follows within microseconds, and
+ * for a moment after it; then they sleep. To wake one costs the caller some 5 to 10 us in a virtual
+ * machine, and the worker comes 15 to 40 us later: a run wakes them at its beginning.
  *
  * Nobody waits for a worker that has not taken a task: on a busy machine one may wake up long after
  * the others have done everything.
  */
 #if defined(__linux__)
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* sched_getaffinity, sched_getcpu */
 #endif
 #include "base/thread.h"
 #include "base/ctx.h"
@@ -17,26 +22,47 @@
 #include <sched.h>
 #include <unistd.h>
 
-/* About 20 µs of pauses: longer than the gap between layers, shorter than a scheduler's slice. */
-#define SPINS 2000
+#define SPIN_RUN_NS  1000000 /* without a task during a run: a long layer that is not split */
+#define SPIN_IDLE_NS 100000  /* after a run: what sleeping and waking cost together, twice */
+#define LONG_NS      1000000 /* a run that gains more from workers than anything costs */
+#define PATIENCE     2000    /* pauses, before the caller thinks that a worker was preempted */
 
-struct qs_pool {
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    pthread_t *threads;
-    int32_t count; /* workers running */
-    atomic_bool busy;
-    atomic_bool stop;
-    atomic_ullong job;        /* number of the job, and below it 32 bits: tasks to be taken */
-    atomic_size_t unfinished; /* tasks of this job */
-    atomic_int asleep;        /* workers */
+/* A job's number, the first task that is not taken, and their end: one word, changed as a whole. */
+#define RANGE(job, first, end) ((unsigned long long)(job) << 32 | (first) << 16 | (end))
+#define FIRST(range)           ((range) >> 16 & 0xffff)
+#define END(range)             ((range)&0xffff)
+#define MOST_UNITS             0xffff
+
+/* Two cache lines, written by the caller: what the job is, and how its thread is woken. */
+typedef struct seat {
+    _Alignas(64) atomic_ullong range; /* in units of `group` tasks */
     /* Of the job: stay until all who have taken a task of it have finished that. */
-    size_t n;
     qsim_task_fn task;
     void *arg;
-};
+    size_t n, group;
+    _Alignas(64) atomic_bool asleep;
+    bool called; /* to be awake, not for a task yet */
+    size_t number;
+    struct qs_pool *pool;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_t thread;
+} seat;
 
-#define TASKS 0xffffffffull
+struct qs_pool {
+    seat *seats;      /* 0: the caller's */
+    int32_t made;     /* whose locks and conditions exist */
+    atomic_int count; /* with a thread, the caller's included */
+    atomic_bool stop;
+    atomic_int caller_cpu;
+    atomic_int runs;     /* in progress */
+    atomic_int sleepers; /* may be late: a hint */
+    atomic_bool alone;   /* the run in progress does without workers */
+    atomic_size_t most;  /* seats that a job of this run had tasks for */
+    _Alignas(64) atomic_bool busy;
+    uint32_t job;
+    _Alignas(64) atomic_size_t unfinished; /* units of this job */
+};
 
 int32_t qs_cpu_count(void) {
 #if defined(__linux__)
@@ -56,73 +82,177 @@ static void pause_cpu(void) {
 #endif
 }
 
-static void take_tasks(struct qs_pool *pool) {
-    unsigned long long job = atomic_load(&pool->job);
-    while (job & TASKS) {
-        if (!atomic_compare_exchange_weak(&pool->job, &job, job - 1))
+static int this_cpu(void) {
+#if defined(__linux__)
+    return sched_getcpu();
+#else
+    return -1;
+#endif
+}
+
+/*
+ * Where every CPU is busy, the system puts a woken worker on the waker's, where it stands in the
+ * caller's way until the load is balanced, milliseconds later: it goes elsewhere, and may then go
+ * wherever it could before.
+ */
+static void step_aside(int cpu) {
+#if defined(__linux__)
+    cpu_set_t all, others;
+    if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(all), &all) != 0)
+        return;
+    others = all;
+    CPU_CLR((size_t)cpu, &others);
+    if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof(others), &others) == 0)
+        (void)sched_setaffinity(0, sizeof(all), &all);
+#else
+    (void)cpu;
+#endif
+}
+
+/* ---- tasks ---- */
+
+static bool has_tasks(const seat *s) {
+    const unsigned long long range = atomic_load(&s->range);
+    return FIRST(range) < END(range);
+}
+
+static void do_unit(const seat *s, size_t unit) {
+    size_t i = unit * s->group, end = i + s->group < s->n ? i + s->group : s->n;
+    for (; i < end; i++)
+        s->task(s->arg, i);
+}
+
+/* Takes tasks of a seat, its own thread from the beginning; returns how many units. */
+static size_t take_from(seat *s, bool own) {
+    size_t done = 0;
+    unsigned long long range = atomic_load(&s->range);
+    while (FIRST(range) < END(range)) {
+        if (!atomic_compare_exchange_weak(&s->range, &range,
+                                          own ? range + RANGE(0, 1, 0) : range - 1))
             continue;
-        pool->task(pool->arg, pool->n - (size_t)(job & TASKS));
-        atomic_fetch_sub(&pool->unfinished, 1);
-        job = atomic_load(&pool->job);
+        do_unit(s, own ? FIRST(range) : END(range) - 1);
+        done++;
+        range = atomic_load(&s->range);
     }
+    return done;
 }
 
-static bool has_tasks(struct qs_pool *pool) {
-    return (atomic_load(&pool->job) & TASKS) || atomic_load(&pool->stop);
+static void take_tasks(struct qs_pool *pool, size_t number) {
+    const size_t seats = (size_t)atomic_load(&pool->count);
+    size_t done = take_from(&pool->seats[number], true);
+    for (size_t i = number + 1; i < seats; i++)
+        done += take_from(&pool->seats[i], false);
+    for (size_t i = 0; i < number; i++)
+        done += take_from(&pool->seats[i], false);
+    if (done)
+        atomic_fetch_sub(&pool->unfinished, done);
 }
 
-static void wait_for_job(struct qs_pool *pool) {
-    for (int i = 0; i < SPINS; i++) {
-        if (has_tasks(pool))
-            return;
+/* ---- sleeping and waking ---- */
+
+/* Wakes the worker of that seat, who wakes those below him in the tree. */
+static void rouse(struct qs_pool *pool, size_t number) {
+    if (number >= atomic_load(&pool->most) || number >= (size_t)atomic_load(&pool->count))
+        return;
+    seat *s = &pool->seats[number];
+    if (atomic_load(&s->asleep)) {
+        pthread_mutex_lock(&s->lock);
+        s->called = true;
+        pthread_mutex_unlock(&s->lock);
+        pthread_cond_signal(&s->wake);
+        return;
+    }
+    rouse(pool, 2 * number);
+    rouse(pool, 2 * number + 1);
+}
+
+/* Who is about to sleep has said so and looks once more; so nobody is missed. */
+static void sleep_until_called(seat *s) {
+    struct qs_pool *pool = s->pool;
+    pthread_mutex_lock(&s->lock);
+    atomic_fetch_add(&pool->sleepers, 1);
+    atomic_store(&s->asleep, true);
+    while (!s->called && !has_tasks(s) && !atomic_load(&pool->stop))
+        pthread_cond_wait(&s->wake, &s->lock);
+    atomic_store(&s->asleep, false);
+    atomic_fetch_sub(&pool->sleepers, 1);
+    s->called = false;
+    pthread_mutex_unlock(&s->lock);
+    const int cpu = this_cpu();
+    if (cpu >= 0 && cpu == atomic_load(&pool->caller_cpu))
+        step_aside(cpu);
+    rouse(pool, 2 * s->number);
+    rouse(pool, 2 * s->number + 1);
+}
+
+/* Until there is a task (or the end); false when that takes too long. */
+static bool spin(const seat *s) {
+    struct qs_pool *pool = s->pool;
+    const uint64_t begin = qs_clock_ns();
+    uint64_t last = begin;
+    for (unsigned i = 1; !has_tasks(s); i++) {
         pause_cpu();
+        if (i % 16 != 0)
+            continue;
+        if (atomic_load_explicit(&pool->stop, memory_order_relaxed))
+            return true;
+        const uint64_t now = qs_clock_ns();
+        if (atomic_load_explicit(&pool->runs, memory_order_relaxed) > 0)
+            last = now;
+        if (now - last > SPIN_IDLE_NS || now - begin > SPIN_RUN_NS)
+            return false;
     }
-    pthread_mutex_lock(&pool->lock);
-    atomic_fetch_add(&pool->asleep, 1);
-    while (!has_tasks(pool))
-        pthread_cond_wait(&pool->wake, &pool->lock);
-    atomic_fetch_sub(&pool->asleep, 1);
-    pthread_mutex_unlock(&pool->lock);
+    return true;
 }
 
 static void *work(void *arg) {
-    struct qs_pool *pool = arg;
+    seat *s = arg;
+    struct qs_pool *pool = s->pool;
     (void)qs_fp_enter();
-    for (;;) {
-        wait_for_job(pool);
-        if (atomic_load(&pool->stop))
-            return NULL;
-        take_tasks(pool);
+    while (!atomic_load(&pool->stop)) {
+        if (!spin(s))
+            sleep_until_called(s);
+        if (has_tasks(s))
+            take_tasks(pool, s->number);
     }
+    return NULL;
 }
 
-/* Who is about to sleep has counted himself and looks once more; so nobody is missed. */
-static void announce(struct qs_pool *pool, size_t workers) {
-    if (atomic_load(&pool->asleep) == 0)
-        return;
-    pthread_mutex_lock(&pool->lock);
-    for (size_t i = 0; i < workers; i++)
-        pthread_cond_signal(&pool->wake);
-    pthread_mutex_unlock(&pool->lock);
+/* ---- life ---- */
+
+static bool make_seat(struct qs_pool *pool, seat *s) {
+    s->pool = pool;
+    s->number = (size_t)(s - pool->seats);
+    if (pthread_mutex_init(&s->lock, NULL) != 0)
+        return false;
+    if (pthread_cond_init(&s->wake, NULL) != 0) {
+        pthread_mutex_destroy(&s->lock);
+        return false;
+    }
+    return true;
 }
 
 struct qs_pool *qs_pool_create(qsim_ctx *ctx, int32_t threads) {
     struct qs_pool *pool = qs_calloc(ctx, 1, sizeof(*pool));
     if (!pool)
         return NULL;
-    pool->threads = qs_calloc(ctx, (size_t)threads, sizeof(*pool->threads));
-    if (!pool->threads) {
+    pool->seats = qs_calloc(ctx, (size_t)threads, sizeof(*pool->seats));
+    if (!pool->seats) {
         qs_free(ctx, pool);
         return NULL;
     }
-    pthread_mutex_init(&pool->lock, NULL);
-    pthread_cond_init(&pool->wake, NULL);
+    atomic_store(&pool->caller_cpu, -1);
+    pool->seats[0].pool = pool;
+    while (pool->made < threads && make_seat(pool, &pool->seats[pool->made]))
+        pool->made++;
     /* A thread that the system refuses costs speed only: results do not depend on their number. */
-    while (pool->count < threads - 1 &&
-           pthread_create(&pool->threads[pool->count], NULL, work, pool) == 0)
-        pool->count++;
-    if (pool->count < threads - 1)
-        qs_log(ctx, QSIM_LOG_WARNING, "the system started %d of %d threads", (int)pool->count + 1,
+    int32_t count = 1;
+    while (count < pool->made &&
+           pthread_create(&pool->seats[count].thread, NULL, work, &pool->seats[count]) == 0)
+        count++;
+    atomic_store(&pool->count, count);
+    if (count < threads)
+        qs_log(ctx, QSIM_LOG_WARNING, "the system started %d of %d threads", (int)count,
                (int)threads);
     return pool;
 }
@@ -131,29 +261,55 @@ void qs_pool_free(qsim_ctx *ctx, struct qs_pool *pool) {
     if (!pool)
         return;
     atomic_store(&pool->stop, true);
-    announce(pool, (size_t)pool->count);
-    for (int32_t i = 0; i < pool->count; i++)
-        pthread_join(pool->threads[i], NULL);
-    pthread_cond_destroy(&pool->wake);
-    pthread_mutex_destroy(&pool->lock);
-    qs_free(ctx, pool->threads);
+    const int32_t count = atomic_load(&pool->count);
+    for (int32_t i = 1; i < count; i++) {
+        pthread_mutex_lock(&pool->seats[i].lock);
+        pthread_mutex_unlock(&pool->seats[i].lock);
+        pthread_cond_signal(&pool->seats[i].wake);
+    }
+    for (int32_t i = 1; i < count; i++)
+        pthread_join(pool->seats[i].thread, NULL);
+    for (int32_t i = 0; i < pool->made; i++) {
+        pthread_cond_destroy(&pool->seats[i].wake);
+        pthread_mutex_destroy(&pool->seats[i].lock);
+    }
+    qs_free(ctx, pool->seats);
     qs_free(ctx, pool);
 }
 
+/* ---- jobs ---- */
+
+static void publish(struct qs_pool *pool, size_t n, qsim_task_fn task, void *arg) {
+    const size_t count = (size_t)atomic_load(&pool->count);
+    const size_t group = n / MOST_UNITS + 1, units = (n + group - 1) / group;
+    const size_t seats = count < units ? count : units;
+    const size_t most = atomic_load(&pool->most);
+    if (atomic_load(&pool->runs) == 0 || most < seats)
+        atomic_store(&pool->most, seats);
+    atomic_store(&pool->caller_cpu, this_cpu());
+    atomic_store(&pool->unfinished, units);
+    pool->job++;
+    /* From the last: its thread has the longest way. */
+    for (size_t i = seats; i-- > 0;) {
+        seat *s = &pool->seats[i];
+        s->task = task;
+        s->arg = arg;
+        s->n = n;
+        s->group = group;
+        atomic_store(&s->range, RANGE(pool->job, units * i / seats, units * (i + 1) / seats));
+    }
+}
+
 bool qs_pool_run(struct qs_pool *pool, size_t n, qsim_task_fn task, void *arg) {
-    if (n > TASKS || atomic_exchange(&pool->busy, true))
+    if (atomic_load(&pool->alone) || atomic_exchange(&pool->busy, true))
         return false;
-    size_t workers = (size_t)pool->count < n ? (size_t)pool->count : n - 1;
-    pool->n = n;
-    pool->task = task;
-    pool->arg = arg;
-    atomic_store(&pool->unfinished, n);
-    atomic_store(&pool->job, ((atomic_load(&pool->job) | TASKS) + 1) | n);
-    announce(pool, workers);
-    take_tasks(pool);
+    publish(pool, n, task, arg);
+    if (atomic_load(&pool->sleepers) > 0)
+        rouse(pool, 1);
+    take_tasks(pool, 0);
     /* A worker that has just been preempted may hold its task for a slice: yield after a while. */
     for (unsigned i = 0; atomic_load(&pool->unfinished) > 0; i++)
-        if (i < SPINS)
+        if (i < PATIENCE)
             pause_cpu();
         else
             sched_yield();
@@ -170,4 +326,81 @@ void qs_parallel(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg) {
         return;
     for (size_t i = 0; i < n; i++)
         task(arg, i);
+}
+
+/* ---- runs ---- */
+
+/*
+ * Executions of a plan in a period: those before the last TRIED go the way that is kept; the first
+ * of each kind that is timed finds the caches as the other way left them and does not count.
+ */
+#define PERIOD  256
+#define TRIED   4
+#define COUNTED 8 /* of the way kept, before those */
+
+static bool is_tried(const qs_team *team) {
+    return team->turn >= PERIOD - TRIED;
+}
+
+/* At the end of a timed execution. */
+static void note_time(qs_team *team, uint64_t ns) {
+    if (team->turn > PERIOD - TRIED && ns < team->other_ns)
+        team->other_ns = ns;
+    if (team->turn > PERIOD - TRIED - COUNTED && !is_tried(team) && ns < team->best_ns)
+        team->best_ns = ns;
+    if (team->turn < PERIOD - 1)
+        return;
+    if (team->other_ns < team->best_ns - team->best_ns / 64)
+        team->alone = !team->alone;
+}
+
+static bool is_timed(const qs_team *team) {
+    return team->turn >= PERIOD - TRIED - COUNTED;
+}
+
+static void next_turn(qs_team *team) {
+    if (++team->turn == PERIOD - TRIED && team->best_ns > LONG_NS && !team->alone)
+        team->turn = PERIOD; /* long enough to be sure */
+    if (team->turn < PERIOD)
+        return;
+    team->turn = 0;
+    team->best_ns = team->other_ns = UINT64_MAX;
+}
+
+void qs_team_begin(const qsim_ctx *ctx, qs_team *team) {
+    struct qs_pool *pool = ctx->pool;
+    if (!pool || team->seats == 1)
+        return;
+    if (team->seats == 0) {
+        team->turn = PERIOD - TRIED - COUNTED - 1; /* the first one is not timed */
+        team->best_ns = team->other_ns = UINT64_MAX;
+    }
+    if (is_timed(team))
+        team->began_ns = qs_clock_ns();
+    team->running = true;
+    const bool alone = team->alone != is_tried(team);
+    atomic_store(&pool->alone, alone);
+    atomic_store(&pool->most, team->seats);
+    if (alone)
+        return;
+    atomic_store(&pool->caller_cpu, this_cpu());
+    atomic_fetch_add(&pool->runs, 1);
+    if (atomic_load(&pool->sleepers) > 0)
+        rouse(pool, 1);
+}
+
+void qs_team_end(const qsim_ctx *ctx, qs_team *team) {
+    struct qs_pool *pool = ctx->pool;
+    if (!team->running)
+        return;
+    if (team->alone == is_tried(team))
+        atomic_fetch_sub(&pool->runs, 1);
+    atomic_store(&pool->alone, false);
+    if (is_timed(team))
+        note_time(team, qs_clock_ns() - team->began_ns);
+    const size_t most = atomic_load(&pool->most);
+    if (team->seats == 0)
+        team->seats = most > 1 ? most : 1;
+    team->running = false;
+    next_turn(team);
 }

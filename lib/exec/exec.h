@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "base/ctx.h"
+#include "base/thread.h"
 #include "graph/graph.h"
 #include "graph/model.h"
 #include "op/op.h"
@@ -126,6 +127,7 @@ typedef struct qs_plan {
     qs_port *inputs, *outputs;
     size_t arena_bytes;
     uint64_t used; /* when last, for replacement */
+    qs_team team;
 } qs_plan;
 
 int qs_plan_create(const qsim_session *s, const qsim_tensor *inputs, qs_plan **out,

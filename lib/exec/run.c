@@ -308,7 +308,9 @@ int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_coun
     if (code)
         return code;
     uint64_t fp = qs_fp_enter();
+    qs_team_begin(s->ctx, &run->plan->team);
     code = step_all(run, error);
+    qs_team_end(s->ctx, &run->plan->team);
     qs_fp_restore(fp);
     if (run->timing || run->profile)
         qs_plan_timed(run->plan);
