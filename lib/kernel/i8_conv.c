@@ -8,17 +8,19 @@
  */
 #include "kernel/i8_conv.h"
 
+#include "base/slices.h"
 #include "quant/requantize.h"
 
-#define MAX_BLOCK 128
-/* Multiply-accumulates that one thread does in some 20 us: below, splitting costs more than it
- * gains. */
-#define SMALL_WORK (3 << 20)
+#define MAX_BLOCK  128
 #define GATHERED   (16 << 10)
 #define STRIP_GOAL (96 << 10)
 
 int64_t qk_conv_i8_macs(const qk_conv_i8 *c) {
     return c->batch * c->ho * c->wo * c->w.groups * c->w.n * c->w.c * c->w.kh * c->w.kw;
+}
+
+double qk_conv_i8_ns(const qk_conv_i8 *c) {
+    return (double)qk_conv_i8_macs(c) / (c->w.depthwise ? QS_DEPTHWISE_I8 : QS_MACS_I8);
 }
 
 static int32_t least(int64_t a, int64_t b) {
@@ -52,9 +54,6 @@ static void flatten(qk_conv_i8 *c) {
 
 static void split(qk_conv_i8 *c, int32_t threads) {
     int64_t rows = c->ho, all = c->batch * c->ho;
-    bool small = qk_conv_i8_macs(c) < SMALL_WORK;
-    if (small)
-        threads = 1;
     if (c->bordered) {
         rows = STRIP_GOAL / c->strip_stride - (span_h(c, 1) - c->stride_h);
         rows /= c->stride_h;
@@ -63,6 +62,11 @@ static void split(qk_conv_i8 *c, int32_t threads) {
     }
     if (threads > 1 && rows > (all + threads - 1) / threads)
         rows = (all + threads - 1) / threads;
+    if (threads > 1 && c->batch % threads != 0 && rows > 0) { /* as many for each */
+        int64_t strips = (c->ho + rows - 1) / rows;
+        strips = (strips + threads - 1) / threads * threads;
+        rows = (c->ho + strips - 1) / strips;
+    }
     rows += c->w.window && rows < all ? rows & 1 : 0; /* two rows cost what one does */
     c->strip_rows = least(rows > 0 ? rows : 1, c->ho > 0 ? c->ho : 1);
     c->strips = (c->ho + c->strip_rows - 1) / c->strip_rows;

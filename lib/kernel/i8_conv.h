@@ -105,5 +105,7 @@ void qk_conv_i8_run(const qsim_ctx *ctx, const qk_conv_i8 *c, const uint8_t *x, 
                     void *scratch);
 
 int64_t qk_conv_i8_macs(const qk_conv_i8 *c);
+/* What one thread takes for them, at best (base/slices.h). */
+double qk_conv_i8_ns(const qk_conv_i8 *c);
 
 #endif

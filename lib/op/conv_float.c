@@ -11,14 +11,16 @@
 
 #include <math.h>
 
+#include "base/slices.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
 #include "op/rules.h"
-#include "op/slices.h"
 #include "op/window.h"
 
 /* Floats of a band of the image: they stay in a second-level cache beside the weights. */
 #define BAND_FLOATS ((size_t)96 * 1024)
+/* So many times the values of both images, the weights are what threads share out. */
+#define MANY_WEIGHTS ((size_t)16)
 /* Weights up to this size may be read anew for bands that keep the results in the cache. */
 #define SMALL_WEIGHTS ((size_t)64 * 1024)
 /* Output pixels of a band: what one table of row offsets covers. */
@@ -59,6 +61,7 @@ typedef struct conv_plan {
     span *inside;                /* with skip: of every output row */
     size_t height;               /* rows from the first to the last tap of a window */
     size_t slices, slice_floats; /* scratch of a slice */
+    bool by_columns;             /* a slice is a block of columns, of all bands */
     size_t stride, column;       /* from pixel to pixel of the result, and where in one it begins */
     float lo, hi;
     qk_ew_f32_fn curve; /* what each band's results go through; or NULL */
@@ -213,16 +216,18 @@ static void conv_slice(void *arg, size_t slice) {
     const conv_job *j = arg;
     const conv_plan *p = j->p;
     const size_t items = p->n * p->bands * p->splits;
-    const size_t end = qs_slice_begin(items, p->slices, slice + 1);
+    const size_t end = qs_slice_begin(items, p->slices, slice + 1), tiles = p->n * p->bands;
     float *bordered = j->scratch + slice * p->slice_floats;
     size_t copied = SIZE_MAX; /* the band that `bordered` holds */
     for (size_t i = qs_slice_begin(items, p->slices, slice); i < end; i++) {
-        const size_t at = i / p->splits, image = at / p->bands, oy = at % p->bands * p->band;
+        const size_t at = p->by_columns ? i % tiles : i / p->splits;
+        const size_t split = p->by_columns ? i / tiles : i % p->splits;
+        const size_t image = at / p->bands, oy = at % p->bands * p->band;
         const size_t rows = p->oh - oy < p->band ? p->oh - oy : p->band;
         const float *x = j->x + image * p->h * p->w * p->c;
         float *y = j->y + (image * p->oh + oy) * p->ow * p->stride;
         if (p->skip) {
-            conv_inside(j, x, oy, oy + rows, y, i % p->splits);
+            conv_inside(j, x, oy, oy + rows, y, split);
         } else {
             if (!p->border)
                 x += oy * p->sh * p->line;
@@ -230,9 +235,9 @@ static void conv_slice(void *arg, size_t slice) {
                 copy_band(p, x, oy * p->sh, (rows - 1) * p->sh + p->height, bordered);
             copied = at;
             conv_pixels(j, p->strips, (span){0, p->form.kh}, p->border ? bordered : x, rows, y,
-                        i % p->splits);
+                        split);
         }
-        finish(j, y, rows * p->ow, i % p->splits);
+        finish(j, y, rows * p->ow, split);
     }
 }
 
@@ -294,6 +299,21 @@ static void conv_geometry(conv_plan *p, const qs_window *w) {
     }
 }
 
+static double conv_ns(const conv_plan *p, double macs) {
+    return macs / (p->form.depthwise ? QS_DEPTHWISE_F32 : QS_MACS_F32);
+}
+
+/*
+ * Whether threads share the columns instead of the rows: where reading the weights is what takes
+ * the time, each then reads its part of them.
+ */
+static bool prefer_columns(const conv_plan *p, size_t slices) {
+    const size_t panels = (p->form.mg + p->kernels->panel - 1) / p->kernels->panel;
+    const size_t pixels = p->h * p->w * p->c + p->oh * p->ow * p->form.m;
+    return slices > 1 && p->n == 1 && !p->form.depthwise && panels >= 4 * slices &&
+           p->form.floats / MANY_WEIGHTS > pixels;
+}
+
 /* How the output is cut into bands, columns and slices. */
 static void conv_split(const qsim_ctx *ctx, conv_plan *p, double macs) {
     const size_t most = BAND_FLOATS;
@@ -307,22 +327,23 @@ static void conv_split(const qsim_ctx *ctx, conv_plan *p, double macs) {
         band = band < by_results ? band : by_results;
     }
     band = band < 1 ? 1 : band > p->oh ? p->oh : band;
-    const size_t slices = qs_slice_count(ctx, SIZE_MAX, macs);
+    const size_t slices = qs_slice_count(ctx, SIZE_MAX, conv_ns(p, macs));
+    p->by_columns = prefer_columns(p, slices);
     p->bands = (p->oh + band - 1) / band;
-    if (p->n % slices != 0)
+    if (p->n % slices != 0 && !p->by_columns)
         p->bands = (p->bands + slices - 1) / slices * slices;
     p->band = (p->oh + p->bands - 1) / p->bands;
     p->bands = (p->oh + p->band - 1) / p->band;
     p->splits = 1;
     p->columns = p->form.mg;
     const size_t panel = p->kernels->panel, panels = (p->form.mg + panel - 1) / panel;
-    if (p->n * p->bands < slices && !p->form.depthwise && panels > 1) {
-        size_t splits = (slices + p->n * p->bands - 1) / (p->n * p->bands);
+    if ((p->n * p->bands < slices || p->by_columns) && !p->form.depthwise && panels > 1) {
+        size_t splits = p->by_columns ? slices : (slices + p->n * p->bands - 1) / (p->n * p->bands);
         splits = splits < panels ? splits : panels;
         p->columns = (panels + splits - 1) / splits * panel;
         p->splits = (p->form.mg + p->columns - 1) / p->columns;
     }
-    p->slices = qs_slice_count(ctx, p->n * p->bands * p->splits, macs);
+    p->slices = qs_slice_count(ctx, p->n * p->bands * p->splits, conv_ns(p, macs));
 }
 
 /* Which taps of a window that begins `before` in front of the image lie in its `size` elements. */

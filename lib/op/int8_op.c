@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "op/int8_op.h"
 
+#include "base/slices.h"
+
 #include <math.h>
 
 /* ---- rules ---- */
@@ -455,16 +457,16 @@ int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
     p->prepared = prepared;
     if (!prepared && (code = check_worst(&x, p)))
         return code;
-    p->tasks = p->batches < l->ctx->threads ? (int32_t)p->batches : l->ctx->threads;
-    if (p->batches * qk_conv_i8_macs(&p->conv) < 2000000)
-        p->tasks = 1;
+    const double ns = qk_conv_i8_ns(&p->conv);
+    const size_t slices = qs_slice_count(l->ctx, SIZE_MAX, ns);
+    p->tasks = (int32_t)qs_slice_count(l->ctx, (size_t)p->batches, (double)p->batches * ns);
     p->post = prepared ? p->packed->epilogue.post : (qk_post_i8){0};
     bool post = prepared ? p->packed->epilogue.use_post : p->conv.w.sum_column || p->rows;
     p->conv.post = post ? &p->post : NULL;
     int32_t *offset = qs_arena_alloc(l->arena, qk_conv_i8_offsets(&p->conv.w), sizeof(*offset));
     if (!offset)
         return qs_infer_fail(&x, QSIM_E_NOMEM, "out of memory");
-    if (!qk_conv_i8_plan(&p->conv, p->tasks > 1 ? 1 : l->ctx->threads, offset, &p->conv_bytes))
+    if (!qk_conv_i8_plan(&p->conv, p->tasks > 1 ? 1 : (int32_t)slices, offset, &p->conv_bytes))
         return qs_infer_fail(&x, QSIM_E_LIMIT, "an integer product is too large");
     l->step->macs = qk_conv_i8_macs(&p->conv) * p->batches;
     l->step->kernel = p->conv.w.depthwise ? "depthwise int8" : "gemm int8";

@@ -8,8 +8,8 @@
  */
 #include <math.h>
 
+#include "base/slices.h"
 #include "op/phases.h"
-#include "op/slices.h"
 
 /* Beyond this no tensor of a real machine reaches; products of two stay inside int64. */
 #define AXIS_LIMIT ((int64_t)1 << 31)
@@ -459,7 +459,7 @@ static int lower_convtranspose(qs_lower *l) {
     if (!qs_phases_make(p->kernels, &g, w, &p->form))
         return qs_fail(l->error, QSIM_E_LIMIT, "the packed weights are too large");
     const double macs = (double)(p->n * p->h * p->w) * (double)qs_value_elements(w);
-    p->slices = qs_slice_count(l->ctx, p->n * p->oh, macs);
+    p->slices = qs_slice_count(l->ctx, p->n * p->oh, macs / QS_MACS_F32);
     l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
     l->step->run = run_convtranspose;
     return make_plan(l, p, &g);

@@ -6,6 +6,7 @@
 #include "op/rules.h"
 
 #include "base/ctx.h"
+#include "base/slices.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
 #include "kernel/u8.h"
@@ -91,11 +92,7 @@ static int lower_dynamic(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     p->elements = qs_value_elements(qs_lower_in(l, 0));
-    p->tasks = p->elements / (QS_GRAIN / 4) + 1;
-    if (p->tasks > (size_t)l->ctx->threads)
-        p->tasks = (size_t)l->ctx->threads;
-    if (p->tasks > MAX_TASKS)
-        p->tasks = MAX_TASKS;
+    p->tasks = qs_slice_count(l->ctx, MAX_TASKS, (double)p->elements / QS_QUANTIZED);
     p->part = p->elements / p->tasks;
     l->step->run = run_dynamic;
     l->step->kernel = "dynamic quantize";

@@ -6,8 +6,8 @@
  */
 #include <math.h>
 
+#include "base/slices.h"
 #include "kernel/pool_window.h"
-#include "op/slices.h"
 #include "op/window.h"
 
 /* ---- rules ---- */
@@ -294,7 +294,7 @@ static int lower_pool(qs_lower *l, bool global, pool_plan **out) {
     if (outputs == 0)
         return QSIM_OK;
     const double taps = (double)outputs * (double)p->kh * (double)p->row.kw;
-    p->slices = qs_slice_count(l->ctx, p->n * p->oh, taps * (double)p->element / 16.0);
+    p->slices = qs_slice_count(l->ctx, p->n * p->oh, taps * (double)p->element / QS_POOLED);
     l->step->run = run_pool;
     return QSIM_OK;
 }

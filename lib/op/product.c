@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "op/slices.h"
+#include "base/slices.h"
 
 /* Floats of a block of rows of a: they stay in a second-level cache while b passes by. */
 #define BLOCK_FLOATS ((size_t)128 * 1024)
@@ -151,12 +151,12 @@ static void run_product(const qs_step *s, const qs_frame *f) {
 
 /* ---- lowering ---- */
 
-static void split_product(const qsim_ctx *ctx, qs_product *p, double macs) {
+static void split_product(const qsim_ctx *ctx, qs_product *p, double ns) {
     const size_t k = p->right.k ? p->right.k : 1, panel = p->kernels->panel;
     size_t rows = BLOCK_FLOATS / k / ROW_UNIT * ROW_UNIT;
     const size_t most = 20 * ROW_UNIT, least = 2 * ROW_UNIT;
     rows = rows > most ? most : rows < least ? least : rows;
-    const size_t slices = qs_slice_count(ctx, SIZE_MAX, macs);
+    const size_t slices = qs_slice_count(ctx, SIZE_MAX, ns);
     if (p->batches < slices) { /* blocks for every thread, of whole tiles */
         const size_t share = (p->m + slices - 1) / slices;
         const size_t unit = (share + ROW_UNIT - 1) / ROW_UNIT * ROW_UNIT;
@@ -173,7 +173,7 @@ static void split_product(const qsim_ctx *ctx, qs_product *p, double macs) {
         p->columns = (panels + splits - 1) / splits * panel;
         p->splits = (p->right.n + p->columns - 1) / p->columns;
     }
-    p->slices = qs_slice_count(ctx, items * p->splits, macs);
+    p->slices = qs_slice_count(ctx, items * p->splits, ns);
 }
 
 static int product_scratch(qs_lower *l, qs_product *p) {
@@ -208,7 +208,7 @@ int qs_product_lower(qs_lower *l, qs_product *p) {
     if (!right_floats(p->kernels, &p->right, &p->floats))
         return qs_fail(l->error, QSIM_E_LIMIT, "a matrix product is too large");
     const double macs = (double)p->batches * (double)p->m * (double)p->right.n * (double)p->right.k;
-    split_product(l->ctx, p, macs);
+    split_product(l->ctx, p, macs / QS_MACS_F32);
     p->row = qs_arena_alloc(l->arena, p->rows, sizeof(*p->row));
     if (!p->row)
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");

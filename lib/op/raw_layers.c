@@ -5,6 +5,7 @@
 #include <qsim/op.h>
 
 #include "base/ctx.h"
+#include "base/slices.h"
 #include "op/int8_prepare.h"
 
 typedef struct layer {
@@ -202,7 +203,8 @@ static int prepare(layer *k, buffers *b, qs_i8_epilogue *e) {
     k->conv.w_zp = packed.row_zp;
     k->conv.o = e->o;
     k->conv.post = e->use_post ? &e->post : NULL;
-    if (!qk_conv_i8_plan(&k->conv, k->ctx->threads, b->offset, &scratch) || scratch > SIZE_MAX - 64)
+    const size_t slices = qs_slice_count(k->ctx, SIZE_MAX, qk_conv_i8_ns(&k->conv));
+    if (!qk_conv_i8_plan(&k->conv, (int32_t)slices, b->offset, &scratch) || scratch > SIZE_MAX - 64)
         return qs_fail(k->error, QSIM_E_LIMIT, "the layer is too large");
     b->scratch = qs_alloc(k->ctx, scratch + 64, 1);
     return b->scratch ? QSIM_OK : qs_fail(k->error, QSIM_E_NOMEM, "out of memory");

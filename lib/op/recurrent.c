@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "op/slices.h"
+#include "base/slices.h"
 
 #define ROWS 240 /* of the inputs' product, per piece of work */
 
@@ -456,8 +456,8 @@ int qs_recurrent_lower(qs_lower *l, const qs_recurrent *r) {
                           (double)p->width * (double)r->input;
     const double h_macs = x_macs / (double)(r->input ? r->input : 1) * (double)p->hidden;
     p->pieces = (p->time * p->batch + ROWS - 1) / ROWS;
-    p->slices = qs_slice_count(l->ctx, p->pieces * (size_t)r->directions, x_macs);
-    p->parts = qs_slice_count(l->ctx, p->batch, h_macs / (double)r->directions);
+    p->slices = qs_slice_count(l->ctx, p->pieces * (size_t)r->directions, x_macs / QS_MACS_F32);
+    p->parts = qs_slice_count(l->ctx, p->batch, h_macs / (double)r->directions / QS_MACS_F32);
     l->step->macs = x_macs + h_macs < 9e18 ? (int64_t)(x_macs + h_macs) : INT64_MAX;
     if (!size_scratch(l, p))
         return qs_fail(l->error, QSIM_E_LIMIT, "the scratch memory is too large");

@@ -2,6 +2,7 @@
 #include "op/rules.h"
 
 #include "base/ctx.h"
+#include "base/slices.h"
 #include "op/source.h"
 
 #include <math.h>
@@ -273,25 +274,27 @@ qs_id qs_upgrade_add(qs_graph *g, const char *op_type, const char *base, qs_id a
 typedef struct ranges {
     qs_range_fn fn;
     const void *arg;
-    size_t n, part;
+    size_t n, unit, parts;
 } ranges;
+
+static size_t range_begin(const ranges *r, size_t i) {
+    const size_t at = qs_slice_begin((r->n + r->unit - 1) / r->unit, r->parts, i) * r->unit;
+    return at < r->n ? at : r->n;
+}
 
 static void ranges_task(void *arg, size_t i) {
     const ranges *r = arg;
-    size_t begin = i * r->part, end = begin + r->part;
-    r->fn(r->arg, begin, end < r->n ? end : r->n);
+    r->fn(r->arg, range_begin(r, i), range_begin(r, i + 1));
 }
 
 void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, const void *arg) {
-    size_t parts = grain ? n / grain : 1;
-    size_t most = ctx ? (size_t)ctx->threads : 1;
-    if (parts > most)
-        parts = most;
+    const double work = grain ? (double)n / (double)grain * QS_SLICE_NS : 0.0;
+    const size_t parts = ctx ? qs_slice_count(ctx, n, work) : 1;
     if (parts <= 1) {
         if (n)
             fn(arg, 0, n);
         return;
     }
-    ranges r = {fn, arg, n, qs_align((n + parts - 1) / parts, 64)};
-    qs_parallel(ctx, (n + r.part - 1) / r.part, ranges_task, &r);
+    ranges r = {fn, arg, n, n / parts < 16 * QS_RANGE_UNIT ? 1 : QS_RANGE_UNIT, parts};
+    qs_parallel(ctx, parts, ranges_task, &r);
 }

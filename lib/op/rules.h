@@ -101,9 +101,10 @@ void qs_lower_infer(const qs_lower *l, qs_infer *x);
 
 /*
  * Calls fn(arg, begin, end) over [0, n) in ranges of at least `grain`, on the context's threads if
- * there is more than one range. Ranges begin at multiples of 64.
+ * there is more than one range. Ranges of a thousand and more begin at multiples of 64.
  */
-#define QS_GRAIN 262144 /* elements of cheap work that are worth a thread: some 20 us */
+#define QS_GRAIN      16384 /* elements of cheap work that take some QS_SLICE_NS */
+#define QS_RANGE_UNIT 64
 typedef void (*qs_range_fn)(const void *arg, size_t begin, size_t end);
 void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, const void *arg);
 

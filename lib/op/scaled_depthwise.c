@@ -10,10 +10,10 @@
 #include <math.h>
 
 #include "base/ctx.h"
+#include "base/slices.h"
 #include "kernel/table.h"
 #include "kernel/u8.h"
 #include "op/conv_float.h"
-#include "op/slices.h"
 #include "op/window.h"
 
 /* |x - zp| and |w - zp| are at most 255. */
@@ -182,9 +182,9 @@ static void set_geometry(depthwise_plan *p, const qs_window *w) {
     p->line = ((p->ow - 1) * p->sw + (f->kw - 1) * p->dw + 1) * p->c;
 }
 
-static void split_bands(const qsim_ctx *ctx, depthwise_plan *p, double macs) {
+static void split_bands(const qsim_ctx *ctx, depthwise_plan *p, double ns) {
     const size_t each = p->sh * p->line + p->ow * p->c; /* floats of one more row */
-    const size_t slices = qs_slice_count(ctx, SIZE_MAX, macs);
+    const size_t slices = qs_slice_count(ctx, SIZE_MAX, ns);
     size_t band = BAND_FLOATS / each;
     band = band < 1 ? 1 : band > p->oh ? p->oh : band;
     p->bands = (p->oh + band - 1) / band;
@@ -192,7 +192,7 @@ static void split_bands(const qsim_ctx *ctx, depthwise_plan *p, double macs) {
         p->bands = (p->bands + slices - 1) / slices * slices;
     p->band = (p->oh + p->bands - 1) / p->bands;
     p->bands = (p->oh + p->band - 1) / p->band;
-    p->slices = qs_slice_count(ctx, p->n * p->bands, macs);
+    p->slices = qs_slice_count(ctx, p->n * p->bands, ns);
 }
 
 int qs_scaled_depthwise_lower(qs_lower *l, const qs_scaled *scaled) {
@@ -219,7 +219,7 @@ int qs_scaled_depthwise_lower(qs_lower *l, const qs_scaled *scaled) {
         return QSIM_OK;
     set_geometry(p, &window);
     const double macs = (double)results * (double)p->packed->form.taps;
-    split_bands(l->ctx, p, macs);
+    split_bands(l->ctx, p, macs / QS_DEPTHWISE_F32);
     size_t floats = 0;
     if (!qs_mul((p->band - 1) * p->sh + p->height, p->line, &floats) ||
         !qs_add(floats, 48, &floats)) /* kernels may read behind a row */

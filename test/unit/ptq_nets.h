@@ -11,10 +11,11 @@
 /* A float constant of random values in +-size, made from `seed`. */
 static inline void net_constant(qsim_builder *b, const char *name, int rank, const int64_t *dims,
                                 float size, uint64_t seed) {
-    static float data[20000];
+    static float data[600000];
     size_t n = 0;
     seed = seed * 7919 + 12345;
     CHECK_INT(qsim_tensor_size(QSIM_FLOAT, rank, dims, &n, NULL), QSIM_OK);
+    CHECK(n <= sizeof(data) / sizeof(*data));
     for (size_t i = 0; i < n; i++)
         data[i] = ((float)test_random(&seed) / 2147483648.0f - 1) * size;
     qsim_tensor t = {QSIM_FLOAT, rank, dims, data, n * sizeof(float)};

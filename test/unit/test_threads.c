@@ -109,19 +109,38 @@ static qsim_model *quantized(const qsim_model *m, const qsim_tensor *x) {
     return q;
 }
 
-static void try_ways(const qsim_model *source, qsim_tensor *x) {
-    static const qsim_parallel_fn ways[] = {serial, reversed, threaded, NULL};
-    static uint8_t file[1 << 18];
+/* Few pixels, many weights: threads share the columns, also of a single row. */
+static qsim_model *deep_net(void) {
+    static const int64_t pads[] = {1, 1, 1, 1}, pool[] = {4, 4};
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(NULL, 13, "deep", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, (int64_t[]){1, 64, 4, 4}, NULL);
+    qsim_builder_output(b, "y", QSIM_FLOAT, 2, (int64_t[]){1, 400}, NULL);
+    net_constant(b, "w", 4, (int64_t[]){1024, 64, 3, 3}, 0.2f, 1);
+    net_constant(b, "v", 2, (int64_t[]){1024, 400}, 0.1f, 2);
+    qsim_builder_node(b, "", "Conv", "conv", "x,w", "c");
+    qsim_builder_attr_ints(b, "pads", pads, 4);
+    qsim_builder_node(b, "", "MaxPool", "pool", "c", "p");
+    qsim_builder_attr_ints(b, "kernel_shape", pool, 2);
+    qsim_builder_node(b, "", "Flatten", "flat", "p", "f");
+    qsim_builder_node(b, "", "MatMul", "product", "f,v", "y");
+    return net_finish(b);
+}
+
+static void try_ways(const qsim_model *source, qsim_tensor *x, size_t n) {
+    static const qsim_parallel_fn ways[] = {serial, reversed, threaded, NULL, NULL, NULL, NULL};
+    static const int32_t counts[] = {5, 5, 5, 5, 2, 3, 7};
+    static uint8_t file[1 << 22];
     static float want[SAMPLES * 32 * 144], got[SAMPLES * 32 * 144];
-    const size_t n = SAMPLES * 32 * 144;
+    CHECK(n <= SAMPLES * 32 * 144);
     CHECK_INT(net_run(source, x, want, n), (long long)n);
     atomic_store(&tasks_seen, 0);
-    for (size_t w = 0; w < 4; w++) {
-        qsim_ctx *ctx = context(ways[w], 5);
+    for (size_t w = 0; w < 7; w++) {
+        qsim_ctx *ctx = context(ways[w], counts[w]);
         qsim_model *m = model_in(ctx, source, file, sizeof(file));
         memset(got, 0xff, sizeof(got));
         CHECK_INT(net_run(m, x, got, n), (long long)n);
-        CHECK(memcmp(want, got, sizeof(want)) == 0);
+        CHECK(memcmp(want, got, n * sizeof(*want)) == 0);
         qsim_model_free(m);
         qsim_ctx_free(ctx);
     }
@@ -136,8 +155,16 @@ static void test_parallel(void) {
     for (size_t i = 0; i < SAMPLES * 8 * 256; i++)
         data[i] = (float)test_random(&seed) / 4294967296.0f;
     qsim_model *m = wide_net(), *q = quantized(m, &x);
-    try_ways(m, &x);
-    try_ways(q, &x);
+    try_ways(m, &x, SAMPLES * 32 * 144);
+    try_ways(q, &x, SAMPLES * 32 * 144);
+    qsim_model_free(m);
+    qsim_model_free(q);
+    const int64_t few[] = {1, 64, 4, 4};
+    x = (qsim_tensor){QSIM_FLOAT, 4, few, data, 64 * 16 * sizeof(float)};
+    m = deep_net();
+    q = quantized(m, &x);
+    try_ways(m, &x, 400);
+    try_ways(q, &x, 400);
     qsim_model_free(m);
     qsim_model_free(q);
 }
@@ -313,6 +340,72 @@ static void count_task(void *arg, size_t i) {
     atomic_fetch_add((atomic_size_t *)arg, 1);
 }
 
+static void mark_task(void *arg, size_t i) {
+    atomic_fetch_add((atomic_uchar *)arg + i, 1);
+}
+
+/* Every task exactly once: fewer tasks than threads, more than a job counts one by one, in a row.
+ */
+static void test_tasks(void) {
+    static atomic_uchar marks[200001];
+    static const size_t counts[] = {2, 3, 7, 65535, 65536, 200001};
+    const struct timespec rest = {.tv_nsec = 2 * 1000 * 1000};
+    for (int32_t threads = 2; threads <= 7; threads += 5) {
+        const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = threads};
+        qsim_ctx *ctx = NULL;
+        CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), QSIM_OK);
+        for (size_t c = 0; c < 6; c++) {
+            const size_t n = counts[c];
+            const int rounds = n < 100 ? 2000 : 3;
+            memset((void *)marks, 0, sizeof(marks));
+            for (int round = 0; round < rounds; round++) {
+                qs_parallel(ctx, n, mark_task, (void *)marks);
+                if (round % 1000 == 1)
+                    nanosleep(&rest, NULL); /* so that workers sleep */
+            }
+            size_t wrong = 0;
+            for (size_t i = 0; i < sizeof(marks); i++)
+                wrong += atomic_load(&marks[i]) != (i < n ? (unsigned char)rounds : 0);
+            CHECK_INT(wrong, 0);
+        }
+        qsim_ctx_free(ctx);
+    }
+}
+
+/*
+ * One plan executed often goes with and without the workers by turns, and after pauses: always to
+ * the same result.
+ */
+static void test_turns(void) {
+    static float data[64 * 16], want[400];
+    const int64_t few[] = {1, 64, 4, 4};
+    const struct timespec rest = {.tv_nsec = 1000 * 1000};
+    qsim_tensor x = {QSIM_FLOAT, 4, few, data, sizeof(data)};
+    for (size_t i = 0; i < 64 * 16; i++)
+        data[i] = (float)(i % 37) - 18.0f;
+    static uint8_t file[1 << 22];
+    qsim_model *source = deep_net();
+    qsim_ctx *ctx = context(NULL, 4);
+    qsim_model *m = model_in(ctx, source, file, sizeof(file));
+    qsim_session *s = NULL;
+    qsim_run *run = NULL;
+    CHECK_INT(net_run(source, &x, want, 400), 400);
+    CHECK_INT(qsim_session_create(m, NULL, &s, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &run, NULL), QSIM_OK);
+    for (int i = 0; i < 600; i++) {
+        qsim_tensor y = {0};
+        CHECK_INT(qsim_run_execute(run, &x, 1, &y, 1, NULL), QSIM_OK);
+        CHECK(memcmp(want, y.data, sizeof(want)) == 0);
+        if (i % 16 == 0)
+            nanosleep(&rest, NULL);
+    }
+    qsim_run_free(run);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    qsim_model_free(source);
+    qsim_ctx_free(ctx);
+}
+
 /* Workers with nothing to do sleep, also after having had something to do. */
 static void test_idle(void) {
     const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 4};
@@ -333,6 +426,8 @@ static void test_idle(void) {
 int main(void) {
     qsim_model *m = net_lenet();
     test_parallel();
+    test_tasks();
+    test_turns();
     test_idle();
     test_shared_session(m);
     test_cancel(m);

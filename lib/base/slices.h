@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Splitting the work of one step over threads: the one rule for it. Work is counted in nanoseconds
+ * of one thread, at the rates below.
+ */
+#ifndef QS_SLICES_H
+#define QS_SLICES_H
+
+#include "base/ctx.h"
+
+/*
+ * The least worth a task. To hand one to a waiting thread and to see it done takes four transfers
+ * of a cache line: 0.3 us between cores that share a cache, 0.9 us between others. An application's
+ * own parallel_for is taken to wake somebody.
+ */
+#define QS_SLICE_NS      1500
+#define QS_LENT_SLICE_NS 5000
+
+/* What one thread of a fast core does in a nanosecond; a slower one splits later than it could. */
+#define QS_MACS_F32      40.0
+#define QS_MACS_I8       150.0
+#define QS_DEPTHWISE_F32 10.0 /* multiply-accumulates, too */
+#define QS_DEPTHWISE_I8  30.0
+#define QS_QUANTIZED     5.0   /* floats looked through, then quantized */
+#define QS_POOLED        100.0 /* bytes looked at */
+
+/* How many slices `items` independent pieces of work altogether are cut into: 1 … threads. */
+static inline size_t qs_slice_count(const qsim_ctx *ctx, size_t items, double ns) {
+    size_t most = ctx->threads > 0 ? (size_t)ctx->threads : 1;
+    const double worth = ns / (ctx->parallel ? QS_LENT_SLICE_NS : QS_SLICE_NS);
+    if (worth < (double)most)
+        most = worth < 1.0 ? 1 : (size_t)worth;
+    return items < most ? (items ? items : 1) : most;
+}
+
+/* First item of slice i of n. */
+static inline size_t qs_slice_begin(size_t items, size_t n, size_t i) {
+    return items / n * i + (items % n < i ? items % n : i);
+}
+
+#endif
