@@ -16,6 +16,7 @@
 
 enum { WIDTH = 13, HEIGHT = 9 };
 
+#if defined(TOOL_PNG) || defined(TOOL_JPEG)
 /* Smooth, so that JPEG loses little. */
 static void draw(unsigned char *rgb) {
     for (int y = 0; y < HEIGHT; y++)
@@ -45,6 +46,8 @@ static void check_decoder(bool (*decode)(const void *, size_t, image *, const ch
     CHECK(!decode(data, 20, &im, &why) && *why);
     free(im.pixels);
 }
+
+#endif
 
 #ifdef TOOL_PNG
 static void check_png(void) {
