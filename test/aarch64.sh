@@ -4,8 +4,10 @@
 # right or wrong, not how fast. Needs Debian 12 with its package mirror; the arm64 packages are unpacked
 # into the build folder, nothing foreign is installed.
 #   sh test/aarch64.sh kernels             the kernels' tests only, as test/run.sh does (a minute)
-#   sh test/aarch64.sh [MESON TEST ARGS]   slow, not part of CI: all tests, or those of --suite NAME;
-#                                          and a network through the tool on every instruction set
+#   sh test/aarch64.sh [MESON TEST ARGS]   slow, not part of CI (six minutes): the tests that are one
+#                                          program each, or those of --suite NAME; then a network
+#                                          through the tool on every instruction set. What scripts
+#                                          start (cli, demo, conform, ...) no emulator is put before.
 # Exit status 77: the compiler, qemu or the arm64 packages cannot be had.
 set -eu
 cd "$(dirname "$0")/.."
@@ -60,6 +62,7 @@ if [ "${1:-}" = kernels ]; then
     exec meson test -C "$folder/build" --no-rebuild --timeout-multiplier 10 --print-errorlogs --suite kernel
 fi
 ninja -C "$folder/build"
+[ $# -gt 0 ] || set -- --suite unit --suite kernel --suite fault --suite fuzz --suite abi
 meson test -C "$folder/build" --no-rebuild --timeout-multiplier 10 --print-errorlogs "$@"
 
 model=${QSIM_SHARED:-../shared}/models/mlptiny_kws_dscnn_fp32.onnx
