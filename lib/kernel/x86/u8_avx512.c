@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Element-wise kernels on 8 bits, written out: 64 elements at a time, the rest under a mask. A byte
- * becomes a float by writing it below the exponent of 2^23, which a subtraction takes off again
- * with the zero point; results are packed with saturation, in lanes, and put in order once.
+ * is picked out of its four, and the zero point taken off, by a dot product; results are packed
+ * with saturation, in lanes, and put in order once.
  */
 #include "kernel/table.h"
 
@@ -11,7 +11,7 @@
 
 #include "kernel/u8_loops.h"
 
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi")))
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vnni")))
 #define INLINE TARGET __attribute__((always_inline)) static inline
 
 INLINE __mmask64 left(size_t n) {
@@ -100,8 +100,8 @@ TARGET static void interleave_avx512(const uint8_t *x, size_t plane, size_t plan
 /* ---- sums and products ---- */
 
 typedef struct binary {
-    __m512 za, zb, ma, mb;
-    __m512i zc, lo, hi, flip_a, flip_b, flip_c;
+    __m512 ma, mb;
+    __m512i za, zb, zc, lo, hi, flip_a, flip_b, flip_c;
 } binary;
 
 /* False where a result may leave int32: the loops clamp before they convert. */
@@ -112,8 +112,8 @@ static bool is_tame(const qk_u8_pair *w, bool mul) {
 
 INLINE binary load_binary(const qk_u8_pair *w) {
     return (binary){
-        .za = _mm512_set1_ps(8388608.0f + (float)w->za),
-        .zb = _mm512_set1_ps(8388608.0f + (float)w->zb),
+        .za = _mm512_set1_epi32(-w->za),
+        .zb = _mm512_set1_epi32(-w->zb),
         .ma = _mm512_set1_ps(w->ma),
         .mb = _mm512_set1_ps(w->mb),
         .zc = _mm512_set1_epi16((int16_t)w->zc),
@@ -125,16 +125,10 @@ INLINE binary load_binary(const qk_u8_pair *w) {
     };
 }
 
-/* 64 bytes minus a zero point, in the order that pack undoes. */
-INLINE void terms(__m512i x, __m512 zp, __m512 *v) {
-    const __m512i zero = _mm512_setzero_si512(), exponent = _mm512_set1_epi16(0x4b00);
-    const __m512i low = _mm512_unpacklo_epi8(x, zero), high = _mm512_unpackhi_epi8(x, zero);
-    v[0] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(low, exponent));
-    v[1] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(low, exponent));
-    v[2] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(high, exponent));
-    v[3] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(high, exponent));
-    for (size_t i = 0; i < 4; i++)
-        v[i] = _mm512_sub_ps(v[i], zp);
+/* 64 bytes, -zp added: byte i of each four is in v[i]. */
+INLINE void terms(__m512i x, __m512i zp, __m512 *v) {
+    for (int i = 0; i < 4; i++)
+        v[i] = _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(zp, x, _mm512_set1_epi32(1 << 8 * i)));
 }
 
 #define ADD(a, b) _mm512_add_ps(_mm512_mul_ps(k.ma, a), _mm512_mul_ps(k.mb, b))
@@ -148,7 +142,8 @@ INLINE void terms(__m512i x, __m512 zp, __m512 *v) {
         terms(_mm512_xor_si512(z, k.flip_b), k.zb, q);                                             \
         for (size_t i = 0; i < 4; i++)                                                             \
             v[i] = VALUE(p[i], q[i]);                                                              \
-        __m512i y = _mm512_max_epu8(pack(v, k.zc), k.lo);                                          \
+        const __m512i order = _mm512_set4_epi32(0x0f0b0703, 0x0e0a0602, 0x0d090501, 0x0c080400);   \
+        __m512i y = _mm512_max_epu8(_mm512_shuffle_epi8(pack(v, k.zc), order), k.lo);              \
         return _mm512_xor_si512(_mm512_min_epu8(y, k.hi), k.flip_c);                               \
     }                                                                                              \
     TARGET static void name##_avx512(const uint8_t *restrict a, size_t sa,                         \
@@ -183,17 +178,57 @@ BINARY(mul, true, MUL)
  * x / scale, rounded as division rounds: with r the reciprocal, rounded to nearest, x * r improved
  * once is one of the two floats around the quotient, and improved twice (the remainder of such a
  * float is exact) the nearer one. A third of the time that the divider takes.
+ *
+ * Such care decides nothing but near the middle of two integers. `less` and `more` are reciprocals
+ * so much too small and too large that the quotient, rounded or not, lies between x * less and
+ * x * more. Where these give the same integer, it is the quotient's; in the middle they never do,
+ * so the zero point may be added before the rounding.
  */
 typedef struct division {
-    __m512 scale, r, lo, hi;
+    __m512 least, most; /* what becomes 0 and 255; a NaN becomes the former */
+    __m512 less, more, middle, scale, r;
     __m512i zp, flip;
 } division;
 
+INLINE division load_division(float scale, int32_t zp, uint8_t flip) {
+    const float r = 1.0f / scale, part = 0x1p-22f;
+    return (division){
+        .least = _mm512_set1_ps((0.0f - (float)zp) * scale),
+        .most = _mm512_set1_ps((float)(255 - zp) * scale),
+        .less = _mm512_set1_ps(r * (1.0f - part)),
+        .more = _mm512_set1_ps(r * (1.0f + part)),
+        .middle = _mm512_set1_ps(0x1.8p23f + (float)(zp ^ flip)), /* the integer in the low bits */
+        .scale = _mm512_set1_ps(scale),
+        .r = _mm512_set1_ps(r),
+        .zp = _mm512_set1_epi16((int16_t)zp),
+        .flip = _mm512_set1_epi8((char)flip),
+    };
+}
+
+/* Not a NaN behind the first step, so integers order what is above 0. */
+INLINE __m512 between(__m512 x, const division *d) {
+    const __m512i v = _mm512_castps_si512(_mm512_max_ps(x, d->least));
+    return _mm512_castsi512_ps(_mm512_min_epi32(v, _mm512_castps_si512(d->most)));
+}
+
+/* Writes 64 results; false if one of them is near the middle of two integers. */
+INLINE bool quantize_plain(const __m512 *x, const division *d, uint8_t *y) {
+    __m512i differ = _mm512_setzero_si512();
+    for (size_t k = 0; k < 4; k++) {
+        const __m512 v = between(x[k], d);
+        const __m512i a = _mm512_castps_si512(_mm512_fmadd_ps(v, d->less, d->middle));
+        const __m512i b = _mm512_castps_si512(_mm512_fmadd_ps(v, d->more, d->middle));
+        differ = _mm512_ternarylogic_epi32(differ, a, b, 0xf6); /* differ | (a ^ b) */
+        _mm512_mask_cvtepi32_storeu_epi8(y + 16 * k, 0xffff, a);
+    }
+    return _mm512_test_epi32_mask(differ, differ) == 0;
+}
+
 INLINE __m512 divide(__m512 x, const division *d) {
-    x = _mm512_min_ps(_mm512_max_ps(x, d->lo), d->hi);
-    __m512 q = _mm512_mul_ps(x, d->r);
-    q = _mm512_fmadd_ps(_mm512_fnmadd_ps(q, d->scale, x), d->r, q);
-    return _mm512_fmadd_ps(_mm512_fnmadd_ps(q, d->scale, x), d->r, q);
+    const __m512 v = between(x, d);
+    __m512 q = _mm512_mul_ps(v, d->r);
+    q = _mm512_fmadd_ps(_mm512_fnmadd_ps(q, d->scale, v), d->r, q);
+    return _mm512_fmadd_ps(_mm512_fnmadd_ps(q, d->scale, v), d->r, q);
 }
 
 INLINE __m512i quantize_64(const __m512 *x, const division *d) {
@@ -204,25 +239,21 @@ INLINE __m512i quantize_64(const __m512 *x, const division *d) {
     return _mm512_xor_si512(_mm512_permutexvar_epi32(order, pack(v, d->zp)), d->flip);
 }
 
-/*
- * Nothing may under- or overflow on the way; and a quotient of 512 and more is out of range
- * anyway, a NaN is the lower bound.
- */
+/* Nothing may under- or overflow on the way. */
 TARGET static void quantize_avx512(const float *x, size_t n, float scale, int32_t zp, uint8_t flip,
                                    uint8_t *y) {
     if (!(scale > 1e-18f && scale < 1e18f)) {
         quantize_loops_avx512(x, n, scale, zp, flip, y);
         return;
     }
-    const division d = {_mm512_set1_ps(scale),           _mm512_set1_ps(1.0f / scale),
-                        _mm512_set1_ps(-512.0f * scale), _mm512_set1_ps(512.0f * scale),
-                        _mm512_set1_epi16((int16_t)zp),  _mm512_set1_epi8((char)flip)};
+    const division d = load_division(scale, zp, flip);
     __m512 v[4];
     size_t i = 0;
     for (; i + 64 <= n; i += 64) {
         for (size_t k = 0; k < 4; k++)
             v[k] = _mm512_loadu_ps(x + i + 16 * k);
-        _mm512_storeu_si512(y + i, quantize_64(v, &d));
+        if (!quantize_plain(v, &d, y + i))
+            _mm512_storeu_si512(y + i, quantize_64(v, &d));
     }
     if (i < n) {
         __mmask64 m = left(n - i);
