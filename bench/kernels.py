@@ -26,22 +26,23 @@ def measure(out, compilers, isas, rounds):
 def mix(case):
     """Reads to writes of the cases that move bytes."""
     what = case.split()[-1]
-    if what in ("add", "mul"):
+    if what in ("add", "mul") or case.startswith(("ew scale", "ew normalize")):
         return "copy 2:1"
     if what == "quantize":
         return "copy 4:1"
     if what == "dequantize":
         return "copy 1:4"
-    if case.startswith(("max", "average", "ew greatest", "ew sum")):
+    if case.startswith(("max", "average", "ew greatest", "ew sum", "ew magnitude", "ew range")):
         return "read"
     return "copy 1:1"
 
 
 def level(limits, size):
-    for name in ("L1", "L2"):
-        if size <= limits.get(("size", name), 0):
+    for name in ("L1", "L2", "L3", "16 MB"):
+        # What fills a cache to the brim shares it with code and results.
+        if size <= 0.9 * limits.get(("size", name), 0):
             return name
-    return "L3"
+    return "DRAM"
 
 
 def as_reads(case, shape, c):
@@ -56,9 +57,16 @@ def limit_of(limits, isa, case, c):
     """What limits the case: (text, GMAC/s or GB/s)."""
     if c["macs"] > 0:
         kind = "f32" if "f32" in case else "int8"
-        return f"{kind} {isa}", limits.get((kind, isa), 0.0)
+        top, store = limits.get((kind, isa), 0.0), limits.get(("store", isa))
+        if kind == "f32" and c["moved"] > 0 and store:  # moved: what is stored
+            terms = 4e3 * c["macs"] / c["moved"]
+            return f"f32 {isa}, {terms:.0f} per store", top * terms / (terms + store)
+        return f"{kind} {isa}", top
     where, how = level(limits, c["moved"]), "read" if case.startswith("gemm") else mix(case)
-    return f"{where} {how}", limits.get((where, how), 0.0)
+    copy, ports = limits.get((where, how), 0.0), limits.get(("ports", case), 0.0)
+    if isa == "avx512vnni" and 0 < ports < copy:
+        return "ports", ports
+    return f"{where} {how}", copy
 
 
 def print_limits(report, limits):

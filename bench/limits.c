@@ -35,10 +35,11 @@ static double now(void) {
 
 #define ARITHMETIC(name, isa, r, step)                                                             \
     __attribute__((noinline, target(isa))) static void name(long turns) {                          \
+        static uint8_t spot[64] __attribute__((aligned(64)));                                      \
         static const uint32_t one_float = 0x3f800000, one_bytes = 0x01010101;                      \
-        __asm__ volatile("vpbroadcastd %1, %%" r "14\n\tvpbroadcastd %2, %%" r "15\n"              \
-                         "1:\n" TWELVE(step) "dec %0\n\tjnz 1b\n\tvzeroupper"                      \
-                         : "+r"(turns)                                                             \
+        __asm__ volatile("vpbroadcastd %2, %%" r "14\n\tvpbroadcastd %3, %%" r "15\n"              \
+                         "1:\n" step "dec %0\n\tjnz 1b\n\tvzeroupper"                              \
+                         : "+r"(turns), "=m"(spot)                                                 \
                          : "m"(one_float), "m"(one_bytes)                                          \
                          : VECTORS, "cc");                                                         \
     }
@@ -52,12 +53,65 @@ static double now(void) {
 #define STEP_FMA_ZMM(i) "vfmadd231ps %%zmm14, %%zmm14, %%zmm" #i "\n\t"
 #define STEP_FMA_YMM(i) "vfmadd231ps %%ymm14, %%ymm14, %%ymm" #i "\n\t"
 
-ARITHMETIC(dp_zmm, "avx512f,avx512vnni", "zmm", STEP_DP_ZMM)
-ARITHMETIC(dp_ymm, "avx2", "ymm", STEP_DP_YMM)
-ARITHMETIC(madd_ymm, "avx2", "ymm", STEP_MADD)
-ARITHMETIC(madd_add_ymm, "avx2", "ymm", STEP_MADD_ADD)
-ARITHMETIC(fma_zmm, "avx512f", "zmm", STEP_FMA_ZMM)
-ARITHMETIC(fma_ymm, "avx2,fma", "ymm", STEP_FMA_YMM)
+ARITHMETIC(dp_zmm, "avx512f,avx512vnni", "zmm", TWELVE(STEP_DP_ZMM))
+ARITHMETIC(dp_ymm, "avx2", "ymm", TWELVE(STEP_DP_YMM))
+ARITHMETIC(madd_ymm, "avx2", "ymm", TWELVE(STEP_MADD))
+ARITHMETIC(madd_add_ymm, "avx2", "ymm", TWELVE(STEP_MADD_ADD))
+ARITHMETIC(fma_zmm, "avx512f", "zmm", TWELVE(STEP_FMA_ZMM))
+ARITHMETIC(fma_ymm, "avx2,fma", "ymm", TWELVE(STEP_FMA_YMM))
+
+/*
+ * A store reads its data by the register port that an FMA reads its third operand by (Zen 4: 1.5
+ * FMAs per store of 64 bytes): what a product loses that has few terms.
+ */
+#define STEP_STORE "vmovups %%zmm15, %1\n\t"
+#define FOUR_FMA_STORE(a, b, c, d)                                                                 \
+    STEP_FMA_ZMM(a) STEP_FMA_ZMM(b) STEP_STORE STEP_FMA_ZMM(c) STEP_FMA_ZMM(d)
+ARITHMETIC(fma_store_zmm, "avx512f", "zmm",
+           FOUR_FMA_STORE(0, 1, 2, 3) FOUR_FMA_STORE(4, 5, 6, 7) FOUR_FMA_STORE(8, 9, 10, 11))
+
+/*
+ * What the pipes make of 64 results of the kernels in u8_avx512.c, whose instructions these are
+ * without loads and stores. Of zmm instructions two start per cycle, of products one, of sums,
+ * comparisons and conversions one.
+ */
+#define TERM(i)                                                                                    \
+    "vmovdqa64 %%zmm14, %%zmm" #i "\n\tvpdpbusd %%zmm15, %%zmm14, %%zmm" #i                        \
+    "\n\tvcvtdq2ps %%zmm" #i ", %%zmm" #i "\n\t"
+#define TIMES(i) "vmulps %%zmm" #i ", %%zmm14, %%zmm" #i "\n\t"
+#define JOIN(op, i)                                                                                \
+    op " %%zmm" #i ", %%zmm1" #i ", %%zmm" #i "\n\tvcvtps2dq %%zmm" #i ", %%zmm" #i "\n\t"
+#define TWO_TERMS(i)                                                                               \
+    TERM(i)                                                                                        \
+    "vmovdqa64 %%zmm14, %%zmm1" #i "\n\tvpdpbusd %%zmm15, %%zmm14, %%zmm1" #i                      \
+    "\n\tvcvtdq2ps %%zmm1" #i ", %%zmm1" #i "\n\t"
+#define ADD_TERMS(i) TWO_TERMS(i) TIMES(i) TIMES(1##i) JOIN("vaddps", i)
+#define MUL_TERMS(i) TWO_TERMS(i) TIMES(i) JOIN("vmulps", i)
+#define BYTES                                                                                      \
+    "vpackssdw %%zmm1, %%zmm0, %%zmm4\n\tvpackssdw %%zmm3, %%zmm2, %%zmm5\n\t"                     \
+    "vpaddsw %%zmm15, %%zmm4, %%zmm4\n\tvpaddsw %%zmm15, %%zmm5, %%zmm5\n\t"                       \
+    "vpackuswb %%zmm5, %%zmm4, %%zmm4\n\tvpshufb %%zmm15, %%zmm4, %%zmm4\n\t"                      \
+    "vpmaxub %%zmm15, %%zmm4, %%zmm4\n\tvpminub %%zmm14, %%zmm4, %%zmm4\n\t"                       \
+    "vpxord %%zmm15, %%zmm4, %%zmm4\n\tvpxord %%zmm15, %%zmm14, %%zmm5\n\t"                        \
+    "vpxord %%zmm15, %%zmm14, %%zmm6\n\t"
+#define FOUR(step) step(0) step(1) step(2) step(3)
+ARITHMETIC(add_zmm, "avx512f,avx512bw,avx512vnni", "zmm", FOUR(ADD_TERMS) BYTES)
+ARITHMETIC(mul_zmm, "avx512f,avx512bw,avx512vnni", "zmm", FOUR(MUL_TERMS) BYTES)
+
+/* The written order of a sum: each of 16 lanes one after the other. */
+#define STEP_CHAIN(i) "vaddps %%zmm14, %%zmm0, %%zmm0\n\t"
+#define STEP_DIV(i)   "vdivps %%zmm14, %%zmm14, %%zmm" #i "\n\t"
+ARITHMETIC(chain_zmm, "avx512f", "zmm", TWELVE(STEP_CHAIN))
+ARITHMETIC(div_zmm, "avx512f", "zmm", TWELVE(STEP_DIV))
+
+#define BRACKET(i)                                                                                 \
+    "vmaxps %%zmm14, %%zmm15, %%zmm" #i "\n\tvpminsd %%zmm14, %%zmm" #i ", %%zmm" #i               \
+    "\n\tvmovaps %%zmm" #i ", %%zmm1" #i "\n\tvfmadd132ps %%zmm14, %%zmm15, %%zmm" #i              \
+    "\n\tvfmadd132ps %%zmm14, %%zmm15, %%zmm1" #i "\n\tvpternlogd $0xf6, %%zmm" #i ", %%zmm1" #i   \
+    ", %%zmm4\n\tvpmovdb %%zmm" #i ", %%xmm5\n\t"
+#define WHETHER                                                                                    \
+    "vptestmd %%zmm4, %%zmm4, %%k1\n\tkortestw %%k1, %%k1\n\tvpxor %%xmm4, %%xmm4, %%xmm4\n\t"
+ARITHMETIC(quantize_zmm, "avx512f,avx512bw,avx512vnni", "zmm", FOUR(BRACKET) WHETHER)
 
 /*
  * Loads and stores per turn, of 64 bytes each as two ymm: `body` uses source %0 and target %1,
@@ -94,6 +148,19 @@ static double best_arithmetic(void (*loop)(long turns), double macs) {
     return 12.0 * macs * (double)turns / best * 1e-9;
 }
 
+/* The ports of the AVX-512 kernels: bytes that they move, or FMAs that a store takes the place of.
+ */
+static void ports(void) {
+    const double fma = best_arithmetic(fma_zmm, 16), both = best_arithmetic(fma_store_zmm, 16);
+    printf("store\tavx512vnni\t%.2f\n", 4 * (fma / both - 1));
+    printf("ports\tu8 add\t%.2f\n", best_arithmetic(add_zmm, 192 / 12.0));
+    printf("ports\tu8 mul\t%.2f\n", best_arithmetic(mul_zmm, 192 / 12.0));
+    printf("ports\tew divide\t%.2f\n", best_arithmetic(div_zmm, 128));
+    const double chain = best_arithmetic(chain_zmm, 64);
+    printf("ports\tew sum\t%.2f\nports\tew sum of squares\t%.2f\n", chain, chain);
+    printf("ports\tu8 quantize\t%.2f\n", best_arithmetic(quantize_zmm, 320 / 12.0));
+}
+
 static void arithmetic(void) {
     unsigned a = 0, b = 0, c = 0, d = 0;
     __cpuid_count(7, 1, a, b, c, d);
@@ -106,6 +173,8 @@ static void arithmetic(void) {
     printf("int8\tavx2 with sums\t%.2f\n", best_arithmetic(madd_add_ymm, 16));
     if (__builtin_cpu_supports("avx512f"))
         printf("f32\tavx512vnni\t%.2f\n", best_arithmetic(fma_zmm, 16));
+    if (__builtin_cpu_supports("avx512vnni"))
+        ports();
     if (__builtin_cpu_supports("fma")) {
         double rate = best_arithmetic(fma_ymm, 8);
         printf("f32\tavx2\t%.2f\nf32\tavxvnni\t%.2f\n", rate, rate);
@@ -152,8 +221,13 @@ static void memory(void) {
     printf("size\tL1\t%zu\nsize\tL2\t%zu\n", l1, l2);
     memory_level("L1", l1 / 2);
     memory_level("L2", l2 / 2);
-    /* What the system says of L3 is all that the machine has, not what one core reaches. */
+    /*
+     * What the system says of L3 is all that the machine has, not what one core reaches; what lies
+     * between is slower the more of it is used: a level of its own.
+     */
+    printf("size\tL3\t%zu\nsize\t16 MB\t%zu\n", 8 * l2, (size_t)24 << 20);
     memory_level("L3", 4 * l2);
+    memory_level("16 MB", (size_t)16 << 20);
     memory_level("DRAM", (size_t)256 << 20);
 }
 

@@ -154,7 +154,7 @@ static void bench_product(ck_state *s, const char *text, size_t m, size_t n, siz
     p.w = ck_floats(s, segs * k * n, -1.0f, 1.0f);
     p.bias = ck_floats(s, qs_align(n, 64), -1.0f, 1.0f);
     pack_product(s, &p, s->t->f32, ck_output(s, m * n * sizeof(float)), n);
-    ck_time(s, text, (double)(m * n) * (double)(segs * k), 0, call_gemm, &p);
+    ck_time(s, text, (double)(m * n) * (double)(segs * k), 4.0 * (double)(m * n), call_gemm, &p);
 }
 
 static void bench_gemm(ck_state *s) {
@@ -282,7 +282,8 @@ static void bench_depthwise(ck_state *s) {
         p.d.c = ck_output(s, n * n * c * sizeof(float));
         char text[64];
         snprintf(text, sizeof(text), "%zux%zu s%zu %zu @%zu", k, k, shape.step, c, n * shape.step);
-        ck_time(s, text, (double)(n * n * c * k * k), 0, call_depthwise, &p);
+        ck_time(s, text, (double)(n * n * c * k * k), 4.0 * (double)(n * n * c), call_depthwise,
+                &p);
     }
 }
 
