@@ -36,12 +36,12 @@ typedef struct rows_16 {
 INLINE column_16 column_16_at(const rows_16 *s, ptrdiff_t at, bool by_two) {
     column_16 c = {s->outside, s->outside};
     if ((size_t)at < s->end) {
-        const uint8_t *from[4] = {s->r0 + at, s->r1 + at, s->r2 + at, s->r3 + at};
-        const __m512i t = load_ranges(from, 4), two = _mm512_shuffle_i32x4(t, t, 0x0e);
-        c.a = c.b = _mm512_permutexvar_epi8(s->order, t);
+        const __m256i high = load_2x16(s->r2 + at, s->r3 + at);
+        const __m512i low = _mm512_castsi256_si512(load_2x16(s->r0 + at, s->r1 + at));
+        c.a = c.b = _mm512_permutexvar_epi8(s->order, _mm512_inserti64x4(low, high, 1));
         if (by_two)
             c.b = _mm512_permutexvar_epi8(
-                s->order, _mm512_mask_broadcast_i32x4(two, 0x0f00, load_16(s->r4 + at)));
+                s->order, _mm512_inserti32x4(_mm512_castsi256_si512(high), load_16(s->r4 + at), 2));
     }
     return c;
 }
@@ -64,7 +64,7 @@ INLINE void store_16(const slide_out *o, uint8_t *first, uint8_t *second, __m512
     DOT_16(a##i, c1.a, w1)                                                                         \
     DOT_16(b##i, c1.b, v1) DOT_16(a##i, c2.a, w2) DOT_16(b##i, c2.b, v2)
 
-INLINE void slide_16(const slides *s, const slide_out *given, int64_t at, const epilogue *usual,
+INLINE void slide_16(const slides *s, const slide_out *given, ptrdiff_t at, const epilogue *usual,
                      bool by_two) {
     epilogue e = *usual;
     e.clamp = false;
@@ -81,11 +81,10 @@ INLINE void slide_16(const slides *s, const slide_out *given, int64_t at, const 
                              s->row[2],
                              s->row[3],
                              s->row[4],
-                             (size_t)(s->wd * step),
+                             s->end,
                              _mm512_broadcast_i32x4(load_16(s->zeros)),
                              order_16()};
     uint8_t *first = o->first, *second = o->second;
-    at *= step;
     column_16 c0 = column_16_at(&columns, at, by_two);
     column_16 c1 = column_16_at(&columns, at + step, by_two);
     at += by_two ? step : 2 * step;
@@ -112,12 +111,12 @@ INLINE void slide_16(const slides *s, const slide_out *given, int64_t at, const 
     }
 }
 
-TARGET static void slide_16_by_one(const slides *s, const slide_out *o, int64_t at,
+TARGET static void slide_16_by_one(const slides *s, const slide_out *o, ptrdiff_t at,
                                    const epilogue *e) {
     slide_16(s, o, at, e, false);
 }
 
-TARGET static void slide_16_by_two(const slides *s, const slide_out *o, int64_t at,
+TARGET static void slide_16_by_two(const slides *s, const slide_out *o, ptrdiff_t at,
                                    const epilogue *e) {
     slide_16(s, o, at, e, true);
 }

@@ -53,7 +53,7 @@ typedef struct tile {
         W_KEEP(d##i)                                                                               \
         a##i = window_dot(a##i, d##i, w);                                                          \
         W_KEEP(a##i)                                                                               \
-        b##i = window_dot(b##i, shared ? d##i : w_load(k->x##i + at + k->second), v);              \
+        b##i = window_dot(b##i, one_image ? d##i : w_load(k->x##i + at + k->second), v);           \
         W_KEEP(b##i)                                                                               \
     }
 #define W_SUMS                                                                                     \
@@ -63,14 +63,14 @@ typedef struct tile {
         const ptrdiff_t at = k->tap[t] + z * W_BYTES;                                              \
         w_vec w = w_load(k->w + t * W_ALL + z * W_BYTES);                                          \
         W_KEEP(w)                                                                                  \
-        w_vec v = shared ? w_load(k->v + t * W_ALL + z * W_BYTES) : w;                             \
+        w_vec v = one_weight ? w : w_load(k->v + t * W_ALL + z * W_BYTES);                         \
         W_KEEP(v)                                                                                  \
         W_STEP(0) W_STEP(1) W_STEP(2) W_STEP(3)                                                    \
     }
 
 /* Vector z of the channels: four pixels of both rows. */
-INLINE void tile_vector(const tile *k, int32_t z, int32_t taps, bool shared, w_vec *first,
-                        w_vec *second) {
+INLINE void tile_vector(const tile *k, int32_t z, int32_t taps, bool one_image, bool one_weight,
+                        w_vec *first, w_vec *second) {
     W_SUMS
     const epilogue *e = k->e;
 #define W_M W(loadu_ps)(k->mult + z * W_DWORDS)
@@ -91,13 +91,13 @@ INLINE void transpose(w_vec y0, w_vec y1, w_vec y2, w_vec y3, w_vec *out) {
     out[3] = W(unpackhi_epi64)(hi01, hi23);
 }
 
-INLINE void tile_bytes(const tile *k, int32_t taps, bool shared, bool limits, w_vec *first,
-                       w_vec *second) {
+INLINE void tile_bytes(const tile *k, int32_t taps, bool one_image, bool one_weight, bool limits,
+                       w_vec *first, w_vec *second) {
     w_vec a0, a1, a2, a3, b0, b1, b2, b3;
-    tile_vector(k, 0, taps, shared, &a0, &b0);
-    tile_vector(k, 1, taps, shared, &a1, &b1);
-    tile_vector(k, 2, taps, shared, &a2, &b2);
-    tile_vector(k, 3, taps, shared, &a3, &b3);
+    tile_vector(k, 0, taps, one_image, one_weight, &a0, &b0);
+    tile_vector(k, 1, taps, one_image, one_weight, &a1, &b1);
+    tile_vector(k, 2, taps, one_image, one_weight, &a2, &b2);
+    tile_vector(k, 3, taps, one_image, one_weight, &a3, &b3);
     if (limits) {
 #define W_LIMIT(v) v = W(min_epu8)(W(max_epu8)(v, k->e->lo), k->e->hi);
         W_LIMIT(a0)
@@ -107,8 +107,9 @@ INLINE void tile_bytes(const tile *k, int32_t taps, bool shared, bool limits, w_
     transpose(b0, b1, b2, b3, second);
 }
 
-/* Sums of both rows: [row][pixel][position]. */
-INLINE void tile_sums(const tile *k, bool shared, int32_t *to) {
+/* Sums of both rows: [row][pixel][position]. Rare: one function for all kernels. */
+TARGET static void tile_sums(const tile *k, int32_t *to) {
+    const bool one_image = false, one_weight = false;
     const int32_t taps = k->taps;
     for (int32_t z = 0; z < 4; z++, to += W_DWORDS) {
         W_SUMS
@@ -223,7 +224,7 @@ TARGET static void store_clamped(const target *s, const int32_t *sums, const flo
 /* ---- a block of channels ---- */
 
 INLINE void run_tiles(const tile *given, const target *s, const pixels *list,
-                      const uint8_t *scratch, int32_t taps, bool shared) {
+                      const uint8_t *scratch, int32_t taps, bool one_image, bool one_weight) {
     const int32_t rows = s->p->d->rows;
     const bool full = s->cols == W_BYTES;
     const bool limits = s->p->d->o.lo > 0 || s->p->d->o.hi < 255;
@@ -237,7 +238,7 @@ INLINE void run_tiles(const tile *given, const target *s, const pixels *list,
         k.x1 = scratch + list->at[i + 1];
         k.x2 = scratch + list->at[i + 2];
         k.x3 = scratch + list->at[i + 3];
-        tile_bytes(&k, taps, shared, limits, first, second);
+        tile_bytes(&k, taps, one_image, one_weight, limits, first, second);
         if (full) {
             uint8_t *out = (uint8_t *)s->p->d->out + s->c;
 #define W_PUT(j)                                                                                   \
@@ -262,10 +263,7 @@ TARGET static void run_sums(tile *k, const target *s, const pixels *list, const 
         k->x1 = scratch + list->at[i + 1];
         k->x2 = scratch + list->at[i + 2];
         k->x3 = scratch + list->at[i + 3];
-        if (s->p->shared)
-            tile_sums(k, true, sums);
-        else
-            tile_sums(k, false, sums);
+        tile_sums(k, sums);
         for (int32_t j = 0; j < 8; j++) {
             int32_t x = list->x[i + j % 4], y = list->y[i + j % 4] + j / 4;
             if (y < d->rows && d->o.mult)
@@ -276,15 +274,20 @@ TARGET static void run_sums(tile *k, const target *s, const pixels *list, const 
     }
 }
 
-#define W_TILES(NAME, TAPS, SHARED)                                                                \
+#define W_TILES(NAME, TAPS, ONE_IMAGE, ONE_WEIGHT)                                                 \
     TARGET static void NAME(tile *k, const target *s, const pixels *list,                          \
                             const uint8_t *scratch) {                                              \
-        run_tiles(k, s, list, scratch, TAPS, SHARED);                                              \
+        run_tiles(k, s, list, scratch, TAPS, ONE_IMAGE, ONE_WEIGHT);                               \
     }
-W_TILES(tiles_3x3_shared, W_TAPS_3X3, true)
-W_TILES(tiles_3x3, W_TAPS_3X3, false)
-W_TILES(tiles_shared, k->taps, true)
-W_TILES(tiles_any, k->taps, false)
+#if W_LANES == 4
+/* What has no kernel without scratch is rare, too. */
+W_TILES(tiles_any, k->taps, false, false)
+#else
+W_TILES(tiles_3x3_shared, W_TAPS_3X3, true, false)
+W_TILES(tiles_3x3, W_TAPS_3X3, false, true)
+W_TILES(tiles_shared, k->taps, true, false)
+W_TILES(tiles_any, k->taps, false, true)
+#endif
 
 static bool any_weight(const int8_t *w, size_t bytes) {
     uint64_t any = 0, eight;
@@ -314,14 +317,19 @@ static void run_block(const plan *p, const part *t, int32_t c, const pixels *lis
     target s = {p, t, c, d->channels - c < t->each ? d->channels - c : t->each};
     if (!d->o.mult || d->o.clamp)
         run_sums(&k, &s, list, scratch);
+#if W_LANES == 4
+    else
+        tiles_any(&k, &s, list, scratch);
+#else
     else if (p->shared)
         (k.taps == W_TAPS_3X3 ? tiles_3x3_shared : tiles_shared)(&k, &s, list, scratch);
     else
         (k.taps == W_TAPS_3X3 ? tiles_3x3 : tiles_any)(&k, &s, list, scratch);
+#endif
 }
 
 #if W_LANES == 4
-/* The usual kernels without scratch; false: not for this kernel. Defined by the including file. */
+/* The usual kernels without scratch; false: not for this block. Defined by the including file. */
 TARGET static bool slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c);
 #else
 static inline bool slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c) {
@@ -334,12 +342,12 @@ static void run_part(const plan *p, const part *t, int32_t begin, int32_t end, u
     pixels list;
     for (int32_t y = begin; y < end; y += 2 * t->pairs) {
         int32_t pairs = (end - y + 1) / 2 < t->pairs ? (end - y + 1) / 2 : t->pairs;
-        bool done = true;
-        for (int32_t c = t->begin; c < t->end && done; c += W_BYTES)
-            done = slide(p, t, y, pairs, c);
-        for (int32_t x = 0; x < t->q && !done; x += t->xs) {
+        int32_t first = t->begin;
+        while (first < t->end && slide(p, t, y, pairs, first))
+            first += W_BYTES;
+        for (int32_t x = 0; x < t->q && first < t->end; x += t->xs) {
             list_pixels(p, t, y, pairs, x, &list);
-            for (int32_t c = t->begin; c < t->end; c += W_BYTES) {
+            for (int32_t c = first; c < t->end; c += W_BYTES) {
                 fill(p, t, y, pairs, x, c, scratch);
                 run_block(p, t, c, &list, scratch);
             }
