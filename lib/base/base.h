@@ -20,8 +20,11 @@
 
 #if defined(__GNUC__)
 #define QS_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+/* A function in which no network spends its time: compiled for size, wherever it stands. */
+#define QS_RARE __attribute__((cold))
 #else
 #define QS_PRINTF(fmt, args)
+#define QS_RARE
 #endif
 
 #define QS_COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -30,9 +30,9 @@ typedef void (*binary_fn)(const void *a, size_t sa, const void *b, size_t sb, vo
             y[i] = OP(T, U, c, b[i * sb]);                                                         \
     }
 
-#define BINARY(name, suffix, T, U, OP)                                                             \
-    static void name##_##suffix(const void *va, size_t sa, const void *vb, size_t sb, void *vy,    \
-                                size_t n, const float *limit) {                                    \
+#define BINARY(RARE, name, suffix, T, U, OP)                                                       \
+    RARE static void name##_##suffix(const void *va, size_t sa, const void *vb, size_t sb,         \
+                                     void *vy, size_t n, const float *limit) {                     \
         const T *a = va, *b = vb;                                                                  \
         T *y = vy;                                                                                 \
         (void)limit;                                                                               \
@@ -40,18 +40,18 @@ typedef void (*binary_fn)(const void *a, size_t sa, const void *b, size_t sb, vo
     }
 
 #define SIGNED(name, OP)                                                                           \
-    BINARY(name, s8, int8_t, uint32_t, OP)                                                         \
-    BINARY(name, s16, int16_t, uint32_t, OP)                                                       \
-    BINARY(name, s32, int32_t, uint32_t, OP)                                                       \
-    BINARY(name, s64, int64_t, uint64_t, OP)
+    BINARY(QS_RARE, name, s8, int8_t, uint32_t, OP)                                                \
+    BINARY(QS_RARE, name, s16, int16_t, uint32_t, OP)                                              \
+    BINARY(QS_RARE, name, s32, int32_t, uint32_t, OP)                                              \
+    BINARY(QS_RARE, name, s64, int64_t, uint64_t, OP)
 #define UNSIGNED(name, OP)                                                                         \
-    BINARY(name, u8, uint8_t, uint32_t, OP)                                                        \
-    BINARY(name, u16, uint16_t, uint32_t, OP)                                                      \
-    BINARY(name, u32, uint32_t, uint32_t, OP)                                                      \
-    BINARY(name, u64, uint64_t, uint64_t, OP)
+    BINARY(QS_RARE, name, u8, uint8_t, uint32_t, OP)                                               \
+    BINARY(QS_RARE, name, u16, uint16_t, uint32_t, OP)                                             \
+    BINARY(QS_RARE, name, u32, uint32_t, uint32_t, OP)                                             \
+    BINARY(QS_RARE, name, u64, uint64_t, uint64_t, OP)
 #define FLOATS(name, OP)                                                                           \
-    BINARY(name, f32, float, float, OP)                                                            \
-    BINARY(name, f64, double, double, OP)
+    BINARY(, name, f32, float, float, OP)                                                          \
+    BINARY(QS_RARE, name, f64, double, double, OP)
 
 FLOATS(add, ADD)
 SIGNED(add, ADD)

@@ -20,22 +20,22 @@ typedef union wide {
 typedef void (*load_fn)(const void *x, size_t n, wide *w);
 typedef void (*store_fn)(const wide *w, size_t n, void *y);
 
-#define LOAD(suffix, T, field)                                                                     \
-    static void load_##suffix(const void *vx, size_t n, wide *w) {                                 \
+#define LOAD(RARE, suffix, T, field)                                                               \
+    RARE static void load_##suffix(const void *vx, size_t n, wide *w) {                            \
         const T *x = vx;                                                                           \
         for (size_t i = 0; i < n; i++)                                                             \
             w->field[i] = x[i];                                                                    \
     }
-LOAD(f32, float, f)
-LOAD(f64, double, f)
-LOAD(s8, int8_t, i)
-LOAD(s16, int16_t, i)
-LOAD(s32, int32_t, i)
-LOAD(s64, int64_t, i)
-LOAD(u8, uint8_t, u)
-LOAD(u16, uint16_t, u)
-LOAD(u32, uint32_t, u)
-LOAD(u64, uint64_t, u)
+LOAD(, f32, float, f)
+LOAD(QS_RARE, f64, double, f)
+LOAD(QS_RARE, s8, int8_t, i)
+LOAD(QS_RARE, s16, int16_t, i)
+LOAD(QS_RARE, s32, int32_t, i)
+LOAD(, s64, int64_t, i)
+LOAD(, u8, uint8_t, u)
+LOAD(QS_RARE, u16, uint16_t, u)
+LOAD(QS_RARE, u32, uint32_t, u)
+LOAD(QS_RARE, u64, uint64_t, u)
 
 static void load_b8(const void *vx, size_t n, wide *w) {
     const uint8_t *x = vx;
@@ -43,8 +43,8 @@ static void load_b8(const void *vx, size_t n, wide *w) {
         w->u[i] = x[i] != 0;
 }
 
-#define STORE(suffix, T, kind, field, expression)                                                  \
-    static void store_##suffix##_##kind(const wide *w, size_t n, void *vy) {                       \
+#define STORE(RARE, suffix, T, kind, field, expression)                                            \
+    RARE static void store_##suffix##_##kind(const wide *w, size_t n, void *vy) {                  \
         T *y = vy;                                                                                 \
         for (size_t i = 0; i < n; i++)                                                             \
             y[i] = (T)(expression(w->field[i]));                                                   \
@@ -64,22 +64,22 @@ static void load_b8(const void *vx, size_t n, wide *w) {
 #define TO_U32(v) SATURATE(v, uint32_t, 0, UINT32_MAX, 4294967296.0)
 #define TO_U64(v) SATURATE(v, uint64_t, 0, UINT64_MAX, 18446744073709551616.0)
 
-#define STORES(suffix, T, FROM_INT, FROM_FLOAT)                                                    \
-    STORE(suffix, T, i64, i, FROM_INT)                                                             \
-    STORE(suffix, T, u64, u, FROM_INT)                                                             \
-    STORE(suffix, T, f64, f, FROM_FLOAT)
+#define STORES(RARE, suffix, T, FROM_INT, FROM_FLOAT)                                              \
+    STORE(RARE, suffix, T, i64, i, FROM_INT)                                                       \
+    STORE(RARE, suffix, T, u64, u, FROM_INT)                                                       \
+    STORE(RARE, suffix, T, f64, f, FROM_FLOAT)
 
-STORES(f32, float, SAME, SAME)
-STORES(f64, double, SAME, SAME)
-STORES(s8, int8_t, SAME, TO_S8)
-STORES(s16, int16_t, SAME, TO_S16)
-STORES(s32, int32_t, SAME, TO_S32)
-STORES(s64, int64_t, SAME, TO_S64)
-STORES(u8, uint8_t, SAME, TO_U8)
-STORES(u16, uint16_t, SAME, TO_U16)
-STORES(u32, uint32_t, SAME, TO_U32)
-STORES(u64, uint64_t, SAME, TO_U64)
-STORES(b8, uint8_t, TRUTH, TRUTH)
+STORES(, f32, float, SAME, SAME)
+STORES(QS_RARE, f64, double, SAME, SAME)
+STORES(QS_RARE, s8, int8_t, SAME, TO_S8)
+STORES(QS_RARE, s16, int16_t, SAME, TO_S16)
+STORES(QS_RARE, s32, int32_t, SAME, TO_S32)
+STORES(, s64, int64_t, SAME, TO_S64)
+STORES(QS_RARE, u8, uint8_t, SAME, TO_U8)
+STORES(QS_RARE, u16, uint16_t, SAME, TO_U16)
+STORES(QS_RARE, u32, uint32_t, SAME, TO_U32)
+STORES(QS_RARE, u64, uint64_t, SAME, TO_U64)
+STORES(QS_RARE, b8, uint8_t, TRUTH, TRUTH)
 
 typedef struct cast_type {
     wide_kind kind;

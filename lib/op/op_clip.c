@@ -8,9 +8,9 @@
 typedef void (*clip_fn)(const void *x, void *y, size_t n, const void *lo, const void *hi);
 
 /* min(max(x, lo), hi) in this order: hi wins where lo > hi. A NaN in x stays. */
-#define CLIP(suffix, T)                                                                            \
-    static void clip_##suffix(const void *vx, void *vy, size_t n, const void *vlo,                 \
-                              const void *vhi) {                                                   \
+#define CLIP(RARE, suffix, T)                                                                      \
+    RARE static void clip_##suffix(const void *vx, void *vy, size_t n, const void *vlo,            \
+                                   const void *vhi) {                                              \
         const T *x = vx, lo = *(const T *)vlo, hi = *(const T *)vhi;                               \
         T *y = vy;                                                                                 \
         for (size_t i = 0; i < n; i++) {                                                           \
@@ -19,16 +19,16 @@ typedef void (*clip_fn)(const void *x, void *y, size_t n, const void *lo, const 
         }                                                                                          \
     }
 
-CLIP(f32, float)
-CLIP(f64, double)
-CLIP(s8, int8_t)
-CLIP(s16, int16_t)
-CLIP(s32, int32_t)
-CLIP(s64, int64_t)
-CLIP(u8, uint8_t)
-CLIP(u16, uint16_t)
-CLIP(u32, uint32_t)
-CLIP(u64, uint64_t)
+CLIP(, f32, float)
+CLIP(QS_RARE, f64, double)
+CLIP(QS_RARE, s8, int8_t)
+CLIP(QS_RARE, s16, int16_t)
+CLIP(QS_RARE, s32, int32_t)
+CLIP(QS_RARE, s64, int64_t)
+CLIP(QS_RARE, u8, uint8_t)
+CLIP(QS_RARE, u16, uint16_t)
+CLIP(QS_RARE, u32, uint32_t)
+CLIP(QS_RARE, u64, uint64_t)
 
 typedef union clip_bound {
     float f;

@@ -3,16 +3,16 @@
 #include "op/pairs.h"
 
 #define TYPES(name, op)                                                                            \
-    QS_PAIR(name##_f32, float, float, uint8_t, a op b)                                             \
-    QS_PAIR(name##_f64, double, double, uint8_t, a op b)                                           \
-    QS_PAIR(name##_s8, int8_t, int8_t, uint8_t, a op b)                                            \
-    QS_PAIR(name##_s16, int16_t, int16_t, uint8_t, a op b)                                         \
-    QS_PAIR(name##_s32, int32_t, int32_t, uint8_t, a op b)                                         \
-    QS_PAIR(name##_s64, int64_t, int64_t, uint8_t, a op b)                                         \
-    QS_PAIR(name##_u8, uint8_t, uint8_t, uint8_t, a op b)                                          \
-    QS_PAIR(name##_u16, uint16_t, uint16_t, uint8_t, a op b)                                       \
-    QS_PAIR(name##_u32, uint32_t, uint32_t, uint8_t, a op b)                                       \
-    QS_PAIR(name##_u64, uint64_t, uint64_t, uint8_t, a op b)                                       \
+    QS_PAIR(, name##_f32, float, float, uint8_t, a op b)                                           \
+    QS_PAIR(QS_RARE, name##_f64, double, double, uint8_t, a op b)                                  \
+    QS_PAIR(QS_RARE, name##_s8, int8_t, int8_t, uint8_t, a op b)                                   \
+    QS_PAIR(QS_RARE, name##_s16, int16_t, int16_t, uint8_t, a op b)                                \
+    QS_PAIR(QS_RARE, name##_s32, int32_t, int32_t, uint8_t, a op b)                                \
+    QS_PAIR(QS_RARE, name##_s64, int64_t, int64_t, uint8_t, a op b)                                \
+    QS_PAIR(QS_RARE, name##_u8, uint8_t, uint8_t, uint8_t, a op b)                                 \
+    QS_PAIR(QS_RARE, name##_u16, uint16_t, uint16_t, uint8_t, a op b)                              \
+    QS_PAIR(QS_RARE, name##_u32, uint32_t, uint32_t, uint8_t, a op b)                              \
+    QS_PAIR(QS_RARE, name##_u64, uint64_t, uint64_t, uint8_t, a op b)                              \
     static const qs_pair_fn name##_fns[16] = {                                                     \
         [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64, [QSIM_INT8] = name##_s8,            \
         [QSIM_INT16] = name##_s16, [QSIM_INT32] = name##_s32,  [QSIM_INT64] = name##_s64,          \
@@ -29,7 +29,7 @@ TYPES(less_or_equal, <=)
 TYPES(same, ==)
 
 #define TRUTHS(name, op)                                                                           \
-    QS_PAIR(name##_b8, uint8_t, uint8_t, uint8_t, !!a op !!b)                                      \
+    QS_PAIR(, name##_b8, uint8_t, uint8_t, uint8_t, !!a op !!b)                                    \
     static int lower_##name(qs_lower *l) {                                                         \
         return qs_lower_pair(l, name##_b8, "logic");                                               \
     }

@@ -5,8 +5,8 @@
 /* y[i] = y[i] op b[i * sb] */
 typedef void (*extreme_fn)(void *y, const void *b, size_t sb, size_t n);
 
-#define FOLD(name, T, expression)                                                                  \
-    static void name(void *vy, const void *vb, size_t sb, size_t n) {                              \
+#define FOLD(RARE, name, T, expression)                                                            \
+    RARE static void name(void *vy, const void *vb, size_t sb, size_t n) {                         \
         T *py = vy;                                                                                \
         const T *pb = vb;                                                                          \
         for (size_t i = 0; i < n; i++) {                                                           \
@@ -16,9 +16,9 @@ typedef void (*extreme_fn)(void *y, const void *b, size_t sb, size_t n);
     }
 
 /* A NaN on either side stays. */
-#define EXTREMES(suffix, T)                                                                        \
-    FOLD(max_##suffix, T, a != a || a > b ? a : b)                                                 \
-    FOLD(min_##suffix, T, a != a || a < b ? a : b)
+#define EXTREMES(RARE, suffix, T)                                                                  \
+    FOLD(RARE, max_##suffix, T, a != a || a > b ? a : b)                                           \
+    FOLD(RARE, min_##suffix, T, a != a || a < b ? a : b)
 #define ROWS(name)                                                                                 \
     {                                                                                              \
         [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64, [QSIM_INT8] = name##_s8,            \
@@ -27,18 +27,18 @@ typedef void (*extreme_fn)(void *y, const void *b, size_t sb, size_t n);
         [QSIM_UINT64] = name##_u64                                                                 \
     }
 
-EXTREMES(f32, float)
-EXTREMES(f64, double)
-EXTREMES(s8, int8_t)
-EXTREMES(s16, int16_t)
-EXTREMES(s32, int32_t)
-EXTREMES(s64, int64_t)
-EXTREMES(u8, uint8_t)
-EXTREMES(u16, uint16_t)
-EXTREMES(u32, uint32_t)
-EXTREMES(u64, uint64_t)
-FOLD(sum_f32, float, a + b)
-FOLD(sum_f64, double, a + b)
+EXTREMES(, f32, float)
+EXTREMES(QS_RARE, f64, double)
+EXTREMES(QS_RARE, s8, int8_t)
+EXTREMES(QS_RARE, s16, int16_t)
+EXTREMES(QS_RARE, s32, int32_t)
+EXTREMES(QS_RARE, s64, int64_t)
+EXTREMES(QS_RARE, u8, uint8_t)
+EXTREMES(QS_RARE, u16, uint16_t)
+EXTREMES(QS_RARE, u32, uint32_t)
+EXTREMES(QS_RARE, u64, uint64_t)
+FOLD(, sum_f32, float, a + b)
+FOLD(QS_RARE, sum_f64, double, a + b)
 
 static const extreme_fn max_fns[16] = ROWS(max), min_fns[16] = ROWS(min),
                         sum_fns[16] = {[QSIM_FLOAT] = sum_f32, [QSIM_DOUBLE] = sum_f64};

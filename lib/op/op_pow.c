@@ -29,22 +29,22 @@ static int64_t to_integer(double v, double low, double high) {
 #define TO_S32        to_integer(REAL, -2147483648.0, 2147483647.0)
 #define TO_S64        to_integer(REAL, -9223372036854775808.0, 9223372036854774784.0)
 
-QS_PAIR(f32_f32, float, float, float, REAL)
-QS_PAIR(f32_f64, float, double, float, REAL)
-QS_PAIR(f32_s32, float, int32_t, float, REAL)
-QS_PAIR(f32_s64, float, int64_t, float, REAL)
-QS_PAIR(f64_f32, double, float, double, REAL)
-QS_PAIR(f64_f64, double, double, double, REAL)
-QS_PAIR(f64_s32, double, int32_t, double, REAL)
-QS_PAIR(f64_s64, double, int64_t, double, REAL)
-QS_PAIR(s32_f32, int32_t, float, int32_t, TO_S32)
-QS_PAIR(s32_f64, int32_t, double, int32_t, TO_S32)
-QS_PAIR(s32_s32, int32_t, int32_t, int32_t, WHOLE(int32_t, int32_t))
-QS_PAIR(s32_s64, int32_t, int64_t, int32_t, WHOLE(int32_t, int64_t))
-QS_PAIR(s64_f32, int64_t, float, int64_t, TO_S64)
-QS_PAIR(s64_f64, int64_t, double, int64_t, TO_S64)
-QS_PAIR(s64_s32, int64_t, int32_t, int64_t, WHOLE(int64_t, int32_t))
-QS_PAIR(s64_s64, int64_t, int64_t, int64_t, WHOLE(int64_t, int64_t))
+QS_PAIR(, f32_f32, float, float, float, REAL)
+QS_PAIR(QS_RARE, f32_f64, float, double, float, REAL)
+QS_PAIR(QS_RARE, f32_s32, float, int32_t, float, REAL)
+QS_PAIR(QS_RARE, f32_s64, float, int64_t, float, REAL)
+QS_PAIR(QS_RARE, f64_f32, double, float, double, REAL)
+QS_PAIR(QS_RARE, f64_f64, double, double, double, REAL)
+QS_PAIR(QS_RARE, f64_s32, double, int32_t, double, REAL)
+QS_PAIR(QS_RARE, f64_s64, double, int64_t, double, REAL)
+QS_PAIR(QS_RARE, s32_f32, int32_t, float, int32_t, TO_S32)
+QS_PAIR(QS_RARE, s32_f64, int32_t, double, int32_t, TO_S32)
+QS_PAIR(QS_RARE, s32_s32, int32_t, int32_t, int32_t, WHOLE(int32_t, int32_t))
+QS_PAIR(QS_RARE, s32_s64, int32_t, int64_t, int32_t, WHOLE(int32_t, int64_t))
+QS_PAIR(QS_RARE, s64_f32, int64_t, float, int64_t, TO_S64)
+QS_PAIR(QS_RARE, s64_f64, int64_t, double, int64_t, TO_S64)
+QS_PAIR(QS_RARE, s64_s32, int64_t, int32_t, int64_t, WHOLE(int64_t, int32_t))
+QS_PAIR(QS_RARE, s64_s64, int64_t, int64_t, int64_t, WHOLE(int64_t, int64_t))
 
 /* Squares are the usual case: the product is the double's result rounded. */
 static void square(const void *va, size_t sa, const void *vb, size_t sb, void *vy, size_t n) {
@@ -95,7 +95,7 @@ const qs_op qs_op_pow = {.domain = "",
 
 /* ---- PRelu ---- */
 
-QS_PAIR(prelu_f32, float, float, float, a < 0 ? a * b : a)
+QS_PAIR(, prelu_f32, float, float, float, a < 0 ? a * b : a)
 
 /* The slope broadcasts in one direction only. */
 static int infer_prelu(qs_infer *x) {
@@ -137,18 +137,18 @@ const qs_op qs_op_prelu = {.domain = "",
 #define FMOD_S (b == 0 || b == -1 ? 0 : a % b)
 
 #define MODS(suffix, T)                                                                            \
-    QS_PAIR(mod_##suffix, T, T, T, MOD_S(T))                                                       \
-    QS_PAIR(fmod_##suffix, T, T, T, FMOD_S)
+    QS_PAIR(QS_RARE, mod_##suffix, T, T, T, MOD_S(T))                                              \
+    QS_PAIR(QS_RARE, fmod_##suffix, T, T, T, FMOD_S)
 MODS(s8, int8_t)
 MODS(s16, int16_t)
 MODS(s32, int32_t)
 MODS(s64, int64_t)
-QS_PAIR(mod_u8, uint8_t, uint8_t, uint8_t, MOD_U)
-QS_PAIR(mod_u16, uint16_t, uint16_t, uint16_t, MOD_U)
-QS_PAIR(mod_u32, uint32_t, uint32_t, uint32_t, MOD_U)
-QS_PAIR(mod_u64, uint64_t, uint64_t, uint64_t, MOD_U)
-QS_PAIR(fmod_f32, float, float, float, fmodf(a, b))
-QS_PAIR(fmod_f64, double, double, double, fmod(a, b))
+QS_PAIR(QS_RARE, mod_u8, uint8_t, uint8_t, uint8_t, MOD_U)
+QS_PAIR(QS_RARE, mod_u16, uint16_t, uint16_t, uint16_t, MOD_U)
+QS_PAIR(QS_RARE, mod_u32, uint32_t, uint32_t, uint32_t, MOD_U)
+QS_PAIR(QS_RARE, mod_u64, uint64_t, uint64_t, uint64_t, MOD_U)
+QS_PAIR(QS_RARE, fmod_f32, float, float, float, fmodf(a, b))
+QS_PAIR(QS_RARE, fmod_f64, double, double, double, fmod(a, b))
 
 static int infer_mod(qs_infer *x) {
     bool fmod = qs_node_int(x->node, "fmod", 0) != 0;

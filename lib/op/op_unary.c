@@ -77,8 +77,8 @@ static int infer_any(qs_infer *x) {
     return infer_unary(x, QS_T_ARITH);
 }
 
-#define UNARY(name, suffix, T, U, expression)                                                      \
-    static void name##_##suffix(const void *vx, void *vy, size_t n, const float *param) {          \
+#define UNARY(RARE, name, suffix, T, U, expression)                                                \
+    RARE static void name##_##suffix(const void *vx, void *vy, size_t n, const float *param) {     \
         const T *px = vx;                                                                          \
         T *py = vy;                                                                                \
         (void)param;                                                                               \
@@ -89,20 +89,20 @@ static int infer_any(qs_infer *x) {
     }
 
 #define REALS(name, expression)                                                                    \
-    UNARY(name, f32, float, float, expression)                                                     \
-    UNARY(name, f64, double, double, expression)
+    UNARY(, name, f32, float, float, expression)                                                   \
+    UNARY(QS_RARE, name, f64, double, double, expression)
 
 #define SIGNED(name, RULE)                                                                         \
-    UNARY(name, s8, int8_t, uint32_t, RULE(uint32_t))                                              \
-    UNARY(name, s16, int16_t, uint32_t, RULE(uint32_t))                                            \
-    UNARY(name, s32, int32_t, uint32_t, RULE(uint32_t))                                            \
-    UNARY(name, s64, int64_t, uint64_t, RULE(uint64_t))
+    UNARY(QS_RARE, name, s8, int8_t, uint32_t, RULE(uint32_t))                                     \
+    UNARY(QS_RARE, name, s16, int16_t, uint32_t, RULE(uint32_t))                                   \
+    UNARY(QS_RARE, name, s32, int32_t, uint32_t, RULE(uint32_t))                                   \
+    UNARY(QS_RARE, name, s64, int64_t, uint64_t, RULE(uint64_t))
 
 #define UNSIGNED(name)                                                                             \
-    UNARY(name, u8, uint8_t, uint32_t, x)                                                          \
-    UNARY(name, u16, uint16_t, uint32_t, x)                                                        \
-    UNARY(name, u32, uint32_t, uint32_t, x)                                                        \
-    UNARY(name, u64, uint64_t, uint64_t, x)
+    UNARY(QS_RARE, name, u8, uint8_t, uint32_t, x)                                                 \
+    UNARY(QS_RARE, name, u16, uint16_t, uint32_t, x)                                               \
+    UNARY(QS_RARE, name, u32, uint32_t, uint32_t, x)                                               \
+    UNARY(QS_RARE, name, u64, uint64_t, uint64_t, x)
 
 #define SIGNED_ROWS(name)                                                                          \
     [QSIM_INT8] = name##_s8, [QSIM_INT16] = name##_s16, [QSIM_INT32] = name##_s32,                 \
@@ -133,15 +133,15 @@ static const unary_fn neg_fns[16] = {REAL_ROWS(neg), SIGNED_ROWS(neg)};
 LOWER(neg, neg_fns[DTYPE], 0, 0)
 
 #define ABS(U) (x < 0 ? (U)0 - (U)x : (U)x)
-UNARY(abs, f32, float, float, fabsf(x))
-UNARY(abs, f64, double, double, fabs(x))
+UNARY(, abs, f32, float, float, fabsf(x))
+UNARY(QS_RARE, abs, f64, double, double, fabs(x))
 SIGNED(abs, ABS)
 UNSIGNED(abs)
 static const unary_fn abs_fns[16] = {REAL_ROWS(abs), SIGNED_ROWS(abs), UNSIGNED_ROWS(abs)};
 LOWER(abs, abs_fns[DTYPE], 0, 0)
 
-UNARY(sqrt, f32, float, float, sqrtf(x))
-UNARY(sqrt, f64, double, double, sqrt(x))
+UNARY(, sqrt, f32, float, float, sqrtf(x))
+UNARY(QS_RARE, sqrt, f64, double, double, sqrt(x))
 static const unary_fn sqrt_fns[16] = {REAL_ROWS(sqrt)};
 LOWER(sqrt, sqrt_fns[DTYPE], 0, 0)
 
@@ -150,13 +150,13 @@ static double softplus(double x) {
     return (x < 0.0 ? 0.0 : x) + qk_log64(1.0 + qk_exp64(-fabs(x)));
 }
 
-UNARY(reciprocal, f32, float, float, 1.0f / x)
-UNARY(reciprocal, f64, double, double, 1.0 / x)
+UNARY(, reciprocal, f32, float, float, 1.0f / x)
+UNARY(QS_RARE, reciprocal, f64, double, double, 1.0 / x)
 static const unary_fn reciprocal_fns[16] = {REAL_ROWS(reciprocal)};
 LOWER(reciprocal, reciprocal_fns[DTYPE], 0, 0)
 
-UNARY(log, f32, float, double, qk_log64((double)x))
-UNARY(log, f64, double, double, qk_log64(x))
+UNARY(, log, f32, float, double, qk_log64((double)x))
+UNARY(QS_RARE, log, f64, double, double, qk_log64(x))
 static const unary_fn log_fns[16] = {REAL_ROWS(log)};
 LOWER(log, log_fns[DTYPE], 0, 0)
 
@@ -166,26 +166,26 @@ SIGNED(sign, SIGN)
 static const unary_fn sign_fns[16] = {REAL_ROWS(sign), SIGNED_ROWS(sign)};
 LOWER(sign, sign_fns[DTYPE], 0, 0)
 
-UNARY(floor, f32, float, float, floorf(x))
-UNARY(floor, f64, double, double, floor(x))
+UNARY(, floor, f32, float, float, floorf(x))
+UNARY(QS_RARE, floor, f64, double, double, floor(x))
 static const unary_fn floor_fns[16] = {REAL_ROWS(floor)};
 LOWER(floor, floor_fns[DTYPE], 0, 0)
 
-UNARY(ceil, f32, float, float, ceilf(x))
-UNARY(ceil, f64, double, double, ceil(x))
+UNARY(, ceil, f32, float, float, ceilf(x))
+UNARY(QS_RARE, ceil, f64, double, double, ceil(x))
 static const unary_fn ceil_fns[16] = {REAL_ROWS(ceil)};
 LOWER(ceil, ceil_fns[DTYPE], 0, 0)
 
 /* Halves to even: the rounding mode is set while steps run. */
-UNARY(round, f32, float, float, rintf(x))
-UNARY(round, f64, double, double, rint(x))
+UNARY(, round, f32, float, float, rintf(x))
+UNARY(QS_RARE, round, f64, double, double, rint(x))
 static const unary_fn round_fns[16] = {REAL_ROWS(round)};
 LOWER(round, round_fns[DTYPE], 0, 0)
 
-UNARY(softplus, f32, float, double, softplus((double)x))
+UNARY(, softplus, f32, float, double, softplus((double)x))
 LOWER(softplus, softplus_f32, 0, 0)
 
-UNARY(not, b8, uint8_t, uint8_t, !x)
+UNARY(, not, b8, uint8_t, uint8_t, !x)
 LOWER(not, not_b8, 0, 0)
 
 /* A NaN stays. */
@@ -193,8 +193,8 @@ static float clamp01(float v) {
     return qs_minf(1.0f, qs_maxf(0.0f, v));
 }
 
-UNARY(leakyrelu, f32, float, float, x < 0.0f ? x * param[0] : x)
-UNARY(hardsigmoid, f32, float, float, clamp01(param[0] * x + param[1]))
+UNARY(, leakyrelu, f32, float, float, x < 0.0f ? x * param[0] : x)
+UNARY(, hardsigmoid, f32, float, float, clamp01(param[0] * x + param[1]))
 /* From the kernel table: float only. */
 #define KERNEL(name)                                                                               \
     static int lower_##name(qs_lower *l) {                                                         \

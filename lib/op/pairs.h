@@ -8,9 +8,10 @@
 /* y[i] = f(a[i * sa], b[i * sb]); strides are 0 or 1. */
 typedef void (*qs_pair_fn)(const void *a, size_t sa, const void *b, size_t sb, void *y, size_t n);
 
-/* The loop of such a function. */
-#define QS_PAIR(name, TA, TB, TY, expression)                                                      \
-    static void name(const void *va, size_t sa, const void *vb, size_t sb, void *vy, size_t n) {   \
+/* The loop of such a function. RARE: QS_RARE, or nothing where it must be fast. */
+#define QS_PAIR(RARE, name, TA, TB, TY, expression)                                                \
+    RARE static void name(const void *va, size_t sa, const void *vb, size_t sb, void *vy,          \
+                          size_t n) {                                                              \
         const TA *pa = va;                                                                         \
         const TB *pb = vb;                                                                         \
         TY *py = vy;                                                                               \
