@@ -20,7 +20,7 @@
 /* Floats of a band of the image: they stay in a second-level cache beside the weights. */
 #define BAND_FLOATS ((size_t)96 * 1024)
 /* So many times the values of both images, the weights are what threads share out. */
-#define MANY_WEIGHTS ((size_t)16)
+#define MANY_WEIGHTS ((size_t)4)
 /* Weights up to this size may be read anew for bands that keep the results in the cache. */
 #define SMALL_WEIGHTS ((size_t)64 * 1024)
 /* Output pixels of a band: what one table of row offsets covers. */
@@ -211,6 +211,11 @@ static void finish(const conv_job *j, float *y, size_t pixels, size_t split) {
             finish_span(p, y + g, other + (p->sum ? g : 0), n);
 }
 
+/* Bands of nearly as many rows: halves of them are halves of the rows. */
+static size_t band_begin(const conv_plan *p, size_t band) {
+    return p->oh * band / p->bands;
+}
+
 /* Items of a slice: (image, band, block of columns). */
 static void conv_slice(void *arg, size_t slice) {
     const conv_job *j = arg;
@@ -222,8 +227,8 @@ static void conv_slice(void *arg, size_t slice) {
     for (size_t i = qs_slice_begin(items, p->slices, slice); i < end; i++) {
         const size_t at = p->by_columns ? i % tiles : i / p->splits;
         const size_t split = p->by_columns ? i / tiles : i % p->splits;
-        const size_t image = at / p->bands, oy = at % p->bands * p->band;
-        const size_t rows = p->oh - oy < p->band ? p->oh - oy : p->band;
+        const size_t image = at / p->bands, band = at % p->bands;
+        const size_t oy = band_begin(p, band), rows = band_begin(p, band + 1) - oy;
         const float *x = j->x + image * p->h * p->w * p->c;
         float *y = j->y + (image * p->oh + oy) * p->ow * p->stride;
         if (p->skip) {
@@ -332,8 +337,8 @@ static void conv_split(const qsim_ctx *ctx, conv_plan *p, double macs) {
     p->bands = (p->oh + band - 1) / band;
     if (p->n % slices != 0 && !p->by_columns)
         p->bands = (p->bands + slices - 1) / slices * slices;
+    p->bands = p->bands < p->oh ? p->bands : p->oh;
     p->band = (p->oh + p->bands - 1) / p->bands;
-    p->bands = (p->oh + p->band - 1) / p->band;
     p->splits = 1;
     p->columns = p->form.mg;
     const size_t panel = p->kernels->panel, panels = (p->form.mg + panel - 1) / panel;

@@ -63,28 +63,50 @@ typedef struct block_params {
     size_t bytes[]; /* of one outer index in each part */
 } block_params;
 
-static void run_concat(const qs_step *s, const qs_frame *f) {
-    const block_params *p = s->params;
-    char *y = qs_step_out(s, f, 0);
+typedef struct block_job {
+    const qs_step *step;
+    const qs_frame *frame;
+} block_job;
+
+/* Outer indices [begin, end) of all parts; as the one below. */
+static void concat_range(const void *arg, size_t begin, size_t end) {
+    const block_job *j = arg;
+    const block_params *p = j->step->params;
+    char *y = qs_step_out(j->step, j->frame, 0);
     for (int32_t i = 0; i < p->count; i++) {
-        const char *x = qs_step_in(s, f, i);
-        size_t n = p->bytes[i];
-        for (size_t o = 0; o < p->outer && n && x != y; o++)
+        const char *x = qs_step_in(j->step, j->frame, i);
+        const size_t n = p->bytes[i];
+        for (size_t o = begin; o < end && n && x != y; o++)
             memcpy(y + o * p->total, x + o * n, n);
         y += n;
     }
 }
 
-static void run_split(const qs_step *s, const qs_frame *f) {
-    const block_params *p = s->params;
-    const char *x = qs_step_in(s, f, 0);
+static void split_range(const void *arg, size_t begin, size_t end) {
+    const block_job *j = arg;
+    const block_params *p = j->step->params;
+    const char *x = qs_step_in(j->step, j->frame, 0);
     for (int32_t i = 0; i < p->count; i++) {
-        char *y = qs_step_out(s, f, i);
-        size_t n = p->bytes[i];
-        for (size_t o = 0; o < p->outer && n && y && x != y; o++)
+        char *y = qs_step_out(j->step, j->frame, i);
+        const size_t n = p->bytes[i];
+        for (size_t o = begin; o < end && n && y && x != y; o++)
             memcpy(y + o * n, x + o * p->total, n);
         x += n;
     }
+}
+
+static void run_blocks(const qs_step *s, const qs_frame *f, qs_range_fn range) {
+    const block_params *p = s->params;
+    const block_job job = {s, f};
+    qs_ranges(f->ctx, p->outer, 2 * QS_GRAIN / (p->total + 1) + 1, range, &job);
+}
+
+static void run_concat(const qs_step *s, const qs_frame *f) {
+    run_blocks(s, f, concat_range);
+}
+
+static void run_split(const qs_step *s, const qs_frame *f) {
+    run_blocks(s, f, split_range);
 }
 
 /* Parts that follow each other: no copies where they are placed so. */

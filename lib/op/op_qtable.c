@@ -297,19 +297,35 @@ typedef struct qconcat_params {
     concat_part parts[];
 } qconcat_params;
 
-static void run_qconcat(const qs_step *s, const qs_frame *f) {
-    const qconcat_params *p = s->params;
-    uint8_t *y = qs_step_out(s, f, 0);
+typedef struct qconcat_job {
+    const qconcat_params *p;
+    const qs_step *step;
+    const qs_frame *frame;
+    const uint8_t *tables;
+} qconcat_job;
+
+/* Outer indices [begin, end) of all parts. */
+static void qconcat_range(const void *arg, size_t begin, size_t end) {
+    const qconcat_job *j = arg;
+    const qconcat_params *p = j->p;
+    uint8_t *y = (uint8_t *)qs_step_out(j->step, j->frame, 0) + begin * p->total;
     for (int32_t i = 0; i < p->count; i++) {
-        const uint8_t *x = qs_step_in(s, f, 2 + 3 * i);
-        const uint8_t *table = p->tables ? p->tables + 256 * (size_t)i : f->scratch;
-        size_t n = p->parts[i].bytes;
-        if (!p->tables)
-            make_table(qs_q8_read(s, f, 3 + 3 * i, 4 + 3 * i, p->inputs, p->parts[i].dtype),
-                       qs_q8_read(s, f, 0, 1, p->inputs, p->to), same, 0, f->scratch);
-        f->ctx->kernels->u8->table(table, x, n, y, p->total, n, p->outer);
+        const size_t n = p->parts[i].bytes;
+        const uint8_t *x = (const uint8_t *)qs_step_in(j->step, j->frame, 2 + 3 * i) + begin * n;
+        j->frame->ctx->kernels->u8->table(j->tables + 256 * (size_t)i, x, n, y, p->total, n,
+                                          end - begin);
         y += n;
     }
+}
+
+static void run_qconcat(const qs_step *s, const qs_frame *f) {
+    const qconcat_params *p = s->params;
+    uint8_t *made = f->scratch;
+    for (int32_t i = 0; i < p->count && !p->tables; i++)
+        make_table(qs_q8_read(s, f, 3 + 3 * i, 4 + 3 * i, p->inputs, p->parts[i].dtype),
+                   qs_q8_read(s, f, 0, 1, p->inputs, p->to), same, 0, made + 256 * (size_t)i);
+    const qconcat_job job = {p, s, f, p->tables ? p->tables : made};
+    qs_ranges(f->ctx, p->outer, QS_GRAIN / (p->total + 1) + 1, qconcat_range, &job);
 }
 
 static int pack_qconcat(qs_pack *p) {
@@ -351,7 +367,7 @@ static int lower_qconcat(qs_lower *l) {
         p->parts[i] = (concat_part){inner * (size_t)x->dims[axis].size, x->dtype};
     }
     l->step->run = run_qconcat;
-    l->step->scratch = p->tables ? 0 : 256;
+    l->step->scratch = p->tables ? 0 : 256 * (size_t)count;
     l->step->kernel = "qlinear concat";
     return QSIM_OK;
 }
