@@ -49,6 +49,8 @@ static int transform(qsim_session *s, const qsim_session_options *o, bool litera
     if (!code && level >= QSIM_LEVEL_EXTENDED)
         code = qs_pass_residual(&p);
     if (!code && level >= QSIM_LEVEL_EXTENDED)
+        code = qs_pass_shuffle(&p);
+    if (!code && level >= QSIM_LEVEL_EXTENDED)
         code = qs_pass_concat(&p);
     return code;
 }

@@ -232,7 +232,47 @@ static void focus(void) {
     net_free(&n);
 }
 
+/* Two convolutions of c channels, joined, shuffled and split behind `first` channels, or not. */
+static void unit(int64_t c, int64_t first) {
+    net n;
+    const int64_t apart[] = {1, 2, c, H, W}, shape[] = {1, 2 * c, H, W};
+    const int64_t perm[] = {0, 2, 1, 3, 4}, parts[] = {first, 2 * c - first};
+    const char *scales[] = {"a", "b", "j", "p", "q", "y"};
+    begin(&n);
+    for (int i = 0; i < 6; i++)
+        scale(&n, scales[i], 0.05f + 0.01f * (float)(i % 3), 100 + i);
+    conv(&n, "x", "a", c, C, 1);
+    conv(&n, "x", "b", c, C, 1);
+    qs_node_set_int(n.g, net_node(&n, "", "Concat", "a_d,b_d", "j"), "axis", 1);
+    pair(&n, "j", "j");
+    net_const(&n, "apart", QSIM_INT64, NET_DIMS(5), apart);
+    net_const(&n, "shape", QSIM_INT64, NET_DIMS(4), shape);
+    net_const(&n, "parts", QSIM_INT64, NET_DIMS(2), parts);
+    net_node(&n, "", "Reshape", "j_d,apart", "g");
+    net_ints(&n, net_node(&n, "", "Transpose", "g", "t"), "perm", 5, perm);
+    net_node(&n, "", "Reshape", "t,shape", first < 2 * c ? "s" : "s_d");
+    if (first < 2 * c)
+        qs_node_set_int(n.g, net_node(&n, "", "Split", "s,parts", "l_d,r_d"), "axis", 1);
+    conv(&n, first < 2 * c ? "l" : "s", "p", 3, first, 1);
+    if (first < 2 * c)
+        conv(&n, "r", "q", 3, 2 * c - first, 1);
+    net_node(&n, "", "Mul", first < 2 * c ? "p_d,q_d" : "p_d,p_d", "y");
+    pair(&n, "y", "y");
+    net_output(&n, "y_d");
+    NET_OK(&n, net_end(&n));
+    CHECK_INT(same(&n, "shuffle"), 1);
+    CHECK_INT(same(&n, "qlinear concat"), 0);
+    CHECK_INT(same(&n, "split"), 0);
+    CHECK_INT(same(&n, "transpose"), 2);
+    net_free(&n);
+}
+
 int main(void) {
+    unit(20, 20);
+    unit(20, 13);
+    unit(35, 35);
+    unit(6, 8);
+    unit(20, 40);
     focus();
     residual(false, 1);
     residual(false, 3);
