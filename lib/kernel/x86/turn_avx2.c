@@ -68,9 +68,33 @@ INLINE void row32(const float *x, size_t line, float *y, size_t columns, size_t 
     }
 }
 
+/* An image's planes become channels: 8 rows of 3 columns; element p of them is of row p / 3. */
+INLINE void tile32x3(const float *x, size_t line, float *y) {
+    const __m256 a = _mm256_loadu_ps(x), b = _mm256_loadu_ps(x + line);
+    const __m256 c = _mm256_loadu_ps(x + 2 * line);
+    const __m256i first = _mm256_setr_epi32(0, 0, 0, 1, 1, 1, 2, 2);
+    const __m256i middle = _mm256_setr_epi32(2, 3, 3, 3, 4, 4, 4, 5);
+    const __m256i last = _mm256_setr_epi32(5, 5, 6, 6, 6, 7, 7, 7);
+#define PICK(rows, at_b, at_c)                                                                     \
+    _mm256_blend_ps(_mm256_blend_ps(_mm256_permutevar8x32_ps(a, rows),                             \
+                                    _mm256_permutevar8x32_ps(b, rows), at_b),                      \
+                    _mm256_permutevar8x32_ps(c, rows), at_c)
+    _mm256_storeu_ps(y, PICK(first, 0x92, 0x24));
+    _mm256_storeu_ps(y + 8, PICK(middle, 0x24, 0x49));
+    _mm256_storeu_ps(y + 16, PICK(last, 0x49, 0x92));
+#undef PICK
+}
+
 TARGET void qk_turn32_avx2(const void *from, size_t line, void *to, size_t rows, size_t columns) {
     const float *x = from;
     float *y = to;
+    if (rows >= 8 && columns == 3) {
+        for (size_t r = 0; r < rows; r += 8) {
+            const size_t at = r + 8 <= rows ? r : rows - 8;
+            tile32x3(x + at, line, y + 3 * at);
+        }
+        return;
+    }
     if (rows < 8 || columns < 4) {
         qk_turn32_c(from, line, to, rows, columns);
         return;
