@@ -158,16 +158,9 @@ int qs_map_open_below(qsim_ctx *ctx, const char *folder, const char *location, q
     return code;
 }
 
-void qs_map_forget(const qs_map *map, const void *data, size_t size) {
-    const uint8_t *from = data;
-    if (!map->mapped || from < map->data || from >= map->data + map->size)
-        return;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), begin = (size_t)(from - map->data);
-    size_t end = size < map->size - begin ? begin + size : map->size;
-    begin = (begin + page - 1) / page * page;
-    end = end / page * page;
-    if (begin < end)
-        madvise((void *)(uintptr_t)(map->data + begin), end - begin, MADV_DONTNEED);
+void qs_map_forget(const qs_map *map) {
+    if (map->mapped)
+        madvise((void *)(uintptr_t)map->data, map->size, MADV_DONTNEED);
 }
 
 void qs_map_close(qsim_ctx *ctx, qs_map *map) {

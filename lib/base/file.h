@@ -30,8 +30,8 @@ const char *qs_location_fault(const char *location);
 int qs_map_open_below(qsim_ctx *ctx, const char *folder, const char *location, qs_map *map,
                       qsim_error *error);
 
-/* These bytes of the map are not needed for now: their pages may go, and come back when read. */
-void qs_map_forget(const qs_map *map, const void *data, size_t size);
+/* The map is not needed for now: its pages may go, and come back when read. */
+void qs_map_forget(const qs_map *map);
 void qs_map_close(qsim_ctx *ctx, qs_map *map);
 
 /* Six letters for a temporary name, others at each call. `*state` is 0 before the first. */

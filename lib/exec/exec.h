@@ -33,6 +33,7 @@ struct qsim_session {
     bool any_by_value;
     bool *integer; /* by node of the model, as qsim_model_node counts them */
     int32_t node_count;
+    size_t stale; /* bytes of weights used up since the file's pages were last given back */
     qs_arena arena;
     atomic_int holds;
 };
@@ -84,8 +85,11 @@ typedef struct qs_slot {
     int32_t first, last;
 } qs_slot;
 
-/* Chooses offsets so that blocks in use at the same time do not overlap. */
-int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total);
+/*
+ * Chooses offsets so that blocks in use at the same time do not overlap. least: the most bytes in
+ * use at once, which no choice gets below.
+ */
+int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, size_t *least);
 
 /* ---- plans (plan.c, place.c) ---- */
 
@@ -126,7 +130,8 @@ typedef struct qs_plan {
     size_t *offset; /* by value id; QS_NOWHERE: not in the arena */
     qs_port *inputs, *outputs;
     size_t arena_bytes;
-    uint64_t used; /* when last, for replacement */
+    size_t live_bytes; /* the most of them in use at one step */
+    uint64_t used;     /* when last, for replacement */
     qs_team team;
 } qs_plan;
 

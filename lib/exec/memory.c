@@ -4,16 +4,21 @@
 #include <stdlib.h>
 
 /*
- * Two orders of placing: the largest block first, which packs tightest but looks at every pair, and
- * the order of time, which only ever looks at what is alive. Small plans try both.
+ * Three orders of placing: that of time, which only ever looks at what is alive; the largest block
+ * first; what is alive when most is, first. The last two look at every pair: plans that are not too
+ * long try them where the first wastes memory. Where all of them waste much, the block that sticks
+ * out gets an earlier turn, again and again.
  */
 #define PAIRWISE_MAX 1024
+/* Pairs that are looked at for the sake of such turns. */
+#define TURN_PAIRS ((size_t)1 << 20)
 /* With more than this alive at once gaps are no longer looked for: the time stays linear. */
 #define SEARCH_MAX 2048
 
 struct entry {
     qs_slot *slot;
     size_t offset;
+    size_t crowd; /* bytes alive at the fullest step of its life */
 };
 
 static int larger_first(const void *a, const void *b) {
@@ -89,36 +94,116 @@ static size_t place_all(struct entry *entries, size_t count, struct entry **plac
     return total;
 }
 
+static int fullest_first(const void *a, const void *b) {
+    const struct entry *x = a, *y = b;
+    if (x->crowd != y->crowd)
+        return x->crowd < y->crowd ? 1 : -1;
+    return larger_first(a, b);
+}
+
+/*
+ * Bytes alive at each step from `begin` on. Returns the most: no
+ * placement takes less; SIZE_MAX on overflow.
+ */
+static size_t find_live(const struct entry *entries, size_t count, int32_t begin, size_t *live,
+                        size_t steps) {
+    size_t most = 0, sum = 0, all = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!qs_add(all, entries[i].slot->bytes, &all))
+            return SIZE_MAX;
+    memset(live, 0, (steps + 1) * sizeof(*live));
+    for (size_t i = 0; i < count; i++) { /* differences, modulo 2^64 */
+        live[entries[i].slot->first - begin] += entries[i].slot->bytes;
+        live[entries[i].slot->last - begin + 1] -= entries[i].slot->bytes;
+    }
+    for (size_t t = 0; t < steps; t++) {
+        live[t] = sum += live[t];
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+static void find_crowds(struct entry *entries, size_t count, int32_t begin, const size_t *live) {
+    for (size_t i = 0; i < count; i++)
+        for (int32_t t = entries[i].slot->first; t <= entries[i].slot->last; t++)
+            if (live[t - begin] > entries[i].crowd)
+                entries[i].crowd = live[t - begin];
+}
+
 static void keep(struct entry *entries, size_t count) {
     for (size_t i = 0; i < count; i++)
         entries[i].slot->offset = entries[i].offset;
 }
 
-int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total) {
-    *total = 0;
+/* Do more than one part in `part` of the bytes stay unused at the fullest step? */
+static bool wastes(size_t total, size_t least, size_t part) {
+    return total - least > least / part;
+}
+
+/* Places the entries as they stand; keeps that if it is the tightest so far. */
+static size_t try_placing(struct entry *entries, size_t count, struct entry **placed, bool by_time,
+                          size_t *total) {
+    const size_t needed = place_all(entries, count, placed, by_time);
+    if (needed < *total) {
+        *total = needed;
+        keep(entries, count);
+    }
+    return needed;
+}
+
+static void take_turns(struct entry *entries, size_t count, struct entry **placed, size_t least,
+                       size_t *total) {
+    const size_t turns = TURN_PAIRS / (count * count);
+    for (size_t turn = 0; turn < turns && wastes(*total, least, 16); turn++) {
+        const size_t needed = try_placing(entries, count, placed, false, total);
+        size_t top = 0;
+        while (top < count && entries[top].offset + entries[top].slot->bytes < needed)
+            top++;
+        if (top == 0 || top == count)
+            return;
+        const struct entry e = entries[top];
+        const size_t to = turn % 2 ? 0 : top / 2;
+        memmove(entries + to + 1, entries + to, (top - to) * sizeof(e));
+        entries[to] = e;
+    }
+}
+
+int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, size_t *least) {
+    *total = *least = 0;
     if (!count)
         return QSIM_OK;
+    int32_t begin = slots[0].first, end = slots[0].last;
+    for (size_t i = 0; i < count; i++) {
+        begin = slots[i].first < begin ? slots[i].first : begin;
+        end = slots[i].last > end ? slots[i].last : end;
+    }
+    const size_t steps = (size_t)(end - begin) + 1;
     struct entry *entries = qs_alloc(ctx, count, sizeof(*entries));
     struct entry **placed = qs_alloc(ctx, count, sizeof(*placed));
+    size_t *live = qs_alloc(ctx, steps + 1, sizeof(*live));
     int code = QSIM_E_NOMEM;
-    if (!entries || !placed)
+    if (!entries || !placed || !live)
         goto done;
     for (size_t i = 0; i < count; i++)
-        entries[i] = (struct entry){&slots[i], 0};
+        entries[i] = (struct entry){.slot = &slots[i]};
+    *total = SIZE_MAX;
+    *least = find_live(entries, count, begin, live, steps);
     qsort(entries, count, sizeof(*entries), earlier_first);
-    *total = place_all(entries, count, placed, true);
-    keep(entries, count);
-    if (count <= PAIRWISE_MAX) {
+    try_placing(entries, count, placed, true, total);
+    if (count <= PAIRWISE_MAX && wastes(*total, *least, 64)) {
         qsort(entries, count, sizeof(*entries), larger_first);
-        size_t tight = place_all(entries, count, placed, false);
-        if (tight <= *total) {
-            *total = tight;
-            keep(entries, count);
-        }
+        try_placing(entries, count, placed, false, total);
+    }
+    if (count <= PAIRWISE_MAX && wastes(*total, *least, 64)) {
+        find_crowds(entries, count, begin, live);
+        qsort(entries, count, sizeof(*entries), fullest_first);
+        try_placing(entries, count, placed, false, total);
+        take_turns(entries, count, placed, *least, total);
     }
     code = *total == SIZE_MAX ? QSIM_E_LIMIT : QSIM_OK;
 done:
     qs_free(ctx, entries);
     qs_free(ctx, placed);
+    qs_free(ctx, live);
     return code;
 }

@@ -226,7 +226,8 @@ static int place_slots(placing *p, qsim_error *error) {
     int32_t scratch = p->slot_count;
     for (size_t i = 0; i < plan->step_count; i++)
         add_slot(p, plan->steps[i].scratch, (int32_t)i, (int32_t)i);
-    int code = qs_memory_plan(p->s->ctx, p->slots, (size_t)p->slot_count, &total);
+    int code =
+        qs_memory_plan(p->s->ctx, p->slots, (size_t)p->slot_count, &total, &plan->live_bytes);
     if (code == QSIM_E_NOMEM)
         return code;
     if (code || total > QS_ARENA_LIMIT)

@@ -73,17 +73,29 @@ static bool is_packed_input(const qs_node *n, int32_t index) {
                           strcmp(t, "QLinearMatMul") == 0);
 }
 
-/* Pages of the file that small constants lie on are left alone. */
-#define FORGET ((size_t)64 * 1024)
+/* Bytes of weights after which, or at the end, the file's pages are given back. */
+#define FORGET_EVERY ((size_t)1 << 20)
+#define FORGET_LAST  ((size_t)64 * 1024)
+
+/* Constants that have been packed or copied leave the memory that the file takes. */
+static void forget(qsim_session *s, size_t bytes, size_t enough) {
+    s->stale += bytes;
+    if (s->stale < enough)
+        return;
+    s->stale = 0;
+    for (const qsim_model *m = s->model; m; m = m->base)
+        if (m->forget)
+            m->forget(m);
+}
 
 /* Fewer bytes of weights than these get by with the arena's ordinary blocks. */
 #define RESERVED ((size_t)64 * 1024)
 
-/* Constants that have been packed or copied leave the memory that the file takes. */
-static void forget(const qsim_session *s, const qs_const *c) {
-    for (const qsim_model *m = s->model; m && c && c->data && c->bytes >= FORGET; m = m->base)
-        if (m->forget)
-            m->forget(m, c->data, c->bytes);
+/* The constant of an input that pack takes, or NULL. */
+static const qs_const *packed_const(const qsim_session *s, const qs_node *n, int32_t index) {
+    if (n->inputs[index] == QS_NONE || !is_packed_input(n, index))
+        return NULL;
+    return s->graph->values[n->inputs[index]].data;
 }
 
 /* One block for all packed weights: what they add up to, and some for their edges. */
@@ -93,8 +105,8 @@ static int reserve(qsim_session *s) {
     for (size_t i = 0; i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
         for (int32_t k = 0; n->op->pack && k < n->input_count; k++) {
-            const qs_const *c = n->inputs[k] == QS_NONE ? NULL : g->values[n->inputs[k]].data;
-            if (c && is_packed_input(n, k) && !qs_add(bytes, c->bytes, &bytes))
+            const qs_const *c = packed_const(s, n, k);
+            if (c && !qs_add(bytes, c->bytes, &bytes))
                 return QSIM_E_NOMEM;
         }
     }
@@ -121,9 +133,10 @@ static int pack_all(qsim_session *s, qsim_error *error) {
         if (code)
             return code;
         s->packed[id] = p.result;
-        for (int32_t k = 0; p.result && k < g->nodes[id].input_count; k++)
-            if (g->nodes[id].inputs[k] != QS_NONE && is_packed_input(&g->nodes[id], k))
-                forget(s, g->values[g->nodes[id].inputs[k]].data);
+        for (int32_t k = 0; p.result && k < g->nodes[id].input_count; k++) {
+            const qs_const *c = packed_const(s, &g->nodes[id], k);
+            forget(s, c ? c->bytes : 0, FORGET_EVERY);
+        }
     }
     return QSIM_OK;
 }
@@ -165,9 +178,10 @@ static int place_constants(qsim_session *s, qsim_error *error) {
         } else {
             s->constants[v] = memcpy(p, c->data, c->bytes);
             memset(p + c->bytes, 0, QS_SLACK);
-            forget(s, c);
+            forget(s, c->bytes, FORGET_EVERY);
         }
     }
+    forget(s, 0, FORGET_LAST);
     qs_free(s->ctx, read);
     return code;
 }

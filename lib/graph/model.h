@@ -29,8 +29,8 @@ struct qsim_model {
         *base; /* whose names and bytes this one borrows; held; NULL for a loaded one */
     struct qs_source *source; /* maps, owned by the onnx layer; NULL for a built or derived one */
     void (*free_source)(struct qsim_model *model);
-    /* Bytes of the source, or others, that are not needed for now; may be NULL. */
-    void (*forget)(const struct qsim_model *model, const void *data, size_t size);
+    /* The source's bytes are not needed for now; may be NULL. */
+    void (*forget)(const struct qsim_model *model);
     const char *name; /* for messages: the file */
     int64_t ir_version;
     qs_property *properties; /* metadata_props, in the graph's arena */

@@ -126,12 +126,12 @@ int qs_read_external(qs_reader *r, qs_span tensor, const char *what, const char 
     return QSIM_OK;
 }
 
-void qs_source_forget(const qsim_model *model, const void *data, size_t size) {
+void qs_source_forget(const qsim_model *model) {
     const struct qs_source *s = model->source;
     for (size_t i = 0; s && i < s->outside_count; i++)
-        qs_map_forget(&s->outside[i].map, data, size);
+        qs_map_forget(&s->outside[i].map);
     if (s)
-        qs_map_forget(&s->map, data, size);
+        qs_map_forget(&s->map);
 }
 
 void qs_source_free(qsim_model *model) {

@@ -81,7 +81,7 @@ int qs_read_tensor(qs_reader *r, qs_span message, const char *what, const char *
 /* The `bytes` bytes of a tensor whose data is outside. */
 int qs_read_external(qs_reader *r, qs_span tensor, const char *what, const char *name, size_t bytes,
                      const void **out);
-void qs_source_forget(const qsim_model *model, const void *data, size_t size);
+void qs_source_forget(const qsim_model *model);
 void qs_source_free(qsim_model *model);
 
 /* The values, nodes and constants of a GraphProto; several merge. */

@@ -23,16 +23,17 @@ static size_t least(const qs_slot *s, size_t n, int32_t steps) {
 
 static void random_plans(qsim_ctx *ctx) {
     uint64_t state = 5;
+    double wasted = 0;
     for (int round = 0; round < 200; round++) {
         qs_slot s[60];
-        size_t n = 1 + test_random(&state) % 60, total;
+        size_t n = 1 + test_random(&state) % 60, total, live;
         for (size_t i = 0; i < n; i++) {
             int32_t first = (int32_t)(test_random(&state) % 50);
             s[i] = (qs_slot){.bytes = 64 * (size_t)(1 + test_random(&state) % 100),
                              .first = first,
                              .last = first + (int32_t)(test_random(&state) % 6)};
         }
-        CHECK_INT(qs_memory_plan(ctx, s, n, &total), 0);
+        CHECK_INT(qs_memory_plan(ctx, s, n, &total, &live), 0);
         int bad = 0;
         for (size_t i = 0; i < n; i++) {
             bad += s[i].offset + s[i].bytes > total;
@@ -40,17 +41,20 @@ static void random_plans(qsim_ctx *ctx) {
                 bad += overlap(&s[i], &s[k]);
         }
         CHECK_INT(bad, 0);
-        CHECK(total <= 2 * least(s, n, 60));
+        CHECK(live == least(s, n, 60));
+        CHECK(total <= live + live / 4);
+        wasted += (double)total / (double)live - 1;
     }
+    CHECK(wasted / 200 < 0.05);
 }
 
 /* A chain needs two buffers at a time, however long it is. */
 static void chain(qsim_ctx *ctx, size_t n) {
     qs_slot *s = calloc(n, sizeof(*s));
-    size_t total;
+    size_t total, live;
     for (size_t i = 0; i < n; i++)
         s[i] = (qs_slot){.bytes = 640, .first = (int32_t)i, .last = (int32_t)i + 1};
-    CHECK_INT(qs_memory_plan(ctx, s, n, &total), 0);
+    CHECK_INT(qs_memory_plan(ctx, s, n, &total, &live), 0);
     CHECK_INT(total, n > 1 ? 1280 : 640);
     free(s);
 }
@@ -58,10 +62,10 @@ static void chain(qsim_ctx *ctx, size_t n) {
 /* Everything alive at once: more than is searched for gaps, and still no overlap. */
 static void crowd(qsim_ctx *ctx, size_t n) {
     qs_slot *s = calloc(n, sizeof(*s));
-    size_t total, bad = 0;
+    size_t total, live, bad = 0;
     for (size_t i = 0; i < n; i++)
         s[i] = (qs_slot){.bytes = 64, .first = (int32_t)i, .last = (int32_t)n};
-    CHECK_INT(qs_memory_plan(ctx, s, n, &total), 0);
+    CHECK_INT(qs_memory_plan(ctx, s, n, &total, &live), 0);
     CHECK_INT(total, 64 * n);
     uint8_t *taken = calloc(n, 1);
     for (size_t i = 0; i < n; i++)
@@ -81,8 +85,8 @@ int main(void) {
     crowd(ctx, 1000);
     crowd(ctx, 100000);
     qs_slot huge[2] = {{.bytes = SIZE_MAX - 100, .last = 1}, {.bytes = 200, .last = 1}};
-    size_t total;
-    CHECK_INT(qs_memory_plan(ctx, huge, 2, &total), QSIM_E_LIMIT);
+    size_t total, live;
+    CHECK_INT(qs_memory_plan(ctx, huge, 2, &total, &live), QSIM_E_LIMIT);
     qsim_ctx_free(ctx);
     return test_done();
 }

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a network takes in memory: the arena beside the largest set of tensors alive at once, the
+ * peak of a process beside weights and arena, and the pages of the file.
+ */
+#include "net.h"
+
+#include "exec/run.h"
+
+#include <dirent.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) ||                         \
+    __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+#define MB ((size_t)1 << 20)
+
+/* ---- the arena ---- */
+
+static void check_arena(const qsim_run *r, const char *what) {
+    const qs_plan *plan = r->plan;
+    CHECK(plan && plan->live_bytes <= plan->arena_bytes);
+    CHECK(plan && plan->arena_bytes - plan->live_bytes <= plan->live_bytes / 10);
+    if (plan && plan->arena_bytes - plan->live_bytes > plan->live_bytes / 10)
+        fprintf(stderr, "  %s: %zu bytes, %zu of them alive\n", what, plan->arena_bytes,
+                plan->live_bytes);
+}
+
+/* A tensor of the network being made. */
+typedef struct made {
+    char name[16];
+    int64_t channels;
+} made;
+
+static int64_t add_conv(net *n, const made *x, const char *y, uint64_t *state) {
+    char weights[16], names[40];
+    const int64_t channels = 4 * (1 + test_random(state) % 24);
+    snprintf(weights, sizeof(weights), "w%.14s", y);
+    snprintf(names, sizeof(names), "%.15s,%.15s", x->name, weights);
+    net_random(n, weights, NET_DIMS(channels, x->channels, 1, 1), 3, 1);
+    net_node(n, "", "Conv", names, y);
+    return channels;
+}
+
+/* Branches that are added and put side by side, as they come; the last tensors are the outputs. */
+static void branches(net *n, qsim_ctx *ctx, uint64_t seed) {
+    uint64_t state = seed;
+    made t[40] = {{"x", 16}};
+    const int count = 8 + (int)(test_random(&state) % 32);
+    net_begin(n, ctx, 13);
+    net_input(n, "x", QSIM_FLOAT, NET_DIMS(1, 16, 24, 24));
+    for (int i = 1; i < count; i++) {
+        char names[40];
+        const int back = i > 4 ? 4 : i;
+        const made *a = &t[i - 1 - (int)(test_random(&state) % (uint32_t)back)], *b = &t[i - 1];
+        snprintf(t[i].name, sizeof(t[i].name), "t%d", i);
+        snprintf(names, sizeof(names), "%.15s,%.15s", a->name, b->name);
+        t[i].channels = b->channels;
+        const uint32_t kind = test_random(&state) % 4;
+        if (kind == 0 && a->channels == b->channels) {
+            net_node(n, "", "Add", names, t[i].name);
+        } else if (kind == 1 && a != b && a->channels + b->channels < 200) {
+            qs_id id = net_node(n, "", "Concat", names, t[i].name);
+            CHECK_INT(qs_node_set_int(n->g, id, "axis", 1), 0);
+            t[i].channels = a->channels + b->channels;
+        } else if (kind == 2) {
+            net_node(n, "", "Sigmoid", b->name, t[i].name);
+        } else {
+            t[i].channels = add_conv(n, b, t[i].name, &state);
+        }
+    }
+    net_output(n, t[count - 1].name);
+    NET_OK(n, net_end(n));
+}
+
+static void generated(qsim_ctx *ctx) {
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        net n;
+        qsim_session *s = NULL;
+        qsim_run *r = NULL;
+        branches(&n, ctx, seed);
+        NET_OK(&n, qsim_session_create(n.model, NULL, &s, &n.error));
+        NET_OK(&n, qsim_run_create(s, &r, &n.error));
+        if (r)
+            check_arena(r, "generated");
+        qsim_run_free(r);
+        qsim_session_free(s);
+        net_free(&n);
+    }
+}
+
+/* ---- a process ---- */
+
+#if defined(__linux__) && !defined(SANITIZED)
+
+/* A line of /proc/self/status in bytes. */
+static size_t status(const char *name) {
+    char line[256];
+    size_t kb = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof(line), f))
+        if (strncmp(line, name, strlen(name)) == 0)
+            kb = strtoul(line + strlen(name), NULL, 10);
+    if (f)
+        fclose(f);
+    return kb * 1024;
+}
+
+/* Bytes of a mapped file that are in memory. */
+static size_t resident(const char *path) {
+    char line[512];
+    size_t kb = 0;
+    bool ours = false;
+    FILE *f = fopen("/proc/self/smaps", "r");
+    while (f && fgets(line, sizeof(line), f)) {
+        if (strchr(line, '-') && strchr(line, '-') < strchr(line, ' '))
+            ours = strstr(line, path) != NULL;
+        if (ours && strncmp(line, "Rss:", 4) == 0)
+            kb += strtoul(line + 4, NULL, 10);
+    }
+    if (f)
+        fclose(f);
+    return kb * 1024;
+}
+
+/* Layers of 4 MB of weights. */
+static void make_file(qsim_ctx *ctx, const char *path, int layers) {
+    net n;
+    net_begin(&n, ctx, 13);
+    net_input(&n, "t0", QSIM_FLOAT, NET_DIMS(1, 1024));
+    for (int i = 0; i < layers; i++) {
+        char x[16], w[16], names[40], y[16];
+        snprintf(x, sizeof(x), "t%d", i);
+        snprintf(w, sizeof(w), "w%d", i);
+        snprintf(y, sizeof(y), "t%d", i + 1);
+        snprintf(names, sizeof(names), "%.15s,%.15s", x, w);
+        net_random(&n, w, NET_DIMS(1024, 1024), (uint64_t)i, 0.1f);
+        net_node(&n, "", "MatMul", names, y);
+        if (i + 1 == layers)
+            net_output(&n, y);
+    }
+    NET_OK(&n, net_end(&n));
+    NET_OK(&n, qsim_model_save(n.model, path, NULL, &n.error));
+    net_free(&n);
+}
+
+/* In a process of its own, which has held nothing before. */
+static void load_and_run(const char *path) {
+    static float x[1024];
+    const int64_t dims[] = {1, 1024};
+    const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1};
+    qsim_tensor in = net_tensor(QSIM_FLOAT, 2, dims, x), out = {0};
+    qsim_ctx *ctx = NULL;
+    qsim_model *m = NULL;
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    const size_t before = status("VmRSS:");
+    CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
+    CHECK_INT(qsim_model_load(ctx, path, NULL, &m, NULL), 0);
+    CHECK_INT(qsim_session_create(m, NULL, &s, NULL), 0);
+    CHECK(resident(path) < 2 * MB);
+    CHECK_INT(qsim_run_create(s, &r, NULL), 0);
+    CHECK_INT(qsim_run_execute(r, &in, 1, &out, 1, NULL), 0);
+    CHECK(status("VmHWM:") <= before + qsim_session_bytes(s) + qsim_run_arena_bytes(r) + 8 * MB);
+    qsim_run_free(r);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    qsim_ctx_free(ctx);
+}
+
+static void peak(qsim_ctx *ctx) {
+    char path[] = "memory_use_XXXXXX";
+    int fd = mkstemp(path), ended = -1;
+    CHECK(fd >= 0);
+    close(fd);
+    unlink(path); /* the name is what counts */
+    make_file(ctx, path, 8);
+    pid_t child = fork();
+    if (child == 0) {
+        test_failures = 0;
+#if defined(__GLIBC__)
+        mallopt(M_PERTURB, 0); /* the test runner's setting touches what nobody uses */
+#endif
+        load_and_run(path);
+        _exit(test_failures != 0);
+    }
+    CHECK(child > 0 && waitpid(child, &ended, 0) == child);
+    CHECK_INT(ended, 0);
+    unlink(path);
+}
+
+#else
+static void peak(qsim_ctx *ctx) {
+    (void)ctx;
+}
+#endif
+
+/* ---- the shared models ---- */
+
+/* Inputs of any size that the model leaves open. */
+static int reserve(qsim_run *r, const qsim_model *m, int32_t inputs, qsim_error *error) {
+    qsim_tensor t[8] = {{0}};
+    int64_t dims[8][8];
+    int code = inputs <= 8 ? 0 : QSIM_E_LIMIT;
+    for (int32_t i = 0; i < inputs && !code; i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        code = qsim_model_input(m, i, &v);
+        for (int32_t d = 0; d < v.rank && !code; d++)
+            dims[i][d] = v.dims[d] >= 0 ? v.dims[d] : d == 0 ? 1 : 320;
+        t[i] = net_tensor(v.dtype, v.rank, dims[i], NULL);
+        t[i].data = calloc(t[i].bytes + 1, 1);
+    }
+    if (!code)
+        code = qsim_run_reserve(r, t, (size_t)inputs, error);
+    for (int32_t i = 0; i < inputs && i < 8; i++)
+        free(t[i].data);
+    return code;
+}
+
+static void shared(qsim_ctx *ctx) {
+    char index[1024], path[1300];
+    test_shared("models/INDEX.md", index);
+    *strrchr(index, '/') = 0;
+    DIR *folder = opendir(index);
+    long before = test_checks;
+    for (struct dirent *e; folder && (e = readdir(folder));) {
+        const char *dot = strrchr(e->d_name, '.');
+        qsim_error error = {0};
+        qsim_model *m = NULL;
+        qsim_session *s = NULL;
+        qsim_run *r = NULL;
+        if (!dot || strcmp(dot, ".onnx") != 0)
+            continue;
+        snprintf(path, sizeof(path), "%s/%.255s", index, e->d_name);
+        CHECK_INT(qsim_model_load(ctx, path, NULL, &m, &error), 0);
+        CHECK_INT(qsim_session_create(m, NULL, &s, &error), 0);
+        CHECK_INT(qsim_run_create(s, &r, &error), 0);
+        if (r && !r->plan)
+            CHECK_INT(reserve(r, m, qsim_session_input_count(s), &error), 0);
+        if (r)
+            check_arena(r, e->d_name);
+        qsim_run_free(r);
+        qsim_session_free(s);
+        qsim_model_free(m);
+    }
+    CHECK(test_checks > before);
+    if (folder)
+        closedir(folder);
+}
+
+int main(void) {
+    const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1};
+    qsim_ctx *ctx;
+    CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
+    generated(ctx);
+    peak(ctx);
+    shared(ctx);
+    qsim_ctx_free(ctx);
+    return test_done();
+}
