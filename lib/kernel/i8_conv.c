@@ -131,18 +131,19 @@ bool qk_conv_i8_plan(qk_conv_i8 *c, int32_t threads, int32_t *offset, size_t *sc
     c->bordered = c->bordered && !c->w.window;
     if (!c->bordered)
         width = c->wd;
-    if (!qs_mul64(width, channels_in(c), &bytes) || bytes > INT32_MAX)
+    if (!qs_mul64(width, channels_in(c), &bytes) || bytes > INT32_MAX - 63)
         return false;
-    c->strip_stride = (int32_t)bytes;
+    c->strip_stride = (int32_t)(c->bordered ? qs_align((size_t)bytes, 64) : (size_t)bytes);
+    c->strip_lead = c->bordered ? (int32_t)(-c->pad_left * channels_in(c) & 63) : 0;
     c->offset = offset;
     if (!fill_offsets(c, offset))
         return false;
     split(c, threads);
     c->strip_bytes = c->w.window ? qs_align((size_t)bytes + 64, 64) : 0;
     if (c->bordered) {
-        if (!qs_mul64(bytes, span_h(c, c->strip_rows), &bytes) || bytes > INT64_MAX - 128)
+        if (!qs_mul64(c->strip_stride, span_h(c, c->strip_rows), &bytes) || bytes > INT64_MAX - 192)
             return false;
-        c->strip_bytes = qs_align((size_t)bytes + 64, 64);
+        c->strip_bytes = qs_align((size_t)bytes + (size_t)c->strip_lead + 64, 64);
     }
     set_block(c);
     if (c->post && !qs_mul((size_t)c->w.form.n, 4 * (size_t)c->block, &block_bytes))
@@ -183,7 +184,10 @@ typedef struct strip {
     int32_t panel, panels; /* range of panels, in column tasks */
 } strip;
 
-/* Copies input rows from `top` on, `rows` of them, with the border. */
+/*
+ * Copies input rows from `top` on, `rows` of them, with the border; images' rows can be stored in
+ * whole lines. The right border of one is filled together with the left one of the next.
+ */
 static void copy_strip(const qk_conv_i8 *c, const uint8_t *image, int64_t top, int64_t rows,
                        uint8_t *to) {
     int64_t pixel = channels_in(c), row_bytes = c->wd * pixel, stride = c->strip_stride;
@@ -192,14 +196,13 @@ static void copy_strip(const qk_conv_i8 *c, const uint8_t *image, int64_t top, i
         left = stride;
     if (middle > stride - left)
         middle = stride - left;
+    memset(to, c->x_zp, (size_t)left);
+    to += left;
     for (int64_t y = top; y < top + rows; y++, to += stride) {
-        if (y < 0 || y >= c->h) {
-            memset(to, c->x_zp, (size_t)stride);
-            continue;
-        }
-        memset(to, c->x_zp, (size_t)left);
-        memcpy(to + left, image + y * row_bytes, (size_t)middle);
-        memset(to + left + middle, c->x_zp, (size_t)(stride - left - middle));
+        const int64_t copied = y < 0 || y >= c->h ? 0 : middle;
+        const int64_t end = y + 1 < top + rows ? stride : stride - left;
+        memcpy(to, image + (copied ? y : 0) * row_bytes, (size_t)copied);
+        memset(to + copied, c->x_zp, (size_t)(end - copied));
     }
 }
 
@@ -493,8 +496,9 @@ static void run_task(void *arg, size_t index) {
         if (!c->w.window)
             s.a = image + y * c->stride_h * c->strip_stride;
         if (c->bordered) {
-            copy_strip(c, image, y * c->stride_h - c->pad_top, span_h(c, s.rows), scratch);
-            s.a = scratch;
+            uint8_t *to = scratch + c->strip_lead;
+            copy_strip(c, image, y * c->stride_h - c->pad_top, span_h(c, s.rows), to);
+            s.a = to;
         }
         run_strip(k, &s);
     }

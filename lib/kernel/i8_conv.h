@@ -89,7 +89,7 @@ typedef struct qk_conv_i8 {
     bool bordered, flat;
     int32_t strip_rows, strips, row_tasks, column_tasks;
     int32_t block; /* pixels per micro-kernel call */
-    int32_t strip_stride, gather_stride;
+    int32_t strip_stride, strip_lead, gather_stride;
     size_t strip_bytes, block_bytes, gather_bytes, task_bytes; /* of scratch */
 } qk_conv_i8;
 

@@ -17,17 +17,20 @@ typedef struct gatherer {
     __m512i order;
 } gatherer;
 
-/* A segment per lane; one permutation makes two rows. */
+/* A segment per lane; one permutation makes two rows. Behind their last segment lies anything. */
 INLINE __m512i pair_order(const qk_gather_u8 *g) {
-    const __m128i count = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    uint8_t from[64 + 16] = {0};
-    for (int32_t pixel = 0; pixel < 2; pixel++)
-        for (int32_t s = 0; s < g->segs; s++) {
-            const ptrdiff_t first = 16 * s + pixel * g->a_stride;
-            _mm_storeu_si128((void *)(from + 32 * pixel + s * g->k),
-                             _mm_add_epi8(count, _mm_set1_epi8((char)first)));
-        }
-    return _mm512_loadu_si512(from);
+    const __m512i count =
+        _mm512_set_epi32(0x1f1e1d1c, 0x1b1a1918, 0x17161514, 0x13121110, 0x0f0e0d0c, 0x0b0a0908,
+                         0x07060504, 0x03020100, 0x1f1e1d1c, 0x1b1a1918, 0x17161514, 0x13121110,
+                         0x0f0e0d0c, 0x0b0a0908, 0x07060504, 0x03020100);
+    const __m512i skip = _mm512_set1_epi8((char)(16 - g->k));
+    __m512i order = count;
+    for (int32_t s = 1; s < 4; s++) {
+        const __mmask64 behind = _mm512_cmpge_epu8_mask(count, _mm512_set1_epi8((char)(s * g->k)));
+        order = _mm512_mask_add_epi8(order, behind, order, skip);
+    }
+    return _mm512_mask_add_epi8(order, ~(__mmask64)0 << 32, order,
+                                _mm512_set1_epi8((char)g->a_stride));
 }
 
 INLINE void gather_start(gatherer *t, const qk_gather_u8 *g) {
