@@ -11,6 +11,8 @@
 #include "kernel/x86/i8_window.h"
 #include "kernel/x86/i8_zmm.h"
 
+#define SLIDE_PAIRS 4
+
 /* A column of the image, interleaved for both rows of output; for stride 1 `b` is not used. */
 typedef struct column {
     __m512i a0, a1, a2, a3, b0, b1, b2, b3;
@@ -90,14 +92,20 @@ INLINE column slide_column(const slides *s, ptrdiff_t at, bool by_two, int32_t r
     return c;
 }
 
-/* Both rows of output, with the weights of one column at w and v. */
+/* Both rows of output, with the weights of one column at w and v; for stride 2 these are the same.
+ */
 #define SLIDE_DOT(i, c, w, v)                                                                      \
-    a##i = _mm512_dpbusd_epi32(a##i, (c).a##i, _mm512_loadu_si512((w) + 64 * i));                  \
-    W_KEEP(a##i)                                                                                   \
-    if (!single) {                                                                                 \
-        b##i = _mm512_dpbusd_epi32(b##i, by_two ? (c).b##i : (c).a##i,                             \
-                                   _mm512_loadu_si512((v) + 64 * i));                              \
-        W_KEEP(b##i)                                                                               \
+    {                                                                                              \
+        __m512i first_w = _mm512_loadu_si512((w) + 64 * i);                                        \
+        if (by_two)                                                                                \
+            W_KEEP(first_w)                                                                        \
+        a##i = _mm512_dpbusd_epi32(a##i, (c).a##i, first_w);                                       \
+        W_KEEP(a##i)                                                                               \
+        if (!single) {                                                                             \
+            b##i = _mm512_dpbusd_epi32(b##i, by_two ? (c).b##i : (c).a##i,                         \
+                                       by_two ? first_w : _mm512_loadu_si512((v) + 64 * i));       \
+            W_KEEP(b##i)                                                                           \
+        }                                                                                          \
     }
 #define SLIDE_DOTS(c, w, v)                                                                        \
     SLIDE_DOT(0, c, w, v)                                                                          \
@@ -215,6 +223,7 @@ INLINE void tall_rows(const slides *s, const slide_out *given, ptrdiff_t at, con
 }
 
 #include "kernel/x86/i8_slide_16_zmm.h"
+#include "kernel/x86/i8_slide_5x5_zmm.h"
 
 typedef void (*slide_fn)(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e);
 
@@ -246,6 +255,9 @@ static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single)
     const bool by_two = d->stride_h == 2;
     if (!d->o.mult || d->o.clamp || d->dilation_h != 1 || (more && p->groups > 1))
         return NULL;
+    if (d->kh == 5 && d->kw == 5 && d->stride_h == 1 && d->stride_w == 1 && d->dilation_w == 1 &&
+        ranges < 4)
+        return ranges == 2 ? slide_2_5x5 : slide_5x5;
     if (p->shared && p->groups == 2)
         return ranges == 4               ? tall_4
                : ranges == 2             ? tall_2
@@ -263,7 +275,55 @@ static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single)
     return by_two ? slide_by_two : slide_by_one;
 }
 
-TARGET static bool slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c) {
+/* A pair of rows, or a single one. */
+typedef struct slide_pair {
+    slides s;
+    uint8_t *first, *second;
+    slide_fn run;
+} slide_pair;
+
+INLINE slide_pair pair_at(const plan *p, const part *t, int32_t y, int32_t c, bool more) {
+    const qk_window_u8s8 *d = p->d;
+    const bool single = y + 1 == d->rows;
+    const int32_t looks = d->kh + d->stride_h;
+    slide_pair q = {.s = {.zeros = d->zeros,
+                          .across = d->channels,
+                          .end = (size_t)p->row_bytes,
+                          .q = (ptrdiff_t)t->q * d->stride_w * d->channels},
+                    .first = (uint8_t *)d->out + (ptrdiff_t)y * d->wo * d->channels + c,
+                    .run = slide_for(p, t->ranges, more, single)};
+    for (int32_t k = 0; k < 8; k++)
+        q.s.row[k] = row_at(p, y, k < looks ? k : 0) + c;
+    q.second = q.first + (single ? 0 : (ptrdiff_t)d->wo * d->channels);
+    return q;
+}
+
+/* All blocks, a few pairs of rows each: so both weights and rows stay in the first cache. */
+TARGET static void slide_blocks(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c,
+                                int32_t end, slide_out o) {
+    const qk_window_u8s8 *d = p->d;
+    slide_pair q[SLIDE_PAIRS];
+    for (int32_t i = 0; i < pairs; i++)
+        q[i] = pair_at(p, t, y + 2 * i, c, o.more > 0);
+    for (; c < end; c += 64) {
+        o.cols = d->channels - c < t->each ? d->channels - c : t->each;
+        for (int32_t i = 0; i < pairs; i++) {
+            o.first = q[i].first;
+            o.second = q[i].second;
+            q[i].run(&q[i].s, &o, (ptrdiff_t)d->left * d->channels, &p->e);
+            for (int32_t k = 0; k < 8; k++)
+                q[i].s.row[k] += 64;
+            q[i].first += 64;
+            q[i].second += 64;
+        }
+        o.w += p->block_bytes;
+        o.v += p->block_bytes;
+        o.bias += 64;
+        o.mult += 64;
+    }
+}
+
+TARGET static int32_t slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c) {
     const qk_window_u8s8 *d = p->d;
     slide_out o = {.w = d->w + (size_t)(c / 64) * p->block_bytes,
                    .bias = d->o.bias + c,
@@ -272,31 +332,19 @@ TARGET static bool slide(const plan *p, const part *t, int32_t y, int32_t pairs,
                    .wo = d->wo,
                    .whole = d->wo - (t->ranges - 1) * t->q,
                    .pixel = d->channels,
-                   .cols = d->channels - c < t->each ? d->channels - c : t->each,
                    .limits = d->o.lo > 0 || d->o.hi < 255,
                    .stride = d->stride_w,
                    .dilation = d->dilation_w,
                    .kw = d->kw};
     const ptrdiff_t sets = d->split ? 2 : 1, set = (ptrdiff_t)p->set_bytes;
+    const int32_t end = d->split ? c + 64 : t->end; /* blocks with second sets are on their own */
     o.more = d->split && any_weight(o.w + set, p->set_bytes) ? set : 0;
     o.v = p->shared ? o.w + sets * set : o.w;
     if (!slide_for(p, t->ranges, o.more > 0, false))
-        return false;
-    slides s = {.zeros = d->zeros,
-                .across = d->channels,
-                .end = (size_t)p->row_bytes,
-                .q = (ptrdiff_t)t->q * d->stride_w * d->channels};
-    const int32_t looks = d->kh + d->stride_h;
-    for (int32_t i = 0; i < pairs; i++, y += 2) {
-        const bool single = y + 1 == d->rows;
-        for (int32_t k = 0; k < 8; k++)
-            s.row[k] = row_at(p, y, k < looks ? k : 0) + c;
-        o.first = (uint8_t *)d->out + (ptrdiff_t)y * d->wo * d->channels + c;
-        o.second = o.first + (single ? 0 : (ptrdiff_t)d->wo * d->channels);
-        slide_for(p, t->ranges, o.more > 0, single)(&s, &o, (ptrdiff_t)d->left * d->channels,
-                                                    &p->e);
-    }
-    return true;
+        return 0;
+    for (int32_t i = 0; i < pairs; i += SLIDE_PAIRS)
+        slide_blocks(p, t, y + 2 * i, pairs - i < SLIDE_PAIRS ? pairs - i : SLIDE_PAIRS, c, end, o);
+    return end - c;
 }
 
 #endif

@@ -329,11 +329,14 @@ static void run_block(const plan *p, const part *t, int32_t c, const pixels *lis
 }
 
 #if W_LANES == 4
-/* The usual kernels without scratch; false: not for this block. Defined by the including file. */
-TARGET static bool slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c);
+/*
+ * The usual kernels without scratch: the channels from c on that are done, 0 where this is none of
+ * them. Defined by the including file.
+ */
+TARGET static int32_t slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c);
 #else
-static inline bool slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c) {
-    return (void)p, (void)t, (void)y, (void)pairs, (void)c, false;
+static inline int32_t slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c) {
+    return (void)p, (void)t, (void)y, (void)pairs, (void)c, 0;
 }
 #endif
 
@@ -342,9 +345,9 @@ static void run_part(const plan *p, const part *t, int32_t begin, int32_t end, u
     pixels list;
     for (int32_t y = begin; y < end; y += 2 * t->pairs) {
         int32_t pairs = (end - y + 1) / 2 < t->pairs ? (end - y + 1) / 2 : t->pairs;
-        int32_t first = t->begin;
-        while (first < t->end && slide(p, t, y, pairs, first))
-            first += W_BYTES;
+        int32_t first = t->begin, done = 1;
+        for (; first < t->end && done > 0; first += done)
+            done = slide(p, t, y, pairs, first);
         for (int32_t x = 0; x < t->q && first < t->end; x += t->xs) {
             list_pixels(p, t, y, pairs, x, &list);
             for (int32_t c = first; c < t->end; c += W_BYTES) {
