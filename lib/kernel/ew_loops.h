@@ -110,6 +110,13 @@ static inline float qk_ew_sum(const void *x, size_t i, bool floats) {
         }                                                                                          \
         return qk_from_bits(top);                                                                  \
     }                                                                                              \
+    TARGET static void bound_##suffix(const float *a, const float *b, float lo, float hi,          \
+                                      float *y, size_t n) {                                        \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const float v = b ? a[i] + b[i] : a[i], low = v < lo ? lo : v;                         \
+            y[i] = low > hi ? hi : low;                                                            \
+        }                                                                                          \
+    }                                                                                              \
     TARGET static void scale_##suffix(const void *x, const qk_scale *how, float *y, size_t n) {    \
         const float by = how->rows ? 1.0f : how->factor, then = how->rows ? how->factor : 1.0f;    \
         for (size_t i = 0; i < n; i++) { /* a product with 1 is exact */                           \
@@ -151,6 +158,7 @@ static inline float qk_ew_sum(const void *x, size_t i, bool floats) {
                                   .normalize = normalize_##suffix,                                 \
                                   .range = range_##suffix,                                         \
                                   .magnitude = magnitude_##suffix,                                 \
+                                  .bound = bound_##suffix,                                         \
                                   .scale = scale_##suffix};
 
 #endif

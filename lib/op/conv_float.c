@@ -64,6 +64,7 @@ typedef struct conv_plan {
     bool by_columns;             /* a slice is a block of columns, of all bands */
     size_t stride, column;       /* from pixel to pixel of the result, and where in one it begins */
     float lo, hi;
+    const qk_ew *ew;
     qk_ew_f32_fn curve; /* what each band's results go through; or NULL */
     bool sum;           /* to which something is added, between these bounds */
     float sum_lo, sum_hi;
@@ -176,20 +177,10 @@ static void conv_inside(const conv_job *j, const float *image, size_t oy, size_t
     }
 }
 
-/* The bounds are those of op_binary.c's clamp: a NaN stays. */
-static void add_between(float *restrict y, const float *restrict other, size_t n, float lo,
-                        float hi) {
-    for (size_t i = 0; i < n; i++) {
-        float v = y[i] + other[i];
-        v = v < lo ? lo : v;
-        y[i] = v > hi ? hi : v;
-    }
-}
-
 /* n results, and what is added to them. */
 static void finish_span(const conv_plan *p, float *y, const float *other, size_t n) {
     if (p->sum)
-        add_between(y, other, n, p->sum_lo, p->sum_hi);
+        p->ew->bound(y, other, p->sum_lo, p->sum_hi, y, n);
     if (p->curve)
         p->curve(y, y, n);
 }
@@ -269,6 +260,7 @@ static void plan_finish(const qs_lower *l, conv_plan *p) {
     const qk_ew_f32_fn curves[] = {NULL, k->silu, k->hardswish, k->sigmoid};
     const int64_t then = qs_node_int(l->node, "then", 0);
     p->curve = then > 0 && then < (int64_t)QS_COUNT(curves) ? curves[then] : NULL;
+    p->ew = k;
     p->sum = l->node->input_count > 3 && qs_lower_in(l, 3) != NULL;
     p->sum_lo = qs_node_float(l->node, "sum_lo", -INFINITY);
     p->sum_hi = qs_node_float(l->node, "sum_hi", INFINITY);

@@ -2,6 +2,10 @@
 /* Add, Sub, Mul, Div with broadcasting. Integers wrap; an integer divided by zero gives zero. */
 #include "op/rules.h"
 
+#include "base/ctx.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
+
 #include <math.h>
 
 /* y[i] = a[i * sa] op b[i * sb], strides 0 or 1, clamped to [limit[0], limit[1]] (f32 only). */
@@ -124,7 +128,8 @@ typedef struct binary_params {
     qs_loops loops;
     size_t element;
     float limit[2];
-    bool clamped;
+    bool clamped, plain_sum; /* plain_sum: of floats */
+    const qk_ew *kernels;
     const qsim_ctx *ctx;
 } binary_params;
 
@@ -134,12 +139,16 @@ typedef struct binary_job {
     char *y;
 } binary_job;
 
-static void clamp_f32(float *y, size_t n, const float *limit) {
-    const float lo = limit[0], hi = limit[1];
-    for (size_t i = 0; i < n; i++) {
-        float v = y[i] < lo ? lo : y[i];
-        y[i] = v > hi ? hi : v;
+/* n elements of a row, and the clamp behind them. */
+static void binary_run(const binary_job *job, const void *a, const void *b, void *y, size_t n) {
+    const binary_params *p = job->p;
+    if (p->plain_sum && p->loops.inner_a && p->loops.inner_b) {
+        p->kernels->bound(a, b, p->limit[0], p->limit[1], y, n);
+        return;
     }
+    p->fn(a, p->loops.inner_a, b, p->loops.inner_b, y, n, p->limit);
+    if (p->clamped)
+        p->kernels->bound(y, NULL, p->limit[0], p->limit[1], y, n);
 }
 
 /* Rows [begin, end) of the outer loops. */
@@ -151,10 +160,7 @@ static void binary_rows(const void *arg, size_t begin, size_t end) {
         size_t oa, ob;
         qs_loops_offsets(l, r, &oa, &ob);
         char *y = job->y + r * l->inner * p->element;
-        p->fn(job->a + oa * p->element, l->inner_a, job->b + ob * p->element, l->inner_b, y,
-              l->inner, p->limit);
-        if (p->clamped)
-            clamp_f32((float *)(void *)y, l->inner, p->limit);
+        binary_run(job, job->a + oa * p->element, job->b + ob * p->element, y, l->inner);
     }
 }
 
@@ -164,10 +170,8 @@ static void binary_span(const void *arg, size_t begin, size_t end) {
     const binary_params *p = job->p;
     size_t e = p->element;
     char *y = job->y + begin * e;
-    p->fn(job->a + begin * p->loops.inner_a * e, p->loops.inner_a,
-          job->b + begin * p->loops.inner_b * e, p->loops.inner_b, y, end - begin, p->limit);
-    if (p->clamped)
-        clamp_f32((float *)(void *)y, end - begin, p->limit);
+    binary_run(job, job->a + begin * p->loops.inner_a * e, job->b + begin * p->loops.inner_b * e, y,
+               end - begin);
 }
 
 static void run_binary(const qs_step *s, const qs_frame *f) {
@@ -187,6 +191,8 @@ static int lower_binary(qs_lower *l, int32_t which) {
     if (!p)
         return QSIM_E_NOMEM;
     p->fn = functions[which][y->dtype];
+    p->plain_sum = p->fn == add_f32;
+    p->kernels = l->ctx->kernels->ew;
     p->element = qs_dtype_bytes(y->dtype);
     p->limit[0] = qs_node_float(l->node, "lo", -INFINITY);
     p->limit[1] = qs_node_float(l->node, "hi", INFINITY);

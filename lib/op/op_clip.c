@@ -2,6 +2,10 @@
 /* Clip: bounds are attributes up to version 10, inputs from 11. */
 #include "op/rules.h"
 
+#include "base/ctx.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
+
 #include <float.h>
 #include <math.h>
 
@@ -19,7 +23,6 @@ typedef void (*clip_fn)(const void *x, void *y, size_t n, const void *lo, const 
         }                                                                                          \
     }
 
-CLIP(, f32, float)
 CLIP(QS_RARE, f64, double)
 CLIP(QS_RARE, s8, int8_t)
 CLIP(QS_RARE, s16, int16_t)
@@ -44,7 +47,7 @@ typedef struct clip_type {
 } clip_type;
 
 static const clip_type types[16] = {
-    [QSIM_FLOAT] = {clip_f32, {.f = -INFINITY}, {.f = INFINITY}},
+    [QSIM_FLOAT] = {NULL, {.f = -INFINITY}, {.f = INFINITY}},
     [QSIM_DOUBLE] = {clip_f64, {.d = -INFINITY}, {.d = INFINITY}},
     [QSIM_INT8] = {clip_s8, {.bytes = {0x80}}, {.bytes = {0x7f}}},
     [QSIM_INT16] = {clip_s16, {.bytes = {0, 0x80}}, {.bytes = {0xff, 0x7f}}},
@@ -75,7 +78,8 @@ static int infer_clip(qs_infer *x) {
 }
 
 typedef struct clip_params {
-    clip_fn fn;
+    const qk_ew *kernels;
+    clip_fn fn; /* NULL: of floats, by a kernel */
     clip_bound lo, hi;
     size_t elements, element;
 } clip_params;
@@ -90,7 +94,13 @@ typedef struct clip_job {
 static void clip_range(const void *arg, size_t begin, size_t end) {
     const clip_job *job = arg;
     size_t at = begin * job->p->element;
-    job->p->fn(job->x + at, job->y + at, end - begin, job->lo, job->hi);
+    const void *x = job->x + at;
+    void *y = job->y + at;
+    if (job->p->fn)
+        job->p->fn(x, y, end - begin, job->lo, job->hi);
+    else
+        job->p->kernels->bound(x, NULL, *(const float *)job->lo, *(const float *)job->hi, y,
+                               end - begin);
 }
 
 static const void *bound(const qs_step *s, const qs_frame *f, int32_t index, const void *fallback) {
@@ -124,6 +134,7 @@ static int lower_clip(qs_lower *l) {
     clip_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
+    p->kernels = l->ctx->kernels->ew;
     p->fn = types[x->dtype].fn;
     p->lo = types[x->dtype].lo;
     p->hi = types[x->dtype].hi;

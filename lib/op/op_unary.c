@@ -14,7 +14,8 @@ typedef void (*unary_fn)(const void *x, void *y, size_t n, const float *param);
 
 typedef struct unary_params {
     unary_fn fn;
-    qk_ew_f32_fn kernel; /* in its place, if not NULL */
+    qk_ew_f32_fn kernel;  /* in its place, if not NULL */
+    const qk_ew *bounded; /* the same: Relu */
     size_t elements, element;
     float param[2]; /* alpha, beta */
 } unary_params;
@@ -31,6 +32,9 @@ static void unary_range(const void *arg, size_t begin, size_t end) {
     if (job->p->kernel)
         job->p->kernel((const float *)(const void *)(job->x + at), (float *)(void *)(job->y + at),
                        end - begin);
+    else if (job->p->bounded)
+        job->p->bounded->bound((const float *)(const void *)(job->x + at), NULL, 0.0f, INFINITY,
+                               (float *)(void *)(job->y + at), end - begin);
     else
         job->p->fn(job->x + at, job->y + at, end - begin, job->p->param);
 }
@@ -121,10 +125,15 @@ static int infer_any(qs_infer *x) {
 
 /* A NaN and -0 stay. */
 #define RELU(U) (x < 0 ? 0 : x)
-REALS(relu, x < 0 ? 0 : x)
+UNARY(QS_RARE, relu, f64, double, double, x < 0 ? 0 : x)
 SIGNED(relu, RELU)
-static const unary_fn relu_fns[16] = {REAL_ROWS(relu), SIGNED_ROWS(relu)};
-LOWER(relu, relu_fns[DTYPE], 0, 0)
+static const unary_fn relu_fns[16] = {[QSIM_DOUBLE] = relu_f64, SIGNED_ROWS(relu)};
+static int lower_relu(qs_lower *l) {
+    int code = lower_unary(l, relu_fns[DTYPE], 0, 0);
+    if (!code && DTYPE == QSIM_FLOAT)
+        ((unary_params *)(uintptr_t)l->step->params)->bounded = l->ctx->kernels->ew;
+    return code;
+}
 
 #define NEG(U) ((U)0 - (U)x)
 REALS(neg, -x)

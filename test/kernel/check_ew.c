@@ -36,6 +36,8 @@ static void call(void *arg) {
     case 14: *(float *)e->c = e->k->sum_squares(e->a, 0.3f, e->n); break;
     case 15: *(float *)e->c = e->k->magnitude(e->a, e->n); break;
     case 16: e->k->range(e->a, e->n, e->c, (float *)e->c + 1); break;
+    case 21: e->k->bound(e->a, NULL, e->how.lo, e->how.hi, e->c, e->n); break;
+    case 22: e->k->bound(e->a, e->b, e->how.lo, e->how.hi, e->c, e->n); break;
     default: e->k->scale(e->a, &e->how, e->c, e->n);
     }
 }
@@ -100,6 +102,8 @@ static float scaled(const ew_case *e, size_t i) {
     const float by_row = acc * b[i], factor = 0.37f * b[i];
     float v = e->which % 2 ? acc * factor : by_row * 0.37f;
     v = e->which > 18 ? v + b[i] : v;
+    if (e->which > 20)
+        v = e->which == 21 ? floats[i] : floats[i] + b[i];
     v = v < e->how.lo ? e->how.lo : v;
     return v > e->how.hi ? e->how.hi : v;
 }
@@ -137,7 +141,8 @@ static void check(ck_state *s, int which) {
     ew_case e;
     char shape[64];
     size_t n = (size_t)ck_between(s, 1, 200);
-    const bool mixed = (which <= 8 || which == 12 || which == 15 || which == 16) && n % 3 == 0;
+    const bool mixed =
+        (which <= 8 || which == 12 || which == 15 || which == 16 || which > 20) && n % 3 == 0;
     make(&e, s, which, n, n % 2 ? 100.0f : 6.0f);
     if (mixed)
         add_special(s, (float *)(uintptr_t)e.a, n);
@@ -161,7 +166,7 @@ static void bench(ck_state *s, int which) {
     e.k = s->t->ew;
     e.c = ck_output(s, 4 * e.n);
     /* 12 to 16 only read; those that scale read a list beside. */
-    const size_t streams = which >= 12 && which <= 16 ? 1 : e.b ? 3 : 2;
+    const size_t streams = which >= 12 && which <= 16 ? 1 : e.b && which != 21 ? 3 : 2;
     ck_time(s, "n 50000", 0, 4.0 * (double)(e.n * streams), call, &e);
 }
 
@@ -194,6 +199,8 @@ CASE(sums, 17)
 CASE(sums_rows, 18)
 CASE(sums_bias, 19)
 CASE(sums_both, 20)
+CASE(bounded, 21)
+CASE(bounded_sum, 22)
 
 const ck_case ck_cases_ew[] = {
     {"ew exp", check_exp, bench_exp},
@@ -217,5 +224,7 @@ const ck_case ck_cases_ew[] = {
     {"ew scale sums rows", check_sums_rows, bench_sums_rows},
     {"ew scale sums bias", check_sums_bias, bench_sums_bias},
     {"ew scale sums rows bias", check_sums_both, bench_sums_both},
+    {"ew clamp", check_bounded, bench_bounded},
+    {"ew add", check_bounded_sum, bench_bounded_sum},
 };
 const size_t ck_cases_ew_count = QS_COUNT(ck_cases_ew);

@@ -59,6 +59,15 @@ TARGET static void normalize(const float *x, float shift, float factor, const fl
     }
 }
 
+TARGET static void bound(const float *a, const float *b, float lo, float hi, float *y, size_t n) {
+    for (size_t i = 0; i < n; i += W) {
+        V v = get(a + i, n - i);
+        if (b)
+            v += get(b + i, n - i);
+        put(y + i, QK_MIN(QK_K(hi), QK_MAX(QK_K(lo), v)), n - i);
+    }
+}
+
 TARGET static void scale(const void *x, const qk_scale *how, float *y, size_t n) {
     const V by = QK_K(how->rows ? 1.0f : how->factor), then = QK_K(how->rows ? how->factor : 1.0f);
     const float *sums = x;
@@ -202,4 +211,5 @@ const qk_ew TABLE = {.exp = each_exp,
                      .normalize = normalize,
                      .range = range,
                      .magnitude = magnitude,
+                     .bound = bound,
                      .scale = scale};
