@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker ENGINE MODEL [threads=N] [batch=N] [side=N] [isa=NAME] [library=FILE]
+ * worker ENGINE MODEL [threads=N] [batch=N] [side=N] [isa=NAME] [library=FILE] [pause=US]
  *
  * Opens the model, runs it once, prints `ready LOAD_US FIRST_RUN_US PEAK_KB` or `refused TEXT`.
- * Then each line `run N` on its standard input is answered by one line of N times in microseconds.
+ * Then each line `run N` on its standard input is answered by one line of N times in microseconds;
+ * with `pause`, each run comes after so many microseconds of sleep, as in an application that waits
+ * for its next input.
  */
 #include "worker.h"
 
@@ -95,6 +97,8 @@ static int parse(int argc, char **argv, worker_job *job) {
             job->batch = number(value, 1, 1 << 20);
         else if (strcmp(argv[i], "side") == 0)
             job->side = number(value, 1, 1 << 20);
+        else if (strcmp(argv[i], "pause") == 0)
+            job->pause_us = number(value, 0, 1000000);
         else if (strcmp(argv[i], "isa") == 0)
             job->isa = value;
         else if (strcmp(argv[i], "library") == 0)
@@ -102,7 +106,7 @@ static int parse(int argc, char **argv, worker_job *job) {
         else
             return -1;
     }
-    return job->threads < 1 || job->batch < 1 || job->side < 1 ? -1 : 0;
+    return job->threads < 1 || job->batch < 1 || job->side < 1 || job->pause_us < 0 ? -1 : 0;
 }
 
 static int refused(worker_job *job) {
@@ -118,14 +122,21 @@ static long group_of(double run_us) {
     return run_us < 50 ? (long)(50 / (run_us + 0.05)) + 1 : 1;
 }
 
+static void rest(const worker_job *job) {
+    const struct timespec t = {job->pause_us / 1000000, job->pause_us % 1000000 * 1000};
+    if (job->pause_us)
+        nanosleep(&t, NULL);
+}
+
 static int answer(const worker_engine *engine, worker_job *job, long runs) {
     const clockid_t clock = clock_of(job);
     double *times = malloc((size_t)runs * sizeof(*times));
     long count = 0, group = 1;
     int code = times ? 0 : -1;
     for (long done = 0; !code && done < runs; done += group, count++) {
-        group = count ? group_of(times[count - 1]) : 1;
+        group = count && !job->pause_us ? group_of(times[count - 1]) : 1;
         group = group < runs - done ? group : runs - done;
+        rest(job);
         double start = clock_us(clock);
         for (long i = 0; !code && i < group; i++)
             code = engine->run(job);
@@ -186,7 +197,7 @@ int main(int argc, char **argv) {
             engine = engines[i];
     if (!engine || parse(argc, argv, &job)) {
         fprintf(stderr, "usage: worker ENGINE MODEL [threads=N] [batch=N] [side=N] [isa=NAME] "
-                        "[library=FILE]\n");
+                        "[library=FILE] [pause=US]\n");
         return 2;
     }
     job.model = argv[2];

@@ -18,6 +18,7 @@ typedef struct worker_job {
     const char *isa;     /* of ours; NULL: the best */
     int64_t batch;       /* in place of an unknown first size, or second of three (states) */
     int64_t side;        /* in place of the other unknown sizes */
+    long pause_us;       /* before each run */
     int32_t threads;
     char refusal[512]; /* why opening or running failed */
 } worker_job;

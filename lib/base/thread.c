@@ -33,9 +33,13 @@
 #define END(range)             ((range)&0xffff)
 #define MOST_UNITS             0xffff
 
-/* Two cache lines, written by the caller: what the job is, and how its thread is woken. */
+/*
+ * One cache line carries a job to its thread and the news that it is done back, another how that
+ * thread is woken.
+ */
 typedef struct seat {
     _Alignas(64) atomic_ullong range; /* in units of `group` tasks */
+    atomic_ullong done;               /* units that this seat's thread has done, ever */
     /* Of the job: stay until all who have taken a task of it have finished that. */
     qsim_task_fn task;
     void *arg;
@@ -61,7 +65,7 @@ struct qs_pool {
     atomic_size_t most;  /* seats that a job of this run had tasks for */
     _Alignas(64) atomic_bool busy;
     uint32_t job;
-    _Alignas(64) atomic_size_t unfinished; /* units of this job */
+    uint64_t ordered; /* units, ever */
 };
 
 int32_t qs_cpu_count(void) {
@@ -112,7 +116,7 @@ static void step_aside(int cpu) {
 /* ---- tasks ---- */
 
 static bool has_tasks(const seat *s) {
-    const unsigned long long range = atomic_load(&s->range);
+    const unsigned long long range = atomic_load_explicit(&s->range, memory_order_acquire);
     return FIRST(range) < END(range);
 }
 
@@ -122,30 +126,38 @@ static void do_unit(const seat *s, size_t unit) {
         s->task(s->arg, i);
 }
 
-/* Takes tasks of a seat, its own thread from the beginning; returns how many units. */
-static size_t take_from(seat *s, bool own) {
-    size_t done = 0;
-    unsigned long long range = atomic_load(&s->range);
+/* Takes tasks of a seat, its own thread from the beginning. */
+static void take_from(seat *s, seat *mine) {
+    uint64_t done = 0;
+    unsigned long long range = atomic_load_explicit(&s->range, memory_order_acquire);
     while (FIRST(range) < END(range)) {
         if (!atomic_compare_exchange_weak(&s->range, &range,
-                                          own ? range + RANGE(0, 1, 0) : range - 1))
+                                          s == mine ? range + RANGE(0, 1, 0) : range - 1))
             continue;
-        do_unit(s, own ? FIRST(range) : END(range) - 1);
+        do_unit(s, s == mine ? FIRST(range) : END(range) - 1);
         done++;
-        range = atomic_load(&s->range);
+        range = atomic_load_explicit(&s->range, memory_order_acquire);
     }
-    return done;
+    if (done) /* nobody else writes it */
+        atomic_store_explicit(&mine->done,
+                              atomic_load_explicit(&mine->done, memory_order_relaxed) + done,
+                              memory_order_release);
 }
 
-static void take_tasks(struct qs_pool *pool, size_t number) {
-    const size_t seats = (size_t)atomic_load(&pool->count);
-    size_t done = take_from(&pool->seats[number], true);
+static void take_others(struct qs_pool *pool, size_t number) {
+    const size_t seats = (size_t)atomic_load_explicit(&pool->count, memory_order_relaxed);
     for (size_t i = number + 1; i < seats; i++)
-        done += take_from(&pool->seats[i], false);
+        take_from(&pool->seats[i], &pool->seats[number]);
     for (size_t i = 0; i < number; i++)
-        done += take_from(&pool->seats[i], false);
-    if (done)
-        atomic_fetch_sub(&pool->unfinished, done);
+        take_from(&pool->seats[i], &pool->seats[number]);
+}
+
+static bool all_done(const struct qs_pool *pool) {
+    const size_t seats = (size_t)atomic_load_explicit(&pool->count, memory_order_relaxed);
+    uint64_t done = 0;
+    for (size_t i = 0; i < seats; i++)
+        done += atomic_load_explicit(&pool->seats[i].done, memory_order_acquire);
+    return done == pool->ordered;
 }
 
 /* ---- sleeping and waking ---- */
@@ -166,7 +178,7 @@ static void rouse(struct qs_pool *pool, size_t number) {
     rouse(pool, 2 * number + 1);
 }
 
-/* Who is about to sleep has said so and looks once more; so nobody is missed. */
+/* Who is about to sleep has said so and looks once more; so hardly anybody is missed. */
 static void sleep_until_called(seat *s) {
     struct qs_pool *pool = s->pool;
     pthread_mutex_lock(&s->lock);
@@ -212,8 +224,10 @@ static void *work(void *arg) {
     while (!atomic_load(&pool->stop)) {
         if (!spin(s))
             sleep_until_called(s);
-        if (has_tasks(s))
-            take_tasks(pool, s->number);
+        if (has_tasks(s)) {
+            take_from(s, s);
+            take_others(pool, s->number);
+        }
     }
     return NULL;
 }
@@ -279,16 +293,19 @@ void qs_pool_free(qsim_ctx *ctx, struct qs_pool *pool) {
 
 /* ---- jobs ---- */
 
+/* Nothing here waits for a cache line: the caller goes on to his own tasks at once. */
 static void publish(struct qs_pool *pool, size_t n, qsim_task_fn task, void *arg) {
-    const size_t count = (size_t)atomic_load(&pool->count);
+    const size_t count = (size_t)atomic_load_explicit(&pool->count, memory_order_relaxed);
     const size_t group = n / MOST_UNITS + 1, units = (n + group - 1) / group;
     const size_t seats = count < units ? count : units;
-    const size_t most = atomic_load(&pool->most);
-    if (atomic_load(&pool->runs) == 0 || most < seats)
-        atomic_store(&pool->most, seats);
-    atomic_store(&pool->caller_cpu, this_cpu());
-    atomic_store(&pool->unfinished, units);
+    const size_t most = atomic_load_explicit(&pool->most, memory_order_relaxed);
+    if (most < seats || (most > seats && atomic_load(&pool->runs) == 0))
+        atomic_store_explicit(&pool->most, seats, memory_order_relaxed);
+    const int cpu = this_cpu();
+    if (cpu != atomic_load_explicit(&pool->caller_cpu, memory_order_relaxed))
+        atomic_store_explicit(&pool->caller_cpu, cpu, memory_order_relaxed);
     pool->job++;
+    pool->ordered += units;
     /* From the last: its thread has the longest way. */
     for (size_t i = seats; i-- > 0;) {
         seat *s = &pool->seats[i];
@@ -296,24 +313,30 @@ static void publish(struct qs_pool *pool, size_t n, qsim_task_fn task, void *arg
         s->arg = arg;
         s->n = n;
         s->group = group;
-        atomic_store(&s->range, RANGE(pool->job, units * i / seats, units * (i + 1) / seats));
+        atomic_store_explicit(&s->range,
+                              RANGE(pool->job, units * i / seats, units * (i + 1) / seats),
+                              memory_order_release);
     }
 }
 
 bool qs_pool_run(struct qs_pool *pool, size_t n, qsim_task_fn task, void *arg) {
-    if (atomic_load(&pool->alone) || atomic_exchange(&pool->busy, true))
+    if (atomic_load_explicit(&pool->alone, memory_order_relaxed) ||
+        atomic_exchange(&pool->busy, true))
         return false;
     publish(pool, n, task, arg);
-    if (atomic_load(&pool->sleepers) > 0)
+    /* A worker that falls asleep just now may be missed: it misses this job. */
+    if (atomic_load_explicit(&pool->sleepers, memory_order_relaxed) > 0)
         rouse(pool, 1);
-    take_tasks(pool, 0);
+    take_from(&pool->seats[0], &pool->seats[0]);
+    if (!all_done(pool))
+        take_others(pool, 0);
     /* A worker that has just been preempted may hold its task for a slice: yield after a while. */
-    for (unsigned i = 0; atomic_load(&pool->unfinished) > 0; i++)
+    for (unsigned i = 0; !all_done(pool); i++)
         if (i < PATIENCE)
             pause_cpu();
         else
             sched_yield();
-    atomic_store(&pool->busy, false);
+    atomic_store_explicit(&pool->busy, false, memory_order_release);
     return true;
 }
 
@@ -331,50 +354,53 @@ void qs_parallel(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg) {
 /* ---- runs ---- */
 
 /*
- * Executions of a plan in a period: those before the last TRIED go the way that is kept; the first
- * of each kind that is timed finds the caches as the other way left them and does not count.
+ * Executions of a plan come in periods. Those before the last TRIED of a period go the way that is
+ * kept; the first of each kind that is timed finds the caches as the other way left them and does
+ * not count. A period is short after a change of mind, and the longer the more often it was right.
  */
-#define PERIOD  256
-#define TRIED   4
-#define COUNTED 8 /* of the way kept, before those */
+#define SHORTEST 32
+#define LONGEST  512
+#define TRIED    4
+#define COUNTED  8 /* of the way kept, before those */
 
 static bool is_tried(const qs_team *team) {
-    return team->turn >= PERIOD - TRIED;
-}
-
-/* At the end of a timed execution. */
-static void note_time(qs_team *team, uint64_t ns) {
-    if (team->turn > PERIOD - TRIED && ns < team->other_ns)
-        team->other_ns = ns;
-    if (team->turn > PERIOD - TRIED - COUNTED && !is_tried(team) && ns < team->best_ns)
-        team->best_ns = ns;
-    if (team->turn < PERIOD - 1)
-        return;
-    if (team->other_ns < team->best_ns - team->best_ns / 64)
-        team->alone = !team->alone;
+    return team->turn + TRIED >= team->period;
 }
 
 static bool is_timed(const qs_team *team) {
-    return team->turn >= PERIOD - TRIED - COUNTED;
+    return team->turn + TRIED + COUNTED >= team->period;
+}
+
+static void note_time(qs_team *team, uint64_t ns) {
+    if (is_tried(team) && team->turn + TRIED > team->period)
+        team->other_ns = ns < team->other_ns ? ns : team->other_ns;
+    else if (!is_tried(team) && team->turn + TRIED + COUNTED > team->period)
+        team->best_ns = ns < team->best_ns ? ns : team->best_ns;
+}
+
+static void new_period(qs_team *team, uint32_t length) {
+    team->period = length;
+    team->turn = 0;
+    team->best_ns = team->other_ns = UINT64_MAX;
 }
 
 static void next_turn(qs_team *team) {
-    if (++team->turn == PERIOD - TRIED && team->best_ns > LONG_NS && !team->alone)
-        team->turn = PERIOD; /* long enough to be sure */
-    if (team->turn < PERIOD)
+    team->turn++;
+    if (team->turn + TRIED == team->period && team->best_ns > LONG_NS && !team->alone)
+        new_period(team, LONGEST); /* long enough to be sure */
+    if (team->turn < team->period)
         return;
-    team->turn = 0;
-    team->best_ns = team->other_ns = UINT64_MAX;
+    const bool wrong = team->other_ns < team->best_ns - team->best_ns / 64;
+    team->alone = team->alone != wrong;
+    new_period(team, wrong ? SHORTEST : team->period < LONGEST ? 2 * team->period : LONGEST);
 }
 
 void qs_team_begin(const qsim_ctx *ctx, qs_team *team) {
     struct qs_pool *pool = ctx->pool;
     if (!pool || team->seats == 1)
         return;
-    if (team->seats == 0) {
-        team->turn = PERIOD - TRIED - COUNTED - 1; /* the first one is not timed */
-        team->best_ns = team->other_ns = UINT64_MAX;
-    }
+    if (team->period == 0)
+        new_period(team, 1 + COUNTED + TRIED); /* the first one is not timed */
     if (is_timed(team))
         team->began_ns = qs_clock_ns();
     team->running = true;

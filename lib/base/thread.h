@@ -13,13 +13,13 @@ struct qs_pool;
  * now and then, and the better way kept.
  */
 typedef struct qs_team {
-    uint64_t began_ns; /* the execution in progress, if it is timed */
-    uint64_t best_ns;  /* of the timed ones, in the way that is kept */
-    uint64_t other_ns; /* and in the other */
-    size_t seats;      /* that its widest step had tasks for; 0: not executed yet */
-    uint32_t turn;
-    bool alone;   /* what is kept */
-    bool running; /* between begin and end */
+    uint64_t began_ns;     /* the execution in progress, if it is timed */
+    uint64_t best_ns;      /* of the timed ones, in the way that is kept */
+    uint64_t other_ns;     /* and in the other */
+    size_t seats;          /* that its widest step had tasks for; 0: not executed yet */
+    uint32_t turn, period; /* executions */
+    bool alone;            /* what is kept */
+    bool running;          /* between begin and end */
 } qs_team;
 
 /* CPUs that this process may run on, at least 1. */
