@@ -13,8 +13,9 @@
 #ifndef QK_F32_DEPTHWISE_H
 #define QK_F32_DEPTHWISE_H
 
-#define DW_CHUNK   64
-#define DW_SEGMENT 18
+/* Four lines of a segment are 16 KB: long runs of few channels suit the prefetcher best. */
+#define DW_WIDE    20
+#define DW_SEGMENT 28
 
 /* Where a block begins. */
 typedef struct dw_at {
@@ -307,8 +308,9 @@ static void dw_image(const qk_depthwise_f32 *given, const dw_kind *kinds, size_t
         d.out_line = given->out_pixel;
         d.out_pixel = given->out_line;
     }
-    for (size_t j = 0; j < d.channels; j += DW_CHUNK) {
-        const size_t end = d.channels - j < DW_CHUNK ? d.channels : j + DW_CHUNK;
+    const size_t chunk = d.pixels > DW_WIDE ? 32 : 64;
+    for (size_t j = 0; j < d.channels; j += chunk) {
+        const size_t end = d.channels - j < chunk ? d.channels : j + chunk;
         if (!kind) {
             dw_any(&d, j, end);
             continue;
