@@ -46,6 +46,32 @@ static bool to_q(const qs_graph *g, const qs_uses *uses, qs_id value, bool hop) 
     return true;
 }
 
+/* An Add of a vector of floats to a MatMul of integers, which it is the bias of. */
+static bool is_bias(const qs_graph *g, const qs_node *n) {
+    if (strcmp(n->op_type, "Add") != 0 || n->input_count != 2)
+        return false;
+    for (int32_t i = 0; i < 2; i++) {
+        const qs_id x = n->inputs[i], c = n->inputs[1 - i];
+        const qs_id p = x == QS_NONE ? QS_NONE : g->values[x].producer;
+        if (p != QS_NONE && qs_node_is(&g->nodes[p], "", "MatMul") && c != QS_NONE &&
+            g->values[c].data && g->values[c].data->rank <= 1 &&
+            from_dq(g, g->nodes[p].inputs[0]) && from_dq(g, g->nodes[p].inputs[1]))
+            return true;
+    }
+    return false;
+}
+
+/* The Add behind a MatMul that is its bias, if nobody else reads the product; or the node itself.
+ */
+static const qs_node *with_bias(const qs_graph *g, const qs_uses *uses, const qs_node *n) {
+    const qs_id y = n->outputs[0];
+    if (!qs_node_is(n, "", "MatMul") || y == QS_NONE || g->values[y].is_output ||
+        uses->start[y + 1] - uses->start[y] != 1)
+        return n;
+    const qs_node *reader = &g->nodes[uses->nodes[uses->start[y]]];
+    return is_bias(g, reader) ? reader : n;
+}
+
 /* A Relu or Clip whose producer absorbs it. */
 static bool behind_product(const qs_graph *g, qs_id value) {
     static const char *const products[] = {"Conv", "Gemm", "MatMul", "Add"};
@@ -53,7 +79,8 @@ static bool behind_product(const qs_graph *g, qs_id value) {
     if (p == QS_NONE || !one_of(g->nodes[p].op_type, products, QS_COUNT(products)))
         return false;
     const qs_node *n = &g->nodes[p];
-    return n->input_count >= 2 && from_dq(g, n->inputs[0]) && from_dq(g, n->inputs[1]);
+    return is_bias(g, n) ||
+           (n->input_count >= 2 && from_dq(g, n->inputs[0]) && from_dq(g, n->inputs[1]));
 }
 
 /* Moves elements and computes nothing: what it is given as integers stays integers. */
@@ -103,10 +130,10 @@ static bool computes_integers(const qs_graph *g, const qs_uses *uses, qs_id node
         return true;
     if (absorbed(n) && behind_product(g, n->inputs[0]))
         return to_q(g, uses, n->outputs[0], false);
-    for (int32_t i = 0; i < need; i++)
+    for (int32_t i = 0; i < need && !is_bias(g, n); i++)
         if (!from_dq(g, n->inputs[i]))
             return false;
-    return to_q(g, uses, n->outputs[0], !absorbed(n));
+    return to_q(g, uses, with_bias(g, uses, n)->outputs[0], !absorbed(n));
 }
 
 /* A quantizing node vanishes into the integer nodes on its other side. */

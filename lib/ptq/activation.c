@@ -2,13 +2,6 @@
 /* Scales of activations: which values share one, and what it is. */
 #include "ptq/quantizer.h"
 
-/* How many leading inputs of a node are activations or take part like one. */
-static int32_t operand_count(const qs_node *n) {
-    if (qs_node_is(n, "", "Concat"))
-        return n->input_count;
-    return qs_node_is(n, "", "Add") || qs_node_is(n, "", "Mul") ? 2 : 1;
-}
-
 static void mark(qs_quantizer *q, qs_id value) {
     q->activations[value].quantized = true;
 }
@@ -21,7 +14,7 @@ static void find_roots(qs_quantizer *q) {
         const qs_choice *c = &q->choices[node];
         if (!c->integer || c->is_absorbed)
             continue;
-        for (int32_t i = 0; i < operand_count(n); i++)
+        for (int32_t i = 0; i < qs_operand_count(q->g, n); i++)
             mark(q, n->inputs[i]);
         if (c->kind != QS_KIND_MOVEMENT) {
             mark(q, qs_choice_output(q, node));

@@ -29,8 +29,8 @@ typedef struct qs_choice {
     qs_kind kind;
     int32_t forced;   /* QSIM_RULE_*, 0: no rule */
     int32_t layer;    /* index among the layers with weights, or -1 */
-    qs_id absorbs;    /* the Relu or Clip behind it that its Q makes part of it, or QS_NONE */
-    bool is_absorbed; /* it is such a Relu or Clip */
+    qs_id absorbs;    /* the Relu, Clip or bias behind it that its Q makes part of it, or QS_NONE */
+    bool is_absorbed; /* it is such a node */
     bool integer;     /* decided: its inputs and outputs are quantized */
 } qs_choice;
 
@@ -134,6 +134,8 @@ int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsi
 int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
                          const qsim_quantize_options *own, qsim_model **out, qsim_error *error);
 
+/* How many leading inputs of a node are activations or take part like one. */
+int32_t qs_operand_count(const qs_graph *g, const qs_node *n);
 /* Output 0 of a node, behind what it absorbs. */
 qs_id qs_choice_output(const qs_quantizer *q, qs_id node);
 /* A float activation: no constant. */

@@ -16,9 +16,17 @@ const char *qs_node_label(const qs_graph *g, qs_id node) {
     return n->output_count > 0 && n->outputs[0] != QS_NONE ? g->values[n->outputs[0]].name : "";
 }
 
+int32_t qs_operand_count(const qs_graph *g, const qs_node *n) {
+    if (qs_node_is(n, "", "Concat"))
+        return n->input_count;
+    const bool product = qs_node_is(n, "", "MatMul") && !g->values[n->inputs[1]].data;
+    return product || qs_node_is(n, "", "Add") || qs_node_is(n, "", "Mul") ? 2 : 1;
+}
+
 qs_id qs_choice_output(const qs_quantizer *q, qs_id node) {
-    qs_id last = q->choices[node].absorbs;
-    return q->g->nodes[last == QS_NONE ? node : last].outputs[0];
+    while (q->choices[node].absorbs != QS_NONE)
+        node = q->choices[node].absorbs;
+    return q->g->nodes[node].outputs[0];
 }
 
 static const qs_const *float_constant(const qs_graph *g, qs_id value) {
@@ -134,6 +142,14 @@ static bool pads_in_range(const qs_graph *g, const qs_node *n) {
     return v == 0;
 }
 
+/* x / c or x * c, c one number. */
+static bool is_scaling(const qs_graph *g, const qs_node *n, qs_id x) {
+    if (!qs_node_is(n, "", "Div") && !qs_node_is(n, "", "Mul"))
+        return false;
+    const qs_const *c = float_constant(g, input(n, n->inputs[0] == x));
+    return c && c->elements == 1 && (n->inputs[0] == x || qs_node_is(n, "", "Mul"));
+}
+
 static qs_kind kind_of(const qs_graph *g, const qs_node *n) {
     static const char *const arithmetic[] = {"Add", "Mul", NULL};
     static const char *const curves[] = {"LeakyRelu",   "Sigmoid",   "Tanh",
@@ -151,7 +167,7 @@ static qs_kind kind_of(const qs_graph *g, const qs_node *n) {
     bool keep;
     if (!operands_fit(g, n, 1, false))
         return QS_KIND_FLOAT;
-    if (is_one_of(n, curves))
+    if (is_one_of(n, curves) || (qs_node_is(n, "", "Div") && is_scaling(g, n, n->inputs[0])))
         return QS_KIND_ARITHMETIC;
     if (is_one_of(n, pools) || qs_is_global_mean(g, n, &keep) || is_relu(g, n))
         return QS_KIND_POOL;
@@ -189,20 +205,60 @@ static size_t readers(const qs_quantizer *q, qs_id value) {
     return (size_t)(q->uses.start[value + 1] - q->uses.start[value]);
 }
 
-/* Ties a Relu or Clip to the node before it, when nobody else reads what lies between. */
+/* The only reader of a value that is not given out; or QS_NONE. */
+static qs_id only_reader(const qs_quantizer *q, qs_id value) {
+    const bool one = !q->g->values[value].is_output && readers(q, value) == 1;
+    return one ? q->uses.nodes[q->uses.start[value]] : QS_NONE;
+}
+
+/*
+ * The two products of attention: scores on their way to a Softmax, and what that weighs. Anything
+ * between that is no scaling, as a mask of great numbers, would need more than 8 bits.
+ */
+static bool is_attention(const qs_quantizer *q, qs_id node) {
+    const qs_graph *g = q->g;
+    const qs_node *n = &g->nodes[node];
+    if (!qs_node_is(n, "", "MatMul") || !operands_fit(g, n, 2, false) ||
+        n->inputs[0] == n->inputs[1])
+        return false;
+    if (qs_pass_producer(g, n->inputs[0], "Softmax") != QS_NONE)
+        return true;
+    for (int depth = 0; depth < 3; depth++) {
+        const qs_id y = g->nodes[node].outputs[0];
+        node = only_reader(q, y);
+        if (node == QS_NONE || !is_scaling(g, &g->nodes[node], y))
+            break;
+    }
+    return node != QS_NONE && qs_node_is(&g->nodes[node], "", "Softmax");
+}
+
+/* A vector added behind a MatMul: with the product it is one step, rounded once. */
+static bool is_bias_of(const qs_quantizer *q, const qs_node *matmul, const qs_node *add) {
+    const bool pairs = q->options.mode == QSIM_MODE_STATIC && q->options.format == QSIM_FORMAT_QDQ;
+    if (!pairs || !qs_node_is(matmul, "", "MatMul") || !qs_node_is(add, "", "Add"))
+        return false;
+    const qs_const *w = float_constant(q->g, input(matmul, 1));
+    const qs_const *b = float_constant(q->g, input(add, add->inputs[0] == matmul->outputs[0]));
+    return w && b && b->rank == 1 && w->rank == 2 && b->elements == (size_t)w->dims[1];
+}
+
+/*
+ * Ties a Relu or Clip to the node before it, and a bias to its MatMul, when nobody else reads what
+ * lies between.
+ */
 static void absorb(qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
     qs_choice *c = &q->choices[node];
     bool takes = c->kind == QS_KIND_WEIGHTS || qs_node_is(n, "", "Add") || qs_node_is(n, "", "Mul");
-    qs_id y = n->outputs[0];
-    if (!takes || q->g->values[y].is_output || readers(q, y) != 1)
+    qs_id y = n->outputs[0], next = takes ? only_reader(q, y) : QS_NONE;
+    if (next == QS_NONE || q->choices[next].forced == QSIM_RULE_FLOAT)
         return;
-    qs_id next = q->uses.nodes[q->uses.start[y]];
-    qs_choice *relu = &q->choices[next];
-    if (is_relu(q->g, &q->g->nodes[next]) && q->g->nodes[next].inputs[0] == y &&
-        relu->kind == QS_KIND_POOL && relu->forced != QSIM_RULE_FLOAT) {
+    qs_choice *behind = &q->choices[next];
+    const qs_node *m = &q->g->nodes[next];
+    const bool relu = is_relu(q->g, m) && m->inputs[0] == y && behind->kind == QS_KIND_POOL;
+    if (relu || (c->kind == QS_KIND_WEIGHTS && is_bias_of(q, n, m))) {
         c->absorbs = next;
-        relu->is_absorbed = true;
+        behind->is_absorbed = true;
     }
 }
 
@@ -215,11 +271,7 @@ static bool has_range(const qs_quantizer *q, qs_id value) {
 static bool ranges_known(const qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
     const qs_choice *c = &q->choices[node];
-    bool concat = qs_node_is(n, "", "Concat");
-    int32_t operands = concat                                                 ? n->input_count
-                       : qs_node_is(n, "", "Add") || qs_node_is(n, "", "Mul") ? 2
-                                                                              : 1;
-    for (int32_t i = 0; i < operands; i++)
+    for (int32_t i = 0; i < qs_operand_count(q->g, n); i++)
         if (!has_range(q, n->inputs[i]))
             return false;
     if (!has_range(q, qs_choice_output(q, node)))
@@ -238,7 +290,7 @@ static int classify(qs_quantizer *q) {
         const qs_node *n = &q->g->nodes[node];
         qs_layer l = {0};
         if (!describe_layer(q->g, n, &l)) {
-            q->choices[node].kind = kind_of(q->g, n);
+            q->choices[node].kind = is_attention(q, node) ? QS_KIND_ARITHMETIC : kind_of(q->g, n);
             continue;
         }
         q->choices[node].kind = QS_KIND_WEIGHTS;

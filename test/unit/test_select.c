@@ -373,7 +373,66 @@ static void test_bias(void) {
     qsim_model_free(m);
 }
 
+/* y = x w + b along the last axis of rank 4, where no Gemm does it. */
+static void linear(qsim_builder *b, const char *name, const char *x, const char *y) {
+    char w[16], v[16], product[16], in[64];
+    snprintf(w, sizeof(w), "w%s", name);
+    snprintf(v, sizeof(v), "b%s", name);
+    snprintf(product, sizeof(product), "p%s", name);
+    net_constant(b, w, 2, (int64_t[]){8, 8}, 0.5f, (uint64_t)name[0]);
+    net_constant(b, v, 1, (int64_t[]){8}, 0.5f, (uint64_t)name[0] + 40);
+    snprintf(in, sizeof(in), "%s,%s", x, w);
+    qsim_builder_node(b, "", "MatMul", w, in, product);
+    snprintf(in, sizeof(in), "%s,%s", v, product);
+    qsim_builder_node(b, "", "Add", v, in, y);
+}
+
+/* Self-attention: biases go with their products, scores and what they weigh run in integers. */
+static void test_attention(int masked) {
+    qsim_builder *b = begin();
+    const float eight = 2.83f;
+    const qsim_tensor t = {QSIM_FLOAT, 0, NULL, (void *)(uintptr_t)&eight, sizeof(eight)};
+    CHECK_INT(qsim_builder_constant(b, "eight", &t), QSIM_OK);
+    linear(b, "q", "x", "q");
+    linear(b, "k", "x", "k0");
+    qsim_builder_node(b, "", "Relu", "rk", "k0", "k");
+    linear(b, "v", "x", "v");
+    qsim_builder_node(b, "", "Transpose", "turn", "k", "kt");
+    qsim_builder_attr_ints(b, "perm", (int64_t[]){0, 1, 3, 2}, 4);
+    qsim_builder_node(b, "", "MatMul", "scores", "q,kt", "s");
+    qsim_builder_node(b, "", "Div", "scale", "s,eight", "d");
+    net_constant(b, "mask", 2, (int64_t[]){8, 8}, 1.0f, 7);
+    if (masked)
+        qsim_builder_node(b, "", "Add", "hide", "d,mask", "e");
+    qsim_builder_node(b, "", "Softmax", "soft", masked ? "e" : "d", "p");
+    qsim_builder_attr_int(b, "axis", -1);
+    qsim_builder_node(b, "", "MatMul", "weigh", "p,v", "o");
+    linear(b, "z", "o", "y");
+    output(b, "y", 4, 4, 8, 8);
+    qsim_model *m = net_finish(b);
+    qsim_calibration *c = calibrate(m, 99);
+    qsim_model *q = quantized(m, c, NULL);
+    check_input(q, "Add", "bq", 1, "pq");
+    check_input(q, "Add", "bq", 0, "bq");
+    check_input(q, "Relu", "rk", 0, "k0");
+    check_input(q, "MatMul", "weigh", 0, "p_DequantizeLinear_Output");
+    check_input(q, "MatMul", "weigh", 1, "v_DequantizeLinear_Output");
+    CHECK_INT(integer_nodes(q, "MatMul"), masked ? 5 : 6);
+    CHECK_INT(integer_nodes(q, "Div"), masked ? 0 : 1);
+    CHECK_INT(integer_nodes(q, "Add"), 4);
+    qsim_model_free(q);
+    const qsim_quantize_options operators = {.struct_size = sizeof(operators),
+                                             .format = QSIM_FORMAT_QOPERATOR};
+    q = quantized(m, c, &operators);
+    CHECK_INT(net_count(q, "QLinearMatMul"), masked ? 5 : 6);
+    qsim_model_free(q);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
 int main(void) {
+    test_attention(0);
+    test_attention(1);
     test_bias();
     test_residual();
     test_concat_and_head();
