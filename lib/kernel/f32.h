@@ -147,4 +147,7 @@ typedef struct qk_pack_source {
 
 void qk_pack_f32(float *packed, size_t panel, size_t k, size_t cols, const qk_pack_source *source);
 
+/* Is none of these floats, at any address, infinite or no number? */
+bool qk_all_finite(const void *floats, size_t n);
+
 #endif

@@ -27,22 +27,25 @@ typedef int8_t qk_signed __attribute__((vector_size(16)));
 static inline void qk_turn_fours(const uint8_t *const from[4], size_t at, uint32_t flip,
                                  uint8_t *const to[4]) {
 #ifdef QK_SHUFFLES
+    /* Written out: the compiler shall keep all of them in registers. */
     const qk_four flips = {flip, flip, flip, flip};
-    qk_four v[4], low[2], high[2];
-    for (int i = 0; i < 4; i++) {
-        memcpy(&v[i], from[i] + at, 16);
-        v[i] ^= flips;
-    }
-    for (int i = 0; i < 2; i++) {
-        low[i] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 0, 4, 1, 5);
-        high[i] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 2, 6, 3, 7);
-    }
-    v[0] = __builtin_shufflevector(low[0], low[1], 0, 1, 4, 5);
-    v[1] = __builtin_shufflevector(low[0], low[1], 2, 3, 6, 7);
-    v[2] = __builtin_shufflevector(high[0], high[1], 0, 1, 4, 5);
-    v[3] = __builtin_shufflevector(high[0], high[1], 2, 3, 6, 7);
-    for (int i = 0; i < 4; i++)
-        memcpy(to[i], &v[i], 16);
+    qk_four a, b, c, d, low, high, low2, high2;
+    memcpy(&a, from[0] + at, 16);
+    memcpy(&b, from[1] + at, 16);
+    memcpy(&c, from[2] + at, 16);
+    memcpy(&d, from[3] + at, 16);
+    low = __builtin_shufflevector(a, b, 0, 4, 1, 5) ^ flips;
+    high = __builtin_shufflevector(a, b, 2, 6, 3, 7) ^ flips;
+    low2 = __builtin_shufflevector(c, d, 0, 4, 1, 5) ^ flips;
+    high2 = __builtin_shufflevector(c, d, 2, 6, 3, 7) ^ flips;
+    a = __builtin_shufflevector(low, low2, 0, 1, 4, 5);
+    b = __builtin_shufflevector(low, low2, 2, 3, 6, 7);
+    c = __builtin_shufflevector(high, high2, 0, 1, 4, 5);
+    d = __builtin_shufflevector(high, high2, 2, 3, 6, 7);
+    memcpy(to[0], &a, 16);
+    memcpy(to[1], &b, 16);
+    memcpy(to[2], &c, 16);
+    memcpy(to[3], &d, 16);
 #else
     for (int i = 0; i < 4; i++)
         for (int c = 0; c < 4; c++) {
@@ -57,24 +60,24 @@ static inline void qk_turn_fours(const uint8_t *const from[4], size_t at, uint32
 /* Four rows of 16 bytes become 16 columns of 4 bytes, four of them at each of to[0] … to[3]. */
 static inline void qk_turn_bytes(const uint8_t *const from[4], uint8_t flip, uint8_t *const to[4]) {
 #ifdef QK_SHUFFLES
-    qk_sixteen v[4], pair[2];
-    qk_eight a, b, four;
-    for (int i = 0; i < 4; i++) {
-        memcpy(&v[i], from[i], 16);
-        v[i] ^= flip;
-    }
+    qk_sixteen a, b, c, d;
+    qk_eight ab, cd, four;
+    memcpy(&a, from[0], 16);
+    memcpy(&b, from[1], 16);
+    memcpy(&c, from[2], 16);
+    memcpy(&d, from[3], 16);
 #define PAIRS(x, y, at)                                                                            \
-    __builtin_shufflevector(x, y, (at), (at) + 16, (at) + 1, (at) + 17, (at) + 2, (at) + 18,       \
-                            (at) + 3, (at) + 19, (at) + 4, (at) + 20, (at) + 5, (at) + 21,         \
-                            (at) + 6, (at) + 22, (at) + 7, (at) + 23)
+    (qk_eight)(__builtin_shufflevector(x, y, (at), (at) + 16, (at) + 1, (at) + 17, (at) + 2,       \
+                                       (at) + 18, (at) + 3, (at) + 19, (at) + 4, (at) + 20,        \
+                                       (at) + 5, (at) + 21, (at) + 6, (at) + 22, (at) + 7,         \
+                                       (at) + 23) ^                                                \
+               flip)
 #define HALF(at, i)                                                                                \
-    pair[0] = PAIRS(v[0], v[1], at);                                                               \
-    pair[1] = PAIRS(v[2], v[3], at);                                                               \
-    a = (qk_eight)pair[0];                                                                         \
-    b = (qk_eight)pair[1];                                                                         \
-    four = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);                                \
+    ab = PAIRS(a, b, at);                                                                          \
+    cd = PAIRS(c, d, at);                                                                          \
+    four = __builtin_shufflevector(ab, cd, 0, 8, 1, 9, 2, 10, 3, 11);                              \
     memcpy(to[i], &four, 16);                                                                      \
-    four = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);                              \
+    four = __builtin_shufflevector(ab, cd, 4, 12, 5, 13, 6, 14, 7, 15);                            \
     memcpy(to[(i) + 1], &four, 16);
     HALF(0, 0)
     HALF(8, 2)

@@ -236,35 +236,51 @@ static void pack_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
         }
 }
 
-/* Dwords [four, end) of a segment whose columns lie side by side, as a matrix's on the right do. */
-static void pack_columns(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *segment,
-                         int32_t four, int32_t end, int32_t first, const int32_t *columns,
-                         int32_t width, int8_t *to) {
-    uint8_t spare[4][64];
-    int32_t used = s->n - first < width ? s->n - first : width, place[16];
-    for (int32_t p = 0; p < width; p += 4)
-        place[(columns[p] - first) / 4] = 4 * p;
-    for (; four < end; four++, to += 4 * width) {
-        const uint8_t *rows[4];
-        for (int32_t i = 0, j = 4 * four; i < 4; i++, j++) {
-            const int8_t *row = segment + j / s->c * s->sx + j % s->c * s->sc + first;
-            rows[i] =
-                j < f->k && used == width && width % 16 == 0 ? (const uint8_t *)row : spare[i];
-            if (rows[i] != spare[i])
-                continue;
-            memset(spare[i], s->flip, sizeof(spare[i]));
-            if (j < f->k)
-                memcpy(spare[i], row, (size_t)used);
-            if (j < f->k && first + used < f->n && used < width)
-                spare[i][used] = 1 ^ s->flip;
+/* A panel of columns that lie side by side. */
+typedef struct side_panel {
+    int32_t first, width;
+    int32_t place[16]; /* where in a row of dwords each four columns go */
+} side_panel;
+
+/* Four rows of the panel's columns, from `four` dwords on. */
+static void side_rows(const qk_source_i8 *s, const qk_form_i8 *f, const side_panel *p,
+                      const int8_t *segment, int32_t four, uint8_t spare[4][64],
+                      const uint8_t *rows[4]) {
+    const int32_t left = s->n - p->first, used = left < p->width ? left : p->width;
+    const bool direct = used == p->width && p->width % 16 == 0;
+    for (int32_t i = 0, j = 4 * four; i < 4; i++, j++) {
+        const int8_t *row = segment + j / s->c * s->sx + j % s->c * s->sc + p->first;
+        rows[i] = spare[i];
+        if (j < f->k && direct) {
+            rows[i] = (const uint8_t *)row;
+            __builtin_prefetch(row + 128);
+            continue;
         }
-        for (int32_t g = 0; g < width / 4; g += 4) {
-            uint8_t none[16], *at[4];
-            for (int32_t i = 0; i < 4; i++)
-                at[i] = g + i < width / 4 ? (uint8_t *)to + place[g + i] : none;
-            qk_turn_bytes(rows, s->flip, at);
-            for (int32_t i = 0; i < 4; i++)
-                rows[i] += 16;
+        memset(spare[i], s->flip, 64);
+        if (j < f->k)
+            memcpy(spare[i], row, (size_t)used);
+        if (j < f->k && p->first + used < f->n && used < p->width)
+            spare[i][used] = 1 ^ s->flip;
+    }
+}
+
+/* Dwords [four, end) of a segment, as a matrix on the right has them. */
+static void pack_columns(const qk_source_i8 *s, const qk_form_i8 *f, const side_panel *p,
+                         const int8_t *segment, int32_t four, int32_t end, int8_t *to) {
+    uint8_t spare[4][64], none[16];
+    for (; four < end; four++, to += 4 * p->width) {
+        const uint8_t *rows[4];
+        side_rows(s, f, p, segment, four, spare, rows);
+        for (int32_t g = 0; g < p->width / 4; g += 4) {
+            uint8_t *const at[4] = {
+                (uint8_t *)to + p->place[g],
+                g + 1 < p->width / 4 ? (uint8_t *)to + p->place[g + 1] : none,
+                g + 2 < p->width / 4 ? (uint8_t *)to + p->place[g + 2] : none,
+                g + 3 < p->width / 4 ? (uint8_t *)to + p->place[g + 3] : none,
+            };
+            const uint8_t *const from[4] = {rows[0] + 4 * g, rows[1] + 4 * g, rows[2] + 4 * g,
+                                            rows[3] + 4 * g};
+            qk_turn_bytes(from, s->flip, at);
         }
     }
 }
@@ -272,31 +288,32 @@ static void pack_columns(const qk_source_i8 *s, const qk_form_i8 *f, const int8_
 /* Dwords that are packed in all panels before those that follow. */
 #define DWORDS 8
 
-static void panel_columns(const qk_i8 *t, int32_t first, int32_t width, int32_t columns[64]) {
-    for (int32_t p = 0; p < width; p++) /* four at a time follow each other */
-        columns[p] = first + qk_i8_column(t, width, p);
-}
-
 /* A matrix on the right: memory is gone through in its own order, all panels in turn. */
 static void pack_matrix(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
                         int8_t *b) {
     const size_t depth = 4 * (size_t)f->segs * (size_t)f->k4;
+    side_panel p = {0};
     for (int32_t at = 0; at < f->segs * f->k4;) {
         const int32_t seg = at / f->k4, four = at % f->k4;
         const int32_t end = f->k4 - four < DWORDS ? f->k4 : four + DWORDS;
         const int8_t *from =
             s->w + (merged ? seg * s->sy : seg / s->kw * s->sy + seg % s->kw * s->sx);
-        size_t before = 0;
-        for (int32_t first = 0, width; first < f->n; first += width) {
-            int32_t columns[64];
-            width = qk_i8_panel(t, f->n - first);
-            panel_columns(t, first, width, columns);
-            pack_columns(s, f, from, four, end, first, columns, width,
-                         b + before * depth + 4 * (size_t)at * (size_t)width);
-            before += (size_t)width;
+        int8_t *panel = b;
+        for (p.first = 0; p.first < f->n; p.first += p.width) {
+            const int32_t width = qk_i8_panel(t, f->n - p.first);
+            for (int32_t i = 0; i < width && width != p.width; i += 4)
+                p.place[qk_i8_column(t, width, i) / 4] = 4 * i;
+            p.width = width;
+            pack_columns(s, f, &p, from, four, end, panel + 4 * (size_t)at * (size_t)width);
+            panel += depth * (size_t)width;
         }
         at += end - four;
     }
+}
+
+static void panel_columns(const qk_i8 *t, int32_t first, int32_t width, int32_t columns[64]) {
+    for (int32_t p = 0; p < width; p++) /* four at a time follow each other */
+        columns[p] = first + qk_i8_column(t, width, p);
 }
 
 static void pack_panel(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,

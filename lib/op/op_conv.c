@@ -143,17 +143,6 @@ qs_conv_weights qs_conv_pack(const qk_f32 *k, const qs_conv_form *f, const void 
     return out;
 }
 
-/* Exponents of infinity and NaN are all ones. */
-static bool all_finite(const void *w, size_t n) {
-    uint32_t found = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, (const uint8_t *)w + i * sizeof(bits), sizeof(bits));
-        found |= (bits & 0x7f800000u) == 0x7f800000u;
-    }
-    return !found;
-}
-
 static int pack_conv(qs_pack *p) {
     const void *w = qs_pack_bytes(p, 1);
     const float *bias = qs_pack_const(p, 2);
@@ -171,7 +160,7 @@ static int pack_conv(qs_pack *p) {
     if (!out || !to)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     *out = qs_conv_pack(k, &f, w, bias, to);
-    out->finite = all_finite(w, f.m * f.cg * f.taps);
+    out->finite = qk_all_finite(w, f.m * f.cg * f.taps);
     p->result = out;
     return QSIM_OK;
 }

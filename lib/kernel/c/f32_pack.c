@@ -127,3 +127,28 @@ void qk_pack_f32(float *packed, size_t panel, size_t k, size_t cols, const qk_pa
     }
     memset(packed, 0, SLACK * sizeof(float));
 }
+
+bool qk_all_finite(const void *floats, size_t n) {
+    const uint8_t *in = floats;
+    const uint32_t exponent = 0x7f800000u; /* all ones: infinity or NaN */
+    uint32_t found = 0;
+    size_t i = 0;
+#ifdef QK_SHUFFLES
+    const qk_four mask = {exponent, exponent, exponent, exponent};
+    qk_four any = {0}, other = {0}, v, w;
+    for (; n - i >= 8; i += 8) {
+        memcpy(&v, in + 4 * i, 16);
+        memcpy(&w, in + 4 * i + 16, 16);
+        any |= (qk_four)((v & mask) == mask);
+        other |= (qk_four)((w & mask) == mask);
+    }
+    any |= other;
+    found = any[0] | any[1] | any[2] | any[3];
+#endif
+    for (; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, in + 4 * i, 4);
+        found |= (bits & exponent) == exponent;
+    }
+    return !found;
+}
