@@ -301,13 +301,8 @@ static bool any_weight(const int8_t *w, size_t bytes) {
 static void run_block(const plan *p, const part *t, int32_t c, const pixels *list,
                       const uint8_t *scratch) {
     const qk_window_u8s8 *d = p->d;
-    int32_t tap[W_TAPS];
     bool halves = d->split && W_GROUP == 4;
-    for (int32_t i = 0; i < 2 * p->taps; i++) {
-        int32_t column = i % p->taps / p->groups * (t->apart ? 1 : d->dilation_w);
-        tap[i] = (int32_t)(column * p->column_bytes) + i % p->groups * W_ALL;
-    }
-    tile k = {.tap = tap, .taps = p->taps, .second = (ptrdiff_t)p->second * W_ALL};
+    tile k = {.tap = t->tap, .taps = p->taps, .second = (ptrdiff_t)p->second * W_ALL};
     k.w = d->w + (size_t)(c / W_BYTES) * p->block_bytes;
     k.v = p->shared ? k.w + (halves ? 2 : 1) * p->set_bytes : k.w;
     k.bias = d->o.bias + c;

@@ -65,10 +65,11 @@ typedef struct part {
     int32_t begin, end; /* channels */
     int32_t each;       /* channels of a range of columns in a vector */
     int32_t ranges;
-    int32_t q;         /* columns of output in a range */
-    int32_t xs, pairs; /* columns and pairs of rows taken at once */
-    bool apart;        /* every pixel has its own columns in scratch */
-    int32_t columns;   /* of one pair of rows */
+    int32_t q;           /* columns of output in a range */
+    int32_t xs, pairs;   /* columns and pairs of rows taken at once */
+    bool apart;          /* every pixel has its own columns in scratch */
+    int32_t columns;     /* of one pair of rows */
+    int32_t tap[W_TAPS]; /* from a pixel's first column in scratch to its dwords, of two sets */
 } part;
 
 /* What is in scratch: pixels of the first rows of output. */
@@ -103,9 +104,18 @@ static int64_t columns_of(const qk_window_u8s8 *d, int32_t n) {
     return (int64_t)(n - 1) * d->stride_w + (int64_t)(d->kw - 1) * d->dilation_w + 1;
 }
 
+static void list_taps(const plan *p, part *t) {
+    int32_t i = 0;
+    for (int32_t set = 0; set < 2; set++)
+        for (int32_t x = 0; x < p->d->kw; x++)
+            for (int32_t k = 0; k < p->groups; k++)
+                t->tap[i++] =
+                    (int32_t)(x * (t->apart ? 1 : p->d->dilation_w) * p->column_bytes) + k * W_ALL;
+}
+
 static part part_of(const plan *p, int32_t begin, int32_t end, int32_t each) {
     const qk_window_u8s8 *d = p->d;
-    part t = {begin, end, each, W_BYTES / each, d->wo, 4, 1, false, 0};
+    part t = {begin, end, each, W_BYTES / each, d->wo, 4, 1, false, 0, {0}};
     int64_t room = W_GOAL / p->column_bytes;
     t.q = (d->wo + t.ranges - 1) / t.ranges;
     t.apart = columns_of(d, 4) > W_ROOM / p->column_bytes;
@@ -119,6 +129,7 @@ static part part_of(const plan *p, int32_t begin, int32_t end, int32_t each) {
     while (!t.apart && t.xs == t.q && 2 * t.pairs < d->rows && (t.pairs + 1) * t.xs <= W_PIXELS &&
            (t.pairs + 1) * (int64_t)t.columns <= room)
         t.pairs++;
+    list_taps(p, &t);
     return t;
 }
 
