@@ -53,10 +53,11 @@ typedef struct plan {
     int32_t groups; /* dwords of one column of the kernel */
     int32_t stored; /* of one column of the image */
     int32_t second; /* the first of them that the second row of output looks at */
+    int32_t next;   /* the first that the next pair of rows looks at; `stored`: none */
     bool shared;    /* moved weights instead */
     int32_t taps;   /* dwords of a sum */
     size_t set_bytes, block_bytes;
-    ptrdiff_t column_bytes, row_bytes; /* of scratch, of the image */
+    ptrdiff_t row_bytes; /* of the image */
     epilogue e;
 } plan;
 
@@ -65,10 +66,11 @@ typedef struct part {
     int32_t begin, end; /* channels */
     int32_t each;       /* channels of a range of columns in a vector */
     int32_t ranges;
-    int32_t q;           /* columns of output in a range */
-    int32_t xs, pairs;   /* columns and pairs of rows taken at once */
-    bool apart;          /* every pixel has its own columns in scratch */
-    int32_t columns;     /* of one pair of rows */
+    int32_t q;                          /* columns of output in a range */
+    int32_t xs, pairs;                  /* columns and pairs of rows taken at once */
+    bool apart;                         /* every pixel has its own columns in scratch */
+    int32_t columns;                    /* of one pair of rows */
+    ptrdiff_t column_bytes, pair_bytes; /* of scratch: from column to column, from pair to pair */
     int32_t tap[W_TAPS]; /* from a pixel's first column in scratch to its dwords, of two sets */
 } part;
 
@@ -94,7 +96,10 @@ INLINE plan plan_of(const qk_window_u8s8 *d) {
     p.taps = d->kw * p.groups;
     p.set_bytes = (size_t)p.taps * W_ALL;
     p.block_bytes = (size_t)sets * p.set_bytes;
-    p.column_bytes = (ptrdiff_t)p.stored * W_ALL;
+    p.next = p.stored;
+    if ((p.shared || p.second < p.groups) && 2 * d->stride_h % W_GROUP == 0 &&
+        2 * d->stride_h / W_GROUP < p.stored)
+        p.next = 2 * d->stride_h / W_GROUP;
     p.row_bytes = (ptrdiff_t)d->wd * d->channels;
     return p;
 }
@@ -110,25 +115,42 @@ static void list_taps(const plan *p, part *t) {
         for (int32_t x = 0; x < p->d->kw; x++)
             for (int32_t k = 0; k < p->groups; k++)
                 t->tap[i++] =
-                    (int32_t)(x * (t->apart ? 1 : p->d->dilation_w) * p->column_bytes) + k * W_ALL;
+                    (int32_t)(x * (t->apart ? 1 : p->d->dilation_w) * t->column_bytes) + k * W_ALL;
+}
+
+/* Parts of about the same width, no more than `most` columns. */
+static int32_t part_width(int32_t columns, int32_t most) {
+    if (most >= columns)
+        return columns;
+    return most > 4 ? ((columns - 1) / ((columns + most - 1) / most) + 4) & ~3 : 4;
+}
+
+/* Dwords of a column of `pairs` pairs of rows. */
+static int64_t stored_of(const plan *p, int32_t pairs) {
+    return (int64_t)(pairs - 1) * p->next + p->stored;
 }
 
 static part part_of(const plan *p, int32_t begin, int32_t end, int32_t each) {
     const qk_window_u8s8 *d = p->d;
-    part t = {begin, end, each, W_BYTES / each, d->wo, 4, 1, false, 0, {0}};
-    int64_t room = W_GOAL / p->column_bytes;
+    part t = {.begin = begin, .end = end, .each = each, .ranges = W_BYTES / each, .pairs = 1};
+    const int64_t room = W_GOAL / W_ALL;
+    int32_t most = 4;
     t.q = (d->wo + t.ranges - 1) / t.ranges;
-    t.apart = columns_of(d, 4) > W_ROOM / p->column_bytes;
-    while (!t.apart && t.xs < t.q && t.xs + 4 <= W_PIXELS && columns_of(d, t.xs + 4) <= room)
-        t.xs += 4;
-    if (t.xs >= t.q)
-        t.xs = t.q;
-    else if (t.xs > 4) /* parts of about the same width */
-        t.xs = ((t.q - 1) / ((t.q + t.xs - 1) / t.xs) + 4) & ~3;
+    t.apart = columns_of(d, 4) > W_ROOM / W_ALL / p->stored;
+    /* Where pairs of rows have half of their dwords in common, high parts beat wide ones. */
+    const bool kept = !t.apart && 2 * p->next <= p->stored && d->rows > 2;
+    const int32_t goal = kept ? 16 : W_PIXELS;
+    while (!t.apart && most < t.q && most + 4 <= goal &&
+           columns_of(d, most + 4) * p->stored <= room)
+        most += 4;
+    t.xs = part_width(t.q, most);
     t.columns = t.apart ? t.xs * d->kw : (int32_t)columns_of(d, t.xs);
-    while (!t.apart && t.xs == t.q && 2 * t.pairs < d->rows && (t.pairs + 1) * t.xs <= W_PIXELS &&
-           (t.pairs + 1) * (int64_t)t.columns <= room)
+    while (!t.apart && (kept || t.xs == t.q) && 2 * t.pairs < d->rows &&
+           (t.pairs + 1) * t.xs <= W_PIXELS &&
+           t.columns * (kept ? stored_of(p, t.pairs + 1) : (t.pairs + 1) * p->stored) <= room)
         t.pairs++;
+    t.column_bytes = (ptrdiff_t)(kept ? stored_of(p, t.pairs) : p->stored) * W_ALL;
+    t.pair_bytes = kept ? (ptrdiff_t)p->next * W_ALL : t.columns * t.column_bytes;
     list_taps(p, &t);
     return t;
 }
@@ -207,7 +229,7 @@ TARGET static void interleave_ranges(const plan *p, const part *t, const group *
     const group local = *g;
     const int32_t ranges = t->ranges;
     ptrdiff_t at = x * p->d->channels;
-    for (; n > 0; n--, at += step * p->d->channels, to += p->column_bytes) {
+    for (; n > 0; n--, at += step * p->d->channels, to += t->column_bytes) {
         w_vec v[W_GROUP];
         for (int32_t i = 0; i < W_GROUP; i++) {
             const uint8_t *first = local.row[i] + at;
@@ -247,20 +269,20 @@ TARGET static void interleave_run(const plan *p, const part *t, const group *g, 
     int64_t inside = last < d->wd ? (d->wd - 1 - last) / step + 1 : 0;
     int64_t j = 0;
     for (; j < n && j < before; j++, x += step)
-        interleave_edge(p, t, g, x, to + j * p->column_bytes);
+        interleave_edge(p, t, g, x, to + j * t->column_bytes);
     inside = (inside < n ? inside : n) - j;
     if (inside > 0) {
-        uint8_t *first = to + j * p->column_bytes;
+        uint8_t *first = to + j * t->column_bytes;
         if (t->ranges == 1)
             interleave_columns(g, x * d->channels, step * d->channels, inside, first,
-                               p->column_bytes);
+                               t->column_bytes);
         else
             interleave_ranges(p, t, g, x, step, inside, first);
         j += inside;
         x += inside * step;
     }
     for (; j < n; j++, x += step)
-        interleave_edge(p, t, g, x, to + j * p->column_bytes);
+        interleave_edge(p, t, g, x, to + j * t->column_bytes);
 }
 
 /* Row of the image, `dy` rows of the kernel below the first one that row y of output looks at. */
@@ -272,13 +294,11 @@ INLINE const uint8_t *row_at(const plan *p, int32_t y, int32_t dy) {
 
 /* Number i of the groups that rows of output y and y + 1 look at. */
 INLINE group group_at(const plan *p, int32_t y, int32_t i, int32_t c) {
-    const qk_window_u8s8 *d = p->d;
     bool own = !p->shared && p->second == p->groups && i >= p->groups;
     int32_t tap = W_GROUP * (own ? i - p->groups : i);
-    int32_t count = d->kh + (p->second == p->groups ? 0 : d->stride_h);
     group g;
     for (int32_t k = 0; k < W_GROUP; k++)
-        g.row[k] = row_at(p, y + own, tap + k < count ? tap + k : tap) + c;
+        g.row[k] = row_at(p, y + own, tap + k) + c;
     return g;
 }
 
@@ -286,8 +306,9 @@ INLINE group group_at(const plan *p, int32_t y, int32_t i, int32_t c) {
 TARGET static void fill(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t x,
                         int32_t c, uint8_t *scratch) {
     const qk_window_u8s8 *d = p->d;
-    for (int32_t i = 0; i < pairs; i++, scratch += t->columns * p->column_bytes)
-        for (int32_t k = 0; k < p->stored; k++) {
+    const bool kept = t->pair_bytes < t->column_bytes;
+    for (int32_t i = 0; i < pairs; i++, scratch += t->pair_bytes)
+        for (int32_t k = i > 0 && kept ? p->stored - p->next : 0; k < p->stored; k++) {
             group g = group_at(p, y + 2 * i, k, c);
             int64_t first = d->left + (int64_t)x * d->stride_w;
             uint8_t *to = scratch + k * W_ALL;
@@ -295,7 +316,7 @@ TARGET static void fill(const plan *p, const part *t, int32_t y, int32_t pairs, 
                 interleave_run(p, t, &g, first, 1, t->columns, to);
                 continue;
             }
-            for (int32_t j = 0; j < t->xs; j++, first += d->stride_w, to += d->kw * p->column_bytes)
+            for (int32_t j = 0; j < t->xs; j++, first += d->stride_w, to += d->kw * t->column_bytes)
                 interleave_run(p, t, &g, first, d->dilation_w, d->kw, to);
         }
 }
@@ -307,7 +328,7 @@ static void list_pixels(const plan *p, const part *t, int32_t y, int32_t pairs, 
     int32_t column = t->apart ? d->kw : d->stride_w;
     for (int32_t i = 0; i < pairs; i++)
         for (int32_t j = 0; j < n; j++, count++) {
-            list->at[count] = (int32_t)((i * t->columns + j * column) * p->column_bytes);
+            list->at[count] = (int32_t)(i * t->pair_bytes + j * column * t->column_bytes);
             list->x[count] = x + j;
             list->y[count] = y + 2 * i;
             list->out[count][0] = ((ptrdiff_t)(y + 2 * i) * d->wo + x + j) * d->channels;
