@@ -96,6 +96,7 @@ TILE(tile_8x1, 8, 1)
 TILE(tile_8x2, 8, 2)
 TILE(tile_8xH0, 8, H0)
 TILE(tile_8xH1, 8, H1)
+TILE(tile_5x4, 5, 4)
 
 #define PANEL 64
 
@@ -159,6 +160,18 @@ static bool has_lines(const qk_gemm_f32 *g) {
     return g->rows >= QK_NARROW_LEAST && rows_in_line(g, 0) >= QK_NARROW_LEAST;
 }
 
+/* A whole panel. The last row goes with four others: alone it would wait for all of the panel. */
+static void gemm_whole(const qk_gemm_f32 *g, tile *t) {
+    qk_gemm_f32 fours = *g;
+    const bool odd = g->rows > 4 && g->rows % 4 == 1;
+    fours.rows -= odd ? 5 : 0;
+    t->g = &fours;
+    run_rows(&fours, t, tiles[7].small, tiles[7].rows, tiles[7].big);
+    t->row = fours.rows;
+    if (odd)
+        tile_5x4(t);
+}
+
 static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
     const size_t k = qk_gemm_depth(g);
     for (size_t col = 0; col < g->cols; col += PANEL) {
@@ -171,7 +184,10 @@ static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
             gemm_narrow(g, &t, used);
             continue;
         }
-        run_rows(g, &t, tiles[kind].small, tiles[kind].rows, tiles[kind].big);
+        if (width == PANEL)
+            gemm_whole(g, &t);
+        else
+            run_rows(g, &t, tiles[kind].small, tiles[kind].rows, tiles[kind].big);
     }
 }
 
