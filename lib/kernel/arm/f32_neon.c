@@ -53,10 +53,8 @@ static inline float32x4_t every_other(float32x4_t v, int unused) {
     return vuzp1q_f32(v, v);
 }
 
-#define DW_WIDEST 7
-
 #include "kernel/f32_tile.h"
-#include "kernel/f32_depthwise.h"
+#include "kernel/f32_depthwise_blocks.h"
 #include "kernel/pool_tile.h"
 
 TILE(tile_1x1, 1, 1)
@@ -101,54 +99,6 @@ static void qk_gemm_f32_neon(const qk_gemm_f32 *g) {
     }
 }
 
-DW_ONE(3, 1, 1)
-DW_ONE(3, 1, 2)
-DW_ONE(3, 1, 3)
-DW_ONE(3, 1, 4)
-DW_ONE(3, 1, 5)
-DW_ONE(3, 1, 6)
-DW_ONE(3, 1, 7)
-DW_TWO(3, 1)
-DW_TWO(3, 2)
-DW_TWO(3, 3)
-DW_TWO(3, 4)
-DW_TWO(3, 5)
-DW_TWO(3, 6)
-DW_TWO(3, 7)
-DW_ONE(3, 2, 2)
-DW_ONE(3, 2, 3)
-DW_ONE(3, 2, 4)
-DW_ONE(3, 2, 6)
-DW_ONE(5, 1, 1)
-DW_ONE(5, 1, 2)
-DW_ONE(5, 1, 3)
-DW_ONE(5, 1, 4)
-DW_ONE(5, 1, 6)
-DW_TWO(5, 1)
-DW_TWO(5, 2)
-DW_TWO(5, 3)
-DW_TWO(5, 4)
-DW_ONE(5, 2, 2)
-DW_ONE(5, 2, 3)
-DW_ONE(5, 2, 4)
-
-static void qk_depthwise_f32_neon(const qk_depthwise_f32 *d) {
-    static const dw_kind kinds[] = {
-        {3,
-         1,
-         {NULL, dw_3_1_1, dw_3_1_2, dw_3_1_3, dw_3_1_4, dw_3_1_5, dw_3_1_6, dw_3_1_7},
-         {NULL, dw_3_twice_1, dw_3_twice_2, dw_3_twice_3, dw_3_twice_4, dw_3_twice_5, dw_3_twice_6,
-          dw_3_twice_7}},
-        {3, 2, {NULL, dw_3_1_1, dw_3_2_2, dw_3_2_3, dw_3_2_4, NULL, dw_3_2_6}, {NULL}},
-        {5,
-         1,
-         {NULL, dw_5_1_1, dw_5_1_2, dw_5_1_3, dw_5_1_4, NULL, dw_5_1_6},
-         {NULL, dw_5_twice_1, dw_5_twice_2, dw_5_twice_3, dw_5_twice_4}},
-        {5, 2, {NULL, dw_5_1_1, dw_5_2_2, dw_5_2_3, dw_5_2_4}, {NULL}},
-    };
-    dw_image(d, kinds, QS_COUNT(kinds));
-}
-
 #define AS_IT_IS(v, count) (v)
 #define DIVIDE(v, count)   vdivq_f32(v, SET1((float)(count)))
 POOL(qk_max_f32_neon, float, SET1(-INFINITY), MAX, AS_IT_IS)
@@ -157,7 +107,7 @@ POOL(qk_average_f32_neon, float, SET1(0.0f), ADD, DIVIDE)
 const qk_f32 qk_f32_neon = {
     .panel = PANEL,
     .gemm = qk_gemm_f32_neon,
-    .depthwise = qk_depthwise_f32_neon,
+    .depthwise = depthwise_f32,
     .max_f32 = qk_max_f32_neon,
     .average_f32 = qk_average_f32_neon,
     .max_u8 = qk_max_u8_neon,

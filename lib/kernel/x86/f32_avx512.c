@@ -26,10 +26,8 @@
 #define PICK_LOAD(i) _mm512_loadu_si512(i)
 #define PICK(v, i)   _mm512_permutexvar_ps(i, v)
 
-#define DW_WIDEST 7
-
 #include "kernel/f32_tile.h"
-#include "kernel/f32_depthwise.h"
+#include "kernel/f32_depthwise_blocks.h"
 #include "kernel/pool_tile.h"
 
 /* H0 to H3: that many vectors of 16 columns and one of 8, which is half the work of one of 16. */
@@ -191,54 +189,6 @@ static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
     }
 }
 
-DW_ONE(3, 1, 1)
-DW_ONE(3, 1, 2)
-DW_ONE(3, 1, 3)
-DW_ONE(3, 1, 4)
-DW_ONE(3, 1, 5)
-DW_ONE(3, 1, 6)
-DW_ONE(3, 1, 7)
-DW_TWO(3, 1)
-DW_TWO(3, 2)
-DW_TWO(3, 3)
-DW_TWO(3, 4)
-DW_TWO(3, 5)
-DW_TWO(3, 6)
-DW_TWO(3, 7)
-DW_ONE(3, 2, 2)
-DW_ONE(3, 2, 3)
-DW_ONE(3, 2, 4)
-DW_ONE(3, 2, 6)
-DW_ONE(5, 1, 1)
-DW_ONE(5, 1, 2)
-DW_ONE(5, 1, 3)
-DW_ONE(5, 1, 4)
-DW_ONE(5, 1, 6)
-DW_TWO(5, 1)
-DW_TWO(5, 2)
-DW_TWO(5, 3)
-DW_TWO(5, 4)
-DW_ONE(5, 2, 2)
-DW_ONE(5, 2, 3)
-DW_ONE(5, 2, 4)
-
-static void qk_depthwise_f32_avx512(const qk_depthwise_f32 *d) {
-    static const dw_kind kinds[] = {
-        {3,
-         1,
-         {NULL, dw_3_1_1, dw_3_1_2, dw_3_1_3, dw_3_1_4, dw_3_1_5, dw_3_1_6, dw_3_1_7},
-         {NULL, dw_3_twice_1, dw_3_twice_2, dw_3_twice_3, dw_3_twice_4, dw_3_twice_5, dw_3_twice_6,
-          dw_3_twice_7}},
-        {3, 2, {NULL, dw_3_1_1, dw_3_2_2, dw_3_2_3, dw_3_2_4, NULL, dw_3_2_6}, {NULL}},
-        {5,
-         1,
-         {NULL, dw_5_1_1, dw_5_1_2, dw_5_1_3, dw_5_1_4, NULL, dw_5_1_6},
-         {NULL, dw_5_twice_1, dw_5_twice_2, dw_5_twice_3, dw_5_twice_4}},
-        {5, 2, {NULL, dw_5_1_1, dw_5_2_2, dw_5_2_3, dw_5_2_4}, {NULL}},
-    };
-    dw_image(d, kinds, QS_COUNT(kinds));
-}
-
 #define AS_IT_IS(v, count) (v)
 #define DIVIDE(v, count)   _mm512_div_ps(v, SET1((float)(count)))
 POOL(max_f32_zmm, float, SET1(-INFINITY), MAX, AS_IT_IS)
@@ -255,7 +205,7 @@ static void qk_max_f32_avx512(const qk_pool *p) {
 const qk_f32 qk_f32_avx512 = {
     .panel = PANEL,
     .gemm = qk_gemm_f32_avx512,
-    .depthwise = qk_depthwise_f32_avx512,
+    .depthwise = depthwise_f32,
     .max_f32 = qk_max_f32_avx512,
     .average_f32 = qk_average_f32_avx512,
     .max_u8 = qk_max_u8_avx512,
