@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A constant added to each channel behind a Conv or MatMul is its bias: folded in, it is summed in
- * int32 instead of going through 8 bits twice. Models made of CNTK and TensorFlow ones have these.
+ * A constant added to each channel behind a Conv, ConvTranspose or MatMul is its bias: folded in,
+ * it is summed in int32 instead of going through 8 bits twice. Models made of CNTK and TensorFlow
+ * ones have these.
  */
 #include "exec/passes.h"
 
@@ -32,6 +33,10 @@ static bool takes_bias(const qs_graph *g, const qs_node *n, qs_id x, const qs_co
         return false;
     if (qs_node_is(n, "", "Conv"))
         return is_per_channel(bias, rank, 1, w->dims[0]);
+    int64_t channels;
+    if (qs_node_is(n, "", "ConvTranspose") && rank > 2 && w->rank == rank)
+        return qs_mul64(w->dims[1], qs_node_int(n, "group", 1), &channels) &&
+               is_per_channel(bias, rank, 1, channels);
     /* Gemm broadcasts by itself since version 7. */
     return qs_node_is(n, "", "MatMul") && n->version >= 7 && rank == 2 && w->rank == 2 &&
            is_per_channel(bias, 2, 1, w->dims[1]);

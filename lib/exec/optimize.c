@@ -39,6 +39,8 @@ static int extended(qs_pass *p, qsim_model *m) {
     if (!code)
         code = qs_fold_bias(m, p->error);
     if (!code)
+        code = qs_pass_batchnorm(p); /* what stood between them has gone */
+    if (!code)
         code = qs_pass_qdq(p);
     return code;
 }

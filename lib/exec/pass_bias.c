@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* conv(x) + c is a convolution with a bias where c has one number a channel, or one for all. */
+/*
+ * conv(x) + c is a convolution with a bias where c has one number a channel, or one for all; so it
+ * is with a transposed one.
+ */
 #include "exec/passes.h"
 
 /* The convolution without a bias that makes `v`, read by nothing else; QS_NONE: none. */
 static qs_id bare_conv(const qs_graph *g, const qs_uses *uses, qs_id v) {
-    const qs_id id = v == QS_NONE ? QS_NONE : qs_pass_producer(g, v, "Conv");
+    qs_id id = v == QS_NONE ? QS_NONE : qs_pass_producer(g, v, "Conv");
+    if (id == QS_NONE && v != QS_NONE)
+        id = qs_pass_producer(g, v, "ConvTranspose");
     if (id == QS_NONE || g->values[v].is_output || uses->start[v + 1] - uses->start[v] != 1)
         return QS_NONE;
     const qs_node *n = &g->nodes[id];

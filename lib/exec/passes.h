@@ -46,7 +46,8 @@ int qs_pass_curves(qs_pass *p);
 int qs_pass_redundant(qs_pass *p);
 /* A Slice of a Slice along other axes (pass_slice.c). */
 int qs_pass_slices(qs_pass *p);
-/* Constants added behind a Conv or MatMul become biases; edits the model's graph (fold_bias.c). */
+/* Constants added behind a Conv, ConvTranspose or MatMul become biases; edits the model's graph
+ * (fold_bias.c). */
 int qs_fold_bias(qsim_model *m, qsim_error *error);
 /* Names for values that passes made, for saving (optimize.c). */
 int qs_pass_names(qs_pass *p);

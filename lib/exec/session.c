@@ -32,10 +32,11 @@ static int transform(qsim_session *s, const qsim_session_options *o, bool litera
         code = qs_pass_identities(&p);
     if (!code)
         code = qs_pass_fold(&p, QS_FOLD_QUANTIZE | QS_FOLD_DEQUANTIZE);
-    if (!code && level >= QSIM_LEVEL_BASIC)
-        code = qs_pass_batchnorm(&p);
+    /* A sum between a convolution and its BatchNormalization is a bias before they are one. */
     if (!code && level >= QSIM_LEVEL_EXTENDED)
         code = qs_pass_bias(&p);
+    if (!code && level >= QSIM_LEVEL_BASIC)
+        code = qs_pass_batchnorm(&p);
     if (!code && level >= QSIM_LEVEL_EXTENDED)
         code = qs_pass_curves(&p);
     if (!code && level >= QSIM_LEVEL_EXTENDED)

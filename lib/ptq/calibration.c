@@ -8,10 +8,16 @@
 
 #define MIN_OPSET 13 /* per-axis DequantizeLinear */
 
-/* Weights that are stored in 8 bits are floats to whoever quantizes again. */
-static int fold_weights(qsim_model *m, qsim_error *error) {
+/*
+ * Weights that are stored in 8 bits are floats to whoever quantizes again; sums become biases, and
+ * a BatchNormalization may then stand behind its convolution.
+ */
+static int fold(qsim_model *m, qsim_error *error) {
     qs_pass p = {.ctx = m->ctx, .graph = m->graph, .model = m->name, .error = error};
-    return qs_pass_fold(&p, QS_FOLD_QUANTIZE | QS_FOLD_DEQUANTIZE);
+    int code = qs_pass_fold(&p, QS_FOLD_QUANTIZE | QS_FOLD_DEQUANTIZE);
+    if (!code)
+        code = qs_fold_bias(m, error);
+    return code ? code : qs_pass_batchnorm(&p);
 }
 
 int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error) {
@@ -31,9 +37,7 @@ int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error)
         code = qsim_model_optimize(m, QSIM_LEVEL_BASIC, out, error);
     qsim_model_free(m);
     if (!code)
-        code = fold_weights(*out, error);
-    if (!code)
-        code = qs_fold_bias(*out, error);
+        code = fold(*out, error);
     if (!code)
         code = qs_fold_gemm(*out, error);
     if (code) {

@@ -241,6 +241,51 @@ static void optimize(void) {
 }
 
 /* Identity keeps names of outputs; Constant and what follows from it become constants. */
+/* ConvTranspose, a constant for each channel, BatchNormalization, ReLU: one step, of files too. */
+static void transposed(int64_t groups) {
+    net n;
+    qsim_model *m;
+    const float var[] = {1, 0.5f, 2, 0.1f};
+    const int64_t stride[] = {2, 2};
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(2, 4, H, W));
+    net_random(&n, "w", NET_DIMS(4, 4 / groups, 2, 2), 1, 1);
+    net_random(&n, "b", NET_DIMS(1, 4, 1, 1), 2, 1);
+    net_random(&n, "gamma", NET_DIMS(4), 2, 2);
+    net_random(&n, "beta", NET_DIMS(4), 3, 1);
+    net_random(&n, "mean", NET_DIMS(4), 4, 1);
+    net_const(&n, "var", QSIM_FLOAT, NET_DIMS(4), var);
+    qs_id c = net_node(&n, "", "ConvTranspose", "x,w", "t");
+    net_ints(&n, c, "strides", 2, stride);
+    qs_node_set_int(n.g, c, "group", groups);
+    net_node(&n, "", "Add", "b,t", "s");
+    if (groups == 1)
+        net_node(&n, "", "BatchNormalization", "s,gamma,beta,mean,var", "z");
+    net_node(&n, "", "Relu", groups == 1 ? "z" : "s", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    static float x[8 * H * W], y[2][32 * H * W];
+    const int64_t dims[] = {2, 4, H, W};
+    for (int i = 0; i < 8 * H * W; i++)
+        x[i] = (float)(i * 5 % 13) - 6;
+    qsim_tensor in = net_tensor(QSIM_FLOAT, 4, dims, x);
+    for (int i = 0; i < 2; i++) {
+        qsim_tensor out = {.data = y[i], .bytes = sizeof(y[i])};
+        NET_OK(&n, net_run(&n, i ? QSIM_LEVEL_ALL : QSIM_LEVEL_DISABLE, false, &in, 1, &out, 1));
+    }
+    for (int i = 0; i < 32 * H * W; i++)
+        CHECK(fabsf(y[0][i] - y[1][i]) <= (groups == 1 ? 1e-4f : 0));
+    NET_OK(&n, qsim_model_optimize(n.model, QSIM_LEVEL_ALL, &m, &n.error));
+    CHECK_INT(m->graph->order_count, 2);
+    qsim_model_free(m);
+    qs_pass p = net_pass(&n);
+    NET_OK(&n, qs_pass_bias(&p));
+    NET_OK(&n, qs_pass_batchnorm(&p));
+    NET_OK(&n, qs_pass_fuse(&p));
+    CHECK_INT(n.g->order_count, 1);
+    net_free(&n);
+}
+
 /* A detector's head: its planes become rows of channels without a transpose. */
 static void head(void) {
     net n;
@@ -312,6 +357,8 @@ static void identities(void) {
 
 int main(void) {
     head();
+    transposed(1);
+    transposed(2);
     identities();
     optimize();
     shape_of_graph();
