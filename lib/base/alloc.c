@@ -69,7 +69,7 @@ bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t needed, size_
 
 /* Blocks grow with the arena, so that the number of blocks stays logarithmic. */
 #define ARENA_FIRST   ((size_t)4096)
-#define ARENA_LARGE   ((size_t)1 << 20)
+#define ARENA_LARGE   ((size_t)512 * 1024)
 #define ARENA_LARGEST ((size_t)16 << 20)
 
 struct qs_arena_block {

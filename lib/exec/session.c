@@ -91,6 +91,9 @@ static void forget(qsim_session *s, size_t bytes, size_t enough) {
 
 /* Fewer bytes of weights than these get by with the arena's ordinary blocks. */
 #define RESERVED ((size_t)64 * 1024)
+/* From here on the system's allocator takes a large page, which costs as much as HALF_LARGE. */
+#define LARGE      ((size_t)1280 * 1024)
+#define HALF_LARGE ((size_t)640 * 1024)
 
 /* The constant of an input that pack takes, or NULL. */
 static const qs_const *packed_const(const qsim_session *s, const qs_node *n, int32_t index) {
@@ -111,7 +114,11 @@ static int reserve(qsim_session *s) {
                 return QSIM_E_NOMEM;
         }
     }
-    return bytes < RESERVED ? QSIM_OK : qs_arena_reserve(&s->arena, bytes + bytes / 16);
+    if (!qs_add(bytes, bytes / 16, &bytes))
+        return QSIM_E_NOMEM;
+    if (bytes >= HALF_LARGE && bytes < LARGE)
+        bytes = LARGE;
+    return bytes < RESERVED ? QSIM_OK : qs_arena_reserve(&s->arena, bytes);
 }
 
 static int pack_all(qsim_session *s, qsim_error *error) {
