@@ -110,6 +110,11 @@ static void check_table(ck_state *s) {
     char shape[64];
     e.x_stride = e.n + (size_t)ck_between(s, 0, 9);
     e.y_stride = e.n + (size_t)ck_between(s, 0, 9);
+    if (ck_between(s, 0, 3) == 0) { /* short rows without gaps, of whole vectors */
+        e.n = e.x_stride = (size_t)8 << ck_between(s, 0, 3);
+        e.rows = (size_t)ck_between(s, 1, 20);
+        e.y_stride = e.n + (size_t)ck_between(s, 0, 64);
+    }
     size_t bytes = e.y_stride * e.rows;
     const uint8_t *x = ck_input(s, e.x_stride * e.rows);
     uint8_t *expected = ck_output(s, bytes), *actual = ck_output(s, bytes);

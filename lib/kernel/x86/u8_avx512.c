@@ -41,11 +41,32 @@ INLINE __m512i look_up(const book *t, __m512i x) {
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, high);
 }
 
+INLINE void store_16(uint8_t *y, __m128i v) {
+    _mm_storeu_si128((__m128i *)(void *)y, v);
+}
+
+INLINE void store_32(uint8_t *y, __m256i v) {
+    _mm256_storeu_si256((__m256i *)(void *)y, v);
+}
+
 TARGET static void table_avx512(const uint8_t *table, const uint8_t *x, size_t x_stride, uint8_t *y,
                                 size_t y_stride, size_t n, size_t rows) {
     book t;
     for (size_t i = 0; i < 4; i++)
         t.page[i] = _mm512_loadu_si512(table + 64 * i);
+    /* Short rows that lie together fill a vector: four times of 16 bytes, or two of 32. */
+    for (; n == 16 && x_stride == 16 && rows >= 4; rows -= 4, x += 64, y += 4 * y_stride) {
+        const __m512i v = look_up(&t, _mm512_loadu_si512(x));
+        store_16(y, _mm512_castsi512_si128(v));
+        store_16(y + y_stride, _mm512_extracti32x4_epi32(v, 1));
+        store_16(y + 2 * y_stride, _mm512_extracti32x4_epi32(v, 2));
+        store_16(y + 3 * y_stride, _mm512_extracti32x4_epi32(v, 3));
+    }
+    for (; n == 32 && x_stride == 32 && rows >= 2; rows -= 2, x += 64, y += 2 * y_stride) {
+        const __m512i v = look_up(&t, _mm512_loadu_si512(x));
+        store_32(y, _mm512_castsi512_si256(v));
+        store_32(y + y_stride, _mm512_extracti64x4_epi64(v, 1));
+    }
     for (size_t r = 0; r < rows; r++, x += x_stride, y += y_stride) {
         size_t i = 0;
         for (; i + 64 <= n; i += 64)
