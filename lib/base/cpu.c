@@ -32,16 +32,18 @@ bool qs_cpu_has_isa(int32_t isa) {
     uint32_t a, b, c, d, b7 = 0, c7 = 0, a71 = 0;
     if (isa == QSIM_ISA_C)
         return true;
-    if (isa < QSIM_ISA_AVX2 || isa > QSIM_ISA_AVX512VNNI || !__get_cpuid(1, &a, &b, &c, &d))
+    /* As few questions as possible: a virtual machine's host answers each, in 5 us. */
+    const uint32_t most = __get_cpuid_max(0, NULL);
+    if (isa < QSIM_ISA_AVX2 || isa > QSIM_ISA_AVX512VNNI || most < 1)
         return false;
+    __cpuid(1, a, b, c, d);
     /* FMA3 | OSXSAVE | AVX | F16C */
     if (!has_bits(c, 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29) || !has_bits(xcr0(), XCR0_YMM))
         return false;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
-        b7 = b;
-        c7 = c;
-        if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d))
-            a71 = a;
+    if (most >= 7) {
+        __cpuid_count(7, 0, a, b7, c7, d);
+        if (a >= 1 && isa == QSIM_ISA_AVXVNNI)
+            __cpuid_count(7, 1, a71, b, c, d);
     }
     bool avx2 = has_bits(b7, 1u << 5 | 1u << 3 | 1u << 8); /* AVX2, BMI1, BMI2 */
     /* AVX-512 F, DQ, BW, VL; VNNI and VBMI. */

@@ -225,7 +225,8 @@ static int place_slots(placing *p, qsim_error *error) {
     }
     int32_t scratch = p->slot_count;
     for (size_t i = 0; i < plan->step_count; i++)
-        add_slot(p, plan->steps[i].scratch, (int32_t)i, (int32_t)i);
+        if (plan->steps[i].scratch)
+            add_slot(p, plan->steps[i].scratch, (int32_t)i, (int32_t)i);
     int code =
         qs_memory_plan(p->s->ctx, p->slots, (size_t)p->slot_count, &total, &plan->live_bytes);
     if (code == QSIM_E_NOMEM)
@@ -235,7 +236,7 @@ static int place_slots(placing *p, qsim_error *error) {
                        p->s->name, total, QS_ARENA_LIMIT);
     plan->arena_bytes = total;
     for (size_t i = 0; i < plan->step_count; i++)
-        plan->scratch[i] = p->slots[scratch + (int32_t)i].offset;
+        plan->scratch[i] = plan->steps[i].scratch ? p->slots[scratch++].offset : 0;
     return QSIM_OK;
 }
 

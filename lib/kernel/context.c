@@ -30,7 +30,7 @@ int qsim_ctx_create(const qsim_ctx_options *options, qsim_ctx **out, qsim_error 
     if (o.threads < 0)
         return qs_fail(error, QSIM_E_ARGUMENT, "context: %d threads", (int)o.threads);
     int32_t isa = o.isa == QSIM_ISA_AUTO ? best_isa() : o.isa;
-    if (!qsim_isa_available(isa))
+    if (o.isa != QSIM_ISA_AUTO && !qsim_isa_available(isa))
         return qs_fail(error, QSIM_E_UNSUPPORTED,
                        "context: this CPU or this build has no %s kernels", qsim_isa_name(isa));
     return qs_ctx_init(&o, isa, qk_table_get(isa), out, error);
