@@ -66,15 +66,20 @@ INLINE void gather_row(const gatherer *t, const uint8_t *a, uint8_t *out) {
             _mm512_storeu_si512(out, _mm512_loadu_si512(a + t->g.seg_offset[s]));
 }
 
+/* Two rows where `small` says so. */
+INLINE void gather_next_pair(gatherer *t) {
+    gather_pair(t, t->g.a, t->g.out);
+    t->g.a += 2 * t->g.a_stride;
+    t->g.out += 64;
+    t->left -= 2;
+}
+
 /* The next rows, an even number unless they are the last. */
 INLINE void gather_next(gatherer *t, int32_t rows) {
     if (t->left <= 0)
         return;
     if (rows == 2 && t->small) { /* where each instruction counts */
-        gather_pair(t, t->g.a, t->g.out);
-        t->g.a += 2 * t->g.a_stride;
-        t->g.out += 64;
-        t->left -= 2;
+        gather_next_pair(t);
         return;
     }
     if (rows > t->left)

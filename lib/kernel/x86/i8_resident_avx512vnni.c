@@ -67,17 +67,24 @@ INLINE void rows_64(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords) {
 
 #define AHEAD 8 /* rows that are gathered early enough to have left the store queue */
 
+/* Outside of the loops, which have no registers to spare. */
+TARGET __attribute__((noinline)) static void gather_first(gatherer *t) {
+    gather_next(t, t->small ? AHEAD : t->left);
+}
+
 INLINE void rows_32(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords, gatherer *ahead) {
     const ptrdiff_t offset = g->seg_offset ? g->seg_offset[0] : 0;
     const int32_t *bias = g->o.bias;
     F8(WEIGHTS_32)
-    gather_next(ahead, AHEAD);
+    if (ahead->left > 0)
+        gather_first(ahead);
     const ptrdiff_t step = g->a_stride, stride = s.stride;
     const uint8_t *p = g->a + offset;
     const int32_t m = g->m, *init = g->row_init;
     for (int32_t r = 0; r + 2 <= m; r += 2, s.out += 2 * stride, p += 2 * step) {
         const uint8_t *q = p + step;
-        gather_next(ahead, 2);
+        if (ahead->left > 0)
+            gather_next_pair(ahead);
         __m512i a0 = _mm512_loadu_si512(bias), a1 = _mm512_loadu_si512(bias + 16);
         __m512i b0 = a0, b1 = a1;
         if (init) {
