@@ -284,7 +284,6 @@ TARGET static void run_sums(tile *k, const target *s, const pixels *list, const 
 W_TILES(tiles_any, k->taps, false, false)
 #else
 W_TILES(tiles_3x3_shared, W_TAPS_3X3, true, false)
-W_TILES(tiles_3x3, W_TAPS_3X3, false, true)
 W_TILES(tiles_shared, k->taps, true, false)
 W_TILES(tiles_any, k->taps, false, true)
 #endif
@@ -319,7 +318,7 @@ static void run_block(const plan *p, const part *t, int32_t c, const pixels *lis
     else if (p->shared)
         (k.taps == W_TAPS_3X3 ? tiles_3x3_shared : tiles_shared)(&k, &s, list, scratch);
     else
-        (k.taps == W_TAPS_3X3 ? tiles_3x3 : tiles_any)(&k, &s, list, scratch);
+        tiles_any(&k, &s, list, scratch);
 #endif
 }
 
