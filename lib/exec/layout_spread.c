@@ -53,6 +53,7 @@ static int kind_of(const qs_node *n) {
         {"DequantizeLinear", SCALED},
         {"Split", SPLIT},
         {"Softmax", SOFT},
+        {"QLinearSoftmax", SOFT},
     };
     if (strcmp(n->op_type, "QuantizeRows") == 0 && qs_node_int(n, "axis", -1) != 1)
         return 0; /* rows of the last axis, not images */
@@ -151,7 +152,7 @@ static int32_t axis_of(const qs_layout *l, const qs_node *n, int kind, int32_t r
         if (l->g->values[n->inputs[1]].rank != 1)
             return -1;
     }
-    if (kind == SOFT && n->version < 13)
+    if (kind == SOFT && qs_node_int(n, "opset", n->version) < 13)
         return -1;
     axis += axis < 0 ? rank : 0;
     return axis >= 0 && axis < rank ? (int32_t)axis : -1;

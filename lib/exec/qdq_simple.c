@@ -145,3 +145,30 @@ int qs_qdq_concat(qs_qdq *d, qs_target *t, bool *done) {
     *done = true;
     return code ? code : qs_pass_resolve(d->p, made);
 }
+
+/* ---- Softmax ---- */
+
+/* The same bits as its three nodes, row by row; of rows that lie together only. */
+int qs_qdq_softmax(qs_qdq *d, qs_target *t, bool *done) {
+    qs_quantized x;
+    qs_id made;
+    if (d->p->standard || t->bounded || !core_is(d, t, "Softmax") ||
+        !qs_qdq_source(d, d->g->nodes[t->core].inputs[0], &x))
+        return QSIM_OK;
+    const qs_node *n = &d->g->nodes[t->core];
+    const int64_t version = n->version, rank = d->g->values[x.x].rank;
+    int64_t axis = qs_node_int(n, "axis", version < 13 ? 1 : -1);
+    axis += axis < 0 ? rank : 0;
+    if (axis != rank - 1 || rank < 1)
+        return QSIM_OK;
+    if (qs_qdq_zero_point(d, &x) < 0 || qs_qdq_zero_point(d, &t->q) < 0)
+        return QSIM_E_NOMEM;
+    const qs_id in[5] = {x.x, x.scale, x.zp, t->q.scale, t->q.zp};
+    int code = qs_qdq_replace(d, t, "qsim", "QLinearSoftmax", in, 5, QS_NONE, &made);
+    *done = true;
+    if (code)
+        return code;
+    if (qs_node_set_int(d->g, made, "axis", axis) || qs_node_set_int(d->g, made, "opset", version))
+        return qs_pass_no_memory(d->p);
+    return qs_pass_resolve(d->p, made);
+}

@@ -91,6 +91,15 @@ static bool moves(const qs_node *n) {
     return !n->domain[0] && one_of(n->op_type, movement, QS_COUNT(movement));
 }
 
+/* Softmax of rows that lie together goes from bytes to bytes. */
+static bool is_row_softmax(const qs_graph *g, const qs_node *n) {
+    if (strcmp(n->op_type, "Softmax") != 0 || n->inputs[0] == QS_NONE)
+        return false;
+    const int64_t rank = g->values[n->inputs[0]].rank;
+    const int64_t axis = qs_node_int(n, "axis", n->version < 13 ? 1 : -1);
+    return rank > 0 && (axis == -1 || axis == rank - 1);
+}
+
 /* How many of its first inputs must be dequantized; 0: no integer form. */
 static int32_t integer_inputs(const qs_graph *g, const qs_node *n) {
     static const char *const unary[] = {
@@ -100,7 +109,7 @@ static int32_t integer_inputs(const qs_graph *g, const qs_node *n) {
     static const char *const tables[] = {"Add", "Sub", "Mul", "Div", "Pow"};
     if (n->domain[0] || n->input_count < 1)
         return 0;
-    if (one_of(n->op_type, unary, QS_COUNT(unary)))
+    if (one_of(n->op_type, unary, QS_COUNT(unary)) || is_row_softmax(g, n))
         return 1;
     if (one_of(n->op_type, tables, QS_COUNT(tables)) && n->input_count == 2 &&
         n->inputs[1] != QS_NONE && g->values[n->inputs[1]].data &&

@@ -415,22 +415,65 @@ typedef struct qsoftmax_params {
     int32_t inputs, from, to;
 } qsoftmax_params;
 
+/* Floats that a task has at a time. */
+#define QSOFTMAX_PART 2048
+
+typedef struct qsoftmax_job {
+    const qsim_ctx *ctx;
+    size_t count;
+    qs_q8 from, to;
+    const uint8_t *x;
+    uint8_t *y;
+} qsoftmax_job;
+
+/* Rows that lie together, as DequantizeLinear, Softmax, QuantizeLinear make them: the same bits. */
+static void qsoftmax_rows(const qsoftmax_job *j, float *part, size_t row, size_t rows) {
+    const qk_u8 *k = j->ctx->kernels->u8;
+    const size_t at = row * j->count, n = rows * j->count;
+    k->dequantize(j->x + at, n, j->from.scale, j->from.zero_point, j->from.flip, part);
+    qs_softmax_rows(j->ctx, part, part, j->count, rows);
+    k->quantize(part, n, j->to.scale, j->to.zero_point, j->to.flip, j->y + at);
+}
+
+static void qsoftmax_range(const void *arg, size_t begin, size_t end) {
+    const qsoftmax_job *j = arg;
+    const size_t most = QSOFTMAX_PART / j->count;
+    float part[QSOFTMAX_PART];
+    for (size_t r = begin, rows; r < end; r += rows) {
+        rows = end - r < most ? end - r : most;
+        qsoftmax_rows(j, part, r, rows);
+    }
+}
+
+static void qsoftmax_strided(const qsoftmax_job *j, const qs_softmax_shape *n, float *row) {
+    for (size_t r = 0; r < n->outer * n->inner; r++) {
+        size_t at = r / n->inner * n->count * n->inner + r % n->inner;
+        for (size_t i = 0; i < n->count; i++)
+            row[i] = qs_q8_value(j->from, j->x[at + i * n->inner]);
+        qs_softmax_row(j->ctx, row, row, n->count);
+        for (size_t i = 0; i < n->count; i++)
+            j->y[at + i * n->inner] = qs_q8_byte(j->to, row[i]);
+    }
+}
+
 static void run_qsoftmax(const qs_step *s, const qs_frame *f) {
     const qsoftmax_params *p = s->params;
-    const qs_softmax_shape n = p->shape;
-    qs_q8 from = qs_q8_read(s, f, 1, 2, p->inputs, p->from);
-    qs_q8 to = qs_q8_read(s, f, 3, 4, p->inputs, p->to);
-    const uint8_t *x = qs_step_in(s, f, 0);
-    uint8_t *y = qs_step_out(s, f, 0);
-    float *row = f->scratch;
-    for (size_t r = 0; r < n.outer * n.inner && n.count; r++) {
-        size_t at = r / n.inner * n.count * n.inner + r % n.inner;
-        for (size_t i = 0; i < n.count; i++)
-            row[i] = qs_q8_value(from, x[at + i * n.inner]);
-        qs_softmax_row(f->ctx, row, row, n.count);
-        for (size_t i = 0; i < n.count; i++)
-            y[at + i * n.inner] = qs_q8_byte(to, row[i]);
-    }
+    const qs_softmax_shape *n = &p->shape;
+    const qsoftmax_job job = {.ctx = f->ctx,
+                              .count = n->count,
+                              .from = qs_q8_read(s, f, 1, 2, p->inputs, p->from),
+                              .to = qs_q8_read(s, f, 3, 4, p->inputs, p->to),
+                              .x = qs_step_in(s, f, 0),
+                              .y = qs_step_out(s, f, 0)};
+    if (n->count == 0)
+        return;
+    if (n->inner == 1 && n->count <= QSOFTMAX_PART)
+        qs_ranges(f->ctx, n->outer, QS_GRAIN / 8 / n->count + 1, qsoftmax_range, &job);
+    else if (n->inner == 1)
+        for (size_t r = 0; r < n->outer; r++)
+            qsoftmax_rows(&job, f->scratch, r, 1);
+    else
+        qsoftmax_strided(&job, n, f->scratch);
 }
 
 static int lower_qsoftmax(qs_lower *l) {
@@ -455,18 +498,22 @@ static int lower_qsoftmax(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
-                                             {"opset", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 0, 0},
+                                             {"opset", QS_ATTR_INT, 0, 0}};
 
-const qs_op qs_op_qlinear_softmax = {.domain = "com.microsoft",
-                                     .name = "QLinearSoftmax",
-                                     .since = 1,
-                                     .until = 1,
-                                     .min_in = 4,
-                                     .max_in = 5,
-                                     .min_out = 1,
-                                     .max_out = 1,
-                                     .attrs = softmax_attrs,
-                                     .attr_count = QS_COUNT(softmax_attrs),
-                                     .infer = infer_qsoftmax,
-                                     .lower = lower_qsoftmax};
+#define QSOFTMAX_OP(id, space, first, last)                                                        \
+    const qs_op qs_op_##id = {.domain = space,                                                     \
+                              .name = "QLinearSoftmax",                                            \
+                              .since = first,                                                      \
+                              .until = last,                                                       \
+                              .min_in = 4,                                                         \
+                              .max_in = 5,                                                         \
+                              .min_out = 1,                                                        \
+                              .max_out = 1,                                                        \
+                              .attrs = softmax_attrs,                                              \
+                              .attr_count = QS_COUNT(softmax_attrs),                               \
+                              .infer = infer_qsoftmax,                                             \
+                              .lower = lower_qsoftmax};
+
+QSOFTMAX_OP(qlinear_softmax, "com.microsoft", 1, 1)
+QSOFTMAX_OP(qsim_qlinear_softmax, "qsim", 0, INT16_MAX)

@@ -96,20 +96,26 @@ static void softmax_short(const qsim_ctx *ctx, const float *x, float *y, size_t 
     }
 }
 
+void qs_softmax_rows(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t rows) {
+    if (n < 16) {
+        softmax_short(ctx, x, y, n, rows);
+        return;
+    }
+    for (size_t r = 0; r < rows; r++)
+        qs_softmax_row(ctx, x + r * n, y + r * n, n);
+}
+
 static void softmax_range(const void *arg, size_t begin, size_t end) {
     const softmax_job *job = arg;
     const qs_softmax_shape *p = job->p;
-    if (p->inner == 1 && p->count < 16) {
-        softmax_short(job->ctx, job->x + begin * p->count, job->y + begin * p->count, p->count,
-                      end - begin);
+    if (p->inner == 1) {
+        qs_softmax_rows(job->ctx, job->x + begin * p->count, job->y + begin * p->count, p->count,
+                        end - begin);
         return;
     }
     for (size_t r = begin; r < end; r++) {
         size_t at = r / p->inner * p->count * p->inner + r % p->inner;
-        if (p->inner == 1)
-            qs_softmax_row(job->ctx, job->x + at, job->y + at, p->count);
-        else
-            softmax_strided(job->ctx, job->x + at, job->y + at, p->count, p->inner);
+        softmax_strided(job->ctx, job->x + at, job->y + at, p->count, p->inner);
     }
 }
 

@@ -10,6 +10,8 @@ float qs_tree_sum(const float *x, size_t n, size_t step);
 
 /* exp(x - max) over its sum; n >= 1. x and y may be the same. */
 void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n);
+/* The same of rows that follow each other. */
+void qs_softmax_rows(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t rows);
 
 /* `outer` times `inner` softmaxes of `count` elements that lie `inner` apart. */
 typedef struct qs_softmax_shape {

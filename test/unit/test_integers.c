@@ -49,8 +49,9 @@ static void check(const qsim_model *m, const char *floats) {
 }
 
 /*
- * Conv -> Relu -> [pair] -> Transpose without a pair -> Softmax in float -> [pair] -> Identity ->
- * expression of three nodes -> [pair]; `leak`: the convolution's float is also given out.
+ * Conv -> Relu -> [pair] -> Transpose without a pair -> Softmax of columns, in float -> [pair] ->
+ * Identity -> expression of three nodes -> [pair]; `leak`: the convolution's float is also given
+ * out.
  */
 static void island(int32_t dtype, bool leak) {
     net n;
@@ -68,7 +69,7 @@ static void island(int32_t dtype, bool leak) {
     net_node(&n, "", "Relu", "c", "r");
     pair(&n, "r", dtype, 0.05f);
     net_ints(&n, net_node(&n, "", "Transpose", "r_d", "t"), "perm", 4, perm);
-    net_node(&n, "", "Softmax", "t", "soft");
+    qs_node_set_int(n.g, net_node(&n, "", "Softmax", "t", "soft"), "axis", 1);
     pair(&n, "soft", dtype, 0.004f);
     net_node(&n, "", "Identity", "soft_d", "i");
     net_node(&n, "", "Sigmoid", "i", "s");

@@ -213,6 +213,22 @@ static void attention(int32_t dtype, bool relu) {
     net_free(&n);
 }
 
+/* Short and long rows, and axes of others that stay apart. */
+static void softmax(int32_t dtype, int64_t count, int64_t axis, int64_t opset) {
+    net n;
+    const int64_t dims[] = {2, 3, count};
+    net_begin(&n, NULL, opset);
+    net_input(&n, "x", QSIM_FLOAT, 3, dims);
+    pair(&n, "x", dtype, 0.03f, 13);
+    qs_node_set_int(n.g, net_node(&n, "", "Softmax", "x_d", "y"), "axis", axis);
+    pair(&n, "y", dtype, 1.0f / 256, dtype == QSIM_UINT8 ? 0 : -128);
+    finish(&n, "y_q");
+    CHECK_INT(operators(&n, "QLinearSoftmax"), axis == 2 || axis == -1);
+    CHECK_INT(operators(&n, "DequantizeLinear"), axis == 1);
+    judge(&n, 3, dims, dtype, 0, 0);
+    net_free(&n);
+}
+
 static void binary(const char *op, int32_t dtype, bool constant, bool relu) {
     net n;
     const int64_t dims[] = {2, 3, 4, 5}, small[] = {3, 1, 1};
@@ -503,6 +519,10 @@ int main(void) {
     matmul(true);
     for (int i = 0; i < 4; i++)
         attention(types[i & 1], i >> 1);
+    for (int i = 0; i < 8; i++) {
+        softmax(types[i & 1], i & 2 ? 7 : 70, 2, i & 4 ? 11 : 13);
+        softmax(types[i & 1], i & 2 ? 7 : 70, i & 4 ? -1 : 1, 13);
+    }
     for (int i = 0; i < 8; i++)
         binary(i & 1 ? "Add" : "Mul", types[i >> 1 & 1], i >> 2 & 1, i & 1);
     const char *ops[] = {"Relu",        "Sigmoid",   "Tanh", "Exp",
