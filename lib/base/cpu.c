@@ -33,7 +33,7 @@ bool qs_cpu_has_isa(int32_t isa) {
     if (isa == QSIM_ISA_C)
         return true;
     /* As few questions as possible: a virtual machine's host answers each, in 5 us. */
-    const uint32_t most = __get_cpuid_max(0, NULL);
+    const uint32_t most = (uint32_t)__get_cpuid_max(0, NULL);
     if (isa < QSIM_ISA_AVX2 || isa > QSIM_ISA_AVX512VNNI || most < 1)
         return false;
     __cpuid(1, a, b, c, d);
