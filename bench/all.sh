@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # All benchmarks, one after the other: kernels, networks, peers, single layers. Prints Markdown; leaves
-# .md and .json of each, and all of it as all.md, in build/bench. Some 15 minutes; nothing else should run.
+# .md and .json of each, and all of it as all.md, in build-bench. Some 15 minutes; nothing else should run.
 # Usage: sh bench/all.sh
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -10,6 +10,6 @@ for part in kernels models peers layers; do
     sh "bench/$part.sh" || { echo "all: $part did not end well" >&2; failed=1; }
 done
 for part in kernels models peers layers; do
-    [ ! -f "build/bench/$part.md" ] || cat "build/bench/$part.md"
-done >build/bench/all.md
+    [ ! -f "build-bench/$part.md" ] || cat "build-bench/$part.md"
+done >build-bench/all.md
 exit $failed

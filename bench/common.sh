@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Sourced by the scripts of this folder, in the repository's root. Builds go to build/bench/gcc and
-# build/bench/clang, networks, tables (.md) and figures (.json) to build/bench.
+# Sourced by the scripts of this folder, in the repository's root. Builds go to build-bench/gcc and
+# build-bench/clang, networks, tables (.md) and figures (.json) to build-bench.
 : "${QSIM_SHARED:=../shared}"
 export QSIM_SHARED
-out=build/bench
+out=build-bench
 mkdir -p "$out/nets"
 
 say() {

@@ -3,7 +3,7 @@
 # Whole networks on libqsim: those of the shared data, and ResNet-50, MobileNetV2, SqueezeNet 1.1 and a
 # BERT of 6 layers with random weights, as FP32 and quantized by qsim (u8 and s8 activations, dynamic), at
 # 1 and 2 threads; what does not run is named. Then the executor's cost and ResNet-50's scaling.
-# What is made is kept in build/bench/nets: remove it to have it made again.
+# What is made is kept in build-bench/nets: remove it to have it made again.
 # Usage: sh bench/models.sh [-s SECONDS] [MODEL...]      (1.5 seconds per network and number of threads)
 set -eu
 cd "$(dirname "$0")/.."
