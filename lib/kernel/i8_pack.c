@@ -407,10 +407,10 @@ void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int32_t channel
 }
 
 /* One group of one column of the kernel, moved down by `shift` rows. */
-static int8_t *pack_group(const qk_i8 *t, const qk_source_i8 *s, int32_t first, int32_t row,
-                          int32_t column, bool second, int8_t *w) {
+static int8_t *pack_group(const qk_i8 *t, const qk_source_i8 *s, const int32_t *channels,
+                          int32_t row, int32_t column, bool second, int8_t *w) {
     for (int32_t p = 0; p < 16 * t->lanes; p++) {
-        int32_t n = depthwise_channel(t, s->n, first, p);
+        int32_t n = channels[p];
         for (int32_t i = 0; i < t->window_group; i++, w += 4 / t->window_group) {
             int32_t y = row + i, tap = y * s->kw + column;
             bool used = n < s->n && y >= 0 && y < s->kh;
@@ -431,13 +431,17 @@ void qk_i8_pack_window(const qk_i8 *t, const qk_source_i8 *s, int32_t stride_h, 
     int32_t groups = qk_i8_window_groups(t, s->kh), block = 16 * t->lanes;
     int32_t rows = qk_i8_window_shared(t, s->kh, stride_h) ? 2 : 1;
     int32_t sets = qk_i8_window_sets(t, s->kh, stride_h, s->zp != NULL);
-    for (int32_t first = 0; first < s->n; first += block)
+    for (int32_t first = 0; first < s->n; first += block) {
+        int32_t channels[64]; /* 4 lanes at most */
+        for (int32_t p = 0; p < block; p++)
+            channels[p] = depthwise_channel(t, s->n, first, p);
         for (int32_t set = 0; set < sets; set++) {
             int32_t shift = set / (sets / rows) * stride_h;
             for (int32_t i = 0; i < s->kw * groups; i++)
-                w = pack_group(t, s, first, i % groups * t->window_group - shift, i / groups,
+                w = pack_group(t, s, channels, i % groups * t->window_group - shift, i / groups,
                                set % (sets / rows) > 0, w);
         }
+    }
     depthwise_sums(s, colsum);
 }
 
