@@ -59,7 +59,7 @@ static void add_lanes(lanes *l, const int8_t *w, int64_t rows, int64_t stride, u
         __builtin_prefetch(w + r * stride + 64);
         v = (qk_signed)((qk_sixteen)v ^ flip);
         const qk_eight all = (qk_eight)((qk_sixteen)v ^ 0x80);
-        const qk_eight up = (qk_eight)((v - zps) & (v > zps));
+        const qk_eight up = (qk_eight)(((qk_sixteen)v - (qk_sixteen)zps) & (qk_sixteen)(v > zps));
         sum[0] += all & 0xff;
         sum[1] += all >> 8;
         above[0] += up & 0xff;
