@@ -65,7 +65,7 @@ int qs_pass_residual(qs_pass *p);
 /* Behind the layout: joined, shuffled and split bytes (pass_shuffle.c). */
 int qs_pass_shuffle(qs_pass *p);
 
-/* Behind that: float convolutions write into the Concat that alone reads them (pass_concat.c). */
+/* Behind that: convolutions write into the Concat that alone reads them (pass_concat.c). */
 int qs_pass_concat(qs_pass *p);
 
 /* ---- helpers (pass.c) ---- */

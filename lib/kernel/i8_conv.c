@@ -40,6 +40,10 @@ static int64_t channels_in(const qk_conv_i8 *c) {
     return (int64_t)c->w.groups * c->w.c;
 }
 
+static ptrdiff_t channels_out(const qk_conv_i8 *c) {
+    return c->y_channels ? c->y_channels : (ptrdiff_t)c->w.groups * c->w.n;
+}
+
 /* A 1 x 1 convolution without border is one matrix product over all pixels. */
 static void flatten(qk_conv_i8 *c) {
     int64_t pixels = c->batch * c->h * c->wd;
@@ -384,7 +388,7 @@ static void run_pixels(const work *k, const strip *s, int32_t group, int32_t fir
     const qk_conv_i8 *c = k->c;
     const uint8_t *rows[MAX_BLOCK];
     qk_gemm_u8s8 g = {.m = m, .rows = rows};
-    g.out_stride = (ptrdiff_t)k->element * c->w.pixels * c->w.n * c->w.groups;
+    g.out_stride = (ptrdiff_t)k->element * c->w.pixels * channels_out(c);
     g.out = s->out + first * g.out_stride;
     fill_rows(c, s->a + (int64_t)group * c->w.c, first, m, rows);
     run_block(k, s, group, first, c->w.form.n, &g);
@@ -413,7 +417,7 @@ static void run_gathered(const work *k, const strip *s, int32_t first, int32_t m
         c->t->gather(&t);
         t.out += t.m * t.out_stride;
     }
-    g.out_stride = (ptrdiff_t)k->element * c->w.n;
+    g.out_stride = (ptrdiff_t)k->element * channels_out(c);
     g.out = s->out + first * g.out_stride;
     run_block(k, s, 0, first, c->w.form.n, &g);
 }
@@ -424,7 +428,7 @@ static void run_column(const work *k, const strip *s, int32_t group, int32_t x, 
     const qk_conv_i8 *c = k->c;
     int64_t pixel = (int64_t)x * c->w.pixels;
     int32_t pixels = least(c->w.pixels, c->wo - pixel);
-    ptrdiff_t pixel_bytes = (ptrdiff_t)k->element * c->w.n * c->w.groups;
+    ptrdiff_t pixel_bytes = (ptrdiff_t)k->element * channels_out(c);
     qk_gemm_u8s8 g = {.m = m, .a_stride = (ptrdiff_t)c->stride_h * c->strip_stride};
     g.a =
         s->a + (int64_t)group * c->w.c + first * g.a_stride + pixel * c->stride_w * channels_in(c);
@@ -470,7 +474,7 @@ static void run_task(void *arg, size_t index) {
     int64_t part = (int64_t)index / c->column_tasks, column = (int64_t)index % c->column_tasks;
     int64_t total = c->batch * c->strips, end = total * (part + 1) / c->row_tasks;
     int64_t image_bytes = (int64_t)c->h * c->wd * channels_in(c);
-    int64_t pixel_bytes = (int64_t)k->element * c->w.n * c->w.groups;
+    int64_t pixel_bytes = (int64_t)k->element * channels_out(c);
     strip s = {.block = (int32_t *)(void *)(scratch + c->strip_bytes),
                .gathered = scratch + c->strip_bytes + c->block_bytes,
                .results = scratch + c->strip_bytes + c->block_bytes + c->gather_bytes,
@@ -489,7 +493,7 @@ static void run_task(void *arg, size_t index) {
         const uint8_t *image = k->x + n * image_bytes;
         s.rows = least(c->strip_rows, c->ho - y);
         s.first = (n * c->ho + y) * c->wo;
-        s.out = k->y + s.first * pixel_bytes;
+        s.out = k->y + s.first * pixel_bytes + (int64_t)k->element * c->y_column;
         s.image = image;
         s.zeros = scratch;
         s.top = y * c->stride_h - c->pad_top;

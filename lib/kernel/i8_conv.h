@@ -19,6 +19,7 @@ typedef struct qk_weights_i8 {
     bool sum_column;              /* some weight has a zero point: sums of x are needed */
     bool row_sums;                /* all have the same: sums of x start those of a row */
     bool split;                   /* depthwise with zero points: two sets of taps */
+    bool apart; /* pixels of the result do not follow each other: see y_channels */
     /* found by qk_weights_i8_layout */
     bool depthwise, merged;
     bool whole;       /* a pixel's kernel rows are gathered into one segment */
@@ -76,6 +77,9 @@ typedef struct qk_conv_i8 {
     int32_t w_zp;           /* with row_sums: what is subtracted from every weight */
     qk_out_i8 o;            /* bias and mult in positions; mult NULL: y is int32 */
     const qk_post_i8 *post; /* or NULL */
+    /* Of y, whose channels y_column and following these are; 0: it has no others. With w.apart,
+     * and not for depthwise. */
+    int32_t y_channels, y_column;
     /*
      * Or NULL: takes every block of u8 results while it is in the cache, and writes y in its place:
      * `rows` of n bytes, one after the other, whose places are `at` bytes from y's beginning and

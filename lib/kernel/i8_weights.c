@@ -66,8 +66,8 @@ static int32_t choose_pixels(const qk_i8 *t, const qk_weights_i8 *w, const qk_so
     qk_form_i8 f;
     qk_source_i8 wide = *s;
     int32_t best = 1, row = w->kw * w->c;
-    if (!w->merged || w->sum_column || w->row_sums || w->kw < 2 || w->stride_w < 1 || w->n > 32 ||
-        w->c > 64 || w->stride_w > 64 || !qk_i8_form(t, s, true, false, &f))
+    if (!w->merged || w->apart || w->sum_column || w->row_sums || w->kw < 2 || w->stride_w < 1 ||
+        w->n > 32 || w->c > 64 || w->stride_w > 64 || !qk_i8_form(t, s, true, false, &f))
         return 1;
     int64_t least = row_cost(t, &f) * 15 / 16; /* a small gain is no gain */
     for (int32_t pixels = 2; pixels * w->n <= 64; pixels++) {

@@ -20,10 +20,7 @@ typedef struct qs_conv_weights {
     bool finite; /* known to be: a product with padding is then a zero */
 } qs_conv_weights;
 
-/*
- * With the attribute "into" its results are channels "column" and following of a tensor of "into"
- * channels: written over the fifth input, which holds others of them, if there is one.
- */
+/* The tensor that it writes into, as it is so far (op/window.h). */
 #define QS_CONV_OVER 4
 
 /*

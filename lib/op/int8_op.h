@@ -20,6 +20,8 @@ typedef struct qs_i8_roles {
 
 #define QS_I8_QLINEAR                                                                              \
     { 0, 3, 1, 2, 4, 5, 6, 7, 8 }
+/* Of the internal QLinearConv: the tensor that it writes into, as it is so far (op/window.h). */
+#define QS_I8_CONV_OVER 9
 #define QS_I8_INTEGER                                                                              \
     { 0, 1, -1, 2, -1, 3, -1, -1, -1 }
 

@@ -52,30 +52,11 @@ static int infer_conv(qs_infer *x) {
     return qs_infer_out(x, 0, QSIM_FLOAT, rank, dims);
 }
 
-/* The tensor that the results are a part of, and that the fifth input is too. */
-static int infer_into(qs_infer *x, int64_t into) {
-    const qs_value *over = x->node->input_count > QS_CONV_OVER ? x->in[QS_CONV_OVER] : NULL;
-    const int32_t rank = x->out[0].rank;
-    const int64_t column = qs_node_int(x->node, "column", 0);
-    qs_dim dims[QSIM_MAX_RANK];
-    if (rank < 3)
-        return QSIM_OK;
-    memcpy(dims, x->out[0].dims, (size_t)rank * sizeof(dims[0]));
-    bool fits = column >= 0 && column <= into && dims[rank - 1].size <= into - column;
-    dims[rank - 1] = (qs_dim){into, NULL};
-    fits = fits && (!over || over->rank < 0 || over->rank == rank);
-    for (int32_t i = 0; fits && over && i < rank && over->rank == rank; i++)
-        fits = over->dims[i].size < 0 || dims[i].size < 0 || over->dims[i].size == dims[i].size;
-    return fits ? qs_infer_out(x, 0, QSIM_FLOAT, rank, dims)
-                : qs_infer_fail(x, QSIM_E_SHAPE, "the results do not fit the tensor they go into");
-}
-
 static int infer_internal(qs_infer *x) {
-    const int64_t into = qs_node_int(x->node, "into", 0);
     int code = infer_conv(x);
     if (!code && x->node->input_count > 3)
         code = infer_sum(x);
-    return code || !into ? code : infer_into(x, into);
+    return code ? code : qs_window_into(x, QS_CONV_OVER);
 }
 
 /* ---- packed weights ---- */
@@ -175,8 +156,7 @@ static const qs_attr_rule internal_attrs[] = {
     {"sum_lo", QS_ATTR_FLOAT, 0, 0},
     {"sum_hi", QS_ATTR_FLOAT, 0, 0},
     {"then", QS_ATTR_INT, 0, 0},
-    {"into", QS_ATTR_INT, 0, 0},
-    {"column", QS_ATTR_INT, 0, 0},
+    QS_INTO_ATTRS,
 };
 
 const qs_op qs_op_conv = {.domain = "",

@@ -60,6 +60,11 @@ static int infer_qlinear(qs_infer *x) {
     return infer(x, &qlinear);
 }
 
+static int infer_internal(qs_infer *x) {
+    int code = infer_qlinear(x);
+    return code ? code : qs_window_into(x, QS_I8_CONV_OVER);
+}
+
 static int infer_integer(qs_infer *x) {
     return infer(x, &integer);
 }
@@ -88,6 +93,7 @@ static bool shape_of(const qs_node *n, const qs_value *w, qs_i8_shape *s) {
                            .kw = (int32_t)kw,
                            .c = (int32_t)c,
                            .contiguous = along(n, "dilations", 0) == 1,
+                           .apart = qs_node_int(n, "into", 0) != 0,
                            .stride_h = along(n, "strides", 1),
                            .stride_w = along(n, "strides", 0)};
     s->source = (qk_source_i8){.n = s->w.n,
@@ -159,17 +165,25 @@ static int lower_into(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
     return code ? code : qs_i8_lower(l, p);
 }
 
-static int lower(qs_lower *l, const qs_i8_roles *r) {
-    qs_i8_plan *p = qs_lower_params(l, sizeof(*p));
-    return p ? lower_into(l, r, p) : QSIM_E_NOMEM;
-}
-
+/* With "into" (op/window.h) over what the convolution before it left, if there was one. */
 static int lower_qlinear(qs_lower *l) {
-    return lower(l, &qlinear);
+    const int64_t into = qs_node_int(l->node, "into", 0);
+    qs_i8_plan *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    if (into < 0 || into > INT32_MAX)
+        return qs_fail(l->error, QSIM_E_LIMIT, "%s: too many channels (node '%s', %s)", l->model,
+                       l->node->name, l->node->op_type);
+    if (l->node->input_count > QS_I8_CONV_OVER && qs_lower_in(l, QS_I8_CONV_OVER))
+        l->step->over = QS_I8_CONV_OVER;
+    p->conv.y_channels = (int32_t)into;
+    p->conv.y_column = into ? (int32_t)qs_node_int(l->node, "column", 0) : 0;
+    return lower_into(l, &qlinear, p);
 }
 
 static int lower_integer(qs_lower *l) {
-    return lower(l, &integer);
+    qs_i8_plan *p = qs_lower_params(l, sizeof(*p));
+    return p ? lower_into(l, &integer, p) : QSIM_E_NOMEM;
 }
 
 /* ---- QLinearConvAdd: QLinearConv, then other, other_scale, other_zp, sum_scale, sum_zp ---- */
@@ -259,6 +273,7 @@ static const qs_attr_rule internal_attrs[] = {
     {"channels_last", QS_ATTR_INT, 0, 0},
     {"lo", QS_ATTR_INT, 0, 0},
     {"hi", QS_ATTR_INT, 0, 0},
+    QS_INTO_ATTRS,
 };
 
 const qs_op qs_op_qlinearconv = {.domain = "",
@@ -277,12 +292,12 @@ const qs_op qs_op_qsim_qlinearconv = {.domain = "qsim",
                                       .name = "QLinearConv",
                                       .until = INT16_MAX,
                                       .min_in = 8,
-                                      .max_in = 9,
+                                      .max_in = QS_I8_CONV_OVER + 1,
                                       .min_out = 1,
                                       .max_out = 1,
                                       .attrs = internal_attrs,
                                       .attr_count = QS_COUNT(internal_attrs),
-                                      .infer = infer_qlinear,
+                                      .infer = infer_internal,
                                       .pack = pack_qlinear,
                                       .lower = lower_qlinear};
 
@@ -324,7 +339,7 @@ const qs_op qs_op_qsim_convinteger = {.domain = "qsim",
                                       .min_out = 1,
                                       .max_out = 1,
                                       .attrs = internal_attrs,
-                                      .attr_count = QS_COUNT(internal_attrs) - 2,
+                                      .attr_count = QS_COUNT(internal_attrs) - 4,
                                       .infer = infer_integer,
                                       .pack = pack_integer,
                                       .lower = lower_integer};

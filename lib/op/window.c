@@ -155,3 +155,21 @@ int32_t qs_window_dims(const qs_window *w, qs_dim channels, qs_dim dims[4]) {
         dims[first + i] = (qs_dim){w->out[slot_of(w, i)], NULL};
     return rank;
 }
+
+int qs_window_into(const qs_infer *x, int32_t index) {
+    const qs_value *over = x->node->input_count > index ? x->in[index] : NULL;
+    const int32_t rank = x->out[0].rank;
+    const int64_t into = qs_node_int(x->node, "into", 0);
+    const int64_t column = qs_node_int(x->node, "column", 0);
+    qs_dim dims[QSIM_MAX_RANK];
+    if (into == 0 || rank < 3)
+        return QSIM_OK;
+    memcpy(dims, x->out[0].dims, (size_t)rank * sizeof(dims[0]));
+    bool fits = column >= 0 && column <= into && dims[rank - 1].size <= into - column;
+    dims[rank - 1] = (qs_dim){into, NULL};
+    fits = fits && (!over || over->rank < 0 || over->rank == rank);
+    for (int32_t i = 0; fits && over && i < rank && over->rank == rank; i++)
+        fits = over->dims[i].size < 0 || dims[i].size < 0 || over->dims[i].size == dims[i].size;
+    return fits ? qs_infer_out(x, 0, x->out[0].dtype, rank, dims)
+                : qs_infer_fail(x, QSIM_E_SHAPE, "the results do not fit the tensor they go into");
+}

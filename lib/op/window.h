@@ -34,6 +34,18 @@ int qs_window_infer(const qs_infer *x, int32_t index, const qs_dim *kernel, qs_w
 /* Dims of the output with that many channels; returns the rank. */
 int32_t qs_window_dims(const qs_window *w, qs_dim channels, qs_dim dims[4]);
 
+/*
+ * With the attribute "into" a convolution's results are channels "column" and following of a tensor
+ * of "into" channels: written over the input `over`, which holds others of them, if it is there.
+ * Makes output 0, inferred before, the whole tensor.
+ */
+int qs_window_into(const qs_infer *x, int32_t over);
+
+#define QS_INTO_ATTRS                                                                              \
+    {"into", QS_ATTR_INT, 0, 0}, {                                                                 \
+        "column", QS_ATTR_INT, 0, 0                                                                \
+    }
+
 /* The rows of `common` that every windowed operator has; `since` is the version from which on. */
 #define QS_WINDOW_ATTRS(since)                                                                     \
     {"auto_pad", QS_ATTR_STRING, since, 0}, {"kernel_shape", QS_ATTR_INTS, since, 0},              \

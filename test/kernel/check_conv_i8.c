@@ -44,7 +44,8 @@ static void fill(ck_state *s, image *p) {
         p->w_zp[i] = c->w.row_sums ? c->w_zp : any ? ck_between(s, -127, 127) : 0;
     }
     p->mult = ck_floats(s, columns, 1e-4f, 2e-3f);
-    p->y_bytes = (size_t)c->batch * (size_t)c->ho * (size_t)c->wo * columns;
+    p->y_bytes = (size_t)c->batch * (size_t)c->ho * (size_t)c->wo;
+    p->y_bytes *= c->y_channels ? (size_t)c->y_channels : columns;
     p->y_bytes *= p->int32_out ? 4 : 1;
     c->w.contiguous = c->dilation_w == 1;
     c->w.stride_h = c->stride_h;
@@ -145,6 +146,11 @@ static image random_image(ck_state *s) {
     c->x_zp = (uint8_t)ck_random(s);
     c->o = (qk_out_i8){.zp = ck_between(s, 0, 255), .lo = ck_between(s, 0, 50), .hi = 255};
     c->o.hi = ck_between(s, c->o.lo, 255);
+    c->w.apart = (c->w.groups == 1 || c->w.row_sums) && ck_random(s) % 3 == 0;
+    if (c->w.apart) { /* channels of a larger tensor, whose others stay as they are */
+        c->y_column = ck_between(s, 0, 70);
+        c->y_channels = c->y_column + c->w.groups * c->w.n + ck_between(s, 0, 70);
+    }
     fill(s, &p);
     snprintf(p.text, sizeof(p.text), "%lldx%dx%d groups %d c %d n %d kernel %dx%d stride %d",
              (long long)c->batch, c->h, c->wd, c->w.groups, c->w.c, c->w.n, c->w.kh, c->w.kw,
@@ -171,10 +177,11 @@ static void plain(const image *p, uint8_t *y) {
             sum += v * (p->w[(n * c->w.c + ch) * taps + tap] - p->w_zp[n]);
         }
         int32_t acc = (int32_t)sum;
+        const int64_t at = c->y_channels ? i / columns * c->y_channels + c->y_column + n : i;
         if (p->int32_out)
-            memcpy(y + 4 * i, &acc, 4);
+            memcpy(y + 4 * at, &acc, 4);
         else
-            y[i] = ck_requantize(acc, p->mult[n], c->o.zp, c->o.lo, c->o.hi);
+            y[at] = ck_requantize(acc, p->mult[n], c->o.zp, c->o.lo, c->o.hi);
     }
 }
 

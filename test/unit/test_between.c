@@ -58,8 +58,8 @@ static void conv(net *n, const char *x, const char *y, int64_t outs, int64_t ins
     pair(n, y, y);
 }
 
-static void begin(net *n) {
-    net_begin(n, NULL, 13);
+static void begin(net *n, qsim_ctx *ctx) {
+    net_begin(n, ctx, 13);
     net_input(n, "x", QSIM_FLOAT, NET_DIMS(1, C, H, W));
     scale(n, "x", 0.02f, 100);
     pair(n, "x", "x");
@@ -105,7 +105,7 @@ static void shuffle(void) {
     net n;
     const int64_t apart[] = {1, 2, C / 2, H, W}, shape[] = {1, C, H, W}, five = 5, four = 4;
     const int64_t perm[] = {0, 2, 1, 3, 4};
-    begin(&n);
+    begin(&n, NULL);
     scale(&n, "a", 0.05f, 120);
     scale(&n, "b", 0.1f, 120);
     conv(&n, "x", "a", C, C, 1);
@@ -130,7 +130,7 @@ static void shuffle(void) {
 /* Q(hardswish) as exporters write it: x * Q(clip(x + 3, 0, 6) / 6), then a table of that. */
 static void tables(void) {
     net n;
-    begin(&n);
+    begin(&n, NULL);
     scale(&n, "a", 0.05f, 120);
     scale(&n, "g", 1.0f / 255, 0);
     scale(&n, "h", 0.04f, 20);
@@ -154,7 +154,7 @@ static void resize(void) {
     net n;
     const float scales[] = {1, 1, 2, 2};
     const int64_t four = 4;
-    begin(&n);
+    begin(&n, NULL);
     scale(&n, "a", 0.05f, 120);
     scale(&n, "r", 0.06f, 110);
     scale(&n, "b", 0.1f, 120);
@@ -173,7 +173,7 @@ static void resize(void) {
 /* Sums behind convolutions: one side, both, with Relu, and one that is read twice and stays. */
 static void residual(bool relu, int64_t k) {
     net n;
-    begin(&n);
+    begin(&n, NULL);
     scale(&n, "a", 0.05f, 120);
     scale(&n, "b", 0.06f, 110);
     scale(&n, "s", 0.07f, 100);
@@ -238,7 +238,7 @@ static void unit(int64_t c, int64_t first) {
     const int64_t apart[] = {1, 2, c, H, W}, shape[] = {1, 2 * c, H, W};
     const int64_t perm[] = {0, 2, 1, 3, 4}, parts[] = {first, 2 * c - first};
     const char *scales[] = {"a", "b", "j", "p", "q", "y"};
-    begin(&n);
+    begin(&n, NULL);
     for (int i = 0; i < 6; i++)
         scale(&n, scales[i], 0.05f + 0.01f * (float)(i % 3), 100 + i);
     conv(&n, "x", "a", c, C, 1);
@@ -267,7 +267,49 @@ static void unit(int64_t c, int64_t first) {
     net_free(&n);
 }
 
+/*
+ * Convolutions of one input, joined as floats or as bytes; what is joined has the scale of all but,
+ * perhaps, the last.
+ */
+static void joined(qsim_ctx *ctx, bool equal, bool bytes) {
+    net n;
+    begin(&n, ctx);
+    scale(&n, "a", 0.1f, 120);
+    scale(&n, "b", 0.1f, 120);
+    scale(&n, "c", equal ? 0.1f : 0.2f, 120);
+    scale(&n, "j", 0.1f, 120);
+    conv(&n, "x", "a", 12, C, 3);
+    conv(&n, "x", "b", 5, C, 1);
+    conv(&n, "x", "c", 3, C, 3);
+    CHECK_INT(qs_graph_set_import(n.g, "com.microsoft", 1), 0);
+    qs_id id = bytes ? net_node(&n, "com.microsoft", "QLinearConcat",
+                                "j_s,j_z,b_q,b_s,b_z,a_q,a_s,a_z,c_q,c_s,c_z", "j_q")
+                     : net_node(&n, "", "Concat", "b_d,a_d,c_d", "j");
+    qs_node_set_int(n.g, id, "axis", 1);
+    if (bytes)
+        net_node(&n, "", "DequantizeLinear", "j_q,j_s,j_z", "j_d");
+    else
+        pair(&n, "j", "j");
+    net_node(&n, "", "MaxPool", "j_d", "y_d");
+    const int64_t kernel[] = {2, 2};
+    net_ints(&n, n.g->values[net_value(&n, "y_d")].producer, "kernel_shape", 2, kernel);
+    net_output(&n, "y_d");
+    NET_OK(&n, net_end(&n));
+    CHECK_INT(same(&n, "concat"), 0);
+    CHECK_INT(same(&n, "qlinear concat"), !equal);
+    CHECK_INT(same(&n, "gemm int8"), 3);
+    net_free(&n);
+}
+
 int main(void) {
+    for (int32_t threads = 1; threads <= 3; threads += 2) {
+        const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = threads};
+        qsim_ctx *ctx = NULL;
+        CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
+        for (int i = 0; i < 4; i++)
+            joined(ctx, i % 2, i / 2);
+        qsim_ctx_free(ctx);
+    }
     unit(20, 20);
     unit(20, 13);
     unit(35, 35);
