@@ -6,11 +6,24 @@
  */
 #include "exec/passes.h"
 
+#include "base/ctx.h"
+#include "kernel/table.h"
 #include "op/conv_float.h"
 #include "op/int8_op.h"
 
+/*
+ * A product of few columns is faster with several pixels in a row, which have to follow each other:
+ * where half a panel is left, short vectors would lose more by it than the Concat takes.
+ */
+static bool is_thin(const qs_pass *p, const qs_node *n) {
+    const qs_value *w = &p->graph->values[n->inputs[3]];
+    return p->ctx->kernels->i8->lanes < 4 && w->rank > 2 && w->dims[w->rank - 1].size > 1 &&
+           w->dims[0].size < 32 && w->dims[0].size % 16 != 0;
+}
+
 /* The input behind a convolution's own that is the tensor it writes over; 0: it cannot. */
-static int32_t over_of(const qs_graph *g, const qs_node *n) {
+static int32_t over_of(const qs_pass *p, const qs_node *n) {
+    const qs_graph *g = p->graph;
     const bool floats = qs_node_is(n, "qsim", "Conv");
     const int32_t over = floats ? QS_CONV_OVER : QS_I8_CONV_OVER;
     if (n->input_count > over || qs_node_attr(n, "into") || qs_node_int(n, "channels_last", 0) != 1)
@@ -21,16 +34,18 @@ static int32_t over_of(const qs_graph *g, const qs_node *n) {
     for (int32_t i = 1; i < n->input_count; i++)
         if (n->inputs[i] != QS_NONE && !g->values[n->inputs[i]].data)
             return 0;
-    return qs_node_is(n, "qsim", "QLinearConv") && qs_node_int(n, "group", 1) == 1 ? over : 0;
+    const bool fits = qs_node_is(n, "qsim", "QLinearConv") && qs_node_int(n, "group", 1) == 1;
+    return fits && !is_thin(p, n) ? over : 0;
 }
 
 /* Channels of operand `v`, or 0 if no convolution makes it for this one reader. */
-static int64_t channels(const qs_graph *g, const qs_uses *uses, qs_id v, int32_t dtype) {
+static int64_t channels(const qs_pass *p, const qs_uses *uses, qs_id v, int32_t dtype) {
+    const qs_graph *g = p->graph;
     const qs_value *x = &g->values[v];
     if (x->producer == QS_NONE || x->is_output || uses->start[v + 1] - uses->start[v] != 1 ||
         x->dtype != dtype)
         return 0;
-    const bool fits = over_of(g, &g->nodes[x->producer]) > 0;
+    const bool fits = over_of(p, &g->nodes[x->producer]) > 0;
     return fits && x->rank > 2 && x->dims[x->rank - 1].size > 0 ? x->dims[x->rank - 1].size : 0;
 }
 
@@ -59,7 +74,8 @@ static int32_t operands(const qs_graph *g, const qs_node *n) {
 }
 
 /* Channels of all operands together, or 0 if one does not fit. */
-static int64_t all_channels(const qs_graph *g, const qs_uses *uses, const qs_node *n) {
+static int64_t all_channels(const qs_pass *p, const qs_uses *uses, const qs_node *n) {
+    const qs_graph *g = p->graph;
     const int32_t count = operands(g, n);
     if (count < 2)
         return 0;
@@ -70,7 +86,7 @@ static int64_t all_channels(const qs_graph *g, const qs_uses *uses, const qs_nod
     if (rank < 3 || (axis < 0 ? axis + rank : axis) != rank - 1)
         return 0;
     for (int32_t i = 0; i < count; i++) {
-        const int64_t own = channels(g, uses, n->inputs[operand(n, i)], y->dtype);
+        const int64_t own = channels(p, uses, n->inputs[operand(n, i)], y->dtype);
         if (own == 0 || !qs_add64(all, own, &all))
             return 0;
     }
@@ -81,7 +97,7 @@ static int64_t all_channels(const qs_graph *g, const qs_uses *uses, const qs_nod
 static int redirect(qs_pass *p, qs_id conv, qs_id over, qs_id y, int64_t into, int64_t column) {
     qs_graph *g = p->graph;
     const qs_node *c = &g->nodes[conv];
-    const int32_t own = over_of(g, c);
+    const int32_t own = over_of(p, c);
     qs_id in[QS_I8_CONV_OVER + 1];
     for (int32_t i = 0; i < own; i++)
         in[i] = i < c->input_count ? c->inputs[i] : QS_NONE;
@@ -127,7 +143,7 @@ int qs_pass_concat(qs_pass *p) {
         return qs_pass_no_memory(p);
     for (size_t i = 0; i < g->order_count && !code; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
-        const int64_t into = n->removed ? 0 : all_channels(g, &uses, n);
+        const int64_t into = n->removed ? 0 : all_channels(p, &uses, n);
         if (into == 0)
             continue;
         code = fuse(p, g->order[i], into);

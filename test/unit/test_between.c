@@ -31,7 +31,7 @@ static void scale(net *n, const char *t, float s, int z) {
 
 /* w_d: s8 weights [outs, ins, k, k], dequantized. */
 static void weights(net *n, const char *name, int64_t outs, int64_t ins, int64_t k) {
-    int8_t w[C * C * 9];
+    int8_t w[2 * C * C * 9];
     char t[48], in[96], out[48];
     const int64_t dims[] = {outs, ins, k, k};
     uint64_t seed = (uint64_t)name[1];
@@ -278,9 +278,9 @@ static void joined(qsim_ctx *ctx, bool equal, bool bytes) {
     scale(&n, "b", 0.1f, 120);
     scale(&n, "c", equal ? 0.1f : 0.2f, 120);
     scale(&n, "j", 0.1f, 120);
-    conv(&n, "x", "a", 12, C, 3);
+    conv(&n, "x", "a", 16, C, 3);
     conv(&n, "x", "b", 5, C, 1);
-    conv(&n, "x", "c", 3, C, 3);
+    conv(&n, "x", "c", 7, C, 1);
     CHECK_INT(qs_graph_set_import(n.g, "com.microsoft", 1), 0);
     qs_id id = bytes ? net_node(&n, "com.microsoft", "QLinearConcat",
                                 "j_s,j_z,b_q,b_s,b_z,a_q,a_s,a_z,c_q,c_s,c_z", "j_q")
