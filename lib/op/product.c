@@ -102,16 +102,16 @@ static void product_block(const job *j, const float *a, const float *b, float *y
         finish_block(j, y + col, first, g.rows, col, g.cols);
 }
 
-/* Items of a slice: (batch, block of rows, block of columns). */
+/* Items of a slice: (block of columns, batch, block of rows). */
 static void product_slice(void *arg, size_t slice) {
     const job *j = arg;
     const qs_product *p = j->p;
-    const size_t items = p->batches * p->blocks * p->splits, k = p->right.k;
+    const size_t blocks = p->batches * p->blocks, items = blocks * p->splits, k = p->right.k;
     const size_t end = qs_slice_begin(items, p->slices, slice + 1);
     float *turned = j->scratch + slice * p->slice_floats;
     size_t held = SIZE_MAX; /* the block that `turned` holds */
     for (size_t i = qs_slice_begin(items, p->slices, slice); i < end; i++) {
-        const size_t at = i / p->splits, batch = at / p->blocks;
+        const size_t at = i % blocks, batch = at / p->blocks;
         const size_t first = at % p->blocks * p->rows;
         const float *a = j->a + (p->a ? p->a[batch] : 0);
         const float *b = j->b + (p->b ? p->b[batch] * p->floats : 0);
@@ -120,7 +120,7 @@ static void product_slice(void *arg, size_t slice) {
             transpose_rows(p, a, first, rows, turned);
         held = at;
         a = p->transposed ? turned : a + first * k;
-        product_block(j, a, b, j->y + (batch * p->m + first) * p->right.n, first, i % p->splits);
+        product_block(j, a, b, j->y + (batch * p->m + first) * p->right.n, first, i / blocks);
     }
 }
 
@@ -157,7 +157,11 @@ static void split_product(const qsim_ctx *ctx, qs_product *p, double ns) {
     const size_t most = 20 * ROW_UNIT, least = 2 * ROW_UNIT;
     rows = rows > most ? most : rows < least ? least : rows;
     const size_t slices = qs_slice_count(ctx, SIZE_MAX, ns);
-    if (p->batches < slices) { /* blocks for every thread, of whole tiles */
+    const size_t panels = (p->right.n + panel - 1) / panel;
+    /* Where the weights are most of what is read, each thread reads its own columns of them. */
+    const bool across = slices > 1 && p->batches == 1 && !p->transposed && panels >= 4 * slices &&
+                        p->right.n >= 4 * p->m;
+    if (!across && p->batches < slices) { /* blocks for every thread, of whole tiles */
         const size_t share = (p->m + slices - 1) / slices;
         const size_t unit = (share + ROW_UNIT - 1) / ROW_UNIT * ROW_UNIT;
         rows = rows < unit ? rows : unit;
@@ -166,9 +170,9 @@ static void split_product(const qsim_ctx *ctx, qs_product *p, double ns) {
     p->blocks = (p->m + p->rows - 1) / p->rows;
     p->splits = 1;
     p->columns = p->right.n;
-    const size_t panels = (p->right.n + panel - 1) / panel, items = p->batches * p->blocks;
-    if (items < slices && panels > 1) {
-        const size_t wanted = (slices + items - 1) / items;
+    const size_t items = p->batches * p->blocks;
+    if (across || (items < slices && panels > 1)) {
+        const size_t wanted = across ? slices : (slices + items - 1) / items;
         const size_t splits = wanted < panels ? wanted : panels;
         p->columns = (panels + splits - 1) / splits * panel;
         p->splits = (p->right.n + p->columns - 1) / p->columns;
