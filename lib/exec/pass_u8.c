@@ -67,11 +67,13 @@ static bool is_late(const signs *s, qs_id v) {
 
 static qs_id flip_constant(signs *s, qs_id v) {
     const qs_const *c = s->g->values[v].data;
-    uint8_t *bytes = qs_arena_alloc64(&s->g->arena, c->bytes + 1);
+    uint8_t *bytes = qs_arena_raw64(&s->g->arena, c->bytes + 1);
     if (!bytes)
         return qs_pass_no_memory(s->p);
-    for (size_t i = 0; i < c->bytes; i++)
-        bytes[i] = ((const uint8_t *)c->data)[i] ^ 0x80;
+    const uint8_t *from = c->data;
+    const size_t n = c->bytes; /* not read anew for each byte, which might be it */
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = from[i] ^ 0x80;
     qs_id id = qs_graph_add_const(s->g, NULL, c->dtype == QSIM_INT8 ? QSIM_UINT8 : QSIM_INT8,
                                   c->rank, c->dims, bytes, false);
     return id < 0 ? qs_pass_no_memory(s->p) : id;
