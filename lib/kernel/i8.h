@@ -142,8 +142,6 @@ extern const qk_i8 qk_i8_neon, qk_i8_neondot, qk_i8_neoni8mm;
 
 /* Width of the next panel when `left` columns remain. */
 int32_t qk_i8_panel(const qk_i8 *t, int32_t left);
-/* Positions of n columns: the widths of all their panels. */
-int32_t qk_i8_positions(const qk_i8 *t, int32_t n);
 /* Column of a position in a panel (or depthwise block) of `width`. */
 int32_t qk_i8_column(const qk_i8 *t, int32_t width, int32_t position);
 /*
@@ -187,7 +185,8 @@ void qk_i8_pack(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_col
 /*
  * Depthwise: the source has n channels and c = 1. Channels repeat with period n where `channels` is
  * larger: several pixels of few channels are then one of many. The last block repeats channels,
- * too, if they fill no more than half or a quarter of its lanes: see qk_i8_repeat.
+ * too, if they fill no more than half or a quarter of its lanes: those are 16, 32 or 64, at most
+ * the block.
  */
 /* Channels rounded up to whole blocks. */
 int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels);
@@ -197,8 +196,6 @@ int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels);
  */
 void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int32_t channels, int8_t *w,
                           int32_t *colsum);
-/* Channels that a block with `left` channels repeats: 16, 32 or 64, at most the block. */
-int32_t qk_i8_repeat(const qk_i8 *t, int32_t left);
 /* out[position] = in[channel % n] */
 void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, int32_t n, const void *in, void *out);
 

@@ -12,7 +12,8 @@ int32_t qk_i8_panel(const qk_i8 *t, int32_t left) {
     return width < t->widest ? width : t->widest;
 }
 
-int32_t qk_i8_positions(const qk_i8 *t, int32_t n) {
+/* Positions of n columns: the widths of all their panels. */
+static int32_t all_positions(const qk_i8 *t, int32_t n) {
     int32_t total = 0;
     for (int32_t first = 0; first < n; first += qk_i8_panel(t, n - first))
         total += qk_i8_panel(t, n - first);
@@ -63,7 +64,7 @@ bool qk_i8_form(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_col
     f->k = (int32_t)k;
     f->k4 = t->pairs ? (f->k / 8 + (f->k % 8 > 0)) * 2 : (f->k + 3) / 4;
     f->n = pixels_of(s) * s->n + (sum_column ? 1 : 0);
-    f->positions = qk_i8_positions(t, f->n);
+    f->positions = all_positions(t, f->n);
     if (!qs_mul(segs, 4 * (size_t)f->k4, &bytes) || !qs_mul(bytes, (size_t)f->positions, &bytes))
         return false;
     f->bytes = bytes;
@@ -366,14 +367,15 @@ int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels) {
     return (channels + block - 1) / block * block;
 }
 
-int32_t qk_i8_repeat(const qk_i8 *t, int32_t left) {
+/* Channels that a block with `left` channels repeats. */
+static int32_t repeated(const qk_i8 *t, int32_t left) {
     int32_t block = 16 * t->lanes;
     return left <= 16 ? 16 : left <= 32 && block > 32 ? 32 : block;
 }
 
 /* Channel of a position in the block from `first` on. */
 static int32_t depthwise_channel(const qk_i8 *t, int32_t channels, int32_t first, int32_t p) {
-    return first + qk_i8_column(t, 16 * t->lanes, p) % qk_i8_repeat(t, channels - first);
+    return first + qk_i8_column(t, 16 * t->lanes, p) % repeated(t, channels - first);
 }
 
 /* w - zp of a tap, or its part that is not in the first set. */

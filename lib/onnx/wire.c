@@ -73,10 +73,6 @@ const char *qs_wire_problem(const qs_wire *wire) {
     return wire->stream.errmsg ? wire->stream.errmsg : "malformed";
 }
 
-bool qs_wire_varint(qs_wire *wire, uint64_t *value) {
-    return pb_decode_varint(&wire->stream, value);
-}
-
 size_t qs_wire_varint_count(qs_span packed) {
     size_t count = 0;
     for (size_t i = 0; i < packed.size; i++)

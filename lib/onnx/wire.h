@@ -32,9 +32,6 @@ int qs_wire_next(qs_wire *wire, qs_field *field);
 /* What was malformed, after -1. Static. */
 const char *qs_wire_problem(const qs_wire *wire);
 
-/* One number of a packed list of varints; false at a malformed one. */
-bool qs_wire_varint(qs_wire *wire, uint64_t *value);
-
 /* Numbers in a packed list of varints: bytes that end one. */
 size_t qs_wire_varint_count(qs_span packed);
 

@@ -49,8 +49,7 @@ typedef struct conv_plan {
     const qk_f32 *kernels;
     qs_conv_form form;
     const qs_conv_weights *weights; /* NULL: packed into scratch by every run */
-    size_t n, h, w, c, oh, ow;      /* image and output */
-    size_t sh, sw, dh, dw, top, left;
+    qs_geometry g;
     bool border, skip; /* padding is copied; is left out */
     bool has_bias;
     size_t line;            /* floats from one row of the (bordered) image to the next */
@@ -82,16 +81,16 @@ typedef struct conv_job {
 /* Rows [first, first + rows) of the bordered image. */
 static void copy_band(const conv_plan *p, const float *image, size_t first, size_t rows,
                       float *to) {
-    const size_t row = p->w * p->c, left = p->left * p->c;
+    const size_t row = p->g.w * p->g.c, left = p->g.left * p->g.c;
     const size_t before = left < p->line ? left : p->line;
     const size_t inside = p->line - before < row ? p->line - before : row;
     for (size_t i = first; i < first + rows; i++, to += p->line) {
-        if (i < p->top || i - p->top >= p->h) {
+        if (i < p->g.top || i - p->g.top >= p->g.h) {
             memset(to, 0, p->line * sizeof(float));
             continue;
         }
         memset(to, 0, before * sizeof(float));
-        memcpy(to + before, image + (i - p->top) * row, inside * sizeof(float));
+        memcpy(to + before, image + (i - p->g.top) * row, inside * sizeof(float));
         memset(to + before + inside, 0, (p->line - before - inside) * sizeof(float));
     }
 }
@@ -130,12 +129,12 @@ static void conv_depthwise(const conv_job *j, const strip *s, span rows, const f
     const qk_depthwise_f32 d = {.a = a,
                                 .lines = lines,
                                 .pixels = s->count,
-                                .line_step = (ptrdiff_t)(p->sh * p->line),
-                                .pixel_step = (ptrdiff_t)(p->sw * channels),
+                                .line_step = (ptrdiff_t)(p->g.sh * p->line),
+                                .pixel_step = (ptrdiff_t)(p->g.sw * channels),
                                 .down = rows.to - rows.from,
                                 .across = s->inside.to - s->inside.from,
-                                .tap_down = (ptrdiff_t)(p->dh * p->line),
-                                .tap_across = (ptrdiff_t)(p->dw * channels),
+                                .tap_down = (ptrdiff_t)(p->g.dh * p->line),
+                                .tap_across = (ptrdiff_t)(p->g.dw * channels),
                                 .channels = channels,
                                 .stride = p->form.bias_stride,
                                 .w_down = p->form.kw * p->form.bias_stride,
@@ -144,7 +143,7 @@ static void conv_depthwise(const conv_job *j, const strip *s, span rows, const f
                                 .lo = p->lo,
                                 .hi = p->hi,
                                 .c = y,
-                                .out_line = (ptrdiff_t)(p->ow * p->stride),
+                                .out_line = (ptrdiff_t)(p->g.ow * p->stride),
                                 .out_pixel = (ptrdiff_t)p->stride};
     p->kernels->depthwise(&d);
 }
@@ -169,10 +168,11 @@ static void conv_inside(const conv_job *j, const float *image, size_t oy, size_t
         while (next < end && p->inside[next].from == rows.from && p->inside[next].to == rows.to)
             next++;
         /* Where no tap is inside, none is read. */
-        const size_t first = rows.from < rows.to ? oy * p->sh + rows.from * p->dh - p->top : 0;
+        const size_t first =
+            rows.from < rows.to ? oy * p->g.sh + rows.from * p->g.dh - p->g.top : 0;
         for (size_t i = 0; i < p->strip_count; i++)
             conv_pixels(j, &p->strips[i], rows, image + first * p->line, next - oy, y, split);
-        y += (next - oy) * p->ow * p->stride;
+        y += (next - oy) * p->g.ow * p->stride;
         oy = next;
     }
 }
@@ -204,15 +204,15 @@ static void finish(const conv_job *j, float *y, size_t pixels, size_t split) {
 
 /* Bands of nearly as many rows: halves of them are halves of the rows. */
 static size_t band_begin(const conv_plan *p, size_t band) {
-    return p->oh * band / p->bands;
+    return p->g.oh * band / p->bands;
 }
 
 /* Items of a slice: (image, band, block of columns). */
 static void conv_slice(void *arg, size_t slice) {
     const conv_job *j = arg;
     const conv_plan *p = j->p;
-    const size_t items = p->n * p->bands * p->splits;
-    const size_t end = qs_slice_begin(items, p->slices, slice + 1), tiles = p->n * p->bands;
+    const size_t items = p->g.n * p->bands * p->splits;
+    const size_t end = qs_slice_begin(items, p->slices, slice + 1), tiles = p->g.n * p->bands;
     float *bordered = j->scratch + slice * p->slice_floats;
     size_t copied = SIZE_MAX; /* the band that `bordered` holds */
     for (size_t i = qs_slice_begin(items, p->slices, slice); i < end; i++) {
@@ -220,20 +220,20 @@ static void conv_slice(void *arg, size_t slice) {
         const size_t split = p->by_columns ? i / tiles : i % p->splits;
         const size_t image = at / p->bands, band = at % p->bands;
         const size_t oy = band_begin(p, band), rows = band_begin(p, band + 1) - oy;
-        const float *x = j->x + image * p->h * p->w * p->c;
-        float *y = j->y + (image * p->oh + oy) * p->ow * p->stride;
+        const float *x = j->x + image * p->g.h * p->g.w * p->g.c;
+        float *y = j->y + (image * p->g.oh + oy) * p->g.ow * p->stride;
         if (p->skip) {
             conv_inside(j, x, oy, oy + rows, y, split);
         } else {
             if (!p->border)
-                x += oy * p->sh * p->line;
+                x += oy * p->g.sh * p->line;
             else if (copied != at)
-                copy_band(p, x, oy * p->sh, (rows - 1) * p->sh + p->height, bordered);
+                copy_band(p, x, oy * p->g.sh, (rows - 1) * p->g.sh + p->height, bordered);
             copied = at;
             conv_pixels(j, p->strips, (span){0, p->form.kh}, p->border ? bordered : x, rows, y,
                         split);
         }
-        finish(j, y, rows * p->ow, split);
+        finish(j, y, rows * p->g.ow, split);
     }
 }
 
@@ -268,31 +268,20 @@ static void plan_finish(const qs_lower *l, conv_plan *p) {
 
 static void conv_geometry(conv_plan *p, const qs_window *w) {
     const qs_conv_form *f = &p->form;
-    p->n = (size_t)w->batch.size;
-    p->c = (size_t)w->channels.size;
-    p->h = (size_t)w->in[0];
-    p->w = (size_t)w->in[1];
-    p->oh = (size_t)w->out[0];
-    p->ow = (size_t)w->out[1];
-    p->sh = (size_t)w->stride[0];
-    p->sw = (size_t)w->stride[1];
-    p->dh = (size_t)w->dilation[0];
-    p->dw = (size_t)w->dilation[1];
-    p->top = (size_t)w->before[0];
-    p->left = (size_t)w->before[1];
-    p->height = (f->kh - 1) * p->dh + 1;
-    const size_t across = (f->kw - 1) * p->dw + 1;
-    const size_t need_w = p->ow ? (p->ow - 1) * p->sw + across : 0;
-    const size_t need_h = p->oh ? (p->oh - 1) * p->sh + p->height : 0;
-    const bool padded = p->top || p->left || need_h > p->h || need_w > p->w;
+    p->g = qs_window_geometry(w);
+    p->height = (f->kh - 1) * p->g.dh + 1;
+    const size_t across = (f->kw - 1) * p->g.dw + 1;
+    const size_t need_w = p->g.ow ? (p->g.ow - 1) * p->g.sw + across : 0;
+    const size_t need_h = p->g.oh ? (p->g.oh - 1) * p->g.sh + p->height : 0;
+    const bool padded = p->g.top || p->g.left || need_h > p->g.h || need_w > p->g.w;
     p->skip = padded && p->weights && p->weights->finite && f->kw <= SKIP_WIDTH;
     p->border = padded && !p->skip;
-    p->line = (p->border ? need_w : p->w) * p->c;
-    const bool pointwise = f->taps == 1 && !padded && p->sh == 1 && p->sw == 1;
+    p->line = (p->border ? need_w : p->g.w) * p->g.c;
+    const bool pointwise = f->taps == 1 && !padded && p->g.sh == 1 && p->g.sw == 1;
     if (pointwise) { /* all pixels of all images are rows of one product */
-        p->h = p->oh = p->n * p->oh * p->ow;
-        p->n = p->w = p->ow = 1;
-        p->line = p->c;
+        p->g.h = p->g.oh = p->g.n * p->g.oh * p->g.ow;
+        p->g.n = p->g.w = p->g.ow = 1;
+        p->line = p->g.c;
     }
 }
 
@@ -306,41 +295,42 @@ static double conv_ns(const conv_plan *p, double macs) {
  */
 static bool prefer_columns(const conv_plan *p, size_t slices) {
     const size_t panels = (p->form.mg + p->kernels->panel - 1) / p->kernels->panel;
-    const size_t pixels = p->h * p->w * p->c + p->oh * p->ow * p->form.m;
-    return slices > 1 && p->n == 1 && !p->form.depthwise && panels >= 4 * slices &&
+    const size_t pixels = p->g.h * p->g.w * p->g.c + p->g.oh * p->g.ow * p->form.m;
+    return slices > 1 && p->g.n == 1 && !p->form.depthwise && panels >= 4 * slices &&
            p->form.floats / MANY_WEIGHTS > pixels;
 }
 
 /* How the output is cut into bands, columns and slices. */
 static void conv_split(const qsim_ctx *ctx, conv_plan *p, double macs) {
     const size_t most = BAND_FLOATS;
-    const size_t floats = p->line * p->sh, per_row = floats != 0 ? floats : 1;
-    size_t by_size = most / per_row, by_pixels = BAND_PIXELS / p->ow;
+    const size_t floats = p->line * p->g.sh, per_row = floats != 0 ? floats : 1;
+    size_t by_size = most / per_row, by_pixels = BAND_PIXELS / p->g.ow;
     if (p->border)
-        by_size = most / per_row > p->height / p->sh ? most / per_row - p->height / p->sh : 1;
+        by_size = most / per_row > p->height / p->g.sh ? most / per_row - p->height / p->g.sh : 1;
     size_t band = by_size < by_pixels ? by_size : by_pixels;
     if ((p->sum || p->curve) && p->form.floats <= SMALL_WEIGHTS) {
-        const size_t by_results = most / (p->ow * p->form.m);
+        const size_t by_results = most / (p->g.ow * p->form.m);
         band = band < by_results ? band : by_results;
     }
-    band = band < 1 ? 1 : band > p->oh ? p->oh : band;
+    band = band < 1 ? 1 : band > p->g.oh ? p->g.oh : band;
     const size_t slices = qs_slice_count(ctx, SIZE_MAX, conv_ns(p, macs));
     p->by_columns = prefer_columns(p, slices);
-    p->bands = (p->oh + band - 1) / band;
-    if (p->n % slices != 0 && !p->by_columns)
+    p->bands = (p->g.oh + band - 1) / band;
+    if (p->g.n % slices != 0 && !p->by_columns)
         p->bands = (p->bands + slices - 1) / slices * slices;
-    p->bands = p->bands < p->oh ? p->bands : p->oh;
-    p->band = (p->oh + p->bands - 1) / p->bands;
+    p->bands = p->bands < p->g.oh ? p->bands : p->g.oh;
+    p->band = (p->g.oh + p->bands - 1) / p->bands;
     p->splits = 1;
     p->columns = p->form.mg;
     const size_t panel = p->kernels->panel, panels = (p->form.mg + panel - 1) / panel;
-    if ((p->n * p->bands < slices || p->by_columns) && !p->form.depthwise && panels > 1) {
-        size_t splits = p->by_columns ? slices : (slices + p->n * p->bands - 1) / (p->n * p->bands);
+    if ((p->g.n * p->bands < slices || p->by_columns) && !p->form.depthwise && panels > 1) {
+        size_t splits =
+            p->by_columns ? slices : (slices + p->g.n * p->bands - 1) / (p->g.n * p->bands);
         splits = splits < panels ? splits : panels;
         p->columns = (panels + splits - 1) / splits * panel;
         p->splits = (p->form.mg + p->columns - 1) / p->columns;
     }
-    p->slices = qs_slice_count(ctx, p->n * p->bands * p->splits, conv_ns(p, macs));
+    p->slices = qs_slice_count(ctx, p->g.n * p->bands * p->splits, conv_ns(p, macs));
 }
 
 /* Which taps of a window that begins `before` in front of the image lie in its `size` elements. */
@@ -359,11 +349,11 @@ static bool strip_tables(qs_arena *arena, const conv_plan *p, strip *s) {
     const size_t taps = s->inside.to - s->inside.from;
     if (f->depthwise)
         return true;
-    const bool merged = p->dw == 1 && f->groups == 1 && taps > 0;
+    const bool merged = p->g.dw == 1 && f->groups == 1 && taps > 0;
     s->per_row = merged ? 1 : taps;
     s->k = merged ? taps * f->cg : f->cg;
     const size_t pixels = p->band * s->count, segs = f->kh * s->per_row;
-    const bool dense = s->count == p->ow;
+    const bool dense = s->count == p->g.ow;
     s->row = qs_arena_alloc(arena, pixels, sizeof(*s->row));
     s->out = dense ? NULL : qs_arena_alloc(arena, pixels, sizeof(*s->out));
     s->seg = qs_arena_alloc(arena, segs + 1, sizeof(*s->seg));
@@ -372,14 +362,14 @@ static bool strip_tables(qs_arena *arena, const conv_plan *p, strip *s) {
         return false;
     for (size_t i = 0; i < pixels; i++) {
         const size_t y = i / s->count, x = i % s->count;
-        s->row[i] = (ptrdiff_t)(y * p->sh * p->line + x * p->sw * p->c);
+        s->row[i] = (ptrdiff_t)(y * p->g.sh * p->line + x * p->g.sw * p->g.c);
         if (!dense)
-            s->out[i] = (ptrdiff_t)((y * p->ow + x) * p->stride);
+            s->out[i] = (ptrdiff_t)((y * p->g.ow + x) * p->stride);
     }
     for (size_t i = 0; i < segs; i++) {
         const size_t ky = i / s->per_row, kx = i % s->per_row;
         const size_t tap = ky * f->kw + s->inside.from + kx;
-        s->seg[i] = (ptrdiff_t)(ky * p->dh * p->line + kx * p->dw * p->c);
+        s->seg[i] = (ptrdiff_t)(ky * p->g.dh * p->line + kx * p->g.dw * p->g.c);
         s->at[i] = tap * f->cg;
     }
     return true;
@@ -387,36 +377,36 @@ static bool strip_tables(qs_arena *arena, const conv_plan *p, strip *s) {
 
 static bool make_strips(qs_arena *arena, conv_plan *p) {
     const size_t all = p->form.kw;
-    p->strips = qs_arena_alloc(arena, p->skip ? p->ow : 1, sizeof(*p->strips));
+    p->strips = qs_arena_alloc(arena, p->skip ? p->g.ow : 1, sizeof(*p->strips));
     if (!p->strips)
         return false;
     if (!p->skip) {
         p->strip_count = 1;
-        p->strips[0] = (strip){.count = p->ow, .inside = {0, all}};
+        p->strips[0] = (strip){.count = p->g.ow, .inside = {0, all}};
         return strip_tables(arena, p, p->strips);
     }
-    for (size_t ox = 0; ox < p->ow; ox++) {
-        const span in = taps_inside(ox * p->sw, p->left, all, p->dw, p->w);
+    for (size_t ox = 0; ox < p->g.ow; ox++) {
+        const span in = taps_inside(ox * p->g.sw, p->g.left, all, p->g.dw, p->g.w);
         strip *s = p->strip_count ? &p->strips[p->strip_count - 1] : NULL;
         if (!s || s->inside.from != in.from || s->inside.to != in.to) {
-            const size_t x = in.to ? ox * p->sw + in.from * p->dw - p->left : 0;
+            const size_t x = in.to ? ox * p->g.sw + in.from * p->g.dw - p->g.left : 0;
             s = &p->strips[p->strip_count++];
-            *s = (strip){.ox = ox, .inside = in, .x = x * p->c};
+            *s = (strip){.ox = ox, .inside = in, .x = x * p->g.c};
         }
         s->count++;
     }
     for (size_t i = 0; i < p->strip_count; i++)
         if (!strip_tables(arena, p, &p->strips[i]))
             return false;
-    p->inside = qs_arena_alloc(arena, p->oh, sizeof(*p->inside));
-    for (size_t oy = 0; p->inside && oy < p->oh; oy++)
-        p->inside[oy] = taps_inside(oy * p->sh, p->top, p->form.kh, p->dh, p->h);
+    p->inside = qs_arena_alloc(arena, p->g.oh, sizeof(*p->inside));
+    for (size_t oy = 0; p->inside && oy < p->g.oh; oy++)
+        p->inside[oy] = taps_inside(oy * p->g.sh, p->g.top, p->form.kh, p->g.dh, p->g.h);
     return p->inside != NULL;
 }
 
 static int conv_scratch(qs_lower *l, conv_plan *p) {
     size_t floats = 0;
-    if (p->border && (!qs_mul((p->band - 1) * p->sh + p->height, p->line, &floats) ||
+    if (p->border && (!qs_mul((p->band - 1) * p->g.sh + p->height, p->line, &floats) ||
                       !qs_add(floats, 32, &floats)))
         return qs_fail(l->error, QSIM_E_LIMIT, "a convolution's padded image is too large");
     p->slice_floats = qs_align(floats, 16);

@@ -10,12 +10,13 @@ static size_t common_divisor(size_t a, size_t b) {
     return a;
 }
 
-size_t qs_phase_taps(const qs_phases *f, int32_t i, size_t phase) {
+/* Taps p, p + step, p + 2 step, ... of axis i share a remainder by the stride: phase p. */
+static size_t taps_of(const qs_phases *f, int32_t i, size_t phase) {
     return (f->kernel[i] - phase + f->step[i] - 1) / f->step[i];
 }
 
 bool qs_phase_floats(const qk_f32 *k, const qs_phases *f, size_t py, size_t px, size_t *floats) {
-    const size_t taps = qs_phase_taps(f, 0, py) * (f->phases[1] ? qs_phase_taps(f, 1, px) : 1);
+    const size_t taps = taps_of(f, 0, py) * (f->phases[1] ? taps_of(f, 1, px) : 1);
     if (!qk_pack_f32_size(k->panel, taps * f->cg, f->cols, floats))
         return false;
     *floats = qs_align(*floats, 16);
@@ -48,7 +49,7 @@ bool qs_phases_make(const qk_f32 *k, const qs_transposed *g, const qs_value *w, 
                 !qs_add(total, one, &total))
                 return false;
     f->floats = total;
-    return qs_mul(qs_phase_taps(f, 0, 0) * qs_phase_taps(f, 1, 0) * f->cg, f->cols, &f->dense) &&
+    return qs_mul(taps_of(f, 0, 0) * taps_of(f, 1, 0) * f->cg, f->cols, &f->dense) &&
            f->floats < SIZE_MAX / 8 && f->dense < SIZE_MAX / 8;
 }
 
@@ -81,8 +82,8 @@ void qs_phases_pack(const qk_f32 *k, const qs_phases *f, const float *w, const f
             for (size_t g = 0; g < f->groups && qs_phase_floats(k, f, py, px, &floats); g++) {
                 const qk_pack_source source = {dense, 1, (ptrdiff_t)f->cols, 0, 1};
                 gather_phase(f, w, g, py, px, dense);
-                qk_pack_f32(to, k->panel, qs_phase_taps(f, 0, py) * qs_phase_taps(f, 1, px) * f->cg,
-                            f->cols, &source);
+                qk_pack_f32(to, k->panel, taps_of(f, 0, py) * taps_of(f, 1, px) * f->cg, f->cols,
+                            &source);
                 to += floats;
             }
 }

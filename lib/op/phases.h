@@ -24,9 +24,6 @@ typedef struct qs_phases {
     size_t bias_stride, floats, dense; /* dense: floats of the largest phase, unpacked */
 } qs_phases;
 
-/* Taps p, p + step, p + 2 step, ... of axis i share a remainder by the stride: phase p. */
-size_t qs_phase_taps(const qs_phases *f, int32_t i, size_t phase);
-
 /* Floats of one group's packed phase; false if there are too many. */
 bool qs_phase_floats(const qk_f32 *k, const qs_phases *f, size_t py, size_t px, size_t *floats);
 

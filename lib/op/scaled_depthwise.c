@@ -31,8 +31,7 @@ typedef struct depthwise_plan {
     const depthwise_packed *packed;
     const qk_f32 *f32;
     const qk_u8 *u8;
-    size_t n, h, w, c, oh, ow;
-    size_t sh, sw, dh, dw, top, left;
+    qs_geometry g;
     size_t line, height;        /* floats of a bordered row; rows under a window */
     size_t band, bands, slices; /* rows of output of a band, bands of an image */
     size_t slice_floats;
@@ -88,16 +87,16 @@ static void fill_zero(float *to, size_t n) {
 static void widen_band(const depthwise_job *j, const uint8_t *image, size_t first, size_t rows,
                        float *to) {
     const depthwise_plan *p = j->p;
-    const size_t row = p->w * p->c, left = p->left * p->c;
+    const size_t row = p->g.w * p->g.c, left = p->g.left * p->g.c;
     const size_t before = left < p->line ? left : p->line;
     const size_t inside = p->line - before < row ? p->line - before : row;
     for (size_t i = first; i < first + rows; i++, to += p->line) {
-        if (i < p->top || i - p->top >= p->h) {
+        if (i < p->g.top || i - p->g.top >= p->g.h) {
             fill_zero(to, p->line);
             continue;
         }
         fill_zero(to, before);
-        p->u8->dequantize(image + (i - p->top) * row, inside, 1.0f, j->zp, 0, to + before);
+        p->u8->dequantize(image + (i - p->g.top) * row, inside, 1.0f, j->zp, 0, to + before);
         fill_zero(to + before + inside, p->line - before - inside);
     }
 }
@@ -105,38 +104,38 @@ static void widen_band(const depthwise_job *j, const uint8_t *image, size_t firs
 static void run_band(const depthwise_job *j, size_t image, size_t oy, size_t rows, float *scratch) {
     const depthwise_plan *p = j->p;
     const qs_conv_form *f = &p->packed->form;
-    const size_t pixel = (image * p->oh + oy) * p->ow;
-    widen_band(j, j->x + image * p->h * p->w * p->c, oy * p->sh, (rows - 1) * p->sh + p->height,
-               scratch);
+    const size_t pixel = (image * p->g.oh + oy) * p->g.ow;
+    widen_band(j, j->x + image * p->g.h * p->g.w * p->g.c, oy * p->g.sh,
+               (rows - 1) * p->g.sh + p->height, scratch);
     const qk_depthwise_f32 d = {.a = scratch,
                                 .lines = rows,
-                                .pixels = p->ow,
-                                .line_step = (ptrdiff_t)(p->sh * p->line),
-                                .pixel_step = (ptrdiff_t)(p->sw * p->c),
+                                .pixels = p->g.ow,
+                                .line_step = (ptrdiff_t)(p->g.sh * p->line),
+                                .pixel_step = (ptrdiff_t)(p->g.sw * p->g.c),
                                 .down = f->kh,
                                 .across = f->kw,
-                                .tap_down = (ptrdiff_t)(p->dh * p->line),
-                                .tap_across = (ptrdiff_t)(p->dw * p->c),
-                                .channels = p->c,
+                                .tap_down = (ptrdiff_t)(p->g.dh * p->line),
+                                .tap_across = (ptrdiff_t)(p->g.dw * p->g.c),
+                                .channels = p->g.c,
                                 .stride = f->bias_stride,
                                 .w_down = f->kw * f->bias_stride,
                                 .w = p->packed->weights.packed,
                                 .bias = p->packed->weights.bias,
                                 .lo = -INFINITY,
                                 .hi = INFINITY,
-                                .c = j->scaling.y + pixel * p->c,
-                                .out_line = (ptrdiff_t)(p->ow * p->c),
-                                .out_pixel = (ptrdiff_t)p->c};
+                                .c = j->scaling.y + pixel * p->g.c,
+                                .out_line = (ptrdiff_t)(p->g.ow * p->g.c),
+                                .out_pixel = (ptrdiff_t)p->g.c};
     p->f32->depthwise(&d);
-    qs_scale_rows(&j->scaling, pixel, pixel + rows * p->ow);
+    qs_scale_rows(&j->scaling, pixel, pixel + rows * p->g.ow);
 }
 
 static void run_slice(void *arg, size_t slice) {
     const depthwise_job *j = arg;
     const depthwise_plan *p = j->p;
-    const size_t end = qs_slice_begin(p->n * p->bands, p->slices, slice + 1);
-    for (size_t i = qs_slice_begin(p->n * p->bands, p->slices, slice); i < end; i++) {
-        const size_t oy = i % p->bands * p->band, left = p->oh - oy;
+    const size_t end = qs_slice_begin(p->g.n * p->bands, p->slices, slice + 1);
+    for (size_t i = qs_slice_begin(p->g.n * p->bands, p->slices, slice); i < end; i++) {
+        const size_t oy = i % p->bands * p->band, left = p->g.oh - oy;
         run_band(j, i / p->bands, oy, left < p->band ? left : p->band,
                  j->scratch + slice * p->slice_floats);
     }
@@ -166,33 +165,22 @@ static void run_nothing(const qs_step *s, const qs_frame *f) {
 
 static void set_geometry(depthwise_plan *p, const qs_window *w) {
     const qs_conv_form *f = &p->packed->form;
-    p->n = (size_t)w->batch.size;
-    p->c = (size_t)w->channels.size;
-    p->h = (size_t)w->in[0];
-    p->w = (size_t)w->in[1];
-    p->oh = (size_t)w->out[0];
-    p->ow = (size_t)w->out[1];
-    p->sh = (size_t)w->stride[0];
-    p->sw = (size_t)w->stride[1];
-    p->dh = (size_t)w->dilation[0];
-    p->dw = (size_t)w->dilation[1];
-    p->top = (size_t)w->before[0];
-    p->left = (size_t)w->before[1];
-    p->height = (f->kh - 1) * p->dh + 1;
-    p->line = ((p->ow - 1) * p->sw + (f->kw - 1) * p->dw + 1) * p->c;
+    p->g = qs_window_geometry(w);
+    p->height = (f->kh - 1) * p->g.dh + 1;
+    p->line = ((p->g.ow - 1) * p->g.sw + (f->kw - 1) * p->g.dw + 1) * p->g.c;
 }
 
 static void split_bands(const qsim_ctx *ctx, depthwise_plan *p, double ns) {
-    const size_t each = p->sh * p->line + p->ow * p->c; /* floats of one more row */
+    const size_t each = p->g.sh * p->line + p->g.ow * p->g.c; /* floats of one more row */
     const size_t slices = qs_slice_count(ctx, SIZE_MAX, ns);
     size_t band = BAND_FLOATS / each;
-    band = band < 1 ? 1 : band > p->oh ? p->oh : band;
-    p->bands = (p->oh + band - 1) / band;
-    if (p->n % slices != 0)
+    band = band < 1 ? 1 : band > p->g.oh ? p->g.oh : band;
+    p->bands = (p->g.oh + band - 1) / band;
+    if (p->g.n % slices != 0)
         p->bands = (p->bands + slices - 1) / slices * slices;
-    p->band = (p->oh + p->bands - 1) / p->bands;
-    p->bands = (p->oh + p->band - 1) / p->band;
-    p->slices = qs_slice_count(ctx, p->n * p->bands, ns);
+    p->band = (p->g.oh + p->bands - 1) / p->bands;
+    p->bands = (p->g.oh + p->band - 1) / p->band;
+    p->slices = qs_slice_count(ctx, p->g.n * p->bands, ns);
 }
 
 int qs_scaled_depthwise_lower(qs_lower *l, const qs_scaled *scaled) {
@@ -221,7 +209,7 @@ int qs_scaled_depthwise_lower(qs_lower *l, const qs_scaled *scaled) {
     const double macs = (double)results * (double)p->packed->form.taps;
     split_bands(l->ctx, p, macs / QS_DEPTHWISE_F32);
     size_t floats = 0;
-    if (!qs_mul((p->band - 1) * p->sh + p->height, p->line, &floats) ||
+    if (!qs_mul((p->band - 1) * p->g.sh + p->height, p->line, &floats) ||
         !qs_add(floats, 48, &floats)) /* kernels may read behind a row */
         return qs_fail(l->error, QSIM_E_LIMIT, "a convolution's padded image is too large");
     p->slice_floats = qs_align(floats, 16);

@@ -173,3 +173,18 @@ int qs_window_into(const qs_infer *x, int32_t index) {
     return fits ? qs_infer_out(x, 0, x->out[0].dtype, rank, dims)
                 : qs_infer_fail(x, QSIM_E_SHAPE, "the results do not fit the tensor they go into");
 }
+
+qs_geometry qs_window_geometry(const qs_window *w) {
+    return (qs_geometry){.n = (size_t)w->batch.size,
+                         .c = (size_t)w->channels.size,
+                         .h = (size_t)w->in[0],
+                         .w = (size_t)w->in[1],
+                         .oh = (size_t)w->out[0],
+                         .ow = (size_t)w->out[1],
+                         .sh = (size_t)w->stride[0],
+                         .sw = (size_t)w->stride[1],
+                         .dh = (size_t)w->dilation[0],
+                         .dw = (size_t)w->dilation[1],
+                         .top = (size_t)w->before[0],
+                         .left = (size_t)w->before[1]};
+}

@@ -24,6 +24,14 @@ typedef struct qs_window {
     qs_dim batch, channels;
 } qs_window;
 
+/* The same as what walks over images counts with; every size is known. */
+typedef struct qs_geometry {
+    size_t n, h, w, c, oh, ow; /* images, their sizes and channels, the output's sizes */
+    size_t sh, sw, dh, dw, top, left;
+} qs_geometry;
+
+qs_geometry qs_window_geometry(const qs_window *w);
+
 /*
  * Reads the attributes of a node whose input `index` is windowed; `kernel` gives the kernel's sizes
  * (from the weights, -1 unknown) where there is no attribute kernel_shape, which must agree. The
