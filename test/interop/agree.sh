@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Whole float models with loops in time, resizing and transposed convolutions, and what the dynamic and
-# weight-only modes write: every output within 1e-4 of ONNX Runtime's largest value. Skipped by name where npm or its registry is not reachable.
-# Usage: agree.sh SOURCE_ROOT QSIM FOLDER QSIM-MAKE-LINEAR
+# Whole float models with loops in time, resizing and transposed convolutions, what the demos write, and
+# what the dynamic and weight-only modes write: every output within 1e-4 of ONNX Runtime's largest value.
+# Skipped by name where npm or its registry is not reachable.
+# Usage: agree.sh SOURCE_ROOT QSIM FOLDER QSIM-MAKE-LINEAR QSIM-TRAIN-LENET
 set -eu
-root=$1 qsim=$2 peer=$3 linear=$4
+root=$1 qsim=$2 peer=$3 linear=$4 train=$5
 . "$root/test/interop/ort.sh"
 
 check() { # MODEL INPUTS...
@@ -21,6 +22,10 @@ check silero_vad_op18_ifless input=3,288 sr:8000 state=2,3,128
 
 "$linear" -q -o "$work/linear.onnx"
 agree "$work/linear.onnx" X=3,64
+mkdir "$work/data"
+"$train" -q --make-procedural "$work/data" --count 300
+"$train" -q --data "$work/data" --epochs 1 -o "$work/trained.onnx" >/dev/null
+agree "$work/trained.onnx" input=3,1,28,28
 
 quantized() { # MODEL INPUTS QUANTIZE-OPTIONS...
     model=$1 inputs=$2
