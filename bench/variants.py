@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """A float network and what our quantizer makes of it, cached in OUT/nets: FP32, u8, s8, dynamic."""
+import json
 import os
 import subprocess
 
 GENERATED = ["resnet50", "mobilenetv2", "squeezenet", "bert"]
+SIDE = 320
 OPTIONS = {
     "u8": [],
     "s8": ["--activations", "int8", "--symmetric"],
@@ -30,14 +32,28 @@ def sources(out, shared):
     return [f for f in found if os.path.exists(f)]
 
 
+def shapes(qsim, source):
+    """Free axes as bench/worker.c has them: one sample, 320 of the rest."""
+    done = subprocess.run([qsim, "info", source, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    options = []
+    for value in json.loads(done.stdout or b"{}").get("inputs", []):
+        dims = value["shape"] or []
+        batch = {0, 1} if len(dims) == 3 else {0}
+        if any(not isinstance(d, int) for d in dims):
+            sizes = [d if isinstance(d, int) else 1 if i in batch else SIDE for i, d in enumerate(dims)]
+            options += ["--shape", f"{value['name']}={'x'.join(map(str, sizes))}"]
+    return options
+
+
 def quantize(out, source, variant):
     """The file of the variant, or (None, why not). Calibrated on 8 random samples."""
     target = f"{out}/nets/{stem(source)}_{variant}.onnx"
     if os.path.exists(target):
         return target, None
-    command = [f"{out}/gcc/tools/qsim/qsim", "quantize", source, "-q", "-o", target] + OPTIONS[variant]
+    qsim = f"{out}/gcc/tools/qsim/qsim"
+    command = [qsim, "quantize", source, "-q", "-o", target] + OPTIONS[variant]
     if variant != "dynamic":
-        command += ["--data", "random:1", "--limit", "8", "--batch", "1"]
+        command += ["--data", "random:1", "--limit", "8", "--batch", "1"] + shapes(qsim, source)
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode == 0 and os.path.exists(target):
         return target, None

@@ -132,6 +132,23 @@ static void make_image(void) {
     finish(b, "img.onnx");
 }
 
+/* Any number of pictures of any size that is not below 3 x 3, times a number. */
+static void make_free(void) {
+    static const char *const names[] = {"N", NULL, "H", "W"};
+    static const int64_t any[] = {-1, 1, -1, -1}, weight[] = {1, 1, 3, 3};
+    float *w = values(9, 4);
+    qsim_tensor t = {QSIM_FLOAT, 4, weight, w, 9 * sizeof(float)};
+    qsim_builder *b = begin("free");
+    need(qsim_builder_input(b, "x", QSIM_FLOAT, 4, any, names), "x");
+    need(qsim_builder_input(b, "gain", QSIM_FLOAT, 0, NULL, NULL), "gain");
+    need(qsim_builder_constant(b, "w", &t), "w");
+    need(qsim_builder_node(b, "", "Conv", "conv", "x,w", "c"), "Conv");
+    need(qsim_builder_node(b, "", "Mul", "times", "c,gain", "y"), "Mul");
+    need(qsim_builder_output(b, "y", QSIM_FLOAT, 4, any, NULL), "y");
+    finish(b, "free.onnx");
+    free(w);
+}
+
 /* A protobuf field of bytes; returns the end. */
 static uint8_t *put(uint8_t *p, int field, const void *data, size_t size) {
     *p++ = (uint8_t)(field << 3 | 2);
@@ -245,6 +262,7 @@ int main(void) {
     make_mlp();
     make_sum();
     make_image();
+    make_free();
     make_unknown();
     make_broken();
     make_labelled();

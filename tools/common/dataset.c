@@ -7,6 +7,7 @@
 
 #include "common/folder.h"
 #include "common/image.h"
+#include "common/labels.h"
 
 struct dataset {
     const tool *t;
@@ -19,8 +20,9 @@ struct dataset {
     char *x_path, *y_path;
     int64_t *labels;
     int64_t label_count;
-    char **files; /* of a folder: `inputs` per group */
-    bool folder;
+    bool sets;     /* each run takes one array per input, whole */
+    char **files;  /* of a folder: `inputs` per set */
+    uint64_t seed; /* of sets that are made up */
     int64_t first, end, at, step;
 };
 
@@ -46,35 +48,6 @@ void dataset_close(dataset *d) {
     free(d);
 }
 
-/* ---- labels ---- */
-
-static int read_labels(dataset *d, source *y) {
-    qsim_error e;
-    const qsim_array *a = &y->array;
-    int64_t n = (int64_t)a->elements;
-    if (a->rank < 1 || a->dims[0] != n)
-        return tool_fail(d->t, QSIM_E_SHAPE, "%s: labels need one number per sample", y->path);
-    void *raw = tool_alloc(a->bytes, 1);
-    d->labels = tool_alloc(a->elements, sizeof(*d->labels));
-    d->label_count = n;
-    int code = source_read(d->t, y, 0, a->dims[0], raw, a->bytes);
-    qsim_tensor from = {a->dtype, 1, &n, raw, a->bytes};
-    qsim_tensor to = {QSIM_INT64, 1, &n, d->labels, a->elements * sizeof(*d->labels)};
-    if (code == EXIT_OK && qsim_tensor_convert(&from, &to, &e))
-        code = tool_error(d->t, y->path, &e);
-    free(raw);
-    return code;
-}
-
-static int open_labels(dataset *d, const char *path, const char *member) {
-    source y;
-    int code = source_open(d->t, path, member, &y);
-    if (code == EXIT_OK)
-        code = read_labels(d, &y);
-    source_close(&y);
-    return code;
-}
-
 /* ---- arrays ---- */
 
 static int plan_arrays(dataset *d) {
@@ -98,16 +71,36 @@ static int plan_arrays(dataset *d) {
     return EXIT_OK;
 }
 
+/* Do all inputs count samples with their first axis? Not where one of them is a number, or where
+ * their first sizes differ: then each run takes a whole set of inputs. */
+static bool share_samples(const dataset *d) {
+    bool shared = true;
+    for (size_t i = 0; i < d->inputs; i++)
+        shared = shared && d->slots[i].rank > 0 && d->slots[i].dims[0] == d->slots[0].dims[0];
+    return shared;
+}
+
+static void make_up(dataset *d, size_t i, uint64_t seed, int64_t first) {
+    const slot *s = &d->slots[i];
+    int64_t dims[QSIM_MAX_RANK];
+    for (int32_t k = 0; k < s->rank; k++)
+        dims[k] = k == 0 && first ? first : s->dims[k] < 0 ? 1 : s->dims[k];
+    source_random(&d->sources[i], seed, s->dtype, s->rank, dims);
+}
+
 static int open_random(dataset *d, uint64_t seed) {
-    int64_t limit, dims[QSIM_MAX_RANK];
+    int64_t limit;
     if (!tool_int(d->t, "limit", 1, INT32_MAX, 16, &limit))
         return EXIT_USAGE;
-    for (size_t i = 0; i < d->inputs; i++) {
-        const slot *s = &d->slots[i];
-        for (int32_t k = 0; k < s->rank; k++)
-            dims[k] = k == 0 ? limit : s->dims[k] < 0 ? 1 : s->dims[k];
-        source_random(&d->sources[i], seed + i, s->dtype, s->rank, dims);
+    if (d->inputs > 1 && !share_samples(d)) {
+        d->sets = true;
+        d->step = 1;
+        d->seed = seed;
+        d->end = limit;
+        return EXIT_OK;
     }
+    for (size_t i = 0; i < d->inputs; i++)
+        make_up(d, i, seed + i, limit);
     return plan_arrays(d);
 }
 
@@ -131,9 +124,9 @@ static int open_arrays(dataset *d, const char *spec) {
     }
     int code = EXIT_OK;
     if (d->y_path)
-        code = open_labels(d, d->y_path, "y");
+        code = labels_read(d->t, d->y_path, "y", &d->labels, &d->label_count);
     else if (source_has_member(&d->sources[0], "y"))
-        code = open_labels(d, d->x_path, "y");
+        code = labels_read(d->t, d->x_path, "y", &d->labels, &d->label_count);
     return code ? code : plan_arrays(d);
 }
 
@@ -149,29 +142,40 @@ static int open_folder(dataset *d, const char *spec, const char *labels) {
     if (code == EXIT_OK)
         code = image_labels(d->t, d->x_path, labels, d->files, groups, d->inputs, &d->labels);
     d->label_count = (int64_t)groups;
-    d->folder = true;
+    d->sets = true;
     d->step = 1;
     d->end = (int64_t)groups;
     return code;
 }
 
-static int next_group(dataset *d, batch *b) {
+/* ---- sets: a folder's, or made up ---- */
+
+static int open_member(dataset *d, size_t i) {
+    const preprocess *how = &d->how;
+    int code = EXIT_OK;
+    if (!d->files)
+        make_up(d, i, d->seed + (uint64_t)d->at * d->inputs + i, 0);
+    else {
+        const char *file = d->files[(size_t)d->at * d->inputs + i];
+        if (image_is_name(file)) {
+            how = &d->image_how;
+            code = image_source(d->t, file, &d->slots[i], &d->how, &d->sources[i], &d->image_how);
+        } else
+            code = source_open(d->t, file, d->slots[i].name, &d->sources[i]);
+    }
+    return code ? code : feed_plan(d->t, &d->feeds[i], &d->slots[i], &d->sources[i], how, false);
+}
+
+static int next_set(dataset *d, batch *b) {
     close_sources(d);
     for (size_t i = 0; i < d->inputs; i++) {
-        const char *file = d->files[(size_t)d->at * d->inputs + i];
-        bool picture = image_is_name(file);
-        int code =
-            picture ? image_source(d->t, file, &d->slots[i], &d->how, &d->sources[i], &d->image_how)
-                    : source_open(d->t, file, d->slots[i].name, &d->sources[i]);
-        if (code == EXIT_OK)
-            code = feed_plan(d->t, &d->feeds[i], &d->slots[i], &d->sources[i],
-                             picture ? &d->image_how : &d->how, false);
+        int code = open_member(d, i);
         if (code == EXIT_OK)
             code = feed_read(d->t, &d->feeds[i], 0, feed_positions(&d->feeds[i]), &d->tensors[i]);
         if (code)
             return code;
     }
-    b->samples = d->tensors[0].rank > 0 ? d->tensors[0].dims[0] : 1;
+    b->samples = d->files && d->tensors[0].rank > 0 ? d->tensors[0].dims[0] : 1;
     b->labels = d->labels && b->samples == 1 ? d->labels + d->at : NULL;
     d->at++;
     return EXIT_OK;
@@ -192,7 +196,7 @@ static int apply_window(dataset *d, const char *spec) {
         return tool_fail(d->t, QSIM_E_VALUE, "%s: no samples%s", spec,
                          skip ? " are left after --skip" : "");
     int64_t n = d->end - d->first;
-    if (d->folder)
+    if (d->sets)
         return EXIT_OK;
     if (d->step > 1 && n % d->step != 0) {
         if (n < d->step)
@@ -234,21 +238,17 @@ int dataset_open(const tool *t, const qsim_model *model, dataset **out) {
 }
 
 int dataset_open_spec(const tool *t, const char *spec, const qsim_model *model, dataset **out) {
-    int code = EXIT_OK;
     *out = NULL;
     dataset *d = tool_alloc(1, sizeof(*d));
     d->t = t;
-    d->inputs = (size_t)qsim_model_input_count(model);
-    d->slots = tool_alloc(d->inputs, sizeof(*d->slots));
+    int code = slots_of_model(t, model, &d->slots, &d->inputs);
     d->sources = tool_alloc(d->inputs, sizeof(*d->sources));
     d->feeds = tool_alloc(d->inputs, sizeof(*d->feeds));
     d->tensors = tool_alloc(d->inputs, sizeof(*d->tensors));
-    if (!preprocess_find(t, &d->how))
+    if (code == EXIT_OK && !preprocess_find(t, &d->how))
         code = EXIT_USAGE;
     if (code == EXIT_OK && d->inputs == 0)
         code = tool_fail(t, QSIM_E_UNSUPPORTED, "the model has no inputs");
-    for (size_t i = 0; i < d->inputs && code == EXIT_OK; i++)
-        code = slot_of_model(t, model, (int32_t)i, &d->slots[i]);
     if (code == EXIT_OK)
         code = open_any(d, spec);
     if (code) {
@@ -279,8 +279,8 @@ int dataset_next(dataset *d, batch *b) {
     b->labels = NULL;
     if (d->at >= d->end)
         return EXIT_OK;
-    if (d->folder)
-        return next_group(d, b);
+    if (d->sets)
+        return next_set(d, b);
     int64_t n = d->end - d->at < d->step ? d->end - d->at : d->step;
     for (size_t i = 0; i < d->inputs; i++) {
         int code = feed_read(d->t, &d->feeds[i], d->at, n, &d->tensors[i]);

@@ -15,7 +15,7 @@ typedef struct dataset dataset;
     {"data", "SPEC", "data set: X.npy[,Y.npy], .npz, IDX pair, folder, random[:SEED]", 'd', NULL}, \
         {"limit", "N", "use N samples (files, in a folder) at most", 0, NULL},                     \
         {"skip", "N", "leave the first N samples out", 0, NULL},                                   \
-        {"batch", "N", "samples per run (64)", 0, NULL}, {                                         \
+        {"batch", "N", "samples per run (64)", 0, NULL}, OPTION_SHAPE, {                           \
         "preprocess", "LIST",                                                                      \
             "scale=A[/B],mean=M[:M..],std=S[:S..],layout=nchw|nhwc,resize=,crop=", 0, NULL         \
     }

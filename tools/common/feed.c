@@ -15,21 +15,6 @@ const char *shape_text(const int64_t *dims, int32_t rank, char buffer[256]) {
     return buffer;
 }
 
-int slot_of_model(const tool *t, const qsim_model *model, int32_t index, slot *s) {
-    qsim_value_info v = {.struct_size = sizeof(v)};
-    memset(s, 0, sizeof(*s));
-    if (qsim_model_input(model, index, &v) != QSIM_OK)
-        return tool_fail(t, QSIM_E_INTERNAL, "no input %d", index);
-    if (v.rank < 0 || v.rank > QSIM_MAX_RANK || v.dtype == QSIM_UNDEFINED)
-        return tool_fail(t, QSIM_E_UNSUPPORTED, "input '%s' has no known type and rank", v.name);
-    s->name = v.name;
-    s->dtype = v.dtype;
-    s->rank = v.rank;
-    for (int32_t i = 0; i < v.rank; i++)
-        s->dims[i] = v.dims[i];
-    return EXIT_OK;
-}
-
 static bool fits(int64_t wanted, int64_t there) {
     return wanted < 0 || wanted == there;
 }

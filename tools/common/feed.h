@@ -4,6 +4,7 @@
 #define TOOL_FEED_H
 
 #include "common/array_source.h"
+#include "common/slot.h"
 
 /* --preprocess: y = (x * scale - mean) / std, per channel where several values are given. */
 typedef struct preprocess {
@@ -19,15 +20,6 @@ typedef struct preprocess {
 bool preprocess_parse(const tool *t, const char *spec, preprocess *p);
 /* What the command line or else the model's package says. */
 bool preprocess_find(const tool *t, preprocess *p);
-
-/* What a model wants at one input. */
-typedef struct slot {
-    const char *name;
-    int32_t dtype, rank;
-    int64_t dims[QSIM_MAX_RANK]; /* -1: any */
-} slot;
-
-int slot_of_model(const tool *t, const qsim_model *model, int32_t index, slot *s);
 
 /*
  * One input being fed from one source. With `samples` the first axis counts samples, which may be

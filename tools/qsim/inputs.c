@@ -66,16 +66,13 @@ static int check_names(const tool *t, const slot *slots, size_t count) {
 
 int inputs_open(const tool *t, const qsim_model *model, bool invent, inputs *in) {
     memset(in, 0, sizeof(*in));
-    in->count = (size_t)qsim_model_input_count(model);
+    slot *slots;
+    int code = slots_of_model(t, model, &slots, &in->count);
     in->sources = tool_alloc(in->count, sizeof(*in->sources));
     in->feeds = tool_alloc(in->count, sizeof(*in->feeds));
     in->tensors = tool_alloc(in->count, sizeof(*in->tensors));
-    slot *slots = tool_alloc(in->count, sizeof(*slots));
-    int code = EXIT_OK;
-    if (!preprocess_find(t, &in->how))
+    if (code == EXIT_OK && !preprocess_find(t, &in->how))
         code = EXIT_USAGE;
-    for (size_t i = 0; i < in->count && code == EXIT_OK; i++)
-        code = slot_of_model(t, model, (int32_t)i, &slots[i]);
     if (code == EXIT_OK)
         code = check_names(t, slots, in->count);
     for (size_t i = 0; i < in->count && code == EXIT_OK; i++)

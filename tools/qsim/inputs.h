@@ -7,7 +7,7 @@
 
 #define OPTION_INPUT                                                                               \
     {"input", "[NAME=]FILE", ".npy, .npz, .pb, IDX or random[:SEED]; once per input", 'i', NULL},  \
-        {"batch", "N", "batch size of made up inputs (1)", 0, NULL}, {                             \
+        {"batch", "N", "batch size of made up inputs (1)", 0, NULL}, OPTION_SHAPE, {               \
         "preprocess", "LIST", "scale=A[/B],mean=M[:M..],std=S[:S..],layout=nchw|nhwc", 0, NULL     \
     }
 

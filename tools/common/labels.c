@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/labels.h"
+
+#include <stdlib.h>
+
+static int read_all(const tool *t, source *y, int64_t **labels, int64_t *count) {
+    qsim_error e;
+    const qsim_array *a = &y->array;
+    int64_t n = (int64_t)a->elements;
+    if (a->rank < 1 || a->dims[0] != n)
+        return tool_fail(t, QSIM_E_SHAPE, "%s: labels need one number per sample", y->path);
+    void *raw = tool_alloc(a->bytes, 1);
+    *labels = tool_alloc(a->elements, sizeof(**labels));
+    *count = n;
+    int code = source_read(t, y, 0, a->dims[0], raw, a->bytes);
+    qsim_tensor from = {a->dtype, 1, &n, raw, a->bytes};
+    qsim_tensor to = {QSIM_INT64, 1, &n, *labels, a->elements * sizeof(**labels)};
+    if (code == EXIT_OK && qsim_tensor_convert(&from, &to, &e))
+        code = tool_error(t, y->path, &e);
+    free(raw);
+    return code;
+}
+
+int labels_read(const tool *t, const char *path, const char *member, int64_t **labels,
+                int64_t *count) {
+    source y;
+    int code = source_open(t, path, member, &y);
+    if (code == EXIT_OK)
+        code = read_all(t, &y, labels, count);
+    source_close(&y);
+    return code;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/slot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int slot_of_model(const tool *t, const qsim_model *model, int32_t index, slot *s) {
+    qsim_value_info v = {.struct_size = sizeof(v)};
+    if (qsim_model_input(model, index, &v) != QSIM_OK)
+        return tool_fail(t, QSIM_E_INTERNAL, "no input %d", index);
+    if (v.rank < 0 || v.rank > QSIM_MAX_RANK || v.dtype == QSIM_UNDEFINED)
+        return tool_fail(t, QSIM_E_UNSUPPORTED, "input '%s' has no known type and rank", v.name);
+    s->name = v.name;
+    s->dtype = v.dtype;
+    s->rank = v.rank;
+    for (int32_t i = 0; i < v.rank; i++)
+        s->dims[i] = v.dims[i];
+    return EXIT_OK;
+}
+
+/* The sizes that `given` has for this slot, NULL if it is for another one. */
+static const char *sizes_for(const char *given, const slot *s, bool only) {
+    size_t n = strlen(s->name);
+    if (strncmp(given, s->name, n) == 0 && given[n] == '=')
+        return given + n + 1;
+    return only ? given : NULL;
+}
+
+/* "1x3x32x320" into dims; the rank, or -1. */
+static int32_t parse_sizes(const char *at, int64_t dims[QSIM_MAX_RANK]) {
+    char part[24];
+    int32_t rank = 0;
+    for (size_t n; rank < QSIM_MAX_RANK; at += n + 1) {
+        n = strcspn(at, "x");
+        if (n == 0 || n >= sizeof(part))
+            return -1;
+        memcpy(part, at, n);
+        part[n] = 0;
+        if (!parse_int(part, 1, INT32_MAX, &dims[rank++]))
+            return -1;
+        if (!at[n])
+            return rank;
+    }
+    return -1;
+}
+
+static int give(const tool *t, slot *s, const char *sizes) {
+    int64_t dims[QSIM_MAX_RANK];
+    int32_t rank = parse_sizes(sizes, dims);
+    if (rank < 0)
+        return tool_usage(t, "sizes are whole numbers above 0, as in --shape 1x3x32x320",
+                          "--shape '%.100s': not sizes of an input", sizes);
+    bool fits = rank == s->rank;
+    for (int32_t i = 0; i < rank && fits; i++)
+        fits = s->dims[i] < 0 || s->dims[i] == dims[i];
+    if (!fits)
+        return tool_usage(t, "qsim info shows the inputs; axes with names are free",
+                          "--shape '%.100s' does not fit input '%.100s'", sizes, s->name);
+    memcpy(s->dims, dims, (size_t)rank * sizeof(*dims));
+    return EXIT_OK;
+}
+
+static int give_shapes(const tool *t, slot *slots, size_t count) {
+    const char *given;
+    for (size_t k = 0; (given = args_repeated(&t->args, "shape", k)) != NULL; k++) {
+        const char *sizes = NULL;
+        size_t i = 0;
+        while (i < count && !(sizes = sizes_for(given, &slots[i], count == 1)))
+            i++;
+        if (!sizes)
+            return tool_usage(t, "several inputs need NAME=DIMS",
+                              "--shape '%.100s' names no input of the model", given);
+        int code = give(t, &slots[i], sizes);
+        if (code)
+            return code;
+    }
+    return EXIT_OK;
+}
+
+int slots_of_model(const tool *t, const qsim_model *model, slot **slots, size_t *count) {
+    int code = EXIT_OK;
+    *count = (size_t)qsim_model_input_count(model);
+    *slots = tool_alloc(*count, sizeof(**slots));
+    for (size_t i = 0; i < *count && code == EXIT_OK; i++)
+        code = slot_of_model(t, model, (int32_t)i, &(*slots)[i]);
+    return code ? code : give_shapes(t, *slots, *count);
+}
