@@ -123,7 +123,8 @@ static bool match_product(const dynamic *d, qs_id node, product *m) {
         return false;
     const qs_const *w = g->values[n->inputs[1]].data;
     int32_t rank = g->values[n->outputs[0]].rank;
-    if (!w || w->rank < 2 || (!m->conv && w->rank != 2) || rank < 2 || w->dtype != QSIM_INT8)
+    if (!w || w->rank < 2 || (!m->conv && w->rank != 2) || rank < 2 ||
+        (w->dtype != QSIM_INT8 && w->dtype != QSIM_UINT8))
         return false;
     m->columns = w->dims[m->conv ? 0 : 1];
     qs_id cast = reader(d, n->outputs[0], "Cast");
@@ -166,7 +167,7 @@ static int replace_product(dynamic *d, const product *m) {
     const qs_node *n = &g->nodes[m->node];
     qs_id in[7] = {n->inputs[0], n->inputs[1]}, y = g->nodes[m->last].outputs[0];
     in[2] = zero_point(d, n, 2, QSIM_UINT8);
-    in[3] = zero_point(d, &g->nodes[m->node], 3, QSIM_INT8);
+    in[3] = zero_point(d, &g->nodes[m->node], 3, g->values[in[1]].dtype);
     in[4] = m->x_scale;
     in[5] = make_list(d, m->w_scale, m->columns);
     in[6] = m->bias == QS_NONE ? QS_NONE : make_list(d, m->bias, m->columns);

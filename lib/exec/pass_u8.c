@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels take unsigned activations and signed weights. An s8 activation becomes its u8 twin,
- * x ^ 0x80 with 128 added to its zero point, which is the same numbers; u8 weights become s8 the
- * other way round. As in the layout pass a value whose maker writes the twin is `late`, and a Flip
- * makes it only where something needs it as it was.
+ * Kernels take unsigned activations. An s8 activation becomes its u8 twin, x ^ 0x80 with 128 added
+ * to its zero point, which is the same numbers. As in the layout pass a value whose maker writes
+ * the twin is `late`, and a Flip makes it only where something needs it as it was. (Weights may be
+ * of either sign: packing makes them signed.)
  */
 #include "exec/passes.h"
 
@@ -21,26 +21,25 @@ typedef struct signs {
 typedef struct form {
     const char *domain, *name;
     int8_t x[2], x_zp[2]; /* activations; x[1] is NO for operators with one */
-    int8_t w, w_zp;       /* weights */
     int8_t y_zp;          /* zero point of output 0; NO: its type is not 8-bit */
 } form;
 
 static const form forms[] = {
-    {"", "QLinearConv", {0, NO}, {2, NO}, 3, 5, 7},
-    {"", "QLinearMatMul", {0, NO}, {2, NO}, 3, 5, 7},
-    {"", "ConvInteger", {0, NO}, {2, NO}, 1, 3, NO},
-    {"", "MatMulInteger", {0, NO}, {2, NO}, 1, 3, NO},
-    {"", "QuantizeLinear", {NO, NO}, {NO, NO}, NO, NO, 2},
-    {"", "DequantizeLinear", {0, NO}, {2, NO}, NO, NO, NO},
-    {"com.microsoft", "QuantizeLinear", {NO, NO}, {NO, NO}, NO, NO, 2},
-    {"com.microsoft", "DequantizeLinear", {0, NO}, {2, NO}, NO, NO, NO},
-    {"com.microsoft", "QLinearAdd", {0, 3}, {2, 5}, NO, NO, 7},
-    {"com.microsoft", "QLinearMul", {0, 3}, {2, 5}, NO, NO, 7},
-    {"com.microsoft", "QLinearAveragePool", {0, NO}, {2, NO}, NO, NO, 4},
-    {"com.microsoft", "QLinearGlobalAveragePool", {0, NO}, {2, NO}, NO, NO, 4},
-    {"com.microsoft", "QLinearSigmoid", {0, NO}, {2, NO}, NO, NO, 4},
-    {"com.microsoft", "QLinearLeakyRelu", {0, NO}, {2, NO}, NO, NO, 4},
-    {"com.microsoft", "QLinearSoftmax", {0, NO}, {2, NO}, NO, NO, 4},
+    {"", "QLinearConv", {0, NO}, {2, NO}, 7},
+    {"", "QLinearMatMul", {0, NO}, {2, NO}, 7},
+    {"", "ConvInteger", {0, NO}, {2, NO}, NO},
+    {"", "MatMulInteger", {0, NO}, {2, NO}, NO},
+    {"", "QuantizeLinear", {NO, NO}, {NO, NO}, 2},
+    {"", "DequantizeLinear", {0, NO}, {2, NO}, NO},
+    {"com.microsoft", "QuantizeLinear", {NO, NO}, {NO, NO}, 2},
+    {"com.microsoft", "DequantizeLinear", {0, NO}, {2, NO}, NO},
+    {"com.microsoft", "QLinearAdd", {0, 3}, {2, 5}, 7},
+    {"com.microsoft", "QLinearMul", {0, 3}, {2, 5}, 7},
+    {"com.microsoft", "QLinearAveragePool", {0, NO}, {2, NO}, 4},
+    {"com.microsoft", "QLinearGlobalAveragePool", {0, NO}, {2, NO}, 4},
+    {"com.microsoft", "QLinearSigmoid", {0, NO}, {2, NO}, 4},
+    {"com.microsoft", "QLinearLeakyRelu", {0, NO}, {2, NO}, 4},
+    {"com.microsoft", "QLinearSoftmax", {0, NO}, {2, NO}, 4},
 };
 
 static const form *form_of(const qs_node *n) {
@@ -195,10 +194,6 @@ static int convert_inputs(signs *s, qs_id node, const form *f) {
         if (is_type(s, x, QSIM_INT8) && !weights && can_flip(s, node, f->x_zp[k], like))
             code = flip_input(s, node, f->x[k], f->x_zp[k], like);
     }
-    qs_id w = input_of(s, node, f->w);
-    int32_t like = scale_index(f, f->w_zp);
-    if (!code && is_type(s, w, QSIM_UINT8) && can_flip(s, node, f->w_zp, like))
-        code = flip_input(s, node, f->w, f->w_zp, like);
     return code;
 }
 

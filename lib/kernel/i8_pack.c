@@ -336,12 +336,14 @@ static void pack_panel(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *
     }
 }
 
-static void column_sums(const qk_source_i8 *s, int32_t *colsum) {
+/* Of columns [n, end). */
+static void column_sums(const qk_source_i8 *s, int32_t n, int32_t end, int32_t *colsum) {
     int64_t sum[QK_I8_TOTALS], above[QK_I8_TOTALS];
-    for (int32_t n = 0; n < s->n; n++) {
-        if (n % QK_I8_TOTALS == 0)
-            qk_i8_totals(s, n, s->n - n < QK_I8_TOTALS ? s->n - n : QK_I8_TOTALS, NULL, sum, above);
-        colsum[n] = (int32_t)sum[n % QK_I8_TOTALS];
+    for (int32_t count; n < end; n += count) {
+        count = end - n < QK_I8_TOTALS ? end - n : QK_I8_TOTALS;
+        qk_i8_totals(s, n, count, NULL, sum, above);
+        for (int32_t i = 0; i < count; i++)
+            colsum[n + i] = (int32_t)sum[i];
     }
 }
 
@@ -353,13 +355,17 @@ void qk_i8_pack(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_col
     const bool matrix = s->sn == 1 && s->n > 1 && pixels_of(s) == 1 && !s->whole && !t->pairs;
     if (matrix)
         pack_matrix(t, s, &f, merged, b);
+    if (matrix && colsum)
+        column_sums(s, 0, s->n, colsum);
     for (int32_t first = 0, width; first < f.n && !matrix; first += width) {
         width = qk_i8_panel(t, f.n - first);
+        if (colsum && pixels_of(s) == 1)
+            column_sums(s, first, first + width < s->n ? first + width : s->n, colsum);
         pack_panel(t, s, &f, merged, first, width, b);
         b += (size_t)f.segs * 4 * (size_t)f.k4 * (size_t)width;
     }
-    if (colsum)
-        column_sums(s, colsum);
+    if (colsum && !matrix && pixels_of(s) > 1)
+        column_sums(s, 0, s->n, colsum);
 }
 
 int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels) {
@@ -388,7 +394,7 @@ static int8_t depthwise_weight(const qk_source_i8 *s, int32_t n, int32_t tap, bo
 static void depthwise_sums(const qk_source_i8 *s, int32_t *colsum) {
     if (!colsum)
         return;
-    column_sums(s, colsum);
+    column_sums(s, 0, s->n, colsum);
     for (int32_t n = 0; n < s->n && s->zp; n++)
         colsum[n] -= s->kh * s->kw * s->zp[n];
 }

@@ -390,7 +390,7 @@ static int make_layout(qs_lower *l, qs_infer *x, qs_i8_plan *p) {
     }
     qs_i8_list list = {zp && zp->data ? zp->data->data : NULL, p->w_zps, p->w_signed};
     const bool any = (zp && !zp->data) || qs_i8_any_zero_point(&list, p->w_signed ? 0 : 0x80);
-    p->conv.w.row_sums = any && zp && zp->data && p->w_zps == 1 && !p->rows;
+    p->conv.w.row_sums = any && (!zp || zp->data) && p->w_zps <= 1 && !p->rows;
     p->conv.w.sum_column = any && !p->conv.w.row_sums;
     if (!qk_weights_i8_layout(p->conv.t, &p->conv.w) ||
         !qs_i8_weights_bytes(&p->conv.w, &p->weights_bytes))

@@ -154,12 +154,38 @@ static void make_file(qsim_ctx *ctx, const char *path, int layers) {
     net_free(&n);
 }
 
+/* The same of unsigned bytes, as dynamic quantization leaves them. */
+static void make_bytes(qsim_ctx *ctx, const char *path, int layers) {
+    static uint8_t bytes[4 << 20];
+    net n;
+    net_begin(&n, ctx, 13);
+    net_input(&n, "t0", QSIM_UINT8, NET_DIMS(1, 2048));
+    net_byte(&n, "z", QSIM_UINT8, 131);
+    for (int i = 0; i < layers; i++) {
+        char w[16], names[40], sums[16], y[16];
+        snprintf(w, sizeof(w), "w%d", i);
+        snprintf(sums, sizeof(sums), "s%d", i);
+        snprintf(y, sizeof(y), "t%d", i + 1);
+        snprintf(names, sizeof(names), "t%d,%.15s,,z", i, w);
+        for (size_t k = 0; k < sizeof(bytes); k++)
+            bytes[k] = (uint8_t)(k * 7 / 5 + (size_t)i);
+        net_const(&n, w, QSIM_UINT8, NET_DIMS(2048, 2048), bytes);
+        net_node(&n, "", "MatMulInteger", names, sums);
+        CHECK_INT(qs_node_set_int(n.g, net_node(&n, "", "Cast", sums, y), "to", QSIM_UINT8), 0);
+        if (i + 1 == layers)
+            net_output(&n, y);
+    }
+    NET_OK(&n, net_end(&n));
+    NET_OK(&n, qsim_model_save(n.model, path, NULL, &n.error));
+    net_free(&n);
+}
+
 /* In a process of its own, which has held nothing before. */
-static void load_and_run(const char *path) {
+static void load_and_run(const char *path, bool bytes) {
     static float x[1024];
-    const int64_t dims[] = {1, 1024};
+    const int64_t dims[] = {1, bytes ? 2048 : 1024};
     const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1};
-    qsim_tensor in = net_tensor(QSIM_FLOAT, 2, dims, x), out = {0};
+    qsim_tensor in = net_tensor(bytes ? QSIM_UINT8 : QSIM_FLOAT, 2, dims, x), out = {0};
     qsim_ctx *ctx = NULL;
     qsim_model *m = NULL;
     qsim_session *s = NULL;
@@ -178,20 +204,23 @@ static void load_and_run(const char *path) {
     qsim_ctx_free(ctx);
 }
 
-static void peak(qsim_ctx *ctx) {
+static void peak(qsim_ctx *ctx, bool bytes) {
     char path[] = "memory_use_XXXXXX";
     int fd = mkstemp(path), ended = -1;
     CHECK(fd >= 0);
     close(fd);
     unlink(path); /* the name is what counts */
-    make_file(ctx, path, 8);
+    if (bytes)
+        make_bytes(ctx, path, 8);
+    else
+        make_file(ctx, path, 8);
     pid_t child = fork();
     if (child == 0) {
         test_failures = 0;
 #if defined(__GLIBC__)
         mallopt(M_PERTURB, 0); /* the test runner's setting touches what nobody uses */
 #endif
-        load_and_run(path);
+        load_and_run(path, bytes);
         _exit(test_failures != 0);
     }
     CHECK(child > 0 && waitpid(child, &ended, 0) == child);
@@ -200,8 +229,9 @@ static void peak(qsim_ctx *ctx) {
 }
 
 #else
-static void peak(qsim_ctx *ctx) {
+static void peak(qsim_ctx *ctx, bool bytes) {
     (void)ctx;
+    (void)bytes;
 }
 #endif
 
@@ -263,7 +293,8 @@ int main(void) {
     qsim_ctx *ctx;
     CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
     generated(ctx);
-    peak(ctx);
+    peak(ctx, false);
+    peak(ctx, true);
     shared(ctx);
     qsim_ctx_free(ctx);
     return test_done();
