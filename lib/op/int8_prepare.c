@@ -104,7 +104,8 @@ void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_wei
                          .zp = r->y_zp,
                          .lo = r->lo,
                          .hi = r->hi,
-                         .clamp = true};
+                         .clamp = true,
+                         .fits16 = r->fits16};
     out->use_post = post;
     out->post = (qk_post_i8){.colsum = packed->colsum,
                              .w_zp = packed->w_zp,
@@ -153,6 +154,7 @@ bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_st
     const int64_t terms = (int64_t)w->kh * w->kw * w->c;
     *clamp = false;
     r->wide = false;
+    r->fits16 = true;
     for (int64_t at = 0; at < (int64_t)w->groups * w->n; at++) {
         int64_t least, greatest;
         float m = qs_i8_multiplier(r, at);
@@ -173,6 +175,8 @@ bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_st
         double most = (double)(-least > greatest ? -least : greatest) * (double)fabsf(m);
         if (most >= 2147483000.0)
             *clamp = true;
+        if (most >= QK_I8_FITS16)
+            r->fits16 = false;
     }
     return true;
 }

@@ -60,6 +60,7 @@ typedef struct qs_i8_rules {
     bool mult;
     const int32_t *bias; /* one per column, or NULL */
     bool wide;           /* found by qs_i8_prove: a sum leaves int32 when the bias is added */
+    bool fits16;         /* and: qk_out_i8's */
     int32_t *sums;       /* NULL, or where qs_i8_prove leaves every column's sum of weights */
     int32_t x_zp, y_zp, lo, hi;
     /* Matrix products with parameters per row; NULL: the scalars above. */
@@ -82,9 +83,9 @@ void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_wei
                          const qs_i8_rules *r, void *memory, qs_i8_epilogue *out);
 
 /*
- * Bounds every column's sum over all x and sets r->wide. Returns false if one does not fit int32
- * even without its bias, or a multiplier is not finite (*column says which, *bound the sum, 0 for a
- * multiplier). *clamp: a product with the multiplier may leave int32.
+ * Bounds every column's sum over all x and sets r->wide and r->fits16. Returns false if one does
+ * not fit int32 even without its bias, or a multiplier is not finite (*column says which, *bound
+ * the sum, 0 for a multiplier). *clamp: a product with the multiplier may leave int32.
  */
 bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
                  const qs_i8_list *w_zp, qs_i8_rules *r, bool *clamp, int32_t *column,

@@ -3,6 +3,7 @@
 #include "checkkernel.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "kernel/i8_conv.h"
 
@@ -28,6 +29,14 @@ static int32_t out_size(int32_t in, int32_t pads, int32_t k, int32_t stride, int
     return (in + pads - (k - 1) * dilation - 1) / stride + 1;
 }
 
+/* The largest result of a column, before it is rounded. */
+static float reach(const image *p, size_t column, size_t terms) {
+    int64_t sum = abs(p->bias[column]);
+    for (size_t i = 0; i < terms; i++)
+        sum += 255 * abs(p->w[column * terms + i] - p->w_zp[column]);
+    return (float)sum * p->mult[column];
+}
+
 static void fill(ck_state *s, image *p) {
     qk_conv_i8 *c = &p->conv;
     size_t columns = (size_t)c->w.groups * (size_t)c->w.n;
@@ -44,6 +53,10 @@ static void fill(ck_state *s, image *p) {
         p->w_zp[i] = c->w.row_sums ? c->w_zp : any ? ck_between(s, -127, 127) : 0;
     }
     p->mult = ck_floats(s, columns, 1e-4f, 2e-3f);
+    c->o.fits16 = true;
+    for (size_t i = 0; i < columns; i++)
+        if (c->o.fits16 && reach(p, i, terms) >= QK_I8_FITS16)
+            c->o.fits16 = false;
     p->y_bytes = (size_t)c->batch * (size_t)c->ho * (size_t)c->wo;
     p->y_bytes *= c->y_channels ? (size_t)c->y_channels : columns;
     p->y_bytes *= p->int32_out ? 4 : 1;
@@ -152,6 +165,7 @@ static image random_image(ck_state *s) {
         c->y_channels = c->y_column + c->w.groups * c->w.n + ck_between(s, 0, 70);
     }
     fill(s, &p);
+    c->o.fits16 = c->o.fits16 && ck_random(s) % 4 > 0;
     snprintf(p.text, sizeof(p.text), "%lldx%dx%d groups %d c %d n %d kernel %dx%d stride %d",
              (long long)c->batch, c->h, c->wd, c->w.groups, c->w.c, c->w.n, c->w.kh, c->w.kw,
              c->stride_h);

@@ -2,13 +2,14 @@
 #include "checkkernel.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "kernel/i8.h"
 
 /* One random product: rows of `segs` segments anywhere in a buffer, any column count. */
 typedef struct product {
     int32_t m, n, segs, k;
-    bool int32_out, use_rows, clamp;
+    bool int32_out, use_rows, clamp, fits16;
     const uint8_t *a;
     const uint8_t **rows;
     int32_t *offset;
@@ -16,7 +17,7 @@ typedef struct product {
     const int8_t *w; /* [segs][k][n] */
     const int32_t *bias;
     const int32_t *init; /* per row, or NULL */
-    const float *mult;
+    float *mult;
     int32_t zp, lo, hi;
     size_t out_stride, out_bytes;
     char text[128];
@@ -85,7 +86,7 @@ static void run_packed(void *arg) {
                       .segs = p->segs,
                       .k4 = k->form.k4,
                       .out_stride = (ptrdiff_t)p->out_stride,
-                      .o = {.zp = p->zp, .lo = p->lo, .hi = p->hi, .clamp = p->clamp}};
+                      .o = {p->bias, NULL, p->zp, p->lo, p->hi, p->clamp, p->fits16}};
     size_t element = p->int32_out ? 4 : 1;
     int32_t position = 0;
     g.row_init = p->init;
@@ -114,8 +115,7 @@ static void random_addresses(ck_state *s, product *p, size_t size) {
 }
 
 /* Multipliers at ties (1/2, 1/4), usual ones and, with clamp, ones that overflow int32. */
-static void random_scales(ck_state *s, int32_t n, bool clamp, const int32_t **bias,
-                          const float **mult) {
+static void random_scales(ck_state *s, int32_t n, bool clamp, const int32_t **bias, float **mult) {
     int32_t *b = ck_input(s, 4 * (size_t)n);
     float *m = ck_floats(s, (size_t)n, 1e-5f, 0.01f);
     for (int32_t i = 0; i < n; i++) {
@@ -133,6 +133,18 @@ static void random_range(ck_state *s, int32_t *zp, int32_t *lo, int32_t *hi) {
     *hi = ck_random(s) % 2 ? 255 : ck_between(s, *lo, 255);
 }
 
+/* Multipliers no larger than what makes results fit 16 bits. */
+static void fit_scales(product *p) {
+    p->fits16 = true;
+    for (int32_t n = 0; n < p->n; n++) {
+        int32_t sum = 60000; /* bias and init */
+        for (int32_t i = n; i < p->segs * p->k * p->n; i += p->n)
+            sum += 255 * abs(p->w[i]);
+        const float most = 0.999f * QK_I8_FITS16 / (float)sum;
+        p->mult[n] = p->mult[n] < most ? p->mult[n] : most;
+    }
+}
+
 static product random_product(ck_state *s) {
     product p = {.m = ck_between(s, 1, 21), .segs = 1, .k = ck_between(s, 1, 70)};
     p.n = ck_between(s, 1, ck_random(s) % 2 ? 200 : 40);
@@ -146,6 +158,8 @@ static product random_product(ck_state *s) {
     random_range(s, &p.zp, &p.lo, &p.hi);
     p.clamp = ck_random(s) % 3 == 0;
     random_scales(s, p.n, p.clamp, &p.bias, &p.mult);
+    if (!p.clamp && ck_random(s) % 2)
+        fit_scales(&p);
     if (ck_random(s) % 2) {
         int32_t *init = ck_input(s, 4 * (size_t)p.m);
         for (int32_t i = 0; i < p.m; i++)
@@ -155,9 +169,9 @@ static product random_product(ck_state *s) {
     size_t element = p.int32_out ? 4 : 1;
     p.out_stride = element * (size_t)(p.n + (ck_random(s) % 2 ? 0 : ck_between(s, 1, 40)));
     p.out_bytes = p.out_stride * (size_t)(p.m - 1) + element * (size_t)p.n;
-    snprintf(p.text, sizeof(p.text), "m %d n %d segs %d k %d zp %d lo %d hi %d%s%s%s", p.m, p.n,
+    snprintf(p.text, sizeof(p.text), "m %d n %d segs %d k %d zp %d lo %d hi %d%s%s%s%s", p.m, p.n,
              p.segs, p.k, p.zp, p.lo, p.hi, p.int32_out ? " int32" : "", p.clamp ? " clamp" : "",
-             p.use_rows ? " rows" : "");
+             p.fits16 ? " fits16" : "", p.use_rows ? " rows" : "");
     return p;
 }
 
@@ -205,6 +219,7 @@ static void bench_gemm(ck_state *s) {
     for (size_t i = 0; i < QS_COUNT(shapes); i++) {
         product p = {.m = shapes[i][0], .n = shapes[i][1], .segs = 1, .k = shapes[i][2], .hi = 255};
         p.zp = 7;
+        p.fits16 = true; /* with the multipliers below */
         p.a_stride = p.k;
         p.a = ck_input(s, (size_t)p.m * (size_t)p.k);
         p.w = ck_input(s, (size_t)p.k * (size_t)p.n);
@@ -229,7 +244,7 @@ typedef struct channels {
     int32_t *offset;
     const int8_t *w; /* [n][taps] */
     const int32_t *bias;
-    const float *mult;
+    float *mult;
     int32_t zp, lo, hi;
     size_t out_stride, out_bytes;
     char text[128];
@@ -276,7 +291,7 @@ static depthwise_call pack_depthwise(ck_state *s, const qk_i8 *t, const channels
          .w = w,
          .out = out,
          .out_stride = (ptrdiff_t)p->out_stride,
-         .o = {bias, p->int32_out ? NULL : mult, p->zp, p->lo, p->hi, p->clamp}}};
+         .o = {bias, p->int32_out ? NULL : mult, p->zp, p->lo, p->hi, p->clamp, false}}};
 }
 
 static void run_depthwise(void *arg) {
@@ -359,8 +374,10 @@ static void check_requantize(ck_state *s) {
 static void check_post(ck_state *s) {
     int32_t n = ck_between(s, 1, 150);
     const int32_t *bias;
+    float *mult;
     qk_post_row_i8 p = {.n = n, .row_zp = (uint32_t)ck_between(s, 0, 255)};
-    random_scales(s, n, ck_random(s) % 3 == 0, &bias, &p.mult);
+    random_scales(s, n, ck_random(s) % 3 == 0, &bias, &mult);
+    p.mult = mult;
     random_range(s, &p.o.zp, &p.o.lo, &p.o.hi);
     int32_t *colsum = ck_input(s, 4 * (size_t)n), *w_zp = ck_input(s, 4 * (size_t)n);
     for (int32_t i = 0; i < n; i++) {

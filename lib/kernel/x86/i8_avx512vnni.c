@@ -199,7 +199,9 @@ SINGLE(8)
 /* ---- the product ---- */
 
 INLINE kind kind_of(const qk_gemm_u8s8 *g) {
-    return !g->o.mult || g->o.clamp ? KIND_ANY : g->o.zp == 0 ? KIND_ZERO : KIND_PLAIN;
+    if (!g->o.mult || g->o.clamp)
+        return KIND_ANY;
+    return g->o.zp == 0 ? KIND_ZERO : g->o.fits16 ? KIND_SHORT : KIND_PLAIN;
 }
 
 /* Missing rows of the last tile are aliased to the last one that is there. */
@@ -239,13 +241,13 @@ INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t most, rest *t, s
     }                                                                                              \
     TARGET static void gemm_##W(const qk_gemm_u8s8 *g, const sink *s, gatherer *ahead) {           \
         kind how = kind_of(g);                                                                     \
-        bool low = LOW < NR && g->segs <= SHORT && g->segs * g->k4 <= SHORT;                       \
+        bool low = LOW < NR && how != KIND_PLAIN && g->segs <= SHORT && g->segs * g->k4 <= SHORT;  \
         int32_t r = low ? qk_gemm_resident_avx512vnni(g, s, how, ahead) : 0;                       \
         if (r == 0 && how == KIND_ZERO)                                                            \
             r = low ? rows_##LOW##x##W(g, *s, KIND_ZERO, ahead)                                    \
                     : rows_##NR##x##W(g, *s, KIND_ZERO, ahead);                                    \
-        else if (r == 0 && how == KIND_PLAIN)                                                      \
-            r = low ? rows_##LOW##x##W(g, *s, KIND_PLAIN, ahead)                                   \
+        else if (r == 0 && how != KIND_ANY)                                                        \
+            r = low ? rows_##LOW##x##W(g, *s, KIND_SHORT, ahead)                                   \
                     : rows_##NR##x##W(g, *s, KIND_PLAIN, ahead);                                   \
         rest_##W(g, *s, r);                                                                        \
     }

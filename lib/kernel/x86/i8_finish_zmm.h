@@ -10,6 +10,7 @@
 
 typedef enum kind {
     KIND_ZERO,  /* u8, zero point 0, whole tiles */
+    KIND_SHORT, /* u8, whole tiles, results that fit 16 bits (qk_out_i8) */
     KIND_PLAIN, /* u8, whole tiles */
     KIND_ANY    /* int32, a clamp, or rows that are missing */
 } kind;
@@ -30,7 +31,11 @@ INLINE __m512i scaled(__m512i acc, __m512 m, const sink *s, kind how) {
 }
 
 INLINE __m512i narrowed(__m512i a, __m512i b, const sink *s, kind how) {
-    return how == KIND_ZERO ? _mm512_packs_epi32(a, b) : narrow(a, b, &s->e);
+    if (how == KIND_ZERO)
+        return _mm512_packs_epi32(a, b);
+    if (how == KIND_SHORT) /* without saturation: that takes the pipe of the products */
+        return _mm512_add_epi16(_mm512_packs_epi32(a, b), s->e.zp);
+    return narrow(a, b, &s->e);
 }
 
 /* Four vectors of sums with their multipliers to bytes; packs work within lanes. */

@@ -100,19 +100,19 @@ INLINE void rows_32(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords, gat
 
 /* ---- which one ---- */
 
-#define CASE_64(D) CASE(64, D, (g, *s, KIND_ZERO, D), (g, *s, KIND_PLAIN, D))
-#define CASE_32(D) CASE(32, D, (g, *s, KIND_ZERO, D, ahead), (g, *s, KIND_PLAIN, D, ahead))
-#define CASE(W, D, zero, plain)                                                                    \
+#define CASE_64(D) CASE(64, D, (g, *s, KIND_ZERO, D), (g, *s, KIND_SHORT, D))
+#define CASE_32(D) CASE(32, D, (g, *s, KIND_ZERO, D, ahead), (g, *s, KIND_SHORT, D, ahead))
+#define CASE(W, D, zero, other)                                                                    \
     case D:                                                                                        \
         if (how == KIND_ZERO)                                                                      \
             rows_##W zero;                                                                         \
         else                                                                                       \
-            rows_##W plain;                                                                        \
+            rows_##W other;                                                                        \
         break;
 
 TARGET int32_t qk_gemm_resident_avx512vnni(const qk_gemm_u8s8 *g, const sink *s, kind how,
                                            gatherer *ahead) {
-    if (how == KIND_ANY || g->segs != 1 || g->rows)
+    if (how == KIND_ANY || how == KIND_PLAIN || g->segs != 1 || g->rows)
         return 0;
     if (g->width == 64 && g->k4 <= 4) {
         switch (g->k4) {
