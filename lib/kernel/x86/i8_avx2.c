@@ -78,4 +78,6 @@ INLINE __m256i dot(__m256i acc, __m256i x, __m256i w) {
 INLINE __m256i window_dot(__m256i acc, __m256i x, __m256i w) {
     return _mm256_add_epi32(acc, _mm256_madd_epi16(x, w));
 }
+
+#include "kernel/x86/i8_slide_ymm.h"
 #endif

@@ -161,16 +161,9 @@ INLINE void store_ranges(uint8_t *to, w_vec v, ptrdiff_t apart, int32_t each, in
         store_quarter(to + 3 * apart, _mm512_extracti32x4_epi32(v, 3), cols);
 #else
     (void)each;
-    if (cols == 16) {
-        _mm_storeu_si128((__m128i *)(void *)to, _mm256_castsi256_si128(v));
-        if (n > 1)
-            _mm_storeu_si128((__m128i *)(void *)(to + apart), _mm256_extracti128_si256(v, 1));
-        return;
-    }
-    uint8_t bytes[32];
-    w_store(bytes, v);
-    for (int32_t r = 0; r < n && r < 2; r++)
-        memcpy(to + r * apart, bytes + 16 * r, (size_t)cols);
+    store_bytes(to, _mm256_castsi256_si128(v), cols);
+    if (n > 1)
+        store_bytes(to + apart, _mm256_extracti128_si256(v, 1), cols);
 #endif
 }
 
@@ -283,7 +276,9 @@ TARGET static void run_sums(tile *k, const target *s, const pixels *list, const 
 /* What has no kernel without scratch is rare, too. */
 W_TILES(tiles_any, k->taps, false, false)
 #else
+#if W_GROUP == 4
 W_TILES(tiles_3x3_shared, W_TAPS_3X3, true, false)
+#endif
 W_TILES(tiles_shared, k->taps, true, false)
 W_TILES(tiles_any, k->taps, false, true)
 #endif
@@ -311,18 +306,19 @@ static void run_block(const plan *p, const part *t, int32_t c, const pixels *lis
     target s = {p, t, c, d->channels - c < t->each ? d->channels - c : t->each};
     if (!d->o.mult || d->o.clamp)
         run_sums(&k, &s, list, scratch);
-#if W_LANES == 4
-    else
-        tiles_any(&k, &s, list, scratch);
-#else
-    else if (p->shared)
-        (k.taps == W_TAPS_3X3 ? tiles_3x3_shared : tiles_shared)(&k, &s, list, scratch);
-    else
-        tiles_any(&k, &s, list, scratch);
+#if W_LANES == 2
+#if W_GROUP == 4
+    else if (p->shared && k.taps == W_TAPS_3X3)
+        tiles_3x3_shared(&k, &s, list, scratch);
 #endif
+    else if (p->shared)
+        tiles_shared(&k, &s, list, scratch);
+#endif
+    else
+        tiles_any(&k, &s, list, scratch);
 }
 
-#if W_LANES == 4
+#if W_LANES == 4 || W_GROUP == 2
 /*
  * The usual kernels without scratch: the channels from c on that are done, 0 where this is none of
  * them. Defined by the including file.

@@ -9,7 +9,8 @@
 #include "kernel/i8.h"
 
 #if W_LANES == 4
-#define W(f) _mm512_##f
+#define W(f)   _mm512_##f
+#define W_ZERO _mm512_setzero_si512()
 typedef __m512i w_vec;
 INLINE w_vec w_load(const void *p) {
     return _mm512_loadu_si512(p);
@@ -22,7 +23,8 @@ INLINE void w_store_n(uint8_t *p, w_vec v, int32_t n) {
     _mm512_mask_storeu_epi8(p, ~(__mmask64)0 >> (64 - n), v);
 }
 #else
-#define W(f) _mm256_##f
+#define W(f)   _mm256_##f
+#define W_ZERO _mm256_setzero_si256()
 typedef __m256i w_vec;
 INLINE w_vec w_load(const void *p) {
     return _mm256_loadu_si256(p);
@@ -30,10 +32,24 @@ INLINE w_vec w_load(const void *p) {
 INLINE void w_store(void *p, w_vec v) {
     _mm256_storeu_si256((__m256i *)p, v);
 }
+INLINE void store_bytes(uint8_t *p, __m128i v, int32_t n) {
+    if (n == 16) {
+        _mm_storeu_si128((__m128i *)(void *)p, v);
+        return;
+    }
+    if (n & 8) {
+        _mm_storel_epi64((__m128i *)(void *)p, v);
+        v = _mm_unpackhi_epi64(v, v);
+        p += 8;
+    }
+    uint64_t rest = (uint64_t)_mm_cvtsi128_si64(v);
+    for (n &= 7; n > 0; n--, rest >>= 8)
+        *p++ = (uint8_t)rest;
+}
 INLINE void w_store_n(uint8_t *p, w_vec v, int32_t n) {
-    uint8_t row[32];
-    w_store(row, v);
-    memcpy(p, row, (size_t)n);
+    store_bytes(p, _mm256_castsi256_si128(v), n < 16 ? n : 16);
+    if (n > 16)
+        store_bytes(p + 16, _mm256_extracti128_si256(v, 1), n - 16);
 }
 #endif
 

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Depthwise without scratch, the second half of i8_window.h: how rows and columns of the image are
+ * loaded, and the way through blocks of channels. i8_slide_zmm.h and i8_slide_ymm.h hold the
+ * kernels.
+ */
+#ifndef QK_I8_SLIDE_H
+#define QK_I8_SLIDE_H
+
+#include "kernel/x86/i8_window.h"
+
+#define SLIDE_PAIRS 4
+
+typedef struct slides {
+    const uint8_t *row[8], *zeros;
+    /* In bytes: from column to column, of a row, of a range's columns. */
+    ptrdiff_t across;
+    size_t end;
+    ptrdiff_t q;
+} slides;
+
+/* Rows of a column. By name: gcc leaves arrays whose elements are kept in memory. */
+typedef struct strips {
+    w_vec t0, t1, t2, t3, t4, t5, t6, t7;
+} strips;
+
+/* Row i of a column, loaded once and not again as an operand. */
+INLINE w_vec load_row(const slides *s, ptrdiff_t at, int32_t i, int32_t ranges) {
+    const uint8_t *first = s->row[i] + at;
+    const uint8_t *const from[4] = {first, first + s->q, first + 2 * s->q, first + 3 * s->q};
+    w_vec t = ranges == 1 ? w_load(first) : load_ranges(from, ranges);
+    W_KEEP(t)
+    return t;
+}
+
+/* The same where some or all ranges are outside. */
+INLINE w_vec edge_row(const slides *s, ptrdiff_t at, int32_t i, int32_t ranges) {
+    const uint8_t *from[4];
+    for (int32_t r = 0; r < ranges; r++, at += s->q)
+        from[r] = (size_t)at < s->end ? s->row[i] + at : s->zeros;
+    w_vec t = ranges == 1 ? w_load(s->zeros) : load_ranges(from, ranges);
+    W_KEEP(t)
+    return t;
+}
+
+/* The column that begins `at` bytes behind a row's beginning. */
+INLINE strips load_rows(const slides *s, ptrdiff_t at, int32_t count, int32_t ranges) {
+    const bool inside = (size_t)at < s->end && (size_t)(at + (ranges - 1) * s->q) < s->end;
+    strips t;
+#define SLIDE_ROW(i)                                                                               \
+    t.t##i = i >= count ? W_ZERO : inside ? load_row(s, at, i, ranges) : edge_row(s, at, i, ranges)
+    SLIDE_ROW(0);
+    SLIDE_ROW(1);
+    SLIDE_ROW(2);
+    SLIDE_ROW(3);
+    SLIDE_ROW(4);
+    SLIDE_ROW(5);
+    SLIDE_ROW(6);
+    SLIDE_ROW(7);
+#undef SLIDE_ROW
+    return t;
+}
+
+/* What a pair of rows needs besides its columns. */
+typedef struct slide_out {
+    const int8_t *w, *v; /* of both rows */
+    ptrdiff_t more;      /* from there to the second set, or 0 */
+    const int32_t *bias;
+    const float *mult;
+    uint8_t *first, *second;
+    int32_t n, wo;   /* columns of output in a range, of all */
+    int32_t whole;   /* columns that all ranges have */
+    ptrdiff_t pixel; /* bytes */
+    int32_t cols;
+    bool limits;
+    int32_t stride, dilation, kw; /* along the width */
+} slide_out;
+
+INLINE void slide_store(const slide_out *o, uint8_t *to, w_vec y, int32_t x, const epilogue *e,
+                        int32_t ranges) {
+    if (o->limits)
+        y = W(min_epu8)(W(max_epu8)(y, e->lo), e->hi);
+    if (ranges == 1 && o->cols == W_BYTES)
+        w_store(to, y);
+    else if (ranges == 1)
+        w_store_n(to, y, o->cols);
+    else
+        store_ranges(to, y, (ptrdiff_t)o->n * o->pixel, W_BYTES / ranges, o->cols,
+                     x < o->whole ? ranges : (o->wo - 1 - x) / o->n + 1);
+}
+
+typedef void (*slide_fn)(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e);
+
+/* NULL: no such kernel. Defined by the including file. */
+static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single);
+
+/* A pair of rows, or a single one. */
+typedef struct slide_pair {
+    slides s;
+    uint8_t *first, *second;
+    slide_fn run;
+} slide_pair;
+
+INLINE slide_pair pair_at(const plan *p, const part *t, int32_t y, int32_t c, bool more) {
+    const qk_window_u8s8 *d = p->d;
+    const bool single = y + 1 == d->rows;
+    const int32_t looks = d->kh + d->stride_h;
+    slide_pair q = {.s = {.zeros = d->zeros,
+                          .across = d->channels,
+                          .end = (size_t)p->row_bytes,
+                          .q = (ptrdiff_t)t->q * d->stride_w * d->channels},
+                    .first = (uint8_t *)d->out + (ptrdiff_t)y * d->wo * d->channels + c,
+                    .run = slide_for(p, t->ranges, more, single)};
+    for (int32_t k = 0; k < 8; k++)
+        q.s.row[k] = row_at(p, y, k < looks ? k : 0) + c;
+    q.second = q.first + (single ? 0 : (ptrdiff_t)d->wo * d->channels);
+    return q;
+}
+
+/* All blocks, a few pairs of rows each: so both weights and rows stay in the first cache. */
+TARGET static void slide_blocks(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c,
+                                int32_t end, slide_out o) {
+    const qk_window_u8s8 *d = p->d;
+    slide_pair q[SLIDE_PAIRS];
+    for (int32_t i = 0; i < pairs; i++)
+        q[i] = pair_at(p, t, y + 2 * i, c, o.more > 0);
+    for (; c < end; c += W_BYTES) {
+        o.cols = d->channels - c < t->each ? d->channels - c : t->each;
+        for (int32_t i = 0; i < pairs; i++) {
+            o.first = q[i].first;
+            o.second = q[i].second;
+            q[i].run(&q[i].s, &o, (ptrdiff_t)d->left * d->channels, &p->e);
+            for (int32_t k = 0; k < 8; k++)
+                q[i].s.row[k] += W_BYTES;
+            q[i].first += W_BYTES;
+            q[i].second += W_BYTES;
+        }
+        o.w += p->block_bytes;
+        o.v += p->block_bytes;
+        o.bias += W_BYTES;
+        o.mult += W_BYTES;
+    }
+}
+
+TARGET static int32_t slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c) {
+    const qk_window_u8s8 *d = p->d;
+    slide_out o = {.w = d->w + (size_t)(c / W_BYTES) * p->block_bytes,
+                   .bias = d->o.bias + c,
+                   .mult = d->o.mult + c,
+                   .n = t->q,
+                   .wo = d->wo,
+                   .whole = d->wo - (t->ranges - 1) * t->q,
+                   .pixel = d->channels,
+                   .limits = d->o.lo > 0 || d->o.hi < 255,
+                   .stride = d->stride_w,
+                   .dilation = d->dilation_w,
+                   .kw = d->kw};
+    const bool halves = d->split && W_GROUP == 4;
+    const ptrdiff_t sets = halves ? 2 : 1, set = (ptrdiff_t)p->set_bytes;
+    const int32_t end =
+        halves ? c + W_BYTES : t->end; /* blocks with second sets are on their own */
+    o.more = halves && any_weight(o.w + set, p->set_bytes) ? set : 0;
+    o.v = p->shared ? o.w + sets * set : o.w;
+    if (!slide_for(p, t->ranges, o.more > 0, false))
+        return 0;
+    for (int32_t i = 0; i < pairs; i += SLIDE_PAIRS)
+        slide_blocks(p, t, y + 2 * i, pairs - i < SLIDE_PAIRS ? pairs - i : SLIDE_PAIRS, c, end, o);
+    return end - c;
+}
+
+#endif
