@@ -42,6 +42,14 @@ typedef struct qk_gemm_f32 {
 } qk_gemm_f32;
 
 /*
+ * Sides of a rectangle of output pixels whose windows reach over the image's border by one tap: the
+ * first line lacks the first row of taps, the last column the last one.
+ */
+typedef struct qk_cut {
+    bool top, bottom, left, right;
+} qk_cut;
+
+/*
  * Depthwise convolution of a rectangle of output pixels that all have the same down x across taps:
  * c[y * out_line + x * out_pixel + j] = clamp(sum over ky, kx of
  *     a[y * line_step + x * pixel_step + ky * tap_down + kx * tap_across + j] *
@@ -59,6 +67,7 @@ typedef struct qk_depthwise_f32 {
     float lo, hi;
     float *c;
     ptrdiff_t out_line, out_pixel;
+    qk_cut cut;
 } qk_depthwise_f32;
 
 /*
@@ -87,11 +96,18 @@ typedef struct qk_pool {
     int32_t x_zero, y_zero, lo, hi;
 } qk_pool;
 
+#define QK_DEPTHWISE_3X3_LEAST 4
+
 /* The float and pooling part of the kernel table. */
 typedef struct qk_f32 {
     size_t panel; /* columns of a packed panel, a multiple of 16 */
     void (*gemm)(const qk_gemm_f32 *g);
-    void (*depthwise)(const qk_depthwise_f32 *d);
+    void (*depthwise)(const qk_depthwise_f32 *d); /* without cuts */
+    /*
+     * NULL, or with cuts, for 3 x 3 taps, pixels and lines one or two taps apart, lines of
+     * QK_DEPTHWISE_3X3_LEAST pixels or more. `a` is where the first window would begin.
+     */
+    void (*depthwise_3x3)(const qk_depthwise_f32 *d);
     void (*max_f32)(const qk_pool *p);
     void (*average_f32)(const qk_pool *p);
     void (*max_u8)(const qk_pool *p);

@@ -51,6 +51,7 @@ typedef struct conv_plan {
     const qs_conv_weights *weights; /* NULL: packed into scratch by every run */
     qs_geometry g;
     bool border, skip; /* padding is copied; is left out */
+    bool cut;          /* by depthwise_3x3 */
     bool has_bias;
     size_t line;            /* floats from one row of the (bordered) image to the next */
     size_t band, bands;     /* output rows of a band, bands of an image */
@@ -122,40 +123,55 @@ static void conv_columns(const conv_job *j, const strip *s, span rows, const flo
     }
 }
 
-static void conv_depthwise(const conv_job *j, const strip *s, span rows, const float *a,
-                           size_t lines, float *y) {
+static qk_depthwise_f32 depthwise_of(const conv_job *j, const strip *s, span rows, const float *a,
+                                     size_t lines, float *y) {
     const conv_plan *p = j->p;
     const size_t tap = rows.from * p->form.kw + s->inside.from, channels = p->form.m;
-    const qk_depthwise_f32 d = {.a = a,
-                                .lines = lines,
-                                .pixels = s->count,
-                                .line_step = (ptrdiff_t)(p->g.sh * p->line),
-                                .pixel_step = (ptrdiff_t)(p->g.sw * channels),
-                                .down = rows.to - rows.from,
-                                .across = s->inside.to - s->inside.from,
-                                .tap_down = (ptrdiff_t)(p->g.dh * p->line),
-                                .tap_across = (ptrdiff_t)(p->g.dw * channels),
-                                .channels = channels,
-                                .stride = p->form.bias_stride,
-                                .w_down = p->form.kw * p->form.bias_stride,
-                                .w = j->weights.packed + tap * p->form.bias_stride,
-                                .bias = j->weights.bias,
-                                .lo = p->lo,
-                                .hi = p->hi,
-                                .c = y,
-                                .out_line = (ptrdiff_t)(p->g.ow * p->stride),
-                                .out_pixel = (ptrdiff_t)p->stride};
-    p->kernels->depthwise(&d);
+    return (qk_depthwise_f32){.a = a,
+                              .lines = lines,
+                              .pixels = s->count,
+                              .line_step = (ptrdiff_t)(p->g.sh * p->line),
+                              .pixel_step = (ptrdiff_t)(p->g.sw * channels),
+                              .down = rows.to - rows.from,
+                              .across = s->inside.to - s->inside.from,
+                              .tap_down = (ptrdiff_t)(p->g.dh * p->line),
+                              .tap_across = (ptrdiff_t)(p->g.dw * channels),
+                              .channels = channels,
+                              .stride = p->form.bias_stride,
+                              .w_down = p->form.kw * p->form.bias_stride,
+                              .w = j->weights.packed + tap * p->form.bias_stride,
+                              .bias = j->weights.bias,
+                              .lo = p->lo,
+                              .hi = p->hi,
+                              .c = y,
+                              .out_line = (ptrdiff_t)(p->g.ow * p->stride),
+                              .out_pixel = (ptrdiff_t)p->stride};
+}
+
+/* Whole lines [oy, end), the image's border among them. */
+static void conv_cut(const conv_job *j, const float *image, size_t oy, size_t end, float *y) {
+    const conv_plan *p = j->p;
+    const strip whole = {.count = p->g.ow, .inside = {0, 3}};
+    const ptrdiff_t above = (ptrdiff_t)(oy * p->g.sh) - (ptrdiff_t)p->g.top;
+    const float *a = image + above * (ptrdiff_t)p->line - p->g.left * p->g.c;
+    qk_depthwise_f32 d = depthwise_of(j, &whole, (span){0, 3}, a, end - oy, y);
+    d.cut = (qk_cut){.top = p->g.top > oy * p->g.sh,
+                     .bottom = (end - 1) * p->g.sh + 3 > p->g.h + p->g.top,
+                     .left = p->g.left > 0,
+                     .right = (p->g.ow - 1) * p->g.sw + 3 > p->g.w + p->g.left};
+    p->kernels->depthwise_3x3(&d);
 }
 
 static void conv_pixels(const conv_job *j, const strip *s, span rows, const float *a, size_t lines,
                         float *y, size_t split) {
     a += s->x;
     y += s->ox * j->p->stride;
-    if (j->p->form.depthwise)
-        conv_depthwise(j, s, rows, a, lines, y);
-    else
+    if (j->p->form.depthwise) {
+        const qk_depthwise_f32 d = depthwise_of(j, s, rows, a, lines, y);
+        j->p->kernels->depthwise(&d);
+    } else {
         conv_columns(j, s, rows, a, lines * s->count, y, split);
+    }
 }
 
 /* Output rows [oy, end), those with the same kernel rows inside the image together. */
@@ -222,7 +238,9 @@ static void conv_slice(void *arg, size_t slice) {
         const size_t oy = band_begin(p, band), rows = band_begin(p, band + 1) - oy;
         const float *x = j->x + image * p->g.h * p->g.w * p->g.c;
         float *y = j->y + (image * p->g.oh + oy) * p->g.ow * p->stride;
-        if (p->skip) {
+        if (p->cut) {
+            conv_cut(j, x, oy, oy + rows, y);
+        } else if (p->skip) {
             conv_inside(j, x, oy, oy + rows, y, split);
         } else {
             if (!p->border)
@@ -266,6 +284,16 @@ static void plan_finish(const qs_lower *l, conv_plan *p) {
     p->sum_hi = qs_node_float(l->node, "sum_hi", INFINITY);
 }
 
+/* Whether depthwise_3x3 takes the image as it is: windows reach over its border by one tap at most.
+ */
+static bool can_cut(const conv_plan *p) {
+    const qs_geometry *g = &p->g;
+    return p->form.depthwise && p->form.kh == 3 && p->form.kw == 3 && g->dh == 1 && g->dw == 1 &&
+           g->sh == g->sw && g->sh <= 2 && g->top <= 1 && g->left <= 1 && !p->border &&
+           (g->oh - 1) * g->sh + 2 <= g->h + g->top && (g->ow - 1) * g->sw + 2 <= g->w + g->left &&
+           g->ow >= QK_DEPTHWISE_3X3_LEAST && p->kernels->depthwise_3x3;
+}
+
 static void conv_geometry(conv_plan *p, const qs_window *w) {
     const qs_conv_form *f = &p->form;
     p->g = qs_window_geometry(w);
@@ -277,6 +305,7 @@ static void conv_geometry(conv_plan *p, const qs_window *w) {
     p->skip = padded && p->weights && p->weights->finite && f->kw <= SKIP_WIDTH;
     p->border = padded && !p->skip;
     p->line = (p->border ? need_w : p->g.w) * p->g.c;
+    p->cut = can_cut(p);
     const bool pointwise = f->taps == 1 && !padded && p->g.sh == 1 && p->g.sw == 1;
     if (pointwise) { /* all pixels of all images are rows of one product */
         p->g.h = p->g.oh = p->g.n * p->g.oh * p->g.ow;
@@ -312,6 +341,8 @@ static void conv_split(const qsim_ctx *ctx, conv_plan *p, double macs) {
         const size_t by_results = most / (p->g.ow * p->form.m);
         band = band < by_results ? band : by_results;
     }
+    if (p->cut && !p->sum && !p->curve) /* its blocks go down the image */
+        band = p->g.oh;
     band = band < 1 ? 1 : band > p->g.oh ? p->g.oh : band;
     const size_t slices = qs_slice_count(ctx, SIZE_MAX, conv_ns(p, macs));
     p->by_columns = prefer_columns(p, slices);
@@ -377,6 +408,8 @@ static bool strip_tables(qs_arena *arena, const conv_plan *p, strip *s) {
 
 static bool make_strips(qs_arena *arena, conv_plan *p) {
     const size_t all = p->form.kw;
+    if (p->cut)
+        return true;
     p->strips = qs_arena_alloc(arena, p->skip ? p->g.ow : 1, sizeof(*p->strips));
     if (!p->strips)
         return false;

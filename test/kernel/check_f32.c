@@ -218,9 +218,11 @@ static void make_depthwise(ck_state *s, depthwise *p, const dw_shape *z) {
 
 static float depthwise_at(const qk_depthwise_f32 *d, size_t y, size_t x, size_t j) {
     const float *a = d->a + y * (size_t)d->line_step + x * (size_t)d->pixel_step + j;
+    const size_t top = d->cut.top && y == 0, bottom = d->cut.bottom && y == d->lines - 1;
+    const size_t left = d->cut.left && x == 0, right = d->cut.right && x == d->pixels - 1;
     float acc = 0.0f;
-    for (size_t ky = 0; ky < d->down; ky++)
-        for (size_t kx = 0; kx < d->across; kx++)
+    for (size_t ky = top; ky < d->down - bottom; ky++)
+        for (size_t kx = left; kx < d->across - right; kx++)
             acc = fmaf(a[ky * (size_t)d->tap_down + kx * (size_t)d->tap_across],
                        d->w[ky * d->w_down + kx * d->stride + j], acc);
     return clamp(acc + d->bias[j], d->lo, d->hi);
@@ -261,6 +263,49 @@ static void check_depthwise(ck_state *s) {
     char text[96];
     snprintf(text, sizeof(text), "%zux%zu pixels, %zu channels, %zux%zu taps, step %zu", lines,
              line, d->channels, d->down, d->across, shape.step);
+    ck_same(s, expected, d->c, floats * sizeof(float), text);
+}
+
+/* What lies outside the image is no number: it must not count. */
+static void cut_sides(ck_state *s, qk_depthwise_f32 *d, float *a) {
+    const size_t height = (d->lines - 1) * (size_t)(d->line_step / d->tap_down) + 3;
+    const size_t width = (size_t)(d->tap_down / d->tap_across);
+    d->cut = (qk_cut){.top = ck_between(s, 0, 1),
+                      .bottom = ck_between(s, 0, 1),
+                      .left = ck_between(s, 0, 1),
+                      .right = ck_between(s, 0, 1)};
+    for (size_t i = 0; i < height * width; i++) {
+        const size_t y = i / width, x = i % width;
+        if ((d->cut.top && y == 0) || (d->cut.bottom && y == height - 1) ||
+            (d->cut.left && x == 0) || (d->cut.right && x == width - 1))
+            for (size_t j = 0; j < d->channels; j++)
+                a[i * d->channels + j] = j % 2 ? NAN : INFINITY;
+    }
+}
+
+static void check_depthwise_3x3(ck_state *s) {
+    if (!s->t->f32->depthwise_3x3)
+        return;
+    depthwise p;
+    const size_t line = size_between(s, QK_DEPTHWISE_3X3_LEAST, 30), lines = size_between(s, 1, 35);
+    const dw_shape shape = {line, line * lines,         size_between(s, 1, 40), 3,
+                            3,    size_between(s, 1, 2)};
+    make_depthwise(s, &p, &shape);
+    qk_depthwise_f32 *d = &p.d;
+    const size_t floats = lines * line * d->channels;
+    const size_t inputs = ((lines - 1) * shape.step + 3) * (size_t)d->tap_down;
+    float *a = ck_floats(s, inputs, -1.0f, 1.0f);
+    d->a = a;
+    cut_sides(s, d, a);
+    float *expected = ck_output(s, floats * sizeof(float));
+    d->c = ck_output(s, floats * sizeof(float));
+    for (size_t i = 0; i < floats; i++)
+        expected[i] =
+            depthwise_at(d, i / d->channels / line, i / d->channels % line, i % d->channels);
+    s->t->f32->depthwise_3x3(d);
+    char text[96];
+    snprintf(text, sizeof(text), "%zux%zu pixels, %zu channels, step %zu, cut %d%d%d%d", lines,
+             line, d->channels, shape.step, d->cut.top, d->cut.bottom, d->cut.left, d->cut.right);
     ck_same(s, expected, d->c, floats * sizeof(float), text);
 }
 
@@ -493,6 +538,7 @@ const ck_case ck_cases_f32[] = {
     {"gemm-f32", check_gemm, bench_gemm},
     {"gemm-f32-lines", check_lines, NULL},
     {"depthwise-f32", check_depthwise, bench_depthwise},
+    {"depthwise-f32-3x3", check_depthwise_3x3, NULL},
     {"max-f32", check_max_f32, bench_max_f32},
     {"average-f32", check_average_f32, bench_average_f32},
     {"max-u8", check_max_u8, bench_max_u8},

@@ -42,6 +42,10 @@ static inline void store_first(float *p, float32x4_t v, size_t n) {
         vst1_lane_f32(p, low, 0);
 }
 
+#define EDGE                  uint32x4_t
+#define EDGE_IF(on)           vdupq_n_u32((on) ? UINT32_MAX : 0)
+#define FMA_IF(edge, a, b, c) vbslq_f32(edge, FMA(a, b, c), c)
+
 /* With pixels of one float every other lane. */
 #define PICK_INDEX   int
 #define PICK_MOST    1
@@ -108,6 +112,7 @@ const qk_f32 qk_f32_neon = {
     .panel = PANEL,
     .gemm = qk_gemm_f32_neon,
     .depthwise = depthwise_f32,
+    .depthwise_3x3 = depthwise_3x3,
     .max_f32 = qk_max_f32_neon,
     .average_f32 = qk_average_f32_neon,
     .max_u8 = qk_max_u8_neon,

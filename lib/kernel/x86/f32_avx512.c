@@ -21,6 +21,10 @@
 #define MIN(a, b)            _mm512_min_ps(a, b)
 #define STORE_FIRST(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1u), v)
 
+#define EDGE                  __mmask16
+#define EDGE_IF(on)           ((__mmask16)((on) ? 0xffff : 0))
+#define FMA_IF(edge, a, b, c) _mm512_mask3_fmadd_ps(a, b, c, edge)
+
 #define PICK_INDEX   __m512i
 #define PICK_MOST    5
 #define PICK_LOAD(i) _mm512_loadu_si512(i)
@@ -206,6 +210,7 @@ const qk_f32 qk_f32_avx512 = {
     .panel = PANEL,
     .gemm = qk_gemm_f32_avx512,
     .depthwise = depthwise_f32,
+    .depthwise_3x3 = depthwise_3x3,
     .max_f32 = qk_max_f32_avx512,
     .average_f32 = qk_average_f32_avx512,
     .max_u8 = qk_max_u8_avx512,
