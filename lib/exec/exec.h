@@ -76,18 +76,33 @@ bool qs_eval_is_still(const qs_eval *e, qs_id node);
  */
 int qs_eval_const(const qs_eval *e, qs_id node, const void *packed, size_t limit, bool *done);
 
-/* ---- memory (memory.c) ---- */
+/* ---- memory (memory.c, slide.c) ---- */
 
 /* A block of the activation arena, in use from step `first` to step `last`. */
 typedef struct qs_slot {
     size_t bytes;
     size_t offset;
     int32_t first, last;
+    /* What step `last` makes and may lie over this block, as far before or behind; or NULL. */
+    const struct qs_slot *heir;
+    size_t before, behind;
 } qs_slot;
 
+/* Most bytes in use at one step; live[0 … steps] gets those of each from `begin` on. */
+size_t qs_memory_live(const qs_slot *slots, size_t count, int32_t begin, size_t steps,
+                      size_t *live);
+
 /*
- * Chooses offsets so that blocks in use at the same time do not overlap. least: the most bytes in
- * use at once, which no choice gets below.
+ * Heirs are kept only where that makes the fullest steps less full, by something worth it. Adjusts
+ * `live` and returns the new most.
+ */
+size_t qs_memory_slide(qs_slot *slots, size_t count, int32_t begin, size_t steps, size_t *live);
+/* Does the heir lie over it? */
+bool qs_memory_slides(const qs_slot *slot);
+
+/*
+ * Chooses offsets so that blocks in use at the same time do not overlap, but as heirs may. least:
+ * the most bytes in use at once, which no choice gets below.
  */
 int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, size_t *least);
 

@@ -35,21 +35,43 @@ static int earlier_first(const void *a, const void *b) {
     return larger_first(a, b);
 }
 
+/* How far b has to begin behind a. */
+static size_t distance(const qs_slot *a, const qs_slot *b) {
+    size_t least = a->bytes;
+    if (a->heir == b && a->behind < least)
+        least = a->behind;
+    if (b->heir == a && b->before < least)
+        least = b->before;
+    return least;
+}
+
 /*
- * Puts `e` into the lowest gap that fits between those of placed[0..n), sorted by offset, that are
- * alive at the same time. Returns where in `placed` it belongs; false when sizes overflow.
+ * Raises the cursor to the lowest place between those of placed[0..n), sorted by offset, that are
+ * alive at the same time. True: one that was passed may be in the way there.
  */
-static bool put(struct entry *e, struct entry *const *placed, size_t n, size_t *at) {
-    size_t cursor = 0, end, i;
-    for (i = 0; i < n; i++) {
+static bool find_gap(const struct entry *e, struct entry *const *placed, size_t n, size_t *cursor) {
+    const size_t from = *cursor;
+    bool passed = false;
+    for (size_t i = 0; i < n; i++) {
         const struct entry *p = placed[i];
         if (p->slot->first > e->slot->last || p->slot->last < e->slot->first)
             continue;
-        if (p->offset >= cursor && p->offset - cursor >= e->slot->bytes)
+        if (p->offset >= *cursor && p->offset - *cursor >= e->slot->bytes)
             break;
-        if (p->offset + p->slot->bytes > cursor)
-            cursor = p->offset + p->slot->bytes;
+        const size_t end = p->offset + distance(p->slot, e->slot);
+        if (p->offset >= *cursor && p->offset - *cursor >= distance(e->slot, p->slot))
+            passed = true;
+        else if (end > *cursor)
+            *cursor = end;
     }
+    return passed && *cursor != from;
+}
+
+/* Puts `e` into the lowest gap. Returns where it belongs in `placed`; false when sizes overflow. */
+static bool put(struct entry *e, struct entry *const *placed, size_t n, size_t *at) {
+    size_t cursor = 0, end, i;
+    while (find_gap(e, placed, n, &cursor))
+        ;
     if (!qs_add(cursor, e->slot->bytes, &end))
         return false;
     e->offset = cursor;
@@ -101,20 +123,17 @@ static int fullest_first(const void *a, const void *b) {
     return larger_first(a, b);
 }
 
-/*
- * Bytes alive at each step from `begin` on. Returns the most: no
- * placement takes less; SIZE_MAX on overflow.
- */
-static size_t find_live(const struct entry *entries, size_t count, int32_t begin, size_t *live,
-                        size_t steps) {
+/* SIZE_MAX on overflow. */
+size_t qs_memory_live(const qs_slot *slots, size_t count, int32_t begin, size_t steps,
+                      size_t *live) {
     size_t most = 0, sum = 0, all = 0;
     for (size_t i = 0; i < count; i++)
-        if (!qs_add(all, entries[i].slot->bytes, &all))
+        if (!qs_add(all, slots[i].bytes, &all))
             return SIZE_MAX;
     memset(live, 0, (steps + 1) * sizeof(*live));
     for (size_t i = 0; i < count; i++) { /* differences, modulo 2^64 */
-        live[entries[i].slot->first - begin] += entries[i].slot->bytes;
-        live[entries[i].slot->last - begin + 1] -= entries[i].slot->bytes;
+        live[slots[i].first - begin] += slots[i].bytes;
+        live[slots[i].last - begin + 1] -= slots[i].bytes;
     }
     for (size_t t = 0; t < steps; t++) {
         live[t] = sum += live[t];
@@ -187,7 +206,9 @@ int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, s
     for (size_t i = 0; i < count; i++)
         entries[i] = (struct entry){.slot = &slots[i]};
     *total = SIZE_MAX;
-    *least = find_live(entries, count, begin, live, steps);
+    *least = qs_memory_live(slots, count, begin, steps, live);
+    if (*least != SIZE_MAX)
+        *least = qs_memory_slide(slots, count, begin, steps, live);
     qsort(entries, count, sizeof(*entries), earlier_first);
     try_placing(entries, count, placed, true, total);
     if (count <= PAIRWISE_MAX && wastes(*total, *least, 64)) {

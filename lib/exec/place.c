@@ -209,6 +209,44 @@ static int place_outputs(placing *p, const int32_t end) {
     return QSIM_OK;
 }
 
+/*
+ * The input that step i may write over: it reads that last, and nothing else of the same bytes, and
+ * makes the first bytes of its output. NULL: none.
+ */
+static buffer *slides_over(const placing *p, size_t i) {
+    const qs_step *s = &p->plan->steps[i];
+    const qs_node *n = &p->s->graph->nodes[s->node];
+    if (!s->before || s->over)
+        return NULL;
+    const qs_id in = s->in[0], out = s->out[0];
+    buffer *x = &p->buffers[p->root[in].value], *y = &p->buffers[p->root[out].value];
+    for (int32_t k = 1; k < n->input_count; k++)
+        if (s->in[k] != QS_NONE && p->root[s->in[k]].value == p->root[in].value)
+            return NULL;
+    const bool ours = x->slot >= 0 && y->slot >= 0 && x != y;
+    const bool whole = p->root[in].from == 0 && p->root[out].from == 0;
+    return ours && whole && x->last == (int32_t)i && y->first == (int32_t)i ? x : NULL;
+}
+
+static int plan_slots(placing *p, size_t *total) {
+    qs_plan *plan = p->plan;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const buffer *x = slides_over(p, i);
+        if (!x)
+            continue;
+        qs_slot *slot = &p->slots[x->slot];
+        slot->heir = &p->slots[p->buffers[p->root[plan->steps[i].out[0]].value].slot];
+        slot->before = qs_align(plan->steps[i].before, 64);
+        slot->behind = qs_align(plan->steps[i].behind, 64);
+    }
+    int code = qs_memory_plan(p->s->ctx, p->slots, (size_t)p->slot_count, total, &plan->live_bytes);
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const buffer *x = slides_over(p, i);
+        plan->steps[i].slides = x && qs_memory_slides(&p->slots[x->slot]);
+    }
+    return code;
+}
+
 static int place_slots(placing *p, qsim_error *error) {
     const qs_graph *g = p->s->graph;
     qs_plan *plan = p->plan;
@@ -227,8 +265,7 @@ static int place_slots(placing *p, qsim_error *error) {
     for (size_t i = 0; i < plan->step_count; i++)
         if (plan->steps[i].scratch)
             add_slot(p, plan->steps[i].scratch, (int32_t)i, (int32_t)i);
-    int code =
-        qs_memory_plan(p->s->ctx, p->slots, (size_t)p->slot_count, &total, &plan->live_bytes);
+    int code = plan_slots(p, &total);
     if (code == QSIM_E_NOMEM)
         return code;
     if (code || total > QS_ARENA_LIMIT)

@@ -25,6 +25,12 @@
 #define SMALL_WEIGHTS ((size_t)64 * 1024)
 /* Output pixels of a band: what one table of row offsets covers. */
 #define BAND_PIXELS ((size_t)1024)
+/*
+ * Time of each thread between two moments at which all wait for each other: that takes some 1 us.
+ */
+#define WAVE_NS 200000
+/* Floats behind a row that kernels may read without using them. */
+#define OVER_READ ((size_t)16)
 /* Kernels up to this width leave padding out: wide ones meet it in too many ways. */
 #define SKIP_WIDTH ((size_t)16)
 
@@ -62,7 +68,8 @@ typedef struct conv_plan {
     size_t height;               /* rows from the first to the last tap of a window */
     size_t slices, slice_floats; /* scratch of a slice */
     bool by_columns;             /* a slice is a block of columns, of all bands */
-    size_t stride, column;       /* from pixel to pixel of the result, and where in one it begins */
+    size_t wave; /* items that are done before any of the next, if the output is over the input */
+    size_t stride, column; /* from pixel to pixel of the result, and where in one it begins */
     float lo, hi;
     const qk_ew *ew;
     qk_ew_f32_fn curve; /* what each band's results go through; or NULL */
@@ -75,6 +82,7 @@ typedef struct conv_job {
     const float *x, *other; /* other: what is added to y */
     float *y, *scratch;
     qs_conv_weights weights;
+    size_t first, count; /* items at hand */
 } conv_job;
 
 /* ---- running ---- */
@@ -227,11 +235,12 @@ static size_t band_begin(const conv_plan *p, size_t band) {
 static void conv_slice(void *arg, size_t slice) {
     const conv_job *j = arg;
     const conv_plan *p = j->p;
-    const size_t items = p->g.n * p->bands * p->splits;
-    const size_t end = qs_slice_begin(items, p->slices, slice + 1), tiles = p->g.n * p->bands;
+    const size_t end = j->first + qs_slice_begin(j->count, p->slices, slice + 1);
+    const size_t begin = j->first + qs_slice_begin(j->count, p->slices, slice);
+    const size_t tiles = p->g.n * p->bands;
     float *bordered = j->scratch + slice * p->slice_floats;
     size_t copied = SIZE_MAX; /* the band that `bordered` holds */
-    for (size_t i = qs_slice_begin(items, p->slices, slice); i < end; i++) {
+    for (size_t i = begin; i < end; i++) {
         const size_t at = p->by_columns ? i % tiles : i / p->splits;
         const size_t split = p->by_columns ? i / tiles : i % p->splits;
         const size_t image = at / p->bands, band = at % p->bands;
@@ -268,7 +277,14 @@ static void run_conv(const qs_step *s, const qs_frame *f) {
         job.weights = qs_conv_pack(p->kernels, &p->form, qs_step_in(s, f, 1), bias, f->scratch);
         job.scratch += qs_align(p->form.floats, 16);
     }
-    qs_parallel(f->ctx, p->slices, conv_slice, &job);
+    const size_t items = p->g.n * p->bands * p->splits, wave = s->slides ? p->wave : items;
+    const size_t waves = (items + wave - 1) / wave;
+    const bool backwards = (uintptr_t)job.y > (uintptr_t)job.x;
+    for (size_t i = 0; i < waves; i++) {
+        job.first = (backwards ? waves - 1 - i : i) * wave;
+        job.count = items - job.first < wave ? items - job.first : wave;
+        qs_parallel(f->ctx, p->slices, conv_slice, &job);
+    }
 }
 
 /* ---- lowering ---- */
@@ -362,6 +378,49 @@ static void conv_split(const qsim_ctx *ctx, conv_plan *p, double macs) {
         p->splits = (p->form.mg + p->columns - 1) / p->columns;
     }
     p->slices = qs_slice_count(ctx, p->g.n * p->bands * p->splits, conv_ns(p, macs));
+}
+
+/* Rows of all images in front of row `row` of the (bordered) image that item `item` belongs to. */
+static size_t rows_above(const conv_plan *p, size_t item, size_t row) {
+    const size_t inside = row < p->g.top ? 0 : row - p->g.top;
+    return item / p->bands * p->g.h + (inside < p->g.h ? inside : p->g.h);
+}
+
+/*
+ * How far the output has to begin before the input, in bytes, that no wave writes over what it or a
+ * later one reads; or behind it where the waves come in the opposite order.
+ */
+static void conv_distances(const conv_plan *p, qs_step *step) {
+    const size_t items = p->g.n * p->bands, row = p->g.w * p->g.c, out = p->g.ow * p->stride;
+    size_t before = 1, behind = 1;
+    for (size_t i = 0; i < items; i += p->wave) {
+        const size_t last = (items - i < p->wave ? items : i + p->wave) - 1;
+        const size_t first = band_begin(p, i % p->bands), end = band_begin(p, last % p->bands + 1);
+        const size_t written = (i / p->bands * p->g.oh + first) * out;
+        const size_t written_end = (last / p->bands * p->g.oh + end) * out;
+        const size_t read = rows_above(p, i, first * p->g.sh) * row;
+        const size_t read_end =
+            rows_above(p, last, (end - 1) * p->g.sh + p->height) * row + OVER_READ;
+        if (written_end > read + before)
+            before = written_end - read;
+        if (read_end > written + behind)
+            behind = read_end - written;
+    }
+    step->before = before * sizeof(float);
+    step->behind = behind * sizeof(float);
+}
+
+/* A wave has as many items for each thread; a thread alone finishes each one. */
+static void conv_waves(qs_lower *l, conv_plan *p, double macs) {
+    const size_t items = p->g.n * p->bands;
+    const double each = conv_ns(p, macs) / (double)items, many = WAVE_NS / each;
+    if (p->splits > 1)
+        return;
+    const size_t most = (items + p->slices - 1) / p->slices;
+    p->wave = p->slices;
+    if (p->slices > 1)
+        p->wave *= many < (double)most ? (size_t)many + 1 : most;
+    conv_distances(p, l->step);
 }
 
 /* Which taps of a window that begins `before` in front of the image lie in its `size` elements. */
@@ -490,6 +549,7 @@ int qs_conv_lower(qs_lower *l) {
     const double macs = pixels * (double)p->form.m * (double)(p->form.taps * p->form.cg);
     conv_geometry(p, &window);
     conv_split(l->ctx, p, macs);
+    conv_waves(l, p, macs);
     if (!make_strips(l->arena, p))
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
     l->step->run = run_conv;

@@ -61,6 +61,12 @@ typedef struct qs_step {
      * input k those of output 0 from joins[k] on. Whoever places tensors may do without the step.
      */
     const size_t *views, *joins;
+    /*
+     * Output 0 may lie over input 0, which nobody reads afterwards, if it begins at least so many
+     * bytes before or behind it; 0: it may not. Whoever places tensors sets `slides` where it does.
+     */
+    size_t before, behind;
+    bool slides;
 } qs_step;
 
 typedef struct qs_lower {

@@ -59,6 +59,62 @@ static void chain(qsim_ctx *ctx, size_t n) {
     free(s);
 }
 
+/* Blocks that may be written over: as far apart as they have to be, where that saves something. */
+static void heirs(qsim_ctx *ctx) {
+    uint64_t state = 9;
+    size_t with = 0, without = 0;
+    int bad = 0;
+    for (int round = 0; round < 200; round++) {
+        qs_slot s[40], plain[40];
+        size_t n = 2 + test_random(&state) % 39, total, live;
+        for (size_t i = 0; i < n; i++) {
+            s[i] = (qs_slot){.bytes = 64 * (size_t)(1 + test_random(&state) % 100),
+                             .first = (int32_t)i,
+                             .last = (int32_t)i + 1 + (test_random(&state) % 8 == 0)};
+            plain[i] = s[i];
+            if (i && s[i - 1].last == (int32_t)i && test_random(&state) % 8) {
+                s[i - 1].heir = &s[i];
+                s[i - 1].before = 64 * (size_t)(1 + test_random(&state) % 100);
+                s[i - 1].behind = 64 * (size_t)(1 + test_random(&state) % 100);
+            }
+        }
+        CHECK_INT(qs_memory_plan(ctx, plain, n, &total, &live), 0);
+        without += total;
+        CHECK_INT(qs_memory_plan(ctx, s, n, &total, &live), 0);
+        CHECK(live <= total);
+        with += total;
+        for (size_t i = 0; i < n; i++) {
+            const qs_slot *h = s[i].heir;
+            bad += s[i].offset + s[i].bytes > total;
+            bad += h && h->offset + s[i].before > s[i].offset &&
+                   h->offset < s[i].offset + s[i].behind && qs_memory_slides(&s[i]);
+            for (size_t k = 0; k < i; k++)
+                bad += overlap(&s[i], &s[k]) && s[k].heir != &s[i];
+        }
+    }
+    CHECK_INT(bad, 0);
+    CHECK(with < without - without / 16);
+}
+
+/* Each over the one before, to and fro: no more than one distance is added to their size. */
+static void slides(qsim_ctx *ctx, size_t n) {
+    qs_slot *s = calloc(n, sizeof(*s));
+    size_t total, live;
+    for (size_t i = 0; i < n; i++)
+        s[i] = (qs_slot){.bytes = 6400,
+                         .first = (int32_t)i,
+                         .last = (int32_t)i + 1,
+                         .heir = i + 1 < n ? &s[i + 1] : NULL,
+                         .before = 192,
+                         .behind = 256};
+    CHECK_INT(qs_memory_plan(ctx, s, n, &total, &live), 0);
+    CHECK_INT(live, 6400 + 192);
+    CHECK_INT(total, 6400 + 256);
+    for (size_t i = 0; i + 1 < n; i++)
+        CHECK(qs_memory_slides(&s[i]));
+    free(s);
+}
+
 /* Everything alive at once: more than is searched for gaps, and still no overlap. */
 static void crowd(qsim_ctx *ctx, size_t n) {
     qs_slot *s = calloc(n, sizeof(*s));
@@ -82,6 +138,9 @@ int main(void) {
     chain(ctx, 1);
     chain(ctx, 100);
     chain(ctx, 200000);
+    heirs(ctx);
+    slides(ctx, 10);
+    slides(ctx, 20000);
     crowd(ctx, 1000);
     crowd(ctx, 100000);
     qs_slot huge[2] = {{.bytes = SIZE_MAX - 100, .last = 1}, {.bytes = 200, .last = 1}};

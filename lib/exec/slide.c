@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Steps that take their input in waves, from one end to the other, can write their output over it:
+ * so far before or behind it that nothing is overwritten that is still read.
+ */
+#include "exec/exec.h"
+
+/* What is gained is at least one part in so many. */
+#define WORTH 16
+
+/* Bytes that a block and its heir have in common where they lie best. */
+static size_t common(const qs_slot *a) {
+    const qs_slot *b = a->heir;
+    if (!b)
+        return 0;
+    const size_t x = b->bytes > a->before ? b->bytes - a->before : 0;
+    const size_t y = a->bytes > a->behind ? a->bytes - a->behind : 0;
+    const size_t least = a->bytes < b->bytes ? a->bytes : b->bytes, most = x > y ? x : y;
+    return least < most ? least : most;
+}
+
+size_t qs_memory_slide(qs_slot *slots, size_t count, int32_t begin, size_t steps, size_t *live) {
+    size_t before = 0, after = 0;
+    for (size_t t = 0; t < steps; t++)
+        before = live[t] > before ? live[t] : before;
+    for (size_t i = 0; i < count; i++)
+        live[slots[i].last - begin] -= common(&slots[i]);
+    for (size_t t = 0; t < steps; t++)
+        after = live[t] > after ? live[t] : after;
+    const bool worth = before - after > before / WORTH;
+    for (size_t i = 0; i < count; i++) {
+        size_t *at = &live[slots[i].last - begin];
+        if (worth && *at + common(&slots[i]) > after)
+            continue;
+        *at += common(&slots[i]);
+        slots[i].heir = NULL;
+    }
+    return worth ? after : before;
+}
+
+bool qs_memory_slides(const qs_slot *a) {
+    const qs_slot *b = a->heir;
+    return b && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}

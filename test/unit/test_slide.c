@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Convolutions that write their output over their input: the bits of the same network whose
+ * tensors are all read again at the end.
+ */
+#include "net.h"
+
+#include "exec/run.h"
+
+#include <math.h>
+
+#define LAYERS 4
+
+typedef struct made {
+    net n;
+    int layers;
+    int64_t batch, channels, h, w;
+    size_t floats; /* of the input */
+} made;
+
+static const char *const tensors[LAYERS + 1] = {"t0", "t1", "t2", "t3", "t4"};
+
+static const char *const pooled[LAYERS] = {"p0", "p1", "p2", "p3"};
+
+static int64_t draw(uint64_t *state, int64_t from, int64_t to) {
+    return from + (int64_t)(test_random(state) % (uint32_t)(to - from + 1));
+}
+
+/* Something that becomes part of the convolution behind `x`: y. */
+static void add_behind(net *n, uint64_t *state, int layer, const char *x, const char *y,
+                       const char *input) {
+    char names[64], t[16];
+    const uint32_t kind = test_random(state) % 4;
+    snprintf(t, sizeof(t), "s%d", layer);
+    if (kind == 0) {
+        net_node(n, "", "Sigmoid", x, t);
+        snprintf(names, sizeof(names), "%s,%s", x, t);
+        net_node(n, "", "Mul", names, y);
+    } else if (kind == 1 && input) {
+        snprintf(names, sizeof(names), "%s,%s", x, input);
+        net_node(n, "", "Add", names, y);
+    } else {
+        net_node(n, "", "Relu", x, y);
+    }
+}
+
+/* An infinite weight: padding is then a value like any other. */
+static void add_weights(net *n, uint64_t *state, const char *name, const int64_t *dims) {
+    const size_t count = (size_t)(dims[0] * dims[1] * dims[2] * dims[3]);
+    float *v = malloc(count * sizeof(float));
+    for (size_t i = 0; i < count; i++)
+        v[i] = (float)(test_random(state) % 2048) / 4096 - 0.25f;
+    if (test_random(state) % 4 == 0)
+        v[count / 2] = INFINITY;
+    net_const(n, name, QSIM_FLOAT, 4, dims, v);
+    free(v);
+}
+
+static void add_conv(made *m, uint64_t *state, int layer, int64_t *channels) {
+    char names[64], w[16], c[16];
+    const bool depthwise = test_random(state) % 3 == 0, pointwise = test_random(state) % 3 == 0;
+    const int64_t k = pointwise ? 1 : draw(state, 1, 3), d = k > 1 ? draw(state, 1, 2) : 1;
+    const int64_t group = depthwise ? *channels : test_random(state) % 4 == 0 ? 2 : 1;
+    const int64_t out = depthwise ? *channels : 2 * draw(state, 2, 12);
+    const bool same = test_random(state) % 2 && k != 2;
+    const int64_t pad = same ? (k - 1) / 2 * d : draw(state, 0, (k - 1) * d);
+    const bool sum = same && group == 1 && out == *channels && layer > 0;
+    const int64_t strides[] = {same ? 1 : draw(state, 1, 2), same ? 1 : draw(state, 1, 2)};
+    snprintf(w, sizeof(w), "w%d", layer);
+    snprintf(c, sizeof(c), "c%d", layer);
+    snprintf(names, sizeof(names), "%s,%s", tensors[layer], w);
+    add_weights(&m->n, state, w, (const int64_t[]){out, *channels / group, k, k});
+    const qs_id id = net_node(&m->n, "", "Conv", names, c);
+    net_ints(&m->n, id, "strides", 2, strides);
+    net_ints(&m->n, id, "dilations", 2, (const int64_t[]){d, d});
+    net_ints(&m->n, id, "pads", 4,
+             (const int64_t[]){pad, pad, pad, same ? pad : draw(state, 0, pad)});
+    CHECK_INT(qs_node_set_int(m->n.g, id, "group", group), 0);
+    add_behind(&m->n, state, layer, c, tensors[layer + 1], sum ? tensors[layer] : NULL);
+    *channels = out;
+}
+
+static void make_random(made *m, qsim_ctx *ctx, uint64_t seed) {
+    uint64_t state = seed;
+    m->layers = 1 + (int)(test_random(&state) % LAYERS);
+    m->batch = draw(&state, 1, 3);
+    m->channels = 2 * draw(&state, 2, 12);
+    m->h = draw(&state, 20, 120);
+    m->w = draw(&state, 20, 80);
+    net_begin(&m->n, ctx, 13);
+    net_input(&m->n, "t0", QSIM_FLOAT, NET_DIMS(m->batch, m->channels, m->h, m->w));
+    for (int64_t layer = 0, channels = m->channels; layer < m->layers; layer++)
+        add_conv(m, &state, (int)layer, &channels);
+}
+
+/* Images of 16 channels in the middle, large enough that two threads work in several waves. */
+static void make_equal(made *m, qsim_ctx *ctx) {
+    static const int64_t channels[] = {1, 16, 16, 16, 1};
+    m->layers = LAYERS;
+    m->batch = m->channels = 1;
+    m->h = 160;
+    m->w = 96;
+    net_begin(&m->n, ctx, 13);
+    net_input(&m->n, "t0", QSIM_FLOAT, NET_DIMS(1, 1, m->h, m->w));
+    for (int i = 0; i < LAYERS; i++) {
+        char w[16], names[40];
+        snprintf(w, sizeof(w), "w%d", i);
+        snprintf(names, sizeof(names), "%s,%s", tensors[i], w);
+        net_random(&m->n, w, NET_DIMS(channels[i + 1], channels[i], 3, 3), (uint64_t)i, 0.2f);
+        net_ints(&m->n, net_node(&m->n, "", "Conv", names, tensors[i + 1]), "pads", 4,
+                 (const int64_t[]){1, 1, 1, 1});
+    }
+}
+
+static void end_made(made *m) {
+    for (int i = 0; i < m->layers; i++)
+        net_node(&m->n, "", "GlobalAveragePool", tensors[i], pooled[i]);
+    for (int i = m->layers; i-- > 0;)
+        net_output(&m->n, i + 1 == m->layers ? tensors[i + 1] : pooled[i + 1]);
+    net_output(&m->n, pooled[0]);
+    NET_OK(&m->n, net_end(&m->n));
+    m->floats = (size_t)(m->batch * m->channels * m->h * m->w);
+}
+
+typedef struct outcome {
+    float *y;
+    size_t bytes, arena;
+    int slides;
+} outcome;
+
+/* Threads of an application that has none. */
+static void one_by_one(void *user, size_t n, qsim_task_fn task, void *arg) {
+    (void)user;
+    for (size_t i = n; i-- > 0;)
+        task(arg, i);
+}
+
+/* With `lent` threads are not ours; with `kept` all tensors are needed until the end. */
+static outcome execute(made *m, int32_t threads, bool lent, bool kept) {
+    const qsim_ctx_options co = {
+        .struct_size = sizeof(co), .threads = threads, .parallel_for = lent ? one_by_one : NULL};
+    const qsim_session_options o = {
+        .struct_size = sizeof(o), .outputs = &tensors[m->layers], .output_count = kept ? 0 : 1};
+    const int64_t dims[] = {m->batch, m->channels, m->h, m->w};
+    float *x = malloc(m->floats * sizeof(float));
+    static uint8_t file[1 << 20];
+    size_t size = 0;
+    qsim_ctx *ctx = NULL;
+    qsim_model *model = NULL;
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    qsim_tensor in = net_tensor(QSIM_FLOAT, 4, dims, x), out[LAYERS + 1] = {{0}};
+    outcome result = {0};
+    NET_OK(&m->n, qsim_ctx_create(&co, &ctx, &m->n.error));
+    NET_OK(&m->n, qsim_model_save_memory(m->n.model, file, sizeof(file), &size, &m->n.error));
+    NET_OK(&m->n, qsim_model_load_memory(ctx, file, size, NULL, &model, &m->n.error));
+    NET_OK(&m->n, qsim_session_create(model, kept ? NULL : &o, &s, &m->n.error));
+    NET_OK(&m->n, qsim_run_create(s, &r, &m->n.error));
+    for (int round = 0; round < 2 && r; round++) { /* on what the first time left, too */
+        for (size_t i = 0; i < m->floats; i++)
+            x[i] = (float)((i * 2654435761u + (size_t)round) % 4096) / 2048 - 1;
+        NET_OK(&m->n,
+               qsim_run_execute(r, &in, 1, out, kept ? (size_t)m->layers + 1 : 1, &m->n.error));
+    }
+    for (size_t i = 0; r && r->plan && i < r->plan->step_count; i++)
+        result.slides += r->plan->steps[i].slides;
+    result.bytes = out[0].bytes;
+    result.arena = qsim_run_arena_bytes(r);
+    result.y = malloc(result.bytes + 1);
+    if (out[0].data)
+        memcpy(result.y, out[0].data, result.bytes);
+    qsim_run_free(r);
+    qsim_session_free(s);
+    qsim_model_free(model);
+    qsim_ctx_free(ctx);
+    free(x);
+    return result;
+}
+
+/* Returns how many steps slid. */
+static int check(made *m, int32_t threads, bool lent, size_t most) {
+    const outcome want = execute(m, 1, false, true), got = execute(m, threads, lent, false);
+    CHECK_INT(want.slides, 0);
+    CHECK(want.bytes > 0 && want.bytes == got.bytes);
+    CHECK(want.bytes == got.bytes && memcmp(want.y, got.y, want.bytes) == 0);
+    CHECK(got.arena <= most);
+    free(want.y);
+    free(got.y);
+    return got.slides;
+}
+
+static void random_nets(qsim_ctx *ctx) {
+    int slides = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        made m;
+        make_random(&m, ctx, seed);
+        end_made(&m);
+        slides += check(&m, 1, false, SIZE_MAX);
+        check(&m, 3, false, SIZE_MAX);
+        net_free(&m.n);
+    }
+    CHECK(slides > 20);
+}
+
+static void equal_layers(qsim_ctx *ctx) {
+    made m;
+    make_equal(&m, ctx);
+    end_made(&m);
+    const size_t bytes = (size_t)(16 * m.h * m.w) * sizeof(float);
+    CHECK(check(&m, 1, false, bytes + bytes / 4) > 0);
+    CHECK(check(&m, 2, false, bytes + bytes * 3 / 4) > 0);
+    CHECK(check(&m, 2, true, bytes + bytes * 3 / 4) > 0);
+    net_free(&m.n);
+}
+
+int main(void) {
+    qsim_ctx *ctx;
+    CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), 0);
+    random_nets(ctx);
+    equal_layers(ctx);
+    qsim_ctx_free(ctx);
+    return test_done();
+}
