@@ -121,6 +121,8 @@ typedef struct qk_i8 {
     bool narrow;    /* there are panels of 24 and 8 columns */
     bool pairs;     /* gemm takes two dwords at a time: k4 is even */
     void (*gemm)(const qk_gemm_u8s8 *g);
+    /* One row x `panels` panels of the widest, side by side, all columns stored; or NULL. */
+    void (*row)(const qk_gemm_u8s8 *g, int32_t panels);
     /* out[r] = factor * sum of the first k bytes of row r's segments; g as above, without b */
     void (*row_sums)(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out);
     void (*gather)(const qk_gather_u8 *g); /* or NULL */

@@ -97,9 +97,14 @@ static void run_packed(void *arg) {
         g.out = k->out + element * (size_t)first;
         g.o.bias = k->bias + position;
         g.o.mult = p->int32_out ? NULL : k->mult + position;
-        k->t->gemm(&g);
-        position += g.width;
-        g.b += (size_t)p->segs * 4 * (size_t)k->form.k4 * (size_t)g.width;
+        int32_t panels = 1;
+        if (p->m == 1 && k->t->row && g.cols == k->t->widest)
+            k->t->row(&g, panels = (p->n - first) / g.width);
+        else
+            k->t->gemm(&g);
+        first += (panels - 1) * g.width;
+        position += panels * g.width;
+        g.b += (size_t)p->segs * 4 * (size_t)k->form.k4 * (size_t)(panels * g.width);
     }
 }
 
@@ -146,7 +151,8 @@ static void fit_scales(product *p) {
 }
 
 static product random_product(ck_state *s) {
-    product p = {.m = ck_between(s, 1, 21), .segs = 1, .k = ck_between(s, 1, 70)};
+    product p = {
+        .m = ck_random(s) % 4 ? ck_between(s, 1, 21) : 1, .segs = 1, .k = ck_between(s, 1, 70)};
     p.n = ck_between(s, 1, ck_random(s) % 2 ? 200 : 40);
     if (ck_random(s) % 2)
         p.segs = ck_between(s, 2, 9);

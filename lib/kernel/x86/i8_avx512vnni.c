@@ -150,17 +150,13 @@ WHOLE_TILES(8, 8)
 #define NEXT(r)         const __m512i x##r = broadcast(p0 + i + 4 * r);
 #define B(W, r, v)      _mm512_loadu_si512(b + 4 * W * r + 64 * v)
 #define B_HALF(W, r, v) _mm256_loadu_si256((const void *)(b + 4 * W * r + 64 * v))
-#define NEXT_64(r)                                                                                 \
-    NEXT(r)                                                                                        \
-    DOT(r, 0, B(64, r, 0)) DOT(r, 1, B(64, r, 1)) DOT(r, 2, B(64, r, 2)) DOT(r, 3, B(64, r, 3))
-#define NEXT_32(r) NEXT(r) DOT(r, 0, B(32, r, 0)) DOT(r, 1, B(32, r, 1))
-#define NEXT_24(r) NEXT(r) DOT(r, 0, B(24, r, 0)) DOT_HALF(r, B_HALF(24, r, 1))
-#define NEXT_16(r) NEXT(r) DOT(r, 0, B(16, r, 0))
-#define NEXT_8(r)  NEXT(r) DOT_HALF(r, B_HALF(8, r, 0))
+#define NEXT_32(r)      NEXT(r) DOT(r, 0, B(32, r, 0)) DOT(r, 1, B(32, r, 1))
+#define NEXT_24(r)      NEXT(r) DOT(r, 0, B(24, r, 0)) DOT_HALF(r, B_HALF(24, r, 1))
+#define NEXT_16(r)      NEXT(r) DOT(r, 0, B(16, r, 0))
+#define NEXT_8(r)       NEXT(r) DOT_HALF(r, B_HALF(8, r, 0))
 #define ADD(v)                                                                                     \
     a0_##v = _mm512_add_epi32(_mm512_add_epi32(a0_##v, a1_##v), _mm512_add_epi32(a2_##v, a3_##v));
 #define ADD_HALF h0 = _mm256_add_epi32(_mm256_add_epi32(h0, h1), _mm256_add_epi32(h2, h3));
-#define ADD_64   ADD(0) ADD(1) ADD(2) ADD(3)
 #define ADD_32   ADD(0) ADD(1)
 #define ADD_24   ADD(0) ADD_HALF
 #define ADD_16   ADD(0)
@@ -190,11 +186,62 @@ WHOLE_TILES(8, 8)
         ADD_##W FINISH_1x##W                                                                       \
     }
 
-SINGLE(64)
 SINGLE(32)
 SINGLE(24)
 SINGLE(16)
 SINGLE(8)
+
+INLINE sink sink_of(const qk_gemm_u8s8 *g) {
+    return (sink){g->out, g->out_stride, g->o.mult, NULL, g->cols, 0, epilogue_of(&g->o)};
+}
+
+/*
+ * One row of panels of 64 columns. Weights are read once, and loads are what limits it: four dwords
+ * of the row take one, and no panel waits for the epilogue of the one before.
+ */
+#define QUAD(d, r)                                                                                 \
+    {                                                                                              \
+        const __m512i x##r = _mm512_shuffle_epi32(x, 0x55 * d);                                    \
+        DOT(r, 0, B(64, d, 0))                                                                     \
+        DOT(r, 1, B(64, d, 1)) DOT(r, 2, B(64, d, 2)) DOT(r, 3, B(64, d, 3))                       \
+    }
+TARGET __attribute__((noinline)) static void single_64(const qk_gemm_u8s8 *g, const uint8_t *p0,
+                                                       const int32_t *init, uint8_t *out,
+                                                       int32_t panels) {
+    sink at = sink_of(g), *s = &at;
+    at.rows = 1;
+    at.init = init;
+    at.out = out;
+    const size_t element = s->mult ? 1 : 4;
+    const int32_t *bias = g->o.bias;
+    const int8_t *b = g->b;
+    for (; panels > 0; panels--, bias += 64, s->out += 64 * element) {
+        SET_64(0)
+        __m512i a1_0 = _mm512_setzero_si512(), a1_1 = a1_0, a1_2 = a1_0, a1_3 = a1_0;
+        if (s->init) {
+            INIT_64(0)
+        }
+        for (int32_t seg = 0; seg < g->segs; seg++) {
+            ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;
+            const ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4;
+            for (; end - i >= 16; i += 16, b += 1024) {
+                const __m512i x = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)(p0 + i)));
+                QUAD(0, 0) QUAD(1, 1) QUAD(2, 0) QUAD(3, 1)
+            }
+            for (; i < end; i += 4, b += 256) {
+                LOAD_64 STEP_64(0)
+            }
+        }
+        finish_4(s, 0, _mm512_add_epi32(a0_0, a1_0), _mm512_add_epi32(a0_1, a1_1),
+                 _mm512_add_epi32(a0_2, a1_2), _mm512_add_epi32(a0_3, a1_3));
+        s->mult += s->mult ? 64 : 0;
+    }
+}
+
+INLINE void tile_1x64(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s, kind how) {
+    (void)how;
+    single_64(g, row[0], s->init, s->out, 1);
+}
 
 /* ---- the product ---- */
 
@@ -269,12 +316,16 @@ TARGET static bool gathers(const qk_gemm_u8s8 *g) {
     return kind_of(g) != KIND_ANY && ((g->width == 64 && g->k4 > 4) || g->width == 32);
 }
 
+TARGET static void row_u8s8(const qk_gemm_u8s8 *g, int32_t panels) {
+    single_64(g, g->rows ? g->rows[0] : g->a, g->row_init, g->out, panels);
+}
+
 TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
     gatherer ahead;
     gather_start(&ahead, g->gather);
     if (g->gather && !gathers(g))
         gather_next(&ahead, g->gather->m);
-    const sink s = {g->out, g->out_stride, g->o.mult, NULL, g->cols, 0, epilogue_of(&g->o)};
+    const sink s = sink_of(g);
     if (g->width == 64)
         gemm_64(g, &s, &ahead);
     else if (g->width == 32)
@@ -364,6 +415,7 @@ const qk_i8 qk_i8_avx512vnni = {
     .widest = 64,
     .narrow = true,
     .gemm = gemm_u8s8,
+    .row = row_u8s8,
     .row_sums = row_sums_u8,
     .gather = gather_u8,
     .depthwise = qk_depthwise_u8s8_avx512vnni,
