@@ -227,7 +227,7 @@ int qs_schema_check(qs_span message, enum qs_message kind, const char *name, qsi
         struct level *top = &stack[depth - 1];
         qs_field field;
         int code = qs_wire_next(&top->wire, &field);
-        size_t at = (size_t)(top->wire.end - top->wire.stream.bytes_left - message.data);
+        size_t at = (size_t)(top->wire.at - message.data);
         if (code < 0)
             return qs_fail(error, QSIM_E_FORMAT, "%s: malformed near byte %zu: %s (%s)", name, at,
                            qs_wire_problem(&top->wire), messages[top->message].name);

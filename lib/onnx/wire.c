@@ -5,46 +5,66 @@ void qs_wire_begin(qs_wire *wire, qs_span message) {
     static const uint8_t nothing;
     if (!message.data)
         message = (qs_span){&nothing, 0};
-    wire->stream = pb_istream_from_buffer(message.data, message.size);
-    wire->end = message.data + message.size;
+    *wire = (qs_wire){message.data, message.data + message.size, NULL};
 }
 
-static const uint8_t *position(const qs_wire *wire) {
-    return wire->end - wire->stream.bytes_left;
+static size_t left(const qs_wire *wire) {
+    return (size_t)(wire->end - wire->at);
 }
 
 static int malformed(qs_wire *wire, const char *why) {
-    wire->stream.errmsg = why;
+    wire->problem = why;
     return -1;
+}
+
+static bool long_varint(qs_wire *wire, uint64_t *value) {
+    const uint8_t *at = wire->at;
+    if (left(wire) >= 2 && at[1] < 0x80) {
+        *value = (uint64_t)(at[0] & 0x7f) | (uint64_t)at[1] << 7;
+        wire->at = at + 2;
+        return true;
+    }
+    pb_istream_t stream = pb_istream_from_buffer(at, left(wire));
+    const bool ok = pb_decode_varint(&stream, value);
+    wire->at = wire->end - stream.bytes_left;
+    return ok;
+}
+
+/* Nearly all take one byte. */
+static inline bool varint(qs_wire *wire, uint64_t *value) {
+    if (left(wire) == 0 || wire->at[0] >= 0x80)
+        return long_varint(wire, value);
+    *value = *wire->at++;
+    return true;
 }
 
 static int payload(qs_wire *wire, qs_field *field) {
     uint64_t length;
-    if (!pb_decode_varint(&wire->stream, &length))
+    if (!varint(wire, &length))
         return malformed(wire, "a length is malformed");
-    if (length > wire->stream.bytes_left)
+    if (length > left(wire))
         return malformed(wire, "a length reaches beyond the end");
-    field->data.data = position(wire);
-    field->data.size = (size_t)length;
-    if (!pb_read(&wire->stream, NULL, (size_t)length))
-        return malformed(wire, "a field is truncated");
+    field->data = (qs_span){wire->at, (size_t)length};
+    wire->at += length;
     return 1;
 }
 
 static int number(qs_wire *wire, qs_field *field) {
+    pb_istream_t stream = pb_istream_from_buffer(wire->at, left(wire));
     uint32_t word;
     switch (field->type) {
     case PB_WT_VARINT:
-        return pb_decode_varint(&wire->stream, &field->value)
-                   ? 1
-                   : malformed(wire, "a number is malformed or truncated");
+        return varint(wire, &field->value) ? 1
+                                           : malformed(wire, "a number is malformed or truncated");
     case PB_WT_64BIT:
-        return pb_decode_fixed64(&wire->stream, &field->value)
-                   ? 1
-                   : malformed(wire, "a 64-bit number is truncated");
+        if (!pb_decode_fixed64(&stream, &field->value))
+            return malformed(wire, "a 64-bit number is truncated");
+        wire->at += 8;
+        return 1;
     case PB_WT_32BIT:
-        if (!pb_decode_fixed32(&wire->stream, &word))
+        if (!pb_decode_fixed32(&stream, &word))
             return malformed(wire, "a 32-bit number is truncated");
+        wire->at += 4;
         field->value = word;
         return 1;
     default: return malformed(wire, "a field has a wire type that no message uses");
@@ -53,11 +73,11 @@ static int number(qs_wire *wire, qs_field *field) {
 
 int qs_wire_next(qs_wire *wire, qs_field *field) {
     memset(field, 0, sizeof(*field));
-    if (wire->stream.bytes_left == 0)
+    if (wire->at == wire->end)
         return 0;
-    const uint8_t *begin = position(wire);
+    const uint8_t *begin = wire->at;
     uint64_t tag;
-    if (!pb_decode_varint(&wire->stream, &tag) || tag > UINT32_MAX)
+    if (!varint(wire, &tag) || tag > UINT32_MAX)
         return malformed(wire, "a field tag is malformed");
     field->number = (uint32_t)(tag >> 3);
     field->type = (uint32_t)(tag & 7);
@@ -65,12 +85,12 @@ int qs_wire_next(qs_wire *wire, qs_field *field) {
         return malformed(wire, "a field has the number 0");
     int code = field->type == PB_WT_STRING ? payload(wire, field) : number(wire, field);
     field->whole.data = begin;
-    field->whole.size = (size_t)(position(wire) - begin);
+    field->whole.size = (size_t)(wire->at - begin);
     return code;
 }
 
 const char *qs_wire_problem(const qs_wire *wire) {
-    return wire->stream.errmsg ? wire->stream.errmsg : "malformed";
+    return wire->problem ? wire->problem : "malformed";
 }
 
 size_t qs_wire_varint_count(qs_span packed) {
@@ -114,7 +134,7 @@ int qs_numbers_next(qs_numbers *numbers, uint64_t *value) {
     qs_field field;
     for (;;) {
         if (numbers->inside) {
-            if (numbers->packed.stream.bytes_left > 0)
+            if (left(&numbers->packed) > 0)
                 return packed_next(numbers, value);
             numbers->inside = false;
         }

@@ -12,8 +12,8 @@
 #include "graph/graph.h"
 
 typedef struct qs_wire {
-    pb_istream_t stream;
-    const uint8_t *end;
+    const uint8_t *at, *end;
+    const char *problem;
 } qs_wire;
 
 typedef struct qs_field {
