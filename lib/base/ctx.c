@@ -15,7 +15,7 @@
  * small ones one by one, in four times the time.
  */
 #define HUGE_PAGE   ((size_t)2 << 20)
-#define WELL_FILLED (HUGE_PAGE / 8 * 5)
+#define WELL_FILLED (HUGE_PAGE / 16 * 5)
 
 static void *system_alloc(void *user, size_t size, size_t align) {
     (void)user;

@@ -444,18 +444,21 @@ static bool strip_tables(qs_arena *arena, const conv_plan *p, strip *s) {
     s->k = merged ? taps * f->cg : f->cg;
     const size_t pixels = p->band * s->count, segs = f->kh * s->per_row;
     const bool dense = s->count == p->g.ow;
-    s->row = qs_arena_alloc(arena, pixels, sizeof(*s->row));
-    s->out = dense ? NULL : qs_arena_alloc(arena, pixels, sizeof(*s->out));
+    size_t bytes;
+    if (!qs_mul(pixels, sizeof(*s->row), &bytes))
+        return false;
+    s->row = qs_arena_raw64(arena, bytes);
+    s->out = dense ? NULL : qs_arena_raw64(arena, bytes);
     s->seg = qs_arena_alloc(arena, segs + 1, sizeof(*s->seg));
     s->at = qs_arena_alloc(arena, segs + 1, sizeof(*s->at));
     if (!s->row || (!s->out && !dense) || !s->seg || !s->at)
         return false;
-    for (size_t i = 0; i < pixels; i++) {
-        const size_t y = i / s->count, x = i % s->count;
-        s->row[i] = (ptrdiff_t)(y * p->g.sh * p->line + x * p->g.sw * p->g.c);
-        if (!dense)
-            s->out[i] = (ptrdiff_t)((y * p->g.ow + x) * p->stride);
-    }
+    for (size_t y = 0, i = 0; y < p->band; y++)
+        for (size_t x = 0; x < s->count; x++, i++) {
+            s->row[i] = (ptrdiff_t)(y * p->g.sh * p->line + x * p->g.sw * p->g.c);
+            if (!dense)
+                s->out[i] = (ptrdiff_t)((y * p->g.ow + x) * p->stride);
+        }
     for (size_t i = 0; i < segs; i++) {
         const size_t ky = i / s->per_row, kx = i % s->per_row;
         const size_t tap = ky * f->kw + s->inside.from + kx;
