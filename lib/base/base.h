@@ -77,6 +77,11 @@ void *qs_arena_copy(qs_arena *arena, const void *data, size_t bytes);
 char *qs_arena_string(qs_arena *arena, const char *text, size_t length); /* adds the NUL */
 void qs_arena_free(qs_arena *arena);
 
+/* Most names that are compared differ in their first letter. */
+static inline __attribute__((always_inline)) bool qs_same(const char *a, const char *b) {
+    return *a == *b && strcmp(a, b) == 0;
+}
+
 /* ---- checked arithmetic: false on overflow ---- */
 
 static inline bool qs_mul(size_t a, size_t b, size_t *r) {

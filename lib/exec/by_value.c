@@ -27,12 +27,12 @@ static bool shapes_output(const qs_node *n, int32_t index) {
         {"Range", 7},
         {"ConstantOfShape", 1},
     };
-    if (n->domain[0] && strcmp(n->domain, "qsim") != 0)
+    if (n->domain[0] && !qs_same(n->domain, "qsim"))
         return false;
     if (strncmp(n->op_type, "Reduce", 6) == 0)
         return index == 1;
     for (size_t i = 0; i < QS_COUNT(table); i++)
-        if (strcmp(n->op_type, table[i].name) == 0)
+        if (qs_same(n->op_type, table[i].name))
             return index < 32 && (table[i].inputs >> index & 1);
     return false;
 }

@@ -12,7 +12,7 @@ static bool is_byte(const qs_graph *g, qs_id value) {
 }
 
 static bool converts(const qs_node *n) {
-    return strcmp(n->op_type, "QuantizeLinear") == 0 || strcmp(n->op_type, "DequantizeLinear") == 0;
+    return qs_same(n->op_type, "QuantizeLinear") || qs_same(n->op_type, "DequantizeLinear");
 }
 
 /* Integer arithmetic, or bytes to bytes. */
@@ -20,7 +20,7 @@ static bool is_integer(const qs_graph *g, qs_id node) {
     const qs_node *n = &g->nodes[node];
     if (converts(n))
         return false;
-    if (strncmp(n->op_type, "QLinear", 7) == 0 || strcmp(n->op_type, "QGemm") == 0 ||
+    if (strncmp(n->op_type, "QLinear", 7) == 0 || qs_same(n->op_type, "QGemm") ||
         strstr(n->op_type, "Integer"))
         return true;
     bool reads = false;

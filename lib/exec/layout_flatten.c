@@ -14,7 +14,7 @@ typedef struct plane {
 /* Scales along an axis would have to be moved too. */
 static bool is_per_tensor(const qs_layout *l, const qs_node *n) {
     size_t scales;
-    if (strcmp(n->op_type, "QuantizeLinear") != 0 && strcmp(n->op_type, "DequantizeLinear") != 0)
+    if (!qs_same(n->op_type, "QuantizeLinear") && !qs_same(n->op_type, "DequantizeLinear"))
         return true;
     return qs_value_size(&l->g->values[n->inputs[1]], &scales, NULL) && scales == 1;
 }
@@ -23,10 +23,10 @@ static bool is_per_element(const qs_layout *l, const qs_node *n) {
     static const char *const names[] = {
         "Relu",      "Clip",   "LeakyRelu",      "Sigmoid",          "Tanh",
         "HardSwish", "QTable", "QuantizeLinear", "DequantizeLinear", "Identity"};
-    if (strcmp(n->op_type, "DynamicQuantizeLinear") == 0 || strcmp(n->op_type, "QuantizeRows") == 0)
+    if (qs_same(n->op_type, "DynamicQuantizeLinear") || qs_same(n->op_type, "QuantizeRows"))
         return true; /* a range has no order */
     for (size_t i = 0; i < QS_COUNT(names); i++)
-        if (strcmp(n->op_type, names[i]) == 0)
+        if (qs_same(n->op_type, names[i]))
             return n->output_count == 1 && is_per_tensor(l, n);
     return false;
 }
@@ -35,16 +35,16 @@ static bool is_per_element(const qs_layout *l, const qs_node *n) {
 static int32_t weight_index(const qs_node *n, qs_id value) {
     if (n->input_count < 2 || n->inputs[0] != value)
         return -1;
-    if (strcmp(n->op_type, "Gemm") == 0)
+    if (qs_same(n->op_type, "Gemm"))
         return qs_node_int(n, "transA", 0) || n->inputs[1] == value ? -1 : 1;
-    if (strcmp(n->op_type, "MatMul") == 0 || strcmp(n->op_type, "MatMulInteger") == 0 ||
-        strcmp(n->op_type, "MatMulIntegerScaled") == 0)
+    if (qs_same(n->op_type, "MatMul") || qs_same(n->op_type, "MatMulInteger") ||
+        qs_same(n->op_type, "MatMulIntegerScaled"))
         return 1;
-    return strcmp(n->op_type, "QLinearMatMul") == 0 && n->input_count > 3 ? 3 : -1;
+    return qs_same(n->op_type, "QLinearMatMul") && n->input_count > 3 ? 3 : -1;
 }
 
 static int32_t row_axis(const qs_node *n) {
-    return strcmp(n->op_type, "Gemm") == 0 && qs_node_int(n, "transB", 0) ? 1 : 0;
+    return qs_same(n->op_type, "Gemm") && qs_node_int(n, "transB", 0) ? 1 : 0;
 }
 
 /* Whether every way on from `value` ends in a product with weights of `rows` rows; lists them. */
@@ -136,7 +136,7 @@ int qs_layout_flatten(qs_layout *l, qs_id node, bool *done) {
         return QSIM_OK;
     for (int32_t i = 0; i < count; i++) {
         const qs_node *m = &l->g->nodes[products[i]];
-        int32_t w = strcmp(m->op_type, "QLinearMatMul") == 0 ? 3 : 1;
+        int32_t w = qs_same(m->op_type, "QLinearMatMul") ? 3 : 1;
         qs_id c = permute_rows(l, l->g->values[m->inputs[w]].data, row_axis(m), s);
         if (c < 0)
             return c;

@@ -55,10 +55,10 @@ static int kind_of(const qs_node *n) {
         {"Softmax", SOFT},
         {"QLinearSoftmax", SOFT},
     };
-    if (strcmp(n->op_type, "QuantizeRows") == 0 && qs_node_int(n, "axis", -1) != 1)
+    if (qs_same(n->op_type, "QuantizeRows") && qs_node_int(n, "axis", -1) != 1)
         return 0; /* rows of the last axis, not images */
     for (size_t i = 0; i < QS_COUNT(kinds); i++)
-        if (strcmp(n->op_type, kinds[i].name) == 0)
+        if (qs_same(n->op_type, kinds[i].name))
             return kinds[i].kind;
     return 0;
 }

@@ -64,7 +64,7 @@ static int32_t operand(const qs_node *n, int32_t i) {
 static int32_t operands(const qs_graph *g, const qs_node *n) {
     if (qs_node_is(n, "", "Concat"))
         return n->input_count;
-    if (strcmp(n->op_type, "QLinearConcat") != 0)
+    if (!qs_same(n->op_type, "QLinearConcat"))
         return 0;
     for (int32_t i = 2; i + 2 < n->input_count; i += 3)
         if (!same_constant(g, n->inputs[0], n->inputs[i + 1]) ||

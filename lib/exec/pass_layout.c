@@ -94,7 +94,7 @@ static bool is_windowed(const qs_node *n) {
         "QLinearGlobalAveragePool",
     };
     for (size_t i = 0; i < QS_COUNT(names); i++)
-        if (strcmp(n->op_type, names[i]) == 0)
+        if (qs_same(n->op_type, names[i]))
             return qs_node_int(n, "channels_last", 0) == 0;
     return false;
 }

@@ -43,7 +43,7 @@ static qs_id maker_of(const qs_graph *g, const qs_uses *uses, qs_id v) {
 }
 
 static bool is_sum(const qs_graph *g, const qs_node *n) {
-    if (strcmp(n->op_type, "QLinearAdd") != 0 || !is_constant(g, n, 1, 3) ||
+    if (!qs_same(n->op_type, "QLinearAdd") || !is_constant(g, n, 1, 3) ||
         !is_constant(g, n, 4, n->input_count))
         return false;
     const qs_value *a = &g->values[n->inputs[0]], *b = &g->values[n->inputs[3]];
@@ -109,7 +109,7 @@ static int fuse_curve(qs_pass *p, qs_id node, qs_id conv) {
 }
 
 static bool is_float_sum(const qs_graph *g, const qs_node *n) {
-    if (strcmp(n->op_type, "Add") != 0 || qs_node_attr(n, "broadcast"))
+    if (!qs_same(n->op_type, "Add") || qs_node_attr(n, "broadcast"))
         return false;
     const qs_value *a = &g->values[n->inputs[0]], *b = &g->values[n->inputs[1]];
     return n->inputs[0] != n->inputs[1] && !a->data && !b->data && a->dtype == QSIM_FLOAT &&

@@ -59,11 +59,11 @@ static bool is_foldable(const qs_node *n, int flags) {
                                         "MaxPool",       "AveragePool",       "GlobalAveragePool",
                                         "ConvTranspose", "BatchNormalization"};
     for (size_t i = 0; i < QS_COUNT(never); i++)
-        if (strcmp(n->op_type, never[i]) == 0)
+        if (qs_same(n->op_type, never[i]))
             return false;
-    if (strcmp(n->op_type, "QuantizeLinear") == 0 && !(flags & QS_FOLD_QUANTIZE))
+    if (qs_same(n->op_type, "QuantizeLinear") && !(flags & QS_FOLD_QUANTIZE))
         return false;
-    if (strcmp(n->op_type, "DequantizeLinear") == 0 && !(flags & QS_FOLD_DEQUANTIZE))
+    if (qs_same(n->op_type, "DequantizeLinear") && !(flags & QS_FOLD_DEQUANTIZE))
         return false;
     return n->op && n->op->lower && n->input_count + n->attr_count > 0;
 }

@@ -72,7 +72,7 @@ static int compute(qs_pass *p, qs_id node, const view *a, const view *b, uint8_t
 
 /* Whether the node is a sum or product of bytes whose parameters are all constant. */
 static bool is_pair(const qs_graph *g, const qs_node *n) {
-    if (strcmp(n->op_type, "QLinearMul") != 0 && strcmp(n->op_type, "QLinearAdd") != 0)
+    if (!qs_same(n->op_type, "QLinearMul") && !qs_same(n->op_type, "QLinearAdd"))
         return false;
     for (int32_t i = 0; i < n->input_count; i++)
         if (i != 0 && i != 3 && n->inputs[i] != QS_NONE && !g->values[n->inputs[i]].data)

@@ -232,7 +232,7 @@ static bool is_movement(const qs_node *n) {
                                         "Gather",  "Identity", "Concat",    "Pad"};
     for (size_t i = 0; i < QS_COUNT(names); i++)
         if (qs_node_is(n, "", names[i]))
-            return n->output_count == 1 || strcmp(n->op_type, "Split") == 0;
+            return n->output_count == 1 || qs_same(n->op_type, "Split");
     return false;
 }
 
@@ -263,7 +263,7 @@ static bool can_move(const signs *s, qs_id node) {
     const qs_node *n = &s->g->nodes[node];
     if (!is_movement(n) || !is_late(s, n->inputs[0]))
         return false;
-    return strcmp(n->op_type, "Pad") != 0 || (n->version >= 11 && can_flip(s, node, 2, NO));
+    return !qs_same(n->op_type, "Pad") || (n->version >= 11 && can_flip(s, node, 2, NO));
 }
 
 /* ---- the pass ---- */

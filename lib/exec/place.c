@@ -58,7 +58,7 @@ static bool reads_exactly(const qs_node *n) {
         "Flip",
     };
     for (size_t i = 0; i < QS_COUNT(names); i++)
-        if (strcmp(n->op_type, names[i]) == 0)
+        if (qs_same(n->op_type, names[i]))
             return true;
     return false;
 }

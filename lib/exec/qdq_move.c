@@ -61,7 +61,7 @@ bool qs_qdq_is_movement(const qs_graph *g, const qs_node *n) {
         return n->version >= 11 && (!pads_by_constant(n) || pad_value(g, n, &value));
     for (size_t i = 0; i < QS_COUNT(names); i++)
         if (qs_node_is(n, "", names[i]))
-            return n->output_count == 1 || strcmp(n->op_type, "Split") == 0;
+            return n->output_count == 1 || qs_same(n->op_type, "Split");
     return false;
 }
 

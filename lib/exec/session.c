@@ -66,12 +66,12 @@ static bool is_packed_input(const qs_node *n, int32_t index) {
         "Gemm", "MatMul",      "MatMulInteger",     "MatMulIntegerScaled",
     };
     for (size_t i = 0; i < QS_COUNT(products); i++)
-        if (strcmp(t, products[i]) == 0)
+        if (qs_same(t, products[i]))
             return index == 1;
-    if (strcmp(t, "LSTM") == 0 || strcmp(t, "GRU") == 0 || strcmp(t, "RNN") == 0)
+    if (qs_same(t, "LSTM") || qs_same(t, "GRU") || qs_same(t, "RNN"))
         return index == 1 || index == 2;
-    return index == 3 && (strcmp(t, "QLinearConv") == 0 || strcmp(t, "QLinearConvAdd") == 0 ||
-                          strcmp(t, "QLinearMatMul") == 0);
+    return index == 3 && (qs_same(t, "QLinearConv") || qs_same(t, "QLinearConvAdd") ||
+                          qs_same(t, "QLinearMatMul"));
 }
 
 /* Bytes of weights after which, or at the end, the file's pages are given back. */
@@ -91,9 +91,9 @@ static void forget(qsim_session *s, size_t bytes, size_t enough) {
 
 /* Fewer bytes of weights than these get by with the arena's ordinary blocks. */
 #define RESERVED ((size_t)64 * 1024)
-/* From here on the system's allocator takes a large page, which costs as much as HALF_LARGE. */
-#define LARGE      ((size_t)1280 * 1024)
-#define HALF_LARGE ((size_t)640 * 1024)
+/* The system's allocator fills whole large pages: what is left of the last one holds the rest. */
+#define LARGE       ((size_t)2 << 20)
+#define WELL_FILLED ((size_t)640 * 1024)
 
 /* The constant of an input that pack takes, or NULL. */
 static const qs_const *packed_const(const qsim_session *s, const qs_node *n, int32_t index) {
@@ -116,8 +116,8 @@ static int reserve(qsim_session *s) {
     }
     if (!qs_add(bytes, bytes / 16, &bytes))
         return QSIM_E_NOMEM;
-    if (bytes >= HALF_LARGE && bytes < LARGE)
-        bytes = LARGE;
+    if (bytes % LARGE >= WELL_FILLED)
+        bytes = qs_align(bytes, LARGE) - 256;
     return bytes < RESERVED ? QSIM_OK : qs_arena_reserve(&s->arena, bytes);
 }
 

@@ -295,14 +295,14 @@ int qs_graph_set_output(qs_graph *g, size_t index, qs_id value) {
 
 int64_t qs_graph_import(const qs_graph *g, const char *domain) {
     for (size_t i = 0; i < g->import_count; i++)
-        if (strcmp(g->imports[i].domain, domain) == 0)
+        if (qs_same(g->imports[i].domain, domain))
             return g->imports[i].version;
     return 0;
 }
 
 int qs_graph_set_import(qs_graph *g, const char *domain, int64_t version) {
     for (size_t i = 0; i < g->import_count; i++)
-        if (strcmp(g->imports[i].domain, domain) == 0) {
+        if (qs_same(g->imports[i].domain, domain)) {
             g->imports[i].version = version;
             return QSIM_OK;
         }

@@ -4,7 +4,7 @@
 
 const qs_attr *qs_node_attr(const qs_node *n, const char *name) {
     for (int32_t i = 0; i < n->attr_count; i++)
-        if (strcmp(n->attrs[i].name, name) == 0)
+        if (qs_same(n->attrs[i].name, name))
             return &n->attrs[i];
     return NULL;
 }
@@ -20,14 +20,14 @@ float qs_node_float(const qs_node *n, const char *name, float fallback) {
 }
 
 bool qs_node_is(const qs_node *n, const char *domain, const char *op_type) {
-    return !n->removed && strcmp(n->op_type, op_type) == 0 && strcmp(n->domain, domain) == 0;
+    return !n->removed && qs_same(n->op_type, op_type) && qs_same(n->domain, domain);
 }
 
 int qs_node_set_attr(qs_graph *g, qs_id node, const qs_attr *attr) {
     qs_node *n = &g->nodes[node];
     n->changed = true;
     for (int32_t i = 0; i < n->attr_count; i++)
-        if (strcmp(n->attrs[i].name, attr->name) == 0) {
+        if (qs_same(n->attrs[i].name, attr->name)) {
             const char *name = n->attrs[i].name;
             n->attrs[i] = *attr;
             n->attrs[i].name = name;
@@ -65,7 +65,7 @@ int qs_node_set_ints(qs_graph *g, qs_id node, const char *name, const int64_t *v
 void qs_node_drop_attr(qs_graph *g, qs_id node, const char *name) {
     qs_node *n = &g->nodes[node];
     for (int32_t i = 0; i < n->attr_count; i++)
-        if (strcmp(n->attrs[i].name, name) == 0) {
+        if (qs_same(n->attrs[i].name, name)) {
             memmove(&n->attrs[i], &n->attrs[i + 1],
                     (size_t)(n->attr_count - i - 1) * sizeof(n->attrs[0]));
             n->attr_count--;

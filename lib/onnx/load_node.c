@@ -173,7 +173,7 @@ static int read_attr(qs_reader *r, qs_span message, qs_attr *a) {
 
 static bool has_name(const qs_attr *attrs, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
-        if (strcmp(attrs[i].name, name) == 0)
+        if (qs_same(attrs[i].name, name))
             return true;
     return false;
 }
@@ -302,7 +302,7 @@ int qs_read_node(qs_reader *r, qs_span message) {
         code = qs_read_fail(r, QSIM_E_LIMIT, "too many inputs or outputs");
     if (!code)
         code = read_attrs(r, message, p.attrs, &head);
-    if (!code && strcmp(head.op_type, "If") == 0 && !head.domain[0] && !r->inspect) {
+    if (!code && qs_same(head.op_type, "If") && !head.domain[0] && !r->inspect) {
         code = qs_read_if(r, message, &head, p.inputs, p.outputs);
         r->at = NULL;
         return code;

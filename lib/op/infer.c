@@ -121,7 +121,7 @@ int qs_op_infer_graph(qs_graph *g, const char *model, qsim_error *error) {
 }
 
 static bool is_standard(const qs_node *n) {
-    return n->domain[0] == '\0' || strcmp(n->domain, "ai.onnx") == 0;
+    return n->domain[0] == '\0' || qs_same(n->domain, "ai.onnx");
 }
 
 static int upgrade_one(qs_graph *g, qs_id id, int64_t opset, const char *model, qsim_error *error) {
@@ -165,10 +165,10 @@ int64_t qs_op_macs(const qs_graph *g, qs_id node) {
     const qs_node *n = &g->nodes[node];
     const char *t = n->op_type;
     bool qlinear = strncmp(t, "QLinear", 7) == 0;
-    bool conv = strcmp(t, "Conv") == 0 || strcmp(t, "QLinearConv") == 0 ||
-                strcmp(t, "QLinearConvAdd") == 0 || strcmp(t, "ConvInteger") == 0;
-    bool product = strcmp(t, "MatMul") == 0 || strcmp(t, "Gemm") == 0 ||
-                   strcmp(t, "QLinearMatMul") == 0 || strcmp(t, "MatMulInteger") == 0;
+    bool conv = qs_same(t, "Conv") || qs_same(t, "QLinearConv") || qs_same(t, "QLinearConvAdd") ||
+                qs_same(t, "ConvInteger");
+    bool product = qs_same(t, "MatMul") || qs_same(t, "Gemm") || qs_same(t, "QLinearMatMul") ||
+                   qs_same(t, "MatMulInteger");
     if (!conv && !product)
         return 0;
     int32_t wi = qlinear ? 3 : 1;
@@ -182,7 +182,7 @@ int64_t qs_op_macs(const qs_graph *g, qs_id node) {
         if (!qs_mul64(macs, y->dims[i].size < 0 ? 1 : y->dims[i].size, &macs))
             return -1;
     int32_t k = w->rank > 1 ? w->rank - 2 : 0;
-    if (strcmp(t, "Gemm") == 0 && qs_node_int(n, "transB", 0))
+    if (qs_same(t, "Gemm") && qs_node_int(n, "transB", 0))
         k = w->rank - 1;
     for (int32_t i = conv ? 1 : k; i < (conv ? w->rank : k + 1); i++)
         if (!qs_mul64(macs, w->dims[i].size < 0 ? 1 : w->dims[i].size, &macs))

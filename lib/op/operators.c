@@ -146,7 +146,7 @@ OPERATORS(DECLARE)
 static const qs_op *const table[] = {OPERATORS(ROW)};
 
 static const char *plain_domain(const char *domain) {
-    return strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+    return qs_same(domain, "ai.onnx") ? "" : domain;
 }
 
 const qs_op *qs_op_find(const char *domain, const char *name, int64_t version, bool *known) {
@@ -155,8 +155,7 @@ const qs_op *qs_op_find(const char *domain, const char *name, int64_t version, b
         *known = false;
     for (size_t i = 0; i < QS_COUNT(table); i++) {
         const qs_op *op = table[i];
-        if (op->name[0] != name[0] || strcmp(op->name, name) != 0 ||
-            strcmp(op->domain, domain) != 0)
+        if (!qs_same(op->name, name) || !qs_same(op->domain, domain))
             continue;
         if (known)
             *known = true;
@@ -190,7 +189,7 @@ static int check_counts(const qs_infer *x, const qs_op *op) {
 static int find_rule(const qs_op *op, const char *name, int32_t version) {
     for (int32_t i = 0; i < op->attr_count; i++) {
         const qs_attr_rule *r = &op->attrs[i];
-        if (strcmp(r->name, name) == 0 && version >= r->since && (!r->until || version <= r->until))
+        if (qs_same(r->name, name) && version >= r->since && (!r->until || version <= r->until))
             return i;
     }
     return -1;
