@@ -58,15 +58,27 @@ int qs_pass_table(qs_pass *p);
 /* Channels-last convolutions and pools; `spread`: also what stands between (pass_layout.c). */
 int qs_pass_layout(qs_pass *p, bool spread);
 
-/* Behind the layout: sums into the convolution that makes one operand, curves behind floats
- * (pass_residual.c). */
-int qs_pass_residual(qs_pass *p);
+/* Behind the layout: tables and sums into the integer convolution or product that makes an operand,
+ * sums and curves into the float convolution (pass_behind.c). */
+int qs_pass_behind(qs_pass *p);
 
 /* Behind the layout: joined, shuffled and split bytes (pass_shuffle.c). */
 int qs_pass_shuffle(qs_pass *p);
 
 /* Behind that: convolutions write into the Concat that alone reads them (pass_concat.c). */
 int qs_pass_concat(qs_pass *p);
+
+/* ---- sizes that are the same, known or not (sizes.c) ---- */
+
+typedef struct qs_sizes {
+    const qs_value *values;
+    qs_id *batch, *space; /* by value: the first value of this batch size, and of these sizes */
+} qs_sizes;
+
+/* With `order` up to date and zeroed sizes, which are to be freed whatever comes out. */
+int qs_sizes_find(qs_pass *p, qs_sizes *s);
+void qs_sizes_free(qs_pass *p, qs_sizes *s);
+bool qs_sizes_same(const qs_sizes *s, qs_id a, qs_id b);
 
 /* ---- helpers (pass.c) ---- */
 

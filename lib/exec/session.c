@@ -48,7 +48,7 @@ static int transform(qsim_session *s, const qsim_session_options *o, bool litera
     if (!code)
         code = qs_pass_finish(&p);
     if (!code && level >= QSIM_LEVEL_EXTENDED)
-        code = qs_pass_residual(&p);
+        code = qs_pass_behind(&p);
     if (!code && level >= QSIM_LEVEL_EXTENDED)
         code = qs_pass_shuffle(&p);
     if (!code && level >= QSIM_LEVEL_EXTENDED)
@@ -70,8 +70,7 @@ static bool is_packed_input(const qs_node *n, int32_t index) {
             return index == 1;
     if (qs_same(t, "LSTM") || qs_same(t, "GRU") || qs_same(t, "RNN"))
         return index == 1 || index == 2;
-    return index == 3 && (qs_same(t, "QLinearConv") || qs_same(t, "QLinearConvAdd") ||
-                          qs_same(t, "QLinearMatMul"));
+    return index == 3 && (qs_same(t, "QLinearConv") || qs_same(t, "QLinearMatMul"));
 }
 
 /* Bytes of weights after which, or at the end, the file's pages are given back. */

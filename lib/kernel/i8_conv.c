@@ -11,161 +11,9 @@
 #include "base/slices.h"
 #include "quant/requantize.h"
 
-#define MAX_BLOCK  128
-#define GATHERED   (16 << 10)
-#define STRIP_GOAL (96 << 10)
-
-int64_t qk_conv_i8_macs(const qk_conv_i8 *c) {
-    return c->batch * c->ho * c->wo * c->w.groups * c->w.n * c->w.c * c->w.kh * c->w.kw;
-}
-
-double qk_conv_i8_ns(const qk_conv_i8 *c) {
-    return (double)qk_conv_i8_macs(c) / (c->w.depthwise ? QS_DEPTHWISE_I8 : QS_MACS_I8);
-}
-
 static int32_t least(int64_t a, int64_t b) {
     return (int32_t)(a < b ? a : b);
 }
-
-/* Rows of input that `rows` rows of output look at, border included. */
-static int64_t span_h(const qk_conv_i8 *c, int64_t rows) {
-    return (rows - 1) * c->stride_h + (int64_t)(c->w.kh - 1) * c->dilation_h + 1;
-}
-
-static int64_t span_w(const qk_conv_i8 *c) {
-    return (int64_t)(c->wo - 1) * c->stride_w + (int64_t)(c->w.kw - 1) * c->dilation_w + 1;
-}
-
-static int64_t channels_in(const qk_conv_i8 *c) {
-    return (int64_t)c->w.groups * c->w.c;
-}
-
-static ptrdiff_t channels_out(const qk_conv_i8 *c) {
-    return c->y_channels ? c->y_channels : (ptrdiff_t)c->w.groups * c->w.n;
-}
-
-/* A 1 x 1 convolution without border is one matrix product over all pixels. */
-static void flatten(qk_conv_i8 *c) {
-    int64_t pixels = c->batch * c->h * c->wd;
-    c->flat = c->w.kh == 1 && c->w.kw == 1 && c->stride_h == 1 && c->stride_w == 1 &&
-              !c->bordered && c->ho == c->h && c->wo == c->wd && pixels <= INT32_MAX;
-    if (c->flat) {
-        c->batch = 1;
-        c->h = c->ho = (int32_t)pixels;
-        c->wd = c->wo = 1;
-    }
-}
-
-static void split(qk_conv_i8 *c, int32_t threads) {
-    int64_t rows = c->ho, all = c->batch * c->ho;
-    if (c->bordered) {
-        rows = STRIP_GOAL / c->strip_stride - (span_h(c, 1) - c->stride_h);
-        rows /= c->stride_h;
-        if (rows < 4)
-            rows = 4;
-    }
-    if (threads > 1 && rows > (all + threads - 1) / threads)
-        rows = (all + threads - 1) / threads;
-    if (threads > 1 && c->batch % threads != 0 && rows > 0) { /* as many for each */
-        int64_t strips = (c->ho + rows - 1) / rows;
-        strips = (strips + threads - 1) / threads * threads;
-        rows = (c->ho + strips - 1) / strips;
-    }
-    rows += c->w.window && rows < all ? rows & 1 : 0; /* two rows cost what one does */
-    c->strip_rows = least(rows > 0 ? rows : 1, c->ho > 0 ? c->ho : 1);
-    c->strips = (c->ho + c->strip_rows - 1) / c->strip_rows;
-    c->row_tasks = least(threads, c->batch * c->strips);
-    c->column_tasks = 1;
-    if (threads > 1 && !c->bordered && !c->post && !c->after && c->w.groups == 1 &&
-        all * c->wo < 16 * (int64_t)threads) {
-        c->row_tasks = 1;
-        c->column_tasks = threads;
-    }
-    if (c->row_tasks < 1)
-        c->row_tasks = 1;
-}
-
-/* In the order of packed weights, once more for a second set. */
-static void depthwise_offsets(const qk_conv_i8 *c, int32_t down, int32_t across, int32_t *offset) {
-    int32_t taps = c->w.kh * c->w.kw, set = c->w.split ? c->w.taps / 2 : c->w.taps;
-    for (int32_t i = 0; i < c->w.taps; i++) {
-        int32_t tap = i % set;
-        offset[i] = tap < taps ? tap / c->w.kw * down + tap % c->w.kw * across : 0;
-    }
-}
-
-static bool fill_offsets(qk_conv_i8 *c, int32_t *offset) {
-    int64_t last = (int64_t)(c->w.kh - 1) * c->dilation_h * c->strip_stride + c->strip_stride;
-    if (last > INT32_MAX)
-        return false;
-    int32_t pixel = (int32_t)channels_in(c), columns = c->w.merged ? 1 : c->w.kw;
-    int32_t down = c->dilation_h * c->strip_stride, across = c->dilation_w * pixel;
-    if (c->w.depthwise) {
-        depthwise_offsets(c, down, across, offset);
-        return true;
-    }
-    for (int32_t y = 0; y < c->w.kh; y++)
-        for (int32_t x = 0; x < columns; x++)
-            *offset++ = y * down + x * across;
-    return true;
-}
-
-/*
- * Pixels per micro-kernel call. Gathered ones are few enough to stay in the first cache, and parts
- * of one image row where that is long: gathering then overlaps with the product.
- */
-static void set_block(qk_conv_i8 *c) {
-    c->block = c->post ? 16 : 96;
-    c->gather_stride = c->w.whole ? 4 * c->w.form.k4 : 0;
-    if (c->gather_stride > 16 && c->gather_stride < 32)
-        c->gather_stride = 32; /* two pixels in a vector */
-    if (!c->w.whole || c->post || c->wo < 48)
-        return;
-    int32_t most = GATHERED / c->gather_stride;
-    most = most > MAX_BLOCK ? MAX_BLOCK : most < 32 ? 32 : most;
-    int32_t parts = (c->wo + most - 1) / most;
-    c->block = least((c->wo + parts - 1) / parts + 7, MAX_BLOCK) / 8 * 8;
-}
-
-bool qk_conv_i8_plan(qk_conv_i8 *c, int32_t threads, int32_t *offset, size_t *scratch) {
-    int64_t width = span_w(c), bytes;
-    size_t block_bytes = 0;
-    c->bordered = c->pad_top > 0 || c->pad_left > 0 || width > c->wd || span_h(c, c->ho) > c->h;
-    flatten(c);
-    c->bordered = c->bordered && !c->w.window;
-    if (!c->bordered)
-        width = c->wd;
-    if (!qs_mul64(width, channels_in(c), &bytes) || bytes > INT32_MAX - 63)
-        return false;
-    c->strip_stride = (int32_t)(c->bordered ? qs_align((size_t)bytes, 64) : (size_t)bytes);
-    c->strip_lead = c->bordered ? (int32_t)(-c->pad_left * channels_in(c) & 63) : 0;
-    c->offset = offset;
-    if (!fill_offsets(c, offset))
-        return false;
-    split(c, threads);
-    c->strip_bytes = c->w.window ? qs_align((size_t)bytes + 64, 64) : 0;
-    if (c->bordered) {
-        if (!qs_mul64(c->strip_stride, span_h(c, c->strip_rows), &bytes) || bytes > INT64_MAX - 192)
-            return false;
-        c->strip_bytes = qs_align((size_t)bytes + (size_t)c->strip_lead + 64, 64);
-    }
-    set_block(c);
-    if (c->post && !qs_mul((size_t)c->w.form.n, 4 * (size_t)c->block, &block_bytes))
-        return false;
-    if (block_bytes > SIZE_MAX / 2)
-        return false;
-    c->block_bytes = qs_align(block_bytes, 64);
-    block_bytes = c->w.whole ? (size_t)c->gather_stride * (size_t)c->block + 64 : 0;
-    c->gather_bytes = qs_align(block_bytes, 64);
-    block_bytes = c->after ? (size_t)c->w.form.n * (size_t)c->block : 0;
-    if (!qs_add(c->strip_bytes, c->block_bytes, &c->task_bytes) ||
-        !qs_add(c->task_bytes, c->gather_bytes, &c->task_bytes) ||
-        !qs_add(c->task_bytes, qs_align(block_bytes, 64), &c->task_bytes))
-        return false;
-    return qs_mul(c->task_bytes, (size_t)(c->row_tasks * c->column_tasks), scratch);
-}
-
-/* ---- running ---- */
 
 typedef struct work {
     const qk_conv_i8 *c;
@@ -186,6 +34,7 @@ typedef struct strip {
     int64_t first;         /* number of its first pixel, for arrays per row */
     int32_t rows;          /* of output */
     int32_t panel, panels; /* range of panels, in column tasks */
+    int32_t from, upto;    /* and of columns */
 } strip;
 
 /*
@@ -194,7 +43,7 @@ typedef struct strip {
  */
 static void copy_strip(const qk_conv_i8 *c, const uint8_t *image, int64_t top, int64_t rows,
                        uint8_t *to) {
-    int64_t pixel = channels_in(c), row_bytes = c->wd * pixel, stride = c->strip_stride;
+    int64_t pixel = qk_conv_i8_in(c), row_bytes = c->wd * pixel, stride = c->strip_stride;
     int64_t left = c->pad_left * pixel, middle = row_bytes;
     if (left > stride)
         left = stride;
@@ -241,14 +90,14 @@ static void depthwise_row(const work *k, const uint8_t *a, uint8_t *out) {
         c->t->depthwise(&d);
 }
 
-static void run_window(const work *k, const strip *s) {
+static void run_window(const work *k, const strip *s, int32_t first, int32_t rows, uint8_t *out) {
     const qk_conv_i8 *c = k->c;
     qk_window_u8s8 d = {.image = s->image,
                         .zeros = s->zeros,
                         .h = c->h,
                         .wd = c->wd,
                         .channels = c->w.groups,
-                        .top = s->top,
+                        .top = s->top + (int64_t)first * c->stride_h,
                         .left = -c->pad_left,
                         .kh = c->w.kh,
                         .kw = c->w.kw,
@@ -256,27 +105,57 @@ static void run_window(const work *k, const strip *s) {
                         .stride_w = c->stride_w,
                         .dilation_h = c->dilation_h,
                         .dilation_w = c->dilation_w,
-                        .rows = s->rows,
+                        .rows = rows,
                         .wo = c->wo,
                         .split = c->w.split,
                         .w = c->b,
-                        .out = s->out,
+                        .out = out,
                         .o = c->o};
     c->t->window(&d);
 }
 
+/* Rows [first, first + rows) of a strip, one after the other. */
+static void depthwise_rows(const work *k, const strip *s, int32_t first, int32_t rows,
+                           uint8_t *out) {
+    const qk_conv_i8 *c = k->c;
+    const ptrdiff_t down = (ptrdiff_t)c->stride_h * c->strip_stride;
+    const ptrdiff_t row_bytes = (ptrdiff_t)k->element * c->wo * c->w.groups;
+    if (c->w.window) {
+        run_window(k, s, first, rows, out);
+        return;
+    }
+    for (int32_t r = 0; r < rows; r++)
+        depthwise_row(k, s->a + (first + r) * down, out + r * row_bytes);
+}
+
 static void run_depthwise(const work *k, const strip *s) {
     const qk_conv_i8 *c = k->c;
-    ptrdiff_t down = (ptrdiff_t)c->stride_h * c->strip_stride;
-    ptrdiff_t row_bytes = (ptrdiff_t)k->element * c->wo * c->w.groups;
-    for (int32_t r = 0; r < s->rows; r++)
-        depthwise_row(k, s->a + r * down, s->out + r * row_bytes);
+    if (!c->after) {
+        depthwise_rows(k, s, 0, s->rows, s->out);
+        return;
+    }
+    const size_t channels = (size_t)c->w.groups, apart = (size_t)qk_conv_i8_out(c);
+    for (int32_t first = 0, rows; first < s->rows; first += rows) {
+        const size_t pixel = (size_t)first * (size_t)c->wo;
+        rows = least(c->block_rows, s->rows - first);
+        uint8_t *y = s->out + pixel * apart, *to = c->after_in_place ? y : s->results;
+        depthwise_rows(k, s, first, rows, to);
+        const qk_block_u8 block = {.x = to,
+                                   .n = channels,
+                                   .rows = (size_t)rows * (size_t)c->wo,
+                                   .x_stride = channels,
+                                   .at = ((size_t)s->first + pixel) * channels,
+                                   .stride = channels,
+                                   .y = y,
+                                   .y_stride = apart};
+        c->after(c->after_arg, &block);
+    }
 }
 
 /* Addresses of pixels (or groups of them) first … first + m - 1 of a strip. */
 static void fill_rows(const qk_conv_i8 *c, const uint8_t *a, int32_t first, int32_t m,
                       const uint8_t **rows) {
-    ptrdiff_t step = (ptrdiff_t)c->w.pixels * c->stride_w * channels_in(c);
+    ptrdiff_t step = (ptrdiff_t)c->w.pixels * c->stride_w * qk_conv_i8_in(c);
     ptrdiff_t down = (ptrdiff_t)c->stride_h * c->strip_stride;
     int32_t wide = c->wo / c->w.pixels, x = first % wide;
     const uint8_t *line = a + first / wide * down;
@@ -362,15 +241,35 @@ static void run_panels(const work *k, const strip *s, int32_t group, int32_t n, 
     }
 }
 
+/* Hands over a block of n columns whose first byte belongs to `to`. */
+static void finish_block(const work *k, const strip *s, int32_t n, int32_t m, const uint8_t *to,
+                         size_t to_stride) {
+    const qk_conv_i8 *c = k->c;
+    const size_t all = (size_t)qk_conv_i8_out(c), own = (size_t)c->w.groups * (size_t)c->w.n;
+    const size_t place = (size_t)(to - k->y), from = (size_t)s->from;
+    const int32_t end = least(s->upto, n);
+    const qk_block_u8 block = {.x = s->results + from,
+                               .n = (size_t)end - from,
+                               .rows = (size_t)m,
+                               .x_stride = (size_t)n,
+                               .at = place / all * own + place % all - (size_t)c->y_column + from,
+                               .stride = to_stride / all * own,
+                               .y = k->y + place + from,
+                               .y_stride = to_stride};
+    if (s->from < end)
+        c->after(c->after_arg, &block);
+}
+
 /* A block of m pixels, or groups of them, from number `first` on; n columns are stored. */
 static void run_block(const work *k, const strip *s, int32_t group, int32_t first, int32_t n,
                       qk_gemm_u8s8 *g) {
     const qk_conv_i8 *c = k->c;
-    int32_t init[MAX_BLOCK];
+    int32_t init[QK_I8_BLOCK];
     uint8_t *to = (uint8_t *)g->out + (int64_t)k->element * group * c->w.n;
-    uint8_t *out = c->after ? s->results : to;
+    const bool handed = c->after && !c->after_in_place;
+    uint8_t *out = handed ? s->results : to;
     const ptrdiff_t stored = c->post ? c->w.n : n, to_stride = g->out_stride;
-    const ptrdiff_t out_stride = c->after ? stored : to_stride;
+    const ptrdiff_t out_stride = handed ? stored : to_stride;
     g->segs = c->w.form.segs;
     g->k4 = c->w.form.k4;
     g->seg_offset = g->segs > 1 ? c->offset : NULL;
@@ -384,16 +283,16 @@ static void run_block(const work *k, const strip *s, int32_t group, int32_t firs
     run_panels(k, s, group, n, g);
     for (int32_t i = 0; c->post && i < g->m; i++, out += out_stride)
         post_row(c, group, s->first + first + i, s->block + (int64_t)i * c->w.form.n, c->w.n, out);
-    if (c->after)
-        c->after(c->after_arg, s->results, (size_t)stored, (size_t)g->m, to - k->y, to_stride);
+    if (handed)
+        finish_block(k, s, (int32_t)stored, g->m, to, (size_t)to_stride);
 }
 
 /* Pixels of all rows, which lie at one distance in the output. */
 static void run_pixels(const work *k, const strip *s, int32_t group, int32_t first, int32_t m) {
     const qk_conv_i8 *c = k->c;
-    const uint8_t *rows[MAX_BLOCK];
+    const uint8_t *rows[QK_I8_BLOCK];
     qk_gemm_u8s8 g = {.m = m, .rows = rows};
-    g.out_stride = (ptrdiff_t)k->element * c->w.pixels * channels_out(c);
+    g.out_stride = (ptrdiff_t)k->element * c->w.pixels * qk_conv_i8_out(c);
     g.out = s->out + first * g.out_stride;
     fill_rows(c, s->a + (int64_t)group * c->w.c, first, m, rows);
     run_block(k, s, group, first, c->w.form.n, &g);
@@ -422,7 +321,7 @@ static void run_gathered(const work *k, const strip *s, int32_t first, int32_t m
         c->t->gather(&t);
         t.out += t.m * t.out_stride;
     }
-    g.out_stride = (ptrdiff_t)k->element * channels_out(c);
+    g.out_stride = (ptrdiff_t)k->element * qk_conv_i8_out(c);
     g.out = s->out + first * g.out_stride;
     run_block(k, s, 0, first, c->w.form.n, &g);
 }
@@ -433,64 +332,111 @@ static void run_column(const work *k, const strip *s, int32_t group, int32_t x, 
     const qk_conv_i8 *c = k->c;
     int64_t pixel = (int64_t)x * c->w.pixels;
     int32_t pixels = least(c->w.pixels, c->wo - pixel);
-    ptrdiff_t pixel_bytes = (ptrdiff_t)k->element * channels_out(c);
+    ptrdiff_t pixel_bytes = (ptrdiff_t)k->element * qk_conv_i8_out(c);
     qk_gemm_u8s8 g = {.m = m, .a_stride = (ptrdiff_t)c->stride_h * c->strip_stride};
-    g.a =
-        s->a + (int64_t)group * c->w.c + first * g.a_stride + pixel * c->stride_w * channels_in(c);
+    g.a = s->a + (int64_t)group * c->w.c + first * g.a_stride +
+          pixel * c->stride_w * qk_conv_i8_in(c);
     g.out_stride = c->wo * pixel_bytes;
     g.out = s->out + first * g.out_stride + pixel * pixel_bytes;
     run_block(k, s, group, first, pixels == c->w.pixels ? c->w.form.n : pixels * c->w.n, &g);
 }
 
+/* Hands over what has been written of a strip, once that is enough: pixels [*from, end). */
+static void settle(const work *k, const strip *s, int32_t *from, int32_t end, bool last) {
+    const qk_conv_i8 *c = k->c;
+    const int32_t own = c->w.groups * c->w.n, upto = least(s->upto, own);
+    const int64_t bytes = (int64_t)(end - *from) * own;
+    if (!c->after_in_place || bytes == 0 || (bytes < QK_I8_AFTER && !last))
+        return;
+    uint8_t *y = s->out + (int64_t)*from * own + s->from;
+    const qk_block_u8 block = {.x = y,
+                               .n = (size_t)(upto - s->from),
+                               .rows = (size_t)(end - *from),
+                               .x_stride = (size_t)own,
+                               .at = (size_t)(y - k->y),
+                               .stride = (size_t)own,
+                               .y = y,
+                               .y_stride = (size_t)own};
+    *from = end;
+    if (s->from < upto)
+        c->after(c->after_arg, &block);
+}
+
+/* Columns of groups of pixels, as many as fit a row of the output or one more. */
+static void run_columns(const work *k, const strip *s, int32_t wide) {
+    const qk_conv_i8 *c = k->c;
+    int32_t done = 0;
+    for (int32_t first = 0; first < s->rows; first += c->columns) {
+        const int32_t m = least(c->columns, s->rows - first);
+        for (int32_t x = 0; x < wide; x++)
+            for (int32_t g = 0; g < c->w.groups; g++)
+                run_column(k, s, g, x, first, m);
+        settle(k, s, &done, (first + m) * c->wo, first + m == s->rows);
+    }
+}
+
 static void run_strip(const work *k, const strip *s) {
     const qk_conv_i8 *c = k->c;
+    const int32_t all = s->rows * c->wo;
+    int32_t done = 0;
     if (c->w.depthwise) {
-        (c->w.window ? run_window : run_depthwise)(k, s);
+        run_depthwise(k, s);
         return;
     }
-    for (int32_t first = 0, all = s->rows * c->wo, m; c->w.whole && first < all; first += m) {
+    for (int32_t first = 0, m; c->w.whole && first < all; first += m) {
         m = least(c->block, all - first);
         if (c->wo >= 48)
             m = least(m, c->wo - first % c->wo);
         run_gathered(k, s, first, m);
+        settle(k, s, &done, first + m, first + m == all);
     }
     if (c->w.whole)
         return;
-    int32_t wide = (c->wo + c->w.pixels - 1) / c->w.pixels;
+    const int32_t wide = (c->wo + c->w.pixels - 1) / c->w.pixels;
     if (wide == 1 || c->wo % c->w.pixels) {
-        /* No addresses and no sums: no limit either. */
-        int32_t block = c->post || c->after || c->w.row_sums ? c->block : 8 * MAX_BLOCK;
-        for (int32_t first = 0; first < s->rows; first += block)
-            for (int32_t x = 0; x < wide; x++)
-                for (int32_t g = 0; g < c->w.groups; g++)
-                    run_column(k, s, g, x, first, least(block, s->rows - first));
+        run_columns(k, s, wide);
         return;
     }
-    int32_t pixels = s->rows * wide;
-    for (int32_t first = 0; first < pixels; first += c->block)
+    const int32_t pixels = s->rows * wide;
+    for (int32_t first = 0; first < pixels; first += c->block) {
+        const int32_t m = least(c->block, pixels - first);
         for (int32_t g = 0; g < c->w.groups; g++)
-            run_pixels(k, s, g, first, least(c->block, pixels - first));
+            run_pixels(k, s, g, first, m);
+        settle(k, s, &done, (first + m) * c->w.pixels, first + m == pixels);
+    }
+}
+
+/* The panels of a column task, and the columns that they are. */
+static void take_columns(const qk_conv_i8 *c, int32_t column, strip *s) {
+    const int32_t n = c->w.form.n;
+    int32_t panels = 0, at = 0;
+    for (int32_t i = 0; i < n; i += qk_i8_panel(c->t, n - i))
+        panels++;
+    s->panel = (int32_t)((int64_t)panels * column / c->column_tasks);
+    s->panels = (int32_t)((int64_t)panels * (column + 1) / c->column_tasks);
+    for (int32_t i = 0; i < s->panel; i++)
+        at += qk_i8_panel(c->t, n - at);
+    s->from = at;
+    for (int32_t i = s->panel; i < s->panels; i++)
+        at += qk_i8_panel(c->t, n - at);
+    s->upto = at;
 }
 
 static void run_task(void *arg, size_t index) {
     const work *k = arg;
     const qk_conv_i8 *c = k->c;
     uint8_t *scratch = k->scratch + index * c->task_bytes;
-    int64_t part = (int64_t)index / c->column_tasks, column = (int64_t)index % c->column_tasks;
+    int64_t part = (int64_t)index / c->column_tasks;
     int64_t total = c->batch * c->strips, end = total * (part + 1) / c->row_tasks;
-    int64_t image_bytes = (int64_t)c->h * c->wd * channels_in(c);
-    int64_t pixel_bytes = (int64_t)k->element * channels_out(c);
+    int64_t image_bytes = (int64_t)c->h * c->wd * qk_conv_i8_in(c);
+    int64_t pixel_bytes = (int64_t)k->element * qk_conv_i8_out(c);
     strip s = {.block = (int32_t *)(void *)(scratch + c->strip_bytes),
                .gathered = scratch + c->strip_bytes + c->block_bytes,
                .results = scratch + c->strip_bytes + c->block_bytes + c->gather_bytes,
-               .panels = INT32_MAX};
-    if (c->column_tasks > 1) {
-        int64_t panels = 0;
-        for (int32_t n = 0; n < c->w.form.n; n += qk_i8_panel(c->t, c->w.form.n - n))
-            panels++;
-        s.panel = (int32_t)(panels * column / c->column_tasks);
-        s.panels = (int32_t)(panels * (column + 1) / c->column_tasks);
-    }
+               .panels = INT32_MAX,
+               .upto = INT32_MAX};
+    if (c->column_tasks > 1)
+        take_columns(c, (int32_t)((int64_t)index % c->column_tasks), &s);
     if (c->w.window)
         memset(scratch, c->x_zp, c->strip_bytes);
     for (int64_t i = total * part / c->row_tasks; i < end; i++) {
@@ -506,7 +452,7 @@ static void run_task(void *arg, size_t index) {
             s.a = image + y * c->stride_h * c->strip_stride;
         if (c->bordered) {
             uint8_t *to = scratch + c->strip_lead;
-            copy_strip(c, image, y * c->stride_h - c->pad_top, span_h(c, s.rows), to);
+            copy_strip(c, image, y * c->stride_h - c->pad_top, qk_conv_i8_rows(c, s.rows), to);
             s.a = to;
         }
         run_strip(k, &s);

@@ -65,6 +65,20 @@ typedef struct qk_post_i8 {
 
 /* ---- convolution ---- */
 
+/* A block of u8 results on its way to y: rows of n bytes. */
+typedef struct qk_block_u8 {
+    const uint8_t *x; /* where they are, x_stride bytes apart */
+    size_t n, rows, x_stride;
+    size_t at, stride; /* where they would be if y had no other channels than these */
+    uint8_t *y;        /* where they belong, y_stride bytes apart */
+    size_t y_stride;
+} qk_block_u8;
+
+/* Pixels of a block whose addresses or sums of inputs are needed, at most. */
+#define QK_I8_BLOCK 128
+/* Bytes of results that `after` takes at a time, about. */
+#define QK_I8_AFTER (16 << 10)
+
 typedef struct qk_conv_i8 {
     /* given */
     const qk_i8 *t;
@@ -78,24 +92,36 @@ typedef struct qk_conv_i8 {
     qk_out_i8 o;            /* bias and mult in positions; mult NULL: y is int32 */
     const qk_post_i8 *post; /* or NULL */
     /* Of y, whose channels y_column and following these are; 0: it has no others. With w.apart,
-     * and not for depthwise. */
+     * and for depthwise with `after`. */
     int32_t y_channels, y_column;
-    /*
-     * Or NULL: takes every block of u8 results while it is in the cache, and writes y in its place:
-     * `rows` of n bytes, one after the other, whose places are `at` bytes from y's beginning and
-     * `stride` bytes apart.
-     */
-    void (*after)(const void *arg, const uint8_t *block, size_t n, size_t rows, ptrdiff_t at,
-                  ptrdiff_t stride);
+    /* Or NULL: takes every block of u8 results while it is in the cache, and writes y, which with
+     * after_in_place (then without y_channels) is where the results are. */
+    void (*after)(const void *arg, const qk_block_u8 *block);
     const void *after_arg;
+    bool after_in_place;
     /* found by qk_conv_i8_plan */
     const int32_t *offset; /* of segments or taps */
     bool bordered, flat;
     int32_t strip_rows, strips, row_tasks, column_tasks;
-    int32_t block; /* pixels per micro-kernel call */
+    int32_t block;      /* pixels per micro-kernel call */
+    int32_t columns;    /* the same where they lie one below the other */
+    int32_t block_rows; /* of a depthwise convolution's output, for `after` */
     int32_t strip_stride, strip_lead, gather_stride;
     size_t strip_bytes, block_bytes, gather_bytes, task_bytes; /* of scratch */
 } qk_conv_i8;
+
+/* Rows of input that `rows` rows of output look at, border included. */
+static inline int64_t qk_conv_i8_rows(const qk_conv_i8 *c, int64_t rows) {
+    return (rows - 1) * c->stride_h + (int64_t)(c->w.kh - 1) * c->dilation_h + 1;
+}
+
+/* Channels of x and of y. */
+static inline int64_t qk_conv_i8_in(const qk_conv_i8 *c) {
+    return (int64_t)c->w.groups * c->w.c;
+}
+static inline ptrdiff_t qk_conv_i8_out(const qk_conv_i8 *c) {
+    return c->y_channels ? c->y_channels : (ptrdiff_t)c->w.groups * c->w.n;
+}
 
 /* Room for `offset`. */
 static inline size_t qk_conv_i8_offsets(const qk_weights_i8 *w) {

@@ -21,7 +21,8 @@ typedef void (*qk_u8_fn)(const uint8_t *a, size_t sa, const uint8_t *b, size_t s
                          size_t n, const qk_u8_pair *w);
 typedef struct qk_u8 {
     qk_u8_fn add, mul;
-    /* y = table[x], 256 bytes; rows of n bytes that begin x_stride and y_stride bytes apart */
+    /* y = table[x], 256 bytes; rows of n bytes that begin x_stride and y_stride bytes apart. x and
+     * y may be the same. */
     void (*table)(const uint8_t *table, const uint8_t *x, size_t x_stride, uint8_t *y,
                   size_t y_stride, size_t n, size_t rows);
     /* y[i * planes + c] = x[c * plane + i] for i < n: 1 ... 4 planes become channels */

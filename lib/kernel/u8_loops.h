@@ -45,9 +45,9 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
     }
 
 #define QK_U8_TABLE(suffix, TARGET)                                                                \
-    TARGET static void table_##suffix(const uint8_t *restrict table, const uint8_t *restrict x,    \
-                                      size_t x_stride, uint8_t *restrict y, size_t y_stride,       \
-                                      size_t n, size_t rows) {                                     \
+    TARGET static void table_##suffix(const uint8_t *restrict table, const uint8_t *x,             \
+                                      size_t x_stride, uint8_t *y, size_t y_stride, size_t n,      \
+                                      size_t rows) {                                               \
         for (size_t r = 0; r < rows; r++, x += x_stride, y += y_stride)                            \
             for (size_t i = 0; i < n; i++)                                                         \
                 y[i] = table[x[i]];                                                                \

@@ -165,8 +165,7 @@ int64_t qs_op_macs(const qs_graph *g, qs_id node) {
     const qs_node *n = &g->nodes[node];
     const char *t = n->op_type;
     bool qlinear = strncmp(t, "QLinear", 7) == 0;
-    bool conv = qs_same(t, "Conv") || qs_same(t, "QLinearConv") || qs_same(t, "QLinearConvAdd") ||
-                qs_same(t, "ConvInteger");
+    bool conv = qs_same(t, "Conv") || qs_same(t, "QLinearConv") || qs_same(t, "ConvInteger");
     bool product = qs_same(t, "MatMul") || qs_same(t, "Gemm") || qs_same(t, "QLinearMatMul") ||
                    qs_same(t, "MatMulInteger");
     if (!conv && !product)

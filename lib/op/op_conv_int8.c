@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* QLinearConv and ConvInteger. */
+#include "op/int8_behind.h"
 #include "op/int8_op.h"
-
-#include "base/ctx.h"
-#include "kernel/table.h"
-#include "kernel/u8.h"
-#include "op/qvalue.h"
 #include "op/window.h"
 
 static const qs_i8_roles qlinear = QS_I8_QLINEAR, integer = QS_I8_INTEGER;
@@ -62,6 +58,8 @@ static int infer_qlinear(qs_infer *x) {
 
 static int infer_internal(qs_infer *x) {
     int code = infer_qlinear(x);
+    if (!code)
+        code = qs_i8_infer_behind(x);
     return code ? code : qs_window_into(x, QS_I8_CONV_OVER);
 }
 
@@ -168,102 +166,24 @@ static int lower_into(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
 /* With "into" (op/window.h) over what the convolution before it left, if there was one. */
 static int lower_qlinear(qs_lower *l) {
     const int64_t into = qs_node_int(l->node, "into", 0);
-    qs_i8_plan *p = qs_lower_params(l, sizeof(*p));
-    if (!p)
+    qs_i8_behind *b = qs_lower_params(l, sizeof(*b));
+    if (!b)
         return QSIM_E_NOMEM;
     if (into < 0 || into > INT32_MAX)
         return qs_fail(l->error, QSIM_E_LIMIT, "%s: too many channels (node '%s', %s)", l->model,
                        l->node->name, l->node->op_type);
     if (l->node->input_count > QS_I8_CONV_OVER && qs_lower_in(l, QS_I8_CONV_OVER))
         l->step->over = QS_I8_CONV_OVER;
-    p->conv.y_channels = (int32_t)into;
-    p->conv.y_column = into ? (int32_t)qs_node_int(l->node, "column", 0) : 0;
-    return lower_into(l, &qlinear, p);
+    b->product.conv.y_channels = (int32_t)into;
+    b->product.conv.y_column = into ? (int32_t)qs_node_int(l->node, "column", 0) : 0;
+    qs_i8_plan_behind(l, b);
+    int code = lower_into(l, &qlinear, &b->product);
+    return code ? code : qs_i8_lower_behind(l, b);
 }
 
 static int lower_integer(qs_lower *l) {
     qs_i8_plan *p = qs_lower_params(l, sizeof(*p));
     return p ? lower_into(l, &integer, p) : QSIM_E_NOMEM;
-}
-
-/* ---- QLinearConvAdd: QLinearConv, then other, other_scale, other_zp, sum_scale, sum_zp ---- */
-
-/*
- * The internal form of QLinearAdd behind QLinearConv, the same bits: each block of the
- * convolution's results is added to while it is in the cache. Weights and parameters are constant.
- */
-typedef struct residual_plan {
-    qs_i8_plan conv; /* first: qs_i8_lower takes it for the step's parameters */
-    qk_u8_fn add;
-    int32_t lo, hi;
-} residual_plan;
-
-typedef struct residual {
-    qk_u8_fn add;
-    const uint8_t *other;
-    uint8_t *y;
-    qk_u8_pair w;
-} residual;
-
-static void add_block(const void *arg, const uint8_t *block, size_t n, size_t rows, ptrdiff_t at,
-                      ptrdiff_t stride) {
-    const residual *r = arg;
-    if (stride == (ptrdiff_t)n) {
-        n *= rows;
-        rows = 1;
-    }
-    for (size_t i = 0; i < rows; i++, at += stride)
-        r->add(block + i * n, 1, r->other + at, 1, r->y + at, n, &r->w);
-}
-
-static void run_residual(const qs_step *s, const qs_frame *f) {
-    const residual_plan *p = s->params;
-    const qs_q8 a = qs_q8_read(s, f, 6, 7, 14, QSIM_UINT8);
-    const qs_q8 b = qs_q8_read(s, f, 10, 11, 14, QSIM_UINT8);
-    const qs_q8 c = qs_q8_read(s, f, 12, 13, 14, QSIM_UINT8);
-    qk_conv_i8 conv = p->conv.conv;
-    residual r = {.add = p->add, .other = qs_step_in(s, f, 9), .y = qs_step_out(s, f, 0)};
-    r.w = (qk_u8_pair){.ma = a.scale / c.scale,
-                       .mb = b.scale / c.scale,
-                       .za = a.zero_point,
-                       .zb = b.zero_point,
-                       .zc = c.zero_point,
-                       .lo = (float)(p->lo - c.zero_point),
-                       .hi = (float)(p->hi - c.zero_point)};
-    conv.after_arg = &r;
-    qk_conv_i8_run(f->ctx, &conv, qs_step_in(s, f, 0), r.y, f->scratch);
-}
-
-static int infer_residual(qs_infer *x) {
-    int code = infer_qlinear(x);
-    const qs_value *other = x->in[9];
-    if (!code && (x->node->input_count != 14 || !other || !x->in[10] || !x->in[12] ||
-                  other->dtype != QSIM_UINT8 || other->rank != x->out[0].rank))
-        code = qs_infer_fail(x, QSIM_E_INTERNAL, "the sum has another shape");
-    for (int32_t i = 0; !code && i < other->rank; i++)
-        if (other->dims[i].size >= 0 && x->out[0].dims[i].size >= 0 &&
-            other->dims[i].size != x->out[0].dims[i].size)
-            code = qs_infer_fail(x, QSIM_E_INTERNAL, "the sum has another shape");
-    return code;
-}
-
-static int lower_residual(qs_lower *l) {
-    residual_plan *p = qs_lower_params(l, sizeof(*p));
-    if (!p)
-        return QSIM_E_NOMEM;
-    p->add = l->ctx->kernels->u8->add;
-    p->lo = (int32_t)qs_node_int(l->node, "sum_lo", 0);
-    p->hi = (int32_t)qs_node_int(l->node, "sum_hi", 255);
-    p->conv.conv.after = add_block;
-    int code = lower_into(l, &qlinear, &p->conv);
-    if (code || qs_value_elements(qs_lower_out(l, 0)) == 0)
-        return code;
-    if (!p->conv.prepared || p->conv.conv.w.depthwise)
-        return qs_fail(l->error, QSIM_E_INTERNAL, "%s: a sum behind a convolution without weights",
-                       l->model);
-    l->step->run = run_residual;
-    l->step->kernel = "gemm int8 add";
-    return QSIM_OK;
 }
 
 static const qs_attr_rule conv_attrs[] = {QS_CONV_ATTRS(10)};
@@ -274,6 +194,7 @@ static const qs_attr_rule internal_attrs[] = {
     {"lo", QS_ATTR_INT, 0, 0},
     {"hi", QS_ATTR_INT, 0, 0},
     QS_INTO_ATTRS,
+    QS_I8_BEHIND_ATTRS,
 };
 
 const qs_op qs_op_qlinearconv = {.domain = "",
@@ -292,7 +213,7 @@ const qs_op qs_op_qsim_qlinearconv = {.domain = "qsim",
                                       .name = "QLinearConv",
                                       .until = INT16_MAX,
                                       .min_in = 8,
-                                      .max_in = QS_I8_CONV_OVER + 1,
+                                      .max_in = QS_I8_INPUTS,
                                       .min_out = 1,
                                       .max_out = 1,
                                       .attrs = internal_attrs,
@@ -300,24 +221,6 @@ const qs_op qs_op_qsim_qlinearconv = {.domain = "qsim",
                                       .infer = infer_internal,
                                       .pack = pack_qlinear,
                                       .lower = lower_qlinear};
-
-static const qs_attr_rule residual_attrs[] = {
-    QS_CONV_ATTRS(0),          {"channels_last", QS_ATTR_INT, 0, 0}, {"lo", QS_ATTR_INT, 0, 0},
-    {"hi", QS_ATTR_INT, 0, 0}, {"sum_lo", QS_ATTR_INT, 0, 0},        {"sum_hi", QS_ATTR_INT, 0, 0},
-};
-
-const qs_op qs_op_qsim_qlinearconv_add = {.domain = "qsim",
-                                          .name = "QLinearConvAdd",
-                                          .until = INT16_MAX,
-                                          .min_in = 8,
-                                          .max_in = 14,
-                                          .min_out = 1,
-                                          .max_out = 1,
-                                          .attrs = residual_attrs,
-                                          .attr_count = QS_COUNT(residual_attrs),
-                                          .infer = infer_residual,
-                                          .pack = pack_qlinear,
-                                          .lower = lower_residual};
 
 const qs_op qs_op_convinteger = {.domain = "",
                                  .name = "ConvInteger",
@@ -339,7 +242,7 @@ const qs_op qs_op_qsim_convinteger = {.domain = "qsim",
                                       .min_out = 1,
                                       .max_out = 1,
                                       .attrs = internal_attrs,
-                                      .attr_count = QS_COUNT(internal_attrs) - 4,
+                                      .attr_count = QS_COUNT(internal_attrs) - 6,
                                       .infer = infer_integer,
                                       .pack = pack_integer,
                                       .lower = lower_integer};

@@ -4,6 +4,7 @@
  * row, of b per column, for all batches or for each.
  */
 #include "op/factor.h"
+#include "op/int8_behind.h"
 #include "op/int8_op.h"
 
 static const qs_i8_roles qlinear = QS_I8_QLINEAR, integer = QS_I8_INTEGER;
@@ -52,6 +53,11 @@ static int infer(const qs_infer *x, const qs_i8_roles *r) {
 
 static int infer_qlinear(qs_infer *x) {
     return infer(x, &qlinear);
+}
+
+static int infer_internal(qs_infer *x) {
+    int code = infer_qlinear(x);
+    return code ? code : qs_i8_infer_behind(x);
 }
 
 static int infer_integer(qs_infer *x) {
@@ -125,14 +131,12 @@ static bool one_product(const qs_lower *l, const qs_i8_roles *r, const qs_i8_sha
     return s->matrices == 1;
 }
 
-static int lower(qs_lower *l, const qs_i8_roles *r) {
+/* Into a plan zeroed by the caller. */
+static int lower_into(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
     const qs_value *va = qs_lower_in(l, r->x), *vb = qs_lower_in(l, r->w);
     qs_factor a = qs_factor_of(va, false), b = qs_factor_of(vb, true);
     qs_infer x;
     qs_lower_infer(l, &x);
-    qs_i8_plan *p = qs_lower_params(l, sizeof(*p));
-    if (!p)
-        return QSIM_E_NOMEM;
     p->roles = r;
     p->batches = 1;
     int64_t rows = a.rows, batches = qs_dims_product(a.dims, 0, a.rank - 2);
@@ -150,21 +154,31 @@ static int lower(qs_lower *l, const qs_i8_roles *r) {
         return qs_infer_fail(&x, QSIM_E_LIMIT, "a matrix product has %lld rows", (long long)rows);
     p->x_bytes = rows * a.cols;
     p->y_elements = rows * b.cols;
+    const qk_conv_i8 conv = p->conv;
     p->conv = qs_i8_rows((int32_t)rows);
+    p->conv.after = conv.after;
+    p->conv.after_in_place = conv.after_in_place;
     return qs_i8_lower(l, p);
 }
 
 static int lower_qlinear(qs_lower *l) {
-    return lower(l, &qlinear);
+    qs_i8_behind *b = qs_lower_params(l, sizeof(*b));
+    if (!b)
+        return QSIM_E_NOMEM;
+    qs_i8_plan_behind(l, b);
+    int code = lower_into(l, &qlinear, &b->product);
+    return code ? code : qs_i8_lower_behind(l, b);
 }
 
 static int lower_integer(qs_lower *l) {
-    return lower(l, &integer);
+    qs_i8_plan *p = qs_lower_params(l, sizeof(*p));
+    return p ? lower_into(l, &integer, p) : QSIM_E_NOMEM;
 }
 
 static const qs_attr_rule internal_attrs[] = {
     {"lo", QS_ATTR_INT, 0, 0},
     {"hi", QS_ATTR_INT, 0, 0},
+    QS_I8_BEHIND_ATTRS,
 };
 
 const qs_op qs_op_qlinearmatmul = {.domain = "",
@@ -183,12 +197,12 @@ const qs_op qs_op_qsim_qlinearmatmul = {.domain = "qsim",
                                         .name = "QLinearMatMul",
                                         .until = INT16_MAX,
                                         .min_in = 8,
-                                        .max_in = 9,
+                                        .max_in = QS_I8_INPUTS,
                                         .min_out = 1,
                                         .max_out = 1,
                                         .attrs = internal_attrs,
                                         .attr_count = QS_COUNT(internal_attrs),
-                                        .infer = infer_qlinear,
+                                        .infer = infer_internal,
                                         .pack = pack_qlinear,
                                         .lower = lower_qlinear};
 

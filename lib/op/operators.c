@@ -128,7 +128,6 @@
     X(qsim_qlinear_mul) \
     X(qsim_qlinearaveragepool) \
     X(qsim_qlinearconv) \
-    X(qsim_qlinearconv_add) \
     X(qsim_qlinearglobalaveragepool) \
     X(qsim_qlinearmatmul) \
     X(qsim_resize) \

@@ -21,8 +21,8 @@ static inline uint8x16_t look_up(const uint8x16x4_t *quarter, uint8x16_t x) {
     return vqtbx4q_u8(y, quarter[3], vsubq_u8(x, step));
 }
 
-static void table_neon(const uint8_t *restrict table, const uint8_t *restrict x, size_t x_stride,
-                       uint8_t *restrict y, size_t y_stride, size_t n, size_t rows) {
+static void table_neon(const uint8_t *restrict table, const uint8_t *x, size_t x_stride, uint8_t *y,
+                       size_t y_stride, size_t n, size_t rows) {
     uint8x16x4_t quarter[4];
     for (size_t i = 0; i < 4; i++)
         for (size_t k = 0; k < 4; k++)

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tables and a residual sum become the end of the integer convolution or product that makes their
+ * operand, if nothing else reads that; so do a sum or the curve behind a float convolution.
+ */
+#include "exec/passes.h"
+
+#include "op/conv_float.h"
+#include "op/int8_behind.h"
+
+#include <math.h>
+
+typedef struct behind {
+    qs_pass *p;
+    qs_graph *g;
+    qs_uses uses;
+    qs_sizes sizes;
+    int32_t *place; /* by node id: when it runs */
+    size_t fused;
+} behind;
+
+static qs_id input(const qs_node *n, int32_t index) {
+    return index < n->input_count ? n->inputs[index] : QS_NONE;
+}
+
+/* The node that makes `v` for nothing but one reader, or QS_NONE. */
+static qs_id only_maker(const behind *b, qs_id v) {
+    const bool only =
+        v != QS_NONE && !b->g->values[v].is_output && b->uses.start[v + 1] - b->uses.start[v] == 1;
+    return only ? b->g->values[v].producer : QS_NONE;
+}
+
+/* ---- integers ---- */
+
+static bool is_constant(const qs_graph *g, const qs_node *n, int32_t first, int32_t end) {
+    for (int32_t i = first; i < end && i < n->input_count; i++)
+        if (n->inputs[i] != QS_NONE && !g->values[n->inputs[i]].data)
+            return false;
+    return true;
+}
+
+static bool is_product(const qs_graph *g, const qs_node *n) {
+    if (n->removed || !is_constant(g, n, 1, QS_I8_OTHER) ||
+        g->values[n->outputs[0]].dtype != QSIM_UINT8)
+        return false;
+    if (qs_node_is(n, "qsim", "QLinearConv"))
+        return qs_node_int(n, "channels_last", 0) == 1 && !qs_node_attr(n, "into");
+    const bool product = qs_same(n->op_type, "QLinearMatMul");
+    return product && g->values[n->inputs[3]].rank == 2 && g->values[n->inputs[0]].rank > 1 &&
+           g->values[n->inputs[1]].data->elements == 1 &&
+           (input(n, 2) == QS_NONE || g->values[n->inputs[2]].data->elements == 1);
+}
+
+/* The product that makes `v` for one reader and leaves room for input `index`; or QS_NONE. */
+static qs_id product_of(const behind *b, qs_id v, int32_t index) {
+    const qs_id id = only_maker(b, v);
+    return id != QS_NONE && is_product(b->g, &b->g->nodes[id]) &&
+                   b->g->nodes[id].input_count <= index
+               ? id
+               : QS_NONE;
+}
+
+/* Node `end` becomes part of the product: inputs from `first` on. */
+static int append(behind *b, qs_id product, qs_id end, int32_t first, const qs_id *in,
+                  int32_t count) {
+    qs_graph *g = b->g;
+    const qs_id y = g->nodes[end].outputs[0];
+    qs_graph_remove_node(g, end);
+    if (qs_node_grow_inputs(g, product, first + count))
+        return qs_pass_no_memory(b->p);
+    for (int32_t i = 0; i < count; i++)
+        qs_node_set_input(g, product, first + i, in[i]);
+    qs_pass_set_output(b->p, product, 0, y);
+    g->nodes[product].domain = "qsim";
+    b->place[product] = b->place[end];
+    b->fused++;
+    return qs_pass_resolve(b->p, product);
+}
+
+static bool is_table(const qs_graph *g, const qs_node *n) {
+    const qs_value *t = qs_node_is(n, "qsim", "QTable") ? &g->values[n->inputs[1]] : NULL;
+    return t && t->data && t->dtype == QSIM_UINT8;
+}
+
+static int fuse_table(behind *b, qs_id table) {
+    const qs_node *n = &b->g->nodes[table];
+    const qs_id id = product_of(b, n->inputs[0], QS_I8_LAST), t = n->inputs[1];
+    if (id == QS_NONE)
+        return QSIM_OK;
+    const int32_t count = b->g->nodes[id].input_count;
+    if (count == QS_I8_OTHER) /* a table of a table, which is one where it can be */
+        return QSIM_OK;
+    return append(b, id, table, count < QS_I8_OTHER ? QS_I8_FIRST : QS_I8_LAST, &t, 1);
+}
+
+static bool is_sum(const behind *b, const qs_node *n) {
+    const qs_graph *g = b->g;
+    if (!qs_same(n->op_type, "QLinearAdd") || !is_constant(g, n, 1, 3) ||
+        !is_constant(g, n, 4, n->input_count))
+        return false;
+    const qs_value *x = &g->values[n->inputs[0]], *y = &g->values[n->inputs[3]];
+    return n->inputs[0] != n->inputs[3] && !x->data && !y->data && x->dtype == QSIM_UINT8 &&
+           y->dtype == QSIM_UINT8 && g->values[n->outputs[0]].dtype == QSIM_UINT8 &&
+           qs_sizes_same(&b->sizes, n->inputs[0], n->inputs[3]);
+}
+
+/* Into the product that runs last: the other operand may not be there before. */
+static int fuse_sum(behind *b, qs_id sum) {
+    qs_graph *g = b->g;
+    const qs_node *s = &g->nodes[sum];
+    const qs_id first = product_of(b, s->inputs[0], QS_I8_OTHER);
+    const qs_id second = product_of(b, s->inputs[3], QS_I8_OTHER);
+    const bool swap = first == QS_NONE || (second != QS_NONE && b->place[second] > b->place[first]);
+    const qs_id id = swap ? second : first;
+    if (id == QS_NONE)
+        return QSIM_OK;
+    const int32_t own = swap ? 3 : 0, other = 3 - own;
+    const qs_id in[] = {s->inputs[other],     s->inputs[own + 1],   s->inputs[own + 2],
+                        s->inputs[other + 1], s->inputs[other + 2], s->inputs[6],
+                        input(s, 7)};
+    const int64_t lo = qs_node_int(s, "lo", 0), hi = qs_node_int(s, "hi", 255);
+    int code = append(b, id, sum, QS_I8_OTHER, in, QS_COUNT(in));
+    if (!code && (qs_node_set_int(g, id, "sum_lo", lo) || qs_node_set_int(g, id, "sum_hi", hi)))
+        code = qs_pass_no_memory(b->p);
+    return code;
+}
+
+/* ---- floats ---- */
+
+/* The float convolution that makes `v` for one reader; or QS_NONE. */
+static qs_id float_maker(const behind *b, qs_id v) {
+    const qs_id id = only_maker(b, v);
+    const qs_node *n = id == QS_NONE ? NULL : &b->g->nodes[id];
+    const bool plain =
+        n && qs_node_is(n, "qsim", "Conv") && n->input_count < 4 && !qs_node_attr(n, "then");
+    return plain && qs_node_int(n, "channels_last", 0) == 1 ? id : QS_NONE;
+}
+
+static int64_t curve_of(const qs_node *n) {
+    return qs_node_is(n, "qsim", "Silu")    ? QS_THEN_SILU
+           : qs_node_is(n, "", "HardSwish") ? QS_THEN_HARDSWISH
+           : qs_node_is(n, "", "Sigmoid")   ? QS_THEN_SIGMOID
+                                            : 0;
+}
+
+static int fuse_curve(behind *b, qs_id node) {
+    qs_graph *g = b->g;
+    const int64_t then = curve_of(&g->nodes[node]);
+    const qs_id y = g->nodes[node].outputs[0], conv = float_maker(b, g->nodes[node].inputs[0]);
+    if (conv == QS_NONE)
+        return QSIM_OK;
+    qs_graph_remove_node(g, node);
+    qs_pass_set_output(b->p, conv, 0, y);
+    b->fused++;
+    return qs_node_set_int(g, conv, "then", then) ? qs_pass_no_memory(b->p) : QSIM_OK;
+}
+
+static bool is_float_sum(const behind *b, const qs_node *n) {
+    if (!qs_same(n->op_type, "Add") || qs_node_attr(n, "broadcast"))
+        return false;
+    const qs_value *x = &b->g->values[n->inputs[0]], *y = &b->g->values[n->inputs[1]];
+    return n->inputs[0] != n->inputs[1] && !x->data && !y->data && x->dtype == QSIM_FLOAT &&
+           y->dtype == QSIM_FLOAT && qs_sizes_same(&b->sizes, n->inputs[0], n->inputs[1]);
+}
+
+static int fuse_float_sum(behind *b, qs_id sum) {
+    qs_graph *g = b->g;
+    const qs_node *s = &g->nodes[sum];
+    const qs_id first = float_maker(b, s->inputs[0]);
+    const int32_t side = first == QS_NONE;
+    const qs_id conv = side ? float_maker(b, s->inputs[1]) : first;
+    if (conv == QS_NONE)
+        return QSIM_OK;
+    const qs_id y = s->outputs[0], other = s->inputs[1 - side];
+    const float lo = qs_node_float(s, "lo", -INFINITY), hi = qs_node_float(s, "hi", INFINITY);
+    qs_graph_remove_node(g, sum);
+    if (qs_node_grow_inputs(g, conv, 4))
+        return qs_pass_no_memory(b->p);
+    qs_node_set_input(g, conv, 3, other);
+    qs_pass_set_output(b->p, conv, 0, y);
+    b->fused++;
+    if (qs_node_set_float(g, conv, "sum_lo", lo) || qs_node_set_float(g, conv, "sum_hi", hi))
+        return qs_pass_no_memory(b->p);
+    return qs_pass_resolve(b->p, conv);
+}
+
+/* Fuses what node `id` is, if there is something to fuse it with. */
+static int visit(behind *b, qs_id id) {
+    const qs_node *n = &b->g->nodes[id];
+    if (n->removed)
+        return QSIM_OK;
+    if (is_table(b->g, n))
+        return fuse_table(b, id);
+    if (is_sum(b, n))
+        return fuse_sum(b, id);
+    if (is_float_sum(b, n))
+        return fuse_float_sum(b, id);
+    return curve_of(n) ? fuse_curve(b, id) : QSIM_OK;
+}
+
+int qs_pass_behind(qs_pass *p) {
+    qs_graph *g = p->graph;
+    behind b = {.p = p, .g = g};
+    b.place = qs_calloc(p->ctx, g->node_count + 1, sizeof(*b.place));
+    int code = !b.place || qs_graph_uses(g, &b.uses) ? qs_pass_no_memory(p) : QSIM_OK;
+    if (!code)
+        code = qs_sizes_find(p, &b.sizes);
+    for (size_t i = 0; i < g->order_count && !code; i++)
+        b.place[g->order[i]] = (int32_t)i;
+    for (size_t i = 0; i < g->order_count && !code; i++)
+        code = visit(&b, g->order[i]);
+    qs_sizes_free(p, &b.sizes);
+    qs_uses_free(g, &b.uses);
+    qs_free(p->ctx, b.place);
+    return code || !b.fused ? code : qs_pass_finish(p);
+}

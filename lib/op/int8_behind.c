@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+#include "op/int8_behind.h"
+
+#include "base/ctx.h"
+#include "kernel/table.h"
+
+/* ---- rules ---- */
+
+static const qs_value *input(const qs_infer *x, int32_t index) {
+    return index < x->node->input_count ? qs_infer_in(x, index) : NULL;
+}
+
+static bool is_table(const qs_value *v) {
+    return !v || (v->dtype == QSIM_UINT8 && v->rank == 1 && v->dims[0].size == 256);
+}
+
+/* `other` has the shape of the results: of their own channels only. */
+static bool same_dims(const qs_value *other, const qs_value *y) {
+    bool same = other->dtype == QSIM_UINT8 && other->rank == y->rank;
+    for (int32_t i = 0; same && i < y->rank; i++)
+        same = other->dims[i].size < 0 || y->dims[i].size < 0 ||
+               other->dims[i].size == y->dims[i].size;
+    return same;
+}
+
+int qs_i8_infer_behind(const qs_infer *x) {
+    const qs_value *other = input(x, QS_I8_OTHER);
+    bool fits = is_table(input(x, QS_I8_FIRST)) && is_table(input(x, QS_I8_LAST));
+    if (other)
+        fits = fits && input(x, QS_I8_OWN_S) && input(x, QS_I8_OTHER_S) && input(x, QS_I8_SUM_S) &&
+               same_dims(other, &x->out[0]);
+    return fits ? QSIM_OK
+                : qs_infer_fail(x, QSIM_E_INTERNAL, "what stands behind the product does not fit");
+}
+
+/* ---- execution ---- */
+
+/* Bytes at a time, all of which stay in the first cache. */
+#define PART 4096
+
+typedef struct behind {
+    const qs_i8_behind *b;
+    const uint8_t *first, *other, *last;
+} behind;
+
+/* All rows follow each other in both operands: they are one. */
+static void add_rows(const behind *r, const qk_block_u8 *k, const uint8_t *a, size_t a_stride,
+                     uint8_t *y) {
+    const uint8_t *other = r->other + k->at;
+    const bool one = a_stride == k->n && k->stride == k->n;
+    const size_t n = one ? k->n * k->rows : k->n, rows = one ? 1 : k->rows;
+    for (size_t i = 0; i < rows; i++)
+        r->b->t->add(a + i * a_stride, 1, other + i * k->stride, 1, y + i * n, n, &r->b->pair);
+}
+
+/* Rows that follow each other on both sides are one. */
+static void look_up(const qk_u8 *t, const uint8_t *table, const uint8_t *x, size_t x_stride,
+                    uint8_t *y, size_t y_stride, size_t n, size_t rows) {
+    const bool one = x_stride == n && y_stride == n;
+    t->table(table, x, x_stride, y, y_stride, one ? n * rows : n, one ? 1 : rows);
+}
+
+/* A block of at most PART bytes with a sum. */
+static void sum_part(const behind *r, const qk_block_u8 *k) {
+    uint8_t looked_up[PART], sums[PART];
+    const bool direct = !r->last && k->y_stride == k->n;
+    const uint8_t *a = r->first ? looked_up : k->x;
+    uint8_t *y = direct ? k->y : sums;
+    if (r->first)
+        look_up(r->b->t, r->first, k->x, k->x_stride, looked_up, k->n, k->n, k->rows);
+    add_rows(r, k, a, r->first ? k->n : k->x_stride, y);
+    if (r->last)
+        look_up(r->b->t, r->last, sums, k->n, k->y, k->y_stride, k->n, k->rows);
+    for (size_t i = 0; i < k->rows && !r->last && !direct; i++)
+        memcpy(k->y + i * k->y_stride, sums + i * k->n, k->n);
+}
+
+static qk_block_u8 part_of(const qk_block_u8 *k, size_t row, size_t rows, size_t column, size_t n) {
+    return (qk_block_u8){.x = k->x + row * k->x_stride + column,
+                         .n = n,
+                         .rows = rows,
+                         .x_stride = k->x_stride,
+                         .at = k->at + row * k->stride + column,
+                         .stride = k->stride,
+                         .y = k->y + row * k->y_stride + column,
+                         .y_stride = k->y_stride};
+}
+
+static void sum_block(const void *arg, const qk_block_u8 *k) {
+    const size_t n = k->n < PART ? k->n : PART, most = PART / n;
+    for (size_t row = 0, rows; row < k->rows; row += rows) {
+        rows = k->rows - row < most ? k->rows - row : most;
+        for (size_t column = 0; column < k->n; column += n) {
+            const size_t left = k->n - column;
+            const qk_block_u8 part = part_of(k, row, rows, column, left < n ? left : n);
+            sum_part(arg, &part);
+        }
+    }
+}
+
+static void table_block(const void *arg, const qk_block_u8 *k) {
+    const behind *r = arg;
+    look_up(r->b->t, r->first, k->x, k->x_stride, k->y, k->y_stride, k->n, k->rows);
+}
+
+static void run_behind(const qs_step *s, const qs_frame *f) {
+    const qs_i8_behind *b = s->params;
+    qk_conv_i8 conv = b->product.conv;
+    behind r = {.b = b, .first = qs_step_in(s, f, QS_I8_FIRST)};
+    if (b->sums) {
+        r.other = qs_step_in(s, f, QS_I8_OTHER);
+        r.last = b->product.input_count > QS_I8_LAST ? qs_step_in(s, f, QS_I8_LAST) : NULL;
+    }
+    conv.after_arg = &r;
+    qk_conv_i8_run(f->ctx, &conv, qs_step_in(s, f, 0), qs_step_out(s, f, 0), f->scratch);
+}
+
+/* ---- lowering ---- */
+
+/* The element of a constant scalar, or 0. */
+static float scale_of(const qs_lower *l, int32_t index) {
+    const qs_value *v = qs_lower_in(l, index);
+    float s = 0;
+    if (v && v->data)
+        memcpy(&s, v->data->data, sizeof(s));
+    return s;
+}
+
+static int32_t zero_of(const qs_lower *l, int32_t index) {
+    const qs_value *v = index < l->node->input_count ? qs_lower_in(l, index) : NULL;
+    return v && v->data ? *(const uint8_t *)v->data->data : 0;
+}
+
+static qk_u8_pair pair_of(const qs_lower *l) {
+    const float sum = scale_of(l, QS_I8_SUM_S);
+    const int32_t zero = zero_of(l, QS_I8_SUM_ZP);
+    return (qk_u8_pair){.ma = scale_of(l, QS_I8_OWN_S) / sum,
+                        .mb = scale_of(l, QS_I8_OTHER_S) / sum,
+                        .za = zero_of(l, QS_I8_OWN_ZP),
+                        .zb = zero_of(l, QS_I8_OTHER_ZP),
+                        .zc = zero,
+                        .lo = (float)((int32_t)qs_node_int(l->node, "sum_lo", 0) - zero),
+                        .hi = (float)((int32_t)qs_node_int(l->node, "sum_hi", 255) - zero)};
+}
+
+void qs_i8_plan_behind(const qs_lower *l, qs_i8_behind *b) {
+    const qs_node *n = l->node;
+    b->t = l->ctx->kernels->u8;
+    if (n->input_count <= QS_I8_FIRST)
+        return;
+    b->sums = n->input_count > QS_I8_OTHER;
+    if (b->sums)
+        b->pair = pair_of(l);
+    b->product.conv.after = b->sums ? sum_block : table_block;
+    b->product.conv.after_in_place = !b->sums && b->product.conv.y_channels == 0;
+}
+
+int qs_i8_lower_behind(qs_lower *l, qs_i8_behind *b) {
+    static const char *const names[2][2] = {{"gemm int8 table", "depthwise int8 table"},
+                                            {"gemm int8 add", "depthwise int8 add"}};
+    if (!b->product.conv.after || qs_value_elements(qs_lower_out(l, 0)) == 0)
+        return QSIM_OK;
+    if (!b->product.prepared)
+        return qs_fail(l->error, QSIM_E_INTERNAL,
+                       "%s: what stands behind a product without weights (node '%s', %s)", l->model,
+                       l->node->name, l->node->op_type);
+    l->step->run = run_behind;
+    l->step->kernel = names[b->sums][b->product.conv.w.depthwise];
+    return QSIM_OK;
+}
