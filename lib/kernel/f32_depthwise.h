@@ -38,7 +38,8 @@ typedef struct dw_at {
     __asm__("" : "+r"(p));
 #define IN(i, products)                                                                            \
     {                                                                                              \
-        const VEC in = LOAD(q);                                                                    \
+        VEC in = LOAD(q);                                                                          \
+        HOLD(in)                                                                                   \
         WALK(q, step) products                                                                     \
     }
 /* clang-format off */
@@ -120,7 +121,8 @@ typedef struct dw_at {
 #define BOTH(o, k) UPPER(o, k) LOWER(o, k)
 
 #define WEIGHT(to, k)                                                                              \
-    const VEC to##k = LOAD(z);                                                                     \
+    VEC to##k = LOAD(z);                                                                           \
+    HOLD(to##k)                                                                                    \
     WALK(z, stride)
 #define WEIGHTS_3(to) WEIGHT(to, 0) WEIGHT(to, 1) WEIGHT(to, 2)
 #define WEIGHTS_5(to) WEIGHTS_3(to) WEIGHT(to, 3) WEIGHT(to, 4)
@@ -151,11 +153,12 @@ typedef struct dw_at {
             const VEC bias = LOAD(d->bias + j);                                                    \
             const float *from = at->a + j;                                                         \
             float *to = at->c + j;                                                                 \
-            for (size_t n = at->blocks; n > 0; n--) {                                              \
+            size_t n = at->blocks; /* at least one */                                              \
+            do {                                                                                   \
                 const float *p = from, *v = d->w + j;                                              \
                 body from += (ptrdiff_t)width * d->pixel_step;                                     \
                 to += (ptrdiff_t)width * out_pixel;                                                \
-            }                                                                                      \
+            } while (--n > 0);                                                                     \
         }                                                                                          \
     }
 
@@ -163,11 +166,14 @@ typedef struct dw_at {
 #define DW_ONE(across, apart, width)                                                               \
     DW_FUNCTION(                                                                                   \
         dw_##across##_##apart##_##width, width,                                                    \
-        REP##width(UPPER_ZERO) for (size_t r = 0; r < d->down; r++) {                              \
-            INPUT(p)                                                                               \
-            TAKE(across, w, v)                                                                     \
-            BLOCK_##across##_##apart##_##width(UPPER) p += down;                                   \
-            v += w_down;                                                                           \
+        REP##width(UPPER_ZERO) if (d->down > 0) {                                                  \
+            size_t r = d->down;                                                                    \
+            do {                                                                                   \
+                INPUT(p)                                                                           \
+                TAKE(across, w, v)                                                                 \
+                BLOCK_##across##_##apart##_##width(UPPER) p += down;                               \
+                v += w_down;                                                                       \
+            } while (--r > 0);                                                                     \
         } {                                                                                        \
             float *q = to;                                                                         \
             REP##width(UPPER_OUT)                                                                  \
@@ -224,7 +230,8 @@ typedef void (*dw_block_fn)(const qk_depthwise_f32 *d, const dw_at *at);
                 const float *v = d->w + y * d->w_down + j;                                         \
                 ptrdiff_t i = (ptrdiff_t)y * d->tap_down + (ptrdiff_t)j;                           \
                 for (size_t x = 0; x < d->across; x++, i += d->tap_across, v += d->stride) {       \
-                    const VEC w = LOAD(v);                                                         \
+                    VEC w = LOAD(v);                                                               \
+                    HOLD(w)                                                                        \
                     REP##rows(DW_STEP)                                                             \
                 }                                                                                  \
             }                                                                                      \

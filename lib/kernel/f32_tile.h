@@ -39,17 +39,25 @@ typedef void (*tile_fn)(const tile *t);
 #define ZERO3(r) ZERO2(r) VEC c##r##_2 = SET1(0.0f);
 #define ZERO4(r) ZERO3(r) VEC c##r##_3 = SET1(0.0f);
 
-#define LOADB1 VEC b0 = LOAD(b);
-#define LOADB2 LOADB1 VEC b1 = LOAD(b + LANES);
-#define LOADB3 LOADB2 VEC b2 = LOAD(b + 2 * LANES);
-#define LOADB4 LOADB3 VEC b3 = LOAD(b + 3 * LANES);
-
 /* The barrier keeps gcc from moving an accumulator out of its register. */
 #if QK_ARM
 #define KEEP(v) __asm__("" : "+w"(v));
 #else
 #define KEEP(v) __asm__("" : "+v"(v));
 #endif
+/* And from loading a vector again at each use; of 16 registers that would hold too many. */
+#if QK_X86 && LANES == 8
+#define HOLD(v)
+#else
+#define HOLD(v) KEEP(v)
+#endif
+#define LOADB(v)                                                                                   \
+    VEC b##v = LOAD(b + v * LANES);                                                                \
+    HOLD(b##v)
+#define LOADB1 LOADB(0)
+#define LOADB2 LOADB1 LOADB(1)
+#define LOADB3 LOADB2 LOADB(2)
+#define LOADB4 LOADB3 LOADB(3)
 #define MADD(r, v)                                                                                 \
     c##r##_##v = FMA(x##r, b##v, c##r##_##v);                                                      \
     KEEP(c##r##_##v)
@@ -91,9 +99,11 @@ typedef void (*tile_fn)(const tile *t);
             const size_t width = t->width, k = g->k;                                               \
             const float *const a = g->a + g->seg[s];                                               \
             b = g->at ? t->b + g->at[s] * width : b;                                               \
-            REP##rows(SEGMENT) for (size_t i = 0; i < k; i++) {                                    \
+            size_t i = 0;                                                                          \
+            REP##rows(SEGMENT) if (k == 0) continue;                                               \
+            do { /* for size, gcc would test at the head and jump back there */                    \
                 LOADB##vectors REP##rows(STEP##vectors) b += width;                                \
-            }                                                                                      \
+            } while (++i < k);                                                                     \
         }                                                                                          \
         RELOAD                                                                                     \
         const qk_gemm_f32 *const g = t->g;                                                         \
