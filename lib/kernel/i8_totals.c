@@ -8,6 +8,10 @@
 
 #include "kernel/fours.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 /* Bytes that lanes of 16 bits add up: 256 of 255 would still fit. */
 #define ROWS 64
 
@@ -95,24 +99,49 @@ static void add_rows(const int8_t *w, int64_t rows, int64_t stride, int32_t colu
     }
 }
 
+/* Numbers of one column, a multiple of 16 of them side by side. */
+static void add_bytes(const int8_t *w, int64_t count, uint8_t flip, int8_t zp, int64_t *sum,
+                      int64_t *above) {
+    int64_t all = 0, up = 0;
+#if defined(__SSE2__)
+    /* Moved into 0…255, what lies above zp is a saturated difference. */
+    const __m128i flips = _mm_set1_epi8((char)(flip ^ 0x80)), none = _mm_setzero_si128(),
+                  zps = _mm_set1_epi8((char)((uint8_t)zp ^ 0x80));
+    __m128i sums = none, ups = none;
+    for (int64_t i = 0; i < count; i += 16) {
+        const __m128i v =
+            _mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)(w + i)), flips);
+        __builtin_prefetch(w + i + 512);
+        sums = _mm_add_epi64(sums, _mm_sad_epu8(v, none));
+        ups = _mm_add_epi64(ups, _mm_sad_epu8(_mm_subs_epu8(v, zps), none));
+    }
+    all = _mm_cvtsi128_si64(_mm_add_epi64(sums, _mm_unpackhi_epi64(sums, sums)));
+    up = _mm_cvtsi128_si64(_mm_add_epi64(ups, _mm_unpackhi_epi64(ups, ups)));
+#else
+    int8_t zps[16];
+    memset(zps, zp, sizeof(zps));
+    for (int64_t i = 0; i < count;) {
+        const int64_t rows = (count - i) / 16 < ROWS ? (count - i) / 16 : ROWS;
+        lanes l;
+        add_lanes(&l, w + i, rows, 16, flip, zps);
+        for (int32_t n = 0; n < 8; n++) {
+            all += l.sum[0][n] + l.sum[1][n];
+            up += l.above[0][n] + l.above[1][n];
+        }
+        i += 16 * rows;
+    }
+#endif
+    *sum += all - count * (128 + zp);
+    *above += up;
+}
+
 /* Numbers of one column. */
 static void add_run(const int8_t *w, int64_t count, int64_t stride, uint8_t flip, int32_t zp,
                     int64_t *sum, int64_t *above) {
     int64_t all = 0, up = 0, i = 0;
     if (stride == 1 && count >= 16 && zp == (int8_t)zp) {
-        int8_t zps[16];
-        memset(zps, zp, sizeof(zps));
-        for (; count - i >= 16;) {
-            const int64_t rows = (count - i) / 16 < ROWS ? (count - i) / 16 : ROWS;
-            lanes l;
-            add_lanes(&l, w + i, rows, 16, flip, zps);
-            for (int32_t n = 0; n < 8; n++) {
-                all += l.sum[0][n] + l.sum[1][n];
-                up += l.above[0][n] + l.above[1][n];
-            }
-            i += 16 * rows;
-        }
-        all -= i * (128 + zp);
+        i = count / 16 * 16;
+        add_bytes(w, i, flip, (int8_t)zp, sum, above);
     }
     for (; i < count; i++) {
         int32_t v = (int8_t)((uint8_t)w[i * stride] ^ flip) - zp;
