@@ -422,42 +422,51 @@ void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int32_t channel
     depthwise_sums(s, colsum);
 }
 
-/* One group of one column of the kernel, moved down by `shift` rows. */
-static int8_t *pack_group(const qk_i8 *t, const qk_source_i8 *s, const int32_t *channels,
-                          int32_t row, int32_t column, bool second, int8_t *w) {
-    for (int32_t p = 0; p < 16 * t->lanes; p++) {
-        int32_t n = channels[p];
-        for (int32_t i = 0; i < t->window_group; i++, w += 4 / t->window_group) {
-            int32_t y = row + i, tap = y * s->kw + column;
-            bool used = n < s->n && y >= 0 && y < s->kh;
-            if (t->window_group == 4) {
-                *w = used ? depthwise_weight(s, n, tap, second) : 0;
-            } else {
-                int32_t zp = s->zp && used ? s->zp[n] : 0;
-                int16_t wide = (int16_t)(used ? weight_at(s, false, n, tap, 0) - zp : 0);
-                memcpy(w, &wide, 2);
-            }
+/* Kernels of windows have so many rows and columns at most; groups may begin as far outside. */
+#define WINDOW 7
+#define MARGIN 8
+
+/* w - zp of a channel by columns of the kernel, zeros around: s8 in two parts, and in 16 bits. */
+typedef struct window_taps {
+    int8_t part[2][WINDOW][MARGIN + WINDOW + MARGIN];
+    int16_t wide[WINDOW][MARGIN + WINDOW + MARGIN];
+} window_taps;
+
+static void read_taps(const qk_source_i8 *s, int32_t n, window_taps *taps) {
+    const int32_t zp = n < s->n && s->zp ? s->zp[n] : 0;
+    for (int32_t y = 0; y < s->kh; y++)
+        for (int32_t x = 0; x < s->kw; x++) {
+            int32_t v = 0;
+            if (n < s->n)
+                v = (int8_t)((uint8_t)s->w[n * s->sn + y * s->sy + x * s->sx] ^ s->flip) - zp;
+            const int32_t first = v < -128 ? -128 : v > 127 ? 127 : v;
+            taps->part[0][x][MARGIN + y] = (int8_t)first;
+            taps->part[1][x][MARGIN + y] = (int8_t)(v - first);
+            taps->wide[x][MARGIN + y] = (int16_t)v;
         }
-    }
-    return w;
 }
 
 void qk_i8_pack_window(const qk_i8 *t, const qk_source_i8 *s, int32_t stride_h, int8_t *w,
                        int32_t *colsum) {
-    int32_t groups = qk_i8_window_groups(t, s->kh), block = 16 * t->lanes;
-    int32_t rows = qk_i8_window_shared(t, s->kh, stride_h) ? 2 : 1;
-    int32_t sets = qk_i8_window_sets(t, s->kh, stride_h, s->zp != NULL);
-    for (int32_t first = 0; first < s->n; first += block) {
-        int32_t channels[64]; /* 4 lanes at most */
-        for (int32_t p = 0; p < block; p++)
-            channels[p] = depthwise_channel(t, s->n, first, p);
-        for (int32_t set = 0; set < sets; set++) {
-            int32_t shift = set / (sets / rows) * stride_h;
-            for (int32_t i = 0; i < s->kw * groups; i++)
-                w = pack_group(t, s, channels, i % groups * t->window_group - shift, i / groups,
-                               set % (sets / rows) > 0, w);
+    const int32_t groups = qk_i8_window_groups(t, s->kh), block = 16 * t->lanes;
+    const int32_t rows = qk_i8_window_shared(t, s->kh, stride_h) ? 2 : 1;
+    const int32_t sets = qk_i8_window_sets(t, s->kh, stride_h, s->zp != NULL), parts = sets / rows;
+    const size_t bytes = 4 * (size_t)sets * (size_t)s->kw * (size_t)groups; /* of a channel */
+    window_taps taps = {0};
+    for (int32_t first = 0; first < s->n; first += block, w += bytes * (size_t)block)
+        for (int32_t p = 0; p < block; p++) {
+            int8_t *to = w + 4 * p;
+            read_taps(s, depthwise_channel(t, s->n, first, p), &taps);
+            for (int32_t set = 0; set < sets; set++)
+                for (int32_t x = 0; x < s->kw; x++)
+                    for (int32_t g = 0; g < groups; g++, to += 4 * block) {
+                        const int32_t y = MARGIN + g * t->window_group - set / parts * stride_h;
+                        const void *from = t->window_group == 4
+                                               ? (const void *)&taps.part[set % parts][x][y]
+                                               : (const void *)&taps.wide[x][y];
+                        memcpy(to, from, 4);
+                    }
         }
-    }
     depthwise_sums(s, colsum);
 }
 
