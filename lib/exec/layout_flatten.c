@@ -44,7 +44,7 @@ static int32_t weight_index(const qs_node *n, qs_id value) {
 }
 
 static int32_t row_axis(const qs_node *n) {
-    return qs_same(n->op_type, "Gemm") && qs_node_int(n, "transB", 0) ? 1 : 0;
+    return qs_node_int(n, "transB", 0) ? 1 : 0;
 }
 
 /* Whether every way on from `value` ends in a product with weights of `rows` rows; lists them. */

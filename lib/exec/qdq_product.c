@@ -190,7 +190,8 @@ static int emit(qs_qdq *d, qs_target *t, product *m, const char *op_type, qs_id 
         return bias_id;
     if (!fits)
         return QSIM_OK;
-    int code = prepare_weights(d, &m->w, m->swap);
+    const bool turned = m->swap && !d->p->standard; /* packing takes them as they are */
+    int code = prepare_weights(d, &m->w, m->swap && !turned);
     if (code)
         return qs_pass_no_memory(d->p);
     if (qs_qdq_zero_point(d, &m->x) < 0 || qs_qdq_zero_point(d, &t->q) < 0)
@@ -200,6 +201,8 @@ static int emit(qs_qdq *d, qs_target *t, product *m, const char *op_type, qs_id 
     code = qs_qdq_replace(d, t, d->p->standard ? "" : "qsim", op_type, in,
                           bias_id == QS_NONE ? 8 : 9, attributes, &made);
     *done = true;
+    if (!code && turned && qs_node_set_int(d->g, made, "transB", 1))
+        code = qs_pass_no_memory(d->p);
     return code ? code : qs_qdq_set_bounds(d, t, made);
 }
 

@@ -181,7 +181,7 @@ int64_t qs_op_macs(const qs_graph *g, qs_id node) {
         if (!qs_mul64(macs, y->dims[i].size < 0 ? 1 : y->dims[i].size, &macs))
             return -1;
     int32_t k = w->rank > 1 ? w->rank - 2 : 0;
-    if (qs_same(t, "Gemm") && qs_node_int(n, "transB", 0))
+    if (qs_node_int(n, "transB", 0))
         k = w->rank - 1;
     for (int32_t i = conv ? 1 : k; i < (conv ? w->rank : k + 1); i++)
         if (!qs_mul64(macs, w->dims[i].size < 0 ? 1 : w->dims[i].size, &macs))

@@ -39,11 +39,24 @@ static int check_lists(const qs_infer *x, const qs_i8_roles *r, const qs_factor 
     return code;
 }
 
+/* The right factor; with "transB" (the internal QLinearMatMul) the weights are its transpose. */
+static qs_value right_of(const qs_node *n, const qs_value *v, qs_dim turned[2]) {
+    qs_value b = *v;
+    if (v->rank != 2 || !qs_node_int(n, "transB", 0))
+        return b;
+    turned[0] = v->dims[1];
+    turned[1] = v->dims[0];
+    b.dims = turned;
+    return b;
+}
+
 static int infer(const qs_infer *x, const qs_i8_roles *r) {
-    const qs_value *va = qs_infer_in(x, r->x), *vb = qs_infer_in(x, r->w);
+    const qs_value *va = qs_infer_in(x, r->x);
     int code = qs_i8_check(x, r, -1, true);
     if (code)
         return code;
+    qs_dim turned[2];
+    const qs_value right = right_of(x->node, qs_infer_in(x, r->w), turned), *vb = &right;
     code = qs_infer_product(x, va, vb, qs_i8_out_type(x, r));
     if (code || va->rank < 0 || vb->rank < 0)
         return code;
@@ -64,8 +77,10 @@ static int infer_integer(qs_infer *x) {
     return infer(x, &integer);
 }
 
-static bool shape_of(const qs_value *v, qs_i8_shape *s) {
-    qs_factor b = qs_factor_of(v, true);
+static bool shape_of(const qs_node *n, const qs_value *v, qs_i8_shape *s) {
+    qs_dim turned[2];
+    const qs_value right = right_of(n, v, turned);
+    qs_factor b = qs_factor_of(&right, true);
     if (b.rows > INT32_MAX || b.cols > INT32_MAX)
         return false;
     memset(s, 0, sizeof(*s));
@@ -76,6 +91,10 @@ static bool shape_of(const qs_value *v, qs_i8_shape *s) {
                            .c = (int32_t)b.rows,
                            .contiguous = true};
     s->source = (qk_source_i8){.n = s->w.n, .kh = 1, .kw = 1, .c = s->w.c, .sn = 1, .sc = b.cols};
+    if (right.dims == turned) {
+        s->source.sn = b.rows;
+        s->source.sc = 1;
+    }
     s->matrices = qs_dims_product(b.dims, 0, b.rank - 2);
     return true;
 }
@@ -84,7 +103,7 @@ static int pack(qs_pack *p, const qs_i8_roles *r) {
     qs_i8_shape shape;
     if (!qs_pack_const(p, r->w))
         return QSIM_OK;
-    if (!shape_of(&p->graph->values[p->node->inputs[r->w]], &shape))
+    if (!shape_of(p->node, &p->graph->values[p->node->inputs[r->w]], &shape))
         return qs_fail(p->error, QSIM_E_LIMIT, "%s: the weights are too large (node '%s', %s)",
                        p->model, p->node->name, p->node->op_type);
     return qs_i8_pack(p, r, &shape);
@@ -133,14 +152,16 @@ static bool one_product(const qs_lower *l, const qs_i8_roles *r, const qs_i8_sha
 
 /* Into a plan zeroed by the caller. */
 static int lower_into(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
+    qs_dim turned[2];
     const qs_value *va = qs_lower_in(l, r->x), *vb = qs_lower_in(l, r->w);
-    qs_factor a = qs_factor_of(va, false), b = qs_factor_of(vb, true);
+    const qs_value right = right_of(l->node, vb, turned);
+    qs_factor a = qs_factor_of(va, false), b = qs_factor_of(&right, true);
     qs_infer x;
     qs_lower_infer(l, &x);
     p->roles = r;
     p->batches = 1;
     int64_t rows = a.rows, batches = qs_dims_product(a.dims, 0, a.rank - 2);
-    if (!shape_of(vb, &p->shape) || batches < 0)
+    if (!shape_of(l->node, vb, &p->shape) || batches < 0)
         return qs_infer_fail(&x, QSIM_E_LIMIT, "a matrix product is too large");
     if (one_product(l, r, &p->shape)) {
         if (!qs_mul64(rows, batches, &rows))
@@ -178,6 +199,7 @@ static int lower_integer(qs_lower *l) {
 static const qs_attr_rule internal_attrs[] = {
     {"lo", QS_ATTR_INT, 0, 0},
     {"hi", QS_ATTR_INT, 0, 0},
+    {"transB", QS_ATTR_INT, 0, 0},
     QS_I8_BEHIND_ATTRS,
 };
 

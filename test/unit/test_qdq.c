@@ -62,17 +62,39 @@ static void begin(net *n, int32_t rank, const int64_t *dims) {
 
 /* ---- judging ---- */
 
-static int operators(net *n, const char *op) {
+/* The graph with QDQ taken for integers. */
+static qs_graph *integers(net *n) {
     qs_graph *clone, *kept = n->g;
     qs_pass p = net_pass(n);
     CHECK_INT(qs_graph_clone(n->g, &clone), 0);
     p.graph = n->g = clone;
     NET_OK(n, qs_pass_u8(&p));
     NET_OK(n, qs_pass_qdq(&p));
+    n->g = kept;
+    return clone;
+}
+
+static int operators(net *n, const char *op) {
+    qs_graph *clone = integers(n), *kept = n->g;
+    n->g = clone;
     int count = op ? net_count(n, op) : (int)clone->order_count;
     n->g = kept;
     qs_graph_free(clone);
     return count;
+}
+
+/* Whether the product takes the bytes of w where they are. */
+static bool in_place(net *n) {
+    const void *w = n->g->values[qs_graph_find(n->g, "w")].data->data;
+    qs_graph *clone = integers(n);
+    bool same = false;
+    for (size_t i = 0; i < clone->order_count; i++) {
+        const qs_node *p = &clone->nodes[clone->order[i]];
+        if (strcmp(p->op_type, "QLinearMatMul") == 0)
+            same = clone->values[p->inputs[3]].data->data == w;
+    }
+    qs_graph_free(clone);
+    return same;
 }
 
 /*
@@ -165,6 +187,7 @@ static void gemm(bool trans, bool per_channel, int bias) {
     pair(&n, "y", QSIM_UINT8, 0.04f, 10);
     finish(&n, "y_q");
     CHECK_INT(operators(&n, "QLinearMatMul"), 1);
+    CHECK(in_place(&n));
     judge(&n, 2, dims, QSIM_UINT8, 1, 10);
     net_free(&n);
 }
