@@ -321,14 +321,31 @@ static void run_block(const plan *p, const part *t, int32_t c, const pixels *lis
 #if W_LANES == 4 || W_GROUP == 2
 /*
  * The usual kernels without scratch: the channels from c on that are done, 0 where this is none of
- * them. Defined by the including file.
+ * them; and whether all blocks have one. Defined by the including file.
  */
 TARGET static int32_t slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c);
+static bool always_slides(const plan *p, int32_t ranges);
 #else
 static inline int32_t slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c) {
     return (void)p, (void)t, (void)y, (void)pairs, (void)c, 0;
 }
+static inline bool always_slides(const plan *p, int32_t ranges) {
+    return (void)p, (void)ranges, false;
+}
 #endif
+
+static part part_of(const plan *p, int32_t begin, int32_t end, int32_t each) {
+    part t = {.begin = begin, .end = end, .each = each, .ranges = W_BYTES / each, .pairs = 1};
+    t.q = (p->d->wo + t.ranges - 1) / t.ranges;
+    if (!always_slides(p, t.ranges)) {
+        lay_out(p, &t);
+        return t;
+    }
+    /* Rows of all blocks that stay in the first cache. */
+    const int64_t most = 64 / columns_of(p->d, t.q);
+    t.pairs = most < 1 ? 1 : most > 4 ? 4 : (int32_t)most;
+    return t;
+}
 
 /* Rows begin … end - 1 of output. */
 static void run_part(const plan *p, const part *t, int32_t begin, int32_t end, uint8_t *scratch) {
@@ -354,16 +371,16 @@ TARGET static void window_u8s8(const qk_window_u8s8 *d) {
     int32_t rest = d->channels % W_BYTES;
     int32_t each = rest == 0 ? W_BYTES : rest <= 16 ? 16 : rest <= 32 ? 32 : W_BYTES;
     int32_t whole = each == W_BYTES ? d->channels : d->channels - rest;
-    const part many = part_of(&p, 0, whole, W_BYTES);
-    const part last = part_of(&p, whole, d->channels, each);
-    int32_t band = 2 * (whole > 0 ? many.pairs : last.pairs);
-    for (int32_t y = 0; y < d->rows; y += band) {
-        int32_t end = d->rows - y < band ? d->rows : y + band;
-        if (whole > 0)
-            run_part(&p, &many, y, end, scratch);
-        if (whole < d->channels)
-            run_part(&p, &last, y, end, scratch);
-    }
+    part parts[2];
+    int32_t count = 0;
+    if (whole > 0)
+        parts[count++] = part_of(&p, 0, whole, W_BYTES);
+    if (whole < d->channels)
+        parts[count++] = part_of(&p, whole, d->channels, each);
+    const int32_t band = 2 * parts[0].pairs;
+    for (int32_t y = 0; y < d->rows; y += band)
+        for (int32_t i = 0; i < count; i++)
+            run_part(&p, &parts[i], y, d->rows - y < band ? d->rows : y + band, scratch);
 }
 
 #endif

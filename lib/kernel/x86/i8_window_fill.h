@@ -146,29 +146,27 @@ static int64_t stored_of(const plan *p, int32_t pairs) {
     return (int64_t)(pairs - 1) * p->next + p->stored;
 }
 
-static part part_of(const plan *p, int32_t begin, int32_t end, int32_t each) {
+/* How a part goes through scratch. */
+static void lay_out(const plan *p, part *t) {
     const qk_window_u8s8 *d = p->d;
-    part t = {.begin = begin, .end = end, .each = each, .ranges = W_BYTES / each, .pairs = 1};
     const int64_t room = W_GOAL / W_ALL;
     int32_t most = 4;
-    t.q = (d->wo + t.ranges - 1) / t.ranges;
-    t.apart = columns_of(d, 4) > W_ROOM / W_ALL / p->stored;
+    t->apart = columns_of(d, 4) > W_ROOM / W_ALL / p->stored;
     /* Where pairs of rows have half of their dwords in common, high parts beat wide ones. */
-    const bool kept = !t.apart && 2 * p->next <= p->stored && d->rows > 2;
+    const bool kept = !t->apart && 2 * p->next <= p->stored && d->rows > 2;
     const int32_t goal = kept ? 16 : W_PIXELS;
-    while (!t.apart && most < t.q && most + 4 <= goal &&
+    while (!t->apart && most < t->q && most + 4 <= goal &&
            columns_of(d, most + 4) * p->stored <= room)
         most += 4;
-    t.xs = part_width(t.q, most);
-    t.columns = t.apart ? t.xs * d->kw : (int32_t)columns_of(d, t.xs);
-    while (!t.apart && (kept || t.xs == t.q) && 2 * t.pairs < d->rows &&
-           (t.pairs + 1) * t.xs <= W_PIXELS &&
-           t.columns * (kept ? stored_of(p, t.pairs + 1) : (t.pairs + 1) * p->stored) <= room)
-        t.pairs++;
-    t.column_bytes = (ptrdiff_t)(kept ? stored_of(p, t.pairs) : p->stored) * W_ALL;
-    t.pair_bytes = kept ? (ptrdiff_t)p->next * W_ALL : t.columns * t.column_bytes;
-    list_taps(p, &t);
-    return t;
+    t->xs = part_width(t->q, most);
+    t->columns = t->apart ? t->xs * d->kw : (int32_t)columns_of(d, t->xs);
+    while (!t->apart && (kept || t->xs == t->q) && 2 * t->pairs < d->rows &&
+           (t->pairs + 1) * t->xs <= W_PIXELS &&
+           t->columns * (kept ? stored_of(p, t->pairs + 1) : (t->pairs + 1) * p->stored) <= room)
+        t->pairs++;
+    t->column_bytes = (ptrdiff_t)(kept ? stored_of(p, t->pairs) : p->stored) * W_ALL;
+    t->pair_bytes = kept ? (ptrdiff_t)p->next * W_ALL : t->columns * t->column_bytes;
+    list_taps(p, t);
 }
 
 /* ---- interleaving ---- */
