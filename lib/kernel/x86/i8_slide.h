@@ -26,9 +26,10 @@ typedef struct strips {
 
 /* Row i of a column, loaded once and not again as an operand. */
 INLINE w_vec load_row(const slides *s, ptrdiff_t at, int32_t i, int32_t ranges) {
-    const uint8_t *first = s->row[i] + at;
-    const uint8_t *const from[4] = {first, first + s->q, first + 2 * s->q, first + 3 * s->q};
-    w_vec t = ranges == 1 ? w_load(first) : load_ranges(from, ranges);
+    const uint8_t *row = s->row[i];
+    const uint8_t *const from[4] = {row + at, row + (at + s->q), row + (at + 2 * s->q),
+                                    row + (at + 3 * s->q)};
+    w_vec t = ranges == 1 ? w_load(row + at) : load_ranges(from, ranges);
     W_KEEP(t)
     return t;
 }
@@ -86,7 +87,9 @@ INLINE void slide_store(const slide_out *o, uint8_t *to, w_vec y, int32_t x, con
         w_store_n(to, y, o->cols);
     else
         store_ranges(to, y, (ptrdiff_t)o->n * o->pixel, W_BYTES / ranges, o->cols,
-                     x < o->whole ? ranges : (o->wo - 1 - x) / o->n + 1);
+                     x < o->whole  ? ranges
+                     : ranges == 2 ? 1
+                                   : (o->wo - 1 - x) / o->n + 1);
 }
 
 typedef void (*slide_fn)(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e);

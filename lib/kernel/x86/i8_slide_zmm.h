@@ -66,10 +66,12 @@ INLINE column slide_column(const slides *s, ptrdiff_t at, bool by_two, int32_t r
         SLIDE_DOTS(c, w + at + more, v + at + more)                                                \
     }
 
+#define SLIDE_SCALES                                                                               \
+    __m512 m0 = _mm512_loadu_ps(o->mult), m1 = _mm512_loadu_ps(o->mult + 16);                      \
+    __m512 m2 = _mm512_loadu_ps(o->mult + 32), m3 = _mm512_loadu_ps(o->mult + 48);
+
 /* Where there is no second row, the first one comes last. */
 #define SLIDE_FINISH                                                                               \
-    const __m512 m0 = _mm512_loadu_ps(o->mult), m1 = _mm512_loadu_ps(o->mult + 16);                \
-    const __m512 m2 = _mm512_loadu_ps(o->mult + 32), m3 = _mm512_loadu_ps(o->mult + 48);           \
     if (!single)                                                                                   \
         slide_store(o, second,                                                                     \
                     _mm512_packus_epi16(narrow(scale(b0, m0, &e), scale(b1, m1, &e), &e),          \
@@ -93,7 +95,14 @@ INLINE void slide_rows(const slides *s, const slide_out *given, ptrdiff_t at, co
     __m512i bias2 = _mm512_loadu_si512(o->bias + 32), bias3 = _mm512_loadu_si512(o->bias + 48);
     W_KEEP(bias0)
     W_KEEP(bias1)
-    W_KEEP(bias2) W_KEEP(bias3) column c0 = slide_column(s, at, by_two, ranges), c1, c2;
+    W_KEEP(bias2)
+    W_KEEP(bias3)
+    SLIDE_SCALES
+    W_KEEP(m0)
+    W_KEEP(m1)
+    W_KEEP(m2)
+    W_KEEP(m3)
+    column c0 = slide_column(s, at, by_two, ranges), c1, c2;
     if (!by_two)
         c1 = slide_column(s, at + step, false, ranges);
     at += by_two ? step : 2 * step;
@@ -134,6 +143,7 @@ INLINE void tall_rows(const slides *s, const slide_out *given, ptrdiff_t at, con
             c = slide_interleave(t.t4, t.t5, t.t6, t.t7);
             SLIDE_DOTS(c, w + 256, v + 256)
         }
+        SLIDE_SCALES
         SLIDE_FINISH
         first += o->pixel;
         second += o->pixel;
