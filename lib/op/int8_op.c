@@ -195,7 +195,7 @@ static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *shape,
     /* Products' panels are written as a whole. */
     size_t whole = out->layout.depthwise ? 0 : out->layout.bytes;
     memset(memory + whole, 0, bytes - whole);
-    qs_i8_weights_fill(t, &out->layout, source, shape->group_stride, w_zp, sums, memory,
+    qs_i8_weights_fill(p->ctx, t, &out->layout, source, shape->group_stride, w_zp, sums, memory,
                        &out->weights);
     return QSIM_OK;
 }
@@ -323,7 +323,8 @@ static void run_batch(const run *k, int64_t batch, uint8_t *memory) {
                          p->w_signed};
         source.w = (const int8_t *)role_in(k, p->roles->w) + wb * matrix;
         source.flip = p->w_signed ? 0 : 0x80;
-        qs_i8_weights_fill(t, &conv.w, &source, p->shape.group_stride, &zp, NULL, memory, &weights);
+        qs_i8_weights_fill(k->f->ctx, t, &conv.w, &source, p->shape.group_stride, &zp, NULL, memory,
+                           &weights);
         memory += p->weights_bytes;
     }
     read_rules(k, batch, memory, &rules);

@@ -50,9 +50,9 @@ bool qs_i8_weights_bytes(const qk_weights_i8 *w, size_t *bytes) {
     return true;
 }
 
-void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
-                        int64_t group_stride, const qs_i8_list *w_zp, const int32_t *sums,
-                        void *memory, qs_i8_weights *out) {
+void qs_i8_weights_fill(const qsim_ctx *ctx, const qk_i8 *t, const qk_weights_i8 *w,
+                        const qk_source_i8 *s, int64_t group_stride, const qs_i8_list *w_zp,
+                        const int32_t *sums, void *memory, qs_i8_weights *out) {
     size_t columns = columns_of(w);
     uint8_t *at = (uint8_t *)memory + qs_align(w->bytes, 64);
     int32_t *colsum = cut(&at, columns), *zero_points = cut(&at, columns);
@@ -60,7 +60,7 @@ void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_
     for (size_t i = 0; i < columns && (w->sum_column || w->split); i++)
         zero_points[i] = qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
     source.zp = w->split ? zero_points : NULL;
-    qk_weights_i8_pack(t, w, &source, group_stride, memory, sums ? NULL : colsum);
+    qk_weights_i8_pack(ctx, t, w, &source, group_stride, memory, sums ? NULL : colsum);
     for (size_t i = 0; i < columns && sums; i++)
         colsum[i] = sums[i] - (w->split ? w->kh * w->kw * zero_points[i] : 0);
     *out = (qs_i8_weights){memory, colsum, w->sum_column ? zero_points : NULL,

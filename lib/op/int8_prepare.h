@@ -47,9 +47,9 @@ bool qs_i8_weights_bytes(const qk_weights_i8 *w, size_t *bytes);
  * w_zp is in the terms of the stored weights: u8 weights are flipped into s8 together with it.
  * sums: of every column's weights where qs_i8_prove has found them, or NULL.
  */
-void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
-                        int64_t group_stride, const qs_i8_list *w_zp, const int32_t *sums,
-                        void *memory, qs_i8_weights *out);
+void qs_i8_weights_fill(const qsim_ctx *ctx, const qk_i8 *t, const qk_weights_i8 *w,
+                        const qk_source_i8 *s, int64_t group_stride, const qs_i8_list *w_zp,
+                        const int32_t *sums, void *memory, qs_i8_weights *out);
 
 /* How sums become outputs, in natural order. */
 typedef struct qs_i8_rules {

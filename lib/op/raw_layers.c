@@ -194,8 +194,8 @@ static int prepare(layer *k, buffers *b, qs_i8_epilogue *e) {
     if (!b->weights || !b->epilogue || !b->offset)
         return qs_fail(k->error, QSIM_E_NOMEM, "out of memory");
     qs_i8_weights packed;
-    qs_i8_weights_fill(t, &k->conv.w, &k->source, k->group_stride, &k->w_zp, NULL, b->weights,
-                       &packed);
+    qs_i8_weights_fill(k->ctx, t, &k->conv.w, &k->source, k->group_stride, &k->w_zp, NULL,
+                       b->weights, &packed);
     qs_i8_epilogue_fill(t, &k->conv.w, &packed, &k->rules, b->epilogue, e);
     e->o.clamp = clamp;
     k->conv.t = t;
