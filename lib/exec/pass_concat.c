@@ -1,15 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A Concat of channels whose operands are all made by convolutions, for it alone, disappears: the
- * first convolution makes the whole tensor and writes its channels of it, each other one writes
- * its own over what the one before it left.
+ * A Concat of channels some of whose operands are made by convolutions, for it alone, disappears:
+ * the first convolution makes the whole tensor and writes its channels of it, each other one writes
+ * its own over what the one before it left, with its bytes looked up in a table where they have
+ * another scale. Operands made by anything else are inserted at the end.
  */
 #include "exec/passes.h"
 
 #include "base/ctx.h"
 #include "kernel/table.h"
 #include "op/conv_float.h"
-#include "op/int8_op.h"
+#include "op/int8_behind.h"
+#include "op/qvalue.h"
+
+typedef struct part {
+    qs_id value;
+    qs_id maker;   /* writes it where it belongs; QS_NONE: it is inserted */
+    int32_t place; /* of the maker in the order */
+    int64_t channels, column;
+    bool rescaled;
+    uint8_t table[256];
+} part;
+
+typedef struct joining {
+    qs_pass *p;
+    qs_graph *g;
+    qs_uses uses;
+    int32_t *place; /* by node id */
+    part *parts;
+    int32_t count;
+    int64_t channels;
+    size_t fused;
+} joining;
+
+/* ---- what can be joined so ---- */
 
 /*
  * A product of few columns is faster with several pixels in a row, which have to follow each other:
@@ -21,134 +45,230 @@ static bool is_thin(const qs_pass *p, const qs_node *n) {
            w->dims[0].size < 32 && w->dims[0].size % 16 != 0;
 }
 
-/* The input behind a convolution's own that is the tensor it writes over; 0: it cannot. */
-static int32_t over_of(const qs_pass *p, const qs_node *n) {
-    const qs_graph *g = p->graph;
-    const bool floats = qs_node_is(n, "qsim", "Conv");
-    const int32_t over = floats ? QS_CONV_OVER : QS_I8_CONV_OVER;
-    if (n->input_count > over || qs_node_attr(n, "into") || qs_node_int(n, "channels_last", 0) != 1)
-        return 0;
-    if (floats)
-        return over;
-    /* Of integers the products only, whose weights are packed ahead. */
-    for (int32_t i = 1; i < n->input_count; i++)
+static bool is_constant(const qs_graph *g, const qs_node *n, int32_t end) {
+    for (int32_t i = 1; i < end && i < n->input_count; i++)
         if (n->inputs[i] != QS_NONE && !g->values[n->inputs[i]].data)
-            return 0;
-    const bool fits = qs_node_is(n, "qsim", "QLinearConv") && qs_node_int(n, "group", 1) == 1;
-    return fits && !is_thin(p, n) ? over : 0;
+            return false;
+    return true;
 }
 
-/* Channels of operand `v`, or 0 if no convolution makes it for this one reader. */
-static int64_t channels(const qs_pass *p, const qs_uses *uses, qs_id v, int32_t dtype) {
-    const qs_graph *g = p->graph;
-    const qs_value *x = &g->values[v];
-    if (x->producer == QS_NONE || x->is_output || uses->start[v + 1] - uses->start[v] != 1 ||
-        x->dtype != dtype)
-        return 0;
-    const bool fits = over_of(p, &g->nodes[x->producer]) > 0;
-    return fits && x->rank > 2 && x->dims[x->rank - 1].size > 0 ? x->dims[x->rank - 1].size : 0;
+/* Whether a convolution can write its channels into a larger tensor. */
+static bool writes(const qs_pass *p, const qs_node *n) {
+    if (qs_node_attr(n, "into") || qs_node_int(n, "channels_last", 0) != 1)
+        return false;
+    if (qs_node_is(n, "qsim", "Conv"))
+        return n->input_count <= QS_CONV_OVER;
+    /* Of integers those whose weights are packed ahead. */
+    return qs_node_is(n, "qsim", "QLinearConv") && is_constant(p->graph, n, QS_I8_OTHER) &&
+           !is_thin(p, n);
 }
 
-static bool same_constant(const qs_graph *g, qs_id a, qs_id b) {
-    const qs_const *x = a == QS_NONE ? NULL : g->values[a].data;
-    const qs_const *y = b == QS_NONE ? NULL : g->values[b].data;
-    return a == b || (x && y && x->bytes == y->bytes && memcmp(x->data, y->data, x->bytes) == 0);
+/* The convolution that makes `v` for this one reader; or QS_NONE. */
+static qs_id maker_of(const joining *j, qs_id v) {
+    const qs_value *x = &j->g->values[v];
+    if (x->producer == QS_NONE || x->is_output || j->uses.start[v + 1] - j->uses.start[v] != 1)
+        return QS_NONE;
+    return writes(j->p, &j->g->nodes[x->producer]) ? x->producer : QS_NONE;
 }
 
-/* Where operand i of a Concat is among the inputs. */
-static int32_t operand(const qs_node *n, int32_t i) {
-    return qs_node_is(n, "", "Concat") ? i : 2 + 3 * i;
+static bool q8_of(const qs_graph *g, qs_id scale, qs_id zero_point, qs_q8 *q) {
+    const qs_const *s = scale == QS_NONE ? NULL : g->values[scale].data;
+    const qs_const *z = zero_point == QS_NONE ? NULL : g->values[zero_point].data;
+    if (!s || s->elements != 1 || (zero_point != QS_NONE && (!z || z->elements != 1)))
+        return false;
+    *q = (qs_q8){.zero_point = z ? *(const uint8_t *)z->data : 0};
+    memcpy(&q->scale, s->data, sizeof(q->scale));
+    return true;
 }
 
-/* Operands of a Concat, in bytes also one that changes no scale and zero point; or 0. */
-static int32_t operands(const qs_graph *g, const qs_node *n) {
-    if (qs_node_is(n, "", "Concat"))
-        return n->input_count;
-    if (!qs_same(n->op_type, "QLinearConcat"))
-        return 0;
-    for (int32_t i = 2; i + 2 < n->input_count; i += 3)
-        if (!same_constant(g, n->inputs[0], n->inputs[i + 1]) ||
-            !same_constant(g, n->inputs[1], n->inputs[i + 2]))
-            return 0;
-    return (n->input_count - 2) / 3;
-}
-
-/* Channels of all operands together, or 0 if one does not fit. */
-static int64_t all_channels(const qs_pass *p, const qs_uses *uses, const qs_node *n) {
-    const qs_graph *g = p->graph;
-    const int32_t count = operands(g, n);
-    if (count < 2)
-        return 0;
-    const qs_value *y = &g->values[n->outputs[0]];
-    const int32_t rank = y->rank;
-    const int64_t axis = qs_node_int(n, "axis", 1);
-    int64_t all = 0;
-    if (rank < 3 || (axis < 0 ? axis + rank : axis) != rank - 1)
-        return 0;
-    for (int32_t i = 0; i < count; i++) {
-        const int64_t own = channels(p, uses, n->inputs[operand(n, i)], y->dtype);
-        if (own == 0 || !qs_add64(all, own, &all))
-            return 0;
+/* The table from an operand's bytes to the result's; rescaled: it changes some. */
+static void set_table(part *a, const qs_q8 *from, const qs_q8 *to) {
+    a->rescaled = false;
+    for (int32_t i = 0; i < 256; i++) {
+        a->table[i] = qs_q8_byte(*to, qs_q8_value(*from, (uint8_t)i));
+        a->rescaled |= a->table[i] != i;
     }
-    return y->dtype == QSIM_FLOAT || (y->dtype == QSIM_UINT8 && all <= INT32_MAX) ? all : 0;
 }
 
-/* Operand i of the Concat: the convolution that makes it writes into `y` over `over`. */
-static int redirect(qs_pass *p, qs_id conv, qs_id over, qs_id y, int64_t into, int64_t column) {
-    qs_graph *g = p->graph;
-    const qs_node *c = &g->nodes[conv];
-    const int32_t own = over_of(p, c);
-    qs_id in[QS_I8_CONV_OVER + 1];
-    for (int32_t i = 0; i < own; i++)
-        in[i] = i < c->input_count ? c->inputs[i] : QS_NONE;
-    in[own] = over;
-    const qs_id id = qs_pass_clone(p, conv, "qsim", in, own + 1, &y, 1);
-    if (id < 0)
-        return id;
-    qs_graph_remove_node(g, conv);
-    if (qs_node_set_int(g, id, "into", into) || qs_node_set_int(g, id, "column", column))
-        return qs_pass_no_memory(p);
-    return qs_pass_resolve(p, id);
+/* Bytes that a table makes are looked up once. */
+static void look_through(const joining *j, part *a) {
+    const qs_id id = j->g->values[a->value].producer;
+    const qs_node *n = id == QS_NONE ? NULL : &j->g->nodes[id];
+    const qs_const *t =
+        n && qs_node_is(n, "qsim", "QTable") ? j->g->values[n->inputs[1]].data : NULL;
+    uint8_t both[256];
+    if (!t || t->dtype != QSIM_UINT8 || j->g->values[n->inputs[0]].dtype != QSIM_UINT8)
+        return;
+    for (int32_t i = 0; i < 256; i++)
+        both[i] =
+            a->rescaled ? a->table[((const uint8_t *)t->data)[i]] : ((const uint8_t *)t->data)[i];
+    memcpy(a->table, both, sizeof(both));
+    a->value = n->inputs[0];
+    a->rescaled = true;
 }
 
-static int fuse(qs_pass *p, qs_id concat, int64_t into) {
-    qs_graph *g = p->graph;
-    const qs_node *n = &g->nodes[concat];
-    const int32_t count = operands(g, n), first = operand(n, 0), step = operand(n, 1) - first;
-    const qs_id *parts = n->inputs + first; /* stay in the graph's arena */
-    const qs_id y = n->outputs[0];
+/* One operand, quantized to `to` if that is given; false: it does not fit. */
+static bool read_part(const joining *j, const qs_node *n, int32_t i, const qs_q8 *to, part *a) {
+    const int32_t at = to ? 2 + 3 * i : i;
+    const qs_value *y = &j->g->values[n->outputs[0]], *x = &j->g->values[n->inputs[at]];
+    qs_q8 from;
+    *a = (part){.value = n->inputs[at], .maker = maker_of(j, n->inputs[at])};
+    if (x->rank != y->rank || x->dtype != y->dtype || x->data || x->dims[x->rank - 1].size <= 0)
+        return false;
+    a->channels = x->dims[x->rank - 1].size;
+    a->place = a->maker == QS_NONE ? INT32_MAX : j->place[a->maker];
+    if (to && !q8_of(j->g, n->inputs[at + 1], n->inputs[at + 2], &from))
+        return false;
+    if (to)
+        set_table(a, &from, to);
+    if (x->dtype == QSIM_UINT8 && a->maker == QS_NONE)
+        look_through(j, a);
+    return true;
+}
+
+/* Makers in the order in which they run, what is inserted behind them. */
+static void sort_parts(part *parts, int32_t count) {
+    for (int32_t i = 1; i < count; i++) {
+        const part a = parts[i];
+        int32_t k = i;
+        for (; k > 0 && parts[k - 1].place > a.place; k--)
+            parts[k] = parts[k - 1];
+        parts[k] = a;
+    }
+}
+
+/* Fills parts from a Concat of channels; false: it stays. */
+static bool read_parts(joining *j, const qs_node *n) {
+    const bool plain = qs_node_is(n, "", "Concat");
+    const qs_value *y = &j->g->values[n->outputs[0]];
+    const int64_t axis = qs_node_int(n, "axis", 1);
+    bool some = false;
+    qs_q8 to;
+    j->count = plain ? n->input_count : (n->input_count - 2) / 3;
+    j->channels = 0;
+    if (y->rank < 3 || (axis < 0 ? axis + y->rank : axis) != y->rank - 1 ||
+        (y->dtype != QSIM_UINT8 && !(plain && y->dtype == QSIM_FLOAT)) ||
+        (!plain && !q8_of(j->g, n->inputs[0], n->inputs[1], &to)))
+        return false;
+    for (int32_t i = 0; i < j->count; i++) {
+        if (!read_part(j, n, i, plain ? NULL : &to, &j->parts[i]))
+            return false;
+        some |= j->parts[i].maker != QS_NONE;
+        j->parts[i].column = j->channels;
+        if (!qs_add64(j->channels, j->parts[i].channels, &j->channels))
+            return false;
+    }
+    sort_parts(j->parts, j->count);
+    return some && j->count > 1 && j->channels <= INT32_MAX;
+}
+
+/* ---- joining ---- */
+
+/* Which input of an integer convolution the table goes to: behind all that it does. */
+static int32_t table_of(const qs_node *n) {
+    return n->input_count > QS_I8_OTHER ? QS_I8_LAST : QS_I8_FIRST;
+}
+
+static int append_table(joining *j, qs_id conv, const part *a) {
+    const int64_t dims = 256;
+    const int32_t at = table_of(&j->g->nodes[conv]);
+    const qs_id before =
+        at < j->g->nodes[conv].input_count ? j->g->nodes[conv].inputs[at] : QS_NONE;
+    const uint8_t *inner = before == QS_NONE ? NULL : j->g->values[before].data->data;
+    uint8_t made[256];
+    for (int32_t i = 0; i < 256; i++)
+        made[i] = a->table[inner ? inner[i] : i];
+    const qs_id table = qs_pass_const(j->p, QSIM_UINT8, 1, &dims, made);
+    if (table < 0)
+        return table;
+    if (qs_node_grow_inputs(j->g, conv, at + 1))
+        return qs_pass_no_memory(j->p);
+    qs_node_set_input(j->g, conv, at, table);
+    return QSIM_OK;
+}
+
+static int redirect(joining *j, const part *a, qs_id over, qs_id y) {
+    qs_graph *g = j->g;
+    const qs_id id = a->maker;
+    const int32_t at = qs_node_is(&g->nodes[id], "qsim", "Conv") ? QS_CONV_OVER : QS_I8_CONV_OVER;
+    int code = a->rescaled ? append_table(j, id, a) : QSIM_OK;
+    if (code)
+        return code;
+    if (qs_node_grow_inputs(g, id, at + 1))
+        return qs_pass_no_memory(j->p);
+    qs_node_set_input(g, id, at, over);
+    qs_pass_set_output(j->p, id, 0, y);
+    return QSIM_OK;
+}
+
+static int insert(joining *j, const part *a, const char *name, qs_id over, qs_id y, qs_id *made) {
+    const int64_t dims = 256;
+    const qs_id table = a->rescaled ? qs_pass_const(j->p, QSIM_UINT8, 1, &dims, a->table) : QS_NONE;
+    const qs_id in[] = {a->value, over, table};
+    if (a->rescaled && table < 0)
+        return table;
+    *made = qs_graph_add_node(j->g, "qsim", "Insert", name, in, a->rescaled ? 3 : 2, &y, 1);
+    return *made < 0 ? qs_pass_no_memory(j->p) : QSIM_OK;
+}
+
+/* A part goes into `y` over `over`. */
+static int place_part(joining *j, const part *a, const char *name, qs_id over, qs_id y) {
+    qs_id id = a->maker;
+    int code = id == QS_NONE ? insert(j, a, name, over, y, &id) : redirect(j, a, over, y);
+    if (code)
+        return code;
+    if (qs_node_set_int(j->g, id, "into", j->channels) ||
+        qs_node_set_int(j->g, id, "column", a->column))
+        return qs_pass_no_memory(j->p);
+    return qs_pass_resolve(j->p, id);
+}
+
+static int join(joining *j, qs_id concat) {
+    const qs_id y = j->g->nodes[concat].outputs[0];
+    const char *name = j->g->nodes[concat].name;
     qs_id over = QS_NONE;
-    int64_t column = 0;
     int code = QSIM_OK;
-    qs_graph_remove_node(g, concat);
-    for (int32_t i = 0; i < count && !code; i++) {
-        const qs_value *x = &g->values[parts[i * step]];
-        const int64_t own = x->dims[x->rank - 1].size;
-        const qs_id maker = x->producer, to = i + 1 < count ? qs_pass_value(p, y) : y;
+    qs_graph_remove_node(j->g, concat);
+    for (int32_t i = 0; i < j->count && !code; i++) {
+        const qs_id to = i + 1 < j->count ? qs_pass_value(j->p, y) : y;
         if (to < 0)
             return to;
-        code = redirect(p, maker, over, to, into, column);
+        code = place_part(j, &j->parts[i], name, over, to);
         over = to;
-        column += own;
     }
+    return code;
+}
+
+static bool is_concat(const qs_node *n) {
+    return qs_node_is(n, "", "Concat") || (!n->removed && qs_same(n->op_type, "QLinearConcat"));
+}
+
+static int visit(joining *j, qs_id concat) {
+    const qs_node *n = &j->g->nodes[concat];
+    int code = QSIM_OK;
+    if (!is_concat(n))
+        return QSIM_OK;
+    j->parts = qs_alloc(j->p->ctx, (size_t)n->input_count, sizeof(*j->parts));
+    if (!j->parts)
+        return qs_pass_no_memory(j->p);
+    if (read_parts(j, n)) {
+        code = join(j, concat);
+        j->fused++;
+    }
+    qs_free(j->p->ctx, j->parts);
     return code;
 }
 
 int qs_pass_concat(qs_pass *p) {
     qs_graph *g = p->graph;
-    qs_uses uses;
-    size_t fused = 0;
-    int code = QSIM_OK;
-    if (qs_graph_uses(g, &uses))
-        return qs_pass_no_memory(p);
-    for (size_t i = 0; i < g->order_count && !code; i++) {
-        const qs_node *n = &g->nodes[g->order[i]];
-        const int64_t into = n->removed ? 0 : all_channels(p, &uses, n);
-        if (into == 0)
-            continue;
-        code = fuse(p, g->order[i], into);
-        fused++;
-    }
-    qs_uses_free(g, &uses);
-    return code || !fused ? code : qs_pass_finish(p);
+    joining j = {.p = p, .g = g};
+    j.place = qs_calloc(p->ctx, g->node_count + 1, sizeof(*j.place));
+    int code = !j.place || qs_graph_uses(g, &j.uses) ? qs_pass_no_memory(p) : QSIM_OK;
+    for (size_t i = 0; i < g->order_count && !code; i++)
+        j.place[g->order[i]] = (int32_t)i;
+    for (size_t i = 0; i < g->order_count && !code; i++)
+        code = visit(&j, g->order[i]);
+    qs_uses_free(g, &j.uses);
+    qs_free(p->ctx, j.place);
+    return code || !j.fused ? code : qs_pass_finish(p);
 }

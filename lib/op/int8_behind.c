@@ -3,6 +3,7 @@
 
 #include "base/ctx.h"
 #include "kernel/table.h"
+#include "op/window.h"
 
 /* ---- rules ---- */
 
@@ -71,8 +72,8 @@ static void sum_part(const behind *r, const qk_block_u8 *k) {
     add_rows(r, k, a, r->first ? k->n : k->x_stride, y);
     if (r->last)
         look_up(r->b->t, r->last, sums, k->n, k->y, k->y_stride, k->n, k->rows);
-    for (size_t i = 0; i < k->rows && !r->last && !direct; i++)
-        memcpy(k->y + i * k->y_stride, sums + i * k->n, k->n);
+    else if (!direct)
+        qs_copy_rows(sums, k->n, k->y, k->y_stride, k->n, k->rows);
 }
 
 static qk_block_u8 part_of(const qk_block_u8 *k, size_t row, size_t rows, size_t column, size_t n) {
@@ -100,17 +101,20 @@ static void sum_block(const void *arg, const qk_block_u8 *k) {
 
 static void table_block(const void *arg, const qk_block_u8 *k) {
     const behind *r = arg;
-    look_up(r->b->t, r->first, k->x, k->x_stride, k->y, k->y_stride, k->n, k->rows);
+    if (!r->first)
+        qs_copy_rows(k->x, k->x_stride, k->y, k->y_stride, k->n, k->rows);
+    else
+        look_up(r->b->t, r->first, k->x, k->x_stride, k->y, k->y_stride, k->n, k->rows);
 }
 
 static void run_behind(const qs_step *s, const qs_frame *f) {
     const qs_i8_behind *b = s->params;
     qk_conv_i8 conv = b->product.conv;
-    behind r = {.b = b, .first = qs_step_in(s, f, QS_I8_FIRST)};
-    if (b->sums) {
-        r.other = qs_step_in(s, f, QS_I8_OTHER);
-        r.last = b->product.input_count > QS_I8_LAST ? qs_step_in(s, f, QS_I8_LAST) : NULL;
-    }
+    const int32_t inputs = b->product.input_count;
+    behind r = {.b = b};
+    r.first = inputs > QS_I8_FIRST ? qs_step_in(s, f, QS_I8_FIRST) : NULL;
+    r.other = b->sums ? qs_step_in(s, f, QS_I8_OTHER) : NULL;
+    r.last = inputs > QS_I8_LAST ? qs_step_in(s, f, QS_I8_LAST) : NULL;
     conv.after_arg = &r;
     qk_conv_i8_run(f->ctx, &conv, qs_step_in(s, f, 0), qs_step_out(s, f, 0), f->scratch);
 }
@@ -146,7 +150,9 @@ static qk_u8_pair pair_of(const qs_lower *l) {
 void qs_i8_plan_behind(const qs_lower *l, qs_i8_behind *b) {
     const qs_node *n = l->node;
     b->t = l->ctx->kernels->u8;
-    if (n->input_count <= QS_I8_FIRST)
+    /* A depthwise convolution that writes into a larger tensor hands its channels on, too. */
+    const bool apart = b->product.conv.y_channels > 0 && qs_node_int(n, "group", 1) > 1;
+    if (n->input_count <= QS_I8_FIRST && !apart)
         return;
     b->sums = n->input_count > QS_I8_OTHER;
     if (b->sums)
@@ -156,8 +162,10 @@ void qs_i8_plan_behind(const qs_lower *l, qs_i8_behind *b) {
 }
 
 int qs_i8_lower_behind(qs_lower *l, qs_i8_behind *b) {
-    static const char *const names[2][2] = {{"gemm int8 table", "depthwise int8 table"},
+    static const char *const names[3][2] = {{"gemm int8", "depthwise int8"},
+                                            {"gemm int8 table", "depthwise int8 table"},
                                             {"gemm int8 add", "depthwise int8 add"}};
+    const int kind = b->sums ? 2 : l->node->input_count > QS_I8_FIRST;
     if (!b->product.conv.after || qs_value_elements(qs_lower_out(l, 0)) == 0)
         return QSIM_OK;
     if (!b->product.prepared)
@@ -165,6 +173,6 @@ int qs_i8_lower_behind(qs_lower *l, qs_i8_behind *b) {
                        "%s: what stands behind a product without weights (node '%s', %s)", l->model,
                        l->node->name, l->node->op_type);
     l->step->run = run_behind;
-    l->step->kernel = names[b->sums][b->product.conv.w.depthwise];
+    l->step->kernel = names[kind][b->product.conv.w.depthwise];
     return QSIM_OK;
 }

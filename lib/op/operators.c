@@ -117,6 +117,7 @@
     X(qsim_gemm) \
     X(qsim_globalaveragepool) \
     X(qsim_matmul) \
+    X(qsim_insert) \
     X(qsim_matmulinteger) \
     X(qsim_matmulinteger_scaled) \
     X(qsim_maxpool) \

@@ -49,6 +49,18 @@ int32_t qs_window_dims(const qs_window *w, qs_dim channels, qs_dim dims[4]);
  */
 int qs_window_into(const qs_infer *x, int32_t over);
 
+/* Rows of n bytes, x_stride and y_stride apart: channels on their way. Few bytes are no call. */
+static inline void qs_copy_rows(const uint8_t *x, size_t x_stride, uint8_t *y, size_t y_stride,
+                                size_t n, size_t rows) {
+    for (size_t r = 0; r < rows; r++, x += x_stride, y += y_stride) {
+        size_t i = 0;
+        for (; i + 16 <= n && n < 256; i += 16)
+            memcpy(y + i, x + i, 16);
+        if (i < n)
+            memcpy(y + i, x + i, n - i);
+    }
+}
+
 #define QS_INTO_ATTRS                                                                              \
     {"into", QS_ATTR_INT, 0, 0}, {                                                                 \
         "column", QS_ATTR_INT, 0, 0                                                                \

@@ -368,36 +368,53 @@ static void unit(int64_t c, int64_t first) {
 }
 
 /*
- * Convolutions of one input, joined as floats or as bytes; what is joined has the scale of all but,
- * perhaps, the last.
+ * Convolutions of one input, one of them depthwise, perhaps with a curve, one with a sum behind it,
+ * and a pool that is inserted; joined as floats or as bytes. What is joined has the scale of all
+ * but, perhaps, the last convolution.
  */
 static void joined(qsim_ctx *ctx, bool equal, bool bytes) {
     net n;
+    const char *scales[] = {"a", "b", "c", "d", "e", "t", "s", "j", "y"};
+    const int64_t kernel[] = {3, 3}, pads[] = {1, 1, 1, 1};
     begin(&n, ctx);
-    scale(&n, "a", 0.1f, 120);
-    scale(&n, "b", 0.1f, 120);
-    scale(&n, "c", equal ? 0.1f : 0.2f, 120);
-    scale(&n, "j", 0.1f, 120);
+    for (int i = 0; i < 9; i++)
+        scale(&n, scales[i], i == 2 && !equal ? 0.2f : 0.1f, 120);
     conv(&n, "x", "a", 16, C, 3);
     conv(&n, "x", "b", 5, C, 1);
     conv(&n, "x", "c", 7, C, 1);
+    grouped(&n, "x", "d", C, C, 3, C);
+    net_node(&n, "", equal ? "Identity" : "LeakyRelu", "d_d", "t");
+    pair(&n, "t", "t");
+    conv(&n, "x", "e", C, C, 1);
+    net_node(&n, "", "Add", "e_d,x_d", "s");
+    pair(&n, "s", "s");
+    const qs_id pool = net_node(&n, "", "MaxPool", "x_d", "m");
+    net_ints(&n, pool, "kernel_shape", 2, kernel);
+    net_ints(&n, pool, "pads", 4, pads);
+    pair(&n, "m", "x");
     CHECK_INT(qs_graph_set_import(n.g, "com.microsoft", 1), 0);
     qs_id id = bytes ? net_node(&n, "com.microsoft", "QLinearConcat",
-                                "j_s,j_z,b_q,b_s,b_z,a_q,a_s,a_z,c_q,c_s,c_z", "j_q")
-                     : net_node(&n, "", "Concat", "b_d,a_d,c_d", "j");
+                                "j_s,j_z,b_q,b_s,b_z,a_q,a_s,a_z,m_q,x_s,x_z,t_q,t_s,t_z,s_q,s_s,"
+                                "s_z,c_q,c_s,c_z",
+                                "j_q")
+                     : net_node(&n, "", "Concat", "b_d,a_d,m_d,t_d,s_d,c_d", "j");
     qs_node_set_int(n.g, id, "axis", 1);
     if (bytes)
         net_node(&n, "", "DequantizeLinear", "j_q,j_s,j_z", "j_d");
     else
         pair(&n, "j", "j");
-    net_node(&n, "", "MaxPool", "j_d", "y_d");
-    const int64_t kernel[] = {2, 2};
-    net_ints(&n, n.g->values[net_value(&n, "y_d")].producer, "kernel_shape", 2, kernel);
+    conv(&n, "j", "y", 3, 16 + 5 + 7 + 3 * C, 1);
     net_output(&n, "y_d");
     NET_OK(&n, net_end(&n));
     CHECK_INT(same(&n, "concat"), 0);
-    CHECK_INT(same(&n, "qlinear concat"), !equal);
-    CHECK_INT(same(&n, "gemm int8"), 3);
+    CHECK_INT(same(&n, "qlinear concat"), 0);
+    CHECK_INT(same(&n, "insert"), 1);
+    CHECK_INT(same(&n, "table"), 0);
+    CHECK_INT(same(&n, "gemm int8"), equal ? 4 : 3);
+    CHECK_INT(same(&n, "gemm int8 table"), !equal);
+    CHECK_INT(same(&n, "gemm int8 add"), 1);
+    CHECK_INT(same(&n, "depthwise int8 table"), !equal);
+    CHECK_INT(same(&n, "depthwise int8"), equal);
     net_free(&n);
 }
 
