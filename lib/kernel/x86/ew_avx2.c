@@ -5,7 +5,7 @@
 #include <immintrin.h>
 
 #include "kernel/elementary.h"
-#include "kernel/ew.h"
+#include "kernel/x86/ew_x86.h"
 
 #define TARGET __attribute__((target("avx2,fma")))
 #define INLINE TARGET __attribute__((always_inline)) static inline
@@ -33,10 +33,6 @@ INLINE V get_some(const float *x, size_t n) {
 
 INLINE void put_some(float *y, V v, size_t n) {
     _mm256_maskstore_ps(y, first(n), v);
-}
-
-INLINE V widen(V v) {
-    return _mm256_cvtepi32_ps(_mm256_castps_si256(v));
 }
 
 typedef V nans;
@@ -90,4 +86,103 @@ INLINE V join(V x, V bound, V small, V large) {
 
 #include "kernel/elementary_curves.h"
 #include "kernel/x86/ew_vectors.h"
+
+/* ---- what memory limits ---- */
+
+INLINE V widen(V v) {
+    return _mm256_cvtepi32_ps(_mm256_castps_si256(v));
+}
+
+/* STEP(left) for the vectors of n elements: no loop asks each time whether its vector is whole. */
+#define ALONG(STEP)                                                                                \
+    {                                                                                              \
+        size_t i = 0;                                                                              \
+        for (; i + W <= n; i += W)                                                                 \
+            STEP((size_t)W)                                                                        \
+        if (i < n)                                                                                 \
+            STEP(n - i)                                                                            \
+    }
+
+TARGET void qk_hardswish_avx2(const float *x, float *y, size_t n) {
+#define STEP(left) put(y + i, v_hardswish(get(x + i, left)), left);
+    ALONG(STEP)
+#undef STEP
+}
+
+TARGET void qk_divide_avx2(const float *x, float d, float *y, size_t n) {
+#define STEP(left) put(y + i, get(x + i, left) / QK_K(d), left);
+    ALONG(STEP)
+#undef STEP
+}
+
+TARGET void qk_normalize_avx2(const float *x, float shift, float factor, const float *scale,
+                              const float *bias, float *y, size_t n){
+#define STEP(left)                                                                                 \
+    {                                                                                              \
+        V v = (get(x + i, left) - QK_K(shift)) * QK_K(factor) * get(scale + i, left);              \
+        if (bias)                                                                                  \
+            v += get(bias + i, left);                                                              \
+        put(y + i, v, left);                                                                       \
+    }
+    ALONG(STEP)
+#undef STEP
+}
+
+TARGET void qk_bound_avx2(const float *a, const float *b, float lo, float hi, float *y, size_t n) {
+#define BOUND(v, left)   put(y + i, QK_MIN(QK_K(hi), QK_MAX(QK_K(lo), v)), left);
+#define STEP(left)       BOUND(get(a + i, left), left)
+#define STEP_ADDED(left) BOUND(get(a + i, left) + get(b + i, left), left)
+    if (b)
+        ALONG(STEP_ADDED)
+    else
+        ALONG(STEP)
+#undef STEP
+}
+
+TARGET void qk_scale_avx2(const void *x, const qk_scale *how, float *y, size_t n) {
+    const V by = QK_K(how->rows ? 1.0f : how->factor), then = QK_K(how->rows ? how->factor : 1.0f);
+    const V lo = QK_K(how->lo), hi = QK_K(how->hi);
+    const float *const sums = x, *const factors = how->scale, *const bias = how->bias;
+    const bool floats = how->floats;
+#define STEP(left) /* a product with 1 is exact */                                                 \
+    {                                                                                              \
+        V v = get(sums + i, left);                                                                 \
+        v = (floats ? v : widen(v)) * (by * get(factors + i, left)) * then;                        \
+        if (bias)                                                                                  \
+            v += get(bias + i, left);                                                              \
+        put(y + i, QK_MIN(hi, QK_MAX(lo, v)), left);                                               \
+    }
+    ALONG(STEP)
+#undef STEP
+}
+
+/* The tree over 16 lanes. */
+#define TREE(name, TERM)                                                                           \
+    TARGET float name(const float *x, float shift, size_t n) {                                     \
+        V lane[16 / W];                                                                            \
+        float part[16];                                                                            \
+        size_t i = 0;                                                                              \
+        (void)shift;                                                                               \
+        for (size_t k = 0; k < 16 / W; k++)                                                        \
+            lane[k] = QK_K(0.0f);                                                                  \
+        for (; i + 16 <= n; i += 16)                                                               \
+            for (size_t k = 0; k < 16 / W; k++) {                                                  \
+                const V v = load(x + i + W * k);                                                   \
+                lane[k] += TERM(v, QK_K(shift));                                                   \
+            }                                                                                      \
+        for (size_t k = 0; k < 16 / W; k++)                                                        \
+            store(part + W * k, lane[k]);                                                          \
+        for (size_t k = 0; i + k < n; k++)                                                         \
+            part[k] += TERM(x[i + k], shift);                                                      \
+        for (size_t half = 8; half; half /= 2)                                                     \
+            for (size_t k = 0; k < half; k++)                                                      \
+                part[k] += part[k + half];                                                         \
+        return part[0];                                                                            \
+    }
+
+#define ITSELF(v, shift) (v)
+#define SQUARE(v, shift) (((v) - (shift)) * ((v) - (shift)))
+
+TREE(qk_sum_avx2, ITSELF) TREE(qk_sum_squares_avx2, SQUARE)
+
 #endif

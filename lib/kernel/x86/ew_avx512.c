@@ -5,7 +5,7 @@
 #include <immintrin.h>
 
 #include "kernel/elementary.h"
-#include "kernel/ew.h"
+#include "kernel/x86/ew_x86.h"
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
 #define INLINE TARGET __attribute__((always_inline)) static inline
@@ -28,10 +28,6 @@ INLINE V get_some(const float *x, size_t n) {
 
 INLINE void put_some(float *y, V v, size_t n) {
     _mm512_mask_storeu_ps(y, (__mmask16)((1u << n) - 1), v);
-}
-
-INLINE V widen(V v) {
-    return _mm512_cvtepi32_ps(_mm512_castps_si512(v));
 }
 
 typedef __mmask16 nans;

@@ -8,7 +8,6 @@
  *   TABLE                  the name of the table of kernels
  *   load, store            W floats; no alignment
  *   get_some, put_some     the first n < W elements: the rest is 0, or left alone
- *   widen(V)               the int32 that lie in a V as floats
  *   nans                   what add_nans collects from no_nans() on, for any_nan
  *   greater_bits(I, V)     the greater one as integers, V without its signs; from no_bits() on
  */
@@ -38,7 +37,6 @@ INLINE void put(float *y, V v, size_t left) {
 CURVE(exp)
 CURVE(sigmoid)
 CURVE(silu)
-CURVE(hardswish)
 CURVE(tanh)
 CURVE(erf)
 CURVE(gelu)
@@ -47,70 +45,7 @@ CURVE(gelu_tanh)
 TARGET static void exp_shifted(const float *x, float shift, float *y,
                                size_t n){EACH(v_exp(v - QK_K(shift)))}
 
-TARGET static void divide(const float *x, float d, float *y, size_t n){EACH(v / QK_K(d))}
-
-TARGET static void normalize(const float *x, float shift, float factor, const float *scale,
-                             const float *bias, float *y, size_t n) {
-    for (size_t i = 0; i < n; i += W) {
-        V v = (get(x + i, n - i) - QK_K(shift)) * QK_K(factor) * get(scale + i, n - i);
-        if (bias)
-            v += get(bias + i, n - i);
-        put(y + i, v, n - i);
-    }
-}
-
-TARGET static void bound(const float *a, const float *b, float lo, float hi, float *y, size_t n) {
-    for (size_t i = 0; i < n; i += W) {
-        V v = get(a + i, n - i);
-        if (b)
-            v += get(b + i, n - i);
-        put(y + i, QK_MIN(QK_K(hi), QK_MAX(QK_K(lo), v)), n - i);
-    }
-}
-
-TARGET static void scale(const void *x, const qk_scale *how, float *y, size_t n) {
-    const V by = QK_K(how->rows ? 1.0f : how->factor), then = QK_K(how->rows ? how->factor : 1.0f);
-    const float *sums = x;
-    for (size_t i = 0; i < n; i += W) { /* a product with 1 is exact */
-        V v = get(sums + i, n - i);
-        v = (how->floats ? v : widen(v)) * (by * get(how->scale + i, n - i)) * then;
-        if (how->bias)
-            v += get(how->bias + i, n - i);
-        put(y + i, QK_MIN(QK_K(how->hi), QK_MAX(QK_K(how->lo), v)), n - i);
-    }
-}
-
 /* ---- one number of many ---- */
-
-/* The tree over 16 lanes, whatever W is. */
-#define TREE(name, TERM)                                                                           \
-    TARGET static float name(const float *x, float shift, size_t n) {                              \
-        V lane[16 / W];                                                                            \
-        float part[16];                                                                            \
-        size_t i = 0;                                                                              \
-        (void)shift;                                                                               \
-        for (size_t k = 0; k < 16 / W; k++)                                                        \
-            lane[k] = QK_K(0.0f);                                                                  \
-        for (; i + 16 <= n; i += 16)                                                               \
-            for (size_t k = 0; k < 16 / W; k++) {                                                  \
-                const V v = load(x + i + W * k);                                                   \
-                lane[k] += TERM(v, QK_K(shift));                                                   \
-            }                                                                                      \
-        for (size_t k = 0; k < 16 / W; k++)                                                        \
-            store(part + W * k, lane[k]);                                                          \
-        for (size_t k = 0; i + k < n; k++)                                                         \
-            part[k] += TERM(x[i + k], shift);                                                      \
-        for (size_t half = 8; half; half /= 2)                                                     \
-            for (size_t k = 0; k < half; k++)                                                      \
-                part[k] += part[k + half];                                                         \
-        return part[0];                                                                            \
-    }
-
-#define ITSELF(v, shift) (v)
-#define SQUARE(v, shift) (((v) - (shift)) * ((v) - (shift)))
-
-TREE(sum, ITSELF)
-TREE(sum_squares, SQUARE)
 
 /*
  * Four vectors at a time go through STEP(k, v), k < 4; then one, and at last those that end with
@@ -134,11 +69,11 @@ TREE(sum_squares, SQUARE)
         return part[0];                                                                            \
     }
 
-EXTREME(most, v, QK_MAX, >)
-EXTREME(least, v, QK_MIN, <)
+EXTREME(most, v, QK_MAX, >) EXTREME(least, v, QK_MIN, <)
 
-/* Vectors tell the zeros apart by their order, and pass a NaN over: then the plain loop decides. */
-TARGET static float greatest(const float *x, size_t n) {
+    /* Vectors tell the zeros apart by their order, and pass a NaN over: then the plain loop
+       decides. */
+    TARGET static float greatest(const float *x, size_t n) {
     if (n < W)
         return qk_ew_c.greatest(x, n);
     V top[4];
@@ -198,18 +133,18 @@ TARGET static float magnitude(const float *x, size_t n) {
 const qk_ew TABLE = {.exp = each_exp,
                      .sigmoid = each_sigmoid,
                      .silu = each_silu,
-                     .hardswish = each_hardswish,
+                     .hardswish = qk_hardswish_avx2,
                      .tanh = each_tanh,
                      .erf = each_erf,
                      .gelu = each_gelu,
                      .gelu_tanh = each_gelu_tanh,
                      .exp_shifted = exp_shifted,
                      .greatest = greatest,
-                     .divide = divide,
-                     .sum = sum,
-                     .sum_squares = sum_squares,
-                     .normalize = normalize,
+                     .divide = qk_divide_avx2,
+                     .sum = qk_sum_avx2,
+                     .sum_squares = qk_sum_squares_avx2,
+                     .normalize = qk_normalize_avx2,
                      .range = range,
                      .magnitude = magnitude,
-                     .bound = bound,
-                     .scale = scale};
+                     .bound = qk_bound_avx2,
+                     .scale = qk_scale_avx2};
