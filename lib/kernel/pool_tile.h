@@ -71,14 +71,20 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
                 n -= count;                                                                        \
             }                                                                                      \
         }                                                                                          \
-        const size_t run = p->sw == 1 ? n * c : c, last = (run - 1) % LANES + 1;                   \
+        const size_t run = p->sw == 1 ? n * c : c;                                                 \
         n = p->sw == 1 && n > 0 ? 1 : n;                                                           \
+        if (run <= LANES) {                                                                        \
+            for (; n > 0; n--, x += next, y += c)                                                  \
+                STORE_FIRST(y, FINISH(name##_join(x, row_step, step, kh, kw), divisor), run);      \
+            return;                                                                                \
+        }                                                                                          \
         for (; n > 0; n--, x += next, y += c) {                                                    \
             size_t j = 0;                                                                          \
             for (; j + LANES < run; j += LANES)                                                    \
                 STORE_FIRST(y + j, FINISH(name##_join(x + j, row_step, step, kh, kw), divisor),    \
                             LANES);                                                                \
-            STORE_FIRST(y + j, FINISH(name##_join(x + j, row_step, step, kh, kw), divisor), last); \
+            STORE_FIRST(y + j, FINISH(name##_join(x + j, row_step, step, kh, kw), divisor),        \
+                        run - j);                                                                  \
         }                                                                                          \
     }
 
