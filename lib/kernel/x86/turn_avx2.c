@@ -110,37 +110,61 @@ TARGET void qk_turn32_avx2(const void *from, size_t line, void *to, size_t rows,
 
 /* ---- 8 bits ---- */
 
-/* Pairs of lines i and i + count / 2 interleaved: log2(lines) rounds of it turn a tile. */
-INLINE void round8(const __m128i *from, __m128i *to, size_t count) {
-    for (size_t i = 0; i < count / 2; i++) {
-        to[2 * i] = _mm_unpacklo_epi8(from[i], from[i + count / 2]);
-        to[2 * i + 1] = _mm_unpackhi_epi8(from[i], from[i + count / 2]);
+/* Lines i and i + 4 of 8 interleaved: three rounds of it turn a tile of 8, or two side by side. */
+INLINE void round8(const __m128i *from, __m128i *to) {
+    for (size_t i = 0; i < 4; i++) {
+        to[2 * i] = _mm_unpacklo_epi8(from[i], from[i + 4]);
+        to[2 * i + 1] = _mm_unpackhi_epi8(from[i], from[i + 4]);
     }
+}
+
+INLINE void round16(const __m256i *from, __m256i *to) {
+    for (size_t i = 0; i < 4; i++) {
+        to[2 * i] = _mm256_unpacklo_epi8(from[i], from[i + 4]);
+        to[2 * i + 1] = _mm256_unpackhi_epi8(from[i], from[i + 4]);
+    }
+}
+
+INLINE void store16(uint8_t *y, __m128i v) {
+    _mm_storeu_si128((__m128i *)(void *)y, v);
 }
 
 INLINE __m128i load8(const uint8_t *x) {
     return _mm_loadu_si128((const __m128i *)(const void *)x);
 }
 
+/* Keeps compilers from making an address of each line's own, of which they run out. */
+#define WALK(p, step)                                                                              \
+    p += step;                                                                                     \
+    __asm__("" : "+r"(p));
+
+/* Lines 8 apart share a vector, so 8 registers hold the tile. */
 INLINE void tile8x16(const uint8_t *x, size_t line, uint8_t *y, size_t columns) {
-    __m128i a[16], b[16];
-    for (size_t i = 0; i < 16; i++)
-        a[i] = load8(x + i * line);
-    round8(a, b, 16);
-    round8(b, a, 16);
-    round8(a, b, 16);
-    round8(b, a, 16);
-    for (size_t i = 0; i < 16; i++)
-        _mm_storeu_si128((__m128i *)(void *)(y + i * columns), a[i]);
+    __m256i a[8], b[8];
+    const size_t far = 8 * line;
+    for (size_t i = 0; i < 8; i++) {
+        a[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(load8(x)), load8(x + far), 1);
+        WALK(x, line)
+    }
+    round16(a, b);
+    round16(b, a);
+    round16(a, b);
+    for (size_t i = 0; i < 8; i++) {
+        const __m256i rows = _mm256_permute4x64_epi64(b[i], 0xd8);
+        store16(y, _mm256_castsi256_si128(rows));
+        WALK(y, columns)
+        store16(y, _mm256_extracti128_si256(rows, 1));
+        WALK(y, columns)
+    }
 }
 
 INLINE void tile8x8(const uint8_t *x, size_t line, uint8_t *y, size_t columns) {
     __m128i a[8], b[8];
     for (size_t i = 0; i < 8; i++)
         a[i] = load8(x + i * line);
-    round8(a, b, 8);
-    round8(b, a, 8);
-    round8(a, b, 8);
+    round8(a, b);
+    round8(b, a);
+    round8(a, b);
     for (size_t i = 0; i < 8; i++) {
         _mm_storel_epi64((__m128i *)(void *)(y + 2 * i * columns), b[i]);
         _mm_storel_epi64((__m128i *)(void *)(y + (2 * i + 1) * columns),
