@@ -20,6 +20,8 @@ typedef struct work {
     const uint8_t *x;
     uint8_t *y, *scratch;
     size_t element;
+    int64_t first, count; /* strips at hand */
+    bool again;           /* not the first ones */
 } work;
 
 /* One strip of one image. */
@@ -427,7 +429,7 @@ static void run_task(void *arg, size_t index) {
     const qk_conv_i8 *c = k->c;
     uint8_t *scratch = k->scratch + index * c->task_bytes;
     int64_t part = (int64_t)index / c->column_tasks;
-    int64_t total = c->batch * c->strips, end = total * (part + 1) / c->row_tasks;
+    int64_t end = k->first + k->count * (part + 1) / c->row_tasks;
     int64_t image_bytes = (int64_t)c->h * c->wd * qk_conv_i8_in(c);
     int64_t pixel_bytes = (int64_t)k->element * qk_conv_i8_out(c);
     strip s = {.block = (int32_t *)(void *)(scratch + c->strip_bytes),
@@ -437,9 +439,9 @@ static void run_task(void *arg, size_t index) {
                .upto = INT32_MAX};
     if (c->column_tasks > 1)
         take_columns(c, (int32_t)((int64_t)index % c->column_tasks), &s);
-    if (c->w.window)
+    if (c->w.window && !k->again)
         memset(scratch, c->x_zp, c->strip_bytes);
-    for (int64_t i = total * part / c->row_tasks; i < end; i++) {
+    for (int64_t i = k->first + k->count * part / c->row_tasks; i < end; i++) {
         int64_t n = i / c->strips, y = i % c->strips * c->strip_rows;
         const uint8_t *image = k->x + n * image_bytes;
         s.rows = least(c->strip_rows, c->ho - y);
@@ -460,14 +462,21 @@ static void run_task(void *arg, size_t index) {
 }
 
 void qk_conv_i8_run(const qsim_ctx *ctx, const qk_conv_i8 *c, const uint8_t *x, void *y,
-                    void *scratch) {
+                    void *scratch, bool slides) {
     bool int32_out = c->post ? !c->post->mult && !c->post->row_scale : !c->o.mult;
-    work k = {c, x, y, scratch, int32_out ? 4 : 1};
+    work k = {.c = c, .x = x, .y = y, .scratch = scratch, .element = int32_out ? 4 : 1};
     size_t tasks = (size_t)(c->row_tasks * c->column_tasks);
     if (c->batch <= 0 || c->ho <= 0 || c->wo <= 0)
         return;
-    if (tasks == 1)
-        run_task(&k, 0);
-    else
-        qs_parallel(ctx, tasks, run_task, &k);
+    const int64_t total = c->batch * c->strips, wave = slides ? c->wave : total;
+    const bool backwards = slides && (uintptr_t)y > (uintptr_t)x;
+    const int64_t step = backwards ? -wave : wave;
+    k.first = backwards ? (total - 1) / wave * wave : 0;
+    for (; k.first >= 0 && k.first < total; k.first += step, k.again = true) {
+        k.count = total - k.first < wave ? total - k.first : wave;
+        if (tasks == 1)
+            run_task(&k, 0);
+        else
+            qs_parallel(ctx, tasks, run_task, &k);
+    }
 }

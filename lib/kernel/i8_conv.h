@@ -107,6 +107,12 @@ typedef struct qk_conv_i8 {
     int32_t columns;    /* the same where they lie one below the other */
     int32_t block_rows; /* of a depthwise convolution's output, for `after` */
     int32_t strip_stride, strip_lead, gather_stride;
+    /*
+     * y may lie over x if it begins so many bytes before or behind it: strips are then done in
+     * waves of so many.
+     */
+    size_t before, behind;
+    int64_t wave;
     size_t strip_bytes, block_bytes, gather_bytes, task_bytes; /* of scratch */
 } qk_conv_i8;
 
@@ -131,8 +137,9 @@ static inline size_t qk_conv_i8_offsets(const qk_weights_i8 *w) {
 /* Scratch bytes in *scratch; false: a size overflows. `offset` lives as long as the plan. */
 bool qk_conv_i8_plan(qk_conv_i8 *c, int32_t threads, int32_t *offset, size_t *scratch);
 
+/* slides: y lies over x. */
 void qk_conv_i8_run(const qsim_ctx *ctx, const qk_conv_i8 *c, const uint8_t *x, void *y,
-                    void *scratch);
+                    void *scratch, bool slides);
 
 int64_t qk_conv_i8_macs(const qk_conv_i8 *c);
 /* What one thread takes for them, at best (base/slices.h). */

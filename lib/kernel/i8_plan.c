@@ -6,6 +6,10 @@
 
 #define GATHERED   (16 << 10)
 #define STRIP_GOAL (96 << 10)
+/* An image without border has as many strips as it has so many pixels, or bytes, but not more. */
+#define FLAT_PIXELS  3072
+#define WINDOW_BYTES (256 << 10)
+#define MOST_STRIPS  8
 #define AFTER_ROWS                                                                                 \
     (64 << 10) /* of a depthwise convolution, whose calls take a start, for `after` */
 
@@ -37,6 +41,14 @@ static void flatten(qk_conv_i8 *c) {
     }
 }
 
+/* Rows of a strip where one would do: y could not lie over x then. */
+static int64_t part_rows(const qk_conv_i8 *c) {
+    const int64_t bytes = (int64_t)c->h * c->wd * qk_conv_i8_in(c), unit = c->flat ? 96 : 2;
+    int64_t strips = c->flat ? c->ho / FLAT_PIXELS : bytes / WINDOW_BYTES;
+    strips = strips < 1 ? 1 : strips < MOST_STRIPS ? strips : MOST_STRIPS;
+    return ((c->ho + strips - 1) / strips + unit - 1) / unit * unit;
+}
+
 static void split(qk_conv_i8 *c, int32_t threads) {
     int64_t rows = c->ho, all = c->batch * c->ho;
     if (c->bordered) {
@@ -44,6 +56,8 @@ static void split(qk_conv_i8 *c, int32_t threads) {
         rows /= c->stride_h;
         if (rows < 4)
             rows = 4;
+    } else if (c->flat || c->w.window) {
+        rows = part_rows(c);
     }
     if (threads > 1 && rows > (all + threads - 1) / threads)
         rows = (all + threads - 1) / threads;
@@ -64,6 +78,34 @@ static void split(qk_conv_i8 *c, int32_t threads) {
     }
     if (c->row_tasks < 1)
         c->row_tasks = 1;
+}
+
+/* Rows of all images in front of row `row` of image `n`, or of its end. */
+static int64_t rows_above(const qk_conv_i8 *c, int64_t n, int64_t row) {
+    return n * c->h + (row < 0 ? 0 : row < c->h ? row : c->h);
+}
+
+/* No wave may write over what it or a later one reads, from the first to the last or back. */
+static void set_distances(qk_conv_i8 *c) {
+    const int64_t total = c->batch * c->strips, row = c->wd * qk_conv_i8_in(c);
+    const int64_t out = c->wo * qk_conv_i8_out(c);
+    int64_t before = 1, behind = 1;
+    c->wave = (int64_t)qs_wave((size_t)total, (size_t)c->row_tasks, qk_conv_i8_ns(c));
+    for (int64_t i = 0; i < total; i += c->wave) {
+        const int64_t last = (total - i < c->wave ? total : i + c->wave) - 1;
+        const int64_t first = i % c->strips * c->strip_rows;
+        const int64_t end = least((last % c->strips + 1) * c->strip_rows, c->ho);
+        const int64_t read = rows_above(c, i / c->strips, first * c->stride_h - c->pad_top) * row;
+        const int64_t rest = (int64_t)(c->w.kh - 1) * c->dilation_h + 1 - c->pad_top;
+        const int64_t read_end =
+            rows_above(c, last / c->strips, (end - 1) * c->stride_h + rest) * row + 64;
+        const int64_t written = (i / c->strips * c->ho + first) * out;
+        const int64_t written_end = (last / c->strips * c->ho + end) * out;
+        before = written_end - read > before ? written_end - read : before;
+        behind = read_end - written > behind ? read_end - written : behind;
+    }
+    c->before = (size_t)before;
+    c->behind = (size_t)behind;
 }
 
 /* In the order of packed weights, once more for a second set. */
@@ -144,6 +186,7 @@ bool qk_conv_i8_plan(qk_conv_i8 *c, int32_t threads, int32_t *offset, size_t *sc
     if (!fill_offsets(c, offset))
         return false;
     split(c, threads);
+    set_distances(c);
     c->strip_bytes = c->w.window ? qs_align((size_t)bytes + 64, 64) : 0;
     if (c->bordered) {
         if (!qs_mul64(c->strip_stride, qk_conv_i8_rows(c, c->strip_rows), &bytes) ||

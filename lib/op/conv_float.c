@@ -25,10 +25,8 @@
 #define SMALL_WEIGHTS ((size_t)64 * 1024)
 /* Output pixels of a band: what one table of row offsets covers. */
 #define BAND_PIXELS ((size_t)1024)
-/*
- * Time of each thread between two moments at which all wait for each other: that takes some 1 us.
- */
-#define WAVE_NS 200000
+/* Lines that depthwise_3x3 takes at a time: bands of more leave the output less room to slide. */
+#define CUT_LINES ((size_t)28)
 /* Floats behind a row that kernels may read without using them. */
 #define OVER_READ ((size_t)16)
 /* Kernels up to this width leave padding out: wide ones meet it in too many ways. */
@@ -278,10 +276,9 @@ static void run_conv(const qs_step *s, const qs_frame *f) {
         job.scratch += qs_align(p->form.floats, 16);
     }
     const size_t items = p->g.n * p->bands * p->splits, wave = s->slides ? p->wave : items;
-    const size_t waves = (items + wave - 1) / wave;
-    const bool backwards = (uintptr_t)job.y > (uintptr_t)job.x;
-    for (size_t i = 0; i < waves; i++) {
-        job.first = (backwards ? waves - 1 - i : i) * wave;
+    const bool backwards = s->slides && (uintptr_t)job.y > (uintptr_t)job.x;
+    job.first = backwards ? (items - 1) / wave * wave : 0;
+    for (; job.first < items; job.first += backwards ? -wave : wave) { /* below 0 is above items */
         job.count = items - job.first < wave ? items - job.first : wave;
         qs_parallel(f->ctx, p->slices, conv_slice, &job);
     }
@@ -358,7 +355,7 @@ static void conv_split(const qsim_ctx *ctx, conv_plan *p, double macs) {
         band = band < by_results ? band : by_results;
     }
     if (p->cut && !p->sum && !p->curve) /* its blocks go down the image */
-        band = p->g.oh;
+        band = CUT_LINES;
     band = band < 1 ? 1 : band > p->g.oh ? p->g.oh : band;
     const size_t slices = qs_slice_count(ctx, SIZE_MAX, conv_ns(p, macs));
     p->by_columns = prefer_columns(p, slices);
@@ -408,19 +405,6 @@ static void conv_distances(const conv_plan *p, qs_step *step) {
     }
     step->before = before * sizeof(float);
     step->behind = behind * sizeof(float);
-}
-
-/* A wave has as many items for each thread; a thread alone finishes each one. */
-static void conv_waves(qs_lower *l, conv_plan *p, double macs) {
-    const size_t items = p->g.n * p->bands;
-    const double each = conv_ns(p, macs) / (double)items, many = WAVE_NS / each;
-    if (p->splits > 1)
-        return;
-    const size_t most = (items + p->slices - 1) / p->slices;
-    p->wave = p->slices;
-    if (p->slices > 1)
-        p->wave *= many < (double)most ? (size_t)many + 1 : most;
-    conv_distances(p, l->step);
 }
 
 /* Which taps of a window that begins `before` in front of the image lie in its `size` elements. */
@@ -552,7 +536,9 @@ int qs_conv_lower(qs_lower *l) {
     const double macs = pixels * (double)p->form.m * (double)(p->form.taps * p->form.cg);
     conv_geometry(p, &window);
     conv_split(l->ctx, p, macs);
-    conv_waves(l, p, macs);
+    p->wave = qs_wave(p->g.n * p->bands, p->slices, conv_ns(p, macs));
+    if (p->splits == 1)
+        conv_distances(p, l->step);
     if (!make_strips(l->arena, p))
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
     l->step->run = run_conv;

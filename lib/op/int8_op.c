@@ -337,7 +337,7 @@ static void run_batch(const run *k, int64_t batch, uint8_t *memory) {
     conv.x_zp = (uint8_t)rules.x_zp;
     conv.post = e.use_post ? &e.post : NULL;
     qk_conv_i8_run(k->f->ctx, &conv, k->x + xb * p->x_bytes,
-                   k->y + batch * p->y_elements * (p->int32_out ? 4 : 1), memory);
+                   k->y + batch * p->y_elements * (p->int32_out ? 4 : 1), memory, false);
 }
 
 static void run_task(void *arg, size_t task) {
@@ -351,7 +351,7 @@ static void run_task(void *arg, size_t task) {
 static void run_prepared(const qs_step *s, const qs_frame *f) {
     const qs_i8_plan *p = s->params;
     qk_conv_i8_run(f->ctx, &p->conv, qs_step_in(s, f, p->roles->x), qs_step_out(s, f, 0),
-                   f->scratch);
+                   f->scratch, s->slides);
 }
 
 static void run_preparing(const qs_step *s, const qs_frame *f) {
@@ -478,6 +478,10 @@ int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
         p->conv.o = p->packed->epilogue.o;
         p->conv.w_zp = p->packed->weights.row_zp;
         p->conv.x_zp = (uint8_t)p->post.zp;
+        if (p->roles->x == 0 && !p->int32_out && p->conv.column_tasks == 1) {
+            l->step->before = p->conv.before;
+            l->step->behind = p->conv.behind;
+        }
         return QSIM_OK;
     }
     l->step->run = run_preparing;

@@ -233,7 +233,7 @@ static int run_layer(layer *k) {
         goto done;
     }
     uint64_t saved = qs_fp_enter();
-    qk_conv_i8_run(k->ctx, &k->conv, b.x, b.y, b.scratch);
+    qk_conv_i8_run(k->ctx, &k->conv, b.x, b.y, b.scratch, false);
     qs_fp_restore(saved);
     export_y(k, b.y, y_elements);
 done:

@@ -114,7 +114,7 @@ static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
 
 static void run(void *arg) {
     const call *k = arg;
-    qk_conv_i8_run(NULL, &k->conv, k->x, k->y, k->scratch);
+    qk_conv_i8_run(NULL, &k->conv, k->x, k->y, k->scratch, false);
 }
 
 static image random_image(ck_state *s) {

@@ -13,14 +13,16 @@
 
 typedef struct made {
     net n;
+    bool integer; /* tensors are u8 */
     int layers;
     int64_t batch, channels, h, w;
-    size_t floats; /* of the input */
+    size_t bytes; /* of the input */
 } made;
 
 static const char *const tensors[LAYERS + 1] = {"t0", "t1", "t2", "t3", "t4"};
 
 static const char *const pooled[LAYERS] = {"p0", "p1", "p2", "p3"};
+static const char *const floats[LAYERS] = {"f0", "f1", "f2", "f3"};
 
 static int64_t draw(uint64_t *state, int64_t from, int64_t to) {
     return from + (int64_t)(test_random(state) % (uint32_t)(to - from + 1));
@@ -45,19 +47,43 @@ static void add_behind(net *n, uint64_t *state, int layer, const char *x, const 
 }
 
 /* An infinite weight: padding is then a value like any other. */
-static void add_weights(net *n, uint64_t *state, const char *name, const int64_t *dims) {
+static void add_weights(net *n, uint64_t *state, const char *name, const int64_t *dims,
+                        bool infinite) {
     const size_t count = (size_t)(dims[0] * dims[1] * dims[2] * dims[3]);
     float *v = malloc(count * sizeof(float));
     for (size_t i = 0; i < count; i++)
         v[i] = (float)(test_random(state) % 2048) / 4096 - 0.25f;
-    if (test_random(state) % 4 == 0)
+    if (infinite)
         v[count / 2] = INFINITY;
     net_const(n, name, QSIM_FLOAT, 4, dims, v);
     free(v);
 }
 
+static void add_bytes(net *n, uint64_t *state, const char *name, const int64_t *dims) {
+    const size_t count = (size_t)(dims[0] * dims[1] * dims[2] * dims[3]);
+    int8_t *v = malloc(count);
+    for (size_t i = 0; i < count; i++)
+        v[i] = (int8_t)(test_random(state) % 256);
+    net_const(n, name, QSIM_INT8, 4, dims, v);
+    free(v);
+}
+
+static qs_id conv_node(made *m, uint64_t *state, int layer, const int64_t *dims, const char *c) {
+    char names[64], w[16];
+    const bool last = layer + 1 == m->layers;
+    snprintf(w, sizeof(w), "w%d", layer);
+    if (m->integer) {
+        add_bytes(&m->n, state, w, dims);
+        snprintf(names, sizeof(names), "%s,xs,xz,%s,ws,wz,ys,xz", tensors[layer], w);
+        return net_node(&m->n, "", "QLinearConv", names, tensors[layer + 1]);
+    }
+    add_weights(&m->n, state, w, dims, last && dims[0] > 1 && test_random(state) % 2);
+    snprintf(names, sizeof(names), "%s,%s", tensors[layer], w);
+    return net_node(&m->n, "", "Conv", names, c);
+}
+
 static void add_conv(made *m, uint64_t *state, int layer, int64_t *channels) {
-    char names[64], w[16], c[16];
+    char c[16];
     const bool depthwise = test_random(state) % 3 == 0, pointwise = test_random(state) % 3 == 0;
     const int64_t k = pointwise ? 1 : draw(state, 1, 3), d = k > 1 ? draw(state, 1, 2) : 1;
     const int64_t group = depthwise ? *channels : test_random(state) % 4 == 0 ? 2 : 1;
@@ -66,64 +92,76 @@ static void add_conv(made *m, uint64_t *state, int layer, int64_t *channels) {
     const int64_t pad = same ? (k - 1) / 2 * d : draw(state, 0, (k - 1) * d);
     const bool sum = same && group == 1 && out == *channels && layer > 0;
     const int64_t strides[] = {same ? 1 : draw(state, 1, 2), same ? 1 : draw(state, 1, 2)};
-    snprintf(w, sizeof(w), "w%d", layer);
     snprintf(c, sizeof(c), "c%d", layer);
-    snprintf(names, sizeof(names), "%s,%s", tensors[layer], w);
-    add_weights(&m->n, state, w, (const int64_t[]){out, *channels / group, k, k});
-    const qs_id id = net_node(&m->n, "", "Conv", names, c);
+    const qs_id id = conv_node(m, state, layer, (const int64_t[]){out, *channels / group, k, k}, c);
     net_ints(&m->n, id, "strides", 2, strides);
     net_ints(&m->n, id, "dilations", 2, (const int64_t[]){d, d});
     net_ints(&m->n, id, "pads", 4,
              (const int64_t[]){pad, pad, pad, same ? pad : draw(state, 0, pad)});
     CHECK_INT(qs_node_set_int(m->n.g, id, "group", group), 0);
-    add_behind(&m->n, state, layer, c, tensors[layer + 1], sum ? tensors[layer] : NULL);
+    if (!m->integer)
+        add_behind(&m->n, state, layer, c, tensors[layer + 1], sum ? tensors[layer] : NULL);
     *channels = out;
 }
 
-static void make_random(made *m, qsim_ctx *ctx, uint64_t seed) {
+static void begin_made(made *m, qsim_ctx *ctx) {
+    net_begin(&m->n, ctx, 13);
+    net_input(&m->n, "t0", m->integer ? QSIM_UINT8 : QSIM_FLOAT,
+              NET_DIMS(m->batch, m->channels, m->h, m->w));
+    net_float(&m->n, "xs", 0.5f);
+    net_float(&m->n, "ws", 0.0625f);
+    net_float(&m->n, "ys", 30.0f);
+    net_byte(&m->n, "xz", QSIM_UINT8, 100);
+    net_byte(&m->n, "wz", QSIM_INT8, 0);
+}
+
+static void make_random(made *m, qsim_ctx *ctx, uint64_t seed, bool integer) {
     uint64_t state = seed;
+    m->integer = integer;
     m->layers = 1 + (int)(test_random(&state) % LAYERS);
     m->batch = draw(&state, 1, 3);
     m->channels = 2 * draw(&state, 2, 12);
-    m->h = draw(&state, 20, 120);
-    m->w = draw(&state, 20, 80);
-    net_begin(&m->n, ctx, 13);
-    net_input(&m->n, "t0", QSIM_FLOAT, NET_DIMS(m->batch, m->channels, m->h, m->w));
+    m->h = draw(&state, 20, integer ? 240 : 120);
+    m->w = draw(&state, 20, integer ? 160 : 80);
+    begin_made(m, ctx);
     for (int64_t layer = 0, channels = m->channels; layer < m->layers; layer++)
         add_conv(m, &state, (int)layer, &channels);
 }
 
 /* Images of 16 channels in the middle, large enough that two threads work in several waves. */
-static void make_equal(made *m, qsim_ctx *ctx) {
+static void make_equal(made *m, qsim_ctx *ctx, bool integer) {
     static const int64_t channels[] = {1, 16, 16, 16, 1};
+    uint64_t state = 7;
+    m->integer = integer;
     m->layers = LAYERS;
     m->batch = m->channels = 1;
-    m->h = 160;
-    m->w = 96;
-    net_begin(&m->n, ctx, 13);
-    net_input(&m->n, "t0", QSIM_FLOAT, NET_DIMS(1, 1, m->h, m->w));
-    for (int i = 0; i < LAYERS; i++) {
-        char w[16], names[40];
-        snprintf(w, sizeof(w), "w%d", i);
-        snprintf(names, sizeof(names), "%s,%s", tensors[i], w);
-        net_random(&m->n, w, NET_DIMS(channels[i + 1], channels[i], 3, 3), (uint64_t)i, 0.2f);
-        net_ints(&m->n, net_node(&m->n, "", "Conv", names, tensors[i + 1]), "pads", 4,
-                 (const int64_t[]){1, 1, 1, 1});
-    }
+    m->h = integer ? 320 : 160;
+    m->w = integer ? 192 : 96;
+    begin_made(m, ctx);
+    for (int i = 0; i < LAYERS; i++)
+        net_ints(&m->n,
+                 conv_node(m, &state, i, (const int64_t[]){channels[i + 1], channels[i], 3, 3},
+                           tensors[i + 1]),
+                 "pads", 4, (const int64_t[]){1, 1, 1, 1});
 }
 
 static void end_made(made *m) {
-    for (int i = 0; i < m->layers; i++)
-        net_node(&m->n, "", "GlobalAveragePool", tensors[i], pooled[i]);
+    for (int i = 0; i < m->layers; i++) {
+        char names[64];
+        snprintf(names, sizeof(names), "%s,xs,xz", tensors[i]);
+        if (m->integer)
+            net_node(&m->n, "", "DequantizeLinear", names, floats[i]);
+        net_node(&m->n, "", "GlobalAveragePool", m->integer ? floats[i] : tensors[i], pooled[i]);
+    }
     for (int i = m->layers; i-- > 0;)
         net_output(&m->n, i + 1 == m->layers ? tensors[i + 1] : pooled[i + 1]);
     net_output(&m->n, pooled[0]);
     NET_OK(&m->n, net_end(&m->n));
-    m->floats = (size_t)(m->batch * m->channels * m->h * m->w);
+    m->bytes = (size_t)(m->batch * m->channels * m->h * m->w) * (m->integer ? 1 : sizeof(float));
 }
 
 typedef struct outcome {
-    float *y;
+    uint8_t *y;
     size_t bytes, arena;
     int slides;
 } outcome;
@@ -135,6 +173,18 @@ static void one_by_one(void *user, size_t n, qsim_task_fn task, void *arg) {
         task(arg, i);
 }
 
+static void fill(const made *m, uint8_t *x, int round) {
+    const size_t each = m->integer ? 1 : sizeof(float);
+    for (size_t i = 0; i < m->bytes / each; i++) {
+        const uint32_t v = (uint32_t)i * 2654435761u + (uint32_t)round * 40503u;
+        const float f = (float)(v >> 20) / 2048 - 1;
+        if (m->integer)
+            x[i] = (uint8_t)(v >> 24);
+        else
+            memcpy(x + i * each, &f, each);
+    }
+}
+
 /* With `lent` threads are not ours; with `kept` all tensors are needed until the end. */
 static outcome execute(made *m, int32_t threads, bool lent, bool kept) {
     const qsim_ctx_options co = {
@@ -142,14 +192,15 @@ static outcome execute(made *m, int32_t threads, bool lent, bool kept) {
     const qsim_session_options o = {
         .struct_size = sizeof(o), .outputs = &tensors[m->layers], .output_count = kept ? 0 : 1};
     const int64_t dims[] = {m->batch, m->channels, m->h, m->w};
-    float *x = malloc(m->floats * sizeof(float));
+    uint8_t *x = malloc(m->bytes);
     static uint8_t file[1 << 20];
     size_t size = 0;
     qsim_ctx *ctx = NULL;
     qsim_model *model = NULL;
     qsim_session *s = NULL;
     qsim_run *r = NULL;
-    qsim_tensor in = net_tensor(QSIM_FLOAT, 4, dims, x), out[LAYERS + 1] = {{0}};
+    qsim_tensor in = net_tensor(m->integer ? QSIM_UINT8 : QSIM_FLOAT, 4, dims, x),
+                out[LAYERS + 1] = {{0}};
     outcome result = {0};
     NET_OK(&m->n, qsim_ctx_create(&co, &ctx, &m->n.error));
     NET_OK(&m->n, qsim_model_save_memory(m->n.model, file, sizeof(file), &size, &m->n.error));
@@ -157,8 +208,7 @@ static outcome execute(made *m, int32_t threads, bool lent, bool kept) {
     NET_OK(&m->n, qsim_session_create(model, kept ? NULL : &o, &s, &m->n.error));
     NET_OK(&m->n, qsim_run_create(s, &r, &m->n.error));
     for (int round = 0; round < 2 && r; round++) { /* on what the first time left, too */
-        for (size_t i = 0; i < m->floats; i++)
-            x[i] = (float)((i * 2654435761u + (size_t)round) % 4096) / 2048 - 1;
+        fill(m, x, round);
         NET_OK(&m->n,
                qsim_run_execute(r, &in, 1, out, kept ? (size_t)m->layers + 1 : 1, &m->n.error));
     }
@@ -189,11 +239,11 @@ static int check(made *m, int32_t threads, bool lent, size_t most) {
     return got.slides;
 }
 
-static void random_nets(qsim_ctx *ctx) {
+static void random_nets(qsim_ctx *ctx, bool integer) {
     int slides = 0;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         made m;
-        make_random(&m, ctx, seed);
+        make_random(&m, ctx, seed, integer);
         end_made(&m);
         slides += check(&m, 1, false, SIZE_MAX);
         check(&m, 3, false, SIZE_MAX);
@@ -202,11 +252,11 @@ static void random_nets(qsim_ctx *ctx) {
     CHECK(slides > 20);
 }
 
-static void equal_layers(qsim_ctx *ctx) {
+static void equal_layers(qsim_ctx *ctx, bool integer) {
     made m;
-    make_equal(&m, ctx);
+    make_equal(&m, ctx, integer);
     end_made(&m);
-    const size_t bytes = (size_t)(16 * m.h * m.w) * sizeof(float);
+    const size_t bytes = 16 * m.bytes;
     CHECK(check(&m, 1, false, bytes + bytes / 4) > 0);
     CHECK(check(&m, 2, false, bytes + bytes * 3 / 4) > 0);
     CHECK(check(&m, 2, true, bytes + bytes * 3 / 4) > 0);
@@ -216,8 +266,10 @@ static void equal_layers(qsim_ctx *ctx) {
 int main(void) {
     qsim_ctx *ctx;
     CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), 0);
-    random_nets(ctx);
-    equal_layers(ctx);
+    for (int integer = 0; integer < 2; integer++) {
+        random_nets(ctx, integer);
+        equal_layers(ctx, integer);
+    }
     qsim_ctx_free(ctx);
     return test_done();
 }
