@@ -33,7 +33,9 @@ INLINE __m512i broadcast(const uint8_t *p) {
 #define LOAD(v)                                                                                    \
     __m512i b##v = _mm512_loadu_si512(b + 64 * v);                                                 \
     KEEP(b##v)
-#define LOAD_HALF(v) const __m256i bh = _mm256_loadu_si256((const void *)(b + 64 * v));
+#define LOAD_HALF(v)                                                                               \
+    __m256i bh = _mm256_loadu_si256((const void *)(b + 64 * v));                                   \
+    KEEP(bh)
 #define BROADCAST(r) const __m512i x##r = broadcast(p##r + i);
 #define KEEP(acc)    __asm__("" : "+v"(acc));
 #define DOT(r, v, w)                                                                               \
@@ -91,10 +93,13 @@ INLINE __m512i broadcast(const uint8_t *p) {
 /* What lies behind the pointer is loaded again where it is used, not kept in a register. */
 #define FORGET(p) __asm__("" : "+r"(p))
 
-/* tile_RxW: R rows of W columns. rows_RxW: as many rows of g as make whole tiles, from 0 on. */
-#define TILE(NR, W)                                                                                \
-    INLINE void tile_##NR##x##W(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s,   \
-                                kind how) {                                                        \
+/*
+ * tile_RxW: R rows of W columns. Those of long sums are functions that serve every kind, those of
+ * short ones stand in their loops: LINK.
+ */
+#define TILE(NR, W, LINK)                                                                          \
+    LINK void tile_##NR##x##W(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s,     \
+                              kind how) {                                                          \
         const int8_t *b = g->b;                                                                    \
         const int32_t *bias = g->o.bias;                                                           \
         R##NR(ROW) R##NR(SET_##W) if (s->init) {                                                   \
@@ -102,16 +107,24 @@ INLINE __m512i broadcast(const uint8_t *p) {
         }                                                                                          \
         for (int32_t seg = 0; seg < g->segs; seg++) {                                              \
             ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;                                  \
-            for (ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4; i < end; i += 4, b += 4 * W) {          \
-                LOAD_##W R##NR(STEP_##W)                                                           \
-            }                                                                                      \
+            const ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4;                                        \
+            do { /* for size, gcc would test at the head and jump back there */                    \
+                LOAD_##W R##NR(STEP_##W) b += 4 * W;                                               \
+            } while ((i += 4) < end);                                                              \
         }                                                                                          \
-        FINISH_##NR##x##W                                                                          \
+        if (how == KIND_ANY) {                                                                     \
+            FINISH_##NR##x##W                                                                      \
+        } else {                                                                                   \
+            FINISH_##NR##x##W                                                                      \
+        }                                                                                          \
     }
+
+/* rows_RxW: as many rows of g as make whole tiles, from 0 on; `how` is not KIND_ANY. */
 #define WHOLE_TILES(NR, W)                                                                         \
     INLINE int32_t rows_##NR##x##W(const qk_gemm_u8s8 *g, sink s, kind how, gatherer *ahead) {     \
         int32_t r = 0;                                                                             \
-        gather_next(ahead, NR);                                                                    \
+        if (ahead->left > 0)                                                                       \
+            gather_more(ahead, NR);                                                                \
         s.rows = NR;                                                                               \
         for (; r + NR <= g->m; r += NR, s.out += NR * s.stride) {                                  \
             const sink *t = &s;                                                                    \
@@ -119,7 +132,10 @@ INLINE __m512i broadcast(const uint8_t *p) {
             for (int32_t i = 0; i < NR; i++)                                                       \
                 row[i] = g->rows ? g->rows[r + i] : g->a + (r + i) * g->a_stride;                  \
             s.init = g->row_init ? g->row_init + r : NULL;                                         \
-            gather_next(ahead, NR);                                                                \
+            if (W == 64)                                                                           \
+                gather_next(ahead, NR);                                                            \
+            else if (ahead->left > 0)                                                              \
+                gather_more(ahead, NR);                                                            \
             if (NR >= 4) {                                                                         \
                 FORGET(t);                                                                         \
                 FORGET(g);                                                                         \
@@ -129,14 +145,16 @@ INLINE __m512i broadcast(const uint8_t *p) {
         return r;                                                                                  \
     }
 
-TILE(2, 64)
-TILE(4, 64)
-TILE(4, 32)
-TILE(8, 32)
-TILE(8, 24)
-TILE(4, 16)
-TILE(8, 16)
-TILE(8, 8)
+#define FUNCTION TARGET __attribute__((noinline)) static
+
+TILE(2, 64, INLINE)
+TILE(4, 64, INLINE)
+TILE(4, 32, INLINE)
+TILE(8, 32, INLINE)
+TILE(8, 24, INLINE)
+TILE(4, 16, INLINE)
+TILE(8, 16, INLINE)
+TILE(8, 8, INLINE)
 WHOLE_TILES(4, 64)
 WHOLE_TILES(2, 64)
 WHOLE_TILES(4, 32)
@@ -288,14 +306,13 @@ INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t most, rest *t, s
     }                                                                                              \
     TARGET static void gemm_##W(const qk_gemm_u8s8 *g, const sink *s, gatherer *ahead) {           \
         kind how = kind_of(g);                                                                     \
-        bool low = LOW < NR && how != KIND_PLAIN && g->segs <= SHORT && g->segs * g->k4 <= SHORT;  \
+        bool low = LOW < NR && how <= KIND_SHORT && g->segs <= SHORT && g->segs * g->k4 <= SHORT;  \
         int32_t r = low ? qk_gemm_resident_avx512vnni(g, s, how, ahead) : 0;                       \
-        if (r == 0 && how == KIND_ZERO)                                                            \
-            r = low ? rows_##LOW##x##W(g, *s, KIND_ZERO, ahead)                                    \
-                    : rows_##NR##x##W(g, *s, KIND_ZERO, ahead);                                    \
+        if (r == 0 && low)                                                                         \
+            r = how == KIND_ZERO ? rows_##LOW##x##W(g, *s, KIND_ZERO, ahead)                       \
+                                 : rows_##LOW##x##W(g, *s, KIND_SHORT, ahead);                     \
         else if (r == 0 && how != KIND_ANY)                                                        \
-            r = low ? rows_##LOW##x##W(g, *s, KIND_SHORT, ahead)                                   \
-                    : rows_##NR##x##W(g, *s, KIND_PLAIN, ahead);                                   \
+            r = rows_##NR##x##W(g, *s, how, ahead);                                                \
         rest_##W(g, *s, r);                                                                        \
     }
 
@@ -308,7 +325,7 @@ GEMM(8, 8, 8, 8)
 TARGET static void gather_u8(const qk_gather_u8 *g) {
     gatherer all;
     gather_start(&all, g);
-    gather_next(&all, g->m);
+    gather_more(&all, g->m);
 }
 
 /* Some kernels gather while they compute. */
@@ -324,7 +341,7 @@ TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
     gatherer ahead;
     gather_start(&ahead, g->gather);
     if (g->gather && !gathers(g))
-        gather_next(&ahead, g->gather->m);
+        gather_more(&ahead, g->gather->m);
     const sink s = sink_of(g);
     if (g->width == 64)
         gemm_64(g, &s, &ahead);

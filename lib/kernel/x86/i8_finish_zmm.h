@@ -30,18 +30,22 @@ INLINE __m512i scaled(__m512i acc, __m512 m, const sink *s, kind how) {
     return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(acc), m));
 }
 
-INLINE __m512i narrowed(__m512i a, __m512i b, const sink *s, kind how) {
-    if (how == KIND_ZERO)
-        return _mm512_packs_epi32(a, b);
-    if (how == KIND_SHORT) /* without saturation: that takes the pipe of the products */
-        return _mm512_add_epi16(_mm512_packs_epi32(a, b), s->e.zp);
-    return narrow(a, b, &s->e);
+/* Two vectors of 16-bit numbers with their zero point to bytes. */
+INLINE __m512i joined(__m512i ab, __m512i cd, const sink *s, kind how) {
+    if (how == KIND_SHORT) { /* without saturation: that takes the pipe of the products */
+        ab = _mm512_add_epi16(ab, s->e.zp);
+        cd = _mm512_add_epi16(cd, s->e.zp);
+    } else if (how != KIND_ZERO) {
+        ab = _mm512_adds_epi16(ab, s->e.zp);
+        cd = _mm512_adds_epi16(cd, s->e.zp);
+    }
+    return narrow_u8(ab, cd, &s->e);
 }
 
 /* Four vectors of sums with their multipliers to bytes; packs work within lanes. */
 #define TO_BYTES(y, s, how, a, ma, b, mb, c, mc, d, md)                                            \
-    __m512i y = narrow_u8(narrowed(scaled(a, ma, s, how), scaled(b, mb, s, how), s, how),          \
-                          narrowed(scaled(c, mc, s, how), scaled(d, md, s, how), s, how), &s->e);
+    __m512i y = joined(_mm512_packs_epi32(scaled(a, ma, s, how), scaled(b, mb, s, how)),           \
+                       _mm512_packs_epi32(scaled(c, mc, s, how), scaled(d, md, s, how)), s, how);
 
 INLINE bool has_row(const sink *s, int32_t r, kind how) {
     return how != KIND_ANY || r < s->rows;

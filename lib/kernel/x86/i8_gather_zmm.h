@@ -74,14 +74,7 @@ INLINE void gather_next_pair(gatherer *t) {
     t->left -= 2;
 }
 
-/* The next rows, an even number unless they are the last. */
-INLINE void gather_next(gatherer *t, int32_t rows) {
-    if (t->left <= 0)
-        return;
-    if (rows == 2 && t->small) { /* where each instruction counts */
-        gather_next_pair(t);
-        return;
-    }
+INLINE void gather_rows(gatherer *t, int32_t rows) {
     if (rows > t->left)
         rows = t->left;
     const uint8_t *a = t->g.a;
@@ -95,6 +88,21 @@ INLINE void gather_next(gatherer *t, int32_t rows) {
     t->g.a += rows * t->g.a_stride;
     t->g.out += rows * t->g.out_stride;
     t->left -= rows;
+}
+
+/* The next rows, an even number unless they are the last. */
+INLINE void gather_next(gatherer *t, int32_t rows) {
+    if (t->left <= 0)
+        return;
+    if (rows == 2 && t->small) /* where each instruction counts */
+        gather_next_pair(t);
+    else
+        gather_rows(t, rows);
+}
+
+/* The same outside of loops. */
+TARGET __attribute__((noinline)) static void gather_more(gatherer *t, int32_t rows) {
+    gather_next(t, rows);
 }
 
 #endif

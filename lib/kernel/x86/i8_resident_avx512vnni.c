@@ -20,9 +20,11 @@ INLINE __m512i dword_at(const uint8_t *p, int32_t d) {
     return _mm512_set1_epi32(dword);
 }
 
+/* Odd numbers of dwords, which are rare, are the next even one with weights of zero. */
 #define WEIGHT(d, v, vectors)                                                                      \
-    __m512i w##d##_##v =                                                                           \
-        d < dwords ? _mm512_loadu_si512(g->b + 64 * (vectors * d + v)) : _mm512_setzero_si512();   \
+    __m512i w##d##_##v = d < dwords && d < g->k4                                                   \
+                             ? _mm512_loadu_si512(g->b + 64 * (vectors * d + v))                   \
+                             : _mm512_setzero_si512();                                             \
     if (d < dwords)                                                                                \
     KEEP(w##d##_##v)
 #define SUM(acc, x, d, v) acc = _mm512_dpbusd_epi32(acc, x, w##d##_##v);
@@ -67,17 +69,12 @@ INLINE void rows_64(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords) {
 
 #define AHEAD 8 /* rows that are gathered early enough to have left the store queue */
 
-/* Outside of the loops, which have no registers to spare. */
-TARGET __attribute__((noinline)) static void gather_first(gatherer *t) {
-    gather_next(t, t->small ? AHEAD : t->left);
-}
-
 INLINE void rows_32(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords, gatherer *ahead) {
     const ptrdiff_t offset = g->seg_offset ? g->seg_offset[0] : 0;
     const int32_t *bias = g->o.bias;
     F8(WEIGHTS_32)
     if (ahead->left > 0)
-        gather_first(ahead);
+        gather_more(ahead, ahead->small ? AHEAD : ahead->left);
     const ptrdiff_t step = g->a_stride, stride = s.stride;
     const uint8_t *p = g->a + offset;
     const int32_t m = g->m, *init = g->row_init;
@@ -100,40 +97,47 @@ INLINE void rows_32(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords, gat
 
 /* ---- which one ---- */
 
-#define CASE_64(D) CASE(64, D, (g, *s, KIND_ZERO, D), (g, *s, KIND_SHORT, D))
-#define CASE_32(D) CASE(32, D, (g, *s, KIND_ZERO, D, ahead), (g, *s, KIND_SHORT, D, ahead))
-#define CASE(W, D, zero, other)                                                                    \
-    case D:                                                                                        \
-        if (how == KIND_ZERO)                                                                      \
-            rows_##W zero;                                                                         \
-        else                                                                                       \
-            rows_##W other;                                                                        \
-        break;
+TARGET static void resident_64(const qk_gemm_u8s8 *g, const sink *s, kind how) {
+    if (g->k4 <= 2 && how == KIND_ZERO)
+        rows_64(g, *s, KIND_ZERO, 2);
+    else if (g->k4 <= 2)
+        rows_64(g, *s, KIND_SHORT, 2);
+    else if (how == KIND_ZERO)
+        rows_64(g, *s, KIND_ZERO, 4);
+    else
+        rows_64(g, *s, KIND_SHORT, 4);
+}
+
+#define RESIDENT_32(D)                                                                             \
+    if (how == KIND_ZERO)                                                                          \
+        rows_32(g, *s, KIND_ZERO, D, ahead);                                                       \
+    else                                                                                           \
+        rows_32(g, *s, KIND_SHORT, D, ahead);                                                      \
+    break;
+
+TARGET static void resident_32(const qk_gemm_u8s8 *g, const sink *s, kind how, gatherer *ahead) {
+    switch (g->k4) {
+    case 1:
+    case 2: RESIDENT_32(2)
+    case 3:
+    case 4: RESIDENT_32(4)
+    case 5:
+    case 6: RESIDENT_32(6)
+    case 7: RESIDENT_32(7) /* 3 x 3 of 3 channels */
+    default: RESIDENT_32(8)
+    }
+}
 
 TARGET int32_t qk_gemm_resident_avx512vnni(const qk_gemm_u8s8 *g, const sink *s, kind how,
                                            gatherer *ahead) {
     if (how == KIND_ANY || how == KIND_PLAIN || g->segs != 1 || g->rows)
         return 0;
     if (g->width == 64 && g->k4 <= 4) {
-        switch (g->k4) {
-            CASE_64(1)
-            CASE_64(2)
-            CASE_64(3)
-            CASE_64(4)
-        }
+        resident_64(g, s, how);
         return g->m;
     }
     if (g->width == 32 && g->k4 <= 8) {
-        switch (g->k4) {
-            CASE_32(1)
-            CASE_32(2)
-            CASE_32(3)
-            CASE_32(4)
-            CASE_32(5)
-            CASE_32(6)
-            CASE_32(7)
-            CASE_32(8)
-        }
+        resident_32(g, s, how, ahead);
         return g->m / 2 * 2;
     }
     return 0;
