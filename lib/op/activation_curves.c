@@ -46,7 +46,7 @@ static float next(const qs_attr *list, int32_t *used, bool takes, float fallback
     return takes && list && *used < list->count ? list->u.floats[(*used)++] : fallback;
 }
 
-int qs_activations_read(const qs_infer *x, qs_recurrent *r) {
+QS_RARE int qs_activations_read(const qs_infer *x, qs_recurrent *r) {
     static const qs_curve fallback[] = {QS_CURVE_SIGMOID, QS_CURVE_TANH, QS_CURVE_TANH};
     const qs_attr *names = qs_node_attr(x->node, "activations");
     const qs_attr *alphas = qs_node_attr(x->node, "activation_alpha");

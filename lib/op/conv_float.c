@@ -286,7 +286,7 @@ static void run_conv(const qs_step *s, const qs_frame *f) {
 
 /* ---- lowering ---- */
 
-static void plan_finish(const qs_lower *l, conv_plan *p) {
+QS_RARE static void plan_finish(const qs_lower *l, conv_plan *p) {
     const qk_ew *k = l->ctx->kernels->ew;
     const qk_ew_f32_fn curves[] = {NULL, k->silu, k->hardswish, k->sigmoid};
     const int64_t then = qs_node_int(l->node, "then", 0);
@@ -483,7 +483,7 @@ static bool make_strips(qs_arena *arena, conv_plan *p) {
     return p->inside != NULL;
 }
 
-static int conv_scratch(qs_lower *l, conv_plan *p) {
+QS_RARE static int conv_scratch(qs_lower *l, conv_plan *p) {
     size_t floats = 0;
     if (p->border && (!qs_mul((p->band - 1) * p->g.sh + p->height, p->line, &floats) ||
                       !qs_add(floats, 32, &floats)))
@@ -502,7 +502,7 @@ static void run_nothing(const qs_step *s, const qs_frame *f) {
     (void)f;
 }
 
-int qs_conv_lower(qs_lower *l) {
+QS_RARE int qs_conv_lower(qs_lower *l) {
     const qs_value *w = qs_lower_in(l, 1);
     qs_infer x;
     qs_window window;

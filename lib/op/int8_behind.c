@@ -24,7 +24,7 @@ static bool same_dims(const qs_value *other, const qs_value *y) {
     return same;
 }
 
-int qs_i8_infer_behind(const qs_infer *x) {
+QS_RARE int qs_i8_infer_behind(const qs_infer *x) {
     const qs_value *other = input(x, QS_I8_OTHER);
     bool fits = is_table(input(x, QS_I8_FIRST)) && is_table(input(x, QS_I8_LAST));
     if (other)
@@ -130,7 +130,7 @@ static float scale_of(const qs_lower *l, int32_t index) {
     return s;
 }
 
-static int32_t zero_of(const qs_lower *l, int32_t index) {
+QS_RARE static int32_t zero_of(const qs_lower *l, int32_t index) {
     const qs_value *v = index < l->node->input_count ? qs_lower_in(l, index) : NULL;
     return v && v->data ? *(const uint8_t *)v->data->data : 0;
 }
@@ -147,7 +147,7 @@ static qk_u8_pair pair_of(const qs_lower *l) {
                         .hi = (float)((int32_t)qs_node_int(l->node, "sum_hi", 255) - zero)};
 }
 
-void qs_i8_plan_behind(const qs_lower *l, qs_i8_behind *b) {
+QS_RARE void qs_i8_plan_behind(const qs_lower *l, qs_i8_behind *b) {
     const qs_node *n = l->node;
     b->t = l->ctx->kernels->u8;
     /* A depthwise convolution that writes into a larger tensor hands its channels on, too. */
@@ -161,7 +161,7 @@ void qs_i8_plan_behind(const qs_lower *l, qs_i8_behind *b) {
     b->product.conv.after_in_place = !b->sums && b->product.conv.y_channels == 0;
 }
 
-int qs_i8_lower_behind(qs_lower *l, qs_i8_behind *b) {
+QS_RARE int qs_i8_lower_behind(qs_lower *l, qs_i8_behind *b) {
     static const char *const names[3][2] = {{"gemm int8", "depthwise int8"},
                                             {"gemm int8 table", "depthwise int8 table"},
                                             {"gemm int8 add", "depthwise int8 add"}};

@@ -8,7 +8,7 @@
 /* ---- rules ---- */
 
 /* Every constant scale is a positive finite number. */
-static int check_scale(const qs_infer *x, int32_t index) {
+QS_RARE static int check_scale(const qs_infer *x, int32_t index) {
     const qs_value *v = index < 0 ? NULL : qs_infer_in(x, index);
     if (!v || !v->data)
         return QSIM_OK;
@@ -23,7 +23,7 @@ static int check_scale(const qs_infer *x, int32_t index) {
 }
 
 /* A list has one element or `columns` (-1: any number). */
-static int check_count(const qs_infer *x, int32_t index, int64_t columns) {
+QS_RARE static int check_count(const qs_infer *x, int32_t index, int64_t columns) {
     const qs_value *v = index < 0 ? NULL : qs_infer_in(x, index);
     if (!v || v->rank < 0)
         return QSIM_OK;
@@ -37,7 +37,7 @@ static int check_count(const qs_infer *x, int32_t index, int64_t columns) {
                          (long long)n, (long long)columns);
 }
 
-static int check_types(const qs_infer *x, const qs_i8_roles *r) {
+QS_RARE static int check_types(const qs_infer *x, const qs_i8_roles *r) {
     const struct {
         int32_t index;
         uint32_t set;
@@ -57,7 +57,7 @@ static int check_types(const qs_infer *x, const qs_i8_roles *r) {
     return code;
 }
 
-int qs_i8_check(const qs_infer *x, const qs_i8_roles *r, int64_t columns, bool rows) {
+QS_RARE int qs_i8_check(const qs_infer *x, const qs_i8_roles *r, int64_t columns, bool rows) {
     const struct {
         int32_t index;
         int64_t count;
@@ -77,7 +77,7 @@ int qs_i8_check(const qs_infer *x, const qs_i8_roles *r, int64_t columns, bool r
     return code;
 }
 
-int32_t qs_i8_out_type(const qs_infer *x, const qs_i8_roles *r) {
+QS_RARE int32_t qs_i8_out_type(const qs_infer *x, const qs_i8_roles *r) {
     if (r->y_zp < 0)
         return QSIM_INT32;
     const qs_value *v = qs_infer_in(x, r->y_zp);
@@ -109,7 +109,7 @@ static int32_t limit_of(const qs_node *n, const char *name, int32_t fallback) {
 }
 
 /* The parameters' values; false if one that is there is not constant. */
-static bool constant_rules(qs_pack *p, const qs_i8_roles *r, qs_i8_rules *rules) {
+QS_RARE static bool constant_rules(qs_pack *p, const qs_i8_roles *r, qs_i8_rules *rules) {
     const int32_t indices[] = {r->x_scale, r->x_zp, r->w_scale, r->y_scale, r->y_zp, r->bias};
     const void *data[QS_COUNT(indices)] = {NULL};
     for (size_t i = 0; i < QS_COUNT(indices); i++) {
@@ -134,12 +134,12 @@ static bool constant_rules(qs_pack *p, const qs_i8_roles *r, qs_i8_rules *rules)
     return true;
 }
 
-static int pack_fail(qs_pack *p, int code, const char *what) {
+QS_RARE static int pack_fail(qs_pack *p, int code, const char *what) {
     return qs_fail(p->error, code, "%s: %s (node '%s', %s)", p->model, what, p->node->name,
                    p->node->op_type);
 }
 
-static int prove_fail(qs_pack *p, int32_t column, int64_t bound) {
+QS_RARE static int prove_fail(qs_pack *p, int32_t column, int64_t bound) {
     if (bound == 0)
         return qs_fail(p->error, QSIM_E_VALUE,
                        "%s: the multiplier of output channel %d is not finite (node '%s', %s)",
@@ -150,8 +150,8 @@ static int prove_fail(qs_pack *p, int32_t column, int64_t bound) {
 }
 
 /* Biases that make sums leave int32, made smaller where results stay the same. */
-static int narrow(qs_pack *p, const qs_i8_shape *shape, const qk_source_i8 *source,
-                  const qs_i8_list *w_zp, qs_i8_rules *rules, bool *clamp) {
+QS_RARE static int narrow(qs_pack *p, const qs_i8_shape *shape, const qk_source_i8 *source,
+                          const qs_i8_list *w_zp, qs_i8_rules *rules, bool *clamp) {
     int32_t column;
     int64_t bound;
     size_t columns = (size_t)shape->w.n * (size_t)shape->w.groups;
@@ -166,9 +166,9 @@ static int narrow(qs_pack *p, const qs_i8_shape *shape, const qk_source_i8 *sour
 }
 
 /* Reads the rules and proves their sums; false in *known if a run has to. */
-static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
-                       const qk_source_i8 *source, const qs_i8_list *w_zp, int32_t *sums,
-                       qs_i8_rules *rules, bool *known, bool *clamp) {
+QS_RARE static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
+                               const qk_source_i8 *source, const qs_i8_list *w_zp, int32_t *sums,
+                               qs_i8_rules *rules, bool *known, bool *clamp) {
     int32_t column = 0;
     int64_t bound = 0;
     *known = constant_rules(p, r, rules);
@@ -183,8 +183,9 @@ static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shap
     return rules->wide ? narrow(p, shape, source, w_zp, rules, clamp) : QSIM_OK;
 }
 
-static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *shape,
-                     const qk_source_i8 *source, const qs_i8_list *w_zp, const int32_t *sums) {
+QS_RARE static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *shape,
+                             const qk_source_i8 *source, const qs_i8_list *w_zp,
+                             const int32_t *sums) {
     const qk_i8 *t = p->ctx->kernels->i8;
     size_t bytes;
     if (!qk_weights_i8_layout(t, &out->layout) || !qs_i8_weights_bytes(&out->layout, &bytes))
@@ -200,7 +201,8 @@ static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *shape,
     return QSIM_OK;
 }
 
-static int pack_epilogue(qs_pack *p, const qs_i8_rules *rules, bool clamp, qs_i8_packed *out) {
+QS_RARE static int pack_epilogue(qs_pack *p, const qs_i8_rules *rules, bool clamp,
+                                 qs_i8_packed *out) {
     const qk_i8 *t = p->ctx->kernels->i8;
     size_t bytes;
     if (!qs_i8_epilogue_bytes(&out->layout, &bytes))
@@ -215,8 +217,8 @@ static int pack_epilogue(qs_pack *p, const qs_i8_rules *rules, bool clamp, qs_i8
 }
 
 /* sums: room for a number of every column. */
-static int pack_proven(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
-                       const qk_source_i8 *source, const qs_i8_list *w_zp, int32_t *sums) {
+QS_RARE static int pack_proven(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
+                               const qk_source_i8 *source, const qs_i8_list *w_zp, int32_t *sums) {
     qs_i8_rules rules = {0};
     bool known, clamp = false;
     int code = prove_rules(p, r, shape, source, w_zp, sums, &rules, &known, &clamp);
@@ -236,7 +238,7 @@ static int pack_proven(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shap
     return code;
 }
 
-int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape) {
+QS_RARE int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape) {
     const qs_value *w = pack_value(p, r->w), *zp = pack_value(p, r->w_zp);
     qk_source_i8 source = shape->source;
     qs_i8_list w_zp = {qs_pack_const(p, r->w_zp), elements_of(zp), w->dtype == QSIM_INT8};
@@ -375,7 +377,7 @@ static const qs_value *role_value(const qs_lower *l, int32_t index) {
 }
 
 /* Counts of the lists, and the layout of weights that are packed while executing. */
-static int make_layout(qs_lower *l, qs_infer *x, qs_i8_plan *p) {
+QS_RARE static int make_layout(qs_lower *l, qs_infer *x, qs_i8_plan *p) {
     const qs_i8_roles *r = p->roles;
     const qs_value *w = role_value(l, r->w), *zp = role_value(l, r->w_zp);
     p->x_zps = elements_of(role_value(l, r->x_zp));
@@ -400,7 +402,7 @@ static int make_layout(qs_lower *l, qs_infer *x, qs_i8_plan *p) {
 }
 
 /* What nothing is known of: every x - zp up to 255, every weight up to 128 (255 with a zp). */
-static int check_worst(qs_infer *x, const qs_i8_plan *p) {
+QS_RARE static int check_worst(qs_infer *x, const qs_i8_plan *p) {
     int64_t k = (int64_t)p->conv.w.kh * p->conv.w.kw * p->conv.w.c;
     if (!p->int32_out && k > INT32_MAX / 255 / (p->conv.w.sum_column ? 255 : 128))
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
@@ -410,7 +412,7 @@ static int check_worst(qs_infer *x, const qs_i8_plan *p) {
     return QSIM_OK;
 }
 
-static int make_scratch(qs_infer *x, qs_i8_plan *p, size_t *scratch) {
+QS_RARE static int make_scratch(qs_infer *x, qs_i8_plan *p, size_t *scratch) {
     size_t rows = 0;
     if (!qs_i8_epilogue_bytes(&p->conv.w, &p->epilogue_bytes) ||
         (p->rows && !qs_mul((size_t)p->conv.ho, 8, &rows)) || rows > SIZE_MAX / 4)
@@ -425,7 +427,7 @@ static int make_scratch(qs_infer *x, qs_i8_plan *p, size_t *scratch) {
     return QSIM_OK;
 }
 
-static int lower_check(qs_lower *l, qs_infer *x, const qs_i8_plan *p) {
+QS_RARE static int lower_check(qs_lower *l, qs_infer *x, const qs_i8_plan *p) {
     const qs_value *y = qs_lower_out(l, 0);
     if (role_value(l, p->roles->x)->dtype != QSIM_UINT8)
         return qs_infer_fail(x, QSIM_E_INTERNAL, "executed on unsigned activations only");
@@ -435,7 +437,7 @@ static int lower_check(qs_lower *l, qs_infer *x, const qs_i8_plan *p) {
     return QSIM_OK;
 }
 
-int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
+QS_RARE int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
     qs_infer x;
     qs_lower_infer(l, &x);
     int code = lower_check(l, &x, p);

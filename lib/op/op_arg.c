@@ -27,11 +27,11 @@ ARGS(u8, uint8_t)
 
 #define QS_T_ARG (QS_T_REAL | QS_T_8BIT | QS_T(QSIM_INT32) | QS_T(QSIM_INT64))
 
-static int arg_axis(const qs_infer *x, int32_t *axis) {
+QS_RARE static int arg_axis(const qs_infer *x, int32_t *axis) {
     return qs_infer_axis(x, qs_node_int(x->node, "axis", 0), x->in[0]->rank, axis);
 }
 
-static int infer_arg(qs_infer *x) {
+QS_RARE static int infer_arg(qs_infer *x) {
     const qs_value *v = x->in[0];
     qs_dim dims[QSIM_MAX_RANK];
     int32_t axis = 0, rank = 0;
@@ -68,7 +68,7 @@ static void run_arg(const qs_step *s, const qs_frame *f) {
                                   p->inner, p->last);
 }
 
-static int lower_arg(qs_lower *l) {
+QS_RARE static int lower_arg(qs_lower *l) {
     static const arg_fn functions[2][16] = {{[QSIM_FLOAT] = max_f32,
                                              [QSIM_DOUBLE] = max_f64,
                                              [QSIM_INT8] = max_s8,

@@ -8,7 +8,7 @@
 #include "op/rules.h"
 
 /* Up to opset 6 `is_test`, from 14 on `training_mode` tells inference from training. */
-static int check_mode(const qs_infer *x) {
+QS_RARE static int check_mode(const qs_infer *x) {
     const int32_t version = x->node->domain[0] ? 15 : x->node->version;
     if (version < 7 && !qs_node_int(x->node, "is_test", 0))
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "is_test is 0: training is not supported");
@@ -23,7 +23,7 @@ static int check_mode(const qs_infer *x) {
     return QSIM_OK;
 }
 
-static int infer_batchnorm(qs_infer *x) {
+QS_RARE static int infer_batchnorm(qs_infer *x) {
     const qs_value *v = x->in[0];
     int code = check_mode(x);
     for (int32_t i = 0; i < 5 && !code; i++)
@@ -46,7 +46,7 @@ static int infer_batchnorm(qs_infer *x) {
 }
 
 /* Older forms differ in attributes that inference does not read. */
-static int upgrade_batchnorm(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+QS_RARE static int upgrade_batchnorm(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     (void)error;
     if (to >= 7) {
         qs_node_drop_attr(g, node, "is_test");
@@ -117,7 +117,7 @@ static void run_nothing(const qs_step *s, const qs_frame *f) {
     (void)f;
 }
 
-static int lower_batchnorm(qs_lower *l) {
+QS_RARE static int lower_batchnorm(qs_lower *l) {
     const qs_value *v = qs_lower_in(l, 0);
     batchnorm_plan *p = qs_lower_params(l, sizeof(*p));
     if (!p)

@@ -101,7 +101,7 @@ static bool legacy_operand(const qs_node *n, const qs_value *a, const qs_value *
     return true;
 }
 
-static int infer_binary(qs_infer *x) {
+QS_RARE static int infer_binary(qs_infer *x) {
     qs_value wide;
     qs_dim wide_dims[QSIM_MAX_RANK];
     int code = qs_infer_type(x, 0, QS_T_ARITH);
@@ -183,7 +183,7 @@ static void run_binary(const qs_step *s, const qs_frame *f) {
         qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / (p->loops.inner + 1) + 1, binary_rows, &job);
 }
 
-static int lower_binary(qs_lower *l, int32_t which) {
+QS_RARE static int lower_binary(qs_lower *l, int32_t which) {
     const qs_value *a = qs_lower_in(l, 0), *b = qs_lower_in(l, 1), *y = qs_lower_out(l, 0);
     qs_value wide;
     qs_dim dims[QSIM_MAX_RANK];
@@ -204,21 +204,21 @@ static int lower_binary(qs_lower *l, int32_t which) {
     return QSIM_OK;
 }
 
-static int lower_add(qs_lower *l) {
+QS_RARE static int lower_add(qs_lower *l) {
     return lower_binary(l, 0);
 }
-static int lower_sub(qs_lower *l) {
+QS_RARE static int lower_sub(qs_lower *l) {
     return lower_binary(l, 1);
 }
-static int lower_mul(qs_lower *l) {
+QS_RARE static int lower_mul(qs_lower *l) {
     return lower_binary(l, 2);
 }
-static int lower_div(qs_lower *l) {
+QS_RARE static int lower_div(qs_lower *l) {
     return lower_binary(l, 3);
 }
 
 /* To version 7: the axes of size 1 behind b become an Unsqueeze. */
-static int upgrade_binary(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+QS_RARE static int upgrade_binary(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     qs_node *n = &g->nodes[node];
     qs_value wide;
     qs_dim dims[QSIM_MAX_RANK];

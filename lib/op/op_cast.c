@@ -103,7 +103,7 @@ static const cast_type types[16] = {
     [QSIM_BOOL] = CAST_TYPE(WIDE_U64, b8),
 };
 
-static int infer_cast(qs_infer *x) {
+QS_RARE static int infer_cast(qs_infer *x) {
     int64_t to = qs_node_int(x->node, "to", 0);
     int code = qs_infer_type(x, 0, QS_T_CAST);
     if (code)
@@ -144,7 +144,7 @@ static void run_cast(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->elements, QS_GRAIN, cast_range, &job);
 }
 
-static int lower_cast(qs_lower *l) {
+QS_RARE static int lower_cast(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     if (x->dtype == y->dtype) {
         l->alias = true;

@@ -59,7 +59,7 @@ static const clip_type types[16] = {
     [QSIM_UINT64] = {clip_u64, {.u = 0}, {.u = UINT64_MAX}},
 };
 
-static int infer_clip(qs_infer *x) {
+QS_RARE static int infer_clip(qs_infer *x) {
     uint32_t set = x->node->version < 12 ? QS_T_REAL : QS_T_ARITH;
     if (x->node->version < 11 && x->node->input_count > 1)
         return qs_infer_fail(x, QSIM_E_GRAPH, "%d inputs, expected 1", (int)x->node->input_count);
@@ -128,7 +128,7 @@ static void run_clip_both(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->elements, QS_GRAIN, clip_range, &job);
 }
 
-static int lower_clip(qs_lower *l) {
+QS_RARE static int lower_clip(qs_lower *l) {
     static const qs_step_fn runs[] = {run_clip, run_clip, run_clip_min, run_clip_both};
     const qs_value *x = qs_lower_in(l, 0);
     clip_params *p = qs_lower_params(l, sizeof(*p));
@@ -156,8 +156,8 @@ static int lower_clip(qs_lower *l) {
     return QSIM_OK;
 }
 
-static int attr_to_input(qs_graph *g, qs_id node, const char *attr, int32_t index, int32_t dtype,
-                         qsim_error *error) {
+QS_RARE static int attr_to_input(qs_graph *g, qs_id node, const char *attr, int32_t index,
+                                 int32_t dtype, qsim_error *error) {
     if (!qs_node_attr(&g->nodes[node], attr))
         return QSIM_OK;
     float f = qs_node_float(&g->nodes[node], attr, 0);
@@ -172,7 +172,7 @@ static int attr_to_input(qs_graph *g, qs_id node, const char *attr, int32_t inde
     return QSIM_OK;
 }
 
-static int upgrade_clip(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+QS_RARE static int upgrade_clip(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     if (g->nodes[node].version >= 11 || to < 11)
         return QSIM_OK;
     int32_t dtype = g->values[g->nodes[node].inputs[0]].dtype;

@@ -3,7 +3,7 @@
 #include "op/pairs.h"
 
 #define TYPES(name, op)                                                                            \
-    QS_PAIR(, name##_f32, float, float, uint8_t, a op b)                                           \
+    QS_PAIR(QS_RARE, name##_f32, float, float, uint8_t, a op b)                                    \
     QS_PAIR(QS_RARE, name##_f64, double, double, uint8_t, a op b)                                  \
     QS_PAIR(QS_RARE, name##_s8, int8_t, int8_t, uint8_t, a op b)                                   \
     QS_PAIR(QS_RARE, name##_s16, int16_t, int16_t, uint8_t, a op b)                                \
@@ -39,11 +39,11 @@ TRUTHS(or, |)
 TRUTHS(xor, ^)
 TRUTHS(iff, ==)
 
-static int lower_equal(qs_lower *l) {
+QS_RARE static int lower_equal(qs_lower *l) {
     return qs_lower_in(l, 0)->dtype == QSIM_BOOL ? lower_iff(l) : lower_same(l);
 }
 
-static int infer(qs_infer *x, uint32_t types) {
+QS_RARE static int infer(qs_infer *x, uint32_t types) {
     int code = qs_infer_type(x, 0, types);
     if (!code)
         code = qs_infer_type(x, 1, types);
@@ -52,13 +52,13 @@ static int infer(qs_infer *x, uint32_t types) {
     return code ? code : qs_infer_pair(x, QSIM_BOOL);
 }
 
-static int infer_order(qs_infer *x) {
+QS_RARE static int infer_order(qs_infer *x) {
     return infer(x, QS_T_ARITH);
 }
-static int infer_equal(qs_infer *x) {
+QS_RARE static int infer_equal(qs_infer *x) {
     return infer(x, QS_T_ARITH | QS_T(QSIM_BOOL));
 }
-static int infer_logic(qs_infer *x) {
+QS_RARE static int infer_logic(qs_infer *x) {
     return infer(x, QS_T(QSIM_BOOL));
 }
 

@@ -4,7 +4,8 @@
 
 /* ---- Concat ---- */
 
-int qs_infer_join(const qs_infer *x, int32_t index, int32_t axis, int32_t rank, qs_dim *dims) {
+QS_RARE int qs_infer_join(const qs_infer *x, int32_t index, int32_t axis, int32_t rank,
+                          qs_dim *dims) {
     const qs_value *v = qs_infer_in(x, index);
     for (int32_t k = 0; k < rank; k++) {
         int64_t size = v->dims[k].size;
@@ -25,7 +26,7 @@ int qs_infer_join(const qs_infer *x, int32_t index, int32_t axis, int32_t rank, 
     return QSIM_OK;
 }
 
-static int infer_concat(qs_infer *x) {
+QS_RARE static int infer_concat(qs_infer *x) {
     const qs_value *first = x->in[0];
     int32_t rank = first->rank, axis = 0;
     qs_dim dims[QSIM_MAX_RANK];
@@ -110,7 +111,7 @@ static void run_split(const qs_step *s, const qs_frame *f) {
 }
 
 /* Parts that follow each other: no copies where they are placed so. */
-static int lie_together(qs_lower *l, const block_params *p, bool inputs) {
+QS_RARE static int lie_together(qs_lower *l, const block_params *p, bool inputs) {
     size_t *at = qs_arena_alloc(l->arena, (size_t)p->count, sizeof(*at)), sum = 0;
     if (!at)
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
@@ -123,7 +124,7 @@ static int lie_together(qs_lower *l, const block_params *p, bool inputs) {
 }
 
 /* `whole` is the tensor that the parts make up. */
-static int lower_blocks(qs_lower *l, const qs_value *whole, int64_t fallback, bool inputs) {
+QS_RARE static int lower_blocks(qs_lower *l, const qs_value *whole, int64_t fallback, bool inputs) {
     int32_t count = inputs ? l->node->input_count : l->node->output_count;
     int64_t axis = qs_node_int(l->node, "axis", fallback);
     axis = axis < 0 ? axis + whole->rank : axis;
@@ -147,13 +148,13 @@ static int lower_blocks(qs_lower *l, const qs_value *whole, int64_t fallback, bo
     return p->outer == 1 ? lie_together(l, p, inputs) : QSIM_OK;
 }
 
-static int lower_concat(qs_lower *l) {
+QS_RARE static int lower_concat(qs_lower *l) {
     return lower_blocks(l, qs_lower_out(l, 0), 1, true);
 }
 
 static const qs_attr_rule concat_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
 
-static int upgrade_concat(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+QS_RARE static int upgrade_concat(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     if (g->nodes[node].version >= 4 || to < 4 || qs_node_attr(&g->nodes[node], "axis"))
         return QSIM_OK;
     int code = qs_node_set_int(g, node, "axis", 1);
@@ -179,7 +180,8 @@ const qs_op qs_op_concat = {.domain = "",
 #define MANY_PARTS 256
 
 /* Sizes along the axis are given: one each, that sum up to `size` where that is known. */
-static int split_given(const qs_infer *x, int64_t size, const int64_t *parts, int32_t count) {
+QS_RARE static int split_given(const qs_infer *x, int64_t size, const int64_t *parts,
+                               int32_t count) {
     int64_t sum = 0;
     if (count != x->node->output_count)
         return qs_infer_fail(x, QSIM_E_SHAPE, "%d sizes for %d outputs", (int)count,
@@ -194,7 +196,7 @@ static int split_given(const qs_infer *x, int64_t size, const int64_t *parts, in
 }
 
 /* Size of part i of equal ones; from version 18 the last may be smaller. */
-static int split_equal(const qs_infer *x, int64_t size, int32_t i, int64_t *part) {
+QS_RARE static int split_equal(const qs_infer *x, int64_t size, int32_t i, int64_t *part) {
     int32_t n = x->node->output_count;
     *part = -1;
     if (size < 0)
@@ -207,7 +209,7 @@ static int split_equal(const qs_infer *x, int64_t size, int32_t i, int64_t *part
     return QSIM_OK;
 }
 
-static int split_read(const qs_infer *x, int64_t *parts, int32_t *count) {
+QS_RARE static int split_read(const qs_infer *x, int64_t *parts, int32_t *count) {
     int64_t n = qs_node_int(x->node, "num_outputs", x->node->output_count);
     if (n != x->node->output_count)
         return qs_infer_fail(x, QSIM_E_VALUE, "num_outputs is %lld for %d outputs", (long long)n,
@@ -217,7 +219,7 @@ static int split_read(const qs_infer *x, int64_t *parts, int32_t *count) {
     return qs_infer_attr_ints(x, "split", parts, MANY_PARTS, count);
 }
 
-static int infer_split(qs_infer *x) {
+QS_RARE static int infer_split(qs_infer *x) {
     const qs_value *in = x->in[0];
     int64_t parts[MANY_PARTS], part = -1;
     int32_t count, axis = 0;
@@ -248,11 +250,11 @@ static int infer_split(qs_infer *x) {
     return QSIM_OK;
 }
 
-static int lower_split(qs_lower *l) {
+QS_RARE static int lower_split(qs_lower *l) {
     return lower_blocks(l, qs_lower_in(l, 0), 0, false);
 }
 
-static int upgrade_split(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+QS_RARE static int upgrade_split(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     int32_t version = g->nodes[node].version;
     int code = QSIM_OK;
     if (version < 13 && to >= 13)

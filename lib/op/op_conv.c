@@ -7,7 +7,7 @@
 #include "op/window.h"
 
 /* The fourth input of the internal form is added to the result: it has its shape. */
-static int infer_sum(qs_infer *x) {
+QS_RARE static int infer_sum(qs_infer *x) {
     const qs_value *y = &x->out[0], *other = x->in[3];
     if (!other)
         return QSIM_OK;
@@ -18,7 +18,7 @@ static int infer_sum(qs_infer *x) {
     return same ? QSIM_OK : qs_infer_fail(x, QSIM_E_SHAPE, "the sum has another shape");
 }
 
-static int infer_conv(qs_infer *x) {
+QS_RARE static int infer_conv(qs_infer *x) {
     const qs_value *v = x->in[0], *w = x->in[1], *b = x->in[2];
     for (int32_t i = 0; i < 3; i++) {
         int code = qs_infer_type(x, i, QS_T_FLOAT);
@@ -52,7 +52,7 @@ static int infer_conv(qs_infer *x) {
     return qs_infer_out(x, 0, QSIM_FLOAT, rank, dims);
 }
 
-static int infer_internal(qs_infer *x) {
+QS_RARE static int infer_internal(qs_infer *x) {
     int code = infer_conv(x);
     if (!code && x->node->input_count > 3)
         code = infer_sum(x);
@@ -124,7 +124,7 @@ qs_conv_weights qs_conv_pack(const qk_f32 *k, const qs_conv_form *f, const void 
     return out;
 }
 
-static int pack_conv(qs_pack *p) {
+QS_RARE static int pack_conv(qs_pack *p) {
     const void *w = qs_pack_bytes(p, 1);
     const float *bias = qs_pack_const(p, 2);
     bool has_bias = p->node->input_count > 2 && p->node->inputs[2] != QS_NONE;

@@ -16,8 +16,8 @@
 
 /* ---- attributes and sizes ---- */
 
-static int read_list(const qs_infer *x, const char *name, const qs_transposed *g, int64_t least,
-                     int32_t want, int64_t list[4], bool *given) {
+QS_RARE static int read_list(const qs_infer *x, const char *name, const qs_transposed *g,
+                             int64_t least, int32_t want, int64_t list[4], bool *given) {
     int32_t count;
     int code = qs_infer_attr_ints(x, name, list, 4, &count);
     *given = count != QS_ABSENT;
@@ -33,7 +33,7 @@ static int read_list(const qs_infer *x, const char *name, const qs_transposed *g
     return QSIM_OK;
 }
 
-static int read_lists(const qs_infer *x, qs_transposed *g, bool *shaped) {
+QS_RARE static int read_lists(const qs_infer *x, qs_transposed *g, bool *shaped) {
     int64_t kernel[4], strides[4], dilations[4], pads[4], extra[4], shape[4];
     bool has[6] = {false};
     int32_t n = g->axes;
@@ -66,7 +66,7 @@ static int read_lists(const qs_infer *x, qs_transposed *g, bool *shaped) {
 }
 
 /* What a kernel laid at every position covers. */
-static int covered(const qs_infer *x, const qs_transposed_axis *a, int64_t *span) {
+QS_RARE static int covered(const qs_infer *x, const qs_transposed_axis *a, int64_t *span) {
     int64_t steps, taps;
     if (a->in > AXIS_LIMIT || a->kernel > AXIS_LIMIT || a->kernel == 0 ||
         !qs_mul64(a->in > 0 ? a->in - 1 : 0, a->stride, &steps) ||
@@ -77,8 +77,8 @@ static int covered(const qs_infer *x, const qs_transposed_axis *a, int64_t *span
     return QSIM_OK;
 }
 
-static int size_axis(const qs_infer *x, qs_transposed_axis *a, bool shaped, bool upper,
-                     bool lower) {
+QS_RARE static int size_axis(const qs_infer *x, qs_transposed_axis *a, bool shaped, bool upper,
+                             bool lower) {
     int64_t span = 0;
     if (a->in < 0 || a->kernel < 0)
         return QSIM_OK;
@@ -101,7 +101,7 @@ static int size_axis(const qs_infer *x, qs_transposed_axis *a, bool shaped, bool
 }
 
 /* The input's and the weights' ranks are known and equal. */
-static int read_geometry(const qs_infer *x, qs_transposed *g) {
+QS_RARE static int read_geometry(const qs_infer *x, qs_transposed *g) {
     const qs_value *v = x->in[0], *w = x->in[1];
     bool shaped = false;
     memset(g, 0, sizeof(*g));
@@ -133,7 +133,7 @@ static int read_geometry(const qs_infer *x, qs_transposed *g) {
     return code;
 }
 
-static int check_channels(const qs_infer *x, const qs_dim *c) {
+QS_RARE static int check_channels(const qs_infer *x, const qs_dim *c) {
     const qs_value *w = x->in[1], *b = x->in[2];
     const int64_t group = qs_node_int(x->node, "group", 1), all = w->dims[0].size;
     int64_t m = w->dims[1].size;
@@ -149,7 +149,7 @@ static int check_channels(const qs_infer *x, const qs_dim *c) {
     return QSIM_OK;
 }
 
-static int infer_convtranspose(qs_infer *x) {
+QS_RARE static int infer_convtranspose(qs_infer *x) {
     const qs_value *v = x->in[0], *w = x->in[1];
     qs_transposed g;
     qs_dim dims[4];
@@ -180,7 +180,7 @@ static int infer_convtranspose(qs_infer *x) {
 
 /* ---- packed weights ---- */
 
-static int pack_convtranspose(qs_pack *p) {
+QS_RARE static int pack_convtranspose(qs_pack *p) {
     const float *w = qs_pack_const(p, 1), *bias = qs_pack_const(p, 2);
     const bool has_bias = p->node->input_count > 2 && p->node->inputs[2] != QS_NONE;
     const qs_value *wv = &p->graph->values[p->node->inputs[1]];
@@ -332,8 +332,8 @@ static size_t reach(const qs_phases *f, const qs_transposed_axis *a, int32_t i) 
 }
 
 /* Series of an axis; *end: pixels behind the last one used, counted from the image's first. */
-static int make_axis(qs_lower *l, plan *p, const qs_transposed_axis *a, int32_t i, size_t border,
-                     size_t *end) {
+QS_RARE static int make_axis(qs_lower *l, plan *p, const qs_transposed_axis *a, int32_t i,
+                             size_t border, size_t *end) {
     const size_t out = (size_t)a->out, stride = p->stride[i], before = (size_t)a->before;
     const size_t count = stride < out ? stride : out;
     series *s = qs_arena_alloc(l->arena, count, sizeof(*s));
@@ -353,7 +353,7 @@ static int make_axis(qs_lower *l, plan *p, const qs_transposed_axis *a, int32_t 
 }
 
 /* Across, when merged, every pixel makes its own `stride` ones. */
-static int make_columns(qs_lower *l, plan *p, const qs_transposed *g, size_t *end) {
+QS_RARE static int make_columns(qs_lower *l, plan *p, const qs_transposed *g, size_t *end) {
     if (!g->merged)
         return make_axis(l, p, &g->a[1], 1, p->left, end);
     p->m *= (size_t)g->a[1].stride;
@@ -364,7 +364,7 @@ static int make_columns(qs_lower *l, plan *p, const qs_transposed *g, size_t *en
     return make_axis(l, p, &plain, 1, 0, end);
 }
 
-static int make_products(qs_lower *l, plan *p, const qs_transposed *g) {
+QS_RARE static int make_products(qs_lower *l, plan *p, const qs_transposed *g) {
     const qs_phases *f = &p->form;
     const size_t phases = f->phases[0] * f->phases[1];
     size_t at = f->bias_stride * f->groups, k = 0;
@@ -394,7 +394,7 @@ static int make_products(qs_lower *l, plan *p, const qs_transposed *g) {
     return QSIM_OK;
 }
 
-static int make_plan(qs_lower *l, plan *p, const qs_transposed *g) {
+QS_RARE static int make_plan(qs_lower *l, plan *p, const qs_transposed *g) {
     size_t down = 0, across = 0, bordered = 0, scratch = 0;
     p->top = reach(&p->form, &g->a[0], 0);
     p->left = g->merged ? 0 : reach(&p->form, &g->a[1], 1);
@@ -423,7 +423,7 @@ static void run_nothing(const qs_step *s, const qs_frame *f) {
     (void)f;
 }
 
-static int lower_convtranspose(qs_lower *l) {
+QS_RARE static int lower_convtranspose(qs_lower *l) {
     const qs_value *v = qs_lower_in(l, 0), *w = qs_lower_in(l, 1);
     qs_infer x;
     qs_transposed g;

@@ -16,7 +16,7 @@
 
 /* ---- DynamicQuantizeLinear ---- */
 
-static int infer_dynamic(qs_infer *x) {
+QS_RARE static int infer_dynamic(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_FLOAT);
     if (!code)
         code = qs_infer_out(x, 0, QSIM_UINT8, x->in[0]->rank, x->in[0]->dims);
@@ -87,7 +87,7 @@ static void run_dynamic(const qs_step *s, const qs_frame *f) {
     *(uint8_t *)qs_step_out(s, f, 2) = (uint8_t)job.zp;
 }
 
-static int lower_dynamic(qs_lower *l) {
+QS_RARE static int lower_dynamic(qs_lower *l) {
     dynamic_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
@@ -113,11 +113,11 @@ const qs_op qs_op_dynamic_quantize = {.domain = "",
 /* ---- QuantizeRows ---- */
 
 /* A row: all axes from `axis` on. Outputs: u8, and the scales with those axes of size 1. */
-static int rows_axis(const qs_infer *x, int32_t *axis) {
+QS_RARE static int rows_axis(const qs_infer *x, int32_t *axis) {
     return qs_infer_axis(x, qs_node_int(x->node, "axis", -1), x->in[0]->rank, axis);
 }
 
-static int infer_rows(qs_infer *x) {
+QS_RARE static int infer_rows(qs_infer *x) {
     const qs_value *v = x->in[0];
     qs_dim dims[QSIM_MAX_RANK];
     int32_t axis = 0;
@@ -166,7 +166,7 @@ static void run_rows(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->rows, QS_GRAIN / 4 / (p->count + 1) + 1, quantize_rows, &job);
 }
 
-static int lower_rows(qs_lower *l) {
+QS_RARE static int lower_rows(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0);
     qs_infer rules;
     int32_t axis = 0;

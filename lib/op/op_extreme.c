@@ -43,7 +43,7 @@ FOLD(QS_RARE, sum_f64, double, a + b)
 static const extreme_fn max_fns[16] = ROWS(max), min_fns[16] = ROWS(min),
                         sum_fns[16] = {[QSIM_FLOAT] = sum_f32, [QSIM_DOUBLE] = sum_f64};
 
-static int infer(qs_infer *x, uint32_t types) {
+QS_RARE static int infer(qs_infer *x, uint32_t types) {
     qs_dim dims[2][QSIM_MAX_RANK];
     const qs_value *first = qs_infer_in(x, 0);
     qs_value all = *first;
@@ -61,11 +61,11 @@ static int infer(qs_infer *x, uint32_t types) {
     return code ? code : qs_infer_out(x, 0, first->dtype, all.rank, all.dims);
 }
 
-static int infer_extreme(qs_infer *x) {
+QS_RARE static int infer_extreme(qs_infer *x) {
     return infer(x, x->node->version < 12 ? QS_T_REAL : QS_T_ARITH);
 }
 
-static int infer_sum(qs_infer *x) {
+QS_RARE static int infer_sum(qs_infer *x) {
     return infer(x, QS_T_REAL);
 }
 
@@ -104,7 +104,7 @@ static void run_extreme(const qs_step *s, const qs_frame *f) {
             ((double *)(void *)y)[i] /= (double)p->count;
 }
 
-static int lower(qs_lower *l, const extreme_fn *functions, bool mean) {
+QS_RARE static int lower(qs_lower *l, const extreme_fn *functions, bool mean) {
     const qs_value *y = qs_lower_out(l, 0);
     extreme_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
@@ -125,16 +125,16 @@ static int lower(qs_lower *l, const extreme_fn *functions, bool mean) {
     return QSIM_OK;
 }
 
-static int lower_max(qs_lower *l) {
+QS_RARE static int lower_max(qs_lower *l) {
     return lower(l, max_fns, false);
 }
-static int lower_min(qs_lower *l) {
+QS_RARE static int lower_min(qs_lower *l) {
     return lower(l, min_fns, false);
 }
-static int lower_sum(qs_lower *l) {
+QS_RARE static int lower_sum(qs_lower *l) {
     return lower(l, sum_fns, false);
 }
-static int lower_mean(qs_lower *l) {
+QS_RARE static int lower_mean(qs_lower *l) {
     return lower(l, sum_fns, true);
 }
 

@@ -12,7 +12,7 @@ typedef struct flip_task {
     uint8_t *y;
 } flip_task;
 
-static int infer_flip(qs_infer *x) {
+QS_RARE static int infer_flip(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_8BIT);
     int32_t dtype = x->in[0]->dtype == QSIM_INT8 ? QSIM_UINT8 : QSIM_INT8;
     return code ? code : qs_infer_out(x, 0, dtype, x->in[0]->rank, x->in[0]->dims);
@@ -30,7 +30,7 @@ static void run_flip(const qs_step *step, const qs_frame *f) {
     qs_ranges(f->ctx, p->count, QS_GRAIN, flip_range, &t);
 }
 
-static int lower_flip(qs_lower *l) {
+QS_RARE static int lower_flip(qs_lower *l) {
     flip_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;

@@ -15,7 +15,7 @@ static int64_t index_at(const void *data, bool wide, size_t i) {
     return narrow;
 }
 
-static int check_indices(const qs_infer *x, int64_t size) {
+QS_RARE static int check_indices(const qs_infer *x, int64_t size) {
     qs_const c;
     if (size < 0 || !qs_infer_const(x, 1, &c))
         return QSIM_OK;
@@ -28,7 +28,7 @@ static int check_indices(const qs_infer *x, int64_t size) {
     return QSIM_OK;
 }
 
-static int infer_gather(qs_infer *x) {
+QS_RARE static int infer_gather(qs_infer *x) {
     const qs_value *in = x->in[0], *indices = x->in[1];
     int32_t axis = 0, rank = 0;
     qs_dim dims[2 * QSIM_MAX_RANK];
@@ -78,7 +78,7 @@ static void run_gather(const qs_step *s, const qs_frame *f) {
         }
 }
 
-static int lower_gather(qs_lower *l) {
+QS_RARE static int lower_gather(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0), *indices = qs_lower_in(l, 1);
     int64_t axis = qs_node_int(l->node, "axis", 0);
     gather_params *p = qs_lower_params(l, sizeof(*p));

@@ -13,7 +13,7 @@
 #include <math.h>
 
 /* First normalized axis; a parameter has the shape of the axes from there on, or one element. */
-static int check_parameter(const qs_infer *x, int32_t index, int64_t count) {
+QS_RARE static int check_parameter(const qs_infer *x, int32_t index, int64_t count) {
     const qs_value *v = qs_infer_in(x, index);
     int64_t n = v && v->rank >= 0 ? qs_dims_product(v->dims, 0, v->rank) : -1;
     if (n < 0 || count < 0 || n == count || n == 1)
@@ -22,7 +22,7 @@ static int check_parameter(const qs_infer *x, int32_t index, int64_t count) {
                          (long long)n, (long long)count);
 }
 
-static int infer_layernorm(qs_infer *x) {
+QS_RARE static int infer_layernorm(qs_infer *x) {
     const qs_value *v = x->in[0];
     int64_t stash = qs_node_int(x->node, "stash_type", QSIM_FLOAT);
     int32_t axis = 0;
@@ -99,7 +99,7 @@ static void run_layernorm(const qs_step *s, const qs_frame *f) {
         qs_ranges(f->ctx, p->rows, QS_GRAIN / 2 / p->count + 1, layernorm_rows, &job);
 }
 
-static int lower_layernorm(qs_lower *l) {
+QS_RARE static int lower_layernorm(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0), *bias = qs_lower_in(l, 2);
     qs_infer rules;
     int32_t axis = 0;

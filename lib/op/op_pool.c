@@ -12,7 +12,7 @@
 
 /* ---- rules ---- */
 
-static int infer_maxpool(qs_infer *x) {
+QS_RARE static int infer_maxpool(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_FLOAT | QS_T_8BIT);
     if (code)
         return code;
@@ -36,7 +36,7 @@ static int infer_maxpool(qs_infer *x) {
     return code ? code : qs_infer_out(x, 1, QSIM_INT64, rank, dims);
 }
 
-static int infer_average(qs_infer *x) {
+QS_RARE static int infer_average(qs_infer *x) {
     const qs_value *v = x->in[0];
     if (v->rank < 0)
         return qs_infer_out(x, 0, v->dtype, -1, NULL);
@@ -49,12 +49,12 @@ static int infer_average(qs_infer *x) {
     return qs_infer_out(x, 0, v->dtype, rank, dims);
 }
 
-static int infer_average_float(qs_infer *x) {
+QS_RARE static int infer_average_float(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_FLOAT);
     return code ? code : infer_average(x);
 }
 
-static int infer_global(qs_infer *x) {
+QS_RARE static int infer_global(qs_infer *x) {
     const qs_value *v = x->in[0];
     if (v->rank < 0)
         return qs_infer_out(x, 0, v->dtype, -1, NULL);
@@ -68,13 +68,13 @@ static int infer_global(qs_infer *x) {
     return qs_infer_out(x, 0, v->dtype, v->rank, dims);
 }
 
-static int infer_global_float(qs_infer *x) {
+QS_RARE static int infer_global_float(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_FLOAT);
     return code ? code : infer_global(x);
 }
 
 /* Inputs: x, its scale and zero point, those of y. Zero points may be left out. */
-static int check_quantized(const qs_infer *x) {
+QS_RARE static int check_quantized(const qs_infer *x) {
     if (!x->in[3])
         return qs_infer_fail(x, QSIM_E_GRAPH, "input 3, the output's scale, is left out");
     for (int32_t i = 0; i < 5; i++) {
@@ -93,12 +93,12 @@ static int check_quantized(const qs_infer *x) {
     return QSIM_OK;
 }
 
-static int infer_average_quantized(qs_infer *x) {
+QS_RARE static int infer_average_quantized(qs_infer *x) {
     int code = check_quantized(x);
     return code ? code : infer_average(x);
 }
 
-static int infer_global_quantized(qs_infer *x) {
+QS_RARE static int infer_global_quantized(qs_infer *x) {
     int code = check_quantized(x);
     return code ? code : infer_global(x);
 }
@@ -261,7 +261,7 @@ static void set_global(pool_plan *p, const qs_value *v) {
     p->row.sw = p->row.dw = 1;
 }
 
-static int lower_pool(qs_lower *l, bool global, pool_plan **out) {
+QS_RARE static int lower_pool(qs_lower *l, bool global, pool_plan **out) {
     const qs_value *v = qs_lower_in(l, 0);
     qs_infer x;
     qs_lower_infer(l, &x);
@@ -299,7 +299,7 @@ static int lower_pool(qs_lower *l, bool global, pool_plan **out) {
     return QSIM_OK;
 }
 
-static int lower_maxpool(qs_lower *l) {
+QS_RARE static int lower_maxpool(qs_lower *l) {
     pool_plan *p = NULL;
     int code = lower_pool(l, false, &p);
     if (code)
@@ -312,7 +312,7 @@ static int lower_maxpool(qs_lower *l) {
     return QSIM_OK;
 }
 
-static int lower_average_float(qs_lower *l, bool global) {
+QS_RARE static int lower_average_float(qs_lower *l, bool global) {
     pool_plan *p = NULL;
     int code = lower_pool(l, global, &p);
     if (code)
@@ -322,7 +322,7 @@ static int lower_average_float(qs_lower *l, bool global) {
     return QSIM_OK;
 }
 
-static int lower_average_quantized(qs_lower *l, bool global) {
+QS_RARE static int lower_average_quantized(qs_lower *l, bool global) {
     pool_plan *p = NULL;
     int code = lower_pool(l, global, &p);
     if (code)
@@ -340,16 +340,16 @@ static int lower_average_quantized(qs_lower *l, bool global) {
     return QSIM_OK;
 }
 
-static int lower_averagepool(qs_lower *l) {
+QS_RARE static int lower_averagepool(qs_lower *l) {
     return lower_average_float(l, false);
 }
-static int lower_global(qs_lower *l) {
+QS_RARE static int lower_global(qs_lower *l) {
     return lower_average_float(l, true);
 }
-static int lower_qaveragepool(qs_lower *l) {
+QS_RARE static int lower_qaveragepool(qs_lower *l) {
     return lower_average_quantized(l, false);
 }
-static int lower_qglobal(qs_lower *l) {
+QS_RARE static int lower_qglobal(qs_lower *l) {
     return lower_average_quantized(l, true);
 }
 

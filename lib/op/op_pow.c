@@ -29,7 +29,7 @@ static int64_t to_integer(double v, double low, double high) {
 #define TO_S32        to_integer(REAL, -2147483648.0, 2147483647.0)
 #define TO_S64        to_integer(REAL, -9223372036854775808.0, 9223372036854774784.0)
 
-QS_PAIR(, f32_f32, float, float, float, REAL)
+QS_PAIR(QS_RARE, f32_f32, float, float, float, REAL)
 QS_PAIR(QS_RARE, f32_f64, float, double, float, REAL)
 QS_PAIR(QS_RARE, f32_s32, float, int32_t, float, REAL)
 QS_PAIR(QS_RARE, f32_s64, float, int64_t, float, REAL)
@@ -62,14 +62,14 @@ static int32_t type_index(int32_t dtype) {
 
 #define QS_T_POWER (QS_T_REAL | QS_T(QSIM_INT32) | QS_T(QSIM_INT64))
 
-static int infer_pow(qs_infer *x) {
+QS_RARE static int infer_pow(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_POWER);
     if (!code)
         code = qs_infer_type(x, 1, QS_T_POWER);
     return code ? code : qs_infer_pair(x, x->in[0]->dtype);
 }
 
-static int lower_pow(qs_lower *l) {
+QS_RARE static int lower_pow(qs_lower *l) {
     static const qs_pair_fn functions[4][4] = {{f32_f32, f32_f64, f32_s32, f32_s64},
                                                {f64_f32, f64_f64, f64_s32, f64_s64},
                                                {s32_f32, s32_f64, s32_s32, s32_s64},
@@ -98,7 +98,7 @@ const qs_op qs_op_pow = {.domain = "",
 QS_PAIR(, prelu_f32, float, float, float, a < 0 ? a * b : a)
 
 /* The slope broadcasts in one direction only. */
-static int infer_prelu(qs_infer *x) {
+QS_RARE static int infer_prelu(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_FLOAT);
     if (!code)
         code = qs_infer_type(x, 1, QS_T_FLOAT);
@@ -113,7 +113,7 @@ static int infer_prelu(qs_infer *x) {
     return code;
 }
 
-static int lower_prelu(qs_lower *l) {
+QS_RARE static int lower_prelu(qs_lower *l) {
     return qs_lower_pair(l, prelu_f32, "prelu");
 }
 
@@ -150,7 +150,7 @@ QS_PAIR(QS_RARE, mod_u64, uint64_t, uint64_t, uint64_t, MOD_U)
 QS_PAIR(QS_RARE, fmod_f32, float, float, float, fmodf(a, b))
 QS_PAIR(QS_RARE, fmod_f64, double, double, double, fmod(a, b))
 
-static int infer_mod(qs_infer *x) {
+QS_RARE static int infer_mod(qs_infer *x) {
     bool fmod = qs_node_int(x->node, "fmod", 0) != 0;
     int code = qs_infer_type(x, 0, fmod ? QS_T_ARITH : QS_T_INT);
     if (!code)
@@ -158,7 +158,7 @@ static int infer_mod(qs_infer *x) {
     return code ? code : qs_infer_pair(x, x->in[0]->dtype);
 }
 
-static int lower_mod(qs_lower *l) {
+QS_RARE static int lower_mod(qs_lower *l) {
 #define UNSIGNED_MODS                                                                              \
     [QSIM_UINT8] = mod_u8, [QSIM_UINT16] = mod_u16, [QSIM_UINT32] = mod_u32, [QSIM_UINT64] = mod_u64
     static const qs_pair_fn functions[2][16] = {

@@ -15,7 +15,7 @@
 #include "kernel/table.h"
 #include "op/qvalue.h"
 
-static int infer_qlinear(qs_infer *x) {
+QS_RARE static int infer_qlinear(qs_infer *x) {
     static const int32_t parameters[3][2] = {{1, 2}, {4, 5}, {6, 7}};
     int32_t rank;
     qs_dim dims[QSIM_MAX_RANK];
@@ -142,7 +142,7 @@ static void run_qlinear(const qs_step *s, const qs_frame *f) {
                   p->tiled ? qlinear_tiles : qlinear_rows, &job);
 }
 
-static int lower_qlinear(qs_lower *l, bool mul) {
+QS_RARE static int lower_qlinear(qs_lower *l, bool mul) {
     const qs_value *a = qs_lower_in(l, 0), *b = qs_lower_in(l, 3), *c = qs_lower_out(l, 0);
     qlinear_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
@@ -162,10 +162,10 @@ static int lower_qlinear(qs_lower *l, bool mul) {
     return QSIM_OK;
 }
 
-static int lower_qadd(qs_lower *l) {
+QS_RARE static int lower_qadd(qs_lower *l) {
     return lower_qlinear(l, false);
 }
-static int lower_qmul(qs_lower *l) {
+QS_RARE static int lower_qmul(qs_lower *l) {
     return lower_qlinear(l, true);
 }
 

@@ -16,7 +16,7 @@
 
 /* ---- operands ---- */
 
-int qs_infer_q8(const qs_infer *x, int32_t scale, int32_t zero_point) {
+QS_RARE int qs_infer_q8(const qs_infer *x, int32_t scale, int32_t zero_point) {
     int32_t which[2] = {scale, zero_point};
     int code = qs_infer_scale(x, scale);
     if (!code)
@@ -48,7 +48,7 @@ qs_q8 qs_q8_read(const qs_step *s, const qs_frame *f, int32_t scale, int32_t zer
     return make_q8(qs_step_in(s, f, scale), zp, dtype);
 }
 
-bool qs_q8_pack(qs_pack *p, int32_t scale, int32_t zero_point, int32_t dtype, qs_q8 *out) {
+QS_RARE bool qs_q8_pack(qs_pack *p, int32_t scale, int32_t zero_point, int32_t dtype, qs_q8 *out) {
     const void *s = qs_pack_const(p, scale), *zp = qs_pack_const(p, zero_point);
     bool given = zero_point < p->node->input_count && p->node->inputs[zero_point] != QS_NONE;
     if (!s || (given && !zp))
@@ -125,7 +125,7 @@ static void run_table(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->elements, QS_GRAIN, table_range, &job);
 }
 
-static int lower_table_of(qs_lower *l, table_fn fn, float alpha) {
+QS_RARE static int lower_table_of(qs_lower *l, table_fn fn, float alpha) {
     const qs_value *x = qs_lower_in(l, 0);
     table_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
@@ -145,7 +145,7 @@ static int lower_table_of(qs_lower *l, table_fn fn, float alpha) {
 
 /* ---- QTable: x, 256 bytes ---- */
 
-static int infer_qtable(qs_infer *x) {
+QS_RARE static int infer_qtable(qs_infer *x) {
     const qs_value *table = x->in[1];
     int code = qs_infer_type(x, 0, QS_T_8BIT);
     if (!code)
@@ -155,7 +155,7 @@ static int infer_qtable(qs_infer *x) {
     return code ? code : qs_infer_out(x, 0, table->dtype, x->in[0]->rank, x->in[0]->dims);
 }
 
-static int lower_qtable(qs_lower *l) {
+QS_RARE static int lower_qtable(qs_lower *l) {
     return lower_table_of(l, NULL, 0);
 }
 
@@ -172,7 +172,7 @@ const qs_op qs_op_qsim_table = {.domain = "qsim",
 
 /* ---- QLinearSigmoid, QLinearLeakyRelu: x, x_scale, x_zp, y_scale, y_zp ---- */
 
-static int infer_qunary(qs_infer *x) {
+QS_RARE static int infer_qunary(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_8BIT);
     if (!code)
         code = qs_infer_q8(x, 1, 2);
@@ -186,7 +186,7 @@ static int infer_qunary(qs_infer *x) {
                                x->in[0]->dims);
 }
 
-static int pack_unary(qs_pack *p, table_fn fn, float alpha) {
+QS_RARE static int pack_unary(qs_pack *p, table_fn fn, float alpha) {
     qs_q8 from, to;
     const qs_node *n = p->node;
     if (!qs_q8_pack(p, 1, 2, p->graph->values[n->inputs[0]].dtype, &from) ||
@@ -200,16 +200,16 @@ static int pack_unary(qs_pack *p, table_fn fn, float alpha) {
     return QSIM_OK;
 }
 
-static int pack_sigmoid(qs_pack *p) {
+QS_RARE static int pack_sigmoid(qs_pack *p) {
     return pack_unary(p, sigmoid, 0);
 }
-static int pack_leaky(qs_pack *p) {
+QS_RARE static int pack_leaky(qs_pack *p) {
     return pack_unary(p, leaky, qs_node_float(p->node, "alpha", 0.01f));
 }
-static int lower_qsigmoid(qs_lower *l) {
+QS_RARE static int lower_qsigmoid(qs_lower *l) {
     return lower_table_of(l, sigmoid, 0);
 }
-static int lower_qleaky(qs_lower *l) {
+QS_RARE static int lower_qleaky(qs_lower *l) {
     return lower_table_of(l, leaky, qs_node_float(l->node, "alpha", 0.01f));
 }
 
@@ -243,7 +243,7 @@ const qs_op qs_op_qlinear_leakyrelu = {.domain = "com.microsoft",
 
 /* ---- QLinearConcat: y_scale, y_zp, (x, x_scale, x_zp)… ---- */
 
-static int concat_inputs(const qs_infer *x, int32_t *rank) {
+QS_RARE static int concat_inputs(const qs_infer *x, int32_t *rank) {
     int32_t count = x->node->input_count;
     *rank = -2;
     if (count % 3 != 2)
@@ -267,7 +267,7 @@ static int concat_inputs(const qs_infer *x, int32_t *rank) {
     return QSIM_OK;
 }
 
-int qs_qconcat_infer(qs_infer *x) {
+QS_RARE int qs_qconcat_infer(qs_infer *x) {
     int32_t rank, axis = 0;
     qs_dim dims[QSIM_MAX_RANK];
     int code = qs_infer_q8(x, 0, 1);
@@ -329,7 +329,7 @@ static void run_qconcat(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->outer, QS_GRAIN / (p->total + 1) + 1, qconcat_range, &job);
 }
 
-int qs_qconcat_pack(qs_pack *p) {
+QS_RARE int qs_qconcat_pack(qs_pack *p) {
     const qs_node *n = p->node;
     size_t count = (size_t)n->input_count / 3;
     qs_q8 from, to;
@@ -348,7 +348,7 @@ int qs_qconcat_pack(qs_pack *p) {
     return QSIM_OK;
 }
 
-static int lower_qconcat(qs_lower *l) {
+QS_RARE static int lower_qconcat(qs_lower *l) {
     const qs_value *y = qs_lower_out(l, 0);
     int32_t count = l->node->input_count / 3;
     int64_t axis = qs_node_int(l->node, "axis", 0);
@@ -395,7 +395,7 @@ QCONCAT_OP(qsim_qlinear_concat, "qsim", 0, INT16_MAX)
 
 /* ---- QLinearSoftmax: x, x_scale, x_zp, y_scale, y_zp ---- */
 
-static int softmax_axis(const qs_infer *x, int32_t *axis) {
+QS_RARE static int softmax_axis(const qs_infer *x, int32_t *axis) {
     int64_t opset = qs_node_int(x->node, "opset", 0);
     if (opset <= 0)
         return qs_infer_fail(x, QSIM_E_VALUE, "opset %lld", (long long)opset);
@@ -404,7 +404,7 @@ static int softmax_axis(const qs_infer *x, int32_t *axis) {
     return qs_infer_axis(x, qs_node_int(x->node, "axis", -1), x->in[0]->rank, axis);
 }
 
-static int infer_qsoftmax(qs_infer *x) {
+QS_RARE static int infer_qsoftmax(qs_infer *x) {
     int32_t axis;
     int code = infer_qunary(x);
     return code || x->in[0]->rank < 0 ? code : softmax_axis(x, &axis);
@@ -476,7 +476,7 @@ static void run_qsoftmax(const qs_step *s, const qs_frame *f) {
         qsoftmax_strided(&job, n, f->scratch);
 }
 
-static int lower_qsoftmax(qs_lower *l) {
+QS_RARE static int lower_qsoftmax(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0);
     int32_t axis;
     qs_infer rules;

@@ -45,7 +45,8 @@ static bool fits(int64_t a, int64_t b) {
     return a < 0 || b < 0 || a == b;
 }
 
-static int spread_block(const qs_infer *x, const qs_value *in, const qs_value *scale, spread *s) {
+QS_RARE static int spread_block(const qs_infer *x, const qs_value *in, const qs_value *scale,
+                                spread *s) {
     for (int32_t i = 0; i < in->rank; i++) {
         int64_t size = in->dims[i].size;
         if (i == s->axis && size > 0)
@@ -58,7 +59,7 @@ static int spread_block(const qs_infer *x, const qs_value *in, const qs_value *s
 }
 
 /* Ranks are known. */
-static int spread_read(const qs_infer *x, spread *s) {
+QS_RARE static int spread_read(const qs_infer *x, spread *s) {
     const qs_value *in = x->in[0], *scale = x->in[1];
     int64_t axis = qs_node_int(x->node, "axis", 1);
     *s = (spread){0, qs_node_int(x->node, "block_size", 0), false};
@@ -88,7 +89,7 @@ static int spread_read(const qs_infer *x, spread *s) {
 
 /* ---- rules ---- */
 
-static int check_zero_point(const qs_infer *x) {
+QS_RARE static int check_zero_point(const qs_infer *x) {
     const qs_value *scale = x->in[1], *zp = qs_infer_in(x, 2);
     if (!zp)
         return QSIM_OK;
@@ -112,7 +113,7 @@ static int check_zero_point(const qs_infer *x) {
     return QSIM_OK;
 }
 
-static int quantized_type(const qs_infer *x, int32_t *dtype) {
+QS_RARE static int quantized_type(const qs_infer *x, int32_t *dtype) {
     const qs_value *zp = qs_infer_in(x, 2);
     int64_t asked = qs_node_int(x->node, "output_dtype", 0);
     *dtype = zp ? zp->dtype : asked ? (int32_t)asked : QSIM_UINT8;
@@ -125,7 +126,7 @@ static int quantized_type(const qs_infer *x, int32_t *dtype) {
     return QSIM_OK;
 }
 
-static int check_common(const qs_infer *x, uint32_t types) {
+QS_RARE static int check_common(const qs_infer *x, uint32_t types) {
     int code = qs_infer_type(x, 0, types);
     if (!code)
         code = qs_infer_scale(x, 1);
@@ -140,7 +141,7 @@ static int check_common(const qs_infer *x, uint32_t types) {
     return spread_read(x, &s);
 }
 
-static int infer_quantize(qs_infer *x) {
+QS_RARE static int infer_quantize(qs_infer *x) {
     int32_t dtype = QSIM_UINT8;
     int64_t precision = qs_node_int(x->node, "precision", 0);
     int code = check_common(x, QS_T_FLOAT);
@@ -151,7 +152,7 @@ static int infer_quantize(qs_infer *x) {
     return code ? code : qs_infer_out(x, 0, dtype, x->in[0]->rank, x->in[0]->dims);
 }
 
-static int infer_dequantize(qs_infer *x) {
+QS_RARE static int infer_dequantize(qs_infer *x) {
     int64_t asked = qs_node_int(x->node, "output_dtype", 0);
     int code = check_common(x, known_types(x->node));
     if (!code)
@@ -184,7 +185,7 @@ static void widen(const void *data, size_t n, int32_t dtype, int32_t *wide) {
     }
 }
 
-static int pack_params(qs_pack *p) {
+QS_RARE static int pack_params(qs_pack *p) {
     const float *scale = qs_pack_const(p, 1);
     const void *zp = qs_pack_const(p, 2);
     bool has_zp = p->node->input_count > 2 && p->node->inputs[2] != QS_NONE;
@@ -261,7 +262,7 @@ static void run_quantize(const qs_step *s, const qs_frame *f) {
         qs_dequantize(job.x, &p->layout, &q, job.y);
 }
 
-static int lower_quantize(qs_lower *l) {
+QS_RARE static int lower_quantize(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0), *scale = qs_lower_in(l, 1), *zp = qs_lower_in(l, 2);
     spread s;
     qs_infer rules;

@@ -33,7 +33,7 @@ static int32_t axes_input_since(const qs_node *n) {
 }
 
 /* Bit mask of the reduced axes; *known false where they are not constant. */
-static int reduce_axes(const qs_infer *x, uint32_t *mask, bool *known) {
+QS_RARE static int reduce_axes(const qs_infer *x, uint32_t *mask, bool *known) {
     int64_t axes[QSIM_MAX_RANK];
     int32_t count, rank = x->in[0]->rank;
     bool input = x->node->version >= axes_input_since(x->node);
@@ -52,7 +52,7 @@ static int reduce_axes(const qs_infer *x, uint32_t *mask, bool *known) {
     return QSIM_OK;
 }
 
-static int infer_reduce(qs_infer *x) {
+QS_RARE static int infer_reduce(qs_infer *x) {
     const qs_value *in = x->in[0];
     uint32_t mask;
     bool known, keep = qs_node_int(x->node, "keepdims", 1) != 0;
@@ -186,7 +186,7 @@ static void push_axis(int32_t *n, size_t *dims, size_t *strides, size_t d, size_
     strides[(*n)++] = stride;
 }
 
-static int lower_reduce(qs_lower *l, reduce_kind kind) {
+QS_RARE static int lower_reduce(qs_lower *l, reduce_kind kind) {
     const qs_value *x = qs_lower_in(l, 0);
     uint32_t mask;
     bool known;
@@ -226,20 +226,20 @@ static int lower_reduce(qs_lower *l, reduce_kind kind) {
     return QSIM_OK;
 }
 
-static int lower_mean(qs_lower *l) {
+QS_RARE static int lower_mean(qs_lower *l) {
     return lower_reduce(l, REDUCE_MEAN);
 }
-static int lower_sum(qs_lower *l) {
+QS_RARE static int lower_sum(qs_lower *l) {
     return lower_reduce(l, REDUCE_SUM);
 }
-static int lower_max(qs_lower *l) {
+QS_RARE static int lower_max(qs_lower *l) {
     return lower_reduce(l, REDUCE_MAX);
 }
-static int lower_min(qs_lower *l) {
+QS_RARE static int lower_min(qs_lower *l) {
     return lower_reduce(l, REDUCE_MIN);
 }
 
-static int upgrade_reduce(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+QS_RARE static int upgrade_reduce(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     int32_t since = axes_input_since(&g->nodes[node]);
     if (g->nodes[node].version >= since || to < since)
         return QSIM_OK;

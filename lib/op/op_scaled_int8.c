@@ -25,14 +25,14 @@ static const qs_op *sums_of(const qs_node *n) {
     return n->op_type[0] == 'M' ? &qs_op_matmulinteger : &qs_op_qsim_convinteger;
 }
 
-static int64_t columns_of(const qs_infer *x, const qs_value *y) {
+QS_RARE static int64_t columns_of(const qs_infer *x, const qs_value *y) {
     bool first = x->node->op_type[0] == 'C' && !qs_node_int(x->node, "channels_last", 0);
     if (y->rank < 2)
         return y->rank == 1 && x->node->op_type[0] == 'M' ? y->dims[0].size : -1;
     return first ? y->dims[1].size : y->dims[y->rank - 1].size;
 }
 
-static int check_list(const qs_infer *x, int32_t index, int64_t columns) {
+QS_RARE static int check_list(const qs_infer *x, int32_t index, int64_t columns) {
     const qs_value *v = qs_infer_in(x, index);
     int64_t n = v && v->rank >= 0 ? qs_dims_product(v->dims, 0, v->rank) : -1;
     if (n < 0 || columns < 0 || n == columns)
@@ -41,7 +41,7 @@ static int check_list(const qs_infer *x, int32_t index, int64_t columns) {
                          (long long)n, (long long)columns);
 }
 
-static int infer_scaled(qs_infer *x) {
+QS_RARE static int infer_scaled(qs_infer *x) {
     int code = sums_of(x->node)->infer(x);
     for (int32_t i = 4; i < 7 && !code; i++)
         code = qs_infer_type(x, i, QS_T_FLOAT);
@@ -56,7 +56,7 @@ typedef struct scaled_packed {
     const void *sums, *depthwise; /* one of both */
 } scaled_packed;
 
-static int pack_scaled(qs_pack *p) {
+QS_RARE static int pack_scaled(qs_pack *p) {
     scaled_packed *out = qs_arena_alloc(p->arena, 1, sizeof(*out));
     if (!out)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
@@ -115,7 +115,7 @@ static void run_scaled(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, scaled->rows, QS_GRAIN / 4 / (scaled->columns + 1) + 1, qs_scale_rows, &job);
 }
 
-static int make_scaled(const qs_lower *l, qs_scaled *s) {
+QS_RARE static int make_scaled(const qs_lower *l, qs_scaled *s) {
     const qs_value *y = qs_lower_out(l, 0);
     qs_infer x;
     qs_lower_infer(l, &x);
@@ -133,7 +133,7 @@ static int make_scaled(const qs_lower *l, qs_scaled *s) {
     return QSIM_OK;
 }
 
-static int lower_scaled(qs_lower *l) {
+QS_RARE static int lower_scaled(qs_lower *l) {
     const scaled_packed *packed = l->packed;
     qs_scaled scaled;
     int code = make_scaled(l, &scaled);

@@ -159,7 +159,7 @@ static void find_run(select_params *p) {
     }
 }
 
-static int lower_select(qs_lower *l, const walk *axes) {
+QS_RARE static int lower_select(qs_lower *l, const walk *axes) {
     const qs_value *x = qs_lower_in(l, 0);
     select_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
@@ -186,7 +186,7 @@ static int lower_select(qs_lower *l, const walk *axes) {
     return QSIM_OK;
 }
 
-static int infer_select(const qs_infer *x, const walk *axes) {
+QS_RARE static int infer_select(const qs_infer *x, const walk *axes) {
     qs_dim dims[QSIM_MAX_RANK];
     const qs_value *in = x->in[0];
     for (int32_t i = 0; i < in->rank; i++) {
@@ -211,7 +211,7 @@ typedef struct slice_spec {
     int32_t count; /* QS_DYNAMIC: not known */
 } slice_spec;
 
-static int slice_lists(const qs_infer *x, slice_spec *s, int32_t counts[4]) {
+QS_RARE static int slice_lists(const qs_infer *x, slice_spec *s, int32_t counts[4]) {
     static const char *const names[] = {"starts", "ends", "axes"};
     int64_t *const lists[] = {s->starts, s->ends, s->axes, s->steps};
     bool attrs = x->node->version < 10 && x->node->input_count == 1;
@@ -225,7 +225,7 @@ static int slice_lists(const qs_infer *x, slice_spec *s, int32_t counts[4]) {
     return QSIM_OK;
 }
 
-static int slice_read(const qs_infer *x, slice_spec *s) {
+QS_RARE static int slice_read(const qs_infer *x, slice_spec *s) {
     int32_t counts[4];
     int code = slice_lists(x, s, counts);
     if (code)
@@ -268,7 +268,7 @@ static void slice_axis(walk *w, int64_t size, int64_t start, int64_t end, int64_
     *w = (walk){WALK_STEP, start, count > 1 ? step : 1, size, count};
 }
 
-static int slice_walks(const qs_infer *x, walk *axes) {
+QS_RARE static int slice_walks(const qs_infer *x, walk *axes) {
     slice_spec s;
     uint32_t mask = 0;
     const qs_value *in = x->in[0];
@@ -292,7 +292,7 @@ static int slice_walks(const qs_infer *x, walk *axes) {
     return QSIM_OK;
 }
 
-static int infer_slice(qs_infer *x) {
+QS_RARE static int infer_slice(qs_infer *x) {
     walk axes[QSIM_MAX_RANK];
     int code = qs_infer_type(x, 0, QS_T_BYTES);
     if (!code && x->in[0]->rank < 0)
@@ -316,7 +316,7 @@ static bool is_run(const select_params *p, size_t *from) {
     return p->rows > 0;
 }
 
-static int lower_slice(qs_lower *l) {
+QS_RARE static int lower_slice(qs_lower *l) {
     walk axes[QSIM_MAX_RANK];
     qs_infer x;
     qs_lower_infer(l, &x);
@@ -332,7 +332,7 @@ static int lower_slice(qs_lower *l) {
     return code;
 }
 
-static int upgrade_slice(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+QS_RARE static int upgrade_slice(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     if (g->nodes[node].version >= 10 || to < 10)
         return QSIM_OK;
     int code = qs_upgrade_ints_to_input(g, node, "starts", 1, error);
@@ -360,7 +360,7 @@ const qs_op qs_op_slice = {.domain = "",
 
 /* ---- Pad ---- */
 
-static int pad_mode(const qs_infer *x, walk_mode *mode) {
+QS_RARE static int pad_mode(const qs_infer *x, walk_mode *mode) {
     static const char *const names[] = {"constant", "edge", "reflect", "wrap"};
     static const walk_mode modes[] = {WALK_FILL, WALK_EDGE, WALK_REFLECT, WALK_WRAP};
     for (size_t i = 0; i < QS_COUNT(names); i++) {
@@ -375,8 +375,8 @@ static int pad_mode(const qs_infer *x, walk_mode *mode) {
 }
 
 /* pads: `count` / 2 leads, then as many tails, of the axes in `axes`. */
-static int pad_read(const qs_infer *x, int64_t *pads, int32_t *count, int64_t *axes,
-                    int32_t *axis_count) {
+QS_RARE static int pad_read(const qs_infer *x, int64_t *pads, int32_t *count, int64_t *axes,
+                            int32_t *axis_count) {
     *axis_count = QS_ABSENT;
     if (x->node->version < 11)
         return qs_infer_attr_ints(x, x->node->version < 2 ? "paddings" : "pads", pads,
@@ -387,7 +387,8 @@ static int pad_read(const qs_infer *x, int64_t *pads, int32_t *count, int64_t *a
     return code;
 }
 
-static int pad_axis(const qs_infer *x, walk *w, walk_mode mode, int64_t lead, int64_t tail) {
+QS_RARE static int pad_axis(const qs_infer *x, walk *w, walk_mode mode, int64_t lead,
+                            int64_t tail) {
     int64_t size = w->in, out = -1;
     if (size == -2) {
         *w = (walk){mode, 0, 1, lead || tail ? -1 : -2, -1};
@@ -405,7 +406,7 @@ static int pad_axis(const qs_infer *x, walk *w, walk_mode mode, int64_t lead, in
     return QSIM_OK;
 }
 
-static int pad_walks(const qs_infer *x, walk *walks) {
+QS_RARE static int pad_walks(const qs_infer *x, walk *walks) {
     int64_t pads[2 * QSIM_MAX_RANK], axes[QSIM_MAX_RANK];
     int32_t count, given, rank = x->in[0]->rank;
     uint32_t mask;
@@ -436,7 +437,7 @@ static int pad_walks(const qs_infer *x, walk *walks) {
     return code;
 }
 
-static int infer_pad(qs_infer *x) {
+QS_RARE static int infer_pad(qs_infer *x) {
     walk axes[QSIM_MAX_RANK];
     const qs_value *value = qs_infer_in(x, 2);
     int code = qs_infer_type(x, 0, x->node->version < 11 ? QS_T_REAL : QS_T_BYTES);
@@ -451,7 +452,7 @@ static int infer_pad(qs_infer *x) {
     return code ? code : infer_select(x, axes);
 }
 
-static int lower_pad(qs_lower *l) {
+QS_RARE static int lower_pad(qs_lower *l) {
     walk axes[QSIM_MAX_RANK];
     qs_infer x;
     qs_lower_infer(l, &x);
@@ -471,7 +472,7 @@ static int lower_pad(qs_lower *l) {
     return QSIM_OK;
 }
 
-static int upgrade_pad(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+QS_RARE static int upgrade_pad(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     int32_t version = g->nodes[node].version;
     if (version >= 11 || to < 11)
         return QSIM_OK;

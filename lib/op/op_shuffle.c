@@ -12,7 +12,7 @@
 
 #define CHUNK 4096
 
-static int infer(qs_infer *x) {
+QS_RARE static int infer(qs_infer *x) {
     int code = qs_qconcat_infer(x);
     const int64_t first = qs_node_int(x->node, "first", 0);
     const qs_value *a = qs_infer_in(x, 2), *b = qs_infer_in(x, 5);
@@ -67,13 +67,17 @@ static inline void weave16(const uint8_t *a, const uint8_t *b, uint8_t *y) {
 #endif
 }
 
+QS_RARE static void weave_few(const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        y[2 * i] = a[i];
+        y[2 * i + 1] = b[i];
+    }
+}
+
 /* The same of n each; the last sixteen overlap those before. */
 static inline void weave(const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n) {
     if (n < 16) {
-        for (size_t i = 0; i < n; i++) {
-            y[2 * i] = a[i];
-            y[2 * i + 1] = b[i];
-        }
+        weave_few(a, b, y, n);
         return;
     }
     for (size_t i = 0; i + 16 <= n; i += 16)
@@ -137,7 +141,7 @@ static bool changes_nothing(const uint8_t *table) {
     return true;
 }
 
-static int lower(qs_lower *l) {
+QS_RARE static int lower(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 2);
     if (!l->packed)
         return qs_fail(l->error, QSIM_E_INTERNAL, "%s: a shuffle without tables", l->model);

@@ -10,7 +10,7 @@
 /* ---- Softmax ---- */
 
 /* Before version 13 all axes from `axis` on are one. */
-static int softmax_axis(const qs_infer *x, int32_t *axis) {
+QS_RARE static int softmax_axis(const qs_infer *x, int32_t *axis) {
     int32_t rank = x->in[0]->rank;
     int64_t given = qs_node_int(x->node, "axis", x->node->version < 13 ? 1 : -1);
     if (rank == 0)
@@ -22,7 +22,7 @@ static int softmax_axis(const qs_infer *x, int32_t *axis) {
     return qs_infer_axis(x, given, rank, axis);
 }
 
-static int infer_softmax(qs_infer *x) {
+QS_RARE static int infer_softmax(qs_infer *x) {
     int32_t axis;
     int code = qs_infer_type(x, 0, QS_T_FLOAT);
     if (!code && x->in[0]->rank >= 0)
@@ -126,7 +126,7 @@ static void run_softmax(const qs_step *s, const qs_frame *f) {
         qs_ranges(f->ctx, p->outer * p->inner, QS_GRAIN / 8 / p->count + 1, softmax_range, &job);
 }
 
-static int lower_softmax(qs_lower *l) {
+QS_RARE static int lower_softmax(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0);
     int32_t axis;
     qs_infer rules;
@@ -147,7 +147,7 @@ static int lower_softmax(qs_lower *l) {
  * To version 13: where the flattened part is one axis (others of size 1), the axis says it all;
  * else Flatten -> Softmax -> Reshape(Shape).
  */
-static int upgrade_softmax(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+QS_RARE static int upgrade_softmax(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     qs_node *n = &g->nodes[node];
     if (n->version >= 13 || to < 13)
         return QSIM_OK;

@@ -9,7 +9,7 @@
 /* About what one item of work is. */
 #define BLOCK_ELEMENTS ((size_t)16384)
 
-static int read_perm(const qs_infer *x, int32_t rank, int32_t perm[QSIM_MAX_RANK]) {
+QS_RARE static int read_perm(const qs_infer *x, int32_t rank, int32_t perm[QSIM_MAX_RANK]) {
     int64_t given[QSIM_MAX_RANK];
     int32_t count;
     uint32_t seen = 0;
@@ -30,7 +30,7 @@ static int read_perm(const qs_infer *x, int32_t rank, int32_t perm[QSIM_MAX_RANK
     return QSIM_OK;
 }
 
-static int infer_transpose(qs_infer *x) {
+QS_RARE static int infer_transpose(qs_infer *x) {
     const qs_value *in = x->in[0];
     int32_t perm[QSIM_MAX_RANK];
     qs_dim dims[QSIM_MAX_RANK];
@@ -201,7 +201,7 @@ static int32_t merge_axes(const qs_value *x, const int32_t *perm, size_t *dims, 
     return n;
 }
 
-static int lower_transpose(qs_lower *l) {
+QS_RARE static int lower_transpose(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0);
     int32_t perm[QSIM_MAX_RANK];
     size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK];

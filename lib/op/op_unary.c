@@ -45,7 +45,7 @@ static void run_unary(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->elements, QS_GRAIN / 8, unary_range, &job);
 }
 
-static int lower_unary(qs_lower *l, unary_fn fn, float alpha, float beta) {
+QS_RARE static int lower_unary(qs_lower *l, unary_fn fn, float alpha, float beta) {
     const qs_value *x = qs_lower_in(l, 0);
     unary_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
@@ -60,24 +60,24 @@ static int lower_unary(qs_lower *l, unary_fn fn, float alpha, float beta) {
     return QSIM_OK;
 }
 
-static int infer_unary(qs_infer *x, uint32_t types) {
+QS_RARE static int infer_unary(qs_infer *x, uint32_t types) {
     int code = qs_infer_type(x, 0, types);
     return code ? code : qs_infer_like(x, 0, 0);
 }
 
-static int infer_f32(qs_infer *x) {
+QS_RARE static int infer_f32(qs_infer *x) {
     return infer_unary(x, QS_T_FLOAT);
 }
-static int infer_real(qs_infer *x) {
+QS_RARE static int infer_real(qs_infer *x) {
     return infer_unary(x, QS_T_REAL);
 }
-static int infer_signed(qs_infer *x) {
+QS_RARE static int infer_signed(qs_infer *x) {
     return infer_unary(x, QS_T_REAL | QS_T_SIGNED);
 }
-static int infer_bool(qs_infer *x) {
+QS_RARE static int infer_bool(qs_infer *x) {
     return infer_unary(x, QS_T(QSIM_BOOL));
 }
-static int infer_any(qs_infer *x) {
+QS_RARE static int infer_any(qs_infer *x) {
     return infer_unary(x, QS_T_ARITH);
 }
 
@@ -128,7 +128,7 @@ static int infer_any(qs_infer *x) {
 UNARY(QS_RARE, relu, f64, double, double, x < 0 ? 0 : x)
 SIGNED(relu, RELU)
 static const unary_fn relu_fns[16] = {[QSIM_DOUBLE] = relu_f64, SIGNED_ROWS(relu)};
-static int lower_relu(qs_lower *l) {
+QS_RARE static int lower_relu(qs_lower *l) {
     int code = lower_unary(l, relu_fns[DTYPE], 0, 0);
     if (!code && DTYPE == QSIM_FLOAT)
         ((unary_params *)(uintptr_t)l->step->params)->bounded = l->ctx->kernels->ew;
@@ -164,7 +164,7 @@ UNARY(QS_RARE, reciprocal, f64, double, double, 1.0 / x)
 static const unary_fn reciprocal_fns[16] = {REAL_ROWS(reciprocal)};
 LOWER(reciprocal, reciprocal_fns[DTYPE], 0, 0)
 
-UNARY(, log, f32, float, double, qk_log64((double)x))
+UNARY(QS_RARE, log, f32, float, double, qk_log64((double)x))
 UNARY(QS_RARE, log, f64, double, double, qk_log64(x))
 static const unary_fn log_fns[16] = {REAL_ROWS(log)};
 LOWER(log, log_fns[DTYPE], 0, 0)
@@ -191,7 +191,7 @@ UNARY(QS_RARE, round, f64, double, double, rint(x))
 static const unary_fn round_fns[16] = {REAL_ROWS(round)};
 LOWER(round, round_fns[DTYPE], 0, 0)
 
-UNARY(, softplus, f32, float, double, softplus((double)x))
+UNARY(QS_RARE, softplus, f32, float, double, softplus((double)x))
 LOWER(softplus, softplus_f32, 0, 0)
 
 UNARY(, not, b8, uint8_t, uint8_t, !x)
@@ -220,7 +220,7 @@ KERNEL(hardswish)
 KERNEL(erf)
 KERNEL(gelu_tanh)
 
-static int lower_gelu(qs_lower *l) {
+QS_RARE static int lower_gelu(qs_lower *l) {
     if (qs_node_string_is(l->node, "approximate", "tanh", false))
         return lower_gelu_tanh(l);
     int code = lower_unary(l, NULL, 0, 0);
@@ -229,7 +229,7 @@ static int lower_gelu(qs_lower *l) {
     return code;
 }
 
-static int infer_gelu(qs_infer *x) {
+QS_RARE static int infer_gelu(qs_infer *x) {
     if (!qs_node_string_is(x->node, "approximate", "tanh", false) &&
         !qs_node_string_is(x->node, "approximate", "none", true))
         return qs_infer_fail(x, QSIM_E_VALUE, "approximate is neither none nor tanh");

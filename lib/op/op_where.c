@@ -90,7 +90,7 @@ static void run_expand(const qs_step *s, const qs_frame *f) {
 }
 
 /* first: index in `strides` of input 0. */
-static int lower(qs_lower *l, int32_t sources, int32_t first) {
+QS_RARE static int lower(qs_lower *l, int32_t sources, int32_t first) {
     const qs_value *out = qs_lower_out(l, 0);
     where_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
@@ -111,15 +111,15 @@ static int lower(qs_lower *l, int32_t sources, int32_t first) {
     return QSIM_OK;
 }
 
-static int lower_where(qs_lower *l) {
+QS_RARE static int lower_where(qs_lower *l) {
     return lower(l, 3, 0);
 }
 
-static int lower_expand(qs_lower *l) {
+QS_RARE static int lower_expand(qs_lower *l) {
     return lower(l, 1, 1);
 }
 
-static int infer_where(qs_infer *x) {
+QS_RARE static int infer_where(qs_infer *x) {
     int32_t rank = -1;
     qs_dim dims[QSIM_MAX_RANK], all[QSIM_MAX_RANK];
     int code = qs_infer_type(x, 0, QS_T(QSIM_BOOL));
@@ -136,7 +136,7 @@ static int infer_where(qs_infer *x) {
     return code ? code : qs_infer_out(x, 0, dtype, rank, all);
 }
 
-static int infer_expand(qs_infer *x) {
+QS_RARE static int infer_expand(qs_infer *x) {
     int64_t shape[QSIM_MAX_RANK];
     int32_t count, rank = -1;
     qs_dim given[QSIM_MAX_RANK], dims[QSIM_MAX_RANK];

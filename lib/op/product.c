@@ -22,7 +22,7 @@ static void pack_right(const qk_f32 *k, const qs_right *r, const void *data, flo
     qk_pack_f32(to, k->panel, r->k, r->n, &source);
 }
 
-int qs_product_pack(qs_pack *p, const qs_right *right, const void *data) {
+QS_RARE int qs_product_pack(qs_pack *p, const qs_right *right, const void *data) {
     const qk_f32 *k = p->ctx->kernels->f32;
     size_t floats, bytes;
     if (!right_floats(k, right, &floats) || !qs_mul(floats, right->count, &bytes) ||
@@ -180,7 +180,7 @@ static void split_product(const qsim_ctx *ctx, qs_product *p, double ns) {
     p->slices = qs_slice_count(ctx, items * p->splits, ns);
 }
 
-static int product_scratch(qs_lower *l, qs_product *p) {
+QS_RARE static int product_scratch(qs_lower *l, qs_product *p) {
     size_t packed = 0, turned = 0, all;
     p->bias_floats = qs_align(p->right.n, 64);
     if (!p->packed && !qs_mul(p->floats, p->right.count, &packed))
@@ -199,7 +199,7 @@ static void run_nothing(const qs_step *s, const qs_frame *f) {
     (void)f;
 }
 
-int qs_product_lower(qs_lower *l, qs_product *p) {
+QS_RARE int qs_product_lower(qs_lower *l, qs_product *p) {
     l->step->params = p;
     l->step->run = run_nothing;
     l->step->kernel = "gemm";

@@ -65,7 +65,7 @@ static void pack_all(const qk_f32 *kernels, const qs_recurrent *r, const form *f
     }
 }
 
-int qs_recurrent_pack(qs_pack *p, const qs_recurrent *r) {
+QS_RARE int qs_recurrent_pack(qs_pack *p, const qs_recurrent *r) {
     const qk_f32 *kernels = p->ctx->kernels->f32;
     const float *w = qs_pack_const(p, 1), *rec = qs_pack_const(p, 2);
     form f;
@@ -396,7 +396,7 @@ static bool add_product(size_t *sum, size_t a, size_t b) {
     return qs_mul(a, b, &n) && qs_add(*sum, n, sum);
 }
 
-static bool size_scratch(qs_lower *l, plan *p) {
+QS_RARE static bool size_scratch(qs_lower *l, plan *p) {
     const size_t n = p->hidden, d = (size_t)p->r.directions;
     const size_t each = (p->batch + p->parts - 1) / p->parts;
     size_t rows, total;
@@ -416,7 +416,7 @@ static bool size_scratch(qs_lower *l, plan *p) {
            qs_mul(total, sizeof(float), &l->step->scratch);
 }
 
-static bool make_rows(qs_lower *l, plan *p) {
+QS_RARE static bool make_rows(qs_lower *l, plan *p) {
     const size_t rows = p->time * p->batch, k = (size_t)p->r.input;
     p->x_row = qs_arena_alloc(l->arena, rows + 1, sizeof(*p->x_row));
     p->h_row = qs_arena_alloc(l->arena, p->batch, sizeof(*p->h_row));
@@ -429,7 +429,7 @@ static bool make_rows(qs_lower *l, plan *p) {
     return p->x_row && p->h_row;
 }
 
-int qs_recurrent_lower(qs_lower *l, const qs_recurrent *r) {
+QS_RARE int qs_recurrent_lower(qs_lower *l, const qs_recurrent *r) {
     plan *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;

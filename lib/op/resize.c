@@ -99,8 +99,8 @@ static bool is_identity(const qs_resize_taps *taps, const qs_resize_axis *a) {
     return true;
 }
 
-int qs_resize_taps_make(qs_arena *arena, const qs_resize_how *how, const qs_resize_axis *axis,
-                        qs_resize_taps *out) {
+QS_RARE int qs_resize_taps_make(qs_arena *arena, const qs_resize_how *how,
+                                const qs_resize_axis *axis, qs_resize_taps *out) {
     const bool filter = how->mode != QS_NEAREST;
     size_t entries;
     out->taps = filter ? (size_t)(2 - 2 * first_tap(how, axis)) : 1;

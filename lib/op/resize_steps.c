@@ -84,7 +84,7 @@ static void run_nearest(const qs_step *s, const qs_frame *f) {
 }
 
 /* The last axis that changes is walked inside a row. */
-int qs_resize_lower_nearest(qs_lower *l, float outside, const qs_resize_taps *taps) {
+QS_RARE int qs_resize_lower_nearest(qs_lower *l, float outside, const qs_resize_taps *taps) {
     const qs_value *x = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     nearest_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
@@ -177,7 +177,7 @@ static void run_filter(const qs_step *s, const qs_frame *f) {
     }
 }
 
-int qs_resize_lower_filter(qs_lower *l, float outside, const qs_resize_taps *taps) {
+QS_RARE int qs_resize_lower_filter(qs_lower *l, float outside, const qs_resize_taps *taps) {
     const qs_value *x = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     filter_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)

@@ -43,7 +43,7 @@ static float weight_at(const uint8_t *w, const uint8_t *zp, bool is_signed, size
     return (float)(value - zero);
 }
 
-int qs_scaled_depthwise_pack(qs_pack *p) {
+QS_RARE int qs_scaled_depthwise_pack(qs_pack *p) {
     const qs_value *w = &p->graph->values[p->node->inputs[1]];
     const qs_id zp_id = p->node->inputs[3];
     const uint8_t *bytes = qs_pack_const(p, 1);
@@ -183,7 +183,7 @@ static void split_bands(const qsim_ctx *ctx, depthwise_plan *p, double ns) {
     p->slices = qs_slice_count(ctx, p->g.n * p->bands, ns);
 }
 
-int qs_scaled_depthwise_lower(qs_lower *l, const qs_scaled *scaled) {
+QS_RARE int qs_scaled_depthwise_lower(qs_lower *l, const qs_scaled *scaled) {
     qs_infer x;
     qs_window window;
     qs_lower_infer(l, &x);

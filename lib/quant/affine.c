@@ -26,15 +26,15 @@
 
 QUANTIZE(void, qs_quantize_u8, uint8_t, 0, 255)
 QUANTIZE(void, qs_quantize_s8, int8_t, -128, 127)
-QUANTIZE(static void, quantize_u16, uint16_t, 0, 65535)
-QUANTIZE(static void, quantize_s16, int16_t, -32768, 32767)
+QUANTIZE(QS_RARE static void, quantize_u16, uint16_t, 0, 65535)
+QUANTIZE(QS_RARE static void, quantize_s16, int16_t, -32768, 32767)
 
 DEQUANTIZE(void, qs_dequantize_u8, uint8_t)
 DEQUANTIZE(void, qs_dequantize_s8, int8_t)
 DEQUANTIZE(static void, dequantize_u16, uint16_t)
 DEQUANTIZE(static void, dequantize_s16, int16_t)
 
-static int32_t quantize_s32(float x, float scale) {
+QS_RARE static int32_t quantize_s32(float x, float scale) {
     float v = x / scale;
     if (!(v > -2147483648.0f))
         return INT32_MIN;
@@ -59,14 +59,14 @@ static void put_packed(uint8_t *y, size_t index, int32_t bits, int32_t value) {
     y[index / per] = (uint8_t)((old & ~(mask << shift)) | ((value & mask) << shift));
 }
 
-static int32_t get_packed(const uint8_t *x, size_t index, int32_t bits, bool is_signed) {
+QS_RARE static int32_t get_packed(const uint8_t *x, size_t index, int32_t bits, bool is_signed) {
     size_t per = (size_t)(8 / bits);
     int32_t v = (x[index / per] >> (int32_t)(index % per) * bits) & ((1 << bits) - 1);
     return is_signed && v >> (bits - 1) ? v - (1 << bits) : v;
 }
 
-static void quantize_packed(const float *x, size_t first, size_t n, float scale, int32_t zero_point,
-                            int32_t dtype, uint8_t *y) {
+QS_RARE static void quantize_packed(const float *x, size_t first, size_t n, float scale,
+                                    int32_t zero_point, int32_t dtype, uint8_t *y) {
     int32_t low = 0, high = 0, bits = packed_bits(dtype);
     (void)qsim_dtype_limits(dtype, 0, &low, &high);
     float lo = (float)(low - zero_point), hi = (float)(high - zero_point);
