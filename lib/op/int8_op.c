@@ -150,42 +150,43 @@ QS_RARE static int prove_fail(qs_pack *p, int32_t column, int64_t bound) {
 }
 
 /* Biases that make sums leave int32, made smaller where results stay the same. */
-QS_RARE static int narrow(qs_pack *p, const qs_i8_shape *shape, const qk_source_i8 *source,
-                          const qs_i8_list *w_zp, qs_i8_rules *rules, bool *clamp) {
+QS_RARE static int narrow(qs_pack *p, const qs_i8_shape *shape, const qs_i8_totals *totals,
+                          qs_i8_rules *rules, bool *clamp) {
     int32_t column;
     int64_t bound;
     size_t columns = (size_t)shape->w.n * (size_t)shape->w.groups;
     int32_t *bias = qs_arena_alloc(p->arena, columns, sizeof(*bias));
     if (!bias)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    if (!qs_i8_narrow(&shape->w, source, shape->group_stride, w_zp, rules, bias))
+    if (!qs_i8_narrow(&shape->w, totals, rules, bias))
         return QSIM_OK;
     rules->bias = bias;
-    (void)qs_i8_prove(&shape->w, source, shape->group_stride, w_zp, rules, clamp, &column, &bound);
+    (void)qs_i8_prove(&shape->w, totals, rules, clamp, &column, &bound);
     return QSIM_OK;
 }
 
 /* Reads the rules and proves their sums; false in *known if a run has to. */
 QS_RARE static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
-                               const qk_source_i8 *source, const qs_i8_list *w_zp, int32_t *sums,
-                               qs_i8_rules *rules, bool *known, bool *clamp) {
+                               const qk_source_i8 *source, const qs_i8_list *w_zp,
+                               const qs_i8_totals *totals, qs_i8_rules *rules, bool *known,
+                               bool *clamp) {
     int32_t column = 0;
     int64_t bound = 0;
     *known = constant_rules(p, r, rules);
-    rules->sums = sums;
     if (*known && pack_value(p, r->w_scale) && rules->w_scales != 1 &&
         rules->w_scales != shape->w.n * shape->w.groups)
         *known = false;
     if (!*known || rules->int32_out)
         return QSIM_OK;
-    if (!qs_i8_prove(&shape->w, source, shape->group_stride, w_zp, rules, clamp, &column, &bound))
+    qs_i8_sum_up(p->ctx, &shape->w, source, shape->group_stride, w_zp, totals);
+    if (!qs_i8_prove(&shape->w, totals, rules, clamp, &column, &bound))
         return prove_fail(p, column, bound);
-    return rules->wide ? narrow(p, shape, source, w_zp, rules, clamp) : QSIM_OK;
+    return rules->wide ? narrow(p, shape, totals, rules, clamp) : QSIM_OK;
 }
 
 QS_RARE static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *shape,
                              const qk_source_i8 *source, const qs_i8_list *w_zp,
-                             const int32_t *sums) {
+                             const qs_i8_totals *totals) {
     const qk_i8 *t = p->ctx->kernels->i8;
     size_t bytes;
     if (!qk_weights_i8_layout(t, &out->layout) || !qs_i8_weights_bytes(&out->layout, &bytes))
@@ -196,7 +197,7 @@ QS_RARE static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *s
     /* Products' panels are written as a whole. */
     size_t whole = out->layout.depthwise ? 0 : out->layout.bytes;
     memset(memory + whole, 0, bytes - whole);
-    qs_i8_weights_fill(p->ctx, t, &out->layout, source, shape->group_stride, w_zp, sums, memory,
+    qs_i8_weights_fill(p->ctx, t, &out->layout, source, shape->group_stride, w_zp, totals, memory,
                        &out->weights);
     return QSIM_OK;
 }
@@ -216,12 +217,13 @@ QS_RARE static int pack_epilogue(qs_pack *p, const qs_i8_rules *rules, bool clam
     return QSIM_OK;
 }
 
-/* sums: room for a number of every column. */
+/* totals: room for those of every column. */
 QS_RARE static int pack_proven(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
-                               const qk_source_i8 *source, const qs_i8_list *w_zp, int32_t *sums) {
+                               const qk_source_i8 *source, const qs_i8_list *w_zp,
+                               const qs_i8_totals *totals) {
     qs_i8_rules rules = {0};
     bool known, clamp = false;
-    int code = prove_rules(p, r, shape, source, w_zp, sums, &rules, &known, &clamp);
+    int code = prove_rules(p, r, shape, source, w_zp, totals, &rules, &known, &clamp);
     if (code)
         return code;
     qs_i8_packed *out = qs_arena_alloc(p->arena, 1, sizeof(*out));
@@ -230,7 +232,7 @@ QS_RARE static int pack_proven(qs_pack *p, const qs_i8_roles *r, const qs_i8_sha
     out->layout = shape->w;
     qs_i8_choose(&out->layout, w_zp, source->flip, known, rules.wide);
     const bool summed = known && !rules.int32_out;
-    code = pack_into(p, out, shape, source, w_zp, summed ? sums : NULL);
+    code = pack_into(p, out, shape, source, w_zp, summed ? totals : NULL);
     if (!code && known)
         code = pack_epilogue(p, &rules, clamp, out);
     if (!code)
@@ -247,10 +249,12 @@ QS_RARE int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shap
     if (!source.w || (zp && !w_zp.data) || shape->matrices != 1 ||
         (w_zp.count > 1 && w_zp.count != shape->w.n * shape->w.groups))
         return QSIM_OK; /* every run packs */
-    int32_t *sums = qs_alloc(p->ctx, (size_t)shape->w.n * (size_t)shape->w.groups, sizeof(*sums));
+    const size_t columns = (size_t)shape->w.n * (size_t)shape->w.groups;
+    int64_t *sums = qs_alloc(p->ctx, columns, 2 * sizeof(*sums));
     if (!sums)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    int code = pack_proven(p, r, shape, &source, &w_zp, sums);
+    const qs_i8_totals totals = {sums, sums + columns};
+    int code = pack_proven(p, r, shape, &source, &w_zp, &totals);
     qs_free(p->ctx, sums);
     return code;
 }

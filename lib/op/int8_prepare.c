@@ -4,7 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/slices.h"
 #include "quant/requantize.h"
+
+/* Bytes of weights summed up in a nanosecond, and how many are worth waking a thread for. */
+#define SUMMED   8.0
+#define WORTH_IT ((double)(128 * 1024))
 
 static size_t columns_of(const qk_weights_i8 *w) {
     return (size_t)w->groups * (size_t)w->n;
@@ -52,7 +57,8 @@ bool qs_i8_weights_bytes(const qk_weights_i8 *w, size_t *bytes) {
 
 void qs_i8_weights_fill(const qsim_ctx *ctx, const qk_i8 *t, const qk_weights_i8 *w,
                         const qk_source_i8 *s, int64_t group_stride, const qs_i8_list *w_zp,
-                        const int32_t *sums, void *memory, qs_i8_weights *out) {
+                        const qs_i8_totals *totals, void *memory, qs_i8_weights *out) {
+    const int64_t terms = (int64_t)w->kh * w->kw * w->c;
     size_t columns = columns_of(w);
     uint8_t *at = (uint8_t *)memory + qs_align(w->bytes, 64);
     int32_t *colsum = cut(&at, columns), *zero_points = cut(&at, columns);
@@ -60,9 +66,11 @@ void qs_i8_weights_fill(const qsim_ctx *ctx, const qk_i8 *t, const qk_weights_i8
     for (size_t i = 0; i < columns && (w->sum_column || w->split); i++)
         zero_points[i] = qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
     source.zp = w->split ? zero_points : NULL;
-    qk_weights_i8_pack(ctx, t, w, &source, group_stride, memory, sums ? NULL : colsum);
-    for (size_t i = 0; i < columns && sums; i++)
-        colsum[i] = sums[i] - (w->split ? w->kh * w->kw * zero_points[i] : 0);
+    qk_weights_i8_pack(ctx, t, w, &source, group_stride, memory, totals ? NULL : colsum);
+    for (size_t i = 0; i < columns && totals; i++) {
+        const int64_t zp = w->split ? 0 : qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
+        colsum[i] = (int32_t)(totals->sum[i] + terms * zp);
+    }
     *out = (qs_i8_weights){memory, colsum, w->sum_column ? zero_points : NULL,
                            w->row_sums ? qs_i8_list_at(w_zp, 0) - s->flip : 0};
 }
@@ -123,35 +131,48 @@ static bool fits(int64_t least, int64_t greatest) {
     return least >= INT32_MIN && greatest <= INT32_MAX;
 }
 
-/* Columns in the order of the weights, with the totals of those that are looked at together. */
-typedef struct totals {
+/* Columns whose totals are found in one go. */
+#define TOGETHER 128
+
+typedef struct summing {
     const qk_weights_i8 *w;
-    qk_source_i8 group;
+    const qk_source_i8 *s;
     int64_t group_stride;
     const qs_i8_list *w_zp;
-    int64_t sum[QK_I8_TOTALS], above[QK_I8_TOTALS];
-} totals;
+    const qs_i8_totals *to;
+    size_t pieces, slices; /* of TOGETHER columns at most, none across groups */
+} summing;
 
-/* Least and greatest sum of a column; columns are asked for one after another from 0 on. */
-static void next_bounds(totals *t, int64_t column, int32_t x_zp, int64_t *least,
-                        int64_t *greatest) {
-    int32_t n = (int32_t)(column % t->w->n), zp[QK_I8_TOTALS];
-    int32_t left = t->w->n - n < QK_I8_TOTALS ? t->w->n - n : QK_I8_TOTALS;
-    if (n == 0 && column > 0)
-        t->group.w += t->group_stride;
-    if (n % QK_I8_TOTALS == 0) {
-        for (int32_t i = 0; i < left; i++)
-            zp[i] = qs_i8_list_at(t->w_zp, column + i) - t->group.flip;
-        qk_i8_totals(&t->group, n, left, zp, t->sum, t->above);
+static void sum_slice(void *arg, size_t slice) {
+    const summing *k = arg;
+    const size_t each = k->pieces / (size_t)k->w->groups;
+    const size_t end = qs_slice_begin(k->pieces, k->slices, slice + 1);
+    for (size_t i = qs_slice_begin(k->pieces, k->slices, slice); i < end; i++) {
+        const int64_t group = (int64_t)(i / each);
+        const int32_t first = (int32_t)(i % each) * TOGETHER, left = k->w->n - first;
+        const int32_t count = left < TOGETHER ? left : TOGETHER;
+        const int64_t at = group * k->w->n + first;
+        qk_source_i8 source = *k->s;
+        int32_t zp[TOGETHER];
+        source.w += group * k->group_stride;
+        for (int32_t c = 0; c < count; c++)
+            zp[c] = qs_i8_list_at(k->w_zp, at + c) - source.flip;
+        qk_i8_totals(&source, first, count, zp, k->to->sum + at, k->to->above + at);
     }
-    qk_i8_bounds(t->sum[n % QK_I8_TOTALS], t->above[n % QK_I8_TOTALS], x_zp, least, greatest);
 }
 
-bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
-                 const qs_i8_list *w_zp, qs_i8_rules *r, bool *clamp, int32_t *column,
-                 int64_t *bound) {
-    totals t = {.w = w, .group = *s, .group_stride = group_stride, .w_zp = w_zp};
-    const int64_t terms = (int64_t)w->kh * w->kw * w->c;
+void qs_i8_sum_up(const qsim_ctx *ctx, const qk_weights_i8 *w, const qk_source_i8 *s,
+                  int64_t group_stride, const qs_i8_list *w_zp, const qs_i8_totals *to) {
+    summing k = {w, s, group_stride, w_zp, to, 0, 1};
+    const double bytes = (double)columns_of(w) * w->kh * w->kw * w->c;
+    k.pieces = (size_t)w->groups * (((size_t)w->n + TOGETHER - 1) / TOGETHER);
+    if (ctx && bytes >= WORTH_IT)
+        k.slices = qs_slice_count(ctx, k.pieces, bytes / SUMMED);
+    qs_parallel(ctx, k.slices, sum_slice, &k);
+}
+
+bool qs_i8_prove(const qk_weights_i8 *w, const qs_i8_totals *t, qs_i8_rules *r, bool *clamp,
+                 int32_t *column, int64_t *bound) {
     *clamp = false;
     r->wide = false;
     r->fits16 = true;
@@ -162,10 +183,7 @@ bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_st
         *bound = 0;
         if (!isfinite(m))
             return false;
-        next_bounds(&t, at, r->x_zp, &least, &greatest);
-        if (r->sums)
-            r->sums[at] = (int32_t)(t.sum[at % w->n % QK_I8_TOTALS] +
-                                    terms * (qs_i8_list_at(w_zp, at) - s->flip));
+        qk_i8_bounds(t->sum[at], t->above[at], r->x_zp, &least, &greatest);
         *bound = -least > greatest ? least : greatest;
         if (!fits(least, greatest))
             return false;
@@ -211,12 +229,11 @@ static bool narrow_column(const qs_i8_rules *r, float m, int64_t least, int64_t 
     return true;
 }
 
-bool qs_i8_narrow(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
-                  const qs_i8_list *w_zp, const qs_i8_rules *r, int32_t *bias) {
-    totals t = {.w = w, .group = *s, .group_stride = group_stride, .w_zp = w_zp};
+bool qs_i8_narrow(const qk_weights_i8 *w, const qs_i8_totals *t, const qs_i8_rules *r,
+                  int32_t *bias) {
     for (int64_t at = 0; at < (int64_t)w->groups * w->n; at++) {
         int64_t least, greatest;
-        next_bounds(&t, at, r->x_zp, &least, &greatest);
+        qk_i8_bounds(t->sum[at], t->above[at], r->x_zp, &least, &greatest);
         bias[at] = r->bias[at];
         if (!narrow_column(r, qs_i8_multiplier(r, at), least, greatest, &bias[at]))
             return false;

@@ -32,6 +32,15 @@ bool qs_i8_any_zero_point(const qs_i8_list *w_zp, uint8_t flip);
  */
 void qs_i8_choose(qk_weights_i8 *w, const qs_i8_list *w_zp, uint8_t flip, bool known, bool wide);
 
+/* Of every column, the sum of w - zp and the sum of those above 0. */
+typedef struct qs_i8_totals {
+    int64_t *sum, *above; /* groups * n */
+} qs_i8_totals;
+
+/* On the threads of ctx. w_zp is in the terms of the stored weights, as below. */
+void qs_i8_sum_up(const qsim_ctx *ctx, const qk_weights_i8 *w, const qk_source_i8 *s,
+                  int64_t group_stride, const qs_i8_list *w_zp, const qs_i8_totals *to);
+
 /* Packed weights of a layout. */
 typedef struct qs_i8_weights {
     const int8_t *b;
@@ -45,11 +54,11 @@ bool qs_i8_weights_bytes(const qk_weights_i8 *w, size_t *bytes);
 
 /*
  * w_zp is in the terms of the stored weights: u8 weights are flipped into s8 together with it.
- * sums: of every column's weights where qs_i8_prove has found them, or NULL.
+ * totals: where they are known, or NULL.
  */
 void qs_i8_weights_fill(const qsim_ctx *ctx, const qk_i8 *t, const qk_weights_i8 *w,
                         const qk_source_i8 *s, int64_t group_stride, const qs_i8_list *w_zp,
-                        const int32_t *sums, void *memory, qs_i8_weights *out);
+                        const qs_i8_totals *totals, void *memory, qs_i8_weights *out);
 
 /* How sums become outputs, in natural order. */
 typedef struct qs_i8_rules {
@@ -61,7 +70,6 @@ typedef struct qs_i8_rules {
     const int32_t *bias; /* one per column, or NULL */
     bool wide;           /* found by qs_i8_prove: a sum leaves int32 when the bias is added */
     bool fits16;         /* and: qk_out_i8's */
-    int32_t *sums;       /* NULL, or where qs_i8_prove leaves every column's sum of weights */
     int32_t x_zp, y_zp, lo, hi;
     /* Matrix products with parameters per row; NULL: the scalars above. */
     const int32_t *row_zp;
@@ -87,17 +95,16 @@ void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_wei
  * not fit int32 even without its bias, or a multiplier is not finite (*column says which, *bound
  * the sum, 0 for a multiplier). *clamp: a product with the multiplier may leave int32.
  */
-bool qs_i8_prove(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
-                 const qs_i8_list *w_zp, qs_i8_rules *r, bool *clamp, int32_t *column,
-                 int64_t *bound);
+bool qs_i8_prove(const qk_weights_i8 *w, const qs_i8_totals *t, qs_i8_rules *r, bool *clamp,
+                 int32_t *column, int64_t *bound);
 
 /*
  * Channels whose every result is the same bound, because the bias is out of all proportion (dead
  * channels have such), get a bias of sane size in bias[] (one per column): the same results, and
  * no wide sums. False: some column is wide for another reason.
  */
-bool qs_i8_narrow(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
-                  const qs_i8_list *w_zp, const qs_i8_rules *r, int32_t *bias);
+bool qs_i8_narrow(const qk_weights_i8 *w, const qs_i8_totals *t, const qs_i8_rules *r,
+                  int32_t *bias);
 
 /* Multiplier of a column. */
 float qs_i8_multiplier(const qs_i8_rules *r, int64_t column);

@@ -169,8 +169,17 @@ typedef struct buffers {
 static int prove(layer *k, bool *clamp) {
     int32_t column = 0;
     int64_t bound = 0;
-    if (k->rules.int32_out || qs_i8_prove(&k->conv.w, &k->source, k->group_stride, &k->w_zp,
-                                          &k->rules, clamp, &column, &bound))
+    if (k->rules.int32_out)
+        return QSIM_OK;
+    const size_t columns = (size_t)k->conv.w.groups * (size_t)k->conv.w.n;
+    int64_t *sums = qs_alloc(k->ctx, columns, 2 * sizeof(*sums));
+    if (!sums)
+        return qs_fail(k->error, QSIM_E_NOMEM, "out of memory");
+    const qs_i8_totals totals = {sums, sums + columns};
+    qs_i8_sum_up(k->ctx, &k->conv.w, &k->source, k->group_stride, &k->w_zp, &totals);
+    const bool fits = qs_i8_prove(&k->conv.w, &totals, &k->rules, clamp, &column, &bound);
+    qs_free(k->ctx, sums);
+    if (fits)
         return QSIM_OK;
     return qs_fail(k->error, QSIM_E_UNSUPPORTED,
                    "sums of output channel %d may reach %lld and leave int32", (int)column,

@@ -434,7 +434,10 @@ static void test_narrow(void) {
             least += (weights[i] > 0 ? -r.x_zp : 255 - r.x_zp) * weights[i];
             greatest += (weights[i] > 0 ? 255 - r.x_zp : -r.x_zp) * weights[i];
         }
-        if (!qs_i8_narrow(&w, &source, 8, &zp, &r, &made))
+        int64_t all, above;
+        const qs_i8_totals totals = {&all, &above};
+        qs_i8_sum_up(NULL, &w, &source, 8, &zp, &totals);
+        if (!qs_i8_narrow(&w, &totals, &r, &made))
             continue;
         narrowed += made != bias;
         CHECK(least + made >= INT32_MIN && greatest + made <= INT32_MAX);
