@@ -120,9 +120,14 @@ typedef struct qk_i8 {
     int32_t widest; /* panel: 64 or 16 columns */
     bool narrow;    /* there are panels of 24 and 8 columns */
     bool pairs;     /* gemm takes two dwords at a time: k4 is even */
+    bool planes;    /* of every 16 positions' dwords, the even bytes stand before the odd ones */
     void (*gemm)(const qk_gemm_u8s8 *g);
-    /* One row x `panels` panels of the widest, side by side, all columns stored; or NULL. */
-    void (*row)(const qk_gemm_u8s8 *g, int32_t panels);
+    /*
+     * gemm of up to panel_rows rows and of panels side by side, all of the widest; g.cols is of all
+     * of them. NULL: no row.
+     */
+    void (*panels)(const qk_gemm_u8s8 *g, int32_t panels);
+    int32_t panel_rows;
     /* out[r] = factor * sum of the first k bytes of row r's segments; g as above, without b */
     void (*row_sums)(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out);
     void (*gather)(const qk_gather_u8 *g); /* or NULL */
@@ -147,6 +152,8 @@ extern const qk_i8 qk_i8_neon, qk_i8_neondot, qk_i8_neoni8mm;
 
 /* Width of the next panel when `left` columns remain. */
 int32_t qk_i8_panel(const qk_i8 *t, int32_t left);
+/* How many of the next ones t->panels can take together, of m rows. */
+int32_t qk_i8_panels(const qk_i8 *t, int32_t m, int32_t left);
 /* Column of a position in a panel (or depthwise block) of `width`. */
 int32_t qk_i8_column(const qk_i8 *t, int32_t width, int32_t position);
 /*

@@ -223,21 +223,25 @@ static void run_panels(const work *k, const strip *s, int32_t group, int32_t n, 
     int64_t position = (int64_t)group * f->positions;
     uint8_t *out = g->out;
     g->b = c->b + (size_t)group * f->bytes;
-    int32_t panel = 0, together = 1;
-    for (int32_t first = 0; first < n; first += together * g->width, panel += together) {
+    for (int32_t first = 0, panel = 0, together; first < n; panel += together) {
         g->width = qk_i8_panel(c->t, f->n - first);
-        together = 1;
-        g->cols = least(g->width, n - first);
+        together = panel < s->panel ? 0 : qk_i8_panels(c->t, g->m, f->n - first);
+        together = least(together, s->panels - panel);
+        together = least(together, (n - first + g->width - 1) / g->width);
+        void (*gemm)(const qk_gemm_u8s8 *g, int32_t panels) = together > 0 ? c->t->panels : NULL;
+        together = together > 1 ? together : 1;
+        g->cols = least((int64_t)g->width * together, n - first);
         g->out = out + element * (size_t)first;
         g->o.bias = c->o.bias + position;
         g->o.mult = c->o.mult && !c->post ? c->o.mult + position : NULL;
         if (panel >= s->panel && panel < s->panels) {
-            if (g->m == 1 && c->t->row && !g->gather && g->cols == c->t->widest)
-                c->t->row(g, together = least((n - first) / g->width, s->panels - panel));
+            if (gemm)
+                gemm(g, together);
             else
                 c->t->gemm(g);
             g->gather = NULL;
         }
+        first += together * g->width;
         position += (int64_t)together * g->width;
         g->b += (size_t)f->segs * 4 * (size_t)f->k4 * (size_t)g->width * (size_t)together;
     }

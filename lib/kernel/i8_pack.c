@@ -13,6 +13,14 @@ int32_t qk_i8_panel(const qk_i8 *t, int32_t left) {
     return width < t->widest ? width : t->widest;
 }
 
+int32_t qk_i8_panels(const qk_i8 *t, int32_t m, int32_t left) {
+    const int32_t whole = left / t->widest;
+    if (m > t->panel_rows)
+        return 0;
+    return whole +
+           (left > whole * t->widest && qk_i8_panel(t, left - whole * t->widest) == t->widest);
+}
+
 /* Positions of n columns: the widths of all their panels. */
 static int32_t all_positions(const qk_i8 *t, int32_t n) {
     int32_t total = 0;
@@ -309,6 +317,18 @@ typedef struct packing {
     size_t slices;
 } packing;
 
+/* Of every 64 bytes, the even ones before the odd ones. */
+static void split_planes(int8_t *b, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += 64) {
+        int8_t both[64];
+        memcpy(both, b + i, 64);
+        for (size_t j = 0; j < 32; j++) {
+            b[i + j] = both[2 * j];
+            b[i + 32 + j] = both[2 * j + 1];
+        }
+    }
+}
+
 /* A matrix on the right: memory is gone through in its own order, all panels in turn. */
 static void pack_matrix(const packing *k, size_t slice) {
     const qk_i8 *t = k->t;
@@ -330,7 +350,10 @@ static void pack_matrix(const packing *k, size_t slice) {
             for (int32_t i = 0; i < width && width != p.width; i += 4)
                 p.place[qk_i8_column(t, width, i) / 4] = 4 * i;
             p.width = width;
-            pack_columns(s, f, &p, from, four, end, panel + 4 * (size_t)at * (size_t)width);
+            int8_t *to = panel + 4 * (size_t)at * (size_t)width;
+            pack_columns(s, f, &p, from, four, end, to);
+            if (t->planes)
+                split_planes(to, 4 * (size_t)(end - four) * (size_t)width);
             panel += depth * (size_t)width;
         }
     }
@@ -390,7 +413,10 @@ static void panel_slice(const packing *k, size_t slice) {
             continue;
         if (k->colsum && pixels_of(s) == 1)
             column_sums(s, first, first + width < s->n ? first + width : s->n, k->colsum);
-        pack_panel(k->t, s, &k->f, k->merged, first, width, k->b + depth * (size_t)first);
+        int8_t *to = k->b + depth * (size_t)first;
+        pack_panel(k->t, s, &k->f, k->merged, first, width, to);
+        if (k->t->planes)
+            split_planes(to, depth * (size_t)width);
     }
 }
 

@@ -97,11 +97,14 @@ static void run_packed(void *arg) {
         g.out = k->out + element * (size_t)first;
         g.o.bias = k->bias + position;
         g.o.mult = p->int32_out ? NULL : k->mult + position;
-        int32_t panels = 1;
-        if (p->m == 1 && k->t->row && g.cols == k->t->widest)
-            k->t->row(&g, panels = (p->n - first) / g.width);
-        else
+        int32_t panels = qk_i8_panels(k->t, p->m, p->n - first);
+        if (panels > 0) {
+            g.cols = p->n - first < panels * g.width ? p->n - first : panels * g.width;
+            k->t->panels(&g, panels);
+        } else {
+            panels = 1;
             k->t->gemm(&g);
+        }
         first += (panels - 1) * g.width;
         position += panels * g.width;
         g.b += (size_t)p->segs * 4 * (size_t)k->form.k4 * (size_t)(panels * g.width);

@@ -111,8 +111,9 @@ static void check_pack(const qsim_ctx *ctx, const qk_i8 *t, const qk_source_i8 *
         for (int32_t seg = 0; seg < f.segs; seg++)
             for (int32_t four = 0; four < f.k4; four++)
                 for (int32_t p = 0; p < 4 * width; p++) {
-                    int32_t n = first + qk_i8_column(t, width, p / 4);
-                    wrong += *at++ != packed_term(s, &f, merged, n, seg, 4 * four + p % 4);
+                    int32_t q = t->planes ? p / 64 * 64 + p % 32 * 2 + p % 64 / 32 : p;
+                    int32_t n = first + qk_i8_column(t, width, q / 4);
+                    wrong += *at++ != packed_term(s, &f, merged, n, seg, 4 * four + q % 4);
                 }
     }
     CHECK_INT(wrong, 0);

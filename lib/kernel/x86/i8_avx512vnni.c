@@ -232,8 +232,10 @@ TARGET __attribute__((noinline)) static void single_64(const qk_gemm_u8s8 *g, co
     at.out = out;
     const size_t element = s->mult ? 1 : 4;
     const int32_t *bias = g->o.bias;
+    const int32_t last = 64 * (panels - 1);
     const int8_t *b = g->b;
     for (; panels > 0; panels--, bias += 64, s->out += 64 * element) {
+        s->cols = panels > 1 ? 64 : g->cols - last;
         SET_64(0)
         __m512i a1_0 = _mm512_setzero_si512(), a1_1 = a1_0, a1_2 = a1_0, a1_3 = a1_0;
         if (s->init) {
@@ -334,6 +336,8 @@ TARGET static bool gathers(const qk_gemm_u8s8 *g) {
 }
 
 TARGET static void row_u8s8(const qk_gemm_u8s8 *g, int32_t panels) {
+    if (g->gather)
+        gather_u8(g->gather);
     single_64(g, g->rows ? g->rows[0] : g->a, g->row_init, g->out, panels);
 }
 
@@ -432,7 +436,8 @@ const qk_i8 qk_i8_avx512vnni = {
     .widest = 64,
     .narrow = true,
     .gemm = gemm_u8s8,
-    .row = row_u8s8,
+    .panels = row_u8s8,
+    .panel_rows = 1,
     .row_sums = row_sums_u8,
     .gather = gather_u8,
     .depthwise = qk_depthwise_u8s8_avx512vnni,

@@ -8,7 +8,7 @@
  *   LOAD_B(v)           declares what DOT wants of 8 columns at b + 32 * v
  *   LOAD_A(r)           and of the dword at p<r> + i, in all lanes
  *   DOT(r, v)           accumulates into a<r>_<v>
- *   SEGMENT(NR)         or nothing: what tiles of several rows do with a segment instead
+ *   OWN_PRODUCT         or nothing: gemm_u8s8 is defined behind it
  *   dot(acc, x, w)      function: dwords of 4 u8 x dwords of 4 s8, added up
  *   W_GROUP, window_dot as i8_window.h wants them
  */
@@ -22,6 +22,10 @@
 
 INLINE __m256i load(const void *p) {
     return _mm256_loadu_si256(p);
+}
+
+INLINE __m128i load_half(const void *p) {
+    return _mm_loadu_si128(p);
 }
 
 INLINE __m256i broadcast(const uint8_t *p) {
@@ -132,15 +136,7 @@ INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1,
     finish(s, 2, a2_0, a2_1, a3_0, a3_1);
 #define FINISH_6 FINISH_4 finish(s, 4, a4_0, a4_1, a5_0, a5_1);
 
-#define PLAIN_SEGMENT(NR)                                                                          \
-    for (ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4; i < end; i += 4, b += 64) {                     \
-        LOAD_B(0) LOAD_B(1) R##NR(STEP)                                                            \
-    }
-#ifndef SEGMENT
-#define SEGMENT PLAIN_SEGMENT
-#endif
-
-#define TILE(NR, LOOP)                                                                             \
+#define TILE(NR)                                                                                   \
     TARGET __attribute__((noinline)) static void tile_##NR(                                        \
         const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s) {                         \
         const int8_t *b = g->b;                                                                    \
@@ -150,7 +146,9 @@ INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1,
         }                                                                                          \
         for (int32_t seg = 0; seg < g->segs; seg++) {                                              \
             ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;                                  \
-            LOOP(NR)                                                                               \
+            for (ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4; i < end; i += 4, b += 64) {             \
+                LOAD_B(0) LOAD_B(1) R##NR(STEP)                                                    \
+            }                                                                                      \
         }                                                                                          \
         FINISH_##NR                                                                                \
     }
@@ -263,10 +261,14 @@ TARGET static void requantize_u8(const int32_t *acc, size_t n, float m, int32_t 
 
 /* ---- the product ---- */
 
+TILE(1)
+#ifdef OWN_PRODUCT
+TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g);
+TARGET static void gemm_panels(const qk_gemm_u8s8 *g, int32_t panels);
+#else
 #define TILE_ROWS 6
-TILE(6, SEGMENT)
-TILE(4, SEGMENT)
-TILE(1, PLAIN_SEGMENT)
+TILE(6)
+TILE(4)
 
 /* A short last block aliases its missing rows to the last one. */
 TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
@@ -289,6 +291,7 @@ TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
             tile_6(g, row, &s);
     }
 }
+#endif
 
 TARGET static void post_row(const qk_post_row_i8 *p) {
     qk_post_row(p);
@@ -298,6 +301,11 @@ const qk_i8 TABLE = {
     .lanes = 2,
     .widest = 16,
     .gemm = gemm_u8s8,
+#ifdef OWN_PRODUCT
+    .panels = gemm_panels,
+    .panel_rows = INT32_MAX,
+    .planes = true,
+#endif
     .row_sums = row_sums_u8,
     .depthwise = depthwise_u8s8,
     .window = window_u8s8,
