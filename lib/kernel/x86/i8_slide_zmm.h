@@ -66,9 +66,16 @@ INLINE column slide_column(const slides *s, ptrdiff_t at, bool by_two, int32_t r
         SLIDE_DOTS(c, w + at + more, v + at + more)                                                \
     }
 
-#define SLIDE_SCALES                                                                               \
-    __m512 m0 = _mm512_loadu_ps(o->mult), m1 = _mm512_loadu_ps(o->mult + 16);                      \
-    __m512 m2 = _mm512_loadu_ps(o->mult + 32), m3 = _mm512_loadu_ps(o->mult + 48);
+/* A load a cycle is the limit: what fits stays in registers. */
+#define SLIDE_KEEP(i)                                                                              \
+    __m512i bias##i = _mm512_loadu_si512(o->bias + 16 * i);                                        \
+    W_KEEP(bias##i)                                                                                \
+    __m512 m##i = _mm512_loadu_ps(o->mult + 16 * i);                                               \
+    W_KEEP(m##i)
+#define SLIDE_KEPT SLIDE_KEEP(0) SLIDE_KEEP(1) SLIDE_KEEP(2) SLIDE_KEEP(3)
+#define SLIDE_SUMS                                                                                 \
+    __m512i a0 = bias0, a1 = bias1, a2 = bias2, a3 = bias3;                                        \
+    __m512i b0 = bias0, b1 = bias1, b2 = bias2, b3 = bias3;
 
 /* Where there is no second row, the first one comes last. */
 #define SLIDE_FINISH                                                                               \
@@ -90,25 +97,13 @@ INLINE void slide_rows(const slides *s, const slide_out *given, ptrdiff_t at, co
     uint8_t *first = o->first, *second = o->second;
     const int8_t *w = o->w, *v = o->v;
     const ptrdiff_t more = o->more, step = s->across;
-    /* A load a cycle is the limit: what fits stays in registers. */
-    __m512i bias0 = _mm512_loadu_si512(o->bias), bias1 = _mm512_loadu_si512(o->bias + 16);
-    __m512i bias2 = _mm512_loadu_si512(o->bias + 32), bias3 = _mm512_loadu_si512(o->bias + 48);
-    W_KEEP(bias0)
-    W_KEEP(bias1)
-    W_KEEP(bias2)
-    W_KEEP(bias3)
-    SLIDE_SCALES
-    W_KEEP(m0)
-    W_KEEP(m1)
-    W_KEEP(m2)
-    W_KEEP(m3)
+    SLIDE_KEPT
     column c0 = slide_column(s, at, by_two, ranges), c1, c2;
     if (!by_two)
         c1 = slide_column(s, at + step, false, ranges);
     at += by_two ? step : 2 * step;
     for (int32_t x = 0; x < o->n; x++, at += step) {
-        __m512i a0 = bias0, a1 = bias1, a2 = bias2, a3 = bias3;
-        __m512i b0 = bias0, b1 = bias1, b2 = bias2, b3 = bias3;
+        SLIDE_SUMS
         SLIDE_SETS(c0, 0)
         if (by_two)
             c1 = slide_column(s, at, true, ranges), at += step;
@@ -131,10 +126,9 @@ INLINE void tall_rows(const slides *s, const slide_out *given, ptrdiff_t at, con
     const slide_out copy = *given, *o = &copy;
     const bool by_two = false, single = false;
     uint8_t *first = o->first, *second = o->second;
+    SLIDE_KEPT
     for (int32_t x = 0; x < o->n; x++, at += o->stride * s->across) {
-        __m512i a0 = _mm512_loadu_si512(o->bias), a1 = _mm512_loadu_si512(o->bias + 16);
-        __m512i a2 = _mm512_loadu_si512(o->bias + 32), a3 = _mm512_loadu_si512(o->bias + 48);
-        __m512i b0 = a0, b1 = a1, b2 = a2, b3 = a3;
+        SLIDE_SUMS
         const int8_t *w = o->w, *v = o->v;
         for (int32_t i = 0; i < o->kw; i++, w += 512, v += 512) {
             const strips t = load_rows(s, at + i * o->dilation * s->across, count, ranges);
@@ -143,7 +137,6 @@ INLINE void tall_rows(const slides *s, const slide_out *given, ptrdiff_t at, con
             c = slide_interleave(t.t4, t.t5, t.t6, t.t7);
             SLIDE_DOTS(c, w + 256, v + 256)
         }
-        SLIDE_SCALES
         SLIDE_FINISH
         first += o->pixel;
         second += o->pixel;
