@@ -32,8 +32,11 @@ INLINE __m256i dot(__m256i acc, __m256i x, __m256i w) {
     return _mm256_add_epi32(acc, _mm256_add_epi32(even, odd));
 }
 
+/* In place: gcc moves every other sum from register to register. */
 INLINE __m256i window_dot(__m256i acc, __m256i x, __m256i w) {
-    return _mm256_add_epi32(acc, _mm256_madd_epi16(x, w));
+    const __m256i products = _mm256_madd_epi16(x, w);
+    __asm__("vpaddd %1, %0, %0" : "+x"(acc) : "x"(products));
+    return acc;
 }
 
 #include "kernel/x86/i8_slide_ymm.h"

@@ -20,7 +20,8 @@ INLINE quad quad_of(w_vec a, w_vec b) {
 }
 
 #define QUAD_DOT(i, half, x, w)                                                                    \
-    a##i = window_dot(a##i, _mm256_unpack##half##_epi8(x, W_ZERO), w_load((w) + (i)*W_BYTES));     \
+    a##i = _mm256_add_epi32(a##i, _mm256_madd_epi16(_mm256_unpack##half##_epi8(x, W_ZERO),         \
+                                                    w_load((w) + (i)*W_BYTES)));                   \
     W_KEEP(a##i)
 #define QUAD_DOTS(x, w)                                                                            \
     {                                                                                              \
