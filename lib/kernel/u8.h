@@ -40,6 +40,7 @@ void qk_turn8_c(const void *x, size_t line, void *y, size_t rows, size_t columns
 void qk_turn32_c(const void *x, size_t line, void *y, size_t rows, size_t columns);
 void qk_turn8_avx2(const void *x, size_t line, void *y, size_t rows, size_t columns);
 void qk_turn32_avx2(const void *x, size_t line, void *y, size_t rows, size_t columns);
+void qk_interleave_avx2(const uint8_t *x, size_t plane, size_t planes, uint8_t *y, size_t n);
 
 extern const qk_u8 qk_u8_c, qk_u8_avx2, qk_u8_avx512, qk_u8_neon;
 

@@ -2,7 +2,7 @@
 /*
  * The loops of the 8-bit family, to be instantiated once for each instruction set:
  *
- *   QK_U8_LOOPS(suffix, target)      defines <name>_<suffix>; target: an attribute or nothing
+ *   QK_U8_PAIRS(suffix, target)      defines <name>_<suffix>; target: an attribute or nothing
  *   QK_U8_INSTANCE(suffix, target, turns)   and qk_u8_<suffix> of them; turns: whose transposes
  *
  * The compiler vectorizes them; nothing in them depends on the width, so the bits are the same.
@@ -87,14 +87,14 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
         }                                                                                          \
     }
 
-#define QK_U8_LOOPS(suffix, TARGET)                                                                \
+#define QK_U8_PAIRS(suffix, TARGET)                                                                \
     QK_U8_PAIR(add, suffix, TARGET, k.ma *ta + k.mb * tb)                                          \
-    QK_U8_PAIR(mul, suffix, TARGET, (ta * tb) * k.ma)                                              \
-    QK_U8_INTERLEAVE(suffix, TARGET)                                                               \
-    QK_U8_QUANTIZE(suffix, TARGET)
+    QK_U8_PAIR(mul, suffix, TARGET, (ta * tb) * k.ma)
 
 #define QK_U8_INSTANCE(suffix, TARGET, turns)                                                      \
-    QK_U8_LOOPS(suffix, TARGET)                                                                    \
+    QK_U8_PAIRS(suffix, TARGET)                                                                    \
+    QK_U8_INTERLEAVE(suffix, TARGET)                                                               \
+    QK_U8_QUANTIZE(suffix, TARGET)                                                                 \
     QK_U8_DEQUANTIZE(suffix, TARGET)                                                               \
     QK_U8_TABLE(suffix, TARGET)                                                                    \
     const qk_u8 qk_u8_##suffix = {.add = add_##suffix,                                             \

@@ -7,7 +7,9 @@
 
 #include "kernel/u8_loops.h"
 
-QK_U8_LOOPS(neon, )
+QK_U8_PAIRS(neon, )
+QK_U8_INTERLEAVE(neon, )
+QK_U8_QUANTIZE(neon, )
 QK_U8_DEQUANTIZE(neon, )
 
 /* Indices beyond a quarter of the table leave what is there. */

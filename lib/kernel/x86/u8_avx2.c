@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Element-wise kernels on 8 bits: the plain loops, and tables looked up 16 entries at a time. */
+/* Element-wise kernels on 8 bits; tables are looked up 16 entries at a time. */
 #include "kernel/table.h"
 
 #if QK_X86
@@ -10,8 +10,9 @@
 #define TARGET __attribute__((target("avx2")))
 #define INLINE TARGET __attribute__((always_inline)) static inline
 
-QK_U8_LOOPS(avx2, TARGET)
-QK_U8_DEQUANTIZE(avx2, TARGET)
+QK_U8_PAIRS(avx2, TARGET)
+QK_U8_QUANTIZE(avx2, TARGET)
+QK_U8_INTERLEAVE(loops, TARGET)
 QK_U8_TABLE(loops, TARGET)
 
 /*
@@ -65,10 +66,103 @@ TARGET static void table_avx2(const uint8_t *table, const uint8_t *x, size_t x_s
     table_loops(table, x + whole, x_stride, y + whole, y_stride, n - whole, rows);
 }
 
+/* ---- planes to channels ---- */
+
+INLINE __m128i load_16(const uint8_t *x) {
+    return _mm_loadu_si128((const __m128i *)(const void *)x);
+}
+
+INLINE __m256i load_32(const uint8_t *x) {
+    return _mm256_loadu_si256((const __m256i *)(const void *)x);
+}
+
+INLINE void store_16(uint8_t *y, __m128i v) {
+    _mm_storeu_si128((__m128i *)(void *)y, v);
+}
+
+/* Row 3 v + c: which pixel of plane c is byte i of part v, i + 16 v = 3 * pixel + c; 128: none. */
+static const uint8_t thirds[9][16] = {
+    {0, 128, 128, 1, 128, 128, 2, 128, 128, 3, 128, 128, 4, 128, 128, 5},
+    {128, 0, 128, 128, 1, 128, 128, 2, 128, 128, 3, 128, 128, 4, 128, 128},
+    {128, 128, 0, 128, 128, 1, 128, 128, 2, 128, 128, 3, 128, 128, 4, 128},
+    {128, 128, 6, 128, 128, 7, 128, 128, 8, 128, 128, 9, 128, 128, 10, 128},
+    {5, 128, 128, 6, 128, 128, 7, 128, 128, 8, 128, 128, 9, 128, 128, 10},
+    {128, 5, 128, 128, 6, 128, 128, 7, 128, 128, 8, 128, 128, 9, 128, 128},
+    {128, 11, 128, 128, 12, 128, 128, 13, 128, 128, 14, 128, 128, 15, 128, 128},
+    {128, 128, 11, 128, 128, 12, 128, 128, 13, 128, 128, 14, 128, 128, 15, 128},
+    {10, 128, 128, 11, 128, 128, 12, 128, 128, 13, 128, 128, 14, 128, 128, 15},
+};
+
+/* Returns how many pixels it did. */
+TARGET static size_t interleave_3(const uint8_t *x, size_t plane, uint8_t *y, size_t n) {
+    const uint8_t *const x1 = x + plane, *const x2 = x1 + plane;
+    __m256i from[3][3];
+    size_t i = 0;
+    for (size_t k = 0; k < 9; k++)
+        from[k / 3][k % 3] = _mm256_broadcastsi128_si256(load_16(thirds[k]));
+    for (; i + 32 <= n; i += 32, y += 96) {
+        const __m256i a = load_32(x + i), b = load_32(x1 + i), c = load_32(x2 + i);
+        for (size_t v = 0; v < 3; v++) {
+            const __m256i part =
+                _mm256_or_si256(_mm256_or_si256(_mm256_shuffle_epi8(a, from[v][0]),
+                                                _mm256_shuffle_epi8(b, from[v][1])),
+                                _mm256_shuffle_epi8(c, from[v][2]));
+            store_16(y + 16 * v, _mm256_castsi256_si128(part));
+            store_16(y + 48 + 16 * v, _mm256_extracti128_si256(part, 1));
+        }
+    }
+    return i;
+}
+
+TARGET static size_t interleave_4(const uint8_t *x, size_t plane, uint8_t *y, size_t n) {
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        const __m128i a = load_16(x + i), b = load_16(x + plane + i);
+        const __m128i c = load_16(x + 2 * plane + i), d = load_16(x + 3 * plane + i);
+        const __m128i ab = _mm_unpacklo_epi8(a, b), ab2 = _mm_unpackhi_epi8(a, b);
+        const __m128i cd = _mm_unpacklo_epi8(c, d), cd2 = _mm_unpackhi_epi8(c, d);
+        store_16(y + 4 * i, _mm_unpacklo_epi16(ab, cd));
+        store_16(y + 4 * i + 16, _mm_unpackhi_epi16(ab, cd));
+        store_16(y + 4 * i + 32, _mm_unpacklo_epi16(ab2, cd2));
+        store_16(y + 4 * i + 48, _mm_unpackhi_epi16(ab2, cd2));
+    }
+    return i;
+}
+
+TARGET void qk_interleave_avx2(const uint8_t *x, size_t plane, size_t planes, uint8_t *y,
+                               size_t n) {
+    const size_t i = planes == 3   ? interleave_3(x, plane, y, n)
+                     : planes == 4 ? interleave_4(x, plane, y, n)
+                                   : 0;
+    interleave_loops(x + i, plane, planes, y + i * planes, n - i);
+}
+
+/* ---- from 8 bits ---- */
+
+INLINE __m256 dequantize_8(const uint8_t *x, __m256i flips, __m256i zero, __m256 factor) {
+    const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)x);
+    const __m256i v = _mm256_xor_si256(_mm256_cvtepu8_epi32(bytes), flips);
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(v, zero)), factor);
+}
+
+TARGET static void dequantize_avx2(const uint8_t *x, size_t n, float scale, int32_t zp,
+                                   uint8_t flip, float *y) {
+    const __m256i flips = _mm256_set1_epi32(flip), zero = _mm256_set1_epi32(zp);
+    const __m256 factor = _mm256_set1_ps(scale);
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        const __m256 low = dequantize_8(x + i, flips, zero, factor);
+        _mm256_storeu_ps(y + i + 8, dequantize_8(x + i + 8, flips, zero, factor));
+        _mm256_storeu_ps(y + i, low);
+    }
+    for (; i < n; i++)
+        y[i] = qk_u8_term(x[i], flip, zp) * scale;
+}
+
 const qk_u8 qk_u8_avx2 = {.add = add_avx2,
                           .mul = mul_avx2,
                           .table = table_avx2,
-                          .interleave = interleave_avx2,
+                          .interleave = qk_interleave_avx2,
                           .quantize = quantize_avx2,
                           .dequantize = dequantize_avx2,
                           .turn8 = qk_turn8_avx2,

@@ -18,7 +18,8 @@ INLINE __mmask64 left(size_t n) {
     return n >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
 }
 
-QK_U8_LOOPS(loops_avx512, TARGET)
+QK_U8_PAIRS(loops_avx512, TARGET)
+QK_U8_QUANTIZE(loops_avx512, TARGET)
 
 /* 64 results as bytes, lane by lane. */
 INLINE __m512i pack(const __m512 *v, __m512i zp) {
@@ -76,46 +77,6 @@ TARGET static void table_avx512(const uint8_t *table, const uint8_t *x, size_t x
             _mm512_mask_storeu_epi8(y + i, m, look_up(&t, _mm512_maskz_loadu_epi8(m, x + i)));
         }
     }
-}
-
-/* ---- planes to channels ---- */
-
-/* Which bytes of the planes a, b make up vector v of the result, and which are of c or d. */
-typedef struct weave {
-    __m512i from[4];
-    __mmask64 late[4];
-} weave;
-
-INLINE weave plan_weave(size_t planes) {
-    uint8_t index[256];
-    weave w = {0};
-    for (size_t v = 0; v < planes; v++) {
-        for (size_t j = 0; j < 64; j++) {
-            size_t at = 64 * v + j, c = at % planes;
-            index[64 * v + j] = (uint8_t)(at / planes + 64 * (c & 1));
-            w.late[v] |= (__mmask64)(c >= 2) << j;
-        }
-        w.from[v] = _mm512_loadu_si512(index + 64 * v);
-    }
-    return w;
-}
-
-TARGET static void interleave_avx512(const uint8_t *x, size_t plane, size_t planes, uint8_t *y,
-                                     size_t n) {
-    const weave w = plan_weave(planes);
-    const uint8_t *b = planes > 1 ? x + plane : x, *c = planes > 2 ? x + 2 * plane : x;
-    const uint8_t *d = planes > 3 ? x + 3 * plane : c;
-    size_t i = 0;
-    for (; i + 64 <= n; i += 64)
-        for (size_t v = 0; v < planes; v++) {
-            __m512i ab = _mm512_permutex2var_epi8(_mm512_loadu_si512(x + i), w.from[v],
-                                                  _mm512_loadu_si512(b + i));
-            __m512i cd = _mm512_permutex2var_epi8(_mm512_loadu_si512(c + i), w.from[v],
-                                                  _mm512_loadu_si512(d + i));
-            _mm512_storeu_si512(y + i * planes + 64 * v, _mm512_mask_blend_epi8(w.late[v], ab, cd));
-        }
-    if (i < n)
-        interleave_loops_avx512(x + i, plane, planes, y + i * planes, n - i);
 }
 
 /* ---- sums and products ---- */
@@ -305,7 +266,7 @@ TARGET static void dequantize_avx512(const uint8_t *x, size_t n, float scale, in
 const qk_u8 qk_u8_avx512 = {.add = add_avx512,
                             .mul = mul_avx512,
                             .table = table_avx512,
-                            .interleave = interleave_avx512,
+                            .interleave = qk_interleave_avx2,
                             .quantize = quantize_avx512,
                             .dequantize = dequantize_avx512,
                             .turn8 = qk_turn8_avx2,
