@@ -10,7 +10,6 @@
 #define TARGET __attribute__((target("avx2")))
 #define INLINE TARGET __attribute__((always_inline)) static inline
 
-QK_U8_PAIRS(avx2, TARGET)
 QK_U8_QUANTIZE(avx2, TARGET)
 QK_U8_INTERLEAVE(loops, TARGET)
 QK_U8_TABLE(loops, TARGET)
@@ -65,6 +64,76 @@ TARGET static void table_avx2(const uint8_t *table, const uint8_t *x, size_t x_s
         }
     table_loops(table, x + whole, x_stride, y + whole, y_stride, n - whole, rows);
 }
+
+/* ---- sums and products ---- */
+
+typedef struct pair {
+    __m256 ma, mb, lo, hi;
+    __m256i za, zb, zc, flip_a, flip_b, flip_c;
+} pair;
+
+INLINE pair load_pair(const qk_u8_pair *w) {
+    return (pair){
+        .ma = _mm256_set1_ps(w->ma),
+        .mb = _mm256_set1_ps(w->mb),
+        .lo = _mm256_set1_ps(w->lo),
+        .hi = _mm256_set1_ps(w->hi),
+        .za = _mm256_set1_epi32(w->za),
+        .zb = _mm256_set1_epi32(w->zb),
+        .zc = _mm256_set1_epi32(w->zc),
+        .flip_a = _mm256_set1_epi32(w->flip_a),
+        .flip_b = _mm256_set1_epi32(w->flip_b),
+        .flip_c = _mm256_set1_epi8((char)w->flip_c),
+    };
+}
+
+INLINE __m256 term(const uint8_t *x, __m256i flip, __m256i zp) {
+    const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)x);
+    const __m256i v = _mm256_xor_si256(_mm256_cvtepu8_epi32(bytes), flip);
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(v, zp));
+}
+
+#define ADD(a, b) _mm256_add_ps(_mm256_mul_ps(k.ma, a), _mm256_mul_ps(k.mb, b))
+#define MUL(a, b) _mm256_mul_ps(_mm256_mul_ps(a, b), k.ma)
+
+/* An operand that is one element stands 32 times in `same`; the rest goes through `last`. */
+#define PAIR(name, VALUE)                                                                          \
+    INLINE void name##_32(const uint8_t *a, const uint8_t *b, uint8_t *c, const pair *w) {         \
+        const pair k = *w;                                                                         \
+        __m256i r[4];                                                                              \
+        for (size_t i = 0; i < 4; i++) {                                                           \
+            const __m256 ta = term(a + 8 * i, k.flip_a, k.za);                                     \
+            const __m256 tb = term(b + 8 * i, k.flip_b, k.zb);                                     \
+            const __m256 v = _mm256_min_ps(_mm256_max_ps(VALUE(ta, tb), k.lo), k.hi);              \
+            r[i] = _mm256_add_epi32(_mm256_cvtps_epi32(v), k.zc);                                  \
+        }                                                                                          \
+        const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);                           \
+        const __m256i low = _mm256_packs_epi32(r[0], r[1]);                                        \
+        const __m256i high = _mm256_packs_epi32(r[2], r[3]);                                       \
+        const __m256i y = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);      \
+        _mm256_storeu_si256((__m256i *)(void *)c, _mm256_xor_si256(y, k.flip_c));                  \
+    }                                                                                              \
+    TARGET static void name##_avx2(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb,       \
+                                   uint8_t *c, size_t n, const qk_u8_pair *w) {                    \
+        if (n == 0)                                                                                \
+            return;                                                                                \
+        const pair k = load_pair(w);                                                               \
+        uint8_t same[2][32], last[3][32] = {{0}};                                                  \
+        memset(same[0], *a, 32);                                                                   \
+        memset(same[1], *b, 32);                                                                   \
+        size_t i = 0;                                                                              \
+        for (; i + 32 <= n; i += 32)                                                               \
+            name##_32(sa ? a + i : same[0], sb ? b + i : same[1], c + i, &k);                      \
+        if (i == n)                                                                                \
+            return;                                                                                \
+        memcpy(last[0], sa ? a + i : same[0], n - i);                                              \
+        memcpy(last[1], sb ? b + i : same[1], n - i);                                              \
+        name##_32(last[0], last[1], last[2], &k);                                                  \
+        memcpy(c + i, last[2], n - i);                                                             \
+    }
+
+PAIR(add, ADD)
+PAIR(mul, MUL)
 
 /* ---- planes to channels ---- */
 
