@@ -99,12 +99,19 @@ static int8_t packed_weight(const qk_source_i8 *s, bool merged, int32_t n, int32
     return at >= 0 && at < s->kw * s->c ? weight_at(s, merged, n % s->n, seg, at) : 0;
 }
 
+/* A panel's columns, and how far ahead of them weights are fetched: as they are packed in turns,
+ * the processor does not see what comes next. */
+typedef struct packed_panel {
+    int32_t columns[64], width;
+    int64_t ahead; /* 0: they were just read */
+} packed_panel;
+
 /* Any source and form: several pixels, whole kernels, pairs of dwords. */
 static void pack_any(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
-                     const int32_t *columns, int32_t width, int8_t *b) {
+                     const packed_panel *q, int8_t *b) {
     const int32_t unit = t->pairs ? 8 : 4;
-    for (int32_t p = 0; p < width; p++) {
-        int32_t n = columns[p];
+    for (int32_t p = 0; p < q->width; p++) {
+        int32_t n = q->columns[p];
         int8_t *to = b + unit * p;
         for (int32_t seg = 0; seg < f->segs; seg++)
             for (int32_t j = 0; j < 4 * f->k4; j++) {
@@ -112,7 +119,7 @@ static void pack_any(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f,
                 if (j < f->k && n < f->n)
                     w = n < pixels_of(s) * s->n ? packed_weight(s, merged, n, seg, j) : 1;
                 size_t at = 4 * (size_t)seg * (size_t)f->k4 + (size_t)(j / unit * unit);
-                to[at * (size_t)width + (size_t)(j % unit)] = w;
+                to[at * (size_t)q->width + (size_t)(j % unit)] = w;
             }
     }
 }
@@ -186,13 +193,16 @@ static void fetch_lines(int8_t *to) {
 
 /* A segment whose columns' bytes lie together or in strides. */
 static void pack_rows(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *segment,
-                      const int32_t *columns, int32_t width, int8_t *to) {
+                      const packed_panel *q, int8_t *to) {
+    const int32_t width = q->width;
     const bool together = s->sc == 1 && (f->k <= s->c || s->sx == s->c);
     for (int32_t j = 0; j < f->k; j += RUN) {
         int32_t left = f->k - j < RUN ? f->k - j : RUN;
         for (int32_t p = 0; p < width; p += 4) {
             fetch_lines(to + (RUN + p) * width);
-            pack_run(s, f, segment, columns[p], together, j, left, 4 * width, to + 4 * p);
+            for (int32_t c = 0; c < 4 && q->ahead; c++)
+                __builtin_prefetch(segment + (q->columns[p] + c) * s->sn + q->ahead + j);
+            pack_run(s, f, segment, q->columns[p], together, j, left, 4 * width, to + 4 * p);
         }
         to += (left + 3) / 4 * 4 * width;
     }
@@ -211,13 +221,14 @@ static int8_t *tap_place(const qk_source_i8 *s, const qk_form_i8 *f, bool merged
 
 /* All taps of 16 channels from c on, of four columns; the taps of a channel lie together. */
 static void turn_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged, int32_t column,
-                      int32_t c, int32_t width, int8_t *b) {
+                      int32_t c, const packed_panel *q, int8_t *b) {
     const size_t taps = (size_t)s->kh * (size_t)s->kw;
     uint8_t turned[4][16 * MOST_TAPS], between[16 * MOST_TAPS];
     const uint8_t *from[4];
     for (int32_t i = 0; i < 4; i++) {
         const uint8_t *in = (const uint8_t *)s->w + (column + i) * s->sn + c * s->sc;
-        __builtin_prefetch(in + 16 * taps + 64);
+        for (size_t l = 0; l < 16 * taps && q->ahead; l += 64)
+            __builtin_prefetch(in + q->ahead + (int64_t)l);
         qk_zip_bytes(in, taps, between);
         qk_zip_bytes(between, taps, turned[i]);
         qk_zip_bytes(turned[i], taps, between);
@@ -225,7 +236,7 @@ static void turn_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged, i
         from[i] = turned[i];
     }
     for (int32_t tap = 0; tap < (int32_t)taps; tap++) {
-        interleave(from, 16, s->flip, 4 * width, tap_place(s, f, merged, tap, c, width, b));
+        interleave(from, 16, s->flip, 4 * q->width, tap_place(s, f, merged, tap, c, q->width, b));
         for (int32_t i = 0; i < 4; i++)
             from[i] += 16;
     }
@@ -234,22 +245,22 @@ static void turn_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged, i
 /* All segments, channels in strides: all taps of a few channels in turn, which stay in the cache.
  */
 static void pack_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
-                      const int32_t *columns, int32_t width, int8_t *b) {
+                      const packed_panel *q, int8_t *b) {
     const int32_t taps = s->kh * s->kw;
     const bool together =
         s->sc == taps && (s->kw == 1 || s->sx == 1) && (s->kh == 1 || s->sy == s->kw);
     for (int32_t c = 0; c < s->c; c += 16)
-        for (int32_t p = 0; p < width; p += 4) {
+        for (int32_t p = 0; p < q->width; p += 4) {
             const int32_t count = s->c - c < 16 ? s->c - c : 16;
-            if (together && taps <= MOST_TAPS && count == 16 && columns[p] + 4 <= s->n) {
-                turn_taps(s, f, merged, columns[p], c, width, b + 4 * p);
+            if (together && taps <= MOST_TAPS && count == 16 && q->columns[p] + 4 <= s->n) {
+                turn_taps(s, f, merged, q->columns[p], c, q, b + 4 * p);
                 continue;
             }
             for (int32_t tap = 0; tap < taps; tap++) {
                 const int8_t *from =
                     s->w + tap / s->kw * s->sy + (merged ? 0 : tap % s->kw * s->sx);
-                pack_run(s, f, from, columns[p], false, merged ? tap % s->kw * s->c + c : c, count,
-                         4 * width, tap_place(s, f, merged, tap, c, width, b) + 4 * p);
+                pack_run(s, f, from, q->columns[p], false, merged ? tap % s->kw * s->c + c : c,
+                         count, 4 * q->width, tap_place(s, f, merged, tap, c, q->width, b) + 4 * p);
             }
         }
 }
@@ -359,27 +370,20 @@ static void pack_matrix(const packing *k, size_t slice) {
     }
 }
 
-static void panel_columns(const qk_i8 *t, int32_t first, int32_t width, int32_t columns[64]) {
-    for (int32_t p = 0; p < width; p++) /* four at a time follow each other */
-        columns[p] = first + qk_i8_column(t, width, p);
-}
-
 static void pack_panel(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
-                       int32_t first, int32_t width, int8_t *b) {
-    int32_t columns[64];
-    panel_columns(t, first, width, columns);
+                       const packed_panel *q, int8_t *b) {
     if (pixels_of(s) > 1 || s->whole || t->pairs) {
-        pack_any(t, s, f, merged, columns, width, b);
+        pack_any(t, s, f, merged, q, b);
         return;
     }
     if (s->sc > 1 && s->c % 4 == 0 && s->kh * s->kw > 1) {
-        pack_taps(s, f, merged, columns, width, b);
+        pack_taps(s, f, merged, q, b);
         return;
     }
-    for (int32_t seg = 0; seg < f->segs; seg++, b += (size_t)f->k4 * 4 * (size_t)width) {
+    for (int32_t seg = 0; seg < f->segs; seg++, b += (size_t)f->k4 * 4 * (size_t)q->width) {
         const int8_t *from =
             s->w + (merged ? seg * s->sy : seg / s->kw * s->sy + seg % s->kw * s->sx);
-        pack_rows(s, f, from, columns, width, b);
+        pack_rows(s, f, from, q, b);
     }
 }
 
@@ -414,7 +418,10 @@ static void panel_slice(const packing *k, size_t slice) {
         if (k->colsum && pixels_of(s) == 1)
             column_sums(s, first, first + width < s->n ? first + width : s->n, k->colsum);
         int8_t *to = k->b + depth * (size_t)first;
-        pack_panel(k->t, s, &k->f, k->merged, first, width, to);
+        packed_panel q = {.width = width, .ahead = k->colsum ? 0 : width * s->sn};
+        for (int32_t p = 0; p < width; p++) /* four at a time follow each other */
+            q.columns[p] = first + qk_i8_column(k->t, width, p);
+        pack_panel(k->t, s, &k->f, k->merged, &q, to);
         if (k->t->planes)
             split_planes(to, depth * (size_t)width);
     }
