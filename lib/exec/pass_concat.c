@@ -3,7 +3,7 @@
  * A Concat of channels some of whose operands are made by convolutions, for it alone, disappears:
  * the first convolution makes the whole tensor and writes its channels of it, each other one writes
  * its own over what the one before it left, with its bytes looked up in a table where they have
- * another scale. Operands made by anything else are inserted at the end.
+ * another scale. Bytes made by anything else are inserted at the end.
  */
 #include "exec/passes.h"
 
@@ -142,7 +142,7 @@ static bool read_parts(joining *j, const qs_node *n) {
     const bool plain = qs_node_is(n, "", "Concat");
     const qs_value *y = &j->g->values[n->outputs[0]];
     const int64_t axis = qs_node_int(n, "axis", 1);
-    bool some = false;
+    int32_t makers = 0;
     qs_q8 to;
     j->count = plain ? n->input_count : (n->input_count - 2) / 3;
     j->channels = 0;
@@ -153,13 +153,15 @@ static bool read_parts(joining *j, const qs_node *n) {
     for (int32_t i = 0; i < j->count; i++) {
         if (!read_part(j, n, i, plain ? NULL : &to, &j->parts[i]))
             return false;
-        some |= j->parts[i].maker != QS_NONE;
+        makers += j->parts[i].maker != QS_NONE;
         j->parts[i].column = j->channels;
         if (!qs_add64(j->channels, j->parts[i].channels, &j->channels))
             return false;
     }
     sort_parts(j->parts, j->count);
-    return some && j->count > 1 && j->channels <= INT32_MAX;
+    /* Rows of floats are long: a part that is copied all the same costs more than it saves. */
+    return makers >= (y->dtype == QSIM_FLOAT ? j->count : 1) && j->count > 1 &&
+           j->channels <= INT32_MAX;
 }
 
 /* ---- joining ---- */

@@ -122,14 +122,14 @@ static void joined(qsim_ctx *ctx, image *x, int64_t h, int64_t w) {
     net_node(&n, "", "Mul", "g,i", "k");
     net_node(&n, "", "Add", "k,j", "y");
     same(&n, x, "concat", 0, 1);
-    begin(&n, ctx, x, h, w); /* one operand is read twice and inserted */
+    begin(&n, ctx, x, h, w); /* one operand is read twice */
     conv(&n, "x", "a", 1, 1);
     conv(&n, "a", "b", 1, 3);
     CHECK_INT(qs_node_set_int(n.g, net_node(&n, "", "Concat", "a,b", "f"), "axis", 1), 0);
     net_node(&n, "", "Split", "f", "g,i");
     CHECK_INT(qs_node_set_int(n.g, n.g->values[net_value(&n, "g")].producer, "axis", 1), 0);
     net_node(&n, "", "Sub", "g,i", "y");
-    same(&n, x, "concat", 0, 1);
+    same(&n, x, "concat", 1, 1);
 }
 
 int main(void) {
