@@ -34,19 +34,6 @@ static inline size_t qs_slice_count(const qsim_ctx *ctx, size_t items, double ns
     return items < most ? (items ? items : 1) : most;
 }
 
-/* Of each thread between two moments at which all wait for each other: that takes some 1 us. */
-#define QS_WAVE_NS 200000.0
-
-/*
- * How many items are done before the next ones begin, where that matters: as many for each slice; a
- * thread alone finishes each. `ns` for all of them.
- */
-static inline size_t qs_wave(size_t items, size_t slices, double ns) {
-    const size_t most = (items + slices - 1) / slices;
-    const double many = slices > 1 ? QS_WAVE_NS * (double)items / ns : 0.0;
-    return slices * (many < (double)most ? (size_t)many + 1 : most);
-}
-
 /* First item of slice i of n. */
 static inline size_t qs_slice_begin(size_t items, size_t n, size_t i) {
     return items / n * i + (items % n < i ? items % n : i);

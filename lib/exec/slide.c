@@ -5,8 +5,9 @@
  */
 #include "exec/exec.h"
 
-/* What is gained is at least one part in so many. */
-#define WORTH 16
+/* What is gained is at least one part in so many, and so many bytes: waves cost some time. */
+#define WORTH       16
+#define WORTH_BYTES ((size_t)32 * 1024)
 
 /* Bytes that a block and its heir have in common where they lie best. */
 static size_t common(const qs_slot *a) {
@@ -27,7 +28,7 @@ size_t qs_memory_slide(qs_slot *slots, size_t count, int32_t begin, size_t steps
         live[slots[i].last - begin] -= common(&slots[i]);
     for (size_t t = 0; t < steps; t++)
         after = live[t] > after ? live[t] : after;
-    const bool worth = before - after > before / WORTH;
+    const bool worth = before - after > before / WORTH && before - after >= WORTH_BYTES;
     for (size_t i = 0; i < count; i++) {
         size_t *at = &live[slots[i].last - begin];
         if (worth && *at + common(&slots[i]) > after)

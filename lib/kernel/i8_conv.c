@@ -9,6 +9,7 @@
 #include "kernel/i8_conv.h"
 
 #include "base/slices.h"
+#include "base/waves.h"
 #include "quant/requantize.h"
 
 static int32_t least(int64_t a, int64_t b) {
@@ -475,7 +476,7 @@ void qk_conv_i8_run(const qsim_ctx *ctx, const qk_conv_i8 *c, const uint8_t *x, 
     const int64_t total = c->batch * c->strips, wave = slides ? c->wave : total;
     const bool backwards = slides && (uintptr_t)y > (uintptr_t)x;
     const int64_t step = backwards ? -wave : wave;
-    k.first = backwards ? (total - 1) / wave * wave : 0;
+    k.first = (int64_t)qs_wave_first((size_t)total, (size_t)wave, backwards);
     for (; k.first >= 0 && k.first < total; k.first += step, k.again = true) {
         k.count = total - k.first < wave ? total - k.first : wave;
         if (tasks == 1)

@@ -3,6 +3,7 @@
 #include "kernel/i8_conv.h"
 
 #include "base/slices.h"
+#include "base/waves.h"
 
 #define GATHERED   (16 << 10)
 #define STRIP_GOAL (96 << 10)
@@ -80,32 +81,26 @@ static void split(qk_conv_i8 *c, int32_t threads) {
         c->row_tasks = 1;
 }
 
-/* Rows of all images in front of row `row` of image `n`, or of its end. */
-static int64_t rows_above(const qk_conv_i8 *c, int64_t n, int64_t row) {
-    return n * c->h + (row < 0 ? 0 : row < c->h ? row : c->h);
-}
-
-/* No wave may write over what it or a later one reads, from the first to the last or back. */
+/* How far from each other x and y have to begin where one lies over the other. */
 static void set_distances(qk_conv_i8 *c) {
-    const int64_t total = c->batch * c->strips, row = c->wd * qk_conv_i8_in(c);
-    const int64_t out = c->wo * qk_conv_i8_out(c);
-    int64_t before = 1, behind = 1;
-    c->wave = (int64_t)qs_wave((size_t)total, (size_t)c->row_tasks, qk_conv_i8_ns(c));
-    for (int64_t i = 0; i < total; i += c->wave) {
-        const int64_t last = (total - i < c->wave ? total : i + c->wave) - 1;
-        const int64_t first = i % c->strips * c->strip_rows;
-        const int64_t end = least((last % c->strips + 1) * c->strip_rows, c->ho);
-        const int64_t read = rows_above(c, i / c->strips, first * c->stride_h - c->pad_top) * row;
-        const int64_t rest = (int64_t)(c->w.kh - 1) * c->dilation_h + 1 - c->pad_top;
-        const int64_t read_end =
-            rows_above(c, last / c->strips, (end - 1) * c->stride_h + rest) * row + 64;
-        const int64_t written = (i / c->strips * c->ho + first) * out;
-        const int64_t written_end = (last / c->strips * c->ho + end) * out;
-        before = written_end - read > before ? written_end - read : before;
-        behind = read_end - written > behind ? read_end - written : behind;
+    const size_t strips = (size_t)c->strips, rows = (size_t)c->strip_rows;
+    const size_t items = (size_t)c->batch * strips, wo = (size_t)c->wo;
+    qs_reach r = {.h = (size_t)c->h,
+                  .oh = (size_t)c->ho,
+                  .step = (size_t)c->stride_h,
+                  .top = (size_t)c->pad_top,
+                  .taps = (size_t)qk_conv_i8_rows(c, 1),
+                  .row = (size_t)c->wd * (size_t)qk_conv_i8_in(c),
+                  .out = wo * (size_t)qk_conv_i8_out(c)};
+    c->wave = (int64_t)qs_wave(items, (size_t)c->row_tasks, qk_conv_i8_ns(c));
+    for (size_t i = 0; i < items; i += (size_t)c->wave) {
+        const size_t rest = items - i, wave = (size_t)c->wave;
+        const size_t last = (rest < wave ? items : i + wave) - 1;
+        const size_t end = (last % strips + 1) * rows;
+        qs_reach_wave(&r, i / strips, i % strips * rows, last / strips, end < r.oh ? end : r.oh);
     }
-    c->before = (size_t)before;
-    c->behind = (size_t)behind;
+    c->before = r.before;
+    c->behind = r.behind;
 }
 
 /* In the order of packed weights, once more for a second set. */

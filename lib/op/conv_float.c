@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "base/slices.h"
+#include "base/waves.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
 #include "op/rules.h"
@@ -27,8 +28,6 @@
 #define BAND_PIXELS ((size_t)1024)
 /* Lines that depthwise_3x3 takes at a time: bands of more leave the output less room to slide. */
 #define CUT_LINES ((size_t)28)
-/* Floats behind a row that kernels may read without using them. */
-#define OVER_READ ((size_t)16)
 /* Kernels up to this width leave padding out: wide ones meet it in too many ways. */
 #define SKIP_WIDTH ((size_t)16)
 
@@ -277,7 +276,7 @@ static void run_conv(const qs_step *s, const qs_frame *f) {
     }
     const size_t items = p->g.n * p->bands * p->splits, wave = s->slides ? p->wave : items;
     const bool backwards = s->slides && (uintptr_t)job.y > (uintptr_t)job.x;
-    job.first = backwards ? (items - 1) / wave * wave : 0;
+    job.first = qs_wave_first(items, wave, backwards);
     for (; job.first < items; job.first += backwards ? -wave : wave) { /* below 0 is above items */
         job.count = items - job.first < wave ? items - job.first : wave;
         qs_parallel(f->ctx, p->slices, conv_slice, &job);
@@ -377,34 +376,23 @@ static void conv_split(const qsim_ctx *ctx, conv_plan *p, double macs) {
     p->slices = qs_slice_count(ctx, p->g.n * p->bands * p->splits, conv_ns(p, macs));
 }
 
-/* Rows of all images in front of row `row` of the (bordered) image that item `item` belongs to. */
-static size_t rows_above(const conv_plan *p, size_t item, size_t row) {
-    const size_t inside = row < p->g.top ? 0 : row - p->g.top;
-    return item / p->bands * p->g.h + (inside < p->g.h ? inside : p->g.h);
-}
-
-/*
- * How far the output has to begin before the input, in bytes, that no wave writes over what it or a
- * later one reads; or behind it where the waves come in the opposite order.
- */
+/* How far from each other output and input have to begin where one lies over the other. */
 static void conv_distances(const conv_plan *p, qs_step *step) {
-    const size_t items = p->g.n * p->bands, row = p->g.w * p->g.c, out = p->g.ow * p->stride;
-    size_t before = 1, behind = 1;
+    const size_t items = p->g.n * p->bands;
+    qs_reach r = {.h = p->g.h,
+                  .oh = p->g.oh,
+                  .step = p->g.sh,
+                  .top = p->g.top,
+                  .taps = p->height,
+                  .row = p->g.w * p->g.c * sizeof(float),
+                  .out = p->g.ow * p->stride * sizeof(float)};
     for (size_t i = 0; i < items; i += p->wave) {
         const size_t last = (items - i < p->wave ? items : i + p->wave) - 1;
-        const size_t first = band_begin(p, i % p->bands), end = band_begin(p, last % p->bands + 1);
-        const size_t written = (i / p->bands * p->g.oh + first) * out;
-        const size_t written_end = (last / p->bands * p->g.oh + end) * out;
-        const size_t read = rows_above(p, i, first * p->g.sh) * row;
-        const size_t read_end =
-            rows_above(p, last, (end - 1) * p->g.sh + p->height) * row + OVER_READ;
-        if (written_end > read + before)
-            before = written_end - read;
-        if (read_end > written + behind)
-            behind = read_end - written;
+        qs_reach_wave(&r, i / p->bands, band_begin(p, i % p->bands), last / p->bands,
+                      band_begin(p, last % p->bands + 1));
     }
-    step->before = before * sizeof(float);
-    step->behind = behind * sizeof(float);
+    step->before = r.before;
+    step->behind = r.behind;
 }
 
 /* Which taps of a window that begins `before` in front of the image lie in its `size` elements. */

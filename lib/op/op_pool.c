@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/slices.h"
+#include "base/waves.h"
 #include "kernel/pool_window.h"
 #include "op/window.h"
 
@@ -110,6 +111,7 @@ typedef struct pool_plan {
     size_t n, h, w, c, oh, ow, element;
     size_t kh, sh, dh, top, bottom;
     size_t slices;
+    size_t wave; /* rows that are done before any of the next, if the output is over the input */
     qk_pool row; /* what is the same for every row */
     bool quantized, has_y_zero, column_major;
 } pool_plan;
@@ -120,6 +122,7 @@ typedef struct pool_job {
     char *y;
     int64_t *indices;
     qk_pool row;
+    size_t first, count; /* rows at hand */
 } pool_job;
 
 /* Window rows of output row oy that lie before `end`. */
@@ -144,10 +147,10 @@ static void pool_row(const pool_plan *p, size_t oy, qk_pool *r, size_t *first) {
 static void pool_slice(void *arg, size_t slice) {
     const pool_job *j = arg;
     const pool_plan *p = j->p;
-    const size_t items = p->n * p->oh, line = p->w * p->c * p->element;
-    const size_t end = qs_slice_begin(items, p->slices, slice + 1);
+    const size_t line = p->w * p->c * p->element;
+    const size_t end = j->first + qs_slice_begin(j->count, p->slices, slice + 1);
     qk_pool r = j->row;
-    size_t i = qs_slice_begin(items, p->slices, slice), oy = i % p->oh, first = 0;
+    size_t i = j->first + qs_slice_begin(j->count, p->slices, slice), oy = i % p->oh, first = 0;
     const char *x = j->x + i / p->oh * p->h * line;
     for (; i < end; i++) {
         pool_row(p, oy, &r, &first);
@@ -215,7 +218,13 @@ static void run_pool(const qs_step *s, const qs_frame *f) {
         j.row.x_zero = x_zero ? *x_zero : 0;
         j.row.y_zero = y_zero ? *y_zero : 0;
     }
-    qs_parallel(f->ctx, p->slices, pool_slice, &j);
+    const size_t items = p->n * p->oh, wave = s->slides ? p->wave : items;
+    const bool backwards = s->slides && (uintptr_t)j.y > (uintptr_t)j.x;
+    j.first = qs_wave_first(items, wave, backwards);
+    for (; j.first < items; j.first += backwards ? -wave : wave) { /* below 0 is above items */
+        j.count = items - j.first < wave ? items - j.first : wave;
+        qs_parallel(f->ctx, p->slices, pool_slice, &j);
+    }
 }
 
 static void run_max_indices(const qs_step *s, const qs_frame *f) {
@@ -261,7 +270,26 @@ static void set_global(pool_plan *p, const qs_value *v) {
     p->row.sw = p->row.dw = 1;
 }
 
-QS_RARE static int lower_pool(qs_lower *l, bool global, pool_plan **out) {
+QS_RARE /* How far from each other output and input have to begin where one lies over the other. */
+    static void
+    pool_distances(const pool_plan *p, qs_step *step) {
+    const size_t items = p->n * p->oh;
+    qs_reach r = {.h = p->h,
+                  .oh = p->oh,
+                  .step = p->sh,
+                  .top = p->top,
+                  .taps = (p->kh - 1) * p->dh + 1,
+                  .row = p->w * p->c * p->element,
+                  .out = p->ow * p->c * p->element};
+    for (size_t i = 0; i < items; i += p->wave) {
+        const size_t last = (items - i < p->wave ? items : i + p->wave) - 1;
+        qs_reach_wave(&r, i / p->oh, i % p->oh, last / p->oh, last % p->oh + 1);
+    }
+    step->before = r.before;
+    step->behind = r.behind;
+}
+
+static int lower_pool(qs_lower *l, bool global, pool_plan **out) {
     const qs_value *v = qs_lower_in(l, 0);
     qs_infer x;
     qs_lower_infer(l, &x);
@@ -294,7 +322,10 @@ QS_RARE static int lower_pool(qs_lower *l, bool global, pool_plan **out) {
     if (outputs == 0)
         return QSIM_OK;
     const double taps = (double)outputs * (double)p->kh * (double)p->row.kw;
-    p->slices = qs_slice_count(l->ctx, p->n * p->oh, taps * (double)p->element / QS_POOLED);
+    const double ns = taps * (double)p->element / QS_POOLED;
+    p->slices = qs_slice_count(l->ctx, p->n * p->oh, ns);
+    p->wave = qs_wave(p->n * p->oh, p->slices, ns);
+    pool_distances(p, l->step);
     l->step->run = run_pool;
     return QSIM_OK;
 }
@@ -307,8 +338,10 @@ QS_RARE static int lower_maxpool(qs_lower *l) {
     const qk_f32 *k = l->ctx->kernels->f32;
     p->kernel = p->element == 1 ? k->max_u8 : k->max_f32;
     p->column_major = qs_node_int(l->node, "storage_order", 0) != 0;
-    if (qs_lower_out(l, 1) && l->step->run == run_pool)
+    if (qs_lower_out(l, 1) && l->step->run == run_pool) {
         l->step->run = run_max_indices;
+        l->step->before = l->step->behind = 0; /* it looks at the input again */
+    }
     return QSIM_OK;
 }
 

@@ -68,14 +68,14 @@ static void heirs(qsim_ctx *ctx) {
         qs_slot s[40], plain[40];
         size_t n = 2 + test_random(&state) % 39, total, live;
         for (size_t i = 0; i < n; i++) {
-            s[i] = (qs_slot){.bytes = 64 * (size_t)(1 + test_random(&state) % 100),
+            s[i] = (qs_slot){.bytes = 8192 * (size_t)(1 + test_random(&state) % 100),
                              .first = (int32_t)i,
                              .last = (int32_t)i + 1 + (test_random(&state) % 8 == 0)};
             plain[i] = s[i];
             if (i && s[i - 1].last == (int32_t)i && test_random(&state) % 8) {
                 s[i - 1].heir = &s[i];
-                s[i - 1].before = 64 * (size_t)(1 + test_random(&state) % 100);
-                s[i - 1].behind = 64 * (size_t)(1 + test_random(&state) % 100);
+                s[i - 1].before = 8192 * (size_t)(1 + test_random(&state) % 100);
+                s[i - 1].behind = 8192 * (size_t)(1 + test_random(&state) % 100);
             }
         }
         CHECK_INT(qs_memory_plan(ctx, plain, n, &total, &live), 0);
@@ -101,17 +101,23 @@ static void slides(qsim_ctx *ctx, size_t n) {
     qs_slot *s = calloc(n, sizeof(*s));
     size_t total, live;
     for (size_t i = 0; i < n; i++)
-        s[i] = (qs_slot){.bytes = 6400,
+        s[i] = (qs_slot){.bytes = 640000,
                          .first = (int32_t)i,
                          .last = (int32_t)i + 1,
                          .heir = i + 1 < n ? &s[i + 1] : NULL,
                          .before = 192,
                          .behind = 256};
     CHECK_INT(qs_memory_plan(ctx, s, n, &total, &live), 0);
-    CHECK_INT(live, 6400 + 192);
-    CHECK_INT(total, 6400 + 256);
+    CHECK_INT(live, 640000 + 192);
+    CHECK_INT(total, 640000 + 256);
     for (size_t i = 0; i + 1 < n; i++)
         CHECK(qs_memory_slides(&s[i]));
+    for (size_t i = 0; i < n; i++) { /* not for so little */
+        s[i].bytes = 6400;
+        s[i].heir = i + 1 < n ? &s[i + 1] : NULL;
+    }
+    CHECK_INT(qs_memory_plan(ctx, s, n, &total, &live), 0);
+    CHECK_INT(total, 12800);
     free(s);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions that write their output over their input: the bits of the same network whose
- * tensors are all read again at the end.
+ * Convolutions and pools that write their output over their input: the bits of the same network
+ * whose tensors are all read again at the end.
  */
 #include "net.h"
 
@@ -115,17 +115,31 @@ static void begin_made(made *m, qsim_ctx *ctx) {
     net_byte(&m->n, "wz", QSIM_INT8, 0);
 }
 
+static void add_pool(made *m, uint64_t *state, int layer) {
+    const int64_t k = draw(state, 2, 3), pad = draw(state, 0, k - 1);
+    const int64_t strides[] = {draw(state, 1, 2), draw(state, 1, 2)};
+    const bool average = !m->integer && test_random(state) % 2;
+    const qs_id id = net_node(&m->n, "", average ? "AveragePool" : "MaxPool", tensors[layer],
+                              tensors[layer + 1]);
+    net_ints(&m->n, id, "kernel_shape", 2, (const int64_t[]){k, k});
+    net_ints(&m->n, id, "strides", 2, strides);
+    net_ints(&m->n, id, "pads", 4, (const int64_t[]){pad, 0, draw(state, 0, pad), pad});
+}
+
 static void make_random(made *m, qsim_ctx *ctx, uint64_t seed, bool integer) {
     uint64_t state = seed;
     m->integer = integer;
     m->layers = 1 + (int)(test_random(&state) % LAYERS);
     m->batch = draw(&state, 1, 3);
     m->channels = 2 * draw(&state, 2, 12);
-    m->h = draw(&state, 20, integer ? 240 : 120);
-    m->w = draw(&state, 20, integer ? 160 : 80);
+    m->h = draw(&state, 48, integer ? 240 : 120);
+    m->w = draw(&state, 48, integer ? 160 : 80);
     begin_made(m, ctx);
     for (int64_t layer = 0, channels = m->channels; layer < m->layers; layer++)
-        add_conv(m, &state, (int)layer, &channels);
+        if (layer > 0 && test_random(&state) % 3 == 0)
+            add_pool(m, &state, (int)layer);
+        else
+            add_conv(m, &state, (int)layer, &channels);
 }
 
 /* Images of 16 channels in the middle, large enough that two threads work in several waves. */
@@ -241,7 +255,7 @@ static int check(made *m, int32_t threads, bool lent, size_t most) {
 
 static void random_nets(qsim_ctx *ctx, bool integer) {
     int slides = 0;
-    for (uint64_t seed = 1; seed <= 40; seed++) {
+    for (uint64_t seed = 1; seed <= 60; seed++) {
         made m;
         make_random(&m, ctx, seed, integer);
         end_made(&m);

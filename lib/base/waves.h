@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Outputs that lie over their input. Such a step goes through its rows in waves, from the first to
+ * the last where the output begins before the input, and back where it begins behind it; none is
+ * begun before the one in front of it is done. So nothing is overwritten that is still read, if the
+ * two begin far enough from each other.
+ */
+#ifndef QS_WAVES_H
+#define QS_WAVES_H
+
+#include "base/base.h"
+
+/* Of each thread between two moments at which all wait for each other: that takes some 1 us. */
+#define QS_WAVE_NS 200000.0
+/* Bytes behind a row that kernels may read without using them. */
+#define QS_OVER_READ ((size_t)64)
+
+/*
+ * How many of the items are a wave: as many for each slice; a thread alone finishes each. `ns` for
+ * all of them.
+ */
+static inline size_t qs_wave(size_t items, size_t slices, double ns) {
+    const size_t most = (items + slices - 1) / slices;
+    const double many = slices > 1 ? QS_WAVE_NS * (double)items / ns : 0.0;
+    return slices * (many < (double)most ? (size_t)many + 1 : most);
+}
+
+/* First item of the first wave. The next one's is `wave` behind, or before if `backwards`. */
+static inline size_t qs_wave_first(size_t items, size_t wave, bool backwards) {
+    return backwards ? (items - 1) / wave * wave : 0;
+}
+
+/* What windows that slide down images reach. */
+typedef struct qs_reach {
+    size_t h, oh;           /* rows of an image and of its output */
+    size_t step, top, taps; /* of the window: rows from one to the next, above the image, in all */
+    size_t row, out;        /* bytes of a row and of one of the output */
+    size_t before, behind;  /* found: the distances that the waves seen so far need */
+} qs_reach;
+
+/* Rows of all images in front of row `row` of this one, `top` more counted, or of its end. */
+static inline size_t qs_reach_rows(const qs_reach *r, size_t image, size_t row) {
+    const size_t inside = row < r->top ? 0 : row - r->top;
+    return image * r->h + (inside < r->h ? inside : r->h);
+}
+
+/* A wave from an output row of an image to the end `end` (of rows) of another. */
+static inline void qs_reach_wave(qs_reach *r, size_t image, size_t row, size_t last, size_t end) {
+    const size_t read = qs_reach_rows(r, image, row * r->step) * r->row;
+    const size_t read_end =
+        qs_reach_rows(r, last, (end - 1) * r->step + r->taps) * r->row + QS_OVER_READ;
+    const size_t written = (image * r->oh + row) * r->out;
+    const size_t written_end = (last * r->oh + end) * r->out;
+    const size_t before = written_end > read ? written_end - read : 1;
+    const size_t behind = read_end > written ? read_end - written : 1;
+    r->before = before > r->before ? before : r->before;
+    r->behind = behind > r->behind ? behind : r->behind;
+}
+
+#endif
