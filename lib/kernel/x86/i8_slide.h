@@ -77,19 +77,20 @@ typedef struct slide_out {
     int32_t stride, dilation, kw; /* along the width */
 } slide_out;
 
+/* The usual branches are named: gcc else jumps for each of them. */
 INLINE void slide_store(const slide_out *o, uint8_t *to, w_vec y, int32_t x, const epilogue *e,
                         int32_t ranges) {
     if (o->limits)
         y = W(min_epu8)(W(max_epu8)(y, e->lo), e->hi);
-    if (ranges == 1 && o->cols == W_BYTES)
+    if (ranges == 1 && __builtin_expect(o->cols == W_BYTES, true))
         w_store(to, y);
     else if (ranges == 1)
         w_store_n(to, y, o->cols);
     else
         store_ranges(to, y, (ptrdiff_t)o->n * o->pixel, W_BYTES / ranges, o->cols,
-                     x < o->whole  ? ranges
-                     : ranges == 2 ? 1
-                                   : (o->wo - 1 - x) / o->n + 1);
+                     __builtin_expect(x < o->whole, true) ? ranges
+                     : ranges == 2                        ? 1
+                                                          : (o->wo - 1 - x) / o->n + 1);
 }
 
 typedef void (*slide_fn)(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e);

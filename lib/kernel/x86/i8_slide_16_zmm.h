@@ -35,7 +35,7 @@ typedef struct rows_16 {
 /* The column that begins `at` bytes from the beginning of its row. */
 INLINE column_16 column_16_at(const rows_16 *s, ptrdiff_t at, bool by_two) {
     column_16 c = {s->outside, s->outside};
-    if ((size_t)at < s->end) {
+    if (__builtin_expect((size_t)at < s->end, true)) {
         const __m256i high = load_2x16(s->r2 + at, s->r3 + at);
         const __m512i low = _mm512_castsi256_si512(load_2x16(s->r0 + at, s->r1 + at));
         c.a = c.b = _mm512_permutexvar_epi8(s->order, _mm512_inserti64x4(low, high, 1));

@@ -129,14 +129,14 @@ TARGET static void tile_sums(const tile *k, int32_t *to) {
 #if W_LANES == 4
 /* Plain stores are faster than masked ones. */
 INLINE void store_half(uint8_t *to, __m256i v, int32_t cols) {
-    if (cols == 32)
+    if (__builtin_expect(cols == 32, true))
         _mm256_storeu_si256((__m256i *)(void *)to, v);
     else
         _mm256_mask_storeu_epi8(to, 0xffffffff >> (32 - cols), v);
 }
 
 INLINE void store_quarter(uint8_t *to, __m128i v, int32_t cols) {
-    if (cols == 16)
+    if (__builtin_expect(cols == 16, true))
         _mm_storeu_si128((__m128i *)(void *)to, v);
     else
         _mm_mask_storeu_epi8(to, (__mmask16)(0xffff >> (16 - cols)), v);
