@@ -127,13 +127,14 @@ static int fuse_sum(behind *b, qs_id sum) {
 
 /* ---- floats ---- */
 
-/* The float convolution that makes `v` for one reader; or QS_NONE. */
-static qs_id float_maker(const behind *b, qs_id v) {
+/* The float convolution that makes `v` for one reader and takes a sum, or a curve; or QS_NONE. */
+static qs_id float_maker(const behind *b, qs_id v, bool sum) {
     const qs_id id = only_maker(b, v);
     const qs_node *n = id == QS_NONE ? NULL : &b->g->nodes[id];
-    const bool plain =
-        n && qs_node_is(n, "qsim", "Conv") && n->input_count < 4 && !qs_node_attr(n, "then");
-    return plain && qs_node_int(n, "channels_last", 0) == 1 ? id : QS_NONE;
+    const bool room = n && qs_node_is(n, "qsim", "Conv") &&
+                      (sum ? n->input_count < QS_CONV_OVER
+                           : n->input_count <= QS_CONV_OVER && !qs_node_int(n, "then", 0));
+    return room && qs_node_int(n, "channels_last", 0) == 1 ? id : QS_NONE;
 }
 
 static int64_t curve_of(const qs_node *n) {
@@ -146,7 +147,8 @@ static int64_t curve_of(const qs_node *n) {
 static int fuse_curve(behind *b, qs_id node) {
     qs_graph *g = b->g;
     const int64_t then = curve_of(&g->nodes[node]);
-    const qs_id y = g->nodes[node].outputs[0], conv = float_maker(b, g->nodes[node].inputs[0]);
+    const qs_id y = g->nodes[node].outputs[0],
+                conv = float_maker(b, g->nodes[node].inputs[0], false);
     if (conv == QS_NONE)
         return QSIM_OK;
     qs_graph_remove_node(g, node);
@@ -166,12 +168,13 @@ static bool is_float_sum(const behind *b, const qs_node *n) {
 static int fuse_float_sum(behind *b, qs_id sum) {
     qs_graph *g = b->g;
     const qs_node *s = &g->nodes[sum];
-    const qs_id first = float_maker(b, s->inputs[0]);
+    const qs_id first = float_maker(b, s->inputs[0], true);
     const int32_t side = first == QS_NONE;
-    const qs_id conv = side ? float_maker(b, s->inputs[1]) : first;
+    const qs_id conv = side ? float_maker(b, s->inputs[1], true) : first;
     if (conv == QS_NONE)
         return QSIM_OK;
     const qs_id y = s->outputs[0], other = s->inputs[1 - side];
+    const int64_t then = qs_node_int(&g->nodes[conv], "then", 0);
     const float lo = qs_node_float(s, "lo", -INFINITY), hi = qs_node_float(s, "hi", INFINITY);
     qs_graph_remove_node(g, sum);
     if (qs_node_grow_inputs(g, conv, 4))
@@ -179,6 +182,8 @@ static int fuse_float_sum(behind *b, qs_id sum) {
     qs_node_set_input(g, conv, 3, other);
     qs_pass_set_output(b->p, conv, 0, y);
     b->fused++;
+    if (then && (qs_node_set_int(g, conv, "first", then) || qs_node_set_int(g, conv, "then", 0)))
+        return qs_pass_no_memory(b->p);
     if (qs_node_set_float(g, conv, "sum_lo", lo) || qs_node_set_float(g, conv, "sum_hi", hi))
         return qs_pass_no_memory(b->p);
     return qs_pass_resolve(b->p, conv);

@@ -69,8 +69,8 @@ typedef struct conv_plan {
     size_t stride, column; /* from pixel to pixel of the result, and where in one it begins */
     float lo, hi;
     const qk_ew *ew;
-    qk_ew_f32_fn curve; /* what each band's results go through; or NULL */
-    bool sum;           /* to which something is added, between these bounds */
+    qk_ew_f32_fn first, curve; /* what each band's results go through; or NULL */
+    bool sum;                  /* to which something is added, between these bounds */
     float sum_lo, sum_hi;
 } conv_plan;
 
@@ -200,6 +200,8 @@ static void conv_inside(const conv_job *j, const float *image, size_t oy, size_t
 
 /* n results, and what is added to them. */
 static void finish_span(const conv_plan *p, float *y, const float *other, size_t n) {
+    if (p->first)
+        p->first(y, y, n);
     if (p->sum)
         p->ew->bound(y, other, p->sum_lo, p->sum_hi, y, n);
     if (p->curve)
@@ -209,7 +211,7 @@ static void finish_span(const conv_plan *p, float *y, const float *other, size_t
 /* What stands behind the convolution, on one block of columns of the pixels from y on. */
 static void finish(const conv_job *j, float *y, size_t pixels, size_t split) {
     const conv_plan *p = j->p;
-    if (!p->sum && !p->curve)
+    if (!p->first && !p->sum && !p->curve)
         return;
     const float *other = p->sum ? j->other + (size_t)(y - j->y) / p->stride * p->form.m : y;
     if (p->splits == 1 && p->stride == p->form.m) {
@@ -288,7 +290,9 @@ static void run_conv(const qs_step *s, const qs_frame *f) {
 QS_RARE static void plan_finish(const qs_lower *l, conv_plan *p) {
     const qk_ew *k = l->ctx->kernels->ew;
     const qk_ew_f32_fn curves[] = {NULL, k->silu, k->hardswish, k->sigmoid};
+    const int64_t first = qs_node_int(l->node, "first", 0);
     const int64_t then = qs_node_int(l->node, "then", 0);
+    p->first = first > 0 && first < (int64_t)QS_COUNT(curves) ? curves[first] : NULL;
     p->curve = then > 0 && then < (int64_t)QS_COUNT(curves) ? curves[then] : NULL;
     p->ew = k;
     p->sum = l->node->input_count > 3 && qs_lower_in(l, 3) != NULL;

@@ -25,7 +25,8 @@ typedef struct qs_conv_weights {
 
 /*
  * What a channels-last Conv does with each block of its results while it is in the cache, the bits
- * of the operator of that name behind it: attribute "then", or with a fourth input a sum.
+ * of the operators behind it: with a fourth input a sum, attribute "then": a curve behind all,
+ * "first": a curve before the sum.
  */
 #define QS_THEN_SILU      1
 #define QS_THEN_HARDSWISH 2

@@ -155,6 +155,7 @@ static const qs_attr_rule internal_attrs[] = {
     {"hi", QS_ATTR_FLOAT, 0, 0},
     {"sum_lo", QS_ATTR_FLOAT, 0, 0},
     {"sum_hi", QS_ATTR_FLOAT, 0, 0},
+    {"first", QS_ATTR_INT, 0, 0},
     {"then", QS_ATTR_INT, 0, 0},
     QS_INTO_ATTRS,
 };

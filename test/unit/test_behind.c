@@ -103,6 +103,14 @@ static void curves(qsim_ctx *ctx, image *x, int64_t h, int64_t w, int64_t k) {
     conv(&n, "x", "a", C, 3);
     net_node(&n, "", "HardSwish", "a", "y");
     same(&n, x, "depthwise curve", 1, 0);
+    begin(&n, ctx, x, h, w); /* a curve, a sum, a curve */
+    conv(&n, "x", "a", 1, k);
+    net_node(&n, "", "HardSwish", "a", "ah");
+    conv(&n, "ah", "b", 1, k);
+    net_node(&n, "", "HardSwish", "b", "bh");
+    net_node(&n, "", "Add", "bh,ah", "s");
+    net_node(&n, "", "Sigmoid", "s", "y");
+    same(&n, x, "conv add", 1, 0);
 }
 
 /* Channels joined: of plain, depthwise, summed and curved convolutions; then one that must stay. */
