@@ -206,13 +206,28 @@ static void qk_max_f32_avx512(const qk_pool *p) {
         max_f32_zmm(p);
 }
 
+/*
+ * Compiled for size, gcc leaves the upper halves of registers in use, which slows the SSE code down
+ * that runs next.
+ */
+#define LEAVE(name, job, kernel)                                                                   \
+    TARGET static void name(const job *j) {                                                        \
+        kernel(j);                                                                                 \
+        _mm256_zeroupper();                                                                        \
+    }
+LEAVE(leave_gemm, qk_gemm_f32, qk_gemm_f32_avx512)
+LEAVE(leave_depthwise, qk_depthwise_f32, depthwise_f32)
+LEAVE(leave_depthwise_3x3, qk_depthwise_f32, depthwise_3x3)
+LEAVE(leave_max, qk_pool, qk_max_f32_avx512)
+LEAVE(leave_average, qk_pool, qk_average_f32_avx512)
+
 const qk_f32 qk_f32_avx512 = {
     .panel = PANEL,
-    .gemm = qk_gemm_f32_avx512,
-    .depthwise = depthwise_f32,
-    .depthwise_3x3 = depthwise_3x3,
-    .max_f32 = qk_max_f32_avx512,
-    .average_f32 = qk_average_f32_avx512,
+    .gemm = leave_gemm,
+    .depthwise = leave_depthwise,
+    .depthwise_3x3 = leave_depthwise_3x3,
+    .max_f32 = leave_max,
+    .average_f32 = leave_average,
     .max_u8 = qk_max_u8_avx512,
     .average_u8 = qk_average_u8_avx512,
 };
