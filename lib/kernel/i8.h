@@ -190,9 +190,9 @@ typedef struct qk_form_i8 {
 
 /* false: sizes overflow */
 bool qk_i8_form(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_column, qk_form_i8 *f);
-/* Packs one group, on the threads of ctx if it is not NULL; colsum (n of them) may be NULL. */
-void qk_i8_pack(const qsim_ctx *ctx, const qk_i8 *t, const qk_source_i8 *s, bool merged,
-                bool sum_column, int8_t *b, int32_t *colsum);
+/* Packs one group; colsum (n of them) may be NULL. */
+void qk_i8_pack(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_column, int8_t *b,
+                int32_t *colsum);
 
 /*
  * Depthwise: the source has n channels and c = 1. Channels repeat with period n where `channels` is

@@ -36,9 +36,9 @@ typedef struct qk_weights_i8 {
 bool qk_weights_i8_layout(const qk_i8 *t, qk_weights_i8 *w);
 
 /* `s` is the first group's source, the next lies group_stride elements on. colsum: groups * n,
- * or NULL. ctx: whose threads take part, or NULL. */
-void qk_weights_i8_pack(const qsim_ctx *ctx, const qk_i8 *t, const qk_weights_i8 *w,
-                        const qk_source_i8 *s, int64_t group_stride, int8_t *b, int32_t *colsum);
+ * or NULL. */
+void qk_weights_i8_pack(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
+                        int64_t group_stride, int8_t *b, int32_t *colsum);
 
 /* groups * n elements of 4 bytes into `positions` of them. */
 void qk_weights_i8_spread(const qk_i8 *t, const qk_weights_i8 *w, const void *in, void *out);

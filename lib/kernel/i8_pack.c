@@ -2,7 +2,6 @@
 /* Packing of s8 weights for the integer kernels, and the proof that their sums fit int32. */
 #include "kernel/i8.h"
 
-#include "base/slices.h"
 #include "kernel/fours.h"
 
 int32_t qk_i8_panel(const qk_i8 *t, int32_t left) {
@@ -317,7 +316,7 @@ static void pack_columns(const qk_source_i8 *s, const qk_form_i8 *f, const side_
 /* Dwords that are packed in all panels before those that follow. */
 #define DWORDS 8
 
-/* The packing of one group, and into how many slices it is cut. */
+/* The packing of one group. */
 typedef struct packing {
     const qk_i8 *t;
     const qk_source_i8 *s;
@@ -325,7 +324,6 @@ typedef struct packing {
     bool merged, matrix;
     int8_t *b;
     int32_t *colsum;
-    size_t slices;
 } packing;
 
 /* Of every 64 bytes, the even ones before the odd ones. */
@@ -341,18 +339,15 @@ static void split_planes(int8_t *b, size_t bytes) {
 }
 
 /* A matrix on the right: memory is gone through in its own order, all panels in turn. */
-static void pack_matrix(const packing *k, size_t slice) {
+static void pack_matrix(const packing *k) {
     const qk_i8 *t = k->t;
     const qk_source_i8 *s = k->s;
     const qk_form_i8 *f = &k->f;
     const size_t depth = 4 * (size_t)f->segs * (size_t)f->k4;
     side_panel p = {0};
-    size_t block = 0;
     for (int32_t at = 0, end; at < f->segs * f->k4; at += end - at % f->k4) {
         const int32_t seg = at / f->k4, four = at % f->k4;
         end = f->k4 - four < DWORDS ? f->k4 : four + DWORDS;
-        if (block++ % k->slices != slice)
-            continue;
         const int8_t *from =
             s->w + (k->merged ? seg * s->sy : seg / s->kw * s->sy + seg % s->kw * s->sx);
         int8_t *panel = k->b;
@@ -398,23 +393,12 @@ static void column_sums(const qk_source_i8 *s, int32_t n, int32_t end, int32_t *
     }
 }
 
-/* Sums of every so many columns. */
-static void sum_slice(const packing *k, size_t slice) {
-    const int64_t step = QK_I8_TOTALS * (int64_t)k->slices, n = k->s->n;
-    for (int64_t at = QK_I8_TOTALS * (int64_t)slice; at < n; at += step)
-        column_sums(k->s, (int32_t)at, (int32_t)(n - at < QK_I8_TOTALS ? n : at + QK_I8_TOTALS),
-                    k->colsum);
-}
-
-/* Every so many panels: of each its columns' sums first, which fetch them in their own order. */
-static void panel_slice(const packing *k, size_t slice) {
+/* Of each panel its columns' sums first, which fetch them in their own order. */
+static void pack_panels(const packing *k) {
     const qk_source_i8 *s = k->s;
     const size_t depth = 4 * (size_t)k->f.segs * (size_t)k->f.k4;
-    size_t panel = 0;
     for (int32_t first = 0, width; first < k->f.n; first += width) {
         width = qk_i8_panel(k->t, k->f.n - first);
-        if (panel++ % k->slices != slice)
-            continue;
         if (k->colsum && pixels_of(s) == 1)
             column_sums(s, first, first + width < s->n ? first + width : s->n, k->colsum);
         int8_t *to = k->b + depth * (size_t)first;
@@ -427,32 +411,18 @@ static void panel_slice(const packing *k, size_t slice) {
     }
 }
 
-static void pack_slice(void *arg, size_t slice) {
-    const packing *k = arg;
-    if (k->matrix)
-        pack_matrix(k, slice);
-    else
-        panel_slice(k, slice);
-    if (k->colsum && (k->matrix || pixels_of(k->s) > 1))
-        sum_slice(k, slice);
-}
-
-/* Bytes packed in a nanosecond, and what is worth waking a thread for. */
-#define PACKED   4.0
-#define WORTH_IT ((size_t)128 * 1024)
-
-void qk_i8_pack(const qsim_ctx *ctx, const qk_i8 *t, const qk_source_i8 *s, bool merged,
-                bool sum_column, int8_t *b, int32_t *colsum) {
-    packing k = {.t = t, .s = s, .merged = merged, .b = b, .colsum = colsum, .slices = 1};
+void qk_i8_pack(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_column, int8_t *b,
+                int32_t *colsum) {
+    packing k = {.t = t, .s = s, .merged = merged, .b = b, .colsum = colsum};
     if (!qk_i8_form(t, s, merged, sum_column, &k.f))
         return;
     k.matrix = s->sn == 1 && s->n > 1 && pixels_of(s) == 1 && !s->whole && !t->pairs;
-    if (!ctx || k.f.bytes < WORTH_IT) {
-        pack_slice(&k, 0);
-        return;
-    }
-    k.slices = qs_slice_count(ctx, SIZE_MAX, (double)k.f.bytes / PACKED);
-    qs_parallel(ctx, k.slices, pack_slice, &k);
+    if (k.matrix)
+        pack_matrix(&k);
+    else
+        pack_panels(&k);
+    if (colsum && (k.matrix || pixels_of(s) > 1))
+        column_sums(s, 0, s->n, colsum);
 }
 
 int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels) {

@@ -121,8 +121,8 @@ bool qk_weights_i8_layout(const qk_i8 *t, qk_weights_i8 *w) {
     return true;
 }
 
-void qk_weights_i8_pack(const qsim_ctx *ctx, const qk_i8 *t, const qk_weights_i8 *w,
-                        const qk_source_i8 *s, int64_t group_stride, int8_t *b, int32_t *colsum) {
+void qk_weights_i8_pack(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
+                        int64_t group_stride, int8_t *b, int32_t *colsum) {
     qk_source_i8 group = *s;
     if (w->depthwise) {
         group.n = w->groups;
@@ -135,7 +135,7 @@ void qk_weights_i8_pack(const qsim_ctx *ctx, const qk_i8 *t, const qk_weights_i8
     }
     set_pixels(w, &group, w->pixels);
     for (int32_t g = 0; g < w->groups; g++) {
-        qk_i8_pack(ctx, t, &group, w->merged, w->sum_column, b, colsum);
+        qk_i8_pack(t, &group, w->merged, w->sum_column, b, colsum);
         group.w += group_stride;
         b += w->form.bytes;
         colsum = colsum ? colsum + w->n : NULL;

@@ -178,7 +178,7 @@ QS_RARE static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_sha
         *known = false;
     if (!*known || rules->int32_out)
         return QSIM_OK;
-    qs_i8_sum_up(p->ctx, &shape->w, source, shape->group_stride, w_zp, totals);
+    qs_i8_sum_up(&shape->w, source, shape->group_stride, w_zp, totals);
     if (!qs_i8_prove(&shape->w, totals, rules, clamp, &column, &bound))
         return prove_fail(p, column, bound);
     return rules->wide ? narrow(p, shape, totals, rules, clamp) : QSIM_OK;
@@ -197,7 +197,7 @@ QS_RARE static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *s
     /* Products' panels are written as a whole. */
     size_t whole = out->layout.depthwise ? 0 : out->layout.bytes;
     memset(memory + whole, 0, bytes - whole);
-    qs_i8_weights_fill(p->ctx, t, &out->layout, source, shape->group_stride, w_zp, totals, memory,
+    qs_i8_weights_fill(t, &out->layout, source, shape->group_stride, w_zp, totals, memory,
                        &out->weights);
     return QSIM_OK;
 }
@@ -329,8 +329,7 @@ static void run_batch(const run *k, int64_t batch, uint8_t *memory) {
                          p->w_signed};
         source.w = (const int8_t *)role_in(k, p->roles->w) + wb * matrix;
         source.flip = p->w_signed ? 0 : 0x80;
-        qs_i8_weights_fill(k->f->ctx, t, &conv.w, &source, p->shape.group_stride, &zp, NULL, memory,
-                           &weights);
+        qs_i8_weights_fill(t, &conv.w, &source, p->shape.group_stride, &zp, NULL, memory, &weights);
         memory += p->weights_bytes;
     }
     read_rules(k, batch, memory, &rules);

@@ -4,12 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/slices.h"
 #include "quant/requantize.h"
-
-/* Bytes of weights summed up in a nanosecond, and how many are worth waking a thread for. */
-#define SUMMED   8.0
-#define WORTH_IT ((double)(128 * 1024))
 
 static size_t columns_of(const qk_weights_i8 *w) {
     return (size_t)w->groups * (size_t)w->n;
@@ -55,9 +50,9 @@ bool qs_i8_weights_bytes(const qk_weights_i8 *w, size_t *bytes) {
     return true;
 }
 
-void qs_i8_weights_fill(const qsim_ctx *ctx, const qk_i8 *t, const qk_weights_i8 *w,
-                        const qk_source_i8 *s, int64_t group_stride, const qs_i8_list *w_zp,
-                        const qs_i8_totals *totals, void *memory, qs_i8_weights *out) {
+void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
+                        int64_t group_stride, const qs_i8_list *w_zp, const qs_i8_totals *totals,
+                        void *memory, qs_i8_weights *out) {
     const int64_t terms = (int64_t)w->kh * w->kw * w->c;
     size_t columns = columns_of(w);
     uint8_t *at = (uint8_t *)memory + qs_align(w->bytes, 64);
@@ -66,7 +61,7 @@ void qs_i8_weights_fill(const qsim_ctx *ctx, const qk_i8 *t, const qk_weights_i8
     for (size_t i = 0; i < columns && (w->sum_column || w->split); i++)
         zero_points[i] = qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
     source.zp = w->split ? zero_points : NULL;
-    qk_weights_i8_pack(ctx, t, w, &source, group_stride, memory, totals ? NULL : colsum);
+    qk_weights_i8_pack(t, w, &source, group_stride, memory, totals ? NULL : colsum);
     for (size_t i = 0; i < columns && totals; i++) {
         const int64_t zp = w->split ? 0 : qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
         colsum[i] = (int32_t)(totals->sum[i] + terms * zp);
@@ -131,44 +126,18 @@ static bool fits(int64_t least, int64_t greatest) {
     return least >= INT32_MIN && greatest <= INT32_MAX;
 }
 
-/* Columns whose totals are found in one go. */
-#define TOGETHER 128
-
-typedef struct summing {
-    const qk_weights_i8 *w;
-    const qk_source_i8 *s;
-    int64_t group_stride;
-    const qs_i8_list *w_zp;
-    const qs_i8_totals *to;
-    size_t pieces, slices; /* of TOGETHER columns at most, none across groups */
-} summing;
-
-static void sum_slice(void *arg, size_t slice) {
-    const summing *k = arg;
-    const size_t each = k->pieces / (size_t)k->w->groups;
-    const size_t end = qs_slice_begin(k->pieces, k->slices, slice + 1);
-    for (size_t i = qs_slice_begin(k->pieces, k->slices, slice); i < end; i++) {
-        const int64_t group = (int64_t)(i / each);
-        const int32_t first = (int32_t)(i % each) * TOGETHER, left = k->w->n - first;
-        const int32_t count = left < TOGETHER ? left : TOGETHER;
-        const int64_t at = group * k->w->n + first;
-        qk_source_i8 source = *k->s;
-        int32_t zp[TOGETHER];
-        source.w += group * k->group_stride;
-        for (int32_t c = 0; c < count; c++)
-            zp[c] = qs_i8_list_at(k->w_zp, at + c) - source.flip;
-        qk_i8_totals(&source, first, count, zp, k->to->sum + at, k->to->above + at);
-    }
-}
-
-void qs_i8_sum_up(const qsim_ctx *ctx, const qk_weights_i8 *w, const qk_source_i8 *s,
-                  int64_t group_stride, const qs_i8_list *w_zp, const qs_i8_totals *to) {
-    summing k = {w, s, group_stride, w_zp, to, 0, 1};
-    const double bytes = (double)columns_of(w) * w->kh * w->kw * w->c;
-    k.pieces = (size_t)w->groups * (((size_t)w->n + TOGETHER - 1) / TOGETHER);
-    if (ctx && bytes >= WORTH_IT)
-        k.slices = qs_slice_count(ctx, k.pieces, bytes / SUMMED);
-    qs_parallel(ctx, k.slices, sum_slice, &k);
+void qs_i8_sum_up(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
+                  const qs_i8_list *w_zp, const qs_i8_totals *to) {
+    int32_t zp[QK_I8_TOTALS];
+    qk_source_i8 source = *s;
+    int64_t at = 0;
+    for (int32_t g = 0; g < w->groups; g++, source.w += group_stride)
+        for (int32_t first = 0, count; first < w->n; first += count, at += count) {
+            count = w->n - first < QK_I8_TOTALS ? w->n - first : QK_I8_TOTALS;
+            for (int32_t i = 0; i < count; i++)
+                zp[i] = qs_i8_list_at(w_zp, at + i) - source.flip;
+            qk_i8_totals(&source, first, count, zp, to->sum + at, to->above + at);
+        }
 }
 
 bool qs_i8_prove(const qk_weights_i8 *w, const qs_i8_totals *t, qs_i8_rules *r, bool *clamp,

@@ -37,9 +37,9 @@ typedef struct qs_i8_totals {
     int64_t *sum, *above; /* groups * n */
 } qs_i8_totals;
 
-/* On the threads of ctx. w_zp is in the terms of the stored weights, as below. */
-void qs_i8_sum_up(const qsim_ctx *ctx, const qk_weights_i8 *w, const qk_source_i8 *s,
-                  int64_t group_stride, const qs_i8_list *w_zp, const qs_i8_totals *to);
+/* w_zp is in the terms of the stored weights, as below. */
+void qs_i8_sum_up(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
+                  const qs_i8_list *w_zp, const qs_i8_totals *to);
 
 /* Packed weights of a layout. */
 typedef struct qs_i8_weights {
@@ -56,9 +56,9 @@ bool qs_i8_weights_bytes(const qk_weights_i8 *w, size_t *bytes);
  * w_zp is in the terms of the stored weights: u8 weights are flipped into s8 together with it.
  * totals: where they are known, or NULL.
  */
-void qs_i8_weights_fill(const qsim_ctx *ctx, const qk_i8 *t, const qk_weights_i8 *w,
-                        const qk_source_i8 *s, int64_t group_stride, const qs_i8_list *w_zp,
-                        const qs_i8_totals *totals, void *memory, qs_i8_weights *out);
+void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
+                        int64_t group_stride, const qs_i8_list *w_zp, const qs_i8_totals *totals,
+                        void *memory, qs_i8_weights *out);
 
 /* How sums become outputs, in natural order. */
 typedef struct qs_i8_rules {

@@ -176,7 +176,7 @@ static int prove(layer *k, bool *clamp) {
     if (!sums)
         return qs_fail(k->error, QSIM_E_NOMEM, "out of memory");
     const qs_i8_totals totals = {sums, sums + columns};
-    qs_i8_sum_up(k->ctx, &k->conv.w, &k->source, k->group_stride, &k->w_zp, &totals);
+    qs_i8_sum_up(&k->conv.w, &k->source, k->group_stride, &k->w_zp, &totals);
     const bool fits = qs_i8_prove(&k->conv.w, &totals, &k->rules, clamp, &column, &bound);
     qs_free(k->ctx, sums);
     if (fits)
@@ -203,8 +203,8 @@ static int prepare(layer *k, buffers *b, qs_i8_epilogue *e) {
     if (!b->weights || !b->epilogue || !b->offset)
         return qs_fail(k->error, QSIM_E_NOMEM, "out of memory");
     qs_i8_weights packed;
-    qs_i8_weights_fill(k->ctx, t, &k->conv.w, &k->source, k->group_stride, &k->w_zp, NULL,
-                       b->weights, &packed);
+    qs_i8_weights_fill(t, &k->conv.w, &k->source, k->group_stride, &k->w_zp, NULL, b->weights,
+                       &packed);
     qs_i8_epilogue_fill(t, &k->conv.w, &packed, &k->rules, b->epilogue, e);
     e->o.clamp = clamp;
     k->conv.t = t;

@@ -96,7 +96,7 @@ static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
     qk_weights_i8_layout(t, w);
     int8_t *b = ck_input(s, w->bytes);
     int32_t *colsum = ck_input(s, 4 * (size_t)w->groups * (size_t)w->n);
-    qk_weights_i8_pack(NULL, t, w, &source, terms * w->n, b, colsum);
+    qk_weights_i8_pack(t, w, &source, terms * w->n, b, colsum);
     int32_t *bias = ck_input(s, 4 * (size_t)w->positions);
     float *mult = ck_input(s, 4 * (size_t)w->positions);
     qk_weights_i8_spread(t, w, p->bias, bias);

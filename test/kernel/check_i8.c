@@ -67,7 +67,7 @@ static packed pack_product(ck_state *s, const qk_i8 *t, const product *p, uint8_
     qk_source_i8 source = product_source(p);
     qk_i8_form(t, &source, false, false, &k.form);
     k.b = ck_input(s, k.form.bytes);
-    qk_i8_pack(NULL, t, &source, false, false, k.b, NULL);
+    qk_i8_pack(t, &source, false, false, k.b, NULL);
     k.bias = ck_input(s, 4 * (size_t)k.form.positions);
     k.mult = ck_input(s, 4 * (size_t)k.form.positions);
     qk_i8_spread(t, p->n, p->n, p->n, p->bias, k.bias);

@@ -98,14 +98,14 @@ static int32_t packed_term(const qk_source_i8 *s, const qk_form_i8 *f, bool merg
                   : weight(s, n, seg / s->kw, seg % s->kw, j);
 }
 
-static void check_pack(const qsim_ctx *ctx, const qk_i8 *t, const qk_source_i8 *s) {
+static void check_pack(const qk_i8 *t, const qk_source_i8 *s) {
     bool merged = between(0, 1), sum_column = between(0, 1);
     qk_form_i8 f;
     CHECK(qk_i8_form(t, s, merged, sum_column, &f));
     int8_t *packed = malloc(f.bytes + 64), *at = packed;
     int32_t *colsum = malloc((size_t)s->n * sizeof(*colsum)), wrong = 0;
     memset(packed, 0x55, f.bytes + 64);
-    qk_i8_pack(ctx, t, s, merged, sum_column, packed, colsum);
+    qk_i8_pack(t, s, merged, sum_column, packed, colsum);
     for (int32_t first = 0, width; first < f.n; first += width) {
         width = qk_i8_panel(t, f.n - first);
         for (int32_t seg = 0; seg < f.segs; seg++)
@@ -140,17 +140,12 @@ int main(void) {
         &qk_i8_avx512vnni,
 #endif
     };
-    const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 3};
-    qsim_ctx *ctx = NULL;
-    CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
     for (int32_t round = 0; round < 400; round++) {
         qk_source_i8 s;
         int8_t *w = random_source(&s);
         check_totals(&s);
-        check_pack(round % 4 ? ctx : NULL,
-                   tables[(size_t)round % (sizeof(tables) / sizeof(*tables))], &s);
+        check_pack(tables[(size_t)round % (sizeof(tables) / sizeof(*tables))], &s);
         free(w);
     }
-    qsim_ctx_free(ctx);
     return test_done();
 }

@@ -436,7 +436,7 @@ static void test_narrow(void) {
         }
         int64_t all, above;
         const qs_i8_totals totals = {&all, &above};
-        qs_i8_sum_up(NULL, &w, &source, 8, &zp, &totals);
+        qs_i8_sum_up(&w, &source, 8, &zp, &totals);
         if (!qs_i8_narrow(&w, &totals, &r, &made))
             continue;
         narrowed += made != bias;
