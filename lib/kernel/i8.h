@@ -37,6 +37,8 @@ typedef struct qk_gather_u8 {
     ptrdiff_t a_stride;
     const int32_t *seg_offset;
     int32_t m, segs, k;
+    int32_t line; /* 0, or rows after which `a` continues line_stride bytes after its beginning */
+    ptrdiff_t line_stride;
     uint8_t *out;
     ptrdiff_t out_stride;
 } qk_gather_u8;

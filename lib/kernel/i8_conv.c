@@ -306,8 +306,8 @@ static void run_pixels(const work *k, const strip *s, int32_t group, int32_t fir
 }
 
 /*
- * The same with kernel rows gathered, of one image row at a time. Pixels of a single one are
- * gathered by the kernel.
+ * The same with kernel rows gathered, of one image row at a time or of whole ones. Where one call
+ * does, pixels are gathered by the kernel.
  */
 static void run_gathered(const work *k, const strip *s, int32_t first, int32_t m) {
     const qk_conv_i8 *c = k->c;
@@ -316,10 +316,12 @@ static void run_gathered(const work *k, const strip *s, int32_t first, int32_t m
                       .segs = c->w.kh,
                       .k = c->w.kw * c->w.c,
                       .out = s->gathered,
-                      .out_stride = c->gather_stride};
+                      .out_stride = c->gather_stride,
+                      .line = c->wo,
+                      .line_stride = (ptrdiff_t)c->stride_h * c->strip_stride};
     qk_gemm_u8s8 g = {.m = m, .a = s->gathered, .a_stride = c->gather_stride};
     for (int32_t i = 0, x = first % c->wo, y = first / c->wo; i < m; i += t.m, x = 0, y++) {
-        t.m = least(c->wo - x, m - i);
+        t.m = c->whole_rows ? m : least(c->wo - x, m - i);
         t.a = s->a + (ptrdiff_t)y * c->stride_h * c->strip_stride + x * t.a_stride;
         if (t.m == m && !c->w.row_sums) {
             g.gather = &t;
@@ -392,7 +394,7 @@ static void run_strip(const work *k, const strip *s) {
     }
     for (int32_t first = 0, m; c->w.whole && first < all; first += m) {
         m = least(c->block, all - first);
-        if (c->wo >= 48)
+        if (c->wo >= 48 && !c->whole_rows)
             m = least(m, c->wo - first % c->wo);
         run_gathered(k, s, first, m);
         settle(k, s, &done, first + m, first + m == all);

@@ -103,6 +103,7 @@ typedef struct qk_conv_i8 {
     const int32_t *offset; /* of segments or taps */
     bool bordered, flat;
     int32_t strip_rows, strips, row_tasks, column_tasks;
+    bool whole_rows;    /* gathered pixels make whole rows of the image */
     int32_t block;      /* pixels per micro-kernel call */
     int32_t columns;    /* the same where they lie one below the other */
     int32_t block_rows; /* of a depthwise convolution's output, for `after` */

@@ -142,10 +142,16 @@ static void set_block(qk_conv_i8 *c) {
     c->gather_stride = c->w.whole ? 4 * c->w.form.k4 : 0;
     if (c->gather_stride > 16 && c->gather_stride < 32)
         c->gather_stride = 32; /* two pixels in a vector */
+    c->whole_rows = false;
     if (!c->w.whole || c->post || c->wo < 48)
         return;
     int32_t most = GATHERED / c->gather_stride;
     most = most > QK_I8_BLOCK ? QK_I8_BLOCK : most < 32 ? 32 : most;
+    c->whole_rows = !c->w.row_sums && c->wo % 2 == 0 && c->wo <= most; /* pairs lie in one */
+    if (c->whole_rows) {
+        c->block = GATHERED / c->gather_stride / c->wo * c->wo;
+        return;
+    }
     int32_t parts = (c->wo + most - 1) / most;
     c->block = least((c->wo + parts - 1) / parts + 7, QK_I8_BLOCK) / 8 * 8;
 }

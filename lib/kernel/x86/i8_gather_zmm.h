@@ -12,6 +12,7 @@
 typedef struct gatherer {
     qk_gather_u8 g;
     int32_t left; /* rows */
+    int32_t turn; /* how many are left when a line ends */
     bool small;   /* two pixels' segments lie in 16 bytes each, all of one pixel's fit into 32 */
     int32_t offset[4];
     __m512i order;
@@ -39,6 +40,7 @@ INLINE void gather_start(gatherer *t, const qk_gather_u8 *g) {
         return;
     t->g = *g;
     t->left = g->m;
+    t->turn = g->line > 0 && g->line < g->m ? g->m - g->line : 0;
     t->small = g->segs <= 4 && g->a_stride >= 0 && g->a_stride + g->k <= 16 &&
                g->segs * g->k <= 32 && g->out_stride == 32;
     if (!t->small)
@@ -66,17 +68,24 @@ INLINE void gather_row(const gatherer *t, const uint8_t *a, uint8_t *out) {
             _mm512_storeu_si512(out, _mm512_loadu_si512(a + t->g.seg_offset[s]));
 }
 
+INLINE void gathered(gatherer *t, int32_t rows, ptrdiff_t out) {
+    t->g.a += rows * t->g.a_stride;
+    t->g.out += out;
+    t->left -= rows;
+    if (t->left == t->turn) {
+        t->g.a += t->g.line_stride - t->g.line * t->g.a_stride;
+        t->turn -= t->g.line;
+    }
+}
+
 /* Two rows where `small` says so. */
 INLINE void gather_next_pair(gatherer *t) {
     gather_pair(t, t->g.a, t->g.out);
-    t->g.a += 2 * t->g.a_stride;
-    t->g.out += 64;
-    t->left -= 2;
+    gathered(t, 2, 64);
 }
 
+/* Of one line. */
 INLINE void gather_rows(gatherer *t, int32_t rows) {
-    if (rows > t->left)
-        rows = t->left;
     const uint8_t *a = t->g.a;
     uint8_t *out = t->g.out;
     if (t->small)
@@ -85,9 +94,15 @@ INLINE void gather_rows(gatherer *t, int32_t rows) {
     else
         for (int32_t r = 0; r < rows; r++, a += t->g.a_stride, out += t->g.out_stride)
             gather_row(t, a, out);
-    t->g.a += rows * t->g.a_stride;
-    t->g.out += rows * t->g.out_stride;
-    t->left -= rows;
+    gathered(t, rows, rows * t->g.out_stride);
+}
+
+/* Of any lines; outside of loops. */
+TARGET __attribute__((noinline)) static void gather_more(gatherer *t, int32_t rows) {
+    for (int32_t count; rows > 0 && t->left > 0; rows -= count) {
+        count = rows < t->left - t->turn ? rows : t->left - t->turn;
+        gather_rows(t, count);
+    }
 }
 
 /* The next rows, an even number unless they are the last. */
@@ -96,13 +111,10 @@ INLINE void gather_next(gatherer *t, int32_t rows) {
         return;
     if (rows == 2 && t->small) /* where each instruction counts */
         gather_next_pair(t);
-    else
+    else if (rows <= t->left - t->turn)
         gather_rows(t, rows);
-}
-
-/* The same outside of loops. */
-TARGET __attribute__((noinline)) static void gather_more(gatherer *t, int32_t rows) {
-    gather_next(t, rows);
+    else
+        gather_more(t, rows);
 }
 
 #endif
