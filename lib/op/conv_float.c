@@ -208,6 +208,21 @@ static void finish_span(const conv_plan *p, float *y, const float *other, size_t
         p->curve(y, y, n);
 }
 
+/* Few channels among others: those of many pixels, side by side for the while. */
+#define THIN 64
+static void finish_thin(const conv_plan *p, float *y, const float *other, size_t pixels) {
+    float side[16 * THIN];
+    const size_t m = p->form.m, most = QS_COUNT(side) / m;
+    for (size_t first = 0, n; first < pixels; first += n, y += n * p->stride) {
+        n = pixels - first < most ? pixels - first : most;
+        for (size_t i = 0; i < n; i++)
+            memcpy(side + i * m, y + i * p->stride, m * sizeof(float));
+        finish_span(p, side, p->sum ? other + first * m : side, n * m);
+        for (size_t i = 0; i < n; i++)
+            memcpy(y + i * p->stride, side + i * m, m * sizeof(float));
+    }
+}
+
 /* What stands behind the convolution, on one block of columns of the pixels from y on. */
 static void finish(const conv_job *j, float *y, size_t pixels, size_t split) {
     const conv_plan *p = j->p;
@@ -216,6 +231,10 @@ static void finish(const conv_job *j, float *y, size_t pixels, size_t split) {
     const float *other = p->sum ? j->other + (size_t)(y - j->y) / p->stride * p->form.m : y;
     if (p->splits == 1 && p->stride == p->form.m) {
         finish_span(p, y, other, pixels * p->form.m);
+        return;
+    }
+    if (p->splits == 1 && p->form.m <= THIN) {
+        finish_thin(p, y, other, pixels);
         return;
     }
     const size_t first = split * p->columns, rest = p->form.mg - first;
