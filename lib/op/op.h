@@ -20,9 +20,9 @@
 
 typedef struct qs_attr_rule {
     const char *name;
-    int32_t type;  /* QS_ATTR_* */
-    int32_t since; /* first version that has it */
-    int32_t until; /* last version that has it, 0: still there */
+    int16_t type;  /* QS_ATTR_* */
+    int16_t since; /* first version that has it */
+    int16_t until; /* last version that has it, 0: still there */
 } qs_attr_rule;
 
 /*
@@ -54,8 +54,8 @@ typedef struct qs_op {
     const char *domain, *name;
     int16_t since, until; /* versions of the domain's opset whose form of it is known */
     int16_t min_in, max_in, min_out, max_out; /* max -1: any number */
-    const qs_attr_rule *attrs;
     int32_t attr_count;
+    const qs_attr_rule *attrs;
     /* Checks types, shapes and attributes and gives the outputs' types and shapes. */
     int (*infer)(qs_infer *x);
     /* Rewrites the node in place from its version to `to`; NULL: nothing changes. */

@@ -108,7 +108,7 @@ INLINE void tile_bytes(const tile *k, int32_t taps, bool one_image, bool one_wei
 }
 
 /* Sums of both rows: [row][pixel][position]. Rare: one function for all kernels. */
-TARGET static void tile_sums(const tile *k, int32_t *to) {
+QS_RARE TARGET static void tile_sums(const tile *k, int32_t *to) {
     const bool one_image = false, one_weight = false;
     const int32_t taps = k->taps;
     for (int32_t z = 0; z < 4; z++, to += W_DWORDS) {
@@ -192,7 +192,7 @@ INLINE void store_pixel(const target *s, w_vec v, int32_t x, int32_t y) {
 }
 
 /* Sums of one pixel of all ranges, in positions. */
-TARGET static void store_sums(const target *s, const int32_t *sums, int32_t x, int32_t y) {
+QS_RARE TARGET static void store_sums(const target *s, const int32_t *sums, int32_t x, int32_t y) {
     const qk_window_u8s8 *d = s->p->d;
     int32_t *out = d->out;
     for (int32_t r = 0; r < s->t->ranges && x < d->wo; r++, x += s->t->q) {
@@ -205,8 +205,8 @@ TARGET static void store_sums(const target *s, const int32_t *sums, int32_t x, i
 }
 
 /* The same with the clamp before the conversion. */
-TARGET static void store_clamped(const target *s, const int32_t *sums, const float *mult, int32_t x,
-                                 int32_t y) {
+QS_RARE TARGET static void store_clamped(const target *s, const int32_t *sums, const float *mult,
+                                         int32_t x, int32_t y) {
     const epilogue *e = &s->p->e;
     w_vec v[4];
     for (int32_t z = 0; z < 4; z++)
@@ -248,7 +248,8 @@ INLINE void run_tiles(const tile *given, const target *s, const pixels *list,
 }
 
 /* int32, or with the clamp. */
-TARGET static void run_sums(tile *k, const target *s, const pixels *list, const uint8_t *scratch) {
+QS_RARE TARGET static void run_sums(tile *k, const target *s, const pixels *list,
+                                    const uint8_t *scratch) {
     const qk_window_u8s8 *d = s->p->d;
     int32_t sums[8 * W_BYTES];
     for (int32_t i = 0; i < list->count; i += 4) {
