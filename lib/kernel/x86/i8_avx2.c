@@ -214,6 +214,8 @@ TARGET static void gemm_panels(const qk_gemm_u8s8 *all, int32_t panels) {
     const int32_t fours = all->m % 4 < 3 ? all->m - all->m % 4 : all->m;
     qk_gemm_u8s8 g = *all;
     pairs t;
+    if (g.gather)
+        gather_u8(g.gather);
     for (int32_t count; panels > 0; panels -= count) {
         count = panels < most ? panels : (int32_t)most;
         count = count < MOST ? count : MOST;

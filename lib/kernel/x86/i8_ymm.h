@@ -261,6 +261,38 @@ TARGET static void requantize_u8(const int32_t *acc, size_t n, float m, int32_t 
 
 /* ---- the product ---- */
 
+/* Segments of at most `bytes`, one behind the other; three, which are usual, without a loop. */
+INLINE void gather_line(const qk_gather_u8 *g, const uint8_t *a, uint8_t *to, int32_t rows,
+                        int32_t bytes) {
+    const int32_t *at = g->seg_offset;
+    const ptrdiff_t step = g->a_stride, k = g->k, out_step = g->out_stride;
+    for (; g->segs == 3 && bytes == 16 && rows > 0; rows--, a += step, to += out_step) {
+        const __m128i x = load_half(a + at[0]), y = load_half(a + at[1]), z = load_half(a + at[2]);
+        _mm_storeu_si128((__m128i *)(void *)to, x);
+        _mm_storeu_si128((__m128i *)(void *)(to + k), y);
+        _mm_storeu_si128((__m128i *)(void *)(to + 2 * k), z);
+    }
+    for (; rows > 0; rows--, a += step, to += out_step) {
+        uint8_t *out = to;
+        for (int32_t s = 0; s < g->segs; s++, out += k)
+            for (int32_t i = 0; i < bytes; i += 32)
+                _mm256_storeu_si256((__m256i *)(void *)(out + i), load(a + at[s] + i));
+    }
+}
+
+TARGET static void gather_u8(const qk_gather_u8 *g) {
+    const uint8_t *a = g->a;
+    uint8_t *out = g->out;
+    for (int32_t left = g->m, n; left > 0; left -= n, a += g->line_stride) {
+        n = g->line > 0 && g->line < left ? g->line : left;
+        if (g->k <= 16)
+            gather_line(g, a, out, n, 16);
+        else
+            gather_line(g, a, out, n, g->k <= 32 ? 32 : 64);
+        out += n * g->out_stride;
+    }
+}
+
 TILE(1)
 #ifdef OWN_PRODUCT
 TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g);
@@ -275,6 +307,8 @@ TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
     int32_t init[TILE_ROWS];
     sink s = {g->out, g->out_stride,     g->o.mult, g->row_init ? init : NULL, g->cols,
               0,      epilogue_of(&g->o)};
+    if (g->gather)
+        gather_u8(g->gather);
     for (int32_t r = 0; r < g->m; r += TILE_ROWS, s.out += TILE_ROWS * g->out_stride) {
         const uint8_t *row[TILE_ROWS];
         for (int32_t i = 0; i < TILE_ROWS; i++) {
@@ -307,6 +341,7 @@ const qk_i8 TABLE = {
     .planes = true,
 #endif
     .row_sums = row_sums_u8,
+    .gather = gather_u8,
     .depthwise = depthwise_u8s8,
     .window = window_u8s8,
     .window_group = W_GROUP,
