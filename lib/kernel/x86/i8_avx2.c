@@ -128,19 +128,27 @@ TARGET __attribute__((noinline)) static void widen_rows(const qk_gemm_u8s8 *g, i
     "vpaddd %%ymm14, %[" s0 "], %[" s0 "]\n\t"                                                     \
     "vpaddd %%ymm12, %[" s1 "], %[" s1 "]\n\t"
 #define SUMS(r) [s##r##0] "+x"(a##r##_0), [s##r##1] "+x"(a##r##_1)
+#define SUMS_3  SUMS(0), SUMS(1), SUMS(2)
+#define PAIRS_3                                                                                    \
+    PAIRS("0", "s00", "s01")                                                                       \
+    PAIRS("%c[row]", "s10", "s11") PAIRS("2*%c[row]", "s20", "s21")
+#define PAIRS_4 PAIRS_3 PAIRS("3*%c[row]", "s30", "s31")
+#define COLUMNS                                                                                    \
+    "vpmaddwd %%ymm8, %%ymm10, %%ymm14\n\t"                                                        \
+    "vpmaddwd %%ymm9, %%ymm11, %%ymm15\n\t"                                                        \
+    "vpsubd %%ymm14, %[p0], %[p0]\n\t"                                                             \
+    "vpsubd %%ymm15, %[p1], %[p1]\n\t"
 /* Sixteen vectors are exactly what there is: compilers left alone spill some. */
-#define PAIRS_LOOP                                                                                 \
+#define PAIRS_LOOP(STEPS, ...)                                                                     \
     __asm__("1:\n\t"                                                                               \
             "vpmovsxbw (%[b]), %%ymm8\n\t"                                                         \
             "vpmovsxbw 16(%[b]), %%ymm9\n\t"                                                       \
             "vpmovsxbw 32(%[b]), %%ymm10\n\t"                                                      \
-            "vpmovsxbw 48(%[b]), %%ymm11\n\t" PAIRS("0", "s00", "s01")                             \
-                PAIRS("%c[row]", "s10", "s11") PAIRS("2*%c[row]", "s20", "s21")                    \
-                    PAIRS("3*%c[row]", "s30", "s31") "add $64, %[b]\n\t"                           \
-                                                     "add $4, %[x]\n\t"                            \
-                                                     "cmp %[end], %[b]\n\t"                        \
-                                                     "jne 1b"                                      \
-            : SUMS(0), SUMS(1), SUMS(2), SUMS(3), [b] "+r"(b), [x] "+r"(x)                         \
+            "vpmovsxbw 48(%[b]), %%ymm11\n\t" STEPS "add $64, %[b]\n\t"                            \
+            "add $4, %[x]\n\t"                                                                     \
+            "cmp %[end], %[b]\n\t"                                                                 \
+            "jne 1b"                                                                               \
+            : __VA_ARGS__, [b] "+r"(b), [x] "+r"(x)                                                \
             : [end] "r"(end), [row] "i"(sizeof(t->even[0])), [odd] "i"(sizeof(t->even)), "m"(*t)   \
             : "cc", "memory", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",         \
               "xmm15");
@@ -156,7 +164,7 @@ INLINE void pairs_tile(const pairs *t, const int8_t *b, int32_t first, int32_t n
         R4(NEXT)
     }
     if (n > 0) {
-        PAIRS_LOOP
+        PAIRS_LOOP(PAIRS_4, SUMS_3, SUMS(3))
     }
     if (last) {
         FINISH_4
@@ -165,7 +173,31 @@ INLINE void pairs_tile(const pairs *t, const int8_t *b, int32_t first, int32_t n
     }
 }
 
-/* Four rows from r on, of `panels` panels. */
+/* Three, which leave room for the sums of w0 * w1: c0 and c1 lack them. */
+#define ADD_COLUMNS(r)                                                                             \
+    a##r##_0 = _mm256_add_epi32(a##r##_0, p0), a##r##_1 = _mm256_add_epi32(a##r##_1, p1);
+INLINE void pairs_tile_3(const pairs *t, const int8_t *b, int32_t first, int32_t n, __m256i c0,
+                         __m256i c1, __m256i (*sums)[2], bool last, const sink *s) {
+    const int8_t *end = b + 64 * (ptrdiff_t)n;
+    const uint32_t *x = t->even[0];
+    __m256i p0 = _mm256_setzero_si256(), p1 = p0;
+    R3(FIRST)
+    if (first > 0) {
+        R3(NEXT)
+    }
+    if (n > 0) {
+        PAIRS_LOOP(PAIRS_3 COLUMNS, SUMS_3, [p0] "+x"(p0), [p1] "+x"(p1))
+    }
+    R3(ADD_COLUMNS)
+    if (last) {
+        finish(s, 0, a0_0, a0_1, a1_0, a1_1);
+        finish(s, 2, a2_0, a2_1, a2_0, a2_1);
+    } else {
+        R3(KEEP_SUMS)
+    }
+}
+
+/* Four rows from r on, or the last three, of `panels` panels. */
 TARGET static void four_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t panels, sink *s, pairs *t) {
     const int32_t depth = g->segs * g->k4, element = g->o.mult ? 1 : 4;
     s->rows = g->m - r < 4 ? g->m - r : 4;
@@ -177,9 +209,13 @@ TARGET static void four_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t panels, s
         s->mult = g->o.mult;
         for (int32_t p = 0; p < panels; p++, b += 64 * (ptrdiff_t)depth) {
             s->cols = g->cols - 16 * p < 16 ? g->cols - 16 * p : 16;
-            pairs_tile(t, b, first, n, _mm256_add_epi32(load(g->o.bias + 16 * p), t->columns[p][0]),
-                       _mm256_add_epi32(load(g->o.bias + 16 * p + 8), t->columns[p][1]), t->sums[p],
-                       first + n >= depth, s);
+            const __m256i c0 = load(g->o.bias + 16 * p), c1 = load(g->o.bias + 16 * p + 8);
+            const bool last = first + n >= depth;
+            if (s->rows == 3)
+                pairs_tile_3(t, b, first, n, c0, c1, t->sums[p], last, s);
+            else
+                pairs_tile(t, b, first, n, _mm256_add_epi32(c0, t->columns[p][0]),
+                           _mm256_add_epi32(c1, t->columns[p][1]), t->sums[p], last, s);
             s->out += 16 * element;
             s->mult += s->mult ? 16 : 0;
         }
@@ -219,7 +255,7 @@ TARGET static void gemm_panels(const qk_gemm_u8s8 *all, int32_t panels) {
     for (int32_t count; panels > 0; panels -= count) {
         count = panels < most ? panels : (int32_t)most;
         count = count < MOST ? count : MOST;
-        for (int32_t p = 0; p < count && fours > 0; p++)
+        for (int32_t p = 0; p < count && fours > 3; p++)
             column_pairs(g.b + bytes * p, (int32_t)depth, t.columns[p]);
         sink s = {g.out, g.out_stride, g.o.mult, NULL, 0, 0, epilogue_of(&g.o)};
         for (int32_t r = 0; r < fours; r += 4)

@@ -116,7 +116,8 @@ INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1,
 /* ---- tiles of 16 columns ---- */
 
 #define R1(F) F(0)
-#define R4(F) F(0) F(1) F(2) F(3)
+#define R3(F) F(0) F(1) F(2)
+#define R4(F) R3(F) F(3)
 #define R6(F) R4(F) F(4) F(5)
 
 #define DECLARE(r)                                                                                 \
