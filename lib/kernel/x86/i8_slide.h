@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Depthwise without scratch, the second half of i8_window.h: how rows and columns of the image are
- * loaded, and the way through blocks of channels. i8_slide_zmm.h and i8_slide_ymm.h hold the
- * kernels.
+ * loaded, and the way through blocks of channels. i8_slide_zmm.h, i8_slide_ymm.h and
+ * i8_slide_vnni_ymm.h hold the kernels.
  */
 #ifndef QK_I8_SLIDE_H
 #define QK_I8_SLIDE_H
@@ -74,7 +74,10 @@ typedef struct slide_out {
     ptrdiff_t pixel; /* bytes */
     int32_t cols;
     bool limits;
-    int32_t stride, dilation, kw; /* along the width */
+    int32_t stride, dilation, kw;   /* along the width */
+    int32_t groups, stored, behind; /* groups of rows: of the kernel, of both rows of output, the
+                                       first that the second one looks at */
+    int32_t rows;                   /* of output at a time */
 } slide_out;
 
 /* The usual branches are named: gcc else jumps for each of them. */
@@ -97,6 +100,8 @@ typedef void (*slide_fn)(const slides *s, const slide_out *o, ptrdiff_t at, cons
 
 /* NULL: no such kernel. Defined by the including file. */
 static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single);
+/* Does this one want one row of output at a time? */
+static bool one_by_one(const plan *p, slide_fn run);
 
 /* A pair of rows, or a single one. */
 typedef struct slide_pair {
@@ -105,16 +110,17 @@ typedef struct slide_pair {
     slide_fn run;
 } slide_pair;
 
-INLINE slide_pair pair_at(const plan *p, const part *t, int32_t y, int32_t c, bool more) {
+QS_RARE TARGET static slide_pair pair_at(const plan *p, const part *t, int32_t y, int32_t c,
+                                         const slide_out *o) {
     const qk_window_u8s8 *d = p->d;
-    const bool single = y + 1 == d->rows;
-    const int32_t looks = d->kh + d->stride_h;
+    const bool single = y + 1 == d->rows || o->rows == 1;
+    const int32_t looks = o->rows == 1 ? d->kh : d->kh + d->stride_h;
     slide_pair q = {.s = {.zeros = d->zeros,
                           .across = d->channels,
                           .end = (size_t)p->row_bytes,
                           .q = (ptrdiff_t)t->q * d->stride_w * d->channels},
                     .first = (uint8_t *)d->out + (ptrdiff_t)y * d->wo * d->channels + c,
-                    .run = slide_for(p, t->ranges, more, single)};
+                    .run = slide_for(p, t->ranges, o->more > 0, single)};
     for (int32_t k = 0; k < 8; k++)
         q.s.row[k] = row_at(p, y, k < looks ? k : 0) + c;
     q.second = q.first + (single ? 0 : (ptrdiff_t)d->wo * d->channels);
@@ -127,7 +133,7 @@ TARGET static void slide_blocks(const plan *p, const part *t, int32_t y, int32_t
     const qk_window_u8s8 *d = p->d;
     slide_pair q[SLIDE_PAIRS];
     for (int32_t i = 0; i < pairs; i++)
-        q[i] = pair_at(p, t, y + 2 * i, c, o.more > 0);
+        q[i] = pair_at(p, t, y + o.rows * i, c, &o);
     for (; c < end; c += W_BYTES) {
         o.cols = d->channels - c < t->each ? d->channels - c : t->each;
         for (int32_t i = 0; i < pairs; i++) {
@@ -158,23 +164,34 @@ TARGET static int32_t slide(const plan *p, const part *t, int32_t y, int32_t pai
                    .limits = d->o.lo > 0 || d->o.hi < 255,
                    .stride = d->stride_w,
                    .dilation = d->dilation_w,
-                   .kw = d->kw};
+                   .kw = d->kw,
+                   .groups = p->groups,
+                   .stored = p->stored,
+                   .behind = p->second,
+                   .rows = 2};
     const bool halves = d->split && W_GROUP == 4;
     const ptrdiff_t sets = halves ? 2 : 1, set = (ptrdiff_t)p->set_bytes;
     const int32_t end =
         halves ? c + W_BYTES : t->end; /* blocks with second sets are on their own */
     o.more = halves && any_weight(o.w + set, p->set_bytes) ? set : 0;
     o.v = p->shared ? o.w + sets * set : o.w;
-    if (!slide_for(p, t->ranges, o.more > 0, false))
+    const slide_fn run = slide_for(p, t->ranges, o.more > 0, false);
+    if (!run)
         return 0;
+    if (one_by_one(p, run)) {
+        o.rows = 1;
+        o.stored = o.behind = p->groups;
+        pairs = d->rows - y < 2 * pairs ? d->rows - y : 2 * pairs;
+    }
     for (int32_t i = 0; i < pairs; i += SLIDE_PAIRS)
-        slide_blocks(p, t, y + 2 * i, pairs - i < SLIDE_PAIRS ? pairs - i : SLIDE_PAIRS, c, end, o);
+        slide_blocks(p, t, y + o.rows * i, pairs - i < SLIDE_PAIRS ? pairs - i : SLIDE_PAIRS, c,
+                     end, o);
     return end - c;
 }
 
-/* Not where some blocks have two sets of weights. */
+/* In vectors of 512 bits not where some blocks have two sets of weights. */
 static bool always_slides(const plan *p, int32_t ranges) {
-    return !(p->d->split && W_GROUP == 4) && slide_for(p, ranges, false, false);
+    return !(p->d->split && W_LANES == 4) && slide_for(p, ranges, false, false);
 }
 
 #endif

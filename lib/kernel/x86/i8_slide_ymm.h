@@ -8,7 +8,7 @@
 #ifndef QK_I8_SLIDE_YMM_H
 #define QK_I8_SLIDE_YMM_H
 
-#include "kernel/x86/i8_slide.h"
+#include "kernel/x86/i8_slide_tall_ymm.h"
 
 /* Pairs of bytes: of a block's first channels in a lane, and of its last. */
 typedef struct quad {
@@ -101,9 +101,11 @@ SLIDE(slide_2_by_two, true, 2)
 static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single) {
     const qk_window_u8s8 *d = p->d;
     (void)more, (void)single;
-    if (!d->o.mult || d->o.clamp || d->kh != 3 || d->kw != 3 || d->dilation_h != 1 ||
-        d->dilation_w != 1 || d->stride_h != d->stride_w || d->stride_h > 2)
+    if (!d->o.mult || d->o.clamp)
         return NULL;
+    if (d->kh != 3 || d->kw != 3 || d->dilation_h != 1 || d->dilation_w != 1 ||
+        d->stride_h != d->stride_w || d->stride_h > 2)
+        return tall_for(ranges);
     if (ranges == 2)
         return d->stride_h == 2 ? slide_2_by_two : slide_2_by_one;
     return d->stride_h == 2 ? slide_by_two : slide_by_one;

@@ -16,6 +16,9 @@
  * once for two rows. Packing gives four pixels of four channels a lane; a transpose puts the
  * channels together.
  *
+ * That is the way of whatever has no kernel without scratch (i8_slide.h): in vectors of 256 bits
+ * only sums that are stored as int32 or clamped.
+ *
  * Scratch stays in the first cache: columns, and rows where they are short, are taken in parts.
  * The last channels, where they fill half or a quarter of the lanes, are those of several ranges of
  * columns side by side.
@@ -53,7 +56,7 @@ typedef struct tile {
         W_KEEP(d##i)                                                                               \
         a##i = window_dot(a##i, d##i, w);                                                          \
         W_KEEP(a##i)                                                                               \
-        b##i = window_dot(b##i, one_image ? d##i : w_load(k->x##i + at + k->second), v);           \
+        b##i = window_dot(b##i, w_load(k->x##i + at + k->second), v);                              \
         W_KEEP(b##i)                                                                               \
     }
 #define W_SUMS                                                                                     \
@@ -63,14 +66,14 @@ typedef struct tile {
         const ptrdiff_t at = k->tap[t] + z * W_BYTES;                                              \
         w_vec w = w_load(k->w + t * W_ALL + z * W_BYTES);                                          \
         W_KEEP(w)                                                                                  \
-        w_vec v = one_weight ? w : w_load(k->v + t * W_ALL + z * W_BYTES);                         \
+        w_vec v = w_load(k->v + t * W_ALL + z * W_BYTES);                                          \
         W_KEEP(v)                                                                                  \
         W_STEP(0) W_STEP(1) W_STEP(2) W_STEP(3)                                                    \
     }
 
+#if W_LANES == 4
 /* Vector z of the channels: four pixels of both rows. */
-INLINE void tile_vector(const tile *k, int32_t z, int32_t taps, bool one_image, bool one_weight,
-                        w_vec *first, w_vec *second) {
+INLINE void tile_vector(const tile *k, int32_t z, int32_t taps, w_vec *first, w_vec *second) {
     W_SUMS
     const epilogue *e = k->e;
 #define W_M W(loadu_ps)(k->mult + z * W_DWORDS)
@@ -91,13 +94,12 @@ INLINE void transpose(w_vec y0, w_vec y1, w_vec y2, w_vec y3, w_vec *out) {
     out[3] = W(unpackhi_epi64)(hi01, hi23);
 }
 
-INLINE void tile_bytes(const tile *k, int32_t taps, bool one_image, bool one_weight, bool limits,
-                       w_vec *first, w_vec *second) {
+INLINE void tile_bytes(const tile *k, int32_t taps, bool limits, w_vec *first, w_vec *second) {
     w_vec a0, a1, a2, a3, b0, b1, b2, b3;
-    tile_vector(k, 0, taps, one_image, one_weight, &a0, &b0);
-    tile_vector(k, 1, taps, one_image, one_weight, &a1, &b1);
-    tile_vector(k, 2, taps, one_image, one_weight, &a2, &b2);
-    tile_vector(k, 3, taps, one_image, one_weight, &a3, &b3);
+    tile_vector(k, 0, taps, &a0, &b0);
+    tile_vector(k, 1, taps, &a1, &b1);
+    tile_vector(k, 2, taps, &a2, &b2);
+    tile_vector(k, 3, taps, &a3, &b3);
     if (limits) {
 #define W_LIMIT(v) v = W(min_epu8)(W(max_epu8)(v, k->e->lo), k->e->hi);
         W_LIMIT(a0)
@@ -106,10 +108,10 @@ INLINE void tile_bytes(const tile *k, int32_t taps, bool one_image, bool one_wei
     transpose(a0, a1, a2, a3, first);
     transpose(b0, b1, b2, b3, second);
 }
+#endif
 
 /* Sums of both rows: [row][pixel][position]. Rare: one function for all kernels. */
 QS_RARE TARGET static void tile_sums(const tile *k, int32_t *to) {
-    const bool one_image = false, one_weight = false;
     const int32_t taps = k->taps;
     for (int32_t z = 0; z < 4; z++, to += W_DWORDS) {
         W_SUMS
@@ -216,8 +218,10 @@ QS_RARE TARGET static void store_clamped(const target *s, const int32_t *sums, c
 
 /* ---- a block of channels ---- */
 
-INLINE void run_tiles(const tile *given, const target *s, const pixels *list,
-                      const uint8_t *scratch, int32_t taps, bool one_image, bool one_weight) {
+#if W_LANES == 4
+/* What has no kernel without scratch is rare, too. */
+TARGET static void run_tiles(const tile *given, const target *s, const pixels *list,
+                             const uint8_t *scratch) {
     const int32_t rows = s->p->d->rows;
     const bool full = s->cols == W_BYTES;
     const bool limits = s->p->d->o.lo > 0 || s->p->d->o.hi < 255;
@@ -231,7 +235,7 @@ INLINE void run_tiles(const tile *given, const target *s, const pixels *list,
         k.x1 = scratch + list->at[i + 1];
         k.x2 = scratch + list->at[i + 2];
         k.x3 = scratch + list->at[i + 3];
-        tile_bytes(&k, taps, one_image, one_weight, limits, first, second);
+        tile_bytes(&k, k.taps, limits, first, second);
         if (full) {
             uint8_t *out = (uint8_t *)s->p->d->out + s->c;
 #define W_PUT(j)                                                                                   \
@@ -246,6 +250,7 @@ INLINE void run_tiles(const tile *given, const target *s, const pixels *list,
                 store_pixel(s, second[j], list->x[i + j], list->y[i + j] + 1);
     }
 }
+#endif
 
 /* int32, or with the clamp. */
 QS_RARE TARGET static void run_sums(tile *k, const target *s, const pixels *list,
@@ -268,22 +273,6 @@ QS_RARE TARGET static void run_sums(tile *k, const target *s, const pixels *list
     }
 }
 
-#define W_TILES(NAME, TAPS, ONE_IMAGE, ONE_WEIGHT)                                                 \
-    TARGET static void NAME(tile *k, const target *s, const pixels *list,                          \
-                            const uint8_t *scratch) {                                              \
-        run_tiles(k, s, list, scratch, TAPS, ONE_IMAGE, ONE_WEIGHT);                               \
-    }
-#if W_LANES == 4
-/* What has no kernel without scratch is rare, too. */
-W_TILES(tiles_any, k->taps, false, false)
-#else
-#if W_GROUP == 4
-W_TILES(tiles_3x3_shared, W_TAPS_3X3, true, false)
-#endif
-W_TILES(tiles_shared, k->taps, true, false)
-W_TILES(tiles_any, k->taps, false, true)
-#endif
-
 static bool any_weight(const int8_t *w, size_t bytes) {
     uint64_t any = 0, eight;
     for (size_t i = 0; i < bytes; i += 8) {
@@ -293,8 +282,8 @@ static bool any_weight(const int8_t *w, size_t bytes) {
     return any != 0;
 }
 
-static void run_block(const plan *p, const part *t, int32_t c, const pixels *list,
-                      const uint8_t *scratch) {
+W_RARE static void run_block(const plan *p, const part *t, int32_t c, const pixels *list,
+                             const uint8_t *scratch) {
     const qk_window_u8s8 *d = p->d;
     bool halves = d->split && W_GROUP == 4;
     tile k = {.tap = t->tap, .taps = p->taps, .second = (ptrdiff_t)p->second * W_ALL};
@@ -305,35 +294,21 @@ static void run_block(const plan *p, const part *t, int32_t c, const pixels *lis
     if (halves && any_weight(k.w + p->set_bytes, p->set_bytes))
         k.taps *= 2;
     target s = {p, t, c, d->channels - c < t->each ? d->channels - c : t->each};
-    if (!d->o.mult || d->o.clamp)
-        run_sums(&k, &s, list, scratch);
-#if W_LANES == 2
-#if W_GROUP == 4
-    else if (p->shared && k.taps == W_TAPS_3X3)
-        tiles_3x3_shared(&k, &s, list, scratch);
+#if W_LANES == 4
+    if (d->o.mult && !d->o.clamp) {
+        run_tiles(&k, &s, list, scratch);
+        return;
+    }
 #endif
-    else if (p->shared)
-        tiles_shared(&k, &s, list, scratch);
-#endif
-    else
-        tiles_any(&k, &s, list, scratch);
+    run_sums(&k, &s, list, scratch);
 }
 
-#if W_LANES == 4 || W_GROUP == 2
 /*
  * The usual kernels without scratch: the channels from c on that are done, 0 where this is none of
  * them; and whether all blocks have one. Defined by the including file.
  */
 TARGET static int32_t slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c);
 static bool always_slides(const plan *p, int32_t ranges);
-#else
-static inline int32_t slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c) {
-    return (void)p, (void)t, (void)y, (void)pairs, (void)c, 0;
-}
-static inline bool always_slides(const plan *p, int32_t ranges) {
-    return (void)p, (void)ranges, false;
-}
-#endif
 
 static part part_of(const plan *p, int32_t begin, int32_t end, int32_t each) {
     part t = {.begin = begin, .end = end, .each = each, .ranges = W_BYTES / each, .pairs = 1};

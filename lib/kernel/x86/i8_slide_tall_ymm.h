@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Depthwise kernels of any size without scratch in 256-bit vectors: every pixel of two rows
+ * interleaves its columns anew. Part of i8_slide_ymm.h and i8_slide_vnni_ymm.h.
+ */
+#ifndef QK_I8_SLIDE_TALL_YMM_H
+#define QK_I8_SLIDE_TALL_YMM_H
+
+#include "kernel/x86/i8_slide.h"
+
+/* Rows of a column, interleaved as window_dot wants them: vector by vector of weights. */
+typedef struct dwords {
+    w_vec d0, d1, d2, d3;
+} dwords;
+
+/* Rows t0 and t1, or t0 to t3. */
+INLINE dwords dwords_of(w_vec t0, w_vec t1, w_vec t2, w_vec t3) {
+    const w_vec lo = W(unpacklo_epi8)(t0, t1), hi = W(unpackhi_epi8)(t0, t1);
+#if W_GROUP == 4
+    const w_vec lo23 = W(unpacklo_epi8)(t2, t3), hi23 = W(unpackhi_epi8)(t2, t3);
+    return (dwords){W(unpacklo_epi16)(lo, lo23), W(unpackhi_epi16)(lo, lo23),
+                    W(unpacklo_epi16)(hi, hi23), W(unpackhi_epi16)(hi, hi23)};
+#else
+    (void)t2, (void)t3;
+    return (dwords){W(unpacklo_epi8)(lo, W_ZERO), W(unpackhi_epi8)(lo, W_ZERO),
+                    W(unpacklo_epi8)(hi, W_ZERO), W(unpackhi_epi8)(hi, W_ZERO)};
+#endif
+}
+
+#define DWORD_DOT(a, i, x, w)                                                                      \
+    a##i = window_dot(a##i, (x).d##i, w_load((w) + (i)*W_BYTES));                                  \
+    W_KEEP(a##i)
+#define DWORD_DOTS(a, x, w)                                                                        \
+    DWORD_DOT(a, 0, x, w) DWORD_DOT(a, 1, x, w) DWORD_DOT(a, 2, x, w) DWORD_DOT(a, 3, x, w)
+/* Both sets of weights, where there are two. */
+#define DWORD_SETS(a, x, w)                                                                        \
+    DWORD_DOTS(a, x, w)                                                                            \
+    if (W_GROUP == 4 && __builtin_expect(more > 0, false)) {                                       \
+        DWORD_DOTS(a, x, (w) + more)                                                               \
+    }
+#define DWORD_M(i) _mm256_loadu_ps(o->mult + (i)*W_DWORDS)
+#define DWORD_BYTES(a)                                                                             \
+    _mm256_packus_epi16(narrow(scale(a##0, DWORD_M(0), e), scale(a##1, DWORD_M(1), e), e),         \
+                        narrow(scale(a##2, DWORD_M(2), e), scale(a##3, DWORD_M(3), e), e))
+
+INLINE dwords tall_group(const slides *s, ptrdiff_t at, bool inside, int32_t i, int32_t ranges) {
+    w_vec t0, t1, t2, t3;
+#define TALL_ROW(k) t##k = inside ? load_row(s, at, i + k, ranges) : edge_row(s, at, i + k, ranges);
+    TALL_ROW(0)
+    TALL_ROW(1)
+    t2 = t0, t3 = t1;
+    if (W_GROUP == 4) {
+        TALL_ROW(2)
+        TALL_ROW(3)
+    }
+#undef TALL_ROW
+    return dwords_of(t0, t1, t2, t3);
+}
+
+INLINE void tall_rows(const slides *given_rows, const slide_out *given, ptrdiff_t at,
+                      const epilogue *usual, int32_t ranges) {
+    epilogue copied = *usual, *e = &copied;
+    copied.clamp = false;
+    const slide_out copy = *given, *o = &copy; /* no store changes it */
+    const slides rows = *given_rows, *s = &rows;
+    uint8_t *first = o->first, *second = o->second;
+    const ptrdiff_t more = o->more;
+    for (int32_t x = 0; x < o->n; x++, at += o->stride * s->across) {
+        w_vec a0 = w_load(o->bias), a1 = w_load(o->bias + W_DWORDS);
+        w_vec a2 = w_load(o->bias + 2 * W_DWORDS), a3 = w_load(o->bias + 3 * W_DWORDS);
+        w_vec b0 = a0, b1 = a1, b2 = a2, b3 = a3;
+        const int8_t *w = o->w, *v = o->v;
+        ptrdiff_t column = at;
+        for (int32_t i = 0; i < o->kw; i++, column += o->dilation * s->across) {
+            const bool inside =
+                (size_t)column < s->end && (size_t)(column + (ranges - 1) * s->q) < s->end;
+            for (int32_t g = 0; g < o->stored; g++) {
+                const dwords c = tall_group(s, column, inside, W_GROUP * g, ranges);
+                if (g < o->groups) {
+                    DWORD_SETS(a, c, w)
+                    w += W_ALL;
+                }
+                if (g >= o->behind) {
+                    DWORD_SETS(b, c, v)
+                    v += W_ALL;
+                }
+            }
+        }
+        slide_store(o, second, DWORD_BYTES(b), x, e, ranges);
+        slide_store(o, first, DWORD_BYTES(a), x, e, ranges);
+        first += o->pixel;
+        second += o->pixel;
+    }
+}
+
+TARGET static void tall_1(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
+    tall_rows(s, o, at, e, 1);
+}
+
+TARGET static void tall_2(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
+    tall_rows(s, o, at, e, 2);
+}
+
+/* Where rows of output do not look at the same groups of rows, or at too many. */
+static bool one_by_one(const plan *p, slide_fn run) {
+    return (run == tall_1 || run == tall_2) && !p->shared &&
+           (p->second == p->groups || W_GROUP * p->stored > 8);
+}
+
+static slide_fn tall_for(int32_t ranges) {
+    return ranges == 2 ? tall_2 : tall_1;
+}
+
+#endif
