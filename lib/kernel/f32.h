@@ -104,7 +104,7 @@ typedef struct qk_f32 {
     void (*gemm)(const qk_gemm_f32 *g);
     void (*depthwise)(const qk_depthwise_f32 *d); /* without cuts */
     /*
-     * NULL, or with cuts, for 3 x 3 taps, pixels and lines one or two taps apart, lines of
+     * NULL, or with cuts, for 3 x 3 taps, pixels one or two taps apart, lines of
      * QK_DEPTHWISE_3X3_LEAST pixels or more. `a` is where the first window would begin.
      */
     void (*depthwise_3x3)(const qk_depthwise_f32 *d);

@@ -179,9 +179,12 @@ static void dw3_lines(const qk_depthwise_f32 *d, size_t y, size_t lines, size_t 
     }
 }
 
+/* Where lines are not as many taps apart as pixels, each goes alone. */
 static void depthwise_3x3(const qk_depthwise_f32 *d) {
-    for (size_t y = 0; y < d->lines; y += DW3_LINES) {
-        const size_t lines = d->lines - y < DW3_LINES ? d->lines - y : DW3_LINES;
+    const bool alike = d->line_step * d->tap_across == d->pixel_step * d->tap_down;
+    const size_t most = alike ? DW3_LINES : 1;
+    for (size_t y = 0; y < d->lines; y += most) {
+        const size_t lines = d->lines - y < most ? d->lines - y : most;
         for (size_t j = 0; j < d->channels; j += DW3_CHANNELS) {
             const size_t rest = d->channels - j;
             dw3_lines(d, y, lines, j, rest < DW3_CHANNELS ? d->channels : j + DW3_CHANNELS);
@@ -191,9 +194,8 @@ static void depthwise_3x3(const qk_depthwise_f32 *d) {
 
 /* Whether depthwise_3x3 does it. */
 static bool is_depthwise_3x3(const qk_depthwise_f32 *d) {
-    const ptrdiff_t step = d->pixel_step == d->tap_across ? 1 : 2;
     return d->down == 3 && d->across == 3 && d->pixels >= QK_DEPTHWISE_3X3_LEAST &&
-           d->pixel_step == step * d->tap_across && d->line_step == step * d->tap_down;
+           (d->pixel_step == d->tap_across || d->pixel_step == 2 * d->tap_across);
 }
 
 #endif

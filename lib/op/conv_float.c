@@ -324,7 +324,7 @@ QS_RARE static void plan_finish(const qs_lower *l, conv_plan *p) {
 static bool can_cut(const conv_plan *p) {
     const qs_geometry *g = &p->g;
     return p->form.depthwise && p->form.kh == 3 && p->form.kw == 3 && g->dh == 1 && g->dw == 1 &&
-           g->sh == g->sw && g->sh <= 2 && g->top <= 1 && g->left <= 1 && !p->border &&
+           g->sh <= 2 && g->sw <= 2 && g->top <= 1 && g->left <= 1 && !p->border &&
            (g->oh - 1) * g->sh + 2 <= g->h + g->top && (g->ow - 1) * g->sw + 2 <= g->w + g->left &&
            g->ow >= QK_DEPTHWISE_3X3_LEAST && p->kernels->depthwise_3x3;
 }

@@ -292,8 +292,9 @@ static void check_depthwise_3x3(ck_state *s) {
                             3,    size_between(s, 1, 2)};
     make_depthwise(s, &p, &shape);
     qk_depthwise_f32 *d = &p.d;
-    const size_t floats = lines * line * d->channels;
-    const size_t inputs = ((lines - 1) * shape.step + 3) * (size_t)d->tap_down;
+    const size_t floats = lines * line * d->channels, down = size_between(s, 1, 2);
+    const size_t inputs = ((lines - 1) * down + 3) * (size_t)d->tap_down;
+    d->line_step = (ptrdiff_t)down * d->tap_down;
     float *a = ck_floats(s, inputs, -1.0f, 1.0f);
     d->a = a;
     cut_sides(s, d, a);
@@ -304,8 +305,9 @@ static void check_depthwise_3x3(ck_state *s) {
             depthwise_at(d, i / d->channels / line, i / d->channels % line, i % d->channels);
     s->t->f32->depthwise_3x3(d);
     char text[96];
-    snprintf(text, sizeof(text), "%zux%zu pixels, %zu channels, step %zu, cut %d%d%d%d", lines,
-             line, d->channels, shape.step, d->cut.top, d->cut.bottom, d->cut.left, d->cut.right);
+    snprintf(text, sizeof(text), "%zux%zu pixels, %zu channels, steps %zu %zu, cut %d%d%d%d", lines,
+             line, d->channels, down, shape.step, d->cut.top, d->cut.bottom, d->cut.left,
+             d->cut.right);
     ck_same(s, expected, d->c, floats * sizeof(float), text);
 }
 
