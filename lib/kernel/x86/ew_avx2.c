@@ -103,12 +103,6 @@ INLINE V widen(V v) {
             STEP(n - i)                                                                            \
     }
 
-TARGET void qk_hardswish_avx2(const float *x, float *y, size_t n) {
-#define STEP(left) put(y + i, v_hardswish(get(x + i, left)), left);
-    ALONG(STEP)
-#undef STEP
-}
-
 TARGET void qk_divide_avx2(const float *x, float d, float *y, size_t n) {
 #define STEP(left) put(y + i, get(x + i, left) / QK_K(d), left);
     ALONG(STEP)

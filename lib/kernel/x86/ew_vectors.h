@@ -37,6 +37,7 @@ INLINE void put(float *y, V v, size_t left) {
 CURVE(exp)
 CURVE(sigmoid)
 CURVE(silu)
+CURVE(hardswish)
 CURVE(tanh)
 CURVE(erf)
 CURVE(gelu)
@@ -133,7 +134,7 @@ TARGET static float magnitude(const float *x, size_t n) {
 const qk_ew TABLE = {.exp = each_exp,
                      .sigmoid = each_sigmoid,
                      .silu = each_silu,
-                     .hardswish = qk_hardswish_avx2,
+                     .hardswish = each_hardswish,
                      .tanh = each_tanh,
                      .erf = each_erf,
                      .gelu = each_gelu,

@@ -9,7 +9,6 @@
 
 #include "kernel/ew.h"
 
-void qk_hardswish_avx2(const float *x, float *y, size_t n);
 void qk_divide_avx2(const float *x, float d, float *y, size_t n);
 void qk_normalize_avx2(const float *x, float shift, float factor, const float *scale,
                        const float *bias, float *y, size_t n);
