@@ -163,9 +163,16 @@ INLINE void store_ranges(uint8_t *to, w_vec v, ptrdiff_t apart, int32_t each, in
         store_quarter(to + 3 * apart, _mm512_extracti32x4_epi32(v, 3), cols);
 #else
     (void)each;
-    store_bytes(to, _mm256_castsi256_si128(v), cols);
-    if (n > 1)
-        store_bytes(to + apart, _mm256_extracti128_si256(v, 1), cols);
+    if (__builtin_expect(cols == 16, true)) {
+        _mm_storeu_si128((__m128i *)(void *)to, _mm256_castsi256_si128(v));
+        if (__builtin_expect(n > 1, true))
+            _mm_storeu_si128((__m128i *)(void *)(to + apart), _mm256_extracti128_si256(v, 1));
+        return;
+    }
+    uint8_t all[W_BYTES];
+    w_store(all, v);
+    for (int32_t r = 0; r < n; r++)
+        copy_bytes(to + r * apart, all + 16 * r, cols);
 #endif
 }
 

@@ -32,24 +32,26 @@ INLINE w_vec w_load(const void *p) {
 INLINE void w_store(void *p, w_vec v) {
     _mm256_storeu_si256((__m256i *)p, v);
 }
-INLINE void store_bytes(uint8_t *p, __m128i v, int32_t n) {
-    if (n == 16) {
-        _mm_storeu_si128((__m128i *)(void *)p, v);
-        return;
+/* n <= 16 bytes, in overlapping halves. */
+INLINE void copy_bytes(uint8_t *to, const uint8_t *from, int32_t n) {
+    if (n >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + n - 8, from + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + n - 4, from + n - 4, 4);
+    } else {
+        to[0] = from[0];
+        to[n / 2] = from[n / 2];
+        to[n - 1] = from[n - 1];
     }
-    if (n & 8) {
-        _mm_storel_epi64((__m128i *)(void *)p, v);
-        v = _mm_unpackhi_epi64(v, v);
-        p += 8;
-    }
-    uint64_t rest = (uint64_t)_mm_cvtsi128_si64(v);
-    for (n &= 7; n > 0; n--, rest >>= 8)
-        *p++ = (uint8_t)rest;
 }
+/* n > 16: fewer are those of two ranges. */
 INLINE void w_store_n(uint8_t *p, w_vec v, int32_t n) {
-    store_bytes(p, _mm256_castsi256_si128(v), n < 16 ? n : 16);
-    if (n > 16)
-        store_bytes(p + 16, _mm256_extracti128_si256(v, 1), n - 16);
+    uint8_t all[32];
+    w_store(all, v);
+    _mm_storeu_si128((__m128i *)(void *)p, _mm256_castsi256_si128(v));
+    memcpy(p + n - 16, all + n - 16, 16);
 }
 #endif
 
