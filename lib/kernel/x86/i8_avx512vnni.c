@@ -277,15 +277,17 @@ typedef struct rest {
     int32_t init[8];
 } rest;
 
-INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t most, rest *t, sink *s) {
-    for (int32_t i = 0; i < most; i++) {
+INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t few, int32_t most, rest *t,
+                      sink *s) {
+    s->rows = g->m - r < most ? g->m - r : most;
+    const int32_t count = s->rows == 1 ? 1 : s->rows <= few ? few : most;
+    for (int32_t i = 0; i < count; i++) {
         int32_t at = r + i < g->m ? r + i : g->m - 1;
         t->row[i] = g->rows ? g->rows[at] : g->a + at * g->a_stride;
         t->init[i] = g->row_init ? g->row_init[at] : 0;
     }
     s->out = (uint8_t *)g->out + r * g->out_stride;
     s->init = g->row_init ? t->init : NULL;
-    s->rows = g->m - r < most ? g->m - r : most;
 }
 
 /*
@@ -294,19 +296,19 @@ INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t most, rest *t, s
  */
 #define SHORT 16 /* dwords */
 #define GEMM(W, NR, LOW, FEW)                                                                      \
-    TARGET static void rest_##W(const qk_gemm_u8s8 *g, sink s, int32_t r) {                        \
+    TARGET static void rest_##W(const qk_gemm_u8s8 *g, sink *s, int32_t r) {                       \
         rest t;                                                                                    \
         for (; r < g->m; r += NR) {                                                                \
-            take_rows(g, r, NR, &t, &s);                                                           \
-            if (s.rows == 1)                                                                       \
-                tile_1x##W(g, t.row, &s, KIND_ANY);                                                \
-            else if (s.rows <= FEW)                                                                \
-                tile_##FEW##x##W(g, t.row, &s, KIND_ANY);                                          \
+            take_rows(g, r, FEW, NR, &t, s);                                                       \
+            if (s->rows == 1)                                                                      \
+                tile_1x##W(g, t.row, s, KIND_ANY);                                                 \
+            else if (s->rows <= FEW)                                                               \
+                tile_##FEW##x##W(g, t.row, s, KIND_ANY);                                           \
             else                                                                                   \
-                tile_##NR##x##W(g, t.row, &s, KIND_ANY);                                           \
+                tile_##NR##x##W(g, t.row, s, KIND_ANY);                                            \
         }                                                                                          \
     }                                                                                              \
-    TARGET static void gemm_##W(const qk_gemm_u8s8 *g, const sink *s, gatherer *ahead) {           \
+    TARGET static void gemm_##W(const qk_gemm_u8s8 *g, sink *s, gatherer *ahead) {                 \
         kind how = kind_of(g);                                                                     \
         bool low = LOW < NR && how <= KIND_SHORT && g->segs <= SHORT && g->segs * g->k4 <= SHORT;  \
         int32_t r = low ? qk_gemm_resident_avx512vnni(g, s, how, ahead) : 0;                       \
@@ -315,7 +317,8 @@ INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t most, rest *t, s
                                  : rows_##LOW##x##W(g, *s, KIND_SHORT, ahead);                     \
         else if (r == 0 && how != KIND_ANY)                                                        \
             r = rows_##NR##x##W(g, *s, how, ahead);                                                \
-        rest_##W(g, *s, r);                                                                        \
+        if (r < g->m)                                                                              \
+            rest_##W(g, s, r);                                                                     \
     }
 
 GEMM(64, 4, 2, 2)
@@ -346,7 +349,7 @@ TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
     gather_start(&ahead, g->gather);
     if (g->gather && !gathers(g))
         gather_more(&ahead, g->gather->m);
-    const sink s = sink_of(g);
+    sink s = sink_of(g);
     if (g->width == 64)
         gemm_64(g, &s, &ahead);
     else if (g->width == 32)
