@@ -312,10 +312,10 @@ INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t few, int32_t mos
         kind how = kind_of(g);                                                                     \
         bool low = LOW < NR && how <= KIND_SHORT && g->segs <= SHORT && g->segs * g->k4 <= SHORT;  \
         int32_t r = low ? qk_gemm_resident_avx512vnni(g, s, how, ahead) : 0;                       \
-        if (r == 0 && low)                                                                         \
+        if (r == 0 && low && g->m >= LOW)                                                          \
             r = how == KIND_ZERO ? rows_##LOW##x##W(g, *s, KIND_ZERO, ahead)                       \
                                  : rows_##LOW##x##W(g, *s, KIND_SHORT, ahead);                     \
-        else if (r == 0 && how != KIND_ANY)                                                        \
+        else if (r == 0 && how != KIND_ANY && g->m >= NR)                                          \
             r = rows_##NR##x##W(g, *s, how, ahead);                                                \
         if (r < g->m)                                                                              \
             rest_##W(g, s, r);                                                                     \
@@ -333,9 +333,9 @@ TARGET static void gather_u8(const qk_gather_u8 *g) {
     gather_more(&all, g->m);
 }
 
-/* Some kernels gather while they compute. */
+/* Some kernels gather while they compute, if a tile is whole. */
 TARGET static bool gathers(const qk_gemm_u8s8 *g) {
-    return kind_of(g) != KIND_ANY && ((g->width == 64 && g->k4 > 4) || g->width == 32);
+    return kind_of(g) != KIND_ANY && g->m >= 8 && ((g->width == 64 && g->k4 > 4) || g->width == 32);
 }
 
 TARGET static void row_u8s8(const qk_gemm_u8s8 *g, int32_t panels) {
