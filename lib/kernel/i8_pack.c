@@ -13,9 +13,11 @@ int32_t qk_i8_panel(const qk_i8 *t, int32_t left) {
 }
 
 int32_t qk_i8_panels(const qk_i8 *t, int32_t m, int32_t left) {
-    const int32_t whole = left / t->widest;
     if (m > t->panel_rows)
         return 0;
+    if (left <= t->widest) /* a small product's time is not for divisions */
+        return qk_i8_panel(t, left) == t->widest;
+    const int32_t whole = left / t->widest;
     return whole +
            (left > whole * t->widest && qk_i8_panel(t, left - whole * t->widest) == t->widest);
 }
