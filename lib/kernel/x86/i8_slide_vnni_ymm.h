@@ -16,13 +16,13 @@ INLINE dwords column_at(const slides *s, ptrdiff_t at, int32_t ranges) {
 
 INLINE void three_row(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e,
                       uint8_t *to, bool by_two, int32_t ranges) {
-    const ptrdiff_t step = s->across;
+    const ptrdiff_t step = s->across; /* of the output, too: channels */
     const int8_t *w = o->w;
     dwords c0 = column_at(s, at, ranges), c1 = c0, c2;
     if (!by_two)
         c1 = column_at(s, at + step, ranges);
     at += by_two ? step : 2 * step;
-    for (int32_t x = 0; x < o->n; x++, at += step, to += o->pixel) {
+    for (int32_t x = 0; x < o->n; x++, at += step, to += step) {
         w_vec a0 = w_load(o->bias), a1 = w_load(o->bias + W_DWORDS);
         w_vec a2 = w_load(o->bias + 2 * W_DWORDS), a3 = w_load(o->bias + 3 * W_DWORDS);
         DWORD_DOTS(a, c0, w)
