@@ -152,6 +152,8 @@ static void large_shapes(qsim_ctx **ctx, int contexts) {
         {2, 30, 31, 40, 70, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, -INFINITY, INFINITY, true, USUAL},
         {1, 4, 4, 256, 300, 1, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 0.0f, INFINITY, false, USUAL},
         {1, 112, 112, 33, 33, 33, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, -INFINITY, INFINITY, true, USUAL},
+        {1, 9, 30, 40, 40, 40, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1, -INFINITY, INFINITY, true, USUAL},
+        {2, 8, 31, 20, 20, 20, 3, 3, 1, 2, 1, 1, 1, 1, 0, 1, 0.0f, INFINITY, true, USUAL},
         {1, 5, 6, 3, 4, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, false, UNDERFLOW},
         {1, 5, 6, 4, 4, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, -1, 1, false, UNDERFLOW},
         {1, 5, 6, 3, 4, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, -INFINITY, INFINITY, false, INFINITE},
