@@ -41,8 +41,8 @@ typedef struct joining {
  */
 static bool is_thin(const qs_pass *p, const qs_node *n) {
     const qs_value *w = &p->graph->values[n->inputs[3]];
-    return p->ctx->kernels->i8->lanes < 4 && w->rank > 2 && w->dims[w->rank - 1].size > 1 &&
-           w->dims[0].size < 32 && w->dims[0].size % 16 != 0;
+    return p->ctx->kernels->i8->lanes < 4 && qs_node_int(n, "group", 1) == 1 && w->rank > 2 &&
+           w->dims[w->rank - 1].size > 1 && w->dims[0].size < 32 && w->dims[0].size % 16 != 0;
 }
 
 static bool is_constant(const qs_graph *g, const qs_node *n, int32_t end) {

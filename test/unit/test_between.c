@@ -418,19 +418,27 @@ static void joined(qsim_ctx *ctx, bool equal, bool bytes) {
     net_free(&n);
 }
 
-int main(void) {
-    for (int32_t threads = 1; threads <= 3; threads += 2) {
-        const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = threads};
+/* With the kernels of this CPU, whose vectors may be long, and with C's; with threads and without.
+ */
+static void of_contexts(void) {
+    for (int i = 0; i < 4; i++) {
+        const qsim_ctx_options o = {.struct_size = sizeof(o),
+                                    .isa = i / 2 ? QSIM_ISA_C : QSIM_ISA_AUTO,
+                                    .threads = i % 2 ? 3 : 1};
         qsim_ctx *ctx = NULL;
         CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
-        for (int i = 0; i < 4; i++)
-            joined(ctx, i % 2, i / 2);
-        for (int i = 0; i < 2; i++) {
-            chain(ctx, i);
-            matrix(ctx, i ? 40 : 1);
+        for (int k = 0; k < 4; k++)
+            joined(ctx, k % 2, k / 2);
+        for (int k = 0; k < 2; k++) {
+            chain(ctx, k);
+            matrix(ctx, k ? 40 : 1);
         }
         qsim_ctx_free(ctx);
     }
+}
+
+int main(void) {
+    of_contexts();
     unit(20, 20);
     unit(20, 13);
     unit(35, 35);
