@@ -189,9 +189,8 @@ TARGET static int32_t slide(const plan *p, const part *t, int32_t y, int32_t pai
     return end - c;
 }
 
-/* In vectors of 512 bits not where some blocks have two sets of weights. */
 static bool always_slides(const plan *p, int32_t ranges) {
-    return !(p->d->split && W_LANES == 4) && slide_for(p, ranges, false, false);
+    return slide_for(p, ranges, false, false);
 }
 
 #endif

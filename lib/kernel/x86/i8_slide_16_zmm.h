@@ -21,8 +21,8 @@ INLINE __m512i first_lanes(const void *four) {
 
 /* Dword c: the four rows' bytes of channel c. */
 INLINE __m512i order_16(void) {
-    const __m512i dwords = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    return _mm512_or_si512(_mm512_mullo_epi32(dwords, _mm512_set1_epi32(0x01010101)),
+    const __m512i quads = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_or_si512(_mm512_mullo_epi32(quads, _mm512_set1_epi32(0x01010101)),
                            _mm512_set1_epi32(0x30201000));
 }
 

@@ -6,7 +6,7 @@
 #ifndef QK_I8_SLIDE_VNNI_YMM_H
 #define QK_I8_SLIDE_VNNI_YMM_H
 
-#include "kernel/x86/i8_slide_tall_ymm.h"
+#include "kernel/x86/i8_slide_any.h"
 
 /* The fourth row's weights are zero. */
 INLINE dwords column_at(const slides *s, ptrdiff_t at, int32_t ranges) {
@@ -69,7 +69,7 @@ static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single)
         return NULL;
     if (more || d->kh != 3 || d->kw != 3 || d->dilation_h != 1 || d->dilation_w != 1 ||
         d->stride_h != d->stride_w || d->stride_h > 2)
-        return tall_for(ranges);
+        return any_for(ranges);
     return ranges == 2 ? slide_2 : slide_1;
 }
 

@@ -8,7 +8,7 @@
 #ifndef QK_I8_SLIDE_YMM_H
 #define QK_I8_SLIDE_YMM_H
 
-#include "kernel/x86/i8_slide_tall_ymm.h"
+#include "kernel/x86/i8_slide_any.h"
 
 /* Pairs of bytes: of a block's first channels in a lane, and of its last. */
 typedef struct quad {
@@ -105,7 +105,7 @@ static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single)
         return NULL;
     if (d->kh != 3 || d->kw != 3 || d->dilation_h != 1 || d->dilation_w != 1 ||
         d->stride_h != d->stride_w || d->stride_h > 2)
-        return tall_for(ranges);
+        return any_for(ranges);
     if (ranges == 2)
         return d->stride_h == 2 ? slide_2_by_two : slide_2_by_one;
     return d->stride_h == 2 ? slide_by_two : slide_by_one;

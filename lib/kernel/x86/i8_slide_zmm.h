@@ -8,7 +8,7 @@
 #ifndef QK_I8_SLIDE_ZMM_H
 #define QK_I8_SLIDE_ZMM_H
 
-#include "kernel/x86/i8_slide.h"
+#include "kernel/x86/i8_slide_any.h"
 #include "kernel/x86/i8_zmm.h"
 
 /* A column of the image, interleaved for both rows of output; for stride 1 `b` is not used. */
@@ -171,8 +171,10 @@ TALL(tall_4, 8, 4)
 static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single) {
     const qk_window_u8s8 *d = p->d;
     const bool by_two = d->stride_h == 2;
-    if (!d->o.mult || d->o.clamp || d->dilation_h != 1 || (more && p->groups > 1))
+    if (!d->o.mult || d->o.clamp)
         return NULL;
+    if (d->dilation_h != 1 || (more && p->groups > 1))
+        return any_for(ranges);
     if (d->kh == 5 && d->kw == 5 && d->stride_h == 1 && d->stride_w == 1 && d->dilation_w == 1 &&
         ranges < 4)
         return ranges == 2 ? slide_2_5x5 : slide_5x5;
@@ -183,7 +185,7 @@ static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single)
                                          : tall_8;
     if (d->kh != 3 || d->kw != 3 || d->dilation_w != 1 || d->stride_h != d->stride_w ||
         d->stride_h > 2 || (more && ranges == 4))
-        return NULL;
+        return any_for(ranges);
     if (ranges == 4)
         return by_two ? slide_16_by_two : slide_16_by_one;
     if (ranges == 2)
@@ -191,10 +193,6 @@ static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single)
     if (single)
         return by_two ? single_by_two : single_by_one;
     return by_two ? slide_by_two : slide_by_one;
-}
-
-static bool one_by_one(const plan *p, slide_fn run) {
-    return (void)p, (void)run, false;
 }
 
 #endif

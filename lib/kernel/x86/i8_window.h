@@ -16,8 +16,8 @@
  * once for two rows. Packing gives four pixels of four channels a lane; a transpose puts the
  * channels together.
  *
- * That is the way of whatever has no kernel without scratch (i8_slide.h): in vectors of 256 bits
- * only sums that are stored as int32 or clamped.
+ * That is the way of whatever has no kernel without scratch (i8_slide.h): sums that are stored as
+ * int32 or clamped.
  *
  * Scratch stays in the first cache: columns, and rows where they are short, are taken in parts.
  * The last channels, where they fill half or a quarter of the lanes, are those of several ranges of
@@ -70,45 +70,6 @@ typedef struct tile {
         W_KEEP(v)                                                                                  \
         W_STEP(0) W_STEP(1) W_STEP(2) W_STEP(3)                                                    \
     }
-
-#if W_LANES == 4
-/* Vector z of the channels: four pixels of both rows. */
-INLINE void tile_vector(const tile *k, int32_t z, int32_t taps, w_vec *first, w_vec *second) {
-    W_SUMS
-    const epilogue *e = k->e;
-#define W_M W(loadu_ps)(k->mult + z * W_DWORDS)
-    *first = W(packus_epi16)(narrow(scale(a0, W_M, e), scale(a1, W_M, e), e),
-                             narrow(scale(a2, W_M, e), scale(a3, W_M, e), e));
-    *second = W(packus_epi16)(narrow(scale(b0, W_M, e), scale(b1, W_M, e), e),
-                              narrow(scale(b2, W_M, e), scale(b3, W_M, e), e));
-#undef W_M
-}
-
-/* Four vectors of four pixels become four pixels. */
-INLINE void transpose(w_vec y0, w_vec y1, w_vec y2, w_vec y3, w_vec *out) {
-    const w_vec lo01 = W(unpacklo_epi32)(y0, y1), hi01 = W(unpackhi_epi32)(y0, y1);
-    const w_vec lo23 = W(unpacklo_epi32)(y2, y3), hi23 = W(unpackhi_epi32)(y2, y3);
-    out[0] = W(unpacklo_epi64)(lo01, lo23);
-    out[1] = W(unpackhi_epi64)(lo01, lo23);
-    out[2] = W(unpacklo_epi64)(hi01, hi23);
-    out[3] = W(unpackhi_epi64)(hi01, hi23);
-}
-
-INLINE void tile_bytes(const tile *k, int32_t taps, bool limits, w_vec *first, w_vec *second) {
-    w_vec a0, a1, a2, a3, b0, b1, b2, b3;
-    tile_vector(k, 0, taps, &a0, &b0);
-    tile_vector(k, 1, taps, &a1, &b1);
-    tile_vector(k, 2, taps, &a2, &b2);
-    tile_vector(k, 3, taps, &a3, &b3);
-    if (limits) {
-#define W_LIMIT(v) v = W(min_epu8)(W(max_epu8)(v, k->e->lo), k->e->hi);
-        W_LIMIT(a0)
-        W_LIMIT(a1) W_LIMIT(a2) W_LIMIT(a3) W_LIMIT(b0) W_LIMIT(b1) W_LIMIT(b2) W_LIMIT(b3)
-    }
-    transpose(a0, a1, a2, a3, first);
-    transpose(b0, b1, b2, b3, second);
-}
-#endif
 
 /* Sums of both rows: [row][pixel][position]. Rare: one function for all kernels. */
 QS_RARE TARGET static void tile_sums(const tile *k, int32_t *to) {
@@ -225,40 +186,6 @@ QS_RARE TARGET static void store_clamped(const target *s, const int32_t *sums, c
 
 /* ---- a block of channels ---- */
 
-#if W_LANES == 4
-/* What has no kernel without scratch is rare, too. */
-TARGET static void run_tiles(const tile *given, const target *s, const pixels *list,
-                             const uint8_t *scratch) {
-    const int32_t rows = s->p->d->rows;
-    const bool full = s->cols == W_BYTES;
-    const bool limits = s->p->d->o.lo > 0 || s->p->d->o.hi < 255;
-    epilogue e = s->p->e;
-    e.clamp = false;
-    for (int32_t i = 0; i < list->count; i += 4) {
-        w_vec first[4], second[4];
-        tile k = *given;
-        k.e = &e;
-        k.x0 = scratch + list->at[i];
-        k.x1 = scratch + list->at[i + 1];
-        k.x2 = scratch + list->at[i + 2];
-        k.x3 = scratch + list->at[i + 3];
-        tile_bytes(&k, k.taps, limits, first, second);
-        if (full) {
-            uint8_t *out = (uint8_t *)s->p->d->out + s->c;
-#define W_PUT(j)                                                                                   \
-    w_store(out + list->out[i + j][1], second[j]);                                                 \
-    w_store(out + list->out[i + j][0], first[j]);
-            W_PUT(0) W_PUT(1) W_PUT(2) W_PUT(3) continue;
-        }
-        for (int32_t j = 0; j < 4; j++)
-            store_pixel(s, first[j], list->x[i + j], list->y[i + j]);
-        for (int32_t j = 0; j < 4; j++)
-            if (list->y[i + j] + 1 < rows)
-                store_pixel(s, second[j], list->x[i + j], list->y[i + j] + 1);
-    }
-}
-#endif
-
 /* int32, or with the clamp. */
 QS_RARE TARGET static void run_sums(tile *k, const target *s, const pixels *list,
                                     const uint8_t *scratch) {
@@ -289,8 +216,8 @@ static bool any_weight(const int8_t *w, size_t bytes) {
     return any != 0;
 }
 
-W_RARE static void run_block(const plan *p, const part *t, int32_t c, const pixels *list,
-                             const uint8_t *scratch) {
+QS_RARE static void run_block(const plan *p, const part *t, int32_t c, const pixels *list,
+                              const uint8_t *scratch) {
     const qk_window_u8s8 *d = p->d;
     bool halves = d->split && W_GROUP == 4;
     tile k = {.tap = t->tap, .taps = p->taps, .second = (ptrdiff_t)p->second * W_ALL};
@@ -301,12 +228,6 @@ W_RARE static void run_block(const plan *p, const part *t, int32_t c, const pixe
     if (halves && any_weight(k.w + p->set_bytes, p->set_bytes))
         k.taps *= 2;
     target s = {p, t, c, d->channels - c < t->each ? d->channels - c : t->each};
-#if W_LANES == 4
-    if (d->o.mult && !d->o.clamp) {
-        run_tiles(&k, &s, list, scratch);
-        return;
-    }
-#endif
     run_sums(&k, &s, list, scratch);
 }
 

@@ -55,13 +55,6 @@ INLINE void w_store_n(uint8_t *p, w_vec v, int32_t n) {
 }
 #endif
 
-/* In vectors of 256 bits only sums that are stored as such, or clamped, go through scratch. */
-#if W_LANES == 4
-#define W_RARE
-#else
-#define W_RARE QS_RARE
-#endif
-
 enum {
     W_BYTES = 16 * W_LANES, /* of a vector; channels of a block */
     W_DWORDS = 4 * W_LANES,
@@ -205,8 +198,8 @@ INLINE void interleave(const w_vec *t, uint8_t *to) {
 #endif
 
 /* n columns of the image, `step` bytes apart. */
-W_RARE TARGET static void interleave_columns(const group *g, ptrdiff_t at, ptrdiff_t step,
-                                             int64_t n, uint8_t *to, ptrdiff_t to_step) {
+QS_RARE TARGET static void interleave_columns(const group *g, ptrdiff_t at, ptrdiff_t step,
+                                              int64_t n, uint8_t *to, ptrdiff_t to_step) {
     const group local = *g;
     for (; n > 0; n--, at += step, to += to_step) {
         w_vec t[W_GROUP];
@@ -245,8 +238,8 @@ INLINE w_vec load_ranges(const uint8_t *const *from, int32_t ranges) {
 }
 
 /* The same columns of all ranges. */
-W_RARE TARGET static void interleave_ranges(const plan *p, const part *t, const group *g, int64_t x,
-                                            int64_t step, int64_t n, uint8_t *to) {
+QS_RARE TARGET static void interleave_ranges(const plan *p, const part *t, const group *g,
+                                             int64_t x, int64_t step, int64_t n, uint8_t *to) {
     const ptrdiff_t apart = (ptrdiff_t)t->q * p->d->stride_w * p->d->channels;
     const group local = *g;
     const int32_t ranges = t->ranges;
@@ -263,8 +256,8 @@ W_RARE TARGET static void interleave_ranges(const plan *p, const part *t, const 
 }
 
 /* A column that lies outside for some of the ranges. */
-W_RARE TARGET static void interleave_edge(const plan *p, const part *t, const group *g, int64_t x,
-                                          uint8_t *to) {
+QS_RARE TARGET static void interleave_edge(const plan *p, const part *t, const group *g, int64_t x,
+                                           uint8_t *to) {
     const qk_window_u8s8 *d = p->d;
     w_vec v[W_GROUP];
     for (int32_t i = 0; i < W_GROUP && t->ranges > 1; i++) {
@@ -283,8 +276,8 @@ W_RARE TARGET static void interleave_edge(const plan *p, const part *t, const gr
 }
 
 /* n columns from x on, `step` columns apart. */
-W_RARE TARGET static void interleave_run(const plan *p, const part *t, const group *g, int64_t x,
-                                         int64_t step, int32_t n, uint8_t *to) {
+QS_RARE TARGET static void interleave_run(const plan *p, const part *t, const group *g, int64_t x,
+                                          int64_t step, int32_t n, uint8_t *to) {
     const qk_window_u8s8 *d = p->d;
     int64_t last = x + (int64_t)(t->ranges - 1) * t->q * d->stride_w;
     int64_t before = x < 0 ? (-x + step - 1) / step : 0;
@@ -325,8 +318,8 @@ INLINE group group_at(const plan *p, int32_t y, int32_t i, int32_t c) {
 }
 
 /* Everything that `pairs` pairs of rows from y on look at, from column x of output on. */
-W_RARE TARGET static void fill(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t x,
-                               int32_t c, uint8_t *scratch) {
+QS_RARE TARGET static void fill(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t x,
+                                int32_t c, uint8_t *scratch) {
     const qk_window_u8s8 *d = p->d;
     const bool kept = t->pair_bytes < t->column_bytes;
     for (int32_t i = 0; i < pairs; i++, scratch += t->pair_bytes)
@@ -343,8 +336,8 @@ W_RARE TARGET static void fill(const plan *p, const part *t, int32_t y, int32_t 
         }
 }
 
-W_RARE static void list_pixels(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t x,
-                               pixels *list) {
+QS_RARE static void list_pixels(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t x,
+                                pixels *list) {
     const qk_window_u8s8 *d = p->d;
     int32_t n = t->q - x < t->xs ? t->q - x : t->xs, count = 0;
     int32_t column = t->apart ? d->kw : d->stride_w;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise kernels of any size without scratch in 256-bit vectors: every pixel of two rows
- * interleaves its columns anew. Part of i8_slide_ymm.h and i8_slide_vnni_ymm.h.
+ * Depthwise kernels of any size without scratch: every pixel of two rows interleaves its columns
+ * anew. Part of i8_slide_zmm.h, i8_slide_ymm.h and i8_slide_vnni_ymm.h.
  */
-#ifndef QK_I8_SLIDE_TALL_YMM_H
-#define QK_I8_SLIDE_TALL_YMM_H
+#ifndef QK_I8_SLIDE_ANY_H
+#define QK_I8_SLIDE_ANY_H
 
 #include "kernel/x86/i8_slide.h"
 
@@ -38,27 +38,28 @@ INLINE dwords dwords_of(w_vec t0, w_vec t1, w_vec t2, w_vec t3) {
     if (W_GROUP == 4 && __builtin_expect(more > 0, false)) {                                       \
         DWORD_DOTS(a, x, (w) + more)                                                               \
     }
-#define DWORD_M(i) _mm256_loadu_ps(o->mult + (i)*W_DWORDS)
+#define DWORD_M(i) W(loadu_ps)(o->mult + (i)*W_DWORDS)
 #define DWORD_BYTES(a)                                                                             \
-    _mm256_packus_epi16(narrow(scale(a##0, DWORD_M(0), e), scale(a##1, DWORD_M(1), e), e),         \
-                        narrow(scale(a##2, DWORD_M(2), e), scale(a##3, DWORD_M(3), e), e))
+    W(packus_epi16)                                                                                \
+    (narrow(scale(a##0, DWORD_M(0), e), scale(a##1, DWORD_M(1), e), e),                            \
+     narrow(scale(a##2, DWORD_M(2), e), scale(a##3, DWORD_M(3), e), e))
 
-INLINE dwords tall_group(const slides *s, ptrdiff_t at, bool inside, int32_t i, int32_t ranges) {
+INLINE dwords any_group(const slides *s, ptrdiff_t at, bool inside, int32_t i, int32_t ranges) {
     w_vec t0, t1, t2, t3;
-#define TALL_ROW(k) t##k = inside ? load_row(s, at, i + k, ranges) : edge_row(s, at, i + k, ranges);
-    TALL_ROW(0)
-    TALL_ROW(1)
+#define ANY_ROW(k) t##k = inside ? load_row(s, at, i + k, ranges) : edge_row(s, at, i + k, ranges);
+    ANY_ROW(0)
+    ANY_ROW(1)
     t2 = t0, t3 = t1;
     if (W_GROUP == 4) {
-        TALL_ROW(2)
-        TALL_ROW(3)
+        ANY_ROW(2)
+        ANY_ROW(3)
     }
-#undef TALL_ROW
+#undef ANY_ROW
     return dwords_of(t0, t1, t2, t3);
 }
 
-INLINE void tall_rows(const slides *given_rows, const slide_out *given, ptrdiff_t at,
-                      const epilogue *usual, int32_t ranges) {
+INLINE void any_rows(const slides *given_rows, const slide_out *given, ptrdiff_t at,
+                     const epilogue *usual, int32_t ranges) {
     epilogue copied = *usual, *e = &copied;
     copied.clamp = false;
     const slide_out copy = *given, *o = &copy; /* no store changes it */
@@ -75,7 +76,7 @@ INLINE void tall_rows(const slides *given_rows, const slide_out *given, ptrdiff_
             const bool inside =
                 (size_t)column < s->end && (size_t)(column + (ranges - 1) * s->q) < s->end;
             for (int32_t g = 0; g < o->stored; g++) {
-                const dwords c = tall_group(s, column, inside, W_GROUP * g, ranges);
+                const dwords c = any_group(s, column, inside, W_GROUP * g, ranges);
                 if (g < o->groups) {
                     DWORD_SETS(a, c, w)
                     w += W_ALL;
@@ -93,22 +94,30 @@ INLINE void tall_rows(const slides *given_rows, const slide_out *given, ptrdiff_
     }
 }
 
-TARGET static void tall_1(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
-    tall_rows(s, o, at, e, 1);
+TARGET static void any_1(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
+    any_rows(s, o, at, e, 1);
 }
 
-TARGET static void tall_2(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
-    tall_rows(s, o, at, e, 2);
+TARGET static void any_2(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
+    any_rows(s, o, at, e, 2);
 }
+
+#if W_LANES == 4
+TARGET static void any_4(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
+    any_rows(s, o, at, e, 4);
+}
+#else
+#define any_4 any_1
+#endif
 
 /* Where rows of output do not look at the same groups of rows, or at too many. */
 static bool one_by_one(const plan *p, slide_fn run) {
-    return (run == tall_1 || run == tall_2) && !p->shared &&
+    return (run == any_1 || run == any_2 || run == any_4) && !p->shared &&
            (p->second == p->groups || W_GROUP * p->stored > 8);
 }
 
-static slide_fn tall_for(int32_t ranges) {
-    return ranges == 2 ? tall_2 : tall_1;
+static slide_fn any_for(int32_t ranges) {
+    return ranges == 4 ? any_4 : ranges == 2 ? any_2 : any_1;
 }
 
 #endif
