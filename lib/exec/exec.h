@@ -139,6 +139,7 @@ typedef struct qs_plan {
     size_t timed;          /* steps of it that were executed */
     uint64_t began_ns;     /* when its first step began, */
     uint64_t began_ticks;  /* by both clocks */
+    uint64_t clock_ticks;  /* between both, at least: what reading them takes */
     double tick_ns;        /* nanoseconds of a tick */
     size_t step_count;
     void **address; /* by value id */
