@@ -96,6 +96,24 @@ INLINE void slide_store(const slide_out *o, uint8_t *to, w_vec y, int32_t x, con
                                                           : (o->wo - 1 - x) / o->n + 1);
 }
 
+/* One row of output of a 3 x 3 window, to `to`. */
+typedef void (*slide_row_fn)(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e,
+                             uint8_t *to, bool by_two, int32_t ranges);
+
+/* Both rows of output, where there are two, for kernels that make one at a time. */
+INLINE void rows_of_three(slide_row_fn run, const slides *s, const slide_out *given, ptrdiff_t at,
+                          const epilogue *usual, bool by_two, int32_t ranges) {
+    epilogue e = *usual;
+    e.clamp = false;
+    const slide_out o = *given; /* no store changes it */
+    for (int32_t row = 0; row < 1 + (o.second != o.first); row++) {
+        slides l = *s;
+        for (int32_t k = 0; k < 3; k++)
+            l.row[k] = s->row[k + (by_two ? 2 : 1) * row];
+        run(&l, &o, at, &e, row > 0 ? o.second : o.first, by_two, ranges);
+    }
+}
+
 typedef void (*slide_fn)(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e);
 
 /* NULL: no such kernel. Defined by the including file. */

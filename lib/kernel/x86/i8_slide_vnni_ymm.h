@@ -39,27 +39,13 @@ INLINE void three_row(const slides *s, const slide_out *o, ptrdiff_t at, const e
     }
 }
 
-/* Both rows, where there are two. */
-INLINE void three_rows(const slides *s, const slide_out *given, ptrdiff_t at, const epilogue *usual,
-                       bool by_two, int32_t ranges) {
-    epilogue e = *usual;
-    e.clamp = false;
-    const slide_out o = *given; /* no store changes it */
-    for (int32_t row = 0; row < 1 + (o.second != o.first); row++) {
-        slides l = *s;
-        for (int32_t k = 0; k < 3; k++)
-            l.row[k] = s->row[k + (by_two ? 2 : 1) * row];
-        three_row(&l, &o, at, &e, row > 0 ? o.second : o.first, by_two, ranges);
-    }
-}
-
 /* Both strides share their code: what the branches cost is within 2 %. */
 TARGET static void slide_1(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
-    three_rows(s, o, at, e, o->stride == 2, 1);
+    rows_of_three(three_row, s, o, at, e, o->stride == 2, 1);
 }
 
 TARGET static void slide_2(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
-    three_rows(s, o, at, e, o->stride == 2, 2);
+    rows_of_three(three_row, s, o, at, e, o->stride == 2, 2);
 }
 
 static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single) {

@@ -74,24 +74,10 @@ INLINE void quad_row(const slides *s, const slide_out *o, ptrdiff_t at, const ep
     }
 }
 
-/* Both rows, where there are two. */
-INLINE void quad_rows(const slides *s, const slide_out *given, ptrdiff_t at, const epilogue *usual,
-                      bool by_two, int32_t ranges) {
-    epilogue e = *usual;
-    e.clamp = false;
-    const slide_out o = *given; /* no store changes it */
-    for (int32_t row = 0; row < 1 + (o.second != o.first); row++) {
-        slides l = *s;
-        for (int32_t k = 0; k < 3; k++)
-            l.row[k] = s->row[k + (by_two ? 2 : 1) * row];
-        quad_row(&l, &o, at, &e, row > 0 ? o.second : o.first, by_two, ranges);
-    }
-}
-
 #define SLIDE(NAME, BY_TWO, RANGES)                                                                \
     TARGET static void NAME(const slides *s, const slide_out *o, ptrdiff_t at,                     \
                             const epilogue *e) {                                                   \
-        quad_rows(s, o, at, e, BY_TWO, RANGES);                                                    \
+        rows_of_three(quad_row, s, o, at, e, BY_TWO, RANGES);                                      \
     }
 SLIDE(slide_by_one, false, 1)
 SLIDE(slide_by_two, true, 1)
