@@ -47,6 +47,17 @@ static bool add_leaf(const qs_graph *g, expression *e, qs_id v, int32_t rank) {
     return g->values[v].dtype == QSIM_UINT8 && g->values[v].rank == rank;
 }
 
+/* A dequantized constant of one element: signed ones, which are no tensors here, too. */
+static bool is_number(const qs_graph *g, const qs_node *n, int32_t rank) {
+    double scalar;
+    if (!qs_same(n->op_type, "DequantizeLinear") || g->values[n->inputs[0]].rank > rank)
+        return false;
+    for (int32_t i = 0; i < n->input_count; i++)
+        if (n->inputs[i] != QS_NONE && !qs_const_scalar(g, n->inputs[i], &scalar))
+            return false;
+    return true;
+}
+
 /* Collects what makes `value`; false if it depends on more than one 8-bit tensor. */
 static bool collect(const qs_qdq *d, qs_id value, expression *e) {
     const qs_graph *g = d->g;
@@ -66,6 +77,8 @@ static bool collect(const qs_qdq *d, qs_id value, expression *e) {
                 return false;
             continue;
         }
+        if (is_number(g, n, rank))
+            continue;
         if (!is_elementwise(n))
             return false;
         for (int32_t i = 0; i < n->input_count; i++) {

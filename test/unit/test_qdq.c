@@ -287,21 +287,27 @@ static void unary(const char *op, int32_t dtype) {
     net_free(&n);
 }
 
-/* x * sigmoid(x) + 3, one table. */
-static void expression(void) {
+/* x * sigmoid(x) + 3, one table, also if the constant is quantized. */
+static void expression(int32_t dtype, bool quantized) {
     net n;
     const int64_t dims[] = {3, 50};
     begin(&n, 2, dims);
-    net_float(&n, "three", 3);
-    pair(&n, "x", QSIM_UINT8, 0.03f, 128);
+    if (quantized) {
+        net_byte(&n, "hundred", dtype, 100);
+        net_float(&n, "scale", 0.03f);
+        net_node(&n, "", "DequantizeLinear", "hundred,scale", "three");
+    } else {
+        net_float(&n, "three", 3);
+    }
+    pair(&n, "x", dtype, 0.03f, 12);
     net_node(&n, "", "Sigmoid", "x_d", "s");
     net_node(&n, "", "Mul", "x_d,s", "m");
     net_node(&n, "", "Add", "three,m", "y");
-    pair(&n, "y", QSIM_UINT8, 0.02f, 5);
+    pair(&n, "y", dtype, 0.02f, 5);
     finish(&n, "y_q");
     CHECK_INT(operators(&n, "QTable"), 1);
-    CHECK_INT(operators(&n, NULL), 2); /* Q, table */
-    judge(&n, 2, dims, QSIM_UINT8, 0, 0);
+    CHECK_INT(operators(&n, NULL), dtype == QSIM_UINT8 ? 2 : 3); /* Q, table, sign */
+    judge(&n, 2, dims, dtype, 0, 0);
     net_free(&n);
 }
 
@@ -554,7 +560,8 @@ int main(void) {
         unary(ops[i], QSIM_UINT8);
         unary(ops[i], QSIM_INT8);
     }
-    expression();
+    for (int32_t i = 0; i < 4; i++)
+        expression(i % 2 ? QSIM_INT8 : QSIM_UINT8, i > 1);
     movement(0.02f, QSIM_UINT8);
     movement(0.02f, QSIM_INT8);
     movement(0.03f, QSIM_INT8);
