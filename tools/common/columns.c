@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/columns.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/utf8.h"
+
+double table_number(double x) {
+    return isnan(x) ? (double)NAN : x;
+}
 
 void table_cell(table *t, const char *format, ...) {
     char raw[1024];
@@ -26,8 +31,18 @@ void table_free(table *t) {
     t->count = 0;
 }
 
+/* Padding in front of the end of a line is left out. */
+static void print_line(text *line, FILE *out) {
+    while (line->size > 0 && line->data[line->size - 1] == ' ')
+        line->size--;
+    fwrite(line->data, 1, line->size, out);
+    fputc('\n', out);
+    line->size = 0;
+}
+
 void table_print(table *t, FILE *out) {
     size_t n = strlen(t->columns);
+    text line = {0};
     size_t *width = tool_alloc(n, sizeof(*width));
     for (size_t i = 0; i < t->count; i++)
         if (text_columns(t->cells[i]) > width[i % n])
@@ -36,13 +51,15 @@ void table_print(table *t, FILE *out) {
         size_t k = i % n;
         int pad = (int)(width[k] - text_columns(t->cells[i]));
         if (t->columns[k] == 'r')
-            fprintf(out, "%*s%s", pad, "", t->cells[i]);
-        else if (k + 1 < n)
-            fprintf(out, "%s%*s", t->cells[i], pad, "");
+            text_printf(&line, "%*s%s", pad, "", t->cells[i]);
         else
-            fputs(t->cells[i], out);
-        fputs(k + 1 < n ? "  " : "\n", out);
+            text_printf(&line, "%s%*s", t->cells[i], pad, "");
+        if (k + 1 < n)
+            text_puts(&line, "  ");
+        else
+            print_line(&line, out);
     }
+    text_free(&line);
     free(width);
     table_free(t);
 }

@@ -17,6 +17,8 @@ typedef struct table {
     size_t count;
 } table;
 
+/* The number itself; a NaN without a sign, which would say nothing. */
+double table_number(double x);
 void table_cell(table *t, const char *format, ...) TOOL_PRINTF(2, 3);
 /* Prints and empties it. Control bytes in cells are escaped. */
 void table_print(table *t, FILE *out);

@@ -32,6 +32,10 @@ int tool_start(tool *t, int32_t threads) {
     t->verbose = args_has(&t->args, "verbose");
     t->json = args_has(&t->args, "json");
     t->force = args_has(&t->args, "force");
+    const char *output = args_value(&t->args, "output");
+    if (t->json && output && strcmp(output, "-") == 0)
+        return tool_usage(t, NULL, "%s: --json and -o - both want standard output",
+                          t->args.verb->name);
     if (!tool_int(t, "threads", 0, 1024, threads, &n))
         return EXIT_USAGE;
     t->threads = (int32_t)n;
@@ -180,8 +184,20 @@ bool tool_number(const tool *t, const char *name, double low, double high, doubl
     return false;
 }
 
+/* What the usage line calls the operand `n`: of "MODEL... -o P.zip" 0 is MODEL. */
+static const char *operand_name(const char *usage, size_t n, char name[16]) {
+    for (; n > 0; n--)
+        usage += strcspn(usage, " ") + 1;
+    size_t size = strcspn(usage, " ");
+    while (size > 0 && usage[size - 1] == '.')
+        size--;
+    snprintf(name, 16, "%.*s", (int)size, usage);
+    return name;
+}
+
 bool tool_operands(const tool *t, size_t low, size_t high) {
     size_t n = t->args.operand_count;
+    char name[16];
     if (n >= low && n <= high)
         return true;
     text hint = {0};
@@ -189,7 +205,7 @@ bool tool_operands(const tool *t, size_t low, size_t high) {
                 t->args.verb->operands);
     if (n < low)
         tool_usage(t, hint.data, "%s: %s is missing", t->args.verb->name,
-                   low == 1 ? "the model" : "a model");
+                   operand_name(t->args.verb->operands, n, name));
     else
         tool_usage(t, hint.data, "%s: one operand too many: '%s'", t->args.verb->name,
                    t->args.operands[high]);

@@ -63,7 +63,8 @@ static void worst_cell(table *rows, const qsim_metrics *m, const qsim_tensor *sh
     int32_t rank = coordinates(shape, m->worst, at);
     for (int32_t i = 0; i < rank; i++)
         text_printf(&where, "%s%llu", i ? "," : "", (unsigned long long)at[i]);
-    table_cell(rows, "[%s] %.6g, %.6g", where.data ? where.data : "", m->worst_a, m->worst_b);
+    table_cell(rows, "[%s] %.6g, %.6g", where.data ? where.data : "", table_number(m->worst_a),
+               table_number(m->worst_b));
     text_free(&where);
 }
 
@@ -167,10 +168,10 @@ static void print_models(const comparison *c) {
 static void metrics_cells(table *rows, const matched *pairs, const engine *e, size_t i) {
     const qsim_metrics *m = &pairs->metrics[i];
     table_cell(rows, "%s", pairs->taps.a[i]);
-    table_cell(rows, "%.6g", m->max_abs);
-    table_cell(rows, "%.6g", m->max_rel);
-    table_cell(rows, "%.2f dB", qsim_metrics_sqnr(m));
-    table_cell(rows, "%.6f", qsim_metrics_cosine(m));
+    table_cell(rows, "%.6g", table_number(m->max_abs));
+    table_cell(rows, "%.6g", table_number(m->max_rel));
+    table_cell(rows, "%.2f dB", table_number(qsim_metrics_sqnr(m)));
+    table_cell(rows, "%.6f", table_number(qsim_metrics_cosine(m)));
     if (m->outside)
         table_cell(rows, "no, %.3g %%", 100.0 * (double)m->outside / (double)m->count);
     else

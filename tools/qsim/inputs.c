@@ -49,17 +49,26 @@ static int fill(const tool *t, inputs *in, size_t i, const slot *s, bool invent)
     return code;
 }
 
-/* Every --input must be for some input of the model. */
+/* The input that an --input is for; `count`: none. */
+static size_t find_slot(const char *spec, const slot *slots, size_t count) {
+    size_t i = 0;
+    while (i < count && !match(spec, &slots[i], count == 1))
+        i++;
+    return i;
+}
+
+/* Every --input must be for some input of the model, and for one that has no other. */
 static int check_names(const tool *t, const slot *slots, size_t count) {
-    const char *spec;
-    size_t given = 0;
-    for (; (spec = args_repeated(&t->args, "input", given)) != NULL; given++) {
-        bool known = count == 1;
-        for (size_t i = 0; i < count && !known; i++)
-            known = match(spec, &slots[i], false) != NULL;
-        if (!known)
+    const char *spec, *other;
+    for (size_t n = 0; (spec = args_repeated(&t->args, "input", n)) != NULL; n++) {
+        size_t i = find_slot(spec, slots, count);
+        if (i == count)
             return tool_usage(t, "several inputs need NAME=FILE",
                               "--input '%s' names no input of the model", spec);
+        for (size_t k = 0; k < n && (other = args_repeated(&t->args, "input", k)) != NULL; k++)
+            if (find_slot(other, slots, count) == i)
+                return tool_usage(t, NULL, "--input '%s' and '%s' are for the same input '%.100s'",
+                                  other, spec, slots[i].name);
     }
     return EXIT_OK;
 }

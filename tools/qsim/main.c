@@ -55,6 +55,8 @@ static int without_verb(const tool *t, int argc, char **argv) {
     const char *word = argc > 1 ? argv[1] : "";
     const verb *v = argc > 2 ? find_verb(argv[2]) : NULL;
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+        if (argc > 2 && !v && argv[2][0] != '-')
+            return unknown_verb(t, argv[2]);
         if (v)
             args_help(v, &out);
         else
@@ -77,8 +79,11 @@ int main(int argc, char **argv) {
     text out = {0}, hint = {0};
     const verb *v = argc > 1 ? find_verb(argv[1]) : NULL;
     int code;
-    if (!v)
+    if (!v) {
+        for (int i = 1; i < argc; i++)
+            t.json = t.json || strcmp(argv[i], "--json") == 0;
         return without_verb(&t, argc, argv);
+    }
     if (!args_parse(&t.args, v, argc - 2, argv + 2, &out, &hint)) {
         t.json = args_has(&t.args, "json");
         code = tool_usage(&t, hint.data, "%s: %s", v->name, out.data);

@@ -93,10 +93,7 @@ static double clock_cost(void) {
     return least;
 }
 
-static int judge(const tool *t, const bench *b) {
-    double bound;
-    if (!tool_number(t, "min-ratio", 0, 1e9, 0, &bound))
-        return EXIT_USAGE;
+static int judge(const bench *b, double bound) {
     for (size_t i = 1; i < b->models && bound > 0; i++) {
         const subject *s = &b->subjects[i];
         if (!(s->speed.value >= bound)) {
@@ -126,6 +123,9 @@ static void summarize(bench *b) {
 static int bench_all(tool *t, bench *b) {
     int code = EXIT_OK;
     subject *s = b->subjects;
+    double bound;
+    if (!tool_number(t, "min-ratio", 0, 1e9, 0, &bound))
+        return EXIT_USAGE;
     for (size_t i = 0; i < b->models && code == EXIT_OK; i++)
         code = bench_cold(t, s[i].file, &s[i].cold);
     for (size_t i = 0; i < b->models && code == EXIT_OK; i++) {
@@ -142,7 +142,21 @@ static int bench_all(tool *t, bench *b) {
         bench_print_json(t, b);
     else
         bench_print(t, b);
-    return judge(t, b);
+    return judge(b, bound);
+}
+
+/* Each file is read twice: once by the process of its own that shows load and peak memory. */
+static bool reads_stdin(const tool *t) {
+    const char *spec;
+    for (size_t i = 0; i < t->args.operand_count; i++)
+        if (strcmp(t->args.operands[i], "-") == 0)
+            return true;
+    for (size_t i = 0; (spec = args_repeated(&t->args, "input", i)) != NULL; i++) {
+        const char *equals = strrchr(spec, '=');
+        if (strcmp(equals ? equals + 1 : spec, "-") == 0)
+            return true;
+    }
+    return false;
 }
 
 static int run(tool *t) {
@@ -151,6 +165,8 @@ static int run(tool *t) {
         return EXIT_USAGE;
     if (b.models < 2 && args_has(&t->args, "min-ratio"))
         return tool_usage(t, NULL, "--min-ratio compares at least two models");
+    if (reads_stdin(t))
+        return tool_usage(t, NULL, "bench: files are read twice, standard input is not");
     tool_catch_interrupt();
     b.subjects = tool_alloc(b.models, sizeof(*b.subjects));
     for (size_t i = 0; i < b.models; i++)

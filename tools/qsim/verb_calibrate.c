@@ -77,8 +77,10 @@ static int run(tool *t) {
     qsim_calibration *c = NULL;
     qsim_error e;
     int code = EXIT_OK;
-    if (!tool_operands(t, merge ? 2 : 1, merge ? 4096 : 1))
+    if (!tool_operands(t, 1, merge ? 4096 : 1))
         return EXIT_USAGE;
+    if (merge && t->args.operand_count < 2)
+        return tool_usage(t, NULL, "calibrate: --merge takes at least two calibrations");
     if (!output)
         return tool_usage(t, NULL, "calibrate: -o FILE is missing");
     if (strcmp(output, "-") == 0)

@@ -11,6 +11,8 @@
 #include "scores.h"
 #include "verbs.h"
 
+#define LABELLED "X.npy,Y.npy, an .npz with x and y or an IDX pair has labels"
+
 /* ---- class names ---- */
 
 typedef struct names {
@@ -186,21 +188,29 @@ static void print_table(const char *file, const scores *s, const names *n) {
     table_print(&rows, stdout);
 }
 
-static int report(const tool *t, const char *file, const scores *s) {
+static const char *const outputs[] = {"csv", "svg", "svg-classes"};
+
+/* How many outputs want standard output for themselves. */
+static int to_stdout(const tool *t) {
+    int count = t->json;
+    for (size_t i = 0; i < 3; i++)
+        count +=
+            args_has(&t->args, outputs[i]) && strcmp(args_value(&t->args, outputs[i]), "-") == 0;
+    return count;
+}
+
+static int report(const tool *t, const char *file, const scores *s, double bound) {
     names n;
-    double bound;
     const char *csv = args_value(&t->args, "csv");
     int code = read_names(t, s->classes, &n);
     if (code == EXIT_OK && csv)
         code = write_csv(t, csv, s, &n);
     if (code == EXIT_OK)
         code = write_charts(t, file, s, &n);
-    if (code == EXIT_OK && !tool_number(t, "min-top1", 0, 100, 0, &bound))
-        code = EXIT_USAGE;
     if (code == EXIT_OK) {
         if (t->json)
             print_json(t, file, s, &n);
-        else
+        else if (to_stdout(t) == 0)
             print_table(file, s, &n);
         if (scores_percent(s, s->top1) < bound) {
             fprintf(stderr, "qsim: %s: top-1 %.4f %%, the gate is %g %%\n", file,
@@ -235,13 +245,17 @@ static int count(const tool *t, const char *file, engine *e, dataset *d, scores 
 }
 
 static int run(tool *t) {
-    static const char *const outputs[] = {"csv", "svg", "svg-classes"};
     engine e = {0};
     dataset *d = NULL;
     scores s = {0};
+    double bound;
     int code = EXIT_OK;
-    if (!tool_operands(t, 1, 1))
+    if (!tool_operands(t, 1, 1) || !tool_number(t, "min-top1", 0, 100, 0, &bound))
         return EXIT_USAGE;
+    if (to_stdout(t) > 1)
+        return tool_usage(t, NULL, "eval: one thing at a time can go to standard output");
+    if (!args_has(&t->args, "data"))
+        return tool_usage(t, LABELLED, "eval: --data is missing");
     const char *file = t->args.operands[0];
     for (size_t i = 0; i < 3; i++)
         if (args_has(&t->args, outputs[i]) &&
@@ -251,12 +265,11 @@ static int run(tool *t) {
     if (code == EXIT_OK)
         code = dataset_open(t, e.model, &d);
     if (code == EXIT_OK && !dataset_has_labels(d))
-        code = tool_usage(t, "X.npy,Y.npy or an .npz with x and y has them",
-                          "%s: the data has no labels", args_value(&t->args, "data"));
+        code = tool_usage(t, LABELLED, "%s: the data has no labels", args_value(&t->args, "data"));
     if (code == EXIT_OK)
         code = count(t, file, &e, d, &s);
     if (code == EXIT_OK)
-        code = report(t, file, &s);
+        code = report(t, file, &s, bound);
     dataset_close(d);
     engine_close(&e);
     scores_free(&s);

@@ -25,10 +25,10 @@ static int print_library(const tool *t) {
         json_end(&j);
         return tool_print_json(t, &j);
     }
-    printf("qsim      %s\nabi       libqsim.so.0\nisa       ", qsim_version_string());
+    printf("qsim      %s\nabi       libqsim.so.0\nisa      ", qsim_version_string());
     for (int32_t i = QSIM_ISA_C; i < QSIM_ISA_COUNT; i++)
         if (qsim_isa_available(i))
-            printf("%s ", qsim_isa_name(i));
+            printf(" %s", qsim_isa_name(i));
     printf("\nkernels   %s\nthreads   %d\n", qsim_isa_name(qsim_ctx_isa(t->ctx)),
            qsim_ctx_threads(t->ctx));
     return EXIT_OK;

@@ -148,8 +148,6 @@ static int run(tool *t) {
     int code = EXIT_OK;
     if (!tool_operands(t, 1, 1))
         return EXIT_USAGE;
-    if (path && strcmp(path, "-") == 0 && t->json)
-        return tool_usage(t, NULL, "profile: --json and -o - both want standard output");
     if (path && !tool_may_write(t, path, &code))
         return code;
     p.file = t->args.operands[0];

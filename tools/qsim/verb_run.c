@@ -153,9 +153,9 @@ static void print_table(const engine *e) {
         table_cell(&rows, "%s", qsim_session_output_name(e->session, (int32_t)i));
         table_cell(&rows, "%s", qsim_dtype_name(x->dtype));
         table_cell(&rows, "%s", shape_text(x->dims, x->rank, shape));
-        table_cell(&rows, "%.6g", r.low);
-        table_cell(&rows, "%.6g", r.high);
-        table_cell(&rows, "%.6g", r.mean);
+        table_cell(&rows, "%.6g", table_number(r.low));
+        table_cell(&rows, "%.6g", table_number(r.high));
+        table_cell(&rows, "%.6g", table_number(r.mean));
     }
     table_print(&rows, stdout);
 }
@@ -169,9 +169,8 @@ static int execute(tool *t, const char *file, engine *e) {
     double ms = tool_now() - start;
     if (code == EXIT_OK)
         code = write_outputs(t, e);
-    const char *output = args_value(&t->args, "output");
-    bool written = output || args_has(&t->args, "output-dir");
-    if (code == EXIT_OK && t->json && !(output && strcmp(output, "-") == 0))
+    bool written = args_has(&t->args, "output") || args_has(&t->args, "output-dir");
+    if (code == EXIT_OK && t->json)
         print_json(t, file, e, ms);
     else if (code == EXIT_OK && !written)
         print_table(e);
