@@ -38,4 +38,14 @@ int qs_layout_flatten(qs_layout *l, qs_id node, bool *done);
 /* Reshape, Transpose, Reshape as channel shuffle (layout_shuffle.c). */
 int qs_layout_shuffle(qs_layout *l, qs_id node, bool *done);
 
+/* Reshape, Transpose, Reshape as space to depth or depth to space (layout_blocks.c). */
+int qs_layout_blocks(qs_layout *l, qs_id node, bool *done);
+
+/* The only reader of `value`, which is not given out; QS_NONE if there are others. */
+qs_id qs_layout_reader(const qs_layout *l, qs_id value, const char *op_type);
+/* Sizes that are the same, known or not. */
+bool qs_layout_same(const qs_dim *a, const qs_dim *b);
+/* Whether what reads it does so channels-last, or quantizes it for one that does. */
+bool qs_layout_wants_last(const qs_graph *g, const qs_uses *uses, qs_id value);
+
 #endif

@@ -169,18 +169,12 @@ static int reduce(qs_layout *l, qs_id node, int32_t rank, bool *done) {
 
 /* ---- Reshape ---- */
 
-static bool same_size(const qs_dim *a, const qs_dim *b) {
-    if (a->size >= 0 || b->size >= 0)
-        return a->size == b->size;
-    return a->symbol && a->symbol == b->symbol;
-}
-
 /* [N,C,H,W] to [N,C,HW], as heads of detectors have it: on the twin, [N,H,W,C] to [N,HW,C]. */
 static int merge_space(qs_layout *l, qs_id node, int32_t rank, bool *done) {
     const qs_node *n = &l->g->nodes[node];
     const qs_value *x = &l->g->values[n->inputs[0]], *y = &l->g->values[n->outputs[0]];
-    if (rank < 4 || y->rank != 3 || !same_size(&x->dims[0], &y->dims[0]) || x->dims[1].size < 1 ||
-        x->dims[1].size != y->dims[1].size || x->dims[0].size == 0)
+    if (rank < 4 || y->rank != 3 || !qs_layout_same(&x->dims[0], &y->dims[0]) ||
+        x->dims[1].size < 1 || x->dims[1].size != y->dims[1].size || x->dims[0].size == 0)
         return QSIM_OK;
     const int64_t shape[3] = {0, y->dims[2].size < 0 ? -1 : y->dims[2].size, x->dims[1].size};
     int code = set_ints(l, node, 1, shape, 3);

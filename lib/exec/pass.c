@@ -52,6 +52,20 @@ qs_id qs_pass_node(qs_pass *p, const char *domain, const char *op_type, const ch
     return code ? code : id;
 }
 
+int qs_pass_reshape(qs_pass *p, qs_id from, const int64_t *shape, int32_t count, qs_id to) {
+    const int64_t n = count;
+    const qs_id in[2] = {from, qs_pass_const(p, QSIM_INT64, 1, &n, shape)};
+    const qs_id id = in[1] < 0 ? in[1] : qs_pass_node(p, "", "Reshape", "", 13, in, 2, &to, 1);
+    return id < 0 ? id : QSIM_OK;
+}
+
+int qs_pass_transpose(qs_pass *p, qs_id from, const int64_t *perm, int32_t count, qs_id to) {
+    const qs_id id = qs_pass_node(p, "", "Transpose", "", 13, &from, 1, &to, 1);
+    if (id < 0)
+        return id;
+    return qs_node_set_ints(p->graph, id, "perm", perm, count) ? qs_pass_no_memory(p) : QSIM_OK;
+}
+
 qs_id qs_pass_clone(qs_pass *p, qs_id like, const char *domain, const qs_id *inputs,
                     int32_t input_count, const qs_id *outputs, int32_t output_count) {
     qs_graph *g = p->graph;

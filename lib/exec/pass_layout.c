@@ -13,6 +13,20 @@ int32_t qs_layout_axis(int32_t axis, int32_t rank) {
     return axis == 1 ? rank - 1 : axis - 1;
 }
 
+bool qs_layout_same(const qs_dim *a, const qs_dim *b) {
+    if (a->size >= 0 || b->size >= 0)
+        return a->size == b->size;
+    return a->symbol && a->symbol == b->symbol;
+}
+
+qs_id qs_layout_reader(const qs_layout *l, qs_id value, const char *op_type) {
+    if (l->g->values[value].is_output || l->uses.start[value + 1] - l->uses.start[value] != 1)
+        return QS_NONE;
+    qs_id id = l->uses.nodes[l->uses.start[value]];
+    const qs_node *n = &l->g->nodes[id];
+    return qs_node_is(n, "", op_type) && n->inputs[0] == value ? id : QS_NONE;
+}
+
 bool qs_layout_is_late(const qs_layout *l, qs_id v) {
     return v >= 0 && (size_t)v < l->count && l->late[v];
 }
@@ -37,10 +51,7 @@ static int add_transpose(qs_layout *l, qs_id from, qs_id to, bool to_last) {
     int32_t rank = l->g->values[from].rank;
     for (int32_t i = 0; i < rank; i++)
         perm[i] = to_last ? qs_layout_origin(i, rank) : qs_layout_axis(i, rank);
-    qs_id id = qs_pass_node(l->p, "", "Transpose", "", 13, &from, 1, &to, 1);
-    if (id < 0)
-        return id;
-    return qs_node_set_ints(l->g, id, "perm", perm, rank) ? qs_pass_no_memory(l->p) : QSIM_OK;
+    return qs_pass_transpose(l->p, from, perm, rank, to);
 }
 
 qs_id qs_layout_last(qs_layout *l, qs_id v) {
@@ -99,6 +110,16 @@ static bool is_windowed(const qs_node *n) {
     return false;
 }
 
+bool qs_layout_wants_last(const qs_graph *g, const qs_uses *uses, qs_id value) {
+    for (qs_id i = uses->start[value]; i < uses->start[value + 1]; i++) {
+        const qs_node *n = &g->nodes[uses->nodes[i]];
+        if (n->inputs[0] == value && (is_windowed(n) || qs_same(n->op_type, "QuantizeLinear") ||
+                                      qs_same(n->op_type, "DynamicQuantizeLinear")))
+            return true;
+    }
+    return false;
+}
+
 static int convert_windowed(qs_layout *l, qs_id node) {
     qs_id x = qs_layout_last(l, l->g->nodes[node].inputs[0]);
     int code = x < 0 ? x : QSIM_OK;
@@ -143,6 +164,8 @@ static int visit(qs_layout *l, qs_id node, bool spread) {
         code = qs_layout_flatten(l, node, &done);
     if (spread && !code && !done)
         code = qs_layout_shuffle(l, node, &done);
+    if (spread && !code && !done)
+        code = qs_layout_blocks(l, node, &done);
     for (int32_t i = 0; i < l->g->nodes[node].input_count && !code && !done; i++)
         code = need(l, l->g->nodes[node].inputs[i]);
     return code;

@@ -46,6 +46,8 @@ int qs_pass_curves(qs_pass *p);
 int qs_pass_redundant(qs_pass *p);
 /* A Slice of a Slice along other axes (pass_slice.c). */
 int qs_pass_slices(qs_pass *p);
+/* Slices joined as channels that take every pixel of blocks: space to depth (pass_slice.c). */
+int qs_pass_phases(qs_pass *p);
 /* Constants added behind a Conv, ConvTranspose or MatMul become biases; edits the model's graph
  * (fold_bias.c). */
 int qs_fold_bias(qsim_model *m, qsim_error *error);
@@ -98,6 +100,9 @@ qs_id qs_pass_node(qs_pass *p, const char *domain, const char *op_type, const ch
 qs_id qs_pass_clone(qs_pass *p, qs_id like, const char *domain, const qs_id *inputs,
                     int32_t input_count, const qs_id *outputs, int32_t output_count);
 int qs_pass_resolve(qs_pass *p, qs_id node);
+/* A Reshape of `from` to sizes, where 0 keeps one and -1 is what is left, and a Transpose of it. */
+int qs_pass_reshape(qs_pass *p, qs_id from, const int64_t *shape, int32_t count, qs_id to);
+int qs_pass_transpose(qs_pass *p, qs_id from, const int64_t *perm, int32_t count, qs_id to);
 /* Output `index` of the node becomes `value`. */
 void qs_pass_set_output(qs_pass *p, qs_id node, int32_t index, qs_id value);
 /* The node that makes a value if it is operator `op_type` of ai.onnx, else QS_NONE. */

@@ -43,6 +43,8 @@ static int transform(qsim_session *s, const qsim_session_options *o, bool litera
         code = qs_pass_fuse(&p);
     if (!code && level >= QSIM_LEVEL_EXTENDED)
         code = qs_pass_table(&p);
+    if (!code && level >= QSIM_LEVEL_EXTENDED)
+        code = qs_pass_phases(&p);
     if (!code)
         code = qs_pass_layout(&p, level >= QSIM_LEVEL_BASIC);
     if (!code)

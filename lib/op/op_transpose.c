@@ -45,6 +45,10 @@ QS_RARE static int infer_transpose(qs_infer *x) {
     return qs_infer_out(x, 0, in->dtype, in->rank, dims);
 }
 
+/* Lines that are brought together, as bytes: a part of the first cache. */
+#define LINES      ((size_t)16384)
+#define MOST_LINES ((size_t)64)
+
 /*
  * Merged axes of the result; the last two, (rows, columns), are one tile copy: columns are
  * contiguous in the result; in the input, rows are `row` elements apart and columns `column`.
@@ -52,6 +56,7 @@ QS_RARE static int infer_transpose(qs_infer *x) {
 typedef struct transpose_params {
     int32_t rank; /* of the axes outside the tile */
     size_t outer, rows, columns, row, column, element;
+    const size_t *lines;  /* where each column begins, if columns are of several axes; or NULL */
     size_t block, blocks; /* a tile is cut into blocks of rows */
     size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK];
 } transpose_params;
@@ -80,8 +85,12 @@ static void copy_rows(const char *restrict x, char *restrict y, size_t step, siz
 static void copy_short_rows(const char *restrict x, char *restrict y, size_t step, size_t bytes,
                             size_t rows) {
     switch (bytes) {
+    case 2: copy_rows(x, y, step, 2, rows); break;
+    case 3: copy_rows(x, y, step, 3, rows); break;
     case 4: copy_rows(x, y, step, 4, rows); break;
+    case 6: copy_rows(x, y, step, 6, rows); break;
     case 8: copy_rows(x, y, step, 8, rows); break;
+    case 12: copy_rows(x, y, step, 12, rows); break;
     case 16: copy_rows(x, y, step, 16, rows); break;
     case 32: copy_rows(x, y, step, 32, rows); break;
     case 64: copy_rows(x, y, step, 64, rows); break;
@@ -129,10 +138,25 @@ static void turn_tiles(const transpose_job *job, size_t begin, size_t end) {
         job->turn(job->x + o * step, p->column, job->y + o * bytes, p->rows, p->columns);
 }
 
+/* Columns of several axes, as when blocks of pixels become channels: first brought together. */
+static void turn_lines(const transpose_job *job, const char *x, char *y, size_t rows) {
+    const transpose_params *p = job->p;
+    uint64_t near[LINES / 8];
+    const size_t most = LINES / (p->columns * p->element) / 16 * 16;
+    for (size_t r = 0; r < rows; r += most) {
+        const size_t n = rows - r < most ? rows - r : most, bytes = n * p->element;
+        for (size_t c = 0; c < p->columns; c++)
+            memcpy((char *)near + c * bytes, x + (r + p->lines[c]) * p->element, bytes);
+        job->turn(near, n, y + r * p->columns * p->element, n, p->columns);
+    }
+}
+
 /* `rows` rows of a tile. */
 static void transpose_rows(const transpose_job *job, const void *x, void *y, size_t rows) {
     const transpose_params *p = job->p;
-    if (p->column == 1)
+    if (p->lines)
+        turn_lines(job, x, y, rows);
+    else if (p->column == 1)
         copy_short_rows(x, y, p->row * p->element, p->columns * p->element, rows);
     else if (p->row != 1)
         gather(x, y, p, rows);
@@ -148,7 +172,7 @@ static void transpose_rows(const transpose_job *job, const void *x, void *y, siz
 static void transpose_range(const void *arg, size_t begin, size_t end) {
     const transpose_job *job = arg;
     const transpose_params *p = job->p;
-    if (job->turn && p->rank <= 1 && p->blocks == 1 && p->rows < 1024) {
+    if (job->turn && !p->lines && p->rank <= 1 && p->blocks == 1 && p->rows < 1024) {
         turn_tiles(job, begin, end);
         return;
     }
@@ -201,6 +225,44 @@ static int32_t merge_axes(const qs_value *x, const int32_t *perm, size_t *dims, 
     return n;
 }
 
+/*
+ * How many of the last axes are columns. More than one, if rows of adjacent elements stand before
+ * them and a kernel turns such.
+ */
+static int32_t column_axes(const size_t *dims, const size_t *strides, int32_t n, size_t element) {
+    size_t columns = dims[n - 1];
+    if ((element != 1 && element != 4) || strides[n - 1] == 1 || strides[n - 2] == 1)
+        return 1;
+    for (int32_t i = n - 2; i > 0 && columns * dims[i] <= MOST_LINES; i--) {
+        columns *= dims[i];
+        if (strides[i - 1] == 1)
+            return dims[i - 1] >= 16 ? n - i : 1;
+    }
+    return 1;
+}
+
+/* The tile of the last axes, of which `across` are columns. */
+QS_RARE static int lower_tile(qs_lower *l, transpose_params *p, const size_t *dims,
+                              const size_t *strides, int32_t n, int32_t across) {
+    p->columns = 1;
+    for (int32_t i = n - across; i < n; i++)
+        p->columns *= dims[i];
+    p->column = strides[n - 1];
+    p->rows = dims[n - across - 1];
+    p->row = strides[n - across - 1];
+    if (across == 1)
+        return QSIM_OK;
+    size_t *lines = qs_arena_alloc(l->arena, p->columns, sizeof(*lines));
+    for (size_t c = 0; lines && c < p->columns; c++) {
+        size_t rest = c, at = 0;
+        for (int32_t i = n - 1; i >= n - across; rest /= dims[i--])
+            at += rest % dims[i] * strides[i];
+        lines[c] = at;
+    }
+    p->lines = lines;
+    return lines ? QSIM_OK : qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+}
+
 QS_RARE static int lower_transpose(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0);
     int32_t perm[QSIM_MAX_RANK];
@@ -219,17 +281,17 @@ QS_RARE static int lower_transpose(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     p->element = qs_dtype_bytes(x->dtype);
-    p->rank = n - 2;
+    const int32_t across = column_axes(dims, strides, n, p->element);
+    p->rank = n - 1 - across;
     p->outer = 1;
     for (int32_t i = 0; i < p->rank; i++) {
         p->dims[i] = dims[i];
         p->strides[i] = strides[i];
         p->outer *= dims[i];
     }
-    p->rows = dims[n - 2];
-    p->row = strides[n - 2];
-    p->columns = dims[n - 1];
-    p->column = strides[n - 1];
+    code = lower_tile(l, p, dims, strides, n, across);
+    if (code)
+        return code;
     p->block = BLOCK_ELEMENTS / p->columns / 64 * 64;
     p->block = l->ctx->threads == 1 ? p->rows : p->block < 64 ? 64 : p->block;
     p->blocks = (p->rows + p->block - 1) / p->block;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transposes by tiles in registers: 8 rows by 8 or 4 columns of 32 bits, 16 rows by 16 or 8 columns
- * of 8 bits. The last tile of a row or column overlaps the one before: it writes the same again.
+ * Transposes by tiles in registers: 8 rows by 8 columns of 32 bits or fewer, 16 rows by 16, 8 or
+ * fewer columns of 8 bits. The last tile of a row or column overlaps the one before: it writes the
+ * same again.
  */
 #include "kernel/table.h"
 
@@ -68,6 +69,30 @@ INLINE void row32(const float *x, size_t line, float *y, size_t columns, size_t 
     }
 }
 
+/* 8 rows of 5 to 7 columns: stored as 8, of which the next row takes what is too many. */
+INLINE void tile32xfew(const float *x, size_t line, float *y, size_t columns) {
+    const float *at[8];
+    __m256i r[4];
+    for (size_t i = 0; i < 8; i++)
+        at[i] = x + (i < columns ? i : 0) * line;
+    for (size_t h = 0; h < 8; h += 4, y += 4 * columns) {
+        turn_half(half(at[0] + h, at[4] + h), half(at[1] + h, at[5] + h),
+                  half(at[2] + h, at[6] + h), half(at[3] + h, at[7] + h), r);
+        for (size_t i = 0; i < 4; i++)
+            _mm256_storeu_si256((__m256i *)(void *)(y + i * columns), r[i]);
+    }
+}
+
+TARGET static void turn32_few(const float *x, size_t line, float *y, size_t rows, size_t columns) {
+    float last[8 * 8];
+    size_t r = 0;
+    for (; r + 8 < rows; r += 8)
+        tile32xfew(x + r, line, y + r * columns, columns);
+    r = rows - 8;
+    tile32xfew(x + r, line, last, columns);
+    memcpy(y + r * columns, last, 8 * columns * sizeof(*last));
+}
+
 /* An image's planes become channels: 8 rows of 3 columns; element p of them is of row p / 3. */
 INLINE void tile32x3(const float *x, size_t line, float *y) {
     const __m256 a = _mm256_loadu_ps(x), b = _mm256_loadu_ps(x + line);
@@ -93,6 +118,10 @@ TARGET void qk_turn32_avx2(const void *from, size_t line, void *to, size_t rows,
             const size_t at = r + 8 <= rows ? r : rows - 8;
             tile32x3(x + at, line, y + 3 * at);
         }
+        return;
+    }
+    if (rows >= 8 && columns > 4 && columns < 8) {
+        turn32_few(x, line, y, rows, columns);
         return;
     }
     if (rows < 8 || columns < 4) {
@@ -172,6 +201,33 @@ INLINE void tile8x8(const uint8_t *x, size_t line, uint8_t *y, size_t columns) {
     }
 }
 
+/* 16 rows of 5 to 7 columns: stored as 8, of which the next row takes what is too many. */
+INLINE void tile8xfew(const uint8_t *x, size_t line, uint8_t *y, size_t columns) {
+    __m128i a[8], b[8];
+    for (size_t i = 0; i < 8; i++)
+        a[i] = load8(x + (i < columns ? i : 0) * line);
+    round8(a, b);
+    round8(b, a);
+    round8(a, b);
+    for (size_t i = 0; i < 8; i++) {
+        _mm_storel_epi64((__m128i *)(void *)y, b[i]);
+        WALK(y, columns)
+        _mm_storel_epi64((__m128i *)(void *)y, _mm_unpackhi_epi64(b[i], b[i]));
+        WALK(y, columns)
+    }
+}
+
+TARGET static void turn8_few(const uint8_t *x, size_t line, uint8_t *y, size_t rows,
+                             size_t columns) {
+    uint8_t last[16 * 8];
+    size_t r = 0;
+    for (; r + 16 < rows; r += 16)
+        tile8xfew(x + r, line, y + r * columns, columns);
+    r = rows - 16;
+    tile8xfew(x + r, line, last, columns);
+    memcpy(y + r * columns, last, 16 * columns);
+}
+
 /* 16 rows, columns [c, end). */
 INLINE void row8(const uint8_t *x, size_t line, uint8_t *y, size_t columns, size_t c, size_t end) {
     for (; c + 16 <= end; c += 16)
@@ -189,6 +245,10 @@ INLINE void row8(const uint8_t *x, size_t line, uint8_t *y, size_t columns, size
 TARGET void qk_turn8_avx2(const void *from, size_t line, void *to, size_t rows, size_t columns) {
     const uint8_t *x = from;
     uint8_t *y = to;
+    if (rows >= 16 && columns > 4 && columns < 8) {
+        turn8_few(x, line, y, rows, columns);
+        return;
+    }
     if (rows < 16 || columns < 8) {
         qk_turn8_c(from, line, to, rows, columns);
         return;
