@@ -163,8 +163,11 @@ static image random_image(ck_state *s) {
     }
     c->w.split = !c->w.row_sums && c->w.groups > 1 && ck_random(s) % 2;
     c->x_zp = (uint8_t)ck_random(s);
-    c->o = (qk_out_i8){.zp = ck_between(s, 0, 255), .lo = ck_between(s, 0, 50), .hi = 255};
-    c->o.hi = ck_between(s, c->o.lo, 255);
+    c->o = (qk_out_i8){.zp = ck_random(s) % 3 ? ck_between(s, 0, 255) : 0, .hi = 255};
+    if (ck_random(s) % 2) {
+        c->o.lo = ck_between(s, 0, 50);
+        c->o.hi = ck_between(s, c->o.lo, 255);
+    }
     c->w.apart = (c->w.groups == 1 || c->w.row_sums || p.handed) && ck_random(s) % 3 == 0;
     if (c->w.apart) { /* channels of a larger tensor, whose others stay as they are */
         c->y_column = ck_between(s, 0, 70);

@@ -39,7 +39,10 @@ INLINE __m512i joined(__m512i ab, __m512i cd, const sink *s, kind how) {
         ab = _mm512_adds_epi16(ab, s->e.zp);
         cd = _mm512_adds_epi16(cd, s->e.zp);
     }
-    return narrow_u8(ab, cd, &s->e);
+    __m512i y = _mm512_packus_epi16(ab, cd);
+    if (__builtin_expect(s->e.limits, false)) /* a cycle of the products' pipe otherwise */
+        y = _mm512_min_epu8(_mm512_max_epu8(y, s->e.lo), s->e.hi);
+    return y;
 }
 
 /* Four vectors of sums with their multipliers to bytes; packs work within lanes. */
@@ -53,6 +56,13 @@ INLINE bool has_row(const sink *s, int32_t r, kind how) {
 
 /* ---- 64 columns: one row ---- */
 
+INLINE void store_u8_64(const sink *s, int32_t r, __m512i y) {
+    if (s->cols == 64)
+        _mm512_storeu_si512(s->out + r * s->stride, y);
+    else
+        _mm512_mask_storeu_epi8(s->out + r * s->stride, mask64(s->cols), y);
+}
+
 INLINE void finish_64(const sink *s, kind how, int32_t r, __m512i a, __m512i b, __m512i c,
                       __m512i d) {
     if (how == KIND_ANY) {
@@ -62,10 +72,7 @@ INLINE void finish_64(const sink *s, kind how, int32_t r, __m512i a, __m512i b, 
     const float *m = s->mult;
     TO_BYTES(y, s, how, a, _mm512_loadu_ps(m), b, _mm512_loadu_ps(m + 16), c,
              _mm512_loadu_ps(m + 32), d, _mm512_loadu_ps(m + 48))
-    if (s->cols == 64)
-        _mm512_storeu_si512(s->out + r * s->stride, y);
-    else
-        _mm512_mask_storeu_epi8(s->out + r * s->stride, mask64(s->cols), y);
+    store_u8_64(s, r, y);
 }
 
 /* ---- 32 columns: two rows ---- */
@@ -86,6 +93,17 @@ INLINE void store_u8_32(const sink *s, kind how, int32_t r, __m256i y) {
         _mm256_mask_storeu_epi8(s->out + r * s->stride, (__mmask32)mask64(s->cols), y);
 }
 
+/* As packed: lanes of both rows in turns. */
+INLINE void store_u8_32_2(const sink *s, kind how, int32_t r, __m512i y) {
+    y = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), y);
+    if (how != KIND_ANY && s->stride == 32 && s->cols == 32) {
+        _mm512_storeu_si512(s->out + 32 * r, y);
+        return;
+    }
+    store_u8_32(s, how, r, _mm512_castsi512_si256(y));
+    store_u8_32(s, how, r + 1, _mm512_extracti64x4_epi64(y, 1));
+}
+
 INLINE void finish_32(const sink *s, kind how, int32_t r, __m512i a0, __m512i b0, __m512i a1,
                       __m512i b1) {
     if (how == KIND_ANY && !s->mult) {
@@ -95,13 +113,7 @@ INLINE void finish_32(const sink *s, kind how, int32_t r, __m512i a0, __m512i b0
     }
     const __m512 m0 = _mm512_loadu_ps(s->mult), m1 = _mm512_loadu_ps(s->mult + 16);
     TO_BYTES(y, s, how, a0, m0, b0, m1, a1, m0, b1, m1)
-    y = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), y);
-    if (how != KIND_ANY && s->stride == 32 && s->cols == 32) {
-        _mm512_storeu_si512(s->out + 32 * r, y);
-        return;
-    }
-    store_u8_32(s, how, r, _mm512_castsi512_si256(y));
-    store_u8_32(s, how, r + 1, _mm512_extracti64x4_epi64(y, 1));
+    store_u8_32_2(s, how, r, y);
 }
 
 /* ---- 16 columns: four rows ---- */

@@ -29,6 +29,23 @@ INLINE __m512i dword_at(const uint8_t *p, int32_t d) {
     KEEP(w##d##_##v)
 #define SUM(acc, x, d, v) acc = _mm512_dpbusd_epi32(acc, x, w##d##_##v);
 
+/*
+ * A step's results are packed and stored behind the products of the next one. Additions of integers
+ * can go to any pipe: waiting ones would be older than those products, and take theirs.
+ */
+#define PENDING __m512i t0 = _mm512_setzero_si512(), t1 = t0, t2 = t0, t3 = t0;
+#define BEHIND(a, b, c, d)                                                                         \
+    __asm__("" : "+v"(a), "+v"(b), "+v"(c), "+v"(d), "+v"(t0), "+v"(t1), "+v"(t2), "+v"(t3));
+#define SCALE(a, i, b, j, c, k, d, l)                                                              \
+    t0 = scaled(a, _mm512_loadu_ps(s.mult + i), &s, how);                                          \
+    t1 = scaled(b, _mm512_loadu_ps(s.mult + j), &s, how);                                          \
+    t2 = scaled(c, _mm512_loadu_ps(s.mult + k), &s, how);                                          \
+    t3 = scaled(d, _mm512_loadu_ps(s.mult + l), &s, how);
+
+INLINE __m512i bytes_of(__m512i a, __m512i b, __m512i c, __m512i d, const sink *s, kind how) {
+    return joined(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d), s, how);
+}
+
 /* ---- 64 columns, at most 4 dwords: one row ---- */
 
 #define WEIGHTS_64(d) WEIGHT(d, 0, 4) WEIGHT(d, 1, 4) WEIGHT(d, 2, 4) WEIGHT(d, 3, 4)
@@ -45,7 +62,9 @@ INLINE void rows_64(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords) {
     const ptrdiff_t step = g->a_stride, stride = s.stride;
     const uint8_t *p = g->a + offset;
     const int32_t m = g->m, *init = g->row_init;
-    for (int32_t r = 0; r < m; r++, s.out += stride, p += step) {
+    ptrdiff_t move = 0; /* what the first step stores is nothing; the second one is there again */
+    PENDING
+    for (int32_t r = 0; r < m; r++, s.out += move, move = stride, p += step) {
         __m512i a0 = _mm512_loadu_si512(bias), a1 = _mm512_loadu_si512(bias + 16);
         __m512i a2 = _mm512_loadu_si512(bias + 32), a3 = _mm512_loadu_si512(bias + 48);
         if (init) {
@@ -54,8 +73,11 @@ INLINE void rows_64(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords) {
             a2 = _mm512_add_epi32(a2, i0), a3 = _mm512_add_epi32(a3, i0);
         }
         F4(STEP_64)
-        finish_64(&s, how, 0, a0, a1, a2, a3);
+        BEHIND(a0, a1, a2, a3)
+        store_u8_64(&s, 0, bytes_of(t0, t1, t2, t3, &s, how));
+        SCALE(a0, 0, a1, 16, a2, 32, a3, 48)
     }
+    store_u8_64(&s, 0, bytes_of(t0, t1, t2, t3, &s, how));
 }
 
 /* ---- 32 columns, at most 8 dwords: two rows ---- */
@@ -78,7 +100,9 @@ INLINE void rows_32(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords, gat
     const ptrdiff_t step = g->a_stride, stride = s.stride;
     const uint8_t *p = g->a + offset;
     const int32_t m = g->m, *init = g->row_init;
-    for (int32_t r = 0; r + 2 <= m; r += 2, s.out += 2 * stride, p += 2 * step) {
+    ptrdiff_t move = 0;
+    PENDING
+    for (int32_t r = 0; r + 2 <= m; r += 2, s.out += move, move = 2 * stride, p += 2 * step) {
         const uint8_t *q = p + step;
         if (ahead->left > 0)
             gather_next_pair(ahead);
@@ -91,8 +115,11 @@ INLINE void rows_32(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords, gat
             b0 = _mm512_add_epi32(b0, i1), b1 = _mm512_add_epi32(b1, i1);
         }
         F8(STEP_32)
-        finish_32(&s, how, 0, a0, a1, b0, b1);
+        BEHIND(a0, a1, b0, b1)
+        store_u8_32_2(&s, how, 0, bytes_of(t0, t1, t2, t3, &s, how));
+        SCALE(a0, 0, a1, 16, b0, 0, b1, 16)
     }
+    store_u8_32_2(&s, how, 0, bytes_of(t0, t1, t2, t3, &s, how));
 }
 
 /* ---- which one ---- */
@@ -130,7 +157,7 @@ TARGET static void resident_32(const qk_gemm_u8s8 *g, const sink *s, kind how, g
 
 TARGET int32_t qk_gemm_resident_avx512vnni(const qk_gemm_u8s8 *g, const sink *s, kind how,
                                            gatherer *ahead) {
-    if (how == KIND_ANY || how == KIND_PLAIN || g->segs != 1 || g->rows)
+    if (how == KIND_ANY || how == KIND_PLAIN || g->segs != 1 || g->rows || g->m < 2)
         return 0;
     if (g->width == 64 && g->k4 <= 4) {
         resident_64(g, s, how);

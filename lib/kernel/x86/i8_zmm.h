@@ -24,13 +24,17 @@ typedef struct epilogue {
     __m512i zp, lo, hi;
     __m512 low, high;
     bool clamp;
+    bool limits; /* lo and hi are not those of a byte */
 } epilogue;
 
 INLINE epilogue epilogue_of(const qk_out_i8 *o) {
-    return (epilogue){
-        _mm512_set1_epi16((short)o->zp),        _mm512_set1_epi8((char)o->lo),
-        _mm512_set1_epi8((char)o->hi),          _mm512_set1_ps((float)(o->lo - o->zp)),
-        _mm512_set1_ps((float)(o->hi - o->zp)), o->clamp};
+    return (epilogue){_mm512_set1_epi16((short)o->zp),
+                      _mm512_set1_epi8((char)o->lo),
+                      _mm512_set1_epi8((char)o->hi),
+                      _mm512_set1_ps((float)(o->lo - o->zp)),
+                      _mm512_set1_ps((float)(o->hi - o->zp)),
+                      o->clamp,
+                      o->lo > 0 || o->hi < 255};
 }
 
 INLINE __m512i scale(__m512i acc, __m512 m, const epilogue *e) {
