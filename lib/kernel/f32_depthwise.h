@@ -16,6 +16,7 @@
 /* Four lines of a segment are 16 KB: long runs of few channels suit the prefetcher best. */
 #define DW_WIDE    20
 #define DW_SEGMENT 28
+#define DW_LEAST   3 /* pixels of a block */
 
 /* Where a block begins. */
 typedef struct dw_at {
@@ -43,32 +44,16 @@ typedef struct dw_at {
         WALK(q, step) products                                                                     \
     }
 /* clang-format off */
-#define BLOCK_3_1_1(M) \
-    IN(0, M(0, 0)) IN(1, M(0, 1)) IN(2, M(0, 2))
-#define BLOCK_3_1_2(M) \
-    IN(0, M(0, 0)) IN(1, M(0, 1) M(1, 0)) IN(2, M(0, 2) M(1, 1)) IN(3, M(1, 2))
 #define BLOCK_3_1_3(M) \
     IN(0, M(0, 0)) IN(1, M(0, 1) M(1, 0)) IN(2, M(0, 2) M(1, 1) M(2, 0)) IN(3, M(1, 2) M(2, 1)) \
     IN(4, M(2, 2))
 #define BLOCK_3_1_4(M) \
     IN(0, M(0, 0)) IN(1, M(0, 1) M(1, 0)) IN(2, M(0, 2) M(1, 1) M(2, 0)) \
     IN(3, M(1, 2) M(2, 1) M(3, 0)) IN(4, M(2, 2) M(3, 1)) IN(5, M(3, 2))
-#define BLOCK_3_1_5(M) \
-    IN(0, M(0, 0)) IN(1, M(0, 1) M(1, 0)) IN(2, M(0, 2) M(1, 1) M(2, 0)) \
-    IN(3, M(1, 2) M(2, 1) M(3, 0)) IN(4, M(2, 2) M(3, 1) M(4, 0)) IN(5, M(3, 2) M(4, 1)) \
-    IN(6, M(4, 2))
 #define BLOCK_3_1_6(M) \
     IN(0, M(0, 0)) IN(1, M(0, 1) M(1, 0)) IN(2, M(0, 2) M(1, 1) M(2, 0)) \
     IN(3, M(1, 2) M(2, 1) M(3, 0)) IN(4, M(2, 2) M(3, 1) M(4, 0)) IN(5, M(3, 2) M(4, 1) M(5, 0)) \
     IN(6, M(4, 2) M(5, 1)) IN(7, M(5, 2))
-#define BLOCK_3_1_7(M) \
-    IN(0, M(0, 0)) IN(1, M(0, 1) M(1, 0)) IN(2, M(0, 2) M(1, 1) M(2, 0)) \
-    IN(3, M(1, 2) M(2, 1) M(3, 0)) IN(4, M(2, 2) M(3, 1) M(4, 0)) IN(5, M(3, 2) M(4, 1) M(5, 0)) \
-    IN(6, M(4, 2) M(5, 1) M(6, 0)) IN(7, M(5, 2) M(6, 1)) IN(8, M(6, 2))
-#define BLOCK_3_2_1(M) \
-    IN(0, M(0, 0)) IN(1, M(0, 1)) IN(2, M(0, 2))
-#define BLOCK_3_2_2(M) \
-    IN(0, M(0, 0)) IN(1, M(0, 1)) IN(2, M(0, 2) M(1, 0)) IN(3, M(1, 1)) IN(4, M(1, 2))
 #define BLOCK_3_2_3(M) \
     IN(0, M(0, 0)) IN(1, M(0, 1)) IN(2, M(0, 2) M(1, 0)) IN(3, M(1, 1)) IN(4, M(1, 2) M(2, 0)) \
     IN(5, M(2, 1)) IN(6, M(2, 2))
@@ -79,11 +64,6 @@ typedef struct dw_at {
     IN(0, M(0, 0)) IN(1, M(0, 1)) IN(2, M(0, 2) M(1, 0)) IN(3, M(1, 1)) IN(4, M(1, 2) M(2, 0)) \
     IN(5, M(2, 1)) IN(6, M(2, 2) M(3, 0)) IN(7, M(3, 1)) IN(8, M(3, 2) M(4, 0)) IN(9, M(4, 1)) \
     IN(10, M(4, 2) M(5, 0)) IN(11, M(5, 1)) IN(12, M(5, 2))
-#define BLOCK_5_1_1(M) \
-    IN(0, M(0, 0)) IN(1, M(0, 1)) IN(2, M(0, 2)) IN(3, M(0, 3)) IN(4, M(0, 4))
-#define BLOCK_5_1_2(M) \
-    IN(0, M(0, 0)) IN(1, M(0, 1) M(1, 0)) IN(2, M(0, 2) M(1, 1)) IN(3, M(0, 3) M(1, 2)) \
-    IN(4, M(0, 4) M(1, 3)) IN(5, M(1, 4))
 #define BLOCK_5_1_3(M) \
     IN(0, M(0, 0)) IN(1, M(0, 1) M(1, 0)) IN(2, M(0, 2) M(1, 1) M(2, 0)) \
     IN(3, M(0, 3) M(1, 2) M(2, 1)) IN(4, M(0, 4) M(1, 3) M(2, 2)) IN(5, M(1, 4) M(2, 3)) \
@@ -97,11 +77,6 @@ typedef struct dw_at {
     IN(3, M(0, 3) M(1, 2) M(2, 1) M(3, 0)) IN(4, M(0, 4) M(1, 3) M(2, 2) M(3, 1) M(4, 0)) \
     IN(5, M(1, 4) M(2, 3) M(3, 2) M(4, 1) M(5, 0)) IN(6, M(2, 4) M(3, 3) M(4, 2) M(5, 1)) \
     IN(7, M(3, 4) M(4, 3) M(5, 2)) IN(8, M(4, 4) M(5, 3)) IN(9, M(5, 4))
-#define BLOCK_5_2_1(M) \
-    IN(0, M(0, 0)) IN(1, M(0, 1)) IN(2, M(0, 2)) IN(3, M(0, 3)) IN(4, M(0, 4))
-#define BLOCK_5_2_2(M) \
-    IN(0, M(0, 0)) IN(1, M(0, 1)) IN(2, M(0, 2) M(1, 0)) IN(3, M(0, 3) M(1, 1)) \
-    IN(4, M(0, 4) M(1, 2)) IN(5, M(1, 3)) IN(6, M(1, 4))
 #define BLOCK_5_2_3(M) \
     IN(0, M(0, 0)) IN(1, M(0, 1)) IN(2, M(0, 2) M(1, 0)) IN(3, M(0, 3) M(1, 1)) \
     IN(4, M(0, 4) M(1, 2) M(2, 0)) IN(5, M(1, 3) M(2, 1)) IN(6, M(1, 4) M(2, 2)) IN(7, M(2, 3)) \
@@ -244,13 +219,14 @@ DW_ANY(8)
 
 static void dw_any(const qk_depthwise_f32 *d, size_t j, size_t end) {
     for (size_t y = 0; y < d->lines; y++) {
-        dw_at at = {d->a + (ptrdiff_t)y * d->line_step, d->c + (ptrdiff_t)y * d->out_line, j, end,
-                    1};
+        const float *const a = d->a + (ptrdiff_t)y * d->line_step;
+        float *const c = d->c + (ptrdiff_t)y * d->out_line;
         for (size_t x = 0; x < d->pixels;) {
-            const size_t rest = d->pixels - x, n = rest >= 8 ? 8 : rest >= 4 ? 4 : 1;
+            const size_t rest = d->pixels - x, n = rest >= 8 ? 8 : d->pixels >= 4 ? 4 : 1;
+            x = rest < n ? d->pixels - n : x; /* again, what a block lacks */
+            const dw_at at = {a + (ptrdiff_t)x * d->pixel_step, c + (ptrdiff_t)x * d->out_pixel, j,
+                              end, 1};
             (n == 8 ? dw_any_8 : n == 4 ? dw_any_4 : dw_any_1)(d, &at);
-            at.a += (ptrdiff_t)n * d->pixel_step;
-            at.c += (ptrdiff_t)n * d->out_pixel;
             x += n;
         }
     }
@@ -265,31 +241,33 @@ typedef struct dw_kind {
     dw_block_fn one[DW_WIDEST + 1], two[DW_WIDEST + 1];
 } dw_kind;
 
-/* The width of the next block of n pixels: all, or one that leaves no single pixel behind. */
+/* The width of the next block of n pixels: all, or one that leaves enough for another (not of 5).
+ */
 static size_t dw_width(const dw_block_fn *fn, size_t n) {
     if (n <= DW_WIDEST && fn[n])
         return n;
-    size_t width = n - 2 < DW_WIDEST ? n - 2 : DW_WIDEST - 1;
-    while (!fn[width])
+    size_t width = n - DW_LEAST < DW_WIDEST ? n - DW_LEAST : DW_WIDEST;
+    while (width > DW_LEAST && !fn[width])
         width--;
-    return width;
+    return width > DW_LEAST ? width : DW_LEAST;
 }
 
 /* Lines of a segment of `pixels` columns whose first is at `at`. */
 static void dw_segment(const qk_depthwise_f32 *d, const dw_kind *k, dw_at at, size_t pixels) {
-    const bool pairs = k->two[1] && d->line_step == d->tap_down && d->down > 0;
+    const bool pairs = k->two[DW_LEAST] && d->line_step == d->tap_down && d->down > 0;
     for (size_t y = 0; y < d->lines;) {
         const size_t lines = pairs && d->lines - y > 1 ? 2 : 1;
         const dw_block_fn *const fn = lines == 2 ? k->two : k->one;
         dw_at block = at;
         for (size_t x = 0; x < pixels;) {
-            const size_t width = dw_width(fn, pixels - x);
-            block.blocks = pixels - x > 2 * width ? (pixels - x - 2) / width : 1;
-            const size_t n = width * block.blocks;
+            x = pixels - x < DW_LEAST ? pixels - DW_LEAST : x; /* again, what a block lacks */
+            const size_t rest = pixels - x, width = dw_width(fn, rest);
+            block.a = at.a + (ptrdiff_t)x * d->pixel_step;
+            block.c = at.c + (ptrdiff_t)x * d->out_pixel;
+            const size_t keep = rest % width == 0 ? 0 : DW_LEAST; /* for blocks of another width */
+            block.blocks = rest >= width + keep ? (rest - keep) / width : 1;
             fn[width](d, &block);
-            block.a += (ptrdiff_t)n * d->pixel_step;
-            block.c += (ptrdiff_t)n * d->out_pixel;
-            x += n;
+            x += width * block.blocks;
         }
         at.a += (ptrdiff_t)lines * d->line_step;
         at.c += (ptrdiff_t)lines * d->out_line;
@@ -306,7 +284,7 @@ static const dw_kind *dw_find(const qk_depthwise_f32 *d, const dw_kind *kinds, s
 
 static void dw_image(const qk_depthwise_f32 *given, const dw_kind *kinds, size_t count) {
     qk_depthwise_f32 d = *given;
-    const dw_kind *const kind = dw_find(&d, kinds, count);
+    const dw_kind *const kind = d.pixels < DW_LEAST ? NULL : dw_find(&d, kinds, count);
     if (!kind && d.pixels < 8 && d.lines > d.pixels) { /* a line of pixels may go down, too */
         d.lines = given->pixels;
         d.pixels = given->lines;
@@ -323,7 +301,7 @@ static void dw_image(const qk_depthwise_f32 *given, const dw_kind *kinds, size_t
             continue;
         }
         for (size_t x = 0; x < d.pixels; x += DW_SEGMENT) {
-            const size_t rest = d.pixels - x, n = rest < DW_SEGMENT + 2 ? rest : DW_SEGMENT;
+            const size_t rest = d.pixels - x, n = rest < DW_SEGMENT + DW_LEAST ? rest : DW_SEGMENT;
             const dw_at at = {d.a + (ptrdiff_t)x * d.pixel_step, d.c + (ptrdiff_t)x * d.out_pixel,
                               j, end, 1};
             dw_segment(&d, kind, at, n);

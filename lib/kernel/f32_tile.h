@@ -116,7 +116,7 @@ typedef void (*tile_fn)(const tile *t);
 
 /*
  * Runs the rows of a job through tiles of one width: fn[i] takes 2^i rows, fn[big] as many as
- * `most` says.
+ * `most` says. Two rows go one by one where fn[1] is NULL: it is as fast, sums wait for each other.
  */
 static inline void run_rows(const qk_gemm_f32 *g, tile *t, const tile_fn *fn, size_t most,
                             tile_fn big) {
@@ -126,7 +126,7 @@ static inline void run_rows(const qk_gemm_f32 *g, tile *t, const tile_fn *fn, si
         size_t step = most;
         tile_fn run = big;
         if (rest < most) {
-            const int i = rest >= 4 ? 2 : rest >= 2;
+            const int i = rest >= 4 ? 2 : rest >= 2 && fn[1];
             step = (size_t)1 << i;
             run = fn[i];
         }

@@ -36,14 +36,13 @@ __attribute__((target("avx2,fma"), always_inline)) static inline void store_firs
 #define PICK_LOAD(i) _mm256_loadu_si256((const __m256i *)(const void *)(i))
 #define PICK(v, i)   _mm256_permutevar8x32_ps(v, i)
 
-#define DW_WIDEST 7
+#define DW_WIDEST 6
 
 #include "kernel/f32_tile.h"
 #include "kernel/f32_depthwise.h"
 #include "kernel/pool_tile.h"
 
 TILE(tile_1x1, 1, 1)
-TILE(tile_2x1, 2, 1)
 TILE(tile_4x1, 4, 1)
 TILE(tile_8x1, 8, 1)
 TILE(tile_1x2, 1, 2)
@@ -54,7 +53,7 @@ TILE(tile_6x2, 6, 2)
 #define PANEL 16
 
 static void qk_gemm_f32_avx2(const qk_gemm_f32 *g) {
-    static const tile_fn narrow[3] = {tile_1x1, tile_2x1, tile_4x1};
+    static const tile_fn narrow[3] = {tile_1x1, NULL, tile_4x1};
     static const tile_fn wide[3] = {tile_1x2, tile_2x2, tile_4x2};
     const size_t k = qk_gemm_depth(g);
     for (size_t col = 0; col < g->cols; col += PANEL) {
@@ -75,37 +74,26 @@ static void qk_gemm_f32_avx2(const qk_gemm_f32 *g) {
     }
 }
 
-DW_ONE(3, 1, 1)
-DW_ONE(3, 1, 2)
 DW_ONE(3, 1, 3)
 DW_ONE(3, 1, 4)
 DW_ONE(3, 1, 6)
-DW_TWO(3, 1)
-DW_TWO(3, 2)
 DW_TWO(3, 3)
 DW_TWO(3, 4)
-DW_ONE(3, 2, 2)
 DW_ONE(3, 2, 3)
 DW_ONE(3, 2, 4)
 DW_ONE(3, 2, 6)
-DW_ONE(5, 1, 1)
-DW_ONE(5, 1, 2)
 DW_ONE(5, 1, 3)
 DW_ONE(5, 1, 4)
 DW_ONE(5, 1, 6)
-DW_ONE(5, 2, 2)
 DW_ONE(5, 2, 3)
 DW_ONE(5, 2, 4)
 
 static void qk_depthwise_f32_avx2(const qk_depthwise_f32 *d) {
     static const dw_kind kinds[] = {
-        {3,
-         1,
-         {NULL, dw_3_1_1, dw_3_1_2, dw_3_1_3, dw_3_1_4, NULL, dw_3_1_6},
-         {NULL, dw_3_twice_1, dw_3_twice_2, dw_3_twice_3, dw_3_twice_4}},
-        {3, 2, {NULL, dw_3_1_1, dw_3_2_2, dw_3_2_3, dw_3_2_4, NULL, dw_3_2_6}, {NULL}},
-        {5, 1, {NULL, dw_5_1_1, dw_5_1_2, dw_5_1_3, dw_5_1_4, NULL, dw_5_1_6}, {NULL}},
-        {5, 2, {NULL, dw_5_1_1, dw_5_2_2, dw_5_2_3, dw_5_2_4}, {NULL}},
+        {3, 1, {[3] = dw_3_1_3, dw_3_1_4, [6] = dw_3_1_6}, {[3] = dw_3_twice_3, dw_3_twice_4}},
+        {3, 2, {[3] = dw_3_2_3, dw_3_2_4, [6] = dw_3_2_6}, {NULL}},
+        {5, 1, {[3] = dw_5_1_3, dw_5_1_4, [6] = dw_5_1_6}, {NULL}},
+        {5, 2, {[3] = dw_5_2_3, dw_5_2_4}, {NULL}},
     };
     dw_image(d, kinds, QS_COUNT(kinds));
 }

@@ -81,10 +81,9 @@
 
 #define TILES(vectors)                                                                             \
     TILE(tile_1x##vectors, 1, vectors)                                                             \
-    TILE(tile_2x##vectors, 2, vectors)                                                             \
     TILE(tile_4x##vectors, 4, vectors)
-#define ROW_OF_TILES(vectors, most)                                                                \
-    { {tile_1x##vectors, tile_2x##vectors, tile_4x##vectors}, tile_##most##x##vectors, most }
+#define ROW_OF_TILES(vectors, two, most)                                                           \
+    { {tile_1x##vectors, two, tile_4x##vectors}, tile_##most##x##vectors, most }
 
 TILES(1)
 TILES(2)
@@ -94,6 +93,7 @@ TILES(H0)
 TILES(H1)
 TILES(H2)
 TILES(H3)
+TILE(tile_2x4, 2, 4)
 TILE(tile_8x1, 8, 1)
 TILE(tile_8x2, 8, 2)
 TILE(tile_8xH0, 8, H0)
@@ -111,8 +111,9 @@ static const struct {
     tile_fn small[3], big;
     size_t rows;
 } tiles[8] = {
-    ROW_OF_TILES(H0, 8), ROW_OF_TILES(1, 8), ROW_OF_TILES(H1, 8), ROW_OF_TILES(2, 8),
-    ROW_OF_TILES(H2, 4), ROW_OF_TILES(3, 4), ROW_OF_TILES(H3, 4), ROW_OF_TILES(4, 4),
+    ROW_OF_TILES(H0, NULL, 8), ROW_OF_TILES(1, NULL, 8),     ROW_OF_TILES(H1, NULL, 8),
+    ROW_OF_TILES(2, NULL, 8),  ROW_OF_TILES(H2, NULL, 4),    ROW_OF_TILES(3, NULL, 4),
+    ROW_OF_TILES(H3, NULL, 4), ROW_OF_TILES(4, tile_2x4, 4),
 };
 
 /* How many of n offsets follow each other by `step`; at least one. */

@@ -12,7 +12,9 @@
 
 QK_U8_QUANTIZE(avx2, TARGET)
 QK_U8_INTERLEAVE(loops, TARGET)
-QK_U8_TABLE(loops, TARGET)
+/* What no vector is full of: a few elements, for size. */
+QK_U8_TABLE(rest, TARGET QS_RARE)
+QK_U8_DEQUANTIZE(rest, TARGET QS_RARE)
 
 /*
  * A byte's low 4 bits are looked up in all 16 rows. A shuffle gives 0 where the index is negative,
@@ -62,7 +64,7 @@ TARGET static void table_avx2(const uint8_t *table, const uint8_t *x, size_t x_s
             void *to = y + r * y_stride + i;
             _mm256_storeu_si256(to, look_up(row, _mm256_loadu_si256(from)));
         }
-    table_loops(table, x + whole, x_stride, y + whole, y_stride, n - whole, rows);
+    table_rest(table, x + whole, x_stride, y + whole, y_stride, n - whole, rows);
 }
 
 /* ---- sums and products ---- */
@@ -224,8 +226,8 @@ TARGET static void dequantize_avx2(const uint8_t *x, size_t n, float scale, int3
         _mm256_storeu_ps(y + i + 8, dequantize_8(x + i + 8, flips, zero, factor));
         _mm256_storeu_ps(y + i, low);
     }
-    for (; i < n; i++)
-        y[i] = qk_u8_term(x[i], flip, zp) * scale;
+    if (i < n)
+        dequantize_rest(x + i, n - i, scale, zp, flip, y + i);
 }
 
 const qk_u8 qk_u8_avx2 = {.add = add_avx2,

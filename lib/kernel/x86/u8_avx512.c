@@ -18,9 +18,6 @@ INLINE __mmask64 left(size_t n) {
     return n >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
 }
 
-QK_U8_PAIRS(loops_avx512, TARGET)
-QK_U8_QUANTIZE(loops_avx512, TARGET)
-
 /* 64 results as bytes, lane by lane. */
 INLINE __m512i pack(const __m512 *v, __m512i zp) {
     __m512i a = _mm512_packs_epi32(_mm512_cvtps_epi32(v[0]), _mm512_cvtps_epi32(v[1]));
@@ -86,7 +83,7 @@ typedef struct binary {
     __m512i za, zb, zc, lo, hi, flip_a, flip_b, flip_c;
 } binary;
 
-/* False where a result may leave int32: the loops clamp before they convert. */
+/* False where a result may leave int32: AVX2 clamps before it converts. */
 static bool is_tame(const qk_u8_pair *w, bool mul) {
     float a = w->ma < 0 ? -w->ma : w->ma, b = w->mb < 0 ? -w->mb : w->mb;
     return mul ? a < 16384.0f : a < 1048576.0f && b < 1048576.0f;
@@ -132,7 +129,7 @@ INLINE void terms(__m512i x, __m512i zp, __m512 *v) {
                                      const uint8_t *restrict b, size_t sb, uint8_t *restrict c,    \
                                      size_t n, const qk_u8_pair *w) {                              \
         if (!is_tame(w, mul) || !n) {                                                              \
-            name##_loops_avx512(a, sa, b, sb, c, n, w);                                            \
+            qk_u8_avx2.name(a, sa, b, sb, c, n, w);                                                \
             return;                                                                                \
         }                                                                                          \
         const binary k = load_binary(w);                                                           \
@@ -225,7 +222,7 @@ INLINE __m512i quantize_64(const __m512 *x, const division *d) {
 TARGET static void quantize_avx512(const float *x, size_t n, float scale, int32_t zp, uint8_t flip,
                                    uint8_t *y) {
     if (!(scale > 1e-18f && scale < 1e18f)) {
-        quantize_loops_avx512(x, n, scale, zp, flip, y);
+        qk_u8_avx2.quantize(x, n, scale, zp, flip, y);
         return;
     }
     const division d = load_division(scale, zp, flip);
