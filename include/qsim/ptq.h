@@ -143,6 +143,7 @@ typedef struct qsim_quantize_options {
     int32_t mode;                 /* QSIM_MODE_* */
     int32_t per_row; /* 1, DYNAMIC: each row of a product has a scale of its own (symmetric) */
     int32_t reserved;
+    const qsim_calibration *calibration; /* for qsim_quantize_layer alone; NULL: knows all ranges */
 } qsim_quantize_options;
 
 /*
@@ -159,8 +160,9 @@ typedef struct qsim_quantize_options {
  * WEIGHTS puts DequantizeLinear behind the weights of Conv, ConvTranspose, Gemm, MatMul, Gather,
  * RNN, LSTM and GRU. Options for activations, percentiles and formats do not matter to either.
  *
- * Errors: MISMATCH (calibration of another model), NOT_FOUND, UNSUPPORTED (also: the model is
- * already quantized), VALUE (NaN or infinite weights), NOMEM, CANCELLED, ARGUMENT.
+ * Errors: MISMATCH (calibration of another model), STATE (one that has seen no data), NOT_FOUND,
+ * UNSUPPORTED (also: the model is already quantized), VALUE (NaN or infinite weights), NOMEM,
+ * CANCELLED, ARGUMENT.
  */
 QSIM_API int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
                            const qsim_quantize_options *options, qsim_model **out,
@@ -179,7 +181,8 @@ typedef struct qsim_layer_info {
 
 /*
  * Layers with weights of an FP32 model under these options (a dry run), in the order of execution;
- * texts live as long as the model. The count is a negative code on failure. Errors: those of
+ * a layer whose tensors the options' calibration does not know stays float. Texts live as long as
+ * the model. The count is a negative code on failure. Errors: those of
  * qsim_quantize; NOT_FOUND (index), ARGUMENT (struct_size).
  */
 QSIM_API int32_t qsim_quantize_layer_count(const qsim_model *model);

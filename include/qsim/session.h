@@ -55,7 +55,6 @@ QSIM_API const char *qsim_session_output_name(const qsim_session *session, int32
 /* Bytes of packed weights and tables that all runs share. */
 QSIM_API size_t qsim_session_bytes(const qsim_session *session);
 
-/* Errors: NOMEM. The session may be freed afterwards. */
 /*
  * Whether node `index` of the model (as qsim_model_node counts them) runs in integers here: 1 if it
  * computes on 8-bit tensors, or its result exists only inside an operator that does; 0: it runs in
@@ -64,6 +63,7 @@ QSIM_API size_t qsim_session_bytes(const qsim_session *session);
  */
 QSIM_API int32_t qsim_session_node_integer(const qsim_session *session, int32_t index);
 
+/* Errors: NOMEM. The session may be freed afterwards. */
 QSIM_API int qsim_run_create(const qsim_session *session, qsim_run **out, qsim_error *error);
 QSIM_API void qsim_run_free(qsim_run *run);
 
@@ -81,7 +81,7 @@ QSIM_API int qsim_run_reserve(qsim_run *run, const qsim_tensor *inputs, size_t i
  * valid until its next execute, reserve or free. dtype, rank and dims are always set (dims belong
  * to the run, same lifetime) and bytes to the exact size. Input buffers need only hold their exact
  * size and may not overlap output buffers. Errors: ARGUMENT (counts), DTYPE, SHAPE (message names
- * the input), LIMIT, NOMEM, CANCELLED.
+ * the input), LIMIT (an activation of 16 GiB), NOMEM, CANCELLED.
  */
 QSIM_API int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
                               qsim_tensor *outputs, size_t output_count, qsim_error *error);

@@ -47,7 +47,10 @@ static int check_input(const qsim_session *s, const qs_value *v, const qsim_tens
                        given, (int)v->rank);
     for (int32_t i = 0; i < t->rank; i++) {
         int64_t want = v->rank >= 0 ? v->dims[i].size : -1;
-        if (t->dims[i] < 0 || (want >= 0 && t->dims[i] != want))
+        if (t->dims[i] < 0)
+            return qs_fail(error, QSIM_E_SHAPE, "%s: input '%s' is given as %s: a size is negative",
+                           s->name, v->name, given);
+        if (want >= 0 && t->dims[i] != want)
             return qs_fail(error, QSIM_E_SHAPE,
                            "%s: input '%s' is given as %s, the model takes %lld at axis %d",
                            s->name, v->name, given, (long long)want, (int)i);
@@ -194,6 +197,21 @@ static size_t mark_needed(const qs_graph *g, const qs_plan *plan, const bool *co
     return count;
 }
 
+/* Lowering goes through the rows of some outputs: of those that would not fit it would not end. */
+static int check_output(const qsim_session *s, const qs_eval *e, const qs_plan *plan,
+                        const qs_node *n) {
+    for (int32_t k = 0; k < n->output_count; k++) {
+        size_t bytes = 0;
+        if (n->outputs[k] != QS_NONE && qs_value_size(&plan->values[n->outputs[k]], NULL, &bytes) &&
+            bytes >= QS_ARENA_LIMIT)
+            return qs_fail(e->error, QSIM_E_LIMIT,
+                           "%s: tensor '%s' needs %zu bytes, the limit is %zu (node '%s', %s)",
+                           s->name, plan->values[n->outputs[k]].name, bytes, QS_ARENA_LIMIT,
+                           n->name, n->op_type);
+    }
+    return QSIM_OK;
+}
+
 static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, const bool *needed,
                      qs_part *part) {
     const qs_graph *g = s->graph;
@@ -208,7 +226,9 @@ static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, con
             continue;
         }
         qs_step *step = &plan->steps[plan->step_count];
-        int code = qs_eval_lower(e, id, s->packed[id], step, &shared);
+        int code = check_output(s, e, plan, &g->nodes[id]);
+        if (!code)
+            code = qs_eval_lower(e, id, s->packed[id], step, &shared);
         if (code)
             return code;
         if (shared)

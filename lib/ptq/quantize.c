@@ -160,6 +160,8 @@ int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsi
     if (strcmp(hash, c->model) != 0)
         return qs_fail(error, QSIM_E_MISMATCH, "%s: the calibration belongs to another model",
                        model->name);
+    if (c->samples == 0)
+        return qs_fail(error, QSIM_E_STATE, "%s: the calibration has seen no data", model->name);
     return QSIM_OK;
 }
 
@@ -291,11 +293,16 @@ int qsim_quantize_layer(const qsim_model *model, const qsim_quantize_options *op
     if (!model || !info || index < 0)
         return QSIM_E_ARGUMENT;
     int code = qs_quantizer_options(options, &own, NULL);
+    const qsim_calibration *c = code || own.mode != QSIM_MODE_STATIC ? NULL : own.calibration;
+    if (!code)
+        code = refuse_quantized(model, own.mode, NULL);
+    if (!code && c)
+        code = qs_calibration_check(c, model, NULL);
     if (!code)
         code = derive_prepared(model, &m, NULL);
     if (code)
         return code;
-    code = qs_quantizer_init(&q, m, NULL, &own, NULL);
+    code = qs_quantizer_init(&q, m, c, &own, NULL);
     if (!code && (size_t)index >= q.layer_count)
         code = QSIM_E_NOT_FOUND;
     if (!code)

@@ -147,7 +147,7 @@ static void growing_ptq(void) {
     AT(qsim_rule, action, 16);
     AT(qsim_rule, reserved, 20);
 
-    SIZE(qsim_quantize_options, 120);
+    SIZE(qsim_quantize_options, 128);
     AT(qsim_quantize_options, struct_size, 0);
     AT(qsim_quantize_options, rules, 8);
     AT(qsim_quantize_options, rule_count, 16);
@@ -168,6 +168,7 @@ static void growing_ptq(void) {
     AT(qsim_quantize_options, mode, 108);
     AT(qsim_quantize_options, per_row, 112);
     AT(qsim_quantize_options, reserved, 116);
+    AT(qsim_quantize_options, calibration, 120);
 
     SIZE(qsim_layer_info, 48);
     AT(qsim_layer_info, struct_size, 0);

@@ -240,8 +240,32 @@ static void test_commented(void) {
     check_input(q, "Conv", "b", 1, "wb");
     check_input(q, "Conv", "c", 1, "wc_DequantizeLinear_Output");
     CHECK_INT(net_count(q, "QuantizeLinear"), 2); /* cb y */
+    qsim_layer_info info = {.struct_size = sizeof(info)};
+    qsim_quantize_options o = {.struct_size = sizeof(o), .calibration = edited};
+    CHECK(qsim_quantize_layer(m, &o, 0, &info) == QSIM_OK && info.scheme == -1);
+    CHECK(qsim_quantize_layer(m, &o, 2, &info) == QSIM_OK && info.scheme == 0);
+    o.calibration = NULL;
+    CHECK(qsim_quantize_layer(m, &o, 0, &info) == QSIM_OK && info.scheme == 0);
+    CHECK_INT(qsim_quantize_layer(q, &o, 0, &info), QSIM_E_UNSUPPORTED);
+    o.calibration = c;
+    CHECK_INT(qsim_quantize_layer(q, NULL, 0, &info), QSIM_E_UNSUPPORTED);
     qsim_model_free(q);
     qsim_calibration_free(edited);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+/* Without ranges nothing could be quantized: that is not a quantized model. */
+static void test_no_data(void) {
+    qsim_builder *b = begin();
+    qsim_builder_node(b, "", "Flatten", "flat", "x", "y");
+    output(b, "y", 2, 256, 0, 0);
+    qsim_model *m = net_finish(b), *q = m;
+    qsim_calibration *c = NULL;
+    qsim_error e;
+    CHECK_INT(qsim_calibration_create(m, &c, NULL), QSIM_OK);
+    CHECK_INT(qsim_quantize(m, c, NULL, &q, &e), QSIM_E_STATE);
+    CHECK(q == NULL && strstr(e.message, "the calibration has seen no data"));
     qsim_calibration_free(c);
     qsim_model_free(m);
 }
@@ -439,6 +463,7 @@ int main(void) {
     test_pad();
     test_constants();
     test_commented();
+    test_no_data();
     test_left_alone();
     test_gemm_forms();
     test_mean();

@@ -388,13 +388,42 @@ static void too_large(void) {
     const int64_t dims[] = {1 << 20};
     qsim_tensor t = net_tensor(QSIM_FLOAT, 1, dims, x), y = {0};
     CHECK_INT(qsim_run_execute(r, &t, 1, &y, 1, &e), QSIM_E_LIMIT);
-    CHECK_STR(e.message, "net: tensor 'sums' needs 4398046511104 bytes, the limit is 17179869184");
+    CHECK_STR(e.message,
+              "net: tensor 'sums' needs 4398046511104 bytes, the limit is 17179869184 (node "
+              "'sums', Add)");
     qsim_run_free(r);
     qsim_session_free(s);
     net_free(&n);
 }
 
 /* Gelu through Erf in three orders: one step. */
+/* Planning does not go through the rows of what will be refused: it would take years. */
+static void too_many(void) {
+    net n;
+    qsim_session *s;
+    qsim_run *r;
+    float w[9] = {0};
+    qsim_error e;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(-1, 1, 4, 4));
+    net_const(&n, "w", QSIM_FLOAT, NET_DIMS(1, 1, 3, 3), w);
+    net_node(&n, "", "Conv", "x,w", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    CHECK_INT(qsim_session_create(n.model, NULL, &s, NULL), 0);
+    CHECK_INT(qsim_run_create(s, &r, NULL), 0);
+    const int64_t dims[] = {INT64_C(1) << 48, 1, 4, 4}, negative[] = {-1, 1, 4, 4};
+    qsim_tensor t = {QSIM_FLOAT, 4, dims, NULL, (size_t)1 << 54};
+    CHECK_INT(qsim_run_reserve(r, &t, 1, &e), QSIM_E_LIMIT);
+    CHECK(strstr(e.message, " needs 18014398509481984 bytes, the limit is 17179869184"));
+    t.dims = negative;
+    CHECK_INT(qsim_run_reserve(r, &t, 1, &e), QSIM_E_SHAPE);
+    CHECK_STR(e.message, "net: input 'x' is given as [-1,1,4,4]: a size is negative");
+    qsim_run_free(r);
+    qsim_session_free(s);
+    net_free(&n);
+}
+
 static void gelu(void) {
     static const char *const last[3][2] = {{"x,a", "m,half"}, {"x,half", "m,a"}, {"half,a", "x,m"}};
     for (int i = 0; i < 3; i++) {
@@ -444,5 +473,6 @@ int main(void) {
     gelu();
     shape_as_input();
     too_large();
+    too_many();
     return test_done();
 }

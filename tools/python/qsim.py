@@ -969,7 +969,7 @@ class _QuantizeOptions(_Options):
                 ("activation_type", C.c_int32), ("weight_type", C.c_int32),
                 ("weight_scheme", C.c_int32), ("activation_symmetric", C.c_int32),
                 ("method", C.c_int32), ("reduce_range", C.c_int32), ("mode", C.c_int32),
-                ("per_row", C.c_int32), ("reserved", C.c_int32)]
+                ("per_row", C.c_int32), ("reserved", C.c_int32), ("calibration", _P)]
 
 
 _declare("qsim_calibration_create", C.c_int, _P, C.POINTER(_P), C.POINTER(_ErrorStruct))

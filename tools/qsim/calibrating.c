@@ -36,16 +36,26 @@ int calibrate_data(const tool *t, const char *file, const qsim_model *m, dataset
     return code;
 }
 
-int calibration_open(const tool *t, const char *path, qsim_calibration **out) {
+static int load_stdin(const tool *t, const char *path, qsim_calibration **out) {
     qsim_error e;
     void *data;
     size_t size;
-    if (strcmp(path, "-") != 0)
-        return qsim_calibration_load(t->ctx, path, out, &e) ? tool_error(t, path, &e) : EXIT_OK;
     int code = tool_read_all(t, path, &data, &size);
     if (code)
         return code;
     code = qsim_calibration_load_memory(t->ctx, data, size, "(stdin)", out, &e);
     free(data);
     return code ? tool_error(t, "(stdin)", &e) : EXIT_OK;
+}
+
+int calibration_open(const tool *t, const char *path, qsim_calibration **out) {
+    qsim_error e;
+    int code = EXIT_OK;
+    if (strcmp(path, "-") == 0)
+        code = load_stdin(t, path, out);
+    else if (qsim_calibration_load(t->ctx, path, out, &e))
+        code = tool_error(t, path, &e);
+    if (code == EXIT_OK && qsim_calibration_samples(*out) == 0)
+        code = tool_fail(t, QSIM_E_VALUE, "%s: this calibration has seen no data", path);
+    return code;
 }

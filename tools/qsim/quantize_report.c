@@ -72,20 +72,25 @@ int quantize_measure(const tool *t, quantizing *q, quantize_check *c) {
 
 /* ---- printing ---- */
 
-static void options_with_schemes(const quantizing *q, qsim_quantize_options *o) {
+static void layer_options(const quantizing *q, qsim_quantize_options *o) {
     *o = q->options;
+    o->calibration = q->calibration;
     if (q->schemes) {
         o->schemes = q->schemes;
         o->scheme_count = (size_t)qsim_quantize_layer_count(q->model);
     }
 }
 
-static bool layer(const quantizing *q, int32_t i, qsim_layer_info *info) {
+static int layer_code(const quantizing *q, int32_t i, qsim_layer_info *info) {
     qsim_quantize_options o;
-    options_with_schemes(q, &o);
+    layer_options(q, &o);
     memset(info, 0, sizeof(*info));
     info->struct_size = sizeof(*info);
-    return qsim_quantize_layer(q->model, &o, i, info) == QSIM_OK;
+    return qsim_quantize_layer(q->model, &o, i, info);
+}
+
+static bool layer(const quantizing *q, int32_t i, qsim_layer_info *info) {
+    return layer_code(q, i, info) == QSIM_OK;
 }
 
 static void json_layers(json *j, const quantizing *q) {
@@ -130,10 +135,30 @@ static void print_layer_table(const quantizing *q) {
            total[1] ? (double)total[0] / (double)total[1] : 1.0);
 }
 
-void quantize_print_layers(const tool *t, const quantizing *q) {
+/* Why there are no layers to show: quantizing says it in words, as a mode that needs no data. */
+static int refuse_layers(const tool *t, const quantizing *q, int code) {
+    qsim_quantize_options o = q->options;
+    qsim_model *result = NULL;
+    qsim_error e;
+    if (!q->calibration && o.mode == QSIM_MODE_STATIC)
+        o.mode = QSIM_MODE_DYNAMIC;
+    if (qsim_quantize(q->model, q->calibration, &o, &result, &e))
+        return tool_error(t, q->file, &e);
+    qsim_model_free(result);
+    return code == QSIM_E_NOT_FOUND ? EXIT_OK /* the model has no layers */
+                                    : tool_fail(t, code, "%s: %s", q->file, qsim_error_text(code));
+}
+
+int quantize_print_layers(const tool *t, const quantizing *q) {
+    qsim_layer_info info;
+    int code = layer_code(q, 0, &info);
+    if (code)
+        code = refuse_layers(t, q, code);
+    if (code)
+        return code;
     if (!t->json) {
         print_layer_table(q);
-        return;
+        return EXIT_OK;
     }
     json j = {0};
     json_object(&j, NULL);
@@ -141,7 +166,7 @@ void quantize_print_layers(const tool *t, const quantizing *q) {
     json_string(&j, "file", q->file);
     json_layers(&j, q);
     json_end(&j);
-    tool_print_json(t, &j);
+    return tool_print_json(t, &j);
 }
 
 static void count_layers(const quantizing *q, int *integer, int *floats) {

@@ -38,6 +38,6 @@ int quantize_measure(const tool *t, quantizing *q, quantize_check *c);
 void quantize_print(const tool *t, const quantizing *q, const quantize_check *c);
 void quantize_print_json(const tool *t, const quantizing *q, const quantize_check *c);
 /* The layers as they would be quantized. */
-void quantize_print_layers(const tool *t, const quantizing *q);
+int quantize_print_layers(const tool *t, const quantizing *q);
 
 #endif

@@ -58,8 +58,9 @@ static int quantize_file(tool *t, quantizing *q) {
     quantize_check check;
     int code = tool_load_model(t, q->file, 0, &q->model);
     if (code == EXIT_OK && args_has(&t->args, "dry-run")) {
-        quantize_print_layers(t, q);
-        return EXIT_OK;
+        const char *path = args_value(&t->args, "calibration");
+        code = path ? calibration_open(t, path, &q->calibration) : EXIT_OK;
+        return code ? code : quantize_print_layers(t, q);
     }
     if (code == EXIT_OK)
         code = get_calibration(t, q);
