@@ -52,62 +52,70 @@ static void plain_product(const product *p, uint8_t *out) {
         }
 }
 
+/* Calls of the kernels, made ready: what is timed is those alone. */
+typedef struct call {
+    qk_gemm_u8s8 g;
+    int32_t panels; /* side by side, or 0: one, by gemm */
+} call;
+
 typedef struct packed {
     const qk_i8 *t;
-    const product *p;
-    qk_form_i8 form;
-    int8_t *b;
-    int32_t *bias;
-    float *mult;
-    uint8_t *out;
+    call *calls;
+    int32_t count;
 } packed;
 
+static call next_call(const packed *k, const product *p, int32_t first, qk_gemm_u8s8 g) {
+    const int32_t left = p->n - first, panels = qk_i8_panels(k->t, p->m, left);
+    g.width = qk_i8_panel(k->t, left);
+    const int32_t most = (panels > 0 ? panels : 1) * g.width;
+    g.cols = left < most ? left : most;
+    return (call){g, panels};
+}
+
+/* A call for each panel, or for those that the table takes together. */
+static void make_calls(packed *k, const product *p, qk_gemm_u8s8 g) {
+    const size_t element = p->int32_out ? 4 : 1;
+    for (int32_t first = 0; first < p->n;) {
+        const call c = k->calls[k->count++] = next_call(k, p, first, g);
+        const int32_t columns = (c.panels > 0 ? c.panels : 1) * c.g.width;
+        g.out = (uint8_t *)g.out + element * (size_t)columns;
+        g.o.bias += columns;
+        g.o.mult += p->int32_out ? 0 : columns;
+        g.b += (size_t)p->segs * 4 * (size_t)g.k4 * (size_t)columns;
+        first += columns;
+    }
+}
+
 static packed pack_product(ck_state *s, const qk_i8 *t, const product *p, uint8_t *out) {
-    packed k = {.t = t, .p = p, .out = out};
     qk_source_i8 source = product_source(p);
-    qk_i8_form(t, &source, false, false, &k.form);
-    k.b = ck_input(s, k.form.bytes);
-    qk_i8_pack(t, &source, false, false, k.b, NULL);
-    k.bias = ck_input(s, 4 * (size_t)k.form.positions);
-    k.mult = ck_input(s, 4 * (size_t)k.form.positions);
-    qk_i8_spread(t, p->n, p->n, p->n, p->bias, k.bias);
-    qk_i8_spread(t, p->n, p->n, p->n, p->mult, k.mult);
+    qk_form_i8 form;
+    qk_i8_form(t, &source, false, false, &form);
+    int8_t *b = ck_input(s, form.bytes);
+    qk_i8_pack(t, &source, false, false, b, NULL);
+    int32_t *bias = ck_input(s, 4 * (size_t)form.positions);
+    float *mult = ck_input(s, 4 * (size_t)form.positions);
+    qk_i8_spread(t, p->n, p->n, p->n, p->bias, bias);
+    qk_i8_spread(t, p->n, p->n, p->n, p->mult, mult);
+    packed k = {t, ck_input(s, sizeof(call) * (size_t)(p->n / 8 + 1)), 0};
+    qk_gemm_u8s8 g = {.a = p->a, .m = p->m, .segs = p->segs, .k4 = form.k4, .b = b, .out = out};
+    g.rows = p->use_rows ? p->rows : NULL;
+    g.a_stride = p->a_stride;
+    g.seg_offset = p->segs == 1 && p->offset[0] == 0 ? NULL : p->offset;
+    g.row_init = p->init;
+    g.out_stride = (ptrdiff_t)p->out_stride;
+    g.o = (qk_out_i8){bias, p->int32_out ? NULL : mult, p->zp, p->lo, p->hi, p->clamp, p->fits16};
+    make_calls(&k, p, g);
     return k;
 }
 
 static void run_packed(void *arg) {
     const packed *k = arg;
-    const product *p = k->p;
-    qk_gemm_u8s8 g = {.a = p->a,
-                      .rows = p->use_rows ? p->rows : NULL,
-                      .a_stride = p->a_stride,
-                      .seg_offset = p->segs == 1 && p->offset[0] == 0 ? NULL : p->offset,
-                      .m = p->m,
-                      .segs = p->segs,
-                      .k4 = k->form.k4,
-                      .out_stride = (ptrdiff_t)p->out_stride,
-                      .o = {p->bias, NULL, p->zp, p->lo, p->hi, p->clamp, p->fits16}};
-    size_t element = p->int32_out ? 4 : 1;
-    int32_t position = 0;
-    g.row_init = p->init;
-    g.b = k->b;
-    for (int32_t first = 0; first < p->n; first += g.width) {
-        g.width = qk_i8_panel(k->t, p->n - first);
-        g.cols = p->n - first < g.width ? p->n - first : g.width;
-        g.out = k->out + element * (size_t)first;
-        g.o.bias = k->bias + position;
-        g.o.mult = p->int32_out ? NULL : k->mult + position;
-        int32_t panels = qk_i8_panels(k->t, p->m, p->n - first);
-        if (panels > 0) {
-            g.cols = p->n - first < panels * g.width ? p->n - first : panels * g.width;
-            k->t->panels(&g, panels);
-        } else {
-            panels = 1;
-            k->t->gemm(&g);
-        }
-        first += (panels - 1) * g.width;
-        position += panels * g.width;
-        g.b += (size_t)p->segs * 4 * (size_t)k->form.k4 * (size_t)(panels * g.width);
+    for (int32_t i = 0; i < k->count; i++) {
+        const call *c = &k->calls[i];
+        if (c->panels > 0)
+            k->t->panels(&c->g, c->panels);
+        else
+            k->t->gemm(&c->g);
     }
 }
 

@@ -180,13 +180,22 @@ WHOLE_TILES(8, 8)
 #define ADD_16   ADD(0)
 #define ADD_8    ADD_HALF
 
+INLINE sink sink_of(const qk_gemm_u8s8 *g) {
+    return (sink){g->out, g->out_stride, g->o.mult, NULL, g->cols, 0, epilogue_of(&g->o)};
+}
+
+/* A function without a frame: what a call takes counts here. */
 #define SINGLE(W)                                                                                  \
-    INLINE void tile_1x##W(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s,        \
-                           kind how) {                                                             \
+    TARGET __attribute__((noinline)) static void single_##W(                                       \
+        const qk_gemm_u8s8 *g, const uint8_t *p0, const int32_t *init, uint8_t *out) {             \
         static const int32_t zeros[W] = {0};                                                       \
+        sink at = sink_of(g), *s = &at;                                                            \
+        const kind how = KIND_ANY;                                                                 \
         const int8_t *b = g->b;                                                                    \
         const int32_t *bias = g->o.bias;                                                           \
-        ROW(0)                                                                                     \
+        at.rows = 1;                                                                               \
+        at.init = init;                                                                            \
+        at.out = out;                                                                              \
         SET_##W(0) bias = zeros;                                                                   \
         SET_##W(1) SET_##W(2) SET_##W(3) if (s->init) {                                            \
             INIT_##W(0)                                                                            \
@@ -208,10 +217,6 @@ SINGLE(32)
 SINGLE(24)
 SINGLE(16)
 SINGLE(8)
-
-INLINE sink sink_of(const qk_gemm_u8s8 *g) {
-    return (sink){g->out, g->out_stride, g->o.mult, NULL, g->cols, 0, epilogue_of(&g->o)};
-}
 
 /*
  * One row of panels of 64 columns. Weights are read once, and loads are what limits it: four dwords
@@ -258,9 +263,19 @@ TARGET __attribute__((noinline)) static void single_64(const qk_gemm_u8s8 *g, co
     }
 }
 
-INLINE void tile_1x64(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s, kind how) {
-    (void)how;
-    single_64(g, row[0], s->init, s->out, 1);
+/* A row of one panel. */
+TARGET static void single(const qk_gemm_u8s8 *g, const uint8_t *p0, const int32_t *init,
+                          uint8_t *out) {
+    if (g->width == 64)
+        single_64(g, p0, init, out, 1);
+    else if (g->width == 32)
+        single_32(g, p0, init, out);
+    else if (g->width == 24)
+        single_24(g, p0, init, out);
+    else if (g->width == 16)
+        single_16(g, p0, init, out);
+    else
+        single_8(g, p0, init, out);
 }
 
 /* ---- the product ---- */
@@ -301,7 +316,7 @@ INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t few, int32_t mos
         for (; r < g->m; r += NR) {                                                                \
             take_rows(g, r, FEW, NR, &t, s);                                                       \
             if (s->rows == 1)                                                                      \
-                tile_1x##W(g, t.row, s, KIND_ANY);                                                 \
+                single(g, t.row[0], s->init, s->out);                                              \
             else if (s->rows <= FEW)                                                               \
                 tile_##FEW##x##W(g, t.row, s, KIND_ANY);                                           \
             else                                                                                   \
@@ -344,7 +359,7 @@ TARGET static void row_u8s8(const qk_gemm_u8s8 *g, int32_t panels) {
     single_64(g, g->rows ? g->rows[0] : g->a, g->row_init, g->out, panels);
 }
 
-TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
+TARGET __attribute__((noinline)) static void gemm_rows(const qk_gemm_u8s8 *g) {
     gatherer ahead;
     gather_start(&ahead, g->gather);
     if (g->gather && !gathers(g))
@@ -360,6 +375,13 @@ TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
         gemm_16(g, &s, &ahead);
     else
         gemm_8(g, &s, &ahead);
+}
+
+TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
+    if (g->m == 1 && !g->gather)
+        single(g, g->rows ? g->rows[0] : g->a, g->row_init, g->out);
+    else
+        gemm_rows(g);
 }
 
 /* ---- sums of rows ---- */
