@@ -127,8 +127,8 @@ TARGET __attribute__((noinline)) static void widen_rows(const qk_gemm_u8s8 *g, i
     "vpmaddwd %%ymm12, %%ymm13, %%ymm12\n\t"                                                       \
     "vpaddd %%ymm14, %[" s0 "], %[" s0 "]\n\t"                                                     \
     "vpaddd %%ymm12, %[" s1 "], %[" s1 "]\n\t"
-#define SUMS(r) [s##r##0] "+x"(a##r##_0), [s##r##1] "+x"(a##r##_1)
-#define SUMS_3  SUMS(0), SUMS(1), SUMS(2)
+#define OPERANDS(r) [s##r##0] "+x"(a##r##_0), [s##r##1] "+x"(a##r##_1)
+#define OPERANDS_3  OPERANDS(0), OPERANDS(1), OPERANDS(2)
 #define PAIRS_3                                                                                    \
     PAIRS("0", "s00", "s01")                                                                       \
     PAIRS("%c[row]", "s10", "s11") PAIRS("2*%c[row]", "s20", "s21")
@@ -164,10 +164,10 @@ INLINE void pairs_tile(const pairs *t, const int8_t *b, int32_t first, int32_t n
         R4(NEXT)
     }
     if (n > 0) {
-        PAIRS_LOOP(PAIRS_4, SUMS_3, SUMS(3))
+        PAIRS_LOOP(PAIRS_4, OPERANDS_3, OPERANDS(3))
     }
     if (last) {
-        FINISH_4
+        FINISH(4, 4)
     } else {
         R4(KEEP_SUMS)
     }
@@ -186,12 +186,11 @@ INLINE void pairs_tile_3(const pairs *t, const int8_t *b, int32_t first, int32_t
         R3(NEXT)
     }
     if (n > 0) {
-        PAIRS_LOOP(PAIRS_3 COLUMNS, SUMS_3, [p0] "+x"(p0), [p1] "+x"(p1))
+        PAIRS_LOOP(PAIRS_3 COLUMNS, OPERANDS_3, [p0] "+x"(p0), [p1] "+x"(p1))
     }
     R3(ADD_COLUMNS)
     if (last) {
-        finish(s, 0, a0_0, a0_1, a1_0, a1_1);
-        finish(s, 2, a2_0, a2_1, a2_0, a2_1);
+        FINISH(3, 3)
     } else {
         R3(KEEP_SUMS)
     }
@@ -220,18 +219,6 @@ TARGET static void four_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t panels, s
             s->mult += s->mult ? 16 : 0;
         }
     }
-}
-
-TARGET static void one_row(const qk_gemm_u8s8 *g, int32_t r) {
-    const uint8_t *row[1] = {source_row(g, r)};
-    sink s = {(uint8_t *)g->out + r * g->out_stride,
-              g->out_stride,
-              g->o.mult,
-              g->row_init ? g->row_init + r : NULL,
-              g->cols < 16 ? g->cols : 16,
-              1,
-              epilogue_of(&g->o)};
-    tile_1(g, row, &s);
 }
 
 /* Beyond a panel of so many bytes. */

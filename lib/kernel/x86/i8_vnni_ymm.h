@@ -13,7 +13,7 @@
 #define LOAD_A(r) const __m256i x##r = broadcast(p##r + i);
 #define DOT(r, v)                                                                                  \
     a##r##_##v = VNNI(a##r##_##v, x##r, w##v);                                                     \
-    __asm__("" : "+x"(a##r##_##v));
+    __asm__("" : "+v"(a##r##_##v));
 
 #include "kernel/x86/i8_ymm.h"
 

@@ -76,41 +76,83 @@ INLINE __m256i narrow_u8(__m256i a, __m256i b, const epilogue *e) {
     return _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(a, b), e->lo), e->hi);
 }
 
-INLINE void store_u8(const sink *s, int32_t r, __m128i y) {
-    uint8_t row[16], *out = s->out + r * s->stride;
-    if (r >= s->rows)
-        return;
-    if (s->cols == 16) {
+/* The first n of 16 bytes. */
+INLINE void store_first(uint8_t *out, __m128i y, int32_t n) {
+    if (n >= 16) {
         _mm_storeu_si128((__m128i *)(void *)out, y);
         return;
     }
-    _mm_storeu_si128((__m128i *)(void *)row, y);
-    memcpy(out, row, (size_t)s->cols);
+    if (n & 8) {
+        _mm_storel_epi64((__m128i *)(void *)out, y);
+        y = _mm_unpackhi_epi64(y, y);
+        out += 8;
+    }
+    uint64_t left = (uint64_t)_mm_cvtsi128_si64(y);
+    if (n & 4) {
+        memcpy(out, &left, 4);
+        left >>= 32;
+        out += 4;
+    }
+    for (n &= 3; n > 0; n--, left >>= 8)
+        *out++ = (uint8_t)left;
 }
 
-INLINE void store_i32(const sink *s, int32_t r, __m256i a, __m256i b) {
-    int32_t row[16];
-    if (r >= s->rows)
-        return;
-    _mm256_storeu_si256((__m256i *)(void *)row, _mm256_permute2x128_si256(a, b, 0x20));
-    _mm256_storeu_si256((__m256i *)(void *)(row + 8), _mm256_permute2x128_si256(a, b, 0x31));
-    memcpy(s->out + r * s->stride, row, 4 * (size_t)s->cols);
+INLINE void store_i32(uint8_t *out, __m256i a, __m256i b, int32_t n) {
+    const __m256i row[2] = {_mm256_permute2x128_si256(a, b, 0x20),
+                            _mm256_permute2x128_si256(a, b, 0x31)};
+    memcpy(out, row, 4 * (size_t)n);
 }
 
-/* Two rows of 16 columns. */
+INLINE __m256i two_rows(const epilogue *e, const float *mult, __m256i a0, __m256i b0, __m256i a1,
+                        __m256i b1) {
+    const __m256 m = _mm256_loadu_ps(mult), n = _mm256_loadu_ps(mult + 8);
+    const __m256i y = narrow_u8(narrow(scale(a0, m, e), scale(b0, n, e), e),
+                                narrow(scale(a1, m, e), scale(b1, n, e), e), e);
+    return _mm256_permute4x64_epi64(y, 0xd8);
+}
+
+/* Two rows of 16 columns, or one. */
 INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1, __m256i b1) {
+    uint8_t *const out = s->out + r * s->stride, *const next = out + s->stride;
+    const int32_t n = s->cols;
+    const bool both = r + 1 < s->rows;
     if (!s->mult) {
-        store_i32(s, r, a0, b0);
-        store_i32(s, r + 1, a1, b1);
+        store_i32(out, a0, b0, n);
+        if (both)
+            store_i32(next, a1, b1, n);
         return;
     }
-    const __m256 m = _mm256_loadu_ps(s->mult), n = _mm256_loadu_ps(s->mult + 8);
-    const epilogue *e = &s->e;
-    __m256i y = narrow_u8(narrow(scale(a0, m, e), scale(b0, n, e), e),
-                          narrow(scale(a1, m, e), scale(b1, n, e), e), e);
-    y = _mm256_permute4x64_epi64(y, 0xd8);
-    store_u8(s, r, _mm256_castsi256_si128(y));
-    store_u8(s, r + 1, _mm256_extracti128_si256(y, 1));
+    const __m256i y = two_rows(&s->e, s->mult, a0, b0, a1, b1);
+    store_first(out, _mm256_castsi256_si128(y), n);
+    if (both)
+        store_first(next, _mm256_extracti128_si256(y, 1), n);
+}
+
+/* Any rows, by way of memory: one function for all tiles. */
+TARGET __attribute__((noinline)) static void finish_any(const sink *s, const __m256i (*sums)[2]) {
+    for (int32_t r = 0; r < s->rows; r += 2)
+        finish(s, r, sums[r][0], sums[r][1], sums[r + 1][0], sums[r + 1][1]);
+}
+
+/* The usual case: u8 without a clamp, and 16 or 8 columns. */
+INLINE bool is_plain(const sink *s) {
+    return s->mult && !s->e.clamp && (s->cols & 7) == 0;
+}
+
+INLINE void finish_plain(const sink *s, const epilogue *e, int32_t r, __m256i a0, __m256i b0,
+                         __m256i a1, __m256i b1) {
+    const ptrdiff_t last = s->rows - 1;
+    uint8_t *const out = s->out + (r < last ? r : last) * s->stride;
+    uint8_t *const next = s->out + (r + 1 < last ? r + 1 : last) * s->stride;
+    const __m256i y = two_rows(e, s->mult, a0, b0, a1, b1);
+    const __m128i first = _mm256_castsi256_si128(y), second = _mm256_extracti128_si256(y, 1);
+    if (s->cols == 16) {
+        _mm_storeu_si128((__m128i *)(void *)out, first);
+        _mm_storeu_si128((__m128i *)(void *)next, second);
+    } else {
+        _mm_storel_epi64((__m128i *)(void *)out, first);
+        _mm_storel_epi64((__m128i *)(void *)next, second);
+    }
 }
 
 /* ---- tiles of 16 columns ---- */
@@ -131,13 +173,31 @@ INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1,
     DOT(r, 0)                                                                                      \
     DOT(r, 1)
 
-#define FINISH_1 finish(s, 0, a0_0, a0_1, a0_0, a0_1);
-#define FINISH_4                                                                                   \
-    finish(s, 0, a0_0, a0_1, a1_0, a1_1);                                                          \
-    finish(s, 2, a2_0, a2_1, a3_0, a3_1);
-#define FINISH_6 FINISH_4 finish(s, 4, a4_0, a4_1, a5_0, a5_1);
+/*
+ * What is not plain goes by way of memory. Where rows may be missing (ROWS is not a constant) the
+ * last one is stored in their place, too.
+ */
+#define PLAIN(r, q) finish_plain(&to, &e, r, a##r##_0, a##r##_1, a##q##_0, a##q##_1);
+#define PLAIN_3     PLAIN(0, 1) PLAIN(2, 2)
+#define PLAIN_4     PLAIN(0, 1) PLAIN(2, 3)
+#define PLAIN_6     PLAIN_4 PLAIN(4, 5)
+#define SUMS_OF(r)  {a##r##_0, a##r##_1},
+#define SUMS_3      R3(SUMS_OF) SUMS_OF(2)
+#define SUMS_4      R4(SUMS_OF)
+#define SUMS_6      R6(SUMS_OF)
+#define FINISH(NR, ROWS)                                                                           \
+    if (is_plain(s) && s->rows == (ROWS)) {                                                        \
+        sink to = *s;                                                                              \
+        to.rows = ROWS;                                                                            \
+        epilogue e = s->e;                                                                         \
+        e.clamp = false;                                                                           \
+        PLAIN_##NR                                                                                 \
+    } else {                                                                                       \
+        const __m256i all[][2] = {SUMS_##NR};                                                      \
+        finish_any(s, all);                                                                        \
+    }
 
-#define TILE(NR)                                                                                   \
+#define TILE(NR, ROWS)                                                                             \
     TARGET __attribute__((noinline)) static void tile_##NR(                                        \
         const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s) {                         \
         const int8_t *b = g->b;                                                                    \
@@ -151,8 +211,35 @@ INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1,
                 LOAD_B(0) LOAD_B(1) R##NR(STEP)                                                    \
             }                                                                                      \
         }                                                                                          \
-        FINISH_##NR                                                                                \
+        FINISH(NR, ROWS)                                                                           \
     }
+
+/* A single row: four dwords at a time, so that no sum waits for the one before. */
+#define ZERO_SUM(r) __m256i a##r##_0 = _mm256_setzero_si256(), a##r##_1 = a##r##_0;
+#define NEXT_DWORD(r)                                                                              \
+    { LOAD_B(0) LOAD_B(1) STEP(r) b += 64; }
+#define ALL(v) _mm256_add_epi32(_mm256_add_epi32(a0_##v, a1_##v), _mm256_add_epi32(a2_##v, a3_##v))
+TARGET __attribute__((noinline)) static void one_row(const qk_gemm_u8s8 *g, int32_t r) {
+    const sink s = {(uint8_t *)g->out + r * g->out_stride, 0, g->o.mult,         NULL,
+                    g->cols < 16 ? g->cols : 16,           1, epilogue_of(&g->o)};
+    const uint8_t *p0 = g->rows ? g->rows[r] : g->a + r * g->a_stride;
+    const uint8_t *p1 = p0 + 4, *p2 = p0 + 8, *p3 = p0 + 12;
+    const int8_t *b = g->b;
+    const __m256i init = _mm256_set1_epi32(g->row_init ? g->row_init[r] : 0);
+    R4(ZERO_SUM)
+    for (int32_t seg = 0; seg < g->segs; seg++) {
+        ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;
+        const ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4;
+        for (; end - i >= 16; i += 16) {
+            R4(NEXT_DWORD)
+        }
+        for (; i < end; i += 4)
+            NEXT_DWORD(0)
+    }
+    a0_0 = _mm256_add_epi32(_mm256_add_epi32(ALL(0), init), load(g->o.bias));
+    a0_1 = _mm256_add_epi32(_mm256_add_epi32(ALL(1), init), load(g->o.bias + 8));
+    finish(&s, 0, a0_0, a0_1, a0_0, a0_1);
+}
 
 /* ---- sums of rows ---- */
 
@@ -294,14 +381,13 @@ TARGET static void gather_u8(const qk_gather_u8 *g) {
     }
 }
 
-TILE(1)
 #ifdef OWN_PRODUCT
 TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g);
 TARGET static void gemm_panels(const qk_gemm_u8s8 *g, int32_t panels);
 #else
 #define TILE_ROWS 6
-TILE(6)
-TILE(4)
+TILE(6, 6)
+TILE(4, s->rows)
 
 /* A short last block aliases its missing rows to the last one. */
 TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
@@ -319,7 +405,7 @@ TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
         }
         s.rows = g->m - r < TILE_ROWS ? g->m - r : TILE_ROWS;
         if (s.rows == 1)
-            tile_1(g, row, &s);
+            one_row(g, r);
         else if (s.rows <= 4)
             tile_4(g, row, &s);
         else
