@@ -5,12 +5,10 @@
  *
  *   TARGET              the target attribute
  *   TABLE               name of the table that is defined here
- *   LOAD_B(v)           declares what DOT wants of 8 columns at b + 32 * v
- *   LOAD_A(r)           and of the dword at p<r> + i, in all lanes
- *   DOT(r, v)           accumulates into a<r>_<v>
- *   OWN_PRODUCT         or nothing: gemm_u8s8 is defined behind it
- *   dot(acc, x, w)      function: dwords of 4 u8 x dwords of 4 s8, added up
- *   W_GROUP, window_dot as i8_window.h wants them
+ *   LOAD_B(v)           declares what DOT wants of 8 columns at b + 32 * v: without OWN_PRODUCT
+ * w<v> LOAD_A(r)           and of the dword at p<r> + i, in all lanes DOT(r, v) accumulates into
+ * a<r>_<v> OWN_PRODUCT         or nothing: gemm_u8s8 is defined behind it dot(acc, x, w) function:
+ * dwords of 4 u8 x dwords of 4 s8, added up W_GROUP, window_dot as i8_window.h wants them
  */
 #include <immintrin.h>
 
@@ -103,12 +101,12 @@ INLINE void store_i32(uint8_t *out, __m256i a, __m256i b, int32_t n) {
     memcpy(out, row, 4 * (size_t)n);
 }
 
+/* In each lane eight columns of the first row and then those of the second. */
 INLINE __m256i two_rows(const epilogue *e, const float *mult, __m256i a0, __m256i b0, __m256i a1,
                         __m256i b1) {
     const __m256 m = _mm256_loadu_ps(mult), n = _mm256_loadu_ps(mult + 8);
-    const __m256i y = narrow_u8(narrow(scale(a0, m, e), scale(b0, n, e), e),
-                                narrow(scale(a1, m, e), scale(b1, n, e), e), e);
-    return _mm256_permute4x64_epi64(y, 0xd8);
+    return narrow_u8(narrow(scale(a0, m, e), scale(b0, n, e), e),
+                     narrow(scale(a1, m, e), scale(b1, n, e), e), e);
 }
 
 /* Two rows of 16 columns, or one. */
@@ -122,7 +120,7 @@ INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1,
             store_i32(next, a1, b1, n);
         return;
     }
-    const __m256i y = two_rows(&s->e, s->mult, a0, b0, a1, b1);
+    const __m256i y = _mm256_permute4x64_epi64(two_rows(&s->e, s->mult, a0, b0, a1, b1), 0xd8);
     store_first(out, _mm256_castsi256_si128(y), n);
     if (both)
         store_first(next, _mm256_extracti128_si256(y, 1), n);
@@ -144,14 +142,15 @@ INLINE void finish_plain(const sink *s, const epilogue *e, int32_t r, __m256i a0
     const ptrdiff_t last = s->rows - 1;
     uint8_t *const out = s->out + (r < last ? r : last) * s->stride;
     uint8_t *const next = s->out + (r + 1 < last ? r + 1 : last) * s->stride;
-    const __m256i y = two_rows(e, s->mult, a0, b0, a1, b1);
-    const __m128i first = _mm256_castsi256_si128(y), second = _mm256_extracti128_si256(y, 1);
-    if (s->cols == 16) {
-        _mm_storeu_si128((__m128i *)(void *)out, first);
-        _mm_storeu_si128((__m128i *)(void *)next, second);
+    __m256i y = two_rows(e, s->mult, a0, b0, a1, b1);
+    if (__builtin_expect(s->cols == 16, true)) {
+        y = _mm256_permute4x64_epi64(y, 0xd8);
+        _mm_storeu_si128((__m128i *)(void *)out, _mm256_castsi256_si128(y));
+        _mm_storeu_si128((__m128i *)(void *)next, _mm256_extracti128_si256(y, 1));
     } else {
-        _mm_storel_epi64((__m128i *)(void *)out, first);
-        _mm_storel_epi64((__m128i *)(void *)next, second);
+        const __m128d both = _mm_castsi128_pd(_mm256_castsi256_si128(y));
+        _mm_storel_pd((double *)(void *)out, both);
+        _mm_storeh_pd((double *)(void *)next, both);
     }
 }
 
@@ -186,7 +185,7 @@ INLINE void finish_plain(const sink *s, const epilogue *e, int32_t r, __m256i a0
 #define SUMS_4      R4(SUMS_OF)
 #define SUMS_6      R6(SUMS_OF)
 #define FINISH(NR, ROWS)                                                                           \
-    if (is_plain(s) && s->rows == (ROWS)) {                                                        \
+    if (__builtin_expect(is_plain(s) && s->rows == (ROWS), 1)) {                                   \
         sink to = *s;                                                                              \
         to.rows = ROWS;                                                                            \
         epilogue e = s->e;                                                                         \
@@ -197,19 +196,22 @@ INLINE void finish_plain(const sink *s, const epilogue *e, int32_t r, __m256i a0
         finish_any(s, all);                                                                        \
     }
 
+/* w0 and w1 are kept to the end: gcc would otherwise move sums into their registers and back. */
 #define TILE(NR, ROWS)                                                                             \
     TARGET __attribute__((noinline)) static void tile_##NR(                                        \
         const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s) {                         \
         const int8_t *b = g->b;                                                                    \
         const int32_t *bias = g->o.bias;                                                           \
-        R##NR(DECLARE) if (s->init) {                                                              \
+        R##NR(DECLARE) if (__builtin_expect(s->init != NULL, 0)) {                                 \
             R##NR(INIT)                                                                            \
         }                                                                                          \
         for (int32_t seg = 0; seg < g->segs; seg++) {                                              \
             ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;                                  \
-            for (ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4; i < end; i += 4, b += 64) {             \
-                LOAD_B(0) LOAD_B(1) R##NR(STEP)                                                    \
-            }                                                                                      \
+            const ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4;                                        \
+            do {                                                                                   \
+                LOAD_B(0) LOAD_B(1) R##NR(STEP) b += 64;                                           \
+                __asm__("" : : "v"(w0), "v"(w1));                                                  \
+            } while ((i += 4) < end);                                                              \
         }                                                                                          \
         FINISH(NR, ROWS)                                                                           \
     }
@@ -389,28 +391,57 @@ TARGET static void gemm_panels(const qk_gemm_u8s8 *g, int32_t panels);
 TILE(6, 6)
 TILE(4, s->rows)
 
-/* A short last block aliases its missing rows to the last one. */
-TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
+INLINE const uint8_t *source_row(const qk_gemm_u8s8 *g, ptrdiff_t r) {
+    return g->rows ? g->rows[r] : g->a + r * g->a_stride;
+}
+
+INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uint8_t **row,
+                      int32_t *init) {
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t at = r + i < g->m ? r + i : g->m - 1;
+        row[i] = source_row(g, at);
+        init[i] = g->row_init ? g->row_init[at] : 0;
+    }
+}
+
+/* Less than a whole tile, whose missing rows are aliased to the last one. */
+TARGET static void gemm_rest(const qk_gemm_u8s8 *g, int32_t r, sink *s) {
+    const uint8_t *row[TILE_ROWS];
     int32_t init[TILE_ROWS];
-    sink s = {g->out, g->out_stride,     g->o.mult, g->row_init ? init : NULL, g->cols,
-              0,      epilogue_of(&g->o)};
+    s->rows = g->m - r;
+    s->init = g->row_init ? init : NULL;
+    if (s->rows == 1) {
+        one_row(g, r);
+    } else if (s->rows <= 4) {
+        take_rows(g, r, 4, row, init);
+        tile_4(g, row, s);
+    } else {
+        take_rows(g, r, TILE_ROWS, row, init);
+        tile_6(g, row, s);
+    }
+}
+
+TARGET static void gemm_rows(const qk_gemm_u8s8 *g) {
+    sink s = {g->out, g->out_stride, g->o.mult, NULL, g->cols, TILE_ROWS, epilogue_of(&g->o)};
+    ptrdiff_t r = 0;
+    for (; r + TILE_ROWS <= g->m; r += TILE_ROWS, s.out += TILE_ROWS * s.stride) {
+        const uint8_t *row[TILE_ROWS];
+        for (int32_t i = 0; i < TILE_ROWS; i++)
+            row[i] = source_row(g, r + i);
+        s.init = g->row_init ? g->row_init + r : NULL;
+        tile_6(g, row, &s);
+    }
+    if (r < g->m)
+        gemm_rest(g, (int32_t)r, &s);
+}
+
+TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
     if (g->gather)
         gather_u8(g->gather);
-    for (int32_t r = 0; r < g->m; r += TILE_ROWS, s.out += TILE_ROWS * g->out_stride) {
-        const uint8_t *row[TILE_ROWS];
-        for (int32_t i = 0; i < TILE_ROWS; i++) {
-            int32_t at = r + i < g->m ? r + i : g->m - 1;
-            row[i] = g->rows ? g->rows[at] : g->a + at * g->a_stride;
-            init[i] = g->row_init ? g->row_init[at] : 0;
-        }
-        s.rows = g->m - r < TILE_ROWS ? g->m - r : TILE_ROWS;
-        if (s.rows == 1)
-            one_row(g, r);
-        else if (s.rows <= 4)
-            tile_4(g, row, &s);
-        else
-            tile_6(g, row, &s);
-    }
+    if (g->m == 1)
+        one_row(g, 0);
+    else
+        gemm_rows(g);
 }
 #endif
 
