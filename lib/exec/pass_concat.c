@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A Concat of channels some of whose operands are made by convolutions, for it alone, disappears:
- * the first convolution makes the whole tensor and writes its channels of it, each other one writes
- * its own over what the one before it left, with its bytes looked up in a table where they have
- * another scale. Bytes made by anything else are inserted at the end.
+ * A Concat of channels some of whose operands are made by convolutions or pools, for it alone,
+ * disappears: the first of them makes the whole tensor and writes its channels of it, each other
+ * one writes its own over what the one before it left, with its bytes looked up in a table where
+ * they have another scale. Bytes made by anything else are inserted at the end.
  */
 #include "exec/passes.h"
 
@@ -11,6 +11,7 @@
 #include "kernel/table.h"
 #include "op/conv_float.h"
 #include "op/int8_behind.h"
+#include "op/pool.h"
 #include "op/qvalue.h"
 
 typedef struct part {
@@ -52,10 +53,25 @@ static bool is_constant(const qs_graph *g, const qs_node *n, int32_t end) {
     return true;
 }
 
-/* Whether a convolution can write its channels into a larger tensor. */
+/* Which input of a pool is the tensor that it writes into; 0: it is no pool. */
+static int32_t pool_over(const qs_node *n) {
+    static const char *const names[] = {"MaxPool", "AveragePool", "GlobalAveragePool"};
+    static const char *const quantized[] = {"QLinearAveragePool", "QLinearGlobalAveragePool"};
+    for (size_t i = 0; i < QS_COUNT(names); i++)
+        if (qs_node_is(n, "qsim", names[i]))
+            return n->output_count == 1 || n->outputs[1] == QS_NONE ? QS_POOL_OVER : 0;
+    for (size_t i = 0; i < QS_COUNT(quantized); i++)
+        if (qs_node_is(n, "qsim", quantized[i]))
+            return QS_QPOOL_OVER;
+    return 0;
+}
+
+/* Whether a convolution or pool can write its channels into a larger tensor. */
 static bool writes(const qs_pass *p, const qs_node *n) {
     if (qs_node_attr(n, "into") || qs_node_int(n, "channels_last", 0) != 1)
         return false;
+    if (pool_over(n))
+        return true;
     if (qs_node_is(n, "qsim", "Conv"))
         return n->input_count <= QS_CONV_OVER;
     /* Of integers those whose weights are packed ahead. */
@@ -63,7 +79,7 @@ static bool writes(const qs_pass *p, const qs_node *n) {
            !is_thin(p, n);
 }
 
-/* The convolution that makes `v` for this one reader; or QS_NONE. */
+/* The node that makes `v` for this one reader and can write it elsewhere; or QS_NONE. */
 static qs_id maker_of(const joining *j, qs_id v) {
     const qs_value *x = &j->g->values[v];
     if (x->producer == QS_NONE || x->is_output || j->uses.start[v + 1] - j->uses.start[v] != 1)
@@ -90,7 +106,7 @@ static void set_table(part *a, const qs_q8 *from, const qs_q8 *to) {
     }
 }
 
-/* Bytes that a table makes are looked up once. */
+/* Bytes that a table makes are looked up once, where they are made if nothing else reads them. */
 static void look_through(const joining *j, part *a) {
     const qs_id id = j->g->values[a->value].producer;
     const qs_node *n = id == QS_NONE ? NULL : &j->g->nodes[id];
@@ -103,6 +119,9 @@ static void look_through(const joining *j, part *a) {
         both[i] =
             a->rescaled ? a->table[((const uint8_t *)t->data)[i]] : ((const uint8_t *)t->data)[i];
     memcpy(a->table, both, sizeof(both));
+    if (!j->g->values[a->value].is_output &&
+        j->uses.start[a->value + 1] - j->uses.start[a->value] == 1)
+        a->maker = maker_of(j, n->inputs[0]);
     a->value = n->inputs[0];
     a->rescaled = true;
 }
@@ -116,13 +135,13 @@ static bool read_part(const joining *j, const qs_node *n, int32_t i, const qs_q8
     if (x->rank != y->rank || x->dtype != y->dtype || x->data || x->dims[x->rank - 1].size <= 0)
         return false;
     a->channels = x->dims[x->rank - 1].size;
-    a->place = a->maker == QS_NONE ? INT32_MAX : j->place[a->maker];
     if (to && !q8_of(j->g, n->inputs[at + 1], n->inputs[at + 2], &from))
         return false;
     if (to)
         set_table(a, &from, to);
     if (x->dtype == QSIM_UINT8 && a->maker == QS_NONE)
         look_through(j, a);
+    a->place = a->maker == QS_NONE ? INT32_MAX : j->place[a->maker];
     return true;
 }
 
@@ -166,8 +185,10 @@ static bool read_parts(joining *j, const qs_node *n) {
 
 /* ---- joining ---- */
 
-/* Which input of an integer convolution the table goes to: behind all that it does. */
+/* Which input of an integer convolution or pool the table goes to: behind all that it does. */
 static int32_t table_of(const qs_node *n) {
+    if (pool_over(n))
+        return pool_over(n) + 1;
     return n->input_count > QS_I8_OTHER ? QS_I8_LAST : QS_I8_FIRST;
 }
 
@@ -192,7 +213,9 @@ static int append_table(joining *j, qs_id conv, const part *a) {
 static int redirect(joining *j, const part *a, qs_id over, qs_id y) {
     qs_graph *g = j->g;
     const qs_id id = a->maker;
-    const int32_t at = qs_node_is(&g->nodes[id], "qsim", "Conv") ? QS_CONV_OVER : QS_I8_CONV_OVER;
+    const int32_t pool = pool_over(&g->nodes[id]);
+    const bool conv = qs_node_is(&g->nodes[id], "qsim", "Conv");
+    const int32_t at = pool ? pool : conv ? QS_CONV_OVER : QS_I8_CONV_OVER;
     int code = a->rescaled ? append_table(j, id, a) : QSIM_OK;
     if (code)
         return code;

@@ -86,6 +86,7 @@ typedef struct qk_pool {
     size_t inside, inside_end;
     size_t channels;
     void *y;
+    size_t y_step; /* elements between output pixels: channels, or more */
     /* An average divides by count_rows * (columns that count): those inside the image, or with
      * count_pads those before width + right. */
     size_t count_rows;

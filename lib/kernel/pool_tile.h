@@ -29,7 +29,7 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
         const ptrdiff_t channels = (ptrdiff_t)p->channels, step = (ptrdiff_t)p->dw * channels;     \
         for (; ox < end; ox++) {                                                                   \
             const qk_window w = qk_window_at(p, ox);                                               \
-            T *const y = (T *)p->y + ox * p->channels;                                             \
+            T *const y = (T *)p->y + ox * p->y_step;                                               \
             for (ptrdiff_t j = 0; j < channels; j += LANES) {                                      \
                 const T *const x = (const T *)p->x + w.first * channels + j;                       \
                 const VEC v = name##_join(x, p->row_step, step, p->kh, w.count);                   \
@@ -54,14 +54,14 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
 /* The windows inside. Constants for kh and kw unroll the loops. */
 #define POOL_INSIDE(name, T, FINISH)                                                               \
     INLINE void name##_inside(const qk_pool *p, size_t kh, size_t kw) {                            \
-        const size_t c = p->channels, words = c * sizeof(T) / 4;                                   \
+        const size_t c = p->channels, words = c * sizeof(T) / 4, y_step = p->y_step;               \
         const ptrdiff_t step = (ptrdiff_t)(p->dw * c), row_step = p->row_step;                     \
         const size_t next = p->sw * c, divisor = qk_window_at(p, p->inside).divisor;               \
         size_t n = p->inside_end - p->inside;                                                      \
         const T *x = (const T *)p->x + ((ptrdiff_t)(p->inside * p->sw) - p->left) * (ptrdiff_t)c;  \
-        T *y = (T *)p->y + p->inside * c;                                                          \
+        T *y = (T *)p->y + p->inside * y_step;                                                     \
         (void)divisor;                                                                             \
-        if (p->sw == 2 && c * sizeof(T) % 4 == 0 && words <= PICK_MOST) {                          \
+        if (p->sw == 2 && c * sizeof(T) % 4 == 0 && words <= PICK_MOST && y_step == c) {           \
             const size_t most = pick_count[words - 1] * sizeof(VEC) / 64;                          \
             const PICK_INDEX even = PICK_LOAD(pick_even[words - 1]);                               \
             for (; n > 0; x += most * next, y += most * c) {                                       \
@@ -71,14 +71,14 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
                 n -= count;                                                                        \
             }                                                                                      \
         }                                                                                          \
-        const size_t run = p->sw == 1 ? n * c : c;                                                 \
-        n = p->sw == 1 && n > 0 ? 1 : n;                                                           \
+        const size_t run = p->sw == 1 && y_step == c ? n * c : c;                                  \
+        n = p->sw == 1 && y_step == c && n > 0 ? 1 : n;                                            \
         if (run <= LANES) {                                                                        \
-            for (; n > 0; n--, x += next, y += c)                                                  \
+            for (; n > 0; n--, x += next, y += y_step)                                             \
                 STORE_FIRST(y, FINISH(name##_join(x, row_step, step, kh, kw), divisor), run);      \
             return;                                                                                \
         }                                                                                          \
-        for (; n > 0; n--, x += next, y += c) {                                                    \
+        for (; n > 0; n--, x += next, y += y_step) {                                               \
             size_t j = 0;                                                                          \
             for (; j + LANES < run; j += LANES)                                                    \
                 STORE_FIRST(y + j, FINISH(name##_join(x + j, row_step, step, kh, kw), divisor),    \

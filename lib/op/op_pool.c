@@ -3,15 +3,29 @@
  * MaxPool, AveragePool, GlobalAveragePool and the integer averages QLinearAveragePool and
  * QLinearGlobalAveragePool. Executed channels last, one row of output pixels after the other.
  * MaxPool's Indices keep the shape [N, C, spatial...] and count in it, whatever the layout.
+ *
+ * Internal (pool.h): with "into" the results are channels of a larger tensor, looked up in a table
+ * if there is one.
  */
 #include <math.h>
 
 #include "base/slices.h"
 #include "base/waves.h"
 #include "kernel/pool_window.h"
+#include "kernel/u8.h"
+#include "op/pool.h"
 #include "op/window.h"
 
 /* ---- rules ---- */
+
+/* Makes output 0, inferred before, the tensor that it is part of, if there is one. */
+QS_RARE static int infer_into(const qs_infer *x, int32_t over) {
+    const qs_value *table = x->node->input_count > over + 1 ? x->in[over + 1] : NULL;
+    if (table && (x->out[0].dtype != QSIM_UINT8 || table->dtype != QSIM_UINT8 || table->rank != 1 ||
+                  table->dims[0].size != 256))
+        return qs_infer_fail(x, QSIM_E_INTERNAL, "the table does not fit");
+    return qs_window_into(x, over);
+}
 
 QS_RARE static int infer_maxpool(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_FLOAT | QS_T_8BIT);
@@ -32,6 +46,7 @@ QS_RARE static int infer_maxpool(qs_infer *x) {
         return code;
     int32_t rank = qs_window_dims(&w, w.channels, dims);
     code = qs_infer_out(x, 0, v->dtype, rank, dims);
+    code = code ? code : infer_into(x, QS_POOL_OVER);
     w.channels_last = false;
     qs_window_dims(&w, w.channels, dims);
     return code ? code : qs_infer_out(x, 1, QSIM_INT64, rank, dims);
@@ -52,7 +67,8 @@ QS_RARE static int infer_average(qs_infer *x) {
 
 QS_RARE static int infer_average_float(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_FLOAT);
-    return code ? code : infer_average(x);
+    code = code ? code : infer_average(x);
+    return code ? code : infer_into(x, QS_POOL_OVER);
 }
 
 QS_RARE static int infer_global(qs_infer *x) {
@@ -71,7 +87,8 @@ QS_RARE static int infer_global(qs_infer *x) {
 
 QS_RARE static int infer_global_float(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_FLOAT);
-    return code ? code : infer_global(x);
+    code = code ? code : infer_global(x);
+    return code ? code : infer_into(x, QS_POOL_OVER);
 }
 
 /* Inputs: x, its scale and zero point, those of y. Zero points may be left out. */
@@ -96,24 +113,31 @@ QS_RARE static int check_quantized(const qs_infer *x) {
 
 QS_RARE static int infer_average_quantized(qs_infer *x) {
     int code = check_quantized(x);
-    return code ? code : infer_average(x);
+    code = code ? code : infer_average(x);
+    return code ? code : infer_into(x, QS_QPOOL_OVER);
 }
 
 QS_RARE static int infer_global_quantized(qs_infer *x) {
     int code = check_quantized(x);
-    return code ? code : infer_global(x);
+    code = code ? code : infer_global(x);
+    return code ? code : infer_into(x, QS_QPOOL_OVER);
 }
 
 /* ---- execution ---- */
 
+#define THIN 64 /* bytes: the longest vectors */
+
 typedef struct pool_plan {
     void (*kernel)(const qk_pool *p);
     size_t n, h, w, c, oh, ow, element;
+    size_t y_step, column; /* elements of a pixel of the output, and those before the results */
+    size_t line;           /* bytes of a row that is made apart; 0: where it belongs */
     size_t kh, sh, dh, top, bottom;
     size_t slices;
     size_t wave; /* rows that are done before any of the next, if the output is over the input */
     qk_pool row; /* what is the same for every row */
     bool quantized, has_y_zero, column_major;
+    int32_t table; /* the input; 0: there is none */
 } pool_plan;
 
 typedef struct pool_job {
@@ -121,6 +145,9 @@ typedef struct pool_job {
     const char *x;
     char *y;
     int64_t *indices;
+    char *scratch;
+    const uint8_t *table;
+    const qk_u8 *bytes;
     qk_pool row;
     size_t first, count; /* rows at hand */
 } pool_job;
@@ -144,9 +171,22 @@ static void pool_row(const pool_plan *p, size_t oy, qk_pool *r, size_t *first) {
     r->count_rows = r->count_pads ? taps_before(p, start, (ptrdiff_t)(p->h + p->bottom)) : r->kh;
 }
 
+/* One row of output pixels: where it belongs, or apart, dense, and then there. */
+static void make_row(const pool_job *j, qk_pool *r, char *apart, char *y) {
+    const pool_plan *p = j->p;
+    const size_t n = p->c * p->element, step = p->y_step * p->element;
+    r->y = apart ? apart : y;
+    p->kernel(r);
+    if (j->table)
+        j->bytes->table(j->table, r->y, n, (uint8_t *)y, step, n, p->ow);
+    else if (apart)
+        qs_copy_rows(r->y, n, (uint8_t *)y, step, n, p->ow);
+}
+
 static void pool_slice(void *arg, size_t slice) {
     const pool_job *j = arg;
     const pool_plan *p = j->p;
+    char *const apart = p->line ? j->scratch + slice * p->line : NULL;
     const size_t line = p->w * p->c * p->element;
     const size_t end = j->first + qs_slice_begin(j->count, p->slices, slice + 1);
     qk_pool r = j->row;
@@ -155,8 +195,7 @@ static void pool_slice(void *arg, size_t slice) {
     for (; i < end; i++) {
         pool_row(p, oy, &r, &first);
         r.x = x + first * line;
-        r.y = j->y + i * p->ow * p->c * p->element;
-        p->kernel(&r);
+        make_row(j, &r, apart, j->y + (i * p->ow * p->y_step + p->column) * p->element);
         if (++oy == p->oh) {
             oy = 0;
             x += p->h * line;
@@ -209,7 +248,13 @@ static void write_indices(const pool_plan *p, const char *x, int64_t *indices) {
 
 static void run_pool(const qs_step *s, const qs_frame *f) {
     const pool_plan *p = s->params;
-    pool_job j = {.p = p, .x = qs_step_in(s, f, 0), .y = qs_step_out(s, f, 0), .row = p->row};
+    pool_job j = {.p = p,
+                  .x = qs_step_in(s, f, 0),
+                  .y = qs_step_out(s, f, 0),
+                  .scratch = f->scratch,
+                  .table = p->table ? qs_step_in(s, f, p->table) : NULL,
+                  .bytes = f->ctx->kernels->u8,
+                  .row = p->row};
     if (p->quantized) {
         const uint8_t *x_zero = qs_step_in(s, f, 2);
         const uint8_t *y_zero = p->has_y_zero ? qs_step_in(s, f, 4) : NULL;
@@ -289,7 +334,25 @@ QS_RARE /* How far from each other output and input have to begin where one lies
     step->behind = r.behind;
 }
 
-static int lower_pool(qs_lower *l, bool global, pool_plan **out) {
+/*
+ * Output pixels, and where in them the results are; `over`: the input that they may lie in. Vectors
+ * of several pixels want them side by side.
+ */
+static void set_output(qs_lower *l, pool_plan *p, int32_t over) {
+    const int64_t into = qs_node_int(l->node, "into", 0);
+    p->y_step = into ? (size_t)into : p->c;
+    p->column = into ? (size_t)qs_node_int(l->node, "column", 0) : 0;
+    if (l->node->input_count > over && qs_lower_in(l, over))
+        l->step->over = over;
+    if (l->node->input_count > over + 1 && qs_lower_in(l, over + 1))
+        p->table = over + 1;
+    const bool thin = p->row.sw == 1 && p->c * p->element < THIN;
+    const bool apart = p->table || (p->y_step != p->c && thin);
+    p->row.y_step = apart ? p->c : p->y_step;
+    p->line = apart ? (p->ow * p->c * p->element + 127) / 64 * 64 : 0;
+}
+
+static int lower_pool(qs_lower *l, bool global, int32_t over, pool_plan **out) {
     const qs_value *v = qs_lower_in(l, 0);
     qs_infer x;
     qs_lower_infer(l, &x);
@@ -318,21 +381,24 @@ static int lower_pool(qs_lower *l, bool global, pool_plan **out) {
     p->row.channels = p->c;
     p->row.row_step = (ptrdiff_t)(p->dh * p->w * p->c);
     qk_pool_set_inside(&p->row);
-    const size_t outputs = qs_value_elements(qs_lower_out(l, 0));
+    set_output(l, p, over);
+    const size_t outputs = p->n * p->oh * p->ow * p->c;
     if (outputs == 0)
         return QSIM_OK;
     const double taps = (double)outputs * (double)p->kh * (double)p->row.kw;
     const double ns = taps * (double)p->element / QS_POOLED;
     p->slices = qs_slice_count(l->ctx, p->n * p->oh, ns);
     p->wave = qs_wave(p->n * p->oh, p->slices, ns);
-    pool_distances(p, l->step);
+    l->step->scratch = p->slices * p->line;
+    if (p->y_step == p->c && !p->line)
+        pool_distances(p, l->step);
     l->step->run = run_pool;
     return QSIM_OK;
 }
 
 QS_RARE static int lower_maxpool(qs_lower *l) {
     pool_plan *p = NULL;
-    int code = lower_pool(l, false, &p);
+    int code = lower_pool(l, false, QS_POOL_OVER, &p);
     if (code)
         return code;
     const qk_f32 *k = l->ctx->kernels->f32;
@@ -347,7 +413,7 @@ QS_RARE static int lower_maxpool(qs_lower *l) {
 
 QS_RARE static int lower_average_float(qs_lower *l, bool global) {
     pool_plan *p = NULL;
-    int code = lower_pool(l, global, &p);
+    int code = lower_pool(l, global, QS_POOL_OVER, &p);
     if (code)
         return code;
     p->kernel = l->ctx->kernels->f32->average_f32;
@@ -357,7 +423,7 @@ QS_RARE static int lower_average_float(qs_lower *l, bool global) {
 
 QS_RARE static int lower_average_quantized(qs_lower *l, bool global) {
     pool_plan *p = NULL;
-    int code = lower_pool(l, global, &p);
+    int code = lower_pool(l, global, QS_QPOOL_OVER, &p);
     if (code)
         return code;
     size_t taps;
@@ -407,11 +473,13 @@ static const qs_attr_rule internal_attrs[] = {
     {"dilations", QS_ATTR_INTS, 0, 0},
     {"storage_order", QS_ATTR_INT, 0, 0},
     {"count_include_pad", QS_ATTR_INT, 0, 0},
+    QS_INTO_ATTRS,
 };
 static const qs_attr_rule last_attrs[] = {
     {"channels_last", QS_ATTR_INT, 0, 0},
-    {"lo", QS_ATTR_INT, 0, 0},
+    {"lo", QS_ATTR_INT, 0, 0}, /* from here internal */
     {"hi", QS_ATTR_INT, 0, 0},
+    QS_INTO_ATTRS,
 };
 static const qs_attr_rule qaverage_attrs[] = {
     QS_WINDOW_ATTRS(0),
@@ -421,6 +489,7 @@ static const qs_attr_rule qaverage_attrs[] = {
     {"dilations", QS_ATTR_INTS, 0, 0}, /* from here internal */
     {"lo", QS_ATTR_INT, 0, 0},
     {"hi", QS_ATTR_INT, 0, 0},
+    QS_INTO_ATTRS,
 };
 #define QAVERAGE_PUBLIC 7
 
@@ -430,7 +499,7 @@ static const qs_attr_rule qaverage_attrs[] = {
                               .since = first,                                                      \
                               .until = last,                                                       \
                               .min_in = ins == 5 ? 2 : ins, /* zero points may be left out */      \
-                              .max_in = ins,                                                       \
+                              .max_in = ins + (last == INT16_MAX ? 2 : 0),                         \
                               .min_out = 1,                                                        \
                               .max_out = outs,                                                     \
                               .attrs = rules,                                                      \
@@ -448,8 +517,8 @@ ROW(qsim_averagepool, "qsim", "AveragePool", 0, INT16_MAX, 1, 1, internal_attrs,
     QS_COUNT(internal_attrs), infer_average_float, lower_averagepool)
 ROW(globalaveragepool, "", "GlobalAveragePool", 1, QS_OPSET_NEWEST, 1, 1, NULL, 0,
     infer_global_float, NULL)
-ROW(qsim_globalaveragepool, "qsim", "GlobalAveragePool", 0, INT16_MAX, 1, 1, last_attrs, 1,
-    infer_global_float, lower_global)
+ROW(qsim_globalaveragepool, "qsim", "GlobalAveragePool", 0, INT16_MAX, 1, 1, last_attrs,
+    QS_COUNT(last_attrs), infer_global_float, lower_global)
 ROW(ms_qlinearaveragepool, "com.microsoft", "QLinearAveragePool", 1, 1, 5, 1, qaverage_attrs,
     QAVERAGE_PUBLIC, infer_average_quantized, lower_qaveragepool)
 ROW(qsim_qlinearaveragepool, "qsim", "QLinearAveragePool", 0, INT16_MAX, 5, 1, qaverage_attrs,

@@ -53,11 +53,13 @@ int qs_window_into(const qs_infer *x, int32_t over);
 static inline void qs_copy_rows(const uint8_t *x, size_t x_stride, uint8_t *y, size_t y_stride,
                                 size_t n, size_t rows) {
     for (size_t r = 0; r < rows; r++, x += x_stride, y += y_stride) {
-        size_t i = 0;
-        for (; i + 16 <= n && n < 256; i += 16)
+        if (n < 16 || n >= 256) {
+            memcpy(y, x, n);
+            continue;
+        }
+        for (size_t i = 0; i + 16 < n; i += 16)
             memcpy(y + i, x + i, 16);
-        if (i < n)
-            memcpy(y + i, x + i, n - i);
+        memcpy(y + n - 16, x + n - 16, 16); /* over those before */
     }
 }
 

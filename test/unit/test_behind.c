@@ -113,7 +113,16 @@ static void curves(qsim_ctx *ctx, image *x, int64_t h, int64_t w, int64_t k) {
     same(&n, x, "conv add", 1, 0);
 }
 
-/* Channels joined: of plain, depthwise, summed and curved convolutions; then one that must stay. */
+/* A pool of x like an image's: 3x3, the same size. */
+static void pool(net *n, const char *op, const char *x, const char *y) {
+    const int64_t kernel[] = {3, 3}, pads[] = {1, 1, 1, 1};
+    const qs_id id = net_node(n, "", op, x, y);
+    net_ints(n, id, "kernel_shape", 2, kernel);
+    net_ints(n, id, "pads", 4, pads);
+}
+
+/* Channels joined: of plain, depthwise, summed and curved convolutions; of pools; then one that
+ * must stay. */
 static void joined(qsim_ctx *ctx, image *x, int64_t h, int64_t w) {
     net n;
     begin(&n, ctx, x, h, w);
@@ -125,6 +134,17 @@ static void joined(qsim_ctx *ctx, image *x, int64_t h, int64_t w) {
     conv(&n, "ar", "d", 1, 3);
     net_node(&n, "", "Add", "d,ar", "e");
     CHECK_INT(qs_node_set_int(n.g, net_node(&n, "", "Concat", "e,c,bh", "f"), "axis", 1), 0);
+    net_node(&n, "", "Split", "f", "g,i,j");
+    CHECK_INT(qs_node_set_int(n.g, n.g->values[net_value(&n, "g")].producer, "axis", 1), 0);
+    net_node(&n, "", "Mul", "g,i", "k");
+    net_node(&n, "", "Add", "k,j", "y");
+    same(&n, x, "concat", 0, 1);
+    begin(&n, ctx, x, h, w);
+    conv(&n, "x", "a", 1, 3);
+    pool(&n, "MaxPool", "a", "b");
+    conv(&n, "a", "c", 1, 1);
+    pool(&n, "AveragePool", "a", "d");
+    CHECK_INT(qs_node_set_int(n.g, net_node(&n, "", "Concat", "b,c,d", "f"), "axis", 1), 0);
     net_node(&n, "", "Split", "f", "g,i,j");
     CHECK_INT(qs_node_set_int(n.g, n.g->values[net_value(&n, "g")].producer, "axis", 1), 0);
     net_node(&n, "", "Mul", "g,i", "k");

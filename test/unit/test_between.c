@@ -369,15 +369,15 @@ static void unit(int64_t c, int64_t first) {
 
 /*
  * Convolutions of one input, one of them depthwise, perhaps with a curve, one with a sum behind it,
- * and a pool that is inserted; joined as floats or as bytes. What is joined has the scale of all
- * but, perhaps, the last convolution.
+ * two pools, and the input, which is inserted; joined as floats or as bytes. What is joined has the
+ * scale of all but the input, the maximum and, perhaps, the last convolution.
  */
 static void joined(qsim_ctx *ctx, bool equal, bool bytes) {
     net n;
-    const char *scales[] = {"a", "b", "c", "d", "e", "t", "s", "j", "y"};
+    const char *scales[] = {"a", "b", "c", "d", "e", "t", "s", "j", "y", "v"};
     const int64_t kernel[] = {3, 3}, pads[] = {1, 1, 1, 1};
     begin(&n, ctx);
-    for (int i = 0; i < 9; i++)
+    for (int i = 0; i < 10; i++)
         scale(&n, scales[i], i == 2 && !equal ? 0.2f : 0.1f, 120);
     conv(&n, "x", "a", 16, C, 3);
     conv(&n, "x", "b", 5, C, 1);
@@ -388,27 +388,31 @@ static void joined(qsim_ctx *ctx, bool equal, bool bytes) {
     conv(&n, "x", "e", C, C, 1);
     net_node(&n, "", "Add", "e_d,x_d", "s");
     pair(&n, "s", "s");
-    const qs_id pool = net_node(&n, "", "MaxPool", "x_d", "m");
-    net_ints(&n, pool, "kernel_shape", 2, kernel);
-    net_ints(&n, pool, "pads", 4, pads);
+    for (int i = 0; i < 2; i++) {
+        const qs_id pool = net_node(&n, "", i ? "AveragePool" : "MaxPool", "x_d", i ? "v" : "m");
+        net_ints(&n, pool, "kernel_shape", 2, kernel);
+        net_ints(&n, pool, "pads", 4, pads);
+    }
     pair(&n, "m", "x");
+    pair(&n, "v", "v");
     CHECK_INT(qs_graph_set_import(n.g, "com.microsoft", 1), 0);
     qs_id id = bytes ? net_node(&n, "com.microsoft", "QLinearConcat",
                                 "j_s,j_z,b_q,b_s,b_z,a_q,a_s,a_z,m_q,x_s,x_z,t_q,t_s,t_z,s_q,s_s,"
-                                "s_z,c_q,c_s,c_z",
+                                "s_z,c_q,c_s,c_z,x_q,x_s,x_z,v_q,v_s,v_z",
                                 "j_q")
-                     : net_node(&n, "", "Concat", "b_d,a_d,m_d,t_d,s_d,c_d", "j");
+                     : net_node(&n, "", "Concat", "b_d,a_d,m_d,t_d,s_d,c_d,x_d,v_d", "j");
     qs_node_set_int(n.g, id, "axis", 1);
     if (bytes)
         net_node(&n, "", "DequantizeLinear", "j_q,j_s,j_z", "j_d");
     else
         pair(&n, "j", "j");
-    conv(&n, "j", "y", 3, 16 + 5 + 7 + 3 * C, 1);
+    conv(&n, "j", "y", 3, 16 + 5 + 7 + 5 * C, 1);
     net_output(&n, "y_d");
     NET_OK(&n, net_end(&n));
     CHECK_INT(same(&n, "concat"), 0);
     CHECK_INT(same(&n, "qlinear concat"), 0);
     CHECK_INT(same(&n, "insert"), 1);
+    CHECK_INT(same(&n, "pool"), 2);
     CHECK_INT(same(&n, "table"), 0);
     CHECK_INT(same(&n, "gemm int8"), equal ? 4 : 3);
     CHECK_INT(same(&n, "gemm int8 table"), !equal);

@@ -80,7 +80,7 @@ void qk_average_u8_neon(const qk_pool *p) {
     const limits l = limits_of(p->y_zero, p->lo, p->hi);
     const uint8_t *const x = p->x;
     uint8_t *y = p->y;
-    for (size_t ox = 0; ox < p->ow; ox++, y += channels) {
+    for (size_t ox = 0; ox < p->ow; ox++, y += p->y_step) {
         const qk_window w = qk_window_at(p, ox);
         const float32x4_t m = vdupq_n_f32(qk_average_multiplier(p, &w));
         const int32x4_t bias = vdupq_n_s32(-p->x_zero * (int32_t)(p->kh * w.count));

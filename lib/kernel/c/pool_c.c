@@ -7,7 +7,7 @@
 void qk_max_f32_c(const qk_pool *p) {
     const float *x = p->x;
     float *y = p->y;
-    for (size_t ox = 0; ox < p->ow; ox++, y += p->channels) {
+    for (size_t ox = 0; ox < p->ow; ox++, y += p->y_step) {
         const qk_window w = qk_window_at(p, ox);
         for (size_t j = 0; j < p->channels; j++) {
             float m = -INFINITY;
@@ -25,7 +25,7 @@ void qk_max_f32_c(const qk_pool *p) {
 void qk_average_f32_c(const qk_pool *p) {
     const float *x = p->x;
     float *y = p->y;
-    for (size_t ox = 0; ox < p->ow; ox++, y += p->channels) {
+    for (size_t ox = 0; ox < p->ow; ox++, y += p->y_step) {
         const qk_window w = qk_window_at(p, ox);
         const float count = (float)w.divisor;
         for (size_t j = 0; j < p->channels; j++) {
@@ -43,7 +43,7 @@ void qk_average_f32_c(const qk_pool *p) {
 void qk_max_u8_c(const qk_pool *p) {
     const uint8_t *x = p->x;
     uint8_t *y = p->y;
-    for (size_t ox = 0; ox < p->ow; ox++, y += p->channels) {
+    for (size_t ox = 0; ox < p->ow; ox++, y += p->y_step) {
         const qk_window w = qk_window_at(p, ox);
         for (size_t j = 0; j < p->channels; j++) {
             uint8_t m = 0;
@@ -61,7 +61,7 @@ void qk_max_u8_c(const qk_pool *p) {
 void qk_average_u8_c(const qk_pool *p) {
     const uint8_t *x = p->x;
     uint8_t *y = p->y;
-    for (size_t ox = 0; ox < p->ow; ox++, y += p->channels) {
+    for (size_t ox = 0; ox < p->ow; ox++, y += p->y_step) {
         const qk_window w = qk_window_at(p, ox);
         const float m = qk_average_multiplier(p, &w);
         for (size_t j = 0; j < p->channels; j++) {

@@ -96,7 +96,7 @@ TARGET void qk_average_u8_avx2(const qk_pool *p) {
     const __m256 hi = _mm256_set1_ps((float)(p->hi - p->y_zero));
     const __m256i zero = _mm256_set1_epi32(p->y_zero);
     uint8_t *y = p->y;
-    for (size_t ox = 0; ox < p->ow; ox++, y += channels) {
+    for (size_t ox = 0; ox < p->ow; ox++, y += p->y_step) {
         const qk_window w = qk_window_at(p, ox);
         const __m256 m = _mm256_set1_ps(qk_average_multiplier(p, &w));
         const __m256i bias = _mm256_set1_epi32(-p->x_zero * (int32_t)(p->kh * w.count));

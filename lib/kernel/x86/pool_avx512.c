@@ -67,7 +67,7 @@ TARGET void qk_average_u8_avx512(const qk_pool *p) {
     const __m512 hi = _mm512_set1_ps((float)(p->hi - p->y_zero));
     const __m512i zero = _mm512_set1_epi32(p->y_zero);
     uint8_t *y = p->y;
-    for (size_t ox = 0; ox < p->ow; ox++, y += channels) {
+    for (size_t ox = 0; ox < p->ow; ox++, y += p->y_step) {
         const qk_window w = qk_window_at(p, ox);
         const __m512 m = _mm512_set1_ps(qk_average_multiplier(p, &w));
         const __m512i bias = _mm512_set1_epi32(-p->x_zero * (int32_t)(p->kh * w.count));
