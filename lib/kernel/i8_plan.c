@@ -5,7 +5,7 @@
 #include "base/slices.h"
 #include "base/waves.h"
 
-#define GATHERED   (16 << 10)
+#define GATHERED   (24 << 10)
 #define STRIP_GOAL (96 << 10)
 /* An image without border has as many strips as it has so many pixels, or bytes, but not more. */
 #define FLAT_PIXELS  3072

@@ -99,7 +99,7 @@ INLINE __m512i broadcast(const uint8_t *p) {
  */
 #define TILE(NR, W, LINK)                                                                          \
     LINK void tile_##NR##x##W(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s,     \
-                              kind how) {                                                          \
+                              kind how, gatherer *between) {                                       \
         const int8_t *b = g->b;                                                                    \
         const int32_t *bias = g->o.bias;                                                           \
         R##NR(ROW) R##NR(SET_##W) if (s->init) {                                                   \
@@ -108,9 +108,16 @@ INLINE __m512i broadcast(const uint8_t *p) {
         for (int32_t seg = 0; seg < g->segs; seg++) {                                              \
             ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;                                  \
             const ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4;                                        \
-            do { /* for size, gcc would test at the head and jump back there */                    \
-                LOAD_##W R##NR(STEP_##W) b += 4 * W;                                               \
-            } while ((i += 4) < end);                                                              \
+            ptrdiff_t stop = between ? i + 2 * (ptrdiff_t)g->k4 : end;                             \
+            for (;; stop = end) {                                                                  \
+                do { /* for size, gcc would test at the head and jump back there */                \
+                    LOAD_##W R##NR(STEP_##W) b += 4 * W;                                           \
+                } while ((i += 4) < stop);                                                         \
+                if (NR != 4 || W != 64 || !between)                                                \
+                    break;                                                                         \
+                gather_rows(between, NR);                                                          \
+                between = NULL;                                                                    \
+            }                                                                                      \
         }                                                                                          \
         if (how == KIND_ANY) {                                                                     \
             FINISH_##NR##x##W                                                                      \
@@ -132,15 +139,17 @@ INLINE __m512i broadcast(const uint8_t *p) {
             for (int32_t i = 0; i < NR; i++)                                                       \
                 row[i] = g->rows ? g->rows[r + i] : g->a + (r + i) * g->a_stride;                  \
             s.init = g->row_init ? g->row_init + r : NULL;                                         \
-            if (W == 64)                                                                           \
+            const bool middle =                                                                    \
+                NR == 4 && W == 64 && ahead->left > 0 && NR <= ahead->left - ahead->turn;          \
+            if (!middle && NR == 2 && W == 64)                                                     \
                 gather_next(ahead, NR);                                                            \
-            else if (ahead->left > 0)                                                              \
+            else if (!middle && ahead->left > 0)                                                   \
                 gather_more(ahead, NR);                                                            \
             if (NR >= 4) {                                                                         \
                 FORGET(t);                                                                         \
                 FORGET(g);                                                                         \
             }                                                                                      \
-            tile_##NR##x##W(g, row, t, how);                                                       \
+            tile_##NR##x##W(g, row, t, how, middle ? ahead : NULL);                                \
         }                                                                                          \
         return r;                                                                                  \
     }
@@ -318,9 +327,9 @@ INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t few, int32_t mos
             if (s->rows == 1)                                                                      \
                 single(g, t.row[0], s->init, s->out);                                              \
             else if (s->rows <= FEW)                                                               \
-                tile_##FEW##x##W(g, t.row, s, KIND_ANY);                                           \
+                tile_##FEW##x##W(g, t.row, s, KIND_ANY, NULL);                                     \
             else                                                                                   \
-                tile_##NR##x##W(g, t.row, s, KIND_ANY);                                            \
+                tile_##NR##x##W(g, t.row, s, KIND_ANY, NULL);                                      \
         }                                                                                          \
     }                                                                                              \
     TARGET static void gemm_##W(const qk_gemm_u8s8 *g, sink *s, gatherer *ahead) {                 \

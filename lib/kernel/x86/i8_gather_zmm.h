@@ -58,14 +58,21 @@ INLINE void gather_pair(const gatherer *t, const uint8_t *a, uint8_t *out) {
     _mm512_storeu_si512(out, _mm512_permutexvar_epi8(t->order, v));
 }
 
-INLINE void gather_row(const gatherer *t, const uint8_t *a, uint8_t *out) {
-    if (t->g.k <= 32)
-        for (int32_t s = 0; s < t->g.segs; s++, out += t->g.k)
-            _mm256_storeu_si256((void *)out,
-                                _mm256_loadu_si256((const void *)(a + t->g.seg_offset[s])));
-    else
-        for (int32_t s = 0; s < t->g.segs; s++, out += t->g.k)
-            _mm512_storeu_si512(out, _mm512_loadu_si512(a + t->g.seg_offset[s]));
+/* What is stored might be what counts: gcc would load it again for each segment. */
+INLINE void gather_rows_of(const qk_gather_u8 *g, int32_t rows) {
+    const int32_t *first = g->seg_offset, *end = first + g->segs;
+    const ptrdiff_t k = g->k, step = g->a_stride, stride = g->out_stride;
+    const uint8_t *a = g->a;
+    uint8_t *out = g->out;
+    for (int32_t r = 0; r < rows; r++, a += step, out += stride) {
+        uint8_t *to = out;
+        if (k <= 32)
+            for (const int32_t *s = first; s < end; s++, to += k)
+                _mm256_storeu_si256((void *)to, _mm256_loadu_si256((const void *)(a + *s)));
+        else
+            for (const int32_t *s = first; s < end; s++, to += k)
+                _mm512_storeu_si512(to, _mm512_loadu_si512(a + *s));
+    }
 }
 
 INLINE void gathered(gatherer *t, int32_t rows, ptrdiff_t out) {
@@ -92,8 +99,7 @@ INLINE void gather_rows(gatherer *t, int32_t rows) {
         for (int32_t r = 0; r < rows; r += 2, a += 2 * t->g.a_stride, out += 64)
             gather_pair(t, a, out);
     else
-        for (int32_t r = 0; r < rows; r++, a += t->g.a_stride, out += t->g.out_stride)
-            gather_row(t, a, out);
+        gather_rows_of(&t->g, rows);
     gathered(t, rows, rows * t->g.out_stride);
 }
 
