@@ -79,6 +79,21 @@ static float sum_short(const float *x, size_t n) {
     return part[0];
 }
 
+/* Rows of two, as detectors' scores are: the tree's other lanes add nothing to either. */
+static void softmax_pairs(const qsim_ctx *ctx, const float *x, float *y, size_t rows) {
+    for (size_t r = 0; r < 2 * rows; r += 2) {
+        const float a = x[r], b = x[r + 1], top = b > a ? b : a;
+        y[r] = a - top;
+        y[r + 1] = b - top;
+    }
+    ctx->kernels->ew->exp(y, y, 2 * rows);
+    for (size_t r = 0; r < 2 * rows; r += 2) {
+        const float a = y[r], b = y[r + 1], sum = a + b;
+        y[r] = a / sum;
+        y[r + 1] = b / sum;
+    }
+}
+
 /* Short rows: the exponentials of many in one call, the same bits. */
 static void softmax_short(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t rows) {
     for (size_t r = 0; r < rows; r++) {
@@ -97,6 +112,10 @@ static void softmax_short(const qsim_ctx *ctx, const float *x, float *y, size_t 
 }
 
 void qs_softmax_rows(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t rows) {
+    if (n == 2) {
+        softmax_pairs(ctx, x, y, rows);
+        return;
+    }
     if (n < 16) {
         softmax_short(ctx, x, y, n, rows);
         return;
