@@ -78,6 +78,19 @@ static void run_gather(const qs_step *s, const qs_frame *f) {
         }
 }
 
+/* One known index: a part of the input, if what it picks lies together. */
+static int take_view(qs_lower *l, const gather_params *p) {
+    qs_infer rules;
+    qs_const c;
+    qs_lower_infer(l, &rules);
+    if (p->count != 1 || (p->outer != 1 && p->size != 1) || !qs_infer_const(&rules, 1, &c))
+        return QSIM_OK;
+    const int64_t index = index_at(c.data, p->wide, 0);
+    const size_t from = (size_t)(index < 0 ? index + p->size : index) * p->block;
+    l->step->views = qs_arena_copy(l->arena, &from, sizeof(from));
+    return l->step->views ? QSIM_OK : qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+}
+
 QS_RARE static int lower_gather(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0), *indices = qs_lower_in(l, 1);
     int64_t axis = qs_node_int(l->node, "axis", 0);
@@ -94,7 +107,7 @@ QS_RARE static int lower_gather(qs_lower *l) {
         p->count = 0;
     l->step->run = run_gather;
     l->step->kernel = "gather";
-    return QSIM_OK;
+    return take_view(l, p);
 }
 
 static const qs_attr_rule gather_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};

@@ -34,6 +34,7 @@ static int64_t walk_at(const walk *w, int64_t i) {
 typedef struct select_params {
     int32_t rank;
     size_t element, rows;
+    size_t from; /* bytes, before the axes' own starts */
     const walk *axes;
     size_t strides[QSIM_MAX_RANK]; /* of the input, in bytes */
     size_t first, run;             /* of the last axis: contiguous from here, so many */
@@ -132,7 +133,7 @@ static void select_range(const void *arg, size_t begin, size_t end) {
             at += inside ? (size_t)j * p->strides[i] : 0;
         }
         size_t row = (size_t)p->axes[p->rank - 1].out * p->element;
-        select_row(p, inside ? job->x + at : NULL, job->y + r * row, job->fill);
+        select_row(p, inside ? job->x + p->from + at : NULL, job->y + r * row, job->fill);
     }
 }
 
@@ -316,6 +317,38 @@ static bool is_run(const select_params *p, size_t *from) {
     return p->rows > 0;
 }
 
+/*
+ * Axes of one index are only a place to begin from, and whole ones go with the axis before them, so
+ * that rows are long; elements of the last axis may then be any step apart.
+ */
+static void merge_axes(select_params *p, walk *axes) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < p->rank; i++) {
+        const walk w = axes[i];
+        walk *last = n > 0 ? &axes[n - 1] : NULL;
+        if (w.out == 1) {
+            p->from += (size_t)w.start * p->strides[i];
+        } else if (last && last->step == 1 && w.step == 1 && w.out == w.in &&
+                   p->strides[n - 1] == p->strides[i] * (size_t)w.in) {
+            *last = (walk){WALK_STEP, last->start * w.in, 1, last->in * w.in, last->out * w.in};
+            p->strides[n - 1] = p->strides[i];
+        } else {
+            p->strides[n] = p->strides[i];
+            axes[n++] = w;
+        }
+    }
+    if (n == 0)
+        axes[n++] = (walk){WALK_STEP, 0, 1, 1, 1};
+    walk *last = &axes[n - 1];
+    const int64_t apart = last->in == 1 ? 1 : (int64_t)(p->strides[n - 1] / p->element);
+    *last = (walk){WALK_STEP, last->start * apart, last->step * apart, last->in * apart, last->out};
+    p->rank = n;
+    p->rows = 1;
+    for (int32_t i = 0; i + 1 < n; i++)
+        p->rows *= (size_t)axes[i].out;
+    p->axes = axes;
+}
+
 QS_RARE static int lower_slice(qs_lower *l) {
     walk axes[QSIM_MAX_RANK];
     qs_infer x;
@@ -327,6 +360,15 @@ QS_RARE static int lower_slice(qs_lower *l) {
     if (!code && is_run(l->step->params, &from)) {
         l->step->views = qs_arena_copy(l->arena, &from, sizeof(from));
         if (!l->step->views)
+            return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    }
+    select_params *p = (select_params *)(uintptr_t)l->step->params;
+    if (!code && p->rows > 0) {
+        memcpy(axes, p->axes, (size_t)p->rank * sizeof(*axes));
+        merge_axes(p, axes);
+        find_run(p);
+        p->axes = qs_arena_copy(l->arena, axes, (size_t)p->rank * sizeof(*axes));
+        if (!p->axes)
             return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
     }
     return code;

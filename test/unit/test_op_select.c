@@ -72,6 +72,52 @@ static void test_slice(void) {
     }
 }
 
+/* Starts, steps and sizes drawn at random, all axes at once, on elements of 1 and of 4 bytes. */
+static void slice_random(uint64_t *seed) {
+    int64_t dims[5], starts[5], ends[5], axes[5], steps[5], count[5], elements = 1, made = 1;
+    const int32_t rank = 1 + (int32_t)(test_random(seed) % 5);
+    const bool bytes = test_random(seed) % 2;
+    static uint8_t low[9 * 9 * 9 * 9 * 9];
+    static float high[9 * 9 * 9 * 9 * 9];
+    for (int32_t i = 0; i < rank; i++) {
+        const int64_t n = dims[i] = 1 + (int64_t)(test_random(seed) % (i < 2 ? 9 : 5));
+        const bool whole = test_random(seed) % 2;
+        axes[i] = i;
+        starts[i] = whole ? 0 : (int64_t)(test_random(seed) % (uint64_t)n);
+        steps[i] = whole ? 1 : (int64_t)(test_random(seed) % 3) + 1;
+        steps[i] *= !whole && test_random(seed) % 4 == 0 ? -1 : 1;
+        ends[i] = steps[i] < 0 ? INT64_MIN : INT64_MAX;
+        count[i] = steps[i] < 0 ? starts[i] / -steps[i] + 1 : (n - starts[i] - 1) / steps[i] + 1;
+        elements *= n;
+        made *= count[i];
+    }
+    for (int64_t i = 0; i < elements; i++) {
+        low[i] = (uint8_t)(i * 31 + i / 251);
+        high[i] = (float)i;
+    }
+    op_case *c = case_new("", "Slice", 13);
+    case_input(c, bytes ? QSIM_UINT8 : QSIM_FLOAT, rank, dims, bytes ? (void *)low : (void *)high);
+    case_ints(c, rank, starts);
+    case_ints(c, rank, ends);
+    case_ints(c, rank, axes);
+    case_ints(c, rank, steps);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    bool same = true;
+    for (int64_t k = 0; k < made; k++) {
+        int64_t rest = k, at = 0, step = 1;
+        for (int32_t i = rank - 1; i >= 0; i--) {
+            at += (starts[i] + rest % count[i] * steps[i]) * step;
+            rest /= count[i];
+            step *= dims[i];
+        }
+        same = same && (bytes ? ((const uint8_t *)case_data(c, 0))[k] == low[at]
+                              : ((const float *)case_data(c, 0))[k] == high[at]);
+    }
+    CHECK(same);
+    case_free(c);
+}
+
 /* ---- Pad ---- */
 
 static int64_t pad_source(const char *mode, int64_t i, int64_t n) {
@@ -229,9 +275,12 @@ static void test_sources(void) {
 }
 
 int main(void) {
+    uint64_t seed = 5;
     for (size_t i = 0; i < QS_COUNT(ramp); i++)
         ramp[i] = (float)i;
     test_slice();
+    for (int32_t i = 0; i < 3000; i++)
+        slice_random(&seed);
     test_pad();
     test_gather();
     test_sources();

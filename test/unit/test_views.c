@@ -90,12 +90,14 @@ static void slices(void) {
     net_node(&n, "", "Slice", "x,1,3,0", "t");
     net_node(&n, "", "Neg", "t", "u");
     net_node(&n, "", "Neg", "q", "v");
-    const char *outputs[] = {"s", "q", "t", "u", "v"};
-    for (int i = 0; i < 5; i++)
+    axis0(&n, "Gather", "r,3", "w"); /* of one index */
+    const char *outputs[] = {"s", "q", "t", "u", "v", "w"};
+    for (int i = 0; i < 6; i++)
         net_output(&n, outputs[i]);
     NET_OK(&n, net_end(&n));
-    run(&n, 5, &g);
+    run(&n, 6, &g);
     CHECK_INT(g.steps, 3);
+    check_rows(g.y[5], 0, 3, 1, RELU);
     check_rows(g.y[0], 0, 1, 2, RELU);
     check_rows(g.y[1], 0, 2, 4, RELU);
     check_rows(g.y[2], 0, 1, 2, ID);
