@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Slow analyses, not part of CI, each a build of its own in build-test. Needs Debian 12 with its package
-# mirror. Usage: sh test/analysis.sh [tsan|ubsan|debug|fuzz]...   (all of them without arguments)
+# mirror. Usage: sh test/analysis.sh [tsan|ubsan|debug|fuzz|random]...   (all of them without arguments)
 #     tsan    gcc, ThreadSanitizer: unit, kernel and fault tests
 #     ubsan   clang, AddressSanitizer and UBSan: all but what loads the library into other programs
 #     debug   gcc -O0, AddressSanitizer and UBSan: the same
 #     fuzz    clang, libFuzzer over test/fuzz: SECONDS_EACH (default 120) for each target, at most 10 s
 #             and 1.4 GB for an input; findings are left in build-test/fuzz/found
+#     random  gcc -O0, AddressSanitizer and UBSan: SEEDS (default 2000) random graphs from seed FIRST (1) on
 set -eu
 cd "$(dirname "$0")/.."
 . tools/deps.sh
@@ -54,7 +55,7 @@ fuzz() {
     done
 }
 
-analyses=${*:-tsan ubsan debug fuzz}
+analyses=${*:-tsan ubsan debug fuzz random}
 for analysis in $analyses; do
     say "$analysis"
     case $analysis in
@@ -73,6 +74,10 @@ for analysis in $analyses; do
     fuzz)
         build fuzz clang -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true
         fuzz
+        ;;
+    random)
+        build debug gcc -Dbuildtype=debug -Db_sanitize=address,undefined
+        build-test/debug/test/unit/test_random_graphs "${FIRST:-1}" "${SEEDS:-2000}" || status=1
         ;;
     *) say "no analysis is called $analysis" && exit 2 ;;
     esac

@@ -84,7 +84,10 @@ int qs_qdq_replace(qs_qdq *d, const qs_target *t, const char *domain, const char
         *made = qs_graph_add_node(g, domain, op_type, name, inputs, input_count, &y, 1);
     if (*made < 0)
         return qs_pass_no_memory(d->p);
-    g->nodes[*made].op_type = op_type;
+    qs_node *n = &g->nodes[*made];
+    n->op_type = op_type;
+    if (qs_same(domain, "com.microsoft")) /* versions count in the operator's own domain */
+        n->version = (int32_t)qs_graph_import(g, domain);
     return QSIM_OK;
 }
 

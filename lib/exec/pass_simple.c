@@ -125,7 +125,7 @@ static bool is_identity(const qs_graph *g, const qs_uses *uses, const qs_node *n
 
 /*
  * Removes node `id`, y = x. An output keeps its name: where y is one, x's producer makes y instead,
- * if x is not given out itself. Otherwise the node stays.
+ * if x is not given out itself. Otherwise the node stays, for the output alone.
  */
 static void drop_identity(qs_pass *p, qs_id id, qs_id *map) {
     qs_graph *g = p->graph;
@@ -136,8 +136,10 @@ static void drop_identity(qs_pass *p, qs_id id, qs_id *map) {
         return;
     }
     qs_id maker = g->values[x].producer;
-    if (maker == QS_NONE || g->values[x].is_output || map[x] != x)
+    if (maker == QS_NONE || g->values[x].is_output || map[x] != x) {
+        map[y] = x;
         return;
+    }
     qs_graph_remove_node(g, id);
     for (int32_t k = 0; k < g->nodes[maker].output_count; k++)
         if (g->nodes[maker].outputs[k] == x)

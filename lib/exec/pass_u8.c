@@ -261,7 +261,9 @@ static int move(signs *s, qs_id node) {
 
 static bool can_move(const signs *s, qs_id node) {
     const qs_node *n = &s->g->nodes[node];
-    if (!is_movement(n) || !is_late(s, n->inputs[0]))
+    /* Bytes of either sign can be moved, greatest ones are found among unsigned ones. */
+    const bool must = qs_node_is(n, "", "MaxPool") && is_type(s, n->inputs[0], QSIM_INT8);
+    if (!is_movement(n) || !(must || is_late(s, n->inputs[0])))
         return false;
     return !qs_same(n->op_type, "Pad") || (n->version >= 11 && can_flip(s, node, 2, NO));
 }

@@ -72,9 +72,9 @@ static bool is_sliced_up(const qs_qdq *d, qs_id v) {
     return all >= 0 && sum >= all;
 }
 
+/* Not counting who asks for it as an output: what else is asked for changes no result. */
 static bool is_read_once(const qs_qdq *d, qs_id v) {
-    return (size_t)v < d->values && !d->g->values[v].is_output &&
-           d->uses.start[v + 1] - d->uses.start[v] == 1;
+    return (size_t)v < d->values && d->uses.start[v + 1] - d->uses.start[v] == 1;
 }
 
 static int concat_above(qs_qdq *d, const qs_target *t, bool *done) {

@@ -17,6 +17,13 @@ static bool may_contribute(const qs_qdq *d, const qs_target *t) {
 
 /* ---- Add, Mul ---- */
 
+/* Of one tensor, and of what has one element: sessions make a table of the pairs, files keep them.
+ */
+static bool is_table(const qs_qdq *d, const qs_quantized *a, const qs_quantized *b) {
+    const qs_const *x = d->g->values[a->x].data, *y = d->g->values[b->x].data;
+    return a->x == b->x || (x && x->elements == 1) || (y && y->elements == 1);
+}
+
 int qs_qdq_binary(qs_qdq *d, qs_target *t, bool *done) {
     bool add = core_is(d, t, "Add"), found;
     qs_quantized a, b;
@@ -28,7 +35,8 @@ int qs_qdq_binary(qs_qdq *d, qs_target *t, bool *done) {
     if (code || !found)
         return code;
     code = qs_qdq_operand(d, x[1], &b, &found);
-    if (code || !found || (d->p->standard && (a.dtype != t->q.dtype || b.dtype != t->q.dtype)))
+    if (code || !found ||
+        (d->p->standard && (a.dtype != t->q.dtype || b.dtype != t->q.dtype || is_table(d, &a, &b))))
         return code;
     if (qs_qdq_zero_point(d, &a) < 0 || qs_qdq_zero_point(d, &b) < 0 ||
         qs_qdq_zero_point(d, &t->q) < 0)

@@ -117,8 +117,10 @@ static qs_id stand_in(laboratory *l, qs_id v) {
     if (l->count == MAX_VALUES)
         return QSIM_E_LIMIT;
     const qs_const *c = l->d->g->values[v].data;
-    qs_id id = c ? qs_graph_add_const(l->g, NULL, c->dtype, c->rank, c->dims, c->data, false)
-                 : qs_graph_add_value(l->g, NULL);
+    const bool one = c && c->elements == 1; /* whatever its rank, the table has one axis */
+    qs_id id =
+        c ? qs_graph_add_const(l->g, NULL, c->dtype, one ? 0 : c->rank, c->dims, c->data, false)
+          : qs_graph_add_value(l->g, NULL);
     if (id < 0)
         return id;
     l->from[l->count] = v;

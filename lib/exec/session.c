@@ -15,7 +15,8 @@ static int transform(qsim_session *s, const qsim_session_options *o, bool litera
     int code = qs_pass_constants(&p);
     if (!code)
         code = qs_pass_fold(&p, QS_FOLD_QUANTIZE);
-    if (!code && level >= QSIM_LEVEL_BASIC)
+    /* At every level: what is lowered to integers does not depend on them. */
+    if (!code)
         code = qs_pass_identities(&p);
     if (!code && level >= QSIM_LEVEL_EXTENDED)
         code = qs_pass_slices(&p);
