@@ -11,13 +11,13 @@
 
 #define SLIDE_PAIRS 4
 
-typedef struct slides {
+struct slides {
     const uint8_t *row[8], *zeros;
     /* In bytes: from column to column, of a row, of a range's columns. */
     ptrdiff_t across;
     size_t end;
     ptrdiff_t q;
-} slides;
+};
 
 /* Rows of a column. By name: gcc leaves arrays whose elements are kept in memory. */
 typedef struct strips {
@@ -62,24 +62,6 @@ INLINE strips load_rows(const slides *s, ptrdiff_t at, int32_t count, int32_t ra
     return t;
 }
 
-/* What a pair of rows needs besides its columns. */
-typedef struct slide_out {
-    const int8_t *w, *v; /* of both rows */
-    ptrdiff_t more;      /* from there to the second set, or 0 */
-    const int32_t *bias;
-    const float *mult;
-    uint8_t *first, *second;
-    int32_t n, wo;   /* columns of output in a range, of all */
-    int32_t whole;   /* columns that all ranges have */
-    ptrdiff_t pixel; /* bytes */
-    int32_t cols;
-    bool limits;
-    int32_t stride, dilation, kw;   /* along the width */
-    int32_t groups, stored, behind; /* groups of rows: of the kernel, of both rows of output, the
-                                       first that the second one looks at */
-    int32_t rows;                   /* of output at a time */
-} slide_out;
-
 /* The usual branches are named: gcc else jumps for each of them. */
 INLINE void slide_store(const slide_out *o, uint8_t *to, w_vec y, int32_t x, const epilogue *e,
                         int32_t ranges) {
@@ -114,8 +96,6 @@ INLINE void rows_of_three(slide_row_fn run, const slides *s, const slide_out *gi
     }
 }
 
-typedef void (*slide_fn)(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e);
-
 /* NULL: no such kernel. Defined by the including file. */
 static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single);
 /* Does this one want one row of output at a time? */
@@ -128,87 +108,96 @@ typedef struct slide_pair {
     slide_fn run;
 } slide_pair;
 
-QS_RARE TARGET static slide_pair pair_at(const plan *p, const part *t, int32_t y, int32_t c,
-                                         const slide_out *o) {
+/* Soon done, and with few instructions: rows are short. Those behind the last one are not used. */
+INLINE void pair_at(const plan *p, const part *t, int32_t y, int32_t c, slide_pair *q) {
     const qk_window_u8s8 *d = p->d;
-    const bool single = y + 1 == d->rows || o->rows == 1;
-    const int32_t looks = o->rows == 1 ? d->kh : d->kh + d->stride_h;
-    slide_pair q = {.s = {.zeros = d->zeros,
-                          .across = d->channels,
-                          .end = (size_t)p->row_bytes,
-                          .q = (ptrdiff_t)t->q * d->stride_w * d->channels},
-                    .first = (uint8_t *)d->out + (ptrdiff_t)y * d->wo * d->channels + c,
-                    .run = slide_for(p, t->ranges, o->more > 0, single)};
-    for (int32_t k = 0; k < 8; k++)
-        q.s.row[k] = row_at(p, y, k < looks ? k : 0) + c;
-    q.second = q.first + (single ? 0 : (ptrdiff_t)d->wo * d->channels);
-    return q;
+    const bool last = y + 1 == d->rows;
+    const int32_t looks = t->o.rows == 1 ? d->kh : d->kh + d->stride_h;
+    int64_t at = d->top + (int64_t)y * d->stride_h;
+    for (int32_t k = 0; k < 8; k++) {
+        const bool inside = (uint64_t)at < (uint64_t)d->h;
+        q->s.row[k] = (inside ? d->image : d->zeros) + (inside ? at * p->row_bytes : 0) + c;
+        at += k + 1 < looks ? d->dilation_h : 0;
+    }
+    q->s.zeros = d->zeros;
+    q->s.across = d->channels;
+    q->s.end = (size_t)p->row_bytes;
+    q->s.q = (ptrdiff_t)t->q * d->stride_w * d->channels;
+    q->first = (uint8_t *)d->out + (ptrdiff_t)y * d->wo * d->channels + c;
+    q->second = q->first + (last || t->o.rows == 1 ? 0 : (ptrdiff_t)d->wo * d->channels);
+    q->run = last ? slide_for(p, t->ranges, t->o.more > 0, true) : t->run;
 }
 
-/* All blocks, a few pairs of rows each: so both weights and rows stay in the first cache. */
-TARGET static void slide_blocks(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c,
-                                int32_t end, slide_out o) {
+/* Blocks of channels, a few pairs of rows each: so both weights and rows stay in the first cache.
+ */
+TARGET static void slide_blocks(const plan *p, part *t, int32_t y, int32_t pairs, int32_t c,
+                                int32_t end) {
     const qk_window_u8s8 *d = p->d;
     slide_pair q[SLIDE_PAIRS];
+    slide_out *o = &t->o;
     for (int32_t i = 0; i < pairs; i++)
-        q[i] = pair_at(p, t, y + o.rows * i, c, &o);
-    for (; c < end; c += W_BYTES) {
-        o.cols = d->channels - c < t->each ? d->channels - c : t->each;
+        pair_at(p, t, y + o->rows * i, c, &q[i]);
+    o->w = d->w + (size_t)(c / W_BYTES) * p->block_bytes;
+    for (; c < end; c += W_BYTES, o->w += p->block_bytes) {
+        o->v = o->w + o->moved;
+        o->bias = d->o.bias + c;
+        o->mult = d->o.mult + c;
+        o->cols = d->channels - c < t->each ? d->channels - c : t->each;
         for (int32_t i = 0; i < pairs; i++) {
-            o.first = q[i].first;
-            o.second = q[i].second;
-            q[i].run(&q[i].s, &o, (ptrdiff_t)d->left * d->channels, &p->e);
+            o->first = q[i].first;
+            o->second = q[i].second;
+            q[i].run(&q[i].s, o, (ptrdiff_t)d->left * d->channels, &p->e);
             for (int32_t k = 0; k < 8; k++)
                 q[i].s.row[k] += W_BYTES;
             q[i].first += W_BYTES;
             q[i].second += W_BYTES;
         }
-        o.w += p->block_bytes;
-        o.v += p->block_bytes;
-        o.bias += W_BYTES;
-        o.mult += W_BYTES;
     }
 }
 
-TARGET static int32_t slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c) {
+/* For blocks with second sets of weights, or without. */
+static void choose_slide(const plan *p, part *t, bool more) {
+    t->o.more = more ? (ptrdiff_t)p->set_bytes : 0;
+    t->run = slide_for(p, t->ranges, more, false);
+    const bool one = t->run && one_by_one(p, t->run);
+    t->o.rows = one ? 1 : 2;
+    t->o.stored = one ? p->groups : p->stored;
+    t->o.behind = one ? p->groups : p->second;
+}
+
+static bool has_sets(const plan *p) {
+    return p->d->split && W_GROUP == 4;
+}
+
+QS_RARE static void start_slide(const plan *p, part *t) {
     const qk_window_u8s8 *d = p->d;
-    slide_out o = {.w = d->w + (size_t)(c / W_BYTES) * p->block_bytes,
-                   .bias = d->o.bias + c,
-                   .mult = d->o.mult + c,
-                   .n = t->q,
-                   .wo = d->wo,
-                   .whole = d->wo - (t->ranges - 1) * t->q,
-                   .pixel = d->channels,
-                   .limits = d->o.lo > 0 || d->o.hi < 255,
-                   .stride = d->stride_w,
-                   .dilation = d->dilation_w,
-                   .kw = d->kw,
-                   .groups = p->groups,
-                   .stored = p->stored,
-                   .behind = p->second,
-                   .rows = 2};
-    const bool halves = d->split && W_GROUP == 4;
-    const ptrdiff_t sets = halves ? 2 : 1, set = (ptrdiff_t)p->set_bytes;
-    const int32_t end =
-        halves ? c + W_BYTES : t->end; /* blocks with second sets are on their own */
-    o.more = halves && any_weight(o.w + set, p->set_bytes) ? set : 0;
-    o.v = p->shared ? o.w + sets * set : o.w;
-    const slide_fn run = slide_for(p, t->ranges, o.more > 0, false);
-    if (!run)
-        return 0;
-    if (one_by_one(p, run)) {
-        o.rows = 1;
-        o.stored = o.behind = p->groups;
-        pairs = d->rows - y < 2 * pairs ? d->rows - y : 2 * pairs;
-    }
-    for (int32_t i = 0; i < pairs; i += SLIDE_PAIRS)
-        slide_blocks(p, t, y + o.rows * i, pairs - i < SLIDE_PAIRS ? pairs - i : SLIDE_PAIRS, c,
-                     end, o);
-    return end - c;
+    t->o = (slide_out){.n = t->q,
+                       .wo = d->wo,
+                       .whole = d->wo - (t->ranges - 1) * t->q,
+                       .pixel = d->channels,
+                       .limits = d->o.lo > 0 || d->o.hi < 255,
+                       .stride = d->stride_w,
+                       .dilation = d->dilation_w,
+                       .kw = d->kw,
+                       .groups = p->groups};
+    if (p->shared)
+        t->o.moved = (has_sets(p) ? 2 : 1) * (ptrdiff_t)p->set_bytes;
+    choose_slide(p, t, false);
 }
 
-static bool always_slides(const plan *p, int32_t ranges) {
-    return slide_for(p, ranges, false, false);
+static void slide(const plan *p, part *t, int32_t y, int32_t pairs) {
+    const int32_t step = has_sets(p) ? W_BYTES : t->end - t->begin;
+    for (int32_t c = t->begin; c < t->end; c += step) {
+        if (has_sets(p)) {
+            const int8_t *w = p->d->w + (size_t)(c / W_BYTES) * p->block_bytes;
+            choose_slide(p, t, any_weight(w + p->set_bytes, p->set_bytes));
+        }
+        const int32_t left = p->d->rows - y, rows = 2 * pairs < left ? 2 * pairs : left;
+        const int32_t count = t->o.rows == 1 ? rows : pairs;
+        for (int32_t i = 0; i < count; i += SLIDE_PAIRS)
+            slide_blocks(p, t, y + t->o.rows * i, count - i < SLIDE_PAIRS ? count - i : SLIDE_PAIRS,
+                         c, c + step);
+    }
 }
 
 #endif

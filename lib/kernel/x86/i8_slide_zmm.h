@@ -11,61 +11,23 @@
 #include "kernel/x86/i8_slide_any.h"
 #include "kernel/x86/i8_zmm.h"
 
-/* A column of the image, interleaved for both rows of output; for stride 1 `b` is not used. */
+/* Four rows of a column of the image, interleaved. */
 typedef struct column {
-    __m512i a0, a1, a2, a3, b0, b1, b2, b3;
+    __m512i d0, d1, d2, d3;
 } column;
 
 INLINE column slide_interleave(__m512i t0, __m512i t1, __m512i t2, __m512i t3) {
     const __m512i lo01 = _mm512_unpacklo_epi8(t0, t1), hi01 = _mm512_unpackhi_epi8(t0, t1);
     const __m512i lo23 = _mm512_unpacklo_epi8(t2, t3), hi23 = _mm512_unpackhi_epi8(t2, t3);
-    return (column){.a0 = _mm512_unpacklo_epi16(lo01, lo23),
-                    .a1 = _mm512_unpackhi_epi16(lo01, lo23),
-                    .a2 = _mm512_unpacklo_epi16(hi01, hi23),
-                    .a3 = _mm512_unpackhi_epi16(hi01, hi23)};
+    return (column){.d0 = _mm512_unpacklo_epi16(lo01, lo23),
+                    .d1 = _mm512_unpackhi_epi16(lo01, lo23),
+                    .d2 = _mm512_unpacklo_epi16(hi01, hi23),
+                    .d3 = _mm512_unpackhi_epi16(hi01, hi23)};
 }
 
-INLINE column slide_column(const slides *s, ptrdiff_t at, bool by_two, int32_t ranges) {
-    const strips t = load_rows(s, at, by_two ? 5 : 4, ranges);
-    column c = slide_interleave(t.t0, t.t1, t.t2, t.t3);
-    if (by_two) {
-        const column d = slide_interleave(t.t2, t.t3, t.t4, t.t4);
-        c.b0 = d.a0;
-        c.b1 = d.a1;
-        c.b2 = d.a2;
-        c.b3 = d.a3;
-    }
-    return c;
-}
-
-/* Both rows of output, with the weights of one column at w and v; for stride 2 these are the same.
- */
-#define SLIDE_DOT(i, c, w, v)                                                                      \
-    {                                                                                              \
-        __m512i first_w = _mm512_loadu_si512((w) + 64 * i);                                        \
-        if (by_two)                                                                                \
-            W_KEEP(first_w)                                                                        \
-        a##i = _mm512_dpbusd_epi32(a##i, (c).a##i, first_w);                                       \
-        W_KEEP(a##i)                                                                               \
-        if (!single) {                                                                             \
-            b##i = _mm512_dpbusd_epi32(b##i, by_two ? (c).b##i : (c).a##i,                         \
-                                       by_two ? first_w : _mm512_loadu_si512((v) + 64 * i));       \
-            W_KEEP(b##i)                                                                           \
-        }                                                                                          \
-    }
-#define SLIDE_DOTS(c, w, v)                                                                        \
-    SLIDE_DOT(0, c, w, v)                                                                          \
-    SLIDE_DOT(1, c, w, v)                                                                          \
-    SLIDE_DOT(2, c, w, v)                                                                          \
-    SLIDE_DOT(3, c, w, v)
-
-/* Both sets, of a column's weights `at` bytes from the first. */
-#define SLIDE_SETS(c, at)                                                                          \
-    SLIDE_DOTS(c, w + at, v + at)                                                                  \
-    if (more) {                                                                                    \
-        SLIDE_DOTS(c, w + at + more, v + at + more)                                                \
-    }
-
+#define SLIDE_DOT(sum, x, w)                                                                       \
+    sum = _mm512_dpbusd_epi32(sum, x, w);                                                          \
+    W_KEEP(sum)
 /* A load a cycle is the limit: what fits stays in registers. */
 #define SLIDE_KEEP(i)                                                                              \
     __m512i bias##i = _mm512_loadu_si512(o->bias + 16 * i);                                        \
@@ -73,10 +35,97 @@ INLINE column slide_column(const slides *s, ptrdiff_t at, bool by_two, int32_t r
     __m512 m##i = _mm512_loadu_ps(o->mult + 16 * i);                                               \
     W_KEEP(m##i)
 #define SLIDE_KEPT SLIDE_KEEP(0) SLIDE_KEEP(1) SLIDE_KEEP(2) SLIDE_KEEP(3)
+
+/* ---- stride 1: both rows of output look at the same dwords, each with its own weights ---- */
+
+INLINE column column_at(const slides *s, ptrdiff_t at, int32_t ranges) {
+    const strips t = load_rows(s, at, 4, ranges);
+    return slide_interleave(t.t0, t.t1, t.t2, t.t3);
+}
+
+/* A quarter of a column's channels. */
+#define SLIDE_BOTH(i, c, at)                                                                       \
+    SLIDE_DOT(a##i, (c).d##i, _mm512_loadu_si512(w + (at) + 64 * i))                               \
+    if (!single) {                                                                                 \
+        SLIDE_DOT(b##i, (c).d##i, _mm512_loadu_si512(v + (at) + 64 * i))                           \
+    }
+#define SLIDE_THREE(i, j, at)                                                                      \
+    SLIDE_BOTH(i, c0, at)                                                                          \
+    SLIDE_BOTH(j, c0, at)                                                                          \
+    SLIDE_BOTH(i, c1, (at) + 256)                                                                  \
+    SLIDE_BOTH(j, c1, (at) + 256)                                                                  \
+    SLIDE_BOTH(i, c2, (at) + 512)                                                                  \
+    SLIDE_BOTH(j, c2, (at) + 512)
+
+/* Half of the channels: the other half's products go on beside what becomes of these. */
+#define SLIDE_HALF(i, j)                                                                           \
+    __m512i a##i = bias##i, a##j = bias##j, b##i = bias##i, b##j = bias##j;                        \
+    SLIDE_THREE(i, j, 0)                                                                           \
+    if (more) {                                                                                    \
+        SLIDE_THREE(i, j, more)                                                                    \
+    }                                                                                              \
+    a##i = narrow(scale(a##i, m##i, &e), scale(a##j, m##j, &e), &e);                               \
+    W_KEEP(a##i)                                                                                   \
+    if (!single) {                                                                                 \
+        b##i = narrow(scale(b##i, m##i, &e), scale(b##j, m##j, &e), &e);                           \
+        W_KEEP(b##i)                                                                               \
+    }
+
+INLINE void rows_by_one(const slides *s, const slide_out *given, ptrdiff_t at,
+                        const epilogue *usual, int32_t ranges, bool single) {
+    epilogue e = *usual;
+    e.clamp = false;
+    const slide_out copy = *given, *o = &copy; /* no store changes it */
+    uint8_t *first = o->first, *second = o->second;
+    const int8_t *w = o->w, *v = o->v;
+    const ptrdiff_t more = o->more, step = s->across;
+    SLIDE_KEPT
+    column c0 = column_at(s, at, ranges), c1 = column_at(s, at + step, ranges), c2;
+    at += 2 * step;
+    for (int32_t x = 0; x < o->n; x++, at += step) {
+        c2 = column_at(s, at, ranges);
+        SLIDE_HALF(0, 1)
+        SLIDE_HALF(2, 3)
+        if (!single)
+            slide_store(o, second, _mm512_packus_epi16(b0, b2), x, &e, ranges);
+        slide_store(o, first, _mm512_packus_epi16(a0, a2), x, &e, ranges);
+        first += o->pixel;
+        second += o->pixel;
+        c0 = c1;
+        c1 = c2;
+    }
+}
+
+/* ---- stride 2: both rows with the same weights, each on its own dwords ---- */
+
+typedef struct both_columns {
+    column a, b;
+} both_columns;
+
+INLINE both_columns both_columns_at(const slides *s, ptrdiff_t at, int32_t ranges) {
+    const strips t = load_rows(s, at, 5, ranges);
+    return (both_columns){slide_interleave(t.t0, t.t1, t.t2, t.t3),
+                          slide_interleave(t.t2, t.t3, t.t4, t.t4)};
+}
+
+#define EACH_DOT(i, c, w)                                                                          \
+    {                                                                                              \
+        __m512i weights = _mm512_loadu_si512((w) + 64 * i);                                        \
+        W_KEEP(weights)                                                                            \
+        SLIDE_DOT(a##i, (c).a.d##i, weights)                                                       \
+        if (!single) {                                                                             \
+            SLIDE_DOT(b##i, (c).b.d##i, weights)                                                   \
+        }                                                                                          \
+    }
+#define EACH_SET(c, w) EACH_DOT(0, c, w) EACH_DOT(1, c, w) EACH_DOT(2, c, w) EACH_DOT(3, c, w)
+#define EACH_SETS(c, w)                                                                            \
+    EACH_SET(c, w)                                                                                 \
+    if (more) {                                                                                    \
+        EACH_SET(c, (w) + more)                                                                    \
+    }
 #define SLIDE_SUMS                                                                                 \
     __m512i a0 = bias0, a1 = bias1, a2 = bias2, a3 = bias3;                                        \
     __m512i b0 = bias0, b1 = bias1, b2 = bias2, b3 = bias3;
-
 /* Where there is no second row, the first one comes last. */
 #define SLIDE_FINISH                                                                               \
     if (!single)                                                                                   \
@@ -89,34 +138,31 @@ INLINE column slide_column(const slides *s, ptrdiff_t at, bool by_two, int32_t r
                                     narrow(scale(a2, m2, &e), scale(a3, m3, &e), &e)),             \
                 x, &e, ranges);
 
-INLINE void slide_rows(const slides *s, const slide_out *given, ptrdiff_t at, const epilogue *usual,
-                       bool by_two, int32_t ranges, bool single) {
+INLINE void rows_by_two(const slides *s, const slide_out *given, ptrdiff_t at,
+                        const epilogue *usual, int32_t ranges, bool single) {
     epilogue e = *usual;
     e.clamp = false;
-    const slide_out copy = *given, *o = &copy; /* no store changes it */
+    const slide_out copy = *given, *o = &copy;
     uint8_t *first = o->first, *second = o->second;
-    const int8_t *w = o->w, *v = o->v;
+    const int8_t *w = o->w;
     const ptrdiff_t more = o->more, step = s->across;
     SLIDE_KEPT
-    column c0 = slide_column(s, at, by_two, ranges), c1, c2;
-    if (!by_two)
-        c1 = slide_column(s, at + step, false, ranges);
-    at += by_two ? step : 2 * step;
-    for (int32_t x = 0; x < o->n; x++, at += step) {
+    both_columns c = both_columns_at(s, at, ranges);
+    for (int32_t x = 0; x < o->n; x++) {
         SLIDE_SUMS
-        SLIDE_SETS(c0, 0)
-        if (by_two)
-            c1 = slide_column(s, at, true, ranges), at += step;
-        SLIDE_SETS(c1, 256)
-        c2 = slide_column(s, at, by_two, ranges);
-        SLIDE_SETS(c2, 512)
+        EACH_SETS(c, w)
+        c = both_columns_at(s, at += step, ranges);
+        EACH_SETS(c, w + 256)
+        c = both_columns_at(s, at += step, ranges);
+        EACH_SETS(c, w + 512)
         SLIDE_FINISH
         first += o->pixel;
         second += o->pixel;
-        c0 = by_two ? c2 : c1;
-        c1 = c2;
     }
 }
+
+#define TALL_DOTS(c, at)                                                                           \
+    SLIDE_BOTH(0, c, at) SLIDE_BOTH(1, c, at) SLIDE_BOTH(2, c, at) SLIDE_BOTH(3, c, at)
 
 /* Kernels of two groups of rows: the first `count` rows of s are looked at. */
 INLINE void tall_rows(const slides *s, const slide_out *given, ptrdiff_t at, const epilogue *usual,
@@ -124,7 +170,7 @@ INLINE void tall_rows(const slides *s, const slide_out *given, ptrdiff_t at, con
     epilogue e = *usual;
     e.clamp = false;
     const slide_out copy = *given, *o = &copy;
-    const bool by_two = false, single = false;
+    const bool single = false;
     uint8_t *first = o->first, *second = o->second;
     SLIDE_KEPT
     for (int32_t x = 0; x < o->n; x++, at += o->stride * s->across) {
@@ -133,9 +179,9 @@ INLINE void tall_rows(const slides *s, const slide_out *given, ptrdiff_t at, con
         for (int32_t i = 0; i < o->kw; i++, w += 512, v += 512) {
             const strips t = load_rows(s, at + i * o->dilation * s->across, count, ranges);
             column c = slide_interleave(t.t0, t.t1, t.t2, t.t3);
-            SLIDE_DOTS(c, w, v)
+            TALL_DOTS(c, 0)
             c = slide_interleave(t.t4, t.t5, t.t6, t.t7);
-            SLIDE_DOTS(c, w + 256, v + 256)
+            TALL_DOTS(c, 256)
         }
         SLIDE_FINISH
         first += o->pixel;
@@ -146,17 +192,17 @@ INLINE void tall_rows(const slides *s, const slide_out *given, ptrdiff_t at, con
 #include "kernel/x86/i8_slide_16_zmm.h"
 #include "kernel/x86/i8_slide_5x5_zmm.h"
 
-#define SLIDE(NAME, BY_TWO, RANGES, SINGLE)                                                        \
+#define SLIDE(NAME, ROWS, RANGES, SINGLE)                                                          \
     TARGET static void NAME(const slides *s, const slide_out *o, ptrdiff_t at,                     \
                             const epilogue *e) {                                                   \
-        slide_rows(s, o, at, e, BY_TWO, RANGES, SINGLE);                                           \
+        ROWS(s, o, at, e, RANGES, SINGLE);                                                         \
     }
-SLIDE(slide_by_one, false, 1, false)
-SLIDE(slide_by_two, true, 1, false)
-SLIDE(slide_2_by_one, false, 2, false)
-SLIDE(slide_2_by_two, true, 2, false)
-SLIDE(single_by_one, false, 1, true)
-SLIDE(single_by_two, true, 1, true)
+SLIDE(slide_by_one, rows_by_one, 1, false)
+SLIDE(slide_by_two, rows_by_two, 1, false)
+SLIDE(slide_2_by_one, rows_by_one, 2, false)
+SLIDE(slide_2_by_two, rows_by_two, 2, false)
+SLIDE(single_by_one, rows_by_one, 1, true)
+SLIDE(single_by_two, rows_by_two, 1, true)
 
 #define TALL(NAME, ROWS, RANGES)                                                                   \
     TARGET static void NAME(const slides *s, const slide_out *o, ptrdiff_t at,                     \

@@ -232,16 +232,17 @@ QS_RARE static void run_block(const plan *p, const part *t, int32_t c, const pix
 }
 
 /*
- * The usual kernels without scratch: the channels from c on that are done, 0 where this is none of
- * them; and whether all blocks have one. Defined by the including file.
+ * The kernels without scratch, defined by the including file: what t->run and t->o are; pairs of
+ * rows from y on.
  */
-TARGET static int32_t slide(const plan *p, const part *t, int32_t y, int32_t pairs, int32_t c);
-static bool always_slides(const plan *p, int32_t ranges);
+QS_RARE static void start_slide(const plan *p, part *t);
+static void slide(const plan *p, part *t, int32_t y, int32_t pairs);
 
 static part part_of(const plan *p, int32_t begin, int32_t end, int32_t each) {
     part t = {.begin = begin, .end = end, .each = each, .ranges = W_BYTES / each, .pairs = 1};
     t.q = (p->d->wo + t.ranges - 1) / t.ranges;
-    if (!always_slides(p, t.ranges)) {
+    start_slide(p, &t);
+    if (!t.run) {
         lay_out(p, &t);
         return t;
     }
@@ -252,16 +253,17 @@ static part part_of(const plan *p, int32_t begin, int32_t end, int32_t each) {
 }
 
 /* Rows begin … end - 1 of output. */
-static void run_part(const plan *p, const part *t, int32_t begin, int32_t end, uint8_t *scratch) {
+static void run_part(const plan *p, part *t, int32_t begin, int32_t end, uint8_t *scratch) {
     pixels list;
     for (int32_t y = begin; y < end; y += 2 * t->pairs) {
         int32_t pairs = (end - y + 1) / 2 < t->pairs ? (end - y + 1) / 2 : t->pairs;
-        int32_t first = t->begin, done = 1;
-        for (; first < t->end && done > 0; first += done)
-            done = slide(p, t, y, pairs, first);
-        for (int32_t x = 0; x < t->q && first < t->end; x += t->xs) {
+        if (t->run) {
+            slide(p, t, y, pairs);
+            continue;
+        }
+        for (int32_t x = 0; x < t->q; x += t->xs) {
             list_pixels(p, t, y, pairs, x, &list);
-            for (int32_t c = first; c < t->end; c += W_BYTES) {
+            for (int32_t c = t->begin; c < t->end; c += W_BYTES) {
                 fill(p, t, y, pairs, x, c, scratch);
                 run_block(p, t, c, &list, scratch);
             }

@@ -78,6 +78,30 @@ typedef struct plan {
     epilogue e;
 } plan;
 
+/* What a pair of rows needs besides its columns. */
+typedef struct slide_out {
+    const int8_t *w, *v; /* of both rows */
+    ptrdiff_t more;      /* from there to the second set, or 0 */
+    ptrdiff_t moved;     /* from w to v */
+    const int32_t *bias;
+    const float *mult;
+    uint8_t *first, *second;
+    int32_t n, wo;   /* columns of output in a range, of all */
+    int32_t whole;   /* columns that all ranges have */
+    ptrdiff_t pixel; /* bytes */
+    int32_t cols;
+    bool limits;
+    int32_t stride, dilation, kw;   /* along the width */
+    int32_t groups, stored, behind; /* groups of rows: of the kernel, of both rows of output, the
+                                       first that the second one looks at */
+    int32_t rows;                   /* of output at a time */
+} slide_out;
+
+/* Rows of the image, from i8_slide.h. */
+typedef struct slides slides;
+
+typedef void (*slide_fn)(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e);
+
 /* Channels of one kind of block. */
 typedef struct part {
     int32_t begin, end; /* channels */
@@ -88,6 +112,8 @@ typedef struct part {
     bool apart;                         /* every pixel has its own columns in scratch */
     int32_t columns;                    /* of one pair of rows */
     ptrdiff_t column_bytes, pair_bytes; /* of scratch: from column to column, from pair to pair */
+    slide_fn run;                       /* NULL: through scratch */
+    slide_out o;
     int32_t tap[W_TAPS]; /* from a pixel's first column in scratch to its dwords, of two sets */
 } part;
 
