@@ -22,14 +22,17 @@ typedef void (*binary_fn)(const void *a, size_t sa, const void *b, size_t sb, vo
 
 #define LOOPS(T, U, OP)                                                                            \
     if (sa && sb) {                                                                                \
+        QS_EACH_ALONE                                                                              \
         for (size_t i = 0; i < n; i++)                                                             \
             y[i] = OP(T, U, a[i], b[i]);                                                           \
     } else if (sa) {                                                                               \
         const T c = b[0];                                                                          \
+        QS_EACH_ALONE                                                                              \
         for (size_t i = 0; i < n; i++)                                                             \
             y[i] = OP(T, U, a[i], c);                                                              \
     } else {                                                                                       \
         const T c = a[0];                                                                          \
+        QS_EACH_ALONE                                                                              \
         for (size_t i = 0; i < n; i++)                                                             \
             y[i] = OP(T, U, c, b[i * sb]);                                                         \
     }

@@ -23,6 +23,7 @@ typedef void (*store_fn)(const wide *w, size_t n, void *y);
 #define LOAD(RARE, suffix, T, field)                                                               \
     RARE static void load_##suffix(const void *vx, size_t n, wide *w) {                            \
         const T *x = vx;                                                                           \
+        QS_EACH_ALONE                                                                              \
         for (size_t i = 0; i < n; i++)                                                             \
             w->field[i] = x[i];                                                                    \
     }
@@ -46,6 +47,7 @@ static void load_b8(const void *vx, size_t n, wide *w) {
 #define STORE(RARE, suffix, T, kind, field, expression)                                            \
     RARE static void store_##suffix##_##kind(const wide *w, size_t n, void *vy) {                  \
         T *y = vy;                                                                                 \
+        QS_EACH_ALONE                                                                              \
         for (size_t i = 0; i < n; i++)                                                             \
             y[i] = (T)(expression(w->field[i]));                                                   \
     }

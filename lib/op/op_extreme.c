@@ -9,6 +9,7 @@ typedef void (*extreme_fn)(void *y, const void *b, size_t sb, size_t n);
     RARE static void name(void *vy, const void *vb, size_t sb, size_t n) {                         \
         T *py = vy;                                                                                \
         const T *pb = vb;                                                                          \
+        QS_EACH_ALONE                                                                              \
         for (size_t i = 0; i < n; i++) {                                                           \
             const T a = py[i], b = pb[i * sb];                                                     \
             py[i] = (expression);                                                                  \

@@ -86,6 +86,7 @@ QS_RARE static int infer_any(qs_infer *x) {
         const T *px = vx;                                                                          \
         T *py = vy;                                                                                \
         (void)param;                                                                               \
+        QS_EACH_ALONE                                                                              \
         for (size_t i = 0; i < n; i++) {                                                           \
             const T x = px[i];                                                                     \
             py[i] = (T)(expression);                                                               \

@@ -174,8 +174,8 @@ static void add_into(float *restrict y, const float *restrict x, size_t n) {
         y[i] = y[i] + x[i];
 }
 
-static void add_scaled(float *restrict y, const float *restrict x, const float *restrict by,
-                       size_t n) {
+QS_CALLED static void add_scaled(float *restrict y, const float *restrict x,
+                                 const float *restrict by, size_t n) {
     for (size_t i = 0; i < n; i++)
         y[i] = y[i] + by[i] * x[i];
 }
@@ -197,6 +197,7 @@ static void lstm_cell(const lane *l, float *g, float *restrict h, float *restric
         qs_activate(p->ew, &l->act[0], clip, g + 2 * n, y + 2 * n, n);
     }
     qs_activate(p->ew, &l->act[1], clip, g + 3 * n, y + 3 * n, n);
+    QS_EACH_ALONE
     for (size_t i = 0; i < n; i++)
         c[i] = y[2 * n + i] * c[i] + y[i] * y[3 * n + i];
     if (l->peephole) {
@@ -205,6 +206,7 @@ static void lstm_cell(const lane *l, float *g, float *restrict h, float *restric
     }
     memcpy(g, c, n * sizeof(*g));
     qs_activate(p->ew, &l->act[2], clip, g, y, n);
+    QS_EACH_ALONE
     for (size_t i = 0; i < n; i++)
         h[i] = y[n + i] * y[i];
 }
@@ -219,14 +221,17 @@ static void gru_cell(const lane *l, float *g, const float *xw, float *restrict h
     qs_activate(p->ew, &l->act[0], clip, g, y, 2 * n);
     if (p->r.before_reset) {
         product(p, &p->form.r[1], l->packed, h, &zero, 1, l->rb, t, n);
+        QS_EACH_ALONE
         for (size_t i = 0; i < n; i++)
             g[i] = xw[2 * n + i] + y[n + i] * t[i];
     } else {
+        QS_EACH_ALONE
         for (size_t i = 0; i < n; i++)
             t[i] = y[n + i] * h[i];
         product(p, &p->form.r[1], l->packed, t, &zero, 1, xw + 2 * n, g, n);
     }
     qs_activate(p->ew, &l->act[1], clip, g, y + 2 * n, n);
+    QS_EACH_ALONE
     for (size_t i = 0; i < n; i++)
         h[i] = (1.0f - y[i]) * y[2 * n + i] + y[i] * h[i];
 }

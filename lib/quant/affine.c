@@ -12,6 +12,7 @@
 #define QUANTIZE(result, name, type, low, high)                                                    \
     result name(const float *x, size_t n, float scale, int32_t zero_point, type *y) {              \
         float lo = (float)((low)-zero_point), hi = (float)((high)-zero_point);                     \
+        QS_EACH_ALONE                                                                              \
         for (size_t i = 0; i < n; i++) {                                                           \
             float v = qs_minf(qs_maxf(x[i] / scale, lo), hi);                                      \
             y[i] = (type)(qs_round_even(v) + zero_point);                                          \
@@ -20,19 +21,20 @@
 
 #define DEQUANTIZE(result, name, type)                                                             \
     result name(const type *x, size_t n, float scale, int32_t zero_point, float *y) {              \
+        QS_EACH_ALONE                                                                              \
         for (size_t i = 0; i < n; i++)                                                             \
             y[i] = (float)((int32_t)x[i] - zero_point) * scale;                                    \
     }
 
-QUANTIZE(void, qs_quantize_u8, uint8_t, 0, 255)
-QUANTIZE(void, qs_quantize_s8, int8_t, -128, 127)
+QUANTIZE(QS_CALLED void, qs_quantize_u8, uint8_t, 0, 255)
+QUANTIZE(QS_CALLED void, qs_quantize_s8, int8_t, -128, 127)
 QUANTIZE(QS_RARE static void, quantize_u16, uint16_t, 0, 65535)
 QUANTIZE(QS_RARE static void, quantize_s16, int16_t, -32768, 32767)
 
-DEQUANTIZE(void, qs_dequantize_u8, uint8_t)
-DEQUANTIZE(void, qs_dequantize_s8, int8_t)
-DEQUANTIZE(static void, dequantize_u16, uint16_t)
-DEQUANTIZE(static void, dequantize_s16, int16_t)
+DEQUANTIZE(QS_CALLED void, qs_dequantize_u8, uint8_t)
+DEQUANTIZE(QS_CALLED void, qs_dequantize_s8, int8_t)
+DEQUANTIZE(QS_RARE static void, dequantize_u16, uint16_t)
+DEQUANTIZE(QS_RARE static void, dequantize_s16, int16_t)
 
 QS_RARE static int32_t quantize_s32(float x, float scale) {
     float v = x / scale;
