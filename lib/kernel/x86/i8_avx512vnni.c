@@ -63,7 +63,10 @@ INLINE __m512i broadcast(const uint8_t *p) {
 #define LOAD_8     LOAD_HALF(0)
 #define STEP_64(r) BROADCAST(r) DOT(r, 0, b0) DOT(r, 1, b1) DOT(r, 2, b2) DOT(r, 3, b3)
 #define STEP_32(r) BROADCAST(r) DOT(r, 0, b0) DOT(r, 1, b1)
-#define STEP_24(r) BROADCAST(r) DOT(r, 0, b0) DOT_HALF(r, bh)
+#define STEP_24(r) /* what is whole and what is half take turns: else a fiftieth is lost */        \
+    BROADCAST(r) if (r % 2 == 0){DOT(r, 0, b0)} DOT_HALF(r, bh) if (r % 2) {                       \
+        DOT(r, 0, b0)                                                                              \
+    }
 #define STEP_16(r) BROADCAST(r) DOT(r, 0, b0)
 #define STEP_8(r)  BROADCAST(r) DOT_HALF(r, bh)
 
