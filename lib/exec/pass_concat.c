@@ -87,7 +87,7 @@ static qs_id maker_of(const joining *j, qs_id v) {
     return writes(j->p, &j->g->nodes[x->producer]) ? x->producer : QS_NONE;
 }
 
-static bool q8_of(const qs_graph *g, qs_id scale, qs_id zero_point, qs_q8 *q) {
+bool qs_pass_q8(const qs_graph *g, qs_id scale, qs_id zero_point, qs_q8 *q) {
     const qs_const *s = scale == QS_NONE ? NULL : g->values[scale].data;
     const qs_const *z = zero_point == QS_NONE ? NULL : g->values[zero_point].data;
     if (!s || s->elements != 1 || (zero_point != QS_NONE && (!z || z->elements != 1)))
@@ -97,13 +97,13 @@ static bool q8_of(const qs_graph *g, qs_id scale, qs_id zero_point, qs_q8 *q) {
     return true;
 }
 
-/* The table from an operand's bytes to the result's; rescaled: it changes some. */
-static void set_table(part *a, const qs_q8 *from, const qs_q8 *to) {
-    a->rescaled = false;
+bool qs_pass_rescaling(const qs_q8 *from, const qs_q8 *to, uint8_t *table) {
+    bool changes = false;
     for (int32_t i = 0; i < 256; i++) {
-        a->table[i] = qs_q8_byte(*to, qs_q8_value(*from, (uint8_t)i));
-        a->rescaled |= a->table[i] != i;
+        table[i] = qs_q8_byte(*to, qs_q8_value(*from, (uint8_t)i));
+        changes |= table[i] != i;
     }
+    return changes;
 }
 
 /* Bytes that a table makes are looked up once, where they are made if nothing else reads them. */
@@ -135,10 +135,10 @@ static bool read_part(const joining *j, const qs_node *n, int32_t i, const qs_q8
     if (x->rank != y->rank || x->dtype != y->dtype || x->data || x->dims[x->rank - 1].size <= 0)
         return false;
     a->channels = x->dims[x->rank - 1].size;
-    if (to && !q8_of(j->g, n->inputs[at + 1], n->inputs[at + 2], &from))
+    if (to && !qs_pass_q8(j->g, n->inputs[at + 1], n->inputs[at + 2], &from))
         return false;
     if (to)
-        set_table(a, &from, to);
+        a->rescaled = qs_pass_rescaling(&from, to, a->table);
     if (x->dtype == QSIM_UINT8 && a->maker == QS_NONE)
         look_through(j, a);
     a->place = a->maker == QS_NONE ? INT32_MAX : j->place[a->maker];
@@ -167,7 +167,7 @@ static bool read_parts(joining *j, const qs_node *n) {
     j->channels = 0;
     if (y->rank < 3 || (axis < 0 ? axis + y->rank : axis) != y->rank - 1 ||
         (y->dtype != QSIM_UINT8 && !(plain && y->dtype == QSIM_FLOAT)) ||
-        (!plain && !q8_of(j->g, n->inputs[0], n->inputs[1], &to)))
+        (!plain && !qs_pass_q8(j->g, n->inputs[0], n->inputs[1], &to)))
         return false;
     for (int32_t i = 0; i < j->count; i++) {
         if (!read_part(j, n, i, plain ? NULL : &to, &j->parts[i]))

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Behind the layout: QLinearConcat of two tensors' channels, shuffled in two groups and, mostly,
- * split in two, is one step.
+ * Behind the layout: a Concat or QLinearConcat of two tensors' channels, shuffled in two groups
+ * and, mostly, split in two, is one step.
  */
 #include "exec/passes.h"
+#include "kernel/u8.h"
+
+/* What is joined: two operands and the tables that their bytes are looked up in, if they are. */
+typedef struct pair {
+    qs_id x[2];
+    int64_t channels; /* of each */
+    bool rescaled[2];
+    uint8_t table[2][256];
+} pair;
 
 /* The only reader of a value that is not given out, if it is of this type; or QS_NONE. */
 static qs_id reader(const qs_graph *g, const qs_uses *uses, qs_id v, const char *op_type) {
@@ -13,23 +22,39 @@ static qs_id reader(const qs_graph *g, const qs_uses *uses, qs_id v, const char 
     return qs_node_is(&g->nodes[id], "", op_type) && g->nodes[id].inputs[0] == v ? id : QS_NONE;
 }
 
-/* Channels of each of two byte tensors that are joined; 0 if the node is something else. */
-static int64_t joined(const qs_graph *g, const qs_node *n) {
-    const bool is =
-        qs_node_is(n, "qsim", "QLinearConcat") || qs_node_is(n, "com.microsoft", "QLinearConcat");
-    if (!is || n->input_count != 8 || g->values[n->outputs[0]].dtype != QSIM_UINT8)
-        return 0;
-    for (int32_t i = 0; i < 8; i++)
-        if (n->inputs[i] == QS_NONE || (i != 2 && i != 5) != (g->values[n->inputs[i]].data != NULL))
-            return 0;
-    const qs_value *a = &g->values[n->inputs[2]], *b = &g->values[n->inputs[5]];
+/* A Concat of two tensors' last axis, of one type and equally long. */
+static bool read_plain(const qs_graph *g, const qs_node *n, pair *t) {
+    const qs_value *a = &g->values[t->x[0]], *b = &g->values[t->x[1]];
     const int32_t last = a->rank - 1;
     const int64_t axis = qs_node_int(n, "axis", 0);
-    if (last < 1 || b->rank != a->rank || (axis < 0 ? axis + a->rank : axis) != last ||
-        a->dtype != QSIM_UINT8 || b->dtype != QSIM_UINT8)
-        return 0;
-    const int64_t c = a->dims[last].size;
-    return c == b->dims[last].size && c > 0 && c <= 4096 ? c : 0;
+    if (last < 1 || b->rank != a->rank || (axis < 0 ? axis + a->rank : axis) != last || a->data ||
+        b->data || a->dtype != b->dtype || (a->dtype != QSIM_UINT8 && a->dtype != QSIM_FLOAT))
+        return false;
+    t->channels = a->dims[last].size;
+    return t->channels == b->dims[last].size && t->channels > 0 && t->channels <= QK_SHUFFLE_MOST;
+}
+
+/* False if the node is something else. */
+static bool read_pair(const qs_graph *g, const qs_node *n, pair *t) {
+    qs_q8 from, to;
+    *t = (pair){.channels = 0};
+    if (qs_node_is(n, "", "Concat") && n->input_count == 2) {
+        memcpy(t->x, n->inputs, sizeof(t->x));
+        return read_plain(g, n, t);
+    }
+    if ((!qs_node_is(n, "qsim", "QLinearConcat") &&
+         !qs_node_is(n, "com.microsoft", "QLinearConcat")) ||
+        n->input_count != 8 || g->values[n->outputs[0]].dtype != QSIM_UINT8 ||
+        !qs_pass_q8(g, n->inputs[0], n->inputs[1], &to))
+        return false;
+    for (int32_t i = 0; i < 2; i++) {
+        const qs_id *in = n->inputs + 2 + 3 * i;
+        if (!qs_pass_q8(g, in[1], in[2], &from))
+            return false;
+        t->x[i] = in[0];
+        t->rescaled[i] = qs_pass_rescaling(&from, &to, t->table[i]);
+    }
+    return read_plain(g, n, t) && g->values[t->x[0]].dtype == QSIM_UINT8;
 }
 
 /* [..., 2c] as [..., 2, c], its last two axes swapped. */
@@ -54,12 +79,30 @@ static bool halves(const qs_graph *g, const qs_node *n, int32_t rank) {
            g->values[n->outputs[1]].dims[rank - 1].size > 0;
 }
 
+static int emit(qs_pass *p, const pair *t, const char *name, const qs_id *out, int32_t outputs) {
+    const int64_t dims = 256;
+    const qs_value *y = &p->graph->values[out[0]];
+    const int64_t first = y->dims[y->rank - 1].size;
+    qs_id in[4] = {t->x[0], t->x[1], QS_NONE, QS_NONE};
+    for (int32_t i = 0; i < 2; i++) {
+        if (t->rescaled[i])
+            in[2 + i] = qs_pass_const(p, QSIM_UINT8, 1, &dims, t->table[i]);
+        if (t->rescaled[i] && in[2 + i] < 0)
+            return in[2 + i];
+    }
+    const qs_id made = qs_graph_add_node(p->graph, "qsim", "Shuffle", name, in, 4, out, outputs);
+    if (made < 0 || qs_node_set_int(p->graph, made, "first", first))
+        return qs_pass_no_memory(p);
+    return qs_pass_resolve(p, made);
+}
+
 static int visit(qs_pass *p, const qs_uses *uses, qs_id concat, bool *changed) {
     qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[concat];
-    const int64_t c = n->removed ? 0 : joined(g, n);
-    if (c == 0)
+    pair t;
+    if (n->removed || !read_pair(g, n, &t))
         return QSIM_OK;
+    const int64_t c = t.channels;
     const int32_t rank = g->values[n->outputs[0]].rank;
     const qs_id apart = reader(g, uses, n->outputs[0], "Reshape");
     const qs_id swap =
@@ -74,21 +117,15 @@ static int visit(qs_pass *p, const qs_uses *uses, qs_id concat, bool *changed) {
     if (split != QS_NONE && !halves(g, &g->nodes[split], rank))
         split = QS_NONE;
     const qs_id end = split == QS_NONE ? join : split;
-    qs_id in[8], out[2];
+    qs_id out[2];
     const int32_t outputs = g->nodes[end].output_count;
-    memcpy(in, n->inputs, sizeof(in));
     memcpy(out, g->nodes[end].outputs, (size_t)outputs * sizeof(*out));
-    const int64_t first = g->values[out[0]].dims[rank - 1].size;
     const char *name = n->name;
     const qs_id gone[] = {concat, apart, swap, join, end};
     for (size_t i = 0; i < QS_COUNT(gone); i++)
         qs_graph_remove_node(g, gone[i]);
-    const qs_id made = qs_graph_add_node(g, "qsim", "QLinearShuffle", name, in, 8, out, outputs);
     *changed = true;
-    if (made < 0 || qs_node_set_int(g, made, "axis", rank - 1) ||
-        qs_node_set_int(g, made, "first", first))
-        return qs_pass_no_memory(p);
-    return qs_pass_resolve(p, made);
+    return emit(p, &t, name, out, outputs);
 }
 
 int qs_pass_shuffle(qs_pass *p) {

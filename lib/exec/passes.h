@@ -7,6 +7,7 @@
 #define QS_PASSES_H
 
 #include "exec/exec.h"
+#include "op/qvalue.h"
 
 typedef struct qs_pass {
     qsim_ctx *ctx;
@@ -64,11 +65,16 @@ int qs_pass_layout(qs_pass *p, bool spread);
  * sums and curves into the float convolution (pass_behind.c). */
 int qs_pass_behind(qs_pass *p);
 
-/* Behind the layout: joined, shuffled and split bytes (pass_shuffle.c). */
+/* Behind the layout: two tensors joined, shuffled and split (pass_shuffle.c). */
 int qs_pass_shuffle(qs_pass *p);
 
 /* Behind that: convolutions write into the Concat that alone reads them (pass_concat.c). */
 int qs_pass_concat(qs_pass *p);
+
+/* Constant scale and zero point of a uint8 tensor; false if they are not (pass_concat.c). */
+bool qs_pass_q8(const qs_graph *g, qs_id scale, qs_id zero_point, qs_q8 *q);
+/* The table from bytes of `from` to those of `to`; false if it changes none. */
+bool qs_pass_rescaling(const qs_q8 *from, const qs_q8 *to, uint8_t *table);
 
 /* ---- sizes that are the same, known or not (sizes.c) ---- */
 

@@ -19,12 +19,28 @@ typedef struct qk_u8_pair {
 
 typedef void (*qk_u8_fn)(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb, uint8_t *c,
                          size_t n, const qk_u8_pair *w);
+
+/* y = table[x], 256 bytes; rows of n bytes that begin x_stride and y_stride bytes apart. x and y
+ * may be the same. */
+typedef void (*qk_table_fn)(const uint8_t *table, const uint8_t *x, size_t x_stride, uint8_t *y,
+                            size_t y_stride, size_t n, size_t rows);
+
+/*
+ * Two tensors of rows of n bytes, looked up in tables if those are given, become rows of 2 n: a0 b0
+ * a1 b1 .... The first bytes of each go to y0, the rest, if there is any, to y1.
+ */
+typedef struct qk_shuffle {
+    const uint8_t *a, *b, *table_a, *table_b;
+    uint8_t *y0, *y1;
+    size_t n, rows, first; /* n: up to QK_SHUFFLE_MOST */
+} qk_shuffle;
+
+#define QK_SHUFFLE_MOST 4096
+
 typedef struct qk_u8 {
     qk_u8_fn add, mul;
-    /* y = table[x], 256 bytes; rows of n bytes that begin x_stride and y_stride bytes apart. x and
-     * y may be the same. */
-    void (*table)(const uint8_t *table, const uint8_t *x, size_t x_stride, uint8_t *y,
-                  size_t y_stride, size_t n, size_t rows);
+    qk_table_fn table;
+    void (*shuffle)(const qk_shuffle *s);
     /* y[i * planes + c] = x[c * plane + i] for i < n: 1 ... 4 planes become channels */
     void (*interleave)(const uint8_t *x, size_t plane, size_t planes, uint8_t *y, size_t n);
     /* One scale and the zero point of the uint8 twin, 0 ... 255; flip as above. */
@@ -41,6 +57,9 @@ void qk_turn32_c(const void *x, size_t line, void *y, size_t rows, size_t column
 void qk_turn8_avx2(const void *x, size_t line, void *y, size_t rows, size_t columns);
 void qk_turn32_avx2(const void *x, size_t line, void *y, size_t rows, size_t columns);
 void qk_interleave_avx2(const uint8_t *x, size_t plane, size_t planes, uint8_t *y, size_t n);
+
+/* By the tables of an instruction set. */
+void qk_shuffle_by(const qk_shuffle *s, qk_table_fn look_up);
 
 extern const qk_u8 qk_u8_c, qk_u8_avx2, qk_u8_avx512, qk_u8_neon;
 

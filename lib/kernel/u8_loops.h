@@ -3,6 +3,7 @@
  * The loops of the 8-bit family, to be instantiated once for each instruction set:
  *
  *   QK_U8_PAIRS(suffix, target)      defines <name>_<suffix>; target: an attribute or nothing
+ *   QK_U8_SHUFFLE(suffix)            defines shuffle_<suffix> by table_<suffix>
  *   QK_U8_INSTANCE(suffix, target, turns)   and qk_u8_<suffix> of them; turns: whose transposes
  *
  * The compiler vectorizes them; nothing in them depends on the width, so the bits are the same.
@@ -87,6 +88,11 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
         }                                                                                          \
     }
 
+#define QK_U8_SHUFFLE(suffix)                                                                      \
+    static void shuffle_##suffix(const qk_shuffle *s) {                                            \
+        qk_shuffle_by(s, table_##suffix);                                                          \
+    }
+
 #define QK_U8_PAIRS(suffix, TARGET)                                                                \
     QK_U8_PAIR(add, suffix, TARGET, k.ma *ta + k.mb * tb)                                          \
     QK_U8_PAIR(mul, suffix, TARGET, (ta * tb) * k.ma)
@@ -97,9 +103,11 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
     QK_U8_QUANTIZE(suffix, TARGET)                                                                 \
     QK_U8_DEQUANTIZE(suffix, TARGET)                                                               \
     QK_U8_TABLE(suffix, TARGET)                                                                    \
+    QK_U8_SHUFFLE(suffix)                                                                          \
     const qk_u8 qk_u8_##suffix = {.add = add_##suffix,                                             \
                                   .mul = mul_##suffix,                                             \
                                   .table = table_##suffix,                                         \
+                                  .shuffle = shuffle_##suffix,                                     \
                                   .interleave = interleave_##suffix,                               \
                                   .quantize = quantize_##suffix,                                   \
                                   .dequantize = dequantize_##suffix,                               \

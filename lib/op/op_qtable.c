@@ -9,7 +9,6 @@
 #include "kernel/elementary.h"
 #include "kernel/u8.h"
 #include "kernel/table.h"
-#include "op/qconcat.h"
 #include "op/qvalue.h"
 #include "op/reduce.h"
 #include "quant/requantize.h"
@@ -267,7 +266,7 @@ QS_RARE static int concat_inputs(const qs_infer *x, int32_t *rank) {
     return QSIM_OK;
 }
 
-QS_RARE int qs_qconcat_infer(qs_infer *x) {
+QS_RARE static int infer_qconcat(qs_infer *x) {
     int32_t rank, axis = 0;
     qs_dim dims[QSIM_MAX_RANK];
     int code = qs_infer_q8(x, 0, 1);
@@ -329,7 +328,7 @@ static void run_qconcat(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->outer, QS_GRAIN / (p->total + 1) + 1, qconcat_range, &job);
 }
 
-QS_RARE int qs_qconcat_pack(qs_pack *p) {
+QS_RARE static int pack_qconcat(qs_pack *p) {
     const qs_node *n = p->node;
     size_t count = (size_t)n->input_count / 3;
     qs_q8 from, to;
@@ -386,8 +385,8 @@ static const qs_attr_rule axis_attr[] = {{"axis", QS_ATTR_INT, 0, 0}};
                               .max_out = 1,                                                        \
                               .attrs = axis_attr,                                                  \
                               .attr_count = 1,                                                     \
-                              .infer = qs_qconcat_infer,                                           \
-                              .pack = qs_qconcat_pack,                                             \
+                              .infer = infer_qconcat,                                              \
+                              .pack = pack_qconcat,                                                \
                               .lower = lower_qconcat};
 
 QCONCAT_OP(qlinear_concat, "com.microsoft", 1, 1)

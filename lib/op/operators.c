@@ -124,7 +124,7 @@
     X(qsim_mul) \
     X(qsim_qlinear_add) \
     X(qsim_qlinear_concat) \
-    X(qsim_qlinear_shuffle) \
+    X(qsim_shuffle) \
     X(qsim_qlinear_softmax) \
     X(qsim_qlinear_mul) \
     X(qsim_qlinearaveragepool) \

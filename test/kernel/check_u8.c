@@ -143,6 +143,56 @@ static void check_interleave(ck_state *s) {
     ck_same(s, expected, actual, bytes, shape);
 }
 
+/* ---- channels of two that alternate ---- */
+
+static void check_shuffle(ck_state *s) {
+    const size_t n = (size_t)ck_between(s, 1, ck_between(s, 0, 1) ? 200 : 20);
+    qk_shuffle k = {.n = n, .rows = (size_t)ck_between(s, 1, 40)};
+    k.first = ck_between(s, 0, 2) ? (size_t)ck_between(s, 1, 2 * (int32_t)n - 1) : 2 * n;
+    const size_t rest = 2 * n - k.first;
+    k.a = ck_input(s, n * k.rows);
+    k.b = ck_input(s, n * k.rows);
+    k.table_a = ck_between(s, 0, 1) ? ck_input(s, 256) : NULL;
+    k.table_b = ck_between(s, 0, 1) ? ck_input(s, 256) : NULL;
+    uint8_t *y0 = ck_output(s, k.first * k.rows), *y1 = ck_output(s, rest * k.rows + 1);
+    k.y0 = ck_output(s, k.first * k.rows);
+    k.y1 = ck_output(s, rest * k.rows + 1);
+    y1[rest * k.rows] = k.y1[rest * k.rows] = 7;
+    for (size_t i = 0; i < 2 * n * k.rows; i++) {
+        const size_t r = i / (2 * n), j = i % (2 * n), at = r * n + j / 2;
+        const uint8_t *table = j % 2 ? k.table_b : k.table_a;
+        const uint8_t x = j % 2 ? k.b[at] : k.a[at];
+        *(j < k.first ? y0 + r * k.first + j : y1 + r * rest + j - k.first) = table ? table[x] : x;
+    }
+    s->t->u8->shuffle(&k);
+    char shape[64];
+    snprintf(shape, sizeof(shape), "%zu rows of %zu, %zu apart", k.rows, n, k.first);
+    ck_same(s, y0, k.y0, k.first * k.rows, shape);
+    ck_same(s, y1, k.y1, rest * k.rows + 1, shape);
+}
+
+typedef struct shuffle_bench {
+    void (*run)(const qk_shuffle *s);
+    qk_shuffle k;
+} shuffle_bench;
+
+static void call_shuffle(void *arg) {
+    const shuffle_bench *b = arg;
+    b->run(&b->k);
+}
+
+/* Between two units of ShuffleNetV2. */
+static void bench_shuffle(ck_state *s) {
+    shuffle_bench b = {s->t->u8->shuffle, {.n = 116, .rows = 196, .first = 116}};
+    const size_t bytes = b.k.n * b.k.rows;
+    b.k.a = ck_input(s, bytes);
+    b.k.b = ck_input(s, bytes);
+    b.k.table_a = b.k.table_b = ck_input(s, 256);
+    b.k.y0 = ck_output(s, bytes);
+    b.k.y1 = ck_output(s, bytes);
+    ck_time(s, "196 x 116", 0, 4.0 * (double)bytes, call_shuffle, &b);
+}
+
 /* ---- transposes ---- */
 
 typedef struct turn_case {
@@ -290,6 +340,7 @@ const ck_case ck_cases_u8[] = {
     {"u8 mul", check_mul, bench_mul},
     {"u8 table", check_table, bench_table},
     {"u8 interleave", check_interleave, bench_interleave},
+    {"u8 shuffle", check_shuffle, bench_shuffle},
     {"turn 8", check_turn8, bench_turn8},
     {"turn 32", check_turn32, bench_turn32},
     {"u8 quantize", check_quantize, bench_quantize},

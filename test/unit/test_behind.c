@@ -160,6 +160,32 @@ static void joined(qsim_ctx *ctx, image *x, int64_t h, int64_t w) {
     same(&n, x, "concat", 1, 1);
 }
 
+/* Channels of two that alternate, split behind `first` of them. */
+static void shuffled(qsim_ctx *ctx, image *x, int64_t h, int64_t w, int64_t first) {
+    net n;
+    const int64_t apart[] = {2, 2, C, h, w}, shape[] = {2, 2 * C, h, w}, perm[] = {0, 2, 1, 3, 4};
+    const int64_t parts[] = {first, 2 * C - first}, five = 5, four = 4, two = 2;
+    begin(&n, ctx, x, h, w);
+    conv(&n, "x", "a", 1, 1);
+    conv(&n, "x", "b", C, 3);
+    CHECK_INT(qs_node_set_int(n.g, net_node(&n, "", "Concat", "a,b", "c"), "axis", 1), 0);
+    net_const(&n, "apart", QSIM_INT64, 1, &five, apart);
+    net_const(&n, "shape", QSIM_INT64, 1, &four, shape);
+    net_const(&n, "parts", QSIM_INT64, 1, &two, parts);
+    net_node(&n, "", "Reshape", "c,apart", "d");
+    net_ints(&n, net_node(&n, "", "Transpose", "d", "e"), "perm", 5, perm);
+    net_node(&n, "", "Reshape", "e,shape", "f");
+    const qs_id split = net_node(&n, "", "Split", "f,parts", "g,i");
+    CHECK_INT(qs_node_set_int(n.g, split, "axis", 1), 0);
+    if (first == C) {
+        net_node(&n, "", "Mul", "g,i", "y");
+    } else {
+        net_node(&n, "", "Relu", "g", "j");
+        CHECK_INT(qs_node_set_int(n.g, net_node(&n, "", "Concat", "i,j", "y"), "axis", 1), 0);
+    }
+    same(&n, x, "shuffle", 1, 0);
+}
+
 int main(void) {
     static image x;
     for (int32_t threads = 1; threads <= 3; threads += 2) {
@@ -175,6 +201,8 @@ int main(void) {
         joined(ctx, &x, 1, 190);
         curves(ctx, &x, 9, 11, 3);
         curves(ctx, &x, 1, 190, 1);
+        shuffled(ctx, &x, 9, 11, C);
+        shuffled(ctx, &x, 9, 11, 37);
         qsim_ctx_free(ctx);
     }
     return test_done();

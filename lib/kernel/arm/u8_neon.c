@@ -38,9 +38,12 @@ static void table_neon(const uint8_t *restrict table, const uint8_t *x, size_t x
     }
 }
 
+QK_U8_SHUFFLE(neon)
+
 const qk_u8 qk_u8_neon = {.add = add_neon,
                           .mul = mul_neon,
                           .table = table_neon,
+                          .shuffle = shuffle_neon,
                           .interleave = interleave_neon,
                           .quantize = quantize_neon,
                           .dequantize = dequantize_neon,

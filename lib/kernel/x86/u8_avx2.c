@@ -67,6 +67,8 @@ TARGET static void table_avx2(const uint8_t *table, const uint8_t *x, size_t x_s
     table_rest(table, x + whole, x_stride, y + whole, y_stride, n - whole, rows);
 }
 
+QK_U8_SHUFFLE(avx2)
+
 /* ---- sums and products ---- */
 
 typedef struct pair {
@@ -233,6 +235,7 @@ TARGET static void dequantize_avx2(const uint8_t *x, size_t n, float scale, int3
 const qk_u8 qk_u8_avx2 = {.add = add_avx2,
                           .mul = mul_avx2,
                           .table = table_avx2,
+                          .shuffle = shuffle_avx2,
                           .interleave = qk_interleave_avx2,
                           .quantize = quantize_avx2,
                           .dequantize = dequantize_avx2,

@@ -33,6 +33,11 @@ typedef struct book {
     __m512i page[4];
 } book;
 
+INLINE void load_book(book *t, const uint8_t *table) {
+    for (size_t i = 0; i < 4; i++)
+        t->page[i] = _mm512_loadu_si512(table + 64 * i);
+}
+
 INLINE __m512i look_up(const book *t, __m512i x) {
     __m512i low = _mm512_permutex2var_epi8(t->page[0], x, t->page[1]);
     __m512i high = _mm512_permutex2var_epi8(t->page[2], x, t->page[3]);
@@ -50,8 +55,7 @@ INLINE void store_32(uint8_t *y, __m256i v) {
 TARGET static void table_avx512(const uint8_t *table, const uint8_t *x, size_t x_stride, uint8_t *y,
                                 size_t y_stride, size_t n, size_t rows) {
     book t;
-    for (size_t i = 0; i < 4; i++)
-        t.page[i] = _mm512_loadu_si512(table + 64 * i);
+    load_book(&t, table);
     /* Short rows that lie together fill a vector: four times of 16 bytes, or two of 32. */
     for (; n == 16 && x_stride == 16 && rows >= 4; rows -= 4, x += 64, y += 4 * y_stride) {
         const __m512i v = look_up(&t, _mm512_loadu_si512(x));
@@ -74,6 +78,86 @@ TARGET static void table_avx512(const uint8_t *table, const uint8_t *x, size_t x
             _mm512_mask_storeu_epi8(y + i, m, look_up(&t, _mm512_maskz_loadu_epi8(m, x + i)));
         }
     }
+}
+
+/* ---- channels of two that alternate ---- */
+
+/* Tables, and which bytes of two vectors follow each other: their first 32 each, their last. */
+typedef struct weaver {
+    book a, b;
+    __m512i low, high;
+} weaver;
+
+/* Pairs of a row, and the masks of those behind the last 64. */
+typedef struct run {
+    size_t n;
+    __mmask64 x, low, high;
+} run;
+
+INLINE run run_of(size_t n) {
+    const size_t rest = n % 64;
+    return (run){n, left(rest), left(2 * rest), rest > 32 ? left(2 * rest - 64) : 0};
+}
+
+INLINE void weave_row(const uint8_t *a, const uint8_t *b, uint8_t *y, const run *r, const weaver *w,
+                      bool looks_up) {
+    size_t i = 0;
+    for (; i + 64 <= r->n; i += 64) {
+        __m512i x = _mm512_loadu_si512(a + i), z = _mm512_loadu_si512(b + i);
+        x = looks_up ? look_up(&w->a, x) : x;
+        z = looks_up ? look_up(&w->b, z) : z;
+        _mm512_storeu_si512(y + 2 * i, _mm512_permutex2var_epi8(x, w->low, z));
+        _mm512_storeu_si512(y + 2 * i + 64, _mm512_permutex2var_epi8(x, w->high, z));
+    }
+    if (!r->x)
+        return;
+    __m512i x = _mm512_maskz_loadu_epi8(r->x, a + i), z = _mm512_maskz_loadu_epi8(r->x, b + i);
+    x = looks_up ? look_up(&w->a, x) : x;
+    z = looks_up ? look_up(&w->b, z) : z;
+    _mm512_mask_storeu_epi8(y + 2 * i, r->low, _mm512_permutex2var_epi8(x, w->low, z));
+    if (r->high)
+        _mm512_mask_storeu_epi8(y + 2 * i + 64, r->high, _mm512_permutex2var_epi8(x, w->high, z));
+}
+
+/* By a copy that no store changes: it stays in registers. */
+INLINE void weave_rows(const qk_shuffle *s, const weaver *from, bool looks_up) {
+    const size_t n = s->n, first = s->first, rest = 2 * n - first, half = first / 2;
+    const weaver w = *from;
+    const uint8_t *a = s->a, *b = s->b;
+    uint8_t *y0 = s->y0, *y1 = s->y1;
+    if (rest == 0) {
+        const run all = run_of(n * s->rows);
+        weave_row(a, b, y0, &all, &w, looks_up);
+        return;
+    }
+    const run here = run_of(half), there = run_of(n - half);
+    for (size_t r = 0; r < s->rows; r++, a += n, b += n, y0 += first, y1 += rest) {
+        weave_row(a, b, y0, &here, &w, looks_up);
+        weave_row(a + half, b + half, y1, &there, &w, looks_up);
+    }
+}
+
+TARGET static void shuffle_avx512(const qk_shuffle *s) {
+    uint8_t same[256];
+    uint16_t order[32];
+    weaver w;
+    if (s->first % 2) {
+        qk_shuffle_by(s, table_avx512);
+        return;
+    }
+    for (size_t i = 0; i < 32; i++)
+        order[i] = (uint16_t)(0x4000 + 0x0101 * i);
+    w.low = _mm512_loadu_si512(order);
+    w.high = _mm512_add_epi8(w.low, _mm512_set1_epi8(32));
+    if (!s->table_a && !s->table_b) {
+        weave_rows(s, &w, false);
+        return;
+    }
+    for (size_t i = 0; i < 256; i++)
+        same[i] = (uint8_t)i;
+    load_book(&w.a, s->table_a ? s->table_a : same);
+    load_book(&w.b, s->table_b ? s->table_b : same);
+    weave_rows(s, &w, true);
 }
 
 /* ---- sums and products ---- */
@@ -263,6 +347,7 @@ TARGET static void dequantize_avx512(const uint8_t *x, size_t n, float scale, in
 const qk_u8 qk_u8_avx512 = {.add = add_avx512,
                             .mul = mul_avx512,
                             .table = table_avx512,
+                            .shuffle = shuffle_avx512,
                             .interleave = qk_interleave_avx2,
                             .quantize = quantize_avx512,
                             .dequantize = dequantize_avx512,

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Channels of two tensors that alternate, through the compiler's shuffles. Bytes are looked up by
+ * the instruction set's own tables, for as many rows at a time as stay in the cache.
+ */
+#include "kernel/fours.h"
+#include "kernel/u8.h"
+
+#define CHUNK QK_SHUFFLE_MOST
+
+/* y = a0 b0 a1 b1 ..., sixteen of each. */
+static inline void weave16(const uint8_t *a, const uint8_t *b, uint8_t *y) {
+#ifdef QK_SHUFFLES
+    qk_sixteen x[2], z[2];
+    memcpy(&x[0], a, 16);
+    memcpy(&x[1], b, 16);
+    z[0] =
+        __builtin_shufflevector(x[0], x[1], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    z[1] = __builtin_shufflevector(x[0], x[1], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30,
+                                   15, 31);
+    memcpy(y, z, 32);
+#else
+    for (int i = 0; i < 16; i++) {
+        y[2 * i] = a[i];
+        y[2 * i + 1] = b[i];
+    }
+#endif
+}
+
+QS_RARE static void weave_few(const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        y[2 * i] = a[i];
+        y[2 * i + 1] = b[i];
+    }
+}
+
+/* The same of n each; the last sixteen overlap those before. */
+static inline void weave(const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n) {
+    if (n < 16) {
+        weave_few(a, b, y, n);
+        return;
+    }
+    for (size_t i = 0; i + 16 <= n; i += 16)
+        weave16(a + i, b + i, y + 2 * i);
+    weave16(a + n - 16, b + n - 16, y + 2 * (n - 16));
+}
+
+/* Rows of n bytes that are here, to where they belong from row `at` on. */
+static void place(const qk_shuffle *s, const uint8_t *a, const uint8_t *b, size_t at, size_t rows) {
+    const size_t n = s->n, first = s->first, rest = 2 * n - first, half = first / 2;
+    uint8_t row[2 * CHUNK];
+    if (rest == 0) {
+        weave(a, b, s->y0 + at * 2 * n, n * rows);
+        return;
+    }
+    for (size_t r = at; r < at + rows; r++, a += n, b += n) {
+        uint8_t *y0 = s->y0 + r * first, *y1 = s->y1 + r * rest;
+        if (first % 2) {
+            weave(a, b, row, n);
+            memcpy(y0, row, first);
+            memcpy(y1, row + first, rest);
+        } else {
+            weave(a, b, y0, half);
+            weave(a + half, b + half, y1, n - half);
+        }
+    }
+}
+
+void qk_shuffle_by(const qk_shuffle *s, qk_table_fn look_up) {
+    const size_t n = s->n, most = CHUNK / n;
+    uint8_t made[2][CHUNK + 320];
+    for (size_t at = 0, rows; at < s->rows; at += rows) {
+        const uint8_t *a = s->a + at * n, *b = s->b + at * n;
+        rows = s->rows - at < most ? s->rows - at : most;
+        if (s->table_a) {
+            look_up(s->table_a, a, 0, made[0], 0, n * rows, 1);
+            a = made[0];
+        }
+        if (s->table_b) {
+            look_up(s->table_b, b, 0, made[1], 0, n * rows, 1);
+            b = made[1];
+        }
+        place(s, a, b, at, rows);
+    }
+}
