@@ -3,9 +3,52 @@
 #include "exec/passes.h"
 #include "graph/names.h"
 
+#include <stdio.h>
+
+/* Another name for a node whose own is taken: `name`_2 and so on. */
+static int rename_node(qs_pass *p, struct qs_names *names, qs_id id) {
+    qs_node *n = &p->graph->nodes[id];
+    const size_t room = strlen(n->name) + 24;
+    char *name = qs_arena_alloc(&p->graph->arena, room, 1);
+    for (unsigned i = 2; name; i++) {
+        snprintf(name, room, "%s_%u", n->name, i);
+        if (qs_names_find(names, name) == QS_NONE)
+            break;
+    }
+    if (!name || qs_names_put(p->ctx, names, name, id))
+        return qs_pass_no_memory(p);
+    n->name = name;
+    n->changed = true;
+    return QSIM_OK;
+}
+
+/* Of nodes with one name, a float one and its integers for instance, the first keeps it. */
+static int node_names(qs_pass *p) {
+    qs_graph *g = p->graph;
+    struct qs_names *names = qs_names_create(p->ctx);
+    int code = names ? QSIM_OK : qs_pass_no_memory(p);
+    for (size_t k = 0; k < g->order_count && !code; k++) {
+        const char *name = g->nodes[g->order[k]].name;
+        if (name[0] && qs_names_find(names, name) == QS_NONE &&
+            qs_names_put(p->ctx, names, name, g->order[k]))
+            code = qs_pass_no_memory(p);
+    }
+    for (size_t k = 0; k < g->order_count && !code; k++) {
+        const qs_id id = g->order[k];
+        if (g->nodes[id].name[0] && qs_names_find(names, g->nodes[id].name) != id)
+            code = rename_node(p, names, id);
+    }
+    if (names)
+        qs_names_free(p->ctx, names);
+    return code;
+}
+
 /* What a pass has made without a name gets one, since a file needs it. */
 int qs_pass_names(qs_pass *p) {
     qs_graph *g = p->graph;
+    int code = node_names(p);
+    if (code)
+        return code;
     for (size_t k = 0; k < g->order_count; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
         for (int32_t i = 0; i < n->input_count + n->output_count; i++) {

@@ -147,12 +147,15 @@ static double unit_bias(const bias *b, size_t i, float unit, double beta) {
             return v;
         v *= s;
     }
-    return rint(beta * v / (double)unit);
+    return beta * v / (double)unit;
 }
 
-/* The bias as int32 [channels], QS_NONE if there is none; *fits false where it overflows. */
-static qs_id make_bias(qs_qdq *d, const bias *b, const weights *w, float x_scale, double beta,
-                       bool *fits) {
+/*
+ * The bias as int32 [channels], QS_NONE if there is none; *fits false where it overflows, or where
+ * rounding it moves the result by more than half a step, as sums much coarser than that make it.
+ */
+static qs_id make_bias(qs_qdq *d, const bias *b, const weights *w, float x_scale, float y_scale,
+                       double beta, bool *fits) {
     *fits = true;
     if (!b->f && !b->q)
         return QS_NONE;
@@ -161,8 +164,9 @@ static qs_id make_bias(qs_qdq *d, const bias *b, const weights *w, float x_scale
         return qs_pass_no_memory(d->p);
     for (size_t i = 0; i < (size_t)w->channels; i++) {
         float s = (float)qs_const_at(w->scales, w->scales->elements == 1 ? 0 : i);
-        double q = unit_bias(b, i, x_scale * s, beta);
-        if (!(fabs(q) <= 2147483647.0)) {
+        double exact = unit_bias(b, i, x_scale * s, beta), q = rint(exact);
+        double moved = fabs(exact - q) * (double)(x_scale * s / y_scale);
+        if (!(fabs(q) <= 2147483647.0 && moved <= 0.5)) {
             *fits = false;
             return QS_NONE;
         }
@@ -185,7 +189,7 @@ typedef struct product {
 static int emit(qs_qdq *d, qs_target *t, product *m, const char *op_type, qs_id attributes,
                 bool *done) {
     bool fits;
-    qs_id made, bias_id = make_bias(d, &m->b, &m->w, m->x.s, m->beta, &fits);
+    qs_id made, bias_id = make_bias(d, &m->b, &m->w, m->x.s, t->q.s, m->beta, &fits);
     if (bias_id < 0 && bias_id != QS_NONE)
         return bias_id;
     if (!fits)

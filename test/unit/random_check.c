@@ -291,8 +291,7 @@ static void rows(const rc_subject *s, world *w, const rc_result *want) {
     stop(&m);
 }
 
-/* Names of all tensors that are computed. */
-static size_t computed(const rc_subject *s, const char **names, qsim_model **model) {
+size_t rc_computed(const rc_subject *s, const char **names, qsim_model **model) {
     size_t count = 0;
     qsim_value_info v = {.struct_size = sizeof(v)};
     expect(qsim_model_load_memory(NULL, s->file, s->size, NULL, model, NULL) == 0, "load");
@@ -384,7 +383,7 @@ static void levels(const rc_subject *s, const rc_result *want) {
             near(s, w, what[level], want, &got);
         rc_drop(&got);
     }
-    size_t count = computed(s, names, &model);
+    size_t count = rc_computed(s, names, &model);
     if (once(s, w, QSIM_LEVEL_ALL, names, count, &high)) {
         near(s, w, "all tensors, level all", want, &high);
         if (once(s, w, QSIM_LEVEL_DISABLE, names, count, &low))

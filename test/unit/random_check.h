@@ -28,7 +28,7 @@ typedef struct rc_result {
     int32_t count;
     qsim_tensor t[RC_OUTPUTS];
     int64_t dims[RC_OUTPUTS][QSIM_MAX_RANK];
-    char name[RC_OUTPUTS][32];
+    char name[RC_OUTPUTS][64];
 } rc_result;
 
 /* Contexts: every instruction set with 1, 2 and 3 threads. Freeing gives what was found. */
@@ -44,9 +44,13 @@ void rc_check(bool good, const rc_subject *s, const char *what, const char *deta
 
 /* Writes the model into s->file, which is freed by the caller. */
 void rc_save(rc_subject *s, const qsim_model *m);
+/* Names of all tensors that are computed; they live as long as the model that is loaded for it. */
+size_t rc_computed(const rc_subject *s, const char **names, qsim_model **model);
 /* These tensors as the graph is written, nothing optimized. */
 bool rc_tensors(const rc_subject *s, const char *const *names, size_t count, rc_result *r);
 void rc_drop(rc_result *r);
+/* Writes the model, as SEED_FORM.onnx, and beside it (.txt, .bin) inputs and all tensors. */
+void rc_write(const rc_subject *s, const char *folder);
 /* Everything that must be equal. */
 void rc_examine(const rc_subject *s);
 

@@ -21,16 +21,14 @@ typedef struct window {
     int64_t kernel[2], stride[2], dilation[2], pads[4];
 } window;
 
-/* Size of axis `i` behind a window; 0: none. */
+/* Size of axis `i` behind a window; 0: none, or one of which ONNX Runtime makes another. */
 static int64_t behind(const window *w, int i, int64_t size, bool ceil_mode) {
     int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
     int64_t room = size + w->pads[i] + w->pads[2 + i] - reach;
     if (room < 0)
         return 0;
     int64_t n = (room + (ceil_mode ? w->stride[i] - 1 : 0)) / w->stride[i] + 1;
-    if (ceil_mode && (n - 1) * w->stride[i] >= size + w->pads[i])
-        n--;
-    return n;
+    return (n - 1) * w->stride[i] >= size + w->pads[i] ? 0 : n;
 }
 
 static void attributes(rg *g, const window *w, int axes, bool kernel_shape) {

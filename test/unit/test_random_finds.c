@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What test_random_graphs has found, made small: graphs that did not run, or gave other integers at
- * another level, behind optimizing, or when more was asked for.
+ * another level, behind optimizing, or when more was asked for; or files that no other runtime
+ * takes.
  */
 #include "test.h"
 
@@ -198,6 +199,59 @@ static void concat_of_floats(void) {
     check(end(b), "y", "cat");
 }
 
+/* A node that stays beside the integers made of it has another name than they. */
+static void names(void) {
+    qsim_builder *b = begin(13, "float[1,4,6,7]");
+    qsim_model *m, *o = NULL;
+    qsim_node_info p = {.struct_size = sizeof(p)}, q = p;
+    weights(b, "w", 1, 9);
+    qsim_builder_node(b, "", "QuantizeLinear", "", "x,s0,z1", "xq");
+    qsim_builder_node(b, "", "DequantizeLinear", "", "xq,s0,z1", "xd");
+    qsim_builder_node(b, "", "Conv", "conv", "xd,w", "c");
+    qsim_builder_node(b, "", "QuantizeLinear", "q", "c,s2,z1", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    qsim_builder_output_as(b, "c", NULL);
+    m = end(b);
+    CHECK_INT(qsim_model_optimize(m, QSIM_LEVEL_EXTENDED, &o, NULL), 0);
+    int32_t named = 0;
+    for (int32_t i = 0; i < qsim_model_node_count(o); i++) {
+        qsim_model_node(o, i, &p);
+        named += p.name[0] != 0;
+        for (int32_t k = 0; k < i; k++) {
+            qsim_model_node(o, k, &q);
+            CHECK(!p.name[0] || strcmp(p.name, q.name) != 0);
+        }
+    }
+    CHECK(named >= 2);
+    qsim_model_free(o);
+    check(m, "y", "xd");
+}
+
+/* A bias of floats that is no multiple of sums of several steps each. */
+static void coarse_sums(void) {
+    static given y;
+    static const int8_t w[16], zero = 0;
+    static const float bias[4] = {0.1f, -0.1f, 0.07f, 0}, fine = 0.003f;
+    uint8_t want[4];
+    qsim_builder *b = begin(13, "float[1,4,6,7]");
+    qsim_builder_constant_as(b, "fine", "float[]", &fine);
+    qsim_builder_constant_as(b, "bias", "float[4]", bias);
+    qsim_builder_constant_as(b, "w_q", "int8[4,4,1,1]", w);
+    qsim_builder_constant_as(b, "w_z", "int8[]", &zero);
+    qsim_builder_node(b, "", "DequantizeLinear", "", "w_q,s1,w_z", "w");
+    qsim_builder_node(b, "", "QuantizeLinear", "", "x,s0,z1", "xq");
+    qsim_builder_node(b, "", "DequantizeLinear", "", "xq,s0,z1", "xd");
+    qsim_builder_node(b, "", "Conv", "", "xd,w,bias", "c");
+    qsim_builder_node(b, "", "QuantizeLinear", "", "c,fine,z1", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    qsim_model *m = end(b);
+    CHECK_INT(qsim_values_quantize(bias, 4, fine, 131, QSIM_UINT8, want), 0);
+    run(m, QSIM_LEVEL_ALL, NULL, 0, &y);
+    for (int i = 0; i < 4; i++)
+        CHECK_INT(y.bytes[0][i * 42], want[i]);
+    check(m, "y", "c");
+}
+
 int main(void) {
     slope_of_three_axes();
     contributed();
@@ -205,5 +259,7 @@ int main(void) {
     dropout();
     twice();
     concat_of_floats();
+    names();
+    coarse_sums();
     return test_done();
 }

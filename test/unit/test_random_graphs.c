@@ -6,7 +6,8 @@
  *
  *     test_random_graphs                       the seeds of every day
  *     test_random_graphs FIRST [COUNT [FORM]]  these seeds; FORM: one form alone
- *     test_random_graphs --write FOLDER FIRST COUNT   each as FOLDER/SEED_FORM.onnx
+ *     test_random_graphs --write FOLDER FIRST COUNT   each as FOLDER/SEED_FORM.onnx,
+ *                                              with inputs and what every tensor is
  */
 #include "random_check.h"
 
@@ -131,15 +132,6 @@ static bool is_exact(const qsim_model *m) {
     return true;
 }
 
-static void write_file(const rc_subject *s, const char *folder) {
-    char path[1024];
-    snprintf(path, sizeof(path), "%s/%d_%s.onnx", folder, (int)s->seed, rc_form_names[s->form]);
-    FILE *f = fopen(path, "wb");
-    CHECK(f && fwrite(s->file, 1, s->size, f) == s->size);
-    if (f)
-        fclose(f);
-}
-
 static void seed(uint64_t number, int only, const char *folder) {
     static rg g;
     static rg_range ranges[RG_TENSORS];
@@ -157,7 +149,7 @@ static void seed(uint64_t number, int only, const char *folder) {
     data(&s, floats);
     bool good = measure(&s, &g, ranges);
     if (folder)
-        write_file(&s, folder);
+        rc_write(&s, folder);
     else if (good && (only < 0 || only == FLOATS))
         rc_examine(&s);
     for (int form = FLOATS + 1; form < FORMS && good; form++) {
@@ -172,7 +164,7 @@ static void seed(uint64_t number, int only, const char *folder) {
         data(&s, m);
         s.exact = is_exact(m);
         if (folder)
-            write_file(&s, folder);
+            rc_write(&s, folder);
         else
             rc_examine(&s);
         qsim_model_free(m);
