@@ -51,7 +51,8 @@ int qs_eval_infer(const qs_eval *e, qs_id node) {
     return code;
 }
 
-bool qs_eval_is_still(const qs_eval *e, qs_id node) {
+/* A Transpose that moves only axes of size 1. */
+static bool is_still(const qs_eval *e, qs_id node) {
     const qs_node *n = &e->graph->nodes[node];
     const qs_attr *perm;
     if (!qs_node_is(n, "", "Transpose") || !(perm = qs_node_attr(n, "perm")))
@@ -74,7 +75,7 @@ bool qs_eval_is_still(const qs_eval *e, qs_id node) {
 int qs_eval_lower(const qs_eval *e, qs_id node, const void *packed, qs_step *step, bool *alias) {
     const qs_node *n = &e->graph->nodes[node];
     *step = (qs_step){.in = n->inputs, .out = n->outputs, .node = node};
-    *alias = qs_eval_is_still(e, node);
+    *alias = is_still(e, node);
     if (*alias)
         return QSIM_OK;
     if (!n->op->lower)

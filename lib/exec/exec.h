@@ -68,8 +68,6 @@ int qs_eval_infer(const qs_eval *e, qs_id node);
 bool qs_value_size(const qs_value *v, size_t *elements, size_t *bytes);
 /* Lowers a node whose sizes are all known. *alias: no step, output 0 is input 0's bytes. */
 int qs_eval_lower(const qs_eval *e, qs_id node, const void *packed, qs_step *step, bool *alias);
-/* A Transpose that moves only axes of size 1. */
-bool qs_eval_is_still(const qs_eval *e, qs_id node);
 /*
  * Executes a node whose inputs are all constants and makes its outputs constants of e->values.
  * Results together larger than `limit` are not made: *done stays false.
@@ -87,10 +85,6 @@ typedef struct qs_slot {
     const struct qs_slot *heir;
     size_t before, behind;
 } qs_slot;
-
-/* Most bytes in use at one step; live[0 … steps] gets those of each from `begin` on. */
-size_t qs_memory_live(const qs_slot *slots, size_t count, int32_t begin, size_t steps,
-                      size_t *live);
 
 /*
  * Heirs are kept only where that makes the fullest steps less full, by something worth it. Adjusts
@@ -174,8 +168,5 @@ bool qs_plan_share(const qsim_session *s, const qs_plan *plan, const qs_step *st
  */
 uint64_t qs_plan_time(qs_plan *plan);
 void qs_plan_timed(qs_plan *plan);
-
-/* Sizes as "[1,3,224,224]", shortened to fit. */
-const char *qs_shape_text(char *text, size_t room, int32_t rank, const int64_t *dims);
 
 #endif

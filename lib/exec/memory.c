@@ -123,9 +123,12 @@ static int fullest_first(const void *a, const void *b) {
     return larger_first(a, b);
 }
 
-/* SIZE_MAX on overflow. */
-size_t qs_memory_live(const qs_slot *slots, size_t count, int32_t begin, size_t steps,
-                      size_t *live) {
+/*
+ * Most bytes in use at one step, SIZE_MAX on overflow; live[0 … steps] gets those of each from
+ * `begin` on.
+ */
+static size_t fill_live(const qs_slot *slots, size_t count, int32_t begin, size_t steps,
+                        size_t *live) {
     size_t most = 0, sum = 0, all = 0;
     for (size_t i = 0; i < count; i++)
         if (!qs_add(all, slots[i].bytes, &all))
@@ -206,7 +209,7 @@ int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, s
     for (size_t i = 0; i < count; i++)
         entries[i] = (struct entry){.slot = &slots[i]};
     *total = SIZE_MAX;
-    *least = qs_memory_live(slots, count, begin, steps, live);
+    *least = fill_live(slots, count, begin, steps, live);
     if (*least != SIZE_MAX)
         *least = qs_memory_slide(slots, count, begin, steps, live);
     qsort(entries, count, sizeof(*entries), earlier_first);

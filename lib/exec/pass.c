@@ -96,7 +96,7 @@ qs_id qs_pass_producer(const qs_graph *g, qs_id value, const char *op_type) {
     return id != QS_NONE && qs_node_is(&g->nodes[id], "", op_type) ? id : QS_NONE;
 }
 
-bool qs_const_is_number(const qs_const *c) {
+static bool is_number(const qs_const *c) {
     switch (c->dtype) {
     case QSIM_FLOAT:
     case QSIM_DOUBLE:
@@ -128,7 +128,7 @@ double qs_const_at(const qs_const *c, size_t i) {
 
 bool qs_const_scalar(const qs_graph *g, qs_id value, double *out) {
     const qs_const *c = value < 0 ? NULL : g->values[value].data;
-    if (!c || c->elements != 1 || !qs_const_is_number(c))
+    if (!c || c->elements != 1 || !is_number(c))
         return false;
     *out = qs_const_at(c, 0);
     return true;

@@ -117,7 +117,6 @@ qs_id qs_pass_producer(const qs_graph *g, qs_id value, const char *op_type);
 bool qs_const_scalar(const qs_graph *g, qs_id value, double *out);
 /* Element i of a float, 8-bit, int32 or int64 constant. */
 double qs_const_at(const qs_const *c, size_t i);
-bool qs_const_is_number(const qs_const *c);
 /* Bounds of a Relu or Clip with constant ones; false if the node is neither (pass_fuse.c). */
 bool qs_node_bounds(const qs_graph *g, const qs_node *n, double *lo, double *hi);
 /* Whether a ReduceMean is over all axes of space, and keeps them (qdq_simple.c). */

@@ -10,7 +10,8 @@
 /* Results of nodes with constant inputs only that a plan keeps as constants of its own. */
 #define PLAN_CONST_LIMIT ((size_t)1 << 20)
 
-const char *qs_shape_text(char *text, size_t room, int32_t rank, const int64_t *dims) {
+/* Sizes as "[1,3,224,224]", shortened to fit. */
+static const char *shape_text(char *text, size_t room, int32_t rank, const int64_t *dims) {
     size_t n = 0;
     for (int32_t i = 0; i < rank && n + 24 < room; i++)
         n += (size_t)snprintf(text + n, room - n, "%s%lld", i ? "," : "[", (long long)dims[i]);
@@ -40,7 +41,7 @@ static int check_input(const qsim_session *s, const qs_value *v, const qsim_tens
     if (v->dtype && t->dtype != v->dtype)
         return qs_fail(error, QSIM_E_DTYPE, "%s: input '%s' is %s, the model takes %s", s->name,
                        v->name, qsim_dtype_name(t->dtype), qsim_dtype_name(v->dtype));
-    qs_shape_text(given, sizeof(given), t->rank, t->dims);
+    shape_text(given, sizeof(given), t->rank, t->dims);
     if (v->rank >= 0 && t->rank != v->rank)
         return qs_fail(error, QSIM_E_SHAPE,
                        "%s: input '%s' is given as %s, the model takes rank %d", s->name, v->name,

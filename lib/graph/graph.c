@@ -250,20 +250,6 @@ void qs_graph_remove_node(qs_graph *g, qs_id node) {
             g->values[n->outputs[i]].producer = QS_NONE;
 }
 
-void qs_graph_replace(qs_graph *g, qs_id from, qs_id to) {
-    for (size_t i = 0; i < g->node_count; i++) {
-        qs_node *n = &g->nodes[i];
-        for (int32_t k = 0; !n->removed && k < n->input_count; k++)
-            if (n->inputs[k] == from) {
-                n->inputs[k] = to;
-                n->changed = true;
-            }
-    }
-    for (size_t i = 0; i < g->output_count; i++)
-        if (g->outputs[i] == from)
-            qs_graph_set_output(g, i, to);
-}
-
 /* ---- inputs, outputs, imports ---- */
 
 int qs_graph_push_input(qs_graph *g, qs_id value) {

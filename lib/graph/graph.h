@@ -157,8 +157,6 @@ int64_t qs_node_int(const qs_node *n, const char *name, int64_t fallback);
 float qs_node_float(const qs_node *n, const char *name, float fallback);
 bool qs_node_is(const qs_node *n, const char *domain, const char *op_type); /* and not removed */
 
-/* Replaces every use of `from`, graph outputs included, by `to`. */
-void qs_graph_replace(qs_graph *g, qs_id from, qs_id to);
 int qs_graph_set_output(qs_graph *g, size_t index, qs_id value);
 int qs_graph_push_output(qs_graph *g, qs_id value);
 int qs_graph_push_input(qs_graph *g, qs_id value);

@@ -7,12 +7,12 @@ bool qs_emit_message(pb_ostream_t *out, uint32_t number, qs_emit_fn body, const 
            pb_encode_varint(out, size.bytes_written) && body(out, arg);
 }
 
-bool qs_emit_bytes(pb_ostream_t *out, uint32_t number, const void *data, size_t size) {
+static bool emit_bytes(pb_ostream_t *out, uint32_t number, const void *data, size_t size) {
     return pb_encode_tag(out, PB_WT_STRING, number) && pb_encode_string(out, data, size);
 }
 
 bool qs_emit_text(pb_ostream_t *out, uint32_t number, const char *text) {
-    return qs_emit_bytes(out, number, text, strlen(text));
+    return emit_bytes(out, number, text, strlen(text));
 }
 
 bool qs_emit_int(pb_ostream_t *out, uint32_t number, int64_t value) {
@@ -62,7 +62,7 @@ static bool tensor_fields(pb_ostream_t *out, const void *arg) {
     ok = ok && qs_emit_int(out, TENSOR_DTYPE, c->dtype);
     if (t->name[0])
         ok = ok && qs_emit_text(out, TENSOR_NAME, t->name);
-    return ok && qs_emit_bytes(out, TENSOR_RAW, c->data, c->bytes) &&
+    return ok && emit_bytes(out, TENSOR_RAW, c->data, c->bytes) &&
            emit_others(out, c->source, TENSOR_DATA_FIELDS);
 }
 
@@ -102,7 +102,7 @@ static bool attr_list(pb_ostream_t *out, const qs_attr *a) {
         else if (a->type == QS_ATTR_INTS)
             ok = qs_emit_int(out, ATTR_INTS, a->u.ints[i]);
         else
-            ok = qs_emit_bytes(out, ATTR_STRINGS, a->u.strings[i].data, a->u.strings[i].size);
+            ok = emit_bytes(out, ATTR_STRINGS, a->u.strings[i].data, a->u.strings[i].size);
     }
     return ok;
 }
@@ -111,12 +111,12 @@ static bool attr_value(pb_ostream_t *out, const qs_attr *a) {
     switch (a->type) {
     case QS_ATTR_FLOAT: return emit_float(out, ATTR_F, a->u.f);
     case QS_ATTR_INT: return qs_emit_int(out, ATTR_I, a->u.i);
-    case QS_ATTR_STRING: return qs_emit_bytes(out, ATTR_S, a->u.s.data, a->u.s.size);
+    case QS_ATTR_STRING: return emit_bytes(out, ATTR_S, a->u.s.data, a->u.s.size);
     case QS_ATTR_TENSOR: {
         qs_span name = qs_wire_find(a->u.tensor->source, TENSOR_NAME);
         if (name.size == 0 || a->u.tensor->external)
             return qs_emit_tensor(out, ATTR_T, "", a->u.tensor);
-        return qs_emit_bytes(out, ATTR_T, a->u.tensor->source.data, a->u.tensor->source.size);
+        return emit_bytes(out, ATTR_T, a->u.tensor->source.data, a->u.tensor->source.size);
     }
     default: return attr_list(out, a);
     }

@@ -16,7 +16,6 @@ typedef bool (*qs_emit_fn)(pb_ostream_t *out, const void *arg);
 
 /* A field that holds a message: sized first, then written. */
 bool qs_emit_message(pb_ostream_t *out, uint32_t number, qs_emit_fn body, const void *arg);
-bool qs_emit_bytes(pb_ostream_t *out, uint32_t number, const void *data, size_t size);
 bool qs_emit_text(pb_ostream_t *out, uint32_t number, const char *text);
 bool qs_emit_int(pb_ostream_t *out, uint32_t number, int64_t value);
 bool qs_emit_span(pb_ostream_t *out, qs_span fields);

@@ -93,7 +93,8 @@ const char *qs_wire_problem(const qs_wire *wire) {
     return wire->problem ? wire->problem : "malformed";
 }
 
-size_t qs_wire_varint_count(qs_span packed) {
+/* Numbers in a packed list of varints: bytes that end one. */
+static size_t varint_count(qs_span packed) {
     size_t count = 0;
     for (size_t i = 0; i < packed.size; i++)
         count += packed.data[i] < 0x80;
@@ -168,7 +169,7 @@ int64_t qs_numbers_count(qs_span message, uint32_t wanted, uint32_t width) {
         } else if (field.type != PB_WT_STRING) {
             return -1;
         } else if (width == PB_WT_VARINT) {
-            count += (int64_t)qs_wire_varint_count(field.data);
+            count += (int64_t)varint_count(field.data);
         } else {
             size_t size = width == PB_WT_32BIT ? 4 : 8;
             if (field.data.size % size != 0)

@@ -32,9 +32,6 @@ int qs_wire_next(qs_wire *wire, qs_field *field);
 /* What was malformed, after -1. Static. */
 const char *qs_wire_problem(const qs_wire *wire);
 
-/* Numbers in a packed list of varints: bytes that end one. */
-size_t qs_wire_varint_count(qs_span packed);
-
 /* The payload of the last field `number` of a message, empty if there is none. */
 qs_span qs_wire_find(qs_span message, uint32_t number);
 

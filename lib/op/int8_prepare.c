@@ -70,7 +70,7 @@ void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_
                            w->row_sums ? qs_i8_list_at(w_zp, 0) - s->flip : 0};
 }
 
-float qs_i8_multiplier(const qs_i8_rules *r, int64_t column) {
+static float multiplier_of(const qs_i8_rules *r, int64_t column) {
     float w = r->w_scales == 1 ? r->w_scale[0] : r->w_scale[column];
     return r->mult ? w : qs_requantize_multiplier(r->x_scale, w, r->y_scale);
 }
@@ -97,7 +97,7 @@ void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_wei
             bias[i] -= (uint32_t)r->x_zp * ((uint32_t)packed->colsum[i] - zeros);
         if (!r->int32_out)
             mult[i] = r->row_scale ? (r->w_scales == 1 ? r->w_scale[0] : r->w_scale[i])
-                                   : qs_i8_multiplier(r, (int64_t)i);
+                                   : multiplier_of(r, (int64_t)i);
     }
     qk_weights_i8_spread(t, w, bias, bias_at);
     if (!r->int32_out)
@@ -147,7 +147,7 @@ bool qs_i8_prove(const qk_weights_i8 *w, const qs_i8_totals *t, qs_i8_rules *r, 
     r->fits16 = true;
     for (int64_t at = 0; at < (int64_t)w->groups * w->n; at++) {
         int64_t least, greatest;
-        float m = qs_i8_multiplier(r, at);
+        float m = multiplier_of(r, at);
         *column = (int32_t)at;
         *bound = 0;
         if (!isfinite(m))
@@ -204,7 +204,7 @@ bool qs_i8_narrow(const qk_weights_i8 *w, const qs_i8_totals *t, const qs_i8_rul
         int64_t least, greatest;
         qk_i8_bounds(t->sum[at], t->above[at], r->x_zp, &least, &greatest);
         bias[at] = r->bias[at];
-        if (!narrow_column(r, qs_i8_multiplier(r, at), least, greatest, &bias[at]))
+        if (!narrow_column(r, multiplier_of(r, at), least, greatest, &bias[at]))
             return false;
     }
     return true;

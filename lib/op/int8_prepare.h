@@ -106,9 +106,6 @@ bool qs_i8_prove(const qk_weights_i8 *w, const qs_i8_totals *t, qs_i8_rules *r, 
 bool qs_i8_narrow(const qk_weights_i8 *w, const qs_i8_totals *t, const qs_i8_rules *r,
                   int32_t *bias);
 
-/* Multiplier of a column. */
-float qs_i8_multiplier(const qs_i8_rules *r, int64_t column);
-
 /* A matrix product of `rows` rows as a convolution: its geometry without the weights. */
 static inline qk_conv_i8 qs_i8_rows(int32_t rows) {
     return (qk_conv_i8){.batch = 1,

@@ -133,7 +133,6 @@ typedef struct binary_params {
     float limit[2];
     bool clamped, plain_sum; /* plain_sum: of floats */
     const qk_ew *kernels;
-    const qsim_ctx *ctx;
 } binary_params;
 
 typedef struct binary_job {

@@ -47,7 +47,9 @@ qs_q8 qs_q8_read(const qs_step *s, const qs_frame *f, int32_t scale, int32_t zer
     return make_q8(qs_step_in(s, f, scale), zp, dtype);
 }
 
-QS_RARE bool qs_q8_pack(qs_pack *p, int32_t scale, int32_t zero_point, int32_t dtype, qs_q8 *out) {
+/* The same from constants while packing; false if one of them is not constant. */
+QS_RARE static bool pack_q8(qs_pack *p, int32_t scale, int32_t zero_point, int32_t dtype,
+                            qs_q8 *out) {
     const void *s = qs_pack_const(p, scale), *zp = qs_pack_const(p, zero_point);
     bool given = zero_point < p->node->input_count && p->node->inputs[zero_point] != QS_NONE;
     if (!s || (given && !zp))
@@ -188,8 +190,8 @@ QS_RARE static int infer_qunary(qs_infer *x) {
 QS_RARE static int pack_unary(qs_pack *p, table_fn fn, float alpha) {
     qs_q8 from, to;
     const qs_node *n = p->node;
-    if (!qs_q8_pack(p, 1, 2, p->graph->values[n->inputs[0]].dtype, &from) ||
-        !qs_q8_pack(p, 3, 4, p->graph->values[n->outputs[0]].dtype, &to))
+    if (!pack_q8(p, 1, 2, p->graph->values[n->inputs[0]].dtype, &from) ||
+        !pack_q8(p, 3, 4, p->graph->values[n->outputs[0]].dtype, &to))
         return QSIM_OK;
     uint8_t *table = qs_arena_alloc64(p->arena, 256);
     if (!table)
@@ -332,14 +334,14 @@ QS_RARE static int pack_qconcat(qs_pack *p) {
     const qs_node *n = p->node;
     size_t count = (size_t)n->input_count / 3;
     qs_q8 from, to;
-    if (!qs_q8_pack(p, 0, 1, p->graph->values[n->outputs[0]].dtype, &to))
+    if (!pack_q8(p, 0, 1, p->graph->values[n->outputs[0]].dtype, &to))
         return QSIM_OK;
     uint8_t *tables = qs_arena_alloc64(p->arena, count * 256);
     if (!tables)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     for (size_t i = 0; i < count; i++) {
         int32_t at = 2 + 3 * (int32_t)i;
-        if (!qs_q8_pack(p, at + 1, at + 2, p->graph->values[n->inputs[at]].dtype, &from))
+        if (!pack_q8(p, at + 1, at + 2, p->graph->values[n->inputs[at]].dtype, &from))
             return QSIM_OK;
         make_table(from, to, same, 0, tables + i * 256);
     }

@@ -19,9 +19,6 @@ int qs_infer_q8(const qs_infer *x, int32_t scale, int32_t zero_point);
 qs_q8 qs_q8_read(const qs_step *s, const qs_frame *f, int32_t scale, int32_t zero_point,
                  int32_t inputs, int32_t dtype);
 
-/* The same from constants while packing; false if one of them is not constant. */
-bool qs_q8_pack(qs_pack *p, int32_t scale, int32_t zero_point, int32_t dtype, qs_q8 *out);
-
 /* Range of an 8-bit type, tightened by the attributes lo and hi. */
 void qs_q8_limits(const qs_node *n, int32_t dtype, int32_t *lo, int32_t *hi);
 

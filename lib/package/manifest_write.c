@@ -6,7 +6,7 @@
 
 #include "graph/model.h"
 
-void qs_text_add(qs_text *t, const char *bytes, size_t size) {
+static void add(qs_text *t, const char *bytes, size_t size) {
     size_t need;
     if (t->failed || !qs_add(t->size, size, &need) ||
         !qs_grow(t->ctx, (void **)&t->data, &t->room, need, 1)) {
@@ -18,7 +18,7 @@ void qs_text_add(qs_text *t, const char *bytes, size_t size) {
 }
 
 static void puts_text(qs_text *t, const char *s) {
-    qs_text_add(t, s, strlen(s));
+    add(t, s, strlen(s));
 }
 
 static void put_quoted(qs_text *t, const char *s) {
@@ -27,12 +27,12 @@ static void put_quoted(qs_text *t, const char *s) {
     for (; *s; s++) {
         if (*s == '"' || *s == '\\') {
             puts_text(t, "\\");
-            qs_text_add(t, s, 1);
+            add(t, s, 1);
         } else if ((unsigned char)*s < 0x20) {
             snprintf(escape, sizeof(escape), "\\u%04x", (unsigned)*s);
             puts_text(t, escape);
         } else
-            qs_text_add(t, s, 1);
+            add(t, s, 1);
     }
     puts_text(t, "\"");
 }

@@ -35,12 +35,10 @@ typedef struct qs_text {
     bool failed;
 } qs_text;
 
-void qs_text_add(qs_text *t, const char *bytes, size_t size);
 /* The manifest and the list of hashes, over sorted parts. */
 void qs_manifest_write(const qsim_packer *w, qs_text *out);
 void qs_sums_write(const qsim_packer *w, qs_text *out);
 
-void qs_part_hash(qs_part *part);
 /* Appends a part whose bytes stay; its name must be free. */
 int qs_packer_part(qsim_packer *w, const qs_part *part, qsim_error *error);
 

@@ -44,7 +44,7 @@ void qsim_packer_free(qsim_packer *w) {
     qs_ctx_drop(ctx);
 }
 
-void qs_part_hash(qs_part *part) {
+static void hash_part(qs_part *part) {
     qs_sha256 h;
     qs_sha256_init(&h);
     qs_sha256_add(&h, part->data, part->size);
@@ -80,7 +80,7 @@ int qs_packer_part(qsim_packer *w, const qs_part *part, qsim_error *error) {
         return nomem(error);
     w->parts[w->part_count] = *part;
     w->parts[w->part_count].name = name;
-    qs_part_hash(&w->parts[w->part_count++]);
+    hash_part(&w->parts[w->part_count++]);
     return QSIM_OK;
 }
 

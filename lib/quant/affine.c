@@ -31,8 +31,8 @@ QUANTIZE(QS_CALLED void, qs_quantize_s8, int8_t, -128, 127)
 QUANTIZE(QS_RARE static void, quantize_u16, uint16_t, 0, 65535)
 QUANTIZE(QS_RARE static void, quantize_s16, int16_t, -32768, 32767)
 
-DEQUANTIZE(QS_CALLED void, qs_dequantize_u8, uint8_t)
-DEQUANTIZE(QS_CALLED void, qs_dequantize_s8, int8_t)
+DEQUANTIZE(QS_CALLED static void, dequantize_u8, uint8_t)
+DEQUANTIZE(QS_CALLED static void, dequantize_s8, int8_t)
 DEQUANTIZE(QS_RARE static void, dequantize_u16, uint16_t)
 DEQUANTIZE(QS_RARE static void, dequantize_s16, int16_t)
 
@@ -100,8 +100,8 @@ static void dequantize_part(const void *x, size_t first, size_t n, float scale, 
     float *y = real;
     bool is_signed = dtype == QSIM_INT4 || dtype == QSIM_INT2;
     switch (dtype) {
-    case QSIM_UINT8: qs_dequantize_u8((const uint8_t *)x + first, n, scale, zp, y + first); break;
-    case QSIM_INT8: qs_dequantize_s8((const int8_t *)x + first, n, scale, zp, y + first); break;
+    case QSIM_UINT8: dequantize_u8((const uint8_t *)x + first, n, scale, zp, y + first); break;
+    case QSIM_INT8: dequantize_s8((const int8_t *)x + first, n, scale, zp, y + first); break;
     case QSIM_UINT16: dequantize_u16((const uint16_t *)x + first, n, scale, zp, y + first); break;
     case QSIM_INT16: dequantize_s16((const int16_t *)x + first, n, scale, zp, y + first); break;
     case QSIM_INT32:

@@ -34,7 +34,5 @@ void qs_dequantize(const void *x, const qs_qlayout *layout, const qsim_qparams *
 /* One scale, `n` elements. What the layout functions are made of; vectorized. */
 void qs_quantize_u8(const float *x, size_t n, float scale, int32_t zero_point, uint8_t *y);
 void qs_quantize_s8(const float *x, size_t n, float scale, int32_t zero_point, int8_t *y);
-void qs_dequantize_u8(const uint8_t *x, size_t n, float scale, int32_t zero_point, float *y);
-void qs_dequantize_s8(const int8_t *x, size_t n, float scale, int32_t zero_point, float *y);
 
 #endif

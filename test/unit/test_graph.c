@@ -78,7 +78,7 @@ static void test_clone_and_edit(void) {
     CHECK_INT(qs_graph_clone(g, &copy), QSIM_OK);
     qs_node_set_int(copy, n, "axis", 2);
     qs_node_set_float(copy, n, "alpha", 0.5f);
-    qs_graph_replace(copy, qs_graph_find(copy, "x"), qs_graph_find(copy, "w"));
+    copy->nodes[n].inputs[0] = qs_graph_find(copy, "w");
     qs_graph_add_value(copy, "z");
     CHECK_INT(qs_node_int(&g->nodes[n], "axis", -1), 1);
     CHECK_INT(qs_node_int(&copy->nodes[n], "axis", -1), 2);
