@@ -253,6 +253,34 @@ class Models(unittest.TestCase):
         for r in results[1:]:
             self.assertTrue((r == results[0]).all())
 
+    def test_threads_take_turns(self):
+        session = qsim.Session(self.model)
+        want = [session.run(image[None])[0] for image in self.images[:4]]
+        wrong = []
+
+        def work(i):
+            for _ in range(300):
+                if not (session.run(self.images[i:i + 1])[0] == want[i]).all():
+                    wrong.append(i)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+
+    def test_unknown_words(self):
+        session, name = qsim.Session(self.model), self.model.inputs[0].name
+        for arrays, named in [((), {"nothing": 1}), ((self.images,), {"nothing": 1}),
+                              ((self.images,), {name: self.images})]:
+            with self.assertRaisesRegex(TypeError, "is no input that is not given yet"):
+                session.run(*arrays, **named)
+        with self.assertRaisesRegex(ValueError, "'most' is none of default, disable, basic"):
+            self.model.optimize("most")
+        with self.assertRaisesRegex(ValueError, "'int4' is none of fp32, int8"):
+            self.model.quantize(None, rules=[("*", "int4")])
+
     def test_package(self):
         with tempfile.TemporaryDirectory() as folder:
             onnx, path = os.path.join(folder, "m.onnx"), os.path.join(folder, "p.zip")

@@ -21,6 +21,7 @@ sessions freely, runs, observers and calibrations by one thread at a time.
 import ctypes as C
 import json
 import os
+import threading
 
 import numpy as np
 
@@ -356,7 +357,15 @@ def linear(x, w, x_zero_point=0, w_zero_point=0, bias=None, multiplier=None, y_z
 
 # ---- observers --------------------------------------------------------------------------------
 
-_METHODS = {"minmax": 0, "percentile": 1, "mse": 2, "entropy": 3}
+
+class _Words(dict):
+    """What constants are called here."""
+
+    def __missing__(self, word):
+        raise ValueError(f"{word!r} is none of {', '.join(self)}")
+
+
+_METHODS = _Words({"minmax": 0, "percentile": 1, "mse": 2, "entropy": 3})
 
 _declare("qsim_observer_create", C.c_int, _P, C.POINTER(_P), C.POINTER(_ErrorStruct))
 _declare("qsim_observer_free", None, _P)
@@ -457,7 +466,7 @@ for _name in ("input", "output", "node"):
 _declare("qsim_model_opset", C.c_int64, _P, C.c_char_p)
 _declare("qsim_model_parameters", C.c_int64, _P)
 _declare("qsim_model_optimize", C.c_int, _P, C.c_int32, C.POINTER(_P), C.POINTER(_ErrorStruct))
-_LEVELS = {"default": 0, "disable": 1, "basic": 2, "extended": 3, "all": 4}
+_LEVELS = _Words({"default": 0, "disable": 1, "basic": 2, "extended": 3, "all": 4})
 
 
 class Value:
@@ -813,7 +822,7 @@ _declare("qsim_run_profile_end", C.c_int64, _P)
 
 
 class Session(_Handle):
-    """A compiled model with the memory to run it. One thread at a time."""
+    """A compiled model with the memory to run it. Threads take turns; for speed, one for each."""
 
     _free = "qsim_session_free"
 
@@ -828,6 +837,7 @@ class Session(_Handle):
         super().__init__(pointer)
         self._keep = model
         self._run = _Run(pointer)
+        self._turn = threading.Lock()
         self.input_names = self._names("input")
         self.output_names = self._names("output")
 
@@ -838,12 +848,16 @@ class Session(_Handle):
 
     def run(self, *inputs, **named):
         """Executes on arrays, given in order or by name; returns the list of outputs."""
-        results = self._execute(inputs, named)
-        return [_array_of(results[i]) for i in range(len(self.output_names))]
+        with self._turn:  # results lie in the run until they are copied
+            results = self._execute(inputs, named)
+            return [_array_of(results[i]) for i in range(len(self.output_names))]
 
     def _execute(self, inputs, named):
-        given = list(inputs) + [named[name] for name in self.input_names[len(inputs):]
-                                if name in named]
+        rest = self.input_names[len(inputs):]
+        for name in named:
+            if name not in rest:
+                raise TypeError(f"'{name}' is no input that is not given yet; those are {rest}")
+        given = list(inputs) + [named[name] for name in rest if name in named]
         arrays = [np.asarray(x, order="C") for x in given]  # a scalar keeps its rank
         views = (_Tensor * max(len(arrays), 1))(*[_view(x) for x in arrays])
         results = (_Tensor * max(len(self.output_names), 1))()
@@ -1041,10 +1055,10 @@ class Calibration(_Handle):
         return low.value, high.value
 
 
-_SCHEMES = {"channel": 0, "tensor": 1, "tensor-asymmetric": 2}
-_FORMATS = {"qdq": 0, "qoperator": 1}
-_MODES = {"static": 0, "dynamic": 1, "weights": 2}
-_ACTIONS = {"fp32": 1, "int8": 2}
+_SCHEMES = _Words({"channel": 0, "tensor": 1, "tensor-asymmetric": 2})
+_FORMATS = _Words({"qdq": 0, "qoperator": 1})
+_MODES = _Words({"static": 0, "dynamic": 1, "weights": 2})
+_ACTIONS = _Words({"fp32": 1, "int8": 2})
 
 #: Options of Model.quantize and their values, the first being the default.
 QUANTIZE_OPTIONS = {
