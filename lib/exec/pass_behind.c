@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tables and a residual sum become the end of the integer convolution or product that makes their
- * operand, if nothing else reads that; so do a sum or the curve behind a float convolution.
+ * operand, if nothing else reads that; so do a sum or the curve behind a float convolution, and the
+ * product with factors of channels before a sum.
  */
 #include "exec/passes.h"
 
@@ -189,6 +190,49 @@ static int fuse_float_sum(behind *b, qs_id sum) {
     return qs_pass_resolve(b->p, conv);
 }
 
+/* Whether f is a factor of each channel of the image x, of as many images or of all. */
+static bool are_factors(const behind *b, qs_id x, qs_id f) {
+    const qs_value *v = &b->g->values[x], *w = &b->g->values[f];
+    const int32_t last = v->rank - 1;
+    if (last < 2 || w->rank != v->rank || v->dims[last].size < 2 ||
+        v->dims[last].size != w->dims[last].size ||
+        (w->dims[0].size != 1 && (v->dims[0].size < 0 || v->dims[0].size != w->dims[0].size) &&
+         b->sizes.batch[x] != b->sizes.batch[f]))
+        return false;
+    for (int32_t i = 1; i < last; i++)
+        if (w->dims[i].size != 1)
+            return false;
+    return true;
+}
+
+/* An image scaled for nothing but this sum. */
+static int fuse_factors(behind *b, qs_id sum) {
+    qs_graph *g = b->g;
+    const qs_node *s = &g->nodes[sum];
+    for (int32_t i = 0; i < 2; i++) {
+        const qs_id mul = only_maker(b, s->inputs[i]);
+        const qs_node *m = mul == QS_NONE ? NULL : &g->nodes[mul];
+        if (!m || m->removed || !qs_node_is(m, "", "Mul") || qs_node_attr(m, "broadcast"))
+            continue;
+        const bool swap = are_factors(b, m->inputs[1], m->inputs[0]);
+        const qs_id in[3] = {m->inputs[swap], m->inputs[!swap], s->inputs[1 - i]};
+        const qs_id y = s->outputs[0];
+        const float lo = qs_node_float(s, "lo", -INFINITY), hi = qs_node_float(s, "hi", INFINITY);
+        if (!are_factors(b, in[0], in[1]))
+            continue;
+        qs_graph_remove_node(g, mul);
+        qs_graph_remove_node(g, sum);
+        const qs_id made = qs_pass_node(b->p, "qsim", "MulAdd", s->name, 0, in, 3, &y, 1);
+        if (made < 0)
+            return made;
+        b->fused++;
+        return qs_node_set_float(g, made, "lo", lo) || qs_node_set_float(g, made, "hi", hi)
+                   ? qs_pass_no_memory(b->p)
+                   : QSIM_OK;
+    }
+    return QSIM_OK;
+}
+
 /* Fuses what node `id` is, if there is something to fuse it with. */
 static int visit(behind *b, qs_id id) {
     const qs_node *n = &b->g->nodes[id];
@@ -198,8 +242,10 @@ static int visit(behind *b, qs_id id) {
         return fuse_table(b, id);
     if (is_sum(b, n))
         return fuse_sum(b, id);
-    if (is_float_sum(b, n))
-        return fuse_float_sum(b, id);
+    if (is_float_sum(b, n)) {
+        const int code = fuse_float_sum(b, id);
+        return code || b->g->nodes[id].removed ? code : fuse_factors(b, id);
+    }
     return curve_of(n) ? fuse_curve(b, id) : QSIM_OK;
 }
 

@@ -44,20 +44,25 @@ static bool is_conv(const qs_node *n, int32_t *weights) {
 }
 
 static bool is_one_to_one(const qs_node *n) {
-    static const char *const names[] = {"QTable", "Silu", "HardSwish", "Sigmoid", "Clip", "Relu"};
+    static const char *const names[] = {"QTable", "Silu", "HardSwish",  "Sigmoid",
+                                        "Clip",   "Relu", "HardSigmoid"};
     for (size_t i = 0; i < QS_COUNT(names); i++)
         if (qs_same(n->op_type, names[i]))
             return true;
     return false;
 }
 
-static bool is_pair(const qs_node *n) {
-    return qs_same(n->op_type, "QLinearAdd") || qs_same(n->op_type, "QLinearMul");
+/* Where the second operand of a sum or product is; 0: it is neither. */
+static int32_t pair_of(const qs_node *n) {
+    if (qs_same(n->op_type, "QLinearAdd") || qs_same(n->op_type, "QLinearMul"))
+        return 3;
+    return (qs_same(n->op_type, "Add") || qs_same(n->op_type, "Mul")) &&
+           !qs_node_attr(n, "broadcast");
 }
 
 /* A pair's result is as large as the operand that the other one is spread over. */
-static void find_pair(qs_sizes *s, const qs_node *n, qs_id y) {
-    const qs_id a = n->inputs[0], b = n->inputs[3];
+static void find_pair(qs_sizes *s, const qs_node *n, int32_t second, qs_id y) {
+    const qs_id a = n->inputs[0], b = n->inputs[second];
     const qs_value *va = &s->values[a], *vb = &s->values[b];
     if (va->rank != vb->rank || va->rank < 2 || s->batch[a] != s->batch[b])
         return;
@@ -74,12 +79,13 @@ static void find(qs_sizes *s, const qs_node *n) {
     int32_t w;
     if (x == QS_NONE || y == QS_NONE)
         return;
-    if (is_pair(n)) {
-        find_pair(s, n, y);
+    if (pair_of(n)) {
+        find_pair(s, n, pair_of(n), y);
         return;
     }
     const bool conv = is_conv(n, &w), same = is_one_to_one(n);
-    if (conv || same || qs_same(n->op_type, "QLinearGlobalAveragePool"))
+    if (conv || same || qs_same(n->op_type, "QLinearGlobalAveragePool") ||
+        qs_same(n->op_type, "GlobalAveragePool"))
         s->batch[y] = s->batch[x];
     if (same || (conv && keeps_size(n, &s->values[n->inputs[w]])))
         s->space[y] = s->space[x];

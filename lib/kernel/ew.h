@@ -40,6 +40,9 @@ typedef struct qk_ew {
     float (*magnitude)(const float *x, size_t n);
     /* y = clamp(a + b), or clamp(a) where b is NULL, as qk_scale clamps; y may be a or b. */
     void (*bound)(const float *a, const float *b, float lo, float hi, float *y, size_t n);
+    /* y = clamp(x * f + b), product and sum rounded each; b NULL: clamp(x * f). */
+    void (*muladd)(const float *x, const float *f, const float *b, float lo, float hi, float *y,
+                   size_t n);
     /* What qk_scale says; y may be x's memory. */
     void (*scale)(const void *x, const qk_scale *how, float *y, size_t n);
 } qk_ew;

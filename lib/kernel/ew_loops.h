@@ -117,6 +117,13 @@ static inline float qk_ew_sum(const void *x, size_t i, bool floats) {
             y[i] = low > hi ? hi : low;                                                            \
         }                                                                                          \
     }                                                                                              \
+    TARGET static void muladd_##suffix(const float *x, const float *f, const float *b, float lo,   \
+                                       float hi, float *y, size_t n) {                             \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const float p = x[i] * f[i], v = b ? p + b[i] : p, low = v < lo ? lo : v;              \
+            y[i] = low > hi ? hi : low;                                                            \
+        }                                                                                          \
+    }                                                                                              \
     TARGET static void scale_##suffix(const void *x, const qk_scale *how, float *y, size_t n) {    \
         const float by = how->rows ? 1.0f : how->factor, then = how->rows ? how->factor : 1.0f;    \
         for (size_t i = 0; i < n; i++) { /* a product with 1 is exact */                           \
@@ -159,6 +166,7 @@ static inline float qk_ew_sum(const void *x, size_t i, bool floats) {
                                   .range = range_##suffix,                                         \
                                   .magnitude = magnitude_##suffix,                                 \
                                   .bound = bound_##suffix,                                         \
+                                  .muladd = muladd_##suffix,                                       \
                                   .scale = scale_##suffix};
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/ctx.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
+#include "op/muladd.h"
 
 #include <math.h>
 
@@ -213,7 +214,11 @@ QS_RARE static int lower_sub(qs_lower *l) {
     return lower_binary(l, 1);
 }
 QS_RARE static int lower_mul(qs_lower *l) {
-    return lower_binary(l, 2);
+    bool done = qs_node_int(l->node, "broadcast", 0) || qs_node_attr(l->node, "lo");
+    int code = QSIM_OK;
+    for (int32_t x = 0; x < 2 && !done && !code; x++)
+        code = qs_muladd_lower(l, x, 1 - x, 0, &done);
+    return code || l->step->run ? code : lower_binary(l, 2);
 }
 QS_RARE static int lower_div(qs_lower *l) {
     return lower_binary(l, 3);

@@ -122,6 +122,7 @@
     X(qsim_matmulinteger_scaled) \
     X(qsim_maxpool) \
     X(qsim_mul) \
+    X(muladd) \
     X(qsim_qlinear_add) \
     X(qsim_qlinear_concat) \
     X(qsim_shuffle) \

@@ -38,6 +38,10 @@ static void call(void *arg) {
     case 16: e->k->range(e->a, e->n, e->c, (float *)e->c + 1); break;
     case 21: e->k->bound(e->a, NULL, e->how.lo, e->how.hi, e->c, e->n); break;
     case 22: e->k->bound(e->a, e->b, e->how.lo, e->how.hi, e->c, e->n); break;
+    case 23:
+    case 24:
+        e->k->muladd(e->a, e->b, e->which == 23 ? NULL : e->a, e->how.lo, e->how.hi, e->c, e->n);
+        break;
     default: e->k->scale(e->a, &e->how, e->c, e->n);
     }
 }
@@ -102,7 +106,10 @@ static float scaled(const ew_case *e, size_t i) {
     const float by_row = acc * b[i], factor = 0.37f * b[i];
     float v = e->which % 2 ? acc * factor : by_row * 0.37f;
     v = e->which > 18 ? v + b[i] : v;
-    if (e->which > 20)
+    const float product = floats[i] * b[i];
+    if (e->which > 22)
+        v = e->which == 23 ? product : product + floats[i];
+    else if (e->which > 20)
         v = e->which == 21 ? floats[i] : floats[i] + b[i];
     v = v < e->how.lo ? e->how.lo : v;
     return v > e->how.hi ? e->how.hi : v;
@@ -201,6 +208,8 @@ CASE(sums_bias, 19)
 CASE(sums_both, 20)
 CASE(bounded, 21)
 CASE(bounded_sum, 22)
+CASE(product, 23)
+CASE(product_sum, 24)
 
 const ck_case ck_cases_ew[] = {
     {"ew exp", check_exp, bench_exp},
@@ -226,5 +235,7 @@ const ck_case ck_cases_ew[] = {
     {"ew scale sums rows bias", check_sums_both, bench_sums_both},
     {"ew clamp", check_bounded, bench_bounded},
     {"ew add", check_bounded_sum, bench_bounded_sum},
+    {"ew mul", check_product, bench_product},
+    {"ew mul add", check_product_sum, bench_product_sum},
 };
 const size_t ck_cases_ew_count = QS_COUNT(ck_cases_ew);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What stands behind float convolutions: sums and curves run on each band of the results, with the
- * bits of the operators alone, whatever the threads; and that is what runs.
+ * bits of the operators alone, whatever the threads; and that is what runs. Factors of channels and
+ * a sum are one step.
  */
 #include "net.h"
 
@@ -186,6 +187,39 @@ static void shuffled(qsim_ctx *ctx, image *x, int64_t h, int64_t w, int64_t firs
     same(&n, x, "shuffle", 1, 0);
 }
 
+/* Squeeze-and-excite with a sum behind it, of the image itself or of another, on either side. */
+static void excited(qsim_ctx *ctx, image *x, int64_t h, int64_t w) {
+    net n;
+    for (int k = 0; k < 8; k++) {
+        char product[8], sum[16];
+        begin(&n, ctx, x, h, w);
+        conv(&n, "x", "a", 1, 1);
+        net_node(&n, "", "GlobalAveragePool", "a", "p");
+        conv(&n, "p", "f", 1, 1);
+        net_node(&n, "", "Sigmoid", "f", "g");
+        snprintf(product, sizeof(product), k & 1 ? "g,a" : "a,g");
+        net_node(&n, "", "Mul", product, "m");
+        snprintf(sum, sizeof(sum), k & 2 ? "m,%s" : "%s,m", k & 4 ? "a" : "x");
+        net_node(&n, "", "Add", sum, "s");
+        net_node(&n, "", "Relu", "s", "y");
+        same(&n, x, "mul add", 1, 0);
+    }
+    begin(&n, ctx, x, h, w); /* one factor of all images */
+    net_random(&n, "g", NET_DIMS(1, C, 1, 1), 3, 1);
+    conv(&n, "x", "a", C, 3);
+    net_node(&n, "", "Relu", "a", "b");
+    net_node(&n, "", "Mul", "b,g", "m");
+    net_node(&n, "", "Add", "x,m", "y");
+    same(&n, x, "mul add", 1, 0);
+    begin(&n, ctx, x, h, w); /* a product that is read twice */
+    conv(&n, "x", "a", C, 3);
+    net_node(&n, "", "GlobalAveragePool", "a", "g");
+    net_node(&n, "", "Mul", "a,g", "m");
+    net_node(&n, "", "Add", "a,m", "s");
+    net_node(&n, "", "Mul", "s,m", "y");
+    same(&n, x, "mul add", 0, 0);
+}
+
 int main(void) {
     static image x;
     for (int32_t threads = 1; threads <= 3; threads += 2) {
@@ -199,6 +233,8 @@ int main(void) {
         }
         joined(ctx, &x, 9, 11);
         joined(ctx, &x, 1, 190);
+        excited(ctx, &x, 9, 11);
+        excited(ctx, &x, 1, 1);
         curves(ctx, &x, 9, 11, 3);
         curves(ctx, &x, 1, 190, 1);
         shuffled(ctx, &x, 9, 11, C);

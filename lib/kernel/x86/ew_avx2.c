@@ -131,6 +131,19 @@ TARGET void qk_bound_avx2(const float *a, const float *b, float lo, float hi, fl
     else
         ALONG(STEP)
 #undef STEP
+#undef STEP_ADDED
+}
+
+TARGET void qk_muladd_avx2(const float *x, const float *f, const float *b, float lo, float hi,
+                           float *y, size_t n) {
+#define STEP(left)       BOUND(get(x + i, left) * get(f + i, left), left)
+#define STEP_ADDED(left) BOUND(get(x + i, left) * get(f + i, left) + get(b + i, left), left)
+    if (b)
+        ALONG(STEP_ADDED)
+    else
+        ALONG(STEP)
+#undef STEP
+#undef STEP_ADDED
 }
 
 TARGET void qk_scale_avx2(const void *x, const qk_scale *how, float *y, size_t n) {

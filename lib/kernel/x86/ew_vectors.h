@@ -148,4 +148,5 @@ const qk_ew TABLE = {.exp = each_exp,
                      .range = range,
                      .magnitude = magnitude,
                      .bound = qk_bound_avx2,
+                     .muladd = qk_muladd_avx2,
                      .scale = qk_scale_avx2};

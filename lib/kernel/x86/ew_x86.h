@@ -13,6 +13,8 @@ void qk_divide_avx2(const float *x, float d, float *y, size_t n);
 void qk_normalize_avx2(const float *x, float shift, float factor, const float *scale,
                        const float *bias, float *y, size_t n);
 void qk_bound_avx2(const float *a, const float *b, float lo, float hi, float *y, size_t n);
+void qk_muladd_avx2(const float *x, const float *f, const float *b, float lo, float hi, float *y,
+                    size_t n);
 void qk_scale_avx2(const void *x, const qk_scale *how, float *y, size_t n);
 float qk_sum_avx2(const float *x, float unused, size_t n);
 float qk_sum_squares_avx2(const float *x, float shift, size_t n);
