@@ -144,14 +144,10 @@ INLINE __m512i broadcast(const uint8_t *p) {
             s.init = g->row_init ? g->row_init + r : NULL;                                         \
             const bool middle =                                                                    \
                 NR == 4 && W == 64 && ahead->left > 0 && NR <= ahead->left - ahead->turn;          \
-            if (!middle && NR == 2 && W == 64)                                                     \
-                gather_next(ahead, NR);                                                            \
-            else if (!middle && ahead->left > 0)                                                   \
+            if (!middle && ahead->left > 0)                                                        \
                 gather_more(ahead, NR);                                                            \
-            if (NR >= 4) {                                                                         \
-                FORGET(t);                                                                         \
-                FORGET(g);                                                                         \
-            }                                                                                      \
+            FORGET(t);                                                                             \
+            FORGET(g);                                                                             \
             tile_##NR##x##W(g, row, t, how, middle ? ahead : NULL);                                \
         }                                                                                          \
         return r;                                                                                  \
@@ -168,12 +164,69 @@ TILE(4, 16, INLINE)
 TILE(8, 16, INLINE)
 TILE(8, 8, INLINE)
 WHOLE_TILES(4, 64)
-WHOLE_TILES(2, 64)
-WHOLE_TILES(4, 32)
 WHOLE_TILES(8, 32)
 WHOLE_TILES(8, 24)
 WHOLE_TILES(8, 16)
 WHOLE_TILES(8, 8)
+
+/*
+ * Tiles of short sums, packed and stored behind the products of the next one, for the reason that
+ * i8_resident_avx512vnni.c gives.
+ */
+
+#define ZERO_64(r)        ZERO(r, 0) ZERO(r, 1) ZERO(r, 2) ZERO(r, 3)
+#define ZERO_32(r)        ZERO(r, 0) ZERO(r, 1)
+#define ZERO(r, v)        __m512i t##r##_##v = _mm512_setzero_si512();
+#define SCALE_64(r)       SCALE(r, 0) SCALE(r, 1) SCALE(r, 2) SCALE(r, 3)
+#define SCALE_32(r)       SCALE(r, 0) SCALE(r, 1)
+#define SCALE(r, v)       t##r##_##v = scaled(a##r##_##v, _mm512_loadu_ps(s->mult + 16 * v), s, how);
+#define STORE_64(r)       store_u8_64(s, r, BYTES(t##r##_0, t##r##_1, t##r##_2, t##r##_3));
+#define STORE_32(r, q)    store_u8_32_2(s, how, r, BYTES(t##r##_0, t##r##_1, t##q##_0, t##q##_1));
+#define BYTES(a, b, c, d) bytes_of(a, b, c, d, s, how)
+#define STORE_2x64        STORE_64(0) STORE_64(1)
+#define STORE_4x32        STORE_32(0, 1) STORE_32(2, 3)
+#define BEHIND(a, b, c, d, e, f, g, h, x, y)                                                       \
+    __asm__(""                                                                                     \
+            : "+v"(a), "+v"(b), "+v"(c), "+v"(d), "+v"(e), "+v"(f), "+v"(g), "+v"(h)               \
+            : "v"(x), "v"(y));
+#define BEHIND_2x64 BEHIND(t0_0, t0_1, t0_2, t0_3, t1_0, t1_1, t1_2, t1_3, a0_3, a1_3)
+#define BEHIND_4x32 BEHIND(t0_0, t0_1, t1_0, t1_1, t2_0, t2_1, t3_0, t3_1, a2_1, a3_1)
+
+#define SHORT_TILES(NR, W)                                                                         \
+    INLINE int32_t rows_##NR##x##W(const qk_gemm_u8s8 *g, sink at, kind how, gatherer *ahead) {    \
+        sink *s = &at;                                                                             \
+        int32_t r = 0;                                                                             \
+        ptrdiff_t move = 0; /* the first tile stores nothing, where the second one stores it */    \
+        R##NR(ZERO_##W) if (ahead->left > 0) gather_more(ahead, NR);                               \
+        s->rows = NR;                                                                              \
+        for (; r + NR <= g->m; r += NR, s->out += move, move = NR * s->stride) {                   \
+            const uint8_t *row[NR];                                                                \
+            for (int32_t i = 0; i < NR; i++)                                                       \
+                row[i] = g->rows ? g->rows[r + i] : g->a + (r + i) * g->a_stride;                  \
+            s->init = g->row_init ? g->row_init + r : NULL;                                        \
+            if (W == 64)                                                                           \
+                gather_next(ahead, NR);                                                            \
+            else if (ahead->left > 0)                                                              \
+                gather_more(ahead, NR);                                                            \
+            const int8_t *b = g->b;                                                                \
+            const int32_t *bias = g->o.bias;                                                       \
+            R##NR(ROW) R##NR(SET_##W) if (s->init) {                                               \
+                R##NR(INIT_##W)                                                                    \
+            }                                                                                      \
+            for (int32_t seg = 0; seg < g->segs; seg++) {                                          \
+                ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;                              \
+                const ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4;                                    \
+                do {                                                                               \
+                    LOAD_##W R##NR(STEP_##W) b += 4 * W;                                           \
+                } while ((i += 4) < end);                                                          \
+            }                                                                                      \
+            BEHIND_##NR##x##W STORE_##NR##x##W R##NR(SCALE_##W)                                    \
+        }                                                                                          \
+        STORE_##NR##x##W return r;                                                                 \
+    }
+
+SHORT_TILES(2, 64)
+SHORT_TILES(4, 32)
 
 /* ---- a single row: four dwords at a time, so that no sum waits for the one before ---- */
 

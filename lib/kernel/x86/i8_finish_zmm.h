@@ -45,6 +45,10 @@ INLINE __m512i joined(__m512i ab, __m512i cd, const sink *s, kind how) {
     return y;
 }
 
+INLINE __m512i bytes_of(__m512i a, __m512i b, __m512i c, __m512i d, const sink *s, kind how) {
+    return joined(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d), s, how);
+}
+
 /* Four vectors of sums with their multipliers to bytes; packs work within lanes. */
 #define TO_BYTES(y, s, how, a, ma, b, mb, c, mc, d, md)                                            \
     __m512i y = joined(_mm512_packs_epi32(scaled(a, ma, s, how), scaled(b, mb, s, how)),           \

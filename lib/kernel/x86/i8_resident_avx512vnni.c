@@ -42,10 +42,6 @@ INLINE __m512i dword_at(const uint8_t *p, int32_t d) {
     t2 = scaled(c, _mm512_loadu_ps(s.mult + k), &s, how);                                          \
     t3 = scaled(d, _mm512_loadu_ps(s.mult + l), &s, how);
 
-INLINE __m512i bytes_of(__m512i a, __m512i b, __m512i c, __m512i d, const sink *s, kind how) {
-    return joined(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d), s, how);
-}
-
 /* ---- 64 columns, at most 4 dwords: one row ---- */
 
 #define WEIGHTS_64(d) WEIGHT(d, 0, 4) WEIGHT(d, 1, 4) WEIGHT(d, 2, 4) WEIGHT(d, 3, 4)
