@@ -150,16 +150,25 @@ TARGET void qk_scale_avx2(const void *x, const qk_scale *how, float *y, size_t n
     const V by = QK_K(how->rows ? 1.0f : how->factor), then = QK_K(how->rows ? how->factor : 1.0f);
     const V lo = QK_K(how->lo), hi = QK_K(how->hi);
     const float *const sums = x, *const factors = how->scale, *const bias = how->bias;
-    const bool floats = how->floats;
-#define STEP(left) /* a product with 1 is exact */                                                 \
+    const V floats = QK_K(how->floats ? -0.0f : 0.0f); /* signs choose */
+#define SCALED(left)                                   /* a product with 1 is exact */             \
+    V v = get(sums + i, left);                                                                     \
+    v = _mm256_blendv_ps(widen(v), v, floats) * (by * get(factors + i, left)) * then;
+#define STEP(left)                                                                                 \
     {                                                                                              \
-        V v = get(sums + i, left);                                                                 \
-        v = (floats ? v : widen(v)) * (by * get(factors + i, left)) * then;                        \
-        if (bias)                                                                                  \
-            v += get(bias + i, left);                                                              \
+        SCALED(left)                                                                               \
         put(y + i, QK_MIN(hi, QK_MAX(lo, v)), left);                                               \
     }
-    ALONG(STEP)
+#define STEP_BIAS(left)                                                                            \
+    {                                                                                              \
+        SCALED(left)                                                                               \
+        v += get(bias + i, left);                                                                  \
+        put(y + i, QK_MIN(hi, QK_MAX(lo, v)), left);                                               \
+    }
+    if (bias)
+        ALONG(STEP_BIAS)
+    else
+        ALONG(STEP)
 #undef STEP
 }
 

@@ -37,11 +37,17 @@ INLINE void put(float *y, V v, size_t left) {
 CURVE(exp)
 CURVE(sigmoid)
 CURVE(silu)
-CURVE(hardswish)
 CURVE(tanh)
 CURVE(erf)
 CURVE(gelu)
 CURVE(gelu_tanh)
+
+/* Short enough that a loop must not ask each time whether its vector is whole. */
+TARGET static void each_hardswish(const float *x, float *y, size_t n) {
+    for (; n >= W; n -= W, x += W, y += W)
+        store(y, v_hardswish(load(x)));
+    EACH(v_hardswish(v))
+}
 
 TARGET static void exp_shifted(const float *x, float shift, float *y,
                                size_t n){EACH(v_exp(v - QK_K(shift)))}

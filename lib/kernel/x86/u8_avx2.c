@@ -10,7 +10,6 @@
 #define TARGET __attribute__((target("avx2")))
 #define INLINE TARGET __attribute__((always_inline)) static inline
 
-QK_U8_QUANTIZE(avx2, TARGET)
 QK_U8_INTERLEAVE(loops, TARGET)
 /* What no vector is full of: a few elements, for size. */
 QK_U8_TABLE(rest, TARGET QS_RARE)
@@ -139,6 +138,43 @@ INLINE __m256 term(const uint8_t *x, __m256i flip, __m256i zp) {
 PAIR(add, ADD)
 PAIR(mul, MUL)
 
+/* ---- to 8 bits ---- */
+
+typedef struct division {
+    __m256 scale, lo, hi;
+    __m256i zp, flip;
+} division;
+
+INLINE __m256i quantize_8(const float *x, const division *d) {
+    const __m256 v = _mm256_max_ps(_mm256_div_ps(_mm256_loadu_ps(x), d->scale), d->lo);
+    return _mm256_add_epi32(_mm256_cvtps_epi32(_mm256_min_ps(v, d->hi)), d->zp);
+}
+
+INLINE void quantize_32(const float *x, const division *d, uint8_t *y) {
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    const __m256i low = _mm256_packs_epi32(quantize_8(x, d), quantize_8(x + 8, d));
+    const __m256i high = _mm256_packs_epi32(quantize_8(x + 16, d), quantize_8(x + 24, d));
+    const __m256i v = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);
+    _mm256_storeu_si256((__m256i *)(void *)y, _mm256_xor_si256(v, d->flip));
+}
+
+TARGET static void quantize_avx2(const float *x, size_t n, float scale, int32_t zp, uint8_t flip,
+                                 uint8_t *y) {
+    const division d = {_mm256_set1_ps(scale), _mm256_set1_ps((float)-zp),
+                        _mm256_set1_ps((float)(255 - zp)), _mm256_set1_epi32(zp),
+                        _mm256_set1_epi8((char)flip)};
+    float last[32] = {0};
+    uint8_t bytes[32];
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32)
+        quantize_32(x + i, &d, y + i);
+    if (i == n)
+        return;
+    memcpy(last, x + i, 4 * (n - i));
+    quantize_32(last, &d, bytes);
+    memcpy(y + i, bytes, n - i);
+}
+
 /* ---- planes to channels ---- */
 
 INLINE __m128i load_16(const uint8_t *x) {
@@ -147,6 +183,10 @@ INLINE __m128i load_16(const uint8_t *x) {
 
 INLINE __m256i load_32(const uint8_t *x) {
     return _mm256_loadu_si256((const __m256i *)(const void *)x);
+}
+
+INLINE void store_32(uint8_t *y, __m256i v) {
+    _mm256_storeu_si256((__m256i *)(void *)y, v);
 }
 
 INLINE void store_16(uint8_t *y, __m128i v) {
@@ -175,14 +215,14 @@ TARGET static size_t interleave_3(const uint8_t *x, size_t plane, uint8_t *y, si
         from[k / 3][k % 3] = _mm256_broadcastsi128_si256(load_16(thirds[k]));
     for (; i + 32 <= n; i += 32, y += 96) {
         const __m256i a = load_32(x + i), b = load_32(x1 + i), c = load_32(x2 + i);
-        for (size_t v = 0; v < 3; v++) {
-            const __m256i part =
-                _mm256_or_si256(_mm256_or_si256(_mm256_shuffle_epi8(a, from[v][0]),
-                                                _mm256_shuffle_epi8(b, from[v][1])),
-                                _mm256_shuffle_epi8(c, from[v][2]));
-            store_16(y + 16 * v, _mm256_castsi256_si128(part));
-            store_16(y + 48 + 16 * v, _mm256_extracti128_si256(part, 1));
-        }
+        __m256i part[3];
+        for (size_t v = 0; v < 3; v++)
+            part[v] = _mm256_or_si256(_mm256_or_si256(_mm256_shuffle_epi8(a, from[v][0]),
+                                                      _mm256_shuffle_epi8(b, from[v][1])),
+                                      _mm256_shuffle_epi8(c, from[v][2]));
+        store_32(y, _mm256_permute2x128_si256(part[0], part[1], 0x20));
+        store_32(y + 32, _mm256_blend_epi32(part[2], part[0], 0xf0));
+        store_32(y + 64, _mm256_permute2x128_si256(part[1], part[2], 0x31));
     }
     return i;
 }
