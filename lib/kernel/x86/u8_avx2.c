@@ -124,13 +124,15 @@ INLINE __m256 term(const uint8_t *x, __m256i flip, __m256i zp) {
         uint8_t same[2][32], last[3][32] = {{0}};                                                  \
         memset(same[0], *a, 32);                                                                   \
         memset(same[1], *b, 32);                                                                   \
+        const uint8_t *pa = sa ? a : same[0], *pb = sb ? b : same[1];                              \
+        const size_t next_a = sa ? 32 : 0, next_b = sb ? 32 : 0;                                   \
         size_t i = 0;                                                                              \
-        for (; i + 32 <= n; i += 32)                                                               \
-            name##_32(sa ? a + i : same[0], sb ? b + i : same[1], c + i, &k);                      \
+        for (; i + 32 <= n; i += 32, pa += next_a, pb += next_b)                                   \
+            name##_32(pa, pb, c + i, &k);                                                          \
         if (i == n)                                                                                \
             return;                                                                                \
-        memcpy(last[0], sa ? a + i : same[0], n - i);                                              \
-        memcpy(last[1], sb ? b + i : same[1], n - i);                                              \
+        memcpy(last[0], pa, n - i);                                                                \
+        memcpy(last[1], pb, n - i);                                                                \
         name##_32(last[0], last[1], last[2], &k);                                                  \
         memcpy(c + i, last[2], n - i);                                                             \
     }
