@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pooling of u8: 32 channels at once for the maximum, 8 for averages. */
+/* Pooling of u8: 32 channels at once. */
 #include "kernel/x86/pool_x86.h"
 
 #if QK_X86
@@ -47,69 +47,109 @@ void qk_max_u8_avx2(const qk_pool *p) {
     max_u8(p);
 }
 
-/* Sums of 16 channels. */
+/*
+ * Sums of LANES channels, as unpacks leave them: of 16 bytes in a lane, v[0] has the sums of the
+ * first four, v[1] of the next, and so on.
+ */
 typedef struct sums {
-    __m256i v[2];
+    __m256i v[4];
 } sums;
 
-TARGET static __m256i sum_dwords(const qk_pool *p, const uint8_t *line, size_t count,
-                                 ptrdiff_t step) {
-    __m256i sum = _mm256_setzero_si256();
-    for (size_t ky = 0; ky < p->kh; ky++, line += p->row_step) {
-        const uint8_t *v = line;
-        for (size_t kx = 0; kx < count; kx++, v += step) {
-            const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)v);
-            sum = _mm256_add_epi32(sum, _mm256_cvtepu8_epi32(bytes));
-        }
-    }
-    return sum;
+typedef struct average {
+    __m256 m, lo, hi;
+    __m256i bias, zero;
+} average;
+
+INLINE __m256i words(const uint8_t *x) {
+    return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)x));
 }
 
-TARGET static sums sum_u8(const qk_pool *p, const uint8_t *line, size_t count, ptrdiff_t step) {
-    if (p->kh * count > QK_POOL_WORD_TAPS)
-        return (sums){{sum_dwords(p, line, count, step), sum_dwords(p, line + 8, count, step)}};
-    __m256i sum = _mm256_setzero_si256();
-    for (size_t ky = 0; ky < p->kh; ky++, line += p->row_step) {
-        const uint8_t *v = line;
-        for (size_t kx = 0; kx < count; kx++, v += step) {
-            const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)v);
-            sum = _mm256_add_epi16(sum, _mm256_cvtepu8_epi16(bytes));
-        }
-    }
-    return (sums){{_mm256_cvtepu16_epi32(_mm256_castsi256_si128(sum)),
-                   _mm256_cvtepu16_epi32(_mm256_extracti128_si256(sum, 1))}};
+/* Sums of 16 bits are taken over into those of 32 before they can overflow. */
+INLINE void take_over(sums *s, __m256i *a, __m256i *b) {
+    const __m256i none = _mm256_setzero_si256();
+    s->v[0] = _mm256_add_epi32(s->v[0], _mm256_unpacklo_epi16(*a, none));
+    s->v[1] = _mm256_add_epi32(s->v[1], _mm256_unpackhi_epi16(*a, none));
+    s->v[2] = _mm256_add_epi32(s->v[2], _mm256_unpacklo_epi16(*b, none));
+    s->v[3] = _mm256_add_epi32(s->v[3], _mm256_unpackhi_epi16(*b, none));
+    *a = *b = none;
 }
 
-/* The low bytes of eight dwords in 0…255. */
-TARGET static uint64_t low_bytes(__m256i v) {
-    const __m256i words = _mm256_packus_epi32(v, v);
-    const __m256i bytes = _mm256_packus_epi16(words, words);
-    const uint32_t low = (uint32_t)_mm256_extract_epi32(bytes, 0);
-    const uint32_t high = (uint32_t)_mm256_extract_epi32(bytes, 4);
-    return (uint64_t)high << 32 | low;
+#define TAP(x)                                                                                     \
+    a = _mm256_add_epi16(a, words(x));                                                             \
+    if (wide)                                                                                      \
+        b = _mm256_add_epi16(b, words((x) + LANES / 2));
+
+/* `wide`: more than half of the channels are there. */
+INLINE sums sum_u8(const qk_pool *p, const uint8_t *line, size_t count, __m256i bias, bool wide) {
+    const ptrdiff_t step = (ptrdiff_t)(p->dw * p->channels);
+    __m256i a = _mm256_setzero_si256(), b = a;
+    sums s = {{bias, bias, bias, bias}};
+    size_t taps = 0, rows = p->kh;
+    if (p->row_step == (ptrdiff_t)count * step) { /* the whole width: as one row */
+        count *= rows;
+        rows = 1;
+    }
+    for (; rows > 0; rows--, line += p->row_step) {
+        const uint8_t *v = line;
+        for (size_t left = count, n; left > 0; left -= n) {
+            n = left < QK_POOL_WORD_TAPS ? left : QK_POOL_WORD_TAPS;
+            if (taps + n > QK_POOL_WORD_TAPS) {
+                take_over(&s, &a, &b);
+                taps = 0;
+            }
+            taps += n;
+            size_t kx = n;
+            for (; kx >= 2; kx -= 2, v += 2 * step) {
+                TAP(v)
+                TAP(v + step)
+            }
+            if (kx) {
+                TAP(v)
+                v += step;
+            }
+        }
+    }
+    take_over(&s, &a, &b);
+    return s;
+}
+
+/* Of each lane's two halves, the first ones come first. */
+INLINE __m256i in_order(__m256i v) {
+    return _mm256_permute4x64_epi64(v, 0xd8);
+}
+
+INLINE __m256i rounded(__m256i sum, const average *t) {
+    const __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), t->m);
+    return _mm256_add_epi32(_mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(v, t->lo), t->hi)),
+                            t->zero);
+}
+
+INLINE __m256i averages(const qk_pool *p, const uint8_t *line, size_t count, const average *t,
+                        bool wide) {
+    const sums s = sum_u8(p, line, count, t->bias, wide);
+    const __m256i low = _mm256_packs_epi32(rounded(s.v[0], t), rounded(s.v[1], t));
+    if (!wide)
+        return in_order(_mm256_packus_epi16(low, low));
+    const __m256i high = _mm256_packs_epi32(rounded(s.v[2], t), rounded(s.v[3], t));
+    return in_order(_mm256_packus_epi16(low, high));
 }
 
 TARGET void qk_average_u8_avx2(const qk_pool *p) {
-    const uint8_t *const x = p->x;
-    const ptrdiff_t channels = (ptrdiff_t)p->channels, step = (ptrdiff_t)p->dw * channels;
-    const __m256 lo = _mm256_set1_ps((float)(p->lo - p->y_zero));
-    const __m256 hi = _mm256_set1_ps((float)(p->hi - p->y_zero));
-    const __m256i zero = _mm256_set1_epi32(p->y_zero);
+    const ptrdiff_t channels = (ptrdiff_t)p->channels;
+    average t = {.lo = _mm256_set1_ps((float)(p->lo - p->y_zero)),
+                 .hi = _mm256_set1_ps((float)(p->hi - p->y_zero)),
+                 .zero = _mm256_set1_epi32(p->y_zero)};
     uint8_t *y = p->y;
     for (size_t ox = 0; ox < p->ow; ox++, y += p->y_step) {
         const qk_window w = qk_window_at(p, ox);
-        const __m256 m = _mm256_set1_ps(qk_average_multiplier(p, &w));
-        const __m256i bias = _mm256_set1_epi32(-p->x_zero * (int32_t)(p->kh * w.count));
-        sums s = {{zero, zero}};
-        for (ptrdiff_t j = 0; j < channels; j += 8) {
-            if (j % 16 == 0)
-                s = sum_u8(p, x + w.first * channels + j, w.count, step);
-            const __m256i sum = _mm256_add_epi32(s.v[j / 8 % 2], bias);
-            __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), m);
-            v = _mm256_min_ps(_mm256_max_ps(v, lo), hi);
-            const uint64_t out = low_bytes(_mm256_add_epi32(_mm256_cvtps_epi32(v), zero));
+        const uint8_t *const line = (const uint8_t *)p->x + w.first * channels;
+        t.m = _mm256_set1_ps(qk_average_multiplier(p, &w));
+        t.bias = _mm256_set1_epi32(-p->x_zero * (int32_t)(p->kh * w.count));
+        for (ptrdiff_t j = 0; j < channels; j += LANES) {
             const size_t last = (size_t)(channels - j);
-            memcpy(y + j, &out, last < 8 ? last : 8);
+            const __m256i bytes = last > LANES / 2 ? averages(p, line + j, w.count, &t, true)
+                                                   : averages(p, line + j, w.count, &t, false);
+            STORE_FIRST(y + j, bytes, last < LANES ? last : LANES);
         }
     }
 }
