@@ -159,6 +159,7 @@ INLINE void store_i32_8(const sink *s, int32_t r, int32_t j, __m256i v) {
 /* Rows that do not lie close together, from where they do. */
 INLINE void scatter_rows(const sink *s, const uint8_t *bytes, int32_t width) {
     const __mmask32 mask = (__mmask32)mask64(s->cols);
+    __asm__("" : "+r"(bytes) : : "memory"); /* else clang takes them apart, byte by byte */
     for (int32_t r = 0; r < s->rows; r++, bytes += width)
         _mm256_mask_storeu_epi8(s->out + r * s->stride, mask, _mm256_maskz_loadu_epi8(mask, bytes));
 }
