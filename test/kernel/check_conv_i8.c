@@ -142,7 +142,7 @@ static image random_image(ck_state *s) {
                      c->dilation_w);
     c->w.groups = c->w.n = c->w.c = 1;
     if (ck_random(s) % 8 == 0)
-        c->w.groups = 32;
+        c->w.groups = ck_random(s) % 2 ? 32 : 16; /* pixels that share vectors */
     else if (ck_random(s) % 2)
         c->w.groups = ck_between(s, 2, ck_random(s) % 2 ? 200 : 40);
     else {

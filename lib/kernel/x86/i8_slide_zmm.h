@@ -49,7 +49,7 @@ INLINE column column_at(const slides *s, ptrdiff_t at, int32_t ranges) {
     if (!single) {                                                                                 \
         SLIDE_DOT(b##i, (c).d##i, _mm512_loadu_si512(v + (at) + 64 * i))                           \
     }
-#define SLIDE_THREE(i, j, at)                                                                      \
+#define SLIDE_THREE(i, j, c0, c1, c2, at)                                                          \
     SLIDE_BOTH(i, c0, at)                                                                          \
     SLIDE_BOTH(j, c0, at)                                                                          \
     SLIDE_BOTH(i, c1, (at) + 256)                                                                  \
@@ -57,12 +57,15 @@ INLINE column column_at(const slides *s, ptrdiff_t at, int32_t ranges) {
     SLIDE_BOTH(i, c2, (at) + 512)                                                                  \
     SLIDE_BOTH(j, c2, (at) + 512)
 
-/* Half of the channels: the other half's products go on beside what becomes of these. */
-#define SLIDE_HALF(i, j)                                                                           \
+/*
+ * Words of half of the channels, in a##i and b##i: the other half's products go on beside what
+ * becomes of these.
+ */
+#define SLIDE_WORDS(i, j, c0, c1, c2)                                                              \
     __m512i a##i = bias##i, a##j = bias##j, b##i = bias##i, b##j = bias##j;                        \
-    SLIDE_THREE(i, j, 0)                                                                           \
+    SLIDE_THREE(i, j, c0, c1, c2, 0)                                                               \
     if (more) {                                                                                    \
-        SLIDE_THREE(i, j, more)                                                                    \
+        SLIDE_THREE(i, j, c0, c1, c2, more)                                                        \
     }                                                                                              \
     a##i = narrow(scale(a##i, m##i, &e), scale(a##j, m##j, &e), &e);                               \
     W_KEEP(a##i)                                                                                   \
@@ -84,8 +87,8 @@ INLINE void rows_by_one(const slides *s, const slide_out *given, ptrdiff_t at,
     at += 2 * step;
     for (int32_t x = 0; x < o->n; x++, at += step) {
         c2 = column_at(s, at, ranges);
-        SLIDE_HALF(0, 1)
-        SLIDE_HALF(2, 3)
+        SLIDE_WORDS(0, 1, c0, c1, c2)
+        SLIDE_WORDS(2, 3, c0, c1, c2)
         if (!single)
             slide_store(o, second, _mm512_packus_epi16(b0, b2), x, &e, ranges);
         slide_store(o, first, _mm512_packus_epi16(a0, a2), x, &e, ranges);
@@ -191,6 +194,7 @@ INLINE void tall_rows(const slides *s, const slide_out *given, ptrdiff_t at, con
 
 #include "kernel/x86/i8_slide_16_zmm.h"
 #include "kernel/x86/i8_slide_5x5_zmm.h"
+#include "kernel/x86/i8_slide_dense_zmm.h"
 
 #define SLIDE(NAME, ROWS, RANGES, SINGLE)                                                          \
     TARGET static void NAME(const slides *s, const slide_out *o, ptrdiff_t at,                     \
@@ -232,6 +236,8 @@ static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single)
     if (d->kh != 3 || d->kw != 3 || d->dilation_w != 1 || d->stride_h != d->stride_w ||
         d->stride_h > 2 || (more && ranges == 4))
         return any_for(ranges);
+    if (ranges > 1 && ranges * d->channels == 64 && !by_two && !more)
+        return ranges == 4 ? dense_4 : dense_2;
     if (ranges == 4)
         return by_two ? slide_16_by_two : slide_16_by_one;
     if (ranges == 2)
