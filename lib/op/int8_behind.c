@@ -73,7 +73,7 @@ static void sum_part(const behind *r, const qk_block_u8 *k) {
     if (r->last)
         look_up(r->b->t, r->last, sums, k->n, k->y, k->y_stride, k->n, k->rows);
     else if (!direct)
-        qs_copy_rows(sums, k->n, k->y, k->y_stride, k->n, k->rows);
+        qs_copy_rows(sums, (ptrdiff_t)k->n, k->y, (ptrdiff_t)k->y_stride, k->n, k->rows);
 }
 
 static qk_block_u8 part_of(const qk_block_u8 *k, size_t row, size_t rows, size_t column, size_t n) {
@@ -102,7 +102,7 @@ static void sum_block(const void *arg, const qk_block_u8 *k) {
 static void table_block(const void *arg, const qk_block_u8 *k) {
     const behind *r = arg;
     if (!r->first)
-        qs_copy_rows(k->x, k->x_stride, k->y, k->y_stride, k->n, k->rows);
+        qs_copy_rows(k->x, (ptrdiff_t)k->x_stride, k->y, (ptrdiff_t)k->y_stride, k->n, k->rows);
     else
         look_up(r->b->t, r->first, k->x, k->x_stride, k->y, k->y_stride, k->n, k->rows);
 }

@@ -77,8 +77,9 @@ static void concat_range(const void *arg, size_t begin, size_t end) {
     for (int32_t i = 0; i < p->count; i++) {
         const char *x = qs_step_in(j->step, j->frame, i);
         const size_t n = p->bytes[i];
-        for (size_t o = begin; o < end && n && x != y; o++)
-            memcpy(y + o * p->total, x + o * n, n);
+        if (n && x != y)
+            qs_copy_rows(x + begin * n, (ptrdiff_t)n, y + begin * p->total, (ptrdiff_t)p->total, n,
+                         end - begin);
         y += n;
     }
 }
@@ -90,8 +91,9 @@ static void split_range(const void *arg, size_t begin, size_t end) {
     for (int32_t i = 0; i < p->count; i++) {
         char *y = qs_step_out(j->step, j->frame, i);
         const size_t n = p->bytes[i];
-        for (size_t o = begin; o < end && n && y && x != y; o++)
-            memcpy(y + o * n, x + o * p->total, n);
+        if (n && y && x != y)
+            qs_copy_rows(x + begin * p->total, (ptrdiff_t)p->total, y + begin * n, (ptrdiff_t)n, n,
+                         end - begin);
         x += n;
     }
 }

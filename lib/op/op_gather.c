@@ -64,18 +64,20 @@ static void run_gather(const qs_step *s, const qs_frame *f) {
     const char *x = qs_step_in(s, f, 0);
     const void *indices = qs_step_in(s, f, 1);
     char *y = qs_step_out(s, f, 0);
-    for (size_t o = 0; o < p->outer; o++)
-        for (size_t i = 0; i < p->count; i++, y += p->block) {
-            int64_t index = index_at(indices, p->wide, i);
-            index = index < 0 ? index + p->size : index;
-            if (index >= 0 && index < p->size) {
-                memcpy(y, x + (o * (size_t)p->size + (size_t)index) * p->block, p->block);
-                continue;
-            }
-            memset(y, 0, p->block);
-            if (f->status)
-                *f->status = QSIM_E_VALUE;
+    const size_t n = p->block, step = p->count * n;
+    for (size_t i = 0; i < p->count; i++, y += n) {
+        int64_t index = index_at(indices, p->wide, i);
+        index = index < 0 ? index + p->size : index;
+        if (index >= 0 && index < p->size) {
+            qs_copy_rows(x + (size_t)index * n, (ptrdiff_t)((size_t)p->size * n), y,
+                         (ptrdiff_t)step, n, p->outer);
+            continue;
         }
+        for (size_t o = 0; o < p->outer; o++)
+            memset(y + o * step, 0, n);
+        if (f->status)
+            *f->status = QSIM_E_VALUE;
+    }
 }
 
 /* One known index: a part of the input, if what it picks lies together. */

@@ -180,7 +180,7 @@ static void make_row(const pool_job *j, qk_pool *r, char *apart, char *y) {
     if (j->table)
         j->bytes->table(j->table, r->y, n, (uint8_t *)y, step, n, p->ow);
     else if (apart)
-        qs_copy_rows(r->y, n, (uint8_t *)y, step, n, p->ow);
+        qs_copy_rows(r->y, (ptrdiff_t)n, y, (ptrdiff_t)step, n, p->ow);
 }
 
 static void pool_slice(void *arg, size_t slice) {

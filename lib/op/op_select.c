@@ -53,8 +53,11 @@ static void put(char *y, const char *x, size_t element) {
 }
 
 static void fill_row(char *y, size_t n, const char *fill, size_t element) {
-    if (element == 1)
-        memset(y, *fill, n);
+    bool same = true; /* bytes */
+    for (size_t i = 1; i < element; i++)
+        same &= fill[i] == *fill;
+    if (same)
+        memset(y, *fill, n * element);
     else
         for (size_t i = 0; i < n; i++)
             put(y + i * element, fill, element);
@@ -120,20 +123,50 @@ typedef struct select_job {
     char *y;
 } select_job;
 
+/* Where row r of the result is in the input; or NULL: nowhere. */
+static const char *row_at(const select_job *job, size_t r) {
+    const select_params *p = job->p;
+    size_t at = p->from;
+    for (int32_t i = p->rank - 2; i >= 0; i--) {
+        const int64_t j = walk_at(&p->axes[i], (int64_t)(r % (size_t)p->axes[i].out));
+        r /= (size_t)p->axes[i].out;
+        if (j < 0)
+            return NULL;
+        at += (size_t)j * p->strides[i];
+    }
+    return job->x + at;
+}
+
+/* Rows whose inside is one run and which follow each other by a step, and what is outside. */
+static void select_rows(const select_params *p, const char *x, char *y, const char *fill,
+                        size_t rows) {
+    const walk *last = &p->axes[p->rank - 1], *next = &p->axes[p->rank - 2];
+    const size_t n = (size_t)last->out, e = p->element;
+    const ptrdiff_t step = (ptrdiff_t)next->step * (ptrdiff_t)p->strides[p->rank - 2];
+    if (p->run < n)
+        fill_row(y, n * rows, fill, e);
+    qs_copy_rows(x + (size_t)walk_at(last, (int64_t)p->first) * e, step, y + p->first * e,
+                 (ptrdiff_t)(n * e), p->run * e, rows);
+}
+
 static void select_range(const void *arg, size_t begin, size_t end) {
     const select_job *job = arg;
     const select_params *p = job->p;
-    for (size_t r = begin; r < end; r++) {
-        size_t rest = r, at = 0;
-        bool inside = true;
-        for (int32_t i = p->rank - 2; i >= 0; i--) {
-            int64_t j = walk_at(&p->axes[i], (int64_t)(rest % (size_t)p->axes[i].out));
-            rest /= (size_t)p->axes[i].out;
-            inside = inside && j >= 0;
-            at += inside ? (size_t)j * p->strides[i] : 0;
+    const size_t out = (size_t)p->axes[p->rank - 1].out, row = out * p->element;
+    const walk *next = p->rank > 1 ? &p->axes[p->rank - 2] : NULL;
+    const bool together = next && next->mode == WALK_STEP && p->run > 0 &&
+                          (p->run == out || (p->filled && row < 256));
+    for (size_t r = begin, rows; r < end; r += rows) {
+        const char *x = row_at(job, r);
+        char *y = job->y + r * row;
+        rows = 1;
+        if (x && together) {
+            const size_t rest = (size_t)next->out - r % (size_t)next->out;
+            rows = rest < end - r ? rest : end - r;
+            select_rows(p, x, y, job->fill, rows);
+        } else {
+            select_row(p, x, y, job->fill);
         }
-        size_t row = (size_t)p->axes[p->rank - 1].out * p->element;
-        select_row(p, inside ? job->x + p->from + at : NULL, job->y + r * row, job->fill);
     }
 }
 
@@ -166,11 +199,16 @@ QS_RARE static int lower_select(qs_lower *l, const walk *axes) {
     if (!p)
         return QSIM_E_NOMEM;
     static const walk point = {WALK_STEP, 0, 1, 1, 1};
+    walk *copy;
     p->rank = x->rank ? x->rank : 1;
     p->element = qs_dtype_bytes(x->dtype);
-    p->axes = qs_arena_copy(l->arena, x->rank ? axes : &point, (size_t)p->rank * sizeof(*axes));
-    if (!p->axes)
+    p->axes = copy =
+        qs_arena_copy(l->arena, x->rank ? axes : &point, (size_t)p->rank * sizeof(*axes));
+    if (!copy)
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    for (int32_t i = 0; i < p->rank; i++) /* nothing of it is outside */
+        if (copy[i].step == 1 && copy[i].start >= 0 && copy[i].out <= copy[i].in - copy[i].start)
+            copy[i].mode = WALK_STEP;
     size_t stride = p->element;
     for (int32_t i = x->rank - 1; i >= 0; i--) {
         p->strides[i] = stride;

@@ -108,6 +108,10 @@ void qs_lower_infer(const qs_lower *l, qs_infer *x);
 typedef void (*qs_range_fn)(const void *arg, size_t begin, size_t end);
 void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, const void *arg);
 
+/* Rows of n bytes, their steps apart from each other. */
+void qs_copy_rows(const void *x, ptrdiff_t x_step, void *y, ptrdiff_t y_step, size_t n,
+                  size_t rows);
+
 /*
  * Two operands broadcast over an output, as `rows` rows of `inner` elements: axes that both walk in
  * the same way are merged. Strides are in elements; inner ones are 0 or 1.

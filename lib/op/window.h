@@ -49,20 +49,6 @@ int32_t qs_window_dims(const qs_window *w, qs_dim channels, qs_dim dims[4]);
  */
 int qs_window_into(const qs_infer *x, int32_t over);
 
-/* Rows of n bytes, x_stride and y_stride apart: channels on their way. Few bytes are no call. */
-static inline void qs_copy_rows(const uint8_t *x, size_t x_stride, uint8_t *y, size_t y_stride,
-                                size_t n, size_t rows) {
-    for (size_t r = 0; r < rows; r++, x += x_stride, y += y_stride) {
-        if (n < 16 || n >= 256) {
-            memcpy(y, x, n);
-            continue;
-        }
-        for (size_t i = 0; i + 16 < n; i += 16)
-            memcpy(y + i, x + i, 16);
-        memcpy(y + n - 16, x + n - 16, 16); /* over those before */
-    }
-}
-
 #define QS_INTO_ATTRS                                                                              \
     {"into", QS_ATTR_INT, 0, 0}, {                                                                 \
         "column", QS_ATTR_INT, 0, 0                                                                \

@@ -2,6 +2,8 @@
 /* Slice, Pad, Gather, Constant, Dropout, Shape against plain index arithmetic. */
 #include "op_harness.h"
 
+#include "op/rules.h"
+
 static float ramp[1000];
 
 /* ---- Slice ---- */
@@ -169,6 +171,8 @@ static void test_pad(void) {
         pad_one(modes[i], DIMS(0, 0, 0, 0, 0, 0));
         pad_one(modes[i], DIMS(0, 3, 0, 0, 1, 2));
         pad_one(modes[i], DIMS(1, -1, 0, 0, -2, 2));
+        pad_one(modes[i], DIMS(0, 0, 1, 0, 0, 3)); /* of the last axis only */
+        pad_one(modes[i], DIMS(0, -1, 2, 0, 0, -1));
     }
     op_case *c = case_new("", "Pad", 13); /* wider than the axis */
     case_input(c, QSIM_FLOAT, SHAPE(3), ramp);
@@ -203,6 +207,24 @@ static void test_pad(void) {
     CHECK_INT(qs_op_upgrade_graph(c->g, 13, "m", &c->error), 0);
     CHECK_INT(c->g->nodes[c->node].input_count, 3);
     case_free(c);
+}
+
+/* ---- rows ---- */
+
+/* Every length with a case of its own, and nothing between the rows. */
+static void test_copy_rows(void) {
+    static uint8_t x[3 * 310], y[3 * 320], expected[3 * 320];
+    for (size_t i = 0; i < sizeof(x); i++)
+        x[i] = (uint8_t)(i * 37 + i / 256);
+    for (size_t n = 0; n <= 300; n += n < 40 ? 1 : 13) {
+        const size_t x_step = n + 7, y_step = n + 11;
+        memset(y, 99, sizeof(y));
+        memset(expected, 99, sizeof(expected));
+        for (size_t i = 0; i < 3 * n; i++)
+            expected[i / n * y_step + i % n] = x[(2 - i / n) * x_step + i % n];
+        qs_copy_rows(x + 2 * x_step, -(ptrdiff_t)x_step, y, (ptrdiff_t)y_step, n, 3);
+        CHECK(memcmp(y, expected, sizeof(y)) == 0);
+    }
 }
 
 /* ---- Gather ---- */
@@ -282,6 +304,7 @@ int main(void) {
     for (int32_t i = 0; i < 3000; i++)
         slice_random(&seed);
     test_pad();
+    test_copy_rows();
     test_gather();
     test_sources();
     return test_done();
