@@ -144,7 +144,6 @@ typedef struct pool_job {
     const pool_plan *p;
     const char *x;
     char *y;
-    int64_t *indices;
     char *scratch;
     const uint8_t *table;
     const qk_u8 *bytes;

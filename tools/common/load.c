@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Models and whole files by name, "-" being standard input, "P.zip:NAME" a model of a package. */
+/*
+ * Models and whole files by name, read and written: "-" is standard input or output, "P.zip:NAME" a
+ * model of a package.
+ */
 #include "common/tool.h"
 
 #include <stdlib.h>
@@ -157,4 +160,21 @@ int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model *
     else if (is_package(t, path))
         return open_package(t, path, NULL, flags, model);
     return qsim_model_load(t->ctx, path, &options, model, &e) ? tool_error(t, path, &e) : EXIT_OK;
+}
+
+int tool_save_model(const tool *t, const qsim_model *model, const char *path) {
+    qsim_save_options options = {.struct_size = sizeof(options),
+                                 .flags = t->force ? QSIM_SAVE_REPLACE : 0};
+    qsim_error e;
+    size_t size = 0;
+    if (strcmp(path, "-") != 0)
+        return qsim_model_save(model, path, &options, &e) ? tool_error(t, path, &e) : EXIT_OK;
+    if (qsim_model_save_memory(model, NULL, 0, &size, &e))
+        return tool_error(t, path, &e);
+    void *bytes = tool_alloc(size, 1);
+    int code = qsim_model_save_memory(model, bytes, size, &size, &e)
+                   ? tool_error(t, path, &e)
+                   : tool_write(t, path, bytes, size);
+    free(bytes);
+    return code;
 }

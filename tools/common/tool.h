@@ -80,6 +80,8 @@ void tool_cancel_on_interrupt(qsim_run *run);
  * (P.zip:NAME). `flags` as in qsim_load_options.
  */
 int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model **model);
+/* Writes a model to a file, atomically, or to stdout where `path` is "-". */
+int tool_save_model(const tool *t, const qsim_model *model, const char *path);
 /* --preprocess, or what the package of a model that was loaded says; NULL: neither. */
 const char *tool_preprocess(const tool *t, bool *packaged);
 /* The class names of such a package, one a line; NULL: none. */

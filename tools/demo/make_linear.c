@@ -44,18 +44,6 @@ static int build(const sizes *s, const float *w, const float *bias, qsim_model *
     return code;
 }
 
-static int write_model(const tool *t, const qsim_model *m, const char *path, size_t *size) {
-    qsim_error e;
-    if (qsim_model_save_memory(m, NULL, 0, size, &e))
-        return tool_error(t, path, &e);
-    void *bytes = tool_alloc(*size, 1);
-    int code = qsim_model_save_memory(m, bytes, *size, size, &e)
-                   ? tool_error(t, path, &e)
-                   : tool_write(t, path, bytes, *size);
-    free(bytes);
-    return code;
-}
-
 static int report(const tool *t, const sizes *s, const char *path, size_t size) {
     int64_t parameters = s->inputs * s->outputs + s->outputs;
     char batch[32] = "N", bytes[32];
@@ -82,7 +70,7 @@ static int report(const tool *t, const sizes *s, const char *path, size_t size) 
 }
 
 static int make(const tool *t, const sizes *s, const char *path) {
-    size_t count = (size_t)(s->inputs * s->outputs), size = 0;
+    size_t count = (size_t)(s->inputs * s->outputs);
     uint64_t state = (uint64_t)s->seed;
     float *w = tool_alloc(count, sizeof(*w)), *bias = tool_alloc((size_t)s->outputs, sizeof(*bias));
     qsim_model *m = NULL;
@@ -92,9 +80,9 @@ static int make(const tool *t, const sizes *s, const char *path) {
     fill(bias, (size_t)s->outputs, 0.1, &state);
     int code = build(s, w, bias, &m, &e) ? tool_error(t, path, &e) : EXIT_OK;
     if (code == EXIT_OK)
-        code = write_model(t, m, path, &size);
+        code = tool_save_model(t, m, path);
     if (code == EXIT_OK)
-        code = report(t, s, path, size);
+        code = report(t, s, path, (size_t)qsim_model_bytes(m));
     qsim_model_free(m);
     free(w);
     free(bias);

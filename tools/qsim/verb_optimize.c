@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine.h"
@@ -9,24 +8,6 @@ typedef struct optimizing {
     const char *file, *output;
     qsim_model *model, *result;
 } optimizing;
-
-static int save(const tool *t, const optimizing *o) {
-    qsim_error e;
-    qsim_save_options options = {.struct_size = sizeof(options),
-                                 .flags = t->force ? QSIM_SAVE_REPLACE : 0};
-    size_t need = 0;
-    if (strcmp(o->output, "-") != 0)
-        return qsim_model_save(o->result, o->output, &options, &e) ? tool_error(t, o->output, &e)
-                                                                   : EXIT_OK;
-    if (qsim_model_save_memory(o->result, NULL, 0, &need, &e))
-        return tool_error(t, o->output, &e);
-    void *bytes = tool_alloc(need, 1);
-    int code = qsim_model_save_memory(o->result, bytes, need, &need, &e)
-                   ? tool_error(t, o->output, &e)
-                   : tool_write(t, o->output, bytes, need);
-    free(bytes);
-    return code;
-}
 
 static void print(const tool *t, const optimizing *o) {
     const char *level = args_value(&t->args, "level");
@@ -60,7 +41,7 @@ static int optimize(const tool *t, optimizing *o) {
         return code;
     if (qsim_model_optimize(o->model, level_option(t), &o->result, &e))
         return tool_error(t, o->file, &e);
-    code = save(t, o);
+    code = tool_save_model(t, o->result, o->output);
     if (code == EXIT_OK && !t->quiet && strcmp(o->output, "-") != 0)
         print(t, o);
     return code;

@@ -7,24 +7,6 @@
 #include "quantizing.h"
 #include "verbs.h"
 
-static int save(const tool *t, const quantizing *q) {
-    qsim_error e;
-    qsim_save_options options = {.struct_size = sizeof(options),
-                                 .flags = t->force ? QSIM_SAVE_REPLACE : 0};
-    size_t need = 0;
-    if (strcmp(q->output, "-") != 0)
-        return qsim_model_save(q->result, q->output, &options, &e) ? tool_error(t, q->output, &e)
-                                                                   : EXIT_OK;
-    if (qsim_model_save_memory(q->result, NULL, 0, &need, &e))
-        return tool_error(t, q->output, &e);
-    void *bytes = tool_alloc(need, 1);
-    int code = qsim_model_save_memory(q->result, bytes, need, &need, &e)
-                   ? tool_error(t, q->output, &e)
-                   : tool_write(t, q->output, bytes, need);
-    free(bytes);
-    return code;
-}
-
 static int get_calibration(const tool *t, quantizing *q) {
     const char *path = args_value(&t->args, "calibration");
     bool needed = q->options.mode == QSIM_MODE_STATIC;
@@ -71,7 +53,7 @@ static int quantize_file(tool *t, quantizing *q) {
     if (code == EXIT_OK && !q->interrupted)
         code = quantize_measure(t, q, &check);
     if (code == EXIT_OK)
-        code = save(t, q);
+        code = tool_save_model(t, q->result, q->output);
     if (code == EXIT_OK && q->interrupted)
         return tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted; %s is the best found until then",
                          q->file, q->output);

@@ -20,7 +20,6 @@ INLINE __m512i broadcast(const uint8_t *p) {
     return _mm512_set1_epi32(dword);
 }
 
-#define R1(F) F(0)
 #define R2(F) F(0) F(1)
 #define R4(F) F(0) F(1) F(2) F(3)
 #define R8(F) R4(F) F(4) F(5) F(6) F(7)
@@ -73,7 +72,6 @@ INLINE __m512i broadcast(const uint8_t *p) {
 #define FINISH_64(r)          finish_64(s, how, r, a##r##_0, a##r##_1, a##r##_2, a##r##_3);
 #define FINISH_32(r, q)       finish_32(s, how, r, a##r##_0, a##r##_1, a##q##_0, a##q##_1);
 #define FINISH_16(r, q, t, u) finish_16(s, how, r, a##r##_0, a##q##_0, a##t##_0, a##u##_0);
-#define FINISH_1x64           FINISH_64(0)
 #define FINISH_2x64           FINISH_64(0) FINISH_64(1)
 #define FINISH_4x64           R4(FINISH_64)
 #define FINISH_1x32           FINISH_32(0, 0)
@@ -152,8 +150,6 @@ INLINE __m512i broadcast(const uint8_t *p) {
         }                                                                                          \
         return r;                                                                                  \
     }
-
-#define FUNCTION TARGET __attribute__((noinline)) static
 
 TILE(2, 64, INLINE)
 TILE(4, 64, INLINE)
