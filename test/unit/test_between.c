@@ -332,6 +332,41 @@ static void focus(void) {
     net_free(&n);
 }
 
+/* One whose end is known at run time only is not joined with the next. */
+static void end_as_input(void) {
+    net n;
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    float x[24];
+    int64_t end = 3;
+    for (int i = 0; i < 24; i++)
+        x[i] = (float)i;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(4, 6));
+    net_input(&n, "to", QSIM_INT64, NET_DIMS(1));
+    list(&n, "0", 0);
+    list(&n, "1", 1);
+    list(&n, "4", 4);
+    net_node(&n, "", "Slice", "x,1,to,0", "rows");
+    net_node(&n, "", "Slice", "rows,1,4,1", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    NET_OK(&n, qsim_session_create(n.model, NULL, &s, &n.error));
+    NET_OK(&n, qsim_run_create(s, &r, &n.error));
+    const int64_t dx[] = {4, 6}, one = 1;
+    const qsim_tensor in[] = {net_tensor(QSIM_FLOAT, 2, dx, x),
+                              net_tensor(QSIM_INT64, 1, &one, &end)};
+    for (end = 2; end <= 4; end++) {
+        qsim_tensor y = {0};
+        NET_OK(&n, qsim_run_execute(r, in, 2, &y, 1, &n.error));
+        CHECK(y.rank == 2 && y.dims[0] == end - 1 && y.dims[1] == 3);
+        CHECK_NEAR(((const float *)y.data)[3 * (end - 1) - 1], 6 * (end - 1) + 3, 0);
+    }
+    qsim_run_free(r);
+    qsim_session_free(s);
+    net_free(&n);
+}
+
 /* Two convolutions of c channels, joined, shuffled and split behind `first` channels, or not. */
 static void unit(int64_t c, int64_t first) {
     net n;
@@ -449,6 +484,7 @@ int main(void) {
     unit(6, 8);
     unit(20, 40);
     focus();
+    end_as_input();
     residual(false, 1);
     residual(false, 3);
     residual(true, 3);
