@@ -52,7 +52,7 @@ int qs_pass_phases(qs_pass *p);
 /* Constants added behind a Conv, ConvTranspose or MatMul become biases; edits the model's graph
  * (fold_bias.c). */
 int qs_fold_bias(qsim_model *m, qsim_error *error);
-/* Names for values that passes made, for saving (optimize.c). */
+/* Names for values that passes made, and names of their own for nodes, for saving (optimize.c). */
 int qs_pass_names(qs_pass *p);
 /* Relu and Clip into the operator before it (pass_fuse.c). */
 int qs_pass_fuse(qs_pass *p);

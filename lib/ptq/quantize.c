@@ -165,13 +165,19 @@ int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsi
     return QSIM_OK;
 }
 
-/* ---- QOperator ---- */
+/* ---- what is written ---- */
 
-/* Pairs become standard integer operators where there is one; the others stay pairs. */
-static int make_operators(qs_quantizer *q) {
+/*
+ * In QOperator pairs become standard integer operators where there is one; the others stay pairs.
+ * Whatever the form, weights that two nodes share are quantized twice, under two names.
+ */
+static int finish(qs_quantizer *q) {
     qs_pass p = {
         .ctx = q->ctx, .graph = q->g, .model = q->model->name, .error = q->error, .standard = true};
-    int code = qs_pass_qdq(&p);
+    const qsim_quantize_options *o = &q->options;
+    int code = QSIM_OK;
+    if (o->mode == QSIM_MODE_STATIC && o->format == QSIM_FORMAT_QOPERATOR)
+        code = qs_pass_qdq(&p);
     return code ? code : qs_pass_names(&p);
 }
 
@@ -194,8 +200,8 @@ int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
     code = qs_quantizer_init(&q, m, c, own, error);
     if (!code)
         code = rewrite(&q);
-    if (!code && own->mode == QSIM_MODE_STATIC && own->format == QSIM_FORMAT_QOPERATOR)
-        code = make_operators(&q);
+    if (!code)
+        code = finish(&q);
     if (!code)
         code = describe(&q);
     qs_quantizer_free(&q);

@@ -189,11 +189,24 @@ int32_t rg_pick(rg *g, int32_t rank) {
     return -1;
 }
 
+static const char *other_scale(rg *g, const rg_tensor *t) {
+    const float scale = t->scale * 1.375f;
+    const char *name = rg_text(g, "%s_o%d", t->name, t->used);
+    constant(g, rg_text(g, "%s_s", name), QSIM_FLOAT, 0, NULL, &scale);
+    qsim_builder_node(g->b, "", "QuantizeLinear", rg_text(g, "n_%s_q", name),
+                      rg_text(g, "%s,%s_s,%s_z", t->name, name, t->name), rg_text(g, "%s_q", name));
+    qsim_builder_node(g->b, "", "DequantizeLinear", rg_text(g, "n_%s", name),
+                      rg_text(g, "%s_q,%s_s,%s_z", name, name, t->name), name);
+    return name;
+}
+
 const char *rg_in(rg *g, int32_t tensor) {
     rg_tensor *t = &g->t[tensor];
     t->used++;
     if (!t->quantized[0] || form_chance(g, 3))
         return t->name;
+    if (form_chance(g, 3)) /* the same floats with another scale */
+        return other_scale(g, t);
     /* Quantizers write one DequantizeLinear for all readers, or one for each. */
     if (!t->back[0] || form_chance(g, 30)) {
         spell(t->back, "%s_d%d", t->name, t->used);

@@ -145,6 +145,28 @@ static bool conv_transpose(rg *g) {
     return true;
 }
 
+/* The same weights for two maps, as the heads of detectors have them. */
+static bool shared_conv(rg *g) {
+    int32_t x = rg_pick(g, 4), y = -1;
+    for (int32_t i = g->count - 1; i >= 0 && x >= 0 && y < 0; i--)
+        if (g->t[i].rank == 4 && g->t[i].dims[1] == g->t[x].dims[1] && (i != x || rg_chance(g, 30)))
+            y = i;
+    if (y < 0 || g->t[x].dims[1] > 33)
+        return false;
+    const int64_t in = g->t[x].dims[1], channels = some_channels(g);
+    const int64_t weights[] = {channels, in, 3, 3};
+    const char *w = rg_weight(g, 4, weights, 0.6f / sqrtf((float)in), 0);
+    const char *bias = rg_bias(g, channels, x);
+    const int32_t both[] = {x, y};
+    for (int i = 0; i < 2; i++) {
+        const rg_tensor *t = &g->t[both[i]];
+        rg_node(g, "Conv", rg_text(g, "%s,%s,%s", rg_in(g, both[i]), w, bias));
+        ints(g, "pads", 4, (int64_t[]){1, 1, 1, 1});
+        rg_made(g, both[i], 4, (int64_t[]){t->dims[0], channels, t->dims[2], t->dims[3]});
+    }
+    return true;
+}
+
 /* ---- products ---- */
 
 static int32_t gemm(rg *g, int32_t x, int64_t n) {
@@ -309,6 +331,59 @@ static bool normalized(rg *g) {
     return true;
 }
 
+static bool reduced(rg *g) {
+    static const char *const ops[] = {"ReduceMean", "ReduceMax", "ReduceMin", "ReduceSum"};
+    int32_t x = rg_pick(g, 0);
+    const uint32_t op = rg_draw(g, 4);
+    int64_t dims[5], axis = 1 + rg_draw(g, (uint32_t)g->t[x].rank - 1);
+    int32_t rank = g->t[x].rank;
+    memcpy(dims, g->t[x].dims, sizeof(dims));
+    if (op == 3 && dims[axis] > 16)
+        return false;
+    const bool keep = rank == 2 || rg_chance(g, 60);
+    const bool as_input = op == 3 || g->opset >= (op == 0 || op == 1 || op == 2 ? 18 : 13);
+    if (as_input) {
+        rg_node(g, ops[op], rg_text(g, "%s,%s", rg_in(g, x), rg_ints(g, 1, &axis)));
+    } else {
+        rg_node(g, ops[op], rg_in(g, x));
+        ints(g, "axes", 1, &axis);
+    }
+    qsim_builder_attr_int(g->b, "keepdims", keep);
+    if (keep)
+        dims[axis] = 1;
+    else
+        memmove(dims + axis, dims + axis + 1, (size_t)(--rank - axis) * sizeof(*dims));
+    rg_made(g, x, rank, dims);
+    return true;
+}
+
+/* Over [N,T,D], turned to [T,N,D] and back. */
+static bool recurrent(rg *g) {
+    int32_t x = rg_pick(g, 3);
+    if (x < 0 || g->t[x].dims[1] > 20)
+        return false;
+    const bool lstm = rg_chance(g, 50);
+    const int64_t n = g->t[x].dims[0], time = g->t[x].dims[1], deep = g->t[x].dims[2];
+    const int64_t hidden = RG_ONE_OF(g, 1, 5, 16), gates = (lstm ? 4 : 3) * hidden;
+    if (deep > 64)
+        return false;
+    const char *w = rg_floats(g, 3, (int64_t[]){1, gates, deep}, 1 / sqrtf((float)deep), 0);
+    const char *r = rg_floats(g, 3, (int64_t[]){1, gates, hidden}, 1 / sqrtf((float)hidden), 0);
+    const char *bias = rg_floats(g, 2, (int64_t[]){1, 2 * gates}, 0.2f, 0);
+    const int32_t at = g->nodes;
+    rg_many(g, "Transpose", rg_in(g, x), rg_text(g, "in%d", at));
+    ints(g, "perm", 3, (int64_t[]){1, 0, 2});
+    rg_many(g, lstm ? "LSTM" : "GRU", rg_text(g, "in%d,%s,%s,%s", at, w, r, bias),
+            rg_text(g, "out%d", at));
+    qsim_builder_attr_int(g->b, "hidden_size", hidden);
+    rg_many(g, "Squeeze", rg_text(g, "out%d,%s", at, rg_ints(g, 1, (int64_t[]){1})),
+            rg_text(g, "flat%d", at));
+    rg_node(g, "Transpose", rg_text(g, "flat%d", at));
+    ints(g, "perm", 3, (int64_t[]){1, 0, 2});
+    rg_made(g, x, 3, (int64_t[]){n, time, hidden});
+    return true;
+}
+
 /* ---- blocks ---- */
 
 static bool residual(rg *g) {
@@ -358,7 +433,10 @@ static bool squeeze_excite(rg *g) {
 
 bool rg_layer(rg *g) {
     uint32_t kind = rg_draw(g, 100);
-    return kind < 38   ? conv(g)
+    return kind < 32   ? conv(g)
+           : kind < 34 ? shared_conv(g)
+           : kind < 36 ? reduced(g)
+           : kind < 38 ? recurrent(g)
            : kind < 43 ? conv_transpose(g)
            : kind < 55 ? product(g)
            : kind < 58 ? attention(g)

@@ -148,11 +148,53 @@ static bool scaled(rg *g) {
     return true;
 }
 
+/* The same with a constant that has the form of weights. */
+static bool shifted(rg *g) {
+    int32_t x = rg_pick(g, 4);
+    if (x < 0)
+        return false;
+    const int64_t channel[] = {g->t[x].dims[1], 1, 1};
+    const bool scalar = rg_chance(g, 30);
+    const char *c = rg_weight(g, scalar ? 1 : 3, scalar ? &channel[1] : channel, 1, 0);
+    with_constant(g, rg_chance(g, 50) ? "Add" : "Mul", x, c, rg_chance(g, 20));
+    return true;
+}
+
+/* Three of one shape in one sum. */
+static bool variadic(rg *g) {
+    static const char *const ops[] = {"Sum", "Max", "Min", "Mean"};
+    int32_t x = rg_pick(g, 0), y = x;
+    for (int32_t i = g->count - 1; i >= 0 && y == x; i--)
+        if (i != x && same_shape(&g->t[i], &g->t[x]))
+            y = i;
+    const char *both = rg_both(g, x, y);
+    rg_node(g, ops[rg_draw(g, 4)], rg_text(g, "%s,%s", both, rg_in(g, x)));
+    int32_t z = rg_announce(g, x, g->t[x].rank, g->t[x].dims);
+    g->t[z].power = g->t[y].power > g->t[x].power ? g->t[y].power : g->t[x].power;
+    rg_written(g, z);
+    return true;
+}
+
+static bool simple(rg *g) {
+    static const char *const ops[] = {"Neg", "Abs", "Softplus", "Exp", "Sqrt"};
+    const uint32_t op = rg_draw(g, 5);
+    int32_t x = rg_pick(g, 0);
+    if (op == 3)
+        x = clip(g, x, -3, 2, 3);
+    if (op == 4)
+        x = clip(g, x, 0.25f, 9, 3);
+    return rg_unary(g, ops[op], x) >= 0;
+}
+
 bool rg_curve(rg *g) {
     const uint32_t kind = rg_draw(g, 100);
     if (kind < 50)
         return rg_activation(g, rg_pick(g, 0)) >= 0;
-    return kind < 85 ? pair(g) : scaled(g);
+    return kind < 80   ? pair(g)
+           : kind < 90 ? scaled(g)
+           : kind < 94 ? shifted(g)
+           : kind < 97 ? variadic(g)
+                       : simple(g);
 }
 
 /* ---- moving ---- */
@@ -416,6 +458,34 @@ static bool squeeze(rg *g) {
     return true;
 }
 
+/* A tensor side by side with itself. */
+static bool tile(rg *g) {
+    int32_t x = rg_pick(g, 0);
+    const int32_t rank = g->t[x].rank, axis = 1 + (int32_t)rg_draw(g, (uint32_t)rank - 1);
+    int64_t dims[5], times[] = {1, 1, 1, 1, 1};
+    memcpy(dims, g->t[x].dims, sizeof(dims));
+    if (dims[axis] > 32)
+        return false;
+    times[axis] = 2;
+    dims[axis] *= 2;
+    rg_node(g, "Tile", rg_text(g, "%s,%s", rg_in(g, x), rg_ints(g, (size_t)rank, times)));
+    rg_made(g, x, rank, dims);
+    return true;
+}
+
+/* One pixel everywhere. */
+static bool expand(rg *g) {
+    int32_t x = rg_pick(g, 4);
+    if (x < 0 || g->t[x].dims[2] != 1 || g->t[x].dims[3] != 1)
+        return false;
+    const int64_t size = RG_ONE_OF(g, 2, 5, 7);
+    const int64_t dims[] = {g->t[x].dims[0], g->t[x].dims[1], size, size};
+    const int64_t target[] = {1, rg_chance(g, 50) ? 1 : dims[1], size, size};
+    rg_node(g, "Expand", rg_text(g, "%s,%s", rg_in(g, x), rg_ints(g, 4, target)));
+    rg_made(g, x, 4, dims);
+    return true;
+}
+
 bool rg_move(rg *g) {
     const uint32_t kind = rg_draw(g, 100);
     return kind < 30   ? concat(g)
@@ -426,6 +496,8 @@ bool rg_move(rg *g) {
            : kind < 75 ? reform(g)
            : kind < 83 ? resize(g)
            : kind < 89 ? pad(g)
-           : kind < 95 ? gather(g)
+           : kind < 92 ? gather(g)
+           : kind < 94 ? tile(g)
+           : kind < 96 ? expand(g)
                        : squeeze(g);
 }

@@ -199,11 +199,24 @@ static void concat_of_floats(void) {
     check(end(b), "y", "cat");
 }
 
+static void check_names(const qsim_model *m, int32_t at_least) {
+    qsim_node_info p = {.struct_size = sizeof(p)}, q = p;
+    int32_t named = 0;
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
+        qsim_model_node(m, i, &p);
+        named += p.name[0] != 0;
+        for (int32_t k = 0; k < i; k++) {
+            qsim_model_node(m, k, &q);
+            CHECK(!p.name[0] || strcmp(p.name, q.name) != 0);
+        }
+    }
+    CHECK(named >= at_least);
+}
+
 /* A node that stays beside the integers made of it has another name than they. */
 static void names(void) {
     qsim_builder *b = begin(13, "float[1,4,6,7]");
     qsim_model *m, *o = NULL;
-    qsim_node_info p = {.struct_size = sizeof(p)}, q = p;
     weights(b, "w", 1, 9);
     qsim_builder_node(b, "", "QuantizeLinear", "", "x,s0,z1", "xq");
     qsim_builder_node(b, "", "DequantizeLinear", "", "xq,s0,z1", "xd");
@@ -213,18 +226,35 @@ static void names(void) {
     qsim_builder_output_as(b, "c", NULL);
     m = end(b);
     CHECK_INT(qsim_model_optimize(m, QSIM_LEVEL_EXTENDED, &o, NULL), 0);
-    int32_t named = 0;
-    for (int32_t i = 0; i < qsim_model_node_count(o); i++) {
-        qsim_model_node(o, i, &p);
-        named += p.name[0] != 0;
-        for (int32_t k = 0; k < i; k++) {
-            qsim_model_node(o, k, &q);
-            CHECK(!p.name[0] || strcmp(p.name, q.name) != 0);
-        }
-    }
-    CHECK(named >= 2);
+    check_names(o, 2);
     qsim_model_free(o);
     check(m, "y", "xd");
+}
+
+/* Weights that two convolutions share are quantized for each. */
+static void shared_weights(void) {
+    static const float w[16] = {1, -2, 3, 4, 0.5f}, bias[4] = {1, 2, 3, 4};
+    static float x[4 * 6 * 7] = {1, 2, 3, -4, 5};
+    static const int64_t dims[] = {1, 4, 6, 7};
+    qsim_tensor in = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
+    qsim_builder *b = begin(13, "float[1,4,6,7]");
+    qsim_calibration *c = NULL;
+    qsim_builder_constant_as(b, "w", "float[4,4,1,1]", w);
+    qsim_builder_constant_as(b, "b", "float[4]", bias);
+    qsim_builder_node(b, "", "Conv", "one", "x,w,b", "c");
+    qsim_builder_node(b, "", "Conv", "two", "c,w,b", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    qsim_model *m = end(b), *q = NULL;
+    CHECK_INT(qsim_calibration_create(m, &c, NULL), 0);
+    CHECK_INT(qsim_calibration_feed(c, &in, 1, NULL), 0);
+    for (int32_t mode = QSIM_MODE_STATIC; mode <= QSIM_MODE_WEIGHTS; mode++) {
+        qsim_quantize_options o = {.struct_size = sizeof(o), .mode = mode};
+        CHECK_INT(qsim_quantize(m, c, &o, &q, NULL), 0);
+        check_names(q, 2);
+        qsim_model_free(q);
+    }
+    qsim_calibration_free(c);
+    qsim_model_free(m);
 }
 
 /* A bias of floats that is no multiple of sums of several steps each. */
@@ -260,6 +290,7 @@ int main(void) {
     twice();
     concat_of_floats();
     names();
+    shared_weights();
     coarse_sums();
     return test_done();
 }
