@@ -59,9 +59,9 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
         return m;                                                                                  \
     }
 
-/* The windows inside. Constants for kh and kw unroll the loops. */
+/* The windows inside. Constants for kh and kw, which `usual` says, unroll the loops. */
 #define POOL_INSIDE(name, T, FINISH)                                                               \
-    INLINE void name##_inside(const qk_pool *p, size_t kh, size_t kw) {                            \
+    INLINE void name##_inside(const qk_pool *p, size_t kh, size_t kw, bool usual) {                \
         const size_t c = p->channels, words = c * sizeof(T) / 4, y_step = p->y_step;               \
         const ptrdiff_t step = (ptrdiff_t)(p->dw * c), row_step = p->row_step;                     \
         const size_t next = p->sw * c, divisor = qk_window_at(p, p->inside).divisor;               \
@@ -69,7 +69,7 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
         const T *x = (const T *)p->x + ((ptrdiff_t)(p->inside * p->sw) - p->left) * (ptrdiff_t)c;  \
         T *y = (T *)p->y + p->inside * y_step;                                                     \
         (void)divisor;                                                                             \
-        if (p->sw == 2 && c * sizeof(T) % 4 == 0 && words <= PICK_MOST && y_step == c) {           \
+        if (usual && p->sw == 2 && y_step == c && words <= PICK_MOST && c * sizeof(T) % 4 == 0) {  \
             const size_t most = pick_count[words - 1] * sizeof(VEC) / 64;                          \
             const PICK_INDEX even = PICK_LOAD(pick_even[words - 1]);                               \
             for (; n > 0; x += most * next, y += most * c) {                                       \
@@ -81,7 +81,7 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
         }                                                                                          \
         const size_t run = p->sw == 1 && y_step == c ? n * c : c;                                  \
         n = p->sw == 1 && y_step == c && n > 0 ? 1 : n;                                            \
-        if (run <= LANES) {                                                                        \
+        if (usual && run <= LANES) {                                                               \
             for (; n > 0; n--, x += next, y += y_step)                                             \
                 STORE_FIRST(y, FINISH(name##_join(x, row_step, step, kh, kw), divisor), run);      \
             return;                                                                                \
@@ -96,18 +96,18 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
         }                                                                                          \
     }
 
-#define POOL_SIZE(name, size, kh, kw)                                                              \
+#define POOL_SIZE(name, size, kh, kw, usual)                                                       \
     TARGET __attribute__((noinline)) static void name##size(const qk_pool *p) {                    \
-        name##_inside(p, kh, kw);                                                                  \
+        name##_inside(p, kh, kw, usual);                                                           \
     }
 
 #define POOL(name, T, START, JOIN, FINISH)                                                         \
     POOL_JOIN(name, T, START, JOIN)                                                                \
     POOL_BORDER(name, T, FINISH)                                                                   \
     POOL_INSIDE(name, T, FINISH)                                                                   \
-    POOL_SIZE(name, _2x2, 2, 2)                                                                    \
-    POOL_SIZE(name, _3x3, 3, 3)                                                                    \
-    POOL_SIZE(name, _any, p->kh, p->kw)                                                            \
+    POOL_SIZE(name, _2x2, 2, 2, true)                                                              \
+    POOL_SIZE(name, _3x3, 3, 3, true)                                                              \
+    POOL_SIZE(name, _any, p->kh, p->kw, false)                                                     \
     static void name(const qk_pool *p) {                                                           \
         if (p->inside > 0)                                                                         \
             name##_border(p, 0, p->inside);                                                        \

@@ -17,6 +17,12 @@
 #define PICK_LOAD(i)         LOAD(i)
 #define PICK(v, i)           _mm256_permutevar8x32_epi32(v, i)
 
+TARGET QS_RARE static void store_bytes(uint8_t *p, __m128i v, size_t n) {
+    uint64_t rest = (uint64_t)_mm_cvtsi128_si64(v);
+    for (; n > 0; n--, rest >>= 8)
+        *p++ = (uint8_t)rest;
+}
+
 TARGET static inline void store_first(uint8_t *p, __m256i v, size_t n) {
     __m128i low = _mm256_castsi256_si128(v);
     if (n == 32) {
@@ -33,9 +39,8 @@ TARGET static inline void store_first(uint8_t *p, __m256i v, size_t n) {
         low = _mm_unpackhi_epi64(low, low);
         p += 8;
     }
-    uint64_t rest = (uint64_t)_mm_cvtsi128_si64(low);
-    for (n &= 7; n > 0; n--, rest >>= 8)
-        *p++ = (uint8_t)rest;
+    if (n & 7)
+        store_bytes(p, low, n & 7);
 }
 
 #include "kernel/pool_tile.h"
