@@ -91,6 +91,35 @@ INLINE __m512i broadcast(const uint8_t *p) {
     finish_24(s, how, a0_0, a1_0, a2_0, a3_0, a4_0, a5_0, a6_0, a7_0, join(h0, h1), join(h2, h3),  \
               join(h4, h5), join(h6, h7));
 
+/* What is rare, KIND_ANY, goes through memory: one epilogue of each width for all tiles. */
+#define SUM(r, v, vectors) sums[vectors * r + v] = a##r##_##v;
+#define SUMS_64(r)         SUM(r, 0, 4) SUM(r, 1, 4) SUM(r, 2, 4) SUM(r, 3, 4)
+#define SUMS_32(r)         SUM(r, 0, 2) SUM(r, 1, 2)
+#define SUMS_16(r)         SUM(r, 0, 1)
+#define FINISH_SUMS(NR, W)                                                                         \
+    __m512i sums[NR * W / 16];                                                                     \
+    R##NR(SUMS_##W) finish_sums_##W(s, sums);
+#define FINISH_ANY_64(NR) FINISH_SUMS(NR, 64)
+#define FINISH_ANY_32(NR) FINISH_SUMS(NR, 32)
+#define FINISH_ANY_24(NR) FINISH_##NR##x24
+#define FINISH_ANY_16(NR) FINISH_SUMS(NR, 16)
+#define FINISH_ANY_8(NR)  FINISH_##NR##x8
+
+TARGET QS_CALLED static void finish_sums_64(const sink *s, const __m512i *sums) {
+    for (int32_t r = 0; r < s->rows; r++, sums += 4)
+        finish_64(s, KIND_ANY, r, sums[0], sums[1], sums[2], sums[3]);
+}
+
+TARGET QS_CALLED static void finish_sums_32(const sink *s, const __m512i *sums) {
+    for (int32_t r = 0; r < s->rows; r += 2, sums += 4)
+        finish_32(s, KIND_ANY, r, sums[0], sums[1], sums[2], sums[3]);
+}
+
+TARGET QS_CALLED static void finish_sums_16(const sink *s, const __m512i *sums) {
+    for (int32_t r = 0; r < s->rows; r += 4, sums += 4)
+        finish_16(s, KIND_ANY, r, sums[0], sums[1], sums[2], sums[3]);
+}
+
 /* What lies behind the pointer is loaded again where it is used, not kept in a register. */
 #define FORGET(p) __asm__("" : "+r"(p))
 
@@ -121,7 +150,7 @@ INLINE __m512i broadcast(const uint8_t *p) {
             }                                                                                      \
         }                                                                                          \
         if (how == KIND_ANY) {                                                                     \
-            FINISH_##NR##x##W                                                                      \
+            FINISH_ANY_##W(NR)                                                                     \
         } else {                                                                                   \
             FINISH_##NR##x##W                                                                      \
         }                                                                                          \
