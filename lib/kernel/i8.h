@@ -83,7 +83,8 @@ typedef struct qk_depthwise_u8s8 {
 
 /*
  * Rows of output of a depthwise convolution, all channels, on the image itself: what lies outside
- * of it is seen as `zeros`, a row of zero points. Weights: qk_i8_pack_window.
+ * of it is seen as `zeros`, a row of zero points. To bytes without a clamp. Weights:
+ * qk_i8_pack_window.
  */
 typedef struct qk_window_u8s8 {
     const uint8_t *image, *zeros;

@@ -231,6 +231,7 @@ QS_RARE static int pack_proven(qs_pack *p, const qs_i8_roles *r, const qs_i8_sha
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     out->layout = shape->w;
     qs_i8_choose(&out->layout, w_zp, source->flip, known, rules.wide);
+    out->layout.plain = known && !rules.int32_out && !clamp && !out->layout.sum_column;
     const bool summed = known && !rules.int32_out;
     code = pack_into(p, out, shape, source, w_zp, summed ? totals : NULL);
     if (!code && known)

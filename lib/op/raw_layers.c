@@ -194,6 +194,7 @@ static int prepare(layer *k, buffers *b, qs_i8_epilogue *e) {
     if (code)
         return code;
     qs_i8_choose(&k->conv.w, &k->w_zp, k->source.flip, true, k->rules.wide);
+    k->conv.w.plain = !k->rules.int32_out && !clamp && !k->conv.w.sum_column;
     if (!qk_weights_i8_layout(t, &k->conv.w) || !qs_i8_weights_bytes(&k->conv.w, &weights) ||
         !qs_i8_epilogue_bytes(&k->conv.w, &epilogue))
         return qs_fail(k->error, QSIM_E_LIMIT, "the weights are too large");

@@ -93,6 +93,7 @@ static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
                            .sx = 1,
                            .zp = w->split ? p->w_zp : NULL};
     size_t scratch = 0;
+    w->plain = !p->int32_out;
     qk_weights_i8_layout(t, w);
     int8_t *b = ck_input(s, w->bytes);
     int32_t *colsum = ck_input(s, 4 * (size_t)w->groups * (size_t)w->n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise without scratch, the second half of i8_window.h: how rows and columns of the image are
+ * The second half of i8_window.h: how rows and columns of the image are
  * loaded, and the way through blocks of channels. i8_slide_zmm.h, i8_slide_ymm.h and
  * i8_slide_vnni_ymm.h hold the kernels.
  */
@@ -96,7 +96,7 @@ INLINE void rows_of_three(slide_row_fn run, const slides *s, const slide_out *gi
     }
 }
 
-/* NULL: no such kernel. Defined by the including file. */
+/* Defined by the including file. */
 static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single);
 /* Does this one want one row of output at a time? */
 static bool one_by_one(const plan *p, slide_fn run);
@@ -159,7 +159,7 @@ TARGET static void slide_blocks(const plan *p, part *t, int32_t y, int32_t pairs
 static void choose_slide(const plan *p, part *t, bool more) {
     t->o.more = more ? (ptrdiff_t)p->set_bytes : 0;
     t->run = slide_for(p, t->ranges, more, false);
-    const bool one = t->run && one_by_one(p, t->run);
+    const bool one = one_by_one(p, t->run);
     t->o.rows = one ? 1 : 2;
     t->o.stored = one ? p->groups : p->stored;
     t->o.behind = one ? p->groups : p->second;

@@ -87,8 +87,6 @@ SLIDE(slide_2_by_two, true, 2)
 static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single) {
     const qk_window_u8s8 *d = p->d;
     (void)more, (void)single;
-    if (!d->o.mult || d->o.clamp)
-        return NULL;
     if (d->kh != 3 || d->kw != 3 || d->dilation_h != 1 || d->dilation_w != 1 ||
         d->stride_h != d->stride_w || d->stride_h > 2)
         return any_for(ranges);
