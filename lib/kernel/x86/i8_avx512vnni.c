@@ -399,7 +399,8 @@ INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t few, int32_t mos
  * gemm_W: whole tiles of NR rows, of LOW ones where sums are short: what a tile's epilogue does
  * then overlaps better with the products of the next one. What is left: FEW rows at most, or more.
  */
-#define SHORT 16 /* dwords */
+#define SHORT 96 /* dwords, 24 KB of weights */
+#define THIN  16 /* where rows are gathered: whole tiles have a middle to do so */
 #define GEMM(W, NR, LOW, FEW)                                                                      \
     TARGET static void rest_##W(const qk_gemm_u8s8 *g, sink *s, int32_t r) {                       \
         rest t;                                                                                    \
@@ -415,7 +416,8 @@ INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t few, int32_t mos
     }                                                                                              \
     TARGET static void gemm_##W(const qk_gemm_u8s8 *g, sink *s, gatherer *ahead) {                 \
         kind how = kind_of(g);                                                                     \
-        bool low = LOW < NR && how <= KIND_SHORT && g->segs <= SHORT && g->segs * g->k4 <= SHORT;  \
+        const int32_t most = ahead->left > 0 ? THIN : SHORT;                                       \
+        bool low = LOW < NR && how <= KIND_SHORT && g->segs <= most && g->segs * g->k4 <= most;    \
         int32_t r = low ? qk_gemm_resident_avx512vnni(g, s, how, ahead) : 0;                       \
         if (r == 0 && low && g->m >= LOW)                                                          \
             r = how == KIND_ZERO ? rows_##LOW##x##W(g, *s, KIND_ZERO, ahead)                       \
