@@ -41,6 +41,7 @@ typedef struct epilogue {
     __m256i zp, lo, hi;
     __m256 low, high;
     bool clamp;
+    bool limits; /* lo and hi are not those of a byte */
 } epilogue;
 
 typedef struct sink {
@@ -53,10 +54,13 @@ typedef struct sink {
 } sink;
 
 INLINE epilogue epilogue_of(const qk_out_i8 *o) {
-    return (epilogue){
-        _mm256_set1_epi16((short)o->zp),        _mm256_set1_epi8((char)o->lo),
-        _mm256_set1_epi8((char)o->hi),          _mm256_set1_ps((float)(o->lo - o->zp)),
-        _mm256_set1_ps((float)(o->hi - o->zp)), o->clamp};
+    return (epilogue){_mm256_set1_epi16((short)o->zp),
+                      _mm256_set1_epi8((char)o->lo),
+                      _mm256_set1_epi8((char)o->hi),
+                      _mm256_set1_ps((float)(o->lo - o->zp)),
+                      _mm256_set1_ps((float)(o->hi - o->zp)),
+                      o->clamp,
+                      o->lo > 0 || o->hi < 255};
 }
 
 INLINE __m256i scale(__m256i acc, __m256 m, const epilogue *e) {
@@ -71,7 +75,10 @@ INLINE __m256i narrow(__m256i a, __m256i b, const epilogue *e) {
 }
 
 INLINE __m256i narrow_u8(__m256i a, __m256i b, const epilogue *e) {
-    return _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(a, b), e->lo), e->hi);
+    __m256i y = _mm256_packus_epi16(a, b);
+    if (__builtin_expect(e->limits, false))
+        y = _mm256_min_epu8(_mm256_max_epu8(y, e->lo), e->hi);
+    return y;
 }
 
 /* The first n of 16 bytes. */
