@@ -199,30 +199,54 @@ WHOLE_TILES(8, 8)
  * i8_resident_avx512vnni.c gives.
  */
 
-#define ZERO_64(r)        ZERO(r, 0) ZERO(r, 1) ZERO(r, 2) ZERO(r, 3)
-#define ZERO_32(r)        ZERO(r, 0) ZERO(r, 1)
-#define ZERO(r, v)        __m512i t##r##_##v = _mm512_setzero_si512();
-#define SCALE_64(r)       SCALE(r, 0) SCALE(r, 1) SCALE(r, 2) SCALE(r, 3)
-#define SCALE_32(r)       SCALE(r, 0) SCALE(r, 1)
-#define SCALE(r, v)       t##r##_##v = scaled(a##r##_##v, _mm512_loadu_ps(s->mult + 16 * v), s, how);
+#define ZERO(r, v)  __m512i t##r##_##v = _mm512_setzero_si512();
+#define ZERO_64(r)  ZERO(r, 0) ZERO(r, 1) ZERO(r, 2) ZERO(r, 3)
+#define ZERO_32(r)  ZERO(r, 0) ZERO(r, 1)
+#define ZERO_16(r)  ZERO(r, 0)
+#define ZERO_2x64   R2(ZERO_64)
+#define ZERO_4x32   R4(ZERO_32)
+#define ZERO_8x16   R8(ZERO_16)
+#define ZERO_8x24   R8(ZERO_16) ZERO(0, 1) ZERO(4, 1)
+#define SCALE(r, v) t##r##_##v = scaled(a##r##_##v, _mm512_loadu_ps(s->mult + 16 * v), s, how);
+#define SCALE_64(r) SCALE(r, 0) SCALE(r, 1) SCALE(r, 2) SCALE(r, 3)
+#define SCALE_32(r) SCALE(r, 0) SCALE(r, 1)
+#define SCALE_16(r) SCALE(r, 0)
+#define SCALE_2x64  R2(SCALE_64)
+#define SCALE_4x32  R4(SCALE_32)
+#define SCALE_8x16  R8(SCALE_16)
+#define PAIRS(r, h, i, j, k)                                                                       \
+    t##r##_1 = _mm512_packs_epi32(scaled(join(h, i), m8, s, how), scaled(join(j, k), m8, s, how));
+#define SCALE_8x24                                                                                 \
+    const __m512 m8 = twice(s->mult + 16);                                                         \
+    R8(SCALE_16) PAIRS(0, h0, h1, h2, h3) PAIRS(4, h4, h5, h6, h7)
+#define BYTES(a, b, c, d) bytes_of(a, b, c, d, s, how)
 #define STORE_64(r)       store_u8_64(s, r, BYTES(t##r##_0, t##r##_1, t##r##_2, t##r##_3));
 #define STORE_32(r, q)    store_u8_32_2(s, how, r, BYTES(t##r##_0, t##r##_1, t##q##_0, t##q##_1));
-#define BYTES(a, b, c, d) bytes_of(a, b, c, d, s, how)
 #define STORE_2x64        STORE_64(0) STORE_64(1)
 #define STORE_4x32        STORE_32(0, 1) STORE_32(2, 3)
+#define STORE_8x16                                                                                 \
+    store_u8_16_4(s, how, 0, BYTES(t0_0, t1_0, t2_0, t3_0));                                       \
+    store_u8_16_4(s, how, 4, BYTES(t4_0, t5_0, t6_0, t7_0));
+#define STORE_8x24                                                                                 \
+    store_u8_24(s, BYTES(t0_0, t1_0, t2_0, t3_0), BYTES(t4_0, t5_0, t6_0, t7_0),                   \
+                joined(t0_1, t4_1, s, how));
 #define BEHIND(a, b, c, d, e, f, g, h, x, y)                                                       \
     __asm__(""                                                                                     \
             : "+v"(a), "+v"(b), "+v"(c), "+v"(d), "+v"(e), "+v"(f), "+v"(g), "+v"(h)               \
             : "v"(x), "v"(y));
 #define BEHIND_2x64 BEHIND(t0_0, t0_1, t0_2, t0_3, t1_0, t1_1, t1_2, t1_3, a0_3, a1_3)
 #define BEHIND_4x32 BEHIND(t0_0, t0_1, t1_0, t1_1, t2_0, t2_1, t3_0, t3_1, a2_1, a3_1)
+#define BEHIND_8x16 BEHIND(t0_0, t1_0, t2_0, t3_0, t4_0, t5_0, t6_0, t7_0, a6_0, a7_0)
+#define BEHIND_8x24 BEHIND_8x16
 
+/* Adding a zero point of 0 costs nothing here: one kind serves both. */
 #define SHORT_TILES(NR, W)                                                                         \
-    INLINE int32_t rows_##NR##x##W(const qk_gemm_u8s8 *g, sink at, kind how, gatherer *ahead) {    \
+    INLINE int32_t short_##NR##x##W(const qk_gemm_u8s8 *g, sink at, gatherer *ahead) {             \
+        const kind how = KIND_SHORT;                                                               \
         sink *s = &at;                                                                             \
         int32_t r = 0;                                                                             \
         ptrdiff_t move = 0; /* the first tile stores nothing, where the second one stores it */    \
-        R##NR(ZERO_##W) if (ahead->left > 0) gather_more(ahead, NR);                               \
+        ZERO_##NR##x##W if (ahead->left > 0) gather_more(ahead, NR);                               \
         s->rows = NR;                                                                              \
         for (; r + NR <= g->m; r += NR, s->out += move, move = NR * s->stride) {                   \
             const uint8_t *row[NR];                                                                \
@@ -245,13 +269,16 @@ WHOLE_TILES(8, 8)
                     LOAD_##W R##NR(STEP_##W) b += 4 * W;                                           \
                 } while ((i += 4) < end);                                                          \
             }                                                                                      \
-            BEHIND_##NR##x##W STORE_##NR##x##W R##NR(SCALE_##W)                                    \
+            BEHIND_##NR##x##W STORE_##NR##x##W SCALE_##NR##x##W                                    \
         }                                                                                          \
         STORE_##NR##x##W return r;                                                                 \
     }
 
 SHORT_TILES(2, 64)
 SHORT_TILES(4, 32)
+SHORT_TILES(8, 24)
+SHORT_TILES(8, 16)
+#define short_8x8(g, s, ahead) 0 /* none of 8 columns */
 
 /* ---- a single row: four dwords at a time, so that no sum waits for the one before ---- */
 
@@ -396,8 +423,9 @@ INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t few, int32_t mos
 }
 
 /*
- * gemm_W: whole tiles of NR rows, of LOW ones where sums are short: what a tile's epilogue does
- * then overlaps better with the products of the next one. What is left: FEW rows at most, or more.
+ * gemm_W: whole tiles of NR rows; short ones of LOW rows where a panel's weights stay in the first
+ * cache, whose epilogue stands among the next one's products. What is left: FEW rows at most, or
+ * more.
  */
 #define SHORT 96 /* dwords, 24 KB of weights */
 #define THIN  16 /* where rows are gathered: whole tiles have a middle to do so */
@@ -417,11 +445,10 @@ INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t few, int32_t mos
     TARGET static void gemm_##W(const qk_gemm_u8s8 *g, sink *s, gatherer *ahead) {                 \
         kind how = kind_of(g);                                                                     \
         const int32_t most = ahead->left > 0 ? THIN : SHORT;                                       \
-        bool low = LOW < NR && how <= KIND_SHORT && g->segs <= most && g->segs * g->k4 <= most;    \
-        int32_t r = low ? qk_gemm_resident_avx512vnni(g, s, how, ahead) : 0;                       \
+        bool low = W > 8 && how <= KIND_SHORT && g->segs <= most && g->segs * g->k4 <= most;       \
+        int32_t r = low && W >= 32 ? qk_gemm_resident_avx512vnni(g, s, how, ahead) : 0;            \
         if (r == 0 && low && g->m >= LOW)                                                          \
-            r = how == KIND_ZERO ? rows_##LOW##x##W(g, *s, KIND_ZERO, ahead)                       \
-                                 : rows_##LOW##x##W(g, *s, KIND_SHORT, ahead);                     \
+            r = short_##LOW##x##W(g, *s, ahead);                                                   \
         else if (r == 0 && how != KIND_ANY && g->m >= NR)                                          \
             r = rows_##NR##x##W(g, *s, how, ahead);                                                \
         if (r < g->m)                                                                              \

@@ -127,16 +127,8 @@ INLINE void store_u8_16(const sink *s, kind how, int32_t r, __m128i y) {
         _mm_mask_storeu_epi8(s->out + r * s->stride, mask16(s->cols), y);
 }
 
-INLINE void finish_16(const sink *s, kind how, int32_t r, __m512i a, __m512i b, __m512i c,
-                      __m512i d) {
-    if (how == KIND_ANY && !s->mult) {
-        for (int32_t i = 0; i < 4; i++)
-            if (r + i < s->rows)
-                store_i32(s, r + i, 0, i == 0 ? a : i == 1 ? b : i == 2 ? c : d);
-        return;
-    }
-    const __m512 m = _mm512_loadu_ps(s->mult);
-    TO_BYTES(y, s, how, a, m, b, m, c, m, d, m)
+/* As packed: dwords of the four rows in turns. */
+INLINE void store_u8_16_4(const sink *s, kind how, int32_t r, __m512i y) {
     y = _mm512_permutexvar_epi32(
         _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), y);
     if (s->stride == 16 && s->cols == 16 && has_row(s, r + 3, how)) {
@@ -147,6 +139,19 @@ INLINE void finish_16(const sink *s, kind how, int32_t r, __m512i a, __m512i b, 
     store_u8_16(s, how, r + 1, _mm512_extracti32x4_epi32(y, 1));
     store_u8_16(s, how, r + 2, _mm512_extracti32x4_epi32(y, 2));
     store_u8_16(s, how, r + 3, _mm512_extracti32x4_epi32(y, 3));
+}
+
+INLINE void finish_16(const sink *s, kind how, int32_t r, __m512i a, __m512i b, __m512i c,
+                      __m512i d) {
+    if (how == KIND_ANY && !s->mult) {
+        for (int32_t i = 0; i < 4; i++)
+            if (r + i < s->rows)
+                store_i32(s, r + i, 0, i == 0 ? a : i == 1 ? b : i == 2 ? c : d);
+        return;
+    }
+    const __m512 m = _mm512_loadu_ps(s->mult);
+    TO_BYTES(y, s, how, a, m, b, m, c, m, d, m)
+    store_u8_16_4(s, how, r, y);
 }
 
 /* ---- 8 columns: eight rows ---- */
@@ -212,11 +217,20 @@ INLINE void store_24(uint8_t *out, __m512i y16, __m512i y8, int32_t first) {
                         _mm512_castsi512_si256(_mm512_permutex2var_epi32(y16, i1, y8)));
 }
 
+INLINE void store_u8_24(const sink *s, __m512i y0, __m512i y1, __m512i y8) {
+    uint8_t bytes[192];
+    const bool dense = s->stride == 24 && s->cols == 24 && s->rows == 8;
+    uint8_t *out = dense ? s->out : bytes;
+    store_24(out, y0, y8, 0);
+    store_24(out + 96, y1, y8, 4);
+    if (!dense)
+        scatter_rows(s, bytes, 24);
+}
+
 /* The first 16 columns of eight rows, and the other eight of two rows each as in finish_8. */
 INLINE void finish_24(const sink *s, kind how, __m512i a0, __m512i a1, __m512i a2, __m512i a3,
                       __m512i a4, __m512i a5, __m512i a6, __m512i a7, __m512i b, __m512i c,
                       __m512i d, __m512i e) {
-    uint8_t bytes[192];
     if (how == KIND_ANY && !s->mult) {
         const __m512i rows[8] = {a0, a1, a2, a3, a4, a5, a6, a7}, pairs[4] = {b, c, d, e};
         for (int32_t r = 0; r < s->rows; r++) {
@@ -228,15 +242,10 @@ INLINE void finish_24(const sink *s, kind how, __m512i a0, __m512i a1, __m512i a
         return;
     }
     const __m512 m = _mm512_loadu_ps(s->mult), m8 = twice(s->mult + 16);
-    const bool dense = s->stride == 24 && s->cols == 24 && has_row(s, 7, how);
-    uint8_t *out = dense ? s->out : bytes;
     TO_BYTES(y0, s, how, a0, m, a1, m, a2, m, a3, m)
     TO_BYTES(y1, s, how, a4, m, a5, m, a6, m, a7, m)
     TO_BYTES(y8, s, how, b, m8, c, m8, d, m8, e, m8)
-    store_24(out, y0, y8, 0);
-    store_24(out + 96, y1, y8, 4);
-    if (!dense)
-        scatter_rows(s, bytes, 24);
+    store_u8_24(s, y0, y1, y8);
 }
 
 #endif
