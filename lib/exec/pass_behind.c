@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tables and a residual sum become the end of the integer convolution or product that makes their
- * operand, if nothing else reads that; so do a sum or the curve behind a float convolution, and the
- * product with factors of channels before a sum.
+ * operand, if nothing else reads that, and the product with factors of channels before a sum; so do
+ * a sum or the curve behind a float convolution or a product whose integer sums become floats.
  */
 #include "exec/passes.h"
 
 #include "op/conv_float.h"
+#include "op/finish.h"
 #include "op/int8_behind.h"
+#include "op/scaled.h"
 
 #include <math.h>
 
@@ -128,14 +130,25 @@ static int fuse_sum(behind *b, qs_id sum) {
 
 /* ---- floats ---- */
 
-/* The float convolution that makes `v` for one reader and takes a sum, or a curve; or QS_NONE. */
+/* Which input of a node that makes floats is what is added to them; 0: it takes nothing. */
+static int32_t other_of(const qs_node *n) {
+    const bool conv = qs_node_is(n, "qsim", "Conv");
+    if (qs_node_is(n, "qsim", "MatMulIntegerScaled"))
+        return QS_SCALED_OTHER;
+    if ((!conv && !qs_node_is(n, "qsim", "ConvIntegerScaled")) ||
+        qs_node_int(n, "channels_last", 0) != 1)
+        return 0;
+    return conv ? QS_CONV_OTHER : QS_SCALED_OTHER;
+}
+
+/* The node that makes floats `v` for one reader and takes a sum, or a curve; or QS_NONE. */
 static qs_id float_maker(const behind *b, qs_id v, bool sum) {
     const qs_id id = only_maker(b, v);
     const qs_node *n = id == QS_NONE ? NULL : &b->g->nodes[id];
-    const bool room = n && qs_node_is(n, "qsim", "Conv") &&
-                      (sum ? n->input_count < QS_CONV_OVER
-                           : n->input_count <= QS_CONV_OVER && !qs_node_int(n, "then", 0));
-    return room && qs_node_int(n, "channels_last", 0) == 1 ? id : QS_NONE;
+    const int32_t other = n ? other_of(n) : 0;
+    const bool room = sum ? n && n->input_count <= other
+                          : n && n->input_count <= other + 1 && !qs_node_int(n, "then", 0);
+    return other && room ? id : QS_NONE;
 }
 
 static int64_t curve_of(const qs_node *n) {
@@ -176,11 +189,12 @@ static int fuse_float_sum(behind *b, qs_id sum) {
         return QSIM_OK;
     const qs_id y = s->outputs[0], other = s->inputs[1 - side];
     const int64_t then = qs_node_int(&g->nodes[conv], "then", 0);
+    const int32_t at = other_of(&g->nodes[conv]);
     const float lo = qs_node_float(s, "lo", -INFINITY), hi = qs_node_float(s, "hi", INFINITY);
     qs_graph_remove_node(g, sum);
-    if (qs_node_grow_inputs(g, conv, 4))
+    if (qs_node_grow_inputs(g, conv, at + 1))
         return qs_pass_no_memory(b->p);
-    qs_node_set_input(g, conv, 3, other);
+    qs_node_set_input(g, conv, at, other);
     qs_pass_set_output(b->p, conv, 0, y);
     b->fused++;
     if (then && (qs_node_set_int(g, conv, "first", then) || qs_node_set_int(g, conv, "then", 0)))

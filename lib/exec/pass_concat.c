@@ -12,6 +12,7 @@
 #include "op/conv_float.h"
 #include "op/int8_behind.h"
 #include "op/pool.h"
+#include "op/scaled.h"
 #include "op/qvalue.h"
 
 typedef struct part {
@@ -74,6 +75,10 @@ static bool writes(const qs_pass *p, const qs_node *n) {
         return true;
     if (qs_node_is(n, "qsim", "Conv"))
         return n->input_count <= QS_CONV_OVER;
+    if (qs_node_is(n, "qsim", "ConvIntegerScaled"))
+        return n->input_count <= QS_SCALED_OVER && qs_node_int(n, "group", 1) == 1 &&
+               p->graph->values[n->inputs[5]].data &&
+               p->graph->values[n->inputs[5]].data->elements > 1;
     /* Of integers those whose weights are packed ahead. */
     return qs_node_is(n, "qsim", "QLinearConv") && is_constant(p->graph, n, QS_I8_OTHER) &&
            !is_thin(p, n);
@@ -214,8 +219,10 @@ static int redirect(joining *j, const part *a, qs_id over, qs_id y) {
     qs_graph *g = j->g;
     const qs_id id = a->maker;
     const int32_t pool = pool_over(&g->nodes[id]);
-    const bool conv = qs_node_is(&g->nodes[id], "qsim", "Conv");
-    const int32_t at = pool ? pool : conv ? QS_CONV_OVER : QS_I8_CONV_OVER;
+    const int32_t at = pool                                               ? pool
+                       : qs_node_is(&g->nodes[id], "qsim", "Conv")        ? QS_CONV_OVER
+                       : qs_node_is(&g->nodes[id], "qsim", "QLinearConv") ? QS_I8_CONV_OVER
+                                                                          : QS_SCALED_OVER;
     int code = a->rescaled ? append_table(j, id, a) : QSIM_OK;
     if (code)
         return code;

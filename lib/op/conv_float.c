@@ -15,7 +15,7 @@
 #include "base/waves.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
-#include "op/rules.h"
+#include "op/finish.h"
 #include "op/window.h"
 
 /* Floats of a band of the image: they stay in a second-level cache beside the weights. */
@@ -68,10 +68,7 @@ typedef struct conv_plan {
     size_t wave; /* items that are done before any of the next, if the output is over the input */
     size_t stride, column; /* from pixel to pixel of the result, and where in one it begins */
     float lo, hi;
-    const qk_ew *ew;
-    qk_ew_f32_fn first, curve; /* what each band's results go through; or NULL */
-    bool sum;                  /* to which something is added, between these bounds */
-    float sum_lo, sum_hi;
+    qs_finish end; /* of each band's results */
 } conv_plan;
 
 typedef struct conv_job {
@@ -198,16 +195,6 @@ static void conv_inside(const conv_job *j, const float *image, size_t oy, size_t
     }
 }
 
-/* n results, and what is added to them. */
-static void finish_span(const conv_plan *p, float *y, const float *other, size_t n) {
-    if (p->first)
-        p->first(y, y, n);
-    if (p->sum)
-        p->ew->bound(y, other, p->sum_lo, p->sum_hi, y, n);
-    if (p->curve)
-        p->curve(y, y, n);
-}
-
 /* Few channels among others: those of many pixels, side by side for the while. */
 #define THIN 64
 static void finish_thin(const conv_plan *p, float *y, const float *other, size_t pixels) {
@@ -217,7 +204,7 @@ static void finish_thin(const conv_plan *p, float *y, const float *other, size_t
         n = pixels - first < most ? pixels - first : most;
         for (size_t i = 0; i < n; i++)
             memcpy(side + i * m, y + i * p->stride, m * sizeof(float));
-        finish_span(p, side, p->sum ? other + first * m : side, n * m);
+        qs_finish_run(&p->end, side, p->end.sum ? other + first * m : side, n * m);
         for (size_t i = 0; i < n; i++)
             memcpy(y + i * p->stride, side + i * m, m * sizeof(float));
     }
@@ -226,11 +213,11 @@ static void finish_thin(const conv_plan *p, float *y, const float *other, size_t
 /* What stands behind the convolution, on one block of columns of the pixels from y on. */
 static void finish(const conv_job *j, float *y, size_t pixels, size_t split) {
     const conv_plan *p = j->p;
-    if (!p->first && !p->sum && !p->curve)
+    if (!p->end.first && !p->end.sum && !p->end.curve)
         return;
-    const float *other = p->sum ? j->other + (size_t)(y - j->y) / p->stride * p->form.m : y;
+    const float *other = p->end.sum ? j->other + (size_t)(y - j->y) / p->stride * p->form.m : y;
     if (p->splits == 1 && p->stride == p->form.m) {
-        finish_span(p, y, other, pixels * p->form.m);
+        qs_finish_run(&p->end, y, other, pixels * p->form.m);
         return;
     }
     if (p->splits == 1 && p->form.m <= THIN) {
@@ -239,9 +226,9 @@ static void finish(const conv_job *j, float *y, size_t pixels, size_t split) {
     }
     const size_t first = split * p->columns, rest = p->form.mg - first;
     const size_t n = rest < p->columns ? rest : p->columns;
-    for (size_t i = 0; i < pixels; i++, y += p->stride, other += p->sum ? p->form.m : 0)
+    for (size_t i = 0; i < pixels; i++, y += p->stride, other += p->end.sum ? p->form.m : 0)
         for (size_t g = first; g < p->form.m; g += p->form.mg)
-            finish_span(p, y + g, other + (p->sum ? g : 0), n);
+            qs_finish_run(&p->end, y + g, other + (p->end.sum ? g : 0), n);
 }
 
 /* Bands of nearly as many rows: halves of them are halves of the rows. */
@@ -287,7 +274,7 @@ static void run_conv(const qs_step *s, const qs_frame *f) {
     conv_job job = {
         .p = p, .x = qs_step_in(s, f, 0), .y = qs_step_out(s, f, 0), .scratch = f->scratch};
     job.y += p->column;
-    job.other = p->sum ? qs_step_in(s, f, 3) : NULL;
+    job.other = p->end.sum ? qs_step_in(s, f, QS_CONV_OTHER) : NULL;
     if (p->weights) {
         job.weights = *p->weights;
     } else {
@@ -305,19 +292,6 @@ static void run_conv(const qs_step *s, const qs_frame *f) {
 }
 
 /* ---- lowering ---- */
-
-QS_RARE static void plan_finish(const qs_lower *l, conv_plan *p) {
-    const qk_ew *k = l->ctx->kernels->ew;
-    const qk_ew_f32_fn curves[] = {NULL, k->silu, k->hardswish, k->sigmoid};
-    const int64_t first = qs_node_int(l->node, "first", 0);
-    const int64_t then = qs_node_int(l->node, "then", 0);
-    p->first = first > 0 && first < (int64_t)QS_COUNT(curves) ? curves[first] : NULL;
-    p->curve = then > 0 && then < (int64_t)QS_COUNT(curves) ? curves[then] : NULL;
-    p->ew = k;
-    p->sum = l->node->input_count > 3 && qs_lower_in(l, 3) != NULL;
-    p->sum_lo = qs_node_float(l->node, "sum_lo", -INFINITY);
-    p->sum_hi = qs_node_float(l->node, "sum_hi", INFINITY);
-}
 
 /* Whether depthwise_3x3 takes the image as it is: windows reach over its border by one tap at most.
  */
@@ -372,11 +346,11 @@ static void conv_split(const qsim_ctx *ctx, conv_plan *p, double macs) {
     if (p->border)
         by_size = most / per_row > p->height / p->g.sh ? most / per_row - p->height / p->g.sh : 1;
     size_t band = by_size < by_pixels ? by_size : by_pixels;
-    if ((p->sum || p->curve) && p->form.floats <= SMALL_WEIGHTS) {
+    if ((p->end.sum || p->end.curve) && p->form.floats <= SMALL_WEIGHTS) {
         const size_t by_results = most / (p->g.ow * p->form.m);
         band = band < by_results ? band : by_results;
     }
-    if (p->cut && !p->sum && !p->curve) /* its blocks go down the image */
+    if (p->cut && !p->end.sum && !p->end.curve) /* its blocks go down the image */
         band = CUT_LINES;
     band = band < 1 ? 1 : band > p->g.oh ? p->g.oh : band;
     const size_t slices = qs_slice_count(ctx, SIZE_MAX, conv_ns(p, macs));
@@ -531,7 +505,7 @@ QS_RARE int qs_conv_lower(qs_lower *l) {
     p->has_bias = qs_lower_in(l, 2) != NULL;
     p->lo = qs_node_float(l->node, "lo", -INFINITY);
     p->hi = qs_node_float(l->node, "hi", INFINITY);
-    plan_finish(l, p);
+    p->end = qs_finish_lower(l, QS_CONV_OTHER);
     if (l->node->input_count > QS_CONV_OVER && qs_lower_in(l, QS_CONV_OVER))
         l->step->over = QS_CONV_OVER;
     l->step->run = run_nothing;
@@ -553,9 +527,9 @@ QS_RARE int qs_conv_lower(qs_lower *l) {
     if (!make_strips(l->arena, p))
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
     l->step->run = run_conv;
-    l->step->kernel = p->form.depthwise ? p->curve ? "depthwise curve" : "depthwise"
-                      : p->sum          ? "conv add"
-                      : p->curve        ? "conv curve"
+    l->step->kernel = p->form.depthwise ? p->end.curve ? "depthwise curve" : "depthwise"
+                      : p->end.sum      ? "conv add"
+                      : p->end.curve    ? "conv curve"
                                         : "conv";
     l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
     return conv_scratch(l, p);

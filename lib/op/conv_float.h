@@ -22,15 +22,8 @@ typedef struct qs_conv_weights {
 
 /* The tensor that it writes into, as it is so far (op/window.h). */
 #define QS_CONV_OVER 4
-
-/*
- * What a channels-last Conv does with each block of its results while it is in the cache, the bits
- * of the operators behind it: with a fourth input a sum, attribute "then": a curve behind all,
- * "first": a curve before the sum.
- */
-#define QS_THEN_SILU      1
-#define QS_THEN_HARDSWISH 2
-#define QS_THEN_SIGMOID   3
+/* What is added (op/finish.h). */
+#define QS_CONV_OTHER 3
 
 /* From the value of the weights, whose sizes are known; false on overflow. */
 bool qs_conv_form_make(const qk_f32 *k, const qs_value *w, int64_t groups, qs_conv_form *f);

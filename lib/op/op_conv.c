@@ -3,21 +3,10 @@
 #include <math.h>
 
 #include "op/conv_float.h"
-#include "op/rules.h"
+#include "op/finish.h"
 #include "op/window.h"
 
 /* The fourth input of the internal form is added to the result: it has its shape. */
-QS_RARE static int infer_sum(qs_infer *x) {
-    const qs_value *y = &x->out[0], *other = x->in[3];
-    if (!other)
-        return QSIM_OK;
-    bool same = other->dtype == QSIM_FLOAT && (other->rank < 0 || other->rank == y->rank);
-    for (int32_t i = 0; same && i < y->rank && other->rank >= 0; i++)
-        same = other->dims[i].size < 0 || y->dims[i].size < 0 ||
-               other->dims[i].size == y->dims[i].size;
-    return same ? QSIM_OK : qs_infer_fail(x, QSIM_E_SHAPE, "the sum has another shape");
-}
-
 QS_RARE static int infer_conv(qs_infer *x) {
     const qs_value *v = x->in[0], *w = x->in[1], *b = x->in[2];
     for (int32_t i = 0; i < 3; i++) {
@@ -54,8 +43,8 @@ QS_RARE static int infer_conv(qs_infer *x) {
 
 QS_RARE static int infer_internal(qs_infer *x) {
     int code = infer_conv(x);
-    if (!code && x->node->input_count > 3)
-        code = infer_sum(x);
+    if (!code)
+        code = qs_finish_infer(x, QS_CONV_OTHER);
     return code ? code : qs_window_into(x, QS_CONV_OVER);
 }
 
@@ -153,10 +142,7 @@ static const qs_attr_rule internal_attrs[] = {
     {"channels_last", QS_ATTR_INT, 0, 0},
     {"lo", QS_ATTR_FLOAT, 0, 0},
     {"hi", QS_ATTR_FLOAT, 0, 0},
-    {"sum_lo", QS_ATTR_FLOAT, 0, 0},
-    {"sum_hi", QS_ATTR_FLOAT, 0, 0},
-    {"first", QS_ATTR_INT, 0, 0},
-    {"then", QS_ATTR_INT, 0, 0},
+    QS_FINISH_ATTRS,
     QS_INTO_ATTRS,
 };
 

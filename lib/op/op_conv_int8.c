@@ -91,7 +91,7 @@ static bool shape_of(const qs_node *n, const qs_value *w, qs_i8_shape *s) {
                            .kw = (int32_t)kw,
                            .c = (int32_t)c,
                            .contiguous = along(n, "dilations", 0) == 1,
-                           .apart = qs_node_int(n, "into", 0) != 0,
+                           .apart = qs_same(n->op_type, "QLinearConv") && qs_node_attr(n, "into"),
                            .stride_h = along(n, "strides", 1),
                            .stride_w = along(n, "strides", 0)};
     s->source = (qk_source_i8){.n = s->w.n,

@@ -5,10 +5,12 @@
  *     y = (float)sum * (x_scale * w_scale[c]) + bias[c]       or, with `rows`,
  *     y = (float)sum * w_scale[c] * x_scale[r] + bias[c]
  *
- * and then the bounds lo and hi, in this order, without contraction: the bits of Cast, Mul and Add.
+ * and then the bounds lo and hi, in this order, without contraction: the bits of Cast, Mul and Add;
+ * and what op/finish.h says.
  * Inputs 0 to 3 are those of the integer operator; 4: x_scale, one element or one a row (for a
  * convolution: an image); 5: w_scale and 6, optional: bias, one element per column. The sums are
- * made in the output's memory.
+ * made in the output's memory. 7, optional: what is added to the results. 8: see scaled.h; the sums
+ * are then made in scratch memory.
  */
 #include "op/scaled.h"
 
@@ -49,7 +51,8 @@ QS_RARE static int infer_scaled(qs_infer *x) {
         code = check_list(x, i, columns_of(x, &x->out[0]));
     if (!code)
         x->out[0].dtype = QSIM_FLOAT;
-    return code;
+    code = code ? code : qs_finish_infer(x, QS_SCALED_OTHER);
+    return code ? code : qs_window_into(x, QS_SCALED_OVER);
 }
 
 typedef struct scaled_packed {
@@ -60,7 +63,8 @@ QS_RARE static int pack_scaled(qs_pack *p) {
     scaled_packed *out = qs_arena_alloc(p->arena, 1, sizeof(*out));
     if (!out)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    int code = p->node->op_type[0] == 'C' ? qs_scaled_depthwise_pack(p) : QSIM_OK;
+    const bool depthwise = p->node->op_type[0] == 'C' && !qs_node_attr(p->node, "into");
+    int code = depthwise ? qs_scaled_depthwise_pack(p) : QSIM_OK;
     out->depthwise = p->result;
     p->result = NULL;
     if (!code && !out->depthwise)
@@ -73,6 +77,7 @@ QS_RARE static int pack_scaled(qs_pack *p) {
 typedef struct scaled_params {
     qs_step sums;
     qs_scaled scaled;
+    size_t bytes; /* with `into`: of the sums, in front of their own scratch memory */
 } scaled_params;
 
 /* Floats of narrow rows that one call of the kernel scales. */
@@ -90,7 +95,8 @@ void qs_scale_rows(const void *arg, size_t begin, size_t end) {
     const qs_scaling *s = arg;
     const qs_scaled *p = s->p;
     const size_t n = p->columns, same = p->same;
-    const size_t most = n < TILED / 2 && same > 1 && end - begin > 1 ? TILED / n : 1;
+    const size_t narrow = p->into ? TILED / 4 : TILED / 2;
+    const size_t most = n < narrow && same > 1 && end - begin > 1 ? TILED / n : 1;
     float scales[TILED], biases[TILED];
     qk_scale how = {.lo = p->lo,
                     .hi = p->hi,
@@ -102,16 +108,48 @@ void qs_scale_rows(const void *arg, size_t begin, size_t end) {
         rows = same - r % same < end - r ? same - r % same : end - r;
         rows = rows < most ? rows : most;
         how.factor = s->x_scale[r / same];
-        p->k->scale(s->y + r * n, &how, s->y + r * n, rows * n);
+        float *const place = p->into ? s->apart + r * p->into + p->column : NULL;
+        float *const y = place && most == 1 ? place : s->y + r * n;
+        p->k->scale(s->y + r * n, &how, y, rows * n);
+        qs_finish_run(&p->end, y, p->end.sum ? s->other + r * n : NULL, rows * n);
+        if (place && most > 1)
+            qs_copy_rows(y, (ptrdiff_t)(4 * n), place, (ptrdiff_t)(4 * p->into), 4 * n, rows);
     }
+}
+
+qs_scaling qs_scaling_of(const qs_scaled *p, const qs_step *s, const qs_frame *f) {
+    return (qs_scaling){.p = p,
+                        .x_scale = qs_step_in(s, f, 4),
+                        .w_scale = qs_step_in(s, f, 5),
+                        .bias = p->bias ? qs_step_in(s, f, 6) : NULL,
+                        .other = p->end.sum ? qs_step_in(s, f, QS_SCALED_OTHER) : NULL,
+                        .y = qs_step_out(s, f, 0)};
 }
 
 static void run_scaled(const qs_step *s, const qs_frame *f) {
     const scaled_params *p = s->params;
     const qs_scaled *scaled = &p->scaled;
-    const qs_scaling job = {scaled, qs_step_in(s, f, 4), qs_step_in(s, f, 5),
-                            scaled->bias ? qs_step_in(s, f, 6) : NULL, qs_step_out(s, f, 0)};
+    const qs_scaling job = qs_scaling_of(scaled, s, f);
     p->sums.run(&p->sums, f);
+    qs_ranges(f->ctx, scaled->rows, QS_GRAIN / 4 / (scaled->columns + 1) + 1, qs_scale_rows, &job);
+}
+
+/* Of the sums as a step of its own, whose values are inputs 0 to 3 and, behind them, the output. */
+static const qs_id own_ids[] = {0, 1, 2, 3, 4};
+#define OWN 4
+
+static void run_scaled_into(const qs_step *s, const qs_frame *f) {
+    const scaled_params *p = s->params;
+    const qs_scaled *scaled = &p->scaled;
+    qs_scaling job = qs_scaling_of(scaled, s, f);
+    void *address[OWN + 1];
+    for (int32_t i = 0; i < OWN; i++)
+        address[i] = s->in[i] == QS_NONE ? NULL : f->address[s->in[i]];
+    address[OWN] = f->scratch;
+    const qs_frame own = {f->ctx, address, (char *)f->scratch + p->bytes, f->status};
+    job.apart = job.y;
+    job.y = f->scratch;
+    p->sums.run(&p->sums, &own);
     qs_ranges(f->ctx, scaled->rows, QS_GRAIN / 4 / (scaled->columns + 1) + 1, qs_scale_rows, &job);
 }
 
@@ -120,16 +158,35 @@ QS_RARE static int make_scaled(const qs_lower *l, qs_scaled *s) {
     qs_infer x;
     qs_lower_infer(l, &x);
     size_t scales = qs_value_elements(qs_lower_in(l, 4)), elements = qs_value_elements(y);
+    const int64_t into = qs_node_int(l->node, "into", 0);
     *s = (qs_scaled){.k = l->ctx->kernels->ew,
-                     .columns = (size_t)columns_of(&x, y),
+                     .columns =
+                         into ? qs_value_elements(qs_lower_in(l, 5)) : (size_t)columns_of(&x, y),
+                     .into = (size_t)into,
+                     .column = (size_t)qs_node_int(l->node, "column", 0),
                      .lo = qs_node_float(l->node, "lo", -INFINITY),
                      .hi = qs_node_float(l->node, "hi", INFINITY),
                      .bias = qs_lower_in(l, 6) != NULL,
-                     .by_row = qs_node_int(l->node, "rows", 0) != 0};
-    s->rows = s->columns ? elements / s->columns : 0;
+                     .by_row = qs_node_int(l->node, "rows", 0) != 0,
+                     .end = qs_finish_lower(l, QS_SCALED_OTHER)};
+    s->rows = s->columns ? elements / (into ? s->into : s->columns) : 0;
     s->same = scales ? s->rows / scales : 0;
     if (s->rows && (!scales || s->rows % scales))
         return qs_infer_fail(&x, QSIM_E_SHAPE, "%zu scales for %zu rows", scales, s->rows);
+    return QSIM_OK;
+}
+
+/* The results go into a larger tensor, the sums to memory of the step's. */
+QS_RARE static int lower_into(qs_lower *l, scaled_params *p) {
+    size_t bytes;
+    if (!qs_mul(p->scaled.rows, 4 * p->scaled.columns, &bytes) || bytes > SIZE_MAX / 4 ||
+        !qs_add(p->bytes = qs_align(bytes + 64, 64), p->sums.scratch, &l->step->scratch))
+        return qs_fail(l->error, QSIM_E_LIMIT, "a convolution's scratch memory is too large");
+    p->sums.in = own_ids;
+    p->sums.out = own_ids + OWN;
+    l->step->run = run_scaled_into;
+    if (l->node->input_count > QS_SCALED_OVER && qs_lower_in(l, QS_SCALED_OVER))
+        l->step->over = QS_SCALED_OVER;
     return QSIM_OK;
 }
 
@@ -148,26 +205,31 @@ QS_RARE static int lower_scaled(qs_lower *l) {
     scaled_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    *p = (scaled_params){sums, scaled};
+    *p = (scaled_params){sums, scaled, 0};
     l->step->run = run_scaled;
-    return QSIM_OK;
+    return scaled.into ? lower_into(l, p) : QSIM_OK;
 }
 
-static const qs_attr_rule scaled_attrs[] = {{"rows", QS_ATTR_INT, 0, 0},
-                                            {"lo", QS_ATTR_FLOAT, 0, 0},
-                                            {"hi", QS_ATTR_FLOAT, 0, 0},
-                                            {"channels_last", QS_ATTR_INT, 0, 0},
-                                            QS_CONV_ATTRS(0)};
+static const qs_attr_rule scaled_attrs[] = {
+    {"rows", QS_ATTR_INT, 0, 0},
+    {"lo", QS_ATTR_FLOAT, 0, 0},
+    {"hi", QS_ATTR_FLOAT, 0, 0},
+    QS_FINISH_ATTRS,
+    {"channels_last", QS_ATTR_INT, 0, 0}, /* from here of convolutions only */
+    QS_INTO_ATTRS,
+    QS_CONV_ATTRS(0),
+};
+#define PRODUCT_ATTRS 7
 
 const qs_op qs_op_qsim_matmulinteger_scaled = {.domain = "qsim",
                                                .name = "MatMulIntegerScaled",
                                                .until = INT16_MAX,
                                                .min_in = 6,
-                                               .max_in = 7,
+                                               .max_in = QS_SCALED_OTHER + 1,
                                                .min_out = 1,
                                                .max_out = 1,
                                                .attrs = scaled_attrs,
-                                               .attr_count = 3,
+                                               .attr_count = PRODUCT_ATTRS,
                                                .infer = infer_scaled,
                                                .pack = pack_scaled,
                                                .lower = lower_scaled};
@@ -176,7 +238,7 @@ const qs_op qs_op_qsim_convinteger_scaled = {.domain = "qsim",
                                              .name = "ConvIntegerScaled",
                                              .until = INT16_MAX,
                                              .min_in = 6,
-                                             .max_in = 7,
+                                             .max_in = QS_SCALED_OVER + 1,
                                              .min_out = 1,
                                              .max_out = 1,
                                              .attrs = scaled_attrs,

@@ -3,8 +3,7 @@
 #ifndef QS_SCALED_H
 #define QS_SCALED_H
 
-#include "kernel/ew.h"
-#include "op/rules.h"
+#include "op/finish.h"
 
 typedef struct qs_scaled {
     const qk_ew *k;
@@ -13,13 +12,25 @@ typedef struct qs_scaled {
     bool bias;
     bool by_row; /* (sum * w_scale) * x_scale, else sum * (x_scale * w_scale) */
     bool floats; /* the sums are floats already */
+    qs_finish end;
+    size_t into, column; /* pixels of so many floats take the results here; 0: only these */
 } qs_scaled;
+
+/* Input with what is added to the results (op/finish.h). */
+#define QS_SCALED_OTHER 7
+/* And of ConvIntegerScaled with "into" (op/window.h): the tensor that it writes into. */
+#define QS_SCALED_OVER 8
 
 typedef struct qs_scaling {
     const qs_scaled *p;
     const float *x_scale, *w_scale, *bias;
-    float *y; /* holds the sums */
+    const float *other;
+    float *y;     /* holds the sums */
+    float *apart; /* with `into`: where the results belong */
 } qs_scaling;
+
+/* Of a step whose inputs from 4 on are those of a scaled operator. */
+qs_scaling qs_scaling_of(const qs_scaled *p, const qs_step *s, const qs_frame *f);
 
 /* Rows [begin, end) of a qs_scaling: a qs_range_fn. */
 void qs_scale_rows(const void *scaling, size_t begin, size_t end);

@@ -144,9 +144,7 @@ static void run_slice(void *arg, size_t slice) {
 static void run_depthwise(const qs_step *s, const qs_frame *f) {
     const depthwise_plan *p = s->params;
     depthwise_job j = {.p = p,
-                       .scaling = {&p->scaled, qs_step_in(s, f, 4), qs_step_in(s, f, 5),
-                                   p->scaled.bias ? qs_step_in(s, f, 6) : NULL,
-                                   qs_step_out(s, f, 0)},
+                       .scaling = qs_scaling_of(&p->scaled, s, f),
                        .x = qs_step_in(s, f, 0),
                        .zp = *(const uint8_t *)qs_step_in(s, f, 2),
                        .scratch = f->scratch};

@@ -3,6 +3,7 @@
 #include "ptq_nets.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 static qsim_model *quantize(const qsim_model *m, int32_t mode, int32_t per_row, int32_t scheme,
                             int32_t weights) {
@@ -82,6 +83,43 @@ static qsim_model *net_depthwise(void) {
     return net_finish(b);
 }
 
+/* Curves and sums behind convolutions, two of which are joined: of few channels, or of many. */
+static qsim_model *net_behind(bool wide) {
+    qsim_builder *b = NULL;
+    const char *symbol[4] = {"N", NULL, NULL, NULL};
+    const int64_t pads[4] = {1, 1, 1, 1}, steps[2] = {wide ? 4 : 1, wide ? 4 : 1};
+    CHECK_INT(qsim_builder_create(NULL, 14, "behind", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, (int64_t[]){-1, 1, 12, 12}, symbol);
+    qsim_builder_output(b, "y", QSIM_FLOAT, 2, (int64_t[]){-1, wide ? 612 : 720}, symbol);
+    net_constant(b, "w1", 4, (int64_t[]){6, 1, 3, 3}, 0.5f, 1);
+    net_constant(b, "w2", 4, (int64_t[]){6, 6, 1, 1}, 0.5f, 2);
+    net_constant(b, "w3", 4, (int64_t[]){6, 1, 3, 3}, 0.5f, 3);
+    net_constant(b, "w4", 4, (int64_t[]){wide ? 66 : 3, 6, 1, 1}, 0.5f, 4);
+    net_constant(b, "b4", 1, (int64_t[]){wide ? 66 : 3}, 0.3f, 5);
+    net_constant(b, "w5", 4, (int64_t[]){2, 6, 3, 3}, 0.5f, 6);
+    qsim_builder_node(b, "", "Conv", "conv1", "x,w1", "c1");
+    qsim_builder_attr_ints(b, "pads", pads, 4);
+    qsim_builder_node(b, "", "Sigmoid", "sigmoid1", "c1", "g1");
+    qsim_builder_node(b, "", "Mul", "mul1", "c1,g1", "s1");
+    qsim_builder_node(b, "", "Conv", "conv2", "s1,w2", "c2");
+    qsim_builder_node(b, "", "Add", "add2", "s1,c2", "s2");
+    qsim_builder_node(b, "", "Conv", "conv3", "s2,w3", "c3");
+    qsim_builder_attr_int(b, "group", 6);
+    qsim_builder_attr_ints(b, "pads", pads, 4);
+    qsim_builder_node(b, "", "HardSwish", "hard3", "c3", "s3");
+    qsim_builder_node(b, "", "Conv", "conv4", "s3,w4,b4", "c4");
+    qsim_builder_attr_ints(b, "strides", steps, 2);
+    qsim_builder_node(b, "", "Relu", "relu4", "c4", "s4");
+    qsim_builder_node(b, "", "Conv", "conv5", "s3,w5", "c5");
+    qsim_builder_attr_ints(b, "pads", pads, 4);
+    qsim_builder_attr_ints(b, "strides", steps, 2);
+    qsim_builder_node(b, "", "Sigmoid", "sigmoid5", "c5", "s5");
+    qsim_builder_node(b, "", "Concat", "join", "s4,s5", "j");
+    qsim_builder_attr_int(b, "axis", 1);
+    qsim_builder_node(b, "", "Flatten", "flat", "j", "y");
+    return net_finish(b);
+}
+
 static size_t run_level(const qsim_model *m, int32_t level, qsim_tensor *x, float *y, size_t room) {
     qsim_session_options o = {.struct_size = sizeof(o), .level = level};
     qsim_session *s = NULL;
@@ -143,20 +181,31 @@ static void fused_one(const qsim_model *m, int32_t per_row, int32_t scheme, int3
 }
 
 static void test_fused(void) {
-    qsim_model *nets[3] = {net_lenet(), net_mixed(), net_depthwise()};
-    for (int i = 0; i < 3; i++)
+    qsim_model *nets[5] = {net_lenet(), net_mixed(), net_depthwise(), net_behind(false),
+                           net_behind(true)};
+    for (int i = 0; i < 5; i++)
         for (int32_t rows = 0; rows < 2; rows++)
             for (int32_t scheme = 0; scheme < 3; scheme++) {
                 fused_one(nets[i], rows, scheme, QSIM_INT8);
                 fused_one(nets[i], rows, scheme, QSIM_UINT8);
             }
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 5; i++)
         qsim_model_free(nets[i]);
 }
 
-/* Bounds and depthwise convolutions take no step more than the one that makes the sums. */
-static void test_steps(void) {
-    qsim_model *m = net_depthwise(), *q = quantize(m, QSIM_MODE_DYNAMIC, 0, 0, 0);
+/* Of the highest level: those that only curves, sums, bounds or joins take. */
+static bool is_extra(const char *op) {
+    static const char *const names[] = {"Clip", "Relu",      "Silu",   "Sigmoid", "Mul",
+                                        "Add",  "HardSwish", "Concat", "Insert"};
+    bool extra = false;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        extra |= strcmp(op, names[i]) == 0;
+    return extra;
+}
+
+/* What stands behind convolutions takes no step more than the one that makes the sums. */
+static void steps_of(qsim_model *m, int wanted) {
+    qsim_model *q = quantize(m, QSIM_MODE_DYNAMIC, 0, 0, 0);
     int64_t dims[4] = {1, 1, 12, 12};
     static float x[144];
     qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)}, y = {0};
@@ -165,19 +214,25 @@ static void test_steps(void) {
     CHECK_INT(qsim_session_create(q, NULL, &s, NULL), QSIM_OK);
     CHECK_INT(qsim_run_create(s, &r, NULL), QSIM_OK);
     CHECK_INT(qsim_run_execute(r, &t, 1, &y, 1, NULL), QSIM_OK);
-    int depthwise = 0, bounds = 0;
+    int depthwise = 0, extra = 0;
     for (int32_t i = 0; i < qsim_run_step_count(r); i++) {
         qsim_step_info info = {.struct_size = sizeof(info)};
         CHECK_INT(qsim_run_step(r, i, &info), QSIM_OK);
         depthwise += strcmp(info.kernel, "depthwise whole numbers") == 0;
-        bounds += strcmp(info.op_type, "Clip") == 0 || strcmp(info.op_type, "Relu") == 0;
+        extra += is_extra(info.op_type);
     }
-    CHECK_INT(depthwise, 2);
-    CHECK_INT(bounds, 0);
+    CHECK_INT(depthwise, wanted);
+    CHECK_INT(extra, 0);
     qsim_run_free(r);
     qsim_session_free(s);
     qsim_model_free(q);
     qsim_model_free(m);
+}
+
+static void test_steps(void) {
+    steps_of(net_depthwise(), 2);
+    steps_of(net_behind(false), 1);
+    steps_of(net_behind(true), 1);
 }
 
 static void test_form(void) {
