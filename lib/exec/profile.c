@@ -140,12 +140,10 @@ int64_t qsim_run_profile_end(qsim_run *run) {
 
 void qs_run_report(qsim_run *run, uint64_t began) {
     const qs_plan *plan = run->plan;
-    const double before = plan->tick_ns * (double)(plan->began_ticks - began);
-    const double all = plan->tick_ns * (double)(qs_clock_ticks() - began);
     qsim_profile_event e = {.struct_size = sizeof(e),
                             .execution = run->executions++,
-                            .start_ns = plan->began_ns - (uint64_t)before,
-                            .duration_ns = (uint64_t)all,
+                            .start_ns = began,
+                            .duration_ns = qs_clock_ns() - began,
                             .step = -1};
     run->profile(run->profile_user, &e);
     e.start_ns = plan->began_ns;

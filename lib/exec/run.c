@@ -299,7 +299,7 @@ int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_coun
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: %zu outputs are asked for, the session has %zu",
                        s->name, outputs ? output_count : 0, s->graph->output_count);
     forget_ours(run, outputs, output_count);
-    const uint64_t began = run->profile ? qs_clock_ticks() : 0;
+    const uint64_t began = run->profile ? qs_clock_ns() : 0;
     int code = choose_plan(run, inputs, input_count, error);
     if (!code)
         code = give_inputs(run, inputs, error);

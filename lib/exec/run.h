@@ -21,7 +21,7 @@ struct qsim_run {
     int64_t executions; /* reported */
 };
 
-/* Tells the profile of the execution that began at that tick (profile.c). */
+/* Tells the profile of the execution that began at that time of qs_clock_ns (profile.c). */
 void qs_run_report(qsim_run *run, uint64_t began);
 
 #endif

@@ -52,8 +52,9 @@ QK_CURVE QK_F QK_NAME(tanh)(QK_F x) {
     return QK_JOIN(x, 0.625f, small, large);
 }
 
+/* 0 - x keeps the sign of a NaN, so that silu, a product of two, has it in whatever order. */
 QK_CURVE QK_F QK_NAME(sigmoid)(QK_F x) {
-    return QK_K(1.0f) / (QK_K(1.0f) + QK_NAME(exp)(-x));
+    return QK_K(1.0f) / (QK_K(1.0f) + QK_NAME(exp)(QK_K(0.0f) - x));
 }
 
 QK_CURVE QK_F QK_NAME(silu)(QK_F x) {

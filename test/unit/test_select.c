@@ -280,11 +280,18 @@ static void test_left_alone(void) {
     qsim_builder_node(b, "", "Gemm", "moving", "g,v,g", "h");
     qsim_builder_node(b, "", "MatMul", "square", "h,v", "y");
     output(b, "y", 2, 3, 0, 0);
+    net_constant(b, "u", 4, (int64_t[]){4, 4, 1, 1}, 0.3f, 7);
+    qsim_builder_node(b, "", "ReduceMean", "bias", "x", "m");
+    qsim_builder_attr_ints(b, "axes", (int64_t[]){0, 2, 3}, 3);
+    qsim_builder_attr_int(b, "keepdims", 0);
+    qsim_builder_node(b, "", "Conv", "biased", "x,u,m", "z");
+    output(b, "z", 4, 4, 8, 8);
     qsim_model *m = net_finish(b);
     CHECK_INT(qsim_quantize_layer_count(m), 2);
     qsim_calibration *c = calibrate(m, 99);
     qsim_model *q = quantized(m, c, NULL);
     check_input(q, "Gemm", "moving", 1, "v");
+    check_input(q, "Conv", "biased", 1, "u");
     check_input(q, "MatMul", "square", 1, "v_DequantizeLinear_Output");
     CHECK_INT(net_count(q, "QuantizeLinear"), 5); /* x f g h y */
     qsim_model_free(q);

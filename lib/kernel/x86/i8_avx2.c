@@ -216,7 +216,8 @@ TARGET static void four_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t panels, s
                 pairs_tile(t, b, first, n, _mm256_add_epi32(c0, t->columns[p][0]),
                            _mm256_add_epi32(c1, t->columns[p][1]), t->sums[p], last, s);
             s->out += 16 * element;
-            s->mult += s->mult ? 16 : 0;
+            if (s->mult)
+                s->mult += 16;
         }
     }
 }
@@ -226,7 +227,8 @@ INLINE void next_panel(qk_gemm_u8s8 *g, int64_t bytes) {
     g->b += bytes;
     g->out = (uint8_t *)g->out + (g->o.mult ? 16 : 64);
     g->o.bias += 16;
-    g->o.mult += g->o.mult ? 16 : 0;
+    if (g->o.mult)
+        g->o.mult += 16;
     g->cols -= 16;
 }
 

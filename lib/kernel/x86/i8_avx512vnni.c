@@ -376,7 +376,8 @@ TARGET __attribute__((noinline)) static void single_64(const qk_gemm_u8s8 *g, co
         }
         finish_4(s, 0, _mm512_add_epi32(a0_0, a1_0), _mm512_add_epi32(a0_1, a1_1),
                  _mm512_add_epi32(a0_2, a1_2), _mm512_add_epi32(a0_3, a1_3));
-        s->mult += s->mult ? 64 : 0;
+        if (s->mult)
+            s->mult += 64;
     }
 }
 

@@ -141,7 +141,7 @@ TARGET static void slide_blocks(const plan *p, part *t, int32_t y, int32_t pairs
     for (; c < end; c += W_BYTES, o->w += p->block_bytes) {
         o->v = o->w + o->moved;
         o->bias = d->o.bias + c;
-        o->mult = d->o.mult + c;
+        o->mult = d->o.mult ? d->o.mult + c : NULL;
         o->cols = d->channels - c < t->each ? d->channels - c : t->each;
         for (int32_t i = 0; i < pairs; i++) {
             o->first = q[i].first;
