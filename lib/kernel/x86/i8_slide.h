@@ -24,9 +24,8 @@ typedef struct strips {
     w_vec t0, t1, t2, t3, t4, t5, t6, t7;
 } strips;
 
-/* Row i of a column, loaded once and not again as an operand. */
-INLINE w_vec load_row(const slides *s, ptrdiff_t at, int32_t i, int32_t ranges) {
-    const uint8_t *row = s->row[i];
+/* A row of a column, loaded once and not again as an operand. */
+INLINE w_vec load_row(const slides *s, const uint8_t *row, ptrdiff_t at, int32_t ranges) {
     const uint8_t *const from[4] = {row + at, row + (at + s->q), row + (at + 2 * s->q),
                                     row + (at + 3 * s->q)};
     w_vec t = ranges == 1 ? w_load(row + at) : load_ranges(from, ranges);
@@ -35,10 +34,10 @@ INLINE w_vec load_row(const slides *s, ptrdiff_t at, int32_t i, int32_t ranges) 
 }
 
 /* The same where some or all ranges are outside. */
-INLINE w_vec edge_row(const slides *s, ptrdiff_t at, int32_t i, int32_t ranges) {
+INLINE w_vec edge_row(const slides *s, const uint8_t *row, ptrdiff_t at, int32_t ranges) {
     const uint8_t *from[4];
     for (int32_t r = 0; r < ranges; r++, at += s->q)
-        from[r] = (size_t)at < s->end ? s->row[i] + at : s->zeros;
+        from[r] = (size_t)at < s->end ? row + at : s->zeros;
     w_vec t = ranges == 1 ? w_load(s->zeros) : load_ranges(from, ranges);
     W_KEEP(t)
     return t;
@@ -49,7 +48,9 @@ INLINE strips load_rows(const slides *s, ptrdiff_t at, int32_t count, int32_t ra
     const bool inside = (size_t)at < s->end && (size_t)(at + (ranges - 1) * s->q) < s->end;
     strips t;
 #define SLIDE_ROW(i)                                                                               \
-    t.t##i = i >= count ? W_ZERO : inside ? load_row(s, at, i, ranges) : edge_row(s, at, i, ranges)
+    t.t##i = i >= count ? W_ZERO                                                                   \
+             : inside   ? load_row(s, s->row[i], at, ranges)                                       \
+                        : edge_row(s, s->row[i], at, ranges)
     SLIDE_ROW(0);
     SLIDE_ROW(1);
     SLIDE_ROW(2);

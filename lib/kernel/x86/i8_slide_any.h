@@ -44,9 +44,11 @@ INLINE dwords dwords_of(w_vec t0, w_vec t1, w_vec t2, w_vec t3) {
     (narrow(scale(a##0, DWORD_M(0), e), scale(a##1, DWORD_M(1), e), e),                            \
      narrow(scale(a##2, DWORD_M(2), e), scale(a##3, DWORD_M(3), e), e))
 
-INLINE dwords any_group(const slides *s, ptrdiff_t at, bool inside, int32_t i, int32_t ranges) {
+INLINE dwords any_group(const slides *s, const uint8_t *const *row, ptrdiff_t at, bool inside,
+                        int32_t ranges) {
     w_vec t0, t1, t2, t3;
-#define ANY_ROW(k) t##k = inside ? load_row(s, at, i + k, ranges) : edge_row(s, at, i + k, ranges);
+#define ANY_ROW(k)                                                                                 \
+    t##k = inside ? load_row(s, row[k], at, ranges) : edge_row(s, row[k], at, ranges);
     ANY_ROW(0)
     ANY_ROW(1)
     t2 = t0, t3 = t1;
@@ -75,8 +77,9 @@ INLINE void any_rows(const slides *given_rows, const slide_out *given, ptrdiff_t
         for (int32_t i = 0; i < o->kw; i++, column += o->dilation * s->across) {
             const bool inside =
                 (size_t)column < s->end && (size_t)(column + (ranges - 1) * s->q) < s->end;
-            for (int32_t g = 0; g < o->stored; g++) {
-                const dwords c = any_group(s, column, inside, W_GROUP * g, ranges);
+            const uint8_t *const *row = s->row;
+            for (int32_t g = 0; g < o->stored; g++, row += W_GROUP) {
+                const dwords c = any_group(s, row, column, inside, ranges);
                 if (g < o->groups) {
                     DWORD_SETS(a, c, w)
                     w += W_ALL;
