@@ -275,10 +275,6 @@ TARGET static void row_sums_u8(const qk_gemm_u8s8 *g, int32_t k, int32_t factor,
 
 /* ---- depthwise: 32 channels, four taps at a time ---- */
 
-INLINE const uint8_t *tap_at(const qk_depthwise_u8s8 *d, const uint8_t *a, int32_t tap) {
-    return a + d->tap_offset[tap < d->taps ? tap : 0];
-}
-
 INLINE void store_channels(const sink *s, __m256i y) {
     uint8_t row[32];
     if (s->cols == 32) {
@@ -307,12 +303,14 @@ INLINE void finish_channels(const sink *s, __m256i a0, __m256i a1, __m256i a2, _
                                 narrow(scale(a2, m2, e), scale(a3, m3, e), e), e));
 }
 
-INLINE void depthwise_pixel(const qk_depthwise_u8s8 *d, const uint8_t *a, const int8_t *w,
-                            const int32_t *bias, const sink *s) {
+/* last: where the taps of the last four are; the first one stands for those that are missing. */
+INLINE void depthwise_pixel(const qk_depthwise_u8s8 *d, const int32_t *last, const uint8_t *a,
+                            const int8_t *w, const int32_t *bias, const sink *s) {
     __m256i a0 = load(bias), a1 = load(bias + 8), a2 = load(bias + 16), a3 = load(bias + 24);
     for (int32_t t = 0; t < d->taps; t += 4, w += 128) {
-        __m256i t0 = load(tap_at(d, a, t)), t1 = load(tap_at(d, a, t + 1));
-        __m256i t2 = load(tap_at(d, a, t + 2)), t3 = load(tap_at(d, a, t + 3));
+        const int32_t *at = t + 4 <= d->taps ? d->tap_offset + t : last;
+        __m256i t0 = load(a + at[0]), t1 = load(a + at[1]);
+        __m256i t2 = load(a + at[2]), t3 = load(a + at[3]);
         __m256i lo01 = _mm256_unpacklo_epi8(t0, t1), hi01 = _mm256_unpackhi_epi8(t0, t1);
         __m256i lo23 = _mm256_unpacklo_epi8(t2, t3), hi23 = _mm256_unpackhi_epi8(t2, t3);
         a0 = dot(a0, _mm256_unpacklo_epi16(lo01, lo23), load(w));
@@ -327,13 +325,16 @@ TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
     size_t element = d->o.mult ? 1 : 4, block_bytes = 128 * (size_t)((d->taps + 3) / 4);
     const int8_t *w = d->w;
     sink s = {NULL, 0, NULL, NULL, 0, 1, epilogue_of(&d->o)};
+    int32_t last[4];
+    for (int32_t i = 0, t = d->taps & ~3; i < 4; i++)
+        last[i] = d->tap_offset[t + i < d->taps ? t + i : 0];
     for (int32_t c = 0; c < d->channels; c += 32, w += block_bytes) {
         s.out = (uint8_t *)d->out + element * (size_t)c;
         s.mult = d->o.mult ? d->o.mult + c : NULL;
         s.cols = d->channels - c < 32 ? d->channels - c : 32;
         const uint8_t *a = d->a + c;
         for (int32_t r = 0; r < d->m; r++, a += d->a_stride, s.out += d->out_stride)
-            depthwise_pixel(d, a, w, d->o.bias + c, &s);
+            depthwise_pixel(d, last, a, w, d->o.bias + c, &s);
     }
 }
 
