@@ -45,16 +45,16 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
         VEC m = START;                                                                             \
         for (size_t ky = 0; ky < kh; ky++, line += row_step) {                                     \
             const T *v = line;                                                                     \
-            size_t kx = 0;                                                                         \
-            __asm__("" : "+r"(v));                     /* one pointer, not one for each tap */     \
-            if (__builtin_constant_p(kw) && kw >= 2) { /* written out, for size, too */            \
+            __asm__("" : "+r"(v)); /* one pointer, not one for each tap */                         \
+            if (__builtin_constant_p(kw) && (kw == 2 || kw == 3)) { /* also where size counts */   \
                 m = JOIN(LOAD(v), m);                                                              \
                 m = JOIN(LOAD(v + step), m);                                                       \
-                v += 2 * step;                                                                     \
-                kx = 2;                                                                            \
+                if (kw == 3)                                                                       \
+                    m = JOIN(LOAD(v + 2 * step), m);                                               \
+            } else {                                                                               \
+                for (size_t kx = 0; kx < kw; kx++, v += step)                                      \
+                    m = JOIN(LOAD(v), m);                                                          \
             }                                                                                      \
-            for (; kx < kw; kx++, v += step)                                                       \
-                m = JOIN(LOAD(v), m);                                                              \
         }                                                                                          \
         return m;                                                                                  \
     }
