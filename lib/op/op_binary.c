@@ -61,29 +61,27 @@ typedef void (*binary_fn)(const void *a, size_t sa, const void *b, size_t sb, vo
     BINARY(, name, f32, float, float, OP)                                                          \
     BINARY(QS_RARE, name, f64, double, double, OP)
 
+/* But for a quotient the bits are the same, signed or not. */
 FLOATS(add, ADD)
-SIGNED(add, ADD)
 UNSIGNED(add, ADD)
 FLOATS(sub, SUB)
-SIGNED(sub, SUB)
 UNSIGNED(sub, SUB)
 FLOATS(mul, MUL)
-SIGNED(mul, MUL)
 UNSIGNED(mul, MUL)
 FLOATS(div, DIV_F)
 SIGNED(div, DIV_S)
 UNSIGNED(div, DIV_U)
 
-#define FUNCTIONS(name)                                                                            \
+#define FUNCTIONS(name, s)                                                                         \
     {                                                                                              \
-        [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64, [QSIM_INT8] = name##_s8,            \
-        [QSIM_INT16] = name##_s16, [QSIM_INT32] = name##_s32, [QSIM_INT64] = name##_s64,           \
-        [QSIM_UINT8] = name##_u8, [QSIM_UINT16] = name##_u16, [QSIM_UINT32] = name##_u32,          \
-        [QSIM_UINT64] = name##_u64,                                                                \
+        [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64, [QSIM_INT8] = name##_##s##8,        \
+        [QSIM_INT16] = name##_##s##16, [QSIM_INT32] = name##_##s##32,                              \
+        [QSIM_INT64] = name##_##s##64, [QSIM_UINT8] = name##_u8, [QSIM_UINT16] = name##_u16,       \
+        [QSIM_UINT32] = name##_u32, [QSIM_UINT64] = name##_u64,                                    \
     }
 
-static const binary_fn functions[4][16] = {FUNCTIONS(add), FUNCTIONS(sub), FUNCTIONS(mul),
-                                           FUNCTIONS(div)};
+static const binary_fn functions[4][16] = {FUNCTIONS(add, u), FUNCTIONS(sub, u), FUNCTIONS(mul, u),
+                                           FUNCTIONS(div, s)};
 
 /*
  * Before version 7: with `broadcast`, b lies over axes [axis, axis + its rank) of a, the last ones
