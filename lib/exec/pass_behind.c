@@ -2,10 +2,15 @@
 /*
  * Tables and a residual sum become the end of the integer convolution or product that makes their
  * operand, if nothing else reads that, and the product with factors of channels before a sum; so do
- * a sum or the curve behind a float convolution or a product whose integer sums become floats.
+ * a sum or the curve behind a float convolution or a product whose integer sums become floats. A
+ * curve of dequantized bytes becomes a table.
  */
 #include "exec/passes.h"
 
+#include "base/ctx.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
+#include "kernel/u8.h"
 #include "op/conv_float.h"
 #include "op/finish.h"
 #include "op/int8_behind.h"
@@ -247,6 +252,60 @@ static int fuse_factors(behind *b, qs_id sum) {
     return QSIM_OK;
 }
 
+/* ---- curves of dequantized bytes ---- */
+
+/* Those that take longer than looking up, as operators compute them. */
+static qk_ew_f32_fn kernel_of(const qk_ew *k, const qs_node *n) {
+    const struct {
+        const char *domain, *name;
+        qk_ew_f32_fn fn;
+    } curves[] = {{"", "Sigmoid", k->sigmoid},
+                  {"", "Tanh", k->tanh},
+                  {"", "Exp", k->exp},
+                  {"", "Erf", k->erf},
+                  {"qsim", "Silu", k->silu}};
+    for (size_t i = 0; i < QS_COUNT(curves); i++)
+        if (qs_node_is(n, curves[i].domain, curves[i].name))
+            return curves[i].fn;
+    return NULL;
+}
+
+static bool is_byte_pair(const qs_graph *g, const qs_node *n) {
+    const qs_value *scale = &g->values[n->inputs[1]];
+    const qs_value *zp = input(n, 2) == QS_NONE ? NULL : &g->values[n->inputs[2]];
+    return zp && scale->data && zp->data && scale->data->elements == 1 && zp->data->elements == 1 &&
+           scale->dtype == QSIM_FLOAT && zp->dtype == QSIM_UINT8;
+}
+
+/* A DequantizeLinear for nothing but this curve, and the curve, become a table of floats. */
+static int fuse_lookup(behind *b, qs_id node) {
+    qs_graph *g = b->g;
+    const qsim_ctx *ctx = b->p->ctx;
+    const qs_id maker = only_maker(b, g->nodes[node].inputs[0]), y = g->nodes[node].outputs[0];
+    const qs_node *d = maker == QS_NONE ? NULL : &g->nodes[maker];
+    const qk_ew_f32_fn fn = kernel_of(ctx->kernels->ew, &g->nodes[node]);
+    const int64_t count = 256;
+    float table[256];
+    uint8_t bytes[256];
+    if (!d || !qs_node_is(d, "", "DequantizeLinear") || !is_byte_pair(g, d))
+        return QSIM_OK;
+    for (int i = 0; i < 256; i++)
+        bytes[i] = (uint8_t)i;
+    const float scale = (float)qs_const_at(g->values[d->inputs[1]].data, 0);
+    const int32_t zp = (int32_t)qs_const_at(g->values[d->inputs[2]].data, 0);
+    ctx->kernels->u8->dequantize(bytes, 256, scale, zp, 0, table);
+    fn(table, table, 256);
+    const qs_id in[2] = {d->inputs[0], qs_pass_const(b->p, QSIM_FLOAT, 1, &count, table)};
+    if (in[1] < 0)
+        return in[1];
+    b->sizes.values = g->values; /* they may have moved */
+    qs_graph_remove_node(g, maker);
+    qs_graph_remove_node(g, node);
+    const qs_id made = qs_pass_node(b->p, "qsim", "Lookup", g->nodes[node].name, 0, in, 2, &y, 1);
+    b->fused++;
+    return made < 0 ? made : QSIM_OK;
+}
+
 /* Fuses what node `id` is, if there is something to fuse it with. */
 static int visit(behind *b, qs_id id) {
     const qs_node *n = &b->g->nodes[id];
@@ -260,7 +319,10 @@ static int visit(behind *b, qs_id id) {
         const int code = fuse_float_sum(b, id);
         return code || b->g->nodes[id].removed ? code : fuse_factors(b, id);
     }
-    return curve_of(n) ? fuse_curve(b, id) : QSIM_OK;
+    const int code = curve_of(n) ? fuse_curve(b, id) : QSIM_OK;
+    if (code || b->g->nodes[id].removed || !kernel_of(b->p->ctx->kernels->ew, n))
+        return code;
+    return fuse_lookup(b, id);
 }
 
 int qs_pass_behind(qs_pass *p) {

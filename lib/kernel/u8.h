@@ -41,6 +41,8 @@ typedef struct qk_u8 {
     qk_u8_fn add, mul;
     qk_table_fn table;
     void (*shuffle)(const qk_shuffle *s);
+    /* y = table[x], 256 floats */
+    void (*lookup)(const float *table, const uint8_t *x, float *y, size_t n);
     /* y[i * planes + c] = x[c * plane + i] for i < n: 1 ... 4 planes become channels */
     void (*interleave)(const uint8_t *x, size_t plane, size_t planes, uint8_t *y, size_t n);
     /* One scale and the zero point of the uint8 twin, 0 ... 255; flip as above. */
@@ -52,6 +54,7 @@ typedef struct qk_u8 {
     void (*turn32)(const void *x, size_t line, void *y, size_t rows, size_t columns);
 } qk_u8;
 
+void qk_lookup_c(const float *table, const uint8_t *x, float *y, size_t n);
 void qk_turn8_c(const void *x, size_t line, void *y, size_t rows, size_t columns);
 void qk_turn32_c(const void *x, size_t line, void *y, size_t rows, size_t columns);
 void qk_turn8_avx2(const void *x, size_t line, void *y, size_t rows, size_t columns);

@@ -109,6 +109,7 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
                                   .table = table_##suffix,                                         \
                                   .shuffle = shuffle_##suffix,                                     \
                                   .interleave = interleave_##suffix,                               \
+                                  .lookup = qk_lookup_c,                                           \
                                   .quantize = quantize_##suffix,                                   \
                                   .dequantize = dequantize_##suffix,                               \
                                   .turn8 = qk_turn8_##turns,                                       \

@@ -121,6 +121,7 @@
     X(qsim_matmulinteger) \
     X(qsim_matmulinteger_scaled) \
     X(qsim_maxpool) \
+    X(lookup) \
     X(qsim_mul) \
     X(muladd) \
     X(qsim_qlinear_add) \

@@ -26,6 +26,7 @@ static void call(void *arg) {
     case 0: e->k->add(e->a, e->sa, e->b, e->sb, e->c, e->n, &e->w); break;
     case 1: e->k->mul(e->a, e->sa, e->b, e->sb, e->c, e->n, &e->w); break;
     case 2: e->k->table(e->table, e->a, e->x_stride, e->c, e->y_stride, e->n, e->rows); break;
+    case 6: e->k->lookup((const float *)(const void *)e->table, e->a, e->c, e->n); break;
     case 5: e->k->interleave(e->a, e->n / 3, 3, e->c, e->n / 3); break;
     case 3: e->k->quantize(e->a, e->n, e->scale, e->w.za, e->w.flip_a, e->c); break;
     default: e->k->dequantize(e->a, e->n, e->scale, e->w.za, e->w.flip_a, e->c); break;
@@ -193,6 +194,19 @@ static void bench_shuffle(ck_state *s) {
     ck_time(s, "196 x 116", 0, 4.0 * (double)bytes, call_shuffle, &b);
 }
 
+static void check_lookup(ck_state *s) {
+    const size_t n = (size_t)ck_between(s, 1, 300);
+    const float *table = ck_floats(s, 256, -3, 3);
+    const uint8_t *x = ck_input(s, n);
+    float *expected = ck_output(s, 4 * n), *actual = ck_output(s, 4 * n);
+    char shape[64];
+    snprintf(shape, sizeof(shape), "n %zu", n);
+    for (size_t i = 0; i < n; i++)
+        expected[i] = table[x[i]];
+    s->t->u8->lookup(table, x, actual, n);
+    ck_same(s, expected, actual, 4 * n, shape);
+}
+
 /* ---- transposes ---- */
 
 typedef struct turn_case {
@@ -314,16 +328,19 @@ static void bench_bytes(ck_state *s, int which) {
                  .n = 50000,
                  .k = s->t->u8,
                  .rows = 1,
-                 .table = ck_input(s, 256),
+                 .table = ck_input(s, 1024),
                  .scale = 0.0123f,
                  .w = {.za = 128}};
     e.a = which == 3 ? (const void *)ck_floats(s, e.n, -2, 2) : ck_input(s, e.n);
-    e.c = ck_output(s, which == 4 ? 4 * e.n : e.n);
+    e.c = ck_output(s, which == 4 || which == 6 ? 4 * e.n : e.n);
     ck_time(s, "n 50000", 0, (double)e.n * (which == 2 || which == 5 ? 2 : 5), call, &e);
 }
 
 static void bench_interleave(ck_state *s) {
     bench_bytes(s, 5);
+}
+static void bench_lookup(ck_state *s) {
+    bench_bytes(s, 6);
 }
 static void bench_table(ck_state *s) {
     bench_bytes(s, 2);
@@ -339,6 +356,7 @@ const ck_case ck_cases_u8[] = {
     {"u8 add", check_add, bench_add},
     {"u8 mul", check_mul, bench_mul},
     {"u8 table", check_table, bench_table},
+    {"u8 lookup", check_lookup, bench_lookup},
     {"u8 interleave", check_interleave, bench_interleave},
     {"u8 shuffle", check_shuffle, bench_shuffle},
     {"turn 8", check_turn8, bench_turn8},

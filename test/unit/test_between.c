@@ -367,6 +367,31 @@ static void end_as_input(void) {
     net_free(&n);
 }
 
+/* Curves of what a convolution's bytes stand for, as heads give them out: looked up. */
+static void heads(void) {
+    static const char *const curves[] = {"Sigmoid", "Tanh", "Exp", "Erf", "Silu", "HardSwish"};
+    for (size_t i = 0; i < QS_COUNT(curves); i++) {
+        net n;
+        net_begin(&n, NULL, 14);
+        net_input(&n, "x", QSIM_FLOAT, NET_DIMS(1, C, H, W));
+        scale(&n, "x", 0.02f, 100);
+        pair(&n, "x", "x");
+        scale(&n, "a", 0.1f, 120);
+        conv(&n, "x", "a", C, C, 1);
+        if (strcmp(curves[i], "Silu") == 0) {
+            net_node(&n, "", "Sigmoid", "a_d", "s");
+            net_node(&n, "", "Mul", "a_d,s", "y");
+        } else {
+            net_node(&n, "", curves[i], "a_d", "y");
+        }
+        net_output(&n, "y");
+        NET_OK(&n, net_end(&n));
+        CHECK_INT(same(&n, "lookup"), i < 5);
+        CHECK_INT(same(&n, "dequantize"), i == 5);
+        net_free(&n);
+    }
+}
+
 /* Two convolutions of c channels, joined, shuffled and split behind `first` channels, or not. */
 static void unit(int64_t c, int64_t first) {
     net n;
@@ -485,6 +510,7 @@ int main(void) {
     unit(20, 40);
     focus();
     end_as_input();
+    heads();
     residual(false, 1);
     residual(false, 3);
     residual(true, 3);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Transposes: both sides stay in cache while a block of BLOCK x BLOCK elements is turned. */
+/*
+ * Transposes: both sides stay in cache while a block of BLOCK x BLOCK elements is turned. Floats
+ * looked up by bytes.
+ */
 #include "kernel/u8.h"
 
 #define BLOCK 32
@@ -48,3 +51,9 @@
 
 TURN(turn8, uint8_t)
 TURN(turn32, uint32_t)
+
+void qk_lookup_c(const float *restrict table, const uint8_t *restrict x, float *restrict y,
+                 size_t n) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = table[x[i]];
+}

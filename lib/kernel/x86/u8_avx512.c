@@ -160,6 +160,44 @@ TARGET static void shuffle_avx512(const qk_shuffle *s) {
     weave_rows(s, &w, true);
 }
 
+/*
+ * Floats are looked up a byte at a time, of 64 elements each. The elements' order is such that,
+ * interleaved in lanes, they come out one after the other.
+ */
+TARGET static void lookup_avx512(const float *table, const uint8_t *x, float *y, size_t n) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    uint8_t bytes[4][256];
+    book t[4];
+    __m512i v[4];
+    if (n < 64) {
+        qk_lookup_c(table, x, y, n);
+        return;
+    }
+    for (size_t i = 0; i < 256; i += 16)
+        for (uint32_t b = 0; b < 4; b++) {
+            const __m512i wide = _mm512_srlv_epi32(_mm512_loadu_si512(table + i),
+                                                   _mm512_set1_epi32((int32_t)(8 * b)));
+            store_16(bytes[b] + i, _mm512_cvtepi32_epi8(wide));
+        }
+    for (size_t b = 0; b < 4; b++)
+        for (size_t i = 0; i < 4; i++)
+            t[b].page[i] = _mm512_loadu_si512(bytes[b] + 64 * i);
+    for (size_t i = 0; i < n; i += 64) {
+        const __mmask64 m = n - i < 64 ? left(n - i) : ~(__mmask64)0;
+        const __m512i z = _mm512_permutexvar_epi32(order, _mm512_maskz_loadu_epi8(m, x + i));
+        for (size_t b = 0; b < 4; b++)
+            v[b] = look_up(&t[b], z);
+        const __m512i low = _mm512_unpacklo_epi8(v[0], v[1]),
+                      high = _mm512_unpackhi_epi8(v[0], v[1]);
+        const __m512i top = _mm512_unpacklo_epi8(v[2], v[3]),
+                      far = _mm512_unpackhi_epi8(v[2], v[3]);
+        const __m512i out[4] = {_mm512_unpacklo_epi16(low, top), _mm512_unpackhi_epi16(low, top),
+                                _mm512_unpacklo_epi16(high, far), _mm512_unpackhi_epi16(high, far)};
+        for (size_t k = 0; k < 4; k++)
+            _mm512_mask_storeu_epi32(y + i + 16 * k, (__mmask16)(m >> 16 * k), out[k]);
+    }
+}
+
 /* ---- sums and products ---- */
 
 typedef struct binary {
@@ -189,18 +227,21 @@ INLINE binary load_binary(const qk_u8_pair *w) {
 }
 
 /* 64 bytes, -zp added: byte i of each four is in v[i]. */
-INLINE void terms(__m512i x, __m512i zp, __m512 *v) {
+INLINE void terms(__m512i x, __m512i zp, __m512i *v) {
     for (int i = 0; i < 4; i++)
-        v[i] = _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(zp, x, _mm512_set1_epi32(1 << 8 * i)));
+        v[i] = _mm512_dpbusd_epi32(zp, x, _mm512_set1_epi32(1 << 8 * i));
 }
 
-#define ADD(a, b) _mm512_add_ps(_mm512_mul_ps(k.ma, a), _mm512_mul_ps(k.mb, b))
-#define MUL(a, b) _mm512_mul_ps(_mm512_mul_ps(a, b), k.ma)
+/* The product of two terms is exact either way: one conversion, not two. */
+#define FLOAT(v)  _mm512_cvtepi32_ps(v)
+#define ADD(a, b) _mm512_add_ps(_mm512_mul_ps(k.ma, FLOAT(a)), _mm512_mul_ps(k.mb, FLOAT(b)))
+#define MUL(a, b) _mm512_mul_ps(FLOAT(_mm512_mullo_epi32(a, b)), k.ma)
 
 #define BINARY(name, mul, VALUE)                                                                   \
     INLINE __m512i name##_64(__m512i x, __m512i z, const binary *w) {                              \
         const binary k = *w;                                                                       \
-        __m512 p[4], q[4], v[4];                                                                   \
+        __m512i p[4], q[4];                                                                        \
+        __m512 v[4];                                                                               \
         terms(_mm512_xor_si512(x, k.flip_a), k.za, p);                                             \
         terms(_mm512_xor_si512(z, k.flip_b), k.zb, q);                                             \
         for (size_t i = 0; i < 4; i++)                                                             \
@@ -349,6 +390,7 @@ const qk_u8 qk_u8_avx512 = {.add = add_avx512,
                             .table = table_avx512,
                             .shuffle = shuffle_avx512,
                             .interleave = qk_interleave_avx2,
+                            .lookup = lookup_avx512,
                             .quantize = quantize_avx512,
                             .dequantize = dequantize_avx512,
                             .turn8 = qk_turn8_avx2,
