@@ -240,7 +240,27 @@ static void optimize(void) {
     net_free(&n);
 }
 
-/* Identity keeps names of outputs; Constant and what follows from it become constants. */
+/* Nodes of one name get names of their own, the first keeps it. */
+static void names(void) {
+    static const char *const expected[] = {"a", "a_2", "a_3"};
+    net n;
+    qsim_model *m;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(2));
+    const qs_id ids[] = {net_node(&n, "", "Exp", "x", "p"), net_node(&n, "", "Tanh", "p", "q"),
+                         net_node(&n, "", "Exp", "q", "y")};
+    for (int i = 0; i < 3; i++)
+        n.g->nodes[ids[i]].name = "a";
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    NET_OK(&n, qsim_model_optimize(n.model, QSIM_LEVEL_ALL, &m, &n.error));
+    CHECK_INT(m->graph->order_count, 3);
+    for (size_t i = 0; i < 3 && i < m->graph->order_count; i++)
+        CHECK_STR(m->graph->nodes[m->graph->order[i]].name, expected[i]);
+    qsim_model_free(m);
+    net_free(&n);
+}
+
 /* ConvTranspose, a constant for each channel, BatchNormalization, ReLU: one step, of files too. */
 static void transposed(int64_t groups) {
     net n;
@@ -319,6 +339,7 @@ static void head(void) {
     net_free(&n);
 }
 
+/* Identity keeps names of outputs; Constant and what follows from it become constants. */
 static void identities(void) {
     net n;
     const float two = 2;
@@ -361,6 +382,7 @@ int main(void) {
     transposed(2);
     identities();
     optimize();
+    names();
     shape_of_graph();
     sums();
     shuffle();

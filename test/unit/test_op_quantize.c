@@ -315,6 +315,31 @@ static void test_qconcat(bool constant) {
     case_free(c);
 }
 
+/* Scales and zero points of either side are looked at: which operand is replaced, and how. */
+static void refuse_unary(int32_t which, int32_t dtype, int32_t rank, int expected) {
+    static const float scale[2] = {0.1f, 0.2f};
+    op_case *c = case_new("com.microsoft", "QLinearSigmoid", 1);
+    case_input(c, QSIM_UINT8, SHAPE(7, 11, 3), bytes);
+    for (int32_t i = 1; i < 5; i++)
+        case_const(c,
+                   i == which ? dtype
+                   : i % 2    ? QSIM_FLOAT
+                              : QSIM_UINT8,
+                   i == which ? rank : 0, (int64_t[]){2}, scale);
+    case_node(c, 1);
+    CHECK_INT(case_infer(c), expected);
+    case_free(c);
+}
+
+static void test_unary_refusals(void) {
+    refuse_unary(0, QSIM_FLOAT, 0, QSIM_OK);
+    for (int32_t i = 1; i < 5; i++) {
+        refuse_unary(i, QSIM_INT32, 0, QSIM_E_DTYPE);
+        refuse_unary(i, i % 2 ? QSIM_FLOAT : QSIM_UINT8, 1, QSIM_E_SHAPE);
+    }
+    refuse_unary(2, QSIM_INT8, 0, QSIM_E_DTYPE); /* not that of the data */
+}
+
 static void test_qsoftmax(void) {
     static const float sx = 0.1f, sy = 1.0f / 256;
     static const uint8_t zx = 100, zy = 0;
@@ -361,6 +386,7 @@ int main(void) {
         unary_one("QLinearLeakyRelu", QSIM_UINT8, constant);
         test_qconcat(constant);
     }
+    test_unary_refusals();
     test_qsoftmax();
     return test_done();
 }
