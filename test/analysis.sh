@@ -77,7 +77,7 @@ for analysis in $analyses; do
         ;;
     random)
         build debug gcc -Dbuildtype=debug -Db_sanitize=address,undefined
-        build-test/debug/test/unit/test_random_graphs "${FIRST:-1}" "${SEEDS:-2000}" || status=1
+        UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 build-test/debug/test/unit/test_random_graphs "${FIRST:-1}" "${SEEDS:-2000}" || status=1
         ;;
     *) say "no analysis is called $analysis" && exit 2 ;;
     esac

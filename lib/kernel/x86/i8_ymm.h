@@ -155,9 +155,9 @@ INLINE void finish_plain(const sink *s, const epilogue *e, int32_t r, __m256i a0
         _mm_storeu_si128((__m128i *)(void *)out, _mm256_castsi256_si128(y));
         _mm_storeu_si128((__m128i *)(void *)next, _mm256_extracti128_si256(y, 1));
     } else {
-        const __m128d both = _mm_castsi128_pd(_mm256_castsi256_si128(y));
-        _mm_storel_pd((double *)(void *)out, both);
-        _mm_storeh_pd((double *)(void *)next, both);
+        const __m128i both = _mm256_castsi256_si128(y);
+        _mm_storel_epi64((__m128i *)(void *)out, both); /* anywhere, as doubles may not lie */
+        _mm_storeh_pi((__m64 *)(void *)next, _mm_castsi128_ps(both));
     }
 }
 
