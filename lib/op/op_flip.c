@@ -20,8 +20,11 @@ QS_RARE static int infer_flip(qs_infer *x) {
 
 static void flip_range(const void *arg, size_t begin, size_t end) {
     const flip_task *t = arg;
+    const uint8_t *x = t->x;
+    uint8_t *y = t->y;
+    QS_EACH_ALONE
     for (size_t i = begin; i < end; i++)
-        t->y[i] = t->x[i] ^ 0x80;
+        y[i] = x[i] ^ 0x80;
 }
 
 static void run_flip(const qs_step *step, const qs_frame *f) {
