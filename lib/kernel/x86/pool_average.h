@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Averages of u8, to be instantiated once for each width. A template; behind kernel/pool_tile.h and
+ * what that needs, these are defined before it is included:
+ *
+ *   FLOATS          the vector of floats beside VEC
+ *   W(f)            intrinsic f of that width
+ *   ZERO            a vector of zeros
+ *   LOAD_HALF(p)    the bytes whose words fill a vector
+ *   IN_ORDER(v)     of each lane's two halves of 8 bytes, the first ones first
+ */
+
+/*
+ * Sums of LANES channels, as unpacks leave them: of 16 bytes in a lane, v[0] has the sums of the
+ * first four, v[1] of the next, and so on.
+ */
+typedef struct sums {
+    VEC v[4];
+} sums;
+
+typedef struct average {
+    FLOATS m, lo, hi;
+    VEC bias, zero;
+} average;
+
+INLINE VEC words(const uint8_t *x) {
+    return W(cvtepu8_epi16)(LOAD_HALF(x));
+}
+
+/* Sums of 16 bits are taken over into those of 32 before they can overflow. */
+INLINE void take_over(sums *s, VEC *a, VEC *b) {
+    const VEC none = ZERO;
+    s->v[0] = W(add_epi32)(s->v[0], W(unpacklo_epi16)(*a, none));
+    s->v[1] = W(add_epi32)(s->v[1], W(unpackhi_epi16)(*a, none));
+    s->v[2] = W(add_epi32)(s->v[2], W(unpacklo_epi16)(*b, none));
+    s->v[3] = W(add_epi32)(s->v[3], W(unpackhi_epi16)(*b, none));
+    *a = *b = none;
+}
+
+#define TAP(x)                                                                                     \
+    a = W(add_epi16)(a, words(x));                                                                 \
+    if (wide)                                                                                      \
+        b = W(add_epi16)(b, words((x) + LANES / 2));
+
+/* `wide`: more than half of the channels are there. */
+INLINE sums sum_u8(const qk_pool *p, const uint8_t *line, size_t count, VEC bias, bool wide) {
+    const ptrdiff_t step = (ptrdiff_t)(p->dw * p->channels);
+    VEC a = ZERO, b = a;
+    sums s = {{bias, bias, bias, bias}};
+    size_t taps = 0, rows = p->kh;
+    if (p->row_step == (ptrdiff_t)count * step) { /* the whole width: as one row */
+        count *= rows;
+        rows = 1;
+    }
+    for (; rows > 0; rows--, line += p->row_step) {
+        const uint8_t *v = line;
+        for (size_t left = count, n; left > 0; left -= n) {
+            n = left < QK_POOL_WORD_TAPS ? left : QK_POOL_WORD_TAPS;
+            if (taps + n > QK_POOL_WORD_TAPS) {
+                take_over(&s, &a, &b);
+                taps = 0;
+            }
+            taps += n;
+            size_t kx = n;
+            for (; kx >= 2; kx -= 2, v += 2 * step) {
+                TAP(v)
+                TAP(v + step)
+            }
+            if (kx) {
+                TAP(v)
+                v += step;
+            }
+        }
+    }
+    take_over(&s, &a, &b);
+    return s;
+}
+
+INLINE VEC rounded(VEC sum, const average *t) {
+    const FLOATS v = W(mul_ps)(W(cvtepi32_ps)(sum), t->m);
+    return W(add_epi32)(W(cvtps_epi32)(W(min_ps)(W(max_ps)(v, t->lo), t->hi)), t->zero);
+}
+
+INLINE VEC averages(const qk_pool *p, const uint8_t *line, size_t count, const average *t,
+                    bool wide) {
+    const sums s = sum_u8(p, line, count, t->bias, wide);
+    const VEC low = W(packs_epi32)(rounded(s.v[0], t), rounded(s.v[1], t));
+    if (!wide)
+        return IN_ORDER(W(packus_epi16)(low, low));
+    const VEC high = W(packs_epi32)(rounded(s.v[2], t), rounded(s.v[3], t));
+    return IN_ORDER(W(packus_epi16)(low, high));
+}
+
+TARGET static void average_u8(const qk_pool *p) {
+    const ptrdiff_t channels = (ptrdiff_t)p->channels;
+    average t = {.lo = W(set1_ps)((float)(p->lo - p->y_zero)),
+                 .hi = W(set1_ps)((float)(p->hi - p->y_zero)),
+                 .zero = W(set1_epi32)(p->y_zero)};
+    uint8_t *y = p->y;
+    for (size_t ox = 0; ox < p->ow; ox++, y += p->y_step) {
+        const qk_window w = qk_window_at(p, ox);
+        const uint8_t *const line = (const uint8_t *)p->x + w.first * channels;
+        t.m = W(set1_ps)(qk_average_multiplier(p, &w));
+        t.bias = W(set1_epi32)(-p->x_zero * (int32_t)(p->kh * w.count));
+        for (ptrdiff_t j = 0; j < channels; j += LANES) {
+            const size_t last = (size_t)(channels - j);
+            const VEC bytes = last > LANES / 2 ? averages(p, line + j, w.count, &t, true)
+                                               : averages(p, line + j, w.count, &t, false);
+            STORE_FIRST(y + j, bytes, last < LANES ? last : LANES);
+        }
+    }
+}
