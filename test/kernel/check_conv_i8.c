@@ -118,10 +118,8 @@ static void run(void *arg) {
     qk_conv_i8_run(NULL, &k->conv, k->x, k->y, k->scratch, false);
 }
 
-static image random_image(ck_state *s) {
-    image p = {.int32_out = ck_random(s) % 5 == 0};
-    p.handed = !p.int32_out && ck_random(s) % 3 == 0;
-    qk_conv_i8 *c = &p.conv;
+/* The image, its batch, and the window that goes over it. */
+static void random_window(ck_state *s, qk_conv_i8 *c) {
     bool square = ck_random(s) % 2; /* 3 x 3, what has kernels of its own */
     c->batch = ck_between(s, 1, 2);
     c->w.kh = square ? 3 : ck_between(s, 1, 8);
@@ -141,6 +139,10 @@ static image random_image(ck_state *s) {
                      c->dilation_h);
     c->wo = out_size(c->wd, c->pad_left + ck_between(s, 0, c->w.kw - 1), c->w.kw, c->stride_w,
                      c->dilation_w);
+}
+
+/* Groups of channels, a few or many. */
+static void random_channels(ck_state *s, qk_conv_i8 *c) {
     c->w.groups = c->w.n = c->w.c = 1;
     if (ck_random(s) % 8 == 0)
         c->w.groups = ck_random(s) % 2 ? 32 : 16; /* pixels that share vectors */
@@ -151,6 +153,14 @@ static image random_image(ck_state *s) {
         c->w.n = ck_between(s, 1, few ? 12 : 90);
         c->w.c = ck_between(s, 1, few ? 4 : 20);
     }
+}
+
+static image random_image(ck_state *s) {
+    image p = {.int32_out = ck_random(s) % 5 == 0};
+    p.handed = !p.int32_out && ck_random(s) % 3 == 0;
+    qk_conv_i8 *c = &p.conv;
+    random_window(s, c);
+    random_channels(s, c);
     if (c->w.groups == 1 && ck_random(s) % 4 == 0) { /* a first layer, whose kernel is gathered */
         c->w.n = ck_between(s, 1, 70);
         c->w.c = ck_between(s, 1, 4);
