@@ -28,6 +28,14 @@ static qsim_builder *begin(int32_t opset, const char *x) {
     return b;
 }
 
+/* With x quantized, "xq", and dequantized, "xd". */
+static qsim_builder *begin_quantized(const char *x) {
+    qsim_builder *b = begin(13, x);
+    qsim_builder_node(b, "", "QuantizeLinear", "", "x,s0,z1", "xq");
+    qsim_builder_node(b, "", "DequantizeLinear", "", "xq,s0,z1", "xd");
+    return b;
+}
+
 /* Weights [4,4,3,3], or with `k` 1 [4,4,1,1], as s8 behind a DequantizeLinear. */
 static void weights(qsim_builder *b, const char *name, int64_t k, uint64_t seed) {
     int8_t w[4 * 4 * 9];
@@ -132,9 +140,7 @@ static void slope_of_three_axes(void) {
 /* Operators of com.microsoft have versions of their own. */
 static void contributed(void) {
     static const int64_t two[] = {2, 2};
-    qsim_builder *b = begin(13, "float[1,4,6,7]");
-    qsim_builder_node(b, "", "QuantizeLinear", "", "x,s0,z1", "xq");
-    qsim_builder_node(b, "", "DequantizeLinear", "", "xq,s0,z1", "xd");
+    qsim_builder *b = begin_quantized("float[1,4,6,7]");
     qsim_builder_node(b, "", "AveragePool", "", "xd", "p");
     qsim_builder_attr_ints(b, "kernel_shape", two, 2);
     qsim_builder_node(b, "", "QuantizeLinear", "", "p,s2,z0", "pq");
@@ -162,10 +168,8 @@ static void greatest_signed(void) {
 
 /* A convolution reads dequantized numbers through a Dropout that is asked for as well. */
 static void dropout(void) {
-    qsim_builder *b = begin(13, "float[1,4,6,7]");
+    qsim_builder *b = begin_quantized("float[1,4,6,7]");
     weights(b, "w", 3, 5);
-    qsim_builder_node(b, "", "QuantizeLinear", "", "x,s0,z1", "xq");
-    qsim_builder_node(b, "", "DequantizeLinear", "", "xq,s0,z1", "xd");
     qsim_builder_node(b, "", "Dropout", "", "xd", "d");
     qsim_builder_node(b, "", "Conv", "", "d,w", "c");
     qsim_builder_node(b, "", "QuantizeLinear", "", "c,s2,z2", "y");
@@ -175,9 +179,7 @@ static void dropout(void) {
 
 /* Twice one tensor is a table, in a file too. */
 static void twice(void) {
-    qsim_builder *b = begin(13, "float[1,4,6,7]");
-    qsim_builder_node(b, "", "QuantizeLinear", "", "x,s0,z1", "xq");
-    qsim_builder_node(b, "", "DequantizeLinear", "", "xq,s0,z1", "xd");
+    qsim_builder *b = begin_quantized("float[1,4,6,7]");
     qsim_builder_node(b, "", "DequantizeLinear", "", "xq,s0,z1", "xe");
     qsim_builder_node(b, "", "Add", "", "xd,xe", "a");
     qsim_builder_node(b, "", "QuantizeLinear", "", "a,s2,z2", "y");
@@ -187,10 +189,8 @@ static void twice(void) {
 
 /* A Concat of floats that is quantized, and given out as floats if someone wants it. */
 static void concat_of_floats(void) {
-    qsim_builder *b = begin(13, "float[1,4,6,7]");
+    qsim_builder *b = begin_quantized("float[1,4,6,7]");
     weights(b, "w", 1, 9);
-    qsim_builder_node(b, "", "QuantizeLinear", "", "x,s0,z1", "xq");
-    qsim_builder_node(b, "", "DequantizeLinear", "", "xq,s0,z1", "xd");
     qsim_builder_node(b, "", "Conv", "", "xd,w", "c");
     qsim_builder_node(b, "", "Concat", "", "xd,c", "cat");
     qsim_builder_attr_int(b, "axis", 1);
