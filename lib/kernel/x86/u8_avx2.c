@@ -6,9 +6,26 @@
 #include <immintrin.h>
 
 #include "kernel/u8_loops.h"
+#include "kernel/x86/u8_quantize.h"
 
-#define TARGET __attribute__((target("avx2")))
+#define TARGET __attribute__((target("avx2,fma")))
 #define INLINE TARGET __attribute__((always_inline)) static inline
+
+INLINE __m128i load_16(const uint8_t *x) {
+    return _mm_loadu_si128((const __m128i *)(const void *)x);
+}
+
+INLINE __m256i load_32(const uint8_t *x) {
+    return _mm256_loadu_si256((const __m256i *)(const void *)x);
+}
+
+INLINE void store_32(uint8_t *y, __m256i v) {
+    _mm256_storeu_si256((__m256i *)(void *)y, v);
+}
+
+INLINE void store_16(uint8_t *y, __m128i v) {
+    _mm_storeu_si128((__m128i *)(void *)y, v);
+}
 
 QK_U8_INTERLEAVE(loops, TARGET)
 /* What no vector is full of: a few elements, for size. */
@@ -71,33 +88,50 @@ QK_U8_SHUFFLE(avx2)
 /* ---- sums and products ---- */
 
 typedef struct pair {
-    __m256 ma, mb, lo, hi;
-    __m256i za, zb, zc, flip_a, flip_b, flip_c;
+    __m256 ma, mb, za, zb, hi;
+    __m256i bits_a, bits_b, zc, lo, flip_c;
 } pair;
+
+/* A float of this and an integer below 2^23 has the integer in its low bits. */
+#define BIG      0x1p23f
+#define BIG_BITS 0x4b000000
 
 INLINE pair load_pair(const qk_u8_pair *w) {
     return (pair){
         .ma = _mm256_set1_ps(w->ma),
         .mb = _mm256_set1_ps(w->mb),
-        .lo = _mm256_set1_ps(w->lo),
+        .za = _mm256_set1_ps(BIG + (float)w->za),
+        .zb = _mm256_set1_ps(BIG + (float)w->zb),
         .hi = _mm256_set1_ps(w->hi),
-        .za = _mm256_set1_epi32(w->za),
-        .zb = _mm256_set1_epi32(w->zb),
-        .zc = _mm256_set1_epi32(w->zc),
-        .flip_a = _mm256_set1_epi32(w->flip_a),
-        .flip_b = _mm256_set1_epi32(w->flip_b),
+        .bits_a = _mm256_set1_epi32(BIG_BITS | w->flip_a),
+        .bits_b = _mm256_set1_epi32(BIG_BITS | w->flip_b),
+        .zc = _mm256_set1_epi16((int16_t)w->zc),
+        .lo = _mm256_set1_epi8((char)((int32_t)w->lo + w->zc)),
         .flip_c = _mm256_set1_epi8((char)w->flip_c),
     };
 }
 
-INLINE __m256 term(const uint8_t *x, __m256i flip, __m256i zp) {
+/* Flips, converts and takes the zero point off in two steps, all exact. */
+INLINE __m256 term(const uint8_t *x, __m256i bits, __m256 zp) {
     const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)x);
-    const __m256i v = _mm256_xor_si256(_mm256_cvtepu8_epi32(bytes), flip);
-    return _mm256_cvtepi32_ps(_mm256_sub_epi32(v, zp));
+    const __m256i v = _mm256_xor_si256(_mm256_cvtepu8_epi32(bytes), bits);
+    return _mm256_sub_ps(_mm256_castsi256_ps(v), zp);
 }
 
 #define ADD(a, b) _mm256_add_ps(_mm256_mul_ps(k.ma, a), _mm256_mul_ps(k.mb, b))
 #define MUL(a, b) _mm256_mul_ps(_mm256_mul_ps(a, b), k.ma)
+
+/* Words of 32 integers, lane by lane, as bytes in their order. */
+INLINE __m256i bytes_of(__m256i low, __m256i high) {
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    return _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);
+}
+
+/* 32 integers and their zero point as bytes, with saturation. */
+INLINE __m256i pack(const __m256i *r, __m256i zp) {
+    return bytes_of(_mm256_adds_epi16(_mm256_packs_epi32(r[0], r[1]), zp),
+                    _mm256_adds_epi16(_mm256_packs_epi32(r[2], r[3]), zp));
+}
 
 /* An operand that is one element stands 32 times in `same`; the rest goes through `last`. */
 #define PAIR(name, VALUE)                                                                          \
@@ -105,16 +139,13 @@ INLINE __m256 term(const uint8_t *x, __m256i flip, __m256i zp) {
         const pair k = *w;                                                                         \
         __m256i r[4];                                                                              \
         for (size_t i = 0; i < 4; i++) {                                                           \
-            const __m256 ta = term(a + 8 * i, k.flip_a, k.za);                                     \
-            const __m256 tb = term(b + 8 * i, k.flip_b, k.zb);                                     \
-            const __m256 v = _mm256_min_ps(_mm256_max_ps(VALUE(ta, tb), k.lo), k.hi);              \
-            r[i] = _mm256_add_epi32(_mm256_cvtps_epi32(v), k.zc);                                  \
+            const __m256 ta = term(a + 8 * i, k.bits_a, k.za);                                     \
+            const __m256 tb = term(b + 8 * i, k.bits_b, k.zb);                                     \
+            /* What is too small, or no number, becomes INT32_MIN. */                              \
+            r[i] = _mm256_cvtps_epi32(_mm256_min_ps(k.hi, VALUE(ta, tb)));                         \
         }                                                                                          \
-        const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);                           \
-        const __m256i low = _mm256_packs_epi32(r[0], r[1]);                                        \
-        const __m256i high = _mm256_packs_epi32(r[2], r[3]);                                       \
-        const __m256i y = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);      \
-        _mm256_storeu_si256((__m256i *)(void *)c, _mm256_xor_si256(y, k.flip_c));                  \
+        const __m256i y = _mm256_max_epu8(pack(r, k.zc), k.lo);                                    \
+        store_32(c, _mm256_xor_si256(y, k.flip_c));                                                \
     }                                                                                              \
     TARGET static void name##_avx2(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb,       \
                                    uint8_t *c, size_t n, const qk_u8_pair *w) {                    \
@@ -147,29 +178,53 @@ typedef struct division {
     __m256i zp, flip;
 } division;
 
-INLINE __m256i quantize_8(const float *x, const division *d) {
-    const __m256 v = _mm256_max_ps(_mm256_div_ps(_mm256_loadu_ps(x), d->scale), d->lo);
-    return _mm256_add_epi32(_mm256_cvtps_epi32(_mm256_min_ps(v, d->hi)), d->zp);
+INLINE void quantize_32(const float *x, const division *d, uint8_t *y) {
+    __m256i r[4];
+    for (size_t k = 0; k < 4; k++) {
+        const __m256 q = _mm256_div_ps(_mm256_loadu_ps(x + 8 * k), d->scale);
+        r[k] = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(q, d->lo), d->hi));
+    }
+    store_32(y, _mm256_xor_si256(pack(r, d->zp), d->flip));
 }
 
-INLINE void quantize_32(const float *x, const division *d, uint8_t *y) {
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    const __m256i low = _mm256_packs_epi32(quantize_8(x, d), quantize_8(x + 8, d));
-    const __m256i high = _mm256_packs_epi32(quantize_8(x + 16, d), quantize_8(x + 24, d));
-    const __m256i v = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);
-    _mm256_storeu_si256((__m256i *)(void *)y, _mm256_xor_si256(v, d->flip));
+/* From i on; returns where, of 32 results, one is near the middle of two integers. */
+TARGET __attribute__((noinline)) static size_t quantize_plain(const float *x, size_t i, size_t n,
+                                                              const qk_bracket *b, uint8_t *y) {
+    const __m256 least = _mm256_set1_ps(b->least), most = _mm256_set1_ps(b->most);
+    const __m256 less = _mm256_set1_ps(b->less), more = _mm256_set1_ps(b->more);
+    const __m256 middle = _mm256_set1_ps(b->middle);
+    const __m256i low = _mm256_set1_epi32(255);
+    for (; i + 32 <= n; i += 32) {
+        __m256i differ = _mm256_setzero_si256(), r[4];
+        for (size_t k = 0; k < 4; k++) {
+            const __m256 v = _mm256_max_ps(_mm256_loadu_ps(x + i + 8 * k), least);
+            const __m256 w = _mm256_min_ps(v, most);
+            const __m256i first = _mm256_castps_si256(_mm256_fmadd_ps(w, less, middle));
+            const __m256i last = _mm256_castps_si256(_mm256_fmadd_ps(w, more, middle));
+            differ = _mm256_or_si256(differ, _mm256_xor_si256(first, last));
+            r[k] = _mm256_and_si256(first, low);
+        }
+        if (!_mm256_testz_si256(differ, differ))
+            break;
+        store_32(y + i, bytes_of(_mm256_packs_epi32(r[0], r[1]), _mm256_packs_epi32(r[2], r[3])));
+    }
+    return i;
 }
 
 TARGET static void quantize_avx2(const float *x, size_t n, float scale, int32_t zp, uint8_t flip,
                                  uint8_t *y) {
     const division d = {_mm256_set1_ps(scale), _mm256_set1_ps((float)-zp),
-                        _mm256_set1_ps((float)(255 - zp)), _mm256_set1_epi32(zp),
+                        _mm256_set1_ps((float)(255 - zp)), _mm256_set1_epi16((int16_t)zp),
                         _mm256_set1_epi8((char)flip)};
+    qk_bracket b;
+    const bool plain = qk_bracket_of(&b, scale, zp, flip);
     float last[32] = {0};
     uint8_t bytes[32];
-    size_t i = 0;
-    for (; i + 32 <= n; i += 32)
+    size_t i = plain ? quantize_plain(x, 0, n, &b, y) : 0;
+    while (i + 32 <= n) {
         quantize_32(x + i, &d, y + i);
+        i = plain ? quantize_plain(x, i + 32, n, &b, y) : i + 32;
+    }
     if (i == n)
         return;
     memcpy(last, x + i, 4 * (n - i));
@@ -178,22 +233,6 @@ TARGET static void quantize_avx2(const float *x, size_t n, float scale, int32_t 
 }
 
 /* ---- planes to channels ---- */
-
-INLINE __m128i load_16(const uint8_t *x) {
-    return _mm_loadu_si128((const __m128i *)(const void *)x);
-}
-
-INLINE __m256i load_32(const uint8_t *x) {
-    return _mm256_loadu_si256((const __m256i *)(const void *)x);
-}
-
-INLINE void store_32(uint8_t *y, __m256i v) {
-    _mm256_storeu_si256((__m256i *)(void *)y, v);
-}
-
-INLINE void store_16(uint8_t *y, __m128i v) {
-    _mm_storeu_si128((__m128i *)(void *)y, v);
-}
 
 /* Row 3 v + c: which pixel of plane c is byte i of part v, i + 16 v = 3 * pixel + c; 128: none. */
 static const uint8_t thirds[9][16] = {

@@ -10,6 +10,7 @@
 #include <immintrin.h>
 
 #include "kernel/u8_loops.h"
+#include "kernel/x86/u8_quantize.h"
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vnni")))
 #define INLINE TARGET __attribute__((always_inline)) static inline
@@ -289,28 +290,21 @@ BINARY(mul, true, MUL)
  * x / scale, rounded as division rounds: with r the reciprocal, rounded to nearest, x * r improved
  * once is one of the two floats around the quotient, and improved twice (the remainder of such a
  * float is exact) the nearer one. A third of the time that the divider takes.
- *
- * Such care decides nothing but near the middle of two integers. `less` and `more` are reciprocals
- * so much too small and too large that the quotient, rounded or not, lies between x * less and
- * x * more. Where these give the same integer, it is the quotient's; in the middle they never do,
- * so the zero point may be added before the rounding.
  */
 typedef struct division {
-    __m512 least, most; /* what becomes 0 and 255; a NaN becomes the former */
-    __m512 less, more, middle, scale, r;
+    __m512 least, most, less, more, middle, scale, r;
     __m512i zp, flip;
 } division;
 
-INLINE division load_division(float scale, int32_t zp, uint8_t flip) {
-    const float r = 1.0f / scale, part = 0x1p-22f;
+INLINE division load_division(const qk_bracket *b, float scale, int32_t zp, uint8_t flip) {
     return (division){
-        .least = _mm512_set1_ps((0.0f - (float)zp) * scale),
-        .most = _mm512_set1_ps((float)(255 - zp) * scale),
-        .less = _mm512_set1_ps(r * (1.0f - part)),
-        .more = _mm512_set1_ps(r * (1.0f + part)),
-        .middle = _mm512_set1_ps(0x1.8p23f + (float)(zp ^ flip)), /* the integer in the low bits */
+        .least = _mm512_set1_ps(b->least),
+        .most = _mm512_set1_ps(b->most),
+        .less = _mm512_set1_ps(b->less),
+        .more = _mm512_set1_ps(b->more),
+        .middle = _mm512_set1_ps(b->middle),
         .scale = _mm512_set1_ps(scale),
-        .r = _mm512_set1_ps(r),
+        .r = _mm512_set1_ps(1.0f / scale),
         .zp = _mm512_set1_epi16((int16_t)zp),
         .flip = _mm512_set1_epi8((char)flip),
     };
@@ -350,14 +344,14 @@ INLINE __m512i quantize_64(const __m512 *x, const division *d) {
     return _mm512_xor_si512(_mm512_permutexvar_epi32(order, pack(v, d->zp)), d->flip);
 }
 
-/* Nothing may under- or overflow on the way. */
 TARGET static void quantize_avx512(const float *x, size_t n, float scale, int32_t zp, uint8_t flip,
                                    uint8_t *y) {
-    if (!(scale > 1e-18f && scale < 1e18f)) {
+    qk_bracket b;
+    if (!qk_bracket_of(&b, scale, zp, flip)) {
         qk_u8_avx2.quantize(x, n, scale, zp, flip, y);
         return;
     }
-    const division d = load_division(scale, zp, flip);
+    const division d = load_division(&b, scale, zp, flip);
     __m512 v[4];
     size_t i = 0;
     for (; i + 64 <= n; i += 64) {

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Quantization without the divider. The definition divides by the scale and rounds twice: to a
+ * float and to an integer. The first rounding decides nothing but near the middle of two integers.
+ * `less` and `more` are reciprocals so much too small and too large that the quotient, rounded or
+ * not, lies between x * less and x * more. Where these give the same integer, it is the quotient's;
+ * in the middle they never do, so the zero point may be added before the rounding, with `middle`.
+ */
+#ifndef QK_U8_QUANTIZE_H
+#define QK_U8_QUANTIZE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct qk_bracket {
+    float least, most; /* what becomes 0 and 255; a NaN becomes the former */
+    float less, more;
+    float middle; /* behind its addition, the low eight bits are the result's, flipped */
+} qk_bracket;
+
+/* False where something may under- or overflow on the way. */
+static inline bool qk_bracket_of(qk_bracket *b, float scale, int32_t zp, uint8_t flip) {
+    const float r = 1.0f / scale, part = 0x1p-22f;
+    *b = (qk_bracket){
+        .least = (0.0f - (float)zp) * scale,
+        .most = (float)(255 - zp) * scale,
+        .less = r * (1.0f - part),
+        .more = r * (1.0f + part),
+        .middle = 0x1.8p23f + (float)(zp ^ flip),
+    };
+    return scale > 1e-18f && scale < 1e18f;
+}
+
+#endif
