@@ -238,7 +238,7 @@ int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
     if (own.mode != QSIM_MODE_STATIC)
         c = NULL;
     else if (!c)
-        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: an argument is missing");
+        return qs_fail(error, QSIM_E_ARGUMENT, "static quantization needs a calibration");
     code = refuse_quantized(model, own.mode, error);
     if (!code && c)
         code = qs_calibration_check(c, model, error);

@@ -118,6 +118,8 @@ class Affine(unittest.TestCase):
         self.assertEqual(caught.exception.name, "QSIM_E_VALUE")
         with self.assertRaises(TypeError):
             qsim.quantize([1.0], 1.0, 0, "complex64")
+        with self.assertRaisesRegex(qsim.Error, r"\[2, 1\] as uint8: value out of range"):
+            qsim.choose(2, 1)
 
 
 class Layers(unittest.TestCase):
@@ -147,6 +149,25 @@ class Layers(unittest.TestCase):
         acc = np.array([[-3, -1, 1, 3, 1000, -1000]], np.int32)
         self.assertEqual(qsim.requantize(acc, 0.5, 1, "uint8").tolist(), [[0, 1, 1, 3, 255, 0]])
         self.assertEqual(qsim.requantize(acc, 0.5, 1, "int8", lo=1).tolist(), [[1, 1, 1, 3, 127, 1]])
+
+    def test_operands_that_do_not_fit(self):
+        x, w = np.zeros((1, 3, 4, 4), np.uint8), np.zeros((2, 3, 3, 3), np.int8)
+        with self.assertRaisesRegex(ValueError, "bias is .1,., one for each of 2 channels"):
+            qsim.conv2d(x, w, bias=[1])
+        with self.assertRaisesRegex(TypeError, "integers are needed, not float64"):
+            qsim.conv2d(x, w, bias=[1.5, 2])
+        with self.assertRaisesRegex(ValueError, "1 to 2147483648 does not fit int32"):
+            qsim.conv2d(x, w, bias=[1, 2**31])
+        with self.assertRaisesRegex(ValueError, "4 axes, not 3 and 4"):
+            qsim.conv2d(x[0], w)
+        with self.assertRaisesRegex(ValueError, "stride 0"):
+            qsim.conv2d(x, w, stride=0)
+        with self.assertRaisesRegex(ValueError, "3, 3. does not fit an image of .2, 4"):
+            qsim.conv2d(x[:, :, :2], w)
+        with self.assertRaisesRegex(ValueError, "2 axes, not 1 and 2"):
+            qsim.linear(x[0, 0, 0], w[0, 0])
+        with self.assertRaisesRegex(TypeError, "integers are needed, not float32"):
+            qsim.requantize(np.ones((1, 2), np.float32), 1.0)
 
 
 class Observers(unittest.TestCase):
@@ -301,6 +322,8 @@ class Models(unittest.TestCase):
             self.assertEqual(caught.exception.name, "QSIM_E_FORMAT")
             with self.assertRaises(TypeError):
                 qsim.Package.write(path, onnx, label="a")
+            with self.assertRaisesRegex(TypeError, r"Package.open\(path\) makes a Package"):
+                qsim.Package(path)
 
     def test_profile(self):
         session = qsim.Session(self.model)
@@ -324,6 +347,19 @@ class Models(unittest.TestCase):
             session.profile(self.images[:, :1, :1])
         self.assertEqual(session.profile(self.images, runs=1).runs, 1)  # the failed one has ended
 
+    def test_wrong_objects(self):
+        calibration = qsim.Calibration(self.model).feed(self.images)
+        with self.assertRaisesRegex(TypeError, "Model is needed, not str"):
+            qsim.Session("m.onnx")
+        with self.assertRaisesRegex(TypeError, "Calibration is needed, not Observer"):
+            calibration.merge(qsim.Observer())
+        with self.assertRaisesRegex(qsim.Error, "static quantization needs a calibration"):
+            self.model.quantize()
+        with self.assertRaisesRegex(TypeError, "outputs is a list of names"):
+            qsim.Session(self.model, outputs="y")
+        with self.assertRaisesRegex(qsim.Error, "range of 'nowhere' by minmax: no such name"):
+            calibration.range("nowhere")
+
     def test_not_a_model(self):
         with self.assertRaises(qsim.Error) as caught:
             qsim.Model.loads(b"<!DOCTYPE html><html></html>")
@@ -338,6 +374,8 @@ class Statistics(unittest.TestCase):
         # Two-sided exact binomial: 2 * P(X <= 1), X ~ B(10, 1/2) = 2 * 11 / 1024.
         self.assertAlmostEqual(qsim.mcnemar(1, 9), 22 / 1024, places=12)
         self.assertEqual(qsim.mcnemar(5, 5), 1.0)
+        with self.assertRaisesRegex(ValueError, "-1 and 3 have to be counts"):
+            qsim.mcnemar(-1, 3)
 
 
 if __name__ == "__main__":

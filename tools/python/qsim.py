@@ -93,11 +93,12 @@ def _declare(name, result, *arguments):
     function.argtypes = arguments
 
 
-def _check(code, error=None):
+def _check(code, error=None, where=None):
+    """Raises what a negative code and its qsim_error tell; `where`, of functions without one."""
     if code < 0:
         if error is not None and error.code:
             raise Error(code, error.message.decode(), error.hint.decode())
-        raise Error(code)
+        raise Error(code, where and f"{where}: {_lib.qsim_error_text(code).decode()}")
     return code
 
 
@@ -159,8 +160,18 @@ def _floats(values):
     return array, array.ctypes.data_as(C.POINTER(C.c_float))
 
 
+def _int32(values):
+    """Whole numbers as int32: numpy would cut fractions off and wrap what does not fit."""
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"integers are needed, not {array.dtype}")
+    if array.size and (array.min() < -2**31 or array.max() >= 2**31):
+        raise ValueError(f"{array.min()} to {array.max()} does not fit int32")
+    return np.ascontiguousarray(array, np.int32)
+
+
 def _ints(values):
-    array = np.ascontiguousarray(values, np.int32)
+    array = _int32(values)
     return array, array.ctypes.data_as(C.POINTER(C.c_int32))
 
 
@@ -189,7 +200,7 @@ def choose(low, high, dtype="uint8", symmetric=False, reduced=False, narrow=Fals
     scale, zero_point = C.c_float(), C.c_int32()
     _check(_lib.qsim_qparams_choose(low, high, _dtype(dtype),
                                     _range_flags(symmetric, reduced, narrow), C.byref(scale),
-                                    C.byref(zero_point)))
+                                    C.byref(zero_point)), where=f"[{low}, {high}] as {dtype}")
     return scale.value, zero_point.value
 
 
@@ -209,7 +220,8 @@ def measure(x, dtype="int8", axis=None, block=0, symmetric=False, reduced=False,
     count = C.c_size_t(1)
     if axis is not None:
         dims = (C.c_int64 * max(x.ndim, 1))(*x.shape)
-        _check(_lib.qsim_qparams_count(x.ndim, dims, axis, block, C.byref(count)))
+        _check(_lib.qsim_qparams_count(x.ndim, dims, axis, block, C.byref(count)),
+               where=f"axis {axis}, block {block} of {x.shape}")
     scale, scale_p = _floats(np.empty(count.value, np.float32))
     zero, zero_p = _ints(np.empty(count.value, np.int32))
     _call("qsim_qparams_measure", C.byref(_view(x)), _dtype(dtype), axis or 0, block,
@@ -291,14 +303,15 @@ def requantize(acc, multiplier, zero_point=0, dtype="uint8", lo=None, hi=None):
 
     `acc` is [..., channels]; `multiplier` one float or one per channel; [lo, hi] bound the result
     (a fused ReLU is lo=zero_point)."""
-    acc = np.ascontiguousarray(acc, np.int32)
+    acc = _int32(acc)
     m, m_p = _floats(np.atleast_1d(multiplier))
     channels = acc.shape[-1] if acc.ndim else 1
     low, high = _limits(dtype)
     out = np.empty(acc.shape, dtype)
     _check(_lib.qsim_requantize(
         acc.ctypes.data, acc.size // max(channels, 1), channels, m_p, m.size, zero_point,
-        low if lo is None else lo, high if hi is None else hi, _dtype(dtype), out.ctypes.data))
+        low if lo is None else lo, high if hi is None else hi, _dtype(dtype), out.ctypes.data),
+        where=f"requantize {acc.shape} by {m.size} multipliers to {dtype}")
     return out
 
 
@@ -314,6 +327,8 @@ def _layer(name, x, w, y_shape, options, x_zero_point, w_zero_point, bias, multi
     options.x_zero_point, options.w_zero_point, options.w_zero_points = x_zero_point, wz_p, wz.size
     if bias is not None:
         b, options.bias = _ints(bias)
+        if b.shape != w.shape[:1]:
+            raise ValueError(f"bias is {b.shape}, one for each of {w.shape[0]} channels is needed")
         keep.append(b)
     kind = np.int32
     if multiplier is not None:
@@ -336,11 +351,17 @@ def conv2d(x, w, stride=1, padding=0, dilation=1, groups=1, x_zero_point=0, w_ze
     `multiplier` the int32 sums are returned; with it (one float or one per output channel) uint8 or
     int8, ReLU fused on demand."""
     x, w = np.ascontiguousarray(x), np.ascontiguousarray(w)
+    if x.ndim != 4 or w.ndim != 4:
+        raise ValueError(f"x and w have 4 axes, not {x.ndim} and {w.ndim}")
     (sh, sw), (dh, dw) = _pair(stride), _pair(dilation)
+    if min(sh, sw, dh, dw) < 1:
+        raise ValueError(f"stride {stride} and dilation {dilation} have to be at least 1")
     pads = _pair(padding)
     top, left, bottom, right = pads if len(pads) == 4 else pads * 2
     height = (x.shape[2] + top + bottom - dh * (w.shape[2] - 1) - 1) // sh + 1
     width = (x.shape[3] + left + right - dw * (w.shape[3] - 1) - 1) // sw + 1
+    if min(height, width) < 1:
+        raise ValueError(f"a window of {w.shape[2:]} does not fit an image of {x.shape[2:]}")
     options = _OpOptions(groups=groups, stride_h=sh, stride_w=sw, dilation_h=dh, dilation_w=dw,
                          pad_top=top, pad_left=left, pad_bottom=bottom, pad_right=right)
     return _layer("qsim_conv2d", x, w, (x.shape[0], w.shape[0], height, width), options,
@@ -351,6 +372,8 @@ def linear(x, w, x_zero_point=0, w_zero_point=0, bias=None, multiplier=None, y_z
            dtype="uint8", relu=False):
     """Integer linear layer. x: [rows, terms], w: [outputs, terms]; else as conv2d."""
     x, w = np.ascontiguousarray(x), np.ascontiguousarray(w)
+    if x.ndim != 2 or w.ndim != 2:
+        raise ValueError(f"x and w have 2 axes, not {x.ndim} and {w.ndim}")
     return _layer("qsim_linear", x, w, (x.shape[0], w.shape[0]), _OpOptions(), x_zero_point,
                   w_zero_point, bias, multiplier, y_zero_point, dtype, relu)
 
@@ -382,9 +405,19 @@ class _Handle:
     """Owns an opaque object of the library."""
 
     _free = None
+    _made_by = "the library"
 
     def __init__(self, pointer):
+        if not isinstance(pointer, _P):
+            raise TypeError(f"{self._made_by} makes a {type(self).__name__}")
         self._pointer = pointer
+
+    @classmethod
+    def _of(cls, value):
+        """The library's object in `value`, which has to be one of this class."""
+        if not isinstance(value, cls):
+            raise TypeError(f"{cls.__name__} is needed, not {type(value).__name__}")
+        return value._pointer
 
     def __del__(self):
         if getattr(self, "_pointer", None):
@@ -405,12 +438,12 @@ class Observer(_Handle):
     def feed(self, values):
         """Records an array. NaN and infinity are refused. Returns self."""
         array, pointer = _floats(values)
-        _check(_lib.qsim_observer_feed(self._pointer, pointer, array.size))
+        _check(_lib.qsim_observer_feed(self._pointer, pointer, array.size), where="values fed")
         return self
 
     def merge(self, other):
         """Adds what another observer has seen; exact, in any order. Returns self."""
-        _check(_lib.qsim_observer_merge(self._pointer, other._pointer))
+        _check(_lib.qsim_observer_merge(self._pointer, Observer._of(other)), where="merging")
         return self
 
     @property
@@ -428,7 +461,8 @@ class Observer(_Handle):
         low, high = C.c_float(), C.c_float()
         _check(_lib.qsim_observer_range(self._pointer, _METHODS[method], percentile, _dtype(dtype),
                                         _range_flags(symmetric, False, False), C.byref(low),
-                                        C.byref(high)))
+                                        C.byref(high)),
+               where=f"range by {method} for {dtype} of {self.count} values")
         return low.value, high.value
 
 
@@ -503,6 +537,7 @@ class Model(_Handle):
     """An ONNX model. Immutable; transformations return new ones."""
 
     _free = "qsim_model_free"
+    _made_by = "Model.load(path)"
 
     @classmethod
     def load(cls, path):
@@ -579,8 +614,9 @@ class Model(_Handle):
         dynamic and weights need no calibration."""
         struct, keep = _quantize_options(options)
         pointer = _P()
-        _call("qsim_quantize", self._pointer, calibration._pointer if calibration else None,
-              C.byref(struct), C.byref(pointer))
+        _call("qsim_quantize", self._pointer,
+              None if calibration is None else Calibration._of(calibration), C.byref(struct),
+              C.byref(pointer))
         del keep
         return self._derived(pointer)
 
@@ -729,6 +765,7 @@ class Package(_Handle):
     """A zip of models and what they need in use: labels, preprocessing, calibration, report."""
 
     _free = "qsim_package_free"
+    _made_by = "Package.open(path)"
 
     @classmethod
     def open(cls, path):
@@ -765,7 +802,7 @@ class Package(_Handle):
     def read(self, name):
         """The bytes of an entry, checked against its hash."""
         data, size = _P(), C.c_size_t()
-        index = _check(_lib.qsim_package_find(self._pointer, name.encode()))
+        index = _check(_lib.qsim_package_find(self._pointer, name.encode()), where=name)
         _call("qsim_package_data", self._pointer, index, C.byref(data), C.byref(size))
         return C.string_at(data, size.value) if size.value else b""
 
@@ -829,11 +866,13 @@ class Session(_Handle):
     def __init__(self, model, outputs=None, level="default"):
         """`outputs`: names of tensors to give out, any of the graph; None: the graph's outputs."""
         options = _SessionOptions(level=_LEVELS[level])
+        if isinstance(outputs, str):
+            raise TypeError("outputs is a list of names, not one name")
         if outputs is not None:
             names = (C.c_char_p * len(outputs))(*[name.encode() for name in outputs])
             options.outputs, options.output_count = names, len(outputs)
         pointer = _P()
-        _call("qsim_session_create", model._pointer, C.byref(options), C.byref(pointer))
+        _call("qsim_session_create", Model._of(model), C.byref(options), C.byref(pointer))
         super().__init__(pointer)
         self._keep = model
         self._run = _Run(pointer)
@@ -1030,7 +1069,7 @@ class Calibration(_Handle):
 
     def merge(self, other):
         """Adds what another calibration of the same model has seen. Returns self."""
-        _call("qsim_calibration_merge", self._pointer, other._pointer)
+        _call("qsim_calibration_merge", self._pointer, Calibration._of(other))
         return self
 
     def save(self, path, replace=True):
@@ -1051,7 +1090,8 @@ class Calibration(_Handle):
         """(low, high) that `method` keeps of a tensor."""
         low, high = C.c_float(), C.c_float()
         _check(_lib.qsim_calibration_range(self._pointer, tensor.encode(), _METHODS[method],
-                                           percentile, C.byref(low), C.byref(high)))
+                                           percentile, C.byref(low), C.byref(high)),
+               where=f"range of {tensor!r} by {method}")
         return low.value, high.value
 
 
@@ -1122,7 +1162,8 @@ def compare(reference, other, rtol=1e-3, atol=1e-5):
     difference and both values there), nan_both (counted as equal) and nan_one (never close)."""
     a, b = np.ascontiguousarray(reference), np.ascontiguousarray(other)
     metrics = _Metrics()
-    _check(_lib.qsim_metrics_add(C.byref(metrics), C.byref(_view(a)), C.byref(_view(b)), rtol, atol))
+    _check(_lib.qsim_metrics_add(C.byref(metrics), C.byref(_view(a)), C.byref(_view(b)), rtol, atol),
+           where=f"comparing {a.dtype} {a.shape} with {b.dtype} {b.shape}")
     return {
         "max_abs": metrics.max_abs, "max_rel": metrics.max_rel,
         "sqnr_db": _lib.qsim_metrics_sqnr(C.byref(metrics)),
@@ -1137,4 +1178,6 @@ def compare(reference, other, rtol=1e-3, atol=1e-5):
 
 def mcnemar(only_a, only_b):
     """McNemar's exact two-sided p-value: how likely is such a split if both are equally good."""
+    if only_a < 0 or only_b < 0:
+        raise ValueError(f"{only_a} and {only_b} have to be counts")
     return _lib.qsim_mcnemar(only_a, only_b)
