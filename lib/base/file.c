@@ -73,7 +73,7 @@ int qs_map_open(qsim_ctx *ctx, const char *path, bool copy, qs_map *map, qsim_er
     else if (S_ISDIR(st.st_mode))
         code = qs_fail(error, QSIM_E_IO, "%s: is a directory", path);
     else if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode))
-        code = qs_fail(error, QSIM_E_IO, "%s: is no regular file", path);
+        code = qs_fail(error, QSIM_E_IO, "%s: is not a regular file", path);
     else
         code = map_fd(ctx, fd, &st, path, copy, map, error);
     close(fd);
@@ -151,7 +151,7 @@ int qs_map_open_below(qsim_ctx *ctx, const char *folder, const char *location, q
     if (fstat(fd, &st))
         code = fail_errno(error, location, "cannot look at");
     else if (!S_ISREG(st.st_mode))
-        code = qs_fail(error, QSIM_E_IO, "external data file '%s' is no regular file", location);
+        code = qs_fail(error, QSIM_E_IO, "external data file '%s' is not a regular file", location);
     else
         code = map_fd(ctx, fd, &st, location, false, map, error);
     close(fd);
@@ -296,7 +296,7 @@ int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim
         if (S_ISDIR(st.st_mode))
             return qs_fail(error, QSIM_E_IO, "%s: is a directory", path);
         if (!S_ISREG(st.st_mode)) /* renaming would replace a device by a file */
-            return qs_fail(error, QSIM_E_IO, "%s: is no regular file", path);
+            return qs_fail(error, QSIM_E_IO, "%s: is not a regular file", path);
         if (!replace)
             return qs_fail(error, QSIM_E_EXISTS, "%s: exists already", path);
     }

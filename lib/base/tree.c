@@ -59,7 +59,7 @@ static int check_target(qs_tree *t, const char *path, bool replace, qsim_error *
     if (!t->exists)
         return QSIM_OK;
     if (!S_ISDIR(st.st_mode))
-        return qs_fail(error, replace ? QSIM_E_IO : QSIM_E_EXISTS, "%s: exists and is no folder",
+        return qs_fail(error, replace ? QSIM_E_IO : QSIM_E_EXISTS, "%s: exists and is not a folder",
                        path);
     if (!replace && !is_empty(path))
         return qs_fail(error, QSIM_E_EXISTS, "%s: exists already and is not empty", path);

@@ -25,7 +25,7 @@ int qsim_ctx_create(const qsim_ctx_options *options, qsim_ctx **out, qsim_error 
     if (code)
         return code;
     if (o.isa < 0 || o.isa >= QSIM_ISA_COUNT)
-        return qs_fail(error, QSIM_E_ARGUMENT, "context: isa %d is no QSIM_ISA_ constant",
+        return qs_fail(error, QSIM_E_ARGUMENT, "context: isa %d is not a QSIM_ISA_ constant",
                        (int)o.isa);
     if (o.threads < 0)
         return qs_fail(error, QSIM_E_ARGUMENT, "context: %d threads", (int)o.threads);

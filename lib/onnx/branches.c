@@ -239,7 +239,7 @@ int qs_read_choices(qs_reader *r) {
         const qs_value *c = &g->values[n->inputs[0]];
         r->at = n;
         if (c->rank > 1 || (c->rank == 1 && c->dims[0].size > 1))
-            return qs_read_fail(r, QSIM_E_SHAPE, "the condition '%s' of If is no single value",
+            return qs_read_fail(r, QSIM_E_SHAPE, "the condition '%s' of If is not a single value",
                                 c->name);
         if (!same_sizes(&g->values[n->inputs[1]], &g->values[n->inputs[2]]))
             return qs_read_fail(r, QSIM_E_UNSUPPORTED,

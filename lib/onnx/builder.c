@@ -350,7 +350,7 @@ int qsim_builder_attr_tensor(qsim_builder *b, const char *name, const qsim_tenso
 int qsim_builder_metadata(qsim_builder *b, const char *key, const char *value) {
     ENTER(b)
     if (!text_ok(key) || !text_ok(value))
-        return qs_fail(&b->error, QSIM_E_ARGUMENT, "builder: metadata is no text");
+        return qs_fail(&b->error, QSIM_E_ARGUMENT, "builder: metadata is not text");
     return qs_model_set_property(b->model, key, value) ? nomem(b) : QSIM_OK;
 }
 

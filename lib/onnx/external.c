@@ -108,7 +108,8 @@ int qs_read_external(qs_reader *r, qs_span tensor, const char *what, const char 
     if ((p.offsets && !parse_size(p.offset, &offset)) ||
         (p.lengths && !parse_size(p.length, &length)))
         return qs_read_fail(r, QSIM_E_FORMAT,
-                            "%s '%s': offset or length of external data is no number", what, name);
+                            "%s '%s': offset or length of external data is not a number", what,
+                            name);
     if (length != bytes)
         return qs_read_fail(r, QSIM_E_FORMAT,
                             "%s '%s': external data has length %llu, the shape needs %zu", what,

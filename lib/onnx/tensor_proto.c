@@ -146,8 +146,9 @@ static int decode_integers(qs_reader *r, const struct parts *p, qs_const *c, siz
         if (p->data_field == TENSOR_INT32S)
             v = (int32_t)(uint32_t)bits;
         if (!in_range(c->dtype, v, packed))
-            return qs_read_fail(r, QSIM_E_VALUE, "%s '%s': %lld in %s is no %s", p->what, p->name,
-                                (long long)v, field_name(p->data_field), qsim_dtype_name(c->dtype));
+            return qs_read_fail(r, QSIM_E_VALUE, "%s '%s': %lld in %s does not fit %s", p->what,
+                                p->name, (long long)v, field_name(p->data_field),
+                                qsim_dtype_name(c->dtype));
         memcpy(out + i * width, &v, width);
     }
     c->data = out;

@@ -39,7 +39,7 @@ QS_RARE static int infer_batchnorm(qs_infer *x) {
         const qs_value *p = x->in[i];
         if (p->rank >= 0 && (p->rank != 1 || (channels >= 0 && p->dims[0].size >= 0 &&
                                               p->dims[0].size != channels)))
-            return qs_infer_fail(x, QSIM_E_SHAPE, "input %d is no list of %lld numbers", (int)i,
+            return qs_infer_fail(x, QSIM_E_SHAPE, "input %d is not a list of %lld numbers", (int)i,
                                  (long long)channels);
     }
     return qs_infer_out(x, 0, QSIM_FLOAT, v->rank, v->dims);

@@ -35,7 +35,8 @@ QS_RARE static int infer_conv(qs_infer *x) {
             (long long)c, (long long)cg, (long long)group);
     if (b && b->rank >= 0 &&
         (b->rank != 1 || (m >= 0 && b->dims[0].size >= 0 && b->dims[0].size != m)))
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the bias is no list of %lld numbers", (long long)m);
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the bias is not a list of %lld numbers",
+                             (long long)m);
     qs_dim dims[4];
     int32_t rank = qs_window_dims(&window, w->dims[0], dims);
     return qs_infer_out(x, 0, QSIM_FLOAT, rank, dims);

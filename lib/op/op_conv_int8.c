@@ -24,7 +24,8 @@ static int check_bias(const qs_infer *x, const qs_i8_roles *r, int64_t m) {
     const qs_value *b = r->bias < 0 ? NULL : qs_infer_in(x, r->bias);
     if (b && b->rank >= 0 &&
         (b->rank != 1 || (m >= 0 && b->dims[0].size >= 0 && b->dims[0].size != m)))
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the bias is no list of %lld numbers", (long long)m);
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the bias is not a list of %lld numbers",
+                             (long long)m);
     return QSIM_OK;
 }
 

@@ -145,7 +145,8 @@ QS_RARE static int check_channels(const qs_infer *x, const qs_dim *c) {
                              (long long)c->size, (long long)all);
     if (b && b->rank >= 0 &&
         (b->rank != 1 || (m >= 0 && b->dims[0].size >= 0 && b->dims[0].size != m)))
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the bias is no list of %lld numbers", (long long)m);
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the bias is not a list of %lld numbers",
+                             (long long)m);
     return QSIM_OK;
 }
 

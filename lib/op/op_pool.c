@@ -106,7 +106,7 @@ QS_RARE static int check_quantized(const qs_infer *x) {
         if (i == 0 || !v)
             continue;
         if (v->rank > 1 || (v->rank == 1 && v->dims[0].size >= 0 && v->dims[0].size != 1))
-            return qs_infer_fail(x, QSIM_E_SHAPE, "input %d is no single number", (int)i);
+            return qs_infer_fail(x, QSIM_E_SHAPE, "input %d is not a single number", (int)i);
     }
     return QSIM_OK;
 }

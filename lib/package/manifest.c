@@ -164,7 +164,7 @@ const char *qs_manifest_read(const uint8_t *text, size_t size, int64_t *schema,
     if (fault)
         return fault;
     if (!take(&c, '{'))
-        return "is no JSON object";
+        return "is not a JSON object";
     while (!take(&c, '}')) {
         skip_blanks(&c);
         const uint8_t *key = c.p;
@@ -176,10 +176,10 @@ const char *qs_manifest_read(const uint8_t *text, size_t size, int64_t *schema,
         skip_value(&c);
         if (is_key(key, key_end, "schema")) {
             if (*schema >= 0 || !read_integer(value, c.p, schema))
-                return "has a \"schema\" that is no number, or two";
+                return "has a \"schema\" that is not a number, or two";
         } else if (is_key(key, key_end, "model")) {
             if (*model || *value != '"')
-                return "has a \"model\" that is no string, or two";
+                return "has a \"model\" that is not a string, or two";
             *model = value + 1;
             *model_size = (size_t)(c.p - value) - 2;
         }

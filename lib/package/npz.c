@@ -40,7 +40,7 @@ static int fail_zip(qsim_error *error, int zip_code, const char *what) {
 static int open_zip(qsim_npz *z, const void *data, size_t size, qsim_error *error) {
     zip_error_t e;
     if (size < 4 || memcmp(data, "PK", 2) != 0)
-        return qs_fail(error, QSIM_E_FORMAT, "not an .npz file: it is no zip archive");
+        return qs_fail(error, QSIM_E_FORMAT, "not an .npz file: it is not a zip archive");
     zip_error_init(&e);
     zip_source_t *source = zip_source_buffer_create(data, size, 0, &e);
     if (source)
@@ -65,7 +65,7 @@ static int check_entry(qsim_npz *z, zip_int64_t index, const zip_stat_t *st, qsi
                        (long long)index);
     size_t n = strlen(st->name);
     if (n < 5 || strcmp(st->name + n - 4, ".npy") != 0)
-        return qs_fail(error, QSIM_E_FORMAT, ".npz: member '%s' is no .npy file", st->name);
+        return qs_fail(error, QSIM_E_FORMAT, ".npz: member '%s' is not a .npy file", st->name);
     if (zip_name_locate(z->zip, st->name, 0) != index)
         return qs_fail(error, QSIM_E_FORMAT, ".npz: two members are called '%s'", st->name);
     if (st->encryption_method != ZIP_EM_NONE)

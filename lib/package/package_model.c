@@ -56,7 +56,7 @@ static int load_entry(qsim_package *p, size_t index, const qsim_load_options *op
     const void *data;
     size_t size;
     if (qs_role_of_name(m->name) != QSIM_ROLE_MODEL)
-        return qs_fail(error, QSIM_E_NOT_FOUND, "%s: entry '%s' is no model", p->name, m->name);
+        return qs_fail(error, QSIM_E_NOT_FOUND, "%s: entry '%s' is not a model", p->name, m->name);
     int code = qsim_package_data(p, (int32_t)index, &data, &size, error);
     if (code)
         return code;

@@ -59,7 +59,7 @@ static int read_sum(qsim_package *p, size_t number, const uint8_t *line, size_t 
     char hex[65];
     if (length < 67 || line[64] != ' ' || (line[65] != ' ' && line[65] != '*') ||
         !take_hash(line, hex))
-        return bad_sums(p, number, "is no hash and name", error);
+        return bad_sums(p, number, "is not a hash and a name", error);
     qs_member *m = find_member(p, line + 66, length - 66);
     if (!m)
         return bad_sums(p, number, "names an entry that is missing", error);
@@ -74,8 +74,8 @@ static int read_sums(qsim_package *p, qsim_error *error) {
     const void *data;
     size_t size, number = 1;
     if (index < 0)
-        return qs_fail(error, QSIM_E_FORMAT, "%s: no " QS_SUMS " in this archive: it is no package",
-                       p->name);
+        return qs_fail(error, QSIM_E_FORMAT,
+                       "%s: no " QS_SUMS " in this archive: it is not a package", p->name);
     if (p->members[index].size > QS_SUMS_BYTES)
         return qs_fail(error, QSIM_E_LIMIT, "%s: " QS_SUMS " has %llu bytes", p->name,
                        (unsigned long long)p->members[index].size);
@@ -107,7 +107,7 @@ static int read_manifest(qsim_package *p, qsim_error *error) {
     int64_t schema;
     if (index < 0)
         return qs_fail(error, QSIM_E_FORMAT,
-                       "%s: no " QS_MANIFEST " in this archive: it is no package", p->name);
+                       "%s: no " QS_MANIFEST " in this archive: it is not a package", p->name);
     if (p->members[index].size > QS_MANIFEST_BYTES)
         return qs_fail(error, QSIM_E_LIMIT, "%s: " QS_MANIFEST " has %llu bytes", p->name,
                        (unsigned long long)p->members[index].size);

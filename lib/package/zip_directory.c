@@ -60,8 +60,8 @@ static int check_entry(const qsim_package *p, const uint8_t *e, const shared *s,
         return bad_entry(p, QSIM_E_VALUE, name, fault, error);
     uint32_t mode = get32(e + 38) >> 16;
     if (e[5] == 3 && (mode & MODE_TYPE) != 0 && (mode & MODE_TYPE) != MODE_REGULAR)
-        return bad_entry(p, QSIM_E_VALUE, name, "is no regular file: a link, a device or the like",
-                         error);
+        return bad_entry(p, QSIM_E_VALUE, name,
+                         "is not a regular file: a link, a device or the like", error);
     if (s->flags & (FLAG_ENCRYPTED | FLAG_STRONG | FLAG_MASKED))
         return bad_entry(p, QSIM_E_UNSUPPORTED, name, "is encrypted", error);
     if (s->flags & FLAG_PATCHED)

@@ -176,12 +176,12 @@ static int take_bins(reader *r, qsim_observer *o, int32_t below, int32_t above) 
 static int take_observer(reader *r, qsim_ctx *ctx, qsim_observer *o) {
     int32_t below, above, exponent;
     if (!take_float(r, &o->min) || !take_float(r, &o->max))
-        return bad(r, "min and max are no hexadecimal floats");
+        return bad(r, "min and max are not hexadecimal floats");
     if (o->min > o->max)
         return bad(r, "min is greater than max");
     if (!take_signed(r, 1000, &exponent) || !take_signed(r, QS_SIDE, &below) ||
         !take_signed(r, QS_SIDE, &above))
-        return bad(r, "exponent, below and above are no integers in range");
+        return bad(r, "exponent, below and above are not integers in range");
     o->exponent = exponent;
     if (exponent != qs_histogram_exponent(o->min, o->max))
         return bad(r, "the exponent does not belong to the range");
@@ -232,7 +232,7 @@ static bool find_line(reader *r) {
 static int take_header(reader *r, qsim_calibration *c) {
     uint64_t version, samples;
     if (!find_line(r) || !take_word(r, "qsim-calibration") || !take_number(r, &version))
-        return bad(r, "this is no calibration file");
+        return bad(r, "not a calibration file");
     if (version != 1)
         return qs_fail(r->error, QSIM_E_UNSUPPORTED, "%s: calibration version %llu is not known",
                        r->name, (unsigned long long)version);

@@ -11,7 +11,7 @@ static int check_rules(const qsim_quantize_options *o, qsim_error *error) {
     for (size_t i = 0; i < o->rule_count; i++) {
         const qsim_rule *r = o->rules ? &o->rules[i] : NULL;
         if (!r || !r->pattern || (r->action != QSIM_RULE_FLOAT && r->action != QSIM_RULE_INT8))
-            return qs_fail(error, QSIM_E_ARGUMENT, "quantization: rule %zu is no rule", i);
+            return qs_fail(error, QSIM_E_ARGUMENT, "quantization: rule %zu is not valid", i);
         if (r->struct_size != sizeof(*r) || r->reserved)
             return qs_fail(error, QSIM_E_VERSION, "quantization: rule %zu is of another version",
                            i);

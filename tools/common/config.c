@@ -72,7 +72,7 @@ bool config_parse(const void *data, size_t size, config *c, text *problem) {
     json_error_t error;
     memset(c, 0, sizeof(*c));
     if (size > CONFIG_MOST_BYTES) {
-        text_printf(problem, "%zu bytes are no configuration, the limit is %u", size,
+        text_printf(problem, "%zu bytes are too many for a configuration, the limit is %u", size,
                     CONFIG_MOST_BYTES);
         return false;
     }

@@ -118,9 +118,9 @@ int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preproce
     int32_t channels = s->rank > 1 ? (int32_t)f->dims[1] : 1;
     if ((how->mean_count > 1 && how->mean_count != channels) ||
         (how->std_count > 1 && how->std_count != channels))
-        return tool_usage(t, NULL, "--preprocess names %d values for %d channels",
+        return tool_usage(t, NULL, "--preprocess has %d values for input '%.100s' of %d channel%s",
                           how->mean_count > how->std_count ? how->mean_count : how->std_count,
-                          channels);
+                          s->name, channels, channels == 1 ? "" : "s");
     return EXIT_OK;
 }
 

@@ -42,7 +42,7 @@ static int64_t pnm_number(const unsigned char *p, size_t size, size_t *at) {
 
 static bool decode_pnm(const unsigned char *p, size_t size, image *out, const char **why) {
     size_t at = 2;
-    *why = "is no binary PGM or PPM of 8 bits";
+    *why = "is not a binary PGM or PPM of 8 bits";
     int32_t channels = p[1] == '5' ? 1 : 3;
     int64_t width = pnm_number(p, size, &at), height = pnm_number(p, size, &at);
     int64_t most = pnm_number(p, size, &at);
@@ -80,7 +80,7 @@ static void set_channels(image *im, int32_t channels) {
 int image_read(const tool *t, const char *path, int32_t channels, image *out) {
     void *data;
     size_t size;
-    const char *why = "is no picture";
+    const char *why = "is not a picture";
     bool good = false;
     memset(out, 0, sizeof(*out));
     int code = tool_read_all(t, path, &data, &size);

@@ -12,7 +12,7 @@ bool image_decode_png(const void *data, size_t size, image *out, const char **wh
     png_image png;
     memset(&png, 0, sizeof(png));
     png.version = PNG_IMAGE_VERSION;
-    *why = "is no PNG that can be read";
+    *why = "is not a readable PNG";
     if (!png_image_begin_read_from_memory(&png, data, size))
         return false;
     png.format = PNG_FORMAT_RGB;
@@ -80,7 +80,7 @@ bool image_decode_jpeg(const void *data, size_t size, image *out, const char **w
     jpeg.err = jpeg_std_error(&errors.base);
     errors.base.error_exit = spring;
     errors.base.output_message = say_nothing;
-    *why = "is no JPEG that can be read";
+    *why = "is not a readable JPEG";
     if (setjmp(errors.back)) {
         jpeg_destroy_decompress(&jpeg);
         return false;

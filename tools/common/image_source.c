@@ -117,8 +117,8 @@ static int read_labels(const tool *t, const char *path, char *const *files, size
         if (split(line, &name, &label))
             give_label(files, count, name, label, labels);
         else
-            code =
-                tool_fail(t, QSIM_E_FORMAT, "%s: line %d is no file name and number", path, number);
+            code = tool_fail(t, QSIM_E_FORMAT, "%s: line %d is not a file name and a number", path,
+                             number);
     }
     for (size_t i = 0; i < count && code == EXIT_OK; i++)
         if (labels[i] < 0)

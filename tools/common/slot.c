@@ -18,8 +18,7 @@ static int slot_of_model(const tool *t, const qsim_model *model, int32_t index, 
     return EXIT_OK;
 }
 
-/* The sizes that `given` has for this slot, NULL if it is for another one. */
-static const char *sizes_for(const char *given, const slot *s, bool only) {
+const char *slot_value(const char *given, const slot *s, bool only) {
     size_t n = strlen(s->name);
     if (strncmp(given, s->name, n) == 0 && given[n] == '=')
         return given + n + 1;
@@ -64,11 +63,12 @@ static int give_shapes(const tool *t, slot *slots, size_t count) {
     const char *given;
     for (size_t k = 0; (given = args_repeated(&t->args, "shape", k)) != NULL; k++) {
         const char *sizes = NULL;
+        bool only = count == 1 && !strchr(given, '=');
         size_t i = 0;
-        while (i < count && !(sizes = sizes_for(given, &slots[i], count == 1)))
+        while (i < count && !(sizes = slot_value(given, &slots[i], only)))
             i++;
         if (!sizes)
-            return tool_usage(t, "several inputs need NAME=DIMS",
+            return tool_usage(t, "qsim info lists the inputs; several need NAME=DIMS",
                               "--shape '%.100s' names no input of the model", given);
         int code = give(t, &slots[i], sizes);
         if (code)

@@ -19,6 +19,11 @@ typedef struct slot {
     int64_t dims[QSIM_MAX_RANK]; /* -1: any */
 } slot;
 
+/*
+ * What an option NAME=VALUE gives to this slot; NULL: it is for another one. Where there is only
+ * one slot the name may be left out.
+ */
+const char *slot_value(const char *given, const slot *s, bool only);
 /* All inputs of a model; *slots is the caller's to free. Prints what is wrong. */
 int slots_of_model(const tool *t, const qsim_model *model, slot **slots, size_t *count);
 

@@ -6,22 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *or_die(void *p) {
+static void *or_die(void *p, size_t count, size_t size) {
     if (!p) {
-        fputs("qsim: out of memory\n", stderr);
+        fprintf(stderr, "qsim: out of memory: %.4g bytes are needed\n",
+                (double)count * (double)size);
         exit(6);
     }
     return p;
 }
 
 void *tool_alloc(size_t count, size_t size) {
-    return or_die(calloc(count ? count : 1, size ? size : 1));
+    return or_die(calloc(count ? count : 1, size ? size : 1), count, size);
 }
 
 void *tool_grow(void *old, size_t count, size_t size) {
     if (size > 0 && count > SIZE_MAX / size)
-        or_die(NULL);
-    return or_die(realloc(old, count > 0 && size > 0 ? count * size : 1));
+        or_die(NULL, count, size);
+    return or_die(realloc(old, count > 0 && size > 0 ? count * size : 1), count, size);
 }
 
 char *tool_copy(const char *string) {

@@ -5,10 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-
-#include <qsim/data.h>
 
 #include "common/utf8.h"
 
@@ -211,25 +208,6 @@ bool tool_operands(const tool *t, size_t low, size_t high) {
                    t->args.operands[high]);
     text_free(&hint);
     return false;
-}
-
-bool tool_may_write(const tool *t, const char *path, int *code) {
-    struct stat st;
-    if (t->force || strcmp(path, "-") == 0 || stat(path, &st) != 0)
-        return true;
-    qsim_error e = {.code = QSIM_E_EXISTS, .hint = "-f replaces it"};
-    snprintf(e.message, sizeof(e.message), "the output exists");
-    *code = tool_error(t, path, &e);
-    return false;
-}
-
-int tool_write(const tool *t, const char *path, const void *data, size_t size) {
-    qsim_error e;
-    if (strcmp(path, "-") == 0)
-        return fwrite(data, 1, size, stdout) == size ? EXIT_OK : EXIT_IO;
-    qsim_bytes piece = {data, size};
-    int flags = t->force ? QSIM_FILE_REPLACE : 0;
-    return qsim_file_write(t->ctx, path, flags, &piece, 1, &e) ? tool_error(t, path, &e) : EXIT_OK;
 }
 
 /* ---- interruption ---- */

@@ -60,7 +60,10 @@ bool tool_number(const tool *t, const char *name, double low, double high, doubl
                  double *out);
 /* Exactly this many operands, else a usage error. */
 bool tool_operands(const tool *t, size_t low, size_t high);
-/* False after an error if `path` exists and -f was not given; early, before long work. */
+/*
+ * False after an error if nothing can be written to `path`: no name, no such folder, a directory,
+ * or a file that exists while -f was not given. For early on, before long work.
+ */
 bool tool_may_write(const tool *t, const char *path, int *code);
 /* Writes bytes atomically, or to stdout where `path` is "-". */
 int tool_write(const tool *t, const char *path, const void *data, size_t size);

@@ -4,19 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The file of an --input for this slot, NULL if it is for another one. */
-static const char *match(const char *spec, const slot *s, bool only) {
-    size_t n = strlen(s->name);
-    if (strncmp(spec, s->name, n) == 0 && spec[n] == '=')
-        return spec + n + 1;
-    return only ? spec : NULL;
-}
-
 static const char *find_spec(const tool *t, const slot *s, bool only) {
     const char *spec, *found = NULL;
     for (size_t i = 0; (spec = args_repeated(&t->args, "input", i)) != NULL; i++)
-        if (match(spec, s, only))
-            found = match(spec, s, only);
+        if (slot_value(spec, s, only))
+            found = slot_value(spec, s, only);
     return found;
 }
 
@@ -52,7 +44,7 @@ static int fill(const tool *t, inputs *in, size_t i, const slot *s, bool invent)
 /* The input that an --input is for; `count`: none. */
 static size_t find_slot(const char *spec, const slot *slots, size_t count) {
     size_t i = 0;
-    while (i < count && !match(spec, &slots[i], count == 1))
+    while (i < count && !slot_value(spec, &slots[i], count == 1))
         i++;
     return i;
 }

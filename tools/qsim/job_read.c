@@ -163,7 +163,7 @@ static bool read_packaging(job_reader *r, const config *c) {
     if (!job_string(r, c, "name", &r->job->package))
         return false;
     if (!*r->job->package || strchr(r->job->package, '/') || r->job->package[0] == '.')
-        return job_wrong(r, job_key(c, "name"), "'%.60s' is no name of a file", r->job->package);
+        return job_wrong(r, job_key(c, "name"), "'%.60s' is not a file name", r->job->package);
     return true;
 }
 
@@ -181,7 +181,7 @@ static bool read_engine(job_reader *r) {
                            !job_bool(r, holders[i], "evaluate_input_model", &j->evaluate_input)))
             return false;
     if (j->output_name && (strchr(j->output_name, '/') || j->output_name[0] == '.'))
-        return job_wrong(r, setting(j, "output_name"), "'%.60s' is no name of a folder",
+        return job_wrong(r, setting(j, "output_name"), "'%.60s' is not a folder name",
                          j->output_name);
     for (size_t i = 0; unused[i]; i++)
         if (setting(j, unused[i]))

@@ -55,8 +55,22 @@ static bool only_static(const tool *t, const char *mode) {
     static const char *const names[] = {"calibration", "method",    "percentile", "format",
                                         "activations", "symmetric", "search"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (args_has(&t->args, names[i]) || args_value(&t->args, names[i])) {
+        if (args_has(&t->args, names[i])) {
             (void)tool_usage(t, NULL, "--%s goes with --mode static, not with %s", names[i], mode);
+            return false;
+        }
+    return true;
+}
+
+/* Options of the annealing where there is none; false: one was given. */
+static bool only_annealing(const tool *t) {
+    static const char *const names[] = {"seed", "steps", "max-drop"};
+    const char *search = args_value(&t->args, "search");
+    if (search && strcmp(search, "greedy") != 0)
+        return true;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (args_has(&t->args, names[i])) {
+            (void)tool_usage(t, NULL, "--%s goes with --search anneal or both", names[i]);
             return false;
         }
     return true;
@@ -74,6 +88,8 @@ int quantize_options(const tool *t, quantizing *q) {
     if (o->per_row && o->mode != QSIM_MODE_DYNAMIC)
         return tool_usage(t, NULL, "--per-row goes with --mode dynamic");
     if (o->mode != QSIM_MODE_STATIC && !only_static(t, modes[o->mode]))
+        return EXIT_USAGE;
+    if (!only_annealing(t))
         return EXIT_USAGE;
     o->method = choice(t, "method", methods);
     o->format = choice(t, "format", formats);

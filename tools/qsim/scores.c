@@ -40,7 +40,7 @@ int scores_add(const tool *t, scores *s, const char *file, const qsim_tensor *ou
     size_t total = elements(output), classes = samples > 0 ? total / (size_t)samples : 0;
     if (output->rank < 2 || output->dims[0] != samples || classes < 2 || classes > MOST_CLASSES)
         return tool_fail(t, QSIM_E_SHAPE,
-                         "%s: the first output is no row of class scores per sample", file);
+                         "%s: the first output is not one row of class scores per sample", file);
     if (s->classes == 0) {
         s->classes = classes;
         s->confusion = tool_alloc(classes * classes, sizeof(*s->confusion));
@@ -50,8 +50,9 @@ int scores_add(const tool *t, scores *s, const char *file, const qsim_tensor *ou
     for (size_t i = 0; i < (size_t)samples; i++) {
         int64_t label = labels[i];
         if (label < 0 || (uint64_t)label >= classes)
-            return tool_fail(t, QSIM_E_VALUE, "%s: label %lld, but the model has %zu classes", file,
-                             (long long)label, classes);
+            return tool_fail(t, QSIM_E_VALUE,
+                             "%s: sample %llu has label %lld, the model %zu classes", file,
+                             (unsigned long long)s->samples, (long long)label, classes);
         size_t guess = largest(output, i * classes, classes);
         s->confusion[(size_t)label * classes + guess]++;
         s->top1 += guess == (size_t)label;

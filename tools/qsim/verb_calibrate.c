@@ -71,6 +71,17 @@ static void print_table(const tool *t, const qsim_calibration *c, const char *ou
     table_print(&rows, stdout);
 }
 
+/* Options that say how a model is fed mean nothing to files; false: one was given. */
+static bool only_merges(const tool *t) {
+    static const char *const names[] = {"data", "limit", "skip", "batch", "shape", "preprocess"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (args_has(&t->args, names[i])) {
+            (void)tool_usage(t, NULL, "calibrate: --%s does not go with --merge", names[i]);
+            return false;
+        }
+    return true;
+}
+
 static int run(tool *t) {
     const char *output = args_value(&t->args, "output");
     bool merge = args_has(&t->args, "merge");
@@ -81,6 +92,8 @@ static int run(tool *t) {
         return EXIT_USAGE;
     if (merge && t->args.operand_count < 2)
         return tool_usage(t, NULL, "calibrate: --merge takes at least two calibrations");
+    if (merge && !only_merges(t))
+        return EXIT_USAGE;
     if (!output)
         return tool_usage(t, NULL, "calibrate: -o FILE is missing");
     if (strcmp(output, "-") == 0)

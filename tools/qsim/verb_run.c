@@ -83,7 +83,8 @@ static bool may_write(const tool *t, const qsim_model *m, int *code) {
     const char *dir = args_value(&t->args, "output-dir");
     text path = {0};
     bool may = !file || tool_may_write(t, file, code);
-    for (size_t i = 0; dir && may && i < (size_t)qsim_model_output_count(m); i++) {
+    bool old = dir && folder_is(dir, strlen(dir)); /* else it is made, when there are outputs */
+    for (size_t i = 0; old && may && i < (size_t)qsim_model_output_count(m); i++) {
         output_path(t, dir, i, &path);
         may = tool_may_write(t, path.data, code);
     }
@@ -198,7 +199,7 @@ static const option options[] = {
     OPTION_OUTPUT("write the first output alone; '-': stdout"),
     {"output-dir", "DIR", "write output_0.npy, output_1.npy, ... into DIR", 0, NULL},
     OPTION_LEVEL,
-    {"format", "NAME", "file format of the outputs", 0, "npy|pb"},
+    {"format", "NAME", "file format of the outputs (npy)", 0, "npy|pb"},
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <qsim/package.h>
+#include <sys/stat.h>
 
 #include "verbs.h"
 
@@ -17,7 +18,8 @@ static int run(tool *t) {
     int code = EXIT_OK;
     tool_catch_interrupt(); /* once only: a second Ctrl-C ends it where it is */
     if (qsim_package_unpack(p, folder, t->force ? QSIM_UNPACK_REPLACE : 0, &e)) {
-        if (e.code == QSIM_E_EXISTS && !e.hint[0])
+        struct stat st;
+        if (e.code == QSIM_E_EXISTS && stat(folder, &st) == 0 && S_ISDIR(st.st_mode))
             snprintf(e.hint, sizeof(e.hint), "-f writes into it all the same");
         code = tool_error(t, e.code == QSIM_E_IO || e.code == QSIM_E_EXISTS ? folder : file, &e);
     } else
