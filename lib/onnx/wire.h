@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The protobuf wire format, read through nanopb. A message is walked field by field; what a field
- * holds is handed out as a span of the message's own bytes, never copied.
+ * The protobuf wire format. A message is walked field by field; what a field holds is handed out as
+ * a span of the message's own bytes, never copied. Writing goes through nanopb (emit.h); its
+ * reader, made for messages that are known beforehand, would take 12 KB for a few lines.
  */
 #ifndef QS_WIRE_H
 #define QS_WIRE_H
 
-#include <pb_decode.h>
+#include <pb.h>
 
 #include "base/base.h"
 #include "graph/graph.h"
