@@ -23,22 +23,6 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
 
 #define INLINE TARGET __attribute__((always_inline)) static inline
 
-/* Windows [ox, end), each with the columns it has inside. */
-#define POOL_BORDER(name, T, FINISH)                                                               \
-    TARGET static void name##_border(const qk_pool *p, size_t ox, size_t end) {                    \
-        const ptrdiff_t channels = (ptrdiff_t)p->channels, step = (ptrdiff_t)p->dw * channels;     \
-        for (; ox < end; ox++) {                                                                   \
-            const qk_window w = qk_window_at(p, ox);                                               \
-            T *const y = (T *)p->y + ox * p->y_step;                                               \
-            for (ptrdiff_t j = 0; j < channels; j += LANES) {                                      \
-                const T *const x = (const T *)p->x + w.first * channels + j;                       \
-                const VEC v = name##_join(x, p->row_step, step, p->kh, w.count);                   \
-                const size_t last = (size_t)(channels - j);                                        \
-                STORE_FIRST(y + j, FINISH(v, w.divisor), last < LANES ? last : LANES);             \
-            }                                                                                      \
-        }                                                                                          \
-    }
-
 #define POOL_JOIN(name, T, START, JOIN)                                                            \
     INLINE VEC name##_join(const T *line, ptrdiff_t row_step, ptrdiff_t step, size_t kh,           \
                            size_t kw) {                                                            \
@@ -59,17 +43,63 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
         return m;                                                                                  \
     }
 
-/* The windows inside. Constants for kh and kw, which `usual` says, unroll the loops. */
+/*
+ * `run` neighbouring outputs of windows of any size: four vectors at a time, so that taps need not
+ * wait for each other, and where pixels lie a page apart one line of the cache is read at once.
+ */
+#define POOL_SPAN(name, T, START, JOIN, FINISH)                                                    \
+    INLINE void name##_four(const T *line, ptrdiff_t row_step, ptrdiff_t step, size_t kh,          \
+                            size_t kw, size_t divisor, T *y) {                                     \
+        VEC m0 = START, m1 = m0, m2 = m0, m3 = m0;                                                 \
+        (void)divisor;                                                                             \
+        for (size_t ky = 0; ky < kh; ky++, line += row_step) {                                     \
+            const T *v = line;                                                                     \
+            for (size_t kx = 0; kx < kw; kx++, v += step) {                                        \
+                m0 = JOIN(LOAD(v), m0);                                                            \
+                m1 = JOIN(LOAD(v + LANES), m1);                                                    \
+                m2 = JOIN(LOAD(v + 2 * LANES), m2);                                                \
+                m3 = JOIN(LOAD(v + 3 * LANES), m3);                                                \
+            }                                                                                      \
+        }                                                                                          \
+        STORE_FIRST(y, FINISH(m0, divisor), LANES);                                                \
+        STORE_FIRST(y + LANES, FINISH(m1, divisor), LANES);                                        \
+        STORE_FIRST(y + 2 * LANES, FINISH(m2, divisor), LANES);                                    \
+        STORE_FIRST(y + 3 * LANES, FINISH(m3, divisor), LANES);                                    \
+    }                                                                                              \
+    TARGET __attribute__((noinline)) static void name##_span(const T *x, ptrdiff_t row_step,       \
+                                                             ptrdiff_t step, size_t kh, size_t kw, \
+                                                             size_t divisor, T *y, size_t run) {   \
+        for (; run >= 4 * LANES; run -= 4 * LANES, x += 4 * LANES, y += 4 * LANES)                 \
+            name##_four(x, row_step, step, kh, kw, divisor, y);                                    \
+        for (; run > 0; x += LANES, y += LANES) {                                                  \
+            const size_t count = run < LANES ? run : LANES;                                        \
+            STORE_FIRST(y, FINISH(name##_join(x, row_step, step, kh, kw), divisor), count);        \
+            run -= count;                                                                          \
+        }                                                                                          \
+    }
+
+/* Windows [ox, end), each with the columns it has inside. */
+#define POOL_BORDER(name, T)                                                                       \
+    TARGET static void name##_border(const qk_pool *p, size_t ox, size_t end) {                    \
+        const ptrdiff_t channels = (ptrdiff_t)p->channels, step = (ptrdiff_t)p->dw * channels;     \
+        for (; ox < end; ox++) {                                                                   \
+            const qk_window w = qk_window_at(p, ox);                                               \
+            name##_span((const T *)p->x + w.first * channels, p->row_step, step, p->kh, w.count,   \
+                        w.divisor, (T *)p->y + ox * p->y_step, p->channels);                       \
+        }                                                                                          \
+    }
+
+/* The windows inside. Constants for kh and kw unroll the loops. */
 #define POOL_INSIDE(name, T, FINISH)                                                               \
-    INLINE void name##_inside(const qk_pool *p, size_t kh, size_t kw, bool usual) {                \
+    INLINE void name##_inside(const qk_pool *p, size_t kh, size_t kw) {                            \
         const size_t c = p->channels, words = c * sizeof(T) / 4, y_step = p->y_step;               \
         const ptrdiff_t step = (ptrdiff_t)(p->dw * c), row_step = p->row_step;                     \
         const size_t next = p->sw * c, divisor = qk_window_at(p, p->inside).divisor;               \
-        size_t n = p->inside_end - p->inside;                                                      \
-        const T *x = (const T *)p->x + ((ptrdiff_t)(p->inside * p->sw) - p->left) * (ptrdiff_t)c;  \
+        const T *x = (const T *)p->x + qk_pool_first(p);                                           \
         T *y = (T *)p->y + p->inside * y_step;                                                     \
+        size_t n = p->inside_end - p->inside;                                                      \
         (void)divisor;                                                                             \
-        if (usual && p->sw == 2 && y_step == c && words <= PICK_MOST && c * sizeof(T) % 4 == 0) {  \
+        if (p->sw == 2 && y_step == c && words <= PICK_MOST && c * sizeof(T) % 4 == 0) {           \
             const size_t most = pick_count[words - 1] * sizeof(VEC) / 64;                          \
             const PICK_INDEX even = PICK_LOAD(pick_even[words - 1]);                               \
             for (; n > 0; x += most * next, y += most * c) {                                       \
@@ -79,9 +109,8 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
                 n -= count;                                                                        \
             }                                                                                      \
         }                                                                                          \
-        const size_t run = p->sw == 1 && y_step == c ? n * c : c;                                  \
-        n = p->sw == 1 && y_step == c && n > 0 ? 1 : n;                                            \
-        if (usual && run <= LANES) {                                                               \
+        const size_t run = qk_pool_run(p, &n);                                                     \
+        if (run <= LANES) {                                                                        \
             for (; n > 0; n--, x += next, y += y_step)                                             \
                 STORE_FIRST(y, FINISH(name##_join(x, row_step, step, kh, kw), divisor), run);      \
             return;                                                                                \
@@ -96,18 +125,31 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
         }                                                                                          \
     }
 
-#define POOL_SIZE(name, size, kh, kw, usual)                                                       \
+#define POOL_ANY(name, T)                                                                          \
+    TARGET static void name##_any(const qk_pool *p) {                                              \
+        const size_t divisor = qk_window_at(p, p->inside).divisor;                                 \
+        const T *x = (const T *)p->x + qk_pool_first(p);                                           \
+        T *y = (T *)p->y + p->inside * p->y_step;                                                  \
+        size_t n = p->inside_end - p->inside;                                                      \
+        const size_t run = qk_pool_run(p, &n);                                                     \
+        for (; n > 0; n--, x += p->sw * p->channels, y += p->y_step)                               \
+            name##_span(x, p->row_step, (ptrdiff_t)(p->dw * p->channels), p->kh, p->kw, divisor,   \
+                        y, run);                                                                   \
+    }
+
+#define POOL_SIZE(name, size, kh, kw)                                                              \
     TARGET __attribute__((noinline)) static void name##size(const qk_pool *p) {                    \
-        name##_inside(p, kh, kw, usual);                                                           \
+        name##_inside(p, kh, kw);                                                                  \
     }
 
 #define POOL(name, T, START, JOIN, FINISH)                                                         \
     POOL_JOIN(name, T, START, JOIN)                                                                \
-    POOL_BORDER(name, T, FINISH)                                                                   \
+    POOL_SPAN(name, T, START, JOIN, FINISH)                                                        \
+    POOL_BORDER(name, T)                                                                           \
     POOL_INSIDE(name, T, FINISH)                                                                   \
-    POOL_SIZE(name, _2x2, 2, 2, true)                                                              \
-    POOL_SIZE(name, _3x3, 3, 3, true)                                                              \
-    POOL_SIZE(name, _any, p->kh, p->kw, false)                                                     \
+    POOL_SIZE(name, _2x2, 2, 2)                                                                    \
+    POOL_SIZE(name, _3x3, 3, 3)                                                                    \
+    POOL_ANY(name, T)                                                                              \
     static void name(const qk_pool *p) {                                                           \
         if (p->inside > 0)                                                                         \
             name##_border(p, 0, p->inside);                                                        \

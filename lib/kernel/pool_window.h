@@ -50,6 +50,19 @@ static inline void qk_pool_set_inside(qk_pool *p) {
     p->inside_end = any ? (size_t)end : 0;
 }
 
+/* Where the first window inside begins. */
+static inline ptrdiff_t qk_pool_first(const qk_pool *p) {
+    return ((ptrdiff_t)(p->inside * p->sw) - p->left) * (ptrdiff_t)p->channels;
+}
+
+/* Elements of outputs that lie together as their windows do; *n windows are then *n runs. */
+static inline size_t qk_pool_run(const qk_pool *p, size_t *n) {
+    const bool together = p->sw == 1 && p->y_step == p->channels && *n > 0;
+    const size_t windows = together ? *n : 1;
+    *n = together ? 1 : *n;
+    return windows * p->channels;
+}
+
 static inline float qk_average_multiplier(const qk_pool *p, const qk_window *w) {
     return p->x_scale / (p->y_scale * (float)w->divisor);
 }

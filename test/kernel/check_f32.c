@@ -530,10 +530,12 @@ static void bench_pool(ck_state *s, void (*run)(const qk_pool *p), size_t elemen
 static void bench_max_f32(ck_state *s) {
     bench_pool(s, s->t->f32->max_f32, 4, "2x2 / 2, row of 12 x 8", 2, 2, 12, 8);
     bench_pool(s, s->t->f32->max_f32, 4, "3x3 / 2, row of 56 x 64", 3, 2, 56, 64);
+    bench_pool(s, s->t->f32->max_f32, 4, "5x5 / 1, row of 20 x 128", 5, 1, 20, 128);
 }
 static void bench_max_u8(ck_state *s) {
     bench_pool(s, s->t->f32->max_u8, 1, "2x2 / 2, row of 12 x 8", 2, 2, 12, 8);
     bench_pool(s, s->t->f32->max_u8, 1, "3x3 / 2, row of 56 x 64", 3, 2, 56, 64);
+    bench_pool(s, s->t->f32->max_u8, 1, "5x5 / 1, row of 20 x 128", 5, 1, 20, 128);
 }
 static void bench_average_f32(ck_state *s) {
     bench_pool(s, s->t->f32->average_f32, 4, "7x7 x 1024", 7, 1, 1, 1024);
