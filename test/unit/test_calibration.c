@@ -158,8 +158,8 @@ static const struct {
     const char *message;
 } hostile[] = {
     {"", QSIM_E_FORMAT, "line 1"},
-    {"\n\n# only comments\n", QSIM_E_FORMAT, "no calibration file"},
-    {"<html>", QSIM_E_FORMAT, "no calibration file"},
+    {"\n\n# only comments\n", QSIM_E_FORMAT, "not a calibration file"},
+    {"<html>", QSIM_E_FORMAT, "not a calibration file"},
     {"qsim-calibration 2\n", QSIM_E_UNSUPPORTED, "version 2"},
     {"qsim-calibration 1 2\n", QSIM_E_FORMAT, "unexpected"},
     {"qsim-calibration 99999999999999999999\n", QSIM_E_FORMAT, "line 1"},

@@ -292,7 +292,7 @@ static void test_refusals(void) {
     qsim_model *m = net_lenet();
     qsim_quantize_options o = {.struct_size = sizeof(o), .mode = 3};
     qsim_rule rule = {sizeof(rule), "fc*", QSIM_RULE_FLOAT, 0};
-    refused(m, NULL, QSIM_E_ARGUMENT, "missing");
+    refused(m, NULL, QSIM_E_ARGUMENT, "static quantization needs a calibration");
     refused(m, &o, QSIM_E_ARGUMENT, "mode 3");
     o.mode = QSIM_MODE_WEIGHTS;
     o.per_row = 1;

@@ -347,7 +347,7 @@ static void test_modes(void) {
     for (size_t i = 0; i < QS_COUNT(bad); i++) {
         extra.mode = bad[i];
         make_package(good_manifest, &extra);
-        refused("no regular file");
+        refused("is not a regular file");
     }
 }
 
@@ -355,7 +355,7 @@ static void test_manifests(void) {
     static const struct {
         const char *manifest, *text;
     } bad[] = {{"", "JSON"},
-               {"[]", "no JSON object"},
+               {"[]", "is not a JSON object"},
                {"{\"schema\": 1}", "no \"model\""},
                {"{\"model\": \"m.onnx\"}", "no \"schema\""},
                {"{\"schema\": 2, \"model\": \"m.onnx\"}", "schema 2"},
@@ -410,7 +410,7 @@ static void test_contents(void) {
 static void test_sums(void) {
     static char wrong[3][512];
     const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000000";
-    const char *const text[] = {"another hash", "missing", "no hash and name"};
+    const char *const text[] = {"another hash", "missing", "is not a hash and a name"};
     for (int i = 0; i < 3; i++)
         wrong[i][0] = 0;
     put_sum(wrong[0], "manifest.json", good_manifest, sizeof(good_manifest) - 1);
