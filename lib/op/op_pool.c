@@ -126,6 +126,8 @@ QS_RARE static int infer_global_quantized(qs_infer *x) {
 /* ---- execution ---- */
 
 #define THIN 64 /* bytes: the longest vectors */
+/* Bytes of rows whose maxima along the rows are kept until those down the columns are found. */
+#define BAND_BYTES ((size_t)32 * 1024)
 
 typedef struct pool_plan {
     void (*kernel)(const qk_pool *p);
@@ -136,6 +138,10 @@ typedef struct pool_plan {
     size_t slices;
     size_t wave; /* rows that are done before any of the next, if the output is over the input */
     qk_pool row; /* what is the same for every row */
+    /* Maxima of large windows: first those along the rows under `band` rows of the output, which
+     * take band_bytes, then those down their columns, by `row`; 0: both at once. */
+    size_t band, band_bytes;
+    qk_pool along;
     bool quantized, has_y_zero, column_major;
     int32_t table; /* the input; 0: there is none */
 } pool_plan;
@@ -182,22 +188,47 @@ static void make_row(const pool_job *j, qk_pool *r, char *apart, char *y) {
         qs_copy_rows(r->y, (ptrdiff_t)n, y, (ptrdiff_t)step, n, p->ow);
 }
 
+/* Maxima along the rows under the windows of `count` rows of the output; returns the first row. */
+static size_t join_rows(const pool_plan *p, const char *image, size_t oy, size_t count, char *to) {
+    const size_t line = p->w * p->c * p->element, above = oy * p->sh;
+    const size_t first = above < p->top ? 0 : above - p->top;
+    size_t end = above + (count - 1) * p->sh + (p->kh - 1) * p->dh + 1;
+    end = end < p->top ? 0 : end - p->top;
+    qk_pool r = p->along;
+    for (size_t i = first; i < end && i < p->h; i++, to += p->ow * p->c * p->element) {
+        r.x = image + i * line;
+        r.y = to;
+        p->kernel(&r);
+    }
+    return first;
+}
+
 static void pool_slice(void *arg, size_t slice) {
     const pool_job *j = arg;
     const pool_plan *p = j->p;
-    char *const apart = p->line ? j->scratch + slice * p->line : NULL;
-    const size_t line = p->w * p->c * p->element;
+    char *const own = j->scratch + slice * (p->line + p->band_bytes);
+    char *const apart = p->line ? own : NULL;
+    const size_t most = p->band ? p->band : p->oh;
+    const size_t line = (p->band ? p->ow : p->w) * p->c * p->element;
     const size_t end = j->first + qs_slice_begin(j->count, p->slices, slice + 1);
     qk_pool r = j->row;
-    size_t i = j->first + qs_slice_begin(j->count, p->slices, slice), oy = i % p->oh, first = 0;
-    const char *x = j->x + i / p->oh * p->h * line;
-    for (; i < end; i++) {
-        pool_row(p, oy, &r, &first);
-        r.x = x + first * line;
-        make_row(j, &r, apart, j->y + (i * p->ow * p->y_step + p->column) * p->element);
-        if (++oy == p->oh) {
-            oy = 0;
-            x += p->h * line;
+    for (size_t i = j->first + qs_slice_begin(j->count, p->slices, slice), stop; i < end;) {
+        const char *x = j->x + i / p->oh * p->h * p->w * p->c * p->element;
+        size_t oy = i % p->oh, skipped = 0, first = 0;
+        stop = i + (p->oh - oy < most ? p->oh - oy : most);
+        stop = stop < end ? stop : end;
+        if (p->band) {
+            skipped = join_rows(p, x, oy, stop - i, own + p->line);
+            x = own + p->line;
+        }
+        for (; i < stop; i++, oy++) {
+            pool_row(p, oy, &r, &first);
+            r.x = r.kh ? x + (first - skipped) * line : x;
+            if (p->band) {
+                r.kw = r.kh;
+                r.kh = 1;
+            }
+            make_row(j, &r, apart, j->y + (i * p->ow * p->y_step + p->column) * p->element);
         }
     }
 }
@@ -395,6 +426,41 @@ static int lower_pool(qs_lower *l, bool global, int32_t over, pool_plan **out) {
     return QSIM_OK;
 }
 
+/*
+ * The same maxima in fewer steps, and the same of two zeros: the first in the order of the taps.
+ * Bands overlap by a window, so one is two windows high or more.
+ */
+QS_RARE static void separate(qs_lower *l, pool_plan *p) {
+    const size_t kw = p->row.kw, span = (p->kh - 1) * p->dh + 1;
+    const size_t along = (p->sh < span ? p->sh : span) * kw; /* taps for one output */
+    if (p->kh * kw <= 2 * (along + p->kh) || p->ow > p->w)
+        return;
+    const size_t line = p->ow * p->c * p->element;
+    size_t rows = BAND_BYTES / line < 2 * span ? 2 * span : BAND_BYTES / line;
+    rows = rows < p->h ? rows : p->h > span ? p->h : span;
+    p->band = (rows - span) / p->sh + 1;
+    p->band = p->band < p->oh ? p->band : p->oh;
+    if (rows >= p->h)
+        p->band = p->oh;
+    p->along = p->row;
+    p->along.kh = 1;
+    p->along.y_step = p->c;
+    /* The band is one row, whose windows have taps p->dh lines apart. */
+    p->row.dw = p->dh * p->ow;
+    p->row.width = p->h * p->ow;
+    p->row.sw = 1;
+    p->row.left = 0;
+    p->row.inside = 0;
+    p->row.inside_end = p->ow;
+    p->band_bytes = qs_align((rows < p->h ? rows : p->h) * line + QS_OVER_READ, 64);
+    const double taps = (double)(p->n * p->oh * line) * (double)(along + p->kh);
+    p->slices = qs_slice_count(l->ctx, p->n * p->oh, taps / QS_POOLED);
+    p->wave = p->slices * p->band;
+    l->step->scratch = p->slices * (p->line + p->band_bytes);
+    if (l->step->before)
+        pool_distances(p, l->step);
+}
+
 QS_RARE static int lower_maxpool(qs_lower *l) {
     pool_plan *p = NULL;
     int code = lower_pool(l, false, QS_POOL_OVER, &p);
@@ -403,10 +469,14 @@ QS_RARE static int lower_maxpool(qs_lower *l) {
     const qk_f32 *k = l->ctx->kernels->f32;
     p->kernel = p->element == 1 ? k->max_u8 : k->max_f32;
     p->column_major = qs_node_int(l->node, "storage_order", 0) != 0;
-    if (qs_lower_out(l, 1) && l->step->run == run_pool) {
-        l->step->run = run_max_indices;
-        l->step->before = l->step->behind = 0; /* it looks at the input again */
+    if (l->step->run != run_pool)
+        return QSIM_OK;
+    if (!qs_lower_out(l, 1)) {
+        separate(l, p);
+        return QSIM_OK;
     }
+    l->step->run = run_max_indices;
+    l->step->before = l->step->behind = 0; /* it looks at the input again */
     return QSIM_OK;
 }
 

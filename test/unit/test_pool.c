@@ -222,6 +222,35 @@ static void random_shapes(qsim_ctx **ctx, int contexts) {
     }
 }
 
+/* Maxima of windows that are taken apart: in several bands, of zeros of both signs and of NaNs. */
+static void large_windows(qsim_ctx **ctx, int contexts) {
+    static const float values[] = {0.0f, -0.0f, NAN, -INFINITY, -1.0f, -2.0f};
+    static const shape shapes[] = {
+        {2, 13, 13, 70, 7, 7, 1, 1, 1, 1, 3, 3, 3, 3, 0, 0},
+        {1, 61, 12, 190, 5, 5, 1, 1, 1, 1, 2, 2, 2, 2, 0, 0},
+        {2, 45, 11, 260, 6, 7, 2, 1, 1, 1, 0, 3, 5, 3, 0, 0},
+        {1, 50, 20, 130, 7, 5, 1, 2, 3, 2, 9, 0, 9, 4, 1, 0},
+        {1, 9, 30, 3, 8, 8, 1, 1, 1, 1, 12, 1, 12, 1, 0, 0},
+    };
+    for (size_t i = 0; i < QS_COUNT(shapes); i++) {
+        const shape *s = &shapes[i];
+        const size_t n = (size_t)(s->n * s->h * s->w * s->c);
+        float *x = or_memory(n * sizeof(float));
+        uint8_t *bytes = or_memory(n);
+        for (size_t k = 0; k < n; k++)
+            x[k] = values[between(0, QS_COUNT(values) - 1)];
+        for (int k = 0; k < contexts; k++)
+            check_float(ctx[k], "MaxPool", s, x);
+        for (size_t k = 0; k < n; k++)
+            x[k] = bytes[k] = (uint8_t)between(0, 255);
+        for (int k = 0; k < contexts; k++)
+            check_u8(ctx[k], "MaxPool", s, bytes, x);
+        check_indices(ctx[0], s, x);
+        free(x);
+        free(bytes);
+    }
+}
+
 /* x of rank 3, 4 and 5: the mean over everything between batch and channels. */
 static void global(qsim_ctx *ctx, int32_t rank, bool quantized) {
     const or_tensor shapes[3] = {{.rank = 3, .dims = {2, 7, 5}},
@@ -306,6 +335,7 @@ int main(void) {
     int n = or_contexts(ctx, 2);
     CHECK(n >= 1);
     random_shapes(ctx, n);
+    large_windows(ctx, n);
     for (int i = 0; i < n; i++)
         for (int32_t rank = 3; rank <= 5; rank++) {
             global(ctx[i], rank, false);
