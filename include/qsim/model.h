@@ -270,7 +270,7 @@ QSIM_API void qsim_builder_free(qsim_builder *b);
  *   BASIC     constants folded; nodes removed that do nothing, or undo one another (Identity,
  *             Dropout, Cast, Transpose, Reshape, Squeeze, Unsqueeze); BatchNormalization folded
  *             into the Conv or ConvTranspose before it
- *   EXTENDED  a constant added behind Conv or MatMul becomes a bias; quantize/dequantize pairs
+ *   EXTENDED  a constant added after Conv or MatMul becomes a bias; quantize/dequantize pairs
  *             become QLinearConv, QLinearMatMul and what of com.microsoft ONNX Runtime runs on CPUs
  *             (QLinearAdd, -Mul, -Concat, -AveragePool, -GlobalAveragePool)
  *   ALL       the same: layouts and what ONNX has no words for (bounds of activations, packed

@@ -157,7 +157,7 @@ typedef struct qsim_quantize_options {
  * that ONNX Runtime's CPU provider runs: the weights of a convolution are u8, the others as asked
  * for. With per_row each row of a product, and each image of a convolution, is quantized by itself
  * in standard operators, so that an answer does not depend on what else is in the batch. Mode
- * WEIGHTS puts DequantizeLinear behind the weights of Conv, ConvTranspose, Gemm, MatMul, Gather,
+ * WEIGHTS puts DequantizeLinear after the weights of Conv, ConvTranspose, Gemm, MatMul, Gather,
  * RNN, LSTM and GRU. Options for activations, percentiles and formats do not matter to either.
  *
  * Errors: MISMATCH (calibration of another model), STATE (one that has seen no data), NOT_FOUND,

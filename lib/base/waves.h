@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Outputs that lie over their input. Such a step goes through its rows in waves, from the first to
- * the last where the output begins before the input, and back where it begins behind it; none is
+ * the last where the output begins before the input, and back where it begins after it; none is
  * begun before the one in front of it is done. So nothing is overwritten that is still read, if the
  * two begin far enough from each other.
  */
@@ -12,7 +12,7 @@
 
 /* Of each thread between two moments at which all wait for each other: that takes some 1 us. */
 #define QS_WAVE_NS 200000.0
-/* Bytes behind a row that kernels may read without using them. */
+/* Bytes after a row that kernels may read without using them. */
 #define QS_OVER_READ ((size_t)64)
 
 /*
@@ -25,7 +25,7 @@ static inline size_t qs_wave(size_t items, size_t slices, double ns) {
     return slices * (many < (double)most ? (size_t)many + 1 : most);
 }
 
-/* First item of the first wave. The next one's is `wave` behind, or before if `backwards`. */
+/* First item of the first wave. The next one's is `wave` after, or before if `backwards`. */
 static inline size_t qs_wave_first(size_t items, size_t wave, bool backwards) {
     return backwards ? (items - 1) / wave * wave : 0;
 }

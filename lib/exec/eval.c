@@ -100,7 +100,7 @@ int qs_eval_lower(const qs_eval *e, qs_id node, const void *packed, qs_step *ste
     return code;
 }
 
-/* Gives a constant input an aligned address with slack behind it, for the time of this node. */
+/* Gives a constant input an aligned address with slack after it, for the time of this node. */
 static int address_input(const qs_eval *e, const qs_node *n, qs_arena *temporary, qs_id id) {
     const qs_const *c = e->values[id].data;
     size_t room;

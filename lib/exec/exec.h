@@ -15,7 +15,7 @@
 
 #include <qsim/session.h>
 
-/* Readable bytes behind every tensor that a kernel may load past. */
+/* Readable bytes after every tensor that a kernel may load past. */
 #define QS_SLACK 64
 /* Activation memory that a plan may ask for: 16 GiB. */
 #define QS_ARENA_LIMIT ((size_t)1 << 34)
@@ -45,7 +45,7 @@ int qs_session_compile(const qsim_model *model, const qsim_session_options *opti
                        qsim_session **out, qsim_error *error);
 /* Fills by_value (by_value.c). */
 int qs_find_by_value(qsim_session *s);
-/* Fills integer, behind qs_pass_qdq and before what else changes nodes (integers.c). */
+/* Fills integer, after qs_pass_qdq and before what else changes nodes (integers.c). */
 int qs_find_integers(qsim_session *s);
 qsim_session *qs_session_hold(const qsim_session *session);
 
@@ -81,7 +81,7 @@ typedef struct qs_slot {
     size_t bytes;
     size_t offset;
     int32_t first, last;
-    /* What step `last` makes and may lie over this block, as far before or behind; or NULL. */
+    /* What step `last` makes and may lie over this block, as far before or after; or NULL. */
     const struct qs_slot *heir;
     size_t before, behind;
 } qs_slot;

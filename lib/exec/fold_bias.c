@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A constant added to each channel behind a Conv, ConvTranspose or MatMul is its bias: folded in,
+ * A constant added to each channel after a Conv, ConvTranspose or MatMul is its bias: folded in,
  * it is summed in int32 instead of going through 8 bits twice. Models made of CNTK and TensorFlow
  * ones have these.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of a model runs in integers: read off the graph behind the passes that make integer
+ * What of a model runs in integers: read off the graph after the passes that make integer
  * operators. A node that is gone runs where its result went: in the operator that now writes it, or
  * in whatever reads it.
  */
@@ -30,7 +30,7 @@ static bool is_integer(const qs_graph *g, qs_id node) {
 }
 
 typedef struct search {
-    const qs_graph *model, *g; /* before and behind the passes; ids of old nodes are the same */
+    const qs_graph *model, *g; /* before and after the passes; ids of old nodes are the same */
     qs_uses uses;              /* of the model */
     bool *there;               /* by node of g: still executed */
     bool *integer;             /* by node of the model */

@@ -30,7 +30,7 @@ static bool all_known(const qs_value *v, int32_t from) {
 
 /*
  * [N,C,h,s,w,t] with the blocks' axes before h and w, or [N,a,b,c,h,w] with one of a, b, c before
- * h, one behind it and one behind w.
+ * h, one after it and one after w.
  */
 static bool is_blocks(const qs_value *x, const qs_value *a, blocks *b) {
     const qs_dim *d = a->dims;

@@ -35,7 +35,7 @@ static int earlier_first(const void *a, const void *b) {
     return larger_first(a, b);
 }
 
-/* How far b has to begin behind a. */
+/* How far b has to begin after a. */
 static size_t distance(const qs_slot *a, const qs_slot *b) {
     size_t least = a->bytes;
     if (a->heir == b && a->behind < least)

@@ -7,7 +7,7 @@
 #include "exec/passes.h"
 #include "op/rules.h"
 
-/* The node that makes `v`, behind any Identity; QS_NONE if there is none. */
+/* The node that makes `v`, after any Identity; QS_NONE if there is none. */
 static qs_id maker(const qs_graph *g, qs_id v) {
     while (v != QS_NONE) {
         const qs_id id = g->values[v].producer;
@@ -118,7 +118,7 @@ static uint32_t axes_of(const qs_graph *g, const qs_node *n) {
     return mask;
 }
 
-/* Unsqueeze behind Squeeze, or the other way round, of the same axes. */
+/* Unsqueeze after Squeeze, or the other way round, of the same axes. */
 static bool undoes(const qs_graph *g, const qs_node *n, const qs_node *before) {
     const bool pair = (qs_node_is(n, "", "Squeeze") && qs_node_is(before, "", "Unsqueeze")) ||
                       (qs_node_is(n, "", "Unsqueeze") && qs_node_is(before, "", "Squeeze"));

@@ -16,6 +16,7 @@ typedef struct qs_pass {
     qsim_error *error;
     bool standard;    /* make only what ONNX files may contain */
     bool contributed; /* with it: also operators of com.microsoft */
+    bool literal;     /* leave quantize/dequantize pairs as they are written */
 } qs_pass;
 
 /* Constant nodes become constants (pass_simple.c). */
@@ -35,7 +36,7 @@ int qs_pass_outputs(qs_pass *p, const char *const *names, size_t count);
 int qs_pass_u8(qs_pass *p);
 /* Quantize/dequantize patterns become integer operators (pass_qdq.c). */
 int qs_pass_qdq(qs_pass *p);
-/* What dynamic quantization writes, with what stands behind its products (pass_dynamic.c). */
+/* What dynamic quantization writes, with what follows its products (pass_dynamic.c). */
 int qs_pass_dynamic(qs_pass *p);
 /* BatchNormalization into the convolution before it (pass_bn.c). */
 int qs_pass_batchnorm(qs_pass *p);
@@ -49,7 +50,7 @@ int qs_pass_redundant(qs_pass *p);
 int qs_pass_slices(qs_pass *p);
 /* Slices joined as channels that take every pixel of blocks: space to depth (pass_slice.c). */
 int qs_pass_phases(qs_pass *p);
-/* Constants added behind a Conv, ConvTranspose or MatMul become biases; edits the model's graph
+/* Constants added after a Conv, ConvTranspose or MatMul become biases; edits the model's graph
  * (fold_bias.c). */
 int qs_fold_bias(qsim_model *m, qsim_error *error);
 /* Names for values that passes made, and names of their own for nodes, for saving (optimize.c). */
@@ -61,14 +62,14 @@ int qs_pass_table(qs_pass *p);
 /* Channels-last convolutions and pools; `spread`: also what stands between (pass_layout.c). */
 int qs_pass_layout(qs_pass *p, bool spread);
 
-/* Behind the layout: tables and sums into the integer convolution or product that makes an operand,
- * sums and curves into the float convolution (pass_behind.c). */
-int qs_pass_behind(qs_pass *p);
+/* After the layout: tables and sums into the integer convolution or product that makes an operand,
+ * sums and curves into the float convolution (pass_epilogue.c). */
+int qs_pass_epilogue(qs_pass *p);
 
-/* Behind the layout: two tensors joined, shuffled and split (pass_shuffle.c). */
+/* After the layout: two tensors joined, shuffled and split (pass_shuffle.c). */
 int qs_pass_shuffle(qs_pass *p);
 
-/* Behind that: convolutions write into the Concat that alone reads them (pass_concat.c). */
+/* After that: convolutions write into the Concat that alone reads them (pass_concat.c). */
 int qs_pass_concat(qs_pass *p);
 
 /* Constant scale and zero point of a uint8 tensor; false if they are not (pass_concat.c). */

@@ -4,7 +4,7 @@
  * is in the arena, a constant of the session, or memory of the caller:
  *
  *   inputs are read where the caller has them if every step that reads them reads exactly their
- *   bytes (the caller's buffers have no slack behind them), and are copied into the arena
+ *   bytes (the caller's buffers have no slack after them), and are copied into the arena
  * otherwise; outputs are written where the caller wants them unless steps read them too.
  */
 #include "exec/exec.h"

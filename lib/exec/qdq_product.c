@@ -14,7 +14,7 @@ typedef struct weights {
     bool transposed;                             /* the product takes them the other way round */
 } weights;
 
-/* The DequantizeLinear that makes `value`, also behind a Transpose of a matrix. */
+/* The DequantizeLinear that makes `value`, also after a Transpose of a matrix. */
 static qs_id find_dequantize(const qs_graph *g, qs_id value, bool *transposed) {
     qs_id id = qs_pass_producer(g, value, "Transpose");
     *transposed = false;

@@ -83,7 +83,7 @@ static int emit_pool(qs_qdq *d, qs_target *t, qs_quantized *x, const char *op_ty
     return code ? code : qs_qdq_set_bounds(d, t, *made);
 }
 
-/* [N,C,1,...] to [N,C] behind the pool `made`. */
+/* [N,C,1,...] to [N,C] after the pool `made`. */
 static int flatten(qs_qdq *d, qs_id made, int32_t rank) {
     qs_graph *g = d->g;
     qs_id y = g->nodes[made].outputs[0], pooled = qs_pass_value(d->p, y);

@@ -8,55 +8,71 @@ static int no_memory(const qsim_session *s, qsim_error *error) {
 
 /* ---- passes ---- */
 
+/* A pass and the level from which on it runs. */
+typedef struct pass {
+    int32_t level;
+    int (*run)(qs_pass *p);
+} pass;
+
+static int fold_quantize(qs_pass *p) {
+    return qs_pass_fold(p, QS_FOLD_QUANTIZE);
+}
+
+static int fold_all(qs_pass *p) {
+    return qs_pass_fold(p, QS_FOLD_QUANTIZE | QS_FOLD_DEQUANTIZE);
+}
+
+static int to_integers(qs_pass *p) {
+    return p->literal ? QSIM_OK : qs_pass_qdq(p);
+}
+
+/* What runs in integers is the same at every level, so what decides on it runs at every level. */
+static const pass lowering[] = {
+    {QSIM_LEVEL_DISABLE, qs_pass_constants},  {QSIM_LEVEL_DISABLE, fold_quantize},
+    {QSIM_LEVEL_DISABLE, qs_pass_identities}, {QSIM_LEVEL_EXTENDED, qs_pass_slices},
+    {QSIM_LEVEL_DISABLE, qs_pass_u8},         {QSIM_LEVEL_DISABLE, to_integers},
+    {QSIM_LEVEL_EXTENDED, qs_pass_dynamic},
+};
+
+static const pass fusion[] = {
+    {QSIM_LEVEL_BASIC, qs_pass_identities}, /* pairs of quantize and dequantize leave some */
+    {QSIM_LEVEL_DISABLE, fold_all},
+    {QSIM_LEVEL_EXTENDED, qs_pass_bias}, /* also between a convolution and its normalization */
+    {QSIM_LEVEL_BASIC, qs_pass_batchnorm},
+    {QSIM_LEVEL_EXTENDED, qs_pass_curves},
+    {QSIM_LEVEL_EXTENDED, qs_pass_fuse},
+    {QSIM_LEVEL_EXTENDED, qs_pass_table},
+    {QSIM_LEVEL_EXTENDED, qs_pass_phases},
+};
+
+static const pass after_layout[] = {
+    {QSIM_LEVEL_DISABLE, qs_pass_finish},
+    {QSIM_LEVEL_EXTENDED, qs_pass_epilogue},
+    {QSIM_LEVEL_EXTENDED, qs_pass_shuffle},
+    {QSIM_LEVEL_EXTENDED, qs_pass_concat},
+};
+
+static int run_passes(qs_pass *p, int32_t level, const pass *passes, size_t count) {
+    int code = QSIM_OK;
+    for (size_t i = 0; i < count && !code; i++)
+        if (level >= passes[i].level)
+            code = passes[i].run(p);
+    return code;
+}
+
 static int transform(qsim_session *s, const qsim_session_options *o, bool literal,
                      qsim_error *error) {
-    int32_t level = o->level == QSIM_LEVEL_DEFAULT ? QSIM_LEVEL_ALL : o->level;
-    qs_pass p = {.ctx = s->ctx, .graph = s->graph, .model = s->name, .error = error};
-    int code = qs_pass_constants(&p);
-    if (!code)
-        code = qs_pass_fold(&p, QS_FOLD_QUANTIZE);
-    /* At every level: what is lowered to integers does not depend on them. */
-    if (!code)
-        code = qs_pass_identities(&p);
-    if (!code && level >= QSIM_LEVEL_EXTENDED)
-        code = qs_pass_slices(&p);
-    if (!code)
-        code = qs_pass_u8(&p);
-    if (!code && !literal)
-        code = qs_pass_qdq(&p);
-    if (!code && level >= QSIM_LEVEL_EXTENDED)
-        code = qs_pass_dynamic(&p);
+    const int32_t level = o->level == QSIM_LEVEL_DEFAULT ? QSIM_LEVEL_ALL : o->level;
+    qs_pass p = {
+        .ctx = s->ctx, .graph = s->graph, .model = s->name, .error = error, .literal = literal};
+    int code = run_passes(&p, level, lowering, QS_COUNT(lowering));
     if (!code && qs_find_integers(s))
         code = no_memory(s, error);
-    /* Pairs of quantize and dequantize leave some. */
-    if (!code && level >= QSIM_LEVEL_BASIC)
-        code = qs_pass_identities(&p);
     if (!code)
-        code = qs_pass_fold(&p, QS_FOLD_QUANTIZE | QS_FOLD_DEQUANTIZE);
-    /* A sum between a convolution and its BatchNormalization is a bias before they are one. */
-    if (!code && level >= QSIM_LEVEL_EXTENDED)
-        code = qs_pass_bias(&p);
-    if (!code && level >= QSIM_LEVEL_BASIC)
-        code = qs_pass_batchnorm(&p);
-    if (!code && level >= QSIM_LEVEL_EXTENDED)
-        code = qs_pass_curves(&p);
-    if (!code && level >= QSIM_LEVEL_EXTENDED)
-        code = qs_pass_fuse(&p);
-    if (!code && level >= QSIM_LEVEL_EXTENDED)
-        code = qs_pass_table(&p);
-    if (!code && level >= QSIM_LEVEL_EXTENDED)
-        code = qs_pass_phases(&p);
+        code = run_passes(&p, level, fusion, QS_COUNT(fusion));
     if (!code)
         code = qs_pass_layout(&p, level >= QSIM_LEVEL_BASIC);
-    if (!code)
-        code = qs_pass_finish(&p);
-    if (!code && level >= QSIM_LEVEL_EXTENDED)
-        code = qs_pass_behind(&p);
-    if (!code && level >= QSIM_LEVEL_EXTENDED)
-        code = qs_pass_shuffle(&p);
-    if (!code && level >= QSIM_LEVEL_EXTENDED)
-        code = qs_pass_concat(&p);
-    return code;
+    return code ? code : run_passes(&p, level, after_layout, QS_COUNT(after_layout));
 }
 
 /* ---- weights ---- */
@@ -165,7 +181,7 @@ static void mark_read(const qsim_session *s, bool *read) {
         read[g->outputs[i]] = true;
 }
 
-/* Every constant that is read gets an aligned address with slack behind it. */
+/* Every constant that is read gets an aligned address with slack after it. */
 static int place_constants(qsim_session *s, qsim_error *error) {
     qs_graph *g = s->graph;
     s->constants = qs_arena_alloc(&s->arena, g->value_count + 1, sizeof(*s->constants));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which tensors have the same sizes, told without knowing them: behind a convolution that keeps the
+ * Which tensors have the same sizes, told without knowing them: after a convolution that keeps the
  * size of what it reads, a sum's operands fit each other whatever the image.
  */
 #include "exec/passes.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Steps that take their input in waves, from one end to the other, can write their output over it:
- * so far before or behind it that nothing is overwritten that is still read.
+ * so far before or after it that nothing is overwritten that is still read.
  */
 #include "exec/exec.h"
 

@@ -8,7 +8,7 @@
  * nothing. The end is: acc + bias, then the clamp `v < lo ? lo : v`, `v > hi ? hi : v`,
  * which lets NaN pass.
  *
- * Memory. Inputs are channels last and dense; up to 64 bytes behind a row may be read, never used.
+ * Memory. Inputs are channels last and dense; up to 64 bytes after a row may be read, never used.
  * Nothing is written outside the outputs.
  */
 #ifndef QK_F32_H
@@ -54,7 +54,7 @@ typedef struct qk_cut {
  * c[y * out_line + x * out_pixel + j] = clamp(sum over ky, kx of
  *     a[y * line_step + x * pixel_step + ky * tap_down + kx * tap_across + j] *
  *     w[ky * w_down + kx * stride + j] + bias[j]) for j < channels.
- * Rows of w and bias hold `stride` floats, a multiple of 16, zero behind `channels`.
+ * Rows of w and bias hold `stride` floats, a multiple of 16, zero after `channels`.
  */
 typedef struct qk_depthwise_f32 {
     const float *a;
@@ -139,7 +139,7 @@ static inline size_t qk_gemm_depth(const qk_gemm_f32 *g) {
 
 /*
  * Packing: panels of `panel` columns, the last one as wide as the rest rounded up to 8; inside a
- * panel row k holds its columns side by side, zero behind the last.
+ * panel row k holds its columns side by side, zero after the last.
  */
 
 /* Floats that the packed matrix needs, slack for over-reading included; false on overflow. */

@@ -48,7 +48,7 @@ static int check_node(qs_graph *g, qs_id id, const char *name, struct report *r)
     return tell(r, qs_read_node_rules(g, id, name, &why), &why);
 }
 
-/* Nodes in or behind a cycle have no order: nothing can be inferred, but operators are checked. */
+/* Nodes in or after a cycle have no order: nothing can be inferred, but operators are checked. */
 static int check_cycles(qs_graph *g, const char *name, struct report *r) {
     bool *ordered = qs_calloc(g->arena.ctx, g->node_count, sizeof(*ordered));
     int code = ordered ? QSIM_OK : QSIM_E_NOMEM;

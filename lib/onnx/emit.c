@@ -72,7 +72,7 @@ static bool renamed_fields(pb_ostream_t *out, const void *arg) {
            emit_others(out, t->tensor->source, BIT(TENSOR_NAME));
 }
 
-/* A 4-bit tensor with bits behind its end was cleaned while reading: its data moved. */
+/* A 4-bit tensor with bits after its end was cleaned while reading: its data moved. */
 bool qs_emit_tensor_body(pb_ostream_t *out, const char *name, const qs_const *c) {
     struct named_tensor t = {name, c};
     if (c->source.size == 0 || c->external)

@@ -61,7 +61,7 @@ static bool is_bias(const qs_graph *g, const qs_node *n) {
     return false;
 }
 
-/* The Add behind a MatMul that is its bias, if nobody else reads the product; or the node itself.
+/* The Add after a MatMul that is its bias, if nobody else reads the product; or the node itself.
  */
 static const qs_node *with_bias(const qs_graph *g, const qs_uses *uses, const qs_node *n) {
     const qs_id y = n->outputs[0];
@@ -193,7 +193,7 @@ static uint64_t no_weights(const qs_node *n) {
     return contains(n->op_type, "Integer") ? ~(uint64_t)3 : 0;
 }
 
-/* The constant behind a value: an initializer, or what a Constant node holds. */
+/* The constant that a value is: an initializer, or what a Constant node holds. */
 static const qs_const *constant(const qs_graph *g, qs_id value) {
     const qs_value *v = &g->values[value];
     if (v->data)

@@ -200,7 +200,7 @@ static int decode_typed(qs_reader *r, const struct parts *p, qs_const *c) {
     return floats ? decode_floats(r, p, c, need) : decode_integers(r, p, c, need);
 }
 
-/* Bits behind the last element are zero, whatever the file has there. */
+/* Bits after the last element are zero, whatever the file has there. */
 static int clear_tail(qs_reader *r, const struct parts *p, qs_const *c) {
     size_t per_byte = 8 / (size_t)qsim_dtype_bits(c->dtype), used = c->elements % per_byte;
     if (used == 0)

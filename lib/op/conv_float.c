@@ -210,7 +210,7 @@ static void finish_thin(const conv_plan *p, float *y, const float *other, size_t
     }
 }
 
-/* What stands behind the convolution, on one block of columns of the pixels from y on. */
+/* What follows the convolution, on one block of columns of the pixels from y on. */
 static void finish(const conv_job *j, float *y, size_t pixels, size_t split) {
     const conv_plan *p = j->p;
     if (!p->end.first && !p->end.sum && !p->end.curve)

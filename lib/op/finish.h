@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What runs behind float results while they are in the cache, with the bits of the operators alone:
+ * What runs on float results while they are in the cache, with the bits of the operators alone:
  * attribute "first": a curve; with a further input a sum, clamped to sum_lo and sum_hi; attribute
- * "then": a curve behind all.
+ * "then": a curve after all.
  */
 #ifndef QS_FINISH_H
 #define QS_FINISH_H

@@ -85,7 +85,7 @@ static const binary_fn functions[4][16] = {FUNCTIONS(add, u), FUNCTIONS(sub, u),
 
 /*
  * Before version 7: with `broadcast`, b lies over axes [axis, axis + its rank) of a, the last ones
- * by default. `wide` becomes b with as many axes of size 1 behind it as that takes.
+ * by default. `wide` becomes b with as many axes of size 1 after it as that takes.
  */
 static bool legacy_operand(const qs_node *n, const qs_value *a, const qs_value *b, qs_value *wide,
                            qs_dim dims[QSIM_MAX_RANK]) {
@@ -140,7 +140,7 @@ typedef struct binary_job {
     char *y;
 } binary_job;
 
-/* n elements of a row, and the clamp behind them. */
+/* n elements of a row, and the clamp after them. */
 static void binary_run(const binary_job *job, const void *a, const void *b, void *y, size_t n) {
     const binary_params *p = job->p;
     if (p->plain_sum && p->loops.inner_a && p->loops.inner_b) {
@@ -222,7 +222,7 @@ QS_RARE static int lower_div(qs_lower *l) {
     return lower_binary(l, 3);
 }
 
-/* To version 7: the axes of size 1 behind b become an Unsqueeze. */
+/* To version 7: the axes of size 1 after b become an Unsqueeze. */
 QS_RARE static int upgrade_binary(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     qs_node *n = &g->nodes[node];
     qs_value wide;

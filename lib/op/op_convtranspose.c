@@ -332,7 +332,7 @@ static size_t reach(const qs_phases *f, const qs_transposed_axis *a, int32_t i) 
     return (f->kernel[i] - 1) * (size_t)a->dilation / (size_t)a->stride;
 }
 
-/* Series of an axis; *end: pixels behind the last one used, counted from the image's first. */
+/* Series of an axis; *end: pixels after the last one used, counted from the image's first. */
 QS_RARE static int make_axis(qs_lower *l, plan *p, const qs_transposed_axis *a, int32_t i,
                              size_t border, size_t *end) {
     const size_t out = (size_t)a->out, stride = p->stride[i], before = (size_t)a->before;

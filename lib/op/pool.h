@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Inputs that pools have inside only (op/window.h): the tensor that they write into, as it is so
- * far, and behind it a table that their bytes are looked up in. */
+ * far, and after it a table that their bytes are looked up in. */
 #ifndef QS_POOL_H
 #define QS_POOL_H
 

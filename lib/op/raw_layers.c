@@ -105,7 +105,7 @@ static int check_values(layer *k, int64_t columns) {
 
 /* ---- running ---- */
 
-/* u8, channels last, with the readable bytes behind it. */
+/* u8, channels last, with the readable bytes after it. */
 static uint8_t *import_x(const layer *k, size_t bytes) {
     const uint8_t *from = k->x->data;
     uint8_t *to = bytes > SIZE_MAX - 64 ? NULL : qs_alloc(k->ctx, bytes + 64, 1);

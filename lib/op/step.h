@@ -63,7 +63,7 @@ typedef struct qs_step {
     const size_t *views, *joins;
     /*
      * Output 0 may lie over input 0, which nobody reads afterwards, if it begins at least so many
-     * bytes before or behind it; 0: it may not. Whoever places tensors sets `slides` where it does.
+     * bytes before or after it; 0: it may not. Whoever places tensors sets `slides` where it does.
      */
     size_t before, behind;
     bool slides;

@@ -81,7 +81,7 @@ static int check_entry(const qsim_package *p, const uint8_t *e, const shared *s,
     return QSIM_OK;
 }
 
-/* The local header says the same; `*at` moves behind the entry's bytes. */
+/* The local header says the same; `*at` moves past the entry's bytes. */
 static int check_local(const qsim_package *p, size_t offset, size_t limit, const shared *s,
                        qs_member *m, size_t *at, qsim_error *error) {
     if (offset < *at)

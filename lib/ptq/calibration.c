@@ -10,7 +10,7 @@
 
 /*
  * Weights that are stored in 8 bits are floats to whoever quantizes again; sums become biases, and
- * a BatchNormalization may then stand behind its convolution.
+ * a BatchNormalization may then follow its convolution.
  */
 static int fold(qsim_model *m, qsim_error *error) {
     qs_pass p = {.ctx = m->ctx, .graph = m->graph, .model = m->name, .error = error};

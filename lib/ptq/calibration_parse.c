@@ -172,7 +172,7 @@ static int take_bins(reader *r, qsim_observer *o, int32_t below, int32_t above) 
     return at_end(r) ? QSIM_OK : bad(r, "there are more counts than bins");
 }
 
-/* Range and bins of one tensor: everything behind its name. */
+/* Range and bins of one tensor: everything after its name. */
 static int take_observer(reader *r, qsim_ctx *ctx, qsim_observer *o) {
     int32_t below, above, exponent;
     if (!take_float(r, &o->min) || !take_float(r, &o->max))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ptq/quantizer.h"
 
-/* Matches one set "[...]" at *p against c and moves *p behind it; a set without end is a bracket.
+/* Matches one set "[...]" at *p against c and moves *p past it; a set without end is a bracket.
  */
 static bool match_set(const char **p, char c) {
     const char *s = *p + 1;
@@ -24,7 +24,7 @@ static bool match_set(const char **p, char c) {
     return found != negated;
 }
 
-/* One pattern element other than '*' against c; moves *p behind the element. */
+/* One pattern element other than '*' against c; moves *p past the element. */
 static bool match_one(const char **p, char c) {
     if (**p == '[')
         return match_set(p, c);

@@ -135,7 +135,7 @@ static int describe(qs_quantizer *q) {
 }
 
 /*
- * One line instead of a model that is quantized twice. Weights alone behind a DequantizeLinear are
+ * One line instead of a model that is quantized twice. Weights alone after a DequantizeLinear are
  * floats to the other modes.
  */
 static int refuse_quantized(const qsim_model *m, int32_t mode, qsim_error *error) {

@@ -20,7 +20,7 @@ typedef enum qs_kind {
     QS_KIND_FLOAT = 0,  /* stays float */
     QS_KIND_WEIGHTS,    /* Conv, Gemm, MatMul: where integers begin */
     QS_KIND_ARITHMETIC, /* Add, Mul, Concat, curves: between others, not at the end of the net */
-    QS_KIND_POOL,       /* averages and ReLUs of their own: behind others */
+    QS_KIND_POOL,       /* averages and ReLUs of their own: after others */
     QS_KIND_MOVEMENT    /* values as they are: output and input share a scale */
 } qs_kind;
 
@@ -29,7 +29,7 @@ typedef struct qs_choice {
     qs_kind kind;
     int32_t forced;   /* QSIM_RULE_*, 0: no rule */
     int32_t layer;    /* index among the layers with weights, or -1 */
-    qs_id absorbs;    /* the Relu, Clip or bias behind it that its Q makes part of it, or QS_NONE */
+    qs_id absorbs;    /* the Relu, Clip or bias after it that its Q makes part of it, or QS_NONE */
     bool is_absorbed; /* it is such a node */
     bool integer;     /* decided: its inputs and outputs are quantized */
 } qs_choice;
@@ -119,7 +119,7 @@ qs_id qs_write_zero_points(qs_quantizer *q, const char *base, const char *suffix
 /* QuantizeLinear or DequantizeLinear from x to y. */
 qs_id qs_write_node(qs_quantizer *q, const char *op, const char *base, qs_id x, qs_id scale,
                     qs_id zero, qs_id y);
-/* Codes of a weight or bias behind a DequantizeLinear; the float they stand for. */
+/* Codes of a weight or bias after a DequantizeLinear; the float they stand for. */
 qs_id qs_write_dequantized(qs_quantizer *q, qs_id original, int32_t dtype, const void *data,
                            const float *scale, const int32_t *zero_point, size_t count,
                            int32_t axis);
@@ -136,7 +136,7 @@ int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
 
 /* How many leading inputs of a node are activations or take part like one. */
 int32_t qs_operand_count(const qs_graph *g, const qs_node *n);
-/* Output 0 of a node, behind what it absorbs. */
+/* Output 0 of a node, after what it absorbs. */
 qs_id qs_choice_output(const qs_quantizer *q, qs_id node);
 /* A float activation: no constant. */
 bool qs_is_activation(const qs_graph *g, qs_id value);

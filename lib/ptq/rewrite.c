@@ -63,7 +63,7 @@ static int rewrite_constant(qs_quantizer *q, qs_id value) {
 }
 
 /*
- * Puts a pair behind a value. A graph output that comes out of integers keeps its name: what
+ * Puts a pair after a value. A graph output that comes out of integers keeps its name: what
  * computed it writes to t_QuantizeLinear_Input instead, and the pair gives t.
  */
 static int rewrite_activation(qs_quantizer *q, qs_id value) {

@@ -232,7 +232,7 @@ static bool is_attention(const qs_quantizer *q, qs_id node) {
     return node != QS_NONE && qs_node_is(&g->nodes[node], "", "Softmax");
 }
 
-/* A vector added behind a MatMul: with the product it is one step, rounded once. */
+/* A vector added after a MatMul: with the product it is one step, rounded once. */
 static bool is_bias_of(const qs_quantizer *q, const qs_node *matmul, const qs_node *add) {
     const bool pairs = q->options.mode == QSIM_MODE_STATIC && q->options.format == QSIM_FORMAT_QDQ;
     if (!pairs || !qs_node_is(matmul, "", "MatMul") || !qs_node_is(add, "", "Add"))
@@ -317,7 +317,7 @@ static bool behind_integers(const qs_quantizer *q, qs_id node) {
     return false;
 }
 
-/* For every node, whether a layer with weights that is in integers lies behind it. */
+/* For every node, whether a layer with weights that is in integers lies after it. */
 static void find_tail(const qs_quantizer *q, bool *leads_on) {
     for (size_t k = q->g->order_count; k-- > 0;) {
         qs_id node = q->g->order[k];

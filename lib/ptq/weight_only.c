@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Weights alone in 8 bits: behind a DequantizeLinear the float model goes on as it was. */
+/* Weights alone in 8 bits: after a DequantizeLinear the float model goes on as it was. */
 #include "op/op.h"
 #include "ptq/quantizer.h"
 

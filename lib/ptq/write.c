@@ -62,7 +62,7 @@ qs_id qs_write_node(qs_quantizer *q, const char *op, const char *base, qs_id x, 
     return qs_graph_add_node(q->g, "", op, name, inputs, 3, &y, 1);
 }
 
-/* Constants of a quantized weight or bias behind a DequantizeLinear; the float it stands for. */
+/* Constants of a quantized weight or bias after a DequantizeLinear; the float it stands for. */
 qs_id qs_write_dequantized(qs_quantizer *q, qs_id original, int32_t dtype, const void *data,
                            const float *scale, const int32_t *zero_point, size_t count,
                            int32_t axis) {

@@ -208,7 +208,7 @@ static inline int case_run(op_case *c) {
         memcpy(c->data[c->out[0]], c->data[c->in[0]], c->bytes[c->out[0]]);
     else if (!code)
         case_execute(c, &step);
-    for (int32_t i = 0; i < c->outs && !code; i++) /* nothing written behind an output */
+    for (int32_t i = 0; i < c->outs && !code; i++) /* nothing written after an output */
         CHECK_INT(((uint8_t *)c->data[c->out[i]])[c->bytes[c->out[i]]], 0xcd);
     qs_arena_free(&plan);
     qs_arena_free(&session);

@@ -8,7 +8,7 @@
 typedef struct or_tensor {
     int32_t dtype, rank;
     int64_t dims[6];
-    void *data; /* with 64 bytes behind the last element; NULL: this input is left out */
+    void *data; /* with 64 bytes after the last element; NULL: this input is left out */
     bool constant;
 } or_tensor;
 
@@ -61,7 +61,7 @@ static inline size_t or_elements(const or_tensor *t) {
         n *= (size_t)t->dims[i];
     return n;
 }
-/* A tensor's memory: zeroed, with the 64 bytes behind that kernels may read. */
+/* A tensor's memory: zeroed, with the 64 bytes after that kernels may read. */
 static inline void *or_memory(size_t bytes) {
     void *p = aligned_alloc(64, (bytes + 64 + 63) & ~(size_t)63);
     memset(p, 0, bytes + 64);

@@ -107,7 +107,7 @@ static void constant_back(rg *g, const char *name, int32_t dtype, const float *s
         qsim_builder_attr_int(g->b, "axis", axis);
 }
 
-/* Writes the weights as integers behind a DequantizeLinear. */
+/* Writes the weights as integers after a DequantizeLinear. */
 static void weight_integers(rg *g, const char *name, int32_t rank, const int64_t *dims,
                             int32_t axis, const float *v) {
     static int32_t zero[4096];

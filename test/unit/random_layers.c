@@ -21,7 +21,7 @@ typedef struct window {
     int64_t kernel[2], stride[2], dilation[2], pads[4];
 } window;
 
-/* Size of axis `i` behind a window; 0: none, or one of which ONNX Runtime makes another. */
+/* Size of axis `i` after a window; 0: none, or one of which ONNX Runtime makes another. */
 static int64_t behind(const window *w, int i, int64_t size, bool ceil_mode) {
     int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
     int64_t room = size + w->pads[i] + w->pads[2 + i] - reach;

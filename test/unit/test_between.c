@@ -168,7 +168,7 @@ static void tables(void) {
     net_free(&n);
 }
 
-/* Resizing by repetition moves bytes; the other scale behind it is a table. */
+/* Resizing by repetition moves bytes; the other scale after it is a table. */
 static void resize(void) {
     net n;
     const float scales[] = {1, 1, 2, 2};
@@ -189,7 +189,7 @@ static void resize(void) {
     net_free(&n);
 }
 
-/* Sums behind convolutions: one side, both, with Relu, and one that is read twice and stays. */
+/* Sums after convolutions: one side, both, with Relu, and one that is read twice and stays. */
 static void residual(bool relu, int64_t k) {
     net n;
     begin(&n, NULL);
@@ -218,8 +218,8 @@ static void residual(bool relu, int64_t k) {
 }
 
 /*
- * A curve behind each of four convolutions, one of which is depthwise and one grouped; a sum behind
- * the third, and a curve behind that: four steps, whatever the image's size, which nothing says.
+ * A curve after each of four convolutions, one of which is depthwise and one grouped; a sum after
+ * the third, and a curve after that: four steps, whatever the image's size, which nothing says.
  */
 static void chain(qsim_ctx *ctx, bool known) {
     net n;
@@ -392,7 +392,7 @@ static void heads(void) {
     }
 }
 
-/* Two convolutions of c channels, joined, shuffled and split behind `first` channels, or not. */
+/* Two convolutions of c channels, joined, shuffled and split after `first` channels, or not. */
 static void unit(int64_t c, int64_t first) {
     net n;
     const int64_t apart[] = {1, 2, c, H, W}, shape[] = {1, 2 * c, H, W};
@@ -428,7 +428,7 @@ static void unit(int64_t c, int64_t first) {
 }
 
 /*
- * Convolutions of one input, one of them depthwise, perhaps with a curve, one with a sum behind it,
+ * Convolutions of one input, one of them depthwise, perhaps with a curve, one with a sum after it,
  * two pools, and the input, which is inserted; joined as floats or as bytes. What is joined has the
  * scale of all but the input, the maximum and, perhaps, the last convolution.
  */

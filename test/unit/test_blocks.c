@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks of pixels as channels and back, before and behind convolutions that change nothing:
+ * Blocks of pixels as channels and back, before and after convolutions that change nothing:
  * against a plain loop at every level, and at the highest the steps that are left are counted.
  */
 #include "net.h"
@@ -66,7 +66,7 @@ static int check(net *n, const char *kernel, const int64_t *dims, size_t size) {
 
 typedef struct shape {
     int64_t batch, rows, columns, s; /* of the image, and the block's side */
-    bool by_columns, behind;         /* phases of one column together; behind a convolution */
+    bool by_columns, behind;         /* phases of one column together; after a convolution */
     bool quantized;                  /* before the convolution */
     int broken;                      /* this phase begins where another does; -1: none */
 } shape;

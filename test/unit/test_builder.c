@@ -76,7 +76,7 @@ static void check_nodes(const qsim_model *m) {
     CHECK_STR(qsim_model_metadata_value(m, 0), "a test");
 }
 
-/* Older callers have shorter structs: nothing behind them is touched. */
+/* Older callers have shorter structs: nothing after them is touched. */
 static void check_short_struct(const qsim_model *m) {
     struct {
         qsim_value_info info;

@@ -70,7 +70,7 @@ static void test_nan(void) {
     CHECK_INT(qsim_metrics_add(&all, &c, &c, 0, 0), QSIM_OK);
     CHECK(all.nan_both == 4 && all.agree == 0 && isnan(qsim_metrics_sqnr(&all)) &&
           isnan(qsim_metrics_cosine(&all)));
-    /* Callers of the first version: nothing behind what they know is touched. */
+    /* Callers of the first version: nothing after what they know is touched. */
     qsim_metrics old = {.struct_size = 88, .nan_both = 77, .worst = 77};
     CHECK_INT(qsim_metrics_add(&old, &a, &b, 0, 0), QSIM_OK);
     CHECK(old.outside == 1 && old.nan_both == 77 && old.nan_one == 0 && old.worst == 77);

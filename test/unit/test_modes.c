@@ -52,7 +52,7 @@ static qsim_model *net_mixed(void) {
     return net_finish(b);
 }
 
-/* Depthwise kernels of other sizes, steps and distances, with bounds behind them. */
+/* Depthwise kernels of other sizes, steps and distances, with bounds after them. */
 static qsim_model *net_depthwise(void) {
     qsim_builder *b = NULL;
     const char *symbol[4] = {"N", NULL, NULL, NULL};
@@ -83,7 +83,7 @@ static qsim_model *net_depthwise(void) {
     return net_finish(b);
 }
 
-/* Curves and sums behind convolutions, two of which are joined: of few channels, or of many. */
+/* Curves and sums after convolutions, two of which are joined: of few channels, or of many. */
 static qsim_model *net_behind(bool wide) {
     qsim_builder *b = NULL;
     const char *symbol[4] = {"N", NULL, NULL, NULL};
@@ -203,7 +203,7 @@ static bool is_extra(const char *op) {
     return extra;
 }
 
-/* What stands behind convolutions takes no step more than the one that makes the sums. */
+/* What follows convolutions takes no step more than the one that makes the sums. */
 static void steps_of(qsim_model *m, int wanted) {
     qsim_model *q = quantize(m, QSIM_MODE_DYNAMIC, 0, 0, 0);
     int64_t dims[4] = {1, 1, 12, 12};

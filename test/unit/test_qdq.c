@@ -192,7 +192,7 @@ static void gemm(bool trans, bool per_channel, int bias) {
     net_free(&n);
 }
 
-/* x W + b, W also behind a Transpose. */
+/* x W + b, W also after a Transpose. */
 static void matmul(bool transposed) {
     net n;
     const int64_t dims[] = {2, 3, 12}, kn[] = {12, 7}, nk[] = {7, 12}, seven = 7, perm[] = {1, 0};
@@ -367,7 +367,7 @@ static void padding(const char *mode, const float *value, int pairs, int32_t dty
     net_free(&n);
 }
 
-/* A Pad between convolutions leaves the network without a transpose in front of and behind it. */
+/* A Pad between convolutions leaves the network without a transpose in front of and after it. */
 static void padding_layout(void) {
     net n;
     const int64_t dims[] = {1, 3, 6, 5}, wdims[] = {4, 3, 3, 3}, vdims[] = {4, 6, 3, 3}, eight = 8;

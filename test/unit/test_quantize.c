@@ -54,7 +54,7 @@ static void test_form(void) {
     CHECK(net_value(q, "x_zero_point", &v) && v.dtype == QSIM_UINT8 && v.rank == 0);
     CHECK(!net_value(q, "w1", &v) || v.data == NULL || qsim_model_bytes(q) < qsim_model_bytes(m));
     CHECK_INT(qsim_model_opset(q, ""), 13);
-    /* Scales are those of the ranges: (max - 0) / 255 behind a ReLU. */
+    /* Scales are those of the ranges: (max - 0) / 255 after a ReLU. */
     float low, high;
     CHECK_INT(qsim_calibration_range(c, "r1", QSIM_METHOD_MINMAX, 0, &low, &high), QSIM_OK);
     CHECK(low == 0 && scalar(q, "r1_scale") == high / 255);

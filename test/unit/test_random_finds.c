@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What test_random_graphs has found, made small: graphs that did not run, or gave other integers at
- * another level, behind optimizing, or when more was asked for; or files that no other runtime
+ * another level, after optimizing, or when more was asked for; or files that no other runtime
  * takes.
  */
 #include "test.h"
@@ -36,7 +36,7 @@ static qsim_builder *begin_quantized(const char *x) {
     return b;
 }
 
-/* Weights [4,4,3,3], or with `k` 1 [4,4,1,1], as s8 behind a DequantizeLinear. */
+/* Weights [4,4,3,3], or with `k` 1 [4,4,1,1], as s8 after a DequantizeLinear. */
 static void weights(qsim_builder *b, const char *name, int64_t k, uint64_t seed) {
     int8_t w[4 * 4 * 9];
     static const int8_t zero = 0;

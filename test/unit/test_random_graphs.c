@@ -119,7 +119,7 @@ static qsim_model *in_form(rc_subject *s, rg *g, const qsim_model *floats, const
     return m;
 }
 
-/* Whether optimizing keeps the bits of its floats; else what is quantized behind them may differ.
+/* Whether optimizing keeps the bits of its floats; else what is quantized after them may differ.
  */
 static bool is_exact(const qsim_model *m) {
     for (int32_t i = 0; i < qsim_model_node_count(m); i++) {

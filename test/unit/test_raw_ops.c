@@ -24,7 +24,7 @@ static int32_t at(const qsim_tensor *t, int64_t i) {
 static qsim_tensor make(int32_t dtype, int32_t rank, const int64_t *dims) {
     qsim_tensor t = {.dtype = dtype, .rank = rank, .dims = dims};
     CHECK_INT(qsim_tensor_size(dtype, rank, dims, NULL, &t.bytes), QSIM_OK);
-    t.data = malloc(t.bytes); /* exactly: nothing behind it may be read or written */
+    t.data = malloc(t.bytes); /* exactly: nothing after it may be read or written */
     for (size_t i = 0; i < t.bytes; i++)
         ((uint8_t *)t.data)[i] = (uint8_t)test_random(&seed);
     return t;

@@ -28,7 +28,7 @@ static int64_t draw(uint64_t *state, int64_t from, int64_t to) {
     return from + (int64_t)(test_random(state) % (uint32_t)(to - from + 1));
 }
 
-/* Something that becomes part of the convolution behind `x`: y. */
+/* Something that becomes part of the convolution after `x`: y. */
 static void add_behind(net *n, uint64_t *state, int layer, const char *x, const char *y,
                        const char *input) {
     char names[64], t[16];

@@ -107,7 +107,7 @@ static void check_packed_types(proto *t) {
     ints(t, INT32S, nibbles, 2, 1);
     expect(t, QSIM_INT4, 3, four, 2);
     head(t, QSIM_UINT4, 3, -1);
-    proto_bytes(t, RAW, dirty, 2); /* bits behind the end are cleared */
+    proto_bytes(t, RAW, dirty, 2); /* bits after the end are cleared */
     expect(t, QSIM_UINT4, 3, four, 2);
     head(t, QSIM_UINT2, 5, -1); /* 0, 1, 2, 3, 1 */
     ints(t, INT32S, pairs, 2, 0);

@@ -165,7 +165,7 @@ static void copies(void) {
     net_free(&n);
 }
 
-/* Runs of bytes behind axes of one element, and slices that are none. */
+/* Runs of bytes after axes of one element, and slices that are none. */
 static void runs(void) {
     net n;
     static got g;

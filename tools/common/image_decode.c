@@ -20,7 +20,7 @@ bool image_decode_png(const void *data, size_t size, image *out, const char **wh
     out->width = (int32_t)png.width;
     out->height = (int32_t)png.height;
     out->channels = 3;
-    png_color black = {0, 0, 0}; /* behind what is transparent */
+    png_color black = {0, 0, 0}; /* after what is transparent */
     bool good = out->pixels && png_image_finish_read(&png, &black, out->pixels, 0, NULL);
     png_image_free(&png);
     return good;

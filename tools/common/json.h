@@ -28,7 +28,7 @@ void json_end(json *j);
 void json_string(json *j, const char *key, const char *value); /* NULL: null */
 void json_int(json *j, const char *key, int64_t value);
 void json_number(json *j, const char *key, double value);
-/* Nanoseconds as microseconds with three digits behind the point. */
+/* Nanoseconds as microseconds with three digits after the point. */
 void json_micros(json *j, const char *key, uint64_t nanoseconds);
 void json_bool(json *j, const char *key, bool value);
 void json_null(json *j, const char *key);

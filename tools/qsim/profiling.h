@@ -33,9 +33,9 @@ typedef struct profiling {
     bool interrupted;
 } profiling;
 
-/* Reads of the steps what does not change; behind the first run. */
+/* Reads of the steps what does not change; after the first run. */
 void profiling_describe(profiling *p);
-/* Medians and limits; behind the last run. */
+/* Medians and limits; after the last run. */
 void profiling_summarize(profiling *p);
 /* What the profile costs: nanoseconds a step, and percent of the run. */
 double profiling_overhead(const profiling *p, double *percent);

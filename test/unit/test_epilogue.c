@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What stands behind float convolutions: sums and curves run on each band of the results, with the
+ * What follows float convolutions: sums and curves run on each band of the results, with the
  * bits of the operators alone, whatever the threads; and that is what runs. Factors of channels and
  * a sum are one step.
  */
@@ -161,7 +161,7 @@ static void joined(qsim_ctx *ctx, image *x, int64_t h, int64_t w) {
     same(&n, x, "concat", 1, 1);
 }
 
-/* Channels of two that alternate, split behind `first` of them. */
+/* Channels of two that alternate, split after `first` of them. */
 static void shuffled(qsim_ctx *ctx, image *x, int64_t h, int64_t w, int64_t first) {
     net n;
     const int64_t apart[] = {2, 2, C, h, w}, shape[] = {2, 2 * C, h, w}, perm[] = {0, 2, 1, 3, 4};
@@ -187,7 +187,7 @@ static void shuffled(qsim_ctx *ctx, image *x, int64_t h, int64_t w, int64_t firs
     same(&n, x, "shuffle", 1, 0);
 }
 
-/* Squeeze-and-excite with a sum behind it, of the image itself or of another, on either side. */
+/* Squeeze-and-excite with a sum after it, of the image itself or of another, on either side. */
 static void excited(qsim_ctx *ctx, image *x, int64_t h, int64_t w) {
     net n;
     for (int k = 0; k < 8; k++) {
