@@ -12,12 +12,12 @@ typedef void (*qk_ew_f32_fn)(const float *x, float *y, size_t n);
  *     clamp((float)x * (factor * scale) + bias), or with `rows`
  *     clamp(((float)x * scale) * factor + bias)
  * scale and bias are lists, bias may be NULL; the clamp `v < lo ? lo : v`, `v > hi ? hi : v` lets
- * NaN pass. `floats`: x holds whole numbers as floats, else int32.
+ * NaN pass.
  */
 typedef struct qk_scale {
     float factor, lo, hi;
     const float *scale, *bias;
-    bool rows, floats;
+    bool rows;
 } qk_scale;
 
 typedef struct qk_ew {

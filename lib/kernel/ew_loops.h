@@ -82,12 +82,10 @@ static inline int32_t qk_ew_order(float x) {
     }
 
 /* A sum and the float it becomes may share memory. */
-static inline float qk_ew_sum(const void *x, size_t i, bool floats) {
+static inline float qk_ew_sum(const void *x, size_t i) {
     int32_t acc;
-    float v;
     memcpy(&acc, (const int32_t *)x + i, sizeof(acc));
-    memcpy(&v, &acc, sizeof(v));
-    return floats ? v : (float)acc;
+    return (float)acc;
 }
 
 #define QK_EW_DYNAMIC(suffix, TARGET)                                                              \
@@ -127,7 +125,7 @@ static inline float qk_ew_sum(const void *x, size_t i, bool floats) {
     TARGET static void scale_##suffix(const void *x, const qk_scale *how, float *y, size_t n) {    \
         const float by = how->rows ? 1.0f : how->factor, then = how->rows ? how->factor : 1.0f;    \
         for (size_t i = 0; i < n; i++) { /* a product with 1 is exact */                           \
-            const float v = qk_ew_sum(x, i, how->floats) * (by * how->scale[i]) * then;            \
+            const float v = qk_ew_sum(x, i) * (by * how->scale[i]) * then;                         \
             const float w = how->bias ? v + how->bias[i] : v, low = w < how->lo ? how->lo : w;     \
             const float z = low > how->hi ? how->hi : low;                                         \
             memcpy(y + i, &z, sizeof(z));                                                          \

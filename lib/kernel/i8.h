@@ -21,10 +21,13 @@
 /* How sums become outputs. Arrays are in position order (see below) and as long as the panel. */
 typedef struct qk_out_i8 {
     const int32_t *bias; /* what sums start with */
-    const float *mult;   /* one multiplier per column; NULL: int32 sums are stored */
+    const float *mult;   /* one multiplier per column; NULL: int32 sums are stored, or floats */
     int32_t zp, lo, hi;  /* lo <= y <= hi, all in 0…255 */
     bool clamp;          /* |sum| * mult may reach 2^31: clamp before converting */
     bool fits16;         /* |sum| * mult stays below QK_I8_FITS16: zp can be added in 16 bits */
+    /* Floats: clamp((float)sum * scale + add), as qk_scale of ew.h clamps; NULL: int32. */
+    const float *scale, *add;
+    float low, high;
 } qk_out_i8;
 
 /*

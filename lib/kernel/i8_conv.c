@@ -137,20 +137,21 @@ static void run_depthwise(const work *k, const strip *s) {
         depthwise_rows(k, s, 0, s->rows, s->out);
         return;
     }
-    const size_t channels = (size_t)c->w.groups, apart = (size_t)qk_conv_i8_out(c);
+    const size_t bytes = k->element * (size_t)c->w.groups;
+    const size_t apart = k->element * (size_t)qk_conv_i8_out(c);
     for (int32_t first = 0, rows; first < s->rows; first += rows) {
         const size_t pixel = (size_t)first * (size_t)c->wo;
         rows = least(c->block_rows, s->rows - first);
         uint8_t *y = s->out + pixel * apart, *to = c->after_in_place ? y : s->results;
         depthwise_rows(k, s, first, rows, to);
-        const qk_block_u8 block = {.x = to,
-                                   .n = channels,
-                                   .rows = (size_t)rows * (size_t)c->wo,
-                                   .x_stride = channels,
-                                   .at = ((size_t)s->first + pixel) * channels,
-                                   .stride = channels,
-                                   .y = y,
-                                   .y_stride = apart};
+        const qk_block block = {.x = to,
+                                .n = bytes,
+                                .rows = (size_t)rows * (size_t)c->wo,
+                                .x_stride = bytes,
+                                .at = ((size_t)s->first + pixel) * bytes,
+                                .stride = bytes,
+                                .y = y,
+                                .y_stride = apart};
         c->after(c->after_arg, &block);
     }
 }
@@ -235,6 +236,10 @@ static void run_panels(const work *k, const strip *s, int32_t group, int32_t n, 
         g->out = out + element * (size_t)first;
         g->o.bias = c->o.bias + position;
         g->o.mult = c->o.mult && !c->post ? c->o.mult + position : NULL;
+        if (c->o.scale) {
+            g->o.scale = c->o.scale + position;
+            g->o.add = c->o.add + position;
+        }
         if (panel >= s->panel && panel < s->panels) {
             if (gemm)
                 gemm(g, together);
@@ -255,14 +260,14 @@ static void finish_block(const work *k, const strip *s, int32_t n, int32_t m, co
     const size_t all = (size_t)qk_conv_i8_out(c), own = (size_t)c->w.groups * (size_t)c->w.n;
     const size_t place = (size_t)(to - k->y), from = (size_t)s->from;
     const int32_t end = least(s->upto, n);
-    const qk_block_u8 block = {.x = s->results + from,
-                               .n = (size_t)end - from,
-                               .rows = (size_t)m,
-                               .x_stride = (size_t)n,
-                               .at = place / all * own + place % all - (size_t)c->y_column + from,
-                               .stride = to_stride / all * own,
-                               .y = k->y + place + from,
-                               .y_stride = to_stride};
+    const qk_block block = {.x = s->results + from,
+                            .n = (size_t)end - from,
+                            .rows = (size_t)m,
+                            .x_stride = (size_t)n,
+                            .at = place / all * own + place % all - (size_t)c->y_column + from,
+                            .stride = to_stride / all * own,
+                            .y = k->y + place + from,
+                            .y_stride = to_stride};
     if (s->from < end)
         c->after(c->after_arg, &block);
 }
@@ -353,19 +358,21 @@ static void run_column(const work *k, const strip *s, int32_t group, int32_t x, 
 /* Hands over what has been written of a strip, once that is enough: pixels [*from, end). */
 static void settle(const work *k, const strip *s, int32_t *from, int32_t end, bool last) {
     const qk_conv_i8 *c = k->c;
-    const int32_t own = c->w.groups * c->w.n, upto = least(s->upto, own);
-    const int64_t bytes = (int64_t)(end - *from) * own;
-    if (!c->after_in_place || bytes == 0 || (bytes < QK_I8_AFTER && !last))
+    const int32_t channels = c->w.groups * c->w.n, upto = least(s->upto, channels);
+    const size_t own = k->element * (size_t)channels, rows = (size_t)(end - *from);
+    const size_t apart = k->element * (size_t)qk_conv_i8_out(c), first = (size_t)*from;
+    if (!c->after_in_place || rows == 0 || (rows * own < QK_I8_AFTER && !last))
         return;
-    uint8_t *y = s->out + (int64_t)*from * own + s->from;
-    const qk_block_u8 block = {.x = y,
-                               .n = (size_t)(upto - s->from),
-                               .rows = (size_t)(end - *from),
-                               .x_stride = (size_t)own,
-                               .at = (size_t)(y - k->y),
-                               .stride = (size_t)own,
-                               .y = y,
-                               .y_stride = (size_t)own};
+    const size_t column = k->element * (size_t)s->from;
+    uint8_t *y = s->out + first * apart + column;
+    const qk_block block = {.x = y,
+                            .n = k->element * (size_t)(upto - s->from),
+                            .rows = rows,
+                            .x_stride = apart,
+                            .at = ((size_t)s->first + first) * own + column,
+                            .stride = own,
+                            .y = y,
+                            .y_stride = apart};
     *from = end;
     if (s->from < upto)
         c->after(c->after_arg, &block);

@@ -66,14 +66,14 @@ typedef struct qk_post_i8 {
 
 /* ---- convolution ---- */
 
-/* A block of u8 results on its way to y: rows of n bytes. */
-typedef struct qk_block_u8 {
+/* A block of results on its way to y, or of sums in it: rows of n bytes. */
+typedef struct qk_block {
     const uint8_t *x; /* where they are, x_stride bytes apart */
     size_t n, rows, x_stride;
     size_t at, stride; /* where they would be if y had no other channels than these */
     uint8_t *y;        /* where they belong, y_stride bytes apart */
     size_t y_stride;
-} qk_block_u8;
+} qk_block;
 
 /* Pixels of a block whose addresses or sums of inputs are needed, at most. */
 #define QK_I8_BLOCK 128
@@ -95,9 +95,9 @@ typedef struct qk_conv_i8 {
     /* Of y, whose channels y_column and following these are; 0: it has no others. With w.apart,
      * and for depthwise with `after`. */
     int32_t y_channels, y_column;
-    /* Or NULL: takes every block of u8 results while it is in the cache, and writes y, which with
-     * after_in_place (then without y_channels) is where the results are. */
-    void (*after)(const void *arg, const qk_block_u8 *block);
+    /* Or NULL: takes every block of results while it is in the cache, and writes y, which with
+     * after_in_place (of depthwise and of bytes without y_channels) is where the results are. */
+    void (*after)(const void *arg, const qk_block *block);
     const void *after_arg;
     bool after_in_place;
     /* found by qk_conv_i8_plan */

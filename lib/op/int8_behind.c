@@ -45,7 +45,7 @@ typedef struct behind {
 } behind;
 
 /* All rows follow each other in both operands: they are one. */
-static void add_rows(const behind *r, const qk_block_u8 *k, const uint8_t *a, size_t a_stride,
+static void add_rows(const behind *r, const qk_block *k, const uint8_t *a, size_t a_stride,
                      uint8_t *y) {
     const uint8_t *other = r->other + k->at;
     const bool one = a_stride == k->n && k->stride == k->n;
@@ -62,7 +62,7 @@ static void look_up(const qk_u8 *t, const uint8_t *table, const uint8_t *x, size
 }
 
 /* A block of at most PART bytes with a sum. */
-static void sum_part(const behind *r, const qk_block_u8 *k) {
+static void sum_part(const behind *r, const qk_block *k) {
     uint8_t looked_up[PART], sums[PART];
     const bool direct = !r->last && k->y_stride == k->n;
     const uint8_t *a = r->first ? looked_up : k->x;
@@ -76,30 +76,30 @@ static void sum_part(const behind *r, const qk_block_u8 *k) {
         qs_copy_rows(sums, (ptrdiff_t)k->n, k->y, (ptrdiff_t)k->y_stride, k->n, k->rows);
 }
 
-static qk_block_u8 part_of(const qk_block_u8 *k, size_t row, size_t rows, size_t column, size_t n) {
-    return (qk_block_u8){.x = k->x + row * k->x_stride + column,
-                         .n = n,
-                         .rows = rows,
-                         .x_stride = k->x_stride,
-                         .at = k->at + row * k->stride + column,
-                         .stride = k->stride,
-                         .y = k->y + row * k->y_stride + column,
-                         .y_stride = k->y_stride};
+static qk_block part_of(const qk_block *k, size_t row, size_t rows, size_t column, size_t n) {
+    return (qk_block){.x = k->x + row * k->x_stride + column,
+                      .n = n,
+                      .rows = rows,
+                      .x_stride = k->x_stride,
+                      .at = k->at + row * k->stride + column,
+                      .stride = k->stride,
+                      .y = k->y + row * k->y_stride + column,
+                      .y_stride = k->y_stride};
 }
 
-static void sum_block(const void *arg, const qk_block_u8 *k) {
+static void sum_block(const void *arg, const qk_block *k) {
     const size_t n = k->n < PART ? k->n : PART, most = PART / n;
     for (size_t row = 0, rows; row < k->rows; row += rows) {
         rows = k->rows - row < most ? k->rows - row : most;
         for (size_t column = 0; column < k->n; column += n) {
             const size_t left = k->n - column;
-            const qk_block_u8 part = part_of(k, row, rows, column, left < n ? left : n);
+            const qk_block part = part_of(k, row, rows, column, left < n ? left : n);
             sum_part(arg, &part);
         }
     }
 }
 
-static void table_block(const void *arg, const qk_block_u8 *k) {
+static void table_block(const void *arg, const qk_block *k) {
     const behind *r = arg;
     if (!r->first)
         qs_copy_rows(k->x, (ptrdiff_t)k->x_stride, k->y, (ptrdiff_t)k->y_stride, k->n, k->rows);

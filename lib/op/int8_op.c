@@ -90,7 +90,8 @@ typedef struct qs_i8_packed {
     qk_weights_i8 layout;
     qs_i8_weights weights;
     qs_i8_epilogue epilogue;
-    bool complete; /* the epilogue too */
+    bool complete;          /* the epilogue too */
+    qs_i8_columns *columns; /* or NULL */
 } qs_i8_packed;
 
 static int32_t elements_of(const qs_value *v) {
@@ -260,6 +261,27 @@ QS_RARE int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shap
     return code;
 }
 
+QS_RARE int qs_i8_pack_floats(qs_pack *p, int32_t w_scale, int32_t add) {
+    const qs_i8_packed *packed = p->result;
+    const float *scales = qs_pack_const(p, w_scale), *adds = qs_pack_const(p, add);
+    size_t bytes;
+    if (!packed || !scales || (!adds && pack_value(p, add)) || packed->layout.sum_column)
+        return QSIM_OK;
+    if (!qs_i8_columns_bytes(&packed->layout, &bytes))
+        return pack_fail(p, QSIM_E_LIMIT, "too many output channels");
+    void *memory = qs_arena_alloc64(p->arena, bytes);
+    qs_i8_packed *copy = qs_arena_alloc(p->arena, 1, sizeof(*copy));
+    qs_i8_columns *columns = qs_arena_alloc(p->arena, 1, sizeof(*columns));
+    if (!memory || !copy || !columns)
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    qs_i8_columns_fill(p->ctx->kernels->i8, &packed->layout, packed->weights.colsum, scales, adds,
+                       memory, columns);
+    *copy = *packed;
+    copy->columns = columns;
+    p->result = copy;
+    return QSIM_OK;
+}
+
 /* ---- execution ---- */
 
 typedef struct run {
@@ -268,6 +290,7 @@ typedef struct run {
     const qs_frame *f;
     const uint8_t *x;
     uint8_t *y, *scratch;
+    const void *after_arg;
 } run;
 
 static const void *role_in(const run *k, int32_t index) {
@@ -279,6 +302,14 @@ static const void *part(const void *list, int64_t count, int64_t each, int64_t f
     if (!list || count <= each)
         return list;
     return (const uint8_t *)list + (size_t)(from * each) * size;
+}
+
+static void read_floats(const run *k, qs_i8_rules *r) {
+    const qs_i8_floats *how = &k->p->floats;
+    r->floats = k->p->packed->columns;
+    r->x_scale = *(const float *)role_in(k, how->x_scale);
+    r->low = how->low;
+    r->high = how->high;
 }
 
 static void read_rules(const run *k, int64_t batch, uint8_t *memory, qs_i8_rules *r) {
@@ -300,6 +331,8 @@ static void read_rules(const run *k, int64_t batch, uint8_t *memory, qs_i8_rules
                        .y_zp = y_zp ? y_zp[0] : 0,
                        .lo = p->lo,
                        .hi = p->hi};
+    if (p->floats.direct)
+        read_floats(k, r);
     if (!p->rows)
         return;
     int32_t *row_zp = (int32_t *)(void *)memory;
@@ -342,6 +375,7 @@ static void run_batch(const run *k, int64_t batch, uint8_t *memory) {
     conv.o = e.o;
     conv.x_zp = (uint8_t)rules.x_zp;
     conv.post = e.use_post ? &e.post : NULL;
+    conv.after_arg = k->after_arg;
     qk_conv_i8_run(k->f->ctx, &conv, k->x + xb * p->x_bytes,
                    k->y + batch * p->y_elements * (p->int32_out ? 4 : 1), memory, false);
 }
@@ -360,18 +394,29 @@ static void run_prepared(const qs_step *s, const qs_frame *f) {
                    f->scratch, s->slides);
 }
 
-static void run_preparing(const qs_step *s, const qs_frame *f) {
+static void prepare_and_run(const qs_step *s, const qs_frame *f, const void *after_arg) {
     const qs_i8_plan *p = s->params;
-    run k = {p, s, f, qs_step_in(s, f, p->roles->x), qs_step_out(s, f, 0), f->scratch};
+    run k = {p, s, f, qs_step_in(s, f, p->roles->x), qs_step_out(s, f, 0), f->scratch, after_arg};
     if (p->tasks == 1)
         run_task(&k, 0);
     else
         qs_parallel(f->ctx, (size_t)p->tasks, run_task, &k);
 }
 
+static void run_preparing(const qs_step *s, const qs_frame *f) {
+    prepare_and_run(s, f, NULL);
+}
+
 static void run_nothing(const qs_step *s, const qs_frame *f) {
     (void)s;
     (void)f;
+}
+
+void qs_i8_run(const qs_step *s, const qs_frame *f, const void *after_arg) {
+    if (s->run == run_preparing)
+        prepare_and_run(s, f, after_arg);
+    else
+        s->run(s, f);
 }
 
 /* ---- lowering ---- */
@@ -441,6 +486,18 @@ QS_RARE static int lower_check(qs_lower *l, qs_infer *x, const qs_i8_plan *p) {
     return QSIM_OK;
 }
 
+/* What the sums of ConvInteger and MatMulInteger become. */
+QS_RARE static void choose_floats(qs_i8_plan *p) {
+    qs_i8_floats *how = &p->floats;
+    how->direct = how->direct && p->packed && p->packed->columns && p->batches == 1 && !p->rows;
+    if (!how->direct)
+        return;
+    p->conv.after = how->after;
+    p->conv.after_in_place = how->after != NULL;
+    p->conv.y_channels = how->into;
+    p->conv.y_column = how->column;
+}
+
 QS_RARE int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
     qs_infer x;
     qs_lower_infer(l, &x);
@@ -460,7 +517,9 @@ QS_RARE int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
     code = make_layout(l, &x, p);
     if (code)
         return code;
-    const bool prepared = p->packed && p->packed->complete && p->batches == 1;
+    choose_floats(p);
+    const bool constant = p->packed && p->packed->complete && !p->floats.direct;
+    const bool prepared = constant && p->batches == 1;
     p->prepared = prepared;
     if (!prepared && (code = check_worst(&x, p)))
         return code;

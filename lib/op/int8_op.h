@@ -45,8 +45,27 @@ typedef struct qs_i8_shape {
 /* Packs constant weights and, where all else is constant too, the epilogue. */
 int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape);
 
+/* What takes blocks of results where they lie, as soon as they are made. */
+typedef void qs_i8_after(const void *arg, const qk_block *block);
+
+/*
+ * Sums that become floats where the kernels make them: of one product of constant weights, with one
+ * scale of x. Its scales and what is added are the lists that qs_i8_pack_floats has found.
+ */
+typedef struct qs_i8_floats {
+    int32_t x_scale; /* input */
+    float low, high;
+    int32_t into, column; /* op/window.h */
+    qs_i8_after *after;   /* takes them, or NULL */
+    bool direct;          /* wanted; false behind qs_i8_lower: sums are left */
+} qs_i8_floats;
+
+/* Behind qs_i8_pack: inputs with one number for each column, `add` may be left out. */
+int qs_i8_pack_floats(qs_pack *p, int32_t w_scale, int32_t add);
+
 typedef struct qs_i8_plan {
     /* given */
+    qs_i8_floats floats;
     const qs_i8_roles *roles;
     qs_i8_shape shape;
     qk_conv_i8 conv; /* geometry; a matrix product has batch 1, h = ho = rows, wd = wo = 1 */
@@ -63,6 +82,13 @@ typedef struct qs_i8_plan {
     bool prepared; /* weights and epilogue are packed: conv is all there is to run */
     size_t weights_bytes, epilogue_bytes, row_bytes, conv_bytes, task_bytes;
 } qs_i8_plan;
+
+/* ConvInteger and MatMulInteger, whose sums may become floats (op/scaled.h). */
+int qs_convinteger_lower(qs_lower *l, const qs_i8_floats *how);
+int qs_matmulinteger_lower(qs_lower *l, const qs_i8_floats *how);
+
+/* Executes a step that these two made. */
+void qs_i8_run(const qs_step *s, const qs_frame *f, const void *after_arg);
 
 /* Completes a plan made with qs_lower_params and makes it the step's. */
 int qs_i8_lower(qs_lower *l, qs_i8_plan *plan);

@@ -83,14 +83,60 @@ bool qs_i8_epilogue_bytes(const qk_weights_i8 *w, size_t *bytes) {
     return true;
 }
 
+bool qs_i8_columns_bytes(const qk_weights_i8 *w, size_t *bytes) {
+    size_t columns = columns_of(w), positions = (size_t)w->positions;
+    if (columns > SIZE_MAX / 64 || positions > SIZE_MAX / 64)
+        return false;
+    *bytes = 3 * qs_align(4 * positions, 64) + qs_align(4 * columns, 64);
+    return true;
+}
+
+void qs_i8_columns_fill(const qk_i8 *t, const qk_weights_i8 *w, const int32_t *colsum,
+                        const float *w_scale, const float *add, void *memory, qs_i8_columns *out) {
+    const size_t columns = columns_of(w), positions = (size_t)w->positions;
+    uint8_t *at = memory;
+    int32_t *sums = cut(&at, positions);
+    float *scales = cut(&at, positions), *adds = cut(&at, positions), *zeros = cut(&at, columns);
+    for (size_t i = 0; i < columns && !add; i++)
+        zeros[i] = -0.0f; /* changes no sum */
+    qk_weights_i8_spread(t, w, colsum, sums);
+    qk_weights_i8_spread(t, w, w_scale, scales);
+    qk_weights_i8_spread(t, w, add ? add : zeros, adds);
+    *out = (qs_i8_columns){sums, scales, adds};
+}
+
+/* All that depends on x. */
+static qk_out_i8 floats_of(const qk_weights_i8 *w, const qs_i8_rules *r, uint32_t zeros,
+                           uint8_t *at) {
+    const size_t positions = (size_t)w->positions;
+    const int32_t *colsum = r->floats->colsum;
+    const float *w_scale = r->floats->w_scale, x_scale = r->x_scale;
+    const uint32_t x_zp = (uint32_t)r->x_zp;
+    uint32_t *bias = cut(&at, positions);
+    float *scale = cut(&at, positions);
+    for (size_t i = 0; i < positions; i++)
+        bias[i] = 0 - x_zp * ((uint32_t)colsum[i] - zeros);
+    for (size_t i = 0; i < positions; i++)
+        scale[i] = x_scale * w_scale[i];
+    return (qk_out_i8){.bias = (const int32_t *)bias,
+                       .scale = scale,
+                       .add = r->floats->add,
+                       .low = r->low,
+                       .high = r->high};
+}
+
 void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_weights *packed,
                          const qs_i8_rules *r, void *memory, qs_i8_epilogue *out) {
     size_t columns = columns_of(w), positions = (size_t)w->positions;
     uint8_t *at = memory;
+    uint32_t zeros = (uint32_t)(w->kh * w->kw * w->c) * (uint32_t)packed->row_zp;
+    if (r->floats) {
+        *out = (qs_i8_epilogue){.o = floats_of(w, r, zeros, at)};
+        return;
+    }
     uint32_t *bias = cut(&at, columns), *bias_at = cut(&at, positions);
     float *mult = cut(&at, columns), *mult_at = cut(&at, positions);
     bool post = packed->w_zp || r->row_zp || r->row_scale || r->wide;
-    uint32_t zeros = (uint32_t)(w->kh * w->kw * w->c) * (uint32_t)packed->row_zp;
     for (size_t i = 0; i < columns; i++) {
         bias[i] = r->bias && !r->wide ? (uint32_t)r->bias[i] : 0;
         if (!post)

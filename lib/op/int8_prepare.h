@@ -71,10 +71,27 @@ typedef struct qs_i8_rules {
     bool wide;           /* found by qs_i8_prove: a sum leaves int32 when the bias is added */
     bool fits16;         /* and: qk_out_i8's */
     int32_t x_zp, y_zp, lo, hi;
+    /* With int32_out: floats clamp(sum * (x_scale * w_scale[c]) + add[c]) of sums without a post.
+     */
+    const struct qs_i8_columns *floats;
+    float low, high;
     /* Matrix products with parameters per row; NULL: the scalars above. */
     const int32_t *row_zp;
     const float *row_scale;
 } qs_i8_rules;
+
+/* In positions: what the epilogue of sums that become floats is made of. */
+typedef struct qs_i8_columns {
+    const int32_t *colsum;
+    const float *w_scale, *add;
+} qs_i8_columns;
+
+/* Bytes that qs_i8_columns_fill needs. false: too many. */
+bool qs_i8_columns_bytes(const qk_weights_i8 *w, size_t *bytes);
+
+/* From natural order; add may be NULL. */
+void qs_i8_columns_fill(const qk_i8 *t, const qk_weights_i8 *w, const int32_t *colsum,
+                        const float *w_scale, const float *add, void *memory, qs_i8_columns *out);
 
 typedef struct qs_i8_epilogue {
     qk_out_i8 o;

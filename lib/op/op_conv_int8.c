@@ -92,7 +92,7 @@ static bool shape_of(const qs_node *n, const qs_value *w, qs_i8_shape *s) {
                            .kw = (int32_t)kw,
                            .c = (int32_t)c,
                            .contiguous = along(n, "dilations", 0) == 1,
-                           .apart = qs_same(n->op_type, "QLinearConv") && qs_node_attr(n, "into"),
+                           .apart = qs_node_attr(n, "into") != NULL,
                            .stride_h = along(n, "strides", 1),
                            .stride_w = along(n, "strides", 0)};
     s->source = (qk_source_i8){.n = s->w.n,
@@ -182,9 +182,16 @@ static int lower_qlinear(qs_lower *l) {
     return code ? code : qs_i8_lower_behind(l, b);
 }
 
-static int lower_integer(qs_lower *l) {
+int qs_convinteger_lower(qs_lower *l, const qs_i8_floats *how) {
     qs_i8_plan *p = qs_lower_params(l, sizeof(*p));
-    return p ? lower_into(l, &integer, p) : QSIM_E_NOMEM;
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->floats = *how;
+    return lower_into(l, &integer, p);
+}
+
+static int lower_integer(qs_lower *l) {
+    return qs_convinteger_lower(l, &(qs_i8_floats){0});
 }
 
 static const qs_attr_rule conv_attrs[] = {QS_CONV_ATTRS(10)};

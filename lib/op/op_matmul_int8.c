@@ -191,9 +191,16 @@ static int lower_qlinear(qs_lower *l) {
     return code ? code : qs_i8_lower_behind(l, b);
 }
 
-static int lower_integer(qs_lower *l) {
+int qs_matmulinteger_lower(qs_lower *l, const qs_i8_floats *how) {
     qs_i8_plan *p = qs_lower_params(l, sizeof(*p));
-    return p ? lower_into(l, &integer, p) : QSIM_E_NOMEM;
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->floats = *how;
+    return lower_into(l, &integer, p);
+}
+
+static int lower_integer(qs_lower *l) {
+    return qs_matmulinteger_lower(l, &(qs_i8_floats){0});
 }
 
 static const qs_attr_rule internal_attrs[] = {

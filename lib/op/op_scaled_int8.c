@@ -8,9 +8,11 @@
  * and then the bounds lo and hi, in this order, without contraction: the bits of Cast, Mul and Add;
  * and what op/finish.h says.
  * Inputs 0 to 3 are those of the integer operator; 4: x_scale, one element or one a row (for a
- * convolution: an image); 5: w_scale and 6, optional: bias, one element per column. The sums are
- * made in the output's memory. 7, optional: what is added to the results. 8: see scaled.h; the sums
- * are then made in scratch memory.
+ * convolution: an image); 5: w_scale and 6, optional: bias, one element per column. 7, optional:
+ * what is added to the results. 8: see scaled.h.
+ *
+ * The product's kernels make the floats. Where they cannot, with `rows` for instance, the sums are
+ * made in the output's memory, or in scratch memory if the results go into a larger tensor.
  */
 #include "op/scaled.h"
 
@@ -18,19 +20,24 @@
 
 #include "base/ctx.h"
 #include "kernel/table.h"
+#include "op/int8_op.h"
 #include "op/window.h"
 
 extern const qs_op qs_op_matmulinteger, qs_op_qsim_convinteger;
 
+static bool is_conv(const qs_node *n) {
+    return n->op_type[0] == 'C';
+}
+
 /* The row that makes the sums. */
 static const qs_op *sums_of(const qs_node *n) {
-    return n->op_type[0] == 'M' ? &qs_op_matmulinteger : &qs_op_qsim_convinteger;
+    return is_conv(n) ? &qs_op_qsim_convinteger : &qs_op_matmulinteger;
 }
 
 QS_RARE static int64_t columns_of(const qs_infer *x, const qs_value *y) {
-    bool first = x->node->op_type[0] == 'C' && !qs_node_int(x->node, "channels_last", 0);
+    bool first = is_conv(x->node) && !qs_node_int(x->node, "channels_last", 0);
     if (y->rank < 2)
-        return y->rank == 1 && x->node->op_type[0] == 'M' ? y->dims[0].size : -1;
+        return y->rank == 1 && !is_conv(x->node) ? y->dims[0].size : -1;
     return first ? y->dims[1].size : y->dims[y->rank - 1].size;
 }
 
@@ -55,23 +62,9 @@ QS_RARE static int infer_scaled(qs_infer *x) {
     return code ? code : qs_window_into(x, QS_SCALED_OVER);
 }
 
-typedef struct scaled_packed {
-    const void *sums, *depthwise; /* one of both */
-} scaled_packed;
-
 QS_RARE static int pack_scaled(qs_pack *p) {
-    scaled_packed *out = qs_arena_alloc(p->arena, 1, sizeof(*out));
-    if (!out)
-        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    const bool depthwise = p->node->op_type[0] == 'C' && !qs_node_attr(p->node, "into");
-    int code = depthwise ? qs_scaled_depthwise_pack(p) : QSIM_OK;
-    out->depthwise = p->result;
-    p->result = NULL;
-    if (!code && !out->depthwise)
-        code = sums_of(p->node)->pack(p);
-    out->sums = p->result;
-    p->result = out;
-    return code;
+    int code = sums_of(p->node)->pack(p);
+    return code ? code : qs_i8_pack_floats(p, 5, 6);
 }
 
 typedef struct scaled_params {
@@ -102,8 +95,7 @@ void qs_scale_rows(const void *arg, size_t begin, size_t end) {
                     .hi = p->hi,
                     .scale = most > 1 ? tile_row(s->w_scale, n, most, scales) : s->w_scale,
                     .bias = most > 1 ? tile_row(s->bias, n, most, biases) : s->bias,
-                    .rows = p->by_row,
-                    .floats = p->floats};
+                    .rows = p->by_row};
     for (size_t r = begin, rows; r < end; r += rows) {
         rows = same - r % same < end - r ? same - r % same : end - r;
         rows = rows < most ? rows : most;
@@ -126,12 +118,34 @@ qs_scaling qs_scaling_of(const qs_scaled *p, const qs_step *s, const qs_frame *f
                         .y = qs_step_out(s, f, 0)};
 }
 
+/* Floats that have just been made: what stands behind them. */
+static void finish_block(const void *arg, const qk_block *block) {
+    const qs_scaling *s = arg;
+    const bool one = block->y_stride == block->n && block->stride == block->n;
+    const size_t rows = one ? 1 : block->rows, n = (one ? block->rows : 1) * block->n / 4;
+    for (size_t r = 0; r < rows; r++) {
+        float *y = (float *)(void *)(block->y + r * block->y_stride);
+        const size_t at = (block->at + r * block->stride) / 4;
+        qs_finish_run(&s->p->end, y, s->p->end.sum ? s->other + at : NULL, n);
+    }
+}
+
+static void run_direct(const qs_step *s, const qs_frame *f) {
+    const scaled_params *p = s->params;
+    const qs_scaling job = qs_scaling_of(&p->scaled, s, f);
+    qs_i8_run(&p->sums, f, &job);
+}
+
+static void scale_sums(const scaled_params *p, const qs_frame *f, const qs_scaling *job) {
+    const qs_scaled *scaled = &p->scaled;
+    p->sums.run(&p->sums, f);
+    qs_ranges(f->ctx, scaled->rows, QS_GRAIN / 4 / (scaled->columns + 1) + 1, qs_scale_rows, job);
+}
+
 static void run_scaled(const qs_step *s, const qs_frame *f) {
     const scaled_params *p = s->params;
-    const qs_scaled *scaled = &p->scaled;
-    const qs_scaling job = qs_scaling_of(scaled, s, f);
-    p->sums.run(&p->sums, f);
-    qs_ranges(f->ctx, scaled->rows, QS_GRAIN / 4 / (scaled->columns + 1) + 1, qs_scale_rows, &job);
+    const qs_scaling job = qs_scaling_of(&p->scaled, s, f);
+    scale_sums(p, f, &job);
 }
 
 /* Of the sums as a step of its own, whose values are inputs 0 to 3 and, behind them, the output. */
@@ -140,8 +154,7 @@ static const qs_id own_ids[] = {0, 1, 2, 3, 4};
 
 static void run_scaled_into(const qs_step *s, const qs_frame *f) {
     const scaled_params *p = s->params;
-    const qs_scaled *scaled = &p->scaled;
-    qs_scaling job = qs_scaling_of(scaled, s, f);
+    qs_scaling job = qs_scaling_of(&p->scaled, s, f);
     void *address[OWN + 1];
     for (int32_t i = 0; i < OWN; i++)
         address[i] = s->in[i] == QS_NONE ? NULL : f->address[s->in[i]];
@@ -149,8 +162,7 @@ static void run_scaled_into(const qs_step *s, const qs_frame *f) {
     const qs_frame own = {f->ctx, address, (char *)f->scratch + p->bytes, f->status};
     job.apart = job.y;
     job.y = f->scratch;
-    p->sums.run(&p->sums, &own);
-    qs_ranges(f->ctx, scaled->rows, QS_GRAIN / 4 / (scaled->columns + 1) + 1, qs_scale_rows, &job);
+    scale_sums(p, &own, &job);
 }
 
 QS_RARE static int make_scaled(const qs_lower *l, qs_scaled *s) {
@@ -185,29 +197,41 @@ QS_RARE static int lower_into(qs_lower *l, scaled_params *p) {
     p->sums.in = own_ids;
     p->sums.out = own_ids + OWN;
     l->step->run = run_scaled_into;
-    if (l->node->input_count > QS_SCALED_OVER && qs_lower_in(l, QS_SCALED_OVER))
-        l->step->over = QS_SCALED_OVER;
     return QSIM_OK;
 }
 
+/* What the kernels are asked for. */
+static qs_i8_floats floats_of(const qs_lower *l, const qs_scaled *s) {
+    const bool end = s->end.first || s->end.sum || s->end.curve;
+    const bool single = qs_value_elements(qs_lower_in(l, 4)) == 1;
+    return (qs_i8_floats){.x_scale = 4,
+                          .low = s->lo,
+                          .high = s->hi,
+                          .into = (int32_t)s->into,
+                          .column = (int32_t)s->column,
+                          .after = end ? finish_block : NULL,
+                          .direct = !s->by_row && single && s->into <= INT32_MAX};
+}
+
 QS_RARE static int lower_scaled(qs_lower *l) {
-    const scaled_packed *packed = l->packed;
     qs_scaled scaled;
     int code = make_scaled(l, &scaled);
-    l->packed = packed && packed->depthwise ? packed->depthwise : packed ? packed->sums : NULL;
-    if (!code && packed && packed->depthwise)
-        return qs_scaled_depthwise_lower(l, &scaled);
-    if (!code)
-        code = sums_of(l->node)->lower(l);
+    if (code)
+        return code;
+    const qs_i8_floats how = floats_of(l, &scaled);
+    code = is_conv(l->node) ? qs_convinteger_lower(l, &how) : qs_matmulinteger_lower(l, &how);
     if (code)
         return code;
     const qs_step sums = *l->step;
+    const qs_i8_plan *plan = sums.params;
     scaled_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
     *p = (scaled_params){sums, scaled, 0};
-    l->step->run = run_scaled;
-    return scaled.into ? lower_into(l, p) : QSIM_OK;
+    l->step->run = plan->floats.direct ? run_direct : run_scaled;
+    if (l->node->input_count > QS_SCALED_OVER && qs_lower_in(l, QS_SCALED_OVER))
+        l->step->over = QS_SCALED_OVER;
+    return scaled.into && !plan->floats.direct ? lower_into(l, p) : QSIM_OK;
 }
 
 static const qs_attr_rule scaled_attrs[] = {

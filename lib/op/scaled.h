@@ -11,7 +11,6 @@ typedef struct qs_scaled {
     float lo, hi;
     bool bias;
     bool by_row; /* (sum * w_scale) * x_scale, else sum * (x_scale * w_scale) */
-    bool floats; /* the sums are floats already */
     qs_finish end;
     size_t into, column; /* pixels of so many floats take the results here; 0: only these */
 } qs_scaled;
@@ -34,12 +33,5 @@ qs_scaling qs_scaling_of(const qs_scaled *p, const qs_step *s, const qs_frame *f
 
 /* Rows [begin, end) of a qs_scaling: a qs_range_fn. */
 void qs_scale_rows(const void *scaling, size_t begin, size_t end);
-
-/*
- * A depthwise convolution of constant weights whose sums stay below 2^24: the float kernel makes
- * them exactly. `pack` leaves a result where that is so; with it, `lower` makes the step.
- */
-int qs_scaled_depthwise_pack(qs_pack *p);
-int qs_scaled_depthwise_lower(qs_lower *l, const qs_scaled *scaled);
 
 #endif

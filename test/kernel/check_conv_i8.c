@@ -12,9 +12,10 @@ typedef struct image {
     const uint8_t *x;
     const int8_t *w;
     int32_t *bias, *w_zp;
-    float *mult;
+    float *mult, *add;
     size_t y_bytes;
     bool int32_out;
+    bool floats;           /* with int32_out */
     bool handed, in_place; /* results are handed on block by block, where they are */
     char text[128];
 } image;
@@ -53,6 +54,7 @@ static void fill(ck_state *s, image *p) {
         p->w_zp[i] = c->w.row_sums ? c->w_zp : any ? ck_between(s, -127, 127) : 0;
     }
     p->mult = ck_floats(s, columns, 1e-4f, 2e-3f);
+    p->add = ck_floats(s, columns, -1.0f, 1.0f);
     c->o.fits16 = true;
     for (size_t i = 0; i < columns; i++)
         if (c->o.fits16 && reach(p, i, terms) >= QK_I8_FITS16)
@@ -65,12 +67,28 @@ static void fill(ck_state *s, image *p) {
     c->w.stride_w = c->stride_w;
 }
 
+/* Bounds of floats. */
+#define LOW  (-20.0f)
+#define HIGH 20.0f
+
+static int32_t float_of(int32_t acc, float scale, float add) {
+    const float v = (float)acc * scale + add, low = v < LOW ? LOW : v, y = low > HIGH ? HIGH : low;
+    memcpy(&acc, &y, 4);
+    return acc;
+}
+
 /* What is added to a byte where it is handed on: tells where it belongs. */
 static uint8_t mark(size_t at) {
     return (uint8_t)(at * 7 + at / 251);
 }
 
-static void copy_block(const void *arg, const qk_block_u8 *b) {
+/* The same of byte b of a float. */
+static uint32_t marked(uint32_t bits, int32_t b, size_t at) {
+    const uint32_t byte = (bits >> (8 * b) & 255u) + mark(at);
+    return (bits & ~(255u << (8 * b))) | (byte & 255u) << (8 * b);
+}
+
+static void copy_block(const void *arg, const qk_block *b) {
     (void)arg;
     for (size_t r = 0; r < b->rows; r++)
         for (size_t i = 0; i < b->n; i++)
@@ -106,6 +124,14 @@ static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
     k.conv.b = b;
     k.conv.o.bias = bias;
     k.conv.o.mult = p->int32_out ? NULL : mult;
+    if (p->floats) {
+        float *add = ck_input(s, 4 * (size_t)w->positions);
+        qk_weights_i8_spread(t, w, p->add, add);
+        k.conv.o.scale = mult;
+        k.conv.o.add = add;
+        k.conv.o.low = LOW;
+        k.conv.o.high = HIGH;
+    }
     k.conv.after = p->handed ? copy_block : NULL;
     k.conv.after_in_place = p->in_place;
     qk_conv_i8_plan(&k.conv, 1, ck_input(s, 4 * qk_conv_i8_offsets(w)), &scratch);
@@ -156,8 +182,9 @@ static void random_channels(ck_state *s, qk_conv_i8 *c) {
 }
 
 static image random_image(ck_state *s) {
-    image p = {.int32_out = ck_random(s) % 5 == 0};
-    p.handed = !p.int32_out && ck_random(s) % 3 == 0;
+    image p = {.int32_out = ck_random(s) % 3 == 0};
+    p.floats = p.int32_out && ck_random(s) % 2;
+    p.handed = (!p.int32_out || p.floats) && ck_random(s) % 3 == 0;
     qk_conv_i8 *c = &p.conv;
     random_window(s, c);
     random_channels(s, c);
@@ -179,12 +206,13 @@ static image random_image(ck_state *s) {
         c->o.lo = ck_between(s, 0, 50);
         c->o.hi = ck_between(s, c->o.lo, 255);
     }
-    c->w.apart = (c->w.groups == 1 || c->w.row_sums || p.handed) && ck_random(s) % 3 == 0;
+    const bool elsewhere = p.handed && !p.floats; /* not in place */
+    c->w.apart = (c->w.groups == 1 || c->w.row_sums || elsewhere) && ck_random(s) % 3 == 0;
     if (c->w.apart) { /* channels of a larger tensor, whose others stay as they are */
         c->y_column = ck_between(s, 0, 70);
         c->y_channels = c->y_column + c->w.groups * c->w.n + ck_between(s, 0, 70);
     }
-    p.in_place = p.handed && !c->w.apart && ck_random(s) % 2;
+    p.in_place = p.handed && (p.floats || (!c->w.apart && ck_random(s) % 2));
     fill(s, &p);
     c->o.fits16 = c->o.fits16 && ck_random(s) % 4 > 0;
     snprintf(p.text, sizeof(p.text), "%lldx%dx%d groups %d c %d n %d kernel %dx%d stride %d",
@@ -213,6 +241,10 @@ static void plain(const image *p, uint8_t *y) {
         }
         int32_t acc = (int32_t)sum;
         const int64_t at = c->y_channels ? i / columns * c->y_channels + c->y_column + n : i;
+        if (p->floats)
+            acc = float_of(acc, p->mult[n], p->add[n]);
+        for (int32_t b = 0; b < 4 && p->floats && p->handed; b++)
+            acc = (int32_t)marked((uint32_t)acc, b, (size_t)(4 * i + b));
         if (p->int32_out)
             memcpy(y + 4 * at, &acc, 4);
         else

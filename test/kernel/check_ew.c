@@ -55,8 +55,7 @@ static void make(ew_case *e, ck_state *s, int which, size_t n, float reach) {
                         .hi = ck_between(s, 0, 2) ? INFINITY : 6.0f,
                         .scale = e->b,
                         .bias = which > 18 ? e->b : NULL,
-                        .rows = which % 2 == 0,
-                        .floats = ck_between(s, 0, 1) != 0};
+                        .rows = which % 2 == 0};
 }
 
 /* Zeros of both signs, no numbers, and what over- or underflows. Not for sums. */
@@ -102,7 +101,7 @@ static bool is_near(const ew_case *e, size_t i, float y) {
 
 static float scaled(const ew_case *e, size_t i) {
     const float *b = e->b, *floats = e->a;
-    const float acc = e->how.floats ? floats[i] : (float)((const int32_t *)e->a)[i];
+    const float acc = (float)((const int32_t *)e->a)[i];
     const float by_row = acc * b[i], factor = 0.37f * b[i];
     float v = e->which % 2 ? acc * factor : by_row * 0.37f;
     v = e->which > 18 ? v + b[i] : v;

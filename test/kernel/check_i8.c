@@ -10,6 +10,7 @@
 typedef struct product {
     int32_t m, n, segs, k;
     bool int32_out, use_rows, clamp, fits16;
+    bool floats; /* with int32_out */
     const uint8_t *a;
     const uint8_t **rows;
     int32_t *offset;
@@ -17,11 +18,21 @@ typedef struct product {
     const int8_t *w; /* [segs][k][n] */
     const int32_t *bias;
     const int32_t *init; /* per row, or NULL */
-    float *mult;
+    float *mult, *add;
     int32_t zp, lo, hi;
     size_t out_stride, out_bytes;
     char text[128];
 } product;
+
+/* Bounds of floats. */
+#define LOW  (-1.5f)
+#define HIGH 6.25f
+
+static int32_t float_of(int32_t acc, float scale, float add) {
+    const float v = (float)acc * scale + add, low = v < LOW ? LOW : v, y = low > HIGH ? HIGH : low;
+    memcpy(&acc, &y, 4);
+    return acc;
+}
 
 static qk_source_i8 product_source(const product *p) {
     return (qk_source_i8){.w = p->w,
@@ -45,6 +56,8 @@ static void plain_product(const product *p, uint8_t *out) {
                 }
             int32_t acc = (int32_t)sum;
             uint8_t *to = out + (size_t)r * p->out_stride;
+            if (p->floats)
+                acc = float_of(acc, p->mult[n], p->add[n]);
             if (p->int32_out)
                 memcpy(to + 4 * (size_t)n, &acc, 4);
             else
@@ -81,9 +94,15 @@ static void make_calls(packed *k, const product *p, qk_gemm_u8s8 g) {
         g.out = (uint8_t *)g.out + element * (size_t)columns;
         g.o.bias += columns;
         g.o.mult += p->int32_out ? 0 : columns;
+        g.o.scale += p->floats ? columns : 0;
+        g.o.add += p->floats ? columns : 0;
         g.b += (size_t)p->segs * 4 * (size_t)g.k4 * (size_t)columns;
         first += columns;
     }
+}
+
+static qk_out_i8 floats_of(const float *scale, const float *add, const int32_t *bias) {
+    return (qk_out_i8){.bias = bias, .scale = scale, .add = add, .low = LOW, .high = HIGH};
 }
 
 static packed pack_product(ck_state *s, const qk_i8 *t, const product *p, uint8_t *out) {
@@ -103,7 +122,18 @@ static packed pack_product(ck_state *s, const qk_i8 *t, const product *p, uint8_
     g.seg_offset = p->segs == 1 && p->offset[0] == 0 ? NULL : p->offset;
     g.row_init = p->init;
     g.out_stride = (ptrdiff_t)p->out_stride;
-    g.o = (qk_out_i8){bias, p->int32_out ? NULL : mult, p->zp, p->lo, p->hi, p->clamp, p->fits16};
+    g.o = (qk_out_i8){.bias = bias,
+                      .mult = p->int32_out ? NULL : mult,
+                      .zp = p->zp,
+                      .lo = p->lo,
+                      .hi = p->hi,
+                      .clamp = p->clamp,
+                      .fits16 = p->fits16};
+    if (p->floats) {
+        float *add = ck_input(s, 4 * (size_t)form.positions);
+        qk_i8_spread(t, p->n, p->n, p->n, p->add, add);
+        g.o = floats_of(mult, add, bias);
+    }
     make_calls(&k, p, g);
     return k;
 }
@@ -167,7 +197,8 @@ static product random_product(ck_state *s) {
     p.n = ck_between(s, 1, ck_random(s) % 2 ? 200 : 40);
     if (ck_random(s) % 2)
         p.segs = ck_between(s, 2, 9);
-    p.int32_out = ck_random(s) % 4 == 0;
+    p.int32_out = ck_random(s) % 3 == 0;
+    p.floats = p.int32_out && ck_random(s) % 2;
     p.use_rows = ck_random(s) % 2;
     p.a = ck_input(s, 2000);
     random_addresses(s, &p, 2000);
@@ -175,6 +206,7 @@ static product random_product(ck_state *s) {
     random_range(s, &p.zp, &p.lo, &p.hi);
     p.clamp = ck_random(s) % 3 == 0;
     random_scales(s, p.n, p.clamp, &p.bias, &p.mult);
+    p.add = ck_floats(s, (size_t)p.n, -3.0f, 3.0f);
     if (!p.clamp && ck_random(s) % 2)
         fit_scales(&p);
     if (ck_random(s) % 2) {
@@ -255,13 +287,13 @@ static void bench_gemm(ck_state *s) {
 
 typedef struct channels {
     int32_t m, taps, n;
-    bool int32_out, clamp;
+    bool int32_out, clamp, floats;
     const uint8_t *a;
     ptrdiff_t a_stride;
     int32_t *offset;
     const int8_t *w; /* [n][taps] */
     const int32_t *bias;
-    float *mult;
+    float *mult, *add;
     int32_t zp, lo, hi;
     size_t out_stride, out_bytes;
     char text[128];
@@ -275,6 +307,8 @@ static void plain_depthwise(const channels *p, uint8_t *out) {
                 sum += p->a[r * p->a_stride + p->offset[t] + n] * p->w[n * p->taps + t];
             int32_t acc = (int32_t)sum;
             uint8_t *to = out + (size_t)r * p->out_stride;
+            if (p->floats)
+                acc = float_of(acc, p->mult[n], p->add[n]);
             if (p->int32_out)
                 memcpy(to + 4 * (size_t)n, &acc, 4);
             else
@@ -297,18 +331,28 @@ static depthwise_call pack_depthwise(ck_state *s, const qk_i8 *t, const channels
     float *mult = ck_input(s, 4 * positions);
     qk_i8_spread_depthwise(t, p->n, p->n, p->bias, bias);
     qk_i8_spread_depthwise(t, p->n, p->n, p->mult, mult);
-    return (depthwise_call){
-        t,
-        {.a = p->a,
-         .a_stride = p->a_stride,
-         .tap_offset = p->offset,
-         .m = p->m,
-         .taps = p->taps,
-         .channels = p->n,
-         .w = w,
-         .out = out,
-         .out_stride = (ptrdiff_t)p->out_stride,
-         .o = {bias, p->int32_out ? NULL : mult, p->zp, p->lo, p->hi, p->clamp, false}}};
+    depthwise_call made = {t,
+                           {.a = p->a,
+                            .a_stride = p->a_stride,
+                            .tap_offset = p->offset,
+                            .m = p->m,
+                            .taps = p->taps,
+                            .channels = p->n,
+                            .w = w,
+                            .out = out,
+                            .out_stride = (ptrdiff_t)p->out_stride,
+                            .o = {.bias = bias,
+                                  .mult = p->int32_out ? NULL : mult,
+                                  .zp = p->zp,
+                                  .lo = p->lo,
+                                  .hi = p->hi,
+                                  .clamp = p->clamp}}};
+    if (p->floats) {
+        float *add = ck_input(s, 4 * positions);
+        qk_i8_spread_depthwise(t, p->n, p->n, p->add, add);
+        made.d.o = floats_of(mult, add, bias);
+    }
+    return made;
 }
 
 static void run_depthwise(void *arg) {
@@ -319,7 +363,8 @@ static void run_depthwise(void *arg) {
 static channels random_channels(ck_state *s) {
     channels p = {.m = ck_between(s, 1, 9), .taps = ck_between(s, 1, 26)};
     p.n = ck_between(s, 1, ck_random(s) % 2 ? 150 : 33);
-    p.int32_out = ck_random(s) % 4 == 0;
+    p.int32_out = ck_random(s) % 3 == 0;
+    p.floats = p.int32_out && ck_random(s) % 2;
     p.clamp = ck_random(s) % 3 == 0;
     p.a = ck_input(s, 2000);
     p.a_stride = ck_between(s, 0, 100);
@@ -329,6 +374,7 @@ static channels random_channels(ck_state *s) {
     p.w = ck_input(s, (size_t)p.taps * (size_t)p.n);
     random_range(s, &p.zp, &p.lo, &p.hi);
     random_scales(s, p.n, p.clamp, &p.bias, &p.mult);
+    p.add = ck_floats(s, (size_t)p.n, -3.0f, 3.0f);
     size_t element = p.int32_out ? 4 : 1;
     p.out_stride = element * (size_t)(p.n + (ck_random(s) % 2 ? 0 : ck_between(s, 1, 40)));
     p.out_bytes = p.out_stride * (size_t)(p.m - 1) + element * (size_t)p.n;

@@ -218,7 +218,7 @@ static void steps_of(qsim_model *m, int wanted) {
     for (int32_t i = 0; i < qsim_run_step_count(r); i++) {
         qsim_step_info info = {.struct_size = sizeof(info)};
         CHECK_INT(qsim_run_step(r, i, &info), QSIM_OK);
-        depthwise += strcmp(info.kernel, "depthwise whole numbers") == 0;
+        depthwise += strcmp(info.kernel, "depthwise int8") == 0;
         extra += is_extra(info.op_type);
     }
     CHECK_INT(depthwise, wanted);

@@ -29,6 +29,8 @@ typedef struct sink {
     const int32_t *init; /* and those of a tile's row, or NULL */
     int32_t cols, rows;
     limits l;
+    const qk_out_i8 *floats; /* what they are made with, or NULL */
+    int32_t column;          /* of floats->scale and add */
 } sink;
 
 INLINE void store_i32(const sink *s, uint8_t *out, int32x4_t v0, int32x4_t v1, int32x4_t v2,
@@ -41,10 +43,25 @@ INLINE void store_i32(const sink *s, uint8_t *out, int32x4_t v0, int32x4_t v1, i
     memcpy(out, row, 4 * (size_t)s->cols);
 }
 
+INLINE int32x4_t as_floats(const sink *s, int32x4_t acc, int32_t column) {
+    const qk_out_i8 *o = s->floats;
+    const int32_t at = s->column + column;
+    const float32x4_t low = vdupq_n_f32(o->low), high = vdupq_n_f32(o->high);
+    float32x4_t v = vmulq_f32(vcvtq_f32_s32(acc), vld1q_f32(o->scale + at));
+    v = vaddq_f32(v, vld1q_f32(o->add + at));
+    v = vbslq_f32(vcltq_f32(v, low), low, v);
+    return vreinterpretq_s32_f32(vbslq_f32(vcgtq_f32(v, high), high, v));
+}
+
 /* Sums of 16 columns, with all they begin with. */
 INLINE void store(const sink *s, uint8_t *out, int32x4_t v0, int32x4_t v1, int32x4_t v2,
                   int32x4_t v3) {
     uint8_t row[16];
+    if (s->floats) {
+        store_i32(s, out, as_floats(s, v0, 0), as_floats(s, v1, 4), as_floats(s, v2, 8),
+                  as_floats(s, v3, 12));
+        return;
+    }
     if (!s->mult) {
         store_i32(s, out, v0, v1, v2, v3);
         return;
@@ -141,6 +158,7 @@ TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
     sink s = {.out = g->out, .stride = g->out_stride, .mult = g->o.mult, .base = g->o.bias};
     s.cols = g->cols;
     s.init = g->row_init ? init : NULL;
+    s.floats = g->o.scale ? &g->o : NULL;
     s.l = limits_of(g->o.zp, g->o.lo, g->o.hi);
     if (SIGNED) {
         signed_base(g->o.bias, g->b, (int64_t)g->segs * g->k4, base);
@@ -177,11 +195,13 @@ TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
     int32_t base[16];
     sink s = {.stride = d->out_stride};
     s.l = limits_of(d->o.zp, d->o.lo, d->o.hi);
+    s.floats = d->o.scale ? &d->o : NULL;
     for (int32_t c = 0; c < d->channels; c += 16, w += 64 * fours) {
         const uint8_t *a = d->a + c;
         s.out = (uint8_t *)d->out + element * (size_t)c;
         s.mult = d->o.mult ? d->o.mult + c : NULL;
         s.cols = d->channels - c < 16 ? d->channels - c : 16;
+        s.column = c;
         s.base = d->o.bias + c;
         if (DEPTHWISE_SIGNED) {
             signed_base(s.base, w, (int64_t)fours, base);

@@ -16,11 +16,17 @@ static uint32_t dot_segment(const uint8_t *a, const int8_t *b, int32_t k4, int32
 
 static void store(const qk_out_i8 *o, void *out, int32_t column, int32_t position, uint32_t sum) {
     int32_t acc = (int32_t)sum;
-    if (o->mult)
+    if (o->mult) {
         ((uint8_t *)out)[column] =
             (uint8_t)qs_requantize(acc, o->mult[position], o->lo, o->hi, o->zp);
-    else
-        memcpy((uint8_t *)out + 4 * (size_t)column, &acc, 4);
+        return;
+    }
+    if (o->scale) {
+        const float v = (float)acc * o->scale[position] + o->add[position];
+        const float low = v < o->low ? o->low : v, y = low > o->high ? o->high : low;
+        memcpy(&acc, &y, 4);
+    }
+    memcpy((uint8_t *)out + 4 * (size_t)column, &acc, 4);
 }
 
 static void gemm_u8s8(const qk_gemm_u8s8 *g) {

@@ -150,10 +150,8 @@ TARGET void qk_scale_avx2(const void *x, const qk_scale *how, float *y, size_t n
     const V by = QK_K(how->rows ? 1.0f : how->factor), then = QK_K(how->rows ? how->factor : 1.0f);
     const V lo = QK_K(how->lo), hi = QK_K(how->hi);
     const float *const sums = x, *const factors = how->scale, *const bias = how->bias;
-    const V floats = QK_K(how->floats ? -0.0f : 0.0f); /* signs choose */
-#define SCALED(left)                                   /* a product with 1 is exact */             \
-    V v = get(sums + i, left);                                                                     \
-    v = _mm256_blendv_ps(widen(v), v, floats) * (by * get(factors + i, left)) * then;
+#define SCALED(left) /* a product with 1 is exact */                                               \
+    V v = widen(get(sums + i, left)) * (by * get(factors + i, left)) * then;
 #define STEP(left)                                                                                 \
     {                                                                                              \
         SCALED(left)                                                                               \

@@ -206,6 +206,8 @@ TARGET static void four_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t panels, s
         widen_rows(g, r, first, n, t);
         s->out = (uint8_t *)g->out + r * s->stride;
         s->mult = g->o.mult;
+        s->scale = g->o.scale;
+        s->add = g->o.add;
         for (int32_t p = 0; p < panels; p++, b += 64 * (ptrdiff_t)depth) {
             s->cols = g->cols - 16 * p < 16 ? g->cols - 16 * p : 16;
             const __m256i c0 = load(g->o.bias + 16 * p), c1 = load(g->o.bias + 16 * p + 8);
@@ -218,6 +220,10 @@ TARGET static void four_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t panels, s
             s->out += 16 * element;
             if (s->mult)
                 s->mult += 16;
+            if (s->scale) {
+                s->scale += 16;
+                s->add += 16;
+            }
         }
     }
 }
@@ -229,6 +235,10 @@ INLINE void next_panel(qk_gemm_u8s8 *g, int64_t bytes) {
     g->o.bias += 16;
     if (g->o.mult)
         g->o.mult += 16;
+    if (g->o.scale) {
+        g->o.scale += 16;
+        g->o.add += 16;
+    }
     g->cols -= 16;
 }
 
@@ -246,7 +256,7 @@ TARGET static void gemm_panels(const qk_gemm_u8s8 *all, int32_t panels) {
         count = count < MOST ? count : MOST;
         for (int32_t p = 0; p < count && fours > 3; p++)
             column_pairs(g.b + bytes * p, (int32_t)depth, t.columns[p]);
-        sink s = {g.out, g.out_stride, g.o.mult, NULL, 0, 0, epilogue_of(&g.o)};
+        sink s = {g.out, g.out_stride, g.o.mult, NULL, 0, 0, epilogue_of(&g.o), NULL, NULL};
         for (int32_t r = 0; r < fours; r += 4)
             four_rows(&g, r, count, &s, &t);
         for (int32_t p = 0; p < count; p++, next_panel(&g, bytes))

@@ -298,7 +298,8 @@ SHORT_TILES(8, 16)
 #define ADD_8    ADD_HALF
 
 INLINE sink sink_of(const qk_gemm_u8s8 *g) {
-    return (sink){g->out, g->out_stride, g->o.mult, NULL, g->cols, 0, epilogue_of(&g->o)};
+    return (sink){g->out, g->out_stride,      g->o.mult,  NULL,    g->cols,
+                  0,      epilogue_of(&g->o), g->o.scale, g->o.add};
 }
 
 /* A function without a frame: what a call takes counts here. */
@@ -378,6 +379,10 @@ TARGET __attribute__((noinline)) static void single_64(const qk_gemm_u8s8 *g, co
                  _mm512_add_epi32(a0_2, a1_2), _mm512_add_epi32(a0_3, a1_3));
         if (s->mult)
             s->mult += 64;
+        if (s->scale) {
+            s->scale += 64;
+            s->add += 64;
+        }
     }
 }
 

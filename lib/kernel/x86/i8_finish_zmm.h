@@ -111,6 +111,12 @@ INLINE void store_u8_32_2(const sink *s, kind how, int32_t r, __m512i y) {
 INLINE void finish_32(const sink *s, kind how, int32_t r, __m512i a0, __m512i b0, __m512i a1,
                       __m512i b1) {
     if (how == KIND_ANY && !s->mult) {
+        if (s->scale) {
+            FLOATS(a0, 0);
+            FLOATS(b0, 1);
+            FLOATS(a1, 0);
+            FLOATS(b1, 1);
+        }
         store_i32_2(s, r, a0, b0);
         store_i32_2(s, r + 1, a1, b1);
         return;
@@ -144,6 +150,12 @@ INLINE void store_u8_16_4(const sink *s, kind how, int32_t r, __m512i y) {
 INLINE void finish_16(const sink *s, kind how, int32_t r, __m512i a, __m512i b, __m512i c,
                       __m512i d) {
     if (how == KIND_ANY && !s->mult) {
+        if (s->scale) {
+            FLOATS(a, 0);
+            FLOATS(b, 0);
+            FLOATS(c, 0);
+            FLOATS(d, 0);
+        }
         for (int32_t i = 0; i < 4; i++)
             if (r + i < s->rows)
                 store_i32(s, r + i, 0, i == 0 ? a : i == 1 ? b : i == 2 ? c : d);
@@ -183,7 +195,9 @@ INLINE void finish_8(const sink *s, kind how, __m512i a, __m512i b, __m512i c, _
     uint8_t bytes[64];
     if (how == KIND_ANY && !s->mult) {
         for (int32_t i = 0; i < 4; i++) {
-            const __m512i v = i == 0 ? a : i == 1 ? b : i == 2 ? c : d;
+            __m512i v = i == 0 ? a : i == 1 ? b : i == 2 ? c : d;
+            if (s->scale)
+                v = as_floats(s, v, twice(s->scale), twice(s->add));
             store_i32_8(s, 2 * i, 0, _mm512_castsi512_si256(v));
             store_i32_8(s, 2 * i + 1, 0, _mm512_extracti64x4_epi64(v, 1));
         }
@@ -234,8 +248,12 @@ INLINE void finish_24(const sink *s, kind how, __m512i a0, __m512i a1, __m512i a
     if (how == KIND_ANY && !s->mult) {
         const __m512i rows[8] = {a0, a1, a2, a3, a4, a5, a6, a7}, pairs[4] = {b, c, d, e};
         for (int32_t r = 0; r < s->rows; r++) {
-            const __m512i v = pairs[r / 2];
-            store_i32(s, r, 0, rows[r]);
+            __m512i v = pairs[r / 2], first = rows[r];
+            if (s->scale) {
+                FLOATS(first, 0);
+                v = as_floats(s, v, twice(s->scale + 16), twice(s->add + 16));
+            }
+            store_i32(s, r, 0, first);
             store_i32_8(s, r, 16,
                         r % 2 ? _mm512_extracti64x4_epi64(v, 1) : _mm512_castsi512_si256(v));
         }

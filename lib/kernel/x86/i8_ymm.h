@@ -51,14 +51,15 @@ typedef struct sink {
     const int32_t *init; /* of the tile's rows, or NULL */
     int32_t cols, rows;
     epilogue e;
+    const float *scale, *add; /* qk_out_i8's */
 } sink;
 
 INLINE epilogue epilogue_of(const qk_out_i8 *o) {
     return (epilogue){_mm256_set1_epi16((short)o->zp),
                       _mm256_set1_epi8((char)o->lo),
                       _mm256_set1_epi8((char)o->hi),
-                      _mm256_set1_ps((float)(o->lo - o->zp)),
-                      _mm256_set1_ps((float)(o->hi - o->zp)),
+                      _mm256_set1_ps(o->scale ? o->low : (float)(o->lo - o->zp)),
+                      _mm256_set1_ps(o->scale ? o->high : (float)(o->hi - o->zp)),
                       o->clamp,
                       o->lo > 0 || o->hi < 255};
 }
@@ -108,6 +109,14 @@ INLINE void store_i32(uint8_t *out, __m256i a, __m256i b, int32_t n) {
     memcpy(out, row, 4 * (size_t)n);
 }
 
+/* Sums as they are stored. */
+INLINE __m256i as_floats(const sink *s, __m256i acc, int32_t column) {
+    const __m256 scaled =
+        _mm256_mul_ps(_mm256_cvtepi32_ps(acc), _mm256_loadu_ps(s->scale + column));
+    const __m256 v = _mm256_add_ps(scaled, _mm256_loadu_ps(s->add + column));
+    return _mm256_castps_si256(_mm256_min_ps(s->e.high, _mm256_max_ps(s->e.low, v)));
+}
+
 /* In each lane eight columns of the first row and then those of the second. */
 INLINE __m256i two_rows(const epilogue *e, const float *mult, __m256i a0, __m256i b0, __m256i a1,
                         __m256i b1) {
@@ -122,6 +131,12 @@ INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1,
     const int32_t n = s->cols;
     const bool both = r + 1 < s->rows;
     if (!s->mult) {
+        if (s->scale) {
+            a0 = as_floats(s, a0, 0);
+            b0 = as_floats(s, b0, 8);
+            a1 = as_floats(s, a1, 0);
+            b1 = as_floats(s, b1, 8);
+        }
         store_i32(out, a0, b0, n);
         if (both)
             store_i32(next, a1, b1, n);
@@ -229,8 +244,15 @@ INLINE void finish_plain(const sink *s, const epilogue *e, int32_t r, __m256i a0
     { LOAD_B(0) LOAD_B(1) STEP(r) b += 64; }
 #define ALL(v) _mm256_add_epi32(_mm256_add_epi32(a0_##v, a1_##v), _mm256_add_epi32(a2_##v, a3_##v))
 TARGET __attribute__((noinline)) static void one_row(const qk_gemm_u8s8 *g, int32_t r) {
-    const sink s = {(uint8_t *)g->out + r * g->out_stride, 0, g->o.mult,         NULL,
-                    g->cols < 16 ? g->cols : 16,           1, epilogue_of(&g->o)};
+    const sink s = {(uint8_t *)g->out + r * g->out_stride,
+                    0,
+                    g->o.mult,
+                    NULL,
+                    g->cols < 16 ? g->cols : 16,
+                    1,
+                    epilogue_of(&g->o),
+                    g->o.scale,
+                    g->o.add};
     const uint8_t *p0 = g->rows ? g->rows[r] : g->a + r * g->a_stride;
     const uint8_t *p1 = p0 + 4, *p2 = p0 + 8, *p3 = p0 + 12;
     const int8_t *b = g->b;
@@ -289,6 +311,12 @@ INLINE void store_channels(const sink *s, __m256i y) {
 INLINE void finish_channels(const sink *s, __m256i a0, __m256i a1, __m256i a2, __m256i a3) {
     if (!s->mult) {
         int32_t row[32];
+        if (s->scale) {
+            a0 = as_floats(s, a0, 0);
+            a1 = as_floats(s, a1, 8);
+            a2 = as_floats(s, a2, 16);
+            a3 = as_floats(s, a3, 24);
+        }
         __m256i v[4] = {
             _mm256_permute2x128_si256(a0, a1, 0x20), _mm256_permute2x128_si256(a2, a3, 0x20),
             _mm256_permute2x128_si256(a0, a1, 0x31), _mm256_permute2x128_si256(a2, a3, 0x31)};
@@ -324,13 +352,15 @@ INLINE void depthwise_pixel(const qk_depthwise_u8s8 *d, const int32_t *last, con
 TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
     size_t element = d->o.mult ? 1 : 4, block_bytes = 128 * (size_t)((d->taps + 3) / 4);
     const int8_t *w = d->w;
-    sink s = {NULL, 0, NULL, NULL, 0, 1, epilogue_of(&d->o)};
+    sink s = {NULL, 0, NULL, NULL, 0, 1, epilogue_of(&d->o), NULL, NULL};
     int32_t last[4];
     for (int32_t i = 0, t = d->taps & ~3; i < 4; i++)
         last[i] = d->tap_offset[t + i < d->taps ? t + i : 0];
     for (int32_t c = 0; c < d->channels; c += 32, w += block_bytes) {
         s.out = (uint8_t *)d->out + element * (size_t)c;
         s.mult = d->o.mult ? d->o.mult + c : NULL;
+        s.scale = d->o.scale ? d->o.scale + c : NULL;
+        s.add = d->o.scale ? d->o.add + c : NULL;
         s.cols = d->channels - c < 32 ? d->channels - c : 32;
         const uint8_t *a = d->a + c;
         for (int32_t r = 0; r < d->m; r++, a += d->a_stride, s.out += d->out_stride)
@@ -430,7 +460,8 @@ TARGET static void gemm_rest(const qk_gemm_u8s8 *g, int32_t r, sink *s) {
 }
 
 TARGET static void gemm_rows(const qk_gemm_u8s8 *g) {
-    sink s = {g->out, g->out_stride, g->o.mult, NULL, g->cols, TILE_ROWS, epilogue_of(&g->o)};
+    sink s = {g->out,    g->out_stride,      g->o.mult,  NULL,    g->cols,
+              TILE_ROWS, epilogue_of(&g->o), g->o.scale, g->o.add};
     ptrdiff_t r = 0;
     for (; r + TILE_ROWS <= g->m; r += TILE_ROWS, s.out += TILE_ROWS * s.stride) {
         const uint8_t *row[TILE_ROWS];

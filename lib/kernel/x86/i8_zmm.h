@@ -31,8 +31,8 @@ INLINE epilogue epilogue_of(const qk_out_i8 *o) {
     return (epilogue){_mm512_set1_epi16((short)o->zp),
                       _mm512_set1_epi8((char)o->lo),
                       _mm512_set1_epi8((char)o->hi),
-                      _mm512_set1_ps((float)(o->lo - o->zp)),
-                      _mm512_set1_ps((float)(o->hi - o->zp)),
+                      _mm512_set1_ps(o->scale ? o->low : (float)(o->lo - o->zp)),
+                      _mm512_set1_ps(o->scale ? o->high : (float)(o->hi - o->zp)),
                       o->clamp,
                       o->lo > 0 || o->hi < 255};
 }
@@ -71,6 +71,7 @@ typedef struct sink {
     const int32_t *init; /* of the tile's rows, or NULL */
     int32_t cols, rows;  /* of the tile that are stored */
     epilogue e;
+    const float *scale, *add; /* qk_out_i8's */
 } sink;
 
 /* The usual case: u8 without a clamp. A copy of the sink then needs no branches. */
@@ -79,7 +80,7 @@ INLINE bool is_plain(const sink *s) {
 }
 
 INLINE sink plain_sink(const sink *s, int32_t rows) {
-    sink f = {s->out, s->stride, s->mult, NULL, s->cols, rows, s->e};
+    sink f = {s->out, s->stride, s->mult, NULL, s->cols, rows, s->e, NULL, NULL};
     f.e.clamp = false;
     return f;
 }
@@ -88,10 +89,24 @@ INLINE void store_i32(const sink *s, int32_t r, int32_t j, __m512i v) {
     _mm512_mask_storeu_epi32(s->out + r * s->stride + 64 * j, mask16(s->cols - 16 * j), v);
 }
 
+/* Sums as they are stored. */
+INLINE __m512i as_floats(const sink *s, __m512i acc, __m512 scale, __m512 add) {
+    const __m512 v = _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(acc), scale), add);
+    return _mm512_castps_si512(_mm512_min_ps(s->e.high, _mm512_max_ps(s->e.low, v)));
+}
+#define FLOATS(acc, v)                                                                             \
+    acc = as_floats(s, acc, _mm512_loadu_ps(s->scale + 16 * v), _mm512_loadu_ps(s->add + 16 * v))
+
 INLINE void finish_4(const sink *s, int32_t r, __m512i a, __m512i b, __m512i c, __m512i d) {
     if (r >= s->rows)
         return;
     if (!s->mult) {
+        if (s->scale) {
+            FLOATS(a, 0);
+            FLOATS(b, 1);
+            FLOATS(c, 2);
+            FLOATS(d, 3);
+        }
         __m512i ab = _mm512_shuffle_i32x4(a, b, 0x44), cd = _mm512_shuffle_i32x4(c, d, 0x44);
         store_i32(s, r, 0, _mm512_shuffle_i32x4(ab, cd, 0x88));
         store_i32(s, r, 1, _mm512_shuffle_i32x4(ab, cd, 0xdd));
