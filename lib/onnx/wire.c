@@ -18,16 +18,16 @@ static int malformed(qs_wire *wire, const char *why) {
 }
 
 static bool long_varint(qs_wire *wire, uint64_t *value) {
-    *value = 0;
-    for (uint32_t shift = 0; wire->at < wire->end; shift += 7) {
-        const uint8_t byte = *wire->at++;
-        if (shift == 63 && byte > 1) /* more than 64 bits */
-            return false;
-        *value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80)
-            return true;
+    const uint8_t *at = wire->at;
+    if (left(wire) >= 2 && at[1] < 0x80) {
+        *value = (uint64_t)(at[0] & 0x7f) | (uint64_t)at[1] << 7;
+        wire->at = at + 2;
+        return true;
     }
-    return false;
+    pb_istream_t stream = pb_istream_from_buffer(at, left(wire));
+    const bool ok = pb_decode_varint(&stream, value);
+    wire->at = wire->end - stream.bytes_left;
+    return ok;
 }
 
 /* Nearly all take one byte. */
@@ -49,25 +49,24 @@ static int payload(qs_wire *wire, qs_field *field) {
     return 1;
 }
 
-/* Little-endian, of 4 or 8 bytes. */
-static int fixed(qs_wire *wire, size_t bytes, uint64_t *value) {
-    if (left(wire) < bytes)
-        return malformed(wire, bytes == 4 ? "a 32-bit number is truncated"
-                                          : "a 64-bit number is truncated");
-    *value = 0;
-    for (size_t i = bytes; i > 0; i--)
-        *value = *value << 8 | wire->at[i - 1];
-    wire->at += bytes;
-    return 1;
-}
-
 static int number(qs_wire *wire, qs_field *field) {
+    pb_istream_t stream = pb_istream_from_buffer(wire->at, left(wire));
+    uint32_t word;
     switch (field->type) {
     case PB_WT_VARINT:
         return varint(wire, &field->value) ? 1
                                            : malformed(wire, "a number is malformed or truncated");
-    case PB_WT_64BIT: return fixed(wire, 8, &field->value);
-    case PB_WT_32BIT: return fixed(wire, 4, &field->value);
+    case PB_WT_64BIT:
+        if (!pb_decode_fixed64(&stream, &field->value))
+            return malformed(wire, "a 64-bit number is truncated");
+        wire->at += 8;
+        return 1;
+    case PB_WT_32BIT:
+        if (!pb_decode_fixed32(&stream, &word))
+            return malformed(wire, "a 32-bit number is truncated");
+        wire->at += 4;
+        field->value = word;
+        return 1;
     default: return malformed(wire, "a field has a wire type that no message uses");
     }
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The protobuf wire format. A message is walked field by field; what a field holds is handed out as
- * a span of the message's own bytes, never copied. Writing goes through nanopb (emit.h); its
- * reader, made for messages that are known beforehand, would take 12 KB for a few lines.
+ * The protobuf wire format, read through nanopb. A message is walked field by field; what a field
+ * holds is handed out as a span of the message's own bytes, never copied.
  */
 #ifndef QS_WIRE_H
 #define QS_WIRE_H
 
-#include <pb.h>
+#include <pb_decode.h>
 
 #include "base/base.h"
 #include "graph/graph.h"
