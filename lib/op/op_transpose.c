@@ -273,7 +273,7 @@ QS_RARE static int lower_transpose(qs_lower *l) {
     if (code)
         return code;
     int32_t n = merge_axes(x, perm, dims, strides);
-    if (n <= 1) { /* only axes of size 1 move */
+    if (n <= 1 || qs_value_elements(x) == 0) { /* only axes of size 1 move, or no elements */
         l->alias = true;
         return QSIM_OK;
     }

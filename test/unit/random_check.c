@@ -291,6 +291,32 @@ static void rows(const rc_subject *s, world *w, const rc_result *want) {
     stop(&m);
 }
 
+/* No samples at all, before and after a batch: nothing comes out, in the shape of the rest. */
+static void nothing(const rc_subject *s, world *w, const rc_result *want) {
+    machine m;
+    qsim_tensor x[RG_INPUTS];
+    int64_t dims[RG_INPUTS][5];
+    if (!start(s, w, QSIM_LEVEL_ALL, NULL, 0, &m))
+        return;
+    for (size_t i = 0; i < s->input_count; i++) {
+        x[i] = s->x[i];
+        memcpy(dims[i], s->dims[i], sizeof(dims[i]));
+        dims[i][0] = 0;
+        x[i].dims = dims[i];
+        x[i].bytes = 0;
+    }
+    bool good = execute(s, w, &m, x, "no samples") && execute(s, w, &m, s->x, "batch after none") &&
+                execute(s, w, &m, x, "no samples again");
+    for (int32_t i = 0; i < m.count && good; i++) {
+        const qsim_tensor *y = &m.y[i], *like = &want->t[i];
+        found.checks++;
+        if (y->bytes != 0 || y->rank != like->rank || y->dims[0] != 0 ||
+            memcmp(y->dims + 1, like->dims + 1, (size_t)(y->rank - 1) * sizeof(int64_t)) != 0)
+            complain(s, w, "no samples", want->name[i]);
+    }
+    stop(&m);
+}
+
 size_t rc_computed(const rc_subject *s, const char **names, qsim_model **model) {
     size_t count = 0;
     qsim_value_info v = {.struct_size = sizeof(v)};
@@ -410,6 +436,8 @@ void rc_examine(const rc_subject *s) {
             again_and_again(s, &worlds[i + (s->seed + i / 3) % 3], &want);
         if (s->batch > 1 && !s->fixed && s->form != DYNAMIC)
             rows(s, &worlds[3 * (s->seed % (world_count / 3))], &want);
+        if (!s->fixed)
+            nothing(s, &worlds[3 * (s->seed % (world_count / 3))], &want);
         levels(s, &want);
     }
     rc_drop(&want);

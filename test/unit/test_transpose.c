@@ -34,7 +34,7 @@ static void one(qsim_ctx *ctx, int32_t type, int32_t rank, const int64_t *dims,
     CHECK(elements <= MOST);
     for (size_t i = 0; i < bytes; i++)
         x[i] = (uint8_t)(i * 31 + i / 251);
-    plain(x, expected, rank, dims, perm, bytes / elements);
+    plain(x, expected, rank, dims, perm, bytes / (elements + !elements));
     net_begin(&n, ctx, 13);
     net_input(&n, "x", type, rank, dims);
     net_ints(&n, net_node(&n, "", "Transpose", "x", "y"), "perm", rank, perm);
@@ -67,6 +67,14 @@ static void all(qsim_ctx *ctx) {
         one(ctx, e, 6, (int64_t[]){1, 3, 3, 4, 9, 10}, (int64_t[]){0, 3, 4, 1, 5, 2});
         one(ctx, e, 5, (int64_t[]){3, 5, 7, 4, 6}, (int64_t[]){4, 2, 0, 3, 1});
         one(ctx, e, 2, (int64_t[]){1, 7}, (int64_t[]){1, 0});
+        /* no elements, whichever axis is empty */
+        for (int empty = 0; empty < 4; empty++) {
+            int64_t dims[] = {3, 5, 4, 2};
+            dims[empty] = 0;
+            one(ctx, e, 4, dims, (int64_t[]){0, 2, 3, 1});
+            one(ctx, e, 4, dims, (int64_t[]){1, 0, 2, 3});
+            one(ctx, e, 4, dims, (int64_t[]){3, 2, 1, 0});
+        }
     }
 }
 
