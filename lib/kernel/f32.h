@@ -71,8 +71,9 @@ typedef struct qk_depthwise_f32 {
 } qk_depthwise_f32;
 
 /*
- * One row of output pixels of a pooling window. Rows of the window outside the image are left out
- * by the caller (`x` is the first one inside, `kh` counts those inside), columns here.
+ * Rows of output pixels of a pooling window: one, or several of maxima whose windows have all rows
+ * inside. Rows of the window outside the image are left out by the caller (`x` is the first one
+ * inside, `kh` counts those inside), columns here.
  */
 typedef struct qk_pool {
     const void *x;      /* column 0 of the first window row */
@@ -87,6 +88,8 @@ typedef struct qk_pool {
     size_t channels;
     void *y;
     size_t y_step; /* elements between output pixels: channels, or more */
+    size_t lines;  /* rows of output, so many elements of x and y from one to the next */
+    ptrdiff_t line_step, out_line;
     /* An average divides by count_rows * (columns that count): those inside the image, or with
      * count_pads those before width + right. */
     size_t count_rows;

@@ -84,19 +84,20 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
         const ptrdiff_t channels = (ptrdiff_t)p->channels, step = (ptrdiff_t)p->dw * channels;     \
         for (; ox < end; ox++) {                                                                   \
             const qk_window w = qk_window_at(p, ox);                                               \
-            name##_span((const T *)p->x + w.first * channels, p->row_step, step, p->kh, w.count,   \
-                        w.divisor, (T *)p->y + ox * p->y_step, p->channels);                       \
+            const T *x = (const T *)p->x + w.first * channels;                                     \
+            T *y = (T *)p->y + ox * p->y_step;                                                     \
+            for (size_t i = p->lines; i > 0; i--, x += p->line_step, y += p->out_line)             \
+                name##_span(x, p->row_step, step, p->kh, w.count, w.divisor, y, p->channels);      \
         }                                                                                          \
     }
 
-/* The windows inside. Constants for kh and kw unroll the loops. */
+/* The windows inside, of one line and of all. Constants for kh and kw unroll the loops. */
 #define POOL_INSIDE(name, T, FINISH)                                                               \
-    INLINE void name##_inside(const qk_pool *p, size_t kh, size_t kw) {                            \
+    INLINE void name##_line(const qk_pool *p, const T *x, T *y, size_t kh, size_t kw,              \
+                            size_t divisor) {                                                      \
         const size_t c = p->channels, words = c * sizeof(T) / 4, y_step = p->y_step;               \
         const ptrdiff_t step = (ptrdiff_t)(p->dw * c), row_step = p->row_step;                     \
-        const size_t next = p->sw * c, divisor = qk_window_at(p, p->inside).divisor;               \
-        const T *x = (const T *)p->x + qk_pool_first(p);                                           \
-        T *y = (T *)p->y + p->inside * y_step;                                                     \
+        const size_t next = p->sw * c;                                                             \
         size_t n = p->inside_end - p->inside;                                                      \
         (void)divisor;                                                                             \
         if (p->sw == 2 && y_step == c && words <= PICK_MOST && c * sizeof(T) % 4 == 0) {           \
@@ -123,6 +124,13 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
             STORE_FIRST(y + j, FINISH(name##_join(x + j, row_step, step, kh, kw), divisor),        \
                         run - j);                                                                  \
         }                                                                                          \
+    }                                                                                              \
+    INLINE void name##_inside(const qk_pool *p, size_t kh, size_t kw) {                            \
+        const size_t divisor = qk_window_at(p, p->inside).divisor;                                 \
+        const T *x = (const T *)p->x + qk_pool_first(p);                                           \
+        T *y = (T *)p->y + p->inside * p->y_step;                                                  \
+        for (size_t i = p->lines; i > 0; i--, x += p->line_step, y += p->out_line)                 \
+            name##_line(p, x, y, kh, kw, divisor);                                                 \
     }
 
 #define POOL_ANY(name, T)                                                                          \
@@ -132,9 +140,11 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
         T *y = (T *)p->y + p->inside * p->y_step;                                                  \
         size_t n = p->inside_end - p->inside;                                                      \
         const size_t run = qk_pool_run(p, &n);                                                     \
-        for (; n > 0; n--, x += p->sw * p->channels, y += p->y_step)                               \
-            name##_span(x, p->row_step, (ptrdiff_t)(p->dw * p->channels), p->kh, p->kw, divisor,   \
-                        y, run);                                                                   \
+        const size_t next = p->sw * p->channels;                                                   \
+        for (size_t i = p->lines; i > 0; i--, x += p->line_step, y += p->out_line)                 \
+            for (size_t k = 0; k < n; k++)                                                         \
+                name##_span(x + k * next, p->row_step, (ptrdiff_t)(p->dw * p->channels), p->kh,    \
+                            p->kw, divisor, y + k * p->y_step, run);                               \
     }
 
 #define POOL_SIZE(name, size, kh, kw)                                                              \

@@ -422,7 +422,11 @@ static void random_pool(ck_state *s, qk_pool *p, size_t element, bool average) {
     p->hi = ck_between(s, 100, 255);
     if (ck_between(s, 0, 7)) /* without it is right too */
         qk_pool_set_inside(p);
-    const size_t n = p->kh * p->width * p->channels;
+    p->lines = average ? 1 : size_between(s, 1, 3);
+    p->line_step = ck_between(s, 0, 2) * p->row_step;
+    p->out_line = (ptrdiff_t)(p->ow * p->y_step);
+    const size_t down = (p->lines - 1) * (size_t)p->line_step;
+    const size_t n = p->kh * p->width * p->channels + down;
     void *x = element == 1 ? ck_input(s, n) : ck_floats(s, n, -3.0f, 3.0f);
     if (whole && element == 1)
         memset(x, 255, n);
@@ -431,8 +435,7 @@ static void random_pool(ck_state *s, qk_pool *p, size_t element, bool average) {
     p->x = x;
 }
 
-static float pool_float(const qk_pool *p, const taps *t, size_t j, bool average) {
-    const float *x = p->x;
+static float pool_float(const float *x, const taps *t, size_t j, bool average) {
     float max = -INFINITY, sum = 0.0f;
     for (size_t i = 0; i < t->inside; i++) {
         const float v = x[t->at[i] + j];
@@ -442,8 +445,7 @@ static float pool_float(const qk_pool *p, const taps *t, size_t j, bool average)
     return average ? sum / (float)(t->counted ? t->counted : 1) : max;
 }
 
-static uint8_t pool_u8(const qk_pool *p, const taps *t, size_t j, bool average) {
-    const uint8_t *x = p->x;
+static uint8_t pool_u8(const qk_pool *p, const uint8_t *x, const taps *t, size_t j, bool average) {
     int32_t max = 0, sum = 0;
     for (size_t i = 0; i < t->inside; i++) {
         const int32_t v = x[t->at[i] + j];
@@ -462,26 +464,27 @@ static uint8_t pool_u8(const qk_pool *p, const taps *t, size_t j, bool average) 
 static void check_pool(ck_state *s, void (*run)(const qk_pool *p), size_t element, bool average) {
     qk_pool p = {.x = NULL};
     random_pool(s, &p, element, average);
-    const size_t n = (p.ow - 1) * p.y_step + p.channels;
+    const size_t n = (p.lines * p.ow - 1) * p.y_step + p.channels;
     void *expected = ck_output(s, n * element);
     p.y = ck_output(s, n * element);
     memset(expected, 0x5a, n * element);
     memset(p.y, 0x5a, n * element);
     for (size_t i = 0; i < n; i++) {
         const size_t j = i % p.y_step;
-        const taps t = taps_of(&p, i / p.y_step);
+        const taps t = taps_of(&p, i / p.y_step % p.ow);
+        const size_t first = i / p.y_step / p.ow * (size_t)p.line_step;
         if (j >= p.channels) /* others' channels stay */
             continue;
         if (element == 1)
-            ((uint8_t *)expected)[i] = pool_u8(&p, &t, j, average);
+            ((uint8_t *)expected)[i] = pool_u8(&p, (const uint8_t *)p.x + first, &t, j, average);
         else
-            ((float *)expected)[i] = pool_float(&p, &t, j, average);
+            ((float *)expected)[i] = pool_float((const float *)p.x + first, &t, j, average);
     }
     run(&p);
     char text[128];
     snprintf(text, sizeof(text),
-             "%zux%zu / %zu, dilation %zu, padding %d, width %zu, %zu of %zu channels", p.kh, p.kw,
-             p.sw, p.dw, (int)p.left, p.width, p.channels, p.y_step);
+             "%zu rows, %zux%zu / %zu, dilation %zu, padding %d, width %zu, %zu of %zu channels",
+             p.lines, p.kh, p.kw, p.sw, p.dw, (int)p.left, p.width, p.channels, p.y_step);
     ck_same(s, expected, p.y, n * element, text);
 }
 
@@ -516,6 +519,7 @@ static void bench_pool(ck_state *s, void (*run)(const qk_pool *p), size_t elemen
                     .ow = ow,
                     .channels = channels,
                     .y_step = channels,
+                    .lines = 1,
                     .count_rows = k,
                     .x_scale = 1.0f,
                     .y_scale = 1.0f,

@@ -4,9 +4,7 @@
 
 #include "kernel/pool_window.h"
 
-void qk_max_f32_c(const qk_pool *p) {
-    const float *x = p->x;
-    float *y = p->y;
+static void max_line_f32(const qk_pool *p, const float *x, float *y) {
     for (size_t ox = 0; ox < p->ow; ox++, y += p->y_step) {
         const qk_window w = qk_window_at(p, ox);
         for (size_t j = 0; j < p->channels; j++) {
@@ -20,6 +18,13 @@ void qk_max_f32_c(const qk_pool *p) {
             y[j] = m;
         }
     }
+}
+
+void qk_max_f32_c(const qk_pool *p) {
+    const float *x = p->x;
+    float *y = p->y;
+    for (size_t i = p->lines; i > 0; i--, x += p->line_step, y += p->out_line)
+        max_line_f32(p, x, y);
 }
 
 void qk_average_f32_c(const qk_pool *p) {
@@ -40,9 +45,7 @@ void qk_average_f32_c(const qk_pool *p) {
     }
 }
 
-void qk_max_u8_c(const qk_pool *p) {
-    const uint8_t *x = p->x;
-    uint8_t *y = p->y;
+static void max_line_u8(const qk_pool *p, const uint8_t *x, uint8_t *y) {
     for (size_t ox = 0; ox < p->ow; ox++, y += p->y_step) {
         const qk_window w = qk_window_at(p, ox);
         for (size_t j = 0; j < p->channels; j++) {
@@ -56,6 +59,13 @@ void qk_max_u8_c(const qk_pool *p) {
             y[j] = m;
         }
     }
+}
+
+void qk_max_u8_c(const qk_pool *p) {
+    const uint8_t *x = p->x;
+    uint8_t *y = p->y;
+    for (size_t i = p->lines; i > 0; i--, x += p->line_step, y += p->out_line)
+        max_line_u8(p, x, y);
 }
 
 void qk_average_u8_c(const qk_pool *p) {
