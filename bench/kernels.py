@@ -63,8 +63,8 @@ def limit_of(limits, isa, case, c):
             return f"f32 {isa}, {terms:.0f} per store", top * terms / (terms + store)
         return f"{kind} {isa}", top
     where, how = level(limits, c["moved"]), "read" if case.startswith("gemm") else mix(case)
-    copy, ports = limits.get((where, how), 0.0), limits.get(("ports", case), 0.0)
-    if isa == "avx512vnni" and 0 < ports < copy:
+    copy, ports = limits.get((where, how), 0.0), limits.get((f"ports {isa}", case), 0.0)
+    if 0 < ports < copy:
         return "ports", ports
     return f"{where} {how}", copy
 

@@ -113,6 +113,56 @@ ARITHMETIC(div_zmm, "avx512f", "zmm", TWELVE(STEP_DIV))
     "vptestmd %%zmm4, %%zmm4, %%k1\n\tkortestw %%k1, %%k1\n\tvpxor %%xmm4, %%xmm4, %%xmm4\n\t"
 ARITHMETIC(quantize_zmm, "avx512f,avx512bw,avx512vnni", "zmm", FOUR(BRACKET) WHETHER)
 
+#define PAGES(i)                                                                                   \
+    "vpermi2b %%zmm14, %%zmm15, %%zmm" #i "\n\tvpermi2b %%zmm14, %%zmm15, %%zmm1" #i               \
+    "\n\tvpmovb2m %%zmm15, %%k1\n\tvpblendmb %%zmm1" #i ", %%zmm" #i ", %%zmm" #i "%{%%k1%}\n\t"
+#define WEAVE(kind, a, b, c, d)                                                                    \
+    "vpunpckl" kind " %%zmm" #b ", %%zmm" #a ", %%zmm" #c "\n\t"                                   \
+    "vpunpckh" kind " %%zmm" #b ", %%zmm" #a ", %%zmm" #d "\n\t"
+#define FLOATS                                                                                     \
+    WEAVE("bw", 0, 1, 4, 5)                                                                        \
+    WEAVE("bw", 2, 3, 6, 7)                                                                        \
+    WEAVE("wd", 4, 6, 8, 9) WEAVE("wd", 5, 7, 8, 9) "vpermd %%zmm14, %%zmm15, %%zmm9\n\t"
+ARITHMETIC(lookup_zmm, "avx512f,avx512bw,avx512vbmi", "zmm", FOUR(PAGES) FLOATS)
+
+/* The same of 32 results of the kernels in u8_avx2.c. */
+#define TERM_YMM(i)                                                                                \
+    "vpmovzxbd %%xmm14, %%ymm" #i "\n\tvpxor %%ymm14, %%ymm" #i ", %%ymm" #i                       \
+    "\n\tvsubps %%ymm15, %%ymm" #i ", %%ymm" #i "\n\t"
+#define TIMES_YMM(i) "vmulps %%ymm" #i ", %%ymm14, %%ymm" #i "\n\t"
+#define JOIN_YMM(op, i)                                                                            \
+    op " %%ymm" #i ", %%ymm1" #i ", %%ymm" #i "\n\tvminps %%ymm" #i ", %%ymm14, %%ymm" #i          \
+       "\n\tvcvtps2dq %%ymm" #i ", %%ymm" #i "\n\t"
+#define ADD_YMM(i) TERM_YMM(i) TERM_YMM(1##i) TIMES_YMM(i) TIMES_YMM(1##i) JOIN_YMM("vaddps", i)
+#define MUL_YMM(i) TERM_YMM(i) TERM_YMM(1##i) TIMES_YMM(i) JOIN_YMM("vmulps", i)
+#define PACK_YMM   "vpackssdw %%ymm1, %%ymm0, %%ymm4\n\tvpackssdw %%ymm3, %%ymm2, %%ymm5\n\t"
+#define BYTES_YMM  "vpackuswb %%ymm5, %%ymm4, %%ymm4\n\tvpermd %%ymm4, %%ymm15, %%ymm4\n\t"
+#define LIMITED_YMM                                                                                \
+    PACK_YMM "vpaddsw %%ymm15, %%ymm4, %%ymm4\n\tvpaddsw %%ymm15, %%ymm5, %%ymm5\n\t" BYTES_YMM    \
+             "vpmaxub %%ymm15, %%ymm4, %%ymm4\n\tvpxor %%ymm15, %%ymm4, %%ymm4\n\t"
+ARITHMETIC(add_ymm, "avx2", "ymm", FOUR(ADD_YMM) LIMITED_YMM)
+ARITHMETIC(mul_ymm, "avx2", "ymm", FOUR(MUL_YMM) LIMITED_YMM)
+
+#define BRACKET_YMM(i)                                                                             \
+    "vmaxps %%ymm14, %%ymm15, %%ymm" #i "\n\tvminps %%ymm14, %%ymm" #i ", %%ymm" #i                \
+    "\n\tvmovaps %%ymm" #i ", %%ymm1" #i "\n\tvfmadd132ps %%ymm14, %%ymm15, %%ymm" #i              \
+    "\n\tvfmadd132ps %%ymm14, %%ymm15, %%ymm1" #i "\n\tvpxor %%ymm" #i ", %%ymm1" #i ", %%ymm1" #i \
+    "\n\tvpor %%ymm1" #i ", %%ymm6, %%ymm6\n\tvpand %%ymm" #i ", %%ymm14, %%ymm" #i "\n\t"
+#define WHETHER_YMM "vptest %%ymm6, %%ymm6\n\tvpxor %%xmm6, %%xmm6, %%xmm6\n\t"
+ARITHMETIC(quantize_ymm, "avx2,fma", "ymm", FOUR(BRACKET_YMM) PACK_YMM BYTES_YMM WHETHER_YMM)
+
+/* Of sixteen rows two at a time: which of two answers, of four, of eight, of all. */
+#define ROWS                                                                                       \
+    "vpshufb %%ymm14, %%ymm15, %%ymm0\n\tvpshufb %%ymm13, %%ymm15, %%ymm1\n\t"                     \
+    "vpor %%ymm0, %%ymm1, %%ymm2\n\t"
+#define CHOOSE   "vpblendvb %%ymm12, %%ymm2, %%ymm14, %%ymm3\n\t"
+#define TWO_ROWS ROWS ROWS CHOOSE
+#define KEYS                                                                                       \
+    "vpand %%ymm14, %%ymm15, %%ymm4\n\tvpxor %%ymm14, %%ymm15, %%ymm5\n\t"                         \
+    "vpsllw $3, %%ymm15, %%ymm6\n\tvpsllw $2, %%ymm15, %%ymm7\n\t"                                 \
+    "vpaddb %%ymm15, %%ymm15, %%ymm12\n\t"
+ARITHMETIC(table_ymm, "avx2", "ymm", KEYS TWO_ROWS TWO_ROWS TWO_ROWS TWO_ROWS CHOOSE CHOOSE CHOOSE)
+
 /*
  * Loads and stores per turn, of 64 bytes each as two ymm: `body` uses source %0 and target %1,
  * which advance by `in` and `out` lines.
@@ -148,17 +198,30 @@ static double best_arithmetic(void (*loop)(long turns), double macs) {
     return 12.0 * macs * (double)turns / best * 1e-9;
 }
 
-/* The ports of the AVX-512 kernels: bytes that they move, or FMAs that a store takes the place of.
- */
-static void ports(void) {
+/* What a turn's instructions, which a kernel takes for so many bytes, leave of memory's speed. */
+static void port(const char *isa, const char *kernel, void (*loop)(long turns), double bytes) {
+    printf("ports %s\t%s\t%.2f\n", isa, kernel, best_arithmetic(loop, bytes / 12));
+}
+
+static void ports_avx2(void) {
+    port("avx2", "u8 add", add_ymm, 96);
+    port("avx2", "u8 mul", mul_ymm, 96);
+    port("avx2", "u8 quantize", quantize_ymm, 160);
+    port("avx2", "u8 table", table_ymm, 64);
+}
+
+/* Beside them the FMAs that a store takes the place of. */
+static void ports_avx512(void) {
     const double fma = best_arithmetic(fma_zmm, 16), both = best_arithmetic(fma_store_zmm, 16);
     printf("store\tavx512vnni\t%.2f\n", 4 * (fma / both - 1));
-    printf("ports\tu8 add\t%.2f\n", best_arithmetic(add_zmm, 192 / 12.0));
-    printf("ports\tu8 mul\t%.2f\n", best_arithmetic(mul_zmm, 192 / 12.0));
-    printf("ports\tew divide\t%.2f\n", best_arithmetic(div_zmm, 128));
-    const double chain = best_arithmetic(chain_zmm, 64);
-    printf("ports\tew sum\t%.2f\nports\tew sum of squares\t%.2f\n", chain, chain);
-    printf("ports\tu8 quantize\t%.2f\n", best_arithmetic(quantize_zmm, 320 / 12.0));
+    port("avx512vnni", "u8 add", add_zmm, 192);
+    port("avx512vnni", "u8 mul", mul_zmm, 192);
+    port("avx512vnni", "u8 quantize", quantize_zmm, 320);
+    if (__builtin_cpu_supports("avx512vbmi"))
+        port("avx512vnni", "u8 lookup", lookup_zmm, 320);
+    port("avx512vnni", "ew divide", div_zmm, 12 * 128);
+    port("avx512vnni", "ew sum", chain_zmm, 12 * 64);
+    port("avx512vnni", "ew sum of squares", chain_zmm, 12 * 64);
 }
 
 static void arithmetic(void) {
@@ -174,8 +237,9 @@ static void arithmetic(void) {
     if (__builtin_cpu_supports("avx512f"))
         printf("f32\tavx512vnni\t%.2f\n", best_arithmetic(fma_zmm, 16));
     if (__builtin_cpu_supports("avx512vnni"))
-        ports();
+        ports_avx512();
     if (__builtin_cpu_supports("fma")) {
+        ports_avx2();
         double rate = best_arithmetic(fma_ymm, 8);
         printf("f32\tavx2\t%.2f\nf32\tavxvnni\t%.2f\n", rate, rate);
     }

@@ -165,38 +165,47 @@ TARGET static void shuffle_avx512(const qk_shuffle *s) {
  * Floats are looked up a byte at a time, of 64 elements each. The elements' order is such that,
  * interleaved in lanes, they come out one after the other.
  */
-TARGET static void lookup_avx512(const float *table, const uint8_t *x, float *y, size_t n) {
+INLINE void floats_of(const book *t, __m512i x, __m512i *out) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i z = _mm512_permutexvar_epi32(order, x);
+    const __m512i a = look_up(&t[0], z), b = look_up(&t[1], z);
+    const __m512i c = look_up(&t[2], z), d = look_up(&t[3], z);
+    const __m512i low = _mm512_unpacklo_epi8(a, b), high = _mm512_unpackhi_epi8(a, b);
+    const __m512i top = _mm512_unpacklo_epi8(c, d), far = _mm512_unpackhi_epi8(c, d);
+    out[0] = _mm512_unpacklo_epi16(low, top);
+    out[1] = _mm512_unpackhi_epi16(low, top);
+    out[2] = _mm512_unpacklo_epi16(high, far);
+    out[3] = _mm512_unpackhi_epi16(high, far);
+}
+
+TARGET static void lookup_avx512(const float *table, const uint8_t *x, float *y, size_t n) {
     uint8_t bytes[4][256];
     book t[4];
     __m512i v[4];
+    size_t i = 0;
     if (n < 64) {
         qk_lookup_c(table, x, y, n);
         return;
     }
-    for (size_t i = 0; i < 256; i += 16)
+    for (size_t k = 0; k < 256; k += 16)
         for (uint32_t b = 0; b < 4; b++) {
-            const __m512i wide = _mm512_srlv_epi32(_mm512_loadu_si512(table + i),
+            const __m512i wide = _mm512_srlv_epi32(_mm512_loadu_si512(table + k),
                                                    _mm512_set1_epi32((int32_t)(8 * b)));
-            store_16(bytes[b] + i, _mm512_cvtepi32_epi8(wide));
+            store_16(bytes[b] + k, _mm512_cvtepi32_epi8(wide));
         }
     for (size_t b = 0; b < 4; b++)
-        for (size_t i = 0; i < 4; i++)
-            t[b].page[i] = _mm512_loadu_si512(bytes[b] + 64 * i);
-    for (size_t i = 0; i < n; i += 64) {
-        const __mmask64 m = n - i < 64 ? left(n - i) : ~(__mmask64)0;
-        const __m512i z = _mm512_permutexvar_epi32(order, _mm512_maskz_loadu_epi8(m, x + i));
-        for (size_t b = 0; b < 4; b++)
-            v[b] = look_up(&t[b], z);
-        const __m512i low = _mm512_unpacklo_epi8(v[0], v[1]),
-                      high = _mm512_unpackhi_epi8(v[0], v[1]);
-        const __m512i top = _mm512_unpacklo_epi8(v[2], v[3]),
-                      far = _mm512_unpackhi_epi8(v[2], v[3]);
-        const __m512i out[4] = {_mm512_unpacklo_epi16(low, top), _mm512_unpackhi_epi16(low, top),
-                                _mm512_unpacklo_epi16(high, far), _mm512_unpackhi_epi16(high, far)};
+        load_book(&t[b], bytes[b]);
+    for (; i + 64 <= n; i += 64) {
+        floats_of(t, _mm512_loadu_si512(x + i), v);
         for (size_t k = 0; k < 4; k++)
-            _mm512_mask_storeu_epi32(y + i + 16 * k, (__mmask16)(m >> 16 * k), out[k]);
+            _mm512_storeu_si512(y + i + 16 * k, v[k]);
     }
+    if (i == n)
+        return;
+    const __mmask64 m = left(n - i);
+    floats_of(t, _mm512_maskz_loadu_epi8(m, x + i), v);
+    for (size_t k = 0; k < 4; k++)
+        _mm512_mask_storeu_epi32(y + i + 16 * k, (__mmask16)(m >> 16 * k), v[k]);
 }
 
 /* ---- sums and products ---- */
