@@ -26,10 +26,9 @@ static bool operands(const qs_graph *g, const qs_node *n, qs_id *x, qs_id *bias)
 
 /* Whether `node`, which makes x, can take the constant as its bias. */
 static bool takes_bias(const qs_graph *g, const qs_node *n, qs_id x, const qs_const *bias) {
-    const qs_const *w =
-        n->input_count > 1 && n->inputs[1] != QS_NONE ? g->values[n->inputs[1]].data : NULL;
+    const qs_const *w = qs_node_const(g, n, 1);
     int32_t rank = g->values[x].rank;
-    if (!w || rank < 2 || (n->input_count > 2 && n->inputs[2] != QS_NONE))
+    if (!w || rank < 2 || qs_node_input(n, 2) != QS_NONE)
         return false;
     if (qs_node_is(n, "", "Conv"))
         return is_per_channel(bias, rank, 1, w->dims[0]);

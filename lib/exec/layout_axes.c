@@ -61,15 +61,9 @@ static int transpose(qs_layout *l, qs_id node, bool *done) {
 /* ---- lists of axes ---- */
 
 /* A constant list of integers; -1 if it is not one. */
-static int32_t read_ints(const qs_layout *l, const qs_node *n, int32_t index, int64_t *out) {
-    if (index >= n->input_count || n->inputs[index] == QS_NONE)
-        return -1;
-    const qs_const *c = l->g->values[n->inputs[index]].data;
-    if (!c || c->elements > 2 * QSIM_MAX_RANK || (c->dtype != QSIM_INT64 && c->dtype != QSIM_INT32))
-        return -1;
-    for (size_t i = 0; i < c->elements; i++)
-        out[i] = (int64_t)qs_const_at(c, i);
-    return (int32_t)c->elements;
+static int32_t read_ints(const qs_layout *l, const qs_node *n, int32_t index,
+                         int64_t out[2 * QSIM_MAX_RANK]) {
+    return qs_const_ints(qs_node_const(l->g, n, index), out, 2 * QSIM_MAX_RANK);
 }
 
 static int set_ints(qs_layout *l, qs_id node, int32_t index, const int64_t *v, int32_t count) {
@@ -108,7 +102,7 @@ static int slice(qs_layout *l, qs_id node, int32_t rank, bool *done) {
     if (n->version < 10)
         return QSIM_OK;
     int32_t count = read_ints(l, n, 1, starts);
-    bool given = n->input_count > 3 && n->inputs[3] != QS_NONE;
+    bool given = qs_node_input(n, 3) != QS_NONE;
     if (count < 0 || count > rank || (given && read_ints(l, n, 3, axes) != count))
         return QSIM_OK;
     for (int32_t i = 0; i < count && !given; i++)
@@ -125,7 +119,7 @@ static int pad(qs_layout *l, qs_id node, int32_t rank, bool *done) {
     if (n->version < 11)
         return QSIM_OK;
     int32_t count = read_ints(l, n, 1, pads);
-    if (n->input_count > 3 && n->inputs[3] != QS_NONE) {
+    if (qs_node_input(n, 3) != QS_NONE) {
         int32_t named = read_ints(l, n, 3, axes);
         if (named < 0 || named > rank || !move_axes(axes, named, rank))
             return QSIM_OK;

@@ -133,3 +133,29 @@ bool qs_const_scalar(const qs_graph *g, qs_id value, double *out) {
     *out = qs_const_at(c, 0);
     return true;
 }
+
+int32_t qs_const_ints(const qs_const *c, int64_t *out, int32_t room) {
+    if (!c || c->elements > (size_t)room || (c->dtype != QSIM_INT64 && c->dtype != QSIM_INT32))
+        return -1;
+    for (size_t i = 0; i < c->elements; i++)
+        if (c->dtype == QSIM_INT64) /* a double does not tell the greatest apart */
+            memcpy(&out[i], (const uint8_t *)c->data + i * sizeof(*out), sizeof(*out));
+        else
+            out[i] = (int64_t)qs_const_at(c, i);
+    return (int32_t)c->elements;
+}
+
+uint32_t qs_node_axes(const qs_graph *g, const qs_node *n, int32_t rank) {
+    const qs_attr *a = qs_node_attr(n, "axes");
+    int64_t list[QSIM_MAX_RANK];
+    const int32_t count = a ? a->count : qs_const_ints(qs_node_const(g, n, 1), list, QSIM_MAX_RANK);
+    uint32_t mask = 0;
+    for (int32_t i = 0; i < count; i++) {
+        int64_t axis = a ? a->u.ints[i] : list[i];
+        axis += axis < 0 ? rank : 0;
+        if (axis < 0 || axis >= rank)
+            return 0;
+        mask |= 1u << axis;
+    }
+    return mask;
+}

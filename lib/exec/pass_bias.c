@@ -13,7 +13,7 @@ static qs_id bare_conv(const qs_graph *g, const qs_uses *uses, qs_id v) {
     if (id == QS_NONE || g->values[v].is_output || uses->start[v + 1] - uses->start[v] != 1)
         return QS_NONE;
     const qs_node *n = &g->nodes[id];
-    return n->input_count > 2 && n->inputs[2] != QS_NONE ? QS_NONE : id;
+    return qs_node_input(n, 2) == QS_NONE ? id : QS_NONE;
 }
 
 /* Whether `c`, added to a value of that shape, is one number for each of its channels. */

@@ -13,9 +13,7 @@ typedef struct folding {
 } folding;
 
 static const qs_const *float_const(const qs_graph *g, const qs_node *n, int32_t index) {
-    if (index >= n->input_count || n->inputs[index] == QS_NONE)
-        return NULL;
-    const qs_const *c = g->values[n->inputs[index]].data;
+    const qs_const *c = qs_node_const(g, n, index);
     return c && c->dtype == QSIM_FLOAT ? c : NULL;
 }
 

@@ -202,22 +202,12 @@ static qs_id behind(const dynamic *d, qs_id v, const char *op_type, double numbe
 
 /* First axis of a ReduceMax over all axes from there on, which it keeps; -1 if it is another. */
 static int32_t first_reduced(const dynamic *d, const qs_node *n) {
-    int32_t rank = d->g->values[n->inputs[0]].rank, count = 0;
-    const qs_attr *a = qs_node_attr(n, "axes");
-    const qs_const *c =
-        n->input_count > 1 && n->inputs[1] != QS_NONE ? d->g->values[n->inputs[1]].data : NULL;
-    uint32_t mask = 0;
-    if (!qs_node_int(n, "keepdims", 1) || rank < 1 || (!a && (!c || c->dtype != QSIM_INT64)))
-        return -1;
-    count = a ? a->count : c->elements > QSIM_MAX_RANK ? 0 : (int32_t)c->elements;
-    for (int32_t i = 0; i < count; i++) {
-        int64_t axis = a ? a->u.ints[i] : (int64_t)qs_const_at(c, (size_t)i);
-        axis += axis < 0 ? rank : 0;
-        if (axis < 0 || axis >= rank)
-            return -1;
-        mask |= 1u << axis;
-    }
-    return count > 0 && mask == (1u << rank) - (1u << (rank - count)) ? rank - count : -1;
+    const int32_t rank = d->g->values[n->inputs[0]].rank;
+    const uint32_t mask = qs_node_int(n, "keepdims", 1) ? qs_node_axes(d->g, n, rank) : 0;
+    for (int32_t first = 0; first < rank; first++)
+        if (mask == (1u << rank) - (1u << first))
+            return first;
+    return -1;
 }
 
 /* node: the Cast to u8. */

@@ -27,10 +27,6 @@ typedef struct epilogue {
     size_t fused;
 } epilogue;
 
-static qs_id input(const qs_node *n, int32_t index) {
-    return index < n->input_count ? n->inputs[index] : QS_NONE;
-}
-
 /* The node that makes `v` for nothing but one reader, or QS_NONE. */
 static qs_id only_maker(const epilogue *e, qs_id v) {
     const bool only =
@@ -56,7 +52,7 @@ static bool is_product(const qs_graph *g, const qs_node *n) {
     const bool product = qs_same(n->op_type, "QLinearMatMul");
     return product && g->values[n->inputs[3]].rank == 2 && g->values[n->inputs[0]].rank > 1 &&
            g->values[n->inputs[1]].data->elements == 1 &&
-           (input(n, 2) == QS_NONE || g->values[n->inputs[2]].data->elements == 1);
+           (qs_node_input(n, 2) == QS_NONE || g->values[n->inputs[2]].data->elements == 1);
 }
 
 /* The product that makes `v` for one reader and leaves room for input `index`; or QS_NONE. */
@@ -125,7 +121,7 @@ static int fuse_sum(epilogue *e, qs_id sum) {
     const int32_t own = swap ? 3 : 0, other = 3 - own;
     const qs_id in[] = {s->inputs[other],     s->inputs[own + 1],   s->inputs[own + 2],
                         s->inputs[other + 1], s->inputs[other + 2], s->inputs[6],
-                        input(s, 7)};
+                        qs_node_input(s, 7)};
     const int64_t lo = qs_node_int(s, "lo", 0), hi = qs_node_int(s, "hi", 255);
     int code = append(e, id, sum, QS_I8_OTHER, in, QS_COUNT(in));
     if (!code && (qs_node_set_int(g, id, "sum_lo", lo) || qs_node_set_int(g, id, "sum_hi", hi)))
@@ -272,7 +268,7 @@ static qk_ew_f32_fn kernel_of(const qk_ew *k, const qs_node *n) {
 
 static bool is_byte_pair(const qs_graph *g, const qs_node *n) {
     const qs_value *scale = &g->values[n->inputs[1]];
-    const qs_value *zp = input(n, 2) == QS_NONE ? NULL : &g->values[n->inputs[2]];
+    const qs_value *zp = qs_node_input(n, 2) == QS_NONE ? NULL : &g->values[n->inputs[2]];
     return zp && scale->data && zp->data && scale->data->elements == 1 && zp->data->elements == 1 &&
            scale->dtype == QSIM_FLOAT && zp->dtype == QSIM_UINT8;
 }

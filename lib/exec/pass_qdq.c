@@ -12,7 +12,7 @@ static bool is_quantizing(const qs_node *n, const char *op_type) {
 static bool read_params(const qs_graph *g, const qs_node *n, qs_quantized *q) {
     double s, z = 0;
     q->scale = n->inputs[1];
-    q->zp = n->input_count > 2 ? n->inputs[2] : QS_NONE;
+    q->zp = qs_node_input(n, 2);
     if (qs_node_int(n, "block_size", 0) != 0 || !qs_const_scalar(g, q->scale, &s) ||
         g->values[q->scale].dtype != QSIM_FLOAT ||
         (q->zp != QS_NONE && !qs_const_scalar(g, q->zp, &z)))

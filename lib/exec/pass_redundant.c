@@ -89,8 +89,7 @@ static bool keeps_order(const qs_node *n) {
 
 /* A Reshape whose result does not depend on how its input is divided into axes. */
 static bool is_free(const qs_graph *g, const qs_node *n) {
-    const qs_const *c =
-        n->input_count > 1 && n->inputs[1] != QS_NONE ? g->values[n->inputs[1]].data : NULL;
+    const qs_const *c = qs_node_const(g, n, 1);
     if (!qs_node_is(n, "", "Reshape") || !c || c->dtype != QSIM_INT64)
         return false;
     for (size_t i = 0; i < c->elements; i++)
@@ -102,20 +101,7 @@ static bool is_free(const qs_graph *g, const qs_node *n) {
 /* The axes of a Squeeze or Unsqueeze as a mask, counted in the larger shape; 0: not known. */
 static uint32_t axes_of(const qs_graph *g, const qs_node *n) {
     const bool squeeze = qs_node_is(n, "", "Squeeze");
-    const qs_attr *a = qs_node_attr(n, "axes");
-    const qs_id v = n->input_count > 1 ? n->inputs[1] : QS_NONE;
-    const qs_const *c = v == QS_NONE ? NULL : g->values[v].data;
-    const int32_t rank = g->values[squeeze ? n->inputs[0] : n->outputs[0]].rank;
-    const size_t count = a ? (size_t)a->count : c && c->dtype == QSIM_INT64 ? c->elements : 0;
-    uint32_t mask = 0;
-    for (size_t i = 0; i < count; i++) {
-        int64_t axis = a ? a->u.ints[i] : (int64_t)qs_const_at(c, i);
-        axis += axis < 0 ? rank : 0;
-        if (axis < 0 || axis >= rank || axis >= 32)
-            return 0;
-        mask |= 1u << axis;
-    }
-    return mask;
+    return qs_node_axes(g, n, g->values[squeeze ? n->inputs[0] : n->outputs[0]].rank);
 }
 
 /* Unsqueeze after Squeeze, or the other way round, of the same axes. */

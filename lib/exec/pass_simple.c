@@ -72,7 +72,7 @@ static bool is_foldable(const qs_node *n, int flags) {
 static bool all_constant(const qs_graph *g, const qs_node *n, size_t *limit) {
     size_t total = FOLD_FREE;
     for (int32_t i = 0; i < n->input_count; i++) {
-        const qs_const *c = n->inputs[i] == QS_NONE ? NULL : g->values[n->inputs[i]].data;
+        const qs_const *c = qs_node_const(g, n, i);
         if (n->inputs[i] != QS_NONE && !c)
             return false;
         if (c && (c->bytes > FOLD_LIMIT / 8 || !qs_add(total, c->bytes * 8, &total)))

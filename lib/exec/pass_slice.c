@@ -12,36 +12,23 @@ typedef struct cut {
     uint32_t mask; /* axes */
 } cut;
 
-static bool read_list(const qs_graph *g, const qs_node *n, int32_t index, int32_t count,
-                      int64_t *list) {
-    const qs_id v = index < n->input_count ? n->inputs[index] : QS_NONE;
-    const qs_const *c = v == QS_NONE ? NULL : g->values[v].data;
-    if (!c || (c->dtype != QSIM_INT64 && c->dtype != QSIM_INT32) || (int32_t)c->elements != count)
-        return false;
-    for (int32_t i = 0; i < count; i++)
-        if (c->dtype == QSIM_INT64) /* ends may be greater than a double tells apart */
-            memcpy(&list[i], (const uint8_t *)c->data + (size_t)i * 8, 8);
-        else
-            list[i] = (int64_t)qs_const_at(c, (size_t)i);
-    return true;
-}
-
 /* Reads constant lists; false for a node that has no such, or names an axis twice. */
 static bool read_cut(const qs_graph *g, qs_id node, cut *c) {
     const qs_node *n = node == QS_NONE ? NULL : &g->nodes[node];
     if (!n || !qs_node_is(n, "", "Slice") || n->version < 10 || n->input_count < 3)
         return false;
-    const qs_const *starts = n->inputs[1] == QS_NONE ? NULL : g->values[n->inputs[1]].data;
+    const qs_const *starts = qs_node_const(g, n, 1);
     const int32_t rank = g->values[n->inputs[0]].rank;
     if (!starts || rank < 0 || starts->elements > (size_t)rank)
         return false;
     c->count = (int32_t)starts->elements;
     c->mask = 0;
     for (int32_t k = 0; k < 4; k++) {
-        const bool given = k + 1 < n->input_count && n->inputs[k + 1] != QS_NONE;
+        const bool given = qs_node_input(n, k + 1) != QS_NONE;
         for (int32_t i = 0; i < c->count && !given; i++)
             c->lists[k][i] = k == 2 ? i : 1;
-        if (given ? !read_list(g, n, k + 1, c->count, c->lists[k]) : k < 2)
+        const qs_const *list = qs_node_const(g, n, k + 1);
+        if (given ? qs_const_ints(list, c->lists[k], QSIM_MAX_RANK) != c->count : k < 2)
             return false;
     }
     for (int32_t i = 0; i < c->count; i++) {

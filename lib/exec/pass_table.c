@@ -40,7 +40,7 @@ static int compute(qs_pass *p, qs_id node, const view *a, const view *b, uint8_t
     if (qs_graph_create(p->ctx, &g))
         return qs_pass_no_memory(p);
     for (int32_t i = 0; i < n->input_count && out >= 0; i++) {
-        const qs_const *c = n->inputs[i] == QS_NONE ? NULL : p->graph->values[n->inputs[i]].data;
+        const qs_const *c = qs_node_const(p->graph, n, i);
         if (i == 0 || i == 3)
             out = qs_graph_add_const(g, NULL, QSIM_UINT8, 1, &dims, (i ? b : a)->table, true);
         else if (c)

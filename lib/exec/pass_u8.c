@@ -51,7 +51,7 @@ static const form *form_of(const qs_node *n) {
 
 static qs_id input_of(const signs *s, qs_id node, int32_t index) {
     const qs_node *n = &s->g->nodes[node];
-    return index >= 0 && index < n->input_count ? n->inputs[index] : QS_NONE;
+    return index < 0 ? QS_NONE : qs_node_input(n, index);
 }
 
 static bool is_type(const signs *s, qs_id v, int32_t dtype) {

@@ -118,6 +118,10 @@ qs_id qs_pass_producer(const qs_graph *g, qs_id value, const char *op_type);
 bool qs_const_scalar(const qs_graph *g, qs_id value, double *out);
 /* Element i of a float, 8-bit, int32 or int64 constant. */
 double qs_const_at(const qs_const *c, size_t i);
+/* The elements of an int32 or int64 constant; their number, -1: no such or more than `room`. */
+int32_t qs_const_ints(const qs_const *c, int64_t *out, int32_t room);
+/* A node's axes (attribute "axes" or constant input 1) of `rank` as a mask; 0: not known. */
+uint32_t qs_node_axes(const qs_graph *g, const qs_node *n, int32_t rank);
 /* Bounds of a Relu or Clip with constant ones; false if the node is neither (pass_fuse.c). */
 bool qs_node_bounds(const qs_graph *g, const qs_node *n, double *lo, double *hi);
 /* Whether a ReduceMean is over all axes of space, and keeps them (qdq_simple.c). */

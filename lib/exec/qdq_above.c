@@ -14,7 +14,7 @@ static int quantize_above(qs_qdq *d, const qs_target *t, qs_id v, qs_quantized *
     const qs_id before = known ? d->above[v] : QS_NONE;
     *x = t->q;
     if (before != QS_NONE && g->nodes[before].inputs[1] == q->inputs[1] &&
-        (g->nodes[before].input_count > 2 ? g->nodes[before].inputs[2] : QS_NONE) == t->q.zp) {
+        qs_node_input(&g->nodes[before], 2) == t->q.zp) {
         x->x = g->nodes[before].outputs[0];
         return QSIM_OK;
     }

@@ -19,7 +19,7 @@ static bool pads_by_constant(const qs_node *n) {
 
 /* What a constant Pad fills with; false if that is computed. */
 static bool pad_value(const qs_graph *g, const qs_node *n, double *value) {
-    qs_id v = n->input_count > 2 ? n->inputs[2] : QS_NONE;
+    qs_id v = qs_node_input(n, 2);
     *value = 0;
     return v == QS_NONE || (qs_const_scalar(g, v, value) && g->values[v].dtype == QSIM_FLOAT);
 }

@@ -41,7 +41,7 @@ static bool read_weights(const qs_graph *g, qs_id value, int32_t axis, weights *
     const qs_node *n = &g->nodes[id];
     w->w = n->inputs[0];
     w->scale = n->inputs[1];
-    w->zp = n->input_count > 2 ? n->inputs[2] : QS_NONE;
+    w->zp = qs_node_input(n, 2);
     w->data = g->values[w->w].data;
     w->scales = g->values[w->scale].data;
     w->zero_points = w->zp == QS_NONE ? NULL : g->values[w->zp].data;
@@ -123,8 +123,7 @@ static bool read_bias(const qs_graph *g, qs_id value, bias *b) {
     if (!b->q || !b->scales || b->q->dtype != QSIM_INT32 || b->scales->dtype != QSIM_FLOAT ||
         (b->scales->elements != 1 && b->scales->elements != b->q->elements))
         return false;
-    const qs_const *z =
-        n->input_count < 3 || n->inputs[2] == QS_NONE ? NULL : g->values[n->inputs[2]].data;
+    const qs_const *z = qs_node_const(g, n, 2);
     for (size_t i = 0; z && i < z->elements; i++)
         if (qs_const_at(z, i) != 0)
             return false;
@@ -217,7 +216,7 @@ int qs_qdq_conv(qs_qdq *d, qs_target *t, bool *done) {
         return QSIM_OK;
     const qs_node *n = &d->g->nodes[t->core];
     if (!qs_qdq_source(d, n->inputs[0], &m.x) || !read_weights(d->g, n->inputs[1], 0, &m.w) ||
-        m.w.transposed || !read_bias(d->g, n->input_count > 2 ? n->inputs[2] : QS_NONE, &m.b))
+        m.w.transposed || !read_bias(d->g, qs_node_input(n, 2), &m.b))
         return QSIM_OK;
     return emit(d, t, &m, "QLinearConv", t->core, done);
 }
@@ -226,7 +225,7 @@ static bool read_gemm(qs_qdq *d, const qs_node *n, product *m) {
     bool trans = qs_node_int(n, "transB", 0) != 0;
     if (qs_node_int(n, "transA", 0) || qs_node_float(n, "alpha", 1) != 1.0f ||
         !read_weights(d->g, n->inputs[1], trans ? -2 : -1, &m->w) || m->w.data->rank != 2 ||
-        !read_bias(d->g, n->input_count > 2 ? n->inputs[2] : QS_NONE, &m->b))
+        !read_bias(d->g, qs_node_input(n, 2), &m->b))
         return false;
     const qs_const *c = m->b.f ? m->b.f : m->b.q;
     m->beta = (double)qs_node_float(n, "beta", 1);

@@ -53,24 +53,9 @@ int qs_qdq_binary(qs_qdq *d, qs_target *t, bool *done) {
 bool qs_is_global_mean(const qs_graph *g, const qs_node *n, bool *keep) {
     if (!qs_node_is(n, "", "ReduceMean"))
         return false;
-    const qs_attr *a = qs_node_attr(n, "axes");
-    const qs_const *c =
-        n->input_count > 1 && n->inputs[1] != QS_NONE ? g->values[n->inputs[1]].data : NULL;
-    int32_t rank = g->values[n->inputs[0]].rank, count = a   ? a->count
-                                                         : c ? (int32_t)c->elements
-                                                             : 0;
-    uint32_t mask = 0;
+    const int32_t rank = g->values[n->inputs[0]].rank;
     *keep = qs_node_int(n, "keepdims", 1) != 0;
-    if (rank < 3 || count != rank - 2 || (!a && c->dtype != QSIM_INT64))
-        return false;
-    for (int32_t i = 0; i < count; i++) {
-        int64_t axis = a ? a->u.ints[i] : (int64_t)qs_const_at(c, (size_t)i);
-        axis += axis < 0 ? rank : 0;
-        if (axis < 2 || axis >= rank)
-            return false;
-        mask |= 1u << axis;
-    }
-    return mask == (1u << rank) - 4;
+    return rank >= 3 && qs_node_axes(g, n, rank) == (1u << rank) - 4;
 }
 
 static int emit_pool(qs_qdq *d, qs_target *t, qs_quantized *x, const char *op_type, bool attributes,

@@ -74,7 +74,7 @@ static void find_pair(qs_sizes *s, const qs_node *n, int32_t second, qs_id y) {
 }
 
 static void find(qs_sizes *s, const qs_node *n) {
-    const qs_id x = n->input_count > 0 ? n->inputs[0] : QS_NONE;
+    const qs_id x = qs_node_input(n, 0);
     const qs_id y = n->output_count > 0 ? n->outputs[0] : QS_NONE;
     int32_t w;
     if (x == QS_NONE || y == QS_NONE)

@@ -156,6 +156,9 @@ const qs_attr *qs_node_attr(const qs_node *n, const char *name); /* NULL if abse
 int64_t qs_node_int(const qs_node *n, const char *name, int64_t fallback);
 float qs_node_float(const qs_node *n, const char *name, float fallback);
 bool qs_node_is(const qs_node *n, const char *domain, const char *op_type); /* and not removed */
+qs_id qs_node_input(const qs_node *n, int32_t index);                       /* QS_NONE: left out */
+/* The constant that an input is, NULL: it is left out or computed. */
+const qs_const *qs_node_const(const qs_graph *g, const qs_node *n, int32_t index);
 
 int qs_graph_set_output(qs_graph *g, size_t index, qs_id value);
 int qs_graph_push_output(qs_graph *g, qs_id value);

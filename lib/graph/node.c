@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attributes of nodes. */
+/* Attributes and inputs of nodes. */
 #include "graph/graph.h"
 
 const qs_attr *qs_node_attr(const qs_node *n, const char *name) {
@@ -21,6 +21,15 @@ float qs_node_float(const qs_node *n, const char *name, float fallback) {
 
 bool qs_node_is(const qs_node *n, const char *domain, const char *op_type) {
     return !n->removed && qs_same(n->op_type, op_type) && qs_same(n->domain, domain);
+}
+
+qs_id qs_node_input(const qs_node *n, int32_t index) {
+    return index < n->input_count ? n->inputs[index] : QS_NONE;
+}
+
+const qs_const *qs_node_const(const qs_graph *g, const qs_node *n, int32_t index) {
+    const qs_id v = qs_node_input(n, index);
+    return v == QS_NONE ? NULL : g->values[v].data;
 }
 
 int qs_node_set_attr(qs_graph *g, qs_id node, const qs_attr *attr) {

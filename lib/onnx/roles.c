@@ -129,7 +129,7 @@ static bool computes_integers(const qs_graph *g, const qs_uses *uses, qs_id node
     if (strncmp(n->op_type, "QLinear", 7) == 0 || strcmp(n->op_type, "QGemm") == 0 ||
         strcmp(n->op_type, "ConvInteger") == 0 || strcmp(n->op_type, "MatMulInteger") == 0)
         return true;
-    if (moves(n) && n->input_count > 0 && n->inputs[0] != QS_NONE)
+    if (moves(n) && qs_node_input(n, 0) != QS_NONE)
         return is_byte(g->values[n->inputs[0]].dtype) || from_dq(g, n->inputs[0]);
     int32_t need = integer_inputs(g, n);
     if (need == 0 || n->input_count < need || n->output_count < 1)

@@ -3,9 +3,7 @@
 #include "op/rules.h"
 
 const void *qs_pack_bytes(const qs_pack *p, int32_t index) {
-    if (index >= p->node->input_count || p->node->inputs[index] == QS_NONE)
-        return NULL;
-    const qs_const *c = p->graph->values[p->node->inputs[index]].data;
+    const qs_const *c = qs_node_const(p->graph, p->node, index);
     return c ? c->data : NULL;
 }
 

@@ -117,7 +117,7 @@ qs_conv_weights qs_conv_pack(const qk_f32 *k, const qs_conv_form *f, const void 
 QS_RARE static int pack_conv(qs_pack *p) {
     const void *w = qs_pack_bytes(p, 1);
     const float *bias = qs_pack_const(p, 2);
-    bool has_bias = p->node->input_count > 2 && p->node->inputs[2] != QS_NONE;
+    bool has_bias = qs_node_input(p->node, 2) != QS_NONE;
     if (!w || (has_bias && !bias))
         return QSIM_OK; /* packed by every run */
     const qk_f32 *k = p->ctx->kernels->f32;

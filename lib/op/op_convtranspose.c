@@ -183,7 +183,7 @@ QS_RARE static int infer_convtranspose(qs_infer *x) {
 
 QS_RARE static int pack_convtranspose(qs_pack *p) {
     const float *w = qs_pack_const(p, 1), *bias = qs_pack_const(p, 2);
-    const bool has_bias = p->node->input_count > 2 && p->node->inputs[2] != QS_NONE;
+    const bool has_bias = qs_node_input(p->node, 2) != QS_NONE;
     const qs_value *wv = &p->graph->values[p->node->inputs[1]];
     const qk_f32 *k = p->ctx->kernels->f32;
     const qs_infer x = {.graph = p->graph,

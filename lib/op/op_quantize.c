@@ -188,7 +188,7 @@ static void widen(const void *data, size_t n, int32_t dtype, int32_t *wide) {
 QS_RARE static int pack_params(qs_pack *p) {
     const float *scale = qs_pack_const(p, 1);
     const void *zp = qs_pack_const(p, 2);
-    bool has_zp = p->node->input_count > 2 && p->node->inputs[2] != QS_NONE;
+    bool has_zp = qs_node_input(p->node, 2) != QS_NONE;
     if (!scale || (has_zp && !zp))
         return QSIM_OK;
     const qs_const *c = p->graph->values[p->node->inputs[1]].data;

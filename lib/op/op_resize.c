@@ -345,8 +345,7 @@ static int upgrade_resize(qs_graph *g, qs_id node, int32_t to, qsim_error *error
     int64_t count = a ? a->count : 0;
     if (to < 10 || (!upsample && n->version >= 11))
         return QSIM_OK;
-    const qs_id id = n->input_count > 1 ? n->inputs[1] : QS_NONE;
-    const qs_const *c = id == QS_NONE ? NULL : g->values[id].data;
+    const qs_const *c = qs_node_const(g, n, 1);
     if (!a && c && c->dtype == QSIM_FLOAT && c->elements <= QSIM_MAX_RANK)
         memcpy(scales, c->data, (size_t)(count = (int64_t)c->elements) * sizeof(float));
     if (a && count <= QSIM_MAX_RANK)
@@ -355,7 +354,7 @@ static int upgrade_resize(qs_graph *g, qs_id node, int32_t to, qsim_error *error
     if (to >= 11 && (!count || count > QSIM_MAX_RANK || !rounding))
         return qs_fail(error, QSIM_E_UNSUPPORTED, "%s '%s': scales that opset %d has no form for",
                        n->op_type, n->name, (int)to);
-    qs_id list = id;
+    qs_id list = qs_node_input(n, 1);
     if (a) {
         const char *name = qs_graph_fresh_name(g, "scales");
         list =

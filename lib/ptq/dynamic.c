@@ -216,7 +216,7 @@ static int rewrite_layer(dynamic *d, const qs_layer *l) {
     qs_graph *g = d->g;
     const qs_node old = g->nodes[l->node];
     bool conv = strcmp(old.op_type, "Conv") == 0;
-    qs_id y = old.outputs[0], bias = old.input_count > 2 ? old.inputs[2] : QS_NONE;
+    qs_id y = old.outputs[0], bias = qs_node_input(&old, 2);
     int32_t rank = g->values[old.inputs[1]].data->rank;
     const char *base = qs_node_label(g, l->node), *name = g->values[y].name;
     weights w = {QS_NONE, QS_NONE, QS_NONE};

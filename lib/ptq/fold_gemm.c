@@ -30,7 +30,7 @@ static bool read_gemm(qs_graph *g, qs_id node, gemm *m) {
     const qs_node *n = &g->nodes[node];
     if (!qs_node_is(n, "", "Gemm") || !qs_is_activation(g, n->inputs[0]))
         return false;
-    qs_id c = n->input_count > 2 ? n->inputs[2] : QS_NONE;
+    qs_id c = qs_node_input(n, 2);
     *m = (gemm){.g = g,
                 .node = node,
                 .w = float_constant(g, n->inputs[1]),

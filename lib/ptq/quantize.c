@@ -282,7 +282,7 @@ static int fill_info(const qsim_model *model, const qs_quantizer *q, const qs_la
     const qs_node *n = &q->g->nodes[l->node];
     bool integer = q->choices[l->node].integer;
     size_t weights = l->channels * l->depth;
-    size_t bias = n->input_count > 2 && n->inputs[2] != QS_NONE ? l->channels : 0;
+    size_t bias = qs_node_input(n, 2) != QS_NONE ? l->channels : 0;
     qsim_layer_info own = {.name = lasting_name(model, qs_node_label(q->g, l->node)),
                            .op_type = n->op->name,
                            .scheme = integer ? l->scheme : -1,

@@ -103,7 +103,7 @@ static int rewrite_activation(qs_quantizer *q, qs_id value) {
 
 static int rewrite_layer(qs_quantizer *q, qs_layer *l) {
     const qs_node *n = &q->g->nodes[l->node];
-    qs_id x = n->inputs[0], w = n->inputs[1], b = n->input_count > 2 ? n->inputs[2] : QS_NONE;
+    qs_id x = n->inputs[0], w = n->inputs[1], b = qs_node_input(n, 2);
     int code = qs_weight_make(q, l, &q->activations[q->activations[x].root]);
     if (code)
         return code;

@@ -34,10 +34,6 @@ static const qs_const *float_constant(const qs_graph *g, qs_id value) {
     return c && c->dtype == QSIM_FLOAT ? c : NULL;
 }
 
-static qs_id input(const qs_node *n, int32_t index) {
-    return index < n->input_count ? n->inputs[index] : QS_NONE;
-}
-
 /* A bias that is left out, or a constant of one value for each of `channels`. */
 static bool bias_fits(const qs_graph *g, qs_id bias, int64_t channels) {
     if (bias == QS_NONE)
@@ -51,18 +47,18 @@ static bool bias_fits(const qs_graph *g, qs_id bias, int64_t channels) {
 
 /* Describes the weights of a Conv, Gemm or MatMul; false if its form has no integer kernel. */
 static bool describe_layer(const qs_graph *g, const qs_node *n, qs_layer *l) {
-    const qs_const *w = float_constant(g, input(n, 1));
-    if (!w || !qs_is_activation(g, input(n, 0)) || w->elements == 0)
+    const qs_const *w = float_constant(g, qs_node_input(n, 1));
+    if (!w || !qs_is_activation(g, qs_node_input(n, 0)) || w->elements == 0)
         return false;
     if (qs_node_is(n, "", "Conv")) {
         l->axis = 0;
-        if (w->rank < 3 || !bias_fits(g, input(n, 2), w->dims[0]))
+        if (w->rank < 3 || !bias_fits(g, qs_node_input(n, 2), w->dims[0]))
             return false;
     } else if (qs_node_is(n, "", "Gemm")) {
         bool plain = qs_node_float(n, "alpha", 1) == 1.0f && qs_node_int(n, "transA", 0) == 0 &&
-                     (input(n, 2) == QS_NONE || qs_node_float(n, "beta", 1) == 1.0f);
+                     (qs_node_input(n, 2) == QS_NONE || qs_node_float(n, "beta", 1) == 1.0f);
         l->axis = qs_node_int(n, "transB", 0) ? 0 : 1;
-        if (!plain || w->rank != 2 || !bias_fits(g, input(n, 2), w->dims[l->axis]))
+        if (!plain || w->rank != 2 || !bias_fits(g, qs_node_input(n, 2), w->dims[l->axis]))
             return false;
     } else if (qs_node_is(n, "", "MatMul")) {
         l->axis = 1;
@@ -117,9 +113,9 @@ static bool is_relu(const qs_graph *g, const qs_node *n) {
 static bool operands_fit(const qs_graph *g, const qs_node *n, int32_t count, bool constants) {
     int32_t moving = 0;
     for (int32_t i = 0; i < count; i++) {
-        bool activation = qs_is_activation(g, input(n, i));
+        bool activation = qs_is_activation(g, qs_node_input(n, i));
         moving += activation;
-        const qs_const *c = float_constant(g, input(n, i));
+        const qs_const *c = float_constant(g, qs_node_input(n, i));
         if (!activation && !(constants && c && c->elements > 0))
             return false;
     }
@@ -134,10 +130,10 @@ static bool pads_in_range(const qs_graph *g, const qs_node *n) {
         return true;
     if (qs_node_attr(n, "value"))
         return qs_node_float(n, "value", 0) == 0;
-    const qs_const *c = float_constant(g, input(n, 2));
+    const qs_const *c = float_constant(g, qs_node_input(n, 2));
     float v;
     if (!c || c->elements != 1)
-        return input(n, 2) == QS_NONE;
+        return qs_node_input(n, 2) == QS_NONE;
     memcpy(&v, c->data, sizeof(v));
     return v == 0;
 }
@@ -146,7 +142,7 @@ static bool pads_in_range(const qs_graph *g, const qs_node *n) {
 static bool is_scaling(const qs_graph *g, const qs_node *n, qs_id x) {
     if (!qs_node_is(n, "", "Div") && !qs_node_is(n, "", "Mul"))
         return false;
-    const qs_const *c = float_constant(g, input(n, n->inputs[0] == x));
+    const qs_const *c = float_constant(g, qs_node_input(n, n->inputs[0] == x));
     return c && c->elements == 1 && (n->inputs[0] == x || qs_node_is(n, "", "Mul"));
 }
 
@@ -237,8 +233,9 @@ static bool is_bias_of(const qs_quantizer *q, const qs_node *matmul, const qs_no
     const bool pairs = q->options.mode == QSIM_MODE_STATIC && q->options.format == QSIM_FORMAT_QDQ;
     if (!pairs || !qs_node_is(matmul, "", "MatMul") || !qs_node_is(add, "", "Add"))
         return false;
-    const qs_const *w = float_constant(q->g, input(matmul, 1));
-    const qs_const *b = float_constant(q->g, input(add, add->inputs[0] == matmul->outputs[0]));
+    const qs_const *w = float_constant(q->g, qs_node_input(matmul, 1));
+    const qs_const *b =
+        float_constant(q->g, qs_node_input(add, add->inputs[0] == matmul->outputs[0]));
     return w && b && b->rank == 1 && w->rank == 2 && b->elements == (size_t)w->dims[1];
 }
 

@@ -160,7 +160,7 @@ static bool make_room(const maker *m, size_t weights) {
 
 int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x) {
     const qs_node *n = &q->g->nodes[l->node];
-    qs_id b = n->input_count > 2 ? n->inputs[2] : QS_NONE;
+    qs_id b = qs_node_input(n, 2);
     int32_t qmin, qmax, flags = q->weight_flags;
     maker m = {.q = q, .l = l, .x_scale = x->scale};
     m.weights = qs_graph_aligned(q->g, n->inputs[1]);
