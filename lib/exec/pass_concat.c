@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A Concat of channels some of whose operands are made by convolutions or pools, for it alone,
- * disappears: the first of them makes the whole tensor and writes its channels of it, each other
- * one writes its own over what the one before it left, with its bytes looked up in a table where
- * they have another scale. Bytes made by anything else are inserted at the end.
+ * A Concat of channels some of whose operands are made by convolutions, pools or Resizes, for it
+ * alone, disappears: the first of them makes the whole tensor and writes its channels of it, each
+ * other one writes its own over what the one before it left, with its bytes looked up in a table
+ * where they have another scale. What anything else makes is inserted at the end.
  */
 #include "exec/passes.h"
 
@@ -12,6 +12,7 @@
 #include "op/conv_float.h"
 #include "op/int8_behind.h"
 #include "op/pool.h"
+#include "op/resize.h"
 #include "op/scaled.h"
 #include "op/qvalue.h"
 
@@ -54,6 +55,14 @@ static bool is_constant(const qs_graph *g, const qs_node *n, int32_t end) {
     return true;
 }
 
+/* Whether pixels are taken as they are, with all their channels. */
+static bool is_nearest(const qs_graph *g, const qs_node *n) {
+    const qs_value *x = &g->values[n->inputs[0]], *y = &g->values[n->outputs[0]];
+    return (qs_node_is(n, "qsim", "Resize") || qs_node_is(n, "qsim", "Upsample")) &&
+           qs_node_string_is(n, "mode", "nearest", true) && x->rank == y->rank && x->rank > 2 &&
+           x->dims[x->rank - 1].size == y->dims[y->rank - 1].size;
+}
+
 /* Which input of a pool is the tensor that it writes into; 0: it is no pool. */
 static int32_t pool_over(const qs_node *n) {
     static const char *const names[] = {"MaxPool", "AveragePool", "GlobalAveragePool"};
@@ -67,11 +76,11 @@ static int32_t pool_over(const qs_node *n) {
     return 0;
 }
 
-/* Whether a convolution or pool can write its channels into a larger tensor. */
+/* Whether a node can write its channels into a larger tensor. */
 static bool writes(const qs_pass *p, const qs_node *n) {
     if (qs_node_attr(n, "into") || qs_node_int(n, "channels_last", 0) != 1)
         return false;
-    if (pool_over(n))
+    if (pool_over(n) || is_nearest(p->graph, n))
         return true;
     if (qs_node_is(n, "qsim", "Conv"))
         return n->input_count <= QS_CONV_OVER;
@@ -166,6 +175,7 @@ static bool read_parts(joining *j, const qs_node *n) {
     const bool plain = qs_node_is(n, "", "Concat");
     const qs_value *y = &j->g->values[n->outputs[0]];
     const int64_t axis = qs_node_int(n, "axis", 1);
+    int64_t copied = 0;
     int32_t makers = 0;
     qs_q8 to;
     j->count = plain ? n->input_count : (n->input_count - 2) / 3;
@@ -178,13 +188,14 @@ static bool read_parts(joining *j, const qs_node *n) {
         if (!read_part(j, n, i, plain ? NULL : &to, &j->parts[i]))
             return false;
         makers += j->parts[i].maker != QS_NONE;
+        copied += j->parts[i].maker != QS_NONE ? 0 : j->parts[i].channels;
         j->parts[i].column = j->channels;
         if (!qs_add64(j->channels, j->parts[i].channels, &j->channels))
             return false;
     }
     sort_parts(j->parts, j->count);
-    /* Rows of floats are long: a part that is copied all the same costs more than it saves. */
-    return makers >= (y->dtype == QSIM_FLOAT ? j->count : 1) && j->count > 1 &&
+    /* Rows of floats are long: much that is copied all the same costs more than the rest saves. */
+    return makers > 0 && (y->dtype != QSIM_FLOAT || copied <= j->channels / 4) && j->count > 1 &&
            j->channels <= INT32_MAX;
 }
 
@@ -194,6 +205,8 @@ static bool read_parts(joining *j, const qs_node *n) {
 static int32_t table_of(const qs_node *n) {
     if (pool_over(n))
         return pool_over(n) + 1;
+    if (!qs_node_is(n, "qsim", "QLinearConv"))
+        return QS_RESIZE_TABLE;
     return n->input_count > QS_I8_OTHER ? QS_I8_LAST : QS_I8_FIRST;
 }
 
@@ -215,14 +228,20 @@ static int append_table(joining *j, qs_id conv, const part *a) {
     return QSIM_OK;
 }
 
+/* Which input of a maker is the tensor that it writes into. */
+static int32_t over_of(const qs_node *n) {
+    if (pool_over(n))
+        return pool_over(n);
+    return qs_node_is(n, "qsim", "Conv")                ? QS_CONV_OVER
+           : qs_node_is(n, "qsim", "QLinearConv")       ? QS_I8_CONV_OVER
+           : qs_node_is(n, "qsim", "ConvIntegerScaled") ? QS_SCALED_OVER
+                                                        : QS_RESIZE_OVER;
+}
+
 static int redirect(joining *j, const part *a, qs_id over, qs_id y) {
     qs_graph *g = j->g;
     const qs_id id = a->maker;
-    const int32_t pool = pool_over(&g->nodes[id]);
-    const int32_t at = pool                                               ? pool
-                       : qs_node_is(&g->nodes[id], "qsim", "Conv")        ? QS_CONV_OVER
-                       : qs_node_is(&g->nodes[id], "qsim", "QLinearConv") ? QS_I8_CONV_OVER
-                                                                          : QS_SCALED_OVER;
+    const int32_t at = over_of(&g->nodes[id]);
     int code = a->rescaled ? append_table(j, id, a) : QSIM_OK;
     if (code)
         return code;

@@ -4,6 +4,7 @@
 
 #include "op/resize.h"
 #include "op/rules.h"
+#include "op/window.h"
 
 typedef struct resize_spec {
     qs_resize_how how;
@@ -263,6 +264,20 @@ static int read_spec(const qs_infer *x, resize_spec *s) {
     return code;
 }
 
+/* With "into" the channels stay as many as they are. */
+QS_RARE static int infer_into(const qs_infer *x) {
+    const int32_t rank = x->out[0].rank;
+    const qs_value *table = qs_infer_in(x, QS_RESIZE_TABLE);
+    if (!qs_node_attr(x->node, "into"))
+        return QSIM_OK;
+    if (rank < 3 || x->out[0].dims[rank - 1].size != x->in[0]->dims[rank - 1].size)
+        return qs_infer_fail(x, QSIM_E_INTERNAL, "resized channels inside another tensor");
+    if (table && (x->in[0]->dtype != QSIM_UINT8 || table->dtype != QSIM_UINT8 || table->rank != 1 ||
+                  table->dims[0].size != 256))
+        return qs_infer_fail(x, QSIM_E_INTERNAL, "the table does not fit");
+    return qs_window_into(x, QS_RESIZE_OVER);
+}
+
 static int infer_resize(qs_infer *x) {
     const qs_value *in = x->in[0];
     qs_dim dims[QSIM_MAX_RANK];
@@ -281,7 +296,8 @@ static int infer_resize(qs_infer *x) {
         if (s.axis[i].out > 0 && from->size == 0)
             code = qs_infer_fail(x, QSIM_E_SHAPE, "axis %d has no elements", (int)i);
     }
-    return code ? code : qs_infer_out(x, 0, in->dtype, s.rank, dims);
+    code = code ? code : qs_infer_out(x, 0, in->dtype, s.rank, dims);
+    return code ? code : infer_into(x);
 }
 
 /* ---- lowering ---- */
@@ -311,8 +327,8 @@ static int lower_resize(qs_lower *l) {
     }
     if (code)
         return qs_fail(l->error, code, "out of memory");
-    l->alias = identity;
-    if (identity)
+    l->alias = identity && !qs_node_attr(l->node, "into");
+    if (l->alias)
         return QSIM_OK;
     return s.how.mode == QS_NEAREST ? qs_resize_lower_nearest(l, s.how.outside, taps)
                                     : qs_resize_lower_filter(l, s.how.outside, taps);
@@ -385,7 +401,11 @@ static int upgrade_resize(qs_graph *g, qs_id node, int32_t to, qsim_error *error
 static const qs_attr_rule resize_attrs[] = {RESIZE_ATTRS(10)};
 
 static const qs_attr_rule internal_attrs[] = {
-    RESIZE_ATTRS(0), {"scales", QS_ATTR_FLOATS, 0, 0}, {"channels_last", QS_ATTR_INT, 0, 0}};
+    RESIZE_ATTRS(0),
+    {"scales", QS_ATTR_FLOATS, 0, 0},
+    {"channels_last", QS_ATTR_INT, 0, 0},
+    QS_INTO_ATTRS,
+};
 
 static const qs_attr_rule upsample_attrs[] = {{"mode", QS_ATTR_STRING, 7, 0},
                                               {"scales", QS_ATTR_FLOATS, 7, 8}};
@@ -413,7 +433,7 @@ const qs_op qs_op_upsample = {.domain = "",
                               RESIZE};
 
 #define INTERNAL                                                                                   \
-    .domain = "qsim", .until = INT16_MAX, .max_in = 4, .attrs = internal_attrs,                    \
+    .domain = "qsim", .until = INT16_MAX, .max_in = QS_RESIZE_TABLE + 1, .attrs = internal_attrs,  \
     .attr_count = QS_COUNT(internal_attrs), RESIZE
 
 const qs_op qs_op_qsim_resize = {.name = "Resize", INTERNAL};

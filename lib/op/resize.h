@@ -61,7 +61,15 @@ typedef struct qs_resize_taps {
 int qs_resize_taps_make(qs_arena *arena, const qs_resize_how *how, const qs_resize_axis *axis,
                         qs_resize_taps *out);
 
-/* Makes the step of an output with elements; `taps` by axis of the tensor, not all identities. */
+/* Inputs that nearest has inside only: the tensor that it writes into (op/window.h), as it is so
+ * far, and a table that its bytes are looked up in. */
+#define QS_RESIZE_OVER  4
+#define QS_RESIZE_TABLE 5
+
+/*
+ * Makes the step of an output with elements; `taps` by axis of the tensor, not all identities, or
+ * with "into" the last one.
+ */
 int qs_resize_lower_nearest(qs_lower *l, float outside, const qs_resize_taps *taps);
 int qs_resize_lower_filter(qs_lower *l, float outside, const qs_resize_taps *taps);
 

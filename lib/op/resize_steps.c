@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Executing Resize. */
+#include "kernel/table.h"
+#include "kernel/u8.h"
 #include "op/resize.h"
 #include "op/rules.h"
 
 /* ---- nearest ---- */
 
-/* Rows of the result are `count` blocks of `block` bytes; the axes outside walk the input. */
+/*
+ * Rows of the result are `count` blocks of `block` bytes, `step` bytes apart, the first one
+ * `column` bytes into the tensor; the axes outside walk the input.
+ */
 typedef struct nearest_params {
     int32_t rank;
-    size_t rows, count, block;
+    size_t rows, count, block, step, column;
+    bool table;
     size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK];
     const int64_t *index[QSIM_MAX_RANK]; /* of the outer axes; NULL: as it is */
     const int64_t *last;
@@ -19,6 +25,8 @@ typedef struct resize_job {
     const void *p;
     const char *x;
     char *y;
+    const qk_u8 *bytes;
+    const uint8_t *table;
 } resize_job;
 
 #define PICK(T)                                                                                    \
@@ -36,63 +44,95 @@ static void fill_outside(char *y, size_t bytes, float value) {
         memcpy(y + i, &value, sizeof(value));
 }
 
-static void nearest_row(const nearest_params *p, const char *x, char *y) {
-    switch (p->block) {
+/* Blocks that lie apart or are long, those made of one at a time. */
+static void nearest_blocks(const resize_job *job, const char *x, char *y) {
+    const nearest_params *p = job->p;
+    for (size_t i = 0, same; i < p->count; i += same, y += same * p->step) {
+        const char *const from = x + (size_t)(p->last[i] < 0 ? 0 : p->last[i]) * p->block;
+        for (same = 1; i + same < p->count && p->last[i + same] == p->last[i];)
+            same++;
+        if (job->table)
+            job->bytes->table(job->table, (const uint8_t *)from, 0, (uint8_t *)y, p->step, p->block,
+                              same);
+        else
+            qs_copy_rows(from, 0, y, (ptrdiff_t)p->step, p->block, same);
+    }
+}
+
+static void nearest_row(const resize_job *job, const char *x, char *y) {
+    const nearest_params *p = job->p;
+    switch (p->step == p->block && !job->table ? p->block : 0) {
     case 1: pick_uint8_t((const void *)x, (void *)y, p->last, p->count); break;
     case 2: pick_uint16_t((const void *)x, (void *)y, p->last, p->count); break;
     case 4: pick_uint32_t((const void *)x, (void *)y, p->last, p->count); break;
     case 8: pick_uint64_t((const void *)x, (void *)y, p->last, p->count); break;
-    default:
-        for (size_t i = 0; i < p->count; i++)
-            memcpy(y + i * p->block, x + (size_t)(p->last[i] < 0 ? 0 : p->last[i]) * p->block,
-                   p->block);
+    default: nearest_blocks(job, x, y);
     }
     for (size_t i = 0; i < p->count; i++)
         if (p->last[i] < 0)
-            fill_outside(y + i * p->block, p->block, p->outside);
+            fill_outside(y + i * p->step, p->block, p->outside);
+}
+
+/* A row again, as it is in the one above. */
+static void repeat_row(const nearest_params *p, char *y) {
+    const size_t line = p->count * p->step;
+    if (p->step == p->block)
+        memcpy(y, y - line, line);
+    else
+        qs_copy_rows(y - line, (ptrdiff_t)p->step, y, (ptrdiff_t)p->step, p->block, p->count);
 }
 
 static void nearest_range(const void *arg, size_t begin, size_t end) {
     const resize_job *job = arg;
     const nearest_params *p = job->p;
-    const size_t bytes = p->count * p->block;
+    const size_t line = p->count * p->step;
     size_t before = SIZE_MAX; /* where the row above came from */
     for (size_t row = begin; row < end; row++) {
         size_t at = 0, rest = row;
         bool outside = false;
-        char *y = job->y + row * bytes;
+        char *y = job->y + row * line + p->column;
         for (int32_t i = p->rank; i-- > 0; rest /= p->dims[i]) {
             const size_t k = rest % p->dims[i];
             const int64_t from = p->index[i] ? p->index[i][k] : (int64_t)k;
             outside |= from < 0;
             at += (size_t)(from < 0 ? 0 : from) * p->strides[i];
         }
-        if (outside)
-            fill_outside(y, bytes, p->outside);
-        else if (at == before)
-            memcpy(y, y - bytes, bytes);
-        else
-            nearest_row(p, job->x + at, y);
+        for (size_t i = 0; outside && i < p->count; i++)
+            fill_outside(y + i * p->step, p->block, p->outside);
+        if (!outside && at == before)
+            repeat_row(p, y);
+        else if (!outside)
+            nearest_row(job, job->x + at, y);
         before = outside ? SIZE_MAX : at;
     }
 }
 
 static void run_nearest(const qs_step *s, const qs_frame *f) {
     const nearest_params *p = s->params;
-    resize_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    const resize_job job = {.p = p,
+                            .x = qs_step_in(s, f, 0),
+                            .y = qs_step_out(s, f, 0),
+                            .bytes = f->ctx->kernels->u8,
+                            .table = p->table ? qs_step_in(s, f, QS_RESIZE_TABLE) : NULL};
     qs_ranges(f->ctx, p->rows, QS_GRAIN * 2 / (p->count * p->block + 1) + 1, nearest_range, &job);
 }
 
-/* The last axis that changes is walked inside a row. */
+/* The last axis that changes is walked inside a row, with "into" that of pixels. */
 QS_RARE int qs_resize_lower_nearest(qs_lower *l, float outside, const qs_resize_taps *taps) {
     const qs_value *x = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     nearest_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
+    const size_t element = qs_dtype_bytes(x->dtype), into = (size_t)qs_node_int(l->node, "into", 0);
     int32_t axis = x->rank - 1;
-    p->block = qs_dtype_bytes(x->dtype);
-    while (taps[axis].identity)
+    p->block = element;
+    while (into ? axis == x->rank - 1 : taps[axis].identity)
         p->block *= (size_t)x->dims[axis--].size;
+    p->step = into ? into * element : p->block;
+    p->column = into ? (size_t)qs_node_int(l->node, "column", 0) * element : 0;
+    p->table = l->node->input_count > QS_RESIZE_TABLE && qs_lower_in(l, QS_RESIZE_TABLE);
+    if (l->node->input_count > QS_RESIZE_OVER && qs_lower_in(l, QS_RESIZE_OVER))
+        l->step->over = QS_RESIZE_OVER;
     p->last = taps[axis].index;
     p->count = (size_t)y->dims[axis].size;
     p->rank = axis;

@@ -482,6 +482,61 @@ static void joined(qsim_ctx *ctx, bool equal, bool bytes) {
     net_free(&n);
 }
 
+static void float_conv(net *n, const char *x, const char *y, int64_t outs, int64_t ins) {
+    float w[C * 3 * C];
+    char t[48], in[96];
+    const int64_t dims[] = {outs, ins, 1, 1};
+    uint64_t seed = (uint64_t)y[0];
+    for (int64_t i = 0; i < outs * ins; i++)
+        w[i] = (float)((int)(test_random(&seed) % 256) - 128) / 512.0f;
+    snprintf(t, sizeof(t), "%s_w", y);
+    net_const(n, t, QSIM_FLOAT, 4, dims, w);
+    snprintf(in, sizeof(in), "%s,%s", x, t);
+    net_node(n, "", "Conv", in, y);
+}
+
+/*
+ * Maps of half the size, doubled and joined, as detectors have it: each doubles its pixels where
+ * they belong. One is read twice, and inserted.
+ */
+static void pyramid(qsim_ctx *ctx, bool bytes, bool equal) {
+    net n;
+    const float scales[] = {1, 1, 2, 2};
+    const int64_t four = 4, outs[] = {17, 12, 2};
+    const char *names[] = {"a", "b", "c", "k", "o"};
+    begin(&n, ctx);
+    net_const(&n, "scales", QSIM_FLOAT, 1, &four, scales);
+    for (int i = 0; i < 5; i++)
+        scale(&n, names[i], i && !equal ? 0.02f * (float)i : 0.05f, 120);
+    for (int i = 0; i < 3; i++) {
+        char in[48], out[16];
+        if (bytes)
+            conv(&n, "x", names[i], outs[i], C, 1);
+        else
+            float_conv(&n, "x", names[i], outs[i], C);
+        snprintf(in, sizeof(in), "%s%s,,scales", names[i], bytes ? "_d" : "");
+        snprintf(out, sizeof(out), "r%s", names[i]);
+        net_node(&n, "", "Resize", in, out);
+        if (bytes)
+            pair(&n, out, names[i]);
+    }
+    const qs_id id = net_node(&n, "", "Concat", bytes ? "rb_d,rc_d,ra_d,rc_d" : "rb,rc,ra,rc", "k");
+    qs_node_set_int(n.g, id, "axis", 1);
+    if (bytes) {
+        pair(&n, "k", "k");
+        conv(&n, "k", "o", 1, 33, 1);
+    } else {
+        float_conv(&n, "k", "o", 1, 33);
+    }
+    net_output(&n, bytes ? "o_d" : "o");
+    NET_OK(&n, net_end(&n));
+    CHECK_INT(same(&n, "concat"), 0);
+    CHECK_INT(same(&n, "qlinear concat"), 0);
+    CHECK_INT(same(&n, "resize"), 3);
+    CHECK_INT(same(&n, "insert"), 2);
+    net_free(&n);
+}
+
 /* With the kernels of this CPU, whose vectors may be long, and with C's; with threads and without.
  */
 static void of_contexts(void) {
@@ -496,7 +551,9 @@ static void of_contexts(void) {
         for (int k = 0; k < 2; k++) {
             chain(ctx, k);
             matrix(ctx, k ? 40 : 1);
+            pyramid(ctx, true, k);
         }
+        pyramid(ctx, false, true);
         qsim_ctx_free(ctx);
     }
 }
