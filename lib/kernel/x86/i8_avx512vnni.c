@@ -11,55 +11,11 @@
 #if QK_X86
 #include "kernel/x86/i8_finish_zmm.h"
 #include "kernel/x86/i8_gather_zmm.h"
+#include "kernel/x86/i8_row_zmm.h"
+#include "kernel/x86/i8_tile_zmm.h"
 
 /* ---- tiles: rows x columns ---- */
 
-INLINE __m512i broadcast(const uint8_t *p) {
-    int32_t dword;
-    memcpy(&dword, p, 4);
-    return _mm512_set1_epi32(dword);
-}
-
-#define R2(F) F(0) F(1)
-#define R4(F) F(0) F(1) F(2) F(3)
-#define R8(F) R4(F) F(4) F(5) F(6) F(7)
-
-#define ROW(r)         const uint8_t *p##r = row[r];
-#define SET(r, v)      __m512i a##r##_##v = _mm512_loadu_si512(bias + 16 * v);
-#define SET_HALF(r, v) __m256i h##r = _mm256_loadu_si256((const void *)(bias + 16 * v));
-#define INIT(r, v)     a##r##_##v = _mm512_add_epi32(a##r##_##v, _mm512_set1_epi32(s->init[r]));
-#define INIT_HALF(r)   h##r = _mm256_add_epi32(h##r, _mm256_set1_epi32(s->init[r]));
-#define LOAD(v)                                                                                    \
-    __m512i b##v = _mm512_loadu_si512(b + 64 * v);                                                 \
-    KEEP(b##v)
-#define LOAD_HALF(v)                                                                               \
-    __m256i bh = _mm256_loadu_si256((const void *)(b + 64 * v));                                   \
-    KEEP(bh)
-#define BROADCAST(r) const __m512i x##r = broadcast(p##r + i);
-#define KEEP(acc)    __asm__("" : "+v"(acc));
-#define DOT(r, v, w)                                                                               \
-    a##r##_##v = _mm512_dpbusd_epi32(a##r##_##v, x##r, w);                                         \
-    KEEP(a##r##_##v)
-#define DOT_HALF(r, w)                                                                             \
-    h##r = _mm256_dpbusd_epi32(h##r, _mm512_castsi512_si256(x##r), w);                             \
-    KEEP(h##r)
-
-/* Of a row of 64, 32 … columns: where sums start, row_init, a dword of B, its products. */
-#define SET_64(r)  SET(r, 0) SET(r, 1) SET(r, 2) SET(r, 3)
-#define SET_32(r)  SET(r, 0) SET(r, 1)
-#define SET_24(r)  SET(r, 0) SET_HALF(r, 1)
-#define SET_16(r)  SET(r, 0)
-#define SET_8(r)   SET_HALF(r, 0)
-#define INIT_64(r) INIT(r, 0) INIT(r, 1) INIT(r, 2) INIT(r, 3)
-#define INIT_32(r) INIT(r, 0) INIT(r, 1)
-#define INIT_24(r) INIT(r, 0) INIT_HALF(r)
-#define INIT_16(r) INIT(r, 0)
-#define INIT_8(r)  INIT_HALF(r)
-#define LOAD_64    LOAD(0) LOAD(1) LOAD(2) LOAD(3)
-#define LOAD_32    LOAD(0) LOAD(1)
-#define LOAD_24    LOAD(0) LOAD_HALF(1)
-#define LOAD_16    LOAD(0)
-#define LOAD_8     LOAD_HALF(0)
 #define STEP_64(r) BROADCAST(r) DOT(r, 0, b0) DOT(r, 1, b1) DOT(r, 2, b2) DOT(r, 3, b3)
 #define STEP_32(r) BROADCAST(r) DOT(r, 0, b0) DOT(r, 1, b1)
 #define STEP_24(r) /* what is whole and what is half take turns: else a fiftieth is lost */        \
@@ -74,19 +30,11 @@ INLINE __m512i broadcast(const uint8_t *p) {
 #define FINISH_16(r, q, t, u) finish_16(s, how, r, a##r##_0, a##q##_0, a##t##_0, a##u##_0);
 #define FINISH_2x64           FINISH_64(0) FINISH_64(1)
 #define FINISH_4x64           R4(FINISH_64)
-#define FINISH_1x32           FINISH_32(0, 0)
 #define FINISH_4x32           FINISH_32(0, 1) FINISH_32(2, 3)
 #define FINISH_8x32           FINISH_4x32 FINISH_32(4, 5) FINISH_32(6, 7)
-#define FINISH_1x16           FINISH_16(0, 0, 0, 0)
 #define FINISH_4x16           FINISH_16(0, 1, 2, 3)
 #define FINISH_8x16           FINISH_4x16 FINISH_16(4, 5, 6, 7)
-#define FINISH_1x8                                                                                 \
-    const __m512i h00 = join(h0, h0);                                                              \
-    finish_8(s, how, h00, h00, h00, h00);
-#define FINISH_8x8 finish_8(s, how, join(h0, h1), join(h2, h3), join(h4, h5), join(h6, h7));
-#define FINISH_1x24                                                                                \
-    const __m512i h00 = join(h0, h0);                                                              \
-    finish_24(s, how, a0_0, a0_0, a0_0, a0_0, a0_0, a0_0, a0_0, a0_0, h00, h00, h00, h00);
+#define FINISH_8x8            finish_8(s, how, join(h0, h1), join(h2, h3), join(h4, h5), join(h6, h7));
 #define FINISH_8x24                                                                                \
     finish_24(s, how, a0_0, a1_0, a2_0, a3_0, a4_0, a5_0, a6_0, a7_0, join(h0, h1), join(h2, h3),  \
               join(h4, h5), join(h6, h7));
@@ -120,9 +68,6 @@ TARGET QS_CALLED static void finish_sums_16(const sink *s, const __m512i *sums) 
         finish_16(s, KIND_ANY, r, sums[0], sums[1], sums[2], sums[3]);
 }
 
-/* What lies behind the pointer is loaded again where it is used, not kept in a register. */
-#define FORGET(p) __asm__("" : "+r"(p))
-
 /*
  * tile_RxW: R rows of W columns. Those of long sums are functions that serve every kind, those of
  * short ones stand in their loops: LINK.
@@ -132,7 +77,8 @@ TARGET QS_CALLED static void finish_sums_16(const sink *s, const __m512i *sums) 
                               kind how, gatherer *between) {                                       \
         const int8_t *b = g->b;                                                                    \
         const int32_t *bias = g->o.bias;                                                           \
-        R##NR(ROW) R##NR(SET_##W) if (s->init) {                                                   \
+        const int32_t *init = s->init;                                                             \
+        R##NR(ROW) R##NR(SET_##W) if (init) {                                                      \
             R##NR(INIT_##W)                                                                        \
         }                                                                                          \
         for (int32_t seg = 0; seg < g->segs; seg++) {                                              \
@@ -173,8 +119,8 @@ TARGET QS_CALLED static void finish_sums_16(const sink *s, const __m512i *sums) 
                 NR == 4 && W == 64 && ahead->left > 0 && NR <= ahead->left - ahead->turn;          \
             if (!middle && ahead->left > 0)                                                        \
                 gather_more(ahead, NR);                                                            \
-            FORGET(t);                                                                             \
-            FORGET(g);                                                                             \
+            FORGET(t) /* what lies behind is loaded again where it is used, */                     \
+            FORGET(g) /* not kept in registers */                                                  \
             tile_##NR##x##W(g, row, t, how, middle ? ahead : NULL);                                \
         }                                                                                          \
         return r;                                                                                  \
@@ -259,7 +205,8 @@ WHOLE_TILES(8, 8)
                 gather_more(ahead, NR);                                                            \
             const int8_t *b = g->b;                                                                \
             const int32_t *bias = g->o.bias;                                                       \
-            R##NR(ROW) R##NR(SET_##W) if (s->init) {                                               \
+            const int32_t *init = s->init;                                                         \
+            R##NR(ROW) R##NR(SET_##W) if (init) {                                                  \
                 R##NR(INIT_##W)                                                                    \
             }                                                                                      \
             for (int32_t seg = 0; seg < g->segs; seg++) {                                          \
@@ -280,117 +227,13 @@ SHORT_TILES(8, 24)
 SHORT_TILES(8, 16)
 #define short_8x8(g, s, ahead) 0 /* none of 8 columns */
 
-/* ---- a single row: four dwords at a time, so that no sum waits for the one before ---- */
-
-#define NEXT(r)         const __m512i x##r = broadcast(p0 + i + 4 * r);
-#define B(W, r, v)      _mm512_loadu_si512(b + 4 * W * r + 64 * v)
-#define B_HALF(W, r, v) _mm256_loadu_si256((const void *)(b + 4 * W * r + 64 * v))
-#define NEXT_32(r)      NEXT(r) DOT(r, 0, B(32, r, 0)) DOT(r, 1, B(32, r, 1))
-#define NEXT_24(r)      NEXT(r) DOT(r, 0, B(24, r, 0)) DOT_HALF(r, B_HALF(24, r, 1))
-#define NEXT_16(r)      NEXT(r) DOT(r, 0, B(16, r, 0))
-#define NEXT_8(r)       NEXT(r) DOT_HALF(r, B_HALF(8, r, 0))
-#define ADD(v)                                                                                     \
-    a0_##v = _mm512_add_epi32(_mm512_add_epi32(a0_##v, a1_##v), _mm512_add_epi32(a2_##v, a3_##v));
-#define ADD_HALF h0 = _mm256_add_epi32(_mm256_add_epi32(h0, h1), _mm256_add_epi32(h2, h3));
-#define ADD_32   ADD(0) ADD(1)
-#define ADD_24   ADD(0) ADD_HALF
-#define ADD_16   ADD(0)
-#define ADD_8    ADD_HALF
-
-INLINE sink sink_of(const qk_gemm_u8s8 *g) {
-    return (sink){g->out, g->out_stride,      g->o.mult,  NULL,    g->cols,
-                  0,      epilogue_of(&g->o), g->o.scale, g->o.add};
-}
-
-/* A function without a frame: what a call takes counts here. */
-#define SINGLE(W)                                                                                  \
-    TARGET __attribute__((noinline)) static void single_##W(                                       \
-        const qk_gemm_u8s8 *g, const uint8_t *p0, const int32_t *init, uint8_t *out) {             \
-        static const int32_t zeros[W] = {0};                                                       \
-        sink at = sink_of(g), *s = &at;                                                            \
-        const kind how = KIND_ANY;                                                                 \
-        const int8_t *b = g->b;                                                                    \
-        const int32_t *bias = g->o.bias;                                                           \
-        at.rows = 1;                                                                               \
-        at.init = init;                                                                            \
-        at.out = out;                                                                              \
-        SET_##W(0) bias = zeros;                                                                   \
-        SET_##W(1) SET_##W(2) SET_##W(3) if (s->init) {                                            \
-            INIT_##W(0)                                                                            \
-        }                                                                                          \
-        for (int32_t seg = 0; seg < g->segs; seg++) {                                              \
-            ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;                                  \
-            const ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4;                                        \
-            for (; end - i >= 16; i += 16, b += 16 * W) {                                          \
-                R4(NEXT_##W)                                                                       \
-            }                                                                                      \
-            for (; i < end; i += 4, b += 4 * W) {                                                  \
-                LOAD_##W STEP_##W(0)                                                               \
-            }                                                                                      \
-        }                                                                                          \
-        ADD_##W FINISH_1x##W                                                                       \
-    }
-
-SINGLE(32)
-SINGLE(24)
-SINGLE(16)
-SINGLE(8)
-
-/*
- * One row of panels of 64 columns. Weights are read once, and loads are what limits it: four dwords
- * of the row take one, and no panel waits for the epilogue of the one before.
- */
-#define QUAD(d, r)                                                                                 \
-    {                                                                                              \
-        const __m512i x##r = _mm512_shuffle_epi32(x, 0x55 * d);                                    \
-        DOT(r, 0, B(64, d, 0))                                                                     \
-        DOT(r, 1, B(64, d, 1)) DOT(r, 2, B(64, d, 2)) DOT(r, 3, B(64, d, 3))                       \
-    }
-TARGET __attribute__((noinline)) static void single_64(const qk_gemm_u8s8 *g, const uint8_t *p0,
-                                                       const int32_t *init, uint8_t *out,
-                                                       int32_t panels) {
-    sink at = sink_of(g), *s = &at;
-    at.rows = 1;
-    at.init = init;
-    at.out = out;
-    const size_t element = s->mult ? 1 : 4;
-    const int32_t *bias = g->o.bias;
-    const int32_t last = 64 * (panels - 1);
-    const int8_t *b = g->b;
-    for (; panels > 0; panels--, bias += 64, s->out += 64 * element) {
-        s->cols = panels > 1 ? 64 : g->cols - last;
-        SET_64(0)
-        __m512i a1_0 = _mm512_setzero_si512(), a1_1 = a1_0, a1_2 = a1_0, a1_3 = a1_0;
-        if (s->init) {
-            INIT_64(0)
-        }
-        for (int32_t seg = 0; seg < g->segs; seg++) {
-            ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;
-            const ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4;
-            for (; end - i >= 16; i += 16, b += 1024) {
-                const __m512i x = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)(p0 + i)));
-                QUAD(0, 0) QUAD(1, 1) QUAD(2, 0) QUAD(3, 1)
-            }
-            for (; i < end; i += 4, b += 256) {
-                LOAD_64 STEP_64(0)
-            }
-        }
-        finish_4(s, 0, _mm512_add_epi32(a0_0, a1_0), _mm512_add_epi32(a0_1, a1_1),
-                 _mm512_add_epi32(a0_2, a1_2), _mm512_add_epi32(a0_3, a1_3));
-        if (s->mult)
-            s->mult += 64;
-        if (s->scale) {
-            s->scale += 64;
-            s->add += 64;
-        }
-    }
-}
+/* ---- a single row ---- */
 
 /* A row of one panel. */
 TARGET static void single(const qk_gemm_u8s8 *g, const uint8_t *p0, const int32_t *init,
                           uint8_t *out) {
     if (g->width == 64)
-        single_64(g, p0, init, out, 1);
+        single_64(g, p0, init, out);
     else if (g->width == 32)
         single_32(g, p0, init, out);
     else if (g->width == 24)
@@ -467,21 +310,25 @@ GEMM(24, 8, 8, 8)
 GEMM(16, 8, 8, 4)
 GEMM(8, 8, 8, 8)
 
-TARGET static void gather_u8(const qk_gather_u8 *g) {
-    gatherer all;
-    gather_start(&all, g);
-    gather_more(&all, g->m);
-}
-
 /* Some kernels gather while they compute, if a tile is whole. */
 TARGET static bool gathers(const qk_gemm_u8s8 *g) {
     return kind_of(g) != KIND_ANY && g->m >= 8 && ((g->width == 64 && g->k4 > 4) || g->width == 32);
 }
 
+TARGET QS_CALLED static void gather_u8(const qk_gather_u8 *g) {
+    gatherer all;
+    gather_start(&all, g);
+    gather_more(&all, g->m);
+}
+
 TARGET static void row_u8s8(const qk_gemm_u8s8 *g, int32_t panels) {
+    if (panels == 1 && !g->gather) {
+        single_64(g, g->rows ? g->rows[0] : g->a, g->row_init, g->out);
+        return;
+    }
     if (g->gather)
         gather_u8(g->gather);
-    single_64(g, g->rows ? g->rows[0] : g->a, g->row_init, g->out, panels);
+    several_64(g, panels);
 }
 
 TARGET __attribute__((noinline)) static void gemm_rows(const qk_gemm_u8s8 *g) {

@@ -74,6 +74,11 @@ typedef struct sink {
     const float *scale, *add; /* qk_out_i8's */
 } sink;
 
+INLINE sink sink_of(const qk_gemm_u8s8 *g) {
+    return (sink){g->out, g->out_stride,      g->o.mult,  NULL,    g->cols,
+                  0,      epilogue_of(&g->o), g->o.scale, g->o.add};
+}
+
 /* The usual case: u8 without a clamp. A copy of the sink then needs no branches. */
 INLINE bool is_plain(const sink *s) {
     return s->mult && !s->e.clamp;
