@@ -103,8 +103,8 @@ int qs_layout_blocks(qs_layout *l, qs_id node, bool *done) {
     const bool from_twin = late || (to_twin && (!b.down || b.perm[1] != 5));
     if (!from_twin && !to_twin)
         return QSIM_OK;
-    const qs_id cut_up = qs_graph_add_value(g, NULL), turned = qs_graph_add_value(g, NULL);
-    if (cut_up < 0 || turned < 0)
+    const qs_id cut_up = qs_graph_add_value(g, NULL), transposed = qs_graph_add_value(g, NULL);
+    if (cut_up < 0 || transposed < 0)
         return qs_pass_no_memory(l->p);
     shapes(l, &b, node, from_twin, to_twin, perm);
     if (from_twin)
@@ -118,9 +118,9 @@ int qs_layout_blocks(qs_layout *l, qs_id node, bool *done) {
     if (!code)
         code = qs_pass_reshape(l->p, x, b.split, 6, cut_up);
     if (!code)
-        code = qs_pass_transpose(l->p, cut_up, perm, 6, turned);
+        code = qs_pass_transpose(l->p, cut_up, perm, 6, transposed);
     if (!code)
-        code = qs_pass_reshape(l->p, turned, b.join, 4, to_twin ? l->twin[y] : y);
+        code = qs_pass_reshape(l->p, transposed, b.join, 4, to_twin ? l->twin[y] : y);
     *done = !code;
     return code;
 }

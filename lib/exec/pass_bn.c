@@ -9,7 +9,7 @@ typedef struct folding {
     const qs_const *scale, *shift, *mean, *var;
     double epsilon;
     size_t channels, run; /* run: weights of one channel that lie together */
-    bool turned;
+    bool transposed;
 } folding;
 
 static const qs_const *float_const(const qs_graph *g, const qs_node *n, int32_t index) {
@@ -32,11 +32,11 @@ static bool match(const qs_graph *g, const qs_node *conv, const qs_node *bn, fol
         if (bn->outputs[i] != QS_NONE)
             return false;
     /* ConvTranspose: [C, M, kh, kw]; only without groups is M the whole of the outputs. */
-    f->turned = qs_node_is(conv, "", "ConvTranspose");
-    if (f->turned && qs_node_int(conv, "group", 1) != 1)
+    f->transposed = qs_node_is(conv, "", "ConvTranspose");
+    if (f->transposed && qs_node_int(conv, "group", 1) != 1)
         return false;
-    f->channels = (size_t)f->w->dims[f->turned];
-    f->run = f->w->elements / (size_t)f->w->dims[0] / (f->turned ? f->channels : 1);
+    f->channels = (size_t)f->w->dims[f->transposed];
+    f->run = f->w->elements / (size_t)f->w->dims[0] / (f->transposed ? f->channels : 1);
     f->epsilon = (double)qs_node_float(bn, "epsilon", 1e-5f);
     const qs_const *all[] = {f->scale, f->shift, f->mean, f->var, f->b};
     for (size_t i = 0; i < QS_COUNT(all); i++)

@@ -119,14 +119,14 @@ static int replace_phases(qs_pass *p, qs_id node, int64_t s, qs_id x, bool by_co
     const int64_t perm[6] = {0, by_columns ? 5 : 3, by_columns ? 3 : 5, 1, 2, 4};
     const int64_t join[4] = {0, g->values[x].dims[1].size * s * s, rows, columns};
     const qs_id y = g->nodes[node].outputs[0];
-    const qs_id cut_up = qs_graph_add_value(g, NULL), turned = qs_graph_add_value(g, NULL);
-    if (cut_up < 0 || turned < 0)
+    const qs_id cut_up = qs_graph_add_value(g, NULL), transposed = qs_graph_add_value(g, NULL);
+    if (cut_up < 0 || transposed < 0)
         return qs_pass_no_memory(p);
     qs_graph_remove_node(g, node);
     int code = qs_pass_reshape(p, x, split, 6, cut_up);
     if (!code)
-        code = qs_pass_transpose(p, cut_up, perm, 6, turned);
-    return code ? code : qs_pass_reshape(p, turned, join, 4, y);
+        code = qs_pass_transpose(p, cut_up, perm, 6, transposed);
+    return code ? code : qs_pass_reshape(p, transposed, join, 4, y);
 }
 
 int qs_pass_phases(qs_pass *p) {

@@ -86,8 +86,8 @@ static int prepare_weights(qs_qdq *d, weights *w, bool swap) {
         if (!bytes)
             return qs_pass_no_memory(d->p);
         const int64_t swapped[2] = {c->dims[1], c->dims[0]};
-        d->p->ctx->kernels->u8->turn8(c->data, (size_t)c->dims[1], bytes, (size_t)c->dims[1],
-                                      (size_t)c->dims[0]);
+        d->p->ctx->kernels->u8->transpose8(c->data, (size_t)c->dims[1], bytes, (size_t)c->dims[1],
+                                           (size_t)c->dims[0]);
         w->w = make_const(d, c->dtype, c->rank, swapped, bytes);
     }
     if (!w->zero_points) {

@@ -24,8 +24,8 @@ typedef int8_t qk_signed __attribute__((vector_size(16)));
 #endif
 
 /* from[c] + at: 16 bytes of column c; row i goes to to[i], all bits exclusive-or `flip`. */
-static inline void qk_turn_fours(const uint8_t *const from[4], size_t at, uint32_t flip,
-                                 uint8_t *const to[4]) {
+static inline void qk_transpose_dwords(const uint8_t *const from[4], size_t at, uint32_t flip,
+                                       uint8_t *const to[4]) {
 #ifdef QK_SHUFFLES
     /* Written out: the compiler shall keep all of them in registers. */
     const qk_four flips = {flip, flip, flip, flip};
@@ -58,7 +58,8 @@ static inline void qk_turn_fours(const uint8_t *const from[4], size_t at, uint32
 }
 
 /* Four rows of 16 bytes become 16 columns of 4 bytes, four of them at each of to[0] … to[3]. */
-static inline void qk_turn_bytes(const uint8_t *const from[4], uint8_t flip, uint8_t *const to[4]) {
+static inline void qk_transpose_bytes(const uint8_t *const from[4], uint8_t flip,
+                                      uint8_t *const to[4]) {
 #ifdef QK_SHUFFLES
     qk_sixteen a, b, c, d;
     qk_eight ab, cd, four;

@@ -152,7 +152,7 @@ static void interleave(const uint8_t *const from[4], int32_t bytes, uint8_t flip
     for (int32_t i = 0; i < bytes; i += 16, to += 4 * step) {
         uint8_t *const at[4] = {(uint8_t *)to, (uint8_t *)to + step, (uint8_t *)to + 2 * step,
                                 (uint8_t *)to + 3 * step};
-        qk_turn_fours(from, (size_t)i, flips, at);
+        qk_transpose_dwords(from, (size_t)i, flips, at);
     }
 }
 
@@ -181,7 +181,7 @@ static void pack_run(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *s
     interleave(from, left, 0, step, to);
     uint8_t *const at[4] = {last[0], last[1], last[2], last[3]};
     if (fours)
-        qk_turn_fours(from, (size_t)left, 0, at);
+        qk_transpose_dwords(from, (size_t)left, 0, at);
     for (int32_t i = 0; i < fours; i++)
         memcpy(to + (left / 4 + i) * step, last[i], 16);
 }
@@ -209,7 +209,7 @@ static void pack_rows(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *
     }
 }
 
-/* Taps of a kernel whose channels are turned 16 at a time. */
+/* Taps of a kernel whose channels are transposed 16 at a time. */
 #define MOST_TAPS 64
 
 /* Where the byte of a tap and channel stands in a segment, and in which. */
@@ -221,20 +221,20 @@ static int8_t *tap_place(const qk_source_i8 *s, const qk_form_i8 *f, bool merged
 }
 
 /* All taps of 16 channels from c on, of four columns; the taps of a channel lie together. */
-static void turn_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged, int32_t column,
-                      int32_t c, const packed_panel *q, int8_t *b) {
+static void transpose_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged, int32_t column,
+                           int32_t c, const packed_panel *q, int8_t *b) {
     const size_t taps = (size_t)s->kh * (size_t)s->kw;
-    uint8_t turned[4][16 * MOST_TAPS], between[16 * MOST_TAPS];
+    uint8_t transposed[4][16 * MOST_TAPS], between[16 * MOST_TAPS];
     const uint8_t *from[4];
     for (int32_t i = 0; i < 4; i++) {
         const uint8_t *in = (const uint8_t *)s->w + (column + i) * s->sn + c * s->sc;
         for (size_t l = 0; l < 16 * taps && q->ahead; l += 64)
             __builtin_prefetch(in + q->ahead + (int64_t)l);
         qk_zip_bytes(in, taps, between);
-        qk_zip_bytes(between, taps, turned[i]);
-        qk_zip_bytes(turned[i], taps, between);
-        qk_zip_bytes(between, taps, turned[i]);
-        from[i] = turned[i];
+        qk_zip_bytes(between, taps, transposed[i]);
+        qk_zip_bytes(transposed[i], taps, between);
+        qk_zip_bytes(between, taps, transposed[i]);
+        from[i] = transposed[i];
     }
     for (int32_t tap = 0; tap < (int32_t)taps; tap++) {
         interleave(from, 16, s->flip, 4 * q->width, tap_place(s, f, merged, tap, c, q->width, b));
@@ -254,7 +254,7 @@ static void pack_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
         for (int32_t p = 0; p < q->width; p += 4) {
             const int32_t count = s->c - c < 16 ? s->c - c : 16;
             if (together && taps <= MOST_TAPS && count == 16 && q->columns[p] + 4 <= s->n) {
-                turn_taps(s, f, merged, q->columns[p], c, q, b + 4 * p);
+                transpose_taps(s, f, merged, q->columns[p], c, q, b + 4 * p);
                 continue;
             }
             for (int32_t tap = 0; tap < taps; tap++) {
@@ -310,7 +310,7 @@ static void pack_columns(const qk_source_i8 *s, const qk_form_i8 *f, const side_
             };
             const uint8_t *const from[4] = {rows[0] + 4 * g, rows[1] + 4 * g, rows[2] + 4 * g,
                                             rows[3] + 4 * g};
-            qk_turn_bytes(from, s->flip, at);
+            qk_transpose_bytes(from, s->flip, at);
         }
     }
 }

@@ -50,15 +50,15 @@ typedef struct qk_u8 {
     void (*dequantize)(const uint8_t *x, size_t n, float scale, int32_t zp, uint8_t flip, float *y);
     /* The transpose of `columns` lines, `line` elements apart, of 1 and of 4 bytes per element:
        y[r * columns + c] = x[c * line + r] for r < rows. */
-    void (*turn8)(const void *x, size_t line, void *y, size_t rows, size_t columns);
-    void (*turn32)(const void *x, size_t line, void *y, size_t rows, size_t columns);
+    void (*transpose8)(const void *x, size_t line, void *y, size_t rows, size_t columns);
+    void (*transpose32)(const void *x, size_t line, void *y, size_t rows, size_t columns);
 } qk_u8;
 
 void qk_lookup_c(const float *table, const uint8_t *x, float *y, size_t n);
-void qk_turn8_c(const void *x, size_t line, void *y, size_t rows, size_t columns);
-void qk_turn32_c(const void *x, size_t line, void *y, size_t rows, size_t columns);
-void qk_turn8_avx2(const void *x, size_t line, void *y, size_t rows, size_t columns);
-void qk_turn32_avx2(const void *x, size_t line, void *y, size_t rows, size_t columns);
+void qk_transpose8_c(const void *x, size_t line, void *y, size_t rows, size_t columns);
+void qk_transpose32_c(const void *x, size_t line, void *y, size_t rows, size_t columns);
+void qk_transpose8_avx2(const void *x, size_t line, void *y, size_t rows, size_t columns);
+void qk_transpose32_avx2(const void *x, size_t line, void *y, size_t rows, size_t columns);
 void qk_interleave_avx2(const uint8_t *x, size_t plane, size_t planes, uint8_t *y, size_t n);
 
 /* By the tables of an instruction set. */

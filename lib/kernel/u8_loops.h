@@ -4,7 +4,7 @@
  *
  *   QK_U8_PAIRS(suffix, target)      defines <name>_<suffix>; target: an attribute or nothing
  *   QK_U8_SHUFFLE(suffix)            defines shuffle_<suffix> by table_<suffix>
- *   QK_U8_INSTANCE(suffix, target, turns)   and qk_u8_<suffix> of them; turns: whose transposes
+ *   QK_U8_INSTANCE(suffix, target, of)   defines qk_u8_<suffix>, with the transposes of `of`
  *
  * The compiler vectorizes them; nothing in them depends on the width, so the bits are the same.
  */
@@ -97,7 +97,7 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
     QK_U8_PAIR(add, suffix, TARGET, k.ma *ta + k.mb * tb)                                          \
     QK_U8_PAIR(mul, suffix, TARGET, (ta * tb) * k.ma)
 
-#define QK_U8_INSTANCE(suffix, TARGET, turns)                                                      \
+#define QK_U8_INSTANCE(suffix, TARGET, of)                                                         \
     QK_U8_PAIRS(suffix, TARGET)                                                                    \
     QK_U8_INTERLEAVE(suffix, TARGET)                                                               \
     QK_U8_QUANTIZE(suffix, TARGET)                                                                 \
@@ -112,7 +112,7 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
                                   .lookup = qk_lookup_c,                                           \
                                   .quantize = quantize_##suffix,                                   \
                                   .dequantize = dequantize_##suffix,                               \
-                                  .turn8 = qk_turn8_##turns,                                       \
-                                  .turn32 = qk_turn32_##turns}
+                                  .transpose8 = qk_transpose8_##of,                                \
+                                  .transpose32 = qk_transpose32_##of}
 
 #endif

@@ -111,12 +111,13 @@ static void gather(const void *x, void *y, const transpose_params *p, size_t row
 typedef struct transpose_job {
     const transpose_params *p;
     const qk_u8 *k;
-    void (*turn)(const void *x, size_t line, void *y, size_t rows, size_t columns); /* or NULL */
+    void (*kernel)(const void *x, size_t line, void *y, size_t rows, size_t columns); /* or NULL */
     const char *x;
     char *y;
 } transpose_job;
 
-static void turn_pairs(const uint8_t *restrict x, size_t line, uint8_t *restrict y, size_t rows) {
+static void transpose_pairs(const uint8_t *restrict x, size_t line, uint8_t *restrict y,
+                            size_t rows) {
     for (size_t r = 0; r < rows; r++) {
         y[2 * r] = x[r];
         y[2 * r + 1] = x[line + r];
@@ -124,22 +125,22 @@ static void turn_pairs(const uint8_t *restrict x, size_t line, uint8_t *restrict
 }
 
 /* Many small tiles, as of a channel shuffle, one after the other. */
-static void turn_tiles(const transpose_job *job, size_t begin, size_t end) {
+static void transpose_tiles(const transpose_job *job, size_t begin, size_t end) {
     const transpose_params *p = job->p;
     const size_t step = p->rank > 0 ? p->strides[0] * p->element : 0;
     const size_t bytes = p->rows * p->columns * p->element;
     if (p->element == 1 && p->columns == 2) {
         for (size_t o = begin; o < end; o++)
-            turn_pairs((const uint8_t *)job->x + o * step, p->column, (uint8_t *)job->y + o * bytes,
-                       p->rows);
+            transpose_pairs((const uint8_t *)job->x + o * step, p->column,
+                            (uint8_t *)job->y + o * bytes, p->rows);
         return;
     }
     for (size_t o = begin; o < end; o++)
-        job->turn(job->x + o * step, p->column, job->y + o * bytes, p->rows, p->columns);
+        job->kernel(job->x + o * step, p->column, job->y + o * bytes, p->rows, p->columns);
 }
 
 /* Columns of several axes, as when blocks of pixels become channels: first brought together. */
-static void turn_lines(const transpose_job *job, const char *x, char *y, size_t rows) {
+static void transpose_lines(const transpose_job *job, const char *x, char *y, size_t rows) {
     const transpose_params *p = job->p;
     uint64_t near[LINES / 8];
     const size_t most = LINES / (p->columns * p->element) / 16 * 16;
@@ -147,7 +148,7 @@ static void turn_lines(const transpose_job *job, const char *x, char *y, size_t 
         const size_t n = rows - r < most ? rows - r : most, bytes = n * p->element;
         for (size_t c = 0; c < p->columns; c++)
             memcpy((char *)near + c * bytes, x + (r + p->lines[c]) * p->element, bytes);
-        job->turn(near, n, y + r * p->columns * p->element, n, p->columns);
+        job->kernel(near, n, y + r * p->columns * p->element, n, p->columns);
     }
 }
 
@@ -155,15 +156,15 @@ static void turn_lines(const transpose_job *job, const char *x, char *y, size_t 
 static void transpose_rows(const transpose_job *job, const void *x, void *y, size_t rows) {
     const transpose_params *p = job->p;
     if (p->lines)
-        turn_lines(job, x, y, rows);
+        transpose_lines(job, x, y, rows);
     else if (p->column == 1)
         copy_short_rows(x, y, p->row * p->element, p->columns * p->element, rows);
     else if (p->row != 1)
         gather(x, y, p, rows);
     else if (p->element == 1 && p->columns <= 4 && rows >= 1024)
         job->k->interleave(x, p->column, p->columns, y, rows);
-    else if (job->turn)
-        job->turn(x, p->column, y, rows, p->columns);
+    else if (job->kernel)
+        job->kernel(x, p->column, y, rows, p->columns);
     else
         gather(x, y, p, rows);
 }
@@ -172,8 +173,8 @@ static void transpose_rows(const transpose_job *job, const void *x, void *y, siz
 static void transpose_range(const void *arg, size_t begin, size_t end) {
     const transpose_job *job = arg;
     const transpose_params *p = job->p;
-    if (job->turn && !p->lines && p->rank <= 1 && p->blocks == 1 && p->rows < 1024) {
-        turn_tiles(job, begin, end);
+    if (job->kernel && !p->lines && p->rank <= 1 && p->blocks == 1 && p->rows < 1024) {
+        transpose_tiles(job, begin, end);
         return;
     }
     for (size_t item = begin; item < end; item++) {
@@ -197,7 +198,7 @@ static void run_transpose(const qs_step *s, const qs_frame *f) {
     const qk_u8 *k = f->ctx->kernels->u8;
     transpose_job job = {.p = p, .k = k, .x = qs_step_in(s, f, 0), .y = qs_step_out(s, f, 0)};
     if (p->row == 1 && p->column != 1)
-        job.turn = p->element == 1 ? k->turn8 : p->element == 4 ? k->turn32 : NULL;
+        job.kernel = p->element == 1 ? k->transpose8 : p->element == 4 ? k->transpose32 : NULL;
     qs_ranges(f->ctx, p->outer * p->blocks, QS_GRAIN / (p->block * p->columns + 1) + 1,
               transpose_range, &job);
 }
@@ -227,7 +228,7 @@ static int32_t merge_axes(const qs_value *x, const int32_t *perm, size_t *dims, 
 
 /*
  * How many of the last axes are columns. More than one, if rows of adjacent elements stand before
- * them and a kernel turns such.
+ * them and a kernel transposes such.
  */
 static int32_t column_axes(const size_t *dims, const size_t *strides, int32_t n, size_t element) {
     size_t columns = dims[n - 1];

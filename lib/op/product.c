@@ -108,8 +108,8 @@ static void product_slice(void *arg, size_t slice) {
     const qs_product *p = j->p;
     const size_t blocks = p->batches * p->blocks, items = blocks * p->splits, k = p->right.k;
     const size_t end = qs_slice_begin(items, p->slices, slice + 1);
-    float *turned = j->scratch + slice * p->slice_floats;
-    size_t held = SIZE_MAX; /* the block that `turned` holds */
+    float *transposed_a = j->scratch + slice * p->slice_floats;
+    size_t held = SIZE_MAX; /* the block that `transposed_a` holds */
     for (size_t i = qs_slice_begin(items, p->slices, slice); i < end; i++) {
         const size_t at = i % blocks, batch = at / p->blocks;
         const size_t first = at % p->blocks * p->rows;
@@ -117,9 +117,9 @@ static void product_slice(void *arg, size_t slice) {
         const float *b = j->b + (p->b ? p->b[batch] * p->floats : 0);
         const size_t rows = p->m - first < p->rows ? p->m - first : p->rows;
         if (p->transposed && held != at)
-            transpose_rows(p, a, first, rows, turned);
+            transpose_rows(p, a, first, rows, transposed_a);
         held = at;
-        a = p->transposed ? turned : a + first * k;
+        a = p->transposed ? transposed_a : a + first * k;
         product_block(j, a, b, j->y + (batch * p->m + first) * p->right.n, first, i / blocks);
     }
 }
@@ -181,14 +181,14 @@ static void split_product(const qsim_ctx *ctx, qs_product *p, double ns) {
 }
 
 QS_RARE static int product_scratch(qs_lower *l, qs_product *p) {
-    size_t packed = 0, turned = 0, all;
+    size_t packed = 0, transposed_a = 0, all;
     p->bias_floats = qs_align(p->right.n, 64);
     if (!p->packed && !qs_mul(p->floats, p->right.count, &packed))
         return qs_fail(l->error, QSIM_E_LIMIT, "a matrix product is too large");
     if (p->transposed && !qs_mul(p->rows, p->right.k, &p->slice_floats))
         return qs_fail(l->error, QSIM_E_LIMIT, "a matrix product is too large");
     p->slice_floats = p->transposed ? qs_align(p->slice_floats, 16) + 16 : 0;
-    if (!qs_mul(p->slice_floats, p->slices, &turned) || !qs_add(packed, turned, &all) ||
+    if (!qs_mul(p->slice_floats, p->slices, &transposed_a) || !qs_add(packed, transposed_a, &all) ||
         !qs_add(all, p->bias_floats, &all) || !qs_mul(all, sizeof(float), &l->step->scratch))
         return qs_fail(l->error, QSIM_E_LIMIT, "a matrix product is too large");
     return QSIM_OK;

@@ -23,7 +23,7 @@ typedef struct qs_product {
     size_t floats;       /* of one packed matrix, a multiple of 16 */
     const float *packed; /* all matrices; NULL: packed by every run */
     size_t batches, m;
-    bool transposed;      /* a is k x m: turned into scratch first */
+    bool transposed;      /* a is k x m: transposed into scratch first */
     const size_t *a, *b;  /* for each batch: where a begins (elements), which matrix of b */
     int32_t addend_input; /* -1: none */
     ptrdiff_t addend_row, addend_col; /* its element steps, 0 where it is repeated */

@@ -20,7 +20,7 @@ header=$(awk '/define QSIM_VERSION_(MAJOR|MINOR|PATCH)/ { v = v s $3; s = "." } 
 grep -q "^  version: '$header'" meson.build || { echo "style: meson.build has not version $header"; bad=1; }
 if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
     # shellcheck disable=SC2086
-    clang-format --dry-run -Werror $files || bad=1
+    printf '%s\n' $files | xargs -P "$(nproc 2>/dev/null || echo 1)" -n 40 clang-format --dry-run -Werror || bad=1
 else
     echo "style: no clang-format 14, formatting not checked"
     [ "$bad" = 1 ] || exit 77

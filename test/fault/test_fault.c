@@ -4,37 +4,9 @@
  * quantize, run the result - is repeated with the first, second, … n-th allocation failing, until
  * one pass gets through. Each failing pass must end with QSIM_E_NOMEM and give back every byte.
  */
-#include "test.h"
+#include "heap.h"
 
 #include <qsim/qsim.h>
-
-#include <stdatomic.h>
-
-struct heap {
-    long until_failure; /* allocations that still succeed; < 0: all of them */
-    long live;          /* blocks */
-    size_t bytes;
-};
-
-static void *fault_alloc(void *user, size_t size, size_t align) {
-    struct heap *h = user;
-    if (h->until_failure == 0)
-        return NULL;
-    h->until_failure -= h->until_failure > 0;
-    void *p = aligned_alloc(align, (size + align - 1) / align * align);
-    if (p) {
-        h->live++;
-        h->bytes += size;
-    }
-    return p;
-}
-
-static void fault_free(void *user, void *ptr, size_t size) {
-    struct heap *h = user;
-    h->live--;
-    h->bytes -= size;
-    free(ptr);
-}
 
 static float samples[4][64];
 
@@ -116,9 +88,9 @@ static int quantize(const qsim_model *m, qsim_model **q, qsim_error *e) {
     return code;
 }
 
-static int whole_job(struct heap *h, qsim_error *e) {
+static int whole_job(test_heap *h, qsim_error *e) {
     static char file[1 << 20];
-    qsim_allocator a = {fault_alloc, fault_free, h};
+    qsim_allocator a = test_heap_allocator(h);
     qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
     qsim_ctx *ctx = NULL;
     qsim_model *m = NULL, *q = NULL;
@@ -148,7 +120,7 @@ int main(void) {
         samples[i / 64][i % 64] = (float)(test_random(&seed) % 1000) / 1000.0f;
     long n = 0;
     for (;; n++) {
-        struct heap h = {.until_failure = n};
+        test_heap h = {.fail_at = n + 1, .fail_after = true};
         qsim_error e;
         memset(&e, 0, sizeof(e));
         int code = whole_job(&h, &e);

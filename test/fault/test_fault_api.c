@@ -4,7 +4,7 @@
  * first, second, … n-th allocation failing until it gets through. Each failing pass must end with
  * QSIM_E_NOMEM and give back every byte.
  */
-#include "test.h"
+#include "heap.h"
 
 #include <qsim/qsim.h>
 
@@ -12,37 +12,9 @@
 
 #include "../fuzz/fuzz.h" /* its .npz */
 
-struct heap {
-    long until_failure; /* allocations that still succeed; < 0: all of them */
-    long failed, live;  /* requests; blocks */
-    size_t bytes;
-};
-
-static void *fault_alloc(void *user, size_t size, size_t align) {
-    struct heap *h = user;
-    if (h->until_failure == 0) {
-        h->failed++;
-        return NULL;
-    }
-    h->until_failure -= h->until_failure > 0;
-    void *p = aligned_alloc(align, (size + align - 1) / align * align);
-    if (p) {
-        h->live++;
-        h->bytes += size;
-    }
-    return p;
-}
-
-static void fault_free(void *user, void *ptr, size_t size) {
-    struct heap *h = user;
-    h->live--;
-    h->bytes -= size;
-    free(ptr);
-}
-
 /* What the jobs work on: made with all memory there is, in the same context. */
 typedef struct things {
-    struct heap heap;
+    test_heap heap;
     qsim_ctx *ctx;
     qsim_model *model; /* opset 11, with BatchNormalization */
     qsim_calibration *calibration, *loaded;
@@ -354,7 +326,7 @@ static int job_layers_raw(things *t, qsim_error *e) {
 }
 
 static int job_context(things *t, qsim_error *e) {
-    qsim_allocator a = {fault_alloc, fault_free, &t->heap};
+    qsim_allocator a = test_heap_allocator(&t->heap);
     qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 2};
     qsim_ctx *ctx = NULL;
     int code = qsim_ctx_create(&o, &ctx, e);
@@ -371,10 +343,10 @@ static void run_job(things *t, const char *name, int (*job)(things *, qsim_error
     long n = -1;
     do {
         qsim_error e = {0};
-        t->heap.until_failure = ++n;
-        t->heap.failed = 0;
+        t->heap.calls = t->heap.failed = 0;
+        t->heap.fail_at = ++n + 1;
         int code = job(t, &e);
-        t->heap.until_failure = -1;
+        t->heap.fail_at = 0;
         CHECK_INT(t->heap.live, live);
         CHECK_INT(t->heap.bytes, bytes);
         CHECK_INT(code, t->heap.failed ? QSIM_E_NOMEM : QSIM_OK);
@@ -410,7 +382,7 @@ static void remove_unpacked(const things *t) {
 }
 
 static void setup(things *t) {
-    qsim_allocator a = {fault_alloc, fault_free, &t->heap};
+    qsim_allocator a = test_heap_allocator(&t->heap);
     qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
     qsim_save_options replace = {.struct_size = sizeof(replace), .flags = QSIM_SAVE_REPLACE};
     qsim_tensor x = input();
@@ -424,7 +396,7 @@ static void setup(things *t) {
     snprintf(t->out, sizeof(t->out), "%s/out", t->folder);
     snprintf(t->zip, sizeof(t->zip), "%s/p.zip", t->folder);
     snprintf(t->below, sizeof(t->below), "%s/below", t->folder);
-    t->heap.until_failure = -1;
+    t->heap.fail_after = true;
     CHECK_INT(qsim_ctx_create(&o, &t->ctx, NULL), QSIM_OK);
     CHECK_INT(build(t, &t->model, NULL), QSIM_OK);
     CHECK_INT(qsim_model_save(t->model, t->onnx, &replace, NULL), QSIM_OK);

@@ -213,24 +213,24 @@ static void check_lookup(ck_state *s) {
 
 /* ---- transposes ---- */
 
-typedef struct turn_case {
-    void (*turn)(const void *x, size_t line, void *y, size_t rows, size_t columns);
+typedef struct transpose_case {
+    void (*kernel)(const void *x, size_t line, void *y, size_t rows, size_t columns);
     const void *x;
     void *y;
     size_t line, rows, columns;
-} turn_case;
+} transpose_case;
 
-static void call_turn(void *arg) {
-    const turn_case *t = arg;
-    t->turn(t->x, t->line, t->y, t->rows, t->columns);
+static void call_transpose(void *arg) {
+    const transpose_case *t = arg;
+    t->kernel(t->x, t->line, t->y, t->rows, t->columns);
 }
 
 /* Exactly what is read is there: the lines, and of the last only its rows. */
-static void check_turn(ck_state *s, size_t element) {
+static void check_transpose(ck_state *s, size_t element) {
     const size_t rows = (size_t)ck_between(s, 1, 70);
     const size_t columns = (size_t)ck_between(s, 1, ck_between(s, 0, 1) ? 8 : 150);
     const size_t line = rows + (size_t)ck_between(s, 0, 5), bytes = rows * columns * element;
-    turn_case t = {.line = line, .rows = rows, .columns = columns};
+    transpose_case t = {.line = line, .rows = rows, .columns = columns};
     char shape[64];
     const char *x = ck_input(s, ((columns - 1) * line + rows) * element);
     char *expected = ck_output(s, bytes);
@@ -238,33 +238,33 @@ static void check_turn(ck_state *s, size_t element) {
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < columns; c++)
             memcpy(expected + (r * columns + c) * element, x + (c * line + r) * element, element);
-    t.turn = element == 1 ? s->t->u8->turn8 : s->t->u8->turn32;
+    t.kernel = element == 1 ? s->t->u8->transpose8 : s->t->u8->transpose32;
     t.x = x;
     t.y = ck_output(s, bytes);
-    call_turn(&t);
+    call_transpose(&t);
     ck_same(s, expected, t.y, bytes, shape);
 }
 
-static void bench_turn(ck_state *s, size_t element) {
-    turn_case t = {.line = 3136, .rows = 3136, .columns = 64};
+static void bench_transpose(ck_state *s, size_t element) {
+    transpose_case t = {.line = 3136, .rows = 3136, .columns = 64};
     const size_t bytes = t.rows * t.columns * element;
-    t.turn = element == 1 ? s->t->u8->turn8 : s->t->u8->turn32;
+    t.kernel = element == 1 ? s->t->u8->transpose8 : s->t->u8->transpose32;
     t.x = ck_input(s, bytes);
     t.y = ck_output(s, bytes);
-    ck_time(s, "3136 x 64", 0, (double)bytes * 2, call_turn, &t);
+    ck_time(s, "3136 x 64", 0, (double)bytes * 2, call_transpose, &t);
 }
 
-static void check_turn8(ck_state *s) {
-    check_turn(s, 1);
+static void check_transpose8(ck_state *s) {
+    check_transpose(s, 1);
 }
-static void bench_turn8(ck_state *s) {
-    bench_turn(s, 1);
+static void bench_transpose8(ck_state *s) {
+    bench_transpose(s, 1);
 }
-static void check_turn32(ck_state *s) {
-    check_turn(s, 4);
+static void check_transpose32(ck_state *s) {
+    check_transpose(s, 4);
 }
-static void bench_turn32(ck_state *s) {
-    bench_turn(s, 4);
+static void bench_transpose32(ck_state *s) {
+    bench_transpose(s, 4);
 }
 
 /* ---- quantization ---- */
@@ -363,8 +363,8 @@ const ck_case ck_cases_u8[] = {
     {"u8 lookup", check_lookup, bench_lookup},
     {"u8 interleave", check_interleave, bench_interleave},
     {"u8 shuffle", check_shuffle, bench_shuffle},
-    {"turn 8", check_turn8, bench_turn8},
-    {"turn 32", check_turn32, bench_turn32},
+    {"transpose 8", check_transpose8, bench_transpose8},
+    {"transpose 32", check_transpose32, bench_transpose32},
     {"u8 quantize", check_quantize, bench_quantize},
     {"u8 dequantize", check_dequantize, bench_dequantize},
 };

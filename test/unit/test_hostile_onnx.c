@@ -3,28 +3,12 @@
  * Models that were damaged or made to hurt. Nothing may crash (run it under the sanitizers), every
  * refusal has one clear line, and memory stays in proportion to the file.
  */
-#include "test.h"
+#include "heap.h"
 #include "proto.h"
 
 #include <qsim/model.h>
 
-/* ---- an allocator that counts ---- */
-
-static size_t live, peak;
-
-static void *count_alloc(void *user, size_t size, size_t align) {
-    (void)user;
-    live += size;
-    peak = live > peak ? live : peak;
-    return aligned_alloc(align, (size + align - 1) / align * align);
-}
-
-static void count_free(void *user, void *ptr, size_t size) {
-    (void)user;
-    live -= size;
-    free(ptr);
-}
-
+static test_heap heap;
 static qsim_ctx *ctx;
 
 static int load(const void *data, size_t size, int32_t flags, qsim_error *e) {
@@ -34,7 +18,7 @@ static int load(const void *data, size_t size, int32_t flags, qsim_error *e) {
     uint8_t *copy = malloc(size ? size : 1);
     if (size)
         memcpy(copy, data, size);
-    peak = live;
+    heap.peak = heap.bytes;
     int code = qsim_model_load_memory(ctx, copy, size, &o, &m, e);
     CHECK(code <= 0 && (code == 0) == (m != NULL));
     if (code) {
@@ -103,7 +87,7 @@ static void check_damage(const proto *model) {
     for (size_t bit = 0; bit < 8 * model->size; bit++) {
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
         load(bytes, model->size, bit % 2 ? QSIM_LOAD_INSPECT : bit % 4 ? QSIM_LOAD_CHECK : 0, &e);
-        CHECK(peak - live < 4u << 20);
+        CHECK(heap.peak - heap.bytes < 4u << 20);
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
     uint64_t state = 7;
@@ -218,12 +202,12 @@ static void check_bombs(proto *model) {
     proto_take(&g, 1, &node);
     finish(model, &g);
     CHECK(load(model->data, model->size, QSIM_LOAD_INSPECT, &e) < 0);
-    CHECK(peak - live < 4 * model->size);
+    CHECK(heap.peak - heap.bytes < 4 * model->size);
     for (int i = 0; i < 100000; i++)
         proto_bytes(&g, 1, NULL, 0);
     finish(model, &g);
     refused(model, QSIM_E_GRAPH, "operator");
-    CHECK(peak - live < 4 * model->size);
+    CHECK(heap.peak - heap.bytes < 4 * model->size);
     proto_free(&node);
     proto_free(&g);
 }
@@ -243,7 +227,7 @@ static size_t chain(proto *model, int n) {
     finish(model, &g);
     CHECK_INT(load(model->data, model->size, 0, &e), QSIM_OK);
     proto_free(&g);
-    return peak - live;
+    return heap.peak - heap.bytes;
 }
 
 static void check_growth(proto *model) {
@@ -384,7 +368,7 @@ static void check_functions(proto *model) {
 }
 
 int main(void) {
-    qsim_allocator counting = {count_alloc, count_free, NULL};
+    qsim_allocator counting = test_heap_allocator(&heap);
     qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &counting, .threads = 1};
     proto model = {0}, graph = {0};
     CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), QSIM_OK);
@@ -403,6 +387,6 @@ int main(void) {
     proto_free(&model);
     proto_free(&graph);
     qsim_ctx_free(ctx);
-    CHECK_INT(live, 0);
+    CHECK_INT(heap.live, 0);
     return test_done();
 }

@@ -1,27 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Calibrating and quantizing when the n-th allocation fails: an error, nothing lost, no crash. */
+#include "heap.h"
 #include "ptq_nets.h"
-
-typedef struct heap {
-    long live, calls, fail_at; /* 0: never */
-} heap;
-
-static void *heap_alloc(void *user, size_t size, size_t align) {
-    heap *h = user;
-    h->calls++;
-    if (h->fail_at && h->calls == h->fail_at)
-        return NULL;
-    void *p = aligned_alloc(align, (size + align - 1) / align * align);
-    h->live += p != NULL;
-    return p;
-}
-
-static void heap_free(void *user, void *ptr, size_t size) {
-    heap *h = user;
-    (void)size;
-    h->live -= ptr != NULL;
-    free(ptr);
-}
 
 static qsim_model *small_net(qsim_ctx *ctx) {
     qsim_builder *b = NULL;
@@ -72,8 +52,8 @@ static int work(qsim_ctx *ctx, const qsim_model *m) {
 }
 
 int main(void) {
-    heap h = {0};
-    qsim_allocator a = {heap_alloc, heap_free, &h};
+    test_heap h = {0};
+    qsim_allocator a = test_heap_allocator(&h);
     qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
     qsim_ctx *ctx = NULL;
     CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), QSIM_OK);

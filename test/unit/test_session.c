@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sessions and runs over plain float networks. */
+#include "heap.h"
 #include "net.h"
 
 #include <math.h>
@@ -164,28 +165,10 @@ static void taps(void) {
 
 /* ---- allocation ---- */
 
-typedef struct counter {
-    long blocks, calls;
-} counter;
-
-static void *counted_alloc(void *user, size_t size, size_t align) {
-    counter *c = user;
-    c->blocks++;
-    c->calls++;
-    return aligned_alloc(align, (size + align - 1) / align * align);
-}
-
-static void counted_free(void *user, void *ptr, size_t size) {
-    counter *c = user;
-    (void)size;
-    c->blocks--;
-    free(ptr);
-}
-
 static void no_allocation(void) {
     net n;
-    counter c = {0};
-    qsim_allocator a = {counted_alloc, counted_free, &c};
+    test_heap h = {0};
+    qsim_allocator a = test_heap_allocator(&h);
     qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
     qsim_ctx *ctx;
     qsim_session *s;
@@ -200,15 +183,15 @@ static void no_allocation(void) {
     qsim_tensor out[2] = {{0}};
     CHECK_INT(qsim_run_reserve(r, &in[0], 1, NULL), 0);
     CHECK_INT(qsim_run_reserve(r, &in[1], 1, NULL), 0);
-    long before = c.calls;
+    long before = h.calls;
     for (int i = 0; i < 10; i++)
         CHECK_INT(qsim_run_execute(r, &in[i % 2], 1, out, 2, NULL), 0);
-    CHECK_INT(c.calls, before);
+    CHECK_INT(h.calls, before);
     qsim_run_free(r);
     qsim_session_free(s);
     net_free(&n);
     qsim_ctx_free(ctx);
-    CHECK_INT(c.blocks, 0);
+    CHECK_INT(h.live, 0);
 }
 
 /* Sizes computed from Shape are known when a run is planned: [a,2,b] becomes [a,4,b/2]. */

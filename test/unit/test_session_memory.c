@@ -1,25 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Every allocation of a session's and a run's life fails once: an error, no leak, no crash. */
+#include "heap.h"
 #include "net.h"
-
-typedef struct meter {
-    long blocks, calls, fail_at;
-} meter;
-
-static void *meter_alloc(void *user, size_t size, size_t align) {
-    meter *m = user;
-    if (++m->calls == m->fail_at)
-        return NULL;
-    m->blocks++;
-    return aligned_alloc(align, (size + align - 1) / align * align);
-}
-
-static void meter_free(void *user, void *ptr, size_t size) {
-    meter *m = user;
-    (void)size;
-    m->blocks--;
-    free(ptr);
-}
 
 /* Conv + BN + Relu in float, a quantized convolution with s8 tensors, a pool, a table, a product.
  */
@@ -83,27 +65,27 @@ static int live(const qsim_model *model) {
 }
 
 int main(void) {
-    meter m = {0};
-    qsim_allocator a = {meter_alloc, meter_free, &m};
+    test_heap h = {0};
+    qsim_allocator a = test_heap_allocator(&h);
     qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
     qsim_ctx *ctx;
     net n;
     CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
     make(&n, ctx);
-    long blocks = m.blocks, before = m.calls;
+    long blocks = h.live, before = h.calls;
     CHECK_INT(live(n.model), 0);
-    long calls = m.calls - before;
+    long calls = h.calls - before;
     CHECK(calls > 100);
-    CHECK_INT(m.blocks, blocks);
+    CHECK_INT(h.live, blocks);
     for (long i = 1; i <= calls; i++) {
-        m.fail_at = m.calls + i;
+        h.fail_at = h.calls + i;
         CHECK_INT(live(n.model), QSIM_E_NOMEM);
-        CHECK_INT(m.blocks, blocks);
+        CHECK_INT(h.live, blocks);
     }
-    m.fail_at = 0;
+    h.fail_at = 0;
     CHECK_INT(live(n.model), 0);
     net_free(&n);
     qsim_ctx_free(ctx);
-    CHECK_INT(m.blocks, 0);
+    CHECK_INT(h.live, 0);
     return test_done();
 }

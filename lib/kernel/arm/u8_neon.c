@@ -48,6 +48,6 @@ const qk_u8 qk_u8_neon = {.add = add_neon,
                           .lookup = qk_lookup_c,
                           .quantize = quantize_neon,
                           .dequantize = dequantize_neon,
-                          .turn8 = qk_turn8_c,
-                          .turn32 = qk_turn32_c};
+                          .transpose8 = qk_transpose8_c,
+                          .transpose32 = qk_transpose32_c};
 #endif

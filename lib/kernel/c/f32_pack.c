@@ -68,8 +68,8 @@ static void pack_columns(float *to, size_t width, size_t outer, size_t cols,
  * columns, LINE at most and a multiple of 4, at a time. Term t goes to row t % outer * inner + t /
  * outer.
  */
-static void turn_columns(float *to, size_t width, size_t outer, size_t cols,
-                         const qk_pack_source *s, const uint8_t *src) {
+static void transpose_columns(float *to, size_t width, size_t outer, size_t cols,
+                              const qk_pack_source *s, const uint8_t *src) {
     const size_t terms = outer * s->inner, whole = terms & ~(size_t)3;
     const uint8_t *from[LINE];
     size_t row = 0; /* of the next term, in floats */
@@ -85,7 +85,7 @@ static void turn_columns(float *to, size_t width, size_t outer, size_t cols,
         for (size_t j = 0; j < cols && count == 1; j++)
             memcpy(at[0] + 4 * j, from[j] + 4 * t, 4);
         for (size_t j = 0; j < cols && count == 4; j += 4) {
-            qk_turn_fours(from + j, 4 * t, 0, at);
+            qk_transpose_dwords(from + j, 4 * t, 0, at);
             for (size_t i = 0; i < 4; i++)
                 at[i] += 16;
         }
@@ -100,8 +100,8 @@ static void pack_panel(float *to, size_t width, size_t outer, size_t cols, const
         outer == 1 ? s->inner_step == 1 : s->outer_step == 1 && s->inner_step == (ptrdiff_t)outer;
     const size_t fours = together ? cols & ~(size_t)3 : 0;
     for (size_t j = 0; j < fours; j += LINE)
-        turn_columns(to + j, width, outer, fours - j < LINE ? fours - j : LINE, s,
-                     src + (ptrdiff_t)j * column);
+        transpose_columns(to + j, width, outer, fours - j < LINE ? fours - j : LINE, s,
+                          src + (ptrdiff_t)j * column);
     pack_columns(to + fours, width, outer, cols - fours, s, src + (ptrdiff_t)fours * column);
     for (size_t i = 0; i < outer * s->inner && cols < width; i++)
         memset(to + i * width + cols, 0, (width - cols) * sizeof(float));

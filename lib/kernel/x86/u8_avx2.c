@@ -321,6 +321,6 @@ const qk_u8 qk_u8_avx2 = {.add = add_avx2,
                           .lookup = qk_lookup_c,
                           .quantize = quantize_avx2,
                           .dequantize = dequantize_avx2,
-                          .turn8 = qk_turn8_avx2,
-                          .turn32 = qk_turn32_avx2};
+                          .transpose8 = qk_transpose8_avx2,
+                          .transpose32 = qk_transpose32_avx2};
 #endif

@@ -403,6 +403,6 @@ const qk_u8 qk_u8_avx512 = {.add = add_avx512,
                             .lookup = lookup_avx512,
                             .quantize = quantize_avx512,
                             .dequantize = dequantize_avx512,
-                            .turn8 = qk_turn8_avx2,
-                            .turn32 = qk_turn32_avx2};
+                            .transpose8 = qk_transpose8_avx2,
+                            .transpose32 = qk_transpose32_avx2};
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transposes: both sides stay in cache while a block of BLOCK x BLOCK elements is turned. Floats
- * looked up by bytes.
+ * Transposes: both sides stay in cache while a block of BLOCK x BLOCK elements is transposed.
+ * Floats looked up by bytes.
  */
 #include "kernel/u8.h"
 
@@ -10,7 +10,7 @@
 /* Few columns: long loops over rows, which the compiler vectorizes for two and three. */
 #define NARROW 8
 
-#define TURN(name, T)                                                                              \
+#define TRANSPOSE(name, T)                                                                         \
     static void narrow_##name(const T *restrict x, size_t line, T *restrict y, size_t rows,        \
                               size_t columns) {                                                    \
         if (columns == 2) {                                                                        \
@@ -49,8 +49,8 @@
         }                                                                                          \
     }
 
-TURN(turn8, uint8_t)
-TURN(turn32, uint32_t)
+TRANSPOSE(transpose8, uint8_t)
+TRANSPOSE(transpose32, uint32_t)
 
 void qk_lookup_c(const float *restrict table, const uint8_t *restrict x, float *restrict y,
                  size_t n) {

@@ -25,7 +25,7 @@ INLINE __m256i half(const float *low, const float *high) {
 }
 
 /* 4 lines of 8: rows 0 and 4, 1 and 5, 2 and 6, 3 and 7, each 4 columns long, by half. */
-INLINE void turn_half(__m256i a, __m256i b, __m256i c, __m256i d, __m256i *r) {
+INLINE void transpose_half(__m256i a, __m256i b, __m256i c, __m256i d, __m256i *r) {
     const __m256i ab = _mm256_unpacklo_epi32(a, b), ab2 = _mm256_unpackhi_epi32(a, b);
     const __m256i cd = _mm256_unpacklo_epi32(c, d), cd2 = _mm256_unpackhi_epi32(c, d);
     r[0] = _mm256_unpacklo_epi64(ab, cd);
@@ -37,8 +37,8 @@ INLINE void turn_half(__m256i a, __m256i b, __m256i c, __m256i d, __m256i *r) {
 INLINE void tile32x8(const float *x, size_t line, float *y, size_t columns) {
     __m256i r[4];
     for (size_t h = 0; h < 2; h++, x += 4, y += 4 * columns) {
-        turn_half(half(x, x + 4 * line), half(x + line, x + 5 * line),
-                  half(x + 2 * line, x + 6 * line), half(x + 3 * line, x + 7 * line), r);
+        transpose_half(half(x, x + 4 * line), half(x + line, x + 5 * line),
+                       half(x + 2 * line, x + 6 * line), half(x + 3 * line, x + 7 * line), r);
         for (size_t i = 0; i < 4; i++)
             _mm256_storeu_si256((__m256i *)(void *)(y + i * columns), r[i]);
     }
@@ -46,8 +46,8 @@ INLINE void tile32x8(const float *x, size_t line, float *y, size_t columns) {
 
 INLINE void tile32x4(const float *x, size_t line, float *y, size_t columns) {
     __m256i r[4];
-    turn_half(half(x, x + 4), half(x + line, x + line + 4), half(x + 2 * line, x + 2 * line + 4),
-              half(x + 3 * line, x + 3 * line + 4), r);
+    transpose_half(half(x, x + 4), half(x + line, x + line + 4),
+                   half(x + 2 * line, x + 2 * line + 4), half(x + 3 * line, x + 3 * line + 4), r);
     for (size_t i = 0; i < 4; i++) {
         _mm_storeu_si128((__m128i *)(void *)(y + i * columns), _mm256_castsi256_si128(r[i]));
         _mm_storeu_si128((__m128i *)(void *)(y + (i + 4) * columns),
@@ -76,8 +76,8 @@ INLINE void tile32xfew(const float *x, size_t line, float *y, size_t columns) {
     for (size_t i = 0; i < 8; i++)
         at[i] = x + (i < columns ? i : 0) * line;
     for (size_t h = 0; h < 8; h += 4, y += 4 * columns) {
-        turn_half(half(at[0] + h, at[4] + h), half(at[1] + h, at[5] + h),
-                  half(at[2] + h, at[6] + h), half(at[3] + h, at[7] + h), r);
+        transpose_half(half(at[0] + h, at[4] + h), half(at[1] + h, at[5] + h),
+                       half(at[2] + h, at[6] + h), half(at[3] + h, at[7] + h), r);
         for (size_t i = 0; i < 4; i++)
             _mm256_storeu_si256((__m256i *)(void *)(y + i * columns), r[i]);
     }
@@ -110,7 +110,8 @@ INLINE void tile32x3(const float *x, size_t line, float *y) {
 #undef PICK
 }
 
-TARGET void qk_turn32_avx2(const void *from, size_t line, void *to, size_t rows, size_t columns) {
+TARGET void qk_transpose32_avx2(const void *from, size_t line, void *to, size_t rows,
+                                size_t columns) {
     const float *x = from;
     float *y = to;
     if (rows >= 8 && columns == 3) {
@@ -125,7 +126,7 @@ TARGET void qk_turn32_avx2(const void *from, size_t line, void *to, size_t rows,
         return;
     }
     if (rows < 8 || columns < 4) {
-        qk_turn32_c(from, line, to, rows, columns);
+        qk_transpose32_c(from, line, to, rows, columns);
         return;
     }
     for (size_t c = 0; c < columns; c += LINES) {
@@ -242,7 +243,8 @@ INLINE void row8(const uint8_t *x, size_t line, uint8_t *y, size_t columns, size
     }
 }
 
-TARGET void qk_turn8_avx2(const void *from, size_t line, void *to, size_t rows, size_t columns) {
+TARGET void qk_transpose8_avx2(const void *from, size_t line, void *to, size_t rows,
+                               size_t columns) {
     const uint8_t *x = from;
     uint8_t *y = to;
     if (rows >= 16 && columns > 4 && columns < 8) {
@@ -250,7 +252,7 @@ TARGET void qk_turn8_avx2(const void *from, size_t line, void *to, size_t rows, 
         return;
     }
     if (rows < 16 || columns < 8) {
-        qk_turn8_c(from, line, to, rows, columns);
+        qk_transpose8_c(from, line, to, rows, columns);
         return;
     }
     for (size_t c = 0; c < columns; c += LINES) {
