@@ -95,7 +95,8 @@ static bool is_whole(const qk_i8 *t, const qk_weights_i8 *w, qk_source_i8 s) {
     s.whole = true;
     if (!qk_i8_form(t, &s, true, w->sum_column, &whole))
         return false;
-    bool small = w->kh <= 4 && w->stride_w * w->c + row <= 16 && w->kh * row <= 32;
+    int64_t next = (int64_t)w->stride_w * w->c;
+    bool small = w->kh <= 4 && next + row <= 16 && w->kh * row <= 32;
     int64_t copies = small ? 8 : 5 * w->kh;
     return row_cost(t, &whole) + copies < row_cost(t, &rows) / w->pixels;
 }

@@ -245,6 +245,8 @@ static void test_convolutions(qsim_ctx **ctx, int contexts) {
         {1, 20, 20, 16, 24, 1, 1, 1, 2, 2, 1, 1, 0, 0, 0, 0},
         {1, 56, 56, 96, 96, 96, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
         {1, 57, 57, 96, 96, 96, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1},
+        {1, 3, 5, 3, 4, 1, 3, 3, INT32_MAX, INT32_MAX, 1, 1, 0, 0, 0, 0},
+        {2, 5, 3, 24, 24, 24, 3, 3, INT32_MAX, INT32_MAX, 1, 1, 1, 0, 0, 1},
     };
     for (size_t i = 0; i < QS_COUNT(fixed); i++)
         check_conv(ctx, contexts, &fixed[i], true);
