@@ -106,53 +106,68 @@ static bool one_by_one(const plan *p, slide_fn run);
 typedef struct slide_pair {
     slides s;
     uint8_t *first, *second;
-    slide_fn run;
+    bool single;
 } slide_pair;
 
 /* Soon done, and with few instructions: rows are short. Those behind the last one are not used. */
-INLINE void pair_at(const plan *p, const part *t, int32_t y, int32_t c, slide_pair *q) {
+INLINE void pair_at(const plan *p, const slide_out *o, int32_t y, int32_t c, slide_pair *q) {
     const qk_window_u8s8 *d = p->d;
-    const bool last = y + 1 == d->rows;
-    const int32_t looks = t->o.rows == 1 ? d->kh : d->kh + d->stride_h;
-    int64_t at = d->top + (int64_t)y * d->stride_h;
-    for (int32_t k = 0; k < 8; k++) {
-        const bool inside = (uint64_t)at < (uint64_t)d->h;
-        q->s.row[k] = (inside ? d->image : d->zeros) + (inside ? at * p->row_bytes : 0) + c;
-        at += k + 1 < looks ? d->dilation_h : 0;
+    const int32_t looks = o->rows == 1 ? d->kh : d->kh + d->stride_h;
+    const int64_t top = d->top + (int64_t)y * d->stride_h;
+    const int64_t bottom = top + (int64_t)(looks - 1) * d->dilation_h;
+    q->single = y + 1 == d->rows;
+    if (__builtin_expect(top >= 0 && bottom < d->h, true)) {
+        const ptrdiff_t apart = d->dilation_h * p->row_bytes;
+        const uint8_t *row = d->image + top * p->row_bytes + c;
+        for (int32_t k = 0; k < 8; k++, row += k < looks ? apart : 0)
+            q->s.row[k] = row;
+    } else {
+        int64_t at = top;
+        for (int32_t k = 0; k < 8; k++, at += k < looks ? d->dilation_h : 0)
+            q->s.row[k] =
+                (uint64_t)at < (uint64_t)d->h ? d->image + at * p->row_bytes + c : d->zeros + c;
     }
     q->s.zeros = d->zeros;
     q->s.across = d->channels;
     q->s.end = (size_t)p->row_bytes;
-    q->s.q = (ptrdiff_t)t->q * d->stride_w * d->channels;
     q->first = (uint8_t *)d->out + (ptrdiff_t)y * d->wo * d->channels + c;
-    q->second = q->first + (last || t->o.rows == 1 ? 0 : (ptrdiff_t)d->wo * d->channels);
-    q->run = last ? slide_for(p, t->ranges, t->o.more > 0, true) : t->run;
+    q->second = q->first + (q->single || o->rows == 1 ? 0 : (ptrdiff_t)d->wo * d->channels);
 }
 
-/* Blocks of channels, a few pairs of rows each: so both weights and rows stay in the first cache.
+/*
+ * Blocks of channels, a few pairs of rows each: so both weights and rows stay in the first cache.
+ * From c on to the end of the last part.
  */
-TARGET static void slide_blocks(const plan *p, part *t, int32_t y, int32_t pairs, int32_t c,
-                                int32_t end) {
+TARGET static void slide_blocks(const plan *p, part *t, const part *last, int32_t y, int32_t pairs,
+                                int32_t c, int32_t end) {
     const qk_window_u8s8 *d = p->d;
     slide_pair q[SLIDE_PAIRS];
-    slide_out *o = &t->o;
     for (int32_t i = 0; i < pairs; i++)
-        pair_at(p, t, y + o->rows * i, c, &q[i]);
-    o->w = d->w + (size_t)(c / W_BYTES) * p->block_bytes;
-    for (; c < end; c += W_BYTES, o->w += p->block_bytes) {
-        o->v = o->w + o->moved;
-        o->bias = d->o.bias + c;
-        o->mult = d->o.mult ? d->o.mult + c : NULL;
-        o->cols = d->channels - c < t->each ? d->channels - c : t->each;
-        for (int32_t i = 0; i < pairs; i++) {
-            o->first = q[i].first;
-            o->second = q[i].second;
-            q[i].run(&q[i].s, o, (ptrdiff_t)d->left * d->channels, &p->e);
-            for (int32_t k = 0; k < 8; k++)
-                q[i].s.row[k] += W_BYTES;
-            q[i].first += W_BYTES;
-            q[i].second += W_BYTES;
+        pair_at(p, &t->o, y + t->o.rows * i, c, &q[i]);
+    const int8_t *w = d->w + (size_t)(c / W_BYTES) * p->block_bytes;
+    for (;; t++, end = t->end) {
+        slide_out *o = &t->o;
+        const ptrdiff_t range = (ptrdiff_t)t->q * d->stride_w * d->channels;
+        for (; c < end; c += W_BYTES, w += p->block_bytes) {
+            o->w = w;
+            o->v = w + o->moved;
+            o->bias = d->o.bias + c;
+            o->mult = d->o.mult ? d->o.mult + c : NULL;
+            o->cols = d->channels - c < t->each ? d->channels - c : t->each;
+            for (int32_t i = 0; i < pairs; i++) {
+                o->first = q[i].first;
+                o->second = q[i].second;
+                q[i].s.q = range;
+                (q[i].single ? t->run_single : t->run)(&q[i].s, o, (ptrdiff_t)d->left * d->channels,
+                                                       &p->e);
+                for (int32_t k = 0; k < 8; k++)
+                    q[i].s.row[k] += W_BYTES;
+                q[i].first += W_BYTES;
+                q[i].second += W_BYTES;
+            }
         }
+        if (t == last)
+            break;
     }
 }
 
@@ -160,6 +175,7 @@ TARGET static void slide_blocks(const plan *p, part *t, int32_t y, int32_t pairs
 static void choose_slide(const plan *p, part *t, bool more) {
     t->o.more = more ? (ptrdiff_t)p->set_bytes : 0;
     t->run = slide_for(p, t->ranges, more, false);
+    t->run_single = slide_for(p, t->ranges, more, true);
     const bool one = one_by_one(p, t->run);
     t->o.rows = one ? 1 : 2;
     t->o.stored = one ? p->groups : p->stored;
@@ -186,18 +202,20 @@ QS_RARE static void start_slide(const plan *p, part *t) {
     choose_slide(p, t, false);
 }
 
-static void slide(const plan *p, part *t, int32_t y, int32_t pairs) {
-    const int32_t step = has_sets(p) ? W_BYTES : t->end - t->begin;
+/* All parts, or one where they or their blocks differ in what they take at once. */
+static void slide(const plan *p, part *t, const part *last, int32_t y, int32_t pairs) {
+    const bool sets = has_sets(p);
+    const int32_t step = sets ? W_BYTES : t->end - t->begin;
     for (int32_t c = t->begin; c < t->end; c += step) {
-        if (has_sets(p)) {
+        if (sets) {
             const int8_t *w = p->d->w + (size_t)(c / W_BYTES) * p->block_bytes;
             choose_slide(p, t, any_weight(w + p->set_bytes, p->set_bytes));
         }
         const int32_t left = p->d->rows - y, rows = 2 * pairs < left ? 2 * pairs : left;
         const int32_t count = t->o.rows == 1 ? rows : pairs;
         for (int32_t i = 0; i < count; i += SLIDE_PAIRS)
-            slide_blocks(p, t, y + t->o.rows * i, count - i < SLIDE_PAIRS ? count - i : SLIDE_PAIRS,
-                         c, c + step);
+            slide_blocks(p, t, last, y + t->o.rows * i,
+                         count - i < SLIDE_PAIRS ? count - i : SLIDE_PAIRS, c, c + step);
     }
 }
 

@@ -56,6 +56,20 @@ INLINE void store_16(const slide_out *o, uint8_t *first, uint8_t *second, __m512
         store_quarter(first + o->pixel, _mm512_extracti32x4_epi32(y, 2), o->cols);
 }
 
+/* The next column, in a register; gcc else keeps an address of each. */
+#define COLUMN_16(c)                                                                               \
+    {                                                                                              \
+        c = column_16_at(&columns, at, by_two);                                                    \
+        W_KEEP(c.a)                                                                                \
+        if (by_two) {                                                                              \
+            W_KEEP(c.b)                                                                            \
+        }                                                                                          \
+        at += step;                                                                                \
+        __asm__("" : "+r"(at));                                                                    \
+    }
+#define NEXT_16(c)                                                                                 \
+    column_16 c;                                                                                   \
+    COLUMN_16(c)
 #define DOT_16(acc, x, w) acc = _mm512_dpbusd_epi32(acc, x, w);
 #define DOTS_16(i, c0, c1, c2)                                                                     \
     __m512i a##i = bias, b##i = bias;                                                              \
@@ -85,20 +99,24 @@ INLINE void slide_16(const slides *s, const slide_out *given, ptrdiff_t at, cons
                              _mm512_broadcast_i32x4(load_16(s->zeros)),
                              order_16()};
     uint8_t *first = o->first, *second = o->second;
-    column_16 c0 = column_16_at(&columns, at, by_two);
-    column_16 c1 = column_16_at(&columns, at + step, by_two);
-    at += by_two ? step : 2 * step;
+    NEXT_16(c0)
+    NEXT_16(c1)
+    NEXT_16(c2)
+    NEXT_16(c3)
+    column_16 c4 = c3;
+    if (by_two)
+        COLUMN_16(c4)
+    /* The next pixels' columns are loaded a step ahead: a step's products wait for none. */
     for (int32_t x = 0; x < o->wo; x += 2) {
-        if (by_two) {
-            c1 = column_16_at(&columns, at, true);
-            at += step;
-        }
-        const column_16 c2 = column_16_at(&columns, at, by_two);
-        const column_16 c3 = column_16_at(&columns, at + step, by_two);
-        const column_16 c4 = by_two ? column_16_at(&columns, at + 2 * step, true) : c3;
-        at += by_two ? 3 * step : 2 * step;
         DOTS_16(0, c0, c1, c2)
+        NEXT_16(n1)
+        column_16 n2 = n1, n3 = n1;
+        if (by_two)
+            COLUMN_16(n2)
         DOTS_16(1, (by_two ? c2 : c1), (by_two ? c3 : c2), (by_two ? c4 : c3))
+        if (by_two)
+            COLUMN_16(n3)
+        NEXT_16(n4)
         __m512i y = _mm512_packus_epi16(narrow(scale(a0, m, &e), scale(b0, m, &e), &e),
                                         narrow(scale(a1, m, &e), scale(b1, m, &e), &e));
         if (o->limits)
@@ -107,7 +125,10 @@ INLINE void slide_16(const slides *s, const slide_out *given, ptrdiff_t at, cons
         first += 2 * o->pixel;
         second += 2 * o->pixel;
         c0 = by_two ? c4 : c2;
-        c1 = c3;
+        c1 = by_two ? n1 : c3;
+        c2 = by_two ? n2 : n1;
+        c3 = by_two ? n3 : n4;
+        c4 = n4;
     }
 }
 

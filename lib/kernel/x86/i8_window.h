@@ -115,7 +115,7 @@ typedef struct part {
     int32_t ranges;
     int32_t q;     /* columns of output in a range */
     int32_t pairs; /* of rows taken at once */
-    slide_fn run;
+    slide_fn run, run_single;
     slide_out o;
 } part;
 
@@ -244,7 +244,7 @@ static bool any_weight(const int8_t *w, size_t bytes) {
  * The kernels, defined by the including file: what t->run and t->o are; pairs of rows from y on.
  */
 QS_RARE static void start_slide(const plan *p, part *t);
-static void slide(const plan *p, part *t, int32_t y, int32_t pairs);
+static void slide(const plan *p, part *t, const part *last, int32_t y, int32_t pairs);
 
 static part part_of(const plan *p, int32_t begin, int32_t end, int32_t each) {
     part t = {.begin = begin, .end = end, .each = each, .ranges = W_BYTES / each};
@@ -257,10 +257,10 @@ static part part_of(const plan *p, int32_t begin, int32_t end, int32_t each) {
 }
 
 /* Rows begin ... end - 1 of output. */
-static void run_part(const plan *p, part *t, int32_t begin, int32_t end) {
+static void run_parts(const plan *p, part *t, const part *last, int32_t begin, int32_t end) {
     for (int32_t y = begin; y < end; y += 2 * t->pairs) {
         const int32_t pairs = (end - y + 1) / 2;
-        slide(p, t, y, pairs < t->pairs ? pairs : t->pairs);
+        slide(p, t, last, y, pairs < t->pairs ? pairs : t->pairs);
     }
 }
 
@@ -275,10 +275,14 @@ TARGET static void window_u8s8(const qk_window_u8s8 *d) {
         parts[count++] = part_of(&p, 0, whole, W_BYTES);
     if (whole < d->channels)
         parts[count++] = part_of(&p, whole, d->channels, each);
+    if (parts[0].o.rows == parts[count - 1].o.rows && !d->split) {
+        run_parts(&p, parts, &parts[count - 1], 0, d->rows);
+        return;
+    }
     const int32_t band = 2 * parts[0].pairs;
     for (int32_t y = 0; y < d->rows; y += band)
         for (int32_t i = 0; i < count; i++)
-            run_part(&p, &parts[i], y, d->rows - y < band ? d->rows : y + band);
+            run_parts(&p, &parts[i], &parts[i], y, d->rows - y < band ? d->rows : y + band);
 }
 
 #endif
