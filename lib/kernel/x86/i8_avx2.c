@@ -250,7 +250,7 @@ TARGET static void gemm_panels(const qk_gemm_u8s8 *all, int32_t panels) {
     qk_gemm_u8s8 g = *all;
     pairs t;
     if (g.gather)
-        gather_u8(g.gather);
+        qk_gather_u8_ymm(g.gather);
     for (int32_t count; panels > 0; panels -= count) {
         count = panels < most ? panels : (int32_t)most;
         count = count < MOST ? count : MOST;

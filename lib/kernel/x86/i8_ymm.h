@@ -1,180 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Integer kernels in 256-bit vectors: the template of i8_avx2.c and i8_avxvnni.c. Before including
- * it, define
+ * Integer products and depthwise kernels in 256-bit vectors: the template of i8_avx2.c and
+ * i8_avxvnni.c. What both share is in i8_ymm.c. Before including it, define
  *
- *   TARGET              the target attribute
- *   TABLE               name of the table that is defined here
- *   LOAD_B(v)           declares what DOT wants of 8 columns at b + 32 * v: without OWN_PRODUCT
- * w<v> LOAD_A(r)           and of the dword at p<r> + i, in all lanes DOT(r, v) accumulates into
- * a<r>_<v> OWN_PRODUCT         or nothing: gemm_u8s8 is defined behind it dot(acc, x, w) function:
- * dwords of 4 u8 x dwords of 4 s8, added up W_GROUP, window_dot as i8_window.h wants them
+ *   TARGET          the target attribute
+ *   TABLE           name of the table that is defined here
+ *   OWN_PRODUCT     or nothing: gemm_u8s8 is defined behind it. Without:
+ *     LOAD_B(v)       declares w<v>, what DOT wants of 8 columns at b + 32 * v,
+ *     LOAD_A(r)       and x<r>, the dword at p<r> + i in all lanes,
+ *     DOT(r, v)       accumulates into a<r>_<v>
+ *   dot(acc, x, w)  function: dwords of 4 u8 x dwords of 4 s8, added up
+ *   W_GROUP, window_dot  as i8_window.h wants them
  */
-#include <immintrin.h>
-
-#include "kernel/i8.h"
-#include "kernel/i8_post.h"
+#include "kernel/x86/i8_finish_ymm.h"
 
 #define W_LANES 2
-#define INLINE  TARGET static inline __attribute__((always_inline))
-
-INLINE __m256i load(const void *p) {
-    return _mm256_loadu_si256(p);
-}
-
-INLINE __m128i load_half(const void *p) {
-    return _mm_loadu_si128(p);
-}
-
-INLINE __m256i broadcast(const uint8_t *p) {
-    int32_t dword;
-    memcpy(&dword, p, 4);
-    return _mm256_set1_epi32(dword);
-}
 
 /* Defined by the including file, after this point. */
 INLINE __m256i dot(__m256i acc, __m256i x, __m256i w);
-
-/* ---- requantization ---- */
-
-typedef struct epilogue {
-    __m256i zp, lo, hi;
-    __m256 low, high;
-    bool clamp;
-    bool limits; /* lo and hi are not those of a byte */
-} epilogue;
-
-typedef struct sink {
-    uint8_t *out;
-    ptrdiff_t stride;
-    const float *mult;
-    const int32_t *init; /* of the tile's rows, or NULL */
-    int32_t cols, rows;
-    epilogue e;
-    const float *scale, *add; /* qk_out_i8's */
-} sink;
-
-INLINE epilogue epilogue_of(const qk_out_i8 *o) {
-    return (epilogue){_mm256_set1_epi16((short)o->zp),
-                      _mm256_set1_epi8((char)o->lo),
-                      _mm256_set1_epi8((char)o->hi),
-                      _mm256_set1_ps(o->scale ? o->low : (float)(o->lo - o->zp)),
-                      _mm256_set1_ps(o->scale ? o->high : (float)(o->hi - o->zp)),
-                      o->clamp,
-                      o->lo > 0 || o->hi < 255};
-}
-
-INLINE __m256i scale(__m256i acc, __m256 m, const epilogue *e) {
-    __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(acc), m);
-    if (e->clamp)
-        v = _mm256_min_ps(_mm256_max_ps(v, e->low), e->high);
-    return _mm256_cvtps_epi32(v);
-}
-
-INLINE __m256i narrow(__m256i a, __m256i b, const epilogue *e) {
-    return _mm256_adds_epi16(_mm256_packs_epi32(a, b), e->zp);
-}
-
-INLINE __m256i narrow_u8(__m256i a, __m256i b, const epilogue *e) {
-    __m256i y = _mm256_packus_epi16(a, b);
-    if (__builtin_expect(e->limits, false))
-        y = _mm256_min_epu8(_mm256_max_epu8(y, e->lo), e->hi);
-    return y;
-}
-
-/* The first n of 16 bytes. */
-INLINE void store_first(uint8_t *out, __m128i y, int32_t n) {
-    if (n >= 16) {
-        _mm_storeu_si128((__m128i *)(void *)out, y);
-        return;
-    }
-    if (n & 8) {
-        _mm_storel_epi64((__m128i *)(void *)out, y);
-        y = _mm_unpackhi_epi64(y, y);
-        out += 8;
-    }
-    uint64_t left = (uint64_t)_mm_cvtsi128_si64(y);
-    if (n & 4) {
-        memcpy(out, &left, 4);
-        left >>= 32;
-        out += 4;
-    }
-    for (n &= 3; n > 0; n--, left >>= 8)
-        *out++ = (uint8_t)left;
-}
-
-INLINE void store_i32(uint8_t *out, __m256i a, __m256i b, int32_t n) {
-    const __m256i row[2] = {_mm256_permute2x128_si256(a, b, 0x20),
-                            _mm256_permute2x128_si256(a, b, 0x31)};
-    memcpy(out, row, 4 * (size_t)n);
-}
-
-/* Sums as they are stored. */
-INLINE __m256i as_floats(const sink *s, __m256i acc, int32_t column) {
-    const __m256 scaled =
-        _mm256_mul_ps(_mm256_cvtepi32_ps(acc), _mm256_loadu_ps(s->scale + column));
-    const __m256 v = _mm256_add_ps(scaled, _mm256_loadu_ps(s->add + column));
-    return _mm256_castps_si256(_mm256_min_ps(s->e.high, _mm256_max_ps(s->e.low, v)));
-}
-
-/* In each lane eight columns of the first row and then those of the second. */
-INLINE __m256i two_rows(const epilogue *e, const float *mult, __m256i a0, __m256i b0, __m256i a1,
-                        __m256i b1) {
-    const __m256 m = _mm256_loadu_ps(mult), n = _mm256_loadu_ps(mult + 8);
-    return narrow_u8(narrow(scale(a0, m, e), scale(b0, n, e), e),
-                     narrow(scale(a1, m, e), scale(b1, n, e), e), e);
-}
-
-/* Two rows of 16 columns, or one. */
-INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1, __m256i b1) {
-    uint8_t *const out = s->out + r * s->stride, *const next = out + s->stride;
-    const int32_t n = s->cols;
-    const bool both = r + 1 < s->rows;
-    if (!s->mult) {
-        if (s->scale) {
-            a0 = as_floats(s, a0, 0);
-            b0 = as_floats(s, b0, 8);
-            a1 = as_floats(s, a1, 0);
-            b1 = as_floats(s, b1, 8);
-        }
-        store_i32(out, a0, b0, n);
-        if (both)
-            store_i32(next, a1, b1, n);
-        return;
-    }
-    const __m256i y = _mm256_permute4x64_epi64(two_rows(&s->e, s->mult, a0, b0, a1, b1), 0xd8);
-    store_first(out, _mm256_castsi256_si128(y), n);
-    if (both)
-        store_first(next, _mm256_extracti128_si256(y, 1), n);
-}
-
-/* Any rows, by way of memory: one function for all tiles. */
-TARGET __attribute__((noinline)) static void finish_any(const sink *s, const __m256i (*sums)[2]) {
-    for (int32_t r = 0; r < s->rows; r += 2)
-        finish(s, r, sums[r][0], sums[r][1], sums[r + 1][0], sums[r + 1][1]);
-}
-
-/* The usual case: u8 without a clamp, and 16 or 8 columns. */
-INLINE bool is_plain(const sink *s) {
-    return s->mult && !s->e.clamp && (s->cols & 7) == 0;
-}
-
-INLINE void finish_plain(const sink *s, const epilogue *e, int32_t r, __m256i a0, __m256i b0,
-                         __m256i a1, __m256i b1) {
-    const ptrdiff_t last = s->rows - 1;
-    uint8_t *const out = s->out + (r < last ? r : last) * s->stride;
-    uint8_t *const next = s->out + (r + 1 < last ? r + 1 : last) * s->stride;
-    __m256i y = two_rows(e, s->mult, a0, b0, a1, b1);
-    if (__builtin_expect(s->cols == 16, true)) {
-        y = _mm256_permute4x64_epi64(y, 0xd8);
-        _mm_storeu_si128((__m128i *)(void *)out, _mm256_castsi256_si128(y));
-        _mm_storeu_si128((__m128i *)(void *)next, _mm256_extracti128_si256(y, 1));
-    } else {
-        const __m128i both = _mm256_castsi256_si128(y);
-        _mm_storel_epi64((__m128i *)(void *)out, both); /* anywhere, as doubles may not lie */
-        _mm_storeh_pi((__m64 *)(void *)next, _mm_castsi128_ps(both));
-    }
-}
 
 /* ---- tiles of 16 columns ---- */
 
@@ -215,7 +58,7 @@ INLINE void finish_plain(const sink *s, const epilogue *e, int32_t r, __m256i a0
         PLAIN_##NR                                                                                 \
     } else {                                                                                       \
         const __m256i all[][2] = {SUMS_##NR};                                                      \
-        finish_any(s, all);                                                                        \
+        qk_finish_any_ymm(s, all);                                                                 \
     }
 
 /* w0 and w1 are kept to the end: gcc would otherwise move sums into their registers and back. */
@@ -270,29 +113,6 @@ TARGET __attribute__((noinline)) static void one_row(const qk_gemm_u8s8 *g, int3
     a0_0 = _mm256_add_epi32(_mm256_add_epi32(ALL(0), init), load(g->o.bias));
     a0_1 = _mm256_add_epi32(_mm256_add_epi32(ALL(1), init), load(g->o.bias + 8));
     finish(&s, 0, a0_0, a0_1, a0_0, a0_1);
-}
-
-/* ---- sums of rows ---- */
-
-TARGET static void row_sums_u8(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out) {
-    static const uint8_t masks[64] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-                                      255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-                                      255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
-    const __m256i zero = _mm256_setzero_si256();
-    for (int32_t r = 0; r < g->m; r++) {
-        const uint8_t *row = g->rows ? g->rows[r] : g->a + r * g->a_stride;
-        __m256i sum = zero;
-        for (int32_t seg = 0; seg < g->segs; seg++) {
-            const uint8_t *a = row + (g->seg_offset ? g->seg_offset[seg] : 0);
-            for (int32_t left = k; left > 0; left -= 32, a += 32) {
-                __m256i x = _mm256_and_si256(load(a), load(masks + (left < 32 ? 32 - left : 0)));
-                sum = _mm256_add_epi64(sum, _mm256_sad_epu8(x, zero));
-            }
-        }
-        __m128i v = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-        v = _mm_add_epi64(v, _mm_unpackhi_epi64(v, v));
-        out[r] = (int32_t)((uint32_t)_mm_cvtsi128_si32(v) * (uint32_t)factor);
-    }
 }
 
 /* ---- depthwise: 32 channels, four taps at a time ---- */
@@ -370,56 +190,7 @@ TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
 
 #include "kernel/x86/i8_window.h"
 
-TARGET static void requantize_u8(const int32_t *acc, size_t n, float m, int32_t zp, int32_t lo,
-                                 int32_t hi, uint8_t *y) {
-    qk_out_i8 o = {.zp = zp, .lo = lo, .hi = hi, .clamp = true};
-    epilogue e = epilogue_of(&o);
-    for (size_t i = 0; i < n; i += 8) {
-        int32_t sums[8] = {0};
-        uint8_t bytes[32];
-        size_t count = n - i < 8 ? n - i : 8;
-        memcpy(sums, acc + i, 4 * count);
-        __m256i v = scale(load(sums), _mm256_set1_ps(m), &e), zero = _mm256_setzero_si256();
-        v = _mm256_packus_epi16(narrow(v, zero, &e), zero);
-        _mm256_storeu_si256((__m256i *)(void *)bytes, v);
-        memcpy(bytes + 4, bytes + 16, 4);
-        memcpy(y + i, bytes, count);
-    }
-}
-
 /* ---- the product ---- */
-
-/* Segments of at most `bytes`, one behind the other; three, which are usual, without a loop. */
-INLINE void gather_line(const qk_gather_u8 *g, const uint8_t *a, uint8_t *to, int32_t rows,
-                        int32_t bytes) {
-    const int32_t *at = g->seg_offset;
-    const ptrdiff_t step = g->a_stride, k = g->k, out_step = g->out_stride;
-    for (; g->segs == 3 && bytes == 16 && rows > 0; rows--, a += step, to += out_step) {
-        const __m128i x = load_half(a + at[0]), y = load_half(a + at[1]), z = load_half(a + at[2]);
-        _mm_storeu_si128((__m128i *)(void *)to, x);
-        _mm_storeu_si128((__m128i *)(void *)(to + k), y);
-        _mm_storeu_si128((__m128i *)(void *)(to + 2 * k), z);
-    }
-    for (; rows > 0; rows--, a += step, to += out_step) {
-        uint8_t *out = to;
-        for (int32_t s = 0; s < g->segs; s++, out += k)
-            for (int32_t i = 0; i < bytes; i += 32)
-                _mm256_storeu_si256((__m256i *)(void *)(out + i), load(a + at[s] + i));
-    }
-}
-
-TARGET static void gather_u8(const qk_gather_u8 *g) {
-    const uint8_t *a = g->a;
-    uint8_t *out = g->out;
-    for (int32_t left = g->m, n; left > 0; left -= n, a += g->line_stride) {
-        n = g->line > 0 && g->line < left ? g->line : left;
-        if (g->k <= 16)
-            gather_line(g, a, out, n, 16);
-        else
-            gather_line(g, a, out, n, g->k <= 32 ? 32 : 64);
-        out += n * g->out_stride;
-    }
-}
 
 #ifdef OWN_PRODUCT
 TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g);
@@ -476,17 +247,13 @@ TARGET static void gemm_rows(const qk_gemm_u8s8 *g) {
 
 TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
     if (g->gather)
-        gather_u8(g->gather);
+        qk_gather_u8_ymm(g->gather);
     if (g->m == 1)
         one_row(g, 0);
     else
         gemm_rows(g);
 }
 #endif
-
-TARGET static void post_row(const qk_post_row_i8 *p) {
-    qk_post_row(p);
-}
 
 const qk_i8 TABLE = {
     .lanes = 2,
@@ -497,11 +264,11 @@ const qk_i8 TABLE = {
     .panel_rows = INT32_MAX,
     .planes = true,
 #endif
-    .row_sums = row_sums_u8,
-    .gather = gather_u8,
+    .row_sums = qk_row_sums_u8_ymm,
+    .gather = qk_gather_u8_ymm,
     .depthwise = depthwise_u8s8,
     .window = window_u8s8,
     .window_group = W_GROUP,
-    .requantize = requantize_u8,
-    .post = post_row,
+    .requantize = qk_requantize_u8_ymm,
+    .post = qk_post_row_ymm,
 };
