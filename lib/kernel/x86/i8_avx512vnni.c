@@ -68,6 +68,13 @@ TARGET QS_CALLED static void finish_sums_16(const sink *s, const __m512i *sums) 
         finish_16(s, KIND_ANY, r, sums[0], sums[1], sums[2], sums[3]);
 }
 
+/* Where rows [r, r + count) of the product begin. */
+INLINE void rows_at(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uint8_t **row) {
+    const uint8_t *p = g->a + r * g->a_stride;
+    for (int32_t i = 0; i < count; i++, p += g->a_stride)
+        row[i] = g->rows ? g->rows[r + i] : p;
+}
+
 /*
  * tile_RxW: R rows of W columns. Those of long sums are functions that serve every kind, those of
  * short ones stand in their loops: LINK.
@@ -104,17 +111,17 @@ TARGET QS_CALLED static void finish_sums_16(const sink *s, const __m512i *sums) 
 
 /* rows_RxW: as many rows of g as make whole tiles, from 0 on; `how` is not KIND_ANY. */
 #define WHOLE_TILES(NR, W)                                                                         \
-    INLINE int32_t rows_##NR##x##W(const qk_gemm_u8s8 *g, sink s, kind how, gatherer *ahead) {     \
+    INLINE int32_t rows_##NR##x##W(const qk_gemm_u8s8 *g, sink *s, kind how, gatherer *ahead) {    \
         int32_t r = 0;                                                                             \
         if (ahead->left > 0)                                                                       \
             gather_more(ahead, NR);                                                                \
-        s.rows = NR;                                                                               \
-        for (; r + NR <= g->m; r += NR, s.out += NR * s.stride) {                                  \
-            const sink *t = &s;                                                                    \
+        s->rows = NR;                                                                              \
+        for (; r + NR <= g->m; r += NR, s->out += NR * s->stride) {                                \
+            const sink *t = s;                                                                     \
             const uint8_t *row[NR];                                                                \
             for (int32_t i = 0; i < NR; i++)                                                       \
                 row[i] = g->rows ? g->rows[r + i] : g->a + (r + i) * g->a_stride;                  \
-            s.init = g->row_init ? g->row_init + r : NULL;                                         \
+            s->init = g->row_init ? g->row_init + r : NULL;                                        \
             const bool middle =                                                                    \
                 NR == 4 && W == 64 && ahead->left > 0 && NR <= ahead->left - ahead->turn;          \
             if (!middle && ahead->left > 0)                                                        \
@@ -196,8 +203,7 @@ WHOLE_TILES(8, 8)
         s->rows = NR;                                                                              \
         for (; r + NR <= g->m; r += NR, s->out += move, move = NR * s->stride) {                   \
             const uint8_t *row[NR];                                                                \
-            for (int32_t i = 0; i < NR; i++)                                                       \
-                row[i] = g->rows ? g->rows[r + i] : g->a + (r + i) * g->a_stride;                  \
+            rows_at(g, r, NR, row);                                                                \
             s->init = g->row_init ? g->row_init + r : NULL;                                        \
             if (W == 64)                                                                           \
                 gather_next(ahead, NR);                                                            \
@@ -258,8 +264,8 @@ typedef struct rest {
     int32_t init[8];
 } rest;
 
-INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t few, int32_t most, rest *t,
-                      sink *s) {
+TARGET QS_CALLED static void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t few, int32_t most,
+                                       rest *t, sink *s) {
     s->rows = g->m - r < most ? g->m - r : most;
     const int32_t count = s->rows == 1 ? 1 : s->rows <= few ? few : most;
     for (int32_t i = 0; i < count; i++) {
@@ -285,7 +291,7 @@ INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t few, int32_t mos
             take_rows(g, r, FEW, NR, &t, s);                                                       \
             if (s->rows == 1)                                                                      \
                 single(g, t.row[0], s->init, s->out);                                              \
-            else if (s->rows <= FEW)                                                               \
+            else if (FEW < NR && s->rows <= FEW)                                                   \
                 tile_##FEW##x##W(g, t.row, s, KIND_ANY, NULL);                                     \
             else                                                                                   \
                 tile_##NR##x##W(g, t.row, s, KIND_ANY, NULL);                                      \
@@ -299,7 +305,7 @@ INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t few, int32_t mos
         if (r == 0 && low && g->m >= LOW)                                                          \
             r = short_##LOW##x##W(g, *s, ahead);                                                   \
         else if (r == 0 && how != KIND_ANY && g->m >= NR)                                          \
-            r = rows_##NR##x##W(g, *s, how, ahead);                                                \
+            r = rows_##NR##x##W(g, s, how, ahead);                                                 \
         if (r < g->m)                                                                              \
             rest_##W(g, s, r);                                                                     \
     }

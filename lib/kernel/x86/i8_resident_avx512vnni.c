@@ -121,11 +121,7 @@ INLINE void rows_32(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords, gat
 /* ---- which one ---- */
 
 TARGET static void resident_64(const qk_gemm_u8s8 *g, const sink *s, kind how) {
-    if (g->k4 <= 2 && how == KIND_ZERO)
-        rows_64(g, *s, KIND_ZERO, 2);
-    else if (g->k4 <= 2)
-        rows_64(g, *s, KIND_SHORT, 2);
-    else if (how == KIND_ZERO)
+    if (how == KIND_ZERO)
         rows_64(g, *s, KIND_ZERO, 4);
     else
         rows_64(g, *s, KIND_SHORT, 4);
@@ -140,8 +136,8 @@ TARGET static void resident_64(const qk_gemm_u8s8 *g, const sink *s, kind how) {
 
 TARGET static void resident_32(const qk_gemm_u8s8 *g, const sink *s, kind how, gatherer *ahead) {
     switch (g->k4) {
-    case 1:
-    case 2: RESIDENT_32(2)
+    case 1: /* as rare as less than nine numbers are */
+    case 2:
     case 3:
     case 4: RESIDENT_32(4)
     case 5:
