@@ -95,10 +95,14 @@ typedef struct qsim_npz qsim_npz;
 QSIM_API int qsim_npz_open(qsim_ctx *ctx, const void *data, size_t size, qsim_npz **out,
                            qsim_error *error);
 QSIM_API void qsim_npz_free(qsim_npz *npz);
+/* How many members there are. */
 QSIM_API int32_t qsim_npz_count(const qsim_npz *npz);
 /* A member's name without ".npy"; NULL out of range. */
 QSIM_API const char *qsim_npz_name(const qsim_npz *npz, int32_t index);
-/* Type and shape of a member; its offset, fortran and swapped are of no use to the caller. */
+/*
+ * Type and shape of a member; its offset, fortran and swapped are of no use to the caller. Errors:
+ * ARGUMENT (index, struct_size).
+ */
 QSIM_API int qsim_npz_array(const qsim_npz *npz, int32_t index, qsim_array *array);
 /* Inflates a member into `out`, row-major. Errors: ARGUMENT, FORMAT (damaged), VALUE, NOMEM. */
 QSIM_API int qsim_npz_read(qsim_npz *npz, int32_t index, void *out, size_t capacity,
@@ -136,6 +140,7 @@ typedef struct qsim_file qsim_file;
 /* Maps a file. Directories, devices and FIFOs are refused. Errors: IO, NOMEM. */
 QSIM_API int qsim_file_open(qsim_ctx *ctx, const char *path, int32_t flags, qsim_file **out,
                             qsim_error *error);
+/* The bytes and their number; they live until qsim_file_close. */
 QSIM_API const void *qsim_file_data(const qsim_file *file);
 QSIM_API size_t qsim_file_size(const qsim_file *file);
 QSIM_API void qsim_file_close(qsim_file *file);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * qsim/model.h - ONNX models: load, look at, build, save.
+ * qsim/model.h - ONNX models: load, inspect, build, transform, save.
  *
  * A model is what an ONNX file says: a graph of operators, weights and metadata. It is immutable
  * once loaded or finished; transformations (qsim/ptq.h, qsim_model_optimize) return a new one that
@@ -28,7 +28,7 @@ typedef int (*qsim_external_fn)(void *user, const char *location, const void **d
 
 /* Reads the file into memory instead of mapping it: for files that may shrink while in use. */
 #define QSIM_LOAD_COPY 1
-/* Lets operators through that the library does not know: for looking only, not for running. */
+/* Lets operators through that the library does not know: to inspect the model, not to run it. */
 #define QSIM_LOAD_INSPECT 2
 /*
  * Lets broken models through, too, for qsim_model_check alone: a tensor, node, input or output that
@@ -101,7 +101,8 @@ QSIM_API int qsim_model_save(const qsim_model *model, const char *path,
 
 /*
  * The same into memory. `*need` is set to the size; if `capacity` is smaller, nothing is written
- * and the result is still QSIM_OK: call with capacity 0 first.
+ * and the result is still QSIM_OK: call with capacity 0 first. Errors: those of qsim_model_save but
+ * for files.
  */
 QSIM_API int qsim_model_save_memory(const qsim_model *model, void *buffer, size_t capacity,
                                     size_t *need, qsim_error *error);
@@ -109,7 +110,7 @@ QSIM_API int qsim_model_save_memory(const qsim_model *model, void *buffer, size_
 /* Releases the caller's hold on the model. */
 QSIM_API void qsim_model_free(qsim_model *model);
 
-/* ---- look --------------------------------------------------------------------------------- */
+/* ---- inspect ------------------------------------------------------------------------------ */
 
 /* What is known of one tensor of the graph. `struct_size` is set by the caller. */
 typedef struct qsim_value_info {
@@ -123,6 +124,7 @@ typedef struct qsim_value_info {
     int32_t rank;                 /* -1 if unknown */
 } qsim_value_info;
 
+/* What is known of one node. `struct_size` is set by the caller. */
 typedef struct qsim_node_info {
     size_t struct_size;
     const char *name;   /* may be "" */
@@ -142,7 +144,7 @@ typedef struct qsim_node_info {
     int32_t reserved;
 } qsim_node_info;
 
-/* The inputs a caller has to give (initializers excluded), and the outputs. */
+/* The inputs a caller has to give (initializers excluded), and the outputs; errors as below. */
 QSIM_API int32_t qsim_model_input_count(const qsim_model *model);
 QSIM_API int32_t qsim_model_output_count(const qsim_model *model);
 QSIM_API int qsim_model_input(const qsim_model *model, int32_t index, qsim_value_info *info);
@@ -163,6 +165,7 @@ QSIM_API int qsim_model_node(const qsim_model *model, int32_t index, qsim_node_i
 
 /* Version of `domain` ("" or NULL: ai.onnx) that the model imports; 0 if it does not. */
 QSIM_API int64_t qsim_model_opset(const qsim_model *model, const char *domain);
+/* The file's ir_version, or the one that saving would write. */
 QSIM_API int64_t qsim_model_ir_version(const qsim_model *model);
 /* Bytes of the file that was loaded and of its external data, or that saving would write. */
 QSIM_API int64_t qsim_model_bytes(const qsim_model *model);
@@ -176,7 +179,10 @@ QSIM_API int32_t qsim_model_metadata_count(const qsim_model *model);
 QSIM_API const char *qsim_model_metadata_key(const qsim_model *model, int32_t index);
 QSIM_API const char *qsim_model_metadata_value(const qsim_model *model, int32_t index);
 
-/* SHA-256 over graph and weights, without names of the producer and metadata, in hexadecimal. */
+/*
+ * SHA-256 over graph and weights, without names of the producer and metadata, in hexadecimal.
+ * Errors: ARGUMENT, NOMEM.
+ */
 QSIM_API int qsim_model_hash(const qsim_model *model, char hex[65]);
 
 /* ---- build -------------------------------------------------------------------------------- */
@@ -199,7 +205,10 @@ QSIM_API int qsim_model_hash(const qsim_model *model, char hex[65]);
 /* A model under construction; becomes a model with qsim_builder_finish. One thread at a time. */
 typedef struct qsim_builder qsim_builder;
 
-/* Starts a model that imports ai.onnx `opset`. `ctx` may be NULL. `name` names the graph. */
+/*
+ * Starts a model that imports ai.onnx `opset`, 1 to 26. `ctx` may be NULL. `name` names the graph.
+ * Errors: ARGUMENT, UNSUPPORTED (opset), NOMEM.
+ */
 QSIM_API int qsim_builder_create(qsim_ctx *ctx, int32_t opset, const char *name, qsim_builder **out,
                                  qsim_error *error);
 
@@ -253,6 +262,7 @@ QSIM_API int qsim_builder_metadata(qsim_builder *b, const char *key, const char 
  * is empty afterwards and still has to be freed.
  */
 QSIM_API int qsim_builder_finish(qsim_builder *b, qsim_model **out, qsim_error *error);
+/* Frees the builder, finished or not; a model that it made is not touched. */
 QSIM_API void qsim_builder_free(qsim_builder *b);
 
 /* ---- transform ---------------------------------------------------------------------------- */
@@ -283,7 +293,11 @@ QSIM_API void qsim_builder_free(qsim_builder *b);
 QSIM_API int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out,
                                  qsim_error *error);
 
-/* A model converted to ai.onnx `opset` (at least its own; 13 to the newest known). */
+/*
+ * A model converted to ai.onnx `opset` (at least its own; 13 to the newest known). Errors:
+ * ARGUMENT, STATE (loaded for inspection), UNSUPPORTED (a lower opset, a node without newer form),
+ * NOMEM.
+ */
 QSIM_API int qsim_model_upgrade(const qsim_model *model, int32_t opset, qsim_model **out,
                                 qsim_error *error);
 

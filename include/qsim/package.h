@@ -50,6 +50,7 @@ QSIM_API const char *qsim_role_name(int32_t role);
 
 /* ---- read --------------------------------------------------------------------------------- */
 
+/* An open package. */
 typedef struct qsim_package qsim_package;
 
 /* What is known of an entry. `struct_size` is set by the caller; `name` and `sha256` live as long
@@ -81,8 +82,9 @@ QSIM_API int qsim_package_open_memory(qsim_ctx *ctx, const void *data, size_t si
 /* Releases the caller's hold; models made from the package keep what they use. */
 QSIM_API void qsim_package_free(qsim_package *package);
 
+/* How many entries there are. */
 QSIM_API int32_t qsim_package_count(const qsim_package *package);
-/* Errors: ARGUMENT. */
+/* Entry `index`, in the order of names. Errors: ARGUMENT (index, struct_size). */
 QSIM_API int qsim_package_get(const qsim_package *package, int32_t index,
                               qsim_package_entry *entry);
 /* Index of the entry of that name, or QSIM_E_NOT_FOUND. */
@@ -121,8 +123,10 @@ QSIM_API int qsim_package_unpack(qsim_package *package, const char *folder, int3
 
 /* ---- write -------------------------------------------------------------------------------- */
 
+/* A package under construction: entries are added in any order, then it is saved. */
 typedef struct qsim_packer qsim_packer;
 
+/* `ctx` may be NULL. Errors: ARGUMENT, NOMEM. */
 QSIM_API int qsim_packer_create(qsim_ctx *ctx, qsim_packer **out, qsim_error *error);
 QSIM_API void qsim_packer_free(qsim_packer *packer);
 
@@ -144,7 +148,10 @@ QSIM_API int qsim_packer_model(qsim_packer *packer, const char *path, const char
 QSIM_API int qsim_packer_add(qsim_packer *packer, int32_t role, const char *name, const void *data,
                              size_t size, qsim_error *error);
 
-/* Adds a line to the manifest's "options"; a key given twice keeps the later value. */
+/*
+ * Adds a line to the manifest's "options"; a key given twice keeps the later value. Errors:
+ * ARGUMENT, VALUE (not UTF-8), NOMEM.
+ */
 QSIM_API int qsim_packer_option(qsim_packer *packer, const char *key, const char *value,
                                 qsim_error *error);
 

@@ -28,8 +28,9 @@ extern "C" {
 typedef struct qsim_calibration qsim_calibration;
 
 /*
- * Starts a calibration of an FP32 model. The model may be freed afterwards. Errors: those of
- * qsim_model_optimize and qsim_session_create; GRAPH (no float activation has a name).
+ * Starts a calibration of an FP32 model. The model may be freed afterwards. Errors: UNSUPPORTED
+ * (the model is quantized already), those of qsim_model_optimize and qsim_session_create; GRAPH (no
+ * float activation has a name).
  */
 QSIM_API int qsim_calibration_create(const qsim_model *model, qsim_calibration **out,
                                      qsim_error *error);
@@ -59,6 +60,7 @@ QSIM_API int qsim_calibration_merge(qsim_calibration *into, const qsim_calibrati
  *
  * min and max are hexadecimal floats; bins are 2^exponent wide, `below` of them under zero and
  * `above` from zero on. Written atomically; an existing file gives QSIM_E_EXISTS unless `replace`.
+ * Other errors: ARGUMENT, IO, NOMEM.
  */
 QSIM_API int qsim_calibration_save(const qsim_calibration *c, const char *path, int32_t replace,
                                    qsim_error *error);
@@ -73,6 +75,7 @@ QSIM_API int qsim_calibration_load_memory(qsim_ctx *ctx, const void *data, size_
                                           qsim_error *error);
 QSIM_API void qsim_calibration_free(qsim_calibration *c);
 
+/* Samples seen so far, and tensors observed. */
 QSIM_API int64_t qsim_calibration_samples(const qsim_calibration *c);
 QSIM_API int32_t qsim_calibration_count(const qsim_calibration *c);
 /* Name of a tensor by index; NULL out of range. */

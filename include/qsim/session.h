@@ -24,7 +24,9 @@
 extern "C" {
 #endif
 
+/* A compiled model. */
 typedef struct qsim_session qsim_session;
+/* One caller's memory to run it in. */
 typedef struct qsim_run qsim_run;
 
 typedef struct qsim_session_options {
@@ -47,6 +49,7 @@ QSIM_API int qsim_session_create(const qsim_model *model, const qsim_session_opt
                                  qsim_session **out, qsim_error *error);
 QSIM_API void qsim_session_free(qsim_session *session);
 
+/* How many tensors execute takes and gives. */
 QSIM_API int32_t qsim_session_input_count(const qsim_session *session);
 QSIM_API int32_t qsim_session_output_count(const qsim_session *session);
 /* Names, by index in the order that execute takes and gives; NULL out of range. */
@@ -70,7 +73,7 @@ QSIM_API void qsim_run_free(qsim_run *run);
 /*
  * Plans and allocates for these input shapes, so that executing them allocates nothing. Data
  * pointers are not read, but for inputs whose value decides on sizes (the shape of a Reshape): a
- * plan holds for one value of those.
+ * plan holds for one value of those. Errors: as of qsim_run_execute.
  */
 QSIM_API int qsim_run_reserve(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
                               qsim_error *error);

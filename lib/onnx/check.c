@@ -88,7 +88,8 @@ int qsim_model_upgrade(const qsim_model *model, int32_t opset, qsim_model **out,
         return qs_fail(error, QSIM_E_ARGUMENT, "upgrade: no model or no place for one");
     *out = NULL;
     if (model->inspect_only)
-        return qs_fail(error, QSIM_E_STATE, "%s: loaded for looking only", model->name);
+        return qs_fail(error, QSIM_E_STATE, "%s: the model was loaded for inspection only",
+                       model->name);
     int code = qs_model_derive(model, &m, error);
     if (code)
         return code;

@@ -24,7 +24,8 @@ int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error)
     qsim_model *m;
     *out = NULL;
     if (model->inspect_only)
-        return qs_fail(error, QSIM_E_STATE, "%s: was loaded for looking only", model->name);
+        return qs_fail(error, QSIM_E_STATE, "%s: the model was loaded for inspection only",
+                       model->name);
     int code = qs_model_derive(model, &m, error);
     if (code)
         return code;
@@ -175,7 +176,9 @@ int qsim_calibration_create(const qsim_model *model, qsim_calibration **out, qsi
     if (!model || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
     *out = NULL;
-    int code = qs_calibration_new(model->ctx, &c, error);
+    int code = qs_ptq_refuse_quantized(model, QSIM_MODE_STATIC, error);
+    if (!code)
+        code = qs_calibration_new(model->ctx, &c, error);
     if (code)
         return code;
     code = qsim_model_hash(model, c->model);

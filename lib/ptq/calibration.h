@@ -51,5 +51,10 @@ int qs_fold_gemm(qsim_model *m, qsim_error *error);
  * same.
  */
 int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error);
+/*
+ * UNSUPPORTED for a model that is quantized already, in one line. Weights alone after a
+ * DequantizeLinear are floats to all modes but their own (quantize.c).
+ */
+int qs_ptq_refuse_quantized(const qsim_model *m, int32_t mode, qsim_error *error);
 
 #endif

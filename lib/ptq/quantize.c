@@ -134,11 +134,7 @@ static int describe(qs_quantizer *q) {
     return code ? qs_fail(q->error, code, "quantization: out of memory") : QSIM_OK;
 }
 
-/*
- * One line instead of a model that is quantized twice. Weights alone after a DequantizeLinear are
- * floats to the other modes.
- */
-static int refuse_quantized(const qsim_model *m, int32_t mode, qsim_error *error) {
+int qs_ptq_refuse_quantized(const qsim_model *m, int32_t mode, qsim_error *error) {
     for (size_t i = 0; i < m->graph->order_count; i++) {
         const qs_node *n = &m->graph->nodes[m->graph->order[i]];
         const char *t = n->op_type;
@@ -239,7 +235,7 @@ int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
         c = NULL;
     else if (!c)
         return qs_fail(error, QSIM_E_ARGUMENT, "static quantization needs a calibration");
-    code = refuse_quantized(model, own.mode, error);
+    code = qs_ptq_refuse_quantized(model, own.mode, error);
     if (!code && c)
         code = qs_calibration_check(c, model, error);
     if (!code)
@@ -301,7 +297,7 @@ int qsim_quantize_layer(const qsim_model *model, const qsim_quantize_options *op
     int code = qs_quantizer_options(options, &own, NULL);
     const qsim_calibration *c = code || own.mode != QSIM_MODE_STATIC ? NULL : own.calibration;
     if (!code)
-        code = refuse_quantized(model, own.mode, NULL);
+        code = qs_ptq_refuse_quantized(model, own.mode, NULL);
     if (!code && c)
         code = qs_calibration_check(c, model, NULL);
     if (!code)
