@@ -10,7 +10,7 @@
 #include "base/ctx.h"
 #include "kernel/table.h"
 #include "op/conv_float.h"
-#include "op/int8_behind.h"
+#include "op/int8_post_ops.h"
 #include "op/pool.h"
 #include "op/resize.h"
 #include "op/scaled.h"

@@ -13,7 +13,7 @@
 #include "kernel/u8.h"
 #include "op/conv_float.h"
 #include "op/finish.h"
-#include "op/int8_behind.h"
+#include "op/int8_post_ops.h"
 #include "op/scaled.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* QLinearConv and ConvInteger. */
-#include "op/int8_behind.h"
+#include "op/int8_post_ops.h"
 #include "op/int8_op.h"
 #include "op/window.h"
 
@@ -60,7 +60,7 @@ static int infer_qlinear(qs_infer *x) {
 static int infer_internal(qs_infer *x) {
     int code = infer_qlinear(x);
     if (!code)
-        code = qs_i8_infer_behind(x);
+        code = qs_i8_infer_post_ops(x);
     return code ? code : qs_window_into(x, QS_I8_CONV_OVER);
 }
 
@@ -167,7 +167,7 @@ static int lower_into(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
 /* With "into" (op/window.h) over what the convolution before it left, if there was one. */
 static int lower_qlinear(qs_lower *l) {
     const int64_t into = qs_node_int(l->node, "into", 0);
-    qs_i8_behind *b = qs_lower_params(l, sizeof(*b));
+    qs_i8_post_ops *b = qs_lower_params(l, sizeof(*b));
     if (!b)
         return QSIM_E_NOMEM;
     if (into < 0 || into > INT32_MAX)
@@ -177,9 +177,9 @@ static int lower_qlinear(qs_lower *l) {
         l->step->over = QS_I8_CONV_OVER;
     b->product.conv.y_channels = (int32_t)into;
     b->product.conv.y_column = into ? (int32_t)qs_node_int(l->node, "column", 0) : 0;
-    qs_i8_plan_behind(l, b);
+    qs_i8_plan_post_ops(l, b);
     int code = lower_into(l, &qlinear, &b->product);
-    return code ? code : qs_i8_lower_behind(l, b);
+    return code ? code : qs_i8_lower_post_ops(l, b);
 }
 
 int qs_convinteger_lower(qs_lower *l, const qs_i8_floats *how) {
@@ -202,7 +202,7 @@ static const qs_attr_rule internal_attrs[] = {
     {"lo", QS_ATTR_INT, 0, 0},
     {"hi", QS_ATTR_INT, 0, 0},
     QS_INTO_ATTRS,
-    QS_I8_BEHIND_ATTRS,
+    QS_I8_POST_OPS_ATTRS,
 };
 
 const qs_op qs_op_qlinearconv = {.domain = "",

@@ -4,7 +4,7 @@
  * row, of b per column, for all batches or for each.
  */
 #include "op/factor.h"
-#include "op/int8_behind.h"
+#include "op/int8_post_ops.h"
 #include "op/int8_op.h"
 
 static const qs_i8_roles qlinear = QS_I8_QLINEAR, integer = QS_I8_INTEGER;
@@ -70,7 +70,7 @@ static int infer_qlinear(qs_infer *x) {
 
 static int infer_internal(qs_infer *x) {
     int code = infer_qlinear(x);
-    return code ? code : qs_i8_infer_behind(x);
+    return code ? code : qs_i8_infer_post_ops(x);
 }
 
 static int infer_integer(qs_infer *x) {
@@ -183,12 +183,12 @@ static int lower_into(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
 }
 
 static int lower_qlinear(qs_lower *l) {
-    qs_i8_behind *b = qs_lower_params(l, sizeof(*b));
+    qs_i8_post_ops *b = qs_lower_params(l, sizeof(*b));
     if (!b)
         return QSIM_E_NOMEM;
-    qs_i8_plan_behind(l, b);
+    qs_i8_plan_post_ops(l, b);
     int code = lower_into(l, &qlinear, &b->product);
-    return code ? code : qs_i8_lower_behind(l, b);
+    return code ? code : qs_i8_lower_post_ops(l, b);
 }
 
 int qs_matmulinteger_lower(qs_lower *l, const qs_i8_floats *how) {
@@ -207,7 +207,7 @@ static const qs_attr_rule internal_attrs[] = {
     {"lo", QS_ATTR_INT, 0, 0},
     {"hi", QS_ATTR_INT, 0, 0},
     {"transB", QS_ATTR_INT, 0, 0},
-    QS_I8_BEHIND_ATTRS,
+    QS_I8_POST_OPS_ATTRS,
 };
 
 const qs_op qs_op_qlinearmatmul = {.domain = "",

@@ -20,7 +20,7 @@
 typedef struct qs_member {
     const char *name;
     const uint8_t *packed; /* in the archive */
-    uint64_t packed_size, size;
+    uint64_t size;
     uint16_t method;
     char sha256[65];
     uint8_t *inflated; /* or NULL: not read yet, or stored */

@@ -101,7 +101,6 @@ static int check_local(const qsim_package *p, size_t offset, size_t limit, const
         return bad_entry(p, QSIM_E_FORMAT, m->name, "is described otherwise by its local header",
                          error);
     m->packed = p->data + offset + head;
-    m->packed_size = s->packed;
     m->size = s->size;
     m->method = s->method;
     *at = offset + head + s->packed;

@@ -67,8 +67,8 @@ static int range_of(qs_quantizer *q, qs_id value, float *low, float *high) {
 
 int qs_activation_choose(qs_quantizer *q) {
     for (size_t i = 0; i < q->value_count; i++)
-        q->activations[i] = (qs_activation){
-            .root = (qs_id)i, .scale_id = QS_NONE, .zero_id = QS_NONE, .dequantized = QS_NONE};
+        q->activations[i] =
+            (qs_activation){.root = (qs_id)i, .scale_id = QS_NONE, .zero_id = QS_NONE};
     find_roots(q);
     for (size_t i = 0; i < q->value_count; i++) {
         qs_activation *a = &q->activations[i];

@@ -41,7 +41,6 @@ typedef struct qs_activation {
     float scale; /* of a root */
     int32_t zero_point;
     qs_id scale_id, zero_id; /* of a root: made when first needed */
-    qs_id dequantized;       /* what readers in integers read instead */
 } qs_activation;
 
 /* A layer with weights, in order of execution. */

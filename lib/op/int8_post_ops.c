@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "op/int8_behind.h"
+#include "op/int8_post_ops.h"
 
 #include "base/ctx.h"
 #include "kernel/table.h"
@@ -24,14 +24,14 @@ static bool same_dims(const qs_value *other, const qs_value *y) {
     return same;
 }
 
-QS_RARE int qs_i8_infer_behind(const qs_infer *x) {
+QS_RARE int qs_i8_infer_post_ops(const qs_infer *x) {
     const qs_value *other = input(x, QS_I8_OTHER);
     bool fits = is_table(input(x, QS_I8_FIRST)) && is_table(input(x, QS_I8_LAST));
     if (other)
         fits = fits && input(x, QS_I8_OWN_S) && input(x, QS_I8_OTHER_S) && input(x, QS_I8_SUM_S) &&
                same_dims(other, &x->out[0]);
     return fits ? QSIM_OK
-                : qs_infer_fail(x, QSIM_E_INTERNAL, "what stands behind the product does not fit");
+                : qs_infer_fail(x, QSIM_E_INTERNAL, "what follows the product does not fit");
 }
 
 /* ---- execution ---- */
@@ -39,13 +39,13 @@ QS_RARE int qs_i8_infer_behind(const qs_infer *x) {
 /* Bytes at a time, all of which stay in the first cache. */
 #define PART 4096
 
-typedef struct behind {
-    const qs_i8_behind *b;
+typedef struct operands {
+    const qs_i8_post_ops *b;
     const uint8_t *first, *other, *last;
-} behind;
+} operands;
 
 /* All rows follow each other in both operands: they are one. */
-static void add_rows(const behind *r, const qk_block *k, const uint8_t *a, size_t a_stride,
+static void add_rows(const operands *r, const qk_block *k, const uint8_t *a, size_t a_stride,
                      uint8_t *y) {
     const uint8_t *other = r->other + k->at;
     const bool one = a_stride == k->n && k->stride == k->n;
@@ -62,7 +62,7 @@ static void look_up(const qk_u8 *t, const uint8_t *table, const uint8_t *x, size
 }
 
 /* A block of at most PART bytes with a sum. */
-static void sum_part(const behind *r, const qk_block *k) {
+static void sum_part(const operands *r, const qk_block *k) {
     uint8_t looked_up[PART], sums[PART];
     const bool direct = !r->last && k->y_stride == k->n;
     const uint8_t *a = r->first ? looked_up : k->x;
@@ -100,18 +100,18 @@ static void sum_block(const void *arg, const qk_block *k) {
 }
 
 static void table_block(const void *arg, const qk_block *k) {
-    const behind *r = arg;
+    const operands *r = arg;
     if (!r->first)
         qs_copy_rows(k->x, (ptrdiff_t)k->x_stride, k->y, (ptrdiff_t)k->y_stride, k->n, k->rows);
     else
         look_up(r->b->t, r->first, k->x, k->x_stride, k->y, k->y_stride, k->n, k->rows);
 }
 
-static void run_behind(const qs_step *s, const qs_frame *f) {
-    const qs_i8_behind *b = s->params;
+static void run_post_ops(const qs_step *s, const qs_frame *f) {
+    const qs_i8_post_ops *b = s->params;
     qk_conv_i8 conv = b->product.conv;
     const int32_t inputs = b->product.input_count;
-    behind r = {.b = b};
+    operands r = {.b = b};
     r.first = inputs > QS_I8_FIRST ? qs_step_in(s, f, QS_I8_FIRST) : NULL;
     r.other = b->sums ? qs_step_in(s, f, QS_I8_OTHER) : NULL;
     r.last = inputs > QS_I8_LAST ? qs_step_in(s, f, QS_I8_LAST) : NULL;
@@ -147,7 +147,7 @@ static qk_u8_pair pair_of(const qs_lower *l) {
                         .hi = (float)((int32_t)qs_node_int(l->node, "sum_hi", 255) - zero)};
 }
 
-QS_RARE void qs_i8_plan_behind(const qs_lower *l, qs_i8_behind *b) {
+QS_RARE void qs_i8_plan_post_ops(const qs_lower *l, qs_i8_post_ops *b) {
     const qs_node *n = l->node;
     b->t = l->ctx->kernels->u8;
     /* A depthwise convolution that writes into a larger tensor hands its channels on, too. */
@@ -161,7 +161,7 @@ QS_RARE void qs_i8_plan_behind(const qs_lower *l, qs_i8_behind *b) {
     b->product.conv.after_in_place = !b->sums && b->product.conv.y_channels == 0;
 }
 
-QS_RARE int qs_i8_lower_behind(qs_lower *l, qs_i8_behind *b) {
+QS_RARE int qs_i8_lower_post_ops(qs_lower *l, qs_i8_post_ops *b) {
     static const char *const names[3][2] = {{"gemm int8", "depthwise int8"},
                                             {"gemm int8 table", "depthwise int8 table"},
                                             {"gemm int8 add", "depthwise int8 add"}};
@@ -170,9 +170,9 @@ QS_RARE int qs_i8_lower_behind(qs_lower *l, qs_i8_behind *b) {
         return QSIM_OK;
     if (!b->product.prepared)
         return qs_fail(l->error, QSIM_E_INTERNAL,
-                       "%s: what stands behind a product without weights (node '%s', %s)", l->model,
+                       "%s: something follows a product without weights (node '%s', %s)", l->model,
                        l->node->name, l->node->op_type);
-    l->step->run = run_behind;
+    l->step->run = run_post_ops;
     l->step->kernel = names[kind][b->product.conv.w.depthwise];
     return QSIM_OK;
 }
