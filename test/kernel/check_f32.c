@@ -538,6 +538,7 @@ static void bench_max_f32(ck_state *s) {
 }
 static void bench_max_u8(ck_state *s) {
     bench_pool(s, s->t->f32->max_u8, 1, "2x2 / 2, row of 12 x 8", 2, 2, 12, 8);
+    bench_pool(s, s->t->f32->max_u8, 1, "3x3 / 2, row of 56 x 24", 3, 2, 56, 24);
     bench_pool(s, s->t->f32->max_u8, 1, "3x3 / 2, row of 56 x 64", 3, 2, 56, 64);
     bench_pool(s, s->t->f32->max_u8, 1, "5x5 / 1, row of 20 x 128", 5, 1, 20, 128);
 }
