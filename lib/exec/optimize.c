@@ -69,6 +69,8 @@ static int basic(qs_pass *p) {
     if (!code)
         code = qs_pass_fold(p, 0);
     if (!code)
+        code = qs_pass_sums(p);
+    if (!code)
         code = qs_pass_identities(p);
     if (!code)
         code = qs_pass_redundant(p);

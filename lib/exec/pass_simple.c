@@ -53,6 +53,26 @@ int qs_pass_constants(qs_pass *p) {
     return qs_graph_prune(g) ? qs_pass_no_memory(p) : QSIM_OK;
 }
 
+/* ---- sums ---- */
+
+int qs_pass_sums(qs_pass *p) {
+    qs_graph *g = p->graph;
+    int code = QSIM_OK;
+    for (size_t i = 0; i < g->order_count && !code; i++) {
+        const qs_id id = g->order[i];
+        qs_node *n = &g->nodes[id];
+        if (!qs_node_is(n, "", "Sum") || n->input_count != 2)
+            continue;
+        n->op_type = "Add";
+        n->changed = true;
+        qs_node_drop_attr(g, id, "consumed_inputs");
+        code = qs_pass_resolve(p, id);
+    }
+    return code;
+}
+
+/* ---- folding ---- */
+
 /* Executing convolutions and pools needs a layout that is chosen later. */
 static bool is_foldable(const qs_node *n, int flags) {
     static const char *const never[] = {"Conv",          "ConvInteger",       "QLinearConv",

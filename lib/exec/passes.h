@@ -21,6 +21,8 @@ typedef struct qs_pass {
 
 /* Constant nodes become constants (pass_simple.c). */
 int qs_pass_constants(qs_pass *p);
+/* A Sum of two is an Add, which others know (pass_simple.c). */
+int qs_pass_sums(qs_pass *p);
 /* Identity and Dropout disappear. */
 int qs_pass_identities(qs_pass *p);
 /*

@@ -28,10 +28,10 @@ static int to_integers(qs_pass *p) {
 
 /* What runs in integers is the same at every level, so what decides on it runs at every level. */
 static const pass lowering[] = {
-    {QSIM_LEVEL_DISABLE, qs_pass_constants},  {QSIM_LEVEL_DISABLE, fold_quantize},
-    {QSIM_LEVEL_DISABLE, qs_pass_identities}, {QSIM_LEVEL_EXTENDED, qs_pass_slices},
-    {QSIM_LEVEL_DISABLE, qs_pass_u8},         {QSIM_LEVEL_DISABLE, to_integers},
-    {QSIM_LEVEL_EXTENDED, qs_pass_dynamic},
+    {QSIM_LEVEL_DISABLE, qs_pass_constants}, {QSIM_LEVEL_DISABLE, fold_quantize},
+    {QSIM_LEVEL_DISABLE, qs_pass_sums},      {QSIM_LEVEL_DISABLE, qs_pass_identities},
+    {QSIM_LEVEL_EXTENDED, qs_pass_slices},   {QSIM_LEVEL_DISABLE, qs_pass_u8},
+    {QSIM_LEVEL_DISABLE, to_integers},       {QSIM_LEVEL_EXTENDED, qs_pass_dynamic},
 };
 
 static const pass fusion[] = {

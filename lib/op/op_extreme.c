@@ -2,11 +2,14 @@
 /* Max, Min, Sum, Mean of any number of broadcast tensors, from left to right. */
 #include "op/rules.h"
 
-/* y[i] = y[i] op b[i * sb] */
+/* Elements of all inputs that are taken together. */
+#define SPAN ((size_t)2048)
+
+/* y[i] = y[i] op b[i * sb]; sb: 0 or 1 */
 typedef void (*extreme_fn)(void *y, const void *b, size_t sb, size_t n);
 
 #define FOLD(RARE, name, T, expression)                                                            \
-    RARE static void name(void *vy, const void *vb, size_t sb, size_t n) {                         \
+    RARE void name(void *vy, const void *vb, size_t sb, size_t n) {                                \
         T *py = vy;                                                                                \
         const T *pb = vb;                                                                          \
         QS_EACH_ALONE                                                                              \
@@ -16,10 +19,22 @@ typedef void (*extreme_fn)(void *y, const void *b, size_t sb, size_t n);
         }                                                                                          \
     }
 
+/* In vectors, with one element or as many. */
+#define FOLD_FAST(name, T, expression)                                                             \
+    FOLD(static inline __attribute__((always_inline)), name##_any, T, expression)                  \
+    static void name(void *y, const void *b, size_t sb, size_t n) {                                \
+        if (sb)                                                                                    \
+            name##_any(y, b, 1, n);                                                                \
+        else                                                                                       \
+            name##_any(y, b, 0, n);                                                                \
+    }
+
 /* A NaN on either side stays. */
-#define EXTREMES(RARE, suffix, T)                                                                  \
-    FOLD(RARE, max_##suffix, T, a != a || a > b ? a : b)                                           \
-    FOLD(RARE, min_##suffix, T, a != a || a < b ? a : b)
+#define GREATER a != a || a > b ? a : b
+#define LESS    a != a || a < b ? a : b
+#define EXTREMES(suffix, T)                                                                        \
+    FOLD(QS_RARE static, max_##suffix, T, GREATER)                                                 \
+    FOLD(QS_RARE static, min_##suffix, T, LESS)
 #define ROWS(name)                                                                                 \
     {                                                                                              \
         [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64, [QSIM_INT8] = name##_s8,            \
@@ -28,18 +43,19 @@ typedef void (*extreme_fn)(void *y, const void *b, size_t sb, size_t n);
         [QSIM_UINT64] = name##_u64                                                                 \
     }
 
-EXTREMES(, f32, float)
-EXTREMES(QS_RARE, f64, double)
-EXTREMES(QS_RARE, s8, int8_t)
-EXTREMES(QS_RARE, s16, int16_t)
-EXTREMES(QS_RARE, s32, int32_t)
-EXTREMES(QS_RARE, s64, int64_t)
-EXTREMES(QS_RARE, u8, uint8_t)
-EXTREMES(QS_RARE, u16, uint16_t)
-EXTREMES(QS_RARE, u32, uint32_t)
-EXTREMES(QS_RARE, u64, uint64_t)
-FOLD(, sum_f32, float, a + b)
-FOLD(QS_RARE, sum_f64, double, a + b)
+FOLD_FAST(max_f32, float, GREATER)
+FOLD_FAST(min_f32, float, LESS)
+FOLD_FAST(sum_f32, float, a + b)
+FOLD(QS_RARE static, sum_f64, double, a + b)
+EXTREMES(f64, double)
+EXTREMES(s8, int8_t)
+EXTREMES(s16, int16_t)
+EXTREMES(s32, int32_t)
+EXTREMES(s64, int64_t)
+EXTREMES(u8, uint8_t)
+EXTREMES(u16, uint16_t)
+EXTREMES(u32, uint32_t)
+EXTREMES(u64, uint64_t)
 
 static const extreme_fn max_fns[16] = ROWS(max), min_fns[16] = ROWS(min),
                         sum_fns[16] = {[QSIM_FLOAT] = sum_f32, [QSIM_DOUBLE] = sum_f64};
@@ -74,29 +90,66 @@ typedef struct extreme_params {
     extreme_fn fn;
     size_t elements, element;
     int32_t count, dtype;
-    bool mean;
+    bool mean, flat; /* flat: all loops are one row */
     qs_loops *loops; /* of each input against the output */
 } extreme_params;
 
-static void spread(const qs_loops *l, size_t element, const char *b, char *y, extreme_fn fn) {
-    for (size_t r = 0; r < l->rows; r++) {
+typedef struct extreme_job {
+    const extreme_params *p;
+    const qs_step *s;
+    const qs_frame *f;
+    int32_t input;
+} extreme_job;
+
+/* n elements of input i onto those of y, or in their place if it is the first. */
+static void take(const extreme_params *p, int32_t i, const char *from, char *y, size_t n) {
+    const size_t step = p->loops[i].inner_b, element = p->element;
+    if (i > 0)
+        p->fn(y, from, step, n);
+    else if (step)
+        memcpy(y, from, n * element);
+    else
+        qs_copy_rows(from, 0, y, (ptrdiff_t)element, element, n);
+}
+
+/* Elements, where each input has all of them or one: what was taken is still in the cache. */
+static void take_span(const void *arg, size_t begin, size_t end) {
+    const extreme_job *j = arg;
+    const extreme_params *p = j->p;
+    char *y = qs_step_out(j->s, j->f, 0);
+    for (size_t at = begin, n; at < end; at += n) {
+        n = end - at < SPAN ? end - at : SPAN;
+        for (int32_t i = 0; i < p->count; i++) {
+            const char *x = qs_step_in(j->s, j->f, i);
+            take(p, i, x + at * p->loops[i].inner_b * p->element, y + at * p->element, n);
+        }
+    }
+}
+
+/* Rows of one input. */
+static void take_rows(const void *arg, size_t begin, size_t end) {
+    const extreme_job *j = arg;
+    const extreme_params *p = j->p;
+    const qs_loops *l = &p->loops[j->input];
+    const char *x = qs_step_in(j->s, j->f, j->input);
+    char *y = qs_step_out(j->s, j->f, 0);
+    for (size_t r = begin; r < end; r++) {
         size_t oa, ob;
         qs_loops_offsets(l, r, &oa, &ob);
-        char *row = y + r * l->inner * element;
-        const char *from = b + ob * element;
-        if (fn)
-            fn(row, from, l->inner_b, l->inner);
-        else
-            for (size_t i = 0; i < l->inner; i++)
-                memcpy(row + i * element, from + i * l->inner_b * element, element);
+        take(p, j->input, x + ob * p->element, y + r * l->inner * p->element, l->inner);
     }
 }
 
 static void run_extreme(const qs_step *s, const qs_frame *f) {
     const extreme_params *p = s->params;
     char *y = qs_step_out(s, f, 0);
-    for (int32_t i = 0; i < p->count; i++)
-        spread(&p->loops[i], p->element, qs_step_in(s, f, i), y, i ? p->fn : NULL);
+    extreme_job job = {p, s, f, 0};
+    if (p->flat)
+        qs_ranges(f->ctx, p->elements, QS_GRAIN / 4, take_span, &job);
+    for (; !p->flat && job.input < p->count; job.input++) {
+        const qs_loops *l = &p->loops[job.input];
+        qs_ranges(f->ctx, l->rows, QS_GRAIN / 4 / (l->inner + 1) + 1, take_rows, &job);
+    }
     if (p->mean && p->dtype == QSIM_FLOAT)
         for (size_t i = 0; i < p->elements; i++)
             ((float *)(void *)y)[i] /= (float)p->count;
@@ -114,8 +167,11 @@ QS_RARE static int lower(qs_lower *l, const extreme_fn *functions, bool mean) {
     p->loops = qs_arena_alloc(l->arena, (size_t)p->count, sizeof(*p->loops));
     if (!p->loops)
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
-    for (int32_t i = 0; i < p->count; i++)
+    p->flat = true;
+    for (int32_t i = 0; i < p->count; i++) {
         qs_loops_make(&p->loops[i], y, qs_lower_in(l, i), y);
+        p->flat &= p->loops[i].rows == 1;
+    }
     p->fn = functions[y->dtype];
     p->dtype = y->dtype;
     p->mean = mean;

@@ -189,7 +189,8 @@ static void resize(void) {
     net_free(&n);
 }
 
-/* Sums after convolutions: one side, both, with Relu, and one that is read twice and stays. */
+/* Sums after convolutions, by either name: one side, both, with Relu, and one that is read twice
+ * and stays. */
 static void residual(bool relu, int64_t k) {
     net n;
     begin(&n, NULL);
@@ -201,7 +202,7 @@ static void residual(bool relu, int64_t k) {
     scale(&n, "u", 0.2f, 128);
     conv(&n, "x", "a", C, C, 1);
     conv(&n, "a", "b", C, C, k);
-    net_node(&n, "", "Add", "b_d,a_d", "s");
+    net_node(&n, "", k == 1 ? "Sum" : "Add", "b_d,a_d", "s");
     pair(&n, "s", "s");
     conv(&n, "s", "c", C, C, k);
     net_node(&n, "", "Add", "s_d,c_d", relu ? "t0" : "t");

@@ -130,6 +130,43 @@ static void test_extremes(void) {
     extreme_one("Mean", (const float[]){0.5f, 1.5f, 6.5f / 3, NAN, 6.5f / 3, 3.5f / 3});
 }
 
+static float folded(const char *op, float a, float b) {
+    return op[1] == 'a' ? (a > b ? a : b) : op[1] == 'i' ? (a < b ? a : b) : a + b;
+}
+
+/* More elements than are taken at once: as many of each input, one of the first, or one a row. */
+static void extreme_long(const char *op, int64_t first, int64_t second) {
+    enum { ROWS = 3, COLUMNS = 1700, COUNT = ROWS * COLUMNS };
+    static float x[3][COUNT];
+    uint64_t seed = 5;
+    for (size_t i = 0; i < 3 * (size_t)COUNT; i++)
+        x[i / COUNT][i % COUNT] = (float)(int32_t)(test_random(&seed) % 2001) / 64.0f - 15.0f;
+    op_case *c = case_new("", op, 13);
+    case_input(c, QSIM_FLOAT, SHAPE(first, first > 1 ? COLUMNS : 1), x[0]);
+    case_input(c, QSIM_FLOAT, SHAPE(ROWS, COLUMNS), x[1]);
+    case_input(c, QSIM_FLOAT, SHAPE(ROWS, second), x[2]);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(case_shape(c, 0), "float[3,1700]");
+    long wrong = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        const float a = x[0][first > 1 ? i : 0], b = x[2][second > 1 ? i : i / COLUMNS];
+        const float want = folded(op, folded(op, a, x[1][i]), b);
+        wrong += ((const float *)case_data(c, 0))[i] != want;
+    }
+    CHECK_INT(wrong, 0);
+    case_free(c);
+}
+
+static void test_long_extremes(void) {
+    static const char *const ops[] = {"Max", "Min", "Sum"};
+    for (size_t i = 0; i < QS_COUNT(ops); i++) {
+        extreme_long(ops[i], 3, 1700);
+        extreme_long(ops[i], 1, 1700);
+        extreme_long(ops[i], 3, 1);
+    }
+}
+
 static void test_range(void) {
     static const int32_t from = 10, to = 4, by = -3;
     op_case *c = case_new("", "Range", 11);
@@ -238,6 +275,7 @@ int main(void) {
     test_expand();
     test_pow();
     test_extremes();
+    test_long_extremes();
     test_range();
     test_fill();
     test_layernorm();
