@@ -83,11 +83,17 @@ INLINE void rows_by_one(const slides *s, const slide_out *given, ptrdiff_t at,
     const int8_t *w = o->w, *v = o->v;
     const ptrdiff_t more = o->more, step = s->across;
     SLIDE_KEPT
-    column c0 = column_at(s, at, ranges), c1 = column_at(s, at + step, ranges), c2;
+    column c0 = column_at(s, at, ranges), c1 = column_at(s, at + step, ranges), c2, ahead;
     at += 2 * step;
-    for (int32_t x = 0; x < o->n; x++, at += step) {
-        c2 = column_at(s, at, ranges);
+    /* Ranges take longer to load: half a step ahead. */
+    if (ranges > 1)
+        ahead = column_at(s, at, ranges);
+    for (int32_t x = 0; x < o->n; x++) {
+        c2 = ranges > 1 ? ahead : column_at(s, at, ranges);
+        at += step;
         SLIDE_WORDS(0, 1, c0, c1, c2)
+        if (ranges > 1)
+            ahead = column_at(s, at, ranges);
         SLIDE_WORDS(2, 3, c0, c1, c2)
         if (!single)
             slide_store(o, second, _mm512_packus_epi16(b0, b2), x, &e, ranges);
