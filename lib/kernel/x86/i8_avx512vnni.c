@@ -254,7 +254,7 @@ TARGET static void single(const qk_gemm_u8s8 *g, const uint8_t *p0, const int32_
 
 INLINE kind kind_of(const qk_gemm_u8s8 *g) {
     if (!g->o.mult || g->o.clamp)
-        return KIND_ANY;
+        return g->o.mult || !g->o.scale || g->width < 32 ? KIND_ANY : KIND_FLOAT;
     return g->o.zp == 0 ? KIND_ZERO : g->o.fits16 ? KIND_SHORT : KIND_PLAIN;
 }
 

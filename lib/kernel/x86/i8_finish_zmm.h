@@ -12,6 +12,7 @@ typedef enum kind {
     KIND_ZERO,  /* u8, zero point 0, whole tiles */
     KIND_SHORT, /* u8, whole tiles, results that fit 16 bits (qk_out_i8) */
     KIND_PLAIN, /* u8, whole tiles */
+    KIND_FLOAT, /* floats, whole tiles of 64 or 32 columns */
     KIND_ANY    /* int32, a clamp, or rows that are missing */
 } kind;
 
@@ -69,6 +70,10 @@ INLINE void store_u8_64(const sink *s, int32_t r, __m512i y) {
 
 INLINE void finish_64(const sink *s, kind how, int32_t r, __m512i a, __m512i b, __m512i c,
                       __m512i d) {
+    if (how == KIND_FLOAT) {
+        store_floats_4(s, r, a, b, c, d);
+        return;
+    }
     if (how == KIND_ANY) {
         finish_4(s, r, a, b, c, d);
         return;
@@ -110,8 +115,8 @@ INLINE void store_u8_32_2(const sink *s, kind how, int32_t r, __m512i y) {
 
 INLINE void finish_32(const sink *s, kind how, int32_t r, __m512i a0, __m512i b0, __m512i a1,
                       __m512i b1) {
-    if (how == KIND_ANY && !s->mult) {
-        if (s->scale) {
+    if (how == KIND_FLOAT || (how == KIND_ANY && !s->mult)) {
+        if (how == KIND_FLOAT || s->scale) {
             FLOATS(a0, 0);
             FLOATS(b0, 1);
             FLOATS(a1, 0);

@@ -102,23 +102,43 @@ INLINE __m512i as_floats(const sink *s, __m512i acc, __m512 scale, __m512 add) {
 #define FLOATS(acc, v)                                                                             \
     acc = as_floats(s, acc, _mm512_loadu_ps(s->scale + 16 * v), _mm512_loadu_ps(s->add + 16 * v))
 
+/* Rows of 64 columns as int32. */
+INLINE void store_i32_4(const sink *s, int32_t r, __m512i a, __m512i b, __m512i c, __m512i d) {
+    __m512i ab = _mm512_shuffle_i32x4(a, b, 0x44), cd = _mm512_shuffle_i32x4(c, d, 0x44);
+    const __m512i v0 = _mm512_shuffle_i32x4(ab, cd, 0x88), v1 = _mm512_shuffle_i32x4(ab, cd, 0xdd);
+    ab = _mm512_shuffle_i32x4(a, b, 0xee);
+    cd = _mm512_shuffle_i32x4(c, d, 0xee);
+    const __m512i v2 = _mm512_shuffle_i32x4(ab, cd, 0x88), v3 = _mm512_shuffle_i32x4(ab, cd, 0xdd);
+    uint8_t *out = s->out + r * s->stride;
+    if (s->cols == 64) { /* plain stores are faster */
+        _mm512_storeu_si512(out, v0);
+        _mm512_storeu_si512(out + 64, v1);
+        _mm512_storeu_si512(out + 128, v2);
+        _mm512_storeu_si512(out + 192, v3);
+        return;
+    }
+    store_i32(s, r, 0, v0);
+    store_i32(s, r, 1, v1);
+    store_i32(s, r, 2, v2);
+    store_i32(s, r, 3, v3);
+}
+
+INLINE void store_floats_4(const sink *s, int32_t r, __m512i a, __m512i b, __m512i c, __m512i d) {
+    FLOATS(a, 0);
+    FLOATS(b, 1);
+    FLOATS(c, 2);
+    FLOATS(d, 3);
+    store_i32_4(s, r, a, b, c, d);
+}
+
 INLINE void finish_4(const sink *s, int32_t r, __m512i a, __m512i b, __m512i c, __m512i d) {
     if (r >= s->rows)
         return;
     if (!s->mult) {
-        if (s->scale) {
-            FLOATS(a, 0);
-            FLOATS(b, 1);
-            FLOATS(c, 2);
-            FLOATS(d, 3);
-        }
-        __m512i ab = _mm512_shuffle_i32x4(a, b, 0x44), cd = _mm512_shuffle_i32x4(c, d, 0x44);
-        store_i32(s, r, 0, _mm512_shuffle_i32x4(ab, cd, 0x88));
-        store_i32(s, r, 1, _mm512_shuffle_i32x4(ab, cd, 0xdd));
-        ab = _mm512_shuffle_i32x4(a, b, 0xee);
-        cd = _mm512_shuffle_i32x4(c, d, 0xee);
-        store_i32(s, r, 2, _mm512_shuffle_i32x4(ab, cd, 0x88));
-        store_i32(s, r, 3, _mm512_shuffle_i32x4(ab, cd, 0xdd));
+        if (s->scale)
+            store_floats_4(s, r, a, b, c, d);
+        else
+            store_i32_4(s, r, a, b, c, d);
         return;
     }
     const float *m = s->mult;
