@@ -86,8 +86,8 @@ typedef struct qk_depthwise_u8s8 {
 
 /*
  * Rows of output of a depthwise convolution, all channels, on the image itself: what lies outside
- * of it is seen as `zeros`, a row of zero points. To bytes without a clamp. Weights:
- * qk_i8_pack_window.
+ * of it is seen as `zeros`, a row of zero points. To bytes without a clamp, or to floats
+ * (qk_i8_floats_window). Weights: qk_i8_pack_window.
  */
 typedef struct qk_window_u8s8 {
     const uint8_t *image, *zeros;
@@ -141,6 +141,7 @@ typedef struct qk_i8 {
     /* kernels that qk_i8_has_window names, or NULL */
     void (*window)(const qk_window_u8s8 *d);
     int32_t window_group; /* rows of the kernel in a dword: 4 of 8 bits or 2 of 16 */
+    bool window_floats;   /* qk_i8_floats_window */
     /* y[i] = requantized acc[i], one multiplier */
     void (*requantize)(const int32_t *acc, size_t n, float m, int32_t zp, int32_t lo, int32_t hi,
                        uint8_t *y);
@@ -220,6 +221,11 @@ void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, int32_t n, const v
 /* Has the table a window kernel for this kernel? */
 static inline bool qk_i8_has_window(const qk_i8 *t, int32_t kh, int32_t kw) {
     return t->window && kh >= 2 && kh <= 7 && kw <= 7;
+}
+/* And one to floats for it, undilated? */
+static inline bool qk_i8_floats_window(const qk_i8 *t, int32_t kh, int32_t kw, int32_t stride_h,
+                                       int32_t stride_w) {
+    return t->window_floats && kh == 3 && kw == 3 && stride_h == stride_w && stride_h <= 2;
 }
 static inline int32_t qk_i8_window_groups(const qk_i8 *t, int32_t kh) {
     return (kh + t->window_group - 1) / t->window_group;

@@ -19,8 +19,9 @@ typedef struct qk_weights_i8 {
     bool sum_column;              /* some weight has a zero point: sums of x are needed */
     bool row_sums;                /* all have the same: sums of x start those of a row */
     bool split;                   /* depthwise with zero points: two sets of taps */
-    bool plain; /* sums become bytes, without a clamp or qk_post_i8: all that window kernels do */
-    bool apart; /* pixels of the result do not follow each other: see y_channels */
+    bool plain;  /* sums become bytes, without a clamp or qk_post_i8: all that window kernels do */
+    bool floats; /* sums become floats, nothing is dilated */
+    bool apart;  /* pixels of the result do not follow each other: see y_channels */
     /* found by qk_weights_i8_layout */
     bool depthwise, merged;
     bool whole;       /* a pixel's kernel rows are gathered into one segment */

@@ -158,7 +158,7 @@ static void set_block(qk_conv_i8 *c) {
 
 /* Bytes of results for `after`; false: too many. */
 static bool after_bytes(qk_conv_i8 *c, size_t *bytes) {
-    const int64_t row = (int64_t)c->wo * c->w.groups;
+    const int64_t row = (int64_t)c->wo * c->w.groups * (c->w.floats ? 4 : 1);
     int64_t rows = row > 0 ? AFTER_ROWS / row & ~(int64_t)1 : 2;
     *bytes = 0;
     c->block_rows = least(rows > 2 ? rows : 2, c->strip_rows);

@@ -21,8 +21,9 @@ static bool layout_depthwise(const qk_i8 *t, qk_weights_i8 *w) {
     if (w->groups > INT32_MAX - 64 || !qs_mul((size_t)w->kh + 1, (size_t)w->kw, &taps) ||
         taps > INT32_MAX / 2 - 8)
         return false;
-    w->window = w->plain && w->stride_h > 0 && w->stride_h <= 64 && w->stride_w > 0 &&
-                w->stride_w <= 64 && qk_i8_has_window(t, w->kh, w->kw);
+    const bool has = w->floats ? qk_i8_floats_window(t, w->kh, w->kw, w->stride_h, w->stride_w)
+                               : w->plain && qk_i8_has_window(t, w->kh, w->kw);
+    w->window = has && w->stride_h > 0 && w->stride_h <= 64 && w->stride_w > 0 && w->stride_w <= 64;
     w->channels = w->groups;
     if (!w->window && w->stride_w == 1 && w->groups < block)
         w->channels = block / common_divisor(block, w->groups) * w->groups;

@@ -261,12 +261,29 @@ QS_RARE int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shap
     return code;
 }
 
-QS_RARE int qs_i8_pack_floats(qs_pack *p, int32_t w_scale, int32_t add) {
+static bool is_one_number(const qs_value *v) {
+    bool one = v && v->rank >= 0;
+    for (int32_t i = 0; one && i < v->rank; i++)
+        one = v->dims[i].size == 1;
+    return one;
+}
+
+QS_RARE bool qs_i8_makes_floats(const qs_pack *p) {
+    const qs_value *zp = pack_value(p, 2), *w_zp = pack_value(p, 3);
+    const qs_value *scale = pack_value(p, QS_I8_W_SCALE), *add = pack_value(p, QS_I8_ADD);
+    return is_one_number(pack_value(p, QS_I8_X_SCALE)) && (!zp || is_one_number(zp)) && scale &&
+           scale->data && (!add || add->data) && (!w_zp || w_zp->data) &&
+           !qs_node_int(p->node, "rows", 0);
+}
+
+QS_RARE int qs_i8_pack_floats(qs_pack *p) {
     const qs_i8_packed *packed = p->result;
-    const float *scales = qs_pack_const(p, w_scale), *adds = qs_pack_const(p, add);
     size_t bytes;
-    if (!packed || !scales || (!adds && pack_value(p, add)) || packed->layout.sum_column)
+    if (!packed || !qs_i8_makes_floats(p) || packed->layout.sum_column)
         return QSIM_OK;
+    const float *scales = qs_pack_const(p, QS_I8_W_SCALE), *adds = qs_pack_const(p, QS_I8_ADD);
+    if (!scales || (!adds && pack_value(p, QS_I8_ADD)))
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     if (!qs_i8_columns_bytes(&packed->layout, &bytes))
         return pack_fail(p, QSIM_E_LIMIT, "too many output channels");
     void *memory = qs_arena_alloc64(p->arena, bytes);
@@ -307,7 +324,7 @@ static const void *part(const void *list, int64_t count, int64_t each, int64_t f
 static void read_floats(const run *k, qs_i8_rules *r) {
     const qs_i8_floats *how = &k->p->floats;
     r->floats = k->p->packed->columns;
-    r->x_scale = *(const float *)role_in(k, how->x_scale);
+    r->x_scale = *(const float *)role_in(k, QS_I8_X_SCALE);
     r->low = how->low;
     r->high = how->high;
 }
@@ -489,7 +506,7 @@ QS_RARE static int lower_check(qs_lower *l, qs_infer *x, const qs_i8_plan *p) {
 /* What the sums of ConvInteger and MatMulInteger become. */
 QS_RARE static void choose_floats(qs_i8_plan *p) {
     qs_i8_floats *how = &p->floats;
-    how->direct = how->direct && p->packed && p->packed->columns && p->batches == 1 && !p->rows;
+    how->direct = p->packed && p->packed->columns && p->batches == 1 && !p->rows;
     if (!how->direct)
         return;
     p->conv.after = how->after;

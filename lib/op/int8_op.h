@@ -53,15 +53,19 @@ typedef void qs_i8_after(const void *arg, const qk_block *block);
  * scale of x. Its scales and what is added are the lists that qs_i8_pack_floats has found.
  */
 typedef struct qs_i8_floats {
-    int32_t x_scale; /* input */
     float low, high;
     int32_t into, column; /* op/window.h */
     qs_i8_after *after;   /* takes them, or NULL */
-    bool direct;          /* wanted; false behind qs_i8_lower: sums are left */
+    bool direct;          /* found; else sums are left */
 } qs_i8_floats;
 
-/* Behind qs_i8_pack: inputs with one number for each column, `add` may be left out. */
-int qs_i8_pack_floats(qs_pack *p, int32_t w_scale, int32_t add);
+/* Which inputs of a scaled operator (op_scaled_int8.c) tell how. */
+enum { QS_I8_X_SCALE = 4, QS_I8_W_SCALE, QS_I8_ADD };
+
+/* Whether all is known to be as it has to be, so that the sums are never wanted. */
+bool qs_i8_makes_floats(const qs_pack *p);
+/* Behind qs_i8_pack. */
+int qs_i8_pack_floats(qs_pack *p);
 
 typedef struct qs_i8_plan {
     /* given */

@@ -108,6 +108,15 @@ static bool shape_of(const qs_node *n, const qs_value *w, qs_i8_shape *s) {
     return true;
 }
 
+/* A dilation along any axis. */
+static bool is_dilated(const qs_node *n) {
+    const qs_attr *list = qs_node_attr(n, "dilations");
+    bool dilated = false;
+    for (int32_t i = 0; list && i < list->count; i++)
+        dilated |= list->u.ints[i] != 1;
+    return dilated;
+}
+
 static int pack(qs_pack *p, const qs_i8_roles *r) {
     qs_i8_shape shape;
     if (!qs_pack_const(p, r->w))
@@ -115,6 +124,7 @@ static int pack(qs_pack *p, const qs_i8_roles *r) {
     if (!shape_of(p->node, &p->graph->values[p->node->inputs[r->w]], &shape))
         return qs_fail(p->error, QSIM_E_LIMIT, "%s: the weights are too large (node '%s', %s)",
                        p->model, p->node->name, p->node->op_type);
+    shape.w.floats = r == &integer && qs_i8_makes_floats(p) && !is_dilated(p->node);
     return qs_i8_pack(p, r, &shape);
 }
 

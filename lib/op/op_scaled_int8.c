@@ -64,7 +64,7 @@ QS_RARE static int infer_scaled(qs_infer *x) {
 
 QS_RARE static int pack_scaled(qs_pack *p) {
     int code = sums_of(p->node)->pack(p);
-    return code ? code : qs_i8_pack_floats(p, 5, 6);
+    return code ? code : qs_i8_pack_floats(p);
 }
 
 typedef struct scaled_params {
@@ -201,16 +201,13 @@ QS_RARE static int lower_into(qs_lower *l, scaled_params *p) {
 }
 
 /* What the kernels are asked for. */
-static qs_i8_floats floats_of(const qs_lower *l, const qs_scaled *s) {
+static qs_i8_floats floats_of(const qs_scaled *s) {
     const bool end = s->end.first || s->end.sum || s->end.curve;
-    const bool single = qs_value_elements(qs_lower_in(l, 4)) == 1;
-    return (qs_i8_floats){.x_scale = 4,
-                          .low = s->lo,
+    return (qs_i8_floats){.low = s->lo,
                           .high = s->hi,
                           .into = (int32_t)s->into,
                           .column = (int32_t)s->column,
-                          .after = end ? finish_block : NULL,
-                          .direct = !s->by_row && single && s->into <= INT32_MAX};
+                          .after = end ? finish_block : NULL};
 }
 
 QS_RARE static int lower_scaled(qs_lower *l) {
@@ -218,7 +215,7 @@ QS_RARE static int lower_scaled(qs_lower *l) {
     int code = make_scaled(l, &scaled);
     if (code)
         return code;
-    const qs_i8_floats how = floats_of(l, &scaled);
+    const qs_i8_floats how = floats_of(&scaled);
     code = is_conv(l->node) ? qs_convinteger_lower(l, &how) : qs_matmulinteger_lower(l, &how);
     if (code)
         return code;

@@ -112,6 +112,7 @@ static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
                            .zp = w->split ? p->w_zp : NULL};
     size_t scratch = 0;
     w->plain = !p->int32_out;
+    w->floats = p->floats && p->conv.dilation_h == 1 && p->conv.dilation_w == 1;
     qk_weights_i8_layout(t, w);
     int8_t *b = ck_input(s, w->bytes);
     int32_t *colsum = ck_input(s, 4 * (size_t)w->groups * (size_t)w->n);

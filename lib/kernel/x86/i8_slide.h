@@ -130,8 +130,9 @@ INLINE void pair_at(const plan *p, const slide_out *o, int32_t y, int32_t c, sli
     q->s.zeros = d->zeros;
     q->s.across = d->channels;
     q->s.end = (size_t)p->row_bytes;
-    q->first = (uint8_t *)d->out + (ptrdiff_t)y * d->wo * d->channels + c;
-    q->second = q->first + (q->single || o->rows == 1 ? 0 : (ptrdiff_t)d->wo * d->channels);
+    const ptrdiff_t row = d->wo * o->pixel;
+    q->first = (uint8_t *)d->out + y * row + c * element_of(d);
+    q->second = q->first + (q->single || o->rows == 1 ? 0 : row);
 }
 
 /*
@@ -142,6 +143,7 @@ TARGET static void slide_blocks(const plan *p, part *t, const part *last, int32_
                                 int32_t c, int32_t end) {
     const qk_window_u8s8 *d = p->d;
     slide_pair q[SLIDE_PAIRS];
+    const int32_t step = W_BYTES * element_of(d);
     for (int32_t i = 0; i < pairs; i++)
         pair_at(p, &t->o, y + t->o.rows * i, c, &q[i]);
     const int8_t *w = d->w + (size_t)(c / W_BYTES) * p->block_bytes;
@@ -153,6 +155,8 @@ TARGET static void slide_blocks(const plan *p, part *t, const part *last, int32_
             o->v = w + o->moved;
             o->bias = d->o.bias + c;
             o->mult = d->o.mult ? d->o.mult + c : NULL;
+            o->scale = d->o.scale ? d->o.scale + c : NULL;
+            o->add = d->o.scale ? d->o.add + c : NULL;
             o->cols = d->channels - c < t->each ? d->channels - c : t->each;
             for (int32_t i = 0; i < pairs; i++) {
                 o->first = q[i].first;
@@ -162,8 +166,8 @@ TARGET static void slide_blocks(const plan *p, part *t, const part *last, int32_
                                                        &p->e);
                 for (int32_t k = 0; k < 8; k++)
                     q[i].s.row[k] += W_BYTES;
-                q[i].first += W_BYTES;
-                q[i].second += W_BYTES;
+                q[i].first += step;
+                q[i].second += step;
             }
         }
         if (t == last)
@@ -191,7 +195,7 @@ QS_RARE static void start_slide(const plan *p, part *t) {
     t->o = (slide_out){.n = t->q,
                        .wo = d->wo,
                        .whole = d->wo - (t->ranges - 1) * t->q,
-                       .pixel = d->channels,
+                       .pixel = (ptrdiff_t)element_of(d) * d->channels,
                        .limits = d->o.lo > 0 || d->o.hi < 255,
                        .stride = d->stride_w,
                        .dilation = d->dilation_w,

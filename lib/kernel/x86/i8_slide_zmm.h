@@ -199,6 +199,7 @@ INLINE void tall_rows(const slides *s, const slide_out *given, ptrdiff_t at, con
 }
 
 #include "kernel/x86/i8_slide_16_zmm.h"
+#include "kernel/x86/i8_slide_floats_zmm.h"
 #include "kernel/x86/i8_slide_5x5_zmm.h"
 #include "kernel/x86/i8_slide_dense_zmm.h"
 
@@ -227,6 +228,8 @@ TALL(tall_4, 8, 4)
 static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single) {
     const qk_window_u8s8 *d = p->d;
     const bool by_two = d->stride_h == 2;
+    if (d->o.scale)
+        return floats_for(by_two, ranges);
     if (d->dilation_h != 1 || (more && p->groups > 1))
         return any_for(ranges);
     if (d->kh == 5 && d->kw == 5 && d->stride_h == 1 && d->stride_w == 1 && d->dilation_w == 1 &&

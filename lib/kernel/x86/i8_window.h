@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise convolution on the image itself, to bytes without a clamp: a template in vectors of
+ * Depthwise convolution on the image itself, to bytes without a clamp, or to floats where the table
+ * says so: a template in vectors of
  * 128 * W_LANES bits. Before including it, define TARGET, INLINE, epilogue_of, scale, narrow and
  * narrow_u8 (i8_zmm.h, i8_ymm.h) and
  *
@@ -91,6 +92,7 @@ typedef struct slide_out {
     ptrdiff_t moved;     /* from w to v */
     const int32_t *bias;
     const float *mult;
+    const float *scale, *add; /* of floats */
     uint8_t *first, *second;
     int32_t n, wo;   /* columns of output in a range, of all */
     int32_t whole;   /* columns that all ranges have */
@@ -246,6 +248,11 @@ static bool any_weight(const int8_t *w, size_t bytes) {
 QS_RARE static void start_slide(const plan *p, part *t);
 static void slide(const plan *p, part *t, const part *last, int32_t y, int32_t pairs);
 
+/* Bytes of a result. */
+static int32_t element_of(const qk_window_u8s8 *d) {
+    return d->o.scale ? 4 : 1;
+}
+
 static part part_of(const plan *p, int32_t begin, int32_t end, int32_t each) {
     part t = {.begin = begin, .end = end, .each = each, .ranges = W_BYTES / each};
     t.q = (p->d->wo + t.ranges - 1) / t.ranges;
@@ -268,6 +275,8 @@ TARGET static void window_u8s8(const qk_window_u8s8 *d) {
     const plan p = plan_of(d);
     int32_t rest = d->channels % W_BYTES;
     int32_t each = rest == 0 ? W_BYTES : rest <= 16 ? 16 : rest <= 32 ? 32 : W_BYTES;
+    if (d->o.scale && each == 16)
+        each = 32; /* of floats there are no quarters */
     int32_t whole = each == W_BYTES ? d->channels : d->channels - rest;
     part parts[2];
     int32_t count = 0;
