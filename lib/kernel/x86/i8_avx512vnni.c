@@ -49,9 +49,15 @@
     R##NR(SUMS_##W) finish_sums_##W(s, sums);
 #define FINISH_ANY_64(NR) FINISH_SUMS(NR, 64)
 #define FINISH_ANY_32(NR) FINISH_SUMS(NR, 32)
-#define FINISH_ANY_24(NR) FINISH_##NR##x24
+#define HALF_SUM(r)       halves[r] = h##r;
+#define FINISH_ANY_24(NR)                                                                          \
+    __m512i sums[NR];                                                                              \
+    __m256i halves[NR];                                                                            \
+    R##NR(SUMS_16) R##NR(HALF_SUM) finish_sums_24(s, sums, halves);
 #define FINISH_ANY_16(NR) FINISH_SUMS(NR, 16)
-#define FINISH_ANY_8(NR)  FINISH_##NR##x8
+#define FINISH_ANY_8(NR)                                                                           \
+    __m256i halves[NR];                                                                            \
+    R##NR(HALF_SUM) finish_sums_8(s, halves);
 
 TARGET QS_CALLED static void finish_sums_64(const sink *s, const __m512i *sums) {
     for (int32_t r = 0; r < s->rows; r++, sums += 4)
@@ -66,6 +72,22 @@ TARGET QS_CALLED static void finish_sums_32(const sink *s, const __m512i *sums) 
 TARGET QS_CALLED static void finish_sums_16(const sink *s, const __m512i *sums) {
     for (int32_t r = 0; r < s->rows; r += 4, sums += 4)
         finish_16(s, KIND_ANY, r, sums[0], sums[1], sums[2], sums[3]);
+}
+
+TARGET QS_CALLED static void finish_sums_24(const sink *s, const __m512i *a, const __m256i *h) {
+    for (int32_t r = 0; !s->mult && r < s->rows; r++)
+        store_row_24(s, r, a[r], h[r]);
+    if (s->mult)
+        finish_24(s, KIND_ANY, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], join(h[0], h[1]),
+                  join(h[2], h[3]), join(h[4], h[5]), join(h[6], h[7]));
+}
+
+TARGET QS_CALLED static void finish_sums_8(const sink *s, const __m256i *h) {
+    for (int32_t r = 0; !s->mult && r < s->rows; r++)
+        store_row_8(s, r, 0, h[r]);
+    if (s->mult)
+        finish_8(s, KIND_ANY, join(h[0], h[1]), join(h[2], h[3]), join(h[4], h[5]),
+                 join(h[6], h[7]));
 }
 
 /* Where rows [r, r + count) of the product begin. */

@@ -173,9 +173,15 @@ INLINE void finish_16(const sink *s, kind how, int32_t r, __m512i a, __m512i b, 
 
 /* ---- 8 columns: eight rows ---- */
 
-INLINE void store_i32_8(const sink *s, int32_t r, int32_t j, __m256i v) {
-    if (r < s->rows)
-        _mm256_mask_storeu_epi32(s->out + r * s->stride + 4 * j, (__mmask8)mask16(s->cols - j), v);
+/* As int32 or floats, from column j on, which belongs to position j. */
+INLINE void store_row_8(const sink *s, int32_t r, int32_t j, __m256i v) {
+    if (s->scale) {
+        const __m256 scale = _mm256_loadu_ps(s->scale + j), add = _mm256_loadu_ps(s->add + j);
+        v = _mm512_castsi512_si256(as_floats(s, _mm512_castsi256_si512(v),
+                                             _mm512_castps256_ps512(scale),
+                                             _mm512_castps256_ps512(add)));
+    }
+    _mm256_mask_storeu_epi32(s->out + r * s->stride + 4 * j, (__mmask8)mask16(s->cols - j), v);
 }
 
 /* Rows that do not lie close together, from where they do. */
@@ -195,19 +201,9 @@ INLINE __m512 twice(const float *m) {
     return _mm512_insertf32x8(_mm512_castps256_ps512(v), v, 1);
 }
 
-/* Vectors of two rows each: 0 and 1, 2 and 3, 4 and 5, 6 and 7. */
+/* To bytes. Vectors of two rows each: 0 and 1, 2 and 3, 4 and 5, 6 and 7. */
 INLINE void finish_8(const sink *s, kind how, __m512i a, __m512i b, __m512i c, __m512i d) {
     uint8_t bytes[64];
-    if (how == KIND_ANY && !s->mult) {
-        for (int32_t i = 0; i < 4; i++) {
-            __m512i v = i == 0 ? a : i == 1 ? b : i == 2 ? c : d;
-            if (s->scale)
-                v = as_floats(s, v, twice(s->scale), twice(s->add));
-            store_i32_8(s, 2 * i, 0, _mm512_castsi512_si256(v));
-            store_i32_8(s, 2 * i + 1, 0, _mm512_extracti64x4_epi64(v, 1));
-        }
-        return;
-    }
     const __m512 m = twice(s->mult);
     TO_BYTES(y, s, how, a, m, b, m, c, m, d, m)
     y = _mm512_permutexvar_epi32(
@@ -246,24 +242,18 @@ INLINE void store_u8_24(const sink *s, __m512i y0, __m512i y1, __m512i y8) {
         scatter_rows(s, bytes, 24);
 }
 
-/* The first 16 columns of eight rows, and the other eight of two rows each as in finish_8. */
+INLINE void store_row_24(const sink *s, int32_t r, __m512i v, __m256i half) {
+    if (s->scale)
+        FLOATS(v, 0);
+    store_i32(s, r, 0, v);
+    store_row_8(s, r, 16, half);
+}
+
+/* To bytes. The first 16 columns of eight rows, and the other eight of two rows each as in
+ * finish_8. */
 INLINE void finish_24(const sink *s, kind how, __m512i a0, __m512i a1, __m512i a2, __m512i a3,
                       __m512i a4, __m512i a5, __m512i a6, __m512i a7, __m512i b, __m512i c,
                       __m512i d, __m512i e) {
-    if (how == KIND_ANY && !s->mult) {
-        const __m512i rows[8] = {a0, a1, a2, a3, a4, a5, a6, a7}, pairs[4] = {b, c, d, e};
-        for (int32_t r = 0; r < s->rows; r++) {
-            __m512i v = pairs[r / 2], first = rows[r];
-            if (s->scale) {
-                FLOATS(first, 0);
-                v = as_floats(s, v, twice(s->scale + 16), twice(s->add + 16));
-            }
-            store_i32(s, r, 0, first);
-            store_i32_8(s, r, 16,
-                        r % 2 ? _mm512_extracti64x4_epi64(v, 1) : _mm512_castsi512_si256(v));
-        }
-        return;
-    }
     const __m512 m = _mm512_loadu_ps(s->mult), m8 = twice(s->mult + 16);
     TO_BYTES(y0, s, how, a0, m, a1, m, a2, m, a3, m)
     TO_BYTES(y1, s, how, a4, m, a5, m, a6, m, a7, m)

@@ -229,7 +229,7 @@ static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single)
     const qk_window_u8s8 *d = p->d;
     const bool by_two = d->stride_h == 2;
     if (d->o.scale)
-        return floats_for(by_two, ranges);
+        return by_two ? slide_floats_by_two : slide_floats_by_one;
     if (d->dilation_h != 1 || (more && p->groups > 1))
         return any_for(ranges);
     if (d->kh == 5 && d->kw == 5 && d->stride_h == 1 && d->stride_w == 1 && d->dilation_w == 1 &&

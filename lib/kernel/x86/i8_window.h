@@ -275,8 +275,8 @@ TARGET static void window_u8s8(const qk_window_u8s8 *d) {
     const plan p = plan_of(d);
     int32_t rest = d->channels % W_BYTES;
     int32_t each = rest == 0 ? W_BYTES : rest <= 16 ? 16 : rest <= 32 ? 32 : W_BYTES;
-    if (d->o.scale && each == 16)
-        each = 32; /* of floats there are no quarters */
+    if (d->o.scale) /* floats go in one range */
+        each = W_BYTES;
     int32_t whole = each == W_BYTES ? d->channels : d->channels - rest;
     part parts[2];
     int32_t count = 0;

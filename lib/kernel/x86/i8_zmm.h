@@ -135,10 +135,13 @@ INLINE void finish_4(const sink *s, int32_t r, __m512i a, __m512i b, __m512i c, 
     if (r >= s->rows)
         return;
     if (!s->mult) {
-        if (s->scale)
-            store_floats_4(s, r, a, b, c, d);
-        else
-            store_i32_4(s, r, a, b, c, d);
+        if (s->scale) {
+            FLOATS(a, 0);
+            FLOATS(b, 1);
+            FLOATS(c, 2);
+            FLOATS(d, 3);
+        }
+        store_i32_4(s, r, a, b, c, d);
         return;
     }
     const float *m = s->mult;
