@@ -13,7 +13,7 @@ static int32_t common_divisor(int32_t a, int32_t b) {
 /*
  * Few channels would leave most of a vector empty. With unit stride a row of pixels can be seen as
  * one pixel of many channels whose weights repeat: as many as fill whole vectors. Window kernels
- * look after themselves.
+ * to bytes look after themselves.
  */
 static bool layout_depthwise(const qk_i8 *t, qk_weights_i8 *w) {
     int32_t block = 16 * t->lanes, groups;
@@ -21,8 +21,11 @@ static bool layout_depthwise(const qk_i8 *t, qk_weights_i8 *w) {
     if (w->groups > INT32_MAX - 64 || !qs_mul((size_t)w->kh + 1, (size_t)w->kw, &taps) ||
         taps > INT32_MAX / 2 - 8)
         return false;
-    const bool has = w->floats ? qk_i8_floats_window(t, w->kh, w->kw, w->stride_h, w->stride_w)
-                               : w->plain && qk_i8_has_window(t, w->kh, w->kw);
+    const bool filled =
+        4 * (int64_t)w->groups >= 3 * (int64_t)block * ((w->groups - 1) / block + 1);
+    const bool has = w->floats
+                         ? filled && qk_i8_floats_window(t, w->kh, w->kw, w->stride_h, w->stride_w)
+                         : w->plain && qk_i8_has_window(t, w->kh, w->kw);
     w->window = has && w->stride_h > 0 && w->stride_h <= 64 && w->stride_w > 0 && w->stride_w <= 64;
     w->channels = w->groups;
     if (!w->window && w->stride_w == 1 && w->groups < block)
