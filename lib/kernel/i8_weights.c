@@ -21,8 +21,9 @@ static bool layout_depthwise(const qk_i8 *t, qk_weights_i8 *w) {
     if (w->groups > INT32_MAX - 64 || !qs_mul((size_t)w->kh + 1, (size_t)w->kw, &taps) ||
         taps > INT32_MAX / 2 - 8)
         return false;
-    const bool filled =
-        4 * (int64_t)w->groups >= 3 * (int64_t)block * ((w->groups - 1) / block + 1);
+    /* Where pixels can stand side by side, floats of few channels are faster so. */
+    const int64_t room = (int64_t)block * ((w->groups - 1) / block + 1);
+    const bool filled = w->stride_w == 2 || 4 * (int64_t)w->groups >= 3 * room;
     const bool has = w->floats
                          ? filled && qk_i8_floats_window(t, w->kh, w->kw, w->stride_h, w->stride_w)
                          : w->plain && qk_i8_has_window(t, w->kh, w->kw);

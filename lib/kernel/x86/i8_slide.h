@@ -130,9 +130,9 @@ INLINE void pair_at(const plan *p, const slide_out *o, int32_t y, int32_t c, sli
     q->s.zeros = d->zeros;
     q->s.across = d->channels;
     q->s.end = (size_t)p->row_bytes;
-    const ptrdiff_t row = d->wo * o->pixel;
-    q->first = (uint8_t *)d->out + y * row + c * element_of(d);
-    q->second = q->first + (q->single || o->rows == 1 ? 0 : row);
+    const ptrdiff_t line = d->wo * o->pixel;
+    q->first = (uint8_t *)d->out + y * line + c * element_of(d);
+    q->second = q->first + (q->single || o->rows == 1 ? 0 : line);
 }
 
 /*
