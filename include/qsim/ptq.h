@@ -128,10 +128,14 @@ typedef struct qsim_quantize_options {
     size_t struct_size;     /* sizeof(qsim_quantize_options) */
     const qsim_rule *rules; /* the last match wins; a pattern that matches nothing: NOT_FOUND */
     size_t rule_count;
-    const int32_t
-        *schemes; /* QSIM_WEIGHT_* for each quantized layer in order (from a search), or NULL */
+    /*
+     * What a search has found, or NULL: QSIM_WEIGHT_* for each quantized layer in order, and a
+     * percentile for each activation in the calibration's order. For those beyond the counts the
+     * fields below hold.
+     */
+    const int32_t *schemes;
     size_t scheme_count;
-    const double *percentiles; /* per activation tensor in the calibration's order, or NULL */
+    const double *percentiles;
     size_t percentile_count;
     qsim_progress_fn progress;
     void *progress_user;

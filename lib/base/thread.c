@@ -319,7 +319,8 @@ static void publish(struct qs_pool *pool, size_t n, qsim_task_fn task, void *arg
     }
 }
 
-bool qs_pool_run(struct qs_pool *pool, size_t n, qsim_task_fn task, void *arg) {
+/* False, having done nothing, if the pool is busy. */
+static bool run_tasks(struct qs_pool *pool, size_t n, qsim_task_fn task, void *arg) {
     if (atomic_load_explicit(&pool->alone, memory_order_relaxed) ||
         atomic_exchange(&pool->busy, true))
         return false;
@@ -345,7 +346,7 @@ void qs_parallel(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg) {
         ctx->parallel(ctx->parallel_user, n, task, arg);
         return;
     }
-    if (n > 1 && ctx->pool && qs_pool_run(ctx->pool, n, task, arg))
+    if (n > 1 && ctx->pool && run_tasks(ctx->pool, n, task, arg))
         return;
     for (size_t i = 0; i < n; i++)
         task(arg, i);

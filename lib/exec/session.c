@@ -239,6 +239,9 @@ static int build(qsim_session *s, const qsim_session_options *o, bool literal, q
     if (o->level < QSIM_LEVEL_DEFAULT || o->level > QSIM_LEVEL_ALL)
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: level %d does not exist", s->name,
                        (int)o->level);
+    if (!o->outputs && o->output_count > 0)
+        return qs_fail(error, QSIM_E_ARGUMENT, "%s: %zu outputs are asked for without their names",
+                       s->name, o->output_count);
     if (qs_graph_clone(s->model->graph, &s->graph))
         return no_memory(s, error);
     qs_pass p = {.ctx = s->ctx, .graph = s->graph, .model = s->name, .error = error};

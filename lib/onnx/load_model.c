@@ -208,8 +208,10 @@ int qs_load_options(const qsim_load_options *options, qsim_load_options *own, qs
     int code = QS_OPTIONS(*own, options, error);
     if (code)
         return code;
-    if ((own->flags & ~(QSIM_LOAD_COPY | QSIM_LOAD_INSPECT | QSIM_LOAD_CHECK)) || own->reserved)
+    if (own->flags & ~(QSIM_LOAD_COPY | QSIM_LOAD_INSPECT | QSIM_LOAD_CHECK))
         return qs_fail(error, QSIM_E_VERSION, "load: unknown flags (0x%x)", (unsigned)own->flags);
+    if (own->reserved)
+        return qs_fail(error, QSIM_E_VERSION, "load: a reserved option is set");
     return QSIM_OK;
 }
 

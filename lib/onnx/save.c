@@ -309,8 +309,10 @@ int qsim_model_save(const qsim_model *model, const char *path, const qsim_save_o
     int code = QS_OPTIONS(o, options, error);
     if (code)
         return code;
-    if ((o.flags & ~QSIM_SAVE_REPLACE) || o.reserved)
+    if (o.flags & ~QSIM_SAVE_REPLACE)
         return qs_fail(error, QSIM_E_VERSION, "save: unknown flags (0x%x)", (unsigned)o.flags);
+    if (o.reserved)
+        return qs_fail(error, QSIM_E_VERSION, "save: a reserved option is set");
     code = prepare(model, &job, &used, &body, &size, error);
     if (!code)
         code = qs_out_open(model->ctx, path, (o.flags & QSIM_SAVE_REPLACE) != 0, &file, error);

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # House rules that a machine can check: clang-format 14 leaves every file as it is; each source, script
-# and build file has its licence line, each source at most 600 lines; the library's version stands in
-# one place.
+# and build file has its licence line, each source at most 600 lines, each function 60; the library's
+# version stands in one place.
 # Usage: style.sh SOURCE_ROOT
 set -eu
 cd "$1"
@@ -16,6 +16,11 @@ done
 for file in $(find lib tools test bench include \( -name meson.build -o -name '*.sh' -o -name '*.py' -o -name '*.js' \) | LC_ALL=C sort) meson.build meson_options.txt; do
     head -n 2 "$file" | grep -q 'SPDX-License-Identifier: MIT' || { echo "style: $file: no SPDX line"; bad=1; }
 done
+# shellcheck disable=SC2086
+awk 'FNR == 1 { start = 0 }
+     /^[A-Za-z_]/ && !/^[a-z_]+:/ { start = FNR; name = $0 }
+     /^}$/ && FNR - start >= 60 { print "style: " FILENAME ": " FNR - start + 1 " lines: " name; bad = 1 }
+     END { exit bad }' $files || bad=1
 header=$(awk '/define QSIM_VERSION_(MAJOR|MINOR|PATCH)/ { v = v s $3; s = "." } END { print v }' include/qsim/base.h)
 grep -q "^  version: '$header'" meson.build || { echo "style: meson.build has not version $header"; bad=1; }
 if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then

@@ -201,7 +201,7 @@ class Models(unittest.TestCase):
         self.model = qsim.Model.load(path)
         self.images = RNG.uniform(0, 1, (16, 1, 28, 28)).astype(np.float32)
 
-    def test_look(self):
+    def test_what_a_model_says(self):
         self.assertEqual(self.model.inputs[0].shape[1:], (1, 28, 28))
         self.assertIsInstance(self.model.inputs[0].shape[0], str)
         self.assertIn("Conv", [n.op_type for n in self.model.nodes])

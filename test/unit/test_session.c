@@ -130,6 +130,9 @@ static void refusals(void) {
     qsim_session_options o = {.struct_size = sizeof(o), .outputs = names, .output_count = 2};
     CHECK_INT(qsim_session_create(n.model, &o, &s, &e), QSIM_E_NOT_FOUND);
     CHECK(strstr(e.message, "'nothing'") != NULL);
+    o.outputs = NULL;
+    CHECK_INT(qsim_session_create(n.model, &o, &s, &e), QSIM_E_ARGUMENT);
+    CHECK_STR(e.message, "net: 2 outputs are asked for without their names");
     net_free(&n);
 }
 
