@@ -159,7 +159,7 @@ static bool read_part(const joining *j, const qs_node *n, int32_t i, const qs_q8
     return true;
 }
 
-/* Makers in the order in which they run, what is inserted behind them. */
+/* Makers in the order in which they run, what is inserted after them. */
 static void sort_parts(part *parts, int32_t count) {
     for (int32_t i = 1; i < count; i++) {
         const part a = parts[i];
@@ -201,7 +201,7 @@ static bool read_parts(joining *j, const qs_node *n) {
 
 /* ---- joining ---- */
 
-/* Which input of an integer convolution or pool the table goes to: behind all that it does. */
+/* Which input of an integer convolution or pool the table goes to: after all that it does. */
 static int32_t table_of(const qs_node *n) {
     if (pool_over(n))
         return pool_over(n) + 1;

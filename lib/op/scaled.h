@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Integer sums that become floats: what the scaled integer operators have behind their sums. */
+/* Integer sums that become floats: what the scaled integer operators have after their sums. */
 #ifndef QS_SCALED_H
 #define QS_SCALED_H
 

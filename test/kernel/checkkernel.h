@@ -33,8 +33,8 @@ int32_t ck_between(ck_state *s, int32_t least, int32_t greatest);
 float ck_real(ck_state *s, float least, float greatest);
 
 /*
- * Memory of one round, freed after it. Outputs are poisoned, with guard bytes before and behind
- * that ck_same checks. Inputs are random bytes and have just the 64 readable bytes behind that
+ * Memory of one round, freed after it. Outputs are poisoned, with guard bytes before and after
+ * that ck_same checks. Inputs are random bytes and have just the 64 readable bytes after that
  * kernels may count on, so that the address sanitizer sees what is read beyond.
  */
 void *ck_output(ck_state *s, size_t bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Depthwise convolution where there are dot products of bytes: the channels of four taps are
- * interleaved to dwords. Include behind i8_neon.h, having defined
+ * interleaved to dwords. Include after i8_neon.h, having defined
  *
  *   dot(acc, x, w)   function: dwords of 4 activations x dwords of 4 s8, added up
  *

@@ -2,7 +2,7 @@
 #include "kernel/f32.h"
 #include "kernel/fours.h"
 
-/* Kernels load whole vectors behind the last panel's last row. */
+/* Kernels load whole vectors after the last panel's last row. */
 #define SLACK 64
 
 bool qk_pack_f32_size(size_t panel, size_t k, size_t cols, size_t *floats) {
