@@ -97,7 +97,77 @@ INLINE void any_rows(const slides *given_rows, const slide_out *given, ptrdiff_t
     }
 }
 
+#if W_GROUP == 2
+#define PAIR_DOTS(i, half, x)                                                                      \
+    {                                                                                              \
+        const w_vec words = W(unpack##half##_epi8)(x, W_ZERO);                                     \
+        a##i = window_dot(a##i, words, w_load(w + (i)*W_BYTES));                                   \
+        W_KEEP(a##i)                                                                               \
+        b##i = window_dot(b##i, words, w_load(v + (i)*W_BYTES));                                   \
+        W_KEEP(b##i)                                                                               \
+    }
+
+/* Rows of a column in pairs, as bytes. */
+INLINE void put_pairs(const slides *s, ptrdiff_t at, int32_t groups, w_vec (*pairs)[2]) {
+    const bool inside = (size_t)at < s->end;
+    for (int32_t g = 0; g < groups; g++) {
+        const w_vec t = w_load(inside ? s->row[2 * g] + at : s->zeros);
+        const w_vec u = w_load(inside ? s->row[2 * g + 1] + at : s->zeros);
+        pairs[g][0] = _mm256_unpacklo_epi8(t, u);
+        pairs[g][1] = _mm256_unpackhi_epi8(t, u);
+    }
+}
+
+/*
+ * Where both rows of output look at all pairs, and neighbouring pixels at the same columns: those
+ * are interleaved once.
+ */
+INLINE void shared_columns(const slides *s, const slide_out *o, ptrdiff_t at,
+                           const epilogue *usual) {
+    epilogue copied = *usual, *e = &copied;
+    copied.clamp = false;
+    w_vec pairs[7][4][2];
+    uint8_t *first = o->first, *second = o->second;
+    const int32_t kw = o->kw, groups = o->groups;
+    int32_t oldest = 0;
+    const ptrdiff_t step = o->stride * s->across;
+    for (int32_t i = 0; i < kw - 1; i++, at += step)
+        put_pairs(s, at, groups, pairs[i]);
+    for (int32_t x = 0; x < o->n; x++, at += step) {
+        w_vec a0 = w_load(o->bias), a1 = w_load(o->bias + W_DWORDS);
+        w_vec a2 = w_load(o->bias + 2 * W_DWORDS), a3 = w_load(o->bias + 3 * W_DWORDS);
+        w_vec b0 = a0, b1 = a1, b2 = a2, b3 = a3;
+        const int8_t *w = o->w, *v = o->v;
+        put_pairs(s, at, groups, pairs[oldest == 0 ? kw - 1 : oldest - 1]);
+        for (int32_t i = 0, column = oldest; i < kw; i++) {
+            const w_vec *pair = pairs[column][0];
+            for (int32_t g = 0; g < groups; g++, pair += 2, w += W_ALL, v += W_ALL) {
+                w_vec low = pair[0], high = pair[1];
+                __asm__("" : "+v"(low), "+v"(high), "+r"(pair)); /* else gcc reads them twice */
+                PAIR_DOTS(0, lo, low);
+                PAIR_DOTS(1, hi, low);
+                PAIR_DOTS(2, lo, high);
+                PAIR_DOTS(3, hi, high);
+                __asm__("" : : "v"(low), "v"(high)); /* nor moves sums there and back */
+            }
+            column = column == kw - 1 ? 0 : column + 1;
+        }
+        oldest = oldest == kw - 1 ? 0 : oldest + 1;
+        slide_store(o, second, DWORD_BYTES(b), x, e, 1);
+        slide_store(o, first, DWORD_BYTES(a), x, e, 1);
+        first += o->pixel;
+        second += o->pixel;
+    }
+}
+#endif
+
 TARGET static void any_1(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
+#if W_GROUP == 2
+    if (o->groups == o->stored && o->behind == 0 && o->stride == o->dilation) {
+        shared_columns(s, o, at, e);
+        return;
+    }
+#endif
     any_rows(s, o, at, e, 1);
 }
 
