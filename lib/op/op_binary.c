@@ -18,7 +18,7 @@ typedef void (*binary_fn)(const void *a, size_t sa, const void *b, size_t sb, vo
 #define MUL(T, U, a, b)   (T)((U)(a) * (U)(b))
 #define DIV_U(T, U, a, b) (T)((b) == 0 ? 0 : (a) / ((b) == 0 ? 1 : (b)))
 #define DIV_S(T, U, a, b)                                                                          \
-    ((b) == -1 ? (T)((U)0 - (U)(a)) : (T)((b) == 0 ? 0 : (a) / ((b) == 0 ? 1 : (b))))
+    (T)((b) == -1 ? (T)((U)0 - (U)(a)) : (T)((b) == 0 ? 0 : (a) / ((b) == 0 ? 1 : (b))))
 #define DIV_F(T, U, a, b) ((a) / (b))
 
 #define LOOPS(T, U, OP)                                                                            \
