@@ -107,9 +107,17 @@ typedef struct slide_pair {
     slides s;
     uint8_t *first, *second;
     bool single;
+    slide_fn run;
 } slide_pair;
 
-/* Soon done, and with few instructions: rows are short. Those behind the last one are not used. */
+/* Rows some of which are outside. Those behind the last one are not used. */
+QS_RARE static void edge_rows(const plan *p, int64_t at, int32_t looks, int32_t c, slides *s) {
+    const qk_window_u8s8 *d = p->d;
+    for (int32_t k = 0; k < 8; k++, at += k < looks ? d->dilation_h : 0)
+        s->row[k] = (uint64_t)at < (uint64_t)d->h ? d->image + at * p->row_bytes + c : d->zeros + c;
+}
+
+/* Soon done, and with few instructions: rows are short. */
 INLINE void pair_at(const plan *p, const slide_out *o, int32_t y, int32_t c, slide_pair *q) {
     const qk_window_u8s8 *d = p->d;
     const int32_t looks = o->rows == 1 ? d->kh : d->kh + d->stride_h;
@@ -122,10 +130,7 @@ INLINE void pair_at(const plan *p, const slide_out *o, int32_t y, int32_t c, sli
         for (int32_t k = 0; k < 8; k++, row += k < looks ? apart : 0)
             q->s.row[k] = row;
     } else {
-        int64_t at = top;
-        for (int32_t k = 0; k < 8; k++, at += k < looks ? d->dilation_h : 0)
-            q->s.row[k] =
-                (uint64_t)at < (uint64_t)d->h ? d->image + at * p->row_bytes + c : d->zeros + c;
+        edge_rows(p, top, looks, c, &q->s);
     }
     q->s.zeros = d->zeros;
     q->s.across = d->channels;
@@ -149,7 +154,10 @@ TARGET static void slide_blocks(const plan *p, part *t, const part *last, int32_
     const int8_t *w = d->w + (size_t)(c / W_BYTES) * p->block_bytes;
     for (;; t++, end = t->end) {
         slide_out *o = &t->o;
-        const ptrdiff_t range = (ptrdiff_t)t->q * d->stride_w * d->channels;
+        for (int32_t i = 0; i < pairs; i++) {
+            q[i].s.q = (ptrdiff_t)t->q * d->stride_w * d->channels;
+            q[i].run = q[i].single ? t->run_single : t->run;
+        }
         for (; c < end; c += W_BYTES, w += p->block_bytes) {
             o->w = w;
             o->v = w + o->moved;
@@ -161,9 +169,7 @@ TARGET static void slide_blocks(const plan *p, part *t, const part *last, int32_
             for (int32_t i = 0; i < pairs; i++) {
                 o->first = q[i].first;
                 o->second = q[i].second;
-                q[i].s.q = range;
-                (q[i].single ? t->run_single : t->run)(&q[i].s, o, (ptrdiff_t)d->left * d->channels,
-                                                       &p->e);
+                q[i].run(&q[i].s, o, (ptrdiff_t)d->left * d->channels, &p->e);
                 for (int32_t k = 0; k < 8; k++)
                     q[i].s.row[k] += W_BYTES;
                 q[i].first += step;
