@@ -6,6 +6,7 @@
 #include "net.h"
 
 #include <qsim/model.h>
+#include <qsim/ptq.h>
 
 typedef struct made {
     qsim_run *run;
@@ -99,6 +100,16 @@ static void compare(const qsim_model *source, const char *path, const int64_t *s
         }
 }
 
+/* Quantized while it runs, with one scale for all that a run is given. */
+static void compare_dynamic(const qsim_model *m, const int64_t *shape, int32_t rank) {
+    const qsim_quantize_options o = {.struct_size = sizeof(o), .mode = QSIM_MODE_DYNAMIC};
+    qsim_model *q = NULL;
+    CHECK_INT(qsim_quantize(m, NULL, &o, &q, NULL), QSIM_OK);
+    if (q)
+        compare(q, NULL, shape, rank, 1);
+    qsim_model_free(q);
+}
+
 /* Large enough that work is split over threads. */
 static void float_net(void) {
     net n;
@@ -125,6 +136,7 @@ static void float_net(void) {
     net_output(&n, "y");
     NET_OK(&n, net_end(&n));
     compare(n.model, NULL, shape, 4, 4);
+    compare_dynamic(n.model, shape, 4);
     net_free(&n);
 }
 
@@ -143,8 +155,27 @@ static void shared_nets(void) {
         compare(NULL, test_shared(nets[i].name, path), nets[i].shape, 4, nets[i].batch);
 }
 
+static void dynamic_nets(void) {
+    static const struct {
+        const char *name;
+        int64_t shape[4];
+    } nets[] = {
+        {"models/fashion_mobilenetv2_tiny.onnx", {1, 1, 28, 28}},
+        {"models/fashion_resnet8.onnx", {1, 1, 28, 28}},
+        {"models/mlptiny_kws_dscnn_fp32.onnx", {1, 1, 49, 10}},
+    };
+    char path[1024];
+    for (size_t i = 0; i < QS_COUNT(nets); i++) {
+        qsim_model *m = NULL;
+        CHECK_INT(qsim_model_load(NULL, test_shared(nets[i].name, path), NULL, &m, NULL), 0);
+        compare_dynamic(m, nets[i].shape, 4);
+        qsim_model_free(m);
+    }
+}
+
 int main(void) {
     float_net();
     shared_nets();
+    dynamic_nets();
     return test_done();
 }
