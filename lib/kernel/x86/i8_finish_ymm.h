@@ -95,8 +95,14 @@ INLINE void store_first(uint8_t *out, __m128i y, int32_t n) {
 }
 
 INLINE void store_i32(uint8_t *out, __m256i a, __m256i b, int32_t n) {
-    const __m256i row[2] = {_mm256_permute2x128_si256(a, b, 0x20),
-                            _mm256_permute2x128_si256(a, b, 0x31)};
+    const __m256i first = _mm256_permute2x128_si256(a, b, 0x20);
+    const __m256i last = _mm256_permute2x128_si256(a, b, 0x31);
+    if (__builtin_expect(n == 16, true)) {
+        _mm256_storeu_si256((__m256i *)(void *)out, first);
+        _mm256_storeu_si256((__m256i *)(void *)(out + 32), last);
+        return;
+    }
+    const __m256i row[2] = {first, last};
     memcpy(out, row, 4 * (size_t)n);
 }
 

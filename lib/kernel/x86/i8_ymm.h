@@ -133,7 +133,6 @@ INLINE void store_channels(const sink *s, __m256i y) {
 /* Vector v, lane l, element e holds channel 16 * l + 4 * v + e. */
 INLINE void finish_channels(const sink *s, __m256i a0, __m256i a1, __m256i a2, __m256i a3) {
     if (!s->mult) {
-        int32_t row[32];
         if (s->scale) {
             a0 = as_floats(s, a0, 0);
             a1 = as_floats(s, a1, 8);
@@ -143,8 +142,10 @@ INLINE void finish_channels(const sink *s, __m256i a0, __m256i a1, __m256i a2, _
         __m256i v[4] = {
             _mm256_permute2x128_si256(a0, a1, 0x20), _mm256_permute2x128_si256(a2, a3, 0x20),
             _mm256_permute2x128_si256(a0, a1, 0x31), _mm256_permute2x128_si256(a2, a3, 0x31)};
-        memcpy(row, v, sizeof(row));
-        memcpy(s->out, row, 4 * (size_t)s->cols);
+        for (int32_t i = 0; s->cols == 32 && i < 4; i++)
+            _mm256_storeu_si256((__m256i *)(void *)(s->out + 32 * i), v[i]);
+        if (s->cols < 32)
+            memcpy(s->out, v, 4 * (size_t)s->cols);
         return;
     }
     const __m256 m0 = _mm256_loadu_ps(s->mult), m1 = _mm256_loadu_ps(s->mult + 8);
