@@ -166,8 +166,10 @@ static int visit(qs_layout *l, qs_id node, bool spread) {
         code = qs_layout_shuffle(l, node, &done);
     if (spread && !code && !done)
         code = qs_layout_blocks(l, node, &done);
-    for (int32_t i = 0; i < l->g->nodes[node].input_count && !code && !done; i++)
-        code = need(l, l->g->nodes[node].inputs[i]);
+    /* What moved has taken twins; a bound beside them is read as it was. */
+    n = &l->g->nodes[node];
+    for (int32_t i = 0; i < n->input_count && !code && !n->removed; i++, n = &l->g->nodes[node])
+        code = need(l, n->inputs[i]);
     return code;
 }
 

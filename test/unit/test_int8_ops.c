@@ -451,12 +451,42 @@ static void test_narrow(void) {
     CHECK(narrowed > 200);
 }
 
+/* ---- refusals ---- */
+
+/* ConvInteger over uint8, each size 8 but the channels and the 3 x 3 kernel; what its rules say. */
+static int rules_of(qsim_ctx *ctx, int32_t x_rank, int32_t w_rank, int64_t channels, or_attr attr) {
+    static uint8_t any[1] = {0};
+    or_case c = {.domain = "", .op = "ConvInteger", .version = 10, .inputs = 2, .outputs = 1};
+    c.in[0] = (or_tensor){QSIM_UINT8, x_rank, {1, channels, 8, 8}, any, false};
+    c.in[1] = (or_tensor){QSIM_UINT8, w_rank, {8, 3, 3, 3}, any, false};
+    c.attrs[0] = attr;
+    c.attr_count = 1;
+    return or_run(ctx, &c, true).code;
+}
+
+static void test_refusals(qsim_ctx *ctx) {
+    const or_attr plain = or_int("group", 1);
+    CHECK_INT(rules_of(ctx, 4, 4, 3, plain), 0);
+    CHECK_INT(rules_of(ctx, -1, 4, 3, plain), 0); /* known only when it runs */
+    CHECK_INT(rules_of(ctx, 4, -1, 3, plain), 0);
+    CHECK_INT(rules_of(ctx, 0, 4, 3, plain), QSIM_E_SHAPE);
+    CHECK_INT(rules_of(ctx, 4, 0, 3, plain), QSIM_E_SHAPE);
+    CHECK_INT(rules_of(ctx, 3, 4, 3, plain), QSIM_E_SHAPE);
+    CHECK_INT(rules_of(ctx, 4, 4, 4, plain), QSIM_E_SHAPE);
+    CHECK_INT(rules_of(ctx, 4, 4, 6, or_int("group", 2)), 0);
+    CHECK_INT(rules_of(ctx, 4, 4, 4, or_int("group", 2)), QSIM_E_SHAPE);
+    CHECK_INT(rules_of(ctx, 4, 4, 9, or_int("group", 3)), QSIM_E_VALUE); /* 8 filters */
+    CHECK_INT(rules_of(ctx, 4, 4, 3, or_pair("strides", 0, 1)), QSIM_E_VALUE);
+    CHECK_INT(rules_of(ctx, 4, 4, 3, or_pair("kernel_shape", 3, 4)), QSIM_E_SHAPE);
+}
+
 int main(void) {
     test_narrow();
     qsim_ctx *ctx[2 * QSIM_ISA_COUNT];
     int contexts = or_contexts(ctx, 1);
     contexts += or_contexts(ctx + contexts, 3);
     test_example(ctx[0]);
+    test_refusals(ctx[0]);
     test_overflow(ctx[0]);
     for (int i = 0; i < contexts; i++)
         test_extreme_bias(ctx[i]);
