@@ -206,6 +206,45 @@ static void test_fill(void) {
     case_free(c);
 }
 
+/* A value of this type; the data is read where the type and the one element are right. */
+static int fill_with(int32_t dtype, size_t elements, size_t bytes, op_case **out) {
+    static const uint64_t data[4] = {0x4008000000000007, 0, 0, 0};
+    qs_const value = {.dtype = dtype, .data = data, .elements = elements, .bytes = bytes};
+    qs_attr a = {.name = "value", .type = QS_ATTR_TENSOR, .u.tensor = &value};
+    op_case *c = *out = case_new("", "ConstantOfShape", 9);
+    case_ints(c, 1, (const int64_t[]){3});
+    case_node(c, 1);
+    CHECK_INT(qs_node_set_attr(c->g, c->node, &a), 0);
+    return case_run(c);
+}
+
+static void test_fill_value(void) {
+    static const struct {
+        int32_t dtype, code;
+        size_t elements, bytes;
+        const char *shape;
+    } list[] = {{QSIM_DOUBLE, 0, 1, 8, "double[3]"},
+                {QSIM_INT64, 0, 1, 8, "int64[3]"},
+                {QSIM_INT16, 0, 1, 2, "int16[3]"},
+                {QSIM_UINT8, 0, 1, 1, "uint8[3]"},
+                {QSIM_INT64, QSIM_E_SHAPE, 2, 16, ""},
+                {QSIM_UINT8, QSIM_E_SHAPE, 0, 0, ""},
+                {QSIM_COMPLEX128, QSIM_E_UNSUPPORTED, 1, 16, ""},
+                {QSIM_STRING, QSIM_E_UNSUPPORTED, 1, 1, ""}};
+    for (size_t i = 0; i < QS_COUNT(list); i++) {
+        op_case *c = NULL;
+        CHECK_INT(fill_with(list[i].dtype, list[i].elements, list[i].bytes, &c), list[i].code);
+        if (!list[i].code) {
+            static const uint64_t want = 0x4008000000000007;
+            CHECK_STR(case_shape(c, 0), list[i].shape);
+            for (size_t k = 0; k < 3; k++)
+                CHECK(memcmp((const char *)case_data(c, 0) + k * list[i].bytes, &want,
+                             list[i].bytes) == 0);
+        }
+        case_free(c);
+    }
+}
+
 /* Any axis and length, against sums in double. */
 static void layernorm_one(size_t rows, size_t n, bool bias) {
     float *x = malloc(rows * n * 4), *scale = malloc(n * 4);
@@ -278,6 +317,7 @@ int main(void) {
     test_long_extremes();
     test_range();
     test_fill();
+    test_fill_value();
     test_layernorm();
     test_arg();
     return test_done();

@@ -16,7 +16,8 @@ static int resize_row(const or_attr *attrs, int32_t attr_count, float scale, int
     or_case c = {.domain = "", .op = "Resize", .version = 19, .inputs = 3, .outputs = 1};
     c.in[0] = (or_tensor){QSIM_FLOAT, 1, {n}, x, false};
     c.in[2] = (or_tensor){QSIM_FLOAT, 1, {1}, scales, true};
-    memcpy(c.attrs, attrs, (size_t)attr_count * sizeof(*attrs));
+    if (attr_count > 0)
+        memcpy(c.attrs, attrs, (size_t)attr_count * sizeof(*attrs));
     c.attr_count = attr_count;
     or_result r = or_run(ctx, &c, false);
     if (!r.code) {
