@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # What the shared library exports is exactly test/abi/exported.txt; every global name in the static
-# library carries a prefix. Usage: exports.sh SOURCE_ROOT SHARED_LIBRARY STATIC_LIBRARY
+# library carries a prefix; nothing in it can be written to: there are no globals; and it needs neither
+# what prints nor what ends a program. Usage: exports.sh SOURCE_ROOT SHARED_LIBRARY STATIC_LIBRARY
 set -eu
 list="$1/test/abi/exported.txt"
 now=$(mktemp)
@@ -19,6 +20,24 @@ foreign=$(nm -g --defined-only "$3" 2>/dev/null |
 if [ -n "$foreign" ]; then
     echo "exports: names without the prefix qsim_, qs_ or qk_:"
     echo "$foreign"
+    bad=1
+fi
+state=$(objdump -h "$3" 2>/dev/null |
+    awk '/file format/ { file = $1 } $2 ~ /^\.t?(data|bss)/ && $2 !~ /rel\.ro/ && $3 !~ /^0*$/ { print file, $2 }')
+if [ -n "$state" ]; then
+    echo "exports: data that can be written to:"
+    echo "$state"
+    bad=1
+fi
+calls=$(nm -D --undefined-only "$2" | awk '{ sub(/@.*/, "", $2); print $2 }' |
+    grep -xE '_*(v?f?printf(_chk)?|puts|fputs|fputc|putc|putchar|fwrite|perror|stdout|stderr|abort|_?exit|assert_fail|raise|kill|signal|sigaction|getenv|system)' || true)
+if [ -n "$calls" ]; then
+    echo "exports: a library neither prints nor ends the program, nor reads the environment:"
+    echo "$calls"
+    bad=1
+fi
+if command -v readelf >/dev/null 2>&1 && ! readelf -d "$2" | grep -q 'SONAME.*\[libqsim\.so\.0\]'; then
+    echo "exports: the soname is not libqsim.so.0"
     bad=1
 fi
 echo "exports: $(wc -l <"$now") names"

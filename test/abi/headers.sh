@@ -22,6 +22,10 @@ for header in "$root"/include/qsim/*.h; do
         echo "headers: $name uses a type that ctypes cannot call"
         exit 1
     fi
+    if grep -nE '\<enum +[a-z]|[a-z0-9_] *: *[0-9]+;' "$work/plain" | grep -vE '\<__'; then
+        echo "headers: $name has an enumeration's type or a bit-field"
+        exit 1
+    fi
     count=$((count + 1))
 done
 [ "$count" -gt 0 ]

@@ -26,6 +26,9 @@ check_includes() { # FILE LAYER
         esac
     done
     [ "$2" = package ] || ! grep -q '^ *# *include *<zip' "$1" || fail "$1 includes <zip.h>"
+    [ "$2" = base ] ||
+        ! grep -qE '^ *# *include *<(pthread|sched|unistd|fcntl|dirent|sys/[a-z]+|windows)\.h' "$1" ||
+        fail "$1 includes what stays behind lib/base"
     [ "$2" = onnx ] || ! grep -q '^ *# *include *<pb' "$1" || fail "$1 includes nanopb"
 }
 
