@@ -16,29 +16,6 @@
 
 /* ---- tiles: rows x columns ---- */
 
-#define STEP_64(r) BROADCAST(r) DOT(r, 0, b0) DOT(r, 1, b1) DOT(r, 2, b2) DOT(r, 3, b3)
-#define STEP_32(r) BROADCAST(r) DOT(r, 0, b0) DOT(r, 1, b1)
-#define STEP_24(r) /* what is whole and what is half take turns: else a fiftieth is lost */        \
-    BROADCAST(r) if (r % 2 == 0){DOT(r, 0, b0)} DOT_HALF(r, bh) if (r % 2) {                       \
-        DOT(r, 0, b0)                                                                              \
-    }
-#define STEP_16(r) BROADCAST(r) DOT(r, 0, b0)
-#define STEP_8(r)  BROADCAST(r) DOT_HALF(r, bh)
-
-#define FINISH_64(r)          finish_64(s, how, r, a##r##_0, a##r##_1, a##r##_2, a##r##_3);
-#define FINISH_32(r, q)       finish_32(s, how, r, a##r##_0, a##r##_1, a##q##_0, a##q##_1);
-#define FINISH_16(r, q, t, u) finish_16(s, how, r, a##r##_0, a##q##_0, a##t##_0, a##u##_0);
-#define FINISH_2x64           FINISH_64(0) FINISH_64(1)
-#define FINISH_4x64           R4(FINISH_64)
-#define FINISH_4x32           FINISH_32(0, 1) FINISH_32(2, 3)
-#define FINISH_8x32           FINISH_4x32 FINISH_32(4, 5) FINISH_32(6, 7)
-#define FINISH_4x16           FINISH_16(0, 1, 2, 3)
-#define FINISH_8x16           FINISH_4x16 FINISH_16(4, 5, 6, 7)
-#define FINISH_8x8            finish_8(s, how, join(h0, h1), join(h2, h3), join(h4, h5), join(h6, h7));
-#define FINISH_8x24                                                                                \
-    finish_24(s, how, a0_0, a1_0, a2_0, a3_0, a4_0, a5_0, a6_0, a7_0, join(h0, h1), join(h2, h3),  \
-              join(h4, h5), join(h6, h7));
-
 /* What is rare, KIND_ANY, goes through memory: one epilogue of each width for all tiles. */
 #define SUM(r, v, vectors) sums[vectors * r + v] = a##r##_##v;
 #define SUMS_64(r)         SUM(r, 0, 4) SUM(r, 1, 4) SUM(r, 2, 4) SUM(r, 3, 4)
@@ -90,71 +67,6 @@ TARGET QS_CALLED static void finish_sums_8(const sink *s, const __m256i *h) {
                  join(h[6], h[7]));
 }
 
-/* Where rows [r, r + count) of the product begin. */
-INLINE void rows_at(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uint8_t **row) {
-    const uint8_t *p = g->a + r * g->a_stride;
-    for (int32_t i = 0; i < count; i++, p += g->a_stride)
-        row[i] = g->rows ? g->rows[r + i] : p;
-}
-
-/*
- * tile_RxW: R rows of W columns. Those of long sums are functions that serve every kind, those of
- * short ones stand in their loops: LINK.
- */
-#define TILE(NR, W, LINK)                                                                          \
-    LINK void tile_##NR##x##W(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s,     \
-                              kind how, gatherer *between) {                                       \
-        const int8_t *b = g->b;                                                                    \
-        const int32_t *bias = g->o.bias;                                                           \
-        const int32_t *init = s->init;                                                             \
-        R##NR(ROW) R##NR(SET_##W) if (init) {                                                      \
-            R##NR(INIT_##W)                                                                        \
-        }                                                                                          \
-        for (int32_t seg = 0; seg < g->segs; seg++) {                                              \
-            ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;                                  \
-            const ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4;                                        \
-            ptrdiff_t stop = between ? i + 2 * (ptrdiff_t)g->k4 : end;                             \
-            for (;; stop = end) {                                                                  \
-                do { /* for size, gcc would test at the head and jump back there */                \
-                    LOAD_##W R##NR(STEP_##W) b += 4 * W;                                           \
-                } while ((i += 4) < stop);                                                         \
-                if (NR != 4 || W != 64 || !between)                                                \
-                    break;                                                                         \
-                gather_rows(between, NR);                                                          \
-                between = NULL;                                                                    \
-            }                                                                                      \
-        }                                                                                          \
-        if (how == KIND_ANY) {                                                                     \
-            FINISH_ANY_##W(NR)                                                                     \
-        } else {                                                                                   \
-            FINISH_##NR##x##W                                                                      \
-        }                                                                                          \
-    }
-
-/* rows_RxW: as many rows of g as make whole tiles, from 0 on; `how` is not KIND_ANY. */
-#define WHOLE_TILES(NR, W)                                                                         \
-    INLINE int32_t rows_##NR##x##W(const qk_gemm_u8s8 *g, sink *s, kind how, gatherer *ahead) {    \
-        int32_t r = 0;                                                                             \
-        if (ahead->left > 0)                                                                       \
-            gather_more(ahead, NR);                                                                \
-        s->rows = NR;                                                                              \
-        for (; r + NR <= g->m; r += NR, s->out += NR * s->stride) {                                \
-            const sink *t = s;                                                                     \
-            const uint8_t *row[NR];                                                                \
-            for (int32_t i = 0; i < NR; i++)                                                       \
-                row[i] = g->rows ? g->rows[r + i] : g->a + (r + i) * g->a_stride;                  \
-            s->init = g->row_init ? g->row_init + r : NULL;                                        \
-            const bool middle =                                                                    \
-                NR == 4 && W == 64 && ahead->left > 0 && NR <= ahead->left - ahead->turn;          \
-            if (!middle && ahead->left > 0)                                                        \
-                gather_more(ahead, NR);                                                            \
-            FORGET(t) /* what lies behind is loaded again where it is used, */                     \
-            FORGET(g) /* not kept in registers */                                                  \
-            tile_##NR##x##W(g, row, t, how, middle ? ahead : NULL);                                \
-        }                                                                                          \
-        return r;                                                                                  \
-    }
-
 TILE(2, 64, INLINE)
 TILE(4, 64, INLINE)
 TILE(4, 32, INLINE)
@@ -167,7 +79,7 @@ WHOLE_TILES(4, 64)
 WHOLE_TILES(8, 32)
 WHOLE_TILES(8, 24)
 WHOLE_TILES(8, 16)
-WHOLE_TILES(8, 8)
+#define rows_8x8 qk_rows_8_avx512vnni
 
 /*
  * Tiles of short sums, packed and stored behind the products of the next one, for the reason that
@@ -319,7 +231,7 @@ TARGET QS_CALLED static void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t
                 tile_##NR##x##W(g, t.row, s, KIND_ANY, NULL);                                      \
         }                                                                                          \
     }                                                                                              \
-    TARGET static void gemm_##W(const qk_gemm_u8s8 *g, sink *s, gatherer *ahead) {                 \
+    TARGET QS_CALLED static void gemm_##W(const qk_gemm_u8s8 *g, sink *s, gatherer *ahead) {       \
         kind how = kind_of(g);                                                                     \
         const int32_t most = ahead->left > 0 ? THIN : SHORT;                                       \
         bool low = W > 8 && how <= KIND_SHORT && g->segs <= most && g->segs * g->k4 <= most;       \
