@@ -65,7 +65,6 @@ int qs_pass_sums(qs_pass *p) {
             continue;
         n->op_type = "Add";
         n->changed = true;
-        qs_node_drop_attr(g, id, "consumed_inputs");
         code = qs_pass_resolve(p, id);
     }
     return code;

@@ -133,6 +133,8 @@ static int upgrade_one(qs_graph *g, qs_id id, int64_t opset, const char *model, 
         if (code)
             return code;
     }
+    /* Opsets 1 to 5: what an implementation may overwrite. It changes no result. */
+    qs_node_drop_attr(g, id, "consumed_inputs");
     return n->op->upgrade ? n->op->upgrade(g, id, (int32_t)opset, error) : QSIM_OK;
 }
 

@@ -48,10 +48,8 @@ QS_RARE static int infer_batchnorm(qs_infer *x) {
 /* Older forms differ in attributes that inference does not read. */
 QS_RARE static int upgrade_batchnorm(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     (void)error;
-    if (to >= 7) {
+    if (to >= 7)
         qs_node_drop_attr(g, node, "is_test");
-        qs_node_drop_attr(g, node, "consumed_inputs");
-    }
     if (to >= 9)
         qs_node_drop_attr(g, node, "spatial");
     return QSIM_OK;

@@ -239,7 +239,6 @@ QS_RARE static int upgrade_binary(qs_graph *g, qs_id node, int32_t to, qsim_erro
                        n->name, n->op_type);
     qs_node_drop_attr(g, node, "broadcast");
     qs_node_drop_attr(g, node, "axis");
-    qs_node_drop_attr(g, node, "consumed_inputs");
     if (wide.rank == rank)
         return QSIM_OK;
     count = wide.rank - rank;

@@ -177,7 +177,6 @@ QS_RARE static int upgrade_clip(qs_graph *g, qs_id node, int32_t to, qsim_error 
         return QSIM_OK;
     int32_t dtype = g->values[g->nodes[node].inputs[0]].dtype;
     dtype = dtype == QSIM_DOUBLE ? QSIM_DOUBLE : QSIM_FLOAT;
-    qs_node_drop_attr(g, node, "consumed_inputs");
     int code = attr_to_input(g, node, "min", 1, dtype, error);
     return code ? code : attr_to_input(g, node, "max", 2, dtype, error);
 }

@@ -142,7 +142,6 @@ static int infer_reshape(qs_infer *x) {
 static int upgrade_reshape(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     if (g->nodes[node].version >= 5 || to < 5)
         return QSIM_OK;
-    qs_node_drop_attr(g, node, "consumed_inputs");
     return qs_upgrade_ints_to_input(g, node, "shape", 1, error);
 }
 

@@ -176,7 +176,6 @@ static int upgrade_dropout(qs_graph *g, qs_id node, int32_t to, qsim_error *erro
     (void)error;
     qs_node_drop_attr(g, node, "ratio");
     qs_node_drop_attr(g, node, "is_test");
-    qs_node_drop_attr(g, node, "consumed_inputs");
     return QSIM_OK;
 }
 

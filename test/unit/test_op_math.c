@@ -96,6 +96,24 @@ static void test_legacy(void) {
     case_free(c);
 }
 
+/* Opset 1 said of most operators which inputs may be overwritten; 13 does not know the attribute.
+ */
+static void test_consumed_inputs(void) {
+    static const char *const ops[] = {"Relu", "Sum", "Max", "Exp", "Add", "Clip"};
+    static const int64_t none = 0;
+    for (size_t i = 0; i < QS_COUNT(ops); i++) {
+        op_case *c = case_new("", ops[i], 5);
+        case_input(c, QSIM_FLOAT, SHAPE(6), noise);
+        if (strcmp(ops[i], "Add") == 0)
+            case_input(c, QSIM_FLOAT, SHAPE(6), noise);
+        case_node(c, 1);
+        CHECK_INT(qs_node_set_ints(c->g, c->node, "consumed_inputs", &none, 1), 0);
+        CHECK_INT(case_infer(c), 0);
+        CHECK_INT(qs_op_upgrade_graph(c->g, 13, "m", &c->error), 0);
+        case_free(c);
+    }
+}
+
 static void test_integers(void) {
     static const int8_t a[] = {-128, 100, 7, -7, 5, -128}, b[] = {1, 100, 2, 2, 0, -1};
     static const int8_t sums[] = {-127, -56, 9, -5, 5, 127},
@@ -453,6 +471,7 @@ int main(void) {
     test_broadcast();
     test_integers();
     test_legacy();
+    test_consumed_inputs();
     test_fused();
     test_unary();
     test_clip();
