@@ -27,7 +27,8 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
     INLINE VEC name##_join(const T *line, ptrdiff_t row_step, ptrdiff_t step, size_t kh,           \
                            size_t kw) {                                                            \
         VEC m = START;                                                                             \
-        for (size_t ky = 0; ky < kh; ky++, line += row_step) {                                     \
+        _Pragma("GCC unroll 3") /* also where size counts */                                       \
+            for (size_t ky = 0; ky < kh; ky++, line += row_step) {                                 \
             const T *v = line;                                                                     \
             __asm__("" : "+r"(v)); /* one pointer, not one for each tap */                         \
             if (__builtin_constant_p(kw) && (kw == 2 || kw == 3)) { /* also where size counts */   \
