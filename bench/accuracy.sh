@@ -4,7 +4,8 @@
 # images, evaluated on the 10,000 test images. Usage: sh bench/accuracy.sh [quantize options]
 set -eu
 cd "$(dirname "$0")/.."
-shared=${QSIM_SHARED:-../shared}
+. bench/common.sh
+shared=$QSIM_SHARED
 qsim=${QSIM:-build/tools/qsim/qsim}
 train=$shared/data/fashion-mnist/train-images-idx3-ubyte.gz,$shared/data/fashion-mnist/train-labels-idx1-ubyte.gz
 test=$shared/data/fashion-mnist/t10k-images-idx3-ubyte.gz,$shared/data/fashion-mnist/t10k-labels-idx1-ubyte.gz

@@ -5,6 +5,7 @@
 # Usage: sh bench/all.sh
 set -u
 cd "$(dirname "$0")/.." || exit 1
+. bench/common.sh
 failed=0
 for part in kernels models peers threads start layers; do
     sh "bench/$part.sh" || { echo "all: $part did not end well" >&2; failed=1; }

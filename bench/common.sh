@@ -1,6 +1,15 @@
 # SPDX-License-Identifier: MIT
 # Sourced by the scripts of this folder, in the repository's root. Builds go to build-bench/gcc and
 # build-bench/clang, networks, tables (.md) and figures (.json) to build-bench.
+
+# What a script says of itself at its head is its help, too.
+case "${1:-}" in
+-h | --help)
+    sed -n '3,/^[^#]/s/^# \{0,1\}//p' "bench/$(basename "$0")"
+    exit 0
+    ;;
+esac
+
 : "${QSIM_SHARED:=../shared}"
 export QSIM_SHARED
 out=build-bench
