@@ -87,7 +87,7 @@ typedef struct qs_i8_plan {
     size_t weights_bytes, epilogue_bytes, row_bytes, conv_bytes, task_bytes;
 } qs_i8_plan;
 
-/* ConvInteger and MatMulInteger, whose sums may become floats (op/scaled.h). */
+/* ConvInteger and MatMulInteger, whose sums may become floats (op_scaled_int8.c). */
 int qs_convinteger_lower(qs_lower *l, const qs_i8_floats *how);
 int qs_matmulinteger_lower(qs_lower *l, const qs_i8_floats *how);
 

@@ -20,6 +20,7 @@
 
 #include "base/ctx.h"
 #include "kernel/table.h"
+#include "op/finish.h"
 #include "op/int8_op.h"
 #include "op/window.h"
 
@@ -67,9 +68,27 @@ QS_RARE static int pack_scaled(qs_pack *p) {
     return code ? code : qs_i8_pack_floats(p);
 }
 
+typedef struct scale_plan {
+    const qk_ew *k;
+    size_t rows, columns, same; /* so many rows share an x_scale */
+    float lo, hi;
+    bool bias;
+    bool by_row; /* (sum * w_scale) * x_scale, else sum * (x_scale * w_scale) */
+    qs_finish end;
+    size_t into, column; /* pixels of so many floats take the results here; 0: only these */
+} scale_plan;
+
+typedef struct scale_job {
+    const scale_plan *p;
+    const float *x_scale, *w_scale, *bias;
+    const float *other;
+    float *y;     /* holds the sums */
+    float *apart; /* with `into`: where the results belong */
+} scale_job;
+
 typedef struct scaled_params {
     qs_step sums;
-    qs_scaled scaled;
+    scale_plan scaled;
     size_t bytes; /* with `into`: of the sums, in front of their own scratch memory */
 } scaled_params;
 
@@ -84,9 +103,9 @@ static const float *tile_row(const float *row, size_t n, size_t rows, float *to)
 }
 
 /* Narrow rows many at a time: a row's masked store would hold up the next load. */
-void qs_scale_rows(const void *arg, size_t begin, size_t end) {
-    const qs_scaling *s = arg;
-    const qs_scaled *p = s->p;
+static void scale_rows(const void *arg, size_t begin, size_t end) {
+    const scale_job *s = arg;
+    const scale_plan *p = s->p;
     const size_t n = p->columns, same = p->same;
     const size_t narrow = p->into ? TILED / 4 : TILED / 2;
     const size_t most = n < narrow && same > 1 && end - begin > 1 ? TILED / n : 1;
@@ -109,18 +128,18 @@ void qs_scale_rows(const void *arg, size_t begin, size_t end) {
     }
 }
 
-qs_scaling qs_scaling_of(const qs_scaled *p, const qs_step *s, const qs_frame *f) {
-    return (qs_scaling){.p = p,
-                        .x_scale = qs_step_in(s, f, 4),
-                        .w_scale = qs_step_in(s, f, 5),
-                        .bias = p->bias ? qs_step_in(s, f, 6) : NULL,
-                        .other = p->end.sum ? qs_step_in(s, f, QS_SCALED_OTHER) : NULL,
-                        .y = qs_step_out(s, f, 0)};
+static scale_job job_of(const scale_plan *p, const qs_step *s, const qs_frame *f) {
+    return (scale_job){.p = p,
+                       .x_scale = qs_step_in(s, f, 4),
+                       .w_scale = qs_step_in(s, f, 5),
+                       .bias = p->bias ? qs_step_in(s, f, 6) : NULL,
+                       .other = p->end.sum ? qs_step_in(s, f, QS_SCALED_OTHER) : NULL,
+                       .y = qs_step_out(s, f, 0)};
 }
 
 /* Floats that have just been made: what stands behind them. */
 static void finish_block(const void *arg, const qk_block *block) {
-    const qs_scaling *s = arg;
+    const scale_job *s = arg;
     const bool one = block->y_stride == block->n && block->stride == block->n;
     const size_t rows = one ? 1 : block->rows, n = (one ? block->rows : 1) * block->n / 4;
     for (size_t r = 0; r < rows; r++) {
@@ -132,19 +151,19 @@ static void finish_block(const void *arg, const qk_block *block) {
 
 static void run_direct(const qs_step *s, const qs_frame *f) {
     const scaled_params *p = s->params;
-    const qs_scaling job = qs_scaling_of(&p->scaled, s, f);
+    const scale_job job = job_of(&p->scaled, s, f);
     qs_i8_run(&p->sums, f, &job);
 }
 
-static void scale_sums(const scaled_params *p, const qs_frame *f, const qs_scaling *job) {
-    const qs_scaled *scaled = &p->scaled;
+static void scale_sums(const scaled_params *p, const qs_frame *f, const scale_job *job) {
+    const scale_plan *scaled = &p->scaled;
     p->sums.run(&p->sums, f);
-    qs_ranges(f->ctx, scaled->rows, QS_GRAIN / 4 / (scaled->columns + 1) + 1, qs_scale_rows, job);
+    qs_ranges(f->ctx, scaled->rows, QS_GRAIN / 4 / (scaled->columns + 1) + 1, scale_rows, job);
 }
 
 static void run_scaled(const qs_step *s, const qs_frame *f) {
     const scaled_params *p = s->params;
-    const qs_scaling job = qs_scaling_of(&p->scaled, s, f);
+    const scale_job job = job_of(&p->scaled, s, f);
     scale_sums(p, f, &job);
 }
 
@@ -154,7 +173,7 @@ static const qs_id own_ids[] = {0, 1, 2, 3, 4};
 
 static void run_scaled_into(const qs_step *s, const qs_frame *f) {
     const scaled_params *p = s->params;
-    qs_scaling job = qs_scaling_of(&p->scaled, s, f);
+    scale_job job = job_of(&p->scaled, s, f);
     void *address[OWN + 1];
     for (int32_t i = 0; i < OWN; i++)
         address[i] = s->in[i] == QS_NONE ? NULL : f->address[s->in[i]];
@@ -165,22 +184,22 @@ static void run_scaled_into(const qs_step *s, const qs_frame *f) {
     scale_sums(p, &own, &job);
 }
 
-QS_RARE static int make_scaled(const qs_lower *l, qs_scaled *s) {
+QS_RARE static int make_scaled(const qs_lower *l, scale_plan *s) {
     const qs_value *y = qs_lower_out(l, 0);
     qs_infer x;
     qs_lower_infer(l, &x);
     size_t scales = qs_value_elements(qs_lower_in(l, 4)), elements = qs_value_elements(y);
     const int64_t into = qs_node_int(l->node, "into", 0);
-    *s = (qs_scaled){.k = l->ctx->kernels->ew,
-                     .columns =
-                         into ? qs_value_elements(qs_lower_in(l, 5)) : (size_t)columns_of(&x, y),
-                     .into = (size_t)into,
-                     .column = (size_t)qs_node_int(l->node, "column", 0),
-                     .lo = qs_node_float(l->node, "lo", -INFINITY),
-                     .hi = qs_node_float(l->node, "hi", INFINITY),
-                     .bias = qs_lower_in(l, 6) != NULL,
-                     .by_row = qs_node_int(l->node, "rows", 0) != 0,
-                     .end = qs_finish_lower(l, QS_SCALED_OTHER)};
+    *s = (scale_plan){.k = l->ctx->kernels->ew,
+                      .columns =
+                          into ? qs_value_elements(qs_lower_in(l, 5)) : (size_t)columns_of(&x, y),
+                      .into = (size_t)into,
+                      .column = (size_t)qs_node_int(l->node, "column", 0),
+                      .lo = qs_node_float(l->node, "lo", -INFINITY),
+                      .hi = qs_node_float(l->node, "hi", INFINITY),
+                      .bias = qs_lower_in(l, 6) != NULL,
+                      .by_row = qs_node_int(l->node, "rows", 0) != 0,
+                      .end = qs_finish_lower(l, QS_SCALED_OTHER)};
     s->rows = s->columns ? elements / (into ? s->into : s->columns) : 0;
     s->same = scales ? s->rows / scales : 0;
     if (s->rows && (!scales || s->rows % scales))
@@ -201,7 +220,7 @@ QS_RARE static int lower_into(qs_lower *l, scaled_params *p) {
 }
 
 /* What the kernels are asked for. */
-static qs_i8_floats floats_of(const qs_scaled *s) {
+static qs_i8_floats floats_of(const scale_plan *s) {
     const bool end = s->end.first || s->end.sum || s->end.curve;
     return (qs_i8_floats){.low = s->lo,
                           .high = s->hi,
@@ -211,7 +230,7 @@ static qs_i8_floats floats_of(const qs_scaled *s) {
 }
 
 QS_RARE static int lower_scaled(qs_lower *l) {
-    qs_scaled scaled;
+    scale_plan scaled;
     int code = make_scaled(l, &scaled);
     if (code)
         return code;
