@@ -120,6 +120,25 @@ class Affine(unittest.TestCase):
             qsim.quantize([1.0], 1.0, 0, "complex64")
         with self.assertRaisesRegex(qsim.Error, r"\[2, 1\] as uint8: value out of range"):
             qsim.choose(2, 1)
+        with self.assertRaisesRegex(ValueError, "bytes of int4 do not say their shape"):
+            qsim.dequantize(np.zeros(2, np.uint8), 0.1, dtype="int4")
+
+    def test_scalars_keep_their_rank(self):
+        q = qsim.quantize(np.float32(3), 0.5)
+        self.assertEqual((q.shape, int(q)), ((), 6))
+        self.assertEqual(qsim.dequantize(q, 0.5).shape, ())
+        self.assertEqual(qsim.requantize(np.int32(6), 0.5).shape, ())
+
+    def test_byte_order_and_alignment(self):
+        for order in "<>":
+            self.assertEqual(qsim.dequantize(np.array([10, -20], order + "i2"), 0.5).tolist(), [5, -10])
+            there = np.array([1, 2], order + "f4")
+            self.assertEqual(qsim.compare(there, np.array([1, 2], np.float32))["max_abs"], 0)
+            b = qsim.Builder().input("x", "float[2]").output("y")
+            model = b.constant("c", there).node("Add", "x,c", "y").finish()
+            for x in (there, np.frombuffer(b"-" + there.tobytes(), there.dtype, offset=1)):
+                self.assertEqual(model.run(x)[0].tolist(), [2, 4])
+                self.assertEqual(qsim.Calibration(model).feed(x).range("y"), (0, 4))
 
 
 class Layers(unittest.TestCase):
@@ -168,6 +187,11 @@ class Layers(unittest.TestCase):
             qsim.linear(x[0, 0, 0], w[0, 0])
         with self.assertRaisesRegex(TypeError, "integers are needed, not float32"):
             qsim.requantize(np.ones((1, 2), np.float32), 1.0)
+        for option in ("x_zero_point", "y_zero_point"):
+            with self.assertRaisesRegex(ValueError, "does not fit int32"):
+                qsim.linear(x[0, 0], w[0, 0, :, :1], **{option: 2**32 + 5})
+        with self.assertRaisesRegex(ValueError, "does not fit int32"):
+            qsim.requantize(np.ones((1, 2), np.int32), 1.0, zero_point=2**32 + 5)
 
 
 class Observers(unittest.TestCase):
@@ -291,6 +315,24 @@ class Models(unittest.TestCase):
             t.join()
         self.assertEqual(wrong, [])
 
+    def test_profiles_take_turns(self):
+        session = qsim.Session(self.model)
+        execute = session._execute
+
+        def watched(*given):
+            self.assertTrue(session._turn.locked())
+            return execute(*given)
+
+        session._execute = watched
+        self.assertEqual(session.profile(self.images, runs=2).runs, 2)
+
+    def test_scalar_inputs(self):
+        b = qsim.Builder().input("x", "float[N,2]").input("s", "float[]").output("y")
+        model = b.node("Mul", "x,s", "y").finish()
+        x = np.ones((3, 2), np.float32)
+        self.assertEqual(model.run(x, np.float32(2))[0].tolist(), [[2, 2]] * 3)
+        self.assertEqual(qsim.Calibration(model).feed(x, np.float32(2)).samples, 3)
+
     def test_unknown_words(self):
         session, name = qsim.Session(self.model), self.model.inputs[0].name
         for arrays, named in [((), {"nothing": 1}), ((self.images,), {"nothing": 1}),
@@ -348,6 +390,8 @@ class Models(unittest.TestCase):
         self.assertEqual(session.profile(self.images, runs=1).runs, 1)  # the failed one has ended
 
     def test_wrong_objects(self):
+        with self.assertRaisesRegex(TypeError, r"Model.load\(path\) makes a Model"):
+            qsim.Model()
         calibration = qsim.Calibration(self.model).feed(self.images)
         with self.assertRaisesRegex(TypeError, "Model is needed, not str"):
             qsim.Session("m.onnx")

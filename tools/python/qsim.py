@@ -137,8 +137,15 @@ def _dtype(name):
     return _DTYPES[name]
 
 
+def _array(values, dtype=None):
+    """An array as the library reads it: contiguous, aligned, of this machine's byte order. A scalar
+    keeps its rank."""
+    array = np.asarray(values, dtype)
+    return np.require(array, array.dtype.newbyteorder("="), "CA")
+
+
 def _view(array, dtype=None, shape=None):
-    """A qsim_tensor over an array. The array must be contiguous and stay alive."""
+    """A qsim_tensor over an _array, which must stay alive."""
     shape = array.shape if shape is None else shape
     dims = (C.c_int64 * max(len(shape), 1))(*shape)
     tensor = _Tensor(_dtype(array.dtype) if dtype is None else dtype, len(shape), dims,
@@ -167,7 +174,12 @@ def _int32(values):
         raise TypeError(f"integers are needed, not {array.dtype}")
     if array.size and (array.min() < -2**31 or array.max() >= 2**31):
         raise ValueError(f"{array.min()} to {array.max()} does not fit int32")
-    return np.ascontiguousarray(array, np.int32)
+    return _array(array, np.int32)
+
+
+def _number(value):
+    """One whole number that ctypes would cut to 32 bits."""
+    return _int32(value).item()
 
 
 def _ints(values):
@@ -216,7 +228,7 @@ def _scale_shape(shape, axis, block, count):
 def measure(x, dtype="int8", axis=None, block=0, symmetric=False, reduced=False, narrow=False):
     """(scale, zero_point) arrays from the range of `x`: per tensor, per channel of `axis`, or per
     block of `block` values along `axis`."""
-    x = np.ascontiguousarray(x, np.float32)
+    x = _array(x, np.float32)
     count = C.c_size_t(1)
     if axis is not None:
         dims = (C.c_int64 * max(x.ndim, 1))(*x.shape)
@@ -247,7 +259,7 @@ def quantize(x, scale, zero_point=0, dtype="uint8", axis=None, block=0):
 
     `scale` and `zero_point` are numbers, one per channel of `axis`, or one per block. Returns an
     array of `dtype` and x's shape; for "int4", "uint4", "int2" and "uint2" the packed bytes."""
-    x = np.ascontiguousarray(x, np.float32)
+    x = _array(x, np.float32)
     number = _dtype(dtype)
     name = _NAMES[number]
     out = np.empty(_packed_bytes(x.size, name), np.uint8) if name in _BITS else np.empty(x.shape, name)
@@ -259,8 +271,10 @@ def quantize(x, scale, zero_point=0, dtype="uint8", axis=None, block=0):
 
 def dequantize(q, scale, zero_point=0, dtype=None, axis=None, block=0, shape=None):
     """(q - zero_point) * scale as float32. Packed types need `dtype` and `shape`."""
-    q = np.ascontiguousarray(q)
+    q = _array(q)
     number = _dtype(q.dtype if dtype is None else dtype)
+    if shape is None and _NAMES[number] in _BITS:
+        raise ValueError(f"bytes of {_NAMES[number]} do not say their shape: it has to be given")
     shape = q.shape if shape is None else tuple(shape)
     out = np.empty(shape, np.float32)
     _call("qsim_tensor_dequantize", C.byref(_view(q, number, shape)),
@@ -309,8 +323,8 @@ def requantize(acc, multiplier, zero_point=0, dtype="uint8", lo=None, hi=None):
     low, high = _limits(dtype)
     out = np.empty(acc.shape, dtype)
     _check(_lib.qsim_requantize(
-        acc.ctypes.data, acc.size // max(channels, 1), channels, m_p, m.size, zero_point,
-        low if lo is None else lo, high if hi is None else hi, _dtype(dtype), out.ctypes.data),
+        acc.ctypes.data, acc.size // max(channels, 1), channels, m_p, m.size, _number(zero_point),
+        _number(low if lo is None else lo), _number(high if hi is None else hi), _dtype(dtype), out.ctypes.data),
         where=f"requantize {acc.shape} by {m.size} multipliers to {dtype}")
     return out
 
@@ -324,7 +338,8 @@ def _layer(name, x, w, y_shape, options, x_zero_point, w_zero_point, bias, multi
     """What conv2d and linear share: the arithmetic options and the call."""
     keep = []
     wz, wz_p = _ints(np.atleast_1d(w_zero_point))
-    options.x_zero_point, options.w_zero_point, options.w_zero_points = x_zero_point, wz_p, wz.size
+    options.x_zero_point, y_zero_point = _number(x_zero_point), _number(y_zero_point)
+    options.w_zero_point, options.w_zero_points = wz_p, wz.size
     if bias is not None:
         b, options.bias = _ints(bias)
         if b.shape != w.shape[:1]:
@@ -350,7 +365,7 @@ def conv2d(x, w, stride=1, padding=0, dilation=1, groups=1, x_zero_point=0, w_ze
     `padding` is a number, (h, w), or (top, left, bottom, right) and holds x_zero_point. Without
     `multiplier` the int32 sums are returned; with it (one float or one per output channel) uint8 or
     int8, ReLU fused on demand."""
-    x, w = np.ascontiguousarray(x), np.ascontiguousarray(w)
+    x, w = _array(x), _array(w)
     if x.ndim != 4 or w.ndim != 4:
         raise ValueError(f"x and w have 4 axes, not {x.ndim} and {w.ndim}")
     (sh, sw), (dh, dw) = _pair(stride), _pair(dilation)
@@ -371,7 +386,7 @@ def conv2d(x, w, stride=1, padding=0, dilation=1, groups=1, x_zero_point=0, w_ze
 def linear(x, w, x_zero_point=0, w_zero_point=0, bias=None, multiplier=None, y_zero_point=0,
            dtype="uint8", relu=False):
     """Integer linear layer. x: [rows, terms], w: [outputs, terms]; else as conv2d."""
-    x, w = np.ascontiguousarray(x), np.ascontiguousarray(w)
+    x, w = _array(x), _array(w)
     if x.ndim != 2 or w.ndim != 2:
         raise ValueError(f"x and w have 2 axes, not {x.ndim} and {w.ndim}")
     return _layer("qsim_linear", x, w, (x.shape[0], w.shape[0]), _OpOptions(), x_zero_point,
@@ -407,7 +422,7 @@ class _Handle:
     _free = None
     _made_by = "the library"
 
-    def __init__(self, pointer):
+    def __init__(self, pointer=None):
         if not isinstance(pointer, _P):
             raise TypeError(f"{self._made_by} makes a {type(self).__name__}")
         self._pointer = pointer
@@ -549,7 +564,8 @@ class Model(_Handle):
     @classmethod
     def loads(cls, data):
         """Loads a model from bytes."""
-        pointer, keep = _P(), C.create_string_buffer(bytes(data), len(data))
+        data, pointer = bytes(data), _P()
+        keep = C.create_string_buffer(data, len(data))
         _call("qsim_model_load_memory", None, keep, len(data), None, C.byref(pointer))
         model = cls(pointer)
         model._bytes = keep
@@ -583,6 +599,7 @@ class Model(_Handle):
 
     @property
     def outputs(self):
+        """What run() returns."""
         return self._list("output", _ValueInfo, Value)
 
     @property
@@ -592,10 +609,12 @@ class Model(_Handle):
 
     @property
     def opset(self):
+        """Version of ai.onnx that the model imports."""
         return _lib.qsim_model_opset(self._pointer, b"")
 
     @property
     def parameters(self):
+        """Elements of all weights."""
         return _lib.qsim_model_parameters(self._pointer)
 
     def _derived(self, pointer):
@@ -679,7 +698,7 @@ class Builder(_Handle):
 
     def constant(self, name, array):
         """A constant with the array's type and shape."""
-        view = _view(np.array(array, order="C"))
+        view = _view(_array(array))
         _lib.qsim_builder_constant(self._pointer, name.encode(), C.byref(view))
         return self
 
@@ -695,7 +714,7 @@ class Builder(_Handle):
     def _attribute(self, key, value):
         kind, arguments = None, (value,)
         if isinstance(value, np.ndarray):
-            view = _view(np.array(value, order="C"))
+            view = _view(_array(value))
             kind, arguments = "tensor", (C.byref(view),)
         elif isinstance(value, (int, np.integer)):
             kind, arguments = "int", (int(value),)
@@ -713,6 +732,7 @@ class Builder(_Handle):
         getattr(_lib, f"qsim_builder_attr_{kind}")(self._pointer, key.encode(), *arguments)
 
     def metadata(self, key, value):
+        """Adds or replaces a metadata_props entry."""
         _lib.qsim_builder_metadata(self._pointer, key.encode(), value.encode())
         return self
 
@@ -897,7 +917,7 @@ class Session(_Handle):
             if name not in rest:
                 raise TypeError(f"'{name}' is no input that is not given yet; those are {rest}")
         given = list(inputs) + [named[name] for name in rest if name in named]
-        arrays = [np.asarray(x, order="C") for x in given]  # a scalar keeps its rank
+        arrays = [_array(x) for x in given]
         views = (_Tensor * max(len(arrays), 1))(*[_view(x) for x in arrays])
         results = (_Tensor * max(len(self.output_names), 1))()
         _call("qsim_run_execute", self._run._pointer, views, len(arrays), results,
@@ -918,14 +938,15 @@ class Session(_Handle):
             events.append((e.execution, e.step, e.start_ns, e.duration_ns))
 
         run, hook = self._run._pointer, _ProfileFn(keep)
-        self._execute(inputs, named)
-        _check(_lib.qsim_run_profile_begin(run, hook, None))
-        try:
-            for _ in range(runs):
-                self._execute(inputs, named)
-        finally:
-            _lib.qsim_run_profile_end(run)
-        return Profile([self._step(i) for i in range(_lib.qsim_run_step_count(run))], events)
+        with self._turn:
+            self._execute(inputs, named)
+            _check(_lib.qsim_run_profile_begin(run, hook, None))
+            try:
+                for _ in range(runs):
+                    self._execute(inputs, named)
+            finally:
+                _lib.qsim_run_profile_end(run)
+            return Profile([self._step(i) for i in range(_lib.qsim_run_step_count(run))], events)
 
     def _step(self, index):
         info = _StepInfo()
@@ -1062,7 +1083,7 @@ class Calibration(_Handle):
 
     def feed(self, *inputs):
         """Runs one batch and records its activations. Returns self."""
-        arrays = [np.ascontiguousarray(x) for x in inputs]
+        arrays = [_array(x) for x in inputs]
         views = (_Tensor * max(len(arrays), 1))(*[_view(x) for x in arrays])
         _call("qsim_calibration_feed", self._pointer, views, len(arrays))
         return self
@@ -1078,6 +1099,7 @@ class Calibration(_Handle):
 
     @property
     def samples(self):
+        """How many samples were fed."""
         return _lib.qsim_calibration_samples(self._pointer)
 
     @property
@@ -1160,7 +1182,7 @@ def compare(reference, other, rtol=1e-3, atol=1e-5):
     """How far `other` is from `reference`: a dict of max_abs, max_rel, sqnr_db, cosine, allclose,
     agreement (share of rows of the last axis with the same arg-max), worst (index of the greatest
     difference and both values there), nan_both (counted as equal) and nan_one (never close)."""
-    a, b = np.ascontiguousarray(reference), np.ascontiguousarray(other)
+    a, b = _array(reference), _array(other)
     metrics = _Metrics()
     _check(_lib.qsim_metrics_add(C.byref(metrics), C.byref(_view(a)), C.byref(_view(b)), rtol, atol),
            where=f"comparing {a.dtype} {a.shape} with {b.dtype} {b.shape}")
