@@ -80,9 +80,10 @@ def least(times, threads):
 def duel(commands, threads, seconds, slice_us=10000.0):
     """
     Runs the commands' workers in turns for about `seconds` in all and returns one dictionary each:
-    min_us, median_us, runs, load_us, first_us, peak_kb and, against the first that runs, ratio
-    (median over rounds of its time / the first one's), ratio_low and ratio_high (quartiles of
-    that), min_ratio (of the minima); or only refused.
+    min_us, median_us, runs, spread (the rounds' upper quartile / the fastest round), load_us,
+    first_us, peak_kb and, against the first that runs, ratio (median over rounds of its time / the
+    first one's), ratio_low and ratio_high (quartiles of that), min_ratio (of the minima); or only
+    refused.
     """
     results, lanes = [{} for _ in commands], []
     try:
@@ -99,6 +100,8 @@ def duel(commands, threads, seconds, slice_us=10000.0):
         if "refused" in result or not rounds:
             continue
         times = [t for times in rounds for t in times]
+        medians = [statistics.median(times) for times in rounds]
+        result["spread"] = quartiles(medians)[2] / min(medians)
         result.update(min_us=least(times, threads), median_us=statistics.median(times), runs=len(times),
                       load_us=worker.load_us, first_us=worker.first_us, peak_kb=worker.peak_kb)
         base = lanes[0][2]

@@ -27,6 +27,8 @@ TARGETS = {
 GENERATED_FORMS = ["fp32", "u8", "s8", "dynamic"]
 OTHER_FORMS = ["fp32", "u8"]
 MB = 1024.0
+# A side whose spread is above that was slowed down by something else in a quarter of its rounds.
+DISTURBED = 1.2
 
 
 def commands(out, ort, model, threads, batch):
@@ -37,6 +39,10 @@ def commands(out, ort, model, threads, batch):
 
 def target_of(model, form):
     return TARGETS.get((model, form), 1.0 if form == "fp32" else None)
+
+
+def mark(row):
+    return " *" if row["disturbed"] else ""
 
 
 def misses(row):
@@ -65,7 +71,9 @@ def measure(out, ort, file, threads, batch, seconds):
     row = {"threads": threads, "bytes": os.path.getsize(file), "ratio": theirs["ratio"],
            "ratio_low": theirs["ratio_low"], "ratio_high": theirs["ratio_high"],
            "min_ratio": theirs["min_ratio"], "min_us": [ours["min_us"], theirs["min_us"]],
-           "median_us": [ours["median_us"], theirs["median_us"]]}
+           "median_us": [ours["median_us"], theirs["median_us"]],
+           "spread": [ours["spread"], theirs["spread"]]}
+    row["disturbed"] = max(row["spread"]) > DISTURBED
     begun = starts(pair) if threads == 1 else [ours, theirs]
     row["load_us"] = [r["load_us"] for r in begun]
     row["peak_kb"] = [r["peak_kb"] for r in begun]
@@ -79,7 +87,8 @@ def print_row(report, row):
     report.row(row["model"], row["form"], row["threads"], pair(row["min_us"], 1e3, 4),
                pair(row["median_us"], 1e3, 4),
                f"{row['ratio']:.2f} ({row['ratio_low']:.2f}-{row['ratio_high']:.2f})",
-               f"{row['min_ratio']:.2f}", target_of(row["model"], row["form"]) or "",
+               f"{row['min_ratio']:.2f}", pair(row["spread"], 1, 2) + mark(row),
+               target_of(row["model"], row["form"]) or "",
                pair(row["load_us"], 1e3, 1) if once else "",
                pair(row["peak_kb"], MB, 1) if once else "")
 
@@ -122,10 +131,11 @@ def main():
     call_overhead(report, out, ort, seconds)
     report.text("Turns of some 10 ms each in one run, ours / theirs in ms; one thread in processor time (min: its "
                 "tenth percentile), two by the clock. Ratio: their time / ours, the median over rounds with its "
-                "quartiles, and of the minima. Load: until the first run can start, file in the page cache, least of "
-                "3 fresh processes; peak memory after one run there.", "")
-    report.table_head("network", "form", "threads", "min ms", "median ms", "ratio", "of minima", "aim", "load ms",
-                      "peak MB")
+                "quartiles, and of the minima. Spread: the rounds' upper quartile / the fastest round, of each "
+                "side. Load: until the first run can start, file in the page cache, least of 3 fresh processes; "
+                "peak memory after one run there.", "")
+    report.table_head("network", "form", "threads", "min ms", "median ms", "ratio", "of minima", "spread", "aim",
+                      "load ms", "peak MB")
     rows, refused, missed = [], {}, []
     for source in given or sources(out, os.environ.get("QSIM_SHARED", "../shared")):
         generated = os.path.dirname(source).startswith(out)
@@ -139,7 +149,10 @@ def main():
                 row.update(model=stem(source), form="as given" if given and not is_quantized(source) else form)
                 rows.append(row)
                 print_row(report, row)
-                missed += [[row["model"], row["form"], threads, text] for text in misses(row)]
+                missed += [[row["model"], row["form"], threads, text + mark(row)] for text in misses(row)]
+    if any(row["disturbed"] for row in rows):
+        report.text("", f"*: a spread above {DISTURBED}: something else held the CPU for a part of this row. Its times "
+                    "are too long; its ratio, of neighbours in time, suffers less.")
     for why, which in refused.items():
         report.text("", f"Not compared: {', '.join(which)}: {why}")
     missed += list(across(report, rows))
@@ -148,7 +161,7 @@ def main():
         report.table_head("network", "form", "threads", "what")
         for line in missed:
             report.row(*line)
-    report.data.update(rows=rows, refused=refused, missed=missed)
+    report.data.update(disturbed_above=DISTURBED, rows=rows, refused=refused, missed=missed)
     report.save()
 
 

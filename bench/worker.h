@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * worker: runs one model on one engine in its own process, on command, and says how long each run
- * took. What interleaves the engines (duel.py) is outside.
+ * took. What interleaves the engines (benchlib.py) is outside.
  */
 #ifndef BENCH_WORKER_H
 #define BENCH_WORKER_H
