@@ -130,9 +130,10 @@ static int optimize(qsim_model *m, int32_t level, qsim_error *error) {
 int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out,
                         qsim_error *error) {
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if (!model || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "optimize: no model or no place for the result");
-    *out = NULL;
     if (level < QSIM_LEVEL_DEFAULT || level > QSIM_LEVEL_ALL)
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: level %d does not exist", model->name,
                        (int)level);

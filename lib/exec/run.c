@@ -134,9 +134,10 @@ done:
 
 int qsim_run_create(const qsim_session *session, qsim_run **out, qsim_error *error) {
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if (!session || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "run: no session or no place for the result");
-    *out = NULL;
     qsim_run *r = qs_calloc(session->ctx, 1, sizeof(*r));
     if (!r)
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory for a run", session->name);

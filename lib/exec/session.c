@@ -261,9 +261,10 @@ int qs_session_compile(const qsim_model *model, const qsim_session_options *opti
                        qsim_session **out, qsim_error *error) {
     qsim_session_options o;
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if (!model || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "session: no model or no place for the result");
-    *out = NULL;
     int code = QS_OPTIONS(o, options, error);
     if (code)
         return code;

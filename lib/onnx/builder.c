@@ -41,9 +41,10 @@ static char *keep_text(qsim_builder *b, const char *text) {
 int qsim_builder_create(qsim_ctx *ctx, int32_t opset, const char *name, qsim_builder **out,
                         qsim_error *error) {
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if (!out || !name || !name[0] || !text_ok(name))
         return qs_fail(error, QSIM_E_ARGUMENT, "builder: no place or no name");
-    *out = NULL;
     if (opset < 1 || opset > qs_op_newest_opset())
         return qs_fail(error, QSIM_E_UNSUPPORTED,
                        "builder: opset %d is not known, the newest is %d", (int)opset,
@@ -373,9 +374,10 @@ static int check(qsim_builder *b) {
 
 int qsim_builder_finish(qsim_builder *b, qsim_model **out, qsim_error *error) {
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if (!b || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "builder: nothing to finish");
-    *out = NULL;
     if (!b->model && !b->error.code)
         qs_fail(&b->error, QSIM_E_STATE, "builder: the model has been handed out");
     int code = b->error.code ? b->error.code : check(b);

@@ -84,9 +84,10 @@ int qsim_model_upgrade(const qsim_model *model, int32_t opset, qsim_model **out,
                        qsim_error *error) {
     qsim_model *m;
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if (!model || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "upgrade: no model or no place for one");
-    *out = NULL;
     if (model->inspect_only)
         return qs_fail(error, QSIM_E_STATE, "%s: the model was loaded for inspection only",
                        model->name);

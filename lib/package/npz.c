@@ -167,9 +167,10 @@ static int read_directory(qsim_npz *z, qsim_error *error) {
 
 int qsim_npz_open(qsim_ctx *ctx, const void *data, size_t size, qsim_npz **out, qsim_error *error) {
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if (!out || (!data && size > 0))
         return qs_fail(error, QSIM_E_ARGUMENT, "qsim_npz_open: bad argument");
-    *out = NULL;
     int code = qs_ctx_hold(ctx, &ctx, error);
     if (code)
         return code;

@@ -78,9 +78,10 @@ int qsim_package_model(qsim_package *p, const char *name, const qsim_load_option
                        qsim_model **out, qsim_error *error) {
     qsim_load_options o;
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if (!p || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "qsim_package_model: bad argument");
-    *out = NULL;
     int code = qs_load_options(options, &o, error);
     if (code)
         return code;
@@ -108,9 +109,10 @@ int qsim_model_load(qsim_ctx *ctx, const char *path, const qsim_load_options *op
     qsim_load_options o;
     qs_map map = {0};
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if (!path || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "load: no path or no place for the model");
-    *out = NULL;
     int code = qs_load_options(options, &o, error);
     if (!code)
         code = qs_ctx_hold(ctx, &ctx, error);
@@ -141,9 +143,10 @@ int qsim_model_load_memory(qsim_ctx *ctx, const void *data, size_t size,
     qsim_load_options o;
     qs_map map = {0};
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if ((!data && size) || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "load: no data or no place for the model");
-    *out = NULL;
     int code = qs_load_options(options, &o, error);
     if (!code)
         code = qs_ctx_hold(ctx, &ctx, error);

@@ -199,9 +199,10 @@ int qsim_package_open(qsim_ctx *ctx, const char *path, int32_t flags, qsim_packa
                       qsim_error *error) {
     qsim_package *p = NULL;
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if (!path || !out || (flags & ~QSIM_LOAD_COPY))
         return qs_fail(error, QSIM_E_ARGUMENT, "qsim_package_open: bad argument");
-    *out = NULL;
     int code = create(ctx, path, &p, error);
     if (code)
         return code;
@@ -219,9 +220,10 @@ int qsim_package_open_memory(qsim_ctx *ctx, const void *data, size_t size, const
                              qsim_package **out, qsim_error *error) {
     qsim_package *p = NULL;
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if (!out || (!data && size > 0))
         return qs_fail(error, QSIM_E_ARGUMENT, "qsim_package_open_memory: bad argument");
-    *out = NULL;
     int code = create(ctx, name ? name : "(memory)", &p, error);
     if (code)
         return code;

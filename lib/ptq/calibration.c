@@ -173,9 +173,10 @@ int qsim_calibration_create(const qsim_model *model, qsim_calibration **out, qsi
     qsim_model *prepared = NULL;
     qsim_calibration *c = NULL;
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if (!model || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
-    *out = NULL;
     int code = qs_ptq_refuse_quantized(model, QSIM_MODE_STATIC, error);
     if (!code)
         code = qs_calibration_new(model->ctx, &c, error);

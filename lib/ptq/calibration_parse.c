@@ -267,9 +267,10 @@ int qsim_calibration_load_memory(qsim_ctx *ctx, const void *data, size_t size, c
                                  qsim_calibration **out, qsim_error *error) {
     qsim_calibration *c;
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if ((size > 0 && !data) || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
-    *out = NULL;
     int code = qs_calibration_new(ctx, &c, error);
     if (code)
         return code;
@@ -293,9 +294,10 @@ int qsim_calibration_load(qsim_ctx *ctx, const char *path, qsim_calibration **ou
     qs_map map;
     qsim_ctx *held;
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if (!path || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
-    *out = NULL;
     int code = qs_ctx_hold(ctx, &held, error);
     if (code)
         return code;

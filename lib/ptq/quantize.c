@@ -225,9 +225,10 @@ int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
     qsim_quantize_options own;
     qsim_model *prepared = NULL;
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if (!model || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "quantization: an argument is missing");
-    *out = NULL;
     int code = qs_quantizer_options(options, &own, error);
     if (code)
         return code;

@@ -13,9 +13,10 @@ struct qsim_file {
 int qsim_file_open(qsim_ctx *ctx, const char *path, int32_t flags, qsim_file **out,
                    qsim_error *error) {
     qs_error_clear(error);
+    if (out)
+        *out = NULL;
     if (!path || !out || (flags & ~QSIM_FILE_COPY))
         return qs_fail(error, QSIM_E_ARGUMENT, "qsim_file_open: bad argument");
-    *out = NULL;
     int code = qs_ctx_hold(ctx, &ctx, error);
     if (code != QSIM_OK)
         return code;

@@ -194,45 +194,64 @@ static void test_packed(void) {
     CHECK(y[0] == (2 | 2 << 2 | 0 << 4 | 1 << 6) && y[1] == 1);
 }
 
-/* Per channel on each axis and per block, against an index computation from scratch. */
-static void test_layouts(void) {
+/* Element i of a tensor of a type that is not packed. */
+static int32_t element(const void *y, int32_t dtype, int i) {
+    switch (dtype) {
+    case QSIM_UINT8: return ((const uint8_t *)y)[i];
+    case QSIM_INT8: return ((const int8_t *)y)[i];
+    case QSIM_UINT16: return ((const uint16_t *)y)[i];
+    case QSIM_INT16: return ((const int16_t *)y)[i];
+    default: return ((const int32_t *)y)[i];
+    }
+}
+
+/* 3 x 4 x 5 elements per channel of an axis or per block, by an index computation from scratch. */
+static void check_layout(int32_t dtype, int axis, int block) {
     const int64_t dims[3] = {3, 4, 5};
-    float x[60], scale[60];
-    int32_t zp[60];
-    uint8_t y[60];
-    float back[60];
+    int64_t d[3] = {3, 4, 5};
+    float x[60], scale[60], back[60];
+    int32_t zp[60], low, high, y[60];
+    size_t count;
+    if (dtype == QSIM_INT32) {
+        low = INT32_MIN;
+        high = INT32_MAX;
+    } else {
+        CHECK_INT(qsim_dtype_limits(dtype, 0, &low, &high), QSIM_OK);
+    }
     for (int i = 0; i < 60; i++) {
         x[i] = (float)(i * 7 % 41 - 20);
         scale[i] = 0.125f * (float)(i + 1);
-        zp[i] = 100 + i;
+        zp[i] = dtype == QSIM_INT32 ? 0 : low + 100 + i;
     }
-    qsim_tensor tx = {QSIM_FLOAT, 3, dims, x, sizeof(x)};
-    qsim_tensor ty = {QSIM_UINT8, 3, dims, y, sizeof(y)};
+    qsim_tensor tx = {QSIM_FLOAT, 3, dims, x, sizeof(x)}, ty = {dtype, 3, dims, y, sizeof(y)};
     qsim_tensor tb = {QSIM_FLOAT, 3, dims, back, sizeof(back)};
-    for (int axis = 0; axis < 3; axis++)
-        for (int block = 0; block < 4; block++) {
-            int64_t d[3] = {3, 4, 5};
-            size_t count;
-            if (block)
-                d[axis] = (d[axis] + block - 1) / block;
-            CHECK_INT(qsim_qparams_count(3, dims, axis - 3, block, &count), QSIM_OK);
-            CHECK_INT(count, block ? d[0] * d[1] * d[2] : dims[axis]);
-            qsim_qparams q = {QSIM_UINT8, axis - 3, block, count, scale, zp};
-            CHECK_INT(qsim_tensor_quantize(&tx, &q, &ty, NULL), QSIM_OK);
-            CHECK_INT(qsim_tensor_dequantize(&ty, &q, &tb, NULL), QSIM_OK);
-            int wrong = 0;
-            for (int i = 0; i < 60; i++) {
-                int64_t at[3] = {i / 20, i / 5 % 4, i % 5};
-                int64_t s = at[axis];
-                if (block) {
-                    at[axis] /= block;
-                    s = (at[0] * d[1] + at[1]) * d[2] + at[2];
-                }
-                wrong += y[i] != plain(x[i], scale[s], zp[s], 0, 255);
-                wrong += back[i] != (float)(y[i] - zp[s]) * scale[s];
-            }
-            CHECK_INT(wrong, 0);
+    if (block)
+        d[axis] = (d[axis] + block - 1) / block;
+    CHECK_INT(qsim_qparams_count(3, dims, axis - 3, block, &count), QSIM_OK);
+    CHECK_INT(count, block ? d[0] * d[1] * d[2] : dims[axis]);
+    qsim_qparams q = {dtype, axis - 3, block, count, scale, zp};
+    CHECK_INT(qsim_tensor_quantize(&tx, &q, &ty, NULL), QSIM_OK);
+    CHECK_INT(qsim_tensor_dequantize(&ty, &q, &tb, NULL), QSIM_OK);
+    int wrong = 0;
+    for (int i = 0; i < 60; i++) {
+        int64_t at[3] = {i / 20, i / 5 % 4, i % 5};
+        int64_t s = at[axis];
+        if (block) {
+            at[axis] /= block;
+            s = (at[0] * d[1] + at[1]) * d[2] + at[2];
         }
+        wrong += element(y, dtype, i) != plain(x[i], scale[s], zp[s], low, high);
+        wrong += back[i] != (float)(element(y, dtype, i) - zp[s]) * scale[s];
+    }
+    CHECK_INT(wrong, 0);
+}
+
+static void test_layouts(void) {
+    static const int32_t types[] = {QSIM_UINT8, QSIM_INT8, QSIM_UINT16, QSIM_INT16, QSIM_INT32};
+    for (int t = 0; t < 5; t++)
+        for (int axis = 0; axis < 3; axis++)
+            for (int block = 0; block < 4; block++)
+                check_layout(types[t], axis, block);
 }
 
 static void test_tensor_errors(void) {

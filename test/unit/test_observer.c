@@ -237,6 +237,115 @@ static void test_entropy(void) {
     qsim_observer_free(p);
 }
 
+/* Bins of a histogram, lowest first, as the search weighs them: zero's like its neighbours. */
+typedef struct weighed {
+    double mass[2 * QS_SIDE];
+    int below, above;
+} weighed;
+
+static void weigh(const qsim_observer *o, weighed *w) {
+    w->below = qs_observer_below(o);
+    w->above = qs_observer_above(o);
+    const int size = w->below + w->above, zero = w->below;
+    for (int i = 0; i < size; i++)
+        w->mass[i] = (double)o->bins[QS_SIDE - w->below + i];
+    if (w->above == 0)
+        return;
+    double around = zero > 0 && zero + 1 < size ? (w->mass[zero - 1] + w->mass[zero + 1]) / 2
+                    : zero > 0                  ? w->mass[zero - 1]
+                    : size > 1                  ? w->mass[zero + 1]
+                                                : w->mass[zero];
+    w->mass[zero] = fmin(w->mass[zero], around);
+}
+
+/*
+ * Kullback and Leibler's divergence of bins [from, to), the outermost of which also hold what is
+ * cut off, from the same bins after each level's own values are spread over those that it uses.
+ */
+static double true_divergence(const weighed *w, int from, int to, int levels) {
+    static double p[2 * QS_SIDE], q[2 * QS_SIDE];
+    const int size = to - from;
+    double all = 0, inside = 0, sum = 0;
+    for (int i = 0; i < w->below + w->above; i++)
+        all += w->mass[i];
+    for (int i = 0; i < size; i++)
+        inside += p[i] = w->mass[from + i];
+    for (int i = 0; i < from; i++)
+        p[0] += w->mass[i];
+    for (int i = to; i < w->below + w->above; i++)
+        p[size - 1] += w->mass[i];
+    for (int level = 0; level < levels; level++) {
+        int first = level * size / levels, end = (level + 1) * size / levels, used = 0;
+        double own = 0;
+        for (int i = first; i < end; i++) {
+            own += w->mass[from + i];
+            used += p[i] > 0;
+        }
+        for (int i = first; i < end; i++)
+            q[i] = own > 0 ? own / used : 1;
+    }
+    for (int i = 0; i < size; i++)
+        sum += p[i] > 0 ? p[i] / all * log(p[i] / all / (q[i] / inside)) : 0;
+    return sum;
+}
+
+/* Of 64 ranges, each narrower than the one before, the one with the least divergence is kept. */
+static void check_entropy(const qsim_observer *o, int32_t dtype, int levels, bool symmetric) {
+    static weighed w;
+    weigh(o, &w);
+    const double width = ldexp(1, o->exponent);
+    double least = INFINITY;
+    int best_l = 0, best_r = 0, larger = w.below > w.above ? w.below : w.above;
+    for (int i = 0; i < 64; i++) {
+        int l = w.below - w.below * i / 64, r = w.above - w.above * i / 64;
+        int a = larger - larger * i / 64;
+        if (symmetric) {
+            l = a < w.below ? a : w.below;
+            r = a < w.above ? a : w.above;
+        }
+        if (l + r < 4 * levels)
+            break;
+        double d = true_divergence(&w, w.below - l, w.below + r, levels);
+        if (d < least - 1e-12) {
+            least = d;
+            best_l = l;
+            best_r = r;
+        }
+    }
+    float low, high;
+    CHECK_INT(qsim_observer_range(o, QSIM_METHOD_ENTROPY, 0, dtype,
+                                  symmetric ? QSIM_RANGE_SYMMETRIC : 0, &low, &high),
+              QSIM_OK);
+    CHECK(best_l + best_r > 0);
+    CHECK(low == fmaxf((float)(-best_l * width), fminf(o->min, 0)));
+    CHECK(high == fminf((float)(best_r * width), fmaxf(o->max, 0)));
+}
+
+/* Both signs, one alone, one bin of one sign; tails of several weights; 8 and 4 bits. */
+static void test_entropy_search(void) {
+    static float x[20000];
+    uint64_t seed = 17;
+    for (int round = 0; round < 40; round++) {
+        const int sign = round % 4;
+        const float tail = ldexpf(1, round / 8);
+        for (int i = 0; i < 20000; i++) {
+            float v = gauss(&seed);
+            v = i % 50 == 0 ? v * tail : v;
+            x[i] = sign == 0   ? v
+                   : sign == 1 ? fmaxf(v, 0)
+                   : sign == 2 ? -fabsf(v) - 1e-6f
+                               : fmaxf(v, i % 3 == 0 ? -1e-6f : 0);
+        }
+        qsim_observer *o = make();
+        CHECK_INT(qsim_observer_feed(o, x, 20000), QSIM_OK);
+        const int half = sign == 1 || sign == 2 ? 2 : 1;
+        check_entropy(o, QSIM_UINT8, 256 / half, false);
+        check_entropy(o, QSIM_INT8, 256 / half, true);
+        check_entropy(o, QSIM_UINT4, 16 / half, false);
+        qsim_observer_free(o);
+    }
+}
+
 /* One value, all zeros, one sign: a range is found by every method. */
 static void test_degenerate(void) {
     static const float sets[5][3] = {
@@ -261,6 +370,7 @@ int main(void) {
     test_percentile();
     test_mse();
     test_entropy();
+    test_entropy_search();
     test_degenerate();
     return test_done();
 }
