@@ -40,12 +40,16 @@ static bool keeps_size(const qs_node *n, const qs_value *w) {
 static bool is_conv(const qs_node *n, int32_t *weights) {
     const bool integers = qs_node_is(n, "qsim", "QLinearConv");
     *weights = integers ? 3 : 1;
-    return (integers || qs_node_is(n, "qsim", "Conv")) && qs_node_int(n, "channels_last", 0) == 1;
+    return (integers || qs_node_is(n, "qsim", "Conv") ||
+            qs_node_is(n, "qsim", "ConvIntegerScaled")) &&
+           qs_node_int(n, "channels_last", 0) == 1;
 }
 
 static bool is_one_to_one(const qs_node *n) {
-    static const char *const names[] = {"QTable", "Silu", "HardSwish",  "Sigmoid",
-                                        "Clip",   "Relu", "HardSigmoid"};
+    static const char *const names[] = {
+        "QTable",       "Silu",           "HardSwish",       "Sigmoid",
+        "Clip",         "Relu",           "HardSigmoid",     "DynamicQuantizeLinear",
+        "QuantizeRows", "QuantizeLinear", "DequantizeLinear"};
     for (size_t i = 0; i < QS_COUNT(names); i++)
         if (qs_same(n->op_type, names[i]))
             return true;

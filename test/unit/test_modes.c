@@ -83,14 +83,23 @@ static qsim_model *net_depthwise(void) {
     return net_finish(b);
 }
 
-/* Curves and sums after convolutions, two of which are joined: of few channels, or of many. */
-static qsim_model *net_behind(bool wide) {
+/*
+ * Curves and sums after convolutions, two of which are joined: of few channels, or of many; of
+ * images of one size, or of any.
+ */
+static qsim_model *net_behind(bool wide, bool any) {
     qsim_builder *b = NULL;
-    const char *symbol[4] = {"N", NULL, NULL, NULL};
+    const char *symbol[4] = {"N", NULL, any ? "H" : NULL, any ? "W" : NULL};
+    const int64_t side = any ? -1 : 12;
     const int64_t pads[4] = {1, 1, 1, 1}, steps[2] = {wide ? 4 : 1, wide ? 4 : 1};
     CHECK_INT(qsim_builder_create(NULL, 14, "behind", &b, NULL), QSIM_OK);
-    qsim_builder_input(b, "x", QSIM_FLOAT, 4, (int64_t[]){-1, 1, 12, 12}, symbol);
-    qsim_builder_output(b, "y", QSIM_FLOAT, 2, (int64_t[]){-1, wide ? 612 : 720}, symbol);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, (int64_t[]){-1, 1, side, side}, symbol);
+    symbol[1] = any ? "K" : NULL;
+    qsim_builder_output(b, "y", QSIM_FLOAT, 2,
+                        (int64_t[]){-1, any    ? -1
+                                        : wide ? 612
+                                               : 720},
+                        symbol);
     net_constant(b, "w1", 4, (int64_t[]){6, 1, 3, 3}, 0.5f, 1);
     net_constant(b, "w2", 4, (int64_t[]){6, 6, 1, 1}, 0.5f, 2);
     net_constant(b, "w3", 4, (int64_t[]){6, 1, 3, 3}, 0.5f, 3);
@@ -181,15 +190,20 @@ static void fused_one(const qsim_model *m, int32_t per_row, int32_t scheme, int3
 }
 
 static void test_fused(void) {
-    qsim_model *nets[5] = {net_lenet(), net_mixed(), net_depthwise(), net_behind(false),
-                           net_behind(true)};
-    for (int i = 0; i < 5; i++)
+    qsim_model *nets[] = {net_lenet(),
+                          net_mixed(),
+                          net_depthwise(),
+                          net_behind(false, false),
+                          net_behind(true, false),
+                          net_behind(true, true)};
+    const size_t count = sizeof(nets) / sizeof(*nets);
+    for (size_t i = 0; i < count; i++)
         for (int32_t rows = 0; rows < 2; rows++)
             for (int32_t scheme = 0; scheme < 3; scheme++) {
                 fused_one(nets[i], rows, scheme, QSIM_INT8);
                 fused_one(nets[i], rows, scheme, QSIM_UINT8);
             }
-    for (int i = 0; i < 5; i++)
+    for (size_t i = 0; i < count; i++)
         qsim_model_free(nets[i]);
 }
 
@@ -231,8 +245,9 @@ static void steps_of(qsim_model *m, int wanted) {
 
 static void test_steps(void) {
     steps_of(net_depthwise(), 2);
-    steps_of(net_behind(false), 1);
-    steps_of(net_behind(true), 1);
+    steps_of(net_behind(false, false), 1);
+    steps_of(net_behind(true, false), 1);
+    steps_of(net_behind(true, true), 1);
 }
 
 static void test_form(void) {
