@@ -140,8 +140,8 @@ typedef struct qk_i8 {
     void (*depthwise)(const qk_depthwise_u8s8 *d);
     /* kernels that qk_i8_has_window names, or NULL */
     void (*window)(const qk_window_u8s8 *d);
-    int32_t window_group; /* rows of the kernel in a dword: 4 of 8 bits or 2 of 16 */
-    bool window_floats;   /* qk_i8_floats_window */
+    int32_t window_group;  /* rows of the kernel in a dword: 4 of 8 bits or 2 of 16 */
+    int32_t window_floats; /* qk_i8_floats_window: sets of weights at most, or 0 */
     /* y[i] = requantized acc[i], one multiplier */
     void (*requantize)(const int32_t *acc, size_t n, float m, int32_t zp, int32_t lo, int32_t hi,
                        uint8_t *y);
@@ -222,10 +222,15 @@ void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, int32_t n, const v
 static inline bool qk_i8_has_window(const qk_i8 *t, int32_t kh, int32_t kw) {
     return t->window && kh >= 2 && kh <= 7 && kw <= 7;
 }
+/* Sets of weights: two where zero points exceed s8; in 16 bits they do not. */
+static inline int32_t qk_i8_split_sets(const qk_i8 *t, bool split) {
+    return split && t->window_group == 4 ? 2 : 1;
+}
 /* And one to floats for it, undilated? */
 static inline bool qk_i8_floats_window(const qk_i8 *t, int32_t kh, int32_t kw, int32_t stride_h,
-                                       int32_t stride_w) {
-    return t->window_floats && kh == 3 && kw == 3 && stride_h == stride_w && stride_h <= 2;
+                                       int32_t stride_w, bool split) {
+    return qk_i8_split_sets(t, split) <= t->window_floats && kh == 3 && kw == 3 &&
+           stride_h == stride_w && stride_h <= 2;
 }
 static inline int32_t qk_i8_window_groups(const qk_i8 *t, int32_t kh) {
     return (kh + t->window_group - 1) / t->window_group;
@@ -239,7 +244,7 @@ static inline bool qk_i8_window_shared(const qk_i8 *t, int32_t kh, int32_t strid
 }
 /* Sets of weights in a block: one per row of output, twice where zero points exceed s8. */
 static inline int32_t qk_i8_window_sets(const qk_i8 *t, int32_t kh, int32_t stride_h, bool split) {
-    return (qk_i8_window_shared(t, kh, stride_h) ? 2 : 1) * (split && t->window_group == 4 ? 2 : 1);
+    return (qk_i8_window_shared(t, kh, stride_h) ? 2 : 1) * qk_i8_split_sets(t, split);
 }
 /*
  * For every block, row of output, set, column of the kernel and group of its rows: positions of

@@ -24,9 +24,9 @@ static bool layout_depthwise(const qk_i8 *t, qk_weights_i8 *w) {
     /* Where pixels can stand side by side, floats of few channels are faster so. */
     const int64_t room = (int64_t)block * ((w->groups - 1) / block + 1);
     const bool filled = w->stride_w == 2 || 4 * (int64_t)w->groups >= 3 * room;
-    const bool has = w->floats
-                         ? filled && qk_i8_floats_window(t, w->kh, w->kw, w->stride_h, w->stride_w)
-                         : w->plain && qk_i8_has_window(t, w->kh, w->kw);
+    const bool has = w->floats ? filled && qk_i8_floats_window(t, w->kh, w->kw, w->stride_h,
+                                                               w->stride_w, w->split)
+                               : w->plain && qk_i8_has_window(t, w->kh, w->kw);
     w->window = has && w->stride_h > 0 && w->stride_h <= 64 && w->stride_w > 0 && w->stride_w <= 64;
     w->channels = w->groups;
     if (!w->window && w->stride_w == 1 && w->groups < block)

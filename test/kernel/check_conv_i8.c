@@ -268,9 +268,11 @@ static void check_conv(ck_state *s) {
     ck_same(s, expected, actual, p.y_bytes, p.text);
 }
 
-static void bench_zp(ck_state *s, int32_t size, int32_t groups, int32_t c, int32_t n,
-                     int32_t kernel, int32_t stride, int32_t zp, bool split) {
-    image p = {.conv = {.batch = 1, .h = size, .wd = size, .stride_h = stride, .stride_w = stride}};
+/* p.int32_out and p.floats are given. */
+static void bench_image(ck_state *s, image p, int32_t size, int32_t groups, int32_t c, int32_t n,
+                        int32_t kernel, int32_t stride, int32_t zp, bool split) {
+    p.conv = (qk_conv_i8){.batch = 1, .h = size, .wd = size};
+    p.conv.stride_h = p.conv.stride_w = stride;
     qk_conv_i8 *v = &p.conv;
     v->dilation_h = v->dilation_w = 1;
     v->pad_top = v->pad_left = kernel / 2;
@@ -281,12 +283,24 @@ static void bench_zp(ck_state *s, int32_t size, int32_t groups, int32_t c, int32
     fill(s, &p);
     call k = prepare(s, s->t->i8, &p, ck_output(s, p.y_bytes));
     if (groups > 1)
-        snprintf(p.text, sizeof(p.text), "depthwise %dx%d s%d %d @%d%s", kernel, kernel, stride,
-                 groups, size, split ? " weight zp" : "");
+        snprintf(p.text, sizeof(p.text), "depthwise %dx%d s%d %d @%d%s%s", kernel, kernel, stride,
+                 groups, size, split ? " weight zp" : "", p.floats ? " floats" : "");
     else
         snprintf(p.text, sizeof(p.text), "%dx%d s%d %d->%d @%d%s", kernel, kernel, stride, c, n,
                  size, zp ? "" : " zp 0");
     ck_time(s, p.text, (double)qk_conv_i8_macs(&k.conv), 0, run, &k);
+}
+
+static void bench_zp(ck_state *s, int32_t size, int32_t groups, int32_t c, int32_t n,
+                     int32_t kernel, int32_t stride, int32_t zp, bool split) {
+    bench_image(s, (image){0}, size, groups, c, n, kernel, stride, zp, split);
+}
+
+/* Depthwise, as in the dynamic form. */
+static void bench_floats(ck_state *s, int32_t size, int32_t groups, int32_t kernel,
+                         int32_t stride) {
+    const image p = {.int32_out = true, .floats = true};
+    bench_image(s, p, size, groups, 1, 1, kernel, stride, 0, false);
 }
 
 static void bench_shape(ck_state *s, int32_t size, int32_t groups, int32_t c, int32_t n,
@@ -325,6 +339,9 @@ static void bench_conv(ck_state *s) {
     bench_shape(s, 28, 240, 1, 1, 5, 2);
     bench_shape(s, 112, 16, 1, 1, 3, 1);
     bench_shape(s, 56, 24, 1, 1, 3, 1);
+    bench_floats(s, 28, 192, 3, 1);
+    bench_floats(s, 28, 192, 3, 2);
+    bench_floats(s, 28, 120, 5, 1);
 }
 
 const ck_case ck_cases_conv_i8[] = {

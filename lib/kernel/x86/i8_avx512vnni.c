@@ -380,7 +380,7 @@ const qk_i8 qk_i8_avx512vnni = {
     .depthwise = qk_depthwise_u8s8_avx512vnni,
     .window = qk_window_u8s8_avx512vnni,
     .window_group = 4,
-    .window_floats = true,
+    .window_floats = 2,
     .requantize = requantize_u8,
     .post = post_row,
 };

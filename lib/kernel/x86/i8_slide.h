@@ -79,13 +79,23 @@ INLINE void slide_store(const slide_out *o, uint8_t *to, w_vec y, int32_t x, con
                                                           : (o->wo - 1 - x) / o->n + 1);
 }
 
+#if W_LANES == 2
+/* Sums as floats, which go in one range. */
+INLINE void slide_floats(const slide_out *o, uint8_t *to, const epilogue *e, w_vec a0, w_vec a1,
+                         w_vec a2, w_vec a3) {
+    const sink s = {to, 0, NULL, NULL, o->cols, 1, *e, o->scale, o->add};
+    store_words(&s, as_floats(&s, a0, 0), as_floats(&s, a1, 8), as_floats(&s, a2, 16),
+                as_floats(&s, a3, 24));
+}
+#endif
+
 /* One row of output of a 3 x 3 window, to `to`. */
 typedef void (*slide_row_fn)(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e,
-                             uint8_t *to, bool by_two, int32_t ranges);
+                             uint8_t *to, bool by_two, int32_t ranges, bool floats);
 
 /* Both rows of output, where there are two, for kernels that make one at a time. */
 INLINE void rows_of_three(slide_row_fn run, const slides *s, const slide_out *given, ptrdiff_t at,
-                          const epilogue *usual, bool by_two, int32_t ranges) {
+                          const epilogue *usual, bool by_two, int32_t ranges, bool floats) {
     epilogue e = *usual;
     e.clamp = false;
     const slide_out o = *given; /* no store changes it */
@@ -93,7 +103,7 @@ INLINE void rows_of_three(slide_row_fn run, const slides *s, const slide_out *gi
         slides l = *s;
         for (int32_t k = 0; k < 3; k++)
             l.row[k] = s->row[k + (by_two ? 2 : 1) * row];
-        run(&l, &o, at, &e, row > 0 ? o.second : o.first, by_two, ranges);
+        run(&l, &o, at, &e, row > 0 ? o.second : o.first, by_two, ranges, floats);
     }
 }
 

@@ -44,6 +44,13 @@ INLINE dwords dwords_of(w_vec t0, w_vec t1, w_vec t2, w_vec t3) {
     (narrow(scale(a##0, DWORD_M(0), e), scale(a##1, DWORD_M(1), e), e),                            \
      narrow(scale(a##2, DWORD_M(2), e), scale(a##3, DWORD_M(3), e), e))
 
+/* What slides end with: bytes, or floats. */
+#define DWORD_END(a)                                                                               \
+    if (floats)                                                                                    \
+        slide_floats(o, to, e, a##0, a##1, a##2, a##3);                                            \
+    else                                                                                           \
+        slide_store(o, to, DWORD_BYTES(a), x, e, ranges);
+
 INLINE dwords any_group(const slides *s, const uint8_t *const *row, ptrdiff_t at, bool inside,
                         int32_t ranges) {
     w_vec t0, t1, t2, t3;

@@ -31,11 +31,10 @@ INLINE quad quad_of(w_vec a, w_vec b) {
 
 /* One row of output. */
 INLINE void quad_row(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e,
-                     uint8_t *to, bool by_two, int32_t ranges) {
+                     uint8_t *to, bool by_two, int32_t ranges, bool floats) {
     const ptrdiff_t step = s->across;
     const int8_t *w = o->w;
     const int32_t *bias = o->bias;
-    const float *m = o->mult;
     /* Of the third row. At stride 2, column 2 is the first of its pair, at stride 1 the second. */
     _Alignas(32) int8_t thirds[2 * W_ALL];
     for (int32_t z = 0; z < W_ALL; z += W_BYTES) {
@@ -65,28 +64,26 @@ INLINE void quad_row(const slides *s, const slide_out *o, ptrdiff_t at, const ep
         u = t;
         p0 = by_two ? p2 : p1;
         p1 = p2;
-#define QUAD_M(i) _mm256_loadu_ps(m + (i)*W_DWORDS)
-        slide_store(
-            o, to,
-            _mm256_packus_epi16(narrow(scale(a0, QUAD_M(0), e), scale(a1, QUAD_M(1), e), e),
-                                narrow(scale(a2, QUAD_M(2), e), scale(a3, QUAD_M(3), e), e)),
-            x, e, ranges);
+        DWORD_END(a)
     }
 }
 
-#define SLIDE(NAME, BY_TWO, RANGES)                                                                \
+#define SLIDE(NAME, BY_TWO, RANGES, FLOATS)                                                        \
     TARGET static void NAME(const slides *s, const slide_out *o, ptrdiff_t at,                     \
                             const epilogue *e) {                                                   \
-        rows_of_three(quad_row, s, o, at, e, BY_TWO, RANGES);                                      \
+        rows_of_three(quad_row, s, o, at, e, BY_TWO, RANGES, FLOATS);                              \
     }
-SLIDE(slide_by_one, false, 1)
-SLIDE(slide_by_two, true, 1)
-SLIDE(slide_2_by_one, false, 2)
-SLIDE(slide_2_by_two, true, 2)
+SLIDE(slide_by_one, false, 1, false)
+SLIDE(slide_by_two, true, 1, false)
+SLIDE(slide_2_by_one, false, 2, false)
+SLIDE(slide_2_by_two, true, 2, false)
+SLIDE(slide_f, o->stride == 2, 1, true)
 
 static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single) {
     const qk_window_u8s8 *d = p->d;
     (void)more, (void)single;
+    if (d->o.scale)
+        return slide_f;
     if (d->kh != 3 || d->kw != 3 || d->dilation_h != 1 || d->dilation_w != 1 ||
         d->stride_h != d->stride_w || d->stride_h > 2)
         return any_for(ranges);

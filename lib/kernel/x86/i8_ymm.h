@@ -130,7 +130,28 @@ INLINE void store_channels(const sink *s, __m256i y) {
     memcpy(s->out, row, (size_t)s->cols);
 }
 
+/* The first n words. */
+__attribute__((noinline)) QS_RARE static void store_some(uint8_t *to, const __m256i *v, int32_t n) {
+    memcpy(to, v, 4 * (size_t)n);
+}
+
 /* Vector v, lane l, element e holds channel 16 * l + 4 * v + e. */
+INLINE void store_words(const sink *s, __m256i a0, __m256i a1, __m256i a2, __m256i a3) {
+    const __m256i v0 = _mm256_permute2x128_si256(a0, a1, 0x20);
+    const __m256i v1 = _mm256_permute2x128_si256(a2, a3, 0x20);
+    const __m256i v2 = _mm256_permute2x128_si256(a0, a1, 0x31);
+    const __m256i v3 = _mm256_permute2x128_si256(a2, a3, 0x31);
+    if (__builtin_expect(s->cols == 32, true)) {
+        _mm256_storeu_si256((__m256i *)(void *)s->out, v0);
+        _mm256_storeu_si256((__m256i *)(void *)(s->out + 32), v1);
+        _mm256_storeu_si256((__m256i *)(void *)(s->out + 64), v2);
+        _mm256_storeu_si256((__m256i *)(void *)(s->out + 96), v3);
+    } else {
+        const __m256i v[4] = {v0, v1, v2, v3};
+        store_some(s->out, v, s->cols);
+    }
+}
+
 INLINE void finish_channels(const sink *s, __m256i a0, __m256i a1, __m256i a2, __m256i a3) {
     if (!s->mult) {
         if (s->scale) {
@@ -139,13 +160,7 @@ INLINE void finish_channels(const sink *s, __m256i a0, __m256i a1, __m256i a2, _
             a2 = as_floats(s, a2, 16);
             a3 = as_floats(s, a3, 24);
         }
-        __m256i v[4] = {
-            _mm256_permute2x128_si256(a0, a1, 0x20), _mm256_permute2x128_si256(a2, a3, 0x20),
-            _mm256_permute2x128_si256(a0, a1, 0x31), _mm256_permute2x128_si256(a2, a3, 0x31)};
-        for (int32_t i = 0; s->cols == 32 && i < 4; i++)
-            _mm256_storeu_si256((__m256i *)(void *)(s->out + 32 * i), v[i]);
-        if (s->cols < 32)
-            memcpy(s->out, v, 4 * (size_t)s->cols);
+        store_words(s, a0, a1, a2, a3);
         return;
     }
     const __m256 m0 = _mm256_loadu_ps(s->mult), m1 = _mm256_loadu_ps(s->mult + 8);
@@ -273,6 +288,7 @@ const qk_i8 TABLE = {
     .depthwise = depthwise_u8s8,
     .window = window_u8s8,
     .window_group = W_GROUP,
+    .window_floats = 1,
     .requantize = qk_requantize_u8_ymm,
     .post = qk_post_row_ymm,
 };
