@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Element-wise kernels on floats. Every instruction set compiles the same loops (ew_loops.h). */
+/* Element-wise kernels on floats; c/ew_c.c says what each computes. */
 #ifndef QK_EW_H
 #define QK_EW_H
 
@@ -48,7 +48,6 @@ typedef struct qk_ew {
 } qk_ew;
 
 extern const qk_ew qk_ew_c;
-extern const qk_ew qk_ew_cfma; /* the same bits without a library call per fused operation */
 extern const qk_ew qk_ew_avx2;
 extern const qk_ew qk_ew_avx512;
 

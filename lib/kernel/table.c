@@ -7,9 +7,9 @@
 #include "kernel/u8.h"
 
 #if QK_X86
-/* The C kernels where the CPU has FMA3: the same bits without a library call per product. */
+/* The C kernels where the CPU has FMA3: float products without a library call for each. */
 static const qk_table table_cfma = {
-    .isa = QSIM_ISA_C, .i8 = &qk_i8_c, .f32 = &qk_f32_cfma, .ew = &qk_ew_cfma, .u8 = &qk_u8_c};
+    .isa = QSIM_ISA_C, .i8 = &qk_i8_c, .f32 = &qk_f32_cfma, .ew = &qk_ew_c, .u8 = &qk_u8_c};
 #endif
 
 static const qk_table tables[] = {

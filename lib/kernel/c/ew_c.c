@@ -1,9 +1,165 @@
 /* SPDX-License-Identifier: MIT */
-#include "kernel/ew_loops.h"
+/*
+ * The specification of the element-wise kernels, and what runs where none are written out. The
+ * compiler vectorizes these loops; nothing in them depends on the width, so the bits are the same.
+ */
+#include "kernel/elementary.h"
+#include "kernel/ew.h"
 #include "kernel/table.h"
+#include "quant/requantize.h"
 
-QK_EW_INSTANCE(c, )
+#define CURVE(name)                                                                                \
+    static void each_##name(const float *x, float *y, size_t n) {                                  \
+        for (size_t i = 0; i < n; i++)                                                             \
+            y[i] = qk_##name(x[i]);                                                                \
+    }
 
-#if QK_X86
-QK_EW_INSTANCE(cfma, __attribute__((target("fma"))))
-#endif
+CURVE(exp)
+CURVE(sigmoid)
+CURVE(silu)
+CURVE(hardswish)
+CURVE(tanh)
+CURVE(erf)
+CURVE(gelu)
+CURVE(gelu_tanh)
+
+/* 16 lanes, whatever the width of the registers. */
+typedef float lanes __attribute__((vector_size(64)));
+
+/*
+ * An integer that is ordered like the float; a NaN is 0. Compilers vectorize extremes of integers,
+ * not those of floats.
+ */
+static inline int32_t order_of(float x) {
+    const int32_t b = (int32_t)qk_bits(x), m = b & 0x7fffffff;
+    return (b ^ ((b >> 31) & 0x7fffffff)) & ~((0x7f800000 - m) >> 31);
+}
+
+/* The tree over TERM, an expression of v: one element, or 16 of them. */
+#define TREE(name, TERM)                                                                           \
+    static float name(const float *x, float shift, size_t n) {                                     \
+        lanes sums = {0};                                                                          \
+        float part[16];                                                                            \
+        size_t i = 0;                                                                              \
+        (void)shift;                                                                               \
+        for (; i + 16 <= n; i += 16) {                                                             \
+            lanes v;                                                                               \
+            memcpy(&v, x + i, sizeof(v));                                                          \
+            sums += TERM;                                                                          \
+        }                                                                                          \
+        memcpy(part, &sums, sizeof(part));                                                         \
+        for (size_t k = 0; i + k < n; k++) {                                                       \
+            const float v = x[i + k];                                                              \
+            part[k] += TERM;                                                                       \
+        }                                                                                          \
+        for (size_t half = 8; half; half /= 2)                                                     \
+            for (size_t k = 0; k < half; k++)                                                      \
+                part[k] += part[k + half];                                                         \
+        return part[0];                                                                            \
+    }
+
+TREE(sum, v)
+TREE(sum_squares, (v - shift) * (v - shift))
+
+static float greatest(const float *x, size_t n) {
+    int32_t top = INT32_MIN;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t v = order_of(x[i]);
+        top = v > top ? v : top;
+    }
+    return qk_from_bits((uint32_t)(top ^ ((top >> 31) & 0x7fffffff)));
+}
+
+static void divide(const float *x, float d, float *y, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] / d;
+}
+
+static void normalize(const float *x, float shift, float factor, const float *scale,
+                      const float *bias, float *y, size_t n) {
+    if (bias) {
+        for (size_t i = 0; i < n; i++)
+            y[i] = (x[i] - shift) * factor * scale[i] + bias[i];
+    } else {
+        for (size_t i = 0; i < n; i++)
+            y[i] = (x[i] - shift) * factor * scale[i];
+    }
+}
+
+/* A sum and the float it becomes may share memory. */
+static float sum_at(const void *x, size_t i) {
+    int32_t acc;
+    memcpy(&acc, (const int32_t *)x + i, sizeof(acc));
+    return (float)acc;
+}
+
+static void range(const float *x, size_t n, float *low, float *high) {
+    int32_t lo = 0, hi = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t v = order_of(x[i]);
+        lo = v < lo ? v : lo;
+        hi = v > hi ? v : hi;
+    }
+    lo += lo == -1; /* the order of -0 */
+    *low = qk_from_bits((uint32_t)(lo ^ ((lo >> 31) & 0x7fffffff)));
+    *high = qk_from_bits((uint32_t)hi);
+}
+
+static float magnitude(const float *x, size_t n) {
+    uint32_t top = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t m = qk_bits(x[i]) & 0x7fffffffu;
+        top = m > top ? m : top;
+    }
+    return qk_from_bits(top);
+}
+
+static void bound(const float *a, const float *b, float lo, float hi, float *y, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const float v = b ? a[i] + b[i] : a[i], low = v < lo ? lo : v;
+        y[i] = low > hi ? hi : low;
+    }
+}
+
+static void muladd(const float *x, const float *f, const float *b, float lo, float hi, float *y,
+                   size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const float p = x[i] * f[i], v = b ? p + b[i] : p, low = v < lo ? lo : v;
+        y[i] = low > hi ? hi : low;
+    }
+}
+
+static void scale(const void *x, const qk_scale *how, float *y, size_t n) {
+    const float by = how->rows ? 1.0f : how->factor, then = how->rows ? how->factor : 1.0f;
+    for (size_t i = 0; i < n; i++) { /* a product with 1 is exact */
+        const float v = sum_at(x, i) * (by * how->scale[i]) * then;
+        const float w = how->bias ? v + how->bias[i] : v, low = w < how->lo ? how->lo : w;
+        const float z = low > how->hi ? how->hi : low;
+        memcpy(y + i, &z, sizeof(z));
+    }
+}
+
+static void exp_shifted(const float *x, float shift, float *y, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = qk_exp(x[i] - shift);
+}
+
+const qk_ew qk_ew_c = {.exp = each_exp,
+                       .sigmoid = each_sigmoid,
+                       .silu = each_silu,
+                       .hardswish = each_hardswish,
+                       .tanh = each_tanh,
+                       .erf = each_erf,
+                       .gelu = each_gelu,
+                       .gelu_tanh = each_gelu_tanh,
+                       .exp_shifted = exp_shifted,
+                       .greatest = greatest,
+                       .divide = divide,
+                       .sum = sum,
+                       .sum_squares = sum_squares,
+                       .normalize = normalize,
+                       .range = range,
+                       .magnitude = magnitude,
+                       .bound = bound,
+                       .muladd = muladd,
+                       .scale = scale};
