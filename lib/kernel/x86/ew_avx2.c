@@ -173,19 +173,17 @@ TARGET void qk_scale_avx2(const void *x, const qk_scale *how, float *y, size_t n
 /* The tree over 16 lanes. */
 #define TREE(name, TERM)                                                                           \
     TARGET float name(const float *x, float shift, size_t n) {                                     \
-        V lane[16 / W];                                                                            \
+        V low = QK_K(0.0f), high = QK_K(0.0f);                                                     \
         float part[16];                                                                            \
         size_t i = 0;                                                                              \
         (void)shift;                                                                               \
-        for (size_t k = 0; k < 16 / W; k++)                                                        \
-            lane[k] = QK_K(0.0f);                                                                  \
-        for (; i + 16 <= n; i += 16)                                                               \
-            for (size_t k = 0; k < 16 / W; k++) {                                                  \
-                const V v = load(x + i + W * k);                                                   \
-                lane[k] += TERM(v, QK_K(shift));                                                   \
-            }                                                                                      \
-        for (size_t k = 0; k < 16 / W; k++)                                                        \
-            store(part + W * k, lane[k]);                                                          \
+        for (; i + 16 <= n; i += 16) {                                                             \
+            const V v = load(x + i), w = load(x + i + W);                                          \
+            low += TERM(v, QK_K(shift));                                                           \
+            high += TERM(w, QK_K(shift));                                                          \
+        }                                                                                          \
+        store(part, low);                                                                          \
+        store(part + W, high);                                                                     \
         for (size_t k = 0; i + k < n; k++)                                                         \
             part[k] += TERM(x[i + k], shift);                                                      \
         for (size_t half = 8; half; half /= 2)                                                     \

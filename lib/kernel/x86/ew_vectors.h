@@ -60,9 +60,12 @@ TARGET static void exp_shifted(const float *x, float shift, float *y,
  */
 #define EXTREMES(STEP)                                                                             \
     size_t i = 0;                                                                                  \
-    for (; i + 4 * W <= n; i += 4 * W)                                                             \
-        for (size_t k = 0; k < 4; k++)                                                             \
-            STEP(k, load(x + i + W * k))                                                           \
+    for (; i + 4 * W <= n; i += 4 * W) {                                                           \
+        STEP(0, load(x + i))                                                                       \
+        STEP(1, load(x + i + W))                                                                   \
+        STEP(2, load(x + i + 2 * W))                                                               \
+        STEP(3, load(x + i + 3 * W))                                                               \
+    }                                                                                              \
     for (; i + W <= n; i += W)                                                                     \
         STEP(0, load(x + i))                                                                       \
     STEP(1, load(x + n - W))
@@ -83,10 +86,8 @@ EXTREME(most, v, QK_MAX, >) EXTREME(least, v, QK_MIN, <)
     TARGET static float greatest(const float *x, size_t n) {
     if (n < W)
         return qk_ew_c.greatest(x, n);
-    V top[4];
+    V top[4] = {QK_K(-INFINITY), QK_K(-INFINITY), QK_K(-INFINITY), QK_K(-INFINITY)};
     nans bad = no_nans();
-    for (size_t k = 0; k < 4; k++)
-        top[k] = QK_K(-INFINITY);
 #define STEP(k, value)                                                                             \
     {                                                                                              \
         const V v = value;                                                                         \
@@ -104,9 +105,8 @@ TARGET static void range(const float *x, size_t n, float *low, float *high) {
         qk_ew_c.range(x, n, low, high);
         return;
     }
-    V lo[4], hi[4];
-    for (size_t k = 0; k < 4; k++)
-        lo[k] = hi[k] = QK_K(0.0f);
+    V lo[4] = {QK_K(0.0f), QK_K(0.0f), QK_K(0.0f), QK_K(0.0f)};
+    V hi[4] = {QK_K(0.0f), QK_K(0.0f), QK_K(0.0f), QK_K(0.0f)};
 #define STEP(k, value)                                                                             \
     {                                                                                              \
         const V v = value;                                                                         \
@@ -122,15 +122,13 @@ TARGET static void range(const float *x, size_t n, float *low, float *high) {
 TARGET static float magnitude(const float *x, size_t n) {
     if (n < W)
         return qk_ew_c.magnitude(x, n);
-    I top[4];
+    I top[4] = {no_bits(), no_bits(), no_bits(), no_bits()};
     uint32_t part[W];
-    for (size_t k = 0; k < 4; k++)
-        top[k] = no_bits();
 #define STEP(k, value) top[k] = greater_bits(top[k], value);
     EXTREMES(STEP)
 #undef STEP
-    for (size_t k = 1; k < 4; k++)
-        top[0] = greater_bits(top[0], (V)top[k]);
+    const I pair = greater_bits(top[0], (V)top[1]);
+    top[0] = greater_bits(greater_bits(pair, (V)top[2]), (V)top[3]);
     memcpy(part, top, sizeof(part));
     for (size_t k = 1; k < W; k++)
         part[0] = part[k] > part[0] ? part[k] : part[0];
