@@ -50,10 +50,16 @@ int qs_infer_fail(const qs_infer *x, int code, const char *format, ...) QS_PRINT
 struct qs_pack;
 struct qs_lower;
 
+/* Numbers of inputs and outputs from version `since` of the opset on; max -1: any number. */
+typedef struct qs_counts {
+    int16_t since, min_in, max_in, max_out;
+} qs_counts;
+
 typedef struct qs_op {
     const char *domain, *name;
     int16_t since, until; /* versions of the domain's opset whose form of it is known */
-    int16_t min_in, max_in, min_out, max_out; /* max -1: any number */
+    int16_t min_in, max_in, min_out, max_out; /* of the oldest version; max -1: any number */
+    qs_counts later[2];                       /* what newer versions changed; since 0: nothing */
     int32_t attr_count;
     const qs_attr_rule *attrs;
     /* Checks types, shapes and attributes and gives the outputs' types and shapes. */

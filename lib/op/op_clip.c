@@ -61,8 +61,6 @@ static const clip_type types[16] = {
 
 QS_RARE static int infer_clip(qs_infer *x) {
     uint32_t set = x->node->version < 12 ? QS_T_REAL : QS_T_ARITH;
-    if (x->node->version < 11 && x->node->input_count > 1)
-        return qs_infer_fail(x, QSIM_E_GRAPH, "%d inputs, expected 1", (int)x->node->input_count);
     int code = qs_infer_type(x, 0, set);
     for (int32_t i = 1; i < 3 && !code; i++) {
         const qs_value *v = qs_infer_in(x, i);
@@ -190,9 +188,10 @@ const qs_op qs_op_clip = {.domain = "",
                           .since = 1,
                           .until = QS_OPSET_NEWEST,
                           .min_in = 1,
-                          .max_in = 3,
+                          .max_in = 1,
                           .min_out = 1,
                           .max_out = 1,
+                          .later = {{11, 1, 3, 1}},
                           .attrs = clip_attrs,
                           .attr_count = QS_COUNT(clip_attrs),
                           .infer = infer_clip,

@@ -175,18 +175,21 @@ static const qs_attr_rule internal_attrs[] = {
 };
 
 #define GEMM                                                                                       \
-    .name = "Gemm", .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .infer = infer_gemm,     \
+    .name = "Gemm", .max_in = 3, .min_out = 1, .max_out = 1, .infer = infer_gemm,                  \
     .pack = pack_gemm, .lower = lower_gemm
 
 const qs_op qs_op_gemm = {.domain = "",
                           .since = 1,
                           .until = QS_OPSET_NEWEST,
+                          .min_in = 3,
+                          .later = {{11, 2, 3, 1}},
                           .attrs = gemm_attrs,
                           .attr_count = QS_COUNT(gemm_attrs),
                           .upgrade = upgrade_gemm,
                           GEMM};
 const qs_op qs_op_qsim_gemm = {.domain = "qsim",
                                .until = INT16_MAX,
+                               .min_in = 2,
                                .attrs = internal_attrs,
                                .attr_count = QS_COUNT(internal_attrs),
                                GEMM};

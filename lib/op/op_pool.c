@@ -407,7 +407,9 @@ static const qs_attr_rule qaverage_attrs[] = {
                               .infer = check,                                                      \
                               .lower = make};
 
-ROW(maxpool, "", "MaxPool", 1, QS_OPSET_NEWEST, 1, 2, maxpool_attrs, QS_COUNT(maxpool_attrs),
+ROW(maxpool_1, "", "MaxPool", 1, 7, 1, 1, maxpool_attrs, QS_COUNT(maxpool_attrs), infer_maxpool,
+    NULL)
+ROW(maxpool, "", "MaxPool", 8, QS_OPSET_NEWEST, 1, 2, maxpool_attrs, QS_COUNT(maxpool_attrs),
     infer_maxpool, NULL)
 ROW(qsim_maxpool, "qsim", "MaxPool", 0, INT16_MAX, 1, 2, internal_attrs, QS_COUNT(internal_attrs),
     infer_maxpool, lower_maxpool)

@@ -27,9 +27,11 @@ float qs_tree_sum(const float *x, size_t n, size_t step) {
 
 typedef enum reduce_kind { REDUCE_MEAN, REDUCE_SUM, REDUCE_MAX, REDUCE_MIN } reduce_kind;
 
-/* First version of the operator that takes the axes as an input. */
+#define SUM_AXES   13 /* first versions whose axes are an input */
+#define OTHER_AXES 18
+
 static int32_t axes_input_since(const qs_node *n) {
-    return strcmp(n->op_type, "ReduceSum") == 0 ? 13 : 18;
+    return strcmp(n->op_type, "ReduceSum") == 0 ? SUM_AXES : OTHER_AXES;
 }
 
 /* Bit mask of the reduced axes; *known false where they are not constant. */
@@ -37,8 +39,6 @@ QS_RARE static int reduce_axes(const qs_infer *x, uint32_t *mask, bool *known) {
     int64_t axes[QSIM_MAX_RANK];
     int32_t count, rank = x->in[0]->rank;
     bool input = x->node->version >= axes_input_since(x->node);
-    if (!input && x->node->input_count > 1)
-        return qs_infer_fail(x, QSIM_E_GRAPH, "2 inputs, expected 1");
     int code = input ? qs_infer_ints(x, 1, axes, QSIM_MAX_RANK, &count)
                      : qs_infer_attr_ints(x, "axes", axes, QSIM_MAX_RANK, &count);
     *known = count != QS_DYNAMIC;
@@ -253,22 +253,23 @@ static const qs_attr_rule sum_attrs[] = {{"axes", QS_ATTR_INTS, 1, 12},
                                          {"keepdims", QS_ATTR_INT, 1, 0},
                                          {"noop_with_empty_axes", QS_ATTR_INT, 13, 0}};
 
-#define REDUCE_OP(id, text, lowering, rules)                                                       \
+#define REDUCE_OP(id, text, lowering, rules, axes)                                                 \
     const qs_op qs_op_##id = {.domain = "",                                                        \
                               .name = text,                                                        \
                               .since = 1,                                                          \
                               .until = QS_OPSET_NEWEST,                                            \
                               .min_in = 1,                                                         \
-                              .max_in = 2,                                                         \
+                              .max_in = 1,                                                         \
                               .min_out = 1,                                                        \
                               .max_out = 1,                                                        \
+                              .later = {{axes, 1, 2, 1}},                                          \
                               .attrs = rules,                                                      \
                               .attr_count = QS_COUNT(rules),                                       \
                               .infer = infer_reduce,                                               \
                               .upgrade = upgrade_reduce,                                           \
                               .lower = lowering};
 
-REDUCE_OP(reduce_max, "ReduceMax", lower_max, reduce_attrs)
-REDUCE_OP(reduce_mean, "ReduceMean", lower_mean, reduce_attrs)
-REDUCE_OP(reduce_min, "ReduceMin", lower_min, reduce_attrs)
-REDUCE_OP(reduce_sum, "ReduceSum", lower_sum, sum_attrs)
+REDUCE_OP(reduce_max, "ReduceMax", lower_max, reduce_attrs, OTHER_AXES)
+REDUCE_OP(reduce_mean, "ReduceMean", lower_mean, reduce_attrs, OTHER_AXES)
+REDUCE_OP(reduce_min, "ReduceMin", lower_min, reduce_attrs, OTHER_AXES)
+REDUCE_OP(reduce_sum, "ReduceSum", lower_sum, sum_attrs, SUM_AXES)

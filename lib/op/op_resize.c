@@ -410,13 +410,15 @@ static const qs_attr_rule internal_attrs[] = {
 static const qs_attr_rule upsample_attrs[] = {{"mode", QS_ATTR_STRING, 7, 0},
                                               {"scales", QS_ATTR_FLOATS, 7, 8}};
 
-#define RESIZE .min_in = 1, .min_out = 1, .max_out = 1, .infer = infer_resize, .lower = lower_resize
+#define RESIZE .min_out = 1, .max_out = 1, .infer = infer_resize, .lower = lower_resize
 
 const qs_op qs_op_resize = {.domain = "",
                             .name = "Resize",
                             .since = 10,
                             .until = QS_OPSET_NEWEST,
-                            .max_in = 4,
+                            .min_in = 2,
+                            .max_in = 2,
+                            .later = {{11, 3, 4, 1}, {13, 1, 4, 1}},
                             .attrs = resize_attrs,
                             .attr_count = QS_COUNT(resize_attrs),
                             .upgrade = upgrade_resize,
@@ -426,15 +428,17 @@ const qs_op qs_op_upsample = {.domain = "",
                               .name = "Upsample",
                               .since = 7,
                               .until = 9,
-                              .max_in = 2,
+                              .min_in = 1,
+                              .max_in = 1,
+                              .later = {{9, 2, 2, 1}},
                               .attrs = upsample_attrs,
                               .attr_count = QS_COUNT(upsample_attrs),
                               .upgrade = upgrade_resize,
                               RESIZE};
 
 #define INTERNAL                                                                                   \
-    .domain = "qsim", .until = INT16_MAX, .max_in = QS_RESIZE_TABLE + 1, .attrs = internal_attrs,  \
-    .attr_count = QS_COUNT(internal_attrs), RESIZE
+    .domain = "qsim", .until = INT16_MAX, .min_in = 1, .max_in = QS_RESIZE_TABLE + 1,              \
+    .attrs = internal_attrs, .attr_count = QS_COUNT(internal_attrs), RESIZE
 
 const qs_op qs_op_qsim_resize = {.name = "Resize", INTERNAL};
 const qs_op qs_op_qsim_upsample = {.name = "Upsample", INTERNAL};

@@ -253,7 +253,7 @@ typedef struct slice_spec {
 QS_RARE static int slice_lists(const qs_infer *x, slice_spec *s, int32_t counts[4]) {
     static const char *const names[] = {"starts", "ends", "axes"};
     int64_t *const lists[] = {s->starts, s->ends, s->axes, s->steps};
-    bool attrs = x->node->version < 10 && x->node->input_count == 1;
+    bool attrs = x->node->version < 10;
     counts[3] = QS_ABSENT;
     for (int32_t i = 0; i < (attrs ? 3 : 4); i++) {
         int code = attrs ? qs_infer_attr_ints(x, names[i], lists[i], QSIM_MAX_RANK, &counts[i])
@@ -429,9 +429,10 @@ const qs_op qs_op_slice = {.domain = "",
                            .since = 1,
                            .until = QS_OPSET_NEWEST,
                            .min_in = 1,
-                           .max_in = 5,
+                           .max_in = 1,
                            .min_out = 1,
                            .max_out = 1,
+                           .later = {{10, 3, 5, 1}},
                            .attrs = slice_attrs,
                            .attr_count = QS_COUNT(slice_attrs),
                            .infer = infer_slice,
@@ -583,9 +584,10 @@ const qs_op qs_op_pad = {.domain = "",
                          .since = 1,
                          .until = QS_OPSET_NEWEST,
                          .min_in = 1,
-                         .max_in = 4,
+                         .max_in = 1,
                          .min_out = 1,
                          .max_out = 1,
+                         .later = {{11, 2, 3, 1}, {18, 2, 4, 1}},
                          .attrs = pad_attrs,
                          .attr_count = QS_COUNT(pad_attrs),
                          .infer = infer_pad,

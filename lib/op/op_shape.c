@@ -20,7 +20,7 @@ typedef struct reshape_spec {
 static int reshape_read(const qs_infer *x, reshape_spec *s) {
     int code;
     s->allow_zero = x->node->version >= 14 && qs_node_int(x->node, "allowzero", 0) != 0;
-    if (x->node->version >= 5 || x->node->input_count > 1) {
+    if (x->node->version >= 5) {
         code = qs_infer_ints(x, 1, s->to, QSIM_MAX_RANK, &s->count);
     } else {
         code = qs_infer_attr_ints(x, "shape", s->to, QSIM_MAX_RANK, &s->count);
@@ -154,9 +154,10 @@ const qs_op qs_op_reshape = {.domain = "",
                              .since = 1,
                              .until = QS_OPSET_NEWEST,
                              .min_in = 1,
-                             .max_in = 2,
+                             .max_in = 1,
                              .min_out = 1,
                              .max_out = 1,
+                             .later = {{5, 2, 2, 1}},
                              .attrs = reshape_attrs,
                              .attr_count = QS_COUNT(reshape_attrs),
                              .infer = infer_reshape,
@@ -217,7 +218,7 @@ const qs_op qs_op_flatten = {.domain = "",
 /* ---- Squeeze, Unsqueeze ---- */
 
 static int read_axes(const qs_infer *x, int64_t *axes, int32_t *count) {
-    if (x->node->version >= 13 || x->node->input_count > 1)
+    if (x->node->version >= 13)
         return qs_infer_ints(x, 1, axes, QSIM_MAX_RANK, count);
     return qs_infer_attr_ints(x, "axes", axes, QSIM_MAX_RANK, count);
 }
@@ -287,23 +288,24 @@ static int upgrade_axes(qs_graph *g, qs_id node, int32_t to, qsim_error *error) 
 
 static const qs_attr_rule axes_attr[] = {{"axes", QS_ATTR_INTS, 1, 12}};
 
-#define AXES_OP(id, text)                                                                          \
+#define AXES_OP(id, text, least)                                                                   \
     const qs_op qs_op_##id = {.domain = "",                                                        \
                               .name = text,                                                        \
                               .since = 1,                                                          \
                               .until = QS_OPSET_NEWEST,                                            \
                               .min_in = 1,                                                         \
-                              .max_in = 2,                                                         \
+                              .max_in = 1,                                                         \
                               .min_out = 1,                                                        \
                               .max_out = 1,                                                        \
+                              .later = {{13, least, 2, 1}},                                        \
                               .attrs = axes_attr,                                                  \
                               .attr_count = 1,                                                     \
                               .infer = infer_##id,                                                 \
                               .upgrade = upgrade_axes,                                             \
                               .lower = lower_alias};
 
-AXES_OP(squeeze, "Squeeze")
-AXES_OP(unsqueeze, "Unsqueeze")
+AXES_OP(squeeze, "Squeeze", 1)
+AXES_OP(unsqueeze, "Unsqueeze", 2)
 
 /* ---- Identity ---- */
 

@@ -52,6 +52,7 @@
     X(matmulinteger) \
     X(max) \
     X(maxpool) \
+    X(maxpool_1) \
     X(mean) \
     X(min) \
     X(mod) \
@@ -171,15 +172,24 @@ int64_t qs_op_newest_opset(void) {
     return QS_OPSET_NEWEST;
 }
 
+static qs_counts counts_at(const qs_op *op, int32_t version) {
+    qs_counts c = {op->since, op->min_in, op->max_in, op->max_out};
+    for (size_t i = 0; i < QS_COUNT(op->later); i++)
+        if (op->later[i].since && version >= op->later[i].since)
+            c = op->later[i];
+    return c;
+}
+
 static int check_counts(const qs_infer *x, const qs_op *op) {
     const qs_node *n = x->node;
-    if (n->input_count < op->min_in || (op->max_in >= 0 && n->input_count > op->max_in))
+    const qs_counts c = counts_at(op, n->version);
+    if (n->input_count < c.min_in || (c.max_in >= 0 && n->input_count > c.max_in))
         return qs_infer_fail(x, QSIM_E_GRAPH, "%d inputs, expected %d to %d", (int)n->input_count,
-                             op->min_in, op->max_in);
-    if (n->output_count < op->min_out || (op->max_out >= 0 && n->output_count > op->max_out))
+                             c.min_in, c.max_in);
+    if (n->output_count < op->min_out || (c.max_out >= 0 && n->output_count > c.max_out))
         return qs_infer_fail(x, QSIM_E_GRAPH, "%d outputs, expected %d to %d", (int)n->output_count,
-                             op->min_out, op->max_out);
-    for (int32_t i = 0; i < op->min_in; i++)
+                             op->min_out, c.max_out);
+    for (int32_t i = 0; i < c.min_in; i++)
         if (n->inputs[i] == QS_NONE)
             return qs_infer_fail(x, QSIM_E_GRAPH, "input %d is left out", (int)i);
     for (int32_t i = 0; i < op->min_out; i++)
