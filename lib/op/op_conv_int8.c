@@ -68,12 +68,13 @@ static int infer_integer(qs_infer *x) {
     return infer(x, &integer);
 }
 
-/* The last number of a list attribute but `before`, 1 without it. */
+/* The last number of a list attribute but `before`, 1 without it; one beyond the limit, which is
+ * seen later where the input's rank is not known yet, as the limit. */
 static int32_t along(const qs_node *n, const char *name, int32_t before) {
     const qs_attr *list = qs_node_attr(n, name);
     int64_t at = list ? (int64_t)list->count - 1 - before : -1;
     int64_t value = at >= 0 ? list->u.ints[at] : 1;
-    return value < INT32_MAX ? (int32_t)value : INT32_MAX;
+    return (int32_t)(value < QS_WINDOW_LIMIT ? value : QS_WINDOW_LIMIT);
 }
 
 /* OIHW weights; false where a size does not fit int32. */
@@ -136,11 +137,8 @@ static int pack_integer(qs_pack *p) {
     return pack(p, &integer);
 }
 
-static int geometry(qs_infer *x, const qs_window *w, qk_conv_i8 *c) {
-    for (int32_t i = 0; i < 2; i++)
-        if (w->in[i] > INT32_MAX || w->out[i] > INT32_MAX || w->stride[i] > INT32_MAX ||
-            w->dilation[i] > INT32_MAX || w->before[i] > INT32_MAX)
-            return qs_infer_fail(x, QSIM_E_LIMIT, "a convolution is too large");
+/* QS_WINDOW_LIMIT bounds every number. */
+static void geometry(const qs_window *w, qk_conv_i8 *c) {
     c->batch = w->batch.size;
     c->h = (int32_t)w->in[0];
     c->wd = (int32_t)w->in[1];
@@ -152,7 +150,6 @@ static int geometry(qs_infer *x, const qs_window *w, qk_conv_i8 *c) {
     c->dilation_w = (int32_t)w->dilation[1];
     c->pad_top = (int32_t)w->before[0];
     c->pad_left = (int32_t)w->before[1];
-    return QSIM_OK;
 }
 
 /* Into a plan zeroed by the caller. */
@@ -170,8 +167,8 @@ static int lower_into(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
     p->batches = 1;
     if (!shape_of(l->node, w, &p->shape))
         return qs_infer_fail(&x, QSIM_E_LIMIT, "the weights are too large");
-    code = geometry(&x, &window, &p->conv);
-    return code ? code : qs_i8_lower(l, p);
+    geometry(&window, &p->conv);
+    return qs_i8_lower(l, p);
 }
 
 /* With "into" (op/window.h) over what the convolution before it left, if there was one. */

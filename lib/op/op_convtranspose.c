@@ -10,9 +10,7 @@
 
 #include "base/slices.h"
 #include "op/phases.h"
-
-/* Beyond this no tensor of a real machine reaches; products of two stay inside int64. */
-#define AXIS_LIMIT ((int64_t)1 << 31)
+#include "op/window.h"
 
 /* ---- attributes and sizes ---- */
 
@@ -27,7 +25,7 @@ QS_RARE static int read_list(const qs_infer *x, const char *name, const qs_trans
         return qs_infer_fail(x, QSIM_E_SHAPE, "attribute %s has %d elements for %d spatial axes",
                              name, (int)count, (int)g->axes);
     for (int32_t i = 0; i < count; i++)
-        if (list[i] < least || list[i] > AXIS_LIMIT)
+        if (list[i] < least || list[i] > QS_WINDOW_LIMIT)
             return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has the element %lld", name,
                                  (long long)list[i]);
     return QSIM_OK;
@@ -68,7 +66,7 @@ QS_RARE static int read_lists(const qs_infer *x, qs_transposed *g, bool *shaped)
 /* What a kernel laid at every position covers. */
 QS_RARE static int covered(const qs_infer *x, const qs_transposed_axis *a, int64_t *span) {
     int64_t steps, taps;
-    if (a->in > AXIS_LIMIT || a->kernel > AXIS_LIMIT || a->kernel == 0 ||
+    if (a->in > QS_WINDOW_LIMIT || a->kernel > QS_WINDOW_LIMIT || a->kernel == 0 ||
         !qs_mul64(a->in > 0 ? a->in - 1 : 0, a->stride, &steps) ||
         !qs_mul64(a->kernel - 1, a->dilation, &taps))
         return qs_infer_fail(x, QSIM_E_LIMIT, "an axis of %lld under a kernel of %lld",

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "op/window.h"
 
-/* Beyond this no tensor of a real machine reaches; products of two stay inside int64. */
-#define WINDOW_LIMIT ((int64_t)1 << 31)
-
 /* Axis i of the node's spatial axes is slot i + 2 - axes. */
 static int32_t slot_of(const qs_window *w, int32_t i) {
     return i + QS_WINDOW_AXES - w->axes;
@@ -20,7 +17,7 @@ static int read_sizes(const qs_infer *x, const char *name, const qs_window *w, i
         return qs_infer_fail(x, QSIM_E_SHAPE, "attribute %s has %d elements for %d spatial axes",
                              name, (int)count, (int)w->axes);
     for (int32_t i = 0; i < count; i++) {
-        if (list[i] < 1 || list[i] > WINDOW_LIMIT)
+        if (list[i] < 1 || list[i] > QS_WINDOW_LIMIT)
             return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has the element %lld", name,
                                  (long long)list[i]);
         out[slot_of(w, i)] = list[i];
@@ -38,7 +35,7 @@ static int read_pads(const qs_infer *x, qs_window *w) {
         return qs_infer_fail(x, QSIM_E_SHAPE, "attribute pads has %d elements for %d spatial axes",
                              (int)count, (int)w->axes);
     for (int32_t i = 0; i < count; i++) {
-        if (list[i] < 0 || list[i] > WINDOW_LIMIT)
+        if (list[i] < 0 || list[i] > QS_WINDOW_LIMIT)
             return qs_infer_fail(x, QSIM_E_VALUE, "attribute pads has the element %lld",
                                  (long long)list[i]);
         if (i < w->axes)
@@ -63,7 +60,7 @@ static int read_kernel(const qs_infer *x, const qs_dim *kernel, qs_window *w) {
                                  (long long)*k, (long long)kernel[i].size);
         if (!given)
             *k = kernel[i].size;
-        if (*k == 0 || *k > WINDOW_LIMIT)
+        if (*k == 0 || *k > QS_WINDOW_LIMIT)
             return qs_infer_fail(x, QSIM_E_SHAPE, "the kernel's axis %d is %lld", (int)i,
                                  (long long)*k);
     }
@@ -77,9 +74,11 @@ static int size_axis(const qs_infer *x, qs_window *w, int32_t i, bool same, bool
         return QSIM_OK;
     }
     int64_t in = w->in[i], s = w->stride[i], span = 0;
-    if (in > WINDOW_LIMIT || !qs_mul64(w->kernel[i] - 1, w->dilation[i], &span))
+    if (in > QS_WINDOW_LIMIT)
         return qs_infer_fail(x, QSIM_E_LIMIT, "axis of size %lld", (long long)in);
-    span += 1;
+    span = (w->kernel[i] - 1) * w->dilation[i] + 1;
+    if (same && span > QS_WINDOW_LIMIT)
+        return qs_infer_fail(x, QSIM_E_LIMIT, "the window spans %lld elements", (long long)span);
     if (same) {
         w->out[i] = (in + s - 1) / s;
         int64_t total = (w->out[i] - 1) * s + span - in;
@@ -97,6 +96,8 @@ static int size_axis(const qs_infer *x, qs_window *w, int32_t i, bool same, bool
     /* The last window has to begin inside the image or the padding before it. */
     if (w->ceil_mode && (w->out[i] - 1) * s >= in + w->before[i])
         w->out[i]--;
+    if (w->out[i] > QS_WINDOW_LIMIT)
+        return qs_infer_fail(x, QSIM_E_LIMIT, "axis of size %lld", (long long)w->out[i]);
     return QSIM_OK;
 }
 

@@ -13,6 +13,11 @@
 #include "op/rules.h"
 
 #define QS_WINDOW_AXES 2
+/*
+ * The most that a stride, a dilation, padding, a kernel's or an axis's size may be, of floats and
+ * of bytes alike: kernels count in int32, and products of two stay inside int64.
+ */
+#define QS_WINDOW_LIMIT ((int64_t)INT32_MAX)
 
 typedef struct qs_window {
     int32_t axes; /* spatial axes: 1 or 2 */

@@ -186,9 +186,12 @@ static void rules(qsim_ctx *ctx) {
     check_size(ctx, or_string("auto_pad", "SAME_LOWER"), 8, 4);
     check_size(ctx, or_string("auto_pad", "VALID"), 8, 3);
     check_size(ctx, or_string("auto_pad", "NOTSET"), 8, 3);
+    check_size(ctx, or_four("pads", INT32_MAX, 0, 0, 0), 8, 1073741827);
     check_size(ctx, or_four("pads", 1, 1, 1, 1), 8, 4);
     check_size(ctx, or_pair("kernel_shape", 3, 3), -1, -1);
 }
+
+#define LIMIT ((int64_t)INT32_MAX) /* of a window's numbers, as in integers (test_int8_ops.c) */
 
 static void refuses(qsim_ctx *ctx) {
     float x[1] = {0};
@@ -206,6 +209,10 @@ static void refuses(qsim_ctx *ctx) {
         {or_pair("strides", 0, 1), 3, 8, QSIM_E_VALUE, ""},
         {or_pair("dilations", 1, -1), 3, 8, QSIM_E_VALUE, ""},
         {or_pair("dilations", INT64_MAX, 1), 3, 8, QSIM_E_VALUE, ""},
+        {or_pair("dilations", LIMIT + 1, 1), 3, 8, QSIM_E_VALUE, ""},
+        {or_pair("strides", 1, LIMIT + 1), 3, 8, QSIM_E_VALUE, ""},
+        {or_four("pads", 0, 0, LIMIT + 1, 0), 3, 8, QSIM_E_VALUE, ""},
+        {or_four("pads", LIMIT, 0, LIMIT, 0), 3, 8, QSIM_E_LIMIT, ""},
         {or_pair("kernel_shape", 3, 4), 3, 8, QSIM_E_SHAPE, ""},
         {or_four("pads", 0, 0, 0, -1), 3, 8, QSIM_E_VALUE, ""},
         {or_pair("pads", 0, 0), 3, 8, QSIM_E_SHAPE, ""},

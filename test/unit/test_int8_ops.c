@@ -478,6 +478,13 @@ static void test_refusals(qsim_ctx *ctx) {
     CHECK_INT(rules_of(ctx, 4, 4, 9, or_int("group", 3)), QSIM_E_VALUE); /* 8 filters */
     CHECK_INT(rules_of(ctx, 4, 4, 3, or_pair("strides", 0, 1)), QSIM_E_VALUE);
     CHECK_INT(rules_of(ctx, 4, 4, 3, or_pair("kernel_shape", 3, 4)), QSIM_E_SHAPE);
+    const int64_t most = INT32_MAX; /* as of floats (test_conv.c) */
+    CHECK_INT(rules_of(ctx, 4, 4, 3, or_pair("strides", most, most)), 0);
+    CHECK_INT(rules_of(ctx, 4, 4, 3, or_pair("strides", 1, most + 1)), QSIM_E_VALUE);
+    CHECK_INT(rules_of(ctx, 4, 4, 3, or_pair("dilations", most + 1, 1)), QSIM_E_VALUE);
+    CHECK_INT(rules_of(ctx, 4, 4, 3, or_four("pads", 0, 0, most + 1, 0)), QSIM_E_VALUE);
+    CHECK_INT(rules_of(ctx, 4, 4, 3, or_four("pads", most - 9, 0, 0, 0)), 0);
+    CHECK_INT(rules_of(ctx, 4, 4, 3, or_four("pads", most, 0, most, 0)), QSIM_E_LIMIT);
 }
 
 int main(void) {

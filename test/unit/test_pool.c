@@ -310,6 +310,9 @@ static void refuses(qsim_ctx *ctx) {
     c.in[0].rank = 2;
     CHECK_INT(or_run(ctx, &c, true).code, QSIM_E_SHAPE);
     c.in[0].rank = 4;
+    c.attrs[2] = or_pair("strides", 1, (int64_t)INT32_MAX + 1);
+    CHECK_INT(or_run(ctx, &c, true).code, QSIM_E_VALUE);
+    c.attrs[2] = or_pair("strides", 1, 1);
     c.domain = "";
     c.version = 9; /* ceil_mode came with opset 10, channels_last never */
     c.attrs[0] = or_int("ceil_mode", 1);
