@@ -18,9 +18,33 @@ static int no_memory(const qs_eval *e, const qs_node *n) {
                    n->op_type);
 }
 
+/*
+ * Passes rely on the sizes that the model states; what inference finds later has to agree. Only of
+ * its outputs it may state others, as many files do: no node was rewritten for their sake.
+ */
+static int check_stated(const qs_eval *e, const qs_node *n, const qs_value *v,
+                        const qs_value *found) {
+    if (v->rank < 0 || v->is_output)
+        return QSIM_OK;
+    if (v->rank != found->rank)
+        return qs_fail(e->error, QSIM_E_SHAPE,
+                       "%s: '%s' has rank %d, the model states %d (node '%s', %s)", e->model,
+                       v->name, (int)found->rank, (int)v->rank, n->name, n->op_type);
+    for (int32_t i = 0; i < v->rank; i++)
+        if (v->dims[i].size >= 0 && v->dims[i].size != found->dims[i].size)
+            return qs_fail(e->error, QSIM_E_SHAPE,
+                           "%s: axis %d of '%s' is %lld, the model states %lld (node '%s', %s)",
+                           e->model, (int)i, v->name, (long long)found->dims[i].size,
+                           (long long)v->dims[i].size, n->name, n->op_type);
+    return QSIM_OK;
+}
+
 /* Takes over what the rule found for one output. */
 static int store_output(const qs_eval *e, const qs_node *n, qs_id id, const qs_value *found) {
     qs_value *v = &e->values[id];
+    int code = check_stated(e, n, v, found);
+    if (code)
+        return code;
     v->dtype = found->dtype;
     v->rank = found->rank;
     v->dims = NULL;

@@ -104,19 +104,65 @@ static uint32_t axes_of(const qs_graph *g, const qs_node *n) {
     return qs_node_axes(g, n, g->values[squeeze ? n->inputs[0] : n->outputs[0]].rank);
 }
 
+/* Sizes of `v` but those of the axes in `kept`; false where one is not known, or too much. */
+static bool product(const qs_value *v, uint32_t kept, int64_t *known) {
+    bool all = true;
+    *known = 1;
+    for (int32_t i = 0; i < v->rank; i++)
+        if (!(kept & 1u << i) && (v->dims[i].size < 0 || !qs_mul64(*known, v->dims[i].size, known)))
+            all = false;
+    return all;
+}
+
+/* A Reshape with a -1 that stands for whole numbers whatever the sizes not known yet. */
+static bool reshape_fits(const qs_graph *g, const qs_node *n) {
+    const qs_value *x = &g->values[n->inputs[0]];
+    int64_t to[QSIM_MAX_RANK], given = 1, from;
+    const int32_t count = qs_const_ints(qs_node_const(g, n, 1), to, QSIM_MAX_RANK);
+    uint32_t kept = 0;
+    bool open = false;
+    if (count < 0 || x->rank < 0)
+        return false;
+    for (int32_t i = 0; i < count; i++) {
+        open = open || to[i] == -1;
+        if (to[i] == 0)
+            kept |= 1u << i;
+        else if (to[i] > 0 && !qs_mul64(given, to[i], &given))
+            return false;
+    }
+    if (kept && qs_node_int(n, "allowzero", 0))
+        return false;
+    return product(x, kept, &from) || (open && from % given == 0);
+}
+
+/* Nothing that it refuses is let through where it is left out. */
+static bool always_fits(const qs_graph *g, const qs_node *n) {
+    const qs_value *x = &g->values[n->inputs[0]];
+    if (qs_node_is(n, "", "Reshape"))
+        return reshape_fits(g, n);
+    const uint32_t axes = qs_node_is(n, "", "Flatten") ? 0 : axes_of(g, n);
+    if (!qs_node_is(n, "", "Squeeze"))
+        return axes || qs_node_is(n, "", "Flatten");
+    for (int32_t i = 0; i < x->rank; i++)
+        if ((axes & 1u << i) && x->dims[i].size != 1)
+            return false;
+    return axes || (n->input_count < 2 && !qs_node_attr(n, "axes"));
+}
+
 /* Unsqueeze after Squeeze, or the other way round, of the same axes. */
 static bool undoes(const qs_graph *g, const qs_node *n, const qs_node *before) {
     const bool pair = (qs_node_is(n, "", "Squeeze") && qs_node_is(before, "", "Unsqueeze")) ||
                       (qs_node_is(n, "", "Unsqueeze") && qs_node_is(before, "", "Squeeze"));
     const uint32_t axes = pair ? axes_of(g, n) : 0;
-    return axes && axes == axes_of(g, before);
+    return axes && axes == axes_of(g, before) && always_fits(g, before);
 }
 
 static int reshape(qs_pass *p, qs_id node) {
     qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[node];
     qs_id before = maker(g, n->inputs[0]);
-    while (is_free(g, n) && before != QS_NONE && keeps_order(&g->nodes[before])) {
+    while (is_free(g, n) && before != QS_NONE && keeps_order(&g->nodes[before]) &&
+           always_fits(g, &g->nodes[before])) {
         qs_node_set_input(g, node, 0, g->nodes[before].inputs[0]);
         before = maker(g, n->inputs[0]);
     }

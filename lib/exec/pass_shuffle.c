@@ -57,6 +57,23 @@ static bool read_pair(const qs_graph *g, const qs_node *n, pair *t) {
     return read_plain(g, n, t) && g->values[t->x[0]].dtype == QSIM_UINT8;
 }
 
+/* A Reshape that leaves the first `axes` axes as they are. */
+static bool keeps_axes(const qs_graph *g, const qs_node *n, int32_t axes) {
+    const qs_value *x = &g->values[n->inputs[0]], *y = &g->values[n->outputs[0]];
+    int64_t to[QSIM_MAX_RANK];
+    const int32_t count = qs_const_ints(qs_node_const(g, n, 1), to, QSIM_MAX_RANK);
+    if (count < axes || x->rank < axes || qs_node_int(n, "allowzero", 0))
+        return false;
+    for (int32_t i = 0; i < axes; i++) {
+        const qs_dim *a = &x->dims[i], *b = &y->dims[i];
+        const bool same =
+            a->size < 0 ? b->size < 0 && a->symbol && a->symbol == b->symbol : a->size == b->size;
+        if (to[i] != 0 && !same)
+            return false;
+    }
+    return true;
+}
+
 /* [..., 2c] as [..., 2, c], its last two axes swapped. */
 static bool swaps_last(const qs_graph *g, const qs_node *n, int32_t rank, int64_t c) {
     const qs_value *x = &g->values[n->inputs[0]];
@@ -107,11 +124,13 @@ static int visit(qs_pass *p, const qs_uses *uses, qs_id concat, bool *changed) {
     const qs_id apart = reader(g, uses, n->outputs[0], "Reshape");
     const qs_id swap =
         apart < 0 ? QS_NONE : reader(g, uses, g->nodes[apart].outputs[0], "Transpose");
-    if (swap == QS_NONE || !swaps_last(g, &g->nodes[swap], rank, c))
+    if (swap == QS_NONE || !swaps_last(g, &g->nodes[swap], rank, c) ||
+        !keeps_axes(g, &g->nodes[apart], rank - 1))
         return QSIM_OK;
     const qs_id join = reader(g, uses, g->nodes[swap].outputs[0], "Reshape");
     const qs_value *y = join < 0 ? NULL : &g->values[g->nodes[join].outputs[0]];
-    if (!y || y->rank != rank || y->dims[rank - 1].size != 2 * c)
+    if (!y || y->rank != rank || y->dims[rank - 1].size != 2 * c ||
+        !keeps_axes(g, &g->nodes[join], rank - 1))
         return QSIM_OK;
     qs_id split = reader(g, uses, g->nodes[join].outputs[0], "Split");
     if (split != QS_NONE && !halves(g, &g->nodes[split], rank))

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sizes that a model states and that a run contradicts: refused by the name of the node at every
+ * level, and by what qsim_model_optimize makes of the model as well; other models run alike.
+ */
+#include "net.h"
+
+#define COLUMNS 8
+
+static void ints(net *n, const char *name, int64_t count, const int64_t *v) {
+    net_const(n, name, QSIM_INT64, 1, &count, v);
+}
+
+/* Runs the model on `rows` rows of COLUMNS at a level; the first output's shape as text. */
+static int run_at(const qsim_model *m, int32_t level, int64_t rows, char *shape, qsim_error *e) {
+    float x[4 * COLUMNS] = {0};
+    const int64_t dims[] = {rows, COLUMNS};
+    qsim_tensor in = {QSIM_FLOAT, 2, dims, x, (size_t)rows * COLUMNS * sizeof(float)};
+    qsim_tensor out = {0};
+    qsim_session_options o = {.struct_size = sizeof(o), .level = level};
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    int code = qsim_session_create(m, &o, &s, e);
+    if (!code)
+        code = qsim_run_create(s, &r, e);
+    if (!code)
+        code = qsim_run_execute(r, &in, 1, &out, 1, e);
+    shape[0] = '\0';
+    for (int32_t i = 0; !code && i < out.rank; i++)
+        snprintf(shape + strlen(shape), 16, "%lld,", (long long)out.dims[i]);
+    qsim_run_free(r);
+    qsim_session_free(s);
+    return code;
+}
+
+/* The model as it is and as optimized at each level, run at each level. */
+static void check(net *n, int64_t rows, const char *shape, const char *refusal) {
+    static const int32_t levels[] = {QSIM_LEVEL_DISABLE, QSIM_LEVEL_BASIC, QSIM_LEVEL_EXTENDED,
+                                     QSIM_LEVEL_ALL};
+    char got[128];
+    qsim_error e;
+    NET_OK(n, net_end(n));
+    for (size_t i = 0; i < 5; i++) {
+        qsim_model *m = NULL;
+        if (i < 4)
+            CHECK_INT(qsim_model_optimize(n->model, levels[i], &m, &e), 0);
+        for (size_t k = 0; k < 4; k++) {
+            const int code = run_at(m ? m : n->model, levels[k], rows, got, &e);
+            CHECK_INT(code, refusal ? QSIM_E_SHAPE : 0);
+            CHECK_STR(got, shape);
+            if (refusal)
+                CHECK(strstr(e.message, refusal) != NULL);
+        }
+        qsim_model_free(m);
+    }
+    net_free(n);
+}
+
+static void begin(net *n) {
+    net_begin(n, NULL, 13);
+    net_input(n, "x", QSIM_FLOAT, NET_DIMS(-1, COLUMNS));
+}
+
+static void end(net *n, const char *last) {
+    net_node(n, "", "Neg", last, "y");
+    net_output(n, "y");
+}
+
+/* A Reshape whose own result is of no interest to the next. */
+static void reshapes(const int64_t *first, int64_t rows, const char *shape, const char *refusal) {
+    net n;
+    begin(&n);
+    ints(&n, "first", 2, first);
+    ints(&n, "four", 2, (int64_t[]){-1, 4});
+    net_node(&n, "", "Reshape", "x,first", "a");
+    net_node(&n, "", "Reshape", "a,four", "b");
+    end(&n, "b");
+    check(&n, rows, shape, refusal);
+}
+
+/* An axis that is taken away and put back; its sum does not show how long it was. */
+static void squeezes(int64_t rows, const char *shape, const char *refusal) {
+    net n;
+    begin(&n);
+    ints(&n, "zero", 1, (int64_t[]){0});
+    net_node(&n, "", "Squeeze", "x,zero", "a");
+    net_node(&n, "", "Unsqueeze", "a,zero", "b");
+    net_node(&n, "", "ReduceSum", "b,zero", "c");
+    end(&n, "c");
+    check(&n, rows, shape, refusal);
+}
+
+/* What is declared between two nodes. */
+static void declared(int64_t rows, const char *shape, const char *refusal) {
+    const qs_dim dims[] = {{1, NULL}, {COLUMNS, NULL}};
+    net n;
+    begin(&n);
+    ints(&n, "one", 2, (int64_t[]){1, -1});
+    net_node(&n, "", "Abs", "x", "a");
+    const qs_id a = net_value(&n, "a");
+    CHECK_INT(qs_value_set_shape(n.g, a, QSIM_FLOAT, 2, dims), 0);
+    n.g->values[a].declared = true;
+    net_node(&n, "", "Reshape", "a,one", "b"); /* the identity, if that is true */
+    end(&n, "b");
+    check(&n, rows, shape, refusal);
+}
+
+/* Declared of an output alone: many files state the one batch that they were made with. */
+static void declared_output(void) {
+    const qs_dim dims[] = {{1, NULL}, {COLUMNS, NULL}};
+    net n;
+    begin(&n);
+    net_node(&n, "", "Neg", "x", "y");
+    const qs_id y = net_value(&n, "y");
+    CHECK_INT(qs_value_set_shape(n.g, y, QSIM_FLOAT, 2, dims), 0);
+    n.g->values[y].declared = true;
+    net_output(&n, "y");
+    check(&n, 3, "3,8,", NULL);
+}
+
+/* Bytes joined and shuffled with their other axes exchanged, or under a number of rows that is not
+ * the run's: no channel shuffle. */
+static void shuffled(int64_t h, int64_t w, int64_t rows, const char *shape, const char *refusal) {
+    net n;
+    begin(&n);
+    net_float(&n, "s", 0.5f);
+    net_byte(&n, "z", QSIM_UINT8, 3);
+    ints(&n, "in", 3, (int64_t[]){0, 2, 4});
+    ints(&n, "apart", 4, (int64_t[]){h, w, 2, 4});
+    ints(&n, "join", 3, (int64_t[]){h, w, 8});
+    net_node(&n, "", "QuantizeLinear", "x,s,z", "q");
+    net_node(&n, "", "Reshape", "q,in", "a");
+    net_node(&n, "", "Neg", "x", "m");
+    net_node(&n, "", "QuantizeLinear", "m,s,z", "p");
+    net_node(&n, "", "Reshape", "p,in", "b");
+    qs_graph_set_import(n.g, "com.microsoft", 1);
+    const qs_id c = net_node(&n, "com.microsoft", "QLinearConcat", "s,z,a,s,z,b,s,z", "c");
+    qs_node_set_int(n.g, c, "axis", 2);
+    net_node(&n, "", "Reshape", "c,apart", "d");
+    net_ints(&n, net_node(&n, "", "Transpose", "d", "e"), "perm", 4, (int64_t[]){0, 1, 3, 2});
+    net_node(&n, "", "Reshape", "e,join", "f");
+    net_node(&n, "", "DequantizeLinear", "f,s,z", "g");
+    end(&n, "g");
+    check(&n, rows, shape, refusal);
+}
+
+int main(void) {
+    reshapes((int64_t[]){1, 8}, 1, "2,4,", NULL);
+    reshapes((int64_t[]){1, 8}, 2, "", "16 elements cannot take a shape of 8 (node 'a'");
+    reshapes((int64_t[]){-1, 16}, 2, "4,4,", NULL);
+    reshapes((int64_t[]){-1, 16}, 3, "", "-1 stands for 24 elements over 16 (node 'a'");
+    reshapes((int64_t[]){-1, 2}, 3, "6,4,", NULL);
+    squeezes(1, "1,8,", NULL);
+    squeezes(2, "", "axis 0 has size 2, not 1 (node 'a'");
+    declared(1, "1,8,", NULL);
+    declared(2, "", "axis 0 of 'a' is 2, the model states 1 (node 'a'");
+    declared_output();
+    shuffled(0, 0, 2, "2,2,8,", NULL);
+    shuffled(2, 3, 3, "2,3,8,", NULL);
+    shuffled(2, 2, 3, "", "48 elements cannot take a shape of 32 (node 'd'");
+    return test_done();
+}
