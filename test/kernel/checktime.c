@@ -22,11 +22,11 @@ typedef struct span {
 } span;
 
 static span mean_of(long calls, void (*call)(void *arg), void *arg) {
-    double wall = clock_of(CLOCK_MONOTONIC), cpu = clock_of(CLOCK_PROCESS_CPUTIME_ID);
+    double cpu = clock_of(CLOCK_PROCESS_CPUTIME_ID), wall = clock_of(CLOCK_MONOTONIC);
     for (long i = 0; i < calls; i++)
         call(arg);
-    cpu = clock_of(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     wall = clock_of(CLOCK_MONOTONIC) - wall;
+    cpu = clock_of(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     return (span){wall / (double)calls, cpu / (double)calls};
 }
 

@@ -261,14 +261,18 @@ TARGET QS_CALLED static void gather_u8(const qk_gather_u8 *g) {
     gather_more(&all, g->m);
 }
 
-TARGET static void row_u8s8(const qk_gemm_u8s8 *g, int32_t panels) {
-    if (panels == 1 && !g->gather) {
-        single_64(g, g->rows ? g->rows[0] : g->a, g->row_init, g->out);
-        return;
-    }
+TARGET QS_CALLED static void several_panels(const qk_gemm_u8s8 *g, int32_t panels) {
     if (g->gather)
         gather_u8(g->gather);
     several_64(g, panels);
+}
+
+/* Whatever takes registers that must be saved is called. */
+TARGET static void row_u8s8(const qk_gemm_u8s8 *g, int32_t panels) {
+    if (panels == 1 && !g->gather)
+        single_64(g, g->rows ? g->rows[0] : g->a, g->row_init, g->out);
+    else
+        several_panels(g, panels);
 }
 
 TARGET __attribute__((noinline)) static void gemm_rows(const qk_gemm_u8s8 *g) {

@@ -135,8 +135,9 @@ TARGET QS_CALLED static void rare_24(const qk_gemm_u8s8 *g, uint8_t *out, __m512
     SET_##W(0) NONE_##W if (__builtin_expect(init != NULL, false)) {                               \
         INIT_##W(0)                                                                                \
     }                                                                                              \
-    for (int32_t seg = 0; seg < g->segs; seg++) {                                                  \
-        const uint8_t *p = row + (g->seg_offset ? g->seg_offset[seg] : 0);                         \
+    const int32_t *at_seg = g->seg_offset;                                                         \
+    for (int32_t segs = g->segs; segs > 0; segs--) {                                               \
+        const uint8_t *p = at_seg ? row + *at_seg++ : row;                                         \
         SEGMENT(W)                                                                                 \
     }                                                                                              \
     ADD_##W
@@ -146,19 +147,16 @@ TARGET QS_CALLED static void rare_24(const qk_gemm_u8s8 *g, uint8_t *out, __m512
     for (int32_t left = g->k4; left > 0; left -= 16, p += 64) {                                    \
         __m512i y = _mm512_loadu_si512(p);                                                         \
         int32_t n = left < 16 ? left : 16;                                                         \
-        if (W > 16) {                                                                              \
-            FORGET(n)                                                                              \
-        }                                                                                          \
+        FORGET(n)                                                                                  \
         KEEP(y)                                                                                    \
         for (; n >= 4; n -= 4, b += 16 * W) {                                                      \
             __m512i x = _mm512_shuffle_i32x4(y, y, 0);                                             \
             KEEP(x)                                                                                \
             FOUR_##W y = _mm512_shuffle_i32x4(y, y, 0x39);                                         \
-        }                                                                                          \
-        if (W > 16) {                                                                              \
-            FORGET(n) /* else gcc writes out as many turns as there may be */                      \
+            FORGET(n)                                                                              \
         }                                                                                          \
         for (; n > 0; n--, b += 4 * W) {                                                           \
+            FORGET(n) /* else gcc counts the turns twice, or writes out as many as may be */       \
             const __m512i x0 = _mm512_broadcastd_epi32(_mm512_castsi512_si128(y));                 \
             ONE_##W y = _mm512_alignr_epi32(y, y, 1);                                              \
         }                                                                                          \
