@@ -295,7 +295,7 @@ static void check_heads(void) {
         if (i < 4)
             proto_int(&p, 1, versions[i]);
         else if (i == 4)
-            proto_int(&p, 1, 7);
+            proto_int(&p, 1, 3); /* the first that has to say which operators it means */
         proto_take(&p, 7, &g);
         if (i != 4)
             opset(&p, 13);
@@ -312,6 +312,25 @@ static void check_heads(void) {
         proto_take(&p, 7, &g);
         opset(&p, opsets[i]);
         refused(&p, QSIM_E_UNSUPPORTED, "opset");
+        proto_free(&p);
+        proto_free(&g);
+    }
+}
+
+/* Models older than operator sets have the first one. */
+static void check_oldest(void) {
+    for (int64_t ir = 1; ir <= 2; ir++) {
+        proto p = {0}, g = {0};
+        qsim_model *m = NULL;
+        proto_node(&g, "Relu", "relu", "x", NULL, "y");
+        proto_text(&g, 2, "old");
+        proto_value(&g, 11, "x", QSIM_FLOAT, dims, 2);
+        proto_value(&g, 12, "y", QSIM_FLOAT, dims, 2);
+        proto_int(&p, 1, ir);
+        proto_take(&p, 7, &g);
+        CHECK_INT(qsim_model_load_memory(NULL, p.data, p.size, NULL, &m, NULL), QSIM_OK);
+        CHECK_INT(qsim_model_opset(m, ""), 1);
+        qsim_model_free(m);
         proto_free(&p);
         proto_free(&g);
     }
@@ -382,6 +401,7 @@ int main(void) {
     check_growth(&model);
     check_graphs(&model);
     check_heads();
+    check_oldest();
     check_functions(&model);
     check_internal(&model);
     proto_free(&model);
