@@ -100,6 +100,39 @@ static void check_integers(proto *t) {
     }
 }
 
+/* The least and the greatest entry of a list are taken, one less and one more are not. */
+static void check_ranges(proto *t) {
+    static const struct {
+        int dtype;
+        uint32_t field;
+        int64_t low, high;
+    } types[] = {
+        {QSIM_INT8, INT32S, -128, 127},
+        {QSIM_UINT8, INT32S, 0, 255},
+        {QSIM_INT16, INT32S, -32768, 32767},
+        {QSIM_UINT16, INT32S, 0, 65535},
+        {QSIM_FLOAT16, INT32S, 0, 65535},
+        {QSIM_BFLOAT16, INT32S, 0, 65535},
+        {QSIM_FLOAT8E5M2, INT32S, 0, 255},
+        {QSIM_BOOL, INT32S, 0, 1},
+        {QSIM_UINT32, UINT64S, 0, UINT32_MAX},
+        {QSIM_UINT4, INT32S, -128, 255},
+        {QSIM_INT2, INT32S, -128, 255}, /* a byte each */
+    };
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        for (int side = 0; side < 2; side++) {
+            int64_t v = side ? types[i].high : types[i].low;
+            qsim_array a = {.struct_size = sizeof(a)};
+            head(t, types[i].dtype, 1, -1);
+            ints(t, types[i].field, &v, 1, 1);
+            CHECK_INT(qsim_proto_parse(t->data, t->size, &a, NULL), QSIM_OK);
+            v += side ? 1 : -1;
+            head(t, types[i].dtype, 1, -1);
+            ints(t, types[i].field, &v, 1, 1);
+            refuse(t, QSIM_E_VALUE);
+        }
+}
+
 static void check_packed_types(proto *t) {
     static const int64_t nibbles[] = {0x21, 0x03}, pairs[] = {0xe4, 0x01};
     static const uint8_t four[] = {0x21, 0x03}, two[] = {0xe4, 0x01}, dirty[] = {0x21, 0xf3};
@@ -203,6 +236,7 @@ static void check_write(void) {
 int main(void) {
     proto t = {0};
     check_integers(&t);
+    check_ranges(&t);
     check_packed_types(&t);
     check_floats(&t);
     check_refusals(&t);
