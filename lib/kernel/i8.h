@@ -5,7 +5,7 @@
  * Sums wrap modulo 2^32 on every instruction set, so only the final value has to fit int32: whoever
  * packs proves that (qk_i8_bounds). Requantization is the one of quant/requantize.h.
  *
- * Every tensor has 64 readable bytes behind it: the last segment of a row is read in whole dwords,
+ * Every tensor has 64 readable bytes after it: the last segment of a row is read in whole dwords,
  * the last channels of a pixel in whole vectors. What is read there meets zero weights.
  */
 #ifndef QK_I8_H
@@ -31,8 +31,8 @@ typedef struct qk_out_i8 {
 } qk_out_i8;
 
 /*
- * m rows of `segs` segments of k bytes, 64 at most, put behind each other: row r of a begins at
- * a + r * a_stride, that of the result at out + r * out_stride. Up to 64 bytes behind a row's last
+ * m rows of `segs` segments of k bytes, 64 at most, laid end to end: row r of a begins at
+ * a + r * a_stride, that of the result at out + r * out_stride. Up to 64 bytes after a row's last
  * segment are overwritten.
  */
 typedef struct qk_gather_u8 {

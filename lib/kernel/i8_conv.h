@@ -87,7 +87,7 @@ typedef struct qk_conv_i8 {
     qk_weights_i8 w;
     const int8_t *b;
     int64_t batch;
-    int32_t h, wd, ho, wo; /* input and output; pads behind follow from them */
+    int32_t h, wd, ho, wo; /* input and output; pads at the far ends follow from them */
     int32_t stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
     uint8_t x_zp;           /* what padding holds */
     int32_t w_zp;           /* with row_sums: what is subtracted from every weight */
@@ -111,7 +111,7 @@ typedef struct qk_conv_i8 {
     int32_t block_rows; /* of a depthwise convolution's output, for `after` */
     int32_t strip_stride, strip_lead, gather_stride;
     /*
-     * y may lie over x if it begins so many bytes before or behind it: strips are then done in
+     * y may lie over x if it begins so many bytes before or after it: strips are then done in
      * waves of so many.
      */
     size_t before, behind;

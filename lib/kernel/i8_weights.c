@@ -88,7 +88,7 @@ static int32_t choose_pixels(const qk_i8 *t, const qk_weights_i8 *w, const qk_so
     return best;
 }
 
-/* Kernel rows that waste much of their last dword are better put behind each other first. */
+/* Kernel rows that waste much of their last dword are better laid end to end first. */
 static bool is_whole(const qk_i8 *t, const qk_weights_i8 *w, qk_source_i8 s) {
     qk_form_i8 rows, whole;
     int64_t row = (int64_t)w->kw * w->c;

@@ -39,7 +39,7 @@ typedef struct qs_i8_shape {
     qk_weights_i8 w;     /* the given fields */
     qk_source_i8 source; /* w is set later */
     int64_t group_stride;
-    int64_t matrices; /* of weights, one behind the other */
+    int64_t matrices; /* of weights, one after the other */
 } qs_i8_shape;
 
 /* Packs constant weights and, where all else is constant too, the epilogue. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MatMulInteger and ConvInteger with what dynamic quantization puts behind them:
+ * MatMulInteger and ConvInteger with what dynamic quantization puts after them:
  *
  *     y = (float)sum * (x_scale * w_scale[c]) + bias[c]       or, with `rows`,
  *     y = (float)sum * w_scale[c] * x_scale[r] + bias[c]
@@ -137,7 +137,7 @@ static scale_job job_of(const scale_plan *p, const qs_step *s, const qs_frame *f
                        .y = qs_step_out(s, f, 0)};
 }
 
-/* Floats that have just been made: what stands behind them. */
+/* Floats that have just been made: what comes after them. */
 static void finish_block(const void *arg, const qk_block *block) {
     const scale_job *s = arg;
     const bool one = block->y_stride == block->n && block->stride == block->n;
@@ -167,7 +167,7 @@ static void run_scaled(const qs_step *s, const qs_frame *f) {
     scale_sums(p, f, &job);
 }
 
-/* Of the sums as a step of its own, whose values are inputs 0 to 3 and, behind them, the output. */
+/* Of the sums as a step of its own, whose values are inputs 0 to 3 and, after them, the output. */
 static const qs_id own_ids[] = {0, 1, 2, 3, 4};
 #define OWN 4
 

@@ -19,7 +19,7 @@ static int64_t out_size(int64_t in, int64_t k, int64_t s, int64_t d, int64_t bef
     int64_t room = in + before + after - (k - 1) * d - 1, out = room / s + 1;
     if (ceil_mode && room % s != 0)
         out++;
-    if (ceil_mode && (out - 1) * s >= in + before) /* would begin in the padding behind */
+    if (ceil_mode && (out - 1) * s >= in + before) /* would begin in the padding after it */
         out--;
     return out;
 }

@@ -71,7 +71,7 @@ TARGET __attribute__((noinline)) static void column_pairs(const int8_t *b, int32
     out[0] = p0, out[1] = p1;
 }
 
-/* Dwords [first, first + n) of rows from r on, whose segments are put behind each other. */
+/* Dwords [first, first + n) of rows from r on, whose segments are laid end to end. */
 #define AT(i)   const uint8_t *p##i = source_row(g, r + i);
 #define ZERO(i) __m256i z##i = _mm256_setzero_si256();
 #define WIDEN(i)                                                                                   \
@@ -115,7 +115,7 @@ TARGET __attribute__((noinline)) static void widen_rows(const qk_gemm_u8s8 *g, i
     __m256i a##r##_0 = _mm256_add_epi32(c0, s##r), a##r##_1 = _mm256_add_epi32(c1, s##r);
 #define NEXT(r)                                                                                    \
     a##r##_0 = _mm256_add_epi32(sums[r][0], s##r), a##r##_1 = _mm256_add_epi32(sums[r][1], s##r);
-/* The dwords of a row, even bytes at x + at and odd ones behind those of all, times 16 columns. */
+/* The dwords of a row, even bytes at x + at and odd ones after those of all, times 16 columns. */
 #define PAIRS(at, s0, s1)                                                                          \
     "vpbroadcastd " at "(%[x]), %%ymm12\n\t"                                                       \
     "vpbroadcastd %c[odd]+" at "(%[x]), %%ymm13\n\t"                                               \

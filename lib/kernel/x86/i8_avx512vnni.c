@@ -82,7 +82,7 @@ WHOLE_TILES(8, 16)
 #define rows_8x8 qk_rows_8_avx512vnni
 
 /*
- * Tiles of short sums, packed and stored behind the products of the next one, for the reason that
+ * Tiles of short sums, packed and stored after the products of the next one, for the reason that
  * i8_resident_avx512vnni.c gives.
  */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernel rows of few channels, put behind each other: first layers have no dwords to waste.
+ * Kernel rows of few channels, laid end to end: first layers have no dwords to waste.
  * Products gather the rows of a tile while they compute the one before: loads and stores that would
  * take a tenth of the time alone then take next to none.
  */

@@ -30,7 +30,7 @@ INLINE __m512i dword_at(const uint8_t *p, int32_t d) {
 #define SUM(acc, x, d, v) acc = _mm512_dpbusd_epi32(acc, x, w##d##_##v);
 
 /*
- * A step's results are packed and stored behind the products of the next one. Additions of integers
+ * A step's results are packed and stored after the products of the next one. Additions of integers
  * can go to any pipe: waiting ones would be older than those products, and take theirs.
  */
 #define PENDING __m512i t0 = _mm512_setzero_si512(), t1 = t0, t2 = t0, t3 = t0;

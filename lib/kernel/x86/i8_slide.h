@@ -43,7 +43,7 @@ INLINE w_vec edge_row(const slides *s, const uint8_t *row, ptrdiff_t at, int32_t
     return t;
 }
 
-/* The column that begins `at` bytes behind a row's beginning. */
+/* The column that begins `at` bytes after a row's beginning. */
 INLINE strips load_rows(const slides *s, ptrdiff_t at, int32_t count, int32_t ranges) {
     const bool inside = (size_t)at < s->end && (size_t)(at + (ranges - 1) * s->q) < s->end;
     strips t;
@@ -120,7 +120,7 @@ typedef struct slide_pair {
     slide_fn run;
 } slide_pair;
 
-/* Rows some of which are outside. Those behind the last one are not used. */
+/* Rows some of which are outside. Those after the last one are not used. */
 QS_RARE static void edge_rows(const plan *p, int64_t at, int32_t looks, int32_t c, slides *s) {
     const qk_window_u8s8 *d = p->d;
     for (int32_t k = 0; k < 8; k++, at += k < looks ? d->dilation_h : 0)

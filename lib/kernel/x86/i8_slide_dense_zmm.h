@@ -46,7 +46,7 @@ INLINE column dense_at(const uint8_t *const *row, ptrdiff_t at) {
     return slide_interleave(t0, t1, t2, t3);
 }
 
-/* From the second pixel of a on, and from its last one on, those of b behind them. */
+/* From the second pixel of a on, and from its last one on, those of b after them. */
 #define DENSE_SECOND(a, b) (two ? _mm512_alignr_epi64(b, a, 4) : _mm512_alignr_epi64(b, a, 2))
 #define DENSE_LAST(a, b)   (two ? _mm512_alignr_epi64(b, a, 4) : _mm512_alignr_epi64(b, a, 6))
 

@@ -19,7 +19,7 @@ INLINE __m512i broadcast(const uint8_t *p) {
 #define R4(F) F(0) F(1) F(2) F(3)
 #define R8(F) R4(F) F(4) F(5) F(6) F(7)
 
-/* What is known of a number or of what lies behind a pointer. */
+/* Makes the compiler forget what it knows of a number or of what a pointer points to. */
 #define FORGET(p) __asm__("" : "+r"(p));
 
 #define ROW(r)         const uint8_t *p##r = row[r];
@@ -141,7 +141,7 @@ INLINE void rows_at(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uint8
                 NR == 4 && W == 64 && ahead->left > 0 && NR <= ahead->left - ahead->turn;          \
             if (!middle && ahead->left > 0)                                                        \
                 gather_more(ahead, NR);                                                            \
-            FORGET(t) /* what lies behind is loaded again where it is used, */                     \
+            FORGET(t) /* what they point to is loaded again where it is used, */                   \
             FORGET(g) /* not kept in registers */                                                  \
             tile_##NR##x##W(g, row, t, how, middle ? ahead : NULL);                                \
         }                                                                                          \

@@ -50,7 +50,7 @@ TARGET void qk_requantize_u8_ymm(const int32_t *acc, size_t n, float m, int32_t 
     }
 }
 
-/* Segments of at most `bytes`, one behind the other; three, which are usual, without a loop. */
+/* Segments of at most `bytes`, one after the other; three, which are usual, without a loop. */
 INLINE void gather_line(const qk_gather_u8 *g, const uint8_t *a, uint8_t *to, int32_t rows,
                         int32_t bytes) {
     const int32_t *at = g->seg_offset;

@@ -5,7 +5,7 @@
  *
  *   TARGET          the target attribute
  *   TABLE           name of the table that is defined here
- *   OWN_PRODUCT     or nothing: gemm_u8s8 is defined behind it. Without:
+ *   OWN_PRODUCT     or nothing: gemm_u8s8 is defined after it. Without:
  *     LOAD_B(v)       declares w<v>, what DOT wants of 8 columns at b + 32 * v,
  *     LOAD_A(r)       and x<r>, the dword at p<r> + i in all lanes,
  *     DOT(r, v)       accumulates into a<r>_<v>
@@ -63,7 +63,7 @@ INLINE __m256i dot(__m256i acc, __m256i x, __m256i w);
 
 /*
  * w0 and w1 are kept to the end: gcc would otherwise move sums into their registers and back. It
- * would also count b anew behind the loop, from the loop's bounds: a tenth of a short tile's time.
+ * would also compute b anew after the loop, from the loop's bounds: a tenth of a short tile's time.
  */
 #define TILE(NR, ROWS)                                                                             \
     TARGET __attribute__((noinline)) static void tile_##NR(                                        \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Averages of u8, to be instantiated once for each width. A template; behind kernel/pool_tile.h and
+ * Averages of u8, to be instantiated once for each width. A template; after kernel/pool_tile.h and
  * what that needs, these are defined before it is included:
  *
  *   FLOATS          the vector of floats beside VEC

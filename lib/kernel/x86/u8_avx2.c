@@ -34,7 +34,7 @@ QK_U8_DEQUANTIZE(rest, TARGET QS_RARE)
 
 /*
  * A byte's low 4 bits are looked up in all 16 rows. A shuffle gives 0 where the index is negative,
- * so that of a row and the eighth behind it one answers; the bits between, moved into the sign,
+ * so that of a row and the eighth after it one answers; the bits between, moved into the sign,
  * choose among those.
  */
 typedef struct key {

@@ -89,7 +89,7 @@ typedef struct weaver {
     __m512i low, high;
 } weaver;
 
-/* Pairs of a row, how many are behind the last 64, and their masks. */
+/* Pairs of a row, how many come after the last 64, and their masks. */
 typedef struct run {
     size_t n, rest;
     __mmask64 x, low, high;
@@ -319,7 +319,7 @@ INLINE division load_division(const qk_bracket *b, float scale, int32_t zp, uint
     };
 }
 
-/* Not a NaN behind the first step, so integers order what is above 0. */
+/* The first step leaves no NaN, so integers order what is above 0. */
 INLINE __m512 between(__m512 x, const division *d) {
     const __m512i v = _mm512_castps_si512(_mm512_max_ps(x, d->least));
     return _mm512_castsi512_ps(_mm512_min_epi32(v, _mm512_castps_si512(d->most)));

@@ -15,7 +15,7 @@
 typedef struct qk_bracket {
     float least, most; /* what becomes 0 and 255; a NaN becomes the former */
     float less, more;
-    float middle; /* behind its addition, the low eight bits are the result's, flipped */
+    float middle; /* once it is added, the low eight bits are the result's, flipped */
 } qk_bracket;
 
 /* False where something may under- or overflow on the way. */
