@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The context's memory: blocks that know their size, and arenas made of blocks. */
 #include "base/base.h"
 #include "base/ctx.h"
 

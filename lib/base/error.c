@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Names and texts of error codes; one-line messages whatever bytes go into them. */
 #include "base/base.h"
 
 #include <stdarg.h>

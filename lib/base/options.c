@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Option and info structs that may be shorter or longer than ours. */
 #include "base/base.h"
 
 int qs_options(void *own, size_t own_size, const void *options, qsim_error *error) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* One node at a time: its shapes inferred, its steps made, or its constant result computed. */
 #include "exec/exec.h"
 
 bool qs_value_size(const qs_value *v, size_t *elements, size_t *bytes) {

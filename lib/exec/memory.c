@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The memory planner: tensors with times of life are given places in one arena. */
 #include "exec/exec.h"
 
 #include <stdlib.h>

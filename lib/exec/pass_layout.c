@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Twins, and the operators that start the channels-last layout; layout.h explains both. */
 #include "exec/layout.h"
 
 int32_t qs_layout_origin(int32_t i, int32_t rank) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What every quantize/dequantize pattern starts from: operands, target, replacement. See qdq.h. */
 #include "exec/qdq.h"
 #include "quant/affine.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Behind the layout: a Concat or QLinearConcat of two tensors' channels, shuffled in two groups
+ * After the layout pass: a Concat or QLinearConcat of two tensors' channels, shuffled in two groups
  * and, mostly, split in two, is one step.
  */
 #include "exec/passes.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A session: the passes of its level in their order, then every weight packed once. */
 #include "exec/exec.h"
 #include "exec/passes.h"
 

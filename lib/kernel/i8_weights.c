@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* How 8-bit weights lie in memory for the kernels at hand, and packing them so. */
 #include "kernel/i8_conv.h"
 
 static int32_t common_divisor(int32_t a, int32_t b) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Rows of bytes copied from one stride to another. */
 #include "op/rules.h"
 
 /* Few bytes are no call; the last ones of 5 and more overlap those before. */

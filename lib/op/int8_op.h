@@ -64,7 +64,7 @@ enum { QS_I8_X_SCALE = 4, QS_I8_W_SCALE, QS_I8_ADD };
 
 /* Whether all is known to be as it has to be, so that the sums are never wanted. */
 bool qs_i8_makes_floats(const qs_pack *p);
-/* Behind qs_i8_pack. */
+/* To be called after qs_i8_pack. */
 int qs_i8_pack_floats(qs_pack *p);
 
 typedef struct qs_i8_plan {

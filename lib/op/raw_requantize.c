@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* qsim_requantize and its fixed-point form: requantization of the caller's buffers. */
 #include <math.h>
 
 #include <qsim/op.h>

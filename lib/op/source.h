@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reading the node Constant. */
 #ifndef QS_SOURCE_H
 #define QS_SOURCE_H
 

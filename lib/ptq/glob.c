@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Names matched against patterns with *, ? and sets. */
 #include "ptq/quantizer.h"
 
 /* Matches one set "[...]" at *p against c and moves *p past it; a set without end is a bracket.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* IDX, the format of MNIST's files: a type, sizes, then elements in big-endian order. */
 #include "tensor/array.h"
 
 static int32_t idx_dtype(uint8_t code) {

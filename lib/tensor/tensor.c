@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Data types by number: name, bits; elements and bytes of a shape. */
 #include "base/base.h"
 
 static const struct {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Integer products: packing, every epilogue, every tail, against the C kernels. */
 #include "checkkernel.h"
 
 #include <stdio.h>

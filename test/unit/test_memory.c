@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The memory planner: nothing overlaps in time and place, and little is wasted. */
 #include "test.h"
 
 #include "exec/exec.h"

@@ -335,7 +335,7 @@ static void movement(float y_scale, int32_t dtype) {
 
 /*
  * Padding of integers: constant (left out, exact, between two steps, outside the type) and
- * mirrored; `pairs`: with a pair of its own. Behind a MaxPool, so that layouts take part.
+ * mirrored; `pairs`: with a pair of its own. After a MaxPool, so that layouts take part.
  */
 static void padding(const char *mode, const float *value, int pairs, int32_t dtype, bool bounded) {
     net n;

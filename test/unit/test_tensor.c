@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Names, bits and sizes of data types; conversion between them. */
 #include "test.h"
 
 #include <math.h>

@@ -107,16 +107,11 @@ static void check_ranges(proto *t) {
         uint32_t field;
         int64_t low, high;
     } types[] = {
-        {QSIM_INT8, INT32S, -128, 127},
-        {QSIM_UINT8, INT32S, 0, 255},
-        {QSIM_INT16, INT32S, -32768, 32767},
-        {QSIM_UINT16, INT32S, 0, 65535},
-        {QSIM_FLOAT16, INT32S, 0, 65535},
-        {QSIM_BFLOAT16, INT32S, 0, 65535},
-        {QSIM_FLOAT8E5M2, INT32S, 0, 255},
-        {QSIM_BOOL, INT32S, 0, 1},
-        {QSIM_UINT32, UINT64S, 0, UINT32_MAX},
-        {QSIM_UINT4, INT32S, -128, 255},
+        {QSIM_INT8, INT32S, -128, 127},        {QSIM_UINT8, INT32S, 0, 255},
+        {QSIM_INT16, INT32S, -32768, 32767},   {QSIM_UINT16, INT32S, 0, 65535},
+        {QSIM_FLOAT16, INT32S, 0, 65535},      {QSIM_BFLOAT16, INT32S, 0, 65535},
+        {QSIM_FLOAT8E5M2, INT32S, 0, 255},     {QSIM_BOOL, INT32S, 0, 1},
+        {QSIM_UINT32, UINT64S, 0, UINT32_MAX}, {QSIM_UINT4, INT32S, -128, 255},
         {QSIM_INT2, INT32S, -128, 255}, /* a byte each */
     };
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The version's forms agree. */
 #include "test.h"
 
 #include <qsim/base.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Folders of inputs. */
 #ifndef TOOL_FOLDER_H
 #define TOOL_FOLDER_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Gzipped files. */
 #ifndef TOOL_GUNZIP_H
 #define TOOL_GUNZIP_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Outputs are judged before any work: may this file be written? */
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Text from strangers, made fit for a terminal. */
 #ifndef TOOL_UTF8_H
 #define TOOL_UTF8_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Files that the demo leaves: table, numbers, pictures. */
 #include "demo_report.h"
 
 #include "common/chart.h"

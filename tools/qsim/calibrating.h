@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Calibrations made from a data set or read from a file. */
 #ifndef QSIM_CALIBRATING_H
 #define QSIM_CALIBRATING_H
 

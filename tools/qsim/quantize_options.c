@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Options of the command line and of --config as the library takes them. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What qsim quantize says of its result. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

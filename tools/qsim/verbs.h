@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* All verbs. */
 #ifndef QSIM_VERBS_H
 #define QSIM_VERBS_H
 

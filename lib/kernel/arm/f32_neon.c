@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Float kernels for aarch64, 4 lanes at a time. */
 #include "kernel/arm/pool_neon.h"
 
 #if QK_ARM

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The pooling kernels of pool_neon.c. */
 #ifndef QK_POOL_NEON_H
 #define QK_POOL_NEON_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Packing of float weights into panels, for every instruction set. */
 #include "kernel/f32.h"
 #include "kernel/fours.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Element-wise kernels in 256-bit vectors. */
 #include "kernel/table.h"
 
 #if QK_X86

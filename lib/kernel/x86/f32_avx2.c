@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Float kernels in 256-bit vectors with FMA3. */
 #include "kernel/x86/pool_x86.h"
 
 #if QK_X86

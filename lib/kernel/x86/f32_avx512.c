@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Float kernels in 512-bit vectors. */
 #include "kernel/x86/pool_x86.h"
 
 #if QK_X86

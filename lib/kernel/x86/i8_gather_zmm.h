@@ -18,7 +18,7 @@ typedef struct gatherer {
     __m512i order;
 } gatherer;
 
-/* A segment per lane; one permutation makes two rows. Behind their last segment lies anything. */
+/* A segment per lane; one permutation makes two rows. After their last segment lies anything. */
 INLINE __m512i pair_order(const qk_gather_u8 *g) {
     const __m512i count =
         _mm512_set_epi32(0x1f1e1d1c, 0x1b1a1918, 0x17161514, 0x13121110, 0x0f0e0d0c, 0x0b0a0908,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The pooling kernels of x86 files. */
 #ifndef QK_POOL_X86_H
 #define QK_POOL_X86_H
 
