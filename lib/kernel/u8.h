@@ -20,6 +20,12 @@ typedef struct qk_u8_pair {
 typedef void (*qk_u8_fn)(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb, uint8_t *c,
                          size_t n, const qk_u8_pair *w);
 
+/* mul of a[i] and b[i % m] for i < n; m: multiples of 64 up to QK_SCALE_MOST. */
+typedef void (*qk_scale_fn)(const uint8_t *a, const uint8_t *b, size_t m, uint8_t *c, size_t n,
+                            const qk_u8_pair *w);
+
+#define QK_SCALE_MOST 1024
+
 /* y = table[x], 256 bytes; rows of n bytes that begin x_stride and y_stride bytes apart. x and y
  * may be the same. */
 typedef void (*qk_table_fn)(const uint8_t *table, const uint8_t *x, size_t x_stride, uint8_t *y,
@@ -39,6 +45,7 @@ typedef struct qk_shuffle {
 
 typedef struct qk_u8 {
     qk_u8_fn add, mul;
+    qk_scale_fn scale; /* or NULL: mul is as fast */
     qk_table_fn table;
     void (*shuffle)(const qk_shuffle *s);
     /* y = table[x], 256 floats */

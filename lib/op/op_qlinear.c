@@ -38,6 +38,8 @@ QS_RARE static int infer_qlinear(qs_infer *x) {
 
 typedef struct qlinear_params {
     qk_u8_fn fn;
+    qk_scale_fn scale;
+    size_t period; /* bytes of the tile that `scale` takes; 0: `fn` is used */
     qs_loops loops;
     int32_t lo, hi; /* of the output's own type */
     int32_t ta, tb, tc;
@@ -88,17 +90,21 @@ static void qlinear_tiles(const void *arg, size_t begin, size_t end) {
     const bool second = l->b[l->rank - 1] == 0;
     const uint8_t *have = NULL;
     uint8_t tile[TILE];
-    size_t rows = TILE / n < same ? TILE / n : same, k;
-    for (size_t r = begin; r < end; r += k) {
+    const size_t rows = j->p->period ? j->p->period / n : TILE / n < same ? TILE / n : same;
+    for (size_t r = begin, k; r < end; r += k) {
         size_t oa, ob;
         qs_loops_offsets(l, r, &oa, &ob);
-        k = same - r % same < rows ? same - r % same : rows;
+        k = same - r % same < rows || j->p->period ? same - r % same : rows;
         k = end - r < k ? end - r : k;
         const uint8_t *a = j->a + oa, *b = j->b + ob, *row = second ? b : a;
+        uint8_t *c = j->c + r * n;
         if (row != have)
             fill_tile(tile, row, n, rows);
         have = row;
-        j->p->fn(second ? a : tile, 1, second ? tile : b, 1, j->c + r * n, k * n, &j->w);
+        if (j->p->period)
+            j->p->scale(second ? a : b, tile, j->p->period, c, k * n, &j->w);
+        else
+            j->p->fn(second ? a : tile, 1, second ? tile : b, 1, c, k * n, &j->w);
     }
 }
 
@@ -127,6 +133,14 @@ static void prepare(const qs_step *s, const qs_frame *f, qk_u8_pair *w) {
     w->flip_c = c.flip;
 }
 
+static void swap_operands(qk_u8_pair *w) {
+    const qk_u8_pair old = *w;
+    w->za = old.zb;
+    w->zb = old.za;
+    w->flip_a = old.flip_b;
+    w->flip_b = old.flip_a;
+}
+
 static void run_qlinear(const qs_step *s, const qs_frame *f) {
     const qlinear_params *p = s->params;
     qlinear_job job;
@@ -135,11 +149,22 @@ static void run_qlinear(const qs_step *s, const qs_frame *f) {
     job.b = qs_step_in(s, f, 3);
     job.c = qs_step_out(s, f, 0);
     prepare(s, f, &job.w);
+    if (p->period && p->loops.a[p->loops.rank - 1] == 0)
+        swap_operands(&job.w);
     if (p->loops.rows == 1)
         qs_ranges(f->ctx, p->loops.inner, QS_GRAIN, qlinear_span, &job);
     else
         qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / (p->loops.inner + 1) + 1,
                   p->tiled ? qlinear_tiles : qlinear_rows, &job);
+}
+
+/* The fewest bytes of whole rows that fill vectors of 64; 0: too many for the rows there are. */
+static size_t find_period(const qs_loops *l) {
+    size_t period = l->inner;
+    while (period % 64 && period <= QK_SCALE_MOST)
+        period *= 2;
+    const bool fits = period <= QK_SCALE_MOST && l->dims[l->rank - 1] / 4 >= period / l->inner;
+    return fits ? period : 0;
 }
 
 QS_RARE static int lower_qlinear(qs_lower *l, bool mul) {
@@ -157,6 +182,8 @@ QS_RARE static int lower_qlinear(qs_lower *l, bool mul) {
     qs_q8_limits(l->node, c->dtype, &p->lo, &p->hi);
     qs_loops_make(&p->loops, a, b, c);
     p->tiled = is_tiled(&p->loops);
+    p->scale = kernels->scale;
+    p->period = mul && p->tiled && p->scale ? find_period(&p->loops) : 0;
     l->step->run = run_qlinear;
     l->step->kernel = mul ? "qlinear mul" : "qlinear add";
     return QSIM_OK;

@@ -28,6 +28,7 @@ static void call(void *arg) {
     case 2: e->k->table(e->table, e->a, e->x_stride, e->c, e->y_stride, e->n, e->rows); break;
     case 6: e->k->lookup((const float *)(const void *)e->table, e->a, e->c, e->n); break;
     case 5: e->k->interleave(e->a, e->n / 3, 3, e->c, e->n / 3); break;
+    case 7: e->k->scale(e->a, e->b, 192, e->c, e->n, &e->w); break;
     case 3: e->k->quantize(e->a, e->n, e->scale, e->w.za, e->w.flip_a, e->c); break;
     default: e->k->dequantize(e->a, e->n, e->scale, e->w.za, e->w.flip_a, e->c); break;
     }
@@ -104,6 +105,42 @@ static void bench(ck_state *s, int which) {
 
 CASE(add, 0)
 CASE(mul, 1)
+
+/* Products with factors of m columns, where they have a kernel. */
+static void check_scale(ck_state *s) {
+    const size_t m = 64 * (size_t)ck_between(s, 1, ck_between(s, 0, 1) ? 16 : 3);
+    const size_t n = (size_t)ck_between(s, 1, 400);
+    char shape[64];
+    ew_case e;
+    if (!s->t->u8->scale)
+        return;
+    make(&e, s, 1, n > m ? n : m);
+    e.n = n;
+    if (ck_between(s, 0, 9) == 0) /* results beyond int32 */
+        e.w.ma *= 1e8f;
+    if (ck_between(s, 0, 3)) /* as it mostly is: of uint8, and without bounds of its own */
+        e.w.flip_a = e.w.flip_c = 0;
+    else
+        e.w.lo += (float)ck_between(s, 0, 9);
+    uint8_t *expected = ck_output(s, n), *actual = ck_output(s, n), *spread = ck_output(s, n);
+    for (size_t i = 0; i < n; i++)
+        spread[i] = ((const uint8_t *)e.b)[i % m];
+    s->t->u8->scale(e.a, e.b, m, actual, n, &e.w);
+    e.b = spread;
+    plain(&e, expected);
+    snprintf(shape, sizeof(shape), "n %zu factors %zu", n, m);
+    ck_same(s, expected, actual, n, shape);
+}
+
+static void bench_scale(ck_state *s) {
+    ew_case e;
+    make(&e, s, 7, 50000);
+    e.w.flip_a = e.w.flip_c = 0;
+    e.k = s->t->u8;
+    e.c = ck_output(s, e.n);
+    if (e.k->scale)
+        ck_time(s, "n 50000 of 192", 0, (double)e.n * 2, call, &e);
+}
 
 /* ---- tables, planes ---- */
 
@@ -359,6 +396,7 @@ static void bench_dequantize(ck_state *s) {
 const ck_case ck_cases_u8[] = {
     {"u8 add", check_add, bench_add},
     {"u8 mul", check_mul, bench_mul},
+    {"u8 scale", check_scale, bench_scale},
     {"u8 table", check_table, bench_table},
     {"u8 lookup", check_lookup, bench_lookup},
     {"u8 interleave", check_interleave, bench_interleave},

@@ -197,9 +197,9 @@ static void qlinear_one(const char *op_type, int32_t ta, int32_t tb, bool intern
     case_free(c);
 }
 
-/* [images, pixels, channels] with factors [images, 1, channels], on either side. */
+/* [images, pixels, channels] with factors [images, 1, channels] of a type, on either side. */
 static void qlinear_factors(const char *op_type, int64_t images, int64_t pixels, int64_t channels,
-                            bool first) {
+                            bool first, int32_t type) {
     static const float sa = 0.5f, sb = 0.25f, sc = 2.0f;
     static const uint8_t za = 3, zb = 250, zc = 7;
     op_case *c = case_new("com.microsoft", op_type, 1);
@@ -208,12 +208,13 @@ static void qlinear_factors(const char *op_type, int64_t images, int64_t pixels,
     for (int64_t i = 0; i < count; i++)
         x[i] = (uint8_t)(i * 31 + i / 57);
     for (int side = 0; side < 2; side++) {
-        if ((side == 0) == first)
-            case_input(c, QSIM_UINT8, SHAPE(images, 1, channels), bytes);
+        const bool factors = (side == 0) == first;
+        if (factors)
+            case_input(c, type, SHAPE(images, 1, channels), bytes);
         else
             case_input(c, QSIM_UINT8, SHAPE(images, pixels, channels), x);
         case_const(c, QSIM_FLOAT, 0, NULL, side ? &sb : &sa);
-        case_const(c, QSIM_UINT8, 0, NULL, side ? &zb : &za);
+        case_const(c, factors ? type : QSIM_UINT8, 0, NULL, side ? &zb : &za);
     }
     case_const(c, QSIM_FLOAT, 0, NULL, &sc);
     case_const(c, QSIM_UINT8, 0, NULL, &zc);
@@ -222,8 +223,9 @@ static void qlinear_factors(const char *op_type, int64_t images, int64_t pixels,
     const uint8_t *y = case_data(c, 0);
     size_t wrong = 0;
     for (int64_t i = 0; i < count; i++) {
-        uint8_t f = bytes[i / (pixels * channels) * channels + i % channels];
-        double a = (double)(first ? f : x[i]) - za, b = (double)(first ? x[i] : f) - zb;
+        int32_t f = value_of(type, bytes[i / (pixels * channels) * channels + i % channels]);
+        double a = first ? f - value_of(type, za) : x[i] - za;
+        double b = first ? x[i] - zb : f - value_of(type, zb);
         double v = op_type[7] == 'A' ? a * 0.25 + b * 0.125 : a * b * 0.0625;
         wrong += y[i] != saturate(v, 0, 255, zc);
     }
@@ -235,8 +237,9 @@ static void qlinear_factors(const char *op_type, int64_t images, int64_t pixels,
 static void test_qlinear(void) {
     static const char *const names[] = {"QLinearAdd", "QLinearMul"};
     for (int i = 0; i < 8; i++) {
-        qlinear_factors(names[i & 1], 1, 500, 24, i >> 1 & 1);
-        qlinear_factors(names[i & 1], 3, i < 4 ? 7 : 301, 16 + 3 * i, i >> 1 & 1);
+        const int32_t type = i < 4 ? QSIM_UINT8 : QSIM_INT8;
+        qlinear_factors(names[i & 1], 1, 500, 24, i >> 1 & 1, type);
+        qlinear_factors(names[i & 1], 3, i < 4 ? 7 : 301, 16 + 3 * i, i >> 1 & 1, type);
     }
     for (size_t i = 0; i < 2; i++)
         for (int32_t internal = 0; internal < 2; internal++)

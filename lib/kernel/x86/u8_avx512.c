@@ -293,6 +293,50 @@ INLINE void terms(__m512i x, __m512i zp, __m512i *v) {
 BINARY(add, false, ADD)
 BINARY(mul, true, MUL)
 
+/* Whether nothing is to be done to a and c but what every operand needs. */
+static bool is_plain(const qk_u8_pair *w) {
+    return !w->flip_a && !w->flip_c && (int32_t)w->lo + w->zc <= 0 && (int32_t)w->hi + w->zc >= 255;
+}
+
+/* Factors are made floats once for all rows: products of two terms are exact as floats, too. */
+INLINE __m512i scale_64(__m512i x, const float *factors, const binary *w) {
+    const __m512i order = _mm512_set4_epi32(0x0f0b0703, 0x0e0a0602, 0x0d090501, 0x0c080400);
+    const binary k = *w;
+    __m512i p[4];
+    __m512 v[4];
+    terms(x, k.za, p);
+    for (size_t i = 0; i < 4; i++)
+        v[i] = _mm512_mul_ps(_mm512_mul_ps(FLOAT(p[i]), _mm512_load_ps(factors + 16 * i)), k.ma);
+    return _mm512_shuffle_epi8(pack(v, k.zc), order);
+}
+
+TARGET static void scale_avx512(const uint8_t *restrict a, const uint8_t *restrict b, size_t m,
+                                uint8_t *restrict c, size_t n, const qk_u8_pair *w) {
+    _Alignas(64) float factors[QK_SCALE_MOST];
+    if (!is_tame(w, true) || !is_plain(w)) {
+        for (size_t i = 0; i < n; i += m)
+            mul_avx512(a + i, 1, b, 1, c + i, n - i < m ? n - i : m, w);
+        return;
+    }
+    const binary k = load_binary(w);
+    for (size_t i = 0; i < m; i += 64) {
+        __m512i q[4];
+        terms(_mm512_xor_si512(_mm512_loadu_si512(b + i), k.flip_b), k.zb, q);
+        for (size_t j = 0; j < 4; j++)
+            _mm512_store_ps(factors + i + 16 * j, FLOAT(q[j]));
+    }
+    size_t at = 0, i = 0;
+    for (; i + 64 <= n; i += 64) {
+        _mm512_storeu_si512(c + i, scale_64(_mm512_loadu_si512(a + i), factors + at, &k));
+        at = at + 64 < m ? at + 64 : 0;
+    }
+    if (i < n) {
+        const __mmask64 rest = left(n - i);
+        const __m512i x = _mm512_maskz_loadu_epi8(rest, a + i);
+        _mm512_mask_storeu_epi8(c + i, rest, scale_64(x, factors + at, &k));
+    }
+}
+
 /* ---- quantization ---- */
 
 /*
@@ -397,6 +441,7 @@ TARGET static void dequantize_avx512(const uint8_t *x, size_t n, float scale, in
 
 const qk_u8 qk_u8_avx512 = {.add = add_avx512,
                             .mul = mul_avx512,
+                            .scale = scale_avx512,
                             .table = table_avx512,
                             .shuffle = shuffle_avx512,
                             .interleave = qk_interleave_avx2,
