@@ -27,52 +27,74 @@ INLINE VEC words(const uint8_t *x) {
     return W(cvtepu8_epi16)(LOAD_HALF(x));
 }
 
-/* Sums of 16 bits are taken over into those of 32 before they can overflow. */
-INLINE void take_over(sums *s, VEC *a, VEC *b) {
-    const VEC none = ZERO;
-    s->v[0] = W(add_epi32)(s->v[0], W(unpacklo_epi16)(*a, none));
-    s->v[1] = W(add_epi32)(s->v[1], W(unpackhi_epi16)(*a, none));
-    s->v[2] = W(add_epi32)(s->v[2], W(unpacklo_epi16)(*b, none));
-    s->v[3] = W(add_epi32)(s->v[3], W(unpackhi_epi16)(*b, none));
-    *a = *b = none;
+INLINE void add_tap(const uint8_t *x, VEC *a, VEC *b, bool wide) {
+    *a = W(add_epi16)(*a, words(x));
+    if (wide)
+        *b = W(add_epi16)(*b, words(x + LANES / 2));
 }
 
-#define TAP(x)                                                                                     \
-    a = W(add_epi16)(a, words(x));                                                                 \
-    if (wide)                                                                                      \
-        b = W(add_epi16)(b, words((x) + LANES / 2));
+/* Adds a row of taps; `wide`: more than half of the channels are there. */
+INLINE const uint8_t *add_row(const uint8_t *v, size_t count, ptrdiff_t step, VEC *a, VEC *b,
+                              bool wide) {
+    for (size_t pairs = count / 2; pairs > 0; pairs--, v += 2 * step) {
+        add_tap(v, a, b, wide);
+        add_tap(v + step, a, b, wide);
+    }
+    if (count & 1) {
+        add_tap(v, a, b, wide);
+        v += step;
+    }
+    return v;
+}
 
-/* `wide`: more than half of the channels are there. */
+INLINE void take_over(sums *s, VEC a, VEC b) {
+    const VEC none = ZERO;
+    s->v[0] = W(add_epi32)(s->v[0], W(unpacklo_epi16)(a, none));
+    s->v[1] = W(add_epi32)(s->v[1], W(unpackhi_epi16)(a, none));
+    s->v[2] = W(add_epi32)(s->v[2], W(unpacklo_epi16)(b, none));
+    s->v[3] = W(add_epi32)(s->v[3], W(unpackhi_epi16)(b, none));
+}
+
+/* Of more taps than 16 bits hold, runs that they do hold. */
+INLINE void add_runs(const uint8_t *v, size_t count, ptrdiff_t step, sums *s, bool wide) {
+    for (size_t n; count > 0; count -= n) {
+        VEC a = ZERO, b = a;
+        n = count < QK_POOL_WORD_TAPS ? count : QK_POOL_WORD_TAPS;
+        v = add_row(v, n, step, &a, &b, wide);
+        take_over(s, a, b);
+    }
+}
+
+TARGET __attribute__((noinline)) static void add_many(const qk_pool *p, const uint8_t *line,
+                                                      size_t count, sums *s, bool wide) {
+    const ptrdiff_t step = (ptrdiff_t)(p->dw * p->channels);
+    sums t = *s;
+    for (size_t rows = p->kh; rows > 0; rows--, line += p->row_step) {
+        if (wide)
+            add_runs(line, count, step, &t, true);
+        else
+            add_runs(line, count, step, &t, false);
+    }
+    *s = t;
+}
+
 INLINE sums sum_u8(const qk_pool *p, const uint8_t *line, size_t count, VEC bias, bool wide) {
     const ptrdiff_t step = (ptrdiff_t)(p->dw * p->channels);
-    VEC a = ZERO, b = a;
     sums s = {{bias, bias, bias, bias}};
-    size_t taps = 0, rows = p->kh;
+    size_t rows = p->kh;
+    if (rows * count > QK_POOL_WORD_TAPS) {
+        sums many = s;
+        add_many(p, line, count, &many, wide);
+        return many;
+    }
+    VEC a = ZERO, b = a;
     if (p->row_step == (ptrdiff_t)count * step) { /* the whole width: as one row */
         count *= rows;
         rows = 1;
     }
-    for (; rows > 0; rows--, line += p->row_step) {
-        const uint8_t *v = line;
-        for (size_t left = count, n; left > 0; left -= n) {
-            n = left < QK_POOL_WORD_TAPS ? left : QK_POOL_WORD_TAPS;
-            if (taps + n > QK_POOL_WORD_TAPS) {
-                take_over(&s, &a, &b);
-                taps = 0;
-            }
-            taps += n;
-            size_t kx = n;
-            for (; kx >= 2; kx -= 2, v += 2 * step) {
-                TAP(v)
-                TAP(v + step)
-            }
-            if (kx) {
-                TAP(v)
-                v += step;
-            }
-        }
-    }
-    take_over(&s, &a, &b);
+    for (; rows > 0; rows--, line += p->row_step)
+        add_row(line, count, step, &a, &b, wide);
+    take_over(&s, a, b);
     return s;
 }
 
