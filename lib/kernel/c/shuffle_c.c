@@ -11,14 +11,15 @@
 /* y = a0 b0 a1 b1 ..., sixteen of each. */
 static inline void weave16(const uint8_t *a, const uint8_t *b, uint8_t *y) {
 #ifdef QK_SHUFFLES
-    qk_sixteen x[2], z[2];
-    memcpy(&x[0], a, 16);
-    memcpy(&x[1], b, 16);
-    z[0] =
-        __builtin_shufflevector(x[0], x[1], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    z[1] = __builtin_shufflevector(x[0], x[1], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30,
-                                   15, 31);
-    memcpy(y, z, 32);
+    qk_sixteen v, w;
+    memcpy(&v, a, 16);
+    memcpy(&w, b, 16);
+    const qk_sixteen low =
+        __builtin_shufflevector(v, w, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const qk_sixteen high =
+        __builtin_shufflevector(v, w, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    memcpy(y, &low, 16); /* each by itself: a pair would pass through the stack */
+    memcpy(y + 16, &high, 16);
 #else
     for (int i = 0; i < 16; i++) {
         y[2 * i] = a[i];
