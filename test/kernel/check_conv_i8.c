@@ -182,19 +182,16 @@ static void random_channels(ck_state *s, qk_conv_i8 *c) {
     }
 }
 
-static image random_image(ck_state *s) {
+static image random_outputs(ck_state *s) {
     image p = {.int32_out = ck_random(s) % 3 == 0};
     p.floats = p.int32_out && ck_random(s) % 2;
     p.handed = (!p.int32_out || p.floats) && ck_random(s) % 3 == 0;
+    return p;
+}
+
+/* All but the sizes. */
+static image finish(ck_state *s, image p) {
     qk_conv_i8 *c = &p.conv;
-    random_window(s, c);
-    random_channels(s, c);
-    if (c->w.groups == 1 && ck_random(s) % 4 == 0) { /* a first layer, whose kernel is gathered */
-        c->w.n = ck_between(s, 1, 70);
-        c->w.c = ck_between(s, 1, 4);
-        c->wd = ck_between(s, 1, 150) + (c->w.kw - 1) * c->dilation_w;
-        c->wo = out_size(c->wd, c->pad_left, c->w.kw, c->stride_w, c->dilation_w);
-    }
     if (ck_random(s) % 4 == 0) { /* a zero point of all weights */
         c->w.row_sums = true;
         c->w_zp = ck_between(s, -128, 127);
@@ -220,6 +217,41 @@ static image random_image(ck_state *s) {
              (long long)c->batch, c->h, c->wd, c->w.groups, c->w.c, c->w.n, c->w.kh, c->w.kw,
              c->stride_h);
     return p;
+}
+
+static image random_image(ck_state *s) {
+    image p = random_outputs(s);
+    qk_conv_i8 *c = &p.conv;
+    random_window(s, c);
+    random_channels(s, c);
+    if (c->w.groups == 1 && ck_random(s) % 4 == 0) { /* a first layer, whose kernel is gathered */
+        c->w.n = ck_between(s, 1, 70);
+        c->w.c = ck_between(s, 1, 4);
+        c->wd = ck_between(s, 1, 150) + (c->w.kw - 1) * c->dilation_w;
+        c->wo = out_size(c->wd, c->pad_left, c->w.kw, c->stride_w, c->dilation_w);
+    }
+    return finish(s, p);
+}
+
+/* Depthwise windows of 5 x 5 and 7 x 7 (and 4 to 8) over rows several times as wide: what is read
+ * for one pixel serves the next ones, and room for it is used again. */
+static image wide_image(ck_state *s) {
+    static const int32_t sizes[] = {5, 7, 5, 7, 4, 6, 8};
+    const int32_t k = sizes[ck_random(s) % QS_COUNT(sizes)];
+    image p = random_outputs(s);
+    qk_conv_i8 *c = &p.conv;
+    c->batch = 1;
+    c->w.kh = c->w.kw = k;
+    c->stride_h = c->stride_w = ck_random(s) % 3 ? 1 : 2;
+    c->dilation_h = c->dilation_w = 1;
+    c->pad_top = c->pad_left = ck_random(s) % 2 ? k / 2 : 0;
+    c->h = ck_between(s, k, 2 * k + 3);
+    c->wd = ck_between(s, 3 * k, 8 * k);
+    c->ho = out_size(c->h, 2 * c->pad_top, k, c->stride_h, 1);
+    c->wo = out_size(c->wd, 2 * c->pad_left, k, c->stride_w, 1);
+    c->w.groups = ck_between(s, 8, 100);
+    c->w.n = c->w.c = 1;
+    return finish(s, p);
 }
 
 /* One output after the other, from the definition. */
@@ -254,8 +286,7 @@ static void plain(const image *p, uint8_t *y) {
     }
 }
 
-static void check_conv(ck_state *s) {
-    image p = random_image(s);
+static void check_image(ck_state *s, image p) {
     uint8_t *expected = ck_output(s, p.y_bytes), *actual = ck_output(s, p.y_bytes);
     call k = prepare(s, s->t->i8, &p, actual);
     run(&k);
@@ -266,6 +297,14 @@ static void check_conv(ck_state *s) {
         run(&c);
     }
     ck_same(s, expected, actual, p.y_bytes, p.text);
+}
+
+static void check_conv(ck_state *s) {
+    check_image(s, random_image(s));
+}
+
+static void check_wide(ck_state *s) {
+    check_image(s, wide_image(s));
 }
 
 /* p.int32_out and p.floats are given. */
@@ -346,5 +385,6 @@ static void bench_conv(ck_state *s) {
 
 const ck_case ck_cases_conv_i8[] = {
     {"conv_u8s8", check_conv, bench_conv},
+    {"conv_wide", check_wide, NULL},
 };
 const size_t ck_cases_conv_i8_count = QS_COUNT(ck_cases_conv_i8);
