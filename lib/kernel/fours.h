@@ -23,25 +23,32 @@ typedef uint8_t qk_sixteen __attribute__((vector_size(16)));
 typedef int8_t qk_signed __attribute__((vector_size(16)));
 #endif
 
+#ifdef QK_SHUFFLES
+/* Rows of four dwords become columns. By name: the compiler shall keep all of them in registers. */
+static inline void qk_turn_dwords(qk_four *a, qk_four *b, qk_four *c, qk_four *d) {
+    const qk_four low = __builtin_shufflevector(*a, *b, 0, 4, 1, 5);
+    const qk_four high = __builtin_shufflevector(*a, *b, 2, 6, 3, 7);
+    const qk_four low2 = __builtin_shufflevector(*c, *d, 0, 4, 1, 5);
+    const qk_four high2 = __builtin_shufflevector(*c, *d, 2, 6, 3, 7);
+    *a = __builtin_shufflevector(low, low2, 0, 1, 4, 5);
+    *b = __builtin_shufflevector(low, low2, 2, 3, 6, 7);
+    *c = __builtin_shufflevector(high, high2, 0, 1, 4, 5);
+    *d = __builtin_shufflevector(high, high2, 2, 3, 6, 7);
+}
+#endif
+
 /* from[c] + at: 16 bytes of column c; row i goes to to[i], all bits exclusive-or `flip`. */
 static inline void qk_transpose_dwords(const uint8_t *const from[4], size_t at, uint32_t flip,
                                        uint8_t *const to[4]) {
 #ifdef QK_SHUFFLES
-    /* Written out: the compiler shall keep all of them in registers. */
     const qk_four flips = {flip, flip, flip, flip};
-    qk_four a, b, c, d, low, high, low2, high2;
+    qk_four a, b, c, d;
     memcpy(&a, from[0] + at, 16);
     memcpy(&b, from[1] + at, 16);
     memcpy(&c, from[2] + at, 16);
     memcpy(&d, from[3] + at, 16);
-    low = __builtin_shufflevector(a, b, 0, 4, 1, 5) ^ flips;
-    high = __builtin_shufflevector(a, b, 2, 6, 3, 7) ^ flips;
-    low2 = __builtin_shufflevector(c, d, 0, 4, 1, 5) ^ flips;
-    high2 = __builtin_shufflevector(c, d, 2, 6, 3, 7) ^ flips;
-    a = __builtin_shufflevector(low, low2, 0, 1, 4, 5);
-    b = __builtin_shufflevector(low, low2, 2, 3, 6, 7);
-    c = __builtin_shufflevector(high, high2, 0, 1, 4, 5);
-    d = __builtin_shufflevector(high, high2, 2, 3, 6, 7);
+    a ^= flips, b ^= flips, c ^= flips, d ^= flips;
+    qk_turn_dwords(&a, &b, &c, &d);
     memcpy(to[0], &a, 16);
     memcpy(to[1], &b, 16);
     memcpy(to[2], &c, 16);
@@ -90,6 +97,59 @@ static inline void qk_transpose_bytes(const uint8_t *const from[4], uint8_t flip
             to[c / 4][c % 4 * 4 + i] = (uint8_t)(from[i][c] ^ flip);
 #endif
 }
+
+#ifdef QK_SHUFFLES
+/* Dwords of four channels, for each of their nine taps; bytes of a channel lie together. */
+typedef struct qk_nine {
+    qk_four first, next, last; /* of the last one, the first dword */
+} qk_nine;
+
+static inline qk_nine qk_nine_taps(const uint8_t *in, uint32_t flip) {
+    const qk_four flips = {flip, flip, flip, flip};
+    qk_sixteen a, b, c, d8;
+    uint64_t d;
+    memcpy(&a, in, 16);
+    memcpy(&b, in + 9, 16);
+    memcpy(&c, in + 18, 16);
+    memcpy(&d, in + 27, 8);
+    memcpy(&d8, in + 20, 16); /* no byte behind the 36 */
+    d8 = (qk_sixteen)((qk_two)d8 >> 56);
+#define ZIP(x, y, at)                                                                              \
+    (qk_eight) __builtin_shufflevector(x, y, at, at + 16, at + 1, at + 17, at + 2, at + 18,        \
+                                       at + 3, at + 19, at + 4, at + 20, at + 5, at + 21, at + 6,  \
+                                       at + 22, at + 7, at + 23)
+    const qk_eight ab = ZIP(a, b, 0), cd = ZIP(c, (qk_sixteen)(qk_two){d}, 0), ab8 = ZIP(a, b, 8),
+                   cd8 = ZIP(c, d8, 8);
+#undef ZIP
+    return (qk_nine){
+        (qk_four)__builtin_shufflevector(ab, cd, 0, 8, 1, 9, 2, 10, 3, 11) ^ flips,
+        (qk_four)__builtin_shufflevector(ab, cd, 4, 12, 5, 13, 6, 14, 7, 15) ^ flips,
+        (qk_four)__builtin_shufflevector(ab8, cd8, 0, 8, 1, 9, 2, 10, 3, 11) ^ flips,
+    };
+}
+
+/*
+ * from[c]: 36 bytes of column c, four channels of 3 x 3 taps; those go to `to`, `across` and `down`
+ * bytes apart.
+ */
+static inline void qk_transpose_nine(const uint8_t *const from[4], uint32_t flip, uint8_t *to,
+                                     size_t across, size_t down) {
+    qk_nine a = qk_nine_taps(from[0], flip), b = qk_nine_taps(from[1], flip);
+    qk_nine c = qk_nine_taps(from[2], flip), d = qk_nine_taps(from[3], flip);
+    qk_turn_dwords(&a.first, &b.first, &c.first, &d.first);
+    memcpy(to, &a.first, 16);
+    memcpy(to + across, &b.first, 16);
+    memcpy(to + 2 * across, &c.first, 16);
+    memcpy(to + down, &d.first, 16);
+    qk_turn_dwords(&a.next, &b.next, &c.next, &d.next);
+    memcpy(to + down + across, &a.next, 16);
+    memcpy(to + down + 2 * across, &b.next, 16);
+    memcpy(to + 2 * down, &c.next, 16);
+    memcpy(to + 2 * down + across, &d.next, 16);
+    qk_turn_dwords(&a.last, &b.last, &c.last, &d.last);
+    memcpy(to + 2 * down + 2 * across, &a.last, 16);
+}
+#endif
 
 /* y = the bytes of x and of x + 8 * count, 8 * count of each, in turns. */
 static inline void qk_zip_bytes(const uint8_t *x, size_t count, uint8_t *y) {

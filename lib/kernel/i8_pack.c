@@ -44,9 +44,10 @@ void qk_i8_spread(const qk_i8 *t, int32_t columns, int32_t n, int32_t period, co
     uint32_t *to = out;
     for (int32_t first = 0, width; first < columns; first += width) {
         width = qk_i8_panel(t, columns - first);
-        for (int32_t p = 0; p < width; p++) {
-            int32_t column = first + qk_i8_column(t, width, p);
-            *to++ = column < n ? from[column % period] : 0;
+        for (int32_t p = 0; p < width; p += 4) {
+            const int32_t four = first + qk_i8_column(t, width, p);
+            for (int32_t c = four; c < four + 4; c++)
+                *to++ = c < period && c < n ? from[c] : c < n ? from[c % period] : 0;
         }
     }
 }
@@ -243,6 +244,28 @@ static void transpose_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merg
     }
 }
 
+#ifdef QK_SHUFFLES
+/* The same of a 3 x 3 kernel, which most are. */
+static void transpose_nine(const qk_source_i8 *s, const qk_form_i8 *f, bool merged, int32_t column,
+                           int32_t c, const packed_panel *q, int8_t *b) {
+    const uint8_t *from[4];
+    const size_t row = 4 * (size_t)q->width, segment = (size_t)f->k4 * row;
+    const size_t across = merged ? (size_t)s->c / 4 * row : segment;
+    const size_t down = merged ? segment : 3 * segment;
+    uint8_t *to = (uint8_t *)b + (size_t)c / 4 * row;
+    for (int32_t i = 0; i < 4; i++) {
+        from[i] = (const uint8_t *)s->w + (column + i) * s->sn + c * s->sc;
+        for (int32_t l = 0; l < 9 * 16 && q->ahead; l += 64)
+            __builtin_prefetch(from[i] + q->ahead + l);
+    }
+    for (int32_t n = 0; n < 4; n++, to += row) {
+        qk_transpose_nine(from, s->flip * 0x01010101u, to, across, down);
+        for (int32_t i = 0; i < 4; i++)
+            from[i] += 36;
+    }
+}
+#endif
+
 /* All segments, channels in strides: all taps of a few channels in turn, which stay in the cache.
  */
 static void pack_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
@@ -253,6 +276,12 @@ static void pack_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
     for (int32_t c = 0; c < s->c; c += 16)
         for (int32_t p = 0; p < q->width; p += 4) {
             const int32_t count = s->c - c < 16 ? s->c - c : 16;
+#ifdef QK_SHUFFLES
+            if (together && taps == 9 && count == 16 && q->columns[p] + 4 <= s->n) {
+                transpose_nine(s, f, merged, q->columns[p], c, q, b + 4 * p);
+                continue;
+            }
+#endif
             if (together && taps <= MOST_TAPS && count == 16 && q->columns[p] + 4 <= s->n) {
                 transpose_taps(s, f, merged, q->columns[p], c, q, b + 4 * p);
                 continue;
