@@ -84,7 +84,8 @@ QSIM_API int qsim_run_reserve(qsim_run *run, const qsim_tensor *inputs, size_t i
  * valid until its next execute, reserve or free. dtype, rank and dims are always set (dims belong
  * to the run, same lifetime) and bytes to the exact size. Input buffers need only hold their exact
  * size and may not overlap output buffers. Errors: ARGUMENT (counts), DTYPE, SHAPE (message names
- * the input), LIMIT (an activation of 16 GiB), NOMEM, CANCELLED.
+ * the input; or the node whose rule is broken, or whose result has not the size that the model
+ * states of it, if it is no output), LIMIT (an activation of 16 GiB), NOMEM, CANCELLED.
  */
 QSIM_API int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
                               qsim_tensor *outputs, size_t output_count, qsim_error *error);
