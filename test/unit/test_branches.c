@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * If: either branch is computed as the condition says, names inside a branch are its own, and what
+ * cannot be read as a choice between equal sizes is refused with the rule that it breaks.
+ */
+#include <stdbool.h>
+
+#include "test.h"
+#include "proto.h"
+
+#include <qsim/qsim.h>
+
+static const int64_t one[] = {1}, two[] = {2};
+
+static void constant(proto *graph, const char *name, int dtype, const int64_t *n, const void *data,
+                     size_t size) {
+    proto t = {0};
+    if (n)
+        proto_int(&t, 1, *n);
+    proto_int(&t, 2, dtype);
+    proto_text(&t, 8, name);
+    proto_bytes(&t, 9, data, size);
+    proto_take(graph, 5, &t);
+    proto_free(&t);
+}
+
+/* An output of a branch, which says no more than its name. */
+static void output(proto *graph, const char *name) {
+    proto v = {0};
+    proto_text(&v, 1, name);
+    proto_take(graph, 12, &v);
+    proto_free(&v);
+}
+
+static void branch(proto *node, const char *name, proto *graph) {
+    proto a = {0};
+    proto_text(&a, 1, name);
+    proto_take(&a, 6, graph);
+    proto_int(&a, 20, 5);
+    proto_take(node, 5, &a);
+    proto_free(&a);
+}
+
+/* If with two outputs; both branches are emptied. */
+static void choice(proto *graph, const char *name, const char *condition, proto *then,
+                   proto *otherwise, const char *y, const char *z) {
+    proto node = {0};
+    proto_text(&node, 1, condition);
+    proto_text(&node, 2, y);
+    proto_text(&node, 2, z);
+    proto_text(&node, 3, name);
+    proto_text(&node, 4, "If");
+    branch(&node, "then_branch", then);
+    branch(&node, "else_branch", otherwise);
+    proto_take(graph, 1, &node);
+    proto_free(&node);
+}
+
+/* t = x + (10, 20), u = -t */
+static void adding(proto *g) {
+    static const float k[] = {10, 20};
+    constant(g, "k", QSIM_FLOAT, two, k, sizeof(k));
+    proto_node(g, "Add", "add", "x", "k", "t");
+    proto_node(g, "Neg", "neg", "t", NULL, "u");
+    output(g, "t");
+    output(g, "u");
+}
+
+/* t = x * x, u = max(x, 0): the names of the other branch. */
+static void squaring(proto *g) {
+    proto_node(g, "Mul", "mul", "x", "x", "t");
+    proto_node(g, "Relu", "relu", "x", NULL, "u");
+    output(g, "t");
+    output(g, "u");
+}
+
+/* The other way round, and the first one is a value of the graph outside. */
+static void outside(proto *g) {
+    proto_node(g, "Neg", "neg", "x", NULL, "u");
+    output(g, "x");
+    output(g, "u");
+}
+
+/* c ? adding : d ? squaring : outside, into y and z. */
+static void nested(proto *model, bool known) {
+    proto g = {0}, then = {0}, otherwise = {0}, a = {0}, b = {0};
+    static const uint8_t yes = 1;
+    squaring(&a);
+    outside(&b);
+    choice(&otherwise, "inner", "d", &a, &b, "t", "u");
+    output(&otherwise, "t");
+    output(&otherwise, "u");
+    adding(&then);
+    choice(&g, "outer", "c", &then, &otherwise, "y", "z");
+    proto_text(&g, 2, "g");
+    if (known)
+        constant(&g, "c", QSIM_BOOL, NULL, &yes, 1);
+    else
+        proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
+    proto_value(&g, 11, "d", QSIM_BOOL, NULL, 0);
+    proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
+    proto_value(&g, 12, "y", QSIM_FLOAT, two, 1);
+    proto_value(&g, 12, "z", QSIM_FLOAT, two, 1);
+    model->size = 0;
+    proto_model(model, &g);
+    proto_free(&g);
+    proto_free(&then);
+    proto_free(&otherwise);
+    proto_free(&a);
+    proto_free(&b);
+}
+
+static qsim_model *load(const proto *p) {
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    CHECK_INT(qsim_model_load_memory(NULL, p->data, p->size, NULL, &m, &e), QSIM_OK);
+    if (!m)
+        fprintf(stderr, "%s\n", e.message);
+    return m;
+}
+
+static void check_run(qsim_run *run, bool known, uint8_t c, uint8_t d) {
+    float x[2] = {3, -4};
+    const float expected[3][4] = {{13, 16, -13, -16}, {9, 16, 3, 0}, {3, -4, -3, 4}};
+    const int which = c ? 0 : d ? 1 : 2;
+    qsim_tensor in[3] = {{QSIM_BOOL, 0, NULL, &c, 1},
+                         {QSIM_BOOL, 0, NULL, &d, 1},
+                         {QSIM_FLOAT, 1, two, x, sizeof(x)}};
+    qsim_tensor out[2] = {{0}};
+    CHECK_INT(qsim_run_execute(run, in + known, known ? 2 : 3, out, 2, NULL), QSIM_OK);
+    for (int i = 0; i < 4; i++)
+        CHECK(((const float *)out[i / 2].data)[i % 2] == expected[which][i]);
+}
+
+/* Runs all conditions at a level, the first branch last: then nothing but its two nodes runs. */
+static void check_level(const qsim_model *m, int32_t level, bool known) {
+    qsim_session_options o = {.struct_size = sizeof(o), .level = level};
+    qsim_session *s = NULL;
+    qsim_run *run = NULL;
+    CHECK_INT(qsim_session_create(m, &o, &s, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &run, NULL), QSIM_OK);
+    for (uint8_t k = 0; k < 4; k++)
+        if (k % 2 == 1 || !known)
+            check_run(run, known, k % 2, k / 2);
+    CHECK_INT(qsim_run_step_count(run), 2);
+    qsim_run_free(run);
+    qsim_session_free(s);
+}
+
+static void check_choices(void) {
+    proto p = {0};
+    for (int known = 0; known < 2; known++) {
+        nested(&p, known);
+        qsim_model *m = load(&p);
+        for (int32_t level = QSIM_LEVEL_DISABLE; m && level <= QSIM_LEVEL_ALL; level++)
+            check_level(m, level, known);
+        qsim_model_free(m);
+    }
+    proto_free(&p);
+}
+
+/* The first choice has the node's name, the second one adds its output's. */
+static void check_names(void) {
+    static const char *const expected[] = {"inner", "inner/if1/else/u", "outer", "outer/z"};
+    proto p = {0};
+    size_t found = 0;
+    nested(&p, false);
+    qsim_model *m = load(&p);
+    for (int32_t i = 0; m && i < qsim_model_node_count(m); i++) {
+        qsim_node_info n = {.struct_size = sizeof(n)};
+        CHECK_INT(qsim_model_node(m, i, &n), QSIM_OK);
+        if (strcmp(n.op_type, "Where") == 0 && found < 4)
+            CHECK_STR(n.name, expected[found++]);
+    }
+    CHECK_INT(found, 4);
+    qsim_model_free(m);
+    proto_free(&p);
+}
+
+/* ---- what is refused ---- */
+
+static void refused(proto *graph, int code, const char *part) {
+    proto model = {0};
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    proto_text(graph, 2, "g");
+    proto_value(graph, 11, "c", QSIM_BOOL, NULL, 0);
+    proto_value(graph, 11, "cs", QSIM_BOOL, two, 1);
+    proto_value(graph, 11, "x", QSIM_FLOAT, two, 1);
+    proto_value(graph, 11, "w", QSIM_FLOAT, one, 1);
+    proto_value(graph, 12, "y", QSIM_FLOAT, two, 1);
+    proto_value(graph, 12, "z", QSIM_FLOAT, two, 1);
+    proto_model(&model, graph);
+    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e), code);
+    if (!strstr(e.message, part)) {
+        fprintf(stderr, "message: %s\nexpected in it: %s\n", e.message, part);
+        CHECK_FAIL("the message does not say what is wrong");
+    }
+    qsim_model_free(m);
+    proto_free(&model);
+}
+
+/* One node of one operand and the outputs t and u, of which a branch needs two. */
+static void small(proto *g, const char *input, const char *first, const char *second) {
+    proto_node(g, "Neg", "neg", input, NULL, "t");
+    proto_node(g, "Relu", "relu", "x", NULL, "u");
+    output(g, first);
+    if (second)
+        output(g, second);
+}
+
+static void check_refusals(void) {
+    static const struct {
+        const char *condition, *input, *first, *second, *part;
+        int code;
+    } cases[] = {
+        {"c", "w", "t", "u", "are not known to be the same", QSIM_E_UNSUPPORTED},
+        {"cs", "x", "t", "u", "'cs' of If is not a single value", QSIM_E_SHAPE},
+        {"none", "x", "t", "u", "condition is defined nowhere", QSIM_E_GRAPH},
+        {"c", "x", "t", NULL, "a branch has 1 outputs, the node 2", QSIM_E_GRAPH},
+        {"c", "x", "t", "v", "output 'v' of a branch is made by no node", QSIM_E_GRAPH},
+    };
+    proto g = {0}, a = {0}, b = {0};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (int side = 0; side < 2; side++) {
+            small(side ? &b : &a, cases[i].input, cases[i].first, cases[i].second);
+            small(side ? &a : &b, "x", "t", "u");
+            choice(&g, "if", cases[i].condition, &a, &b, "y", "z");
+            refused(&g, cases[i].code, cases[i].part);
+        }
+    small(&a, "x", "t", "u");
+    small(&b, "x", "t", "u");
+    proto_value(&b, 11, "p", QSIM_FLOAT, two, 1);
+    choice(&g, "if", "c", &a, &b, "y", "z");
+    refused(&g, QSIM_E_UNSUPPORTED, "a branch with inputs");
+    small(&a, "x", "t", "u");
+    small(&b, "x", "t", "u");
+    choice(&g, "if", "c", &a, &b, "y", "y");
+    refused(&g, QSIM_E_GRAPH, "tensor 'y' is written twice");
+    proto_free(&g);
+    proto_free(&a);
+    proto_free(&b);
+}
+
+/* 16 branches inside branches are read, 17 are not. */
+static void check_depth(void) {
+    for (int depth = 16; depth <= 17; depth++) {
+        proto inner = {0}, other = {0}, around = {0};
+        small(&inner, "x", "t", "u");
+        for (int i = 0; i < depth; i++) {
+            const bool last = i == depth - 1;
+            small(&other, "x", "t", "u");
+            choice(&around, "if", "c", &inner, &other, last ? "y" : "t", last ? "z" : "u");
+            if (!last) {
+                output(&around, "t");
+                output(&around, "u");
+            }
+            proto swap = inner;
+            inner = around;
+            around = swap;
+            around.size = 0;
+        }
+        if (depth > 16)
+            refused(&inner, QSIM_E_LIMIT, "more than 16 branches inside branches");
+        else
+            refused(&inner, QSIM_OK, "");
+        proto_free(&inner);
+        proto_free(&other);
+        proto_free(&around);
+    }
+}
+
+int main(void) {
+    check_choices();
+    check_names();
+    check_refusals();
+    check_depth();
+    return test_done();
+}
