@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # libqsim and ONNX Runtime side by side, in turns in one run, at 1 and 2 threads: time with spread, load,
-# peak memory, and what the project's aims miss. The networks given, as they are; or those of bench/models.sh
-# (the shared data's and the generated ones, FP32 and quantized by qsim: u8, s8, dynamic).
+# peak memory, and what the project's aims miss; rows that something else disturbed are marked. The networks
+# given, as they are; or those of bench/models.sh (the shared data's and the generated ones, FP32 and
+# quantized by qsim: u8, s8, dynamic).
 # Usage: sh bench/peers.sh [-s SECONDS] [-b BATCH] [MODEL...]   (1.5 seconds per row; batch 1)
 set -eu
 cd "$(dirname "$0")/.."

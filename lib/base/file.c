@@ -64,6 +64,8 @@ static int map_fd(qsim_ctx *ctx, int fd, const struct stat *st, const char *path
 int qs_map_open(qsim_ctx *ctx, const char *path, bool copy, qs_map *map, qsim_error *error) {
     struct stat st;
     memset(map, 0, sizeof(*map));
+    if (!path[0])
+        return qs_fail(error, QSIM_E_IO, "the name of a file is empty");
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return fail_errno(error, path, "cannot open");

@@ -97,6 +97,7 @@ static void test_models(things *t) {
     MAKES(qsim_model, qsim_model_free, qsim_model_load(t->ctx, t->onnx, NULL, &out, &e));
     MAKES_NOTHING(qsim_model, qsim_model_load(t->ctx, t->out, NULL, &out, &e));
     MAKES_NOTHING(qsim_model, qsim_model_load(t->ctx, NULL, NULL, &out, &e));
+    MAKES_NOTHING(qsim_model, qsim_model_load(t->ctx, "", NULL, &out, &e));
     WORKS(qsim_model_save_memory(t->model, bytes, sizeof(bytes), &need, &e));
     FAILS(qsim_model_save_memory(NULL, bytes, sizeof(bytes), &need, &e));
     MAKES(qsim_model, qsim_model_free, qsim_model_load_memory(t->ctx, bytes, need, NULL, &out, &e));
