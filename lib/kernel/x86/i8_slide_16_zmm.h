@@ -19,11 +19,11 @@ INLINE __m512i first_lanes(const void *four) {
     return load_ranges(from, 4);
 }
 
-/* Dword c: the four rows' bytes of channel c. */
+/* Dword c: the bytes of channel c of four rows, two of each of two vectors. */
 INLINE __m512i order_16(void) {
     const __m512i quads = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     return _mm512_or_si512(_mm512_mullo_epi32(quads, _mm512_set1_epi32(0x01010101)),
-                           _mm512_set1_epi32(0x30201000));
+                           _mm512_set1_epi32(0x50401000));
 }
 
 typedef struct rows_16 {
@@ -36,12 +36,12 @@ typedef struct rows_16 {
 INLINE column_16 column_16_at(const rows_16 *s, ptrdiff_t at, bool by_two) {
     column_16 c = {s->outside, s->outside};
     if (__builtin_expect((size_t)at < s->end, true)) {
-        const __m256i high = load_2x16(s->r2 + at, s->r3 + at);
         const __m512i low = _mm512_castsi256_si512(load_2x16(s->r0 + at, s->r1 + at));
-        c.a = c.b = _mm512_permutexvar_epi8(s->order, _mm512_inserti64x4(low, high, 1));
+        const __m512i high = _mm512_castsi256_si512(load_2x16(s->r2 + at, s->r3 + at));
+        c.a = c.b = _mm512_permutex2var_epi8(low, s->order, high);
         if (by_two)
-            c.b = _mm512_permutexvar_epi8(
-                s->order, _mm512_inserti32x4(_mm512_castsi256_si512(high), load_16(s->r4 + at), 2));
+            c.b = _mm512_permutex2var_epi8(high, s->order,
+                                           _mm512_castsi128_si512(load_16(s->r4 + at)));
     }
     return c;
 }
@@ -86,7 +86,9 @@ INLINE void slide_16(const slides *s, const slide_out *given, ptrdiff_t at, cons
     const ptrdiff_t step = s->across;
     const int8_t *w = o->w, *v = o->v;
     const __m512i w0 = first_lanes(w), w1 = first_lanes(w + 256), w2 = first_lanes(w + 512);
-    const __m512i v0 = first_lanes(v), v1 = first_lanes(v + 256), v2 = first_lanes(v + 512);
+    __m512i v0 = w0, v1 = w1, v2 = w2;
+    if (!by_two)
+        v0 = first_lanes(v), v1 = first_lanes(v + 256), v2 = first_lanes(v + 512);
     const __m512i bias = first_lanes(o->bias);
     const __m512 m = _mm512_castsi512_ps(first_lanes(o->mult));
     const __m512i rows = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
