@@ -21,6 +21,7 @@ typedef uint16_t qk_eight __attribute__((vector_size(16)));
 typedef uint64_t qk_two __attribute__((vector_size(16)));
 typedef uint8_t qk_sixteen __attribute__((vector_size(16)));
 typedef int8_t qk_signed __attribute__((vector_size(16)));
+typedef float qk_floats __attribute__((vector_size(16)));
 #endif
 
 #ifdef QK_SHUFFLES

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pooling, for the vector type at hand. Before use: TARGET, VEC, LANES, LOAD, STORE_FIRST as for
- * f32_tile.h, PICK(v, i), which moves dword i[k] of v to place k, and PICK_LOAD(i), PICK_MOST.
+ * f32_tile.h, PICK(v, i), which moves dword i[k] of v to place k, PICK_LOAD(i), PICK_MOST, and
+ * PICK_STORE(p, v, n) if what is picked can be stored in a shorter way. Behind POOL's FINISH stands
+ * what the compiler is told of the taps of any window: sums are faster without copies of that loop.
  *
  * Windows that lie wholly inside the image need no columns of their own. With stride 1 all their
  * outputs are one run of elements; with stride 2 and few channels a vector of such a run is
@@ -20,6 +22,10 @@ static const int32_t pick_even[5][16] = {
     {0, 1, 2, 3, 4, 10, 11, 12, 13, 14},
 };
 static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
+
+#ifndef PICK_STORE
+#define PICK_STORE STORE_FIRST
+#endif
 
 #define INLINE TARGET __attribute__((always_inline)) static inline
 
@@ -48,14 +54,14 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
  * `run` neighbouring outputs of windows of any size: four vectors at a time, so that taps need not
  * wait for each other, and where pixels lie a page apart one line of the cache is read at once.
  */
-#define POOL_SPAN(name, T, START, JOIN, FINISH)                                                    \
+#define POOL_SPAN(name, T, START, JOIN, FINISH, TAPS)                                              \
     INLINE void name##_four(const T *line, ptrdiff_t row_step, ptrdiff_t step, size_t kh,          \
                             size_t kw, size_t divisor, T *y) {                                     \
         VEC m0 = START, m1 = m0, m2 = m0, m3 = m0;                                                 \
         (void)divisor;                                                                             \
         for (size_t ky = 0; ky < kh; ky++, line += row_step) {                                     \
             const T *v = line;                                                                     \
-            for (size_t kx = 0; kx < kw; kx++, v += step) {                                        \
+            _Pragma(TAPS) for (size_t kx = 0; kx < kw; kx++, v += step) {                          \
                 m0 = JOIN(LOAD(v), m0);                                                            \
                 m1 = JOIN(LOAD(v + LANES), m1);                                                    \
                 m2 = JOIN(LOAD(v + 2 * LANES), m2);                                                \
@@ -102,14 +108,14 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
         size_t n = p->inside_end - p->inside;                                                      \
         (void)divisor;                                                                             \
         if (p->sw == 2 && y_step == c && words <= PICK_MOST && c * sizeof(T) % 4 == 0) {           \
-            const size_t most = pick_count[words - 1] * sizeof(VEC) / 64;                          \
+            const size_t most = pick_count[words - 1] * sizeof(VEC) / 64 * c;                      \
             const PICK_INDEX even = PICK_LOAD(pick_even[words - 1]);                               \
-            for (; n > 0; x += most * next, y += most * c) {                                       \
-                const size_t count = n < most ? n : most;                                          \
+            for (size_t left = n * c, count; left > 0; left -= count, x += 2 * most, y += most) {  \
+                count = left < most ? left : most;                                                 \
                 const VEC v = name##_join(x, row_step, step, kh, kw);                              \
-                STORE_FIRST(y, PICK(FINISH(v, divisor), even), count *c);                          \
-                n -= count;                                                                        \
+                PICK_STORE(y, PICK(FINISH(v, divisor), even), count);                              \
             }                                                                                      \
+            return;                                                                                \
         }                                                                                          \
         const size_t run = qk_pool_run(p, &n);                                                     \
         if (run <= LANES) {                                                                        \
@@ -153,9 +159,9 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
         name##_inside(p, kh, kw);                                                                  \
     }
 
-#define POOL(name, T, START, JOIN, FINISH)                                                         \
+#define POOL(name, T, START, JOIN, FINISH, TAPS)                                                   \
     POOL_JOIN(name, T, START, JOIN)                                                                \
-    POOL_SPAN(name, T, START, JOIN, FINISH)                                                        \
+    POOL_SPAN(name, T, START, JOIN, FINISH, TAPS)                                                  \
     POOL_BORDER(name, T)                                                                           \
     POOL_INSIDE(name, T, FINISH)                                                                   \
     POOL_SIZE(name, _2x2, 2, 2)                                                                    \

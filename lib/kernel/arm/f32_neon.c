@@ -106,8 +106,8 @@ static void qk_gemm_f32_neon(const qk_gemm_f32 *g) {
 
 #define AS_IT_IS(v, count) (v)
 #define DIVIDE(v, count)   vdivq_f32(v, SET1((float)(count)))
-POOL(qk_max_f32_neon, float, SET1(-INFINITY), MAX, AS_IT_IS)
-POOL(qk_average_f32_neon, float, SET1(0.0f), ADD, DIVIDE)
+POOL(qk_max_f32_neon, float, SET1(-INFINITY), MAX, AS_IT_IS, "GCC unroll 2")
+POOL(qk_average_f32_neon, float, SET1(0.0f), ADD, DIVIDE, "GCC unroll 1")
 
 const qk_f32 qk_f32_neon = {
     .panel = PANEL,

@@ -39,7 +39,7 @@ static inline uint8x16_t every_other(uint8x16_t v, int unused) {
 #include "kernel/pool_tile.h"
 
 #define AS_IT_IS(v, count) (v)
-POOL(max_u8, uint8_t, vdupq_n_u8(0), vmaxq_u8, AS_IT_IS)
+POOL(max_u8, uint8_t, vdupq_n_u8(0), vmaxq_u8, AS_IT_IS, "GCC unroll 2")
 
 void qk_max_u8_neon(const qk_pool *p) {
     max_u8(p);

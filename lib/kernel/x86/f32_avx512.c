@@ -197,8 +197,8 @@ static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
 
 #define AS_IT_IS(v, count) (v)
 #define DIVIDE(v, count)   _mm512_div_ps(v, SET1((float)(count)))
-POOL(max_f32_zmm, float, SET1(-INFINITY), MAX, AS_IT_IS)
-POOL(qk_average_f32_avx512, float, SET1(0.0f), ADD, DIVIDE)
+POOL(max_f32_zmm, float, SET1(-INFINITY), MAX, AS_IT_IS, "GCC unroll 2")
+POOL(qk_average_f32_avx512, float, SET1(0.0f), ADD, DIVIDE, "GCC unroll 1")
 
 /* Pixels of a ymm: half of the loads of a zmm would cross cache lines for nothing. */
 static void qk_max_f32_avx512(const qk_pool *p) {

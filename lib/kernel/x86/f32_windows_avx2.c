@@ -44,8 +44,8 @@ void qk_depthwise_f32_avx2(const qk_depthwise_f32 *d) {
 
 #define AS_IT_IS(v, count) (v)
 #define DIVIDE(v, count)   _mm256_div_ps(v, SET1((float)(count)))
-POOL(max_f32, float, SET1(-INFINITY), MAX, AS_IT_IS)
-POOL(average_f32, float, SET1(0.0f), ADD, DIVIDE)
+POOL(max_f32, float, SET1(-INFINITY), MAX, AS_IT_IS, "GCC unroll 2")
+POOL(average_f32, float, SET1(0.0f), ADD, DIVIDE, "GCC unroll 1")
 
 void qk_max_f32_avx2(const qk_pool *p) {
     max_f32(p);

@@ -16,11 +16,29 @@
 #define PICK_MOST            2
 #define PICK_LOAD(i)         LOAD(i)
 #define PICK(v, i)           _mm256_permutevar8x32_epi32(v, i)
+#define PICK_STORE(p, v, n)  store_half(p, _mm256_castsi256_si128(v), n)
 
 TARGET QS_RARE static void store_bytes(uint8_t *p, __m128i v, size_t n) {
     uint64_t rest = (uint64_t)_mm_cvtsi128_si64(v);
     for (; n > 0; n--, rest >>= 8)
         *p++ = (uint8_t)rest;
+}
+
+TARGET static inline void store_below_16(uint8_t *p, __m128i v, size_t n) {
+    if (n & 8) {
+        _mm_storel_epi64((__m128i *)(void *)p, v);
+        v = _mm_unpackhi_epi64(v, v);
+        p += 8;
+    }
+    if (n & 7)
+        store_bytes(p, v, n & 7);
+}
+
+TARGET static inline void store_half(uint8_t *p, __m128i v, size_t n) {
+    if (n == 16)
+        _mm_storeu_si128((__m128i *)(void *)p, v);
+    else
+        store_below_16(p, v, n);
 }
 
 TARGET static inline void store_first(uint8_t *p, __m256i v, size_t n) {
@@ -34,19 +52,13 @@ TARGET static inline void store_first(uint8_t *p, __m256i v, size_t n) {
         low = _mm256_extracti128_si256(v, 1);
         p += 16;
     }
-    if (n & 8) {
-        _mm_storel_epi64((__m128i *)(void *)p, low);
-        low = _mm_unpackhi_epi64(low, low);
-        p += 8;
-    }
-    if (n & 7)
-        store_bytes(p, low, n & 7);
+    store_below_16(p, low, n);
 }
 
 #include "kernel/pool_tile.h"
 
 #define AS_IT_IS(v, count) (v)
-POOL(max_u8, uint8_t, _mm256_setzero_si256(), _mm256_max_epu8, AS_IT_IS)
+POOL(max_u8, uint8_t, _mm256_setzero_si256(), _mm256_max_epu8, AS_IT_IS, "GCC unroll 2")
 
 void qk_max_u8_avx2(const qk_pool *p) {
     max_u8(p);

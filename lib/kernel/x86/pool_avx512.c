@@ -20,7 +20,7 @@
 #include "kernel/pool_tile.h"
 
 #define AS_IT_IS(v, count) (v)
-POOL(max_u8, uint8_t, _mm512_setzero_si512(), _mm512_max_epu8, AS_IT_IS)
+POOL(max_u8, uint8_t, _mm512_setzero_si512(), _mm512_max_epu8, AS_IT_IS, "GCC unroll 2")
 
 /* Pixels of a ymm: most loads of a zmm would cross cache lines for nothing. */
 void qk_max_u8_avx512(const qk_pool *p) {
