@@ -127,23 +127,22 @@ TARGET static void resident_64(const qk_gemm_u8s8 *g, const sink *s, kind how) {
         rows_64(g, *s, KIND_SHORT, 4);
 }
 
-#define RESIDENT_32(D)                                                                             \
-    if (how == KIND_ZERO)                                                                          \
-        rows_32(g, *s, KIND_ZERO, D, ahead);                                                       \
-    else                                                                                           \
-        rows_32(g, *s, KIND_SHORT, D, ahead);                                                      \
-    break;
-
+/* Adding a zero point of 0 costs little beside more than four dwords: one kind serves both. */
 TARGET static void resident_32(const qk_gemm_u8s8 *g, const sink *s, kind how, gatherer *ahead) {
     switch (g->k4) {
     case 1: /* as rare as less than nine numbers are */
     case 2:
     case 3:
-    case 4: RESIDENT_32(4)
+    case 4:
+        if (how == KIND_ZERO)
+            rows_32(g, *s, KIND_ZERO, 4, ahead);
+        else
+            rows_32(g, *s, KIND_SHORT, 4, ahead);
+        break;
     case 5:
-    case 6: RESIDENT_32(6)
-    case 7: RESIDENT_32(7) /* 3 x 3 of 3 channels */
-    default: RESIDENT_32(8)
+    case 6: rows_32(g, *s, KIND_SHORT, 6, ahead); break;
+    case 7: rows_32(g, *s, KIND_SHORT, 7, ahead); break; /* 3 x 3 of 3 channels */
+    default: rows_32(g, *s, KIND_SHORT, 8, ahead);
     }
 }
 
