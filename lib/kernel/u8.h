@@ -54,12 +54,20 @@ typedef struct qk_u8 {
     void (*interleave)(const uint8_t *x, size_t plane, size_t planes, uint8_t *y, size_t n);
     /* One scale and the zero point of the uint8 twin, 0 ... 255; flip as above. */
     void (*quantize)(const float *x, size_t n, float scale, int32_t zp, uint8_t flip, uint8_t *y);
+    /* The same of numbers up to one that qk_within is told of, and of NaNs. */
+    void (*quantize_within)(const float *x, size_t n, float scale, int32_t zp, uint8_t flip,
+                            uint8_t *y);
     void (*dequantize)(const uint8_t *x, size_t n, float scale, int32_t zp, uint8_t flip, float *y);
     /* The transpose of `columns` lines, `line` elements apart, of 1 and of 4 bytes per element:
        y[r * columns + c] = x[c * line + r] for r < rows. */
     void (*transpose8)(const void *x, size_t line, void *y, size_t rows, size_t columns);
     void (*transpose32)(const void *x, size_t line, void *y, size_t rows, size_t columns);
 } qk_u8;
+
+/* Does no number up to this one exceed 255? */
+static inline bool qk_within(float highest, float scale, int32_t zp) {
+    return highest / scale < 255.5f - (float)zp;
+}
 
 void qk_lookup_c(const float *table, const uint8_t *x, float *y, size_t n);
 void qk_transpose8_c(const void *x, size_t line, void *y, size_t rows, size_t columns);

@@ -111,6 +111,7 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
                                   .interleave = interleave_##suffix,                               \
                                   .lookup = qk_lookup_c,                                           \
                                   .quantize = quantize_##suffix,                                   \
+                                  .quantize_within = quantize_##suffix,                            \
                                   .dequantize = dequantize_##suffix,                               \
                                   .transpose8 = qk_transpose8_##of,                                \
                                   .transpose32 = qk_transpose32_##of}

@@ -33,9 +33,9 @@ typedef struct dynamic_params {
 typedef struct dynamic_job {
     const dynamic_params *p;
     const qk_ew *k;
-    const qk_u8 *u8;
     const float *x;
     uint8_t *y;
+    void (*quantize)(const float *x, size_t n, float scale, int32_t zp, uint8_t flip, uint8_t *y);
     float scale;
     int32_t zp;
     float low[MAX_TASKS], high[MAX_TASKS];
@@ -55,8 +55,8 @@ static void find_range(void *arg, size_t task) {
 static void quantize_part(void *arg, size_t task) {
     const dynamic_job *job = arg;
     size_t begin = task * job->p->part;
-    job->u8->quantize(job->x + begin, part_end(job->p, task) - begin, job->scale, job->zp, 0,
-                      job->y + begin);
+    job->quantize(job->x + begin, part_end(job->p, task) - begin, job->scale, job->zp, 0,
+                  job->y + begin);
 }
 
 static void for_all(const qs_frame *f, const dynamic_params *p, qsim_task_fn fn, void *job) {
@@ -68,11 +68,8 @@ static void for_all(const qs_frame *f, const dynamic_params *p, qsim_task_fn fn,
 
 static void run_dynamic(const qs_step *s, const qs_frame *f) {
     const dynamic_params *p = s->params;
-    dynamic_job job = {.p = p,
-                       .k = f->ctx->kernels->ew,
-                       .u8 = f->ctx->kernels->u8,
-                       .x = qs_step_in(s, f, 0),
-                       .y = qs_step_out(s, f, 0)};
+    dynamic_job job = {
+        .p = p, .k = f->ctx->kernels->ew, .x = qs_step_in(s, f, 0), .y = qs_step_out(s, f, 0)};
     for_all(f, p, find_range, &job);
     float low = 0.0f, high = 0.0f;
     for (size_t i = 0; i < p->tasks; i++) {
@@ -82,6 +79,8 @@ static void run_dynamic(const qs_step *s, const qs_frame *f) {
     job.scale = (high - low) / 255.0f;
     job.scale = job.scale == 0.0f ? 1.0f : job.scale;
     job.zp = qs_round_even(qs_minf(qs_maxf(0.0f - low / job.scale, 0.0f), 255.0f));
+    const qk_u8 *u8 = f->ctx->kernels->u8;
+    job.quantize = qk_within(high, job.scale, job.zp) ? u8->quantize_within : u8->quantize;
     for_all(f, p, quantize_part, &job);
     *(float *)qs_step_out(s, f, 1) = job.scale;
     *(uint8_t *)qs_step_out(s, f, 2) = (uint8_t)job.zp;

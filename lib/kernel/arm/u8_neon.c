@@ -47,6 +47,7 @@ const qk_u8 qk_u8_neon = {.add = add_neon,
                           .interleave = interleave_neon,
                           .lookup = qk_lookup_c,
                           .quantize = quantize_neon,
+                          .quantize_within = quantize_neon,
                           .dequantize = dequantize_neon,
                           .transpose8 = qk_transpose8_c,
                           .transpose32 = qk_transpose32_c};

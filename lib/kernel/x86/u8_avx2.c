@@ -188,8 +188,8 @@ INLINE void quantize_32(const float *x, const division *d, uint8_t *y) {
 }
 
 /* From i on; returns where, of 32 results, one is near the middle of two integers. */
-TARGET __attribute__((noinline)) static size_t quantize_plain(const float *x, size_t i, size_t n,
-                                                              const qk_bracket *b, uint8_t *y) {
+INLINE size_t quantize_from(const float *x, size_t i, size_t n, const qk_bracket *b, uint8_t *y,
+                            bool within) {
     const __m256 least = _mm256_set1_ps(b->least), most = _mm256_set1_ps(b->most);
     const __m256 less = _mm256_set1_ps(b->less), more = _mm256_set1_ps(b->more);
     const __m256 middle = _mm256_set1_ps(b->middle);
@@ -198,7 +198,7 @@ TARGET __attribute__((noinline)) static size_t quantize_plain(const float *x, si
         __m256i differ = _mm256_setzero_si256(), r[4];
         for (size_t k = 0; k < 4; k++) {
             const __m256 v = _mm256_max_ps(_mm256_loadu_ps(x + i + 8 * k), least);
-            const __m256 w = _mm256_min_ps(v, most);
+            const __m256 w = within ? v : _mm256_min_ps(v, most);
             const __m256i first = _mm256_castps_si256(_mm256_fmadd_ps(w, less, middle));
             const __m256i last = _mm256_castps_si256(_mm256_fmadd_ps(w, more, middle));
             differ = _mm256_or_si256(differ, _mm256_xor_si256(first, last));
@@ -211,8 +211,20 @@ TARGET __attribute__((noinline)) static size_t quantize_plain(const float *x, si
     return i;
 }
 
-TARGET static void quantize_avx2(const float *x, size_t n, float scale, int32_t zp, uint8_t flip,
-                                 uint8_t *y) {
+typedef size_t (*plain_fn)(const float *x, size_t i, size_t n, const qk_bracket *b, uint8_t *y);
+
+TARGET __attribute__((noinline)) static size_t quantize_plain(const float *x, size_t i, size_t n,
+                                                              const qk_bracket *b, uint8_t *y) {
+    return quantize_from(x, i, n, b, y, false);
+}
+
+TARGET __attribute__((noinline)) static size_t within_plain(const float *x, size_t i, size_t n,
+                                                            const qk_bracket *b, uint8_t *y) {
+    return quantize_from(x, i, n, b, y, true);
+}
+
+TARGET static void quantize_any(const float *x, size_t n, float scale, int32_t zp, uint8_t flip,
+                                uint8_t *y, plain_fn run) {
     const division d = {_mm256_set1_ps(scale), _mm256_set1_ps((float)-zp),
                         _mm256_set1_ps((float)(255 - zp)), _mm256_set1_epi16((int16_t)zp),
                         _mm256_set1_epi8((char)flip)};
@@ -220,16 +232,26 @@ TARGET static void quantize_avx2(const float *x, size_t n, float scale, int32_t 
     const bool plain = qk_bracket_of(&b, scale, zp, flip);
     float last[32] = {0};
     uint8_t bytes[32];
-    size_t i = plain ? quantize_plain(x, 0, n, &b, y) : 0;
+    size_t i = plain ? run(x, 0, n, &b, y) : 0;
     while (i + 32 <= n) {
         quantize_32(x + i, &d, y + i);
-        i = plain ? quantize_plain(x, i + 32, n, &b, y) : i + 32;
+        i = plain ? run(x, i + 32, n, &b, y) : i + 32;
     }
     if (i == n)
         return;
     memcpy(last, x + i, 4 * (n - i));
     quantize_32(last, &d, bytes);
     memcpy(y + i, bytes, n - i);
+}
+
+static void quantize_avx2(const float *x, size_t n, float scale, int32_t zp, uint8_t flip,
+                          uint8_t *y) {
+    quantize_any(x, n, scale, zp, flip, y, quantize_plain);
+}
+
+static void quantize_within_avx2(const float *x, size_t n, float scale, int32_t zp, uint8_t flip,
+                                 uint8_t *y) {
+    quantize_any(x, n, scale, zp, flip, y, within_plain);
 }
 
 /* ---- planes to channels ---- */
@@ -320,6 +342,7 @@ const qk_u8 qk_u8_avx2 = {.add = add_avx2,
                           .interleave = qk_interleave_avx2,
                           .lookup = qk_lookup_c,
                           .quantize = quantize_avx2,
+                          .quantize_within = quantize_within_avx2,
                           .dequantize = dequantize_avx2,
                           .transpose8 = qk_transpose8_avx2,
                           .transpose32 = qk_transpose32_avx2};

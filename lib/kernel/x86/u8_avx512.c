@@ -370,10 +370,10 @@ INLINE __m512 between(__m512 x, const division *d) {
 }
 
 /* Writes 64 results; false if one of them is near the middle of two integers. */
-INLINE bool quantize_plain(const __m512 *x, const division *d, uint8_t *y) {
+INLINE bool quantize_plain(const __m512 *x, const division *d, uint8_t *y, bool within) {
     __m512i differ = _mm512_setzero_si512();
     for (size_t k = 0; k < 4; k++) {
-        const __m512 v = between(x[k], d);
+        const __m512 v = within ? _mm512_max_ps(x[k], d->least) : between(x[k], d);
         const __m512i a = _mm512_castps_si512(_mm512_fmadd_ps(v, d->less, d->middle));
         const __m512i b = _mm512_castps_si512(_mm512_fmadd_ps(v, d->more, d->middle));
         differ = _mm512_ternarylogic_epi32(differ, a, b, 0xf6); /* differ | (a ^ b) */
@@ -397,8 +397,8 @@ INLINE __m512i quantize_64(const __m512 *x, const division *d) {
     return _mm512_xor_si512(_mm512_permutexvar_epi32(order, pack(v, d->zp)), d->flip);
 }
 
-TARGET static void quantize_avx512(const float *x, size_t n, float scale, int32_t zp, uint8_t flip,
-                                   uint8_t *y) {
+INLINE void quantize_any(const float *x, size_t n, float scale, int32_t zp, uint8_t flip,
+                         uint8_t *y, bool within) {
     qk_bracket b;
     if (!qk_bracket_of(&b, scale, zp, flip)) {
         qk_u8_avx2.quantize(x, n, scale, zp, flip, y);
@@ -410,7 +410,7 @@ TARGET static void quantize_avx512(const float *x, size_t n, float scale, int32_
     for (; i + 64 <= n; i += 64) {
         for (size_t k = 0; k < 4; k++)
             v[k] = _mm512_loadu_ps(x + i + 16 * k);
-        if (!quantize_plain(v, &d, y + i))
+        if (!quantize_plain(v, &d, y + i, within))
             _mm512_storeu_si512(y + i, quantize_64(v, &d));
     }
     if (i < n) {
@@ -419,6 +419,16 @@ TARGET static void quantize_avx512(const float *x, size_t n, float scale, int32_
             v[k] = _mm512_maskz_loadu_ps((__mmask16)(m >> 16 * k), x + i + 16 * k);
         _mm512_mask_storeu_epi8(y + i, m, quantize_64(v, &d));
     }
+}
+
+TARGET static void quantize_avx512(const float *x, size_t n, float scale, int32_t zp, uint8_t flip,
+                                   uint8_t *y) {
+    quantize_any(x, n, scale, zp, flip, y, false);
+}
+
+TARGET static void quantize_within_avx512(const float *x, size_t n, float scale, int32_t zp,
+                                          uint8_t flip, uint8_t *y) {
+    quantize_any(x, n, scale, zp, flip, y, true);
 }
 
 TARGET static void dequantize_avx512(const uint8_t *x, size_t n, float scale, int32_t zp,
@@ -447,6 +457,7 @@ const qk_u8 qk_u8_avx512 = {.add = add_avx512,
                             .interleave = qk_interleave_avx2,
                             .lookup = lookup_avx512,
                             .quantize = quantize_avx512,
+                            .quantize_within = quantize_within_avx512,
                             .dequantize = dequantize_avx512,
                             .transpose8 = qk_transpose8_avx2,
                             .transpose32 = qk_transpose32_avx2};
