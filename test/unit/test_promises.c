@@ -84,6 +84,19 @@ static int build(qsim_ctx *ctx, const char *op, const char *inputs, qsim_model *
     return code;
 }
 
+/* A builder makes one model. */
+static void test_builder(things *t) {
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(t->ctx, 13, "g", &b, NULL), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[N,4]");
+    qsim_builder_node(b, "", "Relu", "", "x", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    MAKES(qsim_model, qsim_model_free, qsim_builder_finish(b, &out, &e));
+    MAKES_NOTHING(qsim_model, qsim_builder_finish(b, &out, &e));
+    CHECK_INT(qsim_builder_node(b, "", "Relu", "", "y", "z"), QSIM_E_STATE);
+    qsim_builder_free(b);
+}
+
 static void test_models(things *t) {
     qsim_ctx_options lacks = {.struct_size = sizeof(lacks), .isa = QSIM_ISA_COUNT};
     size_t need;
@@ -258,6 +271,7 @@ static void teardown(things *t) {
 int main(void) {
     static things t;
     setup(&t);
+    test_builder(&t);
     test_models(&t);
     test_sessions(&t);
     test_ptq(&t);
