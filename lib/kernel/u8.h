@@ -48,6 +48,7 @@ typedef struct qk_u8 {
     qk_scale_fn scale; /* or NULL: mul is as fast */
     qk_table_fn table;
     void (*shuffle)(const qk_shuffle *s);
+    void (*shuffle32)(const qk_shuffle *s); /* n and first count elements of 4 bytes; no tables */
     /* y = table[x], 256 floats */
     void (*lookup)(const float *table, const uint8_t *x, float *y, size_t n);
     /* y[i * planes + c] = x[c * plane + i] for i < n: 1 ... 4 planes become channels */
@@ -76,6 +77,8 @@ void qk_transpose8_avx2(const void *x, size_t line, void *y, size_t rows, size_t
 void qk_transpose32_avx2(const void *x, size_t line, void *y, size_t rows, size_t columns);
 void qk_interleave_avx2(const uint8_t *x, size_t plane, size_t planes, uint8_t *y, size_t n);
 
+void qk_shuffle32_c(const qk_shuffle *s);
+void qk_shuffle32_avx2(const qk_shuffle *s);
 /* By the tables of an instruction set. */
 void qk_shuffle_by(const qk_shuffle *s, qk_table_fn look_up);
 

@@ -4,6 +4,7 @@
  *
  *   QK_U8_PAIRS(suffix, target)      defines <name>_<suffix>; target: an attribute or nothing
  *   QK_U8_SHUFFLE(suffix)            defines shuffle_<suffix> by table_<suffix>
+ *   QK_U8_SHUFFLE32(suffix, target)  defines qk_shuffle32_<suffix> by weave32_<suffix>
  *   QK_U8_INSTANCE(suffix, target, of)   defines qk_u8_<suffix>, with the transposes of `of`
  *
  * The compiler vectorizes them; nothing in them depends on the width, so the bits are the same.
@@ -93,6 +94,23 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
         qk_shuffle_by(s, table_##suffix);                                                          \
     }
 
+/* weave32: y = a0 b0 a1 b1 ..., n of each. */
+#define QK_U8_SHUFFLE32(suffix, TARGET)                                                            \
+    TARGET void qk_shuffle32_##suffix(const qk_shuffle *s) {                                       \
+        const size_t n = s->n, half = s->first / 2, odd = s->first % 2, rest = 2 * n - s->first;   \
+        const float *a = (const void *)s->a, *b = (const void *)s->b;                              \
+        float *y0 = (void *)s->y0, *y1 = (void *)s->y1;                                            \
+        for (size_t r = 0; r < s->rows; r++, a += n, b += n, y0 += s->first, y1 += rest) {         \
+            weave32_##suffix(a, b, y0, half);                                                      \
+            if (odd) {                                                                             \
+                y0[2 * half] = a[half];                                                            \
+                y1[0] = b[half];                                                                   \
+            }                                                                                      \
+            if (half < n)                                                                          \
+                weave32_##suffix(a + half + odd, b + half + odd, y1 + odd, n - half - odd);        \
+        }                                                                                          \
+    }
+
 #define QK_U8_PAIRS(suffix, TARGET)                                                                \
     QK_U8_PAIR(add, suffix, TARGET, k.ma *ta + k.mb * tb)                                          \
     QK_U8_PAIR(mul, suffix, TARGET, (ta * tb) * k.ma)
@@ -108,6 +126,7 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
                                   .mul = mul_##suffix,                                             \
                                   .table = table_##suffix,                                         \
                                   .shuffle = shuffle_##suffix,                                     \
+                                  .shuffle32 = qk_shuffle32_##of,                                  \
                                   .interleave = interleave_##suffix,                               \
                                   .lookup = qk_lookup_c,                                           \
                                   .quantize = quantize_##suffix,                                   \

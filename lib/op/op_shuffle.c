@@ -5,7 +5,6 @@
  * in a table for each operand: a, b, table of a, table of b. Attribute first: channels of output 0.
  */
 #include "base/ctx.h"
-#include "kernel/fours.h"
 #include "kernel/table.h"
 #include "kernel/u8.h"
 #include "op/rules.h"
@@ -43,55 +42,20 @@ typedef struct shuffle_params {
     size_t pixels, channels, first;
     int32_t inputs;
     bool two; /* outputs */
+    bool floats;
 } shuffle_params;
 
 typedef struct shuffle_job {
     void (*run)(const qk_shuffle *s);
+    size_t element; /* its bytes */
     qk_shuffle all;
 } shuffle_job;
-
-/* ---- floats ---- */
-
-/* y = a0 b0 a1 b1 ... for n of each; the last four overlap those before. */
-static void weave_floats(const float *a, const float *b, float *y, size_t n) {
-    size_t i = 0;
-#ifdef QK_SHUFFLES
-    for (; n >= 4 && i < n; i += 4) {
-        qk_four x[2], z[2];
-        i = i < n - 4 ? i : n - 4;
-        memcpy(&x[0], a + i, 16);
-        memcpy(&x[1], b + i, 16);
-        z[0] = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5);
-        z[1] = __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7);
-        memcpy(y + 2 * i, z, 32);
-    }
-#endif
-    for (; i < n; i++) {
-        y[2 * i] = a[i];
-        y[2 * i + 1] = b[i];
-    }
-}
-
-static void shuffle_floats(const qk_shuffle *s) {
-    const size_t n = s->n, half = s->first / 2, odd = s->first % 2;
-    const float *a = (const void *)s->a, *b = (const void *)s->b;
-    float *y0 = (void *)s->y0, *y1 = (void *)s->y1;
-    for (size_t r = 0; r < s->rows; r++, a += n, b += n, y0 += s->first, y1 += 2 * n - s->first) {
-        weave_floats(a, b, y0, half);
-        if (odd) {
-            y0[2 * half] = a[half];
-            y1[0] = b[half];
-        }
-        if (half < n)
-            weave_floats(a + half + odd, b + half + odd, y1 + odd, n - half - odd);
-    }
-}
 
 /* ---- execution ---- */
 
 static void shuffle_range(const void *arg, size_t begin, size_t end) {
     const shuffle_job *j = arg;
-    const size_t element = j->run == shuffle_floats ? sizeof(float) : 1;
+    const size_t element = j->element;
     qk_shuffle s = j->all;
     s.a += begin * s.n * element;
     s.b += begin * s.n * element;
@@ -106,9 +70,11 @@ static const void *table_of(const qs_step *s, const qs_frame *f, int32_t index) 
     return index < p->inputs ? qs_step_in(s, f, index) : NULL;
 }
 
-static void run_shuffle(const qs_step *s, const qs_frame *f, void (*run)(const qk_shuffle *s)) {
+static void run_shuffle(const qs_step *s, const qs_frame *f) {
     const shuffle_params *p = s->params;
-    const shuffle_job job = {.run = run,
+    const qk_u8 *k = f->ctx->kernels->u8;
+    const shuffle_job job = {.run = p->floats ? k->shuffle32 : k->shuffle,
+                             .element = p->floats ? sizeof(float) : 1,
                              .all = {.a = qs_step_in(s, f, 0),
                                      .b = qs_step_in(s, f, 1),
                                      .table_a = table_of(s, f, TABLE),
@@ -118,14 +84,6 @@ static void run_shuffle(const qs_step *s, const qs_frame *f, void (*run)(const q
                                      .n = p->channels,
                                      .first = p->first}};
     qs_ranges(f->ctx, p->pixels, QS_GRAIN / p->channels + 1, shuffle_range, &job);
-}
-
-static void run_bytes(const qs_step *s, const qs_frame *f) {
-    run_shuffle(s, f, f->ctx->kernels->u8->shuffle);
-}
-
-static void run_floats(const qs_step *s, const qs_frame *f) {
-    run_shuffle(s, f, shuffle_floats);
 }
 
 QS_RARE static int lower(qs_lower *l) {
@@ -138,7 +96,8 @@ QS_RARE static int lower(qs_lower *l) {
     p->channels = (size_t)x->dims[x->rank - 1].size;
     p->pixels = (size_t)qs_dims_product(x->dims, 0, x->rank - 1);
     p->first = (size_t)qs_node_int(l->node, "first", 0);
-    l->step->run = x->dtype == QSIM_UINT8 ? run_bytes : run_floats;
+    p->floats = x->dtype == QSIM_FLOAT;
+    l->step->run = run_shuffle;
     l->step->kernel = "shuffle";
     return QSIM_OK;
 }

@@ -214,6 +214,29 @@ static void check_shuffle(ck_state *s) {
     ck_same(s, y1, k.y1, rest * k.rows + 1, shape);
 }
 
+/* The same of floats. */
+static void check_shuffle32(ck_state *s) {
+    const size_t n = (size_t)ck_between(s, 1, ck_between(s, 0, 1) ? 200 : 20);
+    qk_shuffle k = {.n = n, .rows = (size_t)ck_between(s, 1, 10)};
+    k.first = ck_between(s, 0, 2) ? (size_t)ck_between(s, 1, 2 * (int32_t)n - 1) : 2 * n;
+    const size_t rest = 2 * n - k.first;
+    const void *a = k.a = ck_input(s, 4 * n * k.rows), *b = k.b = ck_input(s, 4 * n * k.rows);
+    uint8_t *y0 = ck_output(s, 4 * k.first * k.rows), *y1 = ck_output(s, 4 * rest * k.rows + 1);
+    k.y0 = ck_output(s, 4 * k.first * k.rows);
+    k.y1 = ck_output(s, 4 * rest * k.rows + 1);
+    y1[4 * rest * k.rows] = k.y1[4 * rest * k.rows] = 7;
+    for (size_t i = 0; i < 2 * n * k.rows; i++) {
+        const size_t r = i / (2 * n), j = i % (2 * n), at = 4 * (r * n + j / 2);
+        memcpy(j < k.first ? y0 + 4 * (r * k.first + j) : y1 + 4 * (r * rest + j - k.first),
+               (const uint8_t *)(j % 2 ? b : a) + at, 4);
+    }
+    s->t->u8->shuffle32(&k);
+    char shape[64];
+    snprintf(shape, sizeof(shape), "%zu rows of %zu, %zu apart", k.rows, n, k.first);
+    ck_same(s, y0, k.y0, 4 * k.first * k.rows, shape);
+    ck_same(s, y1, k.y1, 4 * rest * k.rows + 1, shape);
+}
+
 typedef struct shuffle_bench {
     void (*run)(const qk_shuffle *s);
     qk_shuffle k;
@@ -231,6 +254,16 @@ static void bench_shuffle(ck_state *s) {
     b.k.a = ck_input(s, bytes);
     b.k.b = ck_input(s, bytes);
     b.k.table_a = b.k.table_b = ck_input(s, 256);
+    b.k.y0 = ck_output(s, bytes);
+    b.k.y1 = ck_output(s, bytes);
+    ck_time(s, "196 x 116", 0, 4.0 * (double)bytes, call_shuffle, &b);
+}
+
+static void bench_shuffle32(ck_state *s) {
+    shuffle_bench b = {s->t->u8->shuffle32, {.n = 116, .rows = 196, .first = 116}};
+    const size_t bytes = 4 * b.k.n * b.k.rows;
+    b.k.a = ck_input(s, bytes);
+    b.k.b = ck_input(s, bytes);
     b.k.y0 = ck_output(s, bytes);
     b.k.y1 = ck_output(s, bytes);
     ck_time(s, "196 x 116", 0, 4.0 * (double)bytes, call_shuffle, &b);
@@ -418,6 +451,7 @@ const ck_case ck_cases_u8[] = {
     {"u8 lookup", check_lookup, bench_lookup},
     {"u8 interleave", check_interleave, bench_interleave},
     {"u8 shuffle", check_shuffle, bench_shuffle},
+    {"shuffle 32", check_shuffle32, bench_shuffle32},
     {"transpose 8", check_transpose8, bench_transpose8},
     {"transpose 32", check_transpose32, bench_transpose32},
     {"u8 quantize", check_quantize, bench_quantize},

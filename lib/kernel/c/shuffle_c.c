@@ -4,7 +4,7 @@
  * the instruction set's own tables, for as many rows at a time as stay in the cache.
  */
 #include "kernel/fours.h"
-#include "kernel/u8.h"
+#include "kernel/u8_loops.h"
 
 #define CHUNK QK_SHUFFLE_MOST
 
@@ -84,3 +84,28 @@ void qk_shuffle_by(const qk_shuffle *s, qk_table_fn look_up) {
         place(s, a, b, at, rows);
     }
 }
+
+/* ---- floats ---- */
+
+/* The last four overlap those before. */
+static inline void weave32_c(const float *a, const float *b, float *y, size_t n) {
+    size_t i = 0;
+#ifdef QK_SHUFFLES
+    for (; n >= 4 && i < n; i += 4) {
+        qk_four x, z;
+        i = i < n - 4 ? i : n - 4;
+        memcpy(&x, a + i, 16);
+        memcpy(&z, b + i, 16);
+        const qk_four low = __builtin_shufflevector(x, z, 0, 4, 1, 5);
+        const qk_four high = __builtin_shufflevector(x, z, 2, 6, 3, 7);
+        memcpy(y + 2 * i, &low, 16);
+        memcpy(y + 2 * i + 4, &high, 16);
+    }
+#endif
+    for (; i < n; i++) {
+        y[2 * i] = a[i];
+        y[2 * i + 1] = b[i];
+    }
+}
+
+QK_U8_SHUFFLE32(c, )

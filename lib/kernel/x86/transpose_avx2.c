@@ -9,7 +9,7 @@
 #if QK_X86
 #include <immintrin.h>
 
-#include "kernel/u8.h"
+#include "kernel/u8_loops.h"
 
 #define TARGET __attribute__((target("avx2")))
 #define INLINE TARGET __attribute__((always_inline)) static inline
@@ -263,4 +263,24 @@ TARGET void qk_transpose8_avx2(const void *from, size_t line, void *to, size_t r
         }
     }
 }
+
+/* ---- channels of two that alternate ---- */
+
+/* The last eight overlap those before. */
+INLINE void weave32_avx2(const float *a, const float *b, float *y, size_t n) {
+    size_t i = 0;
+    for (; n >= 8 && i < n; i += 8) {
+        i = i < n - 8 ? i : n - 8;
+        const __m256 x = _mm256_loadu_ps(a + i), z = _mm256_loadu_ps(b + i);
+        const __m256 low = _mm256_unpacklo_ps(x, z), high = _mm256_unpackhi_ps(x, z);
+        _mm256_storeu_ps(y + 2 * i, _mm256_permute2f128_ps(low, high, 0x20));
+        _mm256_storeu_ps(y + 2 * i + 8, _mm256_permute2f128_ps(low, high, 0x31));
+    }
+    for (; i < n; i++) {
+        y[2 * i] = a[i];
+        y[2 * i + 1] = b[i];
+    }
+}
+
+QK_U8_SHUFFLE32(avx2, TARGET)
 #endif
