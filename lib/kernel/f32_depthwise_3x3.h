@@ -179,16 +179,18 @@ static void dw3_lines(const qk_depthwise_f32 *d, size_t y, size_t lines, size_t 
     }
 }
 
-/* Where lines are not as many taps apart as pixels, each goes alone. */
+/*
+ * Where lines are not as many taps apart as pixels, each goes alone. Long lines whose blocks share
+ * two columns of the image go by few channels, so that they find them in the first cache.
+ */
 static void depthwise_3x3(const qk_depthwise_f32 *d) {
     const bool alike = d->line_step * d->tap_across == d->pixel_step * d->tap_down;
-    const size_t most = alike ? DW3_LINES : 1;
+    const bool share = d->pixel_step == d->tap_across && d->pixels > DW3_LINES;
+    const size_t most = alike ? DW3_LINES : 1, step = share ? DW3_CHANNELS : d->channels;
     for (size_t y = 0; y < d->lines; y += most) {
         const size_t lines = d->lines - y < most ? d->lines - y : most;
-        for (size_t j = 0; j < d->channels; j += DW3_CHANNELS) {
-            const size_t rest = d->channels - j;
-            dw3_lines(d, y, lines, j, rest < DW3_CHANNELS ? d->channels : j + DW3_CHANNELS);
-        }
+        for (size_t j = 0; j < d->channels; j += step)
+            dw3_lines(d, y, lines, j, d->channels - j < step ? d->channels : j + step);
     }
 }
 
