@@ -39,9 +39,15 @@ static void qk_gemm_f32_avx2(const qk_gemm_f32 *g) {
     }
 }
 
+/* As in f32_avx512.c: compiled for size, gcc would leave the upper halves of registers in use. */
+TARGET static void leave_gemm(const qk_gemm_f32 *g) {
+    qk_gemm_f32_avx2(g);
+    _mm256_zeroupper();
+}
+
 const qk_f32 qk_f32_avx2 = {
     .panel = PANEL,
-    .gemm = qk_gemm_f32_avx2,
+    .gemm = leave_gemm,
     .depthwise = qk_depthwise_f32_avx2,
     .max_f32 = qk_max_f32_avx2,
     .average_f32 = qk_average_f32_avx2,
