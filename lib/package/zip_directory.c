@@ -130,6 +130,9 @@ static int check_total(const qsim_package *p, qsim_error *error) {
 
 /* The end record; the directory is [*from, *to). */
 static int find_directory(qsim_package *p, size_t *from, size_t *to, qsim_error *error) {
+    if (!qsim_package_sniff(p->data, p->size))
+        return qs_fail(error, QSIM_E_FORMAT,
+                       "%s: not a package: it does not start as a zip archive", p->name);
     if (p->size < END_BYTES)
         return damaged(p, "it is too short for a zip archive", error);
     const uint8_t *end = p->data + p->size - END_BYTES;
