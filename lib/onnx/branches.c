@@ -176,7 +176,7 @@ static int choose(qs_reader *r, const qs_node *head, size_t index, qs_span text,
     if (node < 0 || !qs_grow(r->ctx, (void **)&r->choices, &r->choice_room, r->choice_count + 1,
                              sizeof(*r->choices)))
         return qs_read_nomem(r);
-    r->choices[r->choice_count++] = node;
+    r->choices[r->choice_count++] = (qs_if_choice){node, head->name, head->source};
     return QSIM_OK;
 }
 
@@ -232,21 +232,59 @@ static bool same_sizes(const qs_value *a, const qs_value *b) {
     return true;
 }
 
-int qs_read_choices(qs_reader *r) {
-    const qs_graph *g = r->graph;
-    for (size_t i = 0; i < r->choice_count; i++) {
-        const qs_node *n = &g->nodes[r->choices[i]];
-        const qs_value *c = &g->values[n->inputs[0]];
-        r->at = n;
-        if (c->rank > 1 || (c->rank == 1 && c->dims[0].size > 1))
-            return qs_read_fail(r, QSIM_E_SHAPE, "the condition '%s' of If is not a single value",
-                                c->name);
-        if (!same_sizes(&g->values[n->inputs[1]], &g->values[n->inputs[2]]))
-            return qs_read_fail(r, QSIM_E_UNSUPPORTED,
-                                "the branches of If give '%s' in sizes that are not known to be "
-                                "the same",
-                                g->values[n->outputs[0]].name);
+/* The same of what the rules of Where stop at: sizes that are known. */
+static bool may_be_same_sizes(const qs_value *a, const qs_value *b) {
+    if (a->rank < 0 || b->rank < 0)
+        return true;
+    bool same = a->rank == b->rank;
+    for (int32_t i = 0; i < a->rank && same; i++)
+        same = a->dims[i].size < 0 || b->dims[i].size < 0 || a->dims[i].size == b->dims[i].size;
+    return same;
+}
+
+static int check_choice(qs_reader *r, const qs_node *n, bool inferred) {
+    const qs_value *values = r->graph->values, *c = &values[n->inputs[0]];
+    const qs_value *a = &values[n->inputs[1]], *b = &values[n->inputs[2]];
+    const char *y = values[n->outputs[0]].name;
+    if (c->rank > 1 || (c->rank == 1 && c->dims[0].size > 1))
+        return qs_read_fail(r, QSIM_E_SHAPE, "the condition '%s' of If is not a single value",
+                            c->name);
+    if (c->dtype != QSIM_UNDEFINED && c->dtype != QSIM_BOOL)
+        return qs_read_fail(r, QSIM_E_DTYPE, "the condition '%s' of If is %s, not bool", c->name,
+                            qsim_dtype_name(c->dtype));
+    if (a->dtype != QSIM_UNDEFINED && b->dtype != QSIM_UNDEFINED && a->dtype != b->dtype)
+        return qs_read_fail(r, QSIM_E_DTYPE, "the branches of If give '%s' as %s and as %s", y,
+                            qsim_dtype_name(a->dtype), qsim_dtype_name(b->dtype));
+    if (!may_be_same_sizes(a, b))
+        return qs_read_fail(r, QSIM_E_UNSUPPORTED,
+                            "the branches of If give '%s' in different sizes", y);
+    if (inferred && !same_sizes(a, b))
+        return qs_read_fail(r, QSIM_E_UNSUPPORTED,
+                            "the branches of If give '%s' in sizes that are not known to be "
+                            "the same",
+                            y);
+    return QSIM_OK;
+}
+
+static int check_choices(qs_reader *r, bool inferred) {
+    int code = QSIM_OK;
+    for (size_t i = 0; i < r->choice_count && !code; i++) {
+        const qs_if_choice *c = &r->choices[i];
+        const qs_node head = {.name = c->name, .op_type = "If", .source = c->source};
+        r->at = &head;
+        code = check_choice(r, &r->graph->nodes[c->node], inferred);
     }
     r->at = NULL;
-    return QSIM_OK;
+    return code;
+}
+
+int qs_read_choices(qs_reader *r) {
+    return check_choices(r, true);
+}
+
+int qs_read_choices_failed(qs_reader *r, int code, const qsim_error *why) {
+    const int better = code == QSIM_E_NOMEM ? QSIM_OK : check_choices(r, false);
+    if (!better)
+        *r->error = *why;
+    return better ? better : code;
 }

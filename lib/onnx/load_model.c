@@ -135,8 +135,8 @@ int qs_read_operators(qs_reader *r) {
         return code;
     if (r->inspect)
         return look_at_operators(r);
-    code = qs_op_infer_graph(g, r->name, r->error);
-    return code ? code : qs_read_choices(r);
+    code = qs_op_infer_graph(g, r->name, &why);
+    return code ? qs_read_choices_failed(r, code, &why) : qs_read_choices(r);
 }
 
 static int read_model(qs_reader *r, struct head *h) {

@@ -35,6 +35,13 @@ typedef struct qs_scope {
     int depth;
 } qs_scope;
 
+/* A Where that stands for an output of an If, and the If as messages name it. */
+typedef struct qs_if_choice {
+    qs_id node;
+    const char *name;
+    qs_span source;
+} qs_if_choice;
+
 typedef struct qs_reader {
     qsim_ctx *ctx;
     qsim_model *model; /* NULL while a lone tensor is read */
@@ -52,7 +59,7 @@ typedef struct qs_reader {
     size_t ids_room;
     const qs_scope *scope; /* NULL: of the graph */
     size_t branches;       /* read so far */
-    qs_id *choices;        /* nodes that choose between branches */
+    qs_if_choice *choices;
     size_t choice_count, choice_room;
     bool inspect;
     bool passing; /* problems are kept in the model, what has them is left out */
@@ -101,6 +108,8 @@ int qs_read_lookup(qs_reader *r, qs_span text, qs_id *out);
 /* An If node (branches.c); afterwards, that its branches agree in size. */
 int qs_read_if(qs_reader *r, qs_span message, const qs_node *head, size_t inputs, size_t outputs);
 int qs_read_choices(qs_reader *r);
+/* After inference failed: the rule that an If breaks, if one does, else what failed. */
+int qs_read_choices_failed(qs_reader *r, int code, const qsim_error *why);
 /* One NodeProto, appended to the graph. */
 int qs_read_node(qs_reader *r, qs_span message);
 

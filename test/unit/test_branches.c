@@ -10,7 +10,7 @@
 
 #include <qsim/qsim.h>
 
-static const int64_t one[] = {1}, two[] = {2};
+static const int64_t one[] = {1}, two[] = {2}, any[] = {-1};
 
 static void constant(proto *graph, const char *name, int dtype, const int64_t *n, const void *data,
                      size_t size) {
@@ -188,6 +188,7 @@ static void refused(proto *graph, int code, const char *part) {
     proto_value(graph, 11, "cs", QSIM_BOOL, two, 1);
     proto_value(graph, 11, "x", QSIM_FLOAT, two, 1);
     proto_value(graph, 11, "w", QSIM_FLOAT, one, 1);
+    proto_value(graph, 11, "s", QSIM_FLOAT, any, 1);
     proto_value(graph, 12, "y", QSIM_FLOAT, two, 1);
     proto_value(graph, 12, "z", QSIM_FLOAT, two, 1);
     proto_model(&model, graph);
@@ -209,12 +210,44 @@ static void small(proto *g, const char *input, const char *first, const char *se
         output(g, second);
 }
 
+/* What the Where that an If becomes would refuse in words of its own is said of the If. */
+static void check_differences(void) {
+    static const struct {
+        const char *name, *condition, *part;
+        int dtype, code;
+    } cases[] = {
+        {"if", "c", "'y' in different sizes (node 'if', If)", QSIM_FLOAT, QSIM_E_UNSUPPORTED},
+        {"", "c", "'y' in different sizes (node of 'y', If)", QSIM_FLOAT, QSIM_E_UNSUPPORTED},
+        {"if", "c", "'y' as int32 and as float (node 'if', If)", QSIM_INT32, QSIM_E_DTYPE},
+        {"if", "x", "'x' of If is not a single value (node 'if', If)", QSIM_FLOAT, QSIM_E_SHAPE},
+        {"if", "f", "'f' of If is float, not bool (node 'if', If)", QSIM_FLOAT, QSIM_E_DTYPE},
+    };
+    static const int64_t three[] = {3};
+    static const int32_t data[3] = {0};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        proto g = {0}, a = {0}, b = {0};
+        constant(&a, "k", cases[i].dtype, three, data, sizeof(data));
+        proto_node(&a, "Neg", "neg", "k", NULL, "t");
+        proto_node(&a, "Relu", "relu", "x", NULL, "u");
+        output(&a, "t");
+        output(&a, "u");
+        small(&b, "x", "t", "u");
+        proto_value(&g, 11, "f", QSIM_FLOAT, NULL, 0);
+        choice(&g, cases[i].name, cases[i].condition, &a, &b, "y", "z");
+        refused(&g, cases[i].code, cases[i].part);
+        proto_free(&g);
+        proto_free(&a);
+        proto_free(&b);
+    }
+}
+
 static void check_refusals(void) {
     static const struct {
         const char *condition, *input, *first, *second, *part;
         int code;
     } cases[] = {
-        {"c", "w", "t", "u", "are not known to be the same", QSIM_E_UNSUPPORTED},
+        {"c", "w", "t", "u", "'y' in different sizes", QSIM_E_UNSUPPORTED},
+        {"c", "s", "t", "u", "are not known to be the same", QSIM_E_UNSUPPORTED},
         {"cs", "x", "t", "u", "'cs' of If is not a single value", QSIM_E_SHAPE},
         {"none", "x", "t", "u", "condition is defined nowhere", QSIM_E_GRAPH},
         {"c", "x", "t", NULL, "a branch has 1 outputs, the node 2", QSIM_E_GRAPH},
@@ -228,6 +261,7 @@ static void check_refusals(void) {
             choice(&g, "if", cases[i].condition, &a, &b, "y", "z");
             refused(&g, cases[i].code, cases[i].part);
         }
+    check_differences();
     small(&a, "x", "t", "u");
     small(&b, "x", "t", "u");
     proto_value(&b, 11, "p", QSIM_FLOAT, two, 1);
