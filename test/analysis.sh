@@ -29,7 +29,8 @@ build() { # NAME CC OPTIONS...
 tests() { # NAME ARGUMENTS...
     dir=build-test/$1
     shift
-    meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 10 "$@" || status=1
+    # Without it reports of UBSan are printed and pass.
+    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 10 "$@" || status=1
 }
 
 fuzz() {

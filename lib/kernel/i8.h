@@ -48,9 +48,9 @@ typedef struct qk_gather_u8 {
 
 /*
  * m rows x one panel of columns. Row r begins at rows[r], or at a + r * a_stride where rows is
- * NULL. It consists of `segs` segments of 4 * k4 bytes; segment s begins seg_offset[s] bytes after
- * the row's address (NULL: one segment at 0). b: for every segment, for every dword of it, `width`
- * positions of 4 bytes; or for every two dwords, `width` positions of 8 bytes.
+ * NULL; a never is. It consists of `segs` segments of 4 * k4 bytes; segment s begins seg_offset[s]
+ * bytes after the row's address (NULL: one segment at 0). b: for every segment, for every dword of
+ * it, `width` positions of 4 bytes; or for every two dwords, `width` positions of 8 bytes.
  */
 typedef struct qk_gemm_u8s8 {
     const uint8_t *a;

@@ -303,7 +303,7 @@ static void run_block(const work *k, const strip *s, int32_t group, int32_t firs
 static void run_pixels(const work *k, const strip *s, int32_t group, int32_t first, int32_t m) {
     const qk_conv_i8 *c = k->c;
     const uint8_t *rows[QK_I8_BLOCK];
-    qk_gemm_u8s8 g = {.m = m, .rows = rows};
+    qk_gemm_u8s8 g = {.m = m, .a = s->a, .rows = rows};
     g.out_stride = (ptrdiff_t)k->element * c->w.pixels * qk_conv_i8_out(c);
     g.out = s->out + first * g.out_stride;
     fill_rows(c, s->a + (int64_t)group * c->w.c, first, m, rows);

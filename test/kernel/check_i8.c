@@ -94,9 +94,10 @@ static void make_calls(packed *k, const product *p, qk_gemm_u8s8 g) {
         const int32_t columns = (c.panels > 0 ? c.panels : 1) * c.g.width;
         g.out = (uint8_t *)g.out + element * (size_t)columns;
         g.o.bias += columns;
-        g.o.mult += p->int32_out ? 0 : columns;
-        g.o.scale += p->floats ? columns : 0;
-        g.o.add += p->floats ? columns : 0;
+        if (g.o.mult)
+            g.o.mult += columns;
+        if (g.o.scale)
+            g.o.scale += columns, g.o.add += columns;
         g.b += (size_t)p->segs * 4 * (size_t)g.k4 * (size_t)columns;
         first += columns;
     }

@@ -60,8 +60,18 @@ typedef struct ck_timing_options {
     bool tab_separated; /* for bench/kernels.sh */
     bool names_only;    /* as that, without times */
     const char *serve;  /* times runs of this shape on command, for bench/layers.sh */
+    bool upper;         /* runs each shape once and asks ck_upper_in_use */
 } ck_timing_options;
 extern ck_timing_options ck_timing;
+
+/*
+ * What a kernel leaves behind, on x86: true if the CPU would have to keep the upper halves of
+ * vector registers for the code that comes next, which slows SSE instructions on many CPUs.
+ */
+bool ck_upper_in_use(void);
+void ck_upper_clear(void);
+/* False where the CPU does not tell. */
+bool ck_upper_known(void);
 
 /* evex256.c; NULL where it cannot run */
 const qk_table *ck_table_evex256(void);

@@ -81,6 +81,17 @@ static double best_time(void (*call)(void *arg), void *arg) {
 void ck_time(ck_state *s, const char *shape, double macs, double bytes, void (*call)(void *arg),
              void *arg) {
     const char *isa = qsim_isa_name(s->t->isa);
+    if (ck_timing.upper) {
+        ck_upper_clear();
+        call(arg);
+        if (ck_upper_in_use()) {
+            fprintf(stderr, "%s %s [%s]: leaves upper halves of registers in use\n", s->isa,
+                    s->name, shape);
+            s->failures++;
+        }
+        s->comparisons++;
+        return;
+    }
     if (ck_timing.serve) {
         if (strcmp(shape, ck_timing.serve) == 0)
             serve(call, arg);

@@ -259,6 +259,7 @@ TARGET QS_CALLED static void gather_u8(const qk_gather_u8 *g) {
     gatherer all;
     gather_start(&all, g);
     gather_more(&all, g->m);
+    _mm256_zeroupper();
 }
 
 TARGET QS_CALLED static void several_panels(const qk_gemm_u8s8 *g, int32_t panels) {
@@ -291,6 +292,7 @@ TARGET __attribute__((noinline)) static void gemm_rows(const qk_gemm_u8s8 *g) {
         gemm_16(g, &s, &ahead);
     else
         gemm_8(g, &s, &ahead);
+    _mm256_zeroupper();
 }
 
 TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
@@ -326,6 +328,7 @@ TARGET static void short_row_sums(const qk_gemm_u8s8 *g, int32_t k, int32_t fact
         const __m128i sums = _mm_mullo_epi32(sum_4(a, b, c, d), _mm_set1_epi32(factor));
         _mm_mask_storeu_epi32(out + r, (__mmask8)(mask16(g->m - r) & 15), sums);
     }
+    _mm256_zeroupper();
 }
 
 TARGET static void row_sums_u8(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out) {
@@ -354,6 +357,7 @@ TARGET static void row_sums_u8(const qk_gemm_u8s8 *g, int32_t k, int32_t factor,
         __m128i sums = _mm_mullo_epi32(sum_4(a, b, c, d), _mm_set1_epi32(factor));
         _mm_mask_storeu_epi32(out + r, (__mmask8)(mask16(g->m - r) & 15), sums);
     }
+    _mm256_zeroupper();
 }
 TARGET static void requantize_u8(const int32_t *acc, size_t n, float m, int32_t zp, int32_t lo,
                                  int32_t hi, uint8_t *y) {
@@ -366,6 +370,7 @@ TARGET static void requantize_u8(const int32_t *acc, size_t n, float m, int32_t 
         v = _mm512_add_epi32(v, zero_point);
         _mm512_mask_cvtepi32_storeu_epi8(y + i, mask, v);
     }
+    _mm256_zeroupper();
 }
 
 TARGET static void post_row(const qk_post_row_i8 *p) {
