@@ -86,6 +86,7 @@ static void make_up(dataset *d, size_t i, uint64_t seed, int64_t first) {
     for (int32_t k = 0; k < s->rank; k++)
         dims[k] = k == 0 && first ? first : s->dims[k] < 0 ? 1 : s->dims[k];
     source_random(&d->sources[i], seed, s->dtype, s->rank, dims);
+    slot_made_up(d->t, s);
 }
 
 static int open_random(dataset *d, uint64_t seed) {

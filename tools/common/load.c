@@ -142,6 +142,7 @@ int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model *
     qsim_error e;
     struct stat st;
     *model = NULL;
+    tool_assume(t, NULL);
     if (strcmp(path, "-") == 0)
         return load_stdin(t, flags, model);
     const char *colon = strrchr(path, ':');

@@ -77,6 +77,14 @@ static int give_shapes(const tool *t, slot *slots, size_t count) {
     return EXIT_OK;
 }
 
+void slot_made_up(const tool *t, const slot *s) {
+    bool free_axes = false; /* the first axis of several counts samples */
+    for (int32_t k = s->rank > 1; k < s->rank; k++)
+        free_axes = free_axes || s->dims[k] < 0;
+    if (free_axes)
+        tool_assume(t, s->name);
+}
+
 int slots_of_model(const tool *t, const qsim_model *model, slot **slots, size_t *count) {
     int code = EXIT_OK;
     *count = (size_t)qsim_model_input_count(model);

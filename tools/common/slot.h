@@ -24,6 +24,8 @@ typedef struct slot {
  * one slot the name may be left out.
  */
 const char *slot_value(const char *given, const slot *s, bool only);
+/* After made-up data of these sizes: remembers for the tool's messages that some were nobody's. */
+void slot_made_up(const tool *t, const slot *s);
 /* All inputs of a model; *slots is the caller's to free. Prints what is wrong. */
 int slots_of_model(const tool *t, const qsim_model *model, slot **slots, size_t *count);
 

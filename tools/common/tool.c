@@ -25,6 +25,7 @@ static void log_line(void *user, int32_t level, const char *line) {
 int tool_start(tool *t, int32_t threads) {
     qsim_error e;
     int64_t n;
+    t->assumed = tool_alloc(1, sizeof(*t->assumed));
     t->quiet = args_has(&t->args, "quiet");
     t->verbose = args_has(&t->args, "verbose");
     t->json = args_has(&t->args, "json");
@@ -51,6 +52,9 @@ int tool_start(tool *t, int32_t threads) {
 }
 
 void tool_stop(tool *t) {
+    if (t->assumed)
+        text_free(t->assumed);
+    free(t->assumed);
     qsim_ctx_free(t->ctx);
     args_free(&t->args);
 }
@@ -96,6 +100,13 @@ static void print_error(const tool *t, int code, const char *line, const char *h
     text_free(&second);
 }
 
+void tool_assume(const tool *t, const char *input) {
+    if (t->assumed && !input)
+        t->assumed->size = 0;
+    else if (t->assumed && t->assumed->size == 0)
+        text_puts(t->assumed, input);
+}
+
 int tool_error(const tool *t, const char *subject, const qsim_error *e) {
     text line = {0};
     const char *message = e->message[0] ? e->message : qsim_error_text(e->code);
@@ -105,7 +116,15 @@ int tool_error(const tool *t, const char *subject, const qsim_error *e) {
         text_puts(&line, ": ");
     }
     text_puts(&line, message);
-    print_error(t, e->code, line.data, e->hint);
+    text hint = {0};
+    text_puts(&hint, e->hint);
+    const bool by_size = e->code == QSIM_E_SHAPE || e->code == QSIM_E_VALUE;
+    if (hint.size == 0 && by_size && t->assumed && t->assumed->size)
+        text_printf(&hint,
+                    "free axes of input '%.100s' were taken as 1; --shape NAME=DIMS gives sizes",
+                    t->assumed->data);
+    print_error(t, e->code, line.data, hint.data);
+    text_free(&hint);
     text_free(&line);
     return tool_exit_code(e->code);
 }

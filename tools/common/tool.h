@@ -29,6 +29,7 @@ typedef struct tool {
     bool quiet, verbose, json, force;
     int32_t threads, isa;
     qsim_ctx *ctx;
+    text *assumed; /* an input of made-up data with free axes taken as 1; NULL: not of interest */
 } tool;
 
 /* Reads the common options and makes the context. `threads` is the verb's default. */
@@ -45,6 +46,11 @@ int tool_exit_code(int code);
 int tool_error(const tool *t, const char *subject, const qsim_error *e);
 int tool_fail(const tool *t, int code, const char *format, ...) TOOL_PRINTF(3, 4);
 int tool_usage(const tool *t, const char *hint, const char *format, ...) TOOL_PRINTF(3, 4);
+/*
+ * Made-up data for `input` has sizes that nobody gave: a refusal by size hints at --shape, for the
+ * first such input. NULL: forget it.
+ */
+void tool_assume(const tool *t, const char *input);
 /* Nothing with -q. */
 void tool_warn(const tool *t, const char *format, ...) TOOL_PRINTF(2, 3);
 

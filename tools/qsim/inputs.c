@@ -29,6 +29,7 @@ static int fill(const tool *t, inputs *in, size_t i, const slot *s, bool invent)
             dims[k] = s->dims[k] >= 0 ? s->dims[k] : k == 0 ? batch : 1;
         seed = spec ? seed : 0;
         source_random(&in->sources[i], seed + i, s->dtype, s->rank, dims);
+        slot_made_up(t, s);
     } else
         code = source_open(t, spec, s->name, &in->sources[i]);
     if (code == EXIT_OK)
