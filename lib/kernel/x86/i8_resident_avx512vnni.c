@@ -9,8 +9,6 @@
 #include "kernel/x86/i8_finish_zmm.h"
 #include "kernel/x86/i8_gather_zmm.h"
 
-#define KEEP(v) __asm__("" : "+v"(v));
-
 #define F4(F) F(0) F(1) F(2) F(3)
 #define F8(F) F4(F) F(4) F(5) F(6) F(7)
 

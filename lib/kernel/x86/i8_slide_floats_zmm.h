@@ -19,8 +19,10 @@ INLINE void store_slide(const slide_out *o, uint8_t *to, const epilogue *e, __m5
     store_slide(o, first, &e, a0, a1, a2, a3);                                                     \
     first += o->pixel;                                                                             \
     second += o->pixel;
-#define LOAD_BIAS(i) const __m512i bias##i = _mm512_loadu_si512(o->bias + 16 * i);
-#define BEGIN_SUMS   LOAD_BIAS(0) LOAD_BIAS(1) LOAD_BIAS(2) LOAD_BIAS(3) SLIDE_SUMS
+#define LOAD_BIAS(i)                                                                               \
+    __m512i bias##i = _mm512_loadu_si512(o->bias + 16 * i);                                        \
+    KEEP(bias##i) /* else gcc loads it for each row of output */
+#define BEGIN_SUMS LOAD_BIAS(0) LOAD_BIAS(1) LOAD_BIAS(2) LOAD_BIAS(3) SLIDE_SUMS
 
 TARGET static void slide_floats_by_one(const slides *s, const slide_out *given, ptrdiff_t at,
                                        const epilogue *usual) {

@@ -34,7 +34,6 @@ INLINE __m512i broadcast(const uint8_t *p) {
     __m256i bh = _mm256_loadu_si256((const void *)(b + 64 * v));                                   \
     KEEP(bh)
 #define BROADCAST(r) const __m512i x##r = broadcast(p##r + i);
-#define KEEP(acc)    __asm__("" : "+v"(acc));
 #define DOT(r, v, w)                                                                               \
     a##r##_##v = _mm512_dpbusd_epi32(a##r##_##v, x##r, w);                                         \
     KEEP(a##r##_##v)

@@ -14,6 +14,9 @@
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")))
 #define INLINE TARGET static inline __attribute__((always_inline))
 
+/* Makes the compiler forget where a vector comes from: it is loaded, or computed, once and here. */
+#define KEEP(v) __asm__("" : "+v"(v));
+
 /* i8_depthwise_avx512vnni.c */
 void qk_depthwise_u8s8_avx512vnni(const qk_depthwise_u8s8 *d);
 void qk_window_u8s8_avx512vnni(const qk_window_u8s8 *d);
@@ -104,13 +107,14 @@ INLINE __m512i as_floats(const sink *s, __m512i acc, __m512 scale, __m512 add) {
 
 /* Rows of 64 columns as int32. */
 INLINE void store_i32_4(const sink *s, int32_t r, __m512i a, __m512i b, __m512i c, __m512i d) {
-    __m512i ab = _mm512_shuffle_i32x4(a, b, 0x44), cd = _mm512_shuffle_i32x4(c, d, 0x44);
+    __m512i ab = _mm512_inserti64x4(a, _mm512_castsi512_si256(b), 1);
+    __m512i cd = _mm512_inserti64x4(c, _mm512_castsi512_si256(d), 1);
     const __m512i v0 = _mm512_shuffle_i32x4(ab, cd, 0x88), v1 = _mm512_shuffle_i32x4(ab, cd, 0xdd);
     ab = _mm512_shuffle_i32x4(a, b, 0xee);
     cd = _mm512_shuffle_i32x4(c, d, 0xee);
     const __m512i v2 = _mm512_shuffle_i32x4(ab, cd, 0x88), v3 = _mm512_shuffle_i32x4(ab, cd, 0xdd);
     uint8_t *out = s->out + r * s->stride;
-    if (s->cols == 64) { /* plain stores are faster */
+    if (__builtin_expect(s->cols == 64, true)) { /* plain stores are faster */
         _mm512_storeu_si512(out, v0);
         _mm512_storeu_si512(out + 64, v1);
         _mm512_storeu_si512(out + 128, v2);
