@@ -102,6 +102,8 @@ int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, s
 
 /* ---- plans (plan.c, place.c) ---- */
 
+/* Refuses memory for a value; one without a name, which a pass made, is told by its place. */
+int qs_too_large(const qsim_session *s, qs_id value, size_t bytes, qsim_error *error);
 /* A value that is, or is part of, the bytes of another from `from` on. value QS_NONE: of none. */
 typedef struct qs_part {
     qs_id value;

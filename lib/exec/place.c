@@ -256,8 +256,7 @@ static int place_slots(placing *p, qsim_error *error) {
         bool ours = p->root[v].value == (qs_id)v && b->constant == QS_NONE && b->last >= b->first &&
                     b->first != INT32_MAX && !(b->input >= 0 && plan->inputs[b->input].in_place);
         if (ours && b->bytes >= QS_ARENA_LIMIT)
-            return qs_fail(error, QSIM_E_LIMIT, "%s: tensor '%s' needs %zu bytes, the limit is %zu",
-                           p->s->name, g->values[v].name, b->bytes, QS_ARENA_LIMIT);
+            return qs_too_large(p->s, (qs_id)v, b->bytes, error);
         if (ours)
             b->slot = add_slot(p, b->bytes, b->first, b->last);
     }

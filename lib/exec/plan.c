@@ -198,6 +198,40 @@ static size_t mark_needed(const qs_graph *g, const qs_plan *plan, const bool *co
     return count;
 }
 
+/* The first input of a node that has a name, or of what makes its first input; NULL: none has. */
+static const char *named_before(const qs_graph *g, const qs_node *n) {
+    for (size_t i = 0; n && i < g->node_count; i++) {
+        const qs_id x = n->input_count > 0 ? n->inputs[0] : QS_NONE;
+        if (x == QS_NONE)
+            return NULL;
+        if (g->values[x].name && g->values[x].name[0])
+            return g->values[x].name;
+        n = g->values[x].producer == QS_NONE ? NULL : &g->nodes[g->values[x].producer];
+    }
+    return NULL;
+}
+
+int qs_too_large(const qsim_session *s, qs_id value, size_t bytes, qsim_error *error) {
+    const qs_graph *g = s->graph;
+    const qs_value *v = &g->values[value];
+    const qs_node *n = v->producer == QS_NONE ? NULL : &g->nodes[v->producer];
+    char what[160];
+    int32_t k = 0;
+    while (n && k < n->output_count && n->outputs[k] != value)
+        k++;
+    if (n && !(v->name && v->name[0]))
+        snprintf(what, sizeof(what), "output %d", (int)k);
+    else
+        snprintf(what, sizeof(what), "tensor '%.140s'", v->name ? v->name : "");
+    const char *before = n && !n->name[0] ? named_before(g, n) : NULL;
+    if (!n)
+        return qs_fail(error, QSIM_E_LIMIT, "%s: %s needs %zu bytes, the limit is %zu", s->name,
+                       what, bytes, QS_ARENA_LIMIT);
+    return qs_fail(error, QSIM_E_LIMIT, "%s: %s needs %zu bytes, the limit is %zu (%s '%s', %s)",
+                   s->name, what, bytes, QS_ARENA_LIMIT, before ? "node after" : "node",
+                   before ? before : n->name, n->op_type);
+}
+
 /* Lowering goes through the rows of some outputs: of those that would not fit it would not end. */
 static int check_output(const qsim_session *s, const qs_eval *e, const qs_plan *plan,
                         const qs_node *n) {
@@ -205,10 +239,7 @@ static int check_output(const qsim_session *s, const qs_eval *e, const qs_plan *
         size_t bytes = 0;
         if (n->outputs[k] != QS_NONE && qs_value_size(&plan->values[n->outputs[k]], NULL, &bytes) &&
             bytes >= QS_ARENA_LIMIT)
-            return qs_fail(e->error, QSIM_E_LIMIT,
-                           "%s: tensor '%s' needs %zu bytes, the limit is %zu (node '%s', %s)",
-                           s->name, plan->values[n->outputs[k]].name, bytes, QS_ARENA_LIMIT,
-                           n->name, n->op_type);
+            return qs_too_large(s, n->outputs[k], bytes, e->error);
     }
     return QSIM_OK;
 }
