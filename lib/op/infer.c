@@ -39,7 +39,11 @@ int qs_op_infer_node(const qs_graph *g, const qs_value *values, qs_id node, qs_v
     return n->op->infer(&x);
 }
 
-/* Takes over what is declared and not inferred; fails where both are known and differ. */
+/*
+ * Takes over what is declared and not inferred; fails where both are known and differ. An axis that
+ * has the name of an input's is known: whoever frees an input's batch by editing the file often
+ * leaves the old one declared everywhere else.
+ */
 static int merge_declared(const qs_infer *x, const qs_value *v, qs_value *out, qs_dim *dims) {
     if (v->dtype != QSIM_UNDEFINED && out->dtype != QSIM_UNDEFINED && v->dtype != out->dtype)
         return qs_infer_fail(x, QSIM_E_DTYPE, "output '%s' is declared %s but is %s", v->name,
@@ -63,7 +67,7 @@ static int merge_declared(const qs_infer *x, const qs_value *v, qs_value *out, q
             return qs_infer_fail(x, QSIM_E_SHAPE,
                                  "axis %d of output '%s' is declared %lld but is %lld", (int)i,
                                  v->name, (long long)a, (long long)b);
-        if (b < 0 && (a >= 0 || !dims[i].symbol))
+        if (b < 0 && !dims[i].symbol)
             dims[i] = v->dims[i];
     }
     return QSIM_OK;

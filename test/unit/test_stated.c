@@ -90,11 +90,13 @@ static void squeezes(int64_t rows, const char *shape, const char *refusal) {
     check(&n, rows, shape, refusal);
 }
 
-/* What is declared between two nodes. */
-static void declared(int64_t rows, const char *shape, const char *refusal) {
-    const qs_dim dims[] = {{1, NULL}, {COLUMNS, NULL}};
+/* What is declared between two nodes, of an input whose rows have a name or none. */
+static void declared(const char *symbol, int64_t rows, const char *shape, const char *refusal) {
+    const qs_dim dims[] = {{1, NULL}, {COLUMNS, NULL}},
+                 free_rows[] = {{-1, symbol}, {COLUMNS, NULL}};
     net n;
     begin(&n);
+    CHECK_INT(qs_value_set_shape(n.g, net_value(&n, "x"), QSIM_FLOAT, 2, free_rows), 0);
     ints(&n, "one", 2, (int64_t[]){1, -1});
     net_node(&n, "", "Abs", "x", "a");
     const qs_id a = net_value(&n, "a");
@@ -152,8 +154,10 @@ int main(void) {
     reshapes((int64_t[]){-1, 2}, 3, "6,4,", NULL);
     squeezes(1, "1,8,", NULL);
     squeezes(2, "", "axis 0 has size 2, not 1 (node 'a'");
-    declared(1, "1,8,", NULL);
-    declared(2, "", "axis 0 of 'a' is 2, the model states 1 (node 'a'");
+    declared(NULL, 1, "1,8,", NULL);
+    declared(NULL, 2, "", "axis 0 of 'a' is 2, the model states 1 (node 'a'");
+    declared("N", 1, "1,8,", NULL);
+    declared("N", 2, "1,16,", NULL);
     declared_output();
     shuffled(0, 0, 2, "2,2,8,", NULL);
     shuffled(2, 3, 3, "2,3,8,", NULL);
