@@ -60,7 +60,8 @@ INLINE block block_at(const qk_depthwise_u8s8 *d, int32_t c) {
                     d->o.scale ? d->o.scale + c : NULL, d->o.scale ? d->o.add + c : NULL}};
 }
 
-TARGET void qk_depthwise_u8s8_avx512vnni(const qk_depthwise_u8s8 *d) {
+TARGET void qk_depthwise_u8s8_avx512vnni(const qk_depthwise_u8s8 *given) {
+    const qk_depthwise_u8s8 own = *given, *const d = &own; /* no store changes it */
     for (int32_t c = 0; c < d->channels; c += 64) {
         block b = block_at(d, c);
         const uint8_t *a = d->a + c;
