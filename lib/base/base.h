@@ -21,20 +21,20 @@
 #if defined(__GNUC__)
 #define QS_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 /* A function in which no network spends its time: compiled for size, wherever it stands. */
-#define QS_RARE __attribute__((cold))
+#define QS_COLD __attribute__((cold))
 /* One whose copies in its callers would be large, and a call is nothing beside what it does. */
-#define QS_CALLED __attribute__((noinline))
+#define QS_NOINLINE __attribute__((noinline))
 #else
 #define QS_PRINTF(fmt, args)
-#define QS_RARE
-#define QS_CALLED
+#define QS_COLD
+#define QS_NOINLINE
 #endif
 
 /* Before a loop whose element i depends on no other: y may be x, but not lie half over it. */
 #if defined(__GNUC__) && !defined(__clang__)
-#define QS_EACH_ALONE _Pragma("GCC ivdep")
+#define QS_IVDEP _Pragma("GCC ivdep")
 #else
-#define QS_EACH_ALONE
+#define QS_IVDEP
 #endif
 
 #define QS_COUNT(a) (sizeof(a) / sizeof((a)[0]))

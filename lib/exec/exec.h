@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of this layer share: sessions, runs, plans, evaluation of single nodes. */
+/* What the files of this layer share: sessions, runs, plans. */
 #ifndef QS_EXEC_H
 #define QS_EXEC_H
 
 #include <stdatomic.h>
 
-#include "base/base.h"
-#include "base/ctx.h"
 #include "base/thread.h"
-#include "graph/graph.h"
 #include "graph/model.h"
-#include "op/op.h"
-#include "op/step.h"
+#include "pass/eval.h"
 
 #include <qsim/session.h>
 
-/* Readable bytes after every tensor that a kernel may load past. */
-#define QS_SLACK 64
 /* Activation memory that a plan may ask for: 16 GiB. */
 #define QS_ARENA_LIMIT ((size_t)1 << 34)
 #define QS_PLANS       4
@@ -49,32 +43,7 @@ int qs_find_by_value(qsim_session *s);
 int qs_find_integers(qsim_session *s);
 qsim_session *qs_session_hold(const qsim_session *session);
 
-/* ---- one node at a time (eval.c) ---- */
-
-/* A graph's values while sizes become known: the graph's own, or a plan's copy. */
-typedef struct qs_eval {
-    qsim_ctx *ctx;
-    qs_graph *graph;
-    qs_value *values;
-    void **address;  /* by value id; may be NULL where nothing is evaluated */
-    qs_arena *arena; /* dims, parameters and results */
-    const char *model;
-    qsim_error *error;
-} qs_eval;
-
-/* Runs a node's shape rule on e->values and stores what it finds there. */
-int qs_eval_infer(const qs_eval *e, qs_id node);
-/* Elements and bytes of a value whose sizes are all known; false otherwise or on overflow. */
-bool qs_value_size(const qs_value *v, size_t *elements, size_t *bytes);
-/* Lowers a node whose sizes are all known. *alias: no step, output 0 is input 0's bytes. */
-int qs_eval_lower(const qs_eval *e, qs_id node, const void *packed, qs_step *step, bool *alias);
-/*
- * Executes a node whose inputs are all constants and makes its outputs constants of e->values.
- * Results together larger than `limit` are not made: *done stays false.
- */
-int qs_eval_const(const qs_eval *e, qs_id node, const void *packed, size_t limit, bool *done);
-
-/* ---- memory (memory.c, slide.c) ---- */
+/* ---- memory (memory.c, overlay.c) ---- */
 
 /* A block of the activation arena, in use from step `first` to step `last`. */
 typedef struct qs_slot {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A session: the passes of its level in their order, then every weight packed once. */
 #include "exec/exec.h"
-#include "exec/passes.h"
+#include "pass/pass.h"
 
 static int no_memory(const qsim_session *s, qsim_error *error) {
     return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory for a session", s->name);

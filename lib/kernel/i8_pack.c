@@ -2,7 +2,7 @@
 /* Packing of s8 weights for the integer kernels, and the proof that their sums fit int32. */
 #include "kernel/i8.h"
 
-#include "kernel/fours.h"
+#include "kernel/transpose4.h"
 
 int32_t qk_i8_panel(const qk_i8 *t, int32_t left) {
     static const uint8_t widths[8] = {8, 16, 24, 32, 32, 32, 32, 64};

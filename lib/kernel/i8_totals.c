@@ -6,7 +6,7 @@
  */
 #include "kernel/i8.h"
 
-#include "kernel/fours.h"
+#include "kernel/transpose4.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>

@@ -3,7 +3,7 @@
 
 #include "base/ctx.h"
 #include "base/slices.h"
-#include "op/source.h"
+#include "op/move/source.h"
 
 #include <math.h>
 

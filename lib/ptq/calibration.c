@@ -2,7 +2,7 @@
 #include "ptq/calibration.h"
 
 #include "base/ctx.h"
-#include "exec/passes.h"
+#include "pass/pass.h"
 #include "graph/model.h"
 #include "op/op.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "exec/passes.h"
+#include "pass/pass.h"
 #include "op/op.h"
 
 static int check_rules(const qsim_quantize_options *o, qsim_error *error) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which nodes run in integers. */
-#include "exec/passes.h"
+#include "pass/pass.h"
 #include "op/rules.h"
 #include "ptq/quantizer.h"
 

@@ -5,7 +5,7 @@
 # Usage: layers.sh SOURCE_ROOT
 set -eu
 cd "$1"
-layers="base tensor quant kernel graph op onnx exec ptq package"
+layers="base tensor quant kernel graph op onnx pass exec ptq package"
 bad=0
 checked=0
 
@@ -54,7 +54,7 @@ done
 
 for file in $(find tools bench -name '*.[ch]' 2>/dev/null); do
     checked=$((checked + 1))
-    if grep -E '^ *# *include *"(base|tensor|quant|kernel|graph|op|onnx|exec|ptq|package)/' "$file"; then
+    if grep -E '^ *# *include *"(base|tensor|quant|kernel|graph|op|onnx|pass|exec|ptq|package)/' "$file"; then
         fail "$file includes an internal header"
     fi
 done

@@ -6,7 +6,7 @@
 #include "test.h"
 
 #include "exec/exec.h"
-#include "exec/passes.h"
+#include "pass/pass.h"
 
 typedef struct net {
     qsim_ctx *ctx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Packing of float weights into panels, for every instruction set. */
 #include "kernel/f32.h"
-#include "kernel/fours.h"
+#include "kernel/transpose4.h"
 
 /* Kernels load whole vectors after the last panel's last row. */
 #define SLACK 64

@@ -3,7 +3,7 @@
  * Channels of two tensors that alternate, through the compiler's shuffles. Bytes are looked up by
  * the instruction set's own tables, for as many rows at a time as stay in the cache.
  */
-#include "kernel/fours.h"
+#include "kernel/transpose4.h"
 #include "kernel/u8_loops.h"
 
 #define CHUNK QK_SHUFFLE_MOST
@@ -28,7 +28,7 @@ static inline void weave16(const uint8_t *a, const uint8_t *b, uint8_t *y) {
 #endif
 }
 
-QS_RARE static void weave_few(const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n) {
+QS_COLD static void weave_few(const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n) {
     for (size_t i = 0; i < n; i++) {
         y[2 * i] = a[i];
         y[2 * i + 1] = b[i];

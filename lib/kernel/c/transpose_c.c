@@ -3,7 +3,7 @@
  * Transposes: both sides stay in cache while a block of BLOCK x BLOCK elements is transposed.
  * Floats looked up by bytes.
  */
-#include "kernel/fours.h"
+#include "kernel/transpose4.h"
 #include "kernel/u8.h"
 
 #define BLOCK 32

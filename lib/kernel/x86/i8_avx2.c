@@ -39,7 +39,7 @@ INLINE __m256i window_dot(__m256i acc, __m256i x, __m256i w) {
     return acc;
 }
 
-#include "kernel/x86/i8_slide_ymm.h"
+#include "kernel/x86/i8_dw_rows_avx2.h"
 
 /* ---- products of several rows ---- */
 

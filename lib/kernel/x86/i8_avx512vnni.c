@@ -9,10 +9,10 @@
 #include "kernel/i8_post.h"
 
 #if QK_X86
-#include "kernel/x86/i8_finish_zmm.h"
-#include "kernel/x86/i8_gather_zmm.h"
-#include "kernel/x86/i8_row_zmm.h"
-#include "kernel/x86/i8_tile_zmm.h"
+#include "kernel/x86/i8_requant_avx512.h"
+#include "kernel/x86/i8_im2row_avx512.h"
+#include "kernel/x86/i8_gemv_avx512.h"
+#include "kernel/x86/i8_gemm_tile_avx512.h"
 
 /* ---- tiles: rows x columns ---- */
 
@@ -36,22 +36,22 @@
     __m256i halves[NR];                                                                            \
     R##NR(HALF_SUM) finish_sums_8(s, halves);
 
-TARGET QS_CALLED static void finish_sums_64(const sink *s, const __m512i *sums) {
+TARGET QS_NOINLINE static void finish_sums_64(const sink *s, const __m512i *sums) {
     for (int32_t r = 0; r < s->rows; r++, sums += 4)
         finish_64(s, KIND_ANY, r, sums[0], sums[1], sums[2], sums[3]);
 }
 
-TARGET QS_CALLED static void finish_sums_32(const sink *s, const __m512i *sums) {
+TARGET QS_NOINLINE static void finish_sums_32(const sink *s, const __m512i *sums) {
     for (int32_t r = 0; r < s->rows; r += 2, sums += 4)
         finish_32(s, KIND_ANY, r, sums[0], sums[1], sums[2], sums[3]);
 }
 
-TARGET QS_CALLED static void finish_sums_16(const sink *s, const __m512i *sums) {
+TARGET QS_NOINLINE static void finish_sums_16(const sink *s, const __m512i *sums) {
     for (int32_t r = 0; r < s->rows; r += 4, sums += 4)
         finish_16(s, KIND_ANY, r, sums[0], sums[1], sums[2], sums[3]);
 }
 
-TARGET QS_CALLED static void finish_sums_24(const sink *s, const __m512i *a, const __m256i *h) {
+TARGET QS_NOINLINE static void finish_sums_24(const sink *s, const __m512i *a, const __m256i *h) {
     for (int32_t r = 0; !s->mult && r < s->rows; r++)
         store_row_24(s, r, a[r], h[r]);
     if (s->mult)
@@ -59,7 +59,7 @@ TARGET QS_CALLED static void finish_sums_24(const sink *s, const __m512i *a, con
                   join(h[2], h[3]), join(h[4], h[5]), join(h[6], h[7]));
 }
 
-TARGET QS_CALLED static void finish_sums_8(const sink *s, const __m256i *h) {
+TARGET QS_NOINLINE static void finish_sums_8(const sink *s, const __m256i *h) {
     for (int32_t r = 0; !s->mult && r < s->rows; r++)
         store_row_8(s, r, 0, h[r]);
     if (s->mult)
@@ -83,7 +83,7 @@ WHOLE_TILES(8, 16)
 
 /*
  * Tiles of short sums, packed and stored after the products of the next one, for the reason that
- * i8_resident_avx512vnni.c gives.
+ * i8_gemm_smallk_avx512vnni.c gives.
  */
 
 #define ZERO(r, v)  __m512i t##r##_##v = _mm512_setzero_si512();
@@ -198,8 +198,8 @@ typedef struct rest {
     int32_t init[8];
 } rest;
 
-TARGET QS_CALLED static void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t few, int32_t most,
-                                       rest *t, sink *s) {
+TARGET QS_NOINLINE static void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t few,
+                                         int32_t most, rest *t, sink *s) {
     s->rows = g->m - r < most ? g->m - r : most;
     const int32_t count = s->rows == 1 ? 1 : s->rows <= few ? few : most;
     for (int32_t i = 0; i < count; i++) {
@@ -231,7 +231,7 @@ TARGET QS_CALLED static void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t
                 tile_##NR##x##W(g, t.row, s, KIND_ANY, NULL);                                      \
         }                                                                                          \
     }                                                                                              \
-    TARGET QS_CALLED static void gemm_##W(const qk_gemm_u8s8 *g, sink *s, gatherer *ahead) {       \
+    TARGET QS_NOINLINE static void gemm_##W(const qk_gemm_u8s8 *g, sink *s, gatherer *ahead) {     \
         kind how = kind_of(g);                                                                     \
         const int32_t most = ahead->left > 0 ? THIN : SHORT;                                       \
         bool low = W > 8 && how <= KIND_SHORT && g->segs <= most && g->segs * g->k4 <= most;       \
@@ -255,14 +255,14 @@ TARGET static bool gathers(const qk_gemm_u8s8 *g) {
     return kind_of(g) != KIND_ANY && g->m >= 8 && ((g->width == 64 && g->k4 > 4) || g->width == 32);
 }
 
-TARGET QS_CALLED static void gather_u8(const qk_gather_u8 *g) {
+TARGET QS_NOINLINE static void gather_u8(const qk_gather_u8 *g) {
     gatherer all;
     gather_start(&all, g);
     gather_more(&all, g->m);
     _mm256_zeroupper();
 }
 
-TARGET QS_CALLED static void several_panels(const qk_gemm_u8s8 *g, int32_t panels) {
+TARGET QS_NOINLINE static void several_panels(const qk_gemm_u8s8 *g, int32_t panels) {
     if (g->gather)
         gather_u8(g->gather);
     several_64(g, panels);

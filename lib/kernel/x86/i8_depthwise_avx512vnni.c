@@ -72,13 +72,13 @@ TARGET void qk_depthwise_u8s8_avx512vnni(const qk_depthwise_u8s8 *given) {
 
 #define W_LANES 4
 #define W_GROUP 4
-#include "kernel/x86/i8_window.h"
+#include "kernel/x86/i8_dw_split.h"
 
 INLINE __m512i window_dot(__m512i acc, __m512i x, __m512i w) {
     return _mm512_dpbusd_epi32(acc, x, w);
 }
 
-#include "kernel/x86/i8_slide_zmm.h"
+#include "kernel/x86/i8_dw3x3_avx512.h"
 
 TARGET void qk_window_u8s8_avx512vnni(const qk_window_u8s8 *d) {
     window_u8s8(d);

@@ -25,4 +25,4 @@ INLINE __m256i window_dot(__m256i acc, __m256i x, __m256i w) {
     return VNNI(acc, x, w);
 }
 
-#include "kernel/x86/i8_slide_vnni_ymm.h"
+#include "kernel/x86/i8_dw_rows_avxvnni.h"

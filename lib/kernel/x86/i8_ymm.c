@@ -5,7 +5,7 @@
 
 #if QK_X86
 #define TARGET __attribute__((target("avx2,fma")))
-#include "kernel/x86/i8_finish_ymm.h"
+#include "kernel/x86/i8_requant_avx2.h"
 
 TARGET void qk_finish_any_ymm(const sink *s, const __m256i (*sums)[2]) {
     for (int32_t r = 0; r < s->rows; r += 2)

@@ -10,9 +10,9 @@
  *     LOAD_A(r)       and x<r>, the dword at p<r> + i in all lanes,
  *     DOT(r, v)       accumulates into a<r>_<v>
  *   dot(acc, x, w)  function: dwords of 4 u8 x dwords of 4 s8, added up
- *   W_GROUP, window_dot  as i8_window.h wants them
+ *   W_GROUP, window_dot  as i8_dw_split.h wants them
  */
-#include "kernel/x86/i8_finish_ymm.h"
+#include "kernel/x86/i8_requant_avx2.h"
 
 #define W_LANES 2
 
@@ -131,7 +131,7 @@ INLINE void store_channels(const sink *s, __m256i y) {
 }
 
 /* The first n words. */
-__attribute__((noinline)) QS_RARE static void store_some(uint8_t *to, const __m256i *v, int32_t n) {
+__attribute__((noinline)) QS_COLD static void store_some(uint8_t *to, const __m256i *v, int32_t n) {
     memcpy(to, v, 4 * (size_t)n);
 }
 
@@ -207,7 +207,7 @@ TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
     }
 }
 
-#include "kernel/x86/i8_window.h"
+#include "kernel/x86/i8_dw_split.h"
 
 /* ---- the product ---- */
 

@@ -18,7 +18,7 @@
 #define PICK(v, i)           _mm256_permutevar8x32_epi32(v, i)
 #define PICK_STORE(p, v, n)  store_half(p, _mm256_castsi256_si128(v), n)
 
-TARGET QS_RARE static void store_bytes(uint8_t *p, __m128i v, size_t n) {
+TARGET QS_COLD static void store_bytes(uint8_t *p, __m128i v, size_t n) {
     uint64_t rest = (uint64_t)_mm_cvtsi128_si64(v);
     for (; n > 0; n--, rest >>= 8)
         *p++ = (uint8_t)rest;

@@ -29,8 +29,8 @@ INLINE void store_16(uint8_t *y, __m128i v) {
 
 QK_U8_INTERLEAVE(loops, TARGET)
 /* What no vector is full of: a few elements, for size. */
-QK_U8_TABLE(rest, TARGET QS_RARE)
-QK_U8_DEQUANTIZE(rest, TARGET QS_RARE)
+QK_U8_TABLE(rest, TARGET QS_COLD)
+QK_U8_DEQUANTIZE(rest, TARGET QS_COLD)
 
 /*
  * A byte's low 4 bits are looked up in all 16 rows. A shuffle gives 0 where the index is negative,

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Depthwise 3 x 3 without scratch in 256-bit vectors, part of i8_avx2.c. Pairs of words are
+ * multiplied: the first two rows of a column, and the third one of two neighbouring columns, five
+ * pairs for nine taps. From one pixel to the next, pairs stay in registers as bytes: to widen them
+ * again costs less than moving twice as many vectors.
+ */
+#ifndef QK_I8_SLIDE_YMM_H
+#define QK_I8_SLIDE_YMM_H
+
+#include "kernel/x86/i8_dw_any.h"
+
+/* Pairs of bytes: of a block's first channels in a lane, and of its last. */
+typedef struct quad {
+    w_vec low, high;
+} quad;
+
+INLINE quad quad_of(w_vec a, w_vec b) {
+    return (quad){_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)};
+}
+
+#define QUAD_DOT(i, half, x, w)                                                                    \
+    a##i = _mm256_add_epi32(a##i, _mm256_madd_epi16(_mm256_unpack##half##_epi8(x, W_ZERO),         \
+                                                    w_load((w) + (i)*W_BYTES)));                   \
+    W_KEEP(a##i)
+#define QUAD_DOTS(x, w)                                                                            \
+    {                                                                                              \
+        QUAD_DOT(0, lo, (x).low, w)                                                                \
+        QUAD_DOT(1, hi, (x).low, w) QUAD_DOT(2, lo, (x).high, w) QUAD_DOT(3, hi, (x).high, w)      \
+    }
+
+/* One row of output. */
+INLINE void quad_row(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e,
+                     uint8_t *to, bool by_two, int32_t ranges, bool floats) {
+    const ptrdiff_t step = s->across;
+    const int8_t *w = o->w;
+    const int32_t *bias = o->bias;
+    /* Of the third row. At stride 2, column 2 is the first of its pair, at stride 1 the second. */
+    _Alignas(32) int8_t thirds[2 * W_ALL];
+    for (int32_t z = 0; z < W_ALL; z += W_BYTES) {
+        const w_vec odd = w_load(w + 3 * W_ALL + z), last = w_load(w + 5 * W_ALL + z);
+        w_store(thirds + z, _mm256_or_si256(w_load(w + W_ALL + z), _mm256_slli_epi32(odd, 16)));
+        w_store(thirds + W_ALL + z, by_two ? last : _mm256_slli_epi32(last, 16));
+    }
+    strips t = load_rows(s, at, 3, ranges), u = load_rows(s, at + step, 3, ranges);
+    quad p0 = quad_of(t.t0, t.t1), p1 = quad_of(u.t0, u.t1), p2, third = quad_of(t.t2, u.t2);
+    at += by_two ? step : 2 * step;
+    for (int32_t x = 0; x < o->n; x++, at += step, to += o->pixel) {
+        w_vec a0 = w_load(bias), a1 = w_load(bias + W_DWORDS);
+        w_vec a2 = w_load(bias + 2 * W_DWORDS), a3 = w_load(bias + 3 * W_DWORDS);
+        QUAD_DOTS(p0, w)
+        QUAD_DOTS(third, thirds)
+        if (by_two) {
+            t = load_rows(s, at, 2, ranges);
+            at += step;
+            p1 = quad_of(t.t0, t.t1);
+        }
+        QUAD_DOTS(p1, w + 2 * W_ALL)
+        t = load_rows(s, at, 3, ranges);
+        p2 = quad_of(t.t0, t.t1);
+        QUAD_DOTS(p2, w + 4 * W_ALL)
+        third = by_two ? quad_of(t.t2, load_rows(s, at + step, 3, ranges).t2) : quad_of(u.t2, t.t2);
+        QUAD_DOTS(third, thirds + W_ALL)
+        u = t;
+        p0 = by_two ? p2 : p1;
+        p1 = p2;
+        DWORD_END(a)
+    }
+}
+
+#define SLIDE(NAME, BY_TWO, RANGES, FLOATS)                                                        \
+    TARGET static void NAME(const slides *s, const slide_out *o, ptrdiff_t at,                     \
+                            const epilogue *e) {                                                   \
+        rows_of_three(quad_row, s, o, at, e, BY_TWO, RANGES, FLOATS);                              \
+    }
+SLIDE(slide_by_one, false, 1, false)
+SLIDE(slide_by_two, true, 1, false)
+SLIDE(slide_2_by_one, false, 2, false)
+SLIDE(slide_2_by_two, true, 2, false)
+SLIDE(slide_f, o->stride == 2, 1, true)
+
+static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single) {
+    const qk_window_u8s8 *d = p->d;
+    (void)more, (void)single;
+    if (d->o.scale)
+        return slide_f;
+    if (d->kh != 3 || d->kw != 3 || d->dilation_h != 1 || d->dilation_w != 1 ||
+        d->stride_h != d->stride_w || d->stride_h > 2)
+        return any_for(ranges);
+    if (ranges == 2)
+        return d->stride_h == 2 ? slide_2_by_two : slide_2_by_one;
+    return d->stride_h == 2 ? slide_by_two : slide_by_one;
+}
+
+#endif

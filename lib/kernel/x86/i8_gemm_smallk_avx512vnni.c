@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Products with short sums: all weights of a panel stay in registers, one or two rows make a step.
+ * Such a step's epilogue costs as much as its products, and small steps overlap better.
+ */
+#include "kernel/i8.h"
+
+#if QK_X86
+#include "kernel/x86/i8_requant_avx512.h"
+#include "kernel/x86/i8_im2row_avx512.h"
+
+#define F4(F) F(0) F(1) F(2) F(3)
+#define F8(F) F4(F) F(4) F(5) F(6) F(7)
+
+INLINE __m512i dword_at(const uint8_t *p, int32_t d) {
+    int32_t dword;
+    memcpy(&dword, p + 4 * (ptrdiff_t)d, 4);
+    return _mm512_set1_epi32(dword);
+}
+
+/* Odd numbers of dwords, which are rare, are the next even one with weights of zero. */
+#define WEIGHT(d, v, vectors)                                                                      \
+    __m512i w##d##_##v = d < dwords && d < g->k4                                                   \
+                             ? _mm512_loadu_si512(g->b + 64 * (vectors * d + v))                   \
+                             : _mm512_setzero_si512();                                             \
+    if (d < dwords)                                                                                \
+    KEEP(w##d##_##v)
+#define SUM(acc, x, d, v) acc = _mm512_dpbusd_epi32(acc, x, w##d##_##v);
+
+/*
+ * A step's results are packed and stored after the products of the next one. Additions of integers
+ * can go to any pipe: waiting ones would be older than those products, and take theirs.
+ */
+#define PENDING __m512i t0 = _mm512_setzero_si512(), t1 = t0, t2 = t0, t3 = t0;
+#define BEHIND(a, b, c, d)                                                                         \
+    __asm__("" : "+v"(a), "+v"(b), "+v"(c), "+v"(d), "+v"(t0), "+v"(t1), "+v"(t2), "+v"(t3));
+#define SCALE(a, i, b, j, c, k, d, l)                                                              \
+    t0 = scaled(a, _mm512_loadu_ps(s.mult + i), &s, how);                                          \
+    t1 = scaled(b, _mm512_loadu_ps(s.mult + j), &s, how);                                          \
+    t2 = scaled(c, _mm512_loadu_ps(s.mult + k), &s, how);                                          \
+    t3 = scaled(d, _mm512_loadu_ps(s.mult + l), &s, how);
+
+/* ---- 64 columns, at most 4 dwords: one row ---- */
+
+#define WEIGHTS_64(d) WEIGHT(d, 0, 4) WEIGHT(d, 1, 4) WEIGHT(d, 2, 4) WEIGHT(d, 3, 4)
+#define STEP_64(d)                                                                                 \
+    if (d < dwords) {                                                                              \
+        const __m512i x = dword_at(p, d);                                                          \
+        SUM(a0, x, d, 0) SUM(a1, x, d, 1) SUM(a2, x, d, 2) SUM(a3, x, d, 3)                        \
+    }
+
+INLINE void rows_64(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords) {
+    const ptrdiff_t offset = g->seg_offset ? g->seg_offset[0] : 0;
+    const int32_t *bias = g->o.bias;
+    F4(WEIGHTS_64)
+    const ptrdiff_t step = g->a_stride, stride = s.stride;
+    const uint8_t *p = g->a + offset;
+    const int32_t m = g->m, *init = g->row_init;
+    ptrdiff_t move = 0; /* what the first step stores is nothing; the second one is there again */
+    PENDING
+    for (int32_t r = 0; r < m; r++, s.out += move, move = stride, p += step) {
+        __m512i a0 = _mm512_loadu_si512(bias), a1 = _mm512_loadu_si512(bias + 16);
+        __m512i a2 = _mm512_loadu_si512(bias + 32), a3 = _mm512_loadu_si512(bias + 48);
+        if (init) {
+            const __m512i i0 = _mm512_set1_epi32(init[r]);
+            a0 = _mm512_add_epi32(a0, i0), a1 = _mm512_add_epi32(a1, i0);
+            a2 = _mm512_add_epi32(a2, i0), a3 = _mm512_add_epi32(a3, i0);
+        }
+        F4(STEP_64)
+        BEHIND(a0, a1, a2, a3)
+        store_u8_64(&s, 0, bytes_of(t0, t1, t2, t3, &s, how));
+        SCALE(a0, 0, a1, 16, a2, 32, a3, 48)
+    }
+    store_u8_64(&s, 0, bytes_of(t0, t1, t2, t3, &s, how));
+}
+
+/* ---- 32 columns, at most 8 dwords: two rows ---- */
+
+#define WEIGHTS_32(d) WEIGHT(d, 0, 2) WEIGHT(d, 1, 2)
+#define STEP_32(d)                                                                                 \
+    if (d < dwords) {                                                                              \
+        const __m512i x = dword_at(p, d), y = dword_at(q, d);                                      \
+        SUM(a0, x, d, 0) SUM(a1, x, d, 1) SUM(b0, y, d, 0) SUM(b1, y, d, 1)                        \
+    }
+
+#define AHEAD 8 /* rows that are gathered early enough to have left the store queue */
+
+INLINE void rows_32(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords, gatherer *ahead) {
+    const ptrdiff_t offset = g->seg_offset ? g->seg_offset[0] : 0;
+    const int32_t *bias = g->o.bias;
+    F8(WEIGHTS_32)
+    if (ahead->left > 0)
+        gather_more(ahead, ahead->small ? AHEAD : ahead->left);
+    const ptrdiff_t step = g->a_stride, stride = s.stride;
+    const uint8_t *p = g->a + offset;
+    const int32_t m = g->m, *init = g->row_init;
+    ptrdiff_t move = 0;
+    PENDING
+    for (int32_t r = 0; r + 2 <= m; r += 2, s.out += move, move = 2 * stride, p += 2 * step) {
+        const uint8_t *q = p + step;
+        if (ahead->left > 0)
+            gather_next_pair(ahead);
+        __m512i a0 = _mm512_loadu_si512(bias), a1 = _mm512_loadu_si512(bias + 16);
+        __m512i b0 = a0, b1 = a1;
+        if (init) {
+            const __m512i i0 = _mm512_set1_epi32(init[r]);
+            const __m512i i1 = _mm512_set1_epi32(init[r + 1]);
+            a0 = _mm512_add_epi32(a0, i0), a1 = _mm512_add_epi32(a1, i0);
+            b0 = _mm512_add_epi32(b0, i1), b1 = _mm512_add_epi32(b1, i1);
+        }
+        F8(STEP_32)
+        BEHIND(a0, a1, b0, b1)
+        store_u8_32_2(&s, how, 0, bytes_of(t0, t1, t2, t3, &s, how));
+        SCALE(a0, 0, a1, 16, b0, 0, b1, 16)
+    }
+    store_u8_32_2(&s, how, 0, bytes_of(t0, t1, t2, t3, &s, how));
+}
+
+/* ---- which one ---- */
+
+TARGET static void resident_64(const qk_gemm_u8s8 *g, const sink *s, kind how) {
+    if (how == KIND_ZERO)
+        rows_64(g, *s, KIND_ZERO, 4);
+    else
+        rows_64(g, *s, KIND_SHORT, 4);
+}
+
+/* Adding a zero point of 0 costs little beside more than four dwords: one kind serves both. */
+TARGET static void resident_32(const qk_gemm_u8s8 *g, const sink *s, kind how, gatherer *ahead) {
+    switch (g->k4) {
+    case 1: /* as rare as less than nine numbers are */
+    case 2:
+    case 3:
+    case 4:
+        if (how == KIND_ZERO)
+            rows_32(g, *s, KIND_ZERO, 4, ahead);
+        else
+            rows_32(g, *s, KIND_SHORT, 4, ahead);
+        break;
+    case 5:
+    case 6: rows_32(g, *s, KIND_SHORT, 6, ahead); break;
+    case 7: rows_32(g, *s, KIND_SHORT, 7, ahead); break; /* 3 x 3 of 3 channels */
+    default: rows_32(g, *s, KIND_SHORT, 8, ahead);
+    }
+}
+
+TARGET int32_t qk_gemm_resident_avx512vnni(const qk_gemm_u8s8 *g, const sink *s, kind how,
+                                           gatherer *ahead) {
+    if (how == KIND_ANY || how == KIND_PLAIN || g->segs != 1 || g->rows || g->m < 2)
+        return 0;
+    if (g->width == 64 && g->k4 <= 4) {
+        resident_64(g, s, how);
+        return g->m;
+    }
+    if (g->width == 32 && g->k4 <= 8) {
+        resident_32(g, s, how, ahead);
+        return g->m / 2 * 2;
+    }
+    return 0;
+}
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What tiles of integer products are written in: a##r##_##v is the sum of row r and vector v of 16
+ * columns, h##r of 8, x##r a dword of the row in all lanes, b##v and bh its weights.
+ */
+#ifndef QK_I8_TILE_ZMM_H
+#define QK_I8_TILE_ZMM_H
+
+#include "kernel/x86/i8_requant_avx512.h"
+#include "kernel/x86/i8_im2row_avx512.h"
+
+INLINE __m512i broadcast(const uint8_t *p) {
+    int32_t dword;
+    memcpy(&dword, p, 4);
+    return _mm512_set1_epi32(dword);
+}
+
+#define R2(F) F(0) F(1)
+#define R4(F) F(0) F(1) F(2) F(3)
+#define R8(F) R4(F) F(4) F(5) F(6) F(7)
+
+/* Makes the compiler forget what it knows of a number or of what a pointer points to. */
+#define FORGET(p) __asm__("" : "+r"(p));
+
+#define ROW(r)         const uint8_t *p##r = row[r];
+#define SET(r, v)      __m512i a##r##_##v = _mm512_loadu_si512(bias + 16 * v);
+#define SET_HALF(r, v) __m256i h##r = _mm256_loadu_si256((const void *)(bias + 16 * v));
+#define INIT(r, v)     a##r##_##v = _mm512_add_epi32(a##r##_##v, _mm512_set1_epi32(init[r]));
+#define INIT_HALF(r)   h##r = _mm256_add_epi32(h##r, _mm256_set1_epi32(init[r]));
+#define LOAD(v)                                                                                    \
+    __m512i b##v = _mm512_loadu_si512(b + 64 * v);                                                 \
+    KEEP(b##v)
+#define LOAD_HALF(v)                                                                               \
+    __m256i bh = _mm256_loadu_si256((const void *)(b + 64 * v));                                   \
+    KEEP(bh)
+#define BROADCAST(r) const __m512i x##r = broadcast(p##r + i);
+#define DOT(r, v, w)                                                                               \
+    a##r##_##v = _mm512_dpbusd_epi32(a##r##_##v, x##r, w);                                         \
+    KEEP(a##r##_##v)
+#define DOT_HALF(r, w)                                                                             \
+    h##r = _mm256_dpbusd_epi32(h##r, _mm512_castsi512_si256(x##r), w);                             \
+    KEEP(h##r)
+
+/* Of a row of 64, 32 … columns: where sums start, row_init, a dword of B, its products. */
+#define SET_64(r)  SET(r, 0) SET(r, 1) SET(r, 2) SET(r, 3)
+#define SET_32(r)  SET(r, 0) SET(r, 1)
+#define SET_24(r)  SET(r, 0) SET_HALF(r, 1)
+#define SET_16(r)  SET(r, 0)
+#define SET_8(r)   SET_HALF(r, 0)
+#define INIT_64(r) INIT(r, 0) INIT(r, 1) INIT(r, 2) INIT(r, 3)
+#define INIT_32(r) INIT(r, 0) INIT(r, 1)
+#define INIT_24(r) INIT(r, 0) INIT_HALF(r)
+#define INIT_16(r) INIT(r, 0)
+#define INIT_8(r)  INIT_HALF(r)
+#define LOAD_64    LOAD(0) LOAD(1) LOAD(2) LOAD(3)
+#define LOAD_32    LOAD(0) LOAD(1)
+#define LOAD_24    LOAD(0) LOAD_HALF(1)
+#define LOAD_16    LOAD(0)
+#define LOAD_8     LOAD_HALF(0)
+
+#define STEP_64(r) BROADCAST(r) DOT(r, 0, b0) DOT(r, 1, b1) DOT(r, 2, b2) DOT(r, 3, b3)
+#define STEP_32(r) BROADCAST(r) DOT(r, 0, b0) DOT(r, 1, b1)
+#define STEP_24(r) /* what is whole and what is half take turns: else a fiftieth is lost */        \
+    BROADCAST(r) if (r % 2 == 0){DOT(r, 0, b0)} DOT_HALF(r, bh) if (r % 2) {                       \
+        DOT(r, 0, b0)                                                                              \
+    }
+#define STEP_16(r) BROADCAST(r) DOT(r, 0, b0)
+#define STEP_8(r)  BROADCAST(r) DOT_HALF(r, bh)
+
+#define FINISH_64(r)          finish_64(s, how, r, a##r##_0, a##r##_1, a##r##_2, a##r##_3);
+#define FINISH_32(r, q)       finish_32(s, how, r, a##r##_0, a##r##_1, a##q##_0, a##q##_1);
+#define FINISH_16(r, q, t, u) finish_16(s, how, r, a##r##_0, a##q##_0, a##t##_0, a##u##_0);
+#define FINISH_2x64           FINISH_64(0) FINISH_64(1)
+#define FINISH_4x64           R4(FINISH_64)
+#define FINISH_4x32           FINISH_32(0, 1) FINISH_32(2, 3)
+#define FINISH_8x32           FINISH_4x32 FINISH_32(4, 5) FINISH_32(6, 7)
+#define FINISH_4x16           FINISH_16(0, 1, 2, 3)
+#define FINISH_8x16           FINISH_4x16 FINISH_16(4, 5, 6, 7)
+#define FINISH_8x8            finish_8(s, how, join(h0, h1), join(h2, h3), join(h4, h5), join(h6, h7));
+#define FINISH_8x24                                                                                \
+    finish_24(s, how, a0_0, a1_0, a2_0, a3_0, a4_0, a5_0, a6_0, a7_0, join(h0, h1), join(h2, h3),  \
+              join(h4, h5), join(h6, h7));
+
+/* Where rows [r, r + count) of the product begin. */
+INLINE void rows_at(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uint8_t **row) {
+    const uint8_t *p = g->a + r * g->a_stride;
+#pragma GCC unroll 8
+    for (int32_t i = 0; i < count; i++, p += g->a_stride)
+        row[i] = g->rows ? g->rows[r + i] : p;
+}
+
+/*
+ * tile_RxW: R rows of W columns. Those of long sums are functions that serve every kind, those of
+ * short ones stand in their loops: LINK.
+ */
+#define TILE(NR, W, LINK)                                                                          \
+    LINK void tile_##NR##x##W(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s,     \
+                              kind how, gatherer *between) {                                       \
+        const int8_t *b = g->b;                                                                    \
+        const int32_t *bias = g->o.bias;                                                           \
+        const int32_t *init = s->init;                                                             \
+        R##NR(ROW) R##NR(SET_##W) if (init) {                                                      \
+            R##NR(INIT_##W)                                                                        \
+        }                                                                                          \
+        for (int32_t seg = 0; seg < g->segs; seg++) {                                              \
+            ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;                                  \
+            const ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4;                                        \
+            ptrdiff_t stop = between ? i + 2 * (ptrdiff_t)g->k4 : end;                             \
+            for (;; stop = end) {                                                                  \
+                do { /* for size, gcc would test at the head and jump back there */                \
+                    LOAD_##W R##NR(STEP_##W) b += 4 * W;                                           \
+                } while ((i += 4) < stop);                                                         \
+                if (NR != 4 || W != 64 || !between)                                                \
+                    break;                                                                         \
+                gather_rows(between, NR);                                                          \
+                between = NULL;                                                                    \
+            }                                                                                      \
+        }                                                                                          \
+        if (how == KIND_ANY) {                                                                     \
+            FINISH_ANY_##W(NR)                                                                     \
+        } else {                                                                                   \
+            FINISH_##NR##x##W                                                                      \
+        }                                                                                          \
+    }
+
+/* rows_RxW: as many rows of g as make whole tiles, from 0 on; `how` is not KIND_ANY. */
+#define WHOLE_TILES(NR, W)                                                                         \
+    INLINE int32_t rows_##NR##x##W(const qk_gemm_u8s8 *g, sink *s, kind how, gatherer *ahead) {    \
+        int32_t r = 0;                                                                             \
+        if (ahead->left > 0)                                                                       \
+            gather_more(ahead, NR);                                                                \
+        s->rows = NR;                                                                              \
+        for (; r + NR <= g->m; r += NR, s->out += NR * s->stride) {                                \
+            const sink *t = s;                                                                     \
+            const uint8_t *row[NR];                                                                \
+            for (int32_t i = 0; i < NR; i++)                                                       \
+                row[i] = g->rows ? g->rows[r + i] : g->a + (r + i) * g->a_stride;                  \
+            s->init = g->row_init ? g->row_init + r : NULL;                                        \
+            const bool middle =                                                                    \
+                NR == 4 && W == 64 && ahead->left > 0 && NR <= ahead->left - ahead->turn;          \
+            if (!middle && ahead->left > 0)                                                        \
+                gather_more(ahead, NR);                                                            \
+            FORGET(t) /* what they point to is loaded again where it is used, */                   \
+            FORGET(g) /* not kept in registers */                                                  \
+            tile_##NR##x##W(g, row, t, how, middle ? ahead : NULL);                                \
+        }                                                                                          \
+        return r;                                                                                  \
+    }
+
+/* Of 8 columns, where registers are short for pointers: i8_gemm_n8_avx512vnni.c. */
+int32_t qk_rows_8_avx512vnni(const qk_gemm_u8s8 *g, sink *s, kind how, gatherer *ahead);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* Clip: bounds are attributes up to version 10, inputs from 11. */
+#include "op/rules.h"
+
+#include "base/ctx.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
+
+#include <float.h>
+#include <math.h>
+
+typedef void (*clip_fn)(const void *x, void *y, size_t n, const void *lo, const void *hi);
+
+/* min(max(x, lo), hi) in this order: hi wins where lo > hi. A NaN in x stays. */
+#define CLIP(RARE, suffix, T)                                                                      \
+    RARE static void clip_##suffix(const void *vx, void *vy, size_t n, const void *vlo,            \
+                                   const void *vhi) {                                              \
+        const T *x = vx, lo = *(const T *)vlo, hi = *(const T *)vhi;                               \
+        T *y = vy;                                                                                 \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            T v = x[i] < lo ? lo : x[i];                                                           \
+            y[i] = v > hi ? hi : v;                                                                \
+        }                                                                                          \
+    }
+
+CLIP(QS_COLD, f64, double)
+CLIP(QS_COLD, s8, int8_t)
+CLIP(QS_COLD, s16, int16_t)
+CLIP(QS_COLD, s32, int32_t)
+CLIP(QS_COLD, s64, int64_t)
+CLIP(QS_COLD, u8, uint8_t)
+CLIP(QS_COLD, u16, uint16_t)
+CLIP(QS_COLD, u32, uint32_t)
+CLIP(QS_COLD, u64, uint64_t)
+
+typedef union clip_bound {
+    float f;
+    double d;
+    int64_t i; /* little-endian: narrower types read its low bytes */
+    uint64_t u;
+    uint8_t bytes[8];
+} clip_bound;
+
+typedef struct clip_type {
+    clip_fn fn;
+    clip_bound lo, hi; /* where none is given */
+} clip_type;
+
+static const clip_type types[16] = {
+    [QSIM_FLOAT] = {NULL, {.f = -INFINITY}, {.f = INFINITY}},
+    [QSIM_DOUBLE] = {clip_f64, {.d = -INFINITY}, {.d = INFINITY}},
+    [QSIM_INT8] = {clip_s8, {.bytes = {0x80}}, {.bytes = {0x7f}}},
+    [QSIM_INT16] = {clip_s16, {.bytes = {0, 0x80}}, {.bytes = {0xff, 0x7f}}},
+    [QSIM_INT32] = {clip_s32, {.bytes = {0, 0, 0, 0x80}}, {.bytes = {0xff, 0xff, 0xff, 0x7f}}},
+    [QSIM_INT64] = {clip_s64, {.i = INT64_MIN}, {.i = INT64_MAX}},
+    [QSIM_UINT8] = {clip_u8, {.u = 0}, {.u = UINT64_MAX}},
+    [QSIM_UINT16] = {clip_u16, {.u = 0}, {.u = UINT64_MAX}},
+    [QSIM_UINT32] = {clip_u32, {.u = 0}, {.u = UINT64_MAX}},
+    [QSIM_UINT64] = {clip_u64, {.u = 0}, {.u = UINT64_MAX}},
+};
+
+QS_COLD static int infer_clip(qs_infer *x) {
+    uint32_t set = x->node->version < 12 ? QS_T_REAL : QS_T_ARITH;
+    int code = qs_infer_type(x, 0, set);
+    for (int32_t i = 1; i < 3 && !code; i++) {
+        const qs_value *v = qs_infer_in(x, i);
+        if (!v)
+            continue;
+        code = qs_infer_same_type(x, 0, i);
+        if (!code && v->rank >= 0 && qs_dims_product(v->dims, 0, v->rank) > 1)
+            code = qs_infer_fail(x, QSIM_E_SHAPE, "bound '%s' is not a scalar", v->name);
+        if (!code && v->rank >= 0 && qs_dims_product(v->dims, 0, v->rank) == 0)
+            code = qs_infer_fail(x, QSIM_E_SHAPE, "bound '%s' is empty", v->name);
+    }
+    return code ? code : qs_infer_like(x, 0, 0);
+}
+
+typedef struct clip_params {
+    const qk_ew *kernels;
+    clip_fn fn; /* NULL: of floats, by a kernel */
+    clip_bound lo, hi;
+    size_t elements, element;
+} clip_params;
+
+typedef struct clip_job {
+    const clip_params *p;
+    const char *x;
+    char *y;
+    const void *lo, *hi;
+} clip_job;
+
+static void clip_range(const void *arg, size_t begin, size_t end) {
+    const clip_job *job = arg;
+    size_t at = begin * job->p->element;
+    const void *x = job->x + at;
+    void *y = job->y + at;
+    if (job->p->fn)
+        job->p->fn(x, y, end - begin, job->lo, job->hi);
+    else
+        job->p->kernels->bound(x, NULL, *(const float *)job->lo, *(const float *)job->hi, y,
+                               end - begin);
+}
+
+static const void *bound(const qs_step *s, const qs_frame *f, int32_t index, const void *fallback) {
+    const void *given = index > 0 ? qs_step_in(s, f, index) : NULL;
+    return given ? given : fallback;
+}
+
+static void run_clip(const qs_step *s, const qs_frame *f) {
+    const clip_params *p = s->params;
+    clip_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), &p->lo, &p->hi};
+    qs_ranges(f->ctx, p->elements, QS_GRAIN, clip_range, &job);
+}
+
+/* The same with bounds that are inputs: the step knows how many there are. */
+static void run_clip_min(const qs_step *s, const qs_frame *f) {
+    const clip_params *p = s->params;
+    clip_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), bound(s, f, 1, &p->lo), &p->hi};
+    qs_ranges(f->ctx, p->elements, QS_GRAIN, clip_range, &job);
+}
+
+static void run_clip_both(const qs_step *s, const qs_frame *f) {
+    const clip_params *p = s->params;
+    clip_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), bound(s, f, 1, &p->lo),
+                    bound(s, f, 2, &p->hi)};
+    qs_ranges(f->ctx, p->elements, QS_GRAIN, clip_range, &job);
+}
+
+QS_COLD static int lower_clip(qs_lower *l) {
+    static const qs_step_fn runs[] = {run_clip, run_clip, run_clip_min, run_clip_both};
+    const qs_value *x = qs_lower_in(l, 0);
+    clip_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->kernels = l->ctx->kernels->ew;
+    p->fn = types[x->dtype].fn;
+    p->lo = types[x->dtype].lo;
+    p->hi = types[x->dtype].hi;
+    p->elements = qs_value_elements(x);
+    p->element = qs_dtype_bytes(x->dtype);
+    if (l->node->version < 11) {
+        float lo = qs_node_float(l->node, "min", -INFINITY);
+        float hi = qs_node_float(l->node, "max", INFINITY);
+        if (x->dtype == QSIM_FLOAT) {
+            p->lo.f = lo;
+            p->hi.f = hi;
+        } else {
+            p->lo.d = (double)lo;
+            p->hi.d = (double)hi;
+        }
+    }
+    l->step->run = runs[l->node->input_count];
+    l->step->kernel = "clip";
+    return QSIM_OK;
+}
+
+QS_COLD static int attr_to_input(qs_graph *g, qs_id node, const char *attr, int32_t index,
+                                 int32_t dtype, qsim_error *error) {
+    if (!qs_node_attr(&g->nodes[node], attr))
+        return QSIM_OK;
+    float f = qs_node_float(&g->nodes[node], attr, 0);
+    double d = (double)f;
+    const void *data = dtype == QSIM_DOUBLE ? (const void *)&d : (const void *)&f;
+    const char *name = qs_graph_fresh_name(g, attr);
+    qs_id id = name ? qs_graph_add_const(g, name, dtype, 0, NULL, data, true) : QSIM_E_NOMEM;
+    if (id < 0 || qs_node_grow_inputs(g, node, index + 1) != QSIM_OK)
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    qs_node_set_input(g, node, index, id);
+    qs_node_drop_attr(g, node, attr);
+    return QSIM_OK;
+}
+
+QS_COLD static int upgrade_clip(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    if (g->nodes[node].version >= 11 || to < 11)
+        return QSIM_OK;
+    int32_t dtype = g->values[g->nodes[node].inputs[0]].dtype;
+    dtype = dtype == QSIM_DOUBLE ? QSIM_DOUBLE : QSIM_FLOAT;
+    int code = attr_to_input(g, node, "min", 1, dtype, error);
+    return code ? code : attr_to_input(g, node, "max", 2, dtype, error);
+}
+
+static const qs_attr_rule clip_attrs[] = {{"min", QS_ATTR_FLOAT, 1, 10},
+                                          {"max", QS_ATTR_FLOAT, 1, 10},
+                                          {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+
+const qs_op qs_op_clip = {.domain = "",
+                          .name = "Clip",
+                          .since = 1,
+                          .until = QS_OPSET_NEWEST,
+                          .min_in = 1,
+                          .max_in = 1,
+                          .min_out = 1,
+                          .max_out = 1,
+                          .later = {{11, 1, 3, 1}},
+                          .attrs = clip_attrs,
+                          .attr_count = QS_COUNT(clip_attrs),
+                          .infer = infer_clip,
+                          .upgrade = upgrade_clip,
+                          .lower = lower_clip};

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* Equal, Greater, Less and their kin; And, Or, Xor: two broadcast tensors to bool. */
+#include "op/elementwise/pairs.h"
+
+#define TYPES(name, op)                                                                            \
+    QS_PAIR(QS_COLD, name##_f32, float, float, uint8_t, a op b)                                    \
+    QS_PAIR(QS_COLD, name##_f64, double, double, uint8_t, a op b)                                  \
+    QS_PAIR(QS_COLD, name##_s8, int8_t, int8_t, uint8_t, a op b)                                   \
+    QS_PAIR(QS_COLD, name##_s16, int16_t, int16_t, uint8_t, a op b)                                \
+    QS_PAIR(QS_COLD, name##_s32, int32_t, int32_t, uint8_t, a op b)                                \
+    QS_PAIR(QS_COLD, name##_s64, int64_t, int64_t, uint8_t, a op b)                                \
+    QS_PAIR(QS_COLD, name##_u8, uint8_t, uint8_t, uint8_t, a op b)                                 \
+    QS_PAIR(QS_COLD, name##_u16, uint16_t, uint16_t, uint8_t, a op b)                              \
+    QS_PAIR(QS_COLD, name##_u32, uint32_t, uint32_t, uint8_t, a op b)                              \
+    QS_PAIR(QS_COLD, name##_u64, uint64_t, uint64_t, uint8_t, a op b)                              \
+    static const qs_pair_fn name##_fns[16] = {                                                     \
+        [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64, [QSIM_INT8] = name##_s8,            \
+        [QSIM_INT16] = name##_s16, [QSIM_INT32] = name##_s32,  [QSIM_INT64] = name##_s64,          \
+        [QSIM_UINT8] = name##_u8,  [QSIM_UINT16] = name##_u16, [QSIM_UINT32] = name##_u32,         \
+        [QSIM_UINT64] = name##_u64};                                                               \
+    static int lower_##name(qs_lower *l) {                                                         \
+        return qs_lower_pair(l, name##_fns[qs_lower_in(l, 0)->dtype], "compare");                  \
+    }
+
+TYPES(greater, >)
+TYPES(less, <)
+TYPES(greater_or_equal, >=)
+TYPES(less_or_equal, <=)
+TYPES(same, ==)
+
+#define TRUTHS(name, op)                                                                           \
+    QS_PAIR(, name##_b8, uint8_t, uint8_t, uint8_t, !!a op !!b)                                    \
+    static int lower_##name(qs_lower *l) {                                                         \
+        return qs_lower_pair(l, name##_b8, "logic");                                               \
+    }
+
+TRUTHS(and, &)
+TRUTHS(or, |)
+TRUTHS(xor, ^)
+TRUTHS(iff, ==)
+
+QS_COLD static int lower_equal(qs_lower *l) {
+    return qs_lower_in(l, 0)->dtype == QSIM_BOOL ? lower_iff(l) : lower_same(l);
+}
+
+QS_COLD static int infer(qs_infer *x, uint32_t types) {
+    int code = qs_infer_type(x, 0, types);
+    if (!code)
+        code = qs_infer_type(x, 1, types);
+    if (!code)
+        code = qs_infer_same_type(x, 0, 1);
+    return code ? code : qs_infer_pair(x, QSIM_BOOL);
+}
+
+QS_COLD static int infer_order(qs_infer *x) {
+    return infer(x, QS_T_ARITH);
+}
+QS_COLD static int infer_equal(qs_infer *x) {
+    return infer(x, QS_T_ARITH | QS_T(QSIM_BOOL));
+}
+QS_COLD static int infer_logic(qs_infer *x) {
+    return infer(x, QS_T(QSIM_BOOL));
+}
+
+/* Before version 7 broadcasting was another. */
+#define COMPARE_OP(id, text, first, kind)                                                          \
+    const qs_op qs_op_##id = {.domain = "",                                                        \
+                              .name = text,                                                        \
+                              .since = first,                                                      \
+                              .until = QS_OPSET_NEWEST,                                            \
+                              .min_in = 2,                                                         \
+                              .max_in = 2,                                                         \
+                              .min_out = 1,                                                        \
+                              .max_out = 1,                                                        \
+                              .infer = infer_##kind,                                               \
+                              .lower = lower_##id};
+
+COMPARE_OP(and, "And", 7, logic)
+COMPARE_OP(equal, "Equal", 7, equal)
+COMPARE_OP(greater, "Greater", 7, order)
+COMPARE_OP(greater_or_equal, "GreaterOrEqual", 12, order)
+COMPARE_OP(less, "Less", 7, order)
+COMPARE_OP(less_or_equal, "LessOrEqual", 12, order)
+COMPARE_OP(or, "Or", 7, logic)
+COMPARE_OP(xor, "Xor", 7, logic)

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/* Max, Min, Sum, Mean of any number of broadcast tensors, from left to right. */
+#include "op/rules.h"
+
+/* Elements of all inputs that are taken together. */
+#define SPAN ((size_t)2048)
+
+/* y[i] = y[i] op b[i * sb]; sb: 0 or 1 */
+typedef void (*extreme_fn)(void *y, const void *b, size_t sb, size_t n);
+
+#define FOLD(RARE, name, T, expression)                                                            \
+    RARE void name(void *vy, const void *vb, size_t sb, size_t n) {                                \
+        T *py = vy;                                                                                \
+        const T *pb = vb;                                                                          \
+        QS_IVDEP                                                                                   \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const T a = py[i], b = pb[i * sb];                                                     \
+            py[i] = (expression);                                                                  \
+        }                                                                                          \
+    }
+
+/* In vectors, with one element or as many. */
+#define FOLD_FAST(name, T, expression)                                                             \
+    FOLD(static inline __attribute__((always_inline)), name##_any, T, expression)                  \
+    static void name(void *y, const void *b, size_t sb, size_t n) {                                \
+        if (sb)                                                                                    \
+            name##_any(y, b, 1, n);                                                                \
+        else                                                                                       \
+            name##_any(y, b, 0, n);                                                                \
+    }
+
+/* A NaN on either side stays. */
+#define GREATER a != a || a > b ? a : b
+#define LESS    a != a || a < b ? a : b
+#define EXTREMES(suffix, T)                                                                        \
+    FOLD(QS_COLD static, max_##suffix, T, GREATER)                                                 \
+    FOLD(QS_COLD static, min_##suffix, T, LESS)
+#define ROWS(name)                                                                                 \
+    {                                                                                              \
+        [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64, [QSIM_INT8] = name##_s8,            \
+        [QSIM_INT16] = name##_s16, [QSIM_INT32] = name##_s32, [QSIM_INT64] = name##_s64,           \
+        [QSIM_UINT8] = name##_u8, [QSIM_UINT16] = name##_u16, [QSIM_UINT32] = name##_u32,          \
+        [QSIM_UINT64] = name##_u64                                                                 \
+    }
+
+FOLD_FAST(max_f32, float, GREATER)
+FOLD_FAST(min_f32, float, LESS)
+FOLD_FAST(sum_f32, float, a + b)
+FOLD(QS_COLD static, sum_f64, double, a + b)
+EXTREMES(f64, double)
+EXTREMES(s8, int8_t)
+EXTREMES(s16, int16_t)
+EXTREMES(s32, int32_t)
+EXTREMES(s64, int64_t)
+EXTREMES(u8, uint8_t)
+EXTREMES(u16, uint16_t)
+EXTREMES(u32, uint32_t)
+EXTREMES(u64, uint64_t)
+
+static const extreme_fn max_fns[16] = ROWS(max), min_fns[16] = ROWS(min),
+                        sum_fns[16] = {[QSIM_FLOAT] = sum_f32, [QSIM_DOUBLE] = sum_f64};
+
+QS_COLD static int infer(qs_infer *x, uint32_t types) {
+    qs_dim dims[2][QSIM_MAX_RANK];
+    const qs_value *first = qs_infer_in(x, 0);
+    qs_value all = *first;
+    int code = qs_infer_type(x, 0, types);
+    for (int32_t i = 1; i < x->node->input_count && !code; i++) {
+        const qs_value *v = qs_infer_in(x, i);
+        if (!v)
+            return qs_infer_fail(x, QSIM_E_GRAPH, "input %d is left out", (int)i);
+        code = qs_infer_same_type(x, 0, i);
+        const qs_value so_far = all;
+        if (!code)
+            code = qs_infer_broadcast(x, &so_far, v, &all.rank, dims[i % 2]);
+        all.dims = dims[i % 2];
+    }
+    return code ? code : qs_infer_out(x, 0, first->dtype, all.rank, all.dims);
+}
+
+QS_COLD static int infer_extreme(qs_infer *x) {
+    return infer(x, x->node->version < 12 ? QS_T_REAL : QS_T_ARITH);
+}
+
+QS_COLD static int infer_sum(qs_infer *x) {
+    return infer(x, QS_T_REAL);
+}
+
+typedef struct extreme_params {
+    extreme_fn fn;
+    size_t elements, element;
+    int32_t count, dtype;
+    bool mean, flat; /* flat: all loops are one row */
+    qs_loops *loops; /* of each input against the output */
+} extreme_params;
+
+typedef struct extreme_job {
+    const extreme_params *p;
+    const qs_step *s;
+    const qs_frame *f;
+    int32_t input;
+} extreme_job;
+
+/* n elements of input i onto those of y, or in their place if it is the first. */
+static void take(const extreme_params *p, int32_t i, const char *from, char *y, size_t n) {
+    const size_t step = p->loops[i].inner_b, element = p->element;
+    if (i > 0)
+        p->fn(y, from, step, n);
+    else if (step)
+        memcpy(y, from, n * element);
+    else
+        qs_copy_rows(from, 0, y, (ptrdiff_t)element, element, n);
+}
+
+/* Elements, where each input has all of them or one: what was taken is still in the cache. */
+static void take_span(const void *arg, size_t begin, size_t end) {
+    const extreme_job *j = arg;
+    const extreme_params *p = j->p;
+    char *y = qs_step_out(j->s, j->f, 0);
+    for (size_t at = begin, n; at < end; at += n) {
+        n = end - at < SPAN ? end - at : SPAN;
+        for (int32_t i = 0; i < p->count; i++) {
+            const char *x = qs_step_in(j->s, j->f, i);
+            take(p, i, x + at * p->loops[i].inner_b * p->element, y + at * p->element, n);
+        }
+    }
+}
+
+/* Rows of one input. */
+static void take_rows(const void *arg, size_t begin, size_t end) {
+    const extreme_job *j = arg;
+    const extreme_params *p = j->p;
+    const qs_loops *l = &p->loops[j->input];
+    const char *x = qs_step_in(j->s, j->f, j->input);
+    char *y = qs_step_out(j->s, j->f, 0);
+    for (size_t r = begin; r < end; r++) {
+        size_t oa, ob;
+        qs_loops_offsets(l, r, &oa, &ob);
+        take(p, j->input, x + ob * p->element, y + r * l->inner * p->element, l->inner);
+    }
+}
+
+static void run_extreme(const qs_step *s, const qs_frame *f) {
+    const extreme_params *p = s->params;
+    char *y = qs_step_out(s, f, 0);
+    extreme_job job = {p, s, f, 0};
+    if (p->flat)
+        qs_ranges(f->ctx, p->elements, QS_GRAIN / 4, take_span, &job);
+    for (; !p->flat && job.input < p->count; job.input++) {
+        const qs_loops *l = &p->loops[job.input];
+        qs_ranges(f->ctx, l->rows, QS_GRAIN / 4 / (l->inner + 1) + 1, take_rows, &job);
+    }
+    if (p->mean && p->dtype == QSIM_FLOAT)
+        for (size_t i = 0; i < p->elements; i++)
+            ((float *)(void *)y)[i] /= (float)p->count;
+    else if (p->mean)
+        for (size_t i = 0; i < p->elements; i++)
+            ((double *)(void *)y)[i] /= (double)p->count;
+}
+
+QS_COLD static int lower(qs_lower *l, const extreme_fn *functions, bool mean) {
+    const qs_value *y = qs_lower_out(l, 0);
+    extreme_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->count = l->node->input_count;
+    p->loops = qs_arena_alloc(l->arena, (size_t)p->count, sizeof(*p->loops));
+    if (!p->loops)
+        return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    p->flat = true;
+    for (int32_t i = 0; i < p->count; i++) {
+        qs_loops_make(&p->loops[i], y, qs_lower_in(l, i), y);
+        p->flat &= p->loops[i].rows == 1;
+    }
+    p->fn = functions[y->dtype];
+    p->dtype = y->dtype;
+    p->mean = mean;
+    p->element = qs_dtype_bytes(y->dtype);
+    p->elements = qs_value_elements(y);
+    l->step->run = run_extreme;
+    l->step->kernel = "extreme";
+    return QSIM_OK;
+}
+
+QS_COLD static int lower_max(qs_lower *l) {
+    return lower(l, max_fns, false);
+}
+QS_COLD static int lower_min(qs_lower *l) {
+    return lower(l, min_fns, false);
+}
+QS_COLD static int lower_sum(qs_lower *l) {
+    return lower(l, sum_fns, false);
+}
+QS_COLD static int lower_mean(qs_lower *l) {
+    return lower(l, sum_fns, true);
+}
+
+static const qs_attr_rule legacy_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+
+#define EXTREME_OP(id, text, kind)                                                                 \
+    const qs_op qs_op_##id = {.domain = "",                                                        \
+                              .name = text,                                                        \
+                              .since = 1,                                                          \
+                              .until = QS_OPSET_NEWEST,                                            \
+                              .min_in = 1,                                                         \
+                              .max_in = -1,                                                        \
+                              .min_out = 1,                                                        \
+                              .max_out = 1,                                                        \
+                              .attrs = legacy_attrs,                                               \
+                              .attr_count = QS_COUNT(legacy_attrs),                                \
+                              .infer = infer_##kind,                                               \
+                              .lower = lower_##id};
+
+EXTREME_OP(max, "Max", extreme)
+EXTREME_OP(mean, "Mean", sum)
+EXTREME_OP(min, "Min", extreme)
+EXTREME_OP(sum, "Sum", sum)

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pow: the result has the base's type. Integers to integer powers wrap; everything else is
+ * computed in double. PRelu and Mod, which broadcast alike.
+ */
+#include "op/elementwise/pairs.h"
+
+#include "kernel/elementary.h"
+
+#include <math.h>
+
+/* a^b in wrapping arithmetic; of a negative power only that of 1 and -1 is not 0. */
+static uint64_t integer_power(uint64_t a, int64_t b, bool negative_one) {
+    uint64_t y = 1;
+    if (b < 0)
+        return a == 1 ? 1 : negative_one ? (b & 1 ? a : 1) : 0;
+    for (uint64_t n = (uint64_t)b; n; n >>= 1, a *= a)
+        y = n & 1 ? y * a : y;
+    return y;
+}
+
+/* What real powers give, brought into an integer type as Cast does. */
+static int64_t to_integer(double v, double low, double high) {
+    return v != v ? 0 : v <= low ? (int64_t)low : v >= high ? (int64_t)high : (int64_t)v;
+}
+
+#define WHOLE(TA, TB) integer_power((uint64_t)(int64_t)a, (int64_t)b, a == (TA)-1)
+#define REAL          qk_pow64((double)a, (double)b)
+#define TO_S32        to_integer(REAL, -2147483648.0, 2147483647.0)
+#define TO_S64        to_integer(REAL, -9223372036854775808.0, 9223372036854774784.0)
+
+QS_PAIR(QS_COLD, f32_f32, float, float, float, REAL)
+QS_PAIR(QS_COLD, f32_f64, float, double, float, REAL)
+QS_PAIR(QS_COLD, f32_s32, float, int32_t, float, REAL)
+QS_PAIR(QS_COLD, f32_s64, float, int64_t, float, REAL)
+QS_PAIR(QS_COLD, f64_f32, double, float, double, REAL)
+QS_PAIR(QS_COLD, f64_f64, double, double, double, REAL)
+QS_PAIR(QS_COLD, f64_s32, double, int32_t, double, REAL)
+QS_PAIR(QS_COLD, f64_s64, double, int64_t, double, REAL)
+QS_PAIR(QS_COLD, s32_f32, int32_t, float, int32_t, TO_S32)
+QS_PAIR(QS_COLD, s32_f64, int32_t, double, int32_t, TO_S32)
+QS_PAIR(QS_COLD, s32_s32, int32_t, int32_t, int32_t, WHOLE(int32_t, int32_t))
+QS_PAIR(QS_COLD, s32_s64, int32_t, int64_t, int32_t, WHOLE(int32_t, int64_t))
+QS_PAIR(QS_COLD, s64_f32, int64_t, float, int64_t, TO_S64)
+QS_PAIR(QS_COLD, s64_f64, int64_t, double, int64_t, TO_S64)
+QS_PAIR(QS_COLD, s64_s32, int64_t, int32_t, int64_t, WHOLE(int64_t, int32_t))
+QS_PAIR(QS_COLD, s64_s64, int64_t, int64_t, int64_t, WHOLE(int64_t, int64_t))
+
+/* Squares are the usual case: the product is the double's result rounded. */
+static void square(const void *va, size_t sa, const void *vb, size_t sb, void *vy, size_t n) {
+    const float *a = va;
+    float *y = vy;
+    (void)vb;
+    (void)sb;
+    for (size_t i = 0; i < n; i++)
+        y[i] = a[i * sa] * a[i * sa];
+}
+
+static int32_t type_index(int32_t dtype) {
+    return dtype == QSIM_FLOAT ? 0 : dtype == QSIM_DOUBLE ? 1 : dtype == QSIM_INT32 ? 2 : 3;
+}
+
+#define QS_T_POWER (QS_T_REAL | QS_T(QSIM_INT32) | QS_T(QSIM_INT64))
+
+QS_COLD static int infer_pow(qs_infer *x) {
+    int code = qs_infer_type(x, 0, QS_T_POWER);
+    if (!code)
+        code = qs_infer_type(x, 1, QS_T_POWER);
+    return code ? code : qs_infer_pair(x, x->in[0]->dtype);
+}
+
+QS_COLD static int lower_pow(qs_lower *l) {
+    static const qs_pair_fn functions[4][4] = {{f32_f32, f32_f64, f32_s32, f32_s64},
+                                               {f64_f32, f64_f64, f64_s32, f64_s64},
+                                               {s32_f32, s32_f64, s32_s32, s32_s64},
+                                               {s64_f32, s64_f64, s64_s32, s64_s64}};
+    const qs_value *a = qs_lower_in(l, 0), *b = qs_lower_in(l, 1);
+    qs_pair_fn fn = functions[type_index(a->dtype)][type_index(b->dtype)];
+    float two = 0;
+    if (fn == f32_f32 && b->data && b->data->elements == 1)
+        memcpy(&two, b->data->data, sizeof(two));
+    return qs_lower_pair(l, two == 2.0f ? square : fn, "pow");
+}
+
+const qs_op qs_op_pow = {.domain = "",
+                         .name = "Pow",
+                         .since = 7,
+                         .until = QS_OPSET_NEWEST,
+                         .min_in = 2,
+                         .max_in = 2,
+                         .min_out = 1,
+                         .max_out = 1,
+                         .infer = infer_pow,
+                         .lower = lower_pow};
+
+/* ---- PRelu ---- */
+
+QS_PAIR(, prelu_f32, float, float, float, a < 0 ? a * b : a)
+
+/* The slope broadcasts in one direction only. */
+QS_COLD static int infer_prelu(qs_infer *x) {
+    int code = qs_infer_type(x, 0, QS_T_FLOAT);
+    if (!code)
+        code = qs_infer_type(x, 1, QS_T_FLOAT);
+    if (!code)
+        code = qs_infer_pair(x, QSIM_FLOAT);
+    if (!code && x->in[0]->rank >= 0 && x->out[0].rank > x->in[0]->rank)
+        code = qs_infer_fail(x, QSIM_E_SHAPE, "the slope has more axes than the input");
+    for (int32_t i = 0; !code && i < x->out[0].rank && x->in[0]->rank >= 0; i++)
+        if (x->in[0]->dims[i].size >= 0 && x->out[0].dims[i].size >= 0 &&
+            x->in[0]->dims[i].size != x->out[0].dims[i].size)
+            code = qs_infer_fail(x, QSIM_E_SHAPE, "the slope is larger than the input");
+    return code;
+}
+
+QS_COLD static int lower_prelu(qs_lower *l) {
+    return qs_lower_pair(l, prelu_f32, "prelu");
+}
+
+const qs_op qs_op_prelu = {.domain = "",
+                           .name = "PRelu",
+                           .since = 7,
+                           .until = QS_OPSET_NEWEST,
+                           .min_in = 2,
+                           .max_in = 2,
+                           .min_out = 1,
+                           .max_out = 1,
+                           .infer = infer_prelu,
+                           .lower = lower_prelu};
+
+/* ---- Mod ---- */
+
+/* Sign of the divisor; with fmod, of the dividend. Nothing divided by 0 is 0, as Div has it. */
+#define MOD_U (b == 0 ? 0 : a % (b == 0 ? 1 : b))
+#define MOD_S(T)                                                                                   \
+    (b == 0 || b == -1 ? 0 : (a % b) + ((a % b) != 0 && ((a % b) < 0) != (b < 0) ? (b) : (T)0))
+#define FMOD_S (b == 0 || b == -1 ? 0 : a % b)
+
+#define MODS(suffix, T)                                                                            \
+    QS_PAIR(QS_COLD, mod_##suffix, T, T, T, MOD_S(T))                                              \
+    QS_PAIR(QS_COLD, fmod_##suffix, T, T, T, FMOD_S)
+MODS(s8, int8_t)
+MODS(s16, int16_t)
+MODS(s32, int32_t)
+MODS(s64, int64_t)
+QS_PAIR(QS_COLD, mod_u8, uint8_t, uint8_t, uint8_t, MOD_U)
+QS_PAIR(QS_COLD, mod_u16, uint16_t, uint16_t, uint16_t, MOD_U)
+QS_PAIR(QS_COLD, mod_u32, uint32_t, uint32_t, uint32_t, MOD_U)
+QS_PAIR(QS_COLD, mod_u64, uint64_t, uint64_t, uint64_t, MOD_U)
+QS_PAIR(QS_COLD, fmod_f32, float, float, float, fmodf(a, b))
+QS_PAIR(QS_COLD, fmod_f64, double, double, double, fmod(a, b))
+
+QS_COLD static int infer_mod(qs_infer *x) {
+    bool fmod = qs_node_int(x->node, "fmod", 0) != 0;
+    int code = qs_infer_type(x, 0, fmod ? QS_T_ARITH : QS_T_INT);
+    if (!code)
+        code = qs_infer_same_type(x, 0, 1);
+    return code ? code : qs_infer_pair(x, x->in[0]->dtype);
+}
+
+QS_COLD static int lower_mod(qs_lower *l) {
+#define UNSIGNED_MODS                                                                              \
+    [QSIM_UINT8] = mod_u8, [QSIM_UINT16] = mod_u16, [QSIM_UINT32] = mod_u32, [QSIM_UINT64] = mod_u64
+    static const qs_pair_fn functions[2][16] = {
+        {UNSIGNED_MODS, [QSIM_INT8] = mod_s8, [QSIM_INT16] = mod_s16, [QSIM_INT32] = mod_s32,
+         [QSIM_INT64] = mod_s64},
+        {UNSIGNED_MODS, [QSIM_INT8] = fmod_s8, [QSIM_INT16] = fmod_s16, [QSIM_INT32] = fmod_s32,
+         [QSIM_INT64] = fmod_s64, [QSIM_FLOAT] = fmod_f32, [QSIM_DOUBLE] = fmod_f64}};
+    bool fmod = qs_node_int(l->node, "fmod", 0) != 0;
+    return qs_lower_pair(l, functions[fmod][qs_lower_in(l, 0)->dtype], "mod");
+}
+
+static const qs_attr_rule mod_attrs[] = {{"fmod", QS_ATTR_INT, 10, 0}};
+
+const qs_op qs_op_mod = {.domain = "",
+                         .name = "Mod",
+                         .since = 10,
+                         .until = QS_OPSET_NEWEST,
+                         .min_in = 2,
+                         .max_in = 2,
+                         .min_out = 1,
+                         .max_out = 1,
+                         .attrs = mod_attrs,
+                         .attr_count = QS_COUNT(mod_attrs),
+                         .infer = infer_mod,
+                         .lower = lower_mod};

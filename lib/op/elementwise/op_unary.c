@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/* Operators of one tensor, element by element. */
+#include "op/rules.h"
+
+#include "base/ctx.h"
+#include "kernel/elementary.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
+#include "quant/requantize.h"
+
+#include <math.h>
+
+typedef void (*unary_fn)(const void *x, void *y, size_t n, const float *param);
+
+typedef struct unary_params {
+    unary_fn fn;
+    qk_ew_f32_fn kernel;  /* in its place, if not NULL */
+    const qk_ew *bounded; /* the same: Relu */
+    size_t elements, element;
+    float param[2]; /* alpha, beta */
+} unary_params;
+
+typedef struct unary_job {
+    const unary_params *p;
+    const char *x;
+    char *y;
+} unary_job;
+
+static void unary_range(const void *arg, size_t begin, size_t end) {
+    const unary_job *job = arg;
+    size_t at = begin * job->p->element;
+    if (job->p->kernel)
+        job->p->kernel((const float *)(const void *)(job->x + at), (float *)(void *)(job->y + at),
+                       end - begin);
+    else if (job->p->bounded)
+        job->p->bounded->bound((const float *)(const void *)(job->x + at), NULL, 0.0f, INFINITY,
+                               (float *)(void *)(job->y + at), end - begin);
+    else
+        job->p->fn(job->x + at, job->y + at, end - begin, job->p->param);
+}
+
+static void run_unary(const qs_step *s, const qs_frame *f) {
+    const unary_params *p = s->params;
+    unary_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    qs_ranges(f->ctx, p->elements, QS_GRAIN / 8, unary_range, &job);
+}
+
+QS_COLD static int lower_unary(qs_lower *l, unary_fn fn, float alpha, float beta) {
+    const qs_value *x = qs_lower_in(l, 0);
+    unary_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->fn = fn;
+    p->elements = qs_value_elements(x);
+    p->element = qs_dtype_bytes(x->dtype);
+    p->param[0] = qs_node_float(l->node, "alpha", alpha);
+    p->param[1] = qs_node_float(l->node, "beta", beta);
+    l->step->run = run_unary;
+    l->step->kernel = "unary";
+    return QSIM_OK;
+}
+
+QS_COLD static int infer_unary(qs_infer *x, uint32_t types) {
+    int code = qs_infer_type(x, 0, types);
+    return code ? code : qs_infer_like(x, 0, 0);
+}
+
+QS_COLD static int infer_f32(qs_infer *x) {
+    return infer_unary(x, QS_T_FLOAT);
+}
+QS_COLD static int infer_real(qs_infer *x) {
+    return infer_unary(x, QS_T_REAL);
+}
+QS_COLD static int infer_signed(qs_infer *x) {
+    return infer_unary(x, QS_T_REAL | QS_T_SIGNED);
+}
+QS_COLD static int infer_bool(qs_infer *x) {
+    return infer_unary(x, QS_T(QSIM_BOOL));
+}
+QS_COLD static int infer_any(qs_infer *x) {
+    return infer_unary(x, QS_T_ARITH);
+}
+
+#define UNARY(RARE, name, suffix, T, U, expression)                                                \
+    RARE static void name##_##suffix(const void *vx, void *vy, size_t n, const float *param) {     \
+        const T *px = vx;                                                                          \
+        T *py = vy;                                                                                \
+        (void)param;                                                                               \
+        QS_IVDEP                                                                                   \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const T x = px[i];                                                                     \
+            py[i] = (T)(expression);                                                               \
+        }                                                                                          \
+    }
+
+#define REALS(name, expression)                                                                    \
+    UNARY(, name, f32, float, float, expression)                                                   \
+    UNARY(QS_COLD, name, f64, double, double, expression)
+
+#define SIGNED(name, RULE)                                                                         \
+    UNARY(QS_COLD, name, s8, int8_t, uint32_t, RULE(uint32_t))                                     \
+    UNARY(QS_COLD, name, s16, int16_t, uint32_t, RULE(uint32_t))                                   \
+    UNARY(QS_COLD, name, s32, int32_t, uint32_t, RULE(uint32_t))                                   \
+    UNARY(QS_COLD, name, s64, int64_t, uint64_t, RULE(uint64_t))
+
+#define UNSIGNED(name)                                                                             \
+    UNARY(QS_COLD, name, u8, uint8_t, uint32_t, x)                                                 \
+    UNARY(QS_COLD, name, u16, uint16_t, uint32_t, x)                                               \
+    UNARY(QS_COLD, name, u32, uint32_t, uint32_t, x)                                               \
+    UNARY(QS_COLD, name, u64, uint64_t, uint64_t, x)
+
+#define SIGNED_ROWS(name)                                                                          \
+    [QSIM_INT8] = name##_s8, [QSIM_INT16] = name##_s16, [QSIM_INT32] = name##_s32,                 \
+    [QSIM_INT64] = name##_s64
+#define UNSIGNED_ROWS(name)                                                                        \
+    [QSIM_UINT8] = name##_u8, [QSIM_UINT16] = name##_u16, [QSIM_UINT32] = name##_u32,              \
+    [QSIM_UINT64] = name##_u64
+#define REAL_ROWS(name) [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64
+
+/* alpha, beta: what the attributes are where they are left out. */
+#define LOWER(name, function, alpha, beta)                                                         \
+    static int lower_##name(qs_lower *l) {                                                         \
+        return lower_unary(l, function, alpha, beta);                                              \
+    }
+#define DTYPE (qs_lower_in(l, 0)->dtype)
+
+/* A NaN and -0 stay. */
+#define RELU(U) (x < 0 ? 0 : x)
+UNARY(QS_COLD, relu, f64, double, double, x < 0 ? 0 : x)
+SIGNED(relu, RELU)
+static const unary_fn relu_fns[16] = {[QSIM_DOUBLE] = relu_f64, SIGNED_ROWS(relu)};
+QS_COLD static int lower_relu(qs_lower *l) {
+    int code = lower_unary(l, relu_fns[DTYPE], 0, 0);
+    if (!code && DTYPE == QSIM_FLOAT)
+        ((unary_params *)(uintptr_t)l->step->params)->bounded = l->ctx->kernels->ew;
+    return code;
+}
+
+#define NEG(U) ((U)0 - (U)x)
+REALS(neg, -x)
+SIGNED(neg, NEG)
+static const unary_fn neg_fns[16] = {REAL_ROWS(neg), SIGNED_ROWS(neg)};
+LOWER(neg, neg_fns[DTYPE], 0, 0)
+
+#define ABS(U) (x < 0 ? (U)0 - (U)x : (U)x)
+UNARY(, abs, f32, float, float, fabsf(x))
+UNARY(QS_COLD, abs, f64, double, double, fabs(x))
+SIGNED(abs, ABS)
+UNSIGNED(abs)
+static const unary_fn abs_fns[16] = {REAL_ROWS(abs), SIGNED_ROWS(abs), UNSIGNED_ROWS(abs)};
+LOWER(abs, abs_fns[DTYPE], 0, 0)
+
+UNARY(, sqrt, f32, float, float, sqrtf(x))
+UNARY(QS_COLD, sqrt, f64, double, double, sqrt(x))
+static const unary_fn sqrt_fns[16] = {REAL_ROWS(sqrt)};
+LOWER(sqrt, sqrt_fns[DTYPE], 0, 0)
+
+/* log(1 + e^x) without overflow. */
+static double softplus(double x) {
+    return (x < 0.0 ? 0.0 : x) + qk_log64(1.0 + qk_exp64(-fabs(x)));
+}
+
+UNARY(, reciprocal, f32, float, float, 1.0f / x)
+UNARY(QS_COLD, reciprocal, f64, double, double, 1.0 / x)
+static const unary_fn reciprocal_fns[16] = {REAL_ROWS(reciprocal)};
+LOWER(reciprocal, reciprocal_fns[DTYPE], 0, 0)
+
+UNARY(QS_COLD, log, f32, float, double, qk_log64((double)x))
+UNARY(QS_COLD, log, f64, double, double, qk_log64(x))
+static const unary_fn log_fns[16] = {REAL_ROWS(log)};
+LOWER(log, log_fns[DTYPE], 0, 0)
+
+REALS(sign, x > 0 ? 1 : x < 0 ? -1 : x)
+#define SIGN(U) (x > 0 ? 1 : x < 0 ? -1 : 0)
+SIGNED(sign, SIGN)
+static const unary_fn sign_fns[16] = {REAL_ROWS(sign), SIGNED_ROWS(sign)};
+LOWER(sign, sign_fns[DTYPE], 0, 0)
+
+UNARY(, floor, f32, float, float, floorf(x))
+UNARY(QS_COLD, floor, f64, double, double, floor(x))
+static const unary_fn floor_fns[16] = {REAL_ROWS(floor)};
+LOWER(floor, floor_fns[DTYPE], 0, 0)
+
+UNARY(, ceil, f32, float, float, ceilf(x))
+UNARY(QS_COLD, ceil, f64, double, double, ceil(x))
+static const unary_fn ceil_fns[16] = {REAL_ROWS(ceil)};
+LOWER(ceil, ceil_fns[DTYPE], 0, 0)
+
+/* Halves to even: the rounding mode is set while steps run. */
+UNARY(, round, f32, float, float, rintf(x))
+UNARY(QS_COLD, round, f64, double, double, rint(x))
+static const unary_fn round_fns[16] = {REAL_ROWS(round)};
+LOWER(round, round_fns[DTYPE], 0, 0)
+
+UNARY(QS_COLD, softplus, f32, float, double, softplus((double)x))
+LOWER(softplus, softplus_f32, 0, 0)
+
+UNARY(, not, b8, uint8_t, uint8_t, !x)
+LOWER(not, not_b8, 0, 0)
+
+/* A NaN stays. */
+static float clamp01(float v) {
+    return qs_minf(1.0f, qs_maxf(0.0f, v));
+}
+
+UNARY(, leakyrelu, f32, float, float, x < 0.0f ? x * param[0] : x)
+UNARY(, hardsigmoid, f32, float, float, clamp01(param[0] * x + param[1]))
+/* From the kernel table: float only. */
+#define KERNEL(name)                                                                               \
+    static int lower_##name(qs_lower *l) {                                                         \
+        int code = lower_unary(l, NULL, 0, 0);                                                     \
+        if (!code)                                                                                 \
+            ((unary_params *)(uintptr_t)l->step->params)->kernel = l->ctx->kernels->ew->name;      \
+        return code;                                                                               \
+    }
+KERNEL(exp)
+KERNEL(tanh)
+KERNEL(sigmoid)
+KERNEL(silu)
+KERNEL(hardswish)
+KERNEL(erf)
+KERNEL(gelu_tanh)
+
+QS_COLD static int lower_gelu(qs_lower *l) {
+    if (qs_node_string_is(l->node, "approximate", "tanh", false))
+        return lower_gelu_tanh(l);
+    int code = lower_unary(l, NULL, 0, 0);
+    if (!code)
+        ((unary_params *)(uintptr_t)l->step->params)->kernel = l->ctx->kernels->ew->gelu;
+    return code;
+}
+
+QS_COLD static int infer_gelu(qs_infer *x) {
+    if (!qs_node_string_is(x->node, "approximate", "tanh", false) &&
+        !qs_node_string_is(x->node, "approximate", "none", true))
+        return qs_infer_fail(x, QSIM_E_VALUE, "approximate is neither none nor tanh");
+    return infer_unary(x, QS_T_FLOAT);
+}
+
+LOWER(leakyrelu, leakyrelu_f32, 0.01f, 0)
+LOWER(hardsigmoid, hardsigmoid_f32, 0.2f, 0.5f)
+
+static const qs_attr_rule plain_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+static const qs_attr_rule alpha_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
+                                           {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+static const qs_attr_rule alpha_beta_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
+                                                {"beta", QS_ATTR_FLOAT, 1, 0},
+                                                {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+
+#define UNARY_OP(id, text, first, rules, types)                                                    \
+    const qs_op qs_op_##id = {.domain = "",                                                        \
+                              .name = text,                                                        \
+                              .since = first,                                                      \
+                              .until = QS_OPSET_NEWEST,                                            \
+                              .min_in = 1,                                                         \
+                              .max_in = 1,                                                         \
+                              .min_out = 1,                                                        \
+                              .max_out = 1,                                                        \
+                              .attrs = rules,                                                      \
+                              .attr_count = QS_COUNT(rules),                                       \
+                              .infer = infer_##types,                                              \
+                              .lower = lower_##id};
+
+static const qs_attr_rule gelu_attrs[] = {{"approximate", QS_ATTR_STRING, 20, 0}};
+
+UNARY_OP(abs, "Abs", 1, plain_attrs, any)
+UNARY_OP(ceil, "Ceil", 1, plain_attrs, real)
+UNARY_OP(erf, "Erf", 9, plain_attrs, f32)
+UNARY_OP(floor, "Floor", 1, plain_attrs, real)
+UNARY_OP(gelu, "Gelu", 20, gelu_attrs, gelu)
+UNARY_OP(log, "Log", 1, plain_attrs, real)
+UNARY_OP(not, "Not", 1, plain_attrs, bool)
+UNARY_OP(reciprocal, "Reciprocal", 1, plain_attrs, real)
+UNARY_OP(round, "Round", 11, plain_attrs, real)
+UNARY_OP(sign, "Sign", 9, plain_attrs, signed)
+UNARY_OP(softplus, "Softplus", 1, plain_attrs, f32)
+UNARY_OP(exp, "Exp", 1, plain_attrs, f32)
+UNARY_OP(hardsigmoid, "HardSigmoid", 1, alpha_beta_attrs, f32)
+UNARY_OP(leakyrelu, "LeakyRelu", 1, alpha_attrs, f32)
+UNARY_OP(neg, "Neg", 1, plain_attrs, signed)
+UNARY_OP(relu, "Relu", 1, plain_attrs, signed)
+UNARY_OP(sigmoid, "Sigmoid", 1, plain_attrs, f32)
+UNARY_OP(sqrt, "Sqrt", 1, plain_attrs, real)
+UNARY_OP(tanh, "Tanh", 1, plain_attrs, f32)
+
+/* x * Sigmoid(x), made by a pass. */
+const qs_op qs_op_qsim_silu = {.domain = "qsim",
+                               .name = "Silu",
+                               .until = INT16_MAX,
+                               .min_in = 1,
+                               .max_in = 1,
+                               .min_out = 1,
+                               .max_out = 1,
+                               .infer = infer_f32,
+                               .lower = lower_silu};
+
+const qs_op qs_op_hardswish = {.domain = "",
+                               .name = "HardSwish",
+                               .since = 14,
+                               .until = QS_OPSET_NEWEST,
+                               .min_in = 1,
+                               .max_in = 1,
+                               .min_out = 1,
+                               .max_out = 1,
+                               .infer = infer_f32,
+                               .lower = lower_hardswish};

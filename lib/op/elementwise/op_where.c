@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* Where: x or y by a condition, all three broadcast. Expand: a tensor broadcast to a shape. */
+#include "op/rules.h"
+
+typedef struct where_params {
+    int32_t rank;
+    size_t element, rows, inner;
+    size_t dims[QSIM_MAX_RANK];       /* of all axes but the last */
+    size_t strides[3][QSIM_MAX_RANK]; /* of condition, x, y in elements; the last is 0 or 1 */
+    int32_t sources;                  /* 3, or 1: x alone, which is Expand */
+} where_params;
+
+typedef struct where_job {
+    const where_params *p;
+    const uint8_t *condition;
+    const char *x, *y;
+    char *z;
+} where_job;
+
+static void strides_of(const qs_value *v, const qs_value *out, size_t *strides) {
+    size_t step = 1;
+    for (int32_t i = out->rank - 1; i >= 0; i--) {
+        int32_t k = i - (out->rank - v->rank);
+        size_t d = k >= 0 ? (size_t)v->dims[k].size : 1;
+        strides[i] = d == 1 ? 0 : step;
+        step *= d;
+    }
+}
+
+static void copy_row(const where_params *p, const char *x, size_t step, char *z) {
+    if (step)
+        memcpy(z, x, p->inner * p->element);
+    else
+        for (size_t i = 0; i < p->inner; i++)
+            memcpy(z + i * p->element, x, p->element);
+}
+
+#define CHOOSE(T)                                                                                  \
+    {                                                                                              \
+        const T *px = (const void *)x, *py = (const void *)y;                                      \
+        T *pz = (void *)z;                                                                         \
+        for (size_t i = 0; i < n; i++)                                                             \
+            pz[i] = c[i * sc] ? px[i * sx] : py[i * sy];                                           \
+        break;                                                                                     \
+    }
+
+static void choose_row(size_t element, size_t n, const uint8_t *c, size_t sc, const char *x,
+                       size_t sx, const char *y, size_t sy, char *z) {
+    switch (element) {
+    case 1: CHOOSE(uint8_t)
+    case 2: CHOOSE(uint16_t)
+    case 4: CHOOSE(uint32_t)
+    default: CHOOSE(uint64_t)
+    }
+}
+
+static void where_rows(const void *arg, size_t begin, size_t end) {
+    const where_job *job = arg;
+    const where_params *p = job->p;
+    int32_t last = p->rank - 1;
+    for (size_t r = begin; r < end; r++) {
+        size_t at[3] = {0}, rest = r;
+        for (int32_t i = last - 1; i >= 0; i--) {
+            size_t k = rest % p->dims[i];
+            rest /= p->dims[i];
+            for (int32_t s = 0; s < 3; s++)
+                at[s] += k * p->strides[s][i];
+        }
+        char *z = job->z + r * p->inner * p->element;
+        const char *x = job->x + at[1] * p->element;
+        if (p->sources == 1)
+            copy_row(p, x, p->strides[1][last], z);
+        else
+            choose_row(p->element, p->inner, job->condition + at[0], p->strides[0][last], x,
+                       p->strides[1][last], job->y + at[2] * p->element, p->strides[2][last], z);
+    }
+}
+
+static void run_where(const qs_step *s, const qs_frame *f) {
+    const where_params *p = s->params;
+    where_job job = {p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_in(s, f, 2),
+                     qs_step_out(s, f, 0)};
+    qs_ranges(f->ctx, p->rows, QS_GRAIN / 4 / (p->inner + 1) + 1, where_rows, &job);
+}
+
+static void run_expand(const qs_step *s, const qs_frame *f) {
+    const where_params *p = s->params;
+    where_job job = {p, NULL, qs_step_in(s, f, 0), NULL, qs_step_out(s, f, 0)};
+    qs_ranges(f->ctx, p->rows, QS_GRAIN / 4 / (p->inner + 1) + 1, where_rows, &job);
+}
+
+/* first: index in `strides` of input 0. */
+QS_COLD static int lower(qs_lower *l, int32_t sources, int32_t first) {
+    const qs_value *out = qs_lower_out(l, 0);
+    where_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->sources = sources;
+    p->rank = out->rank ? out->rank : 1;
+    p->element = qs_dtype_bytes(out->dtype);
+    p->rows = 1;
+    for (int32_t i = 0; i + 1 < out->rank; i++) {
+        p->dims[i] = (size_t)out->dims[i].size;
+        p->rows *= p->dims[i];
+    }
+    p->inner = out->rank ? (size_t)out->dims[out->rank - 1].size : 1;
+    for (int32_t i = 0; i < sources; i++)
+        strides_of(qs_lower_in(l, i), out, p->strides[first + i]);
+    l->step->run = sources == 3 ? run_where : run_expand;
+    l->step->kernel = sources == 3 ? "where" : "expand";
+    return QSIM_OK;
+}
+
+QS_COLD static int lower_where(qs_lower *l) {
+    return lower(l, 3, 0);
+}
+
+QS_COLD static int lower_expand(qs_lower *l) {
+    return lower(l, 1, 1);
+}
+
+QS_COLD static int infer_where(qs_infer *x) {
+    int32_t rank = -1;
+    qs_dim dims[QSIM_MAX_RANK], all[QSIM_MAX_RANK];
+    int code = qs_infer_type(x, 0, QS_T(QSIM_BOOL));
+    if (!code)
+        code = qs_infer_type(x, 1, QS_T_BYTES);
+    if (!code)
+        code = qs_infer_same_type(x, 1, 2);
+    if (!code)
+        code = qs_infer_broadcast(x, x->in[1], x->in[2], &rank, dims);
+    qs_value both = {.rank = rank, .dims = dims};
+    if (!code)
+        code = qs_infer_broadcast(x, x->in[0], &both, &rank, all);
+    int32_t dtype = x->in[1]->dtype ? x->in[1]->dtype : x->in[2]->dtype;
+    return code ? code : qs_infer_out(x, 0, dtype, rank, all);
+}
+
+QS_COLD static int infer_expand(qs_infer *x) {
+    int64_t shape[QSIM_MAX_RANK];
+    int32_t count, rank = -1;
+    qs_dim given[QSIM_MAX_RANK], dims[QSIM_MAX_RANK];
+    int code = qs_infer_type(x, 0, QS_T_BYTES);
+    if (!code)
+        code = qs_infer_ints(x, 1, shape, QSIM_MAX_RANK, &count);
+    if (code)
+        return code;
+    if (count == QS_DYNAMIC)
+        return qs_infer_out(x, 0, x->in[0]->dtype, -1, NULL);
+    for (int32_t i = 0; i < count; i++) {
+        if (shape[i] < 0)
+            return qs_infer_fail(x, QSIM_E_VALUE, "axis %d of the shape is %lld", (int)i,
+                                 (long long)shape[i]);
+        given[i] = (qs_dim){shape[i], NULL};
+    }
+    qs_value target = {.rank = count, .dims = given};
+    code = qs_infer_broadcast(x, x->in[0], &target, &rank, dims);
+    return code ? code : qs_infer_out(x, 0, x->in[0]->dtype, rank, dims);
+}
+
+const qs_op qs_op_where = {.domain = "",
+                           .name = "Where",
+                           .since = 9,
+                           .until = QS_OPSET_NEWEST,
+                           .min_in = 3,
+                           .max_in = 3,
+                           .min_out = 1,
+                           .max_out = 1,
+                           .infer = infer_where,
+                           .lower = lower_where};
+
+const qs_op qs_op_expand = {.domain = "",
+                            .name = "Expand",
+                            .since = 8,
+                            .until = QS_OPSET_NEWEST,
+                            .min_in = 2,
+                            .max_in = 2,
+                            .min_out = 1,
+                            .max_out = 1,
+                            .infer = infer_expand,
+                            .lower = lower_expand};

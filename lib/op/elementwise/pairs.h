@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Operators of two broadcast tensors whose result has a type of its own. */
+#ifndef QS_PAIRS_H
+#define QS_PAIRS_H
+
+#include "op/rules.h"
+
+/* y[i] = f(a[i * sa], b[i * sb]); strides are 0 or 1. */
+typedef void (*qs_pair_fn)(const void *a, size_t sa, const void *b, size_t sb, void *y, size_t n);
+
+/* The loop of such a function. RARE: QS_COLD, or nothing where it must be fast. */
+#define QS_PAIR(RARE, name, TA, TB, TY, expression)                                                \
+    RARE static void name(const void *va, size_t sa, const void *vb, size_t sb, void *vy,          \
+                          size_t n) {                                                              \
+        const TA *pa = va;                                                                         \
+        const TB *pb = vb;                                                                         \
+        TY *py = vy;                                                                               \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const TA a = pa[i * sa];                                                               \
+            const TB b = pb[i * sb];                                                               \
+            py[i] = (TY)(expression);                                                              \
+        }                                                                                          \
+    }
+
+/* Output 0 of type `dtype` and the shape of both inputs broadcast. */
+int qs_infer_pair(qs_infer *x, int32_t dtype);
+
+/* Makes inputs 0 and 1 through fn the step. */
+int qs_lower_pair(qs_lower *l, qs_pair_fn fn, const char *kernel);
+
+#endif

@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: MIT */
+#include "op/int8/int8_op.h"
+
+#include "base/slices.h"
+
+#include <math.h>
+
+/* ---- rules ---- */
+
+/* Every constant scale is a positive finite number. */
+QS_COLD static int check_scale(const qs_infer *x, int32_t index) {
+    const qs_value *v = index < 0 ? NULL : qs_infer_in(x, index);
+    if (!v || !v->data)
+        return QSIM_OK;
+    for (size_t i = 0; i < v->data->elements; i++) {
+        float s;
+        memcpy(&s, (const uint8_t *)v->data->data + 4 * i, 4);
+        if (!isfinite(s) || s <= 0)
+            return qs_infer_fail(x, QSIM_E_VALUE, "scale '%s' is %g; it has to be positive",
+                                 v->name, (double)s);
+    }
+    return QSIM_OK;
+}
+
+/* A list has one element or `columns` (-1: any number). */
+QS_COLD static int check_count(const qs_infer *x, int32_t index, int64_t columns) {
+    const qs_value *v = index < 0 ? NULL : qs_infer_in(x, index);
+    if (!v || v->rank < 0)
+        return QSIM_OK;
+    int64_t n = qs_dims_product(v->dims, 0, v->rank);
+    if (n < 0 || n == 1 || n == columns || (columns < 0 && n != 0))
+        return QSIM_OK;
+    if (columns == 1)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "'%s' has %lld elements, expected 1", v->name,
+                             (long long)n);
+    return qs_infer_fail(x, QSIM_E_SHAPE, "'%s' has %lld elements, expected 1 or %lld", v->name,
+                         (long long)n, (long long)columns);
+}
+
+QS_COLD static int check_types(const qs_infer *x, const qs_i8_roles *r) {
+    const struct {
+        int32_t index;
+        uint32_t set;
+    } types[] = {
+        {r->x, QS_T_8BIT},        {r->w, QS_T_8BIT},        {r->x_zp, QS_T_8BIT},
+        {r->w_zp, QS_T_8BIT},     {r->y_zp, QS_T_8BIT},     {r->x_scale, QS_T_FLOAT},
+        {r->w_scale, QS_T_FLOAT}, {r->y_scale, QS_T_FLOAT}, {r->bias, QS_T(QSIM_INT32)},
+    };
+    int code = QSIM_OK;
+    for (size_t i = 0; i < QS_COUNT(types) && !code; i++)
+        if (types[i].index >= 0)
+            code = qs_infer_type(x, types[i].index, types[i].set);
+    if (!code && qs_infer_in(x, r->x_zp))
+        code = qs_infer_same_type(x, r->x, r->x_zp);
+    if (!code && qs_infer_in(x, r->w_zp))
+        code = qs_infer_same_type(x, r->w, r->w_zp);
+    return code;
+}
+
+QS_COLD int qs_i8_check(const qs_infer *x, const qs_i8_roles *r, int64_t columns, bool rows) {
+    const struct {
+        int32_t index;
+        int64_t count;
+    } lists[] = {
+        {r->x_scale, rows ? -1 : 1}, {r->x_zp, rows ? -1 : 1}, {r->w_scale, columns},
+        {r->w_zp, columns},          {r->y_scale, 1},          {r->y_zp, 1},
+    };
+    int code = check_types(x, r);
+    for (size_t i = 0; i < QS_COUNT(lists) && !code; i++)
+        code = check_count(x, lists[i].index, lists[i].count);
+    if (!code)
+        code = check_scale(x, r->x_scale);
+    if (!code)
+        code = check_scale(x, r->w_scale);
+    if (!code)
+        code = check_scale(x, r->y_scale);
+    return code;
+}
+
+QS_COLD int32_t qs_i8_out_type(const qs_infer *x, const qs_i8_roles *r) {
+    if (r->y_zp < 0)
+        return QSIM_INT32;
+    const qs_value *v = qs_infer_in(x, r->y_zp);
+    return v ? v->dtype : QSIM_UINT8;
+}
+
+/* ---- packing ---- */
+
+typedef struct qs_i8_packed {
+    qk_weights_i8 layout;
+    qs_i8_weights weights;
+    qs_i8_epilogue epilogue;
+    bool complete;          /* the epilogue too */
+    qs_i8_columns *columns; /* or NULL */
+} qs_i8_packed;
+
+static int32_t elements_of(const qs_value *v) {
+    return v ? (int32_t)qs_value_elements(v) : 0;
+}
+
+static const qs_value *pack_value(const qs_pack *p, int32_t index) {
+    if (index < 0 || index >= p->node->input_count || p->node->inputs[index] == QS_NONE)
+        return NULL;
+    return &p->graph->values[p->node->inputs[index]];
+}
+
+static int32_t limit_of(const qs_node *n, const char *name, int32_t fallback) {
+    int64_t v = qs_node_int(n, name, fallback);
+    return v < 0 ? 0 : v > 255 ? 255 : (int32_t)v;
+}
+
+/* The parameters' values; false if one that is there is not constant. */
+QS_COLD static bool constant_rules(qs_pack *p, const qs_i8_roles *r, qs_i8_rules *rules) {
+    const int32_t indices[] = {r->x_scale, r->x_zp, r->w_scale, r->y_scale, r->y_zp, r->bias};
+    const void *data[QS_COUNT(indices)] = {NULL};
+    for (size_t i = 0; i < QS_COUNT(indices); i++) {
+        const qs_value *v = pack_value(p, indices[i]);
+        if (!v)
+            continue;
+        data[i] = qs_pack_const(p, indices[i]);
+        bool list = indices[i] == r->w_scale || indices[i] == r->bias;
+        if (!data[i] || (!list && elements_of(v) != 1))
+            return false;
+    }
+    *rules = (qs_i8_rules){.int32_out = r->y_scale < 0,
+                           .x_scale = data[0] ? *(const float *)data[0] : 1.0f,
+                           .x_zp = data[1] ? *(const uint8_t *)data[1] : 0,
+                           .w_scale = data[2],
+                           .w_scales = elements_of(pack_value(p, r->w_scale)),
+                           .y_scale = data[3] ? *(const float *)data[3] : 1.0f,
+                           .y_zp = data[4] ? *(const uint8_t *)data[4] : 0,
+                           .bias = data[5],
+                           .lo = limit_of(p->node, "lo", 0),
+                           .hi = limit_of(p->node, "hi", 255)};
+    return true;
+}
+
+QS_COLD static int pack_fail(qs_pack *p, int code, const char *what) {
+    return qs_fail(p->error, code, "%s: %s (node '%s', %s)", p->model, what, p->node->name,
+                   p->node->op_type);
+}
+
+QS_COLD static int prove_fail(qs_pack *p, int32_t column, int64_t bound) {
+    if (bound == 0)
+        return qs_fail(p->error, QSIM_E_VALUE,
+                       "%s: the multiplier of output channel %d is not finite (node '%s', %s)",
+                       p->model, (int)column, p->node->name, p->node->op_type);
+    return qs_fail(p->error, QSIM_E_UNSUPPORTED,
+                   "%s: sums of output channel %d may reach %lld and leave int32 (node '%s', %s)",
+                   p->model, (int)column, (long long)bound, p->node->name, p->node->op_type);
+}
+
+/* Biases that make sums leave int32, made smaller where results stay the same. */
+QS_COLD static int narrow(qs_pack *p, const qs_i8_shape *shape, const qs_i8_totals *totals,
+                          qs_i8_rules *rules, bool *clamp) {
+    int32_t column;
+    int64_t bound;
+    size_t columns = (size_t)shape->w.n * (size_t)shape->w.groups;
+    int32_t *bias = qs_arena_alloc(p->arena, columns, sizeof(*bias));
+    if (!bias)
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    if (!qs_i8_narrow(&shape->w, totals, rules, bias))
+        return QSIM_OK;
+    rules->bias = bias;
+    (void)qs_i8_prove(&shape->w, totals, rules, clamp, &column, &bound);
+    return QSIM_OK;
+}
+
+/* Reads the rules and proves their sums; false in *known if a run has to. */
+QS_COLD static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
+                               const qk_source_i8 *source, const qs_i8_list *w_zp,
+                               const qs_i8_totals *totals, qs_i8_rules *rules, bool *known,
+                               bool *clamp) {
+    int32_t column = 0;
+    int64_t bound = 0;
+    *known = constant_rules(p, r, rules);
+    if (*known && pack_value(p, r->w_scale) && rules->w_scales != 1 &&
+        rules->w_scales != shape->w.n * shape->w.groups)
+        *known = false;
+    if (!*known || rules->int32_out)
+        return QSIM_OK;
+    qs_i8_sum_up(&shape->w, source, shape->group_stride, w_zp, totals);
+    if (!qs_i8_prove(&shape->w, totals, rules, clamp, &column, &bound))
+        return prove_fail(p, column, bound);
+    return rules->wide ? narrow(p, shape, totals, rules, clamp) : QSIM_OK;
+}
+
+QS_COLD static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *shape,
+                             const qk_source_i8 *source, const qs_i8_list *w_zp,
+                             const qs_i8_totals *totals) {
+    const qk_i8 *t = p->ctx->kernels->i8;
+    size_t bytes;
+    if (!qk_weights_i8_layout(t, &out->layout) || !qs_i8_weights_bytes(&out->layout, &bytes))
+        return pack_fail(p, QSIM_E_LIMIT, "the weights are too large");
+    uint8_t *memory = qs_arena_raw64(p->arena, bytes);
+    if (!memory)
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    /* Products' panels are written as a whole. */
+    size_t whole = out->layout.depthwise ? 0 : out->layout.bytes;
+    memset(memory + whole, 0, bytes - whole);
+    qs_i8_weights_fill(t, &out->layout, source, shape->group_stride, w_zp, totals, memory,
+                       &out->weights);
+    return QSIM_OK;
+}
+
+QS_COLD static int pack_epilogue(qs_pack *p, const qs_i8_rules *rules, bool clamp,
+                                 qs_i8_packed *out) {
+    const qk_i8 *t = p->ctx->kernels->i8;
+    size_t bytes;
+    if (!qs_i8_epilogue_bytes(&out->layout, &bytes))
+        return pack_fail(p, QSIM_E_LIMIT, "too many output channels");
+    void *memory = qs_arena_alloc64(p->arena, bytes);
+    if (!memory)
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    qs_i8_epilogue_fill(t, &out->layout, &out->weights, rules, memory, &out->epilogue);
+    out->epilogue.o.clamp = clamp;
+    out->complete = true;
+    return QSIM_OK;
+}
+
+/* totals: room for those of every column. */
+QS_COLD static int pack_proven(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
+                               const qk_source_i8 *source, const qs_i8_list *w_zp,
+                               const qs_i8_totals *totals) {
+    qs_i8_rules rules = {0};
+    bool known, clamp = false;
+    int code = prove_rules(p, r, shape, source, w_zp, totals, &rules, &known, &clamp);
+    if (code)
+        return code;
+    qs_i8_packed *out = qs_arena_alloc(p->arena, 1, sizeof(*out));
+    if (!out)
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    out->layout = shape->w;
+    qs_i8_choose(&out->layout, w_zp, source->flip, known, rules.wide);
+    out->layout.plain = known && !rules.int32_out && !clamp && !out->layout.sum_column;
+    const bool summed = known && !rules.int32_out;
+    code = pack_into(p, out, shape, source, w_zp, summed ? totals : NULL);
+    if (!code && known)
+        code = pack_epilogue(p, &rules, clamp, out);
+    if (!code)
+        p->result = out;
+    return code;
+}
+
+QS_COLD int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape) {
+    const qs_value *w = pack_value(p, r->w), *zp = pack_value(p, r->w_zp);
+    qk_source_i8 source = shape->source;
+    qs_i8_list w_zp = {qs_pack_const(p, r->w_zp), elements_of(zp), w->dtype == QSIM_INT8};
+    source.w = qs_pack_const(p, r->w);
+    source.flip = w->dtype == QSIM_UINT8 ? 0x80 : 0;
+    if (!source.w || (zp && !w_zp.data) || shape->matrices != 1 ||
+        (w_zp.count > 1 && w_zp.count != shape->w.n * shape->w.groups))
+        return QSIM_OK; /* every run packs */
+    const size_t columns = (size_t)shape->w.n * (size_t)shape->w.groups;
+    int64_t *sums = qs_alloc(p->ctx, columns, 2 * sizeof(*sums));
+    if (!sums)
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    const qs_i8_totals totals = {sums, sums + columns};
+    int code = pack_proven(p, r, shape, &source, &w_zp, &totals);
+    qs_free(p->ctx, sums);
+    return code;
+}
+
+static bool is_one_number(const qs_value *v) {
+    bool one = v && v->rank >= 0;
+    for (int32_t i = 0; one && i < v->rank; i++)
+        one = v->dims[i].size == 1;
+    return one;
+}
+
+QS_COLD bool qs_i8_makes_floats(const qs_pack *p) {
+    const qs_value *zp = pack_value(p, 2), *w_zp = pack_value(p, 3);
+    const qs_value *scale = pack_value(p, QS_I8_W_SCALE), *add = pack_value(p, QS_I8_ADD);
+    return is_one_number(pack_value(p, QS_I8_X_SCALE)) && (!zp || is_one_number(zp)) && scale &&
+           scale->data && (!add || add->data) && (!w_zp || w_zp->data) &&
+           !qs_node_int(p->node, "rows", 0);
+}
+
+QS_COLD int qs_i8_pack_floats(qs_pack *p) {
+    const qs_i8_packed *packed = p->result;
+    size_t bytes;
+    if (!packed || !qs_i8_makes_floats(p) || packed->layout.sum_column)
+        return QSIM_OK;
+    const float *scales = qs_pack_const(p, QS_I8_W_SCALE), *adds = qs_pack_const(p, QS_I8_ADD);
+    if (!scales || (!adds && pack_value(p, QS_I8_ADD)))
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    if (!qs_i8_columns_bytes(&packed->layout, &bytes))
+        return pack_fail(p, QSIM_E_LIMIT, "too many output channels");
+    void *memory = qs_arena_alloc64(p->arena, bytes);
+    qs_i8_packed *copy = qs_arena_alloc(p->arena, 1, sizeof(*copy));
+    qs_i8_columns *columns = qs_arena_alloc(p->arena, 1, sizeof(*columns));
+    if (!memory || !copy || !columns)
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    qs_i8_columns_fill(p->ctx->kernels->i8, &packed->layout, packed->weights.colsum, scales, adds,
+                       memory, columns);
+    *copy = *packed;
+    copy->columns = columns;
+    p->result = copy;
+    return QSIM_OK;
+}
+
+/* ---- execution ---- */
+
+typedef struct run {
+    const qs_i8_plan *p;
+    const qs_step *s;
+    const qs_frame *f;
+    const uint8_t *x;
+    uint8_t *y, *scratch;
+    const void *after_arg;
+} run;
+
+static const void *role_in(const run *k, int32_t index) {
+    return index < 0 || index >= k->p->input_count ? NULL : qs_step_in(k->s, k->f, index);
+}
+
+/* Element `from` of a list that is given per batch, or the whole list. */
+static const void *part(const void *list, int64_t count, int64_t each, int64_t from, size_t size) {
+    if (!list || count <= each)
+        return list;
+    return (const uint8_t *)list + (size_t)(from * each) * size;
+}
+
+static void read_floats(const run *k, qs_i8_rules *r) {
+    const qs_i8_floats *how = &k->p->floats;
+    r->floats = k->p->packed->columns;
+    r->x_scale = *(const float *)role_in(k, QS_I8_X_SCALE);
+    r->low = how->low;
+    r->high = how->high;
+}
+
+static void read_rules(const run *k, int64_t batch, uint8_t *memory, qs_i8_rules *r) {
+    const qs_i8_plan *p = k->p;
+    const qs_i8_roles *at = p->roles;
+    int64_t m = p->conv.ho, n = p->shape.w.n;
+    int64_t xb = p->x_matrix ? p->x_matrix[batch] : 0, wb = p->w_matrix ? p->w_matrix[batch] : 0;
+    const uint8_t *x_zp = part(role_in(k, at->x_zp), p->x_zps, m, xb, 1);
+    const float *x_scale = part(role_in(k, at->x_scale), p->x_scales, m, xb, 4);
+    const float *y_scale = role_in(k, at->y_scale);
+    const uint8_t *y_zp = role_in(k, at->y_zp);
+    *r = (qs_i8_rules){.int32_out = p->int32_out,
+                       .x_scale = x_scale ? x_scale[0] : 1.0f,
+                       .y_scale = y_scale ? y_scale[0] : 1.0f,
+                       .w_scale = part(role_in(k, at->w_scale), p->w_scales, n, wb, 4),
+                       .w_scales = p->w_scales,
+                       .bias = role_in(k, at->bias),
+                       .x_zp = x_zp ? x_zp[0] : 0,
+                       .y_zp = y_zp ? y_zp[0] : 0,
+                       .lo = p->lo,
+                       .hi = p->hi};
+    if (p->floats.direct)
+        read_floats(k, r);
+    if (!p->rows)
+        return;
+    int32_t *row_zp = (int32_t *)(void *)memory;
+    float *row_scale = (float *)(void *)(memory + p->row_bytes / 2);
+    for (int64_t i = 0; i < m; i++) {
+        row_zp[i] = x_zp ? x_zp[p->x_zps == 1 ? 0 : i] : 0;
+        row_scale[i] = x_scale ? x_scale[p->x_scales == 1 ? 0 : i] : 1.0f;
+    }
+    r->row_zp = row_zp;
+    r->row_scale = p->int32_out ? NULL : row_scale;
+}
+
+static void run_batch(const run *k, int64_t batch, uint8_t *memory) {
+    const qs_i8_plan *p = k->p;
+    const qk_i8 *t = p->conv.t;
+    qk_conv_i8 conv = p->conv;
+    qs_i8_weights weights;
+    qs_i8_rules rules;
+    qs_i8_epilogue e;
+    int64_t xb = p->x_matrix ? p->x_matrix[batch] : 0, wb = p->w_matrix ? p->w_matrix[batch] : 0;
+    if (p->packed) {
+        weights = p->packed->weights;
+    } else {
+        qk_source_i8 source = p->shape.source;
+        int64_t columns = (int64_t)p->shape.w.n * p->shape.w.groups;
+        int64_t matrix = columns * source.c * source.kh * source.kw;
+        qs_i8_list zp = {part(role_in(k, p->roles->w_zp), p->w_zps, columns, wb, 1), p->w_zps,
+                         p->w_signed};
+        source.w = (const int8_t *)role_in(k, p->roles->w) + wb * matrix;
+        source.flip = p->w_signed ? 0 : 0x80;
+        qs_i8_weights_fill(t, &conv.w, &source, p->shape.group_stride, &zp, NULL, memory, &weights);
+        memory += p->weights_bytes;
+    }
+    read_rules(k, batch, memory, &rules);
+    memory += p->row_bytes;
+    qs_i8_epilogue_fill(t, &conv.w, &weights, &rules, memory, &e);
+    memory += p->epilogue_bytes;
+    conv.b = weights.b;
+    conv.w_zp = weights.row_zp;
+    conv.o = e.o;
+    conv.x_zp = (uint8_t)rules.x_zp;
+    conv.post = e.use_post ? &e.post : NULL;
+    conv.after_arg = k->after_arg;
+    qk_conv_i8_run(k->f->ctx, &conv, k->x + xb * p->x_bytes,
+                   k->y + batch * p->y_elements * (p->int32_out ? 4 : 1), memory, false);
+}
+
+static void run_task(void *arg, size_t task) {
+    const run *k = arg;
+    const qs_i8_plan *p = k->p;
+    int64_t end = p->batches * ((int64_t)task + 1) / p->tasks;
+    for (int64_t i = p->batches * (int64_t)task / p->tasks; i < end; i++)
+        run_batch(k, i, k->scratch + task * p->task_bytes);
+}
+
+static void run_prepared(const qs_step *s, const qs_frame *f) {
+    const qs_i8_plan *p = s->params;
+    qk_conv_i8_run(f->ctx, &p->conv, qs_step_in(s, f, p->roles->x), qs_step_out(s, f, 0),
+                   f->scratch, s->slides);
+}
+
+static void prepare_and_run(const qs_step *s, const qs_frame *f, const void *after_arg) {
+    const qs_i8_plan *p = s->params;
+    run k = {p, s, f, qs_step_in(s, f, p->roles->x), qs_step_out(s, f, 0), f->scratch, after_arg};
+    if (p->tasks == 1)
+        run_task(&k, 0);
+    else
+        qs_parallel(f->ctx, (size_t)p->tasks, run_task, &k);
+}
+
+static void run_preparing(const qs_step *s, const qs_frame *f) {
+    prepare_and_run(s, f, NULL);
+}
+
+static void run_nothing(const qs_step *s, const qs_frame *f) {
+    (void)s;
+    (void)f;
+}
+
+void qs_i8_run(const qs_step *s, const qs_frame *f, const void *after_arg) {
+    if (s->run == run_preparing)
+        prepare_and_run(s, f, after_arg);
+    else
+        s->run(s, f);
+}
+
+/* ---- lowering ---- */
+
+static const qs_value *role_value(const qs_lower *l, int32_t index) {
+    return index < 0 ? NULL : qs_lower_in(l, index);
+}
+
+/* Counts of the lists, and the layout of weights that are packed while executing. */
+QS_COLD static int make_layout(qs_lower *l, qs_infer *x, qs_i8_plan *p) {
+    const qs_i8_roles *r = p->roles;
+    const qs_value *w = role_value(l, r->w), *zp = role_value(l, r->w_zp);
+    p->x_zps = elements_of(role_value(l, r->x_zp));
+    p->x_scales = elements_of(role_value(l, r->x_scale));
+    p->w_zps = elements_of(zp);
+    p->w_scales = elements_of(role_value(l, r->w_scale));
+    p->w_signed = w->dtype == QSIM_INT8;
+    p->rows = p->x_zps > 1 || p->x_scales > 1;
+    p->conv.w = p->shape.w;
+    if (p->packed) {
+        p->conv.w = p->packed->layout;
+        return QSIM_OK;
+    }
+    qs_i8_list list = {zp && zp->data ? zp->data->data : NULL, p->w_zps, p->w_signed};
+    const bool any = (zp && !zp->data) || qs_i8_any_zero_point(&list, p->w_signed ? 0 : 0x80);
+    p->conv.w.row_sums = any && (!zp || zp->data) && p->w_zps <= 1 && !p->rows;
+    p->conv.w.sum_column = any && !p->conv.w.row_sums;
+    if (!qk_weights_i8_layout(p->conv.t, &p->conv.w) ||
+        !qs_i8_weights_bytes(&p->conv.w, &p->weights_bytes))
+        return qs_infer_fail(x, QSIM_E_LIMIT, "the weights are too large");
+    return QSIM_OK;
+}
+
+/* What nothing is known of: every x - zp up to 255, every weight up to 128 (255 with a zp). */
+QS_COLD static int check_worst(qs_infer *x, const qs_i8_plan *p) {
+    int64_t k = (int64_t)p->conv.w.kh * p->conv.w.kw * p->conv.w.c;
+    if (!p->int32_out && k > INT32_MAX / 255 / (p->conv.w.sum_column ? 255 : 128))
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                             "a sum of %lld products may leave int32 where weights or their "
+                             "parameters are not constant",
+                             (long long)k);
+    return QSIM_OK;
+}
+
+QS_COLD static int make_scratch(qs_infer *x, qs_i8_plan *p, size_t *scratch) {
+    size_t rows = 0;
+    if (!qs_i8_epilogue_bytes(&p->conv.w, &p->epilogue_bytes) ||
+        (p->rows && !qs_mul((size_t)p->conv.ho, 8, &rows)) || rows > SIZE_MAX / 4)
+        return qs_infer_fail(x, QSIM_E_LIMIT, "an integer product is too large");
+    p->row_bytes = p->rows ? 2 * qs_align(rows / 2, 64) : 0;
+    size_t all = p->conv_bytes;
+    if (!qs_add(all, p->weights_bytes, &all) || !qs_add(all, p->epilogue_bytes, &all) ||
+        !qs_add(all, p->row_bytes, &all) || all > SIZE_MAX / 2 ||
+        !qs_mul(qs_align(all, 64), (size_t)p->tasks, scratch))
+        return qs_infer_fail(x, QSIM_E_LIMIT, "an integer product is too large");
+    p->task_bytes = qs_align(all, 64);
+    return QSIM_OK;
+}
+
+QS_COLD static int lower_check(qs_lower *l, qs_infer *x, const qs_i8_plan *p) {
+    const qs_value *y = qs_lower_out(l, 0);
+    if (role_value(l, p->roles->x)->dtype != QSIM_UINT8)
+        return qs_infer_fail(x, QSIM_E_INTERNAL, "executed on unsigned activations only");
+    bool sums = p->roles->y_scale < 0 && y->dtype == QSIM_FLOAT; /* which another step scales */
+    if (y->dtype != QSIM_UINT8 && y->dtype != QSIM_INT32 && !sums)
+        return qs_infer_fail(x, QSIM_E_INTERNAL, "executed with unsigned results only");
+    return QSIM_OK;
+}
+
+/* What the sums of ConvInteger and MatMulInteger become. */
+QS_COLD static void choose_floats(qs_i8_plan *p) {
+    qs_i8_floats *how = &p->floats;
+    how->direct = p->packed && p->packed->columns && p->batches == 1 && !p->rows;
+    if (!how->direct)
+        return;
+    p->conv.after = how->after;
+    p->conv.after_in_place = how->after != NULL;
+    p->conv.y_channels = how->into;
+    p->conv.y_column = how->column;
+}
+
+QS_COLD int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
+    qs_infer x;
+    qs_lower_infer(l, &x);
+    int code = lower_check(l, &x, p);
+    if (code)
+        return code;
+    l->step->run = run_nothing;
+    l->step->kernel = "int8";
+    if (qs_value_elements(qs_lower_out(l, 0)) == 0)
+        return QSIM_OK;
+    p->conv.t = l->ctx->kernels->i8;
+    p->packed = l->packed;
+    p->input_count = l->node->input_count;
+    p->int32_out = p->roles->y_scale < 0;
+    p->lo = limit_of(l->node, "lo", 0);
+    p->hi = limit_of(l->node, "hi", 255);
+    code = make_layout(l, &x, p);
+    if (code)
+        return code;
+    choose_floats(p);
+    const bool constant = p->packed && p->packed->complete && !p->floats.direct;
+    const bool prepared = constant && p->batches == 1;
+    p->prepared = prepared;
+    if (!prepared && (code = check_worst(&x, p)))
+        return code;
+    const double ns = qk_conv_i8_ns(&p->conv);
+    const size_t slices = qs_slice_count(l->ctx, SIZE_MAX, ns);
+    p->tasks = (int32_t)qs_slice_count(l->ctx, (size_t)p->batches, (double)p->batches * ns);
+    p->post = prepared ? p->packed->epilogue.post : (qk_post_i8){0};
+    bool post = prepared ? p->packed->epilogue.use_post : p->conv.w.sum_column || p->rows;
+    p->conv.post = post ? &p->post : NULL;
+    int32_t *offset = qs_arena_alloc(l->arena, qk_conv_i8_offsets(&p->conv.w), sizeof(*offset));
+    if (!offset)
+        return qs_infer_fail(&x, QSIM_E_NOMEM, "out of memory");
+    if (!qk_conv_i8_plan(&p->conv, p->tasks > 1 ? 1 : (int32_t)slices, offset, &p->conv_bytes))
+        return qs_infer_fail(&x, QSIM_E_LIMIT, "an integer product is too large");
+    l->step->macs = qk_conv_i8_macs(&p->conv) * p->batches;
+    l->step->kernel = p->conv.w.depthwise ? "depthwise int8" : "gemm int8";
+    l->step->scratch = p->conv_bytes;
+    l->step->run = run_prepared;
+    if (prepared) {
+        p->conv.b = p->packed->weights.b;
+        p->conv.o = p->packed->epilogue.o;
+        p->conv.w_zp = p->packed->weights.row_zp;
+        p->conv.x_zp = (uint8_t)p->post.zp;
+        if (p->roles->x == 0 && !p->int32_out && p->conv.column_tasks == 1) {
+            l->step->before = p->conv.before;
+            l->step->behind = p->conv.behind;
+        }
+        return QSIM_OK;
+    }
+    l->step->run = run_preparing;
+    return make_scratch(&x, p, &l->step->scratch);
+}

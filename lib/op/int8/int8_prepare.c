@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+#include "op/int8/int8_prepare.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "quant/requantize.h"
+
+static size_t columns_of(const qk_weights_i8 *w) {
+    return (size_t)w->groups * (size_t)w->n;
+}
+
+bool qs_i8_any_zero_point(const qs_i8_list *w_zp, uint8_t flip) {
+    for (int32_t i = 0; i < (w_zp->data ? w_zp->count : 1); i++)
+        if (qs_i8_list_at(w_zp, i) != flip)
+            return true;
+    return false;
+}
+
+/* Do all weights have the same zero point? */
+static bool one_zero_point(const qs_i8_list *w_zp) {
+    for (int32_t i = 1; i < (w_zp->data ? w_zp->count : 1); i++)
+        if (qs_i8_list_at(w_zp, i) != qs_i8_list_at(w_zp, 0))
+            return false;
+    return true;
+}
+
+void qs_i8_choose(qk_weights_i8 *w, const qs_i8_list *w_zp, uint8_t flip, bool known, bool wide) {
+    bool any = qs_i8_any_zero_point(w_zp, flip);
+    w->split = any && !wide && w->groups > 1 && w->n == 1 && w->c == 1;
+    /* 127 - -128 is no sum of two s8. */
+    for (int32_t i = 0; i < (w_zp->data ? w_zp->count : 1) && w->split; i++)
+        w->split = qs_i8_list_at(w_zp, i) - flip > -128;
+    w->row_sums = any && known && !wide && !w->split && one_zero_point(w_zp);
+    w->sum_column = (any || wide) && !w->split && !w->row_sums;
+}
+
+/* Memory is cut from one block in aligned pieces. */
+static void *cut(uint8_t **at, size_t count) {
+    void *piece = *at;
+    *at += qs_align(4 * count, 64);
+    return piece;
+}
+
+bool qs_i8_weights_bytes(const qk_weights_i8 *w, size_t *bytes) {
+    size_t columns = columns_of(w);
+    if (w->bytes > SIZE_MAX / 4 || columns > SIZE_MAX / 64)
+        return false;
+    *bytes = qs_align(w->bytes, 64) + 2 * qs_align(4 * columns, 64);
+    return true;
+}
+
+void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
+                        int64_t group_stride, const qs_i8_list *w_zp, const qs_i8_totals *totals,
+                        void *memory, qs_i8_weights *out) {
+    const int64_t terms = (int64_t)w->kh * w->kw * w->c;
+    size_t columns = columns_of(w);
+    uint8_t *at = (uint8_t *)memory + qs_align(w->bytes, 64);
+    int32_t *colsum = cut(&at, columns), *zero_points = cut(&at, columns);
+    qk_source_i8 source = *s;
+    for (size_t i = 0; i < columns && (w->sum_column || w->split); i++)
+        zero_points[i] = qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
+    source.zp = w->split ? zero_points : NULL;
+    qk_weights_i8_pack(t, w, &source, group_stride, memory, totals ? NULL : colsum);
+    for (size_t i = 0; i < columns && totals; i++) {
+        const int64_t zp = w->split ? 0 : qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
+        colsum[i] = (int32_t)(totals->sum[i] + terms * zp);
+    }
+    *out = (qs_i8_weights){memory, colsum, w->sum_column ? zero_points : NULL,
+                           w->row_sums ? qs_i8_list_at(w_zp, 0) - s->flip : 0};
+}
+
+static float multiplier_of(const qs_i8_rules *r, int64_t column) {
+    float w = r->w_scales == 1 ? r->w_scale[0] : r->w_scale[column];
+    return r->mult ? w : qs_requantize_multiplier(r->x_scale, w, r->y_scale);
+}
+
+bool qs_i8_epilogue_bytes(const qk_weights_i8 *w, size_t *bytes) {
+    size_t columns = columns_of(w), positions = (size_t)w->positions;
+    if (columns > SIZE_MAX / 64 || positions > SIZE_MAX / 64)
+        return false;
+    *bytes = 2 * qs_align(4 * columns, 64) + 2 * qs_align(4 * positions, 64);
+    return true;
+}
+
+bool qs_i8_columns_bytes(const qk_weights_i8 *w, size_t *bytes) {
+    size_t columns = columns_of(w), positions = (size_t)w->positions;
+    if (columns > SIZE_MAX / 64 || positions > SIZE_MAX / 64)
+        return false;
+    *bytes = 3 * qs_align(4 * positions, 64) + qs_align(4 * columns, 64);
+    return true;
+}
+
+void qs_i8_columns_fill(const qk_i8 *t, const qk_weights_i8 *w, const int32_t *colsum,
+                        const float *w_scale, const float *add, void *memory, qs_i8_columns *out) {
+    const size_t columns = columns_of(w), positions = (size_t)w->positions;
+    uint8_t *at = memory;
+    int32_t *sums = cut(&at, positions);
+    float *scales = cut(&at, positions), *adds = cut(&at, positions), *zeros = cut(&at, columns);
+    for (size_t i = 0; i < columns && !add; i++)
+        zeros[i] = -0.0f; /* changes no sum */
+    qk_weights_i8_spread(t, w, colsum, sums);
+    qk_weights_i8_spread(t, w, w_scale, scales);
+    qk_weights_i8_spread(t, w, add ? add : zeros, adds);
+    *out = (qs_i8_columns){sums, scales, adds};
+}
+
+/* All that depends on x. */
+static qk_out_i8 floats_of(const qk_weights_i8 *w, const qs_i8_rules *r, uint32_t zeros,
+                           uint8_t *at) {
+    const size_t positions = (size_t)w->positions;
+    const int32_t *colsum = r->floats->colsum;
+    const float *w_scale = r->floats->w_scale, x_scale = r->x_scale;
+    const uint32_t x_zp = (uint32_t)r->x_zp;
+    uint32_t *bias = cut(&at, positions);
+    float *scale = cut(&at, positions);
+    for (size_t i = 0; i < positions; i++)
+        bias[i] = 0 - x_zp * ((uint32_t)colsum[i] - zeros);
+    for (size_t i = 0; i < positions; i++)
+        scale[i] = x_scale * w_scale[i];
+    return (qk_out_i8){.bias = (const int32_t *)bias,
+                       .scale = scale,
+                       .add = r->floats->add,
+                       .low = r->low,
+                       .high = r->high};
+}
+
+void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_weights *packed,
+                         const qs_i8_rules *r, void *memory, qs_i8_epilogue *out) {
+    size_t columns = columns_of(w), positions = (size_t)w->positions;
+    uint8_t *at = memory;
+    uint32_t zeros = (uint32_t)(w->kh * w->kw * w->c) * (uint32_t)packed->row_zp;
+    if (r->floats) {
+        *out = (qs_i8_epilogue){.o = floats_of(w, r, zeros, at)};
+        return;
+    }
+    uint32_t *bias = cut(&at, columns), *bias_at = cut(&at, positions);
+    float *mult = cut(&at, columns), *mult_at = cut(&at, positions);
+    bool post = packed->w_zp || r->row_zp || r->row_scale || r->wide;
+    for (size_t i = 0; i < columns; i++) {
+        bias[i] = r->bias && !r->wide ? (uint32_t)r->bias[i] : 0;
+        if (!post)
+            bias[i] -= (uint32_t)r->x_zp * ((uint32_t)packed->colsum[i] - zeros);
+        if (!r->int32_out)
+            mult[i] = r->row_scale ? (r->w_scales == 1 ? r->w_scale[0] : r->w_scale[i])
+                                   : multiplier_of(r, (int64_t)i);
+    }
+    qk_weights_i8_spread(t, w, bias, bias_at);
+    if (!r->int32_out)
+        qk_weights_i8_spread(t, w, mult, mult_at);
+    out->o = (qk_out_i8){.bias = (const int32_t *)bias_at,
+                         .mult = r->int32_out ? NULL : mult_at,
+                         .zp = r->y_zp,
+                         .lo = r->lo,
+                         .hi = r->hi,
+                         .clamp = true,
+                         .fits16 = r->fits16};
+    out->use_post = post;
+    out->post = (qk_post_i8){.colsum = packed->colsum,
+                             .w_zp = packed->w_zp,
+                             .wide_bias = r->wide ? r->bias : NULL,
+                             .row_zp = r->row_zp,
+                             .zp = r->x_zp,
+                             .k = w->kh * w->kw * w->c,
+                             .mult = r->int32_out || r->row_scale ? NULL : mult,
+                             .row_scale = r->int32_out ? NULL : r->row_scale,
+                             .col_scale = mult,
+                             .y_scale = r->y_scale};
+}
+
+static bool fits(int64_t least, int64_t greatest) {
+    return least >= INT32_MIN && greatest <= INT32_MAX;
+}
+
+void qs_i8_sum_up(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
+                  const qs_i8_list *w_zp, const qs_i8_totals *to) {
+    int32_t zp[QK_I8_TOTALS];
+    qk_source_i8 source = *s;
+    int64_t at = 0;
+    for (int32_t g = 0; g < w->groups; g++, source.w += group_stride)
+        for (int32_t first = 0, count; first < w->n; first += count, at += count) {
+            count = w->n - first < QK_I8_TOTALS ? w->n - first : QK_I8_TOTALS;
+            for (int32_t i = 0; i < count; i++)
+                zp[i] = qs_i8_list_at(w_zp, at + i) - source.flip;
+            qk_i8_totals(&source, first, count, zp, to->sum + at, to->above + at);
+        }
+}
+
+bool qs_i8_prove(const qk_weights_i8 *w, const qs_i8_totals *t, qs_i8_rules *r, bool *clamp,
+                 int32_t *column, int64_t *bound) {
+    *clamp = false;
+    r->wide = false;
+    r->fits16 = true;
+    for (int64_t at = 0; at < (int64_t)w->groups * w->n; at++) {
+        int64_t least, greatest;
+        float m = multiplier_of(r, at);
+        *column = (int32_t)at;
+        *bound = 0;
+        if (!isfinite(m))
+            return false;
+        qk_i8_bounds(t->sum[at], t->above[at], r->x_zp, &least, &greatest);
+        *bound = -least > greatest ? least : greatest;
+        if (!fits(least, greatest))
+            return false;
+        least += r->bias ? r->bias[at] : 0;
+        greatest += r->bias ? r->bias[at] : 0;
+        r->wide |= !fits(least, greatest);
+        double most = (double)(-least > greatest ? -least : greatest) * (double)fabsf(m);
+        if (most >= 2147483000.0)
+            *clamp = true;
+        if (most >= QK_I8_FITS16)
+            r->fits16 = false;
+    }
+    return true;
+}
+
+/*
+ * The sum nearest to 0 which, times m, is still at or beyond `bound` (negative: or below, else or
+ * above); false if that is not certain.
+ */
+static bool saturated_sum(float m, float bound, bool below, int64_t *sum) {
+    double t = (double)bound / (double)m;
+    if (!(m > 0) || !(fabs(t) < 1e9))
+        return false;
+    *sum = below ? (int64_t)floor(t) - 1 : (int64_t)ceil(t) + 1;
+    /* Sums are rounded to float: further out by one part in 2^22. */
+    *sum += (below ? -1 : 1) * (llabs(*sum) >> 22);
+    return below ? (float)*sum * m <= bound : (float)*sum * m >= bound;
+}
+
+/* A bias of one column that gives the same results; false if it has to stay, and stays wide. */
+static bool narrow_column(const qs_i8_rules *r, float m, int64_t least, int64_t greatest,
+                          int32_t *bias) {
+    int64_t edge;
+    if (fits(least + *bias, greatest + *bias))
+        return true;
+    bool below = *bias < 0;
+    if (!saturated_sum(m, (float)((below ? r->lo : r->hi) - r->y_zp), below, &edge))
+        return false;
+    int64_t b = below ? edge - greatest : edge - least;
+    if (!fits(b, b) || !fits(least + b, greatest + b) || (below ? b < *bias : b > *bias))
+        return false;
+    *bias = (int32_t)b;
+    return true;
+}
+
+bool qs_i8_narrow(const qk_weights_i8 *w, const qs_i8_totals *t, const qs_i8_rules *r,
+                  int32_t *bias) {
+    for (int64_t at = 0; at < (int64_t)w->groups * w->n; at++) {
+        int64_t least, greatest;
+        qk_i8_bounds(t->sum[at], t->above[at], r->x_zp, &least, &greatest);
+        bias[at] = r->bias[at];
+        if (!narrow_column(r, multiplier_of(r, at), least, greatest, &bias[at]))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/* QLinearConv and ConvInteger. */
+#include "op/int8/int8_post_ops.h"
+#include "op/int8/int8_op.h"
+#include "op/nn/window.h"
+
+static const qs_i8_roles qlinear = QS_I8_QLINEAR, integer = QS_I8_INTEGER;
+
+static int check_groups(const qs_infer *x, const qs_window *window, const qs_value *w) {
+    int64_t group = qs_node_int(x->node, "group", 1);
+    int64_t c = window->channels.size, cg = w->dims[1].size, m = w->dims[0].size;
+    if (group < 1 || (m >= 0 && m % group != 0))
+        return qs_infer_fail(x, QSIM_E_VALUE, "group is %lld for %lld output channels",
+                             (long long)group, (long long)m);
+    if (c >= 0 && cg >= 0 && (c % group != 0 || c / group != cg))
+        return qs_infer_fail(
+            x, QSIM_E_SHAPE,
+            "the input has %lld channels, but the weights take %lld in each of %lld groups",
+            (long long)c, (long long)cg, (long long)group);
+    return QSIM_OK;
+}
+
+static int check_bias(const qs_infer *x, const qs_i8_roles *r, int64_t m) {
+    const qs_value *b = r->bias < 0 ? NULL : qs_infer_in(x, r->bias);
+    if (b && b->rank >= 0 &&
+        (b->rank != 1 || (m >= 0 && b->dims[0].size >= 0 && b->dims[0].size != m)))
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the bias is not a list of %lld numbers",
+                             (long long)m);
+    return QSIM_OK;
+}
+
+static int infer(const qs_infer *x, const qs_i8_roles *r) {
+    const qs_value *v = qs_infer_in(x, r->x), *w = qs_infer_in(x, r->w);
+    int64_t m = w->rank > 0 ? w->dims[0].size : -1;
+    qs_window window;
+    int code = qs_i8_check(x, r, m, false);
+    if (code)
+        return code;
+    if (v->rank < 0 || w->rank < 0)
+        return qs_infer_out(x, 0, qs_i8_out_type(x, r), -1, NULL);
+    if (w->rank != v->rank)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the weights have rank %d, the input has %d",
+                             (int)w->rank, (int)v->rank);
+    code = qs_window_infer(x, r->x, w->dims + 2, &window);
+    if (!code)
+        code = check_groups(x, &window, w);
+    if (!code)
+        code = check_bias(x, r, m);
+    if (code)
+        return code;
+    qs_dim dims[4];
+    int32_t rank = qs_window_dims(&window, w->dims[0], dims);
+    return qs_infer_out(x, 0, qs_i8_out_type(x, r), rank, dims);
+}
+
+static int infer_qlinear(qs_infer *x) {
+    return infer(x, &qlinear);
+}
+
+static int infer_internal(qs_infer *x) {
+    int code = infer_qlinear(x);
+    if (!code)
+        code = qs_i8_infer_post_ops(x);
+    return code ? code : qs_window_into(x, QS_I8_CONV_OVER);
+}
+
+static int infer_integer(qs_infer *x) {
+    return infer(x, &integer);
+}
+
+/* The last number of a list attribute but `before`, 1 without it; one beyond the limit, which is
+ * seen later where the input's rank is not known yet, as the limit. */
+static int32_t along(const qs_node *n, const char *name, int32_t before) {
+    const qs_attr *list = qs_node_attr(n, name);
+    int64_t at = list ? (int64_t)list->count - 1 - before : -1;
+    int64_t value = at >= 0 ? list->u.ints[at] : 1;
+    return (int32_t)(value < QS_WINDOW_LIMIT ? value : QS_WINDOW_LIMIT);
+}
+
+/* OIHW weights; false where a size does not fit int32. */
+static bool shape_of(const qs_node *n, const qs_value *w, qs_i8_shape *s) {
+    int64_t groups = qs_node_int(n, "group", 1);
+    int64_t m = w->dims[0].size, c = w->dims[1].size;
+    int64_t kh = w->rank == 4 ? w->dims[2].size : 1, kw = w->dims[w->rank - 1].size;
+    int64_t terms;
+    if (m > INT32_MAX || !qs_mul64(kh, kw, &terms) || !qs_mul64(terms, c, &terms) ||
+        terms > INT32_MAX || groups > INT32_MAX)
+        return false;
+    memset(s, 0, sizeof(*s));
+    s->w = (qk_weights_i8){.groups = (int32_t)groups,
+                           .n = (int32_t)(m / groups),
+                           .kh = (int32_t)kh,
+                           .kw = (int32_t)kw,
+                           .c = (int32_t)c,
+                           .contiguous = along(n, "dilations", 0) == 1,
+                           .apart = qs_node_attr(n, "into") != NULL,
+                           .stride_h = along(n, "strides", 1),
+                           .stride_w = along(n, "strides", 0)};
+    s->source = (qk_source_i8){.n = s->w.n,
+                               .kh = s->w.kh,
+                               .kw = s->w.kw,
+                               .c = s->w.c,
+                               .sn = terms,
+                               .sc = kh * kw,
+                               .sy = kw,
+                               .sx = 1};
+    s->group_stride = terms * s->w.n;
+    s->matrices = 1;
+    return true;
+}
+
+/* A dilation along any axis. */
+static bool is_dilated(const qs_node *n) {
+    const qs_attr *list = qs_node_attr(n, "dilations");
+    bool dilated = false;
+    for (int32_t i = 0; list && i < list->count; i++)
+        dilated |= list->u.ints[i] != 1;
+    return dilated;
+}
+
+static int pack(qs_pack *p, const qs_i8_roles *r) {
+    qs_i8_shape shape;
+    if (!qs_pack_const(p, r->w))
+        return QSIM_OK;
+    if (!shape_of(p->node, &p->graph->values[p->node->inputs[r->w]], &shape))
+        return qs_fail(p->error, QSIM_E_LIMIT, "%s: the weights are too large (node '%s', %s)",
+                       p->model, p->node->name, p->node->op_type);
+    shape.w.floats = r == &integer && qs_i8_makes_floats(p) && !is_dilated(p->node);
+    return qs_i8_pack(p, r, &shape);
+}
+
+static int pack_qlinear(qs_pack *p) {
+    return pack(p, &qlinear);
+}
+
+static int pack_integer(qs_pack *p) {
+    return pack(p, &integer);
+}
+
+/* QS_WINDOW_LIMIT bounds every number. */
+static void geometry(const qs_window *w, qk_conv_i8 *c) {
+    c->batch = w->batch.size;
+    c->h = (int32_t)w->in[0];
+    c->wd = (int32_t)w->in[1];
+    c->ho = (int32_t)w->out[0];
+    c->wo = (int32_t)w->out[1];
+    c->stride_h = (int32_t)w->stride[0];
+    c->stride_w = (int32_t)w->stride[1];
+    c->dilation_h = (int32_t)w->dilation[0];
+    c->dilation_w = (int32_t)w->dilation[1];
+    c->pad_top = (int32_t)w->before[0];
+    c->pad_left = (int32_t)w->before[1];
+}
+
+/* Into a plan zeroed by the caller. */
+static int lower_into(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
+    const qs_value *w = qs_lower_in(l, r->w);
+    qs_infer x;
+    qs_window window;
+    qs_lower_infer(l, &x);
+    int code = qs_window_infer(&x, r->x, w->dims + 2, &window);
+    if (code)
+        return code;
+    if (!window.channels_last)
+        return qs_infer_fail(&x, QSIM_E_INTERNAL, "convolution is executed channels last only");
+    p->roles = r;
+    p->batches = 1;
+    if (!shape_of(l->node, w, &p->shape))
+        return qs_infer_fail(&x, QSIM_E_LIMIT, "the weights are too large");
+    geometry(&window, &p->conv);
+    return qs_i8_lower(l, p);
+}
+
+/* With "into" (op/window.h) over what the convolution before it left, if there was one. */
+static int lower_qlinear(qs_lower *l) {
+    const int64_t into = qs_node_int(l->node, "into", 0);
+    qs_i8_post_ops *b = qs_lower_params(l, sizeof(*b));
+    if (!b)
+        return QSIM_E_NOMEM;
+    if (into < 0 || into > INT32_MAX)
+        return qs_fail(l->error, QSIM_E_LIMIT, "%s: too many channels (node '%s', %s)", l->model,
+                       l->node->name, l->node->op_type);
+    if (l->node->input_count > QS_I8_CONV_OVER && qs_lower_in(l, QS_I8_CONV_OVER))
+        l->step->over = QS_I8_CONV_OVER;
+    b->product.conv.y_channels = (int32_t)into;
+    b->product.conv.y_column = into ? (int32_t)qs_node_int(l->node, "column", 0) : 0;
+    qs_i8_plan_post_ops(l, b);
+    int code = lower_into(l, &qlinear, &b->product);
+    return code ? code : qs_i8_lower_post_ops(l, b);
+}
+
+int qs_convinteger_lower(qs_lower *l, const qs_i8_floats *how) {
+    qs_i8_plan *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->floats = *how;
+    return lower_into(l, &integer, p);
+}
+
+static int lower_integer(qs_lower *l) {
+    return qs_convinteger_lower(l, &(qs_i8_floats){0});
+}
+
+static const qs_attr_rule conv_attrs[] = {QS_CONV_ATTRS(10)};
+
+static const qs_attr_rule internal_attrs[] = {
+    QS_CONV_ATTRS(0),
+    {"channels_last", QS_ATTR_INT, 0, 0},
+    {"lo", QS_ATTR_INT, 0, 0},
+    {"hi", QS_ATTR_INT, 0, 0},
+    QS_INTO_ATTRS,
+    QS_I8_POST_OPS_ATTRS,
+};
+
+const qs_op qs_op_qlinearconv = {.domain = "",
+                                 .name = "QLinearConv",
+                                 .since = 10,
+                                 .until = QS_OPSET_NEWEST,
+                                 .min_in = 8,
+                                 .max_in = 9,
+                                 .min_out = 1,
+                                 .max_out = 1,
+                                 .attrs = conv_attrs,
+                                 .attr_count = QS_COUNT(conv_attrs),
+                                 .infer = infer_qlinear};
+
+const qs_op qs_op_qsim_qlinearconv = {.domain = "qsim",
+                                      .name = "QLinearConv",
+                                      .until = INT16_MAX,
+                                      .min_in = 8,
+                                      .max_in = QS_I8_INPUTS,
+                                      .min_out = 1,
+                                      .max_out = 1,
+                                      .attrs = internal_attrs,
+                                      .attr_count = QS_COUNT(internal_attrs),
+                                      .infer = infer_internal,
+                                      .pack = pack_qlinear,
+                                      .lower = lower_qlinear};
+
+const qs_op qs_op_convinteger = {.domain = "",
+                                 .name = "ConvInteger",
+                                 .since = 10,
+                                 .until = QS_OPSET_NEWEST,
+                                 .min_in = 2,
+                                 .max_in = 4,
+                                 .min_out = 1,
+                                 .max_out = 1,
+                                 .attrs = conv_attrs,
+                                 .attr_count = QS_COUNT(conv_attrs),
+                                 .infer = infer_integer};
+
+const qs_op qs_op_qsim_convinteger = {.domain = "qsim",
+                                      .name = "ConvInteger",
+                                      .until = INT16_MAX,
+                                      .min_in = 2,
+                                      .max_in = 4,
+                                      .min_out = 1,
+                                      .max_out = 1,
+                                      .attrs = internal_attrs,
+                                      .attr_count = QS_COUNT(internal_attrs) - 6,
+                                      .infer = infer_integer,
+                                      .pack = pack_integer,
+                                      .lower = lower_integer};

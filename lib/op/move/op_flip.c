@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* Flip, internal: an 8-bit tensor as its twin of the other sign, x ^ 0x80 (zero points move by
+ * 128). */
+#include "op/rules.h"
+
+typedef struct flip_params {
+    size_t count;
+} flip_params;
+
+typedef struct flip_task {
+    const uint8_t *x;
+    uint8_t *y;
+} flip_task;
+
+QS_COLD static int infer_flip(qs_infer *x) {
+    int code = qs_infer_type(x, 0, QS_T_8BIT);
+    int32_t dtype = x->in[0]->dtype == QSIM_INT8 ? QSIM_UINT8 : QSIM_INT8;
+    return code ? code : qs_infer_out(x, 0, dtype, x->in[0]->rank, x->in[0]->dims);
+}
+
+static void flip_range(const void *arg, size_t begin, size_t end) {
+    const flip_task *t = arg;
+    const uint8_t *x = t->x;
+    uint8_t *y = t->y;
+    QS_IVDEP
+    for (size_t i = begin; i < end; i++)
+        y[i] = x[i] ^ 0x80;
+}
+
+static void run_flip(const qs_step *step, const qs_frame *f) {
+    const flip_params *p = step->params;
+    flip_task t = {qs_step_in(step, f, 0), qs_step_out(step, f, 0)};
+    qs_ranges(f->ctx, p->count, QS_GRAIN, flip_range, &t);
+}
+
+QS_COLD static int lower_flip(qs_lower *l) {
+    flip_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->count = qs_value_elements(qs_lower_in(l, 0));
+    l->step->run = run_flip;
+    l->step->kernel = "flip";
+    return QSIM_OK;
+}
+
+const qs_op qs_op_qsim_flip = {.domain = "qsim",
+                               .name = "Flip",
+                               .until = INT16_MAX,
+                               .min_in = 1,
+                               .max_in = 1,
+                               .min_out = 1,
+                               .max_out = 1,
+                               .infer = infer_flip,
+                               .lower = lower_flip};

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* Gather: slices of one axis by index; negative indices count from the end. */
+#include "op/rules.h"
+
+#define QS_T_INDEX (QS_T(QSIM_INT32) | QS_T(QSIM_INT64))
+
+static int64_t index_at(const void *data, bool wide, size_t i) {
+    int64_t index = 0;
+    int32_t narrow;
+    if (wide) {
+        memcpy(&index, (const char *)data + i * 8, 8);
+        return index;
+    }
+    memcpy(&narrow, (const char *)data + i * 4, 4);
+    return narrow;
+}
+
+QS_COLD static int check_indices(const qs_infer *x, int64_t size) {
+    qs_const c;
+    if (size < 0 || !qs_infer_const(x, 1, &c))
+        return QSIM_OK;
+    for (size_t i = 0; i < c.elements; i++) {
+        int64_t index = index_at(c.data, c.dtype == QSIM_INT64, i);
+        if (index < -size || index >= size)
+            return qs_infer_fail(x, QSIM_E_VALUE, "index %lld is outside an axis of size %lld",
+                                 (long long)index, (long long)size);
+    }
+    return QSIM_OK;
+}
+
+QS_COLD static int infer_gather(qs_infer *x) {
+    const qs_value *in = x->in[0], *indices = x->in[1];
+    int32_t axis = 0, rank = 0;
+    qs_dim dims[2 * QSIM_MAX_RANK];
+    int code = qs_infer_type(x, 0, QS_T_BYTES);
+    if (!code)
+        code = qs_infer_type(x, 1, QS_T_INDEX);
+    if (code || in->rank < 0)
+        return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
+    if (in->rank == 0)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
+    code = qs_infer_axis(x, qs_node_int(x->node, "axis", 0), in->rank, &axis);
+    if (!code)
+        code = check_indices(x, in->dims[axis].size);
+    if (code || indices->rank < 0)
+        return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
+    for (int32_t i = 0; i < axis; i++)
+        dims[rank++] = in->dims[i];
+    for (int32_t i = 0; i < indices->rank; i++)
+        dims[rank++] = indices->dims[i];
+    for (int32_t i = axis + 1; i < in->rank; i++)
+        dims[rank++] = in->dims[i];
+    return qs_infer_out(x, 0, in->dtype, rank, dims);
+}
+
+typedef struct gather_params {
+    size_t outer, count, block; /* block: bytes that one index picks */
+    int64_t size;
+    bool wide;
+} gather_params;
+
+static void run_gather(const qs_step *s, const qs_frame *f) {
+    const gather_params *p = s->params;
+    const char *x = qs_step_in(s, f, 0);
+    const void *indices = qs_step_in(s, f, 1);
+    char *y = qs_step_out(s, f, 0);
+    const size_t n = p->block, step = p->count * n;
+    for (size_t i = 0; i < p->count; i++, y += n) {
+        int64_t index = index_at(indices, p->wide, i);
+        index = index < 0 ? index + p->size : index;
+        if (index >= 0 && index < p->size) {
+            qs_copy_rows(x + (size_t)index * n, (ptrdiff_t)((size_t)p->size * n), y,
+                         (ptrdiff_t)step, n, p->outer);
+            continue;
+        }
+        for (size_t o = 0; o < p->outer; o++)
+            memset(y + o * step, 0, n);
+        if (f->status)
+            *f->status = QSIM_E_VALUE;
+    }
+}
+
+/* One known index: a part of the input, if what it picks lies together. */
+static int take_view(qs_lower *l, const gather_params *p) {
+    qs_infer rules;
+    qs_const c;
+    qs_lower_infer(l, &rules);
+    if (p->count != 1 || (p->outer != 1 && p->size != 1) || !qs_infer_const(&rules, 1, &c))
+        return QSIM_OK;
+    const int64_t index = index_at(c.data, p->wide, 0);
+    const size_t from = (size_t)(index < 0 ? index + p->size : index) * p->block;
+    l->step->views = qs_arena_copy(l->arena, &from, sizeof(from));
+    return l->step->views ? QSIM_OK : qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+}
+
+QS_COLD static int lower_gather(qs_lower *l) {
+    const qs_value *x = qs_lower_in(l, 0), *indices = qs_lower_in(l, 1);
+    int64_t axis = qs_node_int(l->node, "axis", 0);
+    gather_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    int32_t at = (int32_t)(axis < 0 ? axis + x->rank : axis);
+    p->outer = (size_t)qs_dims_product(x->dims, 0, at);
+    p->block = (size_t)qs_dims_product(x->dims, at + 1, x->rank) * qs_dtype_bytes(x->dtype);
+    p->size = x->dims[at].size;
+    p->count = qs_value_elements(indices);
+    p->wide = indices->dtype == QSIM_INT64;
+    if (p->block == 0)
+        p->count = 0;
+    l->step->run = run_gather;
+    l->step->kernel = "gather";
+    return take_view(l, p);
+}
+
+static const qs_attr_rule gather_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
+
+const qs_op qs_op_gather = {.domain = "",
+                            .name = "Gather",
+                            .since = 1,
+                            .until = QS_OPSET_NEWEST,
+                            .min_in = 2,
+                            .max_in = 2,
+                            .min_out = 1,
+                            .max_out = 1,
+                            .attrs = gather_attrs,
+                            .attr_count = QS_COUNT(gather_attrs),
+                            .infer = infer_gather,
+                            .lower = lower_gather};

@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: MIT */
+/* Slice and Pad: every axis of the result is read from an axis of the input through a simple map.
+ */
+#include "op/rules.h"
+
+/* Where index i of a result's axis comes from. */
+typedef enum walk_mode {
+    WALK_STEP, /* start + i * step */
+    WALK_FILL, /* i - lead, or nowhere outside the input */
+    WALK_EDGE,
+    WALK_REFLECT,
+    WALK_WRAP
+} walk_mode;
+
+typedef struct walk {
+    walk_mode mode;
+    int64_t start, step; /* STEP; a lead is -start */
+    int64_t in, out;     /* sizes */
+} walk;
+
+/* Index in the input, or -1: the fill value. */
+static int64_t walk_at(const walk *w, int64_t i) {
+    int64_t j = w->start + i * w->step;
+    if (j >= 0 && j < w->in)
+        return j;
+    switch (w->mode) {
+    case WALK_EDGE: return j < 0 ? 0 : w->in - 1;
+    case WALK_REFLECT: return j < 0 ? -j : 2 * (w->in - 1) - j;
+    case WALK_WRAP: j %= w->in; return j < 0 ? j + w->in : j;
+    default: return -1;
+    }
+}
+
+typedef struct select_params {
+    int32_t rank;
+    size_t element, rows;
+    size_t from; /* bytes, before the axes' own starts */
+    const walk *axes;
+    size_t strides[QSIM_MAX_RANK]; /* of the input, in bytes */
+    size_t first, run;             /* of the last axis: contiguous from here, so many */
+    uint64_t fill;
+    int32_t value; /* input with the fill value; 0: `fill` */
+    bool filled;   /* beside the run of the last axis there is nothing else */
+} select_params;
+
+static void put(char *y, const char *x, size_t element) {
+    switch (element) {
+    case 1: *y = *x; break;
+    case 2: memcpy(y, x, 2); break;
+    case 4: memcpy(y, x, 4); break;
+    default: memcpy(y, x, 8); break;
+    }
+}
+
+static void fill_row(char *y, size_t n, const char *fill, size_t element) {
+    bool same = true; /* bytes */
+    for (size_t i = 1; i < element; i++)
+        same &= fill[i] == *fill;
+    if (same)
+        memset(y, *fill, n * element);
+    else
+        for (size_t i = 0; i < n; i++)
+            put(y + i * element, fill, element);
+}
+
+#define STRIDED(T)                                                                                 \
+    static void strided_##T(const T *restrict x, T *restrict y, ptrdiff_t step, size_t n) {        \
+        if (step == 2) { /* known, it becomes loads and shuffles */                                \
+            for (size_t i = 0; i < n; i++)                                                         \
+                y[i] = x[2 * i];                                                                   \
+            return;                                                                                \
+        }                                                                                          \
+        for (size_t i = 0; i < n; i++)                                                             \
+            y[i] = x[(ptrdiff_t)i * step];                                                         \
+    }
+STRIDED(uint8_t)
+STRIDED(uint16_t)
+STRIDED(uint32_t)
+STRIDED(uint64_t)
+
+/* A whole row of elements that are a step apart. */
+static void strided_row(const char *x, char *y, ptrdiff_t step, size_t n, size_t element) {
+    switch (element) {
+    case 1: strided_uint8_t((const void *)x, (void *)y, step, n); break;
+    case 2: strided_uint16_t((const void *)x, (void *)y, step, n); break;
+    case 4: strided_uint32_t((const void *)x, (void *)y, step, n); break;
+    default: strided_uint64_t((const void *)x, (void *)y, step, n); break;
+    }
+}
+
+/* One row of the last axis; `x` is NULL where the whole row is filled. */
+static void select_row(const select_params *p, const char *x, char *y, const char *fill) {
+    const walk *w = &p->axes[p->rank - 1];
+    size_t n = (size_t)w->out, e = p->element, from = x ? p->first : n;
+    if (!x) {
+        fill_row(y, n, fill, e);
+        return;
+    }
+    if (w->mode == WALK_STEP && w->step != 1) {
+        strided_row(x + w->start * (int64_t)e, y, (ptrdiff_t)w->step, n, e);
+        return;
+    }
+    if (p->filled) { /* what is outside, and the run inside */
+        fill_row(y, from, fill, e);
+        memcpy(y + from * e, x + (size_t)walk_at(w, (int64_t)from) * e, p->run * e);
+        fill_row(y + (from + p->run) * e, n - from - p->run, fill, e);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (i == from && p->run) {
+            memcpy(y + i * e, x + (size_t)walk_at(w, (int64_t)i) * e, p->run * e);
+            i += p->run - 1;
+            continue;
+        }
+        int64_t j = x ? walk_at(w, (int64_t)i) : -1;
+        put(y + i * e, j < 0 ? fill : x + (size_t)j * e, e);
+    }
+}
+
+typedef struct select_job {
+    const select_params *p;
+    const char *x, *fill;
+    char *y;
+} select_job;
+
+/* Where row r of the result is in the input; or NULL: nowhere. */
+static const char *row_at(const select_job *job, size_t r) {
+    const select_params *p = job->p;
+    size_t at = p->from;
+    for (int32_t i = p->rank - 2; i >= 0; i--) {
+        const int64_t j = walk_at(&p->axes[i], (int64_t)(r % (size_t)p->axes[i].out));
+        r /= (size_t)p->axes[i].out;
+        if (j < 0)
+            return NULL;
+        at += (size_t)j * p->strides[i];
+    }
+    return job->x + at;
+}
+
+/* Rows whose inside is one run and which follow each other by a step, and what is outside. */
+static void select_rows(const select_params *p, const char *x, char *y, const char *fill,
+                        size_t rows) {
+    const walk *last = &p->axes[p->rank - 1], *next = &p->axes[p->rank - 2];
+    const size_t n = (size_t)last->out, e = p->element;
+    const ptrdiff_t step = (ptrdiff_t)next->step * (ptrdiff_t)p->strides[p->rank - 2];
+    if (p->run < n)
+        fill_row(y, n * rows, fill, e);
+    qs_copy_rows(x + (size_t)walk_at(last, (int64_t)p->first) * e, step, y + p->first * e,
+                 (ptrdiff_t)(n * e), p->run * e, rows);
+}
+
+static void select_range(const void *arg, size_t begin, size_t end) {
+    const select_job *job = arg;
+    const select_params *p = job->p;
+    const size_t out = (size_t)p->axes[p->rank - 1].out, row = out * p->element;
+    const walk *next = p->rank > 1 ? &p->axes[p->rank - 2] : NULL;
+    const bool together = next && next->mode == WALK_STEP && p->run > 0 &&
+                          (p->run == out || (p->filled && row < 256));
+    for (size_t r = begin, rows; r < end; r += rows) {
+        const char *x = row_at(job, r);
+        char *y = job->y + r * row;
+        rows = 1;
+        if (x && together) {
+            const size_t rest = (size_t)next->out - r % (size_t)next->out;
+            rows = rest < end - r ? rest : end - r;
+            select_rows(p, x, y, job->fill, rows);
+        } else {
+            select_row(p, x, y, job->fill);
+        }
+    }
+}
+
+static void run_select(const qs_step *s, const qs_frame *f) {
+    const select_params *p = s->params;
+    const char *fill = p->value ? qs_step_in(s, f, p->value) : NULL;
+    select_job job = {p, qs_step_in(s, f, 0), fill ? fill : (const char *)&p->fill,
+                      qs_step_out(s, f, 0)};
+    size_t row = (size_t)p->axes[p->rank - 1].out;
+    qs_ranges(f->ctx, p->rows, QS_GRAIN / (row + 1) + 1, select_range, &job);
+}
+
+/* The contiguous part of the last axis. */
+static void find_run(select_params *p) {
+    const walk *w = &p->axes[p->rank - 1];
+    if (w->step != 1)
+        return;
+    int64_t first = w->start < 0 ? -w->start : 0, end = w->in - w->start;
+    end = end > w->out ? w->out : end;
+    if (first < end) {
+        p->first = (size_t)first;
+        p->run = (size_t)(end - first);
+        p->filled = w->mode == WALK_FILL;
+    }
+}
+
+QS_COLD static int lower_select(qs_lower *l, const walk *axes) {
+    const qs_value *x = qs_lower_in(l, 0);
+    select_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    static const walk point = {WALK_STEP, 0, 1, 1, 1};
+    walk *copy;
+    p->rank = x->rank ? x->rank : 1;
+    p->element = qs_dtype_bytes(x->dtype);
+    p->axes = copy =
+        qs_arena_copy(l->arena, x->rank ? axes : &point, (size_t)p->rank * sizeof(*axes));
+    if (!copy)
+        return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    for (int32_t i = 0; i < p->rank; i++) /* nothing of it is outside */
+        if (copy[i].step == 1 && copy[i].start >= 0 && copy[i].out <= copy[i].in - copy[i].start)
+            copy[i].mode = WALK_STEP;
+    size_t stride = p->element;
+    for (int32_t i = x->rank - 1; i >= 0; i--) {
+        p->strides[i] = stride;
+        stride *= (size_t)x->dims[i].size;
+    }
+    p->rows = 1;
+    for (int32_t i = 0; i + 1 < p->rank; i++)
+        p->rows *= (size_t)axes[i].out;
+    if (p->axes[p->rank - 1].out == 0)
+        p->rows = 0;
+    find_run(p);
+    l->step->run = run_select;
+    l->step->kernel = "select";
+    return QSIM_OK;
+}
+
+QS_COLD static int infer_select(const qs_infer *x, const walk *axes) {
+    qs_dim dims[QSIM_MAX_RANK];
+    const qs_value *in = x->in[0];
+    for (int32_t i = 0; i < in->rank; i++) {
+        bool same = axes[i].out < 0 && axes[i].in == -2; /* untouched */
+        dims[i] = same ? in->dims[i] : (qs_dim){axes[i].out, NULL};
+    }
+    return qs_infer_out(x, 0, in->dtype, in->rank, dims);
+}
+
+/* Every axis as it is; in = -2 marks one of unknown size that nothing touches. */
+static void walk_whole(const qs_value *v, walk *axes) {
+    for (int32_t i = 0; i < v->rank; i++) {
+        int64_t size = v->dims[i].size;
+        axes[i] = (walk){WALK_STEP, 0, 1, size < 0 ? -2 : size, size};
+    }
+}
+
+/* ---- Slice ---- */
+
+typedef struct slice_spec {
+    int64_t starts[QSIM_MAX_RANK], ends[QSIM_MAX_RANK], axes[QSIM_MAX_RANK], steps[QSIM_MAX_RANK];
+    int32_t count; /* QS_DYNAMIC: not known */
+} slice_spec;
+
+QS_COLD static int slice_lists(const qs_infer *x, slice_spec *s, int32_t counts[4]) {
+    static const char *const names[] = {"starts", "ends", "axes"};
+    int64_t *const lists[] = {s->starts, s->ends, s->axes, s->steps};
+    bool attrs = x->node->version < 10;
+    counts[3] = QS_ABSENT;
+    for (int32_t i = 0; i < (attrs ? 3 : 4); i++) {
+        int code = attrs ? qs_infer_attr_ints(x, names[i], lists[i], QSIM_MAX_RANK, &counts[i])
+                         : qs_infer_ints(x, i + 1, lists[i], QSIM_MAX_RANK, &counts[i]);
+        if (code)
+            return code;
+    }
+    return QSIM_OK;
+}
+
+QS_COLD static int slice_read(const qs_infer *x, slice_spec *s) {
+    int32_t counts[4];
+    int code = slice_lists(x, s, counts);
+    if (code)
+        return code;
+    if (counts[0] == QS_ABSENT || counts[1] == QS_ABSENT)
+        return qs_infer_fail(x, QSIM_E_GRAPH, "starts or ends are missing");
+    s->count = counts[0];
+    for (int32_t i = 0; i < 4; i++)
+        if (counts[i] == QS_DYNAMIC)
+            s->count = QS_DYNAMIC;
+    for (int32_t i = 1; i < 4 && s->count >= 0; i++)
+        if (counts[i] != QS_ABSENT && counts[i] != s->count)
+            return qs_infer_fail(x, QSIM_E_SHAPE, "starts has %d elements, another list %d",
+                                 (int)s->count, (int)counts[i]);
+    for (int32_t i = 0; i < s->count; i++) {
+        if (counts[2] == QS_ABSENT)
+            s->axes[i] = i;
+        if (counts[3] == QS_ABSENT)
+            s->steps[i] = 1;
+        if (s->steps[i] == 0)
+            return qs_infer_fail(x, QSIM_E_VALUE, "a step of 0");
+    }
+    return QSIM_OK;
+}
+
+/* v, counted from the end if negative, brought into [lo, hi]. */
+static int64_t slice_clamp(int64_t v, int64_t size, int64_t lo, int64_t hi) {
+    if (v < 0)
+        v = v < -size ? lo : v + size;
+    return v < lo ? lo : v > hi ? hi : v;
+}
+
+static void slice_axis(walk *w, int64_t size, int64_t start, int64_t end, int64_t step) {
+    bool back = step < 0;
+    start = slice_clamp(start, size, 0, back ? size - 1 : size);
+    end = slice_clamp(end, size, back ? -1 : 0, back ? size - 1 : size);
+    int64_t span = back ? start - end : end - start;
+    uint64_t by = back ? (uint64_t)0 - (uint64_t)step : (uint64_t)step;
+    int64_t count = size > 0 && span > 0 ? (int64_t)(((uint64_t)span - 1) / by + 1) : 0;
+    *w = (walk){WALK_STEP, start, count > 1 ? step : 1, size, count};
+}
+
+QS_COLD static int slice_walks(const qs_infer *x, walk *axes) {
+    slice_spec s;
+    uint32_t mask = 0;
+    const qs_value *in = x->in[0];
+    int code = slice_read(x, &s);
+    if (!code && s.count >= 0)
+        code = qs_infer_axes(x, s.axes, s.count, in->rank, &mask);
+    if (code)
+        return code;
+    walk_whole(in, axes);
+    for (int32_t i = 0; i < in->rank && s.count == QS_DYNAMIC; i++)
+        axes[i] = (walk){WALK_STEP, 0, 1, -1, -1};
+    for (int32_t i = 0; i < s.count; i++) {
+        int32_t axis = (int32_t)(s.axes[i] < 0 ? s.axes[i] + in->rank : s.axes[i]);
+        int64_t size = in->dims[axis].size;
+        bool whole = s.starts[i] == 0 && s.ends[i] >= INT32_MAX && s.steps[i] == 1;
+        if (size < 0 && !whole)
+            axes[axis] = (walk){WALK_STEP, 0, 1, -1, -1};
+        else if (size >= 0)
+            slice_axis(&axes[axis], size, s.starts[i], s.ends[i], s.steps[i]);
+    }
+    return QSIM_OK;
+}
+
+QS_COLD static int infer_slice(qs_infer *x) {
+    walk axes[QSIM_MAX_RANK];
+    int code = qs_infer_type(x, 0, QS_T_BYTES);
+    if (!code && x->in[0]->rank < 0)
+        return qs_infer_out(x, 0, x->in[0]->dtype, -1, NULL);
+    if (!code)
+        code = slice_walks(x, axes);
+    return code ? code : infer_select(x, axes);
+}
+
+/* Whether the slice is one run of bytes, and where it begins: one index, then a range, then all. */
+static bool is_run(const select_params *p, size_t *from) {
+    bool whole = true;
+    *from = 0;
+    for (int32_t i = p->rank - 1; i >= 0; i--) {
+        const walk *w = &p->axes[i];
+        if (w->out != 1 && (w->step != 1 || !whole))
+            return false;
+        whole = whole && w->start == 0 && w->out == w->in;
+        *from += (size_t)w->start * p->strides[i];
+    }
+    return p->rows > 0;
+}
+
+/*
+ * Axes of one index are only a place to begin from, and whole ones go with the axis before them, so
+ * that rows are long; elements of the last axis may then be any step apart.
+ */
+static void merge_axes(select_params *p, walk *axes) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < p->rank; i++) {
+        const walk w = axes[i];
+        walk *last = n > 0 ? &axes[n - 1] : NULL;
+        if (w.out == 1) {
+            p->from += (size_t)w.start * p->strides[i];
+        } else if (last && last->step == 1 && w.step == 1 && w.out == w.in &&
+                   p->strides[n - 1] == p->strides[i] * (size_t)w.in) {
+            *last = (walk){WALK_STEP, last->start * w.in, 1, last->in * w.in, last->out * w.in};
+            p->strides[n - 1] = p->strides[i];
+        } else {
+            p->strides[n] = p->strides[i];
+            axes[n++] = w;
+        }
+    }
+    if (n == 0)
+        axes[n++] = (walk){WALK_STEP, 0, 1, 1, 1};
+    walk *last = &axes[n - 1];
+    const int64_t apart = last->in == 1 ? 1 : (int64_t)(p->strides[n - 1] / p->element);
+    *last = (walk){WALK_STEP, last->start * apart, last->step * apart, last->in * apart, last->out};
+    p->rank = n;
+    p->rows = 1;
+    for (int32_t i = 0; i + 1 < n; i++)
+        p->rows *= (size_t)axes[i].out;
+    p->axes = axes;
+}
+
+QS_COLD static int lower_slice(qs_lower *l) {
+    walk axes[QSIM_MAX_RANK];
+    qs_infer x;
+    qs_lower_infer(l, &x);
+    int code = slice_walks(&x, axes);
+    if (!code)
+        code = lower_select(l, axes);
+    size_t from;
+    if (!code && is_run(l->step->params, &from)) {
+        l->step->views = qs_arena_copy(l->arena, &from, sizeof(from));
+        if (!l->step->views)
+            return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    }
+    select_params *p = (select_params *)(uintptr_t)l->step->params;
+    if (!code && p->rows > 0) {
+        memcpy(axes, p->axes, (size_t)p->rank * sizeof(*axes));
+        merge_axes(p, axes);
+        find_run(p);
+        p->axes = qs_arena_copy(l->arena, axes, (size_t)p->rank * sizeof(*axes));
+        if (!p->axes)
+            return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    }
+    return code;
+}
+
+QS_COLD static int upgrade_slice(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    if (g->nodes[node].version >= 10 || to < 10)
+        return QSIM_OK;
+    int code = qs_upgrade_ints_to_input(g, node, "starts", 1, error);
+    if (!code)
+        code = qs_upgrade_ints_to_input(g, node, "ends", 2, error);
+    return code ? code : qs_upgrade_ints_to_input(g, node, "axes", 3, error);
+}
+
+static const qs_attr_rule slice_attrs[] = {
+    {"starts", QS_ATTR_INTS, 1, 9}, {"ends", QS_ATTR_INTS, 1, 9}, {"axes", QS_ATTR_INTS, 1, 9}};
+
+const qs_op qs_op_slice = {.domain = "",
+                           .name = "Slice",
+                           .since = 1,
+                           .until = QS_OPSET_NEWEST,
+                           .min_in = 1,
+                           .max_in = 1,
+                           .min_out = 1,
+                           .max_out = 1,
+                           .later = {{10, 3, 5, 1}},
+                           .attrs = slice_attrs,
+                           .attr_count = QS_COUNT(slice_attrs),
+                           .infer = infer_slice,
+                           .upgrade = upgrade_slice,
+                           .lower = lower_slice};
+
+/* ---- Pad ---- */
+
+QS_COLD static int pad_mode(const qs_infer *x, walk_mode *mode) {
+    static const char *const names[] = {"constant", "edge", "reflect", "wrap"};
+    static const walk_mode modes[] = {WALK_FILL, WALK_EDGE, WALK_REFLECT, WALK_WRAP};
+    for (size_t i = 0; i < QS_COUNT(names); i++) {
+        if (i == 3 && x->node->version < 19)
+            break;
+        if (qs_node_string_is(x->node, "mode", names[i], i == 0)) {
+            *mode = modes[i];
+            return QSIM_OK;
+        }
+    }
+    return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "this padding mode is not known");
+}
+
+/* pads: `count` / 2 leads, then as many tails, of the axes in `axes`. */
+QS_COLD static int pad_read(const qs_infer *x, int64_t *pads, int32_t *count, int64_t *axes,
+                            int32_t *axis_count) {
+    *axis_count = QS_ABSENT;
+    if (x->node->version < 11)
+        return qs_infer_attr_ints(x, x->node->version < 2 ? "paddings" : "pads", pads,
+                                  2 * QSIM_MAX_RANK, count);
+    int code = qs_infer_ints(x, 1, pads, 2 * QSIM_MAX_RANK, count);
+    if (!code && x->node->input_count > 3)
+        code = qs_infer_ints(x, 3, axes, QSIM_MAX_RANK, axis_count);
+    return code;
+}
+
+QS_COLD static int pad_axis(const qs_infer *x, walk *w, walk_mode mode, int64_t lead,
+                            int64_t tail) {
+    int64_t size = w->in, out = -1;
+    if (size == -2) {
+        *w = (walk){mode, 0, 1, lead || tail ? -1 : -2, -1};
+        return QSIM_OK;
+    }
+    if (lead == INT64_MIN || !qs_add64(size, lead, &out) || !qs_add64(out, tail, &out) || out < 0)
+        return qs_infer_fail(x, QSIM_E_VALUE, "pads %lld and %lld around %lld", (long long)lead,
+                             (long long)tail, (long long)size);
+    if (mode == WALK_REFLECT && (lead >= size || tail >= size) && (lead > 0 || tail > 0))
+        return qs_infer_fail(x, QSIM_E_VALUE, "a reflection of %lld is wider than the axis of %lld",
+                             (long long)(lead > tail ? lead : tail), (long long)size);
+    if (mode != WALK_FILL && size == 0 && out > 0)
+        return qs_infer_fail(x, QSIM_E_VALUE, "an empty axis has nothing to repeat");
+    *w = (walk){mode, -lead, 1, size, out};
+    return QSIM_OK;
+}
+
+QS_COLD static int pad_walks(const qs_infer *x, walk *walks) {
+    int64_t pads[2 * QSIM_MAX_RANK], axes[QSIM_MAX_RANK];
+    int32_t count, given, rank = x->in[0]->rank;
+    uint32_t mask;
+    walk_mode mode = WALK_FILL;
+    int code = pad_mode(x, &mode);
+    if (!code)
+        code = pad_read(x, pads, &count, axes, &given);
+    if (code)
+        return code;
+    if (count == QS_ABSENT)
+        return qs_infer_fail(x, QSIM_E_GRAPH, "no pads are given");
+    walk_whole(x->in[0], walks);
+    if (count == QS_DYNAMIC || given == QS_DYNAMIC) {
+        for (int32_t i = 0; i < rank; i++)
+            walks[i] = (walk){mode, 0, 1, -1, -1};
+        return QSIM_OK;
+    }
+    for (int32_t i = 0; i < rank && given == QS_ABSENT; i++)
+        axes[i] = i;
+    int32_t n = given == QS_ABSENT ? rank : given;
+    code = qs_infer_axes(x, axes, n, rank, &mask);
+    if (!code && count != 2 * n)
+        code = qs_infer_fail(x, QSIM_E_SHAPE, "%d pads for %d axes", (int)count, (int)n);
+    for (int32_t i = 0; i < n && !code; i++) {
+        int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+        code = pad_axis(x, &walks[axis], mode, pads[i], pads[i + n]);
+    }
+    return code;
+}
+
+QS_COLD static int infer_pad(qs_infer *x) {
+    walk axes[QSIM_MAX_RANK];
+    const qs_value *value = qs_infer_in(x, 2);
+    int code = qs_infer_type(x, 0, x->node->version < 11 ? QS_T_REAL : QS_T_BYTES);
+    if (!code)
+        code = qs_infer_same_type(x, 0, 2);
+    if (!code && value && value->rank > 0 && qs_dims_product(value->dims, 0, value->rank) != 1)
+        code = qs_infer_fail(x, QSIM_E_SHAPE, "the fill value is not a scalar");
+    if (!code && x->in[0]->rank < 0)
+        return qs_infer_out(x, 0, x->in[0]->dtype, -1, NULL);
+    if (!code)
+        code = pad_walks(x, axes);
+    return code ? code : infer_select(x, axes);
+}
+
+QS_COLD static int lower_pad(qs_lower *l) {
+    walk axes[QSIM_MAX_RANK];
+    qs_infer x;
+    qs_lower_infer(l, &x);
+    int code = pad_walks(&x, axes);
+    if (!code)
+        code = lower_select(l, axes);
+    if (code)
+        return code;
+    select_params *p = (select_params *)(uintptr_t)l->step->params;
+    float value = qs_node_float(l->node, "value", 0);
+    double wide = (double)value;
+    if (qs_lower_in(l, 0)->dtype == QSIM_DOUBLE)
+        memcpy(&p->fill, &wide, sizeof(wide));
+    else
+        memcpy(&p->fill, &value, sizeof(value));
+    p->value = qs_lower_in(l, 2) ? 2 : 0;
+    return QSIM_OK;
+}
+
+QS_COLD static int upgrade_pad(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    int32_t version = g->nodes[node].version;
+    if (version >= 11 || to < 11)
+        return QSIM_OK;
+    int code = qs_upgrade_ints_to_input(g, node, version < 2 ? "paddings" : "pads", 1, error);
+    if (code || !qs_node_attr(&g->nodes[node], "value"))
+        return code;
+    bool wide = g->values[g->nodes[node].inputs[0]].dtype == QSIM_DOUBLE;
+    float value = qs_node_float(&g->nodes[node], "value", 0);
+    double d = (double)value;
+    const char *name = qs_graph_fresh_name(g, "pad_value");
+    qs_id id = name ? qs_graph_add_const(g, name, wide ? QSIM_DOUBLE : QSIM_FLOAT, 0, NULL,
+                                         wide ? (const void *)&d : (const void *)&value, true)
+                    : QSIM_E_NOMEM;
+    if (id < 0 || qs_node_grow_inputs(g, node, 3) != QSIM_OK)
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    qs_node_set_input(g, node, 2, id);
+    qs_node_drop_attr(g, node, "value");
+    return QSIM_OK;
+}
+
+static const qs_attr_rule pad_attrs[] = {{"paddings", QS_ATTR_INTS, 1, 1},
+                                         {"pads", QS_ATTR_INTS, 2, 10},
+                                         {"value", QS_ATTR_FLOAT, 1, 10},
+                                         {"mode", QS_ATTR_STRING, 1, 0}};
+
+const qs_op qs_op_pad = {.domain = "",
+                         .name = "Pad",
+                         .since = 1,
+                         .until = QS_OPSET_NEWEST,
+                         .min_in = 1,
+                         .max_in = 1,
+                         .min_out = 1,
+                         .max_out = 1,
+                         .later = {{11, 2, 3, 1}, {18, 2, 4, 1}},
+                         .attrs = pad_attrs,
+                         .attr_count = QS_COUNT(pad_attrs),
+                         .infer = infer_pad,
+                         .upgrade = upgrade_pad,
+                         .lower = lower_pad};

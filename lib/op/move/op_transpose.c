@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* Transpose, of elements of 1, 2, 4 or 8 bytes. */
+#include "op/rules.h"
+
+#include "base/ctx.h"
+#include "kernel/table.h"
+#include "kernel/u8.h"
+
+/* About what one item of work is. */
+#define BLOCK_ELEMENTS ((size_t)16384)
+
+QS_COLD static int read_perm(const qs_infer *x, int32_t rank, int32_t perm[QSIM_MAX_RANK]) {
+    int64_t given[QSIM_MAX_RANK];
+    int32_t count;
+    uint32_t seen = 0;
+    int code = qs_infer_attr_ints(x, "perm", given, QSIM_MAX_RANK, &count);
+    if (code)
+        return code;
+    if (count != QS_ABSENT && count != rank)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "perm has %d axes, the input %d", (int)count,
+                             (int)rank);
+    for (int32_t i = 0; i < rank; i++) {
+        int64_t axis = count == QS_ABSENT ? rank - 1 - i : given[i];
+        if (axis < 0 || axis >= rank || (seen & 1u << axis))
+            return qs_infer_fail(x, QSIM_E_VALUE, "perm is not a permutation: axis %lld",
+                                 (long long)axis);
+        seen |= 1u << axis;
+        perm[i] = (int32_t)axis;
+    }
+    return QSIM_OK;
+}
+
+QS_COLD static int infer_transpose(qs_infer *x) {
+    const qs_value *in = x->in[0];
+    int32_t perm[QSIM_MAX_RANK];
+    qs_dim dims[QSIM_MAX_RANK];
+    int code = qs_infer_type(x, 0, QS_T_BYTES);
+    if (code || in->rank < 0)
+        return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
+    code = read_perm(x, in->rank, perm);
+    if (code)
+        return code;
+    for (int32_t i = 0; i < in->rank; i++)
+        dims[i] = in->dims[perm[i]];
+    return qs_infer_out(x, 0, in->dtype, in->rank, dims);
+}
+
+/* Lines that are brought together, as bytes: a part of the first cache. */
+#define LINES      ((size_t)16384)
+#define MOST_LINES ((size_t)64)
+
+/*
+ * Merged axes of the result; the last two, (rows, columns), are one tile copy: columns are
+ * contiguous in the result; in the input, rows are `row` elements apart and columns `column`.
+ */
+typedef struct transpose_params {
+    int32_t rank; /* of the axes outside the tile */
+    size_t outer, rows, columns, row, column, element;
+    const size_t *lines;  /* where each column begins, if columns are of several axes; or NULL */
+    size_t block, blocks; /* a tile is cut into blocks of rows */
+    size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK];
+} transpose_params;
+
+/* Elements that are neither of 1 nor of 4 bytes, or whose rows are apart too. */
+#define GATHER(T)                                                                                  \
+    static void gather_##T(const T *restrict x, T *restrict y, const transpose_params *p,          \
+                           size_t rows) {                                                          \
+        for (size_t r = 0; r < rows; r++)                                                          \
+            for (size_t c = 0; c < p->columns; c++)                                                \
+                y[r * p->columns + c] = x[r * p->row + c * p->column];                             \
+    }
+
+GATHER(uint8_t)
+GATHER(uint16_t)
+GATHER(uint32_t)
+GATHER(uint64_t)
+
+static void copy_rows(const char *restrict x, char *restrict y, size_t step, size_t bytes,
+                      size_t rows) {
+    for (size_t r = 0; r < rows; r++)
+        memcpy(y + r * bytes, x + r * step, bytes);
+}
+
+/* Short rows of the usual sizes, as those of an attention's heads: no call for each. */
+static void copy_short_rows(const char *restrict x, char *restrict y, size_t step, size_t bytes,
+                            size_t rows) {
+    switch (bytes) {
+    case 2: copy_rows(x, y, step, 2, rows); break;
+    case 3: copy_rows(x, y, step, 3, rows); break;
+    case 4: copy_rows(x, y, step, 4, rows); break;
+    case 6: copy_rows(x, y, step, 6, rows); break;
+    case 8: copy_rows(x, y, step, 8, rows); break;
+    case 12: copy_rows(x, y, step, 12, rows); break;
+    case 16: copy_rows(x, y, step, 16, rows); break;
+    case 32: copy_rows(x, y, step, 32, rows); break;
+    case 64: copy_rows(x, y, step, 64, rows); break;
+    case 128: copy_rows(x, y, step, 128, rows); break;
+    default: copy_rows(x, y, step, bytes, rows); break;
+    }
+}
+
+static void gather(const void *x, void *y, const transpose_params *p, size_t rows) {
+    switch (p->element) {
+    case 1: gather_uint8_t(x, y, p, rows); break;
+    case 2: gather_uint16_t(x, y, p, rows); break;
+    case 4: gather_uint32_t(x, y, p, rows); break;
+    default: gather_uint64_t(x, y, p, rows); break;
+    }
+}
+
+typedef struct transpose_job {
+    const transpose_params *p;
+    const qk_u8 *k;
+    void (*kernel)(const void *x, size_t line, void *y, size_t rows, size_t columns); /* or NULL */
+    const char *x;
+    char *y;
+} transpose_job;
+
+static void transpose_pairs(const uint8_t *restrict x, size_t line, uint8_t *restrict y,
+                            size_t rows) {
+    for (size_t r = 0; r < rows; r++) {
+        y[2 * r] = x[r];
+        y[2 * r + 1] = x[line + r];
+    }
+}
+
+/* Many small tiles, as of a channel shuffle, one after the other. */
+static void transpose_tiles(const transpose_job *job, size_t begin, size_t end) {
+    const transpose_params *p = job->p;
+    const size_t step = p->rank > 0 ? p->strides[0] * p->element : 0;
+    const size_t bytes = p->rows * p->columns * p->element;
+    if (p->element == 1 && p->columns == 2) {
+        for (size_t o = begin; o < end; o++)
+            transpose_pairs((const uint8_t *)job->x + o * step, p->column,
+                            (uint8_t *)job->y + o * bytes, p->rows);
+        return;
+    }
+    for (size_t o = begin; o < end; o++)
+        job->kernel(job->x + o * step, p->column, job->y + o * bytes, p->rows, p->columns);
+}
+
+/* Columns of several axes, as when blocks of pixels become channels: first brought together. */
+static void transpose_lines(const transpose_job *job, const char *x, char *y, size_t rows) {
+    const transpose_params *p = job->p;
+    uint64_t near[LINES / 8];
+    const size_t most = LINES / (p->columns * p->element) / 16 * 16;
+    for (size_t r = 0; r < rows; r += most) {
+        const size_t n = rows - r < most ? rows - r : most, bytes = n * p->element;
+        for (size_t c = 0; c < p->columns; c++)
+            memcpy((char *)near + c * bytes, x + (r + p->lines[c]) * p->element, bytes);
+        job->kernel(near, n, y + r * p->columns * p->element, n, p->columns);
+    }
+}
+
+/* `rows` rows of a tile. */
+static void transpose_rows(const transpose_job *job, const void *x, void *y, size_t rows) {
+    const transpose_params *p = job->p;
+    if (p->lines)
+        transpose_lines(job, x, y, rows);
+    else if (p->column == 1)
+        copy_short_rows(x, y, p->row * p->element, p->columns * p->element, rows);
+    else if (p->row != 1)
+        gather(x, y, p, rows);
+    else if (p->element == 1 && p->columns <= 4 && rows >= 1024)
+        job->k->interleave(x, p->column, p->columns, y, rows);
+    else if (job->kernel)
+        job->kernel(x, p->column, y, rows, p->columns);
+    else
+        gather(x, y, p, rows);
+}
+
+/* Items: (index of the outer axes, block of rows). */
+static void transpose_range(const void *arg, size_t begin, size_t end) {
+    const transpose_job *job = arg;
+    const transpose_params *p = job->p;
+    if (job->kernel && !p->lines && p->rank <= 1 && p->blocks == 1 && p->rows < 1024) {
+        transpose_tiles(job, begin, end);
+        return;
+    }
+    for (size_t item = begin; item < end; item++) {
+        const size_t o = p->blocks == 1 ? item : item / p->blocks;
+        const size_t first = (item - o * p->blocks) * p->block;
+        size_t at = first * p->row, rest = o;
+        for (int32_t i = p->rank - 1; i > 0; i--) {
+            at += rest % p->dims[i] * p->strides[i];
+            rest /= p->dims[i];
+        }
+        if (p->rank > 0)
+            at += rest * p->strides[0];
+        const size_t rows = p->rows - first < p->block ? p->rows - first : p->block;
+        transpose_rows(job, job->x + at * p->element,
+                       job->y + (o * p->rows + first) * p->columns * p->element, rows);
+    }
+}
+
+static void run_transpose(const qs_step *s, const qs_frame *f) {
+    const transpose_params *p = s->params;
+    const qk_u8 *k = f->ctx->kernels->u8;
+    transpose_job job = {.p = p, .k = k, .x = qs_step_in(s, f, 0), .y = qs_step_out(s, f, 0)};
+    if (p->row == 1 && p->column != 1)
+        job.kernel = p->element == 1 ? k->transpose8 : p->element == 4 ? k->transpose32 : NULL;
+    qs_ranges(f->ctx, p->outer * p->blocks, QS_GRAIN / (p->block * p->columns + 1) + 1,
+              transpose_range, &job);
+}
+
+/* Merged axes of the result with their strides in the input; returns how many. */
+static int32_t merge_axes(const qs_value *x, const int32_t *perm, size_t *dims, size_t *strides) {
+    size_t own[QSIM_MAX_RANK], step = 1;
+    int32_t n = 0;
+    for (int32_t i = x->rank - 1; i >= 0; i--) {
+        own[i] = step;
+        step *= (size_t)x->dims[i].size;
+    }
+    for (int32_t i = 0; i < x->rank; i++) {
+        size_t d = (size_t)x->dims[perm[i]].size, s = own[perm[i]];
+        if (d == 1)
+            continue;
+        if (n > 0 && strides[n - 1] == s * d) {
+            dims[n - 1] *= d;
+            strides[n - 1] = s;
+            continue;
+        }
+        dims[n] = d;
+        strides[n++] = s;
+    }
+    return n;
+}
+
+/*
+ * How many of the last axes are columns. More than one, if rows of adjacent elements stand before
+ * them and a kernel transposes such.
+ */
+static int32_t column_axes(const size_t *dims, const size_t *strides, int32_t n, size_t element) {
+    size_t columns = dims[n - 1];
+    if ((element != 1 && element != 4) || strides[n - 1] == 1 || strides[n - 2] == 1)
+        return 1;
+    for (int32_t i = n - 2; i > 0 && columns * dims[i] <= MOST_LINES; i--) {
+        columns *= dims[i];
+        if (strides[i - 1] == 1)
+            return dims[i - 1] >= 16 ? n - i : 1;
+    }
+    return 1;
+}
+
+/* The tile of the last axes, of which `across` are columns. */
+QS_COLD static int lower_tile(qs_lower *l, transpose_params *p, const size_t *dims,
+                              const size_t *strides, int32_t n, int32_t across) {
+    p->columns = 1;
+    for (int32_t i = n - across; i < n; i++)
+        p->columns *= dims[i];
+    p->column = strides[n - 1];
+    p->rows = dims[n - across - 1];
+    p->row = strides[n - across - 1];
+    if (across == 1)
+        return QSIM_OK;
+    size_t *lines = qs_arena_alloc(l->arena, p->columns, sizeof(*lines));
+    for (size_t c = 0; lines && c < p->columns; c++) {
+        size_t rest = c, at = 0;
+        for (int32_t i = n - 1; i >= n - across; rest /= dims[i--])
+            at += rest % dims[i] * strides[i];
+        lines[c] = at;
+    }
+    p->lines = lines;
+    return lines ? QSIM_OK : qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+}
+
+QS_COLD static int lower_transpose(qs_lower *l) {
+    const qs_value *x = qs_lower_in(l, 0);
+    int32_t perm[QSIM_MAX_RANK];
+    size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK];
+    qs_infer rules;
+    qs_lower_infer(l, &rules);
+    int code = read_perm(&rules, x->rank, perm);
+    if (code)
+        return code;
+    int32_t n = merge_axes(x, perm, dims, strides);
+    if (n <= 1 || qs_value_elements(x) == 0) { /* only axes of size 1 move, or no elements */
+        l->alias = true;
+        return QSIM_OK;
+    }
+    transpose_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->element = qs_dtype_bytes(x->dtype);
+    const int32_t across = column_axes(dims, strides, n, p->element);
+    p->rank = n - 1 - across;
+    p->outer = 1;
+    for (int32_t i = 0; i < p->rank; i++) {
+        p->dims[i] = dims[i];
+        p->strides[i] = strides[i];
+        p->outer *= dims[i];
+    }
+    code = lower_tile(l, p, dims, strides, n, across);
+    if (code)
+        return code;
+    p->block = BLOCK_ELEMENTS / p->columns / 64 * 64;
+    p->block = l->ctx->threads == 1 ? p->rows : p->block < 64 ? 64 : p->block;
+    p->blocks = (p->rows + p->block - 1) / p->block;
+    l->step->run = run_transpose;
+    l->step->kernel = "transpose";
+    return QSIM_OK;
+}
+
+static const qs_attr_rule transpose_attrs[] = {{"perm", QS_ATTR_INTS, 1, 0}};
+
+const qs_op qs_op_transpose = {.domain = "",
+                               .name = "Transpose",
+                               .since = 1,
+                               .until = QS_OPSET_NEWEST,
+                               .min_in = 1,
+                               .max_in = 1,
+                               .min_out = 1,
+                               .max_out = 1,
+                               .attrs = transpose_attrs,
+                               .attr_count = QS_COUNT(transpose_attrs),
+                               .infer = infer_transpose,
+                               .lower = lower_transpose};

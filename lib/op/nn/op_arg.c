@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* ArgMax and ArgMin. */
+#include "op/rules.h"
+
+/* Index of the best of n elements `step` apart; a NaN is passed over unless it is the first. */
+typedef size_t (*arg_fn)(const void *x, size_t n, size_t step, bool last);
+
+#define ARG(name, T, op)                                                                           \
+    static size_t name(const void *vx, size_t n, size_t step, bool last) {                         \
+        const T *x = vx;                                                                           \
+        size_t best = 0;                                                                           \
+        for (size_t i = 1; i < n; i++)                                                             \
+            if (x[i * step] op x[best * step] || (last && x[i * step] == x[best * step]))          \
+                best = i;                                                                          \
+        return best;                                                                               \
+    }
+#define ARGS(suffix, T)                                                                            \
+    ARG(max_##suffix, T, >)                                                                        \
+    ARG(min_##suffix, T, <)
+
+ARGS(f32, float)
+ARGS(f64, double)
+ARGS(s8, int8_t)
+ARGS(s32, int32_t)
+ARGS(s64, int64_t)
+ARGS(u8, uint8_t)
+
+#define QS_T_ARG (QS_T_REAL | QS_T_8BIT | QS_T(QSIM_INT32) | QS_T(QSIM_INT64))
+
+QS_COLD static int arg_axis(const qs_infer *x, int32_t *axis) {
+    return qs_infer_axis(x, qs_node_int(x->node, "axis", 0), x->in[0]->rank, axis);
+}
+
+QS_COLD static int infer_arg(qs_infer *x) {
+    const qs_value *v = x->in[0];
+    qs_dim dims[QSIM_MAX_RANK];
+    int32_t axis = 0, rank = 0;
+    int code = qs_infer_type(x, 0, QS_T_ARG);
+    if (code || v->rank < 0)
+        return code ? code : qs_infer_out(x, 0, QSIM_INT64, -1, NULL);
+    code = arg_axis(x, &axis);
+    if (code)
+        return code;
+    if (v->dims[axis].size == 0)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d is empty", (int)axis);
+    for (int32_t i = 0; i < v->rank; i++) {
+        if (i != axis)
+            dims[rank++] = v->dims[i];
+        else if (qs_node_int(x->node, "keepdims", 1))
+            dims[rank++] = (qs_dim){1, NULL};
+    }
+    return qs_infer_out(x, 0, QSIM_INT64, rank, dims);
+}
+
+typedef struct arg_params {
+    arg_fn fn;
+    size_t outer, count, inner, element;
+    bool last;
+} arg_params;
+
+static void run_arg(const qs_step *s, const qs_frame *f) {
+    const arg_params *p = s->params;
+    const char *x = qs_step_in(s, f, 0);
+    int64_t *y = qs_step_out(s, f, 0);
+    for (size_t o = 0; o < p->outer; o++)
+        for (size_t i = 0; i < p->inner; i++)
+            *y++ = (int64_t)p->fn(x + (o * p->count * p->inner + i) * p->element, p->count,
+                                  p->inner, p->last);
+}
+
+QS_COLD static int lower_arg(qs_lower *l) {
+    static const arg_fn functions[2][16] = {{[QSIM_FLOAT] = max_f32,
+                                             [QSIM_DOUBLE] = max_f64,
+                                             [QSIM_INT8] = max_s8,
+                                             [QSIM_INT32] = max_s32,
+                                             [QSIM_INT64] = max_s64,
+                                             [QSIM_UINT8] = max_u8},
+                                            {[QSIM_FLOAT] = min_f32,
+                                             [QSIM_DOUBLE] = min_f64,
+                                             [QSIM_INT8] = min_s8,
+                                             [QSIM_INT32] = min_s32,
+                                             [QSIM_INT64] = min_s64,
+                                             [QSIM_UINT8] = min_u8}};
+    const qs_value *x = qs_lower_in(l, 0);
+    qs_infer rules;
+    int32_t axis = 0;
+    qs_lower_infer(l, &rules);
+    int code = arg_axis(&rules, &axis);
+    if (code)
+        return code;
+    arg_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->fn = functions[strcmp(l->node->op_type, "ArgMin") == 0][x->dtype];
+    p->outer = (size_t)qs_dims_product(x->dims, 0, axis);
+    p->count = (size_t)x->dims[axis].size;
+    p->inner = (size_t)qs_dims_product(x->dims, axis + 1, x->rank);
+    p->element = qs_dtype_bytes(x->dtype);
+    p->last = qs_node_int(l->node, "select_last_index", 0) != 0;
+    l->step->run = run_arg;
+    l->step->kernel = "arg";
+    return QSIM_OK;
+}
+
+static const qs_attr_rule arg_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
+                                         {"keepdims", QS_ATTR_INT, 1, 0},
+                                         {"select_last_index", QS_ATTR_INT, 12, 0}};
+
+#define ARG_OP(id, text)                                                                           \
+    const qs_op qs_op_##id = {.domain = "",                                                        \
+                              .name = text,                                                        \
+                              .since = 1,                                                          \
+                              .until = QS_OPSET_NEWEST,                                            \
+                              .min_in = 1,                                                         \
+                              .max_in = 1,                                                         \
+                              .min_out = 1,                                                        \
+                              .max_out = 1,                                                        \
+                              .attrs = arg_attrs,                                                  \
+                              .attr_count = QS_COUNT(arg_attrs),                                   \
+                              .infer = infer_arg,                                                  \
+                              .lower = lower_arg};
+
+ARG_OP(argmax, "ArgMax")
+ARG_OP(argmin, "ArgMin")

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* Conv on floats: its shape rule and packed weights; how it is executed is conv_float.c's. */
+#include <math.h>
+
+#include "op/nn/conv_float.h"
+#include "op/nn/finish.h"
+#include "op/nn/window.h"
+
+/* The fourth input of the internal form is added to the result: it has its shape. */
+QS_COLD static int infer_conv(qs_infer *x) {
+    const qs_value *v = x->in[0], *w = x->in[1], *b = x->in[2];
+    for (int32_t i = 0; i < 3; i++) {
+        int code = qs_infer_type(x, i, QS_T_FLOAT);
+        if (code)
+            return code;
+    }
+    qs_window window;
+    int64_t group = qs_node_int(x->node, "group", 1);
+    if (v->rank < 0 || w->rank < 0)
+        return qs_infer_out(x, 0, QSIM_FLOAT, -1, NULL);
+    if (w->rank != v->rank)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the weights have rank %d, the input has %d",
+                             (int)w->rank, (int)v->rank);
+    int code = qs_window_infer(x, 0, w->dims + 2, &window);
+    if (code)
+        return code;
+    int64_t c = window.channels.size, cg = w->dims[1].size, m = w->dims[0].size;
+    if (group < 1 || (m >= 0 && m % group != 0))
+        return qs_infer_fail(x, QSIM_E_VALUE, "group is %lld for %lld output channels",
+                             (long long)group, (long long)m);
+    if (c >= 0 && cg >= 0 && (c % group != 0 || c / group != cg))
+        return qs_infer_fail(
+            x, QSIM_E_SHAPE,
+            "the input has %lld channels, but the weights take %lld in each of %lld groups",
+            (long long)c, (long long)cg, (long long)group);
+    if (b && b->rank >= 0 &&
+        (b->rank != 1 || (m >= 0 && b->dims[0].size >= 0 && b->dims[0].size != m)))
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the bias is not a list of %lld numbers",
+                             (long long)m);
+    qs_dim dims[4];
+    int32_t rank = qs_window_dims(&window, w->dims[0], dims);
+    return qs_infer_out(x, 0, QSIM_FLOAT, rank, dims);
+}
+
+QS_COLD static int infer_internal(qs_infer *x) {
+    int code = infer_conv(x);
+    if (!code)
+        code = qs_finish_infer(x, QS_CONV_OTHER);
+    return code ? code : qs_window_into(x, QS_CONV_OVER);
+}
+
+/* ---- packed weights ---- */
+
+bool qs_conv_form_make(const qk_f32 *k, const qs_value *w, int64_t groups, qs_conv_form *f) {
+    f->m = (size_t)w->dims[0].size;
+    f->cg = (size_t)w->dims[1].size;
+    f->kh = w->rank == 4 ? (size_t)w->dims[2].size : 1;
+    f->kw = (size_t)w->dims[w->rank - 1].size;
+    f->groups = (size_t)groups;
+    f->mg = f->m / f->groups;
+    f->taps = f->kh * f->kw;
+    f->depthwise = f->cg == 1 && f->mg == 1 && f->groups > 1;
+    size_t all;
+    if (f->depthwise) {
+        f->bias_stride = qs_align(f->m, 16);
+        if (!qs_mul(f->taps, f->bias_stride, &all))
+            return false;
+        f->group_floats = 0;
+    } else {
+        f->bias_stride = qs_align(f->mg, 64);
+        if (!qk_pack_f32_size(k->panel, f->taps * f->cg, f->mg, &f->group_floats))
+            return false;
+        f->group_floats = qs_align(f->group_floats, 16);
+        if (!qs_mul(f->group_floats, f->groups, &all))
+            return false;
+    }
+    size_t bias;
+    return qs_mul(f->bias_stride, f->depthwise ? 1 : f->groups, &bias) &&
+           qs_add(all, bias, &f->floats);
+}
+
+/* -0 becomes +0: then a sum of -0 gives +0 too, and padding may be left out. */
+static void pack_bias(const qs_conv_form *f, const float *bias, float *to) {
+    const size_t groups = f->depthwise ? 1 : f->groups, n = f->depthwise ? f->m : f->mg;
+    for (size_t g = 0; g < groups; g++)
+        for (size_t j = 0; j < f->bias_stride; j++)
+            to[g * f->bias_stride + j] = (bias && j < n ? bias[g * n + j] : 0.0f) + 0.0f;
+}
+
+static float float_at(const void *w, size_t i) {
+    float v;
+    memcpy(&v, (const uint8_t *)w + i * sizeof(v), sizeof(v));
+    return v;
+}
+
+qs_conv_weights qs_conv_pack(const qk_f32 *k, const qs_conv_form *f, const void *w,
+                             const float *bias, float *to) {
+    const size_t bias_floats = f->bias_stride * (f->depthwise ? 1 : f->groups);
+    qs_conv_weights out = {to + bias_floats, to, f->group_floats, f->bias_stride, false};
+    pack_bias(f, bias, to);
+    to += bias_floats;
+    if (f->depthwise) {
+        for (size_t t = 0; t < f->taps; t++)
+            for (size_t j = 0; j < f->bias_stride; j++)
+                to[t * f->bias_stride + j] = j < f->m ? float_at(w, j * f->taps + t) : 0.0f;
+        return out;
+    }
+    const size_t column = f->cg * f->taps;
+    for (size_t g = 0; g < f->groups; g++) {
+        const qk_pack_source source = {(const uint8_t *)w + g * f->mg * column * sizeof(float),
+                                       f->cg, 1, (ptrdiff_t)f->taps, (ptrdiff_t)column};
+        qk_pack_f32(to + g * f->group_floats, k->panel, f->taps * f->cg, f->mg, &source);
+    }
+    return out;
+}
+
+QS_COLD static int pack_conv(qs_pack *p) {
+    const void *w = qs_pack_bytes(p, 1);
+    const float *bias = qs_pack_const(p, 2);
+    bool has_bias = qs_node_input(p->node, 2) != QS_NONE;
+    if (!w || (has_bias && !bias))
+        return QSIM_OK; /* packed by every run */
+    const qk_f32 *k = p->ctx->kernels->f32;
+    qs_conv_form f;
+    qs_conv_weights *out = qs_arena_alloc(p->arena, 1, sizeof(*out));
+    if (!qs_conv_form_make(k, &p->graph->values[p->node->inputs[1]],
+                           qs_node_int(p->node, "group", 1), &f) ||
+        f.floats > SIZE_MAX / sizeof(float))
+        return qs_fail(p->error, QSIM_E_LIMIT, "the packed weights are too large");
+    float *to = qs_arena_raw64(p->arena, f.floats * sizeof(float));
+    if (!out || !to)
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    *out = qs_conv_pack(k, &f, w, bias, to);
+    out->finite = qk_all_finite(w, f.m * f.cg * f.taps);
+    p->result = out;
+    return QSIM_OK;
+}
+
+static const qs_attr_rule conv_attrs[] = {QS_CONV_ATTRS(1)};
+
+static const qs_attr_rule internal_attrs[] = {
+    QS_CONV_ATTRS(0),
+    {"channels_last", QS_ATTR_INT, 0, 0},
+    {"lo", QS_ATTR_FLOAT, 0, 0},
+    {"hi", QS_ATTR_FLOAT, 0, 0},
+    QS_FINISH_ATTRS,
+    QS_INTO_ATTRS,
+};
+
+const qs_op qs_op_conv = {.domain = "",
+                          .name = "Conv",
+                          .since = 1,
+                          .until = QS_OPSET_NEWEST,
+                          .min_in = 2,
+                          .max_in = 3,
+                          .min_out = 1,
+                          .max_out = 1,
+                          .attrs = conv_attrs,
+                          .attr_count = QS_COUNT(conv_attrs),
+                          .infer = infer_conv};
+
+const qs_op qs_op_qsim_conv = {.domain = "qsim",
+                               .name = "Conv",
+                               .until = INT16_MAX,
+                               .min_in = 2,
+                               .max_in = 5,
+                               .min_out = 1,
+                               .max_out = 1,
+                               .attrs = internal_attrs,
+                               .attr_count = QS_COUNT(internal_attrs),
+                               .infer = infer_internal,
+                               .pack = pack_conv,
+                               .lower = qs_conv_lower};

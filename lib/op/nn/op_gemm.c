@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* Gemm and MatMul on floats. */
+#include "op/elementwise/factor.h"
+#include "op/nn/product.h"
+
+static int check_floats(const qs_infer *x, int32_t count) {
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < count && !code; i++)
+        code = qs_infer_type(x, i, QS_T_FLOAT);
+    return code;
+}
+
+static bool differ(const qs_dim *a, const qs_dim *b) {
+    return a->size >= 0 && b->size >= 0 && a->size != b->size;
+}
+
+/* ---- Gemm ---- */
+
+/* The addend has to broadcast to the output, never the other way round. */
+static int check_addend(const qs_infer *x, const qs_value *c, const qs_dim *out) {
+    if (!c || c->rank < 0)
+        return QSIM_OK;
+    bool fits = c->rank <= 2;
+    for (int32_t i = 0; i < c->rank && fits; i++) {
+        const qs_dim *d = &c->dims[i];
+        fits = d->size == 1 || !differ(d, &out[i + 2 - c->rank]);
+    }
+    if (!fits)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "input 2 does not broadcast to %lld x %lld",
+                             (long long)out[0].size, (long long)out[1].size);
+    return QSIM_OK;
+}
+
+static int infer_gemm(qs_infer *x) {
+    int code = check_floats(x, 3);
+    if (code)
+        return code;
+    const qs_value *a = x->in[0], *b = x->in[1];
+    if (a->rank < 0 || b->rank < 0)
+        return qs_infer_out(x, 0, QSIM_FLOAT, -1, NULL);
+    if (a->rank != 2 || b->rank != 2)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the factors have rank %d and %d, expected 2",
+                             (int)a->rank, (int)b->rank);
+    const bool ta = qs_node_int(x->node, "transA", 0) != 0;
+    const bool tb = qs_node_int(x->node, "transB", 0) != 0;
+    if (differ(&a->dims[!ta], &b->dims[tb]))
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the factors meet with %lld and %lld elements",
+                             (long long)a->dims[!ta].size, (long long)b->dims[tb].size);
+    const qs_dim out[2] = {a->dims[ta], b->dims[!tb]};
+    code = check_addend(x, x->in[2], out);
+    return code ? code : qs_infer_out(x, 0, QSIM_FLOAT, 2, out);
+}
+
+static qs_right gemm_right(const qs_node *n, const qs_value *b) {
+    const bool t = qs_node_int(n, "transB", 0) != 0;
+    const size_t rows = (size_t)b->dims[0].size, cols = (size_t)b->dims[1].size;
+    qs_right r = {rows, cols, 1, (ptrdiff_t)cols, 1};
+    if (t)
+        r = (qs_right){cols, rows, 1, 1, (ptrdiff_t)cols};
+    return r;
+}
+
+static int pack_gemm(qs_pack *p) {
+    const void *data = qs_pack_bytes(p, 1);
+    if (!data)
+        return QSIM_OK;
+    const qs_right right = gemm_right(p->node, &p->graph->values[p->node->inputs[1]]);
+    return qs_product_pack(p, &right, data);
+}
+
+static int lower_gemm(qs_lower *l) {
+    const qs_value *a = qs_lower_in(l, 0), *c = qs_lower_in(l, 2);
+    qs_product *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->right = gemm_right(l->node, qs_lower_in(l, 1));
+    p->transposed = qs_node_int(l->node, "transA", 0) != 0;
+    p->batches = 1;
+    p->m = (size_t)a->dims[p->transposed].size;
+    p->alpha = qs_node_float(l->node, "alpha", 1.0f);
+    p->beta = qs_node_float(l->node, "beta", 1.0f);
+    p->addend_input = c ? 2 : -1;
+    if (c && c->rank > 0) {
+        const int64_t cols = c->dims[c->rank - 1].size;
+        p->addend_col = cols != 1;
+        p->addend_row = c->rank == 2 && c->dims[0].size != 1 ? (ptrdiff_t)cols : 0;
+    }
+    return qs_product_lower(l, p);
+}
+
+/* Before opset 7 broadcasting had to be asked for; later it is always there. */
+static int upgrade_gemm(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    (void)error;
+    if (to >= 7)
+        qs_node_drop_attr(g, node, "broadcast");
+    return QSIM_OK;
+}
+
+/* ---- MatMul ---- */
+
+static int infer_matmul(qs_infer *x) {
+    int code = check_floats(x, 2);
+    return code ? code : qs_infer_product(x, x->in[0], x->in[1], QSIM_FLOAT);
+}
+
+static qs_right matmul_right(const qs_value *v) {
+    const qs_factor b = qs_factor_of(v, true);
+    const size_t k = (size_t)b.rows, n = (size_t)b.cols;
+    const size_t count = (size_t)qs_dims_product(b.dims, 0, b.rank - 2);
+    return (qs_right){k, n, count, (ptrdiff_t)n, 1};
+}
+
+static int pack_matmul(qs_pack *p) {
+    const void *data = qs_pack_bytes(p, 1);
+    if (!data)
+        return QSIM_OK;
+    const qs_right right = matmul_right(&p->graph->values[p->node->inputs[1]]);
+    return qs_product_pack(p, &right, data);
+}
+
+static int matmul_batches(qs_lower *l, qs_product *p, const qs_factor *a, const qs_factor *b,
+                          const qs_dim *dims, int32_t rank) {
+    p->batches = (size_t)qs_dims_product(dims, 0, rank);
+    if (p->right.count == 1) { /* one matrix on the right: the left ones are one tall one */
+        p->m *= p->batches;
+        p->batches = 1;
+        return QSIM_OK;
+    }
+    size_t *at = qs_arena_alloc(l->arena, p->batches, 2 * sizeof(*at));
+    if (!at)
+        return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    p->a = at;
+    p->b = at + p->batches;
+    for (size_t i = 0; i < p->batches; i++) {
+        at[i] = qs_factor_matrix(a, dims, rank, i) * p->m * p->right.k;
+        at[p->batches + i] = qs_factor_matrix(b, dims, rank, i);
+    }
+    return QSIM_OK;
+}
+
+static int lower_matmul(qs_lower *l) {
+    const qs_factor a = qs_factor_of(qs_lower_in(l, 0), false),
+                    b = qs_factor_of(qs_lower_in(l, 1), true);
+    qs_dim dims[QSIM_MAX_RANK];
+    int32_t rank = 0;
+    qs_infer x;
+    qs_lower_infer(l, &x);
+    int code = qs_infer_batches(&x, &a, &b, &rank, dims);
+    if (code)
+        return code;
+    qs_product *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->right = matmul_right(qs_lower_in(l, 1));
+    p->m = (size_t)a.rows;
+    p->alpha = 1.0f;
+    p->beta = 1.0f;
+    p->addend_input = -1;
+    if (qs_value_elements(qs_lower_out(l, 0)) != 0)
+        code = matmul_batches(l, p, &a, &b, dims, rank);
+    return code ? code : qs_product_lower(l, p);
+}
+
+/* ---- rows ---- */
+
+static const qs_attr_rule gemm_attrs[] = {
+    {"alpha", QS_ATTR_FLOAT, 1, 0}, {"beta", QS_ATTR_FLOAT, 1, 0},    {"transA", QS_ATTR_INT, 1, 0},
+    {"transB", QS_ATTR_INT, 1, 0},  {"broadcast", QS_ATTR_INT, 1, 6},
+};
+
+static const qs_attr_rule internal_attrs[] = {
+    {"lo", QS_ATTR_FLOAT, 0, 0},    {"hi", QS_ATTR_FLOAT, 0, 0}, /* all that MatMul has */
+    {"alpha", QS_ATTR_FLOAT, 0, 0}, {"beta", QS_ATTR_FLOAT, 0, 0},
+    {"transA", QS_ATTR_INT, 0, 0},  {"transB", QS_ATTR_INT, 0, 0},
+};
+
+#define GEMM                                                                                       \
+    .name = "Gemm", .max_in = 3, .min_out = 1, .max_out = 1, .infer = infer_gemm,                  \
+    .pack = pack_gemm, .lower = lower_gemm
+
+const qs_op qs_op_gemm = {.domain = "",
+                          .since = 1,
+                          .until = QS_OPSET_NEWEST,
+                          .min_in = 3,
+                          .later = {{11, 2, 3, 1}},
+                          .attrs = gemm_attrs,
+                          .attr_count = QS_COUNT(gemm_attrs),
+                          .upgrade = upgrade_gemm,
+                          GEMM};
+const qs_op qs_op_qsim_gemm = {.domain = "qsim",
+                               .until = INT16_MAX,
+                               .min_in = 2,
+                               .attrs = internal_attrs,
+                               .attr_count = QS_COUNT(internal_attrs),
+                               GEMM};
+
+#define MATMUL                                                                                     \
+    .name = "MatMul", .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .infer = infer_matmul, \
+    .pack = pack_matmul, .lower = lower_matmul
+
+const qs_op qs_op_matmul = {.domain = "", .since = 1, .until = QS_OPSET_NEWEST, MATMUL};
+const qs_op qs_op_qsim_matmul = {
+    .domain = "qsim", .until = INT16_MAX, .attrs = internal_attrs, .attr_count = 2, MATMUL};

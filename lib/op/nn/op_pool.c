@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * MaxPool, AveragePool, GlobalAveragePool and the integer averages QLinearAveragePool and
+ * QLinearGlobalAveragePool. Executed channels last (pool_rows.c).
+ * MaxPool's Indices keep the shape [N, C, spatial...] and count in it, whatever the layout.
+ *
+ * Internal (pool.h): with "into" the results are channels of a larger tensor, looked up in a table
+ * if there is one.
+ */
+#include <math.h>
+
+#include "base/slices.h"
+#include "base/waves.h"
+#include "kernel/pool_window.h"
+#include "kernel/u8.h"
+#include "op/nn/pool.h"
+#include "op/nn/window.h"
+
+/* ---- rules ---- */
+
+/* Makes output 0, inferred before, the tensor that it is part of, if there is one. */
+QS_COLD static int infer_into(const qs_infer *x, int32_t over) {
+    const qs_value *table = x->node->input_count > over + 1 ? x->in[over + 1] : NULL;
+    if (table && (x->out[0].dtype != QSIM_UINT8 || table->dtype != QSIM_UINT8 || table->rank != 1 ||
+                  table->dims[0].size != 256))
+        return qs_infer_fail(x, QSIM_E_INTERNAL, "the table does not fit");
+    return qs_window_into(x, over);
+}
+
+QS_COLD static int infer_maxpool(qs_infer *x) {
+    int code = qs_infer_type(x, 0, QS_T_FLOAT | QS_T_8BIT);
+    if (code)
+        return code;
+    const qs_value *v = x->in[0];
+    const bool indices = x->node->output_count > 1 && x->node->outputs[1] != QS_NONE;
+    if (indices && x->node->version < 8 && !x->node->domain[0])
+        return qs_infer_fail(x, QSIM_E_GRAPH, "2 outputs before opset 8");
+    if (v->rank < 0) {
+        code = qs_infer_out(x, 1, QSIM_INT64, -1, NULL);
+        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+    }
+    qs_window w;
+    qs_dim dims[4];
+    code = qs_window_infer(x, 0, NULL, &w);
+    if (code)
+        return code;
+    int32_t rank = qs_window_dims(&w, w.channels, dims);
+    code = qs_infer_out(x, 0, v->dtype, rank, dims);
+    code = code ? code : infer_into(x, QS_POOL_OVER);
+    w.channels_last = false;
+    qs_window_dims(&w, w.channels, dims);
+    return code ? code : qs_infer_out(x, 1, QSIM_INT64, rank, dims);
+}
+
+QS_COLD static int infer_average(qs_infer *x) {
+    const qs_value *v = x->in[0];
+    if (v->rank < 0)
+        return qs_infer_out(x, 0, v->dtype, -1, NULL);
+    qs_window w;
+    qs_dim dims[4];
+    int code = qs_window_infer(x, 0, NULL, &w);
+    if (code)
+        return code;
+    int32_t rank = qs_window_dims(&w, w.channels, dims);
+    return qs_infer_out(x, 0, v->dtype, rank, dims);
+}
+
+QS_COLD static int infer_average_float(qs_infer *x) {
+    int code = qs_infer_type(x, 0, QS_T_FLOAT);
+    code = code ? code : infer_average(x);
+    return code ? code : infer_into(x, QS_POOL_OVER);
+}
+
+QS_COLD static int infer_global(qs_infer *x) {
+    const qs_value *v = x->in[0];
+    if (v->rank < 0)
+        return qs_infer_out(x, 0, v->dtype, -1, NULL);
+    if (v->rank < 3)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the input has rank %d, expected 3 or more",
+                             (int)v->rank);
+    qs_dim dims[QSIM_MAX_RANK];
+    const int32_t channels = qs_node_int(x->node, "channels_last", 0) ? v->rank - 1 : 1;
+    for (int32_t i = 0; i < v->rank; i++)
+        dims[i] = i == 0 || i == channels ? v->dims[i] : (qs_dim){1, NULL};
+    return qs_infer_out(x, 0, v->dtype, v->rank, dims);
+}
+
+QS_COLD static int infer_global_float(qs_infer *x) {
+    int code = qs_infer_type(x, 0, QS_T_FLOAT);
+    code = code ? code : infer_global(x);
+    return code ? code : infer_into(x, QS_POOL_OVER);
+}
+
+/* Inputs: x, its scale and zero point, those of y. Zero points may be left out. */
+QS_COLD static int check_quantized(const qs_infer *x) {
+    if (!x->in[3])
+        return qs_infer_fail(x, QSIM_E_GRAPH, "input 3, the output's scale, is left out");
+    for (int32_t i = 0; i < 5; i++) {
+        const qs_value *v = x->in[i];
+        const bool scale = i == 1 || i == 3;
+        int code = scale ? qs_infer_scale(x, i) : qs_infer_type(x, i, QS_T_8BIT);
+        if (!code && (i == 2 || i == 4))
+            code = qs_infer_same_type(x, 0, i);
+        if (code)
+            return code;
+        if (i == 0 || !v)
+            continue;
+        if (v->rank > 1 || (v->rank == 1 && v->dims[0].size >= 0 && v->dims[0].size != 1))
+            return qs_infer_fail(x, QSIM_E_SHAPE, "input %d is not a single number", (int)i);
+    }
+    return QSIM_OK;
+}
+
+QS_COLD static int infer_average_quantized(qs_infer *x) {
+    int code = check_quantized(x);
+    code = code ? code : infer_average(x);
+    return code ? code : infer_into(x, QS_QPOOL_OVER);
+}
+
+QS_COLD static int infer_global_quantized(qs_infer *x) {
+    int code = check_quantized(x);
+    code = code ? code : infer_global(x);
+    return code ? code : infer_into(x, QS_QPOOL_OVER);
+}
+
+/* ---- lowering ---- */
+
+#define THIN 64 /* bytes: the longest vectors */
+/* Bytes of rows whose maxima along the rows are kept until those down the columns are found. */
+#define BAND_BYTES ((size_t)32 * 1024)
+
+static void run_nothing(const qs_step *s, const qs_frame *f) {
+    (void)s;
+    (void)f;
+}
+
+static void set_window(qs_pool_plan *p, const qs_window *w) {
+    p->n = (size_t)w->batch.size;
+    p->c = (size_t)w->channels.size;
+    p->h = (size_t)w->in[0];
+    p->w = (size_t)w->in[1];
+    p->oh = (size_t)w->out[0];
+    p->ow = (size_t)w->out[1];
+    p->kh = (size_t)w->kernel[0];
+    p->sh = (size_t)w->stride[0];
+    p->dh = (size_t)w->dilation[0];
+    p->top = (size_t)w->before[0];
+    p->bottom = (size_t)w->after[0];
+    p->row.kw = (size_t)w->kernel[1];
+    p->row.sw = (size_t)w->stride[1];
+    p->row.dw = (size_t)w->dilation[1];
+    p->row.left = (ptrdiff_t)w->before[1];
+    p->row.right = (ptrdiff_t)w->after[1];
+}
+
+/* The whole image is one window. */
+static void set_global(qs_pool_plan *p, const qs_value *v) {
+    p->n = (size_t)v->dims[0].size;
+    p->c = (size_t)v->dims[v->rank - 1].size;
+    p->w = (size_t)v->dims[v->rank - 2].size;
+    p->h = (size_t)qs_dims_product(v->dims, 1, v->rank - 2);
+    p->oh = p->ow = p->sh = p->dh = 1;
+    p->kh = p->h;
+    p->row.kw = p->w;
+    p->row.sw = p->row.dw = 1;
+}
+
+QS_COLD /* How far from each other output and input have to begin where one lies over the other. */
+    static void
+    pool_distances(const qs_pool_plan *p, qs_step *step) {
+    const size_t items = p->n * p->oh;
+    qs_reach r = {.h = p->h,
+                  .oh = p->oh,
+                  .step = p->sh,
+                  .top = p->top,
+                  .taps = (p->kh - 1) * p->dh + 1,
+                  .row = p->w * p->c * p->element,
+                  .out = p->ow * p->c * p->element};
+    for (size_t i = 0; i < items; i += p->wave) {
+        const size_t last = (items - i < p->wave ? items : i + p->wave) - 1;
+        qs_reach_wave(&r, i / p->oh, i % p->oh, last / p->oh, last % p->oh + 1);
+    }
+    step->before = r.before;
+    step->behind = r.behind;
+}
+
+/*
+ * Output pixels, and where in them the results are; `over`: the input that they may lie in. Vectors
+ * of several pixels want them side by side.
+ */
+static void set_output(qs_lower *l, qs_pool_plan *p, int32_t over) {
+    const int64_t into = qs_node_int(l->node, "into", 0);
+    p->y_step = into ? (size_t)into : p->c;
+    p->column = into ? (size_t)qs_node_int(l->node, "column", 0) : 0;
+    if (l->node->input_count > over && qs_lower_in(l, over))
+        l->step->over = over;
+    if (l->node->input_count > over + 1 && qs_lower_in(l, over + 1))
+        p->table = over + 1;
+    const bool thin = p->row.sw == 1 && p->c * p->element < THIN;
+    const bool apart = p->table || (p->y_step != p->c && thin);
+    p->row.y_step = apart ? p->c : p->y_step;
+    p->row.out_line = (ptrdiff_t)(p->ow * p->row.y_step);
+    p->line = apart ? (p->ow * p->c * p->element + 127) / 64 * 64 : 0;
+}
+
+static int lower_pool(qs_lower *l, bool global, int32_t over, qs_pool_plan **out) {
+    const qs_value *v = qs_lower_in(l, 0);
+    qs_infer x;
+    qs_lower_infer(l, &x);
+    if (!qs_node_int(l->node, "channels_last", 0))
+        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, "pools are executed channels last only");
+    if (v->dtype == QSIM_INT8)
+        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, "pools are executed on uint8, not int8");
+    qs_pool_plan *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    *out = p;
+    l->step->run = run_nothing;
+    l->step->kernel = "pool";
+    if (global) {
+        set_global(p, v);
+    } else {
+        qs_window w;
+        int code = qs_window_infer(&x, 0, NULL, &w);
+        if (code)
+            return code;
+        set_window(p, &w);
+    }
+    p->element = qs_dtype_bytes(v->dtype);
+    p->row.width = p->w;
+    p->row.ow = p->ow;
+    p->row.channels = p->c;
+    p->row.row_step = (ptrdiff_t)(p->dh * p->w * p->c);
+    p->row.lines = 1;
+    p->row.line_step = (ptrdiff_t)(p->sh * p->w * p->c);
+    qk_pool_set_inside(&p->row);
+    set_output(l, p, over);
+    const size_t outputs = p->n * p->oh * p->ow * p->c;
+    if (outputs == 0)
+        return QSIM_OK;
+    const double taps = (double)outputs * (double)p->kh * (double)p->row.kw;
+    const double ns = taps * (double)p->element / QS_POOLED;
+    p->slices = qs_slice_count(l->ctx, p->n * p->oh, ns);
+    p->wave = qs_wave(p->n * p->oh, p->slices, ns);
+    l->step->scratch = p->slices * p->line;
+    if (p->y_step == p->c && !p->line)
+        pool_distances(p, l->step);
+    l->step->run = qs_run_pool;
+    return QSIM_OK;
+}
+
+/*
+ * The same maxima in fewer steps, and the same of two zeros: the first in the order of the taps.
+ * Bands overlap by a window, so one is two windows high or more.
+ */
+QS_COLD static void separate(qs_lower *l, qs_pool_plan *p) {
+    const size_t kw = p->row.kw, span = (p->kh - 1) * p->dh + 1;
+    const size_t along = (p->sh < span ? p->sh : span) * kw; /* taps for one output */
+    if (p->kh * kw <= 2 * (along + p->kh) || p->ow > p->w)
+        return;
+    const size_t line = p->ow * p->c * p->element;
+    size_t rows = BAND_BYTES / line < 2 * span ? 2 * span : BAND_BYTES / line;
+    rows = rows < p->h ? rows : p->h > span ? p->h : span;
+    p->band = (rows - span) / p->sh + 1;
+    p->band = p->band < p->oh ? p->band : p->oh;
+    if (rows >= p->h)
+        p->band = p->oh;
+    p->along = p->row;
+    p->along.kh = 1;
+    p->along.line_step = (ptrdiff_t)(p->w * p->c);
+    p->along.out_line = (ptrdiff_t)(p->ow * p->c);
+    p->along.y_step = p->c;
+    /* The band is one row, whose windows have taps p->dh lines apart. */
+    p->row.dw = p->dh * p->ow;
+    p->row.width = p->h * p->ow;
+    p->row.sw = 1;
+    p->row.line_step = (ptrdiff_t)(p->sh * p->ow * p->c);
+    p->row.left = 0;
+    p->row.inside = 0;
+    p->row.inside_end = p->ow;
+    p->band_bytes = qs_align((rows < p->h ? rows : p->h) * line + QS_OVER_READ, 64);
+    const double taps = (double)(p->n * p->oh * line) * (double)(along + p->kh);
+    p->slices = qs_slice_count(l->ctx, p->n * p->oh, taps / QS_POOLED);
+    p->wave = p->slices * p->band;
+    l->step->scratch = p->slices * (p->line + p->band_bytes);
+    if (l->step->before)
+        pool_distances(p, l->step);
+}
+
+QS_COLD static int lower_maxpool(qs_lower *l) {
+    qs_pool_plan *p = NULL;
+    int code = lower_pool(l, false, QS_POOL_OVER, &p);
+    if (code)
+        return code;
+    const qk_f32 *k = l->ctx->kernels->f32;
+    p->kernel = p->element == 1 ? k->max_u8 : k->max_f32;
+    p->column_major = qs_node_int(l->node, "storage_order", 0) != 0;
+    if (l->step->run != qs_run_pool)
+        return QSIM_OK;
+    const size_t span = (p->kh - 1) * p->dh + 1;
+    if (!p->line && p->h >= span) { /* apart, a line is looked up or moved by itself */
+        p->whole = (p->top + p->sh - 1) / p->sh;
+        p->whole_end = (p->h + p->top - span) / p->sh + 1;
+    }
+    if (!qs_lower_out(l, 1)) {
+        separate(l, p);
+        return QSIM_OK;
+    }
+    l->step->run = qs_run_pool_indices;
+    l->step->before = l->step->behind = 0; /* it looks at the input again */
+    return QSIM_OK;
+}
+
+QS_COLD static int lower_average_float(qs_lower *l, bool global) {
+    qs_pool_plan *p = NULL;
+    int code = lower_pool(l, global, QS_POOL_OVER, &p);
+    if (code)
+        return code;
+    p->kernel = l->ctx->kernels->f32->average_f32;
+    p->row.count_pads = qs_node_int(l->node, "count_include_pad", 0) != 0;
+    return QSIM_OK;
+}
+
+QS_COLD static int lower_average_quantized(qs_lower *l, bool global) {
+    qs_pool_plan *p = NULL;
+    int code = lower_pool(l, global, QS_QPOOL_OVER, &p);
+    if (code)
+        return code;
+    size_t taps;
+    if (!qs_mul(p->kh, p->row.kw, &taps) || taps > INT32_MAX / 255)
+        return qs_fail(l->error, QSIM_E_LIMIT, "an average over more than %d numbers",
+                       INT32_MAX / 255);
+    p->kernel = l->ctx->kernels->f32->average_u8;
+    p->row.count_pads = qs_node_int(l->node, "count_include_pad", 0) != 0;
+    p->row.lo = (int32_t)qs_node_int(l->node, "lo", 0);
+    p->row.hi = (int32_t)qs_node_int(l->node, "hi", 255);
+    p->has_y_zero = qs_lower_in(l, 4) != NULL;
+    p->quantized = true;
+    return QSIM_OK;
+}
+
+QS_COLD static int lower_averagepool(qs_lower *l) {
+    return lower_average_float(l, false);
+}
+QS_COLD static int lower_global(qs_lower *l) {
+    return lower_average_float(l, true);
+}
+QS_COLD static int lower_qaveragepool(qs_lower *l) {
+    return lower_average_quantized(l, false);
+}
+QS_COLD static int lower_qglobal(qs_lower *l) {
+    return lower_average_quantized(l, true);
+}
+
+/* ---- rows ---- */
+
+static const qs_attr_rule maxpool_attrs[] = {
+    QS_WINDOW_ATTRS(1),
+    {"storage_order", QS_ATTR_INT, 8, 0},
+    {"ceil_mode", QS_ATTR_INT, 10, 0},
+    {"dilations", QS_ATTR_INTS, 10, 0},
+};
+static const qs_attr_rule average_attrs[] = {
+    QS_WINDOW_ATTRS(1),
+    {"count_include_pad", QS_ATTR_INT, 7, 0},
+    {"ceil_mode", QS_ATTR_INT, 10, 0},
+    {"dilations", QS_ATTR_INTS, 19, 0},
+};
+static const qs_attr_rule internal_attrs[] = {
+    QS_WINDOW_ATTRS(0),
+    {"channels_last", QS_ATTR_INT, 0, 0},
+    {"ceil_mode", QS_ATTR_INT, 0, 0},
+    {"dilations", QS_ATTR_INTS, 0, 0},
+    {"storage_order", QS_ATTR_INT, 0, 0},
+    {"count_include_pad", QS_ATTR_INT, 0, 0},
+    QS_INTO_ATTRS,
+};
+static const qs_attr_rule last_attrs[] = {
+    {"channels_last", QS_ATTR_INT, 0, 0},
+    {"lo", QS_ATTR_INT, 0, 0}, /* from here internal */
+    {"hi", QS_ATTR_INT, 0, 0},
+    QS_INTO_ATTRS,
+};
+static const qs_attr_rule qaverage_attrs[] = {
+    QS_WINDOW_ATTRS(0),
+    {"channels_last", QS_ATTR_INT, 0, 0},
+    {"ceil_mode", QS_ATTR_INT, 0, 0},
+    {"count_include_pad", QS_ATTR_INT, 0, 0},
+    {"dilations", QS_ATTR_INTS, 0, 0}, /* from here internal */
+    {"lo", QS_ATTR_INT, 0, 0},
+    {"hi", QS_ATTR_INT, 0, 0},
+    QS_INTO_ATTRS,
+};
+#define QAVERAGE_PUBLIC 7
+
+#define ROW(id, space, text, first, last, ins, outs, rules, count, check, make)                    \
+    const qs_op qs_op_##id = {.domain = space,                                                     \
+                              .name = text,                                                        \
+                              .since = first,                                                      \
+                              .until = last,                                                       \
+                              .min_in = ins == 5 ? 2 : ins, /* zero points may be left out */      \
+                              .max_in = ins + (last == INT16_MAX ? 2 : 0),                         \
+                              .min_out = 1,                                                        \
+                              .max_out = outs,                                                     \
+                              .attrs = rules,                                                      \
+                              .attr_count = count,                                                 \
+                              .infer = check,                                                      \
+                              .lower = make};
+
+ROW(maxpool_1, "", "MaxPool", 1, 7, 1, 1, maxpool_attrs, QS_COUNT(maxpool_attrs), infer_maxpool,
+    NULL)
+ROW(maxpool, "", "MaxPool", 8, QS_OPSET_NEWEST, 1, 2, maxpool_attrs, QS_COUNT(maxpool_attrs),
+    infer_maxpool, NULL)
+ROW(qsim_maxpool, "qsim", "MaxPool", 0, INT16_MAX, 1, 2, internal_attrs, QS_COUNT(internal_attrs),
+    infer_maxpool, lower_maxpool)
+ROW(averagepool, "", "AveragePool", 1, QS_OPSET_NEWEST, 1, 1, average_attrs,
+    QS_COUNT(average_attrs), infer_average_float, NULL)
+ROW(qsim_averagepool, "qsim", "AveragePool", 0, INT16_MAX, 1, 1, internal_attrs,
+    QS_COUNT(internal_attrs), infer_average_float, lower_averagepool)
+ROW(globalaveragepool, "", "GlobalAveragePool", 1, QS_OPSET_NEWEST, 1, 1, NULL, 0,
+    infer_global_float, NULL)
+ROW(qsim_globalaveragepool, "qsim", "GlobalAveragePool", 0, INT16_MAX, 1, 1, last_attrs,
+    QS_COUNT(last_attrs), infer_global_float, lower_global)
+ROW(ms_qlinearaveragepool, "com.microsoft", "QLinearAveragePool", 1, 1, 5, 1, qaverage_attrs,
+    QAVERAGE_PUBLIC, infer_average_quantized, lower_qaveragepool)
+ROW(qsim_qlinearaveragepool, "qsim", "QLinearAveragePool", 0, INT16_MAX, 5, 1, qaverage_attrs,
+    QS_COUNT(qaverage_attrs), infer_average_quantized, lower_qaveragepool)
+ROW(ms_qlinearglobalaveragepool, "com.microsoft", "QLinearGlobalAveragePool", 1, 1, 5, 1,
+    last_attrs, 1, infer_global_quantized, lower_qglobal)
+ROW(qsim_qlinearglobalaveragepool, "qsim", "QLinearGlobalAveragePool", 0, INT16_MAX, 5, 1,
+    last_attrs, QS_COUNT(last_attrs), infer_global_quantized, lower_qglobal)

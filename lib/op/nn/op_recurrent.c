@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* LSTM, GRU and RNN: their rules. */
+#include <math.h>
+
+#include "op/nn/recurrent.h"
+
+/* ---- attributes ---- */
+
+static int read_direction(const qs_infer *x, qs_recurrent *r) {
+    const bool both = qs_node_string_is(x->node, "direction", "bidirectional", false);
+    r->reverse = qs_node_string_is(x->node, "direction", "reverse", false);
+    r->directions = both ? 2 : 1;
+    if (!both && !r->reverse && !qs_node_string_is(x->node, "direction", "forward", true))
+        return qs_infer_fail(x, QSIM_E_VALUE, "attribute direction has an unknown value");
+    return QSIM_OK;
+}
+
+static int read_attrs(const qs_infer *x, qs_recurrent *r) {
+    const int64_t layout = qs_node_int(x->node, "layout", 0);
+    r->cell = x->node->op_type[0] == 'L' ? QS_LSTM : x->node->op_type[0] == 'G' ? QS_GRU : QS_RNN;
+    r->gates = r->cell == QS_LSTM ? 4 : r->cell == QS_GRU ? 3 : 1;
+    r->clip = qs_node_float(x->node, "clip", INFINITY);
+    r->batch_first = layout == 1;
+    r->before_reset = qs_node_int(x->node, "linear_before_reset", 0) != 0;
+    r->hidden = qs_node_int(x->node, "hidden_size", -1);
+    if (layout != 0 && layout != 1)
+        return qs_infer_fail(x, QSIM_E_VALUE, "attribute layout is %lld", (long long)layout);
+    if (!(r->clip >= 0.0f))
+        return qs_infer_fail(x, QSIM_E_VALUE, "attribute clip is %g", (double)r->clip);
+    if (qs_node_attr(x->node, "hidden_size") && r->hidden < 1)
+        return qs_infer_fail(x, QSIM_E_VALUE, "attribute hidden_size is %lld",
+                             (long long)r->hidden);
+    if (qs_node_int(x->node, "input_forget", 0) != 0)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "attribute input_forget is not supported");
+    int code = read_direction(x, r);
+    return code ? code : qs_activations_read(x, r);
+}
+
+/* ---- shapes ---- */
+
+/* Checks one size of input `index`, or takes it over where it was not known. */
+static int meet(const qs_infer *x, int32_t index, int32_t axis, int64_t *size) {
+    const qs_value *v = qs_infer_in(x, index);
+    if (!v || v->rank < 0 || v->dims[axis].size < 0)
+        return QSIM_OK;
+    if (*size < 0)
+        *size = v->dims[axis].size;
+    if (v->dims[axis].size != *size)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d of input %d is %lld, expected %lld",
+                             (int)axis, (int)index, (long long)v->dims[axis].size,
+                             (long long)*size);
+    return QSIM_OK;
+}
+
+static int check_input(const qs_infer *x, int32_t index, int32_t rank, uint32_t types) {
+    const qs_value *v = qs_infer_in(x, index);
+    if (v && v->rank >= 0 && v->rank != rank)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, expected %d", (int)index,
+                             (int)v->rank, (int)rank);
+    return qs_infer_type(x, index, types);
+}
+
+/* `times` hidden sizes; a product that does not fit is no size of a tensor. */
+static int64_t times(int64_t hidden, int64_t n) {
+    int64_t out;
+    return hidden >= 0 && qs_mul64(hidden, n, &out) ? out : -1;
+}
+
+static int read_weights(const qs_infer *x, qs_recurrent *r) {
+    int64_t directions = r->directions;
+    int code = meet(x, 2, 2, &r->hidden);
+    int64_t rows = times(r->hidden, r->gates), both = times(r->hidden, 2 * (int64_t)r->gates);
+    int64_t peepholes = times(r->hidden, 3);
+    if (!code)
+        code = meet(x, 1, 0, &directions);
+    if (!code)
+        code = meet(x, 1, 1, &rows);
+    if (!code)
+        code = meet(x, 1, 2, &r->input);
+    if (!code)
+        code = meet(x, 2, 0, &directions);
+    if (!code)
+        code = meet(x, 2, 1, &rows);
+    if (!code)
+        code = meet(x, 3, 0, &directions);
+    if (!code)
+        code = meet(x, 3, 1, &both);
+    if (!code && r->cell == QS_LSTM)
+        code = meet(x, 7, 0, &directions);
+    return code || r->cell != QS_LSTM ? code : meet(x, 7, 1, &peepholes);
+}
+
+static int read_states(const qs_infer *x, qs_recurrent *r) {
+    int64_t directions = r->directions;
+    int code = meet(x, 4, 0, &r->batch);
+    for (int32_t i = 5; i < 7 && !code; i++) {
+        code = meet(x, i, r->batch_first ? 1 : 0, &directions);
+        if (!code)
+            code = meet(x, i, r->batch_first ? 0 : 1, &r->batch);
+        if (!code)
+            code = meet(x, i, 2, &r->hidden);
+    }
+    return code;
+}
+
+/* Everything that attributes and shapes say. */
+static int read_all(const qs_infer *x, qs_recurrent *r) {
+    static const struct {
+        int32_t rank;
+        uint32_t types;
+    } inputs[] = {{3, QS_T_FLOAT},       {3, QS_T_FLOAT}, {3, QS_T_FLOAT}, {2, QS_T_FLOAT},
+                  {1, QS_T(QSIM_INT32)}, {3, QS_T_FLOAT}, {3, QS_T_FLOAT}, {2, QS_T_FLOAT}};
+    memset(r, 0, sizeof(*r));
+    int code = read_attrs(x, r);
+    r->time = r->batch = r->input = -1;
+    for (int32_t i = 0; i < (int32_t)QS_COUNT(inputs) && !code; i++)
+        code = check_input(x, i, inputs[i].rank, inputs[i].types);
+    if (!code)
+        code = meet(x, 0, r->batch_first ? 1 : 0, &r->time);
+    if (!code)
+        code = meet(x, 0, r->batch_first ? 0 : 1, &r->batch);
+    if (!code)
+        code = meet(x, 0, 2, &r->input);
+    if (!code)
+        code = read_weights(x, r);
+    return code ? code : read_states(x, r);
+}
+
+static int infer_recurrent(qs_infer *x) {
+    qs_recurrent r;
+    int code = read_all(x, &r);
+    if (code)
+        return code;
+    const qs_value *v = x->in[0];
+    const qs_dim unknown = {-1, NULL};
+    const qs_dim time = v->rank == 3 ? v->dims[r.batch_first] : unknown;
+    qs_dim batch = v->rank == 3 ? v->dims[!r.batch_first] : unknown;
+    if (batch.size < 0 && r.batch >= 0)
+        batch = (qs_dim){r.batch, NULL};
+    const qs_dim directions = {r.directions, NULL}, hidden = {r.hidden, NULL};
+    const qs_dim all[2][4] = {{time, directions, batch, hidden}, {batch, time, directions, hidden}};
+    const qs_dim last[2][3] = {{directions, batch, hidden}, {batch, directions, hidden}};
+    for (int32_t i = 0; i < x->node->output_count && !code; i++)
+        code =
+            qs_infer_out(x, i, QSIM_FLOAT, i ? 3 : 4, i ? last[r.batch_first] : all[r.batch_first]);
+    return code;
+}
+
+/* ---- packing and lowering ---- */
+
+static int pack_recurrent(qs_pack *p) {
+    qs_infer x = {.graph = p->graph,
+                  .node = p->node,
+                  .node_id = p->node_id,
+                  .model = p->model,
+                  .error = p->error};
+    qs_recurrent r;
+    int code = read_all(&x, &r);
+    return code ? code : qs_recurrent_pack(p, &r);
+}
+
+static int lower_recurrent(qs_lower *l) {
+    qs_infer x;
+    qs_recurrent r;
+    qs_lower_infer(l, &x);
+    int code = read_all(&x, &r);
+    return code ? code : qs_recurrent_lower(l, &r);
+}
+
+/* ---- rows ---- */
+
+#define COMMON_ATTRS                                                                               \
+    {"activation_alpha", QS_ATTR_FLOATS, 7, 0}, {"activation_beta", QS_ATTR_FLOATS, 7, 0},         \
+        {"activations", QS_ATTR_STRINGS, 7, 0}, {"clip", QS_ATTR_FLOAT, 7, 0},                     \
+        {"direction", QS_ATTR_STRING, 7, 0}, {"hidden_size", QS_ATTR_INT, 7, 0}, {                 \
+        "layout", QS_ATTR_INT, 14, 0                                                               \
+    }
+
+static const qs_attr_rule rnn_attrs[] = {COMMON_ATTRS};
+static const qs_attr_rule gru_attrs[] = {COMMON_ATTRS, {"linear_before_reset", QS_ATTR_INT, 7, 0}};
+static const qs_attr_rule lstm_attrs[] = {COMMON_ATTRS, {"input_forget", QS_ATTR_INT, 7, 0}};
+
+#define RECURRENT(rules)                                                                           \
+    .domain = "", .since = 7, .until = QS_OPSET_NEWEST, .min_in = 3, .min_out = 0, .attrs = rules, \
+    .attr_count = QS_COUNT(rules), .infer = infer_recurrent, .pack = pack_recurrent,               \
+    .lower = lower_recurrent
+
+const qs_op qs_op_lstm = {.name = "LSTM", .max_in = 8, .max_out = 3, RECURRENT(lstm_attrs)};
+const qs_op qs_op_gru = {.name = "GRU", .max_in = 6, .max_out = 2, RECURRENT(gru_attrs)};
+const qs_op qs_op_rnn = {.name = "RNN", .max_in = 6, .max_out = 2, RECURRENT(rnn_attrs)};

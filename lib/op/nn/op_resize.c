@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: MIT */
+/* Resize, and Upsample before it: nearest for every type, linear and cubic on floats. */
+#include <math.h>
+
+#include "op/nn/resize.h"
+#include "op/rules.h"
+#include "op/nn/window.h"
+
+typedef struct resize_spec {
+    qs_resize_how how;
+    int32_t rank;
+    bool known;                  /* scales or sizes are constant */
+    int64_t axes[QSIM_MAX_RANK]; /* what the lists below are about */
+    int32_t count;
+    qs_resize_axis axis[QSIM_MAX_RANK]; /* in the order of the model */
+    int32_t place[QSIM_MAX_RANK];       /* axis of the tensor that it is */
+} resize_spec;
+
+static bool is_upsample(const qs_infer *x) {
+    return x->node->op_type[0] == 'U';
+}
+
+/* ---- attributes ---- */
+
+typedef struct choice {
+    const char *name;
+    int value;
+} choice;
+
+static int read_choice(const qs_infer *x, const char *attr, const choice *choices, size_t count,
+                       int *out) {
+    if (!qs_node_attr(x->node, attr))
+        return QSIM_OK;
+    for (size_t i = 0; i < count; i++)
+        if (qs_node_string_is(x->node, attr, choices[i].name, false)) {
+            *out = choices[i].value;
+            return QSIM_OK;
+        }
+    return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has an unknown value", attr);
+}
+
+static const choice modes[] = {{"nearest", QS_NEAREST},
+                               {"linear", QS_LINEAR},
+                               {"bilinear", QS_LINEAR}, /* early exporters */
+                               {"cubic", QS_CUBIC}};
+
+static const choice coordinates[] = {
+    {"half_pixel", QS_HALF_PIXEL},
+    {"half_pixel_symmetric", QS_HALF_PIXEL_SYMMETRIC},
+    {"pytorch_half_pixel", QS_PYTORCH_HALF_PIXEL},
+    {"align_corners", QS_ALIGN_CORNERS},
+    {"asymmetric", QS_ASYMMETRIC},
+    {"tf_half_pixel_for_nn", QS_TF_HALF_PIXEL_FOR_NN},
+    {"tf_crop_and_resize", QS_TF_CROP_AND_RESIZE},
+};
+
+static const choice roundings[] = {{"round_prefer_floor", QS_PREFER_FLOOR},
+                                   {"round_prefer_ceil", QS_PREFER_CEIL},
+                                   {"floor", QS_FLOOR},
+                                   {"ceil", QS_CEIL}};
+
+static int read_how(const qs_infer *x, qs_resize_how *how) {
+    const bool old = is_upsample(x) || x->node->version < 11;
+    int mode = QS_NEAREST, where = old ? QS_ASYMMETRIC : QS_HALF_PIXEL,
+        rounding = old ? QS_BY_SCALE : QS_PREFER_FLOOR;
+    int code = read_choice(x, "mode", modes, QS_COUNT(modes), &mode);
+    if (!code)
+        code = read_choice(x, "coordinate_transformation_mode", coordinates, QS_COUNT(coordinates),
+                           &where);
+    if (!code)
+        code = read_choice(x, "nearest_mode", roundings, QS_COUNT(roundings), &rounding);
+    how->mode = (qs_resize_mode)mode;
+    how->coordinates = (qs_resize_coordinates)where;
+    how->rounding = (qs_resize_rounding)rounding;
+    how->cubic = qs_node_float(x->node, "cubic_coeff_a", -0.75f);
+    how->outside = qs_node_float(x->node, "extrapolation_value", 0.0f);
+    how->exclude_outside = qs_node_int(x->node, "exclude_outside", 0) != 0;
+    how->antialias = qs_node_int(x->node, "antialias", 0) != 0;
+    if (!code && !isfinite(how->cubic))
+        return qs_infer_fail(x, QSIM_E_VALUE, "attribute cubic_coeff_a is not finite");
+    return code;
+}
+
+static int read_axes(const qs_infer *x, resize_spec *s) {
+    uint32_t mask;
+    int code = qs_infer_attr_ints(x, "axes", s->axes, QSIM_MAX_RANK, &s->count);
+    if (code)
+        return code;
+    if (s->count == QS_ABSENT) {
+        s->count = s->rank;
+        for (int32_t i = 0; i < s->rank; i++)
+            s->axes[i] = i;
+    }
+    for (int32_t i = 0; i < s->count; i++)
+        s->axes[i] += s->axes[i] < 0 ? s->rank : 0;
+    return qs_infer_axes(x, s->axes, s->count, s->rank, &mask);
+}
+
+/* ---- scales, sizes, region ---- */
+
+/* Constant input `index`, a list of `want` floats; *count as in qs_infer_ints, absent if empty. */
+static int read_floats(const qs_infer *x, int32_t index, int32_t want, float *out, int32_t *count) {
+    const qs_value *v = qs_infer_in(x, index);
+    qs_const c;
+    *count = QS_ABSENT;
+    if (!v || (v->rank == 1 && v->dims[0].size == 0))
+        return QSIM_OK;
+    int code = qs_infer_type(x, index, QS_T_FLOAT);
+    *count = QS_DYNAMIC;
+    if (code || !qs_infer_const(x, index, &c))
+        return code;
+    *count = c.elements ? want : QS_ABSENT;
+    if (c.elements != 0 && c.elements != (size_t)want)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has %zu elements, expected %d", (int)index,
+                             c.elements, (int)want);
+    for (size_t i = 0; i < c.elements; i++) {
+        memcpy(&out[i], (const char *)c.data + i * sizeof(float), sizeof(float));
+        if (!isfinite(out[i]))
+            return qs_infer_fail(x, QSIM_E_VALUE, "element %zu of input %d is not finite", i,
+                                 (int)index);
+    }
+    return QSIM_OK;
+}
+
+static int set_scale(const qs_infer *x, qs_resize_axis *a, float scale) {
+    if (!(scale > 0.0f && scale < INFINITY))
+        return qs_infer_fail(x, QSIM_E_VALUE, "an axis is scaled by %g", (double)scale);
+    a->scale = scale;
+    if (a->in < 0)
+        return QSIM_OK;
+    const float size = floorf((float)a->in * scale);
+    if (size >= 9.2e18f)
+        return qs_infer_fail(x, QSIM_E_LIMIT, "an axis of %lld is scaled by %g", (long long)a->in,
+                             (double)scale);
+    a->out = (int64_t)size;
+    return QSIM_OK;
+}
+
+static int use_scales(const qs_infer *x, resize_spec *s, const float *scales) {
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < s->count && !code; i++)
+        code = set_scale(x, &s->axis[s->axes[i]], scales[i]);
+    s->known = true;
+    return code;
+}
+
+/* One scale for all axes, so that none is larger (smaller) than its size says. */
+static int keep_ratio(const qs_infer *x, resize_spec *s, const int64_t *sizes, bool larger) {
+    float scale = larger ? 0.0f : INFINITY;
+    for (int32_t i = 0; i < s->count; i++) {
+        const int64_t in = s->axis[s->axes[i]].in;
+        if (in < 0)
+            return QSIM_OK;
+        const float v = (float)sizes[i] / (float)in;
+        scale = (larger ? v > scale : v < scale) ? v : scale;
+    }
+    for (int32_t i = 0; i < s->count; i++) {
+        qs_resize_axis *a = &s->axis[s->axes[i]];
+        int code = set_scale(x, a, scale);
+        if (code)
+            return code;
+        a->out = (int64_t)floorf((float)a->in * scale + 0.5f);
+    }
+    return QSIM_OK;
+}
+
+static int use_sizes(const qs_infer *x, resize_spec *s, const int64_t *sizes) {
+    const char *policy = "keep_aspect_ratio_policy";
+    const bool larger = qs_node_string_is(x->node, policy, "not_smaller", false);
+    s->known = true;
+    for (int32_t i = 0; i < s->count; i++) {
+        qs_resize_axis *a = &s->axis[s->axes[i]];
+        if (sizes[i] < 1 || a->in == 0)
+            return qs_infer_fail(x, QSIM_E_VALUE, "axis %d of size %lld becomes %lld",
+                                 (int)s->axes[i], (long long)a->in, (long long)sizes[i]);
+        a->out = sizes[i];
+        a->scale = (float)sizes[i] / (float)(a->in > 0 ? a->in : 1);
+    }
+    if (larger || qs_node_string_is(x->node, policy, "not_larger", false))
+        return keep_ratio(x, s, sizes, larger);
+    if (!qs_node_string_is(x->node, policy, "stretch", true))
+        return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has an unknown value", policy);
+    return QSIM_OK;
+}
+
+/* The region that tf_crop_and_resize takes: all starts, then all ends. */
+static int read_region(const qs_infer *x, resize_spec *s) {
+    float region[2 * QSIM_MAX_RANK];
+    int32_t count;
+    int code = read_floats(x, 1, 2 * s->count, region, &count);
+    if (code)
+        return code;
+    if (count == QS_ABSENT)
+        return qs_infer_fail(x, QSIM_E_GRAPH, "tf_crop_and_resize without a region");
+    for (int32_t i = 0; i < s->count && count > 0; i++) {
+        s->axis[s->axes[i]].start = region[i];
+        s->axis[s->axes[i]].end = region[s->count + i];
+    }
+    return QSIM_OK;
+}
+
+/* Scales by attribute (Upsample before opset 9) or input. */
+static int read_scales(const qs_infer *x, resize_spec *s, int32_t index, int32_t *count) {
+    float scales[QSIM_MAX_RANK];
+    const qs_attr *a = qs_node_attr(x->node, "scales");
+    if (!a) {
+        int code = read_floats(x, index, s->count, scales, count);
+        return code || *count < 0 ? code : use_scales(x, s, scales);
+    }
+    *count = a->count;
+    if (a->count != s->count)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "%d scales for %d axes", (int)a->count,
+                             (int)s->count);
+    return use_scales(x, s, a->u.floats);
+}
+
+static int read_sizes(const qs_infer *x, resize_spec *s, int32_t scales) {
+    int64_t sizes[QSIM_MAX_RANK];
+    int32_t count = 0;
+    int code = qs_infer_ints(x, 3, sizes, QSIM_MAX_RANK, &count);
+    if (code || count == QS_DYNAMIC)
+        return code;
+    const bool given = count > 0;
+    if (given == (scales != QS_ABSENT))
+        return qs_infer_fail(x, QSIM_E_GRAPH, "%s",
+                             given ? "both scales and sizes are given"
+                                   : "neither scales nor sizes are given");
+    if (given && count != s->count)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "%d sizes for %d axes", (int)count, (int)s->count);
+    return given ? use_sizes(x, s, sizes) : QSIM_OK;
+}
+
+/* Where axis i of the model is in the tensor. */
+static int32_t place_of(const qs_infer *x, int32_t i, int32_t rank) {
+    if (i == 0 || qs_node_int(x->node, "channels_last", 0) == 0)
+        return i;
+    return i == 1 ? rank - 1 : i - 1;
+}
+
+static int read_spec(const qs_infer *x, resize_spec *s) {
+    const qs_value *in = x->in[0];
+    const bool newer = !is_upsample(x) && x->node->version >= 11;
+    int32_t count = QS_ABSENT;
+    memset(s, 0, sizeof(*s));
+    s->rank = in->rank;
+    int code = read_how(x, &s->how);
+    if (!code)
+        code = read_axes(x, s);
+    for (int32_t i = 0; i < s->rank && !code; i++) {
+        s->place[i] = place_of(x, i, s->rank);
+        const int64_t size = in->dims[s->place[i]].size;
+        s->axis[i] = (qs_resize_axis){size, size, 1.0f, 0.0f, 1.0f};
+    }
+    for (int32_t i = 0; i < s->count && !code; i++)
+        s->axis[s->axes[i]].out = -1;
+    if (!code)
+        code = read_scales(x, s, newer ? 2 : 1, &count);
+    if (!code && newer)
+        code = read_sizes(x, s, count);
+    else if (!code && count == QS_ABSENT)
+        code = qs_infer_fail(x, QSIM_E_GRAPH, "the scales are missing");
+    if (!code && s->how.coordinates == QS_TF_CROP_AND_RESIZE)
+        code = read_region(x, s);
+    return code;
+}
+
+/* With "into" the channels stay as many as they are. */
+QS_COLD static int infer_into(const qs_infer *x) {
+    const int32_t rank = x->out[0].rank;
+    const qs_value *table = qs_infer_in(x, QS_RESIZE_TABLE);
+    if (!qs_node_attr(x->node, "into"))
+        return QSIM_OK;
+    if (rank < 3 || x->out[0].dims[rank - 1].size != x->in[0]->dims[rank - 1].size)
+        return qs_infer_fail(x, QSIM_E_INTERNAL, "resized channels inside another tensor");
+    if (table && (x->in[0]->dtype != QSIM_UINT8 || table->dtype != QSIM_UINT8 || table->rank != 1 ||
+                  table->dims[0].size != 256))
+        return qs_infer_fail(x, QSIM_E_INTERNAL, "the table does not fit");
+    return qs_window_into(x, QS_RESIZE_OVER);
+}
+
+static int infer_resize(qs_infer *x) {
+    const qs_value *in = x->in[0];
+    qs_dim dims[QSIM_MAX_RANK];
+    resize_spec s;
+    if (in->rank < 0)
+        return qs_infer_out(x, 0, in->dtype, -1, NULL);
+    int code = read_spec(x, &s);
+    if (!code)
+        code = qs_infer_type(x, 0, s.how.mode == QS_NEAREST ? QS_T_BYTES : QS_T_FLOAT);
+    if (!code && s.how.mode == QS_NEAREST && s.how.coordinates == QS_TF_CROP_AND_RESIZE)
+        code = qs_infer_type(x, 0, QS_T_FLOAT);
+    for (int32_t i = 0; i < s.rank && !code; i++) {
+        const qs_dim *from = &in->dims[s.place[i]];
+        const bool same = s.known && s.axis[i].scale == 1.0f;
+        dims[s.place[i]] = same ? *from : (qs_dim){s.axis[i].out, NULL};
+        if (s.axis[i].out > 0 && from->size == 0)
+            code = qs_infer_fail(x, QSIM_E_SHAPE, "axis %d has no elements", (int)i);
+    }
+    code = code ? code : qs_infer_out(x, 0, in->dtype, s.rank, dims);
+    return code ? code : infer_into(x);
+}
+
+/* ---- lowering ---- */
+
+static void run_nothing(const qs_step *s, const qs_frame *f) {
+    (void)s;
+    (void)f;
+}
+
+static int lower_resize(qs_lower *l) {
+    const qs_value *y = qs_lower_out(l, 0);
+    qs_resize_taps taps[QSIM_MAX_RANK];
+    resize_spec s;
+    qs_infer x;
+    bool identity = true;
+    qs_lower_infer(l, &x);
+    int code = read_spec(&x, &s);
+    if (code)
+        return code;
+    l->step->run = run_nothing;
+    l->step->kernel = "resize";
+    if (qs_value_elements(y) == 0)
+        return QSIM_OK;
+    for (int32_t i = 0; i < s.rank && !code; i++) {
+        code = qs_resize_taps_make(l->arena, &s.how, &s.axis[i], &taps[s.place[i]]);
+        identity &= taps[s.place[i]].identity;
+    }
+    if (code)
+        return qs_fail(l->error, code, "out of memory");
+    l->alias = identity && !qs_node_attr(l->node, "into");
+    if (l->alias)
+        return QSIM_OK;
+    return s.how.mode == QS_NEAREST ? qs_resize_lower_nearest(l, s.how.outside, taps)
+                                    : qs_resize_lower_filter(l, s.how.outside, taps);
+}
+
+/* ---- rows ---- */
+
+static int set_string(qs_graph *g, qs_id node, const char *name, const char *value) {
+    const qs_attr attr = {
+        .name = name, .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)value, strlen(value)}};
+    return qs_node_set_attr(g, node, &attr);
+}
+
+/* Up where axes shrink, down where they grow: one of the two has to do for all axes. */
+static const char *old_rounding(const float *scales, size_t count) {
+    bool grows = false, shrinks = false;
+    for (size_t i = 0; i < count; i++) {
+        grows |= scales[i] > 1.0f;
+        shrinks |= scales[i] < 1.0f;
+    }
+    return grows && shrinks ? NULL : shrinks ? "ceil" : "floor";
+}
+
+/* Resize before opset 11, and Upsample, in the form of later ones. */
+static int upgrade_resize(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    qs_node *n = &g->nodes[node];
+    const qs_attr *a = qs_node_attr(n, "scales");
+    const bool upsample = n->op_type[0] == 'U';
+    float scales[QSIM_MAX_RANK] = {0};
+    int64_t count = a ? a->count : 0;
+    if (to < 10 || (!upsample && n->version >= 11))
+        return QSIM_OK;
+    const qs_const *c = qs_node_const(g, n, 1);
+    if (!a && c && c->dtype == QSIM_FLOAT && c->elements <= QSIM_MAX_RANK)
+        memcpy(scales, c->data, (size_t)(count = (int64_t)c->elements) * sizeof(float));
+    if (a && count <= QSIM_MAX_RANK)
+        memcpy(scales, a->u.floats, (size_t)count * sizeof(float));
+    const char *rounding = old_rounding(scales, (size_t)count);
+    if (to >= 11 && (!count || count > QSIM_MAX_RANK || !rounding))
+        return qs_fail(error, QSIM_E_UNSUPPORTED, "%s '%s': scales that opset %d has no form for",
+                       n->op_type, n->name, (int)to);
+    qs_id list = qs_node_input(n, 1);
+    if (a) {
+        const char *name = qs_graph_fresh_name(g, "scales");
+        list =
+            name ? qs_graph_add_const(g, name, QSIM_FLOAT, 1, &count, scales, true) : QSIM_E_NOMEM;
+    }
+    if (list < 0 || qs_node_grow_inputs(g, node, to >= 11 ? 3 : 2))
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    qs_node_drop_attr(g, node, "scales");
+    qs_node_set_input(g, node, 1, to >= 11 ? QS_NONE : list);
+    if (to >= 11)
+        qs_node_set_input(g, node, 2, list);
+    g->nodes[node].op_type = "Resize";
+    g->nodes[node].changed = true;
+    if (to >= 11 && (set_string(g, node, "coordinate_transformation_mode", "asymmetric") ||
+                     set_string(g, node, "nearest_mode", rounding)))
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    return QSIM_OK;
+}
+
+#define RESIZE_ATTRS(since)                                                                        \
+    {"mode", QS_ATTR_STRING, since, 0}, {"coordinate_transformation_mode", QS_ATTR_STRING, 11, 0}, \
+        {"cubic_coeff_a", QS_ATTR_FLOAT, 11, 0}, {"exclude_outside", QS_ATTR_INT, 11, 0},          \
+        {"extrapolation_value", QS_ATTR_FLOAT, 11, 0}, {"nearest_mode", QS_ATTR_STRING, 11, 0},    \
+        {"antialias", QS_ATTR_INT, 18, 0}, {"axes", QS_ATTR_INTS, 18, 0}, {                        \
+        "keep_aspect_ratio_policy", QS_ATTR_STRING, 18, 0                                          \
+    }
+
+static const qs_attr_rule resize_attrs[] = {RESIZE_ATTRS(10)};
+
+static const qs_attr_rule internal_attrs[] = {
+    RESIZE_ATTRS(0),
+    {"scales", QS_ATTR_FLOATS, 0, 0},
+    {"channels_last", QS_ATTR_INT, 0, 0},
+    QS_INTO_ATTRS,
+};
+
+static const qs_attr_rule upsample_attrs[] = {{"mode", QS_ATTR_STRING, 7, 0},
+                                              {"scales", QS_ATTR_FLOATS, 7, 8}};
+
+#define RESIZE .min_out = 1, .max_out = 1, .infer = infer_resize, .lower = lower_resize
+
+const qs_op qs_op_resize = {.domain = "",
+                            .name = "Resize",
+                            .since = 10,
+                            .until = QS_OPSET_NEWEST,
+                            .min_in = 2,
+                            .max_in = 2,
+                            .later = {{11, 3, 4, 1}, {13, 1, 4, 1}},
+                            .attrs = resize_attrs,
+                            .attr_count = QS_COUNT(resize_attrs),
+                            .upgrade = upgrade_resize,
+                            RESIZE};
+
+const qs_op qs_op_upsample = {.domain = "",
+                              .name = "Upsample",
+                              .since = 7,
+                              .until = 9,
+                              .min_in = 1,
+                              .max_in = 1,
+                              .later = {{9, 2, 2, 1}},
+                              .attrs = upsample_attrs,
+                              .attr_count = QS_COUNT(upsample_attrs),
+                              .upgrade = upgrade_resize,
+                              RESIZE};
+
+#define INTERNAL                                                                                   \
+    .domain = "qsim", .until = INT16_MAX, .min_in = 1, .max_in = QS_RESIZE_TABLE + 1,              \
+    .attrs = internal_attrs, .attr_count = QS_COUNT(internal_attrs), RESIZE
+
+const qs_op qs_op_qsim_resize = {.name = "Resize", INTERNAL};
+const qs_op qs_op_qsim_upsample = {.name = "Upsample", INTERNAL};

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* Softmax. */
+#include "op/rules.h"
+
+#include "base/ctx.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
+#include "op/nn/reduce.h"
+
+/* ---- Softmax ---- */
+
+/* Before version 13 all axes from `axis` on are one. */
+QS_COLD static int softmax_axis(const qs_infer *x, int32_t *axis) {
+    int32_t rank = x->in[0]->rank;
+    int64_t given = qs_node_int(x->node, "axis", x->node->version < 13 ? 1 : -1);
+    if (rank == 0)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
+    if (x->node->version < 11 && given < 0)
+        return qs_infer_fail(x, QSIM_E_VALUE, "axis %lld is negative", (long long)given);
+    if (rank == 1 && x->node->version < 13 && given == 1)
+        given = 0; /* the default of old versions, as others take it */
+    return qs_infer_axis(x, given, rank, axis);
+}
+
+QS_COLD static int infer_softmax(qs_infer *x) {
+    int32_t axis;
+    int code = qs_infer_type(x, 0, QS_T_FLOAT);
+    if (!code && x->in[0]->rank >= 0)
+        code = softmax_axis(x, &axis);
+    return code ? code : qs_infer_like(x, 0, 0);
+}
+
+typedef struct softmax_job {
+    const qs_softmax_shape *p;
+    const float *x;
+    float *y;
+    const qsim_ctx *ctx;
+} softmax_job;
+
+qs_softmax_shape qs_softmax_split(const qs_value *x, int32_t axis, int32_t last) {
+    return (qs_softmax_shape){(size_t)qs_dims_product(x->dims, 0, axis),
+                              (size_t)qs_dims_product(x->dims, axis, last + 1),
+                              (size_t)qs_dims_product(x->dims, last + 1, x->rank)};
+}
+
+void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n) {
+    const qk_ew *k = ctx->kernels->ew;
+    k->exp_shifted(x, k->greatest(x, n), y, n);
+    k->divide(y, k->sum(y, 0, n), y, n);
+}
+
+/* The same with elements `step` apart. */
+static void softmax_strided(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t step) {
+    float top = x[0], part[64];
+    for (size_t i = 1; i < n; i++)
+        top = x[i * step] > top ? x[i * step] : top;
+    for (size_t i = 0, count; i < n; i += count) {
+        count = n - i < QS_COUNT(part) ? n - i : QS_COUNT(part);
+        for (size_t k = 0; k < count; k++)
+            part[k] = x[(i + k) * step];
+        ctx->kernels->ew->exp_shifted(part, top, part, count);
+        for (size_t k = 0; k < count; k++)
+            y[(i + k) * step] = part[k];
+    }
+    float sum = qs_tree_sum(y, n, step);
+    for (size_t i = 0; i < n; i++)
+        y[i * step] = y[i * step] / sum;
+}
+
+/* qs_tree_sum of n < 16 numbers, none negative: the lanes without one add nothing. */
+static float sum_short(const float *x, size_t n) {
+    float part[16] = {0};
+    size_t half = n > 4 ? 8 : 2;
+    for (size_t i = 0; i < n; i++)
+        part[i] = x[i];
+    for (; half; half /= 2)
+        for (size_t k = 0; k < half; k++)
+            part[k] += part[k + half];
+    return part[0];
+}
+
+/* Rows of two, as detectors' scores are: the tree's other lanes add nothing to either. */
+static void softmax_pairs(const qsim_ctx *ctx, const float *x, float *y, size_t rows) {
+    for (size_t r = 0; r < 2 * rows; r += 2) {
+        const float a = x[r], b = x[r + 1], top = b > a ? b : a;
+        y[r] = a - top;
+        y[r + 1] = b - top;
+    }
+    ctx->kernels->ew->exp(y, y, 2 * rows);
+    for (size_t r = 0; r < 2 * rows; r += 2) {
+        const float a = y[r], b = y[r + 1], sum = a + b;
+        y[r] = a / sum;
+        y[r + 1] = b / sum;
+    }
+}
+
+/* Short rows: the exponentials of many in one call, the same bits. */
+static void softmax_short(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t rows) {
+    for (size_t r = 0; r < rows; r++) {
+        float top = x[r * n];
+        for (size_t i = 1; i < n; i++)
+            top = x[r * n + i] > top ? x[r * n + i] : top;
+        for (size_t i = 0; i < n; i++)
+            y[r * n + i] = x[r * n + i] - top;
+    }
+    ctx->kernels->ew->exp(y, y, n * rows);
+    for (size_t r = 0; r < rows; r++) {
+        float sum = sum_short(y + r * n, n);
+        for (size_t i = 0; i < n; i++)
+            y[r * n + i] = y[r * n + i] / sum;
+    }
+}
+
+void qs_softmax_rows(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t rows) {
+    if (n == 2) {
+        softmax_pairs(ctx, x, y, rows);
+        return;
+    }
+    if (n < 16) {
+        softmax_short(ctx, x, y, n, rows);
+        return;
+    }
+    for (size_t r = 0; r < rows; r++)
+        qs_softmax_row(ctx, x + r * n, y + r * n, n);
+}
+
+static void softmax_range(const void *arg, size_t begin, size_t end) {
+    const softmax_job *job = arg;
+    const qs_softmax_shape *p = job->p;
+    if (p->inner == 1) {
+        qs_softmax_rows(job->ctx, job->x + begin * p->count, job->y + begin * p->count, p->count,
+                        end - begin);
+        return;
+    }
+    for (size_t r = begin; r < end; r++) {
+        size_t at = r / p->inner * p->count * p->inner + r % p->inner;
+        softmax_strided(job->ctx, job->x + at, job->y + at, p->count, p->inner);
+    }
+}
+
+static void run_softmax(const qs_step *s, const qs_frame *f) {
+    const qs_softmax_shape *p = s->params;
+    softmax_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), f->ctx};
+    if (p->count)
+        qs_ranges(f->ctx, p->outer * p->inner, QS_GRAIN / 8 / p->count + 1, softmax_range, &job);
+}
+
+QS_COLD static int lower_softmax(qs_lower *l) {
+    const qs_value *x = qs_lower_in(l, 0);
+    int32_t axis;
+    qs_infer rules;
+    qs_lower_infer(l, &rules);
+    int code = softmax_axis(&rules, &axis);
+    if (code)
+        return code;
+    qs_softmax_shape *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    *p = qs_softmax_split(x, axis, l->node->version < 13 ? x->rank - 1 : axis);
+    l->step->run = run_softmax;
+    l->step->kernel = "softmax";
+    return QSIM_OK;
+}
+
+/*
+ * To version 13: where the flattened part is one axis (others of size 1), the axis says it all;
+ * else Flatten -> Softmax -> Reshape(Shape).
+ */
+QS_COLD static int upgrade_softmax(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    qs_node *n = &g->nodes[node];
+    if (n->version >= 13 || to < 13)
+        return QSIM_OK;
+    qs_id x = n->inputs[0];
+    const qs_value *v = &g->values[x];
+    int64_t axis = qs_node_int(n, "axis", 1);
+    int64_t at = axis < 0 && v->rank >= 0 ? axis + v->rank : axis;
+    bool single = v->rank >= 0;
+    for (int32_t i = (int32_t)at + 1; i < v->rank; i++)
+        single = single && v->dims[i].size == 1;
+    if (v->rank == 1 && at == 1)
+        axis = 0;
+    if (single)
+        return qs_node_set_int(g, node, "axis", axis)
+                   ? qs_fail(error, QSIM_E_NOMEM, "out of memory")
+                   : QSIM_OK;
+    qs_id flat = qs_upgrade_add(g, "Flatten", "flat", x, QS_NONE);
+    qs_id shape = flat < 0 ? flat : qs_upgrade_add(g, "Shape", "shape", x, QS_NONE);
+    qs_id soft = shape < 0 ? shape : qs_graph_add_value(g, qs_graph_fresh_name(g, "softmax"));
+    if (soft < 0)
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    qs_id flatten = g->values[flat].producer;
+    if (flatten != QS_NONE && qs_node_set_int(g, flatten, "axis", axis) != QSIM_OK)
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    /* the old node becomes the Reshape, which keeps the output's name */
+    qs_id in[1] = {flat}, out[1] = {soft};
+    qs_id inner = qs_graph_add_node(g, "", "Softmax", g->nodes[node].name, in, 1, out, 1);
+    if (inner < 0 || qs_node_set_int(g, inner, "axis", -1) != QSIM_OK ||
+        qs_node_grow_inputs(g, node, 2) != QSIM_OK)
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    qs_node_drop_attr(g, node, "axis");
+    qs_node_set_input(g, node, 0, soft);
+    qs_node_set_input(g, node, 1, shape);
+    g->nodes[node].op_type = "Reshape";
+    g->nodes[node].changed = true;
+    return QSIM_OK;
+}
+
+static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
+
+const qs_op qs_op_softmax = {.domain = "",
+                             .name = "Softmax",
+                             .since = 1,
+                             .until = QS_OPSET_NEWEST,
+                             .min_in = 1,
+                             .max_in = 1,
+                             .min_out = 1,
+                             .max_out = 1,
+                             .attrs = softmax_attrs,
+                             .attr_count = QS_COUNT(softmax_attrs),
+                             .infer = infer_softmax,
+                             .upgrade = upgrade_softmax,
+                             .lower = lower_softmax};

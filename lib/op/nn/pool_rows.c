@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* Running pools: rows of output pixels, shared out over threads. */
+#include "op/nn/pool.h"
+
+#include <math.h>
+
+#include "base/slices.h"
+#include "base/waves.h"
+#include "kernel/table.h"
+#include "kernel/u8.h"
+#include "op/nn/window.h"
+
+/* Bytes of the image that one call of a kernel goes through. */
+#define GROUP_BYTES ((size_t)8 * 1024)
+
+typedef struct pool_job {
+    const qs_pool_plan *p;
+    const char *x;
+    char *y;
+    char *scratch;
+    const uint8_t *table;
+    const qk_u8 *bytes;
+    qk_pool row;
+    size_t first, count; /* rows at hand */
+} pool_job;
+
+/* Window rows of output row oy that lie before `end`. */
+static size_t taps_before(const qs_pool_plan *p, ptrdiff_t start, ptrdiff_t end) {
+    const ptrdiff_t dh = (ptrdiff_t)p->dh;
+    if (start + (ptrdiff_t)(p->kh - 1) * dh < end)
+        return p->kh;
+    return start >= end ? 0 : (size_t)((end - 1 - start) / dh) + 1;
+}
+
+/* Completes `r` for one output row; *first is the image's row of its first tap. */
+static void pool_row(const qs_pool_plan *p, size_t oy, qk_pool *r, size_t *first) {
+    const ptrdiff_t start = (ptrdiff_t)(oy * p->sh) - (ptrdiff_t)p->top, dh = (ptrdiff_t)p->dh;
+    const size_t before = taps_before(p, start, (ptrdiff_t)p->h);
+    size_t skip = start < 0 ? (size_t)((dh - 1 - start) / dh) : 0;
+    skip = skip < before ? skip : before;
+    r->kh = before - skip;
+    *first = r->kh ? (size_t)(start + (ptrdiff_t)skip * dh) : 0;
+    r->count_rows = r->count_pads ? taps_before(p, start, (ptrdiff_t)(p->h + p->bottom)) : r->kh;
+}
+
+/* One row of output pixels: where it belongs, or apart, dense, and then there. */
+static void make_row(const pool_job *j, qk_pool *r, char *apart, char *y) {
+    const qs_pool_plan *p = j->p;
+    const size_t n = p->c * p->element, step = p->y_step * p->element;
+    r->y = apart ? apart : y;
+    p->kernel(r);
+    if (j->table)
+        j->bytes->table(j->table, r->y, n, (uint8_t *)y, step, n, p->ow);
+    else if (apart)
+        qs_copy_rows(r->y, (ptrdiff_t)n, y, (ptrdiff_t)step, n, p->ow);
+}
+
+/* Maxima along the rows under the windows of `count` rows of the output; returns the first row. */
+static size_t join_rows(const qs_pool_plan *p, const char *image, size_t oy, size_t count,
+                        char *to) {
+    const size_t line = p->w * p->c * p->element, above = oy * p->sh;
+    const size_t first = above < p->top ? 0 : above - p->top;
+    size_t end = above + (count - 1) * p->sh + (p->kh - 1) * p->dh + 1;
+    end = end < p->top ? 0 : end - p->top;
+    end = end < p->h ? end : p->h;
+    qk_pool r = p->along;
+    r.x = image + first * line;
+    r.y = to;
+    r.lines = first < end ? end - first : 0;
+    p->kernel(&r);
+    return first;
+}
+
+/* Rows from row oy on, of `left`, that one call makes: not more than the cache has. */
+static size_t rows_at_once(const qs_pool_plan *p, size_t oy, size_t left) {
+    if (oy < p->whole || oy >= p->whole_end)
+        return 1;
+    const size_t bytes = (size_t)p->row.line_step * p->element, most = GROUP_BYTES / bytes + 1;
+    left = left < p->whole_end - oy ? left : p->whole_end - oy;
+    return left < most ? left : most;
+}
+
+static void pool_slice(void *arg, size_t slice) {
+    const pool_job *j = arg;
+    const qs_pool_plan *p = j->p;
+    char *const own = j->scratch + slice * (p->line + p->band_bytes);
+    char *const apart = p->line ? own : NULL;
+    const size_t most = p->band ? p->band : p->oh;
+    const size_t line = (p->band ? p->ow : p->w) * p->c * p->element;
+    const size_t end = j->first + qs_slice_begin(j->count, p->slices, slice + 1);
+    qk_pool r = j->row;
+    for (size_t i = j->first + qs_slice_begin(j->count, p->slices, slice), stop; i < end;) {
+        const char *x = j->x + i / p->oh * p->h * p->w * p->c * p->element;
+        size_t oy = i % p->oh, skipped = 0, first = 0;
+        stop = i + (p->oh - oy < most ? p->oh - oy : most);
+        stop = stop < end ? stop : end;
+        if (p->band) {
+            skipped = join_rows(p, x, oy, stop - i, own + p->line);
+            x = own + p->line;
+        }
+        for (; i < stop; i += r.lines, oy += r.lines) {
+            pool_row(p, oy, &r, &first);
+            r.lines = rows_at_once(p, oy, stop - i);
+            r.x = r.kh ? x + (first - skipped) * line : x;
+            if (p->band) {
+                r.kw = r.kh;
+                r.kh = 1;
+            }
+            make_row(j, &r, apart, j->y + (i * p->ow * p->y_step + p->column) * p->element);
+        }
+    }
+}
+
+static float element_at(const qs_pool_plan *p, const char *x, size_t at) {
+    float f;
+    if (p->element == 1)
+        return (float)((const uint8_t *)x)[at];
+    memcpy(&f, x + at * sizeof(f), sizeof(f));
+    return f;
+}
+
+/* Index of the first greatest element of one window in [N, C, H, W]. */
+static int64_t index_of(const qs_pool_plan *p, const char *x, size_t image, size_t c, size_t oy,
+                        size_t ox) {
+    qk_pool r = p->row;
+    size_t first = 0, best_y = 0, best_x = 0;
+    float best = -INFINITY;
+    bool found = false;
+    pool_row(p, oy, &r, &first);
+    const ptrdiff_t left = (ptrdiff_t)(ox * r.sw) - r.left;
+    for (size_t ky = 0; ky < r.kh; ky++) {
+        for (size_t kx = 0; kx < r.kw; kx++) {
+            const ptrdiff_t column = left + (ptrdiff_t)(kx * r.dw);
+            if (column < 0 || column >= (ptrdiff_t)p->w)
+                continue;
+            const size_t iy = first + ky * p->dh, ix = (size_t)column;
+            const float v = element_at(p, x, ((image * p->h + iy) * p->w + ix) * p->c + c);
+            if (!found || v > best) {
+                best = v;
+                best_y = iy;
+                best_x = ix;
+            }
+            found = true;
+        }
+    }
+    const size_t plane = (image * p->c + c) * p->h * p->w;
+    return (int64_t)(plane + (p->column_major ? best_x * p->h + best_y : best_y * p->w + best_x));
+}
+
+static void write_indices(const qs_pool_plan *p, const char *x, int64_t *indices) {
+    for (size_t i = 0; i < p->n * p->c * p->oh * p->ow; i++) {
+        const size_t plane = i / (p->oh * p->ow);
+        indices[i] = index_of(p, x, plane / p->c, plane % p->c, i / p->ow % p->oh, i % p->ow);
+    }
+}
+
+void qs_run_pool(const qs_step *s, const qs_frame *f) {
+    const qs_pool_plan *p = s->params;
+    pool_job j = {.p = p,
+                  .x = qs_step_in(s, f, 0),
+                  .y = qs_step_out(s, f, 0),
+                  .scratch = f->scratch,
+                  .table = p->table ? qs_step_in(s, f, p->table) : NULL,
+                  .bytes = f->ctx->kernels->u8,
+                  .row = p->row};
+    if (p->quantized) {
+        const uint8_t *x_zero = qs_step_in(s, f, 2);
+        const uint8_t *y_zero = p->has_y_zero ? qs_step_in(s, f, 4) : NULL;
+        memcpy(&j.row.x_scale, qs_step_in(s, f, 1), sizeof(float));
+        memcpy(&j.row.y_scale, qs_step_in(s, f, 3), sizeof(float));
+        j.row.x_zero = x_zero ? *x_zero : 0;
+        j.row.y_zero = y_zero ? *y_zero : 0;
+    }
+    const size_t items = p->n * p->oh, wave = s->slides ? p->wave : items;
+    const bool backwards = s->slides && (uintptr_t)j.y > (uintptr_t)j.x;
+    j.first = qs_wave_first(items, wave, backwards);
+    for (; j.first < items; j.first += backwards ? -wave : wave) { /* below 0 is above items */
+        j.count = items - j.first < wave ? items - j.first : wave;
+        qs_parallel(f->ctx, p->slices, pool_slice, &j);
+    }
+}
+
+void qs_run_pool_indices(const qs_step *s, const qs_frame *f) {
+    qs_run_pool(s, f);
+    write_indices(s->params, qs_step_in(s, f, 0), qs_step_out(s, f, 1));
+}

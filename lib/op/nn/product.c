@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+#include "op/nn/product.h"
+
+#include <math.h>
+
+#include "base/slices.h"
+
+/* Floats of a block of rows of a: they stay in a second-level cache while b passes by. */
+#define BLOCK_FLOATS ((size_t)128 * 1024)
+/* A multiple of every tile's rows. */
+#define ROW_UNIT ((size_t)24)
+
+static bool right_floats(const qk_f32 *k, const qs_right *r, size_t *floats) {
+    if (!qk_pack_f32_size(k->panel, r->k, r->n, floats) || *floats > SIZE_MAX / 64)
+        return false;
+    *floats = qs_align(*floats, 16);
+    return true;
+}
+
+static void pack_right(const qk_f32 *k, const qs_right *r, const void *data, float *to) {
+    const qk_pack_source source = {data, 1, r->step_k, 0, r->step_n};
+    qk_pack_f32(to, k->panel, r->k, r->n, &source);
+}
+
+QS_COLD int qs_product_pack(qs_pack *p, const qs_right *right, const void *data) {
+    const qk_f32 *k = p->ctx->kernels->f32;
+    size_t floats, bytes;
+    if (!right_floats(k, right, &floats) || !qs_mul(floats, right->count, &bytes) ||
+        !qs_mul(bytes, sizeof(float), &bytes))
+        return qs_fail(p->error, QSIM_E_LIMIT, "the packed weights are too large");
+    float *to = qs_arena_raw64(p->arena, bytes);
+    if (!to)
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    p->result = to;
+    for (size_t i = 0; i < right->count; i++)
+        pack_right(k, right, (const uint8_t *)data + i * right->k * right->n * sizeof(float),
+                   to + i * floats);
+    return QSIM_OK;
+}
+
+typedef struct job {
+    const qs_product *p;
+    const float *a, *b, *addend, *bias;
+    float *y, *scratch;
+} job;
+
+/* Rows [first, first + rows) of the k x m matrix's transpose. */
+static void transpose_rows(const qs_product *p, const float *a, size_t first, size_t rows,
+                           float *to) {
+    const size_t k = p->right.k;
+    for (size_t i = 0; i < k; i++)
+        for (size_t r = 0; r < rows; r++)
+            to[r * k + i] = a[i * p->m + first + r];
+}
+
+/* alpha * y + beta * addend and the clamp, where the kernel did not. */
+static void finish_block(const job *j, float *y, size_t first, size_t rows, size_t col,
+                         size_t cols) {
+    const qs_product *p = j->p;
+    static const float none = -0.0f;
+    const float *addend = j->addend ? j->addend : &none;
+    const float beta = j->addend ? p->beta : 1.0f;
+    for (size_t r = 0; r < rows; r++) {
+        const float *c = addend + (ptrdiff_t)(first + r) * p->addend_row;
+        float *to = y + r * p->right.n;
+        for (size_t i = 0; i < cols; i++) {
+            const float product = p->alpha * to[i];
+            const float term = beta * c[(ptrdiff_t)(col + i) * p->addend_col];
+            float v = product + term;
+            v = v < p->lo ? p->lo : v;
+            to[i] = v > p->hi ? p->hi : v;
+        }
+    }
+}
+
+/* The kernel adds a row and knows no alpha, which is 1 but in a few files. */
+static bool ends_in_kernel(const qs_product *p) {
+    return p->alpha == 1.0f && (p->addend_input < 0 || p->addend_row == 0);
+}
+
+/* One block of rows and columns. */
+static void product_block(const job *j, const float *a, const float *b, float *y, size_t first,
+                          size_t split) {
+    const qs_product *p = j->p;
+    const size_t col = split * p->columns, rest = p->right.n - col;
+    const bool in_kernel = ends_in_kernel(p);
+    const qk_gemm_f32 g = {.a = a,
+                           .row = p->row,
+                           .seg = (const ptrdiff_t[]){0},
+                           .rows = p->m - first < p->rows ? p->m - first : p->rows,
+                           .segs = 1,
+                           .k = p->right.k,
+                           .b = b + col * p->right.k,
+                           .bias = j->bias + col,
+                           .cols = rest < p->columns ? rest : p->columns,
+                           .lo = in_kernel ? p->lo : -INFINITY,
+                           .hi = in_kernel ? p->hi : INFINITY,
+                           .c = y + col,
+                           .ldc = p->right.n};
+    p->kernels->gemm(&g);
+    if (!in_kernel)
+        finish_block(j, y + col, first, g.rows, col, g.cols);
+}
+
+/* Items of a slice: (block of columns, batch, block of rows). */
+static void product_slice(void *arg, size_t slice) {
+    const job *j = arg;
+    const qs_product *p = j->p;
+    const size_t blocks = p->batches * p->blocks, items = blocks * p->splits, k = p->right.k;
+    const size_t end = qs_slice_begin(items, p->slices, slice + 1);
+    float *transposed_a = j->scratch + slice * p->slice_floats;
+    size_t held = SIZE_MAX; /* the block that `transposed_a` holds */
+    for (size_t i = qs_slice_begin(items, p->slices, slice); i < end; i++) {
+        const size_t at = i % blocks, batch = at / p->blocks;
+        const size_t first = at % p->blocks * p->rows;
+        const float *a = j->a + (p->a ? p->a[batch] : 0);
+        const float *b = j->b + (p->b ? p->b[batch] * p->floats : 0);
+        const size_t rows = p->m - first < p->rows ? p->m - first : p->rows;
+        if (p->transposed && held != at)
+            transpose_rows(p, a, first, rows, transposed_a);
+        held = at;
+        a = p->transposed ? transposed_a : a + first * k;
+        product_block(j, a, b, j->y + (batch * p->m + first) * p->right.n, first, i / blocks);
+    }
+}
+
+/* What the kernel adds: beta * the addend's only row, or nothing. */
+static void make_bias(const qs_product *p, const float *addend, float *bias) {
+    const bool used = addend && ends_in_kernel(p);
+    for (size_t i = 0; i < p->bias_floats; i++)
+        bias[i] = used && i < p->right.n ? p->beta * addend[(ptrdiff_t)i * p->addend_col] : -0.0f;
+}
+
+static void run_product(const qs_step *s, const qs_frame *f) {
+    const qs_product *p = s->params;
+    float *scratch = f->scratch;
+    job j = {.p = p, .a = qs_step_in(s, f, 0), .b = p->packed, .y = qs_step_out(s, f, 0)};
+    j.addend = p->addend_input >= 0 ? qs_step_in(s, f, p->addend_input) : NULL;
+    make_bias(p, j.addend, scratch);
+    j.bias = scratch;
+    scratch += p->bias_floats;
+    if (!p->packed) {
+        const float *data = qs_step_in(s, f, 1);
+        j.b = scratch;
+        for (size_t i = 0; i < p->right.count; i++, scratch += p->floats)
+            pack_right(p->kernels, &p->right, data + i * p->right.k * p->right.n, scratch);
+    }
+    j.scratch = scratch;
+    qs_parallel(f->ctx, p->slices, product_slice, &j);
+}
+
+/* ---- lowering ---- */
+
+static void split_product(const qsim_ctx *ctx, qs_product *p, double ns) {
+    const size_t k = p->right.k ? p->right.k : 1, panel = p->kernels->panel;
+    size_t rows = BLOCK_FLOATS / k / ROW_UNIT * ROW_UNIT;
+    const size_t most = 20 * ROW_UNIT, least = 2 * ROW_UNIT;
+    rows = rows > most ? most : rows < least ? least : rows;
+    const size_t slices = qs_slice_count(ctx, SIZE_MAX, ns);
+    const size_t panels = (p->right.n + panel - 1) / panel;
+    /* Where the weights are most of what is read, each thread reads its own columns of them. */
+    const bool across = slices > 1 && p->batches == 1 && !p->transposed && panels >= 4 * slices &&
+                        p->right.n >= 4 * p->m;
+    if (!across && p->batches < slices) { /* blocks for every thread, of whole tiles */
+        const size_t share = (p->m + slices - 1) / slices;
+        const size_t unit = (share + ROW_UNIT - 1) / ROW_UNIT * ROW_UNIT;
+        rows = rows < unit ? rows : unit;
+    }
+    p->rows = rows < p->m ? rows : p->m;
+    p->blocks = (p->m + p->rows - 1) / p->rows;
+    p->splits = 1;
+    p->columns = p->right.n;
+    const size_t items = p->batches * p->blocks;
+    if (across || (items < slices && panels > 1)) {
+        const size_t wanted = across ? slices : (slices + items - 1) / items;
+        const size_t splits = wanted < panels ? wanted : panels;
+        p->columns = (panels + splits - 1) / splits * panel;
+        p->splits = (p->right.n + p->columns - 1) / p->columns;
+    }
+    p->slices = qs_slice_count(ctx, items * p->splits, ns);
+}
+
+QS_COLD static int product_scratch(qs_lower *l, qs_product *p) {
+    size_t packed = 0, transposed_a = 0, all;
+    p->bias_floats = qs_align(p->right.n, 64);
+    if (!p->packed && !qs_mul(p->floats, p->right.count, &packed))
+        return qs_fail(l->error, QSIM_E_LIMIT, "a matrix product is too large");
+    if (p->transposed && !qs_mul(p->rows, p->right.k, &p->slice_floats))
+        return qs_fail(l->error, QSIM_E_LIMIT, "a matrix product is too large");
+    p->slice_floats = p->transposed ? qs_align(p->slice_floats, 16) + 16 : 0;
+    if (!qs_mul(p->slice_floats, p->slices, &transposed_a) || !qs_add(packed, transposed_a, &all) ||
+        !qs_add(all, p->bias_floats, &all) || !qs_mul(all, sizeof(float), &l->step->scratch))
+        return qs_fail(l->error, QSIM_E_LIMIT, "a matrix product is too large");
+    return QSIM_OK;
+}
+
+static void run_nothing(const qs_step *s, const qs_frame *f) {
+    (void)s;
+    (void)f;
+}
+
+QS_COLD int qs_product_lower(qs_lower *l, qs_product *p) {
+    l->step->params = p;
+    l->step->run = run_nothing;
+    l->step->kernel = "gemm";
+    if (qs_value_elements(qs_lower_out(l, 0)) == 0)
+        return QSIM_OK;
+    p->kernels = l->ctx->kernels->f32;
+    p->packed = l->packed;
+    p->lo = qs_node_float(l->node, "lo", -INFINITY);
+    p->hi = qs_node_float(l->node, "hi", INFINITY);
+    if (!right_floats(p->kernels, &p->right, &p->floats))
+        return qs_fail(l->error, QSIM_E_LIMIT, "a matrix product is too large");
+    const double macs = (double)p->batches * (double)p->m * (double)p->right.n * (double)p->right.k;
+    split_product(l->ctx, p, macs / QS_MACS_F32);
+    p->row = qs_arena_alloc(l->arena, p->rows, sizeof(*p->row));
+    if (!p->row)
+        return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    for (size_t i = 0; i < p->rows; i++)
+        p->row[i] = (ptrdiff_t)(i * p->right.k);
+    l->step->run = run_product;
+    l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
+    return product_scratch(l, p);
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Running recurrent layers. The inputs' part of all gates is one matrix product over all times and
+ * samples; then time goes step by step, samples side by side. Samples and directions are
+ * independent: they are what threads share.
+ */
+#include "op/nn/recurrent.h"
+
+#include <math.h>
+
+#include "base/slices.h"
+
+#define ROWS 240 /* of the inputs' product, per piece of work */
+
+/* ---- weights ---- */
+
+/* One direction's packed weights: W, then R in one or two parts (GRU: z and r, then h). */
+typedef struct part {
+    size_t k, cols, floats, at;
+} part;
+
+typedef struct form {
+    part w, r[2];
+    size_t floats; /* of one direction */
+} form;
+
+static bool add_part(const qk_f32 *kernels, part *p, size_t k, size_t cols, size_t *at) {
+    p->k = k;
+    p->cols = cols;
+    p->at = *at;
+    if (!qk_pack_f32_size(kernels->panel, k, cols, &p->floats) || p->floats > SIZE_MAX / 64)
+        return false;
+    p->floats = qs_align(p->floats, 16);
+    return qs_add(*at, p->floats, at);
+}
+
+static bool form_make(const qk_f32 *kernels, const qs_recurrent *r, form *f) {
+    const size_t h = (size_t)r->hidden, gates = (size_t)r->gates;
+    size_t at = 0;
+    memset(f, 0, sizeof(*f));
+    bool fits = h < SIZE_MAX / 1024 && add_part(kernels, &f->w, (size_t)r->input, gates * h, &at);
+    if (r->cell == QS_GRU)
+        fits = fits && add_part(kernels, &f->r[0], h, 2 * h, &at) &&
+               add_part(kernels, &f->r[1], h, h, &at);
+    else
+        fits = fits && add_part(kernels, &f->r[0], h, gates * h, &at);
+    f->floats = at;
+    return fits && at < SIZE_MAX / 64;
+}
+
+/* Rows of `data` are the columns of what is packed. */
+static void pack_part(const qk_f32 *kernels, const part *p, const void *data, float *to) {
+    const qk_pack_source source = {data, 1, 1, 0, (ptrdiff_t)p->k};
+    qk_pack_f32(to + p->at, kernels->panel, p->k, p->cols, &source);
+}
+
+static void pack_all(const qk_f32 *kernels, const qs_recurrent *r, const form *f, const float *w,
+                     const float *rec, float *to) {
+    const size_t h = (size_t)r->hidden, rows = (size_t)r->gates * h;
+    for (int32_t d = 0; d < r->directions; d++, to += f->floats) {
+        pack_part(kernels, &f->w, w + (size_t)d * rows * (size_t)r->input, to);
+        pack_part(kernels, &f->r[0], rec + (size_t)d * rows * h, to);
+        if (f->r[1].cols)
+            pack_part(kernels, &f->r[1], rec + ((size_t)d * rows + 2 * h) * h, to);
+    }
+}
+
+QS_COLD int qs_recurrent_pack(qs_pack *p, const qs_recurrent *r) {
+    const qk_f32 *kernels = p->ctx->kernels->f32;
+    const float *w = qs_pack_const(p, 1), *rec = qs_pack_const(p, 2);
+    form f;
+    if (!w || !rec)
+        return QSIM_OK; /* packed by every run */
+    if (!form_make(kernels, r, &f))
+        return qs_fail(p->error, QSIM_E_LIMIT, "the packed weights are too large");
+    float *to = qs_arena_alloc64(p->arena, f.floats * (size_t)r->directions * sizeof(float));
+    if (!to)
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    pack_all(kernels, r, &f, w, rec, to);
+    p->result = to;
+    return QSIM_OK;
+}
+
+/* ---- the plan ---- */
+
+typedef struct plan {
+    const qk_f32 *kernels;
+    const qk_ew *ew;
+    qs_recurrent r;
+    form form;
+    const float *packed; /* NULL: packed into scratch by every run */
+    bool in[8], out[3];
+    size_t time, batch, hidden, width; /* width: of all gates */
+    size_t bias, projected, states;    /* floats of one direction, padding included */
+    size_t pieces;                     /* of a direction's projection */
+    size_t slices, parts;              /* of the projection; of the batch */
+    ptrdiff_t *x_row, *h_row;          /* rows in order of time; rows of the state */
+} plan;
+
+typedef struct job {
+    const plan *p;
+    const float *x, *bias, *peephole, *h0, *c0, *packed;
+    const int32_t *lengths;
+    float *y, *yh, *yc;
+    float *none, *biases, *projected, *states;
+} job;
+
+/* Bias that adds nothing, W's bias with R's but where GRU keeps that apart, and the latter. */
+static void make_biases(const job *j) {
+    const plan *p = j->p;
+    const size_t h = p->hidden, n = p->width;
+    for (size_t i = 0; i < p->bias; i++)
+        j->none[i] = -0.0f;
+    for (int32_t d = 0; d < p->r.directions; d++) {
+        const float *b = j->bias ? j->bias + (size_t)d * 2 * n : NULL;
+        float *wb = j->biases + (size_t)d * 2 * p->bias, *rb = wb + p->bias;
+        const size_t apart = p->r.cell == QS_GRU && p->r.before_reset ? n - h : n;
+        for (size_t i = 0; i < p->bias; i++)
+            wb[i] = rb[i] = -0.0f;
+        for (size_t i = 0; i < n && b; i++)
+            wb[i] = i < apart ? b[i] + b[n + i] : b[i];
+        for (size_t i = apart; i < n && b; i++)
+            rb[i - apart] = b[n + i];
+    }
+}
+
+static void product(const plan *p, const part *w, const float *packed, const float *a,
+                    const ptrdiff_t *row, size_t rows, const float *bias, float *c, size_t ldc) {
+    const qk_gemm_f32 g = {.a = a,
+                           .row = row,
+                           .seg = (const ptrdiff_t[]){0},
+                           .rows = rows,
+                           .segs = 1,
+                           .k = w->k,
+                           .b = packed + w->at,
+                           .bias = bias,
+                           .cols = w->cols,
+                           .lo = -INFINITY,
+                           .hi = INFINITY,
+                           .c = c,
+                           .ldc = ldc};
+    p->kernels->gemm(&g);
+}
+
+/* Pieces are (direction, rows in order of time). */
+static void project_slice(void *arg, size_t slice) {
+    const job *j = arg;
+    const plan *p = j->p;
+    const size_t items = p->pieces * (size_t)p->r.directions, all = p->time * p->batch;
+    const size_t end = qs_slice_begin(items, p->slices, slice + 1);
+    for (size_t i = qs_slice_begin(items, p->slices, slice); i < end; i++) {
+        const size_t d = i / p->pieces, first = i % p->pieces * ROWS;
+        const size_t rows = all - first < ROWS ? all - first : ROWS;
+        product(p, &p->form.w, j->packed + d * p->form.floats, j->x, p->x_row + first, rows,
+                j->biases + d * 2 * p->bias, j->projected + d * p->projected + first * p->width,
+                p->width);
+    }
+}
+
+/* ---- one step of one sample ---- */
+
+/* What a range of samples of one direction works on. */
+typedef struct lane {
+    const job *j;
+    const plan *p;
+    size_t d, first, count;
+    const float *packed, *rb, *peephole;
+    const qs_activation *act;
+    float *gates, *curved, *h, *c, *extra; /* of its samples; curved and extra: of one */
+} lane;
+
+static void add_into(float *restrict y, const float *restrict x, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = y[i] + x[i];
+}
+
+QS_NOINLINE static void add_scaled(float *restrict y, const float *restrict x,
+                                   const float *restrict by, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = y[i] + by[i] * x[i];
+}
+
+/* Gates i, o, f, c; peepholes i, o, f. */
+static void lstm_cell(const lane *l, float *g, float *restrict h, float *restrict c) {
+    const plan *p = l->p;
+    const size_t n = p->hidden;
+    const float clip = p->r.clip;
+    float *y = l->curved;
+    if (l->peephole) {
+        add_scaled(g, c, l->peephole, n);
+        add_scaled(g + 2 * n, c, l->peephole + 2 * n, n);
+    }
+    if (!l->peephole) {
+        qs_activate(p->ew, &l->act[0], clip, g, y, 3 * n);
+    } else {
+        qs_activate(p->ew, &l->act[0], clip, g, y, n);
+        qs_activate(p->ew, &l->act[0], clip, g + 2 * n, y + 2 * n, n);
+    }
+    qs_activate(p->ew, &l->act[1], clip, g + 3 * n, y + 3 * n, n);
+    QS_IVDEP
+    for (size_t i = 0; i < n; i++)
+        c[i] = y[2 * n + i] * c[i] + y[i] * y[3 * n + i];
+    if (l->peephole) {
+        add_scaled(g + n, c, l->peephole + n, n);
+        qs_activate(p->ew, &l->act[0], clip, g + n, y + n, n);
+    }
+    memcpy(g, c, n * sizeof(*g));
+    qs_activate(p->ew, &l->act[2], clip, g, y, n);
+    QS_IVDEP
+    for (size_t i = 0; i < n; i++)
+        h[i] = y[n + i] * y[i];
+}
+
+/* Gates z, r, h; xw: the inputs' part, of which z and r are in g already. */
+static void gru_cell(const lane *l, float *g, const float *xw, float *restrict h) {
+    const plan *p = l->p;
+    const size_t n = p->hidden;
+    const float clip = p->r.clip;
+    const ptrdiff_t zero = 0;
+    float *y = l->curved, *t = l->extra;
+    qs_activate(p->ew, &l->act[0], clip, g, y, 2 * n);
+    if (p->r.before_reset) {
+        product(p, &p->form.r[1], l->packed, h, &zero, 1, l->rb, t, n);
+        QS_IVDEP
+        for (size_t i = 0; i < n; i++)
+            g[i] = xw[2 * n + i] + y[n + i] * t[i];
+    } else {
+        QS_IVDEP
+        for (size_t i = 0; i < n; i++)
+            t[i] = y[n + i] * h[i];
+        product(p, &p->form.r[1], l->packed, t, &zero, 1, xw + 2 * n, g, n);
+    }
+    qs_activate(p->ew, &l->act[1], clip, g, y + 2 * n, n);
+    QS_IVDEP
+    for (size_t i = 0; i < n; i++)
+        h[i] = (1.0f - y[i]) * y[2 * n + i] + y[i] * h[i];
+}
+
+static void rnn_cell(const lane *l, float *g, float *h) {
+    qs_activate(l->p->ew, &l->act[0], l->p->r.clip, g, l->curved, l->p->hidden);
+    memcpy(h, l->curved, l->p->hidden * sizeof(*h));
+}
+
+/* ---- time ---- */
+
+static float *y_at(const lane *l, size_t time, size_t sample) {
+    const plan *p = l->p;
+    const size_t directions = (size_t)p->r.directions;
+    const size_t row = p->r.batch_first ? (sample * p->time + time) * directions + l->d
+                                        : (time * directions + l->d) * p->batch + sample;
+    return l->j->y + row * p->hidden;
+}
+
+static size_t state_at(const lane *l, size_t sample) {
+    const plan *p = l->p;
+    const size_t directions = (size_t)p->r.directions;
+    return p->hidden * (p->r.batch_first ? sample * directions + l->d : l->d * p->batch + sample);
+}
+
+/* Step s of sample i of the lane, whose gates have the state's part. */
+static void step_sample(const lane *l, size_t s, size_t i, bool biased) {
+    const plan *p = l->p;
+    const size_t sample = l->first + i, n = p->hidden;
+    const size_t length = l->j->lengths ? (size_t)l->j->lengths[sample] : p->time;
+    float *h = l->h + i * n;
+    if (s >= length) {
+        if (l->j->y)
+            memset(y_at(l, s, sample), 0, n * sizeof(*h));
+        return;
+    }
+    const bool back = p->r.reverse || l->d == 1;
+    const size_t time = back ? length - 1 - s : s;
+    const float *xw = l->j->projected + l->d * p->projected + (time * p->batch + sample) * p->width;
+    float *g = l->gates + i * p->form.r[0].cols;
+    if (!biased)
+        add_into(g, xw, p->form.r[0].cols);
+    if (p->r.cell == QS_LSTM)
+        lstm_cell(l, g, h, l->c + i * n);
+    else if (p->r.cell == QS_GRU)
+        gru_cell(l, g, xw, h);
+    else
+        rnn_cell(l, g, h);
+    if (l->j->y)
+        memcpy(y_at(l, time, sample), h, n * sizeof(*h));
+}
+
+static void load_state(const lane *l, const float *from, float *to) {
+    const size_t n = l->p->hidden;
+    for (size_t i = 0; i < l->count; i++) {
+        if (from)
+            memcpy(to + i * n, from + state_at(l, l->first + i), n * sizeof(*to));
+        else
+            memset(to + i * n, 0, n * sizeof(*to));
+    }
+}
+
+static void store_state(const lane *l, const float *from, float *to) {
+    const size_t n = l->p->hidden;
+    for (size_t i = 0; i < l->count && to; i++)
+        memcpy(to + state_at(l, l->first + i), from + i * n, n * sizeof(*to));
+}
+
+/* With one sample of full length the kernel adds the inputs' part itself: the same sum. */
+static void run_lane(const lane *l) {
+    const plan *p = l->p;
+    const job *j = l->j;
+    const bool biased = l->count == 1 && !j->lengths, back = p->r.reverse || l->d == 1;
+    load_state(l, j->h0, l->h);
+    if (p->r.cell == QS_LSTM)
+        load_state(l, j->c0, l->c);
+    for (size_t s = 0; s < p->time; s++) {
+        const size_t time = back ? p->time - 1 - s : s;
+        const float *bias = j->none;
+        if (biased)
+            bias = j->projected + l->d * p->projected + (time * p->batch + l->first) * p->width;
+        product(p, &p->form.r[0], l->packed, l->h, p->h_row, l->count, bias, l->gates,
+                p->form.r[0].cols);
+        for (size_t i = 0; i < l->count; i++)
+            step_sample(l, s, i, biased);
+    }
+    store_state(l, l->h, j->yh);
+    if (p->r.cell == QS_LSTM)
+        store_state(l, l->c, j->yc);
+}
+
+/* Lanes are (direction, part of the batch). */
+static void lane_slice(void *arg, size_t slice) {
+    const job *j = arg;
+    const plan *p = j->p;
+    const size_t d = slice / p->parts, i = slice % p->parts, n = p->hidden;
+    lane l = {.j = j, .p = p, .d = d, .first = qs_slice_begin(p->batch, p->parts, i)};
+    l.count = qs_slice_begin(p->batch, p->parts, i + 1) - l.first;
+    l.packed = j->packed + d * p->form.floats;
+    l.rb = j->biases + (2 * d + 1) * p->bias;
+    l.peephole = j->peephole ? j->peephole + d * 3 * n : NULL;
+    l.act = p->r.act[d];
+    l.gates = j->states + slice * p->states;
+    l.curved = l.gates + qs_align(l.count * p->form.r[0].cols + p->width, 16);
+    l.extra = l.curved + qs_align(p->width, 16);
+    l.h = l.extra + qs_align(n, 16);
+    l.c = l.h + qs_align(l.count * n, 16);
+    run_lane(&l);
+}
+
+/* Lengths come with the data: they are checked when it is there. */
+static bool lengths_fit(const job *j) {
+    for (size_t i = 0; i < j->p->batch && j->lengths; i++)
+        if (j->lengths[i] < 0 || (size_t)j->lengths[i] > j->p->time)
+            return false;
+    return true;
+}
+
+static const void *input(const qs_step *s, const qs_frame *f, int32_t index) {
+    const plan *p = s->params;
+    return p->in[index] ? qs_step_in(s, f, index) : NULL;
+}
+
+static void run_recurrent(const qs_step *s, const qs_frame *f) {
+    const plan *p = s->params;
+    float *scratch = f->scratch;
+    job j = {.p = p,
+             .x = qs_step_in(s, f, 0),
+             .bias = input(s, f, 3),
+             .lengths = input(s, f, 4),
+             .h0 = input(s, f, 5),
+             .c0 = input(s, f, 6),
+             .peephole = input(s, f, 7),
+             .packed = p->packed,
+             .y = p->out[0] ? qs_step_out(s, f, 0) : NULL,
+             .yh = p->out[1] ? qs_step_out(s, f, 1) : NULL,
+             .yc = p->out[2] ? qs_step_out(s, f, 2) : NULL};
+    const size_t directions = (size_t)p->r.directions;
+    if (!lengths_fit(&j)) {
+        if (f->status)
+            *f->status = QSIM_E_VALUE;
+        return;
+    }
+    j.none = scratch;
+    j.biases = j.none + p->bias;
+    j.projected = j.biases + 2 * directions * p->bias;
+    j.states = j.projected + directions * p->projected;
+    if (!j.packed) {
+        float *to = j.states + directions * p->parts * p->states;
+        pack_all(p->kernels, &p->r, &p->form, qs_step_in(s, f, 1), qs_step_in(s, f, 2), to);
+        j.packed = to;
+    }
+    make_biases(&j);
+    qs_parallel(f->ctx, p->slices, project_slice, &j);
+    qs_parallel(f->ctx, directions * p->parts, lane_slice, &j);
+}
+
+static void run_nothing(const qs_step *s, const qs_frame *f) {
+    (void)s;
+    (void)f;
+}
+
+/* ---- lowering ---- */
+
+static bool add_product(size_t *sum, size_t a, size_t b) {
+    size_t n;
+    return qs_mul(a, b, &n) && qs_add(*sum, n, sum);
+}
+
+QS_COLD static bool size_scratch(qs_lower *l, plan *p) {
+    const size_t n = p->hidden, d = (size_t)p->r.directions;
+    const size_t each = (p->batch + p->parts - 1) / p->parts;
+    size_t rows, total;
+    p->bias = qs_align(p->width + 64, 64);
+    if (!qs_mul(p->time, p->batch, &rows) || !qs_mul(rows, p->width, &p->projected) ||
+        !qs_add(p->projected, 128, &p->projected))
+        return false;
+    p->projected &= ~(size_t)15;
+    p->states = 128 + 2 * p->width + n;
+    if (!add_product(&p->states, each, p->form.r[0].cols) || !add_product(&p->states, each, 2 * n))
+        return false;
+    p->states = qs_align(p->states, 16);
+    total = p->bias;
+    return add_product(&total, 2 * d, p->bias) && add_product(&total, d, p->projected) &&
+           add_product(&total, d * p->parts, p->states) &&
+           (p->packed || add_product(&total, d, p->form.floats)) &&
+           qs_mul(total, sizeof(float), &l->step->scratch);
+}
+
+QS_COLD static bool make_rows(qs_lower *l, plan *p) {
+    const size_t rows = p->time * p->batch, k = (size_t)p->r.input;
+    p->x_row = qs_arena_alloc(l->arena, rows + 1, sizeof(*p->x_row));
+    p->h_row = qs_arena_alloc(l->arena, p->batch, sizeof(*p->h_row));
+    for (size_t i = 0; i < rows && p->x_row; i++) {
+        const size_t t = i / p->batch, b = i % p->batch;
+        p->x_row[i] = (ptrdiff_t)((p->r.batch_first ? b * p->time + t : i) * k);
+    }
+    for (size_t i = 0; i < p->batch && p->h_row; i++)
+        p->h_row[i] = (ptrdiff_t)(i * p->hidden);
+    return p->x_row && p->h_row;
+}
+
+QS_COLD int qs_recurrent_lower(qs_lower *l, const qs_recurrent *r) {
+    plan *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    static const char *const kernels[] = {"rnn", "gru", "lstm"};
+    l->step->kernel = kernels[r->cell];
+    l->step->run = run_nothing;
+    p->kernels = l->ctx->kernels->f32;
+    p->ew = l->ctx->kernels->ew;
+    p->r = *r;
+    p->packed = l->packed;
+    p->time = (size_t)r->time;
+    p->batch = (size_t)r->batch;
+    p->hidden = (size_t)r->hidden;
+    if (!p->batch || !p->hidden)
+        return QSIM_OK; /* no elements */
+    if (!form_make(p->kernels, r, &p->form))
+        return qs_fail(l->error, QSIM_E_LIMIT, "the packed weights are too large");
+    p->width = p->form.w.cols;
+    for (int32_t i = 0; i < 8; i++)
+        p->in[i] = qs_lower_in(l, i) != NULL;
+    for (int32_t i = 0; i < 3; i++)
+        p->out[i] = qs_lower_out(l, i) != NULL;
+    const double x_macs = (double)p->time * (double)p->batch * (double)r->directions *
+                          (double)p->width * (double)r->input;
+    const double h_macs = x_macs / (double)(r->input ? r->input : 1) * (double)p->hidden;
+    p->pieces = (p->time * p->batch + ROWS - 1) / ROWS;
+    p->slices = qs_slice_count(l->ctx, p->pieces * (size_t)r->directions, x_macs / QS_MACS_F32);
+    p->parts = qs_slice_count(l->ctx, p->batch, h_macs / (double)r->directions / QS_MACS_F32);
+    l->step->macs = x_macs + h_macs < 9e18 ? (int64_t)(x_macs + h_macs) : INT64_MAX;
+    if (!size_scratch(l, p))
+        return qs_fail(l->error, QSIM_E_LIMIT, "the scratch memory is too large");
+    if (!make_rows(l, p))
+        return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    l->step->run = run_recurrent;
+    return QSIM_OK;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* One node at a time: its shapes inferred, its steps made, or its constant result computed. */
+#include "pass/eval.h"
+
+bool qs_value_size(const qs_value *v, size_t *elements, size_t *bytes) {
+    int64_t dims[QSIM_MAX_RANK];
+    if (v->rank < 0 || v->rank > QSIM_MAX_RANK || !v->dtype)
+        return false;
+    for (int32_t i = 0; i < v->rank; i++) {
+        dims[i] = v->dims[i].size;
+        if (dims[i] < 0)
+            return false;
+    }
+    return qsim_tensor_size(v->dtype, v->rank, dims, elements, bytes) == QSIM_OK;
+}
+
+static int no_memory(const qs_eval *e, const qs_node *n) {
+    return qs_fail(e->error, QSIM_E_NOMEM, "%s: out of memory (node '%s', %s)", e->model, n->name,
+                   n->op_type);
+}
+
+/*
+ * Passes rely on the sizes that the model states; what inference finds later has to agree. Only of
+ * its outputs it may state others, as many files do: no node was rewritten for their sake.
+ */
+static int check_stated(const qs_eval *e, const qs_node *n, const qs_value *v,
+                        const qs_value *found) {
+    if (v->rank < 0 || v->is_output)
+        return QSIM_OK;
+    if (v->rank != found->rank)
+        return qs_fail(e->error, QSIM_E_SHAPE,
+                       "%s: '%s' has rank %d, the model states %d (node '%s', %s)", e->model,
+                       v->name, (int)found->rank, (int)v->rank, n->name, n->op_type);
+    for (int32_t i = 0; i < v->rank; i++)
+        if (v->dims[i].size >= 0 && v->dims[i].size != found->dims[i].size)
+            return qs_fail(e->error, QSIM_E_SHAPE,
+                           "%s: axis %d of '%s' is %lld, the model states %lld (node '%s', %s)",
+                           e->model, (int)i, v->name, (long long)found->dims[i].size,
+                           (long long)v->dims[i].size, n->name, n->op_type);
+    return QSIM_OK;
+}
+
+/* Takes over what the rule found for one output. */
+static int store_output(const qs_eval *e, const qs_node *n, qs_id id, const qs_value *found) {
+    qs_value *v = &e->values[id];
+    int code = check_stated(e, n, v, found);
+    if (code)
+        return code;
+    v->dtype = found->dtype;
+    v->rank = found->rank;
+    v->dims = NULL;
+    if (found->rank > 0) {
+        v->dims = qs_arena_copy(e->arena, found->dims, (size_t)found->rank * sizeof(qs_dim));
+        if (!v->dims)
+            return no_memory(e, n);
+    }
+    return QSIM_OK;
+}
+
+int qs_eval_infer(const qs_eval *e, qs_id node) {
+    const qs_node *n = &e->graph->nodes[node];
+    size_t outputs = (size_t)n->output_count;
+    if (!n->op || !n->op->infer)
+        return qs_fail(e->error, QSIM_E_UNSUPPORTED, "%s: operator %s has no rule (node '%s')",
+                       e->model, n->op_type, n->name);
+    qs_value *out = qs_calloc(e->ctx, outputs ? outputs : 1, sizeof(qs_value));
+    qs_dim(*dims)[QSIM_MAX_RANK] = qs_calloc(e->ctx, outputs ? outputs : 1, sizeof(*dims));
+    int code = out && dims
+                   ? qs_op_infer_node(e->graph, e->values, node, out, dims, e->model, e->error)
+                   : no_memory(e, n);
+    for (size_t i = 0; i < outputs && !code; i++)
+        if (n->outputs[i] != QS_NONE)
+            code = store_output(e, n, n->outputs[i], &out[i]);
+    qs_free(e->ctx, out);
+    qs_free(e->ctx, dims);
+    return code;
+}
+
+/* A Transpose that moves only axes of size 1. */
+static bool is_still(const qs_eval *e, qs_id node) {
+    const qs_node *n = &e->graph->nodes[node];
+    const qs_attr *perm;
+    if (!qs_node_is(n, "", "Transpose") || !(perm = qs_node_attr(n, "perm")))
+        return false;
+    const qs_value *x = &e->values[n->inputs[0]];
+    int64_t last = -1;
+    for (int32_t i = 0; i < perm->count && perm->count == x->rank; i++) {
+        int64_t axis = perm->u.ints[i];
+        if (axis < 0 || axis >= x->rank)
+            return false;
+        if (x->dims[axis].size == 1)
+            continue;
+        if (axis < last)
+            return false;
+        last = axis;
+    }
+    return perm->count == x->rank;
+}
+
+int qs_eval_lower(const qs_eval *e, qs_id node, const void *packed, qs_step *step, bool *alias) {
+    const qs_node *n = &e->graph->nodes[node];
+    *step = (qs_step){.in = n->inputs, .out = n->outputs, .node = node};
+    *alias = is_still(e, node);
+    if (*alias)
+        return QSIM_OK;
+    if (!n->op->lower)
+        return qs_fail(e->error, QSIM_E_UNSUPPORTED,
+                       "%s: operator %s cannot be executed in this form (node '%s')", e->model,
+                       n->op_type, n->name);
+    qs_lower l = {.ctx = e->ctx,
+                  .graph = e->graph,
+                  .values = e->values,
+                  .node = n,
+                  .node_id = node,
+                  .packed = packed,
+                  .arena = e->arena,
+                  .model = e->model,
+                  .error = e->error,
+                  .step = step};
+    int code = n->op->lower(&l);
+    *alias = l.alias;
+    if (!code && !l.alias && !step->run)
+        return qs_fail(e->error, QSIM_E_INTERNAL, "%s: no step was made (node '%s', %s)", e->model,
+                       n->name, n->op_type);
+    return code;
+}
+
+/* Gives a constant input an aligned address with slack after it, for the time of this node. */
+static int address_input(const qs_eval *e, const qs_node *n, qs_arena *temporary, qs_id id) {
+    const qs_const *c = e->values[id].data;
+    size_t room;
+    void *p = qs_add(c->bytes, QS_SLACK, &room) ? qs_arena_alloc64(temporary, room) : NULL;
+    if (!p)
+        return no_memory(e, n);
+    memcpy(p, c->data, c->bytes);
+    memset((uint8_t *)p + c->bytes, 0, QS_SLACK);
+    e->address[id] = p;
+    return QSIM_OK;
+}
+
+static qs_const *make_result(const qs_eval *e, const qs_node *n, qs_id id, const void *shared) {
+    const qs_value *v = &e->values[id];
+    size_t elements, bytes, room;
+    qs_const *c = qs_arena_alloc(e->arena, 1, sizeof(*c));
+    int64_t *dims = qs_arena_alloc(e->arena, (size_t)v->rank + 1, sizeof(*dims));
+    if (!c || !dims || !qs_value_size(v, &elements, &bytes) || !qs_add(bytes, QS_SLACK, &room)) {
+        no_memory(e, n);
+        return NULL;
+    }
+    for (int32_t i = 0; i < v->rank; i++)
+        dims[i] = v->dims[i].size;
+    void *data = shared ? NULL : qs_arena_alloc64(e->arena, room);
+    if (!shared && !data) {
+        no_memory(e, n);
+        return NULL;
+    }
+    *c = (qs_const){.dtype = v->dtype,
+                    .rank = v->rank,
+                    .dims = dims,
+                    .data = shared ? shared : data,
+                    .elements = elements,
+                    .bytes = bytes};
+    return c;
+}
+
+/* Sizes of all results; false if they are unknown, of no fixed size, or over the limit. */
+static bool results_fit(const qs_eval *e, const qs_node *n, size_t limit) {
+    size_t total = 0;
+    for (int32_t i = 0; i < n->output_count; i++) {
+        size_t bytes;
+        if (n->outputs[i] == QS_NONE)
+            continue;
+        if (!qs_value_size(&e->values[n->outputs[i]], NULL, &bytes) ||
+            !qs_add(total, bytes, &total) || total > limit)
+            return false;
+    }
+    return true;
+}
+
+static int pack_here(const qs_eval *e, qs_id node, qs_arena *arena, const void **packed) {
+    const qs_node *n = &e->graph->nodes[node];
+    qs_pack p = {.ctx = e->ctx,
+                 .graph = e->graph,
+                 .node_id = node,
+                 .node = n,
+                 .arena = arena,
+                 .model = e->model,
+                 .error = e->error};
+    int code = n->op->pack ? n->op->pack(&p) : QSIM_OK;
+    *packed = p.result;
+    return code;
+}
+
+static int make_results(const qs_eval *e, const qs_node *n, bool alias, bool lasting) {
+    for (int32_t i = 0; i < n->output_count; i++) {
+        qs_id id = n->outputs[i];
+        if (id == QS_NONE)
+            continue;
+        qs_const *c = make_result(e, n, id, alias ? e->values[n->inputs[0]].data->data : NULL);
+        if (!c)
+            return QSIM_E_NOMEM;
+        e->values[id].data = c;
+        if (!alias)
+            e->address[id] = (void *)(uintptr_t)c->data;
+        else if (lasting)
+            e->address[id] = e->address[n->inputs[0]];
+    }
+    return QSIM_OK;
+}
+
+/* `own[i]`: input i got an address here, in temporary memory. */
+static int compute(const qs_eval *e, qs_id node, const void *packed, qs_arena *temporary,
+                   bool *own) {
+    const qs_node *n = &e->graph->nodes[node];
+    qs_step step;
+    bool alias;
+    int code = packed ? QSIM_OK : pack_here(e, node, temporary, &packed);
+    for (int32_t i = 0; i < n->input_count && !code; i++)
+        if (n->inputs[i] != QS_NONE && !e->address[n->inputs[i]]) {
+            own[i] = true;
+            code = address_input(e, n, temporary, n->inputs[i]);
+        }
+    if (!code)
+        code = qs_eval_lower(e, node, packed, &step, &alias);
+    if (!code)
+        code = make_results(e, n, alias, n->input_count && !own[0]);
+    if (code || alias)
+        return code;
+    int status = QSIM_OK;
+    qs_frame frame = {.ctx = e->ctx, .address = e->address, .status = &status};
+    if (step.scratch && !(frame.scratch = qs_arena_alloc64(temporary, step.scratch)))
+        return no_memory(e, n);
+    uint64_t fp = qs_fp_enter();
+    step.run(&step, &frame);
+    qs_fp_restore(fp);
+    if (status)
+        return qs_fail(e->error, status,
+                       "%s: a value is outside what the operator takes (node '%s', %s)", e->model,
+                       n->name, n->op_type);
+    return QSIM_OK;
+}
+
+int qs_eval_const(const qs_eval *e, qs_id node, const void *packed, size_t limit, bool *done) {
+    const qs_node *n = &e->graph->nodes[node];
+    *done = false;
+    int code = qs_eval_infer(e, node);
+    if (code || !results_fit(e, n, limit))
+        return code;
+    qs_arena temporary;
+    qs_arena_init(&temporary, e->ctx);
+    bool *own = qs_arena_alloc(&temporary, (size_t)n->input_count + 1, sizeof(*own));
+    code = own ? compute(e, node, packed, &temporary, own) : no_memory(e, n);
+    for (int32_t i = 0; own && i < n->input_count; i++)
+        if (own[i])
+            e->address[n->inputs[i]] = NULL;
+    qs_arena_free(&temporary);
+    *done = !code;
+    return code;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* One node at a time: its shape rule, its step, its result when all inputs are constants. */
+#ifndef QS_EVAL_H
+#define QS_EVAL_H
+
+#include "base/base.h"
+#include "base/ctx.h"
+#include "graph/graph.h"
+#include "op/op.h"
+#include "op/step.h"
+
+/* Readable bytes after every tensor that a kernel may load past. */
+#define QS_SLACK 64
+
+/* A graph's values while sizes become known: the graph's own, or a plan's copy. */
+typedef struct qs_eval {
+    qsim_ctx *ctx;
+    qs_graph *graph;
+    qs_value *values;
+    void **address;  /* by value id; may be NULL where nothing is evaluated */
+    qs_arena *arena; /* dims, parameters and results */
+    const char *model;
+    qsim_error *error;
+} qs_eval;
+
+/* Runs a node's shape rule on e->values and stores what it finds there. */
+int qs_eval_infer(const qs_eval *e, qs_id node);
+/* Elements and bytes of a value whose sizes are all known; false otherwise or on overflow. */
+bool qs_value_size(const qs_value *v, size_t *elements, size_t *bytes);
+/* Lowers a node whose sizes are all known. *alias: no step, output 0 is input 0's bytes. */
+int qs_eval_lower(const qs_eval *e, qs_id node, const void *packed, qs_step *step, bool *alias);
+/*
+ * Executes a node whose inputs are all constants and makes its outputs constants of e->values.
+ * Results together larger than `limit` are not made: *done stays false.
+ */
+int qs_eval_const(const qs_eval *e, qs_id node, const void *packed, size_t limit, bool *done);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes that undo each other, or do nothing at all at the sizes they have: they become Identity,
+ * for qs_pass_identities to remove. Whatever only keeps the order of elements is read through by a
+ * Reshape to a fixed shape.
+ */
+#include "pass/pass.h"
+#include "op/rules.h"
+
+/* The node that makes `v`, after any Identity; QS_NONE if there is none. */
+static qs_id maker(const qs_graph *g, qs_id v) {
+    while (v != QS_NONE) {
+        const qs_id id = g->values[v].producer;
+        if (id == QS_NONE || !qs_node_is(&g->nodes[id], "", "Identity"))
+            return id;
+        v = g->nodes[id].inputs[0];
+    }
+    return QS_NONE;
+}
+
+static int become_identity(qs_pass *p, qs_id node, qs_id x) {
+    qs_node *n = &p->graph->nodes[node];
+    qs_node_set_input(p->graph, node, 0, x);
+    n->op_type = "Identity";
+    n->op = NULL;
+    n->attr_count = 0;
+    n->input_count = 1;
+    n->changed = true;
+    return qs_pass_resolve(p, node);
+}
+
+/* Both of the same sizes, all known. */
+static bool same_shape(const qs_graph *g, qs_id a, qs_id b) {
+    const qs_value *x = &g->values[a], *y = &g->values[b];
+    bool same = x->rank >= 0 && x->rank == y->rank;
+    for (int32_t i = 0; same && i < x->rank; i++)
+        same = x->dims[i].size >= 0 && x->dims[i].size == y->dims[i].size;
+    return same;
+}
+
+/* ---- Transpose ---- */
+
+static bool read_perm(const qs_graph *g, const qs_node *n, int64_t perm[QSIM_MAX_RANK],
+                      int32_t *rank) {
+    const qs_attr *a = qs_node_attr(n, "perm");
+    *rank = g->values[n->inputs[0]].rank;
+    if (*rank < 0 || (a && a->count != *rank))
+        return false;
+    for (int32_t i = 0; i < *rank; i++) {
+        perm[i] = a ? a->u.ints[i] : *rank - 1 - i;
+        if (perm[i] < 0 || perm[i] >= *rank)
+            return false;
+    }
+    return true;
+}
+
+static int transpose(qs_pass *p, qs_id node) {
+    qs_graph *g = p->graph;
+    int64_t last[QSIM_MAX_RANK], first[QSIM_MAX_RANK];
+    int32_t rank, other;
+    if (!read_perm(g, &g->nodes[node], last, &rank))
+        return QSIM_OK;
+    qs_id x = g->nodes[node].inputs[0];
+    const qs_id before = maker(g, x);
+    if (before != QS_NONE && qs_node_is(&g->nodes[before], "", "Transpose") &&
+        read_perm(g, &g->nodes[before], first, &other) && other == rank) {
+        for (int32_t i = 0; i < rank; i++)
+            last[i] = first[last[i]];
+        x = g->nodes[before].inputs[0];
+        qs_node_set_input(g, node, 0, x);
+        if (qs_node_set_ints(g, node, "perm", last, rank))
+            return qs_pass_no_memory(p);
+    }
+    for (int32_t i = 0; i < rank; i++)
+        if (last[i] != i)
+            return QSIM_OK;
+    return become_identity(p, node, x);
+}
+
+/* ---- Reshape and its kin ---- */
+
+static bool keeps_order(const qs_node *n) {
+    static const char *const names[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"};
+    for (size_t i = 0; i < QS_COUNT(names); i++)
+        if (qs_node_is(n, "", names[i]))
+            return true;
+    return false;
+}
+
+/* A Reshape whose result does not depend on how its input is divided into axes. */
+static bool is_free(const qs_graph *g, const qs_node *n) {
+    const qs_const *c = qs_node_const(g, n, 1);
+    if (!qs_node_is(n, "", "Reshape") || !c || c->dtype != QSIM_INT64)
+        return false;
+    for (size_t i = 0; i < c->elements; i++)
+        if (qs_const_at(c, i) == 0)
+            return false;
+    return true;
+}
+
+/* The axes of a Squeeze or Unsqueeze as a mask, counted in the larger shape; 0: not known. */
+static uint32_t axes_of(const qs_graph *g, const qs_node *n) {
+    const bool squeeze = qs_node_is(n, "", "Squeeze");
+    return qs_node_axes(g, n, g->values[squeeze ? n->inputs[0] : n->outputs[0]].rank);
+}
+
+/* Sizes of `v` but those of the axes in `kept`; false where one is not known, or too much. */
+static bool product(const qs_value *v, uint32_t kept, int64_t *known) {
+    bool all = true;
+    *known = 1;
+    for (int32_t i = 0; i < v->rank; i++)
+        if (!(kept & 1u << i) && (v->dims[i].size < 0 || !qs_mul64(*known, v->dims[i].size, known)))
+            all = false;
+    return all;
+}
+
+/* A Reshape with a -1 that stands for whole numbers whatever the sizes not known yet. */
+static bool reshape_fits(const qs_graph *g, const qs_node *n) {
+    const qs_value *x = &g->values[n->inputs[0]];
+    int64_t to[QSIM_MAX_RANK], given = 1, from;
+    const int32_t count = qs_const_ints(qs_node_const(g, n, 1), to, QSIM_MAX_RANK);
+    uint32_t kept = 0;
+    bool open = false;
+    if (count < 0 || x->rank < 0)
+        return false;
+    for (int32_t i = 0; i < count; i++) {
+        open = open || to[i] == -1;
+        if (to[i] == 0)
+            kept |= 1u << i;
+        else if (to[i] > 0 && !qs_mul64(given, to[i], &given))
+            return false;
+    }
+    if (kept && qs_node_int(n, "allowzero", 0))
+        return false;
+    return product(x, kept, &from) || (open && from % given == 0);
+}
+
+/* Nothing that it refuses is let through where it is left out. */
+static bool always_fits(const qs_graph *g, const qs_node *n) {
+    const qs_value *x = &g->values[n->inputs[0]];
+    if (qs_node_is(n, "", "Reshape"))
+        return reshape_fits(g, n);
+    const uint32_t axes = qs_node_is(n, "", "Flatten") ? 0 : axes_of(g, n);
+    if (!qs_node_is(n, "", "Squeeze"))
+        return axes || qs_node_is(n, "", "Flatten");
+    for (int32_t i = 0; i < x->rank; i++)
+        if ((axes & 1u << i) && x->dims[i].size != 1)
+            return false;
+    return axes || (n->input_count < 2 && !qs_node_attr(n, "axes"));
+}
+
+/* Unsqueeze after Squeeze, or the other way round, of the same axes. */
+static bool undoes(const qs_graph *g, const qs_node *n, const qs_node *before) {
+    const bool pair = (qs_node_is(n, "", "Squeeze") && qs_node_is(before, "", "Unsqueeze")) ||
+                      (qs_node_is(n, "", "Unsqueeze") && qs_node_is(before, "", "Squeeze"));
+    const uint32_t axes = pair ? axes_of(g, n) : 0;
+    return axes && axes == axes_of(g, before) && always_fits(g, before);
+}
+
+static int reshape(qs_pass *p, qs_id node) {
+    qs_graph *g = p->graph;
+    const qs_node *n = &g->nodes[node];
+    qs_id before = maker(g, n->inputs[0]);
+    while (is_free(g, n) && before != QS_NONE && keeps_order(&g->nodes[before]) &&
+           always_fits(g, &g->nodes[before])) {
+        qs_node_set_input(g, node, 0, g->nodes[before].inputs[0]);
+        before = maker(g, n->inputs[0]);
+    }
+    if (same_shape(g, n->inputs[0], n->outputs[0]))
+        return become_identity(p, node, n->inputs[0]);
+    if (before != QS_NONE && undoes(g, n, &g->nodes[before]))
+        return become_identity(p, node, g->nodes[before].inputs[0]);
+    return QSIM_OK;
+}
+
+/* ---- all ---- */
+
+static int look(qs_pass *p, qs_id node) {
+    const qs_graph *g = p->graph;
+    const qs_node *n = &g->nodes[node];
+    if (qs_node_is(n, "", "Transpose"))
+        return transpose(p, node);
+    if (keeps_order(n))
+        return reshape(p, node);
+    const bool one = qs_node_is(n, "", "Concat") && n->input_count == 1;
+    const bool cast = qs_node_is(n, "", "Cast") && g->values[n->inputs[0]].dtype > 0 &&
+                      qs_node_int(n, "to", 0) == g->values[n->inputs[0]].dtype;
+    return one || cast ? become_identity(p, node, n->inputs[0]) : QSIM_OK;
+}
+
+int qs_pass_redundant(qs_pass *p) {
+    int code = QSIM_OK;
+    for (size_t i = 0; i < p->graph->order_count && !code; i++)
+        code = look(p, p->graph->order[i]);
+    return code ? code : qs_pass_identities(p);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* Outputs, constants, identities, folding. */
+#include "pass/pass.h"
+
+/* Results of folding larger than this, and than what they are made of, are left to the run. */
+#define FOLD_FREE  ((size_t)1 << 16)
+#define FOLD_LIMIT ((size_t)1 << 30)
+
+int qs_pass_outputs(qs_pass *p, const char *const *names, size_t count) {
+    qs_graph *g = p->graph;
+    if (!names)
+        return QSIM_OK;
+    for (size_t i = 0; i < g->output_count; i++)
+        g->values[g->outputs[i]].is_output = false;
+    g->output_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        qs_id id = qs_graph_find(g, names[i]);
+        if (id == QS_NONE)
+            return qs_fail(p->error, QSIM_E_NOT_FOUND, "%s: there is no tensor '%s' to give out",
+                           p->model, names[i] ? names[i] : "");
+        if (qs_graph_push_output(g, id))
+            return qs_pass_no_memory(p);
+    }
+    return qs_graph_prune(g) ? qs_pass_no_memory(p) : QSIM_OK;
+}
+
+/* ---- constants ---- */
+
+static int set_constant(qs_pass *p, qs_id value, const qs_const *c) {
+    qs_dim dims[QSIM_MAX_RANK] = {{0}};
+    for (int32_t i = 0; i < c->rank; i++)
+        dims[i].size = c->dims[i];
+    if (qs_value_set_shape(p->graph, value, c->dtype, c->rank, dims))
+        return qs_pass_no_memory(p);
+    p->graph->values[value].data = c;
+    return QSIM_OK;
+}
+
+int qs_pass_constants(qs_pass *p) {
+    qs_graph *g = p->graph;
+    for (size_t i = 0; i < g->order_count; i++) {
+        qs_id id = g->order[i];
+        qs_node *n = &g->nodes[id];
+        const qs_attr *value;
+        if (!qs_node_is(n, "", "Constant") || !(value = qs_node_attr(n, "value")) ||
+            value->type != QS_ATTR_TENSOR || !value->u.tensor->data)
+            continue;
+        qs_graph_remove_node(g, id);
+        int code = set_constant(p, n->outputs[0], value->u.tensor);
+        if (code)
+            return code;
+    }
+    return qs_graph_prune(g) ? qs_pass_no_memory(p) : QSIM_OK;
+}
+
+/* ---- sums ---- */
+
+int qs_pass_sums(qs_pass *p) {
+    qs_graph *g = p->graph;
+    int code = QSIM_OK;
+    for (size_t i = 0; i < g->order_count && !code; i++) {
+        const qs_id id = g->order[i];
+        qs_node *n = &g->nodes[id];
+        if (!qs_node_is(n, "", "Sum") || n->input_count != 2)
+            continue;
+        n->op_type = "Add";
+        n->changed = true;
+        code = qs_pass_resolve(p, id);
+    }
+    return code;
+}
+
+/* ---- folding ---- */
+
+/* Executing convolutions and pools needs a layout that is chosen later. */
+static bool is_foldable(const qs_node *n, int flags) {
+    static const char *const never[] = {"Conv",          "ConvInteger",       "QLinearConv",
+                                        "MaxPool",       "AveragePool",       "GlobalAveragePool",
+                                        "ConvTranspose", "BatchNormalization"};
+    for (size_t i = 0; i < QS_COUNT(never); i++)
+        if (qs_same(n->op_type, never[i]))
+            return false;
+    if (qs_same(n->op_type, "QuantizeLinear") && !(flags & QS_FOLD_QUANTIZE))
+        return false;
+    if (qs_same(n->op_type, "DequantizeLinear") && !(flags & QS_FOLD_DEQUANTIZE))
+        return false;
+    return n->op && n->op->lower && n->input_count + n->attr_count > 0;
+}
+
+/* Bytes that folding this node may make: proportional to its inputs. */
+static bool all_constant(const qs_graph *g, const qs_node *n, size_t *limit) {
+    size_t total = FOLD_FREE;
+    for (int32_t i = 0; i < n->input_count; i++) {
+        const qs_const *c = qs_node_const(g, n, i);
+        if (n->inputs[i] != QS_NONE && !c)
+            return false;
+        if (c && (c->bytes > FOLD_LIMIT / 8 || !qs_add(total, c->bytes * 8, &total)))
+            return false;
+    }
+    *limit = total < FOLD_LIMIT ? total : FOLD_LIMIT;
+    return true;
+}
+
+int qs_pass_fold(qs_pass *p, int flags) {
+    qs_graph *g = p->graph;
+    int code = QSIM_OK;
+    qs_eval e = {.ctx = p->ctx,
+                 .graph = g,
+                 .values = g->values,
+                 .address = qs_calloc(p->ctx, g->value_count + 1, sizeof(void *)),
+                 .arena = &g->arena,
+                 .model = p->model,
+                 .error = p->error};
+    if (!e.address)
+        return qs_pass_no_memory(p);
+    for (size_t i = 0; i < g->order_count && !code; i++) {
+        qs_id id = g->order[i];
+        size_t limit;
+        bool done = false;
+        if (!is_foldable(&g->nodes[id], flags) || !all_constant(g, &g->nodes[id], &limit))
+            continue;
+        code = qs_eval_const(&e, id, NULL, limit, &done);
+        if (done)
+            qs_graph_remove_node(g, id);
+    }
+    qs_free(p->ctx, e.address);
+    if (!code && qs_graph_prune(g))
+        code = qs_pass_no_memory(p);
+    return code;
+}
+
+/* ---- identities ---- */
+
+/* A mask that nothing reads is none. */
+static bool is_identity(const qs_graph *g, const qs_uses *uses, const qs_node *n) {
+    if (qs_node_is(n, "", "Identity"))
+        return true;
+    if (!qs_node_is(n, "", "Dropout"))
+        return false;
+    qs_id mask = n->output_count < 2 ? QS_NONE : n->outputs[1];
+    return mask == QS_NONE ||
+           (!g->values[mask].is_output && uses->start[mask + 1] == uses->start[mask]);
+}
+
+/*
+ * Removes node `id`, y = x. An output keeps its name: where y is one, x's producer makes y instead,
+ * if x is not given out itself. Otherwise the node stays, for the output alone.
+ */
+static void drop_identity(qs_pass *p, qs_id id, qs_id *map) {
+    qs_graph *g = p->graph;
+    qs_id x = g->nodes[id].inputs[0], y = g->nodes[id].outputs[0];
+    if (!g->values[y].is_output) {
+        qs_graph_remove_node(g, id);
+        map[y] = x;
+        return;
+    }
+    qs_id maker = g->values[x].producer;
+    if (maker == QS_NONE || g->values[x].is_output || map[x] != x) {
+        map[y] = x;
+        return;
+    }
+    qs_graph_remove_node(g, id);
+    for (int32_t k = 0; k < g->nodes[maker].output_count; k++)
+        if (g->nodes[maker].outputs[k] == x)
+            qs_pass_set_output(p, maker, k, y);
+    map[x] = y;
+}
+
+/* Inputs of all live nodes through the map, whose chains are followed to their ends. */
+static void apply_map(qs_graph *g, qs_id *map) {
+    for (size_t i = 0; i < g->node_count; i++) {
+        qs_node *n = &g->nodes[i];
+        for (int32_t k = 0; !n->removed && k < n->input_count; k++) {
+            qs_id v = n->inputs[k];
+            while (v != QS_NONE && map[v] != v) {
+                map[v] = map[map[v]];
+                v = map[v];
+            }
+            if (v != n->inputs[k]) {
+                n->inputs[k] = v;
+                n->changed = true;
+            }
+        }
+    }
+}
+
+int qs_pass_identities(qs_pass *p) {
+    qs_graph *g = p->graph;
+    qs_uses uses;
+    if (qs_graph_uses(g, &uses))
+        return qs_pass_no_memory(p);
+    qs_id *map = qs_alloc(p->ctx, g->value_count + 1, sizeof(*map));
+    if (!map) {
+        qs_uses_free(g, &uses);
+        return qs_pass_no_memory(p);
+    }
+    for (size_t v = 0; v < g->value_count; v++)
+        map[v] = (qs_id)v;
+    for (size_t i = 0; i < g->order_count; i++) {
+        qs_id id = g->order[i];
+        qs_node *n = &g->nodes[id];
+        for (int32_t k = 0; k < n->input_count; k++)
+            if (n->inputs[k] != QS_NONE && map[n->inputs[k]] != n->inputs[k])
+                qs_node_set_input(g, id, k, map[n->inputs[k]]);
+        if (is_identity(g, &uses, n))
+            drop_identity(p, id, map);
+    }
+    apply_map(g, map);
+    qs_uses_free(g, &uses);
+    qs_free(p->ctx, map);
+    return qs_graph_prune(g) ? qs_pass_no_memory(p) : QSIM_OK;
+}

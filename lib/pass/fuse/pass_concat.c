@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A Concat of channels some of whose operands are made by convolutions, pools or Resizes, for it
+ * alone, disappears: the first of them makes the whole tensor and writes its channels of it, each
+ * other one writes its own over what the one before it left, with its bytes looked up in a table
+ * where they have another scale. What anything else makes is inserted at the end.
+ */
+#include "pass/pass.h"
+
+#include "base/ctx.h"
+#include "kernel/table.h"
+#include "op/nn/conv_float.h"
+#include "op/int8/int8_post_ops.h"
+#include "op/nn/pool.h"
+#include "op/nn/resize.h"
+#include "op/int8/scaled.h"
+#include "op/int8/qvalue.h"
+
+typedef struct part {
+    qs_id value;
+    qs_id maker;   /* writes it where it belongs; QS_NONE: it is inserted */
+    int32_t place; /* of the maker in the order */
+    int64_t channels, column;
+    bool rescaled;
+    uint8_t table[256];
+} part;
+
+typedef struct joining {
+    qs_pass *p;
+    qs_graph *g;
+    qs_uses uses;
+    int32_t *place; /* by node id */
+    part *parts;
+    int32_t count;
+    int64_t channels;
+    size_t fused;
+} joining;
+
+/* ---- what can be joined so ---- */
+
+/*
+ * A product of few columns is faster with several pixels in a row, which have to follow each other:
+ * where half a panel is left, short vectors would lose more by it than the Concat takes.
+ */
+static bool is_thin(const qs_pass *p, const qs_node *n) {
+    const qs_value *w = &p->graph->values[n->inputs[3]];
+    return p->ctx->kernels->i8->lanes < 4 && qs_node_int(n, "group", 1) == 1 && w->rank > 2 &&
+           w->dims[w->rank - 1].size > 1 && w->dims[0].size < 32 && w->dims[0].size % 16 != 0;
+}
+
+static bool is_constant(const qs_graph *g, const qs_node *n, int32_t end) {
+    for (int32_t i = 1; i < end && i < n->input_count; i++)
+        if (n->inputs[i] != QS_NONE && !g->values[n->inputs[i]].data)
+            return false;
+    return true;
+}
+
+/* Whether pixels are taken as they are, with all their channels. */
+static bool is_nearest(const qs_graph *g, const qs_node *n) {
+    const qs_value *x = &g->values[n->inputs[0]], *y = &g->values[n->outputs[0]];
+    return (qs_node_is(n, "qsim", "Resize") || qs_node_is(n, "qsim", "Upsample")) &&
+           qs_node_string_is(n, "mode", "nearest", true) && x->rank == y->rank && x->rank > 2 &&
+           x->dims[x->rank - 1].size == y->dims[y->rank - 1].size;
+}
+
+/* Which input of a pool is the tensor that it writes into; 0: it is no pool. */
+static int32_t pool_over(const qs_node *n) {
+    static const char *const names[] = {"MaxPool", "AveragePool", "GlobalAveragePool"};
+    static const char *const quantized[] = {"QLinearAveragePool", "QLinearGlobalAveragePool"};
+    for (size_t i = 0; i < QS_COUNT(names); i++)
+        if (qs_node_is(n, "qsim", names[i]))
+            return n->output_count == 1 || n->outputs[1] == QS_NONE ? QS_POOL_OVER : 0;
+    for (size_t i = 0; i < QS_COUNT(quantized); i++)
+        if (qs_node_is(n, "qsim", quantized[i]))
+            return QS_QPOOL_OVER;
+    return 0;
+}
+
+/* Whether a node can write its channels into a larger tensor. */
+static bool writes(const qs_pass *p, const qs_node *n) {
+    if (qs_node_attr(n, "into") || qs_node_int(n, "channels_last", 0) != 1)
+        return false;
+    if (pool_over(n) || is_nearest(p->graph, n))
+        return true;
+    if (qs_node_is(n, "qsim", "Conv"))
+        return n->input_count <= QS_CONV_OVER;
+    if (qs_node_is(n, "qsim", "ConvIntegerScaled"))
+        return n->input_count <= QS_SCALED_OVER && qs_node_int(n, "group", 1) == 1 &&
+               p->graph->values[n->inputs[5]].data &&
+               p->graph->values[n->inputs[5]].data->elements > 1;
+    /* Of integers those whose weights are packed ahead. */
+    return qs_node_is(n, "qsim", "QLinearConv") && is_constant(p->graph, n, QS_I8_OTHER) &&
+           !is_thin(p, n);
+}
+
+/* The node that makes `v` for this one reader and can write it elsewhere; or QS_NONE. */
+static qs_id maker_of(const joining *j, qs_id v) {
+    const qs_value *x = &j->g->values[v];
+    if (x->producer == QS_NONE || x->is_output || j->uses.start[v + 1] - j->uses.start[v] != 1)
+        return QS_NONE;
+    return writes(j->p, &j->g->nodes[x->producer]) ? x->producer : QS_NONE;
+}
+
+bool qs_pass_q8(const qs_graph *g, qs_id scale, qs_id zero_point, qs_q8 *q) {
+    const qs_const *s = scale == QS_NONE ? NULL : g->values[scale].data;
+    const qs_const *z = zero_point == QS_NONE ? NULL : g->values[zero_point].data;
+    if (!s || s->elements != 1 || (zero_point != QS_NONE && (!z || z->elements != 1)))
+        return false;
+    *q = (qs_q8){.zero_point = z ? *(const uint8_t *)z->data : 0};
+    memcpy(&q->scale, s->data, sizeof(q->scale));
+    return true;
+}
+
+bool qs_pass_rescaling(const qs_q8 *from, const qs_q8 *to, uint8_t *table) {
+    bool changes = false;
+    for (int32_t i = 0; i < 256; i++) {
+        table[i] = qs_q8_byte(*to, qs_q8_value(*from, (uint8_t)i));
+        changes |= table[i] != i;
+    }
+    return changes;
+}
+
+/* Bytes that a table makes are looked up once, where they are made if nothing else reads them. */
+static void look_through(const joining *j, part *a) {
+    const qs_id id = j->g->values[a->value].producer;
+    const qs_node *n = id == QS_NONE ? NULL : &j->g->nodes[id];
+    const qs_const *t =
+        n && qs_node_is(n, "qsim", "QTable") ? j->g->values[n->inputs[1]].data : NULL;
+    uint8_t both[256];
+    if (!t || t->dtype != QSIM_UINT8 || j->g->values[n->inputs[0]].dtype != QSIM_UINT8)
+        return;
+    for (int32_t i = 0; i < 256; i++)
+        both[i] =
+            a->rescaled ? a->table[((const uint8_t *)t->data)[i]] : ((const uint8_t *)t->data)[i];
+    memcpy(a->table, both, sizeof(both));
+    if (!j->g->values[a->value].is_output &&
+        j->uses.start[a->value + 1] - j->uses.start[a->value] == 1)
+        a->maker = maker_of(j, n->inputs[0]);
+    a->value = n->inputs[0];
+    a->rescaled = true;
+}
+
+/* One operand, quantized to `to` if that is given; false: it does not fit. */
+static bool read_part(const joining *j, const qs_node *n, int32_t i, const qs_q8 *to, part *a) {
+    const int32_t at = to ? 2 + 3 * i : i;
+    const qs_value *y = &j->g->values[n->outputs[0]], *x = &j->g->values[n->inputs[at]];
+    qs_q8 from;
+    *a = (part){.value = n->inputs[at], .maker = maker_of(j, n->inputs[at])};
+    if (x->rank != y->rank || x->dtype != y->dtype || x->data || x->dims[x->rank - 1].size <= 0)
+        return false;
+    a->channels = x->dims[x->rank - 1].size;
+    if (to && !qs_pass_q8(j->g, n->inputs[at + 1], n->inputs[at + 2], &from))
+        return false;
+    if (to)
+        a->rescaled = qs_pass_rescaling(&from, to, a->table);
+    if (x->dtype == QSIM_UINT8 && a->maker == QS_NONE)
+        look_through(j, a);
+    a->place = a->maker == QS_NONE ? INT32_MAX : j->place[a->maker];
+    return true;
+}
+
+/* Makers in the order in which they run, what is inserted after them. */
+static void sort_parts(part *parts, int32_t count) {
+    for (int32_t i = 1; i < count; i++) {
+        const part a = parts[i];
+        int32_t k = i;
+        for (; k > 0 && parts[k - 1].place > a.place; k--)
+            parts[k] = parts[k - 1];
+        parts[k] = a;
+    }
+}
+
+/* Fills parts from a Concat of channels; false: it stays. */
+static bool read_parts(joining *j, const qs_node *n) {
+    const bool plain = qs_node_is(n, "", "Concat");
+    const qs_value *y = &j->g->values[n->outputs[0]];
+    const int64_t axis = qs_node_int(n, "axis", 1);
+    int64_t copied = 0;
+    int32_t makers = 0;
+    qs_q8 to;
+    j->count = plain ? n->input_count : (n->input_count - 2) / 3;
+    j->channels = 0;
+    if (y->rank < 3 || (axis < 0 ? axis + y->rank : axis) != y->rank - 1 ||
+        (y->dtype != QSIM_UINT8 && !(plain && y->dtype == QSIM_FLOAT)) ||
+        (!plain && !qs_pass_q8(j->g, n->inputs[0], n->inputs[1], &to)))
+        return false;
+    for (int32_t i = 0; i < j->count; i++) {
+        if (!read_part(j, n, i, plain ? NULL : &to, &j->parts[i]))
+            return false;
+        makers += j->parts[i].maker != QS_NONE;
+        copied += j->parts[i].maker != QS_NONE ? 0 : j->parts[i].channels;
+        j->parts[i].column = j->channels;
+        if (!qs_add64(j->channels, j->parts[i].channels, &j->channels))
+            return false;
+    }
+    sort_parts(j->parts, j->count);
+    /* Rows of floats are long: much that is copied all the same costs more than the rest saves. */
+    return makers > 0 && (y->dtype != QSIM_FLOAT || copied <= j->channels / 4) && j->count > 1 &&
+           j->channels <= INT32_MAX;
+}
+
+/* ---- joining ---- */
+
+/* Which input of an integer convolution or pool the table goes to: after all that it does. */
+static int32_t table_of(const qs_node *n) {
+    if (pool_over(n))
+        return pool_over(n) + 1;
+    if (!qs_node_is(n, "qsim", "QLinearConv"))
+        return QS_RESIZE_TABLE;
+    return n->input_count > QS_I8_OTHER ? QS_I8_LAST : QS_I8_FIRST;
+}
+
+static int append_table(joining *j, qs_id conv, const part *a) {
+    const int64_t dims = 256;
+    const int32_t at = table_of(&j->g->nodes[conv]);
+    const qs_id before =
+        at < j->g->nodes[conv].input_count ? j->g->nodes[conv].inputs[at] : QS_NONE;
+    const uint8_t *inner = before == QS_NONE ? NULL : j->g->values[before].data->data;
+    uint8_t made[256];
+    for (int32_t i = 0; i < 256; i++)
+        made[i] = a->table[inner ? inner[i] : i];
+    const qs_id table = qs_pass_const(j->p, QSIM_UINT8, 1, &dims, made);
+    if (table < 0)
+        return table;
+    if (qs_node_grow_inputs(j->g, conv, at + 1))
+        return qs_pass_no_memory(j->p);
+    qs_node_set_input(j->g, conv, at, table);
+    return QSIM_OK;
+}
+
+/* Which input of a maker is the tensor that it writes into. */
+static int32_t over_of(const qs_node *n) {
+    if (pool_over(n))
+        return pool_over(n);
+    return qs_node_is(n, "qsim", "Conv")                ? QS_CONV_OVER
+           : qs_node_is(n, "qsim", "QLinearConv")       ? QS_I8_CONV_OVER
+           : qs_node_is(n, "qsim", "ConvIntegerScaled") ? QS_SCALED_OVER
+                                                        : QS_RESIZE_OVER;
+}
+
+static int redirect(joining *j, const part *a, qs_id over, qs_id y) {
+    qs_graph *g = j->g;
+    const qs_id id = a->maker;
+    const int32_t at = over_of(&g->nodes[id]);
+    int code = a->rescaled ? append_table(j, id, a) : QSIM_OK;
+    if (code)
+        return code;
+    if (qs_node_grow_inputs(g, id, at + 1))
+        return qs_pass_no_memory(j->p);
+    qs_node_set_input(g, id, at, over);
+    qs_pass_set_output(j->p, id, 0, y);
+    return QSIM_OK;
+}
+
+static int insert(joining *j, const part *a, const char *name, qs_id over, qs_id y, qs_id *made) {
+    const int64_t dims = 256;
+    const qs_id table = a->rescaled ? qs_pass_const(j->p, QSIM_UINT8, 1, &dims, a->table) : QS_NONE;
+    const qs_id in[] = {a->value, over, table};
+    if (a->rescaled && table < 0)
+        return table;
+    *made = qs_graph_add_node(j->g, "qsim", "Insert", name, in, a->rescaled ? 3 : 2, &y, 1);
+    return *made < 0 ? qs_pass_no_memory(j->p) : QSIM_OK;
+}
+
+/* A part goes into `y` over `over`. */
+static int place_part(joining *j, const part *a, const char *name, qs_id over, qs_id y) {
+    qs_id id = a->maker;
+    int code = id == QS_NONE ? insert(j, a, name, over, y, &id) : redirect(j, a, over, y);
+    if (code)
+        return code;
+    if (qs_node_set_int(j->g, id, "into", j->channels) ||
+        qs_node_set_int(j->g, id, "column", a->column))
+        return qs_pass_no_memory(j->p);
+    return qs_pass_resolve(j->p, id);
+}
+
+static int join(joining *j, qs_id concat) {
+    const qs_id y = j->g->nodes[concat].outputs[0];
+    const char *name = j->g->nodes[concat].name;
+    qs_id over = QS_NONE;
+    int code = QSIM_OK;
+    qs_graph_remove_node(j->g, concat);
+    for (int32_t i = 0; i < j->count && !code; i++) {
+        const qs_id to = i + 1 < j->count ? qs_pass_value(j->p, y) : y;
+        if (to < 0)
+            return to;
+        code = place_part(j, &j->parts[i], name, over, to);
+        over = to;
+    }
+    return code;
+}
+
+static bool is_concat(const qs_node *n) {
+    return qs_node_is(n, "", "Concat") || (!n->removed && qs_same(n->op_type, "QLinearConcat"));
+}
+
+static int visit(joining *j, qs_id concat) {
+    const qs_node *n = &j->g->nodes[concat];
+    int code = QSIM_OK;
+    if (!is_concat(n))
+        return QSIM_OK;
+    j->parts = qs_alloc(j->p->ctx, (size_t)n->input_count, sizeof(*j->parts));
+    if (!j->parts)
+        return qs_pass_no_memory(j->p);
+    if (read_parts(j, n)) {
+        code = join(j, concat);
+        j->fused++;
+    }
+    qs_free(j->p->ctx, j->parts);
+    return code;
+}
+
+int qs_pass_concat(qs_pass *p) {
+    qs_graph *g = p->graph;
+    joining j = {.p = p, .g = g};
+    j.place = qs_calloc(p->ctx, g->node_count + 1, sizeof(*j.place));
+    int code = !j.place || qs_graph_uses(g, &j.uses) ? qs_pass_no_memory(p) : QSIM_OK;
+    for (size_t i = 0; i < g->order_count && !code; i++)
+        j.place[g->order[i]] = (int32_t)i;
+    for (size_t i = 0; i < g->order_count && !code; i++)
+        code = visit(&j, g->order[i]);
+    qs_uses_free(g, &j.uses);
+    qs_free(p->ctx, j.place);
+    return code || !j.fused ? code : qs_pass_finish(p);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Curves that exporters write as several nodes: x * Sigmoid(x); x * HardSigmoid(x) with the slope
+ * of HardSwish; x * Clip(x + 3, 0, 6) / 6, its oldest form; and x * (Erf(x / sqrt 2) + 1) * 0.5, in
+ * whatever order, which is Gelu.
+ */
+#include "pass/pass.h"
+
+#include <math.h>
+
+typedef struct curves {
+    qs_pass *p;
+    qs_graph *g;
+    qs_uses uses;
+    size_t made;
+} curves;
+
+/* The node of that operator that makes `v`, if nobody else reads `v`. */
+static const qs_node *only_maker(const curves *c, qs_id v, const char *op) {
+    if (v == QS_NONE || c->g->values[v].is_output || c->uses.start[v + 1] - c->uses.start[v] != 1)
+        return NULL;
+    qs_id id = qs_pass_producer(c->g, v, op);
+    return id == QS_NONE ? NULL : &c->g->nodes[id];
+}
+
+static bool is_scalar(const curves *c, const qs_node *n, int32_t index, double value) {
+    double v;
+    return index < n->input_count && n->inputs[index] != QS_NONE &&
+           qs_const_scalar(c->g, n->inputs[index], &v) && fabs(v - value) <= 1e-6 * value;
+}
+
+static bool is_hard_sigmoid(const qs_node *n) {
+    return fabs((double)qs_node_float(n, "alpha", 0.2f) - 1.0 / 6) < 1e-6 &&
+           qs_node_float(n, "beta", 0.5f) == 0.5f;
+}
+
+/* Node `id` becomes op(x). */
+static int become(curves *c, qs_id id, const char *domain, const char *op, int32_t version,
+                  qs_id x) {
+    const qs_id y = c->g->nodes[id].outputs[0];
+    qs_graph_remove_node(c->g, id);
+    qs_id made = qs_pass_node(c->p, domain, op, "", version, &x, 1, &y, 1);
+    c->made++;
+    return made < 0 ? made : QSIM_OK;
+}
+
+/* Mul(x, b) or Mul(b, x). */
+static int try_product(curves *c, qs_id id, int32_t first, bool *done) {
+    const qs_node *n = &c->g->nodes[id];
+    const qs_id x = n->inputs[first], b = n->inputs[1 - first];
+    const qs_node *maker = only_maker(c, b, "Sigmoid");
+    const bool soft = maker && maker->inputs[0] == x;
+    if (!soft)
+        maker = only_maker(c, b, "HardSigmoid");
+    *done = soft || (maker && maker->inputs[0] == x && is_hard_sigmoid(maker));
+    if (!*done)
+        return QSIM_OK;
+    return soft ? become(c, id, "qsim", "Silu", 1, x) : become(c, id, "", "HardSwish", 14, x);
+}
+
+/* Clip between 0 and 6 of x + 3, as factor `index` of the product; QS_NONE: something else. */
+static qs_id shifted(const curves *c, const qs_node *product, int32_t index) {
+    const qs_node *clip = only_maker(c, product->inputs[index], "Clip");
+    const qs_node *add = clip ? only_maker(c, clip->inputs[0], "Add") : NULL;
+    double lo, hi;
+    if (!add || !qs_node_bounds(c->g, clip, &lo, &hi) || lo != 0 || hi != 6)
+        return QS_NONE;
+    for (int32_t i = 0; i < 2; i++)
+        if (is_scalar(c, add, 1 - i, 3) && add->inputs[i] == product->inputs[1 - index])
+            return add->inputs[i];
+    return QS_NONE;
+}
+
+/* Div(x * Clip(x + 3, 0, 6), 6), or Mul by a sixth. */
+static int try_sixth(curves *c, qs_id id, bool *done) {
+    const qs_node *n = &c->g->nodes[id];
+    const bool div = qs_node_is(n, "", "Div");
+    const qs_node *product =
+        is_scalar(c, n, 1, div ? 6 : 1.0 / 6) ? only_maker(c, n->inputs[0], "Mul") : NULL;
+    qs_id x = QS_NONE;
+    for (int32_t i = 0; i < 2 && product && x == QS_NONE; i++)
+        x = shifted(c, product, i);
+    *done = x != QS_NONE && c->g->values[x].rank == c->g->values[n->outputs[0]].rank;
+    return *done ? become(c, id, "", "HardSwish", 14, x) : QSIM_OK;
+}
+
+/* x of Erf(x / sqrt 2) + 1; QS_NONE: something else. */
+static qs_id normal_integral(const curves *c, qs_id v) {
+    const qs_node *add = only_maker(c, v, "Add");
+    for (int32_t i = 0; i < 2 && add; i++) {
+        const qs_node *erf =
+            is_scalar(c, add, 1 - i, 1) ? only_maker(c, add->inputs[i], "Erf") : NULL;
+        const qs_node *div = erf ? only_maker(c, erf->inputs[0], "Div") : NULL;
+        const qs_node *mul = erf ? only_maker(c, erf->inputs[0], "Mul") : NULL;
+        if (div && is_scalar(c, div, 1, 1.4142135623730951))
+            return div->inputs[0];
+        for (int32_t k = 0; k < 2 && mul; k++)
+            if (is_scalar(c, mul, 1 - k, 0.7071067811865476))
+                return mul->inputs[k];
+    }
+    return QS_NONE;
+}
+
+/* Which of three factors is which: x, the integral over it, and a half. */
+static qs_id gelu_of(const curves *c, const qs_id factors[3]) {
+    for (int32_t i = 0; i < 3; i++) {
+        const qs_id x = normal_integral(c, factors[i]), a = factors[(i + 1) % 3],
+                    b = factors[(i + 2) % 3];
+        double half = 0;
+        if (x != QS_NONE && ((a == x && qs_const_scalar(c->g, b, &half)) ||
+                             (b == x && qs_const_scalar(c->g, a, &half))))
+            return half == 0.5 ? x : QS_NONE;
+    }
+    return QS_NONE;
+}
+
+static int try_gelu(curves *c, qs_id id, bool *done) {
+    const qs_node *n = &c->g->nodes[id];
+    for (int32_t i = 0; i < 2; i++) {
+        const qs_node *inner = only_maker(c, n->inputs[i], "Mul");
+        const qs_id factors[3] = {n->inputs[1 - i], inner ? inner->inputs[0] : QS_NONE,
+                                  inner ? inner->inputs[1] : QS_NONE};
+        const qs_id x = inner ? gelu_of(c, factors) : QS_NONE;
+        *done = x != QS_NONE && c->g->values[x].rank == c->g->values[n->outputs[0]].rank;
+        if (*done)
+            return become(c, id, "", "Gelu", 20, x);
+    }
+    return QSIM_OK;
+}
+
+static int visit(curves *c, qs_id id) {
+    const qs_node *n = &c->g->nodes[id];
+    const bool mul = qs_node_is(n, "", "Mul");
+    bool done = false;
+    if ((!mul && !qs_node_is(n, "", "Div")) || c->g->values[n->outputs[0]].dtype != QSIM_FLOAT)
+        return QSIM_OK;
+    int code = mul ? try_product(c, id, 0, &done) : QSIM_OK;
+    if (mul && !code && !done)
+        code = try_product(c, id, 1, &done);
+    if (mul && !code && !done)
+        code = try_gelu(c, id, &done);
+    return code || done ? code : try_sixth(c, id, &done);
+}
+
+int qs_pass_curves(qs_pass *p) {
+    curves c = {.p = p, .g = p->graph};
+    int code = QSIM_OK;
+    const size_t count = p->graph->order_count;
+    if (qs_graph_uses(p->graph, &c.uses))
+        return qs_pass_no_memory(p);
+    for (size_t i = 0; i < count && !code; i++)
+        code = visit(&c, p->graph->order[i]);
+    qs_uses_free(p->graph, &c.uses);
+    return code || !c.made ? code : qs_pass_finish(p);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* Relu and Clip become bounds of the operator that makes their input. */
+#include "pass/pass.h"
+
+#include <math.h>
+
+static bool has_bounds(const qs_node *n) {
+    static const char *const names[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Add"};
+    bool listed = false;
+    for (size_t i = 0; i < QS_COUNT(names); i++)
+        listed |= qs_node_is(n, "", names[i]);
+    if (qs_node_is(n, "qsim", "ConvIntegerScaled") || qs_node_is(n, "qsim", "MatMulIntegerScaled"))
+        return !qs_node_attr(n, "lo") && !qs_node_attr(n, "hi");
+    return listed && qs_op_find("qsim", n->op_type, n->version, NULL) != NULL;
+}
+
+/* A bound of Clip as input; its default where it is left out. false: it is not constant. */
+static bool read_bound(const qs_graph *g, const qs_node *n, int32_t index, double *bound) {
+    if (index >= n->input_count || n->inputs[index] == QS_NONE)
+        return true;
+    return qs_const_scalar(g, n->inputs[index], bound);
+}
+
+bool qs_node_bounds(const qs_graph *g, const qs_node *n, double *lo, double *hi) {
+    *lo = -INFINITY;
+    *hi = INFINITY;
+    if (qs_node_is(n, "", "Relu")) {
+        *lo = 0;
+        return true;
+    }
+    if (!qs_node_is(n, "", "Clip"))
+        return false;
+    if (n->version < 11) {
+        *lo = (double)qs_node_float(n, "min", -INFINITY);
+        *hi = (double)qs_node_float(n, "max", INFINITY);
+        return true;
+    }
+    return read_bound(g, n, 1, lo) && read_bound(g, n, 2, hi);
+}
+
+static int set_bounds(qs_pass *p, qs_id node, double lo, double hi) {
+    qs_graph *g = p->graph;
+    g->nodes[node].domain = "qsim";
+    if ((lo > -INFINITY && qs_node_set_float(g, node, "lo", (float)lo)) ||
+        (hi < INFINITY && qs_node_set_float(g, node, "hi", (float)hi)))
+        return qs_pass_no_memory(p);
+    return qs_pass_resolve(p, node);
+}
+
+int qs_pass_fuse(qs_pass *p) {
+    qs_graph *g = p->graph;
+    qs_uses uses;
+    int code = QSIM_OK;
+    size_t fused = 0;
+    if (qs_graph_uses(g, &uses))
+        return qs_pass_no_memory(p);
+    for (size_t i = 0; i < g->order_count && !code; i++) {
+        qs_id id = g->order[i];
+        double lo, hi;
+        if (!qs_node_bounds(g, &g->nodes[id], &lo, &hi) || !(lo <= hi))
+            continue;
+        qs_id x = g->nodes[id].inputs[0], y = g->nodes[id].outputs[0],
+              maker = g->values[x].producer;
+        if (maker == QS_NONE || !has_bounds(&g->nodes[maker]) || g->values[x].is_output ||
+            g->values[x].dtype != QSIM_FLOAT || uses.start[x + 1] - uses.start[x] != 1)
+            continue;
+        qs_graph_remove_node(g, id);
+        qs_pass_set_output(p, maker, 0, y);
+        code = set_bounds(p, maker, lo, hi);
+        fused++;
+    }
+    qs_uses_free(g, &uses);
+    return code || !fused ? code : qs_pass_finish(p);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * After the layout pass: a Concat or QLinearConcat of two tensors' channels, shuffled in two groups
+ * and, mostly, split in two, is one step.
+ */
+#include "pass/pass.h"
+#include "kernel/u8.h"
+
+/* What is joined: two operands and the tables that their bytes are looked up in, if they are. */
+typedef struct pair {
+    qs_id x[2];
+    int64_t channels; /* of each */
+    bool rescaled[2];
+    uint8_t table[2][256];
+} pair;
+
+/* The only reader of a value that is not given out, if it is of this type; or QS_NONE. */
+static qs_id reader(const qs_graph *g, const qs_uses *uses, qs_id v, const char *op_type) {
+    if (g->values[v].is_output || uses->start[v + 1] - uses->start[v] != 1)
+        return QS_NONE;
+    const qs_id id = uses->nodes[uses->start[v]];
+    return qs_node_is(&g->nodes[id], "", op_type) && g->nodes[id].inputs[0] == v ? id : QS_NONE;
+}
+
+/* A Concat of two tensors' last axis, of one type and equally long. */
+static bool read_plain(const qs_graph *g, const qs_node *n, pair *t) {
+    const qs_value *a = &g->values[t->x[0]], *b = &g->values[t->x[1]];
+    const int32_t last = a->rank - 1;
+    const int64_t axis = qs_node_int(n, "axis", 0);
+    if (last < 1 || b->rank != a->rank || (axis < 0 ? axis + a->rank : axis) != last || a->data ||
+        b->data || a->dtype != b->dtype || (a->dtype != QSIM_UINT8 && a->dtype != QSIM_FLOAT))
+        return false;
+    t->channels = a->dims[last].size;
+    return t->channels == b->dims[last].size && t->channels > 0 && t->channels <= QK_SHUFFLE_MOST;
+}
+
+/* False if the node is something else. */
+static bool read_pair(const qs_graph *g, const qs_node *n, pair *t) {
+    qs_q8 from, to;
+    *t = (pair){.channels = 0};
+    if (qs_node_is(n, "", "Concat") && n->input_count == 2) {
+        memcpy(t->x, n->inputs, sizeof(t->x));
+        return read_plain(g, n, t);
+    }
+    if ((!qs_node_is(n, "qsim", "QLinearConcat") &&
+         !qs_node_is(n, "com.microsoft", "QLinearConcat")) ||
+        n->input_count != 8 || g->values[n->outputs[0]].dtype != QSIM_UINT8 ||
+        !qs_pass_q8(g, n->inputs[0], n->inputs[1], &to))
+        return false;
+    for (int32_t i = 0; i < 2; i++) {
+        const qs_id *in = n->inputs + 2 + 3 * i;
+        if (!qs_pass_q8(g, in[1], in[2], &from))
+            return false;
+        t->x[i] = in[0];
+        t->rescaled[i] = qs_pass_rescaling(&from, &to, t->table[i]);
+    }
+    return read_plain(g, n, t) && g->values[t->x[0]].dtype == QSIM_UINT8;
+}
+
+/* A Reshape that leaves the first `axes` axes as they are. */
+static bool keeps_axes(const qs_graph *g, const qs_node *n, int32_t axes) {
+    const qs_value *x = &g->values[n->inputs[0]], *y = &g->values[n->outputs[0]];
+    int64_t to[QSIM_MAX_RANK];
+    const int32_t count = qs_const_ints(qs_node_const(g, n, 1), to, QSIM_MAX_RANK);
+    if (count < axes || x->rank < axes || qs_node_int(n, "allowzero", 0))
+        return false;
+    for (int32_t i = 0; i < axes; i++) {
+        const qs_dim *a = &x->dims[i], *b = &y->dims[i];
+        const bool same =
+            a->size < 0 ? b->size < 0 && a->symbol && a->symbol == b->symbol : a->size == b->size;
+        if (to[i] != 0 && !same)
+            return false;
+    }
+    return true;
+}
+
+/* [..., 2c] as [..., 2, c], its last two axes swapped. */
+static bool swaps_last(const qs_graph *g, const qs_node *n, int32_t rank, int64_t c) {
+    const qs_value *x = &g->values[n->inputs[0]];
+    const qs_attr *a = qs_node_attr(n, "perm");
+    if (!a || a->count != rank + 1 || x->rank != rank + 1 || x->dims[rank].size != c ||
+        x->dims[rank - 1].size != 2)
+        return false;
+    for (int32_t i = 0; i < rank - 1; i++)
+        if (a->u.ints[i] != i)
+            return false;
+    return a->u.ints[rank - 1] == rank && a->u.ints[rank] == rank - 1;
+}
+
+/* A Split of the last axis in two parts of known sizes. */
+static bool halves(const qs_graph *g, const qs_node *n, int32_t rank) {
+    const int64_t axis = qs_node_int(n, "axis", 0);
+    return n->output_count == 2 && (axis < 0 ? axis + rank : axis) == rank - 1 &&
+           n->outputs[0] != QS_NONE && n->outputs[1] != QS_NONE &&
+           g->values[n->outputs[0]].dims[rank - 1].size > 0 &&
+           g->values[n->outputs[1]].dims[rank - 1].size > 0;
+}
+
+static int emit(qs_pass *p, const pair *t, const char *name, const qs_id *out, int32_t outputs) {
+    const int64_t dims = 256;
+    const qs_value *y = &p->graph->values[out[0]];
+    const int64_t first = y->dims[y->rank - 1].size;
+    qs_id in[4] = {t->x[0], t->x[1], QS_NONE, QS_NONE};
+    for (int32_t i = 0; i < 2; i++) {
+        if (t->rescaled[i])
+            in[2 + i] = qs_pass_const(p, QSIM_UINT8, 1, &dims, t->table[i]);
+        if (t->rescaled[i] && in[2 + i] < 0)
+            return in[2 + i];
+    }
+    const qs_id made = qs_graph_add_node(p->graph, "qsim", "Shuffle", name, in, 4, out, outputs);
+    if (made < 0 || qs_node_set_int(p->graph, made, "first", first))
+        return qs_pass_no_memory(p);
+    return qs_pass_resolve(p, made);
+}
+
+static int visit(qs_pass *p, const qs_uses *uses, qs_id concat, bool *changed) {
+    qs_graph *g = p->graph;
+    const qs_node *n = &g->nodes[concat];
+    pair t;
+    if (n->removed || !read_pair(g, n, &t))
+        return QSIM_OK;
+    const int64_t c = t.channels;
+    const int32_t rank = g->values[n->outputs[0]].rank;
+    const qs_id apart = reader(g, uses, n->outputs[0], "Reshape");
+    const qs_id swap =
+        apart < 0 ? QS_NONE : reader(g, uses, g->nodes[apart].outputs[0], "Transpose");
+    if (swap == QS_NONE || !swaps_last(g, &g->nodes[swap], rank, c) ||
+        !keeps_axes(g, &g->nodes[apart], rank - 1))
+        return QSIM_OK;
+    const qs_id join = reader(g, uses, g->nodes[swap].outputs[0], "Reshape");
+    const qs_value *y = join < 0 ? NULL : &g->values[g->nodes[join].outputs[0]];
+    if (!y || y->rank != rank || y->dims[rank - 1].size != 2 * c ||
+        !keeps_axes(g, &g->nodes[join], rank - 1))
+        return QSIM_OK;
+    qs_id split = reader(g, uses, g->nodes[join].outputs[0], "Split");
+    if (split != QS_NONE && !halves(g, &g->nodes[split], rank))
+        split = QS_NONE;
+    const qs_id end = split == QS_NONE ? join : split;
+    qs_id out[2];
+    const int32_t outputs = g->nodes[end].output_count;
+    memcpy(out, g->nodes[end].outputs, (size_t)outputs * sizeof(*out));
+    const char *name = n->name;
+    const qs_id gone[] = {concat, apart, swap, join, end};
+    for (size_t i = 0; i < QS_COUNT(gone); i++)
+        qs_graph_remove_node(g, gone[i]);
+    *changed = true;
+    return emit(p, &t, name, out, outputs);
+}
+
+int qs_pass_shuffle(qs_pass *p) {
+    qs_graph *g = p->graph;
+    qs_uses uses;
+    bool changed = false;
+    int code = QSIM_OK;
+    if (qs_graph_uses(g, &uses))
+        return qs_pass_no_memory(p);
+    for (size_t i = 0; i < g->order_count && !code; i++)
+        code = visit(p, &uses, g->order[i], &changed);
+    qs_uses_free(g, &uses);
+    return code || !changed ? code : qs_pass_finish(p);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Space to depth and back, as files have it: Reshape to six axes, Transpose, Reshape to four. On
+ * twins it is one Transpose too, from where the image is to where it is wanted.
+ */
+#include "pass/layout/layout.h"
+
+typedef struct blocks {
+    qs_id second, third;
+    int64_t split[6], join[4]; /* shapes, as Reshape takes them */
+    int32_t perm[6];
+    bool down; /* space to depth */
+} blocks;
+
+static bool read_perm(const qs_node *n, blocks *b) {
+    const qs_attr *a = qs_node_attr(n, "perm");
+    if (!a || a->count != 6)
+        return false;
+    for (int32_t i = 0; i < 6; i++)
+        b->perm[i] = (int32_t)a->u.ints[i];
+    return b->perm[0] == 0;
+}
+
+static bool all_known(const qs_value *v, int32_t from) {
+    for (int32_t i = from; i < v->rank; i++)
+        if (v->dims[i].size < 1)
+            return false;
+    return true;
+}
+
+/*
+ * [N,C,h,s,w,t] with the blocks' axes before h and w, or [N,a,b,c,h,w] with one of a, b, c before
+ * h, one after it and one after w.
+ */
+static bool is_blocks(const qs_value *x, const qs_value *a, blocks *b) {
+    const qs_dim *d = a->dims;
+    const int32_t *p = b->perm;
+    b->down = d[1].size == x->dims[1].size && d[2].size * d[3].size == x->dims[2].size &&
+              d[4].size * d[5].size == x->dims[3].size && p[4] == 2 && p[5] == 4;
+    return b->down ||
+           (d[1].size * d[2].size * d[3].size == x->dims[1].size && d[4].size == x->dims[2].size &&
+            d[5].size == x->dims[3].size && p[2] == 4 && p[4] == 5);
+}
+
+/* Finds the three nodes. */
+static bool match(const qs_layout *l, qs_id first, blocks *b) {
+    const qs_graph *g = l->g;
+    const qs_node *n = &g->nodes[first];
+    if (!qs_node_is(n, "", "Reshape"))
+        return false;
+    const qs_value *x = &g->values[n->inputs[0]], *a = &g->values[n->outputs[0]];
+    b->second = qs_layout_reader(l, n->outputs[0], "Transpose");
+    if (x->rank != 4 || a->rank != 6 || b->second == QS_NONE || !all_known(x, 1) ||
+        !all_known(a, 1) || !qs_layout_same(&x->dims[0], &a->dims[0]) ||
+        !read_perm(&g->nodes[b->second], b) || !is_blocks(x, a, b))
+        return false;
+    b->third = qs_layout_reader(l, g->nodes[b->second].outputs[0], "Reshape");
+    if (b->third == QS_NONE)
+        return false;
+    const qs_value *y = &g->values[g->nodes[b->third].outputs[0]];
+    const qs_dim *d = a->dims;
+    const int32_t *p = b->perm;
+    return y->rank == 4 && all_known(y, 1) && qs_layout_same(&x->dims[0], &y->dims[0]) &&
+           (b->down
+                ? y->dims[2].size == d[2].size && y->dims[3].size == d[4].size
+                : y->dims[1].size == d[p[1]].size && y->dims[2].size == d[4].size * d[p[3]].size);
+}
+
+/* Axis of [N,C,h,s,w,t] or [N,a,b,c,h,w] among those of the twin, cut up likewise. */
+static int32_t cut_axis(const blocks *b, int32_t axis) {
+    static const int32_t down[6] = {0, 5, 1, 2, 3, 4}, up[6] = {0, 3, 4, 5, 1, 2};
+    return b->down ? down[axis] : up[axis];
+}
+
+/* The Reshapes' shapes and the order of axes between them. */
+static void shapes(const qs_layout *l, blocks *b, qs_id first, bool from_twin, bool to_twin,
+                   int64_t perm[6]) {
+    static const int32_t down[6] = {0, 4, 5, 1, 2, 3}, up[6] = {0, 2, 3, 4, 5, 1};
+    const qs_node *nodes = l->g->nodes;
+    const qs_dim *a = l->g->values[nodes[first].outputs[0]].dims;
+    const qs_dim *y = l->g->values[nodes[b->third].outputs[0]].dims;
+    for (int32_t i = 0; i < 6; i++) {
+        const int32_t to = to_twin ? b->perm[b->down ? down[i] : up[i]] : b->perm[i];
+        perm[i] = from_twin ? cut_axis(b, to) : to;
+        b->split[from_twin ? cut_axis(b, i) : i] = i ? a[i].size : 0;
+    }
+    for (int32_t i = 0; i < 4; i++)
+        b->join[i] = i ? y[to_twin ? qs_layout_origin(i, 4) : i].size : 0;
+}
+
+/*
+ * Blocks whose columns come together are read from planes line by line; other orders, and what is
+ * channels-last already, from the twin.
+ */
+int qs_layout_blocks(qs_layout *l, qs_id node, bool *done) {
+    qs_graph *g = l->g;
+    blocks b;
+    int64_t perm[6];
+    if (!match(l, node, &b))
+        return QSIM_OK;
+    qs_id x = g->nodes[node].inputs[0], y = g->nodes[b.third].outputs[0];
+    const bool to_twin = qs_layout_wants_last(g, &l->uses, y), late = qs_layout_is_late(l, x);
+    const bool from_twin = late || (to_twin && (!b.down || b.perm[1] != 5));
+    if (!from_twin && !to_twin)
+        return QSIM_OK;
+    const qs_id cut_up = qs_graph_add_value(g, NULL), transposed = qs_graph_add_value(g, NULL);
+    if (cut_up < 0 || transposed < 0)
+        return qs_pass_no_memory(l->p);
+    shapes(l, &b, node, from_twin, to_twin, perm);
+    if (from_twin)
+        x = qs_layout_last(l, x);
+    int code = x < 0 ? x : QSIM_OK;
+    if (!code && to_twin)
+        code = qs_layout_emit(l, b.third, 0);
+    qs_graph_remove_node(g, node);
+    qs_graph_remove_node(g, b.second);
+    qs_graph_remove_node(g, b.third);
+    if (!code)
+        code = qs_pass_reshape(l->p, x, b.split, 6, cut_up);
+    if (!code)
+        code = qs_pass_transpose(l->p, cut_up, perm, 6, transposed);
+    if (!code)
+        code = qs_pass_reshape(l->p, transposed, b.join, 4, to_twin ? l->twin[y] : y);
+    *done = !code;
+    return code;
+}

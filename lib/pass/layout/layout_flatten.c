@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * [N,C,H,W] -> [N,CHW] -> product with constant weights: the weights' rows are put into the order
+ * of the channels-last tensor once, and its bytes are used as they are.
+ */
+#include "pass/layout/layout.h"
+
+#define MAX_CONSUMERS 16
+
+typedef struct plane {
+    int64_t channels, space;
+} plane;
+
+/* Scales along an axis would have to be moved too. */
+static bool is_per_tensor(const qs_layout *l, const qs_node *n) {
+    size_t scales;
+    if (!qs_same(n->op_type, "QuantizeLinear") && !qs_same(n->op_type, "DequantizeLinear"))
+        return true;
+    return qs_value_size(&l->g->values[n->inputs[1]], &scales, NULL) && scales == 1;
+}
+
+static bool is_per_element(const qs_layout *l, const qs_node *n) {
+    static const char *const names[] = {
+        "Relu",      "Clip",   "LeakyRelu",      "Sigmoid",          "Tanh",
+        "HardSwish", "QTable", "QuantizeLinear", "DequantizeLinear", "Identity"};
+    if (qs_same(n->op_type, "DynamicQuantizeLinear") || qs_same(n->op_type, "QuantizeRows"))
+        return true; /* a range has no order */
+    for (size_t i = 0; i < QS_COUNT(names); i++)
+        if (qs_same(n->op_type, names[i]))
+            return n->output_count == 1 && is_per_tensor(l, n);
+    return false;
+}
+
+/* Index of the weights of a product of which `value` is the left factor; -1 if it is none. */
+static int32_t weight_index(const qs_node *n, qs_id value) {
+    if (n->input_count < 2 || n->inputs[0] != value)
+        return -1;
+    if (qs_same(n->op_type, "Gemm"))
+        return qs_node_int(n, "transA", 0) || n->inputs[1] == value ? -1 : 1;
+    if (qs_same(n->op_type, "MatMul") || qs_same(n->op_type, "MatMulInteger") ||
+        qs_same(n->op_type, "MatMulIntegerScaled"))
+        return 1;
+    return qs_same(n->op_type, "QLinearMatMul") && n->input_count > 3 ? 3 : -1;
+}
+
+static int32_t row_axis(const qs_node *n) {
+    return qs_node_int(n, "transB", 0) ? 1 : 0;
+}
+
+/* Whether every way on from `value` ends in a product with weights of `rows` rows; lists them. */
+static bool find_products(const qs_layout *l, qs_id value, int64_t rows, qs_id *found,
+                          int32_t *count) {
+    const qs_graph *g = l->g;
+    qs_id open[MAX_CONSUMERS] = {value};
+    int32_t waiting = 1;
+    for (int32_t at = 0; at < waiting; at++) {
+        qs_id v = open[at];
+        if (g->values[v].is_output)
+            return false;
+        for (qs_id u = l->uses.start[v]; u < l->uses.start[v + 1]; u++) {
+            const qs_node *n = &g->nodes[l->uses.nodes[u]];
+            int32_t w = weight_index(n, v);
+            const qs_const *c = w < 0 ? NULL : g->values[n->inputs[w]].data;
+            if (c && c->rank == 2 && c->dims[row_axis(n)] == rows && *count < MAX_CONSUMERS) {
+                if (!*count || found[*count - 1] != l->uses.nodes[u])
+                    found[(*count)++] = l->uses.nodes[u];
+            } else if (w < 0 && is_per_element(l, n) && n->inputs[0] == v &&
+                       g->values[n->outputs[0]].rank == 2 && waiting < MAX_CONSUMERS) {
+                open[waiting++] = n->outputs[0];
+            } else {
+                return false;
+            }
+        }
+    }
+    return *count > 0;
+}
+
+/* Row (c, s) of the old weights becomes row (s, c). */
+static qs_id permute_rows(qs_layout *l, const qs_const *c, int32_t axis, plane s) {
+    size_t unit = (size_t)qsim_dtype_bits(c->dtype) / 8, rows = (size_t)c->dims[axis];
+    size_t columns = (size_t)c->dims[1 - axis];
+    size_t row_step = axis ? unit : unit * columns, column_step = axis ? unit * rows : unit;
+    uint8_t *to = qs_arena_alloc64(&l->g->arena, c->bytes + 1);
+    const uint8_t *from = c->data;
+    if (!to)
+        return qs_pass_no_memory(l->p);
+    for (size_t ch = 0; ch < (size_t)s.channels; ch++)
+        for (size_t i = 0; i < (size_t)s.space; i++) {
+            size_t old = ch * (size_t)s.space + i, new = i *(size_t)s.channels + ch;
+            for (size_t k = 0; k < columns; k++)
+                memcpy(to + new *row_step + k *column_step, from + old * row_step + k * column_step,
+                       unit);
+        }
+    qs_id id = qs_graph_add_const(l->g, NULL, c->dtype, 2, c->dims, to, false);
+    return id < 0 ? qs_pass_no_memory(l->p) : id;
+}
+
+/* A Flatten, or a Reshape, of [N,C,...] to [N,rest] with known sizes but N. */
+static bool is_flattening(const qs_layout *l, const qs_node *n, plane *s) {
+    const qs_value *x = &l->g->values[n->inputs[0]];
+    const qs_value *y = &l->g->values[n->outputs[0]];
+    *s = (plane){.channels = 1, .space = 1};
+    if (qs_node_is(n, "", "Flatten")) {
+        if (qs_node_int(n, "axis", 1) != 1)
+            return false;
+    } else if (!qs_node_is(n, "", "Reshape") || n->input_count < 2 ||
+               !l->g->values[n->inputs[1]].data) {
+        return false;
+    }
+    if (x->rank < 3 || y->rank != 2)
+        return false;
+    s->channels = x->dims[1].size;
+    for (int32_t i = 2; i < x->rank; i++)
+        if (x->dims[i].size < 1 || !qs_mul64(s->space, x->dims[i].size, &s->space))
+            return false;
+    int64_t rows;
+    return s->channels > 0 && qs_mul64(s->channels, s->space, &rows) && y->dims[1].size == rows;
+}
+
+/* [0,k], [n,k], [-1,k] and [0,-1], [n,-1] mean the same on the twin. */
+static bool is_plain_shape(const qs_layout *l, const qs_node *n) {
+    if (qs_node_is(n, "", "Flatten"))
+        return true;
+    const qs_const *c = l->g->values[n->inputs[1]].data;
+    return c->elements == 2 && c->dtype == QSIM_INT64 && qs_const_at(c, 1) != 0;
+}
+
+int qs_layout_flatten(qs_layout *l, qs_id node, bool *done) {
+    const qs_node *n = &l->g->nodes[node];
+    qs_id products[MAX_CONSUMERS];
+    int32_t count = 0;
+    plane s;
+    if (n->input_count < 1 || !qs_layout_is_late(l, n->inputs[0]) || !is_flattening(l, n, &s) ||
+        !is_plain_shape(l, n) || s.space == 1 || s.channels == 1 ||
+        !find_products(l, n->outputs[0], s.channels * s.space, products, &count))
+        return QSIM_OK;
+    for (int32_t i = 0; i < count; i++) {
+        const qs_node *m = &l->g->nodes[products[i]];
+        int32_t w = qs_same(m->op_type, "QLinearMatMul") ? 3 : 1;
+        qs_id c = permute_rows(l, l->g->values[m->inputs[w]].data, row_axis(m), s);
+        if (c < 0)
+            return c;
+        qs_node_set_input(l->g, products[i], w, c);
+    }
+    qs_node_set_input(l->g, node, 0, l->twin[n->inputs[0]]);
+    *done = true;
+    return QSIM_OK;
+}

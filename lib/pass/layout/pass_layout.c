@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/* Twins, and the operators that start the channels-last layout; layout.h explains both. */
+#include "pass/layout/layout.h"
+
+int32_t qs_layout_origin(int32_t i, int32_t rank) {
+    if (i == 0)
+        return 0;
+    return i == rank - 1 ? 1 : i + 1;
+}
+
+int32_t qs_layout_axis(int32_t axis, int32_t rank) {
+    if (axis == 0)
+        return 0;
+    return axis == 1 ? rank - 1 : axis - 1;
+}
+
+bool qs_layout_same(const qs_dim *a, const qs_dim *b) {
+    if (a->size >= 0 || b->size >= 0)
+        return a->size == b->size;
+    return a->symbol && a->symbol == b->symbol;
+}
+
+qs_id qs_layout_reader(const qs_layout *l, qs_id value, const char *op_type) {
+    if (l->g->values[value].is_output || l->uses.start[value + 1] - l->uses.start[value] != 1)
+        return QS_NONE;
+    qs_id id = l->uses.nodes[l->uses.start[value]];
+    const qs_node *n = &l->g->nodes[id];
+    return qs_node_is(n, "", op_type) && n->inputs[0] == value ? id : QS_NONE;
+}
+
+bool qs_layout_is_late(const qs_layout *l, qs_id v) {
+    return v >= 0 && (size_t)v < l->count && l->late[v];
+}
+
+/* A value of `v`'s type with its sizes in channels-last order. */
+static qs_id new_twin(qs_layout *l, qs_id v) {
+    qs_id t = qs_pass_value(l->p, v);
+    if (t < 0)
+        return t;
+    const qs_value *from = &l->g->values[v];
+    qs_dim *dims = qs_arena_alloc(&l->g->arena, (size_t)from->rank, sizeof(*dims));
+    if (!dims)
+        return qs_pass_no_memory(l->p);
+    for (int32_t i = 0; i < from->rank; i++)
+        dims[i] = from->dims[qs_layout_origin(i, from->rank)];
+    l->g->values[t].dims = dims;
+    return t;
+}
+
+static int add_transpose(qs_layout *l, qs_id from, qs_id to, bool to_last) {
+    int64_t perm[QSIM_MAX_RANK];
+    int32_t rank = l->g->values[from].rank;
+    for (int32_t i = 0; i < rank; i++)
+        perm[i] = to_last ? qs_layout_origin(i, rank) : qs_layout_axis(i, rank);
+    return qs_pass_transpose(l->p, from, perm, rank, to);
+}
+
+qs_id qs_layout_last(qs_layout *l, qs_id v) {
+    bool known = (size_t)v < l->count;
+    if (known && l->twin[v] != QS_NONE)
+        return l->twin[v];
+    qs_id t = new_twin(l, v);
+    if (t < 0)
+        return t;
+    int code = add_transpose(l, v, t, true);
+    if (known)
+        l->twin[v] = t;
+    return code ? code : t;
+}
+
+int qs_layout_emit(qs_layout *l, qs_id node, int32_t index) {
+    qs_id y = l->g->nodes[node].outputs[index];
+    if (y == QS_NONE)
+        return QSIM_OK;
+    qs_id t = new_twin(l, y);
+    if (t < 0)
+        return t;
+    qs_pass_set_output(l->p, node, index, t);
+    l->twin[y] = t;
+    l->late[y] = true;
+    return QSIM_OK;
+}
+
+/* Makes a late value exist as it was. */
+static int need(qs_layout *l, qs_id v) {
+    if (!qs_layout_is_late(l, v))
+        return QSIM_OK;
+    l->late[v] = false;
+    return add_transpose(l, l->twin[v], v, false);
+}
+
+/* ---- operators that exist channels-last only ---- */
+
+static bool is_windowed(const qs_node *n) {
+    static const char *const names[] = {
+        "Conv",
+        "QLinearConv",
+        "ConvInteger",
+        "ConvTranspose",
+        "ConvIntegerScaled",
+        "MaxPool",
+        "AveragePool",
+        "GlobalAveragePool",
+        "BatchNormalization",
+        "QLinearAveragePool",
+        "QLinearGlobalAveragePool",
+    };
+    for (size_t i = 0; i < QS_COUNT(names); i++)
+        if (qs_same(n->op_type, names[i]))
+            return qs_node_int(n, "channels_last", 0) == 0;
+    return false;
+}
+
+bool qs_layout_wants_last(const qs_graph *g, const qs_uses *uses, qs_id value) {
+    for (qs_id i = uses->start[value]; i < uses->start[value + 1]; i++) {
+        const qs_node *n = &g->nodes[uses->nodes[i]];
+        if (n->inputs[0] == value && (is_windowed(n) || qs_same(n->op_type, "QuantizeLinear") ||
+                                      qs_same(n->op_type, "DynamicQuantizeLinear")))
+            return true;
+    }
+    return false;
+}
+
+static int convert_windowed(qs_layout *l, qs_id node) {
+    qs_id x = qs_layout_last(l, l->g->nodes[node].inputs[0]);
+    int code = x < 0 ? x : QSIM_OK;
+    for (int32_t i = 1; i < l->g->nodes[node].input_count && !code; i++)
+        code = need(l, l->g->nodes[node].inputs[i]);
+    if (code)
+        return code;
+    qs_node_set_input(l->g, node, 0, x);
+    l->g->nodes[node].domain = "qsim";
+    if (qs_node_set_int(l->g, node, "channels_last", 1))
+        return qs_pass_no_memory(l->p);
+    code = qs_pass_resolve(l->p, node);
+    return code ? code : qs_layout_emit(l, node, 0);
+}
+
+/* Resize takes its lists in the model's order of axes either way. */
+static bool is_resize(const qs_node *n) {
+    return qs_node_is(n, "", "Resize") || qs_node_is(n, "", "Upsample");
+}
+
+/* ---- the pass ---- */
+
+static int visit(qs_layout *l, qs_id node, bool spread) {
+    qs_node *n = &l->g->nodes[node];
+    bool done = false;
+    int code = QSIM_OK;
+    if (n->removed)
+        return QSIM_OK;
+    for (int32_t i = 0; i < n->input_count; i++)
+        if (n->inputs[i] != QS_NONE && (size_t)n->inputs[i] < l->count &&
+            l->same[n->inputs[i]] != n->inputs[i])
+            qs_node_set_input(l->g, node, i, l->same[n->inputs[i]]);
+    if (is_windowed(n) && l->g->values[n->inputs[0]].rank >= 3)
+        return convert_windowed(l, node);
+    if (spread && is_resize(n) && qs_layout_is_late(l, n->inputs[0]))
+        return convert_windowed(l, node);
+    if (spread)
+        code = qs_layout_spread(l, node, &done);
+    if (spread && !code && !done)
+        code = qs_layout_axes(l, node, &done);
+    if (spread && !code && !done)
+        code = qs_layout_flatten(l, node, &done);
+    if (spread && !code && !done)
+        code = qs_layout_shuffle(l, node, &done);
+    if (spread && !code && !done)
+        code = qs_layout_blocks(l, node, &done);
+    /* What moved has taken twins; a bound beside them is read as it was. */
+    n = &l->g->nodes[node];
+    for (int32_t i = 0; i < n->input_count && !code && !n->removed; i++, n = &l->g->nodes[node])
+        code = need(l, n->inputs[i]);
+    return code;
+}
+
+static int give_outputs(qs_layout *l) {
+    int code = QSIM_OK;
+    for (size_t i = 0; i < l->g->output_count && !code; i++) {
+        qs_id v = l->g->outputs[i];
+        if (l->same[v] != v)
+            qs_graph_set_output(l->g, i, l->same[v]);
+        code = need(l, l->g->outputs[i]);
+    }
+    return code;
+}
+
+int qs_pass_layout(qs_pass *p, bool spread) {
+    qs_graph *g = p->graph;
+    qs_layout l = {.p = p, .g = g, .count = g->value_count};
+    int code = qs_op_infer_graph(g, p->model, p->error);
+    if (code)
+        return code;
+    l.twin = qs_alloc(p->ctx, l.count + 1, sizeof(*l.twin));
+    l.late = qs_calloc(p->ctx, l.count + 1, sizeof(*l.late));
+    l.same = qs_alloc(p->ctx, l.count + 1, sizeof(*l.same));
+    if (!l.twin || !l.late || !l.same || qs_graph_uses(g, &l.uses)) {
+        code = qs_pass_no_memory(p);
+        goto done;
+    }
+    for (size_t v = 0; v < l.count; v++) {
+        l.twin[v] = QS_NONE;
+        l.same[v] = (qs_id)v;
+    }
+    for (size_t i = 0; i < g->order_count && !code; i++)
+        code = visit(&l, g->order[i], spread);
+    if (!code)
+        code = give_outputs(&l);
+    if (!code)
+        code = qs_pass_finish(p);
+done:
+    qs_uses_free(g, &l.uses);
+    qs_free(p->ctx, l.twin);
+    qs_free(p->ctx, l.late);
+    qs_free(p->ctx, l.same);
+    return code;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* The optimized model as a file of standard operators: what of a session's passes ONNX can say. */
+#include "pass/pass.h"
+#include "graph/names.h"
+
+#include <stdio.h>
+
+/* Another name for a node whose own is taken: `name`_2 and so on. */
+static int rename_node(qs_pass *p, struct qs_names *names, qs_id id) {
+    qs_node *n = &p->graph->nodes[id];
+    const size_t room = strlen(n->name) + 24;
+    char *name = qs_arena_alloc(&p->graph->arena, room, 1);
+    for (unsigned i = 2; name; i++) {
+        snprintf(name, room, "%s_%u", n->name, i);
+        if (qs_names_find(names, name) == QS_NONE)
+            break;
+    }
+    if (!name || qs_names_put(p->ctx, names, name, id))
+        return qs_pass_no_memory(p);
+    n->name = name;
+    n->changed = true;
+    return QSIM_OK;
+}
+
+/* Of nodes with one name, a float one and its integers for instance, the first keeps it. */
+static int node_names(qs_pass *p) {
+    qs_graph *g = p->graph;
+    struct qs_names *names = qs_names_create(p->ctx);
+    int code = names ? QSIM_OK : qs_pass_no_memory(p);
+    for (size_t k = 0; k < g->order_count && !code; k++) {
+        const char *name = g->nodes[g->order[k]].name;
+        if (name[0] && qs_names_find(names, name) == QS_NONE &&
+            qs_names_put(p->ctx, names, name, g->order[k]))
+            code = qs_pass_no_memory(p);
+    }
+    for (size_t k = 0; k < g->order_count && !code; k++) {
+        const qs_id id = g->order[k];
+        if (g->nodes[id].name[0] && qs_names_find(names, g->nodes[id].name) != id)
+            code = rename_node(p, names, id);
+    }
+    if (names)
+        qs_names_free(p->ctx, names);
+    return code;
+}
+
+/* What a pass has made without a name gets one, since a file needs it. */
+int qs_pass_names(qs_pass *p) {
+    qs_graph *g = p->graph;
+    int code = node_names(p);
+    if (code)
+        return code;
+    for (size_t k = 0; k < g->order_count; k++) {
+        const qs_node *n = &g->nodes[g->order[k]];
+        for (int32_t i = 0; i < n->input_count + n->output_count; i++) {
+            qs_id v = i < n->input_count ? n->inputs[i] : n->outputs[i - n->input_count];
+            if (v == QS_NONE || g->values[v].name[0])
+                continue;
+            const char *name = qs_graph_fresh_name(g, n->name[0] ? n->name : n->op_type);
+            if (!name || qs_names_put(p->ctx, g->names, name, v))
+                return qs_pass_no_memory(p);
+            g->values[v].name = name;
+        }
+    }
+    return QSIM_OK;
+}
+
+static int basic(qs_pass *p) {
+    int code = qs_pass_constants(p);
+    if (!code)
+        code = qs_pass_fold(p, 0);
+    if (!code)
+        code = qs_pass_sums(p);
+    if (!code)
+        code = qs_pass_identities(p);
+    if (!code)
+        code = qs_pass_redundant(p);
+    if (!code)
+        code = qs_pass_slices(p);
+    return code ? code : qs_pass_batchnorm(p);
+}
+
+static int extended(qs_pass *p, qsim_model *m) {
+    int code = qs_pass_fold(p, QS_FOLD_QUANTIZE);
+    if (!code)
+        code = qs_fold_bias(m, p->error);
+    if (!code)
+        code = qs_pass_batchnorm(p); /* what stood between them has gone */
+    if (!code)
+        code = qs_pass_qdq(p);
+    return code;
+}
+
+static bool uses_domain(const qs_graph *g, const char *domain) {
+    for (size_t i = 0; i < g->order_count; i++)
+        if (strcmp(g->nodes[g->order[i]].domain, domain) == 0)
+            return true;
+    return false;
+}
+
+/* Operators of com.microsoft can be made once their domain is imported; a file says so if it must.
+ */
+static int extended_imported(qs_pass *p, qsim_model *m) {
+    qs_graph *g = p->graph;
+    const size_t imports = g->import_count;
+    if (qs_graph_import(g, "com.microsoft") <= 0 && qs_graph_set_import(g, "com.microsoft", 1))
+        return qs_pass_no_memory(p);
+    int code = extended(p, m);
+    if (!code && !uses_domain(g, "com.microsoft"))
+        g->import_count = imports;
+    return code;
+}
+
+static int optimize(qsim_model *m, int32_t level, qsim_error *error) {
+    qs_pass p = {.ctx = m->ctx,
+                 .graph = m->graph,
+                 .model = m->name,
+                 .error = error,
+                 .standard = true,
+                 .contributed = true};
+    int code = qs_graph_prune(m->graph) ? qs_pass_no_memory(&p) : QSIM_OK;
+    if (!code && level >= QSIM_LEVEL_BASIC)
+        code = basic(&p);
+    if (!code && level >= QSIM_LEVEL_EXTENDED)
+        code = extended_imported(&p, m);
+    if (!code && level >= QSIM_LEVEL_BASIC)
+        code = qs_pass_finish(&p);
+    return code ? code : qs_pass_names(&p);
+}
+
+int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out,
+                        qsim_error *error) {
+    qs_error_clear(error);
+    if (out)
+        *out = NULL;
+    if (!model || !out)
+        return qs_fail(error, QSIM_E_ARGUMENT, "optimize: no model or no place for the result");
+    if (level < QSIM_LEVEL_DEFAULT || level > QSIM_LEVEL_ALL)
+        return qs_fail(error, QSIM_E_ARGUMENT, "%s: level %d does not exist", model->name,
+                       (int)level);
+    if (model->inspect_only)
+        return qs_fail(error, QSIM_E_STATE, "%s: the model was loaded for inspection only",
+                       model->name);
+    qsim_model *m;
+    int code = qs_model_derive(model, &m, error);
+    if (code)
+        return code;
+    code = optimize(m, level == QSIM_LEVEL_DEFAULT ? QSIM_LEVEL_ALL : level, error);
+    if (code) {
+        qsim_model_free(m);
+        return code;
+    }
+    *out = m;
+    return QSIM_OK;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* What passes share. */
+#include "pass/pass.h"
+
+int qs_pass_no_memory(const qs_pass *p) {
+    return qs_fail(p->error, QSIM_E_NOMEM, "%s: out of memory", p->model);
+}
+
+int qs_pass_finish(qs_pass *p) {
+    int code = qs_graph_sort(p->graph, p->error);
+    if (!code && qs_graph_prune(p->graph))
+        code = qs_pass_no_memory(p);
+    return code ? code : qs_op_infer_graph(p->graph, p->model, p->error);
+}
+
+qs_id qs_pass_value(qs_pass *p, qs_id like) {
+    qs_id id = qs_graph_add_value(p->graph, NULL);
+    if (id < 0)
+        return qs_pass_no_memory(p);
+    const qs_value *from = &p->graph->values[like];
+    qs_value *v = &p->graph->values[id];
+    v->dtype = from->dtype;
+    v->rank = from->rank;
+    v->dims = from->dims;
+    return id;
+}
+
+qs_id qs_pass_const(qs_pass *p, int32_t dtype, int32_t rank, const int64_t *dims,
+                    const void *data) {
+    qs_id id = qs_graph_add_const(p->graph, NULL, dtype, rank, dims, data, true);
+    return id < 0 ? qs_pass_no_memory(p) : id;
+}
+
+qs_id qs_pass_const_u8(qs_pass *p, int32_t dtype, uint8_t value) {
+    return qs_pass_const(p, dtype, 0, NULL, &value);
+}
+
+int qs_pass_resolve(qs_pass *p, qs_id node) {
+    return qs_op_resolve(p->graph, node, p->model, p->error);
+}
+
+qs_id qs_pass_node(qs_pass *p, const char *domain, const char *op_type, const char *name,
+                   int32_t version, const qs_id *inputs, int32_t input_count, const qs_id *outputs,
+                   int32_t output_count) {
+    qs_id id = qs_graph_add_node(p->graph, domain, op_type, name, inputs, input_count, outputs,
+                                 output_count);
+    if (id < 0)
+        return qs_pass_no_memory(p);
+    if (version > 0)
+        p->graph->nodes[id].version = version;
+    int code = qs_pass_resolve(p, id);
+    return code ? code : id;
+}
+
+int qs_pass_reshape(qs_pass *p, qs_id from, const int64_t *shape, int32_t count, qs_id to) {
+    const int64_t n = count;
+    const qs_id in[2] = {from, qs_pass_const(p, QSIM_INT64, 1, &n, shape)};
+    const qs_id id = in[1] < 0 ? in[1] : qs_pass_node(p, "", "Reshape", "", 13, in, 2, &to, 1);
+    return id < 0 ? id : QSIM_OK;
+}
+
+int qs_pass_transpose(qs_pass *p, qs_id from, const int64_t *perm, int32_t count, qs_id to) {
+    const qs_id id = qs_pass_node(p, "", "Transpose", "", 13, &from, 1, &to, 1);
+    if (id < 0)
+        return id;
+    return qs_node_set_ints(p->graph, id, "perm", perm, count) ? qs_pass_no_memory(p) : QSIM_OK;
+}
+
+qs_id qs_pass_clone(qs_pass *p, qs_id like, const char *domain, const qs_id *inputs,
+                    int32_t input_count, const qs_id *outputs, int32_t output_count) {
+    qs_graph *g = p->graph;
+    qs_id id = qs_graph_add_node(g, domain, g->nodes[like].op_type, g->nodes[like].name, inputs,
+                                 input_count, outputs, output_count);
+    if (id < 0)
+        return qs_pass_no_memory(p);
+    const qs_node *from = &g->nodes[like];
+    qs_node *n = &g->nodes[id];
+    n->attr_count = from->attr_count;
+    n->attrs = qs_arena_copy(&g->arena, from->attrs, (size_t)from->attr_count * sizeof(qs_attr));
+    n->version = from->version;
+    return n->attrs ? id : qs_pass_no_memory(p);
+}
+
+void qs_pass_set_output(qs_pass *p, qs_id node, int32_t index, qs_id value) {
+    qs_graph *g = p->graph;
+    qs_node *n = &g->nodes[node];
+    if (n->outputs[index] != QS_NONE && g->values[n->outputs[index]].producer == node)
+        g->values[n->outputs[index]].producer = QS_NONE;
+    n->outputs[index] = value;
+    n->changed = true;
+    g->values[value].producer = node;
+}
+
+qs_id qs_pass_producer(const qs_graph *g, qs_id value, const char *op_type) {
+    qs_id id = value < 0 ? QS_NONE : g->values[value].producer;
+    return id != QS_NONE && qs_node_is(&g->nodes[id], "", op_type) ? id : QS_NONE;
+}
+
+static bool is_number(const qs_const *c) {
+    switch (c->dtype) {
+    case QSIM_FLOAT:
+    case QSIM_DOUBLE:
+    case QSIM_UINT8:
+    case QSIM_INT8:
+    case QSIM_INT32:
+    case QSIM_INT64: return true;
+    default: return false;
+    }
+}
+
+#define ELEMENT(type)                                                                              \
+    {                                                                                              \
+        type v;                                                                                    \
+        memcpy(&v, (const uint8_t *)c->data + i * sizeof(v), sizeof(v));                           \
+        return (double)v;                                                                          \
+    }
+
+double qs_const_at(const qs_const *c, size_t i) {
+    switch (c->dtype) {
+    case QSIM_FLOAT: ELEMENT(float)
+    case QSIM_DOUBLE: ELEMENT(double)
+    case QSIM_UINT8: ELEMENT(uint8_t)
+    case QSIM_INT8: ELEMENT(int8_t)
+    case QSIM_INT32: ELEMENT(int32_t)
+    default: ELEMENT(int64_t)
+    }
+}
+
+bool qs_const_scalar(const qs_graph *g, qs_id value, double *out) {
+    const qs_const *c = value < 0 ? NULL : g->values[value].data;
+    if (!c || c->elements != 1 || !is_number(c))
+        return false;
+    *out = qs_const_at(c, 0);
+    return true;
+}
+
+int32_t qs_const_ints(const qs_const *c, int64_t *out, int32_t room) {
+    if (!c || c->elements > (size_t)room || (c->dtype != QSIM_INT64 && c->dtype != QSIM_INT32))
+        return -1;
+    for (size_t i = 0; i < c->elements; i++)
+        if (c->dtype == QSIM_INT64) /* a double does not tell the greatest apart */
+            memcpy(&out[i], (const uint8_t *)c->data + i * sizeof(*out), sizeof(*out));
+        else
+            out[i] = (int64_t)qs_const_at(c, i);
+    return (int32_t)c->elements;
+}
+
+uint32_t qs_node_axes(const qs_graph *g, const qs_node *n, int32_t rank) {
+    const qs_attr *a = qs_node_attr(n, "axes");
+    int64_t list[QSIM_MAX_RANK];
+    const int32_t count = a ? a->count : qs_const_ints(qs_node_const(g, n, 1), list, QSIM_MAX_RANK);
+    uint32_t mask = 0;
+    for (int32_t i = 0; i < count; i++) {
+        int64_t axis = a ? a->u.ints[i] : list[i];
+        axis += axis < 0 ? rank : 0;
+        if (axis < 0 || axis >= rank)
+            return 0;
+        mask |= 1u << axis;
+    }
+    return mask;
+}

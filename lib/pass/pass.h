@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Graph passes. Each is a loop over `order` that leaves a graph that can be executed, with `order`
+ * and inferred shapes up to date, and can be tested alone.
+ */
+#ifndef QS_PASS_H
+#define QS_PASS_H
+
+#include "graph/model.h"
+#include "pass/eval.h"
+#include "op/int8/qvalue.h"
+
+typedef struct qs_pass {
+    qsim_ctx *ctx;
+    qs_graph *graph;
+    const char *model;
+    qsim_error *error;
+    bool standard;    /* make only what ONNX files may contain */
+    bool contributed; /* with it: also operators of com.microsoft */
+    bool literal;     /* leave quantize/dequantize pairs as they are written */
+} qs_pass;
+
+/* Constant nodes become constants (pass_simple.c). */
+int qs_pass_constants(qs_pass *p);
+/* A Sum of two is an Add, which others know (pass_simple.c). */
+int qs_pass_sums(qs_pass *p);
+/* Identity and Dropout disappear. */
+int qs_pass_identities(qs_pass *p);
+/*
+ * Nodes with constant inputs only are executed: QuantizeLinear and DequantizeLinear, which later
+ * passes and readers of files look for, if the flags say so.
+ */
+#define QS_FOLD_QUANTIZE   1
+#define QS_FOLD_DEQUANTIZE 2
+int qs_pass_fold(qs_pass *p, int flags);
+/* Names the tensors to give out. */
+int qs_pass_outputs(qs_pass *p, const char *const *names, size_t count);
+/* DESIGN section 10, "Integers inside": 8-bit activations unsigned, weights signed (pass_u8.c). */
+int qs_pass_u8(qs_pass *p);
+/* Quantize/dequantize patterns become integer operators (pass_qdq.c). */
+int qs_pass_qdq(qs_pass *p);
+/* What dynamic quantization writes, with what follows its products (pass_dynamic.c). */
+int qs_pass_dynamic(qs_pass *p);
+/* BatchNormalization into the convolution before it (pass_batchnorm.c). */
+int qs_pass_batchnorm(qs_pass *p);
+/* What is added to a convolution becomes its bias (pass_bias.c). */
+int qs_pass_bias(qs_pass *p);
+/* Curves written as several nodes become one (pass_curves.c). */
+int qs_pass_curves(qs_pass *p);
+/* Casts, transposes and reshapes that undo each other or do nothing (pass_redundant.c). */
+int qs_pass_redundant(qs_pass *p);
+/* A Slice of a Slice along other axes (pass_slice.c). */
+int qs_pass_slices(qs_pass *p);
+/* Slices joined as channels that take every pixel of blocks: space to depth (pass_slice.c). */
+int qs_pass_phases(qs_pass *p);
+/* Constants added after a Conv, ConvTranspose or MatMul become biases; edits the model's graph
+ * (fold_bias.c). */
+int qs_fold_bias(qsim_model *m, qsim_error *error);
+/* Names for values that passes made, and names of their own for nodes, for saving (optimize.c). */
+int qs_pass_names(qs_pass *p);
+/* Relu and Clip into the operator before it (pass_fuse.c). */
+int qs_pass_fuse(qs_pass *p);
+/* Sums and products of tables of the same bytes, and tables of tables (pass_table.c). */
+int qs_pass_table(qs_pass *p);
+/* Channels-last convolutions and pools; `spread`: also what stands between (pass_layout.c). */
+int qs_pass_layout(qs_pass *p, bool spread);
+
+/* After the layout: tables and sums into the integer convolution or product that makes an operand,
+ * sums and curves into the float convolution (pass_epilogue.c). */
+int qs_pass_epilogue(qs_pass *p);
+
+/* After the layout: two tensors joined, shuffled and split (pass_shuffle.c). */
+int qs_pass_shuffle(qs_pass *p);
+
+/* After that: convolutions write into the Concat that alone reads them (pass_concat.c). */
+int qs_pass_concat(qs_pass *p);
+
+/* Constant scale and zero point of a uint8 tensor; false if they are not (pass_concat.c). */
+bool qs_pass_q8(const qs_graph *g, qs_id scale, qs_id zero_point, qs_q8 *q);
+/* The table from bytes of `from` to those of `to`; false if it changes none. */
+bool qs_pass_rescaling(const qs_q8 *from, const qs_q8 *to, uint8_t *table);
+
+/* ---- sizes that are the same, known or not (sizes.c) ---- */
+
+typedef struct qs_sizes {
+    const qs_value *values;
+    qs_id *batch, *space; /* by value: the first value of this batch size, and of these sizes */
+} qs_sizes;
+
+/* With `order` up to date and zeroed sizes, which are to be freed whatever comes out. */
+int qs_sizes_find(qs_pass *p, qs_sizes *s);
+void qs_sizes_free(qs_pass *p, qs_sizes *s);
+bool qs_sizes_same(const qs_sizes *s, qs_id a, qs_id b);
+
+/* ---- helpers (pass.c) ---- */
+
+int qs_pass_no_memory(const qs_pass *p);
+/* Sort, prune, infer: at the end of a pass that changed something. */
+int qs_pass_finish(qs_pass *p);
+/* An unnamed value of the type and shape of `like`; negative: failed, error set. */
+qs_id qs_pass_value(qs_pass *p, qs_id like);
+/* An unnamed constant whose bytes are copied. */
+qs_id qs_pass_const(qs_pass *p, int32_t dtype, int32_t rank, const int64_t *dims, const void *data);
+qs_id qs_pass_const_u8(qs_pass *p, int32_t dtype, uint8_t value);
+/* A node with a looked-up row. version 0: what the graph imports. */
+qs_id qs_pass_node(qs_pass *p, const char *domain, const char *op_type, const char *name,
+                   int32_t version, const qs_id *inputs, int32_t input_count, const qs_id *outputs,
+                   int32_t output_count);
+/* A node of `like`'s operator and attributes in `domain`, not looked up yet. */
+qs_id qs_pass_clone(qs_pass *p, qs_id like, const char *domain, const qs_id *inputs,
+                    int32_t input_count, const qs_id *outputs, int32_t output_count);
+int qs_pass_resolve(qs_pass *p, qs_id node);
+/* A Reshape of `from` to sizes, where 0 keeps one and -1 is what is left, and a Transpose of it. */
+int qs_pass_reshape(qs_pass *p, qs_id from, const int64_t *shape, int32_t count, qs_id to);
+int qs_pass_transpose(qs_pass *p, qs_id from, const int64_t *perm, int32_t count, qs_id to);
+/* Output `index` of the node becomes `value`. */
+void qs_pass_set_output(qs_pass *p, qs_id node, int32_t index, qs_id value);
+/* The node that makes a value if it is operator `op_type` of ai.onnx, else QS_NONE. */
+qs_id qs_pass_producer(const qs_graph *g, qs_id value, const char *op_type);
+/* The one element of a constant as a double; false if it has another count or is no constant. */
+bool qs_const_scalar(const qs_graph *g, qs_id value, double *out);
+/* Element i of a float, 8-bit, int32 or int64 constant. */
+double qs_const_at(const qs_const *c, size_t i);
+/* The elements of an int32 or int64 constant; their number, -1: no such or more than `room`. */
+int32_t qs_const_ints(const qs_const *c, int64_t *out, int32_t room);
+/* A node's axes (attribute "axes" or constant input 1) of `rank` as a mask; 0: not known. */
+uint32_t qs_node_axes(const qs_graph *g, const qs_node *n, int32_t rank);
+/* Bounds of a Relu or Clip with constant ones; false if the node is neither (pass_fuse.c). */
+bool qs_node_bounds(const qs_graph *g, const qs_node *n, double *lo, double *hi);
+/* Whether a ReduceMean is over all axes of space, and keeps them (qdq_simple.c). */
+bool qs_is_global_mean(const qs_graph *g, const qs_node *n, bool *keep);
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Dynamic quantization, as files have it:
+ *
+ *     sums = MatMulInteger | ConvInteger (q, w, q_zp, w_zp)
+ *     y    = Mul(Cast(sums), Mul(q_scale, w_scale)) [+ bias]
+ *
+ * becomes one operator, with the same bits. So does every row with a scale of its own:
+ *
+ *     y = Mul(Mul(Cast(sums), w_scale), s) [+ bias]
+ *     s = Div(Max(ReduceMax(Abs(x)), 1e-30), 127);  q = Cast(Add(Round(Div(x, s)), 128))
+ */
+#include "pass/pass.h"
+
+#include <math.h>
+
+typedef struct dynamic {
+    qs_pass *p;
+    qs_graph *g;
+    qs_uses uses;
+    size_t values; /* when the pass began */
+    size_t made;
+} dynamic;
+
+static bool is_read_once(const dynamic *d, qs_id v) {
+    return (size_t)v < d->values && !d->g->values[v].is_output &&
+           d->uses.start[v + 1] - d->uses.start[v] == 1;
+}
+
+/* The only reader of a value, if it is `op_type`. */
+static qs_id reader(const dynamic *d, qs_id v, const char *op_type) {
+    if (!is_read_once(d, v))
+        return QS_NONE;
+    qs_id id = d->uses.nodes[d->uses.start[v]];
+    return qs_node_is(&d->g->nodes[id], "", op_type) ? id : QS_NONE;
+}
+
+/* The other one of two inputs. */
+static qs_id partner(const qs_node *n, qs_id v) {
+    return n->inputs[0] == v ? n->inputs[1] : n->inputs[0];
+}
+
+static bool is_float_const(const dynamic *d, qs_id v) {
+    const qs_const *c = v < 0 ? NULL : d->g->values[v].data;
+    return c && c->dtype == QSIM_FLOAT;
+}
+
+/* ---- products ---- */
+
+typedef struct product {
+    qs_id node, last; /* the integer operator and the node that makes y */
+    qs_id x_scale, w_scale, bias;
+    bool conv, rows;
+    int64_t columns;
+} product;
+
+/*
+ * A constant with one element, or one per column where the columns of y are: [1, C, 1, 1] or the
+ * like for a convolution, [C] for a matrix.
+ */
+static bool lies_along_columns(const product *m, const qs_const *c, int32_t y_rank) {
+    int32_t axis = m->conv ? 1 - y_rank : -1;
+    if (c->rank > y_rank)
+        return false;
+    if (c->elements == 1)
+        return true;
+    return c->rank >= -axis && c->dims[c->rank + axis] == m->columns &&
+           (int64_t)c->elements == m->columns;
+}
+
+static bool find_scales(const dynamic *d, qs_id scales, product *m, int32_t rank) {
+    qs_id mul = qs_pass_producer(d->g, scales, "Mul");
+    for (int k = 0; mul != QS_NONE && k < 2; k++) {
+        const qs_node *n = &d->g->nodes[mul];
+        m->x_scale = n->inputs[k];
+        m->w_scale = n->inputs[1 - k];
+        if (is_float_const(d, m->w_scale) && !is_float_const(d, m->x_scale))
+            return lies_along_columns(m, d->g->values[m->w_scale].data, rank);
+    }
+    return false;
+}
+
+/* One scale for the whole tensor. */
+static bool is_single(const dynamic *d, qs_id v, int32_t rank) {
+    const qs_value *s = &d->g->values[v];
+    bool single = s->dtype == QSIM_FLOAT && s->rank >= 0 && s->rank <= rank;
+    for (int32_t i = 0; i < s->rank && single; i++)
+        single = s->dims[i].size == 1;
+    return single;
+}
+
+/* y = Mul(sums, Mul(x_scale, w_scale)) */
+static bool match_tensor(const dynamic *d, qs_id mul, qs_id sums, product *m, int32_t rank) {
+    m->last = mul;
+    return find_scales(d, partner(&d->g->nodes[mul], sums), m, rank) &&
+           is_single(d, m->x_scale, rank);
+}
+
+/* y = Mul(Mul(sums, w_scale), s), where s comes with the product's input. */
+static bool match_by_row(const dynamic *d, qs_id mul, qs_id sums, product *m, int32_t rank) {
+    const qs_graph *g = d->g;
+    m->w_scale = partner(&g->nodes[mul], sums);
+    if (!is_float_const(d, m->w_scale) || !lies_along_columns(m, g->values[m->w_scale].data, rank))
+        return false;
+    qs_id half = g->nodes[mul].outputs[0];
+    m->last = reader(d, half, "Mul");
+    if (m->last == QS_NONE)
+        return false;
+    m->x_scale = partner(&g->nodes[m->last], half);
+    m->rows = true;
+    qs_id rows = g->values[m->x_scale].producer;
+    return rows != QS_NONE && qs_node_is(&g->nodes[rows], "qsim", "QuantizeRows") &&
+           g->nodes[rows].outputs[0] == g->nodes[m->node].inputs[0] &&
+           g->values[m->x_scale].rank == rank &&
+           qs_node_int(&g->nodes[rows], "axis", -1) == (m->conv ? 1 : rank - 1);
+}
+
+static bool match_product(const dynamic *d, qs_id node, product *m) {
+    const qs_graph *g = d->g;
+    const qs_node *n = &g->nodes[node];
+    *m = (product){.node = node, .bias = QS_NONE, .conv = qs_node_is(n, "", "ConvInteger")};
+    if (!m->conv && !qs_node_is(n, "", "MatMulInteger"))
+        return false;
+    const qs_const *w = g->values[n->inputs[1]].data;
+    int32_t rank = g->values[n->outputs[0]].rank;
+    if (!w || w->rank < 2 || (!m->conv && w->rank != 2) || rank < 2 ||
+        (w->dtype != QSIM_INT8 && w->dtype != QSIM_UINT8))
+        return false;
+    m->columns = w->dims[m->conv ? 0 : 1];
+    qs_id cast = reader(d, n->outputs[0], "Cast");
+    if (cast == QS_NONE || g->values[g->nodes[cast].outputs[0]].dtype != QSIM_FLOAT)
+        return false;
+    qs_id sums = g->nodes[cast].outputs[0];
+    qs_id mul = reader(d, sums, "Mul");
+    if (mul == QS_NONE ||
+        (!match_tensor(d, mul, sums, m, rank) && !match_by_row(d, mul, sums, m, rank)))
+        return false;
+    qs_id y = g->nodes[m->last].outputs[0], add = reader(d, y, "Add");
+    qs_id bias = add == QS_NONE ? QS_NONE : partner(&g->nodes[add], y);
+    if (is_float_const(d, bias) && lies_along_columns(m, g->values[bias].data, rank)) {
+        m->last = add;
+        m->bias = bias;
+    }
+    return true;
+}
+
+/* One float for every column. */
+static qs_id make_list(dynamic *d, qs_id v, int64_t columns) {
+    const qs_const *c = d->g->values[v].data;
+    const uint8_t *from = c->data;
+    uint8_t *list = qs_arena_alloc64(&d->g->arena, (size_t)columns * 4 + 4);
+    if (!list)
+        return qs_pass_no_memory(d->p);
+    for (size_t i = 0; i < (size_t)columns; i++)
+        memcpy(list + 4 * i, from + (c->elements == 1 ? 0 : 4 * i), 4);
+    qs_id id = qs_graph_add_const(d->g, NULL, QSIM_FLOAT, 1, &columns, list, false);
+    return id < 0 ? qs_pass_no_memory(d->p) : id;
+}
+
+static qs_id zero_point(dynamic *d, const qs_node *n, int32_t index, int32_t dtype) {
+    bool given = index < n->input_count && n->inputs[index] != QS_NONE;
+    return given ? n->inputs[index] : qs_pass_const_u8(d->p, dtype, 0);
+}
+
+static int replace_product(dynamic *d, const product *m) {
+    qs_graph *g = d->g;
+    const qs_node *n = &g->nodes[m->node];
+    qs_id in[7] = {n->inputs[0], n->inputs[1]}, y = g->nodes[m->last].outputs[0];
+    in[2] = zero_point(d, n, 2, QSIM_UINT8);
+    in[3] = zero_point(d, &g->nodes[m->node], 3, g->values[in[1]].dtype);
+    in[4] = m->x_scale;
+    in[5] = make_list(d, m->w_scale, m->columns);
+    in[6] = m->bias == QS_NONE ? QS_NONE : make_list(d, m->bias, m->columns);
+    for (int32_t i = 2; i < 7; i++)
+        if (in[i] < 0 && !(i == 6 && m->bias == QS_NONE))
+            return in[i];
+    qs_graph_remove_node(g, m->last);
+    qs_id made = qs_pass_clone(d->p, m->node, "qsim", in, m->bias == QS_NONE ? 6 : 7, &y, 1);
+    if (made < 0)
+        return made;
+    g->nodes[made].op_type = m->conv ? "ConvIntegerScaled" : "MatMulIntegerScaled";
+    d->made++;
+    if (m->rows && qs_node_set_int(g, made, "rows", 1))
+        return qs_pass_no_memory(d->p);
+    return qs_pass_resolve(d->p, made);
+}
+
+/* ---- rows ---- */
+
+static bool is_number(const dynamic *d, qs_id v, double number) {
+    double is;
+    return d->g->values[v].dtype == QSIM_FLOAT && qs_const_scalar(d->g, v, &is) &&
+           is == (double)(float)number;
+}
+
+/* Input 0 of the node `op_type` that makes v with a constant `number` as its input 1. */
+static qs_id behind(const dynamic *d, qs_id v, const char *op_type, double number) {
+    qs_id id = qs_pass_producer(d->g, v, op_type);
+    const qs_node *n = id == QS_NONE ? NULL : &d->g->nodes[id];
+    return n && n->input_count == 2 && is_number(d, n->inputs[1], number) ? n->inputs[0] : QS_NONE;
+}
+
+/* First axis of a ReduceMax over all axes from there on, which it keeps; -1 if it is another. */
+static int32_t first_reduced(const dynamic *d, const qs_node *n) {
+    const int32_t rank = d->g->values[n->inputs[0]].rank;
+    const uint32_t mask = qs_node_int(n, "keepdims", 1) ? qs_node_axes(d->g, n, rank) : 0;
+    for (int32_t first = 0; first < rank; first++)
+        if (mask == (1u << rank) - (1u << first))
+            return first;
+    return -1;
+}
+
+/* node: the Cast to u8. */
+static bool match_rows(const dynamic *d, qs_id node, qs_id *x, qs_id *scale, int32_t *axis) {
+    const qs_graph *g = d->g;
+    const qs_node *n = &g->nodes[node];
+    if (!qs_node_is(n, "", "Cast") || qs_node_int(n, "to", 0) != QSIM_UINT8)
+        return false;
+    qs_id rounded = behind(d, n->inputs[0], "Add", 128);
+    qs_id round = rounded == QS_NONE ? QS_NONE : qs_pass_producer(g, rounded, "Round");
+    qs_id div = round == QS_NONE ? QS_NONE : qs_pass_producer(g, g->nodes[round].inputs[0], "Div");
+    if (div == QS_NONE)
+        return false;
+    *x = g->nodes[div].inputs[0];
+    *scale = g->nodes[div].inputs[1];
+    qs_id most = behind(d, *scale, "Div", 127);
+    qs_id top = most == QS_NONE ? QS_NONE : behind(d, most, "Max", 1e-30);
+    qs_id reduce = top == QS_NONE ? QS_NONE : qs_pass_producer(g, top, "ReduceMax");
+    qs_id magnitude =
+        reduce == QS_NONE ? QS_NONE : qs_pass_producer(g, g->nodes[reduce].inputs[0], "Abs");
+    if (magnitude == QS_NONE || g->nodes[magnitude].inputs[0] != *x ||
+        g->values[*x].dtype != QSIM_FLOAT || g->values[*scale].is_output)
+        return false;
+    *axis = first_reduced(d, &g->nodes[reduce]);
+    return *axis >= 0;
+}
+
+static int replace_rows(dynamic *d, qs_id node, qs_id x, qs_id scale, int32_t axis) {
+    qs_graph *g = d->g;
+    const char *name = g->nodes[node].name;
+    const qs_id out[2] = {g->nodes[node].outputs[0], scale};
+    qs_graph_remove_node(g, node);
+    qs_graph_remove_node(g, g->values[scale].producer);
+    qs_id made = qs_graph_add_node(g, "qsim", "QuantizeRows", name, &x, 1, out, 2);
+    if (made < 0 || qs_node_set_int(g, made, "axis", axis))
+        return qs_pass_no_memory(d->p);
+    d->made++;
+    return qs_pass_resolve(d->p, made);
+}
+
+/* ---- the pass ---- */
+
+static int visit(dynamic *d, qs_id node) {
+    qs_id x, scale;
+    int32_t axis;
+    product m;
+    if (d->g->nodes[node].removed)
+        return QSIM_OK;
+    if (match_rows(d, node, &x, &scale, &axis))
+        return replace_rows(d, node, x, scale, axis);
+    return match_product(d, node, &m) ? replace_product(d, &m) : QSIM_OK;
+}
+
+int qs_pass_dynamic(qs_pass *p) {
+    dynamic d = {.p = p, .g = p->graph, .values = p->graph->value_count};
+    int code = QSIM_OK;
+    if (qs_graph_uses(d.g, &d.uses))
+        return qs_pass_no_memory(p);
+    for (size_t i = 0; i < d.g->order_count && !code; i++)
+        code = visit(&d, d.g->order[i]);
+    qs_uses_free(d.g, &d.uses);
+    return code || !d.made ? code : qs_pass_finish(p);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What moves floats and is then quantized moves bytes: quantizing an element and copying it
+ * commute, Q(reshape(v)) = reshape(Q(v)). So what makes v can be matched, and a quarter of the
+ * bytes moves.
+ */
+#include "pass/qdq/qdq.h"
+
+/* v in the target's integers; what an earlier match has made of it serves again. */
+static int quantize_above(qs_qdq *d, const qs_target *t, qs_id v, qs_quantized *x) {
+    qs_graph *g = d->g;
+    const qs_node *q = &g->nodes[t->node];
+    const bool known = (size_t)v < d->values;
+    const qs_id before = known ? d->above[v] : QS_NONE;
+    *x = t->q;
+    if (before != QS_NONE && g->nodes[before].inputs[1] == q->inputs[1] &&
+        qs_node_input(&g->nodes[before], 2) == t->q.zp) {
+        x->x = g->nodes[before].outputs[0];
+        return QSIM_OK;
+    }
+    x->x = qs_pass_value(d->p, v);
+    if (x->x < 0)
+        return x->x;
+    g->values[x->x].dtype = t->q.dtype;
+    const qs_id in[3] = {v, q->inputs[1], t->q.zp};
+    qs_id made = qs_pass_clone(d->p, t->node, q->domain, in, q->input_count, &x->x, 1);
+    if (made < 0)
+        return made;
+    if (known)
+        d->above[v] = made;
+    return qs_pass_resolve(d->p, made);
+}
+
+static bool is_any(const qs_node *n, const char *const *names, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (qs_node_is(n, "", names[i]))
+            return true;
+    return false;
+}
+
+/* A float that this session computes or is given. */
+static bool is_float(const qs_graph *g, qs_id v) {
+    return v >= 0 && g->values[v].dtype == QSIM_FLOAT && !g->values[v].data;
+}
+
+/* Elements of `part`, which has the rank of `whole`; sizes that both leave open count as 1. */
+static int64_t elements(const qs_value *part, const qs_value *whole) {
+    int64_t n = whole->rank < 0 || part->rank != whole->rank ? -1 : 1;
+    for (int32_t i = 0; i < whole->rank && n >= 0; i++) {
+        const bool open = part->dims[i].size < 0 && whole->dims[i].size < 0;
+        if (!open && (part->dims[i].size < 0 || !qs_mul64(n, part->dims[i].size, &n)))
+            n = -1;
+    }
+    return n;
+}
+
+/* Whether slices are all that reads v, and as many elements as it has: it is quantized once. */
+static bool is_sliced_up(const qs_qdq *d, qs_id v) {
+    const qs_graph *g = d->g;
+    int64_t sum = 0;
+    if ((size_t)v >= d->values)
+        return false;
+    for (qs_id k = d->uses.start[v]; k < d->uses.start[v + 1]; k++) {
+        const qs_node *n = &g->nodes[d->uses.nodes[k]];
+        const int64_t part = strcmp(n->op_type, "Slice") != 0
+                                 ? -1
+                                 : elements(&g->values[n->outputs[0]], &g->values[v]);
+        if (part < 0 || !qs_add64(sum, part, &sum))
+            return false;
+    }
+    const int64_t all = elements(&g->values[v], &g->values[v]);
+    return all >= 0 && sum >= all;
+}
+
+/* Not counting who asks for it as an output: what else is asked for changes no result. */
+static bool is_read_once(const qs_qdq *d, qs_id v) {
+    return (size_t)v < d->values && d->uses.start[v + 1] - d->uses.start[v] == 1;
+}
+
+static int concat_above(qs_qdq *d, const qs_target *t, bool *done) {
+    const qs_node *n = &d->g->nodes[t->core];
+    const int32_t count = n->input_count;
+    qs_id made, *in = qs_arena_alloc(&d->g->arena, (size_t)count + 1, sizeof(*in));
+    int code = in ? QSIM_OK : qs_pass_no_memory(d->p);
+    for (int32_t i = 0; i < count && !code; i++) {
+        qs_quantized x;
+        code = quantize_above(d, t, d->g->nodes[t->core].inputs[i], &x);
+        if (!code)
+            in[i] = x.x;
+    }
+    *done = !code;
+    if (!code)
+        code = qs_qdq_replace(d, t, "", "Concat", in, count, t->core, &made);
+    return code ? code : qs_pass_resolve(d->p, made);
+}
+
+int qs_qdq_above(qs_qdq *d, qs_target *t, bool *done) {
+    static const char *const moves[] = {"Reshape",   "Flatten",  "Transpose", "Squeeze",
+                                        "Unsqueeze", "Identity", "Pad"};
+    const qs_graph *g = d->g;
+    if (d->p->standard || t->bounded || t->core == QS_NONE)
+        return QSIM_OK;
+    const qs_node *n = &g->nodes[t->core];
+    const qs_id v = n->inputs[0];
+    if (qs_node_is(n, "", "Concat") && is_read_once(d, t->value))
+        return concat_above(d, t, done);
+    const bool slice = qs_node_is(n, "", "Slice") && is_sliced_up(d, v);
+    if (!is_float(g, v) || !qs_qdq_is_movement(g, n) ||
+        !(slice || (is_any(n, moves, QS_COUNT(moves)) && g->values[v].producer != QS_NONE)))
+        return QSIM_OK;
+    qs_quantized x;
+    int code = quantize_above(d, t, v, &x);
+    *done = !code;
+    return code ? code : qs_qdq_move_directly(d, t, &x);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* Movement of quantized tensors: what only copies floats copies bytes. */
+#include "pass/qdq/qdq.h"
+#include "op/rules.h"
+
+bool qs_qdq_same(const qs_target *t, const qs_quantized *from) {
+    return t->q.s == from->s && t->q.z == from->z && t->q.dtype == from->dtype && !t->bounded;
+}
+
+/* ---- Pad ---- */
+
+static bool is_pad(const qs_node *n) {
+    return qs_node_is(n, "", "Pad");
+}
+
+static bool pads_by_constant(const qs_node *n) {
+    return qs_node_string_is(n, "mode", "constant", true);
+}
+
+/* What a constant Pad fills with; false if that is computed. */
+static bool pad_value(const qs_graph *g, const qs_node *n, double *value) {
+    qs_id v = qs_node_input(n, 2);
+    *value = 0;
+    return v == QS_NONE || (qs_const_scalar(g, v, value) && g->values[v].dtype == QSIM_FLOAT);
+}
+
+/* The same as a constant among x's integers; QS_NONE where the mode repeats elements. */
+static int pad_fill(qs_qdq *d, const qs_node *n, const qs_quantized *x, qs_id *fill) {
+    double value;
+    *fill = QS_NONE;
+    if (!pads_by_constant(n) || !pad_value(d->g, n, &value))
+        return QSIM_OK;
+    *fill = qs_pass_const_u8(d->p, x->dtype, (uint8_t)qs_qdq_quantize(x, value));
+    return *fill < 0 ? *fill : QSIM_OK;
+}
+
+/* Whether what a Pad fills with is one of the numbers that x's integers stand for. */
+static bool fill_is_exact(const qs_graph *g, const qs_node *n, const qs_quantized *x) {
+    double value;
+    if (!is_pad(n) || !pads_by_constant(n))
+        return true;
+    return pad_value(g, n, &value) &&
+           (double)((float)(qs_qdq_quantize(x, value) - x->z) * x->s) == value;
+}
+
+/* ---- one node ---- */
+
+/* Nothing but copies of elements. */
+static bool is_nearest(const qs_node *n) {
+    return qs_node_is(n, "", "Resize") && qs_node_string_is(n, "mode", "nearest", true) &&
+           !qs_node_string_is(n, "coordinate_transformation_mode", "tf_crop_and_resize", false);
+}
+
+bool qs_qdq_is_movement(const qs_graph *g, const qs_node *n) {
+    static const char *const names[] = {"MaxPool", "Reshape",   "Flatten", "Transpose", "Squeeze",
+                                        "Slice",   "Unsqueeze", "Split",   "Gather",    "Identity"};
+    double value;
+    if (is_nearest(n))
+        return true;
+    if (is_pad(n)) /* integers came with version 11 */
+        return n->version >= 11 && (!pads_by_constant(n) || pad_value(g, n, &value));
+    for (size_t i = 0; i < QS_COUNT(names); i++)
+        if (qs_node_is(n, "", names[i]))
+            return n->output_count == 1 || qs_same(n->op_type, "Split");
+    return false;
+}
+
+/* Integers got 8-bit MaxPool in version 12; ours takes them in any. */
+static void make_known(qs_node *n) {
+    if (qs_node_is(n, "", "MaxPool") && n->version < 12)
+        n->version = 12;
+}
+
+/* One output and nothing to rescale: the moved node makes the target itself. */
+int qs_qdq_move_directly(qs_qdq *d, const qs_target *t, const qs_quantized *x) {
+    const qs_node *n = &d->g->nodes[t->core];
+    int32_t count = n->input_count;
+    qs_id made, fill = QS_NONE, *in = qs_arena_alloc(&d->g->arena, (size_t)count + 3, sizeof(*in));
+    if (!in)
+        return qs_pass_no_memory(d->p);
+    memcpy(in, n->inputs, (size_t)count * sizeof(*in));
+    in[0] = x->x;
+    int code = is_pad(n) ? pad_fill(d, n, x, &fill) : QSIM_OK;
+    if (!code && is_pad(n)) {
+        count = fill != QS_NONE && count < 3 ? 3 : count;
+        in[2] = fill;
+    }
+    if (!code)
+        code = qs_qdq_replace(d, t, "", n->op_type, in, count, t->core, &made);
+    if (code)
+        return code;
+    make_known(&d->g->nodes[made]);
+    return qs_pass_resolve(d->p, made);
+}
+
+int qs_qdq_move(qs_qdq *d, qs_target *t, bool *done) {
+    qs_quantized x;
+    if (t->core == QS_NONE || !qs_qdq_is_movement(d->g, &d->g->nodes[t->core]))
+        return QSIM_OK;
+    const qs_node *n = &d->g->nodes[t->core];
+    if (!qs_qdq_source(d, n->inputs[0], &x) || n->output_count != 1 || !qs_qdq_same(t, &x))
+        return QSIM_OK;
+    *done = true;
+    return qs_qdq_move_directly(d, t, &x);
+}
+
+/* ---- DQ -> movement becomes movement -> DQ ---- */
+
+static int fill_with_integers(qs_qdq *d, qs_id node, const qs_quantized *x) {
+    qs_id fill;
+    int code = pad_fill(d, &d->g->nodes[node], x, &fill);
+    if (code || (fill == QS_NONE && d->g->nodes[node].input_count < 3))
+        return code;
+    if (qs_node_grow_inputs(d->g, node, 3))
+        return qs_pass_no_memory(d->p);
+    qs_node_set_input(d->g, node, 2, fill);
+    return QSIM_OK;
+}
+
+static int sink(qs_qdq *d, qs_id node, const qs_quantized *x) {
+    qs_graph *g = d->g;
+    qs_id dq = g->values[g->nodes[node].inputs[0]].producer;
+    int code = is_pad(&g->nodes[node]) ? fill_with_integers(d, node, x) : QSIM_OK;
+    if (code)
+        return code;
+    qs_node_set_input(g, node, 0, x->x);
+    make_known(&g->nodes[node]);
+    for (int32_t i = 0; i < g->nodes[node].output_count; i++) {
+        qs_id y = g->nodes[node].outputs[i], q;
+        if (y == QS_NONE)
+            continue;
+        q = qs_pass_value(d->p, y);
+        if (q < 0)
+            return q;
+        g->values[q].dtype = x->dtype;
+        qs_pass_set_output(d->p, node, i, q);
+        const qs_id in[3] = {q, x->scale, x->zp};
+        qs_id made =
+            qs_pass_clone(d->p, dq, g->nodes[dq].domain, in, g->nodes[dq].input_count, &y, 1);
+        if (made < 0)
+            return made;
+        code = qs_pass_resolve(d->p, made);
+        if (code)
+            return code;
+    }
+    return qs_pass_resolve(d->p, node);
+}
+
+int qs_qdq_sink(qs_qdq *d) {
+    qs_graph *g = d->g;
+    int code = QSIM_OK;
+    for (size_t i = 0; i < g->order_count && !code; i++) {
+        qs_id id = g->order[i];
+        qs_quantized x;
+        if (qs_qdq_is_movement(g, &g->nodes[id]) && qs_qdq_source(d, g->nodes[id].inputs[0], &x) &&
+            !g->values[x.x].data && fill_is_exact(g, &g->nodes[id], &x))
+            code = sink(d, id, &x);
+    }
+    return code ? code : qs_graph_sort(g, d->p->error);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/* Conv, Gemm and MatMul between quantized tensors. */
+#include "pass/qdq/qdq.h"
+#include "kernel/table.h"
+#include "kernel/u8.h"
+
+#include <math.h>
+
+/* Constant weights as integers of either sign, a scale each or one for all. */
+typedef struct weights {
+    qs_id w, scale, zp;
+    const qs_const *data, *scales, *zero_points; /* the last may be NULL */
+    int64_t channels;                            /* along the axis of the outputs */
+    bool transposed;                             /* the product takes them the other way round */
+} weights;
+
+/* The DequantizeLinear that makes `value`, also after a Transpose of a matrix. */
+static qs_id find_dequantize(const qs_graph *g, qs_id value, bool *transposed) {
+    qs_id id = qs_pass_producer(g, value, "Transpose");
+    *transposed = false;
+    if (id != QS_NONE) {
+        const qs_attr *perm = qs_node_attr(&g->nodes[id], "perm");
+        if (perm && (perm->count != 2 || perm->u.ints[0] != 1 || perm->u.ints[1] != 0))
+            return QS_NONE;
+        value = g->nodes[id].inputs[0];
+        *transposed = true;
+        if (g->values[value].rank != 2)
+            return QS_NONE;
+    }
+    id = g->values[value].producer;
+    bool is = id != QS_NONE && (qs_node_is(&g->nodes[id], "", "DequantizeLinear") ||
+                                qs_node_is(&g->nodes[id], "com.microsoft", "DequantizeLinear"));
+    return is ? id : QS_NONE;
+}
+
+/* Reads weights; `axis` is that of the outputs as the product sees them, counted from the end. */
+static bool read_weights(const qs_graph *g, qs_id value, int32_t axis, weights *w) {
+    qs_id id = find_dequantize(g, value, &w->transposed);
+    if (id == QS_NONE)
+        return false;
+    const qs_node *n = &g->nodes[id];
+    w->w = n->inputs[0];
+    w->scale = n->inputs[1];
+    w->zp = qs_node_input(n, 2);
+    w->data = g->values[w->w].data;
+    w->scales = g->values[w->scale].data;
+    w->zero_points = w->zp == QS_NONE ? NULL : g->values[w->zp].data;
+    if (!w->data || !w->scales || (w->zp != QS_NONE && !w->zero_points) ||
+        w->scales->dtype != QSIM_FLOAT || w->scales->rank > 1 ||
+        (w->data->dtype != QSIM_INT8 && w->data->dtype != QSIM_UINT8) ||
+        qs_node_int(n, "block_size", 0) != 0)
+        return false;
+    int32_t rank = w->data->rank;
+    int32_t at = axis >= 0 ? axis : rank + axis;
+    if (w->transposed)
+        at = 1 - at;
+    if (at < 0 || at >= rank)
+        return false;
+    w->channels = w->data->dims[at];
+    if (w->scales->elements != 1) {
+        int64_t given = qs_node_int(n, "axis", 1);
+        given += given < 0 ? rank : 0;
+        if (given != at || (int64_t)w->scales->elements != w->channels)
+            return false;
+    }
+    for (size_t i = 0; i < w->scales->elements; i++)
+        if (!(qs_const_at(w->scales, i) > 0) || !isfinite(qs_const_at(w->scales, i)))
+            return false;
+    return !w->zero_points || w->zero_points->elements == w->scales->elements;
+}
+
+static qs_id make_const(qs_qdq *d, int32_t dtype, int32_t rank, const int64_t *dims,
+                        const void *bytes) {
+    const char *name = d->p->standard ? qs_graph_fresh_name(d->g, "qsim_constant") : NULL;
+    if (d->p->standard && !name)
+        return qs_pass_no_memory(d->p);
+    qs_id id = qs_graph_add_const(d->g, name, dtype, rank, dims, bytes, false);
+    return id < 0 ? qs_pass_no_memory(d->p) : id;
+}
+
+/* The weights' bytes in the order that the kernel takes; the same constant if they are. */
+static int prepare_weights(qs_qdq *d, weights *w, bool swap) {
+    const qs_const *c = w->data;
+    if (swap) {
+        uint8_t *bytes = qs_arena_raw64(&d->g->arena, c->bytes + 1);
+        if (!bytes)
+            return qs_pass_no_memory(d->p);
+        const int64_t swapped[2] = {c->dims[1], c->dims[0]};
+        d->p->ctx->kernels->u8->transpose8(c->data, (size_t)c->dims[1], bytes, (size_t)c->dims[1],
+                                           (size_t)c->dims[0]);
+        w->w = make_const(d, c->dtype, c->rank, swapped, bytes);
+    }
+    if (!w->zero_points) {
+        uint8_t *bytes = qs_arena_alloc64(&d->g->arena, w->scales->elements + 1);
+        if (!bytes)
+            return qs_pass_no_memory(d->p);
+        w->zp = make_const(d, c->dtype, w->scales->rank, w->scales->dims, bytes);
+    }
+    return w->w < 0 || w->zp < 0 ? QSIM_E_NOMEM : QSIM_OK;
+}
+
+/* ---- bias ---- */
+
+/* A bias: float constant, or int32 with scales. */
+typedef struct bias {
+    const qs_const *q, *f, *scales;
+} bias;
+
+static bool read_bias(const qs_graph *g, qs_id value, bias *b) {
+    *b = (bias){0};
+    if (value == QS_NONE)
+        return true;
+    const qs_value *v = &g->values[value];
+    if (v->data) {
+        b->f = v->data;
+        return b->f->dtype == QSIM_FLOAT;
+    }
+    if (v->producer == QS_NONE || !qs_node_is(&g->nodes[v->producer], "", "DequantizeLinear"))
+        return false;
+    const qs_node *n = &g->nodes[v->producer];
+    b->q = g->values[n->inputs[0]].data;
+    b->scales = g->values[n->inputs[1]].data;
+    if (!b->q || !b->scales || b->q->dtype != QSIM_INT32 || b->scales->dtype != QSIM_FLOAT ||
+        (b->scales->elements != 1 && b->scales->elements != b->q->elements))
+        return false;
+    const qs_const *z = qs_node_const(g, n, 2);
+    for (size_t i = 0; z && i < z->elements; i++)
+        if (qs_const_at(z, i) != 0)
+            return false;
+    return z || n->input_count < 3 || n->inputs[2] == QS_NONE;
+}
+
+static bool is_vector(const qs_const *c, int64_t channels) {
+    return c->elements == 1 ||
+           ((int64_t)c->elements == channels && c->rank > 0 && c->dims[c->rank - 1] == channels);
+}
+
+/* One channel's bias in units of x_scale * w_scale; integers of that very scale stay as they are.
+ */
+static double unit_bias(const bias *b, size_t i, float unit, double beta) {
+    const qs_const *c = b->f ? b->f : b->q;
+    double v = qs_const_at(c, c->elements == 1 ? 0 : i);
+    if (b->q) {
+        double s = qs_const_at(b->scales, b->scales->elements == 1 ? 0 : i);
+        if (fabs(s - (double)unit) <= (double)unit * 0x1p-20)
+            return v;
+        v *= s;
+    }
+    return beta * v / (double)unit;
+}
+
+/*
+ * The bias as int32 [channels], QS_NONE if there is none; *fits false where it overflows, or where
+ * rounding it moves the result by more than half a step, as sums much coarser than that make it.
+ */
+static qs_id make_bias(qs_qdq *d, const bias *b, const weights *w, float x_scale, float y_scale,
+                       double beta, bool *fits) {
+    *fits = true;
+    if (!b->f && !b->q)
+        return QS_NONE;
+    int32_t *v = qs_arena_alloc64(&d->g->arena, (size_t)w->channels * sizeof(*v) + 1);
+    if (!v)
+        return qs_pass_no_memory(d->p);
+    for (size_t i = 0; i < (size_t)w->channels; i++) {
+        float s = (float)qs_const_at(w->scales, w->scales->elements == 1 ? 0 : i);
+        double exact = unit_bias(b, i, x_scale * s, beta), q = rint(exact);
+        double moved = fabs(exact - q) * (double)(x_scale * s / y_scale);
+        if (!(fabs(q) <= 2147483647.0 && moved <= 0.5)) {
+            *fits = false;
+            return QS_NONE;
+        }
+        v[i] = (int32_t)q;
+    }
+    return make_const(d, QSIM_INT32, 1, &w->channels, v);
+}
+
+/* ---- operators ---- */
+
+typedef struct product {
+    qs_quantized x;
+    weights w;
+    bias b;
+    double beta;
+    bool swap; /* the weights' matrix is taken the other way round */
+} product;
+
+/* x, x_scale, x_zp, w, w_scale, w_zp, y_scale, y_zp, bias. */
+static int emit(qs_qdq *d, qs_target *t, product *m, const char *op_type, qs_id attributes,
+                bool *done) {
+    bool fits;
+    qs_id made, bias_id = make_bias(d, &m->b, &m->w, m->x.s, t->q.s, m->beta, &fits);
+    if (bias_id < 0 && bias_id != QS_NONE)
+        return bias_id;
+    if (!fits)
+        return QSIM_OK;
+    const bool turned = m->swap && !d->p->standard; /* packing takes them as they are */
+    int code = prepare_weights(d, &m->w, m->swap && !turned);
+    if (code)
+        return qs_pass_no_memory(d->p);
+    if (qs_qdq_zero_point(d, &m->x) < 0 || qs_qdq_zero_point(d, &t->q) < 0)
+        return QSIM_E_NOMEM;
+    const qs_id in[9] = {m->x.x,  m->x.scale, m->x.zp, m->w.w, m->w.scale,
+                         m->w.zp, t->q.scale, t->q.zp, bias_id};
+    code = qs_qdq_replace(d, t, d->p->standard ? "" : "qsim", op_type, in,
+                          bias_id == QS_NONE ? 8 : 9, attributes, &made);
+    *done = true;
+    if (!code && turned && qs_node_set_int(d->g, made, "transB", 1))
+        code = qs_pass_no_memory(d->p);
+    return code ? code : qs_qdq_set_bounds(d, t, made);
+}
+
+int qs_qdq_conv(qs_qdq *d, qs_target *t, bool *done) {
+    product m = {.beta = 1};
+    if (t->core == QS_NONE || !qs_node_is(&d->g->nodes[t->core], "", "Conv") ||
+        (d->p->standard && t->bounded))
+        return QSIM_OK;
+    const qs_node *n = &d->g->nodes[t->core];
+    if (!qs_qdq_source(d, n->inputs[0], &m.x) || !read_weights(d->g, n->inputs[1], 0, &m.w) ||
+        m.w.transposed || !read_bias(d->g, qs_node_input(n, 2), &m.b))
+        return QSIM_OK;
+    return emit(d, t, &m, "QLinearConv", t->core, done);
+}
+
+static bool read_gemm(qs_qdq *d, const qs_node *n, product *m) {
+    bool trans = qs_node_int(n, "transB", 0) != 0;
+    if (qs_node_int(n, "transA", 0) || qs_node_float(n, "alpha", 1) != 1.0f ||
+        !read_weights(d->g, n->inputs[1], trans ? -2 : -1, &m->w) || m->w.data->rank != 2 ||
+        !read_bias(d->g, qs_node_input(n, 2), &m->b))
+        return false;
+    const qs_const *c = m->b.f ? m->b.f : m->b.q;
+    m->beta = (double)qs_node_float(n, "beta", 1);
+    m->swap = trans != m->w.transposed;
+    /* An integer bias times a broken beta would have to be rounded again. */
+    return !c || (is_vector(c, m->w.channels) && (!m->b.q || m->beta == 1));
+}
+
+static bool read_matmul(qs_qdq *d, const qs_node *n, product *m) {
+    m->swap = false;
+    if (!read_weights(d->g, n->inputs[1], -1, &m->w) || m->w.data->rank < 2 ||
+        (m->w.data->rank > 2 && m->w.scales->elements != 1))
+        return false;
+    m->swap = m->w.transposed;
+    return true;
+}
+
+/* MatMul + Add of a vector: one input is the product, the other the bias. */
+static bool read_matmul_add(qs_qdq *d, const qs_node *n, qs_id *matmul, product *m) {
+    for (int k = 0; k < 2; k++) {
+        *matmul = qs_pass_producer(d->g, n->inputs[k], "MatMul");
+        if (*matmul == QS_NONE || !read_bias(d->g, n->inputs[1 - k], &m->b) ||
+            !read_matmul(d, &d->g->nodes[*matmul], m))
+            continue;
+        const qs_const *c = m->b.f ? m->b.f : m->b.q;
+        if (c->rank <= 1 && is_vector(c, m->w.channels))
+            return true;
+    }
+    return false;
+}
+
+/* Terms of a sum of products of bytes with zero points that int32 holds in any case. */
+#define MOST_TERMS (INT32_MAX / 255 / 255)
+
+/* MatMul of two quantized tensors that the network computes, as attention has them. */
+static int two_tensors(qs_qdq *d, qs_target *t, bool *done) {
+    qs_quantized a, b;
+    qs_id made;
+    const qs_node *n = &d->g->nodes[t->core];
+    if (!qs_node_is(n, "", "MatMul") || !qs_qdq_source(d, n->inputs[0], &a) ||
+        !qs_qdq_source(d, n->inputs[1], &b))
+        return QSIM_OK;
+    const qs_value *x = &d->g->values[n->inputs[0]];
+    const int64_t terms = x->rank < 1 ? -1 : x->dims[x->rank - 1].size;
+    if (terms < 0 || terms > MOST_TERMS ||
+        (d->p->standard && (a.dtype != t->q.dtype || b.dtype != t->q.dtype)))
+        return QSIM_OK;
+    if (qs_qdq_zero_point(d, &a) < 0 || qs_qdq_zero_point(d, &b) < 0 ||
+        qs_qdq_zero_point(d, &t->q) < 0)
+        return QSIM_E_NOMEM;
+    const qs_id in[8] = {a.x, a.scale, a.zp, b.x, b.scale, b.zp, t->q.scale, t->q.zp};
+    int code =
+        qs_qdq_replace(d, t, d->p->standard ? "" : "qsim", "QLinearMatMul", in, 8, QS_NONE, &made);
+    *done = true;
+    return code ? code : qs_qdq_set_bounds(d, t, made);
+}
+
+int qs_qdq_product(qs_qdq *d, qs_target *t, bool *done) {
+    product m = {.beta = 1};
+    qs_id core = t->core;
+    if (core == QS_NONE || (d->p->standard && t->bounded))
+        return QSIM_OK;
+    const qs_node *n = &d->g->nodes[core];
+    bool found = qs_node_is(n, "", "Gemm")     ? read_gemm(d, n, &m)
+                 : qs_node_is(n, "", "MatMul") ? read_matmul(d, n, &m)
+                 : qs_node_is(n, "", "Add")    ? read_matmul_add(d, n, &core, &m)
+                                               : false;
+    if (!found)
+        return two_tensors(d, t, done);
+    if (!qs_qdq_source(d, d->g->nodes[core].inputs[0], &m.x))
+        return QSIM_OK;
+    if (d->p->standard && (m.b.f || m.b.q))
+        return QSIM_OK;
+    t->core = core;
+    return emit(d, t, &m, "QLinearMatMul", QS_NONE, done);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any element-wise float expression of one 8-bit tensor is a table of 256 bytes: it is computed by
+ * the operators themselves, in a graph of its own, on all values there are.
+ */
+#include "pass/qdq/qdq.h"
+
+#include <stdlib.h>
+
+#define MAX_NODES  16
+#define MAX_VALUES 64
+
+typedef struct expression {
+    qs_id nodes[MAX_NODES];
+    int32_t count;
+    qs_id leaf; /* the tensor, or QS_NONE */
+} expression;
+
+static bool is_elementwise(const qs_node *n) {
+    static const char *const names[] = {
+        "Relu",     "Clip",  "LeakyRelu", "Sigmoid",  "Tanh",  "HardSigmoid", "HardSwish", "Exp",
+        "Sqrt",     "Neg",   "Abs",       "Add",      "Sub",   "Mul",         "Div",       "Pow",
+        "Identity", "Erf",   "Gelu",      "Softplus", "Log",   "Reciprocal",  "Sign",      "Floor",
+        "Ceil",     "Round", "Min",       "Max",      "PRelu",
+    };
+    for (size_t i = 0; i < QS_COUNT(names); i++)
+        if (qs_node_is(n, "", names[i]))
+            return true;
+    return false;
+}
+
+static bool has_node(const expression *e, qs_id node) {
+    for (int32_t i = 0; i < e->count; i++)
+        if (e->nodes[i] == node)
+            return true;
+    return false;
+}
+
+/* A leaf: the one tensor, or a constant of one element. */
+static bool add_leaf(const qs_graph *g, expression *e, qs_id v, int32_t rank) {
+    double scalar;
+    if (g->values[v].data)
+        return qs_const_scalar(g, v, &scalar) && g->values[v].rank <= rank;
+    if (e->leaf != QS_NONE && e->leaf != v)
+        return false;
+    e->leaf = v;
+    return g->values[v].dtype == QSIM_UINT8 && g->values[v].rank == rank;
+}
+
+/* A dequantized constant of one element: signed ones, which are no tensors here, too. */
+static bool is_number(const qs_graph *g, const qs_node *n, int32_t rank) {
+    double scalar;
+    if (!qs_same(n->op_type, "DequantizeLinear") || g->values[n->inputs[0]].rank > rank)
+        return false;
+    for (int32_t i = 0; i < n->input_count; i++)
+        if (n->inputs[i] != QS_NONE && !qs_const_scalar(g, n->inputs[i], &scalar))
+            return false;
+    return true;
+}
+
+/* Collects what makes `value`; false if it depends on more than one 8-bit tensor. */
+static bool collect(const qs_qdq *d, qs_id value, expression *e) {
+    const qs_graph *g = d->g;
+    int32_t rank = g->values[value].rank;
+    qs_id first = g->values[value].producer;
+    *e = (expression){.leaf = QS_NONE};
+    if (rank < 0 || first == QS_NONE)
+        return false;
+    e->nodes[e->count++] = first;
+    for (int32_t at = 0; at < e->count; at++) {
+        const qs_node *n = &g->nodes[e->nodes[at]];
+        qs_quantized q;
+        if ((size_t)e->nodes[at] >= d->positions || n->output_count != 1)
+            return false;
+        if (qs_qdq_source(d, n->outputs[0], &q)) {
+            if (!add_leaf(g, e, q.x, rank))
+                return false;
+            continue;
+        }
+        if (is_number(g, n, rank))
+            continue;
+        if (!is_elementwise(n))
+            return false;
+        for (int32_t i = 0; i < n->input_count; i++) {
+            qs_id v = n->inputs[i];
+            qs_id maker = v == QS_NONE ? QS_NONE : g->values[v].producer;
+            if (v == QS_NONE || (maker != QS_NONE && has_node(e, maker)))
+                continue;
+            if (maker == QS_NONE) {
+                /* A float that nobody computes can only be a constant here. */
+                if (!g->values[v].data || !add_leaf(g, e, v, rank))
+                    return false;
+            } else if (e->count == MAX_NODES) {
+                return false;
+            } else {
+                e->nodes[e->count++] = maker;
+            }
+        }
+    }
+    return e->leaf != QS_NONE;
+}
+
+/* ---- computing ---- */
+
+typedef struct laboratory {
+    qs_qdq *d;
+    qs_graph *g;
+    qs_id from[MAX_VALUES], to[MAX_VALUES];
+    int32_t count;
+} laboratory;
+
+/* The value's stand-in: constants are shared, others are made. */
+static qs_id stand_in(laboratory *l, qs_id v) {
+    for (int32_t i = 0; i < l->count; i++)
+        if (l->from[i] == v)
+            return l->to[i];
+    if (l->count == MAX_VALUES)
+        return QSIM_E_LIMIT;
+    const qs_const *c = l->d->g->values[v].data;
+    const bool one = c && c->elements == 1; /* whatever its rank, the table has one axis */
+    qs_id id =
+        c ? qs_graph_add_const(l->g, NULL, c->dtype, one ? 0 : c->rank, c->dims, c->data, false)
+          : qs_graph_add_value(l->g, NULL);
+    if (id < 0)
+        return id;
+    l->from[l->count] = v;
+    l->to[l->count++] = id;
+    return id;
+}
+
+static int copy_node(laboratory *l, qs_id node) {
+    const qs_node *n = &l->d->g->nodes[node];
+    qs_id in[8], out;
+    if (n->input_count > 8)
+        return QSIM_E_LIMIT;
+    for (int32_t i = 0; i < n->input_count; i++) {
+        in[i] = n->inputs[i] == QS_NONE ? QS_NONE : stand_in(l, n->inputs[i]);
+        if (in[i] < 0 && n->inputs[i] != QS_NONE)
+            return in[i];
+    }
+    out = stand_in(l, n->outputs[0]);
+    qs_id id = out < 0 ? out
+                       : qs_graph_add_node(l->g, n->domain, n->op_type, n->name, in, n->input_count,
+                                           &out, 1);
+    if (id < 0)
+        return id;
+    qs_node *made = &l->g->nodes[id];
+    made->version = n->version;
+    made->attrs = n->attrs;
+    made->attr_count = n->attr_count;
+    made->op = n->op;
+    return QSIM_OK;
+}
+
+static int run_all(laboratory *l, const qs_id *result, const uint8_t **table) {
+    const qs_pass *p = l->d->p;
+    qs_eval e = {.ctx = p->ctx,
+                 .graph = l->g,
+                 .values = l->g->values,
+                 .address = qs_arena_alloc(&l->g->arena, l->g->value_count, sizeof(void *)),
+                 .arena = &l->g->arena,
+                 .model = p->model,
+                 .error = p->error};
+    int code = e.address ? QSIM_OK : qs_pass_no_memory(p);
+    for (size_t i = 0; i < l->g->node_count && !code; i++) {
+        bool done;
+        code = qs_eval_const(&e, (qs_id)i, NULL, 1 << 20, &done);
+        if (!code && !done)
+            code =
+                qs_fail(p->error, QSIM_E_INTERNAL, "%s: a table could not be computed", p->model);
+    }
+    const qs_const *c = code ? NULL : l->g->values[*result].data;
+    if (c && (c->elements != 256 || c->dtype != QSIM_UINT8))
+        code = qs_fail(p->error, QSIM_E_INTERNAL, "%s: a table has the wrong shape", p->model);
+    *table = c ? c->data : NULL;
+    return code;
+}
+
+static int by_position(const void *a, const void *b) {
+    const size_t *x = a, *y = b;
+    return x[0] < y[0] ? -1 : x[0] > y[0];
+}
+
+/* Copies the expression's nodes in order; x256 stands in for the leaf. */
+static int copy_expression(laboratory *l, const expression *e) {
+    size_t order[MAX_NODES][2];
+    uint8_t *all = qs_arena_alloc64(&l->g->arena, 256);
+    const int64_t dims = 256;
+    if (!all)
+        return QSIM_E_NOMEM;
+    for (int i = 0; i < 256; i++)
+        all[i] = (uint8_t)i;
+    qs_id x = qs_graph_add_const(l->g, NULL, QSIM_UINT8, 1, &dims, all, false);
+    if (x < 0)
+        return x;
+    l->from[0] = e->leaf;
+    l->to[0] = x;
+    l->count = 1;
+    for (int32_t i = 0; i < e->count; i++) {
+        order[i][0] = l->d->position[e->nodes[i]];
+        order[i][1] = (size_t)e->nodes[i];
+    }
+    qsort(order, (size_t)e->count, sizeof(order[0]), by_position);
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < e->count && !code; i++)
+        code = copy_node(l, (qs_id)order[i][1]);
+    return code;
+}
+
+/* Puts QTable(x, table) in place of the target. */
+static int emit_table(qs_qdq *d, const qs_target *t, qs_id x, const uint8_t *table) {
+    const int64_t dims = 256;
+    qs_id made, c = qs_pass_const(d->p, QSIM_UINT8, 1, &dims, table);
+    if (c < 0)
+        return c;
+    const qs_id in[2] = {x, c};
+    int code = qs_qdq_replace(d, t, "qsim", "QTable", in, 2, QS_NONE, &made);
+    return code ? code : qs_pass_resolve(d->p, made);
+}
+
+int qs_qdq_table(qs_qdq *d, qs_target *t, bool *done) {
+    expression e;
+    qs_id q = t->node;
+    if (d->p->standard || !collect(d, d->g->nodes[q].inputs[0], &e))
+        return QSIM_OK;
+    laboratory l = {.d = d};
+    const uint8_t *table = NULL;
+    if (qs_graph_create(d->p->ctx, &l.g))
+        return qs_pass_no_memory(d->p);
+    int code = copy_expression(&l, &e);
+    if (!code)
+        code = copy_node(&l, q);
+    if (code == QSIM_E_NOMEM)
+        qs_pass_no_memory(d->p);
+    qs_id result = code ? QS_NONE : stand_in(&l, d->g->nodes[q].outputs[0]);
+    if (!code)
+        code = run_all(&l, &result, &table);
+    if (!code) {
+        bool copies = true;
+        for (int i = 0; i < 256; i++)
+            copies &= table[i] == i;
+        const qs_id x = e.leaf;
+        qs_id made;
+        code = copies ? qs_qdq_replace(d, t, "", "Identity", &x, 1, QS_NONE, &made)
+                      : emit_table(d, t, x, table);
+        if (!code && copies)
+            code = qs_pass_resolve(d->p, made);
+        *done = !code;
+    }
+    qs_graph_free(l.g);
+    return code == QSIM_E_LIMIT ? QSIM_OK : code;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which tensors have the same sizes, told without knowing them: after a convolution that keeps the
+ * size of what it reads, a sum's operands fit each other whatever the image.
+ */
+#include "pass/pass.h"
+
+#include "op/rules.h"
+
+/* Images as QS_WINDOW_AXES has them: batch, one or two axes of space, channels last. */
+static bool all_ones(const qs_value *v) {
+    for (int32_t i = 1; i + 1 < v->rank; i++)
+        if (v->dims[i].size != 1)
+            return false;
+    return true;
+}
+
+static bool all_are(const qs_attr *a, int64_t value) {
+    for (int32_t i = 0; a && i < a->count; i++)
+        if (a->u.ints[i] != value)
+            return false;
+    return true;
+}
+
+/* A window with steps of 1 and as much padding as it is wide. */
+static bool keeps_size(const qs_node *n, const qs_value *w) {
+    const qs_attr *pads = qs_node_attr(n, "pads");
+    if (!all_are(qs_node_attr(n, "strides"), 1) || !all_are(qs_node_attr(n, "dilations"), 1) ||
+        !qs_node_string_is(n, "auto_pad", "NOTSET", true) || w->rank < 3)
+        return false;
+    for (int32_t i = 0, axes = w->rank - 2; i < axes; i++) {
+        const int64_t pad =
+            pads && pads->count == 2 * axes ? pads->u.ints[i] + pads->u.ints[i + axes] : 0;
+        if (w->dims[i + 2].size != pad + 1)
+            return false;
+    }
+    return true;
+}
+
+static bool is_conv(const qs_node *n, int32_t *weights) {
+    const bool integers = qs_node_is(n, "qsim", "QLinearConv");
+    *weights = integers ? 3 : 1;
+    return (integers || qs_node_is(n, "qsim", "Conv") ||
+            qs_node_is(n, "qsim", "ConvIntegerScaled")) &&
+           qs_node_int(n, "channels_last", 0) == 1;
+}
+
+static bool is_one_to_one(const qs_node *n) {
+    static const char *const names[] = {
+        "QTable",       "Silu",           "HardSwish",       "Sigmoid",
+        "Clip",         "Relu",           "HardSigmoid",     "DynamicQuantizeLinear",
+        "QuantizeRows", "QuantizeLinear", "DequantizeLinear"};
+    for (size_t i = 0; i < QS_COUNT(names); i++)
+        if (qs_same(n->op_type, names[i]))
+            return true;
+    return false;
+}
+
+/* Where the second operand of a sum or product is; 0: it is neither. */
+static int32_t pair_of(const qs_node *n) {
+    if (qs_same(n->op_type, "QLinearAdd") || qs_same(n->op_type, "QLinearMul"))
+        return 3;
+    return (qs_same(n->op_type, "Add") || qs_same(n->op_type, "Mul")) &&
+           !qs_node_attr(n, "broadcast");
+}
+
+/* A pair's result is as large as the operand that the other one is spread over. */
+static void find_pair(qs_sizes *s, const qs_node *n, int32_t second, qs_id y) {
+    const qs_id a = n->inputs[0], b = n->inputs[second];
+    const qs_value *va = &s->values[a], *vb = &s->values[b];
+    if (va->rank != vb->rank || va->rank < 2 || s->batch[a] != s->batch[b])
+        return;
+    s->batch[y] = s->batch[a];
+    if (s->space[a] == s->space[b] || all_ones(vb))
+        s->space[y] = s->space[a];
+    else if (all_ones(va))
+        s->space[y] = s->space[b];
+}
+
+static void find(qs_sizes *s, const qs_node *n) {
+    const qs_id x = qs_node_input(n, 0);
+    const qs_id y = n->output_count > 0 ? n->outputs[0] : QS_NONE;
+    int32_t w;
+    if (x == QS_NONE || y == QS_NONE)
+        return;
+    if (pair_of(n)) {
+        find_pair(s, n, pair_of(n), y);
+        return;
+    }
+    const bool conv = is_conv(n, &w), same = is_one_to_one(n);
+    if (conv || same || qs_same(n->op_type, "QLinearGlobalAveragePool") ||
+        qs_same(n->op_type, "GlobalAveragePool"))
+        s->batch[y] = s->batch[x];
+    if (same || (conv && keeps_size(n, &s->values[n->inputs[w]])))
+        s->space[y] = s->space[x];
+}
+
+int qs_sizes_find(qs_pass *p, qs_sizes *s) {
+    const qs_graph *g = p->graph;
+    s->values = g->values;
+    s->batch = qs_alloc(p->ctx, g->value_count + 1, sizeof(*s->batch));
+    s->space = qs_alloc(p->ctx, g->value_count + 1, sizeof(*s->space));
+    if (!s->batch || !s->space)
+        return qs_pass_no_memory(p);
+    for (size_t i = 0; i < g->value_count; i++)
+        s->batch[i] = s->space[i] = (qs_id)i;
+    for (size_t i = 0; i < g->order_count; i++)
+        find(s, &g->nodes[g->order[i]]);
+    return QSIM_OK;
+}
+
+void qs_sizes_free(qs_pass *p, qs_sizes *s) {
+    qs_free(p->ctx, s->batch);
+    qs_free(p->ctx, s->space);
+}
+
+bool qs_sizes_same(const qs_sizes *s, qs_id a, qs_id b) {
+    const qs_value *x = &s->values[a], *y = &s->values[b];
+    if (x->rank < 0 || x->rank != y->rank)
+        return false;
+    for (int32_t i = 0; i < x->rank; i++) {
+        const qs_dim *m = &x->dims[i], *n = &y->dims[i];
+        const qs_id *root = i == 0 ? s->batch : s->space;
+        bool same = m->size >= 0 || n->size >= 0 ? m->size == n->size
+                    : m->symbol                  ? m->symbol == n->symbol
+                                                 : false;
+        same = same || (m->size < 0 && n->size < 0 && i + 1 < x->rank && root[a] == root[b]);
+        if (!same)
+            return false;
+    }
+    return true;
+}
