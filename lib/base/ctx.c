@@ -70,9 +70,10 @@ int qs_ctx_init(const qsim_ctx_options *o, int32_t isa, const struct qk_table *k
     return QSIM_OK;
 }
 
-int qs_ctx_hold(qsim_ctx *ctx, qsim_ctx **out, qsim_error *error) {
+int qs_ctx_hold_bare(qsim_ctx *ctx, qsim_ctx **out, qsim_error *error) {
+    const qsim_ctx_options bare = {.struct_size = sizeof(bare), .threads = 1};
     if (!ctx)
-        return qsim_ctx_create(NULL, out, error);
+        return qs_ctx_init(&bare, QSIM_ISA_C, NULL, out, error);
     atomic_fetch_add(&ctx->holds, 1);
     *out = ctx;
     return QSIM_OK;

@@ -24,14 +24,19 @@ struct qsim_ctx {
 };
 
 /*
- * What qsim_ctx_create (kernel layer) does once it has chosen instruction set and kernels. `o` has
- * been through QS_OPTIONS.
+ * The last part of qsim_ctx_create (kernel/context.c), after the choice of instruction set and
+ * kernels. `o` has been through QS_OPTIONS.
  */
 int qs_ctx_init(const qsim_ctx_options *o, int32_t isa, const struct qk_table *kernels,
                 qsim_ctx **out, qsim_error *error);
 
-/* Counted holds. qs_ctx_hold(NULL) makes a default context. */
-int qs_ctx_hold(qsim_ctx *ctx, qsim_ctx **out, qsim_error *error);
+/*
+ * Takes one more hold on the context. NULL makes a bare one: the system's memory, one thread, no
+ * kernels. Enough for the layers below the kernels (files, observers); all others call
+ * qs_ctx_hold of kernel/context.h.
+ */
+int qs_ctx_hold_bare(qsim_ctx *ctx, qsim_ctx **out, qsim_error *error);
+/* Gives a hold back; the last one frees the context. NULL does nothing. */
 void qs_ctx_drop(qsim_ctx *ctx);
 
 void qs_log(const qsim_ctx *ctx, int32_t level, const char *format, ...) QS_PRINTF(3, 4);

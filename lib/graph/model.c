@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The model object: counted, with metadata. Reading and writing it is the onnx layer's. */
 #include "graph/model.h"
-#include "base/ctx.h"
+#include "kernel/context.h"
 
 int qs_model_create(qsim_ctx *ctx, qsim_model **out, qsim_error *error) {
     qsim_ctx *held;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* qsim_ctx_create stands here because the context carries the kernel table. */
-#include "base/ctx.h"
+/* Contexts with kernels: qsim_ctx_create and the default context. */
+#include "kernel/context.h"
 
 #include "kernel/table.h"
 
@@ -34,4 +34,8 @@ int qsim_ctx_create(const qsim_ctx_options *options, qsim_ctx **out, qsim_error 
         return qs_fail(error, QSIM_E_UNSUPPORTED,
                        "context: this CPU or this build has no %s kernels", qsim_isa_name(isa));
     return qs_ctx_init(&o, isa, qk_table_get(isa), out, error);
+}
+
+int qs_ctx_hold(qsim_ctx *ctx, qsim_ctx **out, qsim_error *error) {
+    return ctx ? qs_ctx_hold_bare(ctx, out, error) : qsim_ctx_create(NULL, out, error);
 }

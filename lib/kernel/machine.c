@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The machine's limits: the loops of peaks.h on all threads of a context, the best of many times.
  */
-#include "base/ctx.h"
+#include "kernel/context.h"
 #include "kernel/peaks.h"
 #include "kernel/table.h"
 

@@ -2,7 +2,7 @@
 /* qsim_builder: a model made by calls instead of from a file, checked by the same rules. */
 #include "onnx/reader.h"
 #include "onnx/builder_text.h"
-#include "base/ctx.h"
+#include "kernel/context.h"
 #include "op/op.h"
 
 struct qsim_builder {

@@ -5,7 +5,7 @@
  */
 #include <zip.h>
 
-#include "base/ctx.h"
+#include "kernel/context.h"
 #include "tensor/array.h"
 
 /* Deflate cannot do better than 1032 to 1. */

@@ -5,7 +5,7 @@
  */
 #include "package/archive.h"
 
-#include "base/ctx.h"
+#include "kernel/context.h"
 #include "onnx/reader.h"
 
 /* ---- from a package ---- */

@@ -4,7 +4,7 @@
 
 #include <zip.h>
 
-#include "base/ctx.h"
+#include "kernel/context.h"
 
 int qsim_package_sniff(const void *data, size_t size) {
     return size >= 4 && (memcmp(data, "PK\3\4", 4) == 0 || memcmp(data, "PK\5\6", 4) == 0);

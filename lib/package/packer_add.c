@@ -2,7 +2,7 @@
 /* Collecting what goes into a package. */
 #include "package/packer.h"
 
-#include "base/ctx.h"
+#include "kernel/context.h"
 #include "onnx/reader.h"
 
 #include <qsim/ptq.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ptq/calibration.h"
 
-#include "base/ctx.h"
+#include "kernel/context.h"
 #include "pass/pass.h"
 #include "graph/model.h"
 #include "op/op.h"

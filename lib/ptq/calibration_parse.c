@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "base/ctx.h"
+#include "kernel/context.h"
 #include "base/file.h"
 
 typedef struct reader {

@@ -23,7 +23,7 @@ int qsim_observer_create(qsim_ctx *ctx, qsim_observer **out, qsim_error *error) 
     if (!out)
         return qs_fail(error, QSIM_E_ARGUMENT, "observer: no place for the result");
     *out = NULL;
-    int code = qs_ctx_hold(ctx, &ctx, error);
+    int code = qs_ctx_hold_bare(ctx, &ctx, error);
     if (code)
         return code;
     qsim_observer *o = qs_calloc(ctx, 1, sizeof(*o));

@@ -17,7 +17,7 @@ int qsim_file_open(qsim_ctx *ctx, const char *path, int32_t flags, qsim_file **o
         *out = NULL;
     if (!path || !out || (flags & ~QSIM_FILE_COPY))
         return qs_fail(error, QSIM_E_ARGUMENT, "qsim_file_open: bad argument");
-    int code = qs_ctx_hold(ctx, &ctx, error);
+    int code = qs_ctx_hold_bare(ctx, &ctx, error);
     if (code != QSIM_OK)
         return code;
     qsim_file *f = qs_calloc(ctx, 1, sizeof(*f));
@@ -56,7 +56,7 @@ int qsim_file_write(qsim_ctx *ctx, const char *path, int32_t flags, const qsim_b
     qs_error_clear(error);
     if (!path || (flags & ~QSIM_FILE_REPLACE) || (count > 0 && !pieces))
         return qs_fail(error, QSIM_E_ARGUMENT, "qsim_file_write: bad argument");
-    int code = qs_ctx_hold(ctx, &ctx, error);
+    int code = qs_ctx_hold_bare(ctx, &ctx, error);
     if (code != QSIM_OK)
         return code;
     code = qs_out_open(ctx, path, flags & QSIM_FILE_REPLACE, &out, error);

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The layer rule: a file includes only its own layer and those to its left; tools, bench and examples
-# include only the public headers; zip.h and nanopb stay in their one layer. File names are unique.
+# The layer rule: a file includes only its own layer and those to its left, and of onnx and {pass, exec}
+# neither includes the other; tools, bench and examples include only the public headers; zip.h and
+# nanopb stay in their one layer. File names are unique. calls.sh checks the same of calls.
 # Usage: layers.sh SOURCE_ROOT
 set -eu
 cd "$1"
@@ -19,6 +20,9 @@ check_includes() { # FILE LAYER
         case "$target" in
         */*) ;;
         *) fail "$1 includes \"$target\": write it with its layer" && continue ;;
+        esac
+        case "$2 ${target%%/*}" in
+        "pass onnx" | "exec onnx") fail "$1 ($2) includes \"$target\"" ;;
         esac
         case " $allowed " in
         *" ${target%%/*} "*) ;;

@@ -9,7 +9,7 @@
 
 #include "test.h"
 
-#include "base/ctx.h"
+#include "kernel/context.h"
 #include "op/op.h"
 #include "op/step.h"
 
