@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Command lines. A verb is a table of options and a function; --help, the completion and the checks
- * all come from the table.
+ * Command lines. A verb is a table of options and a function; --help, the completions, the manual
+ * page's lists and the checks all come from the table.
  */
 #ifndef TOOL_ARGS_H
 #define TOOL_ARGS_H
@@ -79,7 +79,13 @@ bool parse_number(const char *s, double *out);
 const char *closest(const char *word, const char *const *names);
 
 void args_help(const verb *v, text *out);
-/* A script for bash's programmable completion. */
-void args_completion(const verb *const *verbs, text *out);
+/* A completion script for "bash", "zsh" or "fish"; false: no other shell is known. */
+bool args_completion(const verb *const *verbs, const char *shell, text *out);
+/*
+ * A page for man(1) from its template: the line "@SYNOPSIS@" becomes the usage of every verb,
+ * "@USAGE VERB@" and "@OPTIONS VERB@" those of one, "@COMMON OPTIONS@" the options that every verb
+ * has. False: a line names no verb; `out` then ends with that line.
+ */
+bool args_manual(const verb *const *verbs, const char *page, text *out);
 
 #endif

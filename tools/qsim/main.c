@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* qsim: verbs over the public interface of libqsim. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "verbs.h"
@@ -23,8 +24,8 @@ static void overview(text *out) {
                    "\nverbs:\n");
     for (size_t i = 0; all_verbs[i]; i++)
         text_printf(out, "  %-10s  %s\n", all_verbs[i]->name, all_verbs[i]->summary);
-    text_puts(out, "\nqsim VERB --help lists a verb's options; qsim --completions bash prints a "
-                   "completion.\n"
+    text_puts(out, "\nqsim VERB --help lists a verb's options; qsim --completions SHELL prints a "
+                   "completion\nfor bash, zsh or fish.\n"
                    "exit codes: 0 ok, 1 internal, 2 usage, 3 gate not met, 4 bad model or data, "
                    "5 I/O, 6 memory, 130 interrupted\n");
 }
@@ -49,7 +50,27 @@ static int put(const tool *t, text *out) {
     return tool_finish(t, EXIT_OK);
 }
 
-/* What stands before a verb: --help, --version, --completions, or nothing at all. */
+/* The manual page from its template, for the build of tools/man. */
+static int manual(const tool *t, const char *path) {
+    text page = {0}, out = {0};
+    void *data;
+    size_t size;
+    int code = tool_read_all(t, path, &data, &size);
+    if (code)
+        return code;
+    text_add(&page, data, size);
+    free(data);
+    bool good = args_manual(all_verbs, page.data ? page.data : "", &out);
+    text_free(&page);
+    if (good)
+        return put(t, &out);
+    const char *line = strrchr(out.data, '\n');
+    code = tool_usage(t, NULL, "%s: '%s' names no verb", path, line ? line + 1 : out.data);
+    text_free(&out);
+    return code;
+}
+
+/* What stands before a verb: --help, --version, --completions, --manual, or nothing at all. */
 static int without_verb(const tool *t, int argc, char **argv) {
     text out = {0};
     const char *word = argc > 1 ? argv[1] : "";
@@ -63,10 +84,11 @@ static int without_verb(const tool *t, int argc, char **argv) {
             overview(&out);
     } else if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
         text_printf(&out, "qsim %s\n", qsim_version_string());
-    else if (strcmp(word, "--completions") == 0 && argc > 2 && strcmp(argv[2], "bash") == 0)
-        args_completion(all_verbs, &out);
-    else if (strcmp(word, "--completions") == 0)
-        return tool_usage(t, NULL, "--completions knows one shell: bash");
+    else if (strcmp(word, "--completions") == 0) {
+        if (!args_completion(all_verbs, argc > 2 ? argv[2] : "", &out))
+            return tool_usage(t, NULL, "--completions knows bash, zsh and fish");
+    } else if (strcmp(word, "--manual") == 0)
+        return manual(t, argc > 2 ? argv[2] : "-");
     else if (!*word)
         return tool_usage(t, "qsim --help lists the verbs", "a verb is missing");
     else
