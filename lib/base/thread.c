@@ -9,6 +9,9 @@
  * for a moment after it; then they sleep. To wake one costs the caller some 5 to 10 us in a virtual
  * machine, and the worker comes 15 to 40 us later: a run wakes them at its beginning.
  *
+ * Threads are started by the first job, by its caller, who has the pool to itself then: a context
+ * that only reads files or counts values has none.
+ *
  * Nobody waits for a worker that has not taken a task: on a busy machine one may wake up long after
  * the others have done everything.
  */
@@ -63,7 +66,9 @@ struct qs_pool {
     atomic_int sleepers; /* may be late: a hint */
     atomic_bool alone;   /* the run in progress does without workers */
     atomic_size_t most;  /* seats that a job of this run had tasks for */
+    int32_t wanted;      /* threads, the caller's included */
     _Alignas(64) atomic_bool busy;
+    bool started; /* who is busy starts them */
     uint32_t job;
     uint64_t ordered; /* units, ever */
 };
@@ -259,16 +264,22 @@ struct qs_pool *qs_pool_create(qsim_ctx *ctx, int32_t threads) {
     pool->seats[0].pool = pool;
     while (pool->made < threads && make_seat(pool, &pool->seats[pool->made]))
         pool->made++;
-    /* A thread that the system refuses costs speed only: results do not depend on their number. */
+    pool->wanted = threads;
+    atomic_store(&pool->count, 1);
+    return pool;
+}
+
+/* A thread that the system refuses costs speed only: results do not depend on their number. */
+static void start(const qsim_ctx *ctx, struct qs_pool *pool) {
     int32_t count = 1;
     while (count < pool->made &&
            pthread_create(&pool->seats[count].thread, NULL, work, &pool->seats[count]) == 0)
         count++;
     atomic_store(&pool->count, count);
-    if (count < threads)
+    pool->started = true;
+    if (count < pool->wanted)
         qs_log(ctx, QSIM_LOG_WARNING, "the system started %d of %d threads", (int)count,
-               (int)threads);
-    return pool;
+               (int)pool->wanted);
 }
 
 void qs_pool_free(qsim_ctx *ctx, struct qs_pool *pool) {
@@ -320,10 +331,13 @@ static void publish(struct qs_pool *pool, size_t n, qsim_task_fn task, void *arg
 }
 
 /* False, having done nothing, if the pool is busy. */
-static bool run_tasks(struct qs_pool *pool, size_t n, qsim_task_fn task, void *arg) {
+static bool run_tasks(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg) {
+    struct qs_pool *pool = ctx->pool;
     if (atomic_load_explicit(&pool->alone, memory_order_relaxed) ||
         atomic_exchange(&pool->busy, true))
         return false;
+    if (!pool->started)
+        start(ctx, pool);
     publish(pool, n, task, arg);
     /* A worker that falls asleep just now may be missed: it misses this job. */
     if (atomic_load_explicit(&pool->sleepers, memory_order_relaxed) > 0)
@@ -346,7 +360,7 @@ void qs_parallel(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg) {
         ctx->parallel(ctx->parallel_user, n, task, arg);
         return;
     }
-    if (n > 1 && ctx->pool && run_tasks(ctx->pool, n, task, arg))
+    if (n > 1 && ctx->pool && run_tasks(ctx, n, task, arg))
         return;
     for (size_t i = 0; i < n; i++)
         task(arg, i);

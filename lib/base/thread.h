@@ -25,7 +25,10 @@ typedef struct qs_team {
 /* CPUs that this process may run on, at least 1. */
 int32_t qs_cpu_count(void);
 
-/* `threads` - 1 workers; the caller of qs_parallel is the last one. NULL when out of memory. */
+/*
+ * `threads` - 1 workers, which the first qs_parallel of several tasks starts; its caller is the
+ * last one. NULL when out of memory.
+ */
 struct qs_pool *qs_pool_create(qsim_ctx *ctx, int32_t threads);
 void qs_pool_free(qsim_ctx *ctx, struct qs_pool *pool);
 

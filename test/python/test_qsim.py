@@ -298,6 +298,17 @@ class Models(unittest.TestCase):
         for r in results[1:]:
             self.assertTrue((r == results[0]).all())
 
+    @unittest.skipUnless(os.path.isdir("/proc/self/task"), "no /proc")
+    def test_one_context(self):
+        """All objects share one context, so one set of threads."""
+        self.model.run(np.repeat(self.images, 64, 0))
+        before = len(os.listdir("/proc/self/task"))
+        keep = [qsim.Model.loads(self.model.dumps()) for _ in range(4)]
+        for model in keep:
+            model.run(np.repeat(self.images, 64, 0))
+        keep += [qsim.Observer() for _ in range(8)]
+        self.assertEqual(len(os.listdir("/proc/self/task")), before)
+
     def test_threads_take_turns(self):
         session = qsim.Session(self.model)
         want = [session.run(image[None])[0] for image in self.images[:4]]

@@ -447,7 +447,7 @@ class Observer(_Handle):
 
     def __init__(self):
         pointer = _P()
-        _call("qsim_observer_create", None, C.byref(pointer))
+        _call("qsim_observer_create", _ctx, C.byref(pointer))
         super().__init__(pointer)
 
     def feed(self, values):
@@ -558,7 +558,7 @@ class Model(_Handle):
     def load(cls, path):
         """Loads a model from an ONNX file or a package."""
         pointer = _P()
-        _call("qsim_model_load", None, os.fsencode(path), None, C.byref(pointer))
+        _call("qsim_model_load", _ctx, os.fsencode(path), None, C.byref(pointer))
         return cls(pointer)
 
     @classmethod
@@ -566,7 +566,7 @@ class Model(_Handle):
         """Loads a model from bytes."""
         data, pointer = bytes(data), _P()
         keep = C.create_string_buffer(data, len(data))
-        _call("qsim_model_load_memory", None, keep, len(data), None, C.byref(pointer))
+        _call("qsim_model_load_memory", _ctx, keep, len(data), None, C.byref(pointer))
         model = cls(pointer)
         model._bytes = keep
         return model
@@ -678,7 +678,7 @@ class Builder(_Handle):
 
     def __init__(self, name="model", opset=13):
         pointer = _P()
-        _call("qsim_builder_create", None, opset, name.encode(), C.byref(pointer))
+        _call("qsim_builder_create", _ctx, opset, name.encode(), C.byref(pointer))
         super().__init__(pointer)
 
     def domain(self, name, version):
@@ -777,7 +777,7 @@ class _Packer(_Handle):
 
     def __init__(self):
         pointer = _P()
-        _call("qsim_packer_create", None, C.byref(pointer))
+        _call("qsim_packer_create", _ctx, C.byref(pointer))
         super().__init__(pointer)
 
 
@@ -791,7 +791,7 @@ class Package(_Handle):
     def open(cls, path):
         """Opens a package; every entry is checked when it is first read."""
         pointer = _P()
-        _call("qsim_package_open", None, os.fsencode(path), 0, C.byref(pointer))
+        _call("qsim_package_open", _ctx, os.fsencode(path), 0, C.byref(pointer))
         return cls(pointer)
 
     @staticmethod
@@ -1072,7 +1072,7 @@ class Calibration(_Handle):
         if isinstance(model, Model):
             _call("qsim_calibration_create", model._pointer, C.byref(pointer))
         else:
-            _call("qsim_calibration_load", None, os.fsencode(model), C.byref(pointer))
+            _call("qsim_calibration_load", _ctx, os.fsencode(model), C.byref(pointer))
         super().__init__(pointer)
         self._keep = model
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#if defined(__linux__)
+#define _GNU_SOURCE /* pthread_setattr_default_np */
+#endif
 /*
  * What several threads may do at once: run one session, cancel each other, save, free in any order;
  * and whatever a caller's parallel_for does with tasks, the results are the same.
@@ -7,6 +10,7 @@
 
 #include "base/ctx.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -423,7 +427,113 @@ static void test_idle(void) {
     qsim_ctx_free(ctx);
 }
 
+/* ---- when threads start ---- */
+
+/* Threads of this process; -1 where the system does not tell. */
+static int thread_count(void) {
+    DIR *d = opendir("/proc/self/task");
+    int n = d ? 0 : -1;
+    for (struct dirent *entry = d ? readdir(d) : NULL; entry; entry = readdir(d))
+        n += entry->d_name[0] != '.';
+    if (d)
+        closedir(d);
+    return n;
+}
+
+/* Observers, files and models have a context each, and none of them a thread. */
+static void test_no_threads(void) {
+    const int before = thread_count();
+    qsim_observer *observers[COUNT];
+    qsim_model *m = net_lenet();
+    const float values[] = {1, 2};
+    for (int i = 0; i < COUNT; i++) {
+        CHECK_INT(qsim_observer_create(NULL, &observers[i], NULL), QSIM_OK);
+        CHECK_INT(qsim_observer_feed(observers[i], values, 2), QSIM_OK);
+    }
+    CHECK_INT(thread_count(), before);
+    for (int i = 0; i < COUNT; i++)
+        qsim_observer_free(observers[i]);
+    qsim_model_free(m);
+}
+
+static void test_first_job(void) {
+    const int before = thread_count();
+    qsim_ctx *ctx = context(NULL, 4);
+    atomic_size_t count = 0;
+    CHECK_INT(qsim_ctx_threads(ctx), 4);
+    qs_parallel(ctx, 1, count_task, &count);
+    CHECK_INT(thread_count(), before);
+    for (int i = 0; i < 2; i++) {
+        qs_parallel(ctx, 8, count_task, &count);
+        CHECK_INT(thread_count(), before < 0 ? before : before + 3);
+    }
+    CHECK_INT(atomic_load(&count), 17);
+    qsim_ctx_free(ctx);
+    CHECK_INT(thread_count(), before);
+}
+
+typedef struct starter {
+    const qsim_ctx *ctx;
+    atomic_size_t *count;
+    pthread_barrier_t *barrier;
+} starter;
+
+static void *first_jobs(void *arg) {
+    const starter *me = arg;
+    pthread_barrier_wait(me->barrier);
+    for (int i = 0; i < 50; i++)
+        qs_parallel(me->ctx, 7, count_task, me->count);
+    return NULL;
+}
+
+/* Several callers at once: one starts the threads, the others do without. */
+static void test_first_jobs(void) {
+    for (int round = 0; round < 20; round++) {
+        pthread_t threads[3];
+        pthread_barrier_t barrier;
+        atomic_size_t count = 0;
+        const int before = thread_count();
+        qsim_ctx *ctx = context(NULL, 3);
+        starter s = {ctx, &count, &barrier};
+        CHECK_INT(pthread_barrier_init(&barrier, NULL, 3), 0);
+        for (int i = 0; i < 3; i++)
+            CHECK_INT(pthread_create(&threads[i], NULL, first_jobs, &s), 0);
+        for (int i = 0; i < 3; i++)
+            pthread_join(threads[i], NULL);
+        CHECK_INT(atomic_load(&count), 3 * 50 * 7);
+        CHECK_INT(thread_count(), before < 0 ? before : before + 2);
+        qsim_ctx_free(ctx);
+        pthread_barrier_destroy(&barrier);
+    }
+}
+
+/* Where the system refuses threads, the caller does everything. */
+static void test_no_thread_to_be_had(void) {
+#if defined(__GLIBC__)
+    const int before = thread_count();
+    pthread_attr_t usual, huge;
+    CHECK_INT(pthread_getattr_default_np(&usual), 0);
+    CHECK_INT(pthread_attr_init(&huge), 0);
+    CHECK_INT(pthread_attr_setstacksize(&huge, (size_t)1 << 46), 0);
+    CHECK_INT(pthread_setattr_default_np(&huge), 0);
+    qsim_ctx *ctx = context(NULL, 4);
+    atomic_size_t count = 0;
+    for (int i = 0; i < 3; i++)
+        qs_parallel(ctx, 100, count_task, &count);
+    CHECK_INT(atomic_load(&count), 300);
+    CHECK_INT(thread_count(), before);
+    qsim_ctx_free(ctx);
+    CHECK_INT(pthread_setattr_default_np(&usual), 0);
+    pthread_attr_destroy(&usual);
+    pthread_attr_destroy(&huge);
+#endif
+}
+
 int main(void) {
+    test_no_threads();
+    test_first_job();
+    test_first_jobs();
+    test_no_thread_to_be_had();
     qsim_model *m = net_lenet();
     test_parallel();
     test_tasks();
