@@ -19,7 +19,7 @@ static int failed(worker_job *job, const qsim_error *error) {
 }
 
 static int32_t isa_number(const char *name) {
-    for (int32_t isa = QSIM_ISA_C; name && isa < QSIM_ISA_COUNT; isa++)
+    for (int32_t isa = QSIM_ISA_C; name && qsim_isa_name(isa); isa++)
         if (strcmp(name, qsim_isa_name(isa)) == 0)
             return isa;
     return QSIM_ISA_AUTO;

@@ -168,7 +168,11 @@ typedef int32_t (*qsim_progress_fn)(void *user, const char *what, uint64_t done,
 typedef void (*qsim_task_fn)(void *arg, size_t i);
 typedef void (*qsim_parallel_fn)(void *user, size_t n, qsim_task_fn task, void *arg);
 
-/* Instruction sets. AUTO takes the best that the CPU has and this build contains. */
+/*
+ * Instruction sets. AUTO takes the best that the CPU has and this build contains. The numbers are
+ * names: a larger one is not a better one, and later versions add some. They leave no gap, so that
+ * a list of all ends where qsim_isa_name gives NULL.
+ */
 #define QSIM_ISA_AUTO       0
 #define QSIM_ISA_C          1
 #define QSIM_ISA_AVX2       2
@@ -177,7 +181,7 @@ typedef void (*qsim_parallel_fn)(void *user, size_t n, qsim_task_fn task, void *
 #define QSIM_ISA_NEON       5
 #define QSIM_ISA_NEONDOT    6
 #define QSIM_ISA_NEONI8MM   7
-#define QSIM_ISA_COUNT      8
+#define QSIM_ISA_AMX        8 /* reserved: no build has kernels for it yet */
 
 /* "c", "avx2", … as the command line spells it; NULL for an unknown number. Static. */
 QSIM_API const char *qsim_isa_name(int32_t isa);
@@ -194,7 +198,7 @@ typedef struct qsim_ctx_options {
     void *log_user;
     qsim_parallel_fn parallel_for; /* NULL: an own pool of `threads` threads */
     void *parallel_user;
-    int32_t threads; /* 0: as many as this process may use CPUs; see qsim_ctx_threads */
+    int32_t threads; /* 0: as many as this process may use CPUs; started when first needed */
     int32_t isa;     /* QSIM_ISA_*; one that the CPU lacks gives QSIM_E_UNSUPPORTED */
 } qsim_ctx_options;
 
@@ -209,7 +213,8 @@ QSIM_API int32_t qsim_ctx_isa(const qsim_ctx *ctx);
 
 /*
  * How many threads work is split over, the calling one included; with parallel_for, into how many
- * tasks at the most.
+ * tasks at the most. A context starts its threads at the first step that is split, and ends them
+ * when it goes; one whose objects only read, count or write starts none.
  */
 QSIM_API int32_t qsim_ctx_threads(const qsim_ctx *ctx);
 

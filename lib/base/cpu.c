@@ -2,12 +2,12 @@
 /* What this CPU can run, and the state of its floating point unit. */
 #include "base/ctx.h"
 
-static const char *const isa_names[QSIM_ISA_COUNT] = {
-    "auto", "c", "avx2", "avxvnni", "avx512vnni", "neon", "neondot", "neoni8mm",
+static const char *const isa_names[QS_ISA_COUNT] = {
+    "auto", "c", "avx2", "avxvnni", "avx512vnni", "neon", "neondot", "neoni8mm", "amx",
 };
 
 const char *qsim_isa_name(int32_t isa) {
-    return isa >= 0 && isa < QSIM_ISA_COUNT ? isa_names[isa] : NULL;
+    return isa >= 0 && isa < QS_ISA_COUNT ? isa_names[isa] : NULL;
 }
 
 #if defined(__x86_64__)

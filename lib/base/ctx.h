@@ -54,7 +54,9 @@ void qs_parallel(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg);
 uint64_t qs_fp_enter(void);
 void qs_fp_restore(uint64_t saved);
 
-/* The best instruction set of this CPU that also appears in this build (cpu.c). */
+/* QSIM_ISA_* numbers are below it. */
+#define QS_ISA_COUNT 9
+
 /* Whether this CPU (and its system) runs an instruction set; says nothing of the build. */
 bool qs_cpu_has_isa(int32_t isa);
 

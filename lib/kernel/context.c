@@ -8,13 +8,6 @@ int32_t qsim_isa_available(int32_t isa) {
     return qs_cpu_has_isa(isa) && qk_table_get(isa) != NULL;
 }
 
-static int32_t best_isa(void) {
-    for (int32_t isa = QSIM_ISA_COUNT - 1; isa > QSIM_ISA_C; isa--)
-        if (qsim_isa_available(isa))
-            return isa;
-    return QSIM_ISA_C;
-}
-
 int qsim_ctx_create(const qsim_ctx_options *options, qsim_ctx **out, qsim_error *error) {
     qsim_ctx_options o;
     qs_error_clear(error);
@@ -24,12 +17,12 @@ int qsim_ctx_create(const qsim_ctx_options *options, qsim_ctx **out, qsim_error 
     int code = QS_OPTIONS(o, options, error);
     if (code)
         return code;
-    if (o.isa < 0 || o.isa >= QSIM_ISA_COUNT)
+    if (o.isa < 0 || o.isa >= QS_ISA_COUNT)
         return qs_fail(error, QSIM_E_ARGUMENT, "context: isa %d is not a QSIM_ISA_ constant",
                        (int)o.isa);
     if (o.threads < 0)
         return qs_fail(error, QSIM_E_ARGUMENT, "context: %d threads", (int)o.threads);
-    int32_t isa = o.isa == QSIM_ISA_AUTO ? best_isa() : o.isa;
+    int32_t isa = o.isa == QSIM_ISA_AUTO ? qk_table_best()->isa : o.isa;
     if (o.isa != QSIM_ISA_AUTO && !qsim_isa_available(isa))
         return qs_fail(error, QSIM_E_UNSUPPORTED,
                        "context: this CPU or this build has no %s kernels", qsim_isa_name(isa));

@@ -12,6 +12,7 @@ static const qk_table table_cfma = {
     .isa = QSIM_ISA_C, .i8 = &qk_i8_c, .f32 = &qk_f32_cfma, .ew = &qk_ew_c, .u8 = &qk_u8_c};
 #endif
 
+/* From the set that is chosen last to the one that is chosen first. */
 static const qk_table tables[] = {
     {.isa = QSIM_ISA_C, .i8 = &qk_i8_c, .f32 = &qk_f32_c, .ew = &qk_ew_c, .u8 = &qk_u8_c},
 #if QK_X86
@@ -59,4 +60,11 @@ const struct qk_table *qk_table_get(int32_t isa) {
         if (tables[i].isa == isa)
             return &tables[i];
     return NULL;
+}
+
+const struct qk_table *qk_table_best(void) {
+    size_t i = QS_COUNT(tables) - 1;
+    while (i > 0 && !qs_cpu_has_isa(tables[i].isa))
+        i--;
+    return qk_table_get(tables[i].isa);
 }

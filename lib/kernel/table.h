@@ -45,5 +45,7 @@ typedef struct qk_table {
 
 /* The table of one instruction set (not AUTO); NULL if this build has none for it. Static. */
 const struct qk_table *qk_table_get(int32_t isa);
+/* That of the best instruction set that this CPU runs. Static. */
+const struct qk_table *qk_table_best(void);
 
 #endif

@@ -267,6 +267,7 @@ static void numbers(void) {
     CHECK_INT(QSIM_E_CANCELLED, -40);
     CHECK_INT(QSIM_ISA_AVX512VNNI, 4);
     CHECK_INT(QSIM_ISA_NEONI8MM, 7);
+    CHECK_INT(QSIM_ISA_AMX, 8);
 }
 
 int main(void) {

@@ -145,7 +145,7 @@ static void run_case(ck_state *s, const ck_case *k, const options *o) {
 #define EVEX256 "evex256"
 
 static int32_t isa_number(const char *name) {
-    for (int32_t isa = QSIM_ISA_C; isa < QSIM_ISA_COUNT; isa++)
+    for (int32_t isa = QSIM_ISA_C; isa < QS_ISA_COUNT; isa++)
         if (strcmp(name, qsim_isa_name(isa)) == 0)
             return isa;
     return -1;
@@ -205,7 +205,7 @@ int main(int argc, char **argv) {
     }
     ck_state s = {.c = qk_table_get(QSIM_ISA_C)};
     int ran = 0;
-    for (int32_t isa = QSIM_ISA_C; isa < QSIM_ISA_COUNT; isa++) {
+    for (int32_t isa = QSIM_ISA_C; isa < QS_ISA_COUNT; isa++) {
         if ((o.isa && isa_number(o.isa) != isa) || !qsim_isa_available(isa) || (o.list && ran))
             continue;
         s.t = qk_table_get(isa);

@@ -133,7 +133,7 @@ static inline void or_free(or_result *r) {
 /* Contexts of every instruction set here, with `threads` threads. */
 static inline int or_contexts(qsim_ctx **list, int32_t threads) {
     int n = 0;
-    for (int32_t isa = QSIM_ISA_C; isa < QSIM_ISA_COUNT; isa++) {
+    for (int32_t isa = QSIM_ISA_C; isa < QS_ISA_COUNT; isa++) {
         qsim_ctx_options o = {.struct_size = sizeof(o), .threads = threads, .isa = isa};
         if (qsim_isa_available(isa) && qsim_ctx_create(&o, &list[n], NULL) == QSIM_OK)
             n++;

@@ -10,8 +10,8 @@
 #include "common/utf8.h"
 
 static int find_isa(const char *name) {
-    for (int32_t i = QSIM_ISA_C; i < QSIM_ISA_COUNT; i++)
-        if (qsim_isa_name(i) && strcmp(qsim_isa_name(i), name) == 0)
+    for (int32_t i = QSIM_ISA_C; qsim_isa_name(i); i++)
+        if (strcmp(qsim_isa_name(i), name) == 0)
             return i;
     return -1;
 }

@@ -16,7 +16,7 @@ static int print_library(const tool *t) {
         json_string(&j, "version", qsim_version_string());
         json_int(&j, "abi", 0);
         json_array(&j, "isas");
-        for (int32_t i = QSIM_ISA_C; i < QSIM_ISA_COUNT; i++)
+        for (int32_t i = QSIM_ISA_C; qsim_isa_name(i); i++)
             if (qsim_isa_available(i))
                 json_string(&j, NULL, qsim_isa_name(i));
         json_end(&j);
@@ -26,7 +26,7 @@ static int print_library(const tool *t) {
         return tool_print_json(t, &j);
     }
     printf("qsim      %s\nabi       libqsim.so.0\nisa      ", qsim_version_string());
-    for (int32_t i = QSIM_ISA_C; i < QSIM_ISA_COUNT; i++)
+    for (int32_t i = QSIM_ISA_C; qsim_isa_name(i); i++)
         if (qsim_isa_available(i))
             printf(" %s", qsim_isa_name(i));
     printf("\nkernels   %s\nthreads   %d\n", qsim_isa_name(qsim_ctx_isa(t->ctx)),

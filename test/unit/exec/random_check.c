@@ -19,7 +19,8 @@ typedef struct world {
     uint8_t fill;
 } world;
 
-static world worlds[QSIM_ISA_COUNT * 3];
+#define MOST_ISAS 16
+static world worlds[MOST_ISAS * 3];
 static size_t world_count;
 static rc_found found;
 
@@ -49,7 +50,7 @@ static void give_back(void *user, void *p, size_t size) {
 
 void rc_begin(void) {
     static const uint8_t fills[] = {0x00, 0xff, 0x7f, 0x80, 0x3d, 0xc2};
-    for (int32_t isa = QSIM_ISA_C; isa < QSIM_ISA_COUNT; isa++)
+    for (int32_t isa = QSIM_ISA_C; isa <= MOST_ISAS && qsim_isa_name(isa); isa++)
         for (int32_t threads = 1; threads <= 3 && qsim_isa_available(isa); threads++) {
             world *w = &worlds[world_count];
             w->isa = isa;

@@ -98,7 +98,7 @@ static void test_builder(things *t) {
 }
 
 static void test_models(things *t) {
-    qsim_ctx_options lacks = {.struct_size = sizeof(lacks), .isa = QSIM_ISA_COUNT};
+    qsim_ctx_options lacks = {.struct_size = sizeof(lacks), .isa = 99};
     size_t need;
     char bytes[4096];
     MAKES(qsim_ctx, qsim_ctx_free, qsim_ctx_create(NULL, &out, &e));

@@ -88,7 +88,7 @@ static void compare(const qsim_model *source, const char *path, const int64_t *s
         CHECK_STR(got, want);
     }
     drop(&m);
-    for (int32_t isa = QSIM_ISA_C; isa < QSIM_ISA_COUNT; isa++)
+    for (int32_t isa = QSIM_ISA_C; qsim_isa_name(isa); isa++)
         for (size_t i = 0; i < 4 && qsim_isa_available(isa); i++) {
             static const int32_t threads[] = {1, 2, 3, 7};
             m = (made){0};

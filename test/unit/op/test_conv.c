@@ -233,7 +233,7 @@ static void refuses(qsim_ctx *ctx) {
 }
 
 int main(void) {
-    qsim_ctx *one[QSIM_ISA_COUNT], *three[QSIM_ISA_COUNT];
+    qsim_ctx *one[QS_ISA_COUNT], *three[QS_ISA_COUNT];
     int n = or_contexts(one, 1), n3 = or_contexts(three, 3);
     CHECK(n >= 1);
     random_shapes(one, n);

@@ -187,7 +187,7 @@ static void sizes(void) {
 }
 
 int main(void) {
-    qsim_ctx *ctx[QSIM_ISA_COUNT];
+    qsim_ctx *ctx[QS_ISA_COUNT];
     const int contexts = or_contexts(ctx, 3);
     random_shapes(ctx, contexts);
     large_shapes(ctx, contexts);

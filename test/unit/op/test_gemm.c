@@ -297,7 +297,7 @@ static void upgrades(qsim_ctx *ctx) {
 }
 
 int main(void) {
-    qsim_ctx *ctx[QSIM_ISA_COUNT];
+    qsim_ctx *ctx[QS_ISA_COUNT];
     int n = or_contexts(ctx, 3);
     CHECK(n >= 1);
     gemms(ctx, n);

@@ -489,7 +489,7 @@ static void test_refusals(qsim_ctx *ctx) {
 
 int main(void) {
     test_narrow();
-    qsim_ctx *ctx[2 * QSIM_ISA_COUNT];
+    qsim_ctx *ctx[2 * QS_ISA_COUNT];
     int contexts = or_contexts(ctx, 1);
     contexts += or_contexts(ctx + contexts, 3);
     test_example(ctx[0]);

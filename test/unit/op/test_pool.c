@@ -334,7 +334,7 @@ static void refuses(qsim_ctx *ctx) {
 }
 
 int main(void) {
-    qsim_ctx *ctx[QSIM_ISA_COUNT];
+    qsim_ctx *ctx[QS_ISA_COUNT];
     int n = or_contexts(ctx, 2);
     CHECK(n >= 1);
     random_shapes(ctx, n);

@@ -273,7 +273,7 @@ static void test_refusals(qsim_ctx *ctx) {
 }
 
 int main(void) {
-    for (int32_t isa = QSIM_ISA_C; isa < QSIM_ISA_COUNT; isa++) {
+    for (int32_t isa = QSIM_ISA_C; qsim_isa_name(isa); isa++) {
         qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 2, .isa = isa};
         qsim_ctx *ctx;
         if (!qsim_isa_available(isa))

@@ -282,7 +282,7 @@ static void refuses(qsim_ctx *ctx) {
 }
 
 int main(void) {
-    qsim_ctx *ctx[2 * QSIM_ISA_COUNT];
+    qsim_ctx *ctx[2 * QS_ISA_COUNT];
     int contexts = or_contexts(ctx, 1);
     contexts += or_contexts(ctx + contexts, 3);
     random_layers(ctx, contexts);

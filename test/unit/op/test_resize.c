@@ -205,7 +205,7 @@ static void tiles(qsim_ctx *ctx) {
 }
 
 int main(void) {
-    qsim_ctx *ctx[QSIM_ISA_COUNT];
+    qsim_ctx *ctx[QS_ISA_COUNT];
     const int contexts = or_contexts(ctx, 3);
     rows();
     refuses();
