@@ -18,6 +18,20 @@
 
 #include <qsim/base.h>
 
+/*
+ * Results are defined to the bit: no compiler may fuse a * b + c where the code does not say fmaf.
+ * This holds from here on to the end of the file, whatever the command line says, also for
+ * intrinsics, which gcc fuses like operators. gcc does not know the standard's pragma, clang not
+ * gcc's.
+ */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off")
+#else
+#pragma STDC FP_CONTRACT OFF
+#endif
+
 #if defined(__GNUC__)
 #define QS_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 /* A function in which no network spends its time: compiled for size, wherever it stands. */

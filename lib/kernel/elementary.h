@@ -9,9 +9,8 @@
 #define QK_ELEMENTARY_H
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
+
+#include "base/base.h" /* no contraction to FMA */
 
 static inline uint32_t qk_bits(float v) {
     uint32_t u;

@@ -9,8 +9,7 @@
 #ifndef QK_U8_QUANTIZE_H
 #define QK_U8_QUANTIZE_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
 typedef struct qk_bracket {
     float least, most; /* what becomes 0 and 255; a NaN becomes the former */
