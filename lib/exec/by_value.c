@@ -6,41 +6,6 @@
 #include "exec/exec.h"
 #include "op/rules.h"
 
-/* Whether the sizes of a node's outputs depend on the value of its input `index`. */
-static bool shapes_output(const qs_node *n, int32_t index) {
-    static const struct {
-        const char *name;
-        uint32_t inputs; /* bit mask */
-    } table[] = {
-        {"Reshape", 2},
-        {"Pad", 2 | 8},
-        {"Slice", 2 | 4 | 8 | 16},
-        {"Squeeze", 2},
-        {"Split", 2},
-        {"Unsqueeze", 2},
-        {"Expand", 2},
-        {"Tile", 2},
-        {"TopK", 2},
-        {"OneHot", 2},
-        {"Resize", 2 | 4 | 8},
-        {"Upsample", 2},
-        {"Range", 7},
-        {"ConstantOfShape", 1},
-    };
-    if (n->domain[0] && !qs_same(n->domain, "qsim"))
-        return false;
-    if (strncmp(n->op_type, "Reduce", 6) == 0)
-        return index == 1;
-    for (size_t i = 0; i < QS_COUNT(table); i++)
-        if (qs_same(n->op_type, table[i].name))
-            return index < 32 && (table[i].inputs >> index & 1);
-    return false;
-}
-
-static bool is_shape(const qs_node *n) {
-    return qs_node_is(n, "", "Shape") || qs_node_is(n, "", "Size");
-}
-
 /* One element, whatever is fed. */
 static bool is_single(const qs_value *v) {
     return v->rank >= 0 && qs_dims_product(v->dims, 0, v->rank) == 1;
@@ -93,7 +58,8 @@ int qs_find_by_value(qsim_session *s) {
         for (int32_t k = 0; k < n->output_count; k++)
             all |= n->outputs[k] != QS_NONE && needed[n->outputs[k]];
         for (int32_t k = 0; k < n->input_count; k++)
-            if (n->inputs[k] != QS_NONE && (shapes_output(n, k) || (all && !is_shape(n))))
+            if (n->inputs[k] != QS_NONE &&
+                (qs_op_in(n->op->shape_inputs, k) || (all && !(n->op->traits & QS_READS_SIZES))))
                 needed[n->inputs[k]] = true;
     }
     for (size_t i = 0; i < g->input_count; i++) {

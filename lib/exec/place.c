@@ -32,37 +32,6 @@ typedef struct placing {
     qs_arena arena;
 } placing;
 
-/* Operators whose steps read exactly the bytes of their inputs. */
-static bool reads_exactly(const qs_node *n) {
-    static const char *const names[] = {
-        "Cast",
-        "Clip",
-        "Concat",
-        "DequantizeLinear",
-        "Gather",
-        "Identity",
-        "Pad",
-        "Reshape",
-        "Flatten",
-        "Relu",
-        "QuantizeLinear",
-        "Transpose",
-        "Squeeze",
-        "Unsqueeze",
-        "Slice",
-        "Split",
-        "Add",
-        "Sub",
-        "Mul",
-        "Div",
-        "Flip",
-    };
-    for (size_t i = 0; i < QS_COUNT(names); i++)
-        if (qs_same(n->op_type, names[i]))
-            return true;
-    return false;
-}
-
 static void touch(placing *p, qs_id value, int32_t step, bool reads, bool wide) {
     buffer *b = &p->buffers[p->root[value].value];
     if (b->first > step)
@@ -114,7 +83,7 @@ static void find_lifetimes(placing *p) {
         const qs_node *n = &g->nodes[plan->steps[i].node];
         for (int32_t k = 0; k < n->input_count; k++)
             if (n->inputs[k] != QS_NONE)
-                touch(p, n->inputs[k], (int32_t)i, true, !reads_exactly(n));
+                touch(p, n->inputs[k], (int32_t)i, true, !(n->op->traits & QS_READS_EXACTLY));
         for (int32_t k = 0; k < n->output_count; k++)
             if (n->outputs[k] != QS_NONE)
                 touch(p, n->outputs[k], (int32_t)i, false, false);

@@ -112,10 +112,6 @@ static int fix_input(const qsim_session *s, qs_plan *plan, qs_id id, const qsim_
 
 /* ---- sizes ---- */
 
-static bool is_shape(const qs_node *n) {
-    return qs_node_is(n, "", "Shape") || qs_node_is(n, "", "Size");
-}
-
 static bool all_constant(const qs_plan *plan, const qs_node *n) {
     for (int32_t i = 0; i < n->input_count; i++)
         if (n->inputs[i] != QS_NONE && !plan->values[n->inputs[i]].data)
@@ -140,7 +136,7 @@ static int infer_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, boo
         qs_id id = g->order[i];
         const qs_node *n = &g->nodes[id];
         int code;
-        if (is_shape(n))
+        if (n->op->traits & QS_READS_SIZES)
             code = fold_shape(e, id, &constant[id]);
         else if (all_constant(plan, n) && !qs_node_attr(n, "into")) /* a part of a tensor */
             code = qs_eval_const(e, id, s->packed[id], PLAN_CONST_LIMIT, &constant[id]);

@@ -78,21 +78,6 @@ static int transform(qsim_session *s, const qsim_session_options *o, bool litera
 
 /* ---- weights ---- */
 
-/* Inputs that pack turns into its own form and no step reads. */
-static bool is_packed_input(const qs_node *n, int32_t index) {
-    const char *t = n->op_type;
-    static const char *const products[] = {
-        "Conv", "ConvInteger", "ConvIntegerScaled", "ConvTranspose",
-        "Gemm", "MatMul",      "MatMulInteger",     "MatMulIntegerScaled",
-    };
-    for (size_t i = 0; i < QS_COUNT(products); i++)
-        if (qs_same(t, products[i]))
-            return index == 1;
-    if (qs_same(t, "LSTM") || qs_same(t, "GRU") || qs_same(t, "RNN"))
-        return index == 1 || index == 2;
-    return index == 3 && (qs_same(t, "QLinearConv") || qs_same(t, "QLinearMatMul"));
-}
-
 /* Bytes of weights after which, or at the end, the file's pages are given back. */
 #define FORGET_EVERY ((size_t)1 << 20)
 #define FORGET_LAST  ((size_t)64 * 1024)
@@ -116,7 +101,7 @@ static void forget(qsim_session *s, size_t bytes, size_t enough) {
 
 /* The constant of an input that pack takes, or NULL. */
 static const qs_const *packed_const(const qsim_session *s, const qs_node *n, int32_t index) {
-    if (n->inputs[index] == QS_NONE || !is_packed_input(n, index))
+    if (n->inputs[index] == QS_NONE || !qs_op_in(n->op->weight_inputs, index))
         return NULL;
     return s->graph->values[n->inputs[index]].data;
 }
@@ -175,7 +160,7 @@ static void mark_read(const qsim_session *s, bool *read) {
         const qs_node *n = &g->nodes[g->order[i]];
         bool packed = s->packed[g->order[i]] != NULL;
         for (int32_t k = 0; k < n->input_count; k++)
-            if (n->inputs[k] != QS_NONE && !(packed && is_packed_input(n, k)))
+            if (n->inputs[k] != QS_NONE && !(packed && qs_op_in(n->op->weight_inputs, k)))
                 read[n->inputs[k]] = true;
     }
     for (size_t i = 0; i < g->output_count; i++)

@@ -165,32 +165,3 @@ int qs_op_upgrade_graph(qs_graph *g, int64_t opset, const char *model, qsim_erro
     }
     return code ? code : qs_graph_set_import(g, "", opset);
 }
-
-/* Convolutions and matrix products: outputs times the length of each one's sum. */
-int64_t qs_op_macs(const qs_graph *g, qs_id node) {
-    const qs_node *n = &g->nodes[node];
-    const char *t = n->op_type;
-    bool qlinear = strncmp(t, "QLinear", 7) == 0;
-    bool conv = qs_same(t, "Conv") || qs_same(t, "QLinearConv") || qs_same(t, "ConvInteger");
-    bool product = qs_same(t, "MatMul") || qs_same(t, "Gemm") || qs_same(t, "QLinearMatMul") ||
-                   qs_same(t, "MatMulInteger");
-    if (!conv && !product)
-        return 0;
-    int32_t wi = qlinear ? 3 : 1;
-    if (n->input_count <= wi || n->output_count < 1 || n->outputs[0] == QS_NONE)
-        return -1;
-    const qs_value *w = &g->values[n->inputs[wi]], *y = &g->values[n->outputs[0]];
-    if (w->rank < 1 || y->rank < 0)
-        return -1;
-    int64_t macs = 1;
-    for (int32_t i = 0; i < y->rank; i++)
-        if (!qs_mul64(macs, y->dims[i].size < 0 ? 1 : y->dims[i].size, &macs))
-            return -1;
-    int32_t k = w->rank > 1 ? w->rank - 2 : 0;
-    if (qs_node_int(n, "transB", 0))
-        k = w->rank - 1;
-    for (int32_t i = conv ? 1 : k; i < (conv ? w->rank : k + 1); i++)
-        if (!qs_mul64(macs, w->dims[i].size < 0 ? 1 : w->dims[i].size, &macs))
-            return -1;
-    return macs;
-}

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Operators. One row of the table (operators.c) is all that the rest of the library knows of one:
- * which versions, which attributes, what its shapes are, how it is upgraded, packed and lowered to
- * steps. An operator family is one file; adding an operator touches that file and its row.
+ * which versions, inputs and attributes it has, its traits, what its shapes are, how it is
+ * upgraded, packed and lowered to steps. Passes, plans and the quantizer ask the row through
+ * node->op; none of them keeps a list of names. An operator family is one file; adding an operator
+ * touches that file, the list in operators.c and one test.
  *
  * Domains: "" is ai.onnx, "com.microsoft" contributed ones, "qsim" internal ones that only passes
  * make and that no file may contain.
@@ -50,18 +52,95 @@ int qs_infer_fail(const qs_infer *x, int code, const char *format, ...) QS_PRINT
 struct qs_pack;
 struct qs_lower;
 
+/*
+ * Traits: what holds of every node of a row. One that hangs on a node's attributes, constants or
+ * version is given by the row's `also`. An operand is an input of elements: not one of the inputs
+ * that set sizes or are other settings, scales or zero points.
+ */
+enum {
+    /* None of these. Stated, too: a row without traits has been forgotten, and a test fails. */
+    QS_PLAIN = 1 << 0,
+    /* Element i of output 0 comes from the elements i of the operands, broadcast, alone. */
+    QS_ELEMENTWISE = 1 << 1,
+    /* The same of operand 0 with statistics of it that do not hang on the order of its elements;
+     * further outputs are such statistics. */
+    QS_RANGED = 1 << 2,
+    /* One axis, attribute "axis" or else the row's, is treated apart; the others are alike. */
+    QS_ALONG_AXIS = 1 << 3,
+    /* Outputs are made of elements of operands (MaxPool: the greatest), or of one to fill with;
+     * nothing is computed, so bytes are as good as the floats they stand for. */
+    QS_MOVES = 1 << 4,
+    /* QS_MOVES, and no element of operand 0 is left out. */
+    QS_KEEPS = 1 << 5,
+    /* On images (N, C, space...) at input 0; has steps for channels last only. The layout pass
+     * makes of it the operator of domain qsim with attribute "channels_last". */
+    QS_NEEDS_LAST = 1 << 6,
+    /* The same, but has steps for either layout, and its settings stay as they are. */
+    QS_TAKES_LAST = 1 << 7,
+    /* A convolution: its weights are (M, C / group, window...); attributes strides, pads,
+     * dilations, group. */
+    QS_CONVOLVES = 1 << 8,
+    /* A matrix product: sums run along the last axis of input 0. */
+    QS_MULTIPLIES = 1 << 9,
+    /* Reduces operand 0 over axes: attribute "axes" or input 1; attribute "keepdims". */
+    QS_REDUCES = 1 << 10,
+    /* Computes on quantized integers. */
+    QS_INTEGER = 1 << 11,
+    /* Makes quantized integers of floats. */
+    QS_QUANTIZES = 1 << 12,
+    /* Makes floats of quantized integers. */
+    QS_DEQUANTIZES = 1 << 13,
+    /* Steps read no byte behind their inputs' elements, so a caller's buffer serves as it is. */
+    QS_READS_EXACTLY = 1 << 14,
+    /* Its form of domain qsim clamps what it makes to attributes "lo" and "hi". */
+    QS_TAKES_BOUNDS = 1 << 15,
+    /* Reads sizes, no elements. */
+    QS_READS_SIZES = 1 << 16,
+};
+
+/* Where an operand of a quantized operator, its scale and its zero point are among the inputs. */
+typedef struct qs_operand {
+    int8_t at, scale, zero_point; /* zero_point 0: there is no such operand */
+} qs_operand;
+#define QS_NO_SCALE (-1)
+
+typedef struct qs_operands {
+    qs_operand x[2]; /* activations */
+    qs_operand w;    /* weights */
+    qs_operand y;    /* output 0; `at` means nothing */
+    int8_t step;     /* x[0] repeats every so many inputs, to the last; 0: it does not */
+} qs_operands;
+
 /* Numbers of inputs and outputs from version `since` of the opset on; max -1: any number. */
 typedef struct qs_counts {
     int16_t since, min_in, max_in, max_out;
 } qs_counts;
 
+/*
+ * A row, as QS_OP below defines it. What is left out is 0 or NULL and means what most operators
+ * have. In sets of inputs bit i is input i.
+ */
 typedef struct qs_op {
-    const char *domain, *name;
-    int16_t since, until; /* versions of the domain's opset whose form of it is known */
-    int16_t min_in, max_in, min_out, max_out; /* of the oldest version; max -1: any number */
-    qs_counts later[2];                       /* what newer versions changed; since 0: nothing */
-    int32_t attr_count;
-    const qs_attr_rule *attrs;
+    const char *domain; /* NULL: ai.onnx */
+    const char *name;
+    int16_t since, until; /* versions of the domain's opset whose form is known; 0: no limit */
+    /* Of the oldest version. max_in 0: min_in; min_out 0: 1; max_out 0: min_out; -1: any number. */
+    int16_t min_in, max_in, min_out, max_out;
+    qs_counts later[2];    /* what newer versions changed; since 0: nothing */
+    bool outputs_optional; /* any output may be left out, the first one too */
+    int8_t axis;           /* with QS_ALONG_AXIS: what attribute "axis" is where left out */
+    int16_t attr_count;
+    const qs_attr_rule *attrs; /* QS_ATTRS sets both */
+
+    uint32_t traits;         /* of every node */
+    uint16_t shape_inputs;   /* sizes of outputs depend on the values of these inputs */
+    uint16_t setting_inputs; /* other inputs that are no elements: bounds, indices, tables */
+    uint16_t weight_inputs;  /* a constant here is weights; pack, if there is one, takes it over */
+    qs_operands quantized;   /* of operators on quantized integers */
+    uint32_t (*also)(const qs_graph *g, const qs_node *n); /* traits of some nodes */
+    /* Multiply-accumulates, symbolic sizes taken as 1; -1: unknown. NULL: none. */
+    int64_t (*macs)(const qs_graph *g, const qs_node *n);
+
     /* Checks types, shapes and attributes and gives the outputs' types and shapes. */
     int (*infer)(qs_infer *x);
     /* Rewrites the node in place from its version to `to`; NULL: nothing changes. */
@@ -71,6 +150,23 @@ typedef struct qs_op {
     /* Once a combination of input shapes: emits steps. NULL: a pass must have replaced it. */
     int (*lower)(struct qs_lower *l);
 } qs_op;
+
+/* Defines row `id` of the list in operators.c: QS_OP(sqrt, .name = "Sqrt", .min_in = 1, ...). */
+#define QS_OP(id, ...)  const qs_op qs_op_##id = {__VA_ARGS__}
+#define QS_ATTRS(rules) .attrs = (rules), .attr_count = QS_COUNT(rules)
+
+/* The number of rows and each of them, in no order. */
+size_t qs_op_count(void);
+const qs_op *qs_op_at(size_t index);
+
+/* The traits of a node, those of its attributes included; 0 if it is removed or has no row. */
+uint32_t qs_node_traits(const qs_graph *g, const qs_node *n);
+/* Whether input `index` of the row's nodes is an operand, weights included. */
+bool qs_op_is_operand(const qs_op *op, int32_t index);
+/* Whether input `index` is in one of the row's sets. */
+static inline bool qs_op_in(uint32_t set, int32_t index) {
+    return index < 16 && (set >> index & 1);
+}
 
 /* The row for (domain, name) at `version`, NULL if there is none; `*known` says if the name exists.
  */
@@ -100,5 +196,9 @@ int qs_op_upgrade_graph(qs_graph *g, int64_t opset, const char *model, qsim_erro
 /* Multiply-accumulates of a node from the shapes in its graph with symbolic sizes taken as 1; -1
  * unknown. */
 int64_t qs_op_macs(const qs_graph *g, qs_id node);
+
+/* `macs` of convolutions and matrix products with the weights where weight_inputs says (macs.c). */
+int64_t qs_macs_conv(const qs_graph *g, const qs_node *n);
+int64_t qs_macs_product(const qs_graph *g, const qs_node *n);
 
 #endif

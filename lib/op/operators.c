@@ -148,8 +148,21 @@ OPERATORS(DECLARE)
 #define ROW(name) &qs_op_##name,
 static const qs_op *const table[] = {OPERATORS(ROW)};
 
+size_t qs_op_count(void) {
+    return QS_COUNT(table);
+}
+
+const qs_op *qs_op_at(size_t index) {
+    return table[index];
+}
+
 static const char *plain_domain(const char *domain) {
-    return qs_same(domain, "ai.onnx") ? "" : domain;
+    return !domain || qs_same(domain, "ai.onnx") ? "" : domain;
+}
+
+/* The newest version that a row is for. */
+static int32_t until(const qs_op *op) {
+    return op->until ? op->until : op->domain ? INT16_MAX : QS_OPSET_NEWEST;
 }
 
 const qs_op *qs_op_find(const char *domain, const char *name, int64_t version, bool *known) {
@@ -158,11 +171,11 @@ const qs_op *qs_op_find(const char *domain, const char *name, int64_t version, b
         *known = false;
     for (size_t i = 0; i < QS_COUNT(table); i++) {
         const qs_op *op = table[i];
-        if (!qs_same(op->name, name) || !qs_same(op->domain, domain))
+        if (!qs_same(op->name, name) || !qs_same(plain_domain(op->domain), domain))
             continue;
         if (known)
             *known = true;
-        if (version >= op->since && version <= op->until)
+        if (version >= op->since && version <= until(op))
             return op;
     }
     return NULL;
@@ -172,8 +185,11 @@ int64_t qs_op_newest_opset(void) {
     return QS_OPSET_NEWEST;
 }
 
+/* Counts of a version; what the row leaves out is filled in. */
 static qs_counts counts_at(const qs_op *op, int32_t version) {
-    qs_counts c = {op->since, op->min_in, op->max_in, op->max_out};
+    const int16_t min_out = op->min_out ? op->min_out : 1;
+    qs_counts c = {op->since, op->min_in, op->max_in ? op->max_in : op->min_in,
+                   op->max_out ? op->max_out : min_out};
     for (size_t i = 0; i < QS_COUNT(op->later); i++)
         if (op->later[i].since && version >= op->later[i].since)
             c = op->later[i];
@@ -183,16 +199,17 @@ static qs_counts counts_at(const qs_op *op, int32_t version) {
 static int check_counts(const qs_infer *x, const qs_op *op) {
     const qs_node *n = x->node;
     const qs_counts c = counts_at(op, n->version);
+    const int32_t min_out = op->outputs_optional ? 0 : op->min_out ? op->min_out : 1;
     if (n->input_count < c.min_in || (c.max_in >= 0 && n->input_count > c.max_in))
         return qs_infer_fail(x, QSIM_E_GRAPH, "%d inputs, expected %d to %d", (int)n->input_count,
                              c.min_in, c.max_in);
-    if (n->output_count < op->min_out || (c.max_out >= 0 && n->output_count > c.max_out))
+    if (n->output_count < min_out || (c.max_out >= 0 && n->output_count > c.max_out))
         return qs_infer_fail(x, QSIM_E_GRAPH, "%d outputs, expected %d to %d", (int)n->output_count,
-                             op->min_out, c.max_out);
+                             (int)min_out, c.max_out);
     for (int32_t i = 0; i < c.min_in; i++)
         if (n->inputs[i] == QS_NONE)
             return qs_infer_fail(x, QSIM_E_GRAPH, "input %d is left out", (int)i);
-    for (int32_t i = 0; i < op->min_out; i++)
+    for (int32_t i = 0; i < min_out; i++)
         if (n->outputs[i] == QS_NONE)
             return qs_infer_fail(x, QSIM_E_GRAPH, "output %d has no name", (int)i);
     return QSIM_OK;
@@ -243,4 +260,26 @@ int qs_op_resolve(qs_graph *g, qs_id node, const char *model, qsim_error *error)
     if (!code)
         n->op = op;
     return code;
+}
+
+uint32_t qs_node_traits(const qs_graph *g, const qs_node *n) {
+    if (n->removed || !n->op)
+        return 0;
+    return n->op->traits | (n->op->also ? n->op->also(g, n) : 0);
+}
+
+static bool is_parameter(qs_operand o, int32_t index) {
+    return o.zero_point && (index == o.scale || index == o.zero_point);
+}
+
+bool qs_op_is_operand(const qs_op *op, int32_t index) {
+    const qs_operands *q = &op->quantized;
+    if (qs_op_in(op->shape_inputs | op->setting_inputs, index))
+        return false;
+    if (is_parameter(q->y, index))
+        return false;
+    if (q->step && index >= q->x[0].at)
+        index = q->x[0].at + (index - q->x[0].at) % q->step;
+    return !is_parameter(q->x[0], index) && !is_parameter(q->x[1], index) &&
+           !is_parameter(q->w, index);
 }

@@ -298,3 +298,8 @@ void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, cons
     ranges r = {fn, arg, n, n / parts < 16 * QS_RANGE_UNIT ? 1 : QS_RANGE_UNIT, parts};
     qs_parallel(ctx, parts, ranges_task, &r);
 }
+
+uint32_t qs_also_axis(const qs_graph *g, const qs_node *n) {
+    (void)g;
+    return qs_node_int(n, "opset", n->version) >= 13 ? QS_ALONG_AXIS : 0;
+}

@@ -87,6 +87,9 @@ int qs_infer_attr_ints(const qs_infer *x, const char *name, int64_t *out, int32_
 /* A string attribute equals `text`; `fallback` if it is absent. */
 bool qs_node_string_is(const qs_node *n, const char *name, const char *text, bool fallback);
 
+/* `also` of Softmax and its kin: before version 13 "axis" and all after it are one. */
+uint32_t qs_also_axis(const qs_graph *g, const qs_node *n);
+
 /* Rules of upgrades: appends a constant 1-D int64 input made of an attribute, which is dropped. */
 int qs_upgrade_ints_to_input(qs_graph *g, qs_id node, const char *attr, int32_t index,
                              qsim_error *error);

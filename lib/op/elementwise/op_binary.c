@@ -264,30 +264,23 @@ static const qs_attr_rule clamp_attrs[] = {{"lo", QS_ATTR_FLOAT, 0, 0},
                                            {"axis", QS_ATTR_INT, 0, 0},
                                            {"broadcast", QS_ATTR_INT, 0, 0}};
 
-#define BINARY_OP(id, space, text, first, last, rules, up, lowering)                               \
-    const qs_op qs_op_##id = {.domain = space,                                                     \
-                              .name = text,                                                        \
-                              .since = first,                                                      \
-                              .until = last,                                                       \
-                              .min_in = 2,                                                         \
-                              .max_in = 2,                                                         \
-                              .min_out = 1,                                                        \
-                              .max_out = 1,                                                        \
-                              .attrs = rules,                                                      \
-                              .attr_count = QS_COUNT(rules),                                       \
-                              .infer = infer_binary,                                               \
-                              .upgrade = up,                                                       \
-                              .lower = lowering};
-#define STANDARD(name, text)                                                                       \
-    BINARY_OP(name, "", text, 1, QS_OPSET_NEWEST, legacy_attrs, upgrade_binary, lower_##name)
-#define INTERNAL(name, text)                                                                       \
-    BINARY_OP(qsim_##name, "qsim", text, 0, INT16_MAX, clamp_attrs, NULL, lower_##name)
-
-STANDARD(add, "Add")
-STANDARD(sub, "Sub")
-STANDARD(mul, "Mul")
-STANDARD(div, "Div")
-INTERNAL(add, "Add")
-INTERNAL(sub, "Sub")
-INTERNAL(mul, "Mul")
-INTERNAL(div, "Div")
+QS_OP(add, .name = "Add", .min_in = 2, QS_ATTRS(legacy_attrs),
+      .traits = QS_ELEMENTWISE | QS_READS_EXACTLY | QS_TAKES_BOUNDS, .infer = infer_binary,
+      .upgrade = upgrade_binary, .lower = lower_add);
+QS_OP(sub, .name = "Sub", .min_in = 2, QS_ATTRS(legacy_attrs),
+      .traits = QS_ELEMENTWISE | QS_READS_EXACTLY, .infer = infer_binary, .upgrade = upgrade_binary,
+      .lower = lower_sub);
+QS_OP(mul, .name = "Mul", .min_in = 2, QS_ATTRS(legacy_attrs),
+      .traits = QS_ELEMENTWISE | QS_READS_EXACTLY, .infer = infer_binary, .upgrade = upgrade_binary,
+      .lower = lower_mul);
+QS_OP(div, .name = "Div", .min_in = 2, QS_ATTRS(legacy_attrs),
+      .traits = QS_ELEMENTWISE | QS_READS_EXACTLY, .infer = infer_binary, .upgrade = upgrade_binary,
+      .lower = lower_div);
+QS_OP(qsim_add, .domain = "qsim", .name = "Add", .min_in = 2, QS_ATTRS(clamp_attrs),
+      .traits = QS_ELEMENTWISE | QS_READS_EXACTLY, .infer = infer_binary, .lower = lower_add);
+QS_OP(qsim_sub, .domain = "qsim", .name = "Sub", .min_in = 2, QS_ATTRS(clamp_attrs),
+      .traits = QS_ELEMENTWISE | QS_READS_EXACTLY, .infer = infer_binary, .lower = lower_sub);
+QS_OP(qsim_mul, .domain = "qsim", .name = "Mul", .min_in = 2, QS_ATTRS(clamp_attrs),
+      .traits = QS_ELEMENTWISE | QS_READS_EXACTLY, .infer = infer_binary, .lower = lower_mul);
+QS_OP(qsim_div, .domain = "qsim", .name = "Div", .min_in = 2, QS_ATTRS(clamp_attrs),
+      .traits = QS_ELEMENTWISE | QS_READS_EXACTLY, .infer = infer_binary, .lower = lower_div);

@@ -169,15 +169,5 @@ static const qs_attr_rule cast_attrs[] = {{"to", QS_ATTR_INT, 6, 0},
                                           {"saturate", QS_ATTR_INT, 19, 0},
                                           {"round_mode", QS_ATTR_STRING, 24, 0}};
 
-const qs_op qs_op_cast = {.domain = "",
-                          .name = "Cast",
-                          .since = 6,
-                          .until = QS_OPSET_NEWEST,
-                          .min_in = 1,
-                          .max_in = 1,
-                          .min_out = 1,
-                          .max_out = 1,
-                          .attrs = cast_attrs,
-                          .attr_count = QS_COUNT(cast_attrs),
-                          .infer = infer_cast,
-                          .lower = lower_cast};
+QS_OP(cast, .name = "Cast", .since = 6, .min_in = 1, QS_ATTRS(cast_attrs),
+      .traits = QS_ELEMENTWISE | QS_READS_EXACTLY, .infer = infer_cast, .lower = lower_cast);

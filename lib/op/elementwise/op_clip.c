@@ -183,17 +183,6 @@ static const qs_attr_rule clip_attrs[] = {{"min", QS_ATTR_FLOAT, 1, 10},
                                           {"max", QS_ATTR_FLOAT, 1, 10},
                                           {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
 
-const qs_op qs_op_clip = {.domain = "",
-                          .name = "Clip",
-                          .since = 1,
-                          .until = QS_OPSET_NEWEST,
-                          .min_in = 1,
-                          .max_in = 1,
-                          .min_out = 1,
-                          .max_out = 1,
-                          .later = {{11, 1, 3, 1}},
-                          .attrs = clip_attrs,
-                          .attr_count = QS_COUNT(clip_attrs),
-                          .infer = infer_clip,
-                          .upgrade = upgrade_clip,
-                          .lower = lower_clip};
+QS_OP(clip, .name = "Clip", .min_in = 1, .later = {{11, 1, 3, 1}}, QS_ATTRS(clip_attrs),
+      .traits = QS_ELEMENTWISE | QS_READS_EXACTLY, .setting_inputs = 1 << 1 | 1 << 2,
+      .infer = infer_clip, .upgrade = upgrade_clip, .lower = lower_clip);

@@ -63,23 +63,20 @@ QS_COLD static int infer_logic(qs_infer *x) {
 }
 
 /* Before version 7 broadcasting was another. */
-#define COMPARE_OP(id, text, first, kind)                                                          \
-    const qs_op qs_op_##id = {.domain = "",                                                        \
-                              .name = text,                                                        \
-                              .since = first,                                                      \
-                              .until = QS_OPSET_NEWEST,                                            \
-                              .min_in = 2,                                                         \
-                              .max_in = 2,                                                         \
-                              .min_out = 1,                                                        \
-                              .max_out = 1,                                                        \
-                              .infer = infer_##kind,                                               \
-                              .lower = lower_##id};
 
-COMPARE_OP(and, "And", 7, logic)
-COMPARE_OP(equal, "Equal", 7, equal)
-COMPARE_OP(greater, "Greater", 7, order)
-COMPARE_OP(greater_or_equal, "GreaterOrEqual", 12, order)
-COMPARE_OP(less, "Less", 7, order)
-COMPARE_OP(less_or_equal, "LessOrEqual", 12, order)
-COMPARE_OP(or, "Or", 7, logic)
-COMPARE_OP(xor, "Xor", 7, logic)
+QS_OP(and, .name = "And", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE, .infer = infer_logic,
+      .lower = lower_and);
+QS_OP(equal, .name = "Equal", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE,
+      .infer = infer_equal, .lower = lower_equal);
+QS_OP(greater, .name = "Greater", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE,
+      .infer = infer_order, .lower = lower_greater);
+QS_OP(greater_or_equal, .name = "GreaterOrEqual", .since = 12, .min_in = 2,
+      .traits = QS_ELEMENTWISE, .infer = infer_order, .lower = lower_greater_or_equal);
+QS_OP(less, .name = "Less", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE, .infer = infer_order,
+      .lower = lower_less);
+QS_OP(less_or_equal, .name = "LessOrEqual", .since = 12, .min_in = 2, .traits = QS_ELEMENTWISE,
+      .infer = infer_order, .lower = lower_less_or_equal);
+QS_OP(or, .name = "Or", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE, .infer = infer_logic,
+      .lower = lower_or);
+QS_OP(xor, .name = "Xor", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE, .infer = infer_logic,
+      .lower = lower_xor);

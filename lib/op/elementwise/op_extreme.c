@@ -197,21 +197,11 @@ QS_COLD static int lower_mean(qs_lower *l) {
 
 static const qs_attr_rule legacy_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5}};
 
-#define EXTREME_OP(id, text, kind)                                                                 \
-    const qs_op qs_op_##id = {.domain = "",                                                        \
-                              .name = text,                                                        \
-                              .since = 1,                                                          \
-                              .until = QS_OPSET_NEWEST,                                            \
-                              .min_in = 1,                                                         \
-                              .max_in = -1,                                                        \
-                              .min_out = 1,                                                        \
-                              .max_out = 1,                                                        \
-                              .attrs = legacy_attrs,                                               \
-                              .attr_count = QS_COUNT(legacy_attrs),                                \
-                              .infer = infer_##kind,                                               \
-                              .lower = lower_##id};
-
-EXTREME_OP(max, "Max", extreme)
-EXTREME_OP(mean, "Mean", sum)
-EXTREME_OP(min, "Min", extreme)
-EXTREME_OP(sum, "Sum", sum)
+QS_OP(max, .name = "Max", .min_in = 1, .max_in = -1, QS_ATTRS(legacy_attrs),
+      .traits = QS_ELEMENTWISE, .infer = infer_extreme, .lower = lower_max);
+QS_OP(mean, .name = "Mean", .min_in = 1, .max_in = -1, QS_ATTRS(legacy_attrs),
+      .traits = QS_ELEMENTWISE, .infer = infer_sum, .lower = lower_mean);
+QS_OP(min, .name = "Min", .min_in = 1, .max_in = -1, QS_ATTRS(legacy_attrs),
+      .traits = QS_ELEMENTWISE, .infer = infer_extreme, .lower = lower_min);
+QS_OP(sum, .name = "Sum", .min_in = 1, .max_in = -1, QS_ATTRS(legacy_attrs),
+      .traits = QS_ELEMENTWISE, .infer = infer_sum, .lower = lower_sum);

@@ -45,13 +45,5 @@ QS_COLD static int lower_lookup(qs_lower *l) {
     return QSIM_OK;
 }
 
-const qs_op qs_op_lookup = {.domain = "qsim",
-                            .name = "Lookup",
-                            .since = 0,
-                            .until = INT16_MAX,
-                            .min_in = 2,
-                            .max_in = 2,
-                            .min_out = 1,
-                            .max_out = 1,
-                            .infer = infer_lookup,
-                            .lower = lower_lookup};
+QS_OP(lookup, .domain = "qsim", .name = "Lookup", .min_in = 2, .traits = QS_ELEMENTWISE,
+      .setting_inputs = 1 << 1, .infer = infer_lookup, .lower = lower_lookup);

@@ -126,15 +126,5 @@ QS_COLD static int lower_muladd(qs_lower *l) {
 static const qs_attr_rule muladd_attrs[] = {{"lo", QS_ATTR_FLOAT, 0, 0},
                                             {"hi", QS_ATTR_FLOAT, 0, 0}};
 
-const qs_op qs_op_muladd = {.domain = "qsim",
-                            .name = "MulAdd",
-                            .since = 0,
-                            .until = INT16_MAX,
-                            .min_in = 3,
-                            .max_in = 3,
-                            .min_out = 1,
-                            .max_out = 1,
-                            .attrs = muladd_attrs,
-                            .attr_count = QS_COUNT(muladd_attrs),
-                            .infer = infer_muladd,
-                            .lower = lower_muladd};
+QS_OP(muladd, .domain = "qsim", .name = "MulAdd", .min_in = 3, QS_ATTRS(muladd_attrs),
+      .traits = QS_ELEMENTWISE, .infer = infer_muladd, .lower = lower_muladd);

@@ -82,16 +82,8 @@ QS_COLD static int lower_pow(qs_lower *l) {
     return qs_lower_pair(l, two == 2.0f ? square : fn, "pow");
 }
 
-const qs_op qs_op_pow = {.domain = "",
-                         .name = "Pow",
-                         .since = 7,
-                         .until = QS_OPSET_NEWEST,
-                         .min_in = 2,
-                         .max_in = 2,
-                         .min_out = 1,
-                         .max_out = 1,
-                         .infer = infer_pow,
-                         .lower = lower_pow};
+QS_OP(pow, .name = "Pow", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE, .infer = infer_pow,
+      .lower = lower_pow);
 
 /* ---- PRelu ---- */
 
@@ -117,16 +109,8 @@ QS_COLD static int lower_prelu(qs_lower *l) {
     return qs_lower_pair(l, prelu_f32, "prelu");
 }
 
-const qs_op qs_op_prelu = {.domain = "",
-                           .name = "PRelu",
-                           .since = 7,
-                           .until = QS_OPSET_NEWEST,
-                           .min_in = 2,
-                           .max_in = 2,
-                           .min_out = 1,
-                           .max_out = 1,
-                           .infer = infer_prelu,
-                           .lower = lower_prelu};
+QS_OP(prelu, .name = "PRelu", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE,
+      .infer = infer_prelu, .lower = lower_prelu);
 
 /* ---- Mod ---- */
 
@@ -172,15 +156,5 @@ QS_COLD static int lower_mod(qs_lower *l) {
 
 static const qs_attr_rule mod_attrs[] = {{"fmod", QS_ATTR_INT, 10, 0}};
 
-const qs_op qs_op_mod = {.domain = "",
-                         .name = "Mod",
-                         .since = 10,
-                         .until = QS_OPSET_NEWEST,
-                         .min_in = 2,
-                         .max_in = 2,
-                         .min_out = 1,
-                         .max_out = 1,
-                         .attrs = mod_attrs,
-                         .attr_count = QS_COUNT(mod_attrs),
-                         .infer = infer_mod,
-                         .lower = lower_mod};
+QS_OP(mod, .name = "Mod", .since = 10, .min_in = 2, QS_ATTRS(mod_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_mod, .lower = lower_mod);

@@ -247,60 +247,50 @@ static const qs_attr_rule alpha_beta_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
                                                 {"beta", QS_ATTR_FLOAT, 1, 0},
                                                 {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
 
-#define UNARY_OP(id, text, first, rules, types)                                                    \
-    const qs_op qs_op_##id = {.domain = "",                                                        \
-                              .name = text,                                                        \
-                              .since = first,                                                      \
-                              .until = QS_OPSET_NEWEST,                                            \
-                              .min_in = 1,                                                         \
-                              .max_in = 1,                                                         \
-                              .min_out = 1,                                                        \
-                              .max_out = 1,                                                        \
-                              .attrs = rules,                                                      \
-                              .attr_count = QS_COUNT(rules),                                       \
-                              .infer = infer_##types,                                              \
-                              .lower = lower_##id};
-
 static const qs_attr_rule gelu_attrs[] = {{"approximate", QS_ATTR_STRING, 20, 0}};
 
-UNARY_OP(abs, "Abs", 1, plain_attrs, any)
-UNARY_OP(ceil, "Ceil", 1, plain_attrs, real)
-UNARY_OP(erf, "Erf", 9, plain_attrs, f32)
-UNARY_OP(floor, "Floor", 1, plain_attrs, real)
-UNARY_OP(gelu, "Gelu", 20, gelu_attrs, gelu)
-UNARY_OP(log, "Log", 1, plain_attrs, real)
-UNARY_OP(not, "Not", 1, plain_attrs, bool)
-UNARY_OP(reciprocal, "Reciprocal", 1, plain_attrs, real)
-UNARY_OP(round, "Round", 11, plain_attrs, real)
-UNARY_OP(sign, "Sign", 9, plain_attrs, signed)
-UNARY_OP(softplus, "Softplus", 1, plain_attrs, f32)
-UNARY_OP(exp, "Exp", 1, plain_attrs, f32)
-UNARY_OP(hardsigmoid, "HardSigmoid", 1, alpha_beta_attrs, f32)
-UNARY_OP(leakyrelu, "LeakyRelu", 1, alpha_attrs, f32)
-UNARY_OP(neg, "Neg", 1, plain_attrs, signed)
-UNARY_OP(relu, "Relu", 1, plain_attrs, signed)
-UNARY_OP(sigmoid, "Sigmoid", 1, plain_attrs, f32)
-UNARY_OP(sqrt, "Sqrt", 1, plain_attrs, real)
-UNARY_OP(tanh, "Tanh", 1, plain_attrs, f32)
+QS_OP(abs, .name = "Abs", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_any, .lower = lower_abs);
+QS_OP(ceil, .name = "Ceil", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_real, .lower = lower_ceil);
+QS_OP(erf, .name = "Erf", .since = 9, .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_f32, .lower = lower_erf);
+QS_OP(floor, .name = "Floor", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_real, .lower = lower_floor);
+QS_OP(gelu, .name = "Gelu", .since = 20, .min_in = 1, QS_ATTRS(gelu_attrs),
+      .traits = QS_ELEMENTWISE, .infer = infer_gelu, .lower = lower_gelu);
+QS_OP(log, .name = "Log", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_real, .lower = lower_log);
+QS_OP(not, .name = "Not", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_bool, .lower = lower_not);
+QS_OP(reciprocal, .name = "Reciprocal", .min_in = 1, QS_ATTRS(plain_attrs),
+      .traits = QS_ELEMENTWISE, .infer = infer_real, .lower = lower_reciprocal);
+QS_OP(round, .name = "Round", .since = 11, .min_in = 1, QS_ATTRS(plain_attrs),
+      .traits = QS_ELEMENTWISE, .infer = infer_real, .lower = lower_round);
+QS_OP(sign, .name = "Sign", .since = 9, .min_in = 1, QS_ATTRS(plain_attrs),
+      .traits = QS_ELEMENTWISE, .infer = infer_signed, .lower = lower_sign);
+QS_OP(softplus, .name = "Softplus", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_f32, .lower = lower_softplus);
+QS_OP(exp, .name = "Exp", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_f32, .lower = lower_exp);
+QS_OP(hardsigmoid, .name = "HardSigmoid", .min_in = 1, QS_ATTRS(alpha_beta_attrs),
+      .traits = QS_ELEMENTWISE, .infer = infer_f32, .lower = lower_hardsigmoid);
+QS_OP(leakyrelu, .name = "LeakyRelu", .min_in = 1, QS_ATTRS(alpha_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_f32, .lower = lower_leakyrelu);
+QS_OP(neg, .name = "Neg", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_signed, .lower = lower_neg);
+QS_OP(relu, .name = "Relu", .min_in = 1, QS_ATTRS(plain_attrs),
+      .traits = QS_ELEMENTWISE | QS_READS_EXACTLY, .infer = infer_signed, .lower = lower_relu);
+QS_OP(sigmoid, .name = "Sigmoid", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_f32, .lower = lower_sigmoid);
+QS_OP(sqrt, .name = "Sqrt", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_real, .lower = lower_sqrt);
+QS_OP(tanh, .name = "Tanh", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_f32, .lower = lower_tanh);
 
 /* x * Sigmoid(x), made by a pass. */
-const qs_op qs_op_qsim_silu = {.domain = "qsim",
-                               .name = "Silu",
-                               .until = INT16_MAX,
-                               .min_in = 1,
-                               .max_in = 1,
-                               .min_out = 1,
-                               .max_out = 1,
-                               .infer = infer_f32,
-                               .lower = lower_silu};
+QS_OP(qsim_silu, .domain = "qsim", .name = "Silu", .min_in = 1, .traits = QS_ELEMENTWISE,
+      .infer = infer_f32, .lower = lower_silu);
 
-const qs_op qs_op_hardswish = {.domain = "",
-                               .name = "HardSwish",
-                               .since = 14,
-                               .until = QS_OPSET_NEWEST,
-                               .min_in = 1,
-                               .max_in = 1,
-                               .min_out = 1,
-                               .max_out = 1,
-                               .infer = infer_f32,
-                               .lower = lower_hardswish};
+QS_OP(hardswish, .name = "HardSwish", .since = 14, .min_in = 1, .traits = QS_ELEMENTWISE,
+      .infer = infer_f32, .lower = lower_hardswish);

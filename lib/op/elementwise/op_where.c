@@ -158,24 +158,8 @@ QS_COLD static int infer_expand(qs_infer *x) {
     return code ? code : qs_infer_out(x, 0, x->in[0]->dtype, rank, dims);
 }
 
-const qs_op qs_op_where = {.domain = "",
-                           .name = "Where",
-                           .since = 9,
-                           .until = QS_OPSET_NEWEST,
-                           .min_in = 3,
-                           .max_in = 3,
-                           .min_out = 1,
-                           .max_out = 1,
-                           .infer = infer_where,
-                           .lower = lower_where};
+QS_OP(where, .name = "Where", .since = 9, .min_in = 3, .traits = QS_ELEMENTWISE,
+      .infer = infer_where, .lower = lower_where);
 
-const qs_op qs_op_expand = {.domain = "",
-                            .name = "Expand",
-                            .since = 8,
-                            .until = QS_OPSET_NEWEST,
-                            .min_in = 2,
-                            .max_in = 2,
-                            .min_out = 1,
-                            .max_out = 1,
-                            .infer = infer_expand,
-                            .lower = lower_expand};
+QS_OP(expand, .name = "Expand", .since = 8, .min_in = 2, .traits = QS_MOVES | QS_KEEPS,
+      .shape_inputs = 1 << 1, .infer = infer_expand, .lower = lower_expand);

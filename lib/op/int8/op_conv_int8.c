@@ -212,52 +212,24 @@ static const qs_attr_rule internal_attrs[] = {
     QS_I8_POST_OPS_ATTRS,
 };
 
-const qs_op qs_op_qlinearconv = {.domain = "",
-                                 .name = "QLinearConv",
-                                 .since = 10,
-                                 .until = QS_OPSET_NEWEST,
-                                 .min_in = 8,
-                                 .max_in = 9,
-                                 .min_out = 1,
-                                 .max_out = 1,
-                                 .attrs = conv_attrs,
-                                 .attr_count = QS_COUNT(conv_attrs),
-                                 .infer = infer_qlinear};
+QS_OP(qlinearconv, .name = "QLinearConv", .since = 10, .min_in = 8, .max_in = 9,
+      QS_ATTRS(conv_attrs), .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER,
+      .weight_inputs = 1 << 3, .quantized = {.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}},
+      .macs = qs_macs_conv, .infer = infer_qlinear);
 
-const qs_op qs_op_qsim_qlinearconv = {.domain = "qsim",
-                                      .name = "QLinearConv",
-                                      .until = INT16_MAX,
-                                      .min_in = 8,
-                                      .max_in = QS_I8_INPUTS,
-                                      .min_out = 1,
-                                      .max_out = 1,
-                                      .attrs = internal_attrs,
-                                      .attr_count = QS_COUNT(internal_attrs),
-                                      .infer = infer_internal,
-                                      .pack = pack_qlinear,
-                                      .lower = lower_qlinear};
+QS_OP(qsim_qlinearconv, .domain = "qsim", .name = "QLinearConv", .min_in = 8,
+      .max_in = QS_I8_INPUTS, QS_ATTRS(internal_attrs),
+      .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER, .weight_inputs = 1 << 3,
+      .quantized = {.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}}, .macs = qs_macs_conv,
+      .infer = infer_internal, .pack = pack_qlinear, .lower = lower_qlinear);
 
-const qs_op qs_op_convinteger = {.domain = "",
-                                 .name = "ConvInteger",
-                                 .since = 10,
-                                 .until = QS_OPSET_NEWEST,
-                                 .min_in = 2,
-                                 .max_in = 4,
-                                 .min_out = 1,
-                                 .max_out = 1,
-                                 .attrs = conv_attrs,
-                                 .attr_count = QS_COUNT(conv_attrs),
-                                 .infer = infer_integer};
+QS_OP(convinteger, .name = "ConvInteger", .since = 10, .min_in = 2, .max_in = 4,
+      QS_ATTRS(conv_attrs), .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER,
+      .weight_inputs = 1 << 1, .quantized = {.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}},
+      .macs = qs_macs_conv, .infer = infer_integer);
 
-const qs_op qs_op_qsim_convinteger = {.domain = "qsim",
-                                      .name = "ConvInteger",
-                                      .until = INT16_MAX,
-                                      .min_in = 2,
-                                      .max_in = 4,
-                                      .min_out = 1,
-                                      .max_out = 1,
-                                      .attrs = internal_attrs,
-                                      .attr_count = QS_COUNT(internal_attrs) - 6,
-                                      .infer = infer_integer,
-                                      .pack = pack_integer,
-                                      .lower = lower_integer};
+QS_OP(qsim_convinteger, .domain = "qsim", .name = "ConvInteger", .min_in = 2, .max_in = 4,
+      .attrs = internal_attrs, .attr_count = QS_COUNT(internal_attrs) - 6,
+      .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER, .weight_inputs = 1 << 1,
+      .quantized = {.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}}, .macs = qs_macs_conv,
+      .infer = infer_integer, .pack = pack_integer, .lower = lower_integer);

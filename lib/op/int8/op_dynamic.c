@@ -98,16 +98,8 @@ QS_COLD static int lower_dynamic(qs_lower *l) {
     return QSIM_OK;
 }
 
-const qs_op qs_op_dynamic_quantize = {.domain = "",
-                                      .name = "DynamicQuantizeLinear",
-                                      .since = 11,
-                                      .until = QS_OPSET_NEWEST,
-                                      .min_in = 1,
-                                      .max_in = 1,
-                                      .min_out = 3,
-                                      .max_out = 3,
-                                      .infer = infer_dynamic,
-                                      .lower = lower_dynamic};
+QS_OP(dynamic_quantize, .name = "DynamicQuantizeLinear", .since = 11, .min_in = 1, .min_out = 3,
+      .traits = QS_RANGED | QS_QUANTIZES, .infer = infer_dynamic, .lower = lower_dynamic);
 
 /* ---- QuantizeRows ---- */
 
@@ -185,14 +177,6 @@ QS_COLD static int lower_rows(qs_lower *l) {
 
 static const qs_attr_rule rows_attrs[] = {{"axis", QS_ATTR_INT, 0, 0}};
 
-const qs_op qs_op_qsim_quantize_rows = {.domain = "qsim",
-                                        .name = "QuantizeRows",
-                                        .until = INT16_MAX,
-                                        .min_in = 1,
-                                        .max_in = 1,
-                                        .min_out = 2,
-                                        .max_out = 2,
-                                        .attrs = rows_attrs,
-                                        .attr_count = QS_COUNT(rows_attrs),
-                                        .infer = infer_rows,
-                                        .lower = lower_rows};
+QS_OP(qsim_quantize_rows, .domain = "qsim", .name = "QuantizeRows", .min_in = 1, .min_out = 2,
+      QS_ATTRS(rows_attrs), .traits = QS_RANGED | QS_QUANTIZES, .infer = infer_rows,
+      .lower = lower_rows);

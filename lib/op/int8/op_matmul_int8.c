@@ -210,50 +210,23 @@ static const qs_attr_rule internal_attrs[] = {
     QS_I8_POST_OPS_ATTRS,
 };
 
-const qs_op qs_op_qlinearmatmul = {.domain = "",
-                                   .name = "QLinearMatMul",
-                                   .since = 10,
-                                   .until = QS_OPSET_NEWEST,
-                                   .min_in = 8,
-                                   .max_in = 8,
-                                   .min_out = 1,
-                                   .max_out = 1,
-                                   .infer = infer_qlinear,
-                                   .pack = pack_qlinear,
-                                   .lower = lower_qlinear};
+QS_OP(qlinearmatmul, .name = "QLinearMatMul", .since = 10, .min_in = 8,
+      .traits = QS_MULTIPLIES | QS_INTEGER, .weight_inputs = 1 << 3,
+      .quantized = {.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}}, .macs = qs_macs_product,
+      .infer = infer_qlinear, .pack = pack_qlinear, .lower = lower_qlinear);
 
-const qs_op qs_op_qsim_qlinearmatmul = {.domain = "qsim",
-                                        .name = "QLinearMatMul",
-                                        .until = INT16_MAX,
-                                        .min_in = 8,
-                                        .max_in = QS_I8_INPUTS,
-                                        .min_out = 1,
-                                        .max_out = 1,
-                                        .attrs = internal_attrs,
-                                        .attr_count = QS_COUNT(internal_attrs),
-                                        .infer = infer_internal,
-                                        .pack = pack_qlinear,
-                                        .lower = lower_qlinear};
+QS_OP(qsim_qlinearmatmul, .domain = "qsim", .name = "QLinearMatMul", .min_in = 8,
+      .max_in = QS_I8_INPUTS, QS_ATTRS(internal_attrs), .traits = QS_MULTIPLIES | QS_INTEGER,
+      .weight_inputs = 1 << 3, .quantized = {.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}},
+      .macs = qs_macs_product, .infer = infer_internal, .pack = pack_qlinear,
+      .lower = lower_qlinear);
 
-const qs_op qs_op_matmulinteger = {.domain = "",
-                                   .name = "MatMulInteger",
-                                   .since = 10,
-                                   .until = QS_OPSET_NEWEST,
-                                   .min_in = 2,
-                                   .max_in = 4,
-                                   .min_out = 1,
-                                   .max_out = 1,
-                                   .infer = infer_integer,
-                                   .pack = pack_integer,
-                                   .lower = lower_integer};
+QS_OP(matmulinteger, .name = "MatMulInteger", .since = 10, .min_in = 2, .max_in = 4,
+      .traits = QS_MULTIPLIES | QS_INTEGER, .weight_inputs = 1 << 1,
+      .quantized = {.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}}, .macs = qs_macs_product,
+      .infer = infer_integer, .pack = pack_integer, .lower = lower_integer);
 
-const qs_op qs_op_qsim_matmulinteger = {.domain = "qsim",
-                                        .name = "MatMulInteger",
-                                        .until = INT16_MAX,
-                                        .min_in = 2,
-                                        .max_in = 4,
-                                        .min_out = 1,
-                                        .max_out = 1,
-                                        .infer = infer_integer,
-                                        .pack = pack_integer,
-                                        .lower = lower_integer};
+QS_OP(qsim_matmulinteger, .domain = "qsim", .name = "MatMulInteger", .min_in = 2, .max_in = 4,
+      .traits = QS_MULTIPLIES | QS_INTEGER, .weight_inputs = 1 << 1,
+      .quantized = {.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}}, .macs = qs_macs_product,
+      .infer = infer_integer, .pack = pack_integer, .lower = lower_integer);

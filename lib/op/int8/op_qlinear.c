@@ -198,29 +198,19 @@ QS_COLD static int lower_qmul(qs_lower *l) {
 
 static const qs_attr_rule lo_hi[] = {{"lo", QS_ATTR_INT, 0, 0}, {"hi", QS_ATTR_INT, 0, 0}};
 
-#define QLINEAR_OP(id, text, lowering)                                                             \
-    const qs_op qs_op_##id = {.domain = "com.microsoft",                                           \
-                              .name = text,                                                        \
-                              .since = 1,                                                          \
-                              .until = 1,                                                          \
-                              .min_in = 7,                                                         \
-                              .max_in = 8,                                                         \
-                              .min_out = 1,                                                        \
-                              .max_out = 1,                                                        \
-                              .infer = infer_qlinear,                                              \
-                              .lower = lowering};                                                  \
-    const qs_op qs_op_qsim_##id = {.domain = "qsim",                                               \
-                                   .name = text,                                                   \
-                                   .since = 0,                                                     \
-                                   .until = INT16_MAX,                                             \
-                                   .min_in = 7,                                                    \
-                                   .max_in = 8,                                                    \
-                                   .min_out = 1,                                                   \
-                                   .max_out = 1,                                                   \
-                                   .attrs = lo_hi,                                                 \
-                                   .attr_count = QS_COUNT(lo_hi),                                  \
-                                   .infer = infer_qlinear,                                         \
-                                   .lower = lowering};
-
-QLINEAR_OP(qlinear_add, "QLinearAdd", lower_qadd)
-QLINEAR_OP(qlinear_mul, "QLinearMul", lower_qmul)
+QS_OP(qlinear_add, .domain = "com.microsoft", .name = "QLinearAdd", .until = 1, .min_in = 7,
+      .max_in = 8, .traits = QS_ELEMENTWISE | QS_INTEGER,
+      .quantized = {.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}}, .infer = infer_qlinear,
+      .lower = lower_qadd);
+QS_OP(qsim_qlinear_add, .domain = "qsim", .name = "QLinearAdd", .min_in = 7, .max_in = 8,
+      QS_ATTRS(lo_hi), .traits = QS_ELEMENTWISE | QS_INTEGER,
+      .quantized = {.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}}, .infer = infer_qlinear,
+      .lower = lower_qadd);
+QS_OP(qlinear_mul, .domain = "com.microsoft", .name = "QLinearMul", .until = 1, .min_in = 7,
+      .max_in = 8, .traits = QS_ELEMENTWISE | QS_INTEGER,
+      .quantized = {.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}}, .infer = infer_qlinear,
+      .lower = lower_qmul);
+QS_OP(qsim_qlinear_mul, .domain = "qsim", .name = "QLinearMul", .min_in = 7, .max_in = 8,
+      QS_ATTRS(lo_hi), .traits = QS_ELEMENTWISE | QS_INTEGER,
+      .quantized = {.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}}, .infer = infer_qlinear,
+      .lower = lower_qmul);

@@ -160,16 +160,8 @@ QS_COLD static int lower_qtable(qs_lower *l) {
     return lower_table_of(l, NULL, 0);
 }
 
-const qs_op qs_op_qsim_table = {.domain = "qsim",
-                                .name = "QTable",
-                                .since = 0,
-                                .until = INT16_MAX,
-                                .min_in = 2,
-                                .max_in = 2,
-                                .min_out = 1,
-                                .max_out = 1,
-                                .infer = infer_qtable,
-                                .lower = lower_qtable};
+QS_OP(qsim_table, .domain = "qsim", .name = "QTable", .min_in = 2, .traits = QS_ELEMENTWISE,
+      .setting_inputs = 1 << 1, .infer = infer_qtable, .lower = lower_qtable);
 
 /* ---- QLinearSigmoid, QLinearLeakyRelu: x, x_scale, x_zp, y_scale, y_zp ---- */
 
@@ -216,31 +208,15 @@ QS_COLD static int lower_qleaky(qs_lower *l) {
 
 static const qs_attr_rule alpha_attr[] = {{"alpha", QS_ATTR_FLOAT, 1, 0}};
 
-const qs_op qs_op_qlinear_sigmoid = {.domain = "com.microsoft",
-                                     .name = "QLinearSigmoid",
-                                     .since = 1,
-                                     .until = 1,
-                                     .min_in = 4,
-                                     .max_in = 5,
-                                     .min_out = 1,
-                                     .max_out = 1,
-                                     .infer = infer_qunary,
-                                     .pack = pack_sigmoid,
-                                     .lower = lower_qsigmoid};
+QS_OP(qlinear_sigmoid, .domain = "com.microsoft", .name = "QLinearSigmoid", .until = 1, .min_in = 4,
+      .max_in = 5, .traits = QS_ELEMENTWISE | QS_INTEGER,
+      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .infer = infer_qunary, .pack = pack_sigmoid,
+      .lower = lower_qsigmoid);
 
-const qs_op qs_op_qlinear_leakyrelu = {.domain = "com.microsoft",
-                                       .name = "QLinearLeakyRelu",
-                                       .since = 1,
-                                       .until = 1,
-                                       .min_in = 4,
-                                       .max_in = 5,
-                                       .min_out = 1,
-                                       .max_out = 1,
-                                       .attrs = alpha_attr,
-                                       .attr_count = 1,
-                                       .infer = infer_qunary,
-                                       .pack = pack_leaky,
-                                       .lower = lower_qleaky};
+QS_OP(qlinear_leakyrelu, .domain = "com.microsoft", .name = "QLinearLeakyRelu", .until = 1,
+      .min_in = 4, .max_in = 5, QS_ATTRS(alpha_attr), .traits = QS_ELEMENTWISE | QS_INTEGER,
+      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .infer = infer_qunary, .pack = pack_leaky,
+      .lower = lower_qleaky);
 
 /* ---- QLinearConcat: y_scale, y_zp, (x, x_scale, x_zp)… ---- */
 
@@ -376,23 +352,14 @@ QS_COLD static int lower_qconcat(qs_lower *l) {
 
 static const qs_attr_rule axis_attr[] = {{"axis", QS_ATTR_INT, 0, 0}};
 
-#define QCONCAT_OP(id, space, first, last)                                                         \
-    const qs_op qs_op_##id = {.domain = space,                                                     \
-                              .name = "QLinearConcat",                                             \
-                              .since = first,                                                      \
-                              .until = last,                                                       \
-                              .min_in = 5,                                                         \
-                              .max_in = -1,                                                        \
-                              .min_out = 1,                                                        \
-                              .max_out = 1,                                                        \
-                              .attrs = axis_attr,                                                  \
-                              .attr_count = 1,                                                     \
-                              .infer = infer_qconcat,                                              \
-                              .pack = pack_qconcat,                                                \
-                              .lower = lower_qconcat};
-
-QCONCAT_OP(qlinear_concat, "com.microsoft", 1, 1)
-QCONCAT_OP(qsim_qlinear_concat, "qsim", 0, INT16_MAX)
+QS_OP(qlinear_concat, .domain = "com.microsoft", .name = "QLinearConcat", .until = 1, .min_in = 5,
+      .max_in = -1, QS_ATTRS(axis_attr), .traits = QS_ALONG_AXIS | QS_INTEGER,
+      .quantized = {.x = {{2, 3, 4}}, .y = {0, 0, 1}, .step = 3}, .infer = infer_qconcat,
+      .pack = pack_qconcat, .lower = lower_qconcat);
+QS_OP(qsim_qlinear_concat, .domain = "qsim", .name = "QLinearConcat", .min_in = 5, .max_in = -1,
+      QS_ATTRS(axis_attr), .traits = QS_ALONG_AXIS | QS_INTEGER,
+      .quantized = {.x = {{2, 3, 4}}, .y = {0, 0, 1}, .step = 3}, .infer = infer_qconcat,
+      .pack = pack_qconcat, .lower = lower_qconcat);
 
 /* ---- QLinearSoftmax: x, x_scale, x_zp, y_scale, y_zp ---- */
 
@@ -502,19 +469,11 @@ QS_COLD static int lower_qsoftmax(qs_lower *l) {
 static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 0, 0},
                                              {"opset", QS_ATTR_INT, 0, 0}};
 
-#define QSOFTMAX_OP(id, space, first, last)                                                        \
-    const qs_op qs_op_##id = {.domain = space,                                                     \
-                              .name = "QLinearSoftmax",                                            \
-                              .since = first,                                                      \
-                              .until = last,                                                       \
-                              .min_in = 4,                                                         \
-                              .max_in = 5,                                                         \
-                              .min_out = 1,                                                        \
-                              .max_out = 1,                                                        \
-                              .attrs = softmax_attrs,                                              \
-                              .attr_count = QS_COUNT(softmax_attrs),                               \
-                              .infer = infer_qsoftmax,                                             \
-                              .lower = lower_qsoftmax};
-
-QSOFTMAX_OP(qlinear_softmax, "com.microsoft", 1, 1)
-QSOFTMAX_OP(qsim_qlinear_softmax, "qsim", 0, INT16_MAX)
+QS_OP(qlinear_softmax, .domain = "com.microsoft", .name = "QLinearSoftmax", .until = 1, .min_in = 4,
+      .max_in = 5, QS_ATTRS(softmax_attrs), .traits = QS_INTEGER, .also = qs_also_axis, .axis = -1,
+      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .infer = infer_qsoftmax,
+      .lower = lower_qsoftmax);
+QS_OP(qsim_qlinear_softmax, .domain = "qsim", .name = "QLinearSoftmax", .min_in = 4, .max_in = 5,
+      QS_ATTRS(softmax_attrs), .traits = QS_INTEGER, .also = qs_also_axis, .axis = -1,
+      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .infer = infer_qsoftmax,
+      .lower = lower_qsoftmax);

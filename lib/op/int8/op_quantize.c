@@ -304,22 +304,29 @@ static const qs_attr_rule ms_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
                                         {"saturate", QS_ATTR_INT, 1, 0},
                                         {"block_size", QS_ATTR_INT, 1, 0}};
 
-#define QUANTIZE_OP(id, space, text, first, last, rules, inference)                                \
-    const qs_op qs_op_##id = {.domain = space,                                                     \
-                              .name = text,                                                        \
-                              .since = first,                                                      \
-                              .until = last,                                                       \
-                              .min_in = 2,                                                         \
-                              .max_in = 3,                                                         \
-                              .min_out = 1,                                                        \
-                              .max_out = 1,                                                        \
-                              .attrs = rules,                                                      \
-                              .attr_count = QS_COUNT(rules),                                       \
-                              .infer = inference,                                                  \
-                              .pack = pack_params,                                                 \
-                              .lower = lower_quantize};
+/* One scale for all is no axis; blocks of scales are more than one. */
+static uint32_t scale_axis(const qs_graph *g, const qs_node *n) {
+    const qs_value *scale = &g->values[n->inputs[1]];
+    if (scale->rank < 0 || qs_node_int(n, "block_size", 0))
+        return 0;
+    if (qs_dims_product(scale->dims, 0, scale->rank) == 1)
+        return QS_ELEMENTWISE;
+    return scale->rank == 1 ? QS_ALONG_AXIS : 0;
+}
 
-QUANTIZE_OP(quantize, "", "QuantizeLinear", 10, QS_OPSET_NEWEST, standard_attrs, infer_quantize)
-QUANTIZE_OP(dequantize, "", "DequantizeLinear", 10, QS_OPSET_NEWEST, back_attrs, infer_dequantize)
-QUANTIZE_OP(ms_quantize, "com.microsoft", "QuantizeLinear", 1, 1, ms_attrs, infer_quantize)
-QUANTIZE_OP(ms_dequantize, "com.microsoft", "DequantizeLinear", 1, 1, ms_attrs, infer_dequantize)
+QS_OP(quantize, .name = "QuantizeLinear", .since = 10, .min_in = 2, .max_in = 3,
+      QS_ATTRS(standard_attrs), .traits = QS_QUANTIZES | QS_READS_EXACTLY, .also = scale_axis,
+      .axis = 1, .quantized = {.y = {0, 1, 2}}, .infer = infer_quantize, .pack = pack_params,
+      .lower = lower_quantize);
+QS_OP(dequantize, .name = "DequantizeLinear", .since = 10, .min_in = 2, .max_in = 3,
+      QS_ATTRS(back_attrs), .traits = QS_DEQUANTIZES | QS_READS_EXACTLY, .also = scale_axis,
+      .axis = 1, .quantized = {.x = {{0, 1, 2}}}, .infer = infer_dequantize, .pack = pack_params,
+      .lower = lower_quantize);
+QS_OP(ms_quantize, .domain = "com.microsoft", .name = "QuantizeLinear", .until = 1, .min_in = 2,
+      .max_in = 3, QS_ATTRS(ms_attrs), .traits = QS_QUANTIZES | QS_READS_EXACTLY,
+      .also = scale_axis, .axis = 1, .quantized = {.y = {0, 1, 2}}, .infer = infer_quantize,
+      .pack = pack_params, .lower = lower_quantize);
+QS_OP(ms_dequantize, .domain = "com.microsoft", .name = "DequantizeLinear", .until = 1, .min_in = 2,
+      .max_in = 3, QS_ATTRS(ms_attrs), .traits = QS_DEQUANTIZES | QS_READS_EXACTLY,
+      .also = scale_axis, .axis = 1, .quantized = {.x = {{0, 1, 2}}}, .infer = infer_dequantize,
+      .pack = pack_params, .lower = lower_quantize);

@@ -261,28 +261,13 @@ static const qs_attr_rule scaled_attrs[] = {
 };
 #define PRODUCT_ATTRS 7
 
-const qs_op qs_op_qsim_matmulinteger_scaled = {.domain = "qsim",
-                                               .name = "MatMulIntegerScaled",
-                                               .until = INT16_MAX,
-                                               .min_in = 6,
-                                               .max_in = QS_SCALED_OTHER + 1,
-                                               .min_out = 1,
-                                               .max_out = 1,
-                                               .attrs = scaled_attrs,
-                                               .attr_count = PRODUCT_ATTRS,
-                                               .infer = infer_scaled,
-                                               .pack = pack_scaled,
-                                               .lower = lower_scaled};
+QS_OP(qsim_matmulinteger_scaled, .domain = "qsim", .name = "MatMulIntegerScaled", .min_in = 6,
+      .max_in = QS_SCALED_OTHER + 1, .attrs = scaled_attrs, .attr_count = PRODUCT_ATTRS,
+      .traits = QS_MULTIPLIES | QS_INTEGER | QS_TAKES_BOUNDS, .weight_inputs = 1 << 1,
+      .macs = qs_macs_product, .infer = infer_scaled, .pack = pack_scaled, .lower = lower_scaled);
 
-const qs_op qs_op_qsim_convinteger_scaled = {.domain = "qsim",
-                                             .name = "ConvIntegerScaled",
-                                             .until = INT16_MAX,
-                                             .min_in = 6,
-                                             .max_in = QS_SCALED_OVER + 1,
-                                             .min_out = 1,
-                                             .max_out = 1,
-                                             .attrs = scaled_attrs,
-                                             .attr_count = QS_COUNT(scaled_attrs),
-                                             .infer = infer_scaled,
-                                             .pack = pack_scaled,
-                                             .lower = lower_scaled};
+QS_OP(qsim_convinteger_scaled, .domain = "qsim", .name = "ConvIntegerScaled", .min_in = 6,
+      .max_in = QS_SCALED_OVER + 1, QS_ATTRS(scaled_attrs),
+      .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER | QS_TAKES_BOUNDS,
+      .weight_inputs = 1 << 1, .macs = qs_macs_conv, .infer = infer_scaled, .pack = pack_scaled,
+      .lower = lower_scaled);

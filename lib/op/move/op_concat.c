@@ -163,19 +163,9 @@ QS_COLD static int upgrade_concat(qs_graph *g, qs_id node, int32_t to, qsim_erro
     return code ? qs_fail(error, code, "out of memory") : QSIM_OK;
 }
 
-const qs_op qs_op_concat = {.domain = "",
-                            .name = "Concat",
-                            .since = 1,
-                            .until = QS_OPSET_NEWEST,
-                            .min_in = 1,
-                            .max_in = -1,
-                            .min_out = 1,
-                            .max_out = 1,
-                            .attrs = concat_attrs,
-                            .attr_count = QS_COUNT(concat_attrs),
-                            .infer = infer_concat,
-                            .upgrade = upgrade_concat,
-                            .lower = lower_concat};
+QS_OP(concat, .name = "Concat", .min_in = 1, .max_in = -1, QS_ATTRS(concat_attrs),
+      .traits = QS_MOVES | QS_KEEPS | QS_ALONG_AXIS | QS_READS_EXACTLY, .infer = infer_concat,
+      .upgrade = upgrade_concat, .lower = lower_concat);
 
 /* ---- Split ---- */
 
@@ -272,17 +262,7 @@ static const qs_attr_rule split_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
                                            {"split", QS_ATTR_INTS, 1, 12},
                                            {"num_outputs", QS_ATTR_INT, 18, 0}};
 
-const qs_op qs_op_split = {.domain = "",
-                           .name = "Split",
-                           .since = 1,
-                           .until = QS_OPSET_NEWEST,
-                           .min_in = 1,
-                           .max_in = 2,
-                           .min_out = 1,
-                           .max_out = -1,
-                           .later = {{2, 1, 1, -1}, {13, 1, 2, -1}},
-                           .attrs = split_attrs,
-                           .attr_count = QS_COUNT(split_attrs),
-                           .infer = infer_split,
-                           .upgrade = upgrade_split,
-                           .lower = lower_split};
+QS_OP(split, .name = "Split", .min_in = 1, .max_in = 2, .max_out = -1,
+      .later = {{2, 1, 1, -1}, {13, 1, 2, -1}}, QS_ATTRS(split_attrs),
+      .traits = QS_MOVES | QS_ALONG_AXIS | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
+      .infer = infer_split, .upgrade = upgrade_split, .lower = lower_split);

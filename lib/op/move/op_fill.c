@@ -70,18 +70,9 @@ static int lower_constant_of_shape(qs_lower *l) {
 
 static const qs_attr_rule fill_attrs[] = {{"value", QS_ATTR_TENSOR, 9, 0}};
 
-const qs_op qs_op_constant_of_shape = {.domain = "",
-                                       .name = "ConstantOfShape",
-                                       .since = 9,
-                                       .until = QS_OPSET_NEWEST,
-                                       .min_in = 1,
-                                       .max_in = 1,
-                                       .min_out = 1,
-                                       .max_out = 1,
-                                       .attrs = fill_attrs,
-                                       .attr_count = QS_COUNT(fill_attrs),
-                                       .infer = infer_constant_of_shape,
-                                       .lower = lower_constant_of_shape};
+QS_OP(constant_of_shape, .name = "ConstantOfShape", .since = 9, .min_in = 1, QS_ATTRS(fill_attrs),
+      .traits = QS_PLAIN, .shape_inputs = 1 << 0, .infer = infer_constant_of_shape,
+      .lower = lower_constant_of_shape);
 
 /* ---- Range ---- */
 
@@ -172,13 +163,5 @@ static int lower_range(qs_lower *l) {
     return QSIM_OK;
 }
 
-const qs_op qs_op_range = {.domain = "",
-                           .name = "Range",
-                           .since = 11,
-                           .until = QS_OPSET_NEWEST,
-                           .min_in = 3,
-                           .max_in = 3,
-                           .min_out = 1,
-                           .max_out = 1,
-                           .infer = infer_range,
-                           .lower = lower_range};
+QS_OP(range, .name = "Range", .since = 11, .min_in = 3, .traits = QS_PLAIN,
+      .shape_inputs = 1 << 0 | 1 << 1 | 1 << 2, .infer = infer_range, .lower = lower_range);

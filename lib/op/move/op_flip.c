@@ -43,12 +43,5 @@ QS_COLD static int lower_flip(qs_lower *l) {
     return QSIM_OK;
 }
 
-const qs_op qs_op_qsim_flip = {.domain = "qsim",
-                               .name = "Flip",
-                               .until = INT16_MAX,
-                               .min_in = 1,
-                               .max_in = 1,
-                               .min_out = 1,
-                               .max_out = 1,
-                               .infer = infer_flip,
-                               .lower = lower_flip};
+QS_OP(qsim_flip, .domain = "qsim", .name = "Flip", .min_in = 1,
+      .traits = QS_ELEMENTWISE | QS_READS_EXACTLY, .infer = infer_flip, .lower = lower_flip);

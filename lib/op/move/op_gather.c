@@ -114,15 +114,6 @@ QS_COLD static int lower_gather(qs_lower *l) {
 
 static const qs_attr_rule gather_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
 
-const qs_op qs_op_gather = {.domain = "",
-                            .name = "Gather",
-                            .since = 1,
-                            .until = QS_OPSET_NEWEST,
-                            .min_in = 2,
-                            .max_in = 2,
-                            .min_out = 1,
-                            .max_out = 1,
-                            .attrs = gather_attrs,
-                            .attr_count = QS_COUNT(gather_attrs),
-                            .infer = infer_gather,
-                            .lower = lower_gather};
+QS_OP(gather, .name = "Gather", .min_in = 2, QS_ATTRS(gather_attrs),
+      .traits = QS_MOVES | QS_READS_EXACTLY, .setting_inputs = 1 << 1, .weight_inputs = 1 << 0,
+      .infer = infer_gather, .lower = lower_gather);

@@ -76,14 +76,5 @@ static int lower_insert(qs_lower *l) {
 
 static const qs_attr_rule insert_attrs[] = {QS_INTO_ATTRS};
 
-const qs_op qs_op_qsim_insert = {.domain = "qsim",
-                                 .name = "Insert",
-                                 .until = INT16_MAX,
-                                 .min_in = 1,
-                                 .max_in = 3,
-                                 .min_out = 1,
-                                 .max_out = 1,
-                                 .attrs = insert_attrs,
-                                 .attr_count = QS_COUNT(insert_attrs),
-                                 .infer = infer_insert,
-                                 .lower = lower_insert};
+QS_OP(qsim_insert, .domain = "qsim", .name = "Insert", .min_in = 1, .max_in = 3,
+      QS_ATTRS(insert_attrs), .traits = QS_PLAIN, .infer = infer_insert, .lower = lower_insert);

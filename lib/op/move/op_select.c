@@ -424,20 +424,9 @@ QS_COLD static int upgrade_slice(qs_graph *g, qs_id node, int32_t to, qsim_error
 static const qs_attr_rule slice_attrs[] = {
     {"starts", QS_ATTR_INTS, 1, 9}, {"ends", QS_ATTR_INTS, 1, 9}, {"axes", QS_ATTR_INTS, 1, 9}};
 
-const qs_op qs_op_slice = {.domain = "",
-                           .name = "Slice",
-                           .since = 1,
-                           .until = QS_OPSET_NEWEST,
-                           .min_in = 1,
-                           .max_in = 1,
-                           .min_out = 1,
-                           .max_out = 1,
-                           .later = {{10, 3, 5, 1}},
-                           .attrs = slice_attrs,
-                           .attr_count = QS_COUNT(slice_attrs),
-                           .infer = infer_slice,
-                           .upgrade = upgrade_slice,
-                           .lower = lower_slice};
+QS_OP(slice, .name = "Slice", .min_in = 1, .later = {{10, 3, 5, 1}}, QS_ATTRS(slice_attrs),
+      .traits = QS_MOVES | QS_READS_EXACTLY, .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4,
+      .infer = infer_slice, .upgrade = upgrade_slice, .lower = lower_slice);
 
 /* ---- Pad ---- */
 
@@ -579,17 +568,12 @@ static const qs_attr_rule pad_attrs[] = {{"paddings", QS_ATTR_INTS, 1, 1},
                                          {"value", QS_ATTR_FLOAT, 1, 10},
                                          {"mode", QS_ATTR_STRING, 1, 0}};
 
-const qs_op qs_op_pad = {.domain = "",
-                         .name = "Pad",
-                         .since = 1,
-                         .until = QS_OPSET_NEWEST,
-                         .min_in = 1,
-                         .max_in = 1,
-                         .min_out = 1,
-                         .max_out = 1,
-                         .later = {{11, 2, 3, 1}, {18, 2, 4, 1}},
-                         .attrs = pad_attrs,
-                         .attr_count = QS_COUNT(pad_attrs),
-                         .infer = infer_pad,
-                         .upgrade = upgrade_pad,
-                         .lower = lower_pad};
+/* Integers can be padded from version 11 on. */
+static uint32_t pad_moves(const qs_graph *g, const qs_node *n) {
+    (void)g;
+    return n->version >= 11 ? QS_MOVES | QS_KEEPS : 0;
+}
+
+QS_OP(pad, .name = "Pad", .min_in = 1, .later = {{11, 2, 3, 1}, {18, 2, 4, 1}}, QS_ATTRS(pad_attrs),
+      .traits = QS_READS_EXACTLY, .also = pad_moves, .shape_inputs = 1 << 1 | 1 << 3,
+      .setting_inputs = 1 << 2, .infer = infer_pad, .upgrade = upgrade_pad, .lower = lower_pad);

@@ -149,20 +149,9 @@ static const qs_attr_rule reshape_attrs[] = {{"shape", QS_ATTR_INTS, 1, 4},
                                              {"consumed_inputs", QS_ATTR_INTS, 1, 4},
                                              {"allowzero", QS_ATTR_INT, 14, 0}};
 
-const qs_op qs_op_reshape = {.domain = "",
-                             .name = "Reshape",
-                             .since = 1,
-                             .until = QS_OPSET_NEWEST,
-                             .min_in = 1,
-                             .max_in = 1,
-                             .min_out = 1,
-                             .max_out = 1,
-                             .later = {{5, 2, 2, 1}},
-                             .attrs = reshape_attrs,
-                             .attr_count = QS_COUNT(reshape_attrs),
-                             .infer = infer_reshape,
-                             .upgrade = upgrade_reshape,
-                             .lower = lower_alias};
+QS_OP(reshape, .name = "Reshape", .min_in = 1, .later = {{5, 2, 2, 1}}, QS_ATTRS(reshape_attrs),
+      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
+      .infer = infer_reshape, .upgrade = upgrade_reshape, .lower = lower_alias);
 
 /* ---- Flatten ---- */
 
@@ -202,18 +191,9 @@ static int infer_flatten(qs_infer *x) {
 
 static const qs_attr_rule axis_attr[] = {{"axis", QS_ATTR_INT, 1, 0}};
 
-const qs_op qs_op_flatten = {.domain = "",
-                             .name = "Flatten",
-                             .since = 1,
-                             .until = QS_OPSET_NEWEST,
-                             .min_in = 1,
-                             .max_in = 1,
-                             .min_out = 1,
-                             .max_out = 1,
-                             .attrs = axis_attr,
-                             .attr_count = 1,
-                             .infer = infer_flatten,
-                             .lower = lower_alias};
+QS_OP(flatten, .name = "Flatten", .min_in = 1, QS_ATTRS(axis_attr),
+      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .infer = infer_flatten,
+      .lower = lower_alias);
 
 /* ---- Squeeze, Unsqueeze ---- */
 
@@ -288,24 +268,12 @@ static int upgrade_axes(qs_graph *g, qs_id node, int32_t to, qsim_error *error) 
 
 static const qs_attr_rule axes_attr[] = {{"axes", QS_ATTR_INTS, 1, 12}};
 
-#define AXES_OP(id, text, least)                                                                   \
-    const qs_op qs_op_##id = {.domain = "",                                                        \
-                              .name = text,                                                        \
-                              .since = 1,                                                          \
-                              .until = QS_OPSET_NEWEST,                                            \
-                              .min_in = 1,                                                         \
-                              .max_in = 1,                                                         \
-                              .min_out = 1,                                                        \
-                              .max_out = 1,                                                        \
-                              .later = {{13, least, 2, 1}},                                        \
-                              .attrs = axes_attr,                                                  \
-                              .attr_count = 1,                                                     \
-                              .infer = infer_##id,                                                 \
-                              .upgrade = upgrade_axes,                                             \
-                              .lower = lower_alias};
-
-AXES_OP(squeeze, "Squeeze", 1)
-AXES_OP(unsqueeze, "Unsqueeze", 2)
+QS_OP(squeeze, .name = "Squeeze", .min_in = 1, .later = {{13, 1, 2, 1}}, QS_ATTRS(axes_attr),
+      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
+      .infer = infer_squeeze, .upgrade = upgrade_axes, .lower = lower_alias);
+QS_OP(unsqueeze, .name = "Unsqueeze", .min_in = 1, .later = {{13, 2, 2, 1}}, QS_ATTRS(axes_attr),
+      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
+      .infer = infer_unsqueeze, .upgrade = upgrade_axes, .lower = lower_alias);
 
 /* ---- Identity ---- */
 
@@ -314,16 +282,9 @@ static int infer_identity(qs_infer *x) {
     return code ? code : qs_infer_like(x, 0, 0);
 }
 
-const qs_op qs_op_identity = {.domain = "",
-                              .name = "Identity",
-                              .since = 1,
-                              .until = QS_OPSET_NEWEST,
-                              .min_in = 1,
-                              .max_in = 1,
-                              .min_out = 1,
-                              .max_out = 1,
-                              .infer = infer_identity,
-                              .lower = lower_alias};
+QS_OP(identity, .name = "Identity", .min_in = 1,
+      .traits = QS_ELEMENTWISE | QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .infer = infer_identity,
+      .lower = lower_alias);
 
 /* ---- Shape ---- */
 
@@ -374,15 +335,5 @@ static int lower_shape(qs_lower *l) {
 static const qs_attr_rule shape_attrs[] = {{"start", QS_ATTR_INT, 15, 0},
                                            {"end", QS_ATTR_INT, 15, 0}};
 
-const qs_op qs_op_shape = {.domain = "",
-                           .name = "Shape",
-                           .since = 1,
-                           .until = QS_OPSET_NEWEST,
-                           .min_in = 1,
-                           .max_in = 1,
-                           .min_out = 1,
-                           .max_out = 1,
-                           .attrs = shape_attrs,
-                           .attr_count = QS_COUNT(shape_attrs),
-                           .infer = infer_shape,
-                           .lower = lower_shape};
+QS_OP(shape, .name = "Shape", .min_in = 1, QS_ATTRS(shape_attrs), .traits = QS_READS_SIZES,
+      .infer = infer_shape, .lower = lower_shape);

@@ -104,14 +104,5 @@ QS_COLD static int lower(qs_lower *l) {
 
 static const qs_attr_rule attrs[] = {{"first", QS_ATTR_INT, 0, 0}};
 
-const qs_op qs_op_qsim_shuffle = {.domain = "qsim",
-                                  .name = "Shuffle",
-                                  .until = INT16_MAX,
-                                  .min_in = 2,
-                                  .max_in = 4,
-                                  .min_out = 1,
-                                  .max_out = 2,
-                                  .attrs = attrs,
-                                  .attr_count = QS_COUNT(attrs),
-                                  .infer = infer,
-                                  .lower = lower};
+QS_OP(qsim_shuffle, .domain = "qsim", .name = "Shuffle", .min_in = 2, .max_in = 4, .max_out = 2,
+      QS_ATTRS(attrs), .traits = QS_PLAIN, .infer = infer, .lower = lower);

@@ -95,18 +95,8 @@ static const qs_attr_rule constant_attrs[] = {
     {"value_ints", QS_ATTR_INTS, 12, 0},      {"value_string", QS_ATTR_STRING, 12, 0},
     {"value_strings", QS_ATTR_STRINGS, 12, 0}};
 
-const qs_op qs_op_constant = {.domain = "",
-                              .name = "Constant",
-                              .since = 1,
-                              .until = QS_OPSET_NEWEST,
-                              .min_in = 0,
-                              .max_in = 0,
-                              .min_out = 1,
-                              .max_out = 1,
-                              .attrs = constant_attrs,
-                              .attr_count = QS_COUNT(constant_attrs),
-                              .infer = infer_constant,
-                              .lower = lower_constant};
+QS_OP(constant, .name = "Constant", QS_ATTRS(constant_attrs), .traits = QS_PLAIN,
+      .infer = infer_constant, .lower = lower_constant);
 
 /* ---- Dropout ---- */
 
@@ -184,17 +174,6 @@ static const qs_attr_rule dropout_attrs[] = {{"ratio", QS_ATTR_FLOAT, 1, 11},
                                              {"consumed_inputs", QS_ATTR_INTS, 1, 5},
                                              {"seed", QS_ATTR_INT, 12, 0}};
 
-const qs_op qs_op_dropout = {.domain = "",
-                             .name = "Dropout",
-                             .since = 1,
-                             .until = QS_OPSET_NEWEST,
-                             .min_in = 1,
-                             .max_in = 1,
-                             .min_out = 1,
-                             .max_out = 2,
-                             .later = {{12, 1, 3, 2}},
-                             .attrs = dropout_attrs,
-                             .attr_count = QS_COUNT(dropout_attrs),
-                             .infer = infer_dropout,
-                             .upgrade = upgrade_dropout,
-                             .lower = lower_dropout};
+QS_OP(dropout, .name = "Dropout", .min_in = 1, .max_out = 2, .later = {{12, 1, 3, 2}},
+      QS_ATTRS(dropout_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << 1 | 1 << 2,
+      .infer = infer_dropout, .upgrade = upgrade_dropout, .lower = lower_dropout);

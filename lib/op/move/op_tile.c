@@ -100,13 +100,5 @@ static int lower_tile(qs_lower *l) {
     return QSIM_OK;
 }
 
-const qs_op qs_op_tile = {.domain = "",
-                          .name = "Tile",
-                          .since = 6,
-                          .until = QS_OPSET_NEWEST,
-                          .min_in = 2,
-                          .max_in = 2,
-                          .min_out = 1,
-                          .max_out = 1,
-                          .infer = infer_tile,
-                          .lower = lower_tile};
+QS_OP(tile, .name = "Tile", .since = 6, .min_in = 2, .traits = QS_MOVES | QS_KEEPS,
+      .shape_inputs = 1 << 1, .infer = infer_tile, .lower = lower_tile);

@@ -303,15 +303,6 @@ QS_COLD static int lower_transpose(qs_lower *l) {
 
 static const qs_attr_rule transpose_attrs[] = {{"perm", QS_ATTR_INTS, 1, 0}};
 
-const qs_op qs_op_transpose = {.domain = "",
-                               .name = "Transpose",
-                               .since = 1,
-                               .until = QS_OPSET_NEWEST,
-                               .min_in = 1,
-                               .max_in = 1,
-                               .min_out = 1,
-                               .max_out = 1,
-                               .attrs = transpose_attrs,
-                               .attr_count = QS_COUNT(transpose_attrs),
-                               .infer = infer_transpose,
-                               .lower = lower_transpose};
+QS_OP(transpose, .name = "Transpose", .min_in = 1, QS_ATTRS(transpose_attrs),
+      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .infer = infer_transpose,
+      .lower = lower_transpose);

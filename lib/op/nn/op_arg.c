@@ -106,19 +106,7 @@ static const qs_attr_rule arg_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
                                          {"keepdims", QS_ATTR_INT, 1, 0},
                                          {"select_last_index", QS_ATTR_INT, 12, 0}};
 
-#define ARG_OP(id, text)                                                                           \
-    const qs_op qs_op_##id = {.domain = "",                                                        \
-                              .name = text,                                                        \
-                              .since = 1,                                                          \
-                              .until = QS_OPSET_NEWEST,                                            \
-                              .min_in = 1,                                                         \
-                              .max_in = 1,                                                         \
-                              .min_out = 1,                                                        \
-                              .max_out = 1,                                                        \
-                              .attrs = arg_attrs,                                                  \
-                              .attr_count = QS_COUNT(arg_attrs),                                   \
-                              .infer = infer_arg,                                                  \
-                              .lower = lower_arg};
-
-ARG_OP(argmax, "ArgMax")
-ARG_OP(argmin, "ArgMin")
+QS_OP(argmax, .name = "ArgMax", .min_in = 1, QS_ATTRS(arg_attrs), .traits = QS_PLAIN,
+      .infer = infer_arg, .lower = lower_arg);
+QS_OP(argmin, .name = "ArgMin", .min_in = 1, QS_ATTRS(arg_attrs), .traits = QS_PLAIN,
+      .infer = infer_arg, .lower = lower_arg);

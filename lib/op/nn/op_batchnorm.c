@@ -147,29 +147,10 @@ static const qs_attr_rule internal_attrs[] = {
     {"channels_last", QS_ATTR_INT, 0, 0},
 };
 
-const qs_op qs_op_batchnormalization = {.domain = "",
-                                        .name = "BatchNormalization",
-                                        .since = 1,
-                                        .until = QS_OPSET_NEWEST,
-                                        .min_in = 5,
-                                        .max_in = 5,
-                                        .min_out = 1,
-                                        .max_out = 5,
-                                        .later = {{14, 5, 5, 3}},
-                                        .attrs = batchnorm_attrs,
-                                        .attr_count = QS_COUNT(batchnorm_attrs),
-                                        .infer = infer_batchnorm,
-                                        .upgrade = upgrade_batchnorm,
-                                        .lower = lower_batchnorm};
+QS_OP(batchnormalization, .name = "BatchNormalization", .min_in = 5, .max_out = 5,
+      .later = {{14, 5, 5, 3}}, QS_ATTRS(batchnorm_attrs), .traits = QS_NEEDS_LAST,
+      .infer = infer_batchnorm, .upgrade = upgrade_batchnorm, .lower = lower_batchnorm);
 
-const qs_op qs_op_qsim_batchnormalization = {.domain = "qsim",
-                                             .name = "BatchNormalization",
-                                             .until = INT16_MAX,
-                                             .min_in = 5,
-                                             .max_in = 5,
-                                             .min_out = 1,
-                                             .max_out = 5,
-                                             .attrs = internal_attrs,
-                                             .attr_count = QS_COUNT(internal_attrs),
-                                             .infer = infer_batchnorm,
-                                             .lower = lower_batchnorm};
+QS_OP(qsim_batchnormalization, .domain = "qsim", .name = "BatchNormalization", .min_in = 5,
+      .max_out = 5, QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST, .infer = infer_batchnorm,
+      .lower = lower_batchnorm);

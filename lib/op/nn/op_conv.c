@@ -147,27 +147,10 @@ static const qs_attr_rule internal_attrs[] = {
     QS_INTO_ATTRS,
 };
 
-const qs_op qs_op_conv = {.domain = "",
-                          .name = "Conv",
-                          .since = 1,
-                          .until = QS_OPSET_NEWEST,
-                          .min_in = 2,
-                          .max_in = 3,
-                          .min_out = 1,
-                          .max_out = 1,
-                          .attrs = conv_attrs,
-                          .attr_count = QS_COUNT(conv_attrs),
-                          .infer = infer_conv};
+QS_OP(conv, .name = "Conv", .min_in = 2, .max_in = 3, QS_ATTRS(conv_attrs),
+      .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_TAKES_BOUNDS, .weight_inputs = 1 << 1,
+      .macs = qs_macs_conv, .infer = infer_conv);
 
-const qs_op qs_op_qsim_conv = {.domain = "qsim",
-                               .name = "Conv",
-                               .until = INT16_MAX,
-                               .min_in = 2,
-                               .max_in = 5,
-                               .min_out = 1,
-                               .max_out = 1,
-                               .attrs = internal_attrs,
-                               .attr_count = QS_COUNT(internal_attrs),
-                               .infer = infer_internal,
-                               .pack = pack_conv,
-                               .lower = qs_conv_lower};
+QS_OP(qsim_conv, .domain = "qsim", .name = "Conv", .min_in = 2, .max_in = 5,
+      QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST | QS_CONVOLVES, .weight_inputs = 1 << 1,
+      .macs = qs_macs_conv, .infer = infer_internal, .pack = pack_conv, .lower = qs_conv_lower);

@@ -481,27 +481,10 @@ static const qs_attr_rule internal_attrs[] = {ATTRS(0),
                                               {"lo", QS_ATTR_FLOAT, 0, 0},
                                               {"hi", QS_ATTR_FLOAT, 0, 0}};
 
-const qs_op qs_op_convtranspose = {.domain = "",
-                                   .name = "ConvTranspose",
-                                   .since = 1,
-                                   .until = QS_OPSET_NEWEST,
-                                   .min_in = 2,
-                                   .max_in = 3,
-                                   .min_out = 1,
-                                   .max_out = 1,
-                                   .attrs = convtranspose_attrs,
-                                   .attr_count = QS_COUNT(convtranspose_attrs),
-                                   .infer = infer_convtranspose};
+QS_OP(convtranspose, .name = "ConvTranspose", .min_in = 2, .max_in = 3,
+      QS_ATTRS(convtranspose_attrs), .traits = QS_NEEDS_LAST | QS_TAKES_BOUNDS,
+      .weight_inputs = 1 << 1, .infer = infer_convtranspose);
 
-const qs_op qs_op_qsim_convtranspose = {.domain = "qsim",
-                                        .name = "ConvTranspose",
-                                        .until = INT16_MAX,
-                                        .min_in = 2,
-                                        .max_in = 3,
-                                        .min_out = 1,
-                                        .max_out = 1,
-                                        .attrs = internal_attrs,
-                                        .attr_count = QS_COUNT(internal_attrs),
-                                        .infer = infer_convtranspose,
-                                        .pack = pack_convtranspose,
-                                        .lower = lower_convtranspose};
+QS_OP(qsim_convtranspose, .domain = "qsim", .name = "ConvTranspose", .min_in = 2, .max_in = 3,
+      QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST, .weight_inputs = 1 << 1,
+      .infer = infer_convtranspose, .pack = pack_convtranspose, .lower = lower_convtranspose);

@@ -174,30 +174,16 @@ static const qs_attr_rule internal_attrs[] = {
     {"transA", QS_ATTR_INT, 0, 0},  {"transB", QS_ATTR_INT, 0, 0},
 };
 
-#define GEMM                                                                                       \
-    .name = "Gemm", .max_in = 3, .min_out = 1, .max_out = 1, .infer = infer_gemm,                  \
-    .pack = pack_gemm, .lower = lower_gemm
+QS_OP(gemm, .name = "Gemm", .min_in = 3, .later = {{11, 2, 3, 1}}, QS_ATTRS(gemm_attrs),
+      .traits = QS_MULTIPLIES | QS_TAKES_BOUNDS, .weight_inputs = 1 << 1, .macs = qs_macs_product,
+      .infer = infer_gemm, .upgrade = upgrade_gemm, .pack = pack_gemm, .lower = lower_gemm);
+QS_OP(qsim_gemm, .domain = "qsim", .name = "Gemm", .min_in = 2, .max_in = 3,
+      QS_ATTRS(internal_attrs), .traits = QS_MULTIPLIES, .weight_inputs = 1 << 1,
+      .macs = qs_macs_product, .infer = infer_gemm, .pack = pack_gemm, .lower = lower_gemm);
 
-const qs_op qs_op_gemm = {.domain = "",
-                          .since = 1,
-                          .until = QS_OPSET_NEWEST,
-                          .min_in = 3,
-                          .later = {{11, 2, 3, 1}},
-                          .attrs = gemm_attrs,
-                          .attr_count = QS_COUNT(gemm_attrs),
-                          .upgrade = upgrade_gemm,
-                          GEMM};
-const qs_op qs_op_qsim_gemm = {.domain = "qsim",
-                               .until = INT16_MAX,
-                               .min_in = 2,
-                               .attrs = internal_attrs,
-                               .attr_count = QS_COUNT(internal_attrs),
-                               GEMM};
-
-#define MATMUL                                                                                     \
-    .name = "MatMul", .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .infer = infer_matmul, \
-    .pack = pack_matmul, .lower = lower_matmul
-
-const qs_op qs_op_matmul = {.domain = "", .since = 1, .until = QS_OPSET_NEWEST, MATMUL};
-const qs_op qs_op_qsim_matmul = {
-    .domain = "qsim", .until = INT16_MAX, .attrs = internal_attrs, .attr_count = 2, MATMUL};
+QS_OP(matmul, .name = "MatMul", .min_in = 2, .traits = QS_MULTIPLIES | QS_TAKES_BOUNDS,
+      .weight_inputs = 1 << 1, .macs = qs_macs_product, .infer = infer_matmul, .pack = pack_matmul,
+      .lower = lower_matmul);
+QS_OP(qsim_matmul, .domain = "qsim", .name = "MatMul", .min_in = 2, .attrs = internal_attrs,
+      .attr_count = 2, .traits = QS_MULTIPLIES, .weight_inputs = 1 << 1, .macs = qs_macs_product,
+      .infer = infer_matmul, .pack = pack_matmul, .lower = lower_matmul);

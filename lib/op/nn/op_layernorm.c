@@ -127,15 +127,6 @@ static const qs_attr_rule layernorm_attrs[] = {{"axis", QS_ATTR_INT, 17, 0},
                                                {"epsilon", QS_ATTR_FLOAT, 17, 0},
                                                {"stash_type", QS_ATTR_INT, 17, 0}};
 
-const qs_op qs_op_layernorm = {.domain = "",
-                               .name = "LayerNormalization",
-                               .since = 17,
-                               .until = QS_OPSET_NEWEST,
-                               .min_in = 2,
-                               .max_in = 3,
-                               .min_out = 1,
-                               .max_out = 3,
-                               .attrs = layernorm_attrs,
-                               .attr_count = QS_COUNT(layernorm_attrs),
-                               .infer = infer_layernorm,
-                               .lower = lower_layernorm};
+QS_OP(layernorm, .name = "LayerNormalization", .since = 17, .min_in = 2, .max_in = 3, .max_out = 3,
+      QS_ATTRS(layernorm_attrs), .traits = QS_PLAIN, .infer = infer_layernorm,
+      .lower = lower_layernorm);

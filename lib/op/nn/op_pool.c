@@ -393,39 +393,42 @@ static const qs_attr_rule qaverage_attrs[] = {
 };
 #define QAVERAGE_PUBLIC 7
 
-#define ROW(id, space, text, first, last, ins, outs, rules, count, check, make)                    \
-    const qs_op qs_op_##id = {.domain = space,                                                     \
-                              .name = text,                                                        \
-                              .since = first,                                                      \
-                              .until = last,                                                       \
-                              .min_in = ins == 5 ? 2 : ins, /* zero points may be left out */      \
-                              .max_in = ins + (last == INT16_MAX ? 2 : 0),                         \
-                              .min_out = 1,                                                        \
-                              .max_out = outs,                                                     \
-                              .attrs = rules,                                                      \
-                              .attr_count = count,                                                 \
-                              .infer = check,                                                      \
-                              .lower = make};
+/* Without the indices of what it takes. */
+static uint32_t maxpool_moves(const qs_graph *g, const qs_node *n) {
+    (void)g;
+    return n->output_count == 1 ? QS_MOVES : 0;
+}
 
-ROW(maxpool_1, "", "MaxPool", 1, 7, 1, 1, maxpool_attrs, QS_COUNT(maxpool_attrs), infer_maxpool,
-    NULL)
-ROW(maxpool, "", "MaxPool", 8, QS_OPSET_NEWEST, 1, 2, maxpool_attrs, QS_COUNT(maxpool_attrs),
-    infer_maxpool, NULL)
-ROW(qsim_maxpool, "qsim", "MaxPool", 0, INT16_MAX, 1, 2, internal_attrs, QS_COUNT(internal_attrs),
-    infer_maxpool, lower_maxpool)
-ROW(averagepool, "", "AveragePool", 1, QS_OPSET_NEWEST, 1, 1, average_attrs,
-    QS_COUNT(average_attrs), infer_average_float, NULL)
-ROW(qsim_averagepool, "qsim", "AveragePool", 0, INT16_MAX, 1, 1, internal_attrs,
-    QS_COUNT(internal_attrs), infer_average_float, lower_averagepool)
-ROW(globalaveragepool, "", "GlobalAveragePool", 1, QS_OPSET_NEWEST, 1, 1, NULL, 0,
-    infer_global_float, NULL)
-ROW(qsim_globalaveragepool, "qsim", "GlobalAveragePool", 0, INT16_MAX, 1, 1, last_attrs,
-    QS_COUNT(last_attrs), infer_global_float, lower_global)
-ROW(ms_qlinearaveragepool, "com.microsoft", "QLinearAveragePool", 1, 1, 5, 1, qaverage_attrs,
-    QAVERAGE_PUBLIC, infer_average_quantized, lower_qaveragepool)
-ROW(qsim_qlinearaveragepool, "qsim", "QLinearAveragePool", 0, INT16_MAX, 5, 1, qaverage_attrs,
-    QS_COUNT(qaverage_attrs), infer_average_quantized, lower_qaveragepool)
-ROW(ms_qlinearglobalaveragepool, "com.microsoft", "QLinearGlobalAveragePool", 1, 1, 5, 1,
-    last_attrs, 1, infer_global_quantized, lower_qglobal)
-ROW(qsim_qlinearglobalaveragepool, "qsim", "QLinearGlobalAveragePool", 0, INT16_MAX, 5, 1,
-    last_attrs, QS_COUNT(last_attrs), infer_global_quantized, lower_qglobal)
+QS_OP(maxpool_1, .name = "MaxPool", .until = 7, .min_in = 1, QS_ATTRS(maxpool_attrs),
+      .traits = QS_NEEDS_LAST, .also = maxpool_moves, .infer = infer_maxpool);
+QS_OP(maxpool, .name = "MaxPool", .since = 8, .min_in = 1, .max_out = 2, QS_ATTRS(maxpool_attrs),
+      .traits = QS_NEEDS_LAST, .also = maxpool_moves, .infer = infer_maxpool);
+QS_OP(qsim_maxpool, .domain = "qsim", .name = "MaxPool", .min_in = 1, .max_in = 3, .max_out = 2,
+      QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST, .also = maxpool_moves,
+      .infer = infer_maxpool, .lower = lower_maxpool);
+QS_OP(averagepool, .name = "AveragePool", .min_in = 1, QS_ATTRS(average_attrs),
+      .traits = QS_NEEDS_LAST, .infer = infer_average_float);
+QS_OP(qsim_averagepool, .domain = "qsim", .name = "AveragePool", .min_in = 1, .max_in = 3,
+      QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST, .infer = infer_average_float,
+      .lower = lower_averagepool);
+QS_OP(globalaveragepool, .name = "GlobalAveragePool", .min_in = 1, .traits = QS_NEEDS_LAST,
+      .infer = infer_global_float);
+QS_OP(qsim_globalaveragepool, .domain = "qsim", .name = "GlobalAveragePool", .min_in = 1,
+      .max_in = 3, QS_ATTRS(last_attrs), .traits = QS_NEEDS_LAST, .infer = infer_global_float,
+      .lower = lower_global);
+QS_OP(ms_qlinearaveragepool, .domain = "com.microsoft", .name = "QLinearAveragePool", .until = 1,
+      .min_in = 2, .max_in = 5, .attrs = qaverage_attrs, .attr_count = QAVERAGE_PUBLIC,
+      .traits = QS_NEEDS_LAST | QS_INTEGER, .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}},
+      .infer = infer_average_quantized, .lower = lower_qaveragepool);
+QS_OP(qsim_qlinearaveragepool, .domain = "qsim", .name = "QLinearAveragePool", .min_in = 2,
+      .max_in = 7, QS_ATTRS(qaverage_attrs), .traits = QS_NEEDS_LAST | QS_INTEGER,
+      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .infer = infer_average_quantized,
+      .lower = lower_qaveragepool);
+QS_OP(ms_qlinearglobalaveragepool, .domain = "com.microsoft", .name = "QLinearGlobalAveragePool",
+      .until = 1, .min_in = 2, .max_in = 5, .attrs = last_attrs, .attr_count = 1,
+      .traits = QS_NEEDS_LAST | QS_INTEGER, .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}},
+      .infer = infer_global_quantized, .lower = lower_qglobal);
+QS_OP(qsim_qlinearglobalaveragepool, .domain = "qsim", .name = "QLinearGlobalAveragePool",
+      .min_in = 2, .max_in = 7, QS_ATTRS(last_attrs), .traits = QS_NEEDS_LAST | QS_INTEGER,
+      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .infer = infer_global_quantized,
+      .lower = lower_qglobal);

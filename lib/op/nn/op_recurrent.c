@@ -180,11 +180,12 @@ static const qs_attr_rule rnn_attrs[] = {COMMON_ATTRS};
 static const qs_attr_rule gru_attrs[] = {COMMON_ATTRS, {"linear_before_reset", QS_ATTR_INT, 7, 0}};
 static const qs_attr_rule lstm_attrs[] = {COMMON_ATTRS, {"input_forget", QS_ATTR_INT, 7, 0}};
 
-#define RECURRENT(rules)                                                                           \
-    .domain = "", .since = 7, .until = QS_OPSET_NEWEST, .min_in = 3, .min_out = 0, .attrs = rules, \
-    .attr_count = QS_COUNT(rules), .infer = infer_recurrent, .pack = pack_recurrent,               \
-    .lower = lower_recurrent
-
-const qs_op qs_op_lstm = {.name = "LSTM", .max_in = 8, .max_out = 3, RECURRENT(lstm_attrs)};
-const qs_op qs_op_gru = {.name = "GRU", .max_in = 6, .max_out = 2, RECURRENT(gru_attrs)};
-const qs_op qs_op_rnn = {.name = "RNN", .max_in = 6, .max_out = 2, RECURRENT(rnn_attrs)};
+QS_OP(lstm, .name = "LSTM", .since = 7, .min_in = 3, .max_in = 8, .outputs_optional = true,
+      .max_out = 3, QS_ATTRS(lstm_attrs), .traits = QS_PLAIN, .weight_inputs = 1 << 1 | 1 << 2,
+      .infer = infer_recurrent, .pack = pack_recurrent, .lower = lower_recurrent);
+QS_OP(gru, .name = "GRU", .since = 7, .min_in = 3, .max_in = 6, .outputs_optional = true,
+      .max_out = 2, QS_ATTRS(gru_attrs), .traits = QS_PLAIN, .weight_inputs = 1 << 1 | 1 << 2,
+      .infer = infer_recurrent, .pack = pack_recurrent, .lower = lower_recurrent);
+QS_OP(rnn, .name = "RNN", .since = 7, .min_in = 3, .max_in = 6, .outputs_optional = true,
+      .max_out = 2, QS_ATTRS(rnn_attrs), .traits = QS_PLAIN, .weight_inputs = 1 << 1 | 1 << 2,
+      .infer = infer_recurrent, .pack = pack_recurrent, .lower = lower_recurrent);

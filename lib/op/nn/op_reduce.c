@@ -253,23 +253,15 @@ static const qs_attr_rule sum_attrs[] = {{"axes", QS_ATTR_INTS, 1, 12},
                                          {"keepdims", QS_ATTR_INT, 1, 0},
                                          {"noop_with_empty_axes", QS_ATTR_INT, 13, 0}};
 
-#define REDUCE_OP(id, text, lowering, rules, axes)                                                 \
-    const qs_op qs_op_##id = {.domain = "",                                                        \
-                              .name = text,                                                        \
-                              .since = 1,                                                          \
-                              .until = QS_OPSET_NEWEST,                                            \
-                              .min_in = 1,                                                         \
-                              .max_in = 1,                                                         \
-                              .min_out = 1,                                                        \
-                              .max_out = 1,                                                        \
-                              .later = {{axes, 1, 2, 1}},                                          \
-                              .attrs = rules,                                                      \
-                              .attr_count = QS_COUNT(rules),                                       \
-                              .infer = infer_reduce,                                               \
-                              .upgrade = upgrade_reduce,                                           \
-                              .lower = lowering};
-
-REDUCE_OP(reduce_max, "ReduceMax", lower_max, reduce_attrs, OTHER_AXES)
-REDUCE_OP(reduce_mean, "ReduceMean", lower_mean, reduce_attrs, OTHER_AXES)
-REDUCE_OP(reduce_min, "ReduceMin", lower_min, reduce_attrs, OTHER_AXES)
-REDUCE_OP(reduce_sum, "ReduceSum", lower_sum, sum_attrs, SUM_AXES)
+QS_OP(reduce_max, .name = "ReduceMax", .min_in = 1, .later = {{OTHER_AXES, 1, 2, 1}},
+      QS_ATTRS(reduce_attrs), .traits = QS_REDUCES, .shape_inputs = 1 << 1, .infer = infer_reduce,
+      .upgrade = upgrade_reduce, .lower = lower_max);
+QS_OP(reduce_mean, .name = "ReduceMean", .min_in = 1, .later = {{OTHER_AXES, 1, 2, 1}},
+      QS_ATTRS(reduce_attrs), .traits = QS_REDUCES, .shape_inputs = 1 << 1, .infer = infer_reduce,
+      .upgrade = upgrade_reduce, .lower = lower_mean);
+QS_OP(reduce_min, .name = "ReduceMin", .min_in = 1, .later = {{OTHER_AXES, 1, 2, 1}},
+      QS_ATTRS(reduce_attrs), .traits = QS_REDUCES, .shape_inputs = 1 << 1, .infer = infer_reduce,
+      .upgrade = upgrade_reduce, .lower = lower_min);
+QS_OP(reduce_sum, .name = "ReduceSum", .min_in = 1, .later = {{SUM_AXES, 1, 2, 1}},
+      QS_ATTRS(sum_attrs), .traits = QS_REDUCES, .shape_inputs = 1 << 1, .infer = infer_reduce,
+      .upgrade = upgrade_reduce, .lower = lower_sum);

@@ -410,35 +410,26 @@ static const qs_attr_rule internal_attrs[] = {
 static const qs_attr_rule upsample_attrs[] = {{"mode", QS_ATTR_STRING, 7, 0},
                                               {"scales", QS_ATTR_FLOATS, 7, 8}};
 
-#define RESIZE .min_out = 1, .max_out = 1, .infer = infer_resize, .lower = lower_resize
+static uint32_t nearest_moves(const qs_graph *g, const qs_node *n) {
+    (void)g;
+    const bool crops =
+        qs_node_string_is(n, "coordinate_transformation_mode", "tf_crop_and_resize", false);
+    return qs_node_string_is(n, "mode", "nearest", true) && !crops ? QS_MOVES : 0;
+}
 
-const qs_op qs_op_resize = {.domain = "",
-                            .name = "Resize",
-                            .since = 10,
-                            .until = QS_OPSET_NEWEST,
-                            .min_in = 2,
-                            .max_in = 2,
-                            .later = {{11, 3, 4, 1}, {13, 1, 4, 1}},
-                            .attrs = resize_attrs,
-                            .attr_count = QS_COUNT(resize_attrs),
-                            .upgrade = upgrade_resize,
-                            RESIZE};
+QS_OP(resize, .name = "Resize", .since = 10, .min_in = 2, .later = {{11, 3, 4, 1}, {13, 1, 4, 1}},
+      QS_ATTRS(resize_attrs), .traits = QS_TAKES_LAST, .also = nearest_moves,
+      .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .infer = infer_resize, .upgrade = upgrade_resize,
+      .lower = lower_resize);
 
-const qs_op qs_op_upsample = {.domain = "",
-                              .name = "Upsample",
-                              .since = 7,
-                              .until = 9,
-                              .min_in = 1,
-                              .max_in = 1,
-                              .later = {{9, 2, 2, 1}},
-                              .attrs = upsample_attrs,
-                              .attr_count = QS_COUNT(upsample_attrs),
-                              .upgrade = upgrade_resize,
-                              RESIZE};
+QS_OP(upsample, .name = "Upsample", .since = 7, .until = 9, .min_in = 1, .later = {{9, 2, 2, 1}},
+      QS_ATTRS(upsample_attrs), .traits = QS_TAKES_LAST, .also = nearest_moves,
+      .shape_inputs = 1 << 1, .infer = infer_resize, .upgrade = upgrade_resize,
+      .lower = lower_resize);
 
-#define INTERNAL                                                                                   \
-    .domain = "qsim", .until = INT16_MAX, .min_in = 1, .max_in = QS_RESIZE_TABLE + 1,              \
-    .attrs = internal_attrs, .attr_count = QS_COUNT(internal_attrs), RESIZE
-
-const qs_op qs_op_qsim_resize = {.name = "Resize", INTERNAL};
-const qs_op qs_op_qsim_upsample = {.name = "Upsample", INTERNAL};
+QS_OP(qsim_resize, .domain = "qsim", .name = "Resize", .min_in = 1, .max_in = QS_RESIZE_TABLE + 1,
+      QS_ATTRS(internal_attrs), .traits = QS_TAKES_LAST, .also = nearest_moves,
+      .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .infer = infer_resize, .lower = lower_resize);
+QS_OP(qsim_upsample, .domain = "qsim", .name = "Upsample", .min_in = 1,
+      .max_in = QS_RESIZE_TABLE + 1, QS_ATTRS(internal_attrs), .traits = QS_TAKES_LAST,
+      .also = nearest_moves, .shape_inputs = 1 << 1, .infer = infer_resize, .lower = lower_resize);

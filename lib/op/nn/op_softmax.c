@@ -207,16 +207,6 @@ QS_COLD static int upgrade_softmax(qs_graph *g, qs_id node, int32_t to, qsim_err
 
 static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
 
-const qs_op qs_op_softmax = {.domain = "",
-                             .name = "Softmax",
-                             .since = 1,
-                             .until = QS_OPSET_NEWEST,
-                             .min_in = 1,
-                             .max_in = 1,
-                             .min_out = 1,
-                             .max_out = 1,
-                             .attrs = softmax_attrs,
-                             .attr_count = QS_COUNT(softmax_attrs),
-                             .infer = infer_softmax,
-                             .upgrade = upgrade_softmax,
-                             .lower = lower_softmax};
+QS_OP(softmax, .name = "Softmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_PLAIN,
+      .also = qs_also_axis, .axis = -1, .infer = infer_softmax, .upgrade = upgrade_softmax,
+      .lower = lower_softmax);

@@ -74,17 +74,13 @@ int qs_pass_sums(qs_pass *p) {
 
 /* Executing convolutions and pools needs a layout that is chosen later. */
 static bool is_foldable(const qs_node *n, int flags) {
-    static const char *const never[] = {"Conv",          "ConvInteger",       "QLinearConv",
-                                        "MaxPool",       "AveragePool",       "GlobalAveragePool",
-                                        "ConvTranspose", "BatchNormalization"};
-    for (size_t i = 0; i < QS_COUNT(never); i++)
-        if (qs_same(n->op_type, never[i]))
-            return false;
-    if (qs_same(n->op_type, "QuantizeLinear") && !(flags & QS_FOLD_QUANTIZE))
+    if (!n->op || !n->op->lower || (n->op->traits & QS_NEEDS_LAST))
         return false;
-    if (qs_same(n->op_type, "DequantizeLinear") && !(flags & QS_FOLD_DEQUANTIZE))
+    if ((n->op->traits & QS_QUANTIZES) && !(flags & QS_FOLD_QUANTIZE))
         return false;
-    return n->op && n->op->lower && n->input_count + n->attr_count > 0;
+    if ((n->op->traits & QS_DEQUANTIZES) && !(flags & QS_FOLD_DEQUANTIZE))
+        return false;
+    return n->input_count + n->attr_count > 0;
 }
 
 /* Bytes that folding this node may make: proportional to its inputs. */

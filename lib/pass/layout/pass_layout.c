@@ -91,31 +91,14 @@ static int need(qs_layout *l, qs_id v) {
 
 /* ---- operators that exist channels-last only ---- */
 
-static bool is_windowed(const qs_node *n) {
-    static const char *const names[] = {
-        "Conv",
-        "QLinearConv",
-        "ConvInteger",
-        "ConvTranspose",
-        "ConvIntegerScaled",
-        "MaxPool",
-        "AveragePool",
-        "GlobalAveragePool",
-        "BatchNormalization",
-        "QLinearAveragePool",
-        "QLinearGlobalAveragePool",
-    };
-    for (size_t i = 0; i < QS_COUNT(names); i++)
-        if (qs_same(n->op_type, names[i]))
-            return qs_node_int(n, "channels_last", 0) == 0;
-    return false;
+static bool needs_last(const qs_node *n) {
+    return (n->op->traits & QS_NEEDS_LAST) && qs_node_int(n, "channels_last", 0) == 0;
 }
 
 bool qs_layout_wants_last(const qs_graph *g, const qs_uses *uses, qs_id value) {
     for (qs_id i = uses->start[value]; i < uses->start[value + 1]; i++) {
         const qs_node *n = &g->nodes[uses->nodes[i]];
-        if (n->inputs[0] == value && (is_windowed(n) || qs_same(n->op_type, "QuantizeLinear") ||
-                                      qs_same(n->op_type, "DynamicQuantizeLinear")))
+        if (n->inputs[0] == value && (needs_last(n) || (n->op->traits & QS_QUANTIZES)))
             return true;
     }
     return false;
@@ -136,11 +119,6 @@ static int convert_windowed(qs_layout *l, qs_id node) {
     return code ? code : qs_layout_emit(l, node, 0);
 }
 
-/* Resize takes its lists in the model's order of axes either way. */
-static bool is_resize(const qs_node *n) {
-    return qs_node_is(n, "", "Resize") || qs_node_is(n, "", "Upsample");
-}
-
 /* ---- the pass ---- */
 
 static int visit(qs_layout *l, qs_id node, bool spread) {
@@ -153,9 +131,11 @@ static int visit(qs_layout *l, qs_id node, bool spread) {
         if (n->inputs[i] != QS_NONE && (size_t)n->inputs[i] < l->count &&
             l->same[n->inputs[i]] != n->inputs[i])
             qs_node_set_input(l->g, node, i, l->same[n->inputs[i]]);
-    if (is_windowed(n) && l->g->values[n->inputs[0]].rank >= 3)
+    if (needs_last(n) && l->g->values[n->inputs[0]].rank >= 3)
         return convert_windowed(l, node);
-    if (spread && is_resize(n) && qs_layout_is_late(l, n->inputs[0]))
+    const bool takes_last =
+        (n->op->traits & QS_TAKES_LAST) && qs_node_int(n, "channels_last", 0) == 0;
+    if (spread && takes_last && qs_layout_is_late(l, n->inputs[0]))
         return convert_windowed(l, node);
     if (spread)
         code = qs_layout_spread(l, node, &done);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Multiply-accumulates: outputs times the length of the sum that makes each. */
+#include "op/rules.h"
+
+int64_t qs_op_macs(const qs_graph *g, qs_id node) {
+    const qs_node *n = &g->nodes[node];
+    return n->op && n->op->macs ? n->op->macs(g, n) : 0;
+}
+
+/* Product of sizes in [from, to), unknown ones taken as 1, times what `macs` was; false: too large.
+ */
+static bool multiply(const qs_value *v, int32_t from, int32_t to, int64_t *macs) {
+    for (int32_t i = from; i < to; i++)
+        if (!qs_mul64(*macs, v->dims[i].size < 0 ? 1 : v->dims[i].size, macs))
+            return false;
+    return true;
+}
+
+/* Weights and output of a node, false if one is left out or of unknown rank. */
+static bool find(const qs_graph *g, const qs_node *n, const qs_value **w, const qs_value **y) {
+    int32_t at = 0;
+    while (at < 15 && !qs_op_in(n->op->weight_inputs, at))
+        at++;
+    if (qs_node_input(n, at) == QS_NONE || n->output_count < 1 || n->outputs[0] == QS_NONE)
+        return false;
+    *w = &g->values[n->inputs[at]];
+    *y = &g->values[n->outputs[0]];
+    return (*w)->rank >= 1 && (*y)->rank >= 0;
+}
+
+int64_t qs_macs_conv(const qs_graph *g, const qs_node *n) {
+    const qs_value *w, *y;
+    int64_t macs = 1;
+    const bool known =
+        find(g, n, &w, &y) && multiply(y, 0, y->rank, &macs) && multiply(w, 1, w->rank, &macs);
+    return known ? macs : -1;
+}
+
+int64_t qs_macs_product(const qs_graph *g, const qs_node *n) {
+    const qs_value *w, *y;
+    int64_t macs = 1;
+    if (!find(g, n, &w, &y))
+        return -1;
+    const int32_t k = qs_node_int(n, "transB", 0) ? w->rank - 1 : w->rank > 1 ? w->rank - 2 : 0;
+    return multiply(y, 0, y->rank, &macs) && multiply(w, k, k + 1, &macs) ? macs : -1;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* What every row of the operator table must state, and that what it states fits together. */
+#include "test.h"
+
+#include "op/op.h"
+
+static void fail(const qs_op *op, const char *what) {
+    char text[160];
+    snprintf(text, sizeof(text), "%s %s: %s", op->domain ? op->domain : "", op->name, what);
+    CHECK_FAIL(text);
+}
+
+static void check_traits(const qs_op *op) {
+    if (!op->traits && !op->also)
+        fail(op, "states no traits: QS_PLAIN, if it has none");
+    if ((op->traits & QS_PLAIN) && (op->traits & ~(uint32_t)QS_PLAIN))
+        fail(op, "is plain and is not");
+    if ((op->traits & QS_KEEPS) && !(op->traits & QS_MOVES))
+        fail(op, "keeps elements that it does not move");
+    if ((op->traits & QS_CONVOLVES) && !(op->traits & QS_NEEDS_LAST))
+        fail(op, "convolves in any layout");
+    if ((op->traits & (QS_CONVOLVES | QS_MULTIPLIES)) && (!op->macs || !op->weight_inputs))
+        fail(op, "sums products, and has no macs or no weights");
+    if ((op->traits & QS_QUANTIZES) && (op->traits & (QS_DEQUANTIZES | QS_INTEGER)))
+        fail(op, "quantizes and computes on integers");
+    test_checks++;
+}
+
+static void check_sets(const qs_op *op) {
+    const int sets = op->shape_inputs | op->setting_inputs;
+    if ((op->shape_inputs & op->setting_inputs) || (sets & op->weight_inputs))
+        fail(op, "an input is in two sets");
+    for (int i = 0; i < 16; i++)
+        if ((op->weight_inputs >> i & 1) && !qs_op_is_operand(op, i))
+            fail(op, "weights are no operand");
+    if (!op->infer)
+        fail(op, "has no rules");
+    test_checks++;
+}
+
+/* A row that loading may find but for which a session has no steps is replaced by the layout pass.
+ */
+static void check_steps(const qs_op *op) {
+    bool known;
+    if (op->lower)
+        return;
+    const qs_op *made = qs_op_find("qsim", op->name, 1, &known);
+    if (!(op->traits & QS_NEEDS_LAST) || !made || !made->lower)
+        fail(op, "has no steps, and nothing replaces it");
+    test_checks++;
+}
+
+static void check_versions(size_t index) {
+    const qs_op *op = qs_op_at(index);
+    for (int32_t version = 1; version <= qs_op_newest_opset(); version++) {
+        const bool first =
+            !op->domain && version >= op->since && (!op->until || version <= op->until);
+        const qs_op *found = qs_op_find(op->domain, op->name, version, NULL);
+        if (first && found != op)
+            fail(op, "two rows for one version");
+    }
+    test_checks++;
+}
+
+/* Numbers that defaults stand for: one Add of two inputs and one output, and nothing else. */
+static void test_defaults(void) {
+    const qs_op *add = qs_op_find(NULL, "Add", 14, NULL);
+    const qs_op *sizes = qs_op_find("ai.onnx", "Shape", 14, NULL);
+    CHECK(add && sizes);
+    CHECK(add && qs_op_is_operand(add, 0) && qs_op_is_operand(add, 1));
+    CHECK(!qs_op_find(NULL, "Add", qs_op_newest_opset() + 1, NULL));
+    CHECK(!qs_op_find("com.microsoft", "QLinearAdd", 2, NULL));
+    CHECK(qs_op_find("com.microsoft", "QLinearAdd", 1, NULL) != NULL);
+}
+
+/* Inputs of elements, of scales and of zero points, in the operators' own order. */
+static void test_operands(void) {
+    static const struct {
+        const char *domain, *name, *operands; /* x: an operand */
+    } rows[] = {
+        {"", "Clip", "x.."},
+        {"", "Reshape", "x."},
+        {"", "Where", "xxx"},
+        {"", "QLinearConv", "x..x....x"},
+        {"", "MatMulInteger", "xx.."},
+        {"", "QuantizeLinear", "x.."},
+        {"", "DequantizeLinear", "x.."},
+        {"com.microsoft", "QLinearAdd", "x..x...."},
+        {"com.microsoft", "QLinearConcat", "..x..x..x..x..x..x..x"},
+        {"com.microsoft", "QLinearSigmoid", "x...."},
+    };
+    for (size_t i = 0; i < QS_COUNT(rows); i++) {
+        const qs_op *op = qs_op_find(rows[i].domain, rows[i].name, 19, NULL);
+        op = op ? op : qs_op_find(rows[i].domain, rows[i].name, 1, NULL);
+        CHECK(op != NULL);
+        for (int32_t k = 0; op && rows[i].operands[k]; k++)
+            if (qs_op_is_operand(op, k) != (rows[i].operands[k] == 'x'))
+                fail(op, "takes an operand for a parameter, or a parameter for an operand");
+    }
+}
+
+int main(void) {
+    for (size_t i = 0; i < qs_op_count(); i++) {
+        check_traits(qs_op_at(i));
+        check_sets(qs_op_at(i));
+        check_steps(qs_op_at(i));
+        check_versions(i);
+    }
+    test_defaults();
+    test_operands();
+    return test_done();
+}
