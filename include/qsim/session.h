@@ -37,6 +37,11 @@ typedef struct qsim_session_options {
      */
     const char *const *outputs;
     size_t output_count;
+    /*
+     * Whose memory, threads and instruction set the session and its runs use; NULL: the model's. So
+     * one model may have several sessions that differ in these. It may be freed after this call.
+     */
+    qsim_ctx *ctx;
     int32_t level; /* QSIM_LEVEL_* */
     int32_t reserved;
 } qsim_session_options;

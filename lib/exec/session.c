@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A session: the passes of its level in their order, then every weight packed once. */
 #include "exec/exec.h"
+#include "kernel/context.h"
 #include "pass/pass.h"
 
 static int no_memory(const qsim_session *s, qsim_error *error) {
@@ -228,7 +229,7 @@ static int build(qsim_session *s, const qsim_session_options *o, bool literal, q
     if (!o->outputs && o->output_count > 0)
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: %zu outputs are asked for without their names",
                        s->name, o->output_count);
-    if (qs_graph_clone(s->model->graph, &s->graph))
+    if (qs_graph_clone(s->model->graph, s->ctx, &s->graph))
         return no_memory(s, error);
     qs_pass p = {.ctx = s->ctx, .graph = s->graph, .model = s->name, .error = error};
     int code = name_outputs(s, o, error);
@@ -254,12 +255,18 @@ int qs_session_compile(const qsim_model *model, const qsim_session_options *opti
     int code = QS_OPTIONS(o, options, error);
     if (code)
         return code;
-    qsim_session *s = qs_calloc(model->ctx, 1, sizeof(*s));
-    if (!s)
+    qsim_ctx *ctx;
+    code = qs_ctx_hold(o.ctx ? o.ctx : model->ctx, &ctx, error);
+    if (code)
+        return code;
+    qsim_session *s = qs_calloc(ctx, 1, sizeof(*s));
+    if (!s) {
+        qs_ctx_drop(ctx);
         return qs_fail(error, QSIM_E_NOMEM, "session: out of memory");
+    }
     atomic_init(&s->holds, 1);
     s->model = qs_model_hold(model);
-    s->ctx = model->ctx;
+    s->ctx = ctx;
     s->name = model->name;
     qs_arena_init(&s->arena, s->ctx);
     code = build(s, &o, literal, error);
@@ -289,10 +296,12 @@ void qsim_session_free(qsim_session *session) {
     if (!session || atomic_fetch_sub(&session->holds, 1) != 1)
         return;
     qsim_model *model = session->model;
+    qsim_ctx *ctx = session->ctx;
     qs_graph_free(session->graph);
     qs_arena_free(&session->arena);
-    qs_free(session->ctx, session);
+    qs_free(ctx, session);
     qsim_model_free(model);
+    qs_ctx_drop(ctx);
 }
 
 /* ---- looking ---- */

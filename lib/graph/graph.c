@@ -58,8 +58,7 @@ static bool copy_lists(qs_graph *g, qs_node *n) {
     return n->inputs && n->outputs && n->attrs;
 }
 
-int qs_graph_clone(const qs_graph *from, qs_graph **out) {
-    qsim_ctx *ctx = ctx_of(from);
+int qs_graph_clone(const qs_graph *from, qsim_ctx *ctx, qs_graph **out) {
     qs_graph *g;
     int code = qs_graph_create(ctx, &g);
     if (code)

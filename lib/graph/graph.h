@@ -123,10 +123,10 @@ int qs_graph_create(qsim_ctx *ctx, qs_graph **out);
 void qs_graph_free(qs_graph *graph);
 
 /*
- * A copy that can be changed without touching the original. Names, dims, attributes and constants
- * are shared, not copied: the original (its model) must outlive the copy.
+ * A copy in a context's memory that can be changed without touching the original. Names, dims,
+ * attributes and constants are shared, not copied: the original (its model) must outlive the copy.
  */
-int qs_graph_clone(const qs_graph *graph, qs_graph **out);
+int qs_graph_clone(const qs_graph *graph, qsim_ctx *ctx, qs_graph **out);
 
 /* Ids, or a negative QSIM_E_*. A name is copied; "" or NULL makes an unnamed value. */
 qs_id qs_graph_add_value(qs_graph *g, const char *name);

@@ -76,7 +76,7 @@ int qs_model_derive(const qsim_model *base, qsim_model **out, qsim_error *error)
     m->producer_version = base->producer_version;
     m->inspect_only = base->inspect_only;
     bool ok =
-        qs_graph_clone(base->graph, &m->graph) == QSIM_OK &&
+        qs_graph_clone(base->graph, m->ctx, &m->graph) == QSIM_OK &&
         copy_spans(m->ctx, &m->kept, &m->kept_room, &m->kept_count, base->kept, base->kept_count) &&
         copy_spans(m->ctx, &m->kept_graph, &m->kept_graph_room, &m->kept_graph_count,
                    base->kept_graph, base->kept_graph_count);

@@ -68,7 +68,7 @@ int qsim_model_check(const qsim_model *model, qsim_problem_fn problem, void *use
     qs_graph *g = NULL;
     if (!model)
         return QSIM_E_ARGUMENT;
-    int code = qs_graph_clone(model->graph, &g);
+    int code = qs_graph_clone(model->graph, model->ctx, &g);
     for (size_t i = 0; !code && i < model->problem_count; i++)
         code = tell(&r, model->problems[i].code, &model->problems[i]);
     for (size_t i = 0; !code && i < g->order_count; i++)

@@ -216,12 +216,13 @@ static void growing_ptq_search(void) {
 }
 
 static void growing_session(void) {
-    SIZE(qsim_session_options, 32);
+    SIZE(qsim_session_options, 40);
     AT(qsim_session_options, struct_size, 0);
     AT(qsim_session_options, outputs, 8);
     AT(qsim_session_options, output_count, 16);
-    AT(qsim_session_options, level, 24);
-    AT(qsim_session_options, reserved, 28);
+    AT(qsim_session_options, ctx, 24);
+    AT(qsim_session_options, level, 32);
+    AT(qsim_session_options, reserved, 36);
 
     SIZE(qsim_step_info, 80);
     AT(qsim_step_info, struct_size, 0);

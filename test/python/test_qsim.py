@@ -309,6 +309,17 @@ class Models(unittest.TestCase):
         keep += [qsim.Observer() for _ in range(8)]
         self.assertEqual(len(os.listdir("/proc/self/task")), before)
 
+    def test_own_context(self):
+        want, = self.model.run(self.images)
+        for options in ({"threads": 1}, {"threads": 3}, {"isa": "c"}, {"threads": 2, "isa": "c"}):
+            got, = qsim.Session(self.model, **options).run(self.images)
+            self.assertTrue((got == want).all())
+        with self.assertRaises(ValueError):
+            qsim.Session(self.model, isa="mmx")
+        with self.assertRaises(qsim.Error) as caught:
+            qsim.Session(self.model, threads=-1)
+        self.assertEqual(caught.exception.name, "QSIM_E_ARGUMENT")
+
     def test_threads_take_turns(self):
         session = qsim.Session(self.model)
         want = [session.run(image[None])[0] for image in self.images[:4]]

@@ -303,6 +303,9 @@ for _name in ("qsim_conv2d", "qsim_linear"):
     _declare(_name, C.c_int, _P, C.POINTER(_Tensor), C.POINTER(_Tensor), C.POINTER(_OpOptions),
              C.POINTER(_Tensor), C.POINTER(_ErrorStruct))
 
+_declare("qsim_ctx_free", None, _P)
+_declare("qsim_isa_name", C.c_char_p, C.c_int32)
+
 _ctx = _P()
 _call("qsim_ctx_create", None, C.byref(_ctx))
 
@@ -841,9 +844,16 @@ class Package(_Handle):
 # ---- sessions ---------------------------------------------------------------------------------
 
 
+class _CtxOptions(_Options):
+    _fields_ = [("struct_size", C.c_size_t), ("allocator", _P), ("log", _P), ("log_user", _P),
+                ("parallel_for", _P), ("parallel_user", _P), ("threads", C.c_int32),
+                ("isa", C.c_int32)]
+
+
 class _SessionOptions(_Options):
     _fields_ = [("struct_size", C.c_size_t), ("outputs", C.POINTER(C.c_char_p)),
-                ("output_count", C.c_size_t), ("level", C.c_int32), ("reserved", C.c_int32)]
+                ("output_count", C.c_size_t), ("ctx", _P), ("level", C.c_int32),
+                ("reserved", C.c_int32)]
 
 
 _declare("qsim_session_create", C.c_int, _P, _P, C.POINTER(_P), C.POINTER(_ErrorStruct))
@@ -878,21 +888,48 @@ _declare("qsim_run_profile_begin", C.c_int, _P, _ProfileFn, _P)
 _declare("qsim_run_profile_end", C.c_int64, _P)
 
 
+def _context(threads, isa):
+    """A context with its own threads or instruction set; None where neither is asked for."""
+    if threads is None and isa is None:
+        return None
+    own = _P()
+    options = _CtxOptions(threads=threads or 0, isa=_isa(isa))
+    _call("qsim_ctx_create", C.byref(options), C.byref(own))
+    return own
+
+
+def _isa(name):
+    number = 0
+    while name is not None and _lib.qsim_isa_name(number) != name.encode():
+        if _lib.qsim_isa_name(number) is None:
+            raise ValueError(f"'{name}' is no instruction set")
+        number += 1
+    return number
+
+
 class Session(_Handle):
     """A compiled model with the memory to run it. Threads take turns; for speed, one for each."""
 
     _free = "qsim_session_free"
 
-    def __init__(self, model, outputs=None, level="default"):
-        """`outputs`: names of tensors to give out, any of the graph; None: the graph's outputs."""
+    def __init__(self, model, outputs=None, level="default", threads=None, isa=None):
+        """`outputs`: names of tensors to give out, any of the graph; None: the graph's outputs.
+
+        With `threads` (0: one for each CPU) or `isa` ("c", "avx2", ...) the session has threads of
+        its own; else it shares those of the package.
+        """
         options = _SessionOptions(level=_LEVELS[level])
         if isinstance(outputs, str):
             raise TypeError("outputs is a list of names, not one name")
         if outputs is not None:
             names = (C.c_char_p * len(outputs))(*[name.encode() for name in outputs])
             options.outputs, options.output_count = names, len(outputs)
-        pointer = _P()
-        _call("qsim_session_create", Model._of(model), C.byref(options), C.byref(pointer))
+        pointer, own = _P(), _context(threads, isa)
+        options.ctx = own
+        try:
+            _call("qsim_session_create", Model._of(model), C.byref(options), C.byref(pointer))
+        finally:
+            _lib.qsim_ctx_free(own)
         super().__init__(pointer)
         self._keep = model
         self._run = _Run(pointer)

@@ -22,6 +22,17 @@
 #define COUNT   8
 #define SAMPLES 3
 
+/* Threads of this process; -1 where the system does not tell. */
+static int thread_count(void) {
+    DIR *d = opendir("/proc/self/task");
+    int n = d ? 0 : -1;
+    for (struct dirent *entry = d ? readdir(d) : NULL; entry; entry = readdir(d))
+        n += entry->d_name[0] != '.';
+    if (d)
+        closedir(d);
+    return n;
+}
+
 /* ---- a caller's parallel_for ---- */
 
 typedef struct task {
@@ -227,6 +238,47 @@ static void test_shared_session(const qsim_model *source) {
     }
 }
 
+/* ---- sessions with contexts of their own ---- */
+
+/*
+ * One model, compiled for several thread counts and instruction sets at once; contexts and model
+ * are let go before the first run.
+ */
+static void test_own_contexts(void) {
+    static float data[SAMPLES * 8 * 256], want[SAMPLES * 32 * 144], got[SAMPLES * 32 * 144];
+    static const int32_t counts[] = {1, 2, 5, 0}, isas[] = {0, QSIM_ISA_C, 0, QSIM_ISA_C};
+    const int64_t dims[] = {SAMPLES, 8, 16, 16};
+    qsim_tensor x = {QSIM_FLOAT, 4, dims, data, sizeof(data)};
+    const int before = thread_count();
+    uint64_t seed = 5;
+    for (size_t i = 0; i < SAMPLES * 8 * 256; i++)
+        data[i] = (float)test_random(&seed) / 4294967296.0f;
+    qsim_model *m = wide_net();
+    qsim_session *sessions[4] = {0};
+    CHECK_INT(net_run(m, &x, want, SAMPLES * 32 * 144), SAMPLES * 32 * 144);
+    for (int i = 0; i < 4; i++) {
+        const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = counts[i], .isa = isas[i]};
+        qsim_session_options s = {.struct_size = sizeof(s)};
+        CHECK_INT(qsim_ctx_create(&o, &s.ctx, NULL), QSIM_OK);
+        CHECK_INT(qsim_session_create(m, &s, &sessions[i], NULL), QSIM_OK);
+        qsim_ctx_free(s.ctx);
+    }
+    qsim_model_free(m);
+    for (int i = 0; i < 3; i++) {
+        const int threads = thread_count();
+        qsim_tensor y = {.data = got, .bytes = sizeof(got)};
+        qsim_run *run = NULL;
+        CHECK_INT(qsim_run_create(sessions[i], &run, NULL), QSIM_OK);
+        CHECK_INT(qsim_run_execute(run, &x, 1, &y, 1, NULL), QSIM_OK);
+        CHECK(memcmp(want, got, sizeof(want)) == 0);
+        CHECK(threads < 0 || thread_count() - threads == counts[i] - 1);
+        qsim_run_free(run);
+    }
+    for (int i = 0; i < 4; i++)
+        qsim_session_free(sessions[i]);
+    CHECK(before < 0 || thread_count() <= before);
+}
+
 /* ---- cancelling ---- */
 
 typedef struct canceller {
@@ -429,17 +481,6 @@ static void test_idle(void) {
 
 /* ---- when threads start ---- */
 
-/* Threads of this process; -1 where the system does not tell. */
-static int thread_count(void) {
-    DIR *d = opendir("/proc/self/task");
-    int n = d ? 0 : -1;
-    for (struct dirent *entry = d ? readdir(d) : NULL; entry; entry = readdir(d))
-        n += entry->d_name[0] != '.';
-    if (d)
-        closedir(d);
-    return n;
-}
-
 /* Observers, files and models have a context each, and none of them a thread. */
 static void test_no_threads(void) {
     const int before = thread_count();
@@ -540,6 +581,7 @@ int main(void) {
     test_turns();
     test_idle();
     test_shared_session(m);
+    test_own_contexts();
     test_cancel(m);
     test_save(m);
     qsim_model_free(m);

@@ -41,7 +41,8 @@ static void make(net *n, qsim_ctx *ctx) {
 }
 
 /* Everything from the model to a result; the first failure's code. */
-static int live(const qsim_model *model) {
+static int live(const qsim_model *model, qsim_ctx *own) {
+    const qsim_session_options o = {.struct_size = sizeof(o), .ctx = own};
     static float x[2 * 2 * 6 * 6];
     const int64_t dims[] = {2, 2, 6, 6};
     qsim_session *s = NULL;
@@ -49,7 +50,7 @@ static int live(const qsim_model *model) {
     qsim_model *m = NULL;
     qsim_error e = {0};
     qsim_tensor in = net_tensor(QSIM_FLOAT, 4, dims, x), out[2] = {{0}};
-    int code = qsim_session_create(model, NULL, &s, &e);
+    int code = qsim_session_create(model, &o, &s, &e);
     if (!code)
         code = qsim_run_create(s, &r, &e);
     if (!code)
@@ -64,6 +65,26 @@ static int live(const qsim_model *model) {
     return code;
 }
 
+/* Every failure in a context of the session's own, while the model's has memory. */
+static void own_context(const qsim_model *model) {
+    test_heap h = {0};
+    qsim_allocator a = test_heap_allocator(&h);
+    qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+    qsim_ctx *ctx;
+    CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
+    const long before = h.calls;
+    CHECK_INT(live(model, ctx), 0);
+    const long calls = h.calls - before;
+    CHECK(calls > 100);
+    for (long i = 1; i <= calls; i++) {
+        h.fail_at = h.calls + i;
+        CHECK_INT(live(model, ctx), QSIM_E_NOMEM);
+        CHECK_INT(h.live, 1);
+    }
+    qsim_ctx_free(ctx);
+    CHECK_INT(h.live, 0);
+}
+
 int main(void) {
     test_heap h = {0};
     qsim_allocator a = test_heap_allocator(&h);
@@ -73,17 +94,18 @@ int main(void) {
     CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
     make(&n, ctx);
     long blocks = h.live, before = h.calls;
-    CHECK_INT(live(n.model), 0);
+    CHECK_INT(live(n.model, NULL), 0);
     long calls = h.calls - before;
     CHECK(calls > 100);
     CHECK_INT(h.live, blocks);
     for (long i = 1; i <= calls; i++) {
         h.fail_at = h.calls + i;
-        CHECK_INT(live(n.model), QSIM_E_NOMEM);
+        CHECK_INT(live(n.model, NULL), QSIM_E_NOMEM);
         CHECK_INT(h.live, blocks);
     }
     h.fail_at = 0;
-    CHECK_INT(live(n.model), 0);
+    CHECK_INT(live(n.model, NULL), 0);
+    own_context(n.model);
     net_free(&n);
     qsim_ctx_free(ctx);
     CHECK_INT(h.live, 0);

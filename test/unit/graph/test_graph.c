@@ -75,7 +75,7 @@ static void test_clone_and_edit(void) {
     CHECK_INT(g->nodes[n].version, 13);
     qs_node_set_int(g, n, "axis", 1);
     qs_graph_push_output(g, qs_graph_find(g, "y"));
-    CHECK_INT(qs_graph_clone(g, &copy), QSIM_OK);
+    CHECK_INT(qs_graph_clone(g, ctx, &copy), QSIM_OK);
     qs_node_set_int(copy, n, "axis", 2);
     qs_node_set_float(copy, n, "alpha", 0.5f);
     copy->nodes[n].inputs[0] = qs_graph_find(copy, "w");

@@ -66,7 +66,7 @@ static void begin(net *n, int32_t rank, const int64_t *dims) {
 static qs_graph *integers(net *n) {
     qs_graph *clone, *kept = n->g;
     qs_pass p = net_pass(n);
-    CHECK_INT(qs_graph_clone(n->g, &clone), 0);
+    CHECK_INT(qs_graph_clone(n->g, n->model->ctx, &clone), 0);
     p.graph = n->g = clone;
     NET_OK(n, qs_pass_u8(&p));
     NET_OK(n, qs_pass_qdq(&p));
