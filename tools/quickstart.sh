@@ -101,7 +101,7 @@ else
     $bin/qsim-train-lenet --make-procedural "$data"
 fi
 
-# The same names wherever the data come from, for the commands of the README.
+# The same names wherever the data come from, for the commands of docs/COURSE.md.
 mkdir -p build/data
 for file in train-images train-labels t10k-images t10k-labels; do
     for found in "$(absolute "$data")/$file"-idx?-ubyte*; do

@@ -35,7 +35,7 @@ int qs_pass_identities(qs_pass *p);
 int qs_pass_fold(qs_pass *p, int flags);
 /* Names the tensors to give out. */
 int qs_pass_outputs(qs_pass *p, const char *const *names, size_t count);
-/* DESIGN section 10, "Integers inside": 8-bit activations unsigned, weights signed (pass_u8.c). */
+/* 8-bit activations unsigned, weights signed: docs/QUANTIZATION.md, section 10 (pass_u8.c). */
 int qs_pass_u8(qs_pass *p);
 /* Quantize/dequantize patterns become integer operators (pass_qdq.c). */
 int qs_pass_qdq(qs_pass *p);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# "The course in ten commands" of the READMEs, run as printed, on a data set that is drawn:
+# "The course in ten commands" of docs/COURSE.md and its Spanish page, run as printed, on a data set that is drawn:
 # course.sh SOURCE QSIM QSIM-TRAIN-LENET QSIM-MAKE-LINEAR
 set -u
 source=$(cd "$1" && pwd) failed=0
@@ -16,9 +16,9 @@ commands() {
     sed -n "/^## $2\$/,/^## /s/^    \\\$ //p" "$source/$1" 2>/dev/null
 }
 
-commands README.md "The course in ten commands" >"$dir/en"
-commands README.es.md "El curso en diez comandos" >"$dir/es"
-[ -s "$dir/en" ] || { echo "skipped: the README has no such section" && exit 77; }
+commands docs/COURSE.md "The course in ten commands" >"$dir/en"
+commands docs/COURSE.es.md "El curso en diez órdenes" >"$dir/es"
+[ -s "$dir/en" ] || { echo "skipped: docs/COURSE.md has no such section" && exit 77; }
 if [ "$(wc -l <"$dir/en")" != 10 ]; then
     echo "not ten commands, but $(wc -l <"$dir/en")"
     failed=1

@@ -26,7 +26,7 @@ check mnist-8 1e-4 Input3=1,1,28,28
 check dtln_model_1 1e-4 input_2=1,1,257 input_3=1,2,128,2
 check ppocrv2_rec_en_number 1e-4 x=2,3,32,100
 check silero_vad_op18_ifless 1e-4 input=1,576 sr:16000 state=2,1,128
-# A step of 8 bits more or less here and there, ONNX_QUANTIZATION section 14. Run literally in floats, as the
+# A step of 8 bits more or less here and there, docs/QUANTIZATION.md, section 14. Run literally in floats, as the
 # pairs of the basic level are without optimization, 53 layers make more of that: only the integer form is compared.
 check mlptiny_kws_dscnn_int8 0.03 input=2,1,49,10
 check mlptiny_ic_resnet8_int8 0.03 input=2,3,32,32

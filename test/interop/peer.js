@@ -152,7 +152,7 @@ async function main() {
   let bad = 0;
   for (const s of await compare(ort, ...args)) {
     const top1 = 100 * s.agree / s.rows, share = s.different / s.elements;
-    // ONNX_QUANTIZATION section 14: one step, rarely. The first output is the classifier's.
+    // docs/QUANTIZATION.md, section 14: one step, rarely. The first output is the classifier's.
     const fault = s.integer ? s.largest > 1 || share > 1e-3 : top1 < 99.9;
     console.log(`${fault ? 'BAD ' : 'ok  '} ${s.name}: ${s.elements} values, ${s.different} differ, ` +
                 `largest ${s.largest}${s.integer ? ' steps' : `, same top-1 ${top1.toFixed(2)} %`}`);

@@ -76,7 +76,7 @@ async function one(ort, base, counts) {
     if (t.kind !== 'out') continue;
     const d = distance(theirs[t.name].data, t.data);
     counts.tensors++;
-    // Floats as agree.js has it; ONNX_QUANTIZATION section 14: steps now and then, which spread.
+    // Floats as agree.js has it; docs/QUANTIZATION.md, section 14: steps now and then, which spread.
     const good = exact ? d.apart <= 1e-4 : d.noise <= 0.05;
     if (good && String(theirs[t.name].dims) === String(t.dims)) continue;
     counts.bad++;

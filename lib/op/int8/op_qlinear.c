@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * QLinearAdd and QLinearMul on 8 bits, with broadcasting. One definition (DESIGN, "Numbers"):
+ * QLinearAdd and QLinearMul on 8 bits, with broadcasting. docs/QUANTIZATION.md, section 9:
  *
  *   Add   v = (a_scale / c_scale) (a - a_zp) + (b_scale / c_scale) (b - b_zp)
  *   Mul   v = ((a_scale * b_scale) / c_scale) * ((a - a_zp) (b - b_zp))

@@ -22,7 +22,7 @@ qs_q8 qs_q8_read(const qs_step *s, const qs_frame *f, int32_t scale, int32_t zer
 /* Range of an 8-bit type, tightened by the attributes lo and hi. */
 void qs_q8_limits(const qs_node *n, int32_t dtype, int32_t *lo, int32_t *hi);
 
-/* Value of a byte of such an operand, and the byte of a value (section 2 and 3 of the rules). */
+/* Value of a byte of such an operand, and the byte of a value (docs/QUANTIZATION.md, section 2). */
 static inline float qs_q8_value(qs_q8 q, uint8_t byte) {
     return (float)((int32_t)(byte ^ q.flip) - q.zero_point) * q.scale;
 }

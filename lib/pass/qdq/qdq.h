@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Quantize/dequantize patterns to integer operators, ONNX_QUANTIZATION.md. Every match starts at a
- * QuantizeLinear and looks back; the float nodes it replaces stay until nobody reads them.
+ * Quantize/dequantize patterns to integer operators: docs/QUANTIZATION.md, section 10. Every match
+ * starts at a QuantizeLinear and looks back; the float nodes it replaces stay until no node reads
+ * them.
  *
  * With p->standard only operators of ONNX files are made and both signs are left as they are;
  * otherwise operators of domain "qsim", on u8 activations and s8 weights.

@@ -83,7 +83,7 @@ static void test_choose_properties(void) {
     }
 }
 
-/* ONNX_QUANTIZATION, section 2. */
+/* docs/QUANTIZATION.md, section 2. */
 static void test_golden(void) {
     const float a[12] = {-256, -255, -3, -1, 0, 1, 3, 5, 253, 254, 255, 1000};
     const uint8_t a8[12] = {0, 0, 126, 128, 128, 128, 130, 130, 254, 255, 255, 255};
