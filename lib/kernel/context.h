@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The context of objects that compute: it has kernels. */
-#ifndef QS_CONTEXT_H
-#define QS_CONTEXT_H
+#ifndef QK_CONTEXT_H
+#define QK_CONTEXT_H
 
 #include "base/ctx.h"
 

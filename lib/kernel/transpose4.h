@@ -3,8 +3,8 @@
  * Four dwords of each of four columns become four rows: what packing consists of. In the vectors
  * that every instruction set has, through the compiler's shuffles; from any address.
  */
-#ifndef QK_FOURS_H
-#define QK_FOURS_H
+#ifndef QK_TRANSPOSE4_H
+#define QK_TRANSPOSE4_H
 
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise integer convolution for AVX-512 with VNNI: 64 channels, four taps at a time; and on the
- * image itself.
+ * Depthwise convolution of u8 by s8 for AVX-512 with VNNI: any kernel by its list of taps, 64
+ * channels and four taps at a time, and kernels of 2 to 7 rows on the image itself (i8_dw_*.h).
  */
 #include "kernel/i8.h"
 
@@ -72,13 +72,12 @@ TARGET void qk_depthwise_u8s8_avx512vnni(const qk_depthwise_u8s8 *given) {
 
 #define W_LANES 4
 #define W_GROUP 4
-#include "kernel/x86/i8_dw_split.h"
-
 INLINE __m512i window_dot(__m512i acc, __m512i x, __m512i w) {
     return _mm512_dpbusd_epi32(acc, x, w);
 }
 
 #include "kernel/x86/i8_dw3x3_avx512.h"
+#include "kernel/x86/i8_dw_split.h"
 
 TARGET void qk_window_u8s8_avx512vnni(const qk_window_u8s8 *d) {
     window_u8s8(d);

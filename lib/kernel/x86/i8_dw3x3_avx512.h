@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise without scratch in 512-bit vectors, part of i8_depthwise_avx512vnni.c. A step is one
- * pixel of two rows, 64 channels. 3 x 3 at stride 1 or 2: columns of the image stay in registers
- * from one pixel to the next. Kernels of 4 to 7 rows: every pixel interleaves its columns anew,
- * which costs less beside the dot products than the way through scratch does.
+ * Depthwise convolution of u8 by s8 in 512-bit vectors (AVX-512 VNNI), part of
+ * i8_depthwise_avx512vnni.c. A step is one pixel of two rows of output, 64 channels, or 32 channels
+ * of two ranges of columns. 3 x 3 at stride 1 or 2: columns of the image stay in registers from one
+ * pixel to the next. Kernels of 4 to 7 rows: each pixel interleaves its columns again, which costs
+ * less beside the dot products than a scratch buffer. The table of kernels stands at the end.
  */
-#ifndef QK_I8_SLIDE_ZMM_H
-#define QK_I8_SLIDE_ZMM_H
+#ifndef QK_I8_DW3X3_AVX512_H
+#define QK_I8_DW3X3_AVX512_H
 
 #include "kernel/x86/i8_dw_any.h"
 #include "kernel/x86/i8_zmm.h"
@@ -16,7 +17,7 @@ typedef struct column {
     __m512i d0, d1, d2, d3;
 } column;
 
-INLINE column slide_interleave(__m512i t0, __m512i t1, __m512i t2, __m512i t3) {
+INLINE column interleave(__m512i t0, __m512i t1, __m512i t2, __m512i t3) {
     const __m512i lo01 = _mm512_unpacklo_epi8(t0, t1), hi01 = _mm512_unpackhi_epi8(t0, t1);
     const __m512i lo23 = _mm512_unpacklo_epi8(t2, t3), hi23 = _mm512_unpackhi_epi8(t2, t3);
     return (column){.d0 = _mm512_unpacklo_epi16(lo01, lo23),
@@ -25,47 +26,47 @@ INLINE column slide_interleave(__m512i t0, __m512i t1, __m512i t2, __m512i t3) {
                     .d3 = _mm512_unpackhi_epi16(hi01, hi23)};
 }
 
-#define SLIDE_DOT(sum, x, w)                                                                       \
+#define SUM_DOT(sum, x, w)                                                                         \
     sum = _mm512_dpbusd_epi32(sum, x, w);                                                          \
     W_KEEP(sum)
 /* A load a cycle is the limit: what fits stays in registers. */
-#define SLIDE_KEEP(i)                                                                              \
+#define DW_KEEP(i)                                                                                 \
     __m512i bias##i = _mm512_loadu_si512(o->bias + 16 * i);                                        \
     W_KEEP(bias##i)                                                                                \
     __m512 m##i = _mm512_loadu_ps(o->mult + 16 * i);                                               \
     W_KEEP(m##i)
-#define SLIDE_KEPT SLIDE_KEEP(0) SLIDE_KEEP(1) SLIDE_KEEP(2) SLIDE_KEEP(3)
+#define DW_KEPT DW_KEEP(0) DW_KEEP(1) DW_KEEP(2) DW_KEEP(3)
 
 /* ---- stride 1: both rows of output look at the same dwords, each with its own weights ---- */
 
-INLINE column column_at(const slides *s, ptrdiff_t at, int32_t ranges) {
-    const strips t = load_rows(s, at, 4, ranges);
-    return slide_interleave(t.t0, t.t1, t.t2, t.t3);
+INLINE column column_at(const dw_rows *s, ptrdiff_t at, int32_t ranges) {
+    const dw_taps t = load_rows(s, at, 4, ranges);
+    return interleave(t.t0, t.t1, t.t2, t.t3);
 }
 
 /* A quarter of a column's channels. */
-#define SLIDE_BOTH(i, c, at)                                                                       \
-    SLIDE_DOT(a##i, (c).d##i, _mm512_loadu_si512(w + (at) + 64 * i))                               \
+#define DW_BOTH(i, c, at)                                                                          \
+    SUM_DOT(a##i, (c).d##i, _mm512_loadu_si512(w + (at) + 64 * i))                                 \
     if (!single) {                                                                                 \
-        SLIDE_DOT(b##i, (c).d##i, _mm512_loadu_si512(v + (at) + 64 * i))                           \
+        SUM_DOT(b##i, (c).d##i, _mm512_loadu_si512(v + (at) + 64 * i))                             \
     }
-#define SLIDE_THREE(i, j, c0, c1, c2, at)                                                          \
-    SLIDE_BOTH(i, c0, at)                                                                          \
-    SLIDE_BOTH(j, c0, at)                                                                          \
-    SLIDE_BOTH(i, c1, (at) + 256)                                                                  \
-    SLIDE_BOTH(j, c1, (at) + 256)                                                                  \
-    SLIDE_BOTH(i, c2, (at) + 512)                                                                  \
-    SLIDE_BOTH(j, c2, (at) + 512)
+#define DW_THREE(i, j, c0, c1, c2, at)                                                             \
+    DW_BOTH(i, c0, at)                                                                             \
+    DW_BOTH(j, c0, at)                                                                             \
+    DW_BOTH(i, c1, (at) + 256)                                                                     \
+    DW_BOTH(j, c1, (at) + 256)                                                                     \
+    DW_BOTH(i, c2, (at) + 512)                                                                     \
+    DW_BOTH(j, c2, (at) + 512)
 
 /*
  * Words of half of the channels, in a##i and b##i: the other half's products go on beside what
  * becomes of these.
  */
-#define SLIDE_WORDS(i, j, c0, c1, c2)                                                              \
+#define DW_WORDS(i, j, c0, c1, c2)                                                                 \
     __m512i a##i = bias##i, a##j = bias##j, b##i = bias##i, b##j = bias##j;                        \
-    SLIDE_THREE(i, j, c0, c1, c2, 0)                                                               \
+    DW_THREE(i, j, c0, c1, c2, 0)                                                                  \
     if (more) {                                                                                    \
-        SLIDE_THREE(i, j, c0, c1, c2, more)                                                        \
+        DW_THREE(i, j, c0, c1, c2, more)                                                           \
     }                                                                                              \
     a##i = narrow(scale(a##i, m##i, &e), scale(a##j, m##j, &e), &e);                               \
     W_KEEP(a##i)                                                                                   \
@@ -74,15 +75,15 @@ INLINE column column_at(const slides *s, ptrdiff_t at, int32_t ranges) {
         W_KEEP(b##i)                                                                               \
     }
 
-INLINE void rows_by_one(const slides *s, const slide_out *given, ptrdiff_t at,
-                        const epilogue *usual, int32_t ranges, bool single) {
+INLINE void rows_by_one(const dw_rows *s, const dw_job *given, ptrdiff_t at, const epilogue *usual,
+                        int32_t ranges, bool single) {
     epilogue e = *usual;
     e.clamp = false;
-    const slide_out copy = *given, *o = &copy; /* no store changes it */
+    const dw_job copy = *given, *o = &copy; /* no store changes it */
     uint8_t *first = o->first, *second = o->second;
     const int8_t *w = o->w, *v = o->v;
     const ptrdiff_t more = o->more, step = s->across;
-    SLIDE_KEPT
+    DW_KEPT
     column c0 = column_at(s, at, ranges), c1 = column_at(s, at + step, ranges), c2, ahead;
     at += 2 * step;
     /* Ranges take longer to load: half a step ahead. */
@@ -91,13 +92,13 @@ INLINE void rows_by_one(const slides *s, const slide_out *given, ptrdiff_t at,
     for (int32_t x = 0; x < o->n; x++) {
         c2 = ranges > 1 ? ahead : column_at(s, at, ranges);
         at += step;
-        SLIDE_WORDS(0, 1, c0, c1, c2)
+        DW_WORDS(0, 1, c0, c1, c2)
         if (ranges > 1)
             ahead = column_at(s, at, ranges);
-        SLIDE_WORDS(2, 3, c0, c1, c2)
+        DW_WORDS(2, 3, c0, c1, c2)
         if (!single)
-            slide_store(o, second, _mm512_packus_epi16(b0, b2), x, &e, ranges);
-        slide_store(o, first, _mm512_packus_epi16(a0, a2), x, &e, ranges);
+            dw_store(o, second, _mm512_packus_epi16(b0, b2), x, &e, ranges);
+        dw_store(o, first, _mm512_packus_epi16(a0, a2), x, &e, ranges);
         first += o->pixel;
         second += o->pixel;
         c0 = c1;
@@ -111,19 +112,18 @@ typedef struct both_columns {
     column a, b;
 } both_columns;
 
-INLINE both_columns both_columns_at(const slides *s, ptrdiff_t at, int32_t ranges) {
-    const strips t = load_rows(s, at, 5, ranges);
-    return (both_columns){slide_interleave(t.t0, t.t1, t.t2, t.t3),
-                          slide_interleave(t.t2, t.t3, t.t4, t.t4)};
+INLINE both_columns both_columns_at(const dw_rows *s, ptrdiff_t at, int32_t ranges) {
+    const dw_taps t = load_rows(s, at, 5, ranges);
+    return (both_columns){interleave(t.t0, t.t1, t.t2, t.t3), interleave(t.t2, t.t3, t.t4, t.t4)};
 }
 
 #define EACH_DOT(i, c, w)                                                                          \
     {                                                                                              \
         __m512i weights = _mm512_loadu_si512((w) + 64 * i);                                        \
         W_KEEP(weights)                                                                            \
-        SLIDE_DOT(a##i, (c).a.d##i, weights)                                                       \
+        SUM_DOT(a##i, (c).a.d##i, weights)                                                         \
         if (!single) {                                                                             \
-            SLIDE_DOT(b##i, (c).b.d##i, weights)                                                   \
+            SUM_DOT(b##i, (c).b.d##i, weights)                                                     \
         }                                                                                          \
     }
 #define EACH_SET(c, w) EACH_DOT(0, c, w) EACH_DOT(1, c, w) EACH_DOT(2, c, w) EACH_DOT(3, c, w)
@@ -132,67 +132,66 @@ INLINE both_columns both_columns_at(const slides *s, ptrdiff_t at, int32_t range
     if (more) {                                                                                    \
         EACH_SET(c, (w) + more)                                                                    \
     }
-#define SLIDE_SUMS                                                                                 \
+#define DW_SUMS                                                                                    \
     __m512i a0 = bias0, a1 = bias1, a2 = bias2, a3 = bias3;                                        \
     __m512i b0 = bias0, b1 = bias1, b2 = bias2, b3 = bias3;
 /* Where there is no second row, the first one comes last. */
-#define SLIDE_FINISH                                                                               \
+#define DW_FINISH                                                                                  \
     if (!single)                                                                                   \
-        slide_store(o, second,                                                                     \
-                    _mm512_packus_epi16(narrow(scale(b0, m0, &e), scale(b1, m1, &e), &e),          \
-                                        narrow(scale(b2, m2, &e), scale(b3, m3, &e), &e)),         \
-                    x, &e, ranges);                                                                \
-    slide_store(o, first,                                                                          \
-                _mm512_packus_epi16(narrow(scale(a0, m0, &e), scale(a1, m1, &e), &e),              \
-                                    narrow(scale(a2, m2, &e), scale(a3, m3, &e), &e)),             \
-                x, &e, ranges);
+        dw_store(o, second,                                                                        \
+                 _mm512_packus_epi16(narrow(scale(b0, m0, &e), scale(b1, m1, &e), &e),             \
+                                     narrow(scale(b2, m2, &e), scale(b3, m3, &e), &e)),            \
+                 x, &e, ranges);                                                                   \
+    dw_store(o, first,                                                                             \
+             _mm512_packus_epi16(narrow(scale(a0, m0, &e), scale(a1, m1, &e), &e),                 \
+                                 narrow(scale(a2, m2, &e), scale(a3, m3, &e), &e)),                \
+             x, &e, ranges);
 
-INLINE void rows_by_two(const slides *s, const slide_out *given, ptrdiff_t at,
-                        const epilogue *usual, int32_t ranges, bool single) {
+INLINE void rows_by_two(const dw_rows *s, const dw_job *given, ptrdiff_t at, const epilogue *usual,
+                        int32_t ranges, bool single) {
     epilogue e = *usual;
     e.clamp = false;
-    const slide_out copy = *given, *o = &copy;
+    const dw_job copy = *given, *o = &copy;
     uint8_t *first = o->first, *second = o->second;
     const int8_t *w = o->w;
     const ptrdiff_t more = o->more, step = s->across;
-    SLIDE_KEPT
+    DW_KEPT
     both_columns c = both_columns_at(s, at, ranges);
     for (int32_t x = 0; x < o->n; x++) {
-        SLIDE_SUMS
+        DW_SUMS
         EACH_SETS(c, w)
         c = both_columns_at(s, at += step, ranges);
         EACH_SETS(c, w + 256)
         c = both_columns_at(s, at += step, ranges);
         EACH_SETS(c, w + 512)
-        SLIDE_FINISH
+        DW_FINISH
         first += o->pixel;
         second += o->pixel;
     }
 }
 
-#define TALL_DOTS(c, at)                                                                           \
-    SLIDE_BOTH(0, c, at) SLIDE_BOTH(1, c, at) SLIDE_BOTH(2, c, at) SLIDE_BOTH(3, c, at)
+#define TALL_DOTS(c, at) DW_BOTH(0, c, at) DW_BOTH(1, c, at) DW_BOTH(2, c, at) DW_BOTH(3, c, at)
 
 /* Kernels of two groups of rows: the first `count` rows of s are looked at. */
-INLINE void tall_rows(const slides *s, const slide_out *given, ptrdiff_t at, const epilogue *usual,
+INLINE void tall_rows(const dw_rows *s, const dw_job *given, ptrdiff_t at, const epilogue *usual,
                       int32_t count, int32_t ranges) {
     epilogue e = *usual;
     e.clamp = false;
-    const slide_out copy = *given, *o = &copy;
+    const dw_job copy = *given, *o = &copy;
     const bool single = false;
     uint8_t *first = o->first, *second = o->second;
-    SLIDE_KEPT
+    DW_KEPT
     for (int32_t x = 0; x < o->n; x++, at += o->stride * s->across) {
-        SLIDE_SUMS
+        DW_SUMS
         const int8_t *w = o->w, *v = o->v;
         for (int32_t i = 0; i < o->kw; i++, w += 512, v += 512) {
-            const strips t = load_rows(s, at + i * o->dilation * s->across, count, ranges);
-            column c = slide_interleave(t.t0, t.t1, t.t2, t.t3);
+            const dw_taps t = load_rows(s, at + i * o->dilation * s->across, count, ranges);
+            column c = interleave(t.t0, t.t1, t.t2, t.t3);
             TALL_DOTS(c, 0)
-            c = slide_interleave(t.t4, t.t5, t.t6, t.t7);
+            c = interleave(t.t4, t.t5, t.t6, t.t7);
             TALL_DOTS(c, 256)
         }
-        SLIDE_FINISH
+        DW_FINISH
         first += o->pixel;
         second += o->pixel;
     }
@@ -203,21 +202,19 @@ INLINE void tall_rows(const slides *s, const slide_out *given, ptrdiff_t at, con
 #include "kernel/x86/i8_dw5x5_avx512.h"
 #include "kernel/x86/i8_dw3x3_c32_avx512.h"
 
-#define SLIDE(NAME, ROWS, RANGES, SINGLE)                                                          \
-    TARGET static void NAME(const slides *s, const slide_out *o, ptrdiff_t at,                     \
-                            const epilogue *e) {                                                   \
+#define KERNEL(NAME, ROWS, RANGES, SINGLE)                                                         \
+    TARGET static void NAME(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {  \
         ROWS(s, o, at, e, RANGES, SINGLE);                                                         \
     }
-SLIDE(slide_by_one, rows_by_one, 1, false)
-SLIDE(slide_by_two, rows_by_two, 1, false)
-SLIDE(slide_2_by_one, rows_by_one, 2, false)
-SLIDE(slide_2_by_two, rows_by_two, 2, false)
-SLIDE(single_by_one, rows_by_one, 1, true)
-SLIDE(single_by_two, rows_by_two, 1, true)
+KERNEL(dw3_s1, rows_by_one, 1, false)
+KERNEL(dw3_s2, rows_by_two, 1, false)
+KERNEL(dw3_s1_2, rows_by_one, 2, false)
+KERNEL(dw3_s2_2, rows_by_two, 2, false)
+KERNEL(dw3_s1_single, rows_by_one, 1, true)
+KERNEL(dw3_s2_single, rows_by_two, 1, true)
 
 #define TALL(NAME, ROWS, RANGES)                                                                   \
-    TARGET static void NAME(const slides *s, const slide_out *o, ptrdiff_t at,                     \
-                            const epilogue *e) {                                                   \
+    TARGET static void NAME(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {  \
         tall_rows(s, o, at, e, ROWS, RANGES);                                                      \
     }
 TALL(tall_7, 7, 1)
@@ -225,33 +222,24 @@ TALL(tall_8, 8, 1)
 TALL(tall_2, 8, 2)
 TALL(tall_4, 8, 4)
 
-static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single) {
-    const qk_window_u8s8 *d = p->d;
-    const bool by_two = d->stride_h == 2;
-    if (d->o.scale)
-        return by_two ? slide_floats_by_two : slide_floats_by_one;
-    if (d->dilation_h != 1 || (more && p->groups > 1))
-        return any_for(ranges);
-    if (d->kh == 5 && d->kw == 5 && d->stride_h == 1 && d->stride_w == 1 && d->dilation_w == 1 &&
-        ranges < 4)
-        return ranges == 2 ? slide_2_5x5 : slide_5x5;
-    if (p->shared && p->groups == 2)
-        return ranges == 4               ? tall_4
-               : ranges == 2             ? tall_2
-               : d->kh + d->stride_h < 8 ? tall_7
-                                         : tall_8;
-    if (d->kh != 3 || d->kw != 3 || d->dilation_w != 1 || d->stride_h != d->stride_w ||
-        d->stride_h > 2 || (more && ranges == 4))
-        return any_for(ranges);
-    if (ranges > 1 && ranges * d->channels == 64 && !by_two && !more)
-        return ranges == 4 ? dense_4 : dense_2;
-    if (ranges == 4)
-        return by_two ? slide_16_by_two : slide_16_by_one;
-    if (ranges == 2)
-        return by_two ? slide_2_by_two : slide_2_by_one;
-    if (single)
-        return by_two ? single_by_two : single_by_one;
-    return by_two ? slide_by_two : slide_by_one;
-}
+static const dw_choice dw_choices[] = {
+    {3, 1, 1, DW_FLOATS, 0, f32out_s1, NULL},
+    {3, 2, 1, DW_FLOATS, 0, f32out_s2, NULL},
+    {3, 1, 1, 0, DW_DILATED, dw3_s1, dw3_s1_single},
+    {3, 2, 1, 0, DW_DILATED, dw3_s2, dw3_s2_single},
+    {3, 1, 2, DW_DENSE, DW_DILATED | DW_SETS, dense_2, NULL},
+    {3, 1, 2, 0, DW_DILATED, dw3_s1_2, NULL},
+    {3, 2, 2, 0, DW_DILATED, dw3_s2_2, NULL},
+    {3, 1, 4, DW_DENSE, DW_DILATED | DW_SETS, dense_4, NULL},
+    {3, 1, 4, 0, DW_DILATED | DW_SETS, c16_s1, NULL},
+    {3, 2, 4, 0, DW_DILATED | DW_SETS, c16_s2, NULL},
+    {5, 1, 1, 0, DW_DILATED | DW_SETS, dw5_s1, NULL},
+    {5, 1, 2, 0, DW_DILATED | DW_SETS, dw5_s1_2, NULL},
+    {0, 0, 1, DW_TALL | DW_SEVEN, DW_SETS, tall_7, NULL},
+    {0, 0, 1, DW_TALL, DW_SETS, tall_8, NULL},
+    {0, 0, 2, DW_TALL, DW_SETS, tall_2, NULL},
+    {0, 0, 4, DW_TALL, DW_SETS, tall_4, NULL},
+    DW_ANY_SIZE,
+};
 
 #endif

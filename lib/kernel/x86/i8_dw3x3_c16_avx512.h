@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise 3 x 3 of the last 16 channels or fewer, part of i8_dw3x3_avx512.h. A vector holds four
- * rows of one column: one permutation interleaves all of it, and the weights stay in registers. A
- * step is two pixels of two rows.
+ * Depthwise convolution of u8 by s8, AVX-512 VNNI: 3 x 3 at stride 1 or 2 of the last 16 channels
+ * or fewer, part of i8_dw3x3_avx512.h. A vector holds four rows of one column: one permutation
+ * interleaves all of it, and the weights stay in registers. A step is two pixels of two rows.
  */
-#ifndef QK_I8_SLIDE_16_ZMM_H
-#define QK_I8_SLIDE_16_ZMM_H
+#ifndef QK_I8_DW3X3_C16_AVX512_H
+#define QK_I8_DW3X3_C16_AVX512_H
 
 /* A column for both rows of output. */
 typedef struct column_16 {
@@ -47,7 +47,7 @@ INLINE column_16 column_16_at(const rows_16 *s, ptrdiff_t at, bool by_two) {
 }
 
 /* Pixels 0 and 1 of both rows, as far as they are there. */
-INLINE void store_16(const slide_out *o, uint8_t *first, uint8_t *second, __m512i y, bool both) {
+INLINE void store_16(const dw_job *o, uint8_t *first, uint8_t *second, __m512i y, bool both) {
     store_quarter(second, _mm512_extracti32x4_epi32(y, 1), o->cols);
     if (both)
         store_quarter(second + o->pixel, _mm512_extracti32x4_epi32(y, 3), o->cols);
@@ -78,11 +78,11 @@ INLINE void store_16(const slide_out *o, uint8_t *first, uint8_t *second, __m512
     DOT_16(a##i, c1.a, w1)                                                                         \
     DOT_16(b##i, c1.b, v1) DOT_16(a##i, c2.a, w2) DOT_16(b##i, c2.b, v2)
 
-INLINE void slide_16(const slides *s, const slide_out *given, ptrdiff_t at, const epilogue *usual,
+INLINE void c16_rows(const dw_rows *s, const dw_job *given, ptrdiff_t at, const epilogue *usual,
                      bool by_two) {
     epilogue e = *usual;
     e.clamp = false;
-    const slide_out copy = *given, *o = &copy; /* no store changes it */
+    const dw_job copy = *given, *o = &copy; /* no store changes it */
     const ptrdiff_t step = s->across;
     const int8_t *w = o->w, *v = o->v;
     const __m512i w0 = first_lanes(w), w1 = first_lanes(w + 256), w2 = first_lanes(w + 512);
@@ -134,14 +134,12 @@ INLINE void slide_16(const slides *s, const slide_out *given, ptrdiff_t at, cons
     }
 }
 
-TARGET static void slide_16_by_one(const slides *s, const slide_out *o, ptrdiff_t at,
-                                   const epilogue *e) {
-    slide_16(s, o, at, e, false);
+TARGET static void c16_s1(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
+    c16_rows(s, o, at, e, false);
 }
 
-TARGET static void slide_16_by_two(const slides *s, const slide_out *o, ptrdiff_t at,
-                                   const epilogue *e) {
-    slide_16(s, o, at, e, true);
+TARGET static void c16_s2(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
+    c16_rows(s, o, at, e, true);
 }
 
 #endif

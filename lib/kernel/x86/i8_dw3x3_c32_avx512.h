@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise 3 x 3 at stride 1 of 32 or 16 channels in all, part of i8_dw3x3_avx512.h: a vector
+ * Depthwise convolution of u8 by s8, AVX-512 VNNI: 3 x 3 at stride 1 of an image with 32 or 16
+ * channels in all, part of i8_dw3x3_avx512.h. A vector
  * holds two or four pixels that lie side by side. The columns to their left and right are made of
  * the interleaved vectors of three such groups.
  */
-#ifndef QK_I8_SLIDE_DENSE_ZMM_H
-#define QK_I8_SLIDE_DENSE_ZMM_H
+#ifndef QK_I8_DW3X3_C32_AVX512_H
+#define QK_I8_DW3X3_C32_AVX512_H
 
 /* 64 bytes of each row; copied where some are outside. */
 typedef struct dense_group {
@@ -13,7 +14,7 @@ typedef struct dense_group {
     uint8_t bytes[4][64];
 } dense_group;
 
-QS_COLD TARGET static void dense_copy(const slides *s, ptrdiff_t at, dense_group *g) {
+QS_COLD TARGET static void dense_copy(const dw_rows *s, ptrdiff_t at, dense_group *g) {
     const ptrdiff_t left = (ptrdiff_t)s->end - at;
     const __mmask64 mask =
         mask64(left < 64 ? (int32_t)left : 64) & ~mask64(at < 0 ? (int32_t)-at : 0);
@@ -24,7 +25,7 @@ QS_COLD TARGET static void dense_copy(const slides *s, ptrdiff_t at, dense_group
     }
 }
 
-INLINE void dense_part_at(const slides *s, ptrdiff_t at, dense_group *g) {
+INLINE void dense_part_at(const dw_rows *s, ptrdiff_t at, dense_group *g) {
     const ptrdiff_t end = (ptrdiff_t)s->end;
     if (at > -64 && at < end && (at < 0 || at + 64 > end)) {
         dense_copy(s, at, g);
@@ -43,7 +44,7 @@ INLINE column dense_at(const uint8_t *const *row, ptrdiff_t at) {
     DENSE_ROW(2)
     DENSE_ROW(3)
 #undef DENSE_ROW
-    return slide_interleave(t0, t1, t2, t3);
+    return interleave(t0, t1, t2, t3);
 }
 
 /* From the second pixel of a on, and from its last one on, those of b after them. */
@@ -53,11 +54,11 @@ INLINE column dense_at(const uint8_t *const *row, ptrdiff_t at) {
 #define DENSE_HALF(i, j)                                                                           \
     right.d##i = DENSE_SECOND(c1.d##i, next.d##i);                                                 \
     right.d##j = DENSE_SECOND(c1.d##j, next.d##j);                                                 \
-    SLIDE_WORDS(i, j, c0, c1, right)                                                               \
+    DW_WORDS(i, j, c0, c1, right)                                                                  \
     c0.d##i = two ? right.d##i : DENSE_LAST(c1.d##i, next.d##i);                                   \
     c0.d##j = two ? right.d##j : DENSE_LAST(c1.d##j, next.d##j);
 
-INLINE void dense_store(const slide_out *o, uint8_t *to, __m512i y, ptrdiff_t bytes,
+INLINE void dense_store(const dw_job *o, uint8_t *to, __m512i y, ptrdiff_t bytes,
                         const epilogue *e) {
     if (o->limits)
         y = _mm512_min_epu8(_mm512_max_epu8(y, e->lo), e->hi);
@@ -67,11 +68,11 @@ INLINE void dense_store(const slide_out *o, uint8_t *to, __m512i y, ptrdiff_t by
         w_store_n(to, y, (int32_t)bytes);
 }
 
-INLINE void dense_rows(const slides *s, const slide_out *given, ptrdiff_t at, const epilogue *usual,
+INLINE void dense_rows(const dw_rows *s, const dw_job *given, ptrdiff_t at, const epilogue *usual,
                        bool two) {
     epilogue e = *usual;
     e.clamp = false;
-    const slide_out copy = *given, *o = &copy;
+    const dw_job copy = *given, *o = &copy;
     const bool single = false;
     uint8_t *first = o->first, *second = o->second;
     const int8_t *w = o->w, *v = o->v;
@@ -84,7 +85,7 @@ INLINE void dense_rows(const slides *s, const slide_out *given, ptrdiff_t at, co
     const ptrdiff_t last = at + ((ptrdiff_t)s->end - at) / 64 * 64;
     dense_part_at(s, last, &end);
     dense_part_at(s, (ptrdiff_t)s->end, &beyond);
-    SLIDE_KEPT
+    DW_KEPT
     column c0 = dense_at(before.row, 0), c1 = dense_at(begin.row, 0);
     c0.d0 = DENSE_LAST(c0.d0, c1.d0);
     c0.d1 = DENSE_LAST(c0.d1, c1.d1);
@@ -108,11 +109,11 @@ INLINE void dense_rows(const slides *s, const slide_out *given, ptrdiff_t at, co
     }
 }
 
-TARGET static void dense_2(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
+TARGET static void dense_2(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
     dense_rows(s, o, at, e, true);
 }
 
-TARGET static void dense_4(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
+TARGET static void dense_4(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
     dense_rows(s, o, at, e, false);
 }
 

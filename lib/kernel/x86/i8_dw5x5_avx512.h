@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise 5 x 5 at stride 1, part of i8_dw3x3_avx512.h: two rows of output look at six of the
- * image. Four of them make a dword, the last two one together with those of the next column: eight
- * dot products for 25 taps. Columns stay in registers from one pixel to the next, half of their
- * channels at a time, and so do as many weights as there is room for: a load a cycle is the limit.
- * Words of the first half wait in memory for the second.
+ * Depthwise convolution of u8 by s8, AVX-512 VNNI: 5 x 5 at stride 1, part of i8_dw3x3_avx512.h.
+ * Two rows of output read six rows of the image. Four of them make a dword, the last two one
+ * together with those of the next column: eight dot products for 25 taps. Columns stay in registers
+ * from one pixel to the next, half of their channels at a time, and so do as many weights as there
+ * is room for: a load a cycle is the limit. Words of the first half wait in memory for the second.
  */
-#ifndef QK_I8_SLIDE_5X5_ZMM_H
-#define QK_I8_SLIDE_5X5_ZMM_H
+#ifndef QK_I8_DW5X5_AVX512_H
+#define QK_I8_DW5X5_AVX512_H
 
 #define FIVE_PIXELS 32
 
@@ -29,8 +29,8 @@ INLINE __m512i unpack_bytes(__m512i a, __m512i b, bool high) {
     return high ? _mm512_unpackhi_epi8(a, b) : _mm512_unpacklo_epi8(a, b);
 }
 
-INLINE five_column five_at(const slides *s, ptrdiff_t at, bool high, int32_t ranges) {
-    const strips t = load_rows(s, at, 6, ranges);
+INLINE five_column five_at(const dw_rows *s, ptrdiff_t at, bool high, int32_t ranges) {
+    const dw_taps t = load_rows(s, at, 6, ranges);
     return (five_column){
         unpack_words(unpack_bytes(t.t0, t.t1, high), unpack_bytes(t.t2, t.t3, high)),
         unpack_bytes(t.t4, t.t5, high)};
@@ -69,7 +69,7 @@ INLINE __m512i five_pair(const int8_t *w) {
     W_KEEP(v##i##1)
 
 /* n pixels, half of their channels; words: of each pixel, both rows. */
-INLINE void five_half(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *usual,
+INLINE void five_half(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *usual,
                       int32_t begin, int32_t n, bool high, int32_t ranges, __m512i (*words)[2]) {
     const epilogue e = *usual;
     const ptrdiff_t step = s->across, pixel = o->pixel;
@@ -108,8 +108,8 @@ INLINE void five_half(const slides *s, const slide_out *o, ptrdiff_t at, const e
         const __m512i a = narrow(scale(a0, m0, &e), scale(a1, m1, &e), &e);
         const __m512i b = narrow(scale(b0, m0, &e), scale(b1, m1, &e), &e);
         if (high) {
-            slide_store(o, second, _mm512_packus_epi16(words[x][1], b), begin + x, &e, ranges);
-            slide_store(o, first, _mm512_packus_epi16(words[x][0], a), begin + x, &e, ranges);
+            dw_store(o, second, _mm512_packus_epi16(words[x][1], b), begin + x, &e, ranges);
+            dw_store(o, first, _mm512_packus_epi16(words[x][0], a), begin + x, &e, ranges);
             first += pixel;
             second += pixel;
         } else {
@@ -119,11 +119,11 @@ INLINE void five_half(const slides *s, const slide_out *o, ptrdiff_t at, const e
     }
 }
 
-INLINE void five_rows(const slides *s, const slide_out *given, ptrdiff_t at, const epilogue *usual,
+INLINE void five_rows(const dw_rows *s, const dw_job *given, ptrdiff_t at, const epilogue *usual,
                       int32_t ranges) {
     epilogue e = *usual;
     e.clamp = false;
-    const slide_out copy = *given;
+    const dw_job copy = *given;
     __m512i words[FIVE_PIXELS][2];
     for (int32_t x = 0; x < copy.n; x += FIVE_PIXELS) {
         const int32_t n = copy.n - x < FIVE_PIXELS ? copy.n - x : FIVE_PIXELS;
@@ -132,12 +132,11 @@ INLINE void five_rows(const slides *s, const slide_out *given, ptrdiff_t at, con
     }
 }
 
-TARGET static void slide_5x5(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
+TARGET static void dw5_s1(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
     five_rows(s, o, at, e, 1);
 }
 
-TARGET static void slide_2_5x5(const slides *s, const slide_out *o, ptrdiff_t at,
-                               const epilogue *e) {
+TARGET static void dw5_s1_2(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
     five_rows(s, o, at, e, 2);
 }
 

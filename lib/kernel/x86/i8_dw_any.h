@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise kernels of any size without scratch: every pixel of two rows interleaves its columns
- * anew. Part of i8_dw3x3_avx512.h, i8_dw_rows_avx2.h and i8_dw_rows_avxvnni.h.
+ * Depthwise convolution of u8 by s8, x86, kernels of 2 to 7 rows and up to 7 columns with any
+ * stride and dilation: each output pixel of two rows interleaves its columns again. Runs where no
+ * kernel of a fixed size fits. A template as i8_dw_rows.h; before including it, define also
+ *
+ *   window_dot(a, x, w)  function: sums of a dword's products, added to a
  */
-#ifndef QK_I8_SLIDE_ANY_H
-#define QK_I8_SLIDE_ANY_H
+#ifndef QK_I8_DW_ANY_H
+#define QK_I8_DW_ANY_H
 
 #include "kernel/x86/i8_dw_rows.h"
 
@@ -44,14 +47,14 @@ INLINE dwords dwords_of(w_vec t0, w_vec t1, w_vec t2, w_vec t3) {
     (narrow(scale(a##0, DWORD_M(0), e), scale(a##1, DWORD_M(1), e), e),                            \
      narrow(scale(a##2, DWORD_M(2), e), scale(a##3, DWORD_M(3), e), e))
 
-/* What slides end with: bytes, or floats. */
+/* Stores the sums of a pixel: as bytes or as floats. */
 #define DWORD_END(a)                                                                               \
     if (floats)                                                                                    \
-        slide_floats(o, to, e, a##0, a##1, a##2, a##3);                                            \
+        dw_store_floats(o, to, e, a##0, a##1, a##2, a##3);                                         \
     else                                                                                           \
-        slide_store(o, to, DWORD_BYTES(a), x, e, ranges);
+        dw_store(o, to, DWORD_BYTES(a), x, e, ranges);
 
-INLINE dwords any_group(const slides *s, const uint8_t *const *row, ptrdiff_t at, bool inside,
+INLINE dwords any_group(const dw_rows *s, const uint8_t *const *row, ptrdiff_t at, bool inside,
                         int32_t ranges) {
     w_vec t0, t1, t2, t3;
 #define ANY_ROW(k)                                                                                 \
@@ -67,12 +70,12 @@ INLINE dwords any_group(const slides *s, const uint8_t *const *row, ptrdiff_t at
     return dwords_of(t0, t1, t2, t3);
 }
 
-INLINE void any_rows(const slides *given_rows, const slide_out *given, ptrdiff_t at,
+INLINE void any_rows(const dw_rows *given_rows, const dw_job *given, ptrdiff_t at,
                      const epilogue *usual, int32_t ranges) {
     epilogue copied = *usual, *e = &copied;
     copied.clamp = false;
-    const slide_out copy = *given, *o = &copy; /* no store changes it */
-    const slides rows = *given_rows, *s = &rows;
+    const dw_job copy = *given, *o = &copy; /* no store changes it */
+    const dw_rows rows = *given_rows, *s = &rows;
     uint8_t *first = o->first, *second = o->second;
     const ptrdiff_t more = o->more;
     for (int32_t x = 0; x < o->n; x++, at += o->stride * s->across) {
@@ -91,14 +94,14 @@ INLINE void any_rows(const slides *given_rows, const slide_out *given, ptrdiff_t
                     DWORD_SETS(a, c, w)
                     w += W_ALL;
                 }
-                if (g >= o->behind) {
+                if (g >= o->second_group) {
                     DWORD_SETS(b, c, v)
                     v += W_ALL;
                 }
             }
         }
-        slide_store(o, second, DWORD_BYTES(b), x, e, ranges);
-        slide_store(o, first, DWORD_BYTES(a), x, e, ranges);
+        dw_store(o, second, DWORD_BYTES(b), x, e, ranges);
+        dw_store(o, first, DWORD_BYTES(a), x, e, ranges);
         first += o->pixel;
         second += o->pixel;
     }
@@ -115,7 +118,7 @@ INLINE void any_rows(const slides *given_rows, const slide_out *given, ptrdiff_t
     }
 
 /* Rows of a column in pairs, as bytes. */
-INLINE void put_pairs(const slides *s, ptrdiff_t at, int32_t groups, w_vec (*pairs)[2]) {
+INLINE void put_pairs(const dw_rows *s, ptrdiff_t at, int32_t groups, w_vec (*pairs)[2]) {
     const bool inside = (size_t)at < s->end;
     for (int32_t g = 0; g < groups; g++) {
         const w_vec t = w_load(inside ? s->row[2 * g] + at : s->zeros);
@@ -129,8 +132,7 @@ INLINE void put_pairs(const slides *s, ptrdiff_t at, int32_t groups, w_vec (*pai
  * Where both rows of output look at all pairs, and neighbouring pixels at the same columns: those
  * are interleaved once.
  */
-INLINE void shared_columns(const slides *s, const slide_out *o, ptrdiff_t at,
-                           const epilogue *usual) {
+INLINE void shared_columns(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *usual) {
     epilogue copied = *usual, *e = &copied;
     copied.clamp = false;
     w_vec pairs[7][4][2];
@@ -160,17 +162,17 @@ INLINE void shared_columns(const slides *s, const slide_out *o, ptrdiff_t at,
             column = column == kw - 1 ? 0 : column + 1;
         }
         oldest = oldest == kw - 1 ? 0 : oldest + 1;
-        slide_store(o, second, DWORD_BYTES(b), x, e, 1);
-        slide_store(o, first, DWORD_BYTES(a), x, e, 1);
+        dw_store(o, second, DWORD_BYTES(b), x, e, 1);
+        dw_store(o, first, DWORD_BYTES(a), x, e, 1);
         first += o->pixel;
         second += o->pixel;
     }
 }
 #endif
 
-TARGET static void any_1(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
+TARGET static void any_1(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
 #if W_GROUP == 2
-    if (o->groups == o->stored && o->behind == 0 && o->stride == o->dilation) {
+    if (o->groups == o->stored && o->second_group == 0 && o->stride == o->dilation) {
         shared_columns(s, o, at, e);
         return;
     }
@@ -178,26 +180,27 @@ TARGET static void any_1(const slides *s, const slide_out *o, ptrdiff_t at, cons
     any_rows(s, o, at, e, 1);
 }
 
-TARGET static void any_2(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
+TARGET static void any_2(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
     any_rows(s, o, at, e, 2);
 }
 
 #if W_LANES == 4
-TARGET static void any_4(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
+TARGET static void any_4(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
     any_rows(s, o, at, e, 4);
 }
-#else
-#define any_4 any_1
 #endif
 
-/* Where rows of output do not look at the same groups of rows, or at too many. */
-static bool one_by_one(const plan *p, slide_fn run) {
-    return (run == any_1 || run == any_2 || run == any_4) && !p->shared &&
-           (p->second == p->groups || W_GROUP * p->stored > 8);
-}
-
-static slide_fn any_for(int32_t ranges) {
-    return ranges == 4 ? any_4 : ranges == 2 ? any_2 : any_1;
-}
+/* The last rows of a table of kernels: any size. */
+#if W_LANES == 4
+#define DW_ANY_SIZE                                                                                \
+    {0, 0, 4, 0, 0, any_4, NULL}, {0, 0, 2, 0, 0, any_2, NULL}, {                                  \
+        0, 0, 0, 0, 0, any_1, NULL                                                                 \
+    }
+#else
+#define DW_ANY_SIZE                                                                                \
+    {0, 0, 2, 0, 0, any_2, NULL}, {                                                                \
+        0, 0, 0, 0, 0, any_1, NULL                                                                 \
+    }
+#endif
 
 #endif

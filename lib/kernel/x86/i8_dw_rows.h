@@ -1,31 +1,216 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The second half of i8_dw_split.h: how rows and columns of the image are
- * loaded, and the way through blocks of channels. i8_dw3x3_avx512.h, i8_dw_rows_avx2.h and
- * i8_dw_rows_avxvnni.h hold the kernels.
+ * Depthwise convolution of u8 by s8 on the image itself, x86: what a kernel is given, and how it
+ * loads rows of the image and stores results. A template for vectors of 128 * W_LANES bits; before
+ * including it, define TARGET, INLINE, epilogue_of, scale, narrow (i8_zmm.h, i8_requant_avx2.h) and
+ *
+ *   W_LANES           4 (AVX-512) or 2 (AVX2, AVX-VNNI)
+ *   W_GROUP           rows of the image in a dword: 4 bytes or 2 words
+ *
+ * The kernels stand in i8_dw_any.h (any size) and in i8_dw3x3_avx512.h, i8_dw5x5_avx512.h,
+ * i8_dw_rows_avx2.h and i8_dw_rows_avxvnni.h (the usual sizes); i8_dw_split.h, included last, cuts
+ * the work and chooses among them.
  */
-#ifndef QK_I8_SLIDE_H
-#define QK_I8_SLIDE_H
+#ifndef QK_I8_DW_ROWS_H
+#define QK_I8_DW_ROWS_H
 
-#include "kernel/x86/i8_dw_split.h"
+#include "kernel/i8.h"
 
-#define SLIDE_PAIRS 4
+#if W_LANES == 4
+#define W(f)   _mm512_##f
+#define W_ZERO _mm512_setzero_si512()
+typedef __m512i w_vec;
+INLINE w_vec w_load(const void *p) {
+    return _mm512_loadu_si512(p);
+}
+INLINE void w_store(void *p, w_vec v) {
+    _mm512_storeu_si512(p, v);
+}
+/* The first n bytes. */
+INLINE void w_store_n(uint8_t *p, w_vec v, int32_t n) {
+    _mm512_mask_storeu_epi8(p, ~(__mmask64)0 >> (64 - n), v);
+}
+#else
+#define W(f)   _mm256_##f
+#define W_ZERO _mm256_setzero_si256()
+typedef __m256i w_vec;
+INLINE w_vec w_load(const void *p) {
+    return _mm256_loadu_si256(p);
+}
+INLINE void w_store(void *p, w_vec v) {
+    _mm256_storeu_si256((__m256i *)p, v);
+}
+/* n <= 16 bytes, in overlapping halves. */
+INLINE void copy_bytes(uint8_t *to, const uint8_t *from, int32_t n) {
+    if (n >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + n - 8, from + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + n - 4, from + n - 4, 4);
+    } else {
+        to[0] = from[0];
+        to[n / 2] = from[n / 2];
+        to[n - 1] = from[n - 1];
+    }
+}
+/* n > 16: fewer are those of two ranges. */
+INLINE void w_store_n(uint8_t *p, w_vec v, int32_t n) {
+    uint8_t all[32];
+    w_store(all, v);
+    _mm_storeu_si128((__m128i *)(void *)p, _mm256_castsi256_si128(v));
+    memcpy(p + n - 16, all + n - 16, 16);
+}
+#endif
 
-struct slides {
+enum {
+    W_BYTES = 16 * W_LANES, /* of a vector; channels of a block */
+    W_DWORDS = 4 * W_LANES,
+    W_ALL = 4 * W_BYTES, /* of one dword of all weights */
+};
+
+/* A pair of rows of output: weights, epilogue, where results go. */
+typedef struct dw_job {
+    const int8_t *w, *v; /* weights for the first and the second row of output */
+    ptrdiff_t more;      /* from there to the second set, or 0 */
+    ptrdiff_t moved;     /* from w to v */
+    const int32_t *bias;
+    const float *mult;
+    const float *scale, *add; /* of floats */
+    uint8_t *first, *second;
+    int32_t n, wo;   /* columns of output in a range, of all */
+    int32_t whole;   /* columns that all ranges have */
+    ptrdiff_t pixel; /* bytes */
+    int32_t cols;
+    bool limits;
+    int32_t stride, dilation, kw;         /* along the width */
+    int32_t groups, stored, second_group; /* groups of rows: of the kernel, of both rows of output,
+                                       the first that the second one looks at */
+    int32_t rows;                         /* of output at a time */
+} dw_job;
+
+/* Rows of the image that a kernel reads, and the row of zero points that stands for the outside. */
+typedef struct dw_rows {
     const uint8_t *row[8], *zeros;
     /* In bytes: from column to column, of a row, of a range's columns. */
     ptrdiff_t across;
     size_t end;
     ptrdiff_t q;
+} dw_rows;
+
+/* A kernel: one or two rows of output, one block of channels; `at`: the first column's bytes. */
+typedef void (*dw_fn)(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e);
+
+/* When a kernel is chosen; 0 is any. The first row of a table that fits is taken. */
+typedef struct dw_choice {
+    int32_t kernel;            /* rows and columns of the kernel */
+    int32_t stride;            /* of both axes */
+    int32_t ranges;            /* of columns side by side in a vector */
+    uint32_t needs, wants_not; /* of enum dw_trait */
+    dw_fn run, run_single;     /* run_single: for one row of output, or NULL: run */
+} dw_choice;
+
+enum dw_trait {
+    DW_FLOATS = 1,  /* results are floats */
+    DW_SETS = 2,    /* the block has a second set of weights */
+    DW_DILATED = 4, /* along either axis */
+    DW_DENSE = 8,   /* a vector holds neighbouring pixels: all channels fill half or a quarter */
+    DW_TALL = 16,   /* two dwords hold the rows that both rows of output read */
+    DW_SEVEN = 32,  /* at most seven rows, with DW_TALL */
 };
 
+/* In its register: gcc otherwise moves sums through memory. */
+#if W_LANES == 4
+#define W_KEEP(a) __asm__("" : "+v"(a));
+#else
+#define W_KEEP(a) __asm__("" : "+x"(a));
+#endif
+
+/* ---- loading and storing ---- */
+
+INLINE __m128i load_16(const uint8_t *p) {
+    return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+
+INLINE __m256i load_2x16(const uint8_t *p, const uint8_t *q) {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(load_16(p)), load_16(q), 1);
+}
+
+#if W_LANES == 4
+INLINE __m256i load_32(const uint8_t *p) {
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+#endif
+
+/* Channels of all ranges side by side. */
+INLINE w_vec load_ranges(const uint8_t *const *from, int32_t ranges) {
+#if W_LANES == 4
+    /* Not with masked broadcasts, which are half as fast. */
+    if (ranges == 2)
+        return _mm512_inserti64x4(_mm512_castsi256_si512(load_32(from[0])), load_32(from[1]), 1);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(load_2x16(from[0], from[1])),
+                              load_2x16(from[2], from[3]), 1);
+#else
+    (void)ranges;
+    return load_2x16(from[0], from[1]);
+#endif
+}
+
+#if W_LANES == 4
+/* Plain stores are faster than masked ones. */
+INLINE void store_half(uint8_t *to, __m256i v, int32_t cols) {
+    if (__builtin_expect(cols == 32, true))
+        _mm256_storeu_si256((__m256i *)(void *)to, v);
+    else
+        _mm256_mask_storeu_epi8(to, 0xffffffff >> (32 - cols), v);
+}
+
+INLINE void store_quarter(uint8_t *to, __m128i v, int32_t cols) {
+    if (__builtin_expect(cols == 16, true))
+        _mm_storeu_si128((__m128i *)(void *)to, v);
+    else
+        _mm_mask_storeu_epi8(to, (__mmask16)(0xffff >> (16 - cols)), v);
+}
+#endif
+
+/* The first n ranges of a vector, `cols` bytes of each. */
+INLINE void store_ranges(uint8_t *to, w_vec v, ptrdiff_t apart, int32_t each, int32_t cols,
+                         int32_t n) {
+#if W_LANES == 4
+    if (each == 32)
+        store_half(to, _mm512_castsi512_si256(v), cols);
+    else
+        store_quarter(to, _mm512_castsi512_si128(v), cols);
+    if (each == 32 && n > 1)
+        store_half(to + apart, _mm512_extracti64x4_epi64(v, 1), cols);
+    else if (n > 1)
+        store_quarter(to + apart, _mm512_extracti32x4_epi32(v, 1), cols);
+    if (each == 16 && n > 2)
+        store_quarter(to + 2 * apart, _mm512_extracti32x4_epi32(v, 2), cols);
+    if (each == 16 && n > 3)
+        store_quarter(to + 3 * apart, _mm512_extracti32x4_epi32(v, 3), cols);
+#else
+    (void)each;
+    if (__builtin_expect(cols == 16, true)) {
+        _mm_storeu_si128((__m128i *)(void *)to, _mm256_castsi256_si128(v));
+        if (__builtin_expect(n > 1, true))
+            _mm_storeu_si128((__m128i *)(void *)(to + apart), _mm256_extracti128_si256(v, 1));
+        return;
+    }
+    uint8_t all[W_BYTES];
+    w_store(all, v);
+    for (int32_t r = 0; r < n; r++)
+        copy_bytes(to + r * apart, all + 16 * r, cols);
+#endif
+}
+
 /* Rows of a column. By name: gcc leaves arrays whose elements are kept in memory. */
-typedef struct strips {
+typedef struct dw_taps {
     w_vec t0, t1, t2, t3, t4, t5, t6, t7;
-} strips;
+} dw_taps;
 
 /* A row of a column, loaded once and not again as an operand. */
-INLINE w_vec load_row(const slides *s, const uint8_t *row, ptrdiff_t at, int32_t ranges) {
+INLINE w_vec load_row(const dw_rows *s, const uint8_t *row, ptrdiff_t at, int32_t ranges) {
     const uint8_t *const from[4] = {row + at, row + (at + s->q), row + (at + 2 * s->q),
                                     row + (at + 3 * s->q)};
     w_vec t = ranges == 1 ? w_load(row + at) : load_ranges(from, ranges);
@@ -33,8 +218,8 @@ INLINE w_vec load_row(const slides *s, const uint8_t *row, ptrdiff_t at, int32_t
     return t;
 }
 
-/* The same where some or all ranges are outside. */
-INLINE w_vec edge_row(const slides *s, const uint8_t *row, ptrdiff_t at, int32_t ranges) {
+/* A row of a column where some or all ranges are outside of the image. */
+INLINE w_vec edge_row(const dw_rows *s, const uint8_t *row, ptrdiff_t at, int32_t ranges) {
     const uint8_t *from[4];
     for (int32_t r = 0; r < ranges; r++, at += s->q)
         from[r] = (size_t)at < s->end ? row + at : s->zeros;
@@ -44,28 +229,28 @@ INLINE w_vec edge_row(const slides *s, const uint8_t *row, ptrdiff_t at, int32_t
 }
 
 /* The column that begins `at` bytes after a row's beginning. */
-INLINE strips load_rows(const slides *s, ptrdiff_t at, int32_t count, int32_t ranges) {
+INLINE dw_taps load_rows(const dw_rows *s, ptrdiff_t at, int32_t count, int32_t ranges) {
     const bool inside = (size_t)at < s->end && (size_t)(at + (ranges - 1) * s->q) < s->end;
-    strips t;
-#define SLIDE_ROW(i)                                                                               \
+    dw_taps t;
+#define DW_ROW(i)                                                                                  \
     t.t##i = i >= count ? W_ZERO                                                                   \
              : inside   ? load_row(s, s->row[i], at, ranges)                                       \
                         : edge_row(s, s->row[i], at, ranges)
-    SLIDE_ROW(0);
-    SLIDE_ROW(1);
-    SLIDE_ROW(2);
-    SLIDE_ROW(3);
-    SLIDE_ROW(4);
-    SLIDE_ROW(5);
-    SLIDE_ROW(6);
-    SLIDE_ROW(7);
-#undef SLIDE_ROW
+    DW_ROW(0);
+    DW_ROW(1);
+    DW_ROW(2);
+    DW_ROW(3);
+    DW_ROW(4);
+    DW_ROW(5);
+    DW_ROW(6);
+    DW_ROW(7);
+#undef DW_ROW
     return t;
 }
 
 /* The usual branches are named: gcc else jumps for each of them. */
-INLINE void slide_store(const slide_out *o, uint8_t *to, w_vec y, int32_t x, const epilogue *e,
-                        int32_t ranges) {
+INLINE void dw_store(const dw_job *o, uint8_t *to, w_vec y, int32_t x, const epilogue *e,
+                     int32_t ranges) {
     if (o->limits)
         y = W(min_epu8)(W(max_epu8)(y, e->lo), e->hi);
     if (ranges == 1 && __builtin_expect(o->cols == W_BYTES, true))
@@ -80,9 +265,9 @@ INLINE void slide_store(const slide_out *o, uint8_t *to, w_vec y, int32_t x, con
 }
 
 #if W_LANES == 2
-/* Sums as floats, which go in one range. */
-INLINE void slide_floats(const slide_out *o, uint8_t *to, const epilogue *e, w_vec a0, w_vec a1,
-                         w_vec a2, w_vec a3) {
+/* Stores sums as floats; those have one range. */
+INLINE void dw_store_floats(const dw_job *o, uint8_t *to, const epilogue *e, w_vec a0, w_vec a1,
+                            w_vec a2, w_vec a3) {
     const sink s = {to, 0, NULL, NULL, o->cols, 1, *e, o->scale, o->add};
     store_words(&s, as_floats(&s, a0, 0), as_floats(&s, a1, 8), as_floats(&s, a2, 16),
                 as_floats(&s, a3, 24));
@@ -90,152 +275,20 @@ INLINE void slide_floats(const slide_out *o, uint8_t *to, const epilogue *e, w_v
 #endif
 
 /* One row of output of a 3 x 3 window, to `to`. */
-typedef void (*slide_row_fn)(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e,
-                             uint8_t *to, bool by_two, int32_t ranges, bool floats);
+typedef void (*dw_row_fn)(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e,
+                          uint8_t *to, bool by_two, int32_t ranges, bool floats);
 
-/* Both rows of output, where there are two, for kernels that make one at a time. */
-INLINE void rows_of_three(slide_row_fn run, const slides *s, const slide_out *given, ptrdiff_t at,
-                          const epilogue *usual, bool by_two, int32_t ranges, bool floats) {
+/* Runs a kernel for one row of output on both rows, where there are two. */
+INLINE void each_row(dw_row_fn run, const dw_rows *s, const dw_job *given, ptrdiff_t at,
+                     const epilogue *usual, bool by_two, int32_t ranges, bool floats) {
     epilogue e = *usual;
     e.clamp = false;
-    const slide_out o = *given; /* no store changes it */
+    const dw_job o = *given; /* no store changes it */
     for (int32_t row = 0; row < 1 + (o.second != o.first); row++) {
-        slides l = *s;
+        dw_rows l = *s;
         for (int32_t k = 0; k < 3; k++)
             l.row[k] = s->row[k + (by_two ? 2 : 1) * row];
         run(&l, &o, at, &e, row > 0 ? o.second : o.first, by_two, ranges, floats);
-    }
-}
-
-/* Defined by the including file. */
-static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single);
-/* Does this one want one row of output at a time? */
-static bool one_by_one(const plan *p, slide_fn run);
-
-/* A pair of rows, or a single one. */
-typedef struct slide_pair {
-    slides s;
-    uint8_t *first, *second;
-    bool single;
-    slide_fn run;
-} slide_pair;
-
-/* Rows some of which are outside. Those after the last one are not used. */
-QS_COLD static void edge_rows(const plan *p, int64_t at, int32_t looks, int32_t c, slides *s) {
-    const qk_window_u8s8 *d = p->d;
-    for (int32_t k = 0; k < 8; k++, at += k < looks ? d->dilation_h : 0)
-        s->row[k] = (uint64_t)at < (uint64_t)d->h ? d->image + at * p->row_bytes + c : d->zeros + c;
-}
-
-/* Soon done, and with few instructions: rows are short. */
-INLINE void pair_at(const plan *p, const slide_out *o, int32_t y, int32_t c, slide_pair *q) {
-    const qk_window_u8s8 *d = p->d;
-    const int32_t looks = o->rows == 1 ? d->kh : d->kh + d->stride_h;
-    const int64_t top = d->top + (int64_t)y * d->stride_h;
-    const int64_t bottom = top + (int64_t)(looks - 1) * d->dilation_h;
-    q->single = y + 1 == d->rows;
-    if (__builtin_expect(top >= 0 && bottom < d->h, true)) {
-        const ptrdiff_t apart = d->dilation_h * p->row_bytes;
-        const uint8_t *row = d->image + top * p->row_bytes + c;
-        for (int32_t k = 0; k < 8; k++, row += k < looks ? apart : 0)
-            q->s.row[k] = row;
-    } else {
-        edge_rows(p, top, looks, c, &q->s);
-    }
-    q->s.zeros = d->zeros;
-    q->s.across = d->channels;
-    q->s.end = (size_t)p->row_bytes;
-    const ptrdiff_t line = d->wo * o->pixel;
-    q->first = (uint8_t *)d->out + y * line + c * element_of(d);
-    q->second = q->first + (q->single || o->rows == 1 ? 0 : line);
-}
-
-/*
- * Blocks of channels, a few pairs of rows each: so both weights and rows stay in the first cache.
- * From c on to the end of the last part.
- */
-TARGET static void slide_blocks(const plan *p, part *t, const part *last, int32_t y, int32_t pairs,
-                                int32_t c, int32_t end) {
-    const qk_window_u8s8 *d = p->d;
-    slide_pair q[SLIDE_PAIRS];
-    const int32_t step = W_BYTES * element_of(d);
-    for (int32_t i = 0; i < pairs; i++)
-        pair_at(p, &t->o, y + t->o.rows * i, c, &q[i]);
-    const int8_t *w = d->w + (size_t)(c / W_BYTES) * p->block_bytes;
-    for (;; t++, end = t->end) {
-        slide_out *o = &t->o;
-        for (int32_t i = 0; i < pairs; i++) {
-            q[i].s.q = (ptrdiff_t)t->q * d->stride_w * d->channels;
-            q[i].run = q[i].single ? t->run_single : t->run;
-        }
-        for (; c < end; c += W_BYTES, w += p->block_bytes) {
-            o->w = w;
-            o->v = w + o->moved;
-            o->bias = d->o.bias + c;
-            o->mult = d->o.mult ? d->o.mult + c : NULL;
-            o->scale = d->o.scale ? d->o.scale + c : NULL;
-            o->add = d->o.scale ? d->o.add + c : NULL;
-            o->cols = d->channels - c < t->each ? d->channels - c : t->each;
-            for (int32_t i = 0; i < pairs; i++) {
-                o->first = q[i].first;
-                o->second = q[i].second;
-                q[i].run(&q[i].s, o, (ptrdiff_t)d->left * d->channels, &p->e);
-                for (int32_t k = 0; k < 8; k++)
-                    q[i].s.row[k] += W_BYTES;
-                q[i].first += step;
-                q[i].second += step;
-            }
-        }
-        if (t == last)
-            break;
-    }
-}
-
-/* For blocks with second sets of weights, or without. */
-static void choose_slide(const plan *p, part *t, bool more) {
-    t->o.more = more ? (ptrdiff_t)p->set_bytes : 0;
-    t->run = slide_for(p, t->ranges, more, false);
-    t->run_single = slide_for(p, t->ranges, more, true);
-    const bool one = one_by_one(p, t->run);
-    t->o.rows = one ? 1 : 2;
-    t->o.stored = one ? p->groups : p->stored;
-    t->o.behind = one ? p->groups : p->second;
-}
-
-static bool has_sets(const plan *p) {
-    return p->d->split && W_GROUP == 4;
-}
-
-QS_COLD static void start_slide(const plan *p, part *t) {
-    const qk_window_u8s8 *d = p->d;
-    t->o = (slide_out){.n = t->q,
-                       .wo = d->wo,
-                       .whole = d->wo - (t->ranges - 1) * t->q,
-                       .pixel = (ptrdiff_t)element_of(d) * d->channels,
-                       .limits = d->o.lo > 0 || d->o.hi < 255,
-                       .stride = d->stride_w,
-                       .dilation = d->dilation_w,
-                       .kw = d->kw,
-                       .groups = p->groups};
-    if (p->shared)
-        t->o.moved = (has_sets(p) ? 2 : 1) * (ptrdiff_t)p->set_bytes;
-    choose_slide(p, t, false);
-}
-
-/* All parts, or one where they or their blocks differ in what they take at once. */
-static void slide(const plan *p, part *t, const part *last, int32_t y, int32_t pairs) {
-    const bool sets = has_sets(p);
-    const int32_t step = sets ? W_BYTES : t->end - t->begin;
-    for (int32_t c = t->begin; c < t->end; c += step) {
-        if (sets) {
-            const int8_t *w = p->d->w + (size_t)(c / W_BYTES) * p->block_bytes;
-            choose_slide(p, t, any_weight(w + p->set_bytes, p->set_bytes));
-        }
-        const int32_t left = p->d->rows - y, rows = 2 * pairs < left ? 2 * pairs : left;
-        const int32_t count = t->o.rows == 1 ? rows : pairs;
-        for (int32_t i = 0; i < count; i += SLIDE_PAIRS)
-            slide_blocks(p, t, last, y + t->o.rows * i,
-                         count - i < SLIDE_PAIRS ? count - i : SLIDE_PAIRS, c, c + step);
     }
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise 3 x 3 without scratch in 256-bit vectors, part of i8_avx2.c. Pairs of words are
- * multiplied: the first two rows of a column, and the third one of two neighbouring columns, five
- * pairs for nine taps. From one pixel to the next, pairs stay in registers as bytes: to widen them
- * again costs less than moving twice as many vectors.
+ * Depthwise convolution of u8 by s8, AVX2: 3 x 3 at stride 1 or 2, 32 channels or 16 of two ranges
+ * of columns, part of i8_avx2.c. Pairs of words are multiplied: the first two rows of a column, and
+ * the third one of two neighbouring columns, five pairs for nine taps. From one pixel to the next,
+ * pairs stay in registers as bytes: to widen them again costs less than moving twice as many
+ * vectors.
  */
-#ifndef QK_I8_SLIDE_YMM_H
-#define QK_I8_SLIDE_YMM_H
+#ifndef QK_I8_DW_ROWS_AVX2_H
+#define QK_I8_DW_ROWS_AVX2_H
 
 #include "kernel/x86/i8_dw_any.h"
 
@@ -30,7 +31,7 @@ INLINE quad quad_of(w_vec a, w_vec b) {
     }
 
 /* One row of output. */
-INLINE void quad_row(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e,
+INLINE void quad_row(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e,
                      uint8_t *to, bool by_two, int32_t ranges, bool floats) {
     const ptrdiff_t step = s->across;
     const int8_t *w = o->w;
@@ -42,7 +43,7 @@ INLINE void quad_row(const slides *s, const slide_out *o, ptrdiff_t at, const ep
         w_store(thirds + z, _mm256_or_si256(w_load(w + W_ALL + z), _mm256_slli_epi32(odd, 16)));
         w_store(thirds + W_ALL + z, by_two ? last : _mm256_slli_epi32(last, 16));
     }
-    strips t = load_rows(s, at, 3, ranges), u = load_rows(s, at + step, 3, ranges);
+    dw_taps t = load_rows(s, at, 3, ranges), u = load_rows(s, at + step, 3, ranges);
     quad p0 = quad_of(t.t0, t.t1), p1 = quad_of(u.t0, u.t1), p2, third = quad_of(t.t2, u.t2);
     at += by_two ? step : 2 * step;
     for (int32_t x = 0; x < o->n; x++, at += step, to += o->pixel) {
@@ -68,28 +69,20 @@ INLINE void quad_row(const slides *s, const slide_out *o, ptrdiff_t at, const ep
     }
 }
 
-#define SLIDE(NAME, BY_TWO, RANGES, FLOATS)                                                        \
-    TARGET static void NAME(const slides *s, const slide_out *o, ptrdiff_t at,                     \
-                            const epilogue *e) {                                                   \
-        rows_of_three(quad_row, s, o, at, e, BY_TWO, RANGES, FLOATS);                              \
+#define KERNEL(NAME, BY_TWO, RANGES, FLOATS)                                                       \
+    TARGET static void NAME(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {  \
+        each_row(quad_row, s, o, at, e, BY_TWO, RANGES, FLOATS);                                   \
     }
-SLIDE(slide_by_one, false, 1, false)
-SLIDE(slide_by_two, true, 1, false)
-SLIDE(slide_2_by_one, false, 2, false)
-SLIDE(slide_2_by_two, true, 2, false)
-SLIDE(slide_f, o->stride == 2, 1, true)
+KERNEL(dw3_s1, false, 1, false)
+KERNEL(dw3_s2, true, 1, false)
+KERNEL(dw3_s1_2, false, 2, false)
+KERNEL(dw3_s2_2, true, 2, false)
+KERNEL(dw3_f32out, o->stride == 2, 1, true)
 
-static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single) {
-    const qk_window_u8s8 *d = p->d;
-    (void)more, (void)single;
-    if (d->o.scale)
-        return slide_f;
-    if (d->kh != 3 || d->kw != 3 || d->dilation_h != 1 || d->dilation_w != 1 ||
-        d->stride_h != d->stride_w || d->stride_h > 2)
-        return any_for(ranges);
-    if (ranges == 2)
-        return d->stride_h == 2 ? slide_2_by_two : slide_2_by_one;
-    return d->stride_h == 2 ? slide_by_two : slide_by_one;
-}
+static const dw_choice dw_choices[] = {
+    {3, 0, 1, DW_FLOATS, 0, dw3_f32out, NULL}, {3, 1, 1, 0, DW_DILATED, dw3_s1, NULL},
+    {3, 2, 1, 0, DW_DILATED, dw3_s2, NULL},    {3, 1, 2, 0, DW_DILATED, dw3_s1_2, NULL},
+    {3, 2, 2, 0, DW_DILATED, dw3_s2_2, NULL},  DW_ANY_SIZE,
+};
 
 #endif

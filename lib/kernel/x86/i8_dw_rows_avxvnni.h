@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise 3 x 3 without scratch in 256-bit vectors with vpdpbusd, part of i8_vnni_ymm.h: one row
- * of output at a time, so that two columns, four sums and a third column stay in 16 registers.
+ * Depthwise convolution of u8 by s8, AVX-VNNI: 3 x 3 at stride 1 or 2, 32 channels or 16 of two
+ * ranges of columns, part of i8_vnni_ymm.h. vpdpbusd on 256-bit vectors, one row of output at a
+ * time, so that two columns, four sums and a third column stay in 16 registers.
  */
-#ifndef QK_I8_SLIDE_VNNI_YMM_H
-#define QK_I8_SLIDE_VNNI_YMM_H
+#ifndef QK_I8_DW_ROWS_AVXVNNI_H
+#define QK_I8_DW_ROWS_AVXVNNI_H
 
 #include "kernel/x86/i8_dw_any.h"
 
 /* The fourth row's weights are zero. */
-INLINE dwords column_at(const slides *s, ptrdiff_t at, int32_t ranges) {
-    const strips t = load_rows(s, at, 3, ranges);
+INLINE dwords column_at(const dw_rows *s, ptrdiff_t at, int32_t ranges) {
+    const dw_taps t = load_rows(s, at, 3, ranges);
     return dwords_of(t.t0, t.t1, t.t2, t.t2);
 }
 
-INLINE void three_row(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e,
+INLINE void three_row(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e,
                       uint8_t *to, bool by_two, int32_t ranges, bool floats) {
     const ptrdiff_t step = s->across, pixel = floats ? 4 * step : step;
     const int8_t *w = o->w;
@@ -40,27 +41,25 @@ INLINE void three_row(const slides *s, const slide_out *o, ptrdiff_t at, const e
 }
 
 /* Both strides share their code: what the branches cost is within 2 %. */
-TARGET static void slide_1(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
-    rows_of_three(three_row, s, o, at, e, o->stride == 2, 1, false);
+TARGET static void dw3_1(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
+    each_row(three_row, s, o, at, e, o->stride == 2, 1, false);
 }
 
-TARGET static void slide_f(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
-    rows_of_three(three_row, s, o, at, e, o->stride == 2, 1, true);
+TARGET static void dw3_f32out(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
+    each_row(three_row, s, o, at, e, o->stride == 2, 1, true);
 }
 
-TARGET static void slide_2(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e) {
-    rows_of_three(three_row, s, o, at, e, o->stride == 2, 2, false);
+TARGET static void dw3_2(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
+    each_row(three_row, s, o, at, e, o->stride == 2, 2, false);
 }
 
-static slide_fn slide_for(const plan *p, int32_t ranges, bool more, bool single) {
-    const qk_window_u8s8 *d = p->d;
-    (void)single;
-    if (d->o.scale)
-        return slide_f;
-    if (more || d->kh != 3 || d->kw != 3 || d->dilation_h != 1 || d->dilation_w != 1 ||
-        d->stride_h != d->stride_w || d->stride_h > 2)
-        return any_for(ranges);
-    return ranges == 2 ? slide_2 : slide_1;
-}
+static const dw_choice dw_choices[] = {
+    {3, 0, 1, DW_FLOATS, 0, dw3_f32out, NULL},
+    {3, 1, 1, 0, DW_DILATED | DW_SETS, dw3_1, NULL},
+    {3, 2, 1, 0, DW_DILATED | DW_SETS, dw3_1, NULL},
+    {3, 1, 2, 0, DW_DILATED | DW_SETS, dw3_2, NULL},
+    {3, 2, 2, 0, DW_DILATED | DW_SETS, dw3_2, NULL},
+    DW_ANY_SIZE,
+};
 
 #endif

@@ -1,78 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise convolution on the image itself, to bytes without a clamp, or to floats where the table
- * says so: a template in vectors of
- * 128 * W_LANES bits. Before including it, define TARGET, INLINE, epilogue_of, scale, narrow and
- * narrow_u8 (i8_zmm.h, i8_ymm.h) and
- *
- *   W_LANES           4 or 2
- *   W_GROUP           rows of the image in a dword: 4 bytes or 2 words
- *   window_dot(a, x, w)  function: sums of a dword's products, added up
+ * The driver of depthwise convolution on the image itself, x86, INT8 to bytes without a clamp or to
+ * floats: how the work is cut and which kernel runs. Included last, after the kernels and their
+ * table `dw_choices` (the last rows: any size).
  *
  * Two rows of output at a time. Both read the same dwords, of W_GROUP vertical neighbours of one
  * channel, where that takes no more of them, the second with its weights moved down by the stride.
- * The kernels are those of i8_dw_rows.h; here is how the work is cut.
  *
  * The last channels, where they fill half or a quarter of the lanes, are those of several ranges of
  * columns side by side.
  */
-#ifndef QK_I8_WINDOW_H
-#define QK_I8_WINDOW_H
+#ifndef QK_I8_DW_SPLIT_H
+#define QK_I8_DW_SPLIT_H
 
-#include "kernel/i8.h"
+#include <assert.h>
 
-#if W_LANES == 4
-#define W(f)   _mm512_##f
-#define W_ZERO _mm512_setzero_si512()
-typedef __m512i w_vec;
-INLINE w_vec w_load(const void *p) {
-    return _mm512_loadu_si512(p);
-}
-INLINE void w_store(void *p, w_vec v) {
-    _mm512_storeu_si512(p, v);
-}
-/* The first n bytes. */
-INLINE void w_store_n(uint8_t *p, w_vec v, int32_t n) {
-    _mm512_mask_storeu_epi8(p, ~(__mmask64)0 >> (64 - n), v);
-}
-#else
-#define W(f)   _mm256_##f
-#define W_ZERO _mm256_setzero_si256()
-typedef __m256i w_vec;
-INLINE w_vec w_load(const void *p) {
-    return _mm256_loadu_si256(p);
-}
-INLINE void w_store(void *p, w_vec v) {
-    _mm256_storeu_si256((__m256i *)p, v);
-}
-/* n <= 16 bytes, in overlapping halves. */
-INLINE void copy_bytes(uint8_t *to, const uint8_t *from, int32_t n) {
-    if (n >= 8) {
-        memcpy(to, from, 8);
-        memcpy(to + n - 8, from + n - 8, 8);
-    } else if (n >= 4) {
-        memcpy(to, from, 4);
-        memcpy(to + n - 4, from + n - 4, 4);
-    } else {
-        to[0] = from[0];
-        to[n / 2] = from[n / 2];
-        to[n - 1] = from[n - 1];
-    }
-}
-/* n > 16: fewer are those of two ranges. */
-INLINE void w_store_n(uint8_t *p, w_vec v, int32_t n) {
-    uint8_t all[32];
-    w_store(all, v);
-    _mm_storeu_si128((__m128i *)(void *)p, _mm256_castsi256_si128(v));
-    memcpy(p + n - 16, all + n - 16, 16);
-}
-#endif
+#include "kernel/x86/i8_dw_rows.h"
 
-enum {
-    W_BYTES = 16 * W_LANES, /* of a vector; channels of a block */
-    W_DWORDS = 4 * W_LANES,
-    W_ALL = 4 * W_BYTES, /* of one dword of all weights */
-};
+#define MOST_PAIRS 4
 
 typedef struct plan {
     const qk_window_u8s8 *d;
@@ -85,31 +30,6 @@ typedef struct plan {
     epilogue e;
 } plan;
 
-/* What a pair of rows needs besides its columns. */
-typedef struct slide_out {
-    const int8_t *w, *v; /* of both rows */
-    ptrdiff_t more;      /* from there to the second set, or 0 */
-    ptrdiff_t moved;     /* from w to v */
-    const int32_t *bias;
-    const float *mult;
-    const float *scale, *add; /* of floats */
-    uint8_t *first, *second;
-    int32_t n, wo;   /* columns of output in a range, of all */
-    int32_t whole;   /* columns that all ranges have */
-    ptrdiff_t pixel; /* bytes */
-    int32_t cols;
-    bool limits;
-    int32_t stride, dilation, kw;   /* along the width */
-    int32_t groups, stored, behind; /* groups of rows: of the kernel, of both rows of output, the
-                                       first that the second one looks at */
-    int32_t rows;                   /* of output at a time */
-} slide_out;
-
-/* Rows of the image, from i8_dw_rows.h. */
-typedef struct slides slides;
-
-typedef void (*slide_fn)(const slides *s, const slide_out *o, ptrdiff_t at, const epilogue *e);
-
 /* Channels of one kind of block. */
 typedef struct part {
     int32_t begin, end; /* channels */
@@ -117,8 +37,8 @@ typedef struct part {
     int32_t ranges;
     int32_t q;     /* columns of output in a range */
     int32_t pairs; /* of rows taken at once */
-    slide_fn run, run_single;
-    slide_out o;
+    dw_fn run, run_single;
+    dw_job o;
 } part;
 
 INLINE plan plan_of(const qk_window_u8s8 *d) {
@@ -143,94 +63,6 @@ static int64_t columns_of(const qk_window_u8s8 *d, int32_t n) {
     return (int64_t)(n - 1) * d->stride_w + (int64_t)(d->kw - 1) * d->dilation_w + 1;
 }
 
-/* Defined by the including file. */
-INLINE w_vec window_dot(w_vec a, w_vec x, w_vec w);
-
-/* In its register: gcc otherwise moves sums through memory. */
-#if W_LANES == 4
-#define W_KEEP(a) __asm__("" : "+v"(a));
-#else
-#define W_KEEP(a) __asm__("" : "+x"(a));
-#endif
-
-/* ---- loading and storing ---- */
-
-INLINE __m128i load_16(const uint8_t *p) {
-    return _mm_loadu_si128((const __m128i *)(const void *)p);
-}
-
-INLINE __m256i load_2x16(const uint8_t *p, const uint8_t *q) {
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(load_16(p)), load_16(q), 1);
-}
-
-#if W_LANES == 4
-INLINE __m256i load_32(const uint8_t *p) {
-    return _mm256_loadu_si256((const __m256i *)(const void *)p);
-}
-#endif
-
-/* Channels of all ranges side by side. */
-INLINE w_vec load_ranges(const uint8_t *const *from, int32_t ranges) {
-#if W_LANES == 4
-    /* Not with masked broadcasts, which are half as fast. */
-    if (ranges == 2)
-        return _mm512_inserti64x4(_mm512_castsi256_si512(load_32(from[0])), load_32(from[1]), 1);
-    return _mm512_inserti64x4(_mm512_castsi256_si512(load_2x16(from[0], from[1])),
-                              load_2x16(from[2], from[3]), 1);
-#else
-    (void)ranges;
-    return load_2x16(from[0], from[1]);
-#endif
-}
-
-#if W_LANES == 4
-/* Plain stores are faster than masked ones. */
-INLINE void store_half(uint8_t *to, __m256i v, int32_t cols) {
-    if (__builtin_expect(cols == 32, true))
-        _mm256_storeu_si256((__m256i *)(void *)to, v);
-    else
-        _mm256_mask_storeu_epi8(to, 0xffffffff >> (32 - cols), v);
-}
-
-INLINE void store_quarter(uint8_t *to, __m128i v, int32_t cols) {
-    if (__builtin_expect(cols == 16, true))
-        _mm_storeu_si128((__m128i *)(void *)to, v);
-    else
-        _mm_mask_storeu_epi8(to, (__mmask16)(0xffff >> (16 - cols)), v);
-}
-#endif
-
-/* The first n ranges of a vector, `cols` bytes of each. */
-INLINE void store_ranges(uint8_t *to, w_vec v, ptrdiff_t apart, int32_t each, int32_t cols,
-                         int32_t n) {
-#if W_LANES == 4
-    if (each == 32)
-        store_half(to, _mm512_castsi512_si256(v), cols);
-    else
-        store_quarter(to, _mm512_castsi512_si128(v), cols);
-    if (each == 32 && n > 1)
-        store_half(to + apart, _mm512_extracti64x4_epi64(v, 1), cols);
-    else if (n > 1)
-        store_quarter(to + apart, _mm512_extracti32x4_epi32(v, 1), cols);
-    if (each == 16 && n > 2)
-        store_quarter(to + 2 * apart, _mm512_extracti32x4_epi32(v, 2), cols);
-    if (each == 16 && n > 3)
-        store_quarter(to + 3 * apart, _mm512_extracti32x4_epi32(v, 3), cols);
-#else
-    (void)each;
-    if (__builtin_expect(cols == 16, true)) {
-        _mm_storeu_si128((__m128i *)(void *)to, _mm256_castsi256_si128(v));
-        if (__builtin_expect(n > 1, true))
-            _mm_storeu_si128((__m128i *)(void *)(to + apart), _mm256_extracti128_si256(v, 1));
-        return;
-    }
-    uint8_t all[W_BYTES];
-    w_store(all, v);
-    for (int32_t r = 0; r < n; r++)
-        copy_bytes(to + r * apart, all + 16 * r, cols);
-#endif
-}
-
 /* ---- blocks of channels ---- */
 
 static bool any_weight(const int8_t *w, size_t bytes) {
@@ -242,21 +74,173 @@ static bool any_weight(const int8_t *w, size_t bytes) {
     return any != 0;
 }
 
-/*
- * The kernels, defined by the including file: what t->run and t->o are; pairs of rows from y on.
- */
-QS_COLD static void start_slide(const plan *p, part *t);
-static void slide(const plan *p, part *t, const part *last, int32_t y, int32_t pairs);
-
 /* Bytes of a result. */
 static int32_t element_of(const qk_window_u8s8 *d) {
     return d->o.scale ? 4 : 1;
 }
 
+/* A pair of rows, or a single one. */
+typedef struct row_pair {
+    dw_rows s;
+    uint8_t *first, *second;
+    bool single;
+    dw_fn run;
+} row_pair;
+
+/* Rows some of which are outside. Those after the last one are not used. */
+QS_COLD static void edge_rows(const plan *p, int64_t at, int32_t looks, int32_t c, dw_rows *s) {
+    const qk_window_u8s8 *d = p->d;
+    for (int32_t k = 0; k < 8; k++, at += k < looks ? d->dilation_h : 0)
+        s->row[k] = (uint64_t)at < (uint64_t)d->h ? d->image + at * p->row_bytes + c : d->zeros + c;
+}
+
+/* Soon done, and with few instructions: rows are short. */
+INLINE void pair_at(const plan *p, const dw_job *o, int32_t y, int32_t c, row_pair *q) {
+    const qk_window_u8s8 *d = p->d;
+    const int32_t looks = o->rows == 1 ? d->kh : d->kh + d->stride_h;
+    const int64_t top = d->top + (int64_t)y * d->stride_h;
+    const int64_t bottom = top + (int64_t)(looks - 1) * d->dilation_h;
+    q->single = y + 1 == d->rows;
+    if (__builtin_expect(top >= 0 && bottom < d->h, true)) {
+        const ptrdiff_t apart = d->dilation_h * p->row_bytes;
+        const uint8_t *row = d->image + top * p->row_bytes + c;
+        for (int32_t k = 0; k < 8; k++, row += k < looks ? apart : 0)
+            q->s.row[k] = row;
+    } else {
+        edge_rows(p, top, looks, c, &q->s);
+    }
+    q->s.zeros = d->zeros;
+    q->s.across = d->channels;
+    q->s.end = (size_t)p->row_bytes;
+    const ptrdiff_t line = d->wo * o->pixel;
+    q->first = (uint8_t *)d->out + y * line + c * element_of(d);
+    q->second = q->first + (q->single || o->rows == 1 ? 0 : line);
+}
+
+/*
+ * Blocks of channels, a few pairs of rows each: so both weights and rows stay in the first cache.
+ * From c on to the end of the last part.
+ */
+TARGET static void run_blocks(const plan *p, part *t, const part *last, int32_t y, int32_t pairs,
+                              int32_t c, int32_t end) {
+    const qk_window_u8s8 *d = p->d;
+    row_pair q[MOST_PAIRS];
+    const int32_t step = W_BYTES * element_of(d);
+    for (int32_t i = 0; i < pairs; i++)
+        pair_at(p, &t->o, y + t->o.rows * i, c, &q[i]);
+    const int8_t *w = d->w + (size_t)(c / W_BYTES) * p->block_bytes;
+    for (;; t++, end = t->end) {
+        dw_job *o = &t->o;
+        for (int32_t i = 0; i < pairs; i++) {
+            q[i].s.q = (ptrdiff_t)t->q * d->stride_w * d->channels;
+            q[i].run = q[i].single ? t->run_single : t->run;
+        }
+        for (; c < end; c += W_BYTES, w += p->block_bytes) {
+            o->w = w;
+            o->v = w + o->moved;
+            o->bias = d->o.bias + c;
+            o->mult = d->o.mult ? d->o.mult + c : NULL;
+            o->scale = d->o.scale ? d->o.scale + c : NULL;
+            o->add = d->o.scale ? d->o.add + c : NULL;
+            o->cols = d->channels - c < t->each ? d->channels - c : t->each;
+            for (int32_t i = 0; i < pairs; i++) {
+                o->first = q[i].first;
+                o->second = q[i].second;
+                q[i].run(&q[i].s, o, (ptrdiff_t)d->left * d->channels, &p->e);
+                for (int32_t k = 0; k < 8; k++)
+                    q[i].s.row[k] += W_BYTES;
+                q[i].first += step;
+                q[i].second += step;
+            }
+        }
+        if (t == last)
+            break;
+    }
+}
+
+/* What the table of kernels asks for. */
+static uint32_t traits_of(const plan *p, int32_t ranges, bool more) {
+    const qk_window_u8s8 *d = p->d;
+    const bool tall = p->shared && p->groups == 2;
+    return (d->o.scale ? DW_FLOATS : 0u) | (more ? DW_SETS : 0u) |
+           (d->dilation_h != 1 || d->dilation_w != 1 ? DW_DILATED : 0u) |
+           (ranges * d->channels == W_BYTES ? DW_DENSE : 0u) | (tall ? DW_TALL : 0u) |
+           (tall && d->kh + d->stride_h <= 7 ? DW_SEVEN : 0u);
+}
+
+static const dw_choice *find_choice(const plan *p, int32_t ranges, bool more) {
+    const qk_window_u8s8 *d = p->d;
+    const int32_t kernel = d->kh == d->kw ? d->kh : -1;
+    const int32_t stride = d->stride_h == d->stride_w ? d->stride_h : -1;
+    const uint32_t traits = traits_of(p, ranges, more);
+    for (const dw_choice *c = dw_choices;; c++)
+        if ((c->kernel == 0 || c->kernel == kernel) && (c->stride == 0 || c->stride == stride) &&
+            (c->ranges == 0 || c->ranges == ranges) && (c->needs & ~traits) == 0 &&
+            (c->wants_not & traits) == 0)
+            return c;
+}
+
+/* Does this kernel take one row of output at a time? Where two do not read the same groups of rows,
+ * or too many, those of any size do. */
+static bool one_by_one(const plan *p, const dw_choice *c) {
+    return c->kernel == 0 && !(c->needs & DW_TALL) && !p->shared &&
+           (p->second == p->groups || W_GROUP * p->stored > 8);
+}
+
+/* For blocks with second sets of weights, or without. */
+static void choose(const plan *p, part *t, bool more) {
+    const dw_choice *c = find_choice(p, t->ranges, more);
+    assert(c->kernel == 3 || !p->d->o.scale);
+    t->o.more = more ? (ptrdiff_t)p->set_bytes : 0;
+    t->run = c->run;
+    t->run_single = c->run_single ? c->run_single : c->run;
+    const bool one = one_by_one(p, c);
+    t->o.rows = one ? 1 : 2;
+    t->o.stored = one ? p->groups : p->stored;
+    t->o.second_group = one ? p->groups : p->second;
+}
+
+static bool has_sets(const plan *p) {
+    return p->d->split && W_GROUP == 4;
+}
+
+QS_COLD static void start_part(const plan *p, part *t) {
+    const qk_window_u8s8 *d = p->d;
+    t->o = (dw_job){.n = t->q,
+                    .wo = d->wo,
+                    .whole = d->wo - (t->ranges - 1) * t->q,
+                    .pixel = (ptrdiff_t)element_of(d) * d->channels,
+                    .limits = d->o.lo > 0 || d->o.hi < 255,
+                    .stride = d->stride_w,
+                    .dilation = d->dilation_w,
+                    .kw = d->kw,
+                    .groups = p->groups};
+    if (p->shared)
+        t->o.moved = (has_sets(p) ? 2 : 1) * (ptrdiff_t)p->set_bytes;
+    choose(p, t, false);
+}
+
+/* All parts, or one where they or their blocks differ in what they take at once. */
+static void run_pairs(const plan *p, part *t, const part *last, int32_t y, int32_t pairs) {
+    const bool sets = has_sets(p);
+    const int32_t step = sets ? W_BYTES : t->end - t->begin;
+    for (int32_t c = t->begin; c < t->end; c += step) {
+        if (sets) {
+            const int8_t *w = p->d->w + (size_t)(c / W_BYTES) * p->block_bytes;
+            choose(p, t, any_weight(w + p->set_bytes, p->set_bytes));
+        }
+        const int32_t left = p->d->rows - y, rows = 2 * pairs < left ? 2 * pairs : left;
+        const int32_t count = t->o.rows == 1 ? rows : pairs;
+        for (int32_t i = 0; i < count; i += MOST_PAIRS)
+            run_blocks(p, t, last, y + t->o.rows * i,
+                       count - i < MOST_PAIRS ? count - i : MOST_PAIRS, c, c + step);
+    }
+}
+
 static part part_of(const plan *p, int32_t begin, int32_t end, int32_t each) {
     part t = {.begin = begin, .end = end, .each = each, .ranges = W_BYTES / each};
     t.q = (p->d->wo + t.ranges - 1) / t.ranges;
-    start_slide(p, &t);
+    start_part(p, &t);
     /* Rows of all blocks that stay in the first cache. */
     const int64_t most = 64 / columns_of(p->d, t.q);
     t.pairs = most < 1 ? 1 : most > 4 ? 4 : (int32_t)most;
@@ -267,7 +251,7 @@ static part part_of(const plan *p, int32_t begin, int32_t end, int32_t each) {
 static void run_parts(const plan *p, part *t, const part *last, int32_t begin, int32_t end) {
     for (int32_t y = begin; y < end; y += 2 * t->pairs) {
         const int32_t pairs = (end - y + 1) / 2;
-        slide(p, t, last, y, pairs < t->pairs ? pairs : t->pairs);
+        run_pairs(p, t, last, y, pairs < t->pairs ? pairs : t->pairs);
     }
 }
 

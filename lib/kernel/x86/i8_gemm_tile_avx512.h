@@ -3,8 +3,8 @@
  * What tiles of integer products are written in: a##r##_##v is the sum of row r and vector v of 16
  * columns, h##r of 8, x##r a dword of the row in all lanes, b##v and bh its weights.
  */
-#ifndef QK_I8_TILE_ZMM_H
-#define QK_I8_TILE_ZMM_H
+#ifndef QK_I8_GEMM_TILE_AVX512_H
+#define QK_I8_GEMM_TILE_AVX512_H
 
 #include "kernel/x86/i8_requant_avx512.h"
 #include "kernel/x86/i8_im2row_avx512.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Integer products of a single row: four dwords at a time, no sum waits for the one before. */
-#ifndef QK_I8_ROW_ZMM_H
-#define QK_I8_ROW_ZMM_H
+#ifndef QK_I8_GEMV_AVX512_H
+#define QK_I8_GEMV_AVX512_H
 
 #include "kernel/x86/i8_requant_avx512.h"
 #include "kernel/x86/i8_gemm_tile_avx512.h"

@@ -4,8 +4,8 @@
  * Products gather the rows of a tile while they compute the one before: loads and stores that would
  * take a tenth of the time alone then take next to none.
  */
-#ifndef QK_I8_GATHER_ZMM_H
-#define QK_I8_GATHER_ZMM_H
+#ifndef QK_I8_IM2ROW_AVX512_H
+#define QK_I8_IM2ROW_AVX512_H
 
 #include "kernel/x86/i8_zmm.h"
 

@@ -3,8 +3,8 @@
  * What integer kernels in 256-bit vectors have in common: from sums to bytes, and what i8_ymm.c has
  * of a table. Before including it, define TARGET.
  */
-#ifndef QK_I8_FINISH_YMM_H
-#define QK_I8_FINISH_YMM_H
+#ifndef QK_I8_REQUANT_AVX2_H
+#define QK_I8_REQUANT_AVX2_H
 
 #include <immintrin.h>
 

@@ -3,8 +3,8 @@
  * From the sums of a product's tile to its bytes, for every width of a panel. The kind of epilogue
  * is a constant wherever it matters, so that the usual ones have no branches.
  */
-#ifndef QK_I8_FINISH_ZMM_H
-#define QK_I8_FINISH_ZMM_H
+#ifndef QK_I8_REQUANT_AVX512_H
+#define QK_I8_REQUANT_AVX512_H
 
 #include "kernel/x86/i8_zmm.h"
 

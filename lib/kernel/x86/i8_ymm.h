@@ -207,7 +207,8 @@ TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
     }
 }
 
-#include "kernel/x86/i8_dw_split.h"
+/* i8_dw_split.h, which the including file includes last. */
+static void window_u8s8(const qk_window_u8s8 *d);
 
 /* ---- the product ---- */
 
