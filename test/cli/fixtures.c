@@ -149,6 +149,16 @@ static void make_free(void) {
     free(w);
 }
 
+/* Gives its input, all of whose axes are free but one of 3, out as it comes in. */
+static void make_same(const char *path, int32_t rank, const int64_t *dims) {
+    static const char *const names[] = {"N", "A", "B", "C"};
+    qsim_builder *b = begin("same");
+    need(qsim_builder_input(b, "x", QSIM_FLOAT, rank, dims, names), "x");
+    need(qsim_builder_node(b, "", "Identity", "same", "x", "y"), "Identity");
+    need(qsim_builder_output(b, "y", QSIM_FLOAT, rank, dims, names), "y");
+    finish(b, path);
+}
+
 /* A protobuf field of bytes; returns the end. */
 static uint8_t *put(uint8_t *p, int field, const void *data, size_t size) {
     *p++ = (uint8_t)(field << 3 | 2);
@@ -256,6 +266,36 @@ static void make_pictures(void) {
     }
 }
 
+/* A .wav of 16 bits. */
+static void write_wav(const char *path, uint8_t channels, uint16_t rate, const int16_t *samples,
+                      uint8_t bytes) {
+    uint8_t head[44] = "RIFF....WAVEfmt \20\0\0\0\1\0";
+    memcpy(head + 36, "data", 4);
+    memset(head + 4, 0, 4);
+    head[4] = (uint8_t)(36 + bytes);
+    head[22] = channels;
+    head[24] = (uint8_t)rate;
+    head[25] = (uint8_t)(rate >> 8);
+    head[32] = (uint8_t)(2 * channels);
+    head[34] = 16;
+    head[40] = bytes;
+    write_file(path, head, sizeof(head), samples, bytes);
+}
+
+/* Files that are samples by themselves. */
+static void make_samples(void) {
+    static const int16_t tone[] = {0, 8192, 16384, 8192, 0, -8192, -16384, -8192};
+    static const uint8_t red[] = {'B', 'M', 62, 0, 0, 0, 0,   0,   0,   0,   58, 0, 0, 0, 40, 0,
+                                  0,   0,   1,  0, 0, 0, 255, 255, 255, 255, 1,  0, 8, 0, 0,  0,
+                                  0,   0,   4,  0, 0, 0, 0,   0,   0,   0,   0,  0, 0, 0, 1,  0,
+                                  0,   0,   0,  0, 0, 0, 0,   0,   255, 0,   0,  0, 0, 0};
+    write_file("white.ppm", "P6 1 1 255\n\377\377\377", 14, NULL, 0);
+    write_file("colours.ppm", "P6 2 1 255\n\377\0\0\0\0\377", 17, NULL, 0);
+    write_file("red.bmp", red, sizeof(red), NULL, 0);
+    write_wav("tone.wav", 1, 16000, tone, sizeof(tone));
+    write_wav("stereo.wav", 2, 44100, tone, sizeof(tone));
+}
+
 int main(void) {
     static const char html[] = "<html><body>404</body></html>\n";
     make_identity();
@@ -263,11 +303,15 @@ int main(void) {
     make_sum();
     make_image();
     make_free();
+    make_same("photo.onnx", 4, (int64_t[]){-1, 3, -1, -1});
+    make_same("last.onnx", 4, (int64_t[]){-1, -1, -1, 3});
+    make_same("sound.onnx", 2, (int64_t[]){-1, -1});
     make_unknown();
     make_broken();
     make_labelled();
     make_arrays();
     make_pictures();
+    make_samples();
     write_file("junk.onnx", html, sizeof(html) - 1, NULL, 0);
     write_file("names.txt", "zero\none\ntwo, \"2\"\n", 18, NULL, 0);
     return 0;

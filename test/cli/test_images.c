@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pictures as the tools read them: PNG without loss, JPEG nearly, sizes and crops. */
+/* Pictures as the tools read them: PNG and BMP without loss, JPEG nearly, sizes as Pillow's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 enum { WIDTH = 13, HEIGHT = 9 };
 
-#if defined(TOOL_PNG) || defined(TOOL_JPEG)
+#if defined(TOOL_PNG) || defined(TOOL_JPEG) || defined(TOOL_WEBP)
 /* Smooth, so that JPEG loses little. */
 static void draw(unsigned char *rgb) {
     for (int y = 0; y < HEIGHT; y++)
@@ -102,34 +102,202 @@ static image ramp(int32_t width, int32_t height) {
     return im;
 }
 
+static const int32_t any[] = {-1, -1};
+
 static void check_sizes(void) {
     tool t = {.quiet = true};
     image im = ramp(16, 8);
     preprocess how = {.resize = {16, 8}};
-    CHECK_INT(image_fit(&t, "ramp", &how, &im), EXIT_OK);
+    CHECK_INT(image_fit(&t, "ramp", &how, any, &im), EXIT_OK);
     for (int i = 0; i < 128; i++) /* the same size: the same bytes */
         CHECK_INT(im.pixels[i], i % 16 * 8 + i / 16);
-    how = (preprocess){.resize = {4, 0}}; /* the shorter side */
-    CHECK_INT(image_fit(&t, "ramp", &how, &im), EXIT_OK);
+    how = (preprocess){.resize = {4, 0}, .shorter = true};
+    CHECK_INT(image_fit(&t, "ramp", &how, any, &im), EXIT_OK);
     CHECK(im.width == 8 && im.height == 4);
     for (int i = 8; i < 24; i++) /* a ramp stays one, away from the border */
         if (i % 8 > 0 && i % 8 < 7)
             CHECK(abs(im.pixels[i] - (i % 8 * 16 + 4 + i / 8 * 2)) <= 1);
     how = (preprocess){.crop = {2, 4}};
     unsigned char corner = im.pixels[3];
-    CHECK_INT(image_fit(&t, "ramp", &how, &im), EXIT_OK);
+    CHECK_INT(image_fit(&t, "ramp", &how, any, &im), EXIT_OK);
     CHECK(im.width == 2 && im.height == 4 && im.pixels[0] == corner);
+    how = (preprocess){.pad = {4, 6}, .fill_count = 1, .fill = {9}};
+    CHECK_INT(image_fit(&t, "ramp", &how, any, &im), EXIT_OK);
+    CHECK(im.width == 4 && im.height == 6);
+    CHECK(im.pixels[0] == 9 && im.pixels[5] == corner && im.pixels[23] == 9);
     free(im.pixels);
 }
 
+/* Sizes that the model decides. */
+static void check_fit(void) {
+    static const struct {
+        int fit;
+        int32_t wanted[2], width, height;
+    } cases[] = {
+        {FIT_CROP, {24, 16}, 24, 16},    {FIT_CROP, {-1, -1}, 224, 224},
+        {FIT_STRETCH, {10, 20}, 10, 20}, {FIT_LETTERBOX, {30, 20}, 30, 20},
+        {FIT_TEXT, {-1, 32}, 64, 32},    {FIT_TEXT, {100, 32}, 100, 32},
+        {FIT_TEXT, {-1, -1}, 32, 32},
+    };
+    tool t = {.quiet = true};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        image im = ramp(32, 16);
+        preprocess how = {.fit = cases[i].fit};
+        CHECK_INT(image_fit(&t, "ramp", &how, cases[i].wanted, &im), EXIT_OK);
+        CHECK_INT(im.width, cases[i].width);
+        CHECK_INT(im.height, cases[i].height);
+        free(im.pixels);
+    }
+}
+
+/* Pillow's numbers, by pictures.py --golden. */
+static void check_golden(void) {
+    static const unsigned char small[] = {
+        101, 131, 142, 119, 121, 142, 121, 132, 121, 120, 110, 132, 147, 111, 143,
+        113, 129, 125, 124, 127, 123, 122, 123, 128, 153, 132, 133, 133, 122, 126,
+        103, 146, 116, 130, 129, 128, 151, 147, 138, 155, 138, 128, 143, 149, 125};
+    static const unsigned char narrow[] = {
+        42,  95,  148, 135, 175, 181, 120, 92,  98,  72,  125, 178, 139, 169, 160, 104, 84,
+        99,  102, 150, 165, 207, 89,  80,  151, 104, 86,  102, 138, 144, 182, 81,  87,  110,
+        139, 192, 77,  130, 159, 147, 119, 99,  104, 140, 155, 150, 104, 95,  150, 141, 95,
+        103, 117, 153, 171, 152, 124, 124, 154, 135, 85,  138, 120, 157, 163, 135, 140, 142,
+        144, 165, 118, 110, 111, 140, 132, 138, 118, 120, 161, 141, 113, 139, 168, 150};
+    for (int k = 0; k < 2; k++) {
+        image im = {malloc(7 * 11 * 3), 11, 7, 3};
+        for (int i = 0; im.pixels && i < 7 * 11 * 3; i++) {
+            int c = i % 3, x = i / 3 % 11, y = i / 33;
+            im.pixels[i] = (unsigned char)(x * 37 + y * 91 + c * 53 + x * y * 5);
+        }
+        CHECK(image_resize(&im, k ? 4 : 5, k ? 7 : 3));
+        CHECK(memcmp(im.pixels, k ? narrow : small, k ? sizeof(narrow) : sizeof(small)) == 0);
+        free(im.pixels);
+    }
+}
+
+/* A picture of 3 x 2 in each form of BMP: the upper row red, green, blue, the lower one black,
+ * grey, white. */
+static void check_bmp(int bits, bool down, bool bitfields) {
+    static const unsigned char want[] = {255, 0, 0, 0,   255, 0,   0,   0,   255,
+                                         0,   0, 0, 128, 128, 128, 255, 255, 255};
+    unsigned char file[256] = {'B', 'M'}, *p = file + 54, *palette = p;
+    size_t row = ((size_t)bits * 3 + 31) / 32 * 4;
+    memcpy(file + 14, "\50\0\0\0\3\0\0\0", 8);
+    file[22] = down ? 254 : 2;
+    memset(file + 23, down ? 255 : 0, 3);
+    file[26] = 1;
+    file[28] = (unsigned char)bits;
+    if (bitfields) {
+        file[30] = 3;
+        memcpy(p, "\377\0\0\0\0\377\0\0\0\0\377", 12);
+        p += 12;
+    }
+    for (int i = 0; bits <= 8 && i < 6; i++, p += 4)
+        for (int c = 0; c < 3; c++)
+            palette[i * 4 + c] = want[i * 3 + 2 - c];
+    file[46] = bits <= 8 ? 6 : 0;
+    file[10] = (unsigned char)(p - file);
+    for (int y = 0; y < 2; y++)
+        for (int x = 0; x < 3; x++) {
+            unsigned char *at = p + (size_t)(down ? y : 1 - y) * row;
+            const unsigned char *rgb = want + (y * 3 + x) * 3;
+            if (bits == 4)
+                at[x / 2] = (unsigned char)(at[x / 2] | (y * 3 + x) << (x % 2 ? 0 : 4));
+            else if (bits == 8)
+                at[x] = (unsigned char)(y * 3 + x);
+            else
+                for (int c = 0; c < 3; c++)
+                    at[x * bits / 8 + c] = rgb[bitfields ? c : 2 - c];
+        }
+    image im = {0};
+    const char *why = "";
+    size_t size = (size_t)(p - file) + 2 * row;
+    CHECK(image_decode_bmp(file, size, &im, &why));
+    CHECK(im.width == 3 && im.height == 2 && im.channels == 3);
+    CHECK(im.pixels && memcmp(im.pixels, want, sizeof(want)) == 0);
+    free(im.pixels);
+    im.pixels = NULL;
+    CHECK(!image_decode_bmp(file, size - row, &im, &why));
+    free(im.pixels);
+}
+
+/* A BMP of 4 x 2 with one field of its header changed is refused, and not by running out of memory.
+ */
+static void check_hostile(void) {
+    static const struct {
+        int at, bytes;
+        uint32_t value;
+    } fields[] = {
+        {18, 4, 0},          {18, 4, 0x80000000}, {18, 4, 0x7fffffff}, {18, 4, 200000},
+        {22, 4, 0},          {22, 4, 0x80000000}, {22, 4, 0x7fffffff}, {22, 4, 3},
+        {10, 4, 0xffffffff}, {10, 4, 1000},       {14, 4, 13},         {14, 4, 0xffffffff},
+        {28, 2, 16},         {28, 2, 0},          {28, 2, 64},         {28, 2, 0xffff},
+        {30, 4, 1},          {30, 4, 3},          {30, 4, 99},         {0, 1, 'A'},
+    };
+    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+        unsigned char file[54 + 24] = {'B', 'M'};
+        file[10] = 54;
+        file[14] = 40;
+        file[18] = 4;
+        file[22] = 2;
+        file[28] = 24;
+        image im = {0};
+        const char *why = "";
+        if (i == 0) { /* without a change it is fine */
+            CHECK(image_decode_bmp(file, sizeof(file), &im, &why));
+            free(im.pixels);
+            im.pixels = NULL;
+        }
+        for (int k = 0; k < fields[i].bytes; k++)
+            file[fields[i].at + k] = (unsigned char)(fields[i].value >> 8 * k);
+        why = "";
+        CHECK(!image_decode_bmp(file, sizeof(file), &im, &why) && *why);
+        free(im.pixels);
+    }
+    static const char *const pnm[] = {
+        "P5",         "P6 9999999 9999999 255\n", "P5 0 4 255\n", "P5 4 4 65535\nxx",
+        "P5 4 4 255", "P6 2 1 255\nabcde",        "P2 1 1 255 7"};
+    for (size_t i = 0; i < sizeof(pnm) / sizeof(*pnm); i++) {
+        image im = {0};
+        const char *why = "";
+        CHECK(!image_decode_pnm(pnm[i], strlen(pnm[i]), &im, &why) && *why);
+        free(im.pixels);
+    }
+}
+
+#ifdef TOOL_WEBP
+#include <webp/encode.h>
+
+static void check_webp(void) {
+    unsigned char rgb[WIDTH * HEIGHT * 3];
+    uint8_t *file = NULL;
+    draw(rgb);
+    size_t size = WebPEncodeLosslessRGB(rgb, WIDTH, HEIGHT, WIDTH * 3, &file);
+    CHECK(size > 0);
+    check_decoder(image_decode_webp, file, size, 0);
+    WebPFree(file);
+}
+#endif
+
 int main(void) {
-    CHECK(image_is_name("a.b.JPG") && image_is_name("x.png") && !image_is_name("png"));
+    CHECK(image_is_name("a.b.JPG") && image_is_name("x.webp") && !image_is_name("png"));
 #ifdef TOOL_PNG
     check_png();
 #endif
 #ifdef TOOL_JPEG
     check_jpeg();
 #endif
+#ifdef TOOL_WEBP
+    check_webp();
+#endif
     check_sizes();
+    check_fit();
+    check_golden();
+    check_hostile();
+    check_bmp(4, false, false);
+    check_bmp(8, true, false);
+    check_bmp(24, false, false);
+    check_bmp(24, true, false);
+    check_bmp(32, false, false);
+    check_bmp(32, false, true);
     return test_done();
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One array, wherever it is: .npy, IDX (.gz), a member of an .npz, a TensorProto, or made up. */
+/* One array, wherever it is: .npy, IDX (.gz), a member of an .npz, a TensorProto, .csv, or made up.
+ */
 #ifndef TOOL_SOURCE_H
 #define TOOL_SOURCE_H
 
@@ -12,6 +13,8 @@ enum { SOURCE_FILE, SOURCE_NPZ, SOURCE_PROTO, SOURCE_RANDOM };
 typedef struct source {
     int kind;
     bool idx;         /* pixels: scaled to 0..1 where floats are wanted */
+    bool picture;     /* of a picture's file */
+    bool table;       /* text: rows of as many numbers as a sample has */
     const char *path; /* the caller's */
     const void *data; /* the file's bytes, inflated */
     size_t size;

@@ -6,27 +6,10 @@
 #include <sys/stat.h>
 
 #include "common/folder.h"
-#include "common/image.h"
+#include "common/dataset_sets.h"
 #include "common/labels.h"
 
-struct dataset {
-    const tool *t;
-    preprocess how, image_how;
-    size_t inputs;
-    slot *slots;
-    source *sources;
-    feed *feeds;
-    qsim_tensor *tensors;
-    char *x_path, *y_path;
-    int64_t *labels;
-    int64_t label_count;
-    bool sets;     /* each run takes one array per input, whole */
-    char **files;  /* of a folder: `inputs` per set */
-    uint64_t seed; /* of sets that are made up */
-    int64_t first, end, at, step;
-};
-
-static void close_sources(dataset *d) {
+void dataset_close_sources(dataset *d) {
     for (size_t i = 0; i < d->inputs; i++) {
         feed_close(&d->feeds[i]);
         source_close(&d->sources[i]);
@@ -36,8 +19,8 @@ static void close_sources(dataset *d) {
 void dataset_close(dataset *d) {
     if (!d)
         return;
-    close_sources(d);
-    folder_free(d->files);
+    dataset_close_sources(d);
+    sample_files_free(&d->files);
     free(d->slots);
     free(d->sources);
     free(d->feeds);
@@ -80,7 +63,7 @@ static bool share_samples(const dataset *d) {
     return shared;
 }
 
-static void make_up(dataset *d, size_t i, uint64_t seed, int64_t first) {
+void dataset_make_up(dataset *d, size_t i, uint64_t seed, int64_t first) {
     const slot *s = &d->slots[i];
     int64_t dims[QSIM_MAX_RANK];
     for (int32_t k = 0; k < s->rank; k++)
@@ -101,7 +84,7 @@ static int open_random(dataset *d, uint64_t seed) {
         return EXIT_OK;
     }
     for (size_t i = 0; i < d->inputs; i++)
-        make_up(d, i, seed + i, limit);
+        dataset_make_up(d, i, seed + i, limit);
     return plan_arrays(d);
 }
 
@@ -129,59 +112,6 @@ static int open_arrays(dataset *d, const char *spec) {
     else if (source_has_member(&d->sources[0], "y"))
         code = labels_read(d->t, d->x_path, "y", &d->labels, &d->label_count);
     return code ? code : plan_arrays(d);
-}
-
-/* ---- folders ---- */
-
-/* FOLDER or FOLDER,LABELS */
-static int open_folder(dataset *d, const char *spec, const char *labels) {
-    size_t groups;
-    d->x_path = tool_copy(spec);
-    if (labels)
-        d->x_path[labels - spec - 1] = 0;
-    int code = folder_list(d->t, d->x_path, d->inputs, &d->files, &groups);
-    if (code == EXIT_OK)
-        code = image_labels(d->t, d->x_path, labels, d->files, groups, d->inputs, &d->labels);
-    d->label_count = (int64_t)groups;
-    d->sets = true;
-    d->step = 1;
-    d->end = (int64_t)groups;
-    return code;
-}
-
-/* ---- sets: a folder's, or made up ---- */
-
-static int open_member(dataset *d, size_t i) {
-    const preprocess *how = &d->how;
-    int code = EXIT_OK;
-    if (!d->files)
-        make_up(d, i, d->seed + (uint64_t)d->at * d->inputs + i, 0);
-    else {
-        const char *file = d->files[(size_t)d->at * d->inputs + i];
-        if (image_is_name(file)) {
-            how = &d->image_how;
-            code = image_source(d->t, file, &d->slots[i], &d->how, &d->sources[i], &d->image_how);
-        } else
-            code = source_open(d->t, file, d->slots[i].name, &d->sources[i]);
-    }
-    return code ? code : feed_plan(d->t, &d->feeds[i], &d->slots[i], &d->sources[i], how, false);
-}
-
-static int next_set(dataset *d, batch *b) {
-    close_sources(d);
-    for (size_t i = 0; i < d->inputs; i++) {
-        int code = open_member(d, i);
-        if (code == EXIT_OK)
-            code = feed_read(d->t, &d->feeds[i], 0, feed_positions(&d->feeds[i]), &d->tensors[i]);
-        if (code)
-            return code;
-    }
-    b->samples = d->files && d->tensors[0].rank > 0 ? d->tensors[0].dims[0] : 1;
-    if (b->samples == 0) /* which would look like the end */
-        return tool_fail(d->t, QSIM_E_VALUE, "%s: no samples", d->files[(size_t)d->at * d->inputs]);
-    b->labels = d->labels && b->samples == 1 ? d->labels + d->at : NULL;
-    d->at++;
-    return EXIT_OK;
 }
 
 /* ---- all of them ---- */
@@ -215,18 +145,25 @@ static int apply_window(dataset *d, const char *spec) {
     return EXIT_OK;
 }
 
+/* The folder of Fashion-MNIST's four files: verbs that watch take those for training. */
+static bool open_idx_folder(dataset *d, const char *spec, int *code) {
+    const char *name = d->t->args.verb ? d->t->args.verb->name : "";
+    bool training = strcmp(name, "calibrate") == 0 || strcmp(name, "quantize") == 0;
+    char *pair;
+    if (!folder_is(spec, strlen(spec)) || !sample_files_idx(spec, training, &pair))
+        return false;
+    tool_note(d->t, "%s: takes %s", spec, pair);
+    *code = open_arrays(d, pair);
+    free(pair);
+    return true;
+}
+
 static int open_any(dataset *d, const char *spec) {
-    struct stat st;
-    const char *comma = strrchr(spec, ',');
     uint64_t seed;
     int code;
     if (source_is_random(spec, &seed))
         code = open_random(d, seed);
-    else if (folder_is(spec, strlen(spec)))
-        code = open_folder(d, spec, NULL);
-    else if (stat(spec, &st) != 0 && comma && folder_is(spec, (size_t)(comma - spec)))
-        code = open_folder(d, spec, comma + 1);
-    else
+    else if (!open_idx_folder(d, spec, &code) && !dataset_open_files(d, spec, &code))
         code = open_arrays(d, spec);
     return code ? code : apply_window(d, spec);
 }
@@ -271,6 +208,10 @@ bool dataset_has_labels(const dataset *d) {
     return d->labels != NULL;
 }
 
+size_t dataset_classes(const dataset *d) {
+    return d->files.classes;
+}
+
 void dataset_rewind(dataset *d) {
     d->at = d->first;
 }
@@ -283,7 +224,7 @@ int dataset_next(dataset *d, batch *b) {
     if (d->at >= d->end)
         return EXIT_OK;
     if (d->sets)
-        return next_set(d, b);
+        return dataset_next_set(d, b);
     int64_t n = d->end - d->at < d->step ? d->end - d->at : d->step;
     for (size_t i = 0; i < d->inputs; i++) {
         int code = feed_read(d->t, &d->feeds[i], d->at, n, &d->tensors[i]);

@@ -2,7 +2,9 @@
 /*
  * A data set for a model, batch by batch, from --data SPEC, --limit, --skip, --batch and
  * --preprocess. SPEC is X.npy[,Y.npy], an .npz with x and y (or with the inputs' names), an IDX
- * pair, a folder of .npy and .pb files or of test_data_set_*, or random[:SEED].
+ * pair or the folder of the four IDX files, tables X.csv[,Y.csv], a folder, a tree with one folder
+ * for each class or a pattern of pictures, sounds and arrays, a folder of test_data_set_*, one
+ * picture or sound, or random[:SEED].
  */
 #ifndef TOOL_DATASET_H
 #define TOOL_DATASET_H
@@ -12,12 +14,13 @@
 typedef struct dataset dataset;
 
 #define OPTION_DATA                                                                                \
-    {"data", "SPEC", "data set: X.npy[,Y.npy], .npz, IDX pair, folder, random[:SEED]", 'd', NULL}, \
+    {"data", "SPEC",                                                                               \
+     "data set: folder or pattern of pictures, X.npy[,Y.npy], .npz, IDX, .csv, random[:SEED]",     \
+     'd', NULL},                                                                                   \
         {"limit", "N", "use N samples (files, in a folder) at most", 0, NULL},                     \
         {"skip", "N", "leave the first N samples out", 0, NULL},                                   \
         {"batch", "N", "samples per run (64)", 0, NULL}, OPTION_SHAPE, {                           \
-        "preprocess", "LIST",                                                                      \
-            "scale=A[/B],mean=M[:M..],std=S[:S..],layout=nchw|nhwc,resize=,crop=", 0, NULL         \
+        "preprocess", "LIST", PREPROCESS_HELP, 0, NULL                                             \
     }
 
 typedef struct batch {
@@ -34,6 +37,8 @@ int dataset_open_spec(const tool *t, const char *spec, const qsim_model *model, 
 /* How many samples (files, in a folder) there are after --skip and --limit. */
 int64_t dataset_samples(const dataset *d);
 bool dataset_has_labels(const dataset *d);
+/* Folders of a tree that were numbered in their order as classes; 0: labels are the model's. */
+size_t dataset_classes(const dataset *d);
 /* The next batch; b->samples is 0 at the end. It is valid until the next call. */
 int dataset_next(dataset *d, batch *b);
 void dataset_rewind(dataset *d);

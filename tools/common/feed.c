@@ -33,7 +33,7 @@ static bool shape_fits(const slot *s, const int64_t *dims, int32_t rank, bool sa
 static void source_dims(const feed *f, int64_t dims[QSIM_MAX_RANK]) {
     int32_t rank = f->source->array.rank;
     memcpy(dims, f->source->array.dims, sizeof(f->source->array.dims));
-    if (!f->how->channels_last || rank < 3)
+    if (!f->how.channels_last || rank < 3)
         return;
     int64_t channels = dims[rank - 1];
     for (int32_t i = rank - 1; i > 1; i--)
@@ -47,10 +47,37 @@ static void insert_one(int64_t *dims, int32_t rank, int32_t at) {
     dims[at] = 1;
 }
 
+/* A table's rows are samples of any rank, with as many elements. */
+static bool plan_table(feed *f, bool samples) {
+    int64_t n = 1;
+    int32_t free_axis = -1;
+    const int64_t *there = f->source->array.dims;
+    if (f->slot.rank < 1)
+        return false;
+    for (int32_t i = 1; i < f->slot.rank; i++) {
+        f->dims[i] = f->slot.dims[i];
+        if (f->dims[i] < 0 && free_axis >= 0)
+            return false;
+        if (f->dims[i] < 0)
+            free_axis = i;
+        else
+            n *= f->dims[i];
+    }
+    if (free_axis >= 0 && n > 0) {
+        f->dims[free_axis] = there[1] / n;
+        n *= f->dims[free_axis];
+    }
+    f->dims[0] = there[0];
+    f->first = 1;
+    return n == there[1] && (samples || fits(f->slot.dims[0], there[0]));
+}
+
 /* Finds the tensor's shape: as it is, with a channel axis, or with a batch axis. */
 static bool plan_shape(feed *f, bool samples) {
     int64_t dims[QSIM_MAX_RANK];
     int32_t rank = f->source->array.rank;
+    if (f->source->table && plan_table(f, samples))
+        return true;
     f->first = rank > 0;
     source_dims(f, dims);
     if (!shape_fits(&f->slot, dims, rank, samples)) {
@@ -73,11 +100,13 @@ static bool plan_shape(feed *f, bool samples) {
 static bool plan_type(feed *f) {
     int32_t from = f->source->array.dtype, to = f->slot.dtype;
     bool floats = to == QSIM_FLOAT || to == QSIM_DOUBLE;
-    f->copies = from == to && !f->how->given;
+    f->copies = from == to && !f->how.given;
     f->pixels = false;
     if (f->copies)
         return true;
-    if (f->how->given)
+    /* Nor are pixels taken for floats that only a mean is taken from. */
+    if (f->how.given &&
+        (f->how.scaled || f->source->picture || f->source->idx || from != QSIM_UINT8))
         return to == QSIM_FLOAT;
     if (f->source->idx && from == QSIM_UINT8 && to == QSIM_FLOAT) {
         f->pixels = true;
@@ -85,7 +114,37 @@ static bool plan_type(feed *f) {
     }
     /* Numbers are not silently taken for pixels: floats from floats, integers from integers. */
     bool from_floats = from == QSIM_FLOAT || from == QSIM_DOUBLE || from == QSIM_FLOAT16;
-    return floats == from_floats;
+    return floats == from_floats && !f->how.given;
+}
+
+/* Which axis of the input counts channels: its sizes. */
+static int64_t channels_of(const feed *f) {
+    int32_t rank = f->slot.rank;
+    return rank < 2 ? 1 : f->dims[f->how.channels_at_end ? rank - 1 : 1];
+}
+
+/* Parts of --preprocess that an array cannot follow; those of a package are for its pictures. */
+static int check_parts(const tool *t, const feed *f) {
+    const preprocess *how = &f->how;
+    if (f->source->picture || how->packaged)
+        return EXIT_OK;
+    if (preprocess_sizes(how) || how->bgr)
+        return tool_usage(t, "mean=, std=, scale= and layout= are for arrays, too",
+                          "%s: no picture, --preprocess %s needs one", f->source->path,
+                          how->bgr ? "channels=bgr" : "fit=, resize=, crop=, letterbox= or pad=");
+    return EXIT_OK;
+}
+
+static int refuse_type(const tool *t, const feed *f) {
+    qsim_error e = {.code = QSIM_E_DTYPE};
+    snprintf(e.message, sizeof(e.message), "%s data for input '%.100s', which is %s%s",
+             qsim_dtype_name(f->source->array.dtype), f->slot.name, qsim_dtype_name(f->slot.dtype),
+             f->how.given ? ", and --preprocess without scale=" : "");
+    if (f->slot.dtype == QSIM_FLOAT)
+        snprintf(e.hint, sizeof(e.hint),
+                 "--preprocess scale=1/255 makes floats from 0 to 1 of pixels, scale=1 keeps 0 to "
+                 "255");
+    return tool_error(t, f->source->path, &e);
 }
 
 int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preprocess *how,
@@ -96,18 +155,15 @@ int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preproce
     f->slot = *s;
     f->source = src;
     bool spared = how->packaged && (s->dtype != QSIM_FLOAT || src->kind == SOURCE_RANDOM);
-    f->how = how = spared ? &nothing : how;
-    if (how->given && !how->packaged && (how->resize[0] || how->crop[0]))
-        return tool_usage(t, NULL, "%s: no picture, --preprocess resize= and crop= need one",
-                          src->path);
-    if (!plan_type(f)) {
-        qsim_error e = {.code = QSIM_E_DTYPE};
-        snprintf(e.message, sizeof(e.message), "%s data for input '%.100s', which is %s",
-                 qsim_dtype_name(src->array.dtype), s->name, qsim_dtype_name(s->dtype));
-        if (s->dtype == QSIM_FLOAT)
-            snprintf(e.hint, sizeof(e.hint), "--preprocess scale=1/255 makes floats of pixels");
-        return tool_error(t, src->path, &e);
-    }
+    f->how = spared ? nothing : *how;
+    if (src->idx && src->array.dtype == QSIM_UINT8 && f->how.given)
+        preprocess_of_pixels(&f->how, &f->how);
+    how = &f->how;
+    int code = check_parts(t, f);
+    if (code)
+        return code;
+    if (!plan_type(f))
+        return refuse_type(t, f);
     if (!plan_shape(f, samples))
         return tool_fail(t, QSIM_E_SHAPE, "%s: shape %s does not fit input '%.100s', which is %s",
                          src->path, shape_text(src->array.dims, src->array.rank, there), s->name,
@@ -115,7 +171,7 @@ int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preproce
     f->sample = 1;
     for (int32_t i = f->first ? 1 : 0; i < s->rank; i++)
         f->sample *= (size_t)f->dims[i];
-    int32_t channels = s->rank > 1 ? (int32_t)f->dims[1] : 1;
+    int32_t channels = (int32_t)channels_of(f);
     if ((how->mean_count > 1 && how->mean_count != channels) ||
         (how->std_count > 1 && how->std_count != channels))
         return tool_usage(t, NULL, "--preprocess has %d values for input '%.100s' of %d channel%s",
@@ -154,9 +210,9 @@ static size_t channels_first(size_t i, size_t channels, size_t plane) {
 }
 
 static void apply(const feed *f, const float *in, size_t elements, float *out) {
-    const preprocess *p = f->how;
-    size_t channels = f->slot.rank > 1 ? (size_t)f->dims[1] : 1, plane = 1;
-    for (int32_t i = 2; i < f->slot.rank; i++)
+    const preprocess *p = &f->how;
+    size_t channels = (size_t)channels_of(f), plane = 1;
+    for (int32_t i = 2; i < f->slot.rank && !p->channels_at_end; i++)
         plane *= (size_t)f->dims[i];
     for (size_t i = 0; i < elements; i++) {
         size_t at = p->channels_last ? channels_first(i, channels, plane) : i;
@@ -179,7 +235,7 @@ static int transform(const tool *t, feed *f, size_t elements) {
     }
     qsim_tensor from = {f->source->array.dtype, 1, &n, f->raw, f->raw_room};
     qsim_tensor to = {f->slot.dtype, 1, &n, f->data, f->data_room};
-    if (!f->how->given)
+    if (!f->how.given)
         return qsim_tensor_convert(&from, &to, &e) ? tool_error(t, f->source->path, &e) : EXIT_OK;
     float *plain = tool_alloc(elements, sizeof(float));
     to.data = plain;

@@ -4,22 +4,8 @@
 #define TOOL_FEED_H
 
 #include "common/array_source.h"
+#include "common/preprocess.h"
 #include "common/slot.h"
-
-/* --preprocess: y = (x * scale - mean) / std, per channel where several values are given. */
-typedef struct preprocess {
-    bool packaged; /* a package says so: for float inputs that are not made up */
-    bool given, channels_last;
-    double multiply, divide; /* scale = multiply / divide */
-    int mean_count, std_count;
-    double mean[16], std[16];
-    int32_t resize[2], crop[2]; /* of pictures: width and height; 0: none, or the other side's */
-} preprocess;
-
-/* Parses "scale=1/255,mean=0.5:0.4:0.3,std=0.2,layout=nhwc"; NULL: nothing. */
-bool preprocess_parse(const tool *t, const char *spec, preprocess *p);
-/* What the command line or else the model's package says. */
-bool preprocess_find(const tool *t, preprocess *p);
 
 /*
  * One input being fed from one source. With `samples` the first axis counts samples, which may be
@@ -28,7 +14,7 @@ bool preprocess_find(const tool *t, preprocess *p);
 typedef struct feed {
     slot slot;
     source *source;
-    const preprocess *how;
+    preprocess how;
     bool pixels;                 /* u8 to 0..1 */
     bool copies;                 /* the elements go in as they are */
     int64_t dims[QSIM_MAX_RANK]; /* of the tensor that was read last */
@@ -38,7 +24,7 @@ typedef struct feed {
     size_t raw_room, data_room;
 } feed;
 
-/* Decides how; prints what does not fit. The source and `how` must outlive the feed. */
+/* Decides how; prints what does not fit. The source must outlive the feed. */
 int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preprocess *how,
               bool samples);
 /* Reads positions [first, first + count) as a tensor that is valid until the next reading. */

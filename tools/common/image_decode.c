@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* PNG and JPEG through the distribution's libraries. */
+/* PNG, JPEG and WebP through the distribution's libraries. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,20 +15,23 @@ bool image_decode_png(const void *data, size_t size, image *out, const char **wh
     *why = "is not a readable PNG";
     if (!png_image_begin_read_from_memory(&png, data, size))
         return false;
-    png.format = PNG_FORMAT_RGB;
+    png.format = PNG_FORMAT_RGBA;
+    unsigned char *rgba = image_room(png.width, png.height, 4);
     out->pixels = image_room(png.width, png.height, 3);
     out->width = (int32_t)png.width;
     out->height = (int32_t)png.height;
     out->channels = 3;
-    png_color black = {0, 0, 0}; /* after what is transparent */
-    bool good = out->pixels && png_image_finish_read(&png, &black, out->pixels, 0, NULL);
+    bool good = rgba && out->pixels && png_image_finish_read(&png, NULL, rgba, 0, NULL);
+    for (size_t i = 0; good && i < (size_t)png.width * png.height; i++)
+        memcpy(out->pixels + i * 3, rgba + i * 4, 3); /* what is transparent keeps its colour */
+    free(rgba);
     png_image_free(&png);
     return good;
 }
 #else
 bool image_decode_png(const void *data, size_t size, image *out, const char **why) {
     (void)data, (void)size, (void)out;
-    *why = "this qsim was built without libpng";
+    *why = "is a PNG, and this qsim was built without libpng (Debian: libpng-dev)";
     return false;
 }
 #endif
@@ -94,7 +97,30 @@ bool image_decode_jpeg(const void *data, size_t size, image *out, const char **w
 #else
 bool image_decode_jpeg(const void *data, size_t size, image *out, const char **why) {
     (void)data, (void)size, (void)out;
-    *why = "this qsim was built without libjpeg";
+    *why = "is a JPEG, and this qsim was built without libjpeg (Debian: libjpeg-dev)";
+    return false;
+}
+#endif
+
+#ifdef TOOL_WEBP
+#include <webp/decode.h>
+
+bool image_decode_webp(const void *data, size_t size, image *out, const char **why) {
+    int width = 0, height = 0;
+    *why = "is not a readable WebP";
+    if (!WebPGetInfo(data, size, &width, &height))
+        return false;
+    out->pixels = image_room(width, height, 3);
+    out->width = width;
+    out->height = height;
+    out->channels = 3;
+    size_t bytes = (size_t)width * (size_t)height * 3;
+    return out->pixels && WebPDecodeRGBInto(data, size, out->pixels, bytes, width * 3) != NULL;
+}
+#else
+bool image_decode_webp(const void *data, size_t size, image *out, const char **why) {
+    (void)data, (void)size, (void)out;
+    *why = "is a WebP, and this qsim was built without libwebp (Debian: libwebp-dev)";
     return false;
 }
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pictures as a data set: which shape a model wants them in, and their labels. */
+/* Pictures as inputs: which shape and order of channels a model wants them in. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,9 +27,44 @@ static void make_planes(image *im) {
     im->pixels = to;
 }
 
+static void swap_red_and_blue(image *im) {
+    size_t n = (size_t)im->width * (size_t)im->height;
+    for (unsigned char *p = im->pixels; im->channels == 3 && n-- > 0; p += 3) {
+        unsigned char red = p[0];
+        p[0] = p[2];
+        p[2] = red;
+    }
+}
+
+/* A mean of pixels 0..255 says nothing of where its pictures end up. */
+static void warn_of_mean(const tool *t, const preprocess *given) {
+    static bool warned;
+    bool pixels = false;
+    for (int i = 0; i < given->mean_count; i++)
+        pixels = pixels || given->mean[i] > 1;
+    if (pixels && !given->scaled && given->std_count == 0 && !warned)
+        tool_warn(t,
+                  "--preprocess: mean=%g is one of pixels 0..255, and pictures become 0..1: it "
+                  "is divided by 255, too (scale=1 keeps 0..255)",
+                  given->mean[0]);
+    warned = true;
+}
+
+/* The pixels in the model's order, in the size that is asked for. */
+static int read_pixels(const tool *t, const char *path, const slot *s, const preprocess *given,
+                       int32_t channels, bool last, image *im) {
+    const int64_t *dims = s->dims + (last ? 1 : 2);
+    const int32_t wanted[2] = {dims[1] > 16384 ? 16384 : (int32_t)dims[1],
+                               dims[0] > 16384 ? 16384 : (int32_t)dims[0]};
+    int code = image_read(t, path, channels, im);
+    if (code == EXIT_OK && given->bgr)
+        swap_red_and_blue(im);
+    return code ? code : image_fit(t, path, given, wanted, im);
+}
+
 int image_source(const tool *t, const char *path, const slot *s, const preprocess *given,
                  source *src, preprocess *how) {
-    image im;
+    image im = {0};
     bool last;
     int32_t channels = channels_of(s, &last);
     memset(src, 0, sizeof(*src));
@@ -37,25 +72,23 @@ int image_source(const tool *t, const char *path, const slot *s, const preproces
         return tool_fail(t, QSIM_E_SHAPE,
                          "%s: a picture, but input '%.100s' has no axis of 1 or 3 channels", path,
                          s->name);
-    int code = image_read(t, path, channels, &im);
-    if (code == EXIT_OK)
-        code = image_fit(t, path, given, &im);
+    int code = read_pixels(t, path, s, given, channels, last, &im);
     if (code) {
         free(im.pixels);
         return code;
     }
-    *how = *given;
-    how->channels_last = false;
-    how->resize[0] = how->crop[0] = 0; /* done */
     if (!last)
         make_planes(&im);
-    if (s->dtype == QSIM_FLOAT && !given->given) {
-        how->given = true;
-        how->divide = 255;
-    }
+    *how = *given;
+    if (s->dtype == QSIM_FLOAT)
+        preprocess_of_pixels(given, how);
+    how->channels_last = false;
+    how->channels_at_end = last;
+    warn_of_mean(t, given);
     size_t bytes = (size_t)im.width * (size_t)im.height * (size_t)channels;
     src->kind = SOURCE_PROTO; /* decoded already */
     src->path = path;
+    src->picture = true;
     src->elements = im.pixels;
     src->array = (qsim_array){.struct_size = sizeof(src->array),
                               .dtype = QSIM_UINT8,
@@ -68,79 +101,4 @@ int image_source(const tool *t, const char *path, const slot *s, const preproces
         memcpy(src->array.dims, planes, sizeof(planes));
     }
     return EXIT_OK;
-}
-
-/* ---- labels ---- */
-
-/* Splits "NAME NUMBER" in place. */
-static bool split(char *line, char **name, int64_t *label) {
-    line[strcspn(line, "\r")] = 0;
-    char *end = line + strlen(line);
-    while (end > line && !strchr(" \t,", end[-1]))
-        end--;
-    if (end == line || !parse_int(end, 0, INT32_MAX, label))
-        return false;
-    end[-1] = 0;
-    *name = line;
-    return true;
-}
-
-static void give_label(char *const *files, size_t count, const char *name, int64_t label,
-                       int64_t *labels) {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(tool_base_name(files[i]), name) == 0)
-            labels[i] = label;
-}
-
-static int read_labels(const tool *t, const char *path, char *const *files, size_t count,
-                       int64_t *labels) {
-    void *data;
-    size_t size;
-    int number = 0;
-    int code = tool_read_all(t, path, &data, &size);
-    if (code)
-        return code;
-    char *copy = tool_alloc(size + 1, 1);
-    memcpy(copy, data, size);
-    free(data);
-    for (size_t i = 0; i < count; i++)
-        labels[i] = -1;
-    for (char *line = copy, *next; line && code == EXIT_OK; line = next) {
-        char *name;
-        int64_t label;
-        number++;
-        next = strchr(line, '\n');
-        if (next)
-            *next++ = 0;
-        if (*line == 0 || *line == '#' || *line == '\r')
-            continue;
-        if (split(line, &name, &label))
-            give_label(files, count, name, label, labels);
-        else
-            code = tool_fail(t, QSIM_E_FORMAT, "%s: line %d is not a file name and a number", path,
-                             number);
-    }
-    for (size_t i = 0; i < count && code == EXIT_OK; i++)
-        if (labels[i] < 0)
-            code =
-                tool_fail(t, QSIM_E_FORMAT, "%s: no label for %s", path, tool_base_name(files[i]));
-    free(copy);
-    return code;
-}
-
-int image_labels(const tool *t, const char *folder, const char *labels, char *const *files,
-                 size_t count, size_t inputs, int64_t **out) {
-    struct stat st;
-    text own = {0};
-    text_printf(&own, "%s/labels.txt", folder);
-    int code = EXIT_OK;
-    if (labels && inputs != 1) {
-        code = tool_fail(t, QSIM_E_UNSUPPORTED, "%s: the model has %zu inputs, not one", labels,
-                         inputs);
-    } else if (labels || (inputs == 1 && stat(own.data, &st) == 0)) {
-        *out = tool_alloc(count, sizeof(**out));
-        code = read_labels(t, labels ? labels : own.data, files, count, *out);
-    }
-    text_free(&own);
-    return code;
 }

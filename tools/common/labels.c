@@ -3,6 +3,19 @@
 
 #include <stdlib.h>
 
+/* Labels in a table of text are floats until here. */
+static int whole_numbers(const tool *t, const char *path, const float *in, size_t count,
+                         int64_t *out) {
+    for (size_t i = 0; i < count; i++) {
+        bool inside = in[i] >= 0 && in[i] <= 1e7f;
+        out[i] = inside ? (int64_t)in[i] : -1;
+        if ((float)out[i] < in[i] || !inside)
+            return tool_fail(t, QSIM_E_VALUE, "%s: label %zu is %g, not a class number", path, i,
+                             (double)in[i]);
+    }
+    return EXIT_OK;
+}
+
 static int read_all(const tool *t, source *y, int64_t **labels, int64_t *count) {
     qsim_error e;
     const qsim_array *a = &y->array;
@@ -13,6 +26,11 @@ static int read_all(const tool *t, source *y, int64_t **labels, int64_t *count) 
     *labels = tool_alloc(a->elements, sizeof(**labels));
     *count = n;
     int code = source_read(t, y, 0, a->dims[0], raw, a->bytes);
+    if (code == EXIT_OK && y->table) {
+        code = whole_numbers(t, y->path, raw, a->elements, *labels);
+        free(raw);
+        return code;
+    }
     qsim_tensor from = {a->dtype, 1, &n, raw, a->bytes};
     qsim_tensor to = {QSIM_INT64, 1, &n, *labels, a->elements * sizeof(**labels)};
     if (code == EXIT_OK && qsim_tensor_convert(&from, &to, &e))

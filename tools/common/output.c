@@ -1,11 +1,78 @@
 /* SPDX-License-Identifier: MIT */
 /* Outputs are judged before any work: may this file be written? */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include <qsim/data.h>
 
 #include "common/folder.h"
+#include "common/sample_files.h"
+
+/* ---- an input is never replaced ---- */
+
+bool tool_same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* The output is the input, or one of the samples in the folder that the input is. */
+static bool covers(const char *input, const char *output) {
+    if (!folder_is(input, strlen(input)))
+        return tool_same_file(input, output);
+    const char *slash = strrchr(output, '/');
+    char *parent = tool_copy(slash ? output : ".");
+    if (slash)
+        parent[slash == output ? 1 : slash - output] = 0;
+    bool inside = tool_same_file(parent, input) && sample_is_name(output);
+    free(parent);
+    return inside;
+}
+
+/* The same for an option's value: NAME=FILE, FILE,FILE or PACKAGE:MODEL. */
+static bool names_output(const char *value, const char *output) {
+    struct stat st;
+    if (stat(value, &st) == 0)
+        return covers(value, output);
+    char *copy = tool_copy(value);
+    bool found = false;
+    for (size_t i = 0; copy[i] && !found; i++) {
+        char c = copy[i];
+        if (!strchr("=,:", c))
+            continue;
+        copy[i] = 0;
+        found = covers(copy, output) || names_output(copy + i + 1, output);
+        copy[i] = c;
+    }
+    free(copy);
+    return found;
+}
+
+/* What the command line reads that this output would replace, or NULL. */
+static const char *replaced_input(const tool *t, const char *output) {
+    static const char *const options[] = {"data",   "input",  "calibration",
+                                          "config", "labels", "report"};
+    const char *value;
+    for (size_t i = 0; i < t->args.operand_count; i++)
+        if (names_output(t->args.operands[i], output))
+            return t->args.operands[i];
+    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
+        for (size_t k = 0; (value = args_repeated(&t->args, options[i], k)) != NULL; k++)
+            if (names_output(value, output))
+                return value;
+    return NULL;
+}
+
+bool tool_refuses_input(const tool *t, const char *output, const char *input, int *code) {
+    if (!input)
+        return false;
+    *code =
+        tool_usage(t, "give the output a name of its own",
+                   "%s: would replace an input (%s), which -f does not do either", output, input);
+    return true;
+}
+
+/* ---- outputs ---- */
 
 bool tool_may_write(const tool *t, const char *path, int *code) {
     struct stat st;
@@ -27,6 +94,9 @@ bool tool_may_write(const tool *t, const char *path, int *code) {
         *code = tool_fail(t, QSIM_E_IO, "%s: is a directory", path);
         return false;
     }
+    const char *input = replaced_input(t, path);
+    if (tool_refuses_input(t, path, input, code))
+        return false;
     if (t->force)
         return true;
     qsim_error e = {.code = QSIM_E_EXISTS, .hint = "-f replaces it"};

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/utf8.h"
 
@@ -149,18 +148,29 @@ int tool_usage(const tool *t, const char *hint, const char *format, ...) {
     return EXIT_USAGE;
 }
 
-void tool_warn(const tool *t, const char *format, ...) {
+static void say(const tool *t, const char *kind, const char *format, va_list list) {
     char line[2048];
     text shown = {0};
     if (t->quiet)
         return;
+    vsnprintf(line, sizeof(line), format, list);
+    utf8_printable(&shown, line, 400);
+    fprintf(stderr, "qsim: %s%s\n", kind, shown.data);
+    text_free(&shown);
+}
+
+void tool_note(const tool *t, const char *format, ...) {
     va_list list;
     va_start(list, format);
-    vsnprintf(line, sizeof(line), format, list);
+    say(t, "", format, list);
     va_end(list);
-    utf8_printable(&shown, line, 400);
-    fprintf(stderr, "qsim: warning: %s\n", shown.data);
-    text_free(&shown);
+}
+
+void tool_warn(const tool *t, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    say(t, "warning: ", format, list);
+    va_end(list);
 }
 
 int tool_print_json(const tool *t, json *j) {
@@ -255,36 +265,4 @@ bool tool_interrupted(void) {
 
 void tool_cancel_on_interrupt(qsim_run *run) {
     running = run;
-}
-
-/* ---- words ---- */
-
-const char *tool_bytes(double bytes, char buffer[32]) {
-    static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};
-    int u = 0;
-    for (; bytes >= 1024 && u < 4; u++)
-        bytes /= 1024;
-    snprintf(buffer, 32, u == 0 ? "%.0f %s" : bytes < 100 ? "%.2f %s" : "%.1f %s", bytes, units[u]);
-    return buffer;
-}
-
-const char *tool_time(double ms, char buffer[32]) {
-    if (ms < 1)
-        snprintf(buffer, 32, "%.2f us", ms * 1000);
-    else if (ms < 10000)
-        snprintf(buffer, 32, "%.3g ms", ms);
-    else
-        snprintf(buffer, 32, "%.1f s", ms / 1000);
-    return buffer;
-}
-
-const char *tool_base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
-double tool_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }

@@ -51,7 +51,8 @@ int tool_usage(const tool *t, const char *hint, const char *format, ...) TOOL_PR
  * first such input. NULL: forget it.
  */
 void tool_assume(const tool *t, const char *input);
-/* Nothing with -q. */
+/* Nothing with -q; a note says what was chosen, a warning what may be wrong. */
+void tool_note(const tool *t, const char *format, ...) TOOL_PRINTF(2, 3);
 void tool_warn(const tool *t, const char *format, ...) TOOL_PRINTF(2, 3);
 
 /* Prints a finished JSON object to stdout. */
@@ -68,9 +69,14 @@ bool tool_number(const tool *t, const char *name, double low, double high, doubl
 bool tool_operands(const tool *t, size_t low, size_t high);
 /*
  * False after an error if nothing can be written to `path`: no name, no such folder, a directory,
- * or a file that exists while -f was not given. For early on, before long work.
+ * a file that the command line reads, or one that exists while -f was not given. For early on,
+ * before long work.
  */
 bool tool_may_write(const tool *t, const char *path, int *code);
+/* Whether two names are of one file that is there. */
+bool tool_same_file(const char *a, const char *b);
+/* True after the error that `output` is `input`; false where that is NULL. */
+bool tool_refuses_input(const tool *t, const char *output, const char *input, int *code);
 /* Writes bytes atomically, or to stdout where `path` is "-". */
 int tool_write(const tool *t, const char *path, const void *data, size_t size);
 
@@ -98,7 +104,7 @@ const char *tool_packaged_labels(void);
 /* Reads all of stdin or a file. Freed with free(). */
 int tool_read_all(const tool *t, const char *path, void **data, size_t *size);
 
-/* Human sizes and times: "80.2 KB" (1024), "1.23 ms". */
+/* Human sizes and times: "80.2 KB" (1024), "1.23 ms", "12.3 µs". */
 const char *tool_bytes(double bytes, char buffer[32]);
 const char *tool_time(double milliseconds, char buffer[32]);
 /* The last component of a path. */

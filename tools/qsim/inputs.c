@@ -3,6 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#include "common/sample_files.h"
+#include "common/sample_source.h"
 
 static const char *find_spec(const tool *t, const slot *s, bool only) {
     const char *spec, *found = NULL;
@@ -12,28 +16,59 @@ static const char *find_spec(const tool *t, const slot *s, bool only) {
     return found;
 }
 
-static int fill(const tool *t, inputs *in, size_t i, const slot *s, bool invent) {
-    uint64_t seed;
+/* An input of these sizes that is made up: all elements the same number, or random. */
+static int make_up(const tool *t, const slot *s, const double *number, uint64_t seed, source *src) {
     int64_t dims[QSIM_MAX_RANK], batch;
-    const char *spec = find_spec(t, s, in->count == 1);
-    char shape[256];
-    int code = EXIT_OK;
     if (!tool_int(t, "batch", 1, INT32_MAX, 1, &batch))
         return EXIT_USAGE;
+    for (int32_t k = 0; k < s->rank; k++)
+        dims[k] = s->dims[k] >= 0 ? s->dims[k] : k == 0 ? batch : 1;
+    source_random(src, seed, s->dtype, s->rank, dims);
+    if (!number) {
+        slot_made_up(t, s);
+        return EXIT_OK;
+    }
+    qsim_error e;
+    int64_t n = (int64_t)src->array.elements;
+    double *all = tool_alloc(src->array.elements, sizeof(*all));
+    for (int64_t i = 0; i < n; i++)
+        all[i] = *number;
+    src->kind = SOURCE_PROTO; /* decoded already */
+    src->elements = tool_alloc(src->array.bytes, 1);
+    qsim_tensor from = {QSIM_DOUBLE, 1, &n, all, src->array.elements * sizeof(*all)};
+    qsim_tensor to = {s->dtype, 1, &n, src->elements, src->array.bytes};
+    int code = qsim_tensor_convert(&from, &to, &e) ? tool_error(t, s->name, &e) : EXIT_OK;
+    free(all);
+    return code;
+}
+
+/* Is this a number and no file? */
+static bool is_number(const char *spec, double *number) {
+    struct stat st;
+    return parse_number(spec, number) && stat(spec, &st) != 0;
+}
+
+static int fill(const tool *t, inputs *in, size_t i, const slot *s, const char *spec, bool invent) {
+    uint64_t seed = 0;
+    double number;
+    char shape[256];
+    preprocess how = in->how, plain = {.multiply = 1, .divide = 1, .std = {1}};
+    int code;
     if (!spec && !invent)
-        return tool_usage(t, "--input NAME=random makes one up",
+        return tool_usage(t, "--input NAME=random makes one up, NAME=0 fills one with zeros",
                           "input '%.100s' (%s %s) is missing", s->name, qsim_dtype_name(s->dtype),
                           shape_text(s->dims, s->rank, shape));
-    if (!spec || source_is_random(spec, &seed)) {
-        for (int32_t k = 0; k < s->rank; k++)
-            dims[k] = s->dims[k] >= 0 ? s->dims[k] : k == 0 ? batch : 1;
-        seed = spec ? seed : 0;
-        source_random(&in->sources[i], seed + i, s->dtype, s->rank, dims);
-        slot_made_up(t, s);
-    } else
-        code = source_open(t, spec, s->name, &in->sources[i]);
+    if (!spec || source_is_random(spec, &seed))
+        code = make_up(t, s, NULL, seed + i, &in->sources[i]);
+    else if (is_number(spec, &number)) {
+        code = make_up(t, s, &number, 0, &in->sources[i]);
+        how = plain;
+    } else {
+        code = sample_source(t, spec, s, &in->how, &in->sources[i], &how);
+        in->single = in->single || sample_is_single(spec);
+    }
     if (code == EXIT_OK)
-        code = feed_plan(t, &in->feeds[i], s, &in->sources[i], &in->how, false);
+        code = feed_plan(t, &in->feeds[i], s, &in->sources[i], &how, false);
     if (code == EXIT_OK)
         code = feed_read(t, &in->feeds[i], 0, feed_positions(&in->feeds[i]), &in->tensors[i]);
     /* To run nothing is fine, to time it says nothing. */
@@ -66,7 +101,8 @@ static int check_names(const tool *t, const slot *slots, size_t count) {
     return EXIT_OK;
 }
 
-int inputs_open(const tool *t, const qsim_model *model, bool invent, inputs *in) {
+static int open_inputs(const tool *t, const qsim_model *model, bool invent, const char *file,
+                       inputs *in) {
     memset(in, 0, sizeof(*in));
     slot *slots;
     int code = slots_of_model(t, model, &slots, &in->count);
@@ -77,10 +113,20 @@ int inputs_open(const tool *t, const qsim_model *model, bool invent, inputs *in)
         code = EXIT_USAGE;
     if (code == EXIT_OK)
         code = check_names(t, slots, in->count);
-    for (size_t i = 0; i < in->count && code == EXIT_OK; i++)
-        code = fill(t, in, i, &slots[i], invent);
+    for (size_t i = 0; i < in->count && code == EXIT_OK; i++) {
+        const char *spec = file ? file : find_spec(t, &slots[i], in->count == 1);
+        code = fill(t, in, i, &slots[i], spec, invent);
+    }
     free(slots);
     return code;
+}
+
+int inputs_open(const tool *t, const qsim_model *model, bool invent, inputs *in) {
+    return open_inputs(t, model, invent, NULL, in);
+}
+
+int inputs_open_file(const tool *t, const qsim_model *model, const char *file, inputs *in) {
+    return open_inputs(t, model, false, file, in);
 }
 
 void inputs_close(inputs *in) {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* --input [NAME=]FILE and --input [NAME=]random[:SEED], for the inputs of one model. */
+/* --input [NAME=]FILE, [NAME=]random[:SEED] and [NAME=]NUMBER, for the inputs of one model. */
 #ifndef QSIM_INPUTS_H
 #define QSIM_INPUTS_H
 
 #include "common/feed.h"
+#include "common/preprocess.h"
 
 #define OPTION_INPUT                                                                               \
-    {"input", "[NAME=]FILE", ".npy, .npz, .pb, IDX or random[:SEED]; once per input", 'i', NULL},  \
+    {"input", "[NAME=]FILE",                                                                       \
+     "picture, .wav, .npy, .npz, .pb, IDX, .csv, a number or random[:SEED]", 'i', NULL},           \
         {"batch", "N", "batch size of made up inputs (1)", 0, NULL}, OPTION_SHAPE, {               \
-        "preprocess", "LIST", "scale=A[/B],mean=M[:M..],std=S[:S..],layout=nchw|nhwc", 0, NULL     \
+        "preprocess", "LIST", PREPROCESS_HELP, 0, NULL                                             \
     }
 
 typedef struct inputs {
@@ -16,11 +18,14 @@ typedef struct inputs {
     source *sources;
     feed *feeds;
     preprocess how;
+    bool single;          /* a picture or a sound is among them */
     qsim_tensor *tensors; /* what execute takes */
 } inputs;
 
 /* Reads all inputs. Those that --input does not name are made up if `invent`, else an error. */
 int inputs_open(const tool *t, const qsim_model *model, bool invent, inputs *in);
+/* Reads the only input from this file, whatever --input says. */
+int inputs_open_file(const tool *t, const qsim_model *model, const char *file, inputs *in);
 void inputs_close(inputs *in);
 
 #endif

@@ -9,6 +9,7 @@ typedef struct scores {
     size_t classes; /* 0 until the first batch */
     uint64_t samples, top1, top5;
     uint64_t *confusion; /* [actual * classes + predicted] */
+    bool interrupted;    /* by Ctrl-C: the samples until then */
 } scores;
 
 /* Adds a batch: `output` is one row of class scores per sample. Prints what does not fit. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/chart.h"
+#include "common/class_names.h"
 #include "common/columns.h"
 #include "common/dataset.h"
 #include "common/progress.h"
@@ -12,52 +13,6 @@
 #include "verbs.h"
 
 #define LABELLED "X.npy,Y.npy, an .npz with x and y or an IDX pair has labels"
-
-/* ---- class names ---- */
-
-typedef struct names {
-    char *bytes;
-    const char **items; /* one per class, NULL without --labels */
-} names;
-
-/* One name a line, from --labels or the package. There must be one for every class. */
-static int read_names(const tool *t, size_t classes, names *n) {
-    const char *path = args_value(&t->args, "labels"), *packaged = tool_packaged_labels();
-    void *data;
-    size_t size, count = 0;
-    memset(n, 0, sizeof(*n));
-    if (!path && !packaged)
-        return EXIT_OK;
-    if (path) {
-        int code = tool_read_all(t, path, &data, &size);
-        if (code)
-            return code;
-        n->bytes = tool_grow(data, size + 1, 1);
-        n->bytes[size] = 0;
-    } else {
-        n->bytes = tool_copy(packaged);
-        path = "labels.txt of the package";
-    }
-    n->items = tool_alloc(classes, sizeof(*n->items));
-    for (char *line = n->bytes; *line; count++) {
-        size_t length = strcspn(line, "\r\n");
-        char *next = line + length + strspn(line + length, "\r\n");
-        line[length] = 0;
-        if (count < classes)
-            n->items[count] = line;
-        line = next;
-    }
-    if (count != classes)
-        return tool_fail(t, QSIM_E_VALUE, "%s: %zu names for %zu classes", path, count, classes);
-    return EXIT_OK;
-}
-
-static const char *class_name(const names *n, size_t c, char buffer[24]) {
-    if (n->items)
-        return n->items[c];
-    snprintf(buffer, 24, "%zu", c);
-    return buffer;
-}
 
 /* ---- files ---- */
 
@@ -73,7 +28,7 @@ static void csv_field(text *out, const char *s) {
 }
 
 /* A row per actual class: its accuracy, then how often each class was predicted. */
-static int write_csv(const tool *t, const char *path, const scores *s, const names *n) {
+static int write_csv(const tool *t, const char *path, const scores *s, const class_names *n) {
     text out = {0};
     char b[24];
     text_puts(&out, "class,samples,correct,accuracy_percent");
@@ -101,7 +56,7 @@ static int write_csv(const tool *t, const char *path, const scores *s, const nam
     return code;
 }
 
-static int write_charts(const tool *t, const char *file, const scores *s, const names *n) {
+static int write_charts(const tool *t, const char *file, const scores *s, const class_names *n) {
     const char *matrix = args_value(&t->args, "svg"), *bars = args_value(&t->args, "svg-classes");
     text title = {0}, note = {0}, svg = {0};
     int code = EXIT_OK;
@@ -135,13 +90,41 @@ static int write_charts(const tool *t, const char *file, const scores *s, const 
 
 /* ---- printing ---- */
 
-static void print_json(const tool *t, const char *file, const scores *s, const names *n) {
+/* Every cell; of more than 100 classes those that are not 0. */
+static void json_confusion(json *j, const scores *s) {
+    bool whole = s->classes <= 100;
+    json_array(j, whole ? "confusion" : "confusion_cells");
+    for (size_t c = 0; c < s->classes; c++) {
+        if (whole)
+            json_row(j, NULL);
+        for (size_t i = 0; i < s->classes; i++) {
+            int64_t n = (int64_t)s->confusion[c * s->classes + i];
+            if (whole)
+                json_int(j, NULL, n);
+            else if (n > 0) {
+                json_row(j, NULL);
+                json_int(j, NULL, (int64_t)c);
+                json_int(j, NULL, (int64_t)i);
+                json_int(j, NULL, n);
+                json_end(j);
+            }
+        }
+        if (whole)
+            json_end(j);
+    }
+    json_end(j);
+    if (!whole)
+        json_null(j, "confusion");
+}
+
+static void print_json(const tool *t, const char *file, const scores *s, const class_names *n) {
     json j = {0};
     char b[24];
     json_object(&j, NULL);
     json_int(&j, "schema", 1);
     json_string(&j, "file", file);
     json_int(&j, "samples", (int64_t)s->samples);
+    json_bool(&j, "interrupted", s->interrupted);
     json_number(&j, "top1", scores_percent(s, s->top1));
     json_number(&j, "top5", scores_percent(s, s->top5));
     json_row(&j, "per_class");
@@ -154,19 +137,12 @@ static void print_json(const tool *t, const char *file, const scores *s, const n
     for (size_t c = 0; c < s->classes; c++)
         json_string(&j, NULL, class_name(n, c, b));
     json_end(&j);
-    json_array(&j, "confusion");
-    for (size_t c = 0; c < s->classes; c++) {
-        json_row(&j, NULL);
-        for (size_t i = 0; i < s->classes; i++)
-            json_int(&j, NULL, (int64_t)s->confusion[c * s->classes + i]);
-        json_end(&j);
-    }
-    json_end(&j);
+    json_confusion(&j, s);
     json_end(&j);
     tool_print_json(t, &j);
 }
 
-static void print_table(const char *file, const scores *s, const names *n) {
+static void print_table(const char *file, const scores *s, const class_names *n) {
     table rows = {.columns = "lrrr"};
     const char *const heading[] = {"class", "samples", "correct", "accuracy"};
     char b[24];
@@ -200,9 +176,11 @@ static int to_stdout(const tool *t) {
 }
 
 static int report(const tool *t, const char *file, const scores *s, double bound) {
-    names n;
+    class_names n;
     const char *csv = args_value(&t->args, "csv");
-    int code = read_names(t, s->classes, &n);
+    int code = class_names_read(t, &n);
+    if (code == EXIT_OK)
+        code = class_names_check(t, &n, s->classes);
     if (code == EXIT_OK && csv)
         code = write_csv(t, csv, s, &n);
     if (code == EXIT_OK)
@@ -218,29 +196,46 @@ static int report(const tool *t, const char *file, const scores *s, double bound
             code = EXIT_GATE;
         }
     }
-    free(n.items);
-    free(n.bytes);
+    class_names_free(&n);
     return code;
 }
 
+/* Classes that were numbered in the order of their folders must be all that the model has. */
+static int check_folders(const tool *t, const char *file, const dataset *d, const scores *s) {
+    size_t folders = dataset_classes(d);
+    if (folders == 0 || folders == s->classes)
+        return EXIT_OK;
+    return tool_usage(t, "--labels FILE with the model's class names, or folders named by number",
+                      "%s: %zu folder%s of classes, and %s has %zu classes",
+                      args_value(&t->args, "data"), folders, folders == 1 ? "" : "s", file,
+                      s->classes);
+}
+
+/* s->interrupted: the scores are of the samples until then. */
 static int count(const tool *t, const char *file, engine *e, dataset *d, scores *s) {
     progress p;
     batch b;
+    qsim_error error;
     uint64_t total = (uint64_t)dataset_samples(d);
     int code;
     progress_begin(&p, t);
-    for (;;) {
-        code = dataset_next(d, &b);
-        if (code || b.samples == 0)
+    while ((code = dataset_next(d, &b)) == EXIT_OK && b.samples > 0) {
+        int ran = engine_try(e, b.inputs, b.input_count, &error);
+        s->interrupted = ran == QSIM_E_CANCELLED && s->samples > 0;
+        if (s->interrupted)
             break;
-        code = engine_execute(t, file, e, b.inputs, b.input_count);
+        code = ran ? tool_error(t, file, &error)
+                   : scores_add(t, s, file, &e->outputs[0], b.labels, b.samples);
         if (code == EXIT_OK)
-            code = scores_add(t, s, file, &e->outputs[0], b.labels, b.samples);
+            code = check_folders(t, file, d, s);
         if (code)
             break;
         progress_step(&p, "evaluating", s->samples, total);
     }
     progress_end(&p);
+    if (s->interrupted)
+        fprintf(stderr, "qsim: %s: interrupted; the figures are of %llu of %llu samples\n", file,
+                (unsigned long long)s->samples, (unsigned long long)total);
     return code;
 }
 
@@ -270,6 +265,8 @@ static int run(tool *t) {
         code = count(t, file, &e, d, &s);
     if (code == EXIT_OK)
         code = report(t, file, &s, bound);
+    if (code == EXIT_OK && s.interrupted)
+        code = EXIT_INTERRUPTED;
     dataset_close(d);
     engine_close(&e);
     scores_free(&s);
@@ -279,7 +276,7 @@ static int run(tool *t) {
 static const option options[] = {
     OPTION_DATA,
     OPTION_LEVEL,
-    {"labels", "FILE", "class names, one a line", 0, NULL},
+    {"labels", "FILE", "class names, one a line; or NUMBER,NAME", 0, NULL},
     {"csv", "FILE", "write per-class counts and the confusion matrix", 0, NULL},
     {"svg", "FILE", "draw the confusion matrix", 0, NULL},
     {"svg-classes", "FILE", "draw the accuracy per class", 0, NULL},

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <qsim/data.h>
 
 #include "common/folder.h"
-#include "common/columns.h"
-#include "engine.h"
-#include "inputs.h"
+#include "common/sample_files.h"
+#include "running.h"
 #include "verbs.h"
 
 /* ---- writing ---- */
@@ -92,90 +91,85 @@ static bool may_write(const tool *t, const qsim_model *m, int *code) {
     return may;
 }
 
-/* ---- printing ---- */
+/* ---- inputs ---- */
 
-typedef struct range {
-    double low, high, mean;
-} range;
-
-static range find_range(const qsim_tensor *x) {
-    size_t n = elements(x);
-    range r = {NAN, NAN, NAN};
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        double v = element(x, i);
-        sum += v;
-        if (!(r.low <= v))
-            r.low = v;
-        if (!(r.high >= v))
-            r.high = v;
-    }
-    if (n > 0)
-        r.mean = sum / (double)n;
-    return r;
-}
-
-static void print_json(const tool *t, const char *file, const engine *e, double ms) {
-    json j = {0};
-    json_object(&j, NULL);
-    json_int(&j, "schema", 1);
-    json_string(&j, "file", file);
-    json_number(&j, "ms", ms);
-    json_array(&j, "outputs");
-    for (size_t i = 0; i < e->output_count; i++) {
-        const qsim_tensor *x = &e->outputs[i];
-        range r = find_range(x);
-        json_object(&j, NULL);
-        json_string(&j, "name", qsim_session_output_name(e->session, (int32_t)i));
-        json_string(&j, "dtype", qsim_dtype_name(x->dtype));
-        json_row(&j, "shape");
-        for (int32_t k = 0; k < x->rank; k++)
-            json_int(&j, NULL, x->dims[k]);
-        json_end(&j);
-        json_number(&j, "min", r.low);
-        json_number(&j, "max", r.high);
-        json_number(&j, "mean", r.mean);
-        json_end(&j);
-    }
-    json_end(&j);
-    json_end(&j);
-    tool_print_json(t, &j);
-}
-
-static void print_table(const engine *e) {
-    static const char *const heading[] = {"output", "type", "shape", "min", "max", "mean"};
-    table rows = {.columns = "lllrrr"};
-    char shape[256];
-    for (size_t i = 0; i < 6; i++)
-        table_cell(&rows, "%s", heading[i]);
-    for (size_t i = 0; i < e->output_count; i++) {
-        const qsim_tensor *x = &e->outputs[i];
-        range r = find_range(x);
-        table_cell(&rows, "%s", qsim_session_output_name(e->session, (int32_t)i));
-        table_cell(&rows, "%s", qsim_dtype_name(x->dtype));
-        table_cell(&rows, "%s", shape_text(x->dims, x->rank, shape));
-        table_cell(&rows, "%.6g", table_number(r.low));
-        table_cell(&rows, "%.6g", table_number(r.high));
-        table_cell(&rows, "%.6g", table_number(r.mean));
-    }
-    table_print(&rows, stdout);
-}
-
-static int execute(tool *t, const char *file, engine *e) {
+/* Runs once, on `input` or (NULL) on what --input says. */
+static int execute(tool *t, engine *e, const char *input, run_report *report, json *j) {
+    const char *file = t->args.operands[0];
+    const char *shown = input ? input : args_value(&t->args, "input");
     inputs in;
-    int code = inputs_open(t, e->model, false, &in);
+    int code =
+        input ? inputs_open_file(t, e->model, input, &in) : inputs_open(t, e->model, false, &in);
     double start = tool_now();
     if (code == EXIT_OK)
         code = engine_execute(t, file, e, in.tensors, in.count);
     double ms = tool_now() - start;
     if (code == EXIT_OK)
+        code = run_report_open(t, e, in.single, report);
+    if (code == EXIT_OK)
         code = write_outputs(t, e);
     bool written = args_has(&t->args, "output") || args_has(&t->args, "output-dir");
+    bool asked = args_has(&t->args, "top") && args_value(&t->args, "output") == NULL;
     if (code == EXIT_OK && t->json)
-        print_json(t, file, e, ms);
-    else if (code == EXIT_OK && !written)
-        print_table(e);
+        run_report_json(e, report, ms, j);
+    else if (code == EXIT_OK && (!written || asked))
+        run_report_print(t, shown ? shown : "", e, report);
     inputs_close(&in);
+    return code;
+}
+
+static int execute_each(tool *t, engine *e, const sample_files *files, run_report *report,
+                        json *j) {
+    int code = EXIT_OK;
+    json_array(j, "inputs");
+    for (size_t i = 0; i < files->groups && code == EXIT_OK; i++) {
+        json_object(j, NULL);
+        json_string(j, "input", files->files[i]);
+        code = execute(t, e, files->files[i], report, j);
+        json_end(j);
+    }
+    json_end(j);
+    return code;
+}
+
+/* Files of a folder or pattern that --input names; none: it names one file or made-up data. */
+static int find_files(const tool *t, const engine *e, sample_files *files) {
+    const char *spec = args_value(&t->args, "input");
+    struct stat st;
+    memset(files, 0, sizeof(*files));
+    if (!spec || qsim_model_input_count(e->model) != 1)
+        return EXIT_OK;
+    bool folder = folder_is(spec, strlen(spec));
+    if (!folder && (stat(spec, &st) == 0 || !sample_is_pattern(spec, strlen(spec))))
+        return EXIT_OK;
+    if (args_has(&t->args, "output") || args_has(&t->args, "output-dir"))
+        return tool_usage(t, "one file at a time has outputs to write",
+                          "run: --output and --output-dir are for one input, '%s' names several",
+                          spec);
+    return folder ? sample_files_folder(t, spec, 1, NULL, files)
+                  : sample_files_pattern(t, spec, 1, files);
+}
+
+static int run_all(tool *t, engine *e) {
+    run_report report = {0};
+    sample_files files;
+    json j = {0};
+    int code = find_files(t, e, &files);
+    if (code == EXIT_OK)
+        code = class_names_read(t, &report.names);
+    json_object(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_string(&j, "file", t->args.operands[0]);
+    if (code == EXIT_OK)
+        code = files.groups ? execute_each(t, e, &files, &report, &j)
+                            : execute(t, e, NULL, &report, &j);
+    json_end(&j);
+    if (code == EXIT_OK && t->json)
+        tool_print_json(t, &j);
+    else
+        text_free(&j.out);
+    class_names_free(&report.names);
+    sample_files_free(&files);
     return code;
 }
 
@@ -189,7 +183,7 @@ static int run(tool *t) {
     if (code == EXIT_OK && e.output_count == 0)
         code = tool_fail(t, QSIM_E_GRAPH, "%s: the model has no outputs", file);
     if (code == EXIT_OK && may_write(t, e.model, &code))
-        code = execute(t, file, &e);
+        code = run_all(t, &e);
     engine_close(&e);
     return code;
 }
@@ -199,6 +193,8 @@ static const option options[] = {
     OPTION_OUTPUT("write the first output alone; '-': stdout"),
     {"output-dir", "DIR", "write output_0.npy, output_1.npy, ... into DIR", 0, NULL},
     OPTION_LEVEL,
+    {"top", "K", "print the K classes with the greatest scores (5, for pictures)", 0, NULL},
+    {"labels", "FILE", "class names, one a line; or NUMBER,NAME", 0, NULL},
     {"format", "NAME", "file format of the outputs (npy)", 0, "npy|pb"},
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/csv.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/text.h"
+
+typedef struct reader {
+    csv *out;
+    size_t count, room, columns;
+    const char *why;
+} reader;
+
+/* What separates numbers in a line: the first of these that is in it. */
+static char separator(const char *line) {
+    static const char candidates[] = ";,\t";
+    for (const char *c = candidates; *c; c++)
+        if (strchr(line, *c))
+            return *c;
+    return ' ';
+}
+
+/* strtod takes more than decimal numbers: words and hexadecimal ones are none here. */
+static bool number(const char *s, float *out) {
+    char *end;
+    const char *at = s + strspn(s, " \t");
+    if (!*at || !strchr("-+.0123456789", *at) || strpbrk(at, "xX"))
+        return false;
+    double v = strtod(at, &end);
+    *out = (float)v;
+    return isfinite(v) && isfinite(*out) && !end[strspn(end, " \t\r")];
+}
+
+static void put(reader *r, float value) {
+    if (r->count == r->room) {
+        r->room = r->room * 2 + 256;
+        r->out->values = tool_grow(r->out->values, r->room, sizeof(float));
+    }
+    r->out->values[r->count++] = value;
+}
+
+/* The numbers of one line; false: one of its fields is none. */
+static bool read_row(reader *r, char *line) {
+    char between = separator(line);
+    size_t first = r->count;
+    for (char *at = line; at;) {
+        float value;
+        char *next = strchr(at, between);
+        if (next)
+            *next++ = 0;
+        if (next && between == ' ')
+            next += strspn(next, " ");
+        if (!number(at, &value)) {
+            r->count = first;
+            r->why = "a field is not a number";
+            return false;
+        }
+        put(r, value);
+        at = next;
+        if (at && between == ' ' && !*at)
+            at = NULL;
+    }
+    r->columns = r->count - first;
+    return true;
+}
+
+static void trim(char *line) {
+    size_t n = strlen(line);
+    while (n > 0 && (line[n - 1] == '\r' || line[n - 1] == ' '))
+        line[--n] = 0;
+}
+
+bool csv_parse(char *lines, csv *out, size_t *number_of_line, const char **why) {
+    reader r = {.out = out};
+    memset(out, 0, sizeof(*out));
+    *number_of_line = 0;
+    bool heading = false;
+    for (char *line = lines, *next; line; line = next) {
+        ++*number_of_line;
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = 0;
+        trim(line);
+        line += strspn(line, " ");
+        if (!*line || *line == '#')
+            continue;
+        bool good = read_row(&r, line);
+        if (!good && out->rows == 0 && !heading) {
+            heading = true;
+            continue;
+        }
+        if (good && out->rows > 0 && r.columns != out->columns) {
+            r.why = "it has not as many fields as the lines before it";
+            good = false;
+        }
+        if (!good) {
+            *why = r.why;
+            return false;
+        }
+        out->columns = r.columns;
+        out->rows++;
+    }
+    *why = "there are no numbers in it";
+    return out->rows > 0;
+}

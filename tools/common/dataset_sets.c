@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* Data sets of files: each file or test_data_set_* is a sample. */
+#include "common/dataset_sets.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/file_labels.h"
+#include "common/folder.h"
+#include "common/sample_source.h"
+
+/* ---- opening ---- */
+
+static int list(dataset *d, const class_names *names) {
+    const char *path = d->x_path;
+    if (folder_is(path, strlen(path)))
+        return sample_files_folder(d->t, path, d->inputs, names, &d->files);
+    if (sample_is_pattern(path, strlen(path)))
+        return sample_files_pattern(d->t, path, d->inputs, &d->files);
+    sample_files_one(path, d->inputs, &d->files);
+    return EXIT_OK;
+}
+
+static int open_files(dataset *d, const char *spec, size_t size, const char *labels) {
+    class_names names;
+    d->x_path = tool_copy(spec);
+    d->x_path[size] = 0;
+    int code = class_names_read(d->t, &names);
+    if (code == EXIT_OK)
+        code = list(d, &names);
+    if (code == EXIT_OK)
+        code = file_labels_read(d->t, d->x_path, labels, d->inputs, &names, &d->files);
+    class_names_free(&names);
+    d->labels = d->files.labels;
+    d->files.labels = NULL;
+    d->label_count = (int64_t)d->files.groups;
+    d->sets = true;
+    d->step = 1;
+    d->end = (int64_t)d->files.groups;
+    return code;
+}
+
+bool dataset_open_files(dataset *d, const char *spec, int *code) {
+    struct stat st;
+    size_t size = strlen(spec);
+    bool there = stat(spec, &st) == 0;
+    const char *comma = there ? NULL : strrchr(spec, ',');
+    size_t name = comma ? (size_t)(comma - spec) : size;
+    bool files = folder_is(spec, name) || (!there && sample_is_pattern(spec, name)) ||
+                 (there && sample_is_single(spec));
+    if (files)
+        *code = open_files(d, spec, name, comma ? comma + 1 : NULL);
+    return files;
+}
+
+/* ---- reading ---- */
+
+static int open_member(dataset *d, size_t i) {
+    preprocess how = d->how;
+    int code = EXIT_OK;
+    if (!d->files.files)
+        dataset_make_up(d, i, d->seed + (uint64_t)d->at * d->inputs + i, 0);
+    else
+        code = sample_source(d->t, d->files.files[(size_t)d->at * d->inputs + i], &d->slots[i],
+                             &d->how, &d->sources[i], &how);
+    return code ? code : feed_plan(d->t, &d->feeds[i], &d->slots[i], &d->sources[i], &how, false);
+}
+
+int dataset_next_set(dataset *d, batch *b) {
+    dataset_close_sources(d);
+    for (size_t i = 0; i < d->inputs; i++) {
+        int code = open_member(d, i);
+        if (code == EXIT_OK)
+            code = feed_read(d->t, &d->feeds[i], 0, feed_positions(&d->feeds[i]), &d->tensors[i]);
+        if (code)
+            return code;
+    }
+    b->samples = d->files.files && d->tensors[0].rank > 0 ? d->tensors[0].dims[0] : 1;
+    if (b->samples == 0) /* which would look like the end */
+        return tool_fail(d->t, QSIM_E_VALUE, "%s: no samples",
+                         d->files.files[(size_t)d->at * d->inputs]);
+    b->labels = d->labels && b->samples == 1 ? d->labels + d->at : NULL;
+    d->at++;
+    return EXIT_OK;
+}

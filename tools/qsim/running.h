@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of qsim run. */
+#ifndef QSIM_RUNNING_H
+#define QSIM_RUNNING_H
+
+#include "common/class_names.h"
+#include "engine.h"
+#include "inputs.h"
+
+/* How results are shown: as classes where the first output has a row of scores for each sample and
+ * --top or --labels asks for them, or the input is a picture or a sound. */
+typedef struct run_report {
+    class_names names;
+    size_t classes; /* 0: as ranges of the outputs */
+    size_t top;     /* how many classes */
+} run_report;
+
+/* After a run; `single`: its input is a picture or a sound. Prints what is wrong. */
+int run_report_open(const tool *t, const engine *e, bool single, run_report *r);
+void run_report_print(const tool *t, const char *input, const engine *e, const run_report *r);
+/* The keys of an object. */
+void run_report_json(const engine *e, const run_report *r, double ms, json *j);
+
+#endif
