@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# README's photo, run as printed: photo.sh SOURCE QSIM. Classes are compared; another release of
+# libjpeg may move the last digit of a probability.
+set -u
+source=$1
+PATH=$(cd "$(dirname "$2")" && pwd):$PATH
+shared=${QSIM_SHARED:-$source/../shared}
+[ -d "$shared/data/images" ] || { [ "${QSIM_REQUIRE_SHARED:-0}" = 1 ] && exit 1; echo "skipped: no shared data" && exit 77; }
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+shared=$(cd "$shared" && pwd)
+sed -n '/^## A photo$/,/^## /s/^    //p' "$source/README.md" >"$dir/block"
+line=$(sed -n 's/^\$ //p' "$dir/block")
+[ -n "$line" ] || { echo "README.md shows no photo" && exit 1; }
+mkdir "$dir/here"
+ln -s "$shared" "$dir/shared"
+(cd "$dir/here" && sh -c "$line") >"$dir/out" 2>"$dir/err" || {
+    grep -q 'without lib' "$dir/err" && echo "skipped: $(cat "$dir/err")" && exit 77
+    cat "$dir/err" && exit 1
+}
+sed 1d "$dir/block" | awk '{ print $1, $2 }' >"$dir/wanted"
+awk '{ print $1, $2 }' "$dir/out" | diff "$dir/wanted" -
