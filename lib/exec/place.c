@@ -83,7 +83,8 @@ static void find_lifetimes(placing *p) {
         const qs_node *n = &g->nodes[plan->steps[i].node];
         for (int32_t k = 0; k < n->input_count; k++)
             if (n->inputs[k] != QS_NONE)
-                touch(p, n->inputs[k], (int32_t)i, true, !(n->op->traits & QS_READS_EXACTLY));
+                touch(p, n->inputs[k], (int32_t)i, true,
+                      !(n->op->traits & (QS_READS_EXACTLY | QS_ELEMENTWISE)));
         for (int32_t k = 0; k < n->output_count; k++)
             if (n->outputs[k] != QS_NONE)
                 touch(p, n->outputs[k], (int32_t)i, false, false);

@@ -60,10 +60,11 @@ struct qs_lower;
 enum {
     /* None of these. Stated, too: a row without traits has been forgotten, and a test fails. */
     QS_PLAIN = 1 << 0,
-    /* Element i of output 0 comes from the elements i of the operands, broadcast, alone. */
+    /* Element i of output 0 comes from the elements i of the operands, broadcast, alone. Implies
+     * QS_READS_EXACTLY. */
     QS_ELEMENTWISE = 1 << 1,
-    /* The same of operand 0 with statistics of it that do not hang on the order of its elements;
-     * further outputs are such statistics. */
+    /* The same of operand 0 and of statistics of it from the row's axis, or attribute "axis", on,
+     * which do not hang on the order of elements; further outputs are such statistics. */
     QS_RANGED = 1 << 2,
     /* One axis, attribute "axis" or else the row's, is treated apart; the others are alike. */
     QS_ALONG_AXIS = 1 << 3,

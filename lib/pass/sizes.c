@@ -37,36 +37,30 @@ static bool keeps_size(const qs_node *n, const qs_value *w) {
     return true;
 }
 
-static bool is_conv(const qs_node *n, int32_t *weights) {
-    const bool integers = qs_node_is(n, "qsim", "QLinearConv");
-    *weights = integers ? 3 : 1;
-    return (integers || qs_node_is(n, "qsim", "Conv") ||
-            qs_node_is(n, "qsim", "ConvIntegerScaled")) &&
-           qs_node_int(n, "channels_last", 0) == 1;
+/* Index of the weights of a convolution of images as above; -1: it is none. */
+static int32_t conv_weights(const qs_node *n) {
+    if (!(n->op->traits & QS_CONVOLVES) || qs_node_int(n, "channels_last", 0) != 1)
+        return -1;
+    for (int32_t i = 1; i < n->input_count; i++)
+        if (qs_op_in(n->op->weight_inputs, i))
+            return i;
+    return -1;
 }
 
-static bool is_one_to_one(const qs_node *n) {
-    static const char *const names[] = {
-        "QTable",       "Silu",           "HardSwish",       "Sigmoid",
-        "Clip",         "Relu",           "HardSigmoid",     "DynamicQuantizeLinear",
-        "QuantizeRows", "QuantizeLinear", "DequantizeLinear"};
-    for (size_t i = 0; i < QS_COUNT(names); i++)
-        if (qs_same(n->op_type, names[i]))
-            return true;
-    return false;
-}
-
-/* Where the second operand of a sum or product is; 0: it is neither. */
-static int32_t pair_of(const qs_node *n) {
-    if (qs_same(n->op_type, "QLinearAdd") || qs_same(n->op_type, "QLinearMul"))
-        return 3;
-    return (qs_same(n->op_type, "Add") || qs_same(n->op_type, "Mul")) &&
-           !qs_node_attr(n, "broadcast");
+/* Lists the operands of an element-wise node; their number, also if it is more than two. */
+static int32_t find_operands(const qs_node *n, qs_id found[2]) {
+    int32_t count = 0;
+    for (int32_t i = 0; i < n->input_count; i++)
+        if (n->inputs[i] != QS_NONE && qs_op_is_operand(n->op, i)) {
+            if (count < 2)
+                found[count] = n->inputs[i];
+            count++;
+        }
+    return count;
 }
 
 /* A pair's result is as large as the operand that the other one is spread over. */
-static void find_pair(qs_sizes *s, const qs_node *n, int32_t second, qs_id y) {
-    const qs_id a = n->inputs[0], b = n->inputs[second];
+static void find_pair(qs_sizes *s, qs_id a, qs_id b, qs_id y) {
     const qs_value *va = &s->values[a], *vb = &s->values[b];
     if (va->rank != vb->rank || va->rank < 2 || s->batch[a] != s->batch[b])
         return;
@@ -77,21 +71,22 @@ static void find_pair(qs_sizes *s, const qs_node *n, int32_t second, qs_id y) {
         s->space[y] = s->space[b];
 }
 
-static void find(qs_sizes *s, const qs_node *n) {
+static void find(qs_sizes *s, const qs_graph *g, const qs_node *n) {
     const qs_id x = qs_node_input(n, 0);
     const qs_id y = n->output_count > 0 ? n->outputs[0] : QS_NONE;
-    int32_t w;
+    const bool each = qs_node_traits(g, n) & (QS_ELEMENTWISE | QS_RANGED);
+    qs_id operands[2];
     if (x == QS_NONE || y == QS_NONE)
         return;
-    if (pair_of(n)) {
-        find_pair(s, n, pair_of(n), y);
-        return;
-    }
-    const bool conv = is_conv(n, &w), same = is_one_to_one(n);
-    if (conv || same || qs_same(n->op_type, "QLinearGlobalAveragePool") ||
-        qs_same(n->op_type, "GlobalAveragePool"))
+    const int32_t count = each && !qs_node_attr(n, "broadcast") ? find_operands(n, operands) : 0;
+    if (count == 1)
+        s->batch[y] = s->batch[operands[0]], s->space[y] = s->space[operands[0]];
+    if (count == 2)
+        find_pair(s, operands[0], operands[1], y);
+    if (n->op->traits & QS_NEEDS_LAST)
         s->batch[y] = s->batch[x];
-    if (same || (conv && keeps_size(n, &s->values[n->inputs[w]])))
+    const int32_t w = conv_weights(n);
+    if (w > 0 && keeps_size(n, &s->values[n->inputs[w]]))
         s->space[y] = s->space[x];
 }
 
@@ -105,7 +100,7 @@ int qs_sizes_find(qs_pass *p, qs_sizes *s) {
     for (size_t i = 0; i < g->value_count; i++)
         s->batch[i] = s->space[i] = (qs_id)i;
     for (size_t i = 0; i < g->order_count; i++)
-        find(s, &g->nodes[g->order[i]]);
+        find(s, g, &g->nodes[g->order[i]]);
     return QSIM_OK;
 }
 

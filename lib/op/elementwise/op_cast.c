@@ -169,5 +169,5 @@ static const qs_attr_rule cast_attrs[] = {{"to", QS_ATTR_INT, 6, 0},
                                           {"saturate", QS_ATTR_INT, 19, 0},
                                           {"round_mode", QS_ATTR_STRING, 24, 0}};
 
-QS_OP(cast, .name = "Cast", .since = 6, .min_in = 1, QS_ATTRS(cast_attrs),
-      .traits = QS_ELEMENTWISE | QS_READS_EXACTLY, .infer = infer_cast, .lower = lower_cast);
+QS_OP(cast, .name = "Cast", .since = 6, .min_in = 1, QS_ATTRS(cast_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_cast, .lower = lower_cast);

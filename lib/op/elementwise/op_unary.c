@@ -279,8 +279,8 @@ QS_OP(leakyrelu, .name = "LeakyRelu", .min_in = 1, QS_ATTRS(alpha_attrs), .trait
       .infer = infer_f32, .lower = lower_leakyrelu);
 QS_OP(neg, .name = "Neg", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .infer = infer_signed, .lower = lower_neg);
-QS_OP(relu, .name = "Relu", .min_in = 1, QS_ATTRS(plain_attrs),
-      .traits = QS_ELEMENTWISE | QS_READS_EXACTLY, .infer = infer_signed, .lower = lower_relu);
+QS_OP(relu, .name = "Relu", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_signed, .lower = lower_relu);
 QS_OP(sigmoid, .name = "Sigmoid", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .infer = infer_f32, .lower = lower_sigmoid);
 QS_OP(sqrt, .name = "Sqrt", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,

@@ -43,5 +43,5 @@ QS_COLD static int lower_flip(qs_lower *l) {
     return QSIM_OK;
 }
 
-QS_OP(qsim_flip, .domain = "qsim", .name = "Flip", .min_in = 1,
-      .traits = QS_ELEMENTWISE | QS_READS_EXACTLY, .infer = infer_flip, .lower = lower_flip);
+QS_OP(qsim_flip, .domain = "qsim", .name = "Flip", .min_in = 1, .traits = QS_ELEMENTWISE,
+      .infer = infer_flip, .lower = lower_flip);

@@ -282,9 +282,8 @@ static int infer_identity(qs_infer *x) {
     return code ? code : qs_infer_like(x, 0, 0);
 }
 
-QS_OP(identity, .name = "Identity", .min_in = 1,
-      .traits = QS_ELEMENTWISE | QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .infer = infer_identity,
-      .lower = lower_alias);
+QS_OP(identity, .name = "Identity", .min_in = 1, .traits = QS_ELEMENTWISE | QS_MOVES | QS_KEEPS,
+      .infer = infer_identity, .lower = lower_alias);
 
 /* ---- Shape ---- */
 

@@ -4,14 +4,8 @@
 
 #include <math.h>
 
-static bool has_bounds(const qs_node *n) {
-    static const char *const names[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Add"};
-    bool listed = false;
-    for (size_t i = 0; i < QS_COUNT(names); i++)
-        listed |= qs_node_is(n, "", names[i]);
-    if (qs_node_is(n, "qsim", "ConvIntegerScaled") || qs_node_is(n, "qsim", "MatMulIntegerScaled"))
-        return !qs_node_attr(n, "lo") && !qs_node_attr(n, "hi");
-    return listed && qs_op_find("qsim", n->op_type, n->version, NULL) != NULL;
+static bool takes_bounds(const qs_node *n) {
+    return (n->op->traits & QS_TAKES_BOUNDS) && !qs_node_attr(n, "lo") && !qs_node_attr(n, "hi");
 }
 
 /* A bound of Clip as input; its default where it is left out. false: it is not constant. */
@@ -61,7 +55,7 @@ int qs_pass_fuse(qs_pass *p) {
             continue;
         qs_id x = g->nodes[id].inputs[0], y = g->nodes[id].outputs[0],
               maker = g->values[x].producer;
-        if (maker == QS_NONE || !has_bounds(&g->nodes[maker]) || g->values[x].is_output ||
+        if (maker == QS_NONE || !takes_bounds(&g->nodes[maker]) || g->values[x].is_output ||
             g->values[x].dtype != QSIM_FLOAT || uses.start[x + 1] - uses.start[x] != 1)
             continue;
         qs_graph_remove_node(g, id);

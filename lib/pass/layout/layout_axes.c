@@ -186,7 +186,7 @@ int qs_layout_axes(qs_layout *l, qs_id node, bool *done) {
         return slice(l, node, rank, done);
     if (qs_node_is(n, "", "Pad"))
         return pad(l, node, rank, done);
-    if (qs_node_is(n, "", "ReduceMean"))
+    if (qs_node_traits(l->g, n) & QS_REDUCES)
         return reduce(l, node, rank, done);
     if (qs_node_is(n, "", "Reshape") && !qs_node_int(n, "allowzero", 0))
         return merge_space(l, node, rank, done);

@@ -11,36 +11,26 @@ typedef struct plane {
     int64_t channels, space;
 } plane;
 
-/* Scales along an axis would have to be moved too. */
-static bool is_per_tensor(const qs_layout *l, const qs_node *n) {
-    size_t scales;
-    if (!qs_same(n->op_type, "QuantizeLinear") && !qs_same(n->op_type, "DequantizeLinear"))
-        return true;
-    return qs_value_size(&l->g->values[n->inputs[1]], &scales, NULL) && scales == 1;
-}
-
+/* Whether elements, but input 0's, come one to all: in another order they make the same. */
 static bool is_per_element(const qs_layout *l, const qs_node *n) {
-    static const char *const names[] = {
-        "Relu",      "Clip",   "LeakyRelu",      "Sigmoid",          "Tanh",
-        "HardSwish", "QTable", "QuantizeLinear", "DequantizeLinear", "Identity"};
-    if (qs_same(n->op_type, "DynamicQuantizeLinear") || qs_same(n->op_type, "QuantizeRows"))
-        return true; /* a range has no order */
-    for (size_t i = 0; i < QS_COUNT(names); i++)
-        if (qs_same(n->op_type, names[i]))
-            return n->output_count == 1 && is_per_tensor(l, n);
-    return false;
+    if (!(qs_node_traits(l->g, n) & (QS_ELEMENTWISE | QS_RANGED)))
+        return false;
+    for (int32_t i = 1; i < n->input_count; i++) {
+        const qs_const *c = qs_node_const(l->g, n, i);
+        if (n->inputs[i] != QS_NONE && qs_op_is_operand(n->op, i) && !(c && c->elements == 1))
+            return false;
+    }
+    return true;
 }
 
 /* Index of the weights of a product of which `value` is the left factor; -1 if it is none. */
 static int32_t weight_index(const qs_node *n, qs_id value) {
-    if (n->input_count < 2 || n->inputs[0] != value)
+    if (!(n->op->traits & QS_MULTIPLIES) || n->inputs[0] != value || qs_node_int(n, "transA", 0))
         return -1;
-    if (qs_same(n->op_type, "Gemm"))
-        return qs_node_int(n, "transA", 0) || n->inputs[1] == value ? -1 : 1;
-    if (qs_same(n->op_type, "MatMul") || qs_same(n->op_type, "MatMulInteger") ||
-        qs_same(n->op_type, "MatMulIntegerScaled"))
-        return 1;
-    return qs_same(n->op_type, "QLinearMatMul") && n->input_count > 3 ? 3 : -1;
+    for (int32_t i = 1; i < n->input_count; i++)
+        if (qs_op_in(n->op->weight_inputs, i))
+            return n->inputs[i] == value ? -1 : i;
+    return -1;
 }
 
 static int32_t row_axis(const qs_node *n) {
@@ -136,7 +126,7 @@ int qs_layout_flatten(qs_layout *l, qs_id node, bool *done) {
         return QSIM_OK;
     for (int32_t i = 0; i < count; i++) {
         const qs_node *m = &l->g->nodes[products[i]];
-        int32_t w = qs_same(m->op_type, "QLinearMatMul") ? 3 : 1;
+        const int32_t w = weight_index(m, m->inputs[0]);
         qs_id c = permute_rows(l, l->g->values[m->inputs[w]].data, row_axis(m), s);
         if (c < 0)
             return c;

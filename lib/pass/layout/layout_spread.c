@@ -1,77 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Element-wise operators, Concat and their kin work on twins as well as on values. */
+/* What treats all axes alike, or all but one, works on twins as well as on values. */
 #include "pass/layout/layout.h"
 
-/* What kind of operator: which inputs are tensors of the output's shape. */
-#define UNARY  1 /* input 0; the others are scalars */
-#define EVERY  2 /* all inputs, broadcast */
-#define QBOTH  3 /* inputs 0 and 3, broadcast */
-#define CONCAT 4 /* all inputs, along an axis */
-#define QCAT   5 /* inputs 2, 5, 8, ... along an axis */
-#define SCALED 6 /* input 0; scale and zero point may lie along an axis */
-#define SPLIT  7 /* input 0, all outputs, along an axis */
-#define SOFT   8 /* input 0, along an axis */
-#define FIRST  9 /* input 0, output 0; the other outputs are the same either way */
-
-static int kind_of(const qs_node *n) {
-    static const struct {
-        const char *name;
-        int kind;
-    } kinds[] = {
-        {"Relu", UNARY},
-        {"Clip", UNARY},
-        {"LeakyRelu", UNARY},
-        {"Sigmoid", UNARY},
-        {"Tanh", UNARY},
-        {"HardSigmoid", UNARY},
-        {"HardSwish", UNARY},
-        {"Silu", UNARY},
-        {"Exp", UNARY},
-        {"Sqrt", UNARY},
-        {"Neg", UNARY},
-        {"Abs", UNARY},
-        {"Cast", UNARY},
-        {"Identity", UNARY},
-        {"QTable", UNARY},
-        {"Erf", UNARY},
-        {"Gelu", UNARY},
-        {"DynamicQuantizeLinear", FIRST},
-        {"QuantizeRows", FIRST},
-        {"Flip", UNARY},
-        {"QLinearSigmoid", UNARY},
-        {"QLinearLeakyRelu", UNARY},
-        {"Add", EVERY},
-        {"Sub", EVERY},
-        {"Mul", EVERY},
-        {"Div", EVERY},
-        {"Pow", EVERY},
-        {"QLinearAdd", QBOTH},
-        {"QLinearMul", QBOTH},
-        {"Concat", CONCAT},
-        {"QLinearConcat", QCAT},
-        {"QuantizeLinear", SCALED},
-        {"DequantizeLinear", SCALED},
-        {"Split", SPLIT},
-        {"Softmax", SOFT},
-        {"QLinearSoftmax", SOFT},
-    };
-    if (qs_same(n->op_type, "QuantizeRows") && qs_node_int(n, "axis", -1) != 1)
-        return 0; /* rows of the last axis, not images */
-    for (size_t i = 0; i < QS_COUNT(kinds); i++)
-        if (qs_same(n->op_type, kinds[i].name))
-            return kinds[i].kind;
-    return 0;
-}
-
-static bool is_tensor_input(int kind, int32_t index) {
-    switch (kind) {
-    case EVERY:
-    case CONCAT: return true;
-    case QBOTH: return index == 0 || index == 3;
-    case QCAT: return index >= 2 && (index - 2) % 3 == 0;
-    default: return index == 0;
-    }
-}
+/* How a node can be spread to. */
+typedef struct spread {
+    uint32_t traits; /* 0: not at all */
+    int32_t rank;    /* of its twins */
+    int32_t axis;    /* the one that is treated apart; -1: none */
+    int32_t outputs; /* that become twins: the first so many */
+} spread;
 
 /* One element, whatever its rank. */
 static bool is_single(const qs_value *v) {
@@ -79,30 +16,28 @@ static bool is_single(const qs_value *v) {
     return qs_value_size(v, &elements, NULL) && elements == 1;
 }
 
-/* Whether input `v` of an operator with outputs of this rank can be taken channels-last. */
-static bool is_fit(const qs_layout *l, qs_id id, int32_t rank, int kind) {
+/* Whether operand `v` of a node with outputs of this rank can be taken channels-last. */
+static bool is_fit(const qs_layout *l, qs_id id, const spread *s) {
     const qs_value *v = &l->g->values[id];
-    if (v->rank == rank)
+    if (v->rank == s->rank)
         return true;
-    if (kind == CONCAT || kind == QCAT)
+    if (s->traits & QS_ALONG_AXIS) /* what is joined is not broadcast */
         return false;
-    return v->rank >= 0 && v->rank < rank && (v->data || (is_single(v) && v->rank <= 1));
+    return v->rank >= 0 && v->rank < s->rank && (v->data || (is_single(v) && v->rank <= 1));
 }
 
-/* Rank of the late inputs; 0 if there is none, or if some input does not fit. */
-static int32_t late_rank(const qs_layout *l, const qs_node *n, int kind) {
-    int32_t rank = 0;
+/* Rank of the late operands; 0: there is none, or some operand or output does not fit. */
+static int32_t late_rank(const qs_layout *l, const qs_node *n, spread *s) {
     for (int32_t i = 0; i < n->input_count; i++)
-        if (is_tensor_input(kind, i) && qs_layout_is_late(l, n->inputs[i]))
-            rank = l->g->values[n->inputs[i]].rank;
-    for (int32_t i = 0; i < n->input_count && rank; i++)
-        if (is_tensor_input(kind, i) &&
-            (n->inputs[i] == QS_NONE || !is_fit(l, n->inputs[i], rank, kind)))
+        if (qs_op_is_operand(n->op, i) && qs_layout_is_late(l, n->inputs[i]))
+            s->rank = l->g->values[n->inputs[i]].rank;
+    for (int32_t i = 0; i < n->input_count && s->rank; i++)
+        if (qs_op_is_operand(n->op, i) && (n->inputs[i] == QS_NONE || !is_fit(l, n->inputs[i], s)))
             return 0;
-    for (int32_t i = 0; i < (kind == FIRST ? 1 : n->output_count) && rank; i++)
-        if (n->outputs[i] != QS_NONE && l->g->values[n->outputs[i]].rank != rank)
+    for (int32_t i = 0; i < s->outputs && s->rank; i++)
+        if (n->outputs[i] != QS_NONE && l->g->values[n->outputs[i]].rank != s->rank)
             return 0;
-    return rank;
+    return s->rank;
 }
 
 /*
@@ -137,60 +72,57 @@ static qs_id constant_last(qs_layout *l, qs_id id, int32_t rank) {
     return made < 0 ? qs_pass_no_memory(l->p) : made;
 }
 
-/* ---- axes ---- */
+/* ---- the node ---- */
 
-/* The operator's axis, made >= 0; -1 if it cannot be moved. */
-static int32_t axis_of(const qs_layout *l, const qs_node *n, int kind, int32_t rank) {
-    int64_t fallback = kind == SCALED ? 1 : kind == SOFT ? -1 : 0;
-    int64_t axis = qs_node_int(n, "axis", fallback);
-    if (kind == SCALED) {
-        if (qs_node_int(n, "block_size", 0) != 0)
-            return -1;
-        /* Per tensor: any axis will do. */
-        if (is_single(&l->g->values[n->inputs[1]]))
-            return 0;
-        if (l->g->values[n->inputs[1]].rank != 1)
-            return -1;
+/* Whether statistics of images, or of all of them, are what a node of QS_RANGED finds. */
+static bool ranges_over_images(const qs_node *n) {
+    const int64_t axis = qs_node_int(n, "axis", n->op->axis);
+    return axis == 0 || axis == 1;
+}
+
+static spread look(const qs_layout *l, const qs_node *n) {
+    const spread none = {0};
+    spread s = {.traits = qs_node_traits(l->g, n) & (QS_ELEMENTWISE | QS_RANGED | QS_ALONG_AXIS),
+                .axis = -1,
+                .outputs = n->output_count};
+    /* Before version 7 the second operand's axes were counted from the first. */
+    if (!s.traits || qs_node_int(n, "broadcast", 0) ||
+        ((s.traits & QS_RANGED) && !ranges_over_images(n)))
+        return none;
+    if (s.traits & QS_RANGED)
+        s.outputs = 1;
+    if (!late_rank(l, n, &s))
+        return none;
+    if (s.traits & QS_ALONG_AXIS) {
+        const int64_t axis = qs_node_int(n, "axis", n->op->axis);
+        s.axis = (int32_t)(axis < 0 ? axis + s.rank : axis);
+        if (s.axis < 0 || s.axis >= s.rank)
+            return none;
     }
-    if (kind == SOFT && qs_node_int(n, "opset", n->version) < 13)
-        return -1;
-    axis += axis < 0 ? rank : 0;
-    return axis >= 0 && axis < rank ? (int32_t)axis : -1;
-}
-
-static bool has_axis(int kind) {
-    return kind == CONCAT || kind == QCAT || kind == SCALED || kind == SPLIT || kind == SOFT;
-}
-
-static int move_axis(qs_layout *l, qs_id node, int kind, int32_t rank) {
-    const qs_node *n = &l->g->nodes[node];
-    if (kind == SCALED && is_single(&l->g->values[n->inputs[1]]))
-        return QSIM_OK;
-    int32_t axis = qs_layout_axis(axis_of(l, n, kind, rank), rank);
-    return qs_node_set_int(l->g, node, "axis", axis) ? qs_pass_no_memory(l->p) : QSIM_OK;
+    return s;
 }
 
 int qs_layout_spread(qs_layout *l, qs_id node, bool *done) {
     qs_graph *g = l->g;
-    int kind = kind_of(&g->nodes[node]);
-    int32_t rank = kind ? late_rank(l, &g->nodes[node], kind) : 0;
-    if (!rank || (has_axis(kind) && axis_of(l, &g->nodes[node], kind, rank) < 0))
+    const spread s = look(l, &g->nodes[node]);
+    int code = QSIM_OK;
+    if (!s.traits)
         return QSIM_OK;
-    int code = has_axis(kind) ? move_axis(l, node, kind, rank) : QSIM_OK;
+    if (s.axis >= 0 && qs_node_set_int(g, node, "axis", qs_layout_axis(s.axis, s.rank)))
+        return qs_pass_no_memory(l->p);
     for (int32_t i = 0; i < g->nodes[node].input_count && !code; i++) {
         qs_id v = g->nodes[node].inputs[i];
-        if (!is_tensor_input(kind, i))
+        if (!qs_op_is_operand(g->nodes[node].op, i))
             continue;
         if (g->values[v].data)
-            v = constant_last(l, v, rank);
-        else if (g->values[v].rank == rank)
+            v = constant_last(l, v, s.rank);
+        else if (g->values[v].rank == s.rank)
             v = qs_layout_last(l, v);
         if (v < 0)
             return v;
         qs_node_set_input(g, node, i, v);
     }
-    int32_t emitted = kind == FIRST ? 1 : g->nodes[node].output_count;
-    for (int32_t i = 0; i < emitted && !code; i++)
+    for (int32_t i = 0; i < s.outputs && !code; i++)
         code = qs_layout_emit(l, node, i);
     *done = !code;
     return code;
