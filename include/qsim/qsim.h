@@ -11,6 +11,7 @@
 #include <qsim/profile.h>
 #include <qsim/ptq.h>
 #include <qsim/quant.h>
+#include <qsim/recipe.h>
 #include <qsim/session.h>
 
 #endif

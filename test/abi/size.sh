@@ -3,7 +3,7 @@
 # The release library, stripped, stays small: a program that embeds it carries all of it. The aim is
 # 700 KB; the bound is what has been reached and two hundredths. Usage: size.sh SHARED_LIBRARY
 set -eu
-bound=822000
+bound=845000
 command -v strip >/dev/null 2>&1 || exit 77
 small=$(mktemp)
 trap 'rm -f "$small"' EXIT

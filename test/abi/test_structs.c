@@ -215,6 +215,26 @@ static void growing_ptq_search(void) {
     AT(qsim_metrics, worst_b, 120);
 }
 
+static void growing_recipe(void) {
+    SIZE(qsim_recipe_entry, 80);
+    AT(qsim_recipe_entry, struct_size, 0);
+    AT(qsim_recipe_entry, name, 8);
+    AT(qsim_recipe_entry, kind, 16);
+    AT(qsim_recipe_entry, action, 20);
+    AT(qsim_recipe_entry, dtype, 24);
+    AT(qsim_recipe_entry, symmetric, 28);
+    AT(qsim_recipe_entry, flags, 32);
+    AT(qsim_recipe_entry, granularity, 36);
+    AT(qsim_recipe_entry, block, 40);
+    AT(qsim_recipe_entry, rounding, 48);
+    AT(qsim_recipe_entry, bias_correction, 52);
+    AT(qsim_recipe_entry, method, 56);
+    AT(qsim_recipe_entry, low, 60);
+    AT(qsim_recipe_entry, high, 64);
+    AT(qsim_recipe_entry, reserved, 68);
+    AT(qsim_recipe_entry, percentile, 72);
+}
+
 static void growing_session(void) {
     SIZE(qsim_session_options, 40);
     AT(qsim_session_options, struct_size, 0);
@@ -282,6 +302,7 @@ int main(void) {
     growing_op();
     growing_ptq();
     growing_ptq_search();
+    growing_recipe();
     growing_session();
     numbers();
     return test_done();

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * qsim/recipe.h - what a quantization decided, layer by layer and tensor by tensor, as text.
+ *
+ *     qsim-recipe 1
+ *     model 64-HEXADECIMAL-DIGITS
+ *     calibration 64-HEXADECIMAL-DIGITS
+ *     layer "conv1" weights int8 channel symmetric
+ *     layer "head" float
+ *     tensor "x" uint8 asymmetric range -0x1.000000p+0 0x1.800000p+2 method minmax # -1 6
+ *     tensor "y" uint8 asymmetric method percentile 99.99
+ *     tensor "z" float
+ *
+ * Every search writes a recipe, qsim_quantize (options.recipe) reads one and tells what it decided
+ * (options.decided). What a recipe does not name is decided by the options; so recipes may be
+ * written by hand, and in parts. `model` and `calibration` may be left out.
+ *
+ * A layer is a node, called by its name or, where it has none, by that of its first output. It says
+ *
+ *     weights TYPE                  int8, uint8, int4, uint4
+ *     channel | tensor | block N    what shares a scale (channel)
+ *     symmetric | asymmetric        (symmetric)
+ *     reduced                       7 of 8 bits
+ *     rounding nearest | gptq       (nearest)
+ *     bias-correction on | off
+ *
+ * or that it stays `float`, or, where it has no weights, that it is computed in integers:
+ * `integer`. A tensor says TYPE (uint8, int8, uint16, int16), symmetric | asymmetric (asymmetric),
+ * and its `range` or the `method` that finds one in a calibration; or that it stays `float`.
+ * Numbers are decimal, 99.99, or hexadecimal, 0x1.8p+2. Text after # is a comment. A word that this
+ * version does not know is refused by name, as is what it can read but not carry out (4-bit
+ * weights, blocks, gptq, 16-bit activations, bias correction): quantizing says which.
+ */
+#ifndef QSIM_RECIPE_H
+#define QSIM_RECIPE_H
+
+#include <qsim/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A recipe. One thread at a time while it is changed. */
+typedef struct qsim_recipe qsim_recipe;
+
+/* Kinds of entries. */
+#define QSIM_RECIPE_LAYER  1
+#define QSIM_RECIPE_TENSOR 2
+
+/* qsim_recipe_entry.action */
+#define QSIM_RECIPE_QUANTIZE 0 /* as the other fields say */
+#define QSIM_RECIPE_FLOAT    1 /* stays float */
+#define QSIM_RECIPE_INTEGER  2 /* a layer without weights: computed in integers */
+
+/* qsim_recipe_entry.granularity */
+#define QSIM_GRANULARITY_CHANNEL 0
+#define QSIM_GRANULARITY_TENSOR  1
+#define QSIM_GRANULARITY_BLOCK   2
+
+/* qsim_recipe_entry.rounding */
+#define QSIM_ROUNDING_NEAREST 0
+#define QSIM_ROUNDING_GPTQ    1
+
+/* qsim_recipe_entry.bias_correction */
+#define QSIM_BIAS_CORRECTION_DEFAULT 0
+#define QSIM_BIAS_CORRECTION_ON      1
+#define QSIM_BIAS_CORRECTION_OFF     2
+
+/* qsim_recipe_entry.flags */
+#define QSIM_RECIPE_RANGE   1 /* low and high are given */
+#define QSIM_RECIPE_METHOD  2 /* method is given */
+#define QSIM_RECIPE_REDUCED 4 /* weights in 7 bits */
+
+/* One line. `struct_size` is set by the caller. */
+typedef struct qsim_recipe_entry {
+    size_t struct_size;
+    const char *name;
+    int32_t kind;   /* QSIM_RECIPE_LAYER, QSIM_RECIPE_TENSOR */
+    int32_t action; /* QSIM_RECIPE_QUANTIZE, _FLOAT, _INTEGER; with the last two all below is 0 */
+    int32_t dtype;  /* of a layer's weights or of a tensor */
+    int32_t symmetric;
+    int32_t flags;           /* QSIM_RECIPE_RANGE, _METHOD, _REDUCED */
+    int32_t granularity;     /* of a layer: QSIM_GRANULARITY_* */
+    int64_t block;           /* neighbours that share a scale, with QSIM_GRANULARITY_BLOCK */
+    int32_t rounding;        /* of a layer: QSIM_ROUNDING_* */
+    int32_t bias_correction; /* of a layer: QSIM_BIAS_CORRECTION_* */
+    int32_t method;          /* of a tensor: QSIM_METHOD_* of quant.h */
+    float low, high;         /* of a tensor; low <= high */
+    int32_t reserved;
+    double percentile; /* of QSIM_METHOD_PERCENTILE, in (0, 100]; kept to 9 decimals */
+} qsim_recipe_entry;
+
+/* An empty recipe. `ctx` may be NULL. Never needs options: a recipe is data. Errors: NOMEM. */
+QSIM_API int qsim_recipe_create(qsim_ctx *ctx, qsim_recipe **out, qsim_error *error);
+/*
+ * Reads a recipe. Everything is checked: FORMAT, with the line and the word; UNSUPPORTED (version);
+ * LIMIT; also IO, NOMEM. `name` is what messages call the data and may be NULL, as may `ctx`.
+ */
+QSIM_API int qsim_recipe_load(qsim_ctx *ctx, const char *path, qsim_recipe **out,
+                              qsim_error *error);
+QSIM_API int qsim_recipe_load_memory(qsim_ctx *ctx, const void *data, size_t size, const char *name,
+                                     qsim_recipe **out, qsim_error *error);
+QSIM_API void qsim_recipe_free(qsim_recipe *recipe);
+
+/* Writes it atomically; an existing file gives QSIM_E_EXISTS unless `replace`. Errors: IO, NOMEM.
+ */
+QSIM_API int qsim_recipe_save(const qsim_recipe *recipe, const char *path, int32_t replace,
+                              qsim_error *error);
+/*
+ * The same text into memory, without a NUL. `*need` is set to its size; if `capacity` is smaller,
+ * nothing is written and the result is still QSIM_OK. Errors: ARGUMENT, NOMEM.
+ */
+QSIM_API int qsim_recipe_text(const qsim_recipe *recipe, void *buffer, size_t capacity,
+                              size_t *need, qsim_error *error);
+
+/* Entries, in the order in which they were added. */
+QSIM_API int32_t qsim_recipe_count(const qsim_recipe *recipe);
+/* Entry `index`; its name lives as long as the recipe. Errors: ARGUMENT (index, struct_size). */
+QSIM_API int qsim_recipe_get(const qsim_recipe *recipe, int32_t index, qsim_recipe_entry *entry);
+/* Index of the entry of that kind and name, or QSIM_E_NOT_FOUND. */
+QSIM_API int32_t qsim_recipe_find(const qsim_recipe *recipe, int32_t kind, const char *name);
+/* Adds an entry, or replaces the one of that kind and name; texts are copied. Errors: ARGUMENT (a
+ * field that is out of range, or not of that kind), VERSION, NOMEM. */
+QSIM_API int qsim_recipe_set(qsim_recipe *recipe, const qsim_recipe_entry *entry,
+                             qsim_error *error);
+/*
+ * Sets every entry of `from` in `into`, which keeps what `from` does not name; also the hashes
+ * where it has none. Errors: MISMATCH (recipes of two models), NOMEM: part of it may have been set.
+ */
+QSIM_API int qsim_recipe_merge(qsim_recipe *into, const qsim_recipe *from, qsim_error *error);
+
+/* SHA-256 of the model and of the calibration that it was made with, in hexadecimal; "": not known.
+ */
+QSIM_API const char *qsim_recipe_model(const qsim_recipe *recipe);
+QSIM_API const char *qsim_recipe_calibration(const qsim_recipe *recipe);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* Recipes by themselves: text and back, what is refused, merging, running out of memory. */
+#include "heap.h"
+
+#include <qsim/quant.h>
+#include <qsim/recipe.h>
+
+#include <unistd.h>
+
+#define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static const char all[] =
+    "qsim-recipe 1\nmodel " HASH "\ncalibration " HASH "\n"
+    "layer \"conv\" weights int8 channel symmetric\n"
+    "layer \"a \\\"b\\\" \\\\ \\x01\" weights uint8 tensor asymmetric reduced\n"
+    "layer \"four\" weights int4 block 32 symmetric rounding gptq bias-correction off\n"
+    "layer \"add\" integer\n"
+    "layer \"head\" float\n"
+    "tensor \"x\" uint8 asymmetric range -0x1.000000p+0 0x1.800000p+2 method mse # -1 6\n"
+    "tensor \"conv\" int16 symmetric method percentile 99.99\n"
+    "tensor \"z\" float\n";
+
+static qsim_recipe *load(const char *text) {
+    qsim_recipe *r = NULL;
+    qsim_error e = {0};
+    if (qsim_recipe_load_memory(NULL, text, strlen(text), "file", &r, &e))
+        fprintf(stderr, "%s\n", e.message);
+    CHECK(r != NULL);
+    return r;
+}
+
+static void check_text(const qsim_recipe *r, const char *want) {
+    char text[4096];
+    size_t need = 0;
+    CHECK_INT(qsim_recipe_text(r, NULL, 0, &need, NULL), QSIM_OK);
+    CHECK(need < sizeof(text));
+    text[0] = 'x';
+    CHECK_INT(qsim_recipe_text(r, text, need - 1, &need, NULL), QSIM_OK);
+    CHECK_INT(text[0], 'x');
+    CHECK_INT(qsim_recipe_text(r, text, sizeof(text), &need, NULL), QSIM_OK);
+    text[need] = 0;
+    CHECK_STR(text, want);
+}
+
+static qsim_recipe_entry entry(const qsim_recipe *r, int32_t kind, const char *name) {
+    qsim_recipe_entry e = {.struct_size = sizeof(e)};
+    CHECK_INT(qsim_recipe_get(r, qsim_recipe_find(r, kind, name), &e), QSIM_OK);
+    return e;
+}
+
+static void test_read(void) {
+    qsim_recipe *r = load(all);
+    check_text(r, all);
+    CHECK_INT(qsim_recipe_count(r), 8);
+    CHECK_STR(qsim_recipe_model(r), HASH);
+    CHECK_STR(qsim_recipe_calibration(r), HASH);
+    qsim_recipe_entry e = entry(r, QSIM_RECIPE_LAYER, "four");
+    CHECK(e.dtype == QSIM_INT4 && e.granularity == QSIM_GRANULARITY_BLOCK && e.block == 32 &&
+          e.symmetric == 1 && e.rounding == QSIM_ROUNDING_GPTQ &&
+          e.bias_correction == QSIM_BIAS_CORRECTION_OFF);
+    e = entry(r, QSIM_RECIPE_LAYER, "a \"b\" \\ \x01");
+    CHECK(e.dtype == QSIM_UINT8 && e.granularity == QSIM_GRANULARITY_TENSOR && !e.symmetric &&
+          e.flags == QSIM_RECIPE_REDUCED);
+    e = entry(r, QSIM_RECIPE_TENSOR, "x");
+    CHECK(e.flags == (QSIM_RECIPE_RANGE | QSIM_RECIPE_METHOD) && e.low == -1 && e.high == 6 &&
+          e.method == QSIM_METHOD_MSE);
+    e = entry(r, QSIM_RECIPE_TENSOR, "conv"); /* names of layers and tensors are apart */
+    CHECK(e.dtype == QSIM_INT16 && e.percentile == 99.99);
+    CHECK_INT(entry(r, QSIM_RECIPE_LAYER, "add").action, QSIM_RECIPE_INTEGER);
+    CHECK_INT(entry(r, QSIM_RECIPE_TENSOR, "z").action, QSIM_RECIPE_FLOAT);
+    CHECK_INT(qsim_recipe_find(r, QSIM_RECIPE_TENSOR, "four"), QSIM_E_NOT_FOUND);
+    CHECK_INT(qsim_recipe_find(r, 3, "four"), QSIM_E_NOT_FOUND);
+    CHECK_INT(qsim_recipe_get(r, 8, &e), QSIM_E_ARGUMENT);
+    qsim_recipe_free(r);
+}
+
+/* By hand: comments, blanks, decimals, defaults, windows line ends, no end of line at the end. */
+static void test_by_hand(void) {
+    qsim_recipe *r = load("# mine\r\n\n  qsim-recipe\t1 # first\r\nlayer \"c\" weights uint8\r\n"
+                          "tensor \"x\" uint8 range -1 2.5\r\ntensor \"y\" int8 symmetric#all");
+    check_text(r, "qsim-recipe 1\nlayer \"c\" weights uint8 channel symmetric\n"
+                  "tensor \"x\" uint8 asymmetric range -0x1.000000p+0 0x1.400000p+1 # -1 2.5\n"
+                  "tensor \"y\" int8 symmetric\n");
+    CHECK_STR(qsim_recipe_model(r), "");
+    qsim_recipe_free(r);
+    r = load("qsim-recipe 1\ntensor \"x\" uint8 range 0x0p+0 0x1.fffffep127\n"
+             "tensor \"y\" uint8 range -0x0.000002p-126 0.1\n");
+    CHECK(entry(r, QSIM_RECIPE_TENSOR, "x").high == 0x1.fffffep+127f);
+    CHECK(entry(r, QSIM_RECIPE_TENSOR, "y").low == -0x1p-149f);
+    CHECK(entry(r, QSIM_RECIPE_TENSOR, "y").high == 0.1f);
+    qsim_recipe_free(r);
+}
+
+static const struct {
+    const char *text, *message;
+    int code;
+} cases[] = {
+    {"", "line 1: not a recipe", QSIM_E_FORMAT},
+    {"qsim-recipe 2\n", "recipe version 2 is not known", QSIM_E_UNSUPPORTED},
+    {"qsim-recipe 1 2\n", "line 1: expected the end of the line, not '2'", QSIM_E_FORMAT},
+    {"qsim-recipe 1\nmodel 12\n", "line 2: expected 64 hexadecimal digits, once, not '12'",
+     QSIM_E_FORMAT},
+    {"qsim-recipe 1\nmodel " HASH "\nmodel " HASH "\n", "line 3: expected 64 hex", QSIM_E_FORMAT},
+    {"qsim-recipe 1\n\nnode \"x\" float\n", "line 3: expected layer or tensor, not 'node'",
+     QSIM_E_FORMAT},
+    {"qsim-recipe 1\nlayer x float\n", "line 2: expected a name in quotation marks", QSIM_E_FORMAT},
+    {"qsim-recipe 1\nlayer \"x float\n", "line 2: the name does not end", QSIM_E_FORMAT},
+    {"qsim-recipe 1\nlayer \"\" float\n", "line 2: the name is malformed", QSIM_E_FORMAT},
+    {"qsim-recipe 1\nlayer \"\\x00\" float\n", "line 2: the name is malformed", QSIM_E_FORMAT},
+    {"qsim-recipe 1\nlayer \"x\"\n", "line 2: expected what becomes of it, but the line ends",
+     QSIM_E_FORMAT},
+    {"qsim-recipe 1\nlayer \"x\" weights int5\n", "line 2: expected a type of weights, not 'int5'",
+     QSIM_E_FORMAT},
+    {"qsim-recipe 1\nlayer \"x\" weights int8 equalize 3\n",
+     "line 2: expected what version 1 knows of a layer, not 'equalize'", QSIM_E_FORMAT},
+    {"qsim-recipe 1\nlayer \"x\" weights int8 block 0\n",
+     "line 2: expected the size of blocks, not '0'", QSIM_E_FORMAT},
+    {"qsim-recipe 1\nlayer \"x\" weights int8 rounding up\n",
+     "line 2: expected a rounding, not 'up'", QSIM_E_FORMAT},
+    {"qsim-recipe 1\nlayer \"x\" float 1\n", "line 2: expected the end of the line, not '1'",
+     QSIM_E_FORMAT},
+    {"qsim-recipe 1\nlayer \"x\" float\nlayer \"x\" float\n", "line 3: the name stands twice",
+     QSIM_E_FORMAT},
+    {"qsim-recipe 1\ntensor \"x\" integer\n", "line 2: expected a type or float", QSIM_E_FORMAT},
+    {"qsim-recipe 1\ntensor \"x\" uint8 range 2 1\n", "line 2: the range is not one",
+     QSIM_E_FORMAT},
+    {"qsim-recipe 1\ntensor \"x\" uint8 range 1 0x1p+999\n", "line 2: the range is not one",
+     QSIM_E_FORMAT},
+    {"qsim-recipe 1\ntensor \"x\" uint8 range 1 nan\n",
+     "line 2: expected the two ends of the range, not 'nan'", QSIM_E_FORMAT},
+    {"qsim-recipe 1\ntensor \"x\" uint8 range 1\n",
+     "line 2: expected the two ends of the range, but the line ends", QSIM_E_FORMAT},
+    {"qsim-recipe 1\ntensor \"x\" uint8 method percentile 101\n",
+     "line 2: expected a percentile in (0, 100], not '101'", QSIM_E_FORMAT},
+    {"qsim-recipe 1\ntensor \"x\" uint8 reduced\n",
+     "line 2: expected what version 1 knows of a tensor, not 'reduced'", QSIM_E_FORMAT},
+};
+static void test_refused(void) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        qsim_recipe *r = NULL;
+        qsim_error e;
+        const char *t = cases[i].text;
+        CHECK_INT(qsim_recipe_load_memory(NULL, t, strlen(t), "file", &r, &e), cases[i].code);
+        CHECK(!r && strncmp(e.message, "file: ", 6) == 0);
+        CHECK(strstr(e.message, cases[i].message) != NULL);
+        if (!strstr(e.message, cases[i].message))
+            fprintf(stderr, "  %s\n  %s\n", e.message, cases[i].message);
+    }
+    /* A NUL ends nothing. */
+    qsim_recipe *r = NULL;
+    CHECK_INT(qsim_recipe_load_memory(NULL, "qsim-recipe 1\n\0\n", 16, NULL, &r, NULL),
+              QSIM_E_FORMAT);
+}
+
+static void test_set(void) {
+    qsim_recipe *r = NULL, *other = load(all);
+    qsim_recipe_entry e = {.struct_size = sizeof(e),
+                           .name = "t",
+                           .kind = QSIM_RECIPE_TENSOR,
+                           .dtype = QSIM_UINT8,
+                           .flags = QSIM_RECIPE_METHOD,
+                           .method = QSIM_METHOD_PERCENTILE,
+                           .percentile = 100 - 1.0 / 3};
+    CHECK_INT(qsim_recipe_create(NULL, &r, NULL), QSIM_OK);
+    CHECK_INT(qsim_recipe_set(r, &e, NULL), QSIM_OK);
+    CHECK(entry(r, QSIM_RECIPE_TENSOR, "t").percentile == 99.666666667);
+    check_text(r, "qsim-recipe 1\ntensor \"t\" uint8 asymmetric method percentile 99.666666667\n");
+    e.percentile = 100;
+    CHECK_INT(qsim_recipe_set(r, &e, NULL), QSIM_OK);
+    check_text(r, "qsim-recipe 1\ntensor \"t\" uint8 asymmetric method percentile 100\n");
+    e.dtype = QSIM_INT4;
+    CHECK_INT(qsim_recipe_set(r, &e, NULL), QSIM_E_ARGUMENT);
+    e.dtype = QSIM_UINT8;
+    e.block = 3;
+    CHECK_INT(qsim_recipe_set(r, &e, NULL), QSIM_E_ARGUMENT);
+    e.block = 0;
+    e.action = QSIM_RECIPE_INTEGER;
+    CHECK_INT(qsim_recipe_set(r, &e, NULL), QSIM_E_ARGUMENT);
+    e = (qsim_recipe_entry){.struct_size = sizeof(e), .name = "", .kind = QSIM_RECIPE_LAYER};
+    CHECK_INT(qsim_recipe_set(r, &e, NULL), QSIM_E_ARGUMENT);
+    /* Merging: what `from` names wins, the rest stays. */
+    e = (qsim_recipe_entry){
+        .struct_size = sizeof(e), .name = "conv", .kind = QSIM_RECIPE_LAYER, .action = 1};
+    CHECK_INT(qsim_recipe_set(r, &e, NULL), QSIM_OK);
+    CHECK_INT(qsim_recipe_merge(r, other, NULL), QSIM_OK);
+    CHECK_INT(qsim_recipe_count(r), 9);
+    CHECK_INT(entry(r, QSIM_RECIPE_LAYER, "conv").action, QSIM_RECIPE_QUANTIZE);
+    CHECK_STR(qsim_recipe_model(r), HASH);
+    qsim_recipe *foreign = load("qsim-recipe 1\nmodel 1123456789abcdef0123456789abcdef01234567"
+                                "89abcdef0123456789abcdef\n");
+    CHECK_INT(qsim_recipe_merge(r, foreign, NULL), QSIM_E_MISMATCH);
+    qsim_recipe_free(foreign);
+    qsim_recipe_free(other);
+    qsim_recipe_free(r);
+}
+
+static void test_files(void) {
+    char folder[] = "qsim-recipe-XXXXXX", path[64];
+    qsim_recipe *r = load(all), *again = NULL;
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof(path), "%s/m.qrecipe", folder);
+    CHECK_INT(qsim_recipe_load(NULL, path, &again, NULL), QSIM_E_IO);
+    CHECK_INT(qsim_recipe_save(r, path, 0, NULL), QSIM_OK);
+    CHECK_INT(qsim_recipe_save(r, path, 0, NULL), QSIM_E_EXISTS);
+    CHECK_INT(qsim_recipe_save(r, path, 1, NULL), QSIM_OK);
+    CHECK_INT(qsim_recipe_load(NULL, path, &again, NULL), QSIM_OK);
+    check_text(again, all);
+    qsim_recipe_free(again);
+    qsim_recipe_free(r);
+    CHECK_INT(unlink(path), 0);
+    CHECK_INT(rmdir(folder), 0);
+}
+
+static int live(qsim_ctx *ctx) {
+    qsim_recipe *r = NULL, *sum = NULL;
+    size_t need;
+    int code = qsim_recipe_load_memory(ctx, all, strlen(all), NULL, &r, NULL);
+    if (!code)
+        code = qsim_recipe_create(ctx, &sum, NULL);
+    if (!code)
+        code = qsim_recipe_merge(sum, r, NULL);
+    if (!code)
+        code = qsim_recipe_text(sum, NULL, 0, &need, NULL);
+    qsim_recipe_free(r);
+    qsim_recipe_free(sum);
+    return code;
+}
+
+static void test_memory(void) {
+    test_heap h = {0};
+    qsim_allocator a = test_heap_allocator(&h);
+    qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+    qsim_ctx *ctx = NULL;
+    CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), QSIM_OK);
+    const long before = h.calls;
+    CHECK_INT(live(ctx), QSIM_OK);
+    const long calls = h.calls - before;
+    CHECK(calls > 10);
+    for (long i = 1; i <= calls; i++) {
+        h.fail_at = h.calls + i;
+        CHECK_INT(live(ctx), QSIM_E_NOMEM);
+        CHECK_INT(h.live, 1);
+    }
+    qsim_ctx_free(ctx);
+    CHECK_INT(h.live, 0);
+}
+
+int main(void) {
+    test_read();
+    test_by_hand();
+    test_refused();
+    test_set();
+    test_files();
+    test_memory();
+    return test_done();
+}
