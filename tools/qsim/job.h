@@ -164,6 +164,8 @@ int job_run_flow(const tool *t, const job *j, const job_flow *f, const qsim_mode
 int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *picks,
                  const qsim_model *m, qsim_calibration **kept, qsim_model **out);
 int job_tune(const tool *t, const job *j, const job_pass *p, const qsim_model *m, text *found);
+/* False: there are no weights with a scale for each channel and a zero point. */
+bool job_is_possible(const job_pass *p, const size_t *picks);
 /* "qsim quantize --mode dynamic …"; without picks "--format qdq|qoperator" where there are more. */
 void job_command(const job_pass *p, const size_t *picks, text *out);
 

@@ -53,8 +53,9 @@ static int prepare(const tool *t, const job *j, const job_flow *f, const char *n
                              strerror(errno));
         *slash = '/';
     }
-    if (code == EXIT_OK)
-        (void)tool_may_write(t, path.data, &code);
+    if (code == EXIT_OK && tool_may_write(t, path.data, &code))
+        (void)tool_refuses_input(t, path.data,
+                                 tool_same_file(path.data, j->model) ? j->model : NULL, &code);
     text_free(&path);
     return code;
 }

@@ -34,12 +34,12 @@ static const struct {
     const char *key, *because;
 } unused[] = {
     {"quant_preprocess", "qsim always prepares the model"},
-    {"use_external_data_format", "qsim uses external data beyond 2 GB by itself"},
-    {"save_as_external_data", "qsim uses external data beyond 2 GB by itself"},
-    {"all_tensors_to_one_file", "qsim uses external data beyond 2 GB by itself"},
-    {"external_data_name", "qsim uses external data beyond 2 GB by itself"},
-    {"size_threshold", "qsim uses external data beyond 2 GB by itself"},
-    {"convert_attribute", "qsim uses external data beyond 2 GB by itself"},
+    {"use_external_data_format", "qsim writes one file with all constants, up to 2 GB"},
+    {"save_as_external_data", "qsim writes one file with all constants, up to 2 GB"},
+    {"all_tensors_to_one_file", "qsim writes one file with all constants, up to 2 GB"},
+    {"external_data_name", "qsim writes one file with all constants, up to 2 GB"},
+    {"size_threshold", "qsim writes one file with all constants, up to 2 GB"},
+    {"convert_attribute", "qsim writes one file with all constants, up to 2 GB"},
     {"MatMulConstBOnly", "products of two activations stay float in this mode"},
     {"EnableSubgraph", "subgraphs stay float"},
     {"ForceQuantizeNoInputCheck", "movement shares the scale of what it moves"},
@@ -262,6 +262,19 @@ static void note_static(job_reader *r, const config *c) {
         }
 }
 
+/* One scale for each channel and a zero point that is not 0: no such weights are written. */
+static bool check_scheme(job_reader *r, const config *c, job_pass *pass) {
+    const job_choice *scheme = choice_of(pass, "weight-scheme");
+    const job_choice *asymmetric = choice_of(pass, "weight-asymmetric");
+    const config *key = job_key(c, "per_channel");
+    if (scheme->count != 1 || asymmetric->count != 1 || !asymmetric->values[0] ||
+        strcmp(scheme->values[0], "channel") != 0)
+        return true;
+    return job_unsupported(r, key ? key : c,
+                           "with WeightSymmetric false not supported: asymmetric weights have one "
+                           "scale for the whole tensor (per_channel false)");
+}
+
 bool job_read_parameters(job_reader *r, const config *c, const char *mode, job_pass *pass) {
     pass_reader p = {.r = r, .pass = pass};
     const config *inner = config_get(c, "config"), *nodes = job_key(c, "nodes_to_quantize");
@@ -271,6 +284,8 @@ bool job_read_parameters(job_reader *r, const config *c, const char *mode, job_p
         add_value(choice_of(pass, "set"), "*=fp32"); /* nothing but those that follow */
     if (!read_keys(&p, c) || (inner && inner->kind != CONFIG_NULL && !read_keys(&p, inner)) ||
         (excluded && !read_nodes(&p, excluded, "fp32")))
+        return false;
+    if (!check_scheme(r, c, pass))
         return false;
     job_choice *own = choice_of(pass, "mode");
     if (own->count == 0)

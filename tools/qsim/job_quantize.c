@@ -30,6 +30,11 @@ static bool applies(const job_pass *p, const size_t *picks, const char *name) {
     return true;
 }
 
+bool job_is_possible(const job_pass *p, const size_t *picks) {
+    const char *scheme = picked(p, picks, "weight-scheme");
+    return !scheme || strcmp(scheme, "channel") != 0 || !picked(p, picks, "weight-asymmetric");
+}
+
 void job_command(const job_pass *p, const size_t *picks, text *out) {
     text_puts(out, "qsim quantize");
     for (size_t i = 0; i < p->choice_count; i++) {

@@ -122,10 +122,15 @@ static void print_machine(const tool *t, const profiling *p) {
     printf("%s, %d thread%s", qsim_isa_name(qsim_ctx_isa(t->ctx)), (int)m->threads,
            m->threads == 1 ? "" : "s");
     if (m->int8_gmacs > 0)
-        printf("; limits measured here: %.0f GMAC/s of 8 bits, %.0f of floats, reading %.0f, %.0f, "
-               "%.0f and %.0f GB/s from the caches and memory",
-               m->int8_gmacs, m->float_gmacs, m->read_gbs[0], m->read_gbs[1], m->read_gbs[2],
-               m->read_gbs[3]);
+        printf("; limits measured here: %.0f GMAC/s of 8 bits, %.0f of floats", m->int8_gmacs,
+               m->float_gmacs);
+    static const char *const levels[QSIM_MEMORY_LEVELS] = {"L1", "L2", "L3", "memory"};
+    bool any = false;
+    for (int i = 0; i < QSIM_MEMORY_LEVELS; i++)
+        if (m->read_gbs[i] > 0) { /* 0: this machine has none, or it could not be told */
+            printf(any ? ", %s %.0f" : "; reading in GB/s: %s %.0f", levels[i], m->read_gbs[i]);
+            any = true;
+        }
     printf("\n");
 }
 

@@ -54,12 +54,17 @@ static bool is_integer(const profiling *p, int32_t step) {
            (t.dtype == QSIM_UINT8 || t.dtype == QSIM_INT8);
 }
 
-/* Bandwidth of the fastest memory that holds so many bytes. */
+/* Bandwidth of the fastest memory that holds so many bytes, of those that were measured. */
 static double bandwidth(const qsim_machine *m, double bytes) {
-    int level = 0;
-    while (level + 1 < QSIM_MEMORY_LEVELS && (double)m->read_bytes[level] < bytes)
-        level++;
-    return m->read_gbs[level];
+    double speed = 0;
+    for (int level = 0; level < QSIM_MEMORY_LEVELS; level++) {
+        if (!(m->read_gbs[level] > 0))
+            continue;
+        speed = m->read_gbs[level];
+        if ((double)m->read_bytes[level] >= bytes)
+            break;
+    }
+    return speed;
 }
 
 /* The longer of computing at the machine's peak and of moving every byte once. 1 ns = 1 / GHz. */

@@ -5,11 +5,9 @@
 #include <string.h>
 
 #include "common/columns.h"
-#include "engine.h"
+#include "float_parts.h"
 #include "modelinfo.h"
 #include "quantizing.h"
-
-#define CHECK_SAMPLES 256
 
 static const char *const method_names[] = {"minmax", "percentile", "mse", "entropy"};
 
@@ -28,47 +26,6 @@ static const char *form_name(const quantizing *q) {
     case QSIM_MODE_WEIGHTS: return "weights only (floats again when loaded)";
     default: return q->options.format == QSIM_FORMAT_QDQ ? "QDQ" : "QOperator";
     }
-}
-
-/* ---- the check on the data ---- */
-
-static int measure_batches(const tool *t, quantizing *q, engine e[2], qsim_metrics *m,
-                           uint64_t *samples) {
-    batch b;
-    dataset_rewind(q->data);
-    while (*samples < CHECK_SAMPLES) {
-        int code = dataset_next(q->data, &b);
-        if (code || b.samples == 0)
-            return code;
-        for (int k = 0; k < 2 && code == EXIT_OK; k++)
-            code = engine_execute(t, k ? q->output : q->file, &e[k], b.inputs, b.input_count);
-        if (code)
-            return code;
-        code = qsim_metrics_add(m, &e[0].outputs[0], &e[1].outputs[0], 0, 0);
-        if (code)
-            return tool_fail(t, code, "%s: the outputs cannot be compared", q->output);
-        *samples += (uint64_t)b.samples;
-    }
-    return EXIT_OK;
-}
-
-int quantize_measure(const tool *t, quantizing *q, quantize_check *c) {
-    engine e[2] = {{0}, {0}};
-    qsim_metrics m = {.struct_size = sizeof(m)};
-    memset(c, 0, sizeof(*c));
-    if (!q->data || qsim_model_output_count(q->model) == 0)
-        return EXIT_OK;
-    int code = engine_of_model(t, q->file, q->model, NULL, 0, &e[0]);
-    if (code == EXIT_OK)
-        code = engine_of_model(t, q->output, q->result, NULL, 0, &e[1]);
-    if (code == EXIT_OK)
-        code = measure_batches(t, q, e, &m, &c->samples);
-    c->agreement = m.rows ? 100.0 * (double)m.agree / (double)m.rows : NAN;
-    c->cosine = qsim_metrics_cosine(&m);
-    c->sqnr = qsim_metrics_sqnr(&m);
-    engine_close(&e[0]);
-    engine_close(&e[1]);
-    return code;
 }
 
 /* ---- printing ---- */
@@ -94,8 +51,59 @@ static bool layer(const quantizing *q, int32_t i, qsim_layer_info *info) {
     return layer_code(q, i, info) == QSIM_OK;
 }
 
-static void json_layers(json *j, const quantizing *q) {
-    json_array(j, "layers");
+/* Layers that are quantized and those that are not. */
+static void count_layers(const quantizing *q, int *integer, int *floats) {
+    *integer = *floats = 0;
+    for (int32_t i = 0; i < qsim_quantize_layer_count(q->model); i++) {
+        qsim_layer_info info;
+        if (layer(q, i, &info))
+            ++*(info.scheme < 0 ? floats : integer);
+    }
+}
+
+/* Is this node a layer that becomes integers? */
+static bool becomes_integer(void *user, const char *name) {
+    const quantizing *q = user;
+    for (int32_t i = 0; i < qsim_quantize_layer_count(q->model); i++) {
+        qsim_layer_info info;
+        if (layer(q, i, &info) && info.scheme >= 0 && strcmp(info.name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What stays float: of the result, or of what is to become one. */
+static void find_floats(quantizing *q, float_parts *f) {
+    if (!q->result && !q->folded) /* constants of nodes become constants of the graph */
+        (void)qsim_model_optimize(q->model, QSIM_LEVEL_EXTENDED, &q->folded, NULL);
+    if (q->result)
+        float_parts_find(q->result, NULL, NULL, f);
+    else
+        float_parts_find(q->folded ? q->folded : q->model, becomes_integer, q, f);
+}
+
+/* Layers of all kinds that have weights: int8, and float ones whether or not they could be int8. */
+static void json_layers(json *j, quantizing *q) {
+    int integer, floats;
+    float_parts f;
+    count_layers(q, &integer, &floats);
+    find_floats(q, &f);
+    json_object(j, "layers");
+    json_int(j, "int8", integer);
+    json_int(j, "float", f.nodes);
+    json_end(j);
+    json_int(j, "float_bytes", f.bytes);
+    json_array(j, "float_operators");
+    for (size_t i = 0; i < f.count; i++) {
+        json_object(j, NULL);
+        json_string(j, "operator", f.items[i].op_type);
+        json_int(j, "nodes", f.items[i].nodes);
+        json_int(j, "bytes", f.items[i].bytes);
+        json_end(j);
+    }
+    json_end(j);
+    float_parts_free(&f);
+    json_array(j, "layer_list");
     for (int32_t i = 0; i < qsim_quantize_layer_count(q->model); i++) {
         qsim_layer_info info;
         if (!layer(q, i, &info))
@@ -111,7 +119,7 @@ static void json_layers(json *j, const quantizing *q) {
     json_end(j);
 }
 
-static void print_layer_table(const quantizing *q) {
+static void print_layer_table(quantizing *q) {
     const char *const heading[] = {"layer", "operator", "weights", "float", "as written"};
     table rows = {.columns = "lllrr"};
     char b[32];
@@ -134,6 +142,14 @@ static void print_layer_table(const quantizing *q) {
     printf("weights and biases %s", tool_bytes((double)total[0], b));
     printf(" -> %s (%.2fx)\n", tool_bytes((double)total[1], b),
            total[1] ? (double)total[0] / (double)total[1] : 1.0);
+    float_parts f;
+    text what = {0};
+    find_floats(q, &f);
+    float_parts_text(&f, &what);
+    if (what.size)
+        printf("not quantized: %s\n", what.data);
+    text_free(&what);
+    float_parts_free(&f);
 }
 
 /* Why there are no layers to show: quantizing says it in words, as a mode that needs no data. */
@@ -150,7 +166,7 @@ static int refuse_layers(const tool *t, const quantizing *q, int code) {
                                     : tool_fail(t, code, "%s: %s", q->file, qsim_error_text(code));
 }
 
-int quantize_print_layers(const tool *t, const quantizing *q) {
+int quantize_print_layers(const tool *t, quantizing *q) {
     qsim_layer_info info;
     int code = layer_code(q, 0, &info);
     if (code)
@@ -170,20 +186,23 @@ int quantize_print_layers(const tool *t, const quantizing *q) {
     return tool_print_json(t, &j);
 }
 
-static void count_layers(const quantizing *q, int *integer, int *floats) {
-    *integer = *floats = 0;
-    for (int32_t i = 0; i < qsim_quantize_layer_count(q->model); i++) {
-        qsim_layer_info info;
-        if (layer(q, i, &info))
-            ++*(info.scheme < 0 ? floats : integer);
-    }
+/* "2 int8, 2 fp32: LSTM 2 (1.22 MB)". */
+static void print_counts(quantizing *q) {
+    int integer, floats;
+    float_parts f;
+    text what = {0};
+    count_layers(q, &integer, &floats);
+    find_floats(q, &f);
+    float_parts_text(&f, &what);
+    table_line("layers", "%d int8, %d fp32%s%s", integer, f.nodes, what.size ? ": " : "",
+               what.data ? what.data : "");
+    text_free(&what);
+    float_parts_free(&f);
 }
 
-void quantize_print(const tool *t, const quantizing *q, const quantize_check *c) {
+void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
     char b[32];
-    int integer, floats;
     double before = (double)qsim_model_bytes(q->model), after = (double)qsim_model_bytes(q->result);
-    count_layers(q, &integer, &floats);
     table_line("model", "%s  %s  opset %lld  %d nodes", tool_base_name(q->file),
                tool_bytes(before, b), (long long)qsim_model_opset(q->model, NULL),
                qsim_model_node_count(q->model));
@@ -193,10 +212,10 @@ void quantize_print(const tool *t, const quantizing *q, const quantize_check *c)
                    q->options.percentiles ? "annealed percentiles"
                                           : method_names[q->options.method],
                    qsim_calibration_count(q->calibration));
-    table_line("layers", "%d int8, %d fp32", integer, floats);
+    print_counts(q);
     if (q->schemes)
         table_line("search", "%.2f %% on the data, fp32 %.2f %%", q->search_score, q->float_score);
-    table_line("output", "%s  %s (%.2fx; weights and biases %.2fx)  %s, opset %lld",
+    table_line("output", "%s  %s (%.2fx; all constants %.2fx)  %s, opset %lld",
                tool_base_name(q->output), tool_bytes(after, b), before / after,
                (double)qsim_model_parameter_bytes(q->model) /
                    (double)qsim_model_parameter_bytes(q->result),
@@ -210,11 +229,13 @@ void quantize_print(const tool *t, const quantizing *q, const quantize_check *c)
     }
 }
 
-void quantize_print_json(const tool *t, const quantizing *q, const quantize_check *c) {
+void quantize_print_json(const tool *t, quantizing *q, const quantize_check *c) {
     static const char *const modes[] = {"static", "dynamic", "weights"};
     json j = {0};
     json_object(&j, NULL);
     json_int(&j, "schema", 1);
+    json_string(&j, "file", q->output);
+    json_int(&j, "bytes", qsim_model_bytes(q->result));
     json_object(&j, "model");
     json_string(&j, "file", q->file);
     json_int(&j, "bytes", qsim_model_bytes(q->model));

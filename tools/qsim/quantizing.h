@@ -10,6 +10,7 @@
 typedef struct quantizing {
     const char *file, *output;
     qsim_model *model, *result;
+    qsim_model *folded; /* of a dry run: the model with its constants computed */
     qsim_calibration *calibration;
     dataset *data; /* NULL with --calibration alone */
     qsim_quantize_options options;
@@ -35,9 +36,9 @@ typedef struct quantize_check {
 } quantize_check;
 
 int quantize_measure(const tool *t, quantizing *q, quantize_check *c);
-void quantize_print(const tool *t, const quantizing *q, const quantize_check *c);
-void quantize_print_json(const tool *t, const quantizing *q, const quantize_check *c);
+void quantize_print(const tool *t, quantizing *q, const quantize_check *c);
+void quantize_print_json(const tool *t, quantizing *q, const quantize_check *c);
 /* The layers as they would be quantized. */
-int quantize_print_layers(const tool *t, const quantizing *q);
+int quantize_print_layers(const tool *t, quantizing *q);
 
 #endif

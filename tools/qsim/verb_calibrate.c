@@ -105,7 +105,7 @@ static int run(tool *t) {
         code = tool_error(t, output, &e);
     if (code == EXIT_OK && t->json)
         print_json(t, c, output);
-    else if (code == EXIT_OK && !t->quiet)
+    else if (code == EXIT_OK)
         print_table(t, c, output);
     qsim_calibration_free(c);
     return code;

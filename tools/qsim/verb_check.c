@@ -132,7 +132,7 @@ static int run(tool *t) {
     json_end(&f.json);
     if (n == 0)
         code = load_in_earnest(t, f.file, &m);
-    if (n == 0 && !code && !t->json && !t->quiet)
+    if (n == 0 && !code && !t->json)
         print_good(f.file, m);
     qsim_model_free(m);
     if (n < 0) {

@@ -42,7 +42,7 @@ static int optimize(const tool *t, optimizing *o) {
     if (qsim_model_optimize(o->model, level_option(t), &o->result, &e))
         return tool_error(t, o->file, &e);
     code = tool_save_model(t, o->result, o->output);
-    if (code == EXIT_OK && !t->quiet && strcmp(o->output, "-") != 0)
+    if (code == EXIT_OK && strcmp(o->output, "-") != 0)
         print(t, o);
     return code;
 }

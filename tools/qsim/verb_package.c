@@ -100,8 +100,7 @@ void print_package(const tool *t, const qsim_package *p, const char *path) {
         tool_print_json(t, &j);
     else {
         text_free(&j.out);
-        if (!t->quiet)
-            table_print(&rows, stdout);
+        table_print(&rows, stdout);
     }
     table_free(&rows);
 }

@@ -61,7 +61,7 @@ static int quantize_file(tool *t, quantizing *q) {
         return code;
     if (t->json)
         quantize_print_json(t, q, &check);
-    else if (!t->quiet)
+    else
         quantize_print(t, q, &check);
     return EXIT_OK;
 }
@@ -82,6 +82,7 @@ static int run(tool *t) {
     dataset_close(q.data);
     qsim_calibration_free(q.calibration);
     qsim_model_free(q.result);
+    qsim_model_free(q.folded);
     qsim_model_free(q.model);
     free(q.schemes);
     free(q.percentiles);

@@ -33,8 +33,6 @@ static void say(const tool *t, const job *j, const job_result *base, const job_b
         tool_print_json(t, &out);
         return;
     }
-    if (t->quiet)
-        return;
     for (size_t i = 0; i < j->flow_count; i++)
         say_passes(&j->flows[i], &best[i]);
     if (j->package)
@@ -44,7 +42,7 @@ static void say(const tool *t, const job *j, const job_result *base, const job_b
 
 static void say_input(const tool *t, const job *j, const qsim_model *m) {
     char b[32];
-    if (t->json || t->quiet)
+    if (t->json)
         return;
     for (const char *line = j->notes.data; line && *line; line = strchr(line, '\n') + 1)
         table_line("note", "%.*s", (int)strcspn(line, "\n"), line);

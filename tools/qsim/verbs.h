@@ -10,7 +10,7 @@ extern const verb verb_info, verb_check, verb_run, verb_bench, verb_calibrate, v
     verb_run_config;
 
 struct qsim_package;
-/* Lists the entries, as JSON or, without -q, as a table. */
+/* Lists the entries, as JSON or as a table. */
 void print_package(const tool *t, const struct qsim_package *package, const char *path);
 
 /* Options by name from the file that --config names, as if they stood first on the command line. */

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Weights that stay in floats, by operator. */
+#ifndef QSIM_FLOAT_PARTS_H
+#define QSIM_FLOAT_PARTS_H
+
+#include "common/tool.h"
+
+typedef struct float_part {
+    const char *op_type; /* the model's */
+    int nodes;
+    int64_t bytes;
+} float_part;
+
+typedef struct float_parts {
+    float_part *items; /* the most bytes first */
+    size_t count;
+    int nodes; /* with weights: a constant that is longer than one on two axes */
+    int64_t bytes;
+} float_parts;
+
+/* Whether a node is to be left out; `name` is the node's, or where it has none its output's. */
+typedef bool (*float_parts_skip)(void *user, const char *name);
+
+/*
+ * Float weights of all nodes but those that `skip` (may be NULL) leaves out. Scales are none, and
+ * neither are biases.
+ */
+void float_parts_find(const qsim_model *m, float_parts_skip skip, void *user, float_parts *out);
+/* "LSTM 2 (1.22 MB), Gemm 1 (20.0 KB)". */
+void float_parts_text(const float_parts *f, text *out);
+void float_parts_free(float_parts *f);
+
+#endif
