@@ -39,8 +39,6 @@ int qs_session_compile(const qsim_model *model, const qsim_session_options *opti
                        qsim_session **out, qsim_error *error);
 /* Fills by_value (by_value.c). */
 int qs_find_by_value(qsim_session *s);
-/* Fills integer, after qs_pass_qdq and before what else changes nodes (integers.c). */
-int qs_find_integers(qsim_session *s);
 qsim_session *qs_session_hold(const qsim_session *session);
 
 /* ---- memory (memory.c, overlay.c) ---- */

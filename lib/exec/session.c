@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A session: the passes of its level in their order, then every weight packed once. */
+/* A session: the passes of its level, then every weight packed once. */
 #include "exec/exec.h"
 #include "kernel/context.h"
 #include "pass/pass.h"
@@ -10,71 +10,21 @@ static int no_memory(const qsim_session *s, qsim_error *error) {
 
 /* ---- passes ---- */
 
-/* A pass and the level from which on it runs. */
-typedef struct pass {
-    int32_t level;
-    int (*run)(qs_pass *p);
-} pass;
-
-static int fold_quantize(qs_pass *p) {
-    return qs_pass_fold(p, QS_FOLD_QUANTIZE);
-}
-
-static int fold_all(qs_pass *p) {
-    return qs_pass_fold(p, QS_FOLD_QUANTIZE | QS_FOLD_DEQUANTIZE);
-}
-
-static int to_integers(qs_pass *p) {
-    return p->literal ? QSIM_OK : qs_pass_qdq(p);
-}
-
-/* What runs in integers is the same at every level, so what decides on it runs at every level. */
-static const pass lowering[] = {
-    {QSIM_LEVEL_DISABLE, qs_pass_constants}, {QSIM_LEVEL_DISABLE, fold_quantize},
-    {QSIM_LEVEL_DISABLE, qs_pass_sums},      {QSIM_LEVEL_DISABLE, qs_pass_identities},
-    {QSIM_LEVEL_EXTENDED, qs_pass_slices},   {QSIM_LEVEL_DISABLE, qs_pass_u8},
-    {QSIM_LEVEL_DISABLE, to_integers},       {QSIM_LEVEL_EXTENDED, qs_pass_dynamic},
-};
-
-static const pass fusion[] = {
-    {QSIM_LEVEL_BASIC, qs_pass_identities}, /* pairs of quantize and dequantize leave some */
-    {QSIM_LEVEL_DISABLE, fold_all},
-    {QSIM_LEVEL_EXTENDED, qs_pass_bias}, /* also between a convolution and its normalization */
-    {QSIM_LEVEL_BASIC, qs_pass_batchnorm},
-    {QSIM_LEVEL_EXTENDED, qs_pass_curves},
-    {QSIM_LEVEL_EXTENDED, qs_pass_fuse},
-    {QSIM_LEVEL_EXTENDED, qs_pass_table},
-    {QSIM_LEVEL_EXTENDED, qs_pass_phases},
-};
-
-static const pass after_layout[] = {
-    {QSIM_LEVEL_DISABLE, qs_pass_finish},
-    {QSIM_LEVEL_EXTENDED, qs_pass_epilogue},
-    {QSIM_LEVEL_EXTENDED, qs_pass_shuffle},
-    {QSIM_LEVEL_EXTENDED, qs_pass_concat},
-};
-
-static int run_passes(qs_pass *p, int32_t level, const pass *passes, size_t count) {
-    int code = QSIM_OK;
-    for (size_t i = 0; i < count && !code; i++)
-        if (level >= passes[i].level)
-            code = passes[i].run(p);
-    return code;
-}
-
-static int transform(qsim_session *s, const qsim_session_options *o, bool literal,
-                     qsim_error *error) {
-    const int32_t level = o->level == QSIM_LEVEL_DEFAULT ? QSIM_LEVEL_ALL : o->level;
-    qs_pass p = {
-        .ctx = s->ctx, .graph = s->graph, .model = s->name, .error = error, .literal = literal};
-    int code = run_passes(&p, level, lowering, QS_COUNT(lowering));
-    if (!code && qs_find_integers(s))
-        code = no_memory(s, error);
-    if (!code)
-        code = run_passes(&p, level, fusion, QS_COUNT(fusion));
-    if (!code)
-        code = qs_pass_layout(&p, level >= QSIM_LEVEL_BASIC);
-    return code ? code : run_passes(&p, level, after_layout, QS_COUNT(after_layout));
+static int transform(qsim_session *s, int32_t level, bool literal, qsim_error *error) {
+    const qs_graph *model = s->model->graph;
+    s->integer = qs_arena_alloc(&s->arena, model->order_count + 1, sizeof(bool));
+    if (!s->integer)
+        return no_memory(s, error);
+    for (size_t i = 0; i < model->order_count; i++)
+        s->node_count += !model->nodes[model->order[i]].removed;
+    qs_pass p = {.ctx = s->ctx,
+                 .graph = s->graph,
+                 .model = s->name,
+                 .error = error,
+                 .literal = literal,
+                 .origin = model,
+                 .integer = s->integer};
+    return qs_pipeline_run(&p, QS_FOR_SESSION, level);
 }
 
 /* ---- weights ---- */
@@ -236,7 +186,7 @@ static int build(qsim_session *s, const qsim_session_options *o, bool literal, q
     if (!code)
         code = qs_pass_outputs(&p, o->outputs, o->output_count);
     if (!code)
-        code = transform(s, o, literal, error);
+        code = transform(s, o->level, literal, error);
     if (!code && qs_find_by_value(s))
         code = no_memory(s, error);
     if (!code)
@@ -324,6 +274,12 @@ const char *qsim_session_output_name(const qsim_session *session, int32_t index)
     if (index < 0 || index >= qsim_session_output_count(session))
         return NULL;
     return session->output_names[index];
+}
+
+int32_t qsim_session_node_integer(const qsim_session *session, int32_t index) {
+    if (!session || index < 0 || index >= session->node_count)
+        return 0;
+    return session->integer[index];
 }
 
 size_t qsim_session_bytes(const qsim_session *session) {

@@ -64,69 +64,6 @@ int qs_pass_names(qs_pass *p) {
     return QSIM_OK;
 }
 
-static int basic(qs_pass *p) {
-    int code = qs_pass_constants(p);
-    if (!code)
-        code = qs_pass_fold(p, 0);
-    if (!code)
-        code = qs_pass_sums(p);
-    if (!code)
-        code = qs_pass_identities(p);
-    if (!code)
-        code = qs_pass_redundant(p);
-    if (!code)
-        code = qs_pass_slices(p);
-    return code ? code : qs_pass_batchnorm(p);
-}
-
-static int extended(qs_pass *p, qsim_model *m) {
-    int code = qs_pass_fold(p, QS_FOLD_QUANTIZE);
-    if (!code)
-        code = qs_fold_bias(m, p->error);
-    if (!code)
-        code = qs_pass_batchnorm(p); /* what stood between them has gone */
-    if (!code)
-        code = qs_pass_qdq(p);
-    return code;
-}
-
-static bool uses_domain(const qs_graph *g, const char *domain) {
-    for (size_t i = 0; i < g->order_count; i++)
-        if (strcmp(g->nodes[g->order[i]].domain, domain) == 0)
-            return true;
-    return false;
-}
-
-/* Operators of com.microsoft can be made once their domain is imported; a file says so if it must.
- */
-static int extended_imported(qs_pass *p, qsim_model *m) {
-    qs_graph *g = p->graph;
-    const size_t imports = g->import_count;
-    if (qs_graph_import(g, "com.microsoft") <= 0 && qs_graph_set_import(g, "com.microsoft", 1))
-        return qs_pass_no_memory(p);
-    int code = extended(p, m);
-    if (!code && !uses_domain(g, "com.microsoft"))
-        g->import_count = imports;
-    return code;
-}
-
-static int optimize(qsim_model *m, int32_t level, qsim_error *error) {
-    qs_pass p = {.ctx = m->ctx,
-                 .graph = m->graph,
-                 .model = m->name,
-                 .error = error,
-                 .standard = true,
-                 .contributed = true};
-    int code = qs_graph_prune(m->graph) ? qs_pass_no_memory(&p) : QSIM_OK;
-    if (!code && level >= QSIM_LEVEL_BASIC)
-        code = basic(&p);
-    if (!code && level >= QSIM_LEVEL_EXTENDED)
-        code = extended_imported(&p, m);
-    if (!code && level >= QSIM_LEVEL_BASIC)
-        code = qs_pass_finish(&p);
-    return code ? code : qs_pass_names(&p);
-}
-
 int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out,
                         qsim_error *error) {
     qs_error_clear(error);
@@ -144,7 +81,13 @@ int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out
     int code = qs_model_derive(model, &m, error);
     if (code)
         return code;
-    code = optimize(m, level == QSIM_LEVEL_DEFAULT ? QSIM_LEVEL_ALL : level, error);
+    qs_pass p = {.ctx = m->ctx,
+                 .graph = m->graph,
+                 .model = m->name,
+                 .error = error,
+                 .standard = true,
+                 .contributed = true};
+    code = qs_pipeline_run(&p, QS_FOR_FILE, level);
     if (code) {
         qsim_model_free(m);
         return code;

@@ -18,7 +18,26 @@ typedef struct qs_pass {
     bool standard;    /* make only what ONNX files may contain */
     bool contributed; /* with it: also operators of com.microsoft */
     bool literal;     /* leave quantize/dequantize pairs as they are written */
+    int32_t level;    /* QSIM_LEVEL_*, set by the pipeline */
+    /* For qs_pass_mark_integers; NULL: no marks are wanted. */
+    const qs_graph *origin; /* the model's graph, of which `graph` is a copy */
+    bool *integer;          /* by live node in origin's order */
 } qs_pass;
+
+/* ---- the pipeline (pipeline.c) ---- */
+
+/* What a graph is transformed for. */
+typedef enum qs_purpose {
+    QS_FOR_SESSION, /* to be executed */
+    QS_FOR_FILE,    /* to be saved with operators of ONNX files */
+    QS_FOR_PTQ,     /* to be calibrated and quantized: as QS_FOR_FILE, in floats throughout */
+    QS_PURPOSES
+} qs_purpose;
+
+/* Runs the passes of a purpose and a level; QS_FOR_PTQ takes QSIM_LEVEL_ALL. */
+int qs_pipeline_run(qs_pass *p, qs_purpose purpose, int32_t level);
+
+/* ---- passes ---- */
 
 /* Constant nodes become constants (pass_simple.c). */
 int qs_pass_constants(qs_pass *p);
@@ -43,8 +62,12 @@ int qs_pass_qdq(qs_pass *p);
 int qs_pass_dynamic(qs_pass *p);
 /* BatchNormalization into the convolution before it (pass_batchnorm.c). */
 int qs_pass_batchnorm(qs_pass *p);
-/* What is added to a convolution becomes its bias (pass_bias.c). */
+/* A constant added to a Conv, ConvTranspose or MatMul becomes its bias (pass_bias.c). */
 int qs_pass_bias(qs_pass *p);
+/* Factors and transA of a Gemm of constant weights go into these (pass_gemm.c). */
+int qs_pass_gemm(qs_pass *p);
+/* Fills p->integer, before later passes replace more nodes (mark_integers.c). */
+int qs_pass_mark_integers(qs_pass *p);
 /* Curves written as several nodes become one (pass_curves.c). */
 int qs_pass_curves(qs_pass *p);
 /* Casts, transposes and reshapes that undo each other or do nothing (pass_redundant.c). */
@@ -53,9 +76,6 @@ int qs_pass_redundant(qs_pass *p);
 int qs_pass_slices(qs_pass *p);
 /* Slices joined as channels that take every pixel of blocks: space to depth (pass_slice.c). */
 int qs_pass_phases(qs_pass *p);
-/* Constants added after a Conv, ConvTranspose or MatMul become biases; edits the model's graph
- * (fold_bias.c). */
-int qs_fold_bias(qsim_model *m, qsim_error *error);
 /* Names for values that passes made, and names of their own for nodes, for saving (optimize.c). */
 int qs_pass_names(qs_pass *p);
 /* Relu and Clip into the operator before it (pass_fuse.c). */

@@ -8,18 +8,6 @@
 
 #define MIN_OPSET 13 /* per-axis DequantizeLinear */
 
-/*
- * Weights that are stored in 8 bits are floats to whoever quantizes again; sums become biases, and
- * a BatchNormalization may then follow its convolution.
- */
-static int fold(qsim_model *m, qsim_error *error) {
-    qs_pass p = {.ctx = m->ctx, .graph = m->graph, .model = m->name, .error = error};
-    int code = qs_pass_fold(&p, QS_FOLD_QUANTIZE | QS_FOLD_DEQUANTIZE);
-    if (!code)
-        code = qs_fold_bias(m, error);
-    return code ? code : qs_pass_batchnorm(&p);
-}
-
 int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error) {
     qsim_model *m;
     *out = NULL;
@@ -34,17 +22,14 @@ int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error)
         if (!code)
             code = qs_op_infer_graph(m->graph, m->name, error);
     }
+    qs_pass p = {
+        .ctx = m->ctx, .graph = m->graph, .model = m->name, .error = error, .standard = true};
     if (!code)
-        code = qsim_model_optimize(m, QSIM_LEVEL_BASIC, out, error);
-    qsim_model_free(m);
-    if (!code)
-        code = fold(*out, error);
-    if (!code)
-        code = qs_fold_gemm(*out, error);
-    if (code) {
-        qsim_model_free(*out);
-        *out = NULL;
-    }
+        code = qs_pipeline_run(&p, QS_FOR_PTQ, QSIM_LEVEL_ALL);
+    if (code)
+        qsim_model_free(m);
+    else
+        *out = m;
     return code;
 }
 

@@ -42,9 +42,6 @@ const qsim_observer *qs_calibration_find(const qsim_calibration *c, const char *
 /* SHA-256 of the text that saving would write. */
 int qs_calibration_hash(const qsim_calibration *c, char hex[65]);
 
-/* Factors and transA of Gemms of constant weights go into these (fold_gemm.c). */
-int qs_fold_gemm(qsim_model *m, qsim_error *error);
-
 /*
  * The graph that calibration observes and quantization rewrites: `model` at opset 13 or later with
  * BatchNormalization, biases and factors folded. Both make it, so that names and shapes are the

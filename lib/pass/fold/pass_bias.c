@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * conv(x) + c is a convolution with a bias where c has one number a channel, or one for all; so it
- * is with a transposed one.
+ * A constant added to the result of a Conv, ConvTranspose or MatMul becomes its bias, which makes a
+ * MatMul a Gemm. The constant has one number a channel, or one for all. In integers the bias is
+ * summed in int32 instead of going through 8 bits twice.
  */
 #include "pass/pass.h"
 
-/* The convolution without a bias that makes `v`, read by nothing else; QS_NONE: none. */
-static qs_id bare_conv(const qs_graph *g, const qs_uses *uses, qs_id v) {
-    qs_id id = v == QS_NONE ? QS_NONE : qs_pass_producer(g, v, "Conv");
-    if (id == QS_NONE && v != QS_NONE)
-        id = qs_pass_producer(g, v, "ConvTranspose");
-    if (id == QS_NONE || g->values[v].is_output || uses->start[v + 1] - uses->start[v] != 1)
+/* The node without a bias that makes `v` for one reader alone; QS_NONE: there is none. */
+static qs_id bare_producer(const qs_graph *g, const qs_uses *uses, qs_id v) {
+    if (v == QS_NONE || g->values[v].is_output || uses->start[v + 1] - uses->start[v] != 1)
+        return QS_NONE;
+    const qs_id id = g->values[v].producer;
+    if (id == QS_NONE || qs_node_input(&g->nodes[id], 2) != QS_NONE)
         return QS_NONE;
     const qs_node *n = &g->nodes[id];
-    return qs_node_input(n, 2) == QS_NONE ? id : QS_NONE;
+    const int32_t rank = g->values[v].rank;
+    if (qs_node_is(n, "", "Conv") || qs_node_is(n, "", "ConvTranspose"))
+        return rank >= 3 ? id : QS_NONE;
+    /* Gemm broadcasts its bias since version 7. */
+    const qs_const *w = qs_node_is(n, "", "MatMul") ? qs_node_const(g, n, 1) : NULL;
+    return w && w->rank == 2 && rank == 2 && n->version >= 7 ? id : QS_NONE;
 }
 
-/* Whether `c`, added to a value of that shape, is one number for each of its channels. */
+/* Whether adding `c` to a value of that shape adds one number to each of its channels (axis 1). */
 static bool is_per_channel(const qs_const *c, const qs_value *v) {
-    if (!c || c->dtype != QSIM_FLOAT || v->rank < 3 || c->rank > v->rank || c->elements == 0)
+    if (!c || c->dtype != QSIM_FLOAT || c->rank > v->rank || c->elements == 0)
         return false;
     const int64_t channels = v->dims[1].size;
     for (int32_t i = 0; i < c->rank; i++) {
@@ -29,23 +35,41 @@ static bool is_per_channel(const qs_const *c, const qs_value *v) {
     return channels > 0;
 }
 
-static int add_bias(qs_pass *p, qs_id conv, qs_id add, const qs_const *c, int64_t channels) {
+/* The constant as a vector of that many numbers: itself, its bytes, or its one number repeated. */
+static qs_id as_vector(qs_pass *p, qs_id constant, int64_t channels) {
     qs_graph *g = p->graph;
-    float *b = qs_arena_alloc64(&g->arena, (size_t)channels * sizeof(float));
-    if (!b)
-        return qs_pass_no_memory(p);
-    for (size_t i = 0; i < (size_t)channels; i++)
-        b[i] = (float)qs_const_at(c, c->elements == 1 ? 0 : i);
-    const qs_id bias = qs_pass_const(p, QSIM_FLOAT, 1, &channels, b);
+    const qs_const *c = g->values[constant].data;
+    const void *data = c->data;
+    if (c->rank == 1 && c->dims[0] == channels)
+        return constant;
+    if (c->elements != (size_t)channels) {
+        float *b = qs_arena_alloc64(&g->arena, (size_t)channels * sizeof(*b));
+        for (int64_t i = 0; b && i < channels; i++)
+            b[i] = (float)qs_const_at(c, 0);
+        data = b;
+    }
+    const char *name = qs_graph_fresh_name(g, g->values[constant].name);
+    const qs_id id = data && name
+                         ? qs_graph_add_const(g, name, QSIM_FLOAT, 1, &channels, data, false)
+                         : QSIM_E_NOMEM;
+    return id < 0 ? qs_pass_no_memory(p) : id;
+}
+
+static int add_bias(qs_pass *p, qs_id node, qs_id add, qs_id constant, int64_t channels) {
+    qs_graph *g = p->graph;
+    const qs_id bias = as_vector(p, constant, channels);
     if (bias < 0)
         return bias;
-    if (qs_node_grow_inputs(g, conv, 3))
+    if (qs_node_grow_inputs(g, node, 3))
         return qs_pass_no_memory(p);
-    qs_node_set_input(g, conv, 2, bias);
+    qs_node_set_input(g, node, 2, bias);
     const qs_id y = g->nodes[add].outputs[0];
     qs_graph_remove_node(g, add);
-    qs_pass_set_output(p, conv, 0, y);
-    return QSIM_OK;
+    qs_pass_set_output(p, node, 0, y);
+    if (!qs_node_is(&g->nodes[node], "", "MatMul"))
+        return QSIM_OK;
+    g->nodes[node].op_type = "Gemm";
+    return qs_pass_resolve(p, node);
 }
 
 int qs_pass_bias(qs_pass *p) {
@@ -61,12 +85,11 @@ int qs_pass_bias(qs_pass *p) {
         if (!qs_node_is(n, "", "Add"))
             continue;
         for (int32_t k = 0; k < 2; k++) {
-            const qs_id conv = bare_conv(g, &uses, n->inputs[k]);
-            const qs_const *c = g->values[n->inputs[1 - k]].data;
-            const qs_value *v = &g->values[n->inputs[k]];
-            if (conv == QS_NONE || !is_per_channel(c, v))
+            const qs_id x = n->inputs[k], c = n->inputs[1 - k];
+            const qs_id node = bare_producer(g, &uses, x);
+            if (node == QS_NONE || !is_per_channel(g->values[c].data, &g->values[x]))
                 continue;
-            code = add_bias(p, conv, id, c, v->dims[1].size);
+            code = add_bias(p, node, id, c, g->values[x].dims[1].size);
             found++;
             break;
         }

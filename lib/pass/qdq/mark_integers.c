@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of a model runs in integers: read off the graph after the passes that make integer
- * operators. A node that is gone runs where its result went: in the operator that now writes it, or
- * in whatever reads it.
+ * Which nodes of the model run in integers, read off the graph after the passes that make integer
+ * operators. A node that has been replaced counts as the operator that now writes its result, or,
+ * if none does, as those that read it.
  */
-#include "exec/exec.h"
+#include "pass/pass.h"
 
 static bool is_byte(const qs_graph *g, qs_id value) {
     return value != QS_NONE &&
@@ -37,7 +37,7 @@ typedef struct search {
 } search;
 
 /* The node that writes what `node` wrote, or QS_NONE. */
-static qs_id heir(const search *s, qs_id node) {
+static qs_id successor(const search *s, qs_id node) {
     const qs_node *n = &s->g->nodes[node];
     for (int32_t i = 0; i < n->output_count; i++) {
         qs_id p = n->outputs[i] == QS_NONE ? QS_NONE : s->g->values[n->outputs[i]].producer;
@@ -63,35 +63,30 @@ static bool readers_are(const search *s, qs_id node) {
 }
 
 static void look(const search *s, qs_id node) {
-    qs_id at = s->there[node] ? node : heir(s, node);
+    qs_id at = s->there[node] ? node : successor(s, node);
     s->integer[node] = at == QS_NONE ? readers_are(s, node) : is_integer(s->g, at);
 }
 
-int qs_find_integers(qsim_session *session) {
-    search s = {.model = session->model->graph, .g = session->graph};
-    qsim_ctx *ctx = session->ctx;
+int qs_pass_mark_integers(qs_pass *p) {
+    search s = {.model = p->origin, .g = p->graph};
+    if (!p->integer)
+        return QSIM_OK;
+    s.there = qs_calloc(p->ctx, s.g->node_count + 1, sizeof(bool));
+    s.integer = qs_calloc(p->ctx, s.model->node_count + 1, sizeof(bool));
     int code = QSIM_E_NOMEM;
-    session->integer = qs_arena_alloc(&session->arena, s.model->order_count + 1, sizeof(bool));
-    s.there = qs_calloc(ctx, s.g->node_count + 1, sizeof(bool));
-    s.integer = qs_calloc(ctx, s.model->node_count + 1, sizeof(bool));
-    if (session->integer && s.there && s.integer && qs_graph_uses(s.model, &s.uses) == QSIM_OK) {
+    if (s.there && s.integer && qs_graph_uses(s.model, &s.uses) == QSIM_OK) {
         code = QSIM_OK;
         for (size_t i = 0; i < s.g->order_count; i++)
             s.there[s.g->order[i]] = true;
         for (size_t i = s.model->order_count; i-- > 0;)
             look(&s, s.model->order[i]);
+        size_t count = 0;
         for (size_t i = 0; i < s.model->order_count; i++)
             if (!s.model->nodes[s.model->order[i]].removed)
-                session->integer[session->node_count++] = s.integer[s.model->order[i]];
+                p->integer[count++] = s.integer[s.model->order[i]];
         qs_uses_free(s.model, &s.uses);
     }
-    qs_free(ctx, s.there);
-    qs_free(ctx, s.integer);
-    return code;
-}
-
-int32_t qsim_session_node_integer(const qsim_session *session, int32_t index) {
-    if (!session || index < 0 || index >= session->node_count)
-        return 0;
-    return session->integer[index];
+    qs_free(p->ctx, s.there);
+    qs_free(p->ctx, s.integer);
+    return code ? qs_pass_no_memory(p) : QSIM_OK;
 }

@@ -3,8 +3,8 @@
  * A Gemm of constant weights as the integer product takes it, x W + b: alpha is multiplied into the
  * weights and beta into the bias, a bias of one element becomes a vector, and transA a Transpose.
  */
-#include "op/op.h"
-#include "ptq/quantizer.h"
+#include "pass/pass.h"
+#include "quant/observer.h"
 
 typedef struct gemm {
     qs_graph *g;
@@ -28,7 +28,7 @@ static bool is_row(const qs_const *c, int64_t columns) {
 
 static bool read_gemm(qs_graph *g, qs_id node, gemm *m) {
     const qs_node *n = &g->nodes[node];
-    if (!qs_node_is(n, "", "Gemm") || !qs_is_activation(g, n->inputs[0]))
+    if (!qs_node_is(n, "", "Gemm") || g->values[n->inputs[0]].data)
         return false;
     qs_id c = qs_node_input(n, 2);
     *m = (gemm){.g = g,
@@ -67,21 +67,21 @@ static int scale_input(const gemm *m, int32_t index, float factor, int32_t rank,
     return QSIM_OK;
 }
 
-static int transpose_input(const gemm *m, const char *model, qsim_error *error) {
+static int transpose_input(qs_pass *p, const gemm *m) {
     static const int64_t perm[2] = {1, 0};
     qs_graph *g = m->g;
-    qs_id x = g->nodes[m->node].inputs[0];
+    const qs_id x = g->nodes[m->node].inputs[0];
     const char *name = qs_graph_fresh_name(g, g->values[x].name);
-    qs_id y = name ? qs_graph_add_value(g, name) : QSIM_E_NOMEM;
-    qs_id made = y < 0 ? y : qs_graph_add_node(g, "", "Transpose", name, &x, 1, &y, 1);
+    const qs_id y = name ? qs_graph_add_value(g, name) : QSIM_E_NOMEM;
+    const qs_id made = y < 0 ? y : qs_graph_add_node(g, "", "Transpose", name, &x, 1, &y, 1);
     if (made < 0 || qs_node_set_ints(g, made, "perm", perm, 2))
         return QSIM_E_NOMEM;
     qs_node_set_input(g, m->node, 0, y);
     qs_node_drop_attr(g, m->node, "transA");
-    return qs_op_resolve(g, made, model, error);
+    return qs_pass_resolve(p, made);
 }
 
-static int fold(const gemm *m, const char *model, qsim_error *error) {
+static int fold(qs_pass *p, const gemm *m) {
     bool fits = true;
     int code = QSIM_OK;
     if (m->alpha != 1.0f) {
@@ -95,23 +95,21 @@ static int fold(const gemm *m, const char *model, qsim_error *error) {
         if (!code && fits)
             qs_node_drop_attr(m->g, m->node, "beta");
     }
-    return code || !m->transposed ? code : transpose_input(m, model, error);
+    return code || !m->transposed ? code : transpose_input(p, m);
 }
 
-int qs_fold_gemm(qsim_model *m, qsim_error *error) {
-    qs_graph *g = m->graph;
+int qs_pass_gemm(qs_pass *p) {
+    qs_graph *g = p->graph;
     bool changed = false;
     int code = QSIM_OK;
     for (size_t k = 0; k < g->order_count && !code; k++) {
-        gemm gm;
-        if (!read_gemm(g, g->order[k], &gm))
+        gemm m;
+        if (!read_gemm(g, g->order[k], &m))
             continue;
-        code = fold(&gm, m->name, error);
+        code = fold(p, &m);
         changed = true;
     }
     if (code == QSIM_E_NOMEM)
-        qs_fail(error, code, "%s: out of memory", m->name);
-    if (!code && changed)
-        code = qs_graph_sort(g, error);
-    return code || !changed ? code : qs_op_infer_graph(g, m->name, error);
+        return qs_pass_no_memory(p);
+    return code || !changed ? code : qs_pass_finish(p);
 }

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which passes run, and in which order: one table for compiling a session, optimizing a file and
+ * preparing a graph for calibration and quantization.
+ */
+#include "pass/pass.h"
+
+static int prune(qs_pass *p) {
+    return qs_graph_prune(p->graph) ? qs_pass_no_memory(p) : QSIM_OK;
+}
+
+static int fold(qs_pass *p) {
+    return qs_pass_fold(p, 0);
+}
+
+static int fold_quantize(qs_pass *p) {
+    return qs_pass_fold(p, QS_FOLD_QUANTIZE);
+}
+
+static int fold_all(qs_pass *p) {
+    return qs_pass_fold(p, QS_FOLD_QUANTIZE | QS_FOLD_DEQUANTIZE);
+}
+
+static int qdq(qs_pass *p) {
+    return p->literal ? QSIM_OK : qs_pass_qdq(p);
+}
+
+static bool uses_domain(const qs_graph *g, const char *domain) {
+    for (size_t i = 0; i < g->order_count; i++)
+        if (strcmp(g->nodes[g->order[i]].domain, domain) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * Integer operators of ONNX and of com.microsoft. The domain is imported before, since operators
+ * are looked up by the version imported, and left out again where no node is of it.
+ */
+static int qdq_contributed(qs_pass *p) {
+    qs_graph *g = p->graph;
+    const size_t imports = g->import_count;
+    if (qs_graph_import(g, "com.microsoft") <= 0 && qs_graph_set_import(g, "com.microsoft", 1))
+        return qs_pass_no_memory(p);
+    const int code = qs_pass_qdq(p);
+    if (!code && !uses_domain(g, "com.microsoft"))
+        g->import_count = imports;
+    return code;
+}
+
+static int layout(qs_pass *p) {
+    return qs_pass_layout(p, p->level >= QSIM_LEVEL_BASIC);
+}
+
+/* The lowest level at which a pass runs; preparing for quantization has no levels. */
+#define ALWAYS   QSIM_LEVEL_DISABLE
+#define BASIC    QSIM_LEVEL_BASIC
+#define EXTENDED QSIM_LEVEL_EXTENDED
+#define NEVER    (QSIM_LEVEL_ALL + 1)
+
+typedef struct stage {
+    const char *name;
+    int (*run)(qs_pass *p);
+    int8_t level[QS_PURPOSES];
+} stage;
+
+_Static_assert(QS_FOR_SESSION == 0 && QS_FOR_FILE == 1 && QS_FOR_PTQ == 2 && QS_PURPOSES == 3,
+               "the columns of the table are the purposes");
+
+/*
+ * Integer results are the same at every level: the passes that decide what runs in integers always
+ * run for a session.
+ */
+static const stage pipeline[] = {
+    /* name, pass, {session, file, ptq} */
+    {"prune", prune, {NEVER, ALWAYS, ALWAYS}},
+    {"constants", qs_pass_constants, {ALWAYS, BASIC, ALWAYS}},
+    {"fold", fold, {NEVER, BASIC, NEVER}},
+    {"fold_quantize", fold_quantize, {ALWAYS, NEVER, NEVER}},
+    {"fold_all", fold_all, {NEVER, NEVER, ALWAYS}}, /* weights in 8 bits are floats again */
+    {"sums", qs_pass_sums, {ALWAYS, BASIC, ALWAYS}},
+    {"identities", qs_pass_identities, {ALWAYS, BASIC, ALWAYS}},
+    {"redundant", qs_pass_redundant, {NEVER, BASIC, ALWAYS}},
+    {"slices", qs_pass_slices, {EXTENDED, BASIC, ALWAYS}},
+    {"u8", qs_pass_u8, {ALWAYS, NEVER, NEVER}},
+    {"qdq", qdq, {ALWAYS, NEVER, NEVER}},
+    {"dynamic", qs_pass_dynamic, {EXTENDED, NEVER, NEVER}},
+    {"mark_integers", qs_pass_mark_integers, {ALWAYS, NEVER, NEVER}},
+    {"identities", qs_pass_identities, {BASIC, NEVER, NEVER}}, /* left by pairs of Q and DQ */
+    {"fold_all", fold_all, {ALWAYS, NEVER, NEVER}},
+    {"fold_quantize", fold_quantize, {NEVER, EXTENDED, NEVER}},
+    {"bias", qs_pass_bias, {EXTENDED, EXTENDED, ALWAYS}}, /* also before a BatchNormalization */
+    {"batchnorm", qs_pass_batchnorm, {BASIC, BASIC, ALWAYS}},
+    {"gemm", qs_pass_gemm, {NEVER, NEVER, ALWAYS}},
+    {"qdq_contributed", qdq_contributed, {NEVER, EXTENDED, NEVER}},
+    {"curves", qs_pass_curves, {EXTENDED, NEVER, NEVER}},
+    {"fuse", qs_pass_fuse, {EXTENDED, NEVER, NEVER}},
+    {"table", qs_pass_table, {EXTENDED, NEVER, NEVER}},
+    {"phases", qs_pass_phases, {EXTENDED, NEVER, NEVER}},
+    {"layout", layout, {ALWAYS, NEVER, NEVER}},
+    {"epilogue", qs_pass_epilogue, {EXTENDED, NEVER, NEVER}}, /* these three know the layout */
+    {"shuffle", qs_pass_shuffle, {EXTENDED, NEVER, NEVER}},
+    {"concat", qs_pass_concat, {EXTENDED, NEVER, NEVER}},
+    {"finish", qs_pass_finish, {NEVER, BASIC, ALWAYS}},
+    {"names", qs_pass_names, {NEVER, ALWAYS, ALWAYS}},
+};
+
+int qs_pipeline_run(qs_pass *p, qs_purpose purpose, int32_t level) {
+    int code = QSIM_OK;
+    p->level = level == QSIM_LEVEL_DEFAULT ? QSIM_LEVEL_ALL : level;
+    for (size_t i = 0; i < QS_COUNT(pipeline) && !code; i++)
+        if (p->level >= pipeline[i].level[purpose])
+            code = pipeline[i].run(p);
+    return code;
+}
