@@ -4,6 +4,7 @@
  * preparing a graph for calibration and quantization.
  */
 #include "pass/pass.h"
+#include "pass/verify.h"
 
 static int prune(qs_pass *p) {
     return qs_graph_prune(p->graph) ? qs_pass_no_memory(p) : QSIM_OK;
@@ -81,6 +82,7 @@ static const stage pipeline[] = {
     {"identities", qs_pass_identities, {ALWAYS, BASIC, ALWAYS}},
     {"redundant", qs_pass_redundant, {NEVER, BASIC, ALWAYS}},
     {"slices", qs_pass_slices, {EXTENDED, BASIC, ALWAYS}},
+    {"batchnorm", qs_pass_batchnorm, {NEVER, BASIC, ALWAYS}},
     {"u8", qs_pass_u8, {ALWAYS, NEVER, NEVER}},
     {"qdq", qdq, {ALWAYS, NEVER, NEVER}},
     {"dynamic", qs_pass_dynamic, {EXTENDED, NEVER, NEVER}},
@@ -88,8 +90,8 @@ static const stage pipeline[] = {
     {"identities", qs_pass_identities, {BASIC, NEVER, NEVER}}, /* left by pairs of Q and DQ */
     {"fold_all", fold_all, {ALWAYS, NEVER, NEVER}},
     {"fold_quantize", fold_quantize, {NEVER, EXTENDED, NEVER}},
-    {"bias", qs_pass_bias, {EXTENDED, EXTENDED, ALWAYS}}, /* also before a BatchNormalization */
-    {"batchnorm", qs_pass_batchnorm, {BASIC, BASIC, ALWAYS}},
+    {"bias", qs_pass_bias, {EXTENDED, EXTENDED, ALWAYS}},
+    {"batchnorm", qs_pass_batchnorm, {BASIC, EXTENDED, ALWAYS}}, /* an Add stood between */
     {"gemm", qs_pass_gemm, {NEVER, NEVER, ALWAYS}},
     {"qdq_contributed", qdq_contributed, {NEVER, EXTENDED, NEVER}},
     {"curves", qs_pass_curves, {EXTENDED, NEVER, NEVER}},
@@ -104,11 +106,20 @@ static const stage pipeline[] = {
     {"names", qs_pass_names, {NEVER, ALWAYS, ALWAYS}},
 };
 
+static int run(qs_pass *p, const stage *s) {
+    int code = s->run(p);
+#ifndef NDEBUG
+    if (!code)
+        code = qs_graph_verify(p->graph, p->model, s->name, p->error);
+#endif
+    return code;
+}
+
 int qs_pipeline_run(qs_pass *p, qs_purpose purpose, int32_t level) {
     int code = QSIM_OK;
     p->level = level == QSIM_LEVEL_DEFAULT ? QSIM_LEVEL_ALL : level;
     for (size_t i = 0; i < QS_COUNT(pipeline) && !code; i++)
         if (p->level >= pipeline[i].level[purpose])
-            code = pipeline[i].run(p);
+            code = run(p, &pipeline[i]);
     return code;
 }
