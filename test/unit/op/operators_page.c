@@ -246,7 +246,7 @@ int main(void) {
         "without an end: up to the newest.\n"
         "*Types*: those of the newest version; integers have 8 to 64 bits. Other inputs have rules of their own; "
         "`qsim check` names what breaks them.\n"
-        "*Quantized form*: what carries quantized numbers through it; a table has 256 bytes "
+        "*Quantized form*: the operator that does the same on quantized numbers; a table has 256 bytes "
         "([QUANTIZATION](QUANTIZATION.md), section 9). –: it runs in float.\n",
         (int)qs_op_newest_opset());
     print_domain(ctx, rows, count, "");
