@@ -33,6 +33,14 @@ int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error)
     return code;
 }
 
+int qs_ptq_prepared(const qsim_model *model, const qsim_calibration *c, qsim_model **out,
+                    qsim_error *error) {
+    if (!c || !c->prepared || c->prepared->base != model)
+        return qs_ptq_prepare(model, out, error);
+    *out = qs_model_hold(c->prepared);
+    return QSIM_OK;
+}
+
 int qs_calibration_new(qsim_ctx *ctx, qsim_calibration **out, qsim_error *error) {
     int code = qs_ctx_hold(ctx, &ctx, error);
     if (code)
@@ -61,6 +69,7 @@ void qsim_calibration_free(qsim_calibration *c) {
         qsim_observer_free(c->tensors[i].observer);
     qsim_run_free(c->run);
     qsim_session_free(c->session);
+    qsim_model_free(c->prepared);
     qs_free(ctx, c->outputs);
     qs_free(ctx, c->tensors);
     if (c->names)
@@ -155,7 +164,6 @@ static int compile(qsim_calibration *c, const qsim_model *prepared, qsim_error *
 }
 
 int qsim_calibration_create(const qsim_model *model, qsim_calibration **out, qsim_error *error) {
-    qsim_model *prepared = NULL;
     qsim_calibration *c = NULL;
     qs_error_clear(error);
     if (out)
@@ -172,12 +180,11 @@ int qsim_calibration_create(const qsim_model *model, qsim_calibration **out, qsi
         qs_fail(error, code, "%s: hashing failed: %s", model->name, qsim_error_text(code));
         goto fail;
     }
-    code = qs_ptq_prepare(model, &prepared, error);
+    code = qs_ptq_prepare(model, &c->prepared, error);
     if (!code)
-        code = list_tensors(c, prepared->graph, error);
+        code = list_tensors(c, c->prepared->graph, error);
     if (!code)
-        code = compile(c, prepared, error);
-    qsim_model_free(prepared);
+        code = compile(c, c->prepared, error);
     if (code)
         goto fail;
     *out = c;

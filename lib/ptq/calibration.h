@@ -26,6 +26,7 @@ struct qsim_calibration {
     size_t count, room;
     struct qs_names *names; /* name -> index in tensors */
     /* NULL in a calibration that was loaded. */
+    qsim_model *prepared; /* held: the graph that the session runs */
     qsim_session *session;
     qsim_run *run;
     qsim_tensor *outputs;
@@ -44,10 +45,15 @@ int qs_calibration_hash(const qsim_calibration *c, char hex[65]);
 
 /*
  * The graph that calibration observes and quantization rewrites: `model` at opset 13 or later with
- * BatchNormalization, biases and factors folded. Both make it, so that names and shapes are the
- * same.
+ * BatchNormalization, biases and factors folded. Names and shapes are the same for both.
  */
 int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error);
+/*
+ * The same graph, taken from the calibration where it was made of this very model; `c` may be NULL.
+ * *out is held for the caller.
+ */
+int qs_ptq_prepared(const qsim_model *model, const qsim_calibration *c, qsim_model **out,
+                    qsim_error *error);
 /*
  * UNSUPPORTED for a model that is quantized already, in one line. Weights alone after a
  * DequantizeLinear are floats to all modes but their own (quantize.c).

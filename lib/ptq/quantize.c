@@ -240,7 +240,7 @@ int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
     if (!code && c)
         code = qs_calibration_check(c, model, error);
     if (!code)
-        code = qs_ptq_prepare(model, &prepared, error);
+        code = qs_ptq_prepared(model, c, &prepared, error);
     if (!code)
         code = qs_quantize_prepared(prepared, c, &own, out, error);
     qsim_model_free(prepared);
@@ -248,14 +248,22 @@ int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
 }
 
 int32_t qsim_quantize_layer_count(const qsim_model *model) {
+    qsim_model *prepared;
+    const int code = model ? qs_ptq_prepare(model, &prepared, NULL) : QSIM_E_ARGUMENT;
+    if (code)
+        return code;
+    const int32_t count = qs_layer_count(prepared);
+    qsim_model_free(prepared);
+    return count;
+}
+
+int32_t qs_layer_count(const qsim_model *prepared) {
     qsim_quantize_options own;
     qsim_model *m;
     qs_quantizer q;
-    if (!model)
-        return QSIM_E_ARGUMENT;
     int code = qs_quantizer_options(NULL, &own, NULL);
     if (!code)
-        code = derive_prepared(model, &m, NULL);
+        code = qs_model_derive(prepared, &m, NULL);
     if (code)
         return code;
     code = qs_quantizer_init(&q, m, NULL, &own, NULL);

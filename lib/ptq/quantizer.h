@@ -132,6 +132,8 @@ int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsi
 /* qsim_quantize over a graph that is prepared, with options that are checked. */
 int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
                          const qsim_quantize_options *own, qsim_model **out, qsim_error *error);
+/* Layers with weights of a graph that is prepared, or an error. */
+int32_t qs_layer_count(const qsim_model *prepared);
 
 /* How many leading inputs of a node are activations or take part like one. */
 int32_t qs_operand_count(const qs_graph *g, const qs_node *n);

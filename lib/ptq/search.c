@@ -40,10 +40,10 @@ static int check_options(const qs_search *s, const int32_t *schemes, const doubl
     return QSIM_OK;
 }
 
-static int run_search(qs_search *s, const qsim_model *model) {
-    int32_t count = qsim_quantize_layer_count(model);
+static int run_search(qs_search *s) {
+    const int32_t count = qs_layer_count(s->prepared);
     if (count < 0)
-        return qs_fail(s->error, count, "%s: cannot be quantized", model->name);
+        return qs_fail(s->error, count, "%s: cannot be quantized", s->prepared->name);
     s->layer_count = (size_t)count;
     for (size_t i = 0; s->schemes && i < s->layer_count; i++)
         s->schemes[i] = s->base.schemes && i < s->base.scheme_count ? s->base.schemes[i]
@@ -79,12 +79,12 @@ int qsim_search(const qsim_model *model, const qsim_calibration *c,
     if (!code)
         code = qs_calibration_check(c, model, error);
     if (!code)
-        code = qs_ptq_prepare(model, &prepared, error);
+        code = qs_ptq_prepared(model, c, &prepared, error);
     if (code)
         return code;
     s.prepared = prepared;
     s.base.progress = NULL; /* a candidate's own steps would drown those of the search */
-    code = run_search(&s, model);
+    code = run_search(&s);
     qsim_model_free(prepared);
     if (score)
         *score = s.best;

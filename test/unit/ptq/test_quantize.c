@@ -2,6 +2,8 @@
 /* Quantization of graphs: the form that is written, its numbers, rules, refusals. */
 #include <math.h>
 
+#include "graph/model.h"
+#include "ptq/calibration.h"
 #include "ptq_nets.h"
 
 static qsim_model *quantize(const qsim_model *m, const qsim_calibration *c,
@@ -368,7 +370,22 @@ static void test_one_channel(void) {
     qsim_model_free(m);
 }
 
+/* Quantizing takes the graph that the calibration prepared, if that is of the same model. */
+static void test_prepared_once(void) {
+    qsim_model *m = net_lenet(), *same = net_lenet();
+    qsim_calibration *c = net_calibrate(m, 2);
+    qsim_model *q = quantize(m, c, NULL), *r = quantize(same, c, NULL);
+    CHECK(q && q->base == c->prepared);
+    CHECK(r && r->base != c->prepared && r->base->base == same);
+    qsim_model_free(r);
+    qsim_model_free(q);
+    qsim_calibration_free(c);
+    qsim_model_free(same);
+    qsim_model_free(m);
+}
+
 int main(void) {
+    test_prepared_once();
     test_form();
     test_weights();
     test_accuracy();
