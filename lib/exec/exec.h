@@ -28,6 +28,7 @@ struct qsim_session {
     bool *integer; /* by node of the model, as qsim_model_node counts them */
     int32_t node_count;
     size_t stale; /* bytes of weights used up since the file's pages were last given back */
+    struct qs_flow_bodies *bodies; /* by node id; NULL: no node has subgraphs */
     qs_arena arena;
     atomic_int holds;
 };
@@ -88,6 +89,7 @@ typedef struct qs_port {
     bool in_place;     /* input: read where the caller has it; output: written where he wants it */
     size_t offset;     /* of a place in the arena; QS_NOWHERE: none */
     const void *fixed; /* input: the value that the plan holds for, or NULL */
+    int64_t *late;     /* output of a deferred node: where its sizes are put; NULL: it is not */
 } qs_port;
 
 #define QS_NOWHERE SIZE_MAX
@@ -112,6 +114,7 @@ typedef struct qs_plan {
     size_t live_bytes; /* the most of them in use at one step */
     uint64_t used;     /* when last, for replacement */
     qs_team team;
+    struct qs_deferred *deferred; /* what executes after the steps; NULL: nothing */
 } qs_plan;
 
 int qs_plan_create(const qsim_session *s, const qsim_tensor *inputs, qs_plan **out,
@@ -122,9 +125,11 @@ void qs_plan_rebase(const qsim_session *s, qs_plan *plan, uint8_t *base);
 
 /*
  * Decides where every value lives: fills offset, scratch, ports' sharing and arena_bytes.
- * part[v]: of what v is part.
+ * part[v]: of what v is part. kept[v]: it is read after all steps. late[v]: it is made after them,
+ * in memory of its own.
  */
-int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, qsim_error *error);
+int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, const bool *kept,
+                  const bool *late, qsim_error *error);
 /*
  * What a lowered step only copies becomes part of its whole; true if nothing is left to execute
  * (share.c).

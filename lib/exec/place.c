@@ -24,6 +24,7 @@ typedef struct placing {
     const qsim_session *s;
     qs_plan *plan;
     const qs_part *part;
+    const bool *kept, *late;
     qs_part *root; /* value -> the value whose buffer it is in, and where */
     qs_id *next;   /* value -> the next one of its buffer, from the root on; QS_NONE */
     buffer *buffers;
@@ -89,6 +90,13 @@ static void find_lifetimes(placing *p) {
             if (n->outputs[k] != QS_NONE)
                 touch(p, n->outputs[k], (int32_t)i, false, false);
     }
+}
+
+/* What is read after all steps is there until the end. */
+static void keep(placing *p) {
+    for (size_t v = 0; v < p->s->graph->value_count; v++)
+        if (p->kept[v] && !p->late[v])
+            touch(p, (qs_id)v, (int32_t)p->plan->step_count, true, true);
 }
 
 static int32_t add_slot(placing *p, size_t bytes, int32_t first, int32_t last) {
@@ -160,6 +168,13 @@ static int place_outputs(placing *p, const int32_t end) {
     for (size_t i = 0; i < g->output_count; i++) {
         buffer *b = &p->buffers[p->root[g->outputs[i]].value];
         qs_port *port = &p->plan->outputs[i];
+        if (p->late[g->outputs[i]]) {
+            *port = (qs_port){.value = g->outputs[i], .offset = QS_NOWHERE};
+            port->late = qs_arena_alloc(&p->plan->arena, QSIM_MAX_RANK, sizeof(*port->late));
+            if (!port->late)
+                return QSIM_E_NOMEM;
+            continue;
+        }
         int code = set_port(p, port, g->outputs[i]);
         if (code)
             return code;
@@ -266,9 +281,10 @@ static void store_places(placing *p) {
     }
 }
 
-int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, qsim_error *error) {
+int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, const bool *kept,
+                  const bool *late, qsim_error *error) {
     const qs_graph *g = s->graph;
-    placing p = {.s = s, .plan = plan, .part = part};
+    placing p = {.s = s, .plan = plan, .part = part, .kept = kept, .late = late};
     qs_arena_init(&p.arena, s->ctx);
     size_t slots = g->value_count + g->output_count + plan->step_count + 1;
     int code = QSIM_E_NOMEM;
@@ -285,6 +301,7 @@ int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, qsi
     init_buffers(&p);
     find_roots(&p);
     find_lifetimes(&p);
+    keep(&p);
     code = place_inputs(&p);
     if (!code)
         code = place_outputs(&p, (int32_t)plan->step_count);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A plan: every size known, every node lowered. Shape is folded here, and with it the integer
- * arithmetic that models do on sizes; what only fed that arithmetic is dropped.
+ * arithmetic that models do on sizes; what only fed that arithmetic is dropped. Nodes whose sizes
+ * follow from data only, and those behind them, are deferred (deferred.h).
  */
-#include "exec/exec.h"
+#include "exec/deferred.h"
 
 #include <stdio.h>
 
@@ -26,6 +27,7 @@ static int no_memory(const qsim_session *s, qsim_error *error) {
 void qs_plan_free(qsim_ctx *ctx, qs_plan *plan) {
     if (!plan)
         return;
+    qs_deferred_free(plan->deferred);
     qs_arena_free(&plan->arena);
     qs_free(ctx, plan);
 }
@@ -130,28 +132,54 @@ static int fold_shape(const qs_eval *e, qs_id node, bool *done) {
     return code;
 }
 
-static int infer_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, bool *constant) {
+/* By node and by value: what is known of them before steps are made. */
+typedef struct found {
+    bool *constant; /* node: its results are constants of the plan */
+    bool *deferred; /* node: sizes follow from data */
+    bool *late;     /* value: made by such a node */
+    bool *needed;   /* node: outputs depend on it */
+    bool *wanted;   /* value: outputs depend on it */
+    bool *kept;     /* value: read by a deferred node */
+    qs_part *part;  /* value: what it is a part of */
+} found;
+
+static bool reads_late(const qs_node *n, const bool *late) {
+    for (int32_t i = 0; i < n->input_count; i++)
+        if (n->inputs[i] != QS_NONE && late[n->inputs[i]])
+            return true;
+    return false;
+}
+
+static bool knows_sizes(const qs_plan *plan, const qs_node *n) {
+    for (int32_t k = 0; k < n->output_count; k++)
+        if (n->outputs[k] != QS_NONE && !qs_value_size(&plan->values[n->outputs[k]], NULL, NULL))
+            return false;
+    return true;
+}
+
+static int infer_one(const qsim_session *s, const qs_eval *e, const qs_plan *plan, qs_id id,
+                     bool *constant) {
+    const qs_node *n = &s->graph->nodes[id];
+    if (n->op->traits & QS_READS_SIZES)
+        return fold_shape(e, id, constant);
+    if (all_constant(plan, n) && !qs_node_attr(n, "into")) /* a part of a tensor */
+        return qs_eval_const(e, id, s->packed[id], PLAN_CONST_LIMIT, constant);
+    return qs_eval_infer(e, id);
+}
+
+static int infer_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, found *f) {
     const qs_graph *g = s->graph;
     for (size_t i = 0; i < g->order_count; i++) {
         qs_id id = g->order[i];
         const qs_node *n = &g->nodes[id];
-        int code;
-        if (n->op->traits & QS_READS_SIZES)
-            code = fold_shape(e, id, &constant[id]);
-        else if (all_constant(plan, n) && !qs_node_attr(n, "into")) /* a part of a tensor */
-            code = qs_eval_const(e, id, s->packed[id], PLAN_CONST_LIMIT, &constant[id]);
-        else
-            code = qs_eval_infer(e, id);
+        f->deferred[id] = reads_late(n, f->late) || qs_node_has_subgraph(n);
+        int code = f->deferred[id] ? QSIM_OK : infer_one(s, e, plan, id, &f->constant[id]);
         if (code)
             return code;
-        for (int32_t k = 0; k < n->output_count; k++) {
-            qs_id v = n->outputs[k];
-            if (v != QS_NONE && !qs_value_size(&plan->values[v], NULL, NULL))
-                return qs_fail(e->error, QSIM_E_UNSUPPORTED,
-                               "%s: the size of '%s' is not known before its data, or too large "
-                               "(node '%s', %s)",
-                               e->model, plan->values[v].name, n->name, n->op_type);
-        }
+        f->deferred[id] = f->deferred[id] || !knows_sizes(plan, n);
+        for (int32_t k = 0; k < n->output_count; k++)
+            if (n->outputs[k] != QS_NONE)
+                f->late[n->outputs[k]] = f->deferred[id];
     }
     return QSIM_OK;
 }
@@ -172,8 +200,8 @@ static qs_id chosen(const qs_plan *plan, const qs_node *n) {
 }
 
 /* Marks the nodes that outputs depend on, other than those folded. */
-static size_t mark_needed(const qs_graph *g, const qs_plan *plan, const bool *constant, bool *value,
-                          bool *node) {
+static size_t mark_needed(const qs_graph *g, const qs_plan *plan, found *f) {
+    bool *value = f->wanted, *node = f->needed;
     size_t count = 0;
     for (size_t i = 0; i < g->output_count; i++)
         value[g->outputs[i]] = true;
@@ -182,10 +210,10 @@ static size_t mark_needed(const qs_graph *g, const qs_plan *plan, const bool *co
         const qs_node *n = &g->nodes[id];
         for (int32_t k = 0; k < n->output_count && !node[id]; k++)
             node[id] = n->outputs[k] != QS_NONE && value[n->outputs[k]];
-        node[id] = node[id] && !constant[id];
+        node[id] = node[id] && !f->constant[id];
         if (!node[id])
             continue;
-        count++;
+        count += !f->deferred[id];
         const qs_id only = chosen(plan, n);
         for (int32_t k = 0; k < n->input_count; k++)
             if (n->inputs[k] != QS_NONE && (only == QS_NONE || only == n->inputs[k]))
@@ -240,13 +268,13 @@ static int check_output(const qsim_session *s, const qs_eval *e, const qs_plan *
     return QSIM_OK;
 }
 
-static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, const bool *needed,
-                     qs_part *part) {
+static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, const found *f) {
     const qs_graph *g = s->graph;
+    qs_part *part = f->part;
     for (size_t i = 0; i < g->order_count; i++) {
         qs_id id = g->order[i];
         bool shared;
-        if (!needed[id])
+        if (!f->needed[id] || f->deferred[id])
             continue;
         const qs_id only = chosen(plan, &g->nodes[id]);
         if (only != QS_NONE) {
@@ -270,32 +298,45 @@ static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, con
     return QSIM_OK;
 }
 
+static bool make_found(qs_arena *a, const qs_graph *g, found *f) {
+    bool **const by_node[] = {&f->constant, &f->deferred, &f->needed};
+    bool **const by_value[] = {&f->late, &f->wanted, &f->kept};
+    bool ok = true;
+    for (size_t i = 0; i < QS_COUNT(by_node); i++) {
+        *by_node[i] = qs_arena_alloc(a, g->node_count + 1, sizeof(bool));
+        *by_value[i] = qs_arena_alloc(a, g->value_count + 1, sizeof(bool));
+        ok = ok && *by_node[i] && *by_value[i];
+    }
+    f->part = qs_arena_alloc(a, g->value_count + 1, sizeof(*f->part));
+    for (size_t i = 0; f->part && i < g->value_count; i++)
+        f->part[i].value = QS_NONE;
+    return ok && f->part;
+}
+
 static int make_steps(const qsim_session *s, const qs_eval *e, qs_plan *plan) {
     const qs_graph *g = s->graph;
+    found f;
     qs_arena temporary;
     qs_arena_init(&temporary, s->ctx);
-    bool *constant = qs_arena_alloc(&temporary, g->node_count + 1, sizeof(bool));
-    bool *needed = qs_arena_alloc(&temporary, g->node_count + 1, sizeof(bool));
-    bool *value = qs_arena_alloc(&temporary, g->value_count + 1, sizeof(bool));
-    qs_part *part = qs_arena_alloc(&temporary, g->value_count + 1, sizeof(*part));
     int code = QSIM_E_NOMEM;
-    if (!constant || !needed || !value || !part)
+    if (!make_found(&temporary, g, &f))
         goto done;
-    for (size_t i = 0; i < g->value_count; i++)
-        part[i].value = QS_NONE;
-    code = infer_all(s, e, plan, constant);
+    code = infer_all(s, e, plan, &f);
     if (code)
         goto done;
-    size_t count = mark_needed(g, plan, constant, value, needed);
+    size_t count = mark_needed(g, plan, &f);
     code = QSIM_E_NOMEM;
     plan->steps = qs_arena_alloc(&plan->arena, count + 1, sizeof(*plan->steps));
     plan->scratch = qs_arena_alloc(&plan->arena, count + 1, sizeof(*plan->scratch));
     plan->nanoseconds = qs_arena_alloc(&plan->arena, count + 1, sizeof(*plan->nanoseconds));
-    if (!plan->steps || !plan->scratch || !plan->nanoseconds)
+    if (!plan->steps || !plan->scratch || !plan->nanoseconds ||
+        qs_deferred_create(s, f.needed, f.deferred, &plan->deferred))
         goto done;
-    code = lower_all(s, e, plan, needed, part);
+    if (plan->deferred)
+        qs_deferred_mark(plan->deferred, f.kept);
+    code = lower_all(s, e, plan, &f);
     if (!code)
-        code = qs_plan_place(s, plan, part, e->error);
+        code = qs_plan_place(s, plan, f.part, f.kept, f.late, e->error);
 done:
     qs_arena_free(&temporary);
     return code == QSIM_E_NOMEM ? no_memory(s, e->error) : code;

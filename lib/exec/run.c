@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "exec/exec.h"
+#include "exec/deferred.h"
 #include "exec/run.h"
 
 /* ---- plans of a run ---- */
@@ -219,9 +219,20 @@ static bool is_ours(const qsim_run *r, const void *data) {
            (uintptr_t)data < (uintptr_t)r->arena + r->room;
 }
 
+/* The same of a deferred node's output, which is in memory of its own. */
+static bool is_late(const qsim_run *r, size_t output, const void *data) {
+    bool ours = false;
+    for (size_t i = 0; i < QS_PLANS && data; i++) {
+        const qs_plan *plan = r->plans[i];
+        const qs_port *p = plan ? &plan->outputs[output] : NULL;
+        ours = ours || (p && p->late && plan->address[p->value] == data);
+    }
+    return ours;
+}
+
 static void forget_ours(const qsim_run *r, qsim_tensor *outputs, size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (is_ours(r, outputs[i].data))
+        if (is_ours(r, outputs[i].data) || is_late(r, i, outputs[i].data))
             outputs[i].data = NULL;
 }
 
@@ -229,6 +240,8 @@ static int give_outputs(const qsim_run *r, const qsim_tensor *outputs, qsim_erro
     size_t count = r->session->graph->output_count;
     for (size_t i = 0; i < count; i++) {
         const qs_port *p = &r->plan->outputs[i];
+        if (p->late)
+            continue;
         if (outputs[i].data && !is_given(&outputs[i], p))
             return qs_fail(error, QSIM_E_ARGUMENT,
                            "%s: output '%s' has %zu bytes, %zu aligned ones are needed",
@@ -240,10 +253,34 @@ static int give_outputs(const qsim_run *r, const qsim_tensor *outputs, qsim_erro
     return QSIM_OK;
 }
 
-static void take_outputs(const qsim_run *r, qsim_tensor *outputs) {
+/* An output whose size is known only now. */
+static int take_late(const qsim_run *r, size_t index, qsim_tensor *output, qsim_error *error) {
+    const qs_port *p = &r->plan->outputs[index];
+    const qs_value *v = &r->plan->values[p->value];
+    void *data = r->plan->address[p->value];
+    size_t bytes = 0;
+    qs_value_size(v, NULL, &bytes);
+    for (int32_t i = 0; i < v->rank; i++)
+        p->late[i] = v->dims[i].size;
+    if (output->data && output->bytes < bytes)
+        return qs_fail(error, QSIM_E_ARGUMENT, "%s: output '%s' has %zu bytes, %zu are needed",
+                       r->session->name, r->session->output_names[index], output->bytes, bytes);
+    if (output->data && bytes)
+        data = memcpy(output->data, data, bytes);
+    *output = (qsim_tensor){v->dtype, v->rank, p->late, data, bytes};
+    return QSIM_OK;
+}
+
+static int take_outputs(const qsim_run *r, qsim_tensor *outputs, qsim_error *error) {
     size_t count = r->session->graph->output_count;
     for (size_t i = 0; i < count; i++) {
         const qs_port *p = &r->plan->outputs[i];
+        if (p->late) {
+            int code = take_late(r, i, &outputs[i], error);
+            if (code)
+                return code;
+            continue;
+        }
         const void *from = r->plan->address[p->value];
         if (!outputs[i].data)
             outputs[i].data = r->arena + p->offset;
@@ -254,12 +291,20 @@ static void take_outputs(const qsim_run *r, qsim_tensor *outputs) {
         outputs[i].dims = p->dims;
         outputs[i].bytes = p->bytes;
     }
+    return QSIM_OK;
 }
 
 static int step_failed(const qsim_run *r, const qs_step *step, int code, qsim_error *error) {
     const qs_node *n = &r->session->graph->nodes[step->node];
     return qs_fail(error, code, "%s: a value is outside what the operator takes (node '%s', %s)",
                    r->session->name, n->name, n->op_type);
+}
+
+bool qs_run_is_cancelled(const qsim_run *run) {
+    for (; run; run = run->parent)
+        if (atomic_load_explicit(&run->cancel, memory_order_relaxed))
+            return true;
+    return false;
 }
 
 static int step_all(qsim_run *r, qsim_error *error) {
@@ -270,7 +315,7 @@ static int step_all(qsim_run *r, qsim_error *error) {
     uint64_t now = timing ? qs_plan_time(plan) : 0;
     for (size_t i = 0; i < plan->step_count; i++) {
         const qs_step *step = &plan->steps[i];
-        if (atomic_load_explicit(&r->cancel, memory_order_relaxed))
+        if (qs_run_is_cancelled(r))
             break;
         frame.scratch = r->arena + plan->scratch[i];
         step->run(step, &frame);
@@ -284,10 +329,7 @@ static int step_all(qsim_run *r, qsim_error *error) {
         if (status)
             return step_failed(r, step, status, error);
     }
-    if (!atomic_load_explicit(&r->cancel, memory_order_relaxed))
-        return QSIM_OK;
-    atomic_store(&r->cancel, 0);
-    return qs_fail(error, QSIM_E_CANCELLED, "%s: the run was cancelled", r->session->name);
+    return qs_run_is_cancelled(r) ? QSIM_E_CANCELLED : QSIM_OK;
 }
 
 int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
@@ -315,8 +357,14 @@ int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_coun
     qs_fp_restore(fp);
     if (run->timing || run->profile)
         qs_plan_timed(run->plan);
+    if (!code && run->plan->deferred)
+        code = qs_deferred_execute(run, run->plan, error);
+    if (code == QSIM_E_CANCELLED) {
+        atomic_store(&run->cancel, 0);
+        qs_fail(error, code, "%s: the run was cancelled", s->name);
+    }
     if (!code)
-        take_outputs(run, outputs);
+        code = take_outputs(run, outputs, error);
     if (run->profile)
         qs_run_report(run, began);
     return code;

@@ -15,12 +15,15 @@ struct qsim_run {
     size_t room;
     uint64_t clock;
     atomic_int cancel;
+    const struct qsim_run *parent; /* whose subgraph it runs, and which is cancelled for it */
     bool timing;
     qsim_profile_fn profile; /* NULL: nobody asked */
     void *profile_user;
     int64_t executions; /* reported */
 };
 
+/* Whether it, or a run whose subgraph it runs, has been told to stop. */
+bool qs_run_is_cancelled(const qsim_run *run);
 /* Tells the profile of the execution that began at that time of qs_clock_ns (profile.c). */
 void qs_run_report(qsim_run *run, uint64_t began);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A session: the passes of its level, then every weight packed once. */
-#include "exec/exec.h"
+#include "exec/deferred.h"
 #include "kernel/context.h"
 #include "pass/pass.h"
 
@@ -191,6 +191,8 @@ static int build(qsim_session *s, const qsim_session_options *o, bool literal, q
         code = no_memory(s, error);
     if (!code)
         code = pack_all(s, error);
+    if (!code)
+        code = qs_flow_compile(s, o->level, literal, error);
     return code ? code : place_constants(s, error);
 }
 
@@ -247,6 +249,7 @@ void qsim_session_free(qsim_session *session) {
         return;
     qsim_model *model = session->model;
     qsim_ctx *ctx = session->ctx;
+    qs_flow_release(session);
     qs_graph_free(session->graph);
     qs_arena_free(&session->arena);
     qs_free(ctx, session);

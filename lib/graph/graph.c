@@ -2,6 +2,7 @@
 /* Creation, values, nodes and edits of a graph; order.c sorts, node.c knows attributes. */
 #include "graph/graph.h"
 #include "graph/names.h"
+#include "graph/subgraph.h"
 
 #include <stdio.h>
 
@@ -35,6 +36,9 @@ void qs_graph_free(qs_graph *g) {
     qs_free(ctx, g->outputs);
     qs_free(ctx, g->order);
     qs_free(ctx, g->imports);
+    for (size_t i = 0; i < g->owned_count; i++)
+        qs_graph_free(g->owned[i]);
+    qs_free(ctx, g->owned);
     qs_arena_free(&g->arena);
     qs_free(ctx, g);
 }
@@ -82,7 +86,7 @@ int qs_graph_clone(const qs_graph *from, qsim_ctx *ctx, qs_graph **out) {
         g->import_count = from->import_count;
     }
     for (size_t i = 0; ok && i < g->node_count; i++)
-        ok = copy_lists(g, &g->nodes[i]);
+        ok = copy_lists(g, &g->nodes[i]) && qs_subgraphs_clone(g, &g->nodes[i]);
     if (!ok) {
         qs_graph_free(g);
         return QSIM_E_NOMEM;

@@ -47,11 +47,13 @@ typedef struct qs_const {
 #define QS_ATTR_INT     2
 #define QS_ATTR_STRING  3
 #define QS_ATTR_TENSOR  4
-#define QS_ATTR_GRAPH   5 /* source span only */
+#define QS_ATTR_GRAPH   5 /* a subgraph; only a source span where models are just looked at */
 #define QS_ATTR_FLOATS  6
 #define QS_ATTR_INTS    7
 #define QS_ATTR_STRINGS 8
 #define QS_ATTR_OTHER   9 /* sparse tensors, types, lists of graphs: source span only */
+
+struct qs_subgraph;
 
 typedef struct qs_attr {
     const char *name;
@@ -65,6 +67,7 @@ typedef struct qs_attr {
         const float *floats;
         const qs_span *strings;
         const qs_const *tensor;
+        struct qs_subgraph *graph; /* NULL: not read */
     } u;
     qs_span source;
 } qs_attr;
@@ -94,9 +97,10 @@ typedef struct qs_node {
     qs_id *inputs; /* QS_NONE: an optional one left out */
     qs_id *outputs;
     int32_t attr_count, input_count, output_count;
-    int32_t version; /* opset version of its domain that the model imports */
-    qs_span source;  /* its message, valid while `changed` is false */
-    bool changed;    /* differs from `source` */
+    int32_t captured; /* the last so many inputs are what subgraphs read of this graph */
+    int32_t version;  /* opset version of its domain that the model imports */
+    qs_span source;   /* its message, valid while `changed` is false */
+    bool changed;     /* differs from `source` */
     bool removed;
 } qs_node;
 
@@ -116,8 +120,28 @@ typedef struct qs_graph {
     qs_import *imports;
     size_t value_count, node_count, input_count, output_count, order_count, import_count;
     size_t value_room, node_room, input_room, output_room, order_room, import_room;
-    struct qs_names *names; /* value name -> id */
+    struct qs_names *names;  /* value name -> id */
+    struct qs_graph **owned; /* of subgraphs; freed with this graph */
+    size_t owned_count, owned_room;
 } qs_graph;
+
+/* A value of the graph around a subgraph that the subgraph reads. */
+typedef struct qs_capture {
+    qs_id inner;   /* its value in the subgraph */
+    int32_t input; /* which input of the node it is */
+} qs_capture;
+
+/*
+ * A graph inside a node: a branch of If, the body of Loop or Scan. Its inputs are first those that
+ * the operator feeds, then captured values that are not constant. A node lists what its subgraphs
+ * capture as inputs after the operator's own, so that order, uses and pruning see them.
+ */
+typedef struct qs_subgraph {
+    qs_graph *graph; /* owned by the graph that the node is in */
+    int32_t fed;     /* inputs that the operator feeds */
+    qs_capture *captures;
+    int32_t capture_count;
+} qs_subgraph;
 
 int qs_graph_create(qsim_ctx *ctx, qs_graph **out);
 void qs_graph_free(qs_graph *graph);
@@ -125,8 +149,21 @@ void qs_graph_free(qs_graph *graph);
 /*
  * A copy in a context's memory that can be changed without touching the original. Names, dims,
  * attributes and constants are shared, not copied: the original (its model) must outlive the copy.
+ * Subgraphs are copied.
  */
 int qs_graph_clone(const qs_graph *graph, qsim_ctx *ctx, qs_graph **out);
+
+/* `g` frees `inner` with itself, also when this fails. */
+int qs_graph_own(qs_graph *g, qs_graph *inner);
+
+/* Captured values take the names that they have outside, in all subgraphs. */
+void qs_graph_name_captures(qs_graph *g);
+/* Appends what a node's subgraphs capture to its inputs. */
+int qs_graph_capture(qs_graph *g, qs_id node, const qs_id *values, int32_t count);
+/* The subgraph that attribute `name` of a node is, or NULL. */
+qs_subgraph *qs_node_subgraph(const qs_node *n, const char *name);
+/* Whether any attribute is a subgraph. */
+bool qs_node_has_subgraph(const qs_node *n);
 
 /* Ids, or a negative QSIM_E_*. A name is copied; "" or NULL makes an unnamed value. */
 qs_id qs_graph_add_value(qs_graph *g, const char *name);

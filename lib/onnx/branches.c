@@ -2,8 +2,9 @@
 /*
  * If, read as what both branches compute and a choice: the nodes of a branch become nodes of the
  * graph around it, under names of their own, and each output becomes Where(condition, then, else).
- * That is the same as long as both have the same sizes, which is checked. A plan leaves out the
- * branch that a known condition does not take.
+ * That is the same as long as both have the same sizes, which is checked; else the model is read
+ * again, with If as a node that has subgraphs (subgraph.c). A plan leaves out the branch that a
+ * known condition does not take.
  */
 #include "onnx/reader.h"
 
@@ -46,13 +47,14 @@ int qs_read_lookup(qs_reader *r, qs_span text, qs_id *out) {
         if (!name)
             return qs_read_nomem(r);
         *out = qs_graph_find(r->graph, name);
-        if (*out != QS_NONE || !scope)
+        if (*out != QS_NONE)
             return QSIM_OK;
+        if (!scope)
+            return r->level ? qs_read_captured(r, text, out) : QSIM_OK;
     }
 }
 
-/* The outputs of a branch's nodes, before anybody looks for them. */
-static int claim_names(qs_reader *r, qs_span graph) {
+int qs_read_claim_names(qs_reader *r, qs_span graph) {
     qs_wire nodes, fields;
     qs_field node, f;
     qs_wire_begin(&nodes, graph);
@@ -118,7 +120,7 @@ static int read_branch(qs_reader *r, const struct branch *b, const char *kind, s
     snprintf(prefix, sizeof(prefix), "if%zu/%s/", r->branches, kind);
     r->branches++;
     r->scope = &scope;
-    int code = claim_names(r, b->graph);
+    int code = qs_read_claim_names(r, b->graph);
     if (!code)
         code = read_parts(r, b, GRAPH_INITIALIZER, count);
     if (!code)
@@ -266,6 +268,7 @@ static int check_choice(qs_reader *r, const qs_node *n, bool inferred) {
     return QSIM_OK;
 }
 
+/* Branches that differ in size, or may, are read again as subgraphs. */
 static int check_choices(qs_reader *r, bool inferred) {
     int code = QSIM_OK;
     for (size_t i = 0; i < r->choice_count && !code; i++) {
@@ -273,6 +276,7 @@ static int check_choices(qs_reader *r, bool inferred) {
         const qs_node head = {.name = c->name, .op_type = "If", .source = c->source};
         r->at = &head;
         code = check_choice(r, &r->graph->nodes[c->node], inferred);
+        r->retry = r->retry || code == QSIM_E_UNSUPPORTED;
     }
     r->at = NULL;
     return code;

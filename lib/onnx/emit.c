@@ -107,6 +107,28 @@ static bool attr_list(pb_ostream_t *out, const qs_attr *a) {
     return ok;
 }
 
+/* Constants of its own; captured ones are inputs or marked as such. */
+static bool is_own_constant(const qs_value *v) {
+    return v->data && v->producer == QS_NONE && !v->is_input;
+}
+
+static bool subgraph_body(pb_ostream_t *out, const void *arg) {
+    const qs_subgraph *sub = arg;
+    const qs_graph *g = sub->graph;
+    bool ok = true;
+    for (size_t i = 0; ok && i < g->order_count; i++)
+        ok = g->nodes[g->order[i]].removed || qs_emit_node(out, g, &g->nodes[g->order[i]]);
+    ok = ok && qs_emit_text(out, GRAPH_NAME, g->name && g->name[0] ? g->name : "subgraph");
+    for (size_t i = 0; ok && i < g->value_count; i++)
+        if (is_own_constant(&g->values[i]))
+            ok = qs_emit_tensor(out, GRAPH_INITIALIZER, g->values[i].name, g->values[i].data);
+    for (int32_t i = 0; ok && i < sub->fed; i++)
+        ok = qs_emit_value(out, GRAPH_INPUT, &g->values[g->inputs[i]]);
+    for (size_t i = 0; ok && i < g->output_count; i++)
+        ok = qs_emit_value(out, GRAPH_OUTPUT, &g->values[g->outputs[i]]);
+    return ok;
+}
+
 static bool attr_value(pb_ostream_t *out, const qs_attr *a) {
     switch (a->type) {
     case QS_ATTR_FLOAT: return emit_float(out, ATTR_F, a->u.f);
@@ -118,14 +140,22 @@ static bool attr_value(pb_ostream_t *out, const qs_attr *a) {
             return qs_emit_tensor(out, ATTR_T, "", a->u.tensor);
         return emit_bytes(out, ATTR_T, a->u.tensor->source.data, a->u.tensor->source.size);
     }
+    case QS_ATTR_GRAPH: return qs_emit_message(out, ATTR_G, subgraph_body, a->u.graph);
     default: return attr_list(out, a);
     }
 }
 
+static bool subgraph_holds(const qs_attr *a);
+
+/* Whether the message that the attribute was read from still says what it is. */
+static bool attr_holds(const qs_attr *a) {
+    const bool outside = a->type == QS_ATTR_TENSOR && a->u.tensor->external;
+    return a->source.size > 0 && !outside && subgraph_holds(a);
+}
+
 static bool attr_body(pb_ostream_t *out, const void *arg) {
     const qs_attr *a = arg;
-    bool outside = a->type == QS_ATTR_TENSOR && a->u.tensor->external;
-    if (a->source.size > 0 && !outside)
+    if (attr_holds(a))
         return qs_emit_span(out, a->source);
     /* The numbers of QS_ATTR_* are those of AttributeProto. */
     return qs_emit_text(out, ATTR_NAME, a->name) && attr_value(out, a) &&
@@ -143,6 +173,11 @@ static const char *end_name(const qs_graph *g, qs_id id) {
     return id == QS_NONE ? "" : g->values[id].name;
 }
 
+/* Inputs that the message lists: all but those that only subgraphs read. */
+static int32_t own_inputs(const qs_node *n) {
+    return n->input_count - n->captured;
+}
+
 /* Whether the message that the node was read from still says what the node is. */
 static bool source_holds(const qs_graph *g, const qs_node *n) {
     qs_wire wire;
@@ -154,7 +189,7 @@ static bool source_holds(const qs_graph *g, const qs_node *n) {
     while (qs_wire_next(&wire, &f) == 1) {
         bool same = true;
         if (f.number == NODE_INPUT)
-            same = in < n->input_count && qs_span_is(f.data, end_name(g, n->inputs[in++]));
+            same = in < own_inputs(n) && qs_span_is(f.data, end_name(g, n->inputs[in++]));
         else if (f.number == NODE_OUTPUT)
             same = out < n->output_count && qs_span_is(f.data, end_name(g, n->outputs[out++]));
         else if (f.number == NODE_OP_TYPE)
@@ -163,9 +198,17 @@ static bool source_holds(const qs_graph *g, const qs_node *n) {
             return false;
     }
     for (int32_t i = 0; i < n->attr_count; i++)
-        if (n->attrs[i].type == QS_ATTR_TENSOR && n->attrs[i].u.tensor->external)
+        if (n->attrs[i].source.size > 0 && !attr_holds(&n->attrs[i]))
             return false;
-    return in == n->input_count && out == n->output_count;
+    return in == own_inputs(n) && out == n->output_count;
+}
+
+static bool subgraph_holds(const qs_attr *a) {
+    const qs_graph *g = a->type == QS_ATTR_GRAPH && a->u.graph ? a->u.graph->graph : NULL;
+    for (size_t i = 0; g && i < g->node_count; i++)
+        if (g->nodes[i].removed || !source_holds(g, &g->nodes[i]))
+            return false;
+    return true;
 }
 
 static bool node_body(pb_ostream_t *out, const void *arg) {
@@ -174,7 +217,7 @@ static bool node_body(pb_ostream_t *out, const void *arg) {
     bool ok = true;
     if (source_holds(gn->graph, n))
         return qs_emit_span(out, n->source);
-    for (int32_t i = 0; ok && i < n->input_count; i++)
+    for (int32_t i = 0; ok && i < own_inputs(n); i++)
         ok = qs_emit_text(out, NODE_INPUT, end_name(gn->graph, n->inputs[i]));
     for (int32_t i = 0; ok && i < n->output_count; i++)
         ok = qs_emit_text(out, NODE_OUTPUT, end_name(gn->graph, n->outputs[i]));

@@ -95,6 +95,10 @@ static int read_input_type(qs_reader *r, qs_span message, const char *name, qs_t
     int code = qs_read_type(r, message, name, type);
     if (code)
         return code;
+    if (!type->present && r->level) { /* the operator gives it one */
+        type->rank = -1;
+        return QSIM_OK;
+    }
     if (!type->present)
         return qs_read_fail(r, QSIM_E_GRAPH, "input '%s' has no type", name);
     if (type->other && !r->inspect)
@@ -237,7 +241,7 @@ static int read_rest(qs_reader *r, qs_span graph) {
     return QSIM_OK;
 }
 
-int qs_read_graph(qs_reader *r, const qs_span *graphs, size_t count) {
+static int read_parts(qs_reader *r, const qs_span *graphs, size_t count) {
     static const struct {
         uint32_t field;
         field_fn read;
@@ -251,10 +255,17 @@ int qs_read_graph(qs_reader *r, const qs_span *graphs, size_t count) {
         if (code)
             return code;
     }
-    for (size_t i = 0; i < count; i++) {
-        int code = read_rest(r, graphs[i]);
-        if (code)
-            return code;
-    }
-    return qs_read_names(r);
+    return QSIM_OK;
+}
+
+int qs_read_graph(qs_reader *r, const qs_span *graphs, size_t count) {
+    int code = read_parts(r, graphs, count);
+    for (size_t i = 0; i < count && !code; i++)
+        code = read_rest(r, graphs[i]);
+    return code ? code : qs_read_names(r);
+}
+
+int qs_read_inner_graph(qs_reader *r, qs_span graph) {
+    int code = read_parts(r, &graph, 1);
+    return code ? code : qs_read_names(r);
 }

@@ -120,7 +120,7 @@ static int look_at_operators(qs_reader *r) {
     return QSIM_OK;
 }
 
-int qs_read_operators(qs_reader *r) {
+int qs_read_resolve(qs_reader *r) {
     qs_graph *g = r->graph;
     qsim_error why = {0};
     for (size_t i = 0; i < g->node_count && !r->inspect; i++) {
@@ -131,6 +131,13 @@ int qs_read_operators(qs_reader *r) {
     int code = qs_graph_sort(g, &why);
     if (code)
         code = qs_read_pass(r, qs_read_fail(r, code, "%s", why.message));
+    return code;
+}
+
+int qs_read_operators(qs_reader *r) {
+    qs_graph *g = r->graph;
+    qsim_error why = {0};
+    int code = qs_read_resolve(r);
     if (code)
         return code;
     if (r->inspect)
@@ -161,7 +168,8 @@ static int read_model(qs_reader *r, struct head *h) {
 }
 
 /* Everything after the model object and its source exist. */
-static int read_into(qsim_model *m, const qsim_load_options *o, qsim_error *error) {
+static int read_into(qsim_model *m, const qsim_load_options *o, bool keep_ifs, bool *retry,
+                     qsim_error *error) {
     qsim_error own = {0}; /* problems that are passed over need a place */
     qs_reader r = {.ctx = m->ctx,
                    .model = m,
@@ -172,6 +180,7 @@ static int read_into(qsim_model *m, const qsim_load_options *o, qsim_error *erro
                    .error = error ? error : &own,
                    .external = o->external,
                    .external_user = o->external_user,
+                   .keep_ifs = keep_ifs,
                    .inspect = m->inspect_only,
                    .passing = (o->flags & QSIM_LOAD_CHECK) != 0};
     struct head h = {0};
@@ -181,7 +190,35 @@ static int read_into(qsim_model *m, const qsim_load_options *o, qsim_error *erro
     qs_free(m->ctx, r.text);
     qs_free(m->ctx, r.ids);
     qs_free(m->ctx, r.choices);
+    *retry = code && r.retry;
     return code;
+}
+
+/* Takes back what was read. */
+static int empty_model(qsim_model *m, qsim_error *error) {
+    qs_graph *g;
+    if (qs_graph_create(m->ctx, &g))
+        return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", m->name);
+    m->name = qs_arena_string(&g->arena, m->name, strlen(m->name));
+    qs_graph_free(m->graph);
+    m->graph = g;
+    m->kept_count = m->kept_graph_count = m->property_count = m->problem_count = 0;
+    m->producer_name = m->producer_version = "";
+    if (m->name)
+        return QSIM_OK;
+    m->name = "(memory)";
+    return qs_fail(error, QSIM_E_NOMEM, "out of memory for a model's name");
+}
+
+/* If as a choice between two results is faster, but both have to have the same sizes. */
+static int read_either_way(qsim_model *m, const qsim_load_options *o, qsim_error *error) {
+    bool retry;
+    int code = read_into(m, o, false, &retry, error);
+    if (!retry)
+        return code;
+    qs_error_clear(error);
+    code = empty_model(m, error);
+    return code ? code : read_into(m, o, true, &retry, error);
 }
 
 /* An empty model with a source, to be filled. */
@@ -230,7 +267,7 @@ static char *folder_of(qsim_ctx *ctx, const char *path) {
 
 /* Reads a model whose source is set up; frees it on failure. */
 static int finish(qsim_model *m, const qsim_load_options *o, qsim_model **out, qsim_error *error) {
-    int code = read_into(m, o, error);
+    int code = read_either_way(m, o, error);
     if (code)
         qsim_model_free(m);
     else

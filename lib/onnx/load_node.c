@@ -302,11 +302,16 @@ int qs_read_node(qs_reader *r, qs_span message) {
         code = qs_read_fail(r, QSIM_E_LIMIT, "too many inputs or outputs");
     if (!code)
         code = read_attrs(r, message, p.attrs, &head);
-    if (!code && qs_same(head.op_type, "If") && !head.domain[0] && !r->inspect) {
+    if (!code && qs_same(head.op_type, "If") && !head.domain[0] && !r->inspect && !r->keep_ifs) {
         code = qs_read_if(r, message, &head, p.inputs, p.outputs);
         r->at = NULL;
         return code;
     }
+    qs_id *captured = NULL;
+    int32_t captures = 0;
+    if (!code)
+        code = qs_read_subgraphs(r, &head, (int32_t)p.inputs, &captured, &captures);
+    r->at = &head;
     if (!code)
         code = read_ends(r, message, &p);
     r->at = NULL;
@@ -314,7 +319,7 @@ int qs_read_node(qs_reader *r, qs_span message) {
         return code;
     qs_id id = qs_graph_add_node(g, head.domain, head.op_type, head.name, r->ids, (int32_t)p.inputs,
                                  r->ids + p.inputs, (int32_t)p.outputs);
-    if (id < 0)
+    if (id < 0 || (captures && qs_graph_capture(g, id, captured, captures)))
         return qs_read_nomem(r);
     qs_node *n = &g->nodes[id];
     n->attrs = head.attrs;

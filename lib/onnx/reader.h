@@ -35,6 +35,22 @@ typedef struct qs_scope {
     int depth;
 } qs_scope;
 
+/* A value of a subgraph and what it is in the graph around it. */
+typedef struct qs_captured {
+    qs_id inner, outer;
+} qs_captured;
+
+/* The subgraph being read, and the graph around it. */
+typedef struct qs_level {
+    qs_subgraph *sub;
+    qs_captured *pairs; /* sub->capture_count of them */
+    size_t room;
+    qs_graph *outer_graph;
+    const qs_scope *outer_scope;
+    struct qs_level *outer; /* NULL: that graph is the model's */
+    int depth;
+} qs_level;
+
 /* A Where that stands for an output of an If, and the If as messages name it. */
 typedef struct qs_if_choice {
     qs_id node;
@@ -58,6 +74,9 @@ typedef struct qs_reader {
     qs_id *ids; /* inputs and outputs of the node being read */
     size_t ids_room;
     const qs_scope *scope; /* NULL: of the graph */
+    qs_level *level;       /* NULL: the model's graph */
+    bool keep_ifs;         /* If stays a node with subgraphs */
+    bool retry;            /* reading failed only because an If was read as a choice */
     size_t branches;       /* read so far */
     qs_if_choice *choices;
     size_t choice_count, choice_room;
@@ -93,6 +112,8 @@ void qs_source_free(qsim_model *model);
 
 /* The values, nodes and constants of a GraphProto; several merge. */
 int qs_read_graph(qs_reader *r, const qs_span *graphs, size_t count);
+/* The same of a subgraph. */
+int qs_read_inner_graph(qs_reader *r, qs_span graph);
 /* Every name that is read is made by something. */
 int qs_read_names(qs_reader *r);
 /* Operators against the table, then the order, then types and shapes. */
@@ -105,6 +126,19 @@ int qs_read_initializer(qs_reader *r, qs_span message);
 const char *qs_read_local(qs_reader *r, qs_span text);
 /* The value that `text` means here, QS_NONE if there is none yet. */
 int qs_read_lookup(qs_reader *r, qs_span text, qs_id *out);
+/*
+ * The subgraphs among the attributes of a node that is being read (subgraph.c). What they read of
+ * the graph around them is listed in *captured, in the arena, for the node's inputs.
+ */
+int qs_read_subgraphs(qs_reader *r, qs_node *head, int32_t own_inputs, qs_id **captured,
+                      int32_t *count);
+/* The value of the graph around the subgraph being read that `text` means; a capture. */
+int qs_read_captured(qs_reader *r, qs_span text, qs_id *out);
+/* The outputs of a graph's nodes, before anything looks for them. */
+int qs_read_claim_names(qs_reader *r, qs_span graph);
+/* Operators against the table, then the order. */
+int qs_read_resolve(qs_reader *r);
+
 /* An If node (branches.c); afterwards, that its branches agree in size. */
 int qs_read_if(qs_reader *r, qs_span message, const qs_node *head, size_t inputs, size_t outputs);
 int qs_read_choices(qs_reader *r);

@@ -110,18 +110,18 @@ static bool made_body(pb_ostream_t *out, const void *arg) {
     return ok && emit_kept(out, &kept, UINT32_MAX);
 }
 
-static bool has_subgraphs(const qs_graph *g) {
+/* Lists of graphs, which are kept but not read. */
+static bool has_unread_graphs(const qs_graph *g) {
     for (size_t i = 0; i < g->node_count; i++)
         for (int32_t k = 0; !g->nodes[i].removed && k < g->nodes[i].attr_count; k++)
-            if (g->nodes[i].attrs[k].type == QS_ATTR_GRAPH ||
-                g->nodes[i].attrs[k].type == QS_ATTR_OTHER)
+            if (g->nodes[i].attrs[k].type == QS_ATTR_OTHER)
                 return true;
     return false;
 }
 
-/* Constants to write: those that something reads; all where a subgraph may read them. */
+/* Constants to write: those that something reads; all where a graph that was not read may. */
 static void find_used(const qs_graph *g, bool *used) {
-    bool all = has_subgraphs(g);
+    bool all = has_unread_graphs(g);
     for (size_t i = 0; i < g->value_count; i++)
         used[i] = all || g->values[i].is_output;
     for (size_t i = 0; i < g->node_count; i++)

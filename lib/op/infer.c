@@ -21,8 +21,9 @@ int qs_infer_fail(const qs_infer *x, int code, const char *format, ...) {
                    what, before, name ? name : "", n->op_type, (int)n->version);
 }
 
-int qs_op_infer_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
-                     qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error) {
+static int apply(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
+                 qs_dim (*dims)[QSIM_MAX_RANK], int (*rule)(qs_infer *x), const char *model,
+                 qsim_error *error) {
     const qs_node *n = &g->nodes[node];
     qs_infer x = {.graph = g,
                   .node = n,
@@ -36,7 +37,17 @@ int qs_op_infer_node(const qs_graph *g, const qs_value *values, qs_id node, qs_v
         x.in[i] = n->inputs[i] == QS_NONE ? NULL : &values[n->inputs[i]];
     for (int32_t i = 0; i < n->output_count; i++)
         out[i] = (qs_value){.dims = dims[i], .rank = -1};
-    return n->op->infer(&x);
+    return rule(&x);
+}
+
+int qs_op_infer_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
+                     qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error) {
+    return apply(g, values, node, out, dims, g->nodes[node].op->infer, model, error);
+}
+
+int qs_op_bound_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
+                     qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error) {
+    return apply(g, values, node, out, dims, g->nodes[node].op->bound, model, error);
 }
 
 /*
@@ -163,5 +174,7 @@ int qs_op_upgrade_graph(qs_graph *g, int64_t opset, const char *model, qsim_erro
         n->version = (int32_t)opset;
         code = qs_op_resolve(g, (qs_id)k, model, error);
     }
+    for (size_t k = 0; k < g->owned_count && !code; k++)
+        code = qs_op_upgrade_graph(g->owned[k], opset, model, error);
     return code ? code : qs_graph_set_import(g, "", opset);
 }

@@ -144,6 +144,9 @@ typedef struct qs_op {
 
     /* Checks types, shapes and attributes and gives the outputs' types and shapes. */
     int (*infer)(qs_infer *x);
+    /* Where sizes depend on elements: the most that they can be. The step writes what they are to
+     * frame->sizes. NULL: infer knows all sizes. */
+    int (*bound)(qs_infer *x);
     /* Rewrites the node in place from its version to `to`; NULL: nothing changes. */
     int (*upgrade)(qs_graph *g, qs_id node, int32_t to, qsim_error *error);
     /* Once a session: packed weights, tables. NULL: nothing to prepare. */
@@ -186,6 +189,10 @@ int qs_op_resolve(qs_graph *g, qs_id node, const char *model, qsim_error *error)
  * `out` and `dims` have room for its outputs; out[i].dims points into dims[i].
  */
 int qs_op_infer_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
+                     qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error);
+
+/* The same with the rule `bound` of the node's row. */
+int qs_op_bound_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
                      qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error);
 
 /* Runs the rules over the whole graph in order and stores dtypes and shapes in its values. */

@@ -16,6 +16,7 @@
     X(cast) \
     X(ceil) \
     X(clip) \
+    X(compress) \
     X(concat) \
     X(constant) \
     X(constant_of_shape) \
@@ -42,11 +43,13 @@
     X(hardsigmoid) \
     X(hardswish) \
     X(identity) \
+    X(if) \
     X(layernorm) \
     X(leakyrelu) \
     X(less) \
     X(less_or_equal) \
     X(log) \
+    X(loop) \
     X(lstm) \
     X(matmul) \
     X(matmulinteger) \
@@ -62,6 +65,8 @@
     X(ms_quantize) \
     X(mul) \
     X(neg) \
+    X(nms) \
+    X(nonzero) \
     X(not) \
     X(or) \
     X(pad) \
@@ -87,6 +92,7 @@
     X(resize) \
     X(rnn) \
     X(round) \
+    X(scan) \
     X(shape) \
     X(sigmoid) \
     X(sign) \
@@ -101,6 +107,7 @@
     X(tanh) \
     X(tile) \
     X(transpose) \
+    X(unique) \
     X(unsqueeze) \
     X(upsample) \
     X(where) \

@@ -36,12 +36,18 @@ const void *qs_pack_bytes(const qs_pack *p, int32_t index);
 
 struct qs_step;
 
+/* Outputs that a row with a `bound` may have, and the sizes of one. */
+#define QS_BOUND_OUTPUTS 4
+typedef int64_t qs_sizes_out[QSIM_MAX_RANK];
+
 /* Addresses of every value of the plan while it executes, and the step's scratch memory. */
 typedef struct qs_frame {
     qsim_ctx *ctx;
     void *const *address; /* by value id */
     void *scratch;        /* of this step, 64-byte aligned; of the size it asked for */
     int *status;          /* may be NULL; a step that meets a value breaking its rule sets a code */
+    /* Of a row with a `bound`: what the step has found the sizes of its outputs to be. */
+    qs_sizes_out *sizes;
 } qs_frame;
 
 typedef void (*qs_step_fn)(const struct qs_step *step, const qs_frame *frame);

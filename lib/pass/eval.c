@@ -57,7 +57,10 @@ static int store_output(const qs_eval *e, const qs_node *n, qs_id id, const qs_v
     return QSIM_OK;
 }
 
-int qs_eval_infer(const qs_eval *e, qs_id node) {
+typedef int (*rule_fn)(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
+                       qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error);
+
+static int apply(const qs_eval *e, qs_id node, rule_fn rule) {
     const qs_node *n = &e->graph->nodes[node];
     size_t outputs = (size_t)n->output_count;
     if (!n->op || !n->op->infer)
@@ -65,15 +68,22 @@ int qs_eval_infer(const qs_eval *e, qs_id node) {
                        e->model, n->op_type, n->name);
     qs_value *out = qs_calloc(e->ctx, outputs ? outputs : 1, sizeof(qs_value));
     qs_dim(*dims)[QSIM_MAX_RANK] = qs_calloc(e->ctx, outputs ? outputs : 1, sizeof(*dims));
-    int code = out && dims
-                   ? qs_op_infer_node(e->graph, e->values, node, out, dims, e->model, e->error)
-                   : no_memory(e, n);
+    int code = out && dims ? rule(e->graph, e->values, node, out, dims, e->model, e->error)
+                           : no_memory(e, n);
     for (size_t i = 0; i < outputs && !code; i++)
         if (n->outputs[i] != QS_NONE)
             code = store_output(e, n, n->outputs[i], &out[i]);
     qs_free(e->ctx, out);
     qs_free(e->ctx, dims);
     return code;
+}
+
+int qs_eval_infer(const qs_eval *e, qs_id node) {
+    return apply(e, node, qs_op_infer_node);
+}
+
+int qs_eval_bound(const qs_eval *e, qs_id node) {
+    return apply(e, node, qs_op_bound_node);
 }
 
 /* A Transpose that moves only axes of size 1. */

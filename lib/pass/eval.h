@@ -25,6 +25,8 @@ typedef struct qs_eval {
 
 /* Runs a node's shape rule on e->values and stores what it finds there. */
 int qs_eval_infer(const qs_eval *e, qs_id node);
+/* The same with the rule that bounds sizes which depend on elements. */
+int qs_eval_bound(const qs_eval *e, qs_id node);
 /* Elements and bytes of a value whose sizes are all known; false otherwise or on overflow. */
 bool qs_value_size(const qs_value *v, size_t *elements, size_t *bytes);
 /* Lowers a node whose sizes are all known. *alias: no step, output 0 is input 0's bytes. */

@@ -61,6 +61,7 @@ int qs_pass_names(qs_pass *p) {
             g->values[v].name = name;
         }
     }
+    qs_graph_name_captures(g);
     return QSIM_OK;
 }
 

@@ -42,6 +42,9 @@ static void check_sets(const qs_op *op) {
  */
 static void check_steps(const qs_op *op) {
     bool known;
+    for (int i = 0; i < op->attr_count; i++)
+        if (op->attrs[i].type == QS_ATTR_GRAPH)
+            return; /* a run executes its subgraphs */
     if (op->lower)
         return;
     const qs_op *made = qs_op_find("qsim", op->name, 1, &known);

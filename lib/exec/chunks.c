@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory for results whose sizes are found while a run executes. */
+#include "exec/deferred.h"
+
+struct qs_chunk {
+    struct qs_chunk *next_free, *next;
+    size_t bytes; /* of `data` */
+    uint8_t range;
+    void *data;
+};
+
+/* Ranges grow by quarters of a power of two, so at most a fifth of a chunk is unused. */
+#define QUARTERS 4
+
+/* The range of `bytes` and the most bytes that are in it. */
+static uint8_t range_of(size_t bytes, size_t *most) {
+    size_t power = 8; /* 256 bytes and less are one range */
+    while (power < 62 && ((size_t)1 << power) < bytes)
+        power++;
+    const size_t half = (size_t)1 << (power - 1), step = half / QUARTERS;
+    size_t quarter = bytes <= half ? 0 : (bytes - half + step - 1) / step;
+    if (power == 8)
+        quarter = QUARTERS;
+    *most = half + quarter * step;
+    return (uint8_t)((power - 8) * QUARTERS + quarter);
+}
+
+void qs_chunks_init(qs_chunks *c, qsim_ctx *ctx, size_t limit) {
+    memset(c, 0, sizeof(*c));
+    c->ctx = ctx;
+    c->limit = limit;
+}
+
+static struct qs_chunk *make_chunk(qs_chunks *c, size_t bytes, uint8_t range, int *code) {
+    size_t total;
+    *code = QSIM_E_LIMIT;
+    if (!qs_add(c->bytes, bytes, &total) || total > c->limit)
+        return NULL;
+    *code = QSIM_E_NOMEM;
+    struct qs_chunk *chunk = qs_alloc(c->ctx, 1, sizeof(*chunk));
+    void *data = chunk ? qs_alloc(c->ctx, bytes, 1) : NULL;
+    if (!data) {
+        qs_free(c->ctx, chunk);
+        return NULL;
+    }
+    *chunk = (struct qs_chunk){.next = c->all, .bytes = bytes, .range = range, .data = data};
+    c->all = chunk;
+    c->bytes = total;
+    *code = QSIM_OK;
+    return chunk;
+}
+
+struct qs_chunk *qs_chunk_take(qs_chunks *c, size_t bytes, int *code) {
+    size_t most;
+    *code = QSIM_E_LIMIT;
+    if (bytes >= c->limit || !qs_add(bytes, QS_SLACK, &bytes))
+        return NULL;
+    const uint8_t range = range_of(bytes, &most);
+    struct qs_chunk *chunk = c->free[range];
+    *code = QSIM_OK;
+    if (!chunk)
+        return make_chunk(c, most, range, code);
+    c->free[range] = chunk->next_free;
+    return chunk;
+}
+
+void *qs_chunk_data(const struct qs_chunk *chunk) {
+    return chunk->data;
+}
+
+void qs_chunk_give_back(qs_chunks *c, struct qs_chunk *chunk) {
+    chunk->next_free = c->free[chunk->range];
+    c->free[chunk->range] = chunk;
+}
+
+void qs_chunks_free(qs_chunks *c) {
+    for (struct qs_chunk *chunk = c->all, *next; chunk; chunk = next) {
+        next = chunk->next;
+        qs_free(c->ctx, chunk->data);
+        qs_free(c->ctx, chunk);
+    }
+    c->all = NULL;
+    memset(c->free, 0, sizeof(c->free));
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Executing If, Loop and Scan: the sessions of their subgraphs are run, on values of the run around
+ * them. What a subgraph gives lies in its own run's memory until it runs again, so states and
+ * results are copied.
+ */
+#include "exec/flow.h"
+
+int qs_flow_fail(const qs_flow_call *c, int code, const char *what) {
+    return qs_fail(c->error, code, "%s: %s (node '%s', %s)", c->run->session->name, what,
+                   c->n->name, c->n->op_type);
+}
+
+/* ---- life ---- */
+
+void qs_flow_free(qsim_ctx *ctx, struct qs_flow *f) {
+    if (!f)
+        return;
+    for (int32_t i = 0; f->state && i < f->states; i++)
+        qs_free(ctx, f->state[i].data);
+    for (int32_t i = 0; f->stack && i < f->stacks; i++)
+        qs_free(ctx, f->stack[i].at.data);
+    qsim_run_free(f->run[0]);
+    qsim_run_free(f->run[1]);
+    qs_free(ctx, f->in);
+    qs_free(ctx, f->out);
+    qs_free(ctx, f->dims);
+    qs_free(ctx, f->state);
+    qs_free(ctx, f->stack);
+    qs_free(ctx, f);
+}
+
+static const qs_flow_body *body_of(const qs_flow_call *c, int which) {
+    return &c->run->session->bodies[c->node->node].body[which];
+}
+
+/* Runs of the subgraphs, `states` states and as many stacks as there are outputs beside them. */
+int qs_flow_prepare(qs_flow_call *c, int32_t states) {
+    qsim_ctx *ctx = c->deferred->ctx;
+    struct qs_flow *f = c->node->flow;
+    size_t in = 1, out = 1;
+    if (f)
+        return QSIM_OK;
+    f = c->node->flow = qs_calloc(ctx, 1, sizeof(*f));
+    if (!f)
+        return qs_flow_fail(c, QSIM_E_NOMEM, "out of memory");
+    for (int k = 0; k < 2; k++) {
+        const qsim_session *s = body_of(c, k)->session;
+        int code = s ? qsim_run_create(s, &f->run[k], c->error) : QSIM_OK;
+        if (code)
+            return code;
+        if (!s)
+            continue;
+        f->run[k]->parent = c->run;
+        f->in_count[k] = s->graph->input_count;
+        f->out_count[k] = s->graph->output_count;
+        in = f->in_count[k] > in ? f->in_count[k] : in;
+        out = f->out_count[k] > out ? f->out_count[k] : out;
+    }
+    f->states = states;
+    f->stacks = c->n->output_count > states ? c->n->output_count - states : 0;
+    f->in = qs_calloc(ctx, in, sizeof(*f->in));
+    f->out = qs_calloc(ctx, out, sizeof(*f->out));
+    f->dims = qs_calloc(ctx, in, sizeof(*f->dims));
+    f->state = qs_calloc(ctx, (size_t)states + 1, sizeof(*f->state));
+    f->stack = qs_calloc(ctx, (size_t)f->stacks + 1, sizeof(*f->stack));
+    return f->in && f->out && f->dims && f->state && f->stack
+               ? QSIM_OK
+               : qs_flow_fail(c, QSIM_E_NOMEM, "out of memory");
+}
+
+/* ---- values ---- */
+
+/* Input `index` of the node; its sizes go to `dims`. */
+qsim_tensor qs_flow_input(const qs_flow_call *c, int32_t index, int64_t *dims) {
+    const qs_id id = c->n->inputs[index];
+    const qs_value *v = &c->plan->values[id];
+    qsim_tensor t = {.dtype = v->dtype, .rank = v->rank, .dims = dims};
+    t.data = c->plan->address[id];
+    qs_value_size(v, NULL, &t.bytes);
+    for (int32_t i = 0; i < v->rank; i++)
+        dims[i] = v->dims[i].size;
+    return t;
+}
+
+static bool is_left_out(const qs_node *n, int32_t index) {
+    return index >= n->input_count - n->captured || n->inputs[index] == QS_NONE;
+}
+
+int qs_flow_copy(qs_flow_call *c, qs_store *s, const qsim_tensor *t) {
+    if (t->bytes + 1 > s->room) {
+        qs_free(c->deferred->ctx, s->data);
+        s->room = 0;
+        s->data = qs_alloc(c->deferred->ctx, t->bytes + 1, 1);
+        if (!s->data)
+            return qs_flow_fail(c, QSIM_E_NOMEM, "out of memory for a state");
+        s->room = t->bytes + 1;
+    }
+    if (t->bytes)
+        memcpy(s->data, t->data, t->bytes);
+    s->t = *t;
+    s->t.data = s->data;
+    for (int32_t i = 0; i < t->rank; i++)
+        s->dims[i] = t->dims[i];
+    s->t.dims = s->dims;
+    return QSIM_OK;
+}
+
+int qs_flow_give(qs_flow_call *c, int32_t index, const qsim_tensor *t) {
+    void *data;
+    if (c->n->outputs[index] == QS_NONE)
+        return QSIM_OK;
+    int code = qs_deferred_output(c, index, t->dtype, t->rank, t->dims, &data);
+    if (!code && t->bytes)
+        memcpy(data, t->data, t->bytes);
+    return code;
+}
+
+/* Runs a subgraph; `fed` are its first inputs. */
+int qs_flow_run(qs_flow_call *c, int which, const qsim_tensor *fed) {
+    struct qs_flow *f = c->node->flow;
+    const int32_t *source = body_of(c, which)->source;
+    for (size_t i = 0; i < f->in_count[which]; i++)
+        f->in[i] = source[i] < 0 ? fed[-1 - source[i]] : qs_flow_input(c, source[i], f->dims[i]);
+    memset(f->out, 0, f->out_count[which] * sizeof(*f->out));
+    return qsim_run_execute(f->run[which], f->in, f->in_count[which], f->out, f->out_count[which],
+                            c->error);
+}
+
+/* ---- stacks ---- */
+
+int qs_flow_push(qs_flow_call *c, qs_stack *s, const qsim_tensor *t) {
+    qs_store *at = &s->at;
+    size_t used, need;
+    bool same = s->count == 0 || (at->t.dtype == t->dtype && at->t.rank == t->rank);
+    for (int32_t i = 0; s->count && same && i < t->rank; i++)
+        same = at->dims[i] == t->dims[i];
+    if (!same)
+        return qs_flow_fail(c, QSIM_E_SHAPE,
+                            "what the body gives changes its sizes from one time to the next");
+    if (!qs_mul(t->bytes, (size_t)s->count, &used) || !qs_add(used, t->bytes, &need) ||
+        need >= QS_ARENA_LIMIT)
+        return qs_flow_fail(c, QSIM_E_LIMIT, "the results of all times are too large");
+    if (!qs_grow(c->deferred->ctx, &at->data, &at->room, need + 1, 1))
+        return qs_flow_fail(c, QSIM_E_NOMEM, "out of memory for the results of all times");
+    if (t->bytes)
+        memcpy((uint8_t *)at->data + used, t->data, t->bytes);
+    for (int32_t i = 0; i < t->rank; i++)
+        at->dims[i] = t->dims[i];
+    at->t = (qsim_tensor){.dtype = t->dtype, .rank = t->rank, .dims = at->dims};
+    s->bytes = t->bytes;
+    s->count++;
+    return QSIM_OK;
+}
+
+/* Nothing was pushed: what inference knows of one result. */
+void qs_flow_describe(const qs_flow_call *c, size_t output, qs_stack *s) {
+    const qs_graph *g = body_of(c, 0)->session->graph;
+    const qs_value *v = &g->values[g->outputs[output]];
+    s->bytes = 0;
+    s->at.t =
+        (qsim_tensor){.dtype = v->dtype, .rank = v->rank < 0 ? 0 : v->rank, .dims = s->at.dims};
+    for (int32_t i = 0; i < s->at.t.rank; i++)
+        s->at.dims[i] = v->dims[i].size < 0 ? 0 : v->dims[i].size;
+}
+
+void qs_flow_unstack(const qs_stack *s, int32_t axis, bool back, void *to) {
+    size_t outer = 1;
+    for (int32_t i = 0; i < axis; i++)
+        outer *= (size_t)s->at.dims[i];
+    if (s->bytes == 0 || outer == 0)
+        return;
+    const size_t bytes = s->bytes / outer, step = bytes * (size_t)s->count;
+    for (int64_t t = 0; t < s->count; t++) {
+        const uint8_t *x = (const uint8_t *)s->at.data + (size_t)t * s->bytes;
+        uint8_t *y = (uint8_t *)to + (size_t)(back ? s->count - 1 - t : t) * bytes;
+        qs_copy_rows(x, (ptrdiff_t)bytes, y, (ptrdiff_t)step, bytes, outer);
+    }
+}
+
+/* ---- If ---- */
+
+static int execute_if(qs_flow_call *c) {
+    const uint8_t *condition = c->plan->address[c->n->inputs[0]];
+    size_t elements = 0;
+    int code = qs_flow_prepare(c, c->n->output_count);
+    qs_value_size(&c->plan->values[c->n->inputs[0]], &elements, NULL);
+    if (!code && elements != 1)
+        code = qs_flow_fail(c, QSIM_E_SHAPE, "the condition is not a single value");
+    const int which = !code && *condition ? 0 : 1;
+    if (!code)
+        code = qs_flow_run(c, which, NULL);
+    for (int32_t i = 0; i < c->n->output_count && !code; i++)
+        code = qs_flow_give(c, i, &c->node->flow->out[i]);
+    return code;
+}
+
+/* ---- Loop ---- */
+
+/* The trip count and the condition that a Loop begins with. */
+static void begin_loop(const qs_flow_call *c, int64_t *trips, uint8_t *go) {
+    *trips = INT64_MAX;
+    *go = 1;
+    if (!is_left_out(c->n, 0))
+        memcpy(trips, c->plan->address[c->n->inputs[0]], sizeof(*trips));
+    if (!is_left_out(c->n, 1))
+        memcpy(go, c->plan->address[c->n->inputs[1]], sizeof(*go));
+}
+
+/* What the body has given: the condition, states, results. */
+static int take_round(qs_flow_call *c, uint8_t *go) {
+    struct qs_flow *f = c->node->flow;
+    int code = QSIM_OK;
+    if (f->out[0].bytes < 1)
+        return qs_flow_fail(c, QSIM_E_SHAPE, "the body gives no condition");
+    *go = *(const uint8_t *)f->out[0].data;
+    for (int32_t i = 0; i < f->states && !code; i++)
+        code = qs_flow_copy(c, &f->state[i], &f->out[1 + i]);
+    for (int32_t i = 0; i < f->stacks && !code; i++)
+        code = qs_flow_push(c, &f->stack[i], &f->out[1 + f->states + i]);
+    return code;
+}
+
+/* A single value as the body's input `index` takes it: some say it has an axis of size 1. */
+static qsim_tensor single(const qs_flow_call *c, size_t index, int32_t dtype, void *data,
+                          size_t bytes) {
+    static const int64_t ones[QSIM_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
+    const qs_graph *g = body_of(c, 0)->session->graph;
+    const int32_t rank = g->values[g->inputs[index]].rank;
+    return (qsim_tensor){dtype, rank < 0 ? 0 : rank, ones, data, bytes};
+}
+
+/* Output `index`: what the body gave at each time, along a new first axis. */
+static int give_times(qs_flow_call *c, int32_t index, size_t body_output, qs_stack *s) {
+    int64_t dims[QSIM_MAX_RANK];
+    void *data;
+    if (c->n->outputs[index] == QS_NONE)
+        return QSIM_OK;
+    if (s->count == 0)
+        qs_flow_describe(c, body_output, s);
+    const int32_t rank = s->at.t.rank + 1;
+    if (rank > QSIM_MAX_RANK)
+        return qs_flow_fail(c, QSIM_E_LIMIT, "results of all times have too many axes");
+    dims[0] = s->count;
+    memcpy(dims + 1, s->at.dims, (size_t)s->at.t.rank * sizeof(*dims));
+    int code = qs_deferred_output(c, index, s->at.t.dtype, rank, dims, &data);
+    if (!code)
+        qs_flow_unstack(s, 0, false, data);
+    return code;
+}
+
+static int execute_loop(qs_flow_call *c) {
+    const int32_t states = c->n->input_count - c->n->captured - 2;
+    int64_t trips, dims[QSIM_MAX_RANK];
+    uint8_t go;
+    int code = qs_flow_prepare(c, states);
+    struct qs_flow *f = c->node->flow;
+    qsim_tensor *fed = code ? NULL : qs_calloc(c->deferred->ctx, (size_t)states + 2, sizeof(*fed));
+    if (!code && !fed)
+        code = qs_flow_fail(c, QSIM_E_NOMEM, "out of memory");
+    for (int32_t i = 0; i < states && !code; i++) {
+        const qsim_tensor t = qs_flow_input(c, i + 2, dims);
+        code = qs_flow_copy(c, &f->state[i], &t);
+    }
+    for (int32_t i = 0; !code && i < f->stacks; i++)
+        f->stack[i].count = 0;
+    begin_loop(c, &trips, &go);
+    for (int64_t t = 0; t < trips && go && !code; t++) {
+        if (qs_run_is_cancelled(c->run)) {
+            code = QSIM_E_CANCELLED;
+            break;
+        }
+        fed[0] = single(c, 0, QSIM_INT64, &t, sizeof(t));
+        fed[1] = single(c, 1, QSIM_BOOL, &go, 1);
+        for (int32_t i = 0; i < states; i++)
+            fed[i + 2] = f->state[i].t;
+        code = qs_flow_run(c, 0, fed);
+        if (!code)
+            code = take_round(c, &go);
+    }
+    qs_free(c->deferred->ctx, fed);
+    for (int32_t i = 0; i < c->n->output_count && !code; i++)
+        code = i < states ? qs_flow_give(c, i, &f->state[i].t)
+                          : give_times(c, i, (size_t)i + 1, &f->stack[i - states]);
+    return code;
+}
+
+int qs_flow_execute(qs_flow_call *c) {
+    if (qs_node_subgraph(c->n, "then_branch"))
+        return execute_if(c);
+    return qs_node_attr(c->n, "num_scan_inputs") ? qs_flow_scan(c) : execute_loop(c);
+}

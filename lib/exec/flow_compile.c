@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* Subgraphs become sessions of their own, which each run of the outer session runs. */
+#include "exec/deferred.h"
+
+#include "base/ctx.h"
+
+static int no_memory(const qsim_session *s, const qs_node *n, qsim_error *error) {
+    return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory for a subgraph (node '%s', %s)", s->name,
+                   n->name, n->op_type);
+}
+
+/* Captured values that have become constants of the graph around are constants inside. */
+static int bind_constants(const qsim_session *s, const qs_node *n, const qs_subgraph *sub,
+                          qs_graph *inner) {
+    for (int32_t i = 0; i < sub->capture_count; i++) {
+        const qs_value *outer = &s->graph->values[n->inputs[sub->captures[i].input]];
+        qs_value *v = &inner->values[sub->captures[i].inner];
+        if (!outer->data)
+            continue;
+        v->data = outer->data;
+        if (qs_value_set_shape(inner, sub->captures[i].inner, outer->dtype, outer->rank,
+                               outer->dims))
+            return QSIM_E_NOMEM;
+    }
+    size_t kept = (size_t)sub->fed;
+    for (size_t i = kept; i < inner->input_count; i++)
+        if (!inner->values[inner->inputs[i]].data)
+            inner->inputs[kept++] = inner->inputs[i];
+    inner->input_count = kept;
+    return QSIM_OK;
+}
+
+/* Where each input of the compiled subgraph comes from. */
+static int find_sources(qsim_session *s, const qs_subgraph *sub, const qs_graph *inner,
+                        qs_flow_body *body) {
+    body->source = qs_arena_alloc(&s->arena, inner->input_count + 1, sizeof(*body->source));
+    int32_t *of = qs_calloc(s->ctx, inner->value_count + 1, sizeof(*of));
+    const bool ok = body->source && of;
+    for (int32_t i = 0; ok && i < sub->capture_count; i++)
+        of[sub->captures[i].inner] = sub->captures[i].input;
+    for (size_t i = 0; ok && i < inner->input_count; i++)
+        body->source[i] = i < (size_t)sub->fed ? -1 - (int32_t)i : of[inner->inputs[i]];
+    qs_free(s->ctx, of);
+    return ok ? QSIM_OK : QSIM_E_NOMEM;
+}
+
+static int compile_one(qsim_session *s, const qs_node *n, const qs_subgraph *sub, int32_t level,
+                       bool literal, qs_flow_body *body, qsim_error *error) {
+    qsim_session_options o = {.struct_size = sizeof(o), .level = level};
+    qsim_model *m;
+    int code = qs_model_create(s->ctx, &m, error);
+    if (code)
+        return code;
+    qs_graph_free(m->graph);
+    m->graph = NULL;
+    m->name = s->name;
+    if (qs_graph_clone(sub->graph, s->ctx, &m->graph) || bind_constants(s, n, sub, m->graph) ||
+        find_sources(s, sub, m->graph, body))
+        code = no_memory(s, n, error);
+    if (!code)
+        code = qs_op_infer_graph(m->graph, s->name, error);
+    if (!code)
+        code = qs_session_compile(m, &o, literal, &body->session, error);
+    qsim_model_free(m);
+    return code;
+}
+
+int qs_flow_compile(qsim_session *s, int32_t level, bool literal, qsim_error *error) {
+    static const char *const names[][2] = {
+        {"then_branch", "body"}, /* the first subgraph of a node, */
+        {"else_branch", ""},     /* and the second */
+    };
+    const qs_graph *g = s->graph;
+    for (size_t i = 0; i < g->order_count; i++) {
+        const qs_node *n = &g->nodes[g->order[i]];
+        if (!qs_node_has_subgraph(n))
+            continue;
+        if (!s->bodies)
+            s->bodies = qs_arena_alloc(&s->arena, g->node_count + 1, sizeof(*s->bodies));
+        if (!s->bodies)
+            return no_memory(s, n, error);
+        for (size_t k = 0; k < QS_COUNT(names); k++) {
+            const qs_subgraph *sub = qs_node_subgraph(n, names[k][0]);
+            if (!sub)
+                sub = qs_node_subgraph(n, names[k][1]);
+            int code =
+                sub ? compile_one(s, n, sub, level, literal, &s->bodies[g->order[i]].body[k], error)
+                    : QSIM_OK;
+            if (code)
+                return code;
+        }
+    }
+    return QSIM_OK;
+}
+
+void qs_flow_release(const qsim_session *s) {
+    for (size_t i = 0; s->bodies && i < s->graph->node_count; i++)
+        for (int k = 0; k < 2; k++)
+            qsim_session_free(s->bodies[i].body[k].session);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scan: the body runs for each index of an axis of some inputs, in either direction; what it gives
+ * is put together along an axis. Opset 8 does so for each element of a batch, which is the first
+ * axis of everything, for as long as input 0, if there, says.
+ */
+#include "exec/flow.h"
+
+typedef struct scan {
+    qs_flow_call *c;
+    int32_t first, states, walked;
+    int32_t batch;    /* 1: there is a batch's axis */
+    int64_t length;   /* of the axis that is walked along */
+    qsim_tensor *fed; /* to the body */
+    int64_t (*dims)[QSIM_MAX_RANK];
+    qs_store *slice; /* of each input that is walked along */
+    void **out;      /* of each output of the node, once it has memory */
+} scan;
+
+static int64_t entry(const qs_node *n, const char *name, int32_t index) {
+    const qs_attr *a = qs_node_attr(n, name);
+    return a && a->type == QS_ATTR_INTS && index < a->count ? a->u.ints[index] : 0;
+}
+
+static int64_t axis_of(const scan *s, int32_t walked, int32_t rank) {
+    const int64_t axis = s->batch ? 1 : entry(s->c->n, "scan_input_axes", walked);
+    return axis < 0 ? axis + rank : axis;
+}
+
+static bool is_back(const scan *s, int32_t walked) {
+    return entry(s->c->n, s->batch ? "directions" : "scan_input_directions", walked) == 1;
+}
+
+/* Element `b` of the batch of a tensor; all of it where there is no batch. */
+static void pick(const scan *s, int64_t b, qsim_tensor *t, int64_t *dims) {
+    if (!s->batch)
+        return;
+    t->bytes = dims[0] ? t->bytes / (size_t)dims[0] : 0;
+    t->data = (uint8_t *)t->data + (size_t)b * t->bytes;
+    memmove(dims, dims + 1, (size_t)(t->rank - 1) * sizeof(*dims));
+    t->rank--;
+}
+
+/* ---- before ---- */
+
+static int find_length(scan *s) {
+    int64_t dims[QSIM_MAX_RANK];
+    s->length = -1;
+    for (int32_t i = 0; i < s->walked; i++) {
+        const qsim_tensor t = qs_flow_input(s->c, s->first + s->states + i, dims);
+        const int64_t axis = axis_of(s, i, t.rank);
+        if (axis < 0 || axis >= t.rank)
+            return qs_flow_fail(s->c, QSIM_E_SHAPE, "an input has no such axis to scan");
+        if (s->length >= 0 && s->length != dims[axis])
+            return qs_flow_fail(s->c, QSIM_E_SHAPE, "inputs to scan differ in length");
+        s->length = dims[axis];
+    }
+    return QSIM_OK;
+}
+
+static int begin(scan *s) {
+    const qs_node *n = s->c->n;
+    qsim_ctx *ctx = s->c->deferred->ctx;
+    s->batch = n->version < 9;
+    s->first = s->batch;
+    s->walked = (int32_t)qs_node_int(n, "num_scan_inputs", 0);
+    s->states = n->input_count - n->captured - s->first - s->walked;
+    const size_t fed = (size_t)(s->states + s->walked) + 1;
+    s->fed = qs_calloc(ctx, fed, sizeof(*s->fed));
+    s->dims = qs_calloc(ctx, fed, sizeof(*s->dims));
+    s->slice = qs_calloc(ctx, fed, sizeof(*s->slice));
+    s->out = qs_calloc(ctx, (size_t)n->output_count + 1, sizeof(*s->out));
+    if (!s->fed || !s->dims || !s->slice || !s->out)
+        return qs_flow_fail(s->c, QSIM_E_NOMEM, "out of memory");
+    int code = qs_flow_prepare(s->c, s->states);
+    return code ? code : find_length(s);
+}
+
+static void end(scan *s) {
+    qsim_ctx *ctx = s->c->deferred->ctx;
+    for (int32_t i = 0; s->slice && i < s->walked; i++)
+        qs_free(ctx, s->slice[i].data);
+    qs_free(ctx, s->fed);
+    qs_free(ctx, s->dims);
+    qs_free(ctx, s->slice);
+    qs_free(ctx, s->out);
+}
+
+/* ---- one element of the batch ---- */
+
+/* What the body sees of input `walked` at index t. */
+static int slice(scan *s, int32_t walked, int64_t b, int64_t t) {
+    int64_t *dims = s->dims[s->states + walked];
+    qsim_tensor x = qs_flow_input(s->c, s->first + s->states + walked, dims);
+    const int64_t axis = axis_of(s, walked, x.rank) - s->batch;
+    qs_store *to = &s->slice[walked];
+    size_t outer = 1;
+    pick(s, b, &x, dims);
+    for (int32_t i = 0; i < axis; i++)
+        outer *= (size_t)dims[i];
+    const size_t whole = x.bytes;
+    const size_t bytes = outer && s->length ? whole / outer / (size_t)s->length : 0;
+    if (!qs_grow(s->c->deferred->ctx, &to->data, &to->room, bytes * outer + 1, 1))
+        return qs_flow_fail(s->c, QSIM_E_NOMEM, "out of memory for a part of an input");
+    if (bytes)
+        qs_copy_rows((const uint8_t *)x.data + (size_t)t * bytes,
+                     (ptrdiff_t)(bytes * (size_t)s->length), to->data, (ptrdiff_t)bytes, bytes,
+                     outer);
+    memmove(dims + axis, dims + axis + 1, (size_t)(x.rank - 1 - axis) * sizeof(*dims));
+    s->fed[s->states + walked] = (qsim_tensor){x.dtype, x.rank - 1, dims, to->data, bytes * outer};
+    return QSIM_OK;
+}
+
+static int step(scan *s, int64_t b, int64_t t, int64_t length) {
+    struct qs_flow *f = s->c->node->flow;
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < s->states; i++)
+        s->fed[i] = f->state[i].t;
+    for (int32_t i = 0; i < s->walked && !code; i++)
+        code = slice(s, i, b, is_back(s, i) ? length - 1 - t : t);
+    if (!code)
+        code = qs_flow_run(s->c, 0, s->fed);
+    for (int32_t i = 0; i < s->states && !code; i++)
+        code = qs_flow_copy(s->c, &f->state[i], &f->out[i]);
+    for (int32_t i = 0; i < f->stacks && !code; i++)
+        code = qs_flow_push(s->c, &f->stack[i], &f->out[s->states + i]);
+    return code;
+}
+
+/* So many of the walked axis's indices count for element `b`. */
+static int length_of(const scan *s, int64_t b, int64_t *length) {
+    *length = s->length;
+    if (!s->batch || s->c->n->inputs[0] == QS_NONE)
+        return QSIM_OK;
+    memcpy(length, (const int64_t *)s->c->plan->address[s->c->n->inputs[0]] + b, sizeof(*length));
+    return *length < 0 || *length > s->length
+               ? qs_flow_fail(s->c, QSIM_E_VALUE, "a length is beyond the sequence")
+               : QSIM_OK;
+}
+
+static int walk(scan *s, int64_t b, int64_t length) {
+    struct qs_flow *f = s->c->node->flow;
+    int64_t dims[QSIM_MAX_RANK];
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < s->states && !code; i++) {
+        qsim_tensor t = qs_flow_input(s->c, s->first + i, dims);
+        pick(s, b, &t, dims);
+        code = qs_flow_copy(s->c, &f->state[i], &t);
+    }
+    for (int32_t i = 0; i < f->stacks; i++)
+        f->stack[i].count = 0;
+    for (int64_t t = 0; t < length && !code; t++)
+        code = qs_run_is_cancelled(s->c->run) ? QSIM_E_CANCELLED : step(s, b, t, length);
+    return code;
+}
+
+/* ---- results ---- */
+
+/* Element `b` of output `index`, which is made with the first one; rows behind it stay 0. */
+static int place(scan *s, int32_t index, int64_t b, int64_t batch, const qsim_tensor *t,
+                 uint8_t **to) {
+    int64_t dims[QSIM_MAX_RANK];
+    size_t bytes;
+    if (t->rank + s->batch > QSIM_MAX_RANK)
+        return qs_flow_fail(s->c, QSIM_E_LIMIT, "a result has too many axes");
+    dims[0] = batch;
+    memcpy(dims + s->batch, t->dims, (size_t)t->rank * sizeof(*dims));
+    if (!s->out[index]) {
+        int code =
+            qs_deferred_output(s->c, index, t->dtype, t->rank + s->batch, dims, &s->out[index]);
+        if (code)
+            return code;
+        qsim_tensor_size(t->dtype, t->rank + s->batch, dims, NULL, &bytes);
+        memset(s->out[index], 0, bytes);
+    }
+    qsim_tensor_size(t->dtype, t->rank, t->dims, NULL, &bytes);
+    *to = (uint8_t *)s->out[index] + (size_t)b * bytes;
+    return QSIM_OK;
+}
+
+static int give_stack(scan *s, int32_t index, int64_t b, int64_t batch) {
+    const int32_t k = index - s->states;
+    qs_stack *from = &s->c->node->flow->stack[k];
+    int64_t dims[QSIM_MAX_RANK];
+    uint8_t *to;
+    if (from->count == 0)
+        qs_flow_describe(s->c, (size_t)index, from);
+    const int32_t rank = from->at.t.rank + 1;
+    int64_t axis = s->batch ? 0 : entry(s->c->n, "scan_output_axes", k);
+    axis += axis < 0 ? rank : 0;
+    if (rank > QSIM_MAX_RANK || axis < 0 || axis >= rank)
+        return qs_flow_fail(s->c, QSIM_E_SHAPE, "a result cannot get the axis that is asked for");
+    for (int32_t i = 0; i < rank; i++)
+        dims[i] = i == axis ? (s->batch ? s->length : from->count) : from->at.dims[i - (i > axis)];
+    const qsim_tensor t = {.dtype = from->at.t.dtype, .rank = rank, .dims = dims};
+    int code = place(s, index, b, batch, &t, &to);
+    if (!code)
+        qs_flow_unstack(from, (int32_t)axis, entry(s->c->n, "scan_output_directions", k) == 1, to);
+    return code;
+}
+
+static int give_all(scan *s, int64_t b, int64_t batch) {
+    struct qs_flow *f = s->c->node->flow;
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < s->c->n->output_count && !code; i++) {
+        uint8_t *to;
+        if (s->c->n->outputs[i] == QS_NONE)
+            continue;
+        if (i >= s->states) {
+            code = give_stack(s, i, b, batch);
+            continue;
+        }
+        code = place(s, i, b, batch, &f->state[i].t, &to);
+        if (!code && f->state[i].t.bytes)
+            memcpy(to, f->state[i].data, f->state[i].t.bytes);
+    }
+    return code;
+}
+
+int qs_flow_scan(qs_flow_call *c) {
+    scan s = {.c = c};
+    int64_t batch = 1, length, dims[QSIM_MAX_RANK];
+    int code = begin(&s);
+    if (!code && s.batch) {
+        qs_flow_input(c, s.first + s.states, dims);
+        batch = dims[0];
+    }
+    for (int64_t b = 0; b < batch && !code; b++) {
+        code = length_of(&s, b, &length);
+        if (!code)
+            code = walk(&s, b, length);
+        if (!code)
+            code = give_all(&s, b, batch);
+    }
+    end(&s);
+    return code;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* Copying subgraphs, for qs_graph_clone. */
+#ifndef QS_SUBGRAPH_H
+#define QS_SUBGRAPH_H
+
+#include "graph/graph.h"
+
+/* The node, just copied into `g`, gets copies of its subgraphs; false: out of memory. */
+bool qs_subgraphs_clone(qs_graph *g, qs_node *n);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Graphs inside nodes. What a subgraph reads of the graph around it becomes an input of its own and
+ * one of the node's; a constant of that graph is a constant in both.
+ */
+#include "onnx/reader.h"
+
+#define DEPTH_LIMIT 16 /* of graphs inside graphs */
+
+/* Where reading goes on after a subgraph. */
+typedef struct place {
+    qs_graph *graph;
+    qs_arena *arena;
+    const qs_scope *scope;
+    qs_level *level;
+} place;
+
+static place here(const qs_reader *r) {
+    return (place){r->graph, r->arena, r->scope, r->level};
+}
+
+static void go(qs_reader *r, place to) {
+    r->graph = to.graph;
+    r->arena = to.arena;
+    r->scope = to.scope;
+    r->level = to.level;
+}
+
+/* ---- captures ---- */
+
+static int add_capture(qs_reader *r, qs_span text, qs_id outer, qs_id *out) {
+    qs_level *level = r->level;
+    const size_t count = (size_t)level->sub->capture_count;
+    const char *name = qs_read_scratch(r, text);
+    *out = name ? qs_graph_add_value(r->graph, name) : QSIM_E_NOMEM;
+    if (*out < 0 || count >= INT32_MAX ||
+        !qs_grow(r->ctx, (void **)&level->pairs, &level->room, count + 1, sizeof(*level->pairs)))
+        return qs_read_nomem(r);
+    level->pairs[count] = (qs_captured){.inner = *out, .outer = outer};
+    level->sub->capture_count++;
+    const qs_value *from = &level->outer_graph->values[outer];
+    qs_value *v = &r->graph->values[*out];
+    v->data = from->data;
+    v->dtype = from->dtype;
+    v->rank = from->rank;
+    v->dims = from->dims;
+    v->is_input = true; /* or a constant: no node of the subgraph makes it */
+    return QSIM_OK;
+}
+
+int qs_read_captured(qs_reader *r, qs_span text, qs_id *out) {
+    const place inside = here(r);
+    const qs_level *level = r->level;
+    go(r,
+       (place){level->outer_graph, &level->outer_graph->arena, level->outer_scope, level->outer});
+    qs_id outer;
+    int code = qs_read_lookup(r, text, &outer);
+    go(r, inside);
+    *out = QS_NONE;
+    return code || outer == QS_NONE ? code : add_capture(r, text, outer, out);
+}
+
+/* ---- a subgraph ---- */
+
+static int copy_imports(qs_reader *r, const qs_graph *from) {
+    for (size_t i = 0; i < from->import_count; i++)
+        if (qs_graph_set_import(r->graph, from->imports[i].domain, from->imports[i].version))
+            return qs_read_nomem(r);
+    return QSIM_OK;
+}
+
+/* Captured values that are not constant follow the inputs that the operator feeds. */
+static int list_inputs(qs_reader *r, const qs_level *level) {
+    level->sub->fed = (int32_t)r->graph->input_count;
+    for (int32_t i = 0; i < level->sub->capture_count; i++)
+        if (!r->graph->values[level->pairs[i].inner].data &&
+            qs_graph_push_input(r->graph, level->pairs[i].inner))
+            return qs_read_nomem(r);
+    return QSIM_OK;
+}
+
+static int read_inside(qs_reader *r, qs_span message, const qs_level *level) {
+    int code = copy_imports(r, level->outer_graph);
+    if (!code)
+        code = qs_read_claim_names(r, message);
+    if (!code)
+        code = qs_read_inner_graph(r, message);
+    if (!code)
+        code = list_inputs(r, level);
+    return code ? code : qs_read_resolve(r);
+}
+
+/* A model that is only looked at may have a subgraph that breaks a rule: it stays unread. */
+static int pass_over(qs_reader *r, int code) {
+    if (r->passing)
+        return qs_read_pass(r, code);
+    qs_error_clear(r->error);
+    return QSIM_OK;
+}
+
+static int read_one(qs_reader *r, qs_attr *a, qs_level *level) {
+    const place around = here(r);
+    const qs_node *at = r->at;
+    const int depth = r->level ? r->level->depth + 1 : 1;
+    qs_graph *inner;
+    if (depth > DEPTH_LIMIT && r->inspect)
+        return QSIM_OK; /* what is only looked at may go deeper, unread */
+    if (depth > DEPTH_LIMIT)
+        return qs_read_fail(r, QSIM_E_LIMIT, "more than %d graphs inside graphs", DEPTH_LIMIT);
+    qs_subgraph *sub = qs_arena_alloc(r->arena, 1, sizeof(*sub));
+    if (!sub || qs_graph_create(r->ctx, &inner) || qs_graph_own(r->graph, inner))
+        return qs_read_nomem(r);
+    sub->graph = inner;
+    *level = (qs_level){.sub = sub,
+                        .outer_graph = r->graph,
+                        .outer_scope = r->scope,
+                        .outer = r->level,
+                        .depth = depth};
+    go(r, (place){inner, &inner->arena, NULL, level});
+    int code = read_inside(r, qs_wire_find(a->source, ATTR_G), level);
+    go(r, around);
+    r->at = at;
+    if (code && code != QSIM_E_NOMEM && r->inspect) {
+        level->sub = NULL;
+        code = pass_over(r, code);
+    } else {
+        a->u.graph = sub;
+    }
+    return code;
+}
+
+/* Further inputs of the node, for what a subgraph captures. */
+static int place_captures(qs_reader *r, const qs_level *level, int32_t own, qs_id **list,
+                          int32_t *count) {
+    qs_subgraph *sub = level->sub;
+    const size_t before = (size_t)*count, added = (size_t)sub->capture_count;
+    qs_id *all = qs_arena_alloc(r->arena, before + added, sizeof(*all));
+    sub->captures = qs_arena_alloc(r->arena, added, sizeof(*sub->captures));
+    if (!all || !sub->captures || before + added + (size_t)own > INT32_MAX)
+        return qs_read_nomem(r);
+    if (before)
+        memcpy(all, *list, before * sizeof(*all));
+    for (size_t i = 0; i < added; i++) {
+        all[before + i] = level->pairs[i].outer;
+        sub->captures[i] = (qs_capture){level->pairs[i].inner, own + (int32_t)(before + i)};
+    }
+    *list = all;
+    *count += sub->capture_count;
+    return QSIM_OK;
+}
+
+int qs_read_subgraphs(qs_reader *r, qs_node *head, int32_t own_inputs, qs_id **captured,
+                      int32_t *count) {
+    *captured = NULL;
+    *count = 0;
+    for (int32_t i = 0; i < head->attr_count; i++) {
+        qs_level level = {0};
+        if (head->attrs[i].type != QS_ATTR_GRAPH)
+            continue;
+        int code = read_one(r, &head->attrs[i], &level);
+        if (!code && level.sub)
+            code = place_captures(r, &level, own_inputs, captured, count);
+        qs_free(r->ctx, level.pairs);
+        if (code)
+            return code;
+    }
+    return QSIM_OK;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * If, Loop, Scan: types and shapes of what their subgraphs are fed and give. They have no steps: a
+ * run executes their subgraphs (exec/flow.c).
+ */
+#include "op/rules.h"
+
+/* A dim of which two sizes are seen is unknown. */
+static bool widen(qs_dim *a, const qs_dim *b) {
+    const bool same = a->size == b->size && (a->size >= 0 || a->symbol == b->symbol);
+    const bool change = !same && (a->size >= 0 || a->symbol);
+    if (!same)
+        *a = (qs_dim){-1, NULL};
+    return change;
+}
+
+/* Makes `a` a type that `b` is of, too. True: it changed. */
+static bool unify(qs_value *a, qs_dim *dims, const qs_value *b) {
+    bool changed = false;
+    if (a->rank < 0)
+        return false;
+    if (b->rank != a->rank) {
+        a->rank = -1;
+        return true;
+    }
+    for (int32_t i = 0; i < a->rank; i++)
+        changed |= widen(&dims[i], &b->dims[i]);
+    return changed;
+}
+
+static int no_memory(const qs_infer *x) {
+    return qs_infer_fail(x, QSIM_E_NOMEM, "out of memory");
+}
+
+/* The type of input `index` of a subgraph; what the file declares fills in what is not known. */
+static int feed(const qs_infer *x, const qs_subgraph *sub, size_t index, int32_t dtype,
+                int32_t rank, const qs_dim *dims) {
+    const qs_id id = sub->graph->inputs[index];
+    const qs_value *v = &sub->graph->values[id];
+    if (v->dtype && dtype && v->dtype != dtype)
+        return qs_infer_fail(x, QSIM_E_DTYPE, "'%s' of the subgraph is %s, it is given %s", v->name,
+                             qsim_dtype_name(v->dtype), qsim_dtype_name(dtype));
+    if (rank < 0)
+        return QSIM_OK;
+    return qs_value_set_shape(sub->graph, id, dtype, rank, dims) ? no_memory(x) : QSIM_OK;
+}
+
+static int feed_value(const qs_infer *x, const qs_subgraph *sub, size_t index, const qs_value *v) {
+    return feed(x, sub, index, v->dtype, v->rank, v->dims);
+}
+
+/* A single value; some files say that it has an axis. */
+static int feed_single(const qs_infer *x, const qs_subgraph *sub, size_t index, int32_t dtype) {
+    const qs_value *v = &sub->graph->values[sub->graph->inputs[index]];
+    return feed(x, sub, index, dtype, v->rank < 0 ? 0 : v->rank, v->dims);
+}
+
+static int feed_captures(const qs_infer *x, const qs_subgraph *sub) {
+    for (int32_t i = 0; i < sub->capture_count; i++) {
+        const qs_capture c = sub->captures[i];
+        const qs_value *v = &x->values[x->node->inputs[c.input]];
+        if (!sub->graph->values[c.inner].data &&
+            qs_value_set_shape(sub->graph, c.inner, v->dtype, v->rank, v->dims))
+            return no_memory(x);
+    }
+    return QSIM_OK;
+}
+
+static int own_inputs(const qs_node *n) {
+    return n->input_count - n->captured;
+}
+
+static const qs_value *result(const qs_subgraph *sub, size_t index) {
+    return &sub->graph->values[sub->graph->outputs[index]];
+}
+
+static int check_counts(const qs_infer *x, const qs_subgraph *sub, int32_t inputs,
+                        int32_t outputs) {
+    if (!sub)
+        return qs_infer_fail(x, QSIM_E_GRAPH, "a subgraph is missing");
+    if (sub->fed != inputs)
+        return qs_infer_fail(x, QSIM_E_GRAPH, "the subgraph has %d inputs, %d are given",
+                             (int)sub->fed, (int)inputs);
+    if ((int64_t)sub->graph->output_count != outputs)
+        return qs_infer_fail(x, QSIM_E_GRAPH, "the subgraph gives %zu outputs, %d are expected",
+                             sub->graph->output_count, (int)outputs);
+    return QSIM_OK;
+}
+
+static int check_single(const qs_infer *x, const qs_value *v, int32_t dtype, const char *what) {
+    if (v && v->dtype && v->dtype != dtype)
+        return qs_infer_fail(x, QSIM_E_DTYPE, "the %s is %s, not %s", what,
+                             qsim_dtype_name(v->dtype), qsim_dtype_name(dtype));
+    if (v && v->rank >= 0 && qs_dims_product(v->dims, 0, v->rank) > 1)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the %s is not a single value", what);
+    return QSIM_OK;
+}
+
+/* ---- If ---- */
+
+static int give_either(qs_infer *x, int32_t index, const qs_value *a, const qs_value *b) {
+    qs_dim dims[QSIM_MAX_RANK];
+    qs_value y = *a;
+    if (a->dtype && b->dtype && a->dtype != b->dtype)
+        return qs_infer_fail(x, QSIM_E_DTYPE, "the branches give output %d as %s and as %s",
+                             (int)index, qsim_dtype_name(a->dtype), qsim_dtype_name(b->dtype));
+    if (a->rank > 0)
+        memcpy(dims, a->dims, (size_t)a->rank * sizeof(*dims));
+    unify(&y, dims, b);
+    return qs_infer_out(x, index, a->dtype ? a->dtype : b->dtype, y.rank, dims);
+}
+
+static int infer_if(qs_infer *x) {
+    static const char *const names[] = {"then_branch", "else_branch"};
+    const qs_node *n = x->node;
+    const qs_subgraph *sub[2];
+    int code = check_single(x, x->in[0], QSIM_BOOL, "condition");
+    for (int i = 0; i < 2 && !code; i++) {
+        sub[i] = qs_node_subgraph(n, names[i]);
+        code = check_counts(x, sub[i], 0, n->output_count);
+        if (!code)
+            code = feed_captures(x, sub[i]);
+        if (!code)
+            code = qs_op_infer_graph(sub[i]->graph, x->model, x->error);
+    }
+    for (int32_t i = 0; i < n->output_count && !code; i++)
+        if (n->outputs[i] != QS_NONE)
+            code = give_either(x, i, result(sub[0], (size_t)i), result(sub[1], (size_t)i));
+    return code;
+}
+
+/* ---- state that goes round ---- */
+
+/*
+ * Infers the body with `count` states, which are its inputs and outputs from those indices on,
+ * until what it gives is what it takes: sizes that change from one time to the next are unknown.
+ */
+static int settle(const qs_infer *x, const qs_subgraph *sub, size_t in, size_t out, size_t count) {
+    bool changed = true;
+    for (int32_t round = 0; changed; round++) {
+        int code = qs_op_infer_graph(sub->graph, x->model, x->error);
+        if (code)
+            return code;
+        changed = false;
+        for (size_t i = 0; i < count; i++) {
+            qs_value *v = &sub->graph->values[sub->graph->inputs[in + i]];
+            const qs_value *y = result(sub, out + i);
+            qs_dim dims[QSIM_MAX_RANK];
+            qs_value wide = *v;
+            if (v->dtype && y->dtype && v->dtype != y->dtype)
+                return qs_infer_fail(x, QSIM_E_DTYPE, "the body makes %s of the state '%s', a %s",
+                                     qsim_dtype_name(y->dtype), v->name, qsim_dtype_name(v->dtype));
+            if (v->rank > 0)
+                memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));
+            if (!unify(&wide, dims, y))
+                continue;
+            changed = true;
+            if (qs_value_set_shape(sub->graph, sub->graph->inputs[in + i], v->dtype,
+                                   round > QSIM_MAX_RANK ? -1 : wide.rank, dims))
+                return no_memory(x);
+        }
+    }
+    return QSIM_OK;
+}
+
+/* Output `index`: what the body gives at each time, along a new axis. */
+static int give_stack(qs_infer *x, int32_t index, const qs_value *v, int64_t axis, qs_dim length) {
+    qs_dim dims[QSIM_MAX_RANK];
+    if (v->rank < 0)
+        return qs_infer_out(x, index, v->dtype, -1, NULL);
+    if (v->rank == QSIM_MAX_RANK || axis < -v->rank - 1 || axis > v->rank)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "output %d, rank %d, cannot get a new axis %lld",
+                             (int)index, (int)v->rank, (long long)axis);
+    const int32_t at = (int32_t)(axis < 0 ? axis + v->rank + 1 : axis);
+    for (int32_t i = 0; i <= v->rank; i++)
+        dims[i] = i == at ? length : v->dims[i - (i > at)];
+    return qs_infer_out(x, index, v->dtype, v->rank + 1, dims);
+}
+
+static int give_state(qs_infer *x, int32_t index, const qs_subgraph *sub, size_t in) {
+    const qs_value *v = &sub->graph->values[sub->graph->inputs[in]];
+    return qs_infer_out(x, index, v->dtype, v->rank, v->dims);
+}
+
+/* ---- Loop ---- */
+
+static int infer_loop(qs_infer *x) {
+    const qs_node *n = x->node;
+    const qs_subgraph *body = qs_node_subgraph(n, "body");
+    const int32_t states = own_inputs(n) - 2;
+    const qs_dim unknown = {-1, NULL};
+    int code = check_single(x, x->in[0], QSIM_INT64, "trip count");
+    if (!code)
+        code = check_single(x, x->in[1], QSIM_BOOL, "condition");
+    if (!code)
+        code = check_counts(x, body, states + 2, n->output_count + 1);
+    if (!code && n->output_count < states)
+        code = qs_infer_fail(x, QSIM_E_GRAPH, "%d outputs for %d states", (int)n->output_count,
+                             (int)states);
+    if (!code)
+        code = feed_single(x, body, 0, QSIM_INT64);
+    if (!code)
+        code = feed_single(x, body, 1, QSIM_BOOL);
+    for (int32_t i = 0; i < states && !code; i++)
+        code = feed_value(x, body, (size_t)i + 2, qs_infer_in(x, i + 2));
+    if (!code)
+        code = feed_captures(x, body);
+    if (!code)
+        code = settle(x, body, 2, 1, (size_t)states);
+    for (int32_t i = 0; i < n->output_count && !code; i++) {
+        if (n->outputs[i] == QS_NONE)
+            continue;
+        code = i < states ? give_state(x, i, body, (size_t)i + 2)
+                          : give_stack(x, i, result(body, (size_t)i + 1), 0, unknown);
+    }
+    return code;
+}
+
+/* ---- Scan ---- */
+
+typedef struct scan_form {
+    const qs_subgraph *body;
+    int32_t first;  /* input: the first state; before it opset 8 has the lengths */
+    int32_t states; /* so many, then so many to walk along */
+    int32_t walked;
+    int32_t batch; /* axes in front: opset 8 has one of batches */
+} scan_form;
+
+static int scan_form_of(const qs_infer *x, scan_form *s) {
+    const qs_node *n = x->node;
+    *s = (scan_form){.body = qs_node_subgraph(n, "body"), .batch = n->version < 9};
+    s->first = s->batch;
+    const int64_t walked = qs_node_int(n, "num_scan_inputs", 0);
+    const int64_t states = own_inputs(n) - s->first - walked;
+    if (walked < 1 || states < 0)
+        return qs_infer_fail(x, QSIM_E_GRAPH, "%lld of %d inputs are to be scanned",
+                             (long long)walked, (int)own_inputs(n) - s->first);
+    s->walked = (int32_t)walked;
+    s->states = (int32_t)states;
+    return check_counts(x, s->body, s->states + s->walked, n->output_count);
+}
+
+/* The axis that list attribute `name` has for entry `index`. */
+static int64_t scan_axis(const qs_node *n, const char *name, int32_t index) {
+    const qs_attr *a = qs_node_attr(n, name);
+    return a && a->type == QS_ATTR_INTS && index < a->count ? a->u.ints[index] : 0;
+}
+
+/* What the body sees of an input: without the batch's axis, and without the one walked along. */
+static int feed_slice(const qs_infer *x, const scan_form *s, int32_t index, bool walked,
+                      qs_dim *length) {
+    const qs_value *v = qs_infer_in(x, s->first + index);
+    qs_dim dims[QSIM_MAX_RANK];
+    int32_t rank = 0;
+    int64_t axis = s->batch;
+    if (v->rank < 0)
+        return feed(x, s->body, (size_t)index, v->dtype, -1, NULL);
+    if (!s->batch && walked)
+        axis = scan_axis(x->node, "scan_input_axes", index - s->states);
+    axis += axis < 0 ? v->rank : 0;
+    if (v->rank < s->batch || (walked && (axis < 0 || axis >= v->rank)))
+        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d, rank %d, has no axis %lld to scan",
+                             (int)(s->first + index), (int)v->rank, (long long)axis);
+    for (int32_t i = s->batch; i < v->rank; i++)
+        if (!walked || i != axis)
+            dims[rank++] = v->dims[i];
+    if (walked && length->size >= 0 && v->dims[axis].size >= 0 &&
+        length->size != v->dims[axis].size)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d is %lld long, another one %lld",
+                             (int)(s->first + index), (long long)v->dims[axis].size,
+                             (long long)length->size);
+    if (walked && length->size < 0)
+        *length = v->dims[axis];
+    return feed(x, s->body, (size_t)index, v->dtype, rank, dims);
+}
+
+/* Opset 8: outputs have the batch's axis in front. */
+static int add_batch(qs_infer *x, const scan_form *s, int32_t index) {
+    qs_value *y = &x->out[index];
+    const qs_value *v = qs_infer_in(x, s->first);
+    qs_dim dims[QSIM_MAX_RANK];
+    if (!s->batch || y->rank < 0)
+        return QSIM_OK;
+    if (y->rank == QSIM_MAX_RANK)
+        return qs_infer_fail(x, QSIM_E_LIMIT, "output %d has too many axes", (int)index);
+    dims[0] = v->rank > 0 ? v->dims[0] : (qs_dim){-1, NULL};
+    memcpy(dims + 1, y->dims, (size_t)y->rank * sizeof(*dims));
+    return qs_infer_out(x, index, y->dtype, y->rank + 1, dims);
+}
+
+static int infer_scan(qs_infer *x) {
+    const qs_node *n = x->node;
+    scan_form s;
+    qs_dim length = {-1, NULL};
+    int code = scan_form_of(x, &s);
+    for (int32_t i = 0; i < s.states + s.walked && !code; i++)
+        code = feed_slice(x, &s, i, i >= s.states, &length);
+    if (!code)
+        code = feed_captures(x, s.body);
+    if (!code)
+        code = settle(x, s.body, 0, 0, (size_t)s.states);
+    for (int32_t i = 0; i < n->output_count && !code; i++) {
+        if (n->outputs[i] == QS_NONE)
+            continue;
+        code = i < s.states ? give_state(x, i, s.body, (size_t)i)
+                            : give_stack(x, i, result(s.body, (size_t)i),
+                                         scan_axis(n, "scan_output_axes", i - s.states), length);
+        if (!code)
+            code = add_batch(x, &s, i);
+    }
+    return code;
+}
+
+/* ---- rows ---- */
+
+static const qs_attr_rule if_attrs[] = {{"then_branch", QS_ATTR_GRAPH, 1, 0},
+                                        {"else_branch", QS_ATTR_GRAPH, 1, 0}};
+static const qs_attr_rule body_attrs[] = {{"body", QS_ATTR_GRAPH, 1, 0}};
+static const qs_attr_rule scan_attrs[] = {
+    {"body", QS_ATTR_GRAPH, 1, 0},           {"num_scan_inputs", QS_ATTR_INT, 1, 0},
+    {"directions", QS_ATTR_INTS, 8, 8},      {"scan_input_directions", QS_ATTR_INTS, 9, 0},
+    {"scan_input_axes", QS_ATTR_INTS, 9, 0}, {"scan_output_directions", QS_ATTR_INTS, 9, 0},
+    {"scan_output_axes", QS_ATTR_INTS, 9, 0}};
+
+QS_OP(if, .name = "If", .min_in = 1, .max_in = -1, .max_out = -1, .outputs_optional = true,
+      QS_ATTRS(if_attrs), .traits = QS_PLAIN, .infer = infer_if);
+QS_OP(loop, .name = "Loop", .min_in = 0, .max_in = -1, .max_out = -1, .outputs_optional = true,
+      QS_ATTRS(body_attrs), .traits = QS_PLAIN, .infer = infer_loop);
+QS_OP(scan, .name = "Scan", .since = 8, .min_in = 0, .max_in = -1, .max_out = -1,
+      .outputs_optional = true, QS_ATTRS(scan_attrs), .traits = QS_PLAIN, .infer = infer_scan);

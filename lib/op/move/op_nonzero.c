@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* NonZero and Compress: elements picked by their values, so sizes are known after the step only. */
+#include "op/rules.h"
+
+#define FLOATS (QS_T_REAL | QS_T(QSIM_FLOAT16) | QS_T(QSIM_BFLOAT16))
+
+/* Whether an element is not zero; a float's sign is no value. */
+static bool is_set(const uint8_t *p, size_t bytes, bool is_float) {
+    uint64_t bits = 0;
+    memcpy(&bits, p, bytes);
+    if (is_float)
+        bits &= ~((uint64_t)1 << (bytes * 8 - 1));
+    return bits != 0;
+}
+
+static int64_t elements_or_unknown(const qs_value *v) {
+    return qs_dims_product(v->dims, 0, v->rank);
+}
+
+/* ---- NonZero ---- */
+
+static int give_indices(qs_infer *x, bool bound) {
+    const qs_value *v = x->in[0];
+    int code = qs_infer_type(x, 0, QS_T_BYTES);
+    if (code || v->rank < 0)
+        return code ? code : qs_infer_out(x, 0, QSIM_INT64, 2, (qs_dim[]){{-1, NULL}, {-1, NULL}});
+    const qs_dim dims[2] = {{v->rank ? v->rank : 1, NULL},
+                            {bound ? elements_or_unknown(v) : -1, NULL}};
+    return qs_infer_out(x, 0, QSIM_INT64, 2, dims);
+}
+
+static int infer_nonzero(qs_infer *x) {
+    return give_indices(x, false);
+}
+
+static int bound_nonzero(qs_infer *x) {
+    return give_indices(x, true);
+}
+
+typedef struct nonzero_params {
+    int32_t rank;
+    size_t elements, element;
+    bool is_float;
+    int64_t dims[QSIM_MAX_RANK];
+} nonzero_params;
+
+/* Row `axis` of the result holds that index of every element which is not zero. */
+static void write_indices(const nonzero_params *p, const uint8_t *x, int64_t *y, size_t count) {
+    size_t at = 0;
+    for (size_t i = 0; i < p->elements; i++) {
+        size_t rest = i;
+        if (!is_set(x + i * p->element, p->element, p->is_float))
+            continue;
+        for (int32_t axis = p->rank; axis-- > 0; rest /= (size_t)p->dims[axis])
+            y[(size_t)axis * count + at] = (int64_t)(rest % (size_t)p->dims[axis]);
+        if (p->rank == 0)
+            y[at] = 0;
+        at++;
+    }
+}
+
+static void run_nonzero(const qs_step *s, const qs_frame *f) {
+    const nonzero_params *p = s->params;
+    const uint8_t *x = qs_step_in(s, f, 0);
+    size_t count = 0;
+    for (size_t i = 0; i < p->elements; i++)
+        count += is_set(x + i * p->element, p->element, p->is_float);
+    write_indices(p, x, qs_step_out(s, f, 0), count);
+    f->sizes[0][1] = (int64_t)count;
+}
+
+static int lower_nonzero(qs_lower *l) {
+    const qs_value *x = qs_lower_in(l, 0);
+    nonzero_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->rank = x->rank;
+    p->elements = qs_value_elements(x);
+    p->element = qs_dtype_bytes(x->dtype);
+    p->is_float = (FLOATS & QS_T(x->dtype)) != 0;
+    for (int32_t i = 0; i < x->rank; i++)
+        p->dims[i] = x->dims[i].size;
+    l->step->run = run_nonzero;
+    l->step->kernel = "nonzero";
+    return QSIM_OK;
+}
+
+QS_OP(nonzero, .name = "NonZero", .since = 9, .min_in = 1, .traits = QS_PLAIN,
+      .infer = infer_nonzero, .bound = bound_nonzero, .lower = lower_nonzero);
+
+/* ---- Compress ---- */
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int give_picked(qs_infer *x, bool bound) {
+    const qs_value *v = x->in[0], *c = x->in[1];
+    const qs_attr *axis = qs_node_attr(x->node, "axis");
+    qs_dim dims[QSIM_MAX_RANK];
+    int32_t at = 0;
+    int code = qs_infer_type(x, 0, QS_T_BYTES);
+    if (!code)
+        code = qs_infer_type(x, 1, QS_T(QSIM_BOOL));
+    if (!code && c->rank >= 0 && c->rank != 1)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the condition has rank %d, not 1", (int)c->rank);
+    if (code || v->rank < 0)
+        return code ? code : qs_infer_out(x, 0, v->dtype, axis ? -1 : 1, &(qs_dim){-1, NULL});
+    const bool known = bound && c->rank == 1;
+    if (!axis) {
+        dims[0] = (qs_dim){known ? smaller(elements_or_unknown(v), c->dims[0].size) : -1, NULL};
+        return qs_infer_out(x, 0, v->dtype, 1, dims);
+    }
+    code = qs_infer_axis(x, axis->u.i, v->rank, &at);
+    if (code)
+        return code;
+    memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));
+    dims[at] = (qs_dim){known ? smaller(v->dims[at].size, c->dims[0].size) : -1, NULL};
+    return qs_infer_out(x, 0, v->dtype, v->rank, dims);
+}
+
+static int infer_compress(qs_infer *x) {
+    return give_picked(x, false);
+}
+
+static int bound_compress(qs_infer *x) {
+    return give_picked(x, true);
+}
+
+typedef struct compress_params {
+    int32_t axis;                      /* of the result */
+    size_t rows, picks, length, bytes; /* conditions, of so many entries of so many bytes a row */
+} compress_params;
+
+static void run_compress(const qs_step *s, const qs_frame *f) {
+    const compress_params *p = s->params;
+    const uint8_t *x = qs_step_in(s, f, 0), *condition = qs_step_in(s, f, 1);
+    uint8_t *y = qs_step_out(s, f, 0);
+    int64_t count = 0;
+    for (size_t i = 0; i < p->picks; i++)
+        count += condition[i] != 0;
+    for (size_t row = 0; row < p->rows; row++, x += p->length * p->bytes)
+        for (size_t i = 0; i < p->picks; i++)
+            if (condition[i]) {
+                memcpy(y, x + i * p->bytes, p->bytes);
+                y += p->bytes;
+            }
+    f->sizes[0][p->axis] = count;
+}
+
+static int lower_compress(qs_lower *l) {
+    const qs_value *x = qs_lower_in(l, 0), *c = qs_lower_in(l, 1), *y = qs_lower_out(l, 0);
+    const qs_attr *axis = qs_node_attr(l->node, "axis");
+    compress_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    l->step->run = run_compress;
+    l->step->kernel = "compress";
+    p->rows = 1;
+    p->length = qs_value_elements(x);
+    p->bytes = qs_dtype_bytes(x->dtype);
+    if (axis) {
+        p->axis = (int32_t)(axis->u.i < 0 ? axis->u.i + x->rank : axis->u.i);
+        p->length = (size_t)x->dims[p->axis].size;
+        for (int32_t i = 0; i < x->rank; i++)
+            *(i < p->axis ? &p->rows : &p->bytes) *= i == p->axis ? 1 : (size_t)x->dims[i].size;
+    }
+    p->picks = (size_t)y->dims[p->axis].size;
+    if (p->picks > (size_t)c->dims[0].size)
+        p->picks = (size_t)c->dims[0].size;
+    return QSIM_OK;
+}
+
+static const qs_attr_rule axis_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
+
+QS_OP(compress, .name = "Compress", .since = 9, .min_in = 2, QS_ATTRS(axis_attrs),
+      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .infer = infer_compress,
+      .bound = bound_compress, .lower = lower_compress);

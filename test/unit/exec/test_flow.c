@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Graphs inside nodes and sizes that follow from data: If with branches of different sizes, Loop
+ * with a state that grows, NonZero and what stands behind it. Expected values are computed by hand.
+ */
+#include <stdbool.h>
+
+#include "heap.h"
+#include "proto.h"
+#include "test.h"
+
+#include <qsim/qsim.h>
+
+static const int64_t four[] = {4}, any[] = {-1};
+
+static void constant(proto *graph, const char *name, int dtype, int64_t n, const void *data,
+                     size_t size) {
+    proto t = {0};
+    if (n >= 0)
+        proto_int(&t, 1, n);
+    proto_int(&t, 2, dtype);
+    proto_text(&t, 8, name);
+    proto_bytes(&t, 9, data, size);
+    proto_take(graph, 5, &t);
+    proto_free(&t);
+}
+
+/* An input (field 11) or output (12) of a subgraph, which says no more than its name. */
+static void named(proto *graph, uint32_t field, const char *name) {
+    proto v = {0};
+    proto_text(&v, 1, name);
+    proto_take(graph, field, &v);
+    proto_free(&v);
+}
+
+static void subgraph(proto *node, const char *name, proto *graph) {
+    proto a = {0};
+    proto_text(&a, 1, name);
+    proto_take(&a, 6, graph);
+    proto_int(&a, 20, 5);
+    proto_take(node, 5, &a);
+    proto_free(&a);
+}
+
+static qsim_model *load(qsim_ctx *ctx, proto *graph, qsim_error *e) {
+    proto model = {0};
+    qsim_model *m = NULL;
+    proto_text(graph, 2, "g");
+    proto_model(&model, graph);
+    qsim_load_options o = {.struct_size = sizeof(o), .flags = QSIM_LOAD_COPY};
+    if (qsim_model_load_memory(ctx, model.data, model.size, &o, &m, e) && e->code != QSIM_E_NOMEM)
+        CHECK_FAIL(e->message);
+    proto_free(&model);
+    return m;
+}
+
+/* y = If(c) { x + x } else { w }: 4 elements or 2; z = -y */
+static void different(proto *g) {
+    static const float w[] = {7, 8};
+    proto a = {0}, b = {0}, node = {0};
+    proto_node(&a, "Add", "add", "x", "x", "t");
+    named(&a, 12, "t");
+    proto_node(&b, "Identity", "same", "w", NULL, "u");
+    named(&b, 12, "u");
+    constant(g, "w", QSIM_FLOAT, 2, w, sizeof(w));
+    proto_value(g, 11, "c", QSIM_BOOL, NULL, 0);
+    proto_value(g, 11, "x", QSIM_FLOAT, four, 1);
+    proto_text(&node, 1, "c");
+    proto_text(&node, 2, "y");
+    proto_text(&node, 4, "If");
+    subgraph(&node, "then_branch", &a);
+    subgraph(&node, "else_branch", &b);
+    proto_take(g, 1, &node);
+    proto_node(g, "Neg", "neg", "y", NULL, "z");
+    proto_value(g, 12, "z", QSIM_FLOAT, any, 1);
+    proto_free(&a);
+    proto_free(&b);
+    proto_free(&node);
+}
+
+/*
+ * Loop of at most m times: state s becomes s + s beside k, captured, which doubles and adds one
+ * element each time; the scan output is the trip. It ends once trip 2 is done.
+ */
+static void growing(proto *g) {
+    static const float k[] = {0.5f};
+    static const int64_t last = 2;
+    proto b = {0}, node = {0}, axis = {0};
+    constant(&b, "last", QSIM_INT64, -1, &last, sizeof(last));
+    named(&b, 11, "trip");
+    named(&b, 11, "go");
+    named(&b, 11, "s");
+    proto_node(&b, "Add", "double", "s", "s", "d");
+    proto_text(&node, 1, "d");
+    proto_text(&node, 1, "k");
+    proto_text(&node, 2, "next");
+    proto_text(&node, 4, "Concat");
+    proto_text(&axis, 1, "axis");
+    proto_int(&axis, 3, 0);
+    proto_int(&axis, 20, 2);
+    proto_take(&node, 5, &axis);
+    proto_take(&b, 1, &node);
+    proto_node(&b, "Less", "less", "trip", "last", "more");
+    proto_node(&b, "Identity", "same", "trip", NULL, "seen");
+    named(&b, 12, "more");
+    named(&b, 12, "next");
+    named(&b, 12, "seen");
+    constant(g, "k", QSIM_FLOAT, 1, k, sizeof(k));
+    proto_value(g, 11, "m", QSIM_INT64, NULL, 0);
+    proto_value(g, 11, "x", QSIM_FLOAT, any, 1);
+    proto_text(&node, 1, "m");
+    proto_text(&node, 1, "");
+    proto_text(&node, 1, "x");
+    proto_text(&node, 2, "y");
+    proto_text(&node, 2, "trips");
+    proto_text(&node, 4, "Loop");
+    subgraph(&node, "body", &b);
+    proto_take(g, 1, &node);
+    proto_value(g, 12, "y", QSIM_FLOAT, any, 1);
+    proto_value(g, 12, "trips", QSIM_INT64, any, 1);
+    proto_free(&b);
+    proto_free(&node);
+    proto_free(&axis);
+}
+
+/* y = the elements of x that are not zero, doubled: NonZero, Squeeze, Gather, Add. */
+static void picked(proto *g) {
+    proto node = {0}, axes = {0};
+    static const int64_t first = 0;
+    constant(g, "zero", QSIM_INT64, 1, &first, sizeof(first));
+    proto_value(g, 11, "x", QSIM_FLOAT, any, 1);
+    proto_node(g, "NonZero", "nonzero", "x", NULL, "at");
+    proto_node(g, "Squeeze", "squeeze", "at", "zero", "index");
+    proto_node(g, "Gather", "gather", "x", "index", "v");
+    proto_node(g, "Add", "add", "v", "v", "y");
+    proto_value(g, 12, "y", QSIM_FLOAT, any, 1);
+    proto_free(&node);
+    proto_free(&axes);
+}
+
+static qsim_tensor floats(const float *data, const int64_t *count) {
+    return (qsim_tensor){QSIM_FLOAT, 1, count, (void *)(uintptr_t)data,
+                         (size_t)*count * sizeof(float)};
+}
+
+static void check_floats(const qsim_tensor *y, const float *expected, int64_t count) {
+    CHECK_INT(y->dtype, QSIM_FLOAT);
+    CHECK_INT(y->rank, 1);
+    CHECK_INT(y->dims[0], count);
+    for (int64_t i = 0; i < count && i < y->dims[0]; i++)
+        CHECK(((const float *)y->data)[i] == expected[i]);
+}
+
+typedef struct live {
+    qsim_model *model;
+    qsim_session *session;
+    qsim_run *run;
+} live;
+
+static int begin(live *l, qsim_ctx *ctx, void (*build)(proto *), qsim_error *e) {
+    proto g = {0};
+    memset(l, 0, sizeof(*l));
+    build(&g);
+    l->model = load(ctx, &g, e);
+    proto_free(&g);
+    int code = l->model ? qsim_session_create(l->model, NULL, &l->session, e) : e->code;
+    return code ? code : qsim_run_create(l->session, &l->run, e);
+}
+
+static void end(live *l) {
+    qsim_run_free(l->run);
+    qsim_session_free(l->session);
+    qsim_model_free(l->model);
+}
+
+static void check_if(void) {
+    static const float x[] = {1, 2, 3, 4}, then[] = {-2, -4, -6, -8}, otherwise[] = {-7, -8};
+    live l;
+    qsim_error e = {0};
+    CHECK_INT(begin(&l, NULL, different, &e), QSIM_OK);
+    for (int i = 0; i < 4; i++) {
+        uint8_t c = i % 2 == 1;
+        qsim_tensor in[2] = {{QSIM_BOOL, 0, NULL, &c, 1}, floats(x, four)}, out = {0};
+        CHECK_INT(qsim_run_execute(l.run, in, 2, &out, 1, &e), QSIM_OK);
+        check_floats(&out, c ? then : otherwise, c ? 4 : 2);
+    }
+    end(&l);
+}
+
+/* From {1}: {2, .5}, {4, 1, .5}, {8, 2, 1, .5}; then the condition ends it. */
+static void check_loop(void) {
+    static const float all[] = {1, 2, .5f, 4, 1, .5f, 8, 2, 1, .5f};
+    static const int begins[] = {0, 1, 3, 6};
+    const int64_t one = 1;
+    live l;
+    qsim_error e = {0};
+    CHECK_INT(begin(&l, NULL, growing, &e), QSIM_OK);
+    for (int64_t m = 5; m >= 0; m--) {
+        const int64_t trips = m < 3 ? m : 3;
+        qsim_tensor in[2] = {{QSIM_INT64, 0, NULL, &m, sizeof(m)}, floats(all, &one)}, out[2] = {0};
+        CHECK_INT(qsim_run_execute(l.run, in, 2, out, 2, &e), QSIM_OK);
+        check_floats(&out[0], all + begins[trips], trips + 1);
+        CHECK_INT(out[1].rank, 1);
+        CHECK_INT(out[1].dims[0], trips);
+        for (int64_t t = 0; t < trips; t++)
+            CHECK_INT(((const int64_t *)out[1].data)[t], t);
+    }
+    end(&l);
+}
+
+/* What stands behind NonZero has other sizes each time; sizes seen before allocate nothing. */
+static void check_picked(void) {
+    static const float x[] = {0, 1, -0.0f, 2, 3, 0, 4, 5};
+    static const float y[] = {2, 4, 6, 8, 10};
+    static const int64_t sizes[] = {8, 5, 1, 8}, counts[] = {5, 3, 0, 5};
+    test_heap heap = {0};
+    qsim_allocator a = test_heap_allocator(&heap);
+    qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+    qsim_ctx *ctx = NULL;
+    live l;
+    qsim_error e = {0};
+    CHECK_INT(qsim_ctx_create(&o, &ctx, &e), QSIM_OK);
+    CHECK_INT(begin(&l, ctx, picked, &e), QSIM_OK);
+    for (int i = 0; i < 4; i++) {
+        qsim_tensor in = floats(x, &sizes[i]), out = {0};
+        CHECK_INT(qsim_run_execute(l.run, &in, 1, &out, 1, &e), QSIM_OK);
+        check_floats(&out, y, counts[i]);
+        const long before = heap.calls;
+        out = (qsim_tensor){0};
+        CHECK_INT(qsim_run_execute(l.run, &in, 1, &out, 1, &e), QSIM_OK);
+        check_floats(&out, y, counts[i]);
+        CHECK_INT(heap.calls, before);
+    }
+    end(&l);
+    qsim_ctx_free(ctx);
+    CHECK_INT(heap.live, 0);
+}
+
+/* A caller's buffer is filled, one that is too small refused by the output's name. */
+static void check_buffers(void) {
+    static const float x[] = {1, 0, 2};
+    static const float y[] = {2, 4};
+    const int64_t three = 3;
+    float own[2];
+    live l;
+    qsim_error e = {0};
+    CHECK_INT(begin(&l, NULL, picked, &e), QSIM_OK);
+    qsim_tensor in = floats(x, &three), out = {.data = own, .bytes = sizeof(own)};
+    CHECK_INT(qsim_run_execute(l.run, &in, 1, &out, 1, &e), QSIM_OK);
+    CHECK(out.data == own);
+    check_floats(&out, y, 2);
+    out.bytes = 4;
+    CHECK_INT(qsim_run_execute(l.run, &in, 1, &out, 1, &e), QSIM_E_ARGUMENT);
+    CHECK(strstr(e.message, "'y' has 4 bytes, 8 are needed") != NULL);
+    end(&l);
+}
+
+/* A model that was changed is written with its subgraphs, which still find what they capture. */
+static void check_saving(void) {
+    static void (*const builds[])(proto *) = {different, growing};
+    for (int i = 0; i < 2; i++) {
+        live l;
+        qsim_error e = {0};
+        qsim_model *changed = NULL, *again = NULL;
+        size_t need = 0;
+        CHECK_INT(begin(&l, NULL, builds[i], &e), QSIM_OK);
+        CHECK_INT(qsim_model_optimize(l.model, QSIM_LEVEL_EXTENDED, &changed, &e), QSIM_OK);
+        qsim_model_save_memory(changed, NULL, 0, &need, NULL);
+        void *file = malloc(need);
+        CHECK_INT(qsim_model_save_memory(changed, file, need, &need, &e), QSIM_OK);
+        CHECK_INT(qsim_model_load_memory(NULL, file, need, NULL, &again, &e), QSIM_OK);
+        CHECK_INT(qsim_model_node_count(again), qsim_model_node_count(changed));
+        qsim_model_free(again);
+        free(file);
+        qsim_model_free(changed);
+        end(&l);
+    }
+}
+
+/* Every allocation fails once: an error, no leak, no crash. */
+static void check_memory(void) {
+    static void (*const builds[])(proto *) = {different, growing, picked};
+    static const float x[] = {1, 2, 0, 4};
+    for (int i = 0; i < 3; i++)
+        for (long at = 1, done = 0; !done; at++) {
+            test_heap heap = {.fail_at = at};
+            qsim_allocator a = test_heap_allocator(&heap);
+            qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+            qsim_ctx *ctx = NULL;
+            qsim_error e = {0};
+            live l = {0};
+            uint8_t c = 1;
+            int64_t m = 3;
+            qsim_tensor out[2] = {0}, in[2] = {{QSIM_BOOL, 0, NULL, &c, 1}, floats(x, four)};
+            if (i == 1)
+                in[0] = (qsim_tensor){QSIM_INT64, 0, NULL, &m, sizeof(m)};
+            int code = qsim_ctx_create(&o, &ctx, &e);
+            if (!code)
+                code = begin(&l, ctx, builds[i], &e);
+            if (!code)
+                code =
+                    qsim_run_execute(l.run, in + (i == 2), i == 2 ? 1 : 2, out, i == 1 ? 2 : 1, &e);
+            CHECK(code == QSIM_OK || code == QSIM_E_NOMEM);
+            CHECK(!code || e.message[0]);
+            done = code == QSIM_OK && heap.calls < at;
+            end(&l);
+            qsim_ctx_free(ctx);
+            CHECK_INT(heap.live, 0);
+        }
+}
+
+int main(void) {
+    check_if();
+    check_loop();
+    check_picked();
+    check_buffers();
+    check_saving();
+    check_memory();
+    return test_done();
+}
