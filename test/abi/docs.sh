@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # The papers hold together: README.md has at most 170 lines; every relative link leads to a file, and to
 # a heading where it names one; every file that is named in backquotes exists; what the code cites of
-# docs/ is there, down to the section's number; nothing cites papers that are not part of the project.
+# docs/ is there, down to the section's number; nothing cites papers that are not part of the project;
+# ARCHITECTURE names every folder, README the number of ONNX's tests that run.
 # Usage: docs.sh SOURCE_ROOT
 set -eu
 export LC_ALL=C
@@ -55,6 +56,20 @@ for page in README.md docs/*.md; do
         esac || fail "$page names $name, which is not there"
     done
 done
+
+# ARCHITECTURE names every folder, by its path or as `name/` beside its parent.
+for folder in $(find include lib tools test bench docs -maxdepth 2 -type d); do
+    case "$folder" in
+    */__pycache__ | */pictures | include | test/unit/*) continue ;;
+    esac
+    grep -qE "\`($folder|$(basename "$folder")/)\`" docs/ARCHITECTURE.md ||
+        fail "docs/ARCHITECTURE.md does not name $folder"
+done
+
+# README tells how many of ONNX's backend tests run.
+number=$(sed -n "s/^ *'\([0-9]*\)',\$/\1/p" test/conform/meson.build)
+[ -z "$number" ] || grep -q " $number run" README.md ||
+    fail "README.md does not say that $number of ONNX's backend tests run"
 
 # "docs/QUANTIZATION.md, section 14" or "docs/QUANTIZATION.md section 14".
 cites() {
