@@ -55,7 +55,7 @@ cpu_family = 'aarch64'
 cpu = 'aarch64'
 endian = 'little'
 END
-[ -f "$folder/build/build.ninja" ] || meson setup "$folder/build" --cross-file "$folder/cross.ini"
+[ -f "$folder/build/build.ninja" ] || meson setup "$folder/build" -Dwerror=true --cross-file "$folder/cross.ini"
 
 if [ "${1:-}" = kernels ]; then
     ninja -C "$folder/build" test/kernel/checkkernel

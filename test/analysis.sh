@@ -22,7 +22,7 @@ status=0
 build() { # NAME CC OPTIONS...
     dir=build-test/$1 cc=$2
     shift 2
-    [ -f "$dir/build.ninja" ] || CC=$cc meson setup "$dir" "$@"
+    [ -f "$dir/build.ninja" ] || CC=$cc meson setup "$dir" -Dwerror=true "$@"
     ninja -C "$dir"
 }
 

@@ -19,7 +19,7 @@ export QSIM_SHARED="$shared" QSIM_REQUIRE_SHARED="${QSIM_REQUIRE_SHARED:-0}"
 passed=0 failed=0 skipped=0
 
 # shellcheck disable=SC2086
-need $build_packages g++ clang clang-format python3 python3-numpy xz-utils time || exit 1
+need $build_packages cmake g++ clang clang-format python3 python3-numpy xz-utils time || exit 1
 # Peers for the interoperability tests; without them those tests are skipped by name.
 need python3-onnx || say "no python3-onnx: the ONNX checker will not be asked"
 command -v npm >/dev/null 2>&1 || need nodejs npm ||
@@ -31,7 +31,7 @@ configure() { # NAME CC OPTIONS...
     if [ -f "$dir/build.ninja" ]; then
         return 0
     fi
-    CC=$cc meson setup "$dir" "$@" >"$dir.log" 2>&1 || {
+    CC=$cc meson setup "$dir" -Dwerror=true "$@" >"$dir.log" 2>&1 || {
         cat "$dir.log"
         return 1
     }

@@ -41,4 +41,5 @@ need() {
 }
 
 # What building the library and its tools takes.
-build_packages="gcc libc6-dev meson ninja-build pkg-config libnanopb-dev libzip-dev zlib1g-dev libjansson-dev"
+build_packages="gcc libc6-dev meson ninja-build pkg-config libnanopb-dev libzip-dev zlib1g-dev libjansson-dev
+libpng-dev libjpeg-dev libwebp-dev libsndfile1-dev"

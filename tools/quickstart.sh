@@ -79,7 +79,7 @@ cd "$(dirname "$0")/.."
 # shellcheck disable=SC2086,SC2154
 need $build_packages || exit 1
 say "building in build/"
-[ -f build/build.ninja ] || meson setup build >/dev/null
+[ -f build/build.ninja ] || meson setup build -Dtests=disabled >/dev/null
 ninja -C build tools/qsim/qsim tools/demo/qsim-train-lenet tools/demo/qsim-demo \
     tools/demo/qsim-make-linear >build/quickstart.log ||
     { cat build/quickstart.log && exit 1; }

@@ -38,7 +38,9 @@ extern "C" {
 #endif
 
 #ifndef QSIM_API
-#if defined(_WIN32) && !defined(QSIM_STATIC)
+#if defined(_WIN32) && defined(QSIM_BUILDING)
+#define QSIM_API __declspec(dllexport)
+#elif defined(_WIN32) && !defined(QSIM_STATIC) /* define it to link the static library */
 #define QSIM_API __declspec(dllimport)
 #elif defined(__GNUC__)
 #define QSIM_API __attribute__((visibility("default")))
@@ -78,12 +80,9 @@ QSIM_API const char *qsim_version_string(void);
     X(MISMATCH, -37, "belongs to another model")                                                   \
     X(CANCELLED, -40, "cancelled")
 
-enum {
-    QSIM_OK = 0,
-#define QSIM_ERROR_CODE(name, number, text) QSIM_E_##name = number,
-    QSIM_ERROR_LIST(QSIM_ERROR_CODE)
+#define QSIM_ERROR_CODE(name, number, text) , QSIM_E_##name = number
+enum { QSIM_OK = 0 QSIM_ERROR_LIST(QSIM_ERROR_CODE) };
 #undef QSIM_ERROR_CODE
-};
 
 /* Why a call failed. Frozen layout. Both texts are UTF-8, one line, control bytes escaped. */
 typedef struct qsim_error {

@@ -11,11 +11,13 @@
 #ifndef QS_BASE_H
 #define QS_BASE_H
 
+#include <float.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stddef.h>
 #include <string.h>
 
+#define QSIM_BUILDING 1
 #include <qsim/base.h>
 
 /*
@@ -30,6 +32,17 @@
 #pragma GCC optimize("fp-contract=off")
 #else
 #pragma STDC FP_CONTRACT OFF
+#endif
+
+/* What the library cannot be compiled for, said before its results are wrong. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "libqsim reads the tensors of models in place: it needs a little-endian CPU"
+#endif
+#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0
+#error "float arithmetic would be rounded twice: for 32-bit x86 compile with -msse2 -mfpmath=sse"
+#endif
+#if defined(__FAST_MATH__)
+#error "-ffast-math changes results, which are defined to the bit: compile without it"
 #endif
 
 #if defined(__GNUC__)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* POSIX: elsewhere this file alone needs another body. */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L /* clock_gettime, which -std=c11 hides */
+#endif
 #include "base/base.h"
 
 #include <time.h>

@@ -57,6 +57,10 @@ int qs_ctx_init(const qsim_ctx_options *o, int32_t isa, const struct qk_table *k
     ctx->isa = isa;
     atomic_init(&ctx->holds, 1);
     ctx->threads = o->threads > 0 ? o->threads : qs_cpu_count();
+#ifdef QS_NO_THREADS
+    if (!ctx->parallel)
+        ctx->threads = 1;
+#endif
     if (!ctx->parallel && ctx->threads > 1) {
         ctx->pool = qs_pool_create(ctx, ctx->threads);
         if (!ctx->pool) {

@@ -21,6 +21,7 @@
 #include "base/thread.h"
 #include "base/ctx.h"
 
+#ifndef QS_NO_THREADS /* else base/serial.c */
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -139,7 +140,7 @@ static void take_from(seat *s, seat *mine) {
         if (!atomic_compare_exchange_weak(&s->range, &range,
                                           s == mine ? range + RANGE(0, 1, 0) : range - 1))
             continue;
-        do_unit(s, s == mine ? FIRST(range) : END(range) - 1);
+        do_unit(s, (size_t)(s == mine ? FIRST(range) : END(range) - 1));
         done++;
         range = atomic_load_explicit(&s->range, memory_order_acquire);
     }
@@ -445,3 +446,4 @@ void qs_team_end(const qsim_ctx *ctx, qs_team *team) {
     team->running = false;
     next_turn(team);
 }
+#endif

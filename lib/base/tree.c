@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* POSIX implementation of tree.h. */
+#ifndef _FILE_OFFSET_BITS
+#define _FILE_OFFSET_BITS 64 /* for systems of 32 bits */
+#endif
 #define _GNU_SOURCE /* O_NOFOLLOW and friends where _POSIX_C_SOURCE hides them */
 #include "base/tree.h"
 

@@ -12,7 +12,7 @@
 #include <qsim/session.h>
 
 /* Activation memory that a plan may ask for: 16 GiB. */
-#define QS_ARENA_LIMIT ((size_t)1 << 34)
+#define QS_ARENA_LIMIT (SIZE_MAX > UINT32_MAX ? (size_t)(UINT64_C(1) << 34) : SIZE_MAX / 4)
 #define QS_PLANS       4
 
 struct qsim_session {

@@ -159,7 +159,7 @@ static void run_depthwise(const work *k, const strip *s) {
 /* Addresses of pixels (or groups of them) first … first + m - 1 of a strip. */
 static void fill_rows(const qk_conv_i8 *c, const uint8_t *a, int32_t first, int32_t m,
                       const uint8_t **rows) {
-    ptrdiff_t step = (ptrdiff_t)c->w.pixels * c->stride_w * qk_conv_i8_in(c);
+    ptrdiff_t step = (ptrdiff_t)((int64_t)c->w.pixels * c->stride_w * qk_conv_i8_in(c));
     ptrdiff_t down = (ptrdiff_t)c->stride_h * c->strip_stride;
     int32_t wide = c->wo / c->w.pixels, x = first % wide;
     const uint8_t *line = a + first / wide * down;

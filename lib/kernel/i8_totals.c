@@ -8,7 +8,7 @@
 
 #include "kernel/transpose4.h"
 
-#if defined(__SSE2__)
+#if defined(__x86_64__)
 #include <emmintrin.h>
 #endif
 
@@ -103,7 +103,7 @@ static void add_rows(const int8_t *w, int64_t rows, int64_t stride, int32_t colu
 static void add_bytes(const int8_t *w, int64_t count, uint8_t flip, int8_t zp, int64_t *sum,
                       int64_t *above) {
     int64_t all = 0, up = 0;
-#if defined(__SSE2__)
+#if defined(__x86_64__)
     /* Moved into 0…255, what lies above zp is a saturated difference. */
     const __m128i flips = _mm_set1_epi8((char)(flip ^ 0x80)), none = _mm_setzero_si128(),
                   zps = _mm_set1_epi8((char)((uint8_t)zp ^ 0x80));

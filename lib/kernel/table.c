@@ -15,34 +15,43 @@ static const qk_table table_cfma = {
 /* From the set that is chosen last to the one that is chosen first. */
 static const qk_table tables[] = {
     {.isa = QSIM_ISA_C, .i8 = &qk_i8_c, .f32 = &qk_f32_c, .ew = &qk_ew_c, .u8 = &qk_u8_c},
-#if QK_X86
+#ifdef QK_AVX2
     {.isa = QSIM_ISA_AVX2,
      .i8 = &qk_i8_avx2,
      .f32 = &qk_f32_avx2,
      .ew = &qk_ew_avx2,
      .u8 = &qk_u8_avx2},
+#endif
+#ifdef QK_AVXVNNI
     {.isa = QSIM_ISA_AVXVNNI,
      .i8 = &qk_i8_avxvnni,
      .f32 = &qk_f32_avx2,
      .ew = &qk_ew_avx2,
      .u8 = &qk_u8_avx2},
+#endif
+#ifdef QK_AVX512VNNI
     {.isa = QSIM_ISA_AVX512VNNI,
      .i8 = &qk_i8_avx512vnni,
      .f32 = &qk_f32_avx512,
      .ew = &qk_ew_avx512,
      .u8 = &qk_u8_avx512},
-#elif QK_ARM
-    /* Element-wise loops of floats: any build for aarch64 has NEON. */
+#endif
+/* Element-wise loops of floats: any build for aarch64 has NEON. */
+#ifdef QK_NEON
     {.isa = QSIM_ISA_NEON,
      .i8 = &qk_i8_neon,
      .f32 = &qk_f32_neon,
      .ew = &qk_ew_c,
      .u8 = &qk_u8_neon},
+#endif
+#ifdef QK_NEONDOT
     {.isa = QSIM_ISA_NEONDOT,
      .i8 = &qk_i8_neondot,
      .f32 = &qk_f32_neon,
      .ew = &qk_ew_c,
      .u8 = &qk_u8_neon},
+#endif
+#ifdef QK_NEONI8MM
     {.isa = QSIM_ISA_NEONI8MM,
      .i8 = &qk_i8_neoni8mm,
      .f32 = &qk_f32_neon,

@@ -23,6 +23,33 @@
 #else
 #define QK_ARM 0
 #endif
+/* Instruction sets that this build has kernels for: -DQS_NO_AVX2 and so on leave one out. */
+#if QK_X86 && !defined(QS_NO_AVX2)
+#define QK_AVX2 1
+#endif
+#if QK_X86 && !defined(QS_NO_AVXVNNI)
+#define QK_AVXVNNI 1
+#endif
+#if QK_X86 && !defined(QS_NO_AVX512VNNI)
+#define QK_AVX512VNNI 1
+#endif
+/* Each of them takes float and byte kernels of 256 bits from the AVX2 files, */
+#if defined(QK_AVX2) || defined(QK_AVXVNNI) || defined(QK_AVX512VNNI)
+#define QK_YMM 1
+#endif
+/* two of them also integer kernels without products. */
+#if defined(QK_AVX2) || defined(QK_AVXVNNI)
+#define QK_YMM_I8 1
+#endif
+#if QK_ARM && !defined(QS_NO_NEON)
+#define QK_NEON 1
+#endif
+#if QK_ARM && !defined(QS_NO_NEONDOT)
+#define QK_NEONDOT 1
+#endif
+#if QK_ARM && !defined(QS_NO_NEONI8MM)
+#define QK_NEONI8MM 1
+#endif
 /* An extension of ARMv8's for one function. */
 #if defined(__clang__)
 #define QK_ARM_TARGET(extension) __attribute__((target(extension)))

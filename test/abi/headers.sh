@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Each public header compiles alone, twice included, as pedantic C11 and as C++17, and has no type in
-# a signature that ctypes cannot call. Usage: headers.sh SOURCE_ROOT CC [CXX]
+# Each public header compiles alone, twice included, as pedantic C89, C11, C++98 and C++17, and has no
+# type in a signature that ctypes cannot call. Usage: headers.sh SOURCE_ROOT CC [CXX]
 set -eu
 root=$1 cc=$2 cxx=${3:-}
 work=$(mktemp -d)
@@ -10,10 +10,12 @@ count=0
 for header in "$root"/include/qsim/*.h; do
     name=qsim/$(basename "$header")
     printf '#include <%s>\n#include <%s>\ntypedef int not_empty;\n' "$name" "$name" >"$work/one.c"
+    $cc -std=c89 -pedantic -Wall -Wextra -Werror -I "$root/include" -fsyntax-only "$work/one.c"
     $cc -std=c11 -pedantic -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Werror \
         -I "$root/include" -fsyntax-only "$work/one.c"
     if [ -n "$cxx" ]; then
         cp "$work/one.c" "$work/one.cc"
+        $cxx -std=c++98 -pedantic -Wall -Wextra -Werror -I "$root/include" -fsyntax-only "$work/one.cc"
         $cxx -std=c++17 -pedantic -Wall -Wextra -Wconversion -Wshadow -Werror -I "$root/include" \
             -fsyntax-only "$work/one.cc"
     fi
@@ -29,4 +31,4 @@ for header in "$root"/include/qsim/*.h; do
     count=$((count + 1))
 done
 [ "$count" -gt 0 ]
-echo "headers: $count, C11${cxx:+ and C++17}"
+echo "headers: $count, C89, C11${cxx:+, C++98 and C++17}"

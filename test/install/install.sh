@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Installs the build into a scratch folder, then compiles and runs the README's C and C++ examples
-# against what was installed, through pkg-config, shared and static; and builds a project that has
-# libqsim as its meson subproject. Usage: install.sh SOURCE_ROOT BUILD_DIR MAKE_MODEL CC [CXX]
+# against what was installed, through pkg-config, shared and static, and through CMake's find_package;
+# and builds a project that has libqsim as its meson subproject. Usage: install.sh SOURCE_ROOT BUILD_DIR MAKE_MODEL CC [CXX]
 set -eu
 root=$1 build=$2 make_model=$3 cc=$4 cxx=${5:-}
 work=$(mktemp -d)
@@ -46,6 +46,37 @@ static="$private $(PKG_CONFIG_SYSROOT_DIR='' pkg-config --libs $required)"
 env -u LD_LIBRARY_PATH "$work/static" "$model" >"$work/out.static"
 cmp "$work/out.c" "$work/out.static"
 
+# CMake, if there is one: both targets, and a version that is too new is refused.
+cmake_said=
+if command -v cmake >/dev/null 2>&1; then
+    mkdir "$work/cmake"
+    cp "$work/example.c" "$work/cmake/main.c"
+    version=$(pkg-config --modversion libqsim)
+    cat >"$work/cmake/CMakeLists.txt" <<EOF
+cmake_minimum_required(VERSION 3.18)
+project(app C)
+find_package(libqsim 99 QUIET)
+if(libqsim_FOUND)
+  message(FATAL_ERROR "version 99 was found")
+endif()
+find_package(libqsim $version REQUIRED)
+add_executable(shared main.c)
+target_link_libraries(shared libqsim::libqsim)
+add_executable(static main.c)
+target_link_libraries(static libqsim::static)
+EOF
+    CC=$cc cmake -S "$work/cmake" -B "$work/cmake/build" -DCMAKE_FIND_ROOT_PATH="$work/root" \
+        -Dlibqsim_ROOT="$(dirname "$(dirname "$(dirname "$pc")")")" >"$work/log" 2>&1 &&
+        cmake --build "$work/cmake/build" >"$work/log" 2>&1 || { tail -n 30 "$work/log"; exit 1; }
+    for kind in shared static; do
+        "$work/cmake/build/$kind" "$model" >"$work/out.cmake"
+        cmp "$work/out.c" "$work/out.cmake"
+    done
+    cmake_said=', CMake'
+else
+    echo "install: no cmake, find_package is not tested"
+fi
+
 # As a subproject.
 mkdir -p "$work/app/subprojects"
 ln -s "$root" "$work/app/subprojects/libqsim"
@@ -59,4 +90,4 @@ CC=$cc meson setup "$work/app/build" "$work/app" >"$work/log" 2>&1 &&
     ninja -C "$work/app/build" app >"$work/log" 2>&1 || { tail -n 30 "$work/log"; exit 1; }
 "$work/app/build/app" "$model" >"$work/out.sub"
 cmp "$work/out.c" "$work/out.sub"
-echo "install: shared, static${cxx:+, C++} and subproject agree"
+echo "install: shared, static${cxx:+, C++}$cmake_said and subproject agree"

@@ -5,7 +5,7 @@
  */
 #include "checkkernel.h"
 
-#if QK_X86
+#ifdef QK_AVXVNNI
 #define TARGET __attribute__((target("avx2,fma,avx512f,avx512vl,avx512bw,avx512vnni")))
 #define TABLE  ck_i8_evex256
 #define VNNI   _mm256_dpbusd_epi32

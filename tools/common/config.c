@@ -98,7 +98,9 @@ bool config_parse(const void *data, size_t size, config *c, text *problem) {
     (void)data;
     (void)size;
     memset(c, 0, sizeof(*c));
-    text_puts(problem, "this qsim was built without libjansson and reads no configurations");
+    text_puts(
+        problem,
+        "this qsim was built without libjansson (Debian: libjansson-dev) and reads no configurations");
     return false;
 }
 #endif

@@ -71,8 +71,10 @@ int tool_gunzip(const tool *t, const char *path, const void *data, size_t size, 
 int tool_gunzip(const tool *t, const char *path, const void *data, size_t size, void **out,
                 size_t *out_size) {
     (void)data, (void)size, (void)out, (void)out_size;
-    return tool_fail(t, QSIM_E_UNSUPPORTED,
-                     "%s: this build has no zlib and cannot read .gz: gunzip the file first", path);
+    return tool_fail(
+        t, QSIM_E_UNSUPPORTED,
+        "%s: this qsim was built without zlib (Debian: zlib1g-dev) and cannot read .gz: gunzip the file first",
+        path);
 }
 
 #endif

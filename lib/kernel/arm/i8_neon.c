@@ -5,7 +5,7 @@
  */
 #include "kernel/table.h"
 
-#if QK_ARM
+#ifdef QK_NEON
 #define TARGET
 #define TABLE     qk_i8_neon
 #define TILE_ROWS 2

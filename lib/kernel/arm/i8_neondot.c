@@ -5,7 +5,7 @@
  */
 #include "kernel/table.h"
 
-#if QK_ARM
+#ifdef QK_NEONDOT
 #define TARGET    QK_ARM_TARGET("dotprod")
 #define TABLE     qk_i8_neondot
 #define TILE_ROWS 4

@@ -5,7 +5,7 @@
  */
 #include "kernel/table.h"
 
-#if QK_ARM
+#ifdef QK_NEONI8MM
 #define TARGET           QK_ARM_TARGET("i8mm")
 #define TABLE            qk_i8_neoni8mm
 #define TILE_ROWS        6

@@ -2,7 +2,7 @@
 /* Element-wise kernels in 256-bit vectors. */
 #include "kernel/table.h"
 
-#if QK_X86
+#ifdef QK_YMM
 #include <immintrin.h>
 
 #include "kernel/elementary.h"

@@ -2,7 +2,7 @@
 /* Element-wise kernels in 512-bit vectors. */
 #include "kernel/table.h"
 
-#if QK_X86
+#ifdef QK_AVX512VNNI
 #include <immintrin.h>
 
 #include "kernel/elementary.h"

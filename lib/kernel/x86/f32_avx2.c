@@ -2,7 +2,7 @@
 /* Float kernels in 256-bit vectors with FMA3. */
 #include "kernel/x86/pool_x86.h"
 
-#if QK_X86
+#ifdef QK_YMM
 #include "kernel/x86/f32_ymm.h"
 
 #include "kernel/f32_tile.h"

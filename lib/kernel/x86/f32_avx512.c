@@ -2,7 +2,7 @@
 /* Float kernels in 512-bit vectors. */
 #include "kernel/x86/pool_x86.h"
 
-#if QK_X86
+#ifdef QK_AVX512VNNI
 #include <immintrin.h>
 #include <math.h>
 

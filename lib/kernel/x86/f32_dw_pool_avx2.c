@@ -2,7 +2,7 @@
 /* What goes over windows of floats: depthwise convolutions and pooling. */
 #include "kernel/x86/pool_x86.h"
 
-#if QK_X86
+#ifdef QK_YMM
 #include <math.h>
 
 #include "kernel/x86/f32_ymm.h"

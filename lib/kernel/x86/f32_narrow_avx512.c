@@ -5,7 +5,7 @@
  */
 #include "kernel/x86/f32_narrow.h"
 
-#if QK_X86
+#ifdef QK_AVX512VNNI
 #include <immintrin.h>
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,fma")))

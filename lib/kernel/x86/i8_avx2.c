@@ -5,7 +5,7 @@
  */
 #include "kernel/table.h"
 
-#if QK_X86
+#ifdef QK_AVX2
 #define TARGET  __attribute__((target("avx2,fma")))
 #define TABLE   qk_i8_avx2
 #define W_GROUP 2

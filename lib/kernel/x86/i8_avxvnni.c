@@ -2,7 +2,7 @@
 /* Integer kernels for AVX-VNNI: vpdpbusd in its VEX form, on 256-bit vectors. */
 #include "kernel/table.h"
 
-#if QK_X86
+#ifdef QK_AVXVNNI
 #define TARGET __attribute__((target("avx2,fma,avxvnni")))
 #define TABLE  qk_i8_avxvnni
 #define VNNI   _mm256_dpbusd_avx_epi32

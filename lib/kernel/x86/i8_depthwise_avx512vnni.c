@@ -5,7 +5,7 @@
  */
 #include "kernel/i8.h"
 
-#if QK_X86
+#ifdef QK_AVX512VNNI
 #include "kernel/x86/i8_zmm.h"
 
 /* Four taps of 64 channels become four vectors of dwords: the taps of one channel each. */

@@ -5,7 +5,7 @@
  */
 #include "kernel/i8.h"
 
-#if QK_X86
+#ifdef QK_AVX512VNNI
 #include "kernel/x86/i8_gemm_tile_avx512.h"
 
 #define FINISH_ANY_8(NR) FINISH_##NR##x8

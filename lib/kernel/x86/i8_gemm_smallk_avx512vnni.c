@@ -5,7 +5,7 @@
  */
 #include "kernel/i8.h"
 
-#if QK_X86
+#ifdef QK_AVX512VNNI
 #include "kernel/x86/i8_requant_avx512.h"
 #include "kernel/x86/i8_im2row_avx512.h"
 

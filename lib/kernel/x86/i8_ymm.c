@@ -3,7 +3,7 @@
 #include "kernel/i8.h"
 #include "kernel/i8_post.h"
 
-#if QK_X86
+#ifdef QK_YMM_I8
 #define TARGET __attribute__((target("avx2,fma")))
 #include "kernel/x86/i8_requant_avx2.h"
 

@@ -2,7 +2,7 @@
 /* Pooling of u8: 32 channels at once. */
 #include "kernel/x86/pool_x86.h"
 
-#if QK_X86
+#ifdef QK_YMM
 #include <immintrin.h>
 
 #define TARGET __attribute__((target("avx2")))

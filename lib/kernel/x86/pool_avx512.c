@@ -2,7 +2,7 @@
 /* Pooling of u8: 64 channels at once. */
 #include "kernel/x86/pool_x86.h"
 
-#if QK_X86
+#ifdef QK_AVX512VNNI
 #include <immintrin.h>
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))

@@ -6,7 +6,7 @@
  */
 #include "kernel/table.h"
 
-#if QK_X86
+#ifdef QK_YMM
 #include <immintrin.h>
 
 #include "kernel/u8_loops.h"

@@ -2,7 +2,7 @@
 /* Element-wise kernels on 8 bits; tables are looked up 16 entries at a time. */
 #include "kernel/table.h"
 
-#if QK_X86
+#ifdef QK_YMM
 #include <immintrin.h>
 
 #include "kernel/u8_loops.h"

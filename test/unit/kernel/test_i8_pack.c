@@ -135,8 +135,10 @@ int main(void) {
     /* Packing depends on the tables' widths alone, not on what the machine can execute. */
     const qk_i8 *tables[] = {
         &qk_i8_c,
-#if QK_X86
+#ifdef QK_AVX2
         &qk_i8_avx2,
+#endif
+#ifdef QK_AVX512VNNI
         &qk_i8_avx512vnni,
 #endif
     };
