@@ -317,8 +317,8 @@ static int place_outputs(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qsi
         size_t bytes = 0;
         if (n->outputs[k] == QS_NONE)
             continue;
-        if (k == 0 && (dn->alias || dn->step.over)) {
-            join(plan->deferred, plan, n->outputs[0], n->inputs[dn->alias ? 0 : dn->step.over]);
+        if (k == 0 && (dn->alias || dn->step.reuses)) {
+            join(plan->deferred, plan, n->outputs[0], n->inputs[dn->alias ? 0 : dn->step.reuses]);
             continue;
         }
         qs_value_size(&plan->values[n->outputs[k]], NULL, &bytes);

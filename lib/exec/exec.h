@@ -49,22 +49,27 @@ typedef struct qs_slot {
     size_t bytes;
     size_t offset;
     int32_t first, last;
-    /* What step `last` makes and may lie over this block, as far before or after; or NULL. */
-    const struct qs_slot *heir;
-    size_t before, behind;
+    /*
+     * Slot of the output that may overlap this one, if it begins at least min_lead bytes before it
+     * or min_lag bytes after it; NULL: none may.
+     */
+    const struct qs_slot *successor;
+    size_t min_lead, min_lag;
 } qs_slot;
 
 /*
- * Heirs are kept only where that makes the fullest steps less full, by something worth it. Adjusts
- * `live` and returns the new most.
+ * Keeps the successors whose overlap lowers the peak of bytes in use, if the gain is worth the cost
+ * of executing in waves; the others become NULL. `live` has the bytes in use at each of `steps`
+ * from `begin` on, and is adjusted. Returns the new peak.
  */
-size_t qs_memory_slide(qs_slot *slots, size_t count, int32_t begin, size_t steps, size_t *live);
-/* Does the heir lie over it? */
-bool qs_memory_slides(const qs_slot *slot);
+size_t qs_memory_choose_overlaps(qs_slot *slots, size_t count, int32_t begin, size_t steps,
+                                 size_t *live);
+/* Whether the slot and its successor overlap as placed. */
+bool qs_memory_overlaps(const qs_slot *slot);
 
 /*
- * Chooses offsets so that blocks in use at the same time do not overlap, but as heirs may. least:
- * the most bytes in use at once, which no choice gets below.
+ * Chooses offsets so that slots in use at the same time do not overlap, except a slot and its
+ * successor. least: the peak of bytes in use, below which no choice can get.
  */
 int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, size_t *least);
 

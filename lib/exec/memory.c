@@ -39,10 +39,10 @@ static int earlier_first(const void *a, const void *b) {
 /* How far b has to begin after a. */
 static size_t distance(const qs_slot *a, const qs_slot *b) {
     size_t least = a->bytes;
-    if (a->heir == b && a->behind < least)
-        least = a->behind;
-    if (b->heir == a && b->before < least)
-        least = b->before;
+    if (a->successor == b && a->min_lag < least)
+        least = a->min_lag;
+    if (b->successor == a && b->min_lead < least)
+        least = b->min_lead;
     return least;
 }
 
@@ -212,7 +212,7 @@ int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, s
     *total = SIZE_MAX;
     *least = fill_live(slots, count, begin, steps, live);
     if (*least != SIZE_MAX)
-        *least = qs_memory_slide(slots, count, begin, steps, live);
+        *least = qs_memory_choose_overlaps(slots, count, begin, steps, live);
     qsort(entries, count, sizeof(*entries), earlier_first);
     try_placing(entries, count, placed, true, total);
     if (count <= PAIRWISE_MAX && wastes(*total, *least, 64)) {

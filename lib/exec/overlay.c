@@ -9,18 +9,19 @@
 #define WORTH       16
 #define WORTH_BYTES ((size_t)32 * 1024)
 
-/* Bytes that a block and its heir have in common where they lie best. */
+/* Bytes that a block and its successor have in common where they lie best. */
 static size_t common(const qs_slot *a) {
-    const qs_slot *b = a->heir;
+    const qs_slot *b = a->successor;
     if (!b)
         return 0;
-    const size_t x = b->bytes > a->before ? b->bytes - a->before : 0;
-    const size_t y = a->bytes > a->behind ? a->bytes - a->behind : 0;
+    const size_t x = b->bytes > a->min_lead ? b->bytes - a->min_lead : 0;
+    const size_t y = a->bytes > a->min_lag ? a->bytes - a->min_lag : 0;
     const size_t least = a->bytes < b->bytes ? a->bytes : b->bytes, most = x > y ? x : y;
     return least < most ? least : most;
 }
 
-size_t qs_memory_slide(qs_slot *slots, size_t count, int32_t begin, size_t steps, size_t *live) {
+size_t qs_memory_choose_overlaps(qs_slot *slots, size_t count, int32_t begin, size_t steps,
+                                 size_t *live) {
     size_t before = 0, after = 0;
     for (size_t t = 0; t < steps; t++)
         before = live[t] > before ? live[t] : before;
@@ -34,12 +35,12 @@ size_t qs_memory_slide(qs_slot *slots, size_t count, int32_t begin, size_t steps
         if (worth && *at + common(&slots[i]) > after)
             continue;
         *at += common(&slots[i]);
-        slots[i].heir = NULL;
+        slots[i].successor = NULL;
     }
     return worth ? after : before;
 }
 
-bool qs_memory_slides(const qs_slot *a) {
-    const qs_slot *b = a->heir;
+bool qs_memory_overlaps(const qs_slot *a) {
+    const qs_slot *b = a->successor;
     return b && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }

@@ -198,10 +198,10 @@ static int place_outputs(placing *p, const int32_t end) {
  * The input that step i may write over: it reads that last, and nothing else of the same bytes, and
  * makes the first bytes of its output. NULL: none.
  */
-static buffer *slides_over(const placing *p, size_t i) {
+static buffer *overlapped_input(const placing *p, size_t i) {
     const qs_step *s = &p->plan->steps[i];
     const qs_node *n = &p->s->graph->nodes[s->node];
-    if (!s->before || s->over)
+    if (!s->min_lead || s->reuses)
         return NULL;
     const qs_id in = s->in[0], out = s->out[0];
     buffer *x = &p->buffers[p->root[in].value], *y = &p->buffers[p->root[out].value];
@@ -216,18 +216,18 @@ static buffer *slides_over(const placing *p, size_t i) {
 static int plan_slots(placing *p, size_t *total) {
     qs_plan *plan = p->plan;
     for (size_t i = 0; i < plan->step_count; i++) {
-        const buffer *x = slides_over(p, i);
+        const buffer *x = overlapped_input(p, i);
         if (!x)
             continue;
         qs_slot *slot = &p->slots[x->slot];
-        slot->heir = &p->slots[p->buffers[p->root[plan->steps[i].out[0]].value].slot];
-        slot->before = qs_align(plan->steps[i].before, 64);
-        slot->behind = qs_align(plan->steps[i].behind, 64);
+        slot->successor = &p->slots[p->buffers[p->root[plan->steps[i].out[0]].value].slot];
+        slot->min_lead = qs_align(plan->steps[i].min_lead, 64);
+        slot->min_lag = qs_align(plan->steps[i].min_lag, 64);
     }
     int code = qs_memory_plan(p->s->ctx, p->slots, (size_t)p->slot_count, total, &plan->live_bytes);
     for (size_t i = 0; i < plan->step_count; i++) {
-        const buffer *x = slides_over(p, i);
-        plan->steps[i].slides = x && qs_memory_slides(&p->slots[x->slot]);
+        const buffer *x = overlapped_input(p, i);
+        plan->steps[i].overlaps = x && qs_memory_overlaps(&p->slots[x->slot]);
     }
     return code;
 }

@@ -289,8 +289,8 @@ static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, con
             return code;
         if (shared)
             part[g->nodes[id].outputs[0]].value = g->nodes[id].inputs[0];
-        else if (step->over)
-            part[g->nodes[id].outputs[0]].value = g->nodes[id].inputs[step->over];
+        else if (step->reuses)
+            part[g->nodes[id].outputs[0]].value = g->nodes[id].inputs[step->reuses];
         else
             shared = qs_plan_share(s, plan, step, part);
         plan->step_count += !shared;

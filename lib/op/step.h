@@ -61,18 +61,20 @@ typedef struct qs_step {
     qs_id node;
     const char *kernel; /* kernel family, for profiles */
     int64_t macs;
-    int32_t over; /* output 0 is written over this input, which it extends; 0: is its own memory */
+    /* Output 0 is written into this input's memory, which it extends; 0: it has its own memory. */
+    int32_t reuses;
     /*
      * The step only copies bytes that lie together: output k is those of input 0 from views[k] on,
-     * input k those of output 0 from joins[k] on. Whoever places tensors may do without the step.
+     * input k those of output 0 from joins[k] on. The planner may leave the step out.
      */
     const size_t *views, *joins;
     /*
-     * Output 0 may lie over input 0, which nobody reads afterwards, if it begins at least so many
-     * bytes before or after it; 0: it may not. Whoever places tensors sets `slides` where it does.
+     * Output 0 may overlap input 0, if this is the last step to read it: it then begins at least
+     * min_lead bytes before it or min_lag bytes after it. 0: no overlap is allowed. The planner
+     * sets `overlaps` where it places them so.
      */
-    size_t before, behind;
-    bool slides;
+    size_t min_lead, min_lag;
+    bool overlaps;
 } qs_step;
 
 typedef struct qs_lower {

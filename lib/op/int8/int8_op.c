@@ -408,7 +408,7 @@ static void run_task(void *arg, size_t task) {
 static void run_prepared(const qs_step *s, const qs_frame *f) {
     const qs_i8_plan *p = s->params;
     qk_conv_i8_run(f->ctx, &p->conv, qs_step_in(s, f, p->roles->x), qs_step_out(s, f, 0),
-                   f->scratch, s->slides);
+                   f->scratch, s->overlaps);
 }
 
 static void prepare_and_run(const qs_step *s, const qs_frame *f, const void *after_arg) {
@@ -561,8 +561,8 @@ QS_COLD int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
         p->conv.w_zp = p->packed->weights.row_zp;
         p->conv.x_zp = (uint8_t)p->post.zp;
         if (p->roles->x == 0 && !p->int32_out && p->conv.column_tasks == 1) {
-            l->step->before = p->conv.before;
-            l->step->behind = p->conv.behind;
+            l->step->min_lead = p->conv.before;
+            l->step->min_lag = p->conv.behind;
         }
         return QSIM_OK;
     }

@@ -116,7 +116,8 @@ static void run_post_ops(const qs_step *s, const qs_frame *f) {
     r.other = b->sums ? qs_step_in(s, f, QS_I8_OTHER) : NULL;
     r.last = inputs > QS_I8_LAST ? qs_step_in(s, f, QS_I8_LAST) : NULL;
     conv.after_arg = &r;
-    qk_conv_i8_run(f->ctx, &conv, qs_step_in(s, f, 0), qs_step_out(s, f, 0), f->scratch, s->slides);
+    qk_conv_i8_run(f->ctx, &conv, qs_step_in(s, f, 0), qs_step_out(s, f, 0), f->scratch,
+                   s->overlaps);
 }
 
 /* ---- lowering ---- */

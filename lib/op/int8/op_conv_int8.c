@@ -181,7 +181,7 @@ static int lower_qlinear(qs_lower *l) {
         return qs_fail(l->error, QSIM_E_LIMIT, "%s: too many channels (node '%s', %s)", l->model,
                        l->node->name, l->node->op_type);
     if (l->node->input_count > QS_I8_CONV_OVER && qs_lower_in(l, QS_I8_CONV_OVER))
-        l->step->over = QS_I8_CONV_OVER;
+        l->step->reuses = QS_I8_CONV_OVER;
     b->product.conv.y_channels = (int32_t)into;
     b->product.conv.y_column = into ? (int32_t)qs_node_int(l->node, "column", 0) : 0;
     qs_i8_plan_post_ops(l, b);

@@ -246,7 +246,7 @@ QS_COLD static int lower_scaled(qs_lower *l) {
     *p = (scaled_params){sums, scaled, 0};
     l->step->run = plan->floats.direct ? run_direct : run_scaled;
     if (l->node->input_count > QS_SCALED_OVER && qs_lower_in(l, QS_SCALED_OVER))
-        l->step->over = QS_SCALED_OVER;
+        l->step->reuses = QS_SCALED_OVER;
     return scaled.into && !plan->floats.direct ? lower_into(l, p) : QSIM_OK;
 }
 

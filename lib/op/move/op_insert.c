@@ -68,7 +68,7 @@ static int lower_insert(qs_lower *l) {
     p->column = element * (size_t)qs_node_int(l->node, "column", 0);
     p->table = l->node->input_count > TABLE;
     if (l->node->input_count > OVER && qs_lower_in(l, OVER))
-        l->step->over = OVER;
+        l->step->reuses = OVER;
     l->step->run = run_insert;
     l->step->kernel = "insert";
     return QSIM_OK;

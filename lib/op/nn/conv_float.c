@@ -282,8 +282,8 @@ static void run_conv(const qs_step *s, const qs_frame *f) {
         job.weights = qs_conv_pack(p->kernels, &p->form, qs_step_in(s, f, 1), bias, f->scratch);
         job.scratch += qs_align(p->form.floats, 16);
     }
-    const size_t items = p->g.n * p->bands * p->splits, wave = s->slides ? p->wave : items;
-    const bool backwards = s->slides && (uintptr_t)job.y > (uintptr_t)job.x;
+    const size_t items = p->g.n * p->bands * p->splits, wave = s->overlaps ? p->wave : items;
+    const bool backwards = s->overlaps && (uintptr_t)job.y > (uintptr_t)job.x;
     job.first = qs_wave_first(items, wave, backwards);
     for (; job.first < items; job.first += backwards ? -wave : wave) { /* below 0 is above items */
         job.count = items - job.first < wave ? items - job.first : wave;
@@ -388,8 +388,8 @@ static void conv_distances(const conv_plan *p, qs_step *step) {
         qs_reach_wave(&r, i / p->bands, band_begin(p, i % p->bands), last / p->bands,
                       band_begin(p, last % p->bands + 1));
     }
-    step->before = r.before;
-    step->behind = r.behind;
+    step->min_lead = r.before;
+    step->min_lag = r.behind;
 }
 
 /* Which taps of a window that begins `before` in front of the image lie in its `size` elements. */
@@ -507,7 +507,7 @@ QS_COLD int qs_conv_lower(qs_lower *l) {
     p->hi = qs_node_float(l->node, "hi", INFINITY);
     p->end = qs_finish_lower(l, QS_CONV_OTHER);
     if (l->node->input_count > QS_CONV_OVER && qs_lower_in(l, QS_CONV_OVER))
-        l->step->over = QS_CONV_OVER;
+        l->step->reuses = QS_CONV_OVER;
     l->step->run = run_nothing;
     l->step->kernel = "conv";
     if (qs_value_elements(qs_lower_out(l, 0)) == 0)

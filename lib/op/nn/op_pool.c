@@ -180,8 +180,8 @@ QS_COLD /* How far from each other output and input have to begin where one lies
         const size_t last = (items - i < p->wave ? items : i + p->wave) - 1;
         qs_reach_wave(&r, i / p->oh, i % p->oh, last / p->oh, last % p->oh + 1);
     }
-    step->before = r.before;
-    step->behind = r.behind;
+    step->min_lead = r.before;
+    step->min_lag = r.behind;
 }
 
 /*
@@ -193,7 +193,7 @@ static void set_output(qs_lower *l, qs_pool_plan *p, int32_t over) {
     p->y_step = into ? (size_t)into : p->c;
     p->column = into ? (size_t)qs_node_int(l->node, "column", 0) : 0;
     if (l->node->input_count > over && qs_lower_in(l, over))
-        l->step->over = over;
+        l->step->reuses = over;
     if (l->node->input_count > over + 1 && qs_lower_in(l, over + 1))
         p->table = over + 1;
     const bool thin = p->row.sw == 1 && p->c * p->element < THIN;
@@ -283,7 +283,7 @@ QS_COLD static void separate(qs_lower *l, qs_pool_plan *p) {
     p->slices = qs_slice_count(l->ctx, p->n * p->oh, taps / QS_POOLED);
     p->wave = p->slices * p->band;
     l->step->scratch = p->slices * (p->line + p->band_bytes);
-    if (l->step->before)
+    if (l->step->min_lead)
         pool_distances(p, l->step);
 }
 
@@ -307,7 +307,7 @@ QS_COLD static int lower_maxpool(qs_lower *l) {
         return QSIM_OK;
     }
     l->step->run = qs_run_pool_indices;
-    l->step->before = l->step->behind = 0; /* it looks at the input again */
+    l->step->min_lead = l->step->min_lag = 0; /* it looks at the input again */
     return QSIM_OK;
 }
 

@@ -171,8 +171,8 @@ void qs_run_pool(const qs_step *s, const qs_frame *f) {
         j.row.x_zero = x_zero ? *x_zero : 0;
         j.row.y_zero = y_zero ? *y_zero : 0;
     }
-    const size_t items = p->n * p->oh, wave = s->slides ? p->wave : items;
-    const bool backwards = s->slides && (uintptr_t)j.y > (uintptr_t)j.x;
+    const size_t items = p->n * p->oh, wave = s->overlaps ? p->wave : items;
+    const bool backwards = s->overlaps && (uintptr_t)j.y > (uintptr_t)j.x;
     j.first = qs_wave_first(items, wave, backwards);
     for (; j.first < items; j.first += backwards ? -wave : wave) { /* below 0 is above items */
         j.count = items - j.first < wave ? items - j.first : wave;

@@ -132,7 +132,7 @@ QS_COLD int qs_resize_lower_nearest(qs_lower *l, float outside, const qs_resize_
     p->column = into ? (size_t)qs_node_int(l->node, "column", 0) * element : 0;
     p->table = l->node->input_count > QS_RESIZE_TABLE && qs_lower_in(l, QS_RESIZE_TABLE);
     if (l->node->input_count > QS_RESIZE_OVER && qs_lower_in(l, QS_RESIZE_OVER))
-        l->step->over = QS_RESIZE_OVER;
+        l->step->reuses = QS_RESIZE_OVER;
     p->last = taps[axis].index;
     p->count = (size_t)y->dims[axis].size;
     p->rank = axis;

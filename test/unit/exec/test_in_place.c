@@ -177,7 +177,7 @@ static void end_made(made *m) {
 typedef struct outcome {
     uint8_t *y;
     size_t bytes, arena;
-    int slides;
+    int overlaps;
 } outcome;
 
 /* Threads of an application that has none. */
@@ -227,7 +227,7 @@ static outcome execute(made *m, int32_t threads, bool lent, bool kept) {
                qsim_run_execute(r, &in, 1, out, kept ? (size_t)m->layers + 1 : 1, &m->n.error));
     }
     for (size_t i = 0; r && r->plan && i < r->plan->step_count; i++)
-        result.slides += r->plan->steps[i].slides;
+        result.overlaps += r->plan->steps[i].overlaps;
     result.bytes = out[0].bytes;
     result.arena = qsim_run_arena_bytes(r);
     result.y = malloc(result.bytes + 1);
@@ -244,26 +244,26 @@ static outcome execute(made *m, int32_t threads, bool lent, bool kept) {
 /* Returns how many steps slid. */
 static int check(made *m, int32_t threads, bool lent, size_t most) {
     const outcome want = execute(m, 1, false, true), got = execute(m, threads, lent, false);
-    CHECK_INT(want.slides, 0);
+    CHECK_INT(want.overlaps, 0);
     CHECK(want.bytes > 0 && want.bytes == got.bytes);
     CHECK(want.bytes == got.bytes && memcmp(want.y, got.y, want.bytes) == 0);
     CHECK(got.arena <= most);
     free(want.y);
     free(got.y);
-    return got.slides;
+    return got.overlaps;
 }
 
 static void random_nets(qsim_ctx *ctx, bool integer) {
-    int slides = 0;
+    int overlaps = 0;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         made m;
         make_random(&m, ctx, seed, integer);
         end_made(&m);
-        slides += check(&m, 1, false, SIZE_MAX);
+        overlaps += check(&m, 1, false, SIZE_MAX);
         check(&m, 3, false, SIZE_MAX);
         net_free(&m.n);
     }
-    CHECK(slides > 20);
+    CHECK(overlaps > 20);
 }
 
 static void equal_layers(qsim_ctx *ctx, bool integer) {

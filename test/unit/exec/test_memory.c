@@ -61,7 +61,7 @@ static void chain(qsim_ctx *ctx, size_t n) {
 }
 
 /* Blocks that may be written over: as far apart as they have to be, where that saves something. */
-static void heirs(qsim_ctx *ctx) {
+static void successors(qsim_ctx *ctx) {
     uint64_t state = 9;
     size_t with = 0, without = 0;
     int bad = 0;
@@ -74,9 +74,9 @@ static void heirs(qsim_ctx *ctx) {
                              .last = (int32_t)i + 1 + (test_random(&state) % 8 == 0)};
             plain[i] = s[i];
             if (i && s[i - 1].last == (int32_t)i && test_random(&state) % 8) {
-                s[i - 1].heir = &s[i];
-                s[i - 1].before = 8192 * (size_t)(1 + test_random(&state) % 100);
-                s[i - 1].behind = 8192 * (size_t)(1 + test_random(&state) % 100);
+                s[i - 1].successor = &s[i];
+                s[i - 1].min_lead = 8192 * (size_t)(1 + test_random(&state) % 100);
+                s[i - 1].min_lag = 8192 * (size_t)(1 + test_random(&state) % 100);
             }
         }
         CHECK_INT(qs_memory_plan(ctx, plain, n, &total, &live), 0);
@@ -85,12 +85,12 @@ static void heirs(qsim_ctx *ctx) {
         CHECK(live <= total);
         with += total;
         for (size_t i = 0; i < n; i++) {
-            const qs_slot *h = s[i].heir;
+            const qs_slot *h = s[i].successor;
             bad += s[i].offset + s[i].bytes > total;
-            bad += h && h->offset + s[i].before > s[i].offset &&
-                   h->offset < s[i].offset + s[i].behind && qs_memory_slides(&s[i]);
+            bad += h && h->offset + s[i].min_lead > s[i].offset &&
+                   h->offset < s[i].offset + s[i].min_lag && qs_memory_overlaps(&s[i]);
             for (size_t k = 0; k < i; k++)
-                bad += overlap(&s[i], &s[k]) && s[k].heir != &s[i];
+                bad += overlap(&s[i], &s[k]) && s[k].successor != &s[i];
         }
     }
     CHECK_INT(bad, 0);
@@ -105,17 +105,17 @@ static void slides(qsim_ctx *ctx, size_t n) {
         s[i] = (qs_slot){.bytes = 640000,
                          .first = (int32_t)i,
                          .last = (int32_t)i + 1,
-                         .heir = i + 1 < n ? &s[i + 1] : NULL,
-                         .before = 192,
-                         .behind = 256};
+                         .successor = i + 1 < n ? &s[i + 1] : NULL,
+                         .min_lead = 192,
+                         .min_lag = 256};
     CHECK_INT(qs_memory_plan(ctx, s, n, &total, &live), 0);
     CHECK_INT(live, 640000 + 192);
     CHECK_INT(total, 640000 + 256);
     for (size_t i = 0; i + 1 < n; i++)
-        CHECK(qs_memory_slides(&s[i]));
+        CHECK(qs_memory_overlaps(&s[i]));
     for (size_t i = 0; i < n; i++) { /* not for so little */
         s[i].bytes = 6400;
-        s[i].heir = i + 1 < n ? &s[i + 1] : NULL;
+        s[i].successor = i + 1 < n ? &s[i + 1] : NULL;
     }
     CHECK_INT(qs_memory_plan(ctx, s, n, &total, &live), 0);
     CHECK_INT(total, 12800);
@@ -145,7 +145,7 @@ int main(void) {
     chain(ctx, 1);
     chain(ctx, 100);
     chain(ctx, 200000);
-    heirs(ctx);
+    successors(ctx);
     slides(ctx, 10);
     slides(ctx, 20000);
     crowd(ctx, 1000);
