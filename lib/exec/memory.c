@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The memory planner: tensors with times of life are given places in one arena. */
+#include <assert.h>
+
 #include "exec/exec.h"
 
 #include <stdlib.h>
@@ -226,6 +228,8 @@ int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, s
         take_turns(entries, count, placed, *least, total);
     }
     code = *total == SIZE_MAX ? QSIM_E_LIMIT : QSIM_OK;
+    for (size_t i = 0; i < count && !code; i++)
+        assert(slots[i].offset <= *total && slots[i].bytes <= *total - slots[i].offset);
 done:
     qs_free(ctx, entries);
     qs_free(ctx, placed);

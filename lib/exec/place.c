@@ -7,6 +7,8 @@
  *   bytes (the caller's buffers have no slack after them), and are copied into the arena
  * otherwise; outputs are written where the caller wants them unless steps read them too.
  */
+#include <assert.h>
+
 #include "exec/exec.h"
 
 typedef struct buffer {
@@ -256,6 +258,8 @@ static int place_slots(placing *p, qsim_error *error) {
         return qs_fail(error, QSIM_E_LIMIT, "%s: activations need %zu bytes, the limit is %zu",
                        p->s->name, total, QS_ARENA_LIMIT);
     plan->arena_bytes = total;
+    for (int32_t i = 0; i < p->slot_count; i++)
+        assert(p->slots[i].offset % 64 == 0 && p->slots[i].bytes >= QS_SLACK);
     for (size_t i = 0; i < plan->step_count; i++)
         plan->scratch[i] = plan->steps[i].scratch ? p->slots[scratch++].offset : 0;
     return QSIM_OK;
@@ -315,6 +319,7 @@ done:
 }
 
 void qs_plan_rebase(const qsim_session *s, qs_plan *plan, uint8_t *base) {
+    assert((uintptr_t)base % 64 == 0);
     for (size_t v = 0; v < s->graph->value_count; v++)
         if (plan->offset[v] != QS_NOWHERE)
             plan->address[v] = base + plan->offset[v];
