@@ -136,9 +136,9 @@ typedef struct qsim_node_info {
     int32_t output_count;
     int64_t macs; /* multiply-accumulates at batch 1, -1 if shapes are unknown */
     /*
-     * 1: runs in integer arithmetic, or (Quantize-, DequantizeLinear) vanishes into nodes that do;
-     * 0: in float or as a copy. Told from the pattern around the node, without compiling:
-     * qsim_session_node_integer knows.
+     * What qsim_session_node_integer says of a session that gives out the model's outputs: found
+     * by the same passes. A model that does not compile, or was loaded for inspection, has 1 for
+     * operators on integers alone.
      */
     int32_t integer;
     int32_t reserved;

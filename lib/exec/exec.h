@@ -7,7 +7,7 @@
 
 #include "base/thread.h"
 #include "graph/model.h"
-#include "pass/eval.h"
+#include "pass/pass.h"
 
 #include <qsim/session.h>
 

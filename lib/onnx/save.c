@@ -331,3 +331,15 @@ done:
     qs_free(model->ctx, used);
     return code;
 }
+
+int64_t qsim_model_bytes(const qsim_model *model) {
+    size_t need;
+    if (model->source) {
+        int64_t bytes = model->bytes;
+        for (size_t i = 0; i < model->source->outside_count; i++)
+            bytes += (int64_t)model->source->outside[i].size;
+        return bytes;
+    }
+    int code = qsim_model_save_memory(model, NULL, 0, &need, NULL);
+    return code ? code : (int64_t)need;
+}

@@ -22,6 +22,7 @@ typedef struct qs_pass {
     /* For qs_pass_mark_integers; NULL: no marks are wanted. */
     const qs_graph *origin; /* the model's graph, of which `graph` is a copy */
     bool *integer;          /* by live node in origin's order */
+    bool only_marks;        /* the pipeline stops once they are made */
 } qs_pass;
 
 /* ---- the pipeline (pipeline.c) ---- */

@@ -118,8 +118,11 @@ static int run(qs_pass *p, const stage *s) {
 int qs_pipeline_run(qs_pass *p, qs_purpose purpose, int32_t level) {
     int code = QSIM_OK;
     p->level = level == QSIM_LEVEL_DEFAULT ? QSIM_LEVEL_ALL : level;
-    for (size_t i = 0; i < QS_COUNT(pipeline) && !code; i++)
+    for (size_t i = 0; i < QS_COUNT(pipeline) && !code; i++) {
         if (p->level >= pipeline[i].level[purpose])
             code = run(p, &pipeline[i]);
+        if (p->only_marks && pipeline[i].run == qs_pass_mark_integers)
+            break;
+    }
     return code;
 }

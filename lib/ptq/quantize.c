@@ -137,13 +137,12 @@ static int describe(qs_quantizer *q) {
 int qs_ptq_refuse_quantized(const qsim_model *m, int32_t mode, qsim_error *error) {
     for (size_t i = 0; i < m->graph->order_count; i++) {
         const qs_node *n = &m->graph->nodes[m->graph->order[i]];
-        const char *t = n->op_type;
-        bool weights = strcmp(t, "DequantizeLinear") == 0 && mode == QSIM_MODE_WEIGHTS;
-        if (weights || strncmp(t, "QLinear", 7) == 0 || strstr(t, "QuantizeLinear") ||
-            strcmp(t, "QGemm") == 0 || strcmp(t, "MatMulInteger") == 0 ||
-            strcmp(t, "ConvInteger") == 0)
+        uint32_t quantized = QS_INTEGER | QS_QUANTIZES;
+        if (mode == QSIM_MODE_WEIGHTS)
+            quantized |= QS_DEQUANTIZES;
+        if (qs_node_traits(m->graph, n) & quantized)
             return qs_fail(error, QSIM_E_UNSUPPORTED, "%s: is already quantized (node '%s', %s)",
-                           m->name, qs_node_label(m->graph, m->graph->order[i]), t);
+                           m->name, qs_node_label(m->graph, m->graph->order[i]), n->op_type);
     }
     return QSIM_OK;
 }

@@ -87,10 +87,8 @@ static void print_how(const tool *t, const bench *b) {
 
 static int integer_nodes(const subject *s) {
     int found = 0;
-    for (int32_t i = 0; i < qsim_model_node_count(s->engine.model); i++) {
-        qsim_node_info n = {.struct_size = sizeof(n)};
-        found += qsim_model_node(s->engine.model, i, &n) == QSIM_OK && n.integer;
-    }
+    for (int32_t i = 0; i < qsim_model_node_count(s->engine.model); i++)
+        found += qsim_session_node_integer(s->engine.session, i);
     return found;
 }
 

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qsim/session.h>
-
 #include "common/utf8.h"
 
 static int by_count(const void *a, const void *b) {
@@ -27,14 +25,10 @@ static void count_op(model_facts *f, const char *name) {
 bool *model_integers(const qsim_model *m) {
     int32_t count = qsim_model_node_count(m);
     bool *integers = tool_alloc((size_t)count, sizeof(*integers));
-    qsim_session *s = NULL;
-    int code = qsim_session_create(m, NULL, &s, NULL);
     for (int32_t i = 0; i < count; i++) {
         qsim_node_info n = {.struct_size = sizeof(n)};
-        integers[i] = code == QSIM_OK ? qsim_session_node_integer(s, i) != 0
-                                      : qsim_model_node(m, i, &n) == QSIM_OK && n.integer != 0;
+        integers[i] = qsim_model_node(m, i, &n) == QSIM_OK && n.integer != 0;
     }
-    qsim_session_free(s);
     return integers;
 }
 

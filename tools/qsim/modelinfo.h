@@ -17,10 +17,7 @@ typedef struct model_facts {
     int64_t macs;
 } model_facts;
 
-/*
- * By node, whether it runs in integers: what a session does, or for models that do not compile
- * what the pattern around the node says. free() it.
- */
+/* By node, whether it runs in integers in a session. free() it. */
 bool *model_integers(const qsim_model *m);
 void model_collect(const qsim_model *m, const bool *integers, model_facts *f);
 void model_facts_free(model_facts *f);

@@ -11,17 +11,13 @@ static bool is_byte(const qs_graph *g, qs_id value) {
            (g->values[value].dtype == QSIM_UINT8 || g->values[value].dtype == QSIM_INT8);
 }
 
-static bool converts(const qs_node *n) {
-    return qs_same(n->op_type, "QuantizeLinear") || qs_same(n->op_type, "DequantizeLinear");
-}
-
 /* Integer arithmetic, or bytes to bytes. */
 static bool is_integer(const qs_graph *g, qs_id node) {
     const qs_node *n = &g->nodes[node];
-    if (converts(n))
+    const uint32_t traits = n->op ? n->op->traits : 0;
+    if (traits & (QS_QUANTIZES | QS_DEQUANTIZES))
         return false;
-    if (strncmp(n->op_type, "QLinear", 7) == 0 || qs_same(n->op_type, "QGemm") ||
-        strstr(n->op_type, "Integer"))
+    if (traits & QS_INTEGER)
         return true;
     bool reads = false;
     for (int32_t i = 0; i < n->input_count; i++)

@@ -15,40 +15,6 @@ typedef struct signs {
     bool *late;
 } signs;
 
-#define NO (-1)
-
-/* Which inputs of an operator are what. Pairs: tensor and its zero point. */
-typedef struct form {
-    const char *domain, *name;
-    int8_t x[2], x_zp[2]; /* activations; x[1] is NO for operators with one */
-    int8_t y_zp;          /* zero point of output 0; NO: its type is not 8-bit */
-} form;
-
-static const form forms[] = {
-    {"", "QLinearConv", {0, NO}, {2, NO}, 7},
-    {"", "QLinearMatMul", {0, NO}, {2, NO}, 7},
-    {"", "ConvInteger", {0, NO}, {2, NO}, NO},
-    {"", "MatMulInteger", {0, NO}, {2, NO}, NO},
-    {"", "QuantizeLinear", {NO, NO}, {NO, NO}, 2},
-    {"", "DequantizeLinear", {0, NO}, {2, NO}, NO},
-    {"com.microsoft", "QuantizeLinear", {NO, NO}, {NO, NO}, 2},
-    {"com.microsoft", "DequantizeLinear", {0, NO}, {2, NO}, NO},
-    {"com.microsoft", "QLinearAdd", {0, 3}, {2, 5}, 7},
-    {"com.microsoft", "QLinearMul", {0, 3}, {2, 5}, 7},
-    {"com.microsoft", "QLinearAveragePool", {0, NO}, {2, NO}, 4},
-    {"com.microsoft", "QLinearGlobalAveragePool", {0, NO}, {2, NO}, 4},
-    {"com.microsoft", "QLinearSigmoid", {0, NO}, {2, NO}, 4},
-    {"com.microsoft", "QLinearLeakyRelu", {0, NO}, {2, NO}, 4},
-    {"com.microsoft", "QLinearSoftmax", {0, NO}, {2, NO}, 4},
-};
-
-static const form *form_of(const qs_node *n) {
-    for (size_t i = 0; i < QS_COUNT(forms); i++)
-        if (qs_node_is(n, forms[i].domain, forms[i].name))
-            return &forms[i];
-    return NULL;
-}
-
 static qs_id input_of(const signs *s, qs_id node, int32_t index) {
     const qs_node *n = &s->g->nodes[node];
     return index < 0 ? QS_NONE : qs_node_input(n, index);
@@ -169,11 +135,6 @@ static bool can_flip(const signs *s, qs_id node, int32_t index, int32_t like) {
     return scale == QS_NONE || s->g->values[scale].data != NULL;
 }
 
-/* Integer products have no scales beside their zero points. */
-static int32_t scale_index(const form *f, int32_t zero_point) {
-    return strstr(f->name, "Integer") ? NO : zero_point - 1;
-}
-
 static int flip_input(signs *s, qs_id node, int32_t index, int32_t zero_point, int32_t like) {
     qs_id v = input_of(s, node, index);
     int32_t dtype = s->g->values[v].dtype;
@@ -184,57 +145,52 @@ static int flip_input(signs *s, qs_id node, int32_t index, int32_t zero_point, i
     return flip_zero_point(s, node, zero_point, dtype, like);
 }
 
-static int convert_inputs(signs *s, qs_id node, const form *f) {
+static int convert_inputs(signs *s, qs_id node) {
+    const qs_op *op = s->g->nodes[node].op;
     int code = QSIM_OK;
-    for (int k = 0; k < 2 && !code; k++) {
-        qs_id x = input_of(s, node, f->x[k]);
-        int32_t like = scale_index(f, f->x_zp[k]);
+    for (size_t k = 0; k < QS_COUNT(op->quantized.x) && !code; k++) {
+        const qs_operand *o = &op->quantized.x[k];
+        const qs_id x = o->zero_point ? input_of(s, node, o->at) : QS_NONE;
         /* Constants that are dequantized are weights: they stay. */
-        bool weights = x >= 0 && s->g->values[x].data && strstr(f->name, "Dequantize");
-        if (is_type(s, x, QSIM_INT8) && !weights && can_flip(s, node, f->x_zp[k], like))
-            code = flip_input(s, node, f->x[k], f->x_zp[k], like);
+        const bool weights = x >= 0 && s->g->values[x].data && (op->traits & QS_DEQUANTIZES);
+        if (is_type(s, x, QSIM_INT8) && !weights && can_flip(s, node, o->zero_point, o->scale))
+            code = flip_input(s, node, o->at, o->zero_point, o->scale);
     }
     return code;
 }
 
-static int convert(signs *s, qs_id node, const form *f) {
-    int code = convert_inputs(s, node, f);
+static int convert(signs *s, qs_id node) {
+    const qs_operand *o = &s->g->nodes[node].op->quantized.y;
+    int code = convert_inputs(s, node);
     qs_id y = s->g->nodes[node].outputs[0];
-    if (code || f->y_zp == NO || !is_type(s, y, QSIM_INT8) ||
-        !can_flip(s, node, f->y_zp, f->y_zp - 1))
+    if (code || !o->zero_point || !is_type(s, y, QSIM_INT8) ||
+        !can_flip(s, node, o->zero_point, o->scale))
         return code;
     qs_node_drop_attr(s->g, node, "output_dtype");
-    code = flip_zero_point(s, node, f->y_zp, QSIM_INT8, f->y_zp - 1);
+    code = flip_zero_point(s, node, o->zero_point, QSIM_INT8, o->scale);
     return code ? code : emit(s, node, 0);
 }
 
-/* QLinearConcat: scale and zero point of the output, then triples. */
-static int convert_concat(signs *s, qs_id node) {
-    int32_t count = s->g->nodes[node].input_count;
+/* A list of tensors, each with its scale and zero point, joined: all change sign, or none. */
+static int convert_list(signs *s, qs_id node) {
+    const qs_operands *q = &s->g->nodes[node].op->quantized;
+    const qs_operand *x = &q->x[0];
+    const int32_t count = s->g->nodes[node].input_count, step = q->step;
     int code = QSIM_OK;
-    for (int32_t i = 1; i < count; i += 3)
-        if (!can_flip(s, node, i, i - 1))
-            return QSIM_OK;
-    if (!is_type(s, s->g->nodes[node].outputs[0], QSIM_INT8))
+    if (!is_type(s, s->g->nodes[node].outputs[0], QSIM_INT8) ||
+        !can_flip(s, node, q->y.zero_point, q->y.scale))
         return QSIM_OK;
-    for (int32_t i = 2; i + 2 < count && !code; i += 3)
-        code = flip_input(s, node, i, i + 2, i + 1);
+    for (int32_t i = 0; x->zero_point + i < count; i += step)
+        if (!can_flip(s, node, x->zero_point + i, x->scale + i))
+            return QSIM_OK;
+    for (int32_t i = 0; x->zero_point + i < count && !code; i += step)
+        code = flip_input(s, node, x->at + i, x->zero_point + i, x->scale + i);
     if (!code)
-        code = flip_zero_point(s, node, 1, QSIM_INT8, 0);
+        code = flip_zero_point(s, node, q->y.zero_point, QSIM_INT8, q->y.scale);
     return code ? code : emit(s, node, 0);
 }
 
 /* ---- operators that only move bytes, or compare them ---- */
-
-static bool is_movement(const qs_node *n) {
-    static const char *const names[] = {"MaxPool", "Reshape",  "Flatten",   "Transpose",
-                                        "Squeeze", "Slice",    "Unsqueeze", "Split",
-                                        "Gather",  "Identity", "Concat",    "Pad"};
-    for (size_t i = 0; i < QS_COUNT(names); i++)
-        if (qs_node_is(n, "", names[i]))
-            return n->output_count == 1 || qs_same(n->op_type, "Split");
-    return false;
-}
 
 static bool pads_by_constant(const qs_node *n) {
     const qs_attr *mode = qs_node_attr(n, "mode");
@@ -243,9 +199,9 @@ static bool pads_by_constant(const qs_node *n) {
 }
 
 static int move(signs *s, qs_id node) {
-    bool concat = qs_node_is(&s->g->nodes[node], "", "Concat");
-    int32_t count = concat ? s->g->nodes[node].input_count : 1;
-    for (int32_t i = 0; i < count; i++) {
+    for (int32_t i = 0; i < s->g->nodes[node].input_count; i++) {
+        if (!qs_op_is_operand(s->g->nodes[node].op, i))
+            continue;
         qs_id t = flipped(s, s->g->nodes[node].inputs[i]);
         if (t < 0)
             return t;
@@ -253,7 +209,7 @@ static int move(signs *s, qs_id node) {
     }
     int code = QSIM_OK;
     if (qs_node_is(&s->g->nodes[node], "", "Pad") && pads_by_constant(&s->g->nodes[node]))
-        code = flip_zero_point(s, node, 2, QSIM_INT8, NO);
+        code = flip_zero_point(s, node, 2, QSIM_INT8, -1);
     for (int32_t i = 0; i < s->g->nodes[node].output_count && !code; i++)
         code = emit(s, node, i);
     return code;
@@ -261,22 +217,23 @@ static int move(signs *s, qs_id node) {
 
 static bool can_move(const signs *s, qs_id node) {
     const qs_node *n = &s->g->nodes[node];
-    /* Bytes of either sign can be moved, greatest ones are found among unsigned ones. */
-    const bool must = qs_node_is(n, "", "MaxPool") && is_type(s, n->inputs[0], QSIM_INT8);
-    if (!is_movement(n) || !(must || is_late(s, n->inputs[0])))
+    const uint32_t traits = qs_node_traits(s->g, n);
+    /* Bytes of either sign can be moved, the greatest of a window is found among unsigned ones. */
+    const bool must = (traits & QS_NEEDS_LAST) && is_type(s, n->inputs[0], QSIM_INT8);
+    if (!(traits & QS_MOVES) || !(must || is_late(s, n->inputs[0])))
         return false;
-    return !qs_same(n->op_type, "Pad") || (n->version >= 11 && can_flip(s, node, 2, NO));
+    return !qs_node_is(n, "", "Pad") || can_flip(s, node, 2, -1);
 }
 
 /* ---- the pass ---- */
 
 static int visit(signs *s, qs_id node) {
-    const form *f = form_of(&s->g->nodes[node]);
+    const qs_operands *q = &s->g->nodes[node].op->quantized;
     int code = QSIM_OK;
-    if (f)
-        code = convert(s, node, f);
-    else if (qs_node_is(&s->g->nodes[node], "com.microsoft", "QLinearConcat"))
-        code = convert_concat(s, node);
+    if (q->step)
+        code = convert_list(s, node);
+    else if (q->x[0].zero_point || q->y.zero_point)
+        code = convert(s, node);
     else if (can_move(s, node))
         code = move(s, node);
     /* Whatever still reads a late value, or did not fit, gets it as it was. */

@@ -64,7 +64,7 @@ int qs_qdq_softmax(qs_qdq *d, qs_target *t, bool *done);
 int qs_qdq_move(qs_qdq *d, qs_target *t, bool *done);  /* qdq_move.c: MaxPool, Reshape, ... */
 int qs_qdq_above(qs_qdq *d, qs_target *t, bool *done); /* qdq_above.c: quantized before it moves */
 int qs_qdq_table(qs_qdq *d, qs_target *t, bool *done); /* qdq_table.c: functions of one tensor */
-/* Nothing but copies of elements, also of integers; MaxPool. */
+/* Moves elements of one operand and nothing else that is not known. */
 bool qs_qdq_is_movement(const qs_graph *g, const qs_node *n);
 /* What copies x, an operand of the target's core, as integers makes the target itself. */
 int qs_qdq_move_directly(qs_qdq *d, const qs_target *t, const qs_quantized *x);

@@ -31,13 +31,6 @@ static int quantize_above(qs_qdq *d, const qs_target *t, qs_id v, qs_quantized *
     return qs_pass_resolve(d->p, made);
 }
 
-static bool is_any(const qs_node *n, const char *const *names, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (qs_node_is(n, "", names[i]))
-            return true;
-    return false;
-}
-
 /* A float that this session computes or is given. */
 static bool is_float(const qs_graph *g, qs_id v) {
     return v >= 0 && g->values[v].dtype == QSIM_FLOAT && !g->values[v].data;
@@ -95,8 +88,6 @@ static int concat_above(qs_qdq *d, const qs_target *t, bool *done) {
 }
 
 int qs_qdq_above(qs_qdq *d, qs_target *t, bool *done) {
-    static const char *const moves[] = {"Reshape",   "Flatten",  "Transpose", "Squeeze",
-                                        "Unsqueeze", "Identity", "Pad"};
     const qs_graph *g = d->g;
     if (d->p->standard || t->bounded || t->core == QS_NONE)
         return QSIM_OK;
@@ -106,7 +97,7 @@ int qs_qdq_above(qs_qdq *d, qs_target *t, bool *done) {
         return concat_above(d, t, done);
     const bool slice = qs_node_is(n, "", "Slice") && is_sliced_up(d, v);
     if (!is_float(g, v) || !qs_qdq_is_movement(g, n) ||
-        !(slice || (is_any(n, moves, QS_COUNT(moves)) && g->values[v].producer != QS_NONE)))
+        !(slice || ((qs_node_traits(g, n) & QS_KEEPS) && g->values[v].producer != QS_NONE)))
         return QSIM_OK;
     qs_quantized x;
     int code = quantize_above(d, t, v, &x);

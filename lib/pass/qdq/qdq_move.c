@@ -45,24 +45,11 @@ static bool fill_is_exact(const qs_graph *g, const qs_node *n, const qs_quantize
 
 /* ---- one node ---- */
 
-/* Nothing but copies of elements. */
-static bool is_nearest(const qs_node *n) {
-    return qs_node_is(n, "", "Resize") && qs_node_string_is(n, "mode", "nearest", true) &&
-           !qs_node_string_is(n, "coordinate_transformation_mode", "tf_crop_and_resize", false);
-}
-
 bool qs_qdq_is_movement(const qs_graph *g, const qs_node *n) {
-    static const char *const names[] = {"MaxPool", "Reshape",   "Flatten", "Transpose", "Squeeze",
-                                        "Slice",   "Unsqueeze", "Split",   "Gather",    "Identity"};
     double value;
-    if (is_nearest(n))
-        return true;
-    if (is_pad(n)) /* integers came with version 11 */
-        return n->version >= 11 && (!pads_by_constant(n) || pad_value(g, n, &value));
-    for (size_t i = 0; i < QS_COUNT(names); i++)
-        if (qs_node_is(n, "", names[i]))
-            return n->output_count == 1 || qs_same(n->op_type, "Split");
-    return false;
+    if (!(qs_node_traits(g, n) & QS_MOVES) || (n->input_count > 1 && qs_op_is_operand(n->op, 1)))
+        return false;
+    return !is_pad(n) || !pads_by_constant(n) || pad_value(g, n, &value);
 }
 
 /* Integers got 8-bit MaxPool in version 12; ours takes them in any. */

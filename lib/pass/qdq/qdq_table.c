@@ -17,16 +17,7 @@ typedef struct expression {
 } expression;
 
 static bool is_elementwise(const qs_node *n) {
-    static const char *const names[] = {
-        "Relu",     "Clip",  "LeakyRelu", "Sigmoid",  "Tanh",  "HardSigmoid", "HardSwish", "Exp",
-        "Sqrt",     "Neg",   "Abs",       "Add",      "Sub",   "Mul",         "Div",       "Pow",
-        "Identity", "Erf",   "Gelu",      "Softplus", "Log",   "Reciprocal",  "Sign",      "Floor",
-        "Ceil",     "Round", "Min",       "Max",      "PRelu",
-    };
-    for (size_t i = 0; i < QS_COUNT(names); i++)
-        if (qs_node_is(n, "", names[i]))
-            return true;
-    return false;
+    return !n->domain[0] && !n->removed && (n->op->traits & QS_ELEMENTWISE);
 }
 
 static bool has_node(const expression *e, qs_id node) {
@@ -50,7 +41,7 @@ static bool add_leaf(const qs_graph *g, expression *e, qs_id v, int32_t rank) {
 /* A dequantized constant of one element: signed ones, which are no tensors here, too. */
 static bool is_number(const qs_graph *g, const qs_node *n, int32_t rank) {
     double scalar;
-    if (!qs_same(n->op_type, "DequantizeLinear") || g->values[n->inputs[0]].rank > rank)
+    if (!(n->op->traits & QS_DEQUANTIZES) || g->values[n->inputs[0]].rank > rank)
         return false;
     for (int32_t i = 0; i < n->input_count; i++)
         if (n->inputs[i] != QS_NONE && !qs_const_scalar(g, n->inputs[i], &scalar))

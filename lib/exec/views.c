@@ -3,10 +3,8 @@
  * The look-functions. A model is immutable and shared by threads; what they hand out is made whole
  * on first use and published with one exchange: a thread that comes second throws its own away.
  */
-#include "onnx/reader.h"
-#include "graph/model.h"
-#include "onnx/roles.h"
-#include "op/op.h"
+#include "exec/exec.h"
+#include "pass/pass.h"
 
 struct views {
     qs_views head;
@@ -94,12 +92,36 @@ static const char **name_list(struct views *views, const qs_graph *g, const qs_i
     return names;
 }
 
-static bool make_nodes(struct views *views, const qs_graph *g, const qs_uses *uses) {
+/*
+ * What a session would say: the passes of one run on a clone, until it is known. Models that do
+ * not get so far have a row's answer. By live node, in order.
+ */
+static bool find_integers(const qsim_model *m, bool *integer) {
+    qs_graph *g = NULL;
+    qs_pass p = {.ctx = m->ctx,
+                 .model = m->name,
+                 .origin = m->graph,
+                 .integer = integer,
+                 .only_marks = true};
+    int code = m->inspect_only ? QSIM_E_STATE : qs_graph_clone(m->graph, m->ctx, &g);
+    if (!code) {
+        p.graph = g;
+        code = qs_pipeline_run(&p, QS_FOR_SESSION, QSIM_LEVEL_ALL);
+    }
+    if (code && code != QSIM_E_NOMEM) {
+        p.graph = m->graph;
+        code = qs_pass_mark_integers(&p);
+    }
+    qs_graph_free(g);
+    return !code;
+}
+
+static bool make_nodes(struct views *views, const qsim_model *m) {
+    const qs_graph *g = m->graph;
     views->nodes = qs_arena_alloc(&views->arena, g->order_count, sizeof(*views->nodes));
-    bool *integer = qs_arena_alloc(&views->arena, g->node_count, sizeof(*integer));
-    if (!views->nodes || !integer)
+    bool *integer = qs_arena_alloc(&views->arena, g->node_count + 1, sizeof(*integer));
+    if (!views->nodes || !integer || !find_integers(m, integer))
         return false;
-    qs_find_integer_nodes(g, uses, integer);
     for (size_t i = 0; i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
         if (n->removed)
@@ -108,33 +130,69 @@ static bool make_nodes(struct views *views, const qs_graph *g, const qs_uses *us
         const char **out = name_list(views, g, n->outputs, n->output_count);
         if (!in || !out)
             return false;
-        views->nodes[views->node_count++] = (qsim_node_info){.struct_size = sizeof(qsim_node_info),
-                                                             .name = n->name ? n->name : "",
-                                                             .domain = n->domain,
-                                                             .op_type = n->op_type,
-                                                             .inputs = in,
-                                                             .outputs = out,
-                                                             .input_count = n->input_count,
-                                                             .output_count = n->output_count,
-                                                             .macs = qs_op_macs(g, g->order[i]),
-                                                             .integer = integer[g->order[i]]};
+        views->nodes[views->node_count] = (qsim_node_info){.struct_size = sizeof(qsim_node_info),
+                                                           .name = n->name ? n->name : "",
+                                                           .domain = n->domain,
+                                                           .op_type = n->op_type,
+                                                           .inputs = in,
+                                                           .outputs = out,
+                                                           .input_count = n->input_count,
+                                                           .output_count = n->output_count,
+                                                           .macs = qs_op_macs(g, g->order[i]),
+                                                           .integer = integer[views->node_count]};
+        views->node_count++;
     }
     return true;
 }
 
+/* ---- parameters ---- */
+
+/* The constant that a value is: an initializer, or what a Constant node holds. */
+static const qs_const *constant(const qs_graph *g, qs_id value) {
+    const qs_value *v = &g->values[value];
+    if (v->data)
+        return v->data;
+    if (v->producer == QS_NONE || !qs_node_is(&g->nodes[v->producer], "", "Constant"))
+        return NULL;
+    const qs_attr *a = qs_node_attr(&g->nodes[v->producer], "value");
+    return a && a->type == QS_ATTR_TENSOR ? a->u.tensor : NULL;
+}
+
+/* Whether some node takes the value for more than a bound, a shape, a scale or a zero point. */
+static bool read_as_weight(const qs_graph *g, const qs_uses *uses, qs_id value) {
+    for (qs_id u = uses->start[value]; u < uses->start[value + 1]; u++) {
+        const qs_node *n = &g->nodes[uses->nodes[u]];
+        for (int32_t k = 0; k < n->input_count; k++)
+            if (n->inputs[k] == value && (!n->op || qs_op_is_operand(n->op, k)))
+                return true;
+    }
+    return false;
+}
+
+/* Elements and bytes of the constants that nodes read as weights; each counts once. */
+static bool count_parameters(struct views *views, const qs_graph *g) {
+    qs_uses uses;
+    if (qs_graph_uses(g, &uses))
+        return false;
+    for (size_t i = 0; i < g->value_count; i++) {
+        const qs_const *c = constant(g, (qs_id)i);
+        if (!c || c->dtype == QSIM_INT64 || c->dtype == QSIM_BOOL || c->dtype == QSIM_STRING ||
+            !read_as_weight(g, &uses, (qs_id)i))
+            continue;
+        views->parameters += (int64_t)c->elements;
+        views->parameter_bytes += (int64_t)c->bytes;
+    }
+    qs_uses_free(g, &uses);
+    return true;
+}
+
 static int make_views(const qsim_model *m, struct views **out) {
-    qs_uses uses = {0};
     struct views *views = qs_calloc(m->ctx, 1, sizeof(*views));
     if (!views)
         return QSIM_E_NOMEM;
     views->head.free = free_views;
     qs_arena_init(&views->arena, m->ctx);
-    bool ok = qs_graph_uses(m->graph, &uses) == QSIM_OK && make_values(views, m) &&
-              make_nodes(views, m->graph, &uses) &&
-              qs_count_parameters(m->graph, &uses, &views->parameters, &views->parameter_bytes) ==
-                  QSIM_OK;
-    qs_uses_free(m->graph, &uses);
-    if (!ok) {
+    if (!make_values(views, m) || !make_nodes(views, m) || !count_parameters(views, m->graph)) {
         free_views(m->ctx, &views->head);
         return QSIM_E_NOMEM;
     }
@@ -222,18 +280,6 @@ int64_t qsim_model_opset(const qsim_model *model, const char *domain) {
 
 int64_t qsim_model_ir_version(const qsim_model *model) {
     return model->ir_version;
-}
-
-int64_t qsim_model_bytes(const qsim_model *model) {
-    size_t need;
-    if (model->source) {
-        int64_t bytes = model->bytes;
-        for (size_t i = 0; i < model->source->outside_count; i++)
-            bytes += (int64_t)model->source->outside[i].size;
-        return bytes;
-    }
-    int code = qsim_model_save_memory(model, NULL, 0, &need, NULL);
-    return code ? code : (int64_t)need;
 }
 
 int64_t qsim_model_parameters(const qsim_model *model) {
