@@ -13,6 +13,7 @@
 #include <qsim/base.h>
 #include <qsim/model.h>
 #include <qsim/quant.h>
+#include <qsim/recipe.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -118,7 +119,7 @@ QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
 #define QSIM_RULE_INT8  2
 
 typedef struct qsim_rule {
-    size_t struct_size;  /* sizeof(qsim_rule), in each element */
+    size_t struct_size;  /* sizeof(qsim_rule), the same in each element: the array's stride */
     const char *pattern; /* a glob over node names: *, ?, [a-z] */
     int32_t action;      /* QSIM_RULE_* */
     int32_t reserved;
@@ -129,14 +130,11 @@ typedef struct qsim_quantize_options {
     const qsim_rule *rules; /* the last match wins; a pattern that matches nothing: NOT_FOUND */
     size_t rule_count;
     /*
-     * What a search has found, or NULL: QSIM_WEIGHT_* for each quantized layer in order, and a
-     * percentile for each activation in the calibration's order. For those beyond the counts the
-     * fields below hold.
+     * What a search or an earlier quantization decided, or NULL. For what it does not name, the
+     * fields below hold; rules go before it.
      */
-    const int32_t *schemes;
-    size_t scheme_count;
-    const double *percentiles;
-    size_t percentile_count;
+    const qsim_recipe *recipe;
+    qsim_recipe *decided; /* gets what was decided for each layer and tensor, on success; or NULL */
     qsim_progress_fn progress;
     void *progress_user;
     double percentile;            /* for QSIM_METHOD_PERCENTILE; 0: 99.999 */
@@ -150,7 +148,6 @@ typedef struct qsim_quantize_options {
     int32_t mode;                 /* QSIM_MODE_* */
     int32_t per_row; /* 1, DYNAMIC: each row of a product has a scale of its own (symmetric) */
     int32_t reserved;
-    const qsim_calibration *calibration; /* for qsim_quantize_layer alone; NULL: knows all ranges */
 } qsim_quantize_options;
 
 /*
@@ -167,34 +164,40 @@ typedef struct qsim_quantize_options {
  * WEIGHTS puts DequantizeLinear after the weights of Conv, ConvTranspose, Gemm, MatMul, Gather,
  * RNN, LSTM and GRU. Options for activations, percentiles and formats do not matter to either.
  *
- * Errors: MISMATCH (calibration of another model), STATE (one that has seen no data), NOT_FOUND,
- * UNSUPPORTED (also: the model is already quantized), VALUE (NaN or infinite weights), NOMEM,
- * CANCELLED, ARGUMENT.
+ * With a recipe that names the range of every tensor, c may be NULL in mode STATIC, too; with one
+ * that an earlier call decided, the same options give the same bytes. What a recipe names must be
+ * there: NOT_FOUND.
+ *
+ * Errors: MISMATCH (calibration or recipe of another model), STATE (a calibration that has seen no
+ * data), NOT_FOUND, UNSUPPORTED (the model is already quantized; the recipe wants what this version
+ * cannot do, by name), VALUE (NaN or infinite weights), NOMEM, CANCELLED, ARGUMENT, VERSION.
  */
 QSIM_API int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
                            const qsim_quantize_options *options, qsim_model **out,
                            qsim_error *error);
 
-/* How one layer was, or would be, quantized. */
+/* How one layer would be quantized; `struct_size` is set by the library. */
 typedef struct qsim_layer_info {
     size_t struct_size;
     const char *name;
     const char *op_type;
     int32_t scheme; /* QSIM_WEIGHT_*, -1: stays float */
-    int32_t reserved;
+    int32_t dtype;  /* of the weights as written; QSIM_FLOAT: stays float */
     int64_t float_bytes;
     int64_t bytes; /* weights and bias as written */
 } qsim_layer_info;
 
+/* Called with each layer; `layer` and its texts are valid during the call. Non-zero: CANCELLED. */
+typedef int32_t (*qsim_layer_fn)(void *user, const qsim_layer_info *layer);
+
 /*
- * Layers with weights of an FP32 model under these options (a dry run), in the order of execution;
- * a layer whose tensors the options' calibration does not know stays float. Texts live as long as
- * the model. The count is a negative code on failure. Errors: those of
- * qsim_quantize; NOT_FOUND (index), ARGUMENT (struct_size).
+ * Layers with weights of an FP32 model under these options (a dry run), in the order of execution.
+ * With a calibration (which may be NULL) a layer whose tensors it does not know stays float.
+ * Returns their number or a negative code; `layer` may be NULL. Errors: those of qsim_quantize.
  */
-QSIM_API int32_t qsim_quantize_layer_count(const qsim_model *model);
-QSIM_API int qsim_quantize_layer(const qsim_model *model, const qsim_quantize_options *options,
-                                 int32_t index, qsim_layer_info *info);
+QSIM_API int32_t qsim_quantize_layers(const qsim_model *model, const qsim_calibration *c,
+                                      const qsim_quantize_options *options, qsim_layer_fn layer,
+                                      void *user, qsim_error *error);
 
 /* ---- search ------------------------------------------------------------------------------- */
 
@@ -204,11 +207,25 @@ QSIM_API int qsim_quantize_layer(const qsim_model *model, const qsim_quantize_op
  */
 typedef int (*qsim_score_fn)(void *user, const qsim_model *candidate, double *score);
 
+/*
+ * A method of searching, by index from 0: its name; NULL at the end of the list. Static. More may
+ * be added.
+ *
+ *   greedy   granularity and symmetry of each layer's weights, layer by layer in order: the least
+ *            squared error of its output over `inputs`; models with one input
+ *   anneal   percentiles of activations, by simulated annealing of `score`, seeded: the same walk
+ *            wherever the scores are the same
+ */
+QSIM_API const char *qsim_search_method(int32_t index);
+/* 1 if that method needs `inputs`, 0 if it does not. */
+QSIM_API int32_t qsim_search_method_needs_inputs(int32_t index);
+
 typedef struct qsim_search_options {
     size_t struct_size;
-    const qsim_tensor *inputs; /* one batch per element: the data for the output error */
+    const char *methods;       /* names, separated by commas: one after the other */
+    const qsim_tensor *inputs; /* one batch per element */
     size_t input_count;
-    qsim_score_fn score; /* needed for the annealing */
+    qsim_score_fn score; /* needed by anneal */
     void *score_user;
     qsim_progress_fn progress;
     void *progress_user;
@@ -216,25 +233,20 @@ typedef struct qsim_search_options {
     double start_percentile; /* 0: 99 */
     double float_score;      /* score of the FP32 model */
     double max_drop;         /* candidates further below float_score are never accepted; 0: 2 */
-    int32_t steps;           /* annealing steps; 0: none */
-    int32_t greedy;          /* 1: choose each layer's weight scheme by output error first */
+    int32_t steps;           /* of annealing; 0: 200 */
+    int32_t reserved;
 } qsim_search_options;
 
 /*
- * Searches weight schemes (greedy: layer by layer in order, least squared error of the layer's
- * output over `inputs`; models with one input) and then activation percentiles (simulated
- * annealing, seeded: the same walk wherever `score` gives the same). The arrays are the caller's
- * and go to qsim_quantize_options: `schemes` holds qsim_quantize_layer_count elements,
- * `percentiles` qsim_calibration_count; either may be NULL where that search is off. Both are
- * always filled: what is not searched is that of `base` (percentile 100: min/max). `score` (may be
- * NULL) is set to the score of what was found, NaN without a score function. A search that is
- * cancelled leaves the best so far in the arrays.
- * Errors: those of qsim_quantize; ARGUMENT (no score function, inputs or array for what is asked);
- * UNSUPPORTED (several inputs); CANCELLED.
+ * Searches, beginning with `base` and its recipe, and sets in `found` what was decided; the rest is
+ * that of `base`. `found` goes to qsim_quantize_options.recipe, with the same other options.
+ * `score` (may be NULL) is set to the score of what was found, NaN without a score function. A
+ * search that is cancelled leaves the best so far. Errors: those of qsim_quantize; ARGUMENT (no
+ * such method, no score function or inputs for one); UNSUPPORTED (several inputs); CANCELLED.
  */
 QSIM_API int qsim_search(const qsim_model *model, const qsim_calibration *c,
                          const qsim_quantize_options *base, const qsim_search_options *options,
-                         int32_t *schemes, double *percentiles, double *score, qsim_error *error);
+                         qsim_recipe *found, double *score, qsim_error *error);
 
 /* ---- compare ------------------------------------------------------------------------------ */
 

@@ -44,22 +44,19 @@ static int constant_range(qs_quantizer *q, qs_id value, float *low, float *high)
     return QSIM_OK;
 }
 
-static int range_of(qs_quantizer *q, qs_id value, float *low, float *high) {
+static int find_range(qs_quantizer *q, qs_id value, qs_range *range) {
     const qs_value *v = &q->g->values[value];
-    int32_t index, method = q->options.method;
+    qs_recipe_range(q, value, range);
     if (v->data)
-        return constant_range(q, value, low, high);
-    const qsim_observer *o = qs_calibration_find(q->c, v->name, &index);
+        return constant_range(q, value, &range->low, &range->high);
+    if (range->given & QSIM_RECIPE_RANGE)
+        return QSIM_OK;
+    const qsim_observer *o = q->c ? qs_calibration_find(q->c, v->name, NULL) : NULL;
     if (!o)
         return qs_fail(q->error, QSIM_E_NOT_FOUND, "%s: tensor '%s' was not calibrated",
                        q->model->name, v->name);
-    double percentile = q->options.percentile;
-    if (q->options.percentiles && (size_t)index < q->options.percentile_count) {
-        percentile = q->options.percentiles[index];
-        method = QSIM_METHOD_PERCENTILE;
-    }
-    int code = qsim_observer_range(o, method, percentile, q->options.activation_type,
-                                   q->activation_flags, low, high);
+    int code = qsim_observer_range(o, range->method, range->percentile, q->options.activation_type,
+                                   range->flags, &range->low, &range->high);
     return code ? qs_fail(q->error, code, "%s: no range for tensor '%s': %s", q->model->name,
                           v->name, qsim_error_text(code))
                 : QSIM_OK;
@@ -72,17 +69,17 @@ int qs_activation_choose(qs_quantizer *q) {
     find_roots(q);
     for (size_t i = 0; i < q->value_count; i++) {
         qs_activation *a = &q->activations[i];
-        float low, high;
         if (!a->quantized || a->root != (qs_id)i)
             continue;
-        int code = range_of(q, (qs_id)i, &low, &high);
+        int code = find_range(q, (qs_id)i, &a->range);
         if (code)
             return code;
-        code = qsim_qparams_choose(low, high, q->options.activation_type, q->activation_flags,
-                                   &a->scale, &a->zero_point);
+        code = qsim_qparams_choose(a->range.low, a->range.high, q->options.activation_type,
+                                   a->range.flags, &a->scale, &a->zero_point);
         if (code)
             return qs_fail(q->error, code, "%s: no scale for tensor '%s' in [%g, %g]",
-                           q->model->name, q->g->values[i].name, (double)low, (double)high);
+                           q->model->name, q->g->values[i].name, (double)a->range.low,
+                           (double)a->range.high);
     }
     return QSIM_OK;
 }

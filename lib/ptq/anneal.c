@@ -18,6 +18,7 @@ typedef struct walk {
     int32_t *tensors; /* indices in the calibration of those that have a scale */
     size_t tensor_count;
     double *now, *next; /* percentiles of all calibrated tensors */
+    double *kept;       /* of the best so far */
     double score;       /* of `now` */
     uint64_t random;
 } walk;
@@ -65,6 +66,28 @@ static int find_tensors(walk *w) {
     return code;
 }
 
+/* Sets percentiles in the recipe. */
+static int set_percentiles(const walk *w, const double *percentiles) {
+    qs_search *s = w->s;
+    int code = QSIM_OK;
+    for (size_t i = 0; i < w->tensor_count && !code; i++) {
+        const char *name = s->c->tensors[w->tensors[i]].name;
+        const qsim_recipe_entry e = {.kind = QSIM_RECIPE_TENSOR,
+                                     .dtype = s->base.activation_type,
+                                     .symmetric = s->base.activation_symmetric != 0,
+                                     .flags = QSIM_RECIPE_METHOD,
+                                     .method = QSIM_METHOD_PERCENTILE,
+                                     .percentile = percentiles[w->tensors[i]]};
+        code = qs_recipe_put(s->recipe, &e, name, s->error);
+    }
+    return code;
+}
+
+static int score_of(const walk *w, const double *percentiles, double *score) {
+    int code = set_percentiles(w, percentiles);
+    return code ? code : qs_search_score(w->s, score);
+}
+
 static double limit(const walk *w) {
     double drop = w->s->options.max_drop > 0 ? w->s->options.max_drop : 2;
     return w->s->options.float_score - drop;
@@ -74,7 +97,7 @@ static void keep(walk *w, const double *percentiles, double score) {
     if (!isnan(w->s->best) && score <= w->s->best)
         return;
     w->s->best = score;
-    copy_all(w, w->s->percentiles, percentiles);
+    copy_all(w, w->kept, percentiles);
 }
 
 /*
@@ -91,7 +114,7 @@ static int begin(walk *w, bool *found) {
         if (i > 0 && wider[i] <= wider[0])
             continue;
         set_all(w, w->now, wider[i]);
-        int code = qs_search_score(w->s, w->now, &score);
+        int code = score_of(w, w->now, &score);
         if (code)
             return code;
         keep(w, w->now, score);
@@ -118,14 +141,14 @@ static void move(walk *w) {
 }
 
 static int walk_on(walk *w) {
-    int32_t steps = w->s->options.steps;
+    int32_t steps = w->s->options.steps ? w->s->options.steps : 200;
     for (int32_t i = 0; i < steps; i++) {
         double score;
         int code = qs_search_progress(w->s, "annealing", (size_t)i, (size_t)steps);
         if (code)
             return code;
         move(w);
-        code = qs_search_score(w->s, w->next, &score);
+        code = score_of(w, w->next, &score);
         if (code)
             return code;
         double gain = score - w->score;
@@ -145,10 +168,12 @@ int qs_search_anneal(qs_search *s) {
     qsim_ctx *ctx = s->prepared->ctx;
     size_t count = s->c->count + 1;
     bool found = false;
+    s->best = NAN;
     w.tensors = qs_alloc(ctx, count, sizeof(*w.tensors));
     w.now = qs_alloc(ctx, count, sizeof(*w.now));
     w.next = qs_alloc(ctx, count, sizeof(*w.next));
-    int code = w.tensors && w.now && w.next
+    w.kept = qs_alloc(ctx, count, sizeof(*w.kept));
+    int code = w.tensors && w.now && w.next && w.kept
                    ? find_tensors(&w)
                    : qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
     if (w.random == 0)
@@ -157,8 +182,13 @@ int qs_search_anneal(qs_search *s) {
         code = begin(&w, &found);
     if (!code && found && w.tensor_count > 0)
         code = walk_on(&w);
+    if (!isnan(s->best)) {
+        int set = set_percentiles(&w, w.kept);
+        code = code ? code : set;
+    }
     qs_free(ctx, w.tensors);
     qs_free(ctx, w.now);
     qs_free(ctx, w.next);
+    qs_free(ctx, w.kept);
     return code;
 }

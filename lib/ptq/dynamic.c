@@ -155,10 +155,11 @@ static int make_weights(dynamic *d, const qs_layer *l, bool conv, weights *out) 
     qs_id v = n->inputs[1];
     const char *base = d->g->values[v].name;
     const qs_const *c = d->g->values[v].data;
-    bool shift = conv && l->scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC;
-    int32_t dtype = shift ? QSIM_INT8 : conv ? QSIM_UINT8 : q->options.weight_type;
+    bool shift = conv && l->form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC;
+    int32_t dtype = shift ? QSIM_INT8 : conv ? QSIM_UINT8 : l->form.dtype;
     qs_codes codes;
-    int code = qs_initializer_quantize(q, v, l->axis, dtype, l->scheme, &codes);
+    int code = qs_initializer_quantize(
+        q, v, l->axis, (qs_weight_form){dtype, l->form.scheme, l->form.flags}, &codes);
     if (code)
         return code;
     uint8_t *data = codes.data;

@@ -10,6 +10,12 @@
 
 #define SCHEMES 3
 
+/* A layer whose scheme is chosen. */
+typedef struct subject {
+    const char *name, *tensor; /* its label, and what it makes */
+    qs_weight_form form;       /* before */
+} subject;
+
 /* A session that gives out one tensor, with a run. */
 typedef struct probe {
     qsim_session *session;
@@ -46,17 +52,26 @@ static const char *quantized_name(const qsim_model *m, const char *tensor, char 
     return qs_graph_find(m->graph, room) == QS_NONE ? tensor : room;
 }
 
-/* The network with scheme `scheme` for layer `layer`, seen at `tensor`. */
-static int candidate(qs_search *s, size_t layer, int32_t scheme, const char *tensor, probe *p) {
+/* Sets a layer's scheme in the recipe. */
+static int set_scheme(qs_search *s, const char *layer, int32_t dtype, int32_t scheme) {
+    const bool channel = scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC;
+    const qsim_recipe_entry e = {.kind = QSIM_RECIPE_LAYER,
+                                 .dtype = dtype,
+                                 .symmetric = scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC,
+                                 .flags = s->base.reduce_range ? QSIM_RECIPE_REDUCED : 0,
+                                 .granularity =
+                                     channel ? QSIM_GRANULARITY_CHANNEL : QSIM_GRANULARITY_TENSOR};
+    return qs_recipe_put(s->recipe, &e, layer, s->error);
+}
+
+/* The network with scheme `scheme` for the layer, seen at `tensor`. */
+static int candidate(qs_search *s, const subject *l, int32_t scheme, probe *p) {
     char room[1024];
     qsim_model *m;
-    qsim_quantize_options o = s->base;
-    int32_t before = s->schemes[layer];
-    s->schemes[layer] = scheme;
-    o.schemes = s->schemes;
-    o.scheme_count = s->layer_count;
-    int code = qs_quantize_prepared(s->prepared, s->c, &o, &m, s->error);
-    s->schemes[layer] = before;
+    const char *tensor = l->tensor;
+    int code = set_scheme(s, l->name, l->form.dtype, scheme);
+    if (!code)
+        code = qs_quantize_prepared(s->prepared, s->c, &s->base, &m, s->error);
     if (code)
         return code;
     code = probe_make(m, quantized_name(m, tensor, room, sizeof(room)), p, s->error);
@@ -94,20 +109,21 @@ static int measure(qs_search *s, const probe *reference, const probe *p, double 
     return QSIM_OK;
 }
 
-static int choose_scheme(qs_search *s, size_t layer, const char *tensor) {
+static int choose_scheme(qs_search *s, const subject *l) {
+    int32_t best = l->form.scheme;
     probe reference = {0}, p[SCHEMES] = {{0}};
     double errors[SCHEMES] = {0};
-    int code = probe_make(s->prepared, tensor, &reference, s->error);
+    int code = probe_make(s->prepared, l->tensor, &reference, s->error);
     for (int32_t k = 0; k < SCHEMES && !code; k++)
-        code = candidate(s, layer, k, tensor, &p[k]);
+        code = candidate(s, l, k, &p[k]);
     if (!code)
         code = measure(s, &reference, p, errors);
-    if (!code) {
-        s->schemes[layer] = 0;
-        for (int32_t k = 1; k < SCHEMES; k++)
-            if (errors[k] < errors[s->schemes[layer]])
-                s->schemes[layer] = k;
-    }
+    for (int32_t k = best = code ? best : 0; k < SCHEMES && !code; k++)
+        if (errors[k] < errors[best])
+            best = k;
+    /* Where it was interrupted, what was there before. */
+    int set = set_scheme(s, l->name, l->form.dtype, best);
+    code = code ? code : set;
     for (int32_t k = 0; k < SCHEMES; k++)
         probe_free(&p[k]);
     probe_free(&reference);
@@ -127,7 +143,10 @@ int qs_search_greedy(qs_search *s) {
             continue;
         code = qs_search_progress(s, qs_node_label(q.g, node), i, q.layer_count);
         if (!code)
-            code = choose_scheme(s, i, q.g->values[qs_choice_output(&q, node)].name);
+            code =
+                choose_scheme(s, &(subject){.name = qs_node_label(q.g, node),
+                                            .tensor = q.g->values[qs_choice_output(&q, node)].name,
+                                            .form = q.layers[i].form});
     }
     qs_quantizer_free(&q);
     qsim_model_free(m);

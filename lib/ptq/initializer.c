@@ -35,16 +35,16 @@ static int choose(qs_quantizer *q, const float *x, size_t elements, const channe
     return code;
 }
 
-int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, int32_t dtype,
-                            int32_t scheme, qs_codes *out) {
+int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weight_form form,
+                            qs_codes *out) {
     const qs_const *c = q->g->values[value].data;
     const float *x = qs_graph_aligned(q->g, value);
     qs_arena *a = &q->g->arena;
-    int32_t flags = q->weight_flags;
+    int32_t flags = form.flags;
     qs_qlayout layout;
-    if (scheme != QSIM_WEIGHT_CHANNEL_SYMMETRIC)
+    if (form.scheme != QSIM_WEIGHT_CHANNEL_SYMMETRIC)
         axis = -1;
-    if (scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC)
+    if (form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC)
         flags |= QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW;
     channel_walk w = walk_of(c, axis);
     out->count = w.channels;
@@ -56,11 +56,11 @@ int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, int32_t 
     if (!qs_all_finite(x, c->elements))
         return qs_fail(q->error, QSIM_E_VALUE, "%s: the weights '%s' hold a NaN or an infinity",
                        q->model->name, q->g->values[value].name);
-    int code = choose(q, x, c->elements, &w, dtype, flags, out);
+    int code = choose(q, x, c->elements, &w, form.dtype, flags, out);
     if (code)
         return qs_fail(q->error, code, "%s: the weights '%s' have no usable range", q->model->name,
                        q->g->values[value].name);
-    qsim_qparams p = {.dtype = dtype,
+    qsim_qparams p = {.dtype = form.dtype,
                       .axis = axis < 0 ? 0 : axis,
                       .count = out->count,
                       .scale = out->scale,

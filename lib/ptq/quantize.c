@@ -6,24 +6,24 @@
 
 #include "pass/pass.h"
 #include "op/op.h"
+#include "ptq/recipe.h"
 
-static int check_rules(const qsim_quantize_options *o, qsim_error *error) {
-    for (size_t i = 0; i < o->rule_count; i++) {
-        const qsim_rule *r = o->rules ? &o->rules[i] : NULL;
-        if (!r || !r->pattern || (r->action != QSIM_RULE_FLOAT && r->action != QSIM_RULE_INT8))
-            return qs_fail(error, QSIM_E_ARGUMENT, "quantization: rule %zu is not valid", i);
-        if (r->struct_size != sizeof(*r) || r->reserved)
-            return qs_fail(error, QSIM_E_VERSION, "quantization: rule %zu is of another version",
-                           i);
-    }
-    for (size_t i = 0; o->schemes && i < o->scheme_count; i++)
-        if (o->schemes[i] < 0 || o->schemes[i] > QSIM_WEIGHT_TENSOR_ASYMMETRIC)
-            return qs_fail(error, QSIM_E_ARGUMENT, "quantization: weight scheme %d is not known",
-                           o->schemes[i]);
-    for (size_t i = 0; o->percentiles && i < o->percentile_count; i++)
-        if (!(o->percentiles[i] > 0 && o->percentiles[i] <= 100))
-            return qs_fail(error, QSIM_E_ARGUMENT, "quantization: percentile %g is not in (0, 100]",
-                           o->percentiles[i]);
+int qs_rule_get(const qsim_quantize_options *o, size_t index, qsim_rule *rule, qsim_error *error) {
+    if (!o->rules)
+        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: rule %zu is not there", index);
+    const size_t stride = o->rules[0].struct_size;
+    const void *at = (const char *)o->rules + index * stride;
+    int code = QS_OPTIONS(*rule, at, error);
+    if (code)
+        return code;
+    if (rule->struct_size != stride)
+        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: rules 0 and %zu differ in size",
+                       index);
+    if (rule->reserved)
+        return qs_fail(error, QSIM_E_VERSION, "quantization: rule %zu is of another version",
+                       index);
+    if (!rule->pattern || (rule->action != QSIM_RULE_FLOAT && rule->action != QSIM_RULE_INT8))
+        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: rule %zu is not valid", index);
     return QSIM_OK;
 }
 
@@ -60,7 +60,11 @@ int qs_quantizer_options(const qsim_quantize_options *options, qsim_quantize_opt
     if (!(own->percentile > 0 && own->percentile <= 100))
         return qs_fail(error, QSIM_E_ARGUMENT, "quantization: percentile %g is not in (0, 100]",
                        own->percentile);
-    return check_rules(own, error);
+    for (size_t i = 0; i < own->rule_count && !code; i++) {
+        qsim_rule rule;
+        code = qs_rule_get(own, i, &rule, error);
+    }
+    return code;
 }
 
 int qs_quantizer_init(qs_quantizer *q, qsim_model *prepared, const qsim_calibration *c,
@@ -81,7 +85,8 @@ int qs_quantizer_init(qs_quantizer *q, qsim_model *prepared, const qsim_calibrat
     q->activations = qs_calloc(q->ctx, q->value_count + 1, sizeof(*q->activations));
     if (!q->choices || !q->activations || qs_graph_uses(q->g, &q->uses))
         return qs_fail(error, QSIM_E_NOMEM, "quantization: out of memory");
-    return qs_select(q);
+    int code = qs_recipe_begin(q);
+    return code ? code : qs_select(q);
 }
 
 void qs_quantizer_free(qs_quantizer *q) {
@@ -89,45 +94,114 @@ void qs_quantizer_free(qs_quantizer *q) {
     qs_free(q->ctx, q->choices);
     qs_free(q->ctx, q->activations);
     qs_free(q->ctx, q->layers);
+    qs_free(q->ctx, q->decided);
 }
 
 /* ---- what the file says of itself ---- */
 
+/* Text of a limited size. */
+typedef struct note {
+    char text[320];
+    size_t size;
+} note;
+
+static void add(note *n, const char *text) {
+    const size_t length = strlen(text), left = sizeof(n->text) - 1 - n->size;
+    const size_t part = length < left ? length : left;
+    memcpy(n->text + n->size, text, part);
+    n->size += part;
+    n->text[n->size] = 0;
+}
+
+static bool same_method(const qs_range *a, const qs_range *b) {
+    return a->given == b->given && a->method == b->method && a->percentile == b->percentile;
+}
+
+/* The range of one activation, and in what others differ from it. */
+typedef struct common {
+    const qs_range *first; /* NULL: there is none */
+    bool symmetry, method;
+} common;
+
+static common compare_ranges(const qs_quantizer *q) {
+    common c = {0};
+    for (size_t i = 0; i < q->value_count; i++) {
+        const qs_activation *a = &q->activations[i];
+        if (!a->quantized || a->root != (qs_id)i || q->g->values[i].data)
+            continue;
+        c.symmetry |= c.first && c.first->flags != a->range.flags;
+        c.method |= c.first && !same_method(c.first, &a->range);
+        c.first = c.first ? c.first : &a->range;
+    }
+    return c;
+}
+
+static void describe_activations(const qs_quantizer *q, note *n) {
+    const common c = compare_ranges(q);
+    add(n, " activations=");
+    add(n, qsim_dtype_name(q->options.activation_type));
+    const bool symmetric = (c.first ? c.first->flags : q->activation_flags) != 0;
+    add(n, c.symmetry ? ",mixed" : symmetric ? ",symmetric" : "");
+}
+
 /* How ranges were found. */
-static void describe_ranges(const qsim_quantize_options *o, char *text, size_t room) {
-    static const char *const methods[] = {"minmax", "percentile", "mse", "entropy"};
-    long cut = (long)(o->percentile * 1e6 + 0.5); /* printed as integers: no locale shows */
-    int n = snprintf(text, room, " ranges=%s", o->percentiles ? "searched" : methods[o->method]);
-    if (o->method == QSIM_METHOD_PERCENTILE && !o->percentiles)
-        snprintf(text + n, room - (size_t)n, ",%ld.%06ld", cut / 1000000, cut % 1000000);
+static void describe_ranges(const qs_quantizer *q, note *n) {
+    const common c = compare_ranges(q);
+    const bool known = !c.method && (!c.first || c.first->given & QSIM_RECIPE_METHOD);
+    const int32_t method = c.first ? c.first->method : q->options.method;
+    add(n, " ranges=");
+    add(n, known ? qs_word_text(qs_recipe_methods, method) : c.method ? "mixed" : "given");
+    if (!known || method != QSIM_METHOD_PERCENTILE)
+        return;
+    char text[48]; /* printed as integers: no locale shows */
+    const long cut = (long)((c.first ? c.first->percentile : q->options.percentile) * 1e6 + 0.5);
+    snprintf(text, sizeof(text), ",%ld.%06ld", cut / 1000000, cut % 1000000);
+    add(n, text);
+}
+
+static void describe_weights(const qs_quantizer *q, note *n) {
+    static const char *const schemes[] = {",channel-symmetric", ",tensor-symmetric",
+                                          ",tensor-asymmetric"};
+    qs_weight_form form = {q->options.weight_type, q->options.weight_scheme, q->weight_flags};
+    bool any = false, mixed = false;
+    for (size_t i = 0; i < q->node_count; i++) {
+        if (!q->decided[i])
+            continue;
+        const qs_weight_form own = qs_recipe_weights(q, (qs_id)i);
+        mixed |= any && memcmp(&own, &form, sizeof(form)) != 0;
+        form = own;
+        any = true;
+    }
+    add(n, mixed ? "mixed" : qsim_dtype_name(form.dtype));
+    add(n, mixed ? "" : schemes[form.scheme]);
+    add(n, !mixed && form.flags ? ",reduced" : "");
 }
 
 static int describe(qs_quantizer *q) {
-    static const char *const schemes[] = {"channel-symmetric", "tensor-symmetric",
-                                          "tensor-asymmetric"};
     const qsim_quantize_options *o = &q->options;
-    char mode[96], ranges[96] = "", text[320], hash[65];
+    note n = {.size = 0};
+    char hash[65] = "";
     int code = QSIM_OK;
     if (o->mode == QSIM_MODE_STATIC) {
-        snprintf(mode, sizeof(mode), "format=%s activations=%s%s",
-                 o->format == QSIM_FORMAT_QDQ ? "qdq" : "qoperator",
-                 qsim_dtype_name(o->activation_type), o->activation_symmetric ? ",symmetric" : "");
-        describe_ranges(o, ranges, sizeof(ranges));
+        add(&n, o->format == QSIM_FORMAT_QDQ ? "format=qdq" : "format=qoperator");
+        describe_activations(q, &n);
     } else {
-        snprintf(mode, sizeof(mode), "mode=%s%s",
-                 o->mode == QSIM_MODE_DYNAMIC ? "dynamic" : "weights",
-                 o->per_row ? ",per-row" : "");
+        add(&n, o->mode == QSIM_MODE_DYNAMIC ? "mode=dynamic" : "mode=weights");
+        add(&n, o->per_row ? ",per-row" : "");
     }
-    snprintf(text, sizeof(text), "%s weights=%s,%s%s%s", mode, qsim_dtype_name(o->weight_type),
-             o->schemes ? "searched" : schemes[o->weight_scheme], o->reduce_range ? ",reduced" : "",
-             ranges);
+    add(&n, " weights=");
+    describe_weights(q, &n);
+    if (o->mode == QSIM_MODE_STATIC)
+        describe_ranges(q, &n);
     if (q->c)
         code = qs_calibration_hash(q->c, hash);
+    else if (o->mode == QSIM_MODE_STATIC && o->recipe)
+        memcpy(hash, o->recipe->calibration, sizeof(hash));
     if (!code)
         code = qs_model_set_property(q->model, "qsim.version", qsim_version_string());
     if (!code)
-        code = qs_model_set_property(q->model, "qsim.options", text);
-    if (!code && q->c)
+        code = qs_model_set_property(q->model, "qsim.options", n.text);
+    if (!code && hash[0])
         code = qs_model_set_property(q->model, "qsim.calibration", hash);
     q->model->producer_name = "libqsim";
     q->model->producer_version = qsim_version_string();
@@ -176,29 +250,55 @@ static int finish(qs_quantizer *q) {
     return code ? code : qs_pass_names(&p);
 }
 
-static int rewrite(qs_quantizer *q) {
-    if (q->options.mode == QSIM_MODE_DYNAMIC)
-        return qs_rewrite_dynamic(q);
-    if (q->options.mode == QSIM_MODE_WEIGHTS)
-        return qs_rewrite_weights(q);
-    int code = qs_activation_choose(q);
-    return code ? code : qs_rewrite(q);
+/* Remembers what was decided, in `to` if it is not NULL, before the graph is rewritten. */
+static int note_decisions(qs_quantizer *q, qsim_recipe *to) {
+    q->decided = qs_calloc(q->ctx, q->node_count + 1, sizeof(*q->decided));
+    if (!q->decided)
+        return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+    for (size_t k = 0; k < q->g->order_count; k++)
+        q->decided[q->g->order[k]] = qs_recipe_quantized(q, q->g->order[k]);
+    if (to && q->c) {
+        int code = qs_calibration_hash(q->c, to->calibration);
+        if (code)
+            return qs_fail(q->error, code, "quantization: out of memory");
+    } else if (to && q->options.recipe) {
+        memcpy(to->calibration, q->options.recipe->calibration, sizeof(to->calibration));
+    }
+    return to ? qs_recipe_decide(q, to) : QSIM_OK;
+}
+
+static int rewrite(qs_quantizer *q, qsim_recipe *decided) {
+    const int32_t mode = q->options.mode;
+    int code = mode == QSIM_MODE_STATIC ? qs_activation_choose(q) : QSIM_OK;
+    if (!code)
+        code = note_decisions(q, decided);
+    if (code)
+        return code;
+    return mode == QSIM_MODE_DYNAMIC   ? qs_rewrite_dynamic(q)
+           : mode == QSIM_MODE_WEIGHTS ? qs_rewrite_weights(q)
+                                       : qs_rewrite(q);
 }
 
 int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
                          const qsim_quantize_options *own, qsim_model **out, qsim_error *error) {
+    qsim_recipe *decided = NULL;
     qsim_model *m;
     qs_quantizer q;
     int code = qs_model_derive(prepared, &m, error);
     if (code)
         return code;
     code = qs_quantizer_init(&q, m, c, own, error);
+    if (!code && own->decided)
+        code = qsim_recipe_create(prepared->ctx, &decided, error);
     if (!code)
-        code = rewrite(&q);
+        code = rewrite(&q, decided);
     if (!code)
         code = finish(&q);
     if (!code)
         code = describe(&q);
+    if (!code && decided)
+        code = qsim_recipe_merge(own->decided, decided, error);
+    qsim_recipe_free(decided);
     qs_quantizer_free(&q);
     if (code)
         qsim_model_free(m);
@@ -208,9 +308,10 @@ int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
 }
 
 /* A model over the prepared graph of `model` that may be changed. */
-static int derive_prepared(const qsim_model *model, qsim_model **out, qsim_error *error) {
+static int derive_prepared(const qsim_model *model, const qsim_calibration *c, qsim_model **out,
+                           qsim_error *error) {
     qsim_model *prepared = NULL;
-    int code = qs_ptq_prepare(model, &prepared, error);
+    int code = qs_ptq_prepared(model, c, &prepared, error);
     if (!code)
         code = qs_model_derive(prepared, out, error);
     qsim_model_free(prepared);
@@ -223,6 +324,7 @@ int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
                   const qsim_quantize_options *options, qsim_model **out, qsim_error *error) {
     qsim_quantize_options own;
     qsim_model *prepared = NULL;
+    char hash[65];
     qs_error_clear(error);
     if (out)
         *out = NULL;
@@ -233,91 +335,68 @@ int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
         return code;
     if (own.mode != QSIM_MODE_STATIC)
         c = NULL;
-    else if (!c)
-        return qs_fail(error, QSIM_E_ARGUMENT, "static quantization needs a calibration");
+    else if (!c && !own.recipe)
+        return qs_fail(error, QSIM_E_ARGUMENT,
+                       "static quantization needs a calibration, or a recipe with ranges");
     code = qs_ptq_refuse_quantized(model, own.mode, error);
+    if (!code)
+        code = qs_recipe_check(own.recipe, model, error);
     if (!code && c)
         code = qs_calibration_check(c, model, error);
     if (!code)
         code = qs_ptq_prepared(model, c, &prepared, error);
+    if (!code && own.decided && qsim_model_hash(model, hash))
+        code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", model->name);
     if (!code)
         code = qs_quantize_prepared(prepared, c, &own, out, error);
+    if (!code && own.decided)
+        memcpy(own.decided->model, hash, sizeof(hash));
     qsim_model_free(prepared);
     return code;
 }
 
-int32_t qsim_quantize_layer_count(const qsim_model *model) {
-    qsim_model *prepared;
-    const int code = model ? qs_ptq_prepare(model, &prepared, NULL) : QSIM_E_ARGUMENT;
-    if (code)
-        return code;
-    const int32_t count = qs_layer_count(prepared);
-    qsim_model_free(prepared);
-    return count;
+static qsim_layer_info info_of(const qs_quantizer *q, const qs_layer *l) {
+    const qs_node *n = &q->g->nodes[l->node];
+    const bool integer = q->choices[l->node].integer;
+    const size_t weights = l->channels * l->depth;
+    const size_t bias = qs_node_input(n, 2) != QS_NONE ? l->channels : 0;
+    return (qsim_layer_info){.struct_size = sizeof(qsim_layer_info),
+                             .name = qs_node_label(q->g, l->node),
+                             .op_type = n->op->name,
+                             .scheme = integer ? l->form.scheme : -1,
+                             .dtype = integer ? l->form.dtype : QSIM_FLOAT,
+                             .float_bytes = (int64_t)(4 * (weights + bias)),
+                             .bytes = (int64_t)((integer ? 1 : 4) * weights + 4 * bias)};
 }
 
-int32_t qs_layer_count(const qsim_model *prepared) {
+int32_t qsim_quantize_layers(const qsim_model *model, const qsim_calibration *c,
+                             const qsim_quantize_options *options, qsim_layer_fn layer, void *user,
+                             qsim_error *error) {
     qsim_quantize_options own;
     qsim_model *m;
     qs_quantizer q;
-    int code = qs_quantizer_options(NULL, &own, NULL);
+    qs_error_clear(error);
+    if (!model)
+        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: an argument is missing");
+    int code = qs_quantizer_options(options, &own, error);
     if (!code)
-        code = qs_model_derive(prepared, &m, NULL);
+        code = qs_ptq_refuse_quantized(model, own.mode, error);
+    if (!code)
+        code = qs_recipe_check(own.recipe, model, error);
+    if (!code && c)
+        code = qs_calibration_check(c, model, error);
+    if (!code)
+        code = derive_prepared(model, c, &m, error);
     if (code)
         return code;
-    code = qs_quantizer_init(&q, m, NULL, &own, NULL);
-    int32_t count = (int32_t)q.layer_count;
+    code = qs_quantizer_init(&q, m, own.mode == QSIM_MODE_STATIC ? c : NULL, &own, error);
+    const int32_t count = (int32_t)q.layer_count;
+    for (int32_t i = 0; i < count && !code && layer; i++) {
+        const qsim_layer_info info = info_of(&q, &q.layers[i]);
+        if (layer(user, &info))
+            code = qs_fail(error, QSIM_E_CANCELLED, "%s: cancelled", model->name);
+    }
     qs_quantizer_free(&q);
     qsim_model_free(m);
     return code ? code : count;
-}
-
-/* The same text in the model that the caller holds; names of its nodes outlive the dry run. */
-static const char *lasting_name(const qsim_model *model, const char *name) {
-    for (size_t i = 0; i < model->graph->node_count; i++)
-        if (strcmp(model->graph->nodes[i].name, name) == 0)
-            return model->graph->nodes[i].name;
-    qs_id value = qs_graph_find(model->graph, name);
-    return value == QS_NONE ? "" : model->graph->values[value].name;
-}
-
-static int fill_info(const qsim_model *model, const qs_quantizer *q, const qs_layer *l,
-                     qsim_layer_info *info) {
-    const qs_node *n = &q->g->nodes[l->node];
-    bool integer = q->choices[l->node].integer;
-    size_t weights = l->channels * l->depth;
-    size_t bias = qs_node_input(n, 2) != QS_NONE ? l->channels : 0;
-    qsim_layer_info own = {.name = lasting_name(model, qs_node_label(q->g, l->node)),
-                           .op_type = n->op->name,
-                           .scheme = integer ? l->scheme : -1,
-                           .float_bytes = (int64_t)(4 * (weights + bias)),
-                           .bytes = (int64_t)((integer ? 1 : 4) * weights + 4 * bias)};
-    return qs_give(info, &own, sizeof(own));
-}
-
-int qsim_quantize_layer(const qsim_model *model, const qsim_quantize_options *options,
-                        int32_t index, qsim_layer_info *info) {
-    qsim_quantize_options own;
-    qsim_model *m;
-    qs_quantizer q;
-    if (!model || !info || index < 0)
-        return QSIM_E_ARGUMENT;
-    int code = qs_quantizer_options(options, &own, NULL);
-    const qsim_calibration *c = code || own.mode != QSIM_MODE_STATIC ? NULL : own.calibration;
-    if (!code)
-        code = qs_ptq_refuse_quantized(model, own.mode, NULL);
-    if (!code && c)
-        code = qs_calibration_check(c, model, NULL);
-    if (!code)
-        code = derive_prepared(model, &m, NULL);
-    if (code)
-        return code;
-    code = qs_quantizer_init(&q, m, c, &own, NULL);
-    if (!code && (size_t)index >= q.layer_count)
-        code = QSIM_E_NOT_FOUND;
-    if (!code)
-        code = fill_info(model, &q, &q.layers[index], info);
-    qs_quantizer_free(&q);
-    qsim_model_free(m);
-    return code;
 }

@@ -34,19 +34,36 @@ typedef struct qs_choice {
     bool integer;     /* decided: its inputs and outputs are quantized */
 } qs_choice;
 
+/* The range of an activation, and where it is from. */
+typedef struct qs_range {
+    float low, high;
+    int32_t flags; /* QSIM_RANGE_* */
+    int32_t given; /* by the recipe: QSIM_RECIPE_RANGE, QSIM_RECIPE_METHOD */
+    int32_t method;
+    double percentile;
+} qs_range;
+
 /* An activation; by value id. */
 typedef struct qs_activation {
     qs_id root; /* the value whose scale it shares; itself in most cases */
     bool quantized;
-    float scale; /* of a root */
+    qs_range range; /* of a root */
+    float scale;    /* of a root */
     int32_t zero_point;
     qs_id scale_id, zero_id; /* of a root: made when first needed */
 } qs_activation;
 
+/* How weights are written. */
+typedef struct qs_weight_form {
+    int32_t dtype;  /* QSIM_INT8, QSIM_UINT8 */
+    int32_t scheme; /* QSIM_WEIGHT_* */
+    int32_t flags;  /* 0, QSIM_RANGE_REDUCED */
+} qs_weight_form;
+
 /* A layer with weights, in order of execution. */
 typedef struct qs_layer {
     qs_id node;
-    int32_t scheme;         /* QSIM_WEIGHT_* */
+    qs_weight_form form;
     int32_t axis;           /* of output channels in the weights */
     size_t channels, depth; /* depth: weights of one channel */
     size_t stride, step;    /* weight k of channel c is at c * stride + k * step */
@@ -70,6 +87,7 @@ typedef struct qs_quantizer {
     qs_choice *choices;
     qs_activation *activations;
     qs_layer *layers;
+    bool *decided; /* by node: its weights are quantized; as of before rewriting */
     size_t layer_count, layer_room;
     size_t value_count, node_count; /* before rewriting */
     qsim_error *error;
@@ -99,9 +117,34 @@ typedef struct qs_codes {
     size_t count; /* 1, or one for each channel */
 } qs_codes;
 
-/* By the scheme; axis: of the channels, -1: none (initializer.c). */
-int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, int32_t dtype,
-                            int32_t scheme, qs_codes *out);
+/* By the form; axis: of the channels, -1: none (initializer.c). */
+int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weight_form form,
+                            qs_codes *out);
+
+/* Whether WEIGHTS quantizes a constant of the node (weight_only.c). */
+bool qs_has_weights(const qs_quantizer *q, qs_id node);
+
+/* ---- recipes (recipe_apply.c) ---- */
+
+/* MISMATCH if the recipe, which may be NULL, is of another model. */
+int qs_recipe_check(const qsim_recipe *r, const qsim_model *model, qsim_error *error);
+/* Refuses what cannot be carried out, and names of nothing; takes the type of activations. */
+int qs_recipe_begin(qs_quantizer *q);
+/* Sets `forced` of the nodes that the recipe names. */
+void qs_recipe_force(qs_quantizer *q);
+/* How a node's weights are written: as the recipe says, else as the options say. */
+qs_weight_form qs_recipe_weights(const qs_quantizer *q, qs_id node);
+/* Whether a value can be quantized: a constant, or with a range from recipe or calibration. */
+bool qs_recipe_has_range(const qs_quantizer *q, qs_id value);
+/* What the recipe, else the options say of a value's range. */
+void qs_recipe_range(const qs_quantizer *q, qs_id value, qs_range *range);
+/* Whether the node's weights are quantized, as decided. */
+bool qs_recipe_quantized(const qs_quantizer *q, qs_id node);
+/* Sets the decisions in `to`. */
+int qs_recipe_decide(const qs_quantizer *q, qsim_recipe *to);
+
+/* Rule `index` of the options, which may be of an older or newer caller. */
+int qs_rule_get(const qsim_quantize_options *o, size_t index, qsim_rule *rule, qsim_error *error);
 
 /* ---- what rewriting adds (write.c) ---- */
 
@@ -132,8 +175,6 @@ int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsi
 /* qsim_quantize over a graph that is prepared, with options that are checked. */
 int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
                          const qsim_quantize_options *own, qsim_model **out, qsim_error *error);
-/* Layers with weights of a graph that is prepared, or an error. */
-int32_t qs_layer_count(const qsim_model *prepared);
 
 /* How many leading inputs of a node are activations or take part like one. */
 int32_t qs_operand_count(const qs_graph *g, const qs_node *n);

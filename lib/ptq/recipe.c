@@ -105,24 +105,23 @@ const char *qs_recipe_fault(const qsim_recipe_entry *e) {
 
 /* ---- entries ---- */
 
-int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *name, size_t length,
+int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *name,
                   qsim_error *error) {
-    char *own = qs_arena_string(&r->arena, name, length);
     struct qs_names *names = r->names[entry->kind - 1];
-    if (!own || r->count >= INT32_MAX)
-        return qs_fail(error, QSIM_E_NOMEM, "recipe: out of memory");
-    qs_id at = qs_names_find(names, own);
+    qs_id at = qs_names_find(names, name);
     if (at == QS_NONE) {
+        name = qs_arena_string(&r->arena, name, strlen(name));
         at = (qs_id)r->count;
-        if (!qs_grow(r->ctx, (void **)&r->entries, &r->room, r->count + 1, sizeof(*r->entries)) ||
-            qs_names_put(r->ctx, names, own, at))
+        if (!name || r->count >= INT32_MAX ||
+            !qs_grow(r->ctx, (void **)&r->entries, &r->room, r->count + 1, sizeof(*r->entries)) ||
+            qs_names_put(r->ctx, names, name, at))
             return qs_fail(error, QSIM_E_NOMEM, "recipe: out of memory");
         r->count++;
     } else {
-        own = (char *)(uintptr_t)r->entries[at].name;
+        name = r->entries[at].name;
     }
     r->entries[at] = *entry;
-    r->entries[at].name = own;
+    r->entries[at].name = name;
     r->entries[at].struct_size = sizeof(*entry);
     if (entry->percentile > 0) /* as the text has it */
         r->entries[at].percentile = rint(entry->percentile * 1e9) / 1e9;
@@ -147,7 +146,7 @@ int qsim_recipe_set(qsim_recipe *recipe, const qsim_recipe_entry *entry, qsim_er
     const char *fault = qs_recipe_fault(&own);
     if (fault)
         return qs_fail(error, QSIM_E_ARGUMENT, "recipe: '%s': %s", own.name, fault);
-    return qs_recipe_put(recipe, &own, own.name, strlen(own.name), error);
+    return qs_recipe_put(recipe, &own, own.name, error);
 }
 
 int32_t qsim_recipe_count(const qsim_recipe *recipe) {
@@ -183,8 +182,7 @@ int qsim_recipe_merge(qsim_recipe *into, const qsim_recipe *from, qsim_error *er
     if (!into->calibration[0])
         memcpy(into->calibration, from->calibration, sizeof(into->calibration));
     for (size_t i = 0; i < from->count && !code; i++)
-        code = qs_recipe_put(into, &from->entries[i], from->entries[i].name,
-                             strlen(from->entries[i].name), error);
+        code = qs_recipe_put(into, &from->entries[i], from->entries[i].name, error);
     return code;
 }
 

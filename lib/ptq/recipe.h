@@ -17,8 +17,8 @@ struct qsim_recipe {
     struct qs_names *names[2]; /* of layers, of tensors: name -> index in entries */
 };
 
-/* qsim_recipe_set of an entry that is complete, with a name of `length` bytes. */
-int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *name, size_t length,
+/* qsim_recipe_set of an entry that is complete, under this name. */
+int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *name,
                   qsim_error *error);
 /* The entry, or NULL; `r` may be NULL. */
 const qsim_recipe_entry *qs_recipe_find(const qsim_recipe *r, int32_t kind, const char *name);

@@ -163,7 +163,7 @@ static int unescape(const char **p, const char *close) {
 }
 
 /* A quoted name, in the recipe's arena. */
-static int take_name(reader *r, qsim_recipe *recipe, char **name, size_t *length) {
+static int take_name(reader *r, qsim_recipe *recipe, char **name) {
     while (r->p < r->end && (*r->p == ' ' || *r->p == '\t'))
         r->p++;
     if (r->p == r->end || *r->p != '"')
@@ -182,9 +182,8 @@ static int take_name(reader *r, qsim_recipe *recipe, char **name, size_t *length
             return bad(r, "the name is malformed");
         *out++ = (char)c;
     }
-    *length = (size_t)(out - *name);
     r->p = close + 1;
-    if (*length == 0 || (r->p < r->end && !ends_word(*r->p)))
+    if (out == *name || (r->p < r->end && !ends_word(*r->p)))
         return bad(r, "the name is malformed");
     return QSIM_OK;
 }
@@ -276,11 +275,10 @@ static int take_entry(reader *r, qsim_recipe_entry *e) {
 static int take_line(reader *r, qsim_recipe *recipe) {
     qsim_recipe_entry e = {.struct_size = sizeof(e)};
     char *name = NULL;
-    size_t length = 0;
     if (!is(r, "layer") && !is(r, "tensor"))
         return bad_word(r, "expected layer or tensor");
     e.kind = is(r, "layer") ? QSIM_RECIPE_LAYER : QSIM_RECIPE_TENSOR;
-    int code = take_name(r, recipe, &name, &length);
+    int code = take_name(r, recipe, &name);
     if (!code)
         code = take_entry(r, &e);
     if (code)
@@ -291,7 +289,7 @@ static int take_line(reader *r, qsim_recipe *recipe) {
     if (qs_recipe_find(recipe, e.kind, name))
         return bad(r, "the name stands twice");
     code = end_line(r);
-    return code ? code : qs_recipe_put(recipe, &e, name, length, r->error);
+    return code ? code : qs_recipe_put(recipe, &e, name, r->error);
 }
 
 /* ---- header ---- */

@@ -107,8 +107,8 @@ static int rewrite_layer(qs_quantizer *q, qs_layer *l) {
     int code = qs_weight_make(q, l, &q->activations[q->activations[x].root]);
     if (code)
         return code;
-    qs_id y = qs_write_dequantized(q, w, q->options.weight_type, l->weights, l->scale,
-                                   l->zero_point, l->scale_count, l->axis);
+    qs_id y = qs_write_dequantized(q, w, l->form.dtype, l->weights, l->scale, l->zero_point,
+                                   l->scale_count, l->axis);
     if (y < 0)
         return no_memory(q);
     qs_node_set_input(q->g, l->node, 1, y);

@@ -79,9 +79,7 @@ static int add_layer(qs_quantizer *q, qs_id node, qs_layer *l) {
                  sizeof(*q->layers)))
         return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
     l->node = node;
-    l->scheme = q->layer_count < q->options.scheme_count && q->options.schemes
-                    ? q->options.schemes[q->layer_count]
-                    : q->options.weight_scheme;
+    l->form = qs_recipe_weights(q, node);
     q->choices[node].layer = (int32_t)q->layer_count;
     q->layers[q->layer_count++] = *l;
     return QSIM_OK;
@@ -181,16 +179,19 @@ static qs_kind kind_of(const qs_graph *g, const qs_node *n) {
 
 static int apply_rules(qs_quantizer *q) {
     for (size_t r = 0; r < q->options.rule_count; r++) {
-        const qsim_rule *rule = &q->options.rules[r];
+        qsim_rule rule;
         bool matched = false;
+        int code = qs_rule_get(&q->options, r, &rule, q->error);
+        if (code)
+            return code;
         for (size_t k = 0; k < q->g->order_count; k++)
-            if (qs_glob(rule->pattern, qs_node_label(q->g, q->g->order[k]))) {
-                q->choices[q->g->order[k]].forced = rule->action;
+            if (qs_glob(rule.pattern, qs_node_label(q->g, q->g->order[k]))) {
+                q->choices[q->g->order[k]].forced = rule.action;
                 matched = true;
             }
         if (!matched)
             return qs_fail(q->error, QSIM_E_NOT_FOUND, "%s: no node's name matches the rule '%s'",
-                           q->model->name, rule->pattern);
+                           q->model->name, rule.pattern);
     }
     return QSIM_OK;
 }
@@ -259,22 +260,17 @@ static void absorb(qs_quantizer *q, qs_id node) {
     }
 }
 
-static bool has_range(const qs_quantizer *q, qs_id value) {
-    return !q->c || q->g->values[value].data ||
-           qs_calibration_find(q->c, q->g->values[value].name, NULL);
-}
-
 /* Every tensor that would be quantized was calibrated, and none is kept in float by hand. */
 static bool ranges_known(const qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
     const qs_choice *c = &q->choices[node];
     for (int32_t i = 0; i < qs_operand_count(q->g, n); i++)
-        if (!has_range(q, n->inputs[i]))
+        if (!qs_recipe_has_range(q, n->inputs[i]))
             return false;
-    if (!has_range(q, qs_choice_output(q, node)))
+    if (!qs_recipe_has_range(q, qs_choice_output(q, node)))
         return false;
     for (int32_t i = 1; c->kind == QS_KIND_MOVEMENT && i < n->output_count; i++)
-        if (!has_range(q, n->outputs[i]))
+        if (!qs_recipe_has_range(q, n->outputs[i]))
             return false;
     return true;
 }
@@ -295,6 +291,7 @@ static int classify(qs_quantizer *q) {
         if (code)
             return code;
     }
+    qs_recipe_force(q);
     int code = apply_rules(q);
     for (size_t k = 0; k < q->g->order_count && !code; k++)
         absorb(q, q->g->order[k]);

@@ -88,7 +88,7 @@ static int choose(const maker *m, size_t first, size_t count, int32_t flags, flo
             low = w < low ? w : low;
             high = w > high ? w : high;
         }
-    int code = qsim_qparams_choose(low, high, m->q->options.weight_type, flags, s, zp);
+    int code = qsim_qparams_choose(low, high, m->l->form.dtype, flags, s, zp);
     return code ? fail_layer(m, code, "the weights have no usable range") : QSIM_OK;
 }
 
@@ -110,7 +110,7 @@ static int choose_common(const maker *m, int32_t flags) {
 
 static int choose_scales(const maker *m, int32_t flags) {
     qs_layer *l = m->l;
-    const bool own = l->scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC; /* a single channel's, too */
+    const bool own = l->form.scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC; /* a single channel's, too */
     int code = own ? QSIM_OK : choose_common(m, flags);
     for (size_t c = 0; own && c < l->channels && !code; c++) {
         code = choose(m, c, 1, flags, &l->scale[c], &l->zero_point[c]);
@@ -127,7 +127,7 @@ static int choose_scales(const maker *m, int32_t flags) {
 static int quantize_layer(const maker *m, const qs_const *w) {
     qs_layer *l = m->l;
     qs_qlayout layout;
-    qsim_qparams p = {.dtype = m->q->options.weight_type,
+    qsim_qparams p = {.dtype = m->l->form.dtype,
                       .axis = l->axis,
                       .count = l->scale_count,
                       .scale = l->scale,
@@ -161,11 +161,11 @@ static bool make_room(const maker *m, size_t weights) {
 int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x) {
     const qs_node *n = &q->g->nodes[l->node];
     qs_id b = qs_node_input(n, 2);
-    int32_t qmin, qmax, flags = q->weight_flags;
+    int32_t qmin, qmax, flags = l->form.flags;
     maker m = {.q = q, .l = l, .x_scale = x->scale};
     m.weights = qs_graph_aligned(q->g, n->inputs[1]);
     m.bias = b == QS_NONE ? NULL : qs_graph_aligned(q->g, b);
-    l->scale_count = l->scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC ? l->channels : 1;
+    l->scale_count = l->form.scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC ? l->channels : 1;
     const qs_const *w = q->g->values[n->inputs[1]].data;
     if (!m.weights || (b != QS_NONE && !m.bias) || !make_room(&m, w->elements))
         return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
@@ -173,9 +173,9 @@ int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x) {
         return fail_layer(&m, QSIM_E_VALUE, "the weights hold a NaN or an infinity");
     (void)qsim_dtype_limits(q->options.activation_type, 0, &qmin, &qmax);
     m.x_most = fmax(x->zero_point - (double)qmin, (double)qmax - x->zero_point);
-    if (l->scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC)
+    if (l->form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC)
         flags |= QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW;
-    (void)qsim_dtype_limits(q->options.weight_type, flags, &m.low, &m.high);
+    (void)qsim_dtype_limits(l->form.dtype, flags, &m.low, &m.high);
     int code = choose_scales(&m, flags);
     return code ? code : quantize_layer(&m, w);
 }

@@ -34,20 +34,26 @@ static bool is_weight(const qs_quantizer *q, const qs_node *n, size_t role) {
            c->elements > 0;
 }
 
+bool qs_has_weights(const qs_quantizer *q, qs_id node) {
+    for (size_t r = 0; r < QS_COUNT(roles); r++)
+        if (is_weight(q, &q->g->nodes[node], r))
+            return true;
+    return false;
+}
+
 static int rewrite(qs_quantizer *q, qs_id node, size_t role, dequantized *made) {
     const qs_node *n = &q->g->nodes[node];
     qs_id v = n->inputs[roles[role].input];
     int32_t axis = axis_of(n, role, q->g->values[v].data->rank);
-    int32_t layer = q->choices[node].layer;
-    int32_t scheme = layer >= 0 ? q->layers[layer].scheme : q->options.weight_scheme;
+    const qs_weight_form form = qs_recipe_weights(q, node);
     if (made[v].y == QS_NONE || made[v].axis != axis) {
         qs_codes c;
-        int code = qs_initializer_quantize(q, v, axis, q->options.weight_type, scheme, &c);
+        int code = qs_initializer_quantize(q, v, axis, form, &c);
         if (code)
             return code;
         made[v].axis = axis;
-        made[v].y = qs_write_dequantized(q, v, q->options.weight_type, c.data, c.scale,
-                                         c.zero_point, c.count, axis);
+        made[v].y =
+            qs_write_dequantized(q, v, form.dtype, c.data, c.scale, c.zero_point, c.count, axis);
     }
     if (made[v].y < 0)
         return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");

@@ -205,14 +205,8 @@ static int job_quantize_modes(things *t, qsim_error *e) {
 }
 
 static int job_layers(things *t, qsim_error *e) {
-    (void)e;
-    int32_t n = qsim_quantize_layer_count(t->model);
-    int code = n < 0 ? n : QSIM_OK;
-    for (int32_t i = 0; i < n && !code; i++) {
-        qsim_layer_info info = {.struct_size = sizeof(info)};
-        code = qsim_quantize_layer(t->model, NULL, i, &info);
-    }
-    return code;
+    int32_t n = qsim_quantize_layers(t->model, NULL, NULL, NULL, NULL, e);
+    return n < 0 ? n : QSIM_OK;
 }
 
 static int score(void *user, const qsim_model *candidate, double *result) {
@@ -222,8 +216,9 @@ static int score(void *user, const qsim_model *candidate, double *result) {
 }
 
 static int job_search(things *t, qsim_error *e) {
-    int32_t schemes[16];
-    double percentiles[64], best;
+    double best;
+    qsim_recipe *found = NULL, *decided = NULL;
+    qsim_model *q = NULL;
     qsim_tensor x = input();
     qsim_search_options o = {.struct_size = sizeof(o),
                              .inputs = &x,
@@ -231,8 +226,21 @@ static int job_search(things *t, qsim_error *e) {
                              .score = score,
                              .float_score = 50,
                              .steps = 2,
-                             .greedy = 1};
-    return qsim_search(t->model, t->calibration, NULL, &o, schemes, percentiles, &best, e);
+                             .methods = "greedy,anneal"};
+    int code = qsim_recipe_create(t->ctx, &found, e);
+    if (!code)
+        code = qsim_recipe_create(t->ctx, &decided, e);
+    if (!code)
+        code = qsim_search(t->model, t->calibration, NULL, &o, found, &best, e);
+    qsim_quantize_options qo = {.struct_size = sizeof(qo), .recipe = found, .decided = decided};
+    if (!code)
+        code = qsim_quantize(t->model, t->calibration, &qo, &q, e);
+    if (!code)
+        code = qsim_recipe_save(decided, t->out, 1, e);
+    qsim_recipe_free(found);
+    qsim_recipe_free(decided);
+    qsim_model_free(q);
+    return code;
 }
 
 static int job_npz(things *t, qsim_error *e) {

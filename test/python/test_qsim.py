@@ -282,6 +282,25 @@ class Models(unittest.TestCase):
         with self.assertRaises(TypeError):
             self.model.quantize(again, methode="mse")
 
+    def test_recipe(self):
+        calibration, decided = qsim.Calibration(self.model).feed(self.images), qsim.Recipe()
+        first = self.model.quantize(calibration, decided=decided, method="mse",
+                                    weight_scheme="tensor")
+        self.assertGreater(len(decided), 4)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.qrecipe")
+            decided.save(path)
+            again = qsim.Recipe.load(path)
+        self.assertEqual(str(again), str(decided))
+        self.assertEqual(self.model.quantize(recipe=again).dumps(), first.dumps())
+        layer = next(line for line in str(decided).splitlines() if line.startswith("layer"))
+        floats = qsim.Recipe(f"qsim-recipe 1\n{layer.split(' weights')[0]} float\n")
+        self.assertEqual(len(again.merge(floats)), len(decided))
+        self.assertNotEqual(self.model.quantize(recipe=again).dumps(), first.dumps())
+        with self.assertRaises(qsim.Error) as caught:
+            qsim.Recipe("qsim-recipe 1\nlayer \"x\" weights int3\n")
+        self.assertIn("line 2", str(caught.exception))
+
     def test_threads(self):
         session = [qsim.Session(self.model) for _ in range(4)]
         results = [None] * 4

@@ -87,6 +87,35 @@ static inline qsim_calibration *net_calibrate(const qsim_model *m, int batches) 
     return c;
 }
 
+/* Layer `index` as it would be quantized; its texts are those of `room`. */
+typedef struct net_layers {
+    int32_t wanted, seen;
+    qsim_layer_info info;
+    char name[64], op_type[32];
+} net_layers;
+
+static inline int32_t net_see_layer(void *user, const qsim_layer_info *layer) {
+    net_layers *l = user;
+    if (l->seen++ != l->wanted)
+        return 0;
+    l->info = *layer;
+    snprintf(l->name, sizeof(l->name), "%s", layer->name);
+    snprintf(l->op_type, sizeof(l->op_type), "%s", layer->op_type);
+    return 0;
+}
+
+static inline net_layers net_layer(const qsim_model *m, const qsim_calibration *c,
+                                   const qsim_quantize_options *o, int32_t index) {
+    net_layers l = {.wanted = index};
+    CHECK(qsim_quantize_layers(m, c, o, net_see_layer, &l, NULL) > index);
+    CHECK(l.info.struct_size == sizeof(l.info));
+    return l;
+}
+
+static inline int32_t net_layer_count(const qsim_model *m) {
+    return qsim_quantize_layers(m, NULL, NULL, NULL, NULL, NULL);
+}
+
 /* Runs one input through a model; writes the first output's floats and returns their number. */
 static inline size_t net_run(const qsim_model *m, qsim_tensor *x, float *y, size_t room) {
     qsim_session *s = NULL;

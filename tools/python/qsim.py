@@ -26,7 +26,7 @@ import threading
 import numpy as np
 
 __all__ = [
-    "Builder", "Calibration", "Error", "Model", "Observer", "Package", "Profile", "Session",
+    "Builder", "Calibration", "Error", "Model", "Observer", "Package", "Profile", "Recipe", "Session",
     "choose", "compare", "conv2d", "dequantize", "linear", "mcnemar", "measure", "quantize",
     "requantize", "version",
 ]
@@ -631,10 +631,13 @@ class Model(_Handle):
         _call("qsim_model_optimize", self._pointer, _LEVELS[level], C.byref(pointer))
         return self._derived(pointer)
 
-    def quantize(self, calibration=None, **options):
+    def quantize(self, calibration=None, recipe=None, decided=None, **options):
         """A quantized copy of an FP32 model; see `QUANTIZE_OPTIONS` for the options. The modes
-        dynamic and weights need no calibration."""
+        dynamic and weights need no calibration. `recipe`, a Recipe, says what it names; `decided`,
+        another, gets what was decided."""
         struct, keep = _quantize_options(options)
+        struct.recipe = None if recipe is None else Recipe._of(recipe)
+        struct.decided = None if decided is None else Recipe._of(decided)
         pointer = _P()
         _call("qsim_quantize", self._pointer,
               None if calibration is None else Calibration._of(calibration), C.byref(struct),
@@ -1073,14 +1076,13 @@ class _Rule(_Options):
 
 class _QuantizeOptions(_Options):
     _fields_ = [("struct_size", C.c_size_t), ("rules", C.POINTER(_Rule)),
-                ("rule_count", C.c_size_t), ("schemes", C.POINTER(C.c_int32)),
-                ("scheme_count", C.c_size_t), ("percentiles", C.POINTER(C.c_double)),
-                ("percentile_count", C.c_size_t), ("progress", _P), ("progress_user", _P),
+                ("rule_count", C.c_size_t), ("recipe", _P), ("decided", _P), ("progress", _P),
+                ("progress_user", _P),
                 ("percentile", C.c_double), ("format", C.c_int32),
                 ("activation_type", C.c_int32), ("weight_type", C.c_int32),
                 ("weight_scheme", C.c_int32), ("activation_symmetric", C.c_int32),
                 ("method", C.c_int32), ("reduce_range", C.c_int32), ("mode", C.c_int32),
-                ("per_row", C.c_int32), ("reserved", C.c_int32), ("calibration", _P)]
+                ("per_row", C.c_int32), ("reserved", C.c_int32)]
 
 
 _declare("qsim_calibration_create", C.c_int, _P, C.POINTER(_P), C.POINTER(_ErrorStruct))
@@ -1095,6 +1097,16 @@ _declare("qsim_calibration_count", C.c_int32, _P)
 _declare("qsim_calibration_name", C.c_char_p, _P, C.c_int32)
 _declare("qsim_calibration_range", C.c_int, _P, C.c_char_p, C.c_int32, C.c_double,
          C.POINTER(C.c_float), C.POINTER(C.c_float))
+_declare("qsim_recipe_create", C.c_int, _P, C.POINTER(_P), C.POINTER(_ErrorStruct))
+_declare("qsim_recipe_load", C.c_int, _P, C.c_char_p, C.POINTER(_P), C.POINTER(_ErrorStruct))
+_declare("qsim_recipe_load_memory", C.c_int, _P, C.c_char_p, C.c_size_t, C.c_char_p, C.POINTER(_P),
+         C.POINTER(_ErrorStruct))
+_declare("qsim_recipe_save", C.c_int, _P, C.c_char_p, C.c_int32, C.POINTER(_ErrorStruct))
+_declare("qsim_recipe_text", C.c_int, _P, C.c_char_p, C.c_size_t, C.POINTER(C.c_size_t),
+         C.POINTER(_ErrorStruct))
+_declare("qsim_recipe_merge", C.c_int, _P, _P, C.POINTER(_ErrorStruct))
+_declare("qsim_recipe_count", C.c_int32, _P)
+_declare("qsim_recipe_free", None, _P)
 _declare("qsim_quantize", C.c_int, _P, _P, C.POINTER(_QuantizeOptions), C.POINTER(_P),
          C.POINTER(_ErrorStruct))
 
@@ -1152,6 +1164,48 @@ class Calibration(_Handle):
                                            percentile, C.byref(low), C.byref(high)),
                where=f"range of {tensor!r} by {method}")
         return low.value, high.value
+
+
+class Recipe(_Handle):
+    """What a quantization decided for each layer and tensor, as text; empty at first."""
+
+    _free = "qsim_recipe_free"
+
+    def __init__(self, text=""):
+        pointer = _P()
+        if text:
+            data = text.encode()
+            _call("qsim_recipe_load_memory", _ctx, data, len(data), None, C.byref(pointer))
+        else:
+            _call("qsim_recipe_create", _ctx, C.byref(pointer))
+        super().__init__(pointer)
+
+    @classmethod
+    def load(cls, path):
+        """Reads a recipe from a file."""
+        pointer, recipe = _P(), cls.__new__(cls)
+        _call("qsim_recipe_load", _ctx, os.fsencode(path), C.byref(pointer))
+        _Handle.__init__(recipe, pointer)
+        return recipe
+
+    def save(self, path, replace=False):
+        """Writes the text to a file, all of it or nothing."""
+        _call("qsim_recipe_save", self._pointer, os.fsencode(path), replace)
+
+    def merge(self, other):
+        """Takes over every entry of another recipe. Returns self."""
+        _call("qsim_recipe_merge", self._pointer, Recipe._of(other))
+        return self
+
+    def __len__(self):
+        return _lib.qsim_recipe_count(self._pointer)
+
+    def __str__(self):
+        need = C.c_size_t()
+        _call("qsim_recipe_text", self._pointer, None, 0, C.byref(need))
+        text = C.create_string_buffer(need.value)
+        _call("qsim_recipe_text", self._pointer, text, need.value, C.byref(need))
+        return text.raw.decode()
 
 
 _SCHEMES = _Words({"channel": 0, "tensor": 1, "tensor-asymmetric": 2})

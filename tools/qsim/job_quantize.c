@@ -101,9 +101,8 @@ static bool is_node(const qsim_model *m, const char *rule) {
     char *pattern = tool_copy(rule);
     qsim_rule one = {.struct_size = sizeof(one), .pattern = pattern, .action = QSIM_RULE_INT8};
     qsim_quantize_options o = {.struct_size = sizeof(o), .rules = &one, .rule_count = 1};
-    qsim_layer_info info = {.struct_size = sizeof(info)};
     pattern[strrchr(rule, '=') - rule] = 0;
-    bool there = qsim_quantize_layer(m, &o, 0, &info) == QSIM_OK;
+    bool there = qsim_quantize_layers(m, NULL, &o, NULL, NULL, NULL) > 0;
     free(pattern);
     return there;
 }

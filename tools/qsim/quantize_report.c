@@ -30,43 +30,19 @@ static const char *form_name(const quantizing *q) {
 
 /* ---- printing ---- */
 
-static void layer_options(const quantizing *q, qsim_quantize_options *o) {
-    *o = q->options;
-    o->calibration = q->calibration;
-    if (q->schemes) {
-        o->schemes = q->schemes;
-        o->scheme_count = (size_t)qsim_quantize_layer_count(q->model);
-    }
-}
-
-static int layer_code(const quantizing *q, int32_t i, qsim_layer_info *info) {
-    qsim_quantize_options o;
-    layer_options(q, &o);
-    memset(info, 0, sizeof(*info));
-    info->struct_size = sizeof(*info);
-    return qsim_quantize_layer(q->model, &o, i, info);
-}
-
-static bool layer(const quantizing *q, int32_t i, qsim_layer_info *info) {
-    return layer_code(q, i, info) == QSIM_OK;
-}
-
 /* Layers that are quantized and those that are not. */
 static void count_layers(const quantizing *q, int *integer, int *floats) {
     *integer = *floats = 0;
-    for (int32_t i = 0; i < qsim_quantize_layer_count(q->model); i++) {
-        qsim_layer_info info;
-        if (layer(q, i, &info))
-            ++*(info.scheme < 0 ? floats : integer);
+    for (size_t i = 0; i < q->layer_count; i++) {
+        ++*(q->layers[i].scheme < 0 ? floats : integer);
     }
 }
 
 /* Is this node a layer that becomes integers? */
 static bool becomes_integer(void *user, const char *name) {
     const quantizing *q = user;
-    for (int32_t i = 0; i < qsim_quantize_layer_count(q->model); i++) {
-        qsim_layer_info info;
-        if (layer(q, i, &info) && info.scheme >= 0 && strcmp(info.name, name) == 0)
+    for (size_t i = 0; i < q->layer_count; i++) {
+        if (q->layers[i].scheme >= 0 && strcmp(q->layers[i].name, name) == 0)
             return true;
     }
     return false;
@@ -104,10 +80,8 @@ static void json_layers(json *j, quantizing *q) {
     json_end(j);
     float_parts_free(&f);
     json_array(j, "layer_list");
-    for (int32_t i = 0; i < qsim_quantize_layer_count(q->model); i++) {
-        qsim_layer_info info;
-        if (!layer(q, i, &info))
-            continue;
+    for (size_t i = 0; i < q->layer_count; i++) {
+        const qsim_layer_info info = q->layers[i];
         json_object(j, NULL);
         json_string(j, "name", info.name);
         json_string(j, "operator", info.op_type);
@@ -126,10 +100,8 @@ static void print_layer_table(quantizing *q) {
     int64_t total[2] = {0, 0};
     for (size_t i = 0; i < 5; i++)
         table_cell(&rows, "%s", heading[i]);
-    for (int32_t i = 0; i < qsim_quantize_layer_count(q->model); i++) {
-        qsim_layer_info info;
-        if (!layer(q, i, &info))
-            continue;
+    for (size_t i = 0; i < q->layer_count; i++) {
+        const qsim_layer_info info = q->layers[i];
         table_cell(&rows, "%s", info.name);
         table_cell(&rows, "%s", info.op_type);
         table_cell(&rows, "%s", scheme_name(info.scheme));
@@ -152,25 +124,8 @@ static void print_layer_table(quantizing *q) {
     float_parts_free(&f);
 }
 
-/* Why there are no layers to show: quantizing says it in words, as a mode that needs no data. */
-static int refuse_layers(const tool *t, const quantizing *q, int code) {
-    qsim_quantize_options o = q->options;
-    qsim_model *result = NULL;
-    qsim_error e;
-    if (!q->calibration && o.mode == QSIM_MODE_STATIC)
-        o.mode = QSIM_MODE_DYNAMIC;
-    if (qsim_quantize(q->model, q->calibration, &o, &result, &e))
-        return tool_error(t, q->file, &e);
-    qsim_model_free(result);
-    return code == QSIM_E_NOT_FOUND ? EXIT_OK /* the model has no layers */
-                                    : tool_fail(t, code, "%s: %s", q->file, qsim_error_text(code));
-}
-
 int quantize_print_layers(const tool *t, quantizing *q) {
-    qsim_layer_info info;
-    int code = layer_code(q, 0, &info);
-    if (code)
-        code = refuse_layers(t, q, code);
+    int code = quantize_layers_read(t, q);
     if (code)
         return code;
     if (!t->json) {
@@ -209,11 +164,13 @@ void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
     if (q->calibration)
         table_line("calib", "%lld samples, %s, %d tensors",
                    (long long)qsim_calibration_samples(q->calibration),
-                   q->options.percentiles ? "annealed percentiles"
-                                          : method_names[q->options.method],
+                   q->annealed ? "annealed percentiles" : method_names[q->options.method],
                    qsim_calibration_count(q->calibration));
     print_counts(q);
-    if (q->schemes)
+    const char *saved = args_value(&t->args, "save-recipe");
+    if (saved)
+        table_line("recipe", "%s  %d layers and tensors", saved, qsim_recipe_count(q->decided));
+    if (q->searched)
         table_line("search", "%.2f %% on the data, fp32 %.2f %%", q->search_score, q->float_score);
     table_line("output", "%s  %s (%.2fx; all constants %.2fx)  %s, opset %lld",
                tool_base_name(q->output), tool_bytes(after, b), before / after,
@@ -250,7 +207,8 @@ void quantize_print_json(const tool *t, quantizing *q, const quantize_check *c) 
         json_end(&j);
     }
     json_layers(&j, q);
-    if (q->schemes) {
+    recipe_json(&j, q);
+    if (q->searched) {
         json_object(&j, "search");
         json_number(&j, "score", q->search_score);
         json_number(&j, "float_score", q->float_score);

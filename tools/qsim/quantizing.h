@@ -16,8 +16,11 @@ typedef struct quantizing {
     qsim_quantize_options options;
     qsim_rule *rules;
     char **patterns;
-    int32_t *schemes;    /* found by a search */
-    double *percentiles; /* likewise; written where there was annealing */
+    qsim_recipe *recipe;     /* of --recipe, and what a search has found; NULL: neither */
+    qsim_recipe *decided;    /* what quantizing decided */
+    qsim_layer_info *layers; /* as they would be quantized */
+    size_t layer_count;
+    bool searched, annealed;
     double search_score, float_score;
     bool interrupted; /* in a search: what it has found until then is written */
 } quantizing;
@@ -28,6 +31,16 @@ void quantize_options_free(quantizing *q);
 
 /* Searches as --search says and puts what it finds into q->options. */
 int quantize_search(const tool *t, quantizing *q);
+
+/* --recipe; what --save-recipe asks for; what the recipe says, as JSON (recipes.c). */
+int recipe_open(const tool *t, quantizing *q);
+int recipe_save(const tool *t, const quantizing *q);
+bool recipe_has_ranges(const quantizing *q);
+void recipe_json(json *j, const quantizing *q);
+
+/* Lists q->layers (quantize_layers.c). */
+int quantize_layers_read(const tool *t, quantizing *q);
+void quantize_layers_free(quantizing *q);
 
 /* How the result answers on the data, against the original. */
 typedef struct quantize_check {

@@ -117,18 +117,18 @@ static int read_options(const tool *t, qsim_search_options *o) {
         !tool_number(t, "percentile", 0.001, 100, 99, &o->start_percentile))
         return EXIT_USAGE;
     o->struct_size = sizeof(*o);
-    o->greedy = strcmp(kind, "anneal") != 0;
-    o->steps = strcmp(kind, "greedy") != 0 ? (int32_t)steps : 0;
+    o->methods = strcmp(kind, "both") == 0 ? "greedy,anneal" : kind;
+    o->steps = (int32_t)steps;
     return EXIT_OK;
 }
 
 static int search(const tool *t, quantizing *q, samples *s, qsim_search_options *o) {
     progress p;
     qsim_error e;
-    size_t layers = (size_t)qsim_quantize_layer_count(q->model);
-    size_t tensors = (size_t)qsim_calibration_count(q->calibration);
-    double *percentiles = tool_alloc(tensors, sizeof(*percentiles)), best = 0;
-    q->schemes = tool_alloc(layers, sizeof(*q->schemes));
+    qsim_recipe *found = NULL;
+    double best = 0;
+    if (qsim_recipe_create(t->ctx, &found, &e))
+        return tool_error(t, q->file, &e);
     progress_begin(&p, t);
     o->inputs = s->inputs;
     o->input_count = s->batches;
@@ -136,16 +136,12 @@ static int search(const tool *t, quantizing *q, samples *s, qsim_search_options 
     o->score_user = s;
     o->progress = progress_step;
     o->progress_user = &p;
-    int code =
-        qsim_search(q->model, q->calibration, &q->options, o, q->schemes, percentiles, &best, &e);
+    int code = qsim_search(q->model, q->calibration, &q->options, o, found, &best, &e);
     progress_end(&p);
-    q->options.schemes = q->schemes;
-    q->options.scheme_count = layers;
-    q->percentiles = percentiles;
-    if (o->steps > 0) {
-        q->options.percentiles = percentiles;
-        q->options.percentile_count = tensors;
-    }
+    qsim_recipe_free(q->recipe);
+    q->options.recipe = q->recipe = found;
+    q->searched = true;
+    q->annealed = strstr(o->methods, "anneal") != NULL;
     q->search_score = best;
     q->float_score = o->float_score;
     q->interrupted = code == QSIM_E_CANCELLED && tool_interrupted();

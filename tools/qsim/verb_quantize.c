@@ -11,6 +11,8 @@ static int get_calibration(const tool *t, quantizing *q) {
     const char *path = args_value(&t->args, "calibration");
     bool needed = q->options.mode == QSIM_MODE_STATIC;
     int code = EXIT_OK;
+    if (needed && !path && recipe_has_ranges(q) && !args_has(&t->args, "data"))
+        return EXIT_OK;
     if (needed && !path && !args_has(&t->args, "data"))
         return tool_usage(t, "--data SPEC calibrates on data",
                           "quantize: --data or --calibration "
@@ -31,14 +33,19 @@ static int quantize(const tool *t, quantizing *q) {
         q->options.progress = progress_step;
         q->options.progress_user = &p;
     }
-    int code = qsim_quantize(q->model, q->calibration, &q->options, &q->result, &e);
+    int code = qsim_recipe_create(t->ctx, &q->decided, &e);
+    q->options.decided = q->decided;
+    if (!code)
+        code = qsim_quantize(q->model, q->calibration, &q->options, &q->result, &e);
     progress_end(&p);
-    return code ? tool_error(t, q->file, &e) : EXIT_OK;
+    return code ? tool_error(t, q->file, &e) : quantize_layers_read(t, q);
 }
 
 static int quantize_file(tool *t, quantizing *q) {
     quantize_check check;
     int code = tool_load_model(t, q->file, 0, &q->model);
+    if (code == EXIT_OK)
+        code = recipe_open(t, q);
     if (code == EXIT_OK && args_has(&t->args, "dry-run")) {
         const char *path = args_value(&t->args, "calibration");
         code = path ? calibration_open(t, path, &q->calibration) : EXIT_OK;
@@ -54,6 +61,8 @@ static int quantize_file(tool *t, quantizing *q) {
         code = quantize_measure(t, q, &check);
     if (code == EXIT_OK)
         code = tool_save_model(t, q->result, q->output);
+    if (code == EXIT_OK)
+        code = recipe_save(t, q);
     if (code == EXIT_OK && q->interrupted)
         return tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted; %s is the best found until then",
                          q->file, q->output);
@@ -68,6 +77,7 @@ static int quantize_file(tool *t, quantizing *q) {
 
 static int run(tool *t) {
     quantizing q = {.output = args_value(&t->args, "output")};
+    const char *recipe = args_value(&t->args, "save-recipe");
     int code = EXIT_OK;
     if (!tool_operands(t, 1, 1))
         return EXIT_USAGE;
@@ -75,6 +85,8 @@ static int run(tool *t) {
     if (!q.output && !args_has(&t->args, "dry-run"))
         return tool_usage(t, NULL, "quantize: -o FILE is missing");
     if (q.output && !tool_may_write(t, q.output, &code))
+        return code;
+    if (recipe && !tool_may_write(t, recipe, &code))
         return code;
     code = quantize_options(t, &q);
     if (code == EXIT_OK)
@@ -84,8 +96,9 @@ static int run(tool *t) {
     qsim_model_free(q.result);
     qsim_model_free(q.folded);
     qsim_model_free(q.model);
-    free(q.schemes);
-    free(q.percentiles);
+    quantize_layers_free(&q);
+    qsim_recipe_free(q.recipe);
+    qsim_recipe_free(q.decided);
     quantize_options_free(&q);
     return code;
 }
@@ -105,6 +118,8 @@ static const option options[] = {
     {"symmetric", NULL, "symmetric activation ranges", 0, NULL},
     {"reduce-range", NULL, "7-bit weights, for other runtimes on CPUs without VNNI", 0, NULL},
     {"set", "GLOB=int8|fp32", "nodes of this name; repeatable, the last match wins", 0, NULL},
+    {"recipe", "FILE", "what a recipe says of layers and tensors, before the options", 0, NULL},
+    {"save-recipe", "FILE", "write what was decided for each layer and tensor", 0, NULL},
     {"search", "NAME", "search weight schemes, activation percentiles, or both", 0,
      "greedy|anneal|both"},
     {"seed", "N", "of the annealing (0)", 0, NULL},

@@ -29,12 +29,12 @@ static int work(qsim_ctx *ctx, const qsim_model *m) {
     qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
     qsim_calibration *c = NULL, *d = NULL;
     qsim_model *q = NULL;
-    int32_t schemes[2];
+    qsim_recipe *found = NULL, *decided = NULL;
     uint64_t seed = 3;
     for (int i = 0; i < 32; i++)
         x[i] = (float)test_random(&seed) / 2147483648.0f - 1;
     qsim_search_options so = {
-        .struct_size = sizeof(so), .inputs = &t, .input_count = 1, .greedy = 1};
+        .struct_size = sizeof(so), .inputs = &t, .input_count = 1, .methods = "greedy"};
     qsim_quantize_options qo = {.struct_size = sizeof(qo), .format = QSIM_FORMAT_QOPERATOR};
     int code = qsim_calibration_create(m, &c, NULL);
     if (!code)
@@ -42,10 +42,18 @@ static int work(qsim_ctx *ctx, const qsim_model *m) {
     if (!code)
         code = qsim_calibration_load_memory(ctx, text, strlen(text), NULL, &d, NULL);
     if (!code)
-        code = qsim_search(m, c, NULL, &so, schemes, NULL, NULL, NULL);
+        code = qsim_recipe_create(ctx, &found, NULL);
+    if (!code)
+        code = qsim_recipe_create(ctx, &decided, NULL);
+    if (!code)
+        code = qsim_search(m, c, NULL, &so, found, NULL, NULL);
+    qo.recipe = found;
+    qo.decided = decided;
     if (!code)
         code = qsim_quantize(m, c, &qo, &q, NULL);
     qsim_model_free(q);
+    qsim_recipe_free(found);
+    qsim_recipe_free(decided);
     qsim_calibration_free(c);
     qsim_calibration_free(d);
     return code;

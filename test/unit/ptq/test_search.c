@@ -17,10 +17,30 @@ static void make_batches(void) {
     }
 }
 
+static qsim_recipe *make_recipe(void) {
+    qsim_recipe *r = NULL;
+    CHECK_INT(qsim_recipe_create(NULL, &r, NULL), QSIM_OK);
+    return r;
+}
+
+static int same_text(const qsim_recipe *a, const qsim_recipe *b) {
+    static char x[8192], y[8192];
+    size_t n = 0, m = 0;
+    CHECK_INT(qsim_recipe_text(a, x, sizeof(x), &n, NULL), QSIM_OK);
+    CHECK_INT(qsim_recipe_text(b, y, sizeof(y), &m, NULL), QSIM_OK);
+    CHECK(n <= sizeof(x));
+    return n == m && memcmp(x, y, n) == 0;
+}
+
+static qsim_recipe_entry entry(const qsim_recipe *r, int32_t kind, const char *name) {
+    qsim_recipe_entry e = {.struct_size = sizeof(e)};
+    CHECK_INT(qsim_recipe_get(r, qsim_recipe_find(r, kind, name), &e), QSIM_OK);
+    return e;
+}
+
 /* Squared error of a quantized model's output against the float one's. */
-static double output_error(const qsim_model *m, const qsim_calibration *c, const int32_t *schemes,
-                           size_t count) {
-    qsim_quantize_options o = {.struct_size = sizeof(o), .schemes = schemes, .scheme_count = count};
+static double output_error(const qsim_model *m, const qsim_calibration *c, const qsim_recipe *r) {
+    qsim_quantize_options o = {.struct_size = sizeof(o), .recipe = r};
     qsim_model *q = NULL;
     double sum = 0;
     CHECK_INT(qsim_quantize(m, c, &o, &q, NULL), QSIM_OK);
@@ -39,30 +59,60 @@ static double output_error(const qsim_model *m, const qsim_calibration *c, const
 static void test_greedy(void) {
     qsim_model *m = net_lenet();
     qsim_calibration *c = net_calibrate(m, 4);
-    int32_t schemes[4] = {9, 9, 9, 9}, again[4];
+    qsim_recipe *found = make_recipe(), *again = make_recipe();
+    double none = 0;
     qsim_search_options o = {
-        .struct_size = sizeof(o), .inputs = batches, .input_count = BATCHES, .greedy = 1};
-    CHECK_INT(qsim_search(m, c, NULL, &o, schemes, NULL, NULL, NULL), QSIM_OK);
-    double p[32] = {0}, none = 0;
-    CHECK_INT(qsim_search(m, c, NULL, &o, again, p, &none, NULL), QSIM_OK);
-    CHECK(p[0] == 100 && p[qsim_calibration_count(c) - 1] == 100 && isnan(none));
-    CHECK(memcmp(schemes, again, sizeof(schemes)) == 0);
-    double chosen = output_error(m, c, schemes, 4);
+        .struct_size = sizeof(o), .inputs = batches, .input_count = BATCHES, .methods = "greedy"};
+    CHECK_INT(qsim_search(m, c, NULL, &o, found, NULL, NULL), QSIM_OK);
+    CHECK_INT(qsim_search(m, c, NULL, &o, again, &none, NULL), QSIM_OK);
+    CHECK(isnan(none));
+    CHECK(same_text(found, again));
+    CHECK_INT(qsim_recipe_count(found), 4); /* layers alone */
+    const double chosen = output_error(m, c, found);
     for (int k = 0; k < 3; k++) {
-        CHECK(schemes[k] >= 0 && schemes[k] <= 2);
-        int32_t other[4] = {schemes[0], schemes[1], schemes[2], k};
-        CHECK(chosen <= output_error(m, c, other, 4) * (1 + 1e-9));
+        qsim_recipe_entry e = entry(found, QSIM_RECIPE_LAYER, "fc2");
+        e.granularity = k ? QSIM_GRANULARITY_TENSOR : QSIM_GRANULARITY_CHANNEL;
+        e.symmetric = k < 2;
+        CHECK_INT(qsim_recipe_set(again, &e, NULL), QSIM_OK);
+        CHECK(chosen <= output_error(m, c, again) * (1 + 1e-9));
     }
+    qsim_recipe_free(found);
+    qsim_recipe_free(again);
     qsim_calibration_free(c);
     qsim_model_free(m);
+}
+
+/* What greedy chooses for a product of 32 rows with `w`. */
+static qsim_recipe_entry choice_for(float *w, const int64_t *dims, float *x) {
+    qsim_builder *b = NULL;
+    qsim_tensor weights = {QSIM_FLOAT, 2, dims, w, (size_t)(dims[0] * dims[1]) * sizeof(*w)};
+    const int64_t rows[2] = {32, dims[0]}, out[2] = {32, dims[1]};
+    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 2, rows, NULL);
+    qsim_builder_output(b, "y", QSIM_FLOAT, 2, out, NULL);
+    qsim_builder_constant(b, "w", &weights);
+    qsim_builder_node(b, "", "MatMul", "mm", "x,w", "y");
+    qsim_model *m = net_finish(b);
+    qsim_tensor t = {QSIM_FLOAT, 2, rows, x, (size_t)(32 * rows[1]) * sizeof(*x)};
+    qsim_calibration *c = NULL;
+    qsim_recipe *found = make_recipe();
+    CHECK_INT(qsim_calibration_create(m, &c, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_feed(c, &t, 1, NULL), QSIM_OK);
+    qsim_search_options o = {
+        .struct_size = sizeof(o), .inputs = &t, .input_count = 1, .methods = "greedy"};
+    CHECK_INT(qsim_search(m, c, NULL, &o, found, NULL, NULL), QSIM_OK);
+    qsim_recipe_entry e = entry(found, QSIM_RECIPE_LAYER, "mm");
+    e.name = NULL;
+    qsim_recipe_free(found);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+    return e;
 }
 
 /* Two layers for which the best scheme is plain: one-sided weights; channels a thousandfold apart.
  */
 static void test_greedy_knows(void) {
-    static float one_sided[16 * 8], uneven[8 * 4];
-    const int64_t d1[2] = {16, 8}, d2[2] = {8, 4}, dx[2] = {32, 16};
-    static float x[32 * 16];
+    static float one_sided[16 * 8], uneven[8 * 4], x[32 * 16];
     uint64_t seed = 77;
     for (int i = 0; i < 128; i++)
         one_sided[i] = (float)(test_random(&seed) % 1000) / 1000;
@@ -70,32 +120,10 @@ static void test_greedy_knows(void) {
         uneven[i] = ((float)(test_random(&seed) % 2000) / 1000 - 1) * (i % 4 ? 0.001f : 1);
     for (int i = 0; i < 32 * 16; i++)
         x[i] = (float)(test_random(&seed) % 1000) / 1000;
-    for (int k = 0; k < 2; k++) {
-        qsim_builder *b = NULL;
-        qsim_tensor w = {QSIM_FLOAT, 2, k ? d2 : d1, k ? uneven : one_sided,
-                         k ? sizeof(uneven) : sizeof(one_sided)};
-        const int64_t rows[2] = {32, k ? 8 : 16}, out[2] = {32, k ? 4 : 8};
-        CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
-        qsim_builder_input(b, "x", QSIM_FLOAT, 2, k ? rows : dx, NULL);
-        qsim_builder_output(b, "y", QSIM_FLOAT, 2, out, NULL);
-        qsim_builder_constant(b, "w", &w);
-        qsim_builder_node(b, "", "MatMul", "mm", "x,w", "y");
-        qsim_model *m = net_finish(b);
-        qsim_tensor t = {QSIM_FLOAT, 2, k ? rows : dx, x, (size_t)(32 * rows[1]) * 4};
-        qsim_calibration *c = NULL;
-        int32_t scheme[1] = {9};
-        CHECK_INT(qsim_calibration_create(m, &c, NULL), QSIM_OK);
-        CHECK_INT(qsim_calibration_feed(c, &t, 1, NULL), QSIM_OK);
-        qsim_search_options o = {
-            .struct_size = sizeof(o), .inputs = &t, .input_count = 1, .greedy = 1};
-        CHECK_INT(qsim_search(m, c, NULL, &o, scheme, NULL, NULL, NULL), QSIM_OK);
-        if (k == 0)
-            CHECK(scheme[0] != QSIM_WEIGHT_TENSOR_SYMMETRIC);
-        else
-            CHECK_INT(scheme[0], QSIM_WEIGHT_CHANNEL_SYMMETRIC);
-        qsim_calibration_free(c);
-        qsim_model_free(m);
-    }
+    qsim_recipe_entry e = choice_for(one_sided, (int64_t[]){16, 8}, x);
+    CHECK(e.granularity == QSIM_GRANULARITY_CHANNEL || !e.symmetric);
+    e = choice_for(uneven, (int64_t[]){8, 4}, x);
+    CHECK_INT(e.granularity, QSIM_GRANULARITY_CHANNEL);
 }
 
 /* A score that knows what it wants: some cut on r1, little elsewhere. Also counts and cancels. */
@@ -116,15 +144,31 @@ static int score(void *user, const qsim_model *m, double *out) {
     return 0;
 }
 
+/* The score of a model quantized with a recipe, or with one percentile for all. */
+static double score_with(judge *j, const qsim_model *m, const qsim_calibration *c,
+                         const qsim_recipe *r, double percentile) {
+    qsim_quantize_options o = {.struct_size = sizeof(o),
+                               .recipe = r,
+                               .method = QSIM_METHOD_PERCENTILE,
+                               .percentile = percentile};
+    qsim_model *q = NULL;
+    double result = 0;
+    CHECK_INT(qsim_quantize(m, c, &o, &q, NULL), QSIM_OK);
+    CHECK_INT(score(j, q, &result), 0);
+    qsim_model_free(q);
+    return result;
+}
+
 static void test_anneal(void) {
     qsim_model *m = net_lenet();
     qsim_calibration *c = net_calibrate(m, 4);
-    double p[2][32], best[2] = {0}, start, check;
+    qsim_recipe *found[2] = {make_recipe(), make_recipe()};
+    double best[2] = {0};
     float low, high;
-    CHECK(qsim_calibration_count(c) <= 32);
     CHECK_INT(qsim_calibration_range(c, "r1", QSIM_METHOD_PERCENTILE, 99.7, &low, &high), QSIM_OK);
     judge j = {.wanted = high / 255};
     qsim_search_options o = {.struct_size = sizeof(o),
+                             .methods = "anneal",
                              .score = score,
                              .score_user = &j,
                              .seed = 5,
@@ -132,31 +176,21 @@ static void test_anneal(void) {
                              .max_drop = 60,
                              .steps = 60};
     for (int k = 0; k < 2; k++)
-        CHECK_INT(qsim_search(m, c, NULL, &o, NULL, p[k], &best[k], NULL), QSIM_OK);
-    CHECK(best[0] == best[1] && memcmp(p[0], p[1], sizeof(double) * 10) == 0);
+        CHECK_INT(qsim_search(m, c, NULL, &o, found[k], &best[k], NULL), QSIM_OK);
+    CHECK(best[0] == best[1] && same_text(found[0], found[1]));
     CHECK_INT(j.calls, 2 * 61);
     /* Better than where it began, and what it hands out has the score that it says. */
-    for (int k = 0; k < 2; k++) {
-        qsim_model *q = NULL;
-        double flat[32];
-        for (int i = 0; i < 32; i++)
-            flat[i] = 99;
-        qsim_quantize_options qo = {.struct_size = sizeof(qo),
-                                    .percentiles = k ? p[0] : flat,
-                                    .percentile_count = (size_t)qsim_calibration_count(c)};
-        CHECK_INT(qsim_quantize(m, c, &qo, &q, NULL), QSIM_OK);
-        CHECK_INT(score(&j, q, k ? &check : &start), 0);
-        qsim_model_free(q);
-    }
+    const double start = score_with(&j, m, c, NULL, 99);
     CHECK(best[0] > start);
-    CHECK(best[0] == check);
+    CHECK(best[0] == score_with(&j, m, c, found[0], 99));
     /* A limit that nothing meets: the best of the starting points, no walk. */
     j.calls = 0;
     o.float_score = 500;
     o.max_drop = 1;
-    CHECK_INT(qsim_search(m, c, NULL, &o, NULL, p[1], &best[1], NULL), QSIM_OK);
+    CHECK_INT(qsim_search(m, c, NULL, &o, found[1], &best[1], NULL), QSIM_OK);
     CHECK_INT(j.calls, 4);
-    CHECK(p[1][0] == p[1][5]);
+    CHECK(entry(found[1], QSIM_RECIPE_TENSOR, "x").percentile ==
+          entry(found[1], QSIM_RECIPE_TENSOR, "r1").percentile);
     /* Stopped in the middle: cancelled, with the best so far. */
     qsim_error e;
     j.calls = 0;
@@ -164,8 +198,12 @@ static void test_anneal(void) {
     o.float_score = 90;
     o.max_drop = 60;
     best[1] = NAN;
-    CHECK_INT(qsim_search(m, c, NULL, &o, NULL, p[1], &best[1], &e), QSIM_E_CANCELLED);
+    CHECK_INT(qsim_search(m, c, NULL, &o, found[1], &best[1], &e), QSIM_E_CANCELLED);
     CHECK(best[1] >= start);
+    j.stop_at = 0;
+    CHECK(best[1] == score_with(&j, m, c, found[1], 99));
+    qsim_recipe_free(found[0]);
+    qsim_recipe_free(found[1]);
     qsim_calibration_free(c);
     qsim_model_free(m);
 }
@@ -173,14 +211,25 @@ static void test_anneal(void) {
 static void test_refused(void) {
     qsim_model *m = net_lenet();
     qsim_calibration *c = net_calibrate(m, 1);
-    int32_t schemes[4];
-    double p[32];
-    qsim_search_options o = {.struct_size = sizeof(o), .greedy = 1};
-    CHECK_INT(qsim_search(m, c, NULL, &o, schemes, NULL, NULL, NULL), QSIM_E_ARGUMENT);
-    o = (qsim_search_options){.struct_size = sizeof(o), .steps = 3};
-    CHECK_INT(qsim_search(m, c, NULL, &o, schemes, p, NULL, NULL), QSIM_E_ARGUMENT);
+    qsim_recipe *found = make_recipe();
+    qsim_error e;
+    qsim_search_options o = {.struct_size = sizeof(o), .methods = "greedy"};
+    CHECK_INT(qsim_search(m, c, NULL, &o, found, NULL, NULL), QSIM_E_ARGUMENT);
+    o.methods = "anneal";
+    CHECK_INT(qsim_search(m, c, NULL, &o, found, NULL, NULL), QSIM_E_ARGUMENT);
+    o.methods = "anneal,sorcery";
+    o.score = score;
+    CHECK_INT(qsim_search(m, c, NULL, &o, found, NULL, &e), QSIM_E_ARGUMENT);
+    CHECK(strstr(e.message, "sorcery") != NULL);
+    o.methods = NULL;
     o.steps = -1;
-    CHECK_INT(qsim_search(m, c, NULL, &o, schemes, p, NULL, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_search(m, c, NULL, &o, found, NULL, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_search(m, c, NULL, NULL, NULL, NULL, NULL), QSIM_E_ARGUMENT);
+    CHECK_STR(qsim_search_method(0), "greedy");
+    CHECK_INT(qsim_search_method_needs_inputs(0), 1);
+    CHECK_STR(qsim_search_method(1), "anneal");
+    CHECK(!qsim_search_method(2) && !qsim_search_method(-1));
+    qsim_recipe_free(found);
     qsim_calibration_free(c);
     qsim_model_free(m);
 }

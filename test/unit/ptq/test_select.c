@@ -240,15 +240,11 @@ static void test_commented(void) {
     check_input(q, "Conv", "b", 1, "wb");
     check_input(q, "Conv", "c", 1, "wc_DequantizeLinear_Output");
     CHECK_INT(net_count(q, "QuantizeLinear"), 2); /* cb y */
-    qsim_layer_info info = {.struct_size = sizeof(info)};
-    qsim_quantize_options o = {.struct_size = sizeof(o), .calibration = edited};
-    CHECK(qsim_quantize_layer(m, &o, 0, &info) == QSIM_OK && info.scheme == -1);
-    CHECK(qsim_quantize_layer(m, &o, 2, &info) == QSIM_OK && info.scheme == 0);
-    o.calibration = NULL;
-    CHECK(qsim_quantize_layer(m, &o, 0, &info) == QSIM_OK && info.scheme == 0);
-    CHECK_INT(qsim_quantize_layer(q, &o, 0, &info), QSIM_E_UNSUPPORTED);
-    o.calibration = c;
-    CHECK_INT(qsim_quantize_layer(q, NULL, 0, &info), QSIM_E_UNSUPPORTED);
+    CHECK_INT(net_layer(m, edited, NULL, 0).info.scheme, -1);
+    CHECK_INT(net_layer(m, edited, NULL, 2).info.scheme, 0);
+    CHECK_INT(net_layer(m, NULL, NULL, 0).info.scheme, 0);
+    CHECK_INT(net_layer_count(q), QSIM_E_UNSUPPORTED);
+    CHECK_INT(qsim_quantize_layers(q, c, NULL, NULL, NULL, NULL), QSIM_E_UNSUPPORTED);
     qsim_model_free(q);
     qsim_calibration_free(edited);
     qsim_calibration_free(c);
@@ -287,7 +283,7 @@ static void test_left_alone(void) {
     qsim_builder_node(b, "", "Conv", "biased", "x,u,m", "z");
     output(b, "z", 4, 4, 8, 8);
     qsim_model *m = net_finish(b);
-    CHECK_INT(qsim_quantize_layer_count(m), 2);
+    CHECK_INT(net_layer_count(m), 2);
     qsim_calibration *c = calibrate(m, 99);
     qsim_model *q = quantized(m, c, NULL);
     check_input(q, "Gemm", "moving", 1, "v");
@@ -327,7 +323,7 @@ static void test_gemm_forms(void) {
     qsim_builder_attr_float(b, "alpha", -2.0f);
     output(b, "y", 2, 3, 0, 0);
     qsim_model *m = net_finish(b);
-    CHECK_INT(qsim_quantize_layer_count(m), 2);
+    CHECK_INT(net_layer_count(m), 2);
     qsim_calibration *c = calibrate(m, 99);
     for (int format = QSIM_FORMAT_QDQ; format <= QSIM_FORMAT_QOPERATOR; format++) {
         qsim_quantize_options o = {.struct_size = sizeof(o), .format = format};

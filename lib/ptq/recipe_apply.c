@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/* Recipes in quantization: what one asks for, and what was decided. */
+#include "ptq/quantizer.h"
+#include "ptq/recipe.h"
+
+static const qsim_recipe_entry *layer_entry(const qs_quantizer *q, qs_id node) {
+    return qs_recipe_find(q->options.recipe, QSIM_RECIPE_LAYER, qs_node_label(q->g, node));
+}
+
+static const qsim_recipe_entry *tensor_entry(const qs_quantizer *q, qs_id value) {
+    return qs_recipe_find(q->options.recipe, QSIM_RECIPE_TENSOR, q->g->values[value].name);
+}
+
+/* ---- what can be carried out ---- */
+
+/* What this version cannot do of an entry, or NULL. */
+static const char *unsupported(const qsim_recipe_entry *e) {
+    const bool layer = e->kind == QSIM_RECIPE_LAYER;
+    if (e->action != QSIM_RECIPE_QUANTIZE)
+        return NULL;
+    if (e->dtype != QSIM_UINT8 && e->dtype != QSIM_INT8)
+        return qsim_dtype_name(e->dtype);
+    if (layer && e->granularity == QSIM_GRANULARITY_BLOCK)
+        return "block";
+    if (layer && e->granularity == QSIM_GRANULARITY_CHANNEL && !e->symmetric)
+        return "channel asymmetric";
+    if (layer && e->rounding != QSIM_ROUNDING_NEAREST)
+        return qs_word_text(qs_recipe_roundings, e->rounding);
+    if (layer && e->bias_correction == QSIM_BIAS_CORRECTION_ON)
+        return "bias-correction on";
+    return NULL;
+}
+
+/* All activations have one type: that of the recipe, if it names one. */
+static int take_type(qs_quantizer *q, const qsim_recipe_entry *e, const char **first) {
+    if (e->kind != QSIM_RECIPE_TENSOR || e->action != QSIM_RECIPE_QUANTIZE)
+        return QSIM_OK;
+    if (*first && e->dtype != q->options.activation_type)
+        return qs_fail(q->error, QSIM_E_UNSUPPORTED,
+                       "%s: the recipe has tensor '%s' in %s and '%s' in %s; one type is supported",
+                       q->model->name, *first, qsim_dtype_name(q->options.activation_type), e->name,
+                       qsim_dtype_name(e->dtype));
+    *first = e->name;
+    q->options.activation_type = e->dtype;
+    return QSIM_OK;
+}
+
+/* Every entry names something that there is. */
+static int check_names(const qs_quantizer *q) {
+    const qsim_recipe *r = q->options.recipe;
+    bool *known = qs_calloc(q->ctx, r->count + 1, sizeof(*known));
+    int code = QSIM_OK;
+    if (!known)
+        return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+    for (size_t k = 0; k < q->g->order_count; k++) {
+        const qsim_recipe_entry *e = layer_entry(q, q->g->order[k]);
+        if (e)
+            known[e - r->entries] = true;
+    }
+    for (size_t v = 0; v < q->value_count; v++) {
+        const qsim_recipe_entry *e = tensor_entry(q, (qs_id)v);
+        if (e)
+            known[e - r->entries] = true;
+    }
+    for (size_t i = 0; i < r->count && !code; i++)
+        if (!known[i])
+            code = qs_fail(q->error, QSIM_E_NOT_FOUND, "%s: the recipe's %s '%s' does not exist",
+                           q->model->name,
+                           r->entries[i].kind == QSIM_RECIPE_LAYER ? "layer" : "tensor",
+                           r->entries[i].name);
+    qs_free(q->ctx, known);
+    return code;
+}
+
+int qs_recipe_begin(qs_quantizer *q) {
+    const qsim_recipe *r = q->options.recipe;
+    const char *first = NULL;
+    int code = r ? check_names(q) : QSIM_OK;
+    for (size_t i = 0; r && i < r->count && !code; i++) {
+        const qsim_recipe_entry *e = &r->entries[i];
+        const char *what = unsupported(e);
+        if (what)
+            code = qs_fail(q->error, QSIM_E_UNSUPPORTED, "%s: the recipe's %s '%s': '%s' is not %s",
+                           q->model->name, e->kind == QSIM_RECIPE_LAYER ? "layer" : "tensor",
+                           e->name, what, "supported");
+        else
+            code = take_type(q, e, &first);
+    }
+    return code;
+}
+
+int qs_recipe_check(const qsim_recipe *r, const qsim_model *model, qsim_error *error) {
+    char hash[65];
+    if (!r || !r->model[0])
+        return QSIM_OK;
+    int code = qsim_model_hash(model, hash);
+    if (code)
+        return qs_fail(error, code, "%s: hashing failed", model->name);
+    if (strcmp(hash, r->model) != 0)
+        return qs_fail(error, QSIM_E_MISMATCH, "%s: the recipe belongs to another model",
+                       model->name);
+    return QSIM_OK;
+}
+
+/* ---- what it asks for ---- */
+
+void qs_recipe_force(qs_quantizer *q) {
+    for (size_t k = 0; q->options.recipe && k < q->g->order_count; k++) {
+        const qs_id node = q->g->order[k];
+        const qsim_recipe_entry *e = layer_entry(q, node);
+        if (e && e->action == QSIM_RECIPE_FLOAT)
+            q->choices[node].forced = QSIM_RULE_FLOAT;
+        else if (e && e->action == QSIM_RECIPE_INTEGER)
+            q->choices[node].forced = QSIM_RULE_INT8;
+    }
+}
+
+qs_weight_form qs_recipe_weights(const qs_quantizer *q, qs_id node) {
+    const qsim_recipe_entry *e = layer_entry(q, node);
+    if (!e || e->action != QSIM_RECIPE_QUANTIZE)
+        return (qs_weight_form){q->options.weight_type, q->options.weight_scheme, q->weight_flags};
+    return (qs_weight_form){.dtype = e->dtype,
+                            .scheme = e->granularity == QSIM_GRANULARITY_CHANNEL
+                                          ? QSIM_WEIGHT_CHANNEL_SYMMETRIC
+                                      : e->symmetric ? QSIM_WEIGHT_TENSOR_SYMMETRIC
+                                                     : QSIM_WEIGHT_TENSOR_ASYMMETRIC,
+                            .flags = e->flags & QSIM_RECIPE_REDUCED ? QSIM_RANGE_REDUCED : 0};
+}
+
+bool qs_recipe_has_range(const qs_quantizer *q, qs_id value) {
+    const qsim_recipe_entry *e = tensor_entry(q, value);
+    if (q->g->values[value].data || (e && e->flags & QSIM_RECIPE_RANGE))
+        return true;
+    if (e && e->action == QSIM_RECIPE_FLOAT)
+        return false;
+    return !q->c || qs_calibration_find(q->c, q->g->values[value].name, NULL);
+}
+
+void qs_recipe_range(const qs_quantizer *q, qs_id value, qs_range *range) {
+    const qsim_recipe_entry *e = tensor_entry(q, value);
+    *range = (qs_range){.flags = q->activation_flags,
+                        .given = QSIM_RECIPE_METHOD,
+                        .method = q->options.method,
+                        .percentile = q->options.percentile};
+    if (!e)
+        return;
+    range->flags = e->symmetric ? QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW : 0;
+    if (!e->flags)
+        return;
+    range->given = e->flags;
+    range->method = e->method;
+    range->percentile = e->percentile;
+    range->low = e->low;
+    range->high = e->high;
+}
+
+/* ---- what was decided ---- */
+
+bool qs_recipe_quantized(const qs_quantizer *q, qs_id node) {
+    const qs_choice *c = &q->choices[node];
+    if (q->options.mode == QSIM_MODE_WEIGHTS)
+        return c->forced != QSIM_RULE_FLOAT && qs_has_weights(q, node);
+    return c->layer >= 0 && c->integer;
+}
+
+static int put_layer(const qs_quantizer *q, qs_id node, qsim_recipe *to) {
+    const qs_choice *c = &q->choices[node];
+    const char *name = qs_node_label(q->g, node);
+    qsim_recipe_entry e = {.kind = QSIM_RECIPE_LAYER};
+    if (qs_recipe_quantized(q, node)) {
+        const qs_weight_form form = qs_recipe_weights(q, node);
+        const bool channel = form.scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC;
+        e.dtype = form.dtype;
+        e.granularity = channel ? QSIM_GRANULARITY_CHANNEL : QSIM_GRANULARITY_TENSOR;
+        e.symmetric = form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC;
+        e.flags = form.flags & QSIM_RANGE_REDUCED ? QSIM_RECIPE_REDUCED : 0;
+    } else if (c->layer >= 0 || c->forced == QSIM_RULE_FLOAT) {
+        e.action = QSIM_RECIPE_FLOAT;
+    } else if (c->forced == QSIM_RULE_INT8) {
+        e.action = QSIM_RECIPE_INTEGER;
+    } else {
+        return QSIM_OK;
+    }
+    return name[0] ? qs_recipe_put(to, &e, name, q->error) : QSIM_OK;
+}
+
+static int put_tensor(const qs_quantizer *q, qs_id value, qsim_recipe *to) {
+    const qs_activation *a = &q->activations[value];
+    const char *name = q->g->values[value].name;
+    qsim_recipe_entry e = {.kind = QSIM_RECIPE_TENSOR};
+    if (!qs_is_activation(q->g, value))
+        return QSIM_OK;
+    if (a->quantized && a->root == value) {
+        const bool percentile =
+            a->range.given & QSIM_RECIPE_METHOD && a->range.method == QSIM_METHOD_PERCENTILE;
+        e.dtype = q->options.activation_type;
+        e.symmetric = (a->range.flags & QSIM_RANGE_SYMMETRIC) != 0;
+        e.flags = a->range.given | QSIM_RECIPE_RANGE;
+        e.method = a->range.method;
+        e.percentile = percentile ? a->range.percentile : 0;
+        e.low = a->range.low;
+        e.high = a->range.high;
+    } else if (!a->quantized && !qs_recipe_has_range(q, value)) {
+        e.action = QSIM_RECIPE_FLOAT;
+    } else {
+        return QSIM_OK;
+    }
+    return qs_recipe_put(to, &e, name, q->error);
+}
+
+int qs_recipe_decide(const qs_quantizer *q, qsim_recipe *to) {
+    int code = QSIM_OK;
+    for (size_t k = 0; k < q->g->order_count && !code; k++)
+        code = put_layer(q, q->g->order[k], to);
+    const bool tensors = q->options.mode == QSIM_MODE_STATIC;
+    for (size_t v = 0; tensors && v < q->value_count && !code; v++)
+        code = put_tensor(q, (qs_id)v, to);
+    return code;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* Recipes of qsim quantize: read, saved, told. */
+#include <string.h>
+
+#include "common/columns.h"
+#include "quantizing.h"
+
+int recipe_open(const tool *t, quantizing *q) {
+    const char *path = args_value(&t->args, "recipe");
+    qsim_error e;
+    if (!path)
+        return EXIT_OK;
+    if (qsim_recipe_load(t->ctx, path, &q->recipe, &e))
+        return tool_error(t, path, &e);
+    q->options.recipe = q->recipe;
+    return EXIT_OK;
+}
+
+int recipe_save(const tool *t, const quantizing *q) {
+    const char *path = args_value(&t->args, "save-recipe");
+    qsim_error e;
+    if (path && qsim_recipe_save(q->decided, path, t->force, &e))
+        return tool_error(t, path, &e);
+    return EXIT_OK;
+}
+
+/* Whether the recipe gives every quantized tensor its range, so that no calibration is needed. */
+bool recipe_has_ranges(const quantizing *q) {
+    bool any = false;
+    for (int32_t i = 0; i < qsim_recipe_count(q->recipe); i++) {
+        qsim_recipe_entry e = {.struct_size = sizeof(e)};
+        if (qsim_recipe_get(q->recipe, i, &e) || e.kind != QSIM_RECIPE_TENSOR)
+            continue;
+        if (e.action == QSIM_RECIPE_QUANTIZE && !(e.flags & QSIM_RECIPE_RANGE))
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+/* ---- JSON ---- */
+
+static void put_layer(json *j, const qsim_recipe_entry *e) {
+    static const char *const granularities[] = {"channel", "tensor", "block"};
+    static const char *const roundings[] = {"nearest", "gptq"};
+    json_string(j, "weights", qsim_dtype_name(e->dtype));
+    json_string(j, "granularity", granularities[e->granularity]);
+    if (e->granularity == QSIM_GRANULARITY_BLOCK)
+        json_int(j, "block", e->block);
+    json_bool(j, "symmetric", e->symmetric);
+    json_bool(j, "reduced", (e->flags & QSIM_RECIPE_REDUCED) != 0);
+    json_string(j, "rounding", roundings[e->rounding]);
+    if (e->bias_correction)
+        json_bool(j, "bias_correction", e->bias_correction == QSIM_BIAS_CORRECTION_ON);
+}
+
+static void put_tensor(json *j, const qsim_recipe_entry *e) {
+    static const char *const methods[] = {"minmax", "percentile", "mse", "entropy"};
+    json_string(j, "type", qsim_dtype_name(e->dtype));
+    json_bool(j, "symmetric", e->symmetric);
+    if (e->flags & QSIM_RECIPE_RANGE) {
+        json_array(j, "range");
+        json_number(j, NULL, (double)e->low);
+        json_number(j, NULL, (double)e->high);
+        json_end(j);
+    }
+    if (e->flags & QSIM_RECIPE_METHOD)
+        json_string(j, "method", methods[e->method]);
+    if (e->percentile > 0)
+        json_number(j, "percentile", e->percentile);
+}
+
+static void put_entries(json *j, const qsim_recipe *r, int32_t kind) {
+    for (int32_t i = 0; i < qsim_recipe_count(r); i++) {
+        qsim_recipe_entry e = {.struct_size = sizeof(e)};
+        if (qsim_recipe_get(r, i, &e) || e.kind != kind)
+            continue;
+        json_object(j, NULL);
+        json_string(j, "name", e.name);
+        if (e.action != QSIM_RECIPE_QUANTIZE)
+            json_string(j, kind == QSIM_RECIPE_LAYER ? "weights" : "type",
+                        e.action == QSIM_RECIPE_FLOAT ? "float" : "integer");
+        else if (kind == QSIM_RECIPE_LAYER)
+            put_layer(j, &e);
+        else
+            put_tensor(j, &e);
+        json_end(j);
+    }
+}
+
+void recipe_json(json *j, const quantizing *q) {
+    json_object(j, "recipe");
+    json_string(j, "model", qsim_recipe_model(q->decided));
+    json_array(j, "layers");
+    put_entries(j, q->decided, QSIM_RECIPE_LAYER);
+    json_end(j);
+    json_array(j, "tensors");
+    put_entries(j, q->decided, QSIM_RECIPE_TENSOR);
+    json_end(j);
+    json_end(j);
+}
