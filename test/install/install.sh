@@ -34,7 +34,7 @@ try() { # LANGUAGE COMPILER STANDARD
 }
 
 try c "$cc" -std=c11
-[ -z "$cxx" ] || try cpp "$cxx" -std=c++17
+[ -z "$cxx" ] || try cpp "$cxx" -std=c++11
 
 # Static: the archive, what its .pc file names, and the shared libraries that it requires.
 private=$(sed -n 's/^Libs.private: *//p' "$pc" | tr ' ' '\n' | grep '^-l' | tr '\n' ' ')
