@@ -120,7 +120,7 @@ QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
 
 typedef struct qsim_rule {
     size_t struct_size;  /* sizeof(qsim_rule), the same in each element: the array's stride */
-    const char *pattern; /* a glob over node names: *, ?, [a-z] */
+    const char *pattern; /* a glob over node names, or over operators where no name matches */
     int32_t action;      /* QSIM_RULE_* */
     int32_t reserved;
 } qsim_rule;

@@ -23,6 +23,11 @@ static const struct magic magics[] = {
     {M("\x89PNG"), "a PNG image", "an image is an input, not a model"},
     {M("\xff\xd8\xff"), "a JPEG image", "an image is an input, not a model"},
     {M("GIF8"), "a GIF image", "an image is an input, not a model"},
+    {M("II*\0"), "a TIFF image", "an image is an input, not a model"},
+    {M("MM\0*"), "a TIFF image", "an image is an input, not a model"},
+    {"WEBP", 8, 4, "a WebP image", "an image is an input, not a model"},
+    {"WAVE", 8, 4, "a .wav sound", "a sound is an input, not a model"},
+    {M("\0\0\x08"), "an IDX array", "an array is an input, not a model"},
     {M("\x93NUMPY"), "a .npy array", "an array is an input, not a model"},
     {M("\x89HDF"), "an HDF5 file (Keras?)", "export it to ONNX first"},
     {"TFL3", 4, 4, "a TensorFlow Lite model", "convert it to ONNX first"},
@@ -31,6 +36,8 @@ static const struct magic magics[] = {
     {M("\x80\x03"), "a Python pickle (PyTorch?)", "export it to ONNX first"},
     {M("\x80\x04"), "a Python pickle (PyTorch?)", "export it to ONNX first"},
     {M("\x80\x05"), "a Python pickle (PyTorch?)", "export it to ONNX first"},
+    {M("GGUF"), "a GGUF file (llama.cpp)", "take the ONNX form of that model"},
+    {M("7767517\n"), "an ncnn model", "take the ONNX file that it was made from"},
     {M("\x7f"
        "ELF"),
      "an ELF binary", ""},
@@ -64,6 +71,55 @@ static const char *markup(qs_span file) {
     return NULL;
 }
 
+/* Lines of text, such as a table: an ONNX file has a byte below 32 among its first few. */
+static bool is_text(qs_span file) {
+    bool lines = false;
+    size_t n = file.size < 256 ? file.size : 256;
+    for (size_t i = 0; i < n; i++) {
+        uint8_t c = file.data[i];
+        if (c == 127 || (c < 32 && c != '\n' && c != '\r' && c != '\t'))
+            return false;
+        lines = lines || c == '\n';
+    }
+    return lines;
+}
+
+/* Size of a JSON header, then JSON. */
+static bool is_safetensors(qs_span f) {
+    return f.size > 10 && f.data[8] == '{' && f.data[9] == '"' && f.data[7] == 0 && f.data[6] == 0;
+}
+
+/* A bitmap's reserved bytes are 0. */
+static bool is_bmp(qs_span f) {
+    return f.size > 26 && memcmp(f.data, "BM", 2) == 0 && memcmp(f.data + 6, "\0\0\0\0", 4) == 0;
+}
+
+/* Skips the tag `tag` and a length; false: it does not stand there. */
+static bool take_message(qs_span *f, uint8_t tag) {
+    if (f->size < 3 || f->data[0] != tag)
+        return false;
+    size_t n = 1;
+    while (n < f->size && n < 10 && f->data[n] & 0x80)
+        n++;
+    *f = (qs_span){f->data + n + 1, f->size - n - 1 < f->size ? f->size - n - 1 : 0};
+    return true;
+}
+
+/* GraphDef is a list of nodes (1) that begin with a name (1) and an operator (2); ONNX has a number
+ * in field 1. SavedModel has 1 in it, and then a message (2) that begins with one (1). */
+static const char *tensorflow(qs_span f) {
+    qs_span node = f, saved = f;
+    if (take_message(&node, 0x0a) && node.size > 2 && node.data[0] == 0x0a &&
+        node.data[1] + 2u < node.size && node.data[node.data[1] + 2u] == 0x12)
+        return "a TensorFlow graph (frozen .pb)";
+    if (f.size > 4 && f.data[0] == 8 && f.data[1] == 1) {
+        saved = (qs_span){f.data + 2, f.size - 2};
+        if (take_message(&saved, 0x12) && saved.size > 0 && saved.data[0] == 0x0a)
+            return "a TensorFlow SavedModel";
+    }
+    return NULL;
+}
+
 int qs_sniff(qs_span file, const char *name, qsim_error *error) {
     if (file.size == 0)
         return refuse(error, name, "the file is empty", "was the download interrupted?");
@@ -76,6 +132,16 @@ int qs_sniff(qs_span file, const char *name, qsim_error *error) {
     const char *text = markup(file);
     if (text)
         return refuse(error, name, text, "was an error page saved in place of the model?");
+    if (is_safetensors(file))
+        return refuse(error, name, "a safetensors file (weights without a graph)",
+                      "export the model to ONNX: torch.onnx.export");
+    if (is_bmp(file))
+        return refuse(error, name, "a BMP image", "an image is an input, not a model");
+    text = tensorflow(file);
+    if (text)
+        return refuse(error, name, text, "convert it to ONNX first: tf2onnx");
+    if (is_text(file))
+        return refuse(error, name, "lines of text (a table?)", "a table is an input, not a model");
     size_t zeros = 0;
     while (zeros < file.size && zeros < 64 && file.data[zeros] == 0)
         zeros++;

@@ -69,13 +69,36 @@ static int read_sum(qsim_package *p, size_t number, const uint8_t *line, size_t 
     return QSIM_OK;
 }
 
+/* Archives of other programs, by an entry that all of them have. */
+static int refuse_archive(const qsim_package *p, const char *missing, qsim_error *error) {
+    static const struct {
+        const char *end, *what, *hint;
+    } known[] = {
+        {"/data.pkl", "a PyTorch file",
+         "export the model to ONNX: torch.onnx.export(model, example, \"model.onnx\")"},
+        {"model.weights.h5", "a Keras model", "export it to ONNX: tf2onnx"},
+        {"saved_model.pb", "a TensorFlow SavedModel", "export it to ONNX: tf2onnx"},
+        {".npy", "an .npz of arrays", "an array is an input, not a model"},
+    };
+    for (size_t k = 0; k < QS_COUNT(known); k++)
+        for (size_t i = 0; i < p->count; i++) {
+            size_t n = strlen(p->members[i].name), m = strlen(known[k].end);
+            if (n < m || strcmp(p->members[i].name + n - m, known[k].end) != 0)
+                continue;
+            qs_fail(error, QSIM_E_FORMAT, "%s: not a model: %s", p->name, known[k].what);
+            qs_hint(error, "%s", known[k].hint);
+            return QSIM_E_FORMAT;
+        }
+    return qs_fail(error, QSIM_E_FORMAT, "%s: no %s in this archive: it is not a package", p->name,
+                   missing);
+}
+
 static int read_sums(qsim_package *p, qsim_error *error) {
     int32_t index = qsim_package_find(p, QS_SUMS);
     const void *data;
     size_t size, number = 1;
     if (index < 0)
-        return qs_fail(error, QSIM_E_FORMAT,
-                       "%s: no " QS_SUMS " in this archive: it is not a package", p->name);
+        return refuse_archive(p, QS_SUMS, error);
     if (p->members[index].size > QS_SUMS_BYTES)
         return qs_fail(error, QSIM_E_LIMIT, "%s: " QS_SUMS " has %llu bytes", p->name,
                        (unsigned long long)p->members[index].size);
@@ -106,8 +129,7 @@ static int read_manifest(qsim_package *p, qsim_error *error) {
     size_t size, model_size;
     int64_t schema;
     if (index < 0)
-        return qs_fail(error, QSIM_E_FORMAT,
-                       "%s: no " QS_MANIFEST " in this archive: it is not a package", p->name);
+        return refuse_archive(p, QS_MANIFEST, error);
     if (p->members[index].size > QS_MANIFEST_BYTES)
         return qs_fail(error, QSIM_E_LIMIT, "%s: " QS_MANIFEST " has %llu bytes", p->name,
                        (unsigned long long)p->members[index].size);

@@ -214,9 +214,12 @@ int qs_ptq_refuse_quantized(const qsim_model *m, int32_t mode, qsim_error *error
         uint32_t quantized = QS_INTEGER | QS_QUANTIZES;
         if (mode == QSIM_MODE_WEIGHTS)
             quantized |= QS_DEQUANTIZES;
-        if (qs_node_traits(m->graph, n) & quantized)
-            return qs_fail(error, QSIM_E_UNSUPPORTED, "%s: is already quantized (node '%s', %s)",
-                           m->name, qs_node_label(m->graph, m->graph->order[i]), n->op_type);
+        if (!(qs_node_traits(m->graph, n) & quantized))
+            continue;
+        qs_fail(error, QSIM_E_UNSUPPORTED, "%s: is already quantized (node '%s', %s)", m->name,
+                qs_node_label(m->graph, m->graph->order[i]), n->op_type);
+        qs_hint(error, "quantize the float model; qsim info shows what this one is");
+        return QSIM_E_UNSUPPORTED;
     }
     return QSIM_OK;
 }

@@ -177,19 +177,27 @@ static qs_kind kind_of(const qs_graph *g, const qs_node *n) {
 
 /* ---- rules ---- */
 
+/* Nodes whose name or, with `types`, whose operator the pattern matches; false: there is none. */
+static bool apply_rule(qs_quantizer *q, const qsim_rule *rule, bool types) {
+    bool matched = false;
+    for (size_t k = 0; k < q->g->order_count; k++) {
+        qs_id id = q->g->order[k];
+        const char *word = types ? q->g->nodes[id].op_type : qs_node_label(q->g, id);
+        if (qs_glob(rule->pattern, word)) {
+            q->choices[id].forced = rule->action;
+            matched = true;
+        }
+    }
+    return matched;
+}
+
 static int apply_rules(qs_quantizer *q) {
     for (size_t r = 0; r < q->options.rule_count; r++) {
         qsim_rule rule;
-        bool matched = false;
         int code = qs_rule_get(&q->options, r, &rule, q->error);
         if (code)
             return code;
-        for (size_t k = 0; k < q->g->order_count; k++)
-            if (qs_glob(rule.pattern, qs_node_label(q->g, q->g->order[k]))) {
-                q->choices[q->g->order[k]].forced = rule.action;
-                matched = true;
-            }
-        if (!matched)
+        if (!apply_rule(q, &rule, false) && !apply_rule(q, &rule, true))
             return qs_fail(q->error, QSIM_E_NOT_FOUND, "%s: no node's name matches the rule '%s'",
                            q->model->name, rule.pattern);
     }

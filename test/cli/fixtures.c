@@ -282,6 +282,24 @@ static void write_wav(const char *path, uint8_t channels, uint16_t rate, const i
     write_file(path, head, sizeof(head), samples, bytes);
 }
 
+/* A zip archive with one empty entry, as PyTorch's and others' are. */
+static void write_zip(const char *path, const char *entry) {
+    uint8_t file[256] = "PK\3\4\24", *p = file + 30, n = (uint8_t)strlen(entry);
+    file[26] = n;
+    memcpy(p, entry, n);
+    p += n;
+    uint8_t directory = (uint8_t)(p - file);
+    memcpy(p, "PK\1\2\24\0\24", 7);
+    p[28] = n;
+    memcpy(p + 46, entry, n);
+    p += 46 + n;
+    memcpy(p, "PK\5\6", 4);
+    p[8] = p[10] = 1;
+    p[12] = (uint8_t)(p - file - directory);
+    p[16] = directory;
+    write_file(path, file, (size_t)(p + 22 - file), NULL, 0);
+}
+
 /* Files that are samples by themselves. */
 static void make_samples(void) {
     static const int16_t tone[] = {0, 8192, 16384, 8192, 0, -8192, -16384, -8192};
@@ -312,6 +330,8 @@ int main(void) {
     make_arrays();
     make_pictures();
     make_samples();
+    write_zip("model.pt", "model/data.pkl");
+    write_zip("other.zip", "readme.txt");
     write_file("junk.onnx", html, sizeof(html) - 1, NULL, 0);
     write_file("names.txt", "zero\none\ntwo, \"2\"\n", 18, NULL, 0);
     return 0;

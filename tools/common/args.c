@@ -47,8 +47,31 @@ const char *args_nearest(const verb *v, const char *word) {
     return closest(word, names);
 }
 
+/* Options of other programs, Olive's above all. */
+static const struct {
+    const char *word, *hint;
+} foreign[] = {
+    {"model_name_or_path", "the model is an operand: qsim VERB MODEL.onnx"},
+    {"model-name-or-path", "the model is an operand: qsim VERB MODEL.onnx"},
+    {"model", "the model is an operand: qsim VERB MODEL.onnx"},
+    {"output_path", "-o FILE names the output"},
+    {"output-path", "-o FILE names the output"},
+    {"precision", "qsim quantize makes INT8 models; --weights is the type of weights"},
+    {"provider", "qsim runs on the CPU: there is nothing to choose"},
+    {"device", "qsim runs on the CPU: there is nothing to choose"},
+    {"algorithm", "qsim quantize --method NAME chooses ranges"},
+    {"per-channel", "--weight-scheme channel, which is the default"},
+    {"per_channel", "--weight-scheme channel, which is the default"},
+    {"opset", "the smallest opset that works is written"},
+};
+
 static void suggest_option(const verb *v, const char *word, text *hint) {
     const char *near = args_nearest(v, word);
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++)
+        if (strcmp(word, foreign[i].word) == 0) {
+            text_puts(hint, foreign[i].hint);
+            return;
+        }
     if (near)
         text_printf(hint, "did you mean --%s?", near);
     else
@@ -249,15 +272,24 @@ static size_t distance(const char *a, const char *b) {
     return row[n];
 }
 
+/* "quant" of "quantize", or "evaluate" of "eval": one is how the other begins. */
+static bool begins(const char *a, const char *b) {
+    size_t n = strlen(a), m = strlen(b), shorter = n < m ? n : m;
+    return shorter >= 3 && strncmp(a, b, shorter) == 0;
+}
+
 const char *closest(const char *word, const char *const *names) {
     const char *best = NULL;
     size_t least = strlen(word) / 3 + 2;
-    for (; *names; names++) {
-        size_t d = distance(word, *names);
+    for (size_t i = 0; names[i]; i++) {
+        size_t d = distance(word, names[i]);
         if (d < least) {
             least = d;
-            best = *names;
+            best = names[i];
         }
     }
+    for (size_t i = 0; names[i] && !best; i++)
+        if (begins(word, names[i]))
+            best = names[i];
     return best;
 }

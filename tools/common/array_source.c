@@ -12,25 +12,49 @@ static bool ends_with(const char *s, const char *end) {
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
+/* Names that samples and their labels have in archives. */
+static const char *const sample_names[] = {"x",       "X",       "x_test", "X_test",
+                                           "x_train", "X_train", "images", NULL};
+static const char *const label_names[] = {"y",       "Y",       "y_test", "Y_test",
+                                          "y_train", "Y_train", "labels", NULL};
+
+/* The place of a name in an .npz, -1: it has none. */
+static int32_t find_name(const source *s, const char *name) {
+    for (int32_t i = 0; s->npz && i < qsim_npz_count(s->npz); i++)
+        if (strcmp(qsim_npz_name(s->npz, i), name) == 0)
+            return i;
+    return -1;
+}
+
 static int find_member(const tool *t, source *s, const char *member) {
-    const char *names[] = {member, "x"};
-    for (int k = 0; k < 2; k++)
-        for (int32_t i = 0; names[k] && i < qsim_npz_count(s->npz); i++)
-            if (strcmp(qsim_npz_name(s->npz, i), names[k]) == 0) {
-                s->member = i;
-                return EXIT_OK;
-            }
-    if (qsim_npz_count(s->npz) == 1)
+    bool labels = member && strcmp(member, "y") == 0;
+    const char *const *names = labels ? label_names : sample_names;
+    s->member = member ? find_name(s, member) : -1;
+    for (size_t k = 0; names[k] && s->member < 0; k++)
+        s->member = find_name(s, names[k]);
+    if (s->member < 0 && qsim_npz_count(s->npz) == 1)
+        s->member = 0;
+    if (s->member >= 0)
         return EXIT_OK;
-    return tool_fail(t, QSIM_E_FORMAT, "%s: has several members, but none called '%s' or 'x'",
-                     s->path, member ? member : "x");
+    text list = {0};
+    for (int32_t i = 0; i < qsim_npz_count(s->npz) && i < 8; i++)
+        text_printf(&list, "%s%.40s", i ? ", " : "", qsim_npz_name(s->npz, i));
+    int code =
+        tool_fail(t, QSIM_E_FORMAT, "%s: has several members, but none called '%s' or '%s': %s",
+                  s->path, member ? member : "x", labels ? "labels" : "x", list.data);
+    text_free(&list);
+    return code;
+}
+
+bool source_has_labels(const source *s) {
+    for (size_t k = 0; label_names[k]; k++)
+        if (find_name(s, label_names[k]) >= 0)
+            return true;
+    return false;
 }
 
 bool source_has_member(const source *s, const char *member) {
-    for (int32_t i = 0; s->npz && i < qsim_npz_count(s->npz); i++)
-        if (strcmp(qsim_npz_name(s->npz, i), member) == 0)
-            return true;
-    return false;
+    return find_name(s, member) >= 0;
 }
 
 static int open_npz(const tool *t, source *s, const char *member) {
@@ -89,8 +113,14 @@ static int parse_content(const tool *t, source *s, const char *member) {
     if (idx_name || (!ends_with(s->path, ".npy") && s->size >= 4 && p[0] == 0 && p[1] == 0)) {
         code = qsim_idx_parse(s->data, s->size, &s->array, &e);
         s->idx = true;
-    } else
+    } else {
         code = qsim_npy_parse(s->data, s->size, 0, &s->array, &e);
+        if (code == QSIM_E_FORMAT && !ends_with(s->path, ".npy") && !e.hint[0])
+            snprintf(
+                e.hint, sizeof(e.hint),
+                "pictures end in .jpg, .png, .bmp, .webp, .ppm or .pgm, sounds in .wav, arrays "
+                "in .npy, .npz, .pb or .csv");
+    }
     return code ? tool_error(t, s->path, &e) : EXIT_OK;
 }
 

@@ -28,7 +28,8 @@ typedef struct source {
 } source;
 
 /*
- * Opens a file. In an .npz, `member` is taken, else "x", else the only one. Prints what is wrong
+ * Opens a file. In an .npz, `member` is taken, else "x", "x_test" or the like, else the only
+ * one; "y" stands for all names of labels. Prints what is wrong
  * and returns the exit code. `s` may be closed either way.
  */
 int source_open(const tool *t, const char *path, const char *member, source *s);
@@ -44,5 +45,7 @@ int source_read(const tool *t, source *s, int64_t first, int64_t count, void *ou
 void source_close(source *s);
 /* 1 if an open .npz has a member of this name. */
 bool source_has_member(const source *s, const char *member);
+/* Whether an open .npz has a member that is called as labels are: y, y_test, labels, ... */
+bool source_has_labels(const source *s);
 
 #endif

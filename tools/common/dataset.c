@@ -109,7 +109,7 @@ static int open_arrays(dataset *d, const char *spec) {
     int code = EXIT_OK;
     if (d->y_path)
         code = labels_read(d->t, d->y_path, "y", &d->labels, &d->label_count);
-    else if (source_has_member(&d->sources[0], "y"))
+    else if (source_has_labels(&d->sources[0]))
         code = labels_read(d->t, d->x_path, "y", &d->labels, &d->label_count);
     return code ? code : plan_arrays(d);
 }
@@ -206,6 +206,10 @@ int64_t dataset_samples(const dataset *d) {
 
 bool dataset_has_labels(const dataset *d) {
     return d->labels != NULL;
+}
+
+bool dataset_is_files(const dataset *d) {
+    return d->files.groups > 0;
 }
 
 size_t dataset_classes(const dataset *d) {

@@ -37,6 +37,8 @@ int dataset_open_spec(const tool *t, const char *spec, const qsim_model *model, 
 /* How many samples (files, in a folder) there are after --skip and --limit. */
 int64_t dataset_samples(const dataset *d);
 bool dataset_has_labels(const dataset *d);
+/* Whether each sample is a file. */
+bool dataset_is_files(const dataset *d);
 /* Folders of a tree that were numbered in their order as classes; 0: labels are the model's. */
 size_t dataset_classes(const dataset *d);
 /* The next batch; b->samples is 0 at the end. It is valid until the next call. */

@@ -147,9 +147,27 @@ static int refuse_type(const tool *t, const feed *f) {
     return tool_error(t, f->source->path, &e);
 }
 
+static int refuse_shape(const tool *t, feed *f, bool samples) {
+    char there[256], wanted[256];
+    const qsim_array *a = &f->source->array;
+    qsim_error e = {.code = QSIM_E_SHAPE};
+    snprintf(e.message, sizeof(e.message), "shape %s does not fit input '%.100s', which is %s",
+             shape_text(a->dims, a->rank, there), f->slot.name,
+             shape_text(f->slot.dims, f->slot.rank, wanted));
+    const char *hint = "";
+    f->how.channels_last = !f->how.channels_last;
+    if (f->source->picture)
+        hint = "--preprocess fit=crop, as imagenet does, or fit=stretch or fit=letterbox makes the "
+               "model's size";
+    else if (plan_shape(f, samples))
+        hint = f->how.channels_last ? "--preprocess layout=nhwc takes channels from the last axis"
+                                    : "without layout=nhwc it fits";
+    snprintf(e.hint, sizeof(e.hint), "%s", hint);
+    return tool_error(t, f->source->path, &e);
+}
+
 int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preprocess *how,
               bool samples) {
-    char there[256], wanted[256];
     static const preprocess nothing = {.multiply = 1, .divide = 1, .std = {1}};
     memset(f, 0, sizeof(*f));
     f->slot = *s;
@@ -165,9 +183,7 @@ int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preproce
     if (!plan_type(f))
         return refuse_type(t, f);
     if (!plan_shape(f, samples))
-        return tool_fail(t, QSIM_E_SHAPE, "%s: shape %s does not fit input '%.100s', which is %s",
-                         src->path, shape_text(src->array.dims, src->array.rank, there), s->name,
-                         shape_text(s->dims, s->rank, wanted));
+        return refuse_shape(t, f, samples);
     f->sample = 1;
     for (int32_t i = f->first ? 1 : 0; i < s->rank; i++)
         f->sample *= (size_t)f->dims[i];

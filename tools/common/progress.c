@@ -9,6 +9,9 @@
 
 #define QUIET_MS 2000.0
 
+/* A bar is on the terminal. */
+static bool bar_shown;
+
 void progress_begin(progress *p, const tool *t) {
     memset(p, 0, sizeof(*p));
     const char *term = getenv("TERM");
@@ -30,6 +33,7 @@ static void draw_bar(const char *what, uint64_t done, uint64_t total, double ela
         fprintf(stderr, "  %.0f s left", elapsed / 1000 * (1 - share) / share);
     fprintf(stderr, "  %s", what);
     fflush(stderr);
+    bar_shown = true;
 }
 
 int32_t progress_step(void *user, const char *what, uint64_t done, uint64_t total) {
@@ -51,8 +55,13 @@ int32_t progress_step(void *user, const char *what, uint64_t done, uint64_t tota
     return tool_interrupted();
 }
 
-void progress_end(progress *p) {
-    if (p->shown && p->terminal)
+void progress_clear(void) {
+    if (bar_shown)
         fputs("\r\x1b[K", stderr);
+    bar_shown = false;
+}
+
+void progress_end(progress *p) {
+    progress_clear();
     p->shown = false;
 }

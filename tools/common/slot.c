@@ -52,9 +52,19 @@ static int give(const tool *t, slot *s, const char *sizes) {
     bool fits = rank == s->rank;
     for (int32_t i = 0; i < rank && fits; i++)
         fits = s->dims[i] < 0 || s->dims[i] == dims[i];
-    if (!fits)
-        return tool_usage(t, "qsim info shows the inputs; axes with names are free",
-                          "--shape '%.100s' does not fit input '%.100s'", sizes, s->name);
+    if (!fits) {
+        text shape = {0};
+        for (int32_t i = 0; i < s->rank; i++)
+            if (s->dims[i] < 0)
+                text_printf(&shape, "%s?", i ? "," : "");
+            else
+                text_printf(&shape, "%s%lld", i ? "," : "", (long long)s->dims[i]);
+        int code = tool_usage(t, "axes that are ? are free; the others stay as they are",
+                              "--shape '%.100s' does not fit input '%.100s': its shape is [%s]",
+                              sizes, s->name, shape.data ? shape.data : "");
+        text_free(&shape);
+        return code;
+    }
     memcpy(s->dims, dims, (size_t)rank * sizeof(*dims));
     return EXIT_OK;
 }

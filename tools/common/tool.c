@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/progress.h"
 #include "common/utf8.h"
 
 static int find_isa(const char *name) {
@@ -76,6 +77,7 @@ int tool_exit_code(int code) {
 
 static void print_error(const tool *t, int code, const char *line, const char *hint) {
     text shown = {0}, second = {0};
+    progress_clear();
     utf8_printable(&shown, line, 380);
     fprintf(stderr, "qsim: %s\n", shown.data);
     if (hint && *hint) {
@@ -155,6 +157,7 @@ static void say(const tool *t, const char *kind, const char *format, va_list lis
         return;
     vsnprintf(line, sizeof(line), format, list);
     utf8_printable(&shown, line, 400);
+    progress_clear();
     fprintf(stderr, "qsim: %s%s\n", kind, shown.data);
     text_free(&shown);
 }
@@ -195,8 +198,12 @@ bool tool_int(const tool *t, const char *name, int64_t low, int64_t high, int64_
     *out = fallback;
     if (!s || parse_int(s, low, high, out))
         return true;
-    tool_usage(t, NULL, "--%s is '%s', not a whole number from %lld to %lld", name, s,
-               (long long)low, (long long)high);
+    if (high < INT32_MAX)
+        tool_usage(t, NULL, "--%s is '%s', not a whole number from %lld to %lld", name, s,
+                   (long long)low, (long long)high);
+    else
+        tool_usage(t, "as in 1000: digits only", "--%s is '%s', not a whole number from %lld on",
+                   name, s, (long long)low);
     return false;
 }
 

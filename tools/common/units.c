@@ -29,6 +29,10 @@ const char *tool_time(double ms, char buffer[32]) {
     return buffer;
 }
 
+const char *tool_plural(int64_t count) {
+    return count == 1 ? "" : "s";
+}
+
 const char *tool_base_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash && slash[1] ? slash + 1 : path;

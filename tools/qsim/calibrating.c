@@ -27,8 +27,8 @@ int calibrate_data(const tool *t, const char *file, const qsim_model *m, dataset
         }
         done += (uint64_t)b.samples;
         if (progress_step(&p, "calibrating", done, (uint64_t)dataset_samples(d))) {
-            code = tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted after %llu samples", file,
-                             (unsigned long long)done);
+            code = tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted after %llu sample%s", file,
+                             (unsigned long long)done, tool_plural((int64_t)done));
             break;
         }
     }

@@ -155,21 +155,30 @@ static void print_models(const comparison *c) {
     }
     table_print(&rows, stdout);
     double size = bytes_of(c, 0) / bytes_of(c, 1);
-    printf("B is %.2f times %s and %s A (%zu runs of each in turns, batch %lld)\n",
-           size < 1 ? 1 / size : size, size < 1 ? "larger" : "smaller",
-           latency_verdict(c->speed, verdict), c->time[0].count, (long long)c->rows);
-    if (c->data)
-        printf("data: %s, %lld samples\n\n", c->data, (long long)c->samples);
+    char sizes[48] = "as large as A";
+    if (fabs(size - 1) >= 0.005)
+        snprintf(sizes, sizeof(sizes), "%.2f times %s", size < 1 ? 1 / size : size,
+                 size < 1 ? "larger" : "smaller");
+    if (fabs(c->speed.value - 1) > c->speed.margin)
+        printf("B is %s and %s A", sizes, latency_verdict(c->speed, verdict));
     else
-        printf("data: made up (random, seed 0), %lld samples: --data gives figures of your own\n\n",
-               (long long)c->samples);
+        printf("B is %s and as fast as A as far as can be told", sizes);
+    printf(" (%zu run%s of each in turns, batch %lld)\n", c->time[0].count,
+           tool_plural((int64_t)c->time[0].count), (long long)c->rows);
+    if (c->data)
+        printf("data: %s, %lld sample%s\n\n", c->data, (long long)c->samples,
+               tool_plural(c->samples));
+    else
+        printf(
+            "data: made up (random, seed 0), %lld sample%s: --data gives figures of your own\n\n",
+            (long long)c->samples, tool_plural(c->samples));
 }
 
 static void metrics_cells(table *rows, const matched *pairs, const engine *e, size_t i) {
     const qsim_metrics *m = &pairs->metrics[i];
     table_cell(rows, "%s", pairs->taps.a[i]);
     table_cell(rows, "%.6g", table_number(m->max_abs));
-    table_cell(rows, "%.6g", table_number(m->max_rel));
+    table_cell(rows, m->max_rel > 1e6 ? "> 1e6" : "%.6g", table_number(m->max_rel));
     table_cell(rows, "%.2f dB", table_number(qsim_metrics_sqnr(m)));
     table_cell(rows, "%.6f", table_number(qsim_metrics_cosine(m)));
     if (m->outside)

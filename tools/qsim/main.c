@@ -30,6 +30,43 @@ static void overview(text *out) {
                    "5 I/O, 6 memory, 130 interrupted\n");
 }
 
+/* Words of other programs, Olive's above all, and what they are here. */
+static const struct {
+    const char *word, *hint;
+} foreign[] = {
+    {"auto-opt",
+     "qsim quantize --search both chooses schemes and percentiles; qsim run-config runs "
+     "Olive's configurations"},
+    {"auto", "qsim quantize --search both chooses schemes and percentiles"},
+    {"sensitivity", "qsim compare --layers shows where a quantized model differs"},
+    {"sweep", "qsim run-config tries combinations of values (search_strategy)"},
+    {"finetune", "qsim trains nothing: it starts from a trained ONNX model"},
+    {"train", "qsim trains nothing: it starts from a trained ONNX model"},
+    {"prune", "qsim prunes nothing; qsim quantize makes a model smaller"},
+    {"capture-onnx-graph", "qsim starts from ONNX: torch.onnx.export writes it"},
+    {"convert", "qsim starts from ONNX: torch.onnx.export writes it"},
+    {"export", "qsim starts from ONNX: torch.onnx.export writes it"},
+    {"generate-adapter", "adapters of language models are not supported"},
+    {"extract-adapters", "adapters of language models are not supported"},
+    {"tune-session-params", "qsim bench times a model, -T sets threads"},
+    {"session-params-tuning", "qsim bench times a model, -T sets threads"},
+    {"perf-tuning", "qsim bench times a model, -T sets threads"},
+    {"run-pass", "qsim quantize is the pass; qsim run-config runs Olive's configurations"},
+    {"workflow", "qsim run-config runs Olive's configurations"},
+    {"predict", "did you mean qsim run?"},
+    {"infer", "did you mean qsim run?"},
+    {"inference", "did you mean qsim run?"},
+    {"classify", "did you mean qsim run --top 5?"},
+    {"detect", "did you mean qsim run?"},
+    {"test", "did you mean qsim eval?"},
+    {"validate", "qsim check looks at the model, qsim eval at its answers"},
+    {"inspect", "did you mean qsim info?"},
+    {"show", "did you mean qsim info?"},
+    {"summary", "did you mean qsim info?"},
+    {"diff", "did you mean qsim compare?"},
+    {"zip", "did you mean qsim package?"},
+};
+
 static int unknown_verb(const tool *t, const char *name) {
     const char *names[32];
     size_t n = 0;
@@ -38,7 +75,13 @@ static int unknown_verb(const tool *t, const char *name) {
         names[n] = all_verbs[n]->name;
     names[n] = NULL;
     const char *near = closest(name, names);
-    text_printf(&hint, near ? "did you mean qsim %s?" : "qsim --help lists the verbs", near);
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign) && !hint.size; i++)
+        if (strcmp(name, foreign[i].word) == 0)
+            text_puts(&hint, foreign[i].hint);
+    if (!hint.size && near)
+        text_printf(&hint, "did you mean qsim %s?", near);
+    if (!hint.size)
+        text_puts(&hint, "qsim --help lists the verbs");
     int code = tool_usage(t, hint.data, "unknown verb '%s'", name);
     text_free(&hint);
     return code;

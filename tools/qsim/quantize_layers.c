@@ -17,7 +17,7 @@ static int32_t keep(void *user, const qsim_layer_info *layer) {
 int quantize_layers_read(const tool *t, quantizing *q) {
     qsim_error e;
     if (qsim_quantize_layers(q->model, q->calibration, &q->options, keep, q, &e) < 0)
-        return tool_error(t, q->file, &e);
+        return quantize_error(t, q, &e);
     return EXIT_OK;
 }
 

@@ -120,3 +120,31 @@ void quantize_options_free(quantizing *q) {
     free(q->patterns);
     free(q->rules);
 }
+
+int quantize_error(const tool *t, const quantizing *q, qsim_error *e) {
+    const char *wanted = NULL;
+    for (size_t i = 0; i < q->options.rule_count && e->code == QSIM_E_NOT_FOUND; i++)
+        if (strstr(e->message, q->rules[i].pattern))
+            wanted = q->rules[i].pattern;
+    if (!wanted || e->hint[0])
+        return tool_error(t, q->file, e);
+    int32_t count = qsim_model_node_count(q->model);
+    const char **names = tool_alloc(2 * (size_t)(count > 0 ? count : 0) + 1, sizeof(*names));
+    size_t n = 0;
+    for (int32_t i = 0; i < count; i++) {
+        qsim_node_info node = {.struct_size = sizeof(node)};
+        if (qsim_model_node(q->model, i, &node) == QSIM_OK) {
+            names[n++] = node.name[0] || !node.output_count ? node.name : node.outputs[0];
+            names[n++] = node.op_type;
+        }
+    }
+    char *plain = tool_copy(wanted);
+    plain[strcspn(plain, "*?[")] = 0;
+    const char *near = plain[0] ? closest(plain, names) : NULL;
+    snprintf(e->hint, sizeof(e->hint),
+             "%s%.80s%s--dry-run lists names; operators (Conv) match, too",
+             near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");
+    free(plain);
+    free(names);
+    return tool_error(t, q->file, e);
+}

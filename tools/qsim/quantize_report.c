@@ -162,8 +162,9 @@ void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
                tool_bytes(before, b), (long long)qsim_model_opset(q->model, NULL),
                qsim_model_node_count(q->model));
     if (q->calibration)
-        table_line("calib", "%lld samples, %s, %d tensors",
+        table_line("calib", "%lld sample%s, %s, %d tensors",
                    (long long)qsim_calibration_samples(q->calibration),
+                   tool_plural(qsim_calibration_samples(q->calibration)),
                    q->annealed ? "annealed percentiles" : method_names[q->options.method],
                    qsim_calibration_count(q->calibration));
     print_counts(q);
@@ -178,8 +179,9 @@ void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
                    (double)qsim_model_parameter_bytes(q->result),
                form_name(q), (long long)qsim_model_opset(q->result, NULL));
     if (c->samples > 0)
-        table_line("check", "top-1 agreement %.2f %% of %llu samples, cosine %.6f, SQNR %.2f dB",
-                   c->agreement, (unsigned long long)c->samples, c->cosine, c->sqnr);
+        table_line("check", "top-1 agreement %.2f %% of %llu sample%s, cosine %.6f, SQNR %.2f dB",
+                   c->agreement, (unsigned long long)c->samples, tool_plural((int64_t)c->samples),
+                   c->cosine, c->sqnr);
     if (t->verbose) {
         putchar('\n');
         print_layer_table(q);

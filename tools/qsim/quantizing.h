@@ -28,6 +28,8 @@ typedef struct quantizing {
 /* Reads the options of the command line into q->options. */
 int quantize_options(const tool *t, quantizing *q);
 void quantize_options_free(quantizing *q);
+/* Prints why there is no result; a rule that matches nothing gets the nearest name as a hint. */
+int quantize_error(const tool *t, const quantizing *q, qsim_error *e);
 
 /* Searches as --search says and puts what it finds into q->options. */
 int quantize_search(const tool *t, quantizing *q);

@@ -55,8 +55,8 @@ static void print_json(const tool *t, const qsim_calibration *c, const char *out
 
 static void print_table(const tool *t, const qsim_calibration *c, const char *output) {
     table rows = {.columns = "lrr"};
-    printf("%s: %lld samples, %d tensors\n", output, (long long)qsim_calibration_samples(c),
-           qsim_calibration_count(c));
+    printf("%s: %lld sample%s, %d tensors\n", output, (long long)qsim_calibration_samples(c),
+           tool_plural(qsim_calibration_samples(c)), qsim_calibration_count(c));
     if (!t->verbose)
         return;
     table_cell(&rows, "tensor");
@@ -101,8 +101,13 @@ static int run(tool *t) {
     if (!tool_may_write(t, output, &code))
         return code;
     code = merge ? merge_files(t, &c) : from_data(t, &c);
-    if (code == EXIT_OK && qsim_calibration_save(c, output, t->force, &e))
+    /* What was watched until an interrupt is a calibration, too. */
+    bool partial = code == EXIT_INTERRUPTED && c && qsim_calibration_samples(c) > 0;
+    if ((code == EXIT_OK || partial) && qsim_calibration_save(c, output, t->force, &e))
         code = tool_error(t, output, &e);
+    if (code == EXIT_INTERRUPTED && partial)
+        fprintf(stderr, "qsim: %s holds the first %lld sample%s\n", output,
+                (long long)qsim_calibration_samples(c), tool_plural(qsim_calibration_samples(c)));
     if (code == EXIT_OK && t->json)
         print_json(t, c, output);
     else if (code == EXIT_OK)

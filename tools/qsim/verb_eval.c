@@ -13,6 +13,8 @@
 #include "verbs.h"
 
 #define LABELLED "X.npy,Y.npy, an .npz with x and y or an IDX pair has labels"
+#define FILES_LABELLED                                                                             \
+    "labels.txt in the folder (lines NAME NUMBER), FOLDER,LABELS or one folder for each class"
 
 /* ---- files ---- */
 
@@ -61,8 +63,8 @@ static int write_charts(const tool *t, const char *file, const scores *s, const 
     text title = {0}, note = {0}, svg = {0};
     int code = EXIT_OK;
     text_printf(&title, "Confusion matrix: %s", tool_base_name(file));
-    text_printf(&note, "%llu samples, top-1 %.2f %%", (unsigned long long)s->samples,
-                scores_percent(s, s->top1));
+    text_printf(&note, "%llu sample%s, top-1 %.2f %%", (unsigned long long)s->samples,
+                tool_plural((int64_t)s->samples), scores_percent(s, s->top1));
     chart c = {(int)s->classes, n->items, title.data, note.data};
     if (matrix) {
         chart_confusion(&svg, &c, s->confusion);
@@ -146,8 +148,9 @@ static void print_table(const char *file, const scores *s, const class_names *n)
     table rows = {.columns = "lrrr"};
     const char *const heading[] = {"class", "samples", "correct", "accuracy"};
     char b[24];
-    printf("%s: %llu samples, top-1 %.2f %%, top-5 %.2f %%\n", tool_base_name(file),
-           (unsigned long long)s->samples, scores_percent(s, s->top1), scores_percent(s, s->top5));
+    printf("%s: %llu sample%s, top-1 %.2f %%, top-5 %.2f %%\n", tool_base_name(file),
+           (unsigned long long)s->samples, tool_plural((int64_t)s->samples),
+           scores_percent(s, s->top1), scores_percent(s, s->top5));
     if (s->classes > 100)
         return;
     for (size_t i = 0; i < 4; i++)
@@ -260,7 +263,8 @@ static int run(tool *t) {
     if (code == EXIT_OK)
         code = dataset_open(t, e.model, &d);
     if (code == EXIT_OK && !dataset_has_labels(d))
-        code = tool_usage(t, LABELLED, "%s: the data has no labels", args_value(&t->args, "data"));
+        code = tool_usage(t, dataset_is_files(d) ? FILES_LABELLED : LABELLED,
+                          "%s: the data has no labels", args_value(&t->args, "data"));
     if (code == EXIT_OK)
         code = count(t, file, &e, d, &s);
     if (code == EXIT_OK)

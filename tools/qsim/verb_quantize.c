@@ -38,7 +38,7 @@ static int quantize(const tool *t, quantizing *q) {
     if (!code)
         code = qsim_quantize(q->model, q->calibration, &q->options, &q->result, &e);
     progress_end(&p);
-    return code ? tool_error(t, q->file, &e) : quantize_layers_read(t, q);
+    return code ? quantize_error(t, q, &e) : quantize_layers_read(t, q);
 }
 
 static int quantize_file(tool *t, quantizing *q) {
@@ -117,7 +117,8 @@ static const option options[] = {
     {"weight-scheme", "NAME", "scales of weights (channel)", 0, "channel|tensor|tensor-asymmetric"},
     {"symmetric", NULL, "symmetric activation ranges", 0, NULL},
     {"reduce-range", NULL, "7-bit weights, for other runtimes on CPUs without VNNI", 0, NULL},
-    {"set", "GLOB=int8|fp32", "nodes of this name; repeatable, the last match wins", 0, NULL},
+    {"set", "GLOB=int8|fp32",
+     "nodes of this name, or else operator; repeatable, the last match wins", 0, NULL},
     {"recipe", "FILE", "what a recipe says of layers and tensors, before the options", 0, NULL},
     {"save-recipe", "FILE", "write what was decided for each layer and tensor", 0, NULL},
     {"search", "NAME", "search weight schemes, activation percentiles, or both", 0,
