@@ -2,8 +2,9 @@
 /*
  * qsim/ptq.h - post-training quantization: calibrate, quantize, search, compare.
  *
- *     qsim_calibration_create(model, NULL, &c, &e);
- *     for each batch: qsim_calibration_feed(c, inputs, 1, &e);
+ *     qsim_calibration_create(model, &c, &e);
+ *     for (size_t i = 0; i < batch_count; i++)
+ *         qsim_calibration_feed(c, &batches[i], 1, &e);
  *     qsim_quantize(model, c, NULL, &int8, &e);
  *     qsim_model_save(int8, "int8.onnx", NULL, &e);
  */
