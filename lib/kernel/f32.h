@@ -140,6 +140,26 @@ static inline size_t qk_gemm_depth(const qk_gemm_f32 *g) {
     return g->at ? g->depth : g->segs * g->k;
 }
 
+/* ---- contracts: what kernels assert in debug and sanitizer builds ---- */
+
+static inline bool qk_gemm_f32_valid(const qk_gemm_f32 *g) {
+    return g->row && g->seg && g->b && g->bias && g->c && g->cols > 0 &&
+           (g->out || g->rows < 2 || g->ldc >= g->cols);
+}
+static inline bool qk_depthwise_f32_valid(const qk_depthwise_f32 *d) {
+    return d->w && d->bias && d->c && d->lines > 0 && d->pixels > 0 && d->channels > 0 &&
+           d->stride % 16 == 0 && d->stride >= d->channels;
+}
+static inline bool qk_depthwise_3x3_valid(const qk_depthwise_f32 *d) {
+    return qk_depthwise_f32_valid(d) && d->down == 3 && d->across == 3 &&
+           d->pixels >= QK_DEPTHWISE_3X3_LEAST &&
+           (d->pixel_step == d->tap_across || d->pixel_step == 2 * d->tap_across);
+}
+static inline bool qk_pool_valid(const qk_pool *p) {
+    return p->y && p->channels > 0 && p->kw > 0 && p->dw > 0 && p->sw > 0 &&
+           p->y_step >= p->channels && p->inside <= p->inside_end && p->inside_end <= p->ow;
+}
+
 /*
  * Packing: panels of `panel` columns, the last one as wide as the rest rounded up to 8; inside a
  * panel row k holds its columns side by side, zero after the last.

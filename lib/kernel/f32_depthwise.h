@@ -13,6 +13,8 @@
 #ifndef QK_F32_DEPTHWISE_H
 #define QK_F32_DEPTHWISE_H
 
+#include <assert.h>
+
 /* Four lines of a segment are 16 KB: long runs of few channels suit the prefetcher best. */
 #define DW_WIDE    20
 #define DW_SEGMENT 28
@@ -283,6 +285,7 @@ static const dw_kind *dw_find(const qk_depthwise_f32 *d, const dw_kind *kinds, s
 }
 
 static void dw_image(const qk_depthwise_f32 *given, const dw_kind *kinds, size_t count) {
+    assert(qk_depthwise_f32_valid(given));
     qk_depthwise_f32 d = *given;
     const dw_kind *const kind = d.pixels < DW_LEAST ? NULL : dw_find(&d, kinds, count);
     if (!kind && d.pixels < 8 && d.lines > d.pixels) { /* a line of pixels may go down, too */

@@ -184,6 +184,7 @@ static void dw3_lines(const qk_depthwise_f32 *d, size_t y, size_t lines, size_t 
  * two columns of the image go by few channels, so that they find them in the first cache.
  */
 static void depthwise_3x3(const qk_depthwise_f32 *d) {
+    assert(qk_depthwise_3x3_valid(d));
     const bool alike = d->line_step * d->tap_across == d->pixel_step * d->tap_down;
     const bool share = d->pixel_step == d->tap_across && d->pixels > DW3_LINES;
     const size_t most = alike ? DW3_LINES : 1, step = share ? DW3_CHANNELS : d->channels;

@@ -155,6 +155,38 @@ extern const qk_i8 qk_i8_avx2, qk_i8_avxvnni, qk_i8_avx512vnni;
 extern const qk_i8 qk_i8_neon, qk_i8_neondot, qk_i8_neoni8mm;
 #endif
 
+/* ---- contracts: what kernels assert in debug and sanitizer builds ---- */
+
+/* Sums become bytes, floats or int32; whatever has more than one byte is aligned to it. */
+static inline bool qk_out_i8_valid(const qk_out_i8 *o, const void *out, ptrdiff_t stride) {
+    const bool bytes =
+        o->mult && o->lo >= 0 && o->lo <= o->hi && o->hi <= 255 && o->zp >= 0 && o->zp <= 255;
+    const bool dwords =
+        !o->mult && (!o->scale || o->add) && (uintptr_t)out % 4 == 0 && stride % 4 == 0;
+    return o->bias && (bytes || dwords);
+}
+
+/* `panels` side by side, of the widest where there are several. */
+static inline bool qk_gemm_u8s8_valid(const qk_i8 *t, const qk_gemm_u8s8 *g, int32_t panels) {
+    const bool narrow = t->narrow && (g->width == 24 || g->width == 8);
+    const bool usual =
+        (g->width == 64 || g->width == 32 || g->width == 16) && g->width <= t->widest;
+    return g->m > 0 && g->a && g->b && g->segs > 0 && (g->segs == 1 || g->seg_offset) &&
+           g->k4 > 0 && (!t->pairs || g->k4 % 2 == 0) && (narrow || usual) && panels > 0 &&
+           (panels == 1 || (g->width == t->widest && g->m <= t->panel_rows)) && g->cols > 0 &&
+           g->cols <= (int64_t)g->width * panels && qk_out_i8_valid(&g->o, g->out, g->out_stride);
+}
+
+static inline bool qk_gather_u8_valid(const qk_gather_u8 *g) {
+    return g->a && g->seg_offset && g->segs > 0 && g->k > 0 && g->k <= 64 && g->m >= 0 &&
+           g->line >= 0 && g->out && g->out_stride >= (ptrdiff_t)g->segs * g->k;
+}
+
+static inline bool qk_depthwise_u8s8_valid(const qk_depthwise_u8s8 *d) {
+    return d->a && d->w && d->tap_offset && d->taps > 0 && d->channels > 0 && d->m > 0 &&
+           qk_out_i8_valid(&d->o, d->out, d->out_stride);
+}
+
 /* ---- packing ---- */
 
 /* Width of the next panel when `left` columns remain. */
@@ -226,7 +258,7 @@ static inline bool qk_i8_has_window(const qk_i8 *t, int32_t kh, int32_t kw) {
 static inline int32_t qk_i8_split_sets(const qk_i8 *t, bool split) {
     return split && t->window_group == 4 ? 2 : 1;
 }
-/* And one to floats for it, undilated? */
+/* Does it have one to floats for this kernel, undilated? */
 static inline bool qk_i8_floats_window(const qk_i8 *t, int32_t kh, int32_t kw, int32_t stride_h,
                                        int32_t stride_w, bool split) {
     return qk_i8_split_sets(t, split) <= t->window_floats && kh == 3 && kw == 3 &&
@@ -245,6 +277,14 @@ static inline bool qk_i8_window_shared(const qk_i8 *t, int32_t kh, int32_t strid
 /* Sets of weights in a block: one per row of output, twice where zero points exceed s8. */
 static inline int32_t qk_i8_window_sets(const qk_i8 *t, int32_t kh, int32_t stride_h, bool split) {
     return (qk_i8_window_shared(t, kh, stride_h) ? 2 : 1) * qk_i8_split_sets(t, split);
+}
+static inline bool qk_window_u8s8_valid(const qk_i8 *t, const qk_window_u8s8 *d) {
+    const bool floats = qk_i8_floats_window(t, d->kh, d->kw, d->stride_h, d->stride_w, d->split) &&
+                        d->dilation_h == 1 && d->dilation_w == 1;
+    return qk_i8_has_window(t, d->kh, d->kw) && d->image && d->zeros && d->w && d->channels > 0 &&
+           d->rows > 0 && d->wo > 0 && d->stride_h > 0 && d->stride_h <= 64 && d->stride_w > 0 &&
+           d->stride_w <= 64 && d->dilation_h > 0 && d->dilation_w > 0 && !d->o.clamp &&
+           (d->o.mult || (d->o.scale && floats)) && qk_out_i8_valid(&d->o, d->out, 4);
 }
 /*
  * For every block, row of output, set, column of the kernel and group of its rows: positions of

@@ -506,6 +506,8 @@ void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int32_t channel
 #define WINDOW 7
 #define MARGIN 8
 
+_Static_assert(MARGIN >= WINDOW, "a group of rows may begin a kernel's height outside");
+
 /* w - zp of a channel by columns of the kernel, zeros around: s8 in two parts, and in 16 bits. */
 typedef struct window_taps {
     int8_t part[2][WINDOW][MARGIN + WINDOW + MARGIN];

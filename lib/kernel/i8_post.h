@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The general epilogue of one row, in plain C: every instruction set's file compiles it for itself.
- * Formula: kernel/i8_conv.h, qk_post_i8.
+ * Formula: op/int8/conv_i8.h, qs_conv_i8_post.
  */
 #ifndef QK_I8_POST_H
 #define QK_I8_POST_H

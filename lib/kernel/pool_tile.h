@@ -12,6 +12,8 @@
 #ifndef QK_POOL_TILE_H
 #define QK_POOL_TILE_H
 
+#include <assert.h>
+
 #include "kernel/pool_window.h"
 
 /* Every other pixel of 1…5 dwords, and how many of them 16 dwords hold; 8 dwords hold half of
@@ -22,6 +24,7 @@ static const int32_t pick_even[5][16] = {
     {0, 1, 2, 3, 4, 10, 11, 12, 13, 14},
 };
 static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
+_Static_assert(PICK_MOST <= QS_COUNT(pick_count), "an order for every size of pixel");
 
 #ifndef PICK_STORE
 #define PICK_STORE STORE_FIRST
@@ -168,6 +171,7 @@ static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
     POOL_SIZE(name, _3x3, 3, 3)                                                                    \
     POOL_ANY(name, T)                                                                              \
     static void name(const qk_pool *p) {                                                           \
+        assert(qk_pool_valid(p));                                                                  \
         if (p->inside > 0)                                                                         \
             name##_border(p, 0, p->inside);                                                        \
         if (p->inside == p->inside_end)                                                            \

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernel/i8_conv.h"
+#include "op/int8/conv_i8.h"
 
 typedef struct image {
-    qk_conv_i8 conv; /* geometry and weights' shape */
+    qs_conv_i8 conv; /* geometry and weights' shape */
     const uint8_t *x;
     const int8_t *w;
     int32_t *bias, *w_zp;
@@ -21,7 +21,7 @@ typedef struct image {
 } image;
 
 typedef struct call {
-    qk_conv_i8 conv;
+    qs_conv_i8 conv;
     const uint8_t *x;
     uint8_t *y, *scratch;
 } call;
@@ -39,10 +39,10 @@ static float reach(const image *p, size_t column, size_t terms) {
 }
 
 static void fill(ck_state *s, image *p) {
-    qk_conv_i8 *c = &p->conv;
+    qs_conv_i8 *c = &p->conv;
     size_t columns = (size_t)c->w.groups * (size_t)c->w.n;
     size_t terms = (size_t)c->w.c * (size_t)c->w.kh * (size_t)c->w.kw;
-    p->x = ck_input(s, (size_t)c->batch * (size_t)c->h * (size_t)c->wd * (size_t)c->w.groups *
+    p->x = ck_input(s, (size_t)c->g.batch * (size_t)c->g.h * (size_t)c->g.wd * (size_t)c->w.groups *
                            (size_t)c->w.c);
     p->w = ck_input(s, columns * terms);
     p->bias = ck_input(s, 4 * columns);
@@ -50,8 +50,8 @@ static void fill(ck_state *s, image *p) {
     for (size_t i = 0; i < columns; i++) {
         p->bias[i] = ck_between(s, -3000, 3000);
         /* Some channels have a zero point, far or near. */
-        bool any = c->w.split && ck_random(s) % 8 == 0;
-        p->w_zp[i] = c->w.row_sums ? c->w_zp : any ? ck_between(s, -127, 127) : 0;
+        bool any = c->w.zero_points == QS_ZP_SPLIT && ck_random(s) % 8 == 0;
+        p->w_zp[i] = c->w.zero_points == QS_ZP_SAME ? c->w_zp : any ? ck_between(s, -127, 127) : 0;
     }
     p->mult = ck_floats(s, columns, 1e-4f, 2e-3f);
     p->add = ck_floats(s, columns, -1.0f, 1.0f);
@@ -59,12 +59,12 @@ static void fill(ck_state *s, image *p) {
     for (size_t i = 0; i < columns; i++)
         if (c->o.fits16 && reach(p, i, terms) >= QK_I8_FITS16)
             c->o.fits16 = false;
-    p->y_bytes = (size_t)c->batch * (size_t)c->ho * (size_t)c->wo;
-    p->y_bytes *= c->y_channels ? (size_t)c->y_channels : columns;
+    p->y_bytes = (size_t)c->g.batch * (size_t)c->g.ho * (size_t)c->g.wo;
+    p->y_bytes *= c->g.y_channels ? (size_t)c->g.y_channels : columns;
     p->y_bytes *= p->int32_out ? 4 : 1;
-    c->w.contiguous = c->dilation_w == 1;
-    c->w.stride_h = c->stride_h;
-    c->w.stride_w = c->stride_w;
+    c->w.contiguous = c->g.dilation_w == 1;
+    c->w.stride_h = c->g.stride_h;
+    c->w.stride_w = c->g.stride_w;
 }
 
 /* Bounds of floats. */
@@ -88,7 +88,7 @@ static uint32_t marked(uint32_t bits, int32_t b, size_t at) {
     return (bits & ~(255u << (8 * b))) | (byte & 255u) << (8 * b);
 }
 
-static void copy_block(const void *arg, const qk_block *b) {
+static void copy_block(const void *arg, const qs_conv_i8_block *b) {
     (void)arg;
     for (size_t r = 0; r < b->rows; r++)
         for (size_t i = 0; i < b->n; i++)
@@ -98,7 +98,7 @@ static void copy_block(const void *arg, const qk_block *b) {
 
 static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
     call k = {p->conv, p->x, y, NULL};
-    qk_weights_i8 *w = &k.conv.w;
+    qs_conv_i8_weights *w = &k.conv.w;
     int64_t terms = (int64_t)w->c * w->kh * w->kw;
     qk_source_i8 source = {.w = p->w,
                            .n = w->n,
@@ -109,25 +109,27 @@ static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
                            .sc = (int64_t)w->kh * w->kw,
                            .sy = w->kw,
                            .sx = 1,
-                           .zp = w->split ? p->w_zp : NULL};
+                           .zp = w->zero_points == QS_ZP_SPLIT ? p->w_zp : NULL};
     size_t scratch = 0;
-    w->plain = !p->int32_out;
-    w->floats = p->floats && p->conv.dilation_h == 1 && p->conv.dilation_w == 1;
-    qk_weights_i8_layout(t, w);
+    if (!p->int32_out)
+        w->result = QS_RESULT_BYTES;
+    else if (p->floats && p->conv.g.dilation_h == 1 && p->conv.g.dilation_w == 1)
+        w->result = QS_RESULT_FLOATS;
+    qs_conv_i8_weights_layout(t, w);
     int8_t *b = ck_input(s, w->bytes);
     int32_t *colsum = ck_input(s, 4 * (size_t)w->groups * (size_t)w->n);
-    qk_weights_i8_pack(t, w, &source, terms * w->n, b, colsum);
+    qs_conv_i8_weights_pack(t, w, &source, terms * w->n, b, colsum);
     int32_t *bias = ck_input(s, 4 * (size_t)w->positions);
     float *mult = ck_input(s, 4 * (size_t)w->positions);
-    qk_weights_i8_spread(t, w, p->bias, bias);
-    qk_weights_i8_spread(t, w, p->mult, mult);
+    qs_conv_i8_weights_spread(t, w, p->bias, bias);
+    qs_conv_i8_weights_spread(t, w, p->mult, mult);
     k.conv.t = t;
     k.conv.b = b;
     k.conv.o.bias = bias;
     k.conv.o.mult = p->int32_out ? NULL : mult;
     if (p->floats) {
         float *add = ck_input(s, 4 * (size_t)w->positions);
-        qk_weights_i8_spread(t, w, p->add, add);
+        qs_conv_i8_weights_spread(t, w, p->add, add);
         k.conv.o.scale = mult;
         k.conv.o.add = add;
         k.conv.o.low = LOW;
@@ -135,41 +137,41 @@ static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
     }
     k.conv.after = p->handed ? copy_block : NULL;
     k.conv.after_in_place = p->in_place;
-    qk_conv_i8_plan(&k.conv, 1, ck_input(s, 4 * qk_conv_i8_offsets(w)), &scratch);
+    qs_conv_i8_make_plan(&k.conv, 1, ck_input(s, 4 * qs_conv_i8_offsets(w)), &scratch);
     k.scratch = ck_input(s, scratch);
     return k;
 }
 
 static void run(void *arg) {
     const call *k = arg;
-    qk_conv_i8_run(NULL, &k->conv, k->x, k->y, k->scratch, false);
+    qs_conv_i8_run(NULL, &k->conv, k->x, k->y, k->scratch, false);
 }
 
 /* The image, its batch, and the window that goes over it. */
-static void random_window(ck_state *s, qk_conv_i8 *c) {
+static void random_window(ck_state *s, qs_conv_i8 *c) {
     bool square = ck_random(s) % 2; /* 3 x 3, what has kernels of its own */
-    c->batch = ck_between(s, 1, 2);
+    c->g.batch = ck_between(s, 1, 2);
     c->w.kh = square ? 3 : ck_between(s, 1, 8);
     c->w.kw = square ? 3 : ck_between(s, 1, 8);
-    c->stride_h = c->stride_w = ck_between(s, 1, 2);
+    c->g.stride_h = c->g.stride_w = ck_between(s, 1, 2);
     if (ck_random(s) % 8 == 0) {
-        c->stride_h = ck_between(s, 1, 7);
-        c->stride_w = ck_between(s, 1, 7);
+        c->g.stride_h = ck_between(s, 1, 7);
+        c->g.stride_w = ck_between(s, 1, 7);
     }
-    c->dilation_h = square ? 1 : ck_between(s, 1, 2);
-    c->dilation_w = square ? 1 : ck_between(s, 1, ck_random(s) % 4 ? 2 : 20);
-    c->pad_top = ck_between(s, 0, c->w.kh - 1);
-    c->pad_left = ck_between(s, 0, c->w.kw - 1);
-    c->h = ck_between(s, 1, 20) + (c->w.kh - 1) * c->dilation_h;
-    c->wd = ck_between(s, 1, 20) + (c->w.kw - 1) * c->dilation_w;
-    c->ho = out_size(c->h, c->pad_top + ck_between(s, 0, c->w.kh - 1), c->w.kh, c->stride_h,
-                     c->dilation_h);
-    c->wo = out_size(c->wd, c->pad_left + ck_between(s, 0, c->w.kw - 1), c->w.kw, c->stride_w,
-                     c->dilation_w);
+    c->g.dilation_h = square ? 1 : ck_between(s, 1, 2);
+    c->g.dilation_w = square ? 1 : ck_between(s, 1, ck_random(s) % 4 ? 2 : 20);
+    c->g.pad_top = ck_between(s, 0, c->w.kh - 1);
+    c->g.pad_left = ck_between(s, 0, c->w.kw - 1);
+    c->g.h = ck_between(s, 1, 20) + (c->w.kh - 1) * c->g.dilation_h;
+    c->g.wd = ck_between(s, 1, 20) + (c->w.kw - 1) * c->g.dilation_w;
+    c->g.ho = out_size(c->g.h, c->g.pad_top + ck_between(s, 0, c->w.kh - 1), c->w.kh, c->g.stride_h,
+                       c->g.dilation_h);
+    c->g.wo = out_size(c->g.wd, c->g.pad_left + ck_between(s, 0, c->w.kw - 1), c->w.kw,
+                       c->g.stride_w, c->g.dilation_w);
 }
 
 /* Groups of channels, a few or many. */
-static void random_channels(ck_state *s, qk_conv_i8 *c) {
+static void random_channels(ck_state *s, qs_conv_i8 *c) {
     c->w.groups = c->w.n = c->w.c = 1;
     if (ck_random(s) % 8 == 0)
         c->w.groups = ck_random(s) % 2 ? 32 : 16; /* pixels that share vectors */
@@ -191,13 +193,14 @@ static image random_outputs(ck_state *s) {
 
 /* All but the sizes. */
 static image finish(ck_state *s, image p) {
-    qk_conv_i8 *c = &p.conv;
+    qs_conv_i8 *c = &p.conv;
     if (ck_random(s) % 4 == 0) { /* a zero point of all weights */
-        c->w.row_sums = true;
+        c->w.zero_points = QS_ZP_SAME;
         c->w_zp = ck_between(s, -128, 127);
         c->w.n = c->w.groups > 1 ? ck_between(s, 1, 3) : c->w.n;
     }
-    c->w.split = !c->w.row_sums && c->w.groups > 1 && ck_random(s) % 2;
+    if (c->w.zero_points == QS_ZP_NONE && c->w.groups > 1 && ck_random(s) % 2)
+        c->w.zero_points = QS_ZP_SPLIT;
     c->x_zp = (uint8_t)ck_random(s);
     c->o = (qk_out_i8){.zp = ck_random(s) % 3 ? ck_between(s, 0, 255) : 0, .hi = 255};
     if (ck_random(s) % 2) {
@@ -205,30 +208,31 @@ static image finish(ck_state *s, image p) {
         c->o.hi = ck_between(s, c->o.lo, 255);
     }
     const bool elsewhere = p.handed && !p.floats; /* not in place */
-    c->w.apart = (c->w.groups == 1 || c->w.row_sums || elsewhere) && ck_random(s) % 3 == 0;
+    c->w.apart =
+        (c->w.groups == 1 || c->w.zero_points == QS_ZP_SAME || elsewhere) && ck_random(s) % 3 == 0;
     if (c->w.apart) { /* channels of a larger tensor, whose others stay as they are */
-        c->y_column = ck_between(s, 0, 70);
-        c->y_channels = c->y_column + c->w.groups * c->w.n + ck_between(s, 0, 70);
+        c->g.y_column = ck_between(s, 0, 70);
+        c->g.y_channels = c->g.y_column + c->w.groups * c->w.n + ck_between(s, 0, 70);
     }
     p.in_place = p.handed && (p.floats || (!c->w.apart && ck_random(s) % 2));
     fill(s, &p);
     c->o.fits16 = c->o.fits16 && ck_random(s) % 4 > 0;
     snprintf(p.text, sizeof(p.text), "%lldx%dx%d groups %d c %d n %d kernel %dx%d stride %d",
-             (long long)c->batch, c->h, c->wd, c->w.groups, c->w.c, c->w.n, c->w.kh, c->w.kw,
-             c->stride_h);
+             (long long)c->g.batch, c->g.h, c->g.wd, c->w.groups, c->w.c, c->w.n, c->w.kh, c->w.kw,
+             c->g.stride_h);
     return p;
 }
 
 static image random_image(ck_state *s) {
     image p = random_outputs(s);
-    qk_conv_i8 *c = &p.conv;
+    qs_conv_i8 *c = &p.conv;
     random_window(s, c);
     random_channels(s, c);
     if (c->w.groups == 1 && ck_random(s) % 4 == 0) { /* a first layer, whose kernel is gathered */
         c->w.n = ck_between(s, 1, 70);
         c->w.c = ck_between(s, 1, 4);
-        c->wd = ck_between(s, 1, 150) + (c->w.kw - 1) * c->dilation_w;
-        c->wo = out_size(c->wd, c->pad_left, c->w.kw, c->stride_w, c->dilation_w);
+        c->g.wd = ck_between(s, 1, 150) + (c->w.kw - 1) * c->g.dilation_w;
+        c->g.wo = out_size(c->g.wd, c->g.pad_left, c->w.kw, c->g.stride_w, c->g.dilation_w);
     }
     return finish(s, p);
 }
@@ -239,16 +243,16 @@ static image wide_image(ck_state *s) {
     static const int32_t sizes[] = {5, 7, 5, 7, 4, 6, 8};
     const int32_t k = sizes[ck_random(s) % QS_COUNT(sizes)];
     image p = random_outputs(s);
-    qk_conv_i8 *c = &p.conv;
-    c->batch = 1;
+    qs_conv_i8 *c = &p.conv;
+    c->g.batch = 1;
     c->w.kh = c->w.kw = k;
-    c->stride_h = c->stride_w = ck_random(s) % 3 ? 1 : 2;
-    c->dilation_h = c->dilation_w = 1;
-    c->pad_top = c->pad_left = ck_random(s) % 2 ? k / 2 : 0;
-    c->h = ck_between(s, k, 2 * k + 3);
-    c->wd = ck_between(s, 3 * k, 8 * k);
-    c->ho = out_size(c->h, 2 * c->pad_top, k, c->stride_h, 1);
-    c->wo = out_size(c->wd, 2 * c->pad_left, k, c->stride_w, 1);
+    c->g.stride_h = c->g.stride_w = ck_random(s) % 3 ? 1 : 2;
+    c->g.dilation_h = c->g.dilation_w = 1;
+    c->g.pad_top = c->g.pad_left = ck_random(s) % 2 ? k / 2 : 0;
+    c->g.h = ck_between(s, k, 2 * k + 3);
+    c->g.wd = ck_between(s, 3 * k, 8 * k);
+    c->g.ho = out_size(c->g.h, 2 * c->g.pad_top, k, c->g.stride_h, 1);
+    c->g.wo = out_size(c->g.wd, 2 * c->g.pad_left, k, c->g.stride_w, 1);
     c->w.groups = ck_between(s, 8, 100);
     c->w.n = c->w.c = 1;
     return finish(s, p);
@@ -256,24 +260,24 @@ static image wide_image(ck_state *s) {
 
 /* One output after the other, from the definition. */
 static void plain(const image *p, uint8_t *y) {
-    const qk_conv_i8 *c = &p->conv;
-    int64_t pixels = c->batch * c->ho * c->wo, columns = (int64_t)c->w.groups * c->w.n;
+    const qs_conv_i8 *c = &p->conv;
+    int64_t pixels = c->g.batch * c->g.ho * c->g.wo, columns = (int64_t)c->w.groups * c->w.n;
     int64_t cin = (int64_t)c->w.groups * c->w.c, taps = (int64_t)c->w.kh * c->w.kw;
     for (int64_t i = 0; i < pixels * columns; i++) {
-        int64_t n = i % columns, px = i / columns % c->wo, py = i / columns / c->wo % c->ho;
-        int64_t image_at = i / columns / c->wo / c->ho, first = n / c->w.n * c->w.c;
+        int64_t n = i % columns, px = i / columns % c->g.wo, py = i / columns / c->g.wo % c->g.ho;
+        int64_t image_at = i / columns / c->g.wo / c->g.ho, first = n / c->w.n * c->w.c;
         int64_t sum = p->bias[n];
         for (int64_t t = 0; t < taps * c->w.c; t++) {
             int64_t tap = t / c->w.c, ch = t % c->w.c;
-            int64_t iy = py * c->stride_h - c->pad_top + tap / c->w.kw * c->dilation_h;
-            int64_t ix = px * c->stride_w - c->pad_left + tap % c->w.kw * c->dilation_w;
-            bool inside = iy >= 0 && iy < c->h && ix >= 0 && ix < c->wd;
-            int32_t v =
-                inside ? p->x[((image_at * c->h + iy) * c->wd + ix) * cin + first + ch] : c->x_zp;
+            int64_t iy = py * c->g.stride_h - c->g.pad_top + tap / c->w.kw * c->g.dilation_h;
+            int64_t ix = px * c->g.stride_w - c->g.pad_left + tap % c->w.kw * c->g.dilation_w;
+            bool inside = iy >= 0 && iy < c->g.h && ix >= 0 && ix < c->g.wd;
+            int32_t v = inside ? p->x[((image_at * c->g.h + iy) * c->g.wd + ix) * cin + first + ch]
+                               : c->x_zp;
             sum += v * (p->w[(n * c->w.c + ch) * taps + tap] - p->w_zp[n]);
         }
         int32_t acc = (int32_t)sum;
-        const int64_t at = c->y_channels ? i / columns * c->y_channels + c->y_column + n : i;
+        const int64_t at = c->g.y_channels ? i / columns * c->g.y_channels + c->g.y_column + n : i;
         if (p->floats)
             acc = float_of(acc, p->mult[n], p->add[n]);
         for (int32_t b = 0; b < 4 && p->floats && p->handed; b++)
@@ -310,14 +314,14 @@ static void check_wide(ck_state *s) {
 /* p.int32_out and p.floats are given. */
 static void bench_image(ck_state *s, image p, int32_t size, int32_t groups, int32_t c, int32_t n,
                         int32_t kernel, int32_t stride, int32_t zp, bool split) {
-    p.conv = (qk_conv_i8){.batch = 1, .h = size, .wd = size};
-    p.conv.stride_h = p.conv.stride_w = stride;
-    qk_conv_i8 *v = &p.conv;
-    v->dilation_h = v->dilation_w = 1;
-    v->pad_top = v->pad_left = kernel / 2;
-    v->ho = v->wo = out_size(size, 2 * (kernel / 2), kernel, stride, 1);
-    v->w = (qk_weights_i8){.groups = groups, .c = c, .n = n, .kh = kernel, .kw = kernel};
-    v->w.split = split;
+    p.conv = (qs_conv_i8){.g = {.batch = 1, .h = size, .wd = size}};
+    p.conv.g.stride_h = p.conv.g.stride_w = stride;
+    qs_conv_i8 *v = &p.conv;
+    v->g.dilation_h = v->g.dilation_w = 1;
+    v->g.pad_top = v->g.pad_left = kernel / 2;
+    v->g.ho = v->g.wo = out_size(size, 2 * (kernel / 2), kernel, stride, 1);
+    v->w = (qs_conv_i8_weights){.groups = groups, .c = c, .n = n, .kh = kernel, .kw = kernel};
+    v->w.zero_points = split ? QS_ZP_SPLIT : QS_ZP_NONE;
     v->o = (qk_out_i8){.zp = zp, .hi = 255};
     fill(s, &p);
     call k = prepare(s, s->t->i8, &p, ck_output(s, p.y_bytes));
@@ -327,7 +331,7 @@ static void bench_image(ck_state *s, image p, int32_t size, int32_t groups, int3
     else
         snprintf(p.text, sizeof(p.text), "%dx%d s%d %d->%d @%d%s", kernel, kernel, stride, c, n,
                  size, zp ? "" : " zp 0");
-    ck_time(s, p.text, (double)qk_conv_i8_macs(&k.conv), 0, run, &k);
+    ck_time(s, p.text, (double)qs_conv_i8_macs(&k.conv), 0, run, &k);
 }
 
 static void bench_zp(ck_state *s, int32_t size, int32_t groups, int32_t c, int32_t n,

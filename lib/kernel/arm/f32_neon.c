@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Float kernels for aarch64, 4 lanes at a time. */
+#include <assert.h>
+
 #include "kernel/arm/pool_neon.h"
 
 #if QK_ARM
@@ -82,6 +84,7 @@ TILE(tile_6x4, 6, 4)
 #define PANEL 16
 
 static void qk_gemm_f32_neon(const qk_gemm_f32 *g) {
+    assert(qk_gemm_f32_valid(g));
     /* By vectors of the panel: tiles of 1, 2, 4 and of most rows. */
     static const struct {
         tile_fn few[3], many;

@@ -13,6 +13,8 @@
  *
  * and after it tile_1, tile_many and depthwise_pixels.
  */
+#include <assert.h>
+
 #include "kernel/arm/requantize_neon.h"
 #include "kernel/i8.h"
 #include "kernel/i8_post.h"
@@ -154,6 +156,7 @@ TARGET static void tile_many(const qk_gemm_u8s8 *g, const uint8_t *const *row, c
 
 /* A short last block aliases its missing rows to the last one. */
 TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
+    assert(qk_gemm_u8s8_valid(&TABLE, g, 1));
     int32_t init[TILE_ROWS], base[16];
     sink s = {.out = g->out, .stride = g->out_stride, .mult = g->o.mult, .base = g->o.bias};
     s.cols = g->cols;
@@ -190,6 +193,7 @@ INLINE void depthwise_pixels(const qk_depthwise_u8s8 *d, const uint8_t *a, const
                              const int8_t *w, const sink *s);
 
 TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
+    assert(qk_depthwise_u8s8_valid(d));
     const size_t element = d->o.mult ? 1 : 4, fours = (size_t)((d->taps + 3) / 4);
     const int8_t *w = d->w;
     int32_t base[16];

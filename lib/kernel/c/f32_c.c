@@ -3,6 +3,7 @@
  * The specification of the float kernels. On x86 the same text is also compiled with FMA3: the same
  * bits without a library call for every product.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "kernel/f32.h"
@@ -35,6 +36,7 @@ INLINE void gemm_block(const qk_gemm_f32 *g, const float *a, const float *b, siz
 }
 
 INLINE void gemm_body(const qk_gemm_f32 *g) {
+    assert(qk_gemm_f32_valid(g));
     for (size_t col = 0; col < g->cols; col += BLOCK) {
         /* Panels are BLOCK wide, but for the last one, so all before it have that width. */
         const float *b = g->b + col * qk_gemm_depth(g);
@@ -59,6 +61,7 @@ INLINE void depthwise_pixel(const qk_depthwise_f32 *d, const float *a, float *c)
 }
 
 INLINE void depthwise_body(const qk_depthwise_f32 *d) {
+    assert(qk_depthwise_f32_valid(d));
     for (size_t i = 0; i < d->lines * d->pixels; i++) {
         const ptrdiff_t y = (ptrdiff_t)(i / d->pixels), x = (ptrdiff_t)(i % d->pixels);
         depthwise_pixel(d, d->a + y * d->line_step + x * d->pixel_step,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The integer kernels' specification. */
+#include <assert.h>
+
 #include "kernel/i8.h"
 #include "kernel/i8_post.h"
 
@@ -30,6 +32,7 @@ static void store(const qk_out_i8 *o, void *out, int32_t column, int32_t positio
 }
 
 static void gemm_u8s8(const qk_gemm_u8s8 *g) {
+    assert(qk_gemm_u8s8_valid(&qk_i8_c, g, 1));
     uint8_t *out = g->out;
     for (int32_t r = 0; r < g->m; r++, out += g->out_stride) {
         const uint8_t *a = g->rows ? g->rows[r] : g->a + r * g->a_stride;
@@ -58,6 +61,7 @@ static void row_sums_u8(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_
 static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
     size_t block_bytes = 64 * (size_t)((d->taps + 3) / 4);
     uint8_t *out = d->out;
+    assert(qk_depthwise_u8s8_valid(d));
     for (int32_t r = 0; r < d->m; r++, out += d->out_stride) {
         const uint8_t *a = d->a + r * d->a_stride;
         for (int32_t c = 0; c < d->channels; c++) {

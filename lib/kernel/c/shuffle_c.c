@@ -3,6 +3,8 @@
  * Channels of two tensors that alternate, through the compiler's shuffles. Bytes are looked up by
  * the instruction set's own tables, for as many rows at a time as stay in the cache.
  */
+#include <assert.h>
+
 #include "kernel/transpose4.h"
 #include "kernel/u8_loops.h"
 
@@ -68,6 +70,7 @@ static void place(const qk_shuffle *s, const uint8_t *a, const uint8_t *b, size_
 }
 
 void qk_shuffle_by(const qk_shuffle *s, qk_table_fn look_up) {
+    assert(s->n > 0 && s->n <= QK_SHUFFLE_MOST && s->first <= 2 * s->n);
     const size_t n = s->n, most = CHUNK / n;
     uint8_t made[2][CHUNK + 320];
     for (size_t at = 0, rows; at < s->rows; at += rows) {

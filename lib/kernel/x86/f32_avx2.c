@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Float kernels in 256-bit vectors with FMA3. */
+#include <assert.h>
+
 #include "kernel/x86/pool_x86.h"
 
 #ifdef QK_YMM
@@ -18,6 +20,7 @@ TILE(tile_6x2, 6, 2)
 #define PANEL 16
 
 static void qk_gemm_f32_avx2(const qk_gemm_f32 *g) {
+    assert(qk_gemm_f32_valid(g));
     static const tile_fn narrow[3] = {tile_1x1, NULL, tile_4x1};
     static const tile_fn wide[3] = {tile_1x2, tile_2x2, tile_4x2};
     const size_t k = qk_gemm_depth(g);

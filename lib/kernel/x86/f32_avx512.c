@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Float kernels in 512-bit vectors. */
+#include <assert.h>
+
 #include "kernel/x86/pool_x86.h"
 
 #ifdef QK_AVX512VNNI
@@ -117,6 +119,8 @@ static const struct {
     ROW_OF_TILES(H3, NULL, 4), ROW_OF_TILES(4, tile_2x4, 4),
 };
 
+_Static_assert(QS_COUNT(tiles) == PANEL / 8, "one row of tiles per half vector of a panel");
+
 /* How many of n offsets follow each other by `step`; at least one. */
 TARGET static size_t evenly(const ptrdiff_t *at, size_t n, ptrdiff_t step) {
     const __m512i steps = _mm512_set1_epi64(step);
@@ -177,6 +181,7 @@ static void gemm_whole(const qk_gemm_f32 *g, tile *t) {
 }
 
 static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
+    assert(qk_gemm_f32_valid(g));
     const size_t k = qk_gemm_depth(g);
     for (size_t col = 0; col < g->cols; col += PANEL) {
         const size_t width = qk_panel_width(PANEL, g->cols, col);

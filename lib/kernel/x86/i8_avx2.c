@@ -245,6 +245,7 @@ INLINE void next_panel(qk_gemm_u8s8 *g, int64_t bytes) {
 
 /* One or two rows that are left cost less one by one. */
 TARGET static void gemm_panels(const qk_gemm_u8s8 *all, int32_t panels) {
+    assert(qk_gemm_u8s8_valid(&TABLE, all, panels));
     const int64_t depth = all->segs * (int64_t)all->k4, bytes = 64 * depth;
     const int64_t most = SWEEP / (bytes + 1) + 1;
     const int32_t fours = all->m % 4 < 3 ? all->m - all->m % 4 : all->m;

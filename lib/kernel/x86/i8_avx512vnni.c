@@ -5,6 +5,8 @@
  * A tile's accumulators are named scalars made by macros, each kept in its register by an empty
  * asm: arrays of more than some 16 vectors run at half speed under gcc.
  */
+#include <assert.h>
+
 #include "kernel/i8.h"
 #include "kernel/i8_post.h"
 
@@ -186,6 +188,9 @@ TARGET static void single(const qk_gemm_u8s8 *g, const uint8_t *p0, const int32_
 
 /* ---- the product ---- */
 
+_Static_assert(KIND_ZERO < KIND_SHORT && KIND_SHORT < KIND_PLAIN,
+               "kinds up to KIND_SHORT fit 16 bits");
+
 INLINE kind kind_of(const qk_gemm_u8s8 *g) {
     if (!g->o.mult || g->o.clamp)
         return g->o.mult || !g->o.scale || g->width < 32 ? KIND_ANY : KIND_FLOAT;
@@ -257,6 +262,7 @@ TARGET static bool gathers(const qk_gemm_u8s8 *g) {
 
 TARGET QS_NOINLINE static void gather_u8(const qk_gather_u8 *g) {
     gatherer all;
+    assert(qk_gather_u8_valid(g));
     gather_start(&all, g);
     gather_more(&all, g->m);
     _mm256_zeroupper();
@@ -270,6 +276,7 @@ TARGET QS_NOINLINE static void several_panels(const qk_gemm_u8s8 *g, int32_t pan
 
 /* Whatever takes registers that must be saved is called. */
 TARGET static void row_u8s8(const qk_gemm_u8s8 *g, int32_t panels) {
+    assert(qk_gemm_u8s8_valid(&qk_i8_avx512vnni, g, panels));
     if (panels == 1 && !g->gather)
         single_64(g, g->rows ? g->rows[0] : g->a, g->row_init, g->out);
     else
@@ -296,6 +303,7 @@ TARGET __attribute__((noinline)) static void gemm_rows(const qk_gemm_u8s8 *g) {
 }
 
 TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
+    assert(qk_gemm_u8s8_valid(&qk_i8_avx512vnni, g, 1));
     if (g->m == 1 && !g->gather)
         single(g, g->rows ? g->rows[0] : g->a, g->row_init, g->out);
     else

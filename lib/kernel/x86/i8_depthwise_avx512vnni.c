@@ -3,6 +3,8 @@
  * Depthwise convolution of u8 by s8 for AVX-512 with VNNI: any kernel by its list of taps, 64
  * channels and four taps at a time, and kernels of 2 to 7 rows on the image itself (i8_dw_*.h).
  */
+#include <assert.h>
+
 #include "kernel/i8.h"
 
 #ifdef QK_AVX512VNNI
@@ -61,6 +63,7 @@ INLINE block block_at(const qk_depthwise_u8s8 *d, int32_t c) {
 }
 
 TARGET void qk_depthwise_u8s8_avx512vnni(const qk_depthwise_u8s8 *given) {
+    assert(qk_depthwise_u8s8_valid(given));
     const qk_depthwise_u8s8 own = *given, *const d = &own; /* no store changes it */
     for (int32_t c = 0; c < d->channels; c += 64) {
         block b = block_at(d, c);
@@ -80,6 +83,7 @@ INLINE __m512i window_dot(__m512i acc, __m512i x, __m512i w) {
 #include "kernel/x86/i8_dw_split.h"
 
 TARGET void qk_window_u8s8_avx512vnni(const qk_window_u8s8 *d) {
+    assert(qk_window_u8s8_valid(&qk_i8_avx512vnni, d));
     window_u8s8(d);
 }
 #endif

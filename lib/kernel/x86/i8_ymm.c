@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Integer kernels in 256-bit vectors that AVX2 and AVX-VNNI share: those without products. */
+#include <assert.h>
+
 #include "kernel/i8.h"
 #include "kernel/i8_post.h"
 
@@ -70,6 +72,7 @@ INLINE void gather_line(const qk_gather_u8 *g, const uint8_t *a, uint8_t *to, in
 }
 
 TARGET void qk_gather_u8_ymm(const qk_gather_u8 *g) {
+    assert(qk_gather_u8_valid(g));
     const uint8_t *a = g->a;
     uint8_t *out = g->out;
     for (int32_t left = g->m, n; left > 0; left -= n, a += g->line_stride) {

@@ -12,6 +12,8 @@
  *   dot(acc, x, w)  function: dwords of 4 u8 x dwords of 4 s8, added up
  *   W_GROUP, window_dot  as i8_dw_split.h wants them
  */
+#include <assert.h>
+
 #include "kernel/x86/i8_requant_avx2.h"
 
 #define W_LANES 2
@@ -189,6 +191,7 @@ INLINE void depthwise_pixel(const qk_depthwise_u8s8 *d, const int32_t *last, con
 }
 
 TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
+    assert(qk_depthwise_u8s8_valid(d));
     size_t element = d->o.mult ? 1 : 4, block_bytes = 128 * (size_t)((d->taps + 3) / 4);
     const int8_t *w = d->w;
     sink s = {NULL, 0, NULL, NULL, 0, 1, epilogue_of(&d->o), NULL, NULL};
@@ -266,6 +269,7 @@ TARGET static void gemm_rows(const qk_gemm_u8s8 *g) {
 }
 
 TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
+    assert(qk_gemm_u8s8_valid(&TABLE, g, 1));
     if (g->gather)
         qk_gather_u8_ymm(g->gather);
     if (g->m == 1)

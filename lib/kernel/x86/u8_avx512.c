@@ -4,6 +4,8 @@
  * is picked out of its four, and the zero point taken off, by a dot product; results are packed
  * with saturation, in lanes, and put in order once.
  */
+#include <assert.h>
+
 #include "kernel/table.h"
 
 #ifdef QK_AVX512VNNI
@@ -313,6 +315,7 @@ INLINE __m512i scale_64(__m512i x, const float *factors, const binary *w) {
 TARGET static void scale_avx512(const uint8_t *restrict a, const uint8_t *restrict b, size_t m,
                                 uint8_t *restrict c, size_t n, const qk_u8_pair *w) {
     _Alignas(64) float factors[QK_SCALE_MOST];
+    assert(m > 0 && m % 64 == 0 && m <= QK_SCALE_MOST);
     if (!is_tame(w, true) || !is_plain(w)) {
         for (size_t i = 0; i < n; i += m)
             mul_avx512(a + i, 1, b, 1, c + i, n - i < m ? n - i : m, w);

@@ -13,7 +13,7 @@ typedef struct layer {
     const qsim_tensor *x, *w, *y;
     qsim_op_options o;
     qsim_error *error;
-    qk_conv_i8 conv;
+    qs_conv_i8 conv;
     qk_source_i8 source;
     int64_t group_stride;
     bool swap; /* NCHW outside, NHWC inside */
@@ -194,13 +194,14 @@ static int prepare(layer *k, buffers *b, qs_i8_epilogue *e) {
     if (code)
         return code;
     qs_i8_choose(&k->conv.w, &k->w_zp, k->source.flip, true, k->rules.wide);
-    k->conv.w.plain = !k->rules.int32_out && !clamp && !k->conv.w.sum_column;
-    if (!qk_weights_i8_layout(t, &k->conv.w) || !qs_i8_weights_bytes(&k->conv.w, &weights) ||
+    if (!k->rules.int32_out && !clamp && k->conv.w.zero_points != QS_ZP_COLUMN)
+        k->conv.w.result = QS_RESULT_BYTES;
+    if (!qs_conv_i8_weights_layout(t, &k->conv.w) || !qs_i8_weights_bytes(&k->conv.w, &weights) ||
         !qs_i8_epilogue_bytes(&k->conv.w, &epilogue))
         return qs_fail(k->error, QSIM_E_LIMIT, "the weights are too large");
     b->weights = qs_alloc(k->ctx, weights, 1);
     b->epilogue = qs_alloc(k->ctx, epilogue, 1);
-    b->offset = qs_alloc(k->ctx, qk_conv_i8_offsets(&k->conv.w), sizeof(*b->offset));
+    b->offset = qs_alloc(k->ctx, qs_conv_i8_offsets(&k->conv.w), sizeof(*b->offset));
     if (!b->weights || !b->epilogue || !b->offset)
         return qs_fail(k->error, QSIM_E_NOMEM, "out of memory");
     qs_i8_weights packed;
@@ -213,8 +214,9 @@ static int prepare(layer *k, buffers *b, qs_i8_epilogue *e) {
     k->conv.w_zp = packed.row_zp;
     k->conv.o = e->o;
     k->conv.post = e->use_post ? &e->post : NULL;
-    const size_t slices = qs_slice_count(k->ctx, SIZE_MAX, qk_conv_i8_ns(&k->conv));
-    if (!qk_conv_i8_plan(&k->conv, (int32_t)slices, b->offset, &scratch) || scratch > SIZE_MAX - 64)
+    const size_t slices = qs_slice_count(k->ctx, SIZE_MAX, qs_conv_i8_ns(&k->conv));
+    if (!qs_conv_i8_make_plan(&k->conv, (int32_t)slices, b->offset, &scratch) ||
+        scratch > SIZE_MAX - 64)
         return qs_fail(k->error, QSIM_E_LIMIT, "the layer is too large");
     b->scratch = qs_alloc(k->ctx, scratch + 64, 1);
     return b->scratch ? QSIM_OK : qs_fail(k->error, QSIM_E_NOMEM, "out of memory");
@@ -243,7 +245,7 @@ static int run_layer(layer *k) {
         goto done;
     }
     uint64_t saved = qs_fp_enter();
-    qk_conv_i8_run(k->ctx, &k->conv, b.x, b.y, b.scratch, false);
+    qs_conv_i8_run(k->ctx, &k->conv, b.x, b.y, b.scratch, false);
     qs_fp_restore(saved);
     export_y(k, b.y, y_elements);
 done:
@@ -318,25 +320,25 @@ static int conv_shapes(layer *k) {
     int64_t terms = w[1] * w[2], n = w[0] / o->groups;
     if (!qs_mul64(terms, w[3], &terms) || terms > INT32_MAX)
         return qs_fail(k->error, QSIM_E_LIMIT, "the kernel is too large");
-    k->conv = (qk_conv_i8){.batch = x[0],
-                           .h = (int32_t)x[h],
-                           .wd = (int32_t)x[h + 1],
-                           .ho = (int32_t)ho,
-                           .wo = (int32_t)wo,
-                           .stride_h = o->stride_h,
-                           .stride_w = o->stride_w,
-                           .dilation_h = o->dilation_h,
-                           .dilation_w = o->dilation_w,
-                           .pad_top = o->pad_top,
-                           .pad_left = o->pad_left};
-    k->conv.w = (qk_weights_i8){.groups = o->groups,
-                                .n = (int32_t)n,
-                                .kh = (int32_t)w[2],
-                                .kw = (int32_t)w[3],
-                                .c = (int32_t)w[1],
-                                .contiguous = o->dilation_w == 1,
-                                .stride_h = o->stride_h,
-                                .stride_w = o->stride_w};
+    k->conv = (qs_conv_i8){.g = {.batch = x[0],
+                                 .h = (int32_t)x[h],
+                                 .wd = (int32_t)x[h + 1],
+                                 .ho = (int32_t)ho,
+                                 .wo = (int32_t)wo,
+                                 .stride_h = o->stride_h,
+                                 .stride_w = o->stride_w,
+                                 .dilation_h = o->dilation_h,
+                                 .dilation_w = o->dilation_w,
+                                 .pad_top = o->pad_top,
+                                 .pad_left = o->pad_left}};
+    k->conv.w = (qs_conv_i8_weights){.groups = o->groups,
+                                     .n = (int32_t)n,
+                                     .kh = (int32_t)w[2],
+                                     .kw = (int32_t)w[3],
+                                     .c = (int32_t)w[1],
+                                     .contiguous = o->dilation_w == 1,
+                                     .stride_h = o->stride_h,
+                                     .stride_w = o->stride_w};
     k->source = (qk_source_i8){.n = (int32_t)n,
                                .kh = (int32_t)w[2],
                                .kw = (int32_t)w[3],
@@ -389,7 +391,7 @@ int qsim_linear(qsim_ctx *ctx, const qsim_tensor *x, const qsim_tensor *w,
     int32_t rows = (int32_t)x->dims[0], n = (int32_t)w->dims[0], terms = (int32_t)w->dims[1];
     k.conv = qs_i8_rows(rows);
     k.conv.w =
-        (qk_weights_i8){.groups = 1, .n = n, .kh = 1, .kw = 1, .c = terms, .contiguous = true};
+        (qs_conv_i8_weights){.groups = 1, .n = n, .kh = 1, .kw = 1, .c = terms, .contiguous = true};
     k.source = (qk_source_i8){.n = n, .kh = 1, .kw = 1, .c = terms, .sn = terms, .sc = 1};
     return run_layer(&k);
 }

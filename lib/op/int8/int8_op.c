@@ -87,7 +87,7 @@ QS_COLD int32_t qs_i8_out_type(const qs_infer *x, const qs_i8_roles *r) {
 /* ---- packing ---- */
 
 typedef struct qs_i8_packed {
-    qk_weights_i8 layout;
+    qs_conv_i8_weights layout;
     qs_i8_weights weights;
     qs_i8_epilogue epilogue;
     bool complete;          /* the epilogue too */
@@ -190,13 +190,13 @@ QS_COLD static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *s
                              const qs_i8_totals *totals) {
     const qk_i8 *t = p->ctx->kernels->i8;
     size_t bytes;
-    if (!qk_weights_i8_layout(t, &out->layout) || !qs_i8_weights_bytes(&out->layout, &bytes))
+    if (!qs_conv_i8_weights_layout(t, &out->layout) || !qs_i8_weights_bytes(&out->layout, &bytes))
         return pack_fail(p, QSIM_E_LIMIT, "the weights are too large");
     uint8_t *memory = qs_arena_raw64(p->arena, bytes);
     if (!memory)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     /* Products' panels are written as a whole. */
-    size_t whole = out->layout.depthwise ? 0 : out->layout.bytes;
+    size_t whole = qs_conv_i8_is_depthwise(&out->layout) ? 0 : out->layout.bytes;
     memset(memory + whole, 0, bytes - whole);
     qs_i8_weights_fill(t, &out->layout, source, shape->group_stride, w_zp, totals, memory,
                        &out->weights);
@@ -232,7 +232,8 @@ QS_COLD static int pack_proven(qs_pack *p, const qs_i8_roles *r, const qs_i8_sha
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     out->layout = shape->w;
     qs_i8_choose(&out->layout, w_zp, source->flip, known, rules.wide);
-    out->layout.plain = known && !rules.int32_out && !clamp && !out->layout.sum_column;
+    if (known && !rules.int32_out && !clamp && out->layout.zero_points != QS_ZP_COLUMN)
+        out->layout.result = QS_RESULT_BYTES;
     const bool summed = known && !rules.int32_out;
     code = pack_into(p, out, shape, source, w_zp, summed ? totals : NULL);
     if (!code && known)
@@ -279,7 +280,7 @@ QS_COLD bool qs_i8_makes_floats(const qs_pack *p) {
 QS_COLD int qs_i8_pack_floats(qs_pack *p) {
     const qs_i8_packed *packed = p->result;
     size_t bytes;
-    if (!packed || !qs_i8_makes_floats(p) || packed->layout.sum_column)
+    if (!packed || !qs_i8_makes_floats(p) || packed->layout.zero_points == QS_ZP_COLUMN)
         return QSIM_OK;
     const float *scales = qs_pack_const(p, QS_I8_W_SCALE), *adds = qs_pack_const(p, QS_I8_ADD);
     if (!scales || (!adds && pack_value(p, QS_I8_ADD)))
@@ -332,7 +333,7 @@ static void read_floats(const run *k, qs_i8_rules *r) {
 static void read_rules(const run *k, int64_t batch, uint8_t *memory, qs_i8_rules *r) {
     const qs_i8_plan *p = k->p;
     const qs_i8_roles *at = p->roles;
-    int64_t m = p->conv.ho, n = p->shape.w.n;
+    int64_t m = p->conv.g.ho, n = p->shape.w.n;
     int64_t xb = p->x_matrix ? p->x_matrix[batch] : 0, wb = p->w_matrix ? p->w_matrix[batch] : 0;
     const uint8_t *x_zp = part(role_in(k, at->x_zp), p->x_zps, m, xb, 1);
     const float *x_scale = part(role_in(k, at->x_scale), p->x_scales, m, xb, 4);
@@ -365,7 +366,7 @@ static void read_rules(const run *k, int64_t batch, uint8_t *memory, qs_i8_rules
 static void run_batch(const run *k, int64_t batch, uint8_t *memory) {
     const qs_i8_plan *p = k->p;
     const qk_i8 *t = p->conv.t;
-    qk_conv_i8 conv = p->conv;
+    qs_conv_i8 conv = p->conv;
     qs_i8_weights weights;
     qs_i8_rules rules;
     qs_i8_epilogue e;
@@ -393,7 +394,7 @@ static void run_batch(const run *k, int64_t batch, uint8_t *memory) {
     conv.x_zp = (uint8_t)rules.x_zp;
     conv.post = e.use_post ? &e.post : NULL;
     conv.after_arg = k->after_arg;
-    qk_conv_i8_run(k->f->ctx, &conv, k->x + xb * p->x_bytes,
+    qs_conv_i8_run(k->f->ctx, &conv, k->x + xb * p->x_bytes,
                    k->y + batch * p->y_elements * (p->int32_out ? 4 : 1), memory, false);
 }
 
@@ -407,7 +408,7 @@ static void run_task(void *arg, size_t task) {
 
 static void run_prepared(const qs_step *s, const qs_frame *f) {
     const qs_i8_plan *p = s->params;
-    qk_conv_i8_run(f->ctx, &p->conv, qs_step_in(s, f, p->roles->x), qs_step_out(s, f, 0),
+    qs_conv_i8_run(f->ctx, &p->conv, qs_step_in(s, f, p->roles->x), qs_step_out(s, f, 0),
                    f->scratch, s->overlaps);
 }
 
@@ -459,9 +460,9 @@ QS_COLD static int make_layout(qs_lower *l, qs_infer *x, qs_i8_plan *p) {
     }
     qs_i8_list list = {zp && zp->data ? zp->data->data : NULL, p->w_zps, p->w_signed};
     const bool any = (zp && !zp->data) || qs_i8_any_zero_point(&list, p->w_signed ? 0 : 0x80);
-    p->conv.w.row_sums = any && (!zp || zp->data) && p->w_zps <= 1 && !p->rows;
-    p->conv.w.sum_column = any && !p->conv.w.row_sums;
-    if (!qk_weights_i8_layout(p->conv.t, &p->conv.w) ||
+    const bool same = (!zp || zp->data) && p->w_zps <= 1 && !p->rows;
+    p->conv.w.zero_points = !any ? QS_ZP_NONE : same ? QS_ZP_SAME : QS_ZP_COLUMN;
+    if (!qs_conv_i8_weights_layout(p->conv.t, &p->conv.w) ||
         !qs_i8_weights_bytes(&p->conv.w, &p->weights_bytes))
         return qs_infer_fail(x, QSIM_E_LIMIT, "the weights are too large");
     return QSIM_OK;
@@ -470,7 +471,7 @@ QS_COLD static int make_layout(qs_lower *l, qs_infer *x, qs_i8_plan *p) {
 /* What nothing is known of: every x - zp up to 255, every weight up to 128 (255 with a zp). */
 QS_COLD static int check_worst(qs_infer *x, const qs_i8_plan *p) {
     int64_t k = (int64_t)p->conv.w.kh * p->conv.w.kw * p->conv.w.c;
-    if (!p->int32_out && k > INT32_MAX / 255 / (p->conv.w.sum_column ? 255 : 128))
+    if (!p->int32_out && k > INT32_MAX / 255 / (p->conv.w.zero_points == QS_ZP_COLUMN ? 255 : 128))
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
                              "a sum of %lld products may leave int32 where weights or their "
                              "parameters are not constant",
@@ -481,7 +482,7 @@ QS_COLD static int check_worst(qs_infer *x, const qs_i8_plan *p) {
 QS_COLD static int make_scratch(qs_infer *x, qs_i8_plan *p, size_t *scratch) {
     size_t rows = 0;
     if (!qs_i8_epilogue_bytes(&p->conv.w, &p->epilogue_bytes) ||
-        (p->rows && !qs_mul((size_t)p->conv.ho, 8, &rows)) || rows > SIZE_MAX / 4)
+        (p->rows && !qs_mul((size_t)p->conv.g.ho, 8, &rows)) || rows > SIZE_MAX / 4)
         return qs_infer_fail(x, QSIM_E_LIMIT, "an integer product is too large");
     p->row_bytes = p->rows ? 2 * qs_align(rows / 2, 64) : 0;
     size_t all = p->conv_bytes;
@@ -511,8 +512,8 @@ QS_COLD static void choose_floats(qs_i8_plan *p) {
         return;
     p->conv.after = how->after;
     p->conv.after_in_place = how->after != NULL;
-    p->conv.y_channels = how->into;
-    p->conv.y_column = how->column;
+    p->conv.g.y_channels = how->into;
+    p->conv.g.y_column = how->column;
 }
 
 QS_COLD int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
@@ -540,19 +541,20 @@ QS_COLD int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
     p->prepared = prepared;
     if (!prepared && (code = check_worst(&x, p)))
         return code;
-    const double ns = qk_conv_i8_ns(&p->conv);
+    const double ns = qs_conv_i8_ns(&p->conv);
     const size_t slices = qs_slice_count(l->ctx, SIZE_MAX, ns);
     p->tasks = (int32_t)qs_slice_count(l->ctx, (size_t)p->batches, (double)p->batches * ns);
-    p->post = prepared ? p->packed->epilogue.post : (qk_post_i8){0};
-    bool post = prepared ? p->packed->epilogue.use_post : p->conv.w.sum_column || p->rows;
+    p->post = prepared ? p->packed->epilogue.post : (qs_conv_i8_post){0};
+    bool post =
+        prepared ? p->packed->epilogue.use_post : p->conv.w.zero_points == QS_ZP_COLUMN || p->rows;
     p->conv.post = post ? &p->post : NULL;
-    int32_t *offset = qs_arena_alloc(l->arena, qk_conv_i8_offsets(&p->conv.w), sizeof(*offset));
+    int32_t *offset = qs_arena_alloc(l->arena, qs_conv_i8_offsets(&p->conv.w), sizeof(*offset));
     if (!offset)
         return qs_infer_fail(&x, QSIM_E_NOMEM, "out of memory");
-    if (!qk_conv_i8_plan(&p->conv, p->tasks > 1 ? 1 : (int32_t)slices, offset, &p->conv_bytes))
+    if (!qs_conv_i8_make_plan(&p->conv, p->tasks > 1 ? 1 : (int32_t)slices, offset, &p->conv_bytes))
         return qs_infer_fail(&x, QSIM_E_LIMIT, "an integer product is too large");
-    l->step->macs = qk_conv_i8_macs(&p->conv) * p->batches;
-    l->step->kernel = p->conv.w.depthwise ? "depthwise int8" : "gemm int8";
+    l->step->macs = qs_conv_i8_macs(&p->conv) * p->batches;
+    l->step->kernel = qs_conv_i8_is_depthwise(&p->conv.w) ? "depthwise int8" : "gemm int8";
     l->step->scratch = p->conv_bytes;
     l->step->run = run_prepared;
     if (prepared) {
@@ -560,9 +562,9 @@ QS_COLD int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
         p->conv.o = p->packed->epilogue.o;
         p->conv.w_zp = p->packed->weights.row_zp;
         p->conv.x_zp = (uint8_t)p->post.zp;
-        if (p->roles->x == 0 && !p->int32_out && p->conv.column_tasks == 1) {
-            l->step->min_lead = p->conv.before;
-            l->step->min_lag = p->conv.behind;
+        if (p->roles->x == 0 && !p->int32_out && p->conv.p.column_tasks == 1) {
+            l->step->min_lead = p->conv.p.before;
+            l->step->min_lag = p->conv.p.behind;
         }
         return QSIM_OK;
     }

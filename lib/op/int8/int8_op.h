@@ -36,8 +36,8 @@ int32_t qs_i8_out_type(const qs_infer *x, const qs_i8_roles *r);
 
 /* The weights as the operator stores them. */
 typedef struct qs_i8_shape {
-    qk_weights_i8 w;     /* the given fields */
-    qk_source_i8 source; /* w is set later */
+    qs_conv_i8_weights w; /* the given fields */
+    qk_source_i8 source;  /* w is set later */
     int64_t group_stride;
     int64_t matrices; /* of weights, one after the other */
 } qs_i8_shape;
@@ -46,7 +46,7 @@ typedef struct qs_i8_shape {
 int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape);
 
 /* What takes blocks of results where they lie, as soon as they are made. */
-typedef void qs_i8_after(const void *arg, const qk_block *block);
+typedef void qs_i8_after(const void *arg, const qs_conv_i8_block *block);
 
 /*
  * Sums that become floats where the kernels make them: of one product of constant weights, with one
@@ -72,13 +72,13 @@ typedef struct qs_i8_plan {
     qs_i8_floats floats;
     const qs_i8_roles *roles;
     qs_i8_shape shape;
-    qk_conv_i8 conv; /* geometry; a matrix product has batch 1, h = ho = rows, wd = wo = 1 */
+    qs_conv_i8 conv; /* geometry; a matrix product has batch 1, h = ho = rows, wd = wo = 1 */
     int64_t batches; /* of matrix products, else 1 */
     const int64_t *x_matrix, *w_matrix; /* of each batch; NULL: 0 */
     int64_t x_bytes, y_elements;        /* of one batch */
     /* found by qs_i8_lower */
     const struct qs_i8_packed *packed;
-    qk_post_i8 post;
+    qs_conv_i8_post post;
     int32_t lo, hi, tasks;
     int32_t x_zps, x_scales, w_scales, w_zps; /* elements of the lists */
     int32_t input_count;

@@ -45,8 +45,8 @@ typedef struct operands {
 } operands;
 
 /* All rows follow each other in both operands: they are one. */
-static void add_rows(const operands *r, const qk_block *k, const uint8_t *a, size_t a_stride,
-                     uint8_t *y) {
+static void add_rows(const operands *r, const qs_conv_i8_block *k, const uint8_t *a,
+                     size_t a_stride, uint8_t *y) {
     const uint8_t *other = r->other + k->at;
     const bool one = a_stride == k->n && k->stride == k->n;
     const size_t n = one ? k->n * k->rows : k->n, rows = one ? 1 : k->rows;
@@ -62,7 +62,7 @@ static void look_up(const qk_u8 *t, const uint8_t *table, const uint8_t *x, size
 }
 
 /* A block of at most PART bytes with a sum. */
-static void sum_part(const operands *r, const qk_block *k) {
+static void sum_part(const operands *r, const qs_conv_i8_block *k) {
     uint8_t looked_up[PART], sums[PART];
     const bool direct = !r->last && k->y_stride == k->n;
     const uint8_t *a = r->first ? looked_up : k->x;
@@ -76,30 +76,31 @@ static void sum_part(const operands *r, const qk_block *k) {
         qs_copy_rows(sums, (ptrdiff_t)k->n, k->y, (ptrdiff_t)k->y_stride, k->n, k->rows);
 }
 
-static qk_block part_of(const qk_block *k, size_t row, size_t rows, size_t column, size_t n) {
-    return (qk_block){.x = k->x + row * k->x_stride + column,
-                      .n = n,
-                      .rows = rows,
-                      .x_stride = k->x_stride,
-                      .at = k->at + row * k->stride + column,
-                      .stride = k->stride,
-                      .y = k->y + row * k->y_stride + column,
-                      .y_stride = k->y_stride};
+static qs_conv_i8_block part_of(const qs_conv_i8_block *k, size_t row, size_t rows, size_t column,
+                                size_t n) {
+    return (qs_conv_i8_block){.x = k->x + row * k->x_stride + column,
+                              .n = n,
+                              .rows = rows,
+                              .x_stride = k->x_stride,
+                              .at = k->at + row * k->stride + column,
+                              .stride = k->stride,
+                              .y = k->y + row * k->y_stride + column,
+                              .y_stride = k->y_stride};
 }
 
-static void sum_block(const void *arg, const qk_block *k) {
+static void sum_block(const void *arg, const qs_conv_i8_block *k) {
     const size_t n = k->n < PART ? k->n : PART, most = PART / n;
     for (size_t row = 0, rows; row < k->rows; row += rows) {
         rows = k->rows - row < most ? k->rows - row : most;
         for (size_t column = 0; column < k->n; column += n) {
             const size_t left = k->n - column;
-            const qk_block part = part_of(k, row, rows, column, left < n ? left : n);
+            const qs_conv_i8_block part = part_of(k, row, rows, column, left < n ? left : n);
             sum_part(arg, &part);
         }
     }
 }
 
-static void table_block(const void *arg, const qk_block *k) {
+static void table_block(const void *arg, const qs_conv_i8_block *k) {
     const operands *r = arg;
     if (!r->first)
         qs_copy_rows(k->x, (ptrdiff_t)k->x_stride, k->y, (ptrdiff_t)k->y_stride, k->n, k->rows);
@@ -109,14 +110,14 @@ static void table_block(const void *arg, const qk_block *k) {
 
 static void run_post_ops(const qs_step *s, const qs_frame *f) {
     const qs_i8_post_ops *b = s->params;
-    qk_conv_i8 conv = b->product.conv;
+    qs_conv_i8 conv = b->product.conv;
     const int32_t inputs = b->product.input_count;
     operands r = {.b = b};
     r.first = inputs > QS_I8_FIRST ? qs_step_in(s, f, QS_I8_FIRST) : NULL;
     r.other = b->sums ? qs_step_in(s, f, QS_I8_OTHER) : NULL;
     r.last = inputs > QS_I8_LAST ? qs_step_in(s, f, QS_I8_LAST) : NULL;
     conv.after_arg = &r;
-    qk_conv_i8_run(f->ctx, &conv, qs_step_in(s, f, 0), qs_step_out(s, f, 0), f->scratch,
+    qs_conv_i8_run(f->ctx, &conv, qs_step_in(s, f, 0), qs_step_out(s, f, 0), f->scratch,
                    s->overlaps);
 }
 
@@ -152,14 +153,14 @@ QS_COLD void qs_i8_plan_post_ops(const qs_lower *l, qs_i8_post_ops *b) {
     const qs_node *n = l->node;
     b->t = l->ctx->kernels->u8;
     /* A depthwise convolution that writes into a larger tensor hands its channels on, too. */
-    const bool apart = b->product.conv.y_channels > 0 && qs_node_int(n, "group", 1) > 1;
+    const bool apart = b->product.conv.g.y_channels > 0 && qs_node_int(n, "group", 1) > 1;
     if (n->input_count <= QS_I8_FIRST && !apart)
         return;
     b->sums = n->input_count > QS_I8_OTHER;
     if (b->sums)
         b->pair = pair_of(l);
     b->product.conv.after = b->sums ? sum_block : table_block;
-    b->product.conv.after_in_place = !b->sums && b->product.conv.y_channels == 0;
+    b->product.conv.after_in_place = !b->sums && b->product.conv.g.y_channels == 0;
 }
 
 QS_COLD int qs_i8_lower_post_ops(qs_lower *l, qs_i8_post_ops *b) {
@@ -174,6 +175,6 @@ QS_COLD int qs_i8_lower_post_ops(qs_lower *l, qs_i8_post_ops *b) {
                        "%s: something follows a product without weights (node '%s', %s)", l->model,
                        l->node->name, l->node->op_type);
     l->step->run = run_post_ops;
-    l->step->kernel = names[kind][b->product.conv.w.depthwise];
+    l->step->kernel = names[kind][qs_conv_i8_is_depthwise(&b->product.conv.w)];
     return QSIM_OK;
 }

@@ -6,7 +6,7 @@
 
 #include "quant/requantize.h"
 
-static size_t columns_of(const qk_weights_i8 *w) {
+static size_t columns_of(const qs_conv_i8_weights *w) {
     return (size_t)w->groups * (size_t)w->n;
 }
 
@@ -25,14 +25,18 @@ static bool one_zero_point(const qs_i8_list *w_zp) {
     return true;
 }
 
-void qs_i8_choose(qk_weights_i8 *w, const qs_i8_list *w_zp, uint8_t flip, bool known, bool wide) {
+void qs_i8_choose(qs_conv_i8_weights *w, const qs_i8_list *w_zp, uint8_t flip, bool known,
+                  bool wide) {
     bool any = qs_i8_any_zero_point(w_zp, flip);
-    w->split = any && !wide && w->groups > 1 && w->n == 1 && w->c == 1;
+    bool split = any && !wide && w->groups > 1 && w->n == 1 && w->c == 1;
     /* 127 - -128 is no sum of two s8. */
-    for (int32_t i = 0; i < (w_zp->data ? w_zp->count : 1) && w->split; i++)
-        w->split = qs_i8_list_at(w_zp, i) - flip > -128;
-    w->row_sums = any && known && !wide && !w->split && one_zero_point(w_zp);
-    w->sum_column = (any || wide) && !w->split && !w->row_sums;
+    for (int32_t i = 0; i < (w_zp->data ? w_zp->count : 1) && split; i++)
+        split = qs_i8_list_at(w_zp, i) - flip > -128;
+    const bool same = any && known && !wide && one_zero_point(w_zp);
+    w->zero_points = split           ? QS_ZP_SPLIT
+                     : same          ? QS_ZP_SAME
+                     : (any || wide) ? QS_ZP_COLUMN
+                                     : QS_ZP_NONE;
 }
 
 /* Memory is cut from one block in aligned pieces. */
@@ -42,7 +46,7 @@ static void *cut(uint8_t **at, size_t count) {
     return piece;
 }
 
-bool qs_i8_weights_bytes(const qk_weights_i8 *w, size_t *bytes) {
+bool qs_i8_weights_bytes(const qs_conv_i8_weights *w, size_t *bytes) {
     size_t columns = columns_of(w);
     if (w->bytes > SIZE_MAX / 4 || columns > SIZE_MAX / 64)
         return false;
@@ -50,7 +54,7 @@ bool qs_i8_weights_bytes(const qk_weights_i8 *w, size_t *bytes) {
     return true;
 }
 
-void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
+void qs_i8_weights_fill(const qk_i8 *t, const qs_conv_i8_weights *w, const qk_source_i8 *s,
                         int64_t group_stride, const qs_i8_list *w_zp, const qs_i8_totals *totals,
                         void *memory, qs_i8_weights *out) {
     const int64_t terms = (int64_t)w->kh * w->kw * w->c;
@@ -58,16 +62,18 @@ void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_
     uint8_t *at = (uint8_t *)memory + qs_align(w->bytes, 64);
     int32_t *colsum = cut(&at, columns), *zero_points = cut(&at, columns);
     qk_source_i8 source = *s;
-    for (size_t i = 0; i < columns && (w->sum_column || w->split); i++)
+    for (size_t i = 0;
+         i < columns && (w->zero_points == QS_ZP_COLUMN || w->zero_points == QS_ZP_SPLIT); i++)
         zero_points[i] = qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
-    source.zp = w->split ? zero_points : NULL;
-    qk_weights_i8_pack(t, w, &source, group_stride, memory, totals ? NULL : colsum);
+    source.zp = w->zero_points == QS_ZP_SPLIT ? zero_points : NULL;
+    qs_conv_i8_weights_pack(t, w, &source, group_stride, memory, totals ? NULL : colsum);
     for (size_t i = 0; i < columns && totals; i++) {
-        const int64_t zp = w->split ? 0 : qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
+        const int64_t zp =
+            w->zero_points == QS_ZP_SPLIT ? 0 : qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
         colsum[i] = (int32_t)(totals->sum[i] + terms * zp);
     }
-    *out = (qs_i8_weights){memory, colsum, w->sum_column ? zero_points : NULL,
-                           w->row_sums ? qs_i8_list_at(w_zp, 0) - s->flip : 0};
+    *out = (qs_i8_weights){memory, colsum, w->zero_points == QS_ZP_COLUMN ? zero_points : NULL,
+                           w->zero_points == QS_ZP_SAME ? qs_i8_list_at(w_zp, 0) - s->flip : 0};
 }
 
 static float multiplier_of(const qs_i8_rules *r, int64_t column) {
@@ -75,7 +81,7 @@ static float multiplier_of(const qs_i8_rules *r, int64_t column) {
     return r->mult ? w : qs_requantize_multiplier(r->x_scale, w, r->y_scale);
 }
 
-bool qs_i8_epilogue_bytes(const qk_weights_i8 *w, size_t *bytes) {
+bool qs_i8_epilogue_bytes(const qs_conv_i8_weights *w, size_t *bytes) {
     size_t columns = columns_of(w), positions = (size_t)w->positions;
     if (columns > SIZE_MAX / 64 || positions > SIZE_MAX / 64)
         return false;
@@ -83,7 +89,7 @@ bool qs_i8_epilogue_bytes(const qk_weights_i8 *w, size_t *bytes) {
     return true;
 }
 
-bool qs_i8_columns_bytes(const qk_weights_i8 *w, size_t *bytes) {
+bool qs_i8_columns_bytes(const qs_conv_i8_weights *w, size_t *bytes) {
     size_t columns = columns_of(w), positions = (size_t)w->positions;
     if (columns > SIZE_MAX / 64 || positions > SIZE_MAX / 64)
         return false;
@@ -91,7 +97,7 @@ bool qs_i8_columns_bytes(const qk_weights_i8 *w, size_t *bytes) {
     return true;
 }
 
-void qs_i8_columns_fill(const qk_i8 *t, const qk_weights_i8 *w, const int32_t *colsum,
+void qs_i8_columns_fill(const qk_i8 *t, const qs_conv_i8_weights *w, const int32_t *colsum,
                         const float *w_scale, const float *add, void *memory, qs_i8_columns *out) {
     const size_t columns = columns_of(w), positions = (size_t)w->positions;
     uint8_t *at = memory;
@@ -99,14 +105,14 @@ void qs_i8_columns_fill(const qk_i8 *t, const qk_weights_i8 *w, const int32_t *c
     float *scales = cut(&at, positions), *adds = cut(&at, positions), *zeros = cut(&at, columns);
     for (size_t i = 0; i < columns && !add; i++)
         zeros[i] = -0.0f; /* changes no sum */
-    qk_weights_i8_spread(t, w, colsum, sums);
-    qk_weights_i8_spread(t, w, w_scale, scales);
-    qk_weights_i8_spread(t, w, add ? add : zeros, adds);
+    qs_conv_i8_weights_spread(t, w, colsum, sums);
+    qs_conv_i8_weights_spread(t, w, w_scale, scales);
+    qs_conv_i8_weights_spread(t, w, add ? add : zeros, adds);
     *out = (qs_i8_columns){sums, scales, adds};
 }
 
 /* All that depends on x. */
-static qk_out_i8 floats_of(const qk_weights_i8 *w, const qs_i8_rules *r, uint32_t zeros,
+static qk_out_i8 floats_of(const qs_conv_i8_weights *w, const qs_i8_rules *r, uint32_t zeros,
                            uint8_t *at) {
     const size_t positions = (size_t)w->positions;
     const int32_t *colsum = r->floats->colsum;
@@ -125,7 +131,7 @@ static qk_out_i8 floats_of(const qk_weights_i8 *w, const qs_i8_rules *r, uint32_
                        .high = r->high};
 }
 
-void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_weights *packed,
+void qs_i8_epilogue_fill(const qk_i8 *t, const qs_conv_i8_weights *w, const qs_i8_weights *packed,
                          const qs_i8_rules *r, void *memory, qs_i8_epilogue *out) {
     size_t columns = columns_of(w), positions = (size_t)w->positions;
     uint8_t *at = memory;
@@ -145,9 +151,9 @@ void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_wei
             mult[i] = r->row_scale ? (r->w_scales == 1 ? r->w_scale[0] : r->w_scale[i])
                                    : multiplier_of(r, (int64_t)i);
     }
-    qk_weights_i8_spread(t, w, bias, bias_at);
+    qs_conv_i8_weights_spread(t, w, bias, bias_at);
     if (!r->int32_out)
-        qk_weights_i8_spread(t, w, mult, mult_at);
+        qs_conv_i8_weights_spread(t, w, mult, mult_at);
     out->o = (qk_out_i8){.bias = (const int32_t *)bias_at,
                          .mult = r->int32_out ? NULL : mult_at,
                          .zp = r->y_zp,
@@ -156,23 +162,23 @@ void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_wei
                          .clamp = true,
                          .fits16 = r->fits16};
     out->use_post = post;
-    out->post = (qk_post_i8){.colsum = packed->colsum,
-                             .w_zp = packed->w_zp,
-                             .wide_bias = r->wide ? r->bias : NULL,
-                             .row_zp = r->row_zp,
-                             .zp = r->x_zp,
-                             .k = w->kh * w->kw * w->c,
-                             .mult = r->int32_out || r->row_scale ? NULL : mult,
-                             .row_scale = r->int32_out ? NULL : r->row_scale,
-                             .col_scale = mult,
-                             .y_scale = r->y_scale};
+    out->post = (qs_conv_i8_post){.colsum = packed->colsum,
+                                  .w_zp = packed->w_zp,
+                                  .wide_bias = r->wide ? r->bias : NULL,
+                                  .row_zp = r->row_zp,
+                                  .zp = r->x_zp,
+                                  .k = w->kh * w->kw * w->c,
+                                  .mult = r->int32_out || r->row_scale ? NULL : mult,
+                                  .row_scale = r->int32_out ? NULL : r->row_scale,
+                                  .col_scale = mult,
+                                  .y_scale = r->y_scale};
 }
 
 static bool fits(int64_t least, int64_t greatest) {
     return least >= INT32_MIN && greatest <= INT32_MAX;
 }
 
-void qs_i8_sum_up(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
+void qs_i8_sum_up(const qs_conv_i8_weights *w, const qk_source_i8 *s, int64_t group_stride,
                   const qs_i8_list *w_zp, const qs_i8_totals *to) {
     int32_t zp[QK_I8_TOTALS];
     qk_source_i8 source = *s;
@@ -186,7 +192,7 @@ void qs_i8_sum_up(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_s
         }
 }
 
-bool qs_i8_prove(const qk_weights_i8 *w, const qs_i8_totals *t, qs_i8_rules *r, bool *clamp,
+bool qs_i8_prove(const qs_conv_i8_weights *w, const qs_i8_totals *t, qs_i8_rules *r, bool *clamp,
                  int32_t *column, int64_t *bound) {
     *clamp = false;
     r->wide = false;
@@ -244,7 +250,7 @@ static bool narrow_column(const qs_i8_rules *r, float m, int64_t least, int64_t 
     return true;
 }
 
-bool qs_i8_narrow(const qk_weights_i8 *w, const qs_i8_totals *t, const qs_i8_rules *r,
+bool qs_i8_narrow(const qs_conv_i8_weights *w, const qs_i8_totals *t, const qs_i8_rules *r,
                   int32_t *bias) {
     for (int64_t at = 0; at < (int64_t)w->groups * w->n; at++) {
         int64_t least, greatest;

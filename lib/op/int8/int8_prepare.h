@@ -7,7 +7,7 @@
 #ifndef QS_INT8_PREPARE_H
 #define QS_INT8_PREPARE_H
 
-#include "kernel/i8_conv.h"
+#include "op/int8/conv_i8.h"
 
 /* 8-bit numbers, one or one per column; NULL data: zeros. */
 typedef struct qs_i8_list {
@@ -27,10 +27,11 @@ static inline int32_t qs_i8_list_at(const qs_i8_list *l, int64_t i) {
 bool qs_i8_any_zero_point(const qs_i8_list *w_zp, uint8_t flip);
 
 /*
- * Sets sum_column, row_sums or split: how zero points of constant weights are dealt with. known:
+ * Sets zero_points: how those of constant weights are dealt with. known:
  * all other parameters are constant; wide: sums need the general epilogue in any case.
  */
-void qs_i8_choose(qk_weights_i8 *w, const qs_i8_list *w_zp, uint8_t flip, bool known, bool wide);
+void qs_i8_choose(qs_conv_i8_weights *w, const qs_i8_list *w_zp, uint8_t flip, bool known,
+                  bool wide);
 
 /* Of every column, the sum of w - zp and the sum of those above 0. */
 typedef struct qs_i8_totals {
@@ -38,25 +39,25 @@ typedef struct qs_i8_totals {
 } qs_i8_totals;
 
 /* w_zp is in the terms of the stored weights, as below. */
-void qs_i8_sum_up(const qk_weights_i8 *w, const qk_source_i8 *s, int64_t group_stride,
+void qs_i8_sum_up(const qs_conv_i8_weights *w, const qk_source_i8 *s, int64_t group_stride,
                   const qs_i8_list *w_zp, const qs_i8_totals *to);
 
 /* Packed weights of a layout. */
 typedef struct qs_i8_weights {
     const int8_t *b;
     const int32_t *colsum; /* groups * n */
-    const int32_t *w_zp;   /* the same many, NULL without sum_column */
-    int32_t row_zp;        /* the zero point with row_sums, else 0 */
+    const int32_t *w_zp;   /* the same many, NULL without QS_ZP_COLUMN */
+    int32_t row_zp;        /* the zero point with QS_ZP_SAME, else 0 */
 } qs_i8_weights;
 
 /* Bytes that qs_i8_weights_fill needs, 64-byte aligned. false: too many. */
-bool qs_i8_weights_bytes(const qk_weights_i8 *w, size_t *bytes);
+bool qs_i8_weights_bytes(const qs_conv_i8_weights *w, size_t *bytes);
 
 /*
  * w_zp is in the terms of the stored weights: u8 weights are flipped into s8 together with it.
  * totals: where they are known, or NULL.
  */
-void qs_i8_weights_fill(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
+void qs_i8_weights_fill(const qk_i8 *t, const qs_conv_i8_weights *w, const qk_source_i8 *s,
                         int64_t group_stride, const qs_i8_list *w_zp, const qs_i8_totals *totals,
                         void *memory, qs_i8_weights *out);
 
@@ -87,24 +88,24 @@ typedef struct qs_i8_columns {
 } qs_i8_columns;
 
 /* Bytes that qs_i8_columns_fill needs. false: too many. */
-bool qs_i8_columns_bytes(const qk_weights_i8 *w, size_t *bytes);
+bool qs_i8_columns_bytes(const qs_conv_i8_weights *w, size_t *bytes);
 
 /* From natural order; add may be NULL. */
-void qs_i8_columns_fill(const qk_i8 *t, const qk_weights_i8 *w, const int32_t *colsum,
+void qs_i8_columns_fill(const qk_i8 *t, const qs_conv_i8_weights *w, const int32_t *colsum,
                         const float *w_scale, const float *add, void *memory, qs_i8_columns *out);
 
 typedef struct qs_i8_epilogue {
     qk_out_i8 o;
-    qk_post_i8 post;
+    qs_conv_i8_post post;
     bool use_post;
 } qs_i8_epilogue;
 
-bool qs_i8_epilogue_bytes(const qk_weights_i8 *w, size_t *bytes);
+bool qs_i8_epilogue_bytes(const qs_conv_i8_weights *w, size_t *bytes);
 
 /*
  * Fills o.clamp with true: the caller that has proven its bounds with qs_i8_prove clears it.
  */
-void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_weights *packed,
+void qs_i8_epilogue_fill(const qk_i8 *t, const qs_conv_i8_weights *w, const qs_i8_weights *packed,
                          const qs_i8_rules *r, void *memory, qs_i8_epilogue *out);
 
 /*
@@ -112,7 +113,7 @@ void qs_i8_epilogue_fill(const qk_i8 *t, const qk_weights_i8 *w, const qs_i8_wei
  * not fit int32 even without its bias, or a multiplier is not finite (*column says which, *bound
  * the sum, 0 for a multiplier). *clamp: a product with the multiplier may leave int32.
  */
-bool qs_i8_prove(const qk_weights_i8 *w, const qs_i8_totals *t, qs_i8_rules *r, bool *clamp,
+bool qs_i8_prove(const qs_conv_i8_weights *w, const qs_i8_totals *t, qs_i8_rules *r, bool *clamp,
                  int32_t *column, int64_t *bound);
 
 /*
@@ -120,20 +121,20 @@ bool qs_i8_prove(const qk_weights_i8 *w, const qs_i8_totals *t, qs_i8_rules *r, 
  * channels have such), get a bias of sane size in bias[] (one per column): the same results, and
  * no wide sums. False: some column is wide for another reason.
  */
-bool qs_i8_narrow(const qk_weights_i8 *w, const qs_i8_totals *t, const qs_i8_rules *r,
+bool qs_i8_narrow(const qs_conv_i8_weights *w, const qs_i8_totals *t, const qs_i8_rules *r,
                   int32_t *bias);
 
 /* A matrix product of `rows` rows as a convolution: its geometry without the weights. */
-static inline qk_conv_i8 qs_i8_rows(int32_t rows) {
-    return (qk_conv_i8){.batch = 1,
-                        .h = rows,
-                        .ho = rows,
-                        .wd = 1,
-                        .wo = 1,
-                        .stride_h = 1,
-                        .stride_w = 1,
-                        .dilation_h = 1,
-                        .dilation_w = 1};
+static inline qs_conv_i8 qs_i8_rows(int32_t rows) {
+    return (qs_conv_i8){.g = {.batch = 1,
+                              .h = rows,
+                              .ho = rows,
+                              .wd = 1,
+                              .wo = 1,
+                              .stride_h = 1,
+                              .stride_w = 1,
+                              .dilation_h = 1,
+                              .dilation_w = 1}};
 }
 
 #endif

@@ -87,15 +87,15 @@ static bool shape_of(const qs_node *n, const qs_value *w, qs_i8_shape *s) {
         terms > INT32_MAX || groups > INT32_MAX)
         return false;
     memset(s, 0, sizeof(*s));
-    s->w = (qk_weights_i8){.groups = (int32_t)groups,
-                           .n = (int32_t)(m / groups),
-                           .kh = (int32_t)kh,
-                           .kw = (int32_t)kw,
-                           .c = (int32_t)c,
-                           .contiguous = along(n, "dilations", 0) == 1,
-                           .apart = qs_node_attr(n, "into") != NULL,
-                           .stride_h = along(n, "strides", 1),
-                           .stride_w = along(n, "strides", 0)};
+    s->w = (qs_conv_i8_weights){.groups = (int32_t)groups,
+                                .n = (int32_t)(m / groups),
+                                .kh = (int32_t)kh,
+                                .kw = (int32_t)kw,
+                                .c = (int32_t)c,
+                                .contiguous = along(n, "dilations", 0) == 1,
+                                .apart = qs_node_attr(n, "into") != NULL,
+                                .stride_h = along(n, "strides", 1),
+                                .stride_w = along(n, "strides", 0)};
     s->source = (qk_source_i8){.n = s->w.n,
                                .kh = s->w.kh,
                                .kw = s->w.kw,
@@ -125,7 +125,8 @@ static int pack(qs_pack *p, const qs_i8_roles *r) {
     if (!shape_of(p->node, &p->graph->values[p->node->inputs[r->w]], &shape))
         return qs_fail(p->error, QSIM_E_LIMIT, "%s: the weights are too large (node '%s', %s)",
                        p->model, p->node->name, p->node->op_type);
-    shape.w.floats = r == &integer && qs_i8_makes_floats(p) && !is_dilated(p->node);
+    if (r == &integer && qs_i8_makes_floats(p) && !is_dilated(p->node))
+        shape.w.result = QS_RESULT_FLOATS;
     return qs_i8_pack(p, r, &shape);
 }
 
@@ -138,7 +139,7 @@ static int pack_integer(qs_pack *p) {
 }
 
 /* QS_WINDOW_LIMIT bounds every number. */
-static void geometry(const qs_window *w, qk_conv_i8 *c) {
+static void geometry(const qs_window *w, qs_conv_i8_geometry *c) {
     c->batch = w->batch.size;
     c->h = (int32_t)w->in[0];
     c->wd = (int32_t)w->in[1];
@@ -167,7 +168,7 @@ static int lower_into(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
     p->batches = 1;
     if (!shape_of(l->node, w, &p->shape))
         return qs_infer_fail(&x, QSIM_E_LIMIT, "the weights are too large");
-    geometry(&window, &p->conv);
+    geometry(&window, &p->conv.g);
     return qs_i8_lower(l, p);
 }
 
@@ -182,8 +183,8 @@ static int lower_qlinear(qs_lower *l) {
                        l->node->name, l->node->op_type);
     if (l->node->input_count > QS_I8_CONV_OVER && qs_lower_in(l, QS_I8_CONV_OVER))
         l->step->reuses = QS_I8_CONV_OVER;
-    b->product.conv.y_channels = (int32_t)into;
-    b->product.conv.y_column = into ? (int32_t)qs_node_int(l->node, "column", 0) : 0;
+    b->product.conv.g.y_channels = (int32_t)into;
+    b->product.conv.g.y_column = into ? (int32_t)qs_node_int(l->node, "column", 0) : 0;
     qs_i8_plan_post_ops(l, b);
     int code = lower_into(l, &qlinear, &b->product);
     return code ? code : qs_i8_lower_post_ops(l, b);

@@ -84,12 +84,12 @@ static bool shape_of(const qs_node *n, const qs_value *v, qs_i8_shape *s) {
     if (b.rows > INT32_MAX || b.cols > INT32_MAX)
         return false;
     memset(s, 0, sizeof(*s));
-    s->w = (qk_weights_i8){.groups = 1,
-                           .n = (int32_t)b.cols,
-                           .kh = 1,
-                           .kw = 1,
-                           .c = (int32_t)b.rows,
-                           .contiguous = true};
+    s->w = (qs_conv_i8_weights){.groups = 1,
+                                .n = (int32_t)b.cols,
+                                .kh = 1,
+                                .kw = 1,
+                                .c = (int32_t)b.rows,
+                                .contiguous = true};
     s->source = (qk_source_i8){.n = s->w.n, .kh = 1, .kw = 1, .c = s->w.c, .sn = 1, .sc = b.cols};
     if (right.dims == turned) {
         s->source.sn = b.rows;
@@ -175,7 +175,7 @@ static int lower_into(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
         return qs_infer_fail(&x, QSIM_E_LIMIT, "a matrix product has %lld rows", (long long)rows);
     p->x_bytes = rows * a.cols;
     p->y_elements = rows * b.cols;
-    const qk_conv_i8 conv = p->conv;
+    const qs_conv_i8 conv = p->conv;
     p->conv = qs_i8_rows((int32_t)rows);
     p->conv.after = conv.after;
     p->conv.after_in_place = conv.after_in_place;

@@ -138,7 +138,7 @@ static scale_job job_of(const scale_plan *p, const qs_step *s, const qs_frame *f
 }
 
 /* Floats that have just been made: what comes after them. */
-static void finish_block(const void *arg, const qk_block *block) {
+static void finish_block(const void *arg, const qs_conv_i8_block *block) {
     const scale_job *s = arg;
     const bool one = block->y_stride == block->n && block->stride == block->n;
     const size_t rows = one ? 1 : block->rows, n = (one ? block->rows : 1) * block->n / 4;

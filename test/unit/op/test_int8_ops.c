@@ -426,7 +426,7 @@ static void test_narrow(void) {
                          .y_zp = y_zp,
                          .lo = lo,
                          .hi = (int32_t)between(lo, 255)};
-        qk_weights_i8 w = {.groups = 1, .n = 1, .kh = 1, .kw = 1, .c = 8};
+        qs_conv_i8_weights w = {.groups = 1, .n = 1, .kh = 1, .kw = 1, .c = 8};
         qk_source_i8 source = {
             .w = weights, .n = 1, .kh = 1, .kw = 1, .c = 8, .sn = 8, .sc = 1, .sy = 8, .sx = 8};
         qs_i8_list zp = {NULL, 0, true};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How 8-bit weights lie in memory for the kernels at hand, and packing them so. */
-#include "kernel/i8_conv.h"
+#include "op/int8/conv_i8.h"
 
 static int32_t common_divisor(int32_t a, int32_t b) {
     while (b) {
@@ -16,30 +16,34 @@ static int32_t common_divisor(int32_t a, int32_t b) {
  * one pixel of many channels whose weights repeat: as many as fill whole vectors. Window kernels
  * to bytes look after themselves.
  */
-static bool layout_depthwise(const qk_i8 *t, qk_weights_i8 *w) {
+static bool layout_depthwise(const qk_i8 *t, qs_conv_i8_weights *w) {
     int32_t block = 16 * t->lanes, groups;
     size_t taps, bytes;
+    const bool split = w->zero_points == QS_ZP_SPLIT;
     if (w->groups > INT32_MAX - 64 || !qs_mul((size_t)w->kh + 1, (size_t)w->kw, &taps) ||
         taps > INT32_MAX / 2 - 8)
         return false;
     /* Where pixels can stand side by side, floats of few channels are faster so. */
     const int64_t room = (int64_t)block * ((w->groups - 1) / block + 1);
     const bool filled = w->stride_w == 2 || 4 * (int64_t)w->groups >= 3 * room;
-    const bool has = w->floats ? filled && qk_i8_floats_window(t, w->kh, w->kw, w->stride_h,
-                                                               w->stride_w, w->split)
-                               : w->plain && qk_i8_has_window(t, w->kh, w->kw);
-    w->window = has && w->stride_h > 0 && w->stride_h <= 64 && w->stride_w > 0 && w->stride_w <= 64;
+    const bool has =
+        w->result == QS_RESULT_FLOATS
+            ? filled && qk_i8_floats_window(t, w->kh, w->kw, w->stride_h, w->stride_w, split)
+            : w->result == QS_RESULT_BYTES && qk_i8_has_window(t, w->kh, w->kw);
+    w->choice = has && w->stride_h > 0 && w->stride_h <= 64 && w->stride_w > 0 && w->stride_w <= 64
+                    ? QS_CONV_DEPTHWISE_2D
+                    : QS_CONV_DEPTHWISE;
     w->channels = w->groups;
-    if (!w->window && w->stride_w == 1 && w->groups < block)
+    if (w->choice != QS_CONV_DEPTHWISE_2D && w->stride_w == 1 && w->groups < block)
         w->channels = block / common_divisor(block, w->groups) * w->groups;
     w->positions = qk_i8_depthwise_positions(t, w->channels);
     taps = (size_t)w->kh * (size_t)w->kw;
-    taps = w->split ? 2 * qs_align(taps, 4) : taps;
+    taps = split ? 2 * qs_align(taps, 4) : taps;
     w->taps = (int32_t)taps;
     taps = qs_align(taps, 4);
-    if (w->window) {
+    if (w->choice == QS_CONV_DEPTHWISE_2D) {
         groups = qk_i8_window_groups(t, w->kh);
-        taps = (size_t)(4 * groups * w->kw * qk_i8_window_sets(t, w->kh, w->stride_h, w->split));
+        taps = (size_t)(4 * groups * w->kw * qk_i8_window_sets(t, w->kh, w->stride_h, split));
     }
     if (!qs_mul(taps, (size_t)w->positions, &bytes))
         return false;
@@ -58,8 +62,8 @@ static int64_t row_cost(const qk_i8 *t, const qk_form_i8 *f) {
     return quarters * (dwords + 2) + dwords / 2 + 8;
 }
 
-static void set_pixels(const qk_weights_i8 *w, qk_source_i8 *s, int32_t pixels) {
-    s->whole = w->whole;
+static void set_pixels(const qs_conv_i8_weights *w, qk_source_i8 *s, int32_t pixels) {
+    s->whole = w->choice == QS_CONV_GATHERED;
     s->pixels = pixels;
     s->shift = pixels > 1 ? w->stride_w * w->c : 0;
 }
@@ -68,12 +72,13 @@ static void set_pixels(const qk_weights_i8 *w, qk_source_i8 *s, int32_t pixels) 
  * Few columns leave vectors empty and few channels leave dwords empty: neighbouring outputs then
  * make one row. It may read beyond the image's end, but not beyond the 64 bytes that are there.
  */
-static int32_t choose_pixels(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s) {
+static int32_t choose_pixels(const qk_i8 *t, const qs_conv_i8_weights *w, const qk_source_i8 *s) {
     qk_form_i8 f;
     qk_source_i8 wide = *s;
     int32_t best = 1, row = w->kw * w->c;
-    if (!w->merged || w->apart || w->sum_column || w->row_sums || w->kw < 2 || w->stride_w < 1 ||
-        w->n > 32 || w->c > 64 || w->stride_w > 64 || !qk_i8_form(t, s, true, false, &f))
+    if (w->choice == QS_CONV_BY_TAPS || w->apart || w->zero_points != QS_ZP_NONE || w->kw < 2 ||
+        w->stride_w < 1 || w->n > 32 || w->c > 64 || w->stride_w > 64 ||
+        !qk_i8_form(t, s, true, false, &f))
         return 1;
     int64_t least = row_cost(t, &f) * 15 / 16; /* a small gain is no gain */
     for (int32_t pixels = 2; pixels * w->n <= 64; pixels++) {
@@ -90,16 +95,17 @@ static int32_t choose_pixels(const qk_i8 *t, const qk_weights_i8 *w, const qk_so
 }
 
 /* Kernel rows that waste much of their last dword are better laid end to end first. */
-static bool is_whole(const qk_i8 *t, const qk_weights_i8 *w, qk_source_i8 s) {
+static bool gathers(const qk_i8 *t, const qs_conv_i8_weights *w, qk_source_i8 s) {
     qk_form_i8 rows, whole;
     int64_t row = (int64_t)w->kw * w->c;
-    if (!t->gather || !w->merged || w->kh < 2 || w->stride_w < 1 || row > 64 || w->kh > 16)
+    if (!t->gather || w->choice == QS_CONV_BY_TAPS || w->kh < 2 || w->stride_w < 1 || row > 64 ||
+        w->kh > 16)
         return false;
-    if (!qk_i8_form(t, &s, true, w->sum_column, &rows))
+    if (!qk_i8_form(t, &s, true, w->zero_points == QS_ZP_COLUMN, &rows))
         return false;
     s.pixels = 1;
     s.whole = true;
-    if (!qk_i8_form(t, &s, true, w->sum_column, &whole))
+    if (!qk_i8_form(t, &s, true, w->zero_points == QS_ZP_COLUMN, &whole))
         return false;
     int64_t next = (int64_t)w->stride_w * w->c;
     bool small = w->kh <= 4 && next + row <= 16 && w->kh * row <= 32;
@@ -107,20 +113,21 @@ static bool is_whole(const qk_i8 *t, const qk_weights_i8 *w, qk_source_i8 s) {
     return row_cost(t, &whole) + copies < row_cost(t, &rows) / w->pixels;
 }
 
-bool qk_weights_i8_layout(const qk_i8 *t, qk_weights_i8 *w) {
+bool qs_conv_i8_weights_layout(const qk_i8 *t, qs_conv_i8_weights *w) {
     qk_source_i8 s = {.n = w->n, .kh = w->kh, .kw = w->kw, .c = w->c};
     int64_t positions;
-    w->depthwise = w->groups > 1 && w->n == 1 && w->c == 1 && !w->sum_column && !w->row_sums;
-    w->merged = w->groups == 1 && (w->contiguous || w->kw == 1);
-    if (w->depthwise)
+    if (w->groups > 1 && w->n == 1 && w->c == 1 && w->zero_points != QS_ZP_COLUMN &&
+        w->zero_points != QS_ZP_SAME)
         return layout_depthwise(t, w);
-    w->whole = false;
+    w->choice = w->groups == 1 && (w->contiguous || w->kw == 1) ? QS_CONV_BY_ROWS : QS_CONV_BY_TAPS;
     w->pixels = choose_pixels(t, w, &s);
     set_pixels(w, &s, w->pixels);
-    w->whole = is_whole(t, w, s);
-    if (w->whole)
+    if (gathers(t, w, s)) {
+        w->choice = QS_CONV_GATHERED;
         set_pixels(w, &s, w->pixels = 1);
-    if (!qk_i8_form(t, &s, w->merged, w->sum_column, &w->form) ||
+    }
+    if (!qk_i8_form(t, &s, w->choice != QS_CONV_BY_TAPS, w->zero_points == QS_ZP_COLUMN,
+                    &w->form) ||
         !qs_mul(w->form.bytes, (size_t)w->groups, &w->bytes) ||
         !qs_mul64(w->form.positions, w->groups, &positions) || positions > INT32_MAX)
         return false;
@@ -128,13 +135,13 @@ bool qk_weights_i8_layout(const qk_i8 *t, qk_weights_i8 *w) {
     return true;
 }
 
-void qk_weights_i8_pack(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_i8 *s,
-                        int64_t group_stride, int8_t *b, int32_t *colsum) {
+void qs_conv_i8_weights_pack(const qk_i8 *t, const qs_conv_i8_weights *w, const qk_source_i8 *s,
+                             int64_t group_stride, int8_t *b, int32_t *colsum) {
     qk_source_i8 group = *s;
-    if (w->depthwise) {
+    if (qs_conv_i8_is_depthwise(w)) {
         group.n = w->groups;
         group.sn = group_stride;
-        if (w->window)
+        if (w->choice == QS_CONV_DEPTHWISE_2D)
             qk_i8_pack_window(t, &group, w->stride_h, b, colsum);
         else
             qk_i8_pack_depthwise(t, &group, w->channels, b, colsum);
@@ -142,15 +149,17 @@ void qk_weights_i8_pack(const qk_i8 *t, const qk_weights_i8 *w, const qk_source_
     }
     set_pixels(w, &group, w->pixels);
     for (int32_t g = 0; g < w->groups; g++) {
-        qk_i8_pack(t, &group, w->merged, w->sum_column, b, colsum);
+        qk_i8_pack(t, &group, w->choice != QS_CONV_BY_TAPS, w->zero_points == QS_ZP_COLUMN, b,
+                   colsum);
         group.w += group_stride;
         b += w->form.bytes;
         colsum = colsum ? colsum + w->n : NULL;
     }
 }
 
-void qk_weights_i8_spread(const qk_i8 *t, const qk_weights_i8 *w, const void *in, void *out) {
-    if (w->depthwise) {
+void qs_conv_i8_weights_spread(const qk_i8 *t, const qs_conv_i8_weights *w, const void *in,
+                               void *out) {
+    if (qs_conv_i8_is_depthwise(w)) {
         qk_i8_spread_depthwise(t, w->channels, w->groups, in, out);
         return;
     }

@@ -6,7 +6,9 @@
  * kernel knows borders and gets a row of zero points. A task is a range of strips, or
  * of column panels where there are few rows; its scratch belongs to it.
  */
-#include "kernel/i8_conv.h"
+#include <assert.h>
+
+#include "op/int8/conv_i8.h"
 
 #include "base/slices.h"
 #include "base/waves.h"
@@ -17,7 +19,7 @@ static int32_t least(int64_t a, int64_t b) {
 }
 
 typedef struct work {
-    const qk_conv_i8 *c;
+    const qs_conv_i8 *c;
     const uint8_t *x;
     uint8_t *y, *scratch;
     size_t element;
@@ -44,10 +46,10 @@ typedef struct strip {
  * Copies input rows from `top` on, `rows` of them, with the border; images' rows can be stored in
  * whole lines. The right border of one is filled together with the left one of the next.
  */
-static void copy_strip(const qk_conv_i8 *c, const uint8_t *image, int64_t top, int64_t rows,
+static void copy_strip(const qs_conv_i8 *c, const uint8_t *image, int64_t top, int64_t rows,
                        uint8_t *to) {
-    int64_t pixel = qk_conv_i8_in(c), row_bytes = c->wd * pixel, stride = c->strip_stride;
-    int64_t left = c->pad_left * pixel, middle = row_bytes;
+    int64_t pixel = qs_conv_i8_in(c), row_bytes = c->p.wd * pixel, stride = c->p.strip_stride;
+    int64_t left = c->g.pad_left * pixel, middle = row_bytes;
     if (left > stride)
         left = stride;
     if (middle > stride - left)
@@ -55,7 +57,7 @@ static void copy_strip(const qk_conv_i8 *c, const uint8_t *image, int64_t top, i
     memset(to, c->x_zp, (size_t)left);
     to += left;
     for (int64_t y = top; y < top + rows; y++, to += stride) {
-        const int64_t copied = y < 0 || y >= c->h ? 0 : middle;
+        const int64_t copied = y < 0 || y >= c->p.h ? 0 : middle;
         const int64_t end = y + 1 < top + rows ? stride : stride - left;
         memcpy(to, image + (copied ? y : 0) * row_bytes, (size_t)copied);
         memset(to + copied, c->x_zp, (size_t)(end - copied));
@@ -64,12 +66,12 @@ static void copy_strip(const qk_conv_i8 *c, const uint8_t *image, int64_t top, i
 
 /* One row of output. */
 static void depthwise_row(const work *k, const uint8_t *a, uint8_t *out) {
-    const qk_conv_i8 *c = k->c;
+    const qs_conv_i8 *c = k->c;
     int32_t channels = c->w.groups;
     qk_depthwise_u8s8 d = {.a = a,
-                           .a_stride = (ptrdiff_t)c->stride_w * channels,
-                           .tap_offset = c->offset,
-                           .m = c->wo,
+                           .a_stride = (ptrdiff_t)c->g.stride_w * channels,
+                           .tap_offset = c->p.offset,
+                           .m = c->p.wo,
                            .taps = c->w.taps,
                            .channels = channels,
                            .w = c->b,
@@ -77,7 +79,7 @@ static void depthwise_row(const work *k, const uint8_t *a, uint8_t *out) {
                            .out_stride = (ptrdiff_t)(k->element * (size_t)channels),
                            .o = c->o};
     if (c->w.channels != channels) {
-        int64_t total = (int64_t)c->wo * channels;
+        int64_t total = (int64_t)c->p.wo * channels;
         d.channels = c->w.channels;
         d.a_stride = d.channels;
         d.out_stride = (ptrdiff_t)k->element * d.channels;
@@ -94,23 +96,23 @@ static void depthwise_row(const work *k, const uint8_t *a, uint8_t *out) {
 }
 
 static void run_window(const work *k, const strip *s, int32_t first, int32_t rows, uint8_t *out) {
-    const qk_conv_i8 *c = k->c;
+    const qs_conv_i8 *c = k->c;
     qk_window_u8s8 d = {.image = s->image,
                         .zeros = s->zeros,
-                        .h = c->h,
-                        .wd = c->wd,
+                        .h = c->p.h,
+                        .wd = c->p.wd,
                         .channels = c->w.groups,
-                        .top = s->top + (int64_t)first * c->stride_h,
-                        .left = -c->pad_left,
+                        .top = s->top + (int64_t)first * c->g.stride_h,
+                        .left = -c->g.pad_left,
                         .kh = c->w.kh,
                         .kw = c->w.kw,
-                        .stride_h = c->stride_h,
-                        .stride_w = c->stride_w,
-                        .dilation_h = c->dilation_h,
-                        .dilation_w = c->dilation_w,
+                        .stride_h = c->g.stride_h,
+                        .stride_w = c->g.stride_w,
+                        .dilation_h = c->g.dilation_h,
+                        .dilation_w = c->g.dilation_w,
                         .rows = rows,
-                        .wo = c->wo,
-                        .split = c->w.split,
+                        .wo = c->p.wo,
+                        .split = c->w.zero_points == QS_ZP_SPLIT,
                         .w = c->b,
                         .out = out,
                         .o = c->o};
@@ -120,10 +122,10 @@ static void run_window(const work *k, const strip *s, int32_t first, int32_t row
 /* Rows [first, first + rows) of a strip, one after the other. */
 static void depthwise_rows(const work *k, const strip *s, int32_t first, int32_t rows,
                            uint8_t *out) {
-    const qk_conv_i8 *c = k->c;
-    const ptrdiff_t down = (ptrdiff_t)c->stride_h * c->strip_stride;
-    const ptrdiff_t row_bytes = (ptrdiff_t)k->element * c->wo * c->w.groups;
-    if (c->w.window) {
+    const qs_conv_i8 *c = k->c;
+    const ptrdiff_t down = (ptrdiff_t)c->g.stride_h * c->p.strip_stride;
+    const ptrdiff_t row_bytes = (ptrdiff_t)k->element * c->p.wo * c->w.groups;
+    if (c->w.choice == QS_CONV_DEPTHWISE_2D) {
         run_window(k, s, first, rows, out);
         return;
     }
@@ -132,36 +134,36 @@ static void depthwise_rows(const work *k, const strip *s, int32_t first, int32_t
 }
 
 static void run_depthwise(const work *k, const strip *s) {
-    const qk_conv_i8 *c = k->c;
+    const qs_conv_i8 *c = k->c;
     if (!c->after) {
         depthwise_rows(k, s, 0, s->rows, s->out);
         return;
     }
     const size_t bytes = k->element * (size_t)c->w.groups;
-    const size_t apart = k->element * (size_t)qk_conv_i8_out(c);
+    const size_t apart = k->element * (size_t)qs_conv_i8_out(c);
     for (int32_t first = 0, rows; first < s->rows; first += rows) {
-        const size_t pixel = (size_t)first * (size_t)c->wo;
-        rows = least(c->block_rows, s->rows - first);
+        const size_t pixel = (size_t)first * (size_t)c->p.wo;
+        rows = least(c->p.block_rows, s->rows - first);
         uint8_t *y = s->out + pixel * apart, *to = c->after_in_place ? y : s->results;
         depthwise_rows(k, s, first, rows, to);
-        const qk_block block = {.x = to,
-                                .n = bytes,
-                                .rows = (size_t)rows * (size_t)c->wo,
-                                .x_stride = bytes,
-                                .at = ((size_t)s->first + pixel) * bytes,
-                                .stride = bytes,
-                                .y = y,
-                                .y_stride = apart};
+        const qs_conv_i8_block block = {.x = to,
+                                        .n = bytes,
+                                        .rows = (size_t)rows * (size_t)c->p.wo,
+                                        .x_stride = bytes,
+                                        .at = ((size_t)s->first + pixel) * bytes,
+                                        .stride = bytes,
+                                        .y = y,
+                                        .y_stride = apart};
         c->after(c->after_arg, &block);
     }
 }
 
 /* Addresses of pixels (or groups of them) first … first + m - 1 of a strip. */
-static void fill_rows(const qk_conv_i8 *c, const uint8_t *a, int32_t first, int32_t m,
+static void fill_rows(const qs_conv_i8 *c, const uint8_t *a, int32_t first, int32_t m,
                       const uint8_t **rows) {
-    ptrdiff_t step = (ptrdiff_t)((int64_t)c->w.pixels * c->stride_w * qk_conv_i8_in(c));
-    ptrdiff_t down = (ptrdiff_t)c->stride_h * c->strip_stride;
-    int32_t wide = c->wo / c->w.pixels, x = first % wide;
+    ptrdiff_t step = (ptrdiff_t)((int64_t)c->w.pixels * c->g.stride_w * qs_conv_i8_in(c));
+    ptrdiff_t down = (ptrdiff_t)c->g.stride_h * c->p.strip_stride;
+    int32_t wide = c->p.wo / c->w.pixels, x = first % wide;
     const uint8_t *line = a + first / wide * down;
     for (int32_t i = 0; i < m;) {
         const uint8_t *p = line + x * step;
@@ -175,18 +177,18 @@ static void fill_rows(const qk_conv_i8 *c, const uint8_t *a, int32_t first, int3
 }
 
 /* qs_requantize of a sum beyond int32. */
-static uint8_t requantize_wide(const qk_conv_i8 *c, int64_t sum, float m) {
+static uint8_t requantize_wide(const qs_conv_i8 *c, int64_t sum, float m) {
     float v = (float)sum * m;
     v = qs_maxf(v, (float)(c->o.lo - c->o.zp));
     return (uint8_t)(qs_round_even(qs_minf(v, (float)(c->o.hi - c->o.zp))) + c->o.zp);
 }
 
-static void post_row(const qk_conv_i8 *c, int32_t group, int64_t row, const int32_t *acc, int32_t n,
+static void post_row(const qs_conv_i8 *c, int32_t group, int64_t row, const int32_t *acc, int32_t n,
                      uint8_t *out) {
-    const qk_post_i8 *p = c->post;
+    const qs_conv_i8_post *p = c->post;
     int64_t at = (int64_t)group * n;
     uint32_t zp = (uint32_t)(p->row_zp ? p->row_zp[row] : p->zp);
-    uint32_t rest = c->w.sum_column ? (uint32_t)acc[n] - (uint32_t)p->k * zp : 0;
+    uint32_t rest = c->w.zero_points == QS_ZP_COLUMN ? (uint32_t)acc[n] - (uint32_t)p->k * zp : 0;
     if (p->mult && p->w_zp && !p->wide_bias) {
         qk_post_row_i8 row_of = {.acc = acc,
                                  .colsum = p->colsum + at,
@@ -219,7 +221,7 @@ static void post_row(const qk_conv_i8 *c, int32_t group, int64_t row, const int3
 
 /* All panels of one group for one block of pixels; only the first n columns are stored. */
 static void run_panels(const work *k, const strip *s, int32_t group, int32_t n, qk_gemm_u8s8 *g) {
-    const qk_conv_i8 *c = k->c;
+    const qs_conv_i8 *c = k->c;
     const qk_form_i8 *f = &c->w.form;
     size_t element = c->post ? 4 : k->element;
     int64_t position = (int64_t)group * f->positions;
@@ -241,6 +243,7 @@ static void run_panels(const work *k, const strip *s, int32_t group, int32_t n, 
             g->o.add = c->o.add + position;
         }
         if (panel >= s->panel && panel < s->panels) {
+            assert(qk_gemm_u8s8_valid(c->t, g, together));
             if (gemm)
                 gemm(g, together);
             else
@@ -256,18 +259,19 @@ static void run_panels(const work *k, const strip *s, int32_t group, int32_t n, 
 /* Hands over a block of n columns whose first byte belongs to `to`. */
 static void finish_block(const work *k, const strip *s, int32_t n, int32_t m, const uint8_t *to,
                          size_t to_stride) {
-    const qk_conv_i8 *c = k->c;
-    const size_t all = (size_t)qk_conv_i8_out(c), own = (size_t)c->w.groups * (size_t)c->w.n;
+    const qs_conv_i8 *c = k->c;
+    const size_t all = (size_t)qs_conv_i8_out(c), own = (size_t)c->w.groups * (size_t)c->w.n;
     const size_t place = (size_t)(to - k->y), from = (size_t)s->from;
     const int32_t end = least(s->upto, n);
-    const qk_block block = {.x = s->results + from,
-                            .n = (size_t)end - from,
-                            .rows = (size_t)m,
-                            .x_stride = (size_t)n,
-                            .at = place / all * own + place % all - (size_t)c->y_column + from,
-                            .stride = to_stride / all * own,
-                            .y = k->y + place + from,
-                            .y_stride = to_stride};
+    const qs_conv_i8_block block = {.x = s->results + from,
+                                    .n = (size_t)end - from,
+                                    .rows = (size_t)m,
+                                    .x_stride = (size_t)n,
+                                    .at = place / all * own + place % all - (size_t)c->g.y_column +
+                                          from,
+                                    .stride = to_stride / all * own,
+                                    .y = k->y + place + from,
+                                    .y_stride = to_stride};
     if (s->from < end)
         c->after(c->after_arg, &block);
 }
@@ -275,8 +279,8 @@ static void finish_block(const work *k, const strip *s, int32_t n, int32_t m, co
 /* A block of m pixels, or groups of them, from number `first` on; n columns are stored. */
 static void run_block(const work *k, const strip *s, int32_t group, int32_t first, int32_t n,
                       qk_gemm_u8s8 *g) {
-    const qk_conv_i8 *c = k->c;
-    int32_t init[QK_I8_BLOCK];
+    const qs_conv_i8 *c = k->c;
+    int32_t init[QS_CONV_I8_BLOCK];
     uint8_t *to = (uint8_t *)g->out + (int64_t)k->element * group * c->w.n;
     const bool handed = c->after && !c->after_in_place;
     uint8_t *out = handed ? s->results : to;
@@ -284,11 +288,11 @@ static void run_block(const work *k, const strip *s, int32_t group, int32_t firs
     const ptrdiff_t out_stride = handed ? stored : to_stride;
     g->segs = c->w.form.segs;
     g->k4 = c->w.form.k4;
-    g->seg_offset = g->segs > 1 ? c->offset : NULL;
+    g->seg_offset = g->segs > 1 ? c->p.offset : NULL;
     g->o = c->o;
     g->out = c->post ? (uint8_t *)s->block : out;
     g->out_stride = c->post ? 4 * (ptrdiff_t)c->w.form.n : out_stride;
-    if (c->w.row_sums) {
+    if (c->w.zero_points == QS_ZP_SAME) {
         c->t->row_sums(g, c->w.form.k, -c->w_zp, init);
         g->row_init = init;
     }
@@ -301,10 +305,10 @@ static void run_block(const work *k, const strip *s, int32_t group, int32_t firs
 
 /* Pixels of all rows, which lie at one distance in the output. */
 static void run_pixels(const work *k, const strip *s, int32_t group, int32_t first, int32_t m) {
-    const qk_conv_i8 *c = k->c;
-    const uint8_t *rows[QK_I8_BLOCK];
+    const qs_conv_i8 *c = k->c;
+    const uint8_t *rows[QS_CONV_I8_BLOCK];
     qk_gemm_u8s8 g = {.m = m, .a = s->a, .rows = rows};
-    g.out_stride = (ptrdiff_t)k->element * c->w.pixels * qk_conv_i8_out(c);
+    g.out_stride = (ptrdiff_t)k->element * c->w.pixels * qs_conv_i8_out(c);
     g.out = s->out + first * g.out_stride;
     fill_rows(c, s->a + (int64_t)group * c->w.c, first, m, rows);
     run_block(k, s, group, first, c->w.form.n, &g);
@@ -315,27 +319,28 @@ static void run_pixels(const work *k, const strip *s, int32_t group, int32_t fir
  * does, pixels are gathered by the kernel.
  */
 static void run_gathered(const work *k, const strip *s, int32_t first, int32_t m) {
-    const qk_conv_i8 *c = k->c;
-    qk_gather_u8 t = {.a_stride = (ptrdiff_t)c->stride_w * c->w.c,
-                      .seg_offset = c->offset,
+    const qs_conv_i8 *c = k->c;
+    qk_gather_u8 t = {.a_stride = (ptrdiff_t)c->g.stride_w * c->w.c,
+                      .seg_offset = c->p.offset,
                       .segs = c->w.kh,
                       .k = c->w.kw * c->w.c,
                       .out = s->gathered,
-                      .out_stride = c->gather_stride,
-                      .line = c->wo,
-                      .line_stride = (ptrdiff_t)c->stride_h * c->strip_stride};
-    qk_gemm_u8s8 g = {.m = m, .a = s->gathered, .a_stride = c->gather_stride};
-    for (int32_t i = 0, x = first % c->wo, y = first / c->wo; i < m; i += t.m, x = 0, y++) {
-        t.m = c->whole_rows ? m : least(c->wo - x, m - i);
-        t.a = s->a + (ptrdiff_t)y * c->stride_h * c->strip_stride + x * t.a_stride;
-        if (t.m == m && !c->w.row_sums) {
+                      .out_stride = c->p.gather_stride,
+                      .line = c->p.wo,
+                      .line_stride = (ptrdiff_t)c->g.stride_h * c->p.strip_stride};
+    qk_gemm_u8s8 g = {.m = m, .a = s->gathered, .a_stride = c->p.gather_stride};
+    assert((size_t)m * (size_t)c->p.gather_stride + 64 <= c->p.gather_bytes); /* slack after it */
+    for (int32_t i = 0, x = first % c->p.wo, y = first / c->p.wo; i < m; i += t.m, x = 0, y++) {
+        t.m = c->p.whole_rows ? m : least(c->p.wo - x, m - i);
+        t.a = s->a + (ptrdiff_t)y * c->g.stride_h * c->p.strip_stride + x * t.a_stride;
+        if (t.m == m && c->w.zero_points != QS_ZP_SAME) {
             g.gather = &t;
             break;
         }
         c->t->gather(&t);
         t.out += t.m * t.out_stride;
     }
-    g.out_stride = (ptrdiff_t)k->element * qk_conv_i8_out(c);
+    g.out_stride = (ptrdiff_t)k->element * qs_conv_i8_out(c);
     g.out = s->out + first * g.out_stride;
     run_block(k, s, 0, first, c->w.form.n, &g);
 }
@@ -343,36 +348,36 @@ static void run_gathered(const work *k, const strip *s, int32_t first, int32_t m
 /* Column `x` of the output, as wide as a group of pixels or what is left of it. */
 static void run_column(const work *k, const strip *s, int32_t group, int32_t x, int32_t first,
                        int32_t m) {
-    const qk_conv_i8 *c = k->c;
+    const qs_conv_i8 *c = k->c;
     int64_t pixel = (int64_t)x * c->w.pixels;
-    int32_t pixels = least(c->w.pixels, c->wo - pixel);
-    ptrdiff_t pixel_bytes = (ptrdiff_t)k->element * qk_conv_i8_out(c);
-    qk_gemm_u8s8 g = {.m = m, .a_stride = (ptrdiff_t)c->stride_h * c->strip_stride};
+    int32_t pixels = least(c->w.pixels, c->p.wo - pixel);
+    ptrdiff_t pixel_bytes = (ptrdiff_t)k->element * qs_conv_i8_out(c);
+    qk_gemm_u8s8 g = {.m = m, .a_stride = (ptrdiff_t)c->g.stride_h * c->p.strip_stride};
     g.a = s->a + (int64_t)group * c->w.c + first * g.a_stride +
-          pixel * c->stride_w * qk_conv_i8_in(c);
-    g.out_stride = c->wo * pixel_bytes;
+          pixel * c->g.stride_w * qs_conv_i8_in(c);
+    g.out_stride = c->p.wo * pixel_bytes;
     g.out = s->out + first * g.out_stride + pixel * pixel_bytes;
     run_block(k, s, group, first, pixels == c->w.pixels ? c->w.form.n : pixels * c->w.n, &g);
 }
 
 /* Hands over what has been written of a strip, once that is enough: pixels [*from, end). */
 static void settle(const work *k, const strip *s, int32_t *from, int32_t end, bool last) {
-    const qk_conv_i8 *c = k->c;
+    const qs_conv_i8 *c = k->c;
     const int32_t channels = c->w.groups * c->w.n, upto = least(s->upto, channels);
     const size_t own = k->element * (size_t)channels, rows = (size_t)(end - *from);
-    const size_t apart = k->element * (size_t)qk_conv_i8_out(c), first = (size_t)*from;
-    if (!c->after_in_place || rows == 0 || (rows * own < QK_I8_AFTER && !last))
+    const size_t apart = k->element * (size_t)qs_conv_i8_out(c), first = (size_t)*from;
+    if (!c->after_in_place || rows == 0 || (rows * own < QS_CONV_I8_AFTER && !last))
         return;
     const size_t column = k->element * (size_t)s->from;
     uint8_t *y = s->out + first * apart + column;
-    const qk_block block = {.x = y,
-                            .n = k->element * (size_t)(upto - s->from),
-                            .rows = rows,
-                            .x_stride = apart,
-                            .at = ((size_t)s->first + first) * own + column,
-                            .stride = own,
-                            .y = y,
-                            .y_stride = apart};
+    const qs_conv_i8_block block = {.x = y,
+                                    .n = k->element * (size_t)(upto - s->from),
+                                    .rows = rows,
+                                    .x_stride = apart,
+                                    .at = ((size_t)s->first + first) * own + column,
+                                    .stride = own,
+                                    .y = y,
+                                    .y_stride = apart};
     *from = end;
     if (s->from < upto)
         c->after(c->after_arg, &block);
@@ -380,42 +385,42 @@ static void settle(const work *k, const strip *s, int32_t *from, int32_t end, bo
 
 /* Columns of groups of pixels, as many as fit a row of the output or one more. */
 static void run_columns(const work *k, const strip *s, int32_t wide) {
-    const qk_conv_i8 *c = k->c;
+    const qs_conv_i8 *c = k->c;
     int32_t done = 0;
-    for (int32_t first = 0; first < s->rows; first += c->columns) {
-        const int32_t m = least(c->columns, s->rows - first);
+    for (int32_t first = 0; first < s->rows; first += c->p.columns) {
+        const int32_t m = least(c->p.columns, s->rows - first);
         for (int32_t x = 0; x < wide; x++)
             for (int32_t g = 0; g < c->w.groups; g++)
                 run_column(k, s, g, x, first, m);
-        settle(k, s, &done, (first + m) * c->wo, first + m == s->rows);
+        settle(k, s, &done, (first + m) * c->p.wo, first + m == s->rows);
     }
 }
 
 static void run_strip(const work *k, const strip *s) {
-    const qk_conv_i8 *c = k->c;
-    const int32_t all = s->rows * c->wo;
+    const qs_conv_i8 *c = k->c;
+    const int32_t all = s->rows * c->p.wo;
     int32_t done = 0;
-    if (c->w.depthwise) {
+    if (qs_conv_i8_is_depthwise(&c->w)) {
         run_depthwise(k, s);
         return;
     }
-    for (int32_t first = 0, m; c->w.whole && first < all; first += m) {
-        m = least(c->block, all - first);
-        if (c->wo >= 48 && !c->whole_rows)
-            m = least(m, c->wo - first % c->wo);
+    for (int32_t first = 0, m; c->w.choice == QS_CONV_GATHERED && first < all; first += m) {
+        m = least(c->p.block, all - first);
+        if (c->p.wo >= 48 && !c->p.whole_rows)
+            m = least(m, c->p.wo - first % c->p.wo);
         run_gathered(k, s, first, m);
         settle(k, s, &done, first + m, first + m == all);
     }
-    if (c->w.whole)
+    if (c->w.choice == QS_CONV_GATHERED)
         return;
-    const int32_t wide = (c->wo + c->w.pixels - 1) / c->w.pixels;
-    if (wide == 1 || c->wo % c->w.pixels) {
+    const int32_t wide = (c->p.wo + c->w.pixels - 1) / c->w.pixels;
+    if (wide == 1 || c->p.wo % c->w.pixels) {
         run_columns(k, s, wide);
         return;
     }
     const int32_t pixels = s->rows * wide;
-    for (int32_t first = 0; first < pixels; first += c->block) {
-        const int32_t m = least(c->block, pixels - first);
+    for (int32_t first = 0; first < pixels; first += c->p.block) {
+        const int32_t m = least(c->p.block, pixels - first);
         for (int32_t g = 0; g < c->w.groups; g++)
             run_pixels(k, s, g, first, m);
         settle(k, s, &done, (first + m) * c->w.pixels, first + m == pixels);
@@ -423,13 +428,13 @@ static void run_strip(const work *k, const strip *s) {
 }
 
 /* The panels of a column task, and the columns that they are. */
-static void take_columns(const qk_conv_i8 *c, int32_t column, strip *s) {
+static void take_columns(const qs_conv_i8 *c, int32_t column, strip *s) {
     const int32_t n = c->w.form.n;
     int32_t panels = 0, at = 0;
     for (int32_t i = 0; i < n; i += qk_i8_panel(c->t, n - i))
         panels++;
-    s->panel = (int32_t)((int64_t)panels * column / c->column_tasks);
-    s->panels = (int32_t)((int64_t)panels * (column + 1) / c->column_tasks);
+    s->panel = (int32_t)((int64_t)panels * column / c->p.column_tasks);
+    s->panels = (int32_t)((int64_t)panels * (column + 1) / c->p.column_tasks);
     for (int32_t i = 0; i < s->panel; i++)
         at += qk_i8_panel(c->t, n - at);
     s->from = at;
@@ -440,49 +445,49 @@ static void take_columns(const qk_conv_i8 *c, int32_t column, strip *s) {
 
 static void run_task(void *arg, size_t index) {
     const work *k = arg;
-    const qk_conv_i8 *c = k->c;
-    uint8_t *scratch = k->scratch + index * c->task_bytes;
-    int64_t part = (int64_t)index / c->column_tasks;
-    int64_t end = k->first + k->count * (part + 1) / c->row_tasks;
-    int64_t image_bytes = (int64_t)c->h * c->wd * qk_conv_i8_in(c);
-    int64_t pixel_bytes = (int64_t)k->element * qk_conv_i8_out(c);
-    strip s = {.block = (int32_t *)(void *)(scratch + c->strip_bytes),
-               .gathered = scratch + c->strip_bytes + c->block_bytes,
-               .results = scratch + c->strip_bytes + c->block_bytes + c->gather_bytes,
+    const qs_conv_i8 *c = k->c;
+    uint8_t *scratch = k->scratch + index * c->p.task_bytes;
+    int64_t part = (int64_t)index / c->p.column_tasks;
+    int64_t end = k->first + k->count * (part + 1) / c->p.row_tasks;
+    int64_t image_bytes = (int64_t)c->p.h * c->p.wd * qs_conv_i8_in(c);
+    int64_t pixel_bytes = (int64_t)k->element * qs_conv_i8_out(c);
+    strip s = {.block = (int32_t *)(void *)(scratch + c->p.strip_bytes),
+               .gathered = scratch + c->p.strip_bytes + c->p.block_bytes,
+               .results = scratch + c->p.strip_bytes + c->p.block_bytes + c->p.gather_bytes,
                .panels = INT32_MAX,
                .upto = INT32_MAX};
-    if (c->column_tasks > 1)
-        take_columns(c, (int32_t)((int64_t)index % c->column_tasks), &s);
-    if (c->w.window && !k->again)
-        memset(scratch, c->x_zp, c->strip_bytes);
-    for (int64_t i = k->first + k->count * part / c->row_tasks; i < end; i++) {
-        int64_t n = i / c->strips, y = i % c->strips * c->strip_rows;
+    if (c->p.column_tasks > 1)
+        take_columns(c, (int32_t)((int64_t)index % c->p.column_tasks), &s);
+    if (c->w.choice == QS_CONV_DEPTHWISE_2D && !k->again)
+        memset(scratch, c->x_zp, c->p.strip_bytes);
+    for (int64_t i = k->first + k->count * part / c->p.row_tasks; i < end; i++) {
+        int64_t n = i / c->p.strips, y = i % c->p.strips * c->p.strip_rows;
         const uint8_t *image = k->x + n * image_bytes;
-        s.rows = least(c->strip_rows, c->ho - y);
-        s.first = (n * c->ho + y) * c->wo;
-        s.out = k->y + s.first * pixel_bytes + (int64_t)k->element * c->y_column;
+        s.rows = least(c->p.strip_rows, c->p.ho - y);
+        s.first = (n * c->p.ho + y) * c->p.wo;
+        s.out = k->y + s.first * pixel_bytes + (int64_t)k->element * c->g.y_column;
         s.image = image;
         s.zeros = scratch;
-        s.top = y * c->stride_h - c->pad_top;
-        if (!c->w.window)
-            s.a = image + y * c->stride_h * c->strip_stride;
-        if (c->bordered) {
-            uint8_t *to = scratch + c->strip_lead;
-            copy_strip(c, image, y * c->stride_h - c->pad_top, qk_conv_i8_rows(c, s.rows), to);
+        s.top = y * c->g.stride_h - c->g.pad_top;
+        if (c->w.choice != QS_CONV_DEPTHWISE_2D)
+            s.a = image + y * c->g.stride_h * c->p.strip_stride;
+        if (c->p.input == QS_INPUT_BORDERED) {
+            uint8_t *to = scratch + c->p.strip_lead;
+            copy_strip(c, image, y * c->g.stride_h - c->g.pad_top, qs_conv_i8_rows(c, s.rows), to);
             s.a = to;
         }
         run_strip(k, &s);
     }
 }
 
-void qk_conv_i8_run(const qsim_ctx *ctx, const qk_conv_i8 *c, const uint8_t *x, void *y,
+void qs_conv_i8_run(const qsim_ctx *ctx, const qs_conv_i8 *c, const uint8_t *x, void *y,
                     void *scratch, bool slides) {
     bool int32_out = c->post ? !c->post->mult && !c->post->row_scale : !c->o.mult;
     work k = {.c = c, .x = x, .y = y, .scratch = scratch, .element = int32_out ? 4 : 1};
-    size_t tasks = (size_t)(c->row_tasks * c->column_tasks);
-    if (c->batch <= 0 || c->ho <= 0 || c->wo <= 0)
+    size_t tasks = (size_t)(c->p.row_tasks * c->p.column_tasks);
+    if (c->p.batch <= 0 || c->p.ho <= 0 || c->p.wo <= 0)
         return;
-    const int64_t total = c->batch * c->strips, wave = slides ? c->wave : total;
+    const int64_t total = c->p.batch * c->p.strips, wave = slides ? c->p.wave : total;
     const bool backwards = slides && (uintptr_t)y > (uintptr_t)x;
     const int64_t step = backwards ? -wave : wave;
     k.first = (int64_t)qs_wave_first((size_t)total, (size_t)wave, backwards);
