@@ -47,9 +47,9 @@
 
 #if defined(__GNUC__)
 #define QS_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-/* A function in which no network spends its time: compiled for size, wherever it stands. */
+/* Not on an inference hot path; optimise for size. */
 #define QS_COLD __attribute__((cold))
-/* One whose copies in its callers would be large, and a call is nothing beside what it does. */
+/* Never inlined: large, and a call costs little beside its work. */
 #define QS_NOINLINE __attribute__((noinline))
 #else
 #define QS_PRINTF(fmt, args)
@@ -57,7 +57,7 @@
 #define QS_NOINLINE
 #endif
 
-/* Before a loop whose element i depends on no other: y may be x, but not lie half over it. */
+/* Before a loop: iterations are independent. y may equal x; partial overlap is not allowed. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define QS_IVDEP _Pragma("GCC ivdep")
 #else

@@ -3,7 +3,7 @@
  * The library's own elementary functions: additions, multiplications, fused or not, divisions and
  * bit moves in a written order, so that the bits are the same on every CPU, compiler and C library.
  * exp is within 0.9 units in the last place of the exact value, erf within 1.1, tanh 1.4, sigmoid
- * 2.5 (0 at times where it is below 2^-126); what is a product with x within 1.5e-7 of it.
+ * 2.5 (0 at times where it is below 2^-126); silu, hardswish and gelu within 1.5e-7 of x.
  */
 #ifndef QK_ELEMENTARY_H
 #define QK_ELEMENTARY_H

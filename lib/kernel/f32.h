@@ -126,7 +126,7 @@ extern const qk_f32 qk_f32_cfma, qk_f32_avx2, qk_f32_avx512;
 extern const qk_f32 qk_f32_neon;
 #endif
 
-/* The C versions of pooling, which are nobody's bottleneck. */
+/* The C versions of pooling. */
 void qk_max_f32_c(const qk_pool *p);
 void qk_average_f32_c(const qk_pool *p);
 void qk_max_u8_c(const qk_pool *p);

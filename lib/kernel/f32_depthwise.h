@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise convolution, for the vector type at hand; before use what f32_tile.h wants, and
- * DW_WIDEST, the most pixels of a block.
+ * Float depthwise convolution of any window, for the vector type at hand; before use what
+ * f32_tile.h wants, and DW_WIDEST, the most pixels of a block.
  *
  * Windows of 3 or 5 columns whose pixels lie one or two taps apart go by blocks of pixels side by
  * side, of two lines where these lie one tap apart: a vector of the input is loaded once for all

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise convolution by 3 x 3 taps that lie side by side, one or two from pixel to pixel, for
- * 32 vector registers; before use what f32_tile.h wants, f32_depthwise.h, and
+ * Float depthwise convolution (AVX-512, NEON) by 3 x 3 taps that lie side by side, one or two from
+ * pixel to pixel, for 32 vector registers; before use what f32_tile.h wants, f32_depthwise.h, and
  *
  *   EDGE, EDGE_IF(on)       a mask of all lanes or none
  *   FMA_IF(edge, a, b, c)   FMA(a, b, c) where the mask is set, else c
@@ -24,7 +24,7 @@ typedef struct dw3_block {
     float *c;
     size_t j, end, lines;
     bool above, below; /* the first line lacks its first row of taps, the last one its last */
-    ptrdiff_t before, behind; /* 0, or by how much the first or last column is outside the image */
+    ptrdiff_t before, beyond; /* 0, or by how much the first or last column is outside the image */
 } dw3_block;
 
 #define TAP(acc, w, o, k)                                                                          \
@@ -58,7 +58,7 @@ typedef struct dw3_block {
     {                                                                                              \
         const float *q = line;                                                                     \
         COLUMN_AT(q + at->before, products)                                                        \
-        middle q += across - at->behind;                                                           \
+        middle q += across - at->beyond;                                                           \
         COLUMN_AT(q, end_products)                                                                 \
     }
 /* clang-format off */
@@ -98,7 +98,7 @@ typedef struct dw3_block {
 #define DW3_FUNCTION(name, body)                                                                   \
     TARGET static void name(const qk_depthwise_f32 *d, const dw3_block *at) {                      \
         const ptrdiff_t across = d->tap_across, out_pixel = d->out_pixel, down = d->tap_down;      \
-        const EDGE left = EDGE_IF(!at->before), right = EDGE_IF(!at->behind);                      \
+        const EDGE left = EDGE_IF(!at->before), right = EDGE_IF(!at->beyond);                      \
         for (size_t j = at->j; j < at->end; j += LANES) {                                          \
             const size_t last = at->end - j < LANES ? at->end - j : LANES;                         \
             const float *const w = d->w + j, *p = at->a + j;                                       \
@@ -170,7 +170,7 @@ static void dw3_lines(const qk_depthwise_f32 *d, size_t y, size_t lines, size_t 
         b.a = d->a + (ptrdiff_t)y * d->line_step + (ptrdiff_t)x * d->pixel_step;
         b.c = d->c + (ptrdiff_t)y * d->out_line + (ptrdiff_t)x * d->out_pixel;
         b.before = x == 0 && d->cut.left ? d->tap_across : 0;
-        b.behind = x + width == d->pixels && d->cut.right ? d->tap_across : 0;
+        b.beyond = x + width == d->pixels && d->cut.right ? d->tap_across : 0;
         if (width == 7)
             (apart ? dw3_2_7 : dw3_1_7)(d, &b);
         else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Template of the float tiles of one vector width; included once by each file of an instruction
- * set, after it has defined
+ * Template of the tiles of float products for one vector width; included once by each file of an
+ * instruction set, after it has defined
  *
  *   TARGET               the function attribute
  *   VEC, LANES           vector of LANES floats
@@ -9,7 +9,8 @@
  *   STORE_FIRST(p, v, n) stores the first n lanes, 1 <= n <= LANES
  *
  * and makes TILE(name, rows, vectors) from it: `rows` output pixels times `vectors` * LANES
- * columns, every accumulator a named variable, because compilers spill arrays of them.
+ * columns, every accumulator a named variable, because compilers spill arrays of them: the reason
+ * why TILE and the macros of f32_depthwise*.h are no functions.
  */
 #define REP1(X)  X(0)
 #define REP2(X)  REP1(X) X(1)

@@ -2,11 +2,12 @@
 /*
  * Integer kernels: u8 activations x s8 weights, exact int32 sums, requantization to u8.
  *
- * Sums wrap modulo 2^32 on every instruction set, so only the final value has to fit int32: whoever
- * packs proves that (qk_i8_bounds). Requantization is the one of quant/requantize.h.
+ * Sums wrap modulo 2^32 on every instruction set, so only the final value has to fit int32; the
+ * caller proves that when it packs weights (qk_i8_bounds). Requantization: quant/requantize.h.
  *
- * Every tensor has 64 readable bytes after it: the last segment of a row is read in whole dwords,
- * the last channels of a pixel in whole vectors. What is read there meets zero weights.
+ * Every tensor has 64 readable bytes after it: kernels read the last segment of a row in whole
+ * dwords and the last channels of a pixel in whole vectors. Those bytes are multiplied by zero
+ * weights.
  */
 #ifndef QK_I8_H
 #define QK_I8_H
@@ -16,7 +17,7 @@
 
 /* ---- micro-kernels ---- */
 
-#define QK_I8_FITS16 32500 /* and half, and a zero point, are less than 2^15 */
+#define QK_I8_FITS16 32500 /* |acc * m| below it: round(acc * m) + zero_point fits int16 */
 
 /* How sums become outputs. Arrays are in position order (see below) and as long as the panel. */
 typedef struct qk_out_i8 {
@@ -123,10 +124,10 @@ typedef struct qk_post_row_i8 {
  */
 typedef struct qk_i8 {
     int32_t lanes;
-    int32_t widest; /* panel: 64 or 16 columns */
-    bool narrow;    /* there are panels of 24 and 8 columns */
-    bool pairs;     /* gemm takes two dwords at a time: k4 is even */
-    bool planes;    /* of every 16 positions' dwords, the even bytes stand before the odd ones */
+    int32_t widest;    /* panel: 64 or 16 columns */
+    bool small_panels; /* there are panels of 24 and 8 columns */
+    bool pairs;        /* gemm takes two dwords at a time: k4 is even */
+    bool planes;       /* of every 16 positions' dwords, the even bytes stand before the odd ones */
     void (*gemm)(const qk_gemm_u8s8 *g);
     /*
      * gemm of up to panel_rows rows and of panels side by side, all of the widest; g.cols is of all
@@ -168,11 +169,11 @@ static inline bool qk_out_i8_valid(const qk_out_i8 *o, const void *out, ptrdiff_
 
 /* `panels` side by side, of the widest where there are several. */
 static inline bool qk_gemm_u8s8_valid(const qk_i8 *t, const qk_gemm_u8s8 *g, int32_t panels) {
-    const bool narrow = t->narrow && (g->width == 24 || g->width == 8);
+    const bool small = t->small_panels && (g->width == 24 || g->width == 8);
     const bool usual =
         (g->width == 64 || g->width == 32 || g->width == 16) && g->width <= t->widest;
     return g->m > 0 && g->a && g->b && g->segs > 0 && (g->segs == 1 || g->seg_offset) &&
-           g->k4 > 0 && (!t->pairs || g->k4 % 2 == 0) && (narrow || usual) && panels > 0 &&
+           g->k4 > 0 && (!t->pairs || g->k4 % 2 == 0) && (small || usual) && panels > 0 &&
            (panels == 1 || (g->width == t->widest && g->m <= t->panel_rows)) && g->cols > 0 &&
            g->cols <= (int64_t)g->width * panels && qk_out_i8_valid(&g->o, g->out, g->out_stride);
 }

@@ -7,7 +7,7 @@
 int32_t qk_i8_panel(const qk_i8 *t, int32_t left) {
     static const uint8_t widths[8] = {8, 16, 24, 32, 32, 32, 32, 64};
     int32_t width = left > 48 ? 64 : left > 16 ? 32 : 16;
-    if (t->narrow)
+    if (t->small_panels)
         return left > 64 ? 64 : widths[(left - 1) / 8];
     return width < t->widest ? width : t->widest;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pooling, for the vector type at hand. Before use: TARGET, VEC, LANES, LOAD, STORE_FIRST as for
- * f32_tile.h, PICK(v, i), which moves dword i[k] of v to place k, PICK_LOAD(i), PICK_MOST, and
- * PICK_STORE(p, v, n) if what is picked can be stored in a shorter way. Behind POOL's FINISH stands
- * what the compiler is told of the taps of any window: sums are faster without copies of that loop.
+ * Pooling, a template for one type of element and vector. It stays in macros, since type, start,
+ * join and end differ from use to use. Before use: TARGET,
+ * VEC, LANES, LOAD, STORE_FIRST as for f32_tile.h, PICK(v, i), which moves dword i[k] of v to place
+ * k, PICK_LOAD(i), PICK_MOST, and PICK_STORE(p, v, n) if what is picked can be stored in a shorter
+ * way. Behind POOL's FINISH stands what the compiler is told of the taps of any window: sums are
+ * faster without copies of that loop.
  *
  * Windows that lie wholly inside the image need no columns of their own. With stride 1 all their
  * outputs are one run of elements; with stride 2 and few channels a vector of such a run is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Four dwords of each of four columns become four rows: what packing consists of. In the vectors
+ * 4 x 4 transposes of dwords and bytes, used by the packing of weights. In the vectors
  * that every instruction set has, through the compiler's shuffles; from any address.
  */
 #ifndef QK_TRANSPOSE4_H

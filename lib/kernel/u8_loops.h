@@ -24,26 +24,28 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
     return (uint8_t)((qs_round_even(v) + w->zc) ^ w->flip_c);
 }
 
-/* `step_a`, `step_b`: constants, so that each of the three loops vectorizes. */
-#define QK_U8_LOOP(step_a, step_b, VALUE)                                                          \
-    for (size_t i = 0; i < n; i++) {                                                               \
-        const float ta = qk_u8_term(a[i * (step_a)], k.flip_a, k.za);                              \
-        const float tb = qk_u8_term(b[i * (step_b)], k.flip_b, k.zb);                              \
-        c[i] = qk_u8_store(VALUE, &k);                                                             \
+/* `step_a`, `step_b`, `mul`: constants, so that each loop vectorizes. */
+static inline __attribute__((always_inline)) void qk_u8_pair_loop(
+    const uint8_t *restrict a, size_t step_a, const uint8_t *restrict b, size_t step_b,
+    uint8_t *restrict c, size_t n, const qk_u8_pair *w, bool mul) {
+    const qk_u8_pair k = *w;
+    for (size_t i = 0; i < n; i++) {
+        const float ta = qk_u8_term(a[i * step_a], k.flip_a, k.za);
+        const float tb = qk_u8_term(b[i * step_b], k.flip_b, k.zb);
+        c[i] = qk_u8_store(mul ? (ta * tb) * k.ma : k.ma * ta + k.mb * tb, &k);
     }
+}
 
-#define QK_U8_PAIR(name, suffix, TARGET, VALUE)                                                    \
+#define QK_U8_PAIR(name, suffix, TARGET, mul)                                                      \
     TARGET static void name##_##suffix(const uint8_t *restrict a, size_t sa,                       \
                                        const uint8_t *restrict b, size_t sb, uint8_t *restrict c,  \
                                        size_t n, const qk_u8_pair *w) {                            \
-        const qk_u8_pair k = *w;                                                                   \
-        if (sa && sb) {                                                                            \
-            QK_U8_LOOP(1, 1, VALUE)                                                                \
-        } else if (sa) {                                                                           \
-            QK_U8_LOOP(1, 0, VALUE)                                                                \
-        } else {                                                                                   \
-            QK_U8_LOOP(0, sb, VALUE)                                                               \
-        }                                                                                          \
+        if (sa && sb)                                                                              \
+            qk_u8_pair_loop(a, 1, b, 1, c, n, w, mul);                                             \
+        else if (sa)                                                                               \
+            qk_u8_pair_loop(a, 1, b, 0, c, n, w, mul);                                             \
+        else                                                                                       \
+            qk_u8_pair_loop(a, 0, b, sb, c, n, w, mul);                                            \
     }
 
 #define QK_U8_TABLE(suffix, TARGET)                                                                \
@@ -112,8 +114,8 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
     }
 
 #define QK_U8_PAIRS(suffix, TARGET)                                                                \
-    QK_U8_PAIR(add, suffix, TARGET, k.ma *ta + k.mb * tb)                                          \
-    QK_U8_PAIR(mul, suffix, TARGET, (ta * tb) * k.ma)
+    QK_U8_PAIR(add, suffix, TARGET, false)                                                         \
+    QK_U8_PAIR(mul, suffix, TARGET, true)
 
 #define QK_U8_INSTANCE(suffix, TARGET, of)                                                         \
     QK_U8_PAIRS(suffix, TARGET)                                                                    \

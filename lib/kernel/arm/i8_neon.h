@@ -69,8 +69,8 @@ INLINE void store(const sink *s, uint8_t *out, int32x4_t v0, int32x4_t v1, int32
         return;
     }
     const float *m = s->mult;
-    const uint8x16_t y = narrow(&s->l, scale(v0, vld1q_f32(m)), scale(v1, vld1q_f32(m + 4)),
-                                scale(v2, vld1q_f32(m + 8)), scale(v3, vld1q_f32(m + 12)));
+    const uint8x16_t y = pack_bytes(&s->l, scale(v0, vld1q_f32(m)), scale(v1, vld1q_f32(m + 4)),
+                                    scale(v2, vld1q_f32(m + 8)), scale(v3, vld1q_f32(m + 12)));
     if (s->cols == 16) {
         vst1q_u8(out, y);
         return;
@@ -102,8 +102,8 @@ TARGET static void requantize_u8(const int32_t *acc, size_t n, float m, int32_t 
         uint8_t bytes[16];
         memcpy(sums, acc + i, 4 * count);
         vst1q_u8(bytes,
-                 narrow(&l, scale(vld1q_s32(sums), mult), scale(vld1q_s32(sums + 4), mult),
-                        scale(vld1q_s32(sums + 8), mult), scale(vld1q_s32(sums + 12), mult)));
+                 pack_bytes(&l, scale(vld1q_s32(sums), mult), scale(vld1q_s32(sums + 4), mult),
+                            scale(vld1q_s32(sums + 8), mult), scale(vld1q_s32(sums + 12), mult)));
         memcpy(y + i, bytes, count);
     }
 }

@@ -90,7 +90,7 @@ void qk_average_u8_neon(const qk_pool *p) {
             for (int i = 0; i < 4; i++)
                 v[i] = scale(vaddq_s32(vreinterpretq_s32_u32(s.v[i]), bias), m);
             const size_t last = (size_t)(channels - j);
-            store_first(y + j, narrow(&l, v[0], v[1], v[2], v[3]), last < 16 ? last : 16);
+            store_first(y + j, pack_bytes(&l, v[0], v[1], v[2], v[3]), last < 16 ? last : 16);
         }
     }
 }

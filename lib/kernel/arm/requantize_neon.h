@@ -24,8 +24,8 @@ static inline int32x4_t scale(int32x4_t acc, float32x4_t m) {
     return vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(acc), m));
 }
 
-static inline uint8x16_t narrow(const limits *l, int32x4_t v0, int32x4_t v1, int32x4_t v2,
-                                int32x4_t v3) {
+static inline uint8x16_t pack_bytes(const limits *l, int32x4_t v0, int32x4_t v1, int32x4_t v2,
+                                    int32x4_t v3) {
     const int16x8_t a = vqaddq_s16(vqmovn_high_s32(vqmovn_s32(v0), v1), l->zp);
     const int16x8_t b = vqaddq_s16(vqmovn_high_s32(vqmovn_s32(v2), v3), l->zp);
     return vminq_u8(vmaxq_u8(vqmovun_high_s16(vqmovun_s16(a), b), l->lo), l->hi);

@@ -35,31 +35,34 @@ static inline int32_t order_of(float x) {
     return (b ^ ((b >> 31) & 0x7fffffff)) & ~((0x7f800000 - m) >> 31);
 }
 
-/* The tree over TERM, an expression of v: one element, or 16 of them. */
-#define TREE(name, TERM)                                                                           \
-    static float name(const float *x, float shift, size_t n) {                                     \
-        lanes sums = {0};                                                                          \
-        float part[16];                                                                            \
-        size_t i = 0;                                                                              \
-        (void)shift;                                                                               \
-        for (; i + 16 <= n; i += 16) {                                                             \
-            lanes v;                                                                               \
-            memcpy(&v, x + i, sizeof(v));                                                          \
-            sums += TERM;                                                                          \
-        }                                                                                          \
-        memcpy(part, &sums, sizeof(part));                                                         \
-        for (size_t k = 0; i + k < n; k++) {                                                       \
-            const float v = x[i + k];                                                              \
-            part[k] += TERM;                                                                       \
-        }                                                                                          \
-        for (size_t half = 8; half; half /= 2)                                                     \
-            for (size_t k = 0; k < half; k++)                                                      \
-                part[k] += part[k + half];                                                         \
-        return part[0];                                                                            \
+/* The tree over 16 lanes: sums of x or of (x - shift)^2. */
+QK_INLINE float tree(const float *x, float shift, size_t n, bool square) {
+    lanes sums = {0};
+    float part[16];
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        lanes v;
+        memcpy(&v, x + i, sizeof(v));
+        sums += square ? (v - shift) * (v - shift) : v;
     }
+    memcpy(part, &sums, sizeof(part));
+    for (size_t k = 0; i + k < n; k++) {
+        const float v = x[i + k];
+        part[k] += square ? (v - shift) * (v - shift) : v;
+    }
+    for (size_t half = 8; half; half /= 2)
+        for (size_t k = 0; k < half; k++)
+            part[k] += part[k + half];
+    return part[0];
+}
 
-TREE(sum, v)
-TREE(sum_squares, (v - shift) * (v - shift))
+static float sum(const float *x, float unused, size_t n) {
+    return tree(x, unused, n, false);
+}
+
+static float sum_squares(const float *x, float shift, size_t n) {
+    return tree(x, shift, n, true);
+}
 
 static float greatest(const float *x, size_t n) {
     int32_t top = INT32_MIN;

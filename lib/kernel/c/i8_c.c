@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The integer kernels' specification. */
+/* The specification of the INT8 kernels. */
 #include <assert.h>
 
 #include "kernel/i8.h"

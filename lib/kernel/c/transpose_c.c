@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transposes: both sides stay in cache while a block of BLOCK x BLOCK elements is transposed.
- * Floats looked up by bytes.
+ * The specification of transposes of 8 and 32-bit elements, by blocks of BLOCK x BLOCK that stay in
+ * the cache, and of the lookup of floats by bytes. TRANSPOSE stays a macro: it defines both types.
  */
 #include "kernel/transpose4.h"
 #include "kernel/u8.h"
@@ -9,11 +9,11 @@
 #define BLOCK 32
 
 /* Few columns: long loops over rows, which the compiler vectorizes for two and three. */
-#define NARROW 8
+#define FEW 8
 
 #define TRANSPOSE(name, T)                                                                         \
-    static void narrow_##name(const T *restrict x, size_t line, T *restrict y, size_t rows,        \
-                              size_t columns) {                                                    \
+    static void few_##name(const T *restrict x, size_t line, T *restrict y, size_t rows,           \
+                           size_t columns) {                                                       \
         if (columns == 2) {                                                                        \
             for (size_t r = 0; r < rows; r++) {                                                    \
                 y[2 * r] = x[r];                                                                   \
@@ -35,8 +35,8 @@
     void qk_##name##_c(const void *from, size_t line, void *to, size_t rows, size_t columns) {     \
         const T *restrict x = from;                                                                \
         T *restrict y = to;                                                                        \
-        if (columns < NARROW) {                                                                    \
-            narrow_##name(x, line, y, rows, columns);                                              \
+        if (columns < FEW) {                                                                       \
+            few_##name(x, line, y, rows, columns);                                                 \
             return;                                                                                \
         }                                                                                          \
         for (size_t r0 = 0; r0 < rows; r0 += BLOCK) {                                              \

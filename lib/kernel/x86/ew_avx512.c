@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Element-wise kernels in 512-bit vectors. */
+/* Element-wise float kernels in 512-bit vectors, AVX-512. */
 #include "kernel/table.h"
 
 #ifdef QK_AVX512VNNI

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Float kernels in 512-bit vectors. */
+/*
+ * Float products in 512-bit vectors: tiles of up to 8 rows by 8 to 64 columns; depthwise
+ * convolution and pooling from their templates.
+ */
 #include <assert.h>
 
 #include "kernel/x86/pool_x86.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What goes over windows of floats: depthwise convolutions and pooling. */
+/* Float depthwise convolution and pooling, AVX2 with FMA3. */
 #include "kernel/x86/pool_x86.h"
 
 #ifdef QK_YMM

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the templates of float kernels need, for 8 floats. */
+/* Vectors of 8 floats (AVX2, FMA3) for the templates of float kernels. */
 #ifndef QK_F32_YMM_H
 #define QK_F32_YMM_H
 

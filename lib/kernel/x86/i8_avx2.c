@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Integer kernels for AVX2. maddubs saturates on full-range operands, so bytes are widened: the
- * even and the odd bytes of a dword are two madd_epi16, exact, and as fast on most cores.
+ * INT8 kernels for AVX2: products of four rows by 16 columns, all panels of a chunk in turn, and
+ * depthwise convolution (i8_dw_*.h). maddubs saturates on full-range operands, so bytes are
+ * widened: the even and the odd bytes of a dword are two madd_epi16, exact, and as fast on most
+ * cores.
  */
 #include "kernel/table.h"
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Integer products for AVX-512 with VNNI.
- *
- * A tile's accumulators are named scalars made by macros, each kept in its register by an empty
- * asm: arrays of more than some 16 vectors run at half speed under gcc.
+ * INT8 products for AVX-512 with VNNI: chooses tiles by the panel's width and the number of rows,
+ * sums rows, and defines the table of this instruction set.
  */
 #include <assert.h>
 
@@ -77,11 +75,6 @@ TILE(8, 24, INLINE)
 TILE(4, 16, INLINE)
 TILE(8, 16, INLINE)
 TILE(8, 8, INLINE)
-WHOLE_TILES(4, 64)
-WHOLE_TILES(8, 32)
-WHOLE_TILES(8, 24)
-WHOLE_TILES(8, 16)
-#define rows_8x8 qk_rows_8_avx512vnni
 
 /*
  * Tiles of short sums, packed and stored after the products of the next one, for the reason that
@@ -167,7 +160,6 @@ SHORT_TILES(2, 64)
 SHORT_TILES(4, 32)
 SHORT_TILES(8, 24)
 SHORT_TILES(8, 16)
-#define short_8x8(g, s, ahead) 0 /* none of 8 columns */
 
 /* ---- a single row ---- */
 
@@ -216,44 +208,70 @@ TARGET QS_NOINLINE static void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32
     s->init = g->row_init ? t->init : NULL;
 }
 
-/*
- * gemm_W: whole tiles of NR rows; short ones of LOW rows where a panel's weights stay in the first
- * cache, whose epilogue stands among the next one's products. What is left: FEW rows at most, or
- * more.
- */
 #define SHORT 96 /* dwords, 24 KB of weights */
 #define THIN  16 /* where rows are gathered: whole tiles have a middle to do so */
-#define GEMM(W, NR, LOW, FEW)                                                                      \
+
+typedef int32_t (*short_fn)(const qk_gemm_u8s8 *g, sink at, gatherer *ahead);
+
+/* The tiles of one width: of nr rows and, for what is left, of `few` rows or fewer. */
+typedef struct tiles {
+    int32_t width, nr, few;
+    tile_fn whole, small;
+    int32_t low; /* rows of short tiles */
+    short_fn shorter;
+} tiles;
+
+/* Rows from r on, fewer than a whole tile, or all of them where nothing else fits. */
+INLINE void rest_of(const tiles *k, const qk_gemm_u8s8 *g, sink *s, int32_t r) {
+    rest t;
+    for (; r < g->m; r += k->nr) {
+        take_rows(g, r, k->few, k->nr, &t, s);
+        if (s->rows == 1)
+            single(g, t.row[0], s->init, s->out);
+        else if (k->few < k->nr && s->rows <= k->few)
+            k->small(g, t.row, s, KIND_ANY, NULL);
+        else
+            k->whole(g, t.row, s, KIND_ANY, NULL);
+    }
+}
+
+/*
+ * Whole tiles; short ones where a panel's weights stay in the first cache, whose epilogue stands
+ * among the next one's products. Returns the rows that are done. Those of 8 columns are compiled
+ * in i8_gemm_n8_avx512vnni.c.
+ */
+INLINE int32_t rows_of(const tiles *k, const qk_gemm_u8s8 *g, sink *s, gatherer *ahead) {
+    kind how = kind_of(g);
+    const int32_t most = ahead->left > 0 ? THIN : SHORT;
+    const bool low =
+        k->width > 8 && how <= KIND_SHORT && g->segs <= most && g->segs * g->k4 <= most;
+    int32_t r = low && k->width >= 32 ? qk_gemm_resident_avx512vnni(g, s, how, ahead) : 0;
+    if (r == 0 && low && g->m >= k->low)
+        r = k->shorter(g, *s, ahead);
+    else if (r == 0 && how != KIND_ANY && g->m >= k->nr)
+        r = k->width == 8 ? qk_rows_8_avx512vnni(g, s, how, ahead)
+                          : whole_tiles(k->whole, k->nr, k->width, g, s, how, ahead);
+    return r;
+}
+
+/* rest_W is a function of its own: what it keeps on the stack costs the usual case nothing. */
+#define GEMM(W, ...)                                                                               \
     TARGET static void rest_##W(const qk_gemm_u8s8 *g, sink *s, int32_t r) {                       \
-        rest t;                                                                                    \
-        for (; r < g->m; r += NR) {                                                                \
-            take_rows(g, r, FEW, NR, &t, s);                                                       \
-            if (s->rows == 1)                                                                      \
-                single(g, t.row[0], s->init, s->out);                                              \
-            else if (FEW < NR && s->rows <= FEW)                                                   \
-                tile_##FEW##x##W(g, t.row, s, KIND_ANY, NULL);                                     \
-            else                                                                                   \
-                tile_##NR##x##W(g, t.row, s, KIND_ANY, NULL);                                      \
-        }                                                                                          \
+        const tiles k = {W, __VA_ARGS__};                                                          \
+        rest_of(&k, g, s, r);                                                                      \
     }                                                                                              \
     TARGET QS_NOINLINE static void gemm_##W(const qk_gemm_u8s8 *g, sink *s, gatherer *ahead) {     \
-        kind how = kind_of(g);                                                                     \
-        const int32_t most = ahead->left > 0 ? THIN : SHORT;                                       \
-        bool low = W > 8 && how <= KIND_SHORT && g->segs <= most && g->segs * g->k4 <= most;       \
-        int32_t r = low && W >= 32 ? qk_gemm_resident_avx512vnni(g, s, how, ahead) : 0;            \
-        if (r == 0 && low && g->m >= LOW)                                                          \
-            r = short_##LOW##x##W(g, *s, ahead);                                                   \
-        else if (r == 0 && how != KIND_ANY && g->m >= NR)                                          \
-            r = rows_##NR##x##W(g, s, how, ahead);                                                 \
+        const tiles k = {W, __VA_ARGS__};                                                          \
+        const int32_t r = rows_of(&k, g, s, ahead);                                                \
         if (r < g->m)                                                                              \
             rest_##W(g, s, r);                                                                     \
     }
 
-GEMM(64, 4, 2, 2)
-GEMM(32, 8, 4, 4)
-GEMM(24, 8, 8, 8)
-GEMM(16, 8, 8, 4)
-GEMM(8, 8, 8, 8)
+GEMM(64, 4, 2, tile_4x64, tile_2x64, 2, short_2x64)
+GEMM(32, 8, 4, tile_8x32, tile_4x32, 4, short_4x32)
+GEMM(24, 8, 8, tile_8x24, NULL, 8, short_8x24)
+GEMM(16, 8, 4, tile_8x16, tile_4x16, 8, short_8x16)
+GEMM(8, 8, 8, tile_8x8, NULL, 8, NULL)
 
 /* Some kernels gather while they compute, if a tile is whole. */
 TARGET static bool gathers(const qk_gemm_u8s8 *g) {
@@ -388,7 +406,7 @@ TARGET static void post_row(const qk_post_row_i8 *p) {
 const qk_i8 qk_i8_avx512vnni = {
     .lanes = 4,
     .widest = 64,
-    .narrow = true,
+    .small_panels = true,
     .gemm = gemm_u8s8,
     .panels = row_u8s8,
     .panel_rows = 1,

@@ -68,10 +68,10 @@ INLINE column column_at(const dw_rows *s, ptrdiff_t at, int32_t ranges) {
     if (more) {                                                                                    \
         DW_THREE(i, j, c0, c1, c2, more)                                                           \
     }                                                                                              \
-    a##i = narrow(scale(a##i, m##i, &e), scale(a##j, m##j, &e), &e);                               \
+    a##i = pack_words(scale(a##i, m##i, &e), scale(a##j, m##j, &e), &e);                           \
     W_KEEP(a##i)                                                                                   \
     if (!single) {                                                                                 \
-        b##i = narrow(scale(b##i, m##i, &e), scale(b##j, m##j, &e), &e);                           \
+        b##i = pack_words(scale(b##i, m##i, &e), scale(b##j, m##j, &e), &e);                       \
         W_KEEP(b##i)                                                                               \
     }
 
@@ -139,12 +139,12 @@ INLINE both_columns both_columns_at(const dw_rows *s, ptrdiff_t at, int32_t rang
 #define DW_FINISH                                                                                  \
     if (!single)                                                                                   \
         dw_store(o, second,                                                                        \
-                 _mm512_packus_epi16(narrow(scale(b0, m0, &e), scale(b1, m1, &e), &e),             \
-                                     narrow(scale(b2, m2, &e), scale(b3, m3, &e), &e)),            \
+                 _mm512_packus_epi16(pack_words(scale(b0, m0, &e), scale(b1, m1, &e), &e),         \
+                                     pack_words(scale(b2, m2, &e), scale(b3, m3, &e), &e)),        \
                  x, &e, ranges);                                                                   \
     dw_store(o, first,                                                                             \
-             _mm512_packus_epi16(narrow(scale(a0, m0, &e), scale(a1, m1, &e), &e),                 \
-                                 narrow(scale(a2, m2, &e), scale(a3, m3, &e), &e)),                \
+             _mm512_packus_epi16(pack_words(scale(a0, m0, &e), scale(a1, m1, &e), &e),             \
+                                 pack_words(scale(a2, m2, &e), scale(a3, m3, &e), &e)),            \
              x, &e, ranges);
 
 INLINE void rows_by_two(const dw_rows *s, const dw_job *given, ptrdiff_t at, const epilogue *usual,

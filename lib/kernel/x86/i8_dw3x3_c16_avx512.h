@@ -119,8 +119,8 @@ INLINE void c16_rows(const dw_rows *s, const dw_job *given, ptrdiff_t at, const 
         if (by_two)
             COLUMN_16(n3)
         NEXT_16(n4)
-        __m512i y = _mm512_packus_epi16(narrow(scale(a0, m, &e), scale(b0, m, &e), &e),
-                                        narrow(scale(a1, m, &e), scale(b1, m, &e), &e));
+        __m512i y = _mm512_packus_epi16(pack_words(scale(a0, m, &e), scale(b0, m, &e), &e),
+                                        pack_words(scale(a1, m, &e), scale(b1, m, &e), &e));
         if (o->limits)
             y = _mm512_min_epu8(_mm512_max_epu8(y, e.lo), e.hi);
         store_16(o, first, second, _mm512_permutexvar_epi32(rows, y), x + 1 < o->wo);

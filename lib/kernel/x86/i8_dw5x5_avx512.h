@@ -105,8 +105,8 @@ INLINE void five_half(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epi
         FIVE_DOTS(last, 2048 + 256)
         const __m512 m0 = _mm512_loadu_ps(o->mult + z / 4);
         const __m512 m1 = _mm512_loadu_ps(o->mult + z / 4 + 16);
-        const __m512i a = narrow(scale(a0, m0, &e), scale(a1, m1, &e), &e);
-        const __m512i b = narrow(scale(b0, m0, &e), scale(b1, m1, &e), &e);
+        const __m512i a = pack_words(scale(a0, m0, &e), scale(a1, m1, &e), &e);
+        const __m512i b = pack_words(scale(b0, m0, &e), scale(b1, m1, &e), &e);
         if (high) {
             dw_store(o, second, _mm512_packus_epi16(words[x][1], b), begin + x, &e, ranges);
             dw_store(o, first, _mm512_packus_epi16(words[x][0], a), begin + x, &e, ranges);

@@ -44,8 +44,8 @@ INLINE dwords dwords_of(w_vec t0, w_vec t1, w_vec t2, w_vec t3) {
 #define DWORD_M(i) W(loadu_ps)(o->mult + (i)*W_DWORDS)
 #define DWORD_BYTES(a)                                                                             \
     W(packus_epi16)                                                                                \
-    (narrow(scale(a##0, DWORD_M(0), e), scale(a##1, DWORD_M(1), e), e),                            \
-     narrow(scale(a##2, DWORD_M(2), e), scale(a##3, DWORD_M(3), e), e))
+    (pack_words(scale(a##0, DWORD_M(0), e), scale(a##1, DWORD_M(1), e), e),                        \
+     pack_words(scale(a##2, DWORD_M(2), e), scale(a##3, DWORD_M(3), e), e))
 
 /* Stores the sums of a pixel: as bytes or as floats. */
 #define DWORD_END(a)                                                                               \

@@ -2,7 +2,8 @@
 /*
  * Depthwise convolution of u8 by s8 on the image itself, x86: what a kernel is given, and how it
  * loads rows of the image and stores results. A template for vectors of 128 * W_LANES bits; before
- * including it, define TARGET, INLINE, epilogue_of, scale, narrow (i8_zmm.h, i8_requant_avx2.h) and
+ * including it, define TARGET, INLINE, epilogue_of, scale, pack_words (i8_zmm.h, i8_requant_avx2.h)
+ * and
  *
  *   W_LANES           4 (AVX-512) or 2 (AVX2, AVX-VNNI)
  *   W_GROUP           rows of the image in a dword: 4 bytes or 2 words

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Integer products with 8 columns: all rows of a tile need a register for their pointer, and small
- * code would load them again for each dword.
+ * INT8 products, AVX-512 VNNI, panels of 8 columns, compiled for speed: all rows of a tile need a
+ * register for their pointer, and small code would load them again for each dword.
  */
 #include "kernel/i8.h"
 
@@ -10,9 +10,8 @@
 
 #define FINISH_ANY_8(NR) FINISH_##NR##x8
 TILE(8, 8, INLINE)
-WHOLE_TILES(8, 8)
 
 TARGET int32_t qk_rows_8_avx512vnni(const qk_gemm_u8s8 *g, sink *s, kind how, gatherer *ahead) {
-    return rows_8x8(g, s, how, ahead);
+    return whole_tiles(tile_8x8, 8, 8, g, s, how, ahead);
 }
 #endif

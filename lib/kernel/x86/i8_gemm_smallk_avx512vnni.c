@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products with short sums: all weights of a panel stay in registers, one or two rows make a step.
- * Such a step's epilogue costs as much as its products, and small steps overlap better.
+ * INT8 products, AVX-512 VNNI, with short sums (4 dwords of 64 columns, 8 of 32): all weights of a
+ * panel stay in registers, one or two rows make a step. Such a step's epilogue costs as much as its
+ * products, and small steps overlap better.
  */
 #include "kernel/i8.h"
 

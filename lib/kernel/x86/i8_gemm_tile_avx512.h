@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tiles of integer products are written in: a##r##_##v is the sum of row r and vector v of 16
- * columns, h##r of 8, x##r a dword of the row in all lanes, b##v and bh its weights.
+ * INT8 products, AVX-512 VNNI: tiles of 2 to 8 rows by 64, 32, 24, 16 or 8 columns.
+ *
+ * A tile's accumulators are named scalars made by macros (arrays of more than some 16 vectors run
+ * at half speed under gcc 12), so TILE and SHORT_TILES stay macros: a##r##_##v is the sum of row r
+ * and vector v of 16 columns, h##r of 8, x##r a dword of the row in all lanes, b##v and bh its
+ * weights.
  */
 #ifndef QK_I8_GEMM_TILE_AVX512_H
 #define QK_I8_GEMM_TILE_AVX512_H
@@ -123,29 +127,35 @@ INLINE void rows_at(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uint8
         }                                                                                          \
     }
 
-/* rows_RxW: as many rows of g as make whole tiles, from 0 on; `how` is not KIND_ANY. */
-#define WHOLE_TILES(NR, W)                                                                         \
-    INLINE int32_t rows_##NR##x##W(const qk_gemm_u8s8 *g, sink *s, kind how, gatherer *ahead) {    \
-        int32_t r = 0;                                                                             \
-        if (ahead->left > 0)                                                                       \
-            gather_more(ahead, NR);                                                                \
-        s->rows = NR;                                                                              \
-        for (; r + NR <= g->m; r += NR, s->out += NR * s->stride) {                                \
-            const sink *t = s;                                                                     \
-            const uint8_t *row[NR];                                                                \
-            for (int32_t i = 0; i < NR; i++)                                                       \
-                row[i] = g->rows ? g->rows[r + i] : g->a + (r + i) * g->a_stride;                  \
-            s->init = g->row_init ? g->row_init + r : NULL;                                        \
-            const bool middle =                                                                    \
-                NR == 4 && W == 64 && ahead->left > 0 && NR <= ahead->left - ahead->turn;          \
-            if (!middle && ahead->left > 0)                                                        \
-                gather_more(ahead, NR);                                                            \
-            FORGET(t) /* what they point to is loaded again where it is used, */                   \
-            FORGET(g) /* not kept in registers */                                                  \
-            tile_##NR##x##W(g, row, t, how, middle ? ahead : NULL);                                \
-        }                                                                                          \
-        return r;                                                                                  \
+typedef void (*tile_fn)(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s, kind how,
+                        gatherer *between);
+
+/*
+ * As many rows of g as make whole tiles of nr rows and w columns, from 0 on; returns how many.
+ * `how` is not KIND_ANY.
+ */
+INLINE int32_t whole_tiles(tile_fn tile, int32_t nr, int32_t w, const qk_gemm_u8s8 *g, sink *s,
+                           kind how, gatherer *ahead) {
+    int32_t r = 0;
+    if (ahead->left > 0)
+        gather_more(ahead, nr);
+    s->rows = nr;
+    for (; r + nr <= g->m; r += nr, s->out += nr * s->stride) {
+        const sink *t = s;
+        const uint8_t *row[8];
+        for (int32_t i = 0; i < nr; i++)
+            row[i] = g->rows ? g->rows[r + i] : g->a + (r + i) * g->a_stride;
+        s->init = g->row_init ? g->row_init + r : NULL;
+        const bool middle =
+            nr == 4 && w == 64 && ahead->left > 0 && nr <= ahead->left - ahead->turn;
+        if (!middle && ahead->left > 0)
+            gather_more(ahead, nr);
+        FORGET(t) /* what they point to is loaded again where it is used, */
+        FORGET(g) /* not kept in registers */
+        tile(g, row, t, how, middle ? ahead : NULL);
     }
+    return r;
+}
 
 /* Of 8 columns, where registers are short for pointers: i8_gemm_n8_avx512vnni.c. */
 int32_t qk_rows_8_avx512vnni(const qk_gemm_u8s8 *g, sink *s, kind how, gatherer *ahead);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Integer products of a single row: four dwords at a time, no sum waits for the one before. */
+/*
+ * INT8 products of a single row, AVX-512 VNNI: four dwords at a time, so that no sum waits for the
+ * one before. Accumulators are named, so the bodies stay macros.
+ */
 #ifndef QK_I8_GEMV_AVX512_H
 #define QK_I8_GEMV_AVX512_H
 

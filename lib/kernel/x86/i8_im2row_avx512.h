@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernel rows of few channels, laid end to end: first layers have no dwords to waste.
- * Products gather the rows of a tile while they compute the one before: loads and stores that would
- * take a tenth of the time alone then take next to none.
+ * im2row for first layers, AVX-512: the kernel rows of a pixel with few channels are copied end to
+ * end, so that no dword is partly empty. Products gather the rows of a tile while they compute the
+ * one before: loads and stores that would take a tenth of the time alone then take next to none.
  */
 #ifndef QK_I8_IM2ROW_AVX512_H
 #define QK_I8_IM2ROW_AVX512_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What integer kernels in 256-bit vectors have in common: from sums to bytes, and what i8_ymm.c has
- * of a table. Before including it, define TARGET.
+ * INT8 kernels, AVX2 and AVX-VNNI: requantization of int32 sums to bytes or floats and their
+ * stores, for tiles of 16 columns; and the functions of i8_ymm.c. Before including it, define
+ * TARGET.
  */
 #ifndef QK_I8_REQUANT_AVX2_H
 #define QK_I8_REQUANT_AVX2_H
@@ -62,11 +63,11 @@ INLINE __m256i scale(__m256i acc, __m256 m, const epilogue *e) {
     return _mm256_cvtps_epi32(v);
 }
 
-INLINE __m256i narrow(__m256i a, __m256i b, const epilogue *e) {
+INLINE __m256i pack_words(__m256i a, __m256i b, const epilogue *e) {
     return _mm256_adds_epi16(_mm256_packs_epi32(a, b), e->zp);
 }
 
-INLINE __m256i narrow_u8(__m256i a, __m256i b, const epilogue *e) {
+INLINE __m256i pack_bytes(__m256i a, __m256i b, const epilogue *e) {
     __m256i y = _mm256_packus_epi16(a, b);
     if (__builtin_expect(e->limits, false))
         y = _mm256_min_epu8(_mm256_max_epu8(y, e->lo), e->hi);
@@ -106,7 +107,7 @@ INLINE void store_i32(uint8_t *out, __m256i a, __m256i b, int32_t n) {
     memcpy(out, row, 4 * (size_t)n);
 }
 
-/* Sums as they are stored. */
+/* Sums as floats: acc * scale + add, clamped. */
 INLINE __m256i as_floats(const sink *s, __m256i acc, int32_t column) {
     const __m256 scaled =
         _mm256_mul_ps(_mm256_cvtepi32_ps(acc), _mm256_loadu_ps(s->scale + column));
@@ -118,8 +119,8 @@ INLINE __m256i as_floats(const sink *s, __m256i acc, int32_t column) {
 INLINE __m256i two_rows(const epilogue *e, const float *mult, __m256i a0, __m256i b0, __m256i a1,
                         __m256i b1) {
     const __m256 m = _mm256_loadu_ps(mult), n = _mm256_loadu_ps(mult + 8);
-    return narrow_u8(narrow(scale(a0, m, e), scale(b0, n, e), e),
-                     narrow(scale(a1, m, e), scale(b1, n, e), e), e);
+    return pack_bytes(pack_words(scale(a0, m, e), scale(b0, n, e), e),
+                      pack_words(scale(a1, m, e), scale(b1, n, e), e), e);
 }
 
 /* Two rows of 16 columns, or one. */

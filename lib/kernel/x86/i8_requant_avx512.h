@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the sums of a product's tile to its bytes, for every width of a panel. The kind of epilogue
- * is a constant wherever it matters, so that the usual ones have no branches.
+ * INT8 products, AVX-512 VNNI: requantization and stores of a tile's sums, for panels of 64, 32,
+ * 24, 16 and 8 columns. The kind of epilogue is a constant in hot loops, so the usual kinds have no
+ * branches.
  */
 #ifndef QK_I8_REQUANT_AVX512_H
 #define QK_I8_REQUANT_AVX512_H

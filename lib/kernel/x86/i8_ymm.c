@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Integer kernels in 256-bit vectors that AVX2 and AVX-VNNI share: those without products. */
+/* INT8 kernels in 256-bit vectors without products, for AVX2 and AVX-VNNI: row sums,
+ * requantization, im2row, the general epilogue. */
 #include <assert.h>
 
 #include "kernel/i8.h"
@@ -45,7 +46,7 @@ TARGET void qk_requantize_u8_ymm(const int32_t *acc, size_t n, float m, int32_t 
         size_t count = n - i < 8 ? n - i : 8;
         memcpy(sums, acc + i, 4 * count);
         __m256i v = scale(load(sums), _mm256_set1_ps(m), &e), zero = _mm256_setzero_si256();
-        v = _mm256_packus_epi16(narrow(v, zero, &e), zero);
+        v = _mm256_packus_epi16(pack_words(v, zero, &e), zero);
         _mm256_storeu_si256((__m256i *)(void *)bytes, v);
         memcpy(bytes + 4, bytes + 16, 4);
         memcpy(y + i, bytes, count);

@@ -168,8 +168,8 @@ INLINE void finish_channels(const sink *s, __m256i a0, __m256i a1, __m256i a2, _
     const __m256 m0 = _mm256_loadu_ps(s->mult), m1 = _mm256_loadu_ps(s->mult + 8);
     const __m256 m2 = _mm256_loadu_ps(s->mult + 16), m3 = _mm256_loadu_ps(s->mult + 24);
     const epilogue *e = &s->e;
-    store_channels(s, narrow_u8(narrow(scale(a0, m0, e), scale(a1, m1, e), e),
-                                narrow(scale(a2, m2, e), scale(a3, m3, e), e), e));
+    store_channels(s, pack_bytes(pack_words(scale(a0, m0, e), scale(a1, m1, e), e),
+                                 pack_words(scale(a2, m2, e), scale(a3, m3, e), e), e));
 }
 
 /* last: where the taps of the last four are; the first one stands for those that are missing. */

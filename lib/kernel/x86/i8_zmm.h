@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the AVX-512 VNNI files of the integer kernels share: requantization, and the way from a
- * row's sums to its bytes. Column order in a panel is that of kernel/i8.h with four lanes, so that
- * in-lane packs undo it.
+ * INT8 kernels, AVX-512 VNNI: requantization of int32 sums to bytes or floats, and the store of one
+ * row of up to 64 columns. Shared by products and depthwise convolution. Column order in a panel is
+ * that of kernel/i8.h with four lanes, so that in-lane packs undo it.
  */
 #ifndef QK_I8_ZMM_H
 #define QK_I8_ZMM_H
@@ -48,11 +48,11 @@ INLINE __m512i scale(__m512i acc, __m512 m, const epilogue *e) {
 }
 
 /* Two vectors of integers to 16 bits, zero point added; saturation stands in for the clamp. */
-INLINE __m512i narrow(__m512i a, __m512i b, const epilogue *e) {
+INLINE __m512i pack_words(__m512i a, __m512i b, const epilogue *e) {
     return _mm512_adds_epi16(_mm512_packs_epi32(a, b), e->zp);
 }
 
-INLINE __m512i narrow_u8(__m512i a, __m512i b, const epilogue *e) {
+INLINE __m512i pack_bytes(__m512i a, __m512i b, const epilogue *e) {
     return _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(a, b), e->lo), e->hi);
 }
 
@@ -65,7 +65,7 @@ INLINE __mmask16 mask16(int32_t n) {
     return (__mmask16)bits;
 }
 
-/* ---- what becomes of a tile's rows ---- */
+/* ---- where a tile's rows are stored ---- */
 
 typedef struct sink {
     uint8_t *out;
@@ -97,7 +97,7 @@ INLINE void store_i32(const sink *s, int32_t r, int32_t j, __m512i v) {
     _mm512_mask_storeu_epi32(s->out + r * s->stride + 64 * j, mask16(s->cols - 16 * j), v);
 }
 
-/* Sums as they are stored. */
+/* Sums as floats: acc * scale + add, clamped. */
 INLINE __m512i as_floats(const sink *s, __m512i acc, __m512 scale, __m512 add) {
     const __m512 v = _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(acc), scale), add);
     return _mm512_castps_si512(_mm512_min_ps(s->e.high, _mm512_max_ps(s->e.low, v)));
@@ -149,11 +149,11 @@ INLINE void finish_4(const sink *s, int32_t r, __m512i a, __m512i b, __m512i c, 
         return;
     }
     const float *m = s->mult;
-    __m512i ab = narrow(scale(a, _mm512_loadu_ps(m), &s->e),
-                        scale(b, _mm512_loadu_ps(m + 16), &s->e), &s->e);
-    __m512i cd = narrow(scale(c, _mm512_loadu_ps(m + 32), &s->e),
-                        scale(d, _mm512_loadu_ps(m + 48), &s->e), &s->e);
-    __m512i y = narrow_u8(ab, cd, &s->e);
+    __m512i ab = pack_words(scale(a, _mm512_loadu_ps(m), &s->e),
+                            scale(b, _mm512_loadu_ps(m + 16), &s->e), &s->e);
+    __m512i cd = pack_words(scale(c, _mm512_loadu_ps(m + 32), &s->e),
+                            scale(d, _mm512_loadu_ps(m + 48), &s->e), &s->e);
+    __m512i y = pack_bytes(ab, cd, &s->e);
     if (s->cols == 64)
         _mm512_storeu_si512(s->out + r * s->stride, y);
     else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pooling of u8: 32 channels at once. */
+/* Pooling of u8, AVX2: 32 channels at once. */
 #include "kernel/x86/pool_x86.h"
 
 #ifdef QK_YMM

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The pooling kernels of x86 files. */
+/* Pooling and float depthwise kernels that x86 files share. */
 #ifndef QK_POOL_X86_H
 #define QK_POOL_X86_H
 

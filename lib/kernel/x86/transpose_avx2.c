@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transposes by tiles in registers: 8 rows by 8 columns of 32 bits or fewer, 16 rows by 16, 8 or
- * fewer columns of 8 bits. The last tile of a row or column overlaps the one before: it writes the
- * same again.
+ * Transposes of 8 and 32-bit elements, AVX2, by tiles in registers: 8 rows by 8 columns of 32 bits
+ * or fewer, 16 rows by 16, 8 or fewer columns of 8 bits. The last tile of a row or column overlaps
+ * the one before: it writes the same again.
  */
 #include "kernel/table.h"
 

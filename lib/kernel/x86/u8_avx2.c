@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Element-wise kernels on 8 bits; tables are looked up 16 entries at a time. */
+/* Element-wise kernels on 8 bits, AVX2; tables are looked up 16 entries at a time. */
 #include "kernel/table.h"
 
 #ifdef QK_YMM
@@ -118,8 +118,11 @@ INLINE __m256 term(const uint8_t *x, __m256i bits, __m256 zp) {
     return _mm256_sub_ps(_mm256_castsi256_ps(v), zp);
 }
 
-#define ADD(a, b) _mm256_add_ps(_mm256_mul_ps(k.ma, a), _mm256_mul_ps(k.mb, b))
-#define MUL(a, b) _mm256_mul_ps(_mm256_mul_ps(a, b), k.ma)
+/* A sum or a product of terms, before it is rounded. */
+INLINE __m256 value(__m256 a, __m256 b, const pair *k, bool mul) {
+    return mul ? _mm256_mul_ps(_mm256_mul_ps(a, b), k->ma)
+               : _mm256_add_ps(_mm256_mul_ps(k->ma, a), _mm256_mul_ps(k->mb, b));
+}
 
 /* Words of 32 integers, lane by lane, as bytes in their order. */
 INLINE __m256i bytes_of(__m256i low, __m256i high) {
@@ -133,43 +136,50 @@ INLINE __m256i pack(const __m256i *r, __m256i zp) {
                     _mm256_adds_epi16(_mm256_packs_epi32(r[2], r[3]), zp));
 }
 
-/* An operand that is one element stands 32 times in `same`; the rest goes through `last`. */
-#define PAIR(name, VALUE)                                                                          \
-    INLINE void name##_32(const uint8_t *a, const uint8_t *b, uint8_t *c, const pair *w) {         \
-        const pair k = *w;                                                                         \
-        __m256i r[4];                                                                              \
-        for (size_t i = 0; i < 4; i++) {                                                           \
-            const __m256 ta = term(a + 8 * i, k.bits_a, k.za);                                     \
-            const __m256 tb = term(b + 8 * i, k.bits_b, k.zb);                                     \
-            /* What is too small, or no number, becomes INT32_MIN. */                              \
-            r[i] = _mm256_cvtps_epi32(_mm256_min_ps(k.hi, VALUE(ta, tb)));                         \
-        }                                                                                          \
-        const __m256i y = _mm256_max_epu8(pack(r, k.zc), k.lo);                                    \
-        store_32(c, _mm256_xor_si256(y, k.flip_c));                                                \
-    }                                                                                              \
-    TARGET static void name##_avx2(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb,       \
-                                   uint8_t *c, size_t n, const qk_u8_pair *w) {                    \
-        if (n == 0)                                                                                \
-            return;                                                                                \
-        const pair k = load_pair(w);                                                               \
-        uint8_t same[2][32], last[3][32] = {{0}};                                                  \
-        memset(same[0], *a, 32);                                                                   \
-        memset(same[1], *b, 32);                                                                   \
-        const uint8_t *pa = sa ? a : same[0], *pb = sb ? b : same[1];                              \
-        const size_t next_a = sa ? 32 : 0, next_b = sb ? 32 : 0;                                   \
-        size_t i = 0;                                                                              \
-        for (; i + 32 <= n; i += 32, pa += next_a, pb += next_b)                                   \
-            name##_32(pa, pb, c + i, &k);                                                          \
-        if (i == n)                                                                                \
-            return;                                                                                \
-        memcpy(last[0], pa, n - i);                                                                \
-        memcpy(last[1], pb, n - i);                                                                \
-        name##_32(last[0], last[1], last[2], &k);                                                  \
-        memcpy(c + i, last[2], n - i);                                                             \
+INLINE void pair_32(const uint8_t *a, const uint8_t *b, uint8_t *c, const pair *w, bool mul) {
+    const pair k = *w;
+    __m256i r[4];
+    for (size_t i = 0; i < 4; i++) {
+        const __m256 ta = term(a + 8 * i, k.bits_a, k.za);
+        const __m256 tb = term(b + 8 * i, k.bits_b, k.zb);
+        /* What is too small, or no number, becomes INT32_MIN. */
+        r[i] = _mm256_cvtps_epi32(_mm256_min_ps(k.hi, value(ta, tb, &k, mul)));
     }
+    const __m256i y = _mm256_max_epu8(pack(r, k.zc), k.lo);
+    store_32(c, _mm256_xor_si256(y, k.flip_c));
+}
 
-PAIR(add, ADD)
-PAIR(mul, MUL)
+/* An operand of one element stands 32 times in `same`; the rest goes through `last`. */
+INLINE void pairs(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb, uint8_t *c, size_t n,
+                  const qk_u8_pair *w, bool mul) {
+    if (n == 0)
+        return;
+    const pair k = load_pair(w);
+    uint8_t same[2][32], last[3][32] = {{0}};
+    memset(same[0], *a, 32);
+    memset(same[1], *b, 32);
+    const uint8_t *pa = sa ? a : same[0], *pb = sb ? b : same[1];
+    const size_t next_a = sa ? 32 : 0, next_b = sb ? 32 : 0;
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32, pa += next_a, pb += next_b)
+        pair_32(pa, pb, c + i, &k, mul);
+    if (i == n)
+        return;
+    memcpy(last[0], pa, n - i);
+    memcpy(last[1], pb, n - i);
+    pair_32(last[0], last[1], last[2], &k, mul);
+    memcpy(c + i, last[2], n - i);
+}
+
+TARGET static void add_avx2(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb, uint8_t *c,
+                            size_t n, const qk_u8_pair *w) {
+    pairs(a, sa, b, sb, c, n, w, false);
+}
+
+TARGET static void mul_avx2(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb, uint8_t *c,
+                            size_t n, const qk_u8_pair *w) {
+    pairs(a, sa, b, sb, c, n, w, true);
+}
 
 /* ---- to 8 bits ---- */
 

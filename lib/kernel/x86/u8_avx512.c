@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Element-wise kernels on 8 bits, written out: 64 elements at a time, the rest under a mask. A byte
- * is picked out of its four, and the zero point taken off, by a dot product; results are packed
- * with saturation, in lanes, and put in order once.
+ * Element-wise kernels on 8 bits, AVX-512 VNNI with VBMI: 64 elements at a time, the rest under a
+ * mask. A byte is picked out of its four, and the zero point taken off, by a dot product; results
+ * are packed with saturation, in lanes, and put in order once.
  */
 #include <assert.h>
 
@@ -244,56 +244,67 @@ INLINE void terms(__m512i x, __m512i zp, __m512i *v) {
         v[i] = _mm512_dpbusd_epi32(zp, x, _mm512_set1_epi32(1 << 8 * i));
 }
 
-/* The product of two terms is exact either way: one conversion, not two. */
-#define FLOAT(v)  _mm512_cvtepi32_ps(v)
-#define ADD(a, b) _mm512_add_ps(_mm512_mul_ps(k.ma, FLOAT(a)), _mm512_mul_ps(k.mb, FLOAT(b)))
-#define MUL(a, b) _mm512_mul_ps(FLOAT(_mm512_mullo_epi32(a, b)), k.ma)
+#define FLOAT(v) _mm512_cvtepi32_ps(v)
+
+/* A sum or a product of terms. The product of two is exact either way: one conversion, not two. */
+INLINE __m512 value(__m512i a, __m512i b, const binary *k, bool mul) {
+    return mul ? _mm512_mul_ps(FLOAT(_mm512_mullo_epi32(a, b)), k->ma)
+               : _mm512_add_ps(_mm512_mul_ps(k->ma, FLOAT(a)), _mm512_mul_ps(k->mb, FLOAT(b)));
+}
 
 /* One result after the other: sums whose steps gcc mixes take 6 % longer. */
 #define IN_TURN(v) __asm__ volatile("" : "+v"(v))
 
-#define BINARY(name, mul, VALUE)                                                                   \
-    INLINE __m512i name##_64(__m512i x, __m512i z, const binary *w) {                              \
-        const binary k = *w;                                                                       \
-        __m512i p[4], q[4];                                                                        \
-        __m512 v[4];                                                                               \
-        terms(_mm512_xor_si512(x, k.flip_a), k.za, p);                                             \
-        terms(_mm512_xor_si512(z, k.flip_b), k.zb, q);                                             \
-        for (size_t i = 0; i < 4; i++) {                                                           \
-            IN_TURN(p[i]);                                                                         \
-            IN_TURN(q[i]);                                                                         \
-            v[i] = VALUE(p[i], q[i]);                                                              \
-            IN_TURN(v[i]);                                                                         \
-        }                                                                                          \
-        const __m512i order = _mm512_set4_epi32(0x0f0b0703, 0x0e0a0602, 0x0d090501, 0x0c080400);   \
-        __m512i y = _mm512_max_epu8(_mm512_shuffle_epi8(pack(v, k.zc), order), k.lo);              \
-        return _mm512_xor_si512(_mm512_min_epu8(y, k.hi), k.flip_c);                               \
-    }                                                                                              \
-    TARGET static void name##_avx512(const uint8_t *restrict a, size_t sa,                         \
-                                     const uint8_t *restrict b, size_t sb, uint8_t *restrict c,    \
-                                     size_t n, const qk_u8_pair *w) {                              \
-        if (!is_tame(w, mul) || !n) {                                                              \
-            qk_u8_avx2.name(a, sa, b, sb, c, n, w);                                                \
-            return;                                                                                \
-        }                                                                                          \
-        const binary k = load_binary(w);                                                           \
-        const __m512i a0 = _mm512_set1_epi8((char)*a), b0 = _mm512_set1_epi8((char)*b);            \
-        size_t i = 0;                                                                              \
-        for (; i + 64 <= n; i += 64) {                                                             \
-            __m512i x = sa ? _mm512_loadu_si512(a + i) : a0;                                       \
-            __m512i z = sb ? _mm512_loadu_si512(b + i) : b0;                                       \
-            _mm512_storeu_si512(c + i, name##_64(x, z, &k));                                       \
-        }                                                                                          \
-        if (i < n) {                                                                               \
-            __mmask64 m = left(n - i);                                                             \
-            __m512i x = sa ? _mm512_maskz_loadu_epi8(m, a + i) : a0;                               \
-            __m512i z = sb ? _mm512_maskz_loadu_epi8(m, b + i) : b0;                               \
-            _mm512_mask_storeu_epi8(c + i, m, name##_64(x, z, &k));                                \
-        }                                                                                          \
+INLINE __m512i binary_64(__m512i x, __m512i z, const binary *w, bool mul) {
+    const binary k = *w;
+    __m512i p[4], q[4];
+    __m512 v[4];
+    terms(_mm512_xor_si512(x, k.flip_a), k.za, p);
+    terms(_mm512_xor_si512(z, k.flip_b), k.zb, q);
+    for (size_t i = 0; i < 4; i++) {
+        IN_TURN(p[i]);
+        IN_TURN(q[i]);
+        v[i] = value(p[i], q[i], &k, mul);
+        IN_TURN(v[i]);
     }
+    const __m512i order = _mm512_set4_epi32(0x0f0b0703, 0x0e0a0602, 0x0d090501, 0x0c080400);
+    __m512i y = _mm512_max_epu8(_mm512_shuffle_epi8(pack(v, k.zc), order), k.lo);
+    return _mm512_xor_si512(_mm512_min_epu8(y, k.hi), k.flip_c);
+}
 
-BINARY(add, false, ADD)
-BINARY(mul, true, MUL)
+INLINE void binaries(const uint8_t *restrict a, size_t sa, const uint8_t *restrict b, size_t sb,
+                     uint8_t *restrict c, size_t n, const qk_u8_pair *w, bool mul) {
+    const binary k = load_binary(w);
+    const __m512i a0 = _mm512_set1_epi8((char)*a), b0 = _mm512_set1_epi8((char)*b);
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        __m512i x = sa ? _mm512_loadu_si512(a + i) : a0;
+        __m512i z = sb ? _mm512_loadu_si512(b + i) : b0;
+        _mm512_storeu_si512(c + i, binary_64(x, z, &k, mul));
+    }
+    if (i < n) {
+        __mmask64 m = left(n - i);
+        __m512i x = sa ? _mm512_maskz_loadu_epi8(m, a + i) : a0;
+        __m512i z = sb ? _mm512_maskz_loadu_epi8(m, b + i) : b0;
+        _mm512_mask_storeu_epi8(c + i, m, binary_64(x, z, &k, mul));
+    }
+}
+
+TARGET static void add_avx512(const uint8_t *restrict a, size_t sa, const uint8_t *restrict b,
+                              size_t sb, uint8_t *restrict c, size_t n, const qk_u8_pair *w) {
+    if (is_tame(w, false) && n)
+        binaries(a, sa, b, sb, c, n, w, false);
+    else
+        qk_u8_avx2.add(a, sa, b, sb, c, n, w);
+}
+
+TARGET static void mul_avx512(const uint8_t *restrict a, size_t sa, const uint8_t *restrict b,
+                              size_t sb, uint8_t *restrict c, size_t n, const qk_u8_pair *w) {
+    if (is_tame(w, true) && n)
+        binaries(a, sa, b, sb, c, n, w, true);
+    else
+        qk_u8_avx2.mul(a, sa, b, sb, c, n, w);
+}
 
 /* Whether nothing is to be done to a and c but what every operand needs. */
 static bool is_plain(const qk_u8_pair *w) {
