@@ -481,14 +481,14 @@ static void run_task(void *arg, size_t index) {
 }
 
 void qs_conv_i8_run(const qsim_ctx *ctx, const qs_conv_i8 *c, const uint8_t *x, void *y,
-                    void *scratch, bool slides) {
+                    void *scratch, bool overlaps) {
     bool int32_out = c->post ? !c->post->mult && !c->post->row_scale : !c->o.mult;
     work k = {.c = c, .x = x, .y = y, .scratch = scratch, .element = int32_out ? 4 : 1};
     size_t tasks = (size_t)(c->p.row_tasks * c->p.column_tasks);
     if (c->p.batch <= 0 || c->p.ho <= 0 || c->p.wo <= 0)
         return;
-    const int64_t total = c->p.batch * c->p.strips, wave = slides ? c->p.wave : total;
-    const bool backwards = slides && (uintptr_t)y > (uintptr_t)x;
+    const int64_t total = c->p.batch * c->p.strips, wave = overlaps ? c->p.wave : total;
+    const bool backwards = overlaps && (uintptr_t)y > (uintptr_t)x;
     const int64_t step = backwards ? -wave : wave;
     k.first = (int64_t)qs_wave_first((size_t)total, (size_t)wave, backwards);
     for (; k.first >= 0 && k.first < total; k.first += step, k.again = true) {

@@ -140,7 +140,7 @@ typedef struct qs_conv_i8_plan {
     int32_t strip_stride, strip_lead, gather_stride;
     /* y may overlap x if it begins at least so many bytes before or after x; strips are then done
      * in waves of `wave`. */
-    size_t before, behind;
+    size_t min_lead, min_lag;
     int64_t wave;
     size_t strip_bytes, block_bytes, gather_bytes, task_bytes; /* of scratch */
 } qs_conv_i8_plan;
@@ -185,9 +185,9 @@ static inline size_t qs_conv_i8_offsets(const qs_conv_i8_weights *w) {
 /* Scratch bytes in *scratch; false: a size overflows. `offset` lives as long as the plan. */
 bool qs_conv_i8_make_plan(qs_conv_i8 *c, int32_t threads, int32_t *offset, size_t *scratch);
 
-/* slides: y lies over x. */
+/* overlaps: y overlaps x. */
 void qs_conv_i8_run(const qsim_ctx *ctx, const qs_conv_i8 *c, const uint8_t *x, void *y,
-                    void *scratch, bool slides);
+                    void *scratch, bool overlaps);
 
 int64_t qs_conv_i8_macs(const qs_conv_i8 *c);
 /* What one thread takes for them, at best (base/slices.h). */

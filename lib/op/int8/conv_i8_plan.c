@@ -104,8 +104,8 @@ static void set_distances(qs_conv_i8 *c) {
         const size_t end = (last % strips + 1) * rows;
         qs_reach_wave(&r, i / strips, i % strips * rows, last / strips, end < r.oh ? end : r.oh);
     }
-    c->p.before = r.before;
-    c->p.behind = r.behind;
+    c->p.min_lead = r.before;
+    c->p.min_lag = r.behind;
 }
 
 /* In the order of packed weights, once more for a second set. */

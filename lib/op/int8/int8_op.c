@@ -563,8 +563,8 @@ QS_COLD int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
         p->conv.w_zp = p->packed->weights.row_zp;
         p->conv.x_zp = (uint8_t)p->post.zp;
         if (p->roles->x == 0 && !p->int32_out && p->conv.p.column_tasks == 1) {
-            l->step->min_lead = p->conv.p.before;
-            l->step->min_lag = p->conv.p.behind;
+            l->step->min_lead = p->conv.p.min_lead;
+            l->step->min_lag = p->conv.p.min_lag;
         }
         return QSIM_OK;
     }
