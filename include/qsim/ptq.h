@@ -23,24 +23,50 @@ extern "C" {
 /* ---- calibration -------------------------------------------------------------------------- */
 
 /*
- * Histograms of every float activation of a model (with BatchNormalization folded), filled batch by
- * batch: constant memory in the number of samples, exact and order-free merging. One thread at a
- * time.
+ * Histograms of a model's float activations (with BatchNormalization folded) and means of their
+ * channels, filled batch by batch: constant memory in the number of samples, exact and order-free
+ * merging. One thread at a time.
  */
 typedef struct qsim_calibration qsim_calibration;
 
-/*
- * Starts a calibration of an FP32 model. The model may be freed afterwards. Errors: UNSUPPORTED
- * (the model is quantized already), those of qsim_model_optimize and qsim_session_create; GRAPH (no
- * float activation has a name).
- */
-QSIM_API int qsim_calibration_create(const qsim_model *model, qsim_calibration **out,
-                                     qsim_error *error);
+struct qsim_quantize_options;
+
+typedef struct qsim_calibration_options {
+    size_t struct_size; /* sizeof(qsim_calibration_options) */
+    /*
+     * Globs over tensor names: what is observed. None: the tensors that get a scale, and those that
+     * layers with weights read. One that matches no float activation: NOT_FOUND.
+     */
+    const char *const *tensors;
+    size_t tensor_count;
+    /*
+     * Without `tensors`: what these options of qsim_quantize need (in mode DYNAMIC and WEIGHTS that
+     * is the layers' inputs alone, for the means). NULL: what their defaults, either format and any
+     * QSIM_RULE_INT8 need; not what stands between a layer and the ReLU that it absorbs. Read
+     * during the call alone.
+     */
+    const struct qsim_quantize_options *quantize;
+    qsim_progress_fn progress; /* after each tensor of a batch; cancels it: nothing is recorded */
+    void *progress_user;
+    int32_t bins;       /* on either side of zero: a power of two from 128 to 2048; 0: 2048 */
+    int32_t batch_axis; /* of the first input: the one that counts samples */
+} qsim_calibration_options;
 
 /*
- * Runs one batch and records its activations. The first axis of the first input counts the samples.
- * Data with a NaN or infinity is refused with QSIM_E_VALUE, naming the tensor, and leaves the
- * calibration as it was. A calibration that was loaded from a file takes no data: QSIM_E_STATE.
+ * Starts a calibration of an FP32 model. `options` may be NULL. The model may be freed afterwards.
+ * Errors: UNSUPPORTED (the model is quantized already), those of qsim_model_optimize and
+ * qsim_session_create; GRAPH (no float activation has a name); ARGUMENT, NOT_FOUND, VERSION
+ * (options).
+ */
+QSIM_API int qsim_calibration_create(const qsim_model *model,
+                                     const qsim_calibration_options *options,
+                                     qsim_calibration **out, qsim_error *error);
+
+/*
+ * Runs one batch and observes activations as they are made: in the memory of a run, but for the
+ * histograms. The batch axis of the first input counts the samples. Data with a NaN or infinity is
+ * refused with QSIM_E_VALUE, naming the tensor; CANCELLED by the options' progress. After any error
+ * the calibration is as it was. One that was loaded from a file takes no data: QSIM_E_STATE.
  */
 QSIM_API int qsim_calibration_feed(qsim_calibration *c, const qsim_tensor *inputs,
                                    size_t input_count, qsim_error *error);
@@ -59,10 +85,12 @@ QSIM_API int qsim_calibration_merge(qsim_calibration *into, const qsim_calibrati
  *     model SHA-256
  *     samples 512
  *     tensor "conv1" min max exponent below above count... # decimal range
+ *     means "conv1" axis positions sum... # the first means
  *
  * min and max are hexadecimal floats; bins are 2^exponent wide, `below` of them under zero and
- * `above` from zero on. Written atomically; an existing file gives QSIM_E_EXISTS unless `replace`.
- * Other errors: ARGUMENT, IO, NOMEM.
+ * `above` from zero on. `means` lines may be missing: sums over all positions (pixels of all
+ * samples) of each channel along `axis`, exact, as -1f3p-12 for -0x1f3 * 2^-12. Written atomically;
+ * an existing file gives QSIM_E_EXISTS unless `replace`. Other errors: ARGUMENT, IO, NOMEM.
  */
 QSIM_API int qsim_calibration_save(const qsim_calibration *c, const char *path, int32_t replace,
                                    qsim_error *error);
@@ -87,6 +115,24 @@ QSIM_API const qsim_observer *qsim_calibration_observer(const qsim_calibration *
 /* Range of values that the method keeps, for a u8 target. Errors: NOT_FOUND (commented out). */
 QSIM_API int qsim_calibration_range(const qsim_calibration *c, const char *tensor, int32_t method,
                                     double percentile, float *low, float *high);
+
+/* The sample that alone widens a tensor's range most. */
+typedef struct qsim_outlier {
+    size_t struct_size;
+    int64_t sample; /* counted from 0 in the order of feeding */
+    float value;    /* its extreme */
+    float others;   /* the extreme of all others on the same side */
+    double ratio;   /* width of the range (with 0 in it) with the sample over that without it */
+} qsim_outlier;
+
+/*
+ * Looks for it in one tensor. Samples are told apart where they are the outermost axis; they are
+ * not kept in files. Errors: NOT_FOUND (index, fewer than two samples, loaded from a file),
+ * ARGUMENT.
+ */
+QSIM_API int qsim_calibration_outlier(const qsim_calibration *c, int32_t index,
+                                      qsim_outlier *outlier);
+
 /* SHA-256 of the model it belongs to, as qsim_model_hash gives it. */
 QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
 

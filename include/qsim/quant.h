@@ -131,7 +131,9 @@ QSIM_API void qsim_observer_free(qsim_observer *o);
  */
 QSIM_API int qsim_observer_feed(qsim_observer *o, const float *values, size_t count);
 
-/* Adds what `from` has seen to `into`. Exact: in any order, the same state. Errors: LIMIT, NOMEM.
+/*
+ * Adds what `from` has seen to `into`. Exact: in any order, the same state. Errors: LIMIT, NOMEM,
+ * MISMATCH (other numbers of bins: qsim_calibration_options).
  */
 QSIM_API int qsim_observer_merge(qsim_observer *into, const qsim_observer *from);
 

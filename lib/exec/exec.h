@@ -25,7 +25,9 @@ struct qsim_session {
     const char **output_names;
     bool *by_value; /* by input: sizes depend on its value */
     bool any_by_value;
-    bool *integer; /* by node of the model, as qsim_model_node counts them */
+    bool observed;       /* outputs are shown to an observer and kept no longer than others need */
+    bool *channels_last; /* observed: by output, in place of the model's layout */
+    bool *integer;       /* by node of the model, as qsim_model_node counts them */
     int32_t node_count;
     size_t stale; /* bytes of weights used up since the file's pages were last given back */
     struct qs_flow_bodies *bodies; /* by node id; NULL: no node has subgraphs */
@@ -33,10 +35,12 @@ struct qsim_session {
     atomic_int holds;
 };
 
-/*
- * qsim_session_create, for tests also `literal`: quantize/dequantize pairs run in float as written.
- */
-int qs_session_compile(const qsim_model *model, const qsim_session_options *options, bool literal,
+/* literal, for tests: quantize/dequantize pairs run in float as written. */
+#define QS_COMPILE_LITERAL 1
+/* For qs_run_observe: outputs lie in the layout that is fastest and are not kept until the end. */
+#define QS_COMPILE_OBSERVED 2
+/* qsim_session_create with flags. */
+int qs_session_compile(const qsim_model *model, const qsim_session_options *options, int flags,
                        qsim_session **out, qsim_error *error);
 /* Fills by_value (by_value.c). */
 int qs_find_by_value(qsim_session *s);
@@ -115,6 +119,8 @@ typedef struct qs_plan {
     void **address; /* by value id */
     size_t *offset; /* by value id; QS_NOWHERE: not in the arena */
     qs_port *inputs, *outputs;
+    /* Of an observed session: the outputs sorted by the step that completes them, and that step. */
+    int32_t *shown, *ready;
     size_t arena_bytes;
     size_t live_bytes; /* the most of them in use at one step */
     uint64_t used;     /* when last, for replacement */
@@ -140,6 +146,13 @@ int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, con
  * (share.c).
  */
 bool qs_plan_share(const qsim_session *s, const qs_plan *plan, const qs_step *step, qs_part *part);
+
+/*
+ * Fills shown and ready: output shown[i] is complete after step ready[i], -1: before the first one,
+ * step_count: after the deferred nodes, whose outputs are `late`
+ * (observe.c).
+ */
+int qs_plan_find_ready(const qsim_session *s, qs_plan *plan, const bool *late);
 
 /*
  * Around the steps of an execution that is timed (profile.c): reading the counter that the first

@@ -60,7 +60,7 @@ static int compile_one(qsim_session *s, const qs_node *n, const qs_subgraph *sub
     if (!code)
         code = qs_op_infer_graph(m->graph, s->name, error);
     if (!code)
-        code = qs_session_compile(m, &o, literal, &body->session, error);
+        code = qs_session_compile(m, &o, literal ? QS_COMPILE_LITERAL : 0, &body->session, error);
     qsim_model_free(m);
     return code;
 }

@@ -161,6 +161,30 @@ static int place_inputs(placing *p) {
     return QSIM_OK;
 }
 
+/* An output of a deferred node. */
+static int set_late(placing *p, qs_port *port, qs_id value) {
+    *port = (qs_port){.value = value, .offset = QS_NOWHERE};
+    port->late = qs_arena_alloc(&p->plan->arena, QSIM_MAX_RANK, sizeof(*port->late));
+    return port->late ? QSIM_OK : QSIM_E_NOMEM;
+}
+
+/* What is only observed lives until the step that completes it has run. */
+static int place_observed(placing *p) {
+    const qs_graph *g = p->s->graph;
+    for (size_t k = 0; k < g->output_count; k++) {
+        const size_t i = (size_t)p->plan->shown[k];
+        buffer *b = &p->buffers[p->root[g->outputs[i]].value];
+        const bool late = p->late[g->outputs[i]];
+        int code = late ? set_late(p, &p->plan->outputs[i], g->outputs[i])
+                        : set_port(p, &p->plan->outputs[i], g->outputs[i]);
+        if (code)
+            return code;
+        if (!late && b->last < p->plan->ready[k])
+            b->last = p->plan->ready[k];
+    }
+    return QSIM_OK;
+}
+
 /*
  * An output is either bound (written through its buffer, which the caller may replace), or copied:
  * from the arena, or through a slot of its own when the bytes are not ours to hand out.
@@ -171,9 +195,7 @@ static int place_outputs(placing *p, const int32_t end) {
         buffer *b = &p->buffers[p->root[g->outputs[i]].value];
         qs_port *port = &p->plan->outputs[i];
         if (p->late[g->outputs[i]]) {
-            *port = (qs_port){.value = g->outputs[i], .offset = QS_NOWHERE};
-            port->late = qs_arena_alloc(&p->plan->arena, QSIM_MAX_RANK, sizeof(*port->late));
-            if (!port->late)
+            if (set_late(p, port, g->outputs[i]))
                 return QSIM_E_NOMEM;
             continue;
         }
@@ -308,7 +330,7 @@ int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, con
     keep(&p);
     code = place_inputs(&p);
     if (!code)
-        code = place_outputs(&p, (int32_t)plan->step_count);
+        code = s->observed ? place_observed(&p) : place_outputs(&p, (int32_t)plan->step_count);
     if (!code)
         code = place_slots(&p, error);
     if (!code)

@@ -335,6 +335,8 @@ static int make_steps(const qsim_session *s, const qs_eval *e, qs_plan *plan) {
     if (plan->deferred)
         qs_deferred_mark(plan->deferred, f.kept);
     code = lower_all(s, e, plan, &f);
+    if (!code && s->observed)
+        code = qs_plan_find_ready(s, plan, f.late);
     if (!code)
         code = qs_plan_place(s, plan, f.part, f.kept, f.late, e->error);
 done:

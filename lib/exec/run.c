@@ -313,7 +313,8 @@ static int step_all(qsim_run *r, qsim_error *error) {
     qs_frame frame = {.ctx = r->session->ctx, .address = plan->address, .status = &status};
     const bool timing = r->timing || r->profile;
     uint64_t now = timing ? qs_plan_time(plan) : 0;
-    for (size_t i = 0; i < plan->step_count; i++) {
+    int code = r->observe ? qs_run_show(r, -1, error) : QSIM_OK;
+    for (size_t i = 0; i < plan->step_count && !code; i++) {
         const qs_step *step = &plan->steps[i];
         if (qs_run_is_cancelled(r))
             break;
@@ -328,8 +329,51 @@ static int step_all(qsim_run *r, qsim_error *error) {
         }
         if (status)
             return step_failed(r, step, status, error);
+        if (r->observe)
+            code = qs_run_show(r, (int32_t)i, error);
     }
+    if (code)
+        return code;
     return qs_run_is_cancelled(r) ? QSIM_E_CANCELLED : QSIM_OK;
+}
+
+/* The steps of the plan that choose_plan has found, in the library's floating-point mode. */
+static int run_plan(qsim_run *run, qsim_error *error) {
+    qsim_ctx *ctx = run->session->ctx;
+    uint64_t fp = qs_fp_enter();
+    qs_team_begin(ctx, &run->plan->team);
+    int code = step_all(run, error);
+    qs_team_end(ctx, &run->plan->team);
+    qs_fp_restore(fp);
+    return code;
+}
+
+/* What was cancelled can be executed again. */
+static int was_cancelled(qsim_run *run, int code, qsim_error *error) {
+    if (code != QSIM_E_CANCELLED)
+        return code;
+    atomic_store(&run->cancel, 0);
+    return qs_fail(error, code, "%s: the run was cancelled", run->session->name);
+}
+
+int qs_run_observe(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
+                   qs_observe_fn observe, void *user, qsim_error *error) {
+    int code = choose_plan(run, inputs, input_count, error);
+    if (!code)
+        code = give_inputs(run, inputs, error);
+    if (code)
+        return code;
+    run->observe = observe;
+    run->observe_user = user;
+    run->shown = 0;
+    code = run_plan(run, error);
+    if (!code && run->plan->deferred) {
+        code = qs_deferred_execute(run, run->plan, error);
+        if (!code)
+            code = qs_run_show(run, (int32_t)run->plan->step_count, error);
+    }
+    run->observe = NULL;
+    return was_cancelled(run, code, error);
 }
 
 int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
@@ -350,19 +394,12 @@ int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_coun
         code = give_outputs(run, outputs, error);
     if (code)
         return code;
-    uint64_t fp = qs_fp_enter();
-    qs_team_begin(s->ctx, &run->plan->team);
-    code = step_all(run, error);
-    qs_team_end(s->ctx, &run->plan->team);
-    qs_fp_restore(fp);
+    code = run_plan(run, error);
     if (run->timing || run->profile)
         qs_plan_timed(run->plan);
     if (!code && run->plan->deferred)
         code = qs_deferred_execute(run, run->plan, error);
-    if (code == QSIM_E_CANCELLED) {
-        atomic_store(&run->cancel, 0);
-        qs_fail(error, code, "%s: the run was cancelled", s->name);
-    }
+    code = was_cancelled(run, code, error);
     if (!code)
         code = take_outputs(run, outputs, error);
     if (run->profile)

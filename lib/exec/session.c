@@ -10,7 +10,7 @@ static int no_memory(const qsim_session *s, qsim_error *error) {
 
 /* ---- passes ---- */
 
-static int transform(qsim_session *s, int32_t level, bool literal, qsim_error *error) {
+static int transform(qsim_session *s, int32_t level, int flags, qsim_error *error) {
     const qs_graph *model = s->model->graph;
     s->integer = qs_arena_alloc(&s->arena, model->order_count + 1, sizeof(bool));
     if (!s->integer)
@@ -21,9 +21,10 @@ static int transform(qsim_session *s, int32_t level, bool literal, qsim_error *e
                  .graph = s->graph,
                  .model = s->name,
                  .error = error,
-                 .literal = literal,
+                 .literal = (flags & QS_COMPILE_LITERAL) != 0,
                  .origin = model,
-                 .integer = s->integer};
+                 .integer = s->integer,
+                 .channels_last = s->channels_last};
     return qs_pipeline_run(&p, QS_FOR_SESSION, level);
 }
 
@@ -167,7 +168,16 @@ static int name_outputs(qsim_session *s, const qsim_session_options *o, qsim_err
     return s->output_names ? QSIM_OK : no_memory(s, error);
 }
 
-static int build(qsim_session *s, const qsim_session_options *o, bool literal, qsim_error *error) {
+static int observe_outputs(qsim_session *s, int flags, qsim_error *error) {
+    s->observed = (flags & QS_COMPILE_OBSERVED) != 0;
+    if (!s->observed)
+        return QSIM_OK;
+    s->channels_last =
+        qs_arena_alloc(&s->arena, s->graph->output_count + 1, sizeof(*s->channels_last));
+    return s->channels_last ? QSIM_OK : no_memory(s, error);
+}
+
+static int build(qsim_session *s, const qsim_session_options *o, int flags, qsim_error *error) {
     if (s->model->inspect_only)
         return qs_fail(error, QSIM_E_STATE, "%s: the model was loaded for inspection only",
                        s->name);
@@ -186,17 +196,19 @@ static int build(qsim_session *s, const qsim_session_options *o, bool literal, q
     if (!code)
         code = qs_pass_outputs(&p, o->outputs, o->output_count);
     if (!code)
-        code = transform(s, o->level, literal, error);
+        code = observe_outputs(s, flags, error);
+    if (!code)
+        code = transform(s, o->level, flags, error);
     if (!code && qs_find_by_value(s))
         code = no_memory(s, error);
     if (!code)
         code = pack_all(s, error);
     if (!code)
-        code = qs_flow_compile(s, o->level, literal, error);
+        code = qs_flow_compile(s, o->level, (flags & QS_COMPILE_LITERAL) != 0, error);
     return code ? code : place_constants(s, error);
 }
 
-int qs_session_compile(const qsim_model *model, const qsim_session_options *options, bool literal,
+int qs_session_compile(const qsim_model *model, const qsim_session_options *options, int flags,
                        qsim_session **out, qsim_error *error) {
     qsim_session_options o;
     qs_error_clear(error);
@@ -221,7 +233,7 @@ int qs_session_compile(const qsim_model *model, const qsim_session_options *opti
     s->ctx = ctx;
     s->name = model->name;
     qs_arena_init(&s->arena, s->ctx);
-    code = build(s, &o, literal, error);
+    code = build(s, &o, flags, error);
     if (code) {
         qsim_session_free(s);
         return code;
@@ -234,7 +246,7 @@ int qs_session_compile(const qsim_model *model, const qsim_session_options *opti
 
 int qsim_session_create(const qsim_model *model, const qsim_session_options *options,
                         qsim_session **out, qsim_error *error) {
-    return qs_session_compile(model, options, false, out, error);
+    return qs_session_compile(model, options, 0, out, error);
 }
 
 qsim_session *qs_session_hold(const qsim_session *session) {

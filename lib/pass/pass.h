@@ -23,6 +23,8 @@ typedef struct qs_pass {
     const qs_graph *origin; /* the model's graph, of which `graph` is a copy */
     bool *integer;          /* by live node in origin's order */
     bool only_marks;        /* the pipeline stops once they are made */
+    /* NULL, or by graph output: set where the layout pass leaves it with its channels last. */
+    bool *channels_last;
 } qs_pass;
 
 /* ---- the pipeline (pipeline.c) ---- */

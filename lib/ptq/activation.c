@@ -7,7 +7,10 @@ static void mark(qs_quantizer *q, qs_id value) {
 }
 
 /* In order of execution, so that the input of a movement already has its root. */
-static void find_roots(qs_quantizer *q) {
+void qs_activation_mark(qs_quantizer *q) {
+    for (size_t i = 0; i < q->value_count; i++)
+        q->activations[i] =
+            (qs_activation){.root = (qs_id)i, .scale_id = QS_NONE, .zero_id = QS_NONE};
     for (size_t k = 0; k < q->g->order_count; k++) {
         qs_id node = q->g->order[k];
         const qs_node *n = &q->g->nodes[node];
@@ -63,10 +66,7 @@ static int find_range(qs_quantizer *q, qs_id value, qs_range *range) {
 }
 
 int qs_activation_choose(qs_quantizer *q) {
-    for (size_t i = 0; i < q->value_count; i++)
-        q->activations[i] =
-            (qs_activation){.root = (qs_id)i, .scale_id = QS_NONE, .zero_id = QS_NONE};
-    find_roots(q);
+    qs_activation_mark(q);
     for (size_t i = 0; i < q->value_count; i++) {
         qs_activation *a = &q->activations[i];
         if (!a->quantized || a->root != (qs_id)i)

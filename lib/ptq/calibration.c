@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "ptq/calibration.h"
 
+#include <math.h>
+
 #include "kernel/context.h"
 #include "pass/pass.h"
 #include "graph/model.h"
@@ -51,6 +53,7 @@ int qs_calibration_new(qsim_ctx *ctx, qsim_calibration **out, qsim_error *error)
         return qs_fail(error, QSIM_E_NOMEM, "calibration: out of memory");
     }
     c->ctx = ctx;
+    c->bits = QS_BITS;
     qs_arena_init(&c->arena, ctx);
     c->names = qs_names_create(ctx);
     if (!c->names) {
@@ -65,11 +68,14 @@ void qsim_calibration_free(qsim_calibration *c) {
     if (!c)
         return;
     qsim_ctx *ctx = c->ctx;
-    for (size_t i = 0; i < c->count; i++)
-        qsim_observer_free(c->tensors[i].observer);
+    for (size_t i = 0; i < c->count; i++) {
+        qs_record_free(ctx, &c->tensors[i].kept);
+        qs_record_free(ctx, &c->tensors[i].batch);
+    }
     qsim_run_free(c->run);
     qsim_session_free(c->session);
     qsim_model_free(c->prepared);
+    qs_watch_free(&c->watch);
     qs_free(ctx, c->outputs);
     qs_free(ctx, c->tensors);
     if (c->names)
@@ -86,8 +92,8 @@ int qs_calibration_add(qsim_calibration *c, const char *name, size_t length, qsi
         return qs_fail(error, QSIM_E_NOMEM, "calibration: out of memory");
     if (qs_names_find(c->names, kept) != QS_NONE)
         return qs_fail(error, QSIM_E_FORMAT, "calibration: tensor '%s' appears twice", kept);
-    qs_seen s = {.name = kept, .input = -1, .output = -1};
-    int code = qsim_observer_create(c->ctx, &s.observer, error);
+    qs_seen s = {.name = kept, .input = -1};
+    int code = qs_record_create(c->ctx, c->bits, &s.kept, error);
     if (code)
         return code;
     c->tensors[c->count++] = s;
@@ -101,141 +107,18 @@ const qsim_observer *qs_calibration_find(const qsim_calibration *c, const char *
     qs_id at = qs_names_find(c->names, name);
     if (index)
         *index = at;
-    if (at == QS_NONE || qsim_observer_count(c->tensors[at].observer) == 0)
+    if (at == QS_NONE || qsim_observer_count(c->tensors[at].kept.observer) == 0)
         return NULL;
-    return c->tensors[at].observer;
+    return c->tensors[at].kept.observer;
 }
 
-/* ---- create ---- */
-
-static bool is_observed(const qs_graph *g, qs_id value) {
-    const qs_value *v = value == QS_NONE ? NULL : &g->values[value];
-    return v && v->name[0] && v->dtype == QSIM_FLOAT && !v->data;
+const qs_means *qs_calibration_means(const qsim_calibration *c, const char *name) {
+    qs_id at = qs_names_find(c->names, name);
+    const qs_means *m = at == QS_NONE ? NULL : &c->tensors[at].kept.means;
+    return m && m->positions > 0 ? m : NULL;
 }
 
-/* The float activations of the graph: its inputs, then what its nodes give, in their order. */
-static int list_tensors(qsim_calibration *c, const qs_graph *g, qsim_error *error) {
-    int code = QSIM_OK;
-    for (size_t i = 0; i < g->input_count && !code; i++)
-        if (is_observed(g, g->inputs[i])) {
-            const char *name = g->values[g->inputs[i]].name;
-            code = qs_calibration_add(c, name, strlen(name), error);
-        }
-    size_t inputs = c->count;
-    for (size_t k = 0; k < g->order_count && !code; k++) {
-        const qs_node *n = &g->nodes[g->order[k]];
-        for (int32_t i = 0; i < n->output_count && !code && !n->removed; i++)
-            if (is_observed(g, n->outputs[i])) {
-                const char *name = g->values[n->outputs[i]].name;
-                code = qs_calibration_add(c, name, strlen(name), error);
-            }
-    }
-    for (size_t i = inputs; i < c->count && !code; i++)
-        c->tensors[i].output = (int32_t)(i - inputs);
-    c->output_count = c->count - inputs;
-    if (!code && c->output_count == 0)
-        code = qs_fail(error, QSIM_E_GRAPH, "calibration: no float activation has a name");
-    return code;
-}
-
-/* Compiles the graph with every observed tensor as an output. */
-static int compile(qsim_calibration *c, const qsim_model *prepared, qsim_error *error) {
-    const char **names = qs_alloc(c->ctx, c->output_count, sizeof(*names));
-    c->outputs = qs_calloc(c->ctx, c->output_count, sizeof(*c->outputs));
-    int code = QSIM_OK;
-    if (!names || !c->outputs)
-        code = qs_fail(error, QSIM_E_NOMEM, "calibration: out of memory");
-    for (size_t i = 0; i < c->count && !code; i++)
-        if (c->tensors[i].output >= 0)
-            names[c->tensors[i].output] = c->tensors[i].name;
-    qsim_session_options options = {
-        .struct_size = sizeof(options), .outputs = names, .output_count = c->output_count};
-    if (!code)
-        code = qsim_session_create(prepared, &options, &c->session, error);
-    if (!code)
-        code = qsim_run_create(c->session, &c->run, error);
-    for (int32_t i = 0; !code && i < qsim_session_input_count(c->session); i++) {
-        qs_id at = qs_names_find(c->names, qsim_session_input_name(c->session, i));
-        if (at != QS_NONE)
-            c->tensors[at].input = i;
-    }
-    qs_free(c->ctx, names);
-    return code;
-}
-
-int qsim_calibration_create(const qsim_model *model, qsim_calibration **out, qsim_error *error) {
-    qsim_calibration *c = NULL;
-    qs_error_clear(error);
-    if (out)
-        *out = NULL;
-    if (!model || !out)
-        return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
-    int code = qs_ptq_refuse_quantized(model, QSIM_MODE_STATIC, error);
-    if (!code)
-        code = qs_calibration_new(model->ctx, &c, error);
-    if (code)
-        return code;
-    code = qsim_model_hash(model, c->model);
-    if (code) {
-        qs_fail(error, code, "%s: hashing failed: %s", model->name, qsim_error_text(code));
-        goto fail;
-    }
-    code = qs_ptq_prepare(model, &c->prepared, error);
-    if (!code)
-        code = list_tensors(c, c->prepared->graph, error);
-    if (!code)
-        code = compile(c, c->prepared, error);
-    if (code)
-        goto fail;
-    *out = c;
-    return QSIM_OK;
-fail:
-    qsim_calibration_free(c);
-    return code;
-}
-
-/* ---- feed, merge ---- */
-
-/* What one tensor held in this batch; NULL where the graph does not read that input. */
-static const qsim_tensor *seen_in_batch(const qsim_calibration *c, const qs_seen *s,
-                                        const qsim_tensor *inputs) {
-    return s->output >= 0 ? &c->outputs[s->output] : s->input >= 0 ? &inputs[s->input] : NULL;
-}
-
-static int check_batch(const qsim_calibration *c, const qsim_tensor *inputs, qsim_error *error) {
-    for (size_t i = 0; i < c->count; i++) {
-        const qsim_tensor *t = seen_in_batch(c, &c->tensors[i], inputs);
-        if (t && !qs_all_finite(t->data, t->bytes / sizeof(float)))
-            return qs_fail(error, QSIM_E_VALUE,
-                           "calibration: tensor '%s' holds a NaN or an infinity",
-                           c->tensors[i].name);
-    }
-    return QSIM_OK;
-}
-
-int qsim_calibration_feed(qsim_calibration *c, const qsim_tensor *inputs, size_t input_count,
-                          qsim_error *error) {
-    qs_error_clear(error);
-    if (!c || (input_count > 0 && !inputs))
-        return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
-    if (!c->run)
-        return qs_fail(error, QSIM_E_STATE, "calibration: a loaded calibration takes no data");
-    memset(c->outputs, 0, c->output_count * sizeof(*c->outputs));
-    int code = qsim_run_execute(c->run, inputs, input_count, c->outputs, c->output_count, error);
-    if (!code)
-        code = check_batch(c, inputs, error);
-    for (size_t i = 0; i < c->count && !code; i++) {
-        const qsim_tensor *t = seen_in_batch(c, &c->tensors[i], inputs);
-        if (t)
-            code = qsim_observer_feed(c->tensors[i].observer, t->data, t->bytes / sizeof(float));
-        if (code)
-            qs_fail(error, code, "calibration: tensor '%s': %s", c->tensors[i].name,
-                    qsim_error_text(code));
-    }
-    if (!code)
-        c->samples += input_count > 0 && inputs[0].rank > 0 ? inputs[0].dims[0] : 1;
-    return code;
-}
+/* ---- merge ---- */
 
 int qsim_calibration_merge(qsim_calibration *into, const qsim_calibration *from,
                            qsim_error *error) {
@@ -253,11 +136,16 @@ int qsim_calibration_merge(qsim_calibration *into, const qsim_calibration *from,
     if (!qs_add64(into->samples, from->samples, &samples))
         return qs_fail(error, QSIM_E_LIMIT, "calibration: too many samples");
     for (size_t i = 0; i < into->count; i++) {
-        int code = qsim_observer_merge(into->tensors[i].observer, from->tensors[i].observer);
+        qs_record *r = &into->tensors[i].kept;
+        if (r->means.positions == 0)
+            r->means.axis = from->tensors[i].kept.means.axis;
+        int code = qs_record_reserve(into->ctx, r, &from->tensors[i].kept);
         if (code)
             return qs_fail(error, code, "calibration: tensor '%s': %s", into->tensors[i].name,
                            qsim_error_text(code));
     }
+    for (size_t i = 0; i < into->count; i++)
+        qs_record_merge(&into->tensors[i].kept, &from->tensors[i].kept, into->samples);
     into->samples = samples;
     return QSIM_OK;
 }
@@ -277,7 +165,7 @@ const char *qsim_calibration_name(const qsim_calibration *c, int32_t index) {
 }
 
 const qsim_observer *qsim_calibration_observer(const qsim_calibration *c, int32_t index) {
-    return c && index >= 0 && (size_t)index < c->count ? c->tensors[index].observer : NULL;
+    return c && index >= 0 && (size_t)index < c->count ? c->tensors[index].kept.observer : NULL;
 }
 
 const char *qsim_calibration_model(const qsim_calibration *c) {
@@ -291,4 +179,35 @@ int qsim_calibration_range(const qsim_calibration *c, const char *tensor, int32_
     const qsim_observer *o = qs_calibration_find(c, tensor, NULL);
     return o ? qsim_observer_range(o, method, percentile, QSIM_UINT8, 0, low, high)
              : QSIM_E_NOT_FOUND;
+}
+
+/* ---- outliers ---- */
+
+/* Width of the range without the sample that has the greatest (or least) value. */
+static double width(const qs_record *r, int64_t without) {
+    const double high = (double)(r->high.sample == without ? r->high.next : r->high.value);
+    const double low = (double)(r->low.sample == without ? r->low.next : r->low.value);
+    return (high > 0 ? high : 0) + (low > 0 ? low : 0);
+}
+
+int qsim_calibration_outlier(const qsim_calibration *c, int32_t index, qsim_outlier *outlier) {
+    qsim_outlier own = {.sample = -1};
+    if (!c || !outlier)
+        return QSIM_E_ARGUMENT;
+    if (index < 0 || (size_t)index >= c->count)
+        return QSIM_E_NOT_FOUND;
+    const qs_record *r = &c->tensors[index].kept;
+    const qs_top *tops[2] = {&r->high, &r->low};
+    for (int i = 0; i < 2; i++) {
+        const qs_top *t = tops[i];
+        const double all = width(r, -2), rest = width(r, t->sample);
+        const double ratio = all > 0 ? (rest > 0 ? all / rest : INFINITY) : 1;
+        if (t->sample < 0 || !(t->next > -INFINITY) || ratio <= own.ratio)
+            continue;
+        own = (qsim_outlier){.sample = t->sample,
+                             .value = i ? -t->value : t->value,
+                             .others = i ? -t->next : t->next,
+                             .ratio = ratio};
+    }
+    return own.sample < 0 ? QSIM_E_NOT_FOUND : qs_give(outlier, &own, sizeof(own));
 }

@@ -5,16 +5,16 @@
 
 #include "base/base.h"
 #include "graph/names.h"
-#include "quant/observer.h"
+#include "ptq/record.h"
 
 #include <qsim/ptq.h>
 #include <qsim/session.h>
 
 typedef struct qs_seen {
     const char *name;
-    qsim_observer *observer;
-    int32_t input;  /* of the session, or -1 */
-    int32_t output; /* of the session, or -1 */
+    qs_record kept;
+    qs_record batch; /* of the batch being fed; no observer in a calibration that was loaded */
+    int32_t input;   /* of the session, or -1 */
 } qs_seen;
 
 struct qsim_calibration {
@@ -25,12 +25,16 @@ struct qsim_calibration {
     qs_seen *tensors;
     size_t count, room;
     struct qs_names *names; /* name -> index in tensors */
+    int32_t bits;           /* of observers */
     /* NULL in a calibration that was loaded. */
     qsim_model *prepared; /* held: the graph that the session runs */
     qsim_session *session;
     qsim_run *run;
-    qsim_tensor *outputs;
-    size_t output_count;
+    qs_watch watch;
+    int32_t *outputs; /* tensor of each output of the session */
+    int32_t batch_axis;
+    qsim_progress_fn progress;
+    void *progress_user;
 };
 
 /* Empty, without a session. */
@@ -40,8 +44,13 @@ int qs_calibration_add(qsim_calibration *c, const char *name, size_t length, qsi
 /* Observer of a tensor, NULL if there is none or it has seen nothing. */
 const qsim_observer *qs_calibration_find(const qsim_calibration *c, const char *name,
                                          int32_t *index);
-/* SHA-256 of the text that saving would write. */
-int qs_calibration_hash(const qsim_calibration *c, char hex[65]);
+/* What of a tensor goes into a hash. */
+#define QS_HASH_RANGE 1
+#define QS_HASH_MEANS 2
+/* SHA-256 of the text that saving would write, of what `used` says by tensor; NULL: of all. */
+int qs_calibration_hash(const qsim_calibration *c, const uint8_t *used, char hex[65]);
+/* Means of a tensor's channels, NULL if there are none. */
+const qs_means *qs_calibration_means(const qsim_calibration *c, const char *name);
 
 /*
  * The graph that calibration observes and quantization rewrites: `model` at opset 13 or later with

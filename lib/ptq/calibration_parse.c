@@ -183,7 +183,10 @@ static int take_observer(reader *r, qsim_ctx *ctx, qsim_observer *o) {
         !take_signed(r, QS_SIDE, &above))
         return bad(r, "exponent, below and above are not integers in range");
     o->exponent = exponent;
-    if (exponent != qs_histogram_exponent(o->min, o->max))
+    o->bits = qs_histogram_exponent(o->min, o->max, 0) - exponent;
+    if (exponent == QS_MIN_EXPONENT && o->min == 0 && o->max == 0)
+        o->bits = QS_BITS;
+    if (o->bits < QS_LEAST_BITS || o->bits > QS_BITS)
         return bad(r, "the exponent does not belong to the range");
     o->count = 1; /* lets qs_observer_below and above look at the range */
     if (below != qs_observer_below(o) || above != qs_observer_above(o))
@@ -203,8 +206,6 @@ static int take_observer(reader *r, qsim_ctx *ctx, qsim_observer *o) {
 static int take_tensor(reader *r, qsim_calibration *c) {
     char *name = NULL;
     size_t length = 0;
-    if (!take_word(r, "tensor"))
-        return bad(r, "expected 'tensor'");
     int code = take_name(r, &c->arena, &name, &length);
     if (code)
         return code;
@@ -213,7 +214,68 @@ static int take_tensor(reader *r, qsim_calibration *c) {
     code = qs_calibration_add(c, name, length, &local);
     if (code)
         return qs_fail(error, code, "%s: line %zu: %s", r->name, r->line, local.message);
-    return take_observer(r, c->ctx, c->tensors[c->count - 1].observer);
+    return take_observer(r, c->ctx, c->tensors[c->count - 1].kept.observer);
+}
+
+/* ---- means ---- */
+
+/* A word: what stands between blanks. */
+static size_t word_size(const reader *r) {
+    const char *p = r->p;
+    while (p < r->end && *p != ' ' && *p != '\t' && *p != '\n' && *p != '\r' && *p != '#')
+        p++;
+    return (size_t)(p - r->p);
+}
+
+/* Numbers of words up to the end of the line's data. */
+static size_t count_words(const reader *r) {
+    reader look = *r;
+    size_t count = 0;
+    for (skip_blanks(&look); !at_end(&look) && word_size(&look) > 0; skip_blanks(&look)) {
+        look.p += word_size(&look);
+        count++;
+    }
+    return count;
+}
+
+static int take_means(reader *r, qsim_calibration *c) {
+    char *name = NULL;
+    size_t length = 0;
+    int32_t axis;
+    uint64_t positions;
+    int code = take_name(r, &c->arena, &name, &length);
+    if (code)
+        return code;
+    qs_id at = qs_names_find(c->names, name);
+    if (at == QS_NONE)
+        return QSIM_OK; /* the tensor's line is commented out */
+    qs_means *m = &c->tensors[at].kept.means;
+    if (m->sum)
+        return bad(r, "means of the same tensor twice");
+    if (!take_signed(r, QSIM_MAX_RANK - 1, &axis) || axis < 0 || !take_number(r, &positions) ||
+        positions == 0)
+        return bad(r, "axis and number of positions are not integers in range");
+    const size_t channels = count_words(r);
+    if (channels == 0)
+        return bad(r, "sums are missing");
+    if (qs_means_reserve(c->ctx, m, channels))
+        return qs_fail(r->error, QSIM_E_NOMEM, "%s: out of memory", r->name);
+    for (size_t i = 0; i < channels; i++) {
+        skip_blanks(r);
+        const size_t size = word_size(r);
+        if (!qs_exact_read(&m->sum[i], r->p, size))
+            return bad(r, "a sum is malformed");
+        r->p += size;
+    }
+    m->axis = axis;
+    m->positions = positions;
+    return QSIM_OK;
+}
+
+static int take_line(reader *r, qsim_calibration *c) {
+    if (take_word(r, "tensor"))
+        return take_tensor(r, c);
+    return take_word(r, "means") ? take_means(r, c) : bad(r, "expected 'tensor' or 'means'");
 }
 
 /* ---- header ---- */
@@ -278,7 +340,7 @@ int qsim_calibration_load_memory(qsim_ctx *ctx, const void *data, size_t size, c
     r.end = size ? r.p + size : r.p;
     code = take_header(&r, c);
     while (!code && find_line(&r)) {
-        code = take_tensor(&r, c);
+        code = take_line(&r, c);
         next_line(&r);
     }
     if (code) {

@@ -101,7 +101,7 @@ static void put_name(sink *s, const char *name) {
 }
 
 static void put_tensor(sink *s, const qs_seen *t) {
-    const qsim_observer *o = t->observer;
+    const qsim_observer *o = t->kept.observer;
     if (o->count == 0)
         return;
     int32_t below = qs_observer_below(o), above = qs_observer_above(o);
@@ -128,22 +128,50 @@ static void put_tensor(sink *s, const qs_seen *t) {
     put_text(s, "\n");
 }
 
-static void put_calibration(sink *s, const qsim_calibration *c) {
+static void put_means(sink *s, const qs_seen *t) {
+    const qs_means *m = &t->kept.means;
+    char text[QS_EXACT_TEXT];
+    if (m->positions == 0)
+        return;
+    put_text(s, "means ");
+    put_name(s, t->name);
+    put_text(s, " ");
+    put_signed(s, m->axis);
+    put_text(s, " ");
+    put_number(s, m->positions);
+    for (size_t c = 0; c < m->channels; c++) {
+        qs_exact_write(&m->sum[c], text);
+        put_text(s, " ");
+        put_text(s, text);
+    }
+    put_text(s, " #");
+    for (size_t c = 0; c < m->channels && c < 4; c++) {
+        put_text(s, " ");
+        put_decimal(s, (float)qs_exact_mean(&m->sum[c], m->positions));
+    }
+    put_text(s, m->channels > 4 ? " ...\n" : "\n");
+}
+
+static void put_calibration(sink *s, const qsim_calibration *c, const uint8_t *used) {
     put_text(s, "qsim-calibration 1\nmodel ");
     put_text(s, c->model);
     put_text(s, "\nsamples ");
     put_signed(s, c->samples);
     put_text(s, "\n");
     for (size_t i = 0; i < c->count; i++)
-        put_tensor(s, &c->tensors[i]);
+        if (!used || used[i] & QS_HASH_RANGE)
+            put_tensor(s, &c->tensors[i]);
+    for (size_t i = 0; i < c->count; i++)
+        if (!used || used[i] & QS_HASH_MEANS)
+            put_means(s, &c->tensors[i]);
     flush(s);
 }
 
-int qs_calibration_hash(const qsim_calibration *c, char hex[65]) {
+int qs_calibration_hash(const qsim_calibration *c, const uint8_t *used, char hex[65]) {
     qs_sha256 hash;
     sink s = {.hash = &hash};
     qs_sha256_init(&hash);
-    put_calibration(&s, c);
+    put_calibration(&s, c, used);
     qs_sha256_hex(&hash, hex);
     return QSIM_OK;
 }
@@ -158,6 +186,6 @@ int qsim_calibration_save(const qsim_calibration *c, const char *path, int32_t r
     int code = qs_out_open(c->ctx, path, replace != 0, &file, error);
     if (code)
         return code;
-    put_calibration(&s, c);
+    put_calibration(&s, c, NULL);
     return qs_out_commit(&file, error);
 }

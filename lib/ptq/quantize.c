@@ -177,6 +177,20 @@ static void describe_weights(const qs_quantizer *q, note *n) {
     add(n, !mixed && form.flags ? ",reduced" : "");
 }
 
+/* The hash of the ranges that were used: whatever else the calibration holds does not matter. */
+static int hash_used(const qs_quantizer *q, char hex[65]) {
+    uint8_t *used = qs_calloc(q->ctx, q->c->count + 1, 1);
+    int32_t index;
+    if (!used)
+        return QSIM_E_NOMEM;
+    for (size_t i = 0; i < q->value_count; i++)
+        if (q->activations[i].quantized && qs_calibration_find(q->c, q->g->values[i].name, &index))
+            used[index] |= QS_HASH_RANGE;
+    int code = qs_calibration_hash(q->c, used, hex);
+    qs_free(q->ctx, used);
+    return code;
+}
+
 static int describe(qs_quantizer *q) {
     const qsim_quantize_options *o = &q->options;
     note n = {.size = 0};
@@ -194,7 +208,7 @@ static int describe(qs_quantizer *q) {
     if (o->mode == QSIM_MODE_STATIC)
         describe_ranges(q, &n);
     if (q->c)
-        code = qs_calibration_hash(q->c, hash);
+        code = hash_used(q, hash);
     else if (o->mode == QSIM_MODE_STATIC && o->recipe)
         memcpy(hash, o->recipe->calibration, sizeof(hash));
     if (!code)
@@ -226,10 +240,11 @@ int qs_ptq_refuse_quantized(const qsim_model *m, int32_t mode, qsim_error *error
 
 int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsim_error *error) {
     char hash[65];
-    int code = qsim_model_hash(model, hash);
+    const bool own = c->prepared && c->prepared->base == model;
+    int code = own ? QSIM_OK : qsim_model_hash(model, hash);
     if (code)
         return qs_fail(error, code, "%s: hashing failed", model->name);
-    if (strcmp(hash, c->model) != 0)
+    if (!own && strcmp(hash, c->model) != 0)
         return qs_fail(error, QSIM_E_MISMATCH, "%s: the calibration belongs to another model",
                        model->name);
     if (c->samples == 0)
@@ -261,7 +276,7 @@ static int note_decisions(qs_quantizer *q, qsim_recipe *to) {
     for (size_t k = 0; k < q->g->order_count; k++)
         q->decided[q->g->order[k]] = qs_recipe_quantized(q, q->g->order[k]);
     if (to && q->c) {
-        int code = qs_calibration_hash(q->c, to->calibration);
+        int code = hash_used(q, to->calibration);
         if (code)
             return qs_fail(q->error, code, "quantization: out of memory");
     } else if (to && q->options.recipe) {

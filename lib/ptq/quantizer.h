@@ -103,6 +103,8 @@ void qs_quantizer_free(qs_quantizer *q);
 
 int qs_select(qs_quantizer *q);            /* select.c */
 int qs_activation_choose(qs_quantizer *q); /* activation.c */
+/* Marks the values that get a scale, and whose they share. */
+void qs_activation_mark(qs_quantizer *q);
 /* Quantizes one layer's weights and bias for the root of its input. */
 int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x); /* weight.c */
 int qs_rewrite(qs_quantizer *q);                                          /* rewrite.c */

@@ -5,23 +5,20 @@
 
 #include "base/ctx.h"
 
-int32_t qs_histogram_exponent(float min, float max) {
+int32_t qs_histogram_exponent(float min, float max, int32_t bits) {
     float magnitude = max > -min ? max : -min;
     int exponent;
     if (!(magnitude > 0))
         return QS_MIN_EXPONENT;
-    (void)frexpf(magnitude, &exponent); /* magnitude < 2^exponent = 2048 w */
-    return exponent - 11;
+    (void)frexpf(magnitude, &exponent); /* magnitude < 2^exponent = 2^bits w */
+    return exponent - bits;
 }
 
 int32_t qs_histogram_index(float x, int32_t exponent) {
     return (int32_t)floor((double)x * ldexp(1.0, -exponent));
 }
 
-int qsim_observer_create(qsim_ctx *ctx, qsim_observer **out, qsim_error *error) {
-    qs_error_clear(error);
-    if (!out)
-        return qs_fail(error, QSIM_E_ARGUMENT, "observer: no place for the result");
+int qs_observer_create(qsim_ctx *ctx, int32_t bits, qsim_observer **out, qsim_error *error) {
     *out = NULL;
     int code = qs_ctx_hold_bare(ctx, &ctx, error);
     if (code)
@@ -33,8 +30,25 @@ int qsim_observer_create(qsim_ctx *ctx, qsim_observer **out, qsim_error *error) 
     }
     o->ctx = ctx;
     o->exponent = QS_MIN_EXPONENT;
+    o->bits = bits;
     *out = o;
     return QSIM_OK;
+}
+
+int qsim_observer_create(qsim_ctx *ctx, qsim_observer **out, qsim_error *error) {
+    qs_error_clear(error);
+    if (!out)
+        return qs_fail(error, QSIM_E_ARGUMENT, "observer: no place for the result");
+    return qs_observer_create(ctx, QS_BITS, out, error);
+}
+
+void qs_observer_reset(qsim_observer *o) {
+    const int32_t below = qs_observer_below(o), above = qs_observer_above(o);
+    if (o->bins)
+        memset(o->bins + QS_SIDE - below, 0, (size_t)(below + above) * sizeof(*o->bins));
+    o->count = 0;
+    o->min = o->max = 0;
+    o->exponent = QS_MIN_EXPONENT;
 }
 
 void qsim_observer_free(qsim_observer *o) {
@@ -67,21 +81,36 @@ static void widen(qsim_observer *o, int32_t exponent) {
     }
 }
 
-/* Extremes of the values; false if one is not finite. Vectorizes: no early exit. */
+/* An integer that is ordered like the float. */
+static inline int32_t order_of(const float *x) {
+    int32_t bits;
+    memcpy(&bits, x, sizeof(bits));
+    return bits ^ ((bits >> 31) & 0x7fffffff);
+}
+
+/* Adding 0 turns -0 into 0: which of the two came first must not show. */
+static float from_order(int32_t order) {
+    const int32_t bits = order ^ ((order >> 31) & 0x7fffffff);
+    float x;
+    memcpy(&x, &bits, sizeof(x));
+    return x + 0.0f;
+}
+
+/*
+ * Extremes of n >= 1 values; false if one is not finite: infinities and NaN are the outermost. Of
+ * integers, since compilers do not vectorize extremes of floats.
+ */
 static bool extremes(const float *x, size_t n, float *min, float *max) {
-    float low = x[0], high = x[0];
-    uint32_t bad = 0;
+    const int32_t infinity = 0x7f800000;
+    int32_t low = INT32_MAX, high = INT32_MIN;
     for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, x + i, sizeof(bits));
-        bad |= (uint32_t)((bits & 0x7f800000u) == 0x7f800000u);
-        low = x[i] < low ? x[i] : low;
-        high = x[i] > high ? x[i] : high;
+        const int32_t v = order_of(x + i);
+        low = v < low ? v : low;
+        high = v > high ? v : high;
     }
-    /* Adding 0 turns -0 into 0: which of the two came first must not show. */
-    *min = low + 0.0f;
-    *max = high + 0.0f;
-    return bad == 0;
+    *min = from_order(low);
+    *max = from_order(high);
+    return high < infinity && low > -1 - infinity;
 }
 
 bool qs_all_finite(const float *x, size_t n) {
@@ -105,7 +134,7 @@ static int include(qsim_observer *o, float min, float max) {
         min = o->min < min ? o->min : min;
         max = o->max > max ? o->max : max;
     }
-    widen(o, qs_histogram_exponent(min, max));
+    widen(o, qs_histogram_exponent(min, max, o->bits));
     o->min = min;
     o->max = max;
     return QSIM_OK;
@@ -140,21 +169,113 @@ int qsim_observer_feed(qsim_observer *o, const float *values, size_t count) {
     return QSIM_OK;
 }
 
+/* ---- one read ---- */
+
+/* Values that are turned into indices at a time. */
+#define PART 256
+
+/*
+ * Where each value is counted. x / w is exact in float too, unless the bins are wider than 1, when
+ * the least values would underflow, or narrower than a float can invert.
+ */
+static void find_bins(const float *restrict x, int32_t n, int32_t exponent, int32_t *restrict at) {
+    if (exponent <= 0 && exponent >= -126) {
+        const float inverse = ldexpf(1.0f, -exponent);
+        for (int32_t i = 0; i < n; i++) {
+            const float v = x[i] * inverse;
+            const int32_t index = (int32_t)v;
+            at[i] = QS_SIDE + index - (v < (float)index);
+        }
+    } else {
+        const double inverse = ldexp(1.0, -exponent);
+        for (int32_t i = 0; i < n; i++) {
+            const double v = (double)x[i] * inverse;
+            const int32_t index = (int32_t)v;
+            at[i] = QS_SIDE + index - (v < (double)index);
+        }
+    }
+    for (int32_t i = 0; i < n; i++)
+        at[i] = x[i] == 0.0f ? 2 * QS_SIDE + (i & (QS_ZEROS - 1)) : at[i];
+}
+
+static void tally_values(qs_tally *t, const float *x, size_t n, int32_t exponent) {
+    int32_t at[PART + QS_TALLIES];
+    for (size_t from = 0; from < n; from += PART) {
+        const size_t size = n - from < PART ? n - from : PART;
+        size_t i = 0;
+        find_bins(x + from, (int32_t)size, exponent, at);
+        for (; i + QS_TALLIES <= size; i += QS_TALLIES)
+            for (size_t k = 0; k < QS_TALLIES; k++)
+                t->count[k][at[i + k]]++;
+        for (; i < size; i++)
+            t->count[0][at[i]]++;
+    }
+    t->waiting += (uint32_t)n;
+}
+
+void qs_observer_settle(qsim_observer *o, qs_tally *t) {
+    const int32_t below = qs_observer_below(o), above = qs_observer_above(o);
+    if (t->waiting == 0)
+        return;
+    for (size_t k = 0; k < QS_TALLIES; k++) {
+        uint32_t *count = t->count[k];
+        for (int32_t i = -below; i < above; i++) {
+            o->bins[QS_SIDE + i] += count[QS_SIDE + i];
+            count[QS_SIDE + i] = 0;
+        }
+        for (int32_t i = 0; i < QS_ZEROS; i++) {
+            o->bins[QS_SIDE] += count[2 * QS_SIDE + i];
+            count[2 * QS_SIDE + i] = 0;
+        }
+    }
+    t->waiting = 0;
+}
+
+int qs_observer_take(qsim_observer *o, qs_tally *t, const float *values, size_t count, float *min,
+                     float *max) {
+    if (count == 0)
+        return QSIM_OK;
+    if (!extremes(values, count, min, max))
+        return QSIM_E_VALUE;
+    if (o->count > UINT64_MAX - count)
+        return QSIM_E_LIMIT;
+    const float low = o->count > 0 && o->min < *min ? o->min : *min;
+    const float high = o->count > 0 && o->max > *max ? o->max : *max;
+    if (qs_histogram_exponent(low, high, o->bits) != o->exponent || t->waiting > UINT32_MAX / 2)
+        qs_observer_settle(o, t);
+    int code = include(o, *min, *max);
+    if (!code && o->bins)
+        tally_values(t, values, count, o->exponent);
+    o->count += code ? 0 : count;
+    return code;
+}
+
+int qs_observer_reserve(qsim_observer *into, const qsim_observer *from) {
+    if (into->bins && from->bins && into->bits != from->bits)
+        return QSIM_E_MISMATCH;
+    if (into->count > UINT64_MAX - from->count)
+        return QSIM_E_LIMIT;
+    if (into->bins || (from->min >= 0 && from->max <= 0))
+        return QSIM_OK;
+    into->bits = from->bits;
+    return make_bins(into) ? QSIM_OK : QSIM_E_NOMEM;
+}
+
 int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
     if (!into || !from)
         return QSIM_E_ARGUMENT;
-    if (from->count == 0)
-        return QSIM_OK;
-    if (into->count > UINT64_MAX - from->count)
-        return QSIM_E_LIMIT;
-    int code = include(into, from->min, from->max);
+    int code = qs_observer_reserve(into, from);
+    if (code || from->count == 0)
+        return code;
+    code = include(into, from->min, from->max);
     if (code)
         return code;
     int32_t shift = into->exponent - from->exponent;
     shift = shift > 30 ? 30 : shift;
     if (into->bins && !from->bins)
         into->bins[QS_SIDE] += from->count;
-    for (int32_t i = -QS_SIDE; from->bins && i < QS_SIDE; i++) {
+    const int32_t below = qs_observer_below(from), above = qs_observer_above(from);
+    for (int32_t i = -below; into->bins && from->bins && i < above; i++) {
         int32_t wide = i >= 0 ? i >> shift : -1 - ((-1 - i) >> shift);
         into->bins[QS_SIDE + wide] += from->bins[QS_SIDE + i];
     }

@@ -16,8 +16,10 @@
 
 #include <qsim/quant.h>
 
-#define QS_SIDE         2048   /* most bins on either side of zero */
-#define QS_MIN_EXPONENT (-160) /* of all zeros; the least float, 2^-149, needs no less */
+#define QS_BITS         11
+#define QS_LEAST_BITS   7
+#define QS_SIDE         (1 << QS_BITS) /* most bins on either side of zero */
+#define QS_MIN_EXPONENT (-160)         /* of all zeros; the least float, 2^-149, needs no less */
 
 struct qsim_observer {
     qsim_ctx *ctx;
@@ -25,10 +27,11 @@ struct qsim_observer {
     uint64_t count;
     float min, max;
     int32_t exponent;
+    int32_t bits; /* 2^bits bins on either side of zero, QS_BITS at the most */
 };
 
-/* The exponent that goes with these extremes. */
-int32_t qs_histogram_exponent(float min, float max);
+/* The exponent that goes with these extremes, with 2^bits bins on either side. */
+int32_t qs_histogram_exponent(float min, float max, int32_t bits);
 /* Index of the bin that x falls into. */
 int32_t qs_histogram_index(float x, int32_t exponent);
 
@@ -40,6 +43,35 @@ static inline int32_t qs_observer_above(const qsim_observer *o) {
     int32_t last = qs_histogram_index(o->max, o->exponent);
     return o->count > 0 && last >= 0 ? last + 1 : 0;
 }
+
+/* qsim_observer_create with 2^bits bins on either side. */
+int qs_observer_create(qsim_ctx *ctx, int32_t bits, qsim_observer **out, qsim_error *error);
+/* As it was created, but for the memory of its bins. */
+void qs_observer_reset(qsim_observer *o);
+
+/* Makes merging `from` unable to fail. Errors: NOMEM, MISMATCH, LIMIT. */
+int qs_observer_reserve(qsim_observer *into, const qsim_observer *from);
+
+/*
+ * Counts on their way into an observer's bins. Neighbours go to different tables, and zeros, which
+ * ReLU makes many of, to bins of their own: what increments one counter waits for the last to do
+ * so.
+ */
+#define QS_TALLIES 4
+#define QS_ZEROS   8
+typedef struct qs_tally {
+    uint32_t count[QS_TALLIES][2 * QS_SIDE + QS_ZEROS];
+    uint32_t waiting; /* values that are not in the bins yet */
+} qs_tally;
+
+/*
+ * One read of at most 2^16 values: finite, extremes, histogram. With qs_observer_settle at the end
+ * it does what qsim_observer_feed does, except that after VALUE the observer has to be reset. The
+ * tally is all zero at first and afterwards. Errors: VALUE, LIMIT, NOMEM.
+ */
+int qs_observer_take(qsim_observer *o, qs_tally *t, const float *values, size_t count, float *min,
+                     float *max);
+void qs_observer_settle(qsim_observer *o, qs_tally *t);
 
 /* Whether every value is finite: what feeding asks. */
 bool qs_all_finite(const float *x, size_t n);

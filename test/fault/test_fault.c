@@ -79,7 +79,7 @@ static int quantize(const qsim_model *m, qsim_model **q, qsim_error *e) {
     const int64_t dims[] = {4, 1, 8, 8};
     qsim_tensor in = {QSIM_FLOAT, 4, dims, samples, sizeof(samples)};
     qsim_calibration *c = NULL;
-    int code = qsim_calibration_create(m, &c, e);
+    int code = qsim_calibration_create(m, NULL, &c, e);
     if (!code)
         code = qsim_calibration_feed(c, &in, 1, e);
     if (!code)

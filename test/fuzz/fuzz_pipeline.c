@@ -115,7 +115,7 @@ static void execute(const qsim_model *m, int32_t level, const feed *f) {
 
 static void quantize(const qsim_model *m, const feed *f) {
     qsim_calibration *c = NULL;
-    if (legal(qsim_calibration_create(m, &c, NULL)) == 0 &&
+    if (legal(qsim_calibration_create(m, NULL, &c, NULL)) == 0 &&
         legal(qsim_calibration_feed(c, f->x, f->count, NULL)) == 0)
         for (int32_t format = 0; format < 2; format++) {
             qsim_quantize_options o = {
@@ -220,7 +220,7 @@ static qsim_model *quantized(const qsim_model *m, int32_t format) {
     qsim_calibration *c = NULL;
     qsim_model *q = NULL;
     feed f;
-    if (!feed_all(m, &f) || qsim_calibration_create(m, &c, NULL) ||
+    if (!feed_all(m, &f) || qsim_calibration_create(m, NULL, &c, NULL) ||
         qsim_calibration_feed(c, f.x, f.count, NULL) || qsim_quantize(m, c, &o, &q, NULL))
         abort();
     feed_free(&f);

@@ -145,7 +145,7 @@ static inline int net_run(net *n, int32_t level, bool literal, const qsim_tensor
     qsim_session_options o = {.struct_size = sizeof(o), .level = level};
     qsim_session *s = NULL;
     qsim_run *r = NULL;
-    int code = qs_session_compile(n->model, &o, literal, &s, &n->error);
+    int code = qs_session_compile(n->model, &o, literal ? QS_COMPILE_LITERAL : 0, &s, &n->error);
     if (!code)
         code = qsim_run_create(s, &r, &n->error);
     if (!code)

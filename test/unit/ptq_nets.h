@@ -77,7 +77,7 @@ static inline qsim_calibration *net_calibrate(const qsim_model *m, int batches) 
     qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
     qsim_calibration *c = NULL;
     qsim_error e = {0};
-    if (qsim_calibration_create(m, &c, &e))
+    if (qsim_calibration_create(m, NULL, &c, &e))
         fprintf(stderr, "%s\n", e.message);
     CHECK(c != NULL);
     for (int i = 0; c && i < batches; i++) {

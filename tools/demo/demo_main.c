@@ -46,7 +46,7 @@ static int quantize(demo *d, const char *path, qsim_error *e) {
     const qsim_save_options save = {.struct_size = sizeof(save), .flags = QSIM_SAVE_REPLACE};
     qsim_calibration *c = NULL;
     qsim_model *int8 = NULL;
-    int status = qsim_calibration_create(d->models[0], &c, e);
+    int status = qsim_calibration_create(d->models[0], NULL, &c, e);
     if (status == QSIM_OK)
         status = calibrate(d, c, e);
     if (status == QSIM_OK)

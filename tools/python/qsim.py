@@ -1085,7 +1085,21 @@ class _QuantizeOptions(_Options):
                 ("per_row", C.c_int32), ("reserved", C.c_int32)]
 
 
-_declare("qsim_calibration_create", C.c_int, _P, C.POINTER(_P), C.POINTER(_ErrorStruct))
+class _CalibrationOptions(_Options):
+    _fields_ = [("struct_size", C.c_size_t), ("tensors", C.POINTER(C.c_char_p)),
+                ("tensor_count", C.c_size_t), ("quantize", C.POINTER(_QuantizeOptions)),
+                ("progress", _P), ("progress_user", _P), ("bins", C.c_int32),
+                ("batch_axis", C.c_int32)]
+
+
+class _Outlier(_Options):
+    _fields_ = [("struct_size", C.c_size_t), ("sample", C.c_int64), ("value", C.c_float),
+                ("others", C.c_float), ("ratio", C.c_double)]
+
+
+_declare("qsim_calibration_create", C.c_int, _P, C.POINTER(_CalibrationOptions), C.POINTER(_P),
+         C.POINTER(_ErrorStruct))
+_declare("qsim_calibration_outlier", C.c_int, _P, C.c_int32, C.POINTER(_Outlier))
 _declare("qsim_calibration_feed", C.c_int, _P, C.POINTER(_Tensor), C.c_size_t,
          C.POINTER(_ErrorStruct))
 _declare("qsim_calibration_merge", C.c_int, _P, _P, C.POINTER(_ErrorStruct))
@@ -1112,14 +1126,23 @@ _declare("qsim_quantize", C.c_int, _P, _P, C.POINTER(_QuantizeOptions), C.POINTE
 
 
 class Calibration(_Handle):
-    """Histograms of a model's activations, filled batch by batch in constant memory."""
+    """Histograms of a model's activations, filled batch by batch in constant memory.
+
+    `tensors`: globs over tensor names, what is observed (default: the tensors that get a scale);
+    `bins`: of a histogram on either side of zero, a power of two from 128 to 2048 (default);
+    `batch_axis`: the axis of the first input that counts samples.
+    """
 
     _free = "qsim_calibration_free"
 
-    def __init__(self, model):
+    def __init__(self, model, tensors=(), bins=0, batch_axis=0):
         pointer = _P()
         if isinstance(model, Model):
-            _call("qsim_calibration_create", model._pointer, C.byref(pointer))
+            names = [tensors] if isinstance(tensors, str) else list(tensors)
+            options = _CalibrationOptions(
+                tensors=(C.c_char_p * max(len(names), 1))(*[n.encode() for n in names]),
+                tensor_count=len(names), bins=bins, batch_axis=batch_axis)
+            _call("qsim_calibration_create", model._pointer, C.byref(options), C.byref(pointer))
         else:
             _call("qsim_calibration_load", _ctx, os.fsencode(model), C.byref(pointer))
         super().__init__(pointer)
@@ -1156,6 +1179,18 @@ class Calibration(_Handle):
         """Names of the tensors observed."""
         count = _lib.qsim_calibration_count(self._pointer)
         return [_lib.qsim_calibration_name(self._pointer, i).decode() for i in range(count)]
+
+    def outlier(self, tensor):
+        """The sample that alone widens a tensor's range most: {sample, value, others, ratio}.
+
+        Samples are counted from 0 in the order of feeding; None: fewer than two, or from a file.
+        """
+        o = _Outlier()
+        code = _lib.qsim_calibration_outlier(self._pointer, self.tensors.index(tensor), C.byref(o))
+        if code == -12:
+            return None
+        _check(code, where=f"outlier of {tensor!r}")
+        return {"sample": o.sample, "value": o.value, "others": o.others, "ratio": o.ratio}
 
     def range(self, tensor, method="minmax", percentile=0.0):
         """(low, high) that `method` keeps of a tensor."""

@@ -7,9 +7,12 @@
 
 #include "common/dataset.h"
 
-/* Runs the whole data set through a new calibration of the model; prints what is wrong. */
-int calibrate_data(const tool *t, const char *file, const qsim_model *m, dataset *d,
-                   qsim_calibration **out);
+/*
+ * Runs the whole data set through a new calibration of the model; prints what is wrong, and which
+ * sample alone widens a range by far. `options` may be NULL.
+ */
+int calibrate_data(const tool *t, const char *file, const qsim_model *m,
+                   const qsim_calibration_options *options, dataset *d, qsim_calibration **out);
 int calibration_open(const tool *t, const char *path, qsim_calibration **out);
 
 #endif

@@ -129,6 +129,12 @@ static int give_types(const tool *t, const job_pass *p, const qsim_model *m, too
 /* ---- the run ---- */
 
 static int calibrate(const tool *t, const job_pass *p, quantizing *q, qsim_calibration **kept) {
+    /* One that is kept serves other options, too. */
+    static const char *const everything[1] = {"*"};
+    const qsim_calibration_options o = {.struct_size = sizeof(o),
+                                        .tensors = everything,
+                                        .tensor_count = kept != NULL,
+                                        .quantize = &q->options};
     tool own;
     if (kept && *kept) {
         q->calibration = *kept;
@@ -140,7 +146,7 @@ static int calibrate(const tool *t, const job_pass *p, quantizing *q, qsim_calib
     job_tool(t, &p->data, q->model, &own);
     int code = dataset_open(&own, q->model, &q->data);
     if (code == EXIT_OK)
-        code = calibrate_data(&own, q->file, q->model, q->data, &q->calibration);
+        code = calibrate_data(&own, q->file, q->model, &o, q->data, &q->calibration);
     dataset_close(q->data);
     job_tool_close(&own);
     if (kept)

@@ -19,6 +19,27 @@ static int merge_files(const tool *t, qsim_calibration **out) {
     return code;
 }
 
+/* --tensors and --bins as the library takes them. */
+static int calibrate(const tool *t, const char *file, const qsim_model *m, dataset *d,
+                     qsim_calibration **out) {
+    qsim_calibration_options o = {.struct_size = sizeof(o)};
+    int64_t bins = 0;
+    while (args_repeated(&t->args, "tensors", o.tensor_count))
+        o.tensor_count++;
+    const char **globs = tool_alloc(o.tensor_count + 1, sizeof(*globs));
+    for (size_t i = 0; i < o.tensor_count; i++)
+        globs[i] = args_repeated(&t->args, "tensors", i);
+    o.tensors = globs;
+    int code = tool_int(t, "bins", 128, 2048, 0, &bins) ? EXIT_OK : EXIT_USAGE;
+    o.bins = (int32_t)bins;
+    if (code == EXIT_OK && (bins & (bins - 1)) != 0)
+        code = tool_usage(t, NULL, "--bins %d is no power of two", o.bins);
+    if (code == EXIT_OK)
+        code = calibrate_data(t, file, m, &o, d, out);
+    free(globs);
+    return code;
+}
+
 static int from_data(const tool *t, qsim_calibration **out) {
     const char *file = t->args.operands[0];
     qsim_model *m = NULL;
@@ -27,7 +48,7 @@ static int from_data(const tool *t, qsim_calibration **out) {
     if (code == EXIT_OK)
         code = dataset_open(t, m, &d);
     if (code == EXIT_OK)
-        code = calibrate_data(t, file, m, d, out);
+        code = calibrate(t, file, m, d, out);
     dataset_close(d);
     qsim_model_free(m);
     return code;
@@ -73,7 +94,8 @@ static void print_table(const tool *t, const qsim_calibration *c, const char *ou
 
 /* Options that say how a model is fed mean nothing to files; false: one was given. */
 static bool only_merges(const tool *t) {
-    static const char *const names[] = {"data", "limit", "skip", "batch", "shape", "preprocess"};
+    static const char *const names[] = {"data",  "limit",      "skip",    "batch",
+                                        "shape", "preprocess", "tensors", "bins"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (args_has(&t->args, names[i])) {
             (void)tool_usage(t, NULL, "calibrate: --%s does not go with --merge", names[i]);
@@ -118,6 +140,8 @@ static int run(tool *t) {
 
 static const option options[] = {
     OPTION_DATA,
+    {"tensors", "GLOB", "tensors to observe (those that get a scale); repeatable", 0, NULL},
+    {"bins", "N", "of histograms on either side of zero: a power of two (2048)", 0, NULL},
     {"merge", NULL, "merge calibration files (the operands) exactly", 0, NULL},
     OPTION_OUTPUT("the calibration, as editable text"),
     OPTION_FORCE,

@@ -21,8 +21,9 @@ static int get_calibration(const tool *t, quantizing *q) {
         code = dataset_open(t, q->model, &q->data);
     if (code || !needed)
         return code;
+    const qsim_calibration_options o = {.struct_size = sizeof(o), .quantize = &q->options};
     return path ? calibration_open(t, path, &q->calibration)
-                : calibrate_data(t, q->file, q->model, q->data, &q->calibration);
+                : calibrate_data(t, q->file, q->model, &o, q->data, &q->calibration);
 }
 
 static int quantize(const tool *t, quantizing *q) {

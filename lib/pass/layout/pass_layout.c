@@ -160,7 +160,13 @@ static int give_outputs(qs_layout *l) {
         qs_id v = l->g->outputs[i];
         if (l->same[v] != v)
             qs_graph_set_output(l->g, i, l->same[v]);
-        code = need(l, l->g->outputs[i]);
+        v = l->g->outputs[i];
+        if (l->p->channels_last && qs_layout_is_late(l, v)) {
+            qs_graph_set_output(l->g, i, l->twin[v]);
+            l->p->channels_last[i] = true;
+        } else {
+            code = need(l, v);
+        }
     }
     return code;
 }

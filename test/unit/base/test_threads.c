@@ -117,7 +117,7 @@ static qsim_model *wide_net(void) {
 static qsim_model *quantized(const qsim_model *m, const qsim_tensor *x) {
     qsim_calibration *c = NULL;
     qsim_model *q = NULL;
-    CHECK_INT(qsim_calibration_create(m, &c, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
     CHECK_INT(qsim_calibration_feed(c, x, 1, NULL), QSIM_OK);
     CHECK_INT(qsim_quantize(m, c, NULL, &q, NULL), QSIM_OK);
     qsim_calibration_free(c);

@@ -147,8 +147,9 @@ static void test_ptq(things *t) {
     qsim_quantize_options dynamic = {.struct_size = sizeof(dynamic), .mode = QSIM_MODE_DYNAMIC};
     MAKES(qsim_observer, qsim_observer_free, qsim_observer_create(t->ctx, &out, &e));
     FAILS(qsim_observer_create(t->ctx, NULL, &e));
-    MAKES(qsim_calibration, qsim_calibration_free, qsim_calibration_create(t->model, &out, &e));
-    MAKES_NOTHING(qsim_calibration, qsim_calibration_create(NULL, &out, &e));
+    MAKES(qsim_calibration, qsim_calibration_free,
+          qsim_calibration_create(t->model, NULL, &out, &e));
+    MAKES_NOTHING(qsim_calibration, qsim_calibration_create(NULL, NULL, &out, &e));
     WORKS(qsim_calibration_feed(t->calibration, &input, 1, &e));
     FAILS(qsim_calibration_feed(t->calibration, &input, 0, &e));
     WORKS(qsim_calibration_merge(t->calibration, t->calibration, &e));
@@ -251,7 +252,7 @@ static void setup(things *t) {
     CHECK_INT(qsim_model_save(t->model, t->onnx, NULL, NULL), QSIM_OK);
     CHECK_INT(qsim_session_create(t->model, NULL, &t->session, NULL), QSIM_OK);
     CHECK_INT(qsim_run_create(t->session, &t->run, NULL), QSIM_OK);
-    CHECK_INT(qsim_calibration_create(t->model, &t->calibration, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_create(t->model, NULL, &t->calibration, NULL), QSIM_OK);
 }
 
 static void teardown(things *t) {

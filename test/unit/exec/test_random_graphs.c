@@ -96,7 +96,7 @@ static qsim_model *quantize(rc_subject *s, const qsim_model *m) {
     o.per_row = s->form == DYNAMIC && (bits >> 12) % 2;
     int code = 0;
     if (o.mode == QSIM_MODE_STATIC) {
-        code = qsim_calibration_create(m, &c, &e);
+        code = qsim_calibration_create(m, NULL, &c, &e);
         if (!code)
             code = qsim_calibration_feed(c, s->x, s->input_count, &e);
     }

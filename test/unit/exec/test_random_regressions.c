@@ -245,7 +245,7 @@ static void shared_weights(void) {
     qsim_builder_node(b, "", "Conv", "two", "c,w,b", "y");
     qsim_builder_output_as(b, "y", NULL);
     qsim_model *m = end(b), *q = NULL;
-    CHECK_INT(qsim_calibration_create(m, &c, NULL), 0);
+    CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), 0);
     CHECK_INT(qsim_calibration_feed(c, &in, 1, NULL), 0);
     for (int32_t mode = QSIM_MODE_STATIC; mode <= QSIM_MODE_WEIGHTS; mode++) {
         qsim_quantize_options o = {.struct_size = sizeof(o), .mode = mode};

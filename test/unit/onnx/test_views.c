@@ -44,7 +44,7 @@ static void run(net *n, size_t outputs, got *g) {
     qsim_tensor in = net_tensor(QSIM_FLOAT, 2, dims, x), out[8];
     for (int i = 0; i < X * ROW; i++)
         x[i] = (float)(i * 7 % 11) - 5.5f;
-    NET_OK(n, qs_session_compile(n->model, NULL, false, &s, &n->error));
+    NET_OK(n, qs_session_compile(n->model, NULL, 0, &s, &n->error));
     NET_OK(n, qsim_run_create(s, &r, &n->error));
     for (size_t i = 0; i < outputs; i++) {
         memset(g->y[i], 0xcc, sizeof(g->y[i]));

@@ -47,7 +47,7 @@ static int run(net *n, int32_t level, image *x, const char *kernel, float *y) {
     int found = 0;
     const qsim_tensor in = net_tensor(QSIM_FLOAT, 4, x->dims, x->x);
     qsim_tensor out = {.data = y, .bytes = MOST * sizeof(float)};
-    NET_OK(n, qs_session_compile(n->model, &o, false, &s, &n->error));
+    NET_OK(n, qs_session_compile(n->model, &o, 0, &s, &n->error));
     NET_OK(n, qsim_run_create(s, &r, &n->error));
     NET_OK(n, qsim_run_execute(r, &in, 1, &out, 1, &n->error));
     for (int32_t i = 0; i < qsim_run_step_count(r); i++) {

@@ -85,7 +85,7 @@ static int run_of(net *n, int32_t level, const char *kernel, const qsim_tensor *
     qsim_run *r = NULL;
     int found = 0;
     qsim_tensor out = {.data = y, .bytes = bytes};
-    NET_OK(n, qs_session_compile(n->model, &o, false, &s, &n->error));
+    NET_OK(n, qs_session_compile(n->model, &o, 0, &s, &n->error));
     NET_OK(n, qsim_run_create(s, &r, &n->error));
     NET_OK(n, qsim_run_execute(r, in, 1, &out, 1, &n->error));
     for (int32_t i = 0; i < qsim_run_step_count(r); i++) {

@@ -47,7 +47,7 @@ static int check(net *n, const char *kernel, const int64_t *dims, size_t size) {
         const qsim_tensor in = net_tensor(QSIM_FLOAT, 4, dims, x);
         qsim_tensor out = {.data = y, .bytes = sizeof(y)};
         memset(y, 1, sizeof(y));
-        NET_OK(n, qs_session_compile(n->model, &o, false, &s, &n->error));
+        NET_OK(n, qs_session_compile(n->model, &o, 0, &s, &n->error));
         NET_OK(n, qsim_run_create(s, &r, &n->error));
         NET_OK(n, qsim_run_execute(r, &in, 1, &out, 1, &n->error));
         CHECK_INT(out.bytes, size * sizeof(float));

@@ -23,12 +23,18 @@ static void feed(qsim_calibration *c, uint64_t seed, int n) {
     const float zero = 0;
     for (int i = 0; i < n; i++) {
         float v = (float)test_random(&seed) / 65536.0f - 20000, small = v * 1e-42f;
-        CHECK_INT(qsim_observer_feed(c->tensors[0].observer, &v, 1), QSIM_OK);
-        CHECK_INT(qsim_observer_feed(c->tensors[1].observer, &small, 1), QSIM_OK);
-        CHECK_INT(qsim_observer_feed(c->tensors[2].observer, &zero, 1), QSIM_OK);
+        CHECK_INT(qsim_observer_feed(c->tensors[0].kept.observer, &v, 1), QSIM_OK);
+        CHECK_INT(qsim_observer_feed(c->tensors[1].kept.observer, &small, 1), QSIM_OK);
+        CHECK_INT(qsim_observer_feed(c->tensors[2].kept.observer, &zero, 1), QSIM_OK);
         v = v * v;
-        CHECK_INT(qsim_observer_feed(c->tensors[3].observer, &v, 1), QSIM_OK);
+        CHECK_INT(qsim_observer_feed(c->tensors[3].kept.observer, &v, 1), QSIM_OK);
     }
+    qs_means *m = &c->tensors[0].kept.means;
+    m->axis = 1;
+    CHECK_INT(qs_means_reserve(c->ctx, m, 3), QSIM_OK);
+    for (int i = 0; i < 3 * n; i++)
+        qs_exact_add(&m->sum[i % 3], (double)((float)test_random(&seed) / 65536.0f - 20000));
+    m->positions += (uint64_t)n;
     c->samples += n;
 }
 
@@ -63,17 +69,19 @@ static void test_round_trip(void) {
     CHECK_STR(qsim_calibration_name(back, 1), c->tensors[1].name);
     CHECK_STR(qsim_calibration_model(back), hash);
     for (int i = 0; i < 4; i++) {
-        CHECK(qsim_observer_min(qsim_calibration_observer(back, i)) == c->tensors[i].observer->min);
-        CHECK(qsim_observer_max(qsim_calibration_observer(back, i)) == c->tensors[i].observer->max);
+        CHECK(qsim_observer_min(qsim_calibration_observer(back, i)) ==
+              c->tensors[i].kept.observer->min);
+        CHECK(qsim_observer_max(qsim_calibration_observer(back, i)) ==
+              c->tensors[i].kept.observer->max);
         CHECK_INT(qsim_observer_count(qsim_calibration_observer(back, i)), 500);
     }
     again = text_of(back);
     CHECK_STR(again, text);
-    CHECK_INT(qs_calibration_hash(c, a), QSIM_OK);
-    CHECK_INT(qs_calibration_hash(back, b), QSIM_OK);
+    CHECK_INT(qs_calibration_hash(c, NULL, a), QSIM_OK);
+    CHECK_INT(qs_calibration_hash(back, NULL, b), QSIM_OK);
     CHECK_STR(a, b);
     feed(back, 2, 1);
-    CHECK_INT(qs_calibration_hash(back, b), QSIM_OK);
+    CHECK_INT(qs_calibration_hash(back, NULL, b), QSIM_OK);
     CHECK(strcmp(a, b) != 0);
     CHECK_INT(qsim_calibration_feed(back, NULL, 0, NULL), QSIM_E_STATE);
     free(text);
@@ -112,7 +120,7 @@ static void test_merge(void) {
             CHECK_INT(qsim_calibration_merge(c[1], c[2], NULL), QSIM_OK);
             CHECK_INT(qsim_calibration_merge(c[0], c[1], NULL), QSIM_OK);
         }
-        CHECK_INT(qs_calibration_hash(c[0], hex), QSIM_OK);
+        CHECK_INT(qs_calibration_hash(c[0], NULL, hex), QSIM_OK);
         if (!first[0])
             memcpy(first, hex, 65);
         CHECK_STR(hex, first);
@@ -198,7 +206,31 @@ static const struct {
     {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 1 0\n", QSIM_E_FORMAT, "empty bin"},
     {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 1 18446744073709551616\n", QSIM_E_FORMAT,
      "count"},
+    {HEAD "samples 1\n" ZERO "means z 1 4 1p0\n", QSIM_E_FORMAT, "name is missing"},
+    {HEAD "samples 1\n" ZERO "means \"z\" -1 4 1p0\n", QSIM_E_FORMAT, "line 5: axis"},
+    {HEAD "samples 1\n" ZERO "means \"z\" 16 4 1p0\n", QSIM_E_FORMAT, "axis"},
+    {HEAD "samples 1\n" ZERO "means \"z\" 1 0 1p0\n", QSIM_E_FORMAT, "positions"},
+    {HEAD "samples 1\n" ZERO "means \"z\" 1 4\n", QSIM_E_FORMAT, "sums are missing"},
+    {HEAD "samples 1\n" ZERO "means \"z\" 1 4 2p0\n", QSIM_E_FORMAT, "sum is malformed"},
+    {HEAD "samples 1\n" ZERO "means \"z\" 1 4 1p0 1.5\n", QSIM_E_FORMAT, "sum is malformed"},
+    {HEAD "samples 1\n" ZERO "means \"z\" 1 4 1p0\nmeans \"z\" 1 4 1p0\n", QSIM_E_FORMAT, "twice"},
 };
+
+/* Sums of three channels, 3, -0.5 and 0, over 4 positions; a tensor that is not there. */
+static void test_means(void) {
+    qsim_calibration *c = NULL;
+    CHECK_INT(load(HEAD "samples 1\n" ZERO "means \"z\" 1 4 3p0 -1p-1 0 # 0.75 ...\n"
+                        "means \"gone\" 1 4 nonsense\n",
+                   &c, NULL),
+              QSIM_OK);
+    const qs_means *m = c ? qs_calibration_means(c, "z") : NULL;
+    CHECK(m && m->channels == 3 && m->axis == 1 && m->positions == 4);
+    if (m)
+        CHECK(qs_exact_mean(&m->sum[0], 4) == 0.75 && qs_exact_mean(&m->sum[1], 4) == -0.125 &&
+              qs_exact_mean(&m->sum[2], 4) == 0);
+    CHECK(c && !qs_calibration_means(c, "gone"));
+    qsim_calibration_free(c);
+}
 
 static void test_hostile(void) {
     for (size_t i = 0; i < QS_COUNT(hostile); i++) {
@@ -241,6 +273,7 @@ int main(void) {
     test_merge();
     test_edited();
     test_hostile();
+    test_means();
     test_mutations();
     return test_done();
 }

@@ -316,7 +316,7 @@ static void test_refusals(void) {
     o = (qsim_quantize_options){.struct_size = sizeof(o), .mode = QSIM_MODE_DYNAMIC};
     refused(q, &o, QSIM_E_UNSUPPORTED, "already quantized");
     qsim_calibration *c = NULL; /* nothing could be done with it */
-    CHECK_INT(qsim_calibration_create(q, &c, NULL), QSIM_E_UNSUPPORTED);
+    CHECK_INT(qsim_calibration_create(q, NULL, &c, NULL), QSIM_E_UNSUPPORTED);
     CHECK(c == NULL);
     qsim_model_free(q);
     q = quantize(m, QSIM_MODE_WEIGHTS, 0, 0, 0);

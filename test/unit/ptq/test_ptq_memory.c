@@ -36,7 +36,7 @@ static int work(qsim_ctx *ctx, const qsim_model *m) {
     qsim_search_options so = {
         .struct_size = sizeof(so), .inputs = &t, .input_count = 1, .methods = "greedy"};
     qsim_quantize_options qo = {.struct_size = sizeof(qo), .format = QSIM_FORMAT_QOPERATOR};
-    int code = qsim_calibration_create(m, &c, NULL);
+    int code = qsim_calibration_create(m, NULL, &c, NULL);
     if (!code)
         code = qsim_calibration_feed(c, &t, 1, NULL);
     if (!code)

@@ -303,7 +303,7 @@ static void test_overflow(void) {
     qsim_builder_node(b, "", "Gemm", "g", "x,w,b", "y");
     qsim_model *m = net_finish(b);
     qsim_calibration *c = NULL;
-    CHECK_INT(qsim_calibration_create(m, &c, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
     CHECK_INT(qsim_calibration_feed(c, &t, 1, NULL), QSIM_OK);
     CHECK_INT(net_run(m, &t, y, 6), 6);
     for (int scheme = 0; scheme < 3; scheme++) {
@@ -349,7 +349,7 @@ static void test_one_channel(void) {
     qsim_builder_node(b, "", "Gemm", "g", "x,w,b", "y");
     qsim_model *m = net_finish(b);
     qsim_calibration *c = NULL;
-    CHECK_INT(qsim_calibration_create(m, &c, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
     CHECK_INT(qsim_calibration_feed(c, &t, 1, NULL), QSIM_OK);
     CHECK_INT(net_run(m, &t, y, 2), 2);
     for (int scheme = 0; scheme < 3; scheme++) {

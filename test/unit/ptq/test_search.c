@@ -96,7 +96,7 @@ static qsim_recipe_entry choice_for(float *w, const int64_t *dims, float *x) {
     qsim_tensor t = {QSIM_FLOAT, 2, rows, x, (size_t)(32 * rows[1]) * sizeof(*x)};
     qsim_calibration *c = NULL;
     qsim_recipe *found = make_recipe();
-    CHECK_INT(qsim_calibration_create(m, &c, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
     CHECK_INT(qsim_calibration_feed(c, &t, 1, NULL), QSIM_OK);
     qsim_search_options o = {
         .struct_size = sizeof(o), .inputs = &t, .input_count = 1, .methods = "greedy"};

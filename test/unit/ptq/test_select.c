@@ -38,7 +38,7 @@ static qsim_calibration *calibrate(const qsim_model *m, uint64_t seed) {
     qsim_error e = {0};
     for (int i = 0; i < 8 * 256; i++)
         x[i] = (float)test_random(&seed) / 2147483648.0f - 1;
-    if (qsim_calibration_create(m, &c, &e) || qsim_calibration_feed(c, &t, 1, &e))
+    if (qsim_calibration_create(m, NULL, &c, &e) || qsim_calibration_feed(c, &t, 1, &e))
         fprintf(stderr, "%s\n", e.message);
     CHECK_INT(e.code, QSIM_OK);
     return c;
@@ -259,7 +259,7 @@ static void test_no_data(void) {
     qsim_model *m = net_finish(b), *q = m;
     qsim_calibration *c = NULL;
     qsim_error e;
-    CHECK_INT(qsim_calibration_create(m, &c, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
     CHECK_INT(qsim_quantize(m, c, NULL, &q, &e), QSIM_E_STATE);
     CHECK(q == NULL && strstr(e.message, "the calibration has seen no data"));
     qsim_calibration_free(c);

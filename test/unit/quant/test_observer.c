@@ -362,7 +362,49 @@ static void test_degenerate(void) {
         }
 }
 
+/* One read in pieces of all sizes gives what feeding gives: zeros, signs, wide and narrow bins. */
+static void test_take(void) {
+    static qs_tally tally;
+    static float x[20000];
+    static const float size[] = {1, 1e-42f, 1e-30f, 3e5f, 3e38f};
+    uint64_t seed = 8;
+    for (size_t k = 0; k < sizeof(size) / sizeof(*size); k++) {
+        qsim_observer *a = NULL, *b = NULL;
+        CHECK_INT(qsim_observer_create(NULL, &a, NULL), QSIM_OK);
+        CHECK_INT(qsim_observer_create(NULL, &b, NULL), QSIM_OK);
+        for (int i = 0; i < 20000; i++) {
+            const float v = (float)test_random(&seed) / 2147483648.0f - 1;
+            x[i] = i < 700 || i % 3 == 0 ? (i % 2 ? 0.0f : -0.0f) : v * v * v * size[k];
+            x[i] *= i < 5000 ? 0.01f : 1;
+        }
+        CHECK_INT(qsim_observer_feed(a, x, 20000), QSIM_OK);
+        for (size_t i = 0, n; i < 20000; i += n) {
+            float low, high;
+            n = 1 + test_random(&seed) % 3000;
+            n = n > 20000 - i ? 20000 - i : n;
+            CHECK_INT(qs_observer_take(b, &tally, x + i, n, &low, &high), QSIM_OK);
+            for (size_t j = i; j < i + n; j++)
+                CHECK(x[j] >= low && x[j] <= high);
+        }
+        qs_observer_settle(b, &tally);
+        CHECK(same(a, b));
+        x[100] = k % 2 ? INFINITY : -INFINITY;
+        float low, high;
+        CHECK_INT(qs_observer_take(b, &tally, x, 200, &low, &high), QSIM_E_VALUE);
+        x[100] = NAN;
+        CHECK_INT(qs_observer_take(b, &tally, x + 100, 1, &low, &high), QSIM_E_VALUE);
+        qs_observer_settle(b, &tally);
+        qs_observer_reset(b);
+        CHECK_INT(qs_observer_take(b, &tally, x, 100, &low, &high), QSIM_OK);
+        qs_observer_settle(b, &tally);
+        CHECK_INT(qsim_observer_count(b), 100);
+        qsim_observer_free(a);
+        qsim_observer_free(b);
+    }
+}
+
 int main(void) {
+    test_take();
     test_merge();
     test_bins();
     test_zeros();

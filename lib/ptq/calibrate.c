@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calibrating: which tensors are observed, and feeding. Tensors are observed as steps make them, in
+ * the layout that the step writes, so that none is kept longer than the network needs it. What a
+ * batch shows is added once all of it has been seen: data that is refused leaves no trace.
+ */
+#include "exec/run.h"
+#include "pass/layout/layout.h"
+#include "ptq/quantizer.h"
+
+/* ---- which tensors ---- */
+
+typedef struct listing {
+    qsim_calibration *c;
+    qsim_model *prepared;
+    qs_graph *g;
+    const qsim_calibration_options *options;
+    bool *wanted;  /* by value id */
+    int32_t *axis; /* by value id: of the channels whose means are kept, -1: none */
+    qsim_error *error;
+} listing;
+
+static bool is_observable(const qs_graph *g, qs_id value) {
+    const qs_value *v = value == QS_NONE ? NULL : &g->values[value];
+    return v && v->name[0] && v->dtype == QSIM_FLOAT && !v->data;
+}
+
+/* Means are of what layers with weights read: that is what errors of weights are multiplied by. */
+static void want_means(const listing *l, const qs_node *n) {
+    const qs_id x = qs_node_input(n, 0);
+    const qs_const *w = qs_node_const(l->g, n, 1);
+    if (!w || w->dtype != QSIM_FLOAT || !is_observable(l->g, x) || l->axis[x] >= 0)
+        return;
+    const int32_t rank = l->g->values[x].rank;
+    if (qs_node_is(n, "", "Conv") || qs_node_is(n, "", "ConvTranspose"))
+        l->axis[x] = 1;
+    else if ((qs_node_is(n, "", "Gemm") || qs_node_is(n, "", "MatMul")) && w->rank == 2 && rank > 0)
+        l->axis[x] = rank - 1;
+    l->wanted[x] |= l->axis[x] >= 0;
+}
+
+/* Tensors that get a scale under these options. */
+static int want_scaled(const listing *l, const qsim_quantize_options *options) {
+    qsim_quantize_options own;
+    qs_quantizer q;
+    int code = qs_quantizer_options(options, &own, l->error);
+    if (code || own.mode != QSIM_MODE_STATIC)
+        return code;
+    code = qs_quantizer_init(&q, l->prepared, NULL, &own, l->error);
+    if (!code) {
+        qs_activation_mark(&q);
+        for (size_t i = 0; i < q.value_count; i++)
+            l->wanted[i] |= q.activations[i].quantized;
+    }
+    qs_quantizer_free(&q);
+    return code;
+}
+
+static int want_named(const listing *l, const char *pattern) {
+    bool found = false;
+    if (!pattern)
+        return qs_fail(l->error, QSIM_E_ARGUMENT, "calibration: a tensor's pattern is NULL");
+    for (size_t i = 0; i < l->g->value_count; i++)
+        if (is_observable(l->g, (qs_id)i) && qs_glob(pattern, l->g->values[i].name))
+            found = l->wanted[i] = true;
+    return found ? QSIM_OK
+                 : qs_fail(l->error, QSIM_E_NOT_FOUND, "%s: no float activation is called '%s'",
+                           l->prepared->name, pattern);
+}
+
+/* Nothing that has a scale: then everything, for people to look at. */
+static void want_something(const listing *l) {
+    bool any = false;
+    for (size_t i = 0; i < l->g->value_count; i++)
+        any |= l->wanted[i] && is_observable(l->g, (qs_id)i);
+    for (size_t i = 0; i < l->g->value_count && !any; i++)
+        l->wanted[i] = true;
+}
+
+static int choose_tensors(const listing *l) {
+    const qsim_calibration_options *o = l->options;
+    const qsim_rule all = {.struct_size = sizeof(all), .pattern = "*", .action = QSIM_RULE_INT8};
+    int code = QSIM_OK;
+    if (o->tensor_count > 0 && !o->tensors)
+        return qs_fail(l->error, QSIM_E_ARGUMENT, "calibration: the tensors' patterns are missing");
+    for (size_t k = 0; k < l->g->order_count; k++)
+        want_means(l, &l->g->nodes[l->g->order[k]]);
+    if (o->tensor_count > 0)
+        memset(l->wanted, 0, l->g->value_count * sizeof(*l->wanted));
+    for (size_t i = 0; i < o->tensor_count && !code; i++)
+        code = want_named(l, o->tensors[i]);
+    if (code || o->tensor_count > 0)
+        return code;
+    if (o->quantize)
+        code = want_scaled(l, o->quantize);
+    /* Either format, with and without rules that put more nodes into integers. */
+    for (int i = 0; i < 4 && !o->quantize && !code; i++) {
+        const qsim_quantize_options q = {
+            .struct_size = sizeof(q), .format = i % 2, .rules = &all, .rule_count = (size_t)i / 2};
+        code = want_scaled(l, &q);
+    }
+    want_something(l);
+    return code;
+}
+
+static int add_tensor(const listing *l, qs_id value) {
+    qsim_calibration *c = l->c;
+    if (!is_observable(l->g, value) || !l->wanted[value])
+        return QSIM_OK;
+    const char *name = l->g->values[value].name;
+    int code = qs_calibration_add(c, name, strlen(name), l->error);
+    if (code)
+        return code;
+    qs_seen *s = &c->tensors[c->count - 1];
+    code = qs_record_create(c->ctx, c->bits, &s->batch, l->error);
+    s->kept.means.axis = s->batch.means.axis = l->axis[value];
+    return code;
+}
+
+/* Inputs of the graph, then what its nodes give, in their order. `*inputs`: how many are first. */
+static int list_tensors(const listing *l, size_t *inputs) {
+    const qs_graph *g = l->g;
+    int code = choose_tensors(l);
+    for (size_t i = 0; i < g->input_count && !code; i++)
+        code = add_tensor(l, g->inputs[i]);
+    *inputs = l->c->count;
+    for (size_t k = 0; k < g->order_count && !code; k++) {
+        const qs_node *n = &g->nodes[g->order[k]];
+        for (int32_t i = 0; i < n->output_count && !code; i++)
+            code = add_tensor(l, n->outputs[i]);
+    }
+    if (!code && l->c->count == 0)
+        code = qs_fail(l->error, QSIM_E_GRAPH, "calibration: no float activation has a name");
+    return code;
+}
+
+/* ---- create ---- */
+
+/* Compiles the graph up to the tensors that are observed. */
+static int compile(qsim_calibration *c, size_t inputs, qsim_error *error) {
+    const size_t count = c->count - inputs;
+    const char **names = qs_alloc(c->ctx, count + 1, sizeof(*names));
+    c->outputs = qs_alloc(c->ctx, count + 1, sizeof(*c->outputs));
+    int code = QSIM_OK;
+    if (!names || !c->outputs)
+        code = qs_fail(error, QSIM_E_NOMEM, "calibration: out of memory");
+    for (size_t i = 0; i < count && !code; i++) {
+        names[i] = c->tensors[inputs + i].name;
+        c->outputs[i] = (int32_t)(inputs + i);
+    }
+    qsim_session_options options = {
+        .struct_size = sizeof(options), .outputs = names, .output_count = count};
+    if (!code)
+        code = qs_session_compile(c->prepared, &options, QS_COMPILE_OBSERVED, &c->session, error);
+    if (!code)
+        code = qsim_run_create(c->session, &c->run, error);
+    for (int32_t i = 0; !code && i < qsim_session_input_count(c->session); i++) {
+        qs_id at = qs_names_find(c->names, qsim_session_input_name(c->session, i));
+        if (at != QS_NONE)
+            c->tensors[at].input = i;
+    }
+    qs_free(c->ctx, names);
+    return code;
+}
+
+static int read_options(qsim_calibration *c, const qsim_calibration_options *o, qsim_error *error) {
+    const int32_t bins = o->bins ? o->bins : QS_SIDE;
+    if (bins < 1 << QS_LEAST_BITS || bins > QS_SIDE || (bins & (bins - 1)) != 0)
+        return qs_fail(error, QSIM_E_ARGUMENT,
+                       "calibration: %d bins: a power of two from %d to %d is wanted", o->bins,
+                       1 << QS_LEAST_BITS, QS_SIDE);
+    if (o->batch_axis < 0 || o->batch_axis >= QSIM_MAX_RANK)
+        return qs_fail(error, QSIM_E_ARGUMENT, "calibration: there is no batch axis %d",
+                       o->batch_axis);
+    for (c->bits = 0; bins >> c->bits > 1; c->bits++)
+        continue;
+    c->batch_axis = o->batch_axis;
+    c->progress = o->progress;
+    c->progress_user = o->progress_user;
+    return qs_watch_create(c->ctx, c->bits, &c->watch, error);
+}
+
+static int build(qsim_calibration *c, const qsim_model *model,
+                 const qsim_calibration_options *options, qsim_error *error) {
+    listing l = {.c = c, .options = options, .error = error};
+    size_t inputs = 0;
+    int code = read_options(c, options, error);
+    if (!code && qsim_model_hash(model, c->model))
+        code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", model->name);
+    if (!code)
+        code = qs_ptq_prepare(model, &c->prepared, error);
+    if (code)
+        return code;
+    l.prepared = c->prepared;
+    l.g = c->prepared->graph;
+    l.wanted = qs_calloc(c->ctx, l.g->value_count + 1, sizeof(*l.wanted));
+    l.axis = qs_alloc(c->ctx, l.g->value_count + 1, sizeof(*l.axis));
+    if (!l.wanted || !l.axis)
+        code = qs_fail(error, QSIM_E_NOMEM, "calibration: out of memory");
+    for (size_t i = 0; l.axis && i < l.g->value_count; i++)
+        l.axis[i] = -1;
+    if (!code)
+        code = list_tensors(&l, &inputs);
+    qs_free(c->ctx, l.wanted);
+    qs_free(c->ctx, l.axis);
+    return code ? code : compile(c, inputs, error);
+}
+
+int qsim_calibration_create(const qsim_model *model, const qsim_calibration_options *options,
+                            qsim_calibration **out, qsim_error *error) {
+    qsim_calibration_options own;
+    qsim_calibration *c = NULL;
+    qs_error_clear(error);
+    if (out)
+        *out = NULL;
+    if (!model || !out)
+        return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
+    int code = QS_OPTIONS(own, options, error);
+    if (!code)
+        code = qs_ptq_refuse_quantized(model, QSIM_MODE_STATIC, error);
+    if (!code)
+        code = qs_calibration_new(model->ctx, &c, error);
+    if (code)
+        return code;
+    code = build(c, model, &own, error);
+    if (code) {
+        qsim_calibration_free(c);
+        return code;
+    }
+    *out = c;
+    return QSIM_OK;
+}
+
+/* ---- feed ---- */
+
+typedef struct feeding {
+    qsim_calibration *c;
+    int64_t samples;
+    uint64_t done; /* tensors */
+} feeding;
+
+/* How a value lies in memory, for a read by samples and channels. */
+static qs_watched watched(const feeding *f, const qsim_tensor *t, int32_t axis) {
+    const bool many = t->rank > 0 && axis != 0 && f->c->batch_axis == 0 && f->samples > 0 &&
+                      t->dims[0] % f->samples == 0;
+    qs_watched w = {.x = t->data,
+                    .samples = many ? (size_t)f->samples : 1,
+                    .outer = 1,
+                    .channels = 1,
+                    .inner = 1,
+                    .means = axis >= 0};
+    for (int32_t i = 0; i < t->rank; i++) {
+        const size_t size = (size_t)t->dims[i] / (many && i == 0 ? w.samples : 1);
+        if (i == axis)
+            w.channels = size;
+        else if (i < axis || axis < 0)
+            w.outer *= size;
+        else
+            w.inner *= size;
+    }
+    return w;
+}
+
+static int watch(feeding *f, qs_seen *s, const qsim_tensor *t, bool last, qsim_error *error) {
+    qsim_calibration *c = f->c;
+    int32_t axis = s->batch.means.axis;
+    if (last && axis >= 0)
+        axis = qs_layout_axis(axis, t->rank);
+    const qs_watched w = watched(f, t, axis);
+    int code = qs_watch_tensor(&c->watch, &w, &s->batch);
+    if (code == QSIM_E_VALUE)
+        return qs_fail(error, code, "calibration: tensor '%s' holds a NaN or an infinity", s->name);
+    if (code)
+        return qs_fail(error, code, "calibration: tensor '%s': %s", s->name, qsim_error_text(code));
+    f->done++;
+    if (c->progress && c->progress(c->progress_user, s->name, f->done, c->count))
+        return qs_fail(error, QSIM_E_CANCELLED, "calibration: cancelled after tensor '%s'",
+                       s->name);
+    return QSIM_OK;
+}
+
+static int observe(void *user, int32_t output, const qsim_tensor *value, bool channels_last,
+                   qsim_error *error) {
+    feeding *f = user;
+    return watch(f, &f->c->tensors[f->c->outputs[output]], value, channels_last, error);
+}
+
+/* Inputs are read as the caller has them; the run says what is wrong with those left out here. */
+static int watch_inputs(feeding *f, const qsim_tensor *inputs, size_t count, qsim_error *error) {
+    int code = QSIM_OK;
+    for (size_t i = 0; i < f->c->count && !code; i++) {
+        qs_seen *s = &f->c->tensors[i];
+        size_t bytes;
+        if (s->input < 0 || (size_t)s->input >= count)
+            continue;
+        const qsim_tensor *t = &inputs[s->input];
+        if (!qsim_tensor_size(t->dtype, t->rank, t->dims, NULL, &bytes) && t->data &&
+            t->bytes >= bytes && (uintptr_t)t->data % sizeof(float) == 0)
+            code = watch(f, s, t, false, error);
+    }
+    return code;
+}
+
+/* Makes room for what the batch has shown, then adds it, which cannot fail. */
+static int commit(feeding *f, qsim_error *error) {
+    qsim_calibration *c = f->c;
+    if (!qs_add64(c->samples, f->samples, &f->samples))
+        return qs_fail(error, QSIM_E_LIMIT, "calibration: too many samples");
+    for (size_t i = 0; i < c->count; i++) {
+        int code = qs_record_reserve(c->ctx, &c->tensors[i].kept, &c->tensors[i].batch);
+        if (code)
+            return qs_fail(error, code, "calibration: tensor '%s': %s", c->tensors[i].name,
+                           qsim_error_text(code));
+    }
+    for (size_t i = 0; i < c->count; i++)
+        qs_record_merge(&c->tensors[i].kept, &c->tensors[i].batch, c->samples);
+    c->samples = f->samples;
+    return QSIM_OK;
+}
+
+int qsim_calibration_feed(qsim_calibration *c, const qsim_tensor *inputs, size_t input_count,
+                          qsim_error *error) {
+    qs_error_clear(error);
+    if (!c || (input_count > 0 && !inputs))
+        return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
+    if (!c->run)
+        return qs_fail(error, QSIM_E_STATE, "calibration: a loaded calibration takes no data");
+    feeding f = {.c = c, .samples = 1};
+    /* Checks the shapes of all inputs, which are looked at before the run begins. */
+    int code = qsim_run_reserve(c->run, inputs, input_count, error);
+    if (!code && input_count > 0 && inputs[0].rank > c->batch_axis)
+        f.samples = inputs[0].dims[c->batch_axis];
+    if (!code)
+        code = watch_inputs(&f, inputs, input_count, error);
+    if (!code)
+        code = qs_run_observe(c->run, inputs, input_count, observe, &f, error);
+    if (!code)
+        code = commit(&f, error);
+    for (size_t i = 0; i < c->count; i++)
+        qs_record_reset(&c->tensors[i].batch);
+    return code;
+}

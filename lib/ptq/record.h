@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a calibration keeps of one tensor: histogram, means of its channels, and which sample holds
+ * its extremes. Everything but the samples' numbers is the same in whatever order parts of the data
+ * are seen and merged.
+ */
+#ifndef QS_RECORD_H
+#define QS_RECORD_H
+
+#include "base/base.h"
+#include "quant/exact_sum.h"
+#include "quant/observer.h"
+
+/* Sums over all positions (samples and pixels), by channel. */
+typedef struct qs_means {
+    int32_t axis; /* of the channels in the model's layout; -1: no means are kept */
+    size_t channels;
+    uint64_t positions;
+    qs_exact *sum; /* `channels` of them; NULL: nothing was seen */
+} qs_means;
+
+/* The greatest value of all samples, the sample that has it, and the greatest of the others. */
+typedef struct qs_top {
+    float value, next; /* -infinity: there is none */
+    int64_t sample;    /* -1: not known, from a file */
+} qs_top;
+
+typedef struct qs_record {
+    qsim_observer *observer;
+    qs_means means;
+    qs_top high, low; /* low: of the negated values */
+} qs_record;
+
+int qs_record_create(qsim_ctx *ctx, int32_t bits, qs_record *r, qsim_error *error);
+void qs_record_free(qsim_ctx *ctx, qs_record *r);
+/* As it was created; keeps its memory. */
+void qs_record_reset(qs_record *r);
+void qs_top_add(qs_top *top, float value, int64_t sample);
+/* Allocates what merging `from` needs, so that it cannot fail. Errors: NOMEM, MISMATCH, LIMIT. */
+int qs_record_reserve(qsim_ctx *ctx, qs_record *into, const qs_record *from);
+/* Adds what `from` has seen, whose first sample has number `first` now; after qs_record_reserve. */
+void qs_record_merge(qs_record *into, const qs_record *from, int64_t first);
+/* Room for the sums of so many channels, all 0 if there was none; MISMATCH: there are others. */
+int qs_means_reserve(qsim_ctx *ctx, qs_means *m, size_t channels);
+
+/* ---- watching (watch.c) ---- */
+
+/* Scratch memory of each thread. */
+struct qs_watch_part;
+
+typedef struct qs_watch {
+    qsim_ctx *ctx;
+    int32_t bits;
+    struct qs_watch_part *parts; /* one for each thread of ctx */
+    size_t part_count;
+} qs_watch;
+
+int qs_watch_create(qsim_ctx *ctx, int32_t bits, qs_watch *w, qsim_error *error);
+void qs_watch_free(qs_watch *w);
+
+/* A float tensor as it lies in memory: [samples, outer, channels, inner]. */
+typedef struct qs_watched {
+    const float *x;
+    size_t samples, outer, channels, inner;
+    bool means; /* of the channels, too */
+} qs_watched;
+
+/*
+ * Records a tensor in one read, split over the context's threads. Errors: VALUE (a NaN or an
+ * infinity), LIMIT, NOMEM, MISMATCH (another number of channels than before); the record then has
+ * to be reset.
+ */
+int qs_watch_tensor(qs_watch *w, const qs_watched *t, qs_record *r);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One read of a tensor while it is in the cache. Sums are exact over blocks of at most BLOCK
+ * positions that do not depend on threads or batches; within a block they are made in double in
+ * the order of positions.
+ */
+#include <math.h>
+
+#include "base/slices.h"
+#include "ptq/record.h"
+
+#define BLOCK 1024 /* positions */
+#define CHUNK 4096 /* values read twice, for the histogram and for sums, while they are at hand */
+/* Nanoseconds that one thread takes for a value. */
+#define VALUE_NS 0.8
+
+typedef struct qs_watch_part {
+    qsim_observer *observer;
+    qs_tally *tally;
+    double *row; /* sums of a block */
+    qs_exact *sum;
+    float *extremes; /* the least value of each sample, then the greatest */
+    size_t row_room, extreme_room;
+    int code;
+} qs_watch_part;
+
+typedef struct watching {
+    qs_watch *w;
+    const qs_watched *t;
+    qs_record *r;
+    size_t block;         /* positions, or channels where a channel's values lie together */
+    size_t units, slices; /* pieces of work in a sample */
+} watching;
+
+/* ---- one unit ---- */
+
+static int take(const watching *g, qs_watch_part *p, size_t sample, const float *x, size_t n) {
+    float low, high;
+    if (n == 0)
+        return QSIM_OK;
+    qsim_observer *o = p == g->w->parts ? g->r->observer : p->observer;
+    int code = qs_observer_take(o, p->tally, x, n, &low, &high);
+    if (code)
+        return code;
+    float *least = p->extremes + sample, *greatest = least + g->t->samples;
+    *least = low < *least ? low : *least;
+    *greatest = high > *greatest ? high : *greatest;
+    return QSIM_OK;
+}
+
+static void add_rows(double *restrict sum, const float *restrict x, size_t rows, size_t channels) {
+    for (size_t i = 0; i < rows; i++)
+        for (size_t c = 0; c < channels; c++)
+            sum[c] += (double)x[i * channels + c];
+}
+
+/* Positions [first, first + count) of a sample whose channels lie side by side. */
+static int watch_rows(const watching *g, qs_watch_part *p, size_t sample, size_t first,
+                      size_t count) {
+    const size_t channels = g->t->channels;
+    const size_t step = channels < CHUNK ? CHUNK / channels : 1;
+    const float *x = g->t->x + (sample * g->t->outer + first) * channels;
+    int code = QSIM_OK;
+    for (size_t c = 0; g->t->means && c < channels; c++)
+        p->row[c] = 0;
+    for (size_t i = 0; i < count && !code; i += step) {
+        const size_t rows = count - i < step ? count - i : step;
+        code = take(g, p, sample, x + i * channels, rows * channels);
+        if (g->t->means && !code)
+            add_rows(p->row, x + i * channels, rows, channels);
+    }
+    for (size_t c = 0; g->t->means && !code && c < channels; c++)
+        qs_exact_add(&p->sum[c], p->row[c]);
+    return code;
+}
+
+/* Channels [first, first + count), each of `inner` positions that lie together. */
+static int watch_planes(const watching *g, qs_watch_part *p, size_t sample, size_t outer,
+                        size_t first, size_t count) {
+    const qs_watched *t = g->t;
+    const float *x = t->x + ((sample * t->outer + outer) * t->channels + first) * t->inner;
+    for (size_t i = 0; i < count * t->inner; i += CHUNK) {
+        const size_t left = count * t->inner - i;
+        int code = take(g, p, sample, x + i, left < CHUNK ? left : CHUNK);
+        if (code)
+            return code;
+    }
+    for (size_t c = 0; c < count; c++)
+        for (size_t i = 0; i < t->inner; i += BLOCK) {
+            const size_t end = t->inner - i < BLOCK ? t->inner : i + BLOCK;
+            double sum = 0;
+            for (size_t k = i; k < end; k++)
+                sum += (double)x[c * t->inner + k];
+            qs_exact_add(&p->sum[first + c], sum);
+        }
+    return QSIM_OK;
+}
+
+static int watch_unit(const watching *g, qs_watch_part *p, size_t sample, size_t unit) {
+    const qs_watched *t = g->t;
+    const size_t across = t->inner == 1 ? t->outer : t->channels;
+    const size_t each = (across + g->block - 1) / g->block; /* units in `across` */
+    const size_t first = unit % each * g->block;
+    const size_t count = across - first < g->block ? across - first : g->block;
+    return t->inner == 1 ? watch_rows(g, p, sample, first, count)
+                         : watch_planes(g, p, sample, unit / each, first, count);
+}
+
+static void watch_slice(void *arg, size_t i) {
+    const watching *g = arg;
+    qs_watch_part *p = &g->w->parts[i];
+    const size_t all = g->units * g->t->samples, end = qs_slice_begin(all, g->slices, i + 1);
+    p->code = QSIM_OK;
+    for (size_t s = 0; s < g->t->samples; s++) {
+        p->extremes[s] = INFINITY;
+        p->extremes[g->t->samples + s] = -INFINITY;
+    }
+    for (size_t u = qs_slice_begin(all, g->slices, i); u < end && !p->code; u++)
+        p->code = watch_unit(g, p, u / g->units, u % g->units);
+    qs_observer_settle(p == g->w->parts ? g->r->observer : p->observer, p->tally);
+}
+
+/* ---- all of them ---- */
+
+static int make_room(const watching *g, qs_watch_part *p) {
+    qsim_ctx *ctx = g->w->ctx;
+    const size_t channels = g->t->means ? g->t->channels : 0;
+    if (p->extreme_room < 2 * g->t->samples) {
+        qs_free(ctx, p->extremes);
+        p->extremes = qs_calloc(ctx, 2 * g->t->samples, sizeof(*p->extremes));
+        p->extreme_room = p->extremes ? 2 * g->t->samples : 0;
+    }
+    if (p->row_room < channels) {
+        qs_free(ctx, p->row);
+        qs_free(ctx, p->sum);
+        p->row = qs_calloc(ctx, channels, sizeof(*p->row));
+        p->sum = qs_calloc(ctx, channels, sizeof(*p->sum));
+        p->row_room = p->row && p->sum ? channels : 0;
+    }
+    return p->extreme_room && p->row_room >= channels ? QSIM_OK : QSIM_E_NOMEM;
+}
+
+/* Moves what one part has into the record. */
+static int collect(const watching *g, qs_watch_part *p) {
+    int code = QSIM_OK;
+    if (p != g->w->parts) {
+        code = p->code ? p->code : qsim_observer_merge(g->r->observer, p->observer);
+        qs_observer_reset(p->observer);
+    }
+    for (size_t c = 0; g->t->means && c < g->t->channels; c++) {
+        qs_exact_merge(&g->r->means.sum[c], &p->sum[c]);
+        p->sum[c] = (qs_exact){{0}};
+    }
+    float *all = g->w->parts->extremes;
+    const size_t samples = g->t->samples;
+    for (size_t s = 0; s < samples; s++) {
+        all[s] = p->extremes[s] < all[s] ? p->extremes[s] : all[s];
+        all[samples + s] = p->extremes[samples + s] > all[samples + s] ? p->extremes[samples + s]
+                                                                       : all[samples + s];
+    }
+    return p->code ? p->code : code;
+}
+
+static void plan(watching *g, size_t elements) {
+    const qs_watched *t = g->t;
+    if (t->inner == 1)
+        g->block = t->means ? BLOCK : 4 * CHUNK;
+    else
+        g->block = t->inner < CHUNK ? CHUNK / t->inner : 1;
+    const size_t across = t->inner == 1 ? t->outer : t->channels;
+    g->units = (across + g->block - 1) / g->block * (t->inner == 1 ? 1 : t->outer);
+    g->slices = qs_slice_count(g->w->ctx, g->units * t->samples, (double)elements * VALUE_NS);
+    if (g->slices > g->w->part_count)
+        g->slices = g->w->part_count;
+}
+
+int qs_watch_tensor(qs_watch *w, const qs_watched *t, qs_record *r) {
+    watching g = {.w = w, .t = t, .r = r};
+    const size_t positions = t->samples * t->outer * t->inner;
+    int code = QSIM_OK;
+    if (positions * t->channels == 0)
+        return QSIM_OK;
+    if (t->means)
+        code = qs_means_reserve(w->ctx, &r->means, t->channels);
+    plan(&g, positions * t->channels);
+    for (size_t i = 0; i < g.slices && !code; i++)
+        code = make_room(&g, &w->parts[i]);
+    if (code)
+        return code;
+    qs_parallel(w->ctx, g.slices, watch_slice, &g);
+    for (size_t i = 0; i < g.slices; i++) {
+        const int failed = collect(&g, &w->parts[i]);
+        code = code ? code : failed;
+    }
+    for (size_t s = 0; s < t->samples && !code; s++) {
+        qs_top_add(&r->high, w->parts->extremes[t->samples + s], (int64_t)s);
+        qs_top_add(&r->low, -w->parts->extremes[s], (int64_t)s);
+    }
+    r->means.positions += t->means ? positions : 0;
+    return code;
+}
+
+int qs_watch_create(qsim_ctx *ctx, int32_t bits, qs_watch *w, qsim_error *error) {
+    *w = (qs_watch){.ctx = ctx, .bits = bits, .part_count = (size_t)ctx->threads};
+    w->parts = qs_calloc(ctx, w->part_count, sizeof(*w->parts));
+    int code = w->parts ? QSIM_OK : QSIM_E_NOMEM;
+    for (size_t i = 0; i < w->part_count && !code; i++) {
+        code = qs_observer_create(ctx, bits, &w->parts[i].observer, error);
+        w->parts[i].tally = qs_calloc(ctx, 1, sizeof(qs_tally));
+        if (!w->parts[i].tally)
+            code = QSIM_E_NOMEM;
+    }
+    return code ? qs_fail(error, code, "calibration: out of memory") : QSIM_OK;
+}
+
+void qs_watch_free(qs_watch *w) {
+    for (size_t i = 0; w->parts && i < w->part_count; i++) {
+        qs_watch_part *p = &w->parts[i];
+        qsim_observer_free(p->observer);
+        qs_free(w->ctx, p->tally);
+        qs_free(w->ctx, p->row);
+        qs_free(w->ctx, p->sum);
+        qs_free(w->ctx, p->extremes);
+    }
+    qs_free(w->ctx, w->parts);
+}

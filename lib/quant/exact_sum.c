@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include "quant/exact_sum.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define BITS (64 * QS_EXACT_LIMBS)
+
+/* Adds `low` and `high` at a limb, and the sign of `high` above. */
+static void add_at(qs_exact *sum, size_t at, uint64_t low, uint64_t high) {
+    const uint64_t sign = high >> 63 ? UINT64_MAX : 0;
+    unsigned carry = 0;
+    for (size_t i = at; i < QS_EXACT_LIMBS; i++) {
+        const uint64_t term = i == at ? low : i == at + 1 ? high : sign;
+        const uint64_t partial = sum->limb[i] + term, total = partial + carry;
+        carry = (partial < term) | (total < partial);
+        sum->limb[i] = total;
+    }
+}
+
+void qs_exact_add(qs_exact *sum, double x) {
+    int exponent;
+    if (x == 0)
+        return;
+    int64_t mantissa = (int64_t)ldexp(frexp(x, &exponent), 53);
+    int shift = exponent - 53 - QS_EXACT_EXPONENT;
+    if (shift < 0) { /* the bits that fall off are zeros */
+        mantissa /= (int64_t)1 << -shift;
+        shift = 0;
+    }
+    const uint64_t m = (uint64_t)mantissa, sign = mantissa < 0 ? UINT64_MAX : 0;
+    const unsigned by = (unsigned)shift % 64;
+    add_at(sum, (size_t)shift / 64, m << by, by ? m >> (64 - by) | sign << by : sign);
+}
+
+void qs_exact_merge(qs_exact *into, const qs_exact *from) {
+    unsigned carry = 0;
+    for (size_t i = 0; i < QS_EXACT_LIMBS; i++) {
+        const uint64_t partial = into->limb[i] + from->limb[i], total = partial + carry;
+        carry = (partial < from->limb[i]) | (total < partial);
+        into->limb[i] = total;
+    }
+}
+
+static bool is_negative(const qs_exact *sum) {
+    return sum->limb[QS_EXACT_LIMBS - 1] >> 63;
+}
+
+static qs_exact negated(const qs_exact *sum) {
+    qs_exact r;
+    unsigned carry = 1;
+    for (size_t i = 0; i < QS_EXACT_LIMBS; i++) {
+        r.limb[i] = ~sum->limb[i] + carry;
+        carry = carry && r.limb[i] == 0;
+    }
+    return r;
+}
+
+double qs_exact_mean(const qs_exact *sum, uint64_t count) {
+    const qs_exact m = is_negative(sum) ? negated(sum) : *sum;
+    double value = 0;
+    for (size_t i = QS_EXACT_LIMBS; i-- > 0;)
+        value += ldexp((double)m.limb[i], (int)(64 * i) + QS_EXACT_EXPONENT);
+    value = count ? value / (double)count : 0;
+    return is_negative(sum) ? -value : value;
+}
+
+/* ---- text ---- */
+
+static unsigned bit_at(const qs_exact *m, unsigned i) {
+    return i < BITS ? (unsigned)(m->limb[i / 64] >> (i % 64)) & 1 : 0;
+}
+
+/* Bit `i` is the lowest of the digit. */
+static unsigned digit_at(const qs_exact *m, unsigned i) {
+    return bit_at(m, i) | bit_at(m, i + 1) << 1 | bit_at(m, i + 2) << 2 | bit_at(m, i + 3) << 3;
+}
+
+void qs_exact_write(const qs_exact *sum, char text[QS_EXACT_TEXT]) {
+    const bool negative = is_negative(sum);
+    const qs_exact m = negative ? negated(sum) : *sum;
+    unsigned first = 0, last = BITS;
+    while (first < BITS && !bit_at(&m, first))
+        first++;
+    while (last > first && !bit_at(&m, last - 1))
+        last--;
+    char *p = text;
+    if (first == BITS) {
+        memcpy(text, "0", 2);
+        return;
+    }
+    if (negative)
+        *p++ = '-';
+    for (unsigned digits = (last - first + 3) / 4; digits-- > 0;)
+        *p++ = "0123456789abcdef"[digit_at(&m, first + 4 * digits)];
+    snprintf(p, QS_EXACT_TEXT - (size_t)(p - text), "p%d", (int)first + QS_EXACT_EXPONENT);
+}
+
+static bool take_digits(qs_exact *m, const char **p, const char *end) {
+    const char *start = *p;
+    for (; *p < end && **p != 'p'; (*p)++) {
+        const char c = **p;
+        const unsigned d = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                           : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
+                                                  : 16;
+        if (d > 15 || m->limb[QS_EXACT_LIMBS - 1] >> 60)
+            return false;
+        for (size_t i = QS_EXACT_LIMBS; i-- > 0;)
+            m->limb[i] = m->limb[i] << 4 | (i > 0 ? m->limb[i - 1] >> 60 : d);
+    }
+    return *p > start && *p < end;
+}
+
+static void shift_left(qs_exact *m, unsigned by) {
+    const size_t whole = by / 64;
+    const unsigned part = by % 64;
+    for (size_t i = QS_EXACT_LIMBS; i-- > 0;) {
+        const uint64_t high = i >= whole ? m->limb[i - whole] : 0;
+        const uint64_t low = i > whole ? m->limb[i - whole - 1] : 0;
+        m->limb[i] = part ? high << part | low >> (64 - part) : high;
+    }
+}
+
+bool qs_exact_read(qs_exact *sum, const char *text, size_t size) {
+    char again[QS_EXACT_TEXT];
+    const char *p = text, *end = text + size;
+    qs_exact m = {{0}};
+    int exponent = 0;
+    const bool negative = p < end && *p == '-';
+    *sum = m;
+    if (size == 1 && *text == '0')
+        return true;
+    p += negative;
+    if (!take_digits(&m, &p, end))
+        return false;
+    p++;
+    const bool down = p < end && *p == '-';
+    for (p += down; p < end && *p >= '0' && *p <= '9' && exponent < BITS; p++)
+        exponent = exponent * 10 + (*p - '0');
+    exponent = (down ? -exponent : exponent) - QS_EXACT_EXPONENT;
+    if (p != end || exponent < 0 || exponent >= BITS)
+        return false;
+    shift_left(&m, (unsigned)exponent);
+    *sum = negative ? negated(&m) : m;
+    /* What does not fit, and other ways to write a number, do not come back as they were. */
+    qs_exact_write(sum, again);
+    return strlen(again) == size && memcmp(again, text, size) == 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Exact sums of doubles that are multiples of 2^-149, as sums of floats are: a fixed-point number
+ * wide enough for 2^60 floats. Exact, hence the same in whatever order and grouping.
+ */
+#ifndef QS_EXACT_SUM_H
+#define QS_EXACT_SUM_H
+
+#include "base/base.h"
+
+#define QS_EXACT_LIMBS    6
+#define QS_EXACT_EXPONENT (-149) /* of the lowest bit */
+
+/* Two's complement, lowest limb first. */
+typedef struct qs_exact {
+    uint64_t limb[QS_EXACT_LIMBS];
+} qs_exact;
+
+/* |x| < 2^160 and x a multiple of 2^-149. */
+void qs_exact_add(qs_exact *sum, double x);
+void qs_exact_merge(qs_exact *into, const qs_exact *from);
+/* The sum over `count`, in double: the same on every machine. */
+double qs_exact_mean(const qs_exact *sum, uint64_t count);
+
+/*
+ * As text, sign, hexadecimal digits, 'p' and a decimal exponent of two: -1f3p-12 is -0x1f3 * 2^-12.
+ * Without trailing zero bits, so that equal sums are equal texts; 0 is "0". With the NUL it fits
+ * QS_EXACT_TEXT.
+ */
+#define QS_EXACT_TEXT 112
+void qs_exact_write(const qs_exact *sum, char text[QS_EXACT_TEXT]);
+/* Reads that text of `size` bytes; false: it is not one that qs_exact_write makes. */
+bool qs_exact_read(qs_exact *sum, const char *text, size_t size);
+
+#endif

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/* Observing while a network runs: memory, which tensors, exact means, samples, cancelling. */
+#include "heap.h"
+#include "ptq_nets.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "ptq/calibration.h"
+
+/* ---- memory ---- */
+
+/* Ten 3x3 convolutions of 16 channels with ReLUs on 64 x 64. */
+static qsim_model *chain(qsim_ctx *ctx) {
+    qsim_builder *b = NULL;
+    char x[16] = "x", w[16], c[16], r[16], both[64];
+    CHECK_INT(qsim_builder_create(ctx, 13, "chain", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, (int64_t[]){-1, 16, 64, 64}, NULL);
+    for (int i = 0; i < 10; i++) {
+        snprintf(w, sizeof(w), "w%d", i);
+        snprintf(c, sizeof(c), "c%d", i);
+        snprintf(r, sizeof(r), "r%d", i);
+        net_constant(b, w, 4, (int64_t[]){16, 16, 3, 3}, 0.1f, (uint64_t)i);
+        snprintf(both, sizeof(both), "%s,%s", x, w);
+        qsim_builder_node(b, "", "Conv", c, both, c);
+        qsim_builder_attr_ints(b, "pads", (int64_t[]){1, 1, 1, 1}, 4);
+        qsim_builder_node(b, "", "Relu", r, c, r);
+        strcpy(x, r);
+    }
+    qsim_builder_output(b, x, QSIM_FLOAT, 4, (int64_t[]){-1, 16, 64, 64}, NULL);
+    return net_finish(b);
+}
+
+/* A batch of 8: what running it takes at most, and what calibrating on it does. */
+static void test_memory(void) {
+    test_heap h = {0};
+    qsim_allocator a = test_heap_allocator(&h);
+    qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+    qsim_ctx *ctx = NULL;
+    CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), QSIM_OK);
+    qsim_model *m = chain(ctx);
+    const int64_t dims[4] = {8, 16, 64, 64};
+    const size_t bytes = 8 * 16 * 64 * 64 * sizeof(float);
+    float *x = calloc(1, bytes);
+    qsim_tensor in = {QSIM_FLOAT, 4, dims, x, bytes}, out = {0};
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    qsim_calibration *c = NULL;
+    uint64_t seed = 1;
+    for (size_t i = 0; i < bytes / sizeof(float); i++)
+        x[i] = (float)test_random(&seed) / 2147483648.0f - 1;
+    const size_t before = h.bytes;
+    h.peak = before;
+    CHECK_INT(qsim_session_create(m, NULL, &s, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &r, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_execute(r, &in, 1, &out, 1, NULL), QSIM_OK);
+    const size_t run = h.peak - before;
+    qsim_run_free(r);
+    qsim_session_free(s);
+    h.peak = h.bytes;
+    CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_feed(c, &in, 1, NULL), QSIM_OK);
+    const size_t calibrate = h.peak - before;
+    CHECK_INT(qsim_calibration_count(c), 11); /* x and ten ReLUs */
+    if (calibrate > run / 2 * 3)
+        fprintf(stderr, "running takes %zu bytes, calibrating %zu\n", run, calibrate);
+    CHECK(run > 2 * bytes && calibrate <= run / 2 * 3);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+    qsim_ctx_free(ctx);
+    free(x);
+    CHECK_INT(h.live, 0);
+}
+
+/* ---- which tensors ---- */
+
+static qsim_calibration *create(const qsim_model *m, const qsim_calibration_options *o) {
+    qsim_calibration *c = NULL;
+    qsim_error e = {0};
+    if (qsim_calibration_create(m, o, &c, &e))
+        fprintf(stderr, "%s\n", e.message);
+    CHECK(c != NULL);
+    return c;
+}
+
+static void feed(qsim_calibration *c, const float *x, int64_t n) {
+    const int64_t dims[4] = {n, 1, 12, 12};
+    qsim_tensor t = {QSIM_FLOAT, 4, dims, (float *)(uintptr_t)x, (size_t)n * 576};
+    CHECK_INT(qsim_calibration_feed(c, &t, 1, NULL), QSIM_OK);
+}
+
+static bool same_bins(const qsim_observer *a, const qsim_observer *b) {
+    return a->count == b->count && a->exponent == b->exponent && a->min == b->min &&
+           a->max == b->max && memcmp(a->bins, b->bins, 2 * QS_SIDE * sizeof(*a->bins)) == 0;
+}
+
+/* Those that get a scale by default; all; and each has the same histogram either way. */
+static void test_tensors(void) {
+    static const char *const star[] = {"*"}, *const some[] = {"r?", "y"}, *const none[] = {"nix"};
+    static float x[144 * 8];
+    qsim_model *m = net_lenet();
+    qsim_calibration_options o = {.struct_size = sizeof(o), .tensors = star, .tensor_count = 1};
+    qsim_calibration *few = create(m, NULL), *all = create(m, &o), *named, *c = NULL;
+    net_batch(x, 8, 3);
+    feed(few, x, 8);
+    feed(all, x, 8);
+    CHECK_INT(qsim_calibration_count(all), 10);
+    CHECK_INT(qsim_calibration_count(few), 7); /* without c1, c2 and g1 */
+    CHECK(!qs_calibration_find(few, "c1", NULL) && qs_calibration_find(all, "c1", NULL));
+    for (int32_t i = 0; i < qsim_calibration_count(few); i++) {
+        const qsim_observer *found = qs_calibration_find(all, qsim_calibration_name(few, i), NULL);
+        CHECK(found && same_bins(found, qsim_calibration_observer(few, i)));
+    }
+    o.tensors = some;
+    o.tensor_count = 2;
+    named = create(m, &o);
+    CHECK_INT(qsim_calibration_count(named), 4);
+    o.tensors = none;
+    o.tensor_count = 1;
+    qsim_error e = {0};
+    CHECK_INT(qsim_calibration_create(m, &o, &c, &e), QSIM_E_NOT_FOUND);
+    CHECK(c == NULL && strstr(e.message, "'nix'"));
+    /* A ReLU kept in float: the convolution before it needs its own range. */
+    qsim_rule rule = {.struct_size = sizeof(rule), .pattern = "relu1", .action = QSIM_RULE_FLOAT};
+    qsim_quantize_options q = {.struct_size = sizeof(q), .rules = &rule, .rule_count = 1};
+    o = (qsim_calibration_options){.struct_size = sizeof(o), .quantize = &q};
+    c = create(m, &o);
+    feed(c, x, 8);
+    CHECK(qs_calibration_find(c, "c1", NULL) && !qs_calibration_find(c, "c2", NULL));
+    qsim_calibration_free(c);
+    q = (qsim_quantize_options){.struct_size = sizeof(q), .mode = QSIM_MODE_DYNAMIC};
+    c = create(m, &o);
+    CHECK_INT(qsim_calibration_count(c), 4); /* what the four layers read */
+    qsim_calibration_free(c);
+    qsim_calibration_free(named);
+    qsim_calibration_free(few);
+    qsim_calibration_free(all);
+    qsim_model_free(m);
+}
+
+static void test_options(void) {
+    static float x[144 * 8];
+    qsim_model *m = net_lenet();
+    qsim_calibration_options o = {.struct_size = sizeof(o), .bins = 128};
+    qsim_calibration *coarse = create(m, &o), *fine = create(m, NULL), *c = NULL;
+    net_batch(x, 8, 3);
+    feed(coarse, x, 8);
+    feed(fine, x, 8);
+    const qsim_observer *a = qsim_calibration_observer(coarse, 0);
+    const qsim_observer *b = qsim_calibration_observer(fine, 0);
+    CHECK_INT(a->exponent, b->exponent + 4); /* 2048 = 128 * 2^4 */
+    CHECK_INT(a->bins[QS_SIDE] > 0 && a->count == b->count, 1);
+    uint64_t sum = 0;
+    for (int i = 0; i < 16; i++)
+        sum += b->bins[QS_SIDE + i];
+    CHECK(a->bins[QS_SIDE] == sum);
+    CHECK_INT(qsim_calibration_merge(fine, coarse, NULL), QSIM_E_MISMATCH);
+    CHECK_INT(qsim_calibration_samples(fine), 8);
+    static const int32_t wrong[] = {-1, 64, 100, 4096};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        o.bins = wrong[i];
+        CHECK_INT(qsim_calibration_create(m, &o, &c, NULL), QSIM_E_ARGUMENT);
+    }
+    o = (qsim_calibration_options){.struct_size = sizeof(o), .batch_axis = 3};
+    c = create(m, &o);
+    feed(c, x, 2);
+    CHECK_INT(qsim_calibration_samples(c), 12);
+    qsim_calibration_free(c);
+    qsim_calibration_free(coarse);
+    qsim_calibration_free(fine);
+    qsim_model_free(m);
+}
+
+/* ---- progress ---- */
+
+typedef struct counter {
+    int calls, stop_at;
+    uint64_t total;
+} counter;
+
+static int32_t count(void *user, const char *what, uint64_t done, uint64_t total) {
+    counter *c = user;
+    c->calls++;
+    c->total = total;
+    CHECK(what[0] && done <= total);
+    return c->calls == c->stop_at;
+}
+
+/* Cancelled after its third tensor, or with a NaN somewhere, a batch leaves no trace. */
+static void test_no_trace(void) {
+    static float x[144 * 8];
+    char before[65], after[65];
+    counter n = {0};
+    qsim_error e = {0};
+    qsim_model *m = net_lenet();
+    qsim_calibration_options o = {.struct_size = sizeof(o), .progress = count, .progress_user = &n};
+    qsim_calibration *c = create(m, &o);
+    const int64_t dims[4] = {8, 1, 12, 12};
+    qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
+    net_batch(x, 8, 3);
+    feed(c, x, 8);
+    CHECK(n.calls == qsim_calibration_count(c) && n.total == (uint64_t)n.calls);
+    CHECK_INT(qs_calibration_hash(c, NULL, before), QSIM_OK);
+    n = (counter){.stop_at = 3};
+    net_batch(x, 8, 4);
+    CHECK_INT(qsim_calibration_feed(c, &t, 1, &e), QSIM_E_CANCELLED);
+    CHECK(strstr(e.message, "cancelled after tensor"));
+    x[700] = NAN;
+    n.stop_at = 0;
+    CHECK_INT(qsim_calibration_feed(c, &t, 1, &e), QSIM_E_VALUE);
+    CHECK(strstr(e.message, "'x'"));
+    for (int i = 144; i < 288; i++)
+        x[i] = i % 5 ? 3.4e38f : -3.4e38f; /* overflows on the way */
+    x[700] = 0;
+    CHECK_INT(qsim_calibration_feed(c, &t, 1, &e), QSIM_E_VALUE);
+    CHECK(!strstr(e.message, "'x'"));
+    CHECK_INT(qs_calibration_hash(c, NULL, after), QSIM_OK);
+    CHECK_STR(after, before);
+    CHECK_INT(qsim_calibration_samples(c), 8);
+    net_batch(x, 8, 3); /* and the next one counts as it should */
+    feed(c, x, 8);
+    qsim_calibration *twice = create(m, NULL);
+    feed(twice, x, 8);
+    feed(twice, x, 8);
+    CHECK_INT(qs_calibration_hash(c, NULL, before), QSIM_OK);
+    CHECK_INT(qs_calibration_hash(twice, NULL, after), QSIM_OK);
+    CHECK_STR(after, before);
+    qsim_calibration_free(twice);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+/* ---- means ---- */
+
+/* The mean of the input, by hand; the same bytes however samples are grouped and merged. */
+static void test_means(void) {
+    static float x[144 * 8];
+    char hex[3][65];
+    double sum = 0;
+    qsim_model *m = net_lenet();
+    qsim_calibration *c[3] = {create(m, NULL), create(m, NULL), create(m, NULL)};
+    qsim_calibration *rest = create(m, NULL), *back = NULL;
+    net_batch(x, 8, 7);
+    for (int i = 0; i < 144 * 8; i++)
+        sum += (double)x[i];
+    feed(c[0], x, 8);
+    for (int i = 0; i < 8; i++)
+        feed(c[1], x + 144 * i, 1);
+    feed(c[2], x + 144 * 5, 3);
+    feed(rest, x, 5);
+    CHECK_INT(qsim_calibration_merge(c[2], rest, NULL), QSIM_OK);
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(qs_calibration_hash(c[i], NULL, hex[i]), QSIM_OK);
+        CHECK_STR(hex[i], hex[0]);
+    }
+    const qs_means *mean = qs_calibration_means(c[0], "x");
+    CHECK(mean && mean->channels == 1 && mean->axis == 1 && mean->positions == 144 * 8);
+    if (mean)
+        CHECK(fabs(qs_exact_mean(mean->sum, mean->positions) - sum / (144 * 8)) < 1e-12);
+    CHECK(qs_calibration_means(c[0], "p1") && qs_calibration_means(c[0], "f"));
+    CHECK(!qs_calibration_means(c[0], "y"));
+    const qs_means *inside = qs_calibration_means(c[0], "p1");
+    CHECK(inside && inside->channels == 4 && inside->positions == 25 * 8);
+    const char *path = "test_calibrate.qcal";
+    CHECK_INT(qsim_calibration_save(c[0], path, 1, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_load(NULL, path, &back, NULL), QSIM_OK);
+    remove(path);
+    CHECK_INT(qs_calibration_hash(back, NULL, hex[1]), QSIM_OK);
+    CHECK_STR(hex[1], hex[0]);
+    qsim_calibration_free(back);
+    qsim_calibration_free(rest);
+    for (int i = 0; i < 3; i++)
+        qsim_calibration_free(c[i]);
+    qsim_model_free(m);
+}
+
+/* Means of the channels that the first convolution makes, against a run of its own. */
+static void test_channels(void) {
+    static float x[144 * 8];
+    const char *const name[] = {"p1"};
+    const int64_t dims[4] = {8, 1, 12, 12};
+    qsim_tensor in = {QSIM_FLOAT, 4, dims, x, sizeof(x)}, out = {0};
+    qsim_session_options o = {.struct_size = sizeof(o), .outputs = name, .output_count = 1};
+    qsim_model *m = net_lenet();
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    qsim_calibration *c = create(m, NULL);
+    net_batch(x, 8, 7);
+    feed(c, x, 8);
+    CHECK_INT(qsim_session_create(m, &o, &s, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &r, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_execute(r, &in, 1, &out, 1, NULL), QSIM_OK);
+    const qs_means *mean = qs_calibration_means(c, "p1");
+    const float *y = out.data;
+    for (int k = 0; mean && k < 4; k++) {
+        double sum = 0;
+        for (int i = 0; i < 8; i++)
+            for (int p = 0; p < 25; p++)
+                sum += (double)y[(i * 4 + k) * 25 + p];
+        CHECK(fabs(qs_exact_mean(&mean->sum[k], mean->positions) - sum / 200) < 1e-9);
+    }
+    qsim_run_free(r);
+    qsim_session_free(s);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+/* ---- samples ---- */
+
+static void test_outlier(void) {
+    static float x[144 * 8];
+    qsim_outlier o = {.struct_size = sizeof(o)};
+    qsim_model *m = net_lenet();
+    qsim_calibration *c = create(m, NULL), *other = create(m, NULL), *one = create(m, NULL);
+    net_batch(x, 8, 3);
+    feed(one, x, 1);
+    CHECK_INT(qsim_calibration_outlier(one, 0, &o), QSIM_E_NOT_FOUND);
+    feed(c, x, 8);
+    CHECK_INT(qsim_calibration_outlier(c, 0, &o), QSIM_OK);
+    CHECK(o.ratio >= 1 && o.ratio < 1.1);
+    x[144 * 5 + 7] = -20; /* of values from 0 to 1 */
+    feed(c, x, 8);
+    CHECK_INT(qsim_calibration_outlier(c, 0, &o), QSIM_OK);
+    CHECK_INT(o.sample, 13);
+    CHECK(o.value == -20 && o.others >= 0 && o.ratio > 20 && o.ratio < 22);
+    feed(other, x + 144 * 6, 2);
+    CHECK_INT(qsim_calibration_merge(other, c, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_outlier(other, 0, &o), QSIM_OK);
+    CHECK_INT(o.sample, 15);
+    CHECK_INT(qsim_calibration_outlier(c, 99, &o), QSIM_E_NOT_FOUND);
+    CHECK_INT(qsim_calibration_outlier(c, 0, NULL), QSIM_E_ARGUMENT);
+    qsim_calibration_free(one);
+    qsim_calibration_free(other);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+int main(void) {
+    test_memory();
+    test_tensors();
+    test_options();
+    test_no_trace();
+    test_means();
+    test_channels();
+    test_outlier();
+    return test_done();
+}

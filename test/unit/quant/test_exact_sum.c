@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* Exact sums: whatever the order, what integers give; texts that come back as they were. */
+#include "test.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "quant/exact_sum.h"
+
+static const char *text_of(const qs_exact *s) {
+    static char text[QS_EXACT_TEXT];
+    qs_exact_write(s, text);
+    return text;
+}
+
+/* By hand: 2^0 + 2^-1 = 3 * 2^-1; the least and the greatest float at once; a sum back to zero. */
+static void test_by_hand(void) {
+    qs_exact s = {{0}};
+    CHECK_STR(text_of(&s), "0");
+    qs_exact_add(&s, 1);
+    qs_exact_add(&s, 0.5);
+    CHECK_STR(text_of(&s), "3p-1");
+    CHECK(qs_exact_mean(&s, 4) == 0.375);
+    qs_exact_add(&s, -2);
+    CHECK_STR(text_of(&s), "-1p-1");
+    CHECK(qs_exact_mean(&s, 1) == -0.5);
+    qs_exact_add(&s, 0.5);
+    CHECK_STR(text_of(&s), "0");
+    qs_exact_add(&s, (double)FLT_MAX);
+    qs_exact_add(&s, 0x1p-149);
+    qs_exact_add(&s, -(double)FLT_MAX);
+    CHECK_STR(text_of(&s), "1p-149");
+    qs_exact_add(&s, -0x1p-149 * 31);
+    CHECK_STR(text_of(&s), "-fp-148");
+}
+
+/* Multiples of 2^-10 add up exactly in int64: the same, in any order and grouping. */
+static void test_against_integers(void) {
+    uint64_t seed = 5;
+    qs_exact all = {{0}}, part[3] = {{{0}}}, back = {{0}};
+    int64_t sum = 0, n[3000];
+    for (int i = 0; i < 3000; i++) {
+        n[i] = ((int64_t)test_random(&seed) - 2147483648) << (test_random(&seed) % 16);
+        sum += n[i];
+        qs_exact_add(&all, ldexp((double)n[i], -10));
+        qs_exact_add(&part[i % 3], ldexp((double)n[i], -10));
+    }
+    for (int i = 3000; i-- > 0;)
+        qs_exact_add(&back, ldexp((double)n[i], -10));
+    qs_exact_merge(&part[2], &part[0]);
+    qs_exact_merge(&part[2], &part[1]);
+    CHECK(memcmp(&all, &part[2], sizeof(all)) == 0);
+    CHECK(memcmp(&all, &back, sizeof(all)) == 0);
+    CHECK(qs_exact_mean(&all, 1) == ldexp((double)sum, -10));
+}
+
+static void test_text(void) {
+    static const char *const wrong[] = {
+        "",    "-",   "p0",     "1",    "1p",   "2p0",   "01p0",         "-0",   "0p0",
+        "1P0", "Ap0", "1p-150", "1p+1", "1p00", "1p400", "1p9999999999", "1 p0", "--1p0"};
+    uint64_t seed = 9;
+    qs_exact s = {{0}}, r;
+    for (int i = 0; i < 300; i++) {
+        const double x = (double)(int32_t)test_random(&seed);
+        qs_exact_add(&s, ldexp(x, (int)(test_random(&seed) % 240) - 149));
+        const char *text = text_of(&s);
+        CHECK(strlen(text) < QS_EXACT_TEXT - 1);
+        CHECK(qs_exact_read(&r, text, strlen(text)));
+        CHECK(memcmp(&r, &s, sizeof(s)) == 0);
+    }
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        CHECK(!qs_exact_read(&r, wrong[i], strlen(wrong[i])));
+}
+
+int main(void) {
+    test_by_hand();
+    test_against_integers();
+    test_text();
+    return test_done();
+}
