@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What the library knows of an operator stands in its row (lib/op/op.h). Elsewhere an operator is
+# named only where names.txt says so and why: by what makes or rewrites that very operator. A name
+# that a file no longer spells has to leave the list, too. Usage: names.sh SOURCE_ROOT
+set -eu
+LC_ALL=C
+export LC_ALL
+cd "$1"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+sed -n 's/.*QS_OP(.*\.name = "\([A-Za-z]*\)".*/\1/p' lib/op/*/*.c | sort -u >"$work/operators"
+[ "$(wc -l <"$work/operators")" -gt 80 ] || {
+    echo "names: the rows' names were not found"
+    exit 1
+}
+
+# One "FILE NAME" for each operator's name that a file outside lib/op spells as a string.
+for file in $(find lib -name '*.[ch]' ! -path 'lib/op/*' | sort); do
+    sed -e 's@/\*.*\*/@@' -e 's@^ *\*.*@@' -e '/^ *# *include/d' "$file" |
+        grep -o '"[A-Za-z]*"' | tr -d '"' | sort -u | comm -12 - "$work/operators" |
+        sed "s@^@${file#lib/} @"
+done >"$work/spelled"
+
+sed -e 's/#.*//' test/abi/names.txt | while read -r file names; do
+    for name in $names; do echo "$file $name"; done
+done | sort >"$work/allowed"
+
+sort "$work/spelled" >"$work/found"
+comm -23 "$work/found" "$work/allowed" | sed 's/^/names: make it a trait of the row: /' >"$work/bad"
+comm -13 "$work/found" "$work/allowed" | sed 's/^/names: not spelled any more: /' >>"$work/bad"
+cat "$work/bad"
+echo "names: $(wc -l <"$work/found") in $(cut -d' ' -f1 "$work/found" | uniq | wc -l) files"
+[ ! -s "$work/bad" ]
