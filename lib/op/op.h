@@ -130,6 +130,7 @@ typedef struct qs_op {
     qs_counts later[2];    /* what newer versions changed; since 0: nothing */
     bool outputs_optional; /* any output may be left out, the first one too */
     int8_t axis;           /* with QS_ALONG_AXIS: what attribute "axis" is where left out */
+    int8_t weight_axis;    /* of the weights: counts output channels; < 0: from the end */
     int16_t attr_count;
     const qs_attr_rule *attrs; /* QS_ATTRS sets both */
 
@@ -167,6 +168,8 @@ const qs_op *qs_op_at(size_t index);
 uint32_t qs_node_traits(const qs_graph *g, const qs_node *n);
 /* Whether input `index` of the row's nodes is an operand, weights included. */
 bool qs_op_is_operand(const qs_op *op, int32_t index);
+/* The axis of a node's weights of this rank that counts output channels; -1: none does. */
+int32_t qs_op_weight_axis(const qs_node *n, int32_t rank);
 /* Whether input `index` is in one of the row's sets. */
 static inline bool qs_op_in(uint32_t set, int32_t index) {
     return index < 16 && (set >> index & 1);

@@ -290,3 +290,12 @@ bool qs_op_is_operand(const qs_op *op, int32_t index) {
     return !is_parameter(q->x[0], index) && !is_parameter(q->x[1], index) &&
            !is_parameter(q->w, index);
 }
+
+int32_t qs_op_weight_axis(const qs_node *n, int32_t rank) {
+    const int32_t axis = n->op->weight_axis + (n->op->weight_axis < 0 ? rank : 0);
+    if (qs_node_int(n, "transB", 0))
+        return rank - 1 - axis;
+    if (axis > 0 && qs_node_int(n, "group", 1) != 1)
+        return -1; /* it counts the channels of one group */
+    return axis;
+}

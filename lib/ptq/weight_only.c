@@ -3,48 +3,29 @@
 #include "op/op.h"
 #include "ptq/quantizer.h"
 
-/* Which inputs of an operator are weights, and the axis of their output channels. */
-static const struct {
-    const char *op_type;
-    int32_t input, axis; /* axis < 0: from the end */
-} roles[] = {
-    {"Conv", 1, 0},    {"ConvTranspose", 1, 1}, {"Gather", 0, 0}, {"Gemm", 1, 1},
-    {"GRU", 1, 1},     {"GRU", 2, 1},           {"LSTM", 1, 1},   {"LSTM", 2, 1},
-    {"MatMul", 1, -1}, {"RNN", 1, 1},           {"RNN", 2, 1},
-};
-
 typedef struct dequantized {
     qs_id y; /* QS_NONE: not made yet */
     int32_t axis;
 } dequantized;
 
-static int32_t axis_of(const qs_node *n, size_t role, int32_t rank) {
-    int32_t axis = roles[role].axis + (roles[role].axis < 0 ? rank : 0);
-    if (strcmp(n->op_type, "Gemm") == 0 && qs_node_int(n, "transB", 0))
-        return 0;
-    if (strcmp(n->op_type, "ConvTranspose") == 0 && qs_node_int(n, "group", 1) != 1)
-        return -1; /* axis 1 counts the channels of one group */
-    return axis;
-}
-
-static bool is_weight(const qs_quantizer *q, const qs_node *n, size_t role) {
-    qs_id v = roles[role].input < n->input_count ? n->inputs[roles[role].input] : QS_NONE;
-    const qs_const *c = v == QS_NONE ? NULL : q->g->values[v].data;
-    return qs_node_is(n, "", roles[role].op_type) && c && c->dtype == QSIM_FLOAT && c->rank >= 2 &&
-           c->elements > 0;
+static bool is_weight(const qs_quantizer *q, const qs_node *n, int32_t index) {
+    const qs_const *c = qs_node_const(q->g, n, index);
+    return !n->domain[0] && !n->removed && n->op && qs_op_in(n->op->weight_inputs, index) && c &&
+           c->dtype == QSIM_FLOAT && c->rank >= 2 && c->elements > 0;
 }
 
 bool qs_has_weights(const qs_quantizer *q, qs_id node) {
-    for (size_t r = 0; r < QS_COUNT(roles); r++)
-        if (is_weight(q, &q->g->nodes[node], r))
+    const qs_node *n = &q->g->nodes[node];
+    for (int32_t i = 0; i < n->input_count; i++)
+        if (is_weight(q, n, i))
             return true;
     return false;
 }
 
-static int rewrite(qs_quantizer *q, qs_id node, size_t role, dequantized *made) {
+static int rewrite(qs_quantizer *q, qs_id node, int32_t index, dequantized *made) {
     const qs_node *n = &q->g->nodes[node];
-    qs_id v = n->inputs[roles[role].input];
-    int32_t axis = axis_of(n, role, q->g->values[v].data->rank);
+    qs_id v = n->inputs[index];
+    int32_t axis = qs_op_weight_axis(n, q->g->values[v].data->rank);
     const qs_weight_form form = qs_recipe_weights(q, node);
     if (made[v].y == QS_NONE || made[v].axis != axis) {
         qs_codes c;
@@ -57,7 +38,7 @@ static int rewrite(qs_quantizer *q, qs_id node, size_t role, dequantized *made) 
     }
     if (made[v].y < 0)
         return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
-    qs_node_set_input(q->g, node, roles[role].input, made[v].y);
+    qs_node_set_input(q->g, node, index, made[v].y);
     return QSIM_OK;
 }
 
@@ -73,9 +54,9 @@ int qs_rewrite_weights(qs_quantizer *q) {
         if (q->choices[node].forced == QSIM_RULE_FLOAT)
             continue;
         code = qs_write_progress(q, node, k, q->g->order_count);
-        for (size_t r = 0; r < QS_COUNT(roles) && !code; r++)
-            if (is_weight(q, &q->g->nodes[node], r))
-                code = rewrite(q, node, r, made);
+        for (int32_t i = 0; i < q->g->nodes[node].input_count && !code; i++)
+            if (is_weight(q, &q->g->nodes[node], i))
+                code = rewrite(q, node, i, made);
     }
     qs_free(q->ctx, made);
     return code ? code : qs_write_finish(q);

@@ -482,7 +482,7 @@ static const qs_attr_rule internal_attrs[] = {ATTRS(0),
                                               {"hi", QS_ATTR_FLOAT, 0, 0}};
 
 QS_OP(convtranspose, .name = "ConvTranspose", .min_in = 2, .max_in = 3,
-      QS_ATTRS(convtranspose_attrs), .traits = QS_NEEDS_LAST | QS_TAKES_BOUNDS,
+      QS_ATTRS(convtranspose_attrs), .traits = QS_NEEDS_LAST | QS_TAKES_BOUNDS, .weight_axis = 1,
       .weight_inputs = 1 << 1, .infer = infer_convtranspose);
 
 QS_OP(qsim_convtranspose, .domain = "qsim", .name = "ConvTranspose", .min_in = 2, .max_in = 3,
