@@ -88,7 +88,7 @@ typedef struct qsim_npz qsim_npz;
 
 /*
  * Opens an .npz in memory, which must stay unchanged until qsim_npz_free. Every member's name and
- * header is checked here, before anything is inflated beyond its header.
+ * header is checked here, before anything is inflated beyond its header. Never needs options.
  * Errors: FORMAT (no zip, no members, a member that is no .npy or says another size, two members of
  * one name), UNSUPPORTED (compression, encryption, element type), LIMIT, NOMEM.
  */

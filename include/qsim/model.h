@@ -207,6 +207,7 @@ typedef struct qsim_builder qsim_builder;
 
 /*
  * Starts a model that imports ai.onnx `opset`, 1 to 26. `ctx` may be NULL. `name` names the graph.
+ * Never needs options: all else is said by calls on the builder.
  * Errors: ARGUMENT, UNSUPPORTED (opset), NOMEM.
  */
 QSIM_API int qsim_builder_create(qsim_ctx *ctx, int32_t opset, const char *name, qsim_builder **out,
@@ -296,7 +297,8 @@ QSIM_API int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_mo
                                  qsim_error *error);
 
 /*
- * A model converted to ai.onnx `opset` (at least its own; 13 to the newest known). Errors:
+ * A model converted to ai.onnx `opset` (at least its own; 13 to the newest known). Never needs
+ * options: there is nothing else to choose. Errors:
  * ARGUMENT, STATE (loaded for inspection), UNSUPPORTED (a lower opset, a node without newer form),
  * NOMEM.
  */

@@ -126,7 +126,7 @@ QSIM_API int qsim_package_unpack(qsim_package *package, const char *folder, int3
 /* A package under construction: entries are added in any order, then it is saved. */
 typedef struct qsim_packer qsim_packer;
 
-/* `ctx` may be NULL. Errors: ARGUMENT, NOMEM. */
+/* `ctx` may be NULL. Never needs options: saving takes flags. Errors: ARGUMENT, NOMEM. */
 QSIM_API int qsim_packer_create(qsim_ctx *ctx, qsim_packer **out, qsim_error *error);
 QSIM_API void qsim_packer_free(qsim_packer *packer);
 
