@@ -2,7 +2,7 @@
 /*
  * qsim/ptq.h - post-training quantization: calibrate, quantize, search, compare.
  *
- *     qsim_calibration_create(model, &c, &e);
+ *     qsim_calibration_create(model, NULL, &c, &e);
  *     for (size_t i = 0; i < batch_count; i++)
  *         qsim_calibration_feed(c, &batches[i], 1, &e);
  *     qsim_quantize(model, c, NULL, &int8, &e);
