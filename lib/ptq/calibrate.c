@@ -32,9 +32,9 @@ static void want_means(const listing *l, const qs_node *n) {
     if (!w || w->dtype != QSIM_FLOAT || !is_observable(l->g, x) || l->axis[x] >= 0)
         return;
     const int32_t rank = l->g->values[x].rank;
-    if (qs_node_is(n, "", "Conv") || qs_node_is(n, "", "ConvTranspose"))
+    if ((n->op->traits & QS_NEEDS_LAST) && qs_op_in(n->op->weight_inputs, 1))
         l->axis[x] = 1;
-    else if ((qs_node_is(n, "", "Gemm") || qs_node_is(n, "", "MatMul")) && w->rank == 2 && rank > 0)
+    else if ((n->op->traits & QS_MULTIPLIES) && w->rank == 2 && rank > 0)
         l->axis[x] = rank - 1;
     l->wanted[x] |= l->axis[x] >= 0;
 }
