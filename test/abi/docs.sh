@@ -74,7 +74,7 @@ number=$(sed -n "s/^ *'\([0-9]*\)',\$/\1/p" test/conform/meson.build)
 # "docs/QUANTIZATION.md, section 14" or "docs/QUANTIZATION.md section 14".
 cites() {
     find lib include tools test bench -type f ! -name docs.sh -exec cat {} + | tr '\n' ' ' | sed 's/ \* / /g; s/  */ /g' |
-        grep -oE "$1" | sort -u
+        grep -aoE "$1" | sort -u
 }
 for page in $(cites 'docs/[A-Za-z._]*\.md'); do
     [ -f "$page" ] || fail "the code cites $page, which is not there"
