@@ -150,12 +150,12 @@ static void make_free(void) {
 }
 
 /* Gives its input, all of whose axes are free but one of 3, out as it comes in. */
-static void make_same(const char *path, int32_t rank, const int64_t *dims) {
+static void make_same(const char *path, int32_t dtype, int32_t rank, const int64_t *dims) {
     static const char *const names[] = {"N", "A", "B", "C"};
     qsim_builder *b = begin("same");
-    need(qsim_builder_input(b, "x", QSIM_FLOAT, rank, dims, names), "x");
+    need(qsim_builder_input(b, "x", dtype, rank, dims, names), "x");
     need(qsim_builder_node(b, "", "Identity", "same", "x", "y"), "Identity");
-    need(qsim_builder_output(b, "y", QSIM_FLOAT, rank, dims, names), "y");
+    need(qsim_builder_output(b, "y", dtype, rank, dims, names), "y");
     finish(b, path);
 }
 
@@ -321,9 +321,10 @@ int main(void) {
     make_sum();
     make_image();
     make_free();
-    make_same("photo.onnx", 4, (int64_t[]){-1, 3, -1, -1});
-    make_same("last.onnx", 4, (int64_t[]){-1, -1, -1, 3});
-    make_same("sound.onnx", 2, (int64_t[]){-1, -1});
+    make_same("photo.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, 3, -1, -1});
+    make_same("last.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, -1, -1, 3});
+    make_same("sound.onnx", QSIM_FLOAT, 2, (int64_t[]){-1, -1});
+    make_same("whole.onnx", QSIM_INT64, 1, (int64_t[]){-1});
     make_unknown();
     make_broken();
     make_labelled();

@@ -119,6 +119,14 @@ def main():
         same("letterbox", run(image, "yolox,letterbox=416x320"), want.astype(np.float32))
         want = letterbox(image, 64, 96, 0, False) / 255.0
         same("letterbox in the middle", run(image, "letterbox=64:96"), want, 1e-6)
+    x, y = np.eye(3, dtype=np.float32), np.arange(3)
+    for names in (("X", "Y"), ("x_test", "y_test"), ("images", "labels")):
+        np.savez(folder + "/d.npz", **dict(zip(names, (x, y))))
+        done = subprocess.run([qsim, "eval", "id.onnx", "-d", folder + "/d.npz"], capture_output=True, text=True)
+        same("an archive with %s and %s" % names, np.float32("top-1 100.00" in done.stdout), np.float32(1))
+    np.savez(folder + "/d.npz", first=x, second=y)
+    done = subprocess.run([qsim, "eval", "id.onnx", "-d", folder + "/d.npz"], capture_output=True, text=True)
+    same("an archive with other names: they are listed", np.float32("first, second" in done.stderr), np.float32(1))
     return 1 if failed else 0
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --preprocess LIST: how pictures, sounds and arrays become what a model was trained on. A list of
- * presets and parts, separated by commas; a later one wins.
+ * --preprocess LIST: how pictures, sounds and arrays become what a model was trained on. A preset,
+ * parts, or a preset and parts that change it, separated by commas; a later part wins.
  *
  *     scale=A[/B]             y = (x * A/B - mean) / std
  *     mean=M[:M..], std=S[:S..]   for all channels or one for each, in the model's order of

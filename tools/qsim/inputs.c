@@ -16,6 +16,33 @@ static const char *find_spec(const tool *t, const slot *s, bool only) {
     return found;
 }
 
+/* All elements the same number, which is a whole one where the input has integers. */
+static int fill_with(const tool *t, const slot *s, double number, source *src) {
+    bool floats = s->dtype == QSIM_FLOAT || s->dtype == QSIM_DOUBLE || s->dtype == QSIM_FLOAT16 ||
+                  s->dtype == QSIM_BFLOAT16;
+    int64_t n = (int64_t)src->array.elements,
+            whole = number > -1e15 && number < 1e15 ? (int64_t)number : 0;
+    size_t bytes = src->array.elements * 8;
+    qsim_error e;
+    if (!floats && (double)whole != number)
+        return tool_usage(t, NULL, "input '%.100s' is %s: %g is no whole number for it", s->name,
+                          qsim_dtype_name(s->dtype), number);
+    void *all = tool_alloc(src->array.elements, 8);
+    for (int64_t i = 0; i < n; i++) {
+        if (floats)
+            ((double *)all)[i] = number;
+        else
+            ((int64_t *)all)[i] = whole;
+    }
+    src->kind = SOURCE_PROTO; /* decoded already */
+    src->elements = tool_alloc(src->array.bytes, 1);
+    qsim_tensor from = {floats ? QSIM_DOUBLE : QSIM_INT64, 1, &n, all, bytes};
+    qsim_tensor to = {s->dtype, 1, &n, src->elements, src->array.bytes};
+    int code = qsim_tensor_convert(&from, &to, &e) ? tool_error(t, s->name, &e) : EXIT_OK;
+    free(all);
+    return code;
+}
+
 /* An input of these sizes that is made up: all elements the same number, or random. */
 static int make_up(const tool *t, const slot *s, const double *number, uint64_t seed, source *src) {
     int64_t dims[QSIM_MAX_RANK], batch;
@@ -28,18 +55,7 @@ static int make_up(const tool *t, const slot *s, const double *number, uint64_t 
         slot_made_up(t, s);
         return EXIT_OK;
     }
-    qsim_error e;
-    int64_t n = (int64_t)src->array.elements;
-    double *all = tool_alloc(src->array.elements, sizeof(*all));
-    for (int64_t i = 0; i < n; i++)
-        all[i] = *number;
-    src->kind = SOURCE_PROTO; /* decoded already */
-    src->elements = tool_alloc(src->array.bytes, 1);
-    qsim_tensor from = {QSIM_DOUBLE, 1, &n, all, src->array.elements * sizeof(*all)};
-    qsim_tensor to = {s->dtype, 1, &n, src->elements, src->array.bytes};
-    int code = qsim_tensor_convert(&from, &to, &e) ? tool_error(t, s->name, &e) : EXIT_OK;
-    free(all);
-    return code;
+    return fill_with(t, s, *number, src);
 }
 
 /* Is this a number and no file? */
