@@ -52,7 +52,7 @@ for page in README.md docs/*.md; do
         pattern=$(printf '%s' "$name" | sed -e 's/\./\\./g' -e 's/\*/[^\/]*/g')
         case "$name" in
         */*) printf '%s\n' "$names" | grep -qE "^$pattern\$" ;;
-        *) printf '%s\n' "$names" meson.build | grep -qE "(^|/)$pattern\$" ;;
+        *) printf '%s\n' "$names" meson.build meson_options.txt | grep -qE "(^|/)$pattern\$" ;;
         esac || fail "$page names $name, which is not there"
     done
 done
