@@ -50,7 +50,7 @@ static bool names_output(const char *value, const char *output) {
 
 /* What the command line reads that this output would replace, or NULL. */
 static const char *replaced_input(const tool *t, const char *output) {
-    static const char *const options[] = {"data",   "input",  "calibration",
+    static const char *const options[] = {"data",   "input",  "calibration", "recipe",
                                           "config", "labels", "report"};
     const char *value;
     for (size_t i = 0; i < t->args.operand_count; i++)
