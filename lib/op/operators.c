@@ -15,6 +15,7 @@
     X(batchnormalization) \
     X(cast) \
     X(ceil) \
+    X(center_crop_pad) \
     X(clip) \
     X(compress) \
     X(concat) \
@@ -23,6 +24,9 @@
     X(conv) \
     X(convinteger) \
     X(convtranspose) \
+    X(cum_prod) \
+    X(cum_sum) \
+    X(depth_to_space) \
     X(dequantize) \
     X(div) \
     X(dropout) \
@@ -34,6 +38,8 @@
     X(flatten) \
     X(floor) \
     X(gather) \
+    X(gather_elements) \
+    X(gather_nd) \
     X(gelu) \
     X(gemm) \
     X(globalaveragepool) \
@@ -68,6 +74,7 @@
     X(nms) \
     X(nonzero) \
     X(not) \
+    X(one_hot) \
     X(or) \
     X(pad) \
     X(pow) \
@@ -90,15 +97,20 @@
     X(relu) \
     X(reshape) \
     X(resize) \
+    X(reverse_sequence) \
     X(rnn) \
     X(round) \
     X(scan) \
+    X(scatter) \
+    X(scatter_elements) \
+    X(scatter_nd) \
     X(shape) \
     X(sigmoid) \
     X(sign) \
     X(slice) \
     X(softmax) \
     X(softplus) \
+    X(space_to_depth) \
     X(split) \
     X(sqrt) \
     X(squeeze) \
@@ -106,7 +118,9 @@
     X(sum) \
     X(tanh) \
     X(tile) \
+    X(topk) \
     X(transpose) \
+    X(trilu) \
     X(unique) \
     X(unsqueeze) \
     X(upsample) \

@@ -25,6 +25,7 @@ typedef struct op_case {
     void *data[2 * CASE_VALUES]; /* by value id */
     size_t bytes[2 * CASE_VALUES];
     const char *kernel; /* of the step that was executed */
+    int status;         /* that it has set */
     qsim_error error;
 } op_case;
 
@@ -165,8 +166,10 @@ static inline int case_pack(op_case *c, qs_arena *arena, const void **packed) {
 }
 
 static inline void case_execute(op_case *c, const qs_step *step) {
+    c->status = QSIM_OK;
     void *scratch = aligned_alloc(64, qs_align(step->scratch + 64, 64));
-    const qs_frame frame = {.ctx = c->ctx, .address = c->data, .scratch = scratch};
+    const qs_frame frame = {
+        .ctx = c->ctx, .address = c->data, .scratch = scratch, .status = &c->status};
     step->run(step, &frame);
     free(scratch);
 }

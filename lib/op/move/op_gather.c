@@ -1,32 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Gather: slices of one axis by index; negative indices count from the end. */
-#include "op/rules.h"
-
-#define QS_T_INDEX (QS_T(QSIM_INT32) | QS_T(QSIM_INT64))
-
-static int64_t index_at(const void *data, bool wide, size_t i) {
-    int64_t index = 0;
-    int32_t narrow;
-    if (wide) {
-        memcpy(&index, (const char *)data + i * 8, 8);
-        return index;
-    }
-    memcpy(&narrow, (const char *)data + i * 4, 4);
-    return narrow;
-}
-
-QS_COLD static int check_indices(const qs_infer *x, int64_t size) {
-    qs_const c;
-    if (size < 0 || !qs_infer_const(x, 1, &c))
-        return QSIM_OK;
-    for (size_t i = 0; i < c.elements; i++) {
-        int64_t index = index_at(c.data, c.dtype == QSIM_INT64, i);
-        if (index < -size || index >= size)
-            return qs_infer_fail(x, QSIM_E_VALUE, "index %lld is outside an axis of size %lld",
-                                 (long long)index, (long long)size);
-    }
-    return QSIM_OK;
-}
+#include "op/move/index.h"
 
 QS_COLD static int infer_gather(qs_infer *x) {
     const qs_value *in = x->in[0], *indices = x->in[1];
@@ -41,7 +15,7 @@ QS_COLD static int infer_gather(qs_infer *x) {
         return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
     code = qs_infer_axis(x, qs_node_int(x->node, "axis", 0), in->rank, &axis);
     if (!code)
-        code = check_indices(x, in->dims[axis].size);
+        code = qs_infer_indices(x, 1, in->dims[axis].size);
     if (code || indices->rank < 0)
         return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
     for (int32_t i = 0; i < axis; i++)
@@ -66,7 +40,7 @@ static void run_gather(const qs_step *s, const qs_frame *f) {
     char *y = qs_step_out(s, f, 0);
     const size_t n = p->block, step = p->count * n;
     for (size_t i = 0; i < p->count; i++, y += n) {
-        int64_t index = index_at(indices, p->wide, i);
+        int64_t index = qs_index_at(indices, p->wide, i);
         index = index < 0 ? index + p->size : index;
         if (index >= 0 && index < p->size) {
             qs_copy_rows(x + (size_t)index * n, (ptrdiff_t)((size_t)p->size * n), y,
@@ -87,7 +61,7 @@ static int take_view(qs_lower *l, const gather_params *p) {
     qs_lower_infer(l, &rules);
     if (p->count != 1 || (p->outer != 1 && p->size != 1) || !qs_infer_const(&rules, 1, &c))
         return QSIM_OK;
-    const int64_t index = index_at(c.data, p->wide, 0);
+    const int64_t index = qs_index_at(c.data, p->wide, 0);
     const size_t from = (size_t)(index < 0 ? index + p->size : index) * p->block;
     l->step->views = qs_arena_copy(l->arena, &from, sizeof(from));
     return l->step->views ? QSIM_OK : qs_fail(l->error, QSIM_E_NOMEM, "out of memory");

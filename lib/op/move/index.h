@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Indices as data: elements of int32 and int64 tensors, negative ones counted from the end. */
+#ifndef QS_INDEX_H
+#define QS_INDEX_H
+
+#include "op/rules.h"
+
+#define QS_T_INDEX (QS_T(QSIM_INT32) | QS_T(QSIM_INT64))
+
+/* Index i of int64 (wide) or int32 data at any address. */
+static inline int64_t qs_index_at(const void *data, bool wide, size_t i) {
+    int64_t index = 0;
+    int32_t narrow;
+    if (wide) {
+        memcpy(&index, (const char *)data + i * 8, 8);
+        return index;
+    }
+    memcpy(&narrow, (const char *)data + i * 4, 4);
+    return narrow;
+}
+
+/* An index in [-size, size) made one in [0, size); -1 for any other. */
+static inline int64_t qs_index_wrap(int64_t index, int64_t size) {
+    index = index < 0 ? index + size : index;
+    return index >= 0 && index < size ? index : -1;
+}
+
+static inline void qs_copy_element(char *y, const char *x, size_t bytes) {
+    switch (bytes) {
+    case 1: *y = *x; break;
+    case 2: memcpy(y, x, 2); break;
+    case 4: memcpy(y, x, 4); break;
+    default: memcpy(y, x, bytes);
+    }
+}
+
+/* Element i of numeric data as an integer: floats lose their fraction, what int64 cannot hold
+ * becomes its nearest bound, NaN 0. */
+int64_t qs_number_at(const void *data, int32_t dtype, size_t i);
+
+/*
+ * Constant input `index`, which holds one number of any type, as an integer. *known: whether it is
+ * constant.
+ */
+int qs_infer_number(const qs_infer *x, int32_t index, int64_t *number, bool *known);
+
+/* Fails if constant input `index`, of indices, has one outside [-size, size). size < 0: unknown. */
+int qs_infer_indices(const qs_infer *x, int32_t index, int64_t size);
+
+/* A step has met an index outside its axis. */
+static inline void qs_index_outside(const qs_frame *f) {
+    if (f->status)
+        *f->status = QSIM_E_VALUE;
+}
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* DepthToSpace, SpaceToDepth and ReverseSequence: every element moves to another place. */
+#include "op/move/index.h"
+
+/* ---- DepthToSpace, SpaceToDepth ---- */
+
+static bool to_space(const qs_node *n) {
+    return strcmp(n->op_type, "DepthToSpace") == 0;
+}
+
+/* Sizes of (N, C, H, W), those of the blocks divided out or multiplied in. */
+QS_COLD static int infer_blocks(qs_infer *x) {
+    const qs_value *in = x->in[0];
+    const int64_t block = qs_node_int(x->node, "blocksize", 0);
+    const bool space = to_space(x->node);
+    qs_dim dims[4];
+    int code = qs_infer_type(x, 0, QS_T_BYTES);
+    if (!code && (block < 1 || block > INT16_MAX))
+        code = qs_infer_fail(x, QSIM_E_VALUE, "blocksize is %lld", (long long)block);
+    if (!code && !qs_node_string_is(x->node, "mode", "DCR", true) &&
+        !qs_node_string_is(x->node, "mode", "CRD", true))
+        code = qs_infer_fail(x, QSIM_E_VALUE, "attribute mode is neither DCR nor CRD");
+    if (code || in->rank < 0)
+        return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
+    if (in->rank != 4)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "rank %d, expected 4", (int)in->rank);
+    dims[0] = in->dims[0];
+    for (int32_t i = 1; i < 4; i++) {
+        const int64_t size = in->dims[i].size, by = i == 1 ? block * block : block;
+        const bool divides = space == (i == 1);
+        if (divides && size >= 0 && size % by)
+            return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d of size %lld is no multiple of %lld",
+                                 (int)i, (long long)size, (long long)by);
+        if (!divides && size > INT64_MAX / by)
+            return qs_infer_fail(x, QSIM_E_LIMIT, "output 0 is larger than memory can be");
+        dims[i] = (qs_dim){size < 0 ? -1 : divides ? size / by : size * by, NULL};
+    }
+    return qs_infer_out(x, 0, in->dtype, 4, dims);
+}
+
+/* The deep side is (N, channels · block², H, W), the wide one (N, channels, H · block, W · block).
+ */
+typedef struct blocks_params {
+    bool space, channels_first; /* to the wide side; of the deep channels (mode CRD) */
+    size_t block, images, channels, height, width, bytes;
+} blocks_params;
+
+typedef struct blocks_job {
+    const blocks_params *p;
+    const char *x;
+    char *y;
+} blocks_job;
+
+/* Rows of the wide side: row r of them takes from, or gives to, `block` rows of the deep one. */
+static void move_blocks(const void *arg, size_t begin, size_t end) {
+    const blocks_job *j = arg;
+    const blocks_params *p = j->p;
+    const size_t b = p->block, row = p->width * p->bytes, all = p->channels * b * b;
+    for (size_t r = begin; r < end; r++) {
+        const size_t h = r % (p->height * b), nc = r / (p->height * b), c = nc % p->channels;
+        for (size_t q = 0; q < b; q++) {
+            const size_t part = h % b * b + q;
+            const size_t channel = p->channels_first ? c * b * b + part : part * p->channels + c;
+            const size_t deep = ((nc / p->channels * all + channel) * p->height + h / b) * row;
+            const size_t wide = r * b * row + q * p->bytes;
+            const ptrdiff_t near = (ptrdiff_t)p->bytes, far = (ptrdiff_t)(b * p->bytes);
+            if (p->space)
+                qs_copy_rows(j->x + deep, near, j->y + wide, far, p->bytes, p->width);
+            else
+                qs_copy_rows(j->x + wide, far, j->y + deep, near, p->bytes, p->width);
+        }
+    }
+}
+
+static void run_blocks(const qs_step *s, const qs_frame *f) {
+    const blocks_params *p = s->params;
+    const blocks_job j = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    const size_t rows = p->images * p->channels * p->height * p->block;
+    qs_ranges(f->ctx, rows, QS_GRAIN / 4 / (p->width * p->block + 1) + 1, move_blocks, &j);
+}
+
+QS_COLD static int lower_blocks(qs_lower *l) {
+    blocks_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->space = to_space(l->node);
+    const qs_value *deep = p->space ? qs_lower_in(l, 0) : qs_lower_out(l, 0);
+    const qs_value *wide = p->space ? qs_lower_out(l, 0) : qs_lower_in(l, 0);
+    p->channels_first = qs_node_string_is(l->node, "mode", "CRD", false);
+    p->block = (size_t)qs_node_int(l->node, "blocksize", 1);
+    p->images = (size_t)deep->dims[0].size;
+    p->channels = (size_t)wide->dims[1].size;
+    p->height = (size_t)deep->dims[2].size;
+    p->width = (size_t)deep->dims[3].size;
+    p->bytes = qs_dtype_bytes(deep->dtype);
+    l->step->run = run_blocks;
+    l->step->kernel = "blocks";
+    return QSIM_OK;
+}
+
+static const qs_attr_rule depth_attrs[] = {{"blocksize", QS_ATTR_INT, 1, 0},
+                                           {"mode", QS_ATTR_STRING, 11, 0}};
+static const qs_attr_rule space_attrs[] = {{"blocksize", QS_ATTR_INT, 1, 0}};
+
+QS_OP(depth_to_space, .name = "DepthToSpace", .min_in = 1, QS_ATTRS(depth_attrs),
+      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .infer = infer_blocks,
+      .lower = lower_blocks);
+QS_OP(space_to_depth, .name = "SpaceToDepth", .min_in = 1, QS_ATTRS(space_attrs),
+      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .infer = infer_blocks,
+      .lower = lower_blocks);
+
+/* ---- ReverseSequence ---- */
+
+QS_COLD static int infer_reverse(qs_infer *x) {
+    const qs_value *in = x->in[0], *lengths = x->in[1];
+    const int64_t batch = qs_node_int(x->node, "batch_axis", 1);
+    const int64_t time = qs_node_int(x->node, "time_axis", 0);
+    int code = qs_infer_type(x, 0, QS_T_BYTES);
+    if (!code)
+        code = qs_infer_type(x, 1, QS_T(QSIM_INT64));
+    if (!code && (batch < 0 || batch > 1 || time != 1 - batch))
+        code = qs_infer_fail(x, QSIM_E_VALUE, "batch_axis is %lld, time_axis %lld; one is 0, one 1",
+                             (long long)batch, (long long)time);
+    if (!code && in->rank >= 0 && in->rank < 2)
+        code = qs_infer_fail(x, QSIM_E_SHAPE, "rank %d, expected 2 at least", (int)in->rank);
+    if (!code && lengths->rank >= 0 && lengths->rank != 1)
+        code =
+            qs_infer_fail(x, QSIM_E_SHAPE, "the lengths have rank %d, not 1", (int)lengths->rank);
+    if (code || in->rank < 0 || lengths->rank < 0)
+        return code ? code : qs_infer_like(x, 0, 0);
+    const int64_t a = in->dims[batch].size, b = lengths->dims[0].size;
+    if (a >= 0 && b >= 0 && a != b)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "%lld lengths for a batch of %lld", (long long)b,
+                             (long long)a);
+    return qs_infer_like(x, 0, 0);
+}
+
+typedef struct reverse_params {
+    size_t batch, time, batch_step, time_step, block; /* steps and block in bytes */
+} reverse_params;
+
+static void run_reverse(const qs_step *s, const qs_frame *f) {
+    const reverse_params *p = s->params;
+    const char *x = qs_step_in(s, f, 0);
+    const int64_t *lengths = qs_step_in(s, f, 1);
+    char *y = qs_step_out(s, f, 0);
+    for (size_t b = 0; b < p->batch; b++)
+        if (lengths[b] < 0 || lengths[b] > (int64_t)p->time) {
+            qs_index_outside(f);
+            return;
+        }
+    for (size_t b = 0; b < p->batch; b++) {
+        const size_t n = (size_t)lengths[b];
+        for (size_t t = 0; t < p->time; t++) {
+            const size_t from = t < n ? n - 1 - t : t, at = b * p->batch_step;
+            qs_copy_element(y + at + t * p->time_step, x + at + from * p->time_step, p->block);
+        }
+    }
+}
+
+QS_COLD static int lower_reverse(qs_lower *l) {
+    const qs_value *x = qs_lower_in(l, 0);
+    const int64_t batch = qs_node_int(l->node, "batch_axis", 1);
+    reverse_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->block = (size_t)qs_dims_product(x->dims, 2, x->rank) * qs_dtype_bytes(x->dtype);
+    p->batch = (size_t)x->dims[batch].size;
+    p->time = (size_t)x->dims[1 - batch].size;
+    p->batch_step = batch ? p->block : p->block * p->time;
+    p->time_step = batch ? p->block * p->batch : p->block;
+    l->step->run = run_reverse;
+    l->step->kernel = "reverse";
+    return QSIM_OK;
+}
+
+static const qs_attr_rule reverse_attrs[] = {{"batch_axis", QS_ATTR_INT, 10, 0},
+                                             {"time_axis", QS_ATTR_INT, 10, 0}};
+
+QS_OP(reverse_sequence, .name = "ReverseSequence", .since = 10, .min_in = 2,
+      QS_ATTRS(reverse_attrs), .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY,
+      .setting_inputs = 1 << 1, .infer = infer_reverse, .lower = lower_reverse);

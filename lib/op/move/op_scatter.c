@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ScatterElements, Scatter and ScatterND: a copy of the data, and then updates at places that
+ * indices name, one after another in the order of the updates; of several at one place without a
+ * reduction the last stays.
+ */
+#include "op/move/index.h"
+
+/* y[i] = y[i] op u[i] */
+typedef void (*update_fn)(void *y, const void *u, size_t n);
+
+#define UPDATE(name, T, expression)                                                                \
+    QS_COLD static void name(void *vy, const void *vu, size_t n) {                                 \
+        T *y = vy;                                                                                 \
+        const T *u = vu;                                                                           \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const T a = y[i], b = u[i];                                                            \
+            y[i] = (T)(expression);                                                                \
+        }                                                                                          \
+    }
+/* A NaN on either side stays. */
+#define EXTREMES(suffix, T)                                                                        \
+    UPDATE(max_##suffix, T, a != a || a > b ? a : b)                                               \
+    UPDATE(min_##suffix, T, a != a || a < b ? a : b)
+/* Unsigned numbers serve for signed ones: sums and products wrap around alike. */
+#define ARITHMETIC(suffix, T, wide)                                                                \
+    UPDATE(add_##suffix, T, (wide)a + (wide)b)                                                     \
+    UPDATE(mul_##suffix, T, (wide)a *(wide)b)
+
+EXTREMES(f32, float)
+EXTREMES(f64, double)
+EXTREMES(s8, int8_t)
+EXTREMES(s16, int16_t)
+EXTREMES(s32, int32_t)
+EXTREMES(s64, int64_t)
+EXTREMES(u8, uint8_t)
+EXTREMES(u16, uint16_t)
+EXTREMES(u32, uint32_t)
+EXTREMES(u64, uint64_t)
+ARITHMETIC(f32, float, float)
+ARITHMETIC(f64, double, double)
+ARITHMETIC(u8, uint8_t, uint32_t)
+ARITHMETIC(u16, uint16_t, uint32_t)
+ARITHMETIC(u32, uint32_t, uint32_t)
+ARITHMETIC(u64, uint64_t, uint64_t)
+
+#define ROWS(name, s8, s16, s32, s64)                                                              \
+    {                                                                                              \
+        [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64, [QSIM_INT8] = name##_##s8,          \
+        [QSIM_INT16] = name##_##s16, [QSIM_INT32] = name##_##s32, [QSIM_INT64] = name##_##s64,     \
+        [QSIM_UINT8] = name##_u8, [QSIM_UINT16] = name##_u16, [QSIM_UINT32] = name##_u32,          \
+        [QSIM_UINT64] = name##_u64                                                                 \
+    }
+
+static const struct reduction {
+    const char *name;
+    int32_t since;
+    update_fn by_type[16];
+} reductions[] = {
+    {"none", 0, {NULL}},
+    {"add", 16, ROWS(add, u8, u16, u32, u64)},
+    {"mul", 16, ROWS(mul, u8, u16, u32, u64)},
+    {"max", 18, ROWS(max, s8, s16, s32, s64)},
+    {"min", 18, ROWS(min, s8, s16, s32, s64)},
+};
+
+static const struct reduction *reduction_of(const qs_node *n) {
+    for (size_t i = 0; i < QS_COUNT(reductions); i++)
+        if (qs_node_string_is(n, "reduction", reductions[i].name, i == 0) &&
+            n->version >= reductions[i].since)
+            return &reductions[i];
+    return NULL;
+}
+
+/* Types of data and updates; the output is like the data. */
+QS_COLD static int infer_updated(qs_infer *x, uint32_t index_types) {
+    const struct reduction *r = reduction_of(x->node);
+    if (!r)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                             "attribute reduction is none of this version's");
+    int code = qs_infer_type(x, 0, r == reductions ? QS_T_BYTES : QS_T_ARITH);
+    if (!code)
+        code = qs_infer_type(x, 1, index_types);
+    if (!code)
+        code = qs_infer_same_type(x, 0, 2);
+    return code ? code : qs_infer_like(x, 0, 0);
+}
+
+static int wrong_updates(const qs_infer *x) {
+    return qs_infer_fail(x, QSIM_E_SHAPE, "the shape of the updates does not fit the indices");
+}
+
+static bool differ(qs_dim a, qs_dim b) {
+    return a.size >= 0 && b.size >= 0 && a.size != b.size;
+}
+
+static void start(const qs_step *s, const qs_frame *f, size_t bytes) {
+    char *y = qs_step_out(s, f, 0);
+    const char *x = qs_step_in(s, f, 0);
+    if (bytes && x != y)
+        memcpy(y, x, bytes);
+}
+
+/* ---- ScatterElements ---- */
+
+QS_COLD static int infer_scatter_elements(qs_infer *x) {
+    const qs_value *in = x->in[0], *indices = x->in[1], *updates = x->in[2];
+    int32_t axis = 0;
+    int code = infer_updated(x, QS_T_INDEX);
+    if (code || in->rank < 0)
+        return code;
+    if (in->rank == 0)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
+    code = qs_infer_axis(x, qs_node_int(x->node, "axis", 0), in->rank, &axis);
+    if (code || indices->rank < 0)
+        return code;
+    if (in->rank != indices->rank)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "data of rank %d and indices of rank %d",
+                             (int)in->rank, (int)indices->rank);
+    if (updates->rank >= 0 && updates->rank != indices->rank)
+        return wrong_updates(x);
+    for (int32_t i = 0; i < in->rank; i++) {
+        const int64_t a = in->dims[i].size, b = indices->dims[i].size;
+        if (i != axis && a >= 0 && b > a)
+            return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d: %lld indices for a size of %lld",
+                                 (int)i, (long long)b, (long long)a);
+        if (updates->rank >= 0 && differ(indices->dims[i], updates->dims[i]))
+            return wrong_updates(x);
+    }
+    return qs_infer_indices(x, 1, in->dims[axis].size);
+}
+
+typedef struct scatter_params {
+    update_fn update;  /* NULL: it replaces */
+    size_t bytes, all; /* of an element, of the data */
+    /* elements */
+    int32_t rank, axis;
+    bool wide;
+    int64_t size; /* of the axis in the data */
+    size_t count, dims[QSIM_MAX_RANK], steps[QSIM_MAX_RANK];
+} scatter_params;
+
+static void scatter_one(const scatter_params *p, char *y, const char *u) {
+    if (p->update)
+        p->update(y, u, 1);
+    else
+        qs_copy_element(y, u, p->bytes);
+}
+
+static void run_scatter_elements(const qs_step *s, const qs_frame *f) {
+    const scatter_params *p = s->params;
+    const void *indices = qs_step_in(s, f, 1);
+    const char *updates = qs_step_in(s, f, 2);
+    char *y = qs_step_out(s, f, 0);
+    size_t at[QSIM_MAX_RANK] = {0}, base = 0; /* base: without the axis */
+    start(s, f, p->all);
+    for (size_t k = 0; k < p->count; k++) {
+        const int64_t index = qs_index_wrap(qs_index_at(indices, p->wide, k), p->size);
+        if (index < 0) {
+            qs_index_outside(f);
+            return;
+        }
+        scatter_one(p, y + (base + (size_t)index * p->steps[p->axis]) * p->bytes,
+                    updates + k * p->bytes);
+        for (int32_t i = p->rank; i-- > 0;) {
+            const size_t step = i == p->axis ? 0 : p->steps[i];
+            base += step;
+            if (++at[i] < p->dims[i])
+                break;
+            base -= step * at[i];
+            at[i] = 0;
+        }
+    }
+}
+
+QS_COLD static scatter_params *scatter_params_of(qs_lower *l, qs_step_fn run) {
+    const qs_value *x = qs_lower_in(l, 0);
+    scatter_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return NULL;
+    p->update = reduction_of(l->node)->by_type[x->dtype < 16 ? x->dtype : 0];
+    p->bytes = qs_dtype_bytes(x->dtype);
+    p->all = qs_value_elements(x) * p->bytes;
+    l->step->run = run;
+    l->step->kernel = "scatter";
+    return p;
+}
+
+QS_COLD static int lower_scatter_elements(qs_lower *l) {
+    const qs_value *x = qs_lower_in(l, 0), *indices = qs_lower_in(l, 1);
+    const int64_t axis = qs_node_int(l->node, "axis", 0);
+    scatter_params *p = scatter_params_of(l, run_scatter_elements);
+    if (!p)
+        return QSIM_E_NOMEM;
+    size_t step = 1;
+    p->rank = x->rank;
+    p->axis = (int32_t)(axis < 0 ? axis + x->rank : axis);
+    p->wide = indices->dtype == QSIM_INT64;
+    p->size = x->dims[p->axis].size;
+    p->count = qs_value_elements(indices);
+    for (int32_t i = x->rank; i-- > 0; step *= (size_t)x->dims[i].size) {
+        p->dims[i] = (size_t)indices->dims[i].size;
+        p->steps[i] = step;
+    }
+    return QSIM_OK;
+}
+
+/* To version 11 on: Scatter is ScatterElements under its first name. */
+QS_COLD static int upgrade_scatter(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    (void)error;
+    if (to < 11)
+        return QSIM_OK;
+    g->nodes[node].op_type = "ScatterElements";
+    g->nodes[node].changed = true;
+    return QSIM_OK;
+}
+
+static const qs_attr_rule elements_attrs[] = {{"axis", QS_ATTR_INT, 9, 0},
+                                              {"reduction", QS_ATTR_STRING, 16, 0}};
+static const qs_attr_rule scatter_attrs[] = {{"axis", QS_ATTR_INT, 9, 0}};
+
+QS_OP(scatter_elements, .name = "ScatterElements", .since = 11, .min_in = 3,
+      QS_ATTRS(elements_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << 1,
+      .infer = infer_scatter_elements, .lower = lower_scatter_elements);
+QS_OP(scatter, .name = "Scatter", .since = 9, .until = 10, .min_in = 3, QS_ATTRS(scatter_attrs),
+      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .infer = infer_scatter_elements,
+      .upgrade = upgrade_scatter, .lower = lower_scatter_elements);
+
+/* ---- ScatterND ---- */
+
+/* Indices are (tuples..., k), updates (tuples..., and the axes of the data after the first k). */
+QS_COLD static int infer_scatter_nd(qs_infer *x) {
+    const qs_value *in = x->in[0], *indices = x->in[1], *updates = x->in[2];
+    const int32_t q = indices->rank;
+    int code = infer_updated(x, QS_T(QSIM_INT64));
+    if (code || in->rank < 0 || q < 0)
+        return code;
+    if (in->rank == 0 || q == 0)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
+    const int64_t k = indices->dims[q - 1].size;
+    if (k < 0)
+        return QSIM_OK;
+    if (k == 0 || k > in->rank)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "tuples of %lld indices for %d axes", (long long)k,
+                             (int)in->rank);
+    if (updates->rank < 0)
+        return QSIM_OK;
+    if (updates->rank != q - 1 + in->rank - (int32_t)k)
+        return wrong_updates(x);
+    for (int32_t i = 0; i < updates->rank; i++)
+        if (differ(updates->dims[i], i < q - 1 ? indices->dims[i] : in->dims[i - q + 1 + k]))
+            return wrong_updates(x);
+    return QSIM_OK;
+}
+
+static void run_scatter_nd(const qs_step *s, const qs_frame *f) {
+    const scatter_params *p = s->params;
+    const int64_t *tuple = qs_step_in(s, f, 1);
+    const char *u = qs_step_in(s, f, 2);
+    char *y = qs_step_out(s, f, 0);
+    const size_t k = (size_t)p->rank, block = p->steps[0], bytes = block * p->bytes;
+    start(s, f, p->all);
+    for (size_t t = 0; t < p->count; t++, tuple += k, u += bytes) {
+        size_t at = 0;
+        for (size_t i = 0; i < k; i++) {
+            const int64_t index = qs_index_wrap(tuple[i], (int64_t)p->dims[i]);
+            if (index < 0) {
+                qs_index_outside(f);
+                return;
+            }
+            at = at * p->dims[i] + (size_t)index;
+        }
+        if (p->update)
+            p->update(y + at * bytes, u, block);
+        else
+            qs_copy_element(y + at * bytes, u, bytes);
+    }
+}
+
+QS_COLD static int lower_scatter_nd(qs_lower *l) {
+    const qs_value *x = qs_lower_in(l, 0), *indices = qs_lower_in(l, 1);
+    scatter_params *p = scatter_params_of(l, run_scatter_nd);
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->rank = (int32_t)indices->dims[indices->rank - 1].size; /* the first k axes */
+    p->count = (size_t)qs_dims_product(indices->dims, 0, indices->rank - 1);
+    p->steps[0] = (size_t)qs_dims_product(x->dims, p->rank, x->rank);
+    for (int32_t i = 0; i < p->rank; i++)
+        p->dims[i] = (size_t)x->dims[i].size;
+    return QSIM_OK;
+}
+
+static const qs_attr_rule nd_attrs[] = {{"reduction", QS_ATTR_STRING, 16, 0}};
+
+QS_OP(scatter_nd, .name = "ScatterND", .since = 11, .min_in = 3, QS_ATTRS(nd_attrs),
+      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .infer = infer_scatter_nd,
+      .lower = lower_scatter_nd);

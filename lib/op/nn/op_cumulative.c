@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* CumSum and CumProd: running sums and products along one axis, in order. */
+#include "op/move/index.h"
+
+/* n rows of `inner` numbers, `step` elements from one to the next; exclusive: the first is the
+ * neutral element, and each other lacks its own. */
+typedef void (*cumulate_fn)(const void *x, void *y, size_t n, size_t inner, ptrdiff_t step,
+                            bool exclusive);
+
+#define CUMULATE(name, T, neutral, op)                                                             \
+    QS_COLD static void name(const void *vx, void *vy, size_t n, size_t inner, ptrdiff_t step,     \
+                             bool exclusive) {                                                     \
+        const T *x = vx;                                                                           \
+        T *y = vy;                                                                                 \
+        for (size_t i = 0; i < inner && n; i++)                                                    \
+            y[i] = exclusive ? (T)(neutral) : x[i];                                                \
+        for (size_t t = 1; t < n; t++, x += step, y += step)                                       \
+            for (size_t i = 0; i < inner; i++)                                                     \
+                y[(ptrdiff_t)i + step] = y[i] op x[(ptrdiff_t)i + (exclusive ? 0 : step)];         \
+    }
+
+/* Unsigned numbers serve for signed ones. */
+CUMULATE(sum_f32, float, 0, +)
+CUMULATE(sum_f64, double, 0, +)
+CUMULATE(sum_u32, uint32_t, 0, +)
+CUMULATE(sum_u64, uint64_t, 0, +)
+CUMULATE(prod_f32, float, 1, *)
+CUMULATE(prod_f64, double, 1, *)
+CUMULATE(prod_u32, uint32_t, 1, *)
+CUMULATE(prod_u64, uint64_t, 1, *)
+
+#define QS_T_CUMULATED                                                                             \
+    (QS_T_REAL | QS_T(QSIM_INT32) | QS_T(QSIM_INT64) | QS_T(QSIM_UINT32) | QS_T(QSIM_UINT64))
+
+QS_COLD static int infer_cumulative(qs_infer *x) {
+    const qs_value *in = x->in[0];
+    int64_t axis = 0;
+    bool known = false;
+    int32_t at;
+    int code = qs_infer_type(x, 0, QS_T_CUMULATED);
+    if (!code)
+        code = qs_infer_type(x, 1, QS_T_INDEX);
+    if (!code)
+        code = qs_infer_number(x, 1, &axis, &known);
+    if (!code && in->rank == 0)
+        code = qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
+    if (!code && known && in->rank > 0)
+        code = qs_infer_axis(x, axis, in->rank, &at);
+    return code ? code : qs_infer_like(x, 0, 0);
+}
+
+typedef struct cumulative_params {
+    cumulate_fn fn;
+    int32_t rank;
+    bool wide, exclusive, reverse;
+    size_t bytes;
+    int64_t dims[QSIM_MAX_RANK];
+} cumulative_params;
+
+typedef struct cumulative_job {
+    const cumulative_params *p;
+    const char *x;
+    char *y;
+    size_t count, inner, span; /* span: elements of a row that one task takes */
+} cumulative_job;
+
+static void cumulate_range(const void *arg, size_t begin, size_t end) {
+    const cumulative_job *j = arg;
+    const cumulative_params *p = j->p;
+    const size_t spans = (j->inner + j->span - 1) / j->span;
+    for (size_t r = begin; r < end; r++) {
+        const size_t first = r % spans * j->span;
+        const size_t n = j->inner - first < j->span ? j->inner - first : j->span;
+        size_t at = r / spans * j->count * j->inner + first;
+        ptrdiff_t step = (ptrdiff_t)j->inner;
+        if (p->reverse) {
+            at += (j->count - 1) * j->inner;
+            step = -step;
+        }
+        p->fn(j->x + at * p->bytes, j->y + at * p->bytes, j->count, n, step, p->exclusive);
+    }
+}
+
+static void run_cumulative(const qs_step *s, const qs_frame *f) {
+    const cumulative_params *p = s->params;
+    const int64_t axis =
+        qs_index_wrap(qs_index_at(qs_step_in(s, f, 1), p->wide, 0), (int64_t)p->rank);
+    cumulative_job j = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), 0, 1, 256};
+    size_t outer = 1;
+    if (axis < 0) {
+        qs_index_outside(f);
+        return;
+    }
+    for (int32_t i = 0; i < p->rank; i++)
+        if (i != axis)
+            *(i < axis ? &outer : &j.inner) *= (size_t)p->dims[i];
+    j.count = (size_t)p->dims[axis];
+    j.span = j.inner < j.span ? j.inner : j.span;
+    if (j.count && j.inner)
+        qs_ranges(f->ctx, outer * ((j.inner + j.span - 1) / j.span),
+                  QS_GRAIN / (j.count * j.span) + 1, cumulate_range, &j);
+}
+
+QS_COLD static int lower_cumulative(qs_lower *l) {
+    static const cumulate_fn functions[2][16] = {{[QSIM_FLOAT] = sum_f32,
+                                                  [QSIM_DOUBLE] = sum_f64,
+                                                  [QSIM_INT32] = sum_u32,
+                                                  [QSIM_INT64] = sum_u64,
+                                                  [QSIM_UINT32] = sum_u32,
+                                                  [QSIM_UINT64] = sum_u64},
+                                                 {[QSIM_FLOAT] = prod_f32,
+                                                  [QSIM_DOUBLE] = prod_f64,
+                                                  [QSIM_INT32] = prod_u32,
+                                                  [QSIM_INT64] = prod_u64,
+                                                  [QSIM_UINT32] = prod_u32,
+                                                  [QSIM_UINT64] = prod_u64}};
+    const qs_value *x = qs_lower_in(l, 0);
+    cumulative_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->fn = functions[strcmp(l->node->op_type, "CumProd") == 0][x->dtype];
+    p->rank = x->rank;
+    p->wide = qs_lower_in(l, 1)->dtype == QSIM_INT64;
+    p->exclusive = qs_node_int(l->node, "exclusive", 0) != 0;
+    p->reverse = qs_node_int(l->node, "reverse", 0) != 0;
+    p->bytes = qs_dtype_bytes(x->dtype);
+    for (int32_t i = 0; i < x->rank; i++)
+        p->dims[i] = x->dims[i].size;
+    l->step->run = run_cumulative;
+    l->step->kernel = "cumulative";
+    return QSIM_OK;
+}
+
+static const qs_attr_rule cumulative_attrs[] = {{"exclusive", QS_ATTR_INT, 11, 0},
+                                                {"reverse", QS_ATTR_INT, 11, 0}};
+
+QS_OP(cum_prod, .name = "CumProd", .since = 26, .min_in = 2, QS_ATTRS(cumulative_attrs),
+      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .infer = infer_cumulative,
+      .lower = lower_cumulative);
+QS_OP(cum_sum, .name = "CumSum", .since = 11, .min_in = 2, QS_ATTRS(cumulative_attrs),
+      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .infer = infer_cumulative,
+      .lower = lower_cumulative);

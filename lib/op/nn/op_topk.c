@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* TopK: the k greatest or smallest along an axis and their indices, best first. */
+#include "op/move/index.h"
+
+#define INPUT_K 10 /* first version whose k is an input */
+
+QS_COLD static int topk_sizes(const qs_infer *x, int32_t *axis, int64_t *k, bool *known) {
+    const qs_attr *attr = qs_node_attr(x->node, "k");
+    const int32_t rank = x->in[0]->rank;
+    int code = QSIM_OK;
+    if (x->node->version >= INPUT_K) {
+        code = qs_infer_type(x, 1, QS_T(QSIM_INT64));
+        code = code ? code : qs_infer_number(x, 1, k, known);
+    } else {
+        *known = attr != NULL;
+        *k = attr ? attr->u.i : 0;
+        if (!attr)
+            code = qs_infer_fail(x, QSIM_E_GRAPH, "attribute k is left out");
+    }
+    if (code || rank < 0)
+        return code;
+    if (rank == 0)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
+    code = qs_infer_axis(x, qs_node_int(x->node, "axis", -1), rank, axis);
+    if (code || !*known)
+        return code;
+    const int64_t size = x->in[0]->dims[*axis].size;
+    if (*k < 0 || (size >= 0 && *k > size))
+        return qs_infer_fail(x, QSIM_E_VALUE, "k is %lld for an axis of size %lld", (long long)*k,
+                             (long long)size);
+    return QSIM_OK;
+}
+
+QS_COLD static int infer_topk(qs_infer *x) {
+    const qs_value *in = x->in[0];
+    qs_dim dims[QSIM_MAX_RANK];
+    int32_t axis = 0;
+    int64_t k = -1;
+    bool known = false;
+    int code = qs_infer_type(x, 0, x->node->version < 11 ? QS_T_REAL : QS_T_ARITH);
+    if (!code)
+        code = topk_sizes(x, &axis, &k, &known);
+    for (int32_t i = 0; i < in->rank; i++)
+        dims[i] = i == axis ? (qs_dim){known ? k : -1, NULL} : in->dims[i];
+    if (!code)
+        code = qs_infer_out(x, 0, in->dtype, in->rank, dims);
+    return code ? code : qs_infer_out(x, 1, QSIM_INT64, in->rank, dims);
+}
+
+typedef struct topk_params {
+    int32_t dtype;
+    bool smallest;
+    size_t outer, count, inner, k, bytes;
+} topk_params;
+
+/* Keys are ordered as elements are: the better the element, the greater its key. */
+typedef struct ranked {
+    uint64_t key;
+    size_t index;
+} ranked;
+
+typedef struct topk_job {
+    const topk_params *p;
+    const char *x;
+    char *y;
+    int64_t *indices;
+    ranked *heaps; /* k of each row */
+} topk_job;
+
+/* The bits of a float as an integer of the same order; zeros are alike, a NaN is above all. */
+static uint64_t float_key(uint64_t bits, uint64_t sign, uint64_t infinity) {
+    if ((bits & ~sign) > infinity)
+        return UINT64_MAX;
+    if (bits == sign)
+        bits = 0;
+    return bits & sign ? ~bits & (sign - 1) : bits | sign;
+}
+
+#define SIGNED_KEY(v) ((uint64_t)(int64_t)(v) ^ (uint64_t)1 << 63)
+
+static uint64_t key_of(const char *x, int32_t dtype) {
+    uint64_t bits = 0;
+    switch (dtype) {
+    case QSIM_FLOAT: {
+        uint32_t u;
+        memcpy(&u, x, 4);
+        return float_key(u, 0x80000000u, 0x7f800000u);
+    }
+    case QSIM_DOUBLE: memcpy(&bits, x, 8); return float_key(bits, 1ull << 63, 0x7ffull << 52);
+    case QSIM_INT8:
+    case QSIM_INT16:
+    case QSIM_INT32:
+    case QSIM_INT64: return SIGNED_KEY(qs_number_at(x, dtype, 0));
+    case QSIM_UINT64: memcpy(&bits, x, 8); return bits;
+    default: return (uint64_t)qs_number_at(x, dtype, 0);
+    }
+}
+
+/* Of equal elements the one with the lower index is better. */
+static bool is_worse(const ranked *a, const ranked *b) {
+    return a->key != b->key ? a->key < b->key : a->index > b->index;
+}
+
+/* Lets heap[at] sink in a heap of n whose root is the worst. */
+static void sink(ranked *heap, size_t n, size_t at) {
+    const ranked moved = heap[at];
+    for (size_t child; (child = 2 * at + 1) < n; at = child) {
+        child += child + 1 < n && is_worse(&heap[child + 1], &heap[child]);
+        if (!is_worse(&heap[child], &moved))
+            break;
+        heap[at] = heap[child];
+    }
+    heap[at] = moved;
+}
+
+/* Leaves the k best of a row in heap, best first. */
+static void rank_row(const topk_params *p, const char *x, ranked *heap) {
+    const size_t k = p->k, step = p->inner * p->bytes;
+    for (size_t i = 0; i < p->count; i++) {
+        const uint64_t key = key_of(x + i * step, p->dtype);
+        const ranked r = {p->smallest ? ~key : key, i};
+        if (i < k) {
+            heap[i] = r;
+            for (size_t at = k / 2; i == k - 1 && at-- > 0;)
+                sink(heap, k, at);
+        } else if (r.key > heap[0].key) {
+            heap[0] = r;
+            sink(heap, k, 0);
+        }
+    }
+    for (size_t n = k; n-- > 1;) {
+        const ranked worst = heap[0];
+        heap[0] = heap[n];
+        heap[n] = worst;
+        sink(heap, n, 0);
+    }
+}
+
+static void topk_rows(const void *arg, size_t begin, size_t end) {
+    const topk_job *j = arg;
+    const topk_params *p = j->p;
+    for (size_t r = begin; r < end; r++) {
+        const size_t o = r / p->inner, i = r % p->inner;
+        const char *x = j->x + (o * p->count * p->inner + i) * p->bytes;
+        ranked *heap = j->heaps + r * p->k;
+        rank_row(p, x, heap);
+        for (size_t n = 0; n < p->k; n++) {
+            const size_t at = (o * p->k + n) * p->inner + i;
+            if (j->y)
+                qs_copy_element(j->y + at * p->bytes, x + heap[n].index * p->inner * p->bytes,
+                                p->bytes);
+            if (j->indices)
+                j->indices[at] = (int64_t)heap[n].index;
+        }
+    }
+}
+
+static void run_topk(const qs_step *s, const qs_frame *f) {
+    const topk_params *p = s->params;
+    const topk_job j = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), qs_step_out(s, f, 1),
+                        f->scratch};
+    if (p->k)
+        qs_ranges(f->ctx, p->outer * p->inner, QS_GRAIN / 8 / p->count + 1, topk_rows, &j);
+}
+
+QS_COLD static int lower_topk(qs_lower *l) {
+    const qs_value *x = qs_lower_in(l, 0);
+    qs_infer rules;
+    int32_t axis = 0;
+    int64_t k = 0;
+    bool known = false;
+    qs_lower_infer(l, &rules);
+    int code = topk_sizes(&rules, &axis, &k, &known);
+    if (!code && !known)
+        code = qs_infer_fail(&rules, QSIM_E_UNSUPPORTED, "k is not constant");
+    if (code)
+        return code;
+    topk_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->dtype = x->dtype;
+    p->smallest = qs_node_int(l->node, "largest", 1) == 0;
+    p->outer = (size_t)qs_dims_product(x->dims, 0, axis);
+    p->count = (size_t)x->dims[axis].size;
+    p->inner = (size_t)qs_dims_product(x->dims, axis + 1, x->rank);
+    p->k = (size_t)k;
+    p->bytes = qs_dtype_bytes(x->dtype);
+    if (!qs_mul(p->outer * p->inner, p->k * sizeof(ranked), &l->step->scratch))
+        return qs_infer_fail(&rules, QSIM_E_LIMIT, "larger than memory can be");
+    l->step->run = run_topk;
+    l->step->kernel = "top k";
+    return QSIM_OK;
+}
+
+QS_COLD static int upgrade_topk(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    const qs_attr *a = qs_node_attr(&g->nodes[node], "k");
+    const int64_t k = a ? a->u.i : 0;
+    if (!a || g->nodes[node].version >= INPUT_K || to < INPUT_K)
+        return QSIM_OK;
+    if (qs_node_set_ints(g, node, "k", &k, 1) != QSIM_OK)
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    return qs_upgrade_ints_to_input(g, node, "k", 1, error);
+}
+
+static const qs_attr_rule topk_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
+                                          {"k", QS_ATTR_INT, 1, 9},
+                                          {"largest", QS_ATTR_INT, 11, 0},
+                                          {"sorted", QS_ATTR_INT, 11, 0}};
+
+QS_OP(topk, .name = "TopK", .min_in = 1, .min_out = 2, .later = {{INPUT_K, 2, 2, 2}},
+      QS_ATTRS(topk_attrs), .outputs_optional = true, .traits = QS_PLAIN, .shape_inputs = 1 << 1,
+      .infer = infer_topk, .upgrade = upgrade_topk, .lower = lower_topk);
