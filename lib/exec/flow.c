@@ -197,6 +197,9 @@ static int execute_if(qs_flow_call *c) {
 
 /* ---- Loop ---- */
 
+/* A Loop whose condition never ends it is refused once it has run so often. */
+#define LOOP_LIMIT 1000000
+
 /* The trip count and the condition that a Loop begins with. */
 static void begin_loop(const qs_flow_call *c, int64_t *trips, uint8_t *go) {
     *trips = INT64_MAX;
@@ -266,10 +269,12 @@ static int execute_loop(qs_flow_call *c) {
         f->stack[i].count = 0;
     begin_loop(c, &trips, &go);
     for (int64_t t = 0; t < trips && go && !code; t++) {
-        if (qs_run_is_cancelled(c->run)) {
+        if (qs_run_is_cancelled(c->run))
             code = QSIM_E_CANCELLED;
+        else if (t == LOOP_LIMIT)
+            code = qs_flow_fail(c, QSIM_E_LIMIT, "the loop has not ended after 1000000 times");
+        if (code)
             break;
-        }
         fed[0] = single(c, 0, QSIM_INT64, &t, sizeof(t));
         fed[1] = single(c, 1, QSIM_BOOL, &go, 1);
         for (int32_t i = 0; i < states; i++)

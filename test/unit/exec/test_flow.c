@@ -208,6 +208,41 @@ static void check_loop(void) {
     end(&l);
 }
 
+/* A Loop that nothing ends is refused. */
+static void endless(proto *g) {
+    proto b = {0}, node = {0};
+    named(&b, 11, "trip");
+    named(&b, 11, "go");
+    named(&b, 11, "s");
+    proto_node(&b, "Identity", "on", "go", NULL, "more");
+    proto_node(&b, "Identity", "same", "s", NULL, "next");
+    named(&b, 12, "more");
+    named(&b, 12, "next");
+    proto_value(g, 11, "x", QSIM_FLOAT, any, 1);
+    proto_text(&node, 1, "");
+    proto_text(&node, 1, "");
+    proto_text(&node, 1, "x");
+    proto_text(&node, 2, "y");
+    proto_text(&node, 4, "Loop");
+    subgraph(&node, "body", &b);
+    proto_take(g, 1, &node);
+    proto_value(g, 12, "y", QSIM_FLOAT, any, 1);
+    proto_free(&b);
+    proto_free(&node);
+}
+
+static void check_endless(void) {
+    static const float x[] = {1};
+    const int64_t one = 1;
+    live l;
+    qsim_error e = {0};
+    CHECK_INT(begin(&l, NULL, endless, &e), QSIM_OK);
+    qsim_tensor in = floats(x, &one), out = {0};
+    CHECK_INT(qsim_run_execute(l.run, &in, 1, &out, 1, &e), QSIM_E_LIMIT);
+    CHECK(strstr(e.message, "has not ended after 1000000 times") != NULL);
+    end(&l);
+}
+
 /* What stands behind NonZero has other sizes each time; sizes seen before allocate nothing. */
 static void check_picked(void) {
     static const float x[] = {0, 1, -0.0f, 2, 3, 0, 4, 5};
@@ -312,6 +347,7 @@ static void check_memory(void) {
 int main(void) {
     check_if();
     check_loop();
+    check_endless();
     check_picked();
     check_buffers();
     check_saving();
