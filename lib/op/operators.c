@@ -13,6 +13,7 @@
     X(argmin) \
     X(averagepool) \
     X(batchnormalization) \
+    X(blackmanwindow) \
     X(cast) \
     X(ceil) \
     X(center_crop_pad) \
@@ -28,9 +29,11 @@
     X(cum_sum) \
     X(depth_to_space) \
     X(dequantize) \
+    X(dft) \
     X(div) \
     X(dropout) \
     X(dynamic_quantize) \
+    X(einsum) \
     X(equal) \
     X(erf) \
     X(exp) \
@@ -46,6 +49,8 @@
     X(greater) \
     X(greater_or_equal) \
     X(gru) \
+    X(hammingwindow) \
+    X(hannwindow) \
     X(hardsigmoid) \
     X(hardswish) \
     X(identity) \
@@ -63,6 +68,7 @@
     X(maxpool) \
     X(maxpool_1) \
     X(mean) \
+    X(melweightmatrix) \
     X(min) \
     X(mod) \
     X(ms_dequantize) \
@@ -114,6 +120,7 @@
     X(split) \
     X(sqrt) \
     X(squeeze) \
+    X(stft) \
     X(sub) \
     X(sum) \
     X(tanh) \

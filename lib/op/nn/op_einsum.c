@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Einsum: any equation over any number of operands. Every letter is an axis of a loop; letters that
+ * the result lacks are summed over, the last one fastest. A letter that an operand has twice walks
+ * along its diagonal; an axis of size 1 is repeated. Floats are summed in double, integers wrap.
+ */
+#include "op/rules.h"
+
+#define OPERANDS 16
+#define LETTERS  (52 + QSIM_MAX_RANK) /* a to z, A to Z, and the axes that the dots stand for */
+
+/* The axes of a term by letter: those of the dots count from 52. */
+typedef struct term {
+    int32_t rank;
+    int32_t letters[QSIM_MAX_RANK];
+} term;
+
+typedef struct equation {
+    int32_t operands, dots; /* the most axes that dots stand for */
+    term in[OPERANDS], out;
+    qs_dim dims[LETTERS];
+    bool used[LETTERS];
+} equation;
+
+/* A term of the text: letters, and where among them the dots are; -1: there are none. */
+typedef struct text_term {
+    int32_t count, dots_at;
+    int32_t letters[QSIM_MAX_RANK];
+} text_term;
+
+static int32_t letter_of(char c) {
+    return c >= 'a' && c <= 'z' ? c - 'a' : c >= 'A' && c <= 'Z' ? c - 'A' + 26 : -1;
+}
+
+/* Reads up to a comma, an arrow or the end; moves *at there. */
+static int read_term(const qs_infer *x, qs_span s, size_t *at, text_term *t) {
+    *t = (text_term){.dots_at = -1};
+    for (; *at < s.size; ++*at) {
+        const char c = (char)s.data[*at];
+        if (c == ',' || c == '-')
+            break;
+        if (c == ' ')
+            continue;
+        if (c == '.' && t->dots_at < 0 && s.size - *at >= 3 &&
+            memcmp(s.data + *at, "...", 3) == 0) {
+            t->dots_at = t->count;
+            *at += 2;
+            continue;
+        }
+        const int32_t letter = letter_of(c);
+        if (letter < 0)
+            return qs_infer_fail(x, QSIM_E_VALUE, "the equation has a character %d at %zu", c, *at);
+        if (t->count == QSIM_MAX_RANK)
+            return qs_infer_fail(x, QSIM_E_LIMIT, "a term has more than %d letters", QSIM_MAX_RANK);
+        t->letters[t->count++] = letter;
+    }
+    return QSIM_OK;
+}
+
+/* The term with `dots` axes in place of its dots, the last ones of all that dots stand for. */
+static int spread_dots(const qs_infer *x, const equation *e, const text_term *t, int32_t dots,
+                       term *out) {
+    if (t->count + dots > QSIM_MAX_RANK)
+        return qs_infer_fail(x, QSIM_E_LIMIT, "a term has more than %d axes", QSIM_MAX_RANK);
+    out->rank = 0;
+    for (int32_t i = 0; i <= t->count; i++) {
+        for (int32_t k = 0; i == t->dots_at && k < dots; k++)
+            out->letters[out->rank++] = 52 + e->dots - dots + k;
+        if (i < t->count)
+            out->letters[out->rank++] = t->letters[i];
+    }
+    return QSIM_OK;
+}
+
+/* Sizes of an operand's axes, joined with those of the others. */
+static int join_sizes(const qs_infer *x, equation *e, int32_t operand) {
+    const qs_value *v = x->in[operand];
+    const term *t = &e->in[operand];
+    for (int32_t i = 0; i < t->rank; i++) {
+        qs_dim *d = &e->dims[t->letters[i]];
+        const qs_dim size = v->dims[i];
+        if (!e->used[t->letters[i]] || d->size == 1) {
+            *d = size;
+        } else if (size.size > 1 || size.size == 0) {
+            if (d->size >= 0 && d->size != size.size)
+                return qs_infer_fail(
+                    x, QSIM_E_SHAPE,
+                    "axis %d of operand %d has size %lld, others of its letter %lld", (int)i,
+                    (int)operand, (long long)size.size, (long long)d->size);
+            *d = size;
+        }
+        e->used[t->letters[i]] = true;
+    }
+    return QSIM_OK;
+}
+
+/* Without an arrow: the axes of the dots, then the letters that occur once, in the order of ASCII.
+ */
+static void imply_result(const text_term *terms, int32_t count, text_term *out) {
+    int32_t times[52] = {0};
+    *out = (text_term){.dots_at = -1};
+    for (int32_t i = 0; i < count; i++) {
+        out->dots_at = terms[i].dots_at >= 0 ? 0 : out->dots_at;
+        for (int32_t k = 0; k < terms[i].count; k++)
+            times[terms[i].letters[k]]++;
+    }
+    for (int32_t i = 0; i < 52; i++) {
+        const int32_t letter = (i + 26) % 52; /* capitals come first */
+        if (times[letter] == 1 && out->count < QSIM_MAX_RANK)
+            out->letters[out->count++] = letter;
+    }
+}
+
+static int read_result(const qs_infer *x, qs_span s, size_t at, const text_term *terms,
+                       int32_t count, text_term *out) {
+    if (at == s.size) {
+        imply_result(terms, count, out);
+        return QSIM_OK;
+    }
+    if (s.size - at < 2 || s.data[at + 1] != '>')
+        return qs_infer_fail(x, QSIM_E_VALUE, "the equation has a dash that is no arrow");
+    at += 2;
+    int code = read_term(x, s, &at, out);
+    if (!code && at < s.size)
+        code = qs_infer_fail(x, QSIM_E_VALUE, "the equation goes on behind its result");
+    return code;
+}
+
+/* The result's letters are those of operands, each once. */
+static int check_result(const qs_infer *x, const equation *e) {
+    bool seen[LETTERS] = {false};
+    for (int32_t i = 0; i < e->out.rank; i++) {
+        const int32_t letter = e->out.letters[i];
+        if (seen[letter] || !e->used[letter])
+            return qs_infer_fail(x, QSIM_E_VALUE, "letter %d of the result is %s", (int)i,
+                                 seen[letter] ? "there twice" : "of no operand");
+        seen[letter] = true;
+    }
+    return QSIM_OK;
+}
+
+/* Reads a term for each operand, up to the arrow or the end. */
+static int read_terms(const qs_infer *x, qs_span s, size_t *at, text_term *terms) {
+    const int32_t count = x->node->input_count;
+    int32_t found = 0;
+    bool more = true;
+    if (count > OPERANDS)
+        return qs_infer_fail(x, QSIM_E_LIMIT, "%d operands; at most %d are possible", (int)count,
+                             OPERANDS);
+    for (; more && found < count; found++) {
+        int code = read_term(x, s, at, &terms[found]);
+        if (code)
+            return code;
+        more = *at < s.size && s.data[*at] == ',';
+        *at += more;
+    }
+    return !more && found == count
+               ? QSIM_OK
+               : qs_infer_fail(x, QSIM_E_GRAPH, "the equation has %s terms than the node inputs",
+                               more ? "more" : "fewer");
+}
+
+static int count_dots(const qs_infer *x, const text_term *terms, equation *e) {
+    e->operands = x->node->input_count;
+    for (int32_t i = 0; i < e->operands; i++) {
+        const int32_t rank = x->in[i]->rank, dots = rank - terms[i].count;
+        if (dots < 0 || (dots > 0 && terms[i].dots_at < 0))
+            return qs_infer_fail(x, QSIM_E_SHAPE, "term %d has %d letters, operand %d has rank %d",
+                                 (int)i, (int)terms[i].count, (int)i, (int)rank);
+        e->dots = terms[i].dots_at >= 0 && dots > e->dots ? dots : e->dots;
+    }
+    return QSIM_OK;
+}
+
+/* The ranks of all operands are known. */
+static int read_equation(const qs_infer *x, equation *e) {
+    const qs_attr *a = qs_node_attr(x->node, "equation");
+    text_term terms[OPERANDS], result = {0};
+    size_t at = 0;
+    memset(e, 0, sizeof(*e));
+    if (!a)
+        return qs_infer_fail(x, QSIM_E_GRAPH, "attribute equation is missing");
+    int code = read_terms(x, a->u.s, &at, terms);
+    if (!code)
+        code = read_result(x, a->u.s, at, terms, x->node->input_count, &result);
+    if (!code)
+        code = count_dots(x, terms, e);
+    for (int32_t i = 0; i < e->operands && !code; i++) {
+        code = spread_dots(x, e, &terms[i], x->in[i]->rank - terms[i].count, &e->in[i]);
+        code = code ? code : join_sizes(x, e, i);
+    }
+    if (!code)
+        code = spread_dots(x, e, &result, result.dots_at >= 0 ? e->dots : 0, &e->out);
+    return code ? code : check_result(x, e);
+}
+
+static int infer_einsum(qs_infer *x) {
+    qs_dim dims[QSIM_MAX_RANK];
+    equation e;
+    bool ranks = true;
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < x->node->input_count && i < OPERANDS && !code; i++) {
+        if (!x->in[i])
+            return qs_infer_fail(x, QSIM_E_GRAPH, "input %d is left out", (int)i);
+        code = qs_infer_type(x, i, QS_T_ARITH);
+        code = code ? code : qs_infer_same_type(x, 0, i);
+        ranks = ranks && x->in[i]->rank >= 0;
+    }
+    if (code || !ranks)
+        return code ? code : qs_infer_out(x, 0, x->in[0]->dtype, -1, NULL);
+    code = read_equation(x, &e);
+    if (code)
+        return code;
+    for (int32_t i = 0; i < e.out.rank; i++)
+        dims[i] = e.dims[e.out.letters[i]];
+    return qs_infer_out(x, 0, x->in[0]->dtype, e.out.rank, dims);
+}
+
+/* ---- steps ---- */
+
+typedef union total {
+    double real;
+    uint64_t whole;
+} total;
+
+struct einsum_params;
+typedef void (*row_fn)(const struct einsum_params *p, const void *const *x, const size_t *at,
+                       total *sum);
+
+/* Loops: first the result's axes, then those summed over; of these the last is `inner`. */
+typedef struct einsum_params {
+    int32_t operands, kept, loops, dtype;
+    size_t outputs, sums, inner;
+    row_fn row;
+    size_t dims[LETTERS];
+    size_t steps[LETTERS][OPERANDS]; /* of an operand along a loop, in elements */
+    size_t inner_steps[OPERANDS];
+} einsum_params;
+
+#define ROW(name, T, A, field)                                                                     \
+    static void row_##name(const einsum_params *p, const void *const *x, const size_t *at,         \
+                           total *sum) {                                                           \
+        for (size_t i = 0; i < p->inner; i++) {                                                    \
+            A product = (A)((const T *)x[0])[at[0] + i * p->inner_steps[0]];                       \
+            for (int32_t k = 1; k < p->operands; k++)                                              \
+                product *= (A)((const T *)x[k])[at[k] + i * p->inner_steps[k]];                    \
+            sum->field += product;                                                                 \
+        }                                                                                          \
+    }
+ROW(f32, float, double, real)
+ROW(f64, double, double, real)
+ROW(u8, uint8_t, uint64_t, whole)
+ROW(i8, int8_t, uint64_t, whole)
+ROW(u16, uint16_t, uint64_t, whole)
+ROW(i16, int16_t, uint64_t, whole)
+ROW(u32, uint32_t, uint64_t, whole)
+ROW(i32, int32_t, uint64_t, whole)
+ROW(u64, uint64_t, uint64_t, whole)
+
+static row_fn row_of(int32_t dtype) {
+    switch (dtype) {
+    case QSIM_FLOAT: return row_f32;
+    case QSIM_DOUBLE: return row_f64;
+    case QSIM_UINT8: return row_u8;
+    case QSIM_INT8: return row_i8;
+    case QSIM_UINT16: return row_u16;
+    case QSIM_INT16: return row_i16;
+    case QSIM_UINT32: return row_u32;
+    case QSIM_INT32: return row_i32;
+    default: return row_u64;
+    }
+}
+
+static void put_total(int32_t dtype, void *y, size_t i, total sum) {
+    switch (qs_dtype_bytes(dtype)) {
+    case 1: ((uint8_t *)y)[i] = (uint8_t)sum.whole; break;
+    case 2: ((uint16_t *)y)[i] = (uint16_t)sum.whole; break;
+    case 4:
+        if (dtype == QSIM_FLOAT)
+            ((float *)y)[i] = (float)sum.real;
+        else
+            ((uint32_t *)y)[i] = (uint32_t)sum.whole;
+        break;
+    default: ((total *)y)[i] = sum; break;
+    }
+}
+
+/* Adds entry `i` of loops [from, to) to where the operands are. */
+static void move_to(const einsum_params *p, size_t i, int32_t from, int32_t to, size_t *at) {
+    for (int32_t loop = to; loop-- > from; i /= p->dims[loop])
+        for (int32_t k = 0; k < p->operands; k++)
+            at[k] += i % p->dims[loop] * p->steps[loop][k];
+}
+
+typedef struct einsum_job {
+    const einsum_params *p;
+    const void *x[OPERANDS];
+    void *y;
+} einsum_job;
+
+static void einsum_range(const void *arg, size_t begin, size_t end) {
+    const einsum_job *j = arg;
+    const einsum_params *p = j->p;
+    for (size_t o = begin; o < end; o++) {
+        size_t base[OPERANDS] = {0}, at[OPERANDS];
+        total sum = p->dtype == QSIM_FLOAT || p->dtype == QSIM_DOUBLE ? (total){.real = 0}
+                                                                      : (total){.whole = 0};
+        move_to(p, o, 0, p->kept, base);
+        for (size_t i = 0; i < p->sums; i++) {
+            memcpy(at, base, sizeof(at));
+            move_to(p, i, p->kept, p->loops, at);
+            p->row(p, j->x, at, &sum);
+        }
+        put_total(p->dtype, j->y, o, sum);
+    }
+}
+
+static void run_einsum(const qs_step *s, const qs_frame *f) {
+    const einsum_params *p = s->params;
+    einsum_job j = {.p = p, .y = qs_step_out(s, f, 0)};
+    for (int32_t i = 0; i < p->operands; i++)
+        j.x[i] = qs_step_in(s, f, i);
+    const size_t work = p->sums * p->inner * (size_t)p->operands;
+    qs_ranges(f->ctx, p->outputs, 1 + QS_GRAIN / 4 / (work + 1), einsum_range, &j);
+}
+
+/* A loop over a letter: an axis of size 1 is repeated, one that comes twice is a diagonal. */
+static void add_loop(einsum_params *p, const qs_infer *x, const equation *e, int32_t letter) {
+    const int32_t loop = p->loops++;
+    p->dims[loop] = (size_t)e->dims[letter].size;
+    for (int32_t k = 0; k < e->operands; k++) {
+        size_t step = 1;
+        for (int32_t axis = e->in[k].rank; axis-- > 0;) {
+            const size_t size = (size_t)x->in[k]->dims[axis].size;
+            if (e->in[k].letters[axis] == letter && size != 1)
+                p->steps[loop][k] += step;
+            step *= size;
+        }
+    }
+}
+
+static int lower_einsum(qs_lower *l) {
+    qs_infer x;
+    equation e;
+    einsum_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    qs_lower_infer(l, &x);
+    int code = read_equation(&x, &e);
+    if (code)
+        return code;
+    for (int32_t i = 0; i < e.out.rank; i++) {
+        add_loop(p, &x, &e, e.out.letters[i]);
+        e.used[e.out.letters[i]] = false;
+    }
+    p->kept = p->loops;
+    for (int32_t letter = 0; letter < LETTERS; letter++)
+        if (e.used[letter])
+            add_loop(p, &x, &e, letter);
+    p->operands = e.operands;
+    p->dtype = x.in[0]->dtype;
+    p->row = row_of(p->dtype);
+    p->inner = p->sums = 1;
+    if (p->loops > p->kept) {
+        p->inner = p->dims[--p->loops];
+        memcpy(p->inner_steps, p->steps[p->loops], sizeof(p->inner_steps));
+    }
+    for (int32_t i = p->kept; i < p->loops; i++)
+        p->sums *= p->dims[i];
+    p->outputs = qs_value_elements(qs_lower_out(l, 0));
+    l->step->run = run_einsum;
+    l->step->kernel = "einsum";
+    return QSIM_OK;
+}
+
+static const qs_attr_rule einsum_attrs[] = {{"equation", QS_ATTR_STRING, 12, 0}};
+
+QS_OP(einsum, .name = "Einsum", .since = 12, .min_in = 1, .max_in = -1, QS_ATTRS(einsum_attrs),
+      .traits = QS_PLAIN, .infer = infer_einsum, .lower = lower_einsum);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "op/signal/fourier.h"
+
+/* cos t and sin t for t in [0, pi / 4], by their Taylor series. */
+static qs_complex short_arc(double t) {
+    const double z = t * t;
+    double c = 1, s = 1;
+    for (int i = 16; i > 0; i -= 2) {
+        s = 1 - z * s / (i * (i + 1));
+        c = 1 - z * c / (i * (i - 1));
+    }
+    return (qs_complex){c, t * s};
+}
+
+qs_complex qs_turn(size_t k, size_t n) {
+    const uint64_t eighths = (uint64_t)k * 8, octant = eighths / n;
+    const uint64_t rest = eighths % n;
+    const uint64_t part = octant % 2 ? n - rest : rest;
+    const qs_complex a = short_arc(0.78539816339744830962 * ((double)part / (double)n));
+    switch (octant) {
+    case 0: return a;
+    case 1: return (qs_complex){a.im, a.re};
+    case 2: return (qs_complex){-a.im, a.re};
+    case 3: return (qs_complex){-a.re, a.im};
+    case 4: return (qs_complex){-a.re, -a.im};
+    case 5: return (qs_complex){-a.im, -a.re};
+    case 6: return (qs_complex){a.im, -a.re};
+    default: return (qs_complex){a.re, -a.im};
+    }
+}
+
+static size_t least_factor(size_t n) {
+    for (size_t f = 2; f <= n / f; f++)
+        if (n % f == 0)
+            return f;
+    return n;
+}
+
+bool qs_fourier_make(qs_fourier *f, size_t n, qs_arena *arena) {
+    qs_complex *turns = qs_arena_alloc(arena, n, sizeof(*turns));
+    if (!turns)
+        return false;
+    for (size_t k = 0; k < n; k++)
+        turns[k] = qs_turn(k, n);
+    *f = (qs_fourier){n, 1, turns};
+    for (size_t rest = n; rest > 1; rest /= f->terms)
+        f->terms = least_factor(rest);
+    return true;
+}
+
+/* Joins `factor` transforms of length m, one after the other in y, into one. */
+static void join(const qs_fourier *f, qs_complex *y, size_t factor, size_t m, qs_complex *terms,
+                 bool inverse) {
+    const size_t stride = f->n / (factor * m);
+    for (size_t k = 0; k < m; k++) {
+        for (size_t r = 0; r < factor; r++)
+            terms[r] = y[r * m + k];
+        for (size_t q = 0; q < factor; q++) {
+            const size_t turn = (q * m + k) * stride;
+            qs_complex sum = terms[0];
+            for (size_t r = 1, at = turn; r < factor; r++) {
+                const qs_complex x = terms[r], w = f->turns[at];
+                const double im = inverse ? w.im : -w.im;
+                sum.re += x.re * w.re - x.im * im;
+                sum.im += x.re * im + x.im * w.re;
+                at = at >= f->n - turn ? at - (f->n - turn) : at + turn;
+            }
+            y[q * m + k] = sum;
+        }
+    }
+}
+
+/* A transform of length n of every `step`-th number; as deep as n has prime factors. */
+static void transform(const qs_fourier *f, const qs_complex *x, size_t step, size_t n,
+                      qs_complex *y, qs_complex *terms, bool inverse) {
+    if (n == 1) {
+        *y = *x;
+        return;
+    }
+    const size_t factor = least_factor(n), m = n / factor;
+    for (size_t r = 0; r < factor; r++)
+        transform(f, x + r * step, step * factor, m, y + r * m, terms, inverse);
+    join(f, y, factor, m, terms, inverse);
+}
+
+void qs_fourier_run(const qs_fourier *f, const qs_complex *x, qs_complex *y, qs_complex *terms,
+                    bool inverse) {
+    transform(f, x, 1, f->n, y, terms, inverse);
+}
