@@ -11,6 +11,7 @@
     X(and) \
     X(argmax) \
     X(argmin) \
+    X(attention) \
     X(averagepool) \
     X(batchnormalization) \
     X(blackmanwindow) \
@@ -75,6 +76,7 @@
     X(ms_qlinearaveragepool) \
     X(ms_qlinearglobalaveragepool) \
     X(ms_quantize) \
+    X(ms_rotary) \
     X(mul) \
     X(neg) \
     X(nms) \
@@ -105,6 +107,8 @@
     X(resize) \
     X(reverse_sequence) \
     X(rnn) \
+    X(rmsnorm) \
+    X(rotary) \
     X(round) \
     X(scan) \
     X(scatter) \
@@ -113,6 +117,7 @@
     X(shape) \
     X(sigmoid) \
     X(sign) \
+    X(simplified_layernorm) \
     X(slice) \
     X(softmax) \
     X(softplus) \
@@ -124,6 +129,7 @@
     X(sub) \
     X(sum) \
     X(tanh) \
+    X(tensorscatter) \
     X(tile) \
     X(topk) \
     X(transpose) \

@@ -2,7 +2,8 @@
 /*
  * LayerNormalization over the axes from `axis` on: y = (x - mean) / sqrt(var + epsilon) * scale +
  * bias. Both sums are trees over 16 lanes, the variance has a pass of its own, and the division is
- * one multiplication with the reciprocal, which is an output too.
+ * one multiplication with the reciprocal, which is an output too. RMSNormalization, which ONNX
+ * Runtime has as SimplifiedLayerNormalization, is the same with mean 0 and without bias.
  */
 #include "op/rules.h"
 
@@ -20,6 +21,40 @@ QS_COLD static int check_parameter(const qs_infer *x, int32_t index, int64_t cou
         return QSIM_OK;
     return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has %lld elements, expected %lld", (int)index,
                          (long long)n, (long long)count);
+}
+
+/* RMSNormalization's scale is broadcast over the normalized axes. */
+QS_COLD static int check_broadcast(const qs_infer *x, int32_t axis) {
+    const qs_value *v = x->in[0], *scale = x->in[1];
+    bool fits = scale->rank <= v->rank - axis;
+    for (int32_t i = 1; i <= scale->rank && fits; i++) {
+        const int64_t n = scale->dims[scale->rank - i].size, whole = v->dims[v->rank - i].size;
+        fits = n < 0 || n == 1 || whole < 0 || n == whole;
+    }
+    return fits ? QSIM_OK
+                : qs_infer_fail(x, QSIM_E_SHAPE,
+                                "the scale does not broadcast over the axes from %d on", (int)axis);
+}
+
+QS_COLD static int infer_rmsnorm(qs_infer *x) {
+    const qs_value *v = x->in[0];
+    const int64_t stash = qs_node_int(x->node, "stash_type", QSIM_FLOAT);
+    int32_t axis = 0;
+    qs_dim dims[QSIM_MAX_RANK];
+    int code = qs_infer_type(x, 0, QS_T_FLOAT);
+    if (!code)
+        code = qs_infer_type(x, 1, QS_T_FLOAT);
+    if (!code && stash != QSIM_FLOAT)
+        code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "stash_type is %lld", (long long)stash);
+    if (!code && v->rank >= 0)
+        code = qs_infer_axis(x, qs_node_int(x->node, "axis", -1), v->rank, &axis);
+    if (!code && v->rank >= 0 && x->in[1]->rank >= 0)
+        code = check_broadcast(x, axis);
+    for (int32_t i = 0; i < v->rank; i++)
+        dims[i] = i < axis ? v->dims[i] : (qs_dim){1, NULL};
+    if (!code)
+        code = qs_infer_like(x, 0, 0);
+    return code ? code : qs_infer_out(x, 1, QSIM_FLOAT, v->rank, dims);
 }
 
 QS_COLD static int infer_layernorm(qs_infer *x) {
@@ -51,7 +86,10 @@ typedef struct layernorm_params {
     size_t rows, count;
     float epsilon;
     bool scalar_scale, scalar_bias, simple;
-    int32_t inputs, outputs;
+    const size_t *scale_at; /* NULL, or which element of a broadcast scale each element takes */
+    /* Inputs; where the outputs mean and reciprocal are, 0: the operator has none. */
+    int32_t bias, mean, inverse;
+    bool centred; /* less the mean */
 } layernorm_params;
 
 typedef struct layernorm_job {
@@ -68,14 +106,15 @@ static void layernorm_rows(const void *arg, size_t begin, size_t end) {
     for (size_t r = begin; r < end; r++) {
         const float *x = job->x + r * n;
         float *y = job->y + r * n;
-        float mean = job->k->sum(x, 0, n) / (float)n;
+        float mean = p->centred ? job->k->sum(x, 0, n) / (float)n : 0.0f;
         float variance = job->k->sum_squares(x, mean, n) / (float)n;
         float inverse = 1.0f / sqrtf(variance + p->epsilon);
         if (p->simple)
             job->k->normalize(x, mean, inverse, job->scale, job->bias, y, n);
         else
             for (size_t i = 0; i < n; i++) {
-                float v = (x[i] - mean) * inverse * job->scale[p->scalar_scale ? 0 : i];
+                const size_t at = p->scale_at ? p->scale_at[i] : p->scalar_scale ? 0 : i;
+                float v = (x[i] - mean) * inverse * job->scale[at];
                 y[i] = job->bias ? v + job->bias[p->scalar_bias ? 0 : i] : v;
             }
         if (job->mean)
@@ -91,36 +130,82 @@ static void run_layernorm(const qs_step *s, const qs_frame *f) {
                          f->ctx->kernels->ew,
                          qs_step_in(s, f, 0),
                          qs_step_in(s, f, 1),
-                         p->inputs > 2 ? qs_step_in(s, f, 2) : NULL,
+                         p->bias ? qs_step_in(s, f, p->bias) : NULL,
                          qs_step_out(s, f, 0),
-                         p->outputs > 1 ? qs_step_out(s, f, 1) : NULL,
-                         p->outputs > 2 ? qs_step_out(s, f, 2) : NULL};
+                         p->mean ? qs_step_out(s, f, p->mean) : NULL,
+                         p->inverse ? qs_step_out(s, f, p->inverse) : NULL};
     if (p->count)
         qs_ranges(f->ctx, p->rows, QS_GRAIN / 2 / p->count + 1, layernorm_rows, &job);
 }
 
-QS_COLD static int lower_layernorm(qs_lower *l) {
-    const qs_value *x = qs_lower_in(l, 0), *bias = qs_lower_in(l, 2);
+/* Makes the parameters that both normalizations have. */
+QS_COLD static int lower_rows(qs_lower *l, layernorm_params **out, int32_t *axis) {
+    const qs_value *x = qs_lower_in(l, 0);
     qs_infer rules;
-    int32_t axis = 0;
     qs_lower_infer(l, &rules);
-    int code = qs_infer_axis(&rules, qs_node_int(l->node, "axis", -1), x->rank, &axis);
+    int code = qs_infer_axis(&rules, qs_node_int(l->node, "axis", -1), x->rank, axis);
     if (code)
         return code;
     layernorm_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    p->rows = (size_t)qs_dims_product(x->dims, 0, axis);
-    p->count = (size_t)qs_dims_product(x->dims, axis, x->rank);
+    p->rows = (size_t)qs_dims_product(x->dims, 0, *axis);
+    p->count = (size_t)qs_dims_product(x->dims, *axis, x->rank);
     p->epsilon = qs_node_float(l->node, "epsilon", 1e-5f);
     p->scalar_scale = qs_value_elements(qs_lower_in(l, 1)) == 1;
+    l->step->run = run_layernorm;
+    *out = p;
+    return QSIM_OK;
+}
+
+QS_COLD static int lower_layernorm(qs_lower *l) {
+    const qs_value *bias = qs_lower_in(l, 2);
+    layernorm_params *p;
+    int32_t axis;
+    int code = lower_rows(l, &p, &axis);
+    if (code)
+        return code;
     p->scalar_bias = bias && qs_value_elements(bias) == 1;
     p->simple = p->count == 1 || (!p->scalar_scale && !p->scalar_bias);
-    p->inputs = l->node->input_count;
-    p->outputs = l->node->output_count;
-    l->step->run = run_layernorm;
+    p->bias = bias ? 2 : 0;
+    p->mean = qs_lower_out(l, 1) ? 1 : 0;
+    p->inverse = qs_lower_out(l, 2) ? 2 : 0;
+    p->centred = true;
     l->step->kernel = "layer normalization";
     return QSIM_OK;
+}
+
+/* Where a scale neither whole nor a scalar is read. */
+QS_COLD static int place_scale(qs_lower *l, layernorm_params *p, int32_t axis) {
+    const qs_value *x = qs_lower_in(l, 0), *scale = qs_lower_in(l, 1);
+    size_t *at = qs_arena_alloc(l->arena, p->count ? p->count : 1, sizeof(*at));
+    if (!at)
+        return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    for (size_t i = 0; i < p->count; i++) {
+        size_t rest = i, step = 1;
+        for (int32_t k = 1; k <= scale->rank && k <= x->rank - axis; k++) {
+            const size_t whole = (size_t)x->dims[x->rank - k].size;
+            const size_t n = (size_t)scale->dims[scale->rank - k].size;
+            at[i] += n == 1 ? 0 : rest % whole * step;
+            rest /= whole;
+            step *= n;
+        }
+    }
+    p->scale_at = at;
+    return QSIM_OK;
+}
+
+QS_COLD static int lower_rmsnorm(qs_lower *l) {
+    layernorm_params *p;
+    int32_t axis;
+    int code = lower_rows(l, &p, &axis);
+    if (code)
+        return code;
+    const size_t scales = qs_value_elements(qs_lower_in(l, 1));
+    p->simple = scales == p->count;
+    p->inverse = qs_lower_out(l, 1) ? 1 : 0;
+    l->step->kernel = "rms normalization";
+    return p->simple || p->scalar_scale ? QSIM_OK : place_scale(l, p, axis);
 }
 
 static const qs_attr_rule layernorm_attrs[] = {{"axis", QS_ATTR_INT, 17, 0},
@@ -130,3 +215,13 @@ static const qs_attr_rule layernorm_attrs[] = {{"axis", QS_ATTR_INT, 17, 0},
 QS_OP(layernorm, .name = "LayerNormalization", .since = 17, .min_in = 2, .max_in = 3, .max_out = 3,
       QS_ATTRS(layernorm_attrs), .traits = QS_PLAIN, .infer = infer_layernorm,
       .lower = lower_layernorm);
+
+static const qs_attr_rule rmsnorm_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
+                                             {"epsilon", QS_ATTR_FLOAT, 1, 0},
+                                             {"stash_type", QS_ATTR_INT, 1, 0}};
+
+QS_OP(rmsnorm, .name = "RMSNormalization", .since = 23, .min_in = 2, QS_ATTRS(rmsnorm_attrs),
+      .traits = QS_PLAIN, .infer = infer_rmsnorm, .lower = lower_rmsnorm);
+/* ONNX Runtime's name of it, in the domain of ONNX all the same. */
+QS_OP(simplified_layernorm, .name = "SimplifiedLayerNormalization", .min_in = 2, .max_out = 2,
+      QS_ATTRS(rmsnorm_attrs), .traits = QS_PLAIN, .infer = infer_rmsnorm, .lower = lower_rmsnorm);

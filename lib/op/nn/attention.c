@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+#include "op/nn/attention.h"
+
+#include <math.h>
+
+#include "base/ctx.h"
+#include "base/slices.h"
+#include "kernel/elementary.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
+#include "op/nn/reduce.h"
+
+/* Queries of a block: a multiple of every tile's rows. */
+#define BLOCK_ROWS ((size_t)48)
+/* Floats that a kernel may read behind a row. */
+#define SLACK ((size_t)16)
+
+typedef struct job {
+    const qs_attention *a;
+    const qs_attention_data *d;
+    const qsim_ctx *ctx;
+} job;
+
+/* A slice's memory. */
+typedef struct room {
+    float *k, *v, *scores, *bias;
+} room;
+
+static room room_of(const job *j, size_t slice) {
+    const qs_attention *a = j->a;
+    room r;
+    r.k = j->d->scratch + slice * a->slice_floats;
+    r.v = r.k + a->k_floats;
+    r.scores = r.v + a->v_floats;
+    r.bias = r.scores + a->score_floats;
+    return r;
+}
+
+/* ---- one row of scores ---- */
+
+/* The keys [begin, end) that a query at `position` may see. */
+static void visible(const qs_attention *a, int64_t position, int64_t used, int64_t *begin,
+                    int64_t *end) {
+    *begin = a->left >= 0 && position - a->left > 0 ? position - a->left : 0;
+    *end = used;
+    if (a->causal && position + 1 < *end)
+        *end = position + 1;
+    if (a->right >= 0 && position + a->right + 1 < *end)
+        *end = position + a->right + 1;
+    if (*end < *begin)
+        *end = *begin;
+}
+
+/* Adds the mask to [begin, end); false if that leaves no key. */
+static bool add_mask(const qs_attention *a, const void *mask, float *s, size_t begin, size_t end) {
+    bool any = false;
+    for (size_t k = begin; k < end; k++) {
+        float bias = -INFINITY;
+        if (k < a->mask_keys)
+            bias = a->mask_kind == QS_MASK_FLOAT     ? ((const float *)mask)[k]
+                   : ((const uint8_t *)mask)[k] != 0 ? 0.0f
+                                                     : -INFINITY;
+        s[k] += bias;
+        any = any || bias != -INFINITY;
+    }
+    return any;
+}
+
+/* The same sums in double: in order, without lanes. */
+static void softmax_precise(float *s, size_t n, bool further, float sink) {
+    double top = further ? (double)sink : (double)s[0], sum;
+    for (size_t i = 0; i < n; i++)
+        top = (double)s[i] > top ? (double)s[i] : top;
+    sum = further ? qk_exp64((double)sink - top) : 0.0;
+    for (size_t i = 0; i < n; i++)
+        sum += qk_exp64((double)s[i] - top);
+    for (size_t i = 0; i < n; i++)
+        s[i] = (float)(qk_exp64((double)s[i] - top) / sum);
+}
+
+/* With one score more, whose share is left out. */
+static void softmax_smooth(const qk_ew *k, float *s, size_t n, float sink) {
+    const float most = k->greatest(s, n), top = most > sink ? most : sink;
+    float share;
+    k->exp_shifted(&sink, top, &share, 1);
+    k->exp_shifted(s, top, s, n);
+    k->divide(s, k->sum(s, 0, n) + share, s, n);
+}
+
+static void softmax(const job *j, size_t head, float *s, size_t n) {
+    const qs_attention *a = j->a;
+    const float sink = a->smooth && j->d->sinks ? j->d->sinks[head] : 0.0f;
+    if (a->precise)
+        softmax_precise(s, n, a->smooth, sink);
+    else if (a->smooth)
+        softmax_smooth(j->ctx->kernels->ew, s, n, sink);
+    else
+        qs_softmax_row(j->ctx, s, s, n);
+}
+
+typedef struct place {
+    size_t batch, head, query;
+} place;
+
+static void show(const job *j, const place *at, int32_t what, const float *s) {
+    const qs_attention *a = j->a;
+    if (what != a->show)
+        return;
+    const size_t row = (at->batch * a->heads + at->head) * a->queries + at->query;
+    memcpy(j->d->shown + row * a->keys, s, a->keys * sizeof(*s));
+}
+
+/* From products to shares: n of them, which are all keys if any are shown. */
+static void finish_row(const job *j, const place *at, float *s, size_t n) {
+    const qs_attention *a = j->a;
+    const qs_attention_keys *of = &j->d->of[at->batch];
+    const qk_ew *k = j->ctx->kernels->ew;
+    int64_t begin, end;
+    for (size_t i = 0; i < n; i++)
+        s[i] *= a->scale;
+    show(j, at, QS_SHOW_PRODUCT, s);
+    if (a->cap > 0) {
+        k->divide(s, a->cap, s, n);
+        k->tanh(s, s, n);
+        for (size_t i = 0; i < n; i++)
+            s[i] *= a->cap;
+    }
+    show(j, at, QS_SHOW_CAPPED, s);
+    visible(a, of->first + (int64_t)at->query, of->used, &begin, &end);
+    for (size_t i = 0; i < n; i++)
+        if (i < (size_t)begin || i >= (size_t)end)
+            s[i] = -INFINITY;
+    bool any = begin < end;
+    if (any && a->mask_kind != QS_MASK_NONE) {
+        const size_t row =
+            at->batch * a->mask.batch + at->head * a->mask.head + at->query * a->mask.row;
+        const size_t bytes = a->mask_kind == QS_MASK_FLOAT ? sizeof(float) : 1;
+        any = add_mask(a, (const char *)j->d->mask + row * bytes, s, (size_t)begin, (size_t)end);
+    }
+    show(j, at, QS_SHOW_MASKED, s);
+    if (any)
+        softmax(j, at->head, s, n);
+    else
+        memset(s, 0, n * sizeof(*s));
+    show(j, at, QS_SHOW_SOFTMAX, s);
+}
+
+/* ---- products ---- */
+
+static void multiply(const job *j, const qk_gemm_f32 *shape) {
+    qk_gemm_f32 g = *shape;
+    const ptrdiff_t segment = 0;
+    g.seg = &segment;
+    g.segs = 1;
+    g.lo = -INFINITY;
+    g.hi = INFINITY;
+    if (g.k && g.cols && g.rows)
+        j->a->kernels->gemm(&g);
+    else
+        for (size_t r = 0; r < g.rows && g.cols; r++)
+            memset(g.c + r * g.ldc, 0, g.cols * sizeof(*g.c));
+}
+
+/* Queries from at->query on: n scores each, `used` of which meet values. */
+static void attend_block(const job *j, const room *m, place at, size_t rows, size_t n,
+                         size_t used) {
+    const qs_attention *a = j->a;
+    const qk_gemm_f32 scores = {.a = j->d->q + at.batch * a->q.batch + at.head * a->q.head +
+                                     at.query * a->q.row,
+                                .row = a->q_row,
+                                .rows = rows,
+                                .k = a->width,
+                                .b = m->k,
+                                .bias = m->bias,
+                                .cols = n,
+                                .c = m->scores,
+                                .ldc = a->keys};
+    multiply(j, &scores);
+    for (size_t r = 0; r < rows; r++) {
+        const place row = {at.batch, at.head, at.query + r};
+        finish_row(j, &row, m->scores + r * a->keys, n);
+    }
+    const qk_gemm_f32 values = {.a = m->scores,
+                                .row = a->score_row,
+                                .rows = rows,
+                                .k = used,
+                                .b = m->v,
+                                .bias = m->bias,
+                                .cols = a->v_width,
+                                .c = j->d->y + at.batch * a->y.batch + at.head * a->y.head +
+                                     at.query * a->y.row,
+                                .ldc = a->y.row};
+    multiply(j, &values);
+}
+
+/* All query heads of one key head. Keys that are not used are never read, unless shown. */
+static void attend_head(const job *j, const room *m, size_t batch, size_t kv_head) {
+    const qs_attention *a = j->a;
+    const size_t group = a->heads / a->kv_heads, used = (size_t)j->d->of[batch].used;
+    const size_t n = a->show == QS_SHOW_NONE ? used : a->keys;
+    const qk_pack_source k = {j->d->k + batch * a->k.batch + kv_head * a->k.head, 1, 1, 0,
+                              (ptrdiff_t)a->k.row};
+    const qk_pack_source v = {j->d->v + batch * a->v.batch + kv_head * a->v.head, 1,
+                              (ptrdiff_t)a->v.row, 0, 1};
+    if (n && a->width)
+        qk_pack_f32(m->k, a->kernels->panel, a->width, n, &k);
+    if (used && a->v_width)
+        qk_pack_f32(m->v, a->kernels->panel, used, a->v_width, &v);
+    for (size_t h = 0; h < group; h++)
+        for (size_t q = 0; q < a->queries; q += a->rows) {
+            const size_t rest = a->queries - q;
+            const place at = {batch, kv_head * group + h, q};
+            attend_block(j, m, at, rest < a->rows ? rest : a->rows, n, used);
+        }
+}
+
+static void attend_slice(void *arg, size_t slice) {
+    const job *j = arg;
+    const qs_attention *a = j->a;
+    const size_t items = a->batches * a->kv_heads;
+    const room m = room_of(j, slice);
+    for (size_t i = 0; i < a->bias_floats; i++)
+        m.bias[i] = -0.0f;
+    const size_t end = qs_slice_begin(items, a->slices, slice + 1);
+    for (size_t i = qs_slice_begin(items, a->slices, slice); i < end; i++)
+        attend_head(j, &m, i / a->kv_heads, i % a->kv_heads);
+}
+
+void qs_attention_run(const qsim_ctx *ctx, const qs_attention *a, const qs_attention_data *data) {
+    job j = {a, data, ctx};
+    if (a->batches && a->kv_heads && a->queries)
+        qs_parallel(ctx, a->slices, attend_slice, &j);
+}
+
+/* ---- planning ---- */
+
+static int too_large(qs_lower *l) {
+    return qs_fail(l->error, QSIM_E_LIMIT, "an attention is too large");
+}
+
+static int plan_rows(qs_lower *l, qs_attention *a) {
+    a->rows = a->queries < BLOCK_ROWS ? a->queries : BLOCK_ROWS;
+    a->q_row = qs_arena_alloc(l->arena, 2 * a->rows + 1, sizeof(*a->q_row));
+    if (!a->q_row)
+        return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    a->score_row = a->q_row + a->rows;
+    for (size_t i = 0; i < a->rows; i++) {
+        a->q_row[i] = (ptrdiff_t)(i * a->q.row);
+        a->score_row[i] = (ptrdiff_t)(i * a->keys);
+    }
+    return QSIM_OK;
+}
+
+int qs_attention_plan(qs_lower *l, qs_attention *a, size_t *bytes) {
+    const double macs = (double)a->batches * (double)a->heads * (double)a->queries *
+                        (double)a->keys * (double)(a->width + a->v_width);
+    a->kernels = l->ctx->kernels->f32;
+    int code = plan_rows(l, a);
+    if (code)
+        return code;
+    if (!qk_pack_f32_size(a->kernels->panel, a->width, a->keys, &a->k_floats) ||
+        !qk_pack_f32_size(a->kernels->panel, a->keys, a->v_width, &a->v_floats) ||
+        !qs_mul(a->rows, a->keys, &a->score_floats) || a->k_floats > SIZE_MAX / 64 ||
+        a->v_floats > SIZE_MAX / 64 || a->score_floats > SIZE_MAX / 64)
+        return too_large(l);
+    a->k_floats = qs_align(a->k_floats, 16);
+    a->v_floats = qs_align(a->v_floats, 16);
+    a->score_floats = qs_align(a->score_floats + SLACK, 16);
+    a->bias_floats = qs_align(a->keys > a->v_width ? a->keys : a->v_width, 64);
+    a->slice_floats = a->k_floats + a->v_floats + a->score_floats + a->bias_floats;
+    a->slices = qs_slice_count(l->ctx, a->batches * a->kv_heads, macs / QS_MACS_F32);
+    l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
+    if (!qs_mul(a->slice_floats, a->slices, bytes) || !qs_mul(*bytes, sizeof(float), bytes))
+        return too_large(l);
+    return QSIM_OK;
+}
+
+/* ---- caches ---- */
+
+typedef struct join {
+    const qs_cache *c;
+    const float *past, *fresh;
+    float *to;
+} join;
+
+static void join_heads(const void *arg, size_t begin, size_t end) {
+    const join *j = arg;
+    const qs_cache *c = j->c;
+    const size_t old = c->past * c->width;
+    const ptrdiff_t row = (ptrdiff_t)(c->width * sizeof(float));
+    for (size_t i = begin; i < end; i++) {
+        float *to = j->to + i * (c->past + c->fresh) * c->width;
+        const float *fresh = j->fresh + i / c->heads * c->from.batch + i % c->heads * c->from.head;
+        if (old)
+            memcpy(to, j->past + i * old, old * sizeof(*to));
+        qs_copy_rows(fresh, (ptrdiff_t)(c->from.row * sizeof(float)), to + old, row, (size_t)row,
+                     c->fresh);
+    }
+}
+
+void qs_cache_join(const qsim_ctx *ctx, const qs_cache *c, const float *past, const float *fresh,
+                   float *to) {
+    const join j = {c, past, fresh, to};
+    qs_ranges(ctx, c->batches * c->heads, QS_GRAIN / ((c->past + c->fresh) * c->width + 1) + 1,
+              join_heads, &j);
+}
+
+qs_heads qs_heads_dense(size_t heads, size_t rows, size_t width) {
+    return (qs_heads){heads * rows * width, rows * width, width};
+}
+
+qs_heads qs_heads_packed(size_t heads, size_t rows, size_t width) {
+    return (qs_heads){rows * heads * width, width, heads * width};
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scaled dot product attention, what ONNX's and ONNX Runtime's operators are lowered to. For each
+ * batch, head and query at position p, and each key j:
+ *
+ *     score = scale * sum(q k); score = cap * tanh(score / cap); score += mask
+ *     y = sum over j of softmax(score) * v
+ *
+ * with the sums in order, each step a fused multiply-add, and the softmax as in reduce.h. A key
+ * takes part if it is among the batch's used ones, inside the window around p and, with `causal`,
+ * not after it. A query without any such key, or whose mask is -inf at all of them, gives zeros.
+ */
+#ifndef QS_ATTENTION_H
+#define QS_ATTENTION_H
+
+#include "kernel/f32.h"
+#include "op/rules.h"
+
+/* Steps in elements. */
+typedef struct qs_heads {
+    size_t batch, head, row;
+} qs_heads;
+
+enum { QS_MASK_NONE, QS_MASK_BOOL, QS_MASK_FLOAT };
+
+/* What a further output shows of the scores; numbers as ONNX's qk_matmul_output_mode has them. */
+enum { QS_SHOW_NONE = -1, QS_SHOW_PRODUCT, QS_SHOW_CAPPED, QS_SHOW_MASKED, QS_SHOW_SOFTMAX };
+
+typedef struct qs_attention {
+    size_t batches, heads, kv_heads, queries, keys, width, v_width;
+    qs_heads q, k, v, y, mask;
+    int32_t mask_kind;
+    size_t mask_keys; /* beyond so many the mask is -inf */
+    float scale, cap; /* cap 0: none */
+    bool causal;
+    bool precise;        /* the softmax in double */
+    bool smooth;         /* a further score, 0 or the head's sink, that no value belongs to */
+    int64_t left, right; /* of the window: keys before and after the query's; -1: all */
+    int32_t show;
+
+    /* Set by qs_attention_plan. */
+    const qk_f32 *kernels;
+    size_t rows, k_floats, v_floats, score_floats, bias_floats, slices, slice_floats;
+    ptrdiff_t *q_row, *score_row;
+} qs_attention;
+
+/* Position of a batch's first query, and how many of its keys are used. */
+typedef struct qs_attention_keys {
+    int64_t first, used;
+} qs_attention_keys;
+
+typedef struct qs_attention_data {
+    const float *q, *k, *v; /* after a row of q up to 64 bytes may be read */
+    const void *mask;
+    const float *sinks; /* of each head, with `smooth`; NULL: 0 */
+    const qs_attention_keys *of;
+    float *y, *shown; /* shown: (batch, head, query, key), dense */
+    float *scratch;   /* 64-byte aligned */
+} qs_attention_data;
+
+/* Completes a plan; *bytes is what the step needs as scratch, a multiple of 64. */
+int qs_attention_plan(qs_lower *l, qs_attention *a, size_t *bytes);
+void qs_attention_run(const qsim_ctx *ctx, const qs_attention *a, const qs_attention_data *data);
+
+/* A cache's rows (batch, head, entry): `past` ones, then fresh ones that lie as `from` says. */
+typedef struct qs_cache {
+    size_t batches, heads, past, fresh, width;
+    qs_heads from;
+} qs_cache;
+
+void qs_cache_join(const qsim_ctx *ctx, const qs_cache *c, const float *past, const float *fresh,
+                   float *to);
+
+/* Steps of (batch, head, row, width), dense, and of (batch, row, head * width). */
+qs_heads qs_heads_dense(size_t heads, size_t rows, size_t width);
+qs_heads qs_heads_packed(size_t heads, size_t rows, size_t width);
+
+#endif

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Attention of ONNX, from opset 23 on. Inputs: query, key, value, mask, past key, past value, used
+ * keys of each batch. Outputs: result, present key, present value, scores. Heads lie apart (batch,
+ * heads, sequence, size) or side by side (batch, sequence, heads * size).
+ *
+ * The scale is multiplied to the products, where ONNX's function multiplies its root to both
+ * factors. Query i is at position i + past; without past keys, but with counts of used ones, at i +
+ * used - queries: causality and windows are about these.
+ */
+#include "op/nn/attention.h"
+
+#include <math.h>
+
+enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, USED };
+enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };
+
+/* Sizes; -1: unknown. */
+typedef struct form {
+    bool packed;
+    int64_t batches, heads, kv_heads, queries, fresh, past, keys, width, v_width;
+} form;
+
+/* Joins what is known of a size twice. */
+static int meet(const qs_infer *x, int64_t *size, int64_t other, const char *what) {
+    if (*size >= 0 && other >= 0 && *size != other)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "%s: %lld and %lld", what, (long long)*size,
+                             (long long)other);
+    if (*size < 0)
+        *size = other;
+    return QSIM_OK;
+}
+
+/* Size of one of `heads` heads side by side. */
+static int divide(const qs_infer *x, int64_t whole, int64_t heads, int64_t *size) {
+    *size = whole < 0 ? -1 : whole / heads;
+    if (whole >= 0 && whole % heads)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "%lld numbers are not %lld heads", (long long)whole,
+                             (long long)heads);
+    return QSIM_OK;
+}
+
+static int packed_sizes(const qs_infer *x, form *f) {
+    const qs_dim *q = x->in[Q]->dims, *k = x->in[K]->dims, *v = x->in[V]->dims;
+    int64_t key_width = -1;
+    if (f->heads <= 0 || f->kv_heads <= 0)
+        return qs_infer_fail(x, QSIM_E_VALUE, "q_num_heads is %lld, kv_num_heads %lld",
+                             (long long)f->heads, (long long)f->kv_heads);
+    f->queries = q[1].size;
+    f->fresh = k[1].size;
+    int code = divide(x, q[2].size, f->heads, &f->width);
+    if (!code)
+        code = divide(x, k[2].size, f->kv_heads, &key_width);
+    if (!code)
+        code = divide(x, v[2].size, f->kv_heads, &f->v_width);
+    if (!code)
+        code = meet(x, &f->width, key_width, "sizes of heads of query and key");
+    return code ? code : meet(x, &f->fresh, v[1].size, "keys and values");
+}
+
+static int split_sizes(const qs_infer *x, form *f) {
+    const qs_dim *q = x->in[Q]->dims, *k = x->in[K]->dims, *v = x->in[V]->dims;
+    f->queries = q[2].size;
+    f->fresh = k[2].size;
+    f->width = q[3].size;
+    f->v_width = v[3].size;
+    int code = meet(x, &f->heads, q[1].size, "q_num_heads and heads of the query");
+    if (!code)
+        code = meet(x, &f->kv_heads, k[1].size, "kv_num_heads and heads of the key");
+    if (!code)
+        code = meet(x, &f->kv_heads, v[1].size, "heads of key and value");
+    if (!code)
+        code = meet(x, &f->width, k[3].size, "sizes of heads of query and key");
+    return code ? code : meet(x, &f->fresh, v[2].size, "keys and values");
+}
+
+/* A past key or value: (batch, heads, past, size). */
+static int meet_past(const qs_infer *x, int32_t index, form *f) {
+    const qs_value *v = qs_infer_in(x, index);
+    if (!v || v->rank < 0)
+        return QSIM_OK;
+    if (v->rank != 4)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, not 4", (int)index,
+                             (int)v->rank);
+    int code = meet(x, &f->batches, v->dims[0].size, "batches of query and cache");
+    if (!code)
+        code = meet(x, &f->kv_heads, v->dims[1].size, "heads of key and cache");
+    if (!code)
+        code = meet(x, &f->past, v->dims[2].size, "past keys and values");
+    return code ? code
+                : meet(x, index == PAST_KEY ? &f->width : &f->v_width, v->dims[3].size,
+                       "sizes of heads and of the cache's");
+}
+
+/* Whether the mask broadcasts to (batch, heads, queries, keys), its last axis possibly shorter. */
+static int check_mask(const qs_infer *x, const form *f) {
+    const qs_value *m = qs_infer_in(x, MASK);
+    const int64_t whole[4] = {f->batches, f->heads, f->queries, f->keys};
+    if (!m || m->rank < 0)
+        return QSIM_OK;
+    bool fits = m->rank >= 1 && m->rank <= 4;
+    for (int32_t i = 0; i < m->rank && fits; i++) {
+        const int64_t size = m->dims[i].size, of = whole[4 - m->rank + i];
+        fits = size < 0 || of < 0 || (i == m->rank - 1 ? size <= of : size == of || size == 1);
+    }
+    return fits ? QSIM_OK
+                : qs_infer_fail(x, QSIM_E_SHAPE,
+                                "the mask does not broadcast to %lld x %lld x %lld x %lld",
+                                (long long)whole[0], (long long)whole[1], (long long)whole[2],
+                                (long long)whole[3]);
+}
+
+static int check_used(const qs_infer *x, const form *f) {
+    const qs_value *v = qs_infer_in(x, USED);
+    if (!v || v->rank < 0)
+        return QSIM_OK;
+    int64_t count = v->rank == 1 ? v->dims[0].size : 0;
+    if (v->rank != 1)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, not 1", USED, (int)v->rank);
+    return meet(x, &count, f->batches, "counts of keys and batches");
+}
+
+static int read_form(const qs_infer *x, form *f) {
+    const qs_value *q = x->in[Q], *k = x->in[K], *v = x->in[V];
+    *f = (form){.packed = q->rank == 3,
+                .batches = q->dims[0].size,
+                .heads = qs_node_int(x->node, "q_num_heads", -1),
+                .kv_heads = qs_node_int(x->node, "kv_num_heads", -1),
+                .past = qs_infer_in(x, PAST_KEY) ? -1 : 0};
+    int code = f->packed ? packed_sizes(x, f) : split_sizes(x, f);
+    if (!code)
+        code = meet(x, &f->batches, k->dims[0].size, "batches of query and key");
+    if (!code)
+        code = meet(x, &f->batches, v->dims[0].size, "batches of query and value");
+    for (int32_t i = PAST_KEY; i <= PAST_VALUE && !code; i++)
+        code = meet_past(x, i, f);
+    if (!code && f->heads >= 0 && f->kv_heads >= 0 &&
+        (f->kv_heads == 0 ? f->heads != 0 : f->heads % f->kv_heads != 0))
+        return qs_infer_fail(x, QSIM_E_SHAPE, "%lld heads share %lld key heads",
+                             (long long)f->heads, (long long)f->kv_heads);
+    f->keys = f->past < 0 || f->fresh < 0 ? -1 : f->past + f->fresh;
+    if (!code)
+        code = check_mask(x, f);
+    return code ? code : check_used(x, f);
+}
+
+static int check_attributes(const qs_infer *x) {
+    const qs_node *n = x->node;
+    const int64_t mode = qs_node_int(n, "qk_matmul_output_mode", 0);
+    const int64_t type = qs_node_int(n, "softmax_precision", QSIM_FLOAT);
+    const int64_t left = qs_node_int(n, "left_window_size", -1);
+    const int64_t right = qs_node_int(n, "right_window_size", -1);
+    const float cap = qs_node_float(n, "softcap", 0), scale = qs_node_float(n, "scale", 1);
+    if (mode < QS_SHOW_PRODUCT || mode > QS_SHOW_SOFTMAX)
+        return qs_infer_fail(x, QSIM_E_VALUE, "qk_matmul_output_mode is %lld", (long long)mode);
+    if (type != QSIM_FLOAT && type != QSIM_DOUBLE && type != QSIM_FLOAT16 && type != QSIM_BFLOAT16)
+        return qs_infer_fail(x, QSIM_E_VALUE, "softmax_precision is %lld", (long long)type);
+    if (left < -1 || right < -1)
+        return qs_infer_fail(x, QSIM_E_VALUE, "windows of %lld and %lld keys", (long long)left,
+                             (long long)right);
+    if (!(cap >= 0 && cap < INFINITY) || !(fabsf(scale) < INFINITY))
+        return qs_infer_fail(x, QSIM_E_VALUE, "softcap is %g, scale %g", (double)cap,
+                             (double)scale);
+    if (!qs_infer_in(x, PAST_KEY) != !qs_infer_in(x, PAST_VALUE))
+        return qs_infer_fail(x, QSIM_E_VALUE, "of past key and past value one is missing");
+    return QSIM_OK;
+}
+
+static int check_types(const qs_infer *x) {
+    static const uint32_t types[] = {
+        QS_T_FLOAT, QS_T_FLOAT, QS_T_FLOAT,      QS_T_FLOAT | QS_T(QSIM_BOOL),
+        QS_T_FLOAT, QS_T_FLOAT, QS_T(QSIM_INT64)};
+    const int32_t rank = x->in[Q]->rank;
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < (int32_t)QS_COUNT(types) && !code; i++)
+        code = qs_infer_in(x, i) ? qs_infer_type(x, i, types[i]) : QSIM_OK;
+    for (int32_t i = 0; i < 3 && !code; i++)
+        if (x->in[i]->rank >= 0 &&
+            ((x->in[i]->rank != 3 && x->in[i]->rank != 4) || (rank >= 0 && x->in[i]->rank != rank)))
+            return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, input 0 has %d", (int)i,
+                                 (int)x->in[i]->rank, (int)rank);
+    return code;
+}
+
+static int give_unknown(const qs_infer *x) {
+    int code = qs_infer_out(x, Y, QSIM_FLOAT, -1, NULL);
+    for (int32_t i = PRESENT_KEY; i <= SCORES && !code; i++)
+        code = qs_infer_out(x, i, QSIM_FLOAT, -1, NULL);
+    return code;
+}
+
+static int infer_attention(qs_infer *x) {
+    form f;
+    int code = check_types(x);
+    if (!code)
+        code = check_attributes(x);
+    if (!code && (x->in[Q]->rank < 0 || x->in[K]->rank < 0 || x->in[V]->rank < 0))
+        return give_unknown(x);
+    if (!code)
+        code = read_form(x, &f);
+    if (code)
+        return code;
+    const qs_dim batch = {f.batches, x->in[Q]->dims[0].symbol}, heads = {f.heads, NULL};
+    const qs_dim queries = x->in[Q]->dims[f.packed ? 1 : 2], keys = {f.keys, NULL};
+    const qs_dim kv = {f.kv_heads, NULL};
+    const int64_t all = f.heads < 0 || f.v_width < 0 ? -1 : f.heads * f.v_width;
+    const qs_dim packed[3] = {batch, queries, {all, NULL}};
+    const qs_dim split[4] = {batch, heads, queries, {f.v_width, NULL}};
+    code = qs_infer_out(x, Y, QSIM_FLOAT, f.packed ? 3 : 4, f.packed ? packed : split);
+    if (!code)
+        code = qs_infer_out(x, PRESENT_KEY, QSIM_FLOAT, 4,
+                            (const qs_dim[]){batch, kv, keys, {f.width, NULL}});
+    if (!code)
+        code = qs_infer_out(x, PRESENT_VALUE, QSIM_FLOAT, 4,
+                            (const qs_dim[]){batch, kv, keys, {f.v_width, NULL}});
+    return code ? code
+                : qs_infer_out(x, SCORES, QSIM_FLOAT, 4,
+                               (const qs_dim[]){batch, heads, queries, keys});
+}
+
+/* ---- the step ---- */
+
+typedef struct attention_params {
+    qs_attention a;
+    qs_cache key, value;
+    bool joined[2];   /* keys, values: read from the present cache */
+    size_t room[2];   /* bytes of a cache that is no output */
+    size_t keys_room; /* bytes of the counts of keys */
+    int64_t past;
+    bool counted; /* positions follow from the counts of used keys */
+    int32_t inputs, outputs;
+} attention_params;
+
+static const void *optional_in(const attention_params *p, const qs_step *s, const qs_frame *f,
+                               int32_t index) {
+    return index < p->inputs ? qs_step_in(s, f, index) : NULL;
+}
+
+static void *optional_out(const attention_params *p, const qs_step *s, const qs_frame *f,
+                          int32_t index) {
+    return index < p->outputs ? qs_step_out(s, f, index) : NULL;
+}
+
+/* Fresh keys or values with those of the past, or alone; *scratch moves on. */
+static const float *joined(const attention_params *p, const qs_step *s, const qs_frame *f,
+                           int32_t which, char **scratch) {
+    const float *fresh = qs_step_in(s, f, K + which);
+    float *present = optional_out(p, s, f, PRESENT_KEY + which);
+    if (!p->joined[which])
+        return fresh;
+    if (!present) {
+        present = (float *)(void *)*scratch;
+        *scratch += p->room[which];
+    }
+    qs_cache_join(f->ctx, which ? &p->value : &p->key, optional_in(p, s, f, PAST_KEY + which),
+                  fresh, present);
+    return present;
+}
+
+/* False: a count is out of range. */
+static bool read_used(const attention_params *p, const int64_t *used, qs_attention_keys *of) {
+    const int64_t keys = (int64_t)p->a.keys, queries = (int64_t)p->a.queries;
+    for (size_t b = 0; b < p->a.batches; b++) {
+        const int64_t n = used ? used[b] : keys;
+        if (n < 0 || n > keys)
+            return false;
+        of[b] = (qs_attention_keys){p->counted ? n - queries : p->past, n};
+    }
+    return true;
+}
+
+static void run_attention(const qs_step *s, const qs_frame *f) {
+    const attention_params *p = s->params;
+    char *scratch = f->scratch;
+    qs_attention_keys *of = f->scratch;
+    scratch += p->keys_room;
+    if (!read_used(p, optional_in(p, s, f, USED), of)) {
+        if (f->status)
+            *f->status = QSIM_E_VALUE;
+        return;
+    }
+    qs_attention_data d = {.q = qs_step_in(s, f, Q),
+                           .mask = optional_in(p, s, f, MASK),
+                           .of = of,
+                           .y = qs_step_out(s, f, Y),
+                           .shown = optional_out(p, s, f, SCORES)};
+    d.k = joined(p, s, f, 0, &scratch);
+    d.v = joined(p, s, f, 1, &scratch);
+    d.scratch = (float *)(void *)scratch;
+    qs_attention_run(f->ctx, &p->a, &d);
+}
+
+static void place_mask(qs_attention *a, const qs_value *m) {
+    size_t step = 1, *const steps[] = {&a->mask.row, &a->mask.head, &a->mask.batch};
+    if (!m)
+        return;
+    a->mask_kind = m->dtype == QSIM_BOOL ? QS_MASK_BOOL : QS_MASK_FLOAT;
+    a->mask_keys = (size_t)m->dims[m->rank - 1].size;
+    for (int32_t i = 1; i < m->rank; i++) {
+        step *= (size_t)m->dims[m->rank - i].size;
+        *steps[i - 1] = m->dims[m->rank - 1 - i].size == 1 ? 0 : step;
+    }
+}
+
+static void set_options(const qs_lower *l, qs_attention *a) {
+    const qs_node *n = l->node;
+    const int64_t most = INT32_MAX; /* windows as wide as any sequence */
+    const int64_t left = qs_node_int(n, "left_window_size", -1);
+    const int64_t right = qs_node_int(n, "right_window_size", -1);
+    a->scale = qs_node_float(n, "scale", 1.0f / sqrtf((float)(a->width ? a->width : 1)));
+    a->cap = qs_node_float(n, "softcap", 0);
+    a->causal = qs_node_int(n, "is_causal", 0) != 0;
+    a->precise = qs_node_int(n, "softmax_precision", QSIM_FLOAT) == QSIM_DOUBLE;
+    a->left = left < most ? left : -1;
+    a->right = right < most ? right : -1;
+    a->show = qs_lower_out(l, SCORES) ? (int32_t)qs_node_int(n, "qk_matmul_output_mode", 0)
+                                      : QS_SHOW_NONE;
+}
+
+static void set_sizes(qs_attention *a, const form *f) {
+    a->batches = (size_t)f->batches;
+    a->heads = (size_t)f->heads;
+    a->kv_heads = (size_t)f->kv_heads;
+    a->queries = (size_t)f->queries;
+    a->keys = (size_t)f->keys;
+    a->width = (size_t)f->width;
+    a->v_width = (size_t)f->v_width;
+    qs_heads (*const place)(size_t, size_t, size_t) = f->packed ? qs_heads_packed : qs_heads_dense;
+    a->q = place(a->heads, a->queries, a->width);
+    a->y = place(a->heads, a->queries, a->v_width);
+    a->k = place(a->kv_heads, (size_t)f->fresh, a->width);
+    a->v = place(a->kv_heads, (size_t)f->fresh, a->v_width);
+}
+
+/* Keys or values with those of the past; *bytes grows where the result is no output. */
+static int place_cache(const qs_lower *l, attention_params *p, const form *f, int32_t which,
+                       size_t *bytes) {
+    qs_heads *read = which ? &p->a.v : &p->a.k;
+    const size_t width = which ? p->a.v_width : p->a.width;
+    const bool present = qs_lower_out(l, PRESENT_KEY + which) != NULL;
+    *(which ? &p->value : &p->key) =
+        (qs_cache){p->a.batches, p->a.kv_heads, (size_t)f->past, (size_t)f->fresh, width, *read};
+    p->joined[which] = present || qs_lower_in(l, PAST_KEY + which) != NULL;
+    if (!p->joined[which])
+        return QSIM_OK;
+    *read = qs_heads_dense(p->a.kv_heads, p->a.keys, width);
+    size_t all = sizeof(float);
+    if (present)
+        return QSIM_OK;
+    if (!qs_mul(all, p->a.batches, &all) || !qs_mul(all, read->batch, &all) || all > SIZE_MAX / 8 ||
+        !qs_add(*bytes, qs_align(all, 64), bytes))
+        return qs_fail(l->error, QSIM_E_LIMIT, "an attention is too large");
+    p->room[which] = qs_align(all, 64);
+    return QSIM_OK;
+}
+
+static int lower_attention(qs_lower *l) {
+    qs_infer x;
+    form f;
+    qs_lower_infer(l, &x);
+    int code = read_form(&x, &f);
+    attention_params *p = code ? NULL : qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return code ? code : QSIM_E_NOMEM;
+    set_sizes(&p->a, &f);
+    set_options(l, &p->a);
+    place_mask(&p->a, qs_lower_in(l, MASK));
+    p->past = f.past;
+    p->counted = qs_lower_in(l, USED) && !qs_lower_in(l, PAST_KEY);
+    p->inputs = l->node->input_count;
+    p->outputs = l->node->output_count;
+    p->keys_room = qs_align(p->a.batches * sizeof(qs_attention_keys), 64);
+    size_t bytes = p->keys_room, own = 0;
+    for (int32_t i = 0; i < 2 && !code; i++)
+        code = place_cache(l, p, &f, i, &bytes);
+    if (!code)
+        code = qs_attention_plan(l, &p->a, &own);
+    if (!code && !qs_add(bytes, own, &l->step->scratch))
+        code = qs_fail(l->error, QSIM_E_LIMIT, "an attention is too large");
+    l->step->run = run_attention;
+    l->step->kernel = "attention";
+    return code;
+}
+
+static const qs_attr_rule attention_attrs[] = {
+    {"is_causal", QS_ATTR_INT, 23, 0},         {"kv_num_heads", QS_ATTR_INT, 23, 0},
+    {"q_num_heads", QS_ATTR_INT, 23, 0},       {"qk_matmul_output_mode", QS_ATTR_INT, 23, 0},
+    {"scale", QS_ATTR_FLOAT, 23, 0},           {"softcap", QS_ATTR_FLOAT, 23, 0},
+    {"softmax_precision", QS_ATTR_INT, 23, 0}, {"left_window_size", QS_ATTR_INT, 25, 0},
+    {"right_window_size", QS_ATTR_INT, 25, 0},
+};
+
+QS_OP(attention, .name = "Attention", .since = 23, .min_in = 3, .max_in = 6, .max_out = 4,
+      .later = {{24, 3, 7, 4}}, QS_ATTRS(attention_attrs), .traits = QS_PLAIN,
+      .setting_inputs = 1 << MASK | 1 << USED, .infer = infer_attention, .lower = lower_attention);

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Attention beside the definition in double, over random sizes and options; what is refused; rows
+ * without any key; counts of used keys.
+ */
+#include "op_harness.h"
+
+#include <math.h>
+
+#define MOST 4096
+
+/* One node's sizes and options; -1 of a window: none. */
+typedef struct setting {
+    int64_t batches, kv_heads, group, queries, past, fresh, width, v_width;
+    int64_t packed, causal, left, right, mode, mask_rank; /* 0: no mask */
+    bool bool_mask, used, precise;
+    float scale, cap; /* 0: left out */
+} setting;
+
+typedef struct numbers {
+    float q[MOST], k[MOST], v[MOST], past_k[MOST], past_v[MOST], mask[MOST];
+    uint8_t allowed[MOST];
+    int64_t used[4];
+} numbers;
+
+static void draw(uint64_t *seed, float *x, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)((int32_t)(test_random(seed) % 2001) - 1000) / 500.0f;
+}
+
+/* Element `d` of entry `at` of a head, heads side by side or apart. */
+static double entry(const float *x, int64_t packed, int64_t heads, int64_t rows, int64_t width,
+                    const int64_t place[3], int64_t d) {
+    const int64_t b = place[0], h = place[1], i = place[2];
+    const int64_t row = packed ? (b * rows + i) * heads + h : (b * heads + h) * rows + i;
+    return (double)x[row * width + d];
+}
+
+/* Of a key or value, those of the past first. */
+static double cached(const setting *s, const float *past, const float *fresh, int64_t width,
+                     const int64_t place[3], int64_t d) {
+    const int64_t old[3] = {place[0], place[1], place[2]};
+    const int64_t late[3] = {place[0], place[1], place[2] - s->past};
+    if (place[2] < s->past)
+        return entry(past, 0, s->kv_heads, s->past, width, old, d);
+    return entry(fresh, s->packed, s->kv_heads, s->fresh, width, late, d);
+}
+
+static double bias_of(const setting *s, const numbers *n, int64_t b, int64_t h, int64_t i,
+                      int64_t j) {
+    const int64_t keys = s->past + s->fresh, used = s->used ? n->used[b] : keys;
+    const int64_t position = i + (s->past ? s->past : s->used ? used - s->queries : 0);
+    if (j >= used || (s->causal && j > position) || (s->left >= 0 && position - j > s->left) ||
+        (s->right >= 0 && j - position > s->right))
+        return -INFINITY;
+    int64_t at = i * keys + j;
+    if (s->mask_rank == 4) /* (batch, 1, queries, keys) */
+        at += b * s->queries * keys;
+    else if (s->mask_rank == 3)
+        at += h * s->queries * keys;
+    if (!s->mask_rank)
+        return 0;
+    return s->bool_mask ? (n->allowed[at] ? 0 : -INFINITY) : (double)n->mask[at];
+}
+
+/* Scores of one query at the stage `mode` shows, then shares in p. */
+static void shares_of(const setting *s, const numbers *n, int64_t b, int64_t h, int64_t i,
+                      double *shown, double *p) {
+    const int64_t keys = s->past + s->fresh, heads = s->kv_heads * s->group;
+    const double scale = s->scale != 0 ? (double)s->scale : 1 / sqrt((double)s->width);
+    double top = -INFINITY, sum = 0;
+    bool any = false;
+    for (int64_t j = 0; j < keys; j++) {
+        double x = 0;
+        for (int64_t d = 0; d < s->width; d++)
+            x += entry(n->q, s->packed, heads, s->queries, s->width, (int64_t[]){b, h, i}, d) *
+                 cached(s, n->past_k, n->k, s->width, (int64_t[]){b, h / s->group, j}, d);
+        x *= scale;
+        shown[j] = x;
+        if (s->cap > 0)
+            x = (double)s->cap * tanh(x / (double)s->cap);
+        shown[j] = s->mode >= 1 ? x : shown[j];
+        const double bias = bias_of(s, n, b, h, i, j);
+        p[j] = x + bias;
+        any = any || bias != -INFINITY;
+        shown[j] = s->mode >= 2 ? p[j] : shown[j];
+        top = p[j] > top ? p[j] : top;
+    }
+    for (int64_t j = 0; j < keys; j++) {
+        p[j] = any ? exp(p[j] - top) : 0;
+        sum += p[j];
+    }
+    for (int64_t j = 0; j < keys; j++) {
+        p[j] = any ? p[j] / sum : 0;
+        shown[j] = s->mode == 3 ? p[j] : shown[j];
+    }
+}
+
+static void check_query(const setting *s, const numbers *n, const op_case *c, const int64_t at[3]) {
+    const int64_t keys = s->past + s->fresh, heads = s->kv_heads * s->group;
+    double shown[64], p[64];
+    const float *scores = case_data(c, 3);
+    shares_of(s, n, at[0], at[1], at[2], shown, p);
+    for (int64_t j = 0; j < keys; j++) {
+        const double have =
+            (double)scores[((at[0] * heads + at[1]) * s->queries + at[2]) * keys + j];
+        CHECK(have == shown[j] || fabs(have - shown[j]) < 1e-4);
+    }
+    for (int64_t d = 0; d < s->v_width; d++) {
+        double y = 0;
+        for (int64_t j = 0; j < keys; j++)
+            y += p[j] *
+                 cached(s, n->past_v, n->v, s->v_width, (int64_t[]){at[0], at[1] / s->group, j}, d);
+        CHECK_NEAR(entry(case_data(c, 0), s->packed, heads, s->queries, s->v_width, at, d), y,
+                   1e-5);
+    }
+}
+
+static void check_present(const setting *s, const numbers *n, const op_case *c) {
+    const int64_t keys = s->past + s->fresh;
+    for (int64_t i = 0; i < s->batches * s->kv_heads * keys; i++) {
+        const int64_t at[3] = {i / keys / s->kv_heads, i / keys % s->kv_heads, i % keys};
+        for (int64_t d = 0; d < s->width; d++)
+            CHECK_NEAR(((const float *)case_data(c, 1))[i * s->width + d],
+                       cached(s, n->past_k, n->k, s->width, at, d), 0);
+        for (int64_t d = 0; d < s->v_width; d++)
+            CHECK_NEAR(((const float *)case_data(c, 2))[i * s->v_width + d],
+                       cached(s, n->past_v, n->v, s->v_width, at, d), 0);
+    }
+}
+
+static void rows(op_case *c, const setting *s, int64_t heads, int64_t count, int64_t width,
+                 const float *data) {
+    if (s->packed)
+        case_input(c, QSIM_FLOAT, SHAPE(s->batches, count, heads * width), data);
+    else
+        case_input(c, QSIM_FLOAT, SHAPE(s->batches, heads, count, width), data);
+}
+
+static void add_inputs(op_case *c, const setting *s, const numbers *n) {
+    const int64_t heads = s->kv_heads * s->group, keys = s->past + s->fresh;
+    const int64_t mask[4] = {s->batches, 1, s->queries, keys},
+                  by_head[3] = {heads, s->queries, keys};
+    rows(c, s, heads, s->queries, s->width, n->q);
+    rows(c, s, s->kv_heads, s->fresh, s->width, n->k);
+    rows(c, s, s->kv_heads, s->fresh, s->v_width, n->v);
+    if (s->mask_rank)
+        case_input(c, s->bool_mask ? QSIM_BOOL : QSIM_FLOAT, (int32_t)s->mask_rank,
+                   s->mask_rank == 3 ? by_head : mask + 4 - s->mask_rank,
+                   s->bool_mask ? (const void *)n->allowed : n->mask);
+    else
+        case_absent(c);
+    if (s->past) {
+        case_input(c, QSIM_FLOAT, SHAPE(s->batches, s->kv_heads, s->past, s->width), n->past_k);
+        case_input(c, QSIM_FLOAT, SHAPE(s->batches, s->kv_heads, s->past, s->v_width), n->past_v);
+    } else {
+        case_absent(c);
+        case_absent(c);
+    }
+    if (s->used)
+        case_input(c, QSIM_INT64, SHAPE(s->batches), n->used);
+}
+
+static op_case *build(const setting *s, const numbers *n) {
+    op_case *c = case_new("", "Attention", 25);
+    add_inputs(c, s, n);
+    case_node(c, 4);
+    const int64_t heads[2] = {s->kv_heads * s->group, s->kv_heads};
+    qs_node_set_int(c->g, c->node, "is_causal", s->causal);
+    qs_node_set_int(c->g, c->node, "left_window_size", s->left);
+    qs_node_set_int(c->g, c->node, "right_window_size", s->right);
+    qs_node_set_int(c->g, c->node, "qk_matmul_output_mode", s->mode);
+    if (s->precise)
+        qs_node_set_int(c->g, c->node, "softmax_precision", QSIM_DOUBLE);
+    if (s->packed) {
+        qs_node_set_int(c->g, c->node, "q_num_heads", heads[0]);
+        qs_node_set_int(c->g, c->node, "kv_num_heads", heads[1]);
+    }
+    if (s->scale != 0)
+        qs_node_set_float(c->g, c->node, "scale", s->scale);
+    if (s->cap != 0)
+        qs_node_set_float(c->g, c->node, "softcap", s->cap);
+    return c;
+}
+
+static void one(const setting *s, const numbers *n) {
+    op_case *c = build(s, n);
+    CHECK_INT(case_run(c), 0);
+    const int64_t heads = s->kv_heads * s->group;
+    for (int64_t i = 0; i < s->batches * heads * s->queries; i++)
+        check_query(s, n, c,
+                    (int64_t[]){i / s->queries / heads, i / s->queries % heads, i % s->queries});
+    check_present(s, n, c);
+    case_free(c);
+}
+
+static void fill(uint64_t *seed, numbers *n) {
+    draw(seed, n->q, MOST);
+    draw(seed, n->k, MOST);
+    draw(seed, n->v, MOST);
+    draw(seed, n->past_k, MOST);
+    draw(seed, n->past_v, MOST);
+    draw(seed, n->mask, MOST);
+    for (size_t i = 0; i < MOST; i++) {
+        n->allowed[i] = test_random(seed) % 3 != 0;
+        n->mask[i] = test_random(seed) % 4 ? n->mask[i] : -INFINITY;
+    }
+}
+
+static void test_random_settings(void) {
+    uint64_t seed = 5;
+    numbers *n = malloc(sizeof(*n));
+    for (int i = 0; i < 60; i++) {
+        const int64_t past = i % 3 ? (int64_t)(test_random(&seed) % 20) : 0;
+        setting s = {.batches = 1 + test_random(&seed) % 2,
+                     .kv_heads = 1 + test_random(&seed) % 2,
+                     .group = 1 + test_random(&seed) % 3,
+                     .queries = 1 + test_random(&seed) % 9,
+                     .past = past,
+                     .fresh = 1 + test_random(&seed) % 20,
+                     .width = 1 + test_random(&seed) % 9,
+                     .v_width = 1 + test_random(&seed) % 18,
+                     .packed = i % 2};
+        s.causal = test_random(&seed) % 2;
+        s.left = (int64_t)(test_random(&seed) % 6) - 1;
+        s.right = (int64_t)(test_random(&seed) % 6) - 1;
+        s.mode = test_random(&seed) % 4;
+        s.mask_rank = (const int64_t[]){0, 2, 3, 4}[test_random(&seed) % 4];
+        s.bool_mask = test_random(&seed) % 2;
+        s.used = test_random(&seed) % 2;
+        s.precise = test_random(&seed) % 4 == 0;
+        s.scale = test_random(&seed) % 2 ? 0 : 0.3f;
+        s.cap = test_random(&seed) % 2 ? 0 : 1.5f;
+        fill(&seed, n);
+        for (int b = 0; b < 2; b++)
+            n->used[b] = (int64_t)(test_random(&seed) % (uint32_t)(s.past + s.fresh + 1));
+        one(&s, n);
+    }
+    free(n);
+}
+
+/* By hand: two keys, the first query masked, the second sees the second key only. */
+static void test_rows_without_keys(void) {
+    static const float q[2] = {1, 1}, k[2] = {3, 4}, v[2] = {10, 20};
+    static const uint8_t allowed[4] = {0, 0, 0, 1};
+    op_case *c = case_new("", "Attention", 23);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 2, 1), q);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 2, 1), k);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 2, 1), v);
+    case_input(c, QSIM_BOOL, SHAPE(2, 2), allowed);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    const float *y = case_data(c, 0);
+    CHECK_NEAR(y[0], 0, 0);
+    CHECK_NEAR(y[1], 20, 0);
+    case_free(c);
+}
+
+static void test_refused(void) {
+    static numbers n;
+    const setting good = {2, 1, 2, 3, 0, 4, 5, 6, .left = -1, .right = -1};
+    setting bad[8];
+    for (size_t i = 0; i < QS_COUNT(bad); i++)
+        bad[i] = good;
+    bad[1].mode = 4;
+    bad[2].left = -2;
+    bad[3].right = -2;
+    bad[4].cap = -1;
+    bad[5].cap = INFINITY;
+    bad[6].scale = NAN;
+    bad[7].mode = -2;
+    for (size_t i = 0; i < QS_COUNT(bad); i++) {
+        op_case *c = build(&bad[i], &n);
+        CHECK_INT(case_infer(c), i ? QSIM_E_VALUE : 0);
+        case_free(c);
+    }
+    op_case *c = case_new("", "Attention", 23); /* three heads share two */
+    case_input(c, QSIM_FLOAT, SHAPE(1, 3, 2, 4), NULL);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 2, 2, 4), NULL);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 2, 2, 4), NULL);
+    case_node(c, 1);
+    CHECK_INT(case_infer(c), QSIM_E_SHAPE);
+    case_free(c);
+    c = case_new("", "Attention", 23); /* heads side by side of an unknown number */
+    case_input(c, QSIM_FLOAT, SHAPE(1, 2, 4), NULL);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 2, 4), NULL);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 2, 4), NULL);
+    case_node(c, 1);
+    CHECK_INT(case_infer(c), QSIM_E_VALUE);
+    case_free(c);
+}
+
+int main(void) {
+    test_random_settings();
+    test_rows_without_keys();
+    test_refused();
+    return test_done();
+}
