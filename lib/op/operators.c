@@ -8,6 +8,7 @@
 #define OPERATORS(X) \
     X(abs) \
     X(add) \
+    X(affinegrid) \
     X(and) \
     X(argmax) \
     X(argmin) \
@@ -49,6 +50,7 @@
     X(globalaveragepool) \
     X(greater) \
     X(greater_or_equal) \
+    X(gridsample) \
     X(gru) \
     X(hammingwindow) \
     X(hannwindow) \
@@ -109,6 +111,7 @@
     X(rnn) \
     X(rmsnorm) \
     X(rotary) \
+    X(roialign) \
     X(round) \
     X(scan) \
     X(scatter) \

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * RoiAlign: the mean, or the greatest weighted corner, of places sampled in bins of regions.
+ * Coordinates and sums in the type of the image, as the operator was defined.
+ */
+#include <math.h>
+
+#include "op/rules.h"
+
+#define HALF_PIXEL_SINCE 16
+
+typedef struct roi_params {
+    bool max, half_pixel, is_double;
+    double scale;
+    int64_t sampling;
+    size_t rois, batch, channels, h, w, oh, ow;
+} roi_params;
+
+/* Four pixels around a place, and their weights; outside: the sample is 0. */
+typedef struct corners {
+    bool outside;
+    size_t at[4];
+    double weight[4];
+} corners;
+
+/* A region's image, its corner and bins, and the samples of a bin. */
+typedef struct region {
+    size_t image;
+    double y, x, bin_h, bin_w;
+    int64_t grid_h, grid_w;
+} region;
+
+typedef struct roi_job {
+    const roi_params *p;
+    const void *x, *rois;
+    const int64_t *images;
+    void *y;
+} roi_job;
+
+/* ---- rules ---- */
+
+static int check_sizes(const qs_infer *x) {
+    const qs_value *rois = x->in[1], *images = x->in[2];
+    const int32_t ranks[] = {4, 2, 1};
+    for (int32_t i = 0; i < 3; i++)
+        if (x->in[i]->rank >= 0 && x->in[i]->rank != ranks[i])
+            return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, not %d", (int)i,
+                                 (int)x->in[i]->rank, (int)ranks[i]);
+    if (rois->rank == 2 && rois->dims[1].size >= 0 && rois->dims[1].size != 4)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "a region has %lld numbers, not 4",
+                             (long long)rois->dims[1].size);
+    if (rois->rank == 2 && images->rank == 1 && rois->dims[0].size >= 0 &&
+        images->dims[0].size >= 0 && rois->dims[0].size != images->dims[0].size)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "%lld regions have %lld batch indices",
+                             (long long)rois->dims[0].size, (long long)images->dims[0].size);
+    return QSIM_OK;
+}
+
+static int read_roi(const qs_infer *x, roi_params *p) {
+    const qs_node *n = x->node;
+    const int64_t oh = qs_node_int(n, "output_height", 1), ow = qs_node_int(n, "output_width", 1);
+    p->max = qs_node_string_is(n, "mode", "max", false);
+    p->half_pixel = n->version >= HALF_PIXEL_SINCE &&
+                    qs_node_string_is(n, "coordinate_transformation_mode", "half_pixel", true);
+    p->scale = (double)qs_node_float(n, "spatial_scale", 1.0f);
+    p->sampling = qs_node_int(n, "sampling_ratio", 0);
+    p->oh = (size_t)oh;
+    p->ow = (size_t)ow;
+    if (!p->max && !qs_node_string_is(n, "mode", "avg", true))
+        return qs_infer_fail(x, QSIM_E_VALUE, "attribute mode has an unknown value");
+    if (!p->half_pixel &&
+        !qs_node_string_is(n, "coordinate_transformation_mode", "output_half_pixel", true))
+        return qs_infer_fail(x, QSIM_E_VALUE,
+                             "attribute coordinate_transformation_mode has an unknown value");
+    if (oh < 1 || ow < 1 || oh > INT32_MAX || ow > INT32_MAX || p->sampling < 0 ||
+        p->sampling > INT32_MAX || !isfinite(p->scale))
+        return qs_infer_fail(x, QSIM_E_VALUE,
+                             "output_height %lld, output_width %lld, sampling_ratio %lld, "
+                             "spatial_scale %g",
+                             (long long)oh, (long long)ow, (long long)p->sampling, p->scale);
+    return QSIM_OK;
+}
+
+static int infer_roialign(qs_infer *x) {
+    const qs_value *v = x->in[0], *rois = x->in[1];
+    roi_params p;
+    int code = qs_infer_type(x, 0, QS_T_REAL);
+    if (!code)
+        code = qs_infer_same_type(x, 0, 1);
+    if (!code)
+        code = qs_infer_type(x, 2, QS_T(QSIM_INT64));
+    if (!code)
+        code = check_sizes(x);
+    if (!code)
+        code = read_roi(x, &p);
+    if (code)
+        return code;
+    const qs_dim dims[4] = {rois->rank == 2 ? rois->dims[0] : (qs_dim){-1, NULL},
+                            v->rank == 4 ? v->dims[1] : (qs_dim){-1, NULL},
+                            {(int64_t)p.oh, NULL},
+                            {(int64_t)p.ow, NULL}};
+    return qs_infer_out(x, 0, v->dtype, 4, dims);
+}
+
+/* ---- steps ---- */
+
+/* A number rounded to the image's type: +, -, * and / of floats in double, rounded, are those of
+ * floats. */
+static double as_type(const roi_params *p, double v) {
+    return p->is_double ? v : (double)(float)v;
+}
+
+static double number_at(const roi_params *p, const void *x, size_t i) {
+    return p->is_double ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
+
+/* Samples of a bin along an axis: as given, or one a pixel. */
+static int64_t samples(const roi_params *p, double bin) {
+    const double most = INT32_MAX;
+    if (p->sampling > 0)
+        return p->sampling;
+    return bin > 0 ? (int64_t)(bin < most ? ceil(bin) : most) : 0;
+}
+
+static bool find_region(const roi_job *j, size_t roi, region *r) {
+    const roi_params *p = j->p;
+    const double offset = p->half_pixel ? 0.5 : 0.0;
+    double edge[4];
+    for (size_t i = 0; i < 4; i++) {
+        edge[i] = as_type(p, as_type(p, number_at(p, j->rois, roi * 4 + i) * p->scale) - offset);
+        if (!(fabs(edge[i]) <= INT32_MAX))
+            return false;
+    }
+    double w = as_type(p, edge[2] - edge[0]), h = as_type(p, edge[3] - edge[1]);
+    if (!p->half_pixel) {
+        w = w > 1 ? w : 1;
+        h = h > 1 ? h : 1;
+    }
+    r->image = (size_t)j->images[roi];
+    r->x = edge[0];
+    r->y = edge[1];
+    r->bin_w = as_type(p, w / (double)p->ow);
+    r->bin_h = as_type(p, h / (double)p->oh);
+    r->grid_w = samples(p, r->bin_w);
+    r->grid_h = samples(p, r->bin_h);
+    return j->images[roi] >= 0 && r->image < p->batch;
+}
+
+/* Place i of `count` in bin `bin` of an axis. */
+static double place(const roi_params *p, double from, double size, size_t bin, int64_t i,
+                    int64_t count) {
+    const double start = as_type(p, from + as_type(p, (double)bin * size));
+    const double in = as_type(p, as_type(p, ((double)i + 0.5) * size) / (double)count);
+    return as_type(p, start + in);
+}
+
+/* The two pixels around a place, and the weight of the second; false outside. */
+static bool around(const roi_params *p, double v, size_t size, size_t at[2], double *weight) {
+    if (!(v >= -1 && v <= (double)size) || size == 0)
+        return false;
+    v = v > 0 ? v : 0;
+    at[0] = (size_t)v;
+    at[1] = at[0] + 1;
+    if (at[0] >= size - 1) {
+        at[0] = at[1] = size - 1;
+        v = (double)at[0];
+    }
+    *weight = as_type(p, v - (double)at[0]);
+    return true;
+}
+
+static corners corners_of(const roi_params *p, double y, double x) {
+    size_t row[2], column[2];
+    double ly = 0, lx = 0;
+    corners c = {.outside = !around(p, y, p->h, row, &ly) || !around(p, x, p->w, column, &lx)};
+    const double hy = as_type(p, 1 - ly), hx = as_type(p, 1 - lx);
+    for (size_t i = 0; i < 4 && !c.outside; i++) {
+        c.at[i] = row[i / 2] * p->w + column[i % 2];
+        c.weight[i] = as_type(p, (i / 2 ? ly : hy) * (i % 2 ? lx : hx));
+    }
+    return c;
+}
+
+/* Adds a sample to a result, or keeps the greater. */
+static double take(const roi_params *p, const corners *c, const void *x, size_t plane, double y,
+                   bool first) {
+    double v[4] = {0};
+    for (size_t i = 0; i < 4 && !c->outside; i++)
+        v[i] = as_type(p, c->weight[i] * number_at(p, x, plane + c->at[i]));
+    if (!p->max) {
+        const double two = as_type(p, v[0] + v[1]);
+        return as_type(p, y + as_type(p, as_type(p, two + v[2]) + v[3]));
+    }
+    for (size_t i = 0; i < 4; i++)
+        y = (first && i == 0) || v[i] > y ? v[i] : y;
+    return y;
+}
+
+static void put(const roi_params *p, void *y, size_t i, double v) {
+    if (p->is_double)
+        ((double *)y)[i] = v;
+    else
+        ((float *)y)[i] = (float)v;
+}
+
+/* One bin of one region, in all channels. */
+static void fill_bin(const roi_job *j, const region *r, size_t roi, size_t oy, size_t ox) {
+    const roi_params *p = j->p;
+    const size_t area = p->oh * p->ow, to = roi * p->channels * area + oy * p->ow + ox;
+    const size_t from = r->image * p->channels * p->h * p->w;
+    for (size_t c = 0; c < p->channels; c++)
+        put(p, j->y, to + c * area, 0);
+    for (int64_t iy = 0; iy < r->grid_h; iy++)
+        for (int64_t ix = 0; ix < r->grid_w; ix++) {
+            const corners k = corners_of(p, place(p, r->y, r->bin_h, oy, iy, r->grid_h),
+                                         place(p, r->x, r->bin_w, ox, ix, r->grid_w));
+            for (size_t c = 0; c < p->channels; c++) {
+                const size_t at = to + c * area;
+                put(p, j->y, at,
+                    take(p, &k, j->x, from + c * p->h * p->w, number_at(p, j->y, at),
+                         iy == 0 && ix == 0));
+            }
+        }
+    const double count = (double)r->grid_h * (double)r->grid_w;
+    for (size_t c = 0; c < p->channels && !p->max && count > 1; c++)
+        put(p, j->y, to + c * area, number_at(p, j->y, to + c * area) / count);
+}
+
+static void roi_range(const void *arg, size_t begin, size_t end) {
+    const roi_job *j = arg;
+    const roi_params *p = j->p;
+    const size_t area = p->oh * p->ow;
+    for (size_t i = begin; i < end; i++) {
+        region r = {0};
+        if (find_region(j, i / area, &r))
+            fill_bin(j, &r, i / area, i % area / p->ow, i % p->ow);
+    }
+}
+
+static void run_roialign(const qs_step *s, const qs_frame *f) {
+    const roi_params *p = s->params;
+    const roi_job j = {p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_in(s, f, 2),
+                       qs_step_out(s, f, 0)};
+    bool right = true;
+    for (size_t i = 0; i < p->rois; i++)
+        right = find_region(&j, i, &(region){0}) && right;
+    if (!right) {
+        memset(j.y, 0,
+               p->rois * p->channels * p->oh * p->ow *
+                   (p->is_double ? sizeof(double) : sizeof(float)));
+        if (f->status)
+            *f->status = QSIM_E_VALUE;
+    }
+    qs_ranges(f->ctx, p->rois * p->oh * p->ow, 1 + QS_GRAIN / (64 + 64 * p->channels), roi_range,
+              &j);
+}
+
+static int lower_roialign(qs_lower *l) {
+    const qs_value *v = qs_lower_in(l, 0);
+    qs_infer x;
+    roi_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    qs_lower_infer(l, &x);
+    int code = read_roi(&x, p);
+    p->is_double = v->dtype == QSIM_DOUBLE;
+    p->rois = (size_t)qs_lower_in(l, 1)->dims[0].size;
+    p->batch = (size_t)v->dims[0].size;
+    p->channels = (size_t)v->dims[1].size;
+    p->h = (size_t)v->dims[2].size;
+    p->w = (size_t)v->dims[3].size;
+    l->step->run = run_roialign;
+    l->step->kernel = "roi align";
+    return code;
+}
+
+/* Before version 16 there was one way of coordinates, which is not what became the default. */
+static int upgrade_roialign(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    static const char old[] = "output_half_pixel";
+    qs_attr a = {.name = "coordinate_transformation_mode", .type = QS_ATTR_STRING};
+    if (to < HALF_PIXEL_SINCE || g->nodes[node].version >= HALF_PIXEL_SINCE)
+        return QSIM_OK;
+    a.u.s = (qs_span){(const uint8_t *)old, sizeof(old) - 1};
+    return qs_node_set_attr(g, node, &a) ? qs_fail(error, QSIM_E_NOMEM, "out of memory") : QSIM_OK;
+}
+
+static const qs_attr_rule roi_attrs[] = {
+    {"mode", QS_ATTR_STRING, 10, 0},
+    {"output_height", QS_ATTR_INT, 10, 0},
+    {"output_width", QS_ATTR_INT, 10, 0},
+    {"sampling_ratio", QS_ATTR_INT, 10, 0},
+    {"spatial_scale", QS_ATTR_FLOAT, 10, 0},
+    {"coordinate_transformation_mode", QS_ATTR_STRING, HALF_PIXEL_SINCE, 0},
+};
+
+QS_OP(roialign, .name = "RoiAlign", .since = 10, .min_in = 3, QS_ATTRS(roi_attrs),
+      .traits = QS_PLAIN, .setting_inputs = 1 << 1 | 1 << 2, .infer = infer_roialign,
+      .upgrade = upgrade_roialign, .lower = lower_roialign);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* GridSample, AffineGrid and RoiAlign: places worked out by hand. */
+#include "op_harness.h"
+
+#include "op/rules.h"
+
+static float ramp[200];
+
+static const float *run_ok(op_case *c) {
+    CHECK_INT(case_run(c), 0);
+    return case_data(c, 0);
+}
+
+/* ---- GridSample ---- */
+
+/* One row of four pixels 0, 1, 2, 3 sampled at x in pixels, y on the row. */
+static double sample(const char *mode, const char *padding, bool aligned, double x) {
+    const bool old = strcmp(mode, "bilinear") == 0 || strcmp(mode, "bicubic") == 0;
+    op_case *c = case_new("", "GridSample", old ? 16 : 22);
+    const float place[2] = {(float)(aligned ? x / 1.5 - 1 : (x * 2 + 1) / 4 - 1), 0};
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 1, 4), ramp);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 1, 2), place);
+    case_node(c, 1);
+    case_string(c, "mode", mode);
+    case_string(c, "padding_mode", padding);
+    qs_node_set_int(c->g, c->node, "align_corners", aligned);
+    const double y = (double)run_ok(c)[0];
+    case_free(c);
+    return y;
+}
+
+static void test_gridsample(void) {
+    static const char *const linear[] = {"linear", "bilinear"};
+    for (int i = 0; i < 2; i++) {
+        CHECK_NEAR(sample(linear[i], "zeros", false, 1.25), 1.25, 1e-6);
+        CHECK_NEAR(sample(linear[i], "zeros", true, 1.25), 1.25, 1e-6);
+        CHECK_NEAR(sample(linear[i], "zeros", false, 3.25), 3 * 0.75, 1e-6);
+        CHECK_NEAR(sample(linear[i], "border", false, 3.25), 3, 1e-6);
+        CHECK_NEAR(sample(linear[i], "border", false, 9), 3, 0);
+        /* mirrored at 3.5: 4.75 is 2.25; at 3: 4.75 is 1.25 */
+        CHECK_NEAR(sample(linear[i], "reflection", false, 4.75), 2.25, 1e-6);
+        CHECK_NEAR(sample(linear[i], "reflection", true, 4.75), 1.25, 1e-6);
+        CHECK_NEAR(sample(linear[i], "reflection", true, -7.25), 1.25, 1e-5);
+    }
+    CHECK_NEAR(sample("nearest", "zeros", false, 1.25), 1, 0);
+    CHECK_NEAR(sample("nearest", "zeros", false, 1.75), 2, 0);
+    CHECK_NEAR(sample("nearest", "zeros", false, 2.5), 2, 0); /* ties to even */
+    CHECK_NEAR(sample("nearest", "zeros", false, 4), 0, 0);
+    CHECK_NEAR(sample("nearest", "border", false, 7), 3, 0);
+    /* Keys' weights at 1/2 with a = -0.75: -3/32, 19/32, 19/32, -3/32 */
+    CHECK_NEAR(sample("cubic", "zeros", false, 1.5), 1.5, 1e-6);
+    CHECK_NEAR(sample("bicubic", "zeros", false, 2.5), (-3 + 2 * 19 + 3 * 19) / 32.0, 1e-6);
+    CHECK_NEAR(sample("cubic", "border", true, 2.5), (-3 + 2 * 19 + 3 * 19 - 9) / 32.0, 1e-6);
+}
+
+/* Two channels of a cube, at the middle of eight pixels and, of bytes, at one. */
+static void test_volume(void) {
+    const float places[6] = {0, 0, 0, 1, -1, 1};
+    uint8_t bytes[16];
+    op_case *c = case_new("", "GridSample", 20);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 2, 2, 2, 2), ramp);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 1, 2, 3), places);
+    case_node(c, 1);
+    qs_node_set_int(c->g, c->node, "align_corners", 1);
+    const float *y = run_ok(c);
+    CHECK_STR(case_shape(c, 0), "float[1,2,1,1,2]");
+    CHECK_NEAR(y[0], 3.5, 1e-6);
+    CHECK_NEAR(y[1], 5, 1e-6); /* z 1, y 0, x 1 */
+    CHECK_NEAR(y[2], 11.5, 1e-6);
+    CHECK_NEAR(y[3], 13, 1e-6);
+    case_free(c);
+    for (int i = 0; i < 16; i++)
+        bytes[i] = (uint8_t)(i * 3);
+    c = case_new("", "GridSample", 20);
+    case_input(c, QSIM_UINT8, SHAPE(1, 2, 2, 2, 2), bytes);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 1, 2, 3), places);
+    case_node(c, 1);
+    case_string(c, "mode", "nearest");
+    qs_node_set_int(c->g, c->node, "align_corners", 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK_INT(((const uint8_t *)case_data(c, 0))[1], 15);
+    CHECK_INT(((const uint8_t *)case_data(c, 0))[3], 39);
+    case_free(c);
+    c = case_new("", "GridSample", 20); /* the grid has too few coordinates */
+    case_input(c, QSIM_FLOAT, SHAPE(1, 2, 2, 2, 2), ramp);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 1, 2, 2), places);
+    case_node(c, 1);
+    CHECK_INT(case_infer(c), QSIM_E_SHAPE);
+    case_free(c);
+    c = case_new("", "GridSample", 16); /* modes change their names */
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 1, 4), ramp);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 1, 2), places);
+    case_node(c, 1);
+    case_string(c, "mode", "bicubic");
+    CHECK_INT(case_infer(c), 0);
+    CHECK_INT(qs_op_upgrade_graph(c->g, 20, "m", &c->error), 0);
+    CHECK(qs_node_string_is(&c->g->nodes[c->node], "mode", "cubic", false));
+    case_free(c);
+}
+
+/* ---- AffineGrid ---- */
+
+static void test_affinegrid(void) {
+    const float theta[6] = {2, 1, 0.5f, 0, -1, 3};
+    for (int aligned = 0; aligned < 2; aligned++) {
+        op_case *c = case_new("", "AffineGrid", 20);
+        case_input(c, QSIM_FLOAT, SHAPE(1, 2, 3), theta);
+        case_ints(c, 4, DIMS(1, 7, 2, 4));
+        case_node(c, 1);
+        qs_node_set_int(c->g, c->node, "align_corners", aligned);
+        const float *g = run_ok(c);
+        CHECK_STR(case_shape(c, 0), "float[1,2,4,2]");
+        for (int i = 0; i < 8; i++) {
+            const double x = aligned ? -1 + i % 4 * 2.0 / 3 : -0.75 + i % 4 * 0.5;
+            const double y = aligned ? -1 + i / 4 * 2.0 : -0.5 + i / 4;
+            CHECK_NEAR(g[2 * i], 2 * x + y + 0.5, 1e-6);
+            CHECK_NEAR(g[2 * i + 1], 3 - y, 1e-6);
+        }
+        case_free(c);
+    }
+}
+
+/* ---- RoiAlign ---- */
+
+/* A region (1, 1) to (5, 3) of an 8 x 8 ramp 8 y + x, in 1 x 2 bins. */
+static const float *roi_align(op_case *c, const char *mode, const char *how, int64_t samples) {
+    static const float region[4] = {2, 2, 10, 6};
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 8, 8), ramp);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 4), region);
+    case_input(c, QSIM_INT64, SHAPE(1), DIMS(0));
+    case_node(c, 1);
+    case_string(c, "mode", mode);
+    if (how)
+        case_string(c, "coordinate_transformation_mode", how);
+    qs_node_set_int(c->g, c->node, "output_width", 2);
+    qs_node_set_int(c->g, c->node, "sampling_ratio", samples);
+    const qs_attr scale = {.name = "spatial_scale", .type = QS_ATTR_FLOAT, .u.f = 0.5f};
+    CHECK_INT(qs_node_set_attr(c->g, c->node, &scale), 0);
+    return run_ok(c);
+}
+
+static void test_roialign(void) {
+    op_case *c = case_new("", "RoiAlign", 10);
+    const float *y = roi_align(c, "avg", NULL, 0);
+    CHECK_STR(case_shape(c, 0), "float[1,1,1,2]");
+    CHECK_NEAR(y[0], 8 * 2 + 2, 1e-5); /* centers of the bins: the ramp is linear */
+    CHECK_NEAR(y[1], 8 * 2 + 4, 1e-5);
+    CHECK_INT(qs_op_upgrade_graph(c->g, 16, "m", &c->error), 0);
+    CHECK(qs_node_string_is(&c->g->nodes[c->node], "coordinate_transformation_mode",
+                            "output_half_pixel", false));
+    case_free(c);
+
+    c = case_new("", "RoiAlign", 16); /* half a pixel up and left */
+    y = roi_align(c, "avg", NULL, 2);
+    CHECK_NEAR(y[0], 8 * 1.5 + 1.5, 1e-5);
+    CHECK_NEAR(y[1], 8 * 1.5 + 3.5, 1e-5);
+    case_free(c);
+
+    c = case_new("", "RoiAlign", 22); /* one sample at (2, 2): its first corner has all weight */
+    y = roi_align(c, "max", "output_half_pixel", 1);
+    CHECK_NEAR(y[0], 18, 1e-5);
+    CHECK_NEAR(y[1], 20, 1e-5);
+    case_free(c);
+}
+
+int main(void) {
+    for (int i = 0; i < 200; i++)
+        ramp[i] = (float)i;
+    test_gridsample();
+    test_volume();
+    test_affinegrid();
+    test_roialign();
+    return test_done();
+}
