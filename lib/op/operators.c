@@ -100,10 +100,16 @@
     X(quantize) \
     X(range) \
     X(reciprocal) \
+    X(reduce_l1) \
+    X(reduce_l2) \
+    X(reduce_log_sum) \
+    X(reduce_log_sum_exp) \
     X(reduce_max) \
     X(reduce_mean) \
     X(reduce_min) \
+    X(reduce_prod) \
     X(reduce_sum) \
+    X(reduce_sum_square) \
     X(relu) \
     X(reshape) \
     X(resize) \

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* ReduceMean, ReduceSum, ReduceMax, ReduceMin over any set of axes. */
-#include "op/rules.h"
+/* ReduceMean, ReduceSum, ReduceMax and their kin over any set of axes. */
+#include "op/nn/reduce_axes.h"
 
+#include "base/ctx.h"
+#include "kernel/elementary.h"
+#include "kernel/table.h"
 #include "op/nn/reduce.h"
 
-#include <math.h>
-
-static float fold(float lanes[16]) {
+float qs_reduce_fold(float lanes[16]) {
     for (size_t half = 8; half; half /= 2)
         for (size_t i = 0; i < half; i++)
             lanes[i] += lanes[i + half];
@@ -22,10 +23,43 @@ float qs_tree_sum(const float *x, size_t n, size_t step) {
                 lanes[k] += x[i + k];
     for (; i < n; i++)
         lanes[i % 16] += x[i * step];
-    return fold(lanes);
+    return qs_reduce_fold(lanes);
 }
 
-typedef enum reduce_kind { REDUCE_MEAN, REDUCE_SUM, REDUCE_MAX, REDUCE_MIN } reduce_kind;
+/* Kinds by their names, and the first version of the two newest groups of types. */
+static const struct reduction {
+    const char *name;
+    qs_reduce_kind kind;
+    int16_t bytes_since, bool_since; /* 0: never */
+} reductions[] = {
+    {"ReduceMean", QS_REDUCE_MEAN, 0, 0},
+    {"ReduceSum", QS_REDUCE_SUM, 0, 0},
+    {"ReduceL1", QS_REDUCE_L1, 0, 0},
+    {"ReduceSumSquare", QS_REDUCE_SUM_SQUARE, 0, 0},
+    {"ReduceL2", QS_REDUCE_L2, 0, 0},
+    {"ReduceLogSum", QS_REDUCE_LOG_SUM, 0, 0},
+    {"ReduceLogSumExp", QS_REDUCE_LOG_SUM_EXP, 0, 0},
+    {"ReduceProd", QS_REDUCE_PROD, 0, 0},
+    {"ReduceMax", QS_REDUCE_MAX, 12, 20},
+    {"ReduceMin", QS_REDUCE_MIN, 12, 20},
+};
+
+static const struct reduction *reduction_of(const qs_node *n) {
+    const struct reduction *r = reductions;
+    while (strcmp(r->name, n->op_type) != 0)
+        r++;
+    return r;
+}
+
+#define QS_T_REDUCED                                                                               \
+    (QS_T_REAL | QS_T(QSIM_INT32) | QS_T(QSIM_INT64) | QS_T(QSIM_UINT32) | QS_T(QSIM_UINT64))
+
+static uint32_t reduced_types(const qs_node *n) {
+    const struct reduction *r = reduction_of(n);
+    uint32_t types = QS_T_REDUCED;
+    types |= r->bytes_since && n->version >= r->bytes_since ? QS_T_8BIT : 0;
+    return types | (r->bool_since && n->version >= r->bool_since ? QS_T(QSIM_BOOL) : 0);
+}
 
 #define SUM_AXES   13 /* first versions whose axes are an input */
 #define OTHER_AXES 18
@@ -58,7 +92,7 @@ QS_COLD static int infer_reduce(qs_infer *x) {
     bool known, keep = qs_node_int(x->node, "keepdims", 1) != 0;
     qs_dim dims[QSIM_MAX_RANK];
     int32_t rank = 0;
-    int code = qs_infer_type(x, 0, QS_T_FLOAT);
+    int code = qs_infer_type(x, 0, reduced_types(x->node));
     if (!code)
         code = reduce_axes(x, &mask, &known);
     if (code)
@@ -76,51 +110,25 @@ QS_COLD static int infer_reduce(qs_infer *x) {
     return qs_infer_out(x, 0, in->dtype, rank, dims);
 }
 
-/* Two odometers: over the kept axes (one turn an output) and over the reduced ones. */
-typedef struct reduce_params {
-    reduce_kind kind;
-    size_t outputs, count;
-    int32_t kept, reduced;
-    size_t kept_dims[QSIM_MAX_RANK], kept_strides[QSIM_MAX_RANK];
-    size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK]; /* merged */
-} reduce_params;
-
 typedef struct reduce_job {
-    const reduce_params *p;
-    const float *x;
-    float *y;
+    const qs_reduce *p;
+    const qk_ew *k;
+    const char *x;
+    char *y;
 } reduce_job;
-
-static size_t offset(size_t i, int32_t n, const size_t *dims, const size_t *strides) {
-    size_t at = 0;
-    for (int32_t k = n - 1; k >= 0; k--) {
-        at += i % dims[k] * strides[k];
-        i /= dims[k];
-    }
-    return at;
-}
-
-static float reduce_sum(const reduce_params *p, const float *x) {
-    float lanes[16] = {0};
-    if (p->reduced <= 1)
-        return qs_tree_sum(x, p->count, p->reduced ? p->strides[0] : 1);
-    size_t inner = p->dims[p->reduced - 1], step = p->strides[p->reduced - 1], lane = 0;
-    for (size_t o = 0; o < p->count / inner; o++) {
-        const float *row = x + offset(o, p->reduced - 1, p->dims, p->strides);
-        for (size_t i = 0; i < inner; i++, lane++)
-            lanes[lane % 16] += row[i * step];
-    }
-    return fold(lanes);
-}
 
 /* Sums of COLUMNS outputs side by side, whose terms lie `step` apart: each as qs_tree_sum's. */
 #define COLUMNS ((size_t)16)
 
-static void sum_columns(const float *x, size_t n, size_t step, float *y) {
+__attribute__((always_inline)) static inline void columns_of(const float *x, size_t n, size_t step,
+                                                             float *y, bool magnitudes,
+                                                             bool squares) {
     float lanes[16][COLUMNS] = {{0}};
     for (size_t i = 0; i < n; i++)
-        for (size_t c = 0; c < COLUMNS; c++)
-            lanes[i % 16][c] += x[i * step + c];
+        for (size_t c = 0; c < COLUMNS; c++) {
+            const float v = x[i * step + c];
+            lanes[i % 16][c] += magnitudes ? qk_abs(v) : squares ? v * v : v;
+        }
     for (size_t half = 8; half; half /= 2)
         for (size_t i = 0; i < half; i++)
             for (size_t c = 0; c < COLUMNS; c++)
@@ -128,49 +136,45 @@ static void sum_columns(const float *x, size_t n, size_t step, float *y) {
     memcpy(y, lanes[0], COLUMNS * sizeof(*y));
 }
 
+static void reduce_columns(const qs_reduce *p, const float *x, float *y) {
+    const size_t n = p->count, step = p->strides[0];
+    if (p->kind == QS_REDUCE_L1)
+        columns_of(x, n, step, y, true, false);
+    else if (p->kind == QS_REDUCE_SUM_SQUARE)
+        columns_of(x, n, step, y, false, true);
+    else
+        columns_of(x, n, step, y, false, false);
+    for (size_t c = 0; c < COLUMNS && p->kind == QS_REDUCE_MEAN; c++)
+        y[c] /= (float)n;
+}
+
 /* Whether outputs [o, o + COLUMNS) lie below `end` and side by side in the input. */
-static bool are_columns(const reduce_params *p, size_t o, size_t end) {
-    if (p->kind > REDUCE_SUM || p->reduced != 1 || p->kept == 0 ||
-        p->kept_strides[p->kept - 1] != 1 || end - o < COLUMNS)
+static bool are_columns(const qs_reduce *p, size_t o, size_t end) {
+    if (p->kind > QS_REDUCE_SUM_SQUARE || p->dtype != QSIM_FLOAT || p->reduced != 1 ||
+        p->kept == 0 || p->kept_strides[p->kept - 1] != 1 || end - o < COLUMNS)
         return false;
     const size_t inner = p->kept_dims[p->kept - 1];
     return inner - o % inner >= COLUMNS;
 }
 
-static float reduce_extreme(const reduce_params *p, const float *x) {
-    bool max = p->kind == REDUCE_MAX;
-    float best = max ? -INFINITY : INFINITY;
-    for (size_t i = 0; i < p->count; i++) {
-        float v = x[offset(i, p->reduced, p->dims, p->strides)];
-        if (v != v)
-            return v;
-        best = (max ? v > best : v < best) ? v : best;
-    }
-    return best;
-}
-
 static void reduce_range(const void *arg, size_t begin, size_t end) {
     const reduce_job *job = arg;
-    const reduce_params *p = job->p;
+    const qs_reduce *p = job->p;
     for (size_t o = begin; o < end; o++) {
-        const float *x = job->x + offset(o, p->kept, p->kept_dims, p->kept_strides);
+        const char *x =
+            job->x + qs_reduce_offset(o, p->kept, p->kept_dims, p->kept_strides) * p->bytes;
+        char *y = job->y + o * p->bytes;
         if (are_columns(p, o, end)) {
-            sum_columns(x, p->count, p->strides[0], job->y + o);
-            for (size_t c = 0; c < COLUMNS && p->kind == REDUCE_MEAN; c++)
-                job->y[o + c] /= (float)p->count;
+            reduce_columns(p, (const float *)(const void *)x, (float *)(void *)y);
             o += COLUMNS - 1;
-        } else if (p->kind == REDUCE_SUM)
-            job->y[o] = reduce_sum(p, x);
-        else if (p->kind == REDUCE_MEAN)
-            job->y[o] = reduce_sum(p, x) / (float)p->count;
-        else
-            job->y[o] = reduce_extreme(p, x);
+        } else
+            p->fn(p, job->k, x, y);
     }
 }
 
 static void run_reduce(const qs_step *s, const qs_frame *f) {
-    const reduce_params *p = s->params;
-    reduce_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    const qs_reduce *p = s->params;
+    reduce_job job = {p, f->ctx->kernels->ew, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
     qs_ranges(f->ctx, p->outputs, QS_GRAIN / (p->count + 1) + 1, reduce_range, &job);
 }
 
@@ -186,7 +190,7 @@ static void push_axis(int32_t *n, size_t *dims, size_t *strides, size_t d, size_
     strides[(*n)++] = stride;
 }
 
-QS_COLD static int lower_reduce(qs_lower *l, reduce_kind kind) {
+QS_COLD static int lower_reduce(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0);
     uint32_t mask;
     bool known;
@@ -197,7 +201,7 @@ QS_COLD static int lower_reduce(qs_lower *l, reduce_kind kind) {
         code = qs_infer_fail(&rules, QSIM_E_UNSUPPORTED, "the axes are not constant");
     if (code)
         return code;
-    reduce_params *p = qs_lower_params(l, sizeof(*p));
+    qs_reduce *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
     size_t own[QSIM_MAX_RANK], step = 1;
@@ -205,7 +209,12 @@ QS_COLD static int lower_reduce(qs_lower *l, reduce_kind kind) {
         own[i] = step;
         step *= (size_t)x->dims[i].size;
     }
-    p->kind = kind;
+    p->kind = reduction_of(l->node)->kind;
+    p->dtype = x->dtype;
+    p->bytes = qs_dtype_bytes(x->dtype);
+    p->fn = x->dtype == QSIM_FLOAT    ? qs_reduce_f32
+            : x->dtype == QSIM_DOUBLE ? qs_reduce_f64
+                                      : qs_reduce_int;
     p->outputs = 1;
     p->count = 1;
     for (int32_t i = 0; i < x->rank; i++) {
@@ -226,19 +235,6 @@ QS_COLD static int lower_reduce(qs_lower *l, reduce_kind kind) {
     return QSIM_OK;
 }
 
-QS_COLD static int lower_mean(qs_lower *l) {
-    return lower_reduce(l, REDUCE_MEAN);
-}
-QS_COLD static int lower_sum(qs_lower *l) {
-    return lower_reduce(l, REDUCE_SUM);
-}
-QS_COLD static int lower_max(qs_lower *l) {
-    return lower_reduce(l, REDUCE_MAX);
-}
-QS_COLD static int lower_min(qs_lower *l) {
-    return lower_reduce(l, REDUCE_MIN);
-}
-
 QS_COLD static int upgrade_reduce(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     int32_t since = axes_input_since(&g->nodes[node]);
     if (g->nodes[node].version >= since || to < since)
@@ -253,15 +249,21 @@ static const qs_attr_rule sum_attrs[] = {{"axes", QS_ATTR_INTS, 1, 12},
                                          {"keepdims", QS_ATTR_INT, 1, 0},
                                          {"noop_with_empty_axes", QS_ATTR_INT, 13, 0}};
 
-QS_OP(reduce_max, .name = "ReduceMax", .min_in = 1, .later = {{OTHER_AXES, 1, 2, 1}},
-      QS_ATTRS(reduce_attrs), .traits = QS_REDUCES, .shape_inputs = 1 << 1, .infer = infer_reduce,
-      .upgrade = upgrade_reduce, .lower = lower_max);
-QS_OP(reduce_mean, .name = "ReduceMean", .min_in = 1, .later = {{OTHER_AXES, 1, 2, 1}},
-      QS_ATTRS(reduce_attrs), .traits = QS_REDUCES, .shape_inputs = 1 << 1, .infer = infer_reduce,
-      .upgrade = upgrade_reduce, .lower = lower_mean);
-QS_OP(reduce_min, .name = "ReduceMin", .min_in = 1, .later = {{OTHER_AXES, 1, 2, 1}},
-      QS_ATTRS(reduce_attrs), .traits = QS_REDUCES, .shape_inputs = 1 << 1, .infer = infer_reduce,
-      .upgrade = upgrade_reduce, .lower = lower_min);
+/* What all rows but that of ReduceSum have. */
+#define REDUCTION                                                                                  \
+    .min_in = 1, .later = {{OTHER_AXES, 1, 2, 1}}, QS_ATTRS(reduce_attrs), .traits = QS_REDUCES,   \
+    .shape_inputs = 1 << 1, .infer = infer_reduce, .upgrade = upgrade_reduce,                      \
+    .lower = lower_reduce
+
+QS_OP(reduce_l1, .name = "ReduceL1", REDUCTION);
+QS_OP(reduce_l2, .name = "ReduceL2", REDUCTION);
+QS_OP(reduce_log_sum, .name = "ReduceLogSum", REDUCTION);
+QS_OP(reduce_log_sum_exp, .name = "ReduceLogSumExp", REDUCTION);
+QS_OP(reduce_max, .name = "ReduceMax", REDUCTION);
+QS_OP(reduce_mean, .name = "ReduceMean", REDUCTION);
+QS_OP(reduce_min, .name = "ReduceMin", REDUCTION);
+QS_OP(reduce_prod, .name = "ReduceProd", REDUCTION);
+QS_OP(reduce_sum_square, .name = "ReduceSumSquare", REDUCTION);
 QS_OP(reduce_sum, .name = "ReduceSum", .min_in = 1, .later = {{SUM_AXES, 1, 2, 1}},
       QS_ATTRS(sum_attrs), .traits = QS_REDUCES, .shape_inputs = 1 << 1, .infer = infer_reduce,
-      .upgrade = upgrade_reduce, .lower = lower_sum);
+      .upgrade = upgrade_reduce, .lower = lower_reduce);

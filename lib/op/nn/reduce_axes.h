@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Reductions over axes: how one output's elements lie, and the functions that take them together.
+ */
+#ifndef QS_REDUCE_AXES_H
+#define QS_REDUCE_AXES_H
+
+#include "op/rules.h"
+
+#include "kernel/ew.h"
+
+typedef enum qs_reduce_kind {
+    QS_REDUCE_MEAN,
+    QS_REDUCE_SUM,
+    QS_REDUCE_L1,         /* sum of magnitudes */
+    QS_REDUCE_SUM_SQUARE, /* sum of x² */
+    QS_REDUCE_L2,         /* its square root */
+    QS_REDUCE_LOG_SUM,    /* log of the sum */
+    QS_REDUCE_LOG_SUM_EXP,
+    QS_REDUCE_PROD,
+    QS_REDUCE_MAX,
+    QS_REDUCE_MIN,
+} qs_reduce_kind;
+
+struct qs_reduce;
+/* One output from its elements, the first of which is at x. */
+typedef void (*qs_reduce_fn)(const struct qs_reduce *p, const qk_ew *k, const void *x, void *y);
+
+/* Two odometers: over the kept axes (one turn an output) and over the reduced ones. */
+typedef struct qs_reduce {
+    qs_reduce_kind kind;
+    int32_t dtype;
+    size_t bytes; /* of an element */
+    qs_reduce_fn fn;
+    size_t outputs, count;
+    int32_t kept, reduced;
+    size_t kept_dims[QSIM_MAX_RANK], kept_strides[QSIM_MAX_RANK];
+    size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK]; /* merged */
+} qs_reduce;
+
+/* Where element i lies, by dims and strides. */
+static inline size_t qs_reduce_offset(size_t i, int32_t n, const size_t *dims,
+                                      const size_t *strides) {
+    size_t at = 0;
+    for (int32_t k = n - 1; k >= 0; k--) {
+        at += i % dims[k] * strides[k];
+        i /= dims[k];
+    }
+    return at;
+}
+
+/* Lanes of a tree sum into their sum: 8-4-2-1. */
+float qs_reduce_fold(float lanes[16]);
+
+/* Float: sums are trees over 16 lanes, lane = i mod 16; a product goes in order. */
+void qs_reduce_f32(const qs_reduce *p, const qk_ew *k, const void *x, void *y);
+/* Double: in order. */
+void qs_reduce_f64(const qs_reduce *p, const qk_ew *k, const void *x, void *y);
+/* Integers and bool: exact to the type's width, where sums and products wrap around; a mean, root
+ * or logarithm loses its fraction. */
+void qs_reduce_int(const qs_reduce *p, const qk_ew *k, const void *x, void *y);
+
+#endif
