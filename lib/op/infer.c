@@ -21,27 +21,97 @@ int qs_infer_fail(const qs_infer *x, int code, const char *format, ...) {
                    what, before, name ? name : "", n->op_type, (int)n->version);
 }
 
+static void look(qs_infer *x) {
+    const qs_node *n = x->node;
+    for (int32_t i = 0; i < n->input_count && i < (int32_t)QS_COUNT(x->in); i++)
+        x->in[i] = n->inputs[i] == QS_NONE ? NULL : &x->values[n->inputs[i]];
+    for (int32_t i = 0; i < n->output_count; i++)
+        x->out[i] = (qs_value){.dims = x->dims[i], .rank = -1};
+}
+
 static int apply(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
                  qs_dim (*dims)[QSIM_MAX_RANK], int (*rule)(qs_infer *x), const char *model,
                  qsim_error *error) {
-    const qs_node *n = &g->nodes[node];
     qs_infer x = {.graph = g,
-                  .node = n,
+                  .node = &g->nodes[node],
                   .node_id = node,
                   .values = values,
                   .out = out,
                   .dims = dims,
                   .model = model,
                   .error = error};
-    for (int32_t i = 0; i < n->input_count && i < (int32_t)QS_COUNT(x.in); i++)
-        x.in[i] = n->inputs[i] == QS_NONE ? NULL : &values[n->inputs[i]];
-    for (int32_t i = 0; i < n->output_count; i++)
-        out[i] = (qs_value){.dims = dims[i], .rank = -1};
+    look(&x);
     return rule(&x);
+}
+
+/* ---- half precision ---- */
+
+bool qs_is_half(int32_t dtype) {
+    return dtype == QSIM_FLOAT16 || dtype == QSIM_BFLOAT16;
+}
+
+/* The half type of a node's inputs; QSIM_UNDEFINED: none has one, or they have both. */
+static int32_t half_of(const qs_infer *x) {
+    int32_t half = QSIM_UNDEFINED;
+    for (int32_t i = 0; i < x->node->input_count && i < (int32_t)QS_COUNT(x->in); i++) {
+        if (!x->in[i] || !qs_is_half(x->in[i]->dtype))
+            continue;
+        if (half && half != x->in[i]->dtype)
+            return QSIM_UNDEFINED;
+        half = x->in[i]->dtype;
+    }
+    return half;
+}
+
+/* Statistics, outputs 1 and on where "stash_type" is an attribute, are floats all the same. */
+static bool has_stash(const qs_op *op) {
+    for (int32_t i = 0; i < op->attr_count; i++)
+        if (qs_same(op->attrs[i].name, "stash_type"))
+            return true;
+    return false;
+}
+
+/* Elements in half precision are computed in float32: the rule sees such inputs as floats. */
+static int apply_half(qs_infer *x, int32_t half) {
+    qs_value seen[QS_COUNT(x->in)];
+    const qs_node *n = x->node;
+    look(x);
+    for (int32_t i = 0; i < n->input_count && i < (int32_t)QS_COUNT(x->in); i++) {
+        if (!x->in[i] || x->in[i]->dtype != half)
+            continue;
+        seen[i] = *x->in[i];
+        seen[i].dtype = QSIM_FLOAT;
+        seen[i].data = NULL;
+        seen[i].producer = QS_NONE;
+        x->in[i] = &seen[i];
+    }
+    const int code = n->op->infer(x);
+    for (int32_t i = 0; i < n->output_count && !code; i++)
+        if (x->out[i].dtype == QSIM_FLOAT && !(i && has_stash(n->op)))
+            x->out[i].dtype = half;
+    return code;
 }
 
 int qs_op_infer_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
                      qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error) {
+    qs_infer x = {.graph = g,
+                  .node = &g->nodes[node],
+                  .node_id = node,
+                  .values = values,
+                  .out = out,
+                  .dims = dims,
+                  .model = model};
+    look(&x);
+    const int32_t half = half_of(&x);
+    if (half && apply(g, values, node, out, dims, x.node->op->infer, model, NULL) == QSIM_E_DTYPE) {
+        x.error = error;
+        return apply_half(&x, half);
+    }
+    return apply(g, values, node, out, dims, x.node->op->infer, model, error);
+}
+
+int qs_op_infer_exact(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
+                      qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error) {
     return apply(g, values, node, out, dims, g->nodes[node].op->infer, model, error);
 }
 

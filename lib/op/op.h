@@ -194,6 +194,16 @@ int qs_op_resolve(qs_graph *g, qs_id node, const char *model, qsim_error *error)
 int qs_op_infer_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
                      qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error);
 
+/*
+ * The same as steps take the node: qs_op_infer_node also accepts float16 and bfloat16 wherever the
+ * rule accepts float, since a pass makes floats of them (pass_half.c).
+ */
+int qs_op_infer_exact(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
+                      qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error);
+
+/* float16 or bfloat16. */
+bool qs_is_half(int32_t dtype);
+
 /* The same with the rule `bound` of the node's row. */
 int qs_op_bound_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
                      qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error);

@@ -17,6 +17,7 @@
     X(batchnormalization) \
     X(blackmanwindow) \
     X(cast) \
+    X(cast_like) \
     X(ceil) \
     X(center_crop_pad) \
     X(clip) \

@@ -15,6 +15,8 @@ size_t qs_dtype_bytes(int32_t dtype) {
 const qs_value *qs_infer_in(const qs_infer *x, int32_t index) {
     if (index >= x->node->input_count || x->node->inputs[index] == QS_NONE)
         return NULL;
+    if (x->in[0] && index < (int32_t)QS_COUNT(x->in))
+        return x->in[index];
     const qs_value *values = x->values ? x->values : x->graph->values;
     return &values[x->node->inputs[index]];
 }
@@ -29,14 +31,21 @@ int qs_infer_type(const qs_infer *x, int32_t index, uint32_t set) {
                          (int)index, v->name ? v->name : "", qsim_dtype_name(v->dtype));
 }
 
+/* An input's own type, where the rule sees float16 as float (qs_op_infer_node). */
+static int32_t stored_type(const qs_infer *x, int32_t index) {
+    const qs_value *values = x->values ? x->values : x->graph->values;
+    return values[x->node->inputs[index]].dtype;
+}
+
 int qs_infer_same_type(const qs_infer *x, int32_t a, int32_t b) {
     const qs_value *va = qs_infer_in(x, a), *vb = qs_infer_in(x, b);
     if (!va || !vb || va->dtype == QSIM_UNDEFINED || vb->dtype == QSIM_UNDEFINED)
         return QSIM_OK;
-    if (va->dtype == vb->dtype)
+    if (va->dtype == vb->dtype && stored_type(x, a) == stored_type(x, b))
         return QSIM_OK;
     return qs_infer_fail(x, QSIM_E_DTYPE, "input %d is %s but input %d is %s", (int)a,
-                         qsim_dtype_name(va->dtype), (int)b, qsim_dtype_name(vb->dtype));
+                         qsim_dtype_name(stored_type(x, a)), (int)b,
+                         qsim_dtype_name(stored_type(x, b)));
 }
 
 int qs_infer_out(const qs_infer *x, int32_t index, int32_t dtype, int32_t rank,

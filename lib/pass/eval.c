@@ -79,7 +79,7 @@ static int apply(const qs_eval *e, qs_id node, rule_fn rule) {
 }
 
 int qs_eval_infer(const qs_eval *e, qs_id node) {
-    return apply(e, node, qs_op_infer_node);
+    return apply(e, node, qs_op_infer_exact);
 }
 
 int qs_eval_bound(const qs_eval *e, qs_id node) {

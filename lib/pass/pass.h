@@ -55,6 +55,9 @@ int qs_pass_identities(qs_pass *p);
 #define QS_FOLD_QUANTIZE   1
 #define QS_FOLD_DEQUANTIZE 2
 int qs_pass_fold(qs_pass *p, int flags);
+/* Floats in place of float16 and bfloat16 where something is computed (pass_half.c). */
+int qs_pass_half(qs_pass *p);
+bool qs_graph_has_half(const qs_graph *g);
 /* Names the tensors to give out. */
 int qs_pass_outputs(qs_pass *p, const char *const *names, size_t count);
 /* 8-bit activations unsigned, weights signed: docs/QUANTIZATION.md, section 10 (pass_u8.c). */

@@ -75,6 +75,7 @@ static const stage pipeline[] = {
     /* name, pass, {session, file, ptq} */
     {"prune", prune, {NEVER, ALWAYS, ALWAYS}},
     {"constants", qs_pass_constants, {ALWAYS, BASIC, ALWAYS}},
+    {"half", qs_pass_half, {ALWAYS, NEVER, ALWAYS}},
     {"fold", fold, {NEVER, BASIC, NEVER}},
     {"fold_quantize", fold_quantize, {ALWAYS, NEVER, NEVER}},
     {"fold_all", fold_all, {NEVER, NEVER, ALWAYS}}, /* weights in 8 bits are floats again */
@@ -118,6 +119,9 @@ static int run(qs_pass *p, const stage *s) {
 int qs_pipeline_run(qs_pass *p, qs_purpose purpose, int32_t level) {
     int code = QSIM_OK;
     p->level = level == QSIM_LEVEL_DEFAULT ? QSIM_LEVEL_ALL : level;
+    /* A file keeps its half precision: passes that compute know floats only. */
+    if (purpose == QS_FOR_FILE && qs_graph_has_half(p->graph))
+        p->level = QSIM_LEVEL_DISABLE;
     for (size_t i = 0; i < QS_COUNT(pipeline) && !code; i++) {
         if (p->level >= pipeline[i].level[purpose])
             code = run(p, &pipeline[i]);

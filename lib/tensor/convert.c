@@ -1,29 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Element types: everything to float and double, integers to integers where the value fits. */
 #include "tensor/array.h"
-
-static float half_to_float(uint16_t h) {
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = h >> 10 & 31u, fraction = h & 1023u;
-    uint32_t bits;
-    if (exponent == 31)
-        bits = sign | 0x7f800000u | fraction << 13;
-    else if (exponent > 0)
-        bits = sign | (exponent + 112) << 23 | fraction << 13;
-    else {
-        float value = (float)fraction * 0x1p-24f;
-        return sign ? -value : value;
-    }
-    float value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-static float brain_to_float(uint16_t b) {
-    uint32_t bits = (uint32_t)b << 16;
-    float value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
+#include "tensor/minifloat.h"
 
 #define ROWS(X)                                                                                    \
     X(QSIM_FLOAT, float, v)                                                                        \
@@ -37,8 +15,8 @@ static float brain_to_float(uint16_t b) {
     X(QSIM_UINT32, uint32_t, v)                                                                    \
     X(QSIM_UINT64, uint64_t, v)                                                                    \
     X(QSIM_BOOL, uint8_t, v != 0)                                                                  \
-    X(QSIM_FLOAT16, uint16_t, half_to_float(v))                                                    \
-    X(QSIM_BFLOAT16, uint16_t, brain_to_float(v))
+    X(QSIM_FLOAT16, uint16_t, qs_half_value(v))                                                    \
+    X(QSIM_BFLOAT16, uint16_t, qs_brain_value(v))
 
 #define LOOP(code, type, expression)                                                               \
     case code:                                                                                     \

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cast between float, double, the integers and bool. Floats are truncated towards zero and
- * saturate, a NaN becomes 0; integers wrap; anything but 0 is true.
+ * Cast and CastLike between floats of any width, the integers of 4 bits and more, and bool. Floats
+ * become narrower ones by rounding to nearest even, integers by truncation towards zero; they
+ * saturate, a NaN becomes 0; to 4 bits and between integers the low bits stay; anything but 0 is
+ * true.
  */
 #include "op/rules.h"
+#include "tensor/minifloat.h"
 
-#define QS_T_CAST (QS_T_ARITH | QS_T(QSIM_BOOL))
-#define CHUNK     256
+#define QS_T_CAST   (QS_T_BYTES | QS_T_PACKED)
+#define QS_T_PACKED (QS_T(QSIM_UINT4) | QS_T(QSIM_INT4))
+#define CHUNK       256
 
 /* Values on their way: each type widens to one of three, from which every type is made exactly. */
 typedef enum wide_kind { WIDE_I64, WIDE_U64, WIDE_F64 } wide_kind;
@@ -37,6 +41,33 @@ LOAD(, u8, uint8_t, u)
 LOAD(QS_COLD, u16, uint16_t, u)
 LOAD(QS_COLD, u32, uint32_t, u)
 LOAD(QS_COLD, u64, uint64_t, u)
+
+/* Narrow floats; the other loads are of types that C has. */
+#define LOAD_VALUE(suffix, T, value)                                                               \
+    static void load_##suffix(const void *vx, size_t n, wide *w) {                                 \
+        const T *x = vx;                                                                           \
+        for (size_t i = 0; i < n; i++)                                                             \
+            w->f[i] = (double)(value);                                                             \
+    }
+#define FLOAT8(TYPE) qs_minifloat_value(qs_minifloat_of(TYPE), x[i])
+LOAD_VALUE(f16, uint16_t, qs_half_value(x[i]))
+LOAD_VALUE(bf16, uint16_t, qs_brain_value(x[i]))
+QS_COLD LOAD_VALUE(e4m3fn, uint8_t, FLOAT8(QSIM_FLOAT8E4M3FN)) QS_COLD
+    LOAD_VALUE(e4m3fnuz, uint8_t, FLOAT8(QSIM_FLOAT8E4M3FNUZ)) QS_COLD
+    LOAD_VALUE(e5m2, uint8_t, FLOAT8(QSIM_FLOAT8E5M2)) QS_COLD
+    LOAD_VALUE(e5m2fnuz, uint8_t, FLOAT8(QSIM_FLOAT8E5M2FNUZ))
+
+    /* Two to a byte, the first in the low bits. */
+    QS_COLD static void load_u4(const void *vx, size_t n, wide *w) {
+    const uint8_t *x = vx;
+    for (size_t i = 0; i < n; i++)
+        w->u[i] = x[i / 2] >> i % 2 * 4 & 15u;
+}
+QS_COLD static void load_s4(const void *vx, size_t n, wide *w) {
+    load_u4(vx, n, w);
+    for (size_t i = 0; i < n; i++)
+        w->i[i] = (int64_t)(w->u[i] ^ 8) - 8;
+}
 
 static void load_b8(const void *vx, size_t n, wide *w) {
     const uint8_t *x = vx;
@@ -83,6 +114,18 @@ STORES(QS_COLD, u32, uint32_t, SAME, TO_U32)
 STORES(QS_COLD, u64, uint64_t, SAME, TO_U64)
 STORES(QS_COLD, b8, uint8_t, TRUTH, TRUTH)
 
+#define STORE_4(kind, field, expression)                                                           \
+    QS_COLD static void store_4_##kind(const wide *w, size_t n, void *vy) {                        \
+        uint8_t *y = vy;                                                                           \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const uint8_t low = (uint8_t)((uint64_t)(expression(w->field[i])) & 15u);              \
+            y[i / 2] = i % 2 ? (uint8_t)(y[i / 2] | low << 4) : low;                               \
+        }                                                                                          \
+    }
+STORE_4(i64, i, SAME)
+STORE_4(u64, u, SAME)
+STORE_4(f64, f, TO_S64)
+
 typedef struct cast_type {
     wide_kind kind;
     load_fn load;
@@ -96,13 +139,31 @@ typedef struct cast_type {
         }                                                                                          \
     }
 
-static const cast_type types[16] = {
-    [QSIM_FLOAT] = CAST_TYPE(WIDE_F64, f32),  [QSIM_DOUBLE] = CAST_TYPE(WIDE_F64, f64),
-    [QSIM_INT8] = CAST_TYPE(WIDE_I64, s8),    [QSIM_INT16] = CAST_TYPE(WIDE_I64, s16),
-    [QSIM_INT32] = CAST_TYPE(WIDE_I64, s32),  [QSIM_INT64] = CAST_TYPE(WIDE_I64, s64),
-    [QSIM_UINT8] = CAST_TYPE(WIDE_U64, u8),   [QSIM_UINT16] = CAST_TYPE(WIDE_U64, u16),
-    [QSIM_UINT32] = CAST_TYPE(WIDE_U64, u32), [QSIM_UINT64] = CAST_TYPE(WIDE_U64, u64),
-    [QSIM_BOOL] = CAST_TYPE(WIDE_U64, b8),
+/* Stores go through store_minifloat, or to the low 4 bits. */
+#define CAST_FLOAT(suffix)                                                                         \
+    {                                                                                              \
+        WIDE_F64, load_##suffix, {                                                                 \
+            NULL                                                                                   \
+        }                                                                                          \
+    }
+#define CAST_4(kind, suffix)                                                                       \
+    {                                                                                              \
+        kind, load_##suffix, {                                                                     \
+            store_4_i64, store_4_u64, store_4_f64                                                  \
+        }                                                                                          \
+    }
+
+static const cast_type types[] = {
+    [QSIM_FLOAT] = CAST_TYPE(WIDE_F64, f32),      [QSIM_DOUBLE] = CAST_TYPE(WIDE_F64, f64),
+    [QSIM_INT8] = CAST_TYPE(WIDE_I64, s8),        [QSIM_INT16] = CAST_TYPE(WIDE_I64, s16),
+    [QSIM_INT32] = CAST_TYPE(WIDE_I64, s32),      [QSIM_INT64] = CAST_TYPE(WIDE_I64, s64),
+    [QSIM_UINT8] = CAST_TYPE(WIDE_U64, u8),       [QSIM_UINT16] = CAST_TYPE(WIDE_U64, u16),
+    [QSIM_UINT32] = CAST_TYPE(WIDE_U64, u32),     [QSIM_UINT64] = CAST_TYPE(WIDE_U64, u64),
+    [QSIM_BOOL] = CAST_TYPE(WIDE_U64, b8),        [QSIM_FLOAT16] = CAST_FLOAT(f16),
+    [QSIM_BFLOAT16] = CAST_FLOAT(bf16),           [QSIM_FLOAT8E4M3FN] = CAST_FLOAT(e4m3fn),
+    [QSIM_FLOAT8E4M3FNUZ] = CAST_FLOAT(e4m3fnuz), [QSIM_FLOAT8E5M2] = CAST_FLOAT(e5m2),
+    [QSIM_FLOAT8E5M2FNUZ] = CAST_FLOAT(e5m2fnuz), [QSIM_UINT4] = CAST_4(WIDE_U64, u4),
+    [QSIM_INT4] = CAST_4(WIDE_I64, s4),
 };
 
 QS_COLD static int infer_cast(qs_infer *x) {
@@ -117,11 +178,48 @@ QS_COLD static int infer_cast(qs_infer *x) {
     return qs_infer_out(x, 0, (int32_t)to, x->in[0]->rank, x->in[0]->dims);
 }
 
+QS_COLD static int infer_cast_like(qs_infer *x) {
+    int code = qs_infer_type(x, 0, QS_T_CAST);
+    if (!code)
+        code = qs_infer_type(x, 1, QS_T_CAST);
+    return code ? code : qs_infer_out(x, 0, x->in[1]->dtype, x->in[0]->rank, x->in[0]->dims);
+}
+
 typedef struct cast_params {
     load_fn load;
-    store_fn store;
-    size_t elements, from, to;
+    store_fn store;                /* NULL: store_minifloat */
+    const qs_minifloat *minifloat; /* of the result */
+    wide_kind kind;
+    bool saturate;
+    size_t elements, from, to; /* from, to: bits of an element */
 } cast_params;
+
+/* An integer as a double, its lost bits left as one: it rounds as if it had all of them. */
+static double sticky(uint64_t magnitude) {
+    if (magnitude >> 53)
+        magnitude = (magnitude >> 12 | ((magnitude & 4095u) != 0)) << 12;
+    return (double)magnitude;
+}
+
+static double widest(const wide *w, size_t i, wide_kind kind) {
+    if (kind == WIDE_F64)
+        return w->f[i];
+    if (kind == WIDE_U64)
+        return sticky(w->u[i]);
+    return w->i[i] < 0 ? -sticky(0 - (uint64_t)w->i[i]) : sticky((uint64_t)w->i[i]);
+}
+
+static void store_minifloat(const cast_params *p, const wide *w, size_t n, void *vy) {
+    uint16_t *y16 = vy;
+    uint8_t *y8 = vy;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = qs_minifloat_bits(p->minifloat, widest(w, i, p->kind), p->saturate);
+        if (p->to == 16)
+            y16[i] = (uint16_t)bits;
+        else
+            y8[i] = (uint8_t)bits;
+    }
+}
 
 typedef struct cast_job {
     const cast_params *p;
@@ -129,21 +227,27 @@ typedef struct cast_job {
     char *y;
 } cast_job;
 
+/* Pairs of elements: a byte of two is one range's. */
 static void cast_range(const void *arg, size_t begin, size_t end) {
     const cast_job *job = arg;
     const cast_params *p = job->p;
     wide w;
-    for (size_t i = begin; i < end; i += CHUNK) {
+    end = 2 * end < p->elements ? 2 * end : p->elements;
+    for (size_t i = 2 * begin; i < end; i += CHUNK) {
         size_t n = end - i < CHUNK ? end - i : CHUNK;
-        p->load(job->x + i * p->from, n, &w);
-        p->store(&w, n, job->y + i * p->to);
+        char *y = job->y + i * p->to / 8;
+        p->load(job->x + i * p->from / 8, n, &w);
+        if (p->store)
+            p->store(&w, n, y);
+        else
+            store_minifloat(p, &w, n, y);
     }
 }
 
 static void run_cast(const qs_step *s, const qs_frame *f) {
     const cast_params *p = s->params;
     cast_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
-    qs_ranges(f->ctx, p->elements, QS_GRAIN, cast_range, &job);
+    qs_ranges(f->ctx, (p->elements + 1) / 2, QS_GRAIN / 2, cast_range, &job);
 }
 
 QS_COLD static int lower_cast(qs_lower *l) {
@@ -156,10 +260,13 @@ QS_COLD static int lower_cast(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     p->load = types[x->dtype].load;
-    p->store = types[y->dtype].store[types[x->dtype].kind];
+    p->kind = types[x->dtype].kind;
+    p->store = types[y->dtype].store[p->kind];
+    p->minifloat = qs_minifloat_of(y->dtype);
+    p->saturate = qs_dtype_bytes(y->dtype) == 1 && qs_node_int(l->node, "saturate", 1);
     p->elements = qs_value_elements(x);
-    p->from = qs_dtype_bytes(x->dtype);
-    p->to = qs_dtype_bytes(y->dtype);
+    p->from = (size_t)qsim_dtype_bits(x->dtype);
+    p->to = (size_t)qsim_dtype_bits(y->dtype);
     l->step->run = run_cast;
     l->step->kernel = "cast";
     return QSIM_OK;
@@ -169,5 +276,11 @@ static const qs_attr_rule cast_attrs[] = {{"to", QS_ATTR_INT, 6, 0},
                                           {"saturate", QS_ATTR_INT, 19, 0},
                                           {"round_mode", QS_ATTR_STRING, 24, 0}};
 
+static const qs_attr_rule cast_like_attrs[] = {{"saturate", QS_ATTR_INT, 19, 0},
+                                               {"round_mode", QS_ATTR_STRING, 24, 0}};
+
 QS_OP(cast, .name = "Cast", .since = 6, .min_in = 1, QS_ATTRS(cast_attrs), .traits = QS_ELEMENTWISE,
       .infer = infer_cast, .lower = lower_cast);
+QS_OP(cast_like, .name = "CastLike", .since = 15, .min_in = 2, QS_ATTRS(cast_like_attrs),
+      .traits = QS_ELEMENTWISE, .setting_inputs = 1 << 1, .infer = infer_cast_like,
+      .lower = lower_cast);

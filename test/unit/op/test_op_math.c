@@ -459,9 +459,55 @@ static void test_cast(void) {
     c = case_new("", "Cast", 13);
     case_input(c, QSIM_FLOAT, SHAPE(6), x);
     case_node(c, 1);
-    CHECK_INT(qs_node_set_int(c->g, c->node, "to", QSIM_FLOAT16), 0);
+    CHECK_INT(qs_node_set_int(c->g, c->node, "to", QSIM_STRING), 0);
     CHECK_INT(case_infer(c), QSIM_E_UNSUPPORTED);
     case_free(c);
+}
+
+static void cast_one(int32_t from, const void *x, int32_t to, int64_t n, const void *expected) {
+    op_case *c = case_new("", "Cast", 21);
+    case_input(c, from, SHAPE(n), x);
+    case_node(c, 1);
+    CHECK_INT(qs_node_set_int(c->g, c->node, "to", to), 0);
+    CHECK_INT(case_run(c), 0);
+    CHECK(c->bytes[c->out[0]] > 0 && memcmp(case_data(c, 0), expected, c->bytes[c->out[0]]) == 0);
+    case_free(c);
+}
+
+/* Bits by the tables of IEEE 754 and of ONNX's text on float8: ties to even, the largest values,
+ * denormals; int64 rounds once. */
+static void test_cast_narrow(void) {
+    const float x[] = {1.0f,     -2.0f,      65504.0f, 65519.0f, 65520.0f,    0x1p-24f,
+                       0x1p-25f, 0x1.8p-25f, -0.0f,    INFINITY, 0x1.002p+0f, 0x1.006p+0f};
+    const uint16_t halves[] = {0x3c00, 0xc000, 0x7bff, 0x7bff, 0x7c00, 0x0001,
+                               0x0000, 0x0001, 0x8000, 0x7c00, 0x3c00, 0x3c02};
+    const uint16_t brains[] = {0x3f80, 0xc000, 0x4780, 0x4780, 0x4780, 0x3380,
+                               0x3300, 0x3340, 0x8000, 0x7f80, 0x3f80, 0x3f80};
+    const float back[] = {1.0f, -2.0f,    65504.0f, 65504.0f, INFINITY, 0x1p-24f,
+                          0.0f, 0x1p-24f, -0.0f,    INFINITY, 1.0f,     0x1.008p+0f};
+    cast_one(QSIM_FLOAT, x, QSIM_FLOAT16, 12, halves);
+    cast_one(QSIM_FLOAT, x, QSIM_BFLOAT16, 12, brains);
+    cast_one(QSIM_FLOAT16, halves, QSIM_FLOAT, 12, back);
+    const double twice[] = {1.0 + 0x1p-11 + 0x1p-40,
+                            1.0 + 0x1p-11}; /* a float between them: a tie */
+    cast_one(QSIM_DOUBLE, twice, QSIM_FLOAT16, 2, (const uint16_t[]){0x3c01, 0x3c00});
+    const int64_t wide[] = {0x4040000000000001, -2049};
+    cast_one(QSIM_INT64, wide, QSIM_BFLOAT16, 2, (const uint16_t[]){0x5e81, 0xc500});
+    const float few[] = {448.0f, 500.0f, -0.0f, 0x1p-9f, INFINITY, 57344.0f, 17.0f};
+    cast_one(QSIM_FLOAT, few, QSIM_FLOAT8E4M3FN, 7,
+             (const uint8_t[]){0x7e, 0x7e, 0x80, 0x01, 0x7e, 0x7e, 0x58});
+    cast_one(QSIM_FLOAT, few, QSIM_FLOAT8E4M3FNUZ, 7,
+             (const uint8_t[]){0x7f, 0x7f, 0x00, 0x02, 0x7f, 0x7f, 0x60});
+    cast_one(QSIM_FLOAT, few, QSIM_FLOAT8E5M2, 7,
+             (const uint8_t[]){0x5f, 0x60, 0x80, 0x18, 0x7b, 0x7b, 0x4c});
+    cast_one(QSIM_FLOAT8E5M2FNUZ, (const uint8_t[]){0x7f, 0x40, 0x01}, QSIM_FLOAT, 3,
+             (const float[]){57344.0f, 1.0f, 0x1p-17f});
+    const float small[] = {7.9f, -1.0f, -8.0f, 3.0f, 9.0f};
+    cast_one(QSIM_FLOAT, small, QSIM_INT4, 5, (const uint8_t[]){0xf7, 0x38, 0x09});
+    cast_one(QSIM_INT4, (const uint8_t[]){0xf7, 0x38, 0x09}, QSIM_INT8, 5,
+             (const int8_t[]){7, -1, -8, 3, -7});
+    cast_one(QSIM_UINT4, (const uint8_t[]){0xf7, 0x38, 0x09}, QSIM_FLOAT, 5,
+             (const float[]){7, 15, 8, 3, 9});
 }
 
 int main(void) {
@@ -478,5 +524,6 @@ int main(void) {
     test_softmax();
     test_reduce();
     test_cast();
+    test_cast_narrow();
     return test_done();
 }

@@ -242,7 +242,7 @@ static void test_table(void) {
     CHECK_INT(case_infer(c), QSIM_E_GRAPH); /* one input */
     case_free(c);
     c = case_new("", "Relu", 13);
-    case_input(c, QSIM_FLOAT16, SHAPE(2), NULL);
+    case_input(c, QSIM_BOOL, SHAPE(2), NULL);
     case_node(c, 1);
     CHECK_INT(case_infer(c), QSIM_E_DTYPE);
     case_free(c);

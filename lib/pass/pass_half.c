@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Half precision: nodes that compute on float16 or bfloat16 take floats instead. Between two of
+ * them values stay floats; they are rounded to the half type where a tensor is given out, and where
+ * an operator reads its bits or makes other than floats of it (a comparison, a quantized tensor).
+ * Operators that only move or choose elements do so in either type.
+ */
+#include "pass/pass.h"
+#include "tensor/minifloat.h"
+
+typedef struct halves {
+    qs_pass *p;
+    qs_graph *g;
+    /* By value of the graph as it was: */
+    int32_t *type;  /* its half type, or 0 */
+    qs_id *wide;    /* it as a float */
+    qs_id *rounded; /* the same, of what has been rounded */
+    qs_id *narrow;  /* it in the half type */
+    bool *computed; /* its producer makes a float now */
+    bool *exact;    /* by node: its step takes the half type as it is */
+    size_t values;
+} halves;
+
+/* ---- twins ---- */
+
+static qs_id add_cast(halves *h, qs_id from, int32_t to, qs_id y) {
+    qs_graph *g = h->g;
+    const int32_t version = qs_graph_import(g, "") >= 6 ? 0 : 13;
+    g->values[y].dtype = to;
+    const qs_id id = qs_pass_node(h->p, "", "Cast", "", version, &from, 1, &y, 1);
+    if (id < 0)
+        return id;
+    return qs_node_set_int(g, id, "to", to) ? qs_pass_no_memory(h->p) : y;
+}
+
+static qs_id new_cast(halves *h, qs_id from, int32_t to) {
+    const qs_id y = qs_pass_value(h->p, from);
+    return y < 0 ? y : add_cast(h, from, to, y);
+}
+
+/* A constant in half precision as one of floats. */
+static qs_id widen_const(halves *h, qs_id value) {
+    const qs_const *c = h->g->values[value].data;
+    const bool brain = c->dtype == QSIM_BFLOAT16;
+    const uint8_t *from = c->data;
+    float *to = qs_arena_alloc(&h->g->arena, c->elements + 1, sizeof(*to));
+    if (!to)
+        return qs_pass_no_memory(h->p);
+    for (size_t i = 0; i < c->elements; i++) {
+        uint16_t bits;
+        memcpy(&bits, from + 2 * i, sizeof(bits));
+        to[i] = brain ? qs_brain_value(bits) : qs_half_value(bits);
+    }
+    const qs_id id = qs_graph_add_const(h->g, NULL, QSIM_FLOAT, c->rank, c->dims, to, false);
+    return id < 0 ? qs_pass_no_memory(h->p) : id;
+}
+
+static qs_id wide(halves *h, qs_id v) {
+    if (h->wide[v] == QS_NONE)
+        h->wide[v] = h->g->values[v].data ? widen_const(h, v) : new_cast(h, v, QSIM_FLOAT);
+    return h->wide[v];
+}
+
+static qs_id narrow(halves *h, qs_id v) {
+    if (h->narrow[v] == QS_NONE && h->wide[v] != v)
+        h->narrow[v] = add_cast(h, h->wide[v], h->type[v], v);
+    else if (h->narrow[v] == QS_NONE)
+        h->narrow[v] = new_cast(h, v, h->type[v]);
+    return h->narrow[v];
+}
+
+static qs_id rounded(halves *h, qs_id v) {
+    if (!h->computed[v])
+        return wide(h, v);
+    if (h->rounded[v] == QS_NONE) {
+        const qs_id half = narrow(h, v);
+        h->rounded[v] = half < 0 ? half : new_cast(h, half, QSIM_FLOAT);
+    }
+    return h->rounded[v];
+}
+
+/* ---- nodes ---- */
+
+static bool is_half_value(const halves *h, qs_id v) {
+    return v != QS_NONE && (size_t)v < h->values && h->type[v];
+}
+
+typedef qs_id (*twin_fn)(halves *h, qs_id v);
+
+static int feed(halves *h, qs_id id, twin_fn twin) {
+    for (int32_t i = 0; i < h->g->nodes[id].input_count; i++) {
+        const qs_id v = h->g->nodes[id].inputs[i];
+        if (!is_half_value(h, v))
+            continue;
+        const qs_id other = twin(h, v);
+        if (other < 0)
+            return other;
+        if (other != v)
+            qs_node_set_input(h->g, id, i, other);
+    }
+    return QSIM_OK;
+}
+
+/* Output `index` becomes a float. A tensor that is given out keeps name and type. */
+static int widen_output(halves *h, qs_id id, int32_t index) {
+    const qs_id v = h->g->nodes[id].outputs[index];
+    qs_id made = v;
+    if (h->g->values[v].is_output) {
+        made = qs_pass_value(h->p, v);
+        if (made < 0)
+            return made;
+        qs_pass_set_output(h->p, id, index, made);
+    }
+    qs_value *y = &h->g->values[made];
+    y->dtype = QSIM_FLOAT;
+    y->declared = false;
+    y->source = (qs_span){NULL, 0};
+    h->wide[v] = made;
+    h->narrow[v] = QS_NONE;
+    h->computed[v] = true;
+    return QSIM_OK;
+}
+
+/* Attributes that name the type of the result. */
+static int widen_attrs(halves *h, qs_id id) {
+    static const char *const names[] = {"dtype", "output_dtype", "output_datatype", "precision"};
+    for (size_t i = 0; i < QS_COUNT(names); i++) {
+        const qs_attr *a = qs_node_attr(&h->g->nodes[id], names[i]);
+        if (a && a->type == QS_ATTR_INT && (a->u.i == QSIM_FLOAT16 || a->u.i == QSIM_BFLOAT16) &&
+            qs_node_set_int(h->g, id, names[i], QSIM_FLOAT))
+            return qs_pass_no_memory(h->p);
+    }
+    return QSIM_OK;
+}
+
+static int widen(halves *h, qs_id id) {
+    const qs_graph *g = h->g;
+    bool bits = false;
+    for (int32_t i = 0; i < g->nodes[id].output_count; i++) {
+        const qs_id v = g->nodes[id].outputs[i];
+        bits = bits || (v != QS_NONE && !h->type[v] && g->values[v].dtype != QSIM_FLOAT);
+    }
+    int code = feed(h, id, bits ? rounded : wide);
+    if (!code)
+        code = widen_attrs(h, id);
+    for (int32_t i = 0; i < g->nodes[id].output_count && !code; i++)
+        if (is_half_value(h, g->nodes[id].outputs[i]))
+            code = widen_output(h, id, i);
+    return code;
+}
+
+/* A Cast of a float, or of a value that is one now, to a half type: rounded no sooner than needed.
+ */
+static bool is_rounding(const halves *h, const qs_node *n) {
+    const qs_id x = qs_node_input(n, 0);
+    if (!qs_node_is(n, "", "Cast") || !is_half_value(h, n->outputs[0]))
+        return false;
+    return is_half_value(h, x) ? h->computed[x] && h->type[x] == h->type[n->outputs[0]]
+                               : h->g->values[x].dtype == QSIM_FLOAT;
+}
+
+static int drop_cast(halves *h, qs_id id) {
+    qs_node *n = &h->g->nodes[id];
+    n->op_type = "Identity";
+    n->attr_count = 0;
+    n->changed = true;
+    const int code = qs_pass_resolve(h->p, id);
+    return code ? code : widen(h, id);
+}
+
+/* Whether floats do as well: elements are moved or chosen, and nothing but the half type is made.
+ */
+static bool is_generic(const halves *h, const qs_node *n) {
+    bool half = (qs_node_traits(h->g, n) & (QS_MOVES | QS_ELEMENTWISE)) && !qs_node_attr(n, "to");
+    for (int32_t i = 0; i < n->output_count; i++)
+        half = half && is_half_value(h, n->outputs[i]);
+    return half;
+}
+
+static int visit(halves *h, qs_id id) {
+    const qs_node *n = &h->g->nodes[id];
+    bool half = false, computed = false;
+    for (int32_t i = 0; i < n->input_count; i++) {
+        const qs_id v = n->inputs[i];
+        half = half || is_half_value(h, v);
+        computed = computed || (is_half_value(h, v) && h->computed[v]);
+    }
+    if (is_rounding(h, n))
+        return drop_cast(h, id);
+    if (!half)
+        return QSIM_OK;
+    if (h->exact[id] && !(computed && is_generic(h, n)))
+        return feed(h, id, narrow);
+    return widen(h, id);
+}
+
+/* ---- the pass ---- */
+
+/* Which nodes execute as they are; before anything changes. */
+static int find_exact(halves *h) {
+    const qs_graph *g = h->g;
+    size_t room = 1;
+    for (size_t k = 0; k < g->order_count; k++)
+        if ((size_t)g->nodes[g->order[k]].output_count > room)
+            room = (size_t)g->nodes[g->order[k]].output_count;
+    qs_value *out = qs_alloc(h->p->ctx, room, sizeof(*out));
+    qs_dim(*dims)[QSIM_MAX_RANK] = qs_alloc(h->p->ctx, room, sizeof(*dims));
+    for (size_t k = 0; out && dims && k < g->order_count; k++) {
+        const qs_id id = g->order[k];
+        bool half = false;
+        for (int32_t i = 0; i < g->nodes[id].input_count; i++)
+            half = half || is_half_value(h, g->nodes[id].inputs[i]);
+        if (half)
+            h->exact[id] = qs_node_has_subgraph(&g->nodes[id]) ||
+                           !qs_op_infer_exact(g, g->values, id, out, dims, h->p->model, NULL);
+    }
+    const bool done = out && dims;
+    qs_free(h->p->ctx, dims);
+    qs_free(h->p->ctx, out);
+    return done ? QSIM_OK : qs_pass_no_memory(h->p);
+}
+
+static int transform(halves *h) {
+    qs_graph *g = h->g;
+    const size_t count = g->order_count;
+    for (size_t v = 0; v < h->values; v++) {
+        h->type[v] = qs_is_half(g->values[v].dtype) ? g->values[v].dtype : 0;
+        h->wide[v] = QS_NONE;
+        h->rounded[v] = QS_NONE;
+        h->narrow[v] = (qs_id)v;
+    }
+    int code = find_exact(h);
+    for (size_t k = 0; k < count && !code; k++)
+        code = visit(h, g->order[k]);
+    for (size_t v = 0; v < h->values && !code; v++)
+        if (h->computed[v] && g->values[v].is_output && narrow(h, (qs_id)v) < 0)
+            code = QSIM_E_NOMEM;
+    return code ? code : qs_pass_finish(h->p);
+}
+
+bool qs_graph_has_half(const qs_graph *g) {
+    for (size_t v = 0; v < g->value_count; v++)
+        if (qs_is_half(g->values[v].dtype))
+            return true;
+    return false;
+}
+
+int qs_pass_half(qs_pass *p) {
+    qs_graph *g = p->graph;
+    if (!qs_graph_has_half(g))
+        return QSIM_OK;
+    const size_t values = g->value_count + 1, nodes = g->node_count + 1;
+    halves h = {.p = p,
+                .g = g,
+                .type = qs_calloc(p->ctx, values, sizeof(*h.type)),
+                .wide = qs_calloc(p->ctx, values, sizeof(*h.wide)),
+                .rounded = qs_calloc(p->ctx, values, sizeof(*h.rounded)),
+                .narrow = qs_calloc(p->ctx, values, sizeof(*h.narrow)),
+                .computed = qs_calloc(p->ctx, values, sizeof(*h.computed)),
+                .exact = qs_calloc(p->ctx, nodes, sizeof(*h.exact)),
+                .values = g->value_count};
+    const bool room = h.type && h.wide && h.rounded && h.narrow && h.computed && h.exact;
+    const int code = room ? transform(&h) : qs_pass_no_memory(p);
+    qs_free(p->ctx, h.exact);
+    qs_free(p->ctx, h.computed);
+    qs_free(p->ctx, h.narrow);
+    qs_free(p->ctx, h.rounded);
+    qs_free(p->ctx, h.wide);
+    qs_free(p->ctx, h.type);
+    return code;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Floats narrower than float32: float16, bfloat16 and the float8 types of ONNX. Every value of
+ * theirs is a float; the other way rounds to nearest, halves to even, once, from a double.
+ */
+#ifndef QS_MINIFLOAT_H
+#define QS_MINIFLOAT_H
+
+#include "base/base.h"
+
+typedef struct qs_minifloat {
+    int8_t mantissa, exponent; /* bits */
+    int8_t bias;
+    uint16_t infinity; /* magnitude bits; 0: there is none */
+    uint16_t nan;
+    uint16_t largest; /* magnitude bits of the largest finite value */
+    bool no_minus_zero;
+} qs_minifloat;
+
+/* The format of an element type; NULL: it is none of these. */
+const qs_minifloat *qs_minifloat_of(int32_t dtype);
+
+/* The value that `bits` stand for. */
+float qs_minifloat_value(const qs_minifloat *f, uint32_t bits);
+
+/*
+ * The bits nearest to v. What rounds beyond the largest value becomes it with `saturate`, else
+ * infinity or, where the format has none, NaN. The caller rounds to nearest even (qs_fp_enter).
+ */
+uint32_t qs_minifloat_bits(const qs_minifloat *f, double v, bool saturate);
+
+/* A float16 (IEEE 754 binary16) and a bfloat16 as floats. */
+static inline float qs_half_value(uint16_t h) {
+    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = h >> 10 & 31u;
+    const uint32_t fraction = h & 1023u;
+    uint32_t bits = sign | (exponent + 112) << 23 | fraction << 13;
+    float value;
+    if (exponent == 0) {
+        value = (float)fraction * 0x1p-24f;
+        return sign ? -value : value;
+    }
+    if (exponent == 31)
+        bits = sign | 0x7f800000u | fraction << 13;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static inline float qs_brain_value(uint16_t b) {
+    const uint32_t bits = (uint32_t)b << 16;
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* float16 and bfloat16: computed as floats, rounded where they are given out or their bits count.
+ */
+#include "net.h"
+
+#include "exec/run.h"
+
+static int count(const qs_graph *g, const char *op_type) {
+    int n = 0;
+    for (size_t i = 0; i < g->order_count; i++)
+        n += strcmp(g->nodes[g->order[i]].op_type, op_type) == 0;
+    return n;
+}
+
+/* x * 3 -> Transpose -> / 3, all halves: one Cast in, one out, and the product is not rounded. */
+static void test_island(int32_t level) {
+    const int64_t dims[] = {2, 2};
+    const uint16_t three = 0x4200, x[] = {0x3c01, 0x3c00, 0xbc01, 0x7bff}; /* 1 + 2^-10, ... */
+    uint16_t y[4];
+    net n;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT16, NET_DIMS(2, 2));
+    CHECK(qs_graph_add_const(n.g, "c", QSIM_FLOAT16, 0, NULL, &three, true) >= 0);
+    net_node(&n, "", "Mul", "x,c", "a");
+    net_node(&n, "", "Transpose", "a", "b");
+    net_node(&n, "", "Div", "b,c", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    CHECK_INT(n.g->values[qs_graph_find(n.g, "y")].dtype, QSIM_FLOAT16);
+    qsim_tensor in = net_tensor(QSIM_FLOAT16, 2, dims, (void *)(uintptr_t)x);
+    qsim_tensor out = {.data = y, .bytes = sizeof(y)};
+    NET_OK(&n, net_run(&n, level, false, &in, 1, &out, 1));
+    CHECK_INT(out.dtype, QSIM_FLOAT16);
+    /* 65504 * 3 would be infinite, 3 + 3 * 2^-10 is no float16 */
+    CHECK(y[0] == 0x3c01 && y[1] == 0xbc01 && y[2] == 0x3c00 && y[3] == 0x7bff);
+    qsim_session *s = NULL;
+    NET_OK(&n, qsim_session_create(n.model, NULL, &s, &n.error));
+    CHECK_INT(s ? count(s->graph, "Cast") : 0, 2);
+    qsim_session_free(s);
+    net_free(&n);
+}
+
+/* A comparison sees what was rounded: 1 + 2^-10 + 2^-12 is equal to 1 + 2^-10. */
+static void test_compared(void) {
+    const uint16_t one = 0x3c01, tiny = 0x0c00; /* 2^-12 */
+    uint8_t y;
+    net n;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT16, NET_DIMS(1));
+    CHECK(qs_graph_add_const(n.g, "t", QSIM_FLOAT16, 0, NULL, &tiny, true) >= 0);
+    net_node(&n, "", "Add", "x,t", "a");
+    net_node(&n, "", "Equal", "a,x", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    qsim_tensor in = net_tensor(QSIM_FLOAT16, 1, (const int64_t[]){1}, (void *)(uintptr_t)&one);
+    qsim_tensor out = {.data = &y, .bytes = 1};
+    NET_OK(&n, net_run(&n, QSIM_LEVEL_ALL, false, &in, 1, &out, 1));
+    CHECK_INT(y, 1);
+    net_free(&n);
+}
+
+/* What only moves elements stays as it is: no Cast. A model with both half types is refused. */
+static void test_moved_and_mixed(void) {
+    qsim_session *s = NULL;
+    net n;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_BFLOAT16, NET_DIMS(2, 3));
+    net_node(&n, "", "Transpose", "x", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    NET_OK(&n, qsim_session_create(n.model, NULL, &s, &n.error));
+    CHECK_INT(s ? count(s->graph, "Cast") : 9, 0);
+    qsim_session_free(s);
+    net_free(&n);
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_BFLOAT16, NET_DIMS(2, 3));
+    net_input(&n, "z", QSIM_FLOAT16, NET_DIMS(2, 3));
+    net_node(&n, "", "Add", "x,z", "y");
+    net_output(&n, "y");
+    CHECK_INT(net_end(&n), QSIM_E_DTYPE);
+    net_free(&n);
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(2, 3));
+    net_input(&n, "z", QSIM_FLOAT16, NET_DIMS(2, 3));
+    net_node(&n, "", "Add", "x,z", "y");
+    net_output(&n, "y");
+    CHECK_INT(net_end(&n), QSIM_E_DTYPE);
+    net_free(&n);
+}
+
+int main(void) {
+    test_island(QSIM_LEVEL_DISABLE);
+    test_island(QSIM_LEVEL_ALL);
+    test_compared();
+    test_moved_and_mixed();
+    return test_done();
+}
