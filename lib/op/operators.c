@@ -7,18 +7,31 @@
 // clang-format off
 #define OPERATORS(X) \
     X(abs) \
+    X(acos) \
+    X(acosh) \
     X(add) \
     X(affinegrid) \
     X(and) \
     X(argmax) \
     X(argmin) \
+    X(asin) \
+    X(asinh) \
+    X(atan) \
+    X(atanh) \
     X(attention) \
     X(averagepool) \
     X(batchnormalization) \
+    X(bitcast) \
+    X(bitshift) \
+    X(bitwise_and) \
+    X(bitwise_not) \
+    X(bitwise_or) \
+    X(bitwise_xor) \
     X(blackmanwindow) \
     X(cast) \
     X(cast_like) \
     X(ceil) \
+    X(celu) \
     X(center_crop_pad) \
     X(clip) \
     X(compress) \
@@ -28,19 +41,24 @@
     X(conv) \
     X(convinteger) \
     X(convtranspose) \
+    X(cos) \
+    X(cosh) \
     X(cum_prod) \
     X(cum_sum) \
     X(depth_to_space) \
     X(dequantize) \
+    X(det) \
     X(dft) \
     X(div) \
     X(dropout) \
     X(dynamic_quantize) \
     X(einsum) \
+    X(elu) \
     X(equal) \
     X(erf) \
     X(exp) \
     X(expand) \
+    X(eyelike) \
     X(flatten) \
     X(floor) \
     X(gather) \
@@ -55,10 +73,13 @@
     X(gru) \
     X(hammingwindow) \
     X(hannwindow) \
+    X(hardmax) \
     X(hardsigmoid) \
     X(hardswish) \
     X(identity) \
     X(if) \
+    X(isinf) \
+    X(isnan) \
     X(layernorm) \
     X(leakyrelu) \
     X(less) \
@@ -74,6 +95,7 @@
     X(mean) \
     X(melweightmatrix) \
     X(min) \
+    X(mish) \
     X(mod) \
     X(ms_dequantize) \
     X(ms_qlinearaveragepool) \
@@ -115,8 +137,8 @@
     X(reshape) \
     X(resize) \
     X(reverse_sequence) \
-    X(rnn) \
     X(rmsnorm) \
+    X(rnn) \
     X(rotary) \
     X(roialign) \
     X(round) \
@@ -124,13 +146,19 @@
     X(scatter) \
     X(scatter_elements) \
     X(scatter_nd) \
+    X(selu) \
     X(shape) \
+    X(shrink) \
     X(sigmoid) \
     X(sign) \
     X(simplified_layernorm) \
+    X(sin) \
+    X(sinh) \
+    X(size) \
     X(slice) \
     X(softmax) \
     X(softplus) \
+    X(softsign) \
     X(space_to_depth) \
     X(split) \
     X(sqrt) \
@@ -138,8 +166,11 @@
     X(stft) \
     X(sub) \
     X(sum) \
+    X(swish) \
+    X(tan) \
     X(tanh) \
     X(tensorscatter) \
+    X(thresholdedrelu) \
     X(tile) \
     X(topk) \
     X(transpose) \

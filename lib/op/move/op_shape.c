@@ -336,3 +336,26 @@ static const qs_attr_rule shape_attrs[] = {{"start", QS_ATTR_INT, 15, 0},
 
 QS_OP(shape, .name = "Shape", .min_in = 1, QS_ATTRS(shape_attrs), .traits = QS_READS_SIZES,
       .infer = infer_shape, .lower = lower_shape);
+
+/* ---- Size ---- */
+
+static int infer_size(qs_infer *x) {
+    return qs_infer_out(x, 0, QSIM_INT64, 0, NULL);
+}
+
+static void run_size(const qs_step *s, const qs_frame *f) {
+    memcpy(qs_step_out(s, f, 0), s->params, sizeof(int64_t));
+}
+
+static int lower_size(qs_lower *l) {
+    int64_t *count = qs_lower_params(l, sizeof(*count));
+    if (!count)
+        return QSIM_E_NOMEM;
+    *count = (int64_t)qs_value_elements(qs_lower_in(l, 0));
+    l->step->run = run_size;
+    l->step->kernel = "shape";
+    return QSIM_OK;
+}
+
+QS_OP(size, .name = "Size", .min_in = 1, .traits = QS_READS_SIZES, .infer = infer_size,
+      .lower = lower_size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Softmax. */
+/* Softmax and Hardmax. */
 #include "op/rules.h"
 
 #include "base/ctx.h"
@@ -193,7 +193,8 @@ QS_COLD static int upgrade_softmax(qs_graph *g, qs_id node, int32_t to, qsim_err
         return qs_fail(error, QSIM_E_NOMEM, "out of memory");
     /* the old node becomes the Reshape, which keeps the output's name */
     qs_id in[1] = {flat}, out[1] = {soft};
-    qs_id inner = qs_graph_add_node(g, "", "Softmax", g->nodes[node].name, in, 1, out, 1);
+    const char *op_type = g->nodes[node].op_type;
+    qs_id inner = qs_graph_add_node(g, "", op_type, g->nodes[node].name, in, 1, out, 1);
     if (inner < 0 || qs_node_set_int(g, inner, "axis", -1) != QSIM_OK ||
         qs_node_grow_inputs(g, node, 2) != QSIM_OK)
         return qs_fail(error, QSIM_E_NOMEM, "out of memory");
@@ -210,3 +211,32 @@ static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
 QS_OP(softmax, .name = "Softmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_PLAIN,
       .also = qs_also_axis, .axis = -1, .infer = infer_softmax, .upgrade = upgrade_softmax,
       .lower = lower_softmax);
+
+/* ---- Hardmax ---- */
+
+/* 1 for the first of the greatest elements, 0 for the others. */
+static void run_hardmax(const qs_step *s, const qs_frame *f) {
+    const qs_softmax_shape *p = s->params;
+    const float *x = qs_step_in(s, f, 0);
+    float *y = qs_step_out(s, f, 0);
+    for (size_t r = 0; p->count && r < p->outer * p->inner; r++) {
+        const size_t at = r / p->inner * p->count * p->inner + r % p->inner;
+        size_t top = 0;
+        for (size_t i = 0; i < p->count; i++) {
+            top = x[at + i * p->inner] > x[at + top * p->inner] ? i : top;
+            y[at + i * p->inner] = 0;
+        }
+        y[at + top * p->inner] = 1;
+    }
+}
+
+QS_COLD static int lower_hardmax(qs_lower *l) {
+    const int code = lower_softmax(l);
+    l->step->run = run_hardmax;
+    l->step->kernel = "hardmax";
+    return code;
+}
+
+QS_OP(hardmax, .name = "Hardmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_PLAIN,
+      .also = qs_also_axis, .axis = -1, .infer = infer_softmax, .upgrade = upgrade_softmax,
+      .lower = lower_hardmax);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#include "op/elementwise/maps.h"
+
+typedef struct map_params {
+    qs_map_fn fn;
+    size_t elements, x, y; /* x, y: bytes of an element */
+    double param[2];
+} map_params;
+
+typedef struct map_job {
+    const map_params *p;
+    const char *x;
+    char *y;
+} map_job;
+
+int qs_infer_map(qs_infer *x, uint32_t types, int32_t dtype) {
+    const int code = qs_infer_type(x, 0, types);
+    const qs_value *v = x->in[0];
+    return code ? code : qs_infer_out(x, 0, dtype ? dtype : v->dtype, v->rank, v->dims);
+}
+
+static void map_range(const void *arg, size_t begin, size_t end) {
+    const map_job *job = arg;
+    const map_params *p = job->p;
+    p->fn(job->x + begin * p->x, job->y + begin * p->y, end - begin, p->param);
+}
+
+static void run_map(const qs_step *s, const qs_frame *f) {
+    const map_params *p = s->params;
+    const map_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    qs_ranges(f->ctx, p->elements, QS_GRAIN / 16, map_range, &job);
+}
+
+QS_COLD int qs_lower_map(qs_lower *l, const qs_map_fn *fns, double param0, double param1) {
+    const qs_value *x = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
+    map_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    *p = (map_params){.fn = fns[x->dtype],
+                      .elements = qs_value_elements(x),
+                      .x = qs_dtype_bytes(x->dtype),
+                      .y = qs_dtype_bytes(y->dtype),
+                      .param = {param0, param1}};
+    l->step->run = run_map;
+    l->step->kernel = "unary";
+    return QSIM_OK;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Activations by their formulas: Elu, Selu, Celu, Mish, Swish, Softsign, ThresholdedRelu, Shrink;
+ * IsNaN and IsInf. Floats are computed in double and rounded once.
+ */
+#include "kernel/elementary64.h"
+#include "op/elementwise/maps.h"
+
+QS_COLD static int infer_real(qs_infer *x) {
+    return qs_infer_map(x, QS_T_REAL, 0);
+}
+
+/* `name` lowered with attributes `first` and `second` or their defaults. */
+#define LOWER(name, first, a, second, b)                                                           \
+    QS_COLD static int lower_##name(qs_lower *l) {                                                 \
+        return qs_lower_map(l, name##_fns, (double)qs_node_float(l->node, first, a),               \
+                            (double)qs_node_float(l->node, second, b));                            \
+    }
+
+/* ---- exponentials ---- */
+
+#define ELU(v) ((v) < 0 ? param[0] * qk_expm164(v) : (v))
+QS_MAP_REALS(elu, ELU);
+LOWER(elu, "alpha", 1.0f, "", 0)
+
+/* alpha as version 6 has it; version 1 gave fewer digits. */
+#define SELU(v) (param[1] * ((v) <= 0 ? param[0] * qk_expm164(v) : (v)))
+QS_MAP_REALS(selu, SELU);
+QS_COLD static int lower_selu(qs_lower *l) {
+    const bool old = l->node->version < 6;
+    return qs_lower_map(
+        l, selu_fns,
+        (double)qs_node_float(l->node, "alpha", old ? 1.6732f : 1.67326319217681884766f),
+        (double)qs_node_float(l->node, "gamma", old ? 1.0507f : 1.05070102214813232422f));
+}
+
+#define CELU(v) ((v) < 0 ? param[0] * qk_expm164((v) / param[0]) : (v))
+QS_MAP_REALS(celu, CELU);
+LOWER(celu, "alpha", 1.0f, "", 0)
+
+/* x tanh(log(1 + e^x)), where tanh(log(n)) is (n^2 - 1) / (n^2 + 1). */
+static double mish(double x) {
+    const double e = qk_exp64(x < 20 ? x : 20), n = e * (e + 2);
+    return x > 20 || x != x ? x : x * (n / (n + 2));
+}
+QS_MAP_REALS(mish, mish);
+LOWER(mish, "", 0, "", 0)
+
+#define SWISH(v) ((v) / (1 + qk_exp64(-param[0] * (v))))
+QS_MAP_REALS(swish, SWISH);
+LOWER(swish, "alpha", 1.0f, "", 0)
+
+/* ---- straight pieces ---- */
+
+#define SOFTSIGN(v) ((v) / (1 + fabs(v)))
+QS_MAP_REALS(softsign, SOFTSIGN);
+LOWER(softsign, "", 0, "", 0)
+
+#define THRESHOLDED(v) ((v) != (v) || (v) > param[0] ? (v) : 0)
+QS_MAP_REALS(thresholdedrelu, THRESHOLDED);
+LOWER(thresholdedrelu, "alpha", 1.0f, "", 0)
+
+/* Integers: what comes out is cut to the type, as a Cast does. */
+#define SHRINK(v)             ((v) < -param[0] ? (v) + param[1] : (v) > param[0] ? (v)-param[1] : (v)*0)
+#define SHRINK_INT(suffix, T) QS_MAP(shrink_##suffix, T, T, (int64_t)SHRINK((double)x))
+QS_MAP(shrink_f32, float, float, SHRINK((double)x))
+QS_MAP(shrink_f64, double, double, SHRINK(x))
+SHRINK_INT(s8, int8_t)
+SHRINK_INT(s16, int16_t)
+SHRINK_INT(s32, int32_t)
+SHRINK_INT(u8, uint8_t)
+SHRINK_INT(u16, uint16_t)
+SHRINK_INT(u32, uint32_t)
+static const qs_map_fn shrink_fns[32] = {
+    [QSIM_FLOAT] = shrink_f32,  [QSIM_DOUBLE] = shrink_f64, [QSIM_INT8] = shrink_s8,
+    [QSIM_INT16] = shrink_s16,  [QSIM_INT32] = shrink_s32,  [QSIM_UINT8] = shrink_u8,
+    [QSIM_UINT16] = shrink_u16, [QSIM_UINT32] = shrink_u32};
+LOWER(shrink, "lambd", 0.5f, "bias", 0)
+
+/* Of 64 bits, a double does not hold every value. */
+QS_COLD static int infer_shrink(qs_infer *x) {
+    return qs_infer_map(x, QS_T_ARITH & ~(QS_T(QSIM_INT64) | QS_T(QSIM_UINT64)), 0);
+}
+
+/* ---- questions ---- */
+
+QS_COLD static int infer_question(qs_infer *x) {
+    return qs_infer_map(x, QS_T_REAL, QSIM_BOOL);
+}
+
+QS_MAP(isnan_f32, float, uint8_t, x != x)
+QS_MAP(isnan_f64, double, uint8_t, x != x)
+static const qs_map_fn isnan_fns[32] = {[QSIM_FLOAT] = isnan_f32, [QSIM_DOUBLE] = isnan_f64};
+LOWER(isnan, "", 0, "", 0)
+
+#define IS_INF(v, most)                                                                            \
+    (((v) > (most) && param[0] != 0) || ((v) < -(most) && param[1] != 0)) /* the largest numbers   \
+                                                                           */
+QS_MAP(isinf_f32, float, uint8_t, IS_INF(x, 3.40282347e38f))
+QS_MAP(isinf_f64, double, uint8_t, IS_INF(x, 1.7976931348623157e308))
+static const qs_map_fn isinf_fns[32] = {[QSIM_FLOAT] = isinf_f32, [QSIM_DOUBLE] = isinf_f64};
+QS_COLD static int lower_isinf(qs_lower *l) {
+    return qs_lower_map(l, isinf_fns, (double)qs_node_int(l->node, "detect_positive", 1),
+                        (double)qs_node_int(l->node, "detect_negative", 1));
+}
+
+static const qs_attr_rule alpha_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
+                                           {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+static const qs_attr_rule selu_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
+                                          {"gamma", QS_ATTR_FLOAT, 1, 0},
+                                          {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+static const qs_attr_rule shrink_attrs[] = {{"lambd", QS_ATTR_FLOAT, 9, 0},
+                                            {"bias", QS_ATTR_FLOAT, 9, 0}};
+static const qs_attr_rule isinf_attrs[] = {{"detect_positive", QS_ATTR_INT, 10, 0},
+                                           {"detect_negative", QS_ATTR_INT, 10, 0}};
+
+QS_OP(celu, .name = "Celu", .since = 12, .min_in = 1, QS_ATTRS(alpha_attrs),
+      .traits = QS_ELEMENTWISE, .infer = infer_real, .lower = lower_celu);
+QS_OP(elu, .name = "Elu", .min_in = 1, QS_ATTRS(alpha_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_real, .lower = lower_elu);
+QS_OP(isinf, .name = "IsInf", .since = 10, .min_in = 1, QS_ATTRS(isinf_attrs),
+      .traits = QS_ELEMENTWISE, .infer = infer_question, .lower = lower_isinf);
+QS_OP(isnan, .name = "IsNaN", .since = 9, .min_in = 1, .traits = QS_ELEMENTWISE,
+      .infer = infer_question, .lower = lower_isnan);
+QS_OP(mish, .name = "Mish", .since = 18, .min_in = 1, .traits = QS_ELEMENTWISE, .infer = infer_real,
+      .lower = lower_mish);
+QS_OP(selu, .name = "Selu", .min_in = 1, QS_ATTRS(selu_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_real, .lower = lower_selu);
+QS_OP(shrink, .name = "Shrink", .since = 9, .min_in = 1, QS_ATTRS(shrink_attrs),
+      .traits = QS_ELEMENTWISE, .infer = infer_shrink, .lower = lower_shrink);
+QS_OP(softsign, .name = "Softsign", .min_in = 1, .traits = QS_ELEMENTWISE, .infer = infer_real,
+      .lower = lower_softsign);
+QS_OP(swish, .name = "Swish", .since = 24, .min_in = 1, QS_ATTRS(alpha_attrs),
+      .traits = QS_ELEMENTWISE, .infer = infer_real, .lower = lower_swish);
+QS_OP(thresholdedrelu, .name = "ThresholdedRelu", .since = 10, .min_in = 1, QS_ATTRS(alpha_attrs),
+      .traits = QS_ELEMENTWISE, .infer = infer_real, .lower = lower_thresholdedrelu);

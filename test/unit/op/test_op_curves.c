@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* Trigonometric operators, activations, questions and bits against libm, formulas and NumPy. */
+#include "op_harness.h"
+
+#include <float.h>
+#include <math.h>
+
+#define N 400
+
+static op_case *unary(const char *op_type, int32_t version, int32_t dtype, int64_t n,
+                      const void *x) {
+    op_case *c = case_new("", op_type, version);
+    case_input(c, dtype, SHAPE(n), x);
+    case_node(c, 1);
+    return c;
+}
+
+/* Floats within one rounding of libm's double, doubles within a few units in the last place. */
+static void curve(const char *op_type, int32_t version, double (*expected)(double), double low,
+                  double high) {
+    float x[N];
+    double d[N];
+    int wrong = 0;
+    for (int i = 0; i < N; i++) {
+        x[i] = (float)(low + (high - low) * i / (N - 1));
+        d[i] = low + (high - low) * i / (N - 1);
+    }
+    op_case *c = unary(op_type, version, QSIM_FLOAT, N, x);
+    CHECK_INT(case_run(c), 0);
+    const float *y = case_data(c, 0);
+    for (int i = 0; i < N; i++) {
+        const double e = expected((double)x[i]);
+        wrong += !(fabs((double)y[i] - e) <= fabs(e) * 6.1e-8 + 1e-45);
+    }
+    case_free(c);
+    c = unary(op_type, version, QSIM_DOUBLE, N, d);
+    CHECK_INT(case_run(c), 0);
+    const double *z = case_data(c, 0);
+    for (int i = 0; i < N; i++)
+        wrong += !(fabs(z[i] - expected(d[i])) <= fabs(expected(d[i])) * 1e-14 + 1e-15);
+    case_free(c);
+    if (wrong)
+        CHECK_FAIL(op_type);
+    test_checks++;
+}
+
+static void special(const char *op_type, int32_t version, float x, float expected) {
+    op_case *c = unary(op_type, version, QSIM_FLOAT, 1, &x);
+    CHECK_INT(case_run(c), 0);
+    const float y = *(const float *)case_data(c, 0);
+    if (!(y == expected && signbit(y) == signbit(expected)) && !(y != y && expected != expected))
+        CHECK_FAIL(op_type);
+    test_checks++;
+    case_free(c);
+}
+
+static void test_trig(void) {
+    curve("Sin", 7, sin, -40, 40);
+    curve("Sin", 7, sin, 1e30, 3e38); /* far beyond what a float tells apart */
+    curve("Cos", 7, cos, -40, 40);
+    curve("Tan", 7, tan, -40, 40);
+    curve("Asin", 7, asin, -1, 1);
+    curve("Acos", 7, acos, -1, 1);
+    curve("Atan", 7, atan, -60, 60);
+    curve("Sinh", 9, sinh, -80, 80);
+    curve("Cosh", 9, cosh, -80, 80);
+    curve("Asinh", 9, asinh, -50, 1e20);
+    curve("Asinh", 9, asinh, -2, 2);
+    curve("Acosh", 9, acosh, 1, 3);
+    curve("Acosh", 9, acosh, 1, 1e20);
+    curve("Atanh", 9, atanh, -0.999, 0.999);
+    special("Sin", 7, INFINITY, NAN);
+    special("Sin", 7, -0.0f, -0.0f);
+    special("Asin", 7, 1.5f, NAN);
+    special("Acosh", 9, 0.5f, NAN);
+    special("Atanh", 9, 1.0f, INFINITY);
+    special("Atan", 7, -INFINITY, (float)-1.5707963267948966);
+    special("Sinh", 9, 100.0f, INFINITY);
+    special("Cosh", 9, NAN, NAN);
+}
+
+static double elu(double x) {
+    return x < 0 ? expm1(x) : x;
+}
+static double selu(double x) {
+    return (double)1.05070102214813232422f *
+           (x <= 0 ? (double)1.67326319217681884766f * expm1(x) : x);
+}
+static double mish(double x) {
+    return x * tanh(log1p(exp(x)));
+}
+static double swish(double x) {
+    return x / (1 + exp(-x));
+}
+static double softsign(double x) {
+    return x / (1 + fabs(x));
+}
+static double thresholded(double x) {
+    return x > 1 ? x : 0;
+}
+static double shrink(double x) {
+    return fabs(x) > 0.5 ? x : 0;
+}
+
+static void test_activations(void) {
+    curve("Elu", 6, elu, -20, 5);
+    curve("Selu", 6, selu, -20, 5);
+    curve("Celu", 12, elu, -20, 5);
+    curve("Mish", 18, mish, -20, 30);
+    curve("Swish", 24, swish, -20, 20);
+    curve("Softsign", 1, softsign, -20, 20);
+    curve("ThresholdedRelu", 10, thresholded, -3, 3);
+    curve("Shrink", 9, shrink, -3, 3);
+    special("Mish", 18, NAN, NAN);
+    special("Mish", 18, 1000.0f, 1000.0f);
+    special("Elu", 6, -INFINITY, -1.0f);
+    /* celu with alpha 2: 2 (e^-1 - 1) at -2; a soft Shrink: lambd 1.5, bias 1.5 */
+    float x = -2;
+    op_case *c = unary("Celu", 12, QSIM_FLOAT, 1, &x);
+    CHECK_INT(qs_node_set_float(c->g, c->node, "alpha", 2.0f), 0);
+    CHECK_INT(case_run(c), 0);
+    CHECK(*(const float *)case_data(c, 0) == (float)(2 * expm1(-1.0)));
+    case_free(c);
+    const int8_t small[] = {-5, -1, 0, 1, 5};
+    c = unary("Shrink", 9, QSIM_INT8, 5, small);
+    CHECK_INT(qs_node_set_float(c->g, c->node, "lambd", 1.5f), 0);
+    CHECK_INT(qs_node_set_float(c->g, c->node, "bias", 1.5f), 0);
+    CHECK_INT(case_run(c), 0);
+    CHECK(memcmp(case_data(c, 0), (const int8_t[]){-3, 0, 0, 0, 3}, 5) == 0);
+    case_free(c);
+}
+
+static void test_questions(void) {
+    const float x[] = {NAN, INFINITY, -INFINITY, FLT_MAX, 0};
+    op_case *c = unary("IsNaN", 13, QSIM_FLOAT, 5, x);
+    CHECK_INT(case_run(c), 0);
+    CHECK(memcmp(case_data(c, 0), "\1\0\0\0\0", 5) == 0);
+    case_free(c);
+    for (int i = 0; i < 4; i++) {
+        c = unary("IsInf", 10, QSIM_FLOAT, 5, x);
+        CHECK_INT(qs_node_set_int(c->g, c->node, "detect_positive", i & 1), 0);
+        CHECK_INT(qs_node_set_int(c->g, c->node, "detect_negative", i >> 1), 0);
+        CHECK_INT(case_run(c), 0);
+        const uint8_t y[] = {0, i & 1, (uint8_t)(i >> 1), 0, 0};
+        CHECK(memcmp(case_data(c, 0), y, 5) == 0);
+        case_free(c);
+    }
+}
+
+static void pair(const char *op_type, const char *direction, int32_t dtype, int64_t n,
+                 const void *a, const void *b, const void *expected) {
+    op_case *c = case_new("", op_type, 18);
+    case_input(c, dtype, SHAPE(n), a);
+    case_input(c, dtype, SHAPE(n), b);
+    case_node(c, 1);
+    if (direction)
+        case_string(c, "direction", direction);
+    CHECK_INT(case_run(c), 0);
+    CHECK(memcmp(case_data(c, 0), expected, c->bytes[c->out[0]]) == 0);
+    case_free(c);
+}
+
+static void test_bits(void) {
+    const uint16_t a[] = {16, 4, 0xffff, 1}, b[] = {1, 2, 16, 15};
+    pair("BitShift", "LEFT", QSIM_UINT16, 4, a, b, (const uint16_t[]){32, 16, 0, 0x8000});
+    pair("BitShift", "RIGHT", QSIM_UINT16, 4, a, b, (const uint16_t[]){8, 1, 0, 0});
+    const int32_t p[] = {-1, 12}, q[] = {0x0f0f, 10};
+    pair("BitwiseAnd", NULL, QSIM_INT32, 2, p, q, (const int32_t[]){0x0f0f, 8});
+    pair("BitwiseOr", NULL, QSIM_INT32, 2, p, q, (const int32_t[]){-1, 14});
+    pair("BitwiseXor", NULL, QSIM_INT32, 2, p, q, (const int32_t[]){~0x0f0f, 6});
+    op_case *c = unary("BitwiseNot", 18, QSIM_INT64, 2, (const int64_t[]){0, -5});
+    CHECK_INT(case_run(c), 0);
+    CHECK(memcmp(case_data(c, 0), (const int64_t[]){-1, 4}, 16) == 0);
+    case_free(c);
+    c = unary("BitShift", 11, QSIM_UINT8, 1, "a");
+    CHECK_INT(case_infer(c), QSIM_E_GRAPH); /* one input */
+    case_free(c);
+    c = unary("BitCast", 26, QSIM_FLOAT, 2, (const float[]){1, -2});
+    CHECK_INT(qs_node_set_int(c->g, c->node, "to", QSIM_INT32), 0);
+    CHECK_INT(case_infer(c), 0);
+    CHECK_STR(case_shape(c, 0), "int32[2]");
+    case_free(c);
+    c = unary("BitCast", 26, QSIM_FLOAT, 2, (const float[]){1, -2});
+    CHECK_INT(qs_node_set_int(c->g, c->node, "to", QSIM_INT64), 0);
+    CHECK_INT(case_infer(c), QSIM_E_DTYPE);
+    case_free(c);
+}
+
+/* ---- Hardmax, EyeLike, Size, Det ---- */
+
+static void test_matrices(void) {
+    const float x[] = {3, 0, 1, 2, 2, 5, 1, 5};
+    op_case *c = case_new("", "Hardmax", 13);
+    case_input(c, QSIM_FLOAT, SHAPE(2, 4), x);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK(memcmp(case_data(c, 0), (const float[]){1, 0, 0, 0, 0, 1, 0, 0}, 32) == 0);
+    case_free(c);
+    c = case_new("", "Hardmax", 11); /* both axes are one */
+    case_input(c, QSIM_FLOAT, SHAPE(2, 4), x);
+    case_node(c, 1);
+    CHECK_INT(qs_node_set_int(c->g, c->node, "axis", 0), 0);
+    CHECK_INT(case_run(c), 0);
+    CHECK(memcmp(case_data(c, 0), (const float[]){0, 0, 0, 0, 0, 1, 0, 0}, 32) == 0);
+    case_free(c);
+    for (int k = -3; k <= 4; k++) {
+        int32_t eye[6];
+        for (int i = 0; i < 6; i++)
+            eye[i] = i % 3 - i / 3 == k;
+        c = case_new("", "EyeLike", 9);
+        case_input(c, QSIM_FLOAT, SHAPE(2, 3), x);
+        case_node(c, 1);
+        CHECK_INT(qs_node_set_int(c->g, c->node, "k", k), 0);
+        CHECK_INT(qs_node_set_int(c->g, c->node, "dtype", QSIM_INT32), 0);
+        CHECK_INT(case_run(c), 0);
+        CHECK(memcmp(case_data(c, 0), eye, sizeof(eye)) == 0);
+        case_free(c);
+    }
+    c = case_new("", "Size", 13);
+    case_input(c, QSIM_FLOAT, SHAPE(2, 4), x);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK(*(const int64_t *)case_data(c, 0) == 8);
+    case_free(c);
+    c = case_new("", "Det", 11); /* 3 * 2 - 0 * 1; 2 * 5 - 5 * 1 */
+    case_input(c, QSIM_FLOAT, SHAPE(2, 2, 2), x);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(case_shape(c, 0), "float[2]");
+    CHECK(memcmp(case_data(c, 0), (const float[]){6, 5}, 8) == 0);
+    case_free(c);
+}
+
+int main(void) {
+    test_matrices();
+    test_trig();
+    test_activations();
+    test_questions();
+    test_bits();
+    return test_done();
+}
