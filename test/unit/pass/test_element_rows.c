@@ -38,21 +38,32 @@ static void add_node(net *n, const qs_op *op) {
     const qs_id id = net_node(n, "", op->name, names[operands(op) - 1], "made");
     if (has_attr(op, "to"))
         qs_node_set_int(n->g, id, "to", QSIM_FLOAT);
+    if (has_attr(op, "direction")) {
+        qs_attr a = {.name = "direction", .type = QS_ATTR_STRING};
+        a.u.s = (qs_span){(const uint8_t *)"RIGHT", 5};
+        qs_node_set_attr(n->g, id, &a);
+    }
     if (has_attr(op, "fmod"))
         qs_node_set_int(n->g, id, "fmod", 1);
+}
+
+/* Bit i: operand i is no float, but a truth value or, with INTEGERS, an integer. */
+#define INTEGERS 8u
+static int32_t type_of(unsigned truths, int32_t operand) {
+    return !(truths >> operand & 1) ? QSIM_FLOAT : truths & INTEGERS ? QSIM_UINT32 : QSIM_BOOL;
 }
 
 static void cast(net *n, const char *x, const char *y, int32_t to) {
     qs_node_set_int(n->g, net_node(n, "", "Cast", x, y), "to", to);
 }
 
-/* Every type that the row's operands can have: bit i of `truths` makes operand i a truth value. */
+/* Whether the row's operands can have these types, and the type made. */
 static bool fits(const qs_op *op, unsigned truths, int32_t *made) {
     static const char *const names[] = {"x0", "x1", "x2"};
     net n;
     net_begin(&n, NULL, qs_op_newest_opset());
     for (int32_t i = 0; i < operands(op); i++)
-        net_input(&n, names[i], truths >> i & 1 ? QSIM_BOOL : QSIM_FLOAT, NET_DIMS(IMAGE));
+        net_input(&n, names[i], type_of(truths, i), NET_DIMS(IMAGE));
     add_node(&n, op);
     net_output(&n, "made");
     const bool fit = net_end(&n) == QSIM_OK;
@@ -62,7 +73,7 @@ static bool fits(const qs_op *op, unsigned truths, int32_t *made) {
 }
 
 static bool find_types(const qs_op *op, unsigned *truths, int32_t *made) {
-    for (*truths = 0; *truths < 8; ++*truths)
+    for (*truths = 0; *truths < 2 * INTEGERS; ++*truths)
         if (fits(op, *truths, made))
             return true;
     CHECK_FAIL(op->name);
@@ -79,7 +90,7 @@ static void make_between(net *n, const qs_op *op, unsigned truths, int32_t made)
         const bool truth = truths >> i & 1;
         net_node(n, "", "Conv", "x,w", truth ? convs[i] : names[i]);
         if (truth)
-            cast(n, convs[i], names[i], QSIM_BOOL);
+            cast(n, convs[i], names[i], type_of(truths, i));
     }
     add_node(n, op);
     if (made != QSIM_FLOAT)
@@ -222,7 +233,7 @@ static void check_input(qsim_ctx *ctx, const qs_op *op, unsigned truths) {
     net n;
     net_begin(&n, ctx, qs_op_newest_opset());
     for (int32_t i = 0; i < operands(op); i++)
-        net_input(&n, names[i], truths >> i & 1 ? QSIM_BOOL : QSIM_FLOAT, NET_DIMS(IMAGE));
+        net_input(&n, names[i], type_of(truths, i), NET_DIMS(IMAGE));
     add_node(&n, op);
     net_output(&n, "made");
     NET_OK(&n, net_end(&n));
