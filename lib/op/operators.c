@@ -69,6 +69,7 @@
     X(globalaveragepool) \
     X(greater) \
     X(greater_or_equal) \
+    X(group_normalization) \
     X(gridsample) \
     X(gru) \
     X(hammingwindow) \
@@ -80,12 +81,16 @@
     X(if) \
     X(isinf) \
     X(isnan) \
+    X(instance_normalization) \
     X(layernorm) \
     X(leakyrelu) \
     X(less) \
     X(less_or_equal) \
     X(log) \
+    X(log_softmax) \
     X(loop) \
+    X(lp_normalization) \
+    X(lrn) \
     X(lstm) \
     X(matmul) \
     X(matmulinteger) \

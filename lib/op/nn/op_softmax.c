@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Softmax and Hardmax. */
+/* Softmax, LogSoftmax and Hardmax. */
 #include "op/rules.h"
 
 #include "base/ctx.h"
+#include "kernel/elementary.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
 #include "op/nn/reduce.h"
@@ -145,6 +146,39 @@ static void run_softmax(const qs_step *s, const qs_frame *f) {
         qs_ranges(f->ctx, p->outer * p->inner, QS_GRAIN / 8 / p->count + 1, softmax_range, &job);
 }
 
+/* x - greatest - log(sum of exp(x - greatest)), the sum the tree of a softmax. */
+static void log_softmax_range(const void *arg, size_t begin, size_t end) {
+    const softmax_job *job = arg;
+    const size_t n = job->p->count, step = job->p->inner;
+    float part[64];
+    for (size_t r = begin; r < end; r++) {
+        const size_t at = r / step * n * step + r % step;
+        const float *x = job->x + at;
+        float *y = job->y + at, top = x[0];
+        for (size_t i = 1; i < n; i++)
+            top = x[i * step] > top ? x[i * step] : top;
+        for (size_t i = 0, count; i < n; i += count) {
+            count = n - i < QS_COUNT(part) ? n - i : QS_COUNT(part);
+            for (size_t k = 0; k < count; k++)
+                part[k] = x[(i + k) * step];
+            job->ctx->kernels->ew->exp_shifted(part, top, part, count);
+            for (size_t k = 0; k < count; k++)
+                y[(i + k) * step] = part[k];
+        }
+        const float log_sum = (float)qk_log64((double)qs_tree_sum(y, n, step));
+        for (size_t i = 0; i < n; i++)
+            y[i * step] = (x[i * step] - top) - log_sum;
+    }
+}
+
+static void run_log_softmax(const qs_step *s, const qs_frame *f) {
+    const qs_softmax_shape *p = s->params;
+    softmax_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), f->ctx};
+    if (p->count)
+        qs_ranges(f->ctx, p->outer * p->inner, QS_GRAIN / 8 / p->count + 1, log_softmax_range,
+                  &job);
+}
+
 QS_COLD static int lower_softmax(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0);
     int32_t axis;
@@ -162,9 +196,15 @@ QS_COLD static int lower_softmax(qs_lower *l) {
     return QSIM_OK;
 }
 
+QS_COLD static int lower_log_softmax(qs_lower *l) {
+    const int code = lower_softmax(l);
+    l->step->run = run_log_softmax;
+    return code;
+}
+
 /*
  * To version 13: where the flattened part is one axis (others of size 1), the axis says it all;
- * else Flatten -> Softmax -> Reshape(Shape).
+ * else Flatten -> the same -> Reshape(Shape).
  */
 QS_COLD static int upgrade_softmax(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     qs_node *n = &g->nodes[node];
@@ -208,6 +248,9 @@ QS_COLD static int upgrade_softmax(qs_graph *g, qs_id node, int32_t to, qsim_err
 
 static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
 
+QS_OP(log_softmax, .name = "LogSoftmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_PLAIN,
+      .also = qs_also_axis, .axis = -1, .infer = infer_softmax, .upgrade = upgrade_softmax,
+      .lower = lower_log_softmax);
 QS_OP(softmax, .name = "Softmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_PLAIN,
       .also = qs_also_axis, .axis = -1, .infer = infer_softmax, .upgrade = upgrade_softmax,
       .lower = lower_softmax);

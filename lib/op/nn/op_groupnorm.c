@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * InstanceNormalization and GroupNormalization: y = (x - mean) /
+ * sqrt(var + epsilon) * scale + bias with statistics of each channel or group of
+ * channels. The variance has a pass of its own; the division is a multiplication with the
+ * reciprocal.
+ */
+#include "op/rules.h"
+
+#include "base/ctx.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
+
+#include <math.h>
+
+#define GROUP_OF_CHANNELS 21 /* version from which on scale and bias are of channels */
+
+typedef struct group_params {
+    size_t rows, groups, channels, inner; /* statistics; of them an image, channels each */
+    bool is_double, by_group;             /* by_group: scale and bias are of groups */
+    double epsilon;
+} group_params;
+
+typedef struct group_job {
+    const group_params *p;
+    const qk_ew *k;
+    const char *x, *scale, *bias;
+    char *y;
+} group_job;
+
+/* y[i] = (x[i] - mean) * factor + bias */
+static void shift(const float *x, float mean, float factor, float bias, float *y, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = (x[i] - mean) * factor + bias;
+}
+
+static void row_f32(const group_job *j, size_t r) {
+    const group_params *p = j->p;
+    const size_t n = p->channels * p->inner, group = r % p->groups;
+    const float *x = (const float *)(const void *)j->x + r * n;
+    const float *scale = (const void *)j->scale, *bias = (const void *)j->bias;
+    float *y = (float *)(void *)j->y + r * n;
+    const float mean = j->k->sum(x, 0, n) / (float)n;
+    const float variance = j->k->sum_squares(x, mean, n) / (float)n;
+    const float inverse = 1.0f / sqrtf(variance + (float)p->epsilon);
+    for (size_t c = 0; c < p->channels; c++) {
+        const size_t at = p->by_group ? group : group * p->channels + c;
+        shift(x + c * p->inner, mean, inverse * scale[at], bias[at], y + c * p->inner, p->inner);
+    }
+}
+
+QS_COLD static void row_f64(const group_job *j, size_t r) {
+    const group_params *p = j->p;
+    const size_t n = p->channels * p->inner, group = r % p->groups;
+    const double *x = (const double *)(const void *)j->x + r * n;
+    const double *scale = (const void *)j->scale, *bias = (const void *)j->bias;
+    double *y = (double *)(void *)j->y + r * n, mean = 0, variance = 0;
+    for (size_t i = 0; i < n; i++)
+        mean += x[i];
+    mean /= (double)n;
+    for (size_t i = 0; i < n; i++)
+        variance += (x[i] - mean) * (x[i] - mean);
+    const double inverse = 1.0 / sqrt(variance / (double)n + p->epsilon);
+    for (size_t i = 0; i < n; i++) {
+        const size_t at = p->by_group ? group : group * p->channels + i / p->inner;
+        y[i] = (x[i] - mean) * (inverse * scale[at]) + bias[at];
+    }
+}
+
+static void group_rows(const void *arg, size_t begin, size_t end) {
+    const group_job *j = arg;
+    for (size_t r = begin; r < end; r++)
+        (j->p->is_double ? row_f64 : row_f32)(j, r);
+}
+
+static void run_group(const qs_step *s, const qs_frame *f) {
+    const group_params *p = s->params;
+    const group_job j = {p,
+                         f->ctx->kernels->ew,
+                         qs_step_in(s, f, 0),
+                         qs_step_in(s, f, 1),
+                         qs_step_in(s, f, 2),
+                         qs_step_out(s, f, 0)};
+    const size_t n = p->channels * p->inner;
+    if (n)
+        qs_ranges(f->ctx, p->rows, QS_GRAIN / 2 / n + 1, group_rows, &j);
+}
+
+/* Scale and bias are lists of `count`, which may be -1. */
+QS_COLD static int infer_group_of(qs_infer *x, int64_t count, int32_t least_rank) {
+    const qs_value *v = x->in[0];
+    int code = qs_infer_type(x, 0, QS_T_REAL);
+    for (int32_t i = 1; i < 3 && !code; i++) {
+        const qs_value *w = x->in[i];
+        code = qs_infer_same_type(x, 0, i);
+        const int64_t n = w->rank == 1 ? w->dims[0].size : -1;
+        if (!code && ((w->rank >= 0 && w->rank != 1) || (n >= 0 && count >= 0 && n != count)))
+            code = qs_infer_fail(x, QSIM_E_SHAPE, "input %d is not a list of %lld", (int)i,
+                                 (long long)count);
+    }
+    if (!code && v->rank >= 0 && v->rank < least_rank)
+        code = qs_infer_fail(x, QSIM_E_SHAPE, "rank %d, expected %d at least", (int)v->rank,
+                             (int)least_rank);
+    return code ? code : qs_infer_like(x, 0, 0);
+}
+
+static int64_t channels_of(const qs_value *v) {
+    return v->rank >= 2 ? v->dims[1].size : -1;
+}
+
+QS_COLD static int infer_instance(qs_infer *x) {
+    return infer_group_of(x, channels_of(x->in[0]), 3);
+}
+
+QS_COLD static int infer_groups(qs_infer *x) {
+    const int64_t groups = qs_node_int(x->node, "num_groups", 0), c = channels_of(x->in[0]);
+    const int64_t stash = qs_node_int(x->node, "stash_type", QSIM_FLOAT);
+    if (groups < 1 || (c >= 0 && c % groups))
+        return qs_infer_fail(x, QSIM_E_VALUE, "num_groups is %lld for %lld channels",
+                             (long long)groups, (long long)c);
+    if (stash != QSIM_FLOAT)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "stash_type is %lld", (long long)stash);
+    return infer_group_of(x, x->node->version < GROUP_OF_CHANNELS ? groups : c, 2);
+}
+
+QS_COLD static int lower_group(qs_lower *l) {
+    const qs_value *x = qs_lower_in(l, 0);
+    const size_t channels = (size_t)x->dims[1].size;
+    group_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->groups = (size_t)qs_node_int(l->node, "num_groups", (int64_t)channels);
+    p->rows = (size_t)x->dims[0].size * p->groups;
+    p->channels = p->groups ? channels / p->groups : 0;
+    p->inner = (size_t)qs_dims_product(x->dims, 2, x->rank);
+    p->is_double = x->dtype == QSIM_DOUBLE;
+    p->by_group =
+        strcmp(l->node->op_type, "GroupNormalization") == 0 && l->node->version < GROUP_OF_CHANNELS;
+    p->epsilon = (double)qs_node_float(l->node, "epsilon", 1e-5f);
+    l->step->run = run_group;
+    l->step->kernel = "group normalization";
+    return QSIM_OK;
+}
+
+/* A shape as a constant; a negative code if there is no room. */
+static qs_id shape_of(qs_graph *g, const int64_t *dims, int64_t rank) {
+    const char *name = qs_graph_fresh_name(g, "group_shape");
+    return name ? qs_graph_add_const(g, name, QSIM_INT64, 1, &rank, dims, true) : QSIM_E_NOMEM;
+}
+
+/* Each of (groups) numbers as often as a group has channels: Reshape, Expand, Reshape. */
+QS_COLD static qs_id repeat(qs_graph *g, qs_id v, int64_t groups, int64_t channels) {
+    const int64_t dims[3][2] = {{groups, 1}, {groups, channels}, {groups * channels, 0}};
+    for (int32_t i = 0; i < 3 && v >= 0; i++) {
+        const qs_id shape = shape_of(g, dims[i], i < 2 ? 2 : 1);
+        const char *op = i == 1 ? "Expand" : "Reshape";
+        v = shape < 0 ? shape : qs_upgrade_add(g, op, "group_scale", v, shape);
+    }
+    return v;
+}
+
+QS_COLD static int upgrade_group(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    const qs_node *n = &g->nodes[node];
+    const int64_t groups = qs_node_int(n, "num_groups", 0);
+    const int64_t channels = channels_of(&g->values[n->inputs[0]]);
+    if (n->version >= GROUP_OF_CHANNELS || to < GROUP_OF_CHANNELS || groups == channels)
+        return QSIM_OK;
+    if (groups < 1 || channels < 0)
+        return qs_fail(error, QSIM_E_UNSUPPORTED,
+                       "GroupNormalization '%s': the number of channels is not known",
+                       n->name ? n->name : "");
+    for (int32_t i = 1; i < 3; i++) {
+        const qs_id v = repeat(g, g->nodes[node].inputs[i], groups, channels / groups);
+        if (v < 0)
+            return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+        qs_node_set_input(g, node, i, v);
+    }
+    return QSIM_OK;
+}
+
+static const qs_attr_rule instance_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5},
+                                              {"epsilon", QS_ATTR_FLOAT, 1, 0}};
+static const qs_attr_rule group_attrs[] = {{"epsilon", QS_ATTR_FLOAT, 18, 0},
+                                           {"num_groups", QS_ATTR_INT, 18, 0},
+                                           {"stash_type", QS_ATTR_INT, 21, 0}};
+
+QS_OP(instance_normalization, .name = "InstanceNormalization", .min_in = 3,
+      QS_ATTRS(instance_attrs), .traits = QS_PLAIN, .infer = infer_instance, .lower = lower_group);
+QS_OP(group_normalization, .name = "GroupNormalization", .since = 18, .min_in = 3,
+      QS_ATTRS(group_attrs), .traits = QS_PLAIN, .infer = infer_groups, .upgrade = upgrade_group,
+      .lower = lower_group);

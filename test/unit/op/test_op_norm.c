@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* Normalizations and LogSoftmax against their formulas in plain loops. */
+#include "op_numbers.h"
+
+#include <math.h>
+
+/* (2, 4, 3), some negative. */
+static double data[24];
+
+static op_case *on_data(const char *op, int32_t version, int32_t dtype) {
+    op_case *c = case_new("", op, version);
+    case_numbers(c, dtype, SHAPE(2, 4, 3), data);
+    return c;
+}
+
+static void near_numbers(op_case *c, const char *shape, const double *expected) {
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(c->error.message, "");
+    check_numbers(c, 0, shape, expected, 2e-6);
+    case_free(c);
+}
+
+static const char *shape_of(int32_t dtype) {
+    return dtype == QSIM_DOUBLE ? "double[2,4,3]" : "float[2,4,3]";
+}
+
+/* `each` channels share statistics; scale and bias are of channels or of groups. */
+static void group_one(const char *op, int32_t version, int32_t dtype, size_t each) {
+    const bool by_group = version == 18;
+    double y[24], scale[4], bias[4];
+    for (size_t i = 0; i < 4; i++) {
+        scale[i] = 1.5 - (double)i;
+        bias[i] = (double)i / 4;
+    }
+    for (size_t first = 0; first < 24; first += each * 3) {
+        double mean = 0, variance = 0;
+        for (size_t i = first; i < first + each * 3; i++)
+            mean += data[i] / (double)(each * 3);
+        for (size_t i = first; i < first + each * 3; i++)
+            variance += (data[i] - mean) * (data[i] - mean) / (double)(each * 3);
+        for (size_t i = first; i < first + each * 3; i++) {
+            const size_t c = by_group ? i / 3 % 4 / each : i / 3 % 4;
+            y[i] = (data[i] - mean) / sqrt(variance + 0.25) * scale[c] + bias[c];
+        }
+    }
+    op_case *c = on_data(op, version, dtype);
+    const int64_t count = by_group ? 4 / (int64_t)each : 4;
+    case_numbers(c, dtype, 1, &count, scale);
+    case_numbers(c, dtype, 1, &count, bias);
+    case_node(c, 1);
+    CHECK_INT(qs_node_set_float(c->g, c->node, "epsilon", 0.25f), 0);
+    if (strcmp(op, "GroupNormalization") == 0)
+        case_attr_int(c, "num_groups", 4 / (int64_t)each);
+    near_numbers(c, shape_of(dtype), y);
+}
+
+static void test_groups(void) {
+    for (int32_t t = 0; t < 2; t++) {
+        const int32_t dtype = t ? QSIM_DOUBLE : QSIM_FLOAT;
+        group_one("InstanceNormalization", 1, dtype, 1);
+        group_one("InstanceNormalization", 22, dtype, 1);
+        for (size_t each = 1; each <= 4; each *= 2) {
+            group_one("GroupNormalization", 18, dtype, each);
+            group_one("GroupNormalization", 21, dtype, each);
+        }
+    }
+    op_case *c = on_data("GroupNormalization", 18, QSIM_FLOAT); /* to scales of channels */
+    case_numbers(c, QSIM_FLOAT, SHAPE(2), data);
+    case_numbers(c, QSIM_FLOAT, SHAPE(2), data);
+    case_node(c, 1);
+    case_attr_int(c, "num_groups", 2);
+    CHECK_INT(case_infer(c), 0);
+    CHECK_INT(qs_op_upgrade_graph(c->g, 21, "m", &c->error), 0);
+    CHECK_INT(qs_op_infer_graph(c->g, "m", &c->error), 0);
+    CHECK_INT(c->g->values[c->g->nodes[c->node].inputs[1]].dims[0].size, 4);
+    case_free(c);
+    c = on_data("GroupNormalization", 21, QSIM_FLOAT);
+    case_numbers(c, QSIM_FLOAT, SHAPE(4), data);
+    case_numbers(c, QSIM_FLOAT, SHAPE(4), data);
+    case_node(c, 1);
+    case_attr_int(c, "num_groups", 3);
+    case_refused(c, QSIM_E_VALUE);
+    c = on_data("InstanceNormalization", 6, QSIM_FLOAT);
+    case_numbers(c, QSIM_FLOAT, SHAPE(3), data);
+    case_numbers(c, QSIM_FLOAT, SHAPE(4), data);
+    case_node(c, 1);
+    case_refused(c, QSIM_E_SHAPE);
+}
+
+/* Along axis 1, whose elements lie 3 apart, or 2. */
+static void lp_one(int32_t dtype, int64_t axis, int64_t order) {
+    double y[24];
+    const size_t count = axis == 1 ? 4 : 3, step = axis == 1 ? 3 : 1;
+    for (size_t i = 0; i < 24; i++) {
+        const size_t first = axis == 1 ? i / 12 * 12 + i % 3 : i / 3 * 3;
+        double norm = 0;
+        for (size_t k = 0; k < count; k++)
+            norm += order == 1 ? fabs(data[first + k * step]) : pow(data[first + k * step], 2);
+        norm = order == 1 ? norm : sqrt(norm);
+        y[i] = data[i] / norm;
+    }
+    op_case *c = on_data("LpNormalization", 1, dtype);
+    case_node(c, 1);
+    if (axis == 1 || order == 1) {
+        case_attr_int(c, "axis", axis == 1 ? -2 : 2);
+        case_attr_int(c, "p", order);
+    }
+    near_numbers(c, shape_of(dtype), y);
+}
+
+static void lrn_one(int32_t dtype, int64_t size) {
+    double y[24];
+    for (int64_t i = 0; i < 24; i++) {
+        const int64_t c = i / 3 % 4;
+        double sum = 0;
+        for (int64_t k = c - (size - 1) / 2; k <= c + size / 2; k++)
+            if (k >= 0 && k < 4)
+                sum += pow(data[i + (k - c) * 3], 2);
+        y[i] = data[i] / pow(2 + 0.5 / (double)size * sum, 0.75);
+    }
+    op_case *c = on_data("LRN", 13, dtype);
+    case_node(c, 1);
+    case_attr_int(c, "size", size);
+    CHECK_INT(qs_node_set_float(c->g, c->node, "alpha", 0.5f), 0);
+    CHECK_INT(qs_node_set_float(c->g, c->node, "bias", 2), 0);
+    near_numbers(c, shape_of(dtype), y);
+}
+
+static void test_local(void) {
+    for (int32_t t = 0; t < 2; t++) {
+        const int32_t dtype = t ? QSIM_DOUBLE : QSIM_FLOAT;
+        for (int64_t i = 0; i < 4; i++)
+            lp_one(dtype, 1 + i % 2, 1 + i / 2);
+        for (int64_t size = 1; size < 7; size++)
+            lrn_one(dtype, size);
+    }
+    op_case *c = case_new("", "LpNormalization", 22); /* nothing to divide by */
+    case_numbers(c, QSIM_FLOAT, SHAPE(2), NUMBERS(0, 0));
+    case_node(c, 1);
+    case_gives(c, "float[2]", NUMBERS(0, 0));
+    c = on_data("LpNormalization", 1, QSIM_FLOAT);
+    case_node(c, 1);
+    case_attr_int(c, "p", 3);
+    case_refused(c, QSIM_E_VALUE);
+    c = on_data("LRN", 1, QSIM_FLOAT);
+    case_node(c, 1);
+    case_refused(c, QSIM_E_VALUE);
+}
+
+/* `version` below 13: the axes from 1 on are one. */
+static void log_softmax_one(int32_t version, int64_t axis) {
+    double y[24];
+    const size_t count = version < 13 ? 12 : axis == 1 ? 4 : 3;
+    const size_t step = version >= 13 && axis == 1 ? 3 : 1;
+    for (size_t i = 0; i < 24; i++) {
+        const size_t first = step == 3 ? i / 12 * 12 + i % 3 : i / count * count;
+        double sum = 0;
+        for (size_t k = 0; k < count; k++)
+            sum += exp(data[first + k * step]);
+        y[i] = data[i] - log(sum);
+    }
+    op_case *c = on_data("LogSoftmax", version, QSIM_FLOAT);
+    case_node(c, 1);
+    if (axis)
+        case_attr_int(c, "axis", axis);
+    near_numbers(c, "float[2,4,3]", y);
+}
+
+static void test_log_softmax(void) {
+    log_softmax_one(1, 0);
+    log_softmax_one(11, -2);
+    log_softmax_one(13, 0);
+    log_softmax_one(13, 1);
+    op_case *c = case_new("", "LogSoftmax", 13); /* exponentials that no float holds */
+    case_numbers(c, QSIM_FLOAT, SHAPE(2), NUMBERS(1000, 1000));
+    case_node(c, 1);
+    near_numbers(c, "float[2]", NUMBERS(-0.6931471805599453, -0.6931471805599453));
+    c = on_data("LogSoftmax", 11, QSIM_FLOAT); /* Flatten, LogSoftmax, Reshape */
+    case_node(c, 1);
+    CHECK_INT(case_infer(c), 0);
+    CHECK_INT(qs_op_upgrade_graph(c->g, 13, "m", &c->error), 0);
+    size_t found = 0;
+    for (size_t i = 0; i < c->g->node_count; i++)
+        found += strcmp(c->g->nodes[i].op_type, "LogSoftmax") == 0;
+    CHECK_INT(found, 1);
+    case_free(c);
+}
+
+int main(void) {
+    for (size_t i = 0; i < 24; i++)
+        data[i] = (double)(i * 7 % 11) / 2 - 2.25;
+    test_groups();
+    test_local();
+    test_log_softmax();
+    return test_done();
+}
