@@ -103,10 +103,14 @@
     X(mish) \
     X(mod) \
     X(ms_dequantize) \
+    X(ms_groupquery) \
+    X(ms_nbits) \
     X(ms_qlinearaveragepool) \
     X(ms_qlinearglobalaveragepool) \
     X(ms_quantize) \
     X(ms_rotary) \
+    X(ms_simplified_skipnorm) \
+    X(ms_skipnorm) \
     X(mul) \
     X(neg) \
     X(nms) \

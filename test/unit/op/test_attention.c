@@ -290,7 +290,56 @@ static void test_refused(void) {
     case_free(c);
 }
 
+/* ---- GroupQueryAttention ---- */
+
+/* One head of one number, a buffer of 4 entries, `queries` new ones that end at key `last`. */
+static op_case *group(int64_t queries, int32_t last, int32_t total, int64_t window) {
+    static const float q[3] = {0, 0, 0}, k[3] = {1, 2, 3}, v[3] = {10, 20, 60};
+    static const float past_k[4] = {7, 8, 9, 9}, past_v[4] = {70, 80, 90, 90};
+    op_case *c = case_new("com.microsoft", "GroupQueryAttention", 1);
+    case_input(c, QSIM_FLOAT, SHAPE(1, queries, 1), q);
+    case_input(c, QSIM_FLOAT, SHAPE(1, queries, 1), k);
+    case_input(c, QSIM_FLOAT, SHAPE(1, queries, 1), v);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 4, 1), past_k);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 4, 1), past_v);
+    case_input(c, QSIM_INT32, SHAPE(1), &last);
+    case_const(c, QSIM_INT32, SHAPE(1), &total);
+    case_node(c, 3);
+    qs_node_set_int(c->g, c->node, "num_heads", 1);
+    qs_node_set_int(c->g, c->node, "kv_num_heads", 1);
+    qs_node_set_int(c->g, c->node, "local_window_size", window);
+    return c;
+}
+
+/* By hand: all scores are 0, so results are averages of the values in sight. */
+static void group_one(op_case *c, size_t queries, const float *y, const float *present_v) {
+    CHECK_INT(case_run(c), 0);
+    for (size_t i = 0; i < queries; i++)
+        CHECK_NEAR(((const float *)case_data(c, 0))[i], y[i], 1e-5);
+    for (size_t i = 0; i < 4; i++)
+        CHECK_NEAR(((const float *)case_data(c, 2))[i], present_v[i], 0);
+    case_free(c);
+}
+
+static void test_group(void) {
+    group_one(group(3, 2, 3, -1), 3, (const float[]){10, 15, 30}, (const float[]){10, 20, 60, 0});
+    group_one(group(3, 2, 3, 2), 3, (const float[]){10, 15, 40}, (const float[]){10, 20, 60, 0});
+    group_one(group(1, 2, 3, -1), 1, (const float[]){160.0f / 3}, (const float[]){70, 80, 10, 0});
+    group_one(group(2, 3, 4, -1), 2, (const float[]){160.0f / 3, 45},
+              (const float[]){70, 80, 10, 20});
+    for (int i = 0; i < 3; i++) { /* refused: no heads that share, an empty window, half a past */
+        op_case *c = group(1, 0, 1, i == 1 ? 0 : -1);
+        if (i == 0)
+            qs_node_set_int(c->g, c->node, "kv_num_heads", 2);
+        if (i == 2)
+            qs_node_set_input(c->g, c->node, 4, QS_NONE);
+        CHECK_INT(case_infer(c), QSIM_E_VALUE);
+        case_free(c);
+    }
+}
+
 int main(void) {
+    test_group();
     test_random_settings();
     test_rows_without_keys();
     test_refused();

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GroupQueryAttention of ONNX Runtime: causal attention over a cache, with rotary positions.
+ * Inputs: query (or query, key and value side by side), key, value, past key, past value, last used
+ * key of each batch, used keys of the longest batch ("total"), cosines, sines, positions, bias,
+ * sinks.
+ *
+ * A batch's new entries end at its last used key; a first prompt, whose length is the total, begins
+ * at 0 in every batch, shorter batches being padded behind. Keys are turned before they are stored.
+ * The present cache has as many entries as the past one, or the total where that is more; those
+ * behind the new ones are 0.
+ */
+#include "op/nn/attention.h"
+#include "op/nn/rotary.h"
+
+#include <math.h>
+
+enum { Q, K, V, PAST_KEY, PAST_VALUE, LAST, TOTAL, COSINE, SINE, POSITIONS, BIAS, SINKS };
+enum { Y, PRESENT_KEY, PRESENT_VALUE };
+
+/* Sizes; -1: unknown. */
+typedef struct form {
+    bool packed, turns;
+    int64_t batches, queries, heads, kv_heads, width, past, total, entries;
+} form;
+
+static int check_types(const qs_infer *x) {
+    static const uint32_t types[] = {QS_T_FLOAT, QS_T_FLOAT,       QS_T_FLOAT,       QS_T_FLOAT,
+                                     QS_T_FLOAT, QS_T(QSIM_INT32), QS_T(QSIM_INT32), QS_T_FLOAT,
+                                     QS_T_FLOAT, QS_T(QSIM_INT64), QS_T_FLOAT,       QS_T_FLOAT};
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < (int32_t)QS_COUNT(types) && !code; i++)
+        code = qs_infer_in(x, i) ? qs_infer_type(x, i, types[i]) : QSIM_OK;
+    for (int32_t i = SINKS + 1; i < x->node->input_count && !code; i++)
+        if (qs_infer_in(x, i))
+            return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                                 "input %d, of quantized caches or norms, is not supported",
+                                 (int)i);
+    if (!code && (!qs_infer_in(x, LAST) || !qs_infer_in(x, TOTAL)))
+        return qs_infer_fail(x, QSIM_E_VALUE, "the lengths of sequences are missing");
+    if (!code && !qs_infer_in(x, K) != !qs_infer_in(x, V))
+        return qs_infer_fail(x, QSIM_E_VALUE, "of key and value one is missing");
+    if (!code && !qs_infer_in(x, PAST_KEY) != !qs_infer_in(x, PAST_VALUE))
+        return qs_infer_fail(x, QSIM_E_VALUE, "of past key and past value one is missing");
+    return code;
+}
+
+/* Fails unless input `index`, if it is there, has these sizes; -1: any. */
+static int check_sizes(const qs_infer *x, int32_t index, int32_t rank, const int64_t *sizes) {
+    const qs_value *v = qs_infer_in(x, index);
+    if (!v || v->rank < 0)
+        return QSIM_OK;
+    bool fits = v->rank == rank;
+    for (int32_t i = 0; i < rank && fits; i++)
+        fits = sizes[i] < 0 || v->dims[i].size < 0 || v->dims[i].size == sizes[i];
+    return fits ? QSIM_OK
+                : qs_infer_fail(x, QSIM_E_SHAPE, "input %d has another shape than expected",
+                                (int)index);
+}
+
+static int check_attributes(const qs_infer *x, form *f) {
+    const qs_node *n = x->node;
+    const float cap = qs_node_float(n, "softcap", 0), scale = qs_node_float(n, "scale", 0);
+    const int64_t window = qs_node_int(n, "local_window_size", -1);
+    f->heads = qs_node_int(n, "num_heads", 0);
+    f->kv_heads = qs_node_int(n, "kv_num_heads", 0);
+    f->turns = qs_node_int(n, "do_rotary", 0) != 0;
+    if (f->heads < 1 || f->kv_heads < 1 || f->heads > INT32_MAX || f->kv_heads > f->heads ||
+        f->heads % f->kv_heads)
+        return qs_infer_fail(x, QSIM_E_VALUE, "num_heads is %lld, kv_num_heads %lld",
+                             (long long)f->heads, (long long)f->kv_heads);
+    if (window < -1 || window == 0)
+        return qs_infer_fail(x, QSIM_E_VALUE, "local_window_size is %lld", (long long)window);
+    if (!(cap >= 0 && cap < INFINITY) || !(fabsf(scale) < INFINITY))
+        return qs_infer_fail(x, QSIM_E_VALUE, "softcap is %g, scale %g", (double)cap,
+                             (double)scale);
+    if (f->turns && (!qs_infer_in(x, COSINE) || !qs_infer_in(x, SINE)))
+        return qs_infer_fail(x, QSIM_E_VALUE, "do_rotary without cosines and sines");
+    return QSIM_OK;
+}
+
+static int check_operands(const qs_infer *x, const form *f) {
+    const int64_t kv = f->width < 0 ? -1 : f->kv_heads * f->width;
+    const int64_t fresh[3] = {f->batches, f->queries, kv};
+    const int64_t past[4] = {f->batches, f->kv_heads, f->past, f->width};
+    const int64_t angles[2] = {-1, f->width < 0 ? -1 : f->width / 2};
+    const int64_t ids[2] = {f->batches, f->queries};
+    int code = check_sizes(x, K, 3, fresh);
+    if (!code)
+        code = check_sizes(x, V, 3, fresh);
+    for (int32_t i = PAST_KEY; i <= PAST_VALUE && !code; i++)
+        code = check_sizes(x, i, 4, past);
+    for (int32_t i = COSINE; i <= SINE && !code && f->turns; i++)
+        code = check_sizes(x, i, 2, angles);
+    if (!code)
+        code = check_sizes(x, POSITIONS, 2, ids);
+    return code ? code : check_sizes(x, SINKS, 1, &f->heads);
+}
+
+static int read_form(const qs_infer *x, form *f) {
+    const qs_value *q = x->in[Q], *past = qs_infer_in(x, PAST_KEY), *last = qs_infer_in(x, LAST);
+    int64_t total = -1;
+    int32_t count = 0;
+    int code = check_attributes(x, f);
+    if (code)
+        return code;
+    f->packed = !qs_infer_in(x, K);
+    f->batches = q->dims[0].size;
+    f->queries = q->dims[1].size;
+    const int64_t heads = f->packed ? f->heads + 2 * f->kv_heads : f->heads;
+    const int64_t hidden = q->dims[2].size;
+    if (hidden >= 0 && (hidden % heads || (f->turns && hidden / heads % 2)))
+        return qs_infer_fail(x, QSIM_E_SHAPE, "%lld numbers are not %lld heads", (long long)hidden,
+                             (long long)heads);
+    f->width = hidden < 0 ? -1 : hidden / heads;
+    f->past = !past ? 0 : past->rank == 4 ? past->dims[2].size : -1;
+    code = qs_infer_ints(x, TOTAL, &total, 1, &count);
+    f->total = count == 1 ? total : -1;
+    if (!code && count >= 0 && (count != 1 || total < 0))
+        return qs_infer_fail(x, QSIM_E_VALUE, "the total is %lld", (long long)total);
+    f->entries = f->past < 0 || f->total < 0 ? -1 : f->past > f->total ? f->past : f->total;
+    if (!code && last->rank >= 0 && f->batches >= 0 &&
+        qs_dims_product(last->dims, 0, last->rank) >= 0 &&
+        qs_dims_product(last->dims, 0, last->rank) != f->batches)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "there is not one length for each batch");
+    return code ? code : check_operands(x, f);
+}
+
+/* (batch or 1, heads or 1, queries, total). */
+static int check_bias(const qs_infer *x, const form *f) {
+    const qs_value *v = qs_infer_in(x, BIAS);
+    const int64_t whole[4] = {f->batches, f->heads, f->queries, f->total};
+    bool fits = !v || v->rank < 0 || v->rank == 4;
+    for (int32_t i = 0; v && i < v->rank && fits; i++)
+        fits = v->dims[i].size < 0 || whole[i] < 0 || v->dims[i].size == whole[i] ||
+               (i < 2 && v->dims[i].size == 1);
+    return fits ? QSIM_OK : qs_infer_fail(x, QSIM_E_SHAPE, "the bias has another shape");
+}
+
+static int infer_groupquery(qs_infer *x) {
+    const qs_value *q = x->in[Q];
+    form f;
+    int code = check_types(x);
+    if (!code && q->rank >= 0 && q->rank != 3)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "input 0 has rank %d, not 3", (int)q->rank);
+    if (!code && q->rank < 0) {
+        code = qs_infer_out(x, Y, QSIM_FLOAT, -1, NULL);
+        for (int32_t i = PRESENT_KEY; i <= PRESENT_VALUE && !code; i++)
+            code = qs_infer_out(x, i, QSIM_FLOAT, -1, NULL);
+        return code;
+    }
+    if (!code)
+        code = read_form(x, &f);
+    if (!code)
+        code = check_bias(x, &f);
+    if (code)
+        return code;
+    const int64_t hidden = f.width < 0 ? -1 : f.width * f.heads;
+    const qs_dim y[3] = {q->dims[0], q->dims[1], {hidden, NULL}};
+    const qs_dim cache[4] = {q->dims[0], {f.kv_heads, NULL}, {f.entries, NULL}, {f.width, NULL}};
+    code = qs_infer_out(x, Y, QSIM_FLOAT, 3, y);
+    for (int32_t i = PRESENT_KEY; i <= PRESENT_VALUE && !code; i++)
+        code = qs_infer_out(x, i, QSIM_FLOAT, 4, cache);
+    return code;
+}
+
+/* ---- the step ---- */
+
+typedef struct group_params {
+    qs_attention a;
+    qs_heads k, v; /* of fresh keys and values */
+    size_t past, entries, angles;
+    size_t key_at, value_at; /* in a packed query */
+    size_t keys_room, turned_room, cache_room;
+    bool packed, turns, interleaved, present[2];
+    int32_t inputs;
+} group_params;
+
+typedef struct group_job {
+    const group_params *p;
+    const qs_attention_keys *of;
+    const float *q, *k, *v, *past_k, *past_v, *cosine, *sine;
+    const int64_t *positions;
+    float *turned, *present_k, *present_v;
+} group_job;
+
+static const void *optional(const group_params *p, const qs_step *s, const qs_frame *f,
+                            int32_t index) {
+    return index < p->inputs ? qs_step_in(s, f, index) : NULL;
+}
+
+static size_t position_of(const group_job *j, size_t batch, size_t at) {
+    if (j->positions)
+        return (size_t)j->positions[batch * j->p->a.queries + at];
+    return (size_t)j->of[batch].first + at;
+}
+
+static void turn(const group_job *j, size_t batch, size_t at, const float *x, float *y) {
+    const group_params *p = j->p;
+    const size_t width = p->a.width, half = width / 2, row = position_of(j, batch, at) * half;
+    if (p->turns)
+        qs_rotate(x, j->cosine + row, j->sine + row, y, width, half, p->interleaved);
+    else
+        memcpy(y, x, width * sizeof(*y));
+}
+
+/* Rows (batch, query, head) of the query, as they lie. */
+static void turn_queries(const void *arg, size_t begin, size_t end) {
+    const group_job *j = arg;
+    const group_params *p = j->p;
+    for (size_t r = begin; r < end; r++) {
+        const size_t head = r % p->a.heads, at = r / p->a.heads % p->a.queries;
+        const size_t batch = r / p->a.heads / p->a.queries;
+        const size_t row = p->packed ? p->k.row : p->a.heads * p->a.width;
+        const float *x = j->q + (batch * p->a.queries + at) * row + head * p->a.width;
+        turn(j, batch, at, x, j->turned + r * p->a.width);
+    }
+}
+
+/* Entries of (batch, head): the past, the fresh ones, zeros. */
+static void store_heads(const void *arg, size_t begin, size_t end) {
+    const group_job *j = arg;
+    const group_params *p = j->p;
+    const size_t width = p->a.width, queries = p->a.queries;
+    for (size_t i = begin; i < end; i++) {
+        const size_t batch = i / p->a.kv_heads, head = i % p->a.kv_heads;
+        const size_t first = (size_t)j->of[batch].first, after = first + queries;
+        float *k = j->present_k + i * p->entries * width,
+              *v = j->present_v + i * p->entries * width;
+        if (first) {
+            memcpy(k, j->past_k + i * p->past * width, first * width * sizeof(*k));
+            memcpy(v, j->past_v + i * p->past * width, first * width * sizeof(*v));
+        }
+        for (size_t at = 0; at < queries; at++) {
+            const float *fresh = j->v + batch * p->v.batch + head * p->v.head + at * p->v.row;
+            turn(j, batch, at, j->k + batch * p->k.batch + head * p->k.head + at * p->k.row,
+                 k + (first + at) * width);
+            memcpy(v + (first + at) * width, fresh, width * sizeof(*v));
+        }
+        memset(k + after * width, 0, (p->entries - after) * width * sizeof(*k));
+        memset(v + after * width, 0, (p->entries - after) * width * sizeof(*v));
+    }
+}
+
+/* False: lengths that do not fit each other or the buffers. */
+static bool read_lengths(const group_params *p, const int32_t *last, int32_t total,
+                         qs_attention_keys *of) {
+    const int64_t queries = (int64_t)p->a.queries, room = (int64_t)p->entries;
+    const int64_t angles = p->turns ? (int64_t)p->angles : INT64_MAX;
+    if (total < queries || total > room)
+        return false;
+    for (size_t b = 0; b < p->a.batches; b++) {
+        const int64_t used = (int64_t)last[b] + 1, first = total == queries ? 0 : used - queries;
+        if (used < 0 || used > total || first < 0 || first > (int64_t)p->past ||
+            first + queries > angles)
+            return false;
+        of[b] = (qs_attention_keys){first, used};
+    }
+    return true;
+}
+
+static bool read_positions(const group_params *p, const int64_t *positions) {
+    for (size_t i = 0; positions && p->turns && i < p->a.batches * p->a.queries; i++)
+        if (positions[i] < 0 || positions[i] >= (int64_t)p->angles)
+            return false;
+    return true;
+}
+
+static void run_groupquery(const qs_step *s, const qs_frame *f) {
+    const group_params *p = s->params;
+    char *scratch = f->scratch;
+    qs_attention_keys *of = f->scratch;
+    const int32_t *total = qs_step_in(s, f, TOTAL);
+    group_job j = {.p = p,
+                   .of = of,
+                   .q = qs_step_in(s, f, Q),
+                   .past_k = optional(p, s, f, PAST_KEY),
+                   .past_v = optional(p, s, f, PAST_VALUE),
+                   .cosine = optional(p, s, f, COSINE),
+                   .sine = optional(p, s, f, SINE),
+                   .positions = optional(p, s, f, POSITIONS)};
+    if (!p->a.queries || !p->a.batches)
+        return;
+    if (!read_lengths(p, qs_step_in(s, f, LAST), *total, of) || !read_positions(p, j.positions)) {
+        if (f->status)
+            *f->status = QSIM_E_VALUE;
+        return;
+    }
+    j.k = p->packed ? j.q + p->key_at : qs_step_in(s, f, K);
+    j.v = p->packed ? j.q + p->value_at : qs_step_in(s, f, V);
+    j.turned = (float *)(void *)(scratch += p->keys_room);
+    scratch += p->turned_room;
+    j.present_k = p->present[0] ? qs_step_out(s, f, PRESENT_KEY) : (float *)(void *)scratch;
+    scratch += p->present[0] ? 0 : p->cache_room;
+    j.present_v = p->present[1] ? qs_step_out(s, f, PRESENT_VALUE) : (float *)(void *)scratch;
+    scratch += p->present[1] ? 0 : p->cache_room;
+    const size_t rows = p->a.batches * p->a.queries * p->a.heads, width = p->a.width;
+    qs_ranges(f->ctx, rows, QS_GRAIN / (width + 1) + 1, turn_queries, &j);
+    qs_ranges(f->ctx, p->a.batches * p->a.kv_heads, QS_GRAIN / (p->entries * width + 1) + 1,
+              store_heads, &j);
+    const qs_attention_data d = {.q = j.turned,
+                                 .k = j.present_k,
+                                 .v = j.present_v,
+                                 .mask = optional(p, s, f, BIAS),
+                                 .sinks = optional(p, s, f, SINKS),
+                                 .of = of,
+                                 .y = qs_step_out(s, f, Y),
+                                 .scratch = (float *)(void *)scratch};
+    qs_attention_run(f->ctx, &p->a, &d);
+}
+
+static void set_attention(const qs_lower *l, const form *f, qs_attention *a) {
+    const qs_value *bias = qs_lower_in(l, BIAS);
+    const int64_t window = qs_node_int(l->node, "local_window_size", -1);
+    const float scale = qs_node_float(l->node, "scale", 0);
+    const size_t width = (size_t)f->width;
+    *a = (qs_attention){.batches = (size_t)f->batches,
+                        .heads = (size_t)f->heads,
+                        .kv_heads = (size_t)f->kv_heads,
+                        .queries = (size_t)f->queries,
+                        .keys = (size_t)f->entries,
+                        .width = width,
+                        .v_width = width,
+                        .scale = scale != 0 ? scale : 1.0f / sqrtf((float)(width ? width : 1)),
+                        .cap = qs_node_float(l->node, "softcap", 0),
+                        .causal = true,
+                        .smooth = qs_node_int(l->node, "smooth_softmax", 0) == 1 ||
+                                  qs_lower_in(l, SINKS) != NULL,
+                        .left = window > 0 && window < INT32_MAX ? window - 1 : -1,
+                        .right = -1,
+                        .show = QS_SHOW_NONE};
+    a->q = a->y = qs_heads_packed(a->heads, a->queries, width);
+    a->k = a->v = qs_heads_dense(a->kv_heads, a->keys, width);
+    if (!bias)
+        return;
+    a->mask_kind = QS_MASK_FLOAT;
+    a->mask_keys = (size_t)bias->dims[3].size;
+    a->mask.row = a->mask_keys;
+    a->mask.head = bias->dims[1].size == 1 ? 0 : a->mask.row * a->queries;
+    a->mask.batch =
+        bias->dims[0].size == 1 ? 0 : a->mask.row * a->queries * (size_t)bias->dims[1].size;
+}
+
+static int place_scratch(qs_lower *l, group_params *p) {
+    size_t own, turned = sizeof(float), cache = sizeof(float);
+    int code = qs_attention_plan(l, &p->a, &own);
+    if (code)
+        return code;
+    if (!qs_mul(turned, p->a.batches, &turned) || !qs_mul(turned, p->a.q.batch, &turned) ||
+        !qs_mul(cache, p->a.batches, &cache) || !qs_mul(cache, p->a.k.batch, &cache) ||
+        turned > SIZE_MAX / 8 || cache > SIZE_MAX / 8)
+        return qs_fail(l->error, QSIM_E_LIMIT, "an attention is too large");
+    p->keys_room = qs_align(p->a.batches * sizeof(qs_attention_keys), 64);
+    p->turned_room = qs_align(turned + 64, 64); /* a row is read up to 64 bytes further */
+    p->cache_room = qs_align(cache, 64);
+    l->step->scratch = p->keys_room + p->turned_room + own;
+    for (int i = 0; i < 2; i++)
+        l->step->scratch += p->present[i] ? 0 : p->cache_room;
+    return QSIM_OK;
+}
+
+static int lower_groupquery(qs_lower *l) {
+    qs_infer x;
+    form f;
+    qs_lower_infer(l, &x);
+    int code = read_form(&x, &f);
+    group_params *p = code ? NULL : qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return code ? code : QSIM_E_NOMEM;
+    const size_t width = (size_t)f.width;
+    set_attention(l, &f, &p->a);
+    p->past = (size_t)f.past;
+    p->entries = (size_t)f.entries;
+    p->packed = f.packed;
+    p->turns = f.turns;
+    p->interleaved = qs_node_int(l->node, "rotary_interleaved", 0) != 0;
+    p->inputs = l->node->input_count;
+    p->angles = f.turns ? (size_t)qs_lower_in(l, COSINE)->dims[0].size : 0;
+    if (f.turns && (size_t)qs_lower_in(l, SINE)->dims[0].size < p->angles)
+        p->angles = (size_t)qs_lower_in(l, SINE)->dims[0].size;
+    p->present[0] = qs_lower_out(l, PRESENT_KEY) != NULL;
+    p->present[1] = qs_lower_out(l, PRESENT_VALUE) != NULL;
+    p->k = qs_heads_packed(p->a.kv_heads, p->a.queries, width);
+    if (p->packed) {
+        p->key_at = p->a.heads * width;
+        p->value_at = p->key_at + p->a.kv_heads * width;
+        p->k.row = p->value_at + p->a.kv_heads * width;
+        p->k.batch = p->k.row * p->a.queries;
+    }
+    p->v = p->k;
+    l->step->run = run_groupquery;
+    l->step->kernel = "attention";
+    return place_scratch(l, p);
+}
+
+static const qs_attr_rule group_attrs[] = {
+    {"num_heads", QS_ATTR_INT, 1, 0},
+    {"kv_num_heads", QS_ATTR_INT, 1, 0},
+    {"scale", QS_ATTR_FLOAT, 1, 0},
+    {"softcap", QS_ATTR_FLOAT, 1, 0},
+    {"local_window_size", QS_ATTR_INT, 1, 0},
+    {"do_rotary", QS_ATTR_INT, 1, 0},
+    {"rotary_interleaved", QS_ATTR_INT, 1, 0},
+    {"smooth_softmax", QS_ATTR_INT, 1, 0},
+};
+
+QS_OP(ms_groupquery, .domain = "com.microsoft", .name = "GroupQueryAttention", .min_in = 1,
+      .max_in = 16, .max_out = 3, QS_ATTRS(group_attrs), .traits = QS_PLAIN,
+      .shape_inputs = 1 << TOTAL,
+      .setting_inputs = 1 << LAST | 1 << COSINE | 1 << SINE | 1 << POSITIONS | 1 << BIAS |
+                        1 << SINKS,
+      .infer = infer_groupquery, .lower = lower_groupquery);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SkipLayerNormalization and SkipSimplifiedLayerNormalization of ONNX Runtime: the sum of input,
+ * skip and possibly a bias, in this order, normalized over its last axis; output 3 is the sum.
+ * Inputs: input, skip, gamma, (with LayerNormalization) beta, bias.
+ */
+#include "op/rules.h"
+
+#include "base/ctx.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
+
+#include <math.h>
+
+enum { X, SKIP, GAMMA, NEXT };
+enum { Y, MEAN, INVERSE, SUM };
+
+static bool is_centred(const qs_node *n) {
+    return strcmp(n->op_type, "SkipLayerNormalization") == 0;
+}
+
+/* Skip's last axes are those of the input: whole, or repeated for each batch. */
+static int check_skip(const qs_infer *x) {
+    const qs_value *v = x->in[X], *skip = x->in[SKIP];
+    if (v->rank < 0 || skip->rank < 0)
+        return QSIM_OK;
+    bool fits = v->rank >= 2 && (skip->rank == v->rank || skip->rank == v->rank - 1);
+    for (int32_t i = 1; i <= skip->rank && fits; i++) {
+        const int64_t a = v->dims[v->rank - i].size, b = skip->dims[skip->rank - i].size;
+        fits = a < 0 || b < 0 || a == b || (i == v->rank && i > 2 && b == 1);
+    }
+    return fits ? QSIM_OK : qs_infer_fail(x, QSIM_E_SHAPE, "input and skip do not fit each other");
+}
+
+static int infer_skipnorm(qs_infer *x) {
+    const qs_value *v = x->in[X];
+    qs_dim dims[QSIM_MAX_RANK];
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < x->node->input_count && !code; i++)
+        code = qs_infer_in(x, i) ? qs_infer_type(x, i, QS_T_FLOAT) : QSIM_OK;
+    if (!code)
+        code = check_skip(x);
+    for (int32_t i = GAMMA; i < x->node->input_count && !code && v->rank > 0; i++) {
+        const qs_value *p = qs_infer_in(x, i);
+        if (p && p->rank >= 0 &&
+            (p->rank != 1 || (p->dims[0].size >= 0 && v->dims[v->rank - 1].size >= 0 &&
+                              p->dims[0].size != v->dims[v->rank - 1].size)))
+            return qs_infer_fail(x, QSIM_E_SHAPE, "input %d is not a list of the last axis",
+                                 (int)i);
+    }
+    for (int32_t i = 0; i < v->rank; i++)
+        dims[i] = i < v->rank - 1 ? v->dims[i] : (qs_dim){1, NULL};
+    if (!code)
+        code = qs_infer_like(x, Y, X);
+    for (int32_t i = MEAN; i <= INVERSE && !code; i++)
+        code = qs_infer_out(x, i, QSIM_FLOAT, v->rank, dims);
+    return code ? code : qs_infer_like(x, SUM, X);
+}
+
+typedef struct skip_params {
+    size_t rows, skip_rows, count;
+    float epsilon;
+    bool centred;
+    int32_t beta, bias, mean, inverse, sum; /* inputs and outputs; 0: there is none */
+} skip_params;
+
+typedef struct skip_job {
+    const skip_params *p;
+    const qk_ew *k;
+    const float *x, *skip, *gamma, *beta, *bias;
+    float *y, *mean, *inverse, *sum;
+} skip_job;
+
+static void skip_rows(const void *arg, size_t begin, size_t end) {
+    const skip_job *j = arg;
+    const skip_params *p = j->p;
+    const size_t n = p->count;
+    for (size_t r = begin; r < end; r++) {
+        const float *x = j->x + r * n, *skip = j->skip + r % p->skip_rows * n;
+        float *y = j->y + r * n, *sum = j->sum ? j->sum + r * n : y;
+        for (size_t i = 0; i < n; i++) {
+            const float v = x[i] + skip[i];
+            sum[i] = j->bias ? v + j->bias[i] : v;
+        }
+        const float mean = p->centred ? j->k->sum(sum, 0, n) / (float)n : 0.0f;
+        const float variance = j->k->sum_squares(sum, mean, n) / (float)n;
+        const float inverse = 1.0f / sqrtf(variance + p->epsilon);
+        j->k->normalize(sum, mean, inverse, j->gamma, j->beta, y, n);
+        if (j->mean)
+            j->mean[r] = mean;
+        if (j->inverse)
+            j->inverse[r] = inverse;
+    }
+}
+
+static void run_skipnorm(const qs_step *s, const qs_frame *f) {
+    const skip_params *p = s->params;
+    const skip_job j = {.p = p,
+                        .k = f->ctx->kernels->ew,
+                        .x = qs_step_in(s, f, X),
+                        .skip = qs_step_in(s, f, SKIP),
+                        .gamma = qs_step_in(s, f, GAMMA),
+                        .beta = p->beta ? qs_step_in(s, f, p->beta) : NULL,
+                        .bias = p->bias ? qs_step_in(s, f, p->bias) : NULL,
+                        .y = qs_step_out(s, f, Y),
+                        .mean = p->mean ? qs_step_out(s, f, p->mean) : NULL,
+                        .inverse = p->inverse ? qs_step_out(s, f, p->inverse) : NULL,
+                        .sum = p->sum ? qs_step_out(s, f, p->sum) : NULL};
+    if (p->count && p->skip_rows)
+        qs_ranges(f->ctx, p->rows, QS_GRAIN / 2 / p->count + 1, skip_rows, &j);
+}
+
+static int lower_skipnorm(qs_lower *l) {
+    const qs_value *x = qs_lower_in(l, X);
+    skip_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->centred = is_centred(l->node);
+    p->count = (size_t)x->dims[x->rank - 1].size;
+    p->rows = (size_t)qs_dims_product(x->dims, 0, x->rank - 1);
+    p->skip_rows = p->count ? qs_value_elements(qs_lower_in(l, SKIP)) / p->count : 0;
+    p->epsilon = qs_node_float(l->node, "epsilon", 1e-12f);
+    p->beta = p->centred && qs_lower_in(l, NEXT) ? NEXT : 0;
+    p->bias = qs_lower_in(l, NEXT + p->centred) ? NEXT + p->centred : 0;
+    p->mean = qs_lower_out(l, MEAN) ? MEAN : 0;
+    p->inverse = qs_lower_out(l, INVERSE) ? INVERSE : 0;
+    p->sum = qs_lower_out(l, SUM) ? SUM : 0;
+    l->step->run = run_skipnorm;
+    l->step->kernel = "layer normalization";
+    return QSIM_OK;
+}
+
+static const qs_attr_rule skip_attrs[] = {{"epsilon", QS_ATTR_FLOAT, 1, 0}};
+
+QS_OP(ms_skipnorm, .domain = "com.microsoft", .name = "SkipLayerNormalization", .min_in = 3,
+      .max_in = 5, .max_out = 4, QS_ATTRS(skip_attrs), .traits = QS_PLAIN, .infer = infer_skipnorm,
+      .lower = lower_skipnorm);
+QS_OP(ms_simplified_skipnorm, .domain = "com.microsoft", .name = "SkipSimplifiedLayerNormalization",
+      .min_in = 3, .max_in = 4, .max_out = 4, QS_ATTRS(skip_attrs), .traits = QS_PLAIN,
+      .infer = infer_skipnorm, .lower = lower_skipnorm);
