@@ -79,7 +79,7 @@ typedef struct qk_pool {
     const void *x;      /* column 0 of the first window row */
     ptrdiff_t row_step; /* elements between window rows */
     size_t kh;          /* window rows inside the image, >= 0 */
-    size_t kw, dw, sw;  /* window columns, their dilation, stride of the output */
+    size_t kw, dw, sw;  /* window columns (0: none is inside), their dilation, the stride */
     ptrdiff_t left;     /* padding: output ox starts at ox * sw - left */
     size_t width, ow;   /* columns of the image, of the output */
     /* Outputs [inside, inside_end) whose windows lie wholly inside: qk_pool_set_inside(). Fast;
@@ -156,8 +156,8 @@ static inline bool qk_depthwise_3x3_valid(const qk_depthwise_f32 *d) {
            (d->pixel_step == d->tap_across || d->pixel_step == 2 * d->tap_across);
 }
 static inline bool qk_pool_valid(const qk_pool *p) {
-    return p->y && p->channels > 0 && p->kw > 0 && p->dw > 0 && p->sw > 0 &&
-           p->y_step >= p->channels && p->inside <= p->inside_end && p->inside_end <= p->ow;
+    return p->y && p->channels > 0 && p->dw > 0 && p->sw > 0 && p->y_step >= p->channels &&
+           p->inside <= p->inside_end && p->inside_end <= p->ow;
 }
 
 /*
