@@ -194,26 +194,35 @@ typedef struct qsim_quantize_options {
     int32_t reduce_range;         /* 1: 7-bit weights, for other runtimes on CPUs without VNNI */
     int32_t mode;                 /* QSIM_MODE_* */
     int32_t per_row; /* 1, DYNAMIC: each row of a product has a scale of its own (symmetric) */
-    int32_t reserved;
+    int32_t no_bias_correction; /* 1: biases stay as they are, whatever the recipe says */
 } qsim_quantize_options;
 
 /*
  * A quantized copy of an FP32 model: static quantization with the calibration's ranges. The model
  * is upgraded to opset 13 where it is older, BatchNormalization is folded, ReLU and Clip are
  * absorbed, movement operators share their input's scale, and channels whose int32 bias would
- * overflow get a larger weight scale. Same inputs, same bytes.
+ * overflow get a larger weight scale. Deterministic: same inputs, same bytes.
  *
- * Mode DYNAMIC needs no calibration (c is NULL): Conv, Gemm and MatMul of constant weights become
- * DynamicQuantizeLinear, ConvInteger or MatMulInteger, Cast, Mul and, for a bias, Add, in types
- * that ONNX Runtime's CPU provider runs: the weights of a convolution are u8, the others as asked
- * for. With per_row each row of a product, and each image of a convolution, is quantized by itself
- * in standard operators, so that an answer does not depend on what else is in the batch. Mode
- * WEIGHTS puts DequantizeLinear after the weights of Conv, ConvTranspose, Gemm, MatMul, Gather,
- * RNN, LSTM and GRU. Options for activations, percentiles and formats do not matter to either.
+ * Rounding weights moves the mean of what a layer computes; its bias takes that back, unless
+ * no_bias_correction is set: bias[o] += sum (W - Q(W))[o, k] * E[x[k]], with the means of the
+ * layer's input from the calibration (modes DYNAMIC and WEIGHTS: if there is one), else from the
+ * parameters of the BatchNormalization before it. Where neither says them nothing is corrected. A
+ * layer without a bias gets one. (Nagel et al., 2019, section 4.2.)
  *
- * With a recipe that names the range of every tensor, c may be NULL in mode STATIC, too; with one
- * that an earlier call decided, the same options give the same bytes. What a recipe names must be
- * there: NOT_FOUND.
+ * Mode DYNAMIC needs no calibration (c may be NULL): Conv, Gemm and MatMul of constant weights
+ * become DynamicQuantizeLinear, ConvInteger or MatMulInteger, Cast, Mul and, for a bias, Add, in
+ * types that ONNX Runtime's CPU provider runs: the weights of a convolution are u8, the others as
+ * asked for. With per_row each row of a product, and each image of a convolution, is quantized by
+ * itself in standard operators, so that an answer does not depend on what else is in the batch.
+ * Mode WEIGHTS puts DequantizeLinear after the weights of Conv, ConvTranspose, Gemm, MatMul,
+ * Gather, RNN, LSTM and GRU. Options for activations, percentiles and formats do not matter to
+ * either.
+ *
+ * With a recipe that names the range of every tensor, c may be NULL in mode STATIC, too. With one
+ * that an earlier call decided, the same options and calibration give the same bytes; so does none,
+ * where the recipe corrects no bias by means. A layer that the recipe corrects needs means: without
+ * a calibration that has them it is refused (ARGUMENT), unless no_bias_correction is set. What a
+ * recipe names must be there: NOT_FOUND.
  *
  * Errors: MISMATCH (calibration or recipe of another model), STATE (a calibration that has seen no
  * data), NOT_FOUND, UNSUPPORTED (the model is already quantized; the recipe wants what this version

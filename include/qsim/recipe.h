@@ -22,14 +22,19 @@
  *     symmetric | asymmetric        (symmetric)
  *     reduced                       7 of 8 bits
  *     rounding nearest | gptq       (nearest)
- *     bias-correction on | off
+ *     bias-correction on | off      by the means of a calibration (as the options say)
  *
  * or that it stays `float`, or, where it has no weights, that it is computed in integers:
  * `integer`. A tensor says TYPE (uint8, int8, uint16, int16), symmetric | asymmetric (asymmetric),
  * and its `range` or the `method` that finds one in a calibration; or that it stays `float`.
  * Numbers are decimal, 99.99, or hexadecimal, 0x1.8p+2. Text after # is a comment. A word that this
  * version does not know is refused by name, as is what it can read but not carry out (4-bit
- * weights, blocks, gptq, 16-bit activations, bias correction): quantizing says which.
+ * weights, blocks, gptq, 16-bit activations): quantizing says which.
+ *
+ * A recipe has ranges but no means: a layer that says `bias-correction on` needs the calibration
+ * again, and quantizing without one is refused (ARGUMENT) unless the option no_bias_correction
+ * turns it off for all layers. So a recipe that was decided gives the same bytes with the same
+ * calibration, and without one where it corrects no bias by means.
  */
 #ifndef QSIM_RECIPE_H
 #define QSIM_RECIPE_H

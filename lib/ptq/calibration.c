@@ -112,8 +112,10 @@ const qsim_observer *qs_calibration_find(const qsim_calibration *c, const char *
     return c->tensors[at].kept.observer;
 }
 
-const qs_means *qs_calibration_means(const qsim_calibration *c, const char *name) {
+const qs_means *qs_calibration_means(const qsim_calibration *c, const char *name, int32_t *index) {
     qs_id at = qs_names_find(c->names, name);
+    if (index)
+        *index = at;
     const qs_means *m = at == QS_NONE ? NULL : &c->tensors[at].kept.means;
     return m && m->positions > 0 ? m : NULL;
 }

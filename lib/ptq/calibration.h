@@ -50,7 +50,7 @@ const qsim_observer *qs_calibration_find(const qsim_calibration *c, const char *
 /* SHA-256 of the text that saving would write, of what `used` says by tensor; NULL: of all. */
 int qs_calibration_hash(const qsim_calibration *c, const uint8_t *used, char hex[65]);
 /* Means of a tensor's channels, NULL if there are none. */
-const qs_means *qs_calibration_means(const qsim_calibration *c, const char *name);
+const qs_means *qs_calibration_means(const qsim_calibration *c, const char *name, int32_t *index);
 
 /*
  * The graph that calibration observes and quantization rewrites: `model` at opset 13 or later with

@@ -151,8 +151,7 @@ static uint8_t *transposed(dynamic *d, const uint8_t *from, const qs_const *c) {
  */
 static int make_weights(dynamic *d, const qs_layer *l, bool conv, weights *out) {
     qs_quantizer *q = d->q;
-    const qs_node *n = &d->g->nodes[l->node];
-    qs_id v = n->inputs[1];
+    qs_id v = d->g->nodes[l->node].inputs[1];
     const char *base = d->g->values[v].name;
     const qs_const *c = d->g->values[v].data;
     bool shift = conv && l->form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC;
@@ -160,6 +159,12 @@ static int make_weights(dynamic *d, const qs_layer *l, bool conv, weights *out) 
     qs_codes codes;
     int code = qs_initializer_quantize(
         q, v, l->axis, (qs_weight_form){dtype, l->form.scheme, l->form.flags}, &codes);
+    if (code)
+        return code;
+    float *moved = NULL;
+    code = qs_bias_find(q, l, &codes, dtype, &moved);
+    if (!code && moved)
+        code = qs_bias_add(q, l, moved);
     if (code)
         return code;
     uint8_t *data = codes.data;
@@ -215,15 +220,15 @@ static void scale_sums(dynamic *d, const char *base, qs_id sums, qs_id x_scale, 
 
 static int rewrite_layer(dynamic *d, const qs_layer *l) {
     qs_graph *g = d->g;
-    const qs_node old = g->nodes[l->node];
-    bool conv = strcmp(old.op_type, "Conv") == 0;
-    qs_id y = old.outputs[0], bias = qs_node_input(&old, 2);
-    int32_t rank = g->values[old.inputs[1]].data->rank;
-    const char *base = qs_node_label(g, l->node), *name = g->values[y].name;
+    bool conv = strcmp(g->nodes[l->node].op_type, "Conv") == 0;
     weights w = {QS_NONE, QS_NONE, QS_NONE};
     int code = make_weights(d, l, conv, &w);
     if (code)
         return code;
+    const qs_node old = g->nodes[l->node]; /* with its bias corrected */
+    qs_id y = old.outputs[0], bias = qs_node_input(&old, 2);
+    int32_t rank = g->values[old.inputs[1]].data->rank;
+    const char *base = qs_node_label(g, l->node), *name = g->values[y].name;
     const quantized_input x = *quantize_input(d, old.inputs[0], conv);
     const qs_id in[4] = {x.x, w.w, x.zero_point, w.zero_point};
     qs_id sums = qs_write_value(d->q, name, "_sums", QSIM_INT32, y);

@@ -55,10 +55,12 @@ static const char *quantized_name(const qsim_model *m, const char *tensor, char 
 /* Sets a layer's scheme in the recipe. */
 static int set_scheme(qs_search *s, const char *layer, int32_t dtype, int32_t scheme) {
     const bool channel = scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC;
+    const qsim_recipe_entry *old = qs_recipe_find(s->recipe, QSIM_RECIPE_LAYER, layer);
     const qsim_recipe_entry e = {.kind = QSIM_RECIPE_LAYER,
                                  .dtype = dtype,
                                  .symmetric = scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC,
                                  .flags = s->base.reduce_range ? QSIM_RECIPE_REDUCED : 0,
+                                 .bias_correction = old ? old->bias_correction : 0,
                                  .granularity =
                                      channel ? QSIM_GRANULARITY_CHANNEL : QSIM_GRANULARITY_TENSOR};
     return qs_recipe_put(s->recipe, &e, layer, s->error);

@@ -32,8 +32,6 @@ int qs_quantizer_options(const qsim_quantize_options *options, qsim_quantize_opt
     int code = QS_OPTIONS(*own, options, error);
     if (code)
         return code;
-    if (own->reserved)
-        return qs_fail(error, QSIM_E_VERSION, "quantization: a reserved field is set");
     if (!own->activation_type)
         own->activation_type = QSIM_UINT8;
     if (!own->weight_type)
@@ -95,6 +93,8 @@ void qs_quantizer_free(qs_quantizer *q) {
     qs_free(q->ctx, q->activations);
     qs_free(q->ctx, q->layers);
     qs_free(q->ctx, q->decided);
+    qs_free(q->ctx, q->used);
+    qs_moments_free(&q->moments);
 }
 
 /* ---- what the file says of itself ---- */
@@ -177,24 +177,19 @@ static void describe_weights(const qs_quantizer *q, note *n) {
     add(n, !mixed && form.flags ? ",reduced" : "");
 }
 
-/* The hash of the ranges that were used: whatever else the calibration holds does not matter. */
-static int hash_used(const qs_quantizer *q, char hex[65]) {
-    uint8_t *used = qs_calloc(q->ctx, q->c->count + 1, 1);
+/* The hash of what was used: whatever else the calibration holds does not matter. */
+static int hash_used(qs_quantizer *q, char hex[65]) {
     int32_t index;
-    if (!used)
-        return QSIM_E_NOMEM;
-    for (size_t i = 0; i < q->value_count; i++)
+    for (size_t i = 0; q->c && i < q->value_count; i++)
         if (q->activations[i].quantized && qs_calibration_find(q->c, q->g->values[i].name, &index))
-            used[index] |= QS_HASH_RANGE;
-    int code = qs_calibration_hash(q->c, used, hex);
-    qs_free(q->ctx, used);
-    return code;
+            q->used[index] |= QS_HASH_RANGE;
+    return qs_calibration_hash(q->means, q->used, hex);
 }
 
 static int describe(qs_quantizer *q) {
     const qsim_quantize_options *o = &q->options;
     note n = {.size = 0};
-    char hash[65] = "";
+    char hash[65] = "", corrected[48];
     int code = QSIM_OK;
     if (o->mode == QSIM_MODE_STATIC) {
         add(&n, o->format == QSIM_FORMAT_QDQ ? "format=qdq" : "format=qoperator");
@@ -207,7 +202,10 @@ static int describe(qs_quantizer *q) {
     describe_weights(q, &n);
     if (o->mode == QSIM_MODE_STATIC)
         describe_ranges(q, &n);
-    if (q->c)
+    snprintf(corrected, sizeof(corrected), " bias-corrected=%zu", q->corrected);
+    if (q->corrected)
+        add(&n, corrected);
+    if (q->c || (q->means && q->corrected))
         code = hash_used(q, hash);
     else if (o->mode == QSIM_MODE_STATIC && o->recipe)
         memcpy(hash, o->recipe->calibration, sizeof(hash));
@@ -287,7 +285,9 @@ static int note_decisions(qs_quantizer *q, qsim_recipe *to) {
 
 static int rewrite(qs_quantizer *q, qsim_recipe *decided) {
     const int32_t mode = q->options.mode;
-    int code = mode == QSIM_MODE_STATIC ? qs_activation_choose(q) : QSIM_OK;
+    int code = qs_bias_check(q);
+    if (!code && mode == QSIM_MODE_STATIC)
+        code = qs_activation_choose(q);
     if (!code)
         code = note_decisions(q, decided);
     if (code)
@@ -305,7 +305,11 @@ int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
     int code = qs_model_derive(prepared, &m, error);
     if (code)
         return code;
-    code = qs_quantizer_init(&q, m, c, own, error);
+    code = qs_quantizer_init(&q, m, own->mode == QSIM_MODE_STATIC ? c : NULL, own, error);
+    q.means = c;
+    q.used = c ? qs_calloc(q.ctx, c->count + 1, 1) : NULL;
+    if (!code && c && !q.used)
+        code = qs_fail(error, QSIM_E_NOMEM, "quantization: out of memory");
     if (!code && own->decided)
         code = qsim_recipe_create(prepared->ctx, &decided, error);
     if (!code)
@@ -351,9 +355,7 @@ int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
     int code = qs_quantizer_options(options, &own, error);
     if (code)
         return code;
-    if (own.mode != QSIM_MODE_STATIC)
-        c = NULL;
-    else if (!c && !own.recipe)
+    if (own.mode == QSIM_MODE_STATIC && !c && !own.recipe)
         return qs_fail(error, QSIM_E_ARGUMENT,
                        "static quantization needs a calibration, or a recipe with ranges");
     code = qs_ptq_refuse_quantized(model, own.mode, error);

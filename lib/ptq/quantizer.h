@@ -11,6 +11,7 @@
 #include "graph/graph.h"
 #include "graph/model.h"
 #include "ptq/calibration.h"
+#include "ptq/moments.h"
 #include "quant/affine.h"
 
 #include <qsim/ptq.h>
@@ -90,6 +91,11 @@ typedef struct qs_quantizer {
     bool *decided; /* by node: its weights are quantized; as of before rewriting */
     size_t layer_count, layer_room;
     size_t value_count, node_count; /* before rewriting */
+    /* For bias correction (bias.c). */
+    const qsim_calibration *means; /* NULL: there is none */
+    qs_moments moments;            /* made when the calibration does not have a mean */
+    uint8_t *used;                 /* QS_HASH_*, by tensor of `means` */
+    size_t corrected;              /* layers */
     qsim_error *error;
 } qs_quantizer;
 
@@ -148,6 +154,23 @@ int qs_recipe_decide(const qs_quantizer *q, qsim_recipe *to);
 /* Rule `index` of the options, which may be of an older or newer caller. */
 int qs_rule_get(const qsim_quantize_options *o, size_t index, qsim_rule *rule, qsim_error *error);
 
+/*
+ * What rounding a layer's weights to `codes` of `dtype` moves the means of its channels by, in the
+ * graph's arena; NULL: nothing, or not known. The layer's inputs are still those of the float
+ * graph.
+ */
+int qs_bias_find(qs_quantizer *q, const qs_layer *l, const qs_codes *codes, int32_t dtype,
+                 float **shift);
+/* Adds that to the layer's bias, or gives it one (a MatMul: an Add after it). */
+int qs_bias_add(qs_quantizer *q, const qs_layer *l, const float *shift);
+/*
+ * Whether a node's bias is corrected by means of the calibration, as QSIM_BIAS_CORRECTION_*;
+ * DEFAULT: by BatchNormalization's parameters, if at all. Before the graph is rewritten.
+ */
+int32_t qs_bias_decide(const qs_quantizer *q, qs_id node);
+/* Refuses a recipe with bias correction on where the calibration has no means for it. */
+int qs_bias_check(const qs_quantizer *q);
+
 /* ---- what rewriting adds (write.c) ---- */
 
 /* base + suffix, made unique among the graph's values; NULL: out of memory. */
@@ -174,7 +197,10 @@ int qs_write_finish(qs_quantizer *q);
 
 /* MISMATCH unless the calibration belongs to the model. */
 int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsim_error *error);
-/* qsim_quantize over a graph that is prepared, with options that are checked. */
+/*
+ * qsim_quantize over a graph that is prepared, with options that are checked. In modes other than
+ * STATIC the calibration, which may be NULL, gives means alone.
+ */
 int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
                          const qsim_quantize_options *own, qsim_model **out, qsim_error *error);
 

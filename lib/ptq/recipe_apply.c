@@ -26,8 +26,6 @@ static const char *unsupported(const qsim_recipe_entry *e) {
         return "channel asymmetric";
     if (layer && e->rounding != QSIM_ROUNDING_NEAREST)
         return qs_word_text(qs_recipe_roundings, e->rounding);
-    if (layer && e->bias_correction == QSIM_BIAS_CORRECTION_ON)
-        return "bias-correction on";
     return NULL;
 }
 
@@ -174,6 +172,7 @@ static int put_layer(const qs_quantizer *q, qs_id node, qsim_recipe *to) {
         e.granularity = channel ? QSIM_GRANULARITY_CHANNEL : QSIM_GRANULARITY_TENSOR;
         e.symmetric = form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC;
         e.flags = form.flags & QSIM_RANGE_REDUCED ? QSIM_RECIPE_REDUCED : 0;
+        e.bias_correction = qs_bias_decide(q, node);
     } else if (c->layer >= 0 || c->forced == QSIM_RULE_FLOAT) {
         e.action = QSIM_RECIPE_FLOAT;
     } else if (c->forced == QSIM_RULE_INT8) {

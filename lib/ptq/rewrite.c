@@ -25,7 +25,8 @@ static bool make_scale(qs_quantizer *q, qs_activation *root, const char *name) {
 /* Whether a value comes out of a node in integers, so that everyone reads what it became. */
 static bool is_integer_made(const qs_quantizer *q, qs_id value) {
     qs_id from = q->g->values[value].producer;
-    return from != QS_NONE && (size_t)from < q->node_count && q->choices[from].integer;
+    /* A new node before that is the Add of a corrected bias. */
+    return from != QS_NONE && ((size_t)from >= q->node_count || q->choices[from].integer);
 }
 
 /* Readers of `value` read `y`: all of them, or those in integers. */
@@ -102,8 +103,8 @@ static int rewrite_activation(qs_quantizer *q, qs_id value) {
 /* ---- layers ---- */
 
 static int rewrite_layer(qs_quantizer *q, qs_layer *l) {
-    const qs_node *n = &q->g->nodes[l->node];
-    qs_id x = n->inputs[0], w = n->inputs[1], b = qs_node_input(n, 2);
+    qs_id x = q->g->nodes[l->node].inputs[0], w = q->g->nodes[l->node].inputs[1];
+    const qs_id bias = qs_node_input(&q->g->nodes[l->node], 2);
     int code = qs_weight_make(q, l, &q->activations[q->activations[x].root]);
     if (code)
         return code;
@@ -114,6 +115,8 @@ static int rewrite_layer(qs_quantizer *q, qs_layer *l) {
     qs_node_set_input(q->g, l->node, 1, y);
     if (!l->bias)
         return QSIM_OK;
+    /* One that was corrected has the name and shape of the model's. */
+    const qs_id b = bias == QS_NONE ? qs_node_input(&q->g->nodes[l->node], 2) : bias;
     y = qs_write_dequantized(q, b, QSIM_INT32, l->bias, l->bias_scale, NULL, l->scale_count,
                              q->g->values[b].data->rank - 1);
     if (y < 0)

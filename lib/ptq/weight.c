@@ -123,8 +123,53 @@ static int choose_scales(const maker *m, int32_t flags) {
     return code;
 }
 
+/* Reads the bias, and makes room for it in 32 bits. */
+static int bias_room(maker *m) {
+    qs_graph *g = m->q->g;
+    qs_layer *l = m->l;
+    const qs_id b = qs_node_input(&g->nodes[l->node], 2);
+    if (b == QS_NONE)
+        return QSIM_OK;
+    m->bias = qs_graph_aligned(g, b);
+    l->bias = qs_arena_alloc(&g->arena, l->channels, sizeof(*l->bias));
+    l->bias_scale = qs_arena_alloc(&g->arena, l->scale_count, sizeof(*l->bias_scale));
+    return m->bias && l->bias && l->bias_scale
+               ? QSIM_OK
+               : qs_fail(m->q->error, QSIM_E_NOMEM, "quantization: out of memory");
+}
+
+/* Whether a channel's accumulator holds the sums with this bias, with the scale found. */
+static bool fits(const maker *m, size_t channel, float bias) {
+    const qs_layer *l = m->l;
+    const size_t at = l->scale_count > 1 ? channel : 0;
+    const double steps = fabs(rint((double)bias / (double)(m->x_scale * l->scale[at])));
+    if ((double)l->depth * 255 * m->x_most + steps <= ACCUMULATOR_MAX)
+        return true;
+    return magnitude(m, channel, l->scale[at], l->zero_point[at]) * m->x_most + steps <=
+           ACCUMULATOR_MAX;
+}
+
+/*
+ * Corrects the bias for the weights' rounding, but not where the accumulator would overflow.
+ */
+static int correct(maker *m) {
+    qs_quantizer *q = m->q;
+    qs_layer *l = m->l;
+    const bool product = qs_node_is(&q->g->nodes[l->node], "", "MatMul");
+    const qs_codes codes = {l->weights, l->scale, l->zero_point, l->scale_count};
+    float *shift = NULL;
+    int code = qs_bias_find(q, l, &codes, l->form.dtype, &shift);
+    for (size_t c = 0; shift && c < l->channels; c++)
+        if (!fits(m, c, (m->bias ? m->bias[c] : 0) + shift[c]))
+            shift[c] = 0;
+    if (code || !shift)
+        return code;
+    code = qs_bias_add(q, l, shift);
+    return code || product ? code : bias_room(m);
+}
+
 /* Rounds weights and bias with the scales found. */
-static int quantize_layer(const maker *m, const qs_const *w) {
+static int quantize_layer(maker *m, const qs_const *w) {
     qs_layer *l = m->l;
     qs_qlayout layout;
     qsim_qparams p = {.dtype = m->l->form.dtype,
@@ -136,6 +181,9 @@ static int quantize_layer(const maker *m, const qs_const *w) {
     if (code)
         return code;
     qs_quantize(m->weights, &layout, &p, l->weights);
+    code = correct(m);
+    if (code)
+        return code;
     for (size_t c = 0; m->bias && c < l->channels; c++)
         l->bias[c] = (int32_t)bias_steps(m, c, l->scale[l->scale_count > 1 ? c : 0]);
     for (size_t i = 0; m->bias && i < l->scale_count; i++)
@@ -151,24 +199,21 @@ static bool make_room(const maker *m, size_t weights) {
     l->weights = qs_arena_alloc(a, weights, 1);
     if (!l->scale || !l->zero_point || !l->weights)
         return false;
-    if (!m->bias)
-        return true;
-    l->bias = qs_arena_alloc(a, l->channels, sizeof(*l->bias));
-    l->bias_scale = qs_arena_alloc(a, l->scale_count, sizeof(*l->bias_scale));
-    return l->bias && l->bias_scale;
+    return true;
 }
 
 int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x) {
     const qs_node *n = &q->g->nodes[l->node];
-    qs_id b = qs_node_input(n, 2);
     int32_t qmin, qmax, flags = l->form.flags;
     maker m = {.q = q, .l = l, .x_scale = x->scale};
     m.weights = qs_graph_aligned(q->g, n->inputs[1]);
-    m.bias = b == QS_NONE ? NULL : qs_graph_aligned(q->g, b);
     l->scale_count = l->form.scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC ? l->channels : 1;
     const qs_const *w = q->g->values[n->inputs[1]].data;
-    if (!m.weights || (b != QS_NONE && !m.bias) || !make_room(&m, w->elements))
+    if (!m.weights || !make_room(&m, w->elements))
         return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+    int code = bias_room(&m);
+    if (code)
+        return code;
     if (!qs_all_finite(m.weights, w->elements) || (m.bias && !qs_all_finite(m.bias, l->channels)))
         return fail_layer(&m, QSIM_E_VALUE, "the weights hold a NaN or an infinity");
     (void)qsim_dtype_limits(q->options.activation_type, 0, &qmin, &qmax);
@@ -176,6 +221,6 @@ int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x) {
     if (l->form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC)
         flags |= QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW;
     (void)qsim_dtype_limits(l->form.dtype, flags, &m.low, &m.high);
-    int code = choose_scales(&m, flags);
+    code = choose_scales(&m, flags);
     return code ? code : quantize_layer(&m, w);
 }

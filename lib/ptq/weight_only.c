@@ -6,6 +6,7 @@
 typedef struct dequantized {
     qs_id y; /* QS_NONE: not made yet */
     int32_t axis;
+    qs_codes codes;
 } dequantized;
 
 static bool is_weight(const qs_quantizer *q, const qs_node *n, int32_t index) {
@@ -28,16 +29,25 @@ static int rewrite(qs_quantizer *q, qs_id node, int32_t index, dequantized *made
     int32_t axis = qs_op_weight_axis(n, q->g->values[v].data->rank);
     const qs_weight_form form = qs_recipe_weights(q, node);
     if (made[v].y == QS_NONE || made[v].axis != axis) {
-        qs_codes c;
-        int code = qs_initializer_quantize(q, v, axis, form, &c);
+        qs_codes *c = &made[v].codes;
+        int code = qs_initializer_quantize(q, v, axis, form, c);
         if (code)
             return code;
         made[v].axis = axis;
-        made[v].y =
-            qs_write_dequantized(q, v, form.dtype, c.data, c.scale, c.zero_point, c.count, axis);
+        made[v].y = qs_write_dequantized(q, v, form.dtype, c->data, c->scale, c->zero_point,
+                                         c->count, axis);
     }
     if (made[v].y < 0)
         return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+    if (q->choices[node].layer >= 0) {
+        const qs_layer *l = &q->layers[q->choices[node].layer];
+        float *shift = NULL;
+        int code = qs_bias_find(q, l, &made[v].codes, form.dtype, &shift);
+        if (!code && shift)
+            code = qs_bias_add(q, l, shift);
+        if (code)
+            return code;
+    }
     qs_node_set_input(q->g, node, index, made[v].y);
     return QSIM_OK;
 }

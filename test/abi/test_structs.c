@@ -165,7 +165,7 @@ static void growing_ptq(void) {
     AT(qsim_quantize_options, reduce_range, 88);
     AT(qsim_quantize_options, mode, 92);
     AT(qsim_quantize_options, per_row, 96);
-    AT(qsim_quantize_options, reserved, 100);
+    AT(qsim_quantize_options, no_bias_correction, 100);
 
     SIZE(qsim_layer_info, 48);
     AT(qsim_layer_info, struct_size, 0);

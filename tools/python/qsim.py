@@ -633,8 +633,8 @@ class Model(_Handle):
 
     def quantize(self, calibration=None, recipe=None, decided=None, **options):
         """A quantized copy of an FP32 model; see `QUANTIZE_OPTIONS` for the options. The modes
-        dynamic and weights need no calibration. `recipe`, a Recipe, says what it names; `decided`,
-        another, gets what was decided."""
+        dynamic and weights need no calibration; with one, biases are corrected by its means.
+        `recipe`, a Recipe, says what it names; `decided`, another, gets what was decided."""
         struct, keep = _quantize_options(options)
         struct.recipe = None if recipe is None else Recipe._of(recipe)
         struct.decided = None if decided is None else Recipe._of(decided)
@@ -1082,7 +1082,7 @@ class _QuantizeOptions(_Options):
                 ("activation_type", C.c_int32), ("weight_type", C.c_int32),
                 ("weight_scheme", C.c_int32), ("activation_symmetric", C.c_int32),
                 ("method", C.c_int32), ("reduce_range", C.c_int32), ("mode", C.c_int32),
-                ("per_row", C.c_int32), ("reserved", C.c_int32)]
+                ("per_row", C.c_int32), ("no_bias_correction", C.c_int32)]
 
 
 class _CalibrationOptions(_Options):
@@ -1252,6 +1252,7 @@ _ACTIONS = _Words({"fp32": 1, "int8": 2})
 QUANTIZE_OPTIONS = {
     "mode": list(_MODES),
     "per_row": [False, True],
+    "bias_correction": [True, False],
     "format": list(_FORMATS),
     "method": list(_METHODS),
     "percentile": "in (0, 100], for method='percentile'",
@@ -1281,7 +1282,8 @@ def _quantize_options(options):
         method=_METHODS[options.get("method", "minmax")],
         reduce_range=1 if options.get("reduce_range") else 0,
         mode=_MODES[options.get("mode", "static")],
-        per_row=1 if options.get("per_row") else 0)
+        per_row=1 if options.get("per_row") else 0,
+        no_bias_correction=0 if options.get("bias_correction", True) else 1)
     return struct, (rules, array)
 
 

@@ -27,6 +27,7 @@ static const struct {
     {"WeightSymmetric", "weight-asymmetric", "true=|false=!"},
     {"weight_symmetric", "weight-asymmetric", "true=|false=!"},
     {"per_row", "per-row", "true=!|false="},
+    {"bias_correction", "no-bias-correction", "true=|false=!"},
 };
 
 /* Parameters that change nothing here. */

@@ -53,8 +53,8 @@ static int read_rules(const tool *t, quantizing *q) {
 
 /* Options that mean something where a calibration chooses ranges; false: one was given. */
 static bool only_static(const tool *t, const char *mode) {
-    static const char *const names[] = {"calibration", "method",    "percentile", "format",
-                                        "activations", "symmetric", "search"};
+    static const char *const names[] = {"method",      "percentile", "format",
+                                        "activations", "symmetric",  "search"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (args_has(&t->args, names[i])) {
             (void)tool_usage(t, NULL, "--%s goes with --mode static, not with %s", names[i], mode);
@@ -101,6 +101,7 @@ int quantize_options(const tool *t, quantizing *q) {
     o->weight_type =
         choice(t, "weights", (const char *const[]){"int8", "uint8", NULL}) ? QSIM_UINT8 : QSIM_INT8;
     o->activation_symmetric = args_has(&t->args, "symmetric");
+    o->no_bias_correction = args_has(&t->args, "no-bias-correction");
     o->reduce_range = args_has(&t->args, "reduce-range");
     if (!tool_number(t, "percentile", 0.001, 100, 0, &o->percentile))
         return EXIT_USAGE;

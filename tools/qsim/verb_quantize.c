@@ -9,7 +9,9 @@
 
 static int get_calibration(const tool *t, quantizing *q) {
     const char *path = args_value(&t->args, "calibration");
+    /* In other modes for the means that biases are corrected by. */
     bool needed = q->options.mode == QSIM_MODE_STATIC;
+    bool wanted = needed || !q->options.no_bias_correction;
     int code = EXIT_OK;
     if (needed && !path && recipe_has_ranges(q) && !args_has(&t->args, "data"))
         return EXIT_OK;
@@ -19,7 +21,7 @@ static int get_calibration(const tool *t, quantizing *q) {
                           "is missing");
     if (args_has(&t->args, "data"))
         code = dataset_open(t, q->model, &q->data);
-    if (code || !needed)
+    if (code || !wanted || !(path || q->data))
         return code;
     const qsim_calibration_options o = {.struct_size = sizeof(o), .quantize = &q->options};
     return path ? calibration_open(t, path, &q->calibration)
@@ -106,8 +108,8 @@ static int run(tool *t) {
 
 static const option options[] = {
     OPTION_DATA,
-    {"calibration", "FILE", "ranges from qsim calibrate; --data is for the search and check then",
-     0, NULL},
+    {"calibration", "FILE", "what qsim calibrate wrote; --data is for the search and check then", 0,
+     NULL},
     {"mode", "NAME", "what is quantized when (static)", 0, "static|dynamic|weights"},
     {"per-row", NULL, "dynamic: each row of a product, each image, has its own scale", 0, NULL},
     {"method", "NAME", "how ranges are chosen (minmax)", 0, "minmax|percentile|mse|entropy"},
@@ -117,6 +119,7 @@ static const option options[] = {
     {"weights", "TYPE", "type of weights (int8)", 0, "int8|uint8"},
     {"weight-scheme", "NAME", "scales of weights (channel)", 0, "channel|tensor|tensor-asymmetric"},
     {"symmetric", NULL, "symmetric activation ranges", 0, NULL},
+    {"no-bias-correction", NULL, "biases do not take back what rounding moves means by", 0, NULL},
     {"reduce-range", NULL, "7-bit weights, for other runtimes on CPUs without VNNI", 0, NULL},
     {"set", "GLOB=int8|fp32",
      "nodes of this name, or else operator; repeatable, the last match wins", 0, NULL},

@@ -253,13 +253,13 @@ static void test_means(void) {
         CHECK_INT(qs_calibration_hash(c[i], NULL, hex[i]), QSIM_OK);
         CHECK_STR(hex[i], hex[0]);
     }
-    const qs_means *mean = qs_calibration_means(c[0], "x");
+    const qs_means *mean = qs_calibration_means(c[0], "x", NULL);
     CHECK(mean && mean->channels == 1 && mean->axis == 1 && mean->positions == 144 * 8);
     if (mean)
         CHECK(fabs(qs_exact_mean(mean->sum, mean->positions) - sum / (144 * 8)) < 1e-12);
-    CHECK(qs_calibration_means(c[0], "p1") && qs_calibration_means(c[0], "f"));
-    CHECK(!qs_calibration_means(c[0], "y"));
-    const qs_means *inside = qs_calibration_means(c[0], "p1");
+    CHECK(qs_calibration_means(c[0], "p1", NULL) && qs_calibration_means(c[0], "f", NULL));
+    CHECK(!qs_calibration_means(c[0], "y", NULL));
+    const qs_means *inside = qs_calibration_means(c[0], "p1", NULL);
     CHECK(inside && inside->channels == 4 && inside->positions == 25 * 8);
     const char *path = "test_calibrate.qcal";
     CHECK_INT(qsim_calibration_save(c[0], path, 1, NULL), QSIM_OK);
@@ -290,7 +290,7 @@ static void test_channels(void) {
     CHECK_INT(qsim_session_create(m, &o, &s, NULL), QSIM_OK);
     CHECK_INT(qsim_run_create(s, &r, NULL), QSIM_OK);
     CHECK_INT(qsim_run_execute(r, &in, 1, &out, 1, NULL), QSIM_OK);
-    const qs_means *mean = qs_calibration_means(c, "p1");
+    const qs_means *mean = qs_calibration_means(c, "p1", NULL);
     const float *y = out.data;
     for (int k = 0; mean && k < 4; k++) {
         double sum = 0;

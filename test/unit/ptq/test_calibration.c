@@ -223,12 +223,12 @@ static void test_means(void) {
                         "means \"gone\" 1 4 nonsense\n",
                    &c, NULL),
               QSIM_OK);
-    const qs_means *m = c ? qs_calibration_means(c, "z") : NULL;
+    const qs_means *m = c ? qs_calibration_means(c, "z", NULL) : NULL;
     CHECK(m && m->channels == 3 && m->axis == 1 && m->positions == 4);
     if (m)
         CHECK(qs_exact_mean(&m->sum[0], 4) == 0.75 && qs_exact_mean(&m->sum[1], 4) == -0.125 &&
               qs_exact_mean(&m->sum[2], 4) == 0);
-    CHECK(c && !qs_calibration_means(c, "gone"));
+    CHECK(c && !qs_calibration_means(c, "gone", NULL));
     qsim_calibration_free(c);
 }
 

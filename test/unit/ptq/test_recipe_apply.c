@@ -44,6 +44,18 @@ static qsim_model *quantize(const qsim_model *m, const qsim_calibration *c,
     return q;
 }
 
+/* A recipe whose first layer is corrected: without a calibration only where nothing is. */
+static void check_needs_means(const qsim_model *m, qsim_quantize_options o, const char *message) {
+    qsim_model *q = NULL;
+    qsim_error e = {0};
+    o.decided = NULL;
+    CHECK_INT(qsim_quantize(m, NULL, &o, &q, &e), QSIM_E_ARGUMENT);
+    CHECK(!q && strstr(e.message, message));
+    CHECK_STR(e.hint, "give --data or --calibration, or --no-bias-correction");
+    o.no_bias_correction = 1;
+    qsim_model_free(quantize(m, NULL, &o));
+}
+
 static void check_again(const qsim_model *m, const qsim_calibration *c, qsim_quantize_options o) {
     qsim_recipe *first = empty(), *second = empty();
     o.struct_size = sizeof(o);
@@ -59,9 +71,13 @@ static void check_again(const qsim_model *m, const qsim_calibration *c, qsim_qua
     again = quantize(m, c, &plain);
     CHECK(same_bytes(q, again));
     qsim_model_free(again);
-    again = quantize(m, NULL, &plain); /* the recipe has all ranges */
-    CHECK(same_bytes(q, again));
-    qsim_model_free(again);
+    if (o.no_bias_correction || !c) { /* the recipe has all ranges */
+        again = quantize(m, NULL, &plain);
+        CHECK(same_bytes(q, again));
+        qsim_model_free(again);
+    } else { /* but no means */
+        check_needs_means(m, plain, "'conv1' has bias-correction on, which needs a calibration");
+    }
     CHECK_INT(qsim_recipe_count(first), qsim_recipe_count(second));
     CHECK_STR(qsim_recipe_model(second), qsim_recipe_model(first));
     qsim_model_free(q);
@@ -75,6 +91,9 @@ static void test_same_bytes(const qsim_model *m, const qsim_calibration *c) {
                                       {sizeof(qsim_rule), "pool1", QSIM_RULE_FLOAT, 0},
                                       {sizeof(qsim_rule), "flat", QSIM_RULE_INT8, 0}};
     check_again(m, c, (qsim_quantize_options){0});
+    check_again(m, c, (qsim_quantize_options){.no_bias_correction = 1});
+    check_again(m, c, (qsim_quantize_options){.mode = QSIM_MODE_DYNAMIC});
+    check_again(m, c, (qsim_quantize_options){.mode = QSIM_MODE_WEIGHTS});
     check_again(m, c, (qsim_quantize_options){.format = QSIM_FORMAT_QOPERATOR});
     check_again(m, c, (qsim_quantize_options){.rules = rules, .rule_count = 3});
     for (int32_t method = 0; method < 4; method++)
@@ -140,8 +159,6 @@ static void test_refused(const qsim_model *m, const qsim_calibration *c) {
         {"layer \"fc1\" weights int8 rounding gptq", "'gptq' is not supported", QSIM_E_UNSUPPORTED},
         {"layer \"fc1\" weights uint8 asymmetric", "'channel asymmetric' is not supported",
          QSIM_E_UNSUPPORTED},
-        {"layer \"fc1\" weights int8 bias-correction on", "'bias-correction on' is not supported",
-         QSIM_E_UNSUPPORTED},
         {"tensor \"x\" uint16", "tensor 'x': 'uint16' is not supported", QSIM_E_UNSUPPORTED},
         {"tensor \"x\" uint8\ntensor \"r1\" int8", "tensor 'x' in uint8 and 'r1' in int8",
          QSIM_E_UNSUPPORTED},
@@ -162,6 +179,53 @@ static void test_refused(const qsim_model *m, const qsim_calibration *c) {
         qsim_recipe_free(r);
         qsim_recipe_free(decided);
     }
+}
+
+/* The calibration's text without its means. */
+static qsim_calibration *without_means(const qsim_calibration *c) {
+    static char text[1 << 20];
+    const char *path = "test_recipe_apply.qcal";
+    qsim_calibration *out = NULL;
+    size_t size = 0;
+    CHECK_INT(qsim_calibration_save(c, path, 1, NULL), QSIM_OK);
+    FILE *f = fopen(path, "rb");
+    while (f && size + 4096 < sizeof(text) && fgets(text + size, 4096, f))
+        if (strncmp(text + size, "means ", 6) != 0)
+            size += strlen(text + size);
+    if (f)
+        fclose(f);
+    remove(path);
+    CHECK_INT(qsim_calibration_load_memory(NULL, text, size, NULL, &out, NULL), QSIM_OK);
+    return out;
+}
+
+/* What cannot be corrected although the recipe says so; with the option nothing is. */
+static void test_correction_refused(const qsim_model *m, const qsim_calibration *c) {
+    qsim_calibration *bare = without_means(c);
+    const struct {
+        const char *layer, *message;
+        const qsim_calibration *c;
+        int code;
+    } cases[] = {
+        {"pool1", "'bias-correction on' is not supported for MaxPool", c, QSIM_E_UNSUPPORTED},
+        {"fc2", "'fc2' has bias-correction on: the calibration has no means of 'r3'", bare,
+         QSIM_E_ARGUMENT},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char text[128];
+        qsim_error e = {0};
+        qsim_model *q = NULL;
+        snprintf(text, sizeof(text), "qsim-recipe 1\nlayer \"%s\" weights int8 %s\n",
+                 cases[i].layer, "bias-correction on");
+        qsim_recipe *r = load(text);
+        qsim_quantize_options o = {.struct_size = sizeof(o), .recipe = r};
+        CHECK_INT(qsim_quantize(m, cases[i].c, &o, &q, &e), cases[i].code);
+        CHECK(strstr(e.message, cases[i].message) != NULL);
+        o.no_bias_correction = 1;
+        qsim_model_free(quantize(m, cases[i].c, &o));
+        qsim_recipe_free(r);
+    }
+    qsim_calibration_free(bare);
 }
 
 /* Rules of a caller whose qsim_rule is larger than the library's. */
@@ -188,6 +252,7 @@ int main(void) {
     test_same_bytes(m, c);
     test_part(m, c);
     test_refused(m, c);
+    test_correction_refused(m, c);
     test_rules_of_a_newer_caller(m, c);
     qsim_calibration_free(c);
     qsim_model_free(m);

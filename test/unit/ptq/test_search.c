@@ -100,7 +100,9 @@ static qsim_recipe_entry choice_for(float *w, const int64_t *dims, float *x) {
     CHECK_INT(qsim_calibration_feed(c, &t, 1, NULL), QSIM_OK);
     qsim_search_options o = {
         .struct_size = sizeof(o), .inputs = &t, .input_count = 1, .methods = "greedy"};
-    CHECK_INT(qsim_search(m, c, NULL, &o, found, NULL, NULL), QSIM_OK);
+    /* A corrected bias would take back most of what the scheme costs. */
+    const qsim_quantize_options base = {.struct_size = sizeof(base), .no_bias_correction = 1};
+    CHECK_INT(qsim_search(m, c, &base, &o, found, NULL, NULL), QSIM_OK);
     qsim_recipe_entry e = entry(found, QSIM_RECIPE_LAYER, "mm");
     e.name = NULL;
     qsim_recipe_free(found);

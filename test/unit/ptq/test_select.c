@@ -440,7 +440,7 @@ static void test_attention(int masked) {
     qsim_calibration *c = calibrate(m, 99);
     qsim_model *q = quantized(m, c, NULL);
     check_input(q, "Add", "bq", 1, "pq");
-    check_input(q, "Add", "bq", 0, "bq");
+    check_input(q, "Add", "bq", 0, "bq_corrected");
     check_input(q, "Relu", "rk", 0, "k0");
     check_input(q, "MatMul", "weigh", 0, "p_DequantizeLinear_Output");
     check_input(q, "MatMul", "weigh", 1, "v_DequantizeLinear_Output");
