@@ -61,7 +61,7 @@ QS_COLD LOAD_VALUE(e4m3fn, uint8_t, FLOAT8(QSIM_FLOAT8E4M3FN)) QS_COLD
     QS_COLD static void load_u4(const void *vx, size_t n, wide *w) {
     const uint8_t *x = vx;
     for (size_t i = 0; i < n; i++)
-        w->u[i] = x[i / 2] >> i % 2 * 4 & 15u;
+        w->u[i] = (uint32_t)x[i / 2] >> i % 2 * 4 & 15u;
 }
 QS_COLD static void load_s4(const void *vx, size_t n, wide *w) {
     load_u4(vx, n, w);
@@ -119,7 +119,7 @@ STORES(QS_COLD, b8, uint8_t, TRUTH, TRUTH)
         uint8_t *y = vy;                                                                           \
         for (size_t i = 0; i < n; i++) {                                                           \
             const uint8_t low = (uint8_t)((uint64_t)(expression(w->field[i])) & 15u);              \
-            y[i / 2] = i % 2 ? (uint8_t)(y[i / 2] | low << 4) : low;                               \
+            y[i / 2] = (uint8_t)(i % 2 ? y[i / 2] | low << 4 : low);                               \
         }                                                                                          \
     }
 STORE_4(i64, i, SAME)

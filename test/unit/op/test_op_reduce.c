@@ -95,7 +95,7 @@ static void test_kinds(void) {
     for (size_t k = 0; k < QS_COUNT(kinds); k++)
         for (uint32_t mask = 1; mask < 8; mask++) {
             for (size_t t = 0; t < QS_COUNT(types); t++)
-                reduce_one(kinds[k], types[t], versions[(mask + t) % 5], mask, mask + t & 1);
+                reduce_one(kinds[k], types[t], versions[(mask + t) % 5], mask, (mask + t) & 1);
             if (k >= 8) {
                 reduce_one(kinds[k], QSIM_INT8, 12, mask, mask & 1);
                 reduce_one(kinds[k], QSIM_UINT8, 20, mask, mask & 1);
