@@ -67,6 +67,8 @@
     X(gelu) \
     X(gemm) \
     X(globalaveragepool) \
+    X(globallppool) \
+    X(globalmaxpool) \
     X(greater) \
     X(greater_or_equal) \
     X(group_normalization) \
@@ -91,6 +93,7 @@
     X(loop) \
     X(lp_normalization) \
     X(lrn) \
+    X(lppool) \
     X(lstm) \
     X(matmul) \
     X(matmulinteger) \
@@ -197,6 +200,9 @@
     X(qsim_convinteger) \
     X(qsim_convtranspose) \
     X(qsim_convinteger_scaled) \
+    X(qsim_depthcolumns) \
+    X(qsim_depthrows) \
+    X(qsim_depthsum) \
     X(qsim_div) \
     X(qsim_flip) \
     X(qsim_gemm) \
@@ -209,6 +215,8 @@
     X(lookup) \
     X(qsim_mul) \
     X(muladd) \
+    X(qsim_planeaveragepool) \
+    X(qsim_planemaxpool) \
     X(qsim_qlinear_add) \
     X(qsim_qlinear_concat) \
     X(qsim_shuffle) \

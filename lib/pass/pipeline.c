@@ -89,6 +89,7 @@ static const stage pipeline[] = {
     {"dynamic", qs_pass_dynamic, {EXTENDED, NEVER, NEVER}},
     {"mark_integers", qs_pass_mark_integers, {ALWAYS, NEVER, NEVER}},
     {"identities", qs_pass_identities, {BASIC, NEVER, NEVER}}, /* left by pairs of Q and DQ */
+    {"depth", qs_pass_depth, {ALWAYS, NEVER, NEVER}},          /* the weights are folded next */
     {"fold_all", fold_all, {ALWAYS, NEVER, NEVER}},
     {"fold_quantize", fold_quantize, {NEVER, EXTENDED, NEVER}},
     {"bias", qs_pass_bias, {EXTENDED, EXTENDED, ALWAYS}},

@@ -48,7 +48,7 @@ static int infer(const qs_infer *x, const qs_i8_roles *r) {
         code = check_bias(x, r, m);
     if (code)
         return code;
-    qs_dim dims[4];
+    qs_dim dims[QS_WINDOW_AXES + 2];
     int32_t rank = qs_window_dims(&window, w->dims[0], dims);
     return qs_infer_out(x, 0, qs_i8_out_type(x, r), rank, dims);
 }

@@ -37,7 +37,7 @@ QS_COLD static int infer_conv(qs_infer *x) {
         (b->rank != 1 || (m >= 0 && b->dims[0].size >= 0 && b->dims[0].size != m)))
         return qs_infer_fail(x, QSIM_E_SHAPE, "the bias is not a list of %lld numbers",
                              (long long)m);
-    qs_dim dims[4];
+    qs_dim dims[QS_WINDOW_AXES + 2];
     int32_t rank = qs_window_dims(&window, w->dims[0], dims);
     return qs_infer_out(x, 0, QSIM_FLOAT, rank, dims);
 }

@@ -15,9 +15,9 @@
 /* ---- attributes and sizes ---- */
 
 QS_COLD static int read_list(const qs_infer *x, const char *name, const qs_transposed *g,
-                             int64_t least, int32_t want, int64_t list[4], bool *given) {
+                             int64_t least, int32_t want, int64_t list[6], bool *given) {
     int32_t count;
-    int code = qs_infer_attr_ints(x, name, list, 4, &count);
+    int code = qs_infer_attr_ints(x, name, list, 6, &count);
     *given = count != QS_ABSENT;
     if (code || !*given)
         return code;
@@ -31,11 +31,15 @@ QS_COLD static int read_list(const qs_infer *x, const char *name, const qs_trans
     return QSIM_OK;
 }
 
+/* Axis i of the node's spatial axes. */
+static qs_transposed_axis *axis_of(qs_transposed *g, int32_t i) {
+    return &g->a[(i + 5 - g->axes) % 3];
+}
+
 QS_COLD static int read_lists(const qs_infer *x, qs_transposed *g, bool *shaped) {
-    int64_t kernel[4], strides[4], dilations[4], pads[4], extra[4], shape[4];
+    int64_t kernel[6], strides[6], dilations[6], pads[6], extra[6], shape[6];
     bool has[6] = {false};
     int32_t n = g->axes;
-    qs_transposed_axis *a = &g->a[2 - n];
     int code = read_list(x, "kernel_shape", g, 1, n, kernel, &has[0]);
     if (!code)
         code = read_list(x, "strides", g, 1, n, strides, &has[1]);
@@ -48,16 +52,17 @@ QS_COLD static int read_lists(const qs_infer *x, qs_transposed *g, bool *shaped)
     if (!code)
         code = read_list(x, "output_shape", g, 0, n, shape, &has[5]);
     for (int32_t i = 0; i < n && !code; i++) {
-        if (has[0] && a[i].kernel >= 0 && a[i].kernel != kernel[i])
+        qs_transposed_axis *a = axis_of(g, i);
+        if (has[0] && a->kernel >= 0 && a->kernel != kernel[i])
             return qs_infer_fail(x, QSIM_E_SHAPE, "kernel_shape is %lld but the weights have %lld",
-                                 (long long)kernel[i], (long long)a[i].kernel);
-        a[i].kernel = has[0] ? kernel[i] : a[i].kernel;
-        a[i].stride = has[1] ? strides[i] : 1;
-        a[i].dilation = has[2] ? dilations[i] : 1;
-        a[i].before = has[3] ? pads[i] : 0;
-        a[i].after = has[3] ? pads[n + i] : 0;
-        a[i].extra = has[4] ? extra[i] : 0;
-        a[i].out = has[5] ? shape[i] : -1;
+                                 (long long)kernel[i], (long long)a->kernel);
+        a->kernel = has[0] ? kernel[i] : a->kernel;
+        a->stride = has[1] ? strides[i] : 1;
+        a->dilation = has[2] ? dilations[i] : 1;
+        a->before = has[3] ? pads[i] : 0;
+        a->after = has[3] ? pads[n + i] : 0;
+        a->extra = has[4] ? extra[i] : 0;
+        a->out = has[5] ? shape[i] : -1;
     }
     *shaped = has[5];
     return code;
@@ -106,11 +111,11 @@ QS_COLD static int read_geometry(const qs_infer *x, qs_transposed *g) {
     g->axes = v->rank - 2;
     g->group = qs_node_int(x->node, "group", 1);
     g->channels_last = qs_node_int(x->node, "channels_last", 0) != 0;
-    for (int32_t i = 0; i < 2; i++)
+    for (int32_t i = 0; i < 3; i++)
         g->a[i] = (qs_transposed_axis){.in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1};
     for (int32_t i = 0; i < g->axes; i++) {
-        g->a[2 - g->axes + i].in = v->dims[i + (g->channels_last ? 1 : 2)].size;
-        g->a[2 - g->axes + i].kernel = w->dims[i + 2].size;
+        axis_of(g, i)->in = v->dims[i + (g->channels_last ? 1 : 2)].size;
+        axis_of(g, i)->kernel = w->dims[i + 2].size;
     }
     int code = read_lists(x, g, &shaped);
     const bool upper = qs_node_string_is(x->node, "auto_pad", "SAME_UPPER", false);
@@ -120,10 +125,10 @@ QS_COLD static int read_geometry(const qs_infer *x, qs_transposed *g) {
         !qs_node_string_is(x->node, "auto_pad", "NOTSET", true) &&
         !qs_node_string_is(x->node, "auto_pad", "", true))
         return qs_infer_fail(x, QSIM_E_VALUE, "attribute auto_pad has an unknown value");
-    for (int32_t i = 2 - g->axes; i < 2 && !code; i++) {
+    for (int32_t i = 0; i < g->axes && !code; i++) {
         if (valid)
-            g->a[i].before = g->a[i].after = 0;
-        code = size_axis(x, &g->a[i], shaped, upper, lower);
+            axis_of(g, i)->before = axis_of(g, i)->after = 0;
+        code = size_axis(x, axis_of(g, i), shaped, upper, lower);
     }
     const qs_transposed_axis *last = &g->a[1];
     g->merged = g->group == 1 && last->kernel == last->stride && last->dilation == 1 &&
@@ -151,15 +156,15 @@ QS_COLD static int check_channels(const qs_infer *x, const qs_dim *c) {
 QS_COLD static int infer_convtranspose(qs_infer *x) {
     const qs_value *v = x->in[0], *w = x->in[1];
     qs_transposed g;
-    qs_dim dims[4];
+    qs_dim dims[5];
     int code = QSIM_OK;
     for (int32_t i = 0; i < 3 && !code; i++)
         code = qs_infer_type(x, i, QS_T_FLOAT);
     if (code || v->rank < 0 || w->rank < 0)
         return code ? code : qs_infer_out(x, 0, QSIM_FLOAT, -1, NULL);
-    if (v->rank < 3 || v->rank > 4)
+    if (v->rank < 3 || v->rank > 5)
         return qs_infer_fail(x, v->rank < 3 ? QSIM_E_SHAPE : QSIM_E_UNSUPPORTED,
-                             "input 0 has rank %d; 3 and 4 are supported", (int)v->rank);
+                             "input 0 has rank %d; 3 to 5 are supported", (int)v->rank);
     if (w->rank != v->rank)
         return qs_infer_fail(x, QSIM_E_SHAPE, "the weights have rank %d, the input has %d",
                              (int)w->rank, (int)v->rank);
@@ -173,7 +178,7 @@ QS_COLD static int infer_convtranspose(qs_infer *x) {
     dims[0] = v->dims[0];
     dims[channel] = (qs_dim){m < 0 ? -1 : m * g.group, NULL};
     for (int32_t i = 0; i < g.axes; i++)
-        dims[space + i] = (qs_dim){g.a[2 - g.axes + i].out, NULL};
+        dims[space + i] = (qs_dim){axis_of(&g, i)->out, NULL};
     return qs_infer_out(x, 0, QSIM_FLOAT, v->rank, dims);
 }
 

@@ -40,7 +40,7 @@ QS_COLD static int infer_maxpool(qs_infer *x) {
         return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
     }
     qs_window w;
-    qs_dim dims[4];
+    qs_dim dims[QS_WINDOW_AXES + 2];
     code = qs_window_infer(x, 0, NULL, &w);
     if (code)
         return code;
@@ -57,7 +57,7 @@ QS_COLD static int infer_average(qs_infer *x) {
     if (v->rank < 0)
         return qs_infer_out(x, 0, v->dtype, -1, NULL);
     qs_window w;
-    qs_dim dims[4];
+    qs_dim dims[QS_WINDOW_AXES + 2];
     int code = qs_window_infer(x, 0, NULL, &w);
     if (code)
         return code;
@@ -113,6 +113,9 @@ QS_COLD static int check_quantized(const qs_infer *x) {
 
 QS_COLD static int infer_average_quantized(qs_infer *x) {
     int code = check_quantized(x);
+    if (!code && x->in[0]->rank > 4)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "input 0 has rank %d; 3 and 4 are supported",
+                             (int)x->in[0]->rank);
     code = code ? code : infer_average(x);
     return code ? code : infer_into(x, QS_QPOOL_OVER);
 }

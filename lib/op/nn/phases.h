@@ -15,7 +15,7 @@ typedef struct qs_transposed {
     int32_t axes;
     bool channels_last, merged; /* merged: the remainders across are columns of one product */
     int64_t group;
-    qs_transposed_axis a[2];
+    qs_transposed_axis a[3]; /* the last two axes, then the one before them */
 } qs_transposed;
 
 /* The form of the weights, whatever the image: phases are the remainders that have taps. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "op/nn/window.h"
 
-/* Axis i of the node's spatial axes is slot i + 2 - axes. */
+/* Where axis i of the node's spatial axes is in a window's lists. */
 static int32_t slot_of(const qs_window *w, int32_t i) {
-    return i + QS_WINDOW_AXES - w->axes;
+    return (i + 2 * QS_WINDOW_AXES - 1 - w->axes) % QS_WINDOW_AXES;
 }
 
 /* A list of one positive number per axis. */
-static int read_sizes(const qs_infer *x, const char *name, const qs_window *w, int64_t out[2]) {
+static int read_sizes(const qs_infer *x, const char *name, const qs_window *w,
+                      int64_t out[QS_WINDOW_AXES]) {
     int64_t list[QS_WINDOW_AXES];
     int32_t count;
     int code = qs_infer_attr_ints(x, name, list, QS_WINDOW_AXES, &count);
@@ -106,7 +107,7 @@ static int read_input(const qs_infer *x, int32_t index, qs_window *w) {
     w->axes = v->rank - 2;
     if (w->axes < 1 || w->axes > QS_WINDOW_AXES)
         return qs_infer_fail(x, v->rank < 3 ? QSIM_E_SHAPE : QSIM_E_UNSUPPORTED,
-                             "input %d has rank %d; 3 and 4 are supported", (int)index,
+                             "input %d has rank %d; 3 to 5 are supported", (int)index,
                              (int)v->rank);
     w->channels_last = qs_node_int(x->node, "channels_last", 0) != 0;
     w->batch = v->dims[0];
@@ -141,14 +142,14 @@ int qs_window_infer(const qs_infer *x, int32_t index, const qs_dim *kernel, qs_w
             return qs_infer_fail(x, QSIM_E_VALUE, "attribute auto_pad has an unknown value");
         code = read_pads(x, w);
     }
-    for (int32_t i = QS_WINDOW_AXES - w->axes; i < QS_WINDOW_AXES && !code; i++)
-        code = size_axis(x, w, i, upper || lower, lower);
-    if (w->axes == 1)
-        w->out[0] = 1;
+    for (int32_t i = 0; i < QS_WINDOW_AXES; i++)
+        w->out[i] = 1;
+    for (int32_t i = 0; i < w->axes && !code; i++)
+        code = size_axis(x, w, slot_of(w, i), upper || lower, lower);
     return code;
 }
 
-int32_t qs_window_dims(const qs_window *w, qs_dim channels, qs_dim dims[4]) {
+int32_t qs_window_dims(const qs_window *w, qs_dim channels, qs_dim dims[QS_WINDOW_AXES + 2]) {
     int32_t rank = w->axes + 2, first = w->channels_last ? 1 : 2;
     dims[0] = w->batch;
     dims[w->channels_last ? rank - 1 : 1] = channels;

@@ -5,14 +5,15 @@
  * them.
  *
  * Layout. Tensors are [N, C, spatial...], or [N, spatial..., C] where the node carries the internal
- * attribute channels_last = 1. One spatial axis counts as two, the first of size 1.
+ * attribute channels_last = 1. One spatial axis counts as two, the first of size 1. Of three, the
+ * first comes last in the lists below, so that the other two are where they always are.
  */
 #ifndef QS_WINDOW_H
 #define QS_WINDOW_H
 
 #include "op/rules.h"
 
-#define QS_WINDOW_AXES 2
+#define QS_WINDOW_AXES 3
 /*
  * The most that a stride, a dilation, padding, a kernel's or an axis's size may be, of floats and
  * of bytes alike: kernels count in int32, and products of two stay inside int64.
@@ -20,12 +21,13 @@
 #define QS_WINDOW_LIMIT ((int64_t)INT32_MAX)
 
 typedef struct qs_window {
-    int32_t axes; /* spatial axes: 1 or 2 */
+    int32_t axes; /* spatial axes: 1 to 3 */
     bool channels_last, ceil_mode;
-    /* Always two, the second is the last axis. */
-    int64_t kernel[2], stride[2], dilation[2];
-    int64_t in[2], out[2];       /* -1: unknown */
-    int64_t before[2], after[2]; /* padding, auto_pad resolved; 0 while `in` is unknown */
+    /* The last two axes, then the one before them. */
+    int64_t kernel[QS_WINDOW_AXES], stride[QS_WINDOW_AXES], dilation[QS_WINDOW_AXES];
+    int64_t in[QS_WINDOW_AXES], out[QS_WINDOW_AXES]; /* -1: unknown */
+    /* Padding, auto_pad resolved; 0 while `in` is unknown. */
+    int64_t before[QS_WINDOW_AXES], after[QS_WINDOW_AXES];
     qs_dim batch, channels;
 } qs_window;
 
@@ -45,7 +47,7 @@ qs_geometry qs_window_geometry(const qs_window *w);
 int qs_window_infer(const qs_infer *x, int32_t index, const qs_dim *kernel, qs_window *w);
 
 /* Dims of the output with that many channels; returns the rank. */
-int32_t qs_window_dims(const qs_window *w, qs_dim channels, qs_dim dims[4]);
+int32_t qs_window_dims(const qs_window *w, qs_dim channels, qs_dim dims[QS_WINDOW_AXES + 2]);
 
 /*
  * With the attribute "into" a convolution's results are channels "column" and following of a tensor

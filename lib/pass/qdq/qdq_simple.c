@@ -96,6 +96,8 @@ int qs_qdq_pool(qs_qdq *d, qs_target *t, bool *done) {
         (d->p->standard && x.dtype != t->q.dtype))
         return QSIM_OK;
     int32_t rank = d->g->values[x.x].rank;
+    if (window && rank > 4)
+        return QSIM_OK; /* means over three axes of space are floats */
     int code = emit_pool(d, t, &x, window ? "QLinearAveragePool" : "QLinearGlobalAveragePool",
                          window, &made);
     *done = true;

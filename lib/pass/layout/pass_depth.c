@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Convolutions over three axes of space as ones over two (op/space/op_depth.c): the slices under a
+ * window of the first axis become channels, in the order that the weights have already, so these
+ * are reshaped only. Pools over three axes run on images as they lie.
+ */
+#include "pass/pass.h"
+
+#include "op/rules.h"
+
+#define RANK 5
+
+/* The node's list of numbers of its three axes, or `fallback`. */
+static void read_list(const qs_node *n, const char *name, int64_t fallback, int32_t count,
+                      int64_t *out) {
+    const qs_attr *a = qs_node_attr(n, name);
+    for (int32_t i = 0; i < count; i++)
+        out[i] = a && a->count == count ? a->u.ints[i] : fallback;
+}
+
+/* Leaves the node its attributes of the last two axes. */
+static int drop_axis(qs_pass *p, qs_id node) {
+    static const char *const names[] = {"strides", "dilations", "output_padding", "output_shape",
+                                        "pads"};
+    int code = QSIM_OK;
+    qs_node_drop_attr(p->graph, node, "kernel_shape");
+    for (size_t i = 0; i < QS_COUNT(names) && !code; i++) {
+        const qs_attr *a = qs_node_attr(&p->graph->nodes[node], names[i]);
+        if (a && a->count == 3) {
+            const int64_t kept[2] = {a->u.ints[1], a->u.ints[2]};
+            code = qs_node_set_ints(p->graph, node, names[i], kept, 2);
+        } else if (a && a->count == 6) {
+            const int64_t kept[4] = {a->u.ints[1], a->u.ints[2], a->u.ints[4], a->u.ints[5]};
+            code = qs_node_set_ints(p->graph, node, names[i], kept, 4);
+        }
+    }
+    return code ? qs_pass_no_memory(p) : QSIM_OK;
+}
+
+typedef struct depth_attrs {
+    int64_t kernel, stride, dilation, before, after, same;
+} depth_attrs;
+
+static int set_attrs(qs_pass *p, qs_id node, const depth_attrs *a) {
+    if (node < 0)
+        return node;
+    return qs_node_set_int(p->graph, node, "kernel", a->kernel) ||
+                   qs_node_set_int(p->graph, node, "stride", a->stride) ||
+                   qs_node_set_int(p->graph, node, "dilation", a->dilation) ||
+                   qs_node_set_int(p->graph, node, "before", a->before) ||
+                   qs_node_set_int(p->graph, node, "after", a->after) ||
+                   qs_node_set_int(p->graph, node, "same", a->same)
+               ? qs_pass_no_memory(p)
+               : QSIM_OK;
+}
+
+/* The weights with the first axis of their window joined to their channels. */
+static int reshape_weights(qs_pass *p, qs_id node, int32_t index) {
+    qs_graph *g = p->graph;
+    const qs_id w = g->nodes[node].inputs[index], to = qs_pass_value(p, w);
+    if (to < 0)
+        return to;
+    const int64_t shape[4] = {0, -1, g->values[w].dims[3].size, g->values[w].dims[4].size};
+    int code = qs_pass_reshape(p, w, shape, 4, to);
+    if (!code)
+        qs_node_set_input(g, node, index, to);
+    return code;
+}
+
+static int add_columns(qs_pass *p, qs_id node, qs_id zero_point, const depth_attrs *a) {
+    qs_graph *g = p->graph;
+    const qs_id x = g->nodes[node].inputs[0], to = qs_pass_value(p, x);
+    const qs_id in[2] = {x, zero_point};
+    if (to < 0)
+        return to;
+    int code = set_attrs(
+        p,
+        qs_pass_node(p, "qsim", "DepthColumns", "", 0, in, zero_point == QS_NONE ? 1 : 2, &to, 1),
+        a);
+    if (!code)
+        qs_node_set_input(g, node, 0, to);
+    return code;
+}
+
+/* Output 0 of the node becomes input 0 of a new one, which has `more` inputs. */
+static int add_after(qs_pass *p, qs_id node, const char *op_type, const qs_id *more, int32_t count,
+                     const depth_attrs *a) {
+    qs_graph *g = p->graph;
+    const qs_id y = g->nodes[node].outputs[0], from = qs_pass_value(p, y);
+    const qs_id in[3] = {from, more[0], count > 1 ? more[1] : QS_NONE};
+    if (from < 0)
+        return from;
+    qs_pass_set_output(p, node, 0, from);
+    return set_attrs(p, qs_pass_node(p, "qsim", op_type, "", 0, in, 1 + count, &y, 1), a);
+}
+
+static int64_t same_of(const qs_node *n) {
+    return qs_node_string_is(n, "auto_pad", "SAME_UPPER", false)   ? 1
+           : qs_node_string_is(n, "auto_pad", "SAME_LOWER", false) ? 2
+                                                                   : 0;
+}
+
+static depth_attrs attrs_of(const qs_node *n, const qs_value *w) {
+    int64_t strides[3], dilations[3], pads[6];
+    const bool valid = qs_node_string_is(n, "auto_pad", "VALID", false);
+    read_list(n, "strides", 1, 3, strides);
+    read_list(n, "dilations", 1, 3, dilations);
+    read_list(n, "pads", 0, 6, pads);
+    return (depth_attrs){w->dims[2].size,     strides[0],          dilations[0],
+                         valid ? 0 : pads[0], valid ? 0 : pads[3], same_of(n)};
+}
+
+static int spread_conv(qs_pass *p, qs_id node, int32_t weights) {
+    qs_graph *g = p->graph;
+    const qs_node *n = &g->nodes[node];
+    const qs_id x = n->inputs[0];
+    const depth_attrs a = attrs_of(n, &g->values[n->inputs[weights]]);
+    const bool bytes = qs_dtype_bytes(g->values[x].dtype) == 1;
+    const int32_t zero = n->op->quantized.x[0].zero_point;
+    int code = add_columns(p, node, bytes && zero ? qs_node_input(n, zero) : QS_NONE, &a);
+    if (!code)
+        code = reshape_weights(p, node, weights);
+    if (!code)
+        code = drop_axis(p, node);
+    return code ? code : add_after(p, node, "DepthRows", &x, 1, &a);
+}
+
+/* Padding of the first axis of a transposed convolution, as its text has it. */
+static int transposed_pads(qs_pass *p, const qs_node *n, int64_t in, depth_attrs *a) {
+    int64_t extra[3], shape[3];
+    const qs_attr *given = qs_node_attr(n, "output_shape");
+    read_list(n, "output_padding", 0, 3, extra);
+    read_list(n, "output_shape", 0, 3, shape);
+    const int64_t tail = (a->kernel - 1) * a->dilation + 1 + extra[0];
+    if (given && in < 0)
+        return qs_fail(p->error, QSIM_E_UNSUPPORTED,
+                       "%s: output_shape of an image whose depth is not known (node '%s', %s)",
+                       p->model, n->name, n->op_type);
+    if (given || a->same) {
+        const int64_t rest = given ? (in - 1) * a->stride + tail - shape[0] : tail - a->stride;
+        const int64_t total = rest > 0 ? rest : 0;
+        a->before = a->same == 1 ? total / 2 : total - total / 2;
+        a->after = rest - a->before;
+    }
+    a->after -= extra[0];
+    return QSIM_OK;
+}
+
+static int spread_transposed(qs_pass *p, qs_id node) {
+    qs_graph *g = p->graph;
+    qs_node *n = &g->nodes[node];
+    const qs_id more[2] = {n->inputs[0], qs_node_input(n, 2)};
+    const depth_attrs slices = {1, 1, 1, 0, 0, 0};
+    depth_attrs a = attrs_of(n, &g->values[n->inputs[1]]);
+    int code = transposed_pads(p, n, g->values[more[0]].dims[2].size, &a);
+    if (!code)
+        code = add_columns(p, node, QS_NONE, &slices);
+    if (!code)
+        code = reshape_weights(p, node, 1);
+    if (!code)
+        code = drop_axis(p, node);
+    if (code)
+        return code;
+    a.same = 0;
+    g->nodes[node].input_count = 2; /* the bias is added by the sum */
+    return add_after(p, node, "DepthSum", more, more[1] == QS_NONE ? 1 : 2, &a);
+}
+
+static int spread_pool(qs_pass *p, qs_id node, const char *op_type) {
+    p->graph->nodes[node].domain = "qsim";
+    p->graph->nodes[node].op_type = op_type;
+    return qs_pass_resolve(p, node);
+}
+
+/* The index of the weights of a convolution over three axes whose window is known; -1: it is none.
+ */
+static int32_t weights_of(const qs_graph *g, const qs_node *n) {
+    for (int32_t i = 1; i < n->input_count; i++)
+        if (qs_op_in(n->op->weight_inputs, i) && n->inputs[i] != QS_NONE) {
+            const qs_value *w = &g->values[n->inputs[i]];
+            return w->rank == RANK && w->dims[2].size > 0 && w->dims[3].size > 0 &&
+                           w->dims[4].size > 0
+                       ? i
+                       : -1;
+        }
+    return -1;
+}
+
+static int visit(qs_pass *p, qs_id node, bool *changed) {
+    const qs_graph *g = p->graph;
+    const qs_node *n = &g->nodes[node];
+    if (n->input_count < 1 || n->inputs[0] == QS_NONE || g->values[n->inputs[0]].rank != RANK)
+        return QSIM_OK;
+    const int32_t weights = weights_of(g, n);
+    *changed = true;
+    if (qs_node_is(n, "", "MaxPool"))
+        return spread_pool(p, node, "PlaneMaxPool");
+    if (qs_node_is(n, "", "AveragePool"))
+        return spread_pool(p, node, "PlaneAveragePool");
+    if (qs_node_is(n, "", "ConvTranspose") && weights > 0)
+        return spread_transposed(p, node);
+    if ((n->op->traits & QS_CONVOLVES) && weights > 0)
+        return spread_conv(p, node, weights);
+    if ((n->op->traits & QS_CONVOLVES) || qs_node_is(n, "", "ConvTranspose"))
+        return qs_fail(p->error, QSIM_E_UNSUPPORTED,
+                       "%s: weights over three axes whose sizes are not known (node '%s', %s)",
+                       p->model, n->name, n->op_type);
+    *changed = false;
+    return QSIM_OK;
+}
+
+int qs_pass_depth(qs_pass *p) {
+    bool any = false;
+    int code = QSIM_OK;
+    const size_t count = p->graph->order_count;
+    for (size_t i = 0; i < count && !code; i++) {
+        bool changed = false;
+        code = visit(p, p->graph->order[i], &changed);
+        any = any || changed;
+    }
+    return code || !any ? code : qs_pass_finish(p);
+}
