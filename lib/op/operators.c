@@ -34,6 +34,7 @@
     X(celu) \
     X(center_crop_pad) \
     X(clip) \
+    X(col2im) \
     X(compress) \
     X(concat) \
     X(constant) \
@@ -45,6 +46,7 @@
     X(cosh) \
     X(cum_prod) \
     X(cum_sum) \
+    X(deformconv) \
     X(depth_to_space) \
     X(dequantize) \
     X(det) \
@@ -100,6 +102,7 @@
     X(max) \
     X(maxpool) \
     X(maxpool_1) \
+    X(maxunpool) \
     X(mean) \
     X(melweightmatrix) \
     X(min) \

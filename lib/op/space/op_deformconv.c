@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * DeformConv over two axes of space: a convolution whose taps are moved by offsets, sampled between
+ * four pixels, those outside being 0, and weighted by a mask. Sums in double, in the order channel,
+ * kernel row, kernel column.
+ */
+#include <math.h>
+
+#include "base/slices.h"
+#include "op/nn/window.h"
+
+typedef struct deform_params {
+    qs_window window;
+    size_t n, c, m, h, w, oh, ow, kh, kw, groups, offset_groups, slices;
+    bool is_double, has_bias, has_mask;
+} deform_params;
+
+typedef struct deform_job {
+    const deform_params *p;
+    const void *x, *w, *offset, *bias, *mask;
+    void *y;
+    double *scratch;
+} deform_job;
+
+/* ---- rules ---- */
+
+static int check_dim(const qs_infer *x, int32_t index, int32_t axis, int64_t want) {
+    const int64_t size = x->in[index]->dims[axis].size;
+    return size < 0 || want < 0 || size == want
+               ? QSIM_OK
+               : qs_infer_fail(x, QSIM_E_SHAPE, "axis %d of input %d is %lld, expected %lld",
+                               (int)axis, (int)index, (long long)size, (long long)want);
+}
+
+static int64_t times(int64_t a, int64_t b) {
+    int64_t all;
+    return a < 0 || b < 0 || !qs_mul64(a, b, &all) ? -1 : all;
+}
+
+static int check_groups(const qs_infer *x, int64_t group, int64_t offset_group) {
+    const int64_t c = x->in[0]->dims[1].size, m = x->in[1]->dims[0].size;
+    if (group < 1 || (c >= 0 && c % group) || (m >= 0 && m % group))
+        return qs_infer_fail(x, QSIM_E_VALUE, "group is %lld for %lld and %lld channels",
+                             (long long)group, (long long)c, (long long)m);
+    if (offset_group < 1 || (c >= 0 && c % offset_group))
+        return qs_infer_fail(x, QSIM_E_VALUE, "offset_group is %lld for %lld channels",
+                             (long long)offset_group, (long long)c);
+    return check_dim(x, 1, 1, c < 0 ? -1 : c / group);
+}
+
+/* Offsets and masks: one or two numbers for each tap of each group, at each result. */
+static int check_moves(const qs_infer *x, const qs_window *w, int64_t offset_group) {
+    const int64_t taps = times(times(w->kernel[0], w->kernel[1]), offset_group);
+    const int64_t want[2][4] = {
+        {w->batch.size, times(taps, 2), w->out[0], w->out[1]},
+        {w->batch.size, taps, w->out[0], w->out[1]},
+    };
+    int code = QSIM_OK;
+    for (int32_t i = 2; i < 5 && !code; i += 2)
+        for (int32_t axis = 0; x->in[i] && x->in[i]->rank == 4 && axis < 4 && !code; axis++)
+            code = check_dim(x, i, axis, want[i / 4][axis]);
+    return code;
+}
+
+static int read_deform(const qs_infer *x, qs_window *w) {
+    const int64_t offset_group = qs_node_int(x->node, "offset_group", 1);
+    int code = check_groups(x, qs_node_int(x->node, "group", 1), offset_group);
+    if (!code)
+        code = qs_window_infer(x, 0, x->in[1]->dims + 2, w);
+    if (!code)
+        code = check_moves(x, w, offset_group);
+    if (!code && x->in[3] && x->in[3]->rank == 1)
+        code = check_dim(x, 3, 0, x->in[1]->dims[0].size);
+    return code;
+}
+
+static int infer_deform(qs_infer *x) {
+    static const int32_t ranks[5] = {4, 4, 4, 1, 4};
+    qs_window w;
+    qs_dim dims[QS_WINDOW_AXES + 2];
+    for (int32_t i = 0; i < 5; i++) {
+        int code = qs_infer_type(x, i, QS_T_REAL);
+        code = code ? code : qs_infer_same_type(x, 0, i);
+        if (code)
+            return code;
+        if (x->in[i] && x->in[i]->rank >= 0 && x->in[i]->rank != ranks[i])
+            return qs_infer_fail(
+                x, ranks[i] == 4 && x->in[i]->rank > 4 ? QSIM_E_UNSUPPORTED : QSIM_E_SHAPE,
+                "input %d has rank %d, not %d", (int)i, (int)x->in[i]->rank, (int)ranks[i]);
+    }
+    if (x->in[0]->rank < 0 || x->in[1]->rank < 0)
+        return qs_infer_out(x, 0, x->in[0]->dtype, -1, NULL);
+    int code = read_deform(x, &w);
+    if (code)
+        return code;
+    const int32_t rank = qs_window_dims(&w, x->in[1]->dims[0], dims);
+    return qs_infer_out(x, 0, x->in[0]->dtype, rank, dims);
+}
+
+/* ---- steps ---- */
+
+static double number_at(const deform_params *p, const void *x, size_t i) {
+    return p->is_double ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
+
+/* A pixel of a plane; 0 outside. */
+static double pixel(const deform_job *j, size_t plane, double y, double x) {
+    const deform_params *p = j->p;
+    if (y < 0 || x < 0 || y >= (double)p->h || x >= (double)p->w)
+        return 0;
+    return number_at(p, j->x, (plane * p->h + (size_t)y) * p->w + (size_t)x);
+}
+
+static double sample(const deform_job *j, size_t plane, double y, double x) {
+    const double y0 = floor(y), x0 = floor(x), ly = y - y0, lx = x - x0;
+    if (!(y > -1 && x > -1 && y < (double)j->p->h && x < (double)j->p->w))
+        return 0;
+    return (1 - ly) * (1 - lx) * pixel(j, plane, y0, x0) +
+           (1 - ly) * lx * pixel(j, plane, y0, x0 + 1) +
+           ly * (1 - lx) * pixel(j, plane, y0 + 1, x0) + ly * lx * pixel(j, plane, y0 + 1, x0 + 1);
+}
+
+/* The samples of every channel and tap under one result. */
+static void gather(const deform_job *j, size_t n, size_t oy, size_t ox, double *to) {
+    const deform_params *p = j->p;
+    const qs_window *w = &p->window;
+    const size_t taps = p->kh * p->kw, area = p->oh * p->ow, at = oy * p->ow + ox;
+    for (size_t c = 0; c < p->c; c++)
+        for (size_t k = 0; k < taps; k++) {
+            const size_t group = c / (p->c / p->offset_groups);
+            const size_t tap = (n * p->offset_groups + group) * taps + k;
+            const int64_t y =
+                (int64_t)oy * w->stride[0] - w->before[0] + (int64_t)(k / p->kw) * w->dilation[0];
+            const int64_t x =
+                (int64_t)ox * w->stride[1] - w->before[1] + (int64_t)(k % p->kw) * w->dilation[1];
+            const double dy = number_at(p, j->offset, tap * 2 * area + at);
+            const double dx = number_at(p, j->offset, (tap * 2 + 1) * area + at);
+            const double v = sample(j, n * p->c + c, (double)y + dy, (double)x + dx);
+            *to++ = p->has_mask ? v * number_at(p, j->mask, tap * area + at) : v;
+        }
+}
+
+static void deform_pixels(void *arg, size_t slice) {
+    const deform_job *j = arg;
+    const deform_params *p = j->p;
+    const size_t pixels = p->n * p->oh * p->ow, area = p->oh * p->ow;
+    const size_t column = p->c / p->groups * p->kh * p->kw, mg = p->m / p->groups;
+    double *samples = j->scratch + slice * p->c * p->kh * p->kw;
+    const size_t end = qs_slice_begin(pixels, p->slices, slice + 1);
+    for (size_t i = qs_slice_begin(pixels, p->slices, slice); i < end; i++) {
+        gather(j, i / area, i % area / p->ow, i % p->ow, samples);
+        for (size_t m = 0; m < p->m; m++) {
+            const size_t to = (i / area * p->m + m) * area + i % area;
+            double sum = p->has_bias ? number_at(p, j->bias, m) : 0;
+            for (size_t k = 0; k < column; k++)
+                sum += samples[m / mg * column + k] * number_at(p, j->w, m * column + k);
+            if (p->is_double)
+                ((double *)j->y)[to] = sum;
+            else
+                ((float *)j->y)[to] = (float)sum;
+        }
+    }
+}
+
+static void run_deform(const qs_step *s, const qs_frame *f) {
+    const deform_params *p = s->params;
+    deform_job j = {p,
+                    qs_step_in(s, f, 0),
+                    qs_step_in(s, f, 1),
+                    qs_step_in(s, f, 2),
+                    p->has_bias ? qs_step_in(s, f, 3) : NULL,
+                    p->has_mask ? qs_step_in(s, f, 4) : NULL,
+                    qs_step_out(s, f, 0),
+                    f->scratch};
+    if (p->n * p->oh * p->ow > 0)
+        qs_parallel(f->ctx, p->slices, deform_pixels, &j);
+}
+
+static int lower_deform(qs_lower *l) {
+    const qs_value *v = qs_lower_in(l, 0), *w = qs_lower_in(l, 1), *y = qs_lower_out(l, 0);
+    qs_infer x;
+    deform_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    qs_lower_infer(l, &x);
+    int code = read_deform(&x, &p->window);
+    p->n = (size_t)v->dims[0].size;
+    p->c = (size_t)v->dims[1].size;
+    p->h = (size_t)v->dims[2].size;
+    p->w = (size_t)v->dims[3].size;
+    p->m = (size_t)w->dims[0].size;
+    p->kh = (size_t)w->dims[2].size;
+    p->kw = (size_t)w->dims[3].size;
+    p->oh = (size_t)y->dims[2].size;
+    p->ow = (size_t)y->dims[3].size;
+    p->groups = (size_t)qs_node_int(l->node, "group", 1);
+    p->offset_groups = (size_t)qs_node_int(l->node, "offset_group", 1);
+    p->is_double = v->dtype == QSIM_DOUBLE;
+    p->has_bias = qs_node_input(l->node, 3) != QS_NONE;
+    p->has_mask = qs_node_input(l->node, 4) != QS_NONE;
+    const size_t pixels = p->n * p->oh * p->ow, samples = p->c * p->kh * p->kw;
+    p->slices =
+        qs_slice_count(l->ctx, pixels, (double)pixels * (double)samples * (double)(20 + p->m));
+    l->step->scratch = p->slices * samples * sizeof(double);
+    l->step->run = run_deform;
+    l->step->kernel = "deformed conv";
+    return code;
+}
+
+static const qs_attr_rule deform_attrs[] = {
+    {"dilations", QS_ATTR_INTS, 19, 0},    {"group", QS_ATTR_INT, 19, 0},
+    {"kernel_shape", QS_ATTR_INTS, 19, 0}, {"offset_group", QS_ATTR_INT, 19, 0},
+    {"pads", QS_ATTR_INTS, 19, 0},         {"strides", QS_ATTR_INTS, 19, 0},
+};
+
+QS_OP(deformconv, .name = "DeformConv", .since = 19, .min_in = 3, .max_in = 5,
+      QS_ATTRS(deform_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << 2 | 1 << 4,
+      .infer = infer_deform, .lower = lower_deform);

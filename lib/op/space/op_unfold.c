@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Col2Im, which adds up the columns that windows were laid out as, and MaxUnpool, which puts maxima
+ * back to where MaxPool found them.
+ */
+#include "op/rules.h"
+
+#define LIST (2 * QSIM_MAX_RANK)
+
+/* A list of `count` numbers, none below `least`; `fallback` where the attribute is absent. */
+static int read_list(const qs_infer *x, const char *name, int32_t count, int64_t least,
+                     int64_t fallback, int64_t *out) {
+    int32_t found;
+    int code = qs_infer_attr_ints(x, name, out, LIST, &found);
+    for (int32_t i = 0; found == QS_ABSENT && i < count; i++)
+        out[i] = fallback;
+    if (!code && found != QS_ABSENT && found != count)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "attribute %s has %d elements, expected %d", name,
+                             (int)found, (int)count);
+    for (int32_t i = 0; i < count && !code; i++)
+        if (out[i] < least || out[i] > INT32_MAX)
+            return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has the element %lld", name,
+                                 (long long)out[i]);
+    return code;
+}
+
+/* ---- Col2Im ---- */
+
+#define FOLD_AXES (QSIM_MAX_RANK - 2)
+
+typedef struct fold_axis {
+    int64_t size, block, stride, dilation, before, after, steps;
+} fold_axis;
+
+typedef struct fold_form {
+    int32_t axes;
+    int64_t area, blocks, steps; /* products over the axes */
+    fold_axis a[FOLD_AXES];
+} fold_form;
+
+static int size_fold(const qs_infer *x, fold_form *f) {
+    f->area = f->blocks = f->steps = 1;
+    for (int32_t i = 0; i < f->axes; i++) {
+        fold_axis *a = &f->a[i];
+        if (a->size < 0 || a->size > INT32_MAX || a->block < 1 || a->block > INT32_MAX)
+            return qs_infer_fail(x, QSIM_E_VALUE, "axis %d: an image of %lld, a block of %lld",
+                                 (int)i, (long long)a->size, (long long)a->block);
+        const int64_t span = (a->block - 1) * a->dilation + 1;
+        const int64_t room = a->size + a->before + a->after - span;
+        if (room < 0)
+            return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d: a block spans %lld of %lld", (int)i,
+                                 (long long)span, (long long)(room + span));
+        a->steps = room / a->stride + 1;
+        if (!qs_mul64(f->area, a->size, &f->area) || !qs_mul64(f->blocks, a->block, &f->blocks) ||
+            !qs_mul64(f->steps, a->steps, &f->steps))
+            return qs_infer_fail(x, QSIM_E_LIMIT, "the image is too large");
+    }
+    return QSIM_OK;
+}
+
+/* *known false: a shape is no constant. */
+static int read_fold(const qs_infer *x, fold_form *f, bool *known) {
+    int64_t image[LIST], block[LIST], strides[LIST], dilations[LIST], pads[LIST];
+    int32_t count, of_block;
+    int code = qs_infer_ints(x, 1, image, FOLD_AXES, &count);
+    if (!code)
+        code = qs_infer_ints(x, 2, block, FOLD_AXES, &of_block);
+    *known = !code && count != QS_DYNAMIC && of_block != QS_DYNAMIC;
+    if (code || !*known)
+        return code;
+    if (count != of_block || count < 1)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the image has %d axes, the block %d", (int)count,
+                             (int)of_block);
+    f->axes = count;
+    code = read_list(x, "strides", count, 1, 1, strides);
+    if (!code)
+        code = read_list(x, "dilations", count, 1, 1, dilations);
+    if (!code)
+        code = read_list(x, "pads", 2 * count, 0, 0, pads);
+    for (int32_t i = 0; i < count && !code; i++)
+        f->a[i] =
+            (fold_axis){image[i], block[i], strides[i], dilations[i], pads[i], pads[count + i], 0};
+    return code ? code : size_fold(x, f);
+}
+
+static int infer_col2im(qs_infer *x) {
+    const qs_value *v = x->in[0];
+    fold_form f = {0};
+    bool known;
+    qs_dim dims[QSIM_MAX_RANK];
+    int code = qs_infer_type(x, 0, QS_T_ARITH);
+    if (!code && v->rank >= 0 && v->rank != 3)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the columns have rank %d, not 3", (int)v->rank);
+    if (!code)
+        code = read_fold(x, &f, &known);
+    if (code || !known || v->rank < 0)
+        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+    const int64_t rows = v->dims[1].size, columns = v->dims[2].size;
+    if ((rows >= 0 && rows % f.blocks) || (columns >= 0 && columns != f.steps))
+        return qs_infer_fail(
+            x, QSIM_E_SHAPE, "%lld x %lld columns, expected channels of %lld x %lld",
+            (long long)rows, (long long)columns, (long long)f.blocks, (long long)f.steps);
+    dims[0] = v->dims[0];
+    dims[1] = (qs_dim){rows < 0 ? -1 : rows / f.blocks, NULL};
+    for (int32_t i = 0; i < f.axes; i++)
+        dims[2 + i] = (qs_dim){f.a[i].size, NULL};
+    return qs_infer_out(x, 0, v->dtype, f.axes + 2, dims);
+}
+
+typedef struct fold_params {
+    fold_form f;
+    int32_t dtype;
+    size_t planes;
+    void (*add)(void *y, size_t to, const void *x, size_t from);
+} fold_params;
+
+typedef struct fold_job {
+    const fold_params *p;
+    const uint8_t *x;
+    uint8_t *y;
+} fold_job;
+
+#define ADD(name, T, U)                                                                            \
+    static void add_##name(void *y, size_t to, const void *x, size_t from) {                       \
+        ((T *)y)[to] = (T)((U)((T *)y)[to] + (U)((const T *)x)[from]);                             \
+    }
+ADD(f32, float, float)
+ADD(f64, double, double)
+ADD(u8, uint8_t, uint32_t)
+ADD(u16, uint16_t, uint32_t)
+ADD(u32, uint32_t, uint32_t)
+ADD(u64, uint64_t, uint64_t)
+
+/* Where column `step` puts entry `block` of its window; -1: outside the image. */
+static int64_t place_of(const fold_form *f, int64_t block, int64_t step) {
+    int64_t at = 0, unit = 1;
+    for (int32_t i = f->axes; i-- > 0;) {
+        const fold_axis *a = &f->a[i];
+        const int64_t k = step % a->steps * a->stride + block % a->block * a->dilation - a->before;
+        if (k < 0 || k >= a->size)
+            return -1;
+        at += k * unit;
+        unit *= a->size;
+        step /= a->steps;
+        block /= a->block;
+    }
+    return at;
+}
+
+static void fold_range(const void *arg, size_t begin, size_t end) {
+    const fold_job *j = arg;
+    const fold_form *f = &j->p->f;
+    const size_t bytes = qs_dtype_bytes(j->p->dtype);
+    for (size_t plane = begin; plane < end; plane++) {
+        uint8_t *y = j->y + plane * (size_t)f->area * bytes;
+        const uint8_t *x = j->x + plane * (size_t)(f->blocks * f->steps) * bytes;
+        memset(y, 0, (size_t)f->area * bytes);
+        for (int64_t b = 0; b < f->blocks; b++)
+            for (int64_t s = 0; s < f->steps; s++) {
+                const int64_t at = place_of(f, b, s);
+                if (at >= 0)
+                    j->p->add(y, (size_t)at, x, (size_t)(b * f->steps + s));
+            }
+    }
+}
+
+static void run_col2im(const qs_step *s, const qs_frame *f) {
+    const fold_params *p = s->params;
+    const fold_job j = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    const size_t work = (size_t)(p->f.blocks * p->f.steps) * 8;
+    qs_ranges(f->ctx, p->planes, 1 + QS_GRAIN / (1 + work), fold_range, &j);
+}
+
+static int lower_col2im(qs_lower *l) {
+    const qs_value *v = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
+    qs_infer x;
+    bool known;
+    fold_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    qs_lower_infer(l, &x);
+    int code = read_fold(&x, &p->f, &known);
+    p->dtype = v->dtype;
+    p->planes = (size_t)qs_dims_product(y->dims, 0, 2);
+    switch (qs_dtype_bytes(v->dtype)) {
+    case 1: p->add = add_u8; break;
+    case 2: p->add = add_u16; break;
+    case 4: p->add = v->dtype == QSIM_FLOAT ? add_f32 : add_u32; break;
+    default: p->add = v->dtype == QSIM_DOUBLE ? add_f64 : add_u64; break;
+    }
+    l->step->run = run_col2im;
+    l->step->kernel = "col2im";
+    return code;
+}
+
+static const qs_attr_rule fold_attrs[] = {{"dilations", QS_ATTR_INTS, 18, 0},
+                                          {"pads", QS_ATTR_INTS, 18, 0},
+                                          {"strides", QS_ATTR_INTS, 18, 0}};
+
+QS_OP(col2im, .name = "Col2Im", .since = 18, .min_in = 3, QS_ATTRS(fold_attrs), .traits = QS_PLAIN,
+      .shape_inputs = 1 << 1 | 1 << 2, .infer = infer_col2im, .lower = lower_col2im);
+
+/* ---- MaxUnpool ---- */
+
+/* The sizes that the pool had: given, or what its windows cover. */
+static int unpooled_dims(const qs_infer *x, const qs_value *v, qs_dim *dims, bool *known) {
+    int64_t kernel[LIST], strides[LIST], pads[LIST], given[LIST];
+    int32_t count;
+    const int32_t axes = v->rank - 2;
+    int code = qs_infer_ints(x, 2, given, LIST, &count);
+    if (!code && !qs_node_attr(x->node, "kernel_shape"))
+        return qs_infer_fail(x, QSIM_E_GRAPH, "attribute kernel_shape is missing");
+    code = code ? code : read_list(x, "kernel_shape", axes, 1, 1, kernel);
+    code = code ? code : read_list(x, "strides", axes, 1, 1, strides);
+    code = code ? code : read_list(x, "pads", 2 * axes, 0, 0, pads);
+    *known = count != QS_DYNAMIC;
+    if (code || !*known)
+        return code;
+    if (count != QS_ABSENT && count != v->rank)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "output_shape has %d sizes of a tensor of rank %d",
+                             (int)count, (int)v->rank);
+    for (int32_t i = 0; i < v->rank; i++) {
+        int64_t size = v->dims[i].size;
+        dims[i] = v->dims[i];
+        if (count == QS_ABSENT && (i < 2 || size < 0))
+            continue;
+        if (size > INT32_MAX && i >= 2)
+            return qs_infer_fail(x, QSIM_E_LIMIT, "axis of size %lld", (long long)size);
+        if (count == QS_ABSENT)
+            size = (size - 1) * strides[i - 2] + kernel[i - 2] - pads[i - 2] - pads[axes + i - 2];
+        else
+            size = given[i];
+        if (size < 0 || (i < 2 && v->dims[i].size >= 0 && v->dims[i].size != size))
+            return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d of the result has size %lld", (int)i,
+                                 (long long)size);
+        dims[i] = (qs_dim){size, NULL};
+    }
+    return QSIM_OK;
+}
+
+static int infer_maxunpool(qs_infer *x) {
+    const qs_value *v = x->in[0], *at = x->in[1];
+    qs_dim dims[QSIM_MAX_RANK];
+    bool known = true;
+    int code = qs_infer_type(x, 0, QS_T_REAL);
+    if (!code)
+        code = qs_infer_type(x, 1, QS_T(QSIM_INT64));
+    if (code || v->rank < 0)
+        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+    if (v->rank < 3)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the input has rank %d, expected 3 or more",
+                             (int)v->rank);
+    if (at->rank >= 0 && at->rank != v->rank)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the indices have rank %d, the input %d",
+                             (int)at->rank, (int)v->rank);
+    for (int32_t i = 0; at->rank >= 0 && i < v->rank; i++)
+        if (at->dims[i].size >= 0 && v->dims[i].size >= 0 && at->dims[i].size != v->dims[i].size)
+            return qs_infer_fail(x, QSIM_E_SHAPE,
+                                 "axis %d of the indices is %lld, of the input %lld", (int)i,
+                                 (long long)at->dims[i].size, (long long)v->dims[i].size);
+    code = unpooled_dims(x, v, dims, &known);
+    for (int32_t i = 0; !known && i < v->rank; i++)
+        dims[i] = i < 2 ? v->dims[i] : (qs_dim){-1, NULL};
+    return code ? code : qs_infer_out(x, 0, v->dtype, v->rank, dims);
+}
+
+typedef struct unpool_params {
+    size_t count, bytes, results;
+    int32_t rank;
+    int64_t from[QSIM_MAX_RANK], to[QSIM_MAX_RANK]; /* sizes of what was pooled, and results */
+} unpool_params;
+
+/* Indices count in the tensor that was pooled, of the size that its windows cover; output_shape may
+ * be larger. -1: outside. */
+static int64_t moved(const unpool_params *p, int64_t at) {
+    int64_t to = 0, unit = 1;
+    for (int32_t i = p->rank; i-- > 0; at /= p->from[i]) {
+        if (p->from[i] == 0 || at < 0 || at % p->from[i] >= p->to[i])
+            return -1;
+        to += at % p->from[i] * unit;
+        unit *= p->to[i];
+    }
+    return at == 0 ? to : -1;
+}
+
+/* In order: of two maxima at one place the later one stays. */
+static void run_maxunpool(const qs_step *s, const qs_frame *f) {
+    const unpool_params *p = s->params;
+    const uint8_t *x = qs_step_in(s, f, 0);
+    const int64_t *at = qs_step_in(s, f, 1);
+    uint8_t *y = qs_step_out(s, f, 0);
+    memset(y, 0, p->results * p->bytes);
+    for (size_t i = 0; i < p->count; i++) {
+        const int64_t to = moved(p, at[i]);
+        if (to >= 0)
+            memcpy(y + (size_t)to * p->bytes, x + i * p->bytes, p->bytes);
+        else if (f->status)
+            *f->status = QSIM_E_VALUE;
+    }
+}
+
+static int lower_maxunpool(qs_lower *l) {
+    const qs_value *v = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
+    int64_t kernel[LIST], strides[LIST], pads[LIST];
+    qs_infer x;
+    unpool_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    qs_lower_infer(l, &x);
+    const int32_t axes = v->rank - 2;
+    int code = read_list(&x, "kernel_shape", axes, 1, 1, kernel);
+    code = code ? code : read_list(&x, "strides", axes, 1, 1, strides);
+    code = code ? code : read_list(&x, "pads", 2 * axes, 0, 0, pads);
+    for (int32_t i = 0; i < v->rank && !code; i++) {
+        p->from[i] = v->dims[i].size;
+        p->to[i] = y->dims[i].size;
+        if (i >= 2)
+            p->from[i] = (p->from[i] - 1) * strides[i - 2] + kernel[i - 2] - pads[i - 2] -
+                         pads[axes + i - 2];
+    }
+    p->rank = v->rank;
+    p->count = qs_value_elements(v);
+    p->results = qs_value_elements(y);
+    p->bytes = qs_dtype_bytes(v->dtype);
+    l->step->run = run_maxunpool;
+    l->step->kernel = "unpool";
+    return code;
+}
+
+static const qs_attr_rule unpool_attrs[] = {{"kernel_shape", QS_ATTR_INTS, 9, 0},
+                                            {"pads", QS_ATTR_INTS, 9, 0},
+                                            {"strides", QS_ATTR_INTS, 9, 0}};
+
+QS_OP(maxunpool, .name = "MaxUnpool", .since = 9, .min_in = 2, .max_in = 3, QS_ATTRS(unpool_attrs),
+      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .shape_inputs = 1 << 2,
+      .infer = infer_maxunpool, .lower = lower_maxunpool);
