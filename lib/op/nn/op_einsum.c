@@ -28,12 +28,12 @@ typedef struct text_term {
     int32_t letters[QSIM_MAX_RANK];
 } text_term;
 
-static int32_t letter_of(char c) {
+QS_COLD static int32_t letter_of(char c) {
     return c >= 'a' && c <= 'z' ? c - 'a' : c >= 'A' && c <= 'Z' ? c - 'A' + 26 : -1;
 }
 
 /* Reads up to a comma, an arrow or the end; moves *at there. */
-static int read_term(const qs_infer *x, qs_span s, size_t *at, text_term *t) {
+QS_COLD static int read_term(const qs_infer *x, qs_span s, size_t *at, text_term *t) {
     *t = (text_term){.dots_at = -1};
     for (; *at < s.size; ++*at) {
         const char c = (char)s.data[*at];
@@ -58,8 +58,8 @@ static int read_term(const qs_infer *x, qs_span s, size_t *at, text_term *t) {
 }
 
 /* The term with `dots` axes in place of its dots, the last ones of all that dots stand for. */
-static int spread_dots(const qs_infer *x, const equation *e, const text_term *t, int32_t dots,
-                       term *out) {
+QS_COLD static int spread_dots(const qs_infer *x, const equation *e, const text_term *t,
+                               int32_t dots, term *out) {
     if (t->count + dots > QSIM_MAX_RANK)
         return qs_infer_fail(x, QSIM_E_LIMIT, "a term has more than %d axes", QSIM_MAX_RANK);
     out->rank = 0;
@@ -73,7 +73,7 @@ static int spread_dots(const qs_infer *x, const equation *e, const text_term *t,
 }
 
 /* Sizes of an operand's axes, joined with those of the others. */
-static int join_sizes(const qs_infer *x, equation *e, int32_t operand) {
+QS_COLD static int join_sizes(const qs_infer *x, equation *e, int32_t operand) {
     const qs_value *v = x->in[operand];
     const term *t = &e->in[operand];
     for (int32_t i = 0; i < t->rank; i++) {
@@ -96,7 +96,7 @@ static int join_sizes(const qs_infer *x, equation *e, int32_t operand) {
 
 /* Without an arrow: the axes of the dots, then the letters that occur once, in the order of ASCII.
  */
-static void imply_result(const text_term *terms, int32_t count, text_term *out) {
+QS_COLD static void imply_result(const text_term *terms, int32_t count, text_term *out) {
     int32_t times[52] = {0};
     *out = (text_term){.dots_at = -1};
     for (int32_t i = 0; i < count; i++) {
@@ -111,8 +111,8 @@ static void imply_result(const text_term *terms, int32_t count, text_term *out) 
     }
 }
 
-static int read_result(const qs_infer *x, qs_span s, size_t at, const text_term *terms,
-                       int32_t count, text_term *out) {
+QS_COLD static int read_result(const qs_infer *x, qs_span s, size_t at, const text_term *terms,
+                               int32_t count, text_term *out) {
     if (at == s.size) {
         imply_result(terms, count, out);
         return QSIM_OK;
@@ -127,7 +127,7 @@ static int read_result(const qs_infer *x, qs_span s, size_t at, const text_term 
 }
 
 /* The result's letters are those of operands, each once. */
-static int check_result(const qs_infer *x, const equation *e) {
+QS_COLD static int check_result(const qs_infer *x, const equation *e) {
     bool seen[LETTERS] = {false};
     for (int32_t i = 0; i < e->out.rank; i++) {
         const int32_t letter = e->out.letters[i];
@@ -140,7 +140,7 @@ static int check_result(const qs_infer *x, const equation *e) {
 }
 
 /* Reads a term for each operand, up to the arrow or the end. */
-static int read_terms(const qs_infer *x, qs_span s, size_t *at, text_term *terms) {
+QS_COLD static int read_terms(const qs_infer *x, qs_span s, size_t *at, text_term *terms) {
     const int32_t count = x->node->input_count;
     int32_t found = 0;
     bool more = true;
@@ -160,7 +160,7 @@ static int read_terms(const qs_infer *x, qs_span s, size_t *at, text_term *terms
                                more ? "more" : "fewer");
 }
 
-static int count_dots(const qs_infer *x, const text_term *terms, equation *e) {
+QS_COLD static int count_dots(const qs_infer *x, const text_term *terms, equation *e) {
     e->operands = x->node->input_count;
     for (int32_t i = 0; i < e->operands; i++) {
         const int32_t rank = x->in[i]->rank, dots = rank - terms[i].count;
@@ -173,7 +173,7 @@ static int count_dots(const qs_infer *x, const text_term *terms, equation *e) {
 }
 
 /* The ranks of all operands are known. */
-static int read_equation(const qs_infer *x, equation *e) {
+QS_COLD static int read_equation(const qs_infer *x, equation *e) {
     const qs_attr *a = qs_node_attr(x->node, "equation");
     text_term terms[OPERANDS], result = {0};
     size_t at = 0;
@@ -194,7 +194,7 @@ static int read_equation(const qs_infer *x, equation *e) {
     return code ? code : check_result(x, e);
 }
 
-static int infer_einsum(qs_infer *x) {
+QS_COLD static int infer_einsum(qs_infer *x) {
     qs_dim dims[QSIM_MAX_RANK];
     equation e;
     bool ranks = true;
@@ -257,7 +257,7 @@ ROW(u32, uint32_t, uint64_t, whole)
 ROW(i32, int32_t, uint64_t, whole)
 ROW(u64, uint64_t, uint64_t, whole)
 
-static row_fn row_of(int32_t dtype) {
+QS_COLD static row_fn row_of(int32_t dtype) {
     switch (dtype) {
     case QSIM_FLOAT: return row_f32;
     case QSIM_DOUBLE: return row_f64;
@@ -271,7 +271,7 @@ static row_fn row_of(int32_t dtype) {
     }
 }
 
-static void put_total(int32_t dtype, void *y, size_t i, total sum) {
+QS_COLD static void put_total(int32_t dtype, void *y, size_t i, total sum) {
     switch (qs_dtype_bytes(dtype)) {
     case 1: ((uint8_t *)y)[i] = (uint8_t)sum.whole; break;
     case 2: ((uint16_t *)y)[i] = (uint16_t)sum.whole; break;
@@ -286,7 +286,8 @@ static void put_total(int32_t dtype, void *y, size_t i, total sum) {
 }
 
 /* Adds entry `i` of loops [from, to) to where the operands are. */
-static void move_to(const einsum_params *p, size_t i, int32_t from, int32_t to, size_t *at) {
+QS_COLD static void move_to(const einsum_params *p, size_t i, int32_t from, int32_t to,
+                            size_t *at) {
     for (int32_t loop = to; loop-- > from; i /= p->dims[loop])
         for (int32_t k = 0; k < p->operands; k++)
             at[k] += i % p->dims[loop] * p->steps[loop][k];
@@ -298,7 +299,7 @@ typedef struct einsum_job {
     void *y;
 } einsum_job;
 
-static void einsum_range(const void *arg, size_t begin, size_t end) {
+QS_COLD static void einsum_range(const void *arg, size_t begin, size_t end) {
     const einsum_job *j = arg;
     const einsum_params *p = j->p;
     for (size_t o = begin; o < end; o++) {
@@ -315,7 +316,7 @@ static void einsum_range(const void *arg, size_t begin, size_t end) {
     }
 }
 
-static void run_einsum(const qs_step *s, const qs_frame *f) {
+QS_COLD static void run_einsum(const qs_step *s, const qs_frame *f) {
     const einsum_params *p = s->params;
     einsum_job j = {.p = p, .y = qs_step_out(s, f, 0)};
     for (int32_t i = 0; i < p->operands; i++)
@@ -325,7 +326,8 @@ static void run_einsum(const qs_step *s, const qs_frame *f) {
 }
 
 /* A loop over a letter: an axis of size 1 is repeated, one that comes twice is a diagonal. */
-static void add_loop(einsum_params *p, const qs_infer *x, const equation *e, int32_t letter) {
+QS_COLD static void add_loop(einsum_params *p, const qs_infer *x, const equation *e,
+                             int32_t letter) {
     const int32_t loop = p->loops++;
     p->dims[loop] = (size_t)e->dims[letter].size;
     for (int32_t k = 0; k < e->operands; k++) {
@@ -339,7 +341,7 @@ static void add_loop(einsum_params *p, const qs_infer *x, const equation *e, int
     }
 }
 
-static int lower_einsum(qs_lower *l) {
+QS_COLD static int lower_einsum(qs_lower *l) {
     qs_infer x;
     equation e;
     einsum_params *p = qs_lower_params(l, sizeof(*p));

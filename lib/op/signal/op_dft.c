@@ -32,18 +32,18 @@ typedef struct dft_job {
     qs_complex *scratch;
 } dft_job;
 
-static double number_at(const void *x, size_t i, bool is_double) {
+QS_COLD static double number_at(const void *x, size_t i, bool is_double) {
     return is_double ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
-static void put_number(void *y, size_t i, double v, bool is_double) {
+QS_COLD static void put_number(void *y, size_t i, double v, bool is_double) {
     if (is_double)
         ((double *)y)[i] = v;
     else
         ((float *)y)[i] = (float)v;
 }
 
-static void gather(const dft_job *j, size_t row, qs_complex *to) {
+QS_COLD static void gather(const dft_job *j, size_t row, qs_complex *to) {
     const dft_params *p = j->p;
     const size_t from = row / p->inner * p->x.outer + row % p->inner * p->x.inner;
     for (size_t i = 0; i < p->f.n; i++) {
@@ -63,7 +63,7 @@ static void gather(const dft_job *j, size_t row, qs_complex *to) {
         to[i] = (qs_complex){to[p->f.n - i].re, -to[p->f.n - i].im};
 }
 
-static void scatter(const dft_job *j, size_t row, const qs_complex *from) {
+QS_COLD static void scatter(const dft_job *j, size_t row, const qs_complex *from) {
     const dft_params *p = j->p;
     const size_t to = row / p->inner * p->y.outer + row % p->inner * p->y.inner;
     const double divisor = p->inverse ? (double)p->f.n : 1.0;
@@ -75,7 +75,7 @@ static void scatter(const dft_job *j, size_t row, const qs_complex *from) {
     }
 }
 
-static void transform_rows(void *arg, size_t slice) {
+QS_COLD static void transform_rows(void *arg, size_t slice) {
     const dft_job *j = arg;
     const dft_params *p = j->p;
     qs_complex *x = j->scratch + slice * p->room, *y = x + p->f.n, *terms = y + p->f.n;
@@ -87,7 +87,7 @@ static void transform_rows(void *arg, size_t slice) {
     }
 }
 
-static void run_dft(const qs_step *s, const qs_frame *f) {
+QS_COLD static void run_dft(const qs_step *s, const qs_frame *f) {
     const dft_params *p = s->params;
     dft_job j = {p, qs_step_in(s, f, 0), p->window ? qs_step_in(s, f, p->window) : NULL,
                  qs_step_out(s, f, 0), f->scratch};
@@ -96,7 +96,7 @@ static void run_dft(const qs_step *s, const qs_frame *f) {
 }
 
 /* Completes the parameters of transforms of n points. */
-static int finish(qs_lower *l, dft_params *p, size_t n) {
+QS_COLD static int finish(qs_lower *l, dft_params *p, size_t n) {
     if (!qs_fourier_make(&p->f, n, l->arena))
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
     p->is_double = qs_lower_in(l, 0)->dtype == QSIM_DOUBLE;
@@ -109,7 +109,7 @@ static int finish(qs_lower *l, dft_params *p, size_t n) {
 }
 
 /* A single integer of input `index`; *given 1 if it is constant, else as qs_infer_ints says. */
-static int read_number(const qs_infer *x, int32_t index, int64_t *out, int32_t *given) {
+QS_COLD static int read_number(const qs_infer *x, int32_t index, int64_t *out, int32_t *given) {
     int code = qs_infer_ints(x, index, out, 1, given);
     if (!code && *given == 0)
         return qs_infer_fail(x, QSIM_E_SHAPE, "input %d is empty, expected a number", (int)index);
@@ -117,14 +117,14 @@ static int read_number(const qs_infer *x, int32_t index, int64_t *out, int32_t *
 }
 
 /* Checks a length that a transform has. */
-static int check_length(const qs_infer *x, int64_t n) {
+QS_COLD static int check_length(const qs_infer *x, int64_t n) {
     return n >= 1 && n <= INT32_MAX / 8 ? QSIM_OK
                                         : qs_infer_fail(x, n < 1 ? QSIM_E_VALUE : QSIM_E_LIMIT,
                                                         "a transform of %lld points", (long long)n);
 }
 
 /* The last axis: 1 or 2 parts of a number; -1: unknown. */
-static int read_parts(const qs_infer *x, int64_t *parts) {
+QS_COLD static int read_parts(const qs_infer *x, int64_t *parts) {
     const qs_value *v = x->in[0];
     *parts = v->dims[v->rank - 1].size;
     return *parts == 1 || *parts == 2 || *parts < 0
@@ -133,7 +133,7 @@ static int read_parts(const qs_infer *x, int64_t *parts) {
                                (long long)*parts);
 }
 
-static int one_side_of_complex(const qs_infer *x) {
+QS_COLD static int one_side_of_complex(const qs_infer *x) {
     return qs_infer_fail(x, QSIM_E_VALUE, "onesided is 1, and the input is complex");
 }
 
@@ -150,7 +150,7 @@ typedef struct dft_form {
     int64_t give_of; /* parts of the result */
 } dft_form;
 
-static int read_dft_axis(const qs_infer *x, dft_form *d) {
+QS_COLD static int read_dft_axis(const qs_infer *x, dft_form *d) {
     const int32_t rank = x->in[0]->rank;
     int64_t axis = x->node->version >= DFT_AXIS_INPUT ? -2 : qs_node_int(x->node, "axis", 1);
     int32_t given = QS_ABSENT;
@@ -165,7 +165,7 @@ static int read_dft_axis(const qs_infer *x, dft_form *d) {
     return code;
 }
 
-static int read_dft_length(const qs_infer *x, dft_form *d) {
+QS_COLD static int read_dft_length(const qs_infer *x, dft_form *d) {
     int64_t length = -1;
     int32_t given;
     int code = read_number(x, 1, &length, &given);
@@ -181,7 +181,7 @@ static int read_dft_length(const qs_infer *x, dft_form *d) {
     return code;
 }
 
-static int read_dft(const qs_infer *x, dft_form *d) {
+QS_COLD static int read_dft(const qs_infer *x, dft_form *d) {
     d->inverse = qs_node_int(x->node, "inverse", 0) != 0;
     d->onesided = qs_node_int(x->node, "onesided", 0) != 0;
     if (x->in[0]->rank < 2)
@@ -198,7 +198,7 @@ static int read_dft(const qs_infer *x, dft_form *d) {
     return code;
 }
 
-static int infer_dft(qs_infer *x) {
+QS_COLD static int infer_dft(qs_infer *x) {
     const qs_value *v = x->in[0];
     qs_dim dims[QSIM_MAX_RANK];
     dft_form d;
@@ -216,7 +216,7 @@ static int infer_dft(qs_infer *x) {
     return qs_infer_out(x, 0, v->dtype, v->rank, dims);
 }
 
-static int lower_dft(qs_lower *l) {
+QS_COLD static int lower_dft(qs_lower *l) {
     const qs_value *v = qs_lower_in(l, 0);
     qs_infer x;
     dft_form d;
@@ -242,7 +242,7 @@ static int lower_dft(qs_lower *l) {
 }
 
 /* The axis becomes an input; it was 1 where it was left out, and would be -2. */
-static int upgrade_dft(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+QS_COLD static int upgrade_dft(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     if (to < DFT_AXIS_INPUT || g->nodes[node].version >= DFT_AXIS_INPUT)
         return QSIM_OK;
     const int64_t axis = qs_node_int(&g->nodes[node], "axis", 1);
@@ -273,7 +273,7 @@ typedef struct stft_form {
 } stft_form;
 
 /* The length of a frame: that of the window and the number given have to agree. */
-static int read_frame(const qs_infer *x, stft_form *s) {
+QS_COLD static int read_frame(const qs_infer *x, stft_form *s) {
     const qs_value *w = qs_infer_in(x, 2);
     int32_t given;
     int64_t length = -1;
@@ -292,7 +292,7 @@ static int read_frame(const qs_infer *x, stft_form *s) {
     return given == 1 || s->n >= 0 ? check_length(x, s->n) : QSIM_OK;
 }
 
-static int read_stft(const qs_infer *x, stft_form *s) {
+QS_COLD static int read_stft(const qs_infer *x, stft_form *s) {
     const qs_value *v = x->in[0];
     int32_t given;
     s->onesided = qs_node_int(x->node, "onesided", 1) != 0;
@@ -321,7 +321,7 @@ static int read_stft(const qs_infer *x, stft_form *s) {
     return QSIM_OK;
 }
 
-static int infer_stft(qs_infer *x) {
+QS_COLD static int infer_stft(qs_infer *x) {
     const qs_value *v = x->in[0];
     stft_form s;
     int code = qs_infer_type(x, 0, QS_T_REAL);
@@ -335,7 +335,7 @@ static int infer_stft(qs_infer *x) {
     return code ? code : qs_infer_out(x, 0, v->dtype, 4, dims);
 }
 
-static int lower_stft(qs_lower *l) {
+QS_COLD static int lower_stft(qs_lower *l) {
     const qs_value *v = qs_lower_in(l, 0);
     qs_infer x;
     stft_form s;

@@ -8,11 +8,11 @@
 
 #include "kernel/elementary.h"
 
-static int32_t output_type(const qs_node *n) {
+QS_COLD static int32_t output_type(const qs_node *n) {
     return (int32_t)qs_node_int(n, "output_datatype", QSIM_FLOAT);
 }
 
-static int check_output_type(const qs_infer *x) {
+QS_COLD static int check_output_type(const qs_infer *x) {
     const int64_t type = qs_node_int(x->node, "output_datatype", QSIM_FLOAT);
     return type > 0 && type < 32 && (QS_T_ARITH & QS_T(type))
                ? QSIM_OK
@@ -20,7 +20,7 @@ static int check_output_type(const qs_infer *x) {
                                (long long)type);
 }
 
-static void put(int32_t dtype, void *y, size_t i, double v) {
+QS_COLD static void put(int32_t dtype, void *y, size_t i, double v) {
     switch (dtype) {
     case QSIM_FLOAT: ((float *)y)[i] = (float)v; break;
     case QSIM_DOUBLE: ((double *)y)[i] = v; break;
@@ -35,7 +35,7 @@ static void put(int32_t dtype, void *y, size_t i, double v) {
 }
 
 /* A single integer, constant or not; -1 if it is not known, which *known says. */
-static int read_size(const qs_infer *x, int32_t index, int64_t *out, bool *known) {
+QS_COLD static int read_size(const qs_infer *x, int32_t index, int64_t *out, bool *known) {
     int32_t count;
     *out = -1;
     int code = qs_infer_ints(x, index, out, 1, &count);
@@ -49,7 +49,7 @@ static int read_size(const qs_infer *x, int32_t index, int64_t *out, bool *known
 
 /* ---- windows ---- */
 
-static int infer_window(qs_infer *x) {
+QS_COLD static int infer_window(qs_infer *x) {
     int64_t size;
     bool known;
     int code = check_output_type(x);
@@ -67,7 +67,7 @@ typedef struct window_params {
     double a, b, c;
 } window_params;
 
-static void run_window(const qs_step *s, const qs_frame *f) {
+QS_COLD static void run_window(const qs_step *s, const qs_frame *f) {
     const window_params *p = s->params;
     void *y = qs_step_out(s, f, 0);
     if (p->period == 0) { /* one number of a window that does not repeat: its middle */
@@ -81,7 +81,7 @@ static void run_window(const qs_step *s, const qs_frame *f) {
     }
 }
 
-static int lower_window(qs_lower *l, double a, double b, double c) {
+QS_COLD static int lower_window(qs_lower *l, double a, double b, double c) {
     window_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
@@ -97,13 +97,13 @@ static int lower_window(qs_lower *l, double a, double b, double c) {
     return QSIM_OK;
 }
 
-static int lower_hann(qs_lower *l) {
+QS_COLD static int lower_hann(qs_lower *l) {
     return lower_window(l, 0.5, 0.5, 0);
 }
-static int lower_hamming(qs_lower *l) {
+QS_COLD static int lower_hamming(qs_lower *l) {
     return lower_window(l, 25.0 / 46, 21.0 / 46, 0);
 }
-static int lower_blackman(qs_lower *l) {
+QS_COLD static int lower_blackman(qs_lower *l) {
     return lower_window(l, 0.42, 0.5, 0.08);
 }
 
@@ -119,7 +119,7 @@ QS_OP(blackmanwindow, .name = "BlackmanWindow", .since = 17, .min_in = 1, QS_ATT
 
 /* ---- MelWeightMatrix ---- */
 
-static int infer_mel(qs_infer *x) {
+QS_COLD static int infer_mel(qs_infer *x) {
     int64_t bins, length;
     bool bins_known, length_known;
     int code = check_output_type(x);
@@ -146,33 +146,33 @@ typedef struct mel_params {
     size_t rows, bins;
 } mel_params;
 
-static double integer_of(const void *x, int32_t dtype) {
+QS_COLD static double integer_of(const void *x, int32_t dtype) {
     return dtype == QSIM_INT32 ? *(const int32_t *)x : (double)*(const int64_t *)x;
 }
 
-static double real_of(const void *x, int32_t dtype) {
+QS_COLD static double real_of(const void *x, int32_t dtype) {
     return dtype == QSIM_DOUBLE ? *(const double *)x : (double)*(const float *)x;
 }
 
 #define LOG_10 2.30258509299404568402
 
-static double mel_of(double hertz) {
+QS_COLD static double mel_of(double hertz) {
     return 2595.0 * (qk_log64(1.0 + hertz / 700.0) / LOG_10);
 }
 
-static double hertz_of(double mel) {
+QS_COLD static double hertz_of(double mel) {
     return 700.0 * (qk_exp64(mel / 2595.0 * LOG_10) - 1.0);
 }
 
 /* A row of the matrix as a number that surely fits: what is outside is cut off later. */
-static int64_t row_of(double position) {
+QS_COLD static int64_t row_of(double position) {
     const double most = 1e15;
     return (int64_t)floor(position < -most ? -most : position > most ? most : position);
 }
 
 /* One column: a triangle that rises from row `low` to `mid` and falls to `high`. */
-static void put_triangle(const mel_params *p, void *y, size_t column, int64_t low, int64_t mid,
-                         int64_t high) {
+QS_COLD static void put_triangle(const mel_params *p, void *y, size_t column, int64_t low,
+                                 int64_t mid, int64_t high) {
     const int64_t rows = (int64_t)p->rows;
     if (mid == low && mid >= 0 && mid < rows)
         put(p->dtype, y, (size_t)mid * p->bins + column, 1.0);
@@ -182,7 +182,7 @@ static void put_triangle(const mel_params *p, void *y, size_t column, int64_t lo
         put(p->dtype, y, (size_t)j * p->bins + column, (double)(high - j) / (double)(high - mid));
 }
 
-static void run_mel(const qs_step *s, const qs_frame *f) {
+QS_COLD static void run_mel(const qs_step *s, const qs_frame *f) {
     const mel_params *p = s->params;
     void *y = qs_step_out(s, f, 0);
     const double length = integer_of(qs_step_in(s, f, 1), p->length_type);
@@ -206,7 +206,7 @@ static void run_mel(const qs_step *s, const qs_frame *f) {
     }
 }
 
-static int lower_mel(qs_lower *l) {
+QS_COLD static int lower_mel(qs_lower *l) {
     mel_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;

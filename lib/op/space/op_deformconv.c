@@ -24,7 +24,7 @@ typedef struct deform_job {
 
 /* ---- rules ---- */
 
-static int check_dim(const qs_infer *x, int32_t index, int32_t axis, int64_t want) {
+QS_COLD static int check_dim(const qs_infer *x, int32_t index, int32_t axis, int64_t want) {
     const int64_t size = x->in[index]->dims[axis].size;
     return size < 0 || want < 0 || size == want
                ? QSIM_OK
@@ -32,12 +32,12 @@ static int check_dim(const qs_infer *x, int32_t index, int32_t axis, int64_t wan
                                (int)axis, (int)index, (long long)size, (long long)want);
 }
 
-static int64_t times(int64_t a, int64_t b) {
+QS_COLD static int64_t times(int64_t a, int64_t b) {
     int64_t all;
     return a < 0 || b < 0 || !qs_mul64(a, b, &all) ? -1 : all;
 }
 
-static int check_groups(const qs_infer *x, int64_t group, int64_t offset_group) {
+QS_COLD static int check_groups(const qs_infer *x, int64_t group, int64_t offset_group) {
     const int64_t c = x->in[0]->dims[1].size, m = x->in[1]->dims[0].size;
     if (group < 1 || (c >= 0 && c % group) || (m >= 0 && m % group))
         return qs_infer_fail(x, QSIM_E_VALUE, "group is %lld for %lld and %lld channels",
@@ -49,7 +49,7 @@ static int check_groups(const qs_infer *x, int64_t group, int64_t offset_group) 
 }
 
 /* Offsets and masks: one or two numbers for each tap of each group, at each result. */
-static int check_moves(const qs_infer *x, const qs_window *w, int64_t offset_group) {
+QS_COLD static int check_moves(const qs_infer *x, const qs_window *w, int64_t offset_group) {
     const int64_t taps = times(times(w->kernel[0], w->kernel[1]), offset_group);
     const int64_t want[2][4] = {
         {w->batch.size, times(taps, 2), w->out[0], w->out[1]},
@@ -62,7 +62,7 @@ static int check_moves(const qs_infer *x, const qs_window *w, int64_t offset_gro
     return code;
 }
 
-static int read_deform(const qs_infer *x, qs_window *w) {
+QS_COLD static int read_deform(const qs_infer *x, qs_window *w) {
     const int64_t offset_group = qs_node_int(x->node, "offset_group", 1);
     int code = check_groups(x, qs_node_int(x->node, "group", 1), offset_group);
     if (!code)
@@ -74,7 +74,7 @@ static int read_deform(const qs_infer *x, qs_window *w) {
     return code;
 }
 
-static int infer_deform(qs_infer *x) {
+QS_COLD static int infer_deform(qs_infer *x) {
     static const int32_t ranks[5] = {4, 4, 4, 1, 4};
     qs_window w;
     qs_dim dims[QS_WINDOW_AXES + 2];
@@ -99,19 +99,19 @@ static int infer_deform(qs_infer *x) {
 
 /* ---- steps ---- */
 
-static double number_at(const deform_params *p, const void *x, size_t i) {
+QS_COLD static double number_at(const deform_params *p, const void *x, size_t i) {
     return p->is_double ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
 /* A pixel of a plane; 0 outside. */
-static double pixel(const deform_job *j, size_t plane, double y, double x) {
+QS_COLD static double pixel(const deform_job *j, size_t plane, double y, double x) {
     const deform_params *p = j->p;
     if (y < 0 || x < 0 || y >= (double)p->h || x >= (double)p->w)
         return 0;
     return number_at(p, j->x, (plane * p->h + (size_t)y) * p->w + (size_t)x);
 }
 
-static double sample(const deform_job *j, size_t plane, double y, double x) {
+QS_COLD static double sample(const deform_job *j, size_t plane, double y, double x) {
     const double y0 = floor(y), x0 = floor(x), ly = y - y0, lx = x - x0;
     if (!(y > -1 && x > -1 && y < (double)j->p->h && x < (double)j->p->w))
         return 0;
@@ -121,7 +121,7 @@ static double sample(const deform_job *j, size_t plane, double y, double x) {
 }
 
 /* The samples of every channel and tap under one result. */
-static void gather(const deform_job *j, size_t n, size_t oy, size_t ox, double *to) {
+QS_COLD static void gather(const deform_job *j, size_t n, size_t oy, size_t ox, double *to) {
     const deform_params *p = j->p;
     const qs_window *w = &p->window;
     const size_t taps = p->kh * p->kw, area = p->oh * p->ow, at = oy * p->ow + ox;
@@ -140,7 +140,7 @@ static void gather(const deform_job *j, size_t n, size_t oy, size_t ox, double *
         }
 }
 
-static void deform_pixels(void *arg, size_t slice) {
+QS_COLD static void deform_pixels(void *arg, size_t slice) {
     const deform_job *j = arg;
     const deform_params *p = j->p;
     const size_t pixels = p->n * p->oh * p->ow, area = p->oh * p->ow;
@@ -162,7 +162,7 @@ static void deform_pixels(void *arg, size_t slice) {
     }
 }
 
-static void run_deform(const qs_step *s, const qs_frame *f) {
+QS_COLD static void run_deform(const qs_step *s, const qs_frame *f) {
     const deform_params *p = s->params;
     deform_job j = {p,
                     qs_step_in(s, f, 0),
@@ -176,7 +176,7 @@ static void run_deform(const qs_step *s, const qs_frame *f) {
         qs_parallel(f->ctx, p->slices, deform_pixels, &j);
 }
 
-static int lower_deform(qs_lower *l) {
+QS_COLD static int lower_deform(qs_lower *l) {
     const qs_value *v = qs_lower_in(l, 0), *w = qs_lower_in(l, 1), *y = qs_lower_out(l, 0);
     qs_infer x;
     deform_params *p = qs_lower_params(l, sizeof(*p));

@@ -18,7 +18,8 @@ typedef struct depth_form {
 
 enum { PADS_GIVEN, SAME_UPPER, SAME_LOWER }; /* attribute "same" */
 
-static int64_t attr_of(const qs_node *n, const char *name, int64_t least, int64_t fallback) {
+QS_COLD static int64_t attr_of(const qs_node *n, const char *name, int64_t least,
+                               int64_t fallback) {
     const int64_t v = qs_node_int(n, name, fallback);
     return v < least ? least : v > QS_WINDOW_LIMIT ? QS_WINDOW_LIMIT : v;
 }
@@ -41,7 +42,7 @@ static depth_form read_form(const qs_node *n, int64_t in) {
     return f;
 }
 
-static int64_t times(int64_t a, int64_t b) {
+QS_COLD static int64_t times(int64_t a, int64_t b) {
     int64_t all;
     return a < 0 || b < 0 || !qs_mul64(a, b, &all) ? -1 : all;
 }
@@ -62,7 +63,7 @@ typedef struct depth_job {
 } depth_job;
 
 /* `five` has the channels and the slices that are worked on; `in` is the size of the first axis. */
-static depth_params *params_of(qs_lower *l, const qs_value *five, int64_t in) {
+QS_COLD static depth_params *params_of(qs_lower *l, const qs_value *five, int64_t in) {
     depth_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return NULL;
@@ -78,7 +79,7 @@ static depth_params *params_of(qs_lower *l, const qs_value *five, int64_t in) {
 
 /* ---- DepthColumns ---- */
 
-static int infer_columns(qs_infer *x) {
+QS_COLD static int infer_columns(qs_infer *x) {
     const qs_value *v = x->in[0];
     if (v->rank != 5)
         return qs_infer_fail(x, QSIM_E_INTERNAL, "the input has rank %d, not 5", (int)v->rank);
@@ -90,7 +91,7 @@ static int infer_columns(qs_infer *x) {
     return qs_infer_out(x, 0, v->dtype, 4, dims);
 }
 
-static void columns_range(const void *arg, size_t begin, size_t end) {
+QS_COLD static void columns_range(const void *arg, size_t begin, size_t end) {
     const depth_job *j = arg;
     const depth_params *p = j->p;
     const size_t slice = p->plane * p->bytes, taps = (size_t)p->form.kernel;
@@ -107,7 +108,7 @@ static void columns_range(const void *arg, size_t begin, size_t end) {
     }
 }
 
-static void run_columns(const qs_step *s, const qs_frame *f) {
+QS_COLD static void run_columns(const qs_step *s, const qs_frame *f) {
     const depth_params *p = s->params;
     const depth_job j = {p, qs_step_in(s, f, 0), p->filled ? qs_step_in(s, f, 1) : NULL,
                          qs_step_out(s, f, 0)};
@@ -115,7 +116,7 @@ static void run_columns(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, slices, 1 + QS_GRAIN / (1 + p->plane * p->bytes), columns_range, &j);
 }
 
-static int lower_columns(qs_lower *l) {
+QS_COLD static int lower_columns(qs_lower *l) {
     const qs_value *v = qs_lower_in(l, 0);
     depth_params *p = params_of(l, v, v->dims[2].size);
     if (!p)
@@ -132,7 +133,7 @@ static int lower_columns(qs_lower *l) {
 /* ---- DepthRows ---- */
 
 /* Input 1 is the tensor that the columns were made of. */
-static int infer_rows(qs_infer *x) {
+QS_COLD static int infer_rows(qs_infer *x) {
     const qs_value *y = x->in[0], *v = x->in[1];
     if (y->rank != 4 || v->rank != 5)
         return qs_infer_fail(x, QSIM_E_INTERNAL, "the inputs have ranks %d and %d", (int)y->rank,
@@ -142,7 +143,7 @@ static int infer_rows(qs_infer *x) {
     return qs_infer_out(x, 0, y->dtype, 5, dims);
 }
 
-static void rows_range(const void *arg, size_t begin, size_t end) {
+QS_COLD static void rows_range(const void *arg, size_t begin, size_t end) {
     const depth_job *j = arg;
     const depth_params *p = j->p;
     const size_t slice = p->plane * p->bytes;
@@ -152,14 +153,14 @@ static void rows_range(const void *arg, size_t begin, size_t end) {
     }
 }
 
-static void run_rows(const qs_step *s, const qs_frame *f) {
+QS_COLD static void run_rows(const qs_step *s, const qs_frame *f) {
     const depth_params *p = s->params;
     const depth_job j = {p, qs_step_in(s, f, 0), NULL, qs_step_out(s, f, 0)};
     qs_ranges(f->ctx, p->batch * p->out * p->channels, 1 + QS_GRAIN / (1 + p->plane * p->bytes),
               rows_range, &j);
 }
 
-static int lower_rows(qs_lower *l) {
+QS_COLD static int lower_rows(qs_lower *l) {
     depth_params *p = params_of(l, qs_lower_out(l, 0), qs_lower_in(l, 1)->dims[2].size);
     if (!p)
         return QSIM_E_NOMEM;
@@ -171,14 +172,14 @@ static int lower_rows(qs_lower *l) {
 /* ---- DepthSum ---- */
 
 /* What a kernel laid at every slice covers, less the padding; "after" may be below 0. */
-static int64_t sum_size(const qs_node *n, int64_t in) {
+QS_COLD static int64_t sum_size(const qs_node *n, int64_t in) {
     const depth_form f = read_form(n, -1);
     const int64_t after = qs_node_int(n, "after", 0);
     return in < 0 ? -1 : (in - 1) * f.stride + (f.kernel - 1) * f.dilation + 1 - f.before - after;
 }
 
 /* Inputs: the results of two axes, the tensor of three axes, and a bias. */
-static int infer_sum(qs_infer *x) {
+QS_COLD static int infer_sum(qs_infer *x) {
     const depth_form f = read_form(x->node, -1);
     int code = qs_infer_type(x, 0, QS_T_FLOAT);
     if (!code)
@@ -192,7 +193,7 @@ static int infer_sum(qs_infer *x) {
 }
 
 /* One slice of the output: its terms in the order of the kernel. */
-static void sum_slice(const depth_job *j, size_t i) {
+QS_COLD static void sum_slice(const depth_job *j, size_t i) {
     const depth_params *p = j->p;
     const size_t d = i % p->out, m = i / p->out % p->channels, n = i / p->out / p->channels;
     const float *from = (const float *)(const void *)j->x, *bias = j->fill;
@@ -211,12 +212,12 @@ static void sum_slice(const depth_job *j, size_t i) {
     }
 }
 
-static void sum_range(const void *arg, size_t begin, size_t end) {
+QS_COLD static void sum_range(const void *arg, size_t begin, size_t end) {
     for (size_t i = begin; i < end; i++)
         sum_slice(arg, i);
 }
 
-static void run_sum(const qs_step *s, const qs_frame *f) {
+QS_COLD static void run_sum(const qs_step *s, const qs_frame *f) {
     const depth_params *p = s->params;
     const depth_job j = {p, qs_step_in(s, f, 0), p->filled ? qs_step_in(s, f, 2) : NULL,
                          qs_step_out(s, f, 0)};
@@ -224,7 +225,7 @@ static void run_sum(const qs_step *s, const qs_frame *f) {
               &j);
 }
 
-static int lower_sum(qs_lower *l) {
+QS_COLD static int lower_sum(qs_lower *l) {
     depth_params *p = params_of(l, qs_lower_out(l, 0), qs_lower_in(l, 1)->dims[2].size);
     if (!p)
         return QSIM_E_NOMEM;

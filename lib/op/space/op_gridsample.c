@@ -39,8 +39,8 @@ typedef struct sample_job {
 
 /* ---- rules ---- */
 
-static int read_word(const qs_infer *x, const char *attr, const char *const *words, int count,
-                     int *out) {
+QS_COLD static int read_word(const qs_infer *x, const char *attr, const char *const *words,
+                             int count, int *out) {
     for (int i = 0; i < count; i++)
         if (qs_node_string_is(x->node, attr, words[i], i == 0)) {
             *out = i;
@@ -51,7 +51,7 @@ static int read_word(const qs_infer *x, const char *attr, const char *const *wor
 
 #define NAMES_SINCE 20 /* before it the modes were named for two axes */
 
-static int read_modes(const qs_infer *x, sample_mode *mode, sample_padding *padding) {
+QS_COLD static int read_modes(const qs_infer *x, sample_mode *mode, sample_padding *padding) {
     static const char *const early[] = {"bilinear", "nearest", "bicubic"};
     static const char *const late[] = {"linear", "nearest", "cubic"};
     static const sample_mode modes[] = {LINEAR, NEAREST, CUBIC};
@@ -65,7 +65,7 @@ static int read_modes(const qs_infer *x, sample_mode *mode, sample_padding *padd
     return code;
 }
 
-static int check_grid(const qs_infer *x) {
+QS_COLD static int check_grid(const qs_infer *x) {
     const qs_value *v = x->in[0], *g = x->in[1];
     const int32_t rank = v->rank >= 0 ? v->rank : g->rank;
     const int64_t places = g->rank > 0 ? g->dims[g->rank - 1].size : -1;
@@ -85,7 +85,7 @@ static int check_grid(const qs_infer *x) {
                          (long long)g->dims[0].size, (long long)v->dims[0].size);
 }
 
-static int infer_gridsample(qs_infer *x) {
+QS_COLD static int infer_gridsample(qs_infer *x) {
     const qs_value *v = x->in[0], *g = x->in[1];
     sample_mode mode;
     sample_padding padding;
@@ -114,7 +114,7 @@ static int infer_gridsample(qs_infer *x) {
 /* ---- places ---- */
 
 /* A coordinate in [-1, 1] as a place among `size` pixels, in the grid's arithmetic. */
-static double place_of(const sample_params *p, const void *grid, size_t i, size_t size) {
+QS_COLD static double place_of(const sample_params *p, const void *grid, size_t i, size_t size) {
     if (p->grid_double) {
         const double g = ((const double *)grid)[i], n = (double)size;
         return p->aligned ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2;
@@ -124,7 +124,7 @@ static double place_of(const sample_params *p, const void *grid, size_t i, size_
 }
 
 /* x mirrored at low and high until it lies between them. */
-static double reflect(double x, double low, double high) {
+QS_COLD static double reflect(double x, double low, double high) {
     const double range = high - low;
     if (x >= low && x <= high)
         return x;
@@ -137,7 +137,7 @@ static double reflect(double x, double low, double high) {
 }
 
 /* The pixel that stands for index i, or -1: a zero. */
-static int64_t pixel_of(const sample_params *p, double i, size_t size) {
+QS_COLD static int64_t pixel_of(const sample_params *p, double i, size_t size) {
     const double last = (double)size - 1;
     if (i >= 0 && i <= last)
         return (int64_t)i;
@@ -149,7 +149,7 @@ static int64_t pixel_of(const sample_params *p, double i, size_t size) {
 }
 
 /* A place outside the image, moved as the padding says. */
-static double inside(const sample_params *p, double x, size_t size) {
+QS_COLD static double inside(const sample_params *p, double x, size_t size) {
     const double far = 1e15, last = (double)size - 1;
     const double low = p->aligned ? 0 : -0.5, high = p->aligned ? last : last + 0.5;
     x = x > far ? far : x > -far ? x : -far;
@@ -161,7 +161,7 @@ static double inside(const sample_params *p, double x, size_t size) {
 }
 
 /* Keys' kernel with a = -0.75 for the pixels -1, 0, 1, 2 around a place t behind pixel 0. */
-static void cubic_weights(double t, double w[4]) {
+QS_COLD static void cubic_weights(double t, double w[4]) {
     const double a = -0.75, u = t + 1, v = 1 - t, z = 2 - t;
     w[0] = ((a * u - 5 * a) * u + 8 * a) * u - 4 * a;
     w[1] = ((a + 2) * t - (a + 3)) * t * t + 1;
@@ -170,8 +170,8 @@ static void cubic_weights(double t, double w[4]) {
 }
 
 /* Pixels and weights along one axis; their number. */
-static size_t axis_taps(const sample_params *p, double x, size_t size, int64_t at[4],
-                        double weight[4]) {
+QS_COLD static size_t axis_taps(const sample_params *p, double x, size_t size, int64_t at[4],
+                                double weight[4]) {
     x = inside(p, p->mode == NEAREST ? rint(x) : x, size);
     if (p->mode == NEAREST) {
         weight[0] = 1;
@@ -192,7 +192,7 @@ static size_t axis_taps(const sample_params *p, double x, size_t size, int64_t a
 }
 
 /* The taps of one point of the grid: those of each axis times those of the axes before it. */
-static void find_taps(const sample_params *p, const void *grid, size_t point, taps *t) {
+QS_COLD static void find_taps(const sample_params *p, const void *grid, size_t point, taps *t) {
     t->count = 1;
     t->at[0] = 0;
     t->weight[0] = 1;
@@ -216,7 +216,7 @@ static void find_taps(const sample_params *p, const void *grid, size_t point, ta
 
 /* ---- steps ---- */
 
-static double weighted(const sample_params *p, const uint8_t *x, const taps *t) {
+QS_COLD static double weighted(const sample_params *p, const uint8_t *x, const taps *t) {
     double sum = 0;
     for (size_t k = 0; k < t->count; k++)
         sum += t->weight[k] * (p->x_double ? ((const double *)(const void *)x)[t->at[k]]
@@ -224,7 +224,8 @@ static double weighted(const sample_params *p, const uint8_t *x, const taps *t) 
     return sum;
 }
 
-static void put_sample(const sample_params *p, const uint8_t *x, const taps *t, uint8_t *y) {
+QS_COLD static void put_sample(const sample_params *p, const uint8_t *x, const taps *t,
+                               uint8_t *y) {
     if (p->mode == NEAREST) {
         if (t->count)
             memcpy(y, x + t->at[0] * p->bytes, p->bytes);
@@ -239,7 +240,7 @@ static void put_sample(const sample_params *p, const uint8_t *x, const taps *t, 
         memcpy(y, &(float){(float)v}, sizeof(float));
 }
 
-static void sample_range(const void *arg, size_t begin, size_t end) {
+QS_COLD static void sample_range(const void *arg, size_t begin, size_t end) {
     const sample_job *j = arg;
     const sample_params *p = j->p;
     taps t;
@@ -252,14 +253,14 @@ static void sample_range(const void *arg, size_t begin, size_t end) {
     }
 }
 
-static void run_gridsample(const qs_step *s, const qs_frame *f) {
+QS_COLD static void run_gridsample(const qs_step *s, const qs_frame *f) {
     const sample_params *p = s->params;
     const sample_job j = {p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_out(s, f, 0)};
     qs_ranges(f->ctx, p->batch * p->points, 1 + QS_GRAIN / (64 + p->channels * 64), sample_range,
               &j);
 }
 
-static int lower_gridsample(qs_lower *l) {
+QS_COLD static int lower_gridsample(qs_lower *l) {
     const qs_value *v = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     qs_infer x;
     sample_params *p = qs_lower_params(l, sizeof(*p));
@@ -283,7 +284,7 @@ static int lower_gridsample(qs_lower *l) {
     return code;
 }
 
-static int upgrade_gridsample(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+QS_COLD static int upgrade_gridsample(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     const qs_node *n = &g->nodes[node];
     qs_attr a = {.name = "mode", .type = QS_ATTR_STRING};
     if (to < NAMES_SINCE || n->version >= NAMES_SINCE || !qs_node_attr(n, "mode") ||
@@ -317,7 +318,7 @@ typedef struct affine_job {
 } affine_job;
 
 /* Input 1: batch, channels and sizes. theta: [batch, axes, axes + 1]. */
-static int infer_affinegrid(qs_infer *x) {
+QS_COLD static int infer_affinegrid(qs_infer *x) {
     const qs_value *theta = x->in[0], *v = x->in[1];
     int64_t size[SPACE + 2];
     qs_dim dims[SPACE + 2];
@@ -350,13 +351,13 @@ static int infer_affinegrid(qs_infer *x) {
 }
 
 /* Coordinate i of `size` in [-1, 1]; of a single one at the corners, -1. */
-static double coordinate(size_t i, size_t size, bool aligned) {
+QS_COLD static double coordinate(size_t i, size_t size, bool aligned) {
     if (aligned)
         return size > 1 ? 2.0 * (double)i / (double)(size - 1) - 1 : -1;
     return (2.0 * (double)i + 1) / (double)size - 1;
 }
 
-static void affine_range(const void *arg, size_t begin, size_t end) {
+QS_COLD static void affine_range(const void *arg, size_t begin, size_t end) {
     const affine_job *j = arg;
     const affine_params *p = j->p;
     const size_t axes = (size_t)p->axes;
@@ -383,13 +384,13 @@ static void affine_range(const void *arg, size_t begin, size_t end) {
     }
 }
 
-static void run_affinegrid(const qs_step *s, const qs_frame *f) {
+QS_COLD static void run_affinegrid(const qs_step *s, const qs_frame *f) {
     const affine_params *p = s->params;
     const affine_job j = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
     qs_ranges(f->ctx, p->batch * p->points, QS_GRAIN / 16, affine_range, &j);
 }
 
-static int lower_affinegrid(qs_lower *l) {
+QS_COLD static int lower_affinegrid(qs_lower *l) {
     const qs_value *y = qs_lower_out(l, 0);
     affine_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)

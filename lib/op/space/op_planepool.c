@@ -33,7 +33,7 @@ typedef struct plane_job {
 
 /* ---- rules ---- */
 
-static int infer_windows(qs_infer *x, uint32_t types) {
+QS_COLD static int infer_windows(qs_infer *x, uint32_t types) {
     const qs_value *v = x->in[0];
     qs_window w;
     qs_dim dims[QS_WINDOW_AXES + 2];
@@ -50,12 +50,12 @@ static int infer_windows(qs_infer *x, uint32_t types) {
     return code ? code : qs_infer_out(x, 0, v->dtype, rank, dims);
 }
 
-static int infer_plane(qs_infer *x) {
+QS_COLD static int infer_plane(qs_infer *x) {
     return infer_windows(x, QS_T_REAL | QS_T_8BIT);
 }
 
 /* The exponent: a float in version 1, an integer since. */
-static int read_power(const qs_infer *x, double *power) {
+QS_COLD static int read_power(const qs_infer *x, double *power) {
     const qs_attr *a = qs_node_attr(x->node, "p");
     *power = !a ? 2.0 : a->type == QS_ATTR_FLOAT ? (double)a->u.f : (double)a->u.i;
     return *power > 0 && isfinite(*power)
@@ -63,13 +63,13 @@ static int read_power(const qs_infer *x, double *power) {
                : qs_infer_fail(x, QSIM_E_VALUE, "attribute p is %g", *power);
 }
 
-static int infer_lppool(qs_infer *x) {
+QS_COLD static int infer_lppool(qs_infer *x) {
     double power;
     const int code = read_power(x, &power);
     return code ? code : infer_windows(x, QS_T_REAL);
 }
 
-static int infer_global(qs_infer *x) {
+QS_COLD static int infer_global(qs_infer *x) {
     const qs_value *v = x->in[0];
     qs_dim dims[QSIM_MAX_RANK];
     double power;
@@ -88,7 +88,7 @@ static int infer_global(qs_infer *x) {
 
 /* ---- steps ---- */
 
-static double number_at(const plane_params *p, const void *x, size_t i) {
+QS_COLD static double number_at(const plane_params *p, const void *x, size_t i) {
     switch (p->dtype) {
     case QSIM_FLOAT: return (double)((const float *)x)[i];
     case QSIM_DOUBLE: return ((const double *)x)[i];
@@ -97,7 +97,7 @@ static double number_at(const plane_params *p, const void *x, size_t i) {
     }
 }
 
-static void put_number(const plane_params *p, void *y, size_t i, double v) {
+QS_COLD static void put_number(const plane_params *p, void *y, size_t i, double v) {
     switch (p->dtype) {
     case QSIM_FLOAT: ((float *)y)[i] = (float)v; break;
     case QSIM_DOUBLE: ((double *)y)[i] = v; break;
@@ -112,7 +112,7 @@ typedef struct gathered {
     size_t count, at; /* at: the greatest */
 } gathered;
 
-static void gather(const plane_params *p, gathered *g, double v, size_t at) {
+QS_COLD static void gather(const plane_params *p, gathered *g, double v, size_t at) {
     if (p->kind == PLANE_AVERAGE) {
         g->value += v;
     } else if (p->kind == PLANE_LP) {
@@ -126,7 +126,7 @@ static void gather(const plane_params *p, gathered *g, double v, size_t at) {
 }
 
 /* Taps of a window that count towards a mean with its padding. */
-static int64_t padded_taps(const plane_params *p, const int64_t first[AXES]) {
+QS_COLD static int64_t padded_taps(const plane_params *p, const int64_t first[AXES]) {
     int64_t all = 1;
     for (int i = 0; i < AXES; i++) {
         int64_t count = 0;
@@ -138,7 +138,8 @@ static int64_t padded_taps(const plane_params *p, const int64_t first[AXES]) {
 }
 
 /* The window that begins at `first`. */
-static gathered walk(const plane_params *p, const void *x, size_t from, const int64_t first[AXES]) {
+QS_COLD static gathered walk(const plane_params *p, const void *x, size_t from,
+                             const int64_t first[AXES]) {
     const double least = p->dtype == QSIM_INT8 ? -128 : p->dtype == QSIM_UINT8 ? 0 : -INFINITY;
     gathered g = {p->kind == PLANE_MAX ? least : 0, 0, 0};
     for (int64_t a = 0; a < p->kernel[0]; a++) {
@@ -156,7 +157,7 @@ static gathered walk(const plane_params *p, const void *x, size_t from, const in
     return g;
 }
 
-static double finish(const plane_params *p, const gathered *g, const int64_t first[AXES]) {
+QS_COLD static double finish(const plane_params *p, const gathered *g, const int64_t first[AXES]) {
     if (p->kind == PLANE_MAX)
         return g->value;
     if (p->kind == PLANE_AVERAGE) {
@@ -169,13 +170,13 @@ static double finish(const plane_params *p, const gathered *g, const int64_t fir
 }
 
 /* An index into the whole input; the first axis fastest if it is stored by columns. */
-static int64_t index_of(const plane_params *p, size_t plane, size_t at) {
+QS_COLD static int64_t index_of(const plane_params *p, size_t plane, size_t at) {
     const int64_t i = (int64_t)at, w = i % p->in[2], h = i / p->in[2] % p->in[1],
                   d = i / p->in[2] / p->in[1];
     return (int64_t)(plane * p->area) + (p->column_major ? (w * p->in[1] + h) * p->in[0] + d : i);
 }
 
-static void plane_range(const void *arg, size_t begin, size_t end) {
+QS_COLD static void plane_range(const void *arg, size_t begin, size_t end) {
     const plane_job *j = arg;
     const plane_params *p = j->p;
     for (size_t i = begin; i < end; i++) {
@@ -190,7 +191,7 @@ static void plane_range(const void *arg, size_t begin, size_t end) {
     }
 }
 
-static void run_plane(const qs_step *s, const qs_frame *f) {
+QS_COLD static void run_plane(const qs_step *s, const qs_frame *f) {
     const plane_params *p = s->params;
     const plane_job j = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0),
                          p->has_indices ? qs_step_out(s, f, 1) : NULL};
@@ -198,7 +199,7 @@ static void run_plane(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->planes * p->results, 1 + QS_GRAIN / (4 * taps), plane_range, &j);
 }
 
-static plane_params *start(qs_lower *l, plane_kind kind) {
+QS_COLD static plane_params *start(qs_lower *l, plane_kind kind) {
     const qs_value *v = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     plane_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
@@ -213,7 +214,7 @@ static plane_params *start(qs_lower *l, plane_kind kind) {
     return p;
 }
 
-static int lower_windows(qs_lower *l, plane_kind kind) {
+QS_COLD static int lower_windows(qs_lower *l, plane_kind kind) {
     plane_params *p = start(l, kind);
     qs_infer x;
     qs_window w;
@@ -240,7 +241,7 @@ static int lower_windows(qs_lower *l, plane_kind kind) {
 }
 
 /* The whole image is one window. */
-static int lower_global(qs_lower *l, plane_kind kind) {
+QS_COLD static int lower_global(qs_lower *l, plane_kind kind) {
     plane_params *p = start(l, kind);
     qs_infer x;
     if (!p)
@@ -252,26 +253,26 @@ static int lower_global(qs_lower *l, plane_kind kind) {
     return read_power(&x, &p->power);
 }
 
-static int lower_lppool(qs_lower *l) {
+QS_COLD static int lower_lppool(qs_lower *l) {
     return lower_windows(l, PLANE_LP);
 }
-static int lower_max(qs_lower *l) {
+QS_COLD static int lower_max(qs_lower *l) {
     return lower_windows(l, PLANE_MAX);
 }
-static int lower_average(qs_lower *l) {
+QS_COLD static int lower_average(qs_lower *l) {
     return lower_windows(l, PLANE_AVERAGE);
 }
-static int lower_global_max(qs_lower *l) {
+QS_COLD static int lower_global_max(qs_lower *l) {
     return lower_global(l, PLANE_MAX);
 }
-static int lower_global_lp(qs_lower *l) {
+QS_COLD static int lower_global_lp(qs_lower *l) {
     return lower_global(l, PLANE_LP);
 }
 
 /* ---- rows ---- */
 
 /* From version 2 on p is an integer. */
-static int upgrade_power(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+QS_COLD static int upgrade_power(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     const qs_attr *a = qs_node_attr(&g->nodes[node], "p");
     if (to < 2 || !a || a->type != QS_ATTR_FLOAT)
         return QSIM_OK;

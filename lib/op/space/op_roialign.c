@@ -39,7 +39,7 @@ typedef struct roi_job {
 
 /* ---- rules ---- */
 
-static int check_sizes(const qs_infer *x) {
+QS_COLD static int check_sizes(const qs_infer *x) {
     const qs_value *rois = x->in[1], *images = x->in[2];
     const int32_t ranks[] = {4, 2, 1};
     for (int32_t i = 0; i < 3; i++)
@@ -56,7 +56,7 @@ static int check_sizes(const qs_infer *x) {
     return QSIM_OK;
 }
 
-static int read_roi(const qs_infer *x, roi_params *p) {
+QS_COLD static int read_roi(const qs_infer *x, roi_params *p) {
     const qs_node *n = x->node;
     const int64_t oh = qs_node_int(n, "output_height", 1), ow = qs_node_int(n, "output_width", 1);
     p->max = qs_node_string_is(n, "mode", "max", false);
@@ -81,7 +81,7 @@ static int read_roi(const qs_infer *x, roi_params *p) {
     return QSIM_OK;
 }
 
-static int infer_roialign(qs_infer *x) {
+QS_COLD static int infer_roialign(qs_infer *x) {
     const qs_value *v = x->in[0], *rois = x->in[1];
     roi_params p;
     int code = qs_infer_type(x, 0, QS_T_REAL);
@@ -106,23 +106,23 @@ static int infer_roialign(qs_infer *x) {
 
 /* A number rounded to the image's type: +, -, * and / of floats in double, rounded, are those of
  * floats. */
-static double as_type(const roi_params *p, double v) {
+QS_COLD static double as_type(const roi_params *p, double v) {
     return p->is_double ? v : (double)(float)v;
 }
 
-static double number_at(const roi_params *p, const void *x, size_t i) {
+QS_COLD static double number_at(const roi_params *p, const void *x, size_t i) {
     return p->is_double ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
 /* Samples of a bin along an axis: as given, or one a pixel. */
-static int64_t samples(const roi_params *p, double bin) {
+QS_COLD static int64_t samples(const roi_params *p, double bin) {
     const double most = INT32_MAX;
     if (p->sampling > 0)
         return p->sampling;
     return bin > 0 ? (int64_t)(bin < most ? ceil(bin) : most) : 0;
 }
 
-static bool find_region(const roi_job *j, size_t roi, region *r) {
+QS_COLD static bool find_region(const roi_job *j, size_t roi, region *r) {
     const roi_params *p = j->p;
     const double offset = p->half_pixel ? 0.5 : 0.0;
     double edge[4];
@@ -147,15 +147,16 @@ static bool find_region(const roi_job *j, size_t roi, region *r) {
 }
 
 /* Place i of `count` in bin `bin` of an axis. */
-static double place(const roi_params *p, double from, double size, size_t bin, int64_t i,
-                    int64_t count) {
+QS_COLD static double place(const roi_params *p, double from, double size, size_t bin, int64_t i,
+                            int64_t count) {
     const double start = as_type(p, from + as_type(p, (double)bin * size));
     const double in = as_type(p, as_type(p, ((double)i + 0.5) * size) / (double)count);
     return as_type(p, start + in);
 }
 
 /* The two pixels around a place, and the weight of the second; false outside. */
-static bool around(const roi_params *p, double v, size_t size, size_t at[2], double *weight) {
+QS_COLD static bool around(const roi_params *p, double v, size_t size, size_t at[2],
+                           double *weight) {
     if (!(v >= -1 && v <= (double)size) || size == 0)
         return false;
     v = v > 0 ? v : 0;
@@ -169,7 +170,7 @@ static bool around(const roi_params *p, double v, size_t size, size_t at[2], dou
     return true;
 }
 
-static corners corners_of(const roi_params *p, double y, double x) {
+QS_COLD static corners corners_of(const roi_params *p, double y, double x) {
     size_t row[2], column[2];
     double ly = 0, lx = 0;
     corners c = {.outside = !around(p, y, p->h, row, &ly) || !around(p, x, p->w, column, &lx)};
@@ -182,8 +183,8 @@ static corners corners_of(const roi_params *p, double y, double x) {
 }
 
 /* Adds a sample to a result, or keeps the greater. */
-static double take(const roi_params *p, const corners *c, const void *x, size_t plane, double y,
-                   bool first) {
+QS_COLD static double take(const roi_params *p, const corners *c, const void *x, size_t plane,
+                           double y, bool first) {
     double v[4] = {0};
     for (size_t i = 0; i < 4 && !c->outside; i++)
         v[i] = as_type(p, c->weight[i] * number_at(p, x, plane + c->at[i]));
@@ -196,7 +197,7 @@ static double take(const roi_params *p, const corners *c, const void *x, size_t 
     return y;
 }
 
-static void put(const roi_params *p, void *y, size_t i, double v) {
+QS_COLD static void put(const roi_params *p, void *y, size_t i, double v) {
     if (p->is_double)
         ((double *)y)[i] = v;
     else
@@ -204,7 +205,7 @@ static void put(const roi_params *p, void *y, size_t i, double v) {
 }
 
 /* One bin of one region, in all channels. */
-static void fill_bin(const roi_job *j, const region *r, size_t roi, size_t oy, size_t ox) {
+QS_COLD static void fill_bin(const roi_job *j, const region *r, size_t roi, size_t oy, size_t ox) {
     const roi_params *p = j->p;
     const size_t area = p->oh * p->ow, to = roi * p->channels * area + oy * p->ow + ox;
     const size_t from = r->image * p->channels * p->h * p->w;
@@ -226,7 +227,7 @@ static void fill_bin(const roi_job *j, const region *r, size_t roi, size_t oy, s
         put(p, j->y, to + c * area, number_at(p, j->y, to + c * area) / count);
 }
 
-static void roi_range(const void *arg, size_t begin, size_t end) {
+QS_COLD static void roi_range(const void *arg, size_t begin, size_t end) {
     const roi_job *j = arg;
     const roi_params *p = j->p;
     const size_t area = p->oh * p->ow;
@@ -237,7 +238,7 @@ static void roi_range(const void *arg, size_t begin, size_t end) {
     }
 }
 
-static void run_roialign(const qs_step *s, const qs_frame *f) {
+QS_COLD static void run_roialign(const qs_step *s, const qs_frame *f) {
     const roi_params *p = s->params;
     const roi_job j = {p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_in(s, f, 2),
                        qs_step_out(s, f, 0)};
@@ -255,7 +256,7 @@ static void run_roialign(const qs_step *s, const qs_frame *f) {
               &j);
 }
 
-static int lower_roialign(qs_lower *l) {
+QS_COLD static int lower_roialign(qs_lower *l) {
     const qs_value *v = qs_lower_in(l, 0);
     qs_infer x;
     roi_params *p = qs_lower_params(l, sizeof(*p));
@@ -275,7 +276,7 @@ static int lower_roialign(qs_lower *l) {
 }
 
 /* Before version 16 there was one way of coordinates, which is not what became the default. */
-static int upgrade_roialign(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+QS_COLD static int upgrade_roialign(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     static const char old[] = "output_half_pixel";
     qs_attr a = {.name = "coordinate_transformation_mode", .type = QS_ATTR_STRING};
     if (to < HALF_PIXEL_SINCE || g->nodes[node].version >= HALF_PIXEL_SINCE)

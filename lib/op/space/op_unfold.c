@@ -8,8 +8,8 @@
 #define LIST (2 * QSIM_MAX_RANK)
 
 /* A list of `count` numbers, none below `least`; `fallback` where the attribute is absent. */
-static int read_list(const qs_infer *x, const char *name, int32_t count, int64_t least,
-                     int64_t fallback, int64_t *out) {
+QS_COLD static int read_list(const qs_infer *x, const char *name, int32_t count, int64_t least,
+                             int64_t fallback, int64_t *out) {
     int32_t found;
     int code = qs_infer_attr_ints(x, name, out, LIST, &found);
     for (int32_t i = 0; found == QS_ABSENT && i < count; i++)
@@ -38,7 +38,7 @@ typedef struct fold_form {
     fold_axis a[FOLD_AXES];
 } fold_form;
 
-static int size_fold(const qs_infer *x, fold_form *f) {
+QS_COLD static int size_fold(const qs_infer *x, fold_form *f) {
     f->area = f->blocks = f->steps = 1;
     for (int32_t i = 0; i < f->axes; i++) {
         fold_axis *a = &f->a[i];
@@ -59,7 +59,7 @@ static int size_fold(const qs_infer *x, fold_form *f) {
 }
 
 /* *known false: a shape is no constant. */
-static int read_fold(const qs_infer *x, fold_form *f, bool *known) {
+QS_COLD static int read_fold(const qs_infer *x, fold_form *f, bool *known) {
     int64_t image[LIST], block[LIST], strides[LIST], dilations[LIST], pads[LIST];
     int32_t count, of_block;
     int code = qs_infer_ints(x, 1, image, FOLD_AXES, &count);
@@ -83,7 +83,7 @@ static int read_fold(const qs_infer *x, fold_form *f, bool *known) {
     return code ? code : size_fold(x, f);
 }
 
-static int infer_col2im(qs_infer *x) {
+QS_COLD static int infer_col2im(qs_infer *x) {
     const qs_value *v = x->in[0];
     fold_form f = {0};
     bool known;
@@ -132,7 +132,7 @@ ADD(u32, uint32_t, uint32_t)
 ADD(u64, uint64_t, uint64_t)
 
 /* Where column `step` puts entry `block` of its window; -1: outside the image. */
-static int64_t place_of(const fold_form *f, int64_t block, int64_t step) {
+QS_COLD static int64_t place_of(const fold_form *f, int64_t block, int64_t step) {
     int64_t at = 0, unit = 1;
     for (int32_t i = f->axes; i-- > 0;) {
         const fold_axis *a = &f->a[i];
@@ -147,7 +147,7 @@ static int64_t place_of(const fold_form *f, int64_t block, int64_t step) {
     return at;
 }
 
-static void fold_range(const void *arg, size_t begin, size_t end) {
+QS_COLD static void fold_range(const void *arg, size_t begin, size_t end) {
     const fold_job *j = arg;
     const fold_form *f = &j->p->f;
     const size_t bytes = qs_dtype_bytes(j->p->dtype);
@@ -164,14 +164,14 @@ static void fold_range(const void *arg, size_t begin, size_t end) {
     }
 }
 
-static void run_col2im(const qs_step *s, const qs_frame *f) {
+QS_COLD static void run_col2im(const qs_step *s, const qs_frame *f) {
     const fold_params *p = s->params;
     const fold_job j = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
     const size_t work = (size_t)(p->f.blocks * p->f.steps) * 8;
     qs_ranges(f->ctx, p->planes, 1 + QS_GRAIN / (1 + work), fold_range, &j);
 }
 
-static int lower_col2im(qs_lower *l) {
+QS_COLD static int lower_col2im(qs_lower *l) {
     const qs_value *v = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     qs_infer x;
     bool known;
@@ -203,7 +203,7 @@ QS_OP(col2im, .name = "Col2Im", .since = 18, .min_in = 3, QS_ATTRS(fold_attrs), 
 /* ---- MaxUnpool ---- */
 
 /* The sizes that the pool had: given, or what its windows cover. */
-static int unpooled_dims(const qs_infer *x, const qs_value *v, qs_dim *dims, bool *known) {
+QS_COLD static int unpooled_dims(const qs_infer *x, const qs_value *v, qs_dim *dims, bool *known) {
     int64_t kernel[LIST], strides[LIST], pads[LIST], given[LIST];
     int32_t count;
     const int32_t axes = v->rank - 2;
@@ -238,7 +238,7 @@ static int unpooled_dims(const qs_infer *x, const qs_value *v, qs_dim *dims, boo
     return QSIM_OK;
 }
 
-static int infer_maxunpool(qs_infer *x) {
+QS_COLD static int infer_maxunpool(qs_infer *x) {
     const qs_value *v = x->in[0], *at = x->in[1];
     qs_dim dims[QSIM_MAX_RANK];
     bool known = true;
@@ -272,7 +272,7 @@ typedef struct unpool_params {
 
 /* Indices count in the tensor that was pooled, of the size that its windows cover; output_shape may
  * be larger. -1: outside. */
-static int64_t moved(const unpool_params *p, int64_t at) {
+QS_COLD static int64_t moved(const unpool_params *p, int64_t at) {
     int64_t to = 0, unit = 1;
     for (int32_t i = p->rank; i-- > 0; at /= p->from[i]) {
         if (p->from[i] == 0 || at < 0 || at % p->from[i] >= p->to[i])
@@ -284,7 +284,7 @@ static int64_t moved(const unpool_params *p, int64_t at) {
 }
 
 /* In order: of two maxima at one place the later one stays. */
-static void run_maxunpool(const qs_step *s, const qs_frame *f) {
+QS_COLD static void run_maxunpool(const qs_step *s, const qs_frame *f) {
     const unpool_params *p = s->params;
     const uint8_t *x = qs_step_in(s, f, 0);
     const int64_t *at = qs_step_in(s, f, 1);
@@ -299,7 +299,7 @@ static void run_maxunpool(const qs_step *s, const qs_frame *f) {
     }
 }
 
-static int lower_maxunpool(qs_lower *l) {
+QS_COLD static int lower_maxunpool(qs_lower *l) {
     const qs_value *v = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     int64_t kernel[LIST], strides[LIST], pads[LIST];
     qs_infer x;

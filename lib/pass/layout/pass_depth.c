@@ -19,7 +19,7 @@ static void read_list(const qs_node *n, const char *name, int64_t fallback, int3
 }
 
 /* Leaves the node its attributes of the last two axes. */
-static int drop_axis(qs_pass *p, qs_id node) {
+QS_COLD static int drop_axis(qs_pass *p, qs_id node) {
     static const char *const names[] = {"strides", "dilations", "output_padding", "output_shape",
                                         "pads"};
     int code = QSIM_OK;
@@ -41,7 +41,7 @@ typedef struct depth_attrs {
     int64_t kernel, stride, dilation, before, after, same;
 } depth_attrs;
 
-static int set_attrs(qs_pass *p, qs_id node, const depth_attrs *a) {
+QS_COLD static int set_attrs(qs_pass *p, qs_id node, const depth_attrs *a) {
     if (node < 0)
         return node;
     return qs_node_set_int(p->graph, node, "kernel", a->kernel) ||
@@ -55,7 +55,7 @@ static int set_attrs(qs_pass *p, qs_id node, const depth_attrs *a) {
 }
 
 /* The weights with the first axis of their window joined to their channels. */
-static int reshape_weights(qs_pass *p, qs_id node, int32_t index) {
+QS_COLD static int reshape_weights(qs_pass *p, qs_id node, int32_t index) {
     qs_graph *g = p->graph;
     const qs_id w = g->nodes[node].inputs[index], to = qs_pass_value(p, w);
     if (to < 0)
@@ -67,7 +67,7 @@ static int reshape_weights(qs_pass *p, qs_id node, int32_t index) {
     return code;
 }
 
-static int add_columns(qs_pass *p, qs_id node, qs_id zero_point, const depth_attrs *a) {
+QS_COLD static int add_columns(qs_pass *p, qs_id node, qs_id zero_point, const depth_attrs *a) {
     qs_graph *g = p->graph;
     const qs_id x = g->nodes[node].inputs[0], to = qs_pass_value(p, x);
     const qs_id in[2] = {x, zero_point};
@@ -83,8 +83,8 @@ static int add_columns(qs_pass *p, qs_id node, qs_id zero_point, const depth_att
 }
 
 /* Output 0 of the node becomes input 0 of a new one, which has `more` inputs. */
-static int add_after(qs_pass *p, qs_id node, const char *op_type, const qs_id *more, int32_t count,
-                     const depth_attrs *a) {
+QS_COLD static int add_after(qs_pass *p, qs_id node, const char *op_type, const qs_id *more,
+                             int32_t count, const depth_attrs *a) {
     qs_graph *g = p->graph;
     const qs_id y = g->nodes[node].outputs[0], from = qs_pass_value(p, y);
     const qs_id in[3] = {from, more[0], count > 1 ? more[1] : QS_NONE};
@@ -110,7 +110,7 @@ static depth_attrs attrs_of(const qs_node *n, const qs_value *w) {
                          valid ? 0 : pads[0], valid ? 0 : pads[3], same_of(n)};
 }
 
-static int spread_conv(qs_pass *p, qs_id node, int32_t weights) {
+QS_COLD static int spread_conv(qs_pass *p, qs_id node, int32_t weights) {
     qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[node];
     const qs_id x = n->inputs[0];
@@ -126,7 +126,7 @@ static int spread_conv(qs_pass *p, qs_id node, int32_t weights) {
 }
 
 /* Padding of the first axis of a transposed convolution, as its text has it. */
-static int transposed_pads(qs_pass *p, const qs_node *n, int64_t in, depth_attrs *a) {
+QS_COLD static int transposed_pads(qs_pass *p, const qs_node *n, int64_t in, depth_attrs *a) {
     int64_t extra[3], shape[3];
     const qs_attr *given = qs_node_attr(n, "output_shape");
     read_list(n, "output_padding", 0, 3, extra);
@@ -146,7 +146,7 @@ static int transposed_pads(qs_pass *p, const qs_node *n, int64_t in, depth_attrs
     return QSIM_OK;
 }
 
-static int spread_transposed(qs_pass *p, qs_id node) {
+QS_COLD static int spread_transposed(qs_pass *p, qs_id node) {
     qs_graph *g = p->graph;
     qs_node *n = &g->nodes[node];
     const qs_id more[2] = {n->inputs[0], qs_node_input(n, 2)};
@@ -166,7 +166,7 @@ static int spread_transposed(qs_pass *p, qs_id node) {
     return add_after(p, node, "DepthSum", more, more[1] == QS_NONE ? 1 : 2, &a);
 }
 
-static int spread_pool(qs_pass *p, qs_id node, const char *op_type) {
+QS_COLD static int spread_pool(qs_pass *p, qs_id node, const char *op_type) {
     p->graph->nodes[node].domain = "qsim";
     p->graph->nodes[node].op_type = op_type;
     return qs_pass_resolve(p, node);
@@ -186,7 +186,7 @@ static int32_t weights_of(const qs_graph *g, const qs_node *n) {
     return -1;
 }
 
-static int visit(qs_pass *p, qs_id node, bool *changed) {
+QS_COLD static int visit(qs_pass *p, qs_id node, bool *changed) {
     const qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[node];
     if (n->input_count < 1 || n->inputs[0] == QS_NONE || g->values[n->inputs[0]].rank != RANK)
