@@ -5,7 +5,7 @@
 # dynamic, ...) has to be the same bits, and the plain build the same on all instruction sets.
 # Usage: plain.sh SOURCE_ROOT RANDOM_GRAPHS CC
 set -eu
-root=$1 program=$2 cc=$3
+root=$1 program=$(cd "$(dirname "$2")" && pwd)/$(basename "$2") cc=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$root"
