@@ -17,6 +17,6 @@ for header in "$root"/include/qsim/*.h; do
         { flush() }' "$header" >>"$work/all.c"
 done
 count=$(grep -c '^}' "$work/all.c")
-$cc -std=c11 -Wall -Wextra -Wno-unused -Wno-maybe-uninitialized -Werror -I "$root/include" -I "$root/test/abi" -fsyntax-only "$work/all.c"
+$cc -std=c11 -Wall -Wextra -Wno-unused -Wno-uninitialized -Werror -I "$root/include" -I "$root/test/abi" -fsyntax-only "$work/all.c"
 echo "examples: $count"
 [ "$count" -ge 5 ]
