@@ -47,7 +47,8 @@ static void test_col2im(void) {
     case_free(c);
 
     c = case_new("", "Col2Im", 18); /* as many columns as there are no windows */
-    case_input(c, QSIM_FLOAT, SHAPE(1, 4, 5), columns);
+    static const float five[4 * 5] = {0};
+    case_input(c, QSIM_FLOAT, SHAPE(1, 4, 5), five);
     case_ints(c, 2, DIMS(3, 3));
     case_ints(c, 2, DIMS(2, 2));
     case_node(c, 1);
