@@ -265,8 +265,9 @@ static void note_static(job_reader *r, const config *c) {
 
 /* One scale for each channel and a zero point that is not 0: no such weights are written. */
 static bool check_scheme(job_reader *r, const config *c, job_pass *pass) {
-    const job_choice *scheme = choice_of(pass, "weight-scheme");
+    (void)choice_of(pass, "weight-scheme"); /* both exist before either is pointed to */
     const job_choice *asymmetric = choice_of(pass, "weight-asymmetric");
+    const job_choice *scheme = choice_of(pass, "weight-scheme");
     const config *key = job_key(c, "per_channel");
     if (scheme->count != 1 || asymmetric->count != 1 || !asymmetric->values[0] ||
         strcmp(scheme->values[0], "channel") != 0)
