@@ -33,11 +33,9 @@ static int thread_count(void) {
     return n;
 }
 
-/* Threads of this program before any test; a thread that was joined may still be listed for a
- * moment. */
-static int idle;
+static int idle; /* threads of this program before any test */
 
-/* The number of threads once it is `expected`, or what it is after some seconds. */
+/* Threads once they are `expected`, or after seconds: joined ones may stay listed for a moment. */
 static int settled(int expected) {
     const struct timespec rest = {0, 1000000};
     for (int i = 0; i < 5000 && thread_count() != expected; i++)
