@@ -151,7 +151,8 @@ typedef struct qk_i8 {
 
 extern const qk_i8 qk_i8_c;
 #if QK_X86
-extern const qk_i8 qk_i8_avx2, qk_i8_avxvnni, qk_i8_avx512vnni;
+/* two_ports: avx512vnni with other tiles, see qk_table_two_ports. */
+extern const qk_i8 qk_i8_avx2, qk_i8_avxvnni, qk_i8_avx512vnni, qk_i8_two_ports;
 #elif QK_ARM
 extern const qk_i8 qk_i8_neon, qk_i8_neondot, qk_i8_neoni8mm;
 #endif

@@ -24,6 +24,10 @@ qk_peak qk_peak_float(void) {
 qk_read_fn qk_peak_read(void) {
     return NULL;
 }
+
+bool qk_two_ports(void) {
+    return false;
+}
 #endif
 
 /* One limit under measurement: `loop` or `read` on each thread, so many times. */

@@ -4,6 +4,7 @@
 #include "kernel/ew.h"
 #include "kernel/f32.h"
 #include "kernel/i8.h"
+#include "kernel/peaks.h"
 #include "kernel/u8.h"
 
 #if QK_X86
@@ -69,6 +70,25 @@ const struct qk_table *qk_table_get(int32_t isa) {
         if (tables[i].isa == isa)
             return &tables[i];
     return NULL;
+}
+
+const struct qk_table *qk_table_two_ports(int32_t isa) {
+#ifdef QK_AVX512VNNI
+    static const qk_table avx512vnni = {.isa = QSIM_ISA_AVX512VNNI,
+                                        .i8 = &qk_i8_two_ports,
+                                        .f32 = &qk_f32_avx512,
+                                        .ew = &qk_ew_avx512,
+                                        .u8 = &qk_u8_avx512};
+    if (isa == QSIM_ISA_AVX512VNNI)
+        return &avx512vnni;
+#endif
+    (void)isa;
+    return NULL;
+}
+
+const struct qk_table *qk_table_here(int32_t isa) {
+    const qk_table *other = qk_table_two_ports(isa);
+    return other && qk_two_ports() ? other : qk_table_get(isa);
 }
 
 const struct qk_table *qk_table_best(void) {

@@ -72,6 +72,13 @@ typedef struct qk_table {
 
 /* The table of one instruction set (not AUTO); NULL if this build has none for it. Static. */
 const struct qk_table *qk_table_get(int32_t isa);
+/*
+ * The same with other tiles, for cores with two ports for dot products of 512 bits; NULL where the
+ * instruction set has none. Static.
+ */
+const struct qk_table *qk_table_two_ports(int32_t isa);
+/* Which of the two the CPU at hand wants: asks qk_two_ports (kernel/peaks.h). */
+const struct qk_table *qk_table_here(int32_t isa);
 /* That of the best instruction set that this CPU runs. Static. */
 const struct qk_table *qk_table_best(void);
 

@@ -78,7 +78,8 @@ TILE(8, 8, INLINE)
 
 /*
  * Tiles of short sums, packed and stored after the products of the next one, for the reason that
- * i8_gemm_smallk_avx512vnni.c gives.
+ * i8_gemm_smallk_avx512vnni.c gives. Those of 8 vectors keep one port busy. Two ports and a latency
+ * of 6 take 12 sums that do not wait for each other: 12 vectors, and 12 that wait to be stored.
  */
 
 #define ZERO(r, v)  __m512i t##r##_##v = _mm512_setzero_si512();
@@ -86,6 +87,9 @@ TILE(8, 8, INLINE)
 #define ZERO_32(r)  ZERO(r, 0) ZERO(r, 1)
 #define ZERO_16(r)  ZERO(r, 0)
 #define ZERO_2x64   R2(ZERO_64)
+#define ZERO_3x64   R3(ZERO_64)
+#define ZERO_6x32   R6(ZERO_32)
+#define ZERO_12x16  R12(ZERO_16)
 #define ZERO_4x32   R4(ZERO_32)
 #define ZERO_8x16   R8(ZERO_16)
 #define ZERO_8x24   R8(ZERO_16) ZERO(0, 1) ZERO(4, 1)
@@ -94,6 +98,9 @@ TILE(8, 8, INLINE)
 #define SCALE_32(r) SCALE(r, 0) SCALE(r, 1)
 #define SCALE_16(r) SCALE(r, 0)
 #define SCALE_2x64  R2(SCALE_64)
+#define SCALE_3x64  R3(SCALE_64)
+#define SCALE_6x32  R6(SCALE_32)
+#define SCALE_12x16 R12(SCALE_16)
 #define SCALE_4x32  R4(SCALE_32)
 #define SCALE_8x16  R8(SCALE_16)
 #define PAIRS(r, h, i, j, k)                                                                       \
@@ -104,11 +111,14 @@ TILE(8, 8, INLINE)
 #define BYTES(a, b, c, d) bytes_of(a, b, c, d, s, how)
 #define STORE_64(r)       store_u8_64(s, r, BYTES(t##r##_0, t##r##_1, t##r##_2, t##r##_3));
 #define STORE_32(r, q)    store_u8_32_2(s, how, r, BYTES(t##r##_0, t##r##_1, t##q##_0, t##q##_1));
-#define STORE_2x64        STORE_64(0) STORE_64(1)
+#define STORE_2x64        R2(STORE_64)
+#define STORE_3x64        R3(STORE_64)
 #define STORE_4x32        STORE_32(0, 1) STORE_32(2, 3)
+#define STORE_6x32        STORE_4x32 STORE_32(4, 5)
 #define STORE_8x16                                                                                 \
     store_u8_16_4(s, how, 0, BYTES(t0_0, t1_0, t2_0, t3_0));                                       \
     store_u8_16_4(s, how, 4, BYTES(t4_0, t5_0, t6_0, t7_0));
+#define STORE_12x16 STORE_8x16 store_u8_16_4(s, how, 8, BYTES(t8_0, t9_0, t10_0, t11_0));
 #define STORE_8x24                                                                                 \
     store_u8_24(s, BYTES(t0_0, t1_0, t2_0, t3_0), BYTES(t4_0, t5_0, t6_0, t7_0),                   \
                 joined(t0_1, t4_1, s, how));
@@ -116,10 +126,21 @@ TILE(8, 8, INLINE)
     __asm__(""                                                                                     \
             : "+v"(a), "+v"(b), "+v"(c), "+v"(d), "+v"(e), "+v"(f), "+v"(g), "+v"(h)               \
             : "v"(x), "v"(y));
+#define BEHIND_4(a, b, c, d, x, y)                                                                 \
+    __asm__("" : "+v"(a), "+v"(b), "+v"(c), "+v"(d) : "v"(x), "v"(y));
 #define BEHIND_2x64 BEHIND(t0_0, t0_1, t0_2, t0_3, t1_0, t1_1, t1_2, t1_3, a0_3, a1_3)
 #define BEHIND_4x32 BEHIND(t0_0, t0_1, t1_0, t1_1, t2_0, t2_1, t3_0, t3_1, a2_1, a3_1)
 #define BEHIND_8x16 BEHIND(t0_0, t1_0, t2_0, t3_0, t4_0, t5_0, t6_0, t7_0, a6_0, a7_0)
 #define BEHIND_8x24 BEHIND_8x16
+#define BEHIND_3x64                                                                                \
+    BEHIND(t0_0, t0_1, t0_2, t0_3, t1_0, t1_1, t1_2, t1_3, a1_3, a2_3)                             \
+    BEHIND_4(t2_0, t2_1, t2_2, t2_3, a1_3, a2_3)
+#define BEHIND_6x32                                                                                \
+    BEHIND(t0_0, t0_1, t1_0, t1_1, t2_0, t2_1, t3_0, t3_1, a4_1, a5_1)                             \
+    BEHIND_4(t4_0, t4_1, t5_0, t5_1, a4_1, a5_1)
+#define BEHIND_12x16                                                                               \
+    BEHIND(t0_0, t1_0, t2_0, t3_0, t4_0, t5_0, t6_0, t7_0, a10_0, a11_0)                           \
+    BEHIND_4(t8_0, t9_0, t10_0, t11_0, a10_0, a11_0)
 
 /* Adding a zero point of 0 costs nothing here: one kind serves both. */
 #define SHORT_TILES(NR, W)                                                                         \
@@ -160,6 +181,9 @@ SHORT_TILES(2, 64)
 SHORT_TILES(4, 32)
 SHORT_TILES(8, 24)
 SHORT_TILES(8, 16)
+SHORT_TILES(3, 64)
+SHORT_TILES(6, 32)
+SHORT_TILES(12, 16)
 
 /* ---- a single row ---- */
 
@@ -219,6 +243,8 @@ typedef struct tiles {
     tile_fn whole, small;
     int32_t low; /* rows of short tiles */
     short_fn shorter;
+    int32_t high; /* and of those for two ports, or 0 */
+    short_fn higher;
 } tiles;
 
 /* Rows from r on, fewer than a whole tile, or all of them where nothing else fits. */
@@ -240,13 +266,16 @@ INLINE void rest_of(const tiles *k, const qk_gemm_u8s8 *g, sink *s, int32_t r) {
  * among the next one's products. Returns the rows that are done. Those of 8 columns are compiled
  * in i8_gemm_n8_avx512vnni.c.
  */
-INLINE int32_t rows_of(const tiles *k, const qk_gemm_u8s8 *g, sink *s, gatherer *ahead) {
+INLINE int32_t rows_of(const tiles *k, const qk_gemm_u8s8 *g, sink *s, gatherer *ahead,
+                       bool two_ports) {
     kind how = kind_of(g);
     const int32_t most = ahead->left > 0 ? THIN : SHORT;
     const bool low =
         k->width > 8 && how <= KIND_SHORT && g->segs <= most && g->segs * g->k4 <= most;
     int32_t r = low && k->width >= 32 ? qk_gemm_resident_avx512vnni(g, s, how, ahead) : 0;
-    if (r == 0 && low && g->m >= k->low)
+    if (r == 0 && low && two_ports && k->high > 0 && g->m >= k->high && ahead->left <= 0)
+        r = k->higher(g, *s, ahead);
+    else if (r == 0 && low && g->m >= k->low)
         r = k->shorter(g, *s, ahead);
     else if (r == 0 && how != KIND_ANY && g->m >= k->nr)
         r = k->width == 8 ? qk_rows_8_avx512vnni(g, s, how, ahead)
@@ -260,18 +289,19 @@ INLINE int32_t rows_of(const tiles *k, const qk_gemm_u8s8 *g, sink *s, gatherer 
         const tiles k = {W, __VA_ARGS__};                                                          \
         rest_of(&k, g, s, r);                                                                      \
     }                                                                                              \
-    TARGET QS_NOINLINE static void gemm_##W(const qk_gemm_u8s8 *g, sink *s, gatherer *ahead) {     \
+    TARGET QS_NOINLINE static void gemm_##W(const qk_gemm_u8s8 *g, sink *s, gatherer *ahead,       \
+                                            bool two_ports) {                                      \
         const tiles k = {W, __VA_ARGS__};                                                          \
-        const int32_t r = rows_of(&k, g, s, ahead);                                                \
+        const int32_t r = rows_of(&k, g, s, ahead, two_ports);                                     \
         if (r < g->m)                                                                              \
             rest_##W(g, s, r);                                                                     \
     }
 
-GEMM(64, 4, 2, tile_4x64, tile_2x64, 2, short_2x64)
-GEMM(32, 8, 4, tile_8x32, tile_4x32, 4, short_4x32)
-GEMM(24, 8, 8, tile_8x24, NULL, 8, short_8x24)
-GEMM(16, 8, 4, tile_8x16, tile_4x16, 8, short_8x16)
-GEMM(8, 8, 8, tile_8x8, NULL, 8, NULL)
+GEMM(64, 4, 2, tile_4x64, tile_2x64, 2, short_2x64, 3, short_3x64)
+GEMM(32, 8, 4, tile_8x32, tile_4x32, 4, short_4x32, 6, short_6x32)
+GEMM(24, 8, 8, tile_8x24, NULL, 8, short_8x24, 0, NULL)
+GEMM(16, 8, 4, tile_8x16, tile_4x16, 8, short_8x16, 12, short_12x16)
+GEMM(8, 8, 8, tile_8x8, NULL, 8, NULL, 0, NULL)
 
 /* Some kernels gather while they compute, if a tile is whole. */
 TARGET static bool gathers(const qk_gemm_u8s8 *g) {
@@ -301,31 +331,39 @@ TARGET static void row_u8s8(const qk_gemm_u8s8 *g, int32_t panels) {
         several_panels(g, panels);
 }
 
-TARGET __attribute__((noinline)) static void gemm_rows(const qk_gemm_u8s8 *g) {
+TARGET __attribute__((noinline)) static void gemm_rows(const qk_gemm_u8s8 *g, bool two_ports) {
     gatherer ahead;
     gather_start(&ahead, g->gather);
     if (g->gather && !gathers(g))
         gather_more(&ahead, g->gather->m);
     sink s = sink_of(g);
     if (g->width == 64)
-        gemm_64(g, &s, &ahead);
+        gemm_64(g, &s, &ahead, two_ports);
     else if (g->width == 32)
-        gemm_32(g, &s, &ahead);
+        gemm_32(g, &s, &ahead, two_ports);
     else if (g->width == 24)
-        gemm_24(g, &s, &ahead);
+        gemm_24(g, &s, &ahead, two_ports);
     else if (g->width == 16)
-        gemm_16(g, &s, &ahead);
+        gemm_16(g, &s, &ahead, two_ports);
     else
-        gemm_8(g, &s, &ahead);
+        gemm_8(g, &s, &ahead, two_ports);
     _mm256_zeroupper();
 }
 
-TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
+INLINE void gemm_with(const qk_gemm_u8s8 *g, bool two_ports) {
     assert(qk_gemm_u8s8_valid(&qk_i8_avx512vnni, g, 1));
     if (g->m == 1 && !g->gather)
         single(g, g->rows ? g->rows[0] : g->a, g->row_init, g->out);
     else
-        gemm_rows(g);
+        gemm_rows(g, two_ports);
+}
+
+TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
+    gemm_with(g, false);
+}
+
+TARGET static void gemm_two_ports(const qk_gemm_u8s8 *g) {
+    gemm_with(g, true);
 }
 
 /* ---- sums of rows ---- */
@@ -403,20 +441,12 @@ TARGET static void post_row(const qk_post_row_i8 *p) {
     qk_post_row(p);
 }
 
-const qk_i8 qk_i8_avx512vnni = {
-    .lanes = 4,
-    .widest = 64,
-    .small_panels = true,
-    .gemm = gemm_u8s8,
-    .panels = row_u8s8,
-    .panel_rows = 1,
-    .row_sums = row_sums_u8,
-    .gather = gather_u8,
-    .depthwise = qk_depthwise_u8s8_avx512vnni,
-    .window = qk_window_u8s8_avx512vnni,
-    .window_group = 4,
-    .window_floats = 2,
-    .requantize = requantize_u8,
-    .post = post_row,
-};
+#define KERNELS(product)                                                                           \
+    .gemm = product, .lanes = 4, .widest = 64, .small_panels = true, .panels = row_u8s8,           \
+    .panel_rows = 1, .row_sums = row_sums_u8, .gather = gather_u8,                                 \
+    .depthwise = qk_depthwise_u8s8_avx512vnni, .window = qk_window_u8s8_avx512vnni,                \
+    .window_group = 4, .window_floats = 2, .requantize = requantize_u8, .post = post_row
+
+const qk_i8 qk_i8_avx512vnni = {KERNELS(gemm_u8s8)};
+const qk_i8 qk_i8_two_ports = {KERNELS(gemm_two_ports)};
 #endif

@@ -19,9 +19,12 @@ INLINE __m512i broadcast(const uint8_t *p) {
     return _mm512_set1_epi32(dword);
 }
 
-#define R2(F) F(0) F(1)
-#define R4(F) F(0) F(1) F(2) F(3)
-#define R8(F) R4(F) F(4) F(5) F(6) F(7)
+#define R2(F)  F(0) F(1)
+#define R3(F)  R2(F) F(2)
+#define R4(F)  R3(F) F(3)
+#define R6(F)  R4(F) F(4) F(5)
+#define R8(F)  R6(F) F(6) F(7)
+#define R12(F) R8(F) F(8) F(9) F(10) F(11)
 
 /* Makes the compiler forget what it knows of a number or of what a pointer points to. */
 #define FORGET(p) __asm__("" : "+r"(p));
@@ -88,7 +91,7 @@ INLINE __m512i broadcast(const uint8_t *p) {
 /* Where rows [r, r + count) of the product begin. */
 INLINE void rows_at(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uint8_t **row) {
     const uint8_t *p = g->a + r * g->a_stride;
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int32_t i = 0; i < count; i++, p += g->a_stride)
         row[i] = g->rows ? g->rows[r + i] : p;
 }
