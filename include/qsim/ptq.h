@@ -338,6 +338,41 @@ QSIM_API int qsim_metrics_add(qsim_metrics *m, const qsim_tensor *a, const qsim_
 QSIM_API double qsim_metrics_sqnr(const qsim_metrics *m);
 QSIM_API double qsim_metrics_cosine(const qsim_metrics *m);
 
+/* What a network's output is, and so how the loss of a divergence is measured. */
+#define QSIM_ANSWER_UNKNOWN       0 /* the first tensor that is added decides */
+#define QSIM_ANSWER_PROBABILITIES 1 /* rows of numbers >= 0 that add up to 1 */
+#define QSIM_ANSWER_LOGITS        2 /* [samples, classes], also with axes of size 1 behind */
+#define QSIM_ANSWER_VALUES        3 /* anything else: boxes, pictures, states */
+
+/*
+ * How far the answers `b` of a network are from those of the reference, `a`, over any number of
+ * batches: zero it, set struct_size, add.
+ */
+typedef struct qsim_divergence {
+    size_t struct_size;
+    uint64_t rows;        /* seen, along the last axis that is longer than 1 */
+    uint64_t agree;       /* those with the same arg-max */
+    uint64_t skipped;     /* those with a NaN or infinity in the reference; not in `rows` */
+    double kl;            /* sum of KL(a || b) = sum p ln(p / q) over the rows, in nats */
+    double signal, noise; /* sums of a^2 and (a - b)^2 */
+    int32_t answer;       /* QSIM_ANSWER_* */
+    int32_t reserved;
+} qsim_divergence;
+
+/*
+ * Adds a pair of float tensors of equal shape. Rows of logits become distributions by Softmax;
+ * probabilities below 1e-12 count as that. The same sums everywhere. Errors: ARGUMENT, DTYPE,
+ * SHAPE, LIMIT; nothing is added then.
+ */
+QSIM_API int qsim_divergence_add(qsim_divergence *d, const qsim_tensor *a, const qsim_tensor *b);
+/*
+ * One number, 0 for equal answers: the mean of kl over the rows, for VALUES noise / signal.
+ * Infinity where `b` has a NaN that the reference does not have; NaN where nothing was seen.
+ */
+QSIM_API double qsim_divergence_loss(const qsim_divergence *d);
+/* Percent of rows with the same arg-max; NaN for VALUES, and where nothing was seen. */
+QSIM_API double qsim_divergence_agreement(const qsim_divergence *d);
+
 /*
  * McNemar's exact two-sided test for two classifiers on the same samples: only_a samples that A
  * alone gets right, only_b that B alone gets right. The p-value of "equally good".

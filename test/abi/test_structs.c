@@ -194,6 +194,17 @@ static void growing_ptq_search(void) {
     AT(qsim_search_options, steps, 96);
     AT(qsim_search_options, reserved, 100);
 
+    SIZE(qsim_divergence, 64);
+    AT(qsim_divergence, struct_size, 0);
+    AT(qsim_divergence, rows, 8);
+    AT(qsim_divergence, agree, 16);
+    AT(qsim_divergence, skipped, 24);
+    AT(qsim_divergence, kl, 32);
+    AT(qsim_divergence, signal, 40);
+    AT(qsim_divergence, noise, 48);
+    AT(qsim_divergence, answer, 56);
+    AT(qsim_divergence, reserved, 60);
+
     SIZE(qsim_metrics, 128);
     AT(qsim_metrics, struct_size, 0);
     AT(qsim_metrics, count, 8);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* How far a network's answers are from those of a reference: Kullback-Leibler divergence. */
+#include "base/base.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include <qsim/ptq.h>
+
+#include "kernel/elementary.h"
+
+#define LEAST 1e-12 /* a probability below counts as this */
+
+/* Two rows, and what is known of the reference's. */
+typedef struct pair {
+    const float *a, *b;
+    size_t n;
+} pair;
+
+static bool is_finite(const float *x, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(x[i]))
+            return false;
+    return true;
+}
+
+static bool is_distribution(const float *x, size_t n) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!(x[i] >= -1e-6f))
+            return false;
+        sum += (double)x[i];
+    }
+    return n > 1 && fabs(sum - 1) < 1e-3;
+}
+
+static double positive(float x) {
+    return (double)x > LEAST ? (double)x : LEAST;
+}
+
+static double kl_of_probabilities(const pair *r) {
+    double sum_a = 0, sum_b = 0, kl = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        sum_a += positive(r->a[i]);
+        sum_b += positive(r->b[i]);
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        const double p = positive(r->a[i]) / sum_a, q = positive(r->b[i]) / sum_b;
+        kl += p * qk_log64(p / q);
+    }
+    return kl;
+}
+
+/* ln of the sum of e^x. */
+static double log_sum(const float *x, size_t n, double *most) {
+    double sum = 0;
+    *most = (double)x[0];
+    for (size_t i = 1; i < n; i++)
+        *most = (double)x[i] > *most ? (double)x[i] : *most;
+    for (size_t i = 0; i < n; i++)
+        sum += qk_exp64((double)x[i] - *most);
+    return qk_log64(sum);
+}
+
+static double kl_of_logits(const pair *r) {
+    double most_a, most_b, kl = 0;
+    const double sum_a = log_sum(r->a, r->n, &most_a), sum_b = log_sum(r->b, r->n, &most_b);
+    for (size_t i = 0; i < r->n; i++) {
+        const double p = (double)r->a[i] - most_a - sum_a, q = (double)r->b[i] - most_b - sum_b;
+        kl += qk_exp64(p) * (p - q);
+    }
+    return kl;
+}
+
+static size_t first_largest(const float *x, size_t n) {
+    size_t best = 0;
+    for (size_t i = 1; i < n; i++)
+        best = x[i] > x[best] ? i : best;
+    return best;
+}
+
+static void add_row(qsim_divergence *d, const pair *r) {
+    if (!is_finite(r->a, r->n)) {
+        d->skipped++;
+        return;
+    }
+    d->rows++;
+    if (!is_finite(r->b, r->n)) {
+        d->kl = d->noise = INFINITY;
+        return;
+    }
+    d->agree += first_largest(r->a, r->n) == first_largest(r->b, r->n);
+    for (size_t i = 0; i < r->n; i++) {
+        const double x = (double)r->a[i], y = (double)r->b[i];
+        d->signal += x * x;
+        d->noise += (x - y) * (x - y);
+    }
+    if (d->answer == QSIM_ANSWER_VALUES)
+        return;
+    const double kl =
+        d->answer == QSIM_ANSWER_PROBABILITIES ? kl_of_probabilities(r) : kl_of_logits(r);
+    d->kl += kl > 0 ? kl : 0; /* rounding may bring equal rows below 0 */
+}
+
+/* The last axis that is longer than 1; 0 if there is none. */
+static int32_t row_axis(const qsim_tensor *t) {
+    int32_t axis = t->rank - 1;
+    while (axis > 0 && t->dims[axis] == 1)
+        axis--;
+    return axis;
+}
+
+static int32_t find_answer(const qsim_tensor *t, size_t count, size_t row) {
+    const float *x = t->data;
+    bool sums = count > 0;
+    for (size_t i = 0; i < count && sums; i += row)
+        sums = is_distribution(x + i, row);
+    if (sums)
+        return QSIM_ANSWER_PROBABILITIES;
+    return t->rank > 1 && row_axis(t) == 1 ? QSIM_ANSWER_LOGITS : QSIM_ANSWER_VALUES;
+}
+
+int qsim_divergence_add(qsim_divergence *d, const qsim_tensor *a, const qsim_tensor *b) {
+    size_t count, bytes;
+    if (!d || !a || !b || d->struct_size < sizeof(*d) || d->answer < QSIM_ANSWER_UNKNOWN ||
+        d->answer > QSIM_ANSWER_VALUES)
+        return QSIM_E_ARGUMENT;
+    if (a->dtype != QSIM_FLOAT || b->dtype != QSIM_FLOAT)
+        return QSIM_E_DTYPE;
+    int code = qsim_tensor_size(a->dtype, a->rank, a->dims, &count, &bytes);
+    if (code)
+        return code;
+    if (a->rank != b->rank)
+        return QSIM_E_SHAPE;
+    for (int32_t i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i])
+            return QSIM_E_SHAPE;
+    if (a->bytes < bytes || b->bytes < bytes)
+        return QSIM_E_ARGUMENT;
+    const size_t row = a->rank > 0 && count > 0 ? (size_t)a->dims[row_axis(a)] : 1;
+    if (d->answer == QSIM_ANSWER_UNKNOWN && count > 0)
+        d->answer = find_answer(a, count, row);
+    for (size_t i = 0; i < count; i += row)
+        add_row(d, &(pair){(const float *)a->data + i, (const float *)b->data + i, row});
+    return QSIM_OK;
+}
+
+double qsim_divergence_loss(const qsim_divergence *d) {
+    if (!d || d->rows == 0)
+        return NAN;
+    if (d->answer != QSIM_ANSWER_VALUES)
+        return d->kl / (double)d->rows;
+    return d->noise == 0 ? 0 : d->noise / d->signal;
+}
+
+double qsim_divergence_agreement(const qsim_divergence *d) {
+    if (!d || d->rows == 0 || d->answer == QSIM_ANSWER_VALUES)
+        return NAN;
+    return 100.0 * (double)d->agree / (double)d->rows;
+}
