@@ -180,7 +180,15 @@ typedef void (*qsim_parallel_fn)(void *user, size_t n, qsim_task_fn task, void *
 #define QSIM_ISA_NEON       5
 #define QSIM_ISA_NEONDOT    6
 #define QSIM_ISA_NEONI8MM   7
-#define QSIM_ISA_AMX        8 /* reserved: no build has kernels for it yet */
+/*
+ * Intel's tiles, above AVX512VNNI. The operating system has to grant them to a process: on Linux
+ * the context asks for that when AUTO would choose AMX, or when AMX is asked for. Granted once, it
+ * holds for all threads and children, and signals' frames grow by 8 KB: sigaltstack() then refuses
+ * stacks smaller than sysconf(_SC_MINSIGSTKSZ). Where it is refused (an alternate signal stack is
+ * too small, or a filter forbids it), AUTO is AVX512VNNI. A host that does not want this chooses
+ * AVX512VNNI.
+ */
+#define QSIM_ISA_AMX 8
 
 /* "c", "avx2", … as the command line spells it; NULL for an unknown number. Static. */
 QSIM_API const char *qsim_isa_name(int32_t isa);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What this CPU can run, and the state of its floating point unit. */
+#ifdef __linux__
+#define _GNU_SOURCE /* syscall */
+#endif
 #include "base/ctx.h"
 
 static const char *const isa_names[QS_ISA_COUNT] = {
@@ -14,9 +17,15 @@ const char *qsim_isa_name(int32_t isa) {
 #include <cpuid.h>
 #include <immintrin.h>
 
-/* Bits of XCR0: the operating system saves xmm and ymm; and also opmask and zmm. */
-#define XCR0_YMM 0x06u
-#define XCR0_ZMM 0xe6u
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+/* Bits of XCR0: the operating system saves xmm and ymm; and also opmask and zmm; tiles. */
+#define XCR0_YMM   0x06u
+#define XCR0_ZMM   0xe6u
+#define XCR0_TILES 0x60000u
 
 static uint32_t xcr0(void) {
     uint32_t low, high;
@@ -28,12 +37,32 @@ static bool has_bits(uint32_t value, uint32_t bits) {
     return (value & bits) == bits;
 }
 
+/* 8 tiles of 16 rows by 64 bytes and products of their whole size: as large as kernels use them. */
+static bool has_whole_tiles(void) {
+    uint32_t a, b, c, d;
+    __cpuid_count(0x1d, 1, a, b, c, d);
+    if (a >> 16 != 1024 || b != (8u << 16 | 64) || (c & 0xffff) != 16)
+        return false;
+    __cpuid_count(0x1e, 0, a, b, c, d);
+    return (b & 0xffffff) == (64u << 8 | 16);
+}
+
+/* AMX-TILE and AMX-INT8. */
+static bool has_tiles(void) {
+    uint32_t a, b, c, d;
+    __cpuid_count(7, 0, a, b, c, d);
+    return has_bits(d, 1u << 24 | 1u << 25) && qs_cpu_has_isa(QSIM_ISA_AVX512VNNI) &&
+           has_bits(xcr0(), XCR0_TILES) && has_whole_tiles();
+}
+
 bool qs_cpu_has_isa(int32_t isa) {
     uint32_t a, b, c, d, b7 = 0, c7 = 0, a71 = 0;
     if (isa == QSIM_ISA_C)
         return true;
     /* As few questions as possible: a virtual machine's host answers each, in 5 us. */
     const uint32_t most = (uint32_t)__get_cpuid_max(0, NULL);
+    if (isa == QSIM_ISA_AMX)
+        return most >= 0x1e && has_tiles();
     if (isa < QSIM_ISA_AVX2 || isa > QSIM_ISA_AVX512VNNI || most < 1)
         return false;
     __cpuid(1, a, b, c, d);
@@ -54,6 +83,15 @@ bool qs_cpu_has_isa(int32_t isa) {
     if (isa == QSIM_ISA_AVXVNNI)
         return avx2 && has_bits(a71, 1u << 4);
     return avx2 && avx512;
+}
+
+bool qs_cpu_take_isa(int32_t isa) {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+    /* Room for tile data (component 18 of the extended state): ARCH_REQ_XCOMP_PERM. */
+    if (isa == QSIM_ISA_AMX)
+        return syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+#endif
+    return isa != QSIM_ISA_AMX;
 }
 
 /* MXCSR: rounding control is bits 13-14, flush-to-zero 15, denormals-are-zero 6. */
@@ -122,4 +160,11 @@ void qs_fp_restore(uint64_t saved) {
     (void)saved;
 }
 
+#endif
+
+#if !defined(__x86_64__)
+bool qs_cpu_take_isa(int32_t isa) {
+    (void)isa;
+    return true;
+}
 #endif

@@ -59,5 +59,10 @@ void qs_fp_restore(uint64_t saved);
 
 /* Whether this CPU (and its system) runs an instruction set; says nothing of the build. */
 bool qs_cpu_has_isa(int32_t isa);
+/*
+ * Asks the operating system for what it grants a process on demand, before the first kernel of a
+ * set that the CPU has: AMX's tiles. False: refused. Asking again is harmless.
+ */
+bool qs_cpu_take_isa(int32_t isa);
 
 #endif

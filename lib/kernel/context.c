@@ -26,6 +26,9 @@ int qsim_ctx_create(const qsim_ctx_options *options, qsim_ctx **out, qsim_error 
     if (o.isa != QSIM_ISA_AUTO && !qsim_isa_available(isa))
         return qs_fail(error, QSIM_E_UNSUPPORTED,
                        "context: this CPU or this build has no %s kernels", qsim_isa_name(isa));
+    if (!qs_cpu_take_isa(isa))
+        return qs_fail(error, QSIM_E_UNSUPPORTED,
+                       "context: the system does not let this process use %s", qsim_isa_name(isa));
     return qs_ctx_init(&o, isa, qk_table_here(isa), out, error);
 }
 

@@ -49,15 +49,19 @@ typedef struct qk_gather_u8 {
 
 /*
  * m rows x one panel of columns. Row r begins at rows[r], or at a + r * a_stride where rows is
- * NULL; a never is. It consists of `segs` segments of 4 * k4 bytes; segment s begins seg_offset[s]
- * bytes after the row's address (NULL: one segment at 0). b: for every segment, for every dword of
- * it, `width` positions of 4 bytes; or for every two dwords, `width` positions of 8 bytes.
+ * NULL; a never is. Tables that take lines: every `line` rows, a continues line_stride bytes after
+ * where they began; m is a multiple of `line` then, which is 0 where rows is not NULL. It consists
+ * of `segs` segments of 4 * k4 bytes; segment s begins seg_offset[s] bytes after the row's address
+ * (NULL: one segment at 0). b: for every segment, for every dword of it, `width` positions of 4
+ * bytes; or for every two dwords, `width` positions of 8 bytes.
  */
 typedef struct qk_gemm_u8s8 {
     const uint8_t *a;
     const uint8_t *const *rows;
     ptrdiff_t a_stride;
+    ptrdiff_t line_stride;
     const int32_t *seg_offset;
+    int32_t line; /* or 0 */
     int32_t m, segs, k4;
     int32_t width; /* 64, 32 or 16; 24 or 8 where the table says so */
     int32_t cols;  /* of them stored: 1 … width */
@@ -128,6 +132,12 @@ typedef struct qk_i8 {
     bool small_panels; /* there are panels of 24 and 8 columns */
     bool pairs;        /* gemm takes two dwords at a time: k4 is even */
     bool planes;       /* of every 16 positions' dwords, the even bytes stand before the odd ones */
+    /*
+     * Rows and weights go through tiles of 16 rows by 64 bytes: k4 is a multiple of 16, panels have
+     * 64 or 32 columns, rows can lie in lines. `below` packs and computes what tiles do not suit.
+     */
+    bool tiles;
+    const struct qk_i8 *below; /* or NULL */
     void (*gemm)(const qk_gemm_u8s8 *g);
     /*
      * gemm of up to panel_rows rows and of panels side by side, all of the widest; g.cols is of all
@@ -152,7 +162,7 @@ typedef struct qk_i8 {
 extern const qk_i8 qk_i8_c;
 #if QK_X86
 /* two_ports: avx512vnni with other tiles, see qk_table_two_ports. */
-extern const qk_i8 qk_i8_avx2, qk_i8_avxvnni, qk_i8_avx512vnni, qk_i8_two_ports;
+extern const qk_i8 qk_i8_avx2, qk_i8_avxvnni, qk_i8_avx512vnni, qk_i8_two_ports, qk_i8_amx;
 #elif QK_ARM
 extern const qk_i8 qk_i8_neon, qk_i8_neondot, qk_i8_neoni8mm;
 #endif
@@ -174,7 +184,9 @@ static inline bool qk_gemm_u8s8_valid(const qk_i8 *t, const qk_gemm_u8s8 *g, int
     const bool usual =
         (g->width == 64 || g->width == 32 || g->width == 16) && g->width <= t->widest;
     return g->m > 0 && g->a && g->b && g->segs > 0 && (g->segs == 1 || g->seg_offset) &&
-           g->k4 > 0 && (!t->pairs || g->k4 % 2 == 0) && (small || usual) && panels > 0 &&
+           g->k4 > 0 && (!t->pairs || g->k4 % 2 == 0) && (!t->tiles || g->k4 % 16 == 0) &&
+           (g->line == 0 || (t->tiles && !g->rows && g->line > 0 && g->m % g->line == 0)) &&
+           (small || usual) && panels > 0 &&
            (panels == 1 || (g->width == t->widest && g->m <= t->panel_rows)) && g->cols > 0 &&
            g->cols <= (int64_t)g->width * panels && qk_out_i8_valid(&g->o, g->out, g->out_stride);
 }

@@ -7,6 +7,8 @@
 int32_t qk_i8_panel(const qk_i8 *t, int32_t left) {
     static const uint8_t widths[8] = {8, 16, 24, 32, 32, 32, 32, 64};
     int32_t width = left > 48 ? 64 : left > 16 ? 32 : 16;
+    if (t->tiles)
+        return left > 32 ? 64 : 32;
     if (t->small_panels)
         return left > 64 ? 64 : widths[(left - 1) / 8];
     return width < t->widest ? width : t->widest;
@@ -60,12 +62,12 @@ bool qk_i8_form(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_col
                 qk_form_i8 *f) {
     size_t k, segs, bytes, more = (size_t)pixels_of(s) - 1;
     if (!qs_mul((size_t)s->c, merged ? (size_t)s->kw : 1, &k) ||
-        !qs_mul(more, (size_t)s->shift, &bytes) || !qs_add(k, bytes, &k) || k > INT32_MAX - 4)
+        !qs_mul(more, (size_t)s->shift, &bytes) || !qs_add(k, bytes, &k) || k > INT32_MAX - 64)
         return false;
     if (!qs_mul((size_t)s->kh, merged ? 1 : (size_t)s->kw, &segs) || segs > INT32_MAX)
         return false;
     if (s->whole) {
-        if (!qs_mul(k, segs, &k) || k > INT32_MAX - 4)
+        if (!qs_mul(k, segs, &k) || k > INT32_MAX - 64)
             return false;
         segs = 1;
     }
@@ -73,7 +75,8 @@ bool qk_i8_form(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_col
         return false;
     f->segs = (int32_t)segs;
     f->k = (int32_t)k;
-    f->k4 = t->pairs ? (f->k / 8 + (f->k % 8 > 0)) * 2 : (f->k + 3) / 4;
+    const int32_t unit = t->tiles ? 64 : t->pairs ? 8 : 4;
+    f->k4 = (f->k / unit + (f->k % unit > 0)) * (unit / 4);
     f->n = pixels_of(s) * s->n + (sum_column ? 1 : 0);
     f->positions = all_positions(t, f->n);
     if (!qs_mul(segs, 4 * (size_t)f->k4, &bytes) || !qs_mul(bytes, (size_t)f->positions, &bytes))
@@ -396,12 +399,20 @@ static void pack_matrix(const packing *k) {
     }
 }
 
+/* Dwords after each segment's last one. */
+static void clear_padding(const qk_form_i8 *f, int32_t width, int8_t *b) {
+    const size_t dword = 4 * (size_t)width, used = (size_t)(f->k + 3) / 4, all = (size_t)f->k4;
+    for (int32_t seg = 0; seg < f->segs && used < all; seg++, b += all * dword)
+        memset(b + used * dword, 0, (all - used) * dword);
+}
+
 static void pack_panel(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
                        const packed_panel *q, int8_t *b) {
     if (pixels_of(s) > 1 || s->whole || t->pairs) {
         pack_any(t, s, f, merged, q, b);
         return;
     }
+    clear_padding(f, q->width, b);
     if (s->sc > 1 && s->c % 4 == 0 && s->kh * s->kw > 1) {
         pack_taps(s, f, merged, q, b);
         return;

@@ -37,6 +37,13 @@ static const qk_table tables[] = {
      .ew = &qk_ew_avx512,
      .u8 = &qk_u8_avx512},
 #endif
+#ifdef QK_AMX
+    {.isa = QSIM_ISA_AMX,
+     .i8 = &qk_i8_amx,
+     .f32 = &qk_f32_avx512,
+     .ew = &qk_ew_avx512,
+     .u8 = &qk_u8_avx512},
+#endif
 /* Element-wise loops of floats: any build for aarch64 has NEON. */
 #ifdef QK_NEON
     {.isa = QSIM_ISA_NEON,
@@ -93,7 +100,7 @@ const struct qk_table *qk_table_here(int32_t isa) {
 
 const struct qk_table *qk_table_best(void) {
     size_t i = QS_COUNT(tables) - 1;
-    while (i > 0 && !qs_cpu_has_isa(tables[i].isa))
+    while (i > 0 && !(qs_cpu_has_isa(tables[i].isa) && qs_cpu_take_isa(tables[i].isa)))
         i--;
     return qk_table_get(tables[i].isa);
 }

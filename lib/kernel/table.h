@@ -33,6 +33,10 @@
 #if QK_X86 && !defined(QS_NO_AVX512VNNI)
 #define QK_AVX512VNNI 1
 #endif
+/* Its epilogue and all that tiles do not suit are those of AVX-512. */
+#if defined(QK_AVX512VNNI) && !defined(QS_NO_AMX)
+#define QK_AMX 1
+#endif
 /* Each of them takes float and byte kernels of 256 bits from the AVX2 files, */
 #if defined(QK_AVX2) || defined(QK_AVXVNNI) || defined(QK_AVX512VNNI)
 #define QK_YMM 1
@@ -79,7 +83,7 @@ const struct qk_table *qk_table_get(int32_t isa);
 const struct qk_table *qk_table_two_ports(int32_t isa);
 /* Which of the two the CPU at hand wants: asks qk_two_ports (kernel/peaks.h). */
 const struct qk_table *qk_table_here(int32_t isa);
-/* That of the best instruction set that this CPU runs. Static. */
+/* That of the best instruction set that this CPU runs and the system grants. Static. */
 const struct qk_table *qk_table_best(void);
 
 #endif

@@ -118,18 +118,17 @@ static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
     qs_conv_i8_weights_layout(t, w);
     int8_t *b = ck_input(s, w->bytes);
     int32_t *colsum = ck_input(s, 4 * (size_t)w->groups * (size_t)w->n);
-    qs_conv_i8_weights_pack(t, w, &source, terms * w->n, b, colsum);
+    qs_conv_i8_weights_pack(w, &source, terms * w->n, b, colsum);
     int32_t *bias = ck_input(s, 4 * (size_t)w->positions);
     float *mult = ck_input(s, 4 * (size_t)w->positions);
-    qs_conv_i8_weights_spread(t, w, p->bias, bias);
-    qs_conv_i8_weights_spread(t, w, p->mult, mult);
-    k.conv.t = t;
+    qs_conv_i8_weights_spread(w, p->bias, bias);
+    qs_conv_i8_weights_spread(w, p->mult, mult);
     k.conv.b = b;
     k.conv.o.bias = bias;
     k.conv.o.mult = p->int32_out ? NULL : mult;
     if (p->floats) {
         float *add = ck_input(s, 4 * (size_t)w->positions);
-        qs_conv_i8_weights_spread(t, w, p->add, add);
+        qs_conv_i8_weights_spread(w, p->add, add);
         k.conv.o.scale = mult;
         k.conv.o.add = add;
         k.conv.o.low = LOW;

@@ -16,6 +16,8 @@ typedef struct product {
     const uint8_t **rows;
     int32_t *offset;
     ptrdiff_t a_stride;
+    int32_t line; /* with use_rows: those of a line are a_stride apart, lines line_stride; or 0 */
+    ptrdiff_t line_stride;
     const int8_t *w; /* [segs][k][n] */
     const int32_t *bias;
     const int32_t *init; /* per row, or NULL */
@@ -119,7 +121,10 @@ static packed pack_product(ck_state *s, const qk_i8 *t, const product *p, uint8_
     qk_i8_spread(t, p->n, p->n, p->n, p->mult, mult);
     packed k = {t, ck_input(s, sizeof(call) * (size_t)(p->n / 8 + 1)), 0};
     qk_gemm_u8s8 g = {.a = p->a, .m = p->m, .segs = p->segs, .k4 = form.k4, .b = b, .out = out};
-    g.rows = p->use_rows ? p->rows : NULL;
+    const bool lines = t->tiles && p->line > 0;
+    g.rows = p->use_rows && !lines ? p->rows : NULL;
+    g.line = lines ? p->line : 0;
+    g.line_stride = p->line_stride;
     g.a_stride = p->a_stride;
     g.seg_offset = p->segs == 1 && p->offset[0] == 0 ? NULL : p->offset;
     g.row_init = p->init;
@@ -193,17 +198,13 @@ static void fit_scales(product *p) {
     }
 }
 
-static product random_product(ck_state *s) {
-    product p = {
-        .m = ck_random(s) % 4 ? ck_between(s, 1, 21) : 1, .segs = 1, .k = ck_between(s, 1, 70)};
-    p.n = ck_between(s, 1, ck_random(s) % 2 ? 200 : 40);
-    if (ck_random(s) % 2)
-        p.segs = ck_between(s, 2, 9);
+/* Of given sizes, its rows in `size` bytes. */
+static product product_of(ck_state *s, product p, size_t size) {
     p.int32_out = ck_random(s) % 3 == 0;
     p.floats = p.int32_out && ck_random(s) % 2;
     p.use_rows = ck_random(s) % 2;
-    p.a = ck_input(s, 2000);
-    random_addresses(s, &p, 2000);
+    p.a = ck_input(s, size);
+    random_addresses(s, &p, size);
     p.w = ck_input(s, (size_t)p.segs * (size_t)p.k * (size_t)p.n);
     random_range(s, &p.zp, &p.lo, &p.hi);
     p.clamp = ck_random(s) % 3 == 0;
@@ -226,8 +227,47 @@ static product random_product(ck_state *s) {
     return p;
 }
 
-static void check_gemm(ck_state *s) {
-    product p = random_product(s);
+static product random_product(ck_state *s) {
+    product p = {
+        .m = ck_random(s) % 4 ? ck_between(s, 1, 21) : 1, .segs = 1, .k = ck_between(s, 1, 70)};
+    p.n = ck_between(s, 1, ck_random(s) % 2 ? 200 : 40);
+    if (ck_random(s) % 2)
+        p.segs = ck_between(s, 2, 9);
+    return product_of(s, p, 2000);
+}
+
+/* Of many rows, or of more weights than caches hold; rows lie in lines, some of them. */
+static product large_product(ck_state *s) {
+    product p = {.m = ck_between(s, 1, 100), .segs = 1, .k = ck_between(s, 50, 300)};
+    const uint32_t which = ck_random(s) % 32;
+    int32_t lines = 1;
+    p.n = ck_between(s, 1, 140);
+    if (which == 0) {
+        p.m = ck_between(s, 17, 40);
+        p.n = ck_between(s, 1000, 1100);
+        p.k = ck_between(s, 1200, 1300);
+    } else if (which < 3) {
+        p.m = ck_between(s, 500, 1200);
+        p.k = ck_between(s, 1, 70);
+    } else if (which < 12) {
+        p.segs = ck_between(s, 2, 4);
+        p.k = ck_between(s, 1, 150);
+    }
+    if (ck_random(s) % 2 && p.m > 1)
+        lines = ck_between(s, 2, p.m < 9 ? p.m : 9);
+    p.m = p.m / lines * lines;
+    p = product_of(s, p, (size_t)(p.k + 2 * p.m * ck_between(s, 1, 200)));
+    if (!p.use_rows || lines == 1)
+        return p;
+    p.line = p.m / lines;
+    p.a_stride = p.a_stride / 2;
+    p.line_stride = (p.line + (ck_random(s) % 2 ? ck_between(s, 0, p.line) : 0)) * p.a_stride;
+    for (int32_t r = 0; r < p.m; r++)
+        p.rows[r] = p.a + r / p.line * p.line_stride + r % p.line * p.a_stride;
+    return p;
+}
+
+static void check_product(ck_state *s, product p) {
     uint8_t *expected = ck_output(s, p.out_bytes), *actual = ck_output(s, p.out_bytes);
     packed k = pack_product(s, s->t->i8, &p, actual);
     run_packed(&k);
@@ -238,6 +278,14 @@ static void check_gemm(ck_state *s) {
         run_packed(&c);
     }
     ck_same(s, expected, actual, p.out_bytes, p.text);
+}
+
+static void check_gemm(ck_state *s) {
+    check_product(s, random_product(s));
+}
+
+static void check_large_gemm(ck_state *s) {
+    check_product(s, large_product(s));
 }
 
 static void check_row_sums(ck_state *s) {
@@ -465,10 +513,8 @@ static void check_post(ck_state *s) {
 }
 
 const ck_case ck_cases_i8[] = {
-    {"gemm_u8s8", check_gemm, bench_gemm},
-    {"row_sums_u8", check_row_sums, NULL},
-    {"depthwise_u8s8", check_depthwise, bench_depthwise},
-    {"requantize_u8", check_requantize, NULL},
-    {"post_u8", check_post, NULL},
+    {"gemm_u8s8", check_gemm, bench_gemm},     {"gemm_u8s8 large", check_large_gemm, NULL},
+    {"row_sums_u8", check_row_sums, NULL},     {"depthwise_u8s8", check_depthwise, bench_depthwise},
+    {"requantize_u8", check_requantize, NULL}, {"post_u8", check_post, NULL},
 };
 const size_t ck_cases_i8_count = QS_COUNT(ck_cases_i8);

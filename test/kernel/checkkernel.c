@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "checkkernel.h"
 
+#include "base/ctx.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -141,14 +143,24 @@ static void run_case(ck_state *s, const ck_case *k, const options *o) {
     printf("%-11s %-22s %s\n", s->isa, k->name, s->failures == before ? "ok" : "FAILED");
 }
 
-/* No instruction set of the library's: one's kernels in another encoding. */
-#define EVEX256 "evex256"
+/* No instruction sets of the library's: kernels of one in another encoding, or in C. */
+static const struct {
+    const char *name;
+    const qk_table *(*table)(void);
+} others[] = {{"evex256", ck_table_evex256}, {"amxemulated", ck_table_amxemulated}};
 
 static int32_t isa_number(const char *name) {
     for (int32_t isa = QSIM_ISA_C; isa < QS_ISA_COUNT; isa++)
         if (strcmp(name, qsim_isa_name(isa)) == 0)
             return isa;
     return -1;
+}
+
+static bool is_known(const char *name) {
+    bool known = isa_number(name) >= 0;
+    for (size_t i = 0; i < QS_COUNT(others); i++)
+        known = known || strcmp(name, others[i].name) == 0;
+    return known;
 }
 
 static int usage(void) {
@@ -212,7 +224,7 @@ static void run_tables(ck_state *s, const options *o, int32_t isa) {
 
 int main(int argc, char **argv) {
     options o = {.seed = 1, .rounds = 300};
-    if (!parse(argc, argv, &o) || (o.isa && isa_number(o.isa) < 0 && strcmp(o.isa, EVEX256) != 0))
+    if (!parse(argc, argv, &o) || (o.isa && !is_known(o.isa)))
         return usage();
     if (ck_timing.upper && !ck_upper_known()) {
         fprintf(stderr, "skipped: this CPU does not tell which registers are in use\n");
@@ -221,14 +233,17 @@ int main(int argc, char **argv) {
     ck_state s = {.c = qk_table_get(QSIM_ISA_C)};
     int ran = 0;
     for (int32_t isa = QSIM_ISA_C; isa < QS_ISA_COUNT; isa++) {
-        if ((o.isa && isa_number(o.isa) != isa) || !qsim_isa_available(isa) || (o.list && ran))
+        if ((o.isa && isa_number(o.isa) != isa) || !qsim_isa_available(isa) ||
+            !qs_cpu_take_isa(isa) || (o.list && ran))
             continue;
         run_tables(&s, &o, isa);
         ran++;
     }
-    if (ck_table_evex256() && (!o.isa || strcmp(o.isa, EVEX256) == 0) && !(o.list && ran)) {
-        s.t = ck_table_evex256();
-        s.isa = EVEX256;
+    for (size_t i = 0; i < QS_COUNT(others); i++) {
+        s.t = others[i].table();
+        s.isa = others[i].name;
+        if (!s.t || (o.isa && strcmp(o.isa, s.isa) != 0) || (o.list && ran))
+            continue;
         run_families(&s, &o);
         ran++;
     }

@@ -187,7 +187,6 @@ static int prove(layer *k, bool *clamp) {
 }
 
 static int prepare(layer *k, buffers *b, qs_i8_epilogue *e) {
-    const qk_i8 *t = k->ctx->kernels->i8;
     size_t weights, epilogue, scratch;
     bool clamp = true;
     int code = prove(k, &clamp);
@@ -196,8 +195,8 @@ static int prepare(layer *k, buffers *b, qs_i8_epilogue *e) {
     qs_i8_choose(&k->conv.w, &k->w_zp, k->source.flip, true, k->rules.wide);
     if (!k->rules.int32_out && !clamp && k->conv.w.zero_points != QS_ZP_COLUMN)
         k->conv.w.result = QS_RESULT_BYTES;
-    if (!qs_conv_i8_weights_layout(t, &k->conv.w) || !qs_i8_weights_bytes(&k->conv.w, &weights) ||
-        !qs_i8_epilogue_bytes(&k->conv.w, &epilogue))
+    if (!qs_conv_i8_weights_layout(k->ctx->kernels->i8, &k->conv.w) ||
+        !qs_i8_weights_bytes(&k->conv.w, &weights) || !qs_i8_epilogue_bytes(&k->conv.w, &epilogue))
         return qs_fail(k->error, QSIM_E_LIMIT, "the weights are too large");
     b->weights = qs_alloc(k->ctx, weights, 1);
     b->epilogue = qs_alloc(k->ctx, epilogue, 1);
@@ -205,11 +204,10 @@ static int prepare(layer *k, buffers *b, qs_i8_epilogue *e) {
     if (!b->weights || !b->epilogue || !b->offset)
         return qs_fail(k->error, QSIM_E_NOMEM, "out of memory");
     qs_i8_weights packed;
-    qs_i8_weights_fill(t, &k->conv.w, &k->source, k->group_stride, &k->w_zp, NULL, b->weights,
+    qs_i8_weights_fill(&k->conv.w, &k->source, k->group_stride, &k->w_zp, NULL, b->weights,
                        &packed);
-    qs_i8_epilogue_fill(t, &k->conv.w, &packed, &k->rules, b->epilogue, e);
+    qs_i8_epilogue_fill(&k->conv.w, &packed, &k->rules, b->epilogue, e);
     e->o.clamp = clamp;
-    k->conv.t = t;
     k->conv.b = packed.b;
     k->conv.w_zp = packed.row_zp;
     k->conv.o = e->o;

@@ -85,14 +85,14 @@ static void depthwise_row(const work *k, const uint8_t *a, uint8_t *out) {
         d.out_stride = (ptrdiff_t)k->element * d.channels;
         d.m = (int32_t)(total / d.channels);
         if (d.m > 0)
-            c->t->depthwise(&d);
+            c->w.t->depthwise(&d);
         d.a += d.m * d.a_stride;
         d.out = out + d.m * d.out_stride;
         d.channels = (int32_t)(total % d.channels);
         d.m = d.channels > 0;
     }
     if (d.m > 0)
-        c->t->depthwise(&d);
+        c->w.t->depthwise(&d);
 }
 
 static void run_window(const work *k, const strip *s, int32_t first, int32_t rows, uint8_t *out) {
@@ -116,7 +116,7 @@ static void run_window(const work *k, const strip *s, int32_t first, int32_t row
                         .w = c->b,
                         .out = out,
                         .o = c->o};
-    c->t->window(&d);
+    c->w.t->window(&d);
 }
 
 /* Rows [first, first + rows) of a strip, one after the other. */
@@ -199,7 +199,7 @@ static void post_row(const qs_conv_i8 *c, int32_t group, int64_t row, const int3
                                  .rest = rest,
                                  .out = out,
                                  .o = c->o};
-        c->t->post(&row_of);
+        c->w.t->post(&row_of);
         return;
     }
     for (int32_t i = 0; i < n; i++) {
@@ -228,11 +228,11 @@ static void run_panels(const work *k, const strip *s, int32_t group, int32_t n, 
     uint8_t *out = g->out;
     g->b = c->b + (size_t)group * f->bytes;
     for (int32_t first = 0, panel = 0, together; first < n; panel += together) {
-        g->width = qk_i8_panel(c->t, f->n - first);
-        together = panel < s->panel ? 0 : qk_i8_panels(c->t, g->m, f->n - first);
+        g->width = qk_i8_panel(c->w.t, f->n - first);
+        together = panel < s->panel ? 0 : qk_i8_panels(c->w.t, g->m, f->n - first);
         together = least(together, s->panels - panel);
         together = least(together, (n - first + g->width - 1) / g->width);
-        void (*gemm)(const qk_gemm_u8s8 *g, int32_t panels) = together > 0 ? c->t->panels : NULL;
+        void (*gemm)(const qk_gemm_u8s8 *g, int32_t panels) = together > 0 ? c->w.t->panels : NULL;
         together = together > 1 ? together : 1;
         g->cols = least((int64_t)g->width * together, n - first);
         g->out = out + element * (size_t)first;
@@ -243,11 +243,11 @@ static void run_panels(const work *k, const strip *s, int32_t group, int32_t n, 
             g->o.add = c->o.add + position;
         }
         if (panel >= s->panel && panel < s->panels) {
-            assert(qk_gemm_u8s8_valid(c->t, g, together));
+            assert(qk_gemm_u8s8_valid(c->w.t, g, together));
             if (gemm)
                 gemm(g, together);
             else
-                c->t->gemm(g);
+                c->w.t->gemm(g);
             g->gather = NULL;
         }
         first += together * g->width;
@@ -293,7 +293,7 @@ static void run_block(const work *k, const strip *s, int32_t group, int32_t firs
     g->out = c->post ? (uint8_t *)s->block : out;
     g->out_stride = c->post ? 4 * (ptrdiff_t)c->w.form.n : out_stride;
     if (c->w.zero_points == QS_ZP_SAME) {
-        c->t->row_sums(g, c->w.form.k, -c->w_zp, init);
+        c->w.t->row_sums(g, c->w.form.k, -c->w_zp, init);
         g->row_init = init;
     }
     run_panels(k, s, group, n, g);
@@ -303,14 +303,23 @@ static void run_block(const work *k, const strip *s, int32_t group, int32_t firs
         finish_block(k, s, (int32_t)stored, g->m, to, (size_t)to_stride);
 }
 
-/* Pixels of all rows, which lie at one distance in the output. */
+/* Pixels of all rows, which lie at one distance in the output; for tiles of one row or whole ones.
+ */
 static void run_pixels(const work *k, const strip *s, int32_t group, int32_t first, int32_t m) {
     const qs_conv_i8 *c = k->c;
-    const uint8_t *rows[QS_CONV_I8_BLOCK];
-    qk_gemm_u8s8 g = {.m = m, .a = s->a, .rows = rows};
+    const uint8_t *rows[QS_CONV_I8_BLOCK], *a = s->a + (int64_t)group * c->w.c;
+    qk_gemm_u8s8 g = {.m = m, .a = a};
     g.out_stride = (ptrdiff_t)k->element * c->w.pixels * qs_conv_i8_out(c);
     g.out = s->out + first * g.out_stride;
-    fill_rows(c, s->a + (int64_t)group * c->w.c, first, m, rows);
+    if (c->w.t->tiles) {
+        g.a_stride = (ptrdiff_t)c->g.stride_w * (ptrdiff_t)qs_conv_i8_in(c);
+        g.line_stride = (ptrdiff_t)c->g.stride_h * c->p.strip_stride;
+        g.line = m > c->p.wo ? c->p.wo : 0;
+        g.a += first / c->p.wo * g.line_stride + first % c->p.wo * g.a_stride;
+    } else {
+        fill_rows(c, a, first, m, rows);
+        g.rows = rows;
+    }
     run_block(k, s, group, first, c->w.form.n, &g);
 }
 
@@ -337,7 +346,7 @@ static void run_gathered(const work *k, const strip *s, int32_t first, int32_t m
             g.gather = &t;
             break;
         }
-        c->t->gather(&t);
+        c->w.t->gather(&t);
         t.out += t.m * t.out_stride;
     }
     g.out_stride = (ptrdiff_t)k->element * qs_conv_i8_out(c);
@@ -419,8 +428,10 @@ static void run_strip(const work *k, const strip *s) {
         return;
     }
     const int32_t pixels = s->rows * wide;
-    for (int32_t first = 0; first < pixels; first += c->p.block) {
-        const int32_t m = least(c->p.block, pixels - first);
+    for (int32_t first = 0, m; first < pixels; first += m) {
+        m = least(c->p.block, pixels - first);
+        if (c->w.t->tiles && c->p.block < wide)
+            m = least(m, wide - first % wide);
         for (int32_t g = 0; g < c->w.groups; g++)
             run_pixels(k, s, g, first, m);
         settle(k, s, &done, (first + m) * c->w.pixels, first + m == pixels);
@@ -431,15 +442,15 @@ static void run_strip(const work *k, const strip *s) {
 static void take_columns(const qs_conv_i8 *c, int32_t column, strip *s) {
     const int32_t n = c->w.form.n;
     int32_t panels = 0, at = 0;
-    for (int32_t i = 0; i < n; i += qk_i8_panel(c->t, n - i))
+    for (int32_t i = 0; i < n; i += qk_i8_panel(c->w.t, n - i))
         panels++;
     s->panel = (int32_t)((int64_t)panels * column / c->p.column_tasks);
     s->panels = (int32_t)((int64_t)panels * (column + 1) / c->p.column_tasks);
     for (int32_t i = 0; i < s->panel; i++)
-        at += qk_i8_panel(c->t, n - at);
+        at += qk_i8_panel(c->w.t, n - at);
     s->from = at;
     for (int32_t i = s->panel; i < s->panels; i++)
-        at += qk_i8_panel(c->t, n - at);
+        at += qk_i8_panel(c->w.t, n - at);
     s->upto = at;
 }
 

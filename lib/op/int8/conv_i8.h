@@ -46,6 +46,7 @@ typedef struct qs_conv_i8_weights {
     qs_conv_i8_zero_points zero_points;
     qs_conv_i8_result result;
     /* found by qs_conv_i8_weights_layout */
+    const qk_i8 *t; /* what these weights are packed for: the context's table or one below it */
     qs_conv_i8_choice choice;
     int32_t pixels;   /* neighbouring outputs that make one row of the product */
     qk_form_i8 form;  /* of one group, columns of all pixels; not for depthwise */
@@ -64,12 +65,11 @@ bool qs_conv_i8_weights_layout(const qk_i8 *t, qs_conv_i8_weights *w);
 
 /* `s` is the first group's source, the next lies group_stride elements on. colsum: groups * n,
  * or NULL. */
-void qs_conv_i8_weights_pack(const qk_i8 *t, const qs_conv_i8_weights *w, const qk_source_i8 *s,
+void qs_conv_i8_weights_pack(const qs_conv_i8_weights *w, const qk_source_i8 *s,
                              int64_t group_stride, int8_t *b, int32_t *colsum);
 
 /* groups * n elements of 4 bytes into `positions` of them. */
-void qs_conv_i8_weights_spread(const qk_i8 *t, const qs_conv_i8_weights *w, const void *in,
-                               void *out);
+void qs_conv_i8_weights_spread(const qs_conv_i8_weights *w, const void *in, void *out);
 
 /* ---- the general epilogue ---- */
 
@@ -146,7 +146,6 @@ typedef struct qs_conv_i8_plan {
 } qs_conv_i8_plan;
 
 typedef struct qs_conv_i8 {
-    const qk_i8 *t;
     qs_conv_i8_geometry g;
     qs_conv_i8_weights w;
     const int8_t *b;             /* packed weights */

@@ -11,6 +11,9 @@
 #define FLAT_PIXELS  3072
 #define WINDOW_BYTES (256 << 10)
 #define MOST_STRIPS  8
+/* Pixels of a product by tiles, and where qs_conv_i8_post makes the results. */
+#define TILES_BLOCK 512
+#define TILES_POST  32
 #define AFTER_ROWS                                                                                 \
     (64 << 10) /* of a depthwise convolution, whose calls take a start, for `after` */
 
@@ -135,6 +138,15 @@ static bool fill_offsets(qs_conv_i8 *c, int32_t *offset) {
     return true;
 }
 
+/* Tiles take many pixels at once, of one row of the image or of whole ones. */
+static void set_tiles_block(qs_conv_i8 *c) {
+    int32_t most = c->post ? TILES_POST : TILES_BLOCK;
+    if (c->w.zero_points == QS_ZP_SAME && most > QS_CONV_I8_BLOCK)
+        most = QS_CONV_I8_BLOCK;
+    c->p.block = c->p.wo > most || c->p.wo == 0 ? most / 16 * 16 : most / c->p.wo * c->p.wo;
+    c->p.columns = most;
+}
+
 /*
  * Pixels per micro-kernel call. Gathered ones are few enough to stay in the first cache, and parts
  * of one image row where that is long: gathering then overlaps with the product.
@@ -150,6 +162,8 @@ static void set_block(qs_conv_i8 *c) {
     if (c->p.gather_stride > 16 && c->p.gather_stride < 32)
         c->p.gather_stride = 32; /* two pixels in a vector */
     c->p.whole_rows = false;
+    if (c->w.t->tiles)
+        set_tiles_block(c);
     if (c->w.choice != QS_CONV_GATHERED || c->post || c->p.wo < 48)
         return;
     int32_t most = GATHERED / c->p.gather_stride;

@@ -16,7 +16,8 @@ static int32_t common_divisor(int32_t a, int32_t b) {
  * one pixel of many channels whose weights repeat: as many as fill whole vectors. Window kernels
  * to bytes look after themselves.
  */
-static bool layout_depthwise(const qk_i8 *t, qs_conv_i8_weights *w) {
+static bool layout_depthwise(qs_conv_i8_weights *w) {
+    const qk_i8 *t = w->t;
     int32_t block = 16 * t->lanes, groups;
     size_t taps, bytes;
     const bool split = w->zero_points == QS_ZP_SPLIT;
@@ -72,12 +73,13 @@ static void set_pixels(const qs_conv_i8_weights *w, qk_source_i8 *s, int32_t pix
  * Few columns leave vectors empty and few channels leave dwords empty: neighbouring outputs then
  * make one row. It may read beyond the image's end, but not beyond the 64 bytes that are there.
  */
-static int32_t choose_pixels(const qk_i8 *t, const qs_conv_i8_weights *w, const qk_source_i8 *s) {
+static int32_t choose_pixels(const qs_conv_i8_weights *w, const qk_source_i8 *s) {
+    const qk_i8 *t = w->t;
     qk_form_i8 f;
     qk_source_i8 wide = *s;
     int32_t best = 1, row = w->kw * w->c;
-    if (w->choice == QS_CONV_BY_TAPS || w->apart || w->zero_points != QS_ZP_NONE || w->kw < 2 ||
-        w->stride_w < 1 || w->n > 32 || w->c > 64 || w->stride_w > 64 ||
+    if (t->tiles || w->choice == QS_CONV_BY_TAPS || w->apart || w->zero_points != QS_ZP_NONE ||
+        w->kw < 2 || w->stride_w < 1 || w->n > 32 || w->c > 64 || w->stride_w > 64 ||
         !qk_i8_form(t, s, true, false, &f))
         return 1;
     int64_t least = row_cost(t, &f) * 15 / 16; /* a small gain is no gain */
@@ -95,7 +97,8 @@ static int32_t choose_pixels(const qk_i8 *t, const qs_conv_i8_weights *w, const 
 }
 
 /* Kernel rows that waste much of their last dword are better laid end to end first. */
-static bool gathers(const qk_i8 *t, const qs_conv_i8_weights *w, qk_source_i8 s) {
+static bool gathers(const qs_conv_i8_weights *w, qk_source_i8 s) {
+    const qk_i8 *t = w->t;
     qk_form_i8 rows, whole;
     int64_t row = (int64_t)w->kw * w->c;
     if (!t->gather || w->choice == QS_CONV_BY_TAPS || w->kh < 2 || w->stride_w < 1 || row > 64 ||
@@ -107,26 +110,49 @@ static bool gathers(const qk_i8 *t, const qs_conv_i8_weights *w, qk_source_i8 s)
     s.whole = true;
     if (!qk_i8_form(t, &s, true, w->zero_points == QS_ZP_COLUMN, &whole))
         return false;
+    if (t->tiles)
+        return 3 * whole.k4 <= 2 * rows.segs * rows.k4;
     int64_t next = (int64_t)w->stride_w * w->c;
     bool small = w->kh <= 4 && next + row <= 16 && w->kh * row <= 32;
     int64_t copies = small ? 8 : 5 * w->kh;
     return row_cost(t, &whole) + copies < row_cost(t, &rows) / w->pixels;
 }
 
+/* Dwords of a row for which a tile's panels of 64 and of 32 columns take as long as vectors. */
+#define TILE_DWORDS_64 8
+#define TILE_DWORDS_32 12
+
+/*
+ * Whether a product gains by tiles, which are padded in both directions and whose sums go through
+ * memory: measured with 784 and 3136 rows of 24 to 256 bytes by 8 to 192 columns.
+ */
+static bool suits_tiles(const qk_i8 *t, const qs_conv_i8_weights *w, const qk_source_i8 *s) {
+    const bool merged = w->choice != QS_CONV_BY_TAPS, sums = w->zero_points == QS_ZP_COLUMN;
+    qk_form_i8 tiles, vectors;
+    if (!qk_i8_form(t, s, merged, sums, &tiles) || !qk_i8_form(t->below, s, merged, sums, &vectors))
+        return false;
+    const int64_t narrow = tiles.positions % 64, wide = tiles.positions - narrow;
+    return (int64_t)vectors.segs * vectors.k4 * vectors.positions >=
+           TILE_DWORDS_64 * wide + TILE_DWORDS_32 * narrow;
+}
+
 bool qs_conv_i8_weights_layout(const qk_i8 *t, qs_conv_i8_weights *w) {
     qk_source_i8 s = {.n = w->n, .kh = w->kh, .kw = w->kw, .c = w->c};
     int64_t positions;
     if (w->groups > 1 && w->n == 1 && w->c == 1 && w->zero_points != QS_ZP_COLUMN &&
-        w->zero_points != QS_ZP_SAME)
-        return layout_depthwise(t, w);
+        w->zero_points != QS_ZP_SAME) {
+        w->t = t->tiles ? t->below : t;
+        return layout_depthwise(w);
+    }
     w->choice = w->groups == 1 && (w->contiguous || w->kw == 1) ? QS_CONV_BY_ROWS : QS_CONV_BY_TAPS;
-    w->pixels = choose_pixels(t, w, &s);
+    w->t = t->tiles && !suits_tiles(t, w, &s) ? t->below : t;
+    w->pixels = choose_pixels(w, &s);
     set_pixels(w, &s, w->pixels);
-    if (gathers(t, w, s)) {
+    if (gathers(w, s)) {
         w->choice = QS_CONV_GATHERED;
         set_pixels(w, &s, w->pixels = 1);
     }
-    if (!qk_i8_form(t, &s, w->choice != QS_CONV_BY_TAPS, w->zero_points == QS_ZP_COLUMN,
+    if (!qk_i8_form(w->t, &s, w->choice != QS_CONV_BY_TAPS, w->zero_points == QS_ZP_COLUMN,
                     &w->form) ||
         !qs_mul(w->form.bytes, (size_t)w->groups, &w->bytes) ||
         !qs_mul64(w->form.positions, w->groups, &positions) || positions > INT32_MAX)
@@ -135,21 +161,21 @@ bool qs_conv_i8_weights_layout(const qk_i8 *t, qs_conv_i8_weights *w) {
     return true;
 }
 
-void qs_conv_i8_weights_pack(const qk_i8 *t, const qs_conv_i8_weights *w, const qk_source_i8 *s,
+void qs_conv_i8_weights_pack(const qs_conv_i8_weights *w, const qk_source_i8 *s,
                              int64_t group_stride, int8_t *b, int32_t *colsum) {
     qk_source_i8 group = *s;
     if (qs_conv_i8_is_depthwise(w)) {
         group.n = w->groups;
         group.sn = group_stride;
         if (w->choice == QS_CONV_DEPTHWISE_2D)
-            qk_i8_pack_window(t, &group, w->stride_h, b, colsum);
+            qk_i8_pack_window(w->t, &group, w->stride_h, b, colsum);
         else
-            qk_i8_pack_depthwise(t, &group, w->channels, b, colsum);
+            qk_i8_pack_depthwise(w->t, &group, w->channels, b, colsum);
         return;
     }
     set_pixels(w, &group, w->pixels);
     for (int32_t g = 0; g < w->groups; g++) {
-        qk_i8_pack(t, &group, w->choice != QS_CONV_BY_TAPS, w->zero_points == QS_ZP_COLUMN, b,
+        qk_i8_pack(w->t, &group, w->choice != QS_CONV_BY_TAPS, w->zero_points == QS_ZP_COLUMN, b,
                    colsum);
         group.w += group_stride;
         b += w->form.bytes;
@@ -157,13 +183,13 @@ void qs_conv_i8_weights_pack(const qk_i8 *t, const qs_conv_i8_weights *w, const 
     }
 }
 
-void qs_conv_i8_weights_spread(const qk_i8 *t, const qs_conv_i8_weights *w, const void *in,
-                               void *out) {
+void qs_conv_i8_weights_spread(const qs_conv_i8_weights *w, const void *in, void *out) {
     if (qs_conv_i8_is_depthwise(w)) {
-        qk_i8_spread_depthwise(t, w->channels, w->groups, in, out);
+        qk_i8_spread_depthwise(w->t, w->channels, w->groups, in, out);
         return;
     }
     for (int32_t g = 0; g < w->groups; g++)
-        qk_i8_spread(t, w->form.n, w->pixels * w->n, w->n, (const int32_t *)in + (int64_t)g * w->n,
+        qk_i8_spread(w->t, w->form.n, w->pixels * w->n, w->n,
+                     (const int32_t *)in + (int64_t)g * w->n,
                      (int32_t *)out + (int64_t)g * w->form.positions);
 }

@@ -188,9 +188,9 @@ QS_COLD static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_sha
 QS_COLD static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *shape,
                              const qk_source_i8 *source, const qs_i8_list *w_zp,
                              const qs_i8_totals *totals) {
-    const qk_i8 *t = p->ctx->kernels->i8;
     size_t bytes;
-    if (!qs_conv_i8_weights_layout(t, &out->layout) || !qs_i8_weights_bytes(&out->layout, &bytes))
+    if (!qs_conv_i8_weights_layout(p->ctx->kernels->i8, &out->layout) ||
+        !qs_i8_weights_bytes(&out->layout, &bytes))
         return pack_fail(p, QSIM_E_LIMIT, "the weights are too large");
     uint8_t *memory = qs_arena_raw64(p->arena, bytes);
     if (!memory)
@@ -198,21 +198,20 @@ QS_COLD static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *s
     /* Products' panels are written as a whole. */
     size_t whole = qs_conv_i8_is_depthwise(&out->layout) ? 0 : out->layout.bytes;
     memset(memory + whole, 0, bytes - whole);
-    qs_i8_weights_fill(t, &out->layout, source, shape->group_stride, w_zp, totals, memory,
+    qs_i8_weights_fill(&out->layout, source, shape->group_stride, w_zp, totals, memory,
                        &out->weights);
     return QSIM_OK;
 }
 
 QS_COLD static int pack_epilogue(qs_pack *p, const qs_i8_rules *rules, bool clamp,
                                  qs_i8_packed *out) {
-    const qk_i8 *t = p->ctx->kernels->i8;
     size_t bytes;
     if (!qs_i8_epilogue_bytes(&out->layout, &bytes))
         return pack_fail(p, QSIM_E_LIMIT, "too many output channels");
     void *memory = qs_arena_alloc64(p->arena, bytes);
     if (!memory)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    qs_i8_epilogue_fill(t, &out->layout, &out->weights, rules, memory, &out->epilogue);
+    qs_i8_epilogue_fill(&out->layout, &out->weights, rules, memory, &out->epilogue);
     out->epilogue.o.clamp = clamp;
     out->complete = true;
     return QSIM_OK;
@@ -292,8 +291,7 @@ QS_COLD int qs_i8_pack_floats(qs_pack *p) {
     qs_i8_columns *columns = qs_arena_alloc(p->arena, 1, sizeof(*columns));
     if (!memory || !copy || !columns)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    qs_i8_columns_fill(p->ctx->kernels->i8, &packed->layout, packed->weights.colsum, scales, adds,
-                       memory, columns);
+    qs_i8_columns_fill(&packed->layout, packed->weights.colsum, scales, adds, memory, columns);
     *copy = *packed;
     copy->columns = columns;
     p->result = copy;
@@ -365,7 +363,6 @@ static void read_rules(const run *k, int64_t batch, uint8_t *memory, qs_i8_rules
 
 static void run_batch(const run *k, int64_t batch, uint8_t *memory) {
     const qs_i8_plan *p = k->p;
-    const qk_i8 *t = p->conv.t;
     qs_conv_i8 conv = p->conv;
     qs_i8_weights weights;
     qs_i8_rules rules;
@@ -381,12 +378,12 @@ static void run_batch(const run *k, int64_t batch, uint8_t *memory) {
                          p->w_signed};
         source.w = (const int8_t *)role_in(k, p->roles->w) + wb * matrix;
         source.flip = p->w_signed ? 0 : 0x80;
-        qs_i8_weights_fill(t, &conv.w, &source, p->shape.group_stride, &zp, NULL, memory, &weights);
+        qs_i8_weights_fill(&conv.w, &source, p->shape.group_stride, &zp, NULL, memory, &weights);
         memory += p->weights_bytes;
     }
     read_rules(k, batch, memory, &rules);
     memory += p->row_bytes;
-    qs_i8_epilogue_fill(t, &conv.w, &weights, &rules, memory, &e);
+    qs_i8_epilogue_fill(&conv.w, &weights, &rules, memory, &e);
     memory += p->epilogue_bytes;
     conv.b = weights.b;
     conv.w_zp = weights.row_zp;
@@ -462,7 +459,7 @@ QS_COLD static int make_layout(qs_lower *l, qs_infer *x, qs_i8_plan *p) {
     const bool any = (zp && !zp->data) || qs_i8_any_zero_point(&list, p->w_signed ? 0 : 0x80);
     const bool same = (!zp || zp->data) && p->w_zps <= 1 && !p->rows;
     p->conv.w.zero_points = !any ? QS_ZP_NONE : same ? QS_ZP_SAME : QS_ZP_COLUMN;
-    if (!qs_conv_i8_weights_layout(p->conv.t, &p->conv.w) ||
+    if (!qs_conv_i8_weights_layout(l->ctx->kernels->i8, &p->conv.w) ||
         !qs_i8_weights_bytes(&p->conv.w, &p->weights_bytes))
         return qs_infer_fail(x, QSIM_E_LIMIT, "the weights are too large");
     return QSIM_OK;
@@ -526,7 +523,6 @@ QS_COLD int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
     l->step->kernel = "int8";
     if (qs_value_elements(qs_lower_out(l, 0)) == 0)
         return QSIM_OK;
-    p->conv.t = l->ctx->kernels->i8;
     p->packed = l->packed;
     p->input_count = l->node->input_count;
     p->int32_out = p->roles->y_scale < 0;

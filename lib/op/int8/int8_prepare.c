@@ -54,9 +54,9 @@ bool qs_i8_weights_bytes(const qs_conv_i8_weights *w, size_t *bytes) {
     return true;
 }
 
-void qs_i8_weights_fill(const qk_i8 *t, const qs_conv_i8_weights *w, const qk_source_i8 *s,
-                        int64_t group_stride, const qs_i8_list *w_zp, const qs_i8_totals *totals,
-                        void *memory, qs_i8_weights *out) {
+void qs_i8_weights_fill(const qs_conv_i8_weights *w, const qk_source_i8 *s, int64_t group_stride,
+                        const qs_i8_list *w_zp, const qs_i8_totals *totals, void *memory,
+                        qs_i8_weights *out) {
     const int64_t terms = (int64_t)w->kh * w->kw * w->c;
     size_t columns = columns_of(w);
     uint8_t *at = (uint8_t *)memory + qs_align(w->bytes, 64);
@@ -66,7 +66,7 @@ void qs_i8_weights_fill(const qk_i8 *t, const qs_conv_i8_weights *w, const qk_so
          i < columns && (w->zero_points == QS_ZP_COLUMN || w->zero_points == QS_ZP_SPLIT); i++)
         zero_points[i] = qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
     source.zp = w->zero_points == QS_ZP_SPLIT ? zero_points : NULL;
-    qs_conv_i8_weights_pack(t, w, &source, group_stride, memory, totals ? NULL : colsum);
+    qs_conv_i8_weights_pack(w, &source, group_stride, memory, totals ? NULL : colsum);
     for (size_t i = 0; i < columns && totals; i++) {
         const int64_t zp =
             w->zero_points == QS_ZP_SPLIT ? 0 : qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
@@ -97,17 +97,17 @@ bool qs_i8_columns_bytes(const qs_conv_i8_weights *w, size_t *bytes) {
     return true;
 }
 
-void qs_i8_columns_fill(const qk_i8 *t, const qs_conv_i8_weights *w, const int32_t *colsum,
-                        const float *w_scale, const float *add, void *memory, qs_i8_columns *out) {
+void qs_i8_columns_fill(const qs_conv_i8_weights *w, const int32_t *colsum, const float *w_scale,
+                        const float *add, void *memory, qs_i8_columns *out) {
     const size_t columns = columns_of(w), positions = (size_t)w->positions;
     uint8_t *at = memory;
     int32_t *sums = cut(&at, positions);
     float *scales = cut(&at, positions), *adds = cut(&at, positions), *zeros = cut(&at, columns);
     for (size_t i = 0; i < columns && !add; i++)
         zeros[i] = -0.0f; /* changes no sum */
-    qs_conv_i8_weights_spread(t, w, colsum, sums);
-    qs_conv_i8_weights_spread(t, w, w_scale, scales);
-    qs_conv_i8_weights_spread(t, w, add ? add : zeros, adds);
+    qs_conv_i8_weights_spread(w, colsum, sums);
+    qs_conv_i8_weights_spread(w, w_scale, scales);
+    qs_conv_i8_weights_spread(w, add ? add : zeros, adds);
     *out = (qs_i8_columns){sums, scales, adds};
 }
 
@@ -131,7 +131,7 @@ static qk_out_i8 floats_of(const qs_conv_i8_weights *w, const qs_i8_rules *r, ui
                        .high = r->high};
 }
 
-void qs_i8_epilogue_fill(const qk_i8 *t, const qs_conv_i8_weights *w, const qs_i8_weights *packed,
+void qs_i8_epilogue_fill(const qs_conv_i8_weights *w, const qs_i8_weights *packed,
                          const qs_i8_rules *r, void *memory, qs_i8_epilogue *out) {
     size_t columns = columns_of(w), positions = (size_t)w->positions;
     uint8_t *at = memory;
@@ -151,9 +151,9 @@ void qs_i8_epilogue_fill(const qk_i8 *t, const qs_conv_i8_weights *w, const qs_i
             mult[i] = r->row_scale ? (r->w_scales == 1 ? r->w_scale[0] : r->w_scale[i])
                                    : multiplier_of(r, (int64_t)i);
     }
-    qs_conv_i8_weights_spread(t, w, bias, bias_at);
+    qs_conv_i8_weights_spread(w, bias, bias_at);
     if (!r->int32_out)
-        qs_conv_i8_weights_spread(t, w, mult, mult_at);
+        qs_conv_i8_weights_spread(w, mult, mult_at);
     out->o = (qk_out_i8){.bias = (const int32_t *)bias_at,
                          .mult = r->int32_out ? NULL : mult_at,
                          .zp = r->y_zp,

@@ -57,9 +57,9 @@ bool qs_i8_weights_bytes(const qs_conv_i8_weights *w, size_t *bytes);
  * w_zp is in the terms of the stored weights: u8 weights are flipped into s8 together with it.
  * totals: where they are known, or NULL.
  */
-void qs_i8_weights_fill(const qk_i8 *t, const qs_conv_i8_weights *w, const qk_source_i8 *s,
-                        int64_t group_stride, const qs_i8_list *w_zp, const qs_i8_totals *totals,
-                        void *memory, qs_i8_weights *out);
+void qs_i8_weights_fill(const qs_conv_i8_weights *w, const qk_source_i8 *s, int64_t group_stride,
+                        const qs_i8_list *w_zp, const qs_i8_totals *totals, void *memory,
+                        qs_i8_weights *out);
 
 /* How sums become outputs, in natural order. */
 typedef struct qs_i8_rules {
@@ -91,8 +91,8 @@ typedef struct qs_i8_columns {
 bool qs_i8_columns_bytes(const qs_conv_i8_weights *w, size_t *bytes);
 
 /* From natural order; add may be NULL. */
-void qs_i8_columns_fill(const qk_i8 *t, const qs_conv_i8_weights *w, const int32_t *colsum,
-                        const float *w_scale, const float *add, void *memory, qs_i8_columns *out);
+void qs_i8_columns_fill(const qs_conv_i8_weights *w, const int32_t *colsum, const float *w_scale,
+                        const float *add, void *memory, qs_i8_columns *out);
 
 typedef struct qs_i8_epilogue {
     qk_out_i8 o;
@@ -105,7 +105,7 @@ bool qs_i8_epilogue_bytes(const qs_conv_i8_weights *w, size_t *bytes);
 /*
  * Fills o.clamp with true: the caller that has proven its bounds with qs_i8_prove clears it.
  */
-void qs_i8_epilogue_fill(const qk_i8 *t, const qs_conv_i8_weights *w, const qs_i8_weights *packed,
+void qs_i8_epilogue_fill(const qs_conv_i8_weights *w, const qs_i8_weights *packed,
                          const qs_i8_rules *r, void *memory, qs_i8_epilogue *out);
 
 /*
