@@ -51,6 +51,7 @@ int qs_infer_fail(const qs_infer *x, int code, const char *format, ...) QS_PRINT
 
 struct qs_pack;
 struct qs_lower;
+struct qs_expand;
 
 /*
  * Traits: what holds of every node of a row. One that hangs on a node's attributes, constants or
@@ -154,6 +155,8 @@ typedef struct qs_op {
     int (*pack)(struct qs_pack *p);
     /* Once a combination of input shapes: emits steps. NULL: a pass must have replaced it. */
     int (*lower)(struct qs_lower *l);
+    /* In place of steps: adds the nodes that a node stands for (expand.h). */
+    void (*expand)(struct qs_expand *e);
 } qs_op;
 
 /* Defines row `id` of the list in operators.c: QS_OP(sqrt, .name = "Sqrt", .min_in = 1, ...). */

@@ -30,6 +30,7 @@
     X(blackmanwindow) \
     X(cast) \
     X(cast_like) \
+    X(causalconv) \
     X(ceil) \
     X(celu) \
     X(center_crop_pad) \
@@ -90,6 +91,7 @@
     X(leakyrelu) \
     X(less) \
     X(less_or_equal) \
+    X(linearattention) \
     X(log) \
     X(log_softmax) \
     X(loop) \
@@ -104,6 +106,7 @@
     X(maxpool_1) \
     X(maxunpool) \
     X(mean) \
+    X(mean_variance) \
     X(melweightmatrix) \
     X(min) \
     X(mish) \
@@ -181,6 +184,7 @@
     X(stft) \
     X(sub) \
     X(sum) \
+    X(swiglu) \
     X(swish) \
     X(tan) \
     X(tanh) \

@@ -173,7 +173,7 @@ bool qs_infer_const(const qs_infer *x, int32_t index, qs_const *out) {
            (v->producer != QS_NONE && qs_constant_read(&x->graph->nodes[v->producer], out));
 }
 
-int qs_infer_scale(const qs_infer *x, int32_t index) {
+static int check_scale(const qs_infer *x, int32_t index, bool below) {
     qs_const c;
     int code = qs_infer_type(x, index, QS_T_FLOAT);
     if (code || !qs_infer_const(x, index, &c))
@@ -183,12 +183,20 @@ int qs_infer_scale(const qs_infer *x, int32_t index) {
     for (size_t i = 0; i < c.elements; i++) {
         float scale;
         memcpy(&scale, (const char *)c.data + i * sizeof(scale), sizeof(scale));
-        if (!(scale > 0.0f && scale < INFINITY))
-            return qs_infer_fail(x, QSIM_E_VALUE,
-                                 "element %zu of scale '%s' is %g, not finite and > 0", i,
-                                 qs_infer_in(x, index)->name, (double)scale);
+        if (!(scale > 0.0f && scale < INFINITY) && !(below && scale < 0.0f && scale > -INFINITY))
+            return qs_infer_fail(
+                x, QSIM_E_VALUE, "element %zu of scale '%s' is %g, not finite and %s", i,
+                qs_infer_in(x, index)->name, (double)scale, below ? "other than 0" : "> 0");
     }
     return QSIM_OK;
+}
+
+int qs_infer_scale(const qs_infer *x, int32_t index) {
+    return check_scale(x, index, false);
+}
+
+int qs_infer_any_scale(const qs_infer *x, int32_t index) {
+    return check_scale(x, index, true);
 }
 
 static void copy_ints(const qs_const *c, int64_t *out) {

@@ -18,7 +18,7 @@
      QS_T(QSIM_FLOAT8E5M2FNUZ))
 
 /* Newest opset of ai.onnx whose operators are known. */
-#define QS_OPSET_NEWEST 26
+#define QS_OPSET_NEWEST 28
 /* `since`, `until` of operators of domain "qsim". */
 #define QS_ANY_VERSION 0, INT16_MAX
 
@@ -79,6 +79,8 @@ bool qs_infer_const(const qs_infer *x, int32_t index, qs_const *out);
 
 /* A scale: float, and where it is constant, finite and above 0. */
 int qs_infer_scale(const qs_infer *x, int32_t index);
+/* The same, or below 0. */
+int qs_infer_any_scale(const qs_infer *x, int32_t index);
 
 /* As qs_infer_ints for a list attribute. */
 int qs_infer_attr_ints(const qs_infer *x, const char *name, int64_t *out, int32_t room,

@@ -55,6 +55,10 @@ int qs_pass_identities(qs_pass *p);
 #define QS_FOLD_QUANTIZE   1
 #define QS_FOLD_DEQUANTIZE 2
 int qs_pass_fold(qs_pass *p, int flags);
+/* Operators that stand for several become these (pass_expand.c). */
+int qs_pass_expand(qs_pass *p);
+/* What follows from known sizes alone is folded (pass_shapes.c). */
+int qs_pass_shapes(qs_pass *p);
 /* Floats in place of float16 and bfloat16 where something is computed (pass_half.c). */
 int qs_pass_half(qs_pass *p);
 bool qs_graph_has_half(const qs_graph *g);

@@ -76,6 +76,8 @@ static const stage pipeline[] = {
     {"prune", prune, {NEVER, ALWAYS, ALWAYS}},
     {"constants", qs_pass_constants, {ALWAYS, BASIC, ALWAYS}},
     {"half", qs_pass_half, {ALWAYS, NEVER, ALWAYS}},
+    {"expand", qs_pass_expand, {ALWAYS, NEVER, ALWAYS}},
+    {"shapes", qs_pass_shapes, {ALWAYS, NEVER, ALWAYS}},
     {"fold", fold, {NEVER, BASIC, NEVER}},
     {"fold_quantize", fold_quantize, {ALWAYS, NEVER, NEVER}},
     {"fold_all", fold_all, {NEVER, NEVER, ALWAYS}}, /* weights in 8 bits are floats again */

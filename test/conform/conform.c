@@ -87,8 +87,22 @@ static struct tolerance tolerance_of(const char *folder) {
     return t;
 }
 
+static double half_value(const qsim_tensor *t, size_t i) {
+    const uint16_t bits = ((const uint16_t *)t->data)[i];
+    const int wide = t->dtype == QSIM_BFLOAT16, fraction = wide ? 7 : 10;
+    const int most = wide ? 255 : 31, exponent = bits >> fraction & most;
+    const int rest = bits & ((1 << fraction) - 1), middle = most / 2;
+    const double sign = bits >> 15 ? -1 : 1;
+    if (exponent == most)
+        return rest ? (double)NAN : sign * (double)INFINITY;
+    return sign * ldexp(exponent ? rest + (1 << fraction) : rest,
+                        (exponent ? exponent : 1) - middle - fraction);
+}
+
 static double element(const qsim_tensor *t, size_t i) {
     switch (t->dtype) {
+    case QSIM_FLOAT16:
+    case QSIM_BFLOAT16: return half_value(t, i);
     case QSIM_FLOAT: return (double)((const float *)t->data)[i];
     case QSIM_DOUBLE: return ((const double *)t->data)[i];
     case QSIM_INT8: return ((const int8_t *)t->data)[i];
@@ -99,10 +113,14 @@ static double element(const qsim_tensor *t, size_t i) {
     }
 }
 
+static int is_real(int32_t dtype) {
+    return dtype == QSIM_FLOAT || dtype == QSIM_DOUBLE || dtype == QSIM_FLOAT16 ||
+           dtype == QSIM_BFLOAT16;
+}
+
 static int comparable(int32_t dtype) {
-    return dtype == QSIM_FLOAT || dtype == QSIM_DOUBLE || dtype == QSIM_INT8 ||
-           dtype == QSIM_UINT8 || dtype == QSIM_INT16 || dtype == QSIM_UINT16 ||
-           dtype == QSIM_INT32;
+    return is_real(dtype) || dtype == QSIM_INT8 || dtype == QSIM_UINT8 || dtype == QSIM_INT16 ||
+           dtype == QSIM_UINT16 || dtype == QSIM_INT32;
 }
 
 static int same(const qsim_tensor *a, const qsim_tensor *e, struct tolerance t) {
@@ -113,7 +131,7 @@ static int same(const qsim_tensor *a, const qsim_tensor *e, struct tolerance t) 
             return 0;
     if (!comparable(e->dtype)) /* 64-bit and packed integers, bool: exact */
         return e->bytes == 0 || memcmp(a->data, e->data, e->bytes) == 0;
-    int is_float = e->dtype == QSIM_FLOAT || e->dtype == QSIM_DOUBLE;
+    int is_float = is_real(e->dtype);
     size_t n = e->bytes / ((size_t)qsim_dtype_bits(e->dtype) / 8);
     for (size_t i = 0; i < n; i++) {
         double x = element(a, i), y = element(e, i);

@@ -132,5 +132,6 @@ QS_OP(softsign, .name = "Softsign", .min_in = 1, .traits = QS_ELEMENTWISE, .infe
       .lower = lower_softsign);
 QS_OP(swish, .name = "Swish", .since = 24, .min_in = 1, QS_ATTRS(alpha_attrs),
       .traits = QS_ELEMENTWISE, .infer = infer_real, .lower = lower_swish);
-QS_OP(thresholdedrelu, .name = "ThresholdedRelu", .since = 10, .min_in = 1, QS_ATTRS(alpha_attrs),
+/* Before version 10 an experiment of the same form. */
+QS_OP(thresholdedrelu, .name = "ThresholdedRelu", .min_in = 1, QS_ATTRS(alpha_attrs),
       .traits = QS_ELEMENTWISE, .infer = infer_real, .lower = lower_thresholdedrelu);

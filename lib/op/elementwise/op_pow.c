@@ -88,14 +88,30 @@ QS_OP(pow, .name = "Pow", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE, .in
 /* ---- PRelu ---- */
 
 QS_PAIR(, prelu_f32, float, float, float, a < 0 ? a * b : a)
+QS_PAIR(QS_COLD, prelu_f64, double, double, double, a < 0 ? a * b : a)
+
+/* Before version 7 a list of slopes is of channels, axis 1: as many axes of size 1 follow. */
+static qs_value slope_of(const qs_node *n, const qs_value *x, const qs_value *slope,
+                         qs_dim dims[QSIM_MAX_RANK]) {
+    qs_value v = *slope;
+    if (n->version >= 7 || v.rank != 1 || x->rank < 2 || v.dims[0].size == 1)
+        return v;
+    v.rank = x->rank - 1;
+    v.dims = dims;
+    for (int32_t i = 0; i < v.rank; i++)
+        dims[i] = i ? (qs_dim){1, NULL} : slope->dims[0];
+    return v;
+}
 
 /* The slope broadcasts in one direction only. */
 QS_COLD static int infer_prelu(qs_infer *x) {
-    int code = qs_infer_type(x, 0, QS_T_FLOAT);
+    qs_dim dims[QSIM_MAX_RANK];
+    int code = qs_infer_type(x, 0, QS_T_REAL);
     if (!code)
-        code = qs_infer_type(x, 1, QS_T_FLOAT);
+        code = qs_infer_same_type(x, 0, 1);
+    const qs_value slope = slope_of(x->node, x->in[0], x->in[1], dims);
     if (!code)
-        code = qs_infer_pair(x, QSIM_FLOAT);
+        code = qs_infer_pair_of(x, x->in[0]->dtype, &slope);
     if (!code && x->in[0]->rank >= 0 && x->out[0].rank > x->in[0]->rank)
         code = qs_infer_fail(x, QSIM_E_SHAPE, "the slope has more axes than the input");
     for (int32_t i = 0; !code && i < x->out[0].rank && x->in[0]->rank >= 0; i++)
@@ -106,11 +122,42 @@ QS_COLD static int infer_prelu(qs_infer *x) {
 }
 
 QS_COLD static int lower_prelu(qs_lower *l) {
-    return qs_lower_pair(l, prelu_f32, "prelu");
+    const qs_value *x = qs_lower_in(l, 0);
+    qs_dim dims[QSIM_MAX_RANK];
+    const qs_value slope = slope_of(l->node, x, qs_lower_in(l, 1), dims);
+    return qs_lower_pair_of(l, x->dtype == QSIM_DOUBLE ? prelu_f64 : prelu_f32, "prelu", &slope);
 }
 
-QS_OP(prelu, .name = "PRelu", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE,
-      .infer = infer_prelu, .lower = lower_prelu);
+/* To version 7: the axes of size 1 after the channels become an Unsqueeze. */
+QS_COLD static int upgrade_prelu(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    const qs_node *n = &g->nodes[node];
+    const qs_value *x = &g->values[n->inputs[0]], *slope = &g->values[n->inputs[1]];
+    qs_dim dims[QSIM_MAX_RANK];
+    int64_t axes[QSIM_MAX_RANK];
+    if (n->version >= 7 || to < 7)
+        return QSIM_OK;
+    if (x->rank < 0 || slope->rank < 0)
+        return qs_fail(error, QSIM_E_UNSUPPORTED, "PRelu '%s': its rank is not known", n->name);
+    const int64_t count = slope_of(n, x, slope, dims).rank - slope->rank;
+    if (!count)
+        return QSIM_OK;
+    for (int64_t i = 0; i < count; i++)
+        axes[i] = i + 1;
+    const char *name = to < 13 ? NULL : qs_graph_fresh_name(g, "axes");
+    const qs_id list =
+        name ? qs_graph_add_const(g, name, QSIM_INT64, 1, &count, axes, true) : QS_NONE;
+    const qs_id out = qs_upgrade_add(g, "Unsqueeze", "slope", g->nodes[node].inputs[1], list);
+    if (out < 0 || (to < 13 && qs_node_set_ints(g, g->values[out].producer, "axes", axes,
+                                                (int32_t)count) != QSIM_OK))
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    qs_node_set_input(g, node, 1, out);
+    return QSIM_OK;
+}
+
+static const qs_attr_rule prelu_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+
+QS_OP(prelu, .name = "PRelu", .min_in = 2, QS_ATTRS(prelu_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_prelu, .upgrade = upgrade_prelu, .lower = lower_prelu);
 
 /* ---- Mod ---- */
 

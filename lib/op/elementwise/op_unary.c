@@ -3,7 +3,7 @@
 #include "op/rules.h"
 
 #include "base/ctx.h"
-#include "kernel/elementary.h"
+#include "kernel/elementary64.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
 #include "quant/requantize.h"
@@ -193,7 +193,9 @@ static const unary_fn round_fns[16] = {REAL_ROWS(round)};
 LOWER(round, round_fns[DTYPE], 0, 0)
 
 UNARY(QS_COLD, softplus, f32, float, double, softplus((double)x))
-LOWER(softplus, softplus_f32, 0, 0)
+UNARY(QS_COLD, softplus, f64, double, double, softplus(x))
+static const unary_fn softplus_fns[16] = {REAL_ROWS(softplus)};
+LOWER(softplus, softplus_fns[DTYPE], 0, 0)
 
 UNARY(, not, b8, uint8_t, uint8_t, !x)
 LOWER(not, not_b8, 0, 0)
@@ -203,42 +205,65 @@ static float clamp01(float v) {
     return qs_minf(1.0f, qs_maxf(0.0f, v));
 }
 
+static double clamp01_f64(double v) {
+    return v < 0 ? 0 : v > 1 ? 1 : v;
+}
+
 UNARY(, leakyrelu, f32, float, float, x < 0.0f ? x * param[0] : x)
+UNARY(QS_COLD, leakyrelu, f64, double, double, x < 0 ? x * (double)param[0] : x)
+static const unary_fn leakyrelu_fns[16] = {REAL_ROWS(leakyrelu)};
 UNARY(, hardsigmoid, f32, float, float, clamp01(param[0] * x + param[1]))
-/* From the kernel table: float only. */
-#define KERNEL(name)                                                                               \
+UNARY(QS_COLD, hardsigmoid, f64, double, double,
+      clamp01_f64((double)param[0] * x + (double)param[1]))
+static const unary_fn hardsigmoid_fns[16] = {REAL_ROWS(hardsigmoid)};
+
+/* 2 / sqrt(pi) e^(-x^2) times the sum of 2^n x^(2n + 1) / (1 3 5 ... (2n + 1)): no term is
+ * negative. From 6 on it is 1. */
+QS_COLD static double erf_f64_of(double x) {
+    const double a = fabs(x);
+    double term = a, sum = a;
+    if (!(a < 6))
+        return x != x ? x : x < 0 ? -1 : 1;
+    for (int n = 1; term > sum * 1e-17; n++) {
+        term *= 2 * a * a / (2 * n + 1);
+        sum += term;
+    }
+    sum *= 1.1283791670955126 * qk_exp64(-a * a);
+    return x < 0 ? -sum : a == 0 ? x : sum;
+}
+
+/* Floats from the kernel table, doubles by the expression. */
+#define KERNEL(name, expression)                                                                   \
+    UNARY(QS_COLD, name, f64, double, double, expression)                                          \
     static int lower_##name(qs_lower *l) {                                                         \
-        int code = lower_unary(l, NULL, 0, 0);                                                     \
-        if (!code)                                                                                 \
+        int code = lower_unary(l, name##_f64, 0, 0);                                               \
+        if (!code && DTYPE == QSIM_FLOAT)                                                          \
             ((unary_params *)(uintptr_t)l->step->params)->kernel = l->ctx->kernels->ew->name;      \
         return code;                                                                               \
     }
-KERNEL(exp)
-KERNEL(tanh)
-KERNEL(sigmoid)
-KERNEL(silu)
-KERNEL(hardswish)
-KERNEL(erf)
-KERNEL(gelu_tanh)
+KERNEL(exp, qk_exp64(x))
+KERNEL(tanh, qk_tanh64(x))
+KERNEL(sigmoid, 1 / (1 + qk_exp64(-x)))
+KERNEL(silu, x / (1 + qk_exp64(-x)))
+KERNEL(hardswish, x *clamp01_f64(x / 6 + 0.5))
+KERNEL(erf, erf_f64_of(x))
+KERNEL(gelu, 0.5 * x * (1 + erf_f64_of(x * 0.70710678118654752440)))
+KERNEL(gelu_tanh, 0.5 * x * (1 + qk_tanh64(0.79788456080286535588 * (x + 0.044715 * x * x * x))))
 
-QS_COLD static int lower_gelu(qs_lower *l) {
-    if (qs_node_string_is(l->node, "approximate", "tanh", false))
-        return lower_gelu_tanh(l);
-    int code = lower_unary(l, NULL, 0, 0);
-    if (!code)
-        ((unary_params *)(uintptr_t)l->step->params)->kernel = l->ctx->kernels->ew->gelu;
-    return code;
+QS_COLD static int lower_either_gelu(qs_lower *l) {
+    return qs_node_string_is(l->node, "approximate", "tanh", false) ? lower_gelu_tanh(l)
+                                                                    : lower_gelu(l);
 }
 
 QS_COLD static int infer_gelu(qs_infer *x) {
     if (!qs_node_string_is(x->node, "approximate", "tanh", false) &&
         !qs_node_string_is(x->node, "approximate", "none", true))
         return qs_infer_fail(x, QSIM_E_VALUE, "approximate is neither none nor tanh");
-    return infer_unary(x, QS_T_FLOAT);
+    return infer_unary(x, QS_T_REAL);
 }
 
-LOWER(leakyrelu, leakyrelu_f32, 0.01f, 0)
-LOWER(hardsigmoid, hardsigmoid_f32, 0.2f, 0.5f)
+LOWER(leakyrelu, leakyrelu_fns[DTYPE], 0.01f, 0)
+LOWER(hardsigmoid, hardsigmoid_fns[DTYPE], 0.2f, 0.5f)
 
 static const qs_attr_rule plain_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5}};
 static const qs_attr_rule alpha_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
@@ -254,11 +279,11 @@ QS_OP(abs, .name = "Abs", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEME
 QS_OP(ceil, .name = "Ceil", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .infer = infer_real, .lower = lower_ceil);
 QS_OP(erf, .name = "Erf", .since = 9, .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_f32, .lower = lower_erf);
+      .infer = infer_real, .lower = lower_erf);
 QS_OP(floor, .name = "Floor", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .infer = infer_real, .lower = lower_floor);
 QS_OP(gelu, .name = "Gelu", .since = 20, .min_in = 1, QS_ATTRS(gelu_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_gelu, .lower = lower_gelu);
+      .traits = QS_ELEMENTWISE, .infer = infer_gelu, .lower = lower_either_gelu);
 QS_OP(log, .name = "Log", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .infer = infer_real, .lower = lower_log);
 QS_OP(not, .name = "Not", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
@@ -270,27 +295,27 @@ QS_OP(round, .name = "Round", .since = 11, .min_in = 1, QS_ATTRS(plain_attrs),
 QS_OP(sign, .name = "Sign", .since = 9, .min_in = 1, QS_ATTRS(plain_attrs),
       .traits = QS_ELEMENTWISE, .infer = infer_signed, .lower = lower_sign);
 QS_OP(softplus, .name = "Softplus", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_f32, .lower = lower_softplus);
+      .infer = infer_real, .lower = lower_softplus);
 QS_OP(exp, .name = "Exp", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_f32, .lower = lower_exp);
+      .infer = infer_real, .lower = lower_exp);
 QS_OP(hardsigmoid, .name = "HardSigmoid", .min_in = 1, QS_ATTRS(alpha_beta_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_f32, .lower = lower_hardsigmoid);
+      .traits = QS_ELEMENTWISE, .infer = infer_real, .lower = lower_hardsigmoid);
 QS_OP(leakyrelu, .name = "LeakyRelu", .min_in = 1, QS_ATTRS(alpha_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_f32, .lower = lower_leakyrelu);
+      .infer = infer_real, .lower = lower_leakyrelu);
 QS_OP(neg, .name = "Neg", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .infer = infer_signed, .lower = lower_neg);
 QS_OP(relu, .name = "Relu", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .infer = infer_signed, .lower = lower_relu);
 QS_OP(sigmoid, .name = "Sigmoid", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_f32, .lower = lower_sigmoid);
+      .infer = infer_real, .lower = lower_sigmoid);
 QS_OP(sqrt, .name = "Sqrt", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .infer = infer_real, .lower = lower_sqrt);
 QS_OP(tanh, .name = "Tanh", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_f32, .lower = lower_tanh);
+      .infer = infer_real, .lower = lower_tanh);
 
 /* x * Sigmoid(x), made by a pass. */
 QS_OP(qsim_silu, .domain = "qsim", .name = "Silu", .min_in = 1, .traits = QS_ELEMENTWISE,
       .infer = infer_f32, .lower = lower_silu);
 
 QS_OP(hardswish, .name = "HardSwish", .since = 14, .min_in = 1, .traits = QS_ELEMENTWISE,
-      .infer = infer_f32, .lower = lower_hardswish);
+      .infer = infer_real, .lower = lower_hardswish);

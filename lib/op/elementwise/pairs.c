@@ -13,11 +13,15 @@ typedef struct pair_job {
     char *y;
 } pair_job;
 
-int qs_infer_pair(qs_infer *x, int32_t dtype) {
+int qs_infer_pair_of(qs_infer *x, int32_t dtype, const qs_value *b) {
     int32_t rank;
     qs_dim dims[QSIM_MAX_RANK];
-    int code = qs_infer_broadcast(x, x->in[0], x->in[1], &rank, dims);
+    int code = qs_infer_broadcast(x, x->in[0], b, &rank, dims);
     return code ? code : qs_infer_out(x, 0, dtype, rank, dims);
+}
+
+int qs_infer_pair(qs_infer *x, int32_t dtype) {
+    return qs_infer_pair_of(x, dtype, x->in[1]);
 }
 
 static void pair_rows(const void *arg, size_t begin, size_t end) {
@@ -39,7 +43,11 @@ static void run_pair(const qs_step *s, const qs_frame *f) {
 }
 
 int qs_lower_pair(qs_lower *l, qs_pair_fn fn, const char *kernel) {
-    const qs_value *a = qs_lower_in(l, 0), *b = qs_lower_in(l, 1), *y = qs_lower_out(l, 0);
+    return qs_lower_pair_of(l, fn, kernel, qs_lower_in(l, 1));
+}
+
+int qs_lower_pair_of(qs_lower *l, qs_pair_fn fn, const char *kernel, const qs_value *b) {
+    const qs_value *a = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     pair_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;

@@ -128,8 +128,10 @@ QS_COLD static int quantized_type(const qs_infer *x, int32_t *dtype) {
 
 QS_COLD static int check_common(const qs_infer *x, uint32_t types) {
     int code = qs_infer_type(x, 0, types);
+    /* Weights of few bits: block quantizers give the greatest magnitude the code of -8. */
+    const bool few = x->in[0]->dtype && qsim_dtype_bits(x->in[0]->dtype) <= 4;
     if (!code)
-        code = qs_infer_scale(x, 1);
+        code = few ? qs_infer_any_scale(x, 1) : qs_infer_scale(x, 1);
     if (!code)
         code = check_zero_point(x);
     if (code || x->in[0]->rank < 0 || x->in[1]->rank < 0)

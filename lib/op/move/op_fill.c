@@ -116,7 +116,8 @@ static int infer_range(qs_infer *x) {
         code = qs_infer_same_type(x, 0, i);
     for (int32_t i = 0; i < 3 && !code; i++) {
         const qs_value *v = qs_infer_in(x, i);
-        if (v->rank > 0 && qs_dims_product(v->dims, 0, v->rank) != 1)
+        const int64_t n = v->rank > 0 ? qs_dims_product(v->dims, 0, v->rank) : 1;
+        if (n >= 0 && n != 1)
             code = qs_infer_fail(x, QSIM_E_SHAPE, "input %d is not a scalar", (int)i);
         known = known && qs_infer_const(x, i, &c[i]) && c[i].elements == 1;
     }
@@ -163,5 +164,8 @@ static int lower_range(qs_lower *l) {
     return QSIM_OK;
 }
 
-QS_OP(range, .name = "Range", .since = 11, .min_in = 3, .traits = QS_PLAIN,
+/* Floats are what numbers in half precision are computed in anyway. */
+static const qs_attr_rule range_attrs[] = {{"stash_type", QS_ATTR_INT, 27, 0}};
+
+QS_OP(range, .name = "Range", .since = 11, .min_in = 3, QS_ATTRS(range_attrs), .traits = QS_PLAIN,
       .shape_inputs = 1 << 0 | 1 << 1 | 1 << 2, .infer = infer_range, .lower = lower_range);

@@ -23,12 +23,16 @@ QS_COLD static int softmax_axis(const qs_infer *x, int32_t *axis) {
     return qs_infer_axis(x, given, rank, axis);
 }
 
-QS_COLD static int infer_softmax(qs_infer *x) {
+QS_COLD static int infer_softmax_of(qs_infer *x, uint32_t types) {
     int32_t axis;
-    int code = qs_infer_type(x, 0, QS_T_FLOAT);
+    int code = qs_infer_type(x, 0, types);
     if (!code && x->in[0]->rank >= 0)
         code = softmax_axis(x, &axis);
     return code ? code : qs_infer_like(x, 0, 0);
+}
+
+QS_COLD static int infer_softmax(qs_infer *x) {
+    return infer_softmax_of(x, QS_T_REAL);
 }
 
 typedef struct softmax_job {
@@ -179,6 +183,29 @@ static void run_log_softmax(const qs_step *s, const qs_frame *f) {
                   &job);
 }
 
+/* Doubles, sums in order. */
+QS_COLD static void softmax_f64(const qs_softmax_shape *p, const double *x, double *y, bool logs) {
+    for (size_t r = 0; p->count && r < p->outer * p->inner; r++) {
+        const size_t at = r / p->inner * p->count * p->inner + r % p->inner;
+        const size_t end = at + p->count * p->inner;
+        double top = x[at], sum = 0;
+        for (size_t i = at; i < end; i += p->inner)
+            top = x[i] > top ? x[i] : top;
+        for (size_t i = at; i < end; i += p->inner)
+            sum += qk_exp64(x[i] - top);
+        for (size_t i = at; i < end; i += p->inner)
+            y[i] = logs ? x[i] - top - qk_log64(sum) : qk_exp64(x[i] - top) / sum;
+    }
+}
+
+QS_COLD static void run_softmax_f64(const qs_step *s, const qs_frame *f) {
+    softmax_f64(s->params, qs_step_in(s, f, 0), qs_step_out(s, f, 0), false);
+}
+
+QS_COLD static void run_log_softmax_f64(const qs_step *s, const qs_frame *f) {
+    softmax_f64(s->params, qs_step_in(s, f, 0), qs_step_out(s, f, 0), true);
+}
+
 QS_COLD static int lower_softmax(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0);
     int32_t axis;
@@ -191,14 +218,14 @@ QS_COLD static int lower_softmax(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     *p = qs_softmax_split(x, axis, l->node->version < 13 ? x->rank - 1 : axis);
-    l->step->run = run_softmax;
+    l->step->run = x->dtype == QSIM_DOUBLE ? run_softmax_f64 : run_softmax;
     l->step->kernel = "softmax";
     return QSIM_OK;
 }
 
 QS_COLD static int lower_log_softmax(qs_lower *l) {
     const int code = lower_softmax(l);
-    l->step->run = run_log_softmax;
+    l->step->run = qs_lower_in(l, 0)->dtype == QSIM_DOUBLE ? run_log_softmax_f64 : run_log_softmax;
     return code;
 }
 
@@ -273,6 +300,10 @@ static void run_hardmax(const qs_step *s, const qs_frame *f) {
     }
 }
 
+QS_COLD static int infer_hardmax(qs_infer *x) {
+    return infer_softmax_of(x, QS_T_FLOAT);
+}
+
 QS_COLD static int lower_hardmax(qs_lower *l) {
     const int code = lower_softmax(l);
     l->step->run = run_hardmax;
@@ -281,5 +312,5 @@ QS_COLD static int lower_hardmax(qs_lower *l) {
 }
 
 QS_OP(hardmax, .name = "Hardmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_PLAIN,
-      .also = qs_also_axis, .axis = -1, .infer = infer_softmax, .upgrade = upgrade_softmax,
+      .also = qs_also_axis, .axis = -1, .infer = infer_hardmax, .upgrade = upgrade_softmax,
       .lower = lower_hardmax);

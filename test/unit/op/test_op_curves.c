@@ -54,6 +54,79 @@ static void special(const char *op_type, int32_t version, float x, float expecte
     case_free(c);
 }
 
+/* Doubles only: floats of these are the kernels'. */
+static void doubles(const char *op_type, int32_t version, double (*expected)(double)) {
+    double d[N];
+    int wrong = 0;
+    for (int i = 0; i < N; i++)
+        d[i] = i == 0 ? 0.0 : -12 + 24.0 * i / (N - 1);
+    op_case *c = unary(op_type, version, QSIM_DOUBLE, N, d);
+    CHECK_INT(case_run(c), 0);
+    const double *z = case_data(c, 0);
+    for (int i = 0; i < N; i++)
+        wrong += !(fabs(z[i] - expected(d[i])) <= fabs(expected(d[i])) * 1e-13 + 5e-15);
+    case_free(c);
+    if (wrong)
+        CHECK_FAIL(op_type);
+    test_checks++;
+}
+
+static double sigmoid_of(double x) {
+    return 1 / (1 + exp(-x));
+}
+static double softplus_of(double x) {
+    return log1p(exp(x));
+}
+static double leaky_of(double x) {
+    return x < 0 ? x * (double)0.01f : x;
+}
+static double hardsigmoid_of(double x) {
+    return fmin(1, fmax(0, (double)0.2f * x + 0.5));
+}
+static double hardswish_of(double x) {
+    return x * fmin(1, fmax(0, x / 6 + 0.5));
+}
+static double gelu_of(double x) {
+    return x / 2 * (1 + erf(x / sqrt(2)));
+}
+
+static void test_doubles(void) {
+    doubles("Exp", 13, exp);
+    doubles("Tanh", 13, tanh);
+    doubles("Erf", 13, erf);
+    doubles("Sigmoid", 13, sigmoid_of);
+    doubles("Softplus", 1, softplus_of);
+    doubles("LeakyRelu", 16, leaky_of);
+    doubles("HardSigmoid", 6, hardsigmoid_of);
+    doubles("HardSwish", 14, hardswish_of);
+    doubles("Gelu", 20, gelu_of);
+}
+
+/* Before version 7 a list of slopes is of channels; upgraded, an Unsqueeze says so. */
+static void test_old_slopes(void) {
+    static const float x[12] = {-1, 2, -3, -4, 5, -6, -7, 8, -9, -10, 11, -12};
+    static const float slopes[2] = {2, 0.5f};
+    for (int upgraded = 0; upgraded < 2; upgraded++) {
+        op_case *c = case_new("", "PRelu", 6);
+        case_input(c, QSIM_FLOAT, SHAPE(1, 2, 2, 3), x);
+        case_input(c, QSIM_FLOAT, SHAPE(2), slopes);
+        case_node(c, 1);
+        if (upgraded) {
+            CHECK_INT(case_infer(c), 0);
+            CHECK_INT(qs_op_upgrade_graph(c->g, 13, "m", &c->error), 0);
+            CHECK_INT(qs_op_infer_graph(c->g, "m", &c->error), 0);
+            CHECK_INT(c->g->values[c->g->nodes[c->node].inputs[1]].rank, 3);
+            CHECK_STR(case_shape(c, 0), "float[1,2,2,3]");
+        } else {
+            CHECK_INT(case_run(c), 0);
+            for (int i = 0; i < 12; i++)
+                CHECK_NEAR(((const float *)case_data(c, 0))[i],
+                           x[i] < 0 ? x[i] * slopes[i / 6] : x[i], 0);
+        }
+        case_free(c);
+    }
+}
+
 static void test_trig(void) {
     curve("Sin", 7, sin, -40, 40);
     curve("Sin", 7, sin, 1e30, 3e38); /* far beyond what a float tells apart */
@@ -232,6 +305,8 @@ static void test_matrices(void) {
 }
 
 int main(void) {
+    test_doubles();
+    test_old_slopes();
     test_matrices();
     test_trig();
     test_activations();

@@ -186,7 +186,24 @@ static void test_log_softmax(void) {
     case_free(c);
 }
 
+/* Doubles: to more digits than a float has. */
+static void test_softmax_doubles(void) {
+    static const double x[3] = {1, 2, 4};
+    const double sum = exp(-3) + exp(-2) + 1;
+    for (int logs = 0; logs < 2; logs++) {
+        op_case *c = case_new("", logs ? "LogSoftmax" : "Softmax", 13);
+        case_input(c, QSIM_DOUBLE, SHAPE(3), x);
+        case_node(c, 1);
+        CHECK_INT(case_run(c), 0);
+        for (int i = 0; i < 3; i++)
+            CHECK_NEAR(((const double *)case_data(c, 0))[i],
+                       logs ? x[i] - 4 - log(sum) : exp(x[i] - 4) / sum, 1e-14);
+        case_free(c);
+    }
+}
+
 int main(void) {
+    test_softmax_doubles();
     for (size_t i = 0; i < 24; i++)
         data[i] = (double)(i * 7 % 11) / 2 - 2.25;
     test_groups();

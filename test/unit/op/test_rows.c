@@ -44,8 +44,8 @@ static void check_steps(const qs_op *op) {
     bool known;
     for (int i = 0; i < op->attr_count; i++)
         if (op->attrs[i].type == QS_ATTR_GRAPH)
-            return; /* a run executes its subgraphs */
-    if (op->lower)
+            return;              /* a run executes its subgraphs */
+    if (op->lower || op->expand) /* steps, or nodes that have them */
         return;
     const qs_op *made = qs_op_find("qsim", op->name, 1, &known);
     if (!(op->traits & QS_NEEDS_LAST) || !made || !made->lower)

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "op/expand.h"
+
+#define PLAIN_VERSION 13 /* whose forms are made where the graph's own opset is older */
+
+static qs_id failed(qs_expand *e, int code) {
+    if (!e->code)
+        e->code = qs_fail(e->error, code, "%s: out of memory", e->model);
+    return QS_NONE;
+}
+
+qs_id qs_expand_in(const qs_expand *e, int32_t index) {
+    return qs_node_input(&e->graph->nodes[e->node_id], index);
+}
+
+const qs_value *qs_expand_value(const qs_expand *e, int32_t index) {
+    const qs_id id = qs_expand_in(e, index);
+    return id == QS_NONE ? NULL : &e->graph->values[id];
+}
+
+static qs_id add_node(qs_expand *e, const char *domain, const char *op_type, const qs_id *in,
+                      int32_t count, int32_t outputs) {
+    qs_graph *g = e->graph;
+    qs_id out[16];
+    for (int32_t i = 0; i < outputs && !e->code; i++) {
+        out[i] = qs_graph_add_value(g, NULL);
+        if (out[i] < 0)
+            return failed(e, out[i]);
+    }
+    if (e->code)
+        return QS_NONE;
+    const char *name = g->nodes[e->node_id].name;
+    const qs_id id = qs_graph_add_node(g, domain, op_type, name, in, count, out, outputs);
+    if (id < 0)
+        return failed(e, id);
+    if (!*domain && !e->standard)
+        g->nodes[id].version = QS_OPSET_NEWEST;
+    else if (!*domain && g->nodes[id].version < PLAIN_VERSION)
+        g->nodes[id].version = PLAIN_VERSION;
+    const int code = qs_op_resolve(g, id, e->model, e->error);
+    if (code && !e->code)
+        e->code = code;
+    return out[0];
+}
+
+qs_id qs_expand_many(qs_expand *e, const char *op_type, const qs_id *in, int32_t count,
+                     int32_t outputs) {
+    return add_node(e, "", op_type, in, count, outputs);
+}
+
+qs_id qs_expand_ms(qs_expand *e, const char *op_type, const qs_id *in, int32_t count) {
+    return add_node(e, "com.microsoft", op_type, in, count, 1);
+}
+
+qs_id qs_expand_add(qs_expand *e, const char *op_type, qs_id a, qs_id b, qs_id c) {
+    const qs_id in[3] = {a, b, c};
+    return add_node(e, "", op_type, in, b == QS_NONE ? 1 : c == QS_NONE ? 2 : 3, 1);
+}
+
+static void set(qs_expand *e, int code) {
+    if (code)
+        failed(e, code);
+}
+
+void qs_expand_int(qs_expand *e, qs_id made, const char *name, int64_t v) {
+    if (!e->code)
+        set(e, qs_node_set_int(e->graph, e->graph->values[made].producer, name, v));
+}
+
+void qs_expand_float(qs_expand *e, qs_id made, const char *name, float v) {
+    if (!e->code)
+        set(e, qs_node_set_float(e->graph, e->graph->values[made].producer, name, v));
+}
+
+void qs_expand_ints(qs_expand *e, qs_id made, const char *name, const int64_t *v, int32_t n) {
+    if (!e->code)
+        set(e, qs_node_set_ints(e->graph, e->graph->values[made].producer, name, v, n));
+}
+
+void qs_expand_copy(qs_expand *e, qs_id made, const char *name, const char *as) {
+    const qs_attr *a = qs_node_attr(&e->graph->nodes[e->node_id], name);
+    if (!a || e->code)
+        return;
+    qs_attr copy = *a;
+    copy.name = as;
+    copy.source = (qs_span){NULL, 0};
+    set(e, qs_node_set_attr(e->graph, e->graph->values[made].producer, &copy));
+}
+
+static qs_id constant(qs_expand *e, int32_t dtype, int32_t rank, const int64_t *dims,
+                      const void *data) {
+    const qs_id id =
+        e->code ? QS_NONE : qs_graph_add_const(e->graph, NULL, dtype, rank, dims, data, true);
+    return id < 0 ? failed(e, e->code ? e->code : id) : id;
+}
+
+qs_id qs_expand_number(qs_expand *e, int32_t dtype, double v) {
+    const float f = (float)v;
+    const int64_t l = (int64_t)v;
+    const int32_t i = (int32_t)l;
+    const uint8_t b = (uint8_t)l;
+    const void *data = dtype == QSIM_FLOAT    ? (const void *)&f
+                       : dtype == QSIM_DOUBLE ? (const void *)&v
+                       : dtype == QSIM_INT64  ? (const void *)&l
+                       : dtype == QSIM_INT32  ? (const void *)&i
+                                              : (const void *)&b;
+    return constant(e, dtype, 0, NULL, data);
+}
+
+qs_id qs_expand_list(qs_expand *e, const int64_t *v, int32_t n) {
+    const int64_t count = n;
+    return constant(e, QSIM_INT64, 1, &count, v);
+}
+
+qs_id qs_expand_reshape(qs_expand *e, qs_id x, const int64_t *shape, int32_t n) {
+    return qs_expand_add(e, "Reshape", x, qs_expand_list(e, shape, n), QS_NONE);
+}
+
+qs_id qs_expand_transpose(qs_expand *e, qs_id x, const int64_t *perm, int32_t n) {
+    const qs_id y = qs_expand_add(e, "Transpose", x, QS_NONE, QS_NONE);
+    qs_expand_ints(e, y, "perm", perm, n);
+    return y;
+}

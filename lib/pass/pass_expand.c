@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operators that are short for several others become these, and what they become in turn, before
+ * other passes look for patterns.
+ */
+#include "op/expand.h"
+#include "pass/pass.h"
+
+/* The node gives way to Identities of what its outputs become. */
+static int replace(qs_pass *p, qs_expand *e) {
+    qs_graph *g = p->graph;
+    const qs_node n = g->nodes[e->node_id];
+    qs_graph_remove_node(g, e->node_id);
+    for (int32_t i = 0; i < n.output_count; i++) {
+        if (n.outputs[i] == QS_NONE || e->out[i] == QS_NONE)
+            continue;
+        const qs_id id =
+            qs_pass_node(p, "", "Identity", n.name, 0, &e->out[i], 1, &n.outputs[i], 1);
+        if (id < 0)
+            return id;
+    }
+    return QSIM_OK;
+}
+
+static int expand(qs_pass *p, qs_id id, bool *changed) {
+    qs_expand e = {.graph = p->graph,
+                   .node_id = id,
+                   .node = &p->graph->nodes[id],
+                   .standard = p->standard,
+                   .model = p->model,
+                   .error = p->error};
+    for (size_t i = 0; i < QS_COUNT(e.out); i++)
+        e.out[i] = QS_NONE;
+    e.node->op->expand(&e);
+    if (e.code || e.out[0] == QS_NONE)
+        return e.code;
+    *changed = true;
+    return replace(p, &e);
+}
+
+int qs_pass_expand(qs_pass *p) {
+    bool changed = true;
+    while (changed) {
+        changed = false;
+        for (size_t k = 0; k < p->graph->order_count; k++) {
+            const qs_node *n = &p->graph->nodes[p->graph->order[k]];
+            const int code = n->removed || !n->op || !n->op->expand
+                                 ? QSIM_OK
+                                 : expand(p, p->graph->order[k], &changed);
+            if (code)
+                return code;
+        }
+        const int code = changed ? qs_pass_finish(p) : QSIM_OK;
+        if (code)
+            return code;
+    }
+    return QSIM_OK;
+}
