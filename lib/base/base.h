@@ -143,7 +143,7 @@ static inline size_t qs_align(size_t n, size_t power) {
 /*
  * Copies min(theirs, ours) of an options struct into `own`, which is `own_size` bytes and is zeroed
  * first. NULL options leave it zero. QSIM_E_VERSION if bytes that we do not know are set,
- * QSIM_E_ARGUMENT if struct_size is smaller than the field itself.
+ * QSIM_E_ARGUMENT if struct_size is smaller than the field itself, or larger than any struct.
  */
 int qs_options(void *own, size_t own_size, const void *options, qsim_error *error);
 #define QS_OPTIONS(own, options, error) qs_options(&(own), sizeof(own), options, error)
@@ -173,5 +173,18 @@ typedef struct qs_sha256 {
 void qs_sha256_init(qs_sha256 *h);
 void qs_sha256_add(qs_sha256 *h, const void *data, size_t size);
 void qs_sha256_hex(qs_sha256 *h, char hex[65]);
+
+/* ---- keyed hashes (siphash.c) ---- */
+
+/* Chosen at random when a context is made: nobody outside can tell which texts will collide. */
+typedef struct qs_secret {
+    uint64_t word[2];
+} qs_secret;
+
+void qs_secret_choose(qs_secret *secret);
+/* The context's; lives as long as it. */
+const qs_secret *qs_ctx_secret(const qsim_ctx *ctx);
+/* SipHash-1-3 (Aumasson, Bernstein: "SipHash: a fast short-input PRF"). */
+uint64_t qs_keyed_hash(const qs_secret *secret, const void *data, size_t size);
 
 #endif

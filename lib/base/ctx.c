@@ -55,6 +55,7 @@ int qs_ctx_init(const qsim_ctx_options *o, int32_t isa, const struct qk_table *k
     ctx->parallel_user = o->parallel_user;
     ctx->kernels = kernels;
     ctx->isa = isa;
+    qs_secret_choose(&ctx->secret);
     atomic_init(&ctx->holds, 1);
     ctx->threads = o->threads > 0 ? o->threads : qs_cpu_count();
 #ifdef QS_NO_THREADS
@@ -95,12 +96,16 @@ void qsim_ctx_free(qsim_ctx *ctx) {
     qs_ctx_drop(ctx);
 }
 
+const qs_secret *qs_ctx_secret(const qsim_ctx *ctx) {
+    return &ctx->secret;
+}
+
 int32_t qsim_ctx_isa(const qsim_ctx *ctx) {
-    return ctx->isa;
+    return ctx ? ctx->isa : QSIM_ISA_AUTO;
 }
 
 int32_t qsim_ctx_threads(const qsim_ctx *ctx) {
-    return ctx->threads;
+    return ctx ? ctx->threads : 0;
 }
 
 void qs_log(const qsim_ctx *ctx, int32_t level, const char *format, ...) {

@@ -21,6 +21,7 @@ struct qsim_ctx {
     atomic_int holds;               /* freed when the last object lets go */
     int32_t threads;                /* >= 1 */
     int32_t isa;                    /* QSIM_ISA_*, never AUTO */
+    qs_secret secret;
 };
 
 /*

@@ -248,10 +248,9 @@ static int create_nameless(qs_out *out) {
     return fd;
 }
 
-static int give_name(qs_out *out) {
+static int give(const qs_out *out, const char *name) {
     char room[32];
-    return linkat(AT_FDCWD, descriptor_path(out->fd, room), AT_FDCWD, out->temporary,
-                  AT_SYMLINK_FOLLOW);
+    return linkat(AT_FDCWD, descriptor_path(out->fd, room), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
 }
 #else
 static int create_nameless(qs_out *out) {
@@ -259,11 +258,31 @@ static int create_nameless(qs_out *out) {
     return -1;
 }
 
-static int give_name(qs_out *out) {
+static int give(const qs_out *out, const char *name) {
     (void)out;
+    (void)name;
     return -1;
 }
 #endif
+
+static int give_name(qs_out *out) {
+    return give(out, out->temporary);
+}
+
+/*
+ * A file without a name gets its own at once where nothing is there: a process that is killed
+ * leaves nothing behind. Only where it replaces another it is beside that for a moment.
+ */
+static int put_in_place(qs_out *out) {
+    if (out->nameless) {
+        if (give(out, out->path) == 0)
+            return 0;
+        if (errno != EEXIST || under_fresh_name(out, give_name))
+            return -1;
+        out->nameless = false;
+    }
+    return rename(out->temporary, out->path);
+}
 
 /* An old file's permissions stay. */
 static int open_new(qs_out *out, const struct stat *old) {
@@ -357,15 +376,9 @@ int qs_out_commit(qs_out *out, qsim_error *error) {
     int code = QSIM_OK;
     if (!out->code && fsync(out->fd) && errno != EINVAL && errno != EROFS)
         out->code = errno;
-    if (!out->code && out->nameless) {
-        if (under_fresh_name(out, give_name))
-            out->code = errno;
-        else
-            out->nameless = false;
-    }
-    if (close(out->fd) && !out->code)
+    if (!out->code && put_in_place(out))
         out->code = errno;
-    if (!out->code && rename(out->temporary, out->path))
+    if (close(out->fd) && !out->code)
         out->code = errno;
     if (out->code) {
         if (!out->nameless)

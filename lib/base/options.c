@@ -2,13 +2,19 @@
 /* Option and info structs that may be shorter or longer than ours. */
 #include "base/base.h"
 
+/*
+ * No struct of any version is that large: who left struct_size unset is told so, before bytes are
+ * read or cleared that are not his.
+ */
+#define LARGEST_STRUCT 1024
+
 int qs_options(void *own, size_t own_size, const void *options, qsim_error *error) {
     memset(own, 0, own_size);
     if (!options)
         return QSIM_OK;
     size_t theirs;
     memcpy(&theirs, options, sizeof(theirs));
-    if (theirs < sizeof(theirs))
+    if (theirs < sizeof(theirs) || theirs > LARGEST_STRUCT)
         return qs_fail(error, QSIM_E_ARGUMENT, "options: struct_size is %zu; set it to sizeof",
                        theirs);
     const unsigned char *bytes = options;
@@ -26,7 +32,7 @@ int qs_give(void *theirs, const void *ours, size_t our_size) {
     if (!theirs)
         return QSIM_E_ARGUMENT;
     memcpy(&size, theirs, sizeof(size));
-    if (size < sizeof(size))
+    if (size < sizeof(size) || size > LARGEST_STRUCT)
         return QSIM_E_ARGUMENT;
     size_t common = size < our_size ? size : our_size;
     memcpy((char *)theirs + sizeof(size), (const char *)ours + sizeof(size), common - sizeof(size));

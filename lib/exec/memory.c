@@ -16,7 +16,7 @@
 /* Pairs that are looked at for the sake of such turns. */
 #define TURN_PAIRS ((size_t)1 << 20)
 /* With more than this alive at once gaps are no longer looked for: the time stays linear. */
-#define SEARCH_MAX 2048
+#define SEARCH_MAX 512
 
 struct entry {
     qs_slot *slot;

@@ -217,57 +217,57 @@ static const struct views *views_of(const qsim_model *model) {
 }
 
 static int give_value(const qsim_model *model, qs_id id, qsim_value_info *info) {
-    const struct views *views = views_of(model);
+    const struct views *views = model ? views_of(model) : NULL;
     if (!views)
-        return QSIM_E_NOMEM;
+        return model ? QSIM_E_NOMEM : QSIM_E_ARGUMENT;
     if (!info || views->place[id] < 0)
         return QSIM_E_ARGUMENT;
     return qs_give(info, &views->values[views->place[id]], sizeof(*info));
 }
 
 int32_t qsim_model_input_count(const qsim_model *model) {
-    return (int32_t)model->graph->input_count;
+    return model ? (int32_t)model->graph->input_count : 0;
 }
 
 int32_t qsim_model_output_count(const qsim_model *model) {
-    return (int32_t)model->graph->output_count;
+    return model ? (int32_t)model->graph->output_count : 0;
 }
 
 int qsim_model_input(const qsim_model *model, int32_t index, qsim_value_info *info) {
-    if (index < 0 || (size_t)index >= model->graph->input_count)
+    if (!model || index < 0 || (size_t)index >= model->graph->input_count)
         return QSIM_E_ARGUMENT;
     return give_value(model, model->graph->inputs[index], info);
 }
 
 int qsim_model_output(const qsim_model *model, int32_t index, qsim_value_info *info) {
-    if (index < 0 || (size_t)index >= model->graph->output_count)
+    if (!model || index < 0 || (size_t)index >= model->graph->output_count)
         return QSIM_E_ARGUMENT;
     return give_value(model, model->graph->outputs[index], info);
 }
 
 int32_t qsim_model_value_count(const qsim_model *model) {
-    const struct views *views = views_of(model);
-    return views ? views->value_count : QSIM_E_NOMEM;
+    const struct views *views = model ? views_of(model) : NULL;
+    return views ? views->value_count : model ? QSIM_E_NOMEM : 0;
 }
 
 int qsim_model_value(const qsim_model *model, int32_t index, qsim_value_info *info) {
-    const struct views *views = views_of(model);
+    const struct views *views = model ? views_of(model) : NULL;
     if (!views)
-        return QSIM_E_NOMEM;
+        return model ? QSIM_E_NOMEM : QSIM_E_ARGUMENT;
     if (!info || index < 0 || index >= views->value_count)
         return QSIM_E_ARGUMENT;
     return qs_give(info, &views->values[index], sizeof(*info));
 }
 
 int32_t qsim_model_node_count(const qsim_model *model) {
-    const struct views *views = views_of(model);
-    return views ? views->node_count : QSIM_E_NOMEM;
+    const struct views *views = model ? views_of(model) : NULL;
+    return views ? views->node_count : model ? QSIM_E_NOMEM : 0;
 }
 
 int qsim_model_node(const qsim_model *model, int32_t index, qsim_node_info *info) {
-    const struct views *views = views_of(model);
+    const struct views *views = model ? views_of(model) : NULL;
     if (!views)
-        return QSIM_E_NOMEM;
+        return model ? QSIM_E_NOMEM : QSIM_E_ARGUMENT;
     if (!info || index < 0 || index >= views->node_count)
         return QSIM_E_ARGUMENT;
     return qs_give(info, &views->nodes[index], sizeof(*info));
@@ -275,35 +275,35 @@ int qsim_model_node(const qsim_model *model, int32_t index, qsim_node_info *info
 
 int64_t qsim_model_opset(const qsim_model *model, const char *domain) {
     bool standard = !domain || strcmp(domain, "ai.onnx") == 0;
-    return qs_graph_import(model->graph, standard ? "" : domain);
+    return model ? qs_graph_import(model->graph, standard ? "" : domain) : 0;
 }
 
 int64_t qsim_model_ir_version(const qsim_model *model) {
-    return model->ir_version;
+    return model ? model->ir_version : 0;
 }
 
 int64_t qsim_model_parameters(const qsim_model *model) {
-    const struct views *views = views_of(model);
-    return views ? views->parameters : QSIM_E_NOMEM;
+    const struct views *views = model ? views_of(model) : NULL;
+    return views ? views->parameters : model ? QSIM_E_NOMEM : 0;
 }
 
 int64_t qsim_model_parameter_bytes(const qsim_model *model) {
-    const struct views *views = views_of(model);
-    return views ? views->parameter_bytes : QSIM_E_NOMEM;
+    const struct views *views = model ? views_of(model) : NULL;
+    return views ? views->parameter_bytes : model ? QSIM_E_NOMEM : 0;
 }
 
 int32_t qsim_model_metadata_count(const qsim_model *model) {
-    return (int32_t)model->property_count;
+    return model ? (int32_t)model->property_count : 0;
 }
 
 const char *qsim_model_metadata_key(const qsim_model *model, int32_t index) {
-    if (index < 0 || (size_t)index >= model->property_count)
+    if (!model || index < 0 || (size_t)index >= model->property_count)
         return NULL;
     return model->properties[index].key;
 }
 
 const char *qsim_model_metadata_value(const qsim_model *model, int32_t index) {
-    if (index < 0 || (size_t)index >= model->property_count)
+    if (!model || index < 0 || (size_t)index >= model->property_count)
         return NULL;
     return model->properties[index].value;
 }

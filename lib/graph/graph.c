@@ -154,11 +154,12 @@ qs_id qs_graph_add_const(qs_graph *g, const char *name, int32_t dtype, int32_t r
 
 const char *qs_graph_fresh_name(qs_graph *g, const char *base) {
     size_t n = strlen(base), room = n + 24;
-    if (qs_graph_find(g, base) == QS_NONE)
+    uint32_t *next = qs_names_counter(g->names, base);
+    if (!next)
         return qs_arena_string(&g->arena, base, n);
     char *name = qs_arena_alloc(&g->arena, room, 1);
-    for (unsigned i = 1; name; i++) {
-        snprintf(name, room, "%s_%u", base, i);
+    for (; name; (*next)++) { /* what was taken once stays taken */
+        snprintf(name, room, "%s_%u", base, (unsigned)*next);
         if (qs_graph_find(g, name) == QS_NONE)
             break;
     }

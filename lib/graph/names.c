@@ -5,20 +5,18 @@ struct entry {
     const char *key; /* NULL: free */
     uint64_t hash;
     qs_id id;
+    uint32_t next; /* number that a fresh name made from this one tries first */
 };
 
 struct qs_names {
     struct entry *entries;
     size_t room; /* a power of two, at most two thirds full */
     size_t count;
+    const qs_secret *secret; /* the context's: who chooses names cannot make them meet */
 };
 
-/* FNV-1a, 64 bits, then mixed: names with long common prefixes must not cluster. */
-static uint64_t hash_text(const char *s) {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (; *s; s++)
-        h = (h ^ (unsigned char)*s) * 0x100000001b3u;
-    return h ^ h >> 32;
+static uint64_t hash_text(const struct qs_names *names, const char *s) {
+    return qs_keyed_hash(names->secret, s, strlen(s));
 }
 
 static struct entry *slot(struct entry *entries, size_t room, const char *key, uint64_t hash) {
@@ -29,7 +27,10 @@ static struct entry *slot(struct entry *entries, size_t room, const char *key, u
 }
 
 struct qs_names *qs_names_create(qsim_ctx *ctx) {
-    return qs_calloc(ctx, 1, sizeof(struct qs_names));
+    struct qs_names *names = qs_calloc(ctx, 1, sizeof(*names));
+    if (names)
+        names->secret = qs_ctx_secret(ctx);
+    return names;
 }
 
 void qs_names_free(qsim_ctx *ctx, struct qs_names *names) {
@@ -41,7 +42,7 @@ void qs_names_free(qsim_ctx *ctx, struct qs_names *names) {
 qs_id qs_names_find(const struct qs_names *names, const char *key) {
     if (!names->room)
         return QS_NONE;
-    const struct entry *e = slot(names->entries, names->room, key, hash_text(key));
+    const struct entry *e = slot(names->entries, names->room, key, hash_text(names, key));
     return e->key ? e->id : QS_NONE;
 }
 
@@ -64,11 +65,18 @@ static int grow(qsim_ctx *ctx, struct qs_names *names) {
 int qs_names_put(qsim_ctx *ctx, struct qs_names *names, const char *key, qs_id id) {
     if (3 * (names->count + 1) > 2 * names->room && grow(ctx, names))
         return QSIM_E_NOMEM;
-    uint64_t hash = hash_text(key);
+    uint64_t hash = hash_text(names, key);
     struct entry *e = slot(names->entries, names->room, key, hash);
     names->count += e->key == NULL;
-    *e = (struct entry){key, hash, id};
+    *e = (struct entry){key, hash, id, e->key ? e->next : 1};
     return QSIM_OK;
+}
+
+uint32_t *qs_names_counter(const struct qs_names *names, const char *key) {
+    if (!names->room)
+        return NULL;
+    struct entry *e = slot(names->entries, names->room, key, hash_text(names, key));
+    return e->key ? &e->next : NULL;
 }
 
 struct qs_names *qs_names_clone(qsim_ctx *ctx, const struct qs_names *names) {
@@ -81,6 +89,7 @@ struct qs_names *qs_names_clone(qsim_ctx *ctx, const struct qs_names *names) {
         return NULL;
     }
     memcpy(copy->entries, names->entries, names->room * sizeof(*copy->entries));
+    copy->secret = names->secret;
     copy->room = names->room;
     copy->count = names->count;
     return copy;

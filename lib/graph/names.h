@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A hash map from value names to ids: open addressing, keys borrowed. */
+/* A hash map from value names to ids: open addressing, a keyed hash, keys borrowed. */
 #ifndef QS_NAMES_H
 #define QS_NAMES_H
 
@@ -10,6 +10,11 @@ void qs_names_free(qsim_ctx *ctx, struct qs_names *names);
 qs_id qs_names_find(const struct qs_names *names, const char *key);
 /* Adds or replaces. `key` must outlive the map. */
 int qs_names_put(qsim_ctx *ctx, struct qs_names *names, const char *key, qs_id id);
+/*
+ * The number, 1 at first, that fresh names made from `key` go on from; NULL if `key` is not there.
+ * Valid until the next put.
+ */
+uint32_t *qs_names_counter(const struct qs_names *names, const char *key);
 struct qs_names *qs_names_clone(qsim_ctx *ctx, const struct qs_names *names);
 
 #endif

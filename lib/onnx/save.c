@@ -334,6 +334,8 @@ done:
 
 int64_t qsim_model_bytes(const qsim_model *model) {
     size_t need;
+    if (!model)
+        return 0;
     if (model->source) {
         int64_t bytes = model->bytes;
         for (size_t i = 0; i < model->source->outside_count; i++)

@@ -198,7 +198,7 @@ static int check_pair(const qsim_tensor *real, const qsim_tensor *quantized, con
         code = qsim_tensor_size(q->dtype, real->rank, real->dims, NULL, &bytes);
     if (code)
         return qs_fail(error, code, "quantization: the tensor has no valid shape");
-    if (!same_shape(real, quantized))
+    if ((quantized->rank > 0 && !quantized->dims) || !same_shape(real, quantized))
         return qs_fail(error, QSIM_E_SHAPE, "quantization: the tensors' shapes differ");
     if (real->bytes < float_bytes || quantized->bytes < bytes ||
         (float_bytes > 0 && (!real->data || !quantized->data)))

@@ -65,9 +65,8 @@ int qsim_array_read(const qsim_array *a, const void *data, size_t size, int64_t 
         return qs_fail(error, QSIM_E_ARGUMENT, "the array was not parsed from these bytes");
     int64_t rows = a->rank > 0 ? a->dims[0] : 1;
     if (first < 0 || count < 0 || first > rows || count > rows - first)
-        return qs_fail(error, QSIM_E_ARGUMENT, "positions %lld to %lld of an array of %lld",
-                       (long long)first, (long long)first + (long long)(count - 1),
-                       (long long)rows);
+        return qs_fail(error, QSIM_E_ARGUMENT, "%lld positions from %lld on, of an array of %lld",
+                       (long long)count, (long long)first, (long long)rows);
     size_t row = rows > 0 ? a->elements / (size_t)rows : 0, element = qs_element_size(a->dtype);
     size_t n = row * (size_t)count;
     if (n == 0)

@@ -266,6 +266,10 @@ void tool_catch_interrupt(void) {
     sigaction(SIGTERM, &action, NULL);
 }
 
+void tool_ignore_limits(void) {
+    signal(SIGXFSZ, SIG_IGN);
+}
+
 bool tool_interrupted(void) {
     return interrupted != 0;
 }

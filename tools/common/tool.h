@@ -85,6 +85,8 @@ int tool_write(const tool *t, const char *path, const void *data, size_t size);
 /* From here on the first Ctrl-C only sets a flag; the second one ends the program. */
 void tool_catch_interrupt(void);
 bool tool_interrupted(void);
+/* A file over the limit of the shell (ulimit -f) is an error of writing, not the end. */
+void tool_ignore_limits(void);
 /* The run that Ctrl-C is to cancel, or NULL. */
 void tool_cancel_on_interrupt(qsim_run *run);
 

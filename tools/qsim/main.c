@@ -144,6 +144,7 @@ int main(int argc, char **argv) {
     text out = {0}, hint = {0};
     const verb *v = argc > 1 ? find_verb(argv[1]) : NULL;
     int code;
+    tool_ignore_limits();
     if (!v) {
         for (int i = 1; i < argc; i++)
             t.json = t.json || strcmp(argv[i], "--json") == 0;

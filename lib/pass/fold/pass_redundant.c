@@ -7,20 +7,27 @@
 #include "pass/pass.h"
 #include "op/rules.h"
 
-/* The node that makes `v`, after any Identity; QS_NONE if there is none. */
-static qs_id maker(const qs_graph *g, qs_id v) {
+/* The value that `v` is, before any Identity. */
+static qs_id origin(const qs_graph *g, qs_id v) {
     while (v != QS_NONE) {
         const qs_id id = g->values[v].producer;
         if (id == QS_NONE || !qs_node_is(&g->nodes[id], "", "Identity"))
-            return id;
+            break;
         v = g->nodes[id].inputs[0];
     }
-    return QS_NONE;
+    return v;
 }
 
+/* The node that makes `v`, after any Identity; QS_NONE if there is none. */
+static qs_id maker(const qs_graph *g, qs_id v) {
+    v = origin(g, v);
+    return v == QS_NONE ? QS_NONE : g->values[v].producer;
+}
+
+/* Of the origin: chains of what this pass makes stay short. */
 static int become_identity(qs_pass *p, qs_id node, qs_id x) {
     qs_node *n = &p->graph->nodes[node];
-    qs_node_set_input(p->graph, node, 0, x);
+    qs_node_set_input(p->graph, node, 0, origin(p->graph, x));
     n->op_type = "Identity";
     n->op = NULL;
     n->attr_count = 0;

@@ -53,6 +53,24 @@ static void test_arena(void) {
     qs_arena_free(&a);
 }
 
+/* Values of CPython's hash() of bytes, which is SipHash-1-3, under PYTHONHASHSEED=0. */
+static void test_keyed_hash(void) {
+    static const struct {
+        const char *text;
+        uint64_t hash;
+    } cases[] = {{"a", 0x407448d2b89b1813u},
+                 {"abcdefg", 0x6db12aae9070f506u},
+                 {"abcdefgh", 0x3f7b849c0b8e35eau},
+                 {"a name of a tensor", 0x97a35be307956c21u}};
+    const qs_secret none = {{0, 0}};
+    for (size_t i = 0; i < QS_COUNT(cases); i++)
+        CHECK(qs_keyed_hash(&none, cases[i].text, strlen(cases[i].text)) == cases[i].hash);
+    qsim_ctx *other;
+    CHECK_INT(qsim_ctx_create(NULL, &other, NULL), QSIM_OK);
+    CHECK(qs_keyed_hash(qs_ctx_secret(ctx), "a", 1) != qs_keyed_hash(qs_ctx_secret(other), "a", 1));
+    qsim_ctx_free(other);
+}
+
 /* FIPS 180-4 examples ("abc", the 448-bit message) and the well-known digest of no bytes at all. */
 static void test_sha256(void) {
     static const struct {
@@ -319,6 +337,7 @@ int main(void) {
         return 1;
     test_errors();
     test_arena();
+    test_keyed_hash();
     test_sha256();
     test_isas();
     test_options();

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Families of graphs that grow with a number, for counting how work grows with them. */
+#ifndef GROWTH_FAMILIES_H
+#define GROWTH_FAMILIES_H
+
+#include "proto.h"
+
+typedef struct family {
+    const char *name;
+    /* Writes a model of about `n` of what the family is named after. */
+    void (*write)(proto *model, int n);
+} family;
+
+extern const family families[];
+extern const int family_count;
+
+#endif

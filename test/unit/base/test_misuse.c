@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* Callers' mistakes: NULL objects, sizes never set, forged arrays. Each has an answer. */
+#include "base/base.h"
+
+#include <qsim/qsim.h>
+
+#include "test.h"
+
+static void null_objects(void) {
+    qsim_value_info value = {.struct_size = sizeof(value)};
+    CHECK_INT(qsim_ctx_isa(NULL), QSIM_ISA_AUTO);
+    CHECK_INT(qsim_ctx_threads(NULL), 0);
+    CHECK_INT(qsim_model_input_count(NULL), 0);
+    CHECK_INT(qsim_model_output_count(NULL), 0);
+    CHECK_INT(qsim_model_value_count(NULL), 0);
+    CHECK_INT(qsim_model_node_count(NULL), 0);
+    CHECK_INT(qsim_model_opset(NULL, ""), 0);
+    CHECK_INT(qsim_model_ir_version(NULL), 0);
+    CHECK_INT(qsim_model_bytes(NULL), 0);
+    CHECK_INT(qsim_model_parameters(NULL), 0);
+    CHECK_INT(qsim_model_parameter_bytes(NULL), 0);
+    CHECK_INT(qsim_model_metadata_count(NULL), 0);
+    CHECK(!qsim_model_metadata_key(NULL, 0) && !qsim_model_metadata_value(NULL, 0));
+    CHECK_INT(qsim_model_input(NULL, 0, &value), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_npz_count(NULL), 0);
+    CHECK_INT(qsim_package_count(NULL), 0);
+    CHECK_INT(qsim_observer_count(NULL), 0);
+    CHECK_INT(qsim_calibration_count(NULL), 0);
+    CHECK_INT(qsim_recipe_count(NULL), 0);
+    CHECK_INT(qsim_session_input_count(NULL), 0);
+    CHECK_INT(qsim_session_output_count(NULL), 0);
+    CHECK_INT((int)qsim_session_bytes(NULL), 0);
+    CHECK_INT((int)qsim_run_arena_bytes(NULL), 0);
+    CHECK_INT(qsim_run_step_count(NULL), 0);
+}
+
+/* Whatever was on the stack: neither read nor cleared past the caller's struct. */
+static void unset_sizes(void) {
+    static const size_t wild[] = {0, 1, 7, 4096, (size_t)1 << 20, SIZE_MAX / 2, SIZE_MAX};
+    struct {
+        qsim_value_info info;
+        uint8_t after[64];
+    } guarded;
+    qsim_builder *b;
+    qsim_model *m = NULL;
+    qsim_error error;
+    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, &error), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[1,4]");
+    qsim_builder_node(b, "", "Relu", "", "x", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    CHECK_INT(qsim_builder_finish(b, &m, &error), QSIM_OK);
+    qsim_builder_free(b);
+    for (size_t i = 0; m && i < QS_COUNT(wild); i++) {
+        qsim_ctx_options options = {.struct_size = wild[i]};
+        qsim_node_info node = {.struct_size = wild[i]};
+        qsim_error e;
+        qsim_ctx *ctx;
+        memset(&guarded, 0x5a, sizeof(guarded));
+        guarded.info.struct_size = wild[i];
+        CHECK_INT(qsim_ctx_create(&options, &ctx, &e), QSIM_E_ARGUMENT);
+        CHECK(!ctx && strstr(e.message, "struct_size"));
+        CHECK_INT(qsim_model_input(m, 0, &guarded.info), QSIM_E_ARGUMENT);
+        CHECK_INT(qsim_model_node(m, 0, &node), QSIM_E_ARGUMENT);
+        for (size_t k = 0; k < sizeof(guarded.after); k++)
+            CHECK_INT(guarded.after[k], 0x5a);
+    }
+    qsim_model_free(m);
+}
+
+static void forged_array(void) {
+    uint8_t bytes[64] = {0}, out[64];
+    qsim_error e;
+    qsim_array a = {.struct_size = sizeof(a),
+                    .dtype = QSIM_FLOAT,
+                    .rank = 1,
+                    .dims = {16},
+                    .elements = 16,
+                    .bytes = 64};
+    CHECK_INT(qsim_array_read(&a, bytes, 64, INT64_MAX, INT64_MAX, out, 64, &e), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_array_read(&a, bytes, 64, INT64_MIN, INT64_MIN, out, 64, &e), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_array_read(&a, bytes, 64, 15, 1, out, 64, &e), QSIM_OK);
+}
+
+static void no_sizes(void) {
+    const int64_t dims[] = {4};
+    float values[4] = {0}, scale[] = {1};
+    uint8_t q[4];
+    qsim_error e;
+    qsim_qparams p = {QSIM_UINT8, 0, 0, 1, scale, NULL};
+    qsim_tensor x = {QSIM_FLOAT, 1, dims, values, sizeof(values)};
+    qsim_tensor y = {QSIM_UINT8, 1, NULL, q, sizeof(q)};
+    CHECK_INT(qsim_tensor_quantize(&x, &p, &y, &e), QSIM_E_SHAPE);
+    y.dims = dims;
+    CHECK_INT(qsim_tensor_quantize(&x, &p, &y, &e), QSIM_OK);
+}
+
+int main(void) {
+    null_objects();
+    unset_sizes();
+    forged_array();
+    no_sizes();
+    return test_done();
+}
