@@ -26,6 +26,8 @@ awk 'FNR == 1 { start = 0 }
      /^}$/ && FNR - start >= 60 { print "style: " FILENAME ": " FNR - start + 1 " lines: " name; bad = 1 }
      END { exit bad }' $files || bad=1
 header=$(awk '/define QSIM_VERSION_(MAJOR|MINOR|PATCH)/ { v = v s $3; s = "." } END { print v }' include/qsim/base.h)
+grep -q "__version__ = \"$header\"" tools/python/qsim/__init__.py && grep -q "^  version: '$header'" tools/python/meson.build ||
+    { echo "style: tools/python has not version $header"; bad=1; }
 grep -q "^  version: '$header'" meson.build || { echo "style: meson.build has not version $header"; bad=1; }
 if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
     # shellcheck disable=SC2086

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The Python binding against plain numpy. Usage: test_qsim.py QSIM_PY_FOLDER (QSIM_LIBRARY set)."""
+"""The Python binding against plain numpy. Usage: test_qsim.py FOLDER_OF_QSIM (QSIM_LIBRARY set)."""
 
 import gc
 import json
@@ -362,16 +362,13 @@ class Models(unittest.TestCase):
             t.join()
         self.assertEqual(wrong, [])
 
-    def test_profiles_take_turns(self):
+    def test_each_thread_has_a_run(self):
+        """While one thread is inside of a run, another one gets memory of its own."""
         session = qsim.Session(self.model)
-        execute = session._execute
-
-        def watched(*given):
-            self.assertTrue(session._turn.locked())
-            return execute(*given)
-
-        session._execute = watched
-        self.assertEqual(session.profile(self.images, runs=2).runs, 2)
+        with session._running() as first, session._running() as second:
+            self.assertIsNot(first, second)
+        with session._running() as again:
+            self.assertIn(again, (first, second))
 
     def test_scalar_inputs(self):
         b = qsim.Builder().input("x", "float[N,2]").input("s", "float[]").output("y")
@@ -440,8 +437,10 @@ class Models(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, r"Model.load\(path\) makes a Model"):
             qsim.Model()
         calibration = qsim.Calibration(self.model).feed(self.images)
-        with self.assertRaisesRegex(TypeError, "Model is needed, not str"):
-            qsim.Session("m.onnx")
+        with self.assertRaisesRegex(TypeError, "a Model or the path of one is needed, not ndarray"):
+            qsim.Session(self.images)
+        with self.assertRaisesRegex(qsim.Error, "nowhere.onnx: cannot open"):
+            qsim.Session("nowhere.onnx")
         with self.assertRaisesRegex(TypeError, "Calibration is needed, not Observer"):
             calibration.merge(qsim.Observer())
         with self.assertRaisesRegex(qsim.Error, "static quantization needs a calibration"):

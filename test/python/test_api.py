@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: MIT
+"""What Python adds to the C interface: ways to give arrays, memory, progress, Ctrl-C, words, pictures
+for notebooks. Usage: test_api.py FOLDER_OF_QSIM (QSIM_LIBRARY set)."""
+
+import array
+import os
+import signal
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+
+sys.path.insert(0, sys.argv.pop(1))
+import qsim  # noqa: E402
+
+RNG = np.random.default_rng(11)
+
+
+def two_inputs():
+    """y = a - 2 b, z = a + b."""
+    b = qsim.Builder("two").input("a", "float[N,3]").input("b", "float[N,3]")
+    b.constant("two", np.float32(2)).node("Mul", "b,two", "b2").node("Sub", "a,b2", "y")
+    return b.node("Add", "a,b", "z").output("y").output("z").finish()
+
+
+def network():
+    """A convolution and a linear layer, of weights that a test can compute with."""
+    b = qsim.Builder("net").input("x", "float[N,1,8,8]")
+    b.constant("w", RNG.normal(size=(4, 1, 3, 3)).astype(np.float32))
+    b.constant("f", RNG.normal(size=(144, 5)).astype(np.float32))
+    b.node("Conv", "x,w", "c", name="conv").node("Relu", "c", "r").node("Flatten", "r", "h")
+    return b.node("MatMul", "h,f", "y", name="fc").output("y").finish()
+
+
+class OnlyDLPack:
+    """An array of a library that numpy does not know."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __dlpack__(self, **more):
+        return self.values.__dlpack__(**more)
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+
+class OnlyInterface:
+    """An array that shows __array_interface__ alone."""
+
+    def __init__(self, values):
+        self.values = values
+        self.__array_interface__ = values.__array_interface__
+
+
+class Arrays(unittest.TestCase):
+    def setUp(self):
+        self.session = qsim.Session(two_inputs())
+        self.a = RNG.normal(size=(2, 3)).astype(np.float32)
+        self.b = RNG.normal(size=(2, 3)).astype(np.float32)
+        self.y, self.z = self.a - 2 * self.b, self.a + self.b
+
+    def same(self, got, *wanted):
+        self.assertEqual(len(got), len(wanted))
+        for g, w in zip(got, wanted):
+            np.testing.assert_array_equal(g, w)
+
+    def test_ways_to_give_inputs(self):
+        run, a, b = self.session.run, self.a, self.b
+        self.same(run(a, b), self.y, self.z)
+        self.same(run({"b": b, "a": a}), self.y, self.z)
+        self.same(run(None, {"b": b, "a": a}), self.y, self.z)
+        self.same(run(["z"], {"b": b, "a": a}), self.z)
+        self.same(run(["z", "y"], {"b": b, "a": a}), self.z, self.y)
+        self.same(run(a, b=b), self.y, self.z)
+        self.same(run(a.tolist(), b.tolist()), self.y, self.z)  # a list gets the input's type
+        with self.assertRaisesRegex(ValueError, "'q' is no output; those are .'y', 'z'."):
+            run(["q"], {"a": a, "b": b})
+        with self.assertRaisesRegex(TypeError, "'c' is no input that is not given yet"):
+            run({"a": a, "c": b})
+        with self.assertRaisesRegex(TypeError, "an array is needed, not object"):
+            run(a, object())
+
+    def test_other_libraries_arrays_are_not_copied(self):
+        asarray = sys.modules[getattr(qsim.Session, "__module__")]._asarray
+        for foreign in (OnlyDLPack(self.a), OnlyInterface(self.a), memoryview(self.a)):
+            self.assertEqual(asarray(foreign).ctypes.data, self.a.ctypes.data)
+            self.same(self.session.run(foreign, self.b), self.y, self.z)
+        self.same(self.session.run(memoryview(array.array("f", self.a.ravel())).cast("B").cast("f", (2, 3)),
+                                   self.b), self.y, self.z)
+
+    def test_out(self):
+        y, z = np.empty((2, 3), np.float32), np.empty((2, 3), np.float32)
+        got = self.session.run(self.a, self.b, out=[y, z])
+        self.assertIs(got[0], y)
+        self.assertIs(got[1], z)
+        self.same((y, z), self.y, self.z)
+        got = self.session.run(self.b, self.a, out={"z": z})
+        self.assertIs(got[1], z)
+        self.same(got, self.b - 2 * self.a, self.z)
+        held = OnlyDLPack(np.empty((2, 3), np.float32))
+        self.assertIs(self.session.run(["y"], {"a": self.a, "b": self.b}, out=[held, None])[0], held)
+        self.same([held.values], self.y)
+        for wrong, rule, why in [
+                (np.empty((2, 3)), TypeError, "'y' is float32, the array float64"),
+                (np.empty((3, 2), np.float32).T, ValueError, "not contiguous and writable"),
+                (np.empty((3, 2), np.float32), ValueError, r"'y' is \(2, 3\), the array \(3, 2\)"),
+                (np.empty((1, 3), np.float32), qsim.Error, "has 12 bytes, 24")]:
+            with self.assertRaisesRegex(rule, why):
+                self.session.run(self.a, self.b, out=[wrong, None])
+        fixed = np.empty((2, 3), np.float32)
+        fixed.flags.writeable = False
+        with self.assertRaisesRegex(ValueError, "not contiguous and writable"):
+            self.session.run(self.a, self.b, out=[fixed, None])
+        with self.assertRaisesRegex(ValueError, "1 arrays for 2 outputs"):
+            self.session.run(self.a, self.b, out=y)
+        with self.assertRaisesRegex(ValueError, "out: 'q' is no output"):
+            self.session.run(self.a, self.b, out={"q": y})
+
+    def test_threads_run_at_once(self):
+        want = self.session.run(self.a, self.b)[0].tobytes()
+        wrong = []
+
+        def work():
+            for _ in range(200):
+                if self.session.run(self.a, self.b)[0].tobytes() != want:
+                    wrong.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+
+    def test_reserve(self):
+        self.assertGreater(self.session.reserve(self.a, self.b), 0)
+
+
+class Sessions(unittest.TestCase):
+    def test_path_threads_isa(self):
+        model, x = network(), RNG.normal(size=(3, 1, 8, 8)).astype(np.float32)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.onnx")
+            model.save(path)
+            with qsim.Session(path, threads=2, isa="c") as session:
+                self.assertEqual((session.threads, session.isa), (2, "c"))
+                np.testing.assert_array_equal(session.run(x)[0], model.run(x)[0])
+        self.assertIn("c", qsim.isas())
+        self.assertIn(qsim.Session(model).isa, qsim.isas())
+
+    def test_closed(self):
+        model = network()
+        with qsim.Session(model) as session, qsim.Calibration(model) as calibration:
+            session.run(np.zeros((1, 1, 8, 8), np.float32))
+        for use in (lambda: session.run(np.zeros((1, 1, 8, 8), np.float32)),
+                    lambda: calibration.samples):
+            with self.assertRaisesRegex(ValueError, "is closed"):
+                use()
+        session.close()
+        self.assertEqual(repr(session), "<Session: closed>")
+
+    def test_reprs(self):
+        model = network()
+        self.assertEqual(repr(model), "<Model: x float32['N', 1, 8, 8] -> y float32['N', 5], 4 nodes, "
+                                      "756 parameters, opset 13>")
+        session = qsim.Session(model, threads=1, isa="c")
+        self.assertEqual(repr(session), "<Session: x -> y, c, 1 thread>")
+        calibration = qsim.Calibration(model).feed(np.ones((2, 1, 8, 8), np.float32))
+        self.assertRegex(repr(calibration), "<Calibration: 2 samples, [0-9]+ tensors>")
+        self.assertEqual(repr(qsim.Observer().feed([1, 3])), "<Observer: 2 values from 1 to 3>")
+        decided = qsim.Recipe()
+        model.quantize(calibration, decided=decided)
+        profile = session.profile(np.ones((2, 1, 8, 8), np.float32))
+        for thing, word in [(model, "Conv"), (session, "float32"), (calibration, "99.99"),
+                            (decided, "symmetric"), (profile, "µs")]:
+            page = thing._repr_html_()
+            self.assertIn(word, page)
+            self.assertEqual(page.count("<tr>"), page.count("</tr>"))
+        b = qsim.Builder().input("<b>", "float[1]").node("Relu", "<b>", "y").output("y")
+        self.assertIn("&lt;b&gt;", b.finish()._repr_html_())
+
+    def test_version(self):
+        self.assertEqual(qsim.__version__, qsim.version())
+
+
+class Inspecting(unittest.TestCase):
+    def test_check(self):
+        self.assertEqual(qsim.check(network().dumps()), [])
+        # IR 8, opset 13; a graph "g" of two nodes "None", each of an undefined tensor.
+        node = b"\x0a\x01u\x12\x01" + b"v" + b"\x22\x04None"
+        graph = b"".join(b"\x0a" + bytes([len(node)]) + node for _ in range(2)) + b"\x12\x01g"
+        model = b"\x08\x08\x3a" + bytes([len(graph)]) + graph + b"\x42\x02\x10\x0d"
+        found = qsim.check(model)
+        self.assertGreaterEqual(len(found), 2)
+        self.assertTrue(all(p.name.startswith("QSIM_E_") and p.message for p in found))
+
+    def test_constants(self):
+        scale = np.array([[1.5, -2.0]], np.float32)
+        b = qsim.Builder().input("x", "float[1,2]").constant("k", scale).node("Add", "x,k", "y")
+        model = b.metadata("who", "test").output("y").finish()
+        values = {v.name: v for v in model.values}
+        np.testing.assert_array_equal(values["k"].constant, scale)
+        self.assertIsNone(values["x"].constant)
+        self.assertEqual(model.metadata, {"who": "test"})
+        self.assertEqual(model.parameter_bytes, 8)
+        self.assertRegex(model.hash, "^[0-9a-f]{64}$")
+        self.assertEqual(model.upgrade(17).opset, 17)
+        self.assertGreater(model.bytes, 8)
+
+    def test_files(self):
+        for kind, values in [("B", [0, 255]), ("f", [1.5, -2.0])]:
+            idx = (b"\0\0\x08\x02" if kind == "B" else b"\0\0\x0d\x02") + b"\0\0\0\1\0\0\0\2"
+            idx += np.array(values, ">f4" if kind == "f" else "u1").tobytes()
+            self.assertEqual(qsim.read_array(idx).tolist(), [values])
+        x = RNG.integers(-9, 9, (2, 3)).astype(np.int16)
+        np.testing.assert_array_equal(qsim.read_array(qsim.dump_proto(x, "x")), x)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.npy")
+            np.save(path, np.asfortranarray(x))
+            np.testing.assert_array_equal(qsim.read_array(path), x)
+        with self.assertRaises(qsim.Error):
+            qsim.read_array(b"\0\0\x08")
+
+    def test_limits_and_fixed_point(self):
+        self.assertEqual(qsim.limits("int8", narrow=True), (-127, 127))
+        self.assertEqual(qsim.limits("uint4"), (0, 15))
+        m, shift = qsim.fixed_from_float(0.25)
+        self.assertEqual((m, shift), (1 << 30, -1))  # 2^30 * 2^(-1 - 31) = 1/4
+        self.assertEqual(qsim.requantize_fixed([[8, -9, 5000]], m, shift, 3, "uint8").tolist(),
+                         [[5, 1, 255]])  # -9 / 4 = -2.25, to the nearest
+
+
+class Quantizing(unittest.TestCase):
+    def setUp(self):
+        self.model = network()
+        self.data = [RNG.normal(size=(4, 1, 8, 8)).astype(np.float32) for _ in range(3)]
+
+    def test_data(self):
+        calibration = qsim.Calibration(self.model, quantize={}).feed_all(self.data)
+        wanted = self.model.quantize(calibration).dumps()
+        for data in (iter(self.data), [(x,) for x in self.data], [{"x": x} for x in self.data]):
+            self.assertEqual(qsim.quantize(self.model, data=data).dumps(), wanted)
+        with self.assertRaisesRegex(TypeError, "not both"):
+            self.model.quantize(calibration, data=self.data)
+        with self.assertRaisesRegex(TypeError, "an array and a scale"):
+            qsim.quantize(self.data[0])
+        with self.assertRaisesRegex(TypeError, "weight_scheme='channel'"):
+            qsim.quantize(self.model, data=self.data, per_channel=True)
+        with self.assertRaisesRegex(TypeError, "did you mean 'method'"):
+            qsim.quantize(self.model, data=self.data, metod="mse")
+
+    def test_layers(self):
+        conv, fc = self.model.layers(mode="weights", rules=[("fc", "fp32")])
+        self.assertEqual((conv.name, conv.scheme, conv.dtype), ("conv", "channel", "int8"))
+        self.assertEqual((fc.name, fc.scheme, fc.dtype), ("fc", None, "float32"))
+        self.assertEqual(conv.float_bytes, 4 * 4 * 9)
+
+    def test_recipes(self):
+        recipe = qsim.Recipe().set("layer", "fc", action="float")
+        recipe.set("tensor", "x", dtype="uint8", range=(-2.0, 3.0))
+        self.assertEqual(recipe.get("tensor", "x").range, (-2.0, 3.0))
+        self.assertIsNone(recipe.get("layer", "conv"))
+        self.assertEqual([e.name for e in recipe], ["fc", "x"])
+        self.assertIn('layer "fc" float', str(recipe))
+        int8 = qsim.quantize(self.model, data=self.data, recipe=recipe)
+        constants = {v.name: v.constant for v in int8.values if v.constant is not None}
+        self.assertEqual(constants["x_scale"].item(), np.float32(5.0) / np.float32(255))
+        self.assertEqual(constants["x_zero_point"].item(), 102)  # 2 / (5 / 255)
+        self.assertEqual([n.op_type for n in int8.nodes].count("MatMul"), 1)
+
+    def test_calibration(self):
+        calibration = qsim.Calibration(self.model).feed_all(self.data)
+        x = np.concatenate(self.data)
+        self.assertEqual(calibration.observer("x").limits, (float(x.min()), float(x.max())))
+        self.assertEqual(calibration.model, self.model.hash)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "c.qcal")
+            calibration.save(path)
+            with open(path, "rb") as f:
+                again = qsim.Calibration.loads(f.read())
+        self.assertEqual(again.range("x", "mse"), calibration.range("x", "mse"))
+        x[5, 0, 0, 0] = 100
+        widened = qsim.Calibration(self.model).feed(x).outlier("x")
+        self.assertEqual((widened["sample"], widened["value"]), (5, 100.0))
+
+    def test_search(self):
+        self.assertEqual(qsim.search_methods()["greedy"], True)
+        calibration = qsim.Calibration(self.model).feed_all(self.data)
+        recipe, _ = self.model.search(calibration, "greedy", inputs=self.data)
+        self.assertTrue({e.name for e in recipe} >= {"conv", "fc"})
+        wanted, x = self.model.run(self.data[0])[0], self.data[0]
+        lent = []
+
+        def score(candidate):
+            lent.append(candidate)
+            return qsim.compare(wanted, candidate.run(x)[0])["sqnr_db"]
+
+        found = qsim.search(self.model, calibration, "anneal", score=score, steps=5, max_drop=1e9)
+        self.assertGreater(found.score, 0)
+        with self.assertRaisesRegex(ValueError, "closed"):  # a candidate lives during the call
+            lent[0].run(x)
+
+        def broken(candidate):
+            raise RuntimeError("score failed")
+
+        with self.assertRaisesRegex(RuntimeError, "score failed"):
+            qsim.search(self.model, calibration, "anneal", score=broken)
+
+    def test_package(self):
+        with tempfile.TemporaryDirectory() as folder:
+            onnx, path = os.path.join(folder, "m.onnx"), os.path.join(folder, "p.zip")
+            self.model.save(onnx)
+            qsim.Package.write(path, onnx, labels="a\nb\n", files={"notes.txt": "text"},
+                               options={"key": "value"})
+            with open(path, "rb") as f:
+                package = qsim.Package.open(f.read())
+            self.assertEqual({e.name: e.role for e in package.entries}["notes.txt"], "data")
+            self.assertEqual(package.text("labels"), "a\nb\n")
+            self.assertIn('"key": "value"', package.text("manifest"))
+            self.assertIsNone(package.text("report"))
+            self.assertIn("notes.txt", package._repr_html_())
+            np.testing.assert_array_equal(package.model().run(self.data[0])[0],
+                                          self.model.run(self.data[0])[0])
+
+
+class Divergences(unittest.TestCase):
+    def test_kl(self):
+        """KL(p || q) = sum p ln(p / q), by numpy."""
+        p, q = np.array([[0.5, 0.25, 0.25]], np.float32), np.array([[0.25, 0.5, 0.25]], np.float32)
+        wanted = 0.5 * np.log(2) - 0.25 * np.log(2)
+        d = qsim.Divergence("probabilities").add(p, q)
+        self.assertAlmostEqual(d.loss, wanted, places=6)
+        self.assertEqual(d.agreement, 0)
+        self.assertAlmostEqual(qsim.Divergence("logits").add(np.log(p), np.log(q)).loss, wanted, places=6)
+        v = qsim.Divergence("values").add(np.ones((1, 4), np.float32), np.full((1, 4), 1.5, np.float32))
+        self.assertAlmostEqual(v.loss, 0.25)
+        self.assertIn("values", repr(v))
+
+
+class LongWork(unittest.TestCase):
+    def setUp(self):
+        self.model = network()
+        self.data = [RNG.normal(size=(4, 1, 8, 8)).astype(np.float32) for _ in range(3)]
+
+    def test_progress(self):
+        seen = []
+        self.model.quantize(data=self.data, progress=lambda *step: seen.append(step))
+        self.assertTrue(seen)
+        self.assertTrue(all(isinstance(what, str) and 0 <= done <= total for what, done, total in seen))
+
+    def test_exceptions_of_a_callback(self):
+        def fail(*_):
+            raise KeyError("mine")
+
+        for work in (lambda: self.model.quantize(mode="weights", progress=fail),
+                     lambda: qsim.Calibration(self.model, progress=fail).feed(self.data[0])):
+            with self.assertRaisesRegex(KeyError, "mine"):
+                work()
+        with self.assertRaises(qsim.Error) as caught:
+            self.model.quantize(mode="weights", progress=lambda *_: True)
+        self.assertEqual(caught.exception.name, "QSIM_E_CANCELLED")
+
+    def test_ctrl_c(self):
+        """SIGINT during the library's work ends it there, as KeyboardInterrupt; a search keeps the best
+        so far, a calibration what it had."""
+        calibration = qsim.Calibration(self.model).feed_all(self.data)
+        found, calls = qsim.Recipe(), []
+
+        def score(_):
+            calls.append(1)
+            if len(calls) == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+            return float(len(calls))
+
+        before = signal.getsignal(signal.SIGINT)
+        with self.assertRaises(KeyboardInterrupt):
+            qsim.search(self.model, calibration, "anneal", score=score, steps=500, found=found)
+        self.assertLessEqual(len(calls), 4)
+        self.assertGreater(len(found), 0)
+        self.assertIs(signal.getsignal(signal.SIGINT), before)
+
+        def interrupt(*_):
+            os.kill(os.getpid(), signal.SIGINT)
+
+        watched = qsim.Calibration(self.model, progress=interrupt)
+        with self.assertRaises(KeyboardInterrupt):
+            watched.feed(self.data[0])
+        self.assertEqual(watched.samples, 0)
+
+    def test_other_threads_leave_signals_alone(self):
+        caught = []
+
+        def work():
+            try:
+                self.model.quantize(mode="weights", progress=lambda *_: None)
+            except BaseException as why:
+                caught.append(why)
+
+        t = threading.Thread(target=work)
+        t.start()
+        t.join()
+        self.assertEqual(caught, [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""libqsim from Python: quantize, calibrate and run neural networks.
+
+Needs numpy and the shared library (libqsim.so.0), nothing else.
+
+    import qsim
+    int8 = qsim.quantize("model.onnx", data=batches, method="mse")   # float32 arrays
+    int8.save("int8.onnx")
+    logits, = qsim.Session("int8.onnx", threads=2).run(batch)
+
+The library is looked for in $QSIM_LIBRARY, beside this file, then where the system looks. Arrays go
+in and out as numpy arrays; contiguous input is not copied. Failures raise qsim.Error with the
+library's own message. Objects may be used from several threads as include/qsim says: models and
+sessions freely, observers, calibrations and builders by one thread at a time. Whatever owns memory
+of the library has close() and works with `with`.
+"""
+
+from __future__ import annotations
+
+from ._abi import version
+from ._affine import choose, dequantize, limits, measure
+from ._builder import Builder
+from ._calibration import Calibration
+from ._compare import Divergence, Metrics, compare, mcnemar
+from ._context import isas, machine
+from ._files import dump_proto, read_array
+from ._layers import conv2d, fixed_from_float, linear, requantize, requantize_fixed
+from ._library import Error
+from ._model import Model, Node, Problem, Value, check
+from ._observer import Observer
+from ._options import QUANTIZE_OPTIONS
+from ._package import Package, PackageEntry
+from ._profile import Profile
+from ._quantize import Layer, quantize
+from ._recipe import Recipe, RecipeEntry
+from ._search import SearchResult, search, search_methods
+from ._session import Session
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Builder", "Calibration", "Divergence", "Error", "Layer", "Metrics", "Model", "Node",
+    "Observer", "Package", "PackageEntry", "Problem", "Profile", "QUANTIZE_OPTIONS", "Recipe",
+    "RecipeEntry", "SearchResult", "Session", "Value", "check", "choose", "compare", "conv2d",
+    "dequantize", "dump_proto", "fixed_from_float", "isas", "limits", "linear", "machine",
+    "mcnemar", "measure", "quantize", "read_array", "requantize", "requantize_fixed", "search",
+    "search_methods", "version",
+]

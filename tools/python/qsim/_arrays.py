@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""Arrays as the library sees them, without copies where they are contiguous.
+
+Taken is whatever numpy can look at (ndarray, __array_interface__, buffers, __array__) and what
+speaks DLPack (__dlpack__), so arrays of most array libraries in this machine's memory.
+"""
+
+from __future__ import annotations
+
+import ctypes as C
+from typing import Any, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._abi import _FLOATS, _INTS, _Tensor
+from ._words import _BITS, _RAW, _dtype, _dtype_name
+
+Array = NDArray[Any]
+
+# What numpy reads itself. Its own arrays have __dlpack__, too, but that loses read-only ones.
+_NUMPY_READS = ("__array_interface__", "__array_struct__", "__array__")
+
+
+def _asarray(value: Any, dtype: Any = None) -> Array:
+    """The array in `value`, sharing its memory; what has no type of its own, as a list, gets
+    `dtype`."""
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "__dlpack__") and not any(hasattr(value, name) for name in _NUMPY_READS):
+        return np.from_dlpack(value)
+    if isinstance(value, (list, tuple, int, float, bool)):
+        return np.asarray(value, dtype)
+    array = np.asarray(value)
+    if array.dtype == object:
+        raise TypeError(f"an array is needed, not {type(value).__name__}")
+    return array
+
+
+def _array(values: Any, dtype: Any = None) -> Array:
+    """An array as the library reads it: contiguous, aligned, of this machine's byte order. A scalar
+    keeps its rank."""
+    array = _asarray(values, dtype)
+    if dtype is not None and array.dtype != dtype:
+        array = array.astype(dtype)
+    return np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
+
+
+def _view(array: Array, dtype: Optional[int] = None,
+          shape: Optional[Tuple[int, ...]] = None) -> _Tensor:
+    """A qsim_tensor over an _array."""
+    shape = array.shape if shape is None else shape
+    dims = (C.c_int64 * max(len(shape), 1))(*shape)
+    tensor = _Tensor(_dtype(array.dtype) if dtype is None else dtype, len(shape), dims,
+                     array.ctypes.data, array.nbytes)
+    tensor.keep = (array, dims)
+    return tensor
+
+
+def _views(arrays: Sequence[Array]) -> Any:
+    return (_Tensor * max(len(arrays), 1))(*[_view(x) for x in arrays])
+
+
+def _storage(dtype: int, shape: Tuple[int, ...], size: int) -> Tuple[Tuple[int, ...], str]:
+    """Shape and numpy type of the array that holds a tensor."""
+    name = _dtype_name(dtype)
+    if name in _BITS:
+        return (size,), "uint8"
+    return shape, _RAW.get(name, name)
+
+
+def _array_of(tensor: _Tensor) -> Array:
+    """A copy of what a qsim_tensor shows, as a numpy array."""
+    dims = tuple(tensor.dims[i] for i in range(tensor.rank))
+    shape, kind = _storage(tensor.dtype, dims, tensor.bytes)
+    out: Array = np.empty(shape, kind)
+    if out.nbytes != tensor.bytes:
+        raise TypeError(f"numpy cannot hold {_dtype_name(tensor.dtype)}")
+    C.memmove(out.ctypes.data, tensor.data, tensor.bytes)
+    return out
+
+
+def _packed_bytes(count: int, name: str) -> int:
+    return -(-count * _BITS[name] // 8)
+
+
+def _floats(values: Any) -> Tuple[Array, Any]:
+    array = np.ascontiguousarray(_asarray(values), np.float32)
+    return array, array.ctypes.data_as(_FLOATS)
+
+
+def _int32(values: Any) -> Array:
+    """Whole numbers as int32: numpy would cut fractions off and wrap what does not fit."""
+    array = _asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"integers are needed, not {array.dtype}")
+    if array.size and (array.min() < -2**31 or array.max() >= 2**31):
+        raise ValueError(f"{array.min()} to {array.max()} does not fit int32")
+    return _array(array, np.int32)
+
+
+def _number(value: Any) -> int:
+    """One whole number that ctypes would cut to 32 bits."""
+    return int(_int32(value).item())
+
+
+def _ints(values: Any) -> Tuple[Array, Any]:
+    array = _int32(values)
+    return array, array.ctypes.data_as(_INTS)
+
+
+def _bound(names: Sequence[str], given: Iterable[Any],
+           named: Mapping[str, Any]) -> List[Any]:
+    """What is given for the inputs `names`: in their order, as keywords, or as one dict."""
+    given = list(given)
+    if len(given) == 1 and isinstance(given[0], Mapping):
+        given, named = [], {**given[0], **named}
+    rest = list(names[len(given):])
+    for name in named:
+        if name not in rest:
+            raise TypeError(f"'{name}' is no input that is not given yet; those are {rest}")
+    return given + [named[name] for name in rest if name in named]

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Models made by calls."""
+
+from __future__ import annotations
+
+import ctypes as C
+from typing import Any, Optional, Tuple
+
+import numpy as np
+
+from ._abi import _lib
+from ._arrays import _array, _view
+from ._context import _ctx
+from ._library import _Handle, _call
+from ._model import Model
+
+
+class Builder(_Handle):
+    """A model made by calls, which may be chained; what is wrong is told by finish().
+
+        b = qsim.Builder("linear").input("x", "float[N,64]").output("y")
+        b.constant("W", W).constant("b", bias)
+        b.node("MatMul", "x,W", "xW")
+        b.node("Add", "xW,b", "y")
+        model = b.finish()
+    """
+
+    _free = "qsim_builder_free"
+
+    def __init__(self, name: str = "model", opset: int = 13) -> None:
+        pointer = C.c_void_p()
+        _call("qsim_builder_create", _ctx, opset, name.encode(), C.byref(pointer))
+        super().__init__(pointer)
+
+    def __enter__(self) -> "Builder":
+        return self
+
+    def domain(self, name: str, version: int) -> "Builder":
+        """Imports another operator domain."""
+        _lib.qsim_builder_import(self._pointer, name.encode(), version)
+        return self
+
+    def input(self, name: str, type: str) -> "Builder":
+        """An input such as ("x", "float[N,64]")."""
+        _lib.qsim_builder_input_as(self._pointer, name.encode(), type.encode())
+        return self
+
+    def output(self, name: str, type: Optional[str] = None) -> "Builder":
+        """An output; without a type it is inferred."""
+        _lib.qsim_builder_output_as(self._pointer, name.encode(), type.encode() if type else None)
+        return self
+
+    def constant(self, name: str, array: Any) -> "Builder":
+        """A constant with the array's type and shape."""
+        view = _view(_array(array))
+        _lib.qsim_builder_constant(self._pointer, name.encode(), C.byref(view))
+        return self
+
+    def node(self, op_type: str, inputs: str, outputs: str, name: str = "", domain: str = "",
+             **attributes: Any) -> "Builder":
+        """A node; inputs and outputs are comma-separated names. Attributes are ints, floats,
+        strings, arrays (a tensor), or lists of ints or of floats."""
+        _lib.qsim_builder_node(self._pointer, domain.encode(), op_type.encode(), name.encode(),
+                               inputs.encode(), outputs.encode())
+        for key, value in attributes.items():
+            self._attribute(key, value)
+        return self
+
+    def _attribute(self, key: str, value: Any) -> None:
+        kind: Optional[str] = None
+        arguments: Tuple[Any, ...] = (value,)
+        if isinstance(value, np.ndarray):
+            view = _view(_array(value))
+            kind, arguments = "tensor", (C.byref(view),)
+        elif isinstance(value, (int, np.integer)):
+            kind, arguments = "int", (int(value),)
+        elif isinstance(value, (float, np.floating)):
+            kind = "float"
+        elif isinstance(value, str):
+            kind, arguments = "string", (value.encode(),)
+        elif isinstance(value, (list, tuple)):
+            whole = all(isinstance(v, (int, np.integer)) for v in value)
+            kind = "ints" if whole else "floats"
+            element: Any = C.c_int64 if whole else C.c_float
+            arguments = ((element * len(value))(*value), len(value))
+        if kind is None:
+            raise TypeError(f"attribute {key!r} cannot be {type(value).__name__}")
+        getattr(_lib, f"qsim_builder_attr_{kind}")(self._pointer, key.encode(), *arguments)
+
+    def metadata(self, key: str, value: str) -> "Builder":
+        """Adds or replaces a metadata_props entry."""
+        _lib.qsim_builder_metadata(self._pointer, key.encode(), value.encode())
+        return self
+
+    def finish(self) -> Model:
+        """Checks everything, infers types and shapes and returns the Model; once."""
+        pointer = C.c_void_p()
+        _call("qsim_builder_finish", self._pointer, C.byref(pointer))
+        return Model(pointer)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""Calibration: ranges, histograms and means of a model's activations."""
+
+from __future__ import annotations
+
+import ctypes as C
+import os
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+
+from ._abi import _CalibrationOptions, _Outlier, _lib, _text
+from ._arrays import _array, _bound, _views
+from ._context import _ctx
+from ._html import _html_table
+from ._library import _Handle, _call, _check
+from ._model import Model, Value
+from ._observer import Observer, _LentObserver
+from ._options import _quantize_options
+from ._progress import Progress, _Watch
+from ._words import _METHODS, _RAW
+
+_NOT_FOUND = -12
+
+
+class Calibration(_Handle):
+    """Histograms of a model's activations, filled batch by batch in constant memory.
+
+    `tensors`: globs over tensor names, what is observed (default: the tensors that get a scale);
+    `bins`: of a histogram on either side of zero, a power of two from 128 to 2048 (default);
+    `batch_axis`: the axis of the first input that counts samples; `quantize`: a dict of quantize()'s
+    options, whose tensors are observed; `progress`: called while a batch is fed, as quantize()'s.
+    """
+
+    _free = "qsim_calibration_free"
+
+    def __init__(self, model: Model, tensors: Union[str, Iterable[str]] = (), bins: int = 0,
+                 batch_axis: int = 0, quantize: Optional[Mapping[str, Any]] = None,
+                 progress: Optional[Progress] = None) -> None:
+        pointer, self._watch = C.c_void_p(), _Watch(progress)
+        names = [tensors] if isinstance(tensors, str) else list(tensors)
+        struct, keep = _quantize_options(quantize or {})
+        options = _CalibrationOptions(
+            tensors=(C.c_char_p * max(len(names), 1))(*[n.encode() for n in names]),
+            tensor_count=len(names), bins=bins, batch_axis=batch_axis, progress=self._watch.hook)
+        if quantize is not None:
+            options.quantize = C.pointer(struct)
+        _call("qsim_calibration_create", Model._of(model), C.byref(options), C.byref(pointer))
+        del keep
+        super().__init__(pointer)
+        self._inputs = model.inputs
+
+    def __enter__(self) -> "Calibration":
+        return self
+
+    @classmethod
+    def _loaded(cls, name: str, *source: Any) -> "Calibration":
+        pointer, calibration = C.c_void_p(), cls.__new__(cls)
+        _call(name, _ctx, *source, C.byref(pointer))
+        _Handle.__init__(calibration, pointer)
+        calibration._watch, calibration._inputs = _Watch(), []
+        return calibration
+
+    @classmethod
+    def load(cls, path: Union[str, "os.PathLike[str]"]) -> "Calibration":
+        """Reads a calibration file."""
+        return cls._loaded("qsim_calibration_load", os.fsencode(path))
+
+    @classmethod
+    def loads(cls, text: Union[str, bytes]) -> "Calibration":
+        """The same from its text."""
+        data = text.encode() if isinstance(text, str) else text
+        return cls._loaded("qsim_calibration_load_memory", data, len(data), None)
+
+    def feed(self, *inputs: Any, **named: Any) -> "Calibration":
+        """Runs one batch, given as run() takes it, and records its activations. Returns self."""
+        names = [v.name for v in self._inputs]
+        arrays = _typed(_bound(names, inputs, named), self._inputs)
+        with self._watch:
+            _call("qsim_calibration_feed", self._pointer, _views(arrays), len(arrays))
+        return self
+
+    def feed_all(self, data: Iterable[Any]) -> "Calibration":
+        """Feeds every batch of an iterable: arrays, tuples of arrays, or dicts by input name."""
+        for batch in data:
+            self.feed(*batch) if isinstance(batch, tuple) else self.feed(batch)
+        return self
+
+    def merge(self, other: "Calibration") -> "Calibration":
+        """Adds what another calibration of the same model has seen. Returns self."""
+        _call("qsim_calibration_merge", self._pointer, Calibration._of(other))
+        return self
+
+    def save(self, path: Union[str, "os.PathLike[str]"], replace: bool = True) -> None:
+        """Writes the calibration as text, atomically."""
+        _call("qsim_calibration_save", self._pointer, os.fsencode(path), 1 if replace else 0)
+
+    @property
+    def samples(self) -> int:
+        """How many samples were fed."""
+        return int(_lib.qsim_calibration_samples(self._pointer))
+
+    @property
+    def model(self) -> str:
+        """SHA-256 of the model that it belongs to, as Model.hash gives it."""
+        return _text(_lib.qsim_calibration_model(self._pointer))
+
+    @property
+    def tensors(self) -> List[str]:
+        """Names of the tensors observed."""
+        count = _lib.qsim_calibration_count(self._pointer)
+        return [_text(_lib.qsim_calibration_name(self._pointer, i)) for i in range(count)]
+
+    def observer(self, tensor: str) -> Observer:
+        """The observer of a tensor; read it, do not feed it."""
+        index = self.tensors.index(tensor)
+        pointer = C.c_void_p(_lib.qsim_calibration_observer(self._pointer, index))
+        return _LentObserver(pointer, self)
+
+    def outlier(self, tensor: str) -> Optional[Dict[str, Any]]:
+        """The sample that alone widens a tensor's range most: {sample, value, others, ratio}.
+
+        Samples are counted from 0 in the order of feeding; None: fewer than two, or from a file.
+        """
+        o = _Outlier()
+        code = _lib.qsim_calibration_outlier(self._pointer, self.tensors.index(tensor), C.byref(o))
+        if code == _NOT_FOUND:
+            return None
+        _check(code, where=f"outlier of {tensor!r}")
+        return {"sample": o.sample, "value": o.value, "others": o.others, "ratio": o.ratio}
+
+    def range(self, tensor: str, method: str = "minmax", percentile: float = 0.0) -> Tuple[float, float]:
+        """(low, high) that `method` keeps of a tensor."""
+        low, high = C.c_float(), C.c_float()
+        _check(_lib.qsim_calibration_range(self._pointer, tensor.encode(), _METHODS[method],
+                                           percentile, C.byref(low), C.byref(high)),
+               where=f"range of {tensor!r} by {method}")
+        return low.value, high.value
+
+    def __repr__(self) -> str:
+        if self._owned is None:
+            return "<Calibration: closed>"
+        return f"<Calibration: {self.samples} samples, {len(self.tensors)} tensors>"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, *self.observer(name).limits, *self.range(name, "percentile", 99.99))
+                for name in self.tensors] if self.samples else []
+        return _html_table(f"Calibration, {self.samples} samples",
+                           ("tensor", "min", "max", "99.99 % from", "to"), rows)
+
+
+def _typed(given: List[Any], inputs: List[Value]) -> List[Any]:
+    """Arrays for inputs: what has no type of its own, as a list, gets the input's."""
+    arrays = []
+    for i, x in enumerate(given):
+        dtype = inputs[i].dtype if i < len(inputs) else None
+        known = dtype is not None and not dtype.startswith("type ") and dtype not in _RAW
+        listed = isinstance(x, (list, tuple, int, float, bool))
+        arrays.append(_array(x, dtype if known and listed else None))
+    return arrays

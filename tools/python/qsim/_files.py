@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""Arrays from files that numpy does not read: IDX, TensorProto; .npy, too, without its evaluation."""
+
+from __future__ import annotations
+
+import ctypes as C
+import gzip
+import os
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from ._abi import _ArrayInfo, _lib
+from ._arrays import Array, _array, _storage, _view
+from ._library import _call, _check
+
+
+def read_array(source: Union[str, "os.PathLike[str]", bytes]) -> Array:
+    """The array in a file, or in a file's bytes: .npy, IDX (as MNIST has it) or an ONNX TensorProto
+    (.pb), gzipped or not; what it is, its first bytes tell."""
+    data = source if isinstance(source, bytes) else _contents(source)
+    if data[:2] == b"\x1f\x8b":
+        data = gzip.decompress(data)
+    info, size = _ArrayInfo(), len(data)
+    if data[:6] == b"\x93NUMPY":
+        _call("qsim_npy_parse", data, size, 0, C.byref(info))
+    elif data[:2] == b"\0\0":
+        _call("qsim_idx_parse", data, size, C.byref(info))
+    else:
+        _call("qsim_proto_parse", data, size, C.byref(info))
+        out = _empty(info)
+        _call("qsim_proto_read", data, size, out.ctypes.data, out.nbytes)
+        return out
+    out = _empty(info)
+    count = info.dims[0] if info.rank else 1
+    _call("qsim_array_read", C.byref(info), data, size, 0, count, out.ctypes.data, out.nbytes)
+    return out
+
+
+def _contents(path: Union[str, "os.PathLike[str]"]) -> bytes:
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def _empty(info: _ArrayInfo) -> Array:
+    shape = tuple(info.dims[i] for i in range(info.rank))
+    return np.empty(*_storage(info.dtype, shape, info.bytes))
+
+
+def dump_proto(array: Any, name: Optional[str] = None) -> bytes:
+    """An array as the bytes of an ONNX TensorProto, as input_0.pb of ONNX's tests has it."""
+    view, need = _view(_array(array)), C.c_size_t()
+    text = name.encode() if name else None
+    _check(_lib.qsim_proto_write(C.byref(view), text, None, 0, C.byref(need)))
+    buffer = C.create_string_buffer(need.value)
+    _check(_lib.qsim_proto_write(C.byref(view), text, buffer, need.value, C.byref(need)))
+    return buffer.raw

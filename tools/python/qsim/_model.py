@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: MIT
+"""Models: load, inspect, check, transform, save."""
+
+from __future__ import annotations
+
+import ctypes as C
+import os
+from collections import Counter
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple, Type, Union
+
+import numpy as np
+
+from ._abi import _LoadOptions, _NodeInfo, _ProblemFn, _SaveOptions, _ValueInfo, _lib, _text
+from ._arrays import Array, _storage
+from ._context import _ctx
+from ._html import _html_table, _size
+from ._library import _Handle, _call, _check
+from ._words import _LEVELS, _dtype_name
+
+#: Where a model or a package lies, or a model itself.
+Source = Union["Model", str, "os.PathLike[str]"]
+
+_INSPECT, _CHECK = 2, 4
+
+
+class Value:
+    """A tensor of a model: name, dtype and shape; a symbolic size is its name, an unknown one "?",
+    an unknown shape None."""
+
+    def __init__(self, info: _ValueInfo, owner: object = None) -> None:
+        self.name = _text(info.name)
+        self.dtype = _dtype_name(info.dtype)
+        self.shape: Optional[Tuple[Union[int, str], ...]] = None
+        if info.rank >= 0:
+            self.shape = tuple(
+                info.dims[i] if info.dims[i] >= 0 else
+                _text(info.dim_names[i] if info.dim_names else b"") or "?" for i in range(info.rank))
+        self._at = (info.data, info.bytes, info.dtype, owner)
+
+    @property
+    def constant(self) -> Optional[Array]:
+        """A copy of a constant's elements; None if the tensor is none. Types of 2 and 4 bits as packed
+        bytes, bfloat16 and float8 as their bits."""
+        data, size, dtype, _ = self._at
+        if data is None or self.shape is None:
+            return None
+        shape, kind = _storage(dtype, tuple(int(n) for n in self.shape), size)
+        out: Array = np.empty(shape, kind)
+        C.memmove(out.ctypes.data, data, min(size, out.nbytes))
+        return out
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.dtype} {self.shape}>"
+
+
+class Node:
+    """A node of the graph: name, op_type, domain, inputs, outputs, macs (multiply-accumulates at batch
+    1, -1: unknown), integer (it runs in integers)."""
+
+    def __init__(self, info: _NodeInfo, owner: object = None) -> None:
+        self.name, self.op_type, self.domain = (
+            _text(info.name), _text(info.op_type), _text(info.domain))
+        self.inputs = [_text(info.inputs[i]) for i in range(info.input_count)]
+        self.outputs = [_text(info.outputs[i]) for i in range(info.output_count)]
+        self.macs: int = info.macs
+        self.integer = bool(info.integer)
+
+    def __repr__(self) -> str:
+        return f"<{self.op_type} '{self.name}'>"
+
+
+class Problem(NamedTuple):
+    """What check() finds: name of the code (QSIM_E_*), message and hint."""
+
+    name: str
+    message: str
+    hint: str
+
+
+class Model(_Handle):
+    """An ONNX model. Immutable; transformations return new ones."""
+
+    _free = "qsim_model_free"
+    _made_by = "Model.load(path)"
+
+    def __init__(self, pointer: Optional[C.c_void_p] = None, keep: object = None) -> None:
+        super().__init__(pointer)
+        self._keep = keep  # memory that weights are used in
+
+    def __enter__(self) -> "Model":
+        return self
+
+    @classmethod
+    def load(cls, path: Union[str, "os.PathLike[str]"], inspect: bool = False) -> "Model":
+        """Loads a model from an ONNX file or a package. `inspect` lets operators through that the
+        library does not know: such a model can be looked at, not run."""
+        pointer, options = C.c_void_p(), _LoadOptions(flags=_INSPECT if inspect else 0)
+        _call("qsim_model_load", _ctx, os.fsencode(path), C.byref(options), C.byref(pointer))
+        return cls(pointer)
+
+    @classmethod
+    def loads(cls, data: Any, inspect: bool = False, name: Optional[str] = None) -> "Model":
+        """Loads a model from bytes; `name` is what messages call it."""
+        data, pointer = bytes(data), C.c_void_p()
+        keep = C.create_string_buffer(data, len(data))
+        options = _LoadOptions(flags=_INSPECT if inspect else 0, name=name.encode() if name else None)
+        _call("qsim_model_load_memory", _ctx, keep, len(data), C.byref(options), C.byref(pointer))
+        return cls(pointer, keep)
+
+    def save(self, path: Union[str, "os.PathLike[str]"], replace: bool = True) -> None:
+        """Writes the model as ONNX, atomically."""
+        options = _SaveOptions(flags=1 if replace else 0)
+        _call("qsim_model_save", self._pointer, os.fsencode(path), C.byref(options))
+
+    def dumps(self) -> bytes:
+        """The model as ONNX bytes."""
+        need = C.c_size_t()
+        _call("qsim_model_save_memory", self._pointer, None, 0, C.byref(need))
+        buffer = C.create_string_buffer(need.value)
+        _call("qsim_model_save_memory", self._pointer, buffer, need.value, C.byref(need))
+        return buffer.raw
+
+    def _list(self, what: str, struct: Type[Any], kind: Callable[..., Any]) -> List[Any]:
+        result = []
+        for i in range(_check(getattr(_lib, f"qsim_model_{what}_count")(self._pointer))):
+            info = struct()
+            _check(getattr(_lib, f"qsim_model_{what}")(self._pointer, i, C.byref(info)))
+            result.append(kind(info, self))
+        return result
+
+    @property
+    def inputs(self) -> List[Value]:
+        """The inputs that have to be given."""
+        return self._list("input", _ValueInfo, Value)
+
+    @property
+    def outputs(self) -> List[Value]:
+        """What run() returns."""
+        return self._list("output", _ValueInfo, Value)
+
+    @property
+    def values(self) -> List[Value]:
+        """All tensors that the graph names, constants among them."""
+        return self._list("value", _ValueInfo, Value)
+
+    @property
+    def nodes(self) -> List[Node]:
+        """Nodes in order of execution."""
+        return self._list("node", _NodeInfo, Node)
+
+    @property
+    def opset(self) -> int:
+        """Version of ai.onnx that the model imports."""
+        return int(_lib.qsim_model_opset(self._pointer, b""))
+
+    @property
+    def ir_version(self) -> int:
+        """The file's ir_version, or the one that saving would write."""
+        return int(_lib.qsim_model_ir_version(self._pointer))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the file, external data included, or of what saving would write."""
+        return _check(_lib.qsim_model_bytes(self._pointer))
+
+    @property
+    def parameters(self) -> int:
+        """Elements of all weights."""
+        return _check(_lib.qsim_model_parameters(self._pointer))
+
+    @property
+    def parameter_bytes(self) -> int:
+        """Bytes of all weights, as stored."""
+        return _check(_lib.qsim_model_parameter_bytes(self._pointer))
+
+    @property
+    def metadata(self) -> Dict[str, str]:
+        """metadata_props of the file."""
+        count = _lib.qsim_model_metadata_count(self._pointer)
+        return {_text(_lib.qsim_model_metadata_key(self._pointer, i)):
+                _text(_lib.qsim_model_metadata_value(self._pointer, i)) for i in range(count)}
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over graph and weights, without producer and metadata, in hexadecimal."""
+        text = C.create_string_buffer(65)
+        _check(_lib.qsim_model_hash(self._pointer, text))
+        return text.value.decode()
+
+    def _derived(self, pointer: C.c_void_p) -> "Model":
+        return Model(pointer, self._keep)  # weights are shared, not copied
+
+    def optimize(self, level: str = "all") -> "Model":
+        """The model after optimizing, still in operators of ONNX: "disable", "basic", "extended" or
+        "all" (include/qsim/model.h says what each does)."""
+        pointer = C.c_void_p()
+        _call("qsim_model_optimize", self._pointer, _LEVELS[level], C.byref(pointer))
+        return self._derived(pointer)
+
+    def upgrade(self, opset: int) -> "Model":
+        """The model converted to ai.onnx `opset`, its own or a newer one, 13 at least."""
+        pointer = C.c_void_p()
+        _call("qsim_model_upgrade", self._pointer, opset, C.byref(pointer))
+        return self._derived(pointer)
+
+    def quantize(self, calibration: Any = None, data: Optional[Iterable[Any]] = None,
+                 recipe: Any = None, decided: Any = None, progress: Any = None,
+                 **options: Any) -> "Model":
+        """A quantized copy of an FP32 model; `QUANTIZE_OPTIONS` lists the options.
+
+        `data` is an iterable of batches: arrays, tuples of arrays, or dicts by input name, as run()
+        takes them; it is calibrated on. Or `calibration` is a Calibration. The modes dynamic and
+        weights need neither; with one, biases are corrected by its means. `recipe`, a Recipe, says
+        what it names; `decided`, another, gets what was decided. `progress` is called with (what,
+        done, total); Ctrl-C, an exception or a true result of it ends the work."""
+        from ._quantize import _quantize_model
+        return _quantize_model(self, calibration, data, recipe, decided, progress, options)
+
+    def layers(self, calibration: Any = None, **options: Any) -> List[Any]:
+        """A dry run of quantize(): a Layer for each layer with weights, in order of execution."""
+        from ._quantize import _quantize_layers
+        return _quantize_layers(self, calibration, options)
+
+    def search(self, calibration: Any, methods: str = "greedy", **options: Any) -> Any:
+        """Searches for better schemes and percentiles; see search()."""
+        from ._search import search
+        return search(self, calibration, methods, **options)
+
+    def run(self, *inputs: Any, **named: Any) -> List[Array]:
+        """Runs once and returns the list of outputs. For repeated runs make a Session."""
+        from ._session import Session
+        with Session(self) as session:
+            return session.run(*inputs, **named)
+
+    def __repr__(self) -> str:
+        if self._owned is None:
+            return "<Model: closed>"
+        return (f"<Model: {_signature(self.inputs)} -> {_signature(self.outputs)}, "
+                f"{len(self.nodes)} nodes, {self.parameters} parameters, opset {self.opset}>")
+
+    def _repr_html_(self) -> str:
+        rows: List[Tuple[Any, ...]] = [(way, v.name, v.dtype, v.shape) for way, values in
+                                       (("input", self.inputs), ("output", self.outputs))
+                                       for v in values]
+        nodes = self.nodes
+        kinds = ", ".join(f"{name} {n}" for name, n in Counter(n.op_type for n in nodes).most_common())
+        integer = sum(n.integer for n in nodes)
+        rows += [("nodes", kinds, f"{integer} in integers", len(nodes)),
+                 ("weights", f"{self.parameters} parameters", _size(self.parameter_bytes),
+                  f"opset {self.opset}")]
+        return _html_table("Model", ("", "name", "type", "shape"), rows)
+
+
+def _signature(values: List[Value]) -> str:
+    return ", ".join(f"{v.name} {v.dtype}{list(v.shape) if v.shape is not None else ''}"
+                     for v in values)
+
+
+def _model(source: Source) -> Model:
+    """A model, or the one that lies there."""
+    if isinstance(source, Model):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        return Model.load(source)
+    raise TypeError(f"a Model or the path of one is needed, not {type(source).__name__}")
+
+
+def check(source: Union[str, "os.PathLike[str]", bytes]) -> List[Problem]:
+    """Every problem of a model, not the first only; [] if there is none. `source` is a path or the
+    file's bytes. What is no ONNX at all raises Error."""
+    pointer, options, found = C.c_void_p(), _LoadOptions(flags=_CHECK), []
+
+    def note(_: Any, error: Any) -> None:
+        e = error.contents
+        found.append(Problem(_text(_lib.qsim_error_name(e.code)), e.message.decode(), e.hint.decode()))
+
+    keep = None
+    if isinstance(source, bytes):
+        keep = C.create_string_buffer(source, len(source))
+        _call("qsim_model_load_memory", _ctx, keep, len(source), C.byref(options), C.byref(pointer))
+    else:
+        _call("qsim_model_load", _ctx, os.fsencode(source), C.byref(options), C.byref(pointer))
+    with Model(pointer, keep) as model:
+        _check(_lib.qsim_model_check(model._pointer, _ProblemFn(note), None))
+    return found

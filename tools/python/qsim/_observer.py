@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""Observers: ranges and histograms of values that stream by."""
+
+from __future__ import annotations
+
+import ctypes as C
+from typing import Any, Tuple
+
+from ._abi import _lib
+from ._affine import _range_flags
+from ._arrays import _floats
+from ._context import _ctx
+from ._library import _Handle, _call, _check
+from ._words import _METHODS, _dtype
+
+
+class Observer(_Handle):
+    """Watches values stream by in constant memory and yields the range to quantize them with."""
+
+    _free = "qsim_observer_free"
+
+    def __init__(self) -> None:
+        pointer = C.c_void_p()
+        _call("qsim_observer_create", _ctx, C.byref(pointer))
+        super().__init__(pointer)
+
+    def __enter__(self) -> "Observer":
+        return self
+
+    def __repr__(self) -> str:
+        low, high = self.limits
+        return f"<Observer: {self.count} values from {low:g} to {high:g}>"
+
+    def feed(self, values: Any) -> "Observer":
+        """Records an array. NaN and infinity are refused. Returns self."""
+        array, pointer = _floats(values)
+        _check(_lib.qsim_observer_feed(self._pointer, pointer, array.size), where="values fed")
+        return self
+
+    def merge(self, other: "Observer") -> "Observer":
+        """Adds what another observer has seen; exact, in any order. Returns self."""
+        _check(_lib.qsim_observer_merge(self._pointer, Observer._of(other)), where="merging")
+        return self
+
+    @property
+    def count(self) -> int:
+        """How many values were fed."""
+        return int(_lib.qsim_observer_count(self._pointer))
+
+    @property
+    def limits(self) -> Tuple[float, float]:
+        """(least, greatest) value seen."""
+        return (_lib.qsim_observer_min(self._pointer), _lib.qsim_observer_max(self._pointer))
+
+    def range(self, method: str = "minmax", percentile: float = 0.0, dtype: Any = "uint8",
+              symmetric: bool = False) -> Tuple[float, float]:
+        """(low, high) that `method` keeps: "minmax", "percentile", "mse" or "entropy"."""
+        low, high = C.c_float(), C.c_float()
+        _check(_lib.qsim_observer_range(self._pointer, _METHODS[method], percentile, _dtype(dtype),
+                                        _range_flags(symmetric), C.byref(low), C.byref(high)),
+               where=f"range by {method} for {dtype} of {self.count} values")
+        return low.value, high.value
+
+
+class _LentObserver(Observer):
+    """An observer inside of another object, `owner`."""
+
+    _free = ""
+
+    def __init__(self, pointer: C.c_void_p, owner: object) -> None:
+        _Handle.__init__(self, pointer)
+        self._owner = owner

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""Quantizing of models, and of arrays."""
+
+from __future__ import annotations
+
+import ctypes as C
+import os
+from typing import Any, Iterable, List, Mapping, NamedTuple, Optional, Tuple, Union, overload
+
+import numpy as np
+
+from ._abi import _LayerFn, _lib, _text
+from ._affine import _quantize_array
+from ._arrays import Array
+from ._calibration import Calibration
+from ._library import _ErrorStruct, _call, _check
+from ._model import Model, _model
+from ._options import _quantize_options
+from ._progress import Progress, _Watch
+from ._recipe import Recipe
+from ._words import _SCHEMES, _dtype_name
+
+
+_Numbers = Union[Array, float, List[Any], Tuple[Any, ...], "np.number[Any]"]
+
+
+class Layer(NamedTuple):
+    """How one layer would be quantized: scheme None and dtype "float32" where it stays float;
+    float_bytes and bytes are those of weights and bias, before and after."""
+
+    name: str
+    op_type: str
+    scheme: Optional[str]
+    dtype: str
+    float_bytes: int
+    bytes: int
+
+
+def _quantize_model(model: Model, calibration: Optional[Calibration], data: Optional[Iterable[Any]],
+                    recipe: Optional[Recipe], decided: Optional[Recipe],
+                    progress: Optional[Progress], options: Mapping[str, Any]) -> Model:
+    struct, keep = _quantize_options(options)
+    if data is not None:
+        if calibration is not None:
+            raise TypeError("quantize() takes a calibration or data, not both")
+        calibration = Calibration(model, quantize=options, progress=progress).feed_all(data)
+    struct.recipe = None if recipe is None else Recipe._of(recipe)
+    struct.decided = None if decided is None else Recipe._of(decided)
+    known = None if calibration is None else Calibration._of(calibration)
+    pointer = C.c_void_p()
+    with _Watch(progress) as watch:
+        struct.progress = watch.hook
+        _call("qsim_quantize", model._pointer, known, C.byref(struct), C.byref(pointer))
+    del keep
+    return model._derived(pointer)
+
+
+def _quantize_layers(model: Model, calibration: Optional[Calibration],
+                     options: Mapping[str, Any]) -> List[Layer]:
+    struct, keep = _quantize_options(options)
+    found: List[Layer] = []
+
+    def note(_: Any, info: Any) -> int:
+        i = info.contents
+        found.append(Layer(_text(i.name), _text(i.op_type),
+                           _SCHEMES.word(i.scheme) if i.scheme >= 0 else None,
+                           _dtype_name(i.dtype), i.float_bytes, i.bytes))
+        return 0
+
+    error = _ErrorStruct()
+    known = None if calibration is None else Calibration._of(calibration)
+    _check(_lib.qsim_quantize_layers(model._pointer, known, C.byref(struct), _LayerFn(note), None,
+                                     C.byref(error)), error)
+    del keep
+    return found
+
+
+@overload
+def quantize(x: Union[Model, str, "os.PathLike[str]"], *, data: Optional[Iterable[Any]] = ...,
+             calibration: Optional[Calibration] = ..., **options: Any) -> Model: ...
+
+
+@overload
+def quantize(x: _Numbers, scale: Any, zero_point: Any = ..., dtype: Any = ...,
+             axis: Optional[int] = ..., block: int = ...) -> Array: ...
+
+
+def quantize(x: Any, scale: Any = None, zero_point: Any = 0, dtype: Any = "uint8",
+             axis: Optional[int] = None, block: int = 0, **options: Any) -> Any:
+    """Quantizes a model, or an array.
+
+    quantize(model, data=batches, method="mse", ...): `model` is a Model or a path; the rest as
+    Model.quantize() takes it. Returns a Model.
+
+    quantize(x, scale, zero_point, dtype): saturate(round_half_even(x / scale) + zero_point). `scale`
+    and `zero_point` are numbers, one per channel of `axis`, or one per block of `block` values along
+    `axis`. Returns an array of `dtype` and x's shape; for "int4", "uint4", "int2" and "uint2" the
+    packed bytes."""
+    if isinstance(x, (Model, str, os.PathLike)):
+        if scale is not None:
+            raise TypeError("a model is quantized with data=... or calibration=...")
+        return _model(x).quantize(**options)
+    if options or scale is None:
+        raise TypeError(f"quantize() of {type(x).__name__}: an array and a scale, or a Model or path "
+                        "with data=..., is needed")
+    return _quantize_array(x, scale, zero_point, dtype, axis, block)

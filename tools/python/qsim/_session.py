@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: MIT
+"""Sessions: compiled models that run."""
+
+from __future__ import annotations
+
+import ctypes as C
+import threading
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from contextlib import contextmanager
+
+from ._abi import _MAX_RANK, _ProfileFn, _SessionOptions, _StepInfo, _Tensor, _lib, _text
+from ._arrays import Array, _array_of, _asarray, _bound, _views
+from ._calibration import _typed
+from ._context import _Context, _ctx
+from ._html import _html_table, _size
+from ._library import _Handle, _call, _check
+from ._model import Source, Value, _model
+from ._profile import Profile
+from ._words import _LEVELS, _RAW, _dtype_name, _isa
+
+
+class _Run(_Handle):
+    _free = "qsim_run_free"
+
+    def __init__(self, session: C.c_void_p) -> None:
+        pointer = C.c_void_p()
+        _call("qsim_run_create", session, C.byref(pointer))
+        super().__init__(pointer)
+
+
+class Session(_Handle):
+    """A compiled model that runs.
+
+        session = qsim.Session("model.onnx", threads=2)
+        logits, = session.run(x)                          # inputs in order,
+        logits, = session.run({"x": x})                   # by name,
+        logits, = session.run(["logits"], {"x": x})       # as ONNX Runtime has it
+
+    Several threads may run one session at once: each run has memory of its own, kept for the next.
+    """
+
+    _free = "qsim_session_free"
+
+    def __init__(self, model: Source, outputs: Optional[Sequence[str]] = None,
+                 level: str = "default", threads: Optional[int] = None,
+                 isa: Optional[str] = None) -> None:
+        """`model`: a Model, or the path of a model or package. `outputs`: names of tensors to give
+        out, any of the graph; None: the graph's outputs.
+
+        With `threads` (0: one for each CPU) or `isa` ("c", "avx2", ...; isas() lists them) the session
+        has threads of its own; else it shares those of the module.
+        """
+        options = _SessionOptions(level=_LEVELS[level])
+        if isinstance(outputs, str):
+            raise TypeError("outputs is a list of names, not one name")
+        if outputs is not None:
+            names = (C.c_char_p * len(outputs))(*[name.encode() for name in outputs])
+            options.outputs, options.output_count = names, len(outputs)
+        _isa(isa)
+        self._context = None if threads is None and isa is None else _Context(threads or 0, isa)
+        if self._context is not None:
+            options.ctx = self._context._pointer
+        self.model = _model(model)
+        pointer = C.c_void_p()
+        _call("qsim_session_create", self.model._pointer, C.byref(options), C.byref(pointer))
+        super().__init__(pointer)
+        self._idle: List[_Run] = []
+        self._busy: List[_Run] = []
+        self._lock = threading.Lock()
+        self.input_names = self._names("input")
+        self.output_names = self._names("output")
+        self._kinds: Optional[Dict[str, str]] = None
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def _names(self, what: str) -> List[str]:
+        count = getattr(_lib, f"qsim_session_{what}_count")(self._pointer)
+        name = getattr(_lib, f"qsim_session_{what}_name")
+        return [_text(name(self._pointer, i)) for i in range(count)]
+
+    @property
+    def inputs(self) -> List[Value]:
+        """What run() takes."""
+        return self.model.inputs
+
+    @property
+    def threads(self) -> int:
+        """How many threads work is split over."""
+        return int(_lib.qsim_ctx_threads(self._context._pointer if self._context else _ctx))
+
+    @property
+    def isa(self) -> str:
+        """The instruction set whose kernels run."""
+        number = _lib.qsim_ctx_isa(self._context._pointer if self._context else _ctx)
+        return _text(_lib.qsim_isa_name(number))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of packed weights and tables."""
+        return int(_lib.qsim_session_bytes(self._pointer))
+
+    @property
+    def integer_nodes(self) -> List[str]:
+        """Names of the model's nodes that run in integers here."""
+        return [node.name for i, node in enumerate(self.model.nodes)
+                if _lib.qsim_session_node_integer(self._pointer, i)]
+
+    def close(self) -> None:
+        """Gives the memory back now; runs in progress end first."""
+        for run in getattr(self, "_idle", []):
+            run.close()
+        super().close()
+
+    @contextmanager
+    def _running(self) -> Iterator[_Run]:
+        """One caller's memory, from those at rest or new."""
+        with self._lock:
+            pointer = self._pointer
+            run = self._idle.pop() if self._idle else _Run(pointer)
+            self._busy.append(run)
+        try:
+            yield run
+        finally:
+            with self._lock:
+                self._busy.remove(run)
+                self._idle.append(run)
+
+    def cancel(self) -> None:
+        """Ends the runs in progress, from another thread: they raise Error (QSIM_E_CANCELLED)."""
+        with self._lock:
+            for run in self._busy:
+                _lib.qsim_run_cancel(run._pointer)
+
+    def run(self, *inputs: Any, out: Any = None, **named: Any) -> List[Array]:
+        """Executes and returns the list of outputs.
+
+        Inputs are arrays in order, keywords, or one dict by name; run(names, dict) gives those outputs
+        alone, run(None, dict) all. Contiguous arrays in memory are not copied, whichever library
+        made them (DLPack, __array_interface__, buffers). A list gets the type of its input.
+
+        `out` are arrays that results are written into, without a copy: a list in the order of the
+        outputs (None: a new one), a dict by name, or one array for the only output. They have to be
+        contiguous, of the result's type and shape, and are what is returned in its place.
+        """
+        wanted = self.output_names
+        if len(inputs) == 2 and isinstance(inputs[1], Mapping) and not isinstance(inputs[0], Mapping):
+            wanted = list(wanted if inputs[0] is None else inputs[0])
+            inputs = (inputs[1],)
+        for name in wanted:
+            if name not in self.output_names:
+                raise ValueError(f"'{name}' is no output; those are {self.output_names}")
+        given = self._outputs(out)
+        with self._running() as run:
+            results = self._execute(run, inputs, named, given)
+            got = {name: self._result(name, results[i], given[i])
+                   for i, name in enumerate(self.output_names) if name in wanted}
+        return [got[name] for name in wanted]
+
+    def _execute(self, run: _Run, inputs: Sequence[Any], named: Mapping[str, Any],
+                 out: Sequence[Optional[Tuple[Any, Array]]] = ()) -> Any:
+        arrays = _typed(_bound(self.input_names, inputs, named), self.inputs)
+        results = (_Tensor * max(len(self.output_names), 1))()
+        for i, bound in enumerate(out):
+            if bound is not None:
+                results[i].data, results[i].bytes = bound[1].ctypes.data, bound[1].nbytes
+        _call("qsim_run_execute", run._pointer, _views(arrays), len(arrays), results,
+              len(self.output_names))
+        return results
+
+    def _outputs(self, out: Any) -> List[Optional[Tuple[Any, Array]]]:
+        """What was given for each output, and the array that it is."""
+        if out is None:
+            return [None] * len(self.output_names)
+        if isinstance(out, Mapping):
+            for name in out:
+                if name not in self.output_names:
+                    raise ValueError(f"out: '{name}' is no output; those are {self.output_names}")
+            out = [out.get(name) for name in self.output_names]
+        elif not isinstance(out, (list, tuple)):
+            out = [out]
+        if len(out) != len(self.output_names):
+            raise ValueError(f"out: {len(out)} arrays for {len(self.output_names)} outputs")
+        return [None if x is None else (x, self._writable(name, x))
+                for name, x in zip(self.output_names, out)]
+
+    def _writable(self, name: str, x: Any) -> Array:
+        array = _asarray(x)
+        kind = self._kind(name)
+        if kind and _RAW.get(kind, kind) != array.dtype.name:
+            raise TypeError(f"out: '{name}' is {kind}, the array {array.dtype}")
+        flags = array.flags
+        # numpy marks every array from DLPack read-only.
+        if not (flags.c_contiguous and flags.aligned and array.dtype.isnative and
+                (flags.writeable or not isinstance(x, type(array)))):
+            raise ValueError(f"out: the array for '{name}' is not contiguous and writable")
+        return array
+
+    def _kind(self, name: str) -> str:
+        """The data type of an output, "" if the model does not say it."""
+        if self._kinds is None:
+            self._kinds = {v.name: v.dtype for v in self.model.values}
+            self._kinds.update((v.name, v.dtype) for v in self.model.outputs)
+        kind = self._kinds.get(name, "")
+        return "" if kind.startswith("type ") else kind
+
+    @staticmethod
+    def _result(name: str, tensor: Any, bound: Optional[Tuple[Any, Array]]) -> Any:
+        if bound is None:
+            return _array_of(tensor)
+        shape = tuple(tensor.dims[i] for i in range(tensor.rank))
+        if bound[1].shape != shape:
+            raise ValueError(f"out: '{name}' is {shape}, the array {bound[1].shape}")
+        return bound[0]
+
+    def reserve(self, *inputs: Any, **named: Any) -> int:
+        """Plans for the shapes of these arrays, so that the next run of them allocates nothing;
+        returns the bytes of activations."""
+        with self._running() as run:
+            arrays = _typed(_bound(self.input_names, inputs, named), self.inputs)
+            _call("qsim_run_reserve", run._pointer, _views(arrays), len(arrays))
+            return int(_lib.qsim_run_arena_bytes(run._pointer))
+
+    def profile(self, *inputs: Any, runs: int = 10, **named: Any) -> Profile:
+        """Executes `runs` times on arrays as run() takes them and tells what each step took.
+
+        Returns a Profile, a list of dicts in the order of execution: node, op_type, kernel, macs,
+        bytes_read, bytes_written, inputs and outputs (pairs of dtype and shape), us (median
+        microseconds) and share (percent of all steps).
+        """
+        events: List[Tuple[int, int, int, int]] = []
+
+        def keep(_: Any, event: Any) -> None:
+            e = event.contents
+            events.append((e.execution, e.step, e.start_ns, e.duration_ns))
+
+        hook = _ProfileFn(keep)
+        with self._running() as run:
+            self._execute(run, inputs, named)
+            _check(_lib.qsim_run_profile_begin(run._pointer, hook, None))
+            try:
+                for _ in range(runs):
+                    self._execute(run, inputs, named)
+            finally:
+                _lib.qsim_run_profile_end(run._pointer)
+            count = _lib.qsim_run_step_count(run._pointer)
+            return Profile([_step(run, i) for i in range(count)], events)
+
+    def __repr__(self) -> str:
+        if self._owned is None:
+            return "<Session: closed>"
+        return (f"<Session: {', '.join(self.input_names)} -> {', '.join(self.output_names)}, "
+                f"{self.isa}, {self.threads} thread{'s' if self.threads > 1 else ''}>")
+
+    def _repr_html_(self) -> str:
+        rows: List[Tuple[Any, ...]] = [("input", v.name, v.dtype, v.shape) for v in self.inputs]
+        rows += [("output", name, self._kind(name), "") for name in self.output_names]
+        return _html_table(f"Session: {self.isa}, {self.threads} threads, {_size(self.bytes)} of weights",
+                           ("", "name", "type", "shape"), rows)
+
+
+def _step(run: _Run, index: int) -> Dict[str, Any]:
+    info = _StepInfo()
+    _check(_lib.qsim_run_step(run._pointer, index, C.byref(info)))
+    count = info.input_count
+    tensors = [_step_tensor(run, index, i) for i in range(count + info.output_count)]
+    return {"node": _text(info.node), "op_type": _text(info.op_type),
+            "kernel": _text(info.kernel), "macs": info.macs, "bytes_read": info.bytes_read,
+            "bytes_written": info.bytes_written,
+            "inputs": [t for t in tensors[:count] if t],
+            "outputs": [t for t in tensors[count:] if t]}
+
+
+def _step_tensor(run: _Run, index: int, which: int) -> Optional[Tuple[str, Tuple[int, ...]]]:
+    dims, t = (C.c_int64 * _MAX_RANK)(), _Tensor()
+    _check(_lib.qsim_run_step_tensor(run._pointer, index, which, dims, C.byref(t)))
+    return (_dtype_name(t.dtype), tuple(dims[:t.rank])) if t.dtype else None

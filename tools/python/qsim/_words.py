@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""Constants of the library under the words that people use."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Optional
+
+import numpy as np
+
+from ._abi import _lib
+
+
+class _Words(Dict[str, int]):
+    """What constants are called here, and the numbers that they are in C."""
+
+    def __missing__(self, word: str) -> int:
+        raise ValueError(f"{word!r} is none of {', '.join(self)}")
+
+    def word(self, number: int) -> str:
+        return next((word for word, n in self.items() if n == number), f"number {number}")
+
+
+_METHODS = _Words({"minmax": 0, "percentile": 1, "mse": 2, "entropy": 3})
+_LEVELS = _Words({"default": 0, "disable": 1, "basic": 2, "extended": 3, "all": 4})
+_SCHEMES = _Words({"channel": 0, "tensor": 1, "tensor-asymmetric": 2})
+_FORMATS = _Words({"qdq": 0, "qoperator": 1})
+_MODES = _Words({"static": 0, "dynamic": 1, "weights": 2})
+_ACTIONS = _Words({"fp32": 1, "int8": 2})
+_ROLES = _Words({"data": 0, "model": 1, "calibration": 2, "preprocess": 3, "labels": 4, "report": 5,
+                 "manifest": 6, "sums": 7})
+_KINDS = _Words({"layer": 1, "tensor": 2})
+_ENTRY_ACTIONS = _Words({"quantize": 0, "float": 1, "integer": 2})
+_GRANULARITIES = _Words({"channel": 0, "tensor": 1, "block": 2})
+_ROUNDINGS = _Words({"nearest": 0, "gptq": 1})
+_CORRECTIONS = _Words({"default": 0, "on": 1, "off": 2})
+_ANSWERS = _Words({"unknown": 0, "probabilities": 1, "logits": 2, "values": 3})
+
+# Data types. numpy has none for those of 2 and 4 bits and of _RAW: arrays of the former hold packed
+# bytes, those of the latter the bits.
+_DTYPES = _Words({
+    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7,
+    "bool": 9, "float16": 10, "float64": 11, "uint32": 12, "uint64": 13, "bfloat16": 16,
+    "float8e4m3fn": 17, "float8e4m3fnuz": 18, "float8e5m2": 19, "float8e5m2fnuz": 20, "uint4": 21,
+    "int4": 22, "float4e2m1": 23, "float8e8m0": 24, "uint2": 25, "int2": 26,
+})
+_NAMES = {number: name for name, number in _DTYPES.items()}
+_BITS = {"uint4": 4, "int4": 4, "float4e2m1": 4, "uint2": 2, "int2": 2}
+_RAW = {"bfloat16": "uint16", "float8e4m3fn": "uint8", "float8e4m3fnuz": "uint8",
+        "float8e5m2": "uint8", "float8e5m2fnuz": "uint8", "float8e8m0": "uint8"}
+
+
+def _dtype(name: Any) -> int:
+    """The library's number of a data type that is given by name or as numpy gives it."""
+    if not isinstance(name, str):
+        name = np.dtype(name).name
+    if name not in _DTYPES:
+        raise TypeError(f"libqsim has no data type {name!r}")
+    return _DTYPES[name]
+
+
+def _dtype_name(number: int) -> str:
+    return _NAMES.get(number, f"type {number}")
+
+
+def _isa(name: Optional[str]) -> int:
+    number = 0
+    while name is not None and _lib.qsim_isa_name(number) != name.encode():
+        if _lib.qsim_isa_name(number) is None:
+            raise ValueError(f"'{name}' is no instruction set")
+        number += 1
+    return number
