@@ -39,6 +39,13 @@ typedef struct qk_gemm_f32 {
     const ptrdiff_t *out; /* NULL, or where each row of c begins instead of at r * ldc */
     const size_t *at;     /* NULL, or the row of b where each segment begins instead of s * k */
     size_t depth;         /* with `at`: rows of b altogether */
+    /*
+     * Where the table has `parts`, for whole panels: c holds the sums of terms that came before; is
+     * left with sums, without bias and clamp, since terms follow.
+     */
+    bool begun, open;
+    const float *next; /* weights that are read after this job: fetched meanwhile */
+    size_t next_floats;
 } qk_gemm_f32;
 
 /*
@@ -105,6 +112,7 @@ typedef struct qk_pool {
 /* The float and pooling part of the kernel table. */
 typedef struct qk_f32 {
     size_t panel; /* columns of a packed panel, a multiple of 16 */
+    bool parts;   /* gemm knows `begun`, `open` and `next`; many terms cost it no room in caches */
     void (*gemm)(const qk_gemm_f32 *g);
     void (*depthwise)(const qk_depthwise_f32 *d); /* without cuts */
     /*
@@ -121,7 +129,7 @@ typedef struct qk_f32 {
 /* cfma is the C text compiled with FMA3: the same bits, faster where the CPU has it. */
 extern const qk_f32 qk_f32_c;
 #if QK_X86
-extern const qk_f32 qk_f32_cfma, qk_f32_avx2, qk_f32_avx512;
+extern const qk_f32 qk_f32_cfma, qk_f32_avx2, qk_f32_avx512, qk_f32_two_ports;
 #elif QK_ARM
 extern const qk_f32 qk_f32_neon;
 #endif
@@ -142,9 +150,10 @@ static inline size_t qk_gemm_depth(const qk_gemm_f32 *g) {
 
 /* ---- contracts: what kernels assert in debug and sanitizer builds ---- */
 
-static inline bool qk_gemm_f32_valid(const qk_gemm_f32 *g) {
+static inline bool qk_gemm_f32_valid(const qk_f32 *k, const qk_gemm_f32 *g) {
     return g->row && g->seg && g->b && g->bias && g->c && g->cols > 0 &&
-           (g->out || g->rows < 2 || g->ldc >= g->cols);
+           (g->out || g->rows < 2 || g->ldc >= g->cols) &&
+           (!(g->begun || g->open) || (k->parts && g->cols % k->panel == 0));
 }
 static inline bool qk_depthwise_f32_valid(const qk_depthwise_f32 *d) {
     return d->w && d->bias && d->c && d->lines > 0 && d->pixels > 0 && d->channels > 0 &&

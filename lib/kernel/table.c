@@ -40,7 +40,7 @@ static const qk_table tables[] = {
 #ifdef QK_AMX
     {.isa = QSIM_ISA_AMX,
      .i8 = &qk_i8_amx,
-     .f32 = &qk_f32_avx512,
+     .f32 = &qk_f32_two_ports, /* as all CPUs with tiles have */
      .ew = &qk_ew_avx512,
      .u8 = &qk_u8_avx512},
 #endif
@@ -83,7 +83,7 @@ const struct qk_table *qk_table_two_ports(int32_t isa) {
 #ifdef QK_AVX512VNNI
     static const qk_table avx512vnni = {.isa = QSIM_ISA_AVX512VNNI,
                                         .i8 = &qk_i8_two_ports,
-                                        .f32 = &qk_f32_avx512,
+                                        .f32 = &qk_f32_two_ports,
                                         .ew = &qk_ew_avx512,
                                         .u8 = &qk_u8_avx512};
     if (isa == QSIM_ISA_AVX512VNNI)

@@ -32,6 +32,8 @@ typedef struct product {
 } product;
 
 static void make_product(ck_state *s, product *p) {
+    p->g.lo = ck_between(s, 0, 2) ? -INFINITY : ck_real(s, -1.0f, 0.0f);
+    p->g.hi = ck_between(s, 0, 2) ? INFINITY : ck_real(s, 0.0f, 2.0f);
     p->row = ck_output(s, p->m * sizeof(ptrdiff_t));
     p->seg = ck_output(s, p->segs * sizeof(ptrdiff_t));
     p->a_floats = p->m * p->k + p->segs * p->k + p->k;
@@ -91,16 +93,35 @@ static void scatter_product(ck_state *s, product *p, size_t ldc) {
         p->out[i] = (ptrdiff_t)((i < p->m / 2 ? i : p->m - 1 - (i - p->m / 2)) * ldc);
 }
 
-/* in_line: rows follow each other by one element, as the pixels of a one-channel image do. */
-static void check_product(ck_state *s, bool in_line) {
+/* The segments in several jobs, whose sums stand in the output; the first or last may have none. */
+static void run_in_parts(ck_state *s, const product *p) {
+    qk_gemm_f32 g = p->g;
+    size_t done = 0;
+    do {
+        g.seg = p->seg + done;
+        g.at = p->at + done;
+        g.segs = size_between(s, 0, (int32_t)(p->segs - done));
+        done += g.segs;
+        g.open = done < p->segs || ck_between(s, 0, 1);
+        g.next = ck_between(s, 0, 1) ? p->packed : NULL;
+        g.next_floats = g.next ? p->depth * p->n : 0;
+        p->t->gemm(&g);
+        g.begun = true;
+    } while (g.open);
+}
+
+/*
+ * in_line: rows follow each other by one element, as the pixels of a one-channel image do.
+ * in_parts: one panel, whose weights all lie together, in several jobs.
+ */
+static void check_product(ck_state *s, bool in_line, bool in_parts) {
     product p = {.m = size_between(s, 1, in_line ? 90 : 40),
                  .n = size_between(s, 1, in_line ? 10 : 150)};
+    p.n = in_parts ? s->t->f32->panel : p.n;
     p.segs = size_between(s, 1, 5);
-    p.k = size_between(s, 1, 40);
-    const bool scattered = ck_between(s, 0, 1);
+    p.k = size_between(s, 1, in_parts ? 90 : 40);
+    const bool scattered = in_parts || ck_between(s, 0, 1);
     p.depth = p.segs * p.k + (scattered ? size_between(s, 0, 20) : 0);
-    p.g.lo = ck_between(s, 0, 2) ? -INFINITY : ck_real(s, -1.0f, 0.0f);
-    p.g.hi = ck_between(s, 0, 2) ? INFINITY : ck_real(s, 0.0f, 2.0f);
     make_product(s, &p);
     const size_t line = size_between(s, 1, 70);
     for (size_t i = 0; i < p.m && in_line; i++)
@@ -114,7 +135,10 @@ static void check_product(ck_state *s, bool in_line) {
         for (size_t j = 0; j < p.n; j++)
             expected[(p.out ? (size_t)p.out[i] : i * ldc) + j] = product_at(&p, i, j);
     pack_product(s, &p, s->t->f32, actual, ldc);
-    s->t->f32->gemm(&p.g);
+    if (in_parts)
+        run_in_parts(s, &p);
+    else
+        s->t->f32->gemm(&p.g);
     char text[96];
     snprintf(text, sizeof(text), "%zux%zu, %zu segments of %zu", p.m, p.n, p.segs, p.k);
     ck_same(s, expected, actual, floats * sizeof(float), text);
@@ -127,10 +151,14 @@ static void check_product(ck_state *s, bool in_line) {
 }
 
 static void check_gemm(ck_state *s) {
-    check_product(s, false);
+    check_product(s, false, false);
 }
 static void check_lines(ck_state *s) {
-    check_product(s, true);
+    check_product(s, true, false);
+}
+static void check_parts(ck_state *s) {
+    if (s->t->f32->parts)
+        check_product(s, false, true);
 }
 
 static void call_gemm(void *arg) {
@@ -554,6 +582,7 @@ static void bench_average_u8(ck_state *s) {
 const ck_case ck_cases_f32[] = {
     {"gemm-f32", check_gemm, bench_gemm},
     {"gemm-f32-lines", check_lines, NULL},
+    {"gemm-f32-parts", check_parts, NULL},
     {"depthwise-f32", check_depthwise, bench_depthwise},
     {"depthwise-f32-3x3", check_depthwise_3x3, NULL},
     {"max-f32", check_max_f32, bench_max_f32},

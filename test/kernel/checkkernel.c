@@ -143,11 +143,14 @@ static void run_case(ck_state *s, const ck_case *k, const options *o) {
     printf("%-11s %-22s %s\n", s->isa, k->name, s->failures == before ? "ok" : "FAILED");
 }
 
-/* No instruction sets of the library's: kernels of one in another encoding, or in C. */
+/* No instruction sets of the library's: kernels of one in another encoding, with other constants,
+ * or in C. */
 static const struct {
     const char *name;
     const qk_table *(*table)(void);
-} others[] = {{"evex256", ck_table_evex256}, {"amxemulated", ck_table_amxemulated}};
+} others[] = {{"evex256", ck_table_evex256},
+              {"smallblocks", ck_table_smallblocks},
+              {"amxemulated", ck_table_amxemulated}};
 
 static int32_t isa_number(const char *name) {
     for (int32_t isa = QSIM_ISA_C; isa < QS_ISA_COUNT; isa++)
@@ -207,19 +210,21 @@ static void run_families(ck_state *s, const options *o) {
             run_case(s, &families[f].cases[i], o);
 }
 
+static void run_table(ck_state *s, const options *o, const qk_table *t, const char *name) {
+    s->t = t;
+    s->isa = name;
+    run_families(s, o);
+}
+
 /* All tables of an instruction set are checked; the one that suits this CPU is timed. */
 static void run_tables(ck_state *s, const options *o, int32_t isa) {
-    const qk_table *other = qk_table_two_ports(isa), *here = qk_table_here(isa);
-    if (!o->bench || here != other) {
-        s->t = qk_table_get(isa);
-        s->isa = qsim_isa_name(isa);
-        run_families(s, o);
+    const qk_table *other = qk_table_two_ports(isa);
+    if (o->bench || o->list || !other) {
+        run_table(s, o, qk_table_here(isa), qsim_isa_name(isa));
+        return;
     }
-    if (other && !o->list && (!o->bench || here == other)) {
-        s->t = other;
-        s->isa = "two ports";
-        run_families(s, o);
-    }
+    run_table(s, o, qk_table_get(isa), qsim_isa_name(isa));
+    run_table(s, o, other, "two ports");
 }
 
 int main(int argc, char **argv) {
@@ -240,11 +245,10 @@ int main(int argc, char **argv) {
         ran++;
     }
     for (size_t i = 0; i < QS_COUNT(others); i++) {
-        s.t = others[i].table();
-        s.isa = others[i].name;
-        if (!s.t || (o.isa && strcmp(o.isa, s.isa) != 0) || (o.list && ran))
+        const qk_table *t = others[i].table();
+        if (!t || (o.isa && strcmp(o.isa, others[i].name) != 0) || (o.list && ran))
             continue;
-        run_families(&s, &o);
+        run_table(&s, &o, t, others[i].name);
         ran++;
     }
     if (!ran) {

@@ -73,8 +73,9 @@ void ck_upper_clear(void);
 /* False where the CPU does not tell. */
 bool ck_upper_known(void);
 
-/* evex256.c and amxemulated.c; NULL where they cannot run */
+/* evex256.c, smallblocks.c and amxemulated.c; NULL where they cannot run */
 const qk_table *ck_table_evex256(void);
+const qk_table *ck_table_smallblocks(void);
 const qk_table *ck_table_amxemulated(void);
 
 extern const ck_case ck_cases_i8[];

@@ -3,6 +3,7 @@
 #ifndef OP_RUN_H
 #define OP_RUN_H
 
+#include "kernel/table.h"
 #include "op_harness.h"
 
 typedef struct or_tensor {
@@ -135,8 +136,13 @@ static inline int or_contexts(qsim_ctx **list, int32_t threads) {
     int n = 0;
     for (int32_t isa = QSIM_ISA_C; isa < QS_ISA_COUNT; isa++) {
         qsim_ctx_options o = {.struct_size = sizeof(o), .threads = threads, .isa = isa};
-        if (qsim_isa_available(isa) && qsim_ctx_create(&o, &list[n], NULL) == QSIM_OK)
-            n++;
+        const qk_table *tables[] = {qk_table_get(isa), qk_table_two_ports(isa)};
+        for (size_t i = 0; i < QS_COUNT(tables); i++) {
+            if (!tables[i] || !qsim_isa_available(isa) ||
+                qsim_ctx_create(&o, &list[n], NULL) != QSIM_OK)
+                continue;
+            list[n++]->kernels = tables[i]; /* whichever the CPU would take */
+        }
     }
     return n;
 }

@@ -84,7 +84,7 @@ TILE(tile_6x4, 6, 4)
 #define PANEL 16
 
 static void qk_gemm_f32_neon(const qk_gemm_f32 *g) {
-    assert(qk_gemm_f32_valid(g));
+    assert(qk_gemm_f32_valid(&qk_f32_neon, g));
     /* By vectors of the panel: tiles of 1, 2, 4 and of most rows. */
     static const struct {
         tile_fn few[3], many;

@@ -36,7 +36,7 @@ INLINE void gemm_block(const qk_gemm_f32 *g, const float *a, const float *b, siz
 }
 
 INLINE void gemm_body(const qk_gemm_f32 *g) {
-    assert(qk_gemm_f32_valid(g));
+    assert(qk_gemm_f32_valid(&qk_f32_c, g));
     for (size_t col = 0; col < g->cols; col += BLOCK) {
         /* Panels are BLOCK wide, but for the last one, so all before it have that width. */
         const float *b = g->b + col * qk_gemm_depth(g);

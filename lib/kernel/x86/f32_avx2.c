@@ -20,7 +20,7 @@ TILE(tile_6x2, 6, 2)
 #define PANEL 16
 
 static void qk_gemm_f32_avx2(const qk_gemm_f32 *g) {
-    assert(qk_gemm_f32_valid(g));
+    assert(qk_gemm_f32_valid(&qk_f32_avx2, g));
     static const tile_fn narrow[3] = {tile_1x1, NULL, tile_4x1};
     static const tile_fn wide[3] = {tile_1x2, tile_2x2, tile_4x2};
     const size_t k = qk_gemm_depth(g);

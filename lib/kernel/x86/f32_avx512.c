@@ -8,24 +8,10 @@
 #include "kernel/x86/pool_x86.h"
 
 #ifdef QK_AVX512VNNI
-#include <immintrin.h>
 #include <math.h>
 
 #include "kernel/x86/f32_narrow.h"
-
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,fma")))
-#define VEC    __m512
-#define LANES  16
-
-#define LOAD(p)      _mm512_loadu_ps(p)
-#define STORE(p, v)  _mm512_storeu_ps(p, v)
-#define SET1(x)      _mm512_set1_ps(x)
-#define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
-#define ADD(a, b)    _mm512_add_ps(a, b)
-/* maxps gives its second operand when one is NaN. */
-#define MAX(a, b)            _mm512_max_ps(a, b)
-#define MIN(a, b)            _mm512_min_ps(a, b)
-#define STORE_FIRST(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1u), v)
+#include "kernel/x86/f32_zmm.h"
 
 #define EDGE                  __mmask16
 #define EDGE_IF(on)           ((__mmask16)((on) ? 0xffff : 0))
@@ -184,7 +170,7 @@ static void gemm_whole(const qk_gemm_f32 *g, tile *t) {
 }
 
 static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
-    assert(qk_gemm_f32_valid(g));
+    assert(qk_gemm_f32_valid(&qk_f32_avx512, g));
     const size_t k = qk_gemm_depth(g);
     for (size_t col = 0; col < g->cols; col += PANEL) {
         const size_t width = qk_panel_width(PANEL, g->cols, col);
@@ -231,14 +217,12 @@ LEAVE(leave_depthwise_3x3, qk_depthwise_f32, depthwise_3x3)
 LEAVE(leave_max, qk_pool, qk_max_f32_avx512)
 LEAVE(leave_average, qk_pool, qk_average_f32_avx512)
 
-const qk_f32 qk_f32_avx512 = {
-    .panel = PANEL,
-    .gemm = leave_gemm,
-    .depthwise = leave_depthwise,
-    .depthwise_3x3 = leave_depthwise_3x3,
-    .max_f32 = leave_max,
-    .average_f32 = leave_average,
-    .max_u8 = qk_max_u8_avx512,
-    .average_u8 = qk_average_u8_avx512,
-};
+/* The same but for products. */
+#define KERNELS(product)                                                                           \
+    .panel = PANEL, .gemm = product, .depthwise = leave_depthwise,                                 \
+    .depthwise_3x3 = leave_depthwise_3x3, .max_f32 = leave_max, .average_f32 = leave_average,      \
+    .max_u8 = qk_max_u8_avx512, .average_u8 = qk_average_u8_avx512
+
+const qk_f32 qk_f32_avx512 = {KERNELS(leave_gemm)};
+const qk_f32 qk_f32_two_ports = {KERNELS(qk_gemm_f32_two_ports), .parts = true};
 #endif

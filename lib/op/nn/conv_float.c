@@ -7,7 +7,7 @@
  * kernels get the pixels that have the same taps inside the image together. Otherwise a band of
  * the image is copied with zeros around it, and padding is a tap like any other.
  */
-#include "op/nn/conv_float.h"
+#include "op/nn/conv_taps.h"
 
 #include <math.h>
 
@@ -31,15 +31,10 @@
 /* Kernels up to this width leave padding out: wide ones meet it in too many ways. */
 #define SKIP_WIDTH ((size_t)16)
 
-/* Taps [from, to) of a kernel's row or column that lie inside the image. */
-typedef struct span {
-    size_t from, to;
-} span;
-
 /* Columns of the output that have the same columns of the kernel inside the image. */
 typedef struct strip {
     size_t ox, count;
-    span inside;
+    qs_tap_span inside;
     size_t x; /* floats from a line's begin to their first tap */
     /* Tables of products; a depthwise convolution needs none. */
     size_t per_row, k;    /* segments of a kernel row, and their length */
@@ -61,7 +56,8 @@ typedef struct conv_plan {
     size_t splits, columns; /* a group's columns are cut into blocks of `columns` */
     strip *strips;
     size_t strip_count;
-    span *inside;                /* with skip: of every output row */
+    qs_taps *taps;               /* NULL, or how padding is left out */
+    qs_tap_span *inside;         /* with skip: of every output row */
     size_t height;               /* rows from the first to the last tap of a window */
     size_t slices, slice_floats; /* scratch of a slice */
     bool by_columns;             /* a slice is a block of columns, of all bands */
@@ -99,7 +95,7 @@ static void copy_band(const conv_plan *p, const float *image, size_t first, size
 }
 
 /* Pixels of a strip, all with the kernel rows `rows`, and one block of columns. */
-static void conv_columns(const conv_job *j, const strip *s, span rows, const float *a,
+static void conv_columns(const conv_job *j, const strip *s, qs_tap_span rows, const float *a,
                          size_t pixels, float *y, size_t split) {
     const conv_plan *p = j->p;
     const size_t first = split * p->columns, rest = p->form.mg - first;
@@ -125,8 +121,8 @@ static void conv_columns(const conv_job *j, const strip *s, span rows, const flo
     }
 }
 
-static qk_depthwise_f32 depthwise_of(const conv_job *j, const strip *s, span rows, const float *a,
-                                     size_t lines, float *y) {
+static qk_depthwise_f32 depthwise_of(const conv_job *j, const strip *s, qs_tap_span rows,
+                                     const float *a, size_t lines, float *y) {
     const conv_plan *p = j->p;
     const size_t tap = rows.from * p->form.kw + s->inside.from, channels = p->form.m;
     return (qk_depthwise_f32){.a = a,
@@ -156,7 +152,7 @@ static void conv_cut(const conv_job *j, const float *image, size_t oy, size_t en
     const strip whole = {.count = p->g.ow, .inside = {0, 3}};
     const ptrdiff_t above = (ptrdiff_t)(oy * p->g.sh) - (ptrdiff_t)p->g.top;
     const float *a = image + above * (ptrdiff_t)p->line - p->g.left * p->g.c;
-    qk_depthwise_f32 d = depthwise_of(j, &whole, (span){0, 3}, a, end - oy, y);
+    qk_depthwise_f32 d = depthwise_of(j, &whole, (qs_tap_span){0, 3}, a, end - oy, y);
     d.cut = (qk_cut){.top = p->g.top > oy * p->g.sh,
                      .bottom = (end - 1) * p->g.sh + 3 > p->g.h + p->g.top,
                      .left = p->g.left > 0,
@@ -164,8 +160,8 @@ static void conv_cut(const conv_job *j, const float *image, size_t oy, size_t en
     p->kernels->depthwise_3x3(&d);
 }
 
-static void conv_pixels(const conv_job *j, const strip *s, span rows, const float *a, size_t lines,
-                        float *y, size_t split) {
+static void conv_pixels(const conv_job *j, const strip *s, qs_tap_span rows, const float *a,
+                        size_t lines, float *y, size_t split) {
     a += s->x;
     y += s->ox * j->p->stride;
     if (j->p->form.depthwise) {
@@ -181,7 +177,7 @@ static void conv_inside(const conv_job *j, const float *image, size_t oy, size_t
                         size_t split) {
     const conv_plan *p = j->p;
     while (oy < end) {
-        const span rows = p->inside[oy];
+        const qs_tap_span rows = p->inside[oy];
         size_t next = oy + 1;
         while (next < end && p->inside[next].from == rows.from && p->inside[next].to == rows.to)
             next++;
@@ -254,6 +250,10 @@ static void conv_slice(void *arg, size_t slice) {
         float *y = j->y + (image * p->g.oh + oy) * p->g.ow * p->stride;
         if (p->cut) {
             conv_cut(j, x, oy, oy + rows, y);
+        } else if (p->taps) {
+            const size_t first = split * p->columns, rest = p->form.mg - first;
+            qs_taps_run(p->taps, &j->weights, x, oy, oy + rows, first,
+                        rest < p->columns ? rest : p->columns, y);
         } else if (p->skip) {
             conv_inside(j, x, oy, oy + rows, y, split);
         } else {
@@ -262,8 +262,8 @@ static void conv_slice(void *arg, size_t slice) {
             else if (copied != at)
                 copy_band(p, x, oy * p->g.sh, (rows - 1) * p->g.sh + p->height, bordered);
             copied = at;
-            conv_pixels(j, p->strips, (span){0, p->form.kh}, p->border ? bordered : x, rows, y,
-                        split);
+            conv_pixels(j, p->strips, (qs_tap_span){0, p->form.kh}, p->border ? bordered : x, rows,
+                        y, split);
         }
         finish(j, y, rows * p->g.ow, split);
     }
@@ -352,6 +352,8 @@ static void conv_split(const qsim_ctx *ctx, conv_plan *p, double macs) {
     }
     if (p->cut && !p->end.sum && !p->end.curve) /* its blocks go down the image */
         band = CUT_LINES;
+    if (p->kernels->parts && !p->border && p->form.floats >= p->g.h * p->line)
+        band = by_pixels; /* weights pass by once; of the image, kernels need a part at a time */
     band = band < 1 ? 1 : band > p->g.oh ? p->g.oh : band;
     const size_t slices = qs_slice_count(ctx, SIZE_MAX, conv_ns(p, macs));
     p->by_columns = prefer_columns(p, slices);
@@ -392,17 +394,6 @@ static void conv_distances(const conv_plan *p, qs_step *step) {
     step->min_lag = r.behind;
 }
 
-/* Which taps of a window that begins `before` in front of the image lie in its `size` elements. */
-static span taps_inside(size_t at, size_t before, size_t taps, size_t dilation, size_t size) {
-    span s = {0, 0};
-    if (at < before)
-        s.from = (before - at + dilation - 1) / dilation;
-    if (size + before > at)
-        s.to = (size + before - at - 1) / dilation + 1;
-    s.to = s.to < taps ? s.to : taps;
-    return s.from < s.to ? s : (span){0, 0};
-}
-
 static bool strip_tables(qs_arena *arena, const conv_plan *p, strip *s) {
     const qs_conv_form *f = &p->form;
     const size_t taps = s->inside.to - s->inside.from;
@@ -441,6 +432,14 @@ static bool make_strips(qs_arena *arena, conv_plan *p) {
     const size_t all = p->form.kw;
     if (p->cut)
         return true;
+    if (p->skip && qs_taps_suit(p->kernels, &p->form, &p->g)) {
+        p->taps = qs_arena_alloc(arena, 1, sizeof(*p->taps));
+        if (!p->taps)
+            return false;
+        *p->taps =
+            (qs_taps){p->kernels, &p->form, &p->g, p->line, p->stride, p->lo, p->hi, NULL, NULL};
+        return qs_taps_make(arena, p->taps, p->band);
+    }
     p->strips = qs_arena_alloc(arena, p->skip ? p->g.ow : 1, sizeof(*p->strips));
     if (!p->strips)
         return false;
@@ -450,7 +449,7 @@ static bool make_strips(qs_arena *arena, conv_plan *p) {
         return strip_tables(arena, p, p->strips);
     }
     for (size_t ox = 0; ox < p->g.ow; ox++) {
-        const span in = taps_inside(ox * p->g.sw, p->g.left, all, p->g.dw, p->g.w);
+        const qs_tap_span in = qs_taps_inside(ox * p->g.sw, p->g.left, all, p->g.dw, p->g.w);
         strip *s = p->strip_count ? &p->strips[p->strip_count - 1] : NULL;
         if (!s || s->inside.from != in.from || s->inside.to != in.to) {
             const size_t x = in.to ? ox * p->g.sw + in.from * p->g.dw - p->g.left : 0;
@@ -464,7 +463,7 @@ static bool make_strips(qs_arena *arena, conv_plan *p) {
             return false;
     p->inside = qs_arena_alloc(arena, p->g.oh, sizeof(*p->inside));
     for (size_t oy = 0; p->inside && oy < p->g.oh; oy++)
-        p->inside[oy] = taps_inside(oy * p->g.sh, p->g.top, p->form.kh, p->g.dh, p->g.h);
+        p->inside[oy] = qs_taps_inside(oy * p->g.sh, p->g.top, p->form.kh, p->g.dh, p->g.h);
     return p->inside != NULL;
 }
 

@@ -7,6 +7,8 @@
 
 /* Floats of a block of rows of a: they stay in a second-level cache while b passes by. */
 #define BLOCK_FLOATS ((size_t)128 * 1024)
+/* Kernels that take sums in parts need no more of a row at a time. */
+#define PART_TERMS ((size_t)1024)
 /* A multiple of every tile's rows. */
 #define ROW_UNIT ((size_t)24)
 
@@ -153,7 +155,8 @@ static void run_product(const qs_step *s, const qs_frame *f) {
 
 static void split_product(const qsim_ctx *ctx, qs_product *p, double ns) {
     const size_t k = p->right.k ? p->right.k : 1, panel = p->kernels->panel;
-    size_t rows = BLOCK_FLOATS / k / ROW_UNIT * ROW_UNIT;
+    const size_t terms = p->kernels->parts && k > PART_TERMS ? PART_TERMS : k;
+    size_t rows = BLOCK_FLOATS / terms / ROW_UNIT * ROW_UNIT;
     const size_t most = 20 * ROW_UNIT, least = 2 * ROW_UNIT;
     rows = rows > most ? most : rows < least ? least : rows;
     const size_t slices = qs_slice_count(ctx, SIZE_MAX, ns);

@@ -164,6 +164,20 @@ static void large_shapes(qsim_ctx **ctx, int contexts) {
         check_shape(ctx, contexts, &list[i]);
 }
 
+/* Weights of more than half a megabyte go tap by tap: none, one, some or all of them inside. */
+static void far_weights(qsim_ctx **ctx, int contexts) {
+    const shape list[] = {
+        {2, 6, 7, 64, 256, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 0.0f, INFINITY, true, USUAL},
+        {1, 7, 7, 130, 128, 1, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, -INFINITY, INFINITY, false, USUAL},
+        {1, 5, 9, 64, 128, 1, 5, 5, 1, 2, 1, 1, 2, 2, 2, 2, -INFINITY, 3.0f, true, USUAL},
+        {1, 3, 3, 256, 64, 1, 3, 3, 1, 1, 3, 3, 3, 3, 3, 3, -INFINITY, INFINITY, true, USUAL},
+        {1, 2, 2, 256, 64, 1, 3, 3, 1, 1, 1, 1, 3, 3, 3, 3, -INFINITY, INFINITY, true, USUAL},
+        {1, 4, 4, 64, 256, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, -INFINITY, INFINITY, true, INFINITE},
+    };
+    for (size_t i = 0; i < QS_COUNT(list); i++)
+        check_shape(ctx, contexts, &list[i]);
+}
+
 static void check_size(qsim_ctx *ctx, or_attr attr, int64_t h, int64_t expected) {
     float x[1] = {0};
     or_case c = {.domain = "", .op = "Conv", .version = 13, .inputs = 2, .outputs = 1};
@@ -239,6 +253,8 @@ int main(void) {
     random_shapes(one, n);
     large_shapes(one, n);
     large_shapes(three, n3);
+    far_weights(one, n);
+    far_weights(three, n3);
     rules(one[0]);
     refuses(one[0]);
     for (int i = 0; i < n; i++) {
