@@ -13,5 +13,6 @@
 #include <qsim/quant.h>
 #include <qsim/recipe.h>
 #include <qsim/session.h>
+#include <qsim/verdict.h>
 
 #endif

@@ -285,6 +285,28 @@ static void growing_session(void) {
 }
 
 /* Numbers that files and bindings contain. */
+static void growing_verdict(void) {
+    SIZE(qsim_verdict_options, 32);
+    AT(qsim_verdict_options, struct_size, 0);
+    AT(qsim_verdict_options, calibration, 8);
+    AT(qsim_verdict_options, method, 16);
+    AT(qsim_verdict_options, seen, 20);
+    AT(qsim_verdict_options, made_up, 24);
+    AT(qsim_verdict_options, no_layers, 28);
+
+    SIZE(qsim_verdict_info, 72);
+    AT(qsim_verdict_info, struct_size, 0);
+    AT(qsim_verdict_info, name, 8);
+    AT(qsim_verdict_info, tensor, 16);
+    AT(qsim_verdict_info, measure, 24);
+    AT(qsim_verdict_info, grade, 28);
+    AT(qsim_verdict_info, agreement, 32);
+    AT(qsim_verdict_info, sqnr, 40);
+    AT(qsim_verdict_info, cosine, 48);
+    AT(qsim_verdict_info, before, 56);
+    AT(qsim_verdict_info, rows, 64);
+}
+
 static void numbers(void) {
     CHECK_INT(QSIM_FLOAT, 1);
     CHECK_INT(QSIM_UINT8, 2);
@@ -313,6 +335,7 @@ int main(void) {
     growing_ptq_search();
     growing_recipe();
     growing_session();
+    growing_verdict();
     numbers();
     return test_done();
 }

@@ -239,6 +239,7 @@ static void make_arrays(void) {
     for (int i = 0; i < 128; i++)
         wide[i] = (double)x[i];
     write_npy("x4.npy", QSIM_FLOAT, 2, (int64_t[]){32, 4}, x);
+    write_npy("zero4.npy", QSIM_FLOAT, 2, (int64_t[]){32, 4}, (float[128]){0});
     write_npy("x4_f8.npy", QSIM_DOUBLE, 2, (int64_t[]){32, 4}, wide);
     write_npy("x4_i8.npy", QSIM_INT64, 2, (int64_t[]){1, 4}, integers);
     write_npy("a.npy", QSIM_FLOAT, 2, (int64_t[]){1, 2}, a);

@@ -31,7 +31,7 @@ UNUSED = {
     "qsim_builder_input": "the form with a text", "qsim_builder_output": "the form with a text",
     "qsim_builder_constant_as": "an array has type and shape",
     "qsim_package_sniff": "Model.load() does it",
-    "qsim_run_set_timing": "Session.profile()",
+    "qsim_run_set_timing": "Session.profile()", "qsim_grade_name": "known here",
 }
 
 bad = []
@@ -159,7 +159,8 @@ def check_numbers(text):
               ("LEVEL_", _words._LEVELS), ("FORMAT_", _words._FORMATS), ("MODE_", _words._MODES),
               ("ROLE_", _words._ROLES), ("RECIPE_", _words._KINDS),
               ("GRANULARITY_", _words._GRANULARITIES), ("ROUNDING_", _words._ROUNDINGS),
-              ("ANSWER_", _words._ANSWERS), ("BIAS_CORRECTION_", _words._CORRECTIONS), ("RECIPE_", _words._ENTRY_ACTIONS)]
+              ("ANSWER_", _words._ANSWERS), ("GRADE_", _words._GRADES),
+              ("MEASURE_", _words._MEASURES), ("BIAS_CORRECTION_", _words._CORRECTIONS), ("RECIPE_", _words._ENTRY_ACTIONS)]
     for prefix, words in tables:
         for word, number in words.items():
             name = f"QSIM_{prefix}{same.get(word, word).upper().replace('-', '_')}"

@@ -390,6 +390,20 @@ class LongWork(unittest.TestCase):
             watched.feed(self.data[0])
         self.assertEqual(watched.samples, 0)
 
+    def test_verdict(self):
+        int8 = self.model.quantize(mode="weights")
+        v = qsim.judge(self.model, int8, self.data)
+        self.assertIn(v.grade, ("good", "doubtful"))
+        self.assertEqual(v.samples, sum(len(x) for x in self.data))
+        self.assertGreater(v.outputs[0].cosine, 0.99)
+        self.assertGreater(len(v.layers), 0)
+        noise = [10 ** (-w.sqnr_db / 10) - 10 ** (-w.before_db / 10) for w in v.layers]
+        self.assertEqual(noise, sorted(noise, reverse=True))
+        zeros = [np.zeros_like(x) for x in self.data]
+        black = qsim.judge(self.model, int8, zeros)
+        self.assertEqual(black.grade, "bad")
+        self.assertIn("constant-input", [kind for kind, _ in black.warnings])
+
     def test_other_threads_leave_signals_alone(self):
         caught = []
 

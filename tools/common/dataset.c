@@ -123,6 +123,8 @@ static int apply_window(dataset *d, const char *spec) {
         !tool_int(d->t, "batch", 1, INT32_MAX, 64, &size))
         return EXIT_USAGE;
     d->first = skip < d->end ? skip : d->end;
+    d->all = d->end;
+    d->unit = 1;
     if (limit < d->end - d->first)
         d->end = d->first + limit;
     if (d->first == d->end)
@@ -131,6 +133,7 @@ static int apply_window(dataset *d, const char *spec) {
     int64_t n = d->end - d->first;
     if (d->sets)
         return EXIT_OK;
+    d->unit = d->step > 0 ? d->step : 1;
     if (d->step > 1 && n % d->step != 0) {
         if (n < d->step)
             return tool_fail(d->t, QSIM_E_SHAPE,
@@ -200,8 +203,60 @@ int dataset_open_spec(const tool *t, const char *spec, const qsim_model *model, 
     return EXIT_OK;
 }
 
+/* ---- samples held out ---- */
+
+#define LEAST_SPLIT 8 /* units, of which two are held out */
+
+int64_t dataset_hold_out(dataset *d, int64_t most) {
+    const int64_t units = (d->end - d->first) / d->unit, rest = (d->all - d->end) / d->unit;
+    const int64_t bound = most / d->unit;
+    d->period = d->beyond = 0;
+    if (bound > 0 && rest > 0 && (rest >= LEAST_SPLIT || units < LEAST_SPLIT)) {
+        const int64_t held = (rest < bound ? rest : bound) * d->unit;
+        d->beyond = d->end + held;
+        return held;
+    }
+    int64_t held = units < LEAST_SPLIT ? 0 : units / 5 > 2 ? units / 5 : 2;
+    held = held < bound ? held : bound;
+    d->period = held > 0 ? units / held : 0;
+    return held > 0 ? units / d->period * d->unit : 0;
+}
+
+void dataset_use_held(dataset *d, bool held) {
+    d->using_held = held;
+    dataset_rewind(d);
+}
+
+/* Where what dataset_next gives ends. */
+static int64_t last_of(const dataset *d) {
+    return d->using_held && d->beyond ? d->beyond : d->end;
+}
+
+/* How many samples from here on belong together; skips those that are not wanted. */
+static int64_t next_run(dataset *d) {
+    const int64_t end = last_of(d);
+    if (d->using_held && !d->beyond && !d->period)
+        return 0;
+    if (!d->period)
+        return end - d->at;
+    int64_t place = (d->at - d->first) / d->unit % d->period;
+    if (d->using_held) {
+        d->at += (d->period - 1 - place) * d->unit;
+        return d->at < end ? d->unit : 0;
+    }
+    if (place == d->period - 1) {
+        d->at += d->unit;
+        place = 0;
+    }
+    const int64_t run = (d->period - 1 - place) * d->unit;
+    return run < end - d->at ? run : end - d->at;
+}
+
 int64_t dataset_samples(const dataset *d) {
-    return d->end - d->first;
+    const int64_t held = d->period ? (d->end - d->first) / d->unit / d->period * d->unit : 0;
+    if (d->using_held)
+        return d->beyond ? d->beyond - d->end : held;
+    return d->end - d->first - held;
 }
 
 bool dataset_has_labels(const dataset *d) {
@@ -217,7 +272,7 @@ size_t dataset_classes(const dataset *d) {
 }
 
 void dataset_rewind(dataset *d) {
-    d->at = d->first;
+    d->at = d->using_held && d->beyond ? d->end : d->first;
 }
 
 int dataset_next(dataset *d, batch *b) {
@@ -225,11 +280,12 @@ int dataset_next(dataset *d, batch *b) {
     b->input_count = d->inputs;
     b->samples = 0;
     b->labels = NULL;
-    if (d->at >= d->end)
+    int64_t n = d->at < last_of(d) ? next_run(d) : 0;
+    if (n <= 0)
         return EXIT_OK;
     if (d->sets)
         return dataset_next_set(d, b);
-    int64_t n = d->end - d->at < d->step ? d->end - d->at : d->step;
+    n = n < d->step ? n : d->step;
     for (size_t i = 0; i < d->inputs; i++) {
         int code = feed_read(d->t, &d->feeds[i], d->at, n, &d->tensors[i]);
         if (code)

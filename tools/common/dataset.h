@@ -34,7 +34,7 @@ typedef struct batch {
 int dataset_open(const tool *t, const qsim_model *model, dataset **out);
 /* The same for a SPEC from elsewhere. */
 int dataset_open_spec(const tool *t, const char *spec, const qsim_model *model, dataset **out);
-/* How many samples (files, in a folder) there are after --skip and --limit. */
+/* How many samples (files, in a folder) dataset_next gives: after --skip and --limit. */
 int64_t dataset_samples(const dataset *d);
 bool dataset_has_labels(const dataset *d);
 /* Whether each sample is a file. */
@@ -44,6 +44,14 @@ size_t dataset_classes(const dataset *d);
 /* The next batch; b->samples is 0 at the end. It is valid until the next call. */
 int dataset_next(dataset *d, batch *b);
 void dataset_rewind(dataset *d);
+/*
+ * Keeps samples back that dataset_next does not give, to judge by: those behind --limit, at most so
+ * many, else one in five (two of eight at least). How many; 0: there are too few.
+ */
+#define DATASET_HELD_OUT 128
+int64_t dataset_hold_out(dataset *d, int64_t most);
+/* From here on dataset_next gives those held out alone, or the others, from the first one. */
+void dataset_use_held(dataset *d, bool held);
 void dataset_close(dataset *d);
 
 #endif

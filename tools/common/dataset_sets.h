@@ -21,6 +21,11 @@ struct dataset {
     sample_files files; /* of the sets; none: they are made up */
     uint64_t seed;      /* of sets that are made up */
     int64_t first, end, at, step;
+    int64_t all;     /* end of what there is, without --limit */
+    int64_t unit;    /* samples that go together: the model's fixed batch, else 1 */
+    int64_t period;  /* every so many units one is held out; 0: none between first and end */
+    int64_t beyond;  /* end of those held out behind `end`; 0: none there */
+    bool using_held; /* dataset_next gives those held out, and no others */
 };
 
 /* Made-up data for input i; `first`: its first size, 0: the model's. */

@@ -6,29 +6,6 @@
 
 #include "common/progress.h"
 
-/* A sample that alone makes a tensor's range so many times as wide is worth a look. */
-#define WIDENED 4.0
-
-static void warn_of_outliers(const tool *t, const qsim_calibration *c) {
-    qsim_outlier worst = {.ratio = WIDENED};
-    int32_t count = 0, at = 0;
-    for (int32_t i = 0; i < qsim_calibration_count(c); i++) {
-        qsim_outlier o = {.struct_size = sizeof(o)};
-        if (qsim_calibration_outlier(c, i, &o) || o.ratio < WIDENED)
-            continue;
-        count++;
-        if (o.ratio > worst.ratio) {
-            worst = o;
-            at = i;
-        }
-    }
-    if (count > 0)
-        tool_warn(t, "sample %lld alone widens the range of '%s' %.3g times (%.6g, others %.6g)%s",
-                  (long long)worst.sample, qsim_calibration_name(c, at), worst.ratio,
-                  (double)worst.value, (double)worst.others,
-                  count > 1 ? ", and of other tensors" : "");
-}
-
 int calibrate_data(const tool *t, const char *file, const qsim_model *m,
                    const qsim_calibration_options *options, dataset *d, qsim_calibration **out) {
     progress p;
@@ -56,8 +33,6 @@ int calibrate_data(const tool *t, const char *file, const qsim_model *m,
         }
     }
     progress_end(&p);
-    if (code == EXIT_OK)
-        warn_of_outliers(t, *out);
     return code;
 }
 

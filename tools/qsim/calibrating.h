@@ -8,8 +8,8 @@
 #include "common/dataset.h"
 
 /*
- * Runs the whole data set through a new calibration of the model; prints what is wrong, and which
- * sample alone widens a range by far. `options` may be NULL.
+ * Runs the whole data set through a new calibration of the model; prints what is wrong. `options`
+ * may be NULL.
  */
 int calibrate_data(const tool *t, const char *file, const qsim_model *m,
                    const qsim_calibration_options *options, dataset *d, qsim_calibration **out);

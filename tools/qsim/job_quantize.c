@@ -146,6 +146,8 @@ static int calibrate(const tool *t, const job_pass *p, quantizing *q, qsim_calib
     job_tool(t, &p->data, q->model, &own);
     int code = dataset_open(&own, q->model, &q->data);
     if (code == EXIT_OK)
+        (void)dataset_hold_out(q->data, DATASET_HELD_OUT);
+    if (code == EXIT_OK)
         code = calibrate_data(&own, q->file, q->model, &o, q->data, &q->calibration);
     dataset_close(q->data);
     job_tool_close(&own);

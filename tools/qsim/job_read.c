@@ -171,10 +171,10 @@ static bool read_engine(job_reader *r) {
     static const char *const unused[] = {"cache_dir", "cache_config", "plot_pareto_frontier",
                                          "log_to_file", NULL};
     job *j = r->job;
-    const config *engine = config_get(&j->root, "engine");
-    if (engine && !job_part(r, engine, engine_keys))
+    const config *keys = config_get(&j->root, "engine");
+    if (keys && !job_part(r, keys, engine_keys))
         return false;
-    const config *holders[] = {&j->root, engine};
+    const config *holders[] = {&j->root, keys};
     for (size_t i = 0; i < 2; i++)
         if (holders[i] && (!job_string(r, holders[i], "output_dir", &j->output_dir) ||
                            !job_string(r, holders[i], "output_name", &j->output_name) ||

@@ -178,10 +178,10 @@ void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
                (double)qsim_model_parameter_bytes(q->model) /
                    (double)qsim_model_parameter_bytes(q->result),
                form_name(q), (long long)qsim_model_opset(q->result, NULL));
-    if (c->samples > 0)
-        table_line("check", "top-1 agreement %.2f %% of %llu sample%s, cosine %.6f, SQNR %.2f dB",
-                   c->agreement, (unsigned long long)c->samples, tool_plural((int64_t)c->samples),
-                   c->cosine, c->sqnr);
+    pace_print(&c->pace);
+    judge_print(t, &c->judging);
+    for (size_t i = 0; i < c->next.count; i++)
+        table_line(i ? "" : "next", "%s", c->next.lines[i]);
     if (t->verbose) {
         putchar('\n');
         print_layer_table(q);
@@ -225,14 +225,8 @@ void quantize_print_json(const tool *t, quantizing *q, const quantize_check *c) 
         json_string(&j, "format", q->options.format == QSIM_FORMAT_QDQ ? "qdq" : "qoperator");
     json_int(&j, "opset", qsim_model_opset(q->result, NULL));
     json_end(&j);
-    if (c->samples > 0) {
-        json_object(&j, "check");
-        json_int(&j, "samples", (int64_t)c->samples);
-        json_number(&j, "agreement", c->agreement);
-        json_number(&j, "cosine", c->cosine);
-        json_number(&j, "sqnr_db", c->sqnr);
-        json_end(&j);
-    }
+    pace_json(&c->pace, &j);
+    judge_json(&c->judging, (const char *const *)c->next.lines, &j);
     json_end(&j);
     tool_print_json(t, &j);
 }

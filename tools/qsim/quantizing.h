@@ -5,7 +5,8 @@
 
 #include <qsim/ptq.h>
 
-#include "common/dataset.h"
+#include "judging.h"
+#include "pace.h"
 
 typedef struct quantizing {
     const char *file, *output;
@@ -23,6 +24,7 @@ typedef struct quantizing {
     bool searched, annealed;
     double search_score, float_score;
     bool interrupted; /* in a search: what it has found until then is written */
+    int64_t held_out; /* samples of the data that were not calibrated on */
 } quantizing;
 
 /* Reads the options of the command line into q->options. */
@@ -44,13 +46,26 @@ void recipe_json(json *j, const quantizing *q);
 int quantize_layers_read(const tool *t, quantizing *q);
 void quantize_layers_free(quantizing *q);
 
-/* How the result answers on the data, against the original. */
+/* Command lines to try next. */
+#define NEXT_MOST 3
+typedef struct next_steps {
+    char *lines[NEXT_MOST + 1]; /* ended by NULL */
+    size_t count;
+} next_steps;
+
+/* None where the result is good, or where the data is to blame (next_steps.c). */
+void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_steps *n);
+void next_steps_free(next_steps *n);
+
+/* What is found of the result (quantize_check.c). */
 typedef struct quantize_check {
-    uint64_t samples;
-    double agreement, cosine, sqnr;
+    judging judging; /* against the float model */
+    pace pace;
+    next_steps next;
 } quantize_check;
 
 int quantize_measure(const tool *t, quantizing *q, quantize_check *c);
+void quantize_check_free(quantize_check *c);
 void quantize_print(const tool *t, quantizing *q, const quantize_check *c);
 void quantize_print_json(const tool *t, quantizing *q, const quantize_check *c);
 /* The layers as they would be quantized. */

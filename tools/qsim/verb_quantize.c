@@ -23,6 +23,8 @@ static int get_calibration(const tool *t, quantizing *q) {
         code = dataset_open(t, q->model, &q->data);
     if (code || !wanted || !(path || q->data))
         return code;
+    if (!path && !judge_hold_out(t, q->data, &q->held_out))
+        return EXIT_USAGE;
     const qsim_calibration_options o = {.struct_size = sizeof(o), .quantize = &q->options};
     return path ? calibration_open(t, path, &q->calibration)
                 : calibrate_data(t, q->file, q->model, &o, q->data, &q->calibration);
@@ -44,8 +46,14 @@ static int quantize(const tool *t, quantizing *q) {
     return code ? quantize_error(t, q, &e) : quantize_layers_read(t, q);
 }
 
-static int quantize_file(tool *t, quantizing *q) {
-    quantize_check check;
+static void report(const tool *t, quantizing *q, const quantize_check *check) {
+    if (t->json)
+        quantize_print_json(t, q, check);
+    else
+        quantize_print(t, q, check);
+}
+
+static int quantize_file(tool *t, quantizing *q, quantize_check *check) {
     int code = tool_load_model(t, q->file, 0, &q->model);
     if (code == EXIT_OK)
         code = recipe_open(t, q);
@@ -61,7 +69,7 @@ static int quantize_file(tool *t, quantizing *q) {
     if (code == EXIT_OK)
         code = quantize(t, q);
     if (code == EXIT_OK && !q->interrupted)
-        code = quantize_measure(t, q, &check);
+        code = quantize_measure(t, q, check);
     if (code == EXIT_OK)
         code = tool_save_model(t, q->result, q->output);
     if (code == EXIT_OK)
@@ -69,18 +77,15 @@ static int quantize_file(tool *t, quantizing *q) {
     if (code == EXIT_OK && q->interrupted)
         return tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted; %s is the best found until then",
                          q->file, q->output);
-    if (code || strcmp(q->output, "-") == 0)
-        return code;
-    if (t->json)
-        quantize_print_json(t, q, &check);
-    else
-        quantize_print(t, q, &check);
-    return EXIT_OK;
+    if (code == EXIT_OK && strcmp(q->output, "-") != 0)
+        report(t, q, check);
+    return code ? code : judge_bounds(t, &check->judging);
 }
 
 static int run(tool *t) {
     quantizing q = {.output = args_value(&t->args, "output")};
     const char *recipe = args_value(&t->args, "save-recipe");
+    quantize_check check = {.next = {.count = 0}};
     int code = EXIT_OK;
     if (!tool_operands(t, 1, 1))
         return EXIT_USAGE;
@@ -91,9 +96,12 @@ static int run(tool *t) {
         return code;
     if (recipe && !tool_may_write(t, recipe, &code))
         return code;
+    if (judge_has_bounds(t) && !args_has(&t->args, "data"))
+        return tool_usage(t, NULL, "quantize: --min-... judges by --data, which is missing");
     code = quantize_options(t, &q);
     if (code == EXIT_OK)
-        code = quantize_file(t, &q);
+        code = quantize_file(t, &q, &check);
+    quantize_check_free(&check);
     dataset_close(q.data);
     qsim_calibration_free(q.calibration);
     qsim_model_free(q.result);
@@ -132,6 +140,7 @@ static const option options[] = {
     {"max-drop", "P", "percent that the annealing may fall below FP32 (2)", 0, NULL},
     {"config", "FILE", "options by name, from JSON; those of the command line win", 0, NULL},
     {"dry-run", NULL, "only show what would become of each layer", 'n', NULL},
+    OPTION_JUDGE,
     OPTION_OUTPUT("the quantized model; '-': stdout"),
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},

@@ -187,6 +187,19 @@ class _Metrics(_Sized):
                 ("nan_one", _U64), ("worst", _U64), ("worst_a", _F64), ("worst_b", _F64)]
 
 
+class _VerdictOptions(_Sized):
+    _c_ = "qsim_verdict_options"
+    _fields_ = [("struct_size", _SIZE), ("calibration", _P), ("method", _I32), ("seen", _I32),
+                ("made_up", _I32), ("no_layers", _I32)]
+
+
+class _VerdictInfo(_Sized):
+    _c_ = "qsim_verdict_info"
+    _fields_ = [("struct_size", _SIZE), ("name", _S), ("tensor", _S), ("measure", _I32),
+                ("grade", _I32), ("agreement", _F64), ("sqnr", _F64), ("cosine", _F64),
+                ("before", _F64), ("rows", _U64)]
+
+
 class _Divergence(_Sized):
     _c_ = "qsim_divergence"
     _fields_ = [("struct_size", _SIZE), ("rows", _U64), ("agree", _U64), ("skipped", _U64),
@@ -370,6 +383,17 @@ _FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "qsim_divergence_loss": (_F64, C.POINTER(_Divergence)),
     "qsim_divergence_agreement": (_F64, C.POINTER(_Divergence)),
     "qsim_mcnemar": (_F64, _U64, _U64),
+    # verdict.h
+    "qsim_verdict_create": (C.c_int, _P, _P, C.POINTER(_VerdictOptions), _OUT, _ERR),
+    "qsim_verdict_free": (None, _P),
+    "qsim_verdict_feed": (C.c_int, _P, _TENSORS, _SIZE, _ERR),
+    "qsim_verdict_grade": (_I32, _P),
+    "qsim_verdict_samples": (_I64, _P),
+    "qsim_verdict_output_count": (_I32, _P),
+    "qsim_verdict_output": (C.c_int, _P, _I32, C.POINTER(_VerdictInfo)),
+    "qsim_verdict_layer_count": (_I32, _P),
+    "qsim_verdict_layer": (C.c_int, _P, _I32, C.POINTER(_VerdictInfo)),
+    "qsim_verdict_warning": (_S, _P, _I32, C.POINTER(_S)),
 }
 
 

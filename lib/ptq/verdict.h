@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside of a verdict: the two models side by side, and what was seen of the data. */
+#ifndef QS_VERDICT_H
+#define QS_VERDICT_H
+
+#include "graph/graph.h"
+#include "ptq/calibration.h"
+
+#include <qsim/verdict.h>
+
+#define QS_MOST_WARNINGS 16
+
+typedef struct qs_warning {
+    const char *kind;
+    int32_t at_best; /* QSIM_GRADE_* that the model can still have */
+    char text[320];
+} qs_warning;
+
+/* Two tensors that are compared. */
+typedef struct qs_pair {
+    const char *name, *a, *b;
+    qs_id node; /* of the prepared graph; QS_NONE: an output */
+    qs_id value;
+    double before; /* noise over signal of what the layer reads */
+    bool unknown;  /* a type that has no metrics */
+    bool classes;
+    qsim_metrics metrics;
+} qs_pair;
+
+/* A session with a run. */
+typedef struct qs_side {
+    qsim_session *session;
+    qsim_run *run;
+    qsim_tensor *outputs;
+    size_t count;
+} qs_side;
+
+/* What was seen of the data. */
+typedef struct qs_seen_data {
+    int64_t samples;
+    int64_t constant;       /* samples whose elements are all one number */
+    int64_t same;           /* samples equal to the first */
+    uint64_t first;         /* hash of the first sample */
+    bool whole;             /* every element of the first input a whole number from 0 to 255 */
+    float greatest;         /* of the first input */
+    uint64_t rows, certain; /* of class scores; by a margin of certainty no training gives */
+    uint64_t one_class;     /* rows of the same class as the first */
+    size_t first_class;
+} qs_seen_data;
+
+/* The first BatchNormalization of the float model and what reaches it. */
+typedef struct qs_norm {
+    qs_side side; /* gives out its input; no session: there is none */
+    const char *name;
+    double *sum, *square, *mean, *variance; /* by channel: seen, stored */
+    size_t channels;
+    uint64_t positions;
+    int64_t samples;
+} qs_norm;
+
+struct qsim_verdict {
+    qsim_ctx *ctx;
+    qs_arena arena; /* names, pairs */
+    qsim_verdict_options options;
+    qsim_model *model, *quantized; /* held; both NULL once layers were looked at */
+    qsim_model *prepared;
+    qs_side side[2];
+    qs_pair *outputs, *layers; /* layers: the worst first, once fed */
+    size_t output_count, layer_count;
+    qs_seen_data data;
+    qs_norm norm;
+    qs_warning warnings[QS_MOST_WARNINGS];
+    int32_t warning_count, early; /* early: those that are known before anything is fed */
+};
+
+int qs_side_open(const qsim_model *m, const char *const *names, size_t count, qs_side *s,
+                 qsim_ctx *ctx, qsim_error *error);
+void qs_side_close(qs_side *s, qsim_ctx *ctx);
+int qs_side_execute(qs_side *s, const qsim_tensor *inputs, size_t count, qsim_error *error);
+
+/* Adds the pair's outputs `i` of both sides. */
+int qs_pair_add(qs_pair *p, const qsim_tensor *a, const qsim_tensor *b, qsim_error *error);
+/* Noise power over signal power; 0 where both are the same. */
+double qs_pair_noise(const qs_pair *p);
+
+/* Runs both models with all tensors that they share given out, and sorts what was found
+ * (verdict_layers.c). */
+int qs_verdict_layers(qsim_verdict *v, const qsim_tensor *inputs, size_t count, qsim_error *error);
+
+/* verdict_data.c */
+int qs_norm_open(qsim_verdict *v, qsim_error *error);
+int qs_norm_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t count, qsim_error *error);
+void qs_data_feed(qs_seen_data *d, const qsim_tensor *x);
+void qs_data_scores(qs_seen_data *d, const qsim_tensor *scores, size_t rows, size_t classes);
+/* Warnings of the calibration, then those of the data that was fed so far. */
+void qs_verdict_warn_early(qsim_verdict *v);
+void qs_verdict_warn(qsim_verdict *v);
+
+#endif

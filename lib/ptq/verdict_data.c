@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/* What is wrong with the data that a model was calibrated on, or is judged on. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "graph/model.h"
+#include "ptq/verdict.h"
+
+#define ENOUGH_SAMPLES 32 /* for ranges; 8 do where they are typical */
+#define FEW_JUDGED     8
+#define NORM_SAMPLES   32  /* whose means and variances are taken */
+#define WIDENED        4.0 /* by one sample alone */
+#define STRETCHED      8.0 /* by one value in 10,000 */
+#define CERTAIN        100 /* margin of scores: e^100 to 1 */
+
+__attribute__((format(printf, 4, 5))) static void say(qsim_verdict *v, const char *kind,
+                                                      int32_t at_best, const char *format, ...) {
+    if (v->warning_count == QS_MOST_WARNINGS)
+        return;
+    qs_warning *w = &v->warnings[v->warning_count++];
+    va_list list;
+    w->kind = kind;
+    w->at_best = at_best;
+    va_start(list, format);
+    vsnprintf(w->text, sizeof(w->text), format, list);
+    va_end(list);
+}
+
+/* ---- the first BatchNormalization ---- */
+
+static const qs_node *find_norm(const qs_graph *g) {
+    for (size_t k = 0; k < g->order_count; k++) {
+        const qs_node *n = &g->nodes[g->order[k]];
+        const qs_const *mean = qs_node_const(g, n, 3), *variance = qs_node_const(g, n, 4);
+        if (!qs_node_is(n, "", "BatchNormalization") || !mean || !variance)
+            continue;
+        const qs_value *x = &g->values[n->inputs[0]];
+        const bool fits = mean->dtype == QSIM_FLOAT && variance->dtype == QSIM_FLOAT &&
+                          mean->elements == variance->elements && x->producer != QS_NONE &&
+                          x->dtype == QSIM_FLOAT && x->name[0];
+        return fits ? n : NULL;
+    }
+    return NULL;
+}
+
+int qs_norm_open(qsim_verdict *v, qsim_error *error) {
+    const qs_graph *g = v->model->graph;
+    const qs_node *n = find_norm(g);
+    qs_norm *s = &v->norm;
+    if (!n)
+        return QSIM_OK;
+    const qs_const *mean = qs_node_const(g, n, 3), *variance = qs_node_const(g, n, 4);
+    const char *name = g->values[n->inputs[0]].name;
+    s->channels = mean->elements;
+    s->name = qs_arena_string(&v->arena, n->name, strlen(n->name));
+    s->sum = qs_arena_alloc(&v->arena, 4 * s->channels + 1, sizeof(*s->sum));
+    if (!s->name || !s->sum)
+        return qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+    s->square = s->sum + s->channels;
+    s->mean = s->square + s->channels;
+    s->variance = s->mean + s->channels;
+    for (size_t c = 0; c < s->channels; c++) {
+        float one;
+        memcpy(&one, (const char *)mean->data + c * sizeof(one), sizeof(one));
+        s->mean[c] = (double)one;
+        memcpy(&one, (const char *)variance->data + c * sizeof(one), sizeof(one));
+        s->variance[c] = (double)one;
+    }
+    return qs_side_open(v->model, &name, 1, &s->side, v->ctx, error);
+}
+
+int qs_norm_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t count, qsim_error *error) {
+    qs_norm *s = &v->norm;
+    if (s->samples >= NORM_SAMPLES)
+        return QSIM_OK;
+    const int code = qs_side_execute(&s->side, inputs, count, error);
+    const qsim_tensor *y = &s->side.outputs[0];
+    if (code || y->rank < 2 || y->dims[1] != (int64_t)s->channels || s->channels == 0)
+        return code;
+    const size_t elements = y->bytes / sizeof(float), samples = (size_t)y->dims[0];
+    const size_t inner = samples ? elements / samples / s->channels : 0;
+    const float *x = y->data;
+    for (size_t i = 0; i < samples * s->channels; i++)
+        for (size_t k = 0; k < inner; k++) {
+            const double value = (double)*x++;
+            s->sum[i % s->channels] += value;
+            s->square[i % s->channels] += value * value;
+        }
+    s->positions += samples * inner;
+    s->samples += (int64_t)samples;
+    return QSIM_OK;
+}
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *x, size_t n) {
+    qsort(x, n, sizeof(*x), by_value);
+    return n ? x[n / 2] : (double)NAN;
+}
+
+/*
+ * Medians over channels: how many deviations the mean is off, and how many times the variance.
+ * False: nothing is known.
+ */
+static bool compare_norm(const qsim_verdict *v, double *off, double *ratio) {
+    const qs_norm *s = &v->norm;
+    double *room = qs_alloc(v->ctx, 2 * s->channels + 1, sizeof(*room));
+    size_t n = 0;
+    for (size_t c = 0; room && c < s->channels && s->positions > 0; c++) {
+        const double mean = s->sum[c] / (double)s->positions;
+        const double variance = s->square[c] / (double)s->positions - mean * mean;
+        if (!(s->variance[c] > 1e-10))
+            continue;
+        room[n] = fabs(mean - s->mean[c]) / sqrt(s->variance[c]);
+        room[s->channels + n++] = variance / s->variance[c];
+    }
+    *off = n ? median(room, n) : 0;
+    *ratio = n ? median(room + s->channels, n) : 1;
+    qs_free(v->ctx, room);
+    return n > 0;
+}
+
+/* ---- samples as they come ---- */
+
+static uint64_t hash(const uint8_t *p, size_t n) {
+    uint64_t h = 14695981039346656037u; /* FNV-1a */
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ p[i]) * 1099511628211u;
+    return h;
+}
+
+static void look_at_floats(qs_seen_data *d, const float *x, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        d->whole = d->whole && x[i] >= 0 && x[i] <= 255 && x[i] == floorf(x[i]);
+        d->greatest = x[i] > d->greatest ? x[i] : d->greatest;
+    }
+}
+
+void qs_data_feed(qs_seen_data *d, const qsim_tensor *x) {
+    const size_t samples = x->rank > 0 && x->dims[0] > 0 ? (size_t)x->dims[0] : 1;
+    const size_t bytes = x->bytes / samples;
+    size_t element = 0;
+    int64_t one = 1;
+    if (qsim_tensor_size(x->dtype, 1, &one, NULL, &element) || element == 0)
+        element = bytes;
+    for (size_t i = 0; i < samples; i++) {
+        const uint8_t *p = (const uint8_t *)x->data + i * bytes;
+        const uint64_t h = hash(p, bytes);
+        d->first = d->samples == 0 ? h : d->first;
+        d->same += h == d->first;
+        d->whole = d->samples == 0 ? x->dtype == QSIM_FLOAT : d->whole;
+        d->samples++;
+        d->constant += bytes > element && memcmp(p, p + element, bytes - element) == 0;
+    }
+    if (x->dtype == QSIM_FLOAT)
+        look_at_floats(d, x->data, bytes / sizeof(float) * samples);
+}
+
+void qs_data_scores(qs_seen_data *d, const qsim_tensor *scores, size_t rows, size_t classes) {
+    const float *x = scores->data;
+    for (size_t i = 0; i < rows; i++, x += classes) {
+        float best = -INFINITY, second = -INFINITY;
+        double sum = 0;
+        size_t at = 0;
+        for (size_t c = 0; c < classes; c++) {
+            sum += (double)fabsf(x[c]);
+            if (x[c] > best) {
+                second = best;
+                best = x[c];
+                at = c;
+            } else if (x[c] > second)
+                second = x[c];
+        }
+        d->first_class = d->rows == 0 ? at : d->first_class;
+        d->one_class += at == d->first_class;
+        d->rows++;
+        /* Probabilities, or scores before softmax. */
+        d->certain += fabs(sum - 1) < 1e-3 ? best >= 1 - 1e-6f : best - second > CERTAIN;
+    }
+}
+
+/* ---- warnings of the calibration ---- */
+
+static bool is_input(const qsim_verdict *v, const char *name) {
+    const qs_graph *g = v->model->graph;
+    const qs_id id = qs_graph_find(g, name);
+    return id != QS_NONE && g->values[id].is_input;
+}
+
+static void warn_of_constants(qsim_verdict *v, const qsim_calibration *c) {
+    int32_t dead = 0, inputs = 0, first = -1;
+    for (int32_t i = 0; i < qsim_calibration_count(c); i++) {
+        const qsim_observer *o = qsim_calibration_observer(c, i);
+        const char *name = qsim_calibration_name(c, i);
+        if (qsim_observer_count(o) < 2 || qsim_observer_min(o) < qsim_observer_max(o))
+            continue;
+        if (is_input(v, name)) {
+            inputs++;
+            continue;
+        }
+        first = dead++ ? first : i;
+    }
+    if (inputs > 0)
+        say(v, "constant-input", QSIM_GRADE_BAD,
+            "calibrated on an input that is one number over and over (black pictures?): the ranges "
+            "are of nothing");
+    else if (dead > 0)
+        say(v, "dead-tensors", QSIM_GRADE_GOOD,
+            "%d of %d tensors never changed while calibrating, '%.80s' first: dead channels, or data "
+            "that does not reach them",
+            (int)dead, (int)qsim_calibration_count(c), qsim_calibration_name(c, first));
+}
+
+static void warn_of_outliers(qsim_verdict *v, const qsim_calibration *c) {
+    qsim_outlier worst = {.ratio = WIDENED};
+    int32_t count = 0, at = 0;
+    for (int32_t i = 0; i < qsim_calibration_count(c); i++) {
+        qsim_outlier o = {.struct_size = sizeof(o)};
+        if (qsim_calibration_outlier(c, i, &o) || o.ratio < WIDENED)
+            continue;
+        count++;
+        at = o.ratio > worst.ratio ? i : at;
+        worst = o.ratio > worst.ratio ? o : worst;
+    }
+    if (count > 0)
+        say(v, "outlier", QSIM_GRADE_GOOD,
+            "calibration sample %lld alone widens the range of '%.80s' %.3g times (%.6g, others "
+            "%.6g)%s",
+            (long long)worst.sample, qsim_calibration_name(c, at), worst.ratio, (double)worst.value,
+            (double)worst.others, count > 1 ? ", and of other tensors" : "");
+}
+
+/* Tensors whose range is mostly empty; other methods than min/max cut it. */
+static void warn_of_stretched(qsim_verdict *v, const qsim_calibration *c) {
+    double worst = STRETCHED;
+    int32_t count = 0, at = 0;
+    for (int32_t i = 0; i < qsim_calibration_count(c); i++) {
+        const qsim_observer *o = qsim_calibration_observer(c, i);
+        float low, high;
+        if (qsim_observer_range(o, QSIM_METHOD_PERCENTILE, 99.99, QSIM_UINT8, 0, &low, &high))
+            continue;
+        const double kept = fmax((double)high, 0) - fmin((double)low, 0);
+        const double all =
+            fmax((double)qsim_observer_max(o), 0) - fmin((double)qsim_observer_min(o), 0);
+        if (!(all > STRETCHED * kept) || kept <= 0)
+            continue;
+        count++;
+        at = all / kept > worst ? i : at;
+        worst = all / kept > worst ? all / kept : worst;
+    }
+    if (count > 0)
+        say(v, "stretched-range", QSIM_GRADE_GOOD,
+            "1 value in 10,000 makes the range of '%.80s' %.3g times as wide%s: a percentile or "
+            "least squares cuts it off",
+            qsim_calibration_name(c, at), worst, count > 1 ? ", and those of other tensors" : "");
+}
+
+void qs_verdict_warn_early(qsim_verdict *v) {
+    const qsim_calibration *c = v->options.calibration;
+    const int64_t samples = qsim_calibration_samples(c);
+    if (v->options.made_up)
+        say(v, "made-up", QSIM_GRADE_DOUBTFUL,
+            "the data is made up (noise): ranges and this verdict say nothing of real data");
+    if (c && samples == 1)
+        say(v, "one-sample", QSIM_GRADE_DOUBTFUL,
+            "calibrated on a single sample: its ranges are "
+            "no other sample's");
+    else if (c && samples < ENOUGH_SAMPLES)
+        say(v, "few-samples", QSIM_GRADE_GOOD,
+            "calibrated on %lld samples: fewer than %d seldom show every range", (long long)samples,
+            ENOUGH_SAMPLES);
+    if (c) {
+        warn_of_constants(v, c);
+        warn_of_outliers(v, c);
+        if (v->options.method == QSIM_METHOD_MINMAX)
+            warn_of_stretched(v, c);
+    }
+    v->early = v->warning_count;
+}
+
+/* ---- warnings of what was fed ---- */
+
+static void warn_of_range(qsim_verdict *v) {
+    const qs_seen_data *d = &v->data;
+    const bool pixels = d->whole && d->greatest > 1, enough = v->norm.samples >= FEW_JUDGED;
+    double off, ratio;
+    const char *guess = pixels ? ": raw pixels from 0 to 255?" : ": is the preprocessing right?";
+    if (compare_norm(v, &off, &ratio)) {
+        const double wide = enough ? 2.5 : 4, far = enough ? 0.5 : 1;
+        if (ratio > wide || ratio < 1 / wide || off > far)
+            say(v, pixels ? "raw-pixels" : "input-range", QSIM_GRADE_DOUBTFUL,
+                "the float model itself sees other data than it was trained on%s The variance "
+                "before '%.80s' is %.3g times that of training, the mean %.2g deviations off",
+                guess, v->norm.name, ratio, off);
+        return;
+    }
+    if (pixels && d->rows > 0 && d->certain * 10 >= d->rows * 9)
+        say(v, "raw-pixels", QSIM_GRADE_DOUBTFUL,
+            "the input is raw pixels (whole numbers up to %g), and the float model is certain "
+            "beyond any doubt of %llu of %llu answers: was it trained on 0 to 1?",
+            (double)d->greatest, (unsigned long long)d->certain, (unsigned long long)d->rows);
+}
+
+void qs_verdict_warn(qsim_verdict *v) {
+    const qs_seen_data *d = &v->data;
+    v->warning_count = v->early;
+    if (v->options.seen && !v->options.made_up)
+        say(v, "seen", QSIM_GRADE_DOUBTFUL,
+            "judged on samples that were calibrated on, which flatters: more data leaves some out");
+    if (d->samples < FEW_JUDGED)
+        say(v, "few-judged", QSIM_GRADE_GOOD, "judged on %lld sample%s: more would tell more",
+            (long long)d->samples, d->samples == 1 ? "" : "s");
+    if (d->samples > 0 && d->constant == d->samples && !v->options.made_up)
+        say(v, "constant-input", QSIM_GRADE_BAD,
+            "every sample judged is one number over and over (black pictures?)");
+    else if (d->samples > 1 && d->same == d->samples)
+        say(v, "same-samples", QSIM_GRADE_DOUBTFUL, "all %lld samples judged are equal",
+            (long long)d->samples);
+    else if (d->rows >= FEW_JUDGED && d->one_class == d->rows && !v->options.made_up)
+        say(v, "one-class", QSIM_GRADE_DOUBTFUL,
+            "the float model answers class %zu to all %llu samples: are the data and the "
+            "preprocessing right?",
+            d->first_class, (unsigned long long)d->rows);
+    if (!v->options.made_up)
+        warn_of_range(v);
+    for (size_t i = 0; i < v->output_count; i++)
+        if (v->outputs[i].metrics.nan_one > 0) {
+            say(v, "not-a-number", QSIM_GRADE_BAD, "output '%.80s' has NaN in one model alone",
+                v->outputs[i].name);
+            break;
+        }
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the noise comes from: every float tensor that both models compute, in the order of the
+ * float graph. A layer answers for what its output has more of than what it reads.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "graph/model.h"
+#include "op/op.h"
+#include "ptq/quantizer.h"
+#include "ptq/verdict.h"
+
+#define MOST_SAMPLES 4
+
+/* Values of the quantized graph that exist inside an integer operator alone. */
+static bool *find_fused(qsim_verdict *v, const qs_graph *h) {
+    bool *fused = qs_calloc(v->ctx, h->value_count + 1, sizeof(*fused));
+    for (size_t k = 0; fused && k < h->order_count; k++) {
+        const qs_node *n = &h->nodes[h->order[k]];
+        qsim_node_info info = {.struct_size = sizeof(info)};
+        const bool quantizes = qs_node_is(n, "", "QuantizeLinear");
+        if (quantizes && n->inputs[0] != QS_NONE)
+            fused[n->inputs[0]] = true;
+        if (quantizes || qs_node_is(n, "", "DequantizeLinear") ||
+            qsim_model_node(v->quantized, (int32_t)k, &info) || !info.integer)
+            continue;
+        for (int32_t i = 0; i < n->output_count; i++)
+            if (n->outputs[i] != QS_NONE)
+                fused[n->outputs[i]] = true;
+    }
+    return fused;
+}
+
+/* What a float value is called where the quantized model has it; NULL: it has not. */
+static const char *counterpart(const qs_graph *h, const bool *fused, const char *name) {
+    char room[1024];
+    const int length = snprintf(room, sizeof(room), "%s_DequantizeLinear_Output", name);
+    qs_id id = length > 0 && (size_t)length < sizeof(room) ? qs_graph_find(h, room) : QS_NONE;
+    if (id == QS_NONE) {
+        id = qs_graph_find(h, name);
+        if (id != QS_NONE && fused[id])
+            return NULL;
+    }
+    if (id == QS_NONE || h->values[id].dtype != QSIM_FLOAT || h->values[id].data ||
+        h->values[id].is_input)
+        return NULL;
+    return h->values[id].name;
+}
+
+static int list_pairs(qsim_verdict *v, const qs_graph *g, const bool *fused, qsim_error *error) {
+    v->layers = qs_arena_alloc(&v->arena, g->value_count + 1, sizeof(*v->layers));
+    v->layer_count = 0;
+    if (!v->layers)
+        return qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+    for (size_t k = 0; k < g->order_count; k++) {
+        const qs_node *n = &g->nodes[g->order[k]];
+        const qs_id y = n->output_count > 0 ? n->outputs[0] : QS_NONE;
+        if (y == QS_NONE || !g->values[y].name[0] || g->values[y].dtype != QSIM_FLOAT ||
+            g->values[y].data)
+            continue;
+        const char *b = counterpart(v->quantized->graph, fused, g->values[y].name);
+        if (b)
+            v->layers[v->layer_count++] =
+                (qs_pair){.a = g->values[y].name, .b = b, .node = g->order[k], .value = y};
+    }
+    return QSIM_OK;
+}
+
+/* Runs both models with the pairs' tensors given out. */
+static int run_pairs(qsim_verdict *v, const qsim_tensor *inputs, size_t count, qsim_error *error) {
+    const qsim_model *models[2] = {v->prepared, v->quantized};
+    qs_side side[2] = {{0}, {0}};
+    const char **names = qs_alloc(v->ctx, v->layer_count + 1, sizeof(*names));
+    int code = names ? QSIM_OK : qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+    for (int k = 0; k < 2 && !code; k++) {
+        for (size_t i = 0; i < v->layer_count; i++)
+            names[i] = k ? v->layers[i].b : v->layers[i].a;
+        code = qs_side_open(models[k], names, v->layer_count, &side[k], v->ctx, error);
+        if (!code)
+            code = qs_side_execute(&side[k], inputs, count, error);
+    }
+    for (size_t i = 0; i < v->layer_count && !code; i++)
+        code = qs_pair_add(&v->layers[i], &side[0].outputs[i], &side[1].outputs[i], error);
+    for (int k = 0; k < 2; k++)
+        qs_side_close(&side[k], v->ctx);
+    qs_free(v->ctx, names);
+    return code;
+}
+
+/* ---- who is to blame ---- */
+
+typedef struct blame {
+    double *noise; /* by value: over signal; of what was not compared, that of what it is made of */
+    qs_id *owner;  /* by value: the layer with weights since the last value that was compared */
+} blame;
+
+static bool has_weights(const qs_graph *g, const qs_node *n) {
+    const qs_const *w = qs_node_const(g, n, 1);
+    return w && w->dtype == QSIM_FLOAT && w->elements > 1 && n->op &&
+           qs_op_in(n->op->weight_inputs, 1);
+}
+
+static void visit(qsim_verdict *v, const qs_graph *g, const blame *b, qs_id id, qs_pair **next) {
+    const qs_node *n = &g->nodes[id];
+    const qs_pair *end = v->layers + v->layer_count;
+    double before = 0;
+    qs_id owner = has_weights(g, n) ? id : QS_NONE;
+    for (int32_t i = 0; i < n->input_count; i++) {
+        const qs_id x = n->inputs[i];
+        if (x == QS_NONE || g->values[x].data)
+            continue;
+        before = b->noise[x] > before ? b->noise[x] : before;
+        owner = owner == QS_NONE ? b->owner[x] : owner;
+    }
+    for (int32_t i = 0; i < n->output_count; i++)
+        if (n->outputs[i] != QS_NONE) {
+            b->noise[n->outputs[i]] = before;
+            b->owner[n->outputs[i]] = owner;
+        }
+    if (*next == end || (*next)->node != id)
+        return;
+    qs_pair *p = (*next)++;
+    p->before = before;
+    b->noise[p->value] = qs_pair_noise(p);
+    b->owner[p->value] = QS_NONE;
+    p->node = owner == QS_NONE ? id : owner;
+}
+
+static double added(const qs_pair *p) {
+    const double more = qs_pair_noise(p) - p->before;
+    return isnan(more) ? 0 : more; /* both infinite */
+}
+
+static int by_noise(const void *a, const void *b) {
+    const double x = added(a), y = added(b);
+    const qs_id m = ((const qs_pair *)a)->value, n = ((const qs_pair *)b)->value;
+    return x < y ? 1 : x > y ? -1 : (m > n) - (m < n);
+}
+
+/* Texts of the graphs, which are let go, become the verdict's. */
+static int keep_names(qsim_verdict *v, const qs_graph *g, qsim_error *error) {
+    for (size_t i = 0; i < v->layer_count; i++) {
+        qs_pair *p = &v->layers[i];
+        const char *label = qs_node_label(g, p->node);
+        p->name = qs_arena_string(&v->arena, label, strlen(label));
+        p->a = qs_arena_string(&v->arena, p->a, strlen(p->a));
+        p->b = p->a;
+        if (!p->name || !p->a)
+            return qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+    }
+    return QSIM_OK;
+}
+
+static int rank(qsim_verdict *v, const qs_graph *g, qsim_error *error) {
+    const blame b = {qs_calloc(v->ctx, g->value_count + 1, sizeof(*b.noise)),
+                     qs_alloc(v->ctx, g->value_count + 1, sizeof(*b.owner))};
+    qs_pair *next = v->layers;
+    int code =
+        b.noise && b.owner ? QSIM_OK : qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+    for (size_t i = 0; !code && i < g->value_count; i++)
+        b.owner[i] = QS_NONE;
+    for (size_t k = 0; !code && k < g->order_count; k++)
+        visit(v, g, &b, g->order[k], &next);
+    qs_free(v->ctx, b.noise);
+    qs_free(v->ctx, b.owner);
+    if (!code)
+        code = keep_names(v, g, error);
+    if (!code && v->layer_count > 0)
+        qsort(v->layers, v->layer_count, sizeof(*v->layers), by_noise);
+    return code;
+}
+
+/* The first samples of a batch, where the model takes any number of them. */
+static size_t shorten(const qsim_verdict *v, const qsim_tensor *inputs, size_t count,
+                      qsim_tensor *out, int64_t (*dims)[QSIM_MAX_RANK]) {
+    const qs_graph *g = v->prepared->graph;
+    if (count > g->input_count || count > 8)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        const qsim_tensor *x = &inputs[i];
+        const qs_value *slot = &g->values[g->inputs[i]];
+        if (x->rank < 1 || x->rank > QSIM_MAX_RANK || slot->rank < 1 || slot->dims[0].size >= 0 ||
+            x->dims[0] != inputs[0].dims[0] || x->dims[0] <= MOST_SAMPLES)
+            return 0;
+        memcpy(dims[i], x->dims, (size_t)x->rank * sizeof(*x->dims));
+        dims[i][0] = MOST_SAMPLES;
+        out[i] = *x;
+        out[i].dims = dims[i];
+        out[i].bytes = x->bytes / (size_t)x->dims[0] * MOST_SAMPLES;
+    }
+    return count;
+}
+
+static void let_go(qsim_verdict *v) {
+    qsim_model_free(v->model);
+    qsim_model_free(v->quantized);
+    qsim_model_free(v->prepared);
+    v->model = v->quantized = v->prepared = NULL;
+}
+
+int qs_verdict_layers(qsim_verdict *v, const qsim_tensor *inputs, size_t count, qsim_error *error) {
+    qsim_tensor few[8];
+    int64_t dims[8][QSIM_MAX_RANK];
+    if (!v->prepared) {
+        let_go(v);
+        return QSIM_OK;
+    }
+    const size_t shortened = shorten(v, inputs, count, few, dims);
+    bool *fused = find_fused(v, v->quantized->graph);
+    int code = fused ? list_pairs(v, v->prepared->graph, fused, error)
+                     : qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+    if (!code && v->layer_count > 0)
+        code = run_pairs(v, shortened ? few : inputs, count, error);
+    if (!code)
+        code = rank(v, v->prepared->graph, error);
+    qs_free(v->ctx, fused);
+    if (code)
+        v->layer_count = 0;
+    let_go(v);
+    return code;
+}

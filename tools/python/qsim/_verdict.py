@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""Is a quantized model any good?"""
+
+from __future__ import annotations
+
+import ctypes as C
+import os
+from typing import Any, Iterable, List, Mapping, NamedTuple, Optional, Tuple, Union
+
+from ._abi import _VerdictInfo, _VerdictOptions, _lib, _text
+from ._arrays import _bound, _views
+from ._calibration import Calibration, _typed
+from ._html import _html_table
+from ._library import _Handle, _call, _check
+from ._model import Model, _model
+from ._words import _GRADES, _MEASURES, _METHODS
+
+
+class Judged(NamedTuple):
+    """An output or a layer: grade "good", "doubtful", "bad" or "none" by `measure`
+    ("agreement", "sqnr", "none"); agreement in percent of `rows`; SQNR in dB, and `before`, that of
+    the worst tensor that a layer reads."""
+
+    name: str
+    tensor: str
+    measure: str
+    grade: str
+    agreement: float
+    sqnr_db: float
+    cosine: float
+    before_db: float
+    rows: int
+
+
+class Verdict(_Handle):
+    """Runs a quantized model beside its float model: feed() it samples that were not calibrated on.
+
+    `calibration`: what the ranges are from; `method`: how they were chosen; `seen`: the samples were
+    calibrated on; `made_up`: they are noise; `layers`: rank layers, too."""
+
+    _free = "qsim_verdict_free"
+
+    def __init__(self, model: Model, quantized: Model, calibration: Optional[Calibration] = None,
+                 method: str = "minmax", seen: bool = False, made_up: bool = False,
+                 layers: bool = True) -> None:
+        pointer = C.c_void_p()
+        options = _VerdictOptions(
+            calibration=None if calibration is None else Calibration._of(calibration),
+            method=_METHODS[method], seen=seen, made_up=made_up, no_layers=not layers)
+        _call("qsim_verdict_create", Model._of(model), Model._of(quantized), C.byref(options),
+              C.byref(pointer))
+        super().__init__(pointer)
+        self._inputs = model.inputs
+
+    def __enter__(self) -> "Verdict":
+        return self
+
+    def feed(self, *inputs: Any, **named: Any) -> "Verdict":
+        """Runs one batch, given as run() takes it, through both models. Returns self."""
+        names = [v.name for v in self._inputs]
+        arrays = _typed(_bound(names, inputs, named), self._inputs)
+        _call("qsim_verdict_feed", self._pointer, _views(arrays), len(arrays))
+        return self
+
+    @property
+    def grade(self) -> str:
+        """ "good", "doubtful", "bad"; "none" before anything was fed."""
+        return _GRADES.word(_lib.qsim_verdict_grade(self._pointer))
+
+    @property
+    def samples(self) -> int:
+        """Samples fed."""
+        return int(_lib.qsim_verdict_samples(self._pointer))
+
+    def _list(self, what: str) -> List[Judged]:
+        found, get = [], getattr(_lib, f"qsim_verdict_{what}")
+        for i in range(getattr(_lib, f"qsim_verdict_{what}_count")(self._pointer)):
+            info = _VerdictInfo()
+            _check(get(self._pointer, i, C.byref(info)))
+            found.append(Judged(_text(info.name), _text(info.tensor), _MEASURES.word(info.measure),
+                                _GRADES.word(info.grade), info.agreement, info.sqnr, info.cosine,
+                                info.before, info.rows))
+        return found
+
+    @property
+    def outputs(self) -> List[Judged]:
+        """Outputs in the order of the model."""
+        return self._list("output")
+
+    @property
+    def layers(self) -> List[Judged]:
+        """Layers by the noise that each adds, the worst first."""
+        return self._list("layer")
+
+    @property
+    def warnings(self) -> List[Tuple[str, str]]:
+        """What is wrong with the data: (kind, sentence)."""
+        found: List[Tuple[str, str]] = []
+        kind = C.c_char_p()
+        while True:
+            text = _lib.qsim_verdict_warning(self._pointer, len(found), C.byref(kind))
+            if not text:
+                return found
+            found.append((_text(kind.value), _text(text)))
+
+    def __repr__(self) -> str:
+        return f"<Verdict: {self.grade}, by {self.samples} samples>"
+
+    def _repr_html_(self) -> str:
+        return _html_table(f"{self.grade}, by {self.samples} samples",
+                           ["output", "grade", "agreement", "SQNR", "cosine"],
+                           [(o.name, o.grade, o.agreement, o.sqnr_db, o.cosine)
+                            for o in self.outputs])
+
+
+def judge(model: Union[Model, str, "os.PathLike[str]"],
+          quantized: Union[Model, str, "os.PathLike[str]"], data: Iterable[Any],
+          calibration: Optional[Calibration] = None, **options: Any) -> Verdict:
+    """Runs both models over `data`, batches as Session.run() takes them (an array, a tuple or a dict
+    of arrays), and returns the Verdict."""
+    verdict = Verdict(_model(model), _model(quantized), calibration, **options)
+    for batch in data:
+        if isinstance(batch, Mapping):
+            verdict.feed(**batch)
+        elif isinstance(batch, tuple):
+            verdict.feed(*batch)
+        else:
+            verdict.feed(batch)
+    return verdict

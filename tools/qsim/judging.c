@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "judging.h"
+
+#include <math.h>
+
+#include "common/progress.h"
+
+bool judge_hold_out(const tool *t, dataset *d, int64_t *held) {
+    int64_t most;
+    if (!tool_int(t, "held-out", 0, 1000000, DATASET_HELD_OUT, &most))
+        return false;
+    *held = dataset_hold_out(d, most);
+    return true;
+}
+
+static const char *const bound_names[] = {"min-sqnr", "min-cosine", "min-agreement", NULL};
+
+bool judge_has_bounds(const tool *t) {
+    for (size_t i = 0; bound_names[i]; i++)
+        if (args_has(&t->args, bound_names[i]))
+            return true;
+    return false;
+}
+
+/* Names what is compared, so that a layer of another type is no riddle. */
+int judge_all(const tool *t, judging *j, dataset *d) {
+    const qsim_verdict_options o = {.struct_size = sizeof(o),
+                                    .calibration = j->calibration,
+                                    .method = j->method,
+                                    .seen = j->samples == SAMPLES_SEEN,
+                                    .made_up = j->made_up};
+    progress p = {0};
+    qsim_error e;
+    batch b;
+    uint64_t done = 0;
+    int code = qsim_verdict_create(j->model, j->result, &o, &j->verdict, &e)
+                   ? tool_error(t, j->output, &e)
+                   : EXIT_OK;
+    progress_begin(&p, t);
+    while (code == EXIT_OK) {
+        code = dataset_next(d, &b);
+        if (code || b.samples == 0)
+            break;
+        if (qsim_verdict_feed(j->verdict, b.inputs, b.input_count, &e))
+            code = tool_error(t, j->output, &e);
+        done += (uint64_t)b.samples;
+        if (progress_step(&p, "judging", done, (uint64_t)dataset_samples(d)))
+            break; /* what was seen until here is judged */
+    }
+    progress_end(&p);
+    return code;
+}
+
+void judge_close(judging *j) {
+    qsim_verdict_free(j->verdict);
+    j->verdict = NULL;
+}
+
+static bool misses(const char *file, const qsim_verdict_info *o, const char *what, double value,
+                   double bound) {
+    if (isnan(bound) || value >= bound)
+        return false;
+    fprintf(stderr, "qsim: %s: output '%.100s': %s is %g, the gate is %g\n", file, o->name, what,
+            value, bound);
+    return true;
+}
+
+int judge_bounds(const tool *t, const judging *j) {
+    double sqnr, cosine, same;
+    bool bad = false;
+    if (!tool_number(t, "min-sqnr", -1e3, 1e3, (double)NAN, &sqnr) ||
+        !tool_number(t, "min-cosine", -1, 1, (double)NAN, &cosine) ||
+        !tool_number(t, "min-agreement", 0, 100, (double)NAN, &same))
+        return EXIT_USAGE;
+    for (int32_t i = 0; i < qsim_verdict_output_count(j->verdict); i++) {
+        qsim_verdict_info o = {.struct_size = sizeof(o)};
+        if (qsim_verdict_output(j->verdict, i, &o) || o.measure == QSIM_MEASURE_NONE)
+            continue;
+        bad |= misses(j->output, &o, "SQNR", o.sqnr, sqnr);
+        bad |= misses(j->output, &o, "cosine", o.cosine, cosine);
+        if (o.measure == QSIM_MEASURE_AGREEMENT)
+            bad |= misses(j->output, &o, "agreement", o.agreement, same);
+    }
+    return bad ? EXIT_GATE : EXIT_OK;
+}

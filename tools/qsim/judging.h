@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* Is the quantized model any good? The library's verdict over a data set, bounds, and how it is
+ * told. */
+#ifndef QSIM_JUDGING_H
+#define QSIM_JUDGING_H
+
+#include <qsim/verdict.h>
+
+#include "common/dataset.h"
+
+/* For verbs that judge what they have made. */
+#define OPTION_JUDGE                                                                               \
+    {"held-out", "N", "keep at most N samples from calibrating, to judge by (128)", 0, NULL},      \
+        {"min-sqnr", "DB", "exit 3, once written, if an output's SQNR is lower", 0, NULL},         \
+        {"min-cosine", "X", "the same for the cosine", 0, NULL}, {                                 \
+        "min-agreement", "P", "the same for the percentage of equal classes", 0, NULL              \
+    }
+
+/* What the samples are to the calibration. */
+enum { SAMPLES_HELD_OUT, SAMPLES_SEEN, SAMPLES_OTHERS };
+
+typedef struct judging {
+    const char *file, *output; /* of the float model, and what the quantized one is called */
+    const qsim_model *model, *result;
+    const qsim_calibration *calibration; /* NULL: none */
+    int32_t method;
+    int samples; /* SAMPLES_* */
+    bool made_up;
+    qsim_verdict *verdict; /* NULL: not judged */
+} judging;
+
+/* --held-out: keeps samples back. Before calibrating; false: a usage error. */
+bool judge_hold_out(const tool *t, dataset *d, int64_t *held);
+/* Whether --min-... asks for a verdict. */
+bool judge_has_bounds(const tool *t);
+/* Runs both models over what `d` gives now. */
+int judge_all(const tool *t, judging *j, dataset *d);
+/* EXIT_GATE after saying which bound is missed. */
+int judge_bounds(const tool *t, const judging *j);
+void judge_close(judging *j);
+
+/* The lines of a report: grade, outputs, worst layers; warnings go to stderr (judging_report.c). */
+void judge_print(const tool *t, const judging *j);
+/* "verdict": {...}; null where nothing was judged. */
+void judge_json(const judging *j, const char *const *next, json *out);
+
+#endif

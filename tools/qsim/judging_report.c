@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* How a verdict is told. */
+#include <math.h>
+
+#include "common/columns.h"
+#include "judging.h"
+#include "modelinfo.h"
+
+#define WORST_LAYERS 3
+
+/* "7 held-out samples", "1 sample, calibrated on: too few to hold some out". */
+static void samples_text(const judging *j, text *out) {
+    const int64_t n = qsim_verdict_samples(j->verdict);
+    const char *kind = j->made_up ? "made-up " : j->samples == SAMPLES_HELD_OUT ? "held-out " : "";
+    text_printf(out, "%lld %ssample%s", (long long)n, kind, tool_plural(n));
+    if (j->samples == SAMPLES_SEEN)
+        text_puts(out, ", calibrated on: none is held out");
+}
+
+static void print_output(const judging *j, int32_t i) {
+    qsim_verdict_info o = {.struct_size = sizeof(o)};
+    if (qsim_verdict_output(j->verdict, i, &o))
+        return;
+    if (o.measure == QSIM_MEASURE_NONE)
+        table_line("", "output '%s' cannot be compared", o.name);
+    else if (o.measure == QSIM_MEASURE_AGREEMENT)
+        table_line("", "output '%s': %s, agreement %.2f %% of %llu rows, SQNR %.2f dB, cosine %.6f",
+                   o.name, qsim_grade_name(o.grade), o.agreement, (unsigned long long)o.rows,
+                   table_number(o.sqnr), table_number(o.cosine));
+    else
+        table_line("", "output '%s': %s, SQNR %.2f dB, cosine %.6f", o.name,
+                   qsim_grade_name(o.grade), table_number(o.sqnr), table_number(o.cosine));
+}
+
+/* "conv7 (24.1 -> 18.2 dB), fc1 (...)": layers that add noise, the worst first. */
+static void worst_text(const qsim_verdict *v, text *out) {
+    for (int32_t i = 0; i < qsim_verdict_layer_count(v) && i < WORST_LAYERS; i++) {
+        qsim_verdict_info l = {.struct_size = sizeof(l)};
+        if (qsim_verdict_layer(v, i, &l) || !(l.sqnr < l.before))
+            break;
+        text_printf(out, "%s%s (", i ? ", " : "", l.name);
+        if (isfinite(l.before))
+            text_printf(out, "%.1f -> %.1f dB)", l.before, l.sqnr);
+        else
+            text_printf(out, "%.1f dB)", l.sqnr);
+    }
+}
+
+static void print_warnings(const tool *t, const judging *j) {
+    const char *warning;
+    fflush(stdout);
+    for (int32_t i = 0; (warning = qsim_verdict_warning(j->verdict, i, NULL)) != NULL; i++)
+        tool_warn(t, "%s", warning);
+}
+
+void judge_print(const tool *t, const judging *j) {
+    text worst = {0}, samples = {0};
+    if (!j->verdict) {
+        table_line("verdict", "not judged: --data SPEC gives samples to judge by");
+        return;
+    }
+    samples_text(j, &samples);
+    table_line("verdict", "%s, by %s", qsim_grade_name(qsim_verdict_grade(j->verdict)),
+               samples.data);
+    text_free(&samples);
+    for (int32_t i = 0; i < qsim_verdict_output_count(j->verdict); i++)
+        print_output(j, i);
+    worst_text(j->verdict, &worst);
+    if (worst.size)
+        table_line("worst", "layers by the noise that they add: %s", worst.data);
+    text_free(&worst);
+    print_warnings(t, j);
+}
+
+/* ---- JSON ---- */
+
+static void json_info(json *out, const qsim_verdict_info *o, bool layer) {
+    static const char *const measures[] = {NULL, "agreement", "sqnr"};
+    json_object(out, NULL);
+    json_string(out, "name", o->name);
+    if (layer) {
+        json_string(out, "tensor", o->tensor);
+        json_number(out, "before_db", o->before);
+    } else {
+        json_string(out, "measure", measures[o->measure]);
+        json_string(out, "grade", qsim_grade_name(o->grade));
+        json_number(out, "agreement", o->agreement);
+        json_int(out, "rows", (int64_t)o->rows);
+    }
+    json_number(out, "sqnr_db", o->sqnr);
+    json_number(out, "cosine", o->cosine);
+    json_end(out);
+}
+
+static void json_warnings(const qsim_verdict *v, json *out) {
+    const char *warning, *kind;
+    json_array(out, "warnings");
+    for (int32_t i = 0; (warning = qsim_verdict_warning(v, i, &kind)) != NULL; i++) {
+        json_object(out, NULL);
+        json_string(out, "kind", kind);
+        json_string(out, "text", warning);
+        json_end(out);
+    }
+    json_end(out);
+}
+
+void judge_json(const judging *j, const char *const *next, json *out) {
+    const qsim_verdict *v = j->verdict;
+    if (!v) {
+        json_null(out, "verdict");
+        return;
+    }
+    json_object(out, "verdict");
+    json_string(out, "grade", qsim_grade_name(qsim_verdict_grade(v)));
+    json_int(out, "samples", qsim_verdict_samples(v));
+    json_int(out, "held_out", j->samples == SAMPLES_HELD_OUT ? qsim_verdict_samples(v) : 0);
+    json_array(out, "outputs");
+    for (int32_t i = 0; i < qsim_verdict_output_count(v); i++) {
+        qsim_verdict_info o = {.struct_size = sizeof(o)};
+        if (!qsim_verdict_output(v, i, &o))
+            json_info(out, &o, false);
+    }
+    json_end(out);
+    json_array(out, "worst");
+    for (int32_t i = 0; i < qsim_verdict_layer_count(v) && i < WORST_LAYERS; i++) {
+        qsim_verdict_info l = {.struct_size = sizeof(l)};
+        if (!qsim_verdict_layer(v, i, &l) && l.sqnr < l.before)
+            json_info(out, &l, true);
+    }
+    json_end(out);
+    json_warnings(v, out);
+    json_array(out, "next");
+    for (size_t i = 0; next && next[i]; i++)
+        json_string(out, NULL, next[i]);
+    json_end(out);
+    json_end(out);
+}

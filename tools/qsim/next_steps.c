@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* Command lines that are worth a try after a result that is not good: the one that was given,
+ * changed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "quantizing.h"
+
+/* In quotes where a shell would read more into it. */
+static void put_word(text *out, const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-./=,:+@%";
+    text_puts(out, " ");
+    if (*word && !word[strspn(word, plain)]) {
+        text_puts(out, word);
+        return;
+    }
+    text_puts(out, "'");
+    for (; *word; word++)
+        text_printf(out, *word == '\'' ? "'\\''" : "%c", *word);
+    text_puts(out, "'");
+}
+
+static bool is_one_of(const char *name, const char *const *names) {
+    for (; *names; names++)
+        if (strcmp(name, *names) == 0)
+            return true;
+    return false;
+}
+
+/* The command line without some options, and with `more` behind it. */
+static void repeat(const tool *t, const char *const *without, const char *more, text *out) {
+    text_puts(out, "qsim quantize");
+    for (size_t i = 0; i < t->args.operand_count; i++)
+        put_word(out, t->args.operands[i]);
+    for (size_t i = 0; i < t->args.given_count; i++) {
+        const option *o = t->args.given[i].option;
+        if (is_one_of(o->name, without) || strcmp(o->name, "force") == 0)
+            continue;
+        text_printf(out, " --%s", o->name);
+        if (t->args.given[i].value)
+            put_word(out, t->args.given[i].value);
+    }
+    text_printf(out, " %s -f", more);
+}
+
+static void add(next_steps *n, const tool *t, const char *const *without, const char *more) {
+    text line = {0};
+    if (n->count == NEXT_MOST)
+        return;
+    repeat(t, without, more, &line);
+    n->lines[n->count++] = line.data;
+}
+
+static bool has_warning(const judging *j, const char *kind) {
+    const char *found;
+    for (int32_t i = 0; qsim_verdict_warning(j->verdict, i, &found); i++)
+        if (strcmp(found, kind) == 0)
+            return true;
+    return false;
+}
+
+/* Layers that add most noise stay in floats. */
+static void add_float_layers(next_steps *n, const tool *t, const judging *j, int32_t most) {
+    text more = {0}, rule = {0};
+    for (int32_t i = 0, found = 0; found < most && i < qsim_verdict_layer_count(j->verdict); i++) {
+        qsim_verdict_info l = {.struct_size = sizeof(l)};
+        if (qsim_verdict_layer(j->verdict, i, &l) || !(l.sqnr < l.before))
+            break;
+        rule.size = 0;
+        for (const char *s = l.name; *s; s++)
+            text_printf(&rule, "%s%c", strchr("*?[\\", *s) ? "\\" : "", *s);
+        text_puts(&rule, "=fp32");
+        text_puts(&more, found++ ? " --set" : "--set");
+        put_word(&more, rule.data);
+    }
+    static const char *const none[] = {NULL};
+    if (more.size)
+        add(n, t, none, more.data);
+    text_free(&more);
+    text_free(&rule);
+}
+
+/* --preprocess with pixels from 0 to 1 in place of what it says of the scale. */
+static void add_scaled(next_steps *n, const tool *t) {
+    static const char *const without[] = {"preprocess", NULL};
+    const char *given = args_value(&t->args, "preprocess");
+    text more = {0}, word = {0};
+    text_puts(&word, "scale=1/255");
+    for (const char *s = given ? given : ""; *s; s += strcspn(s, ",") + (s[strcspn(s, ",")] == ','))
+        if (strncmp(s, "scale=", 6) != 0)
+            text_printf(&word, ",%.*s", (int)strcspn(s, ","), s);
+    text_puts(&more, "--preprocess");
+    put_word(&more, word.data);
+    add(n, t, without, more.data);
+    text_free(&word);
+    text_free(&more);
+}
+
+void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_steps *n) {
+    static const char *const scheme[] = {"weight-scheme", NULL};
+    static const char *const method[] = {"method", "percentile", NULL};
+    const int32_t grade = qsim_verdict_grade(j->verdict);
+    int32_t worst = QSIM_GRADE_NONE;
+    for (int32_t i = 0; i < qsim_verdict_output_count(j->verdict); i++) {
+        qsim_verdict_info o = {.struct_size = sizeof(o)};
+        if (!qsim_verdict_output(j->verdict, i, &o) && o.grade > worst)
+            worst = o.grade;
+    }
+    if (grade <= QSIM_GRADE_GOOD)
+        return;
+    if (has_warning(j, "raw-pixels"))
+        add_scaled(n, t);
+    /* Where the data is to blame no other option helps. */
+    if (worst <= QSIM_GRADE_GOOD || has_warning(j, "constant-input") ||
+        has_warning(j, "input-range") || has_warning(j, "raw-pixels"))
+        return;
+    if (args_has(&t->args, "weight-scheme") && q->options.weight_scheme)
+        add(n, t, scheme, "--weight-scheme channel");
+    if (q->options.mode == QSIM_MODE_STATIC && q->options.method == QSIM_METHOD_MINMAX &&
+        !args_has(&t->args, "search") && !args_has(&t->args, "calibration"))
+        add(n, t, method, "--method mse");
+    if (!args_has(&t->args, "search"))
+        add_float_layers(n, t, j, 3);
+}
+
+void next_steps_free(next_steps *n) {
+    for (size_t i = 0; i < n->count; i++)
+        free(n->lines[i]);
+}
