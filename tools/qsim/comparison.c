@@ -124,6 +124,7 @@ void comparison_print_json(const tool *t, const comparison *c) {
     json_number(&j, "size_ratio", bytes_of(c, 0) / bytes_of(c, 1));
     json_number(&j, "speed_ratio", c->speed.value);
     json_number(&j, "speed_margin", c->speed.margin);
+    json_string(&j, "why_not_faster", c->why.size ? c->why.data : NULL);
     json_array(&j, "outputs");
     for (size_t i = 0; i < c->outputs.taps.count; i++)
         json_metrics(&j, &c->outputs, &c->engine[0], i);
@@ -165,6 +166,8 @@ static void print_models(const comparison *c) {
         printf("B is %s and as fast as A as far as can be told", sizes);
     printf(" (%zu run%s of each in turns, batch %lld)\n", c->time[0].count,
            tool_plural((int64_t)c->time[0].count), (long long)c->rows);
+    if (c->why.size)
+        printf("INT8 is not clearly faster here: %s\n", c->why.data);
     if (c->data)
         printf("data: %s, %lld sample%s\n\n", c->data, (long long)c->samples,
                tool_plural(c->samples));

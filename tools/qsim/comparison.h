@@ -26,6 +26,7 @@ typedef struct comparison {
     engine engine[2];
     latency time[2];
     time_ratio speed;      /* of A's time to B's */
+    text why;              /* B, which is quantized, is not faster; empty: it is, or is not */
     const char *data;      /* --data, NULL: made up */
     int64_t samples, rows; /* rows: of the batch that was timed */
     matched outputs;

@@ -153,13 +153,20 @@ typedef struct job_best {
     size_t *picks; /* the value of each choice, over all passes of the flow */
     size_t tried, possible;
     bool interrupted; /* before all was tried */
-    text session;     /* what tuning found, "--threads 2, level all" */
+    judging judged;   /* the model beside the input */
+    pace pace;
+    text session; /* what tuning found, "--threads 2, level all" */
 } job_best;
 
 void job_best_free(job_best *b);
 /* Runs a flow with all candidates that the search wants. */
 int job_run_flow(const tool *t, const job *j, const job_flow *f, const qsim_model *input,
                  const job_result *base, job_best *best);
+/* The verdict on the best of a flow; `kept`: the calibrations of its passes. */
+int job_judge(const tool *t, const job *j, const job_flow *f, const qsim_model *input,
+              qsim_calibration *const *kept, job_best *best);
+/* The data of the first metric of a kind that names some, else of any metric or pass. */
+const job_data *job_data_of(const job *j, int kind);
 /* One pass with these picks, kept calibrations in *kept (NULL: none are kept). */
 int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *picks,
                  const qsim_model *m, qsim_calibration **kept, qsim_model **out);

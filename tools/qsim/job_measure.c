@@ -58,8 +58,7 @@ typedef struct pair {
     const char *label;
 } pair;
 
-/* The data of the first metric of a kind that names some, else of any pass. */
-static const job_data *data_of(const job *j, int kind) {
+const job_data *job_data_of(const job *j, int kind) {
     for (size_t i = 0; i < j->metric_count; i++)
         if (j->metrics[i].kind == kind && j->metrics[i].data.spec)
             return &j->metrics[i].data;
@@ -93,7 +92,7 @@ static int compare_all(const tool *t, const job *j, pair *p, const qsim_model *r
     tool own;
     dataset *d = NULL;
     batch b = {.samples = 1};
-    job_tool(t, data_of(j, METRIC_ACCURACY), reference, &own);
+    job_tool(t, job_data_of(j, METRIC_ACCURACY), reference, &own);
     int code = dataset_open(&own, reference, &d);
     while (code == EXIT_OK && b.samples > 0) {
         code = dataset_next(d, &b);
@@ -113,7 +112,7 @@ static bool more(int64_t done, int64_t wanted, double first) {
 
 /* One sample at a time, as a server sees them. */
 static int time_runs(const tool *t, const job *j, pair *p, const qsim_model *reference) {
-    job_data data = *data_of(j, METRIC_LATENCY);
+    job_data data = *job_data_of(j, METRIC_LATENCY);
     int64_t warmup = 3, repeat = 0;
     tool own;
     dataset *d = NULL;

@@ -118,6 +118,8 @@ static void report_model(const job *j, const job_flow *f, const job_best *b, jso
     json_int(out, "candidates", (int64_t)b->tried);
     if (b->session.data)
         json_string(out, "session", b->session.data);
+    pace_json(&b->pace, out);
+    judge_json(&b->judged, NULL, out);
     json_end(out);
     text_free(&path);
 }

@@ -77,6 +77,8 @@ void job_best_free(job_best *b) {
     qsim_model_free(b->model);
     free(b->result.values);
     free(b->picks);
+    judge_close(&b->judged);
+    pace_free(&b->pace);
     text_free(&b->session);
     memset(b, 0, sizeof(*b));
 }
@@ -215,6 +217,8 @@ int job_run_flow(const tool *t, const job *j, const job_flow *f, const qsim_mode
     for (size_t i = 0; i < f->count && code == EXIT_OK; i++)
         if (f->passes[i].action == ACTION_TUNE && !best->interrupted)
             code = job_tune(t, j, &f->passes[i], best->model ? best->model : input, &best->session);
+    if (code == EXIT_OK)
+        code = job_judge(t, j, f, input, w.kept, best);
     for (size_t i = 0; i < f->count; i++)
         qsim_calibration_free(w.kept[i]);
     free(w.kept);

@@ -6,6 +6,7 @@
 #include "common/dataset.h"
 #include "common/progress.h"
 #include "comparison.h"
+#include "pace.h"
 #include "verbs.h"
 
 static int read_bounds(const tool *t, bounds *b) {
@@ -52,9 +53,11 @@ static int time_both(const tool *t, comparison *c, const batch *b) {
     if (code)
         return code;
     c->speed = latency_ratio(c->time[0].ms, c->time[1].ms, c->time[0].count);
+    if (pace_is_integer(&c->engine[1]) && !pace_is_integer(&c->engine[0]) && !pace_gains(c->speed))
+        code = pace_explain(t, c->file, c->engine, b->inputs, b->input_count, &c->why);
     for (int k = 0; k < 2; k++)
         latency_summarize(&c->time[k]);
-    return EXIT_OK;
+    return code;
 }
 
 /* Both models on the same data. */
@@ -174,6 +177,7 @@ static int run(tool *t) {
         engine_close(&c.engine[k]);
         latency_free(&c.time[k]);
     }
+    text_free(&c.why);
     free(c.outputs.metrics);
     free(c.layers.metrics);
     taps_free(&c.outputs.taps);

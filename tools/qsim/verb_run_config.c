@@ -6,7 +6,7 @@
 #include "modelinfo.h"
 #include "verbs.h"
 
-static void say_passes(const job_flow *f, const job_best *best) {
+static void say_passes(const tool *t, const job_flow *f, const job_best *best) {
     size_t at = 0;
     for (size_t i = 0; i < f->count; at += f->passes[i++].choice_count) {
         const job_pass *p = &f->passes[i];
@@ -21,6 +21,10 @@ static void say_passes(const job_flow *f, const job_best *best) {
         table_line("pass", "%s (%s): %s", p->name, p->type, line.data);
         text_free(&line);
     }
+    if (best->judged.verdict) {
+        pace_print(&best->pace);
+        judge_print(t, &best->judged);
+    }
     if (best->possible > 1)
         table_line("search", "%zu of %zu candidates tried, the best taken%s", best->tried,
                    best->possible, best->result.good ? "" : "; none meets every goal");
@@ -34,7 +38,7 @@ static void say(const tool *t, const job *j, const job_result *base, const job_b
         return;
     }
     for (size_t i = 0; i < j->flow_count; i++)
-        say_passes(&j->flows[i], &best[i]);
+        say_passes(t, &j->flows[i], &best[i]);
     if (j->package)
         table_line("package", "%s/%s.zip", j->output_dir, j->package);
     job_print_table(j, base, best);

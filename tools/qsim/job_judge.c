@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* The verdict on what a flow has made, by samples of the pass's data that it did not calibrate on.
+ */
+#include <string.h>
+
+#include "job.h"
+
+/* The last quantization of a flow, its number; the flow's count: there is none. */
+static size_t last_quantization(const job_flow *f) {
+    size_t found = f->count;
+    for (size_t i = 0; i < f->count; i++)
+        if (f->passes[i].action == ACTION_QUANTIZE)
+            found = i;
+    return found;
+}
+
+static int32_t method_of(const job_flow *f, const job_best *best, size_t pass) {
+    const job_pass *p = &f->passes[pass];
+    size_t at = 0;
+    for (size_t i = 0; i < pass; i++)
+        at += f->passes[i].choice_count;
+    for (size_t i = 0; i < p->choice_count; i++)
+        if (strcmp(p->choices[i].option, "method") == 0 && p->choices[i].count > 0) {
+            const char *method = p->choices[i].values[best->picks[at + i]];
+            return method && strcmp(method, "minmax") != 0 ? QSIM_METHOD_PERCENTILE
+                                                           : QSIM_METHOD_MINMAX;
+        }
+    return QSIM_METHOD_MINMAX;
+}
+
+static int measure_pace(const tool *t, const job *j, const qsim_model *input, job_best *best,
+                        dataset *d) {
+    const char *const files[2] = {j->model, "the result"};
+    const qsim_model *const models[2] = {input, best->model};
+    batch b;
+    dataset_rewind(d);
+    int code = dataset_next(d, &b);
+    if (code || b.samples == 0)
+        return code;
+    return pace_measure(t, files, models, b.inputs, b.input_count, &best->pace);
+}
+
+int job_judge(const tool *t, const job *j, const job_flow *f, const qsim_model *input,
+              qsim_calibration *const *kept, job_best *best) {
+    const size_t i = last_quantization(f);
+    const job_data *data = i < f->count && f->passes[i].data.spec ? &f->passes[i].data
+                                                                  : job_data_of(j, METRIC_ACCURACY);
+    dataset *d = NULL;
+    tool own;
+    if (i == f->count || !best->model || !data->spec || best->interrupted)
+        return EXIT_OK;
+    job_tool(t, data, input, &own);
+    int code = dataset_open(&own, input, &d);
+    const bool fed = kept[i] && data == &f->passes[i].data;
+    const int64_t held = code == EXIT_OK && fed ? dataset_hold_out(d, DATASET_HELD_OUT) : 0;
+    best->judged = (judging){.file = j->model,
+                             .output = "the result",
+                             .model = input,
+                             .result = best->model,
+                             .calibration = kept[i],
+                             .method = method_of(f, best, i),
+                             .samples = held  ? SAMPLES_HELD_OUT
+                                        : fed ? SAMPLES_SEEN
+                                              : SAMPLES_OTHERS};
+    if (code == EXIT_OK) {
+        dataset_use_held(d, held > 0);
+        code = judge_all(&own, &best->judged, d);
+    }
+    if (code == EXIT_OK)
+        code = measure_pace(&own, j, input, best, d);
+    dataset_close(d);
+    job_tool_close(&own);
+    return code;
+}
