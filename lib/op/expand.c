@@ -48,8 +48,20 @@ qs_id qs_expand_many(qs_expand *e, const char *op_type, const qs_id *in, int32_t
     return add_node(e, "", op_type, in, count, outputs);
 }
 
-qs_id qs_expand_ms(qs_expand *e, const char *op_type, const qs_id *in, int32_t count) {
-    return add_node(e, "com.microsoft", op_type, in, count, 1);
+qs_id qs_expand_ms(qs_expand *e, const char *op_type, const qs_id *in, int32_t count,
+                   int32_t outputs) {
+    return add_node(e, "com.microsoft", op_type, in, count, outputs);
+}
+
+qs_id qs_expand_own(qs_expand *e, const char *op_type, const qs_id *in, int32_t count) {
+    return add_node(e, "qsim", op_type, in, count, 1);
+}
+
+qs_id qs_expand_split(qs_expand *e, qs_id x, int64_t axis, const int64_t *sizes, int32_t n) {
+    const qs_id in[2] = {x, qs_expand_list(e, sizes, n)};
+    const qs_id y = add_node(e, "", "Split", in, 2, n);
+    qs_expand_int(e, y, "axis", axis);
+    return y;
 }
 
 qs_id qs_expand_add(qs_expand *e, const char *op_type, qs_id a, qs_id b, qs_id c) {
@@ -75,6 +87,11 @@ void qs_expand_float(qs_expand *e, qs_id made, const char *name, float v) {
 void qs_expand_ints(qs_expand *e, qs_id made, const char *name, const int64_t *v, int32_t n) {
     if (!e->code)
         set(e, qs_node_set_ints(e->graph, e->graph->values[made].producer, name, v, n));
+}
+
+void qs_expand_attr(qs_expand *e, qs_id made, const qs_attr *a) {
+    if (!e->code)
+        set(e, qs_node_set_attr(e->graph, e->graph->values[made].producer, a));
 }
 
 void qs_expand_copy(qs_expand *e, qs_id made, const char *name, const char *as) {
@@ -120,4 +137,17 @@ qs_id qs_expand_transpose(qs_expand *e, qs_id x, const int64_t *perm, int32_t n)
     const qs_id y = qs_expand_add(e, "Transpose", x, QS_NONE, QS_NONE);
     qs_expand_ints(e, y, "perm", perm, n);
     return y;
+}
+
+int qs_expand_infer(qs_infer *x, const char *op_type, const qs_value *in, int32_t count) {
+    const qs_op *op = qs_op_find("", op_type, PLAIN_VERSION, NULL);
+    qs_node node = *x->node;
+    qs_infer own = *x;
+    node.domain = "";
+    node.op_type = op_type;
+    node.version = PLAIN_VERSION;
+    own.node = &node;
+    for (int32_t i = 0; i < count; i++)
+        own.in[i] = own.in[i] ? &in[i] : NULL;
+    return op->infer(&own);
 }

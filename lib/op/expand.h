@@ -27,14 +27,21 @@ const qs_value *qs_expand_value(const qs_expand *e, int32_t index);
  */
 qs_id qs_expand_many(qs_expand *e, const char *op_type, const qs_id *in, int32_t count,
                      int32_t outputs);
-qs_id qs_expand_ms(qs_expand *e, const char *op_type, const qs_id *in, int32_t count);
+qs_id qs_expand_ms(qs_expand *e, const char *op_type, const qs_id *in, int32_t count,
+                   int32_t outputs);
+/* Of domain qsim; not where only standard operators are made. */
+qs_id qs_expand_own(qs_expand *e, const char *op_type, const qs_id *in, int32_t count);
 /* The same with one output and one, two or three inputs; QS_NONE ends them. */
 qs_id qs_expand_add(qs_expand *e, const char *op_type, qs_id a, qs_id b, qs_id c);
+
+/* The pieces of x along an axis, each of the size given; ids ascending by 1. */
+qs_id qs_expand_split(qs_expand *e, qs_id x, int64_t axis, const int64_t *sizes, int32_t n);
 
 /* Attributes of the node that makes a value. */
 void qs_expand_int(qs_expand *e, qs_id made, const char *name, int64_t v);
 void qs_expand_float(qs_expand *e, qs_id made, const char *name, float v);
 void qs_expand_ints(qs_expand *e, qs_id made, const char *name, const int64_t *v, int32_t n);
+void qs_expand_attr(qs_expand *e, qs_id made, const qs_attr *a);
 /* Attribute `name` of the node, if it has it, under a name of the new one. */
 void qs_expand_copy(qs_expand *e, qs_id made, const char *name, const char *as);
 
@@ -45,5 +52,11 @@ qs_id qs_expand_list(qs_expand *e, const int64_t *v, int32_t n);
 /* Frequent pieces: a Reshape to sizes (0 keeps, -1 is the rest), a Transpose. */
 qs_id qs_expand_reshape(qs_expand *e, qs_id x, const int64_t *shape, int32_t n);
 qs_id qs_expand_transpose(qs_expand *e, qs_id x, const int64_t *perm, int32_t n);
+
+/*
+ * The rules of ai.onnx's operator `op_type` at its version 13 for a node that has its attributes
+ * and begins with its inputs, or takes in[i] in place of x->in[i], `count` of them.
+ */
+int qs_expand_infer(qs_infer *x, const char *op_type, const qs_value *in, int32_t count);
 
 #endif

@@ -111,12 +111,31 @@
     X(min) \
     X(mish) \
     X(mod) \
+    X(ms_attention) \
+    X(ms_biasgelu) \
+    X(ms_biassplitgelu) \
     X(ms_dequantize) \
+    X(ms_dynamicquantizematmul) \
+    X(ms_embedding) \
+    X(ms_fastgelu) \
+    X(ms_fusedconv) \
+    X(ms_fusedgemm) \
+    X(ms_fusedmatmul) \
+    X(ms_gatherblocks) \
+    X(ms_gelu) \
     X(ms_groupquery) \
+    X(ms_matmulintegertofloat) \
+    X(ms_multihead) \
     X(ms_nbits) \
+    X(ms_nhwcmaxpool) \
+    X(ms_qgemm) \
     X(ms_qlinearaveragepool) \
+    X(ms_qlinearconv) \
     X(ms_qlinearglobalaveragepool) \
+    X(ms_qlinearreducemean) \
+    X(ms_qlinearwhere) \
     X(ms_quantize) \
+    X(ms_quickgelu) \
     X(ms_rotary) \
     X(ms_simplified_skipnorm) \
     X(ms_skipnorm) \

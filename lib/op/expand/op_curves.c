@@ -22,7 +22,7 @@ QS_COLD static int infer_swiglu(qs_infer *x) {
     return code ? code : qs_infer_like(x, 0, 0);
 }
 
-/* x * Sigmoid(alpha * x) */
+/* x * Sigmoid(alpha * x); sessions know it as one curve. */
 static qs_id swish(qs_expand *e, qs_id x, int32_t dtype, float alpha) {
     const qs_id by =
         alpha == 1.0f
@@ -92,3 +92,116 @@ static const qs_attr_rule mvn_attrs[] = {{"axes", QS_ATTR_INTS, 9, 0}};
 QS_OP(mean_variance, .name = "MeanVarianceNormalization", .since = 9, .min_in = 1,
       QS_ATTRS(mvn_attrs), .traits = QS_PLAIN, .infer = infer_mean_variance,
       .expand = expand_mean_variance);
+
+/* ---- Gelus ---- */
+
+/* A list of the last axis, possibly left out. */
+QS_COLD static int check_bias(const qs_infer *x) {
+    const qs_value *v = x->in[0], *b = qs_infer_in(x, 1);
+    if (!b)
+        return QSIM_OK;
+    const int code = qs_infer_same_type(x, 0, 1);
+    const int64_t last = v->rank > 0 ? v->dims[v->rank - 1].size : -1;
+    if (!code && (b->rank > 1 || b->rank == 0 || v->rank == 0 ||
+                  (b->rank == 1 && last >= 0 && b->dims[0].size >= 0 && b->dims[0].size != last)))
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the bias is not a list of the last axis");
+    return code;
+}
+
+QS_COLD static int infer_gelu(qs_infer *x) {
+    int code = qs_infer_type(x, 0, QS_T_REAL);
+    if (!code)
+        code = check_bias(x);
+    return code ? code : qs_infer_like(x, 0, 0);
+}
+
+static qs_id biased(qs_expand *e) {
+    const qs_id x = qs_expand_in(e, 0), bias = qs_expand_in(e, 1);
+    return bias == QS_NONE ? x : qs_expand_add(e, "Add", x, bias, QS_NONE);
+}
+
+static qs_id times(qs_expand *e, qs_id a, qs_id b) {
+    return qs_expand_add(e, "Mul", a, b, QS_NONE);
+}
+
+/* x (1 + f) / 2 */
+static qs_id half_of(qs_expand *e, qs_id x, qs_id f, int32_t dtype) {
+    const qs_id more = qs_expand_add(e, "Add", f, qs_expand_number(e, dtype, 1), QS_NONE);
+    return times(e, times(e, x, more), qs_expand_number(e, dtype, 0.5));
+}
+
+/* By Erf, which old opsets have; the pass for curves makes one step of it. */
+static qs_id gelu(qs_expand *e, qs_id x, int32_t dtype) {
+    const qs_id root = qs_expand_number(e, dtype, 1.41421356237309504880);
+    const qs_id scaled = qs_expand_add(e, "Div", x, root, QS_NONE);
+    return half_of(e, x, qs_expand_add(e, "Erf", scaled, QS_NONE, QS_NONE), dtype);
+}
+
+static void expand_biasgelu(qs_expand *e) {
+    const int32_t dtype = qs_expand_value(e, 0)->dtype;
+    e->out[0] = gelu(e, biased(e), dtype);
+}
+
+/* x (1 + tanh(x (a + b x^2))) / 2 */
+static void expand_fastgelu(qs_expand *e) {
+    const int32_t dtype = qs_expand_value(e, 0)->dtype;
+    const qs_id x = biased(e);
+    if (!e->standard) {
+        const qs_attr tanh = {
+            .name = "approximate", .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)"tanh", 4}};
+        e->out[0] = qs_expand_add(e, "Gelu", x, QS_NONE, QS_NONE);
+        qs_expand_attr(e, e->out[0], &tanh);
+        return;
+    }
+    const qs_id square = times(e, times(e, x, x), qs_expand_number(e, dtype, 0.035677408136));
+    const qs_id factor =
+        qs_expand_add(e, "Add", square, qs_expand_number(e, dtype, 0.7978845608), QS_NONE);
+    const qs_id curve = qs_expand_add(e, "Tanh", times(e, x, factor), QS_NONE, QS_NONE);
+    e->out[0] = half_of(e, x, curve, dtype);
+}
+
+static void expand_quickgelu(qs_expand *e) {
+    const float alpha = qs_node_float(e->node, "alpha", 1.702f);
+    e->out[0] = swish(e, qs_expand_in(e, 0), qs_expand_value(e, 0)->dtype, alpha);
+}
+
+QS_COLD static int infer_splitgelu(qs_infer *x) {
+    const qs_value *v = x->in[0];
+    qs_dim dims[QSIM_MAX_RANK];
+    int code = qs_infer_type(x, 0, QS_T_REAL);
+    if (!code)
+        code = check_bias(x);
+    const int64_t last = v->rank > 0 ? v->dims[v->rank - 1].size : -1;
+    if (!code && (last < 0 ? v->rank >= 0 : last % 2))
+        code = qs_infer_fail(x, QSIM_E_SHAPE, "the last axis is %lld, not an even number",
+                             (long long)last);
+    if (code || v->rank < 0)
+        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+    memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));
+    dims[v->rank - 1] = (qs_dim){last / 2, NULL};
+    return qs_infer_out(x, 0, v->dtype, v->rank, dims);
+}
+
+/* The first half of the last axis times the Gelu of the second. */
+static void expand_splitgelu(qs_expand *e) {
+    const qs_value *v = qs_expand_value(e, 0);
+    const int32_t dtype = v->dtype;
+    if (v->rank < 1)
+        return;
+    const int64_t half = v->dims[v->rank - 1].size / 2;
+    const qs_id parts = qs_expand_split(e, biased(e), -1, (const int64_t[]){half, half}, 2);
+    e->out[0] = times(e, parts, gelu(e, e->code ? parts : parts + 1, dtype));
+}
+
+static const qs_attr_rule quick_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0}};
+
+QS_OP(ms_biasgelu, .domain = "com.microsoft", .name = "BiasGelu", .min_in = 2, .traits = QS_PLAIN,
+      .infer = infer_gelu, .expand = expand_biasgelu);
+QS_OP(ms_biassplitgelu, .domain = "com.microsoft", .name = "BiasSplitGelu", .min_in = 2,
+      .traits = QS_PLAIN, .infer = infer_splitgelu, .expand = expand_splitgelu);
+QS_OP(ms_fastgelu, .domain = "com.microsoft", .name = "FastGelu", .min_in = 1, .max_in = 2,
+      .traits = QS_PLAIN, .infer = infer_gelu, .expand = expand_fastgelu);
+QS_OP(ms_gelu, .domain = "com.microsoft", .name = "Gelu", .min_in = 1, .traits = QS_PLAIN,
+      .infer = infer_gelu, .expand = expand_biasgelu);
+QS_OP(ms_quickgelu, .domain = "com.microsoft", .name = "QuickGelu", .min_in = 1,
+      QS_ATTRS(quick_attrs), .traits = QS_PLAIN, .infer = infer_gelu, .expand = expand_quickgelu);

@@ -9,6 +9,7 @@
  * where the inner sum is exact and the outer one in order, each product and sum rounded. Other
  * levels, zero points that are real numbers and blocks in another order multiply floats.
  */
+#include "op/nn/codes.h"
 #include "op/nn/product.h"
 
 #include <math.h>
@@ -126,19 +127,14 @@ typedef struct weights {
     const int32_t *groups;            /* NULL: in order */
 } weights;
 
-static int32_t bits_at(const uint8_t *data, int64_t bits, int64_t index) {
-    const int64_t at = index * bits;
-    return data[at / 8] >> (at % 8) & ((1 << bits) - 1);
-}
-
 static int32_t code_at(const weights *w, int64_t row, int64_t k) {
-    return bits_at(w->bits + row * w->f.blocks * w->f.bytes, w->f.bits, k);
+    return qs_code_at(w->bits + row * w->f.blocks * w->f.bytes, w->f.bits, k);
 }
 
 static int32_t zero_at(const weights *w, int64_t row, int64_t block) {
     if (!w->zeros)
         return 1 << (w->f.bits - 1);
-    return bits_at(w->zeros + row * w->f.zero_bytes, w->f.bits, block);
+    return qs_code_at(w->zeros + row * w->f.zero_bytes, w->f.bits, block);
 }
 
 static void make_floats(const weights *w, float *to) {

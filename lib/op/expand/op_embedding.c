@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * EmbedLayerNormalization of ONNX Runtime: rows of tables by word, position and segment, summed and
+ * normalized. Inputs: word ids, segment ids, word table, position table, segment table, scale,
+ * bias, mask, positions. Outputs: result, the number of words that the mask counts, the sum.
+ */
+#include "op/expand.h"
+
+enum { WORDS, SEGMENTS, WORD_TABLE, POSITION_TABLE, SEGMENT_TABLE, SCALE, SHIFT, MASK, POSITIONS };
+
+QS_COLD static int infer_embedding(qs_infer *x) {
+    static const int32_t needed[] = {WORD_TABLE, POSITION_TABLE, SCALE, SHIFT};
+    const qs_value *ids = x->in[WORDS], *table = x->in[WORD_TABLE];
+    int code = QSIM_OK;
+    for (size_t i = 0; i < QS_COUNT(needed); i++)
+        if (!qs_infer_in(x, needed[i]))
+            return qs_infer_fail(x, QSIM_E_GRAPH, "input %d is left out", (int)needed[i]);
+    for (int32_t i = WORDS; i <= POSITIONS && !code; i++)
+        if (qs_infer_in(x, i))
+            code =
+                qs_infer_type(x, i, i >= WORD_TABLE && i <= SHIFT ? QS_T_FLOAT : QS_T(QSIM_INT32));
+    if (!code && (ids->rank >= 0 ? ids->rank != 2 : false))
+        code =
+            qs_infer_fail(x, QSIM_E_SHAPE, "the word ids have rank %d, expected 2", (int)ids->rank);
+    if (!code && !qs_infer_in(x, SEGMENTS) != !qs_infer_in(x, SEGMENT_TABLE))
+        code = qs_infer_fail(x, QSIM_E_VALUE, "of segment ids and their table one is missing");
+    if (code || ids->rank < 0 || table->rank < 0)
+        return code ? code : qs_infer_out(x, 0, QSIM_FLOAT, -1, NULL);
+    if (table->rank != 2)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the word table has rank %d, expected 2",
+                             (int)table->rank);
+    const qs_dim y[3] = {ids->dims[0], ids->dims[1], table->dims[1]};
+    code = qs_infer_out(x, 0, QSIM_FLOAT, 3, y);
+    if (!code)
+        code = qs_infer_out(x, 1, QSIM_INT32, 1, y);
+    return code ? code : qs_infer_out(x, 2, QSIM_FLOAT, 3, y);
+}
+
+static qs_id rows(qs_expand *e, int32_t table, qs_id ids) {
+    return qs_expand_add(e, "Gather", qs_expand_in(e, table), ids, QS_NONE);
+}
+
+/* 0, 1, ... for each of the words of a batch. */
+static qs_id counted(qs_expand *e) {
+    const qs_id sizes = qs_expand_add(e, "Shape", qs_expand_in(e, WORDS), QS_NONE, QS_NONE);
+    const qs_id count =
+        qs_expand_add(e, "Gather", sizes, qs_expand_number(e, QSIM_INT64, 1), QS_NONE);
+    return qs_expand_add(e, "Range", qs_expand_number(e, QSIM_INT64, 0), count,
+                         qs_expand_number(e, QSIM_INT64, 1));
+}
+
+/* What the mask counts in each batch; without one, 0. */
+static qs_id words_of(qs_expand *e) {
+    const qs_id mask = qs_expand_in(e, MASK);
+    const qs_id of = mask == QS_NONE ? qs_expand_in(e, WORDS) : mask;
+    const qs_id ones = mask == QS_NONE ? qs_expand_add(e, "Sub", of, of, QS_NONE) : of;
+    const qs_id y =
+        qs_expand_add(e, "ReduceSum", ones, qs_expand_list(e, (const int64_t[]){1}, 1), QS_NONE);
+    qs_expand_int(e, y, "keepdims", 0);
+    return y;
+}
+
+static void expand_embedding(qs_expand *e) {
+    const qs_id given = qs_expand_in(e, POSITIONS), segments = qs_expand_in(e, SEGMENTS);
+    const qs_node n = *e->node;
+    const float epsilon = qs_node_float(&n, "epsilon", 1e-12f);
+    if (e->standard)
+        return;
+    qs_id sum =
+        qs_expand_add(e, "Add", rows(e, WORD_TABLE, qs_expand_in(e, WORDS)),
+                      rows(e, POSITION_TABLE, given == QS_NONE ? counted(e) : given), QS_NONE);
+    if (segments != QS_NONE)
+        sum = qs_expand_add(e, "Add", sum, rows(e, SEGMENT_TABLE, segments), QS_NONE);
+    const qs_id y =
+        qs_expand_add(e, "LayerNormalization", sum, qs_expand_in(e, SCALE), qs_expand_in(e, SHIFT));
+    qs_expand_float(e, y, "epsilon", epsilon);
+    e->out[0] = y;
+    if (n.output_count > 1 && n.outputs[1] != QS_NONE)
+        e->out[1] = words_of(e);
+    e->out[2] = sum;
+}
+
+static const qs_attr_rule embedding_attrs[] = {{"epsilon", QS_ATTR_FLOAT, 1, 0},
+                                               {"mask_index_type", QS_ATTR_INT, 1, 0}};
+
+QS_OP(ms_embedding, .domain = "com.microsoft", .name = "EmbedLayerNormalization", .min_in = 1,
+      .max_in = 9, .max_out = 3, QS_ATTRS(embedding_attrs), .traits = QS_PLAIN,
+      .setting_inputs = 1 << WORDS | 1 << SEGMENTS | 1 << MASK | 1 << POSITIONS,
+      .infer = infer_embedding, .expand = expand_embedding);

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * MultiHeadAttention and Attention of ONNX Runtime, made up by ai.onnx's Attention: heads side by
+ * side, biases added before, masks of keys as numbers added to scores. Attention has the product
+ * with its weights before it.
+ */
+#include "op/expand.h"
+
+enum { Q, K, V, BIAS, PADDING, SCORES_BIAS, PAST_KEY, PAST_VALUE, PAST_LENGTH };
+
+/* ---- MultiHeadAttention ---- */
+
+/* Sizes; -1: unknown. Ranks: query 3, or 5 with keys and values beside it; keys 3, 4 with heads
+ * apart, or 5 with values beside them. */
+typedef struct form {
+    int64_t heads, batches, queries, fresh, past, width, v_width;
+} form;
+
+static int64_t size_at(const qs_value *v, int32_t axis) {
+    return v && v->rank > axis ? v->dims[axis].size : -1;
+}
+
+static int64_t per_head(int64_t all, int64_t heads) {
+    return all < 0 ? -1 : all / heads;
+}
+
+static void read_keys(const qs_value *k, const qs_value *v, form *f) {
+    const bool apart = k->rank == 4;
+    f->fresh = size_at(k, apart ? 2 : 1);
+    f->v_width = k->rank == 5        ? size_at(k, 4)
+                 : v && v->rank == 4 ? size_at(v, 3)
+                                     : per_head(size_at(v, 2), f->heads);
+}
+
+static int read_form(const qs_infer *x, form *f) {
+    const qs_value *q = x->in[Q], *k = qs_infer_in(x, K), *v = qs_infer_in(x, V);
+    *f = (form){.heads = qs_node_int(x->node, "num_heads", 0), .past = 0};
+    if (f->heads < 1)
+        return qs_infer_fail(x, QSIM_E_VALUE, "num_heads is %lld", (long long)f->heads);
+    const bool whole = q->rank == 5 && !k && !v, keys = k && k->rank == 5 && !v && q->rank == 3;
+    const bool apart =
+        k && v && q->rank == 3 && k->rank == v->rank && (k->rank == 3 || k->rank == 4);
+    if (q->rank >= 0 && (!k || k->rank >= 0) && !whole && !keys && !apart)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                             "query, key and value in this form are not supported");
+    f->batches = size_at(q, 0);
+    f->queries = size_at(q, 1);
+    f->fresh = f->queries;
+    f->width = whole ? size_at(q, 4) : per_head(size_at(q, 2), f->heads);
+    f->v_width = f->width;
+    if (k)
+        read_keys(k, v, f);
+    f->past = qs_infer_in(x, PAST_KEY) ? size_at(qs_infer_in(x, PAST_KEY), 2) : 0;
+    return QSIM_OK;
+}
+
+static int check_inputs(const qs_infer *x) {
+    const qs_value *padding = qs_infer_in(x, PADDING);
+    int code = QSIM_OK;
+    for (int32_t i = Q; i <= PAST_VALUE && !code; i++)
+        if (qs_infer_in(x, i))
+            code = qs_infer_type(x, i, i == PADDING ? QS_T(QSIM_INT32) : QS_T_FLOAT);
+    for (int32_t i = PAST_LENGTH; i < x->node->input_count && !code; i++)
+        if (qs_infer_in(x, i))
+            code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "input %d is not supported", (int)i);
+    if (!code && !qs_infer_in(x, PAST_KEY) != !qs_infer_in(x, PAST_VALUE))
+        code = qs_infer_fail(x, QSIM_E_VALUE, "of past key and past value one is missing");
+    if (!code && padding && (padding->rank < 1 || padding->rank > 3))
+        code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "a mask of keys of rank %d is not supported",
+                             (int)padding->rank);
+    const int64_t n = size_at(padding, 0), batches = size_at(x->in[Q], 0);
+    if (!code && padding && padding->rank == 1 && n >= 0 && batches >= 0 && n != batches)
+        code = qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                             "a mask of keys of %lld numbers is not supported", (long long)n);
+    return code;
+}
+
+QS_COLD static int infer_multihead(qs_infer *x) {
+    form f;
+    int code = check_inputs(x);
+    if (!code)
+        code = read_form(x, &f);
+    if (code)
+        return code;
+    const int64_t keys = f.past < 0 || f.fresh < 0 ? -1 : f.past + f.fresh;
+    const qs_dim batch = {f.batches, NULL}, heads = {f.heads, NULL}, all = {keys, NULL};
+    const qs_dim y[3] = {
+        batch, {f.queries, NULL}, {f.v_width < 0 ? -1 : f.heads * f.v_width, NULL}};
+    code = qs_infer_out(x, 0, QSIM_FLOAT, 3, y);
+    for (int32_t i = 1; i <= 2 && !code; i++)
+        code =
+            qs_infer_out(x, i, QSIM_FLOAT, 4,
+                         (const qs_dim[]){batch, heads, all, {i == 1 ? f.width : f.v_width, NULL}});
+    return code;
+}
+
+/* (batch, rows, heads, size) or more as (batch, rows, heads * size). */
+static qs_id side_by_side(qs_expand *e, qs_id x) {
+    return qs_expand_reshape(e, x, (const int64_t[]){0, 0, -1}, 3);
+}
+
+/* (batch, heads, rows, size) to the same. */
+static qs_id joined(qs_expand *e, qs_id x) {
+    return side_by_side(e, qs_expand_transpose(e, x, (const int64_t[]){0, 2, 1, 3}, 4));
+}
+
+/* Query, key and value, (batch, rows, heads * size) each. */
+static void split_inputs(qs_expand *e, qs_id in[3]) {
+    static const int64_t ones[3] = {1, 1, 1};
+    const int32_t q_rank = qs_expand_value(e, Q)->rank;
+    const int32_t k_rank = qs_expand_value(e, K) ? qs_expand_value(e, K)->rank : 0;
+    for (int32_t i = 0; i < 3; i++)
+        in[i] = qs_expand_in(e, i);
+    if (q_rank == 5 || k_rank == 5) {
+        const int32_t first = q_rank == 5 ? 0 : 1, n = 3 - first;
+        const qs_id parts = qs_expand_split(e, in[first], 3, ones, n);
+        for (int32_t i = 0; i < n && !e->code; i++)
+            in[first + i] = side_by_side(e, parts + i);
+    }
+    for (int32_t i = 1; i < 3 && k_rank == 4; i++)
+        in[i] = joined(e, in[i]);
+}
+
+static void add_biases(qs_expand *e, const form *f, qs_id in[3]) {
+    const int64_t q = f->heads * f->width, sizes[3] = {q, q, f->heads * f->v_width};
+    if (qs_expand_in(e, BIAS) == QS_NONE)
+        return;
+    const qs_id parts = qs_expand_split(e, qs_expand_in(e, BIAS), 0, sizes, 3);
+    for (int32_t i = 0; i < 3 && !e->code; i++)
+        in[i] = qs_expand_add(e, "Add", in[i], parts + i, QS_NONE);
+}
+
+static qs_id unsqueezed(qs_expand *e, qs_id x, const int64_t *axes, int32_t n) {
+    return qs_expand_add(e, "Unsqueeze", x, qs_expand_list(e, axes, n), QS_NONE);
+}
+
+/* Lengths of batches to a mask (batch, keys): the index of a key is below its batch's length. */
+static qs_id mask_of_lengths(qs_expand *e, qs_id lengths, const form *f) {
+    const qs_id count = qs_expand_number(e, QSIM_INT32, (double)(f->past + f->fresh));
+    const qs_id keys = qs_expand_add(e, "Range", qs_expand_number(e, QSIM_INT32, 0), count,
+                                     qs_expand_number(e, QSIM_INT32, 1));
+    return qs_expand_add(e, "Less", keys, unsqueezed(e, lengths, (const int64_t[]){1}, 1), QS_NONE);
+}
+
+/* What is added to scores: the bias, and a number far below for keys that the mask leaves out. */
+static qs_id mask_of(qs_expand *e, const form *f) {
+    static const int64_t axes[] = {1, 2};
+    const float far = qs_node_float(&e->graph->nodes[e->node_id], "mask_filter_value", -10000.0f);
+    const qs_id given = qs_expand_in(e, PADDING), bias = qs_expand_in(e, SCORES_BIAS);
+    if (given == QS_NONE)
+        return bias;
+    const int32_t rank = qs_expand_value(e, PADDING)->rank;
+    qs_id kept = given;
+    if (rank == 1)
+        kept = mask_of_lengths(e, given, f);
+    else
+        kept = qs_expand_add(e, "Equal", given, qs_expand_number(e, QSIM_INT32, 1), QS_NONE);
+    kept = unsqueezed(e, kept, axes, rank == 3 ? 1 : 2);
+    const qs_id mask = qs_expand_add(e, "Where", kept, qs_expand_number(e, QSIM_FLOAT, 0),
+                                     qs_expand_number(e, QSIM_FLOAT, (double)far));
+    return bias == QS_NONE ? mask : qs_expand_add(e, "Add", mask, bias, QS_NONE);
+}
+
+static qs_infer view_of(const qs_expand *e) {
+    qs_infer x = {.graph = e->graph,
+                  .node = &e->graph->nodes[e->node_id],
+                  .node_id = e->node_id,
+                  .values = e->graph->values,
+                  .model = e->model,
+                  .error = e->error};
+    for (int32_t i = 0; i < x.node->input_count && i < (int32_t)QS_COUNT(x.in); i++)
+        x.in[i] = qs_expand_value(e, i);
+    return x;
+}
+
+static void expand_multihead(qs_expand *e) {
+    const qs_infer x = view_of(e);
+    const int32_t outputs = e->node->output_count < 3 ? e->node->output_count : 3;
+    const qs_node *n = e->node;
+    form f;
+    qs_id in[6];
+    if (e->standard || read_form(&x, &f))
+        return;
+    const bool biased = qs_expand_in(e, BIAS) != QS_NONE;
+    const bool lengths = x.in[PADDING] && x.in[PADDING]->rank == 1;
+    if ((biased && (f.width < 0 || f.v_width < 0)) || (lengths && (f.past < 0 || f.fresh < 0)))
+        return; /* sizes that the pieces need */
+    const bool causal = qs_node_int(n, "unidirectional", 0) != 0;
+    split_inputs(e, in);
+    add_biases(e, &f, in);
+    in[3] = mask_of(e, &f);
+    in[4] = qs_expand_in(e, PAST_KEY);
+    in[5] = qs_expand_in(e, PAST_VALUE);
+    const qs_id y = qs_expand_many(e, "Attention", in, 6, outputs);
+    qs_expand_int(e, y, "q_num_heads", f.heads);
+    qs_expand_int(e, y, "kv_num_heads", f.heads);
+    qs_expand_int(e, y, "is_causal", causal);
+    const float scale = qs_node_float(&e->graph->nodes[e->node_id], "scale", 0);
+    if (scale != 0)
+        qs_expand_float(e, y, "scale", scale);
+    for (int32_t i = 0; i < outputs && !e->code; i++)
+        e->out[i] = y + i;
+}
+
+static const qs_attr_rule multihead_attrs[] = {{"num_heads", QS_ATTR_INT, 1, 0},
+                                               {"mask_filter_value", QS_ATTR_FLOAT, 1, 0},
+                                               {"scale", QS_ATTR_FLOAT, 1, 0},
+                                               {"unidirectional", QS_ATTR_INT, 1, 0}};
+
+QS_OP(ms_multihead, .domain = "com.microsoft", .name = "MultiHeadAttention", .min_in = 1,
+      .max_in = 10, .max_out = 3, QS_ATTRS(multihead_attrs), .traits = QS_PLAIN,
+      .setting_inputs = 1 << PADDING | 1 << SCORES_BIAS, .infer = infer_multihead,
+      .expand = expand_multihead);
+
+/* ---- Attention ---- */
+
+enum { X, W, B, MASK, PAST, ADDED };
+
+/* Sizes of query, key and value of all heads; -1: unknown. */
+static int read_sizes(const qs_infer *x, int64_t sizes[3]) {
+    const int64_t heads = qs_node_int(x->node, "num_heads", 0), all = size_at(x->in[W], 1);
+    int32_t count;
+    int code = qs_infer_attr_ints(x, "qkv_hidden_sizes", sizes, 3, &count);
+    for (int32_t i = 0; i < 3 && !code && count < 0; i++)
+        sizes[i] = all < 0 ? -1 : all / 3;
+    const int64_t sum = sizes[0] + sizes[1] + sizes[2];
+    if (!code && (heads < 1 || (count >= 0 && count != 3) || (all >= 0 && sum != all) ||
+                  sizes[0] != sizes[1] || (sizes[0] >= 0 && sizes[0] % heads) ||
+                  (sizes[2] >= 0 && sizes[2] % heads)))
+        code = qs_infer_fail(x, QSIM_E_SHAPE, "%lld columns of weights for %lld heads",
+                             (long long)all, (long long)heads);
+    return code;
+}
+
+QS_COLD static int infer_attention(qs_infer *x) {
+    const qs_value *v = x->in[X], *past = qs_infer_in(x, PAST);
+    int64_t sizes[3] = {-1, -1, -1};
+    int code = qs_infer_type(x, X, QS_T_FLOAT);
+    if (!code)
+        code = qs_infer_type(x, W, QS_T_FLOAT);
+    if (!code && qs_infer_in(x, B))
+        code = qs_infer_type(x, B, QS_T_FLOAT);
+    if (!code && qs_infer_in(x, MASK))
+        code = qs_infer_type(x, MASK, QS_T(QSIM_INT32));
+    if (!code && (qs_infer_in(x, ADDED + 1) || qs_node_int(x->node, "do_rotary", 0) ||
+                  qs_node_int(x->node, "past_present_share_buffer", 0)))
+        code = qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                             "rotary positions and shared buffers are not supported");
+    if (!code)
+        code = read_sizes(x, sizes);
+    if (!code && ((v->rank >= 0 && v->rank != 3) || (x->in[W]->rank >= 0 && x->in[W]->rank != 2)))
+        code = qs_infer_fail(x, QSIM_E_SHAPE, "input and weights have rank %d and %d", (int)v->rank,
+                             (int)x->in[W]->rank);
+    if (code)
+        return code;
+    const int64_t heads = qs_node_int(x->node, "num_heads", 0), fresh = size_at(v, 1);
+    const int64_t before = past ? size_at(past, 3) : 0;
+    const qs_dim y[3] = {{size_at(v, 0), NULL}, {fresh, NULL}, {sizes[2], NULL}};
+    const qs_dim cache[5] = {{2, NULL},
+                             {size_at(v, 0), NULL},
+                             {heads, NULL},
+                             {before < 0 || fresh < 0 ? -1 : before + fresh, NULL},
+                             {per_head(sizes[2], heads), NULL}};
+    code = qs_infer_out(x, 0, QSIM_FLOAT, 3, y);
+    return code ? code : qs_infer_out(x, 1, QSIM_FLOAT, 5, cache);
+}
+
+/* Half `index` of the cache (2, batch, heads, entries, size). */
+static qs_id half_of(qs_expand *e, int64_t index) {
+    if (qs_expand_in(e, PAST) == QS_NONE)
+        return QS_NONE;
+    return qs_expand_add(e, "Gather", qs_expand_in(e, PAST),
+                         qs_expand_number(e, QSIM_INT64, (double)index), QS_NONE);
+}
+
+static void expand_attention(qs_expand *e) {
+    static const char *const names[] = {"num_heads", "mask_filter_value", "scale",
+                                        "unidirectional"};
+    static const int64_t front[1] = {0};
+    const qs_infer x = view_of(e);
+    const bool present = e->node->output_count > 1 && e->node->outputs[1] != QS_NONE;
+    int64_t sizes[3];
+    if (read_sizes(&x, sizes) || sizes[0] < 0)
+        return;
+    qs_id all = qs_expand_add(e, "MatMul", qs_expand_in(e, X), qs_expand_in(e, W), QS_NONE);
+    if (qs_expand_in(e, B) != QS_NONE)
+        all = qs_expand_add(e, "Add", all, qs_expand_in(e, B), QS_NONE);
+    const qs_id parts = qs_expand_split(e, all, 2, sizes, 3);
+    if (e->code)
+        return;
+    const qs_id in[8] = {parts,
+                         parts + 1,
+                         parts + 2,
+                         QS_NONE,
+                         qs_expand_in(e, MASK),
+                         qs_expand_in(e, ADDED),
+                         half_of(e, 0),
+                         half_of(e, 1)};
+    const qs_id y = qs_expand_ms(e, "MultiHeadAttention", in, 8, present ? 3 : 1);
+    for (size_t i = 0; i < QS_COUNT(names); i++)
+        qs_expand_copy(e, y, names[i], names[i]);
+    e->out[0] = y;
+    if (!present || e->code)
+        return;
+    const qs_id halves[2] = {unsqueezed(e, y + 1, front, 1), unsqueezed(e, y + 2, front, 1)};
+    e->out[1] = qs_expand_many(e, "Concat", halves, 2, 1);
+    qs_expand_int(e, e->out[1], "axis", 0);
+}
+
+static const qs_attr_rule attention_attrs[] = {{"num_heads", QS_ATTR_INT, 1, 0},
+                                               {"qkv_hidden_sizes", QS_ATTR_INTS, 1, 0},
+                                               {"mask_filter_value", QS_ATTR_FLOAT, 1, 0},
+                                               {"scale", QS_ATTR_FLOAT, 1, 0},
+                                               {"unidirectional", QS_ATTR_INT, 1, 0},
+                                               {"do_rotary", QS_ATTR_INT, 1, 0},
+                                               {"past_present_share_buffer", QS_ATTR_INT, 1, 0}};
+
+QS_OP(ms_attention, .domain = "com.microsoft", .name = "Attention", .min_in = 2, .max_in = 7,
+      .max_out = 2, QS_ATTRS(attention_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << MASK,
+      .infer = infer_attention, .expand = expand_attention);

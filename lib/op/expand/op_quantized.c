@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Quantized operators of ONNX Runtime that others make up: products with floats around them
+ * (MatMulIntegerToFloat, DynamicQuantizeMatMul), QGemm, QLinearWhere, QLinearReduceMean. In a
+ * product the sums are integers, exact; then float(sum) * (scale of a * scale of b) + bias.
+ */
+#include "op/expand.h"
+
+/* ---- products ---- */
+
+QS_COLD static int check_floats(const qs_infer *x, int32_t first, int32_t count) {
+    int code = QSIM_OK;
+    for (int32_t i = first; i < first + count && !code; i++)
+        code = qs_infer_in(x, i) ? qs_infer_type(x, i, QS_T_FLOAT) : QSIM_OK;
+    return code;
+}
+
+/* The rules of MatMul, whose factors would be floats; `a` its integers, b input 1. */
+QS_COLD static int infer_product(qs_infer *x, bool quantizes, int32_t bias) {
+    qs_value in[2] = {*x->in[0], *x->in[1]};
+    int code = qs_infer_type(x, 0, quantizes ? QS_T_FLOAT : QS_T_8BIT);
+    if (!code)
+        code = qs_infer_type(x, 1, QS_T_8BIT);
+    if (!code)
+        code = check_floats(x, bias, 1);
+    in[0].dtype = in[1].dtype = QSIM_FLOAT;
+    return code ? code : qs_expand_infer(x, "MatMul", in, 2);
+}
+
+/* float(a b) * scale + bias */
+static qs_id product(qs_expand *e, const qs_id in[4], qs_id scale, qs_id bias) {
+    const qs_id sums = qs_expand_many(e, "MatMulInteger", in, in[3] == QS_NONE ? 3 : 4, 1);
+    const qs_id floats = qs_expand_add(e, "Cast", sums, QS_NONE, QS_NONE);
+    qs_expand_int(e, floats, "to", QSIM_FLOAT);
+    const qs_id y = qs_expand_add(e, "Mul", floats, scale, QS_NONE);
+    return bias == QS_NONE ? y : qs_expand_add(e, "Add", y, bias, QS_NONE);
+}
+
+/* a, b, scale of a, scale of b, zero point of a, of b, bias */
+QS_COLD static int infer_tofloat(qs_infer *x) {
+    const int code = check_floats(x, 2, 2);
+    return code ? code : infer_product(x, false, 6);
+}
+
+static void expand_tofloat(qs_expand *e) {
+    const qs_id in[4] = {qs_expand_in(e, 0), qs_expand_in(e, 1), qs_expand_in(e, 4),
+                         qs_expand_in(e, 5)};
+    const qs_id scale = qs_expand_add(e, "Mul", qs_expand_in(e, 2), qs_expand_in(e, 3), QS_NONE);
+    e->out[0] = product(e, in, scale, qs_expand_in(e, 6));
+}
+
+/* a, b, scale of b, zero point of b, bias */
+QS_COLD static int infer_dynamic(qs_infer *x) {
+    const int code = check_floats(x, 2, 1);
+    return code ? code : infer_product(x, true, 4);
+}
+
+static void expand_dynamic(qs_expand *e) {
+    const qs_id x = qs_expand_in(e, 0);
+    const qs_id q = qs_expand_many(e, "DynamicQuantizeLinear", &x, 1, 3);
+    const int32_t step = e->code ? 0 : 1;
+    const qs_id in[4] = {q, qs_expand_in(e, 1), q + 2 * step, qs_expand_in(e, 3)};
+    const qs_id scale = qs_expand_add(e, "Mul", q + step, qs_expand_in(e, 2), QS_NONE);
+    e->out[0] = product(e, in, scale, qs_expand_in(e, 4));
+}
+
+QS_OP(ms_matmulintegertofloat, .domain = "com.microsoft", .name = "MatMulIntegerToFloat",
+      .min_in = 4, .max_in = 7, .traits = QS_PLAIN, .infer = infer_tofloat,
+      .expand = expand_tofloat);
+QS_OP(ms_dynamicquantizematmul, .domain = "com.microsoft", .name = "DynamicQuantizeMatMul",
+      .min_in = 3, .max_in = 5, .traits = QS_PLAIN, .infer = infer_dynamic,
+      .expand = expand_dynamic);
+
+/* ---- QGemm ---- */
+
+enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C, Y_SCALE, Y_ZERO };
+
+QS_COLD static int infer_qgemm(qs_infer *x) {
+    qs_value in[3] = {*x->in[A], *x->in[B], *x->in[A]};
+    const qs_value *c = qs_infer_in(x, C), *zero = qs_infer_in(x, Y_ZERO);
+    int code = qs_infer_type(x, A, QS_T_8BIT);
+    if (!code)
+        code = qs_infer_type(x, B, QS_T_8BIT);
+    if (!code && c)
+        code = qs_infer_type(x, C, QS_T(QSIM_INT32));
+    if (!code && !qs_infer_in(x, Y_SCALE) != !zero)
+        code =
+            qs_infer_fail(x, QSIM_E_GRAPH, "of the result's scale and zero point one is missing");
+    if (code)
+        return code;
+    in[0].dtype = in[1].dtype = QSIM_FLOAT;
+    if (c)
+        in[2] = *c;
+    in[2].dtype = QSIM_FLOAT;
+    qs_infer own = *x;
+    own.in[1] = x->in[B];
+    own.in[2] = c;
+    code = qs_expand_infer(&own, "Gemm", in, 3);
+    if (!code && zero)
+        x->out[0].dtype = zero->dtype;
+    return code;
+}
+
+static qs_id turned(qs_expand *e, int32_t index, const char *name) {
+    const qs_id x = qs_expand_in(e, index);
+    if (!qs_node_int(&e->graph->nodes[e->node_id], name, 0))
+        return x;
+    return qs_expand_transpose(e, x, (const int64_t[]){1, 0}, 2);
+}
+
+/* Without a scale of the result it is floats; with one, the sums are requantized as those of
+ * QLinearMatMul, whose bias C is if it is a list of columns. */
+static void expand_qgemm(qs_expand *e) {
+    const float alpha = qs_node_float(e->node, "alpha", 1.0f);
+    const qs_value *c = qs_expand_value(e, C);
+    const bool list = !c || c->rank == 1;
+    qs_id in[9] = {0}, c_id = qs_expand_in(e, C);
+    if (e->standard)
+        return;
+    in[0] = turned(e, A, "transA");
+    in[3] = turned(e, B, "transB");
+    in[1] = qs_expand_in(e, A_SCALE);
+    if (alpha != 1.0f)
+        in[1] =
+            qs_expand_add(e, "Mul", in[1], qs_expand_number(e, QSIM_FLOAT, (double)alpha), QS_NONE);
+    if (qs_expand_in(e, Y_SCALE) != QS_NONE && list) {
+        const int32_t from[] = {2, A_ZERO, 4, B_SCALE, 5, B_ZERO, 6, Y_SCALE, 7, Y_ZERO, 8, C};
+        for (size_t i = 0; i < QS_COUNT(from); i += 2)
+            in[from[i]] = qs_expand_in(e, from[i + 1]);
+        e->out[0] = qs_expand_own(e, "QLinearMatMul", in, c ? 9 : 8);
+        return;
+    }
+    const qs_id factors[4] = {in[0], in[3], qs_expand_in(e, A_ZERO), qs_expand_in(e, B_ZERO)};
+    const qs_id scale = qs_expand_add(e, "Mul", in[1], qs_expand_in(e, B_SCALE), QS_NONE);
+    qs_id sums = qs_expand_many(e, "MatMulInteger", factors, 4, 1);
+    if (c_id != QS_NONE)
+        sums = qs_expand_add(e, "Add", sums, c_id, QS_NONE);
+    const qs_id floats = qs_expand_add(e, "Cast", sums, QS_NONE, QS_NONE);
+    qs_expand_int(e, floats, "to", QSIM_FLOAT);
+    e->out[0] = qs_expand_add(e, "Mul", floats, scale, QS_NONE);
+    if (qs_expand_in(e, Y_SCALE) != QS_NONE)
+        e->out[0] = qs_expand_add(e, "QuantizeLinear", e->out[0], qs_expand_in(e, Y_SCALE),
+                                  qs_expand_in(e, Y_ZERO));
+}
+
+static const qs_attr_rule qgemm_attrs[] = {
+    {"alpha", QS_ATTR_FLOAT, 1, 0}, {"transA", QS_ATTR_INT, 1, 0}, {"transB", QS_ATTR_INT, 1, 0}};
+
+QS_OP(ms_qgemm, .domain = "com.microsoft", .name = "QGemm", .min_in = 6, .max_in = 9,
+      QS_ATTRS(qgemm_attrs), .traits = QS_PLAIN, .infer = infer_qgemm, .expand = expand_qgemm);
+
+/* ---- by way of floats ---- */
+
+static qs_id floats_of(qs_expand *e, int32_t x) {
+    return qs_expand_add(e, "DequantizeLinear", qs_expand_in(e, x), qs_expand_in(e, x + 1),
+                         qs_expand_in(e, x + 2));
+}
+
+/* Quantized with scale and zero point at inputs `scale` and the next. */
+static void give(qs_expand *e, qs_id y, int32_t scale) {
+    e->out[0] =
+        qs_expand_add(e, "QuantizeLinear", y, qs_expand_in(e, scale), qs_expand_in(e, scale + 1));
+}
+
+/* condition, x, scale, zero point, y, scale, zero point, scale and zero point of the result */
+QS_COLD static int infer_where(qs_infer *x) {
+    int code = qs_infer_type(x, 1, QS_T_8BIT);
+    if (!code)
+        code = qs_infer_same_type(x, 1, 4);
+    int32_t rank = -1;
+    qs_dim dims[QSIM_MAX_RANK], all[QSIM_MAX_RANK];
+    if (!code)
+        code = qs_infer_type(x, 0, QS_T(QSIM_BOOL));
+    if (!code)
+        code = qs_infer_broadcast(x, x->in[1], x->in[4], &rank, dims);
+    const qs_value both = {.rank = rank, .dims = dims};
+    if (!code)
+        code = qs_infer_broadcast(x, x->in[0], &both, &rank, all);
+    return code ? code : qs_infer_out(x, 0, x->in[1]->dtype, rank, all);
+}
+
+static void expand_where(qs_expand *e) {
+    if (!e->standard)
+        give(e, qs_expand_add(e, "Where", qs_expand_in(e, 0), floats_of(e, 1), floats_of(e, 4)), 7);
+}
+
+QS_OP(ms_qlinearwhere, .domain = "com.microsoft", .name = "QLinearWhere", .min_in = 9,
+      .traits = QS_PLAIN, .infer = infer_where, .expand = expand_where);
+
+/* x, scale, zero point, scale and zero point of the result */
+QS_COLD static int infer_mean(qs_infer *x) {
+    qs_value in = *x->in[0];
+    int code = qs_infer_type(x, 0, QS_T_8BIT);
+    in.dtype = QSIM_FLOAT;
+    if (!code)
+        code = qs_expand_infer(x, "ReduceMean", &in, 1);
+    if (!code)
+        x->out[0].dtype = x->in[0]->dtype;
+    return code;
+}
+
+static void expand_mean(qs_expand *e) {
+    const qs_attr *axes = qs_node_attr(e->node, "axes");
+    qs_id in[2];
+    if (e->standard)
+        return;
+    in[0] = floats_of(e, 0);
+    in[1] = axes ? qs_expand_list(e, axes->u.ints, axes->count) : QS_NONE;
+    const qs_id y = qs_expand_many(e, "ReduceMean", in, axes ? 2 : 1, 1);
+    qs_expand_copy(e, y, "keepdims", "keepdims");
+    give(e, y, 3);
+}
+
+static const qs_attr_rule mean_attrs[] = {{"axes", QS_ATTR_INTS, 1, 0},
+                                          {"keepdims", QS_ATTR_INT, 1, 0}};
+
+QS_OP(ms_qlinearreducemean, .domain = "com.microsoft", .name = "QLinearReduceMean", .min_in = 5,
+      QS_ATTRS(mean_attrs), .traits = QS_PLAIN, .infer = infer_mean, .expand = expand_mean);

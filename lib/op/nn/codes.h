@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Codes of 2, 4 or 8 bits, the first in the lowest bits of a byte. */
+#ifndef QS_CODES_H
+#define QS_CODES_H
+
+#include "base/base.h"
+
+static inline int32_t qs_code_at(const uint8_t *data, int64_t bits, int64_t index) {
+    const int64_t at = index * bits;
+    return data[at / 8] >> (at % 8) & ((1 << bits) - 1);
+}
+
+#endif
