@@ -98,6 +98,8 @@ enum {
     QS_TAKES_BOUNDS = 1 << 15,
     /* Reads sizes, no elements. */
     QS_READS_SIZES = 1 << 16,
+    /* An element of its curve takes longer than looking one up in a table of 256. */
+    QS_COSTLY = 1 << 17,
 };
 
 /* Where an operand of a quantized operator, its scale and its zero point are among the inputs. */
@@ -112,6 +114,20 @@ typedef struct qs_operands {
     qs_operand y;    /* output 0; `at` means nothing */
     int8_t step;     /* x[0] repeats every so many inputs, to the last; 0: it does not */
 } qs_operands;
+
+struct qk_ew;
+/* y = f(x) for n floats, of which y may be x; param: alpha, beta (op/elementwise/curve.h). */
+typedef void (*qs_curve_fn)(const struct qk_ew *k, const double *param, const float *x, float *y,
+                            size_t n);
+
+/* What static quantization makes of an operator (ptq/select.c). */
+typedef enum qs_kind {
+    QS_KIND_FLOAT = 0,  /* stays float */
+    QS_KIND_WEIGHTS,    /* sums products with weights: where integers begin */
+    QS_KIND_ARITHMETIC, /* sums, joins, curves: between others, not at the end of the net */
+    QS_KIND_POOL,       /* averages and ReLUs of their own: after others */
+    QS_KIND_MOVEMENT    /* values as they are: output and input share a scale */
+} qs_kind;
 
 /* Numbers of inputs and outputs from version `since` of the opset on; max -1: any number. */
 typedef struct qs_counts {
@@ -138,8 +154,16 @@ typedef struct qs_op {
     uint32_t traits;         /* of every node */
     uint16_t shape_inputs;   /* sizes of outputs depend on the values of these inputs */
     uint16_t setting_inputs; /* other inputs that are no elements: bounds, indices, tables */
-    uint16_t weight_inputs;  /* a constant here is weights; pack, if there is one, takes it over */
-    qs_operands quantized;   /* of operators on quantized integers */
+    /* With attribute "into" (op/nn/window.h): the input that output 0 is written over; a table that
+     * its bytes are looked up in may follow. 0: has no such attribute. */
+    int8_t over;
+    uint16_t weight_inputs; /* a constant here is weights; pack, if there is one, takes it over */
+    qs_operands quantized;  /* of operators on quantized integers */
+    qs_curve_fn curve;      /* with QS_ELEMENTWISE: what it makes of floats of its one operand */
+    float alpha, beta;      /* of `curve`: those attributes where they are left out */
+    qs_kind kind;           /* of operators on floats */
+    /* The leading inputs that quantizing it quantizes, too: 0: one; -1: all. */
+    int8_t kind_inputs;
     uint32_t (*also)(const qs_graph *g, const qs_node *n); /* traits of some nodes */
     /* Multiply-accumulates, symbolic sizes taken as 1; -1: unknown. NULL: none. */
     int64_t (*macs)(const qs_graph *g, const qs_node *n);

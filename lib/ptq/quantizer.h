@@ -10,24 +10,16 @@
 #include "base/base.h"
 #include "graph/graph.h"
 #include "graph/model.h"
+#include "op/op.h"
 #include "ptq/calibration.h"
 #include "ptq/moments.h"
 #include "quant/affine.h"
 
 #include <qsim/ptq.h>
 
-/* What quantization thinks of an operator. */
-typedef enum qs_kind {
-    QS_KIND_FLOAT = 0,  /* stays float */
-    QS_KIND_WEIGHTS,    /* Conv, Gemm, MatMul: where integers begin */
-    QS_KIND_ARITHMETIC, /* Add, Mul, Concat, curves: between others, not at the end of the net */
-    QS_KIND_POOL,       /* averages and ReLUs of their own: after others */
-    QS_KIND_MOVEMENT    /* values as they are: output and input share a scale */
-} qs_kind;
-
 /* A node; by node id. */
 typedef struct qs_choice {
-    qs_kind kind;
+    qs_kind kind;     /* of its row, if what the kind asks for holds */
     int32_t forced;   /* QSIM_RULE_*, 0: no rule */
     int32_t layer;    /* index among the layers with weights, or -1 */
     qs_id absorbs;    /* the Relu, Clip or bias after it that its Q makes part of it, or QS_NONE */

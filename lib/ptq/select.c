@@ -17,10 +17,9 @@ const char *qs_node_label(const qs_graph *g, qs_id node) {
 }
 
 int32_t qs_operand_count(const qs_graph *g, const qs_node *n) {
-    if (qs_node_is(n, "", "Concat"))
-        return n->input_count;
-    const bool product = qs_node_is(n, "", "MatMul") && !g->values[n->inputs[1]].data;
-    return product || qs_node_is(n, "", "Add") || qs_node_is(n, "", "Mul") ? 2 : 1;
+    if (n->op->kind == QS_KIND_WEIGHTS)
+        return g->values[n->inputs[1]].data ? 1 : 2;
+    return n->op->kind_inputs < 0 ? n->input_count : n->op->kind_inputs ? n->op->kind_inputs : 1;
 }
 
 qs_id qs_choice_output(const qs_quantizer *q, qs_id node) {
@@ -45,28 +44,18 @@ static bool bias_fits(const qs_graph *g, qs_id bias, int64_t channels) {
 
 /* ---- layers with weights ---- */
 
-/* Describes the weights of a Conv, Gemm or MatMul; false if its form has no integer kernel. */
+/* Describes the weights of a layer; false if its form has no integer kernel. */
 static bool describe_layer(const qs_graph *g, const qs_node *n, qs_layer *l) {
-    const qs_const *w = float_constant(g, qs_node_input(n, 1));
+    const qs_const *w =
+        n->op->kind == QS_KIND_WEIGHTS ? float_constant(g, qs_node_input(n, 1)) : NULL;
     if (!w || !qs_is_activation(g, qs_node_input(n, 0)) || w->elements == 0)
         return false;
-    if (qs_node_is(n, "", "Conv")) {
-        l->axis = 0;
-        if (w->rank < 3 || !bias_fits(g, qs_node_input(n, 2), w->dims[0]))
-            return false;
-    } else if (qs_node_is(n, "", "Gemm")) {
-        bool plain = qs_node_float(n, "alpha", 1) == 1.0f && qs_node_int(n, "transA", 0) == 0 &&
-                     (qs_node_input(n, 2) == QS_NONE || qs_node_float(n, "beta", 1) == 1.0f);
-        l->axis = qs_node_int(n, "transB", 0) ? 0 : 1;
-        if (!plain || w->rank != 2 || !bias_fits(g, qs_node_input(n, 2), w->dims[l->axis]))
-            return false;
-    } else if (qs_node_is(n, "", "MatMul")) {
-        l->axis = 1;
-        if (w->rank != 2)
-            return false;
-    } else {
+    const bool plain = qs_node_float(n, "alpha", 1) == 1.0f && qs_node_int(n, "transA", 0) == 0 &&
+                       (qs_node_input(n, 2) == QS_NONE || qs_node_float(n, "beta", 1) == 1.0f);
+    const bool fits = n->op->traits & QS_CONVOLVES ? w->rank >= 3 : w->rank == 2;
+    l->axis = plain && fits ? qs_op_weight_axis(n, w->rank) : -1;
+    if (l->axis < 0 || !bias_fits(g, qs_node_input(n, 2), w->dims[l->axis]))
         return false;
-    }
     l->channels = (size_t)w->dims[l->axis];
     l->depth = w->elements / l->channels;
     l->stride = l->axis == 0 ? l->depth : 1;
@@ -87,53 +76,60 @@ static int add_layer(qs_quantizer *q, qs_id node, qs_layer *l) {
 
 /* ---- kinds ---- */
 
-static bool is_one_of(const qs_node *n, const char *const *names) {
-    if (n->domain[0])
-        return false;
-    for (; *names; names++)
-        if (strcmp(n->op_type, *names) == 0)
-            return true;
-    return false;
-}
-
-/* Constant bounds or none: a Clip whose limits are known. */
-static bool is_relu(const qs_graph *g, const qs_node *n) {
-    if (qs_node_is(n, "", "Relu"))
-        return true;
-    if (!qs_node_is(n, "", "Clip"))
-        return false;
-    for (int32_t i = 1; i < n->input_count; i++)
-        if (n->inputs[i] != QS_NONE && !float_constant(g, n->inputs[i]))
+/* Whether all inputs that are no elements, such as bounds, are constants or left out. */
+static bool settings_known(const qs_graph *g, const qs_node *n) {
+    for (int32_t i = 0; i < n->input_count; i++)
+        if (qs_op_in(n->op->setting_inputs, i) && n->inputs[i] != QS_NONE &&
+            !float_constant(g, n->inputs[i]))
             return false;
     return true;
 }
 
-static bool operands_fit(const qs_graph *g, const qs_node *n, int32_t count, bool constants) {
+/* A Relu, or a Clip between known bounds. */
+static bool is_relu(const qs_graph *g, const qs_node *n) {
+    return n->op->kind == QS_KIND_POOL && (n->op->traits & QS_ELEMENTWISE) && settings_known(g, n);
+}
+
+/*
+ * The first `count` inputs are activations, of element-wise operators also constants, at least one
+ * an activation.
+ */
+static bool operands_fit(const qs_graph *g, const qs_node *n, int32_t count) {
     int32_t moving = 0;
     for (int32_t i = 0; i < count; i++) {
-        bool activation = qs_is_activation(g, qs_node_input(n, i));
-        moving += activation;
+        const bool activation = qs_is_activation(g, qs_node_input(n, i));
         const qs_const *c = float_constant(g, qs_node_input(n, i));
-        if (!activation && !(constants && c && c->elements > 0))
+        moving += activation;
+        if (!activation && !((n->op->traits & QS_ELEMENTWISE) && c && c->elements > 0))
             return false;
     }
     return moving > 0;
 }
 
+/* Whether each operand after the first `count` is one number: x / c. */
+static bool others_are_numbers(const qs_graph *g, const qs_node *n, int32_t count) {
+    for (int32_t i = count; i < n->input_count; i++) {
+        const qs_const *c = float_constant(g, n->inputs[i]);
+        if (!c || c->elements != 1)
+            return false;
+    }
+    return true;
+}
+
 /*
- * A Pad shares its input's scale, in which zero is exact; another constant may lie far outside.
+ * What fills shares its input's scale, in which zero is exact; another constant may lie far
+ * outside.
  */
-static bool pads_in_range(const qs_graph *g, const qs_node *n) {
-    if (!qs_node_string_is(n, "mode", "constant", true))
+static bool fills_in_range(const qs_graph *g, const qs_node *n) {
+    if (!n->op->setting_inputs || !qs_node_string_is(n, "mode", "constant", true))
         return true;
-    if (qs_node_attr(n, "value"))
-        return qs_node_float(n, "value", 0) == 0;
-    const qs_const *c = float_constant(g, qs_node_input(n, 2));
-    float v;
-    if (!c || c->elements != 1)
-        return qs_node_input(n, 2) == QS_NONE;
-    memcpy(&v, c->data, sizeof(v));
-    return v == 0;
+    for (int32_t i = 0; i < n->input_count; i++) {
+        const bool fills = qs_op_in(n->op->setting_inputs, i) && n->inputs[i] != QS_NONE;
+        const qs_const *c = fills ? float_constant(g, n->inputs[i]) : NULL;
+        if (fills && (!c || c->elements != 1 || qs_const_at(c, 0) != 0))
+            return false;
+    }
+    return true;
 }
 
 /* x / c or x * c, c one number. */
@@ -144,35 +140,28 @@ static bool is_scaling(const qs_graph *g, const qs_node *n, qs_id x) {
     return c && c->elements == 1 && (n->inputs[0] == x || qs_node_is(n, "", "Mul"));
 }
 
-static qs_kind kind_of(const qs_graph *g, const qs_node *n) {
-    static const char *const arithmetic[] = {"Add", "Mul", NULL};
-    static const char *const curves[] = {"LeakyRelu",   "Sigmoid",   "Tanh",
-                                         "HardSigmoid", "HardSwish", NULL};
-    static const char *const pools[] = {"AveragePool", "GlobalAveragePool", NULL};
-    static const char *const movement[] = {"MaxPool",  "Reshape",   "Flatten", "Transpose",
-                                           "Squeeze",  "Unsqueeze", "Slice",   "Split",
-                                           "Identity", NULL};
-    if (n->output_count < 1 || !qs_is_activation(g, n->outputs[0]))
-        return QS_KIND_FLOAT;
-    if (is_one_of(n, arithmetic))
-        return operands_fit(g, n, 2, true) ? QS_KIND_ARITHMETIC : QS_KIND_FLOAT;
-    if (qs_node_is(n, "", "Concat"))
-        return operands_fit(g, n, n->input_count, false) ? QS_KIND_ARITHMETIC : QS_KIND_FLOAT;
-    bool keep;
-    if (!operands_fit(g, n, 1, false))
-        return QS_KIND_FLOAT;
-    if (is_one_of(n, curves) || (qs_node_is(n, "", "Div") && is_scaling(g, n, n->inputs[0])))
-        return QS_KIND_ARITHMETIC;
-    if (is_one_of(n, pools) || qs_is_global_mean(g, n, &keep) || is_relu(g, n))
-        return QS_KIND_POOL;
-    if (qs_node_is(n, "", "Pad"))
-        return pads_in_range(g, n) ? QS_KIND_MOVEMENT : QS_KIND_FLOAT;
-    if (!is_one_of(n, movement))
-        return QS_KIND_FLOAT;
+/* Every output is an activation: false for a MaxPool with indices. */
+static bool all_outputs(const qs_graph *g, const qs_node *n) {
     for (int32_t i = 0; i < n->output_count; i++)
         if (n->outputs[i] == QS_NONE || !qs_is_activation(g, n->outputs[i]))
-            return QS_KIND_FLOAT; /* MaxPool with indices */
-    return QS_KIND_MOVEMENT;
+            return false;
+    return true;
+}
+
+/* The row's kind, if the node's operands and settings are such that it can be quantized so. */
+static qs_kind kind_of(const qs_graph *g, const qs_node *n) {
+    const int32_t count = qs_operand_count(g, n);
+    bool fits = n->op->kind != QS_KIND_FLOAT && n->op->kind != QS_KIND_WEIGHTS &&
+                n->output_count > 0 && qs_is_activation(g, n->outputs[0]) &&
+                operands_fit(g, n, count);
+    bool keep;
+    if (fits && n->op->kind == QS_KIND_ARITHMETIC)
+        fits = others_are_numbers(g, n, count);
+    if (fits && n->op->kind == QS_KIND_POOL)
+        fits = n->op->traits & QS_REDUCES ? qs_is_global_mean(g, n, &keep) : settings_known(g, n);
+    if (fits && n->op->kind == QS_KIND_MOVEMENT)
+        fits = fills_in_range(g, n) && all_outputs(g, n);
+    return fits ? n->op->kind : QS_KIND_FLOAT;
 }
 
 /* ---- rules ---- */
@@ -223,8 +212,7 @@ static qs_id only_reader(const qs_quantizer *q, qs_id value) {
 static bool is_attention(const qs_quantizer *q, qs_id node) {
     const qs_graph *g = q->g;
     const qs_node *n = &g->nodes[node];
-    if (!qs_node_is(n, "", "MatMul") || !operands_fit(g, n, 2, false) ||
-        n->inputs[0] == n->inputs[1])
+    if (!qs_node_is(n, "", "MatMul") || !operands_fit(g, n, 2) || n->inputs[0] == n->inputs[1])
         return false;
     if (qs_pass_producer(g, n->inputs[0], "Softmax") != QS_NONE)
         return true;
@@ -255,7 +243,8 @@ static bool is_bias_of(const qs_quantizer *q, const qs_node *matmul, const qs_no
 static void absorb(qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
     qs_choice *c = &q->choices[node];
-    bool takes = c->kind == QS_KIND_WEIGHTS || qs_node_is(n, "", "Add") || qs_node_is(n, "", "Mul");
+    bool takes = c->kind == QS_KIND_WEIGHTS ||
+                 ((n->op->traits & QS_ELEMENTWISE) && qs_operand_count(q->g, n) == 2);
     qs_id y = n->outputs[0], next = takes ? only_reader(q, y) : QS_NONE;
     if (next == QS_NONE || q->choices[next].forced == QSIM_RULE_FLOAT)
         return;

@@ -4,6 +4,7 @@
  * IsNaN and IsInf. Floats are computed in double and rounded once.
  */
 #include "kernel/elementary64.h"
+#include "op/elementwise/curve.h"
 #include "op/elementwise/maps.h"
 
 QS_COLD static int infer_real(qs_infer *x) {
@@ -104,6 +105,13 @@ QS_COLD static int lower_isinf(qs_lower *l) {
                         (double)qs_node_int(l->node, "detect_negative", 1));
 }
 
+QS_CURVE_LOOP(elu)
+QS_CURVE_LOOP(celu)
+QS_CURVE_LOOP(mish)
+QS_CURVE_LOOP(swish)
+QS_CURVE_LOOP(softsign)
+QS_CURVE_LOOP(thresholdedrelu)
+
 static const qs_attr_rule alpha_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
                                            {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
 static const qs_attr_rule selu_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
@@ -115,23 +123,26 @@ static const qs_attr_rule isinf_attrs[] = {{"detect_positive", QS_ATTR_INT, 10, 
                                            {"detect_negative", QS_ATTR_INT, 10, 0}};
 
 QS_OP(celu, .name = "Celu", .since = 12, .min_in = 1, QS_ATTRS(alpha_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_real, .lower = lower_celu);
-QS_OP(elu, .name = "Elu", .min_in = 1, QS_ATTRS(alpha_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_real, .lower = lower_elu);
+      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = celu_curve, .alpha = 1.0f, .infer = infer_real,
+      .lower = lower_celu);
+QS_OP(elu, .name = "Elu", .min_in = 1, QS_ATTRS(alpha_attrs), .traits = QS_ELEMENTWISE | QS_COSTLY,
+      .curve = elu_curve, .alpha = 1.0f, .infer = infer_real, .lower = lower_elu);
 QS_OP(isinf, .name = "IsInf", .since = 10, .min_in = 1, QS_ATTRS(isinf_attrs),
       .traits = QS_ELEMENTWISE, .infer = infer_question, .lower = lower_isinf);
 QS_OP(isnan, .name = "IsNaN", .since = 9, .min_in = 1, .traits = QS_ELEMENTWISE,
       .infer = infer_question, .lower = lower_isnan);
-QS_OP(mish, .name = "Mish", .since = 18, .min_in = 1, .traits = QS_ELEMENTWISE, .infer = infer_real,
-      .lower = lower_mish);
+QS_OP(mish, .name = "Mish", .since = 18, .min_in = 1, .traits = QS_ELEMENTWISE | QS_COSTLY,
+      .curve = mish_curve, .infer = infer_real, .lower = lower_mish);
 QS_OP(selu, .name = "Selu", .min_in = 1, QS_ATTRS(selu_attrs), .traits = QS_ELEMENTWISE,
       .infer = infer_real, .lower = lower_selu);
 QS_OP(shrink, .name = "Shrink", .since = 9, .min_in = 1, QS_ATTRS(shrink_attrs),
       .traits = QS_ELEMENTWISE, .infer = infer_shrink, .lower = lower_shrink);
-QS_OP(softsign, .name = "Softsign", .min_in = 1, .traits = QS_ELEMENTWISE, .infer = infer_real,
-      .lower = lower_softsign);
+QS_OP(softsign, .name = "Softsign", .min_in = 1, .traits = QS_ELEMENTWISE, .curve = softsign_curve,
+      .infer = infer_real, .lower = lower_softsign);
 QS_OP(swish, .name = "Swish", .since = 24, .min_in = 1, QS_ATTRS(alpha_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_real, .lower = lower_swish);
+      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = swish_curve, .alpha = 1.0f,
+      .infer = infer_real, .lower = lower_swish);
 /* Before version 10 an experiment of the same form. */
 QS_OP(thresholdedrelu, .name = "ThresholdedRelu", .min_in = 1, QS_ATTRS(alpha_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_real, .lower = lower_thresholdedrelu);
+      .traits = QS_ELEMENTWISE, .curve = thresholdedrelu_curve, .alpha = 1.0f, .infer = infer_real,
+      .lower = lower_thresholdedrelu);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Operators of one tensor, element by element. */
-#include "op/rules.h"
+#include "op/elementwise/curve.h"
 
 #include "base/ctx.h"
 #include "kernel/elementary64.h"
@@ -10,14 +10,13 @@
 
 #include <math.h>
 
-typedef void (*unary_fn)(const void *x, void *y, size_t n, const float *param);
+typedef void (*unary_fn)(const void *x, void *y, size_t n, const double *param);
 
 typedef struct unary_params {
     unary_fn fn;
-    qk_ew_f32_fn kernel;  /* in its place, if not NULL */
-    const qk_ew *bounded; /* the same: Relu */
+    qk_ew_f32_fn kernel; /* in its place, if not NULL */
     size_t elements, element;
-    float param[2]; /* alpha, beta */
+    double param[2]; /* alpha, beta */
 } unary_params;
 
 typedef struct unary_job {
@@ -32,9 +31,6 @@ static void unary_range(const void *arg, size_t begin, size_t end) {
     if (job->p->kernel)
         job->p->kernel((const float *)(const void *)(job->x + at), (float *)(void *)(job->y + at),
                        end - begin);
-    else if (job->p->bounded)
-        job->p->bounded->bound((const float *)(const void *)(job->x + at), NULL, 0.0f, INFINITY,
-                               (float *)(void *)(job->y + at), end - begin);
     else
         job->p->fn(job->x + at, job->y + at, end - begin, job->p->param);
 }
@@ -45,7 +41,7 @@ static void run_unary(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->elements, QS_GRAIN / 8, unary_range, &job);
 }
 
-QS_COLD static int lower_unary(qs_lower *l, unary_fn fn, float alpha, float beta) {
+QS_COLD static int lower_unary(qs_lower *l, unary_fn fn) {
     const qs_value *x = qs_lower_in(l, 0);
     unary_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
@@ -53,8 +49,7 @@ QS_COLD static int lower_unary(qs_lower *l, unary_fn fn, float alpha, float beta
     p->fn = fn;
     p->elements = qs_value_elements(x);
     p->element = qs_dtype_bytes(x->dtype);
-    p->param[0] = qs_node_float(l->node, "alpha", alpha);
-    p->param[1] = qs_node_float(l->node, "beta", beta);
+    memcpy(p->param, qs_curve_of(l->node).param, sizeof(p->param));
     l->step->run = run_unary;
     l->step->kernel = "unary";
     return QSIM_OK;
@@ -82,7 +77,7 @@ QS_COLD static int infer_any(qs_infer *x) {
 }
 
 #define UNARY(RARE, name, suffix, T, U, expression)                                                \
-    RARE static void name##_##suffix(const void *vx, void *vy, size_t n, const float *param) {     \
+    RARE static void name##_##suffix(const void *vx, void *vy, size_t n, const double *param) {    \
         const T *px = vx;                                                                          \
         T *py = vy;                                                                                \
         (void)param;                                                                               \
@@ -117,10 +112,14 @@ QS_COLD static int infer_any(qs_infer *x) {
     [QSIM_UINT64] = name##_u64
 #define REAL_ROWS(name) [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64
 
-/* alpha, beta: what the attributes are where they are left out. */
-#define LOWER(name, function, alpha, beta)                                                         \
+#define LOWER(name, function)                                                                      \
     static int lower_##name(qs_lower *l) {                                                         \
-        return lower_unary(l, function, alpha, beta);                                              \
+        return lower_unary(l, function);                                                           \
+    }
+/* Floats by the row's curve, doubles by a loop. */
+#define LOWER_CURVE(name)                                                                          \
+    static int lower_##name(qs_lower *l) {                                                         \
+        return DTYPE == QSIM_FLOAT ? qs_curve_lower(l) : lower_unary(l, name##_f64);               \
     }
 #define DTYPE (qs_lower_in(l, 0)->dtype)
 
@@ -129,18 +128,19 @@ QS_COLD static int infer_any(qs_infer *x) {
 UNARY(QS_COLD, relu, f64, double, double, x < 0 ? 0 : x)
 SIGNED(relu, RELU)
 static const unary_fn relu_fns[16] = {[QSIM_DOUBLE] = relu_f64, SIGNED_ROWS(relu)};
+static void relu_curve(const qk_ew *k, const double *param, const float *x, float *y, size_t n) {
+    (void)param;
+    k->bound(x, NULL, 0.0f, INFINITY, y, n);
+}
 QS_COLD static int lower_relu(qs_lower *l) {
-    int code = lower_unary(l, relu_fns[DTYPE], 0, 0);
-    if (!code && DTYPE == QSIM_FLOAT)
-        ((unary_params *)(uintptr_t)l->step->params)->bounded = l->ctx->kernels->ew;
-    return code;
+    return DTYPE == QSIM_FLOAT ? qs_curve_lower(l) : lower_unary(l, relu_fns[DTYPE]);
 }
 
 #define NEG(U) ((U)0 - (U)x)
 REALS(neg, -x)
 SIGNED(neg, NEG)
 static const unary_fn neg_fns[16] = {REAL_ROWS(neg), SIGNED_ROWS(neg)};
-LOWER(neg, neg_fns[DTYPE], 0, 0)
+LOWER(neg, neg_fns[DTYPE])
 
 #define ABS(U) (x < 0 ? (U)0 - (U)x : (U)x)
 UNARY(, abs, f32, float, float, fabsf(x))
@@ -148,12 +148,12 @@ UNARY(QS_COLD, abs, f64, double, double, fabs(x))
 SIGNED(abs, ABS)
 UNSIGNED(abs)
 static const unary_fn abs_fns[16] = {REAL_ROWS(abs), SIGNED_ROWS(abs), UNSIGNED_ROWS(abs)};
-LOWER(abs, abs_fns[DTYPE], 0, 0)
+LOWER(abs, abs_fns[DTYPE])
 
 UNARY(, sqrt, f32, float, float, sqrtf(x))
 UNARY(QS_COLD, sqrt, f64, double, double, sqrt(x))
 static const unary_fn sqrt_fns[16] = {REAL_ROWS(sqrt)};
-LOWER(sqrt, sqrt_fns[DTYPE], 0, 0)
+LOWER(sqrt, sqrt_fns[DTYPE])
 
 /* log(1 + e^x) without overflow. */
 static double softplus(double x) {
@@ -163,42 +163,42 @@ static double softplus(double x) {
 UNARY(, reciprocal, f32, float, float, 1.0f / x)
 UNARY(QS_COLD, reciprocal, f64, double, double, 1.0 / x)
 static const unary_fn reciprocal_fns[16] = {REAL_ROWS(reciprocal)};
-LOWER(reciprocal, reciprocal_fns[DTYPE], 0, 0)
+LOWER(reciprocal, reciprocal_fns[DTYPE])
 
 UNARY(QS_COLD, log, f32, float, double, qk_log64((double)x))
 UNARY(QS_COLD, log, f64, double, double, qk_log64(x))
 static const unary_fn log_fns[16] = {REAL_ROWS(log)};
-LOWER(log, log_fns[DTYPE], 0, 0)
+LOWER(log, log_fns[DTYPE])
 
 REALS(sign, x > 0 ? 1 : x < 0 ? -1 : x)
 #define SIGN(U) (x > 0 ? 1 : x < 0 ? -1 : 0)
 SIGNED(sign, SIGN)
 static const unary_fn sign_fns[16] = {REAL_ROWS(sign), SIGNED_ROWS(sign)};
-LOWER(sign, sign_fns[DTYPE], 0, 0)
+LOWER(sign, sign_fns[DTYPE])
 
 UNARY(, floor, f32, float, float, floorf(x))
 UNARY(QS_COLD, floor, f64, double, double, floor(x))
 static const unary_fn floor_fns[16] = {REAL_ROWS(floor)};
-LOWER(floor, floor_fns[DTYPE], 0, 0)
+LOWER(floor, floor_fns[DTYPE])
 
 UNARY(, ceil, f32, float, float, ceilf(x))
 UNARY(QS_COLD, ceil, f64, double, double, ceil(x))
 static const unary_fn ceil_fns[16] = {REAL_ROWS(ceil)};
-LOWER(ceil, ceil_fns[DTYPE], 0, 0)
+LOWER(ceil, ceil_fns[DTYPE])
 
 /* Halves to even: the rounding mode is set while steps run. */
 UNARY(, round, f32, float, float, rintf(x))
 UNARY(QS_COLD, round, f64, double, double, rint(x))
 static const unary_fn round_fns[16] = {REAL_ROWS(round)};
-LOWER(round, round_fns[DTYPE], 0, 0)
+LOWER(round, round_fns[DTYPE])
 
 UNARY(QS_COLD, softplus, f32, float, double, softplus((double)x))
 UNARY(QS_COLD, softplus, f64, double, double, softplus(x))
-static const unary_fn softplus_fns[16] = {REAL_ROWS(softplus)};
-LOWER(softplus, softplus_fns[DTYPE], 0, 0)
+QS_CURVE_LOOP(softplus)
+LOWER_CURVE(softplus)
 
 UNARY(, not, b8, uint8_t, uint8_t, !x)
-LOWER(not, not_b8, 0, 0)
+LOWER(not, not_b8)
 
 /* A NaN stays. */
 static float clamp01(float v) {
@@ -209,13 +209,14 @@ static double clamp01_f64(double v) {
     return v < 0 ? 0 : v > 1 ? 1 : v;
 }
 
-UNARY(, leakyrelu, f32, float, float, x < 0.0f ? x * param[0] : x)
-UNARY(QS_COLD, leakyrelu, f64, double, double, x < 0 ? x * (double)param[0] : x)
-static const unary_fn leakyrelu_fns[16] = {REAL_ROWS(leakyrelu)};
-UNARY(, hardsigmoid, f32, float, float, clamp01(param[0] * x + param[1]))
-UNARY(QS_COLD, hardsigmoid, f64, double, double,
-      clamp01_f64((double)param[0] * x + (double)param[1]))
-static const unary_fn hardsigmoid_fns[16] = {REAL_ROWS(hardsigmoid)};
+UNARY(, leakyrelu, f32, float, float, x < 0.0f ? x * (float)param[0] : x)
+UNARY(QS_COLD, leakyrelu, f64, double, double, x < 0 ? x * param[0] : x)
+QS_CURVE_LOOP(leakyrelu)
+LOWER_CURVE(leakyrelu)
+UNARY(, hardsigmoid, f32, float, float, clamp01((float)param[0] * x + (float)param[1]))
+UNARY(QS_COLD, hardsigmoid, f64, double, double, clamp01_f64(param[0] * x + param[1]))
+QS_CURVE_LOOP(hardsigmoid)
+LOWER_CURVE(hardsigmoid)
 
 /* 2 / sqrt(pi) e^(-x^2) times the sum of 2^n x^(2n + 1) / (1 3 5 ... (2n + 1)): no term is
  * negative. From 6 on it is 1. */
@@ -235,24 +236,25 @@ QS_COLD static double erf_f64_of(double x) {
 /* Floats from the kernel table, doubles by the expression. */
 #define KERNEL(name, expression)                                                                   \
     UNARY(QS_COLD, name, f64, double, double, expression)                                          \
-    static int lower_##name(qs_lower *l) {                                                         \
-        int code = lower_unary(l, name##_f64, 0, 0);                                               \
-        if (!code && DTYPE == QSIM_FLOAT)                                                          \
-            ((unary_params *)(uintptr_t)l->step->params)->kernel = l->ctx->kernels->ew->name;      \
-        return code;                                                                               \
-    }
+    QS_CURVE_KERNEL(name)                                                                          \
+    LOWER_CURVE(name)
 KERNEL(exp, qk_exp64(x))
 KERNEL(tanh, qk_tanh64(x))
 KERNEL(sigmoid, 1 / (1 + qk_exp64(-x)))
 KERNEL(silu, x / (1 + qk_exp64(-x)))
 KERNEL(hardswish, x *clamp01_f64(x / 6 + 0.5))
 KERNEL(erf, erf_f64_of(x))
-KERNEL(gelu, 0.5 * x * (1 + erf_f64_of(x * 0.70710678118654752440)))
-KERNEL(gelu_tanh, 0.5 * x * (1 + qk_tanh64(0.79788456080286535588 * (x + 0.044715 * x * x * x))))
 
-QS_COLD static int lower_either_gelu(qs_lower *l) {
-    return qs_node_string_is(l->node, "approximate", "tanh", false) ? lower_gelu_tanh(l)
-                                                                    : lower_gelu(l);
+UNARY(QS_COLD, gelu, f64, double, double, 0.5 * x * (1 + erf_f64_of(x * 0.70710678118654752440)))
+UNARY(QS_COLD, gelu_tanh, f64, double, double,
+      0.5 * x * (1 + qk_tanh64(0.79788456080286535588 * (x + 0.044715 * x * x * x))))
+QS_COLD static int lower_gelu(qs_lower *l) {
+    const qk_ew *k = l->ctx->kernels->ew;
+    const bool by_tanh = qs_node_string_is(l->node, "approximate", "tanh", false);
+    const int code = lower_unary(l, by_tanh ? gelu_tanh_f64 : gelu_f64);
+    if (!code && DTYPE == QSIM_FLOAT)
+        ((unary_params *)(uintptr_t)l->step->params)->kernel = by_tanh ? k->gelu_tanh : k->gelu;
+    return code;
 }
 
 QS_COLD static int infer_gelu(qs_infer *x) {
@@ -261,9 +263,6 @@ QS_COLD static int infer_gelu(qs_infer *x) {
         return qs_infer_fail(x, QSIM_E_VALUE, "approximate is neither none nor tanh");
     return infer_unary(x, QS_T_REAL);
 }
-
-LOWER(leakyrelu, leakyrelu_fns[DTYPE], 0.01f, 0)
-LOWER(hardsigmoid, hardsigmoid_fns[DTYPE], 0.2f, 0.5f)
 
 static const qs_attr_rule plain_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5}};
 static const qs_attr_rule alpha_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
@@ -278,12 +277,13 @@ QS_OP(abs, .name = "Abs", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEME
       .infer = infer_any, .lower = lower_abs);
 QS_OP(ceil, .name = "Ceil", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .infer = infer_real, .lower = lower_ceil);
-QS_OP(erf, .name = "Erf", .since = 9, .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_real, .lower = lower_erf);
+QS_OP(erf, .name = "Erf", .since = 9, .min_in = 1, QS_ATTRS(plain_attrs),
+      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = erf_curve, .infer = infer_real,
+      .lower = lower_erf);
 QS_OP(floor, .name = "Floor", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .infer = infer_real, .lower = lower_floor);
 QS_OP(gelu, .name = "Gelu", .since = 20, .min_in = 1, QS_ATTRS(gelu_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_gelu, .lower = lower_either_gelu);
+      .traits = QS_ELEMENTWISE, .infer = infer_gelu, .lower = lower_gelu);
 QS_OP(log, .name = "Log", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .infer = infer_real, .lower = lower_log);
 QS_OP(not, .name = "Not", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
@@ -294,28 +294,35 @@ QS_OP(round, .name = "Round", .since = 11, .min_in = 1, QS_ATTRS(plain_attrs),
       .traits = QS_ELEMENTWISE, .infer = infer_real, .lower = lower_round);
 QS_OP(sign, .name = "Sign", .since = 9, .min_in = 1, QS_ATTRS(plain_attrs),
       .traits = QS_ELEMENTWISE, .infer = infer_signed, .lower = lower_sign);
-QS_OP(softplus, .name = "Softplus", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_real, .lower = lower_softplus);
-QS_OP(exp, .name = "Exp", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_real, .lower = lower_exp);
+QS_OP(softplus, .name = "Softplus", .min_in = 1, QS_ATTRS(plain_attrs),
+      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = softplus_curve, .infer = infer_real,
+      .lower = lower_softplus);
+QS_OP(exp, .name = "Exp", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE | QS_COSTLY,
+      .curve = exp_curve, .infer = infer_real, .lower = lower_exp);
 QS_OP(hardsigmoid, .name = "HardSigmoid", .min_in = 1, QS_ATTRS(alpha_beta_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_real, .lower = lower_hardsigmoid);
+      .traits = QS_ELEMENTWISE, .curve = hardsigmoid_curve, .alpha = 0.2f, .beta = 0.5f,
+      .kind = QS_KIND_ARITHMETIC, .infer = infer_real, .lower = lower_hardsigmoid);
 QS_OP(leakyrelu, .name = "LeakyRelu", .min_in = 1, QS_ATTRS(alpha_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_real, .lower = lower_leakyrelu);
+      .curve = leakyrelu_curve, .alpha = 0.01f, .kind = QS_KIND_ARITHMETIC, .infer = infer_real,
+      .lower = lower_leakyrelu);
 QS_OP(neg, .name = "Neg", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .infer = infer_signed, .lower = lower_neg);
 QS_OP(relu, .name = "Relu", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_signed, .lower = lower_relu);
-QS_OP(sigmoid, .name = "Sigmoid", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
+      .curve = relu_curve, .kind = QS_KIND_POOL, .infer = infer_signed, .lower = lower_relu);
+QS_OP(sigmoid, .name = "Sigmoid", .min_in = 1, QS_ATTRS(plain_attrs),
+      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = sigmoid_curve, .kind = QS_KIND_ARITHMETIC,
       .infer = infer_real, .lower = lower_sigmoid);
 QS_OP(sqrt, .name = "Sqrt", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .infer = infer_real, .lower = lower_sqrt);
-QS_OP(tanh, .name = "Tanh", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
+QS_OP(tanh, .name = "Tanh", .min_in = 1, QS_ATTRS(plain_attrs),
+      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = tanh_curve, .kind = QS_KIND_ARITHMETIC,
       .infer = infer_real, .lower = lower_tanh);
 
 /* x * Sigmoid(x), made by a pass. */
-QS_OP(qsim_silu, .domain = "qsim", .name = "Silu", .min_in = 1, .traits = QS_ELEMENTWISE,
-      .infer = infer_f32, .lower = lower_silu);
+QS_OP(qsim_silu, .domain = "qsim", .name = "Silu", .min_in = 1,
+      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = silu_curve, .infer = infer_f32,
+      .lower = lower_silu);
 
 QS_OP(hardswish, .name = "HardSwish", .since = 14, .min_in = 1, .traits = QS_ELEMENTWISE,
-      .infer = infer_real, .lower = lower_hardswish);
+      .curve = hardswish_curve, .kind = QS_KIND_ARITHMETIC, .infer = infer_real,
+      .lower = lower_hardswish);

@@ -222,7 +222,8 @@ QS_OP(qsim_qlinearconv, .domain = "qsim", .name = "QLinearConv", .min_in = 8,
       .max_in = QS_I8_INPUTS, QS_ATTRS(internal_attrs),
       .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER, .weight_inputs = 1 << 3,
       .quantized = {.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}}, .macs = qs_macs_conv,
-      .infer = infer_internal, .pack = pack_qlinear, .lower = lower_qlinear);
+      .over = QS_I8_CONV_OVER, .infer = infer_internal, .pack = pack_qlinear,
+      .lower = lower_qlinear);
 
 QS_OP(convinteger, .name = "ConvInteger", .since = 10, .min_in = 2, .max_in = 4,
       QS_ATTRS(conv_attrs), .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER,

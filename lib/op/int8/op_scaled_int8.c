@@ -221,7 +221,7 @@ QS_COLD static int lower_into(qs_lower *l, scaled_params *p) {
 
 /* What the kernels are asked for. */
 static qs_i8_floats floats_of(const scale_plan *s) {
-    const bool end = s->end.first || s->end.sum || s->end.curve;
+    const bool end = s->end.first.fn || s->end.sum || s->end.curve.fn;
     return (qs_i8_floats){.low = s->lo,
                           .high = s->hi,
                           .into = (int32_t)s->into,
@@ -269,5 +269,5 @@ QS_OP(qsim_matmulinteger_scaled, .domain = "qsim", .name = "MatMulIntegerScaled"
 QS_OP(qsim_convinteger_scaled, .domain = "qsim", .name = "ConvIntegerScaled", .min_in = 6,
       .max_in = QS_SCALED_OVER + 1, QS_ATTRS(scaled_attrs),
       .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER | QS_TAKES_BOUNDS,
-      .weight_inputs = 1 << 1, .macs = qs_macs_conv, .infer = infer_scaled, .pack = pack_scaled,
-      .lower = lower_scaled);
+      .weight_inputs = 1 << 1, .macs = qs_macs_conv, .over = QS_SCALED_OVER, .infer = infer_scaled,
+      .pack = pack_scaled, .lower = lower_scaled);

@@ -151,7 +151,8 @@ static const qs_attr_rule reshape_attrs[] = {{"shape", QS_ATTR_INTS, 1, 4},
 
 QS_OP(reshape, .name = "Reshape", .min_in = 1, .later = {{5, 2, 2, 1}}, QS_ATTRS(reshape_attrs),
       .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
-      .infer = infer_reshape, .upgrade = upgrade_reshape, .lower = lower_alias);
+      .kind = QS_KIND_MOVEMENT, .infer = infer_reshape, .upgrade = upgrade_reshape,
+      .lower = lower_alias);
 
 /* ---- Flatten ---- */
 
@@ -192,8 +193,8 @@ static int infer_flatten(qs_infer *x) {
 static const qs_attr_rule axis_attr[] = {{"axis", QS_ATTR_INT, 1, 0}};
 
 QS_OP(flatten, .name = "Flatten", .min_in = 1, QS_ATTRS(axis_attr),
-      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .infer = infer_flatten,
-      .lower = lower_alias);
+      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .kind = QS_KIND_MOVEMENT,
+      .infer = infer_flatten, .lower = lower_alias);
 
 /* ---- Squeeze, Unsqueeze ---- */
 
@@ -270,10 +271,12 @@ static const qs_attr_rule axes_attr[] = {{"axes", QS_ATTR_INTS, 1, 12}};
 
 QS_OP(squeeze, .name = "Squeeze", .min_in = 1, .later = {{13, 1, 2, 1}}, QS_ATTRS(axes_attr),
       .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
-      .infer = infer_squeeze, .upgrade = upgrade_axes, .lower = lower_alias);
+      .kind = QS_KIND_MOVEMENT, .infer = infer_squeeze, .upgrade = upgrade_axes,
+      .lower = lower_alias);
 QS_OP(unsqueeze, .name = "Unsqueeze", .min_in = 1, .later = {{13, 2, 2, 1}}, QS_ATTRS(axes_attr),
       .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
-      .infer = infer_unsqueeze, .upgrade = upgrade_axes, .lower = lower_alias);
+      .kind = QS_KIND_MOVEMENT, .infer = infer_unsqueeze, .upgrade = upgrade_axes,
+      .lower = lower_alias);
 
 /* ---- Identity ---- */
 
@@ -283,7 +286,7 @@ static int infer_identity(qs_infer *x) {
 }
 
 QS_OP(identity, .name = "Identity", .min_in = 1, .traits = QS_ELEMENTWISE | QS_MOVES | QS_KEEPS,
-      .infer = infer_identity, .lower = lower_alias);
+      .kind = QS_KIND_MOVEMENT, .infer = infer_identity, .lower = lower_alias);
 
 /* ---- Shape ---- */
 

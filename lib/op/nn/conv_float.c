@@ -209,7 +209,7 @@ static void finish_thin(const conv_plan *p, float *y, const float *other, size_t
 /* What follows the convolution, on one block of columns of the pixels from y on. */
 static void finish(const conv_job *j, float *y, size_t pixels, size_t split) {
     const conv_plan *p = j->p;
-    if (!p->end.first && !p->end.sum && !p->end.curve)
+    if (!p->end.first.fn && !p->end.sum && !p->end.curve.fn)
         return;
     const float *other = p->end.sum ? j->other + (size_t)(y - j->y) / p->stride * p->form.m : y;
     if (p->splits == 1 && p->stride == p->form.m) {
@@ -346,11 +346,11 @@ static void conv_split(const qsim_ctx *ctx, conv_plan *p, double macs) {
     if (p->border)
         by_size = most / per_row > p->height / p->g.sh ? most / per_row - p->height / p->g.sh : 1;
     size_t band = by_size < by_pixels ? by_size : by_pixels;
-    if ((p->end.sum || p->end.curve) && p->form.floats <= SMALL_WEIGHTS) {
+    if ((p->end.sum || p->end.curve.fn) && p->form.floats <= SMALL_WEIGHTS) {
         const size_t by_results = most / (p->g.ow * p->form.m);
         band = band < by_results ? band : by_results;
     }
-    if (p->cut && !p->end.sum && !p->end.curve) /* its blocks go down the image */
+    if (p->cut && !p->end.sum && !p->end.curve.fn) /* its blocks go down the image */
         band = CUT_LINES;
     if (p->kernels->parts && !p->border && p->form.floats >= p->g.h * p->line)
         band = by_pixels; /* weights pass by once; of the image, kernels need a part at a time */
@@ -526,9 +526,9 @@ QS_COLD int qs_conv_lower(qs_lower *l) {
     if (!make_strips(l->arena, p))
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
     l->step->run = run_conv;
-    l->step->kernel = p->form.depthwise ? p->end.curve ? "depthwise curve" : "depthwise"
+    l->step->kernel = p->form.depthwise ? p->end.curve.fn ? "depthwise curve" : "depthwise"
                       : p->end.sum      ? "conv add"
-                      : p->end.curve    ? "conv curve"
+                      : p->end.curve.fn ? "conv curve"
                                         : "conv";
     l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
     return conv_scratch(l, p);

@@ -17,18 +17,48 @@ int qs_finish_infer(const qs_infer *x, int32_t index) {
     return same ? QSIM_OK : qs_infer_fail(x, QSIM_E_SHAPE, "the sum has another shape");
 }
 
-static qk_ew_f32_fn curve_of(const qk_ew *k, int64_t which) {
-    return which == QS_THEN_SILU        ? k->silu
-           : which == QS_THEN_HARDSWISH ? k->hardswish
-           : which == QS_THEN_SIGMOID   ? k->sigmoid
-                                        : NULL;
+static qs_curve curve_of(const qs_node *n, const char *name, const char *param) {
+    const qs_attr *a = qs_node_attr(n, name), *p = qs_node_attr(n, param);
+    char text[32] = "";
+    if (!a || !p || a->u.s.size >= sizeof(text) || p->count != 2)
+        return (qs_curve){0};
+    memcpy(text, a->u.s.data, a->u.s.size);
+    qs_curve c = qs_curve_find(text);
+    for (int i = 0; i < 2; i++)
+        c.param[i] = (double)p->u.floats[i];
+    return c;
+}
+
+int qs_finish_then(qs_graph *g, qs_id id, const qs_node *from) {
+    const qs_curve c = qs_curve_of(from);
+    const float param[2] = {(float)c.param[0], (float)c.param[1]};
+    const qs_attr name = {.name = "then",
+                          .type = QS_ATTR_STRING,
+                          .u.s = {(const uint8_t *)from->op_type, strlen(from->op_type)}};
+    const qs_attr list = {.name = "then_param",
+                          .type = QS_ATTR_FLOATS,
+                          .count = 2,
+                          .u.floats = qs_arena_copy(&g->arena, param, sizeof(param))};
+    if (!list.u.floats || qs_node_set_attr(g, id, &name) || qs_node_set_attr(g, id, &list))
+        return QSIM_E_NOMEM;
+    return QSIM_OK;
+}
+
+void qs_finish_then_is_first(qs_graph *g, qs_id id) {
+    const qs_node *n = &g->nodes[id];
+    for (int32_t i = 0; i < n->attr_count; i++) {
+        if (qs_same(n->attrs[i].name, "then"))
+            n->attrs[i].name = "first";
+        else if (qs_same(n->attrs[i].name, "then_param"))
+            n->attrs[i].name = "first_param";
+    }
 }
 
 qs_finish qs_finish_lower(const qs_lower *l, int32_t other) {
     const qk_ew *k = l->ctx->kernels->ew;
     return (qs_finish){.ew = k,
-                       .first = curve_of(k, qs_node_int(l->node, "first", 0)),
-                       .curve = curve_of(k, qs_node_int(l->node, "then", 0)),
+                       .first = curve_of(l->node, "first", "first_param"),
+                       .curve = curve_of(l->node, "then", "then_param"),
                        .sum = other < l->node->input_count && qs_lower_in(l, other) != NULL,
                        .lo = qs_node_float(l->node, "sum_lo", -INFINITY),
                        .hi = qs_node_float(l->node, "sum_hi", INFINITY)};

@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What runs on float results while they are in the cache, with the bits of the operators alone:
- * attribute "first": a curve; with a further input a sum, clamped to sum_lo and sum_hi; attribute
- * "then": a curve after all.
+ * a curve; with a further input a sum, clamped to sum_lo and sum_hi; a curve after all. Attributes
+ * "first" and "then" name the operators that the curves are of, "first_param" and "then_param" are
+ * their alpha and beta.
  */
 #ifndef QS_FINISH_H
 #define QS_FINISH_H
 
-#include "kernel/ew.h"
-#include "op/rules.h"
-
-#define QS_THEN_SILU      1
-#define QS_THEN_HARDSWISH 2
-#define QS_THEN_SIGMOID   3
+#include "op/elementwise/curve.h"
 
 #define QS_FINISH_ATTRS                                                                            \
     {"sum_lo", QS_ATTR_FLOAT, 0, 0}, {"sum_hi", QS_ATTR_FLOAT, 0, 0},                              \
-        {"first", QS_ATTR_INT, 0, 0}, {                                                            \
-        "then", QS_ATTR_INT, 0, 0                                                                  \
+        {"first", QS_ATTR_STRING, 0, 0}, {"first_param", QS_ATTR_FLOATS, 0, 0},                    \
+        {"then", QS_ATTR_STRING, 0, 0}, {                                                          \
+        "then_param", QS_ATTR_FLOATS, 0, 0                                                         \
     }
 
 typedef struct qs_finish {
     const qk_ew *ew;
-    qk_ew_f32_fn first, curve; /* or NULL */
+    qs_curve first, curve;
     bool sum;
     float lo, hi; /* of the sum */
 } qs_finish;
@@ -30,15 +27,19 @@ typedef struct qs_finish {
 /* Input `other` has the shape of output 0, inferred before, if it is there. */
 int qs_finish_infer(const qs_infer *x, int32_t other);
 qs_finish qs_finish_lower(const qs_lower *l, int32_t other);
+/* Makes the curve of node `from` the last thing that node `id` does. */
+int qs_finish_then(qs_graph *g, qs_id id, const qs_node *from);
+/* What was the last thing comes before a sum. */
+void qs_finish_then_is_first(qs_graph *g, qs_id id);
 
 /* n results, and what is added to them. */
 static inline void qs_finish_run(const qs_finish *f, float *y, const float *other, size_t n) {
-    if (f->first)
-        f->first(y, y, n);
+    if (f->first.fn)
+        qs_curve_run(&f->first, f->ew, y, y, n);
     if (f->sum)
         f->ew->bound(y, other, f->lo, f->hi, y, n);
-    if (f->curve)
-        f->curve(y, y, n);
+    if (f->curve.fn)
+        qs_curve_run(&f->curve, f->ew, y, y, n);
 }
 
 #endif

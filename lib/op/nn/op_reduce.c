@@ -260,7 +260,7 @@ QS_OP(reduce_l2, .name = "ReduceL2", REDUCTION);
 QS_OP(reduce_log_sum, .name = "ReduceLogSum", REDUCTION);
 QS_OP(reduce_log_sum_exp, .name = "ReduceLogSumExp", REDUCTION);
 QS_OP(reduce_max, .name = "ReduceMax", REDUCTION);
-QS_OP(reduce_mean, .name = "ReduceMean", REDUCTION);
+QS_OP(reduce_mean, .name = "ReduceMean", .kind = QS_KIND_POOL, REDUCTION);
 QS_OP(reduce_min, .name = "ReduceMin", REDUCTION);
 QS_OP(reduce_prod, .name = "ReduceProd", REDUCTION);
 QS_OP(reduce_sum_square, .name = "ReduceSumSquare", REDUCTION);

@@ -429,7 +429,9 @@ QS_OP(upsample, .name = "Upsample", .since = 7, .until = 9, .min_in = 1, .later 
 
 QS_OP(qsim_resize, .domain = "qsim", .name = "Resize", .min_in = 1, .max_in = QS_RESIZE_TABLE + 1,
       QS_ATTRS(internal_attrs), .traits = QS_TAKES_LAST, .also = nearest_moves,
-      .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .infer = infer_resize, .lower = lower_resize);
+      .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .over = QS_RESIZE_OVER, .infer = infer_resize,
+      .lower = lower_resize);
 QS_OP(qsim_upsample, .domain = "qsim", .name = "Upsample", .min_in = 1,
       .max_in = QS_RESIZE_TABLE + 1, QS_ATTRS(internal_attrs), .traits = QS_TAKES_LAST,
-      .also = nearest_moves, .shape_inputs = 1 << 1, .infer = infer_resize, .lower = lower_resize);
+      .also = nearest_moves, .shape_inputs = 1 << 1, .over = QS_RESIZE_OVER, .infer = infer_resize,
+      .lower = lower_resize);

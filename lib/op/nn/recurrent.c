@@ -165,7 +165,7 @@ typedef struct lane {
     const plan *p;
     size_t d, first, count;
     const float *packed, *rb, *peephole;
-    const qs_activation *act;
+    const qs_curve *act;
     float *gates, *curved, *h, *c, *extra; /* of its samples; curved and extra: of one */
 } lane;
 

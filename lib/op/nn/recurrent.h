@@ -9,29 +9,10 @@
 #ifndef QS_RECURRENT_H
 #define QS_RECURRENT_H
 
-#include "kernel/ew.h"
 #include "kernel/f32.h"
-#include "op/rules.h"
+#include "op/elementwise/curve.h"
 
 typedef enum qs_cell { QS_RNN, QS_GRU, QS_LSTM } qs_cell;
-
-typedef enum qs_curve {
-    QS_CURVE_SIGMOID,
-    QS_CURVE_TANH,
-    QS_CURVE_RELU,
-    QS_CURVE_AFFINE,
-    QS_CURVE_LEAKY_RELU,
-    QS_CURVE_THRESHOLDED_RELU,
-    QS_CURVE_SCALED_TANH,
-    QS_CURVE_HARD_SIGMOID,
-    QS_CURVE_ELU,
-    QS_CURVE_SOFTSIGN,
-} qs_curve;
-
-typedef struct qs_activation {
-    qs_curve curve;
-    float alpha, beta;
-} qs_activation;
 
 typedef struct qs_recurrent {
     qs_cell cell;
@@ -39,11 +20,11 @@ typedef struct qs_recurrent {
     bool reverse, batch_first, before_reset; /* reverse: the only direction is */
     float clip;                              /* infinite: none */
     int64_t time, batch, input, hidden;      /* -1: unknown */
-    qs_activation act[2][3];                 /* by direction: f, g, h */
+    qs_curve act[2][3];                      /* by direction: f, g, h */
 } qs_recurrent;
 
-/* y = curve(clip(x)); x is scratch from then on. */
-void qs_activate(const qk_ew *kernels, const qs_activation *act, float clip, float *restrict x,
+/* y = curve(clip(x)); x is clipped, too. */
+void qs_activate(const qk_ew *kernels, const qs_curve *act, float clip, float *restrict x,
                  float *restrict y, size_t n);
 
 /* The attribute `activations` and its parameters, or the operator's defaults. */

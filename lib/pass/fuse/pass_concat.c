@@ -9,11 +9,7 @@
 
 #include "base/ctx.h"
 #include "kernel/table.h"
-#include "op/nn/conv_float.h"
 #include "op/int8/int8_post_ops.h"
-#include "op/nn/pool.h"
-#include "op/nn/resize.h"
-#include "op/int8/scaled.h"
 #include "op/int8/qvalue.h"
 
 typedef struct part {
@@ -55,42 +51,33 @@ static bool is_constant(const qs_graph *g, const qs_node *n, int32_t end) {
     return true;
 }
 
-/* Whether pixels are taken as they are, with all their channels. */
-static bool is_nearest(const qs_graph *g, const qs_node *n) {
+/* A pool, or a Resize that takes pixels as they are: each with its own channels. */
+static bool keeps_channels(const qs_graph *g, const qs_node *n) {
     const qs_value *x = &g->values[n->inputs[0]], *y = &g->values[n->outputs[0]];
-    return (qs_node_is(n, "qsim", "Resize") || qs_node_is(n, "qsim", "Upsample")) &&
-           qs_node_string_is(n, "mode", "nearest", true) && x->rank == y->rank && x->rank > 2 &&
+    return qs_node_string_is(n, "mode", "nearest", true) && x->rank == y->rank && x->rank > 2 &&
            x->dims[x->rank - 1].size == y->dims[y->rank - 1].size;
 }
 
-/* Which input of a pool is the tensor that it writes into; 0: it is no pool. */
-static int32_t pool_over(const qs_node *n) {
-    static const char *const names[] = {"MaxPool", "AveragePool", "GlobalAveragePool"};
-    static const char *const quantized[] = {"QLinearAveragePool", "QLinearGlobalAveragePool"};
-    for (size_t i = 0; i < QS_COUNT(names); i++)
-        if (qs_node_is(n, "qsim", names[i]))
-            return n->output_count == 1 || n->outputs[1] == QS_NONE ? QS_POOL_OVER : 0;
-    for (size_t i = 0; i < QS_COUNT(quantized); i++)
-        if (qs_node_is(n, "qsim", quantized[i]))
-            return QS_QPOOL_OVER;
-    return 0;
+/* Whether a convolution can write its channels into a larger tensor. */
+static bool conv_writes(const qs_pass *p, const qs_node *n) {
+    /* Of integers those whose weights are packed ahead. */
+    if (qs_node_is(n, "qsim", "QLinearConv"))
+        return is_constant(p->graph, n, QS_I8_OTHER) && !is_thin(p, n);
+    if (n->input_count > n->op->over)
+        return false;
+    if (!qs_node_is(n, "qsim", "ConvIntegerScaled"))
+        return true;
+    const qs_const *scales = p->graph->values[n->inputs[5]].data;
+    return qs_node_int(n, "group", 1) == 1 && scales && scales->elements > 1;
 }
 
 /* Whether a node can write its channels into a larger tensor. */
 static bool writes(const qs_pass *p, const qs_node *n) {
-    if (qs_node_attr(n, "into") || qs_node_int(n, "channels_last", 0) != 1)
+    if (!n->op->over || qs_node_attr(n, "into") || qs_node_int(n, "channels_last", 0) != 1)
         return false;
-    if (pool_over(n) || is_nearest(p->graph, n))
-        return true;
-    if (qs_node_is(n, "qsim", "Conv"))
-        return n->input_count <= QS_CONV_OVER;
-    if (qs_node_is(n, "qsim", "ConvIntegerScaled"))
-        return n->input_count <= QS_SCALED_OVER && qs_node_int(n, "group", 1) == 1 &&
-               p->graph->values[n->inputs[5]].data &&
-               p->graph->values[n->inputs[5]].data->elements > 1;
-    /* Of integers those whose weights are packed ahead. */
-    return qs_node_is(n, "qsim", "QLinearConv") && is_constant(p->graph, n, QS_I8_OTHER) &&
-           !is_thin(p, n);
+    if (n->op->traits & QS_CONVOLVES)
+        return conv_writes(p, n);
+    return keeps_channels(p->graph, n) && (n->output_count == 1 || n->outputs[1] == QS_NONE);
 }
 
 /* The node that makes `v` for this one reader and can write it elsewhere; or QS_NONE. */
@@ -201,13 +188,10 @@ static bool read_parts(joining *j, const qs_node *n) {
 
 /* ---- joining ---- */
 
-/* Which input of an integer convolution or pool the table goes to: after all that it does. */
+/* Which input the table goes to: after all that a convolution does. */
 static int32_t table_of(const qs_node *n) {
-    if (pool_over(n))
-        return pool_over(n) + 1;
-    if (!qs_node_is(n, "qsim", "QLinearConv"))
-        return QS_RESIZE_TABLE;
-    return n->input_count > QS_I8_OTHER ? QS_I8_LAST : QS_I8_FIRST;
+    const bool sums = qs_node_is(n, "qsim", "QLinearConv") && n->input_count > QS_I8_OTHER;
+    return sums ? QS_I8_LAST : n->op->over + 1;
 }
 
 static int append_table(joining *j, qs_id conv, const part *a) {
@@ -228,20 +212,10 @@ static int append_table(joining *j, qs_id conv, const part *a) {
     return QSIM_OK;
 }
 
-/* Which input of a maker is the tensor that it writes into. */
-static int32_t over_of(const qs_node *n) {
-    if (pool_over(n))
-        return pool_over(n);
-    return qs_node_is(n, "qsim", "Conv")                ? QS_CONV_OVER
-           : qs_node_is(n, "qsim", "QLinearConv")       ? QS_I8_CONV_OVER
-           : qs_node_is(n, "qsim", "ConvIntegerScaled") ? QS_SCALED_OVER
-                                                        : QS_RESIZE_OVER;
-}
-
 static int redirect(joining *j, const part *a, qs_id over, qs_id y) {
     qs_graph *g = j->g;
     const qs_id id = a->maker;
-    const int32_t at = over_of(&g->nodes[id]);
+    const int32_t at = g->nodes[id].op->over;
     int code = a->rescaled ? append_table(j, id, a) : QSIM_OK;
     if (code)
         return code;

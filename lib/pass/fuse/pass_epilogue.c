@@ -148,28 +148,22 @@ static qs_id float_maker(const epilogue *e, qs_id v, bool sum) {
     const qs_node *n = id == QS_NONE ? NULL : &e->g->nodes[id];
     const int32_t other = n ? other_of(n) : 0;
     const bool room = sum ? n && n->input_count <= other
-                          : n && n->input_count <= other + 1 && !qs_node_int(n, "then", 0);
+                          : n && n->input_count <= other + 1 && !qs_node_attr(n, "then");
     return other && room ? id : QS_NONE;
-}
-
-static int64_t curve_of(const qs_node *n) {
-    return qs_node_is(n, "qsim", "Silu")    ? QS_THEN_SILU
-           : qs_node_is(n, "", "HardSwish") ? QS_THEN_HARDSWISH
-           : qs_node_is(n, "", "Sigmoid")   ? QS_THEN_SIGMOID
-                                            : 0;
 }
 
 static int fuse_curve(epilogue *e, qs_id node) {
     qs_graph *g = e->g;
-    const int64_t then = curve_of(&g->nodes[node]);
     const qs_id y = g->nodes[node].outputs[0],
                 conv = float_maker(e, g->nodes[node].inputs[0], false);
     if (conv == QS_NONE)
         return QSIM_OK;
+    if (qs_finish_then(g, conv, &g->nodes[node]))
+        return qs_pass_no_memory(e->p);
     qs_graph_remove_node(g, node);
     qs_pass_set_output(e->p, conv, 0, y);
     e->fused++;
-    return qs_node_set_int(g, conv, "then", then) ? qs_pass_no_memory(e->p) : QSIM_OK;
+    return QSIM_OK;
 }
 
 static bool is_float_sum(const epilogue *e, const qs_node *n) {
@@ -189,7 +183,6 @@ static int fuse_float_sum(epilogue *e, qs_id sum) {
     if (conv == QS_NONE)
         return QSIM_OK;
     const qs_id y = s->outputs[0], other = s->inputs[1 - side];
-    const int64_t then = qs_node_int(&g->nodes[conv], "then", 0);
     const int32_t at = other_of(&g->nodes[conv]);
     const float lo = qs_node_float(s, "lo", -INFINITY), hi = qs_node_float(s, "hi", INFINITY);
     qs_graph_remove_node(g, sum);
@@ -198,8 +191,7 @@ static int fuse_float_sum(epilogue *e, qs_id sum) {
     qs_node_set_input(g, conv, at, other);
     qs_pass_set_output(e->p, conv, 0, y);
     e->fused++;
-    if (then && (qs_node_set_int(g, conv, "first", then) || qs_node_set_int(g, conv, "then", 0)))
-        return qs_pass_no_memory(e->p);
+    qs_finish_then_is_first(g, conv);
     if (qs_node_set_float(g, conv, "sum_lo", lo) || qs_node_set_float(g, conv, "sum_hi", hi))
         return qs_pass_no_memory(e->p);
     return qs_pass_resolve(e->p, conv);
@@ -250,22 +242,6 @@ static int fuse_factors(epilogue *e, qs_id sum) {
 
 /* ---- curves of dequantized bytes ---- */
 
-/* Those that take longer than looking up, as operators compute them. */
-static qk_ew_f32_fn kernel_of(const qk_ew *k, const qs_node *n) {
-    const struct {
-        const char *domain, *name;
-        qk_ew_f32_fn fn;
-    } curves[] = {{"", "Sigmoid", k->sigmoid},
-                  {"", "Tanh", k->tanh},
-                  {"", "Exp", k->exp},
-                  {"", "Erf", k->erf},
-                  {"qsim", "Silu", k->silu}};
-    for (size_t i = 0; i < QS_COUNT(curves); i++)
-        if (qs_node_is(n, curves[i].domain, curves[i].name))
-            return curves[i].fn;
-    return NULL;
-}
-
 static bool is_byte_pair(const qs_graph *g, const qs_node *n) {
     const qs_value *scale = &g->values[n->inputs[1]];
     const qs_value *zp = qs_node_input(n, 2) == QS_NONE ? NULL : &g->values[n->inputs[2]];
@@ -279,7 +255,7 @@ static int fuse_lookup(epilogue *e, qs_id node) {
     const qsim_ctx *ctx = e->p->ctx;
     const qs_id maker = only_maker(e, g->nodes[node].inputs[0]), y = g->nodes[node].outputs[0];
     const qs_node *d = maker == QS_NONE ? NULL : &g->nodes[maker];
-    const qk_ew_f32_fn fn = kernel_of(ctx->kernels->ew, &g->nodes[node]);
+    const qs_curve curve = qs_curve_of(&g->nodes[node]);
     const int64_t count = 256;
     float table[256];
     uint8_t bytes[256];
@@ -290,7 +266,7 @@ static int fuse_lookup(epilogue *e, qs_id node) {
     const float scale = (float)qs_const_at(g->values[d->inputs[1]].data, 0);
     const int32_t zp = (int32_t)qs_const_at(g->values[d->inputs[2]].data, 0);
     ctx->kernels->u8->dequantize(bytes, 256, scale, zp, 0, table);
-    fn(table, table, 256);
+    qs_curve_run(&curve, ctx->kernels->ew, table, table, 256);
     const qs_id in[2] = {d->inputs[0], qs_pass_const(e->p, QSIM_FLOAT, 1, &count, table)};
     if (in[1] < 0)
         return in[1];
@@ -315,10 +291,11 @@ static int visit(epilogue *e, qs_id id) {
         const int code = fuse_float_sum(e, id);
         return code || e->g->nodes[id].removed ? code : fuse_factors(e, id);
     }
-    const int code = curve_of(n) ? fuse_curve(e, id) : QSIM_OK;
-    if (code || e->g->nodes[id].removed || !kernel_of(e->p->ctx->kernels->ew, n))
-        return code;
-    return fuse_lookup(e, id);
+    if (!n->op->curve || e->g->values[n->inputs[0]].dtype != QSIM_FLOAT)
+        return QSIM_OK;
+    const bool costly = n->op->traits & QS_COSTLY;
+    const int code = fuse_curve(e, id);
+    return code || e->g->nodes[id].removed || !costly ? code : fuse_lookup(e, id);
 }
 
 int qs_pass_epilogue(qs_pass *p) {

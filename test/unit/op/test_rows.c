@@ -23,7 +23,18 @@ static void check_traits(const qs_op *op) {
         fail(op, "sums products, and has no macs or no weights");
     if ((op->traits & QS_QUANTIZES) && (op->traits & (QS_DEQUANTIZES | QS_INTEGER)))
         fail(op, "quantizes and computes on integers");
+    if (op->curve && !(op->traits & QS_ELEMENTWISE))
+        fail(op, "has a curve and is not element by element");
+    if ((op->traits & QS_COSTLY) && !op->curve)
+        fail(op, "says how long a curve takes that it has not");
     test_checks++;
+}
+
+static bool has_attr(const qs_op *op, const char *name) {
+    bool found = false;
+    for (int i = 0; i < op->attr_count; i++)
+        found |= qs_same(op->attrs[i].name, name);
+    return found;
 }
 
 static void check_sets(const qs_op *op) {
@@ -35,6 +46,10 @@ static void check_sets(const qs_op *op) {
             fail(op, "weights are no operand");
     if (!op->infer)
         fail(op, "has no rules");
+    if (has_attr(op, "into") != (op->over > 0))
+        fail(op, "writes into a larger tensor, and does not say over which input");
+    if ((op->alpha != 0 && !has_attr(op, "alpha")) || (op->beta != 0 && !has_attr(op, "beta")))
+        fail(op, "has a default of an attribute that it has not");
     test_checks++;
 }
 
@@ -102,6 +117,31 @@ static void test_operands(void) {
     }
 }
 
+/* Which operators static quantization takes, and as what: no more and no less. */
+static void test_kinds(void) {
+    static const char *const kinds[] = {
+        [QS_KIND_WEIGHTS] = " Conv Gemm MatMul ",
+        [QS_KIND_ARITHMETIC] = " Add Concat Div HardSigmoid HardSwish LeakyRelu Mul Sigmoid Tanh ",
+        [QS_KIND_POOL] = " AveragePool Clip GlobalAveragePool ReduceMean Relu ",
+        [QS_KIND_MOVEMENT] = " Flatten Identity MaxPool Pad Reshape Slice Split Squeeze Transpose "
+                             "Unsqueeze ",
+    };
+    size_t found = 0;
+    for (size_t i = 0; i < qs_op_count(); i++) {
+        const qs_op *op = qs_op_at(i);
+        char word[64];
+        if (op->kind == QS_KIND_FLOAT)
+            continue;
+        snprintf(word, sizeof(word), " %s ", op->name);
+        if (op->domain || !strstr(kinds[op->kind], word))
+            fail(op, "is quantized as something else");
+        if ((op->kind == QS_KIND_WEIGHTS) != (op->kind_inputs == 0 && op->weight_inputs))
+            fail(op, "begins integers without weights, or has weights and does not");
+        found++;
+    }
+    CHECK(found == 28); /* MaxPool has two rows */
+}
+
 int main(void) {
     for (size_t i = 0; i < qs_op_count(); i++) {
         check_traits(qs_op_at(i));
@@ -111,5 +151,6 @@ int main(void) {
     }
     test_defaults();
     test_operands();
+    test_kinds();
     return test_done();
 }

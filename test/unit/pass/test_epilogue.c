@@ -114,6 +114,29 @@ static void curves(qsim_ctx *ctx, image *x, int64_t h, int64_t w, int64_t k) {
     same(&n, x, "conv add", 1, 0);
 }
 
+/* Each operator with a curve, with parameters of its own, ends the convolution before it. */
+static void every_curve(qsim_ctx *ctx, image *x) {
+    int found = 0;
+    for (size_t i = 0; i < qs_op_count(); i++) {
+        const qs_op *op = qs_op_at(i);
+        const bool bounds = qs_same(op->name, "Relu"); /* these are the convolution's own */
+        net n;
+        if (!op->curve || op->domain)
+            continue;
+        begin(&n, ctx, x, 9, 11);
+        CHECK_INT(qs_graph_set_import(n.g, "", qs_op_newest_opset()), 0);
+        conv(&n, "x", "a", 1, 3);
+        const qs_id id = net_node(&n, "", op->name, "a", "b");
+        for (int k = 0; k < op->attr_count; k++)
+            if (qs_same(op->attrs[k].name, "alpha") || qs_same(op->attrs[k].name, "beta"))
+                CHECK_INT(qs_node_set_float(n.g, id, op->attrs[k].name, 0.375f), 0);
+        conv(&n, "b", "y", 1, 1);
+        same(&n, x, "conv curve", !bounds, 0);
+        found++;
+    }
+    CHECK_INT(found, 15);
+}
+
 /* A pool of x like an image's: 3x3, the same size. */
 static void pool(net *n, const char *op, const char *x, const char *y) {
     const int64_t kernel[] = {3, 3}, pads[] = {1, 1, 1, 1};
@@ -236,6 +259,7 @@ int main(void) {
         excited(ctx, &x, 9, 11);
         excited(ctx, &x, 1, 1);
         curves(ctx, &x, 9, 11, 3);
+        every_curve(ctx, &x);
         curves(ctx, &x, 1, 190, 1);
         shuffled(ctx, &x, 9, 11, C);
         shuffled(ctx, &x, 9, 11, 37);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "op/elementwise/curve.h"
+
+#include "base/ctx.h"
+#include "kernel/table.h"
+
+typedef struct curve_params {
+    qs_curve curve;
+    size_t elements;
+} curve_params;
+
+typedef struct curve_job {
+    const curve_params *p;
+    const qk_ew *ew;
+    const float *x;
+    float *y;
+} curve_job;
+
+qs_curve qs_curve_of(const qs_node *n) {
+    const qs_op *op = n->removed ? NULL : n->op;
+    if (!op || !op->curve)
+        return (qs_curve){0};
+    return (qs_curve){
+        op->curve,
+        {(double)qs_node_float(n, "alpha", op->alpha), (double)qs_node_float(n, "beta", op->beta)}};
+}
+
+qs_curve qs_curve_find(const char *name) {
+    const qs_op *op = qs_op_find(NULL, name, qs_op_newest_opset(), NULL);
+    op = op ? op : qs_op_find("qsim", name, 1, NULL);
+    return op ? (qs_curve){op->curve, {(double)op->alpha, (double)op->beta}} : (qs_curve){0};
+}
+
+static void curve_range(const void *arg, size_t begin, size_t end) {
+    const curve_job *job = arg;
+    qs_curve_run(&job->p->curve, job->ew, job->x + begin, job->y + begin, end - begin);
+}
+
+static void run_curve(const qs_step *s, const qs_frame *f) {
+    const curve_params *p = s->params;
+    const curve_job job = {p, f->ctx->kernels->ew, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    qs_ranges(f->ctx, p->elements, QS_GRAIN / 8, curve_range, &job);
+}
+
+int qs_curve_lower(qs_lower *l) {
+    curve_params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    *p = (curve_params){qs_curve_of(l->node), qs_value_elements(qs_lower_in(l, 0))};
+    l->step->run = run_curve;
+    l->step->kernel = "unary";
+    return QSIM_OK;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Curves: functions of one float that rows of the operator table have (op.h). What computes floats
+ * block by block, such as a convolution, applies one while the block is in the cache, with the bits
+ * of the operator alone.
+ */
+#ifndef QS_CURVE_H
+#define QS_CURVE_H
+
+#include "kernel/ew.h"
+#include "op/rules.h"
+
+typedef struct qs_curve {
+    qs_curve_fn fn;  /* NULL: none */
+    double param[2]; /* alpha, beta */
+} qs_curve;
+
+/* The curve of a node with its parameters; none if its row has none. */
+qs_curve qs_curve_of(const qs_node *n);
+/* The curve of the newest operator of that name. */
+qs_curve qs_curve_find(const char *name);
+
+/* A row's `lower` for input 0 of floats: its curve. */
+int qs_curve_lower(qs_lower *l);
+
+static inline void qs_curve_run(const qs_curve *c, const qk_ew *k, const float *x, float *y,
+                                size_t n) {
+    c->fn(k, c->param, x, y, n);
+}
+
+/* name_curve of a kernel, and of a loop over floats as UNARY and QS_MAP define them. */
+#define QS_CURVE_KERNEL(name)                                                                      \
+    static void name##_curve(const qk_ew *k, const double *param, const float *x, float *y,        \
+                             size_t n) {                                                           \
+        (void)param;                                                                               \
+        k->name(x, y, n);                                                                          \
+    }
+#define QS_CURVE_LOOP(name)                                                                        \
+    static void name##_curve(const qk_ew *k, const double *param, const float *x, float *y,        \
+                             size_t n) {                                                           \
+        (void)k;                                                                                   \
+        name##_f32(x, y, n, param);                                                                \
+    }
+
+#endif

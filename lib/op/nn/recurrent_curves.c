@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* The activations of recurrent layers. */
+#include <math.h>
+
+#include "op/nn/recurrent.h"
+
+/* Those that no operator has, or that one has otherwise. */
+static void affine(const qk_ew *k, const double *param, const float *x, float *y, size_t n) {
+    const float a = (float)param[0], b = (float)param[1];
+    (void)k;
+    for (size_t i = 0; i < n; i++)
+        y[i] = a * x[i] + b;
+}
+
+/* Here an element of alpha stays. */
+static void thresholded_relu(const qk_ew *k, const double *param, const float *x, float *y,
+                             size_t n) {
+    const float a = (float)param[0];
+    (void)k;
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] < a ? 0.0f : x[i];
+}
+
+static void scaled_tanh(const qk_ew *k, const double *param, const float *x, float *y, size_t n) {
+    const float a = (float)param[0], b = (float)param[1];
+    for (size_t i = 0; i < n; i++)
+        y[i] = b * x[i];
+    k->tanh(y, y, n);
+    for (size_t i = 0; i < n; i++)
+        y[i] = a * y[i];
+}
+
+typedef struct curve_row {
+    const char *name;
+    bool has_alpha, has_beta;
+    qs_curve own; /* without fn: the operator's of that name */
+} curve_row;
+
+static const curve_row curves[] = {
+    {"Sigmoid", false, false, {0}},
+    {"Tanh", false, false, {0}},
+    {"Relu", false, false, {0}},
+    {"Affine", true, true, {affine, {1.0, 0.0}}},
+    {"LeakyRelu", true, false, {0}},
+    {"ThresholdedRelu", true, false, {thresholded_relu, {1.0, 0.0}}},
+    {"ScaledTanh", true, true, {scaled_tanh, {1.0, 1.0}}},
+    {"HardSigmoid", true, true, {0}},
+    {"Elu", true, false, {0}},
+    {"Softsign", false, false, {0}},
+    {"Softplus", false, false, {0}},
+};
+
+static char lower_case(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Exporters do not agree on capitals. */
+static const curve_row *find_curve(qs_span name) {
+    for (size_t i = 0; i < QS_COUNT(curves); i++) {
+        const char *want = curves[i].name;
+        bool same = strlen(want) == name.size;
+        for (size_t k = 0; k < name.size && same; k++)
+            same = lower_case(want[k]) == lower_case((char)name.data[k]);
+        if (same)
+            return &curves[i];
+    }
+    return NULL;
+}
+
+/* The next of a list of parameters. */
+static double next(const qs_attr *list, int32_t *used, bool takes, double fallback) {
+    return takes && list && *used < list->count ? (double)list->u.floats[(*used)++] : fallback;
+}
+
+static const curve_row *default_curve(qs_cell cell, int32_t gate) {
+    return &curves[cell != QS_RNN && gate == 0 ? 0 : 1]; /* Sigmoid, else Tanh */
+}
+
+QS_COLD int qs_activations_read(const qs_infer *x, qs_recurrent *r) {
+    const qs_attr *names = qs_node_attr(x->node, "activations");
+    const qs_attr *alphas = qs_node_attr(x->node, "activation_alpha");
+    const qs_attr *betas = qs_node_attr(x->node, "activation_beta");
+    const int32_t each = r->cell == QS_LSTM ? 3 : r->cell == QS_GRU ? 2 : 1;
+    int32_t alpha = 0, beta = 0;
+    if (names && names->count != each * r->directions)
+        return qs_infer_fail(x, QSIM_E_VALUE, "%d activations, expected %d", (int)names->count,
+                             (int)(each * r->directions));
+    for (int32_t i = 0; i < each * r->directions; i++) {
+        const curve_row *row = default_curve(r->cell, i % each);
+        if (names)
+            row = find_curve(names->u.strings[i]);
+        if (!row)
+            return qs_infer_fail(
+                x, QSIM_E_UNSUPPORTED, "activation '%.*s' is not supported",
+                (int)(names->u.strings[i].size < 40 ? names->u.strings[i].size : 40),
+                (const char *)names->u.strings[i].data);
+        qs_curve c = row->own.fn ? row->own : qs_curve_find(row->name);
+        c.param[0] = next(alphas, &alpha, row->has_alpha, c.param[0]);
+        c.param[1] = next(betas, &beta, row->has_beta, c.param[1]);
+        r->act[i / each][i % each] = c;
+    }
+    return QSIM_OK;
+}
+
+static float clamp(float v, float lo, float hi) {
+    v = v < lo ? lo : v;
+    return v > hi ? hi : v;
+}
+
+void qs_activate(const qk_ew *kernels, const qs_curve *act, float clip, float *restrict x,
+                 float *restrict y, size_t n) {
+    for (size_t i = 0; i < n && clip < INFINITY; i++)
+        x[i] = clamp(x[i], -clip, clip);
+    qs_curve_run(act, kernels, x, y, n);
+}
