@@ -90,4 +90,15 @@ CC=$cc meson setup "$work/app/build" "$work/app" >"$work/log" 2>&1 &&
     ninja -C "$work/app/build" app >"$work/log" 2>&1 || { tail -n 30 "$work/log"; exit 1; }
 "$work/app/build/app" "$model" >"$work/out.sub"
 cmp "$work/out.c" "$work/out.sub"
+
+# The Python package, where numpy is: the one that is found there loads the library that is found there.
+package=$(find "$work/root" -path '*/qsim/__init__.py')
+if [ -n "$package" ] && /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+    said=$(env -u QSIM_LIBRARY PYTHONPATH="$(dirname "$(dirname "$package")")" /usr/bin/python3 -B -c "
+import qsim
+print(qsim.Session('$model').output_names[0], qsim.__file__)")
+    [ "$said" = "scores $package" ] || { echo "install: Python says '$said'"; exit 1; }
+    [ -f "$(dirname "$package")/py.typed" ]
+    echo "install: Python finds package and library"
+fi
 echo "install: shared, static${cxx:+, C++}$cmake_said and subproject agree"

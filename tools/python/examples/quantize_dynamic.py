@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: MIT
+"""Quantizes a model without data: activations find their scales while it runs.
+Usage: quantize_dynamic.py MODEL OUTPUT"""
+
+import sys
+
+import qsim
+
+qsim.quantize(sys.argv[1], mode="dynamic").save(sys.argv[2])
