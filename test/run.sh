@@ -21,6 +21,8 @@ passed=0 failed=0 skipped=0
 # shellcheck disable=SC2086
 need $build_packages cmake g++ clang clang-format python3 python3-numpy xz-utils time || exit 1
 need abigail-tools || say "no abigail-tools: the stored interface will not be compared"
+need python3-pip python3-mesonpy mypy jupyter-nbconvert python3-ipykernel python3-pil ||
+    say "not all of pip, meson-python, mypy, nbconvert, ipykernel, Pillow: parts of the Python package are not tested"
 # Peers for the interoperability tests; without them those tests are skipped by name.
 need python3-onnx || say "no python3-onnx: the ONNX checker will not be asked"
 command -v npm >/dev/null 2>&1 || need nodejs npm ||

@@ -42,5 +42,14 @@ EOF
 program README.md >"$dir/block"
 [ -s "$dir/block" ] || { echo "README.md has no program" && exit 1; }
 cat "$dir/block" >>"$dir/readme.py"
+cat >"$dir/page.py" <<'EOF'
+import numpy as np, qsim
+
+b = qsim.Builder().input("input", "float[N,1,28,28]").constant("w", np.ones((784, 10), np.float32))
+b.node("Flatten", "input", "flat").node("MatMul", "flat,w", "logits").output("logits").finish().save("model.onnx")
+EOF
+program docs/PYTHON.md >>"$dir/page.py"
+echo 'assert logits.shape == (1, 10)' >>"$dir/page.py"
+(cd "$dir" && "$1" -B page.py) || { echo "docs/PYTHON.md's program failed" && exit 1; }
 (cd "$dir" && "$1" -B readme.py) >"$dir/out" || { echo "README.md's program failed" && exit 1; }
 [ -s "$dir/out" ] && [ -s "$dir/lenetlite_int8.onnx" ] || { echo "README.md's program wrote nothing" && exit 1; }

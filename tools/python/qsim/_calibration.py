@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import ctypes as C
 import os
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+from collections.abc import Mapping
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
 from ._abi import _CalibrationOptions, _Outlier, _lib, _text
-from ._arrays import _array, _bound, _views
+from ._arrays import _array, _bound, _feed_all, _views
 from ._context import _ctx
 from ._html import _html_table
 from ._library import _Handle, _call, _check
@@ -80,8 +81,7 @@ class Calibration(_Handle):
 
     def feed_all(self, data: Iterable[Any]) -> "Calibration":
         """Feeds every batch of an iterable: arrays, tuples of arrays, or dicts by input name."""
-        for batch in data:
-            self.feed(*batch) if isinstance(batch, tuple) else self.feed(batch)
+        _feed_all(self.feed, data)
         return self
 
     def merge(self, other: "Calibration") -> "Calibration":

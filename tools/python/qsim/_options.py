@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, Dict, Mapping, Tuple
+from collections.abc import Mapping
+from typing import Any, Dict, Tuple
 
 from ._abi import _QuantizeOptions, _Rule
 from ._words import _ACTIONS, _FORMATS, _METHODS, _MODES, _SCHEMES, _dtype

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import ctypes as C
 import os
-from typing import Any, List, Mapping, NamedTuple, Optional, Union
+from collections.abc import Mapping
+from typing import Any, List, NamedTuple, Optional, Union
 
 from ._abi import _PackageEntry, _lib, _text
 from ._context import _ctx

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import ctypes as C
 import os
-from typing import Any, Iterable, List, Mapping, NamedTuple, Optional, Tuple, Union, overload
+from collections.abc import Mapping
+from typing import Any, Iterable, List, NamedTuple, Optional, Tuple, Union, overload
 
 import numpy as np
 

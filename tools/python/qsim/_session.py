@@ -5,19 +5,19 @@ from __future__ import annotations
 
 import ctypes as C
 import threading
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
-
+from collections.abc import Mapping
 from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ._abi import _MAX_RANK, _ProfileFn, _SessionOptions, _StepInfo, _Tensor, _lib, _text
-from ._arrays import Array, _array_of, _asarray, _bound, _views
+from ._arrays import Array, _address, _array_of, _asarray, _bound, _views
 from ._calibration import _typed
 from ._context import _Context, _ctx
 from ._html import _html_table, _size
 from ._library import _Handle, _call, _check
 from ._model import Source, Value, _model
 from ._profile import Profile
-from ._words import _LEVELS, _RAW, _dtype_name, _isa
+from ._words import _LEVELS, _RAW, _dtype, _dtype_name, _isa
 
 
 class _Run(_Handle):
@@ -70,6 +70,7 @@ class Session(_Handle):
         self._lock = threading.Lock()
         self.input_names = self._names("input")
         self.output_names = self._names("output")
+        self._inputs = self.model.inputs
         self._kinds: Optional[Dict[str, str]] = None
 
     def __enter__(self) -> "Session":
@@ -83,7 +84,7 @@ class Session(_Handle):
     @property
     def inputs(self) -> List[Value]:
         """What run() takes."""
-        return self.model.inputs
+        return list(self._inputs)
 
     @property
     def threads(self) -> int:
@@ -160,11 +161,11 @@ class Session(_Handle):
 
     def _execute(self, run: _Run, inputs: Sequence[Any], named: Mapping[str, Any],
                  out: Sequence[Optional[Tuple[Any, Array]]] = ()) -> Any:
-        arrays = _typed(_bound(self.input_names, inputs, named), self.inputs)
+        arrays = _typed(_bound(self.input_names, inputs, named), self._inputs)
         results = (_Tensor * max(len(self.output_names), 1))()
         for i, bound in enumerate(out):
             if bound is not None:
-                results[i].data, results[i].bytes = bound[1].ctypes.data, bound[1].nbytes
+                results[i].data, results[i].bytes = _address(bound[1]), bound[1].nbytes
         _call("qsim_run_execute", run._pointer, _views(arrays), len(arrays), results,
               len(self.output_names))
         return results
@@ -188,7 +189,7 @@ class Session(_Handle):
     def _writable(self, name: str, x: Any) -> Array:
         array = _asarray(x)
         kind = self._kind(name)
-        if kind and _RAW.get(kind, kind) != array.dtype.name:
+        if kind and _dtype(_RAW.get(kind, kind)) != _dtype(array.dtype):
             raise TypeError(f"out: '{name}' is {kind}, the array {array.dtype}")
         flags = array.flags
         # numpy marks every array from DLPack read-only.
@@ -218,7 +219,7 @@ class Session(_Handle):
         """Plans for the shapes of these arrays, so that the next run of them allocates nothing;
         returns the bytes of activations."""
         with self._running() as run:
-            arrays = _typed(_bound(self.input_names, inputs, named), self.inputs)
+            arrays = _typed(_bound(self.input_names, inputs, named), self._inputs)
             _call("qsim_run_reserve", run._pointer, _views(arrays), len(arrays))
             return int(_lib.qsim_run_arena_bytes(run._pointer))
 

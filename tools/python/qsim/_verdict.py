@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import ctypes as C
 import os
-from typing import Any, Iterable, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from ._abi import _VerdictInfo, _VerdictOptions, _lib, _text
-from ._arrays import _bound, _views
+from ._arrays import _bound, _feed_all, _views
 from ._calibration import Calibration, _typed
 from ._html import _html_table
 from ._library import _Handle, _call, _check
@@ -119,11 +119,5 @@ def judge(model: Union[Model, str, "os.PathLike[str]"],
     """Runs both models over `data`, batches as Session.run() takes them (an array, a tuple or a dict
     of arrays), and returns the Verdict."""
     verdict = Verdict(_model(model), _model(quantized), calibration, **options)
-    for batch in data:
-        if isinstance(batch, Mapping):
-            verdict.feed(**batch)
-        elif isinstance(batch, tuple):
-            verdict.feed(*batch)
-        else:
-            verdict.feed(batch)
+    _feed_all(verdict.feed, data)
     return verdict

@@ -51,13 +51,18 @@ _RAW = {"bfloat16": "uint16", "float8e4m3fn": "uint8", "float8e4m3fnuz": "uint8"
         "float8e5m2": "uint8", "float8e5m2fnuz": "uint8", "float8e8m0": "uint8"}
 
 
+_KNOWN: Dict[Any, int] = {}  # numpy's types: asking one for its name takes microseconds
+
+
 def _dtype(name: Any) -> int:
     """The library's number of a data type that is given by name or as numpy gives it."""
-    if not isinstance(name, str):
-        name = np.dtype(name).name
-    if name not in _DTYPES:
-        raise TypeError(f"libqsim has no data type {name!r}")
-    return _DTYPES[name]
+    number = _KNOWN.get(name)
+    if number is None:
+        text = name if isinstance(name, str) else np.dtype(name).name
+        if text not in _DTYPES:
+            raise TypeError(f"libqsim has no data type {text!r}")
+        number = _KNOWN[name] = _DTYPES[text]
+    return number
 
 
 def _dtype_name(number: int) -> str:
