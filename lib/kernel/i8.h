@@ -66,6 +66,8 @@ typedef struct qk_gemm_u8s8 {
     int32_t width; /* 64, 32 or 16; 24 or 8 where the table says so */
     int32_t cols;  /* of them stored: 1 … width */
     const int8_t *b;
+    const int8_t
+        *next; /* NULL, or the next panel of b, as wide: tables that fetch do it meanwhile */
     const int32_t *row_init;    /* NULL, or m numbers: what sums of a row start with besides bias */
     const qk_gather_u8 *gather; /* NULL, or what first puts the rows where they are */
     void *out;                  /* u8, or int32 without mult */
@@ -130,6 +132,7 @@ typedef struct qk_i8 {
     int32_t lanes;
     int32_t widest;    /* panel: 64 or 16 columns */
     bool small_panels; /* there are panels of 24 and 8 columns */
+    bool fetches;      /* gemm heeds `next` */
     bool pairs;        /* gemm takes two dwords at a time: k4 is even */
     bool planes;       /* of every 16 positions' dwords, the even bytes stand before the odd ones */
     /*

@@ -257,6 +257,21 @@ static image wide_image(ck_state *s) {
     return finish(s, p);
 }
 
+/* Weights from far, which come while others are at work, and few pixels. */
+static image far_image(ck_state *s) {
+    image p = random_outputs(s);
+    qs_conv_i8 *c = &p.conv;
+    random_window(s, c);
+    c->w.groups = 1;
+    c->w.c = ck_between(s, 20, 40);
+    c->w.n = (1 << 19) / (c->w.c * c->w.kh * c->w.kw);
+    if (c->w.n > 400) { /* of one tap, or a few */
+        c->w.n = ck_between(s, 200, 400);
+        c->w.c = (1 << 19) / (c->w.n * c->w.kh * c->w.kw) + 1;
+    }
+    return finish(s, p);
+}
+
 /* One output after the other, from the definition. */
 static void plain(const image *p, uint8_t *y) {
     const qs_conv_i8 *c = &p->conv;
@@ -308,6 +323,12 @@ static void check_conv(ck_state *s) {
 
 static void check_wide(ck_state *s) {
     check_image(s, wide_image(s));
+}
+
+/* Of kernels that fetch; once in a while, as it takes as long as many others. */
+static void check_far(ck_state *s) {
+    if (s->t->i8->fetches && ck_random(s) % 8 == 0)
+        check_image(s, far_image(s));
 }
 
 /* p.int32_out and p.floats are given. */
@@ -389,5 +410,6 @@ static void bench_conv(ck_state *s) {
 const ck_case ck_cases_conv_i8[] = {
     {"conv_u8s8", check_conv, bench_conv},
     {"conv_wide", check_wide, NULL},
+    {"conv_far", check_far, NULL},
 };
 const size_t ck_cases_conv_i8_count = QS_COUNT(ck_cases_conv_i8);

@@ -121,6 +121,7 @@ static packed pack_product(ck_state *s, const qk_i8 *t, const product *p, uint8_
     qk_i8_spread(t, p->n, p->n, p->n, p->mult, mult);
     packed k = {t, ck_input(s, sizeof(call) * (size_t)(p->n / 8 + 1)), 0};
     qk_gemm_u8s8 g = {.a = p->a, .m = p->m, .segs = p->segs, .k4 = form.k4, .b = b, .out = out};
+    g.next = ck_random(s) % 2 ? b : NULL;
     const bool lines = t->tiles && p->line > 0;
     g.rows = p->use_rows && !lines ? p->rows : NULL;
     g.line = lines ? p->line : 0;

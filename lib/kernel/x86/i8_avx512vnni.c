@@ -273,6 +273,10 @@ INLINE int32_t rows_of(const tiles *k, const qk_gemm_u8s8 *g, sink *s, gatherer 
     const bool low =
         k->width > 8 && how <= KIND_SHORT && g->segs <= most && g->segs * g->k4 <= most;
     int32_t r = low && k->width >= 32 ? qk_gemm_resident_avx512vnni(g, s, how, ahead) : 0;
+    if (two_ports && g->next && g->m >= k->nr) { /* as many lines as a panel has, by each tile */
+        s->next = (const char *)g->next;
+        s->lines = (4 * g->segs * g->k4 * k->nr + g->m - 1) / g->m;
+    }
     if (r == 0 && low && two_ports && k->high > 0 && g->m >= k->high && ahead->left <= 0)
         r = k->higher(g, *s, ahead);
     else if (r == 0 && low && g->m >= k->low)
@@ -448,5 +452,5 @@ TARGET static void post_row(const qk_post_row_i8 *p) {
     .window_group = 4, .window_floats = 2, .requantize = requantize_u8, .post = post_row
 
 const qk_i8 qk_i8_avx512vnni = {KERNELS(gemm_u8s8)};
-const qk_i8 qk_i8_two_ports = {KERNELS(gemm_two_ports)};
+const qk_i8 qk_i8_two_ports = {KERNELS(gemm_two_ports), .fetches = true};
 #endif

@@ -59,7 +59,7 @@ INLINE block block_at(const qk_depthwise_u8s8 *d, int32_t c) {
                    {(uint8_t *)d->out + element * (size_t)c, d->out_stride,
                     d->o.mult ? d->o.mult + c : NULL, NULL,
                     d->channels - c < 64 ? d->channels - c : 64, 1, epilogue_of(&d->o),
-                    d->o.scale ? d->o.scale + c : NULL, d->o.scale ? d->o.add + c : NULL}};
+                    d->o.scale ? d->o.scale + c : NULL, d->o.scale ? d->o.add + c : NULL, NULL, 0}};
 }
 
 TARGET void qk_depthwise_u8s8_avx512vnni(const qk_depthwise_u8s8 *given) {

@@ -98,7 +98,8 @@ INLINE void rows_at(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uint8
 
 /*
  * tile_RxW: R rows of W columns. Those of long sums are functions that serve every kind, those of
- * short ones stand in their loops: LINK.
+ * short ones stand in their loops: LINK. Those of 4 rows and 64 columns fetch a line of the next
+ * panel beside each dword, until their share is done.
  */
 #define TILE(NR, W, LINK)                                                                          \
     LINK void tile_##NR##x##W(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s,     \
@@ -106,6 +107,9 @@ INLINE void rows_at(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uint8
         const int8_t *b = g->b;                                                                    \
         const int32_t *bias = g->o.bias;                                                           \
         const int32_t *init = s->init;                                                             \
+        const char *next = s->next;                                                                \
+        int32_t lines = s->lines;                                                                  \
+        (void)next, (void)lines;                                                                   \
         R##NR(ROW) R##NR(SET_##W) if (init) {                                                      \
             R##NR(INIT_##W)                                                                        \
         }                                                                                          \
@@ -115,6 +119,11 @@ INLINE void rows_at(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uint8
             ptrdiff_t stop = between ? i + 2 * (ptrdiff_t)g->k4 : end;                             \
             for (;; stop = end) {                                                                  \
                 do { /* for size, gcc would test at the head and jump back there */                \
+                    if (NR == 4 && W == 64 && lines > 0) {                                         \
+                        _mm_prefetch(next, _MM_HINT_T1);                                           \
+                        next += 64;                                                                \
+                        lines--;                                                                   \
+                    }                                                                              \
                     LOAD_##W R##NR(STEP_##W) b += 4 * W;                                           \
                 } while ((i += 4) < stop);                                                         \
                 if (NR != 4 || W != 64 || !between)                                                \
@@ -143,7 +152,7 @@ INLINE int32_t whole_tiles(tile_fn tile, int32_t nr, int32_t w, const qk_gemm_u8
     if (ahead->left > 0)
         gather_more(ahead, nr);
     s->rows = nr;
-    for (; r + nr <= g->m; r += nr, s->out += nr * s->stride) {
+    for (; r + nr <= g->m; r += nr, s->out += nr * s->stride, s->next += 64 * s->lines) {
         const sink *t = s;
         const uint8_t *row[8];
         for (int32_t i = 0; i < nr; i++)

@@ -75,11 +75,13 @@ typedef struct sink {
     int32_t cols, rows;  /* of the tile that are stored */
     epilogue e;
     const float *scale, *add; /* qk_out_i8's */
+    const char *next;         /* lines of weights that a tile fetches */
+    int32_t lines;
 } sink;
 
 INLINE sink sink_of(const qk_gemm_u8s8 *g) {
-    return (sink){g->out, g->out_stride,      g->o.mult,  NULL,    g->cols,
-                  0,      epilogue_of(&g->o), g->o.scale, g->o.add};
+    return (sink){g->out,     g->out_stride, g->o.mult, NULL, g->cols, 0, epilogue_of(&g->o),
+                  g->o.scale, g->o.add,      NULL,      0};
 }
 
 /* The usual case: u8 without a clamp. A copy of the sink then needs no branches. */
@@ -88,7 +90,7 @@ INLINE bool is_plain(const sink *s) {
 }
 
 INLINE sink plain_sink(const sink *s, int32_t rows) {
-    sink f = {s->out, s->stride, s->mult, NULL, s->cols, rows, s->e, NULL, NULL};
+    sink f = {s->out, s->stride, s->mult, NULL, s->cols, rows, s->e, NULL, NULL, NULL, 0};
     f.e.clamp = false;
     return f;
 }

@@ -242,6 +242,9 @@ static void run_panels(const work *k, const strip *s, int32_t group, int32_t n, 
             g->o.scale = c->o.scale + position;
             g->o.add = c->o.add + position;
         }
+        const size_t bytes =
+            (size_t)f->segs * 4 * (size_t)f->k4 * (size_t)g->width * (size_t)together;
+        g->next = c->p.fetch && g->width == c->w.t->widest ? g->b + bytes : NULL;
         if (panel >= s->panel && panel < s->panels) {
             assert(qk_gemm_u8s8_valid(c->w.t, g, together));
             if (gemm)
@@ -252,7 +255,7 @@ static void run_panels(const work *k, const strip *s, int32_t group, int32_t n, 
         }
         first += together * g->width;
         position += (int64_t)together * g->width;
-        g->b += (size_t)f->segs * 4 * (size_t)f->k4 * (size_t)g->width * (size_t)together;
+        g->b += bytes;
     }
 }
 

@@ -133,6 +133,7 @@ typedef struct qs_conv_i8_plan {
     int32_t h, wd, ho, wo;
     const int32_t *offset; /* of segments or taps */
     int32_t strip_rows, strips, row_tasks, column_tasks;
+    bool fetch;         /* weights come from far: each panel fetches the next one */
     bool whole_rows;    /* gathered pixels make whole rows of the image */
     int32_t block;      /* pixels per micro-kernel call */
     int32_t columns;    /* the same where they lie one below the other */

@@ -5,8 +5,10 @@
 #include "base/slices.h"
 #include "base/waves.h"
 
-#define GATHERED   (24 << 10)
-#define STRIP_GOAL (96 << 10)
+#define GATHERED (24 << 10)
+/* Weights of a group that a second cache does not hold beside what else it is for. */
+#define FAR_WEIGHTS ((size_t)1 << 19)
+#define STRIP_GOAL  (96 << 10)
 /* An image without border has as many strips as it has so many pixels, or bytes, but not more. */
 #define FLAT_PIXELS  3072
 #define WINDOW_BYTES (256 << 10)
@@ -64,6 +66,8 @@ static void split(qs_conv_i8 *c, int32_t threads) {
         rows /= c->g.stride_h;
         if (rows < 4)
             rows = 4;
+        if (c->p.fetch) /* as seldom as can be */
+            rows = c->p.ho;
     } else if (c->p.input == QS_INPUT_FLAT || c->w.choice == QS_CONV_DEPTHWISE_2D) {
         rows = part_rows(c);
     }
@@ -152,7 +156,7 @@ static void set_tiles_block(qs_conv_i8 *c) {
  * of one image row where that is long: gathering then overlaps with the product.
  */
 static void set_block(qs_conv_i8 *c) {
-    c->p.block = c->post ? 16 : 96;
+    c->p.block = c->post ? 16 : c->p.fetch ? QS_CONV_I8_BLOCK : 96;
     /* No addresses and no sums: no limit either. */
     c->p.columns = c->post || c->w.zero_points == QS_ZP_SAME ? c->p.block : 8 * QS_CONV_I8_BLOCK;
     if (c->after && c->w.form.n > 0)
@@ -200,6 +204,7 @@ bool qs_conv_i8_make_plan(qs_conv_i8 *c, int32_t threads, int32_t *offset, size_
     if (c->w.choice != QS_CONV_DEPTHWISE_2D &&
         (g->pad_top > 0 || g->pad_left > 0 || width > g->wd || qs_conv_i8_rows(c, g->ho) > g->h))
         c->p.input = QS_INPUT_BORDERED;
+    c->p.fetch = c->w.t->fetches && c->w.form.bytes >= FAR_WEIGHTS;
     flatten(c);
     if (c->p.input != QS_INPUT_BORDERED)
         width = c->p.wd;
