@@ -43,27 +43,34 @@ int qs_read_lookup(qs_reader *r, qs_span text, qs_id *out) {
     const qs_scope *scope = r->scope;
     *out = QS_NONE;
     for (;; scope = scope->outer) {
+        if (scope && scope->call && qs_call_alias(scope, text, out))
+            return QSIM_OK;
         const char *name = in_scope(r, scope, text);
         if (!name)
             return qs_read_nomem(r);
         *out = qs_graph_find(r->graph, name);
         if (*out != QS_NONE)
             return QSIM_OK;
+        if (scope && scope->call)
+            return qs_read_fail(r, QSIM_E_GRAPH, "tensor '%.*s' is defined nowhere in the function",
+                                text.size < 200 ? (int)text.size : 200, (const char *)text.data);
         if (!scope)
             return r->level ? qs_read_captured(r, text, out) : QSIM_OK;
     }
 }
 
-int qs_read_claim_names(qs_reader *r, qs_span graph) {
+int qs_read_claim_names(qs_reader *r, qs_span graph, uint32_t node_field) {
     qs_wire nodes, fields;
     qs_field node, f;
+    qs_id given;
     qs_wire_begin(&nodes, graph);
     while (qs_wire_next(&nodes, &node) == 1) {
-        if (node.number != GRAPH_NODE)
+        if (node.number != node_field)
             continue;
         qs_wire_begin(&fields, node.data);
         while (qs_wire_next(&fields, &f) == 1) {
-            if (f.number != NODE_OUTPUT || f.data.size == 0)
+            if (f.number != NODE_OUTPUT || f.data.size == 0 ||
+                (r->scope && r->scope->call && qs_call_alias(r->scope, f.data, &given)))
                 continue;
             const char *name = qs_read_local(r, f.data);
             if (!name || (qs_graph_find(r->graph, name) == QS_NONE &&
@@ -114,13 +121,13 @@ static int read_parts(qs_reader *r, const struct branch *b, uint32_t part, size_
 static int read_branch(qs_reader *r, const struct branch *b, const char *kind, size_t count) {
     char prefix[64];
     const qs_node *at = r->at;
-    const qs_scope scope = {prefix, r->scope, r->scope ? r->scope->depth + 1 : 1};
+    const qs_scope scope = {prefix, r->scope, r->scope ? r->scope->depth + 1 : 1, NULL};
     if (scope.depth > DEPTH_LIMIT)
         return qs_read_fail(r, QSIM_E_LIMIT, "more than %d branches inside branches", DEPTH_LIMIT);
     snprintf(prefix, sizeof(prefix), "if%zu/%s/", r->branches, kind);
     r->branches++;
     r->scope = &scope;
-    int code = qs_read_claim_names(r, b->graph);
+    int code = qs_read_claim_names(r, b->graph, GRAPH_NODE);
     if (!code)
         code = read_parts(r, b, GRAPH_INITIALIZER, count);
     if (!code)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions that a model defines itself. They are kept for saving; using one is refused for now,
- * and so is a set of definitions that calls itself.
+ * Functions that a model defines itself: found by domain and name. A set of definitions that calls
+ * itself is refused. They are kept for saving.
  */
 #include "onnx/reader.h"
 
@@ -10,7 +10,7 @@ struct function {
     bool ends;
 };
 
-struct functions {
+struct qs_functions {
     struct function *list;
     size_t count;
 };
@@ -30,7 +30,7 @@ static int compare(const struct function *f, qs_span domain, qs_span name) {
     return c ? c : compare_spans(f->domain, domain);
 }
 
-static struct function *find(const struct functions *all, qs_span domain, qs_span name) {
+static struct function *find(const struct qs_functions *all, qs_span domain, qs_span name) {
     size_t low = 0, high = all->count;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
@@ -59,7 +59,7 @@ static void sift(struct function *list, size_t root, size_t count) {
     list[root] = moved;
 }
 
-static void sort(struct functions *all) {
+static void sort(struct qs_functions *all) {
     for (size_t i = all->count / 2; i-- > 0;)
         sift(all->list, i, all->count);
     for (size_t n = all->count; n-- > 1;) {
@@ -71,7 +71,7 @@ static void sort(struct functions *all) {
 }
 
 /* Whether every local function that this one calls is known to end. */
-static bool calls_end(const struct functions *all, const struct function *f) {
+static bool calls_end(const struct qs_functions *all, const struct function *f) {
     qs_wire wire;
     qs_field node;
     qs_wire_begin(&wire, f->body);
@@ -89,7 +89,7 @@ static bool calls_end(const struct functions *all, const struct function *f) {
 
 #define FUNCTION_LIMIT 2000 /* rounds below are quadratic */
 
-static int check_recursion(qs_reader *r, struct functions *all) {
+static int check_recursion(qs_reader *r, struct qs_functions *all) {
     size_t left = all->count;
     for (bool progress = true; progress && left > 0;) {
         progress = false;
@@ -108,7 +108,7 @@ static int check_recursion(qs_reader *r, struct functions *all) {
     return QSIM_OK;
 }
 
-static int collect(qs_reader *r, qs_span model, struct functions *all) {
+static int collect(qs_reader *r, qs_span model, struct qs_functions *all) {
     qs_wire wire;
     qs_field f;
     size_t room = 0;
@@ -128,25 +128,25 @@ static int collect(qs_reader *r, qs_span model, struct functions *all) {
     return QSIM_OK;
 }
 
-static qs_span text_span(const char *text) {
-    return (qs_span){(const uint8_t *)text, strlen(text)};
+int qs_read_functions(qs_reader *r, qs_span model) {
+    r->functions = qs_calloc(r->ctx, 1, sizeof(*r->functions));
+    if (!r->functions)
+        return qs_read_nomem(r);
+    const int code = collect(r, model, r->functions);
+    if (code || r->functions->count == 0)
+        return code;
+    sort(r->functions);
+    return check_recursion(r, r->functions);
 }
 
-int qs_read_functions(qs_reader *r, qs_span model) {
-    struct functions all = {0};
-    int code = collect(r, model, &all);
-    if (!code && all.count > 0) {
-        sort(&all);
-        code = check_recursion(r, &all);
-    }
-    for (size_t i = 0; !code && all.count > 0 && !r->inspect && i < r->graph->node_count; i++) {
-        r->at = &r->graph->nodes[i];
-        if (find(&all, text_span(r->at->domain), text_span(r->at->op_type)))
-            code = qs_read_fail(r, QSIM_E_UNSUPPORTED,
-                                "the model's own function '%s' is used: not supported",
-                                r->at->op_type);
-    }
-    r->at = NULL;
-    qs_free(r->ctx, all.list);
-    return code;
+void qs_free_functions(qs_reader *r) {
+    if (r->functions)
+        qs_free(r->ctx, r->functions->list);
+    qs_free(r->ctx, r->functions);
+    r->functions = NULL;
+}
+
+qs_span qs_find_function(const qs_reader *r, qs_span domain, qs_span name) {
+    const struct function *f = r->functions ? find(r->functions, plain_domain(domain), name) : NULL;
+    return f && f->ends ? f->body : (qs_span){0};
 }

@@ -161,9 +161,9 @@ static int read_model(qs_reader *r, struct head *h) {
     if (!code)
         code = h->graph_count ? qs_read_pass(r, check_head(r, h)) : check_head(r, h);
     if (!code)
-        code = qs_read_graph(r, h->graphs, h->graph_count);
-    if (!code)
         code = qs_read_pass(r, qs_read_functions(r, bytes));
+    if (!code)
+        code = qs_read_graph(r, h->graphs, h->graph_count);
     return code ? code : qs_read_operators(r);
 }
 
@@ -186,6 +186,7 @@ static int read_into(qsim_model *m, const qsim_load_options *o, bool keep_ifs, b
     struct head h = {0};
     m->bytes = (int64_t)m->source->bytes.size;
     int code = read_model(&r, &h);
+    qs_free_functions(&r);
     qs_free(m->ctx, h.graphs);
     qs_free(m->ctx, r.text);
     qs_free(m->ctx, r.ids);

@@ -6,12 +6,12 @@
 #define ATTR_LIMIT 1000
 
 struct attr_parts {
-    qs_span name, s, t;
+    qs_span name, s, t, reference;
     uint64_t type, i, f;
     uint32_t value_field; /* the field that holds a value, 0: none */
     uint32_t empty_field; /* one that holds a zero or nothing */
     size_t strings;
-    bool reference, mixed;
+    bool mixed;
 };
 
 static uint64_t type_of_field(uint32_t field) {
@@ -48,7 +48,7 @@ static void collect_attr(qs_span message, struct attr_parts *p) {
         switch (f.number) {
         case ATTR_NAME: p->name = f.data; break;
         case ATTR_TYPE: p->type = f.value; break;
-        case ATTR_REF: p->reference = p->reference || f.data.size > 0; break;
+        case ATTR_REF: p->reference = f.data.size ? f.data : p->reference; break;
         case ATTR_I: p->i = f.value; break;
         case ATTR_F: p->f = f.value; break;
         case ATTR_S: p->s = f.data; break;
@@ -146,7 +146,25 @@ static int read_value(qs_reader *r, qs_span message, const struct attr_parts *p,
     }
 }
 
-static int read_attr(qs_reader *r, qs_span message, qs_attr *a) {
+/* What the call of a function gives for one of the function's attributes. */
+static int read_reference(qs_reader *r, qs_span text, qs_attr *a) {
+    const char *name = a->name;
+    const qs_attr *given = NULL;
+    if (!qs_read_caller(r))
+        return qs_read_fail(r, QSIM_E_GRAPH,
+                            "attribute '%s' refers to a function's attribute outside of one", name);
+    const int code = qs_call_attr(r, text, &given);
+    if (code)
+        return code;
+    if (given && (given->type == QS_ATTR_GRAPH || given->type == QS_ATTR_OTHER))
+        return qs_read_fail(r, QSIM_E_UNSUPPORTED, "attribute '%s' refers to a graph", name);
+    *a = given ? *given : (qs_attr){0};
+    a->name = name;
+    a->source = (qs_span){0};
+    return QSIM_OK;
+}
+
+int qs_read_attr(qs_reader *r, qs_span message, qs_attr *a) {
     struct attr_parts p;
     collect_attr(message, &p);
     if (p.name.size == 0)
@@ -154,10 +172,8 @@ static int read_attr(qs_reader *r, qs_span message, qs_attr *a) {
     a->name = qs_read_text(r, p.name);
     if (!a->name)
         return qs_read_nomem(r);
-    if (p.reference)
-        return qs_read_fail(r, QSIM_E_GRAPH,
-                            "attribute '%s' refers to a function's attribute outside of one",
-                            a->name);
+    if (p.reference.size)
+        return read_reference(r, p.reference, a);
     uint64_t found = type_of_field(p.value_field);
     if (p.type == 0)
         p.type = found ? found : type_of_field(p.empty_field);
@@ -191,10 +207,10 @@ static int read_attrs(qs_reader *r, qs_span message, size_t count, qs_node *n) {
     while (qs_wire_next(&wire, &f) == 1) {
         if (f.number != NODE_ATTRIBUTE)
             continue;
-        int code = read_attr(r, f.data, &attrs[done]);
+        int code = qs_read_attr(r, f.data, &attrs[done]);
         if (!code && has_name(attrs, done, attrs[done].name))
             code = qs_read_fail(r, QSIM_E_GRAPH, "attribute '%s' is given twice", attrs[done].name);
-        done += code == QSIM_OK;
+        done += code == QSIM_OK && attrs[done].type != 0;
         code = qs_read_pass(r, code);
         if (code)
             return code;
@@ -229,12 +245,12 @@ static void collect_node(qs_span message, struct node_parts *p) {
 }
 
 /* What nobody has defined yet is the graph's. */
-static int take_value(qs_reader *r, qs_span text, qs_id *out) {
+int qs_read_value(qs_reader *r, qs_span text, qs_id *out) {
     *out = QS_NONE;
-    if (text.size == 0)
+    if (text.size == 0 || (r->scope && qs_call_alias(r->scope, text, out)))
         return QSIM_OK;
     int code = qs_read_lookup(r, text, out);
-    if (code || *out != QS_NONE)
+    if (code || *out != QS_NONE || qs_read_caller(r)) /* an input that the call leaves out */
         return code;
     const char *name = qs_read_scratch(r, text);
     *out = name ? qs_graph_add_value(r->graph, name) : QSIM_E_NOMEM;
@@ -254,7 +270,7 @@ static int read_ends(qs_reader *r, qs_span message, const struct node_parts *p) 
         if (f.number != NODE_INPUT && f.number != NODE_OUTPUT)
             continue;
         qs_id id;
-        int code = take_value(r, f.data, &id);
+        int code = qs_read_value(r, f.data, &id);
         if (code)
             return code;
         r->ids[f.number == NODE_INPUT ? in++ : out++] = id;
@@ -282,8 +298,10 @@ int qs_read_node(qs_reader *r, qs_span message) {
     qs_graph *g = r->graph;
     const qs_node *last = g->node_count ? &g->nodes[g->node_count - 1] : NULL;
     collect_node(message, &p);
+    const char *local = p.name.size && qs_read_caller(r) ? qs_read_local(r, p.name) : NULL;
     qs_node head = {.source = message,
-                    .name = qs_read_text(r, p.name),
+                    .name = local ? qs_arena_string(r->arena, local, strlen(local))
+                                  : qs_read_text(r, p.name),
                     .op_type = same_or_new(r, p.op_type, last ? last->op_type : NULL),
                     .domain = qs_span_is(p.domain, "ai.onnx")
                                   ? ""
@@ -302,6 +320,12 @@ int qs_read_node(qs_reader *r, qs_span message) {
         code = qs_read_fail(r, QSIM_E_LIMIT, "too many inputs or outputs");
     if (!code)
         code = read_attrs(r, message, p.attrs, &head);
+    const qs_span body = qs_find_function(r, p.domain, p.op_type);
+    if (!code && body.data && !r->inspect) {
+        code = qs_read_call(r, message, &head, body);
+        r->at = NULL;
+        return code;
+    }
     if (!code && qs_same(head.op_type, "If") && !head.domain[0] && !r->inspect && !r->keep_ifs) {
         code = qs_read_if(r, message, &head, p.inputs, p.outputs);
         r->at = NULL;
@@ -325,6 +349,6 @@ int qs_read_node(qs_reader *r, qs_span message) {
     n->attrs = head.attrs;
     n->attr_count = head.attr_count;
     n->source = message;
-    n->changed = false;
+    n->changed = qs_read_caller(r) != NULL;
     return QSIM_OK;
 }

@@ -28,11 +28,26 @@ struct qs_source {
     void *owner;
 };
 
-/* Names that a branch defines, in front of those around it. */
+/* A name of a local function's input or output, and what the call gives for it. */
+typedef struct qs_alias {
+    qs_span text;
+    qs_id value; /* QS_NONE: the call leaves it out */
+} qs_alias;
+
+/* A node that calls a local function. */
+typedef struct qs_call {
+    const qs_node *node;
+    qs_span body;
+    qs_alias *aliases;
+    size_t count;
+} qs_call;
+
+/* Names that a branch defines, in front of those around it; a function sees no others. */
 typedef struct qs_scope {
     const char *prefix;
     const struct qs_scope *outer; /* NULL: the graph itself */
     int depth;
+    const qs_call *call; /* NULL: a branch */
 } qs_scope;
 
 /* A value of a subgraph and what it is in the graph around it. */
@@ -80,6 +95,7 @@ typedef struct qs_reader {
     size_t branches;       /* read so far */
     qs_if_choice *choices;
     size_t choice_count, choice_room;
+    struct qs_functions *functions; /* sorted; NULL: none */
     bool inspect;
     bool passing; /* problems are kept in the model, what has them is left out */
 } qs_reader;
@@ -134,8 +150,8 @@ int qs_read_subgraphs(qs_reader *r, qs_node *head, int32_t own_inputs, qs_id **c
                       int32_t *count);
 /* The value of the graph around the subgraph being read that `text` means; a capture. */
 int qs_read_captured(qs_reader *r, qs_span text, qs_id *out);
-/* The outputs of a graph's nodes, before anything looks for them. */
-int qs_read_claim_names(qs_reader *r, qs_span graph);
+/* The outputs of a graph's (or function's) nodes, before anything looks for them. */
+int qs_read_claim_names(qs_reader *r, qs_span graph, uint32_t node_field);
 /* Operators against the table, then the order. */
 int qs_read_resolve(qs_reader *r);
 
@@ -156,8 +172,24 @@ typedef struct qs_type {
 } qs_type;
 int qs_read_type(qs_reader *r, qs_span message, const char *value, qs_type *type);
 
-/* Refuses recursive local functions and nodes that use one. */
+/* Local functions (functions.c), before the graph is read; a recursive one is refused. */
 int qs_read_functions(qs_reader *r, qs_span model);
+void qs_free_functions(qs_reader *r);
+/* The body of the function of this name, data NULL if there is none. */
+qs_span qs_find_function(const qs_reader *r, qs_span domain, qs_span name);
+
+/* A call as the nodes of the function's body (calls.c). */
+int qs_read_call(qs_reader *r, qs_span message, const qs_node *head, qs_span body);
+/* What the calls around give for a name; false: it is none of an input or output. */
+bool qs_call_alias(const qs_scope *scope, qs_span text, qs_id *out);
+/* The call whose function is being read; NULL: none is. */
+const qs_call *qs_read_caller(const qs_reader *r);
+/* Attribute `name` of the function as the call gives it, or by default; *out NULL: neither. */
+int qs_call_attr(qs_reader *r, qs_span name, const qs_attr **out);
+/* One AttributeProto. A reference that the call leaves out has type 0 afterwards. */
+int qs_read_attr(qs_reader *r, qs_span message, qs_attr *a);
+/* The value that `text` means, made if there is none yet; QS_NONE for an empty one. */
+int qs_read_value(qs_reader *r, qs_span text, qs_id *out);
 
 /* Copies and checks what a caller of qsim_model_load gives. */
 int qs_load_options(const qsim_load_options *options, qsim_load_options *own, qsim_error *error);

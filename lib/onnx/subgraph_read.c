@@ -82,7 +82,7 @@ static int list_inputs(qs_reader *r, const qs_level *level) {
 static int read_inside(qs_reader *r, qs_span message, const qs_level *level) {
     int code = copy_imports(r, level->outer_graph);
     if (!code)
-        code = qs_read_claim_names(r, message);
+        code = qs_read_claim_names(r, message, GRAPH_NODE);
     if (!code)
         code = qs_read_inner_graph(r, message);
     if (!code)

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls of functions that a model defines itself: the nodes of the body become nodes of the graph,
+ * under names of their own; the function's inputs and outputs are the call's.
+ */
+#include "onnx/reader.h"
+
+#include <stdio.h>
+
+#define DEPTH_LIMIT 16      /* of calls inside calls */
+#define CALL_LIMIT  100000  /* a file of few bytes may call without end, nearly */
+#define NODE_LIMIT  1000000 /* that calls may make */
+
+bool qs_call_alias(const qs_scope *scope, qs_span text, qs_id *out) {
+    const qs_call *call = scope->call;
+    for (size_t i = 0; call && i < call->count; i++) {
+        const qs_span own = call->aliases[i].text;
+        if (own.size != text.size || memcmp(own.data, text.data, text.size) != 0)
+            continue;
+        *out = call->aliases[i].value;
+        return true;
+    }
+    return false;
+}
+
+const qs_call *qs_read_caller(const qs_reader *r) {
+    const qs_scope *scope = r->scope;
+    const qs_level *level = r->level;
+    for (;;) {
+        for (; scope; scope = scope->outer)
+            if (scope->call)
+                return scope->call;
+        if (!level)
+            return NULL;
+        scope = level->outer_scope;
+        level = level->outer;
+    }
+}
+
+int qs_call_attr(qs_reader *r, qs_span name, const qs_attr **out) {
+    const qs_call *call = qs_read_caller(r);
+    qs_wire wire;
+    qs_field f;
+    *out = NULL;
+    for (int32_t i = 0; i < call->node->attr_count && !*out; i++)
+        if (qs_span_is(name, call->node->attrs[i].name))
+            *out = &call->node->attrs[i];
+    qs_wire_begin(&wire, call->body);
+    while (!*out && qs_wire_next(&wire, &f) == 1) {
+        const qs_span own = qs_wire_find(f.data, ATTR_NAME);
+        if (f.number != FUNCTION_ATTRIBUTE_PROTO || own.size != name.size ||
+            memcmp(own.data, name.data, own.size) != 0)
+            continue;
+        qs_attr *a = qs_arena_alloc(r->arena, 1, sizeof(*a));
+        if (!a)
+            return qs_read_nomem(r);
+        *out = a;
+        return qs_read_attr(r, f.data, a);
+    }
+    return QSIM_OK;
+}
+
+/* ---- the ends ---- */
+
+static size_t count_fields(qs_span message, uint32_t number) {
+    qs_wire wire;
+    qs_field f;
+    size_t n = 0;
+    qs_wire_begin(&wire, message);
+    while (qs_wire_next(&wire, &f) == 1)
+        n += f.number == number;
+    return n;
+}
+
+/* The function's names in field `formal` with what field `actual` of the call gives, in order. */
+static int bind(qs_reader *r, qs_call *call, qs_span message, uint32_t formal, uint32_t actual) {
+    qs_wire names, ends;
+    qs_field name, end;
+    qs_wire_begin(&names, call->body);
+    qs_wire_begin(&ends, message);
+    for (;;) {
+        int more;
+        do
+            more = qs_wire_next(&ends, &end);
+        while (more == 1 && end.number != actual);
+        bool named;
+        while ((named = qs_wire_next(&names, &name) == 1) && name.number != formal)
+            continue;
+        if (!named && more == 1)
+            return qs_read_fail(r, QSIM_E_GRAPH, "more %s than the function '%s' has",
+                                formal == FUNCTION_INPUT ? "inputs" : "outputs",
+                                call->node->op_type);
+        if (!named)
+            return QSIM_OK;
+        qs_id id = QS_NONE;
+        const int code = more == 1 ? qs_read_value(r, end.data, &id) : QSIM_OK;
+        if (code)
+            return code;
+        if (formal == FUNCTION_INPUT || id != QS_NONE)
+            call->aliases[call->count++] = (qs_alias){name.data, id};
+    }
+}
+
+/* Operator sets of the function are the model's; others that it needs are imported. */
+static int check_imports(qs_reader *r, const qs_call *call) {
+    qs_wire wire;
+    qs_field f;
+    qs_wire_begin(&wire, call->body);
+    while (qs_wire_next(&wire, &f) == 1) {
+        if (f.number != FUNCTION_OPSET)
+            continue;
+        qs_wire fields;
+        qs_field part;
+        qs_span domain = {0};
+        int64_t version = 0;
+        qs_wire_begin(&fields, f.data);
+        while (qs_wire_next(&fields, &part) == 1) {
+            domain = part.number == OPSET_DOMAIN ? part.data : domain;
+            version = part.number == OPSET_VERSION ? (int64_t)part.value : version;
+        }
+        const char *name = qs_span_is(domain, "ai.onnx") ? "" : qs_read_text(r, domain);
+        if (!name)
+            return qs_read_nomem(r);
+        const int64_t own = qs_graph_import(r->graph, name);
+        if (own && own != version)
+            return qs_read_fail(r, QSIM_E_UNSUPPORTED,
+                                "the function '%s' is of opset %lld of %s, the model of %lld",
+                                call->node->op_type, (long long)version, *name ? name : "ai.onnx",
+                                (long long)own);
+        if (!own && qs_graph_set_import(r->graph, name, version))
+            return qs_read_nomem(r);
+    }
+    return QSIM_OK;
+}
+
+/* ---- the body ---- */
+
+static int read_nodes(qs_reader *r, const qs_call *call) {
+    qs_wire wire;
+    qs_field f;
+    int code = qs_read_claim_names(r, call->body, FUNCTION_NODE);
+    qs_wire_begin(&wire, call->body);
+    while (!code && qs_wire_next(&wire, &f) == 1)
+        if (f.number == FUNCTION_NODE)
+            code = qs_read_node(r, f.data);
+    r->at = call->node;
+    return code;
+}
+
+/* An output that no node of the body makes is one of the inputs: an Identity gives it. */
+static int check_outputs(qs_reader *r, const qs_call *call, size_t inputs) {
+    for (size_t i = inputs; i < call->count; i++) {
+        const qs_alias *y = &call->aliases[i];
+        qs_id from;
+        if (r->graph->values[y->value].producer != QS_NONE)
+            continue;
+        const qs_call own = {.aliases = call->aliases, .count = inputs};
+        const qs_scope scope = {.call = &own};
+        if (!qs_call_alias(&scope, y->text, &from) || from == QS_NONE)
+            return qs_read_fail(r, QSIM_E_GRAPH,
+                                "output '%.*s' of the function '%s' is made by no node",
+                                y->text.size < 200 ? (int)y->text.size : 200,
+                                (const char *)y->text.data, call->node->op_type);
+        if (qs_graph_add_node(r->graph, "", "Identity", call->node->name, &from, 1, &y->value, 1) <
+            0)
+            return qs_read_nomem(r);
+    }
+    return QSIM_OK;
+}
+
+int qs_read_call(qs_reader *r, qs_span message, const qs_node *head, qs_span body) {
+    char prefix[32];
+    qs_call call = {.node = head, .body = body};
+    const qs_scope scope = {prefix, r->scope, r->scope ? r->scope->depth + 1 : 1, &call};
+    if (scope.depth > DEPTH_LIMIT)
+        return qs_read_fail(r, QSIM_E_LIMIT, "more than %d calls inside calls", DEPTH_LIMIT);
+    if (r->branches > CALL_LIMIT || r->graph->node_count > NODE_LIMIT)
+        return qs_read_fail(r, QSIM_E_LIMIT, "more than %d calls of functions, or %d nodes",
+                            CALL_LIMIT, NODE_LIMIT);
+    const size_t room = count_fields(body, FUNCTION_INPUT) + count_fields(body, FUNCTION_OUTPUT);
+    call.aliases = qs_arena_alloc(r->arena, room, sizeof(*call.aliases));
+    if (!call.aliases)
+        return qs_read_nomem(r);
+    int code = bind(r, &call, message, FUNCTION_INPUT, NODE_INPUT);
+    const size_t inputs = call.count;
+    if (!code)
+        code = bind(r, &call, message, FUNCTION_OUTPUT, NODE_OUTPUT);
+    if (!code)
+        code = check_imports(r, &call);
+    if (code)
+        return code;
+    snprintf(prefix, sizeof(prefix), "call%zu/", r->branches++);
+    r->scope = &scope;
+    code = read_nodes(r, &call);
+    r->scope = scope.outer;
+    return code ? code : check_outputs(r, &call, inputs);
+}

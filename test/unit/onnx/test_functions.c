@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions that a model defines itself: called, called by each other, with attributes, inputs left
+ * out, inputs that are outputs, subgraphs; and what is refused.
+ */
+#include "test.h"
+#include "proto.h"
+
+#include <qsim/qsim.h>
+
+static const int64_t two[] = {2};
+
+/* An attribute of one number, or one that refers to the function's. */
+static void attribute(proto *node, uint32_t field, const char *name, const char *refers, float v) {
+    proto a = {0};
+    proto_text(&a, 1, name);
+    if (refers) {
+        proto_text(&a, 21, refers);
+    } else {
+        proto_tag(&a, 2, 5);
+        proto_raw(&a, &v, sizeof(v));
+    }
+    proto_int(&a, 20, 1);
+    proto_take(node, field, &a);
+    proto_free(&a);
+}
+
+/* "a,,b" as fields of a node or function. */
+static void names(proto *p, uint32_t field, const char *list) {
+    char one[32];
+    for (; *list; list += strcspn(list, ","), list += *list == ',') {
+        snprintf(one, sizeof(one), "%.*s", (int)strcspn(list, ","), list);
+        proto_text(p, field, one);
+    }
+}
+
+static void begin(proto *node, const char *domain, const char *op, const char *in,
+                  const char *out) {
+    names(node, 1, in);
+    names(node, 2, out);
+    proto_text(node, 4, op);
+    proto_text(node, 7, domain);
+}
+
+/* Appends a function whose nodes are in `body` (field 7), and empties it. */
+static void function(proto *model, const char *name, const char *in, const char *out, int opset,
+                     proto *body) {
+    proto import = {0}, f = {0};
+    proto_text(&f, 1, name);
+    names(&f, 4, in);
+    names(&f, 5, out);
+    proto_raw(&f, body->data, body->size);
+    body->size = 0;
+    proto_int(&import, 2, opset);
+    proto_take(&f, 9, &import);
+    proto_text(&f, 10, "mine");
+    proto_take(model, 25, &f);
+    proto_free(&import);
+    proto_free(&f);
+}
+
+/* LeakyRelu(a) by alpha, plus b, or plus a where b is left out: t is its own. */
+static void scaled(proto *model, int opset) {
+    proto node = {0}, body = {0};
+    begin(&node, "", "LeakyRelu", "a", "t");
+    attribute(&node, 5, "alpha", "alpha", 0);
+    proto_take(&body, 7, &node);
+    begin(&node, "", "Clip", "t,,most", "clipped"); /* `most` may be left out */
+    proto_take(&body, 7, &node);
+    begin(&node, "", "Add", "clipped,a", "y");
+    proto_take(&body, 7, &node);
+    attribute(&body, 11, "alpha", NULL, 0.25f); /* by default */
+    function(model, "Scaled", "a,most", "y", opset, &body);
+    proto_free(&node);
+    proto_free(&body);
+}
+
+/* p = -Scaled(a) with alpha 0.5, q = a. */
+static void both(proto *model) {
+    proto node = {0}, body = {0};
+    begin(&node, "mine", "Scaled", "a", "t");
+    attribute(&node, 5, "alpha", NULL, 0.5f);
+    proto_take(&body, 7, &node);
+    begin(&node, "", "Neg", "t", "p");
+    proto_take(&body, 7, &node);
+    function(model, "Both", "a", "p,a", 13, &body);
+    proto_free(&node);
+    proto_free(&body);
+}
+
+static void import(proto *model, const char *domain, int version) {
+    proto p = {0};
+    proto_text(&p, 1, domain);
+    proto_int(&p, 2, version);
+    proto_take(model, 8, &p);
+    proto_free(&p);
+}
+
+/* The graph's names are those that the functions use for their own. */
+static void finish(proto *model, proto *graph) {
+    proto_text(graph, 2, "g");
+    proto_value(graph, 11, "t", QSIM_FLOAT, two, 1);
+    proto_value(graph, 12, "a", QSIM_FLOAT, two, 1);
+    proto_value(graph, 12, "r", QSIM_FLOAT, two, 1);
+    proto_value(graph, 12, "s", QSIM_FLOAT, two, 1);
+    proto_model(model, graph);
+    import(model, "mine", 1);
+    proto_free(graph);
+}
+
+static void check_values(void) {
+    static const float most = 1.0f;
+    proto model = {0}, graph = {0}, node = {0}, t = {0};
+    qsim_model *m = NULL;
+    qsim_session *s = NULL;
+    qsim_run *run = NULL;
+    qsim_error e = {0};
+    proto_int(&t, 2, QSIM_FLOAT);
+    proto_text(&t, 8, "top");
+    proto_bytes(&t, 9, &most, sizeof(most));
+    proto_take(&graph, 5, &t);
+    begin(&node, "mine", "Both", "t", "r,s");
+    proto_take(&graph, 1, &node);
+    begin(&node, "mine", "Scaled", "t,top", "a");
+    proto_take(&graph, 1, &node);
+    finish(&model, &graph);
+    scaled(&model, 13);
+    both(&model);
+    float x[2] = {3, -4};
+    const float expected[3][2] = {{1 + 3, -1 - 4}, {-6, 2 + 4}, {3, -4}}; /* a, r, s */
+    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e), QSIM_OK);
+    CHECK_STR(e.message, "");
+    CHECK_INT(qsim_session_create(m, NULL, &s, &e), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &run, &e), QSIM_OK);
+    const qsim_tensor in = {QSIM_FLOAT, 1, two, x, sizeof(x)};
+    qsim_tensor out[3] = {{0}};
+    CHECK_INT(qsim_run_execute(run, &in, 1, out, 3, &e), QSIM_OK);
+    for (int i = 0; i < 6 && out[i / 2].data; i++)
+        CHECK(((const float *)out[i / 2].data)[i % 2] == expected[i / 2][i % 2]);
+    qsim_run_free(run);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    proto_free(&model);
+    proto_free(&node);
+    proto_free(&t);
+}
+
+static void refused(const char *in, const char *out, int opset, int code, const char *part) {
+    proto model = {0}, graph = {0}, node = {0};
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    begin(&node, "mine", "Scaled", in, out);
+    proto_take(&graph, 1, &node);
+    proto_node(&graph, "Neg", NULL, "t", NULL, "r");
+    proto_node(&graph, "Abs", NULL, "t", NULL, "s");
+    finish(&model, &graph);
+    scaled(&model, opset);
+    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e), code);
+    if (!strstr(e.message, part)) {
+        fprintf(stderr, "message: %s\nexpected in it: %s\n", e.message, part);
+        CHECK_FAIL("the message does not say what is wrong");
+    }
+    qsim_model_free(m);
+    proto_free(&model);
+    proto_free(&node);
+}
+
+/* Eleven functions, each of which calls the one before ten times: refused before memory is. */
+static void check_bomb(void) {
+    proto model = {0}, graph = {0}, node = {0}, body = {0};
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    char name[16], before[16];
+    begin(&node, "mine", "f10", "t", "a");
+    proto_take(&graph, 1, &node);
+    finish(&model, &graph);
+    for (int i = 0; i <= 10; i++) {
+        snprintf(name, sizeof(name), "f%d", i);
+        snprintf(before, sizeof(before), "f%d", i - 1);
+        for (int k = 0; k < 10; k++) {
+            begin(&node, i ? "mine" : "", i ? before : "Neg", "a", k ? "" : "y");
+            if (k) {
+                char own[16];
+                snprintf(own, sizeof(own), "y%d", k);
+                proto_text(&node, 2, own);
+            }
+            proto_take(&body, 7, &node);
+        }
+        function(&model, name, "a", "y", 13, &body);
+    }
+    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e), QSIM_E_LIMIT);
+    qsim_model_free(m);
+    proto_free(&model);
+    proto_free(&node);
+    proto_free(&body);
+}
+
+int main(void) {
+    check_values();
+    refused("t", "a", 13, QSIM_OK, "");
+    refused("t,t,t", "a", 13, QSIM_E_GRAPH, "more inputs than the function 'Scaled' has");
+    refused("t", "a,u", 13, QSIM_E_GRAPH, "more outputs than the function 'Scaled' has");
+    refused("t", "a", 12, QSIM_E_UNSUPPORTED, "is of opset 12 of ai.onnx, the model of 13");
+    check_bomb();
+    return test_done();
+}
