@@ -390,6 +390,13 @@ class LongWork(unittest.TestCase):
             watched.feed(self.data[0])
         self.assertEqual(watched.samples, 0)
 
+    def test_histogram(self):
+        values = RNG.normal(size=1000).astype(np.float32)
+        counts, edges = qsim.Observer().feed(values).histogram()
+        expected, _ = np.histogram(values.astype(np.float64), edges)
+        self.assertTrue((counts == expected).all())
+        self.assertEqual(counts.sum(), 1000)
+
     def test_verdict(self):
         int8 = self.model.quantize(mode="weights")
         v = qsim.judge(self.model, int8, self.data)

@@ -7,6 +7,7 @@
 #ifndef TOOL_CHART_H
 #define TOOL_CHART_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/text.h"
@@ -32,5 +33,26 @@ typedef struct chart_series {
 
 /* Accuracy per class: one or two bars each. */
 void chart_bars(text *svg, const chart *c, const chart_series *series, int count);
+
+typedef struct chart_value {
+    const char *label;
+    double value;
+    const char *shown; /* behind the bar */
+    bool marked;       /* in another colour */
+} chart_value;
+
+/* One bar each, from zero; what is not finite has none. */
+void chart_values(text *svg, const char *title, const chart_value *values, size_t count);
+
+/* Bins of one width, and the range that was chosen; what is outside of it has another colour. */
+typedef struct chart_bins {
+    double low, width;
+    const uint64_t *counts;
+    size_t count;
+    double range_low, range_high;
+} chart_bins;
+
+/* Heights are logarithms of the counts. */
+void chart_histogram(text *svg, const char *title, const chart_bins *bins);
 
 #endif

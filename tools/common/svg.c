@@ -7,7 +7,7 @@ const svg_color svg_black = {34, 34, 34}, svg_gray = {110, 110, 110}, svg_pale =
                 svg_white = {255, 255, 255}, svg_blue = {33, 102, 172}, svg_orange = {217, 120, 20};
 
 /* XML text: markup escaped, control characters and broken bytes shown as '?'. */
-static void add_escaped(text *t, const char *s) {
+void svg_escaped(text *t, const char *s) {
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s;
         if (c == '&')
@@ -18,7 +18,7 @@ static void add_escaped(text *t, const char *s) {
             text_puts(t, "&gt;");
         else if (c == '"')
             text_puts(t, "&quot;");
-        else if (c < 0x20 || c == 0x7f)
+        else if ((c < 0x20 && c != '\n') || c == 0x7f)
             text_puts(t, "?");
         else
             text_add(t, s, 1);
@@ -35,7 +35,7 @@ void svg_begin(text *t, double width, double height, const char *title) {
                 "viewBox=\"0 0 %.0f %.0f\" font-family=\"DejaVu Sans,Verdana,Helvetica,Arial,"
                 "sans-serif\">\n<title>",
                 width, height, width, height);
-    add_escaped(t, title);
+    svg_escaped(t, title);
     text_puts(t, "</title>\n");
     svg_rect(t, 0, 0, width, height, svg_white, NULL);
 }
@@ -52,7 +52,7 @@ void svg_rect(text *t, double x, double y, double w, double h, svg_color fill, c
         return;
     }
     text_puts(t, "><title>");
-    add_escaped(t, tip);
+    svg_escaped(t, tip);
     text_puts(t, "</title></rect>\n");
 }
 
@@ -71,7 +71,7 @@ void svg_text(text *t, double x, double y, double size, int anchor, double turn,
     if (turn != 0)
         text_printf(t, " transform=\"rotate(%.0f %.1f %.1f)\"", turn, x, y);
     text_puts(t, ">");
-    add_escaped(t, string);
+    svg_escaped(t, string);
     text_puts(t, "</text>\n");
 }
 

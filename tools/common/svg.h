@@ -12,6 +12,8 @@ typedef struct svg_color {
 /* Where a text is anchored. */
 enum { SVG_START, SVG_MIDDLE, SVG_END };
 
+/* A text between tags. */
+void svg_escaped(text *t, const char *string);
 void svg_begin(text *t, double width, double height, const char *title);
 void svg_end(text *t);
 void svg_rect(text *t, double x, double y, double w, double h, svg_color fill, const char *tip);

@@ -167,7 +167,7 @@ static void print_models(const comparison *c) {
     printf(" (%zu run%s of each in turns, batch %lld)\n", c->time[0].count,
            tool_plural((int64_t)c->time[0].count), (long long)c->rows);
     if (c->why.size)
-        printf("INT8 is not clearly faster here: %s\n", c->why.data);
+        printf("INT8 is not faster here: %s\n", c->why.data);
     if (c->data)
         printf("data: %s, %lld sample%s\n\n", c->data, (long long)c->samples,
                tool_plural(c->samples));

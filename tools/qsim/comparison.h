@@ -7,6 +7,7 @@
 
 #include "engine.h"
 #include "latency.h"
+#include "pages.h"
 #include "taps.h"
 
 typedef struct bounds {
@@ -35,6 +36,7 @@ typedef struct comparison {
     engine layer_engine[2];
     matched layers;
     bounds bounds;
+    thumbs worst; /* samples by noise over signal of the first output */
 } comparison;
 
 /* Percent of rows of the first output with the same greatest element. */

@@ -15,8 +15,8 @@
 #define MOST_SLOWER 3
 #define REPEATS     5
 
-bool pace_gains(time_ratio r) {
-    return r.value - (isnan(r.margin) ? 0 : r.margin) >= LEAST_GAIN;
+bool pace_fails(time_ratio r) {
+    return r.value > 0 && r.value + (isnan(r.margin) ? 0 : r.margin) < LEAST_GAIN;
 }
 
 /* ---- steps ---- */
@@ -225,7 +225,7 @@ int pace_measure(const tool *t, const char *const file[2], const qsim_model *con
         code = engine_of_model(t, file[k], model[k], NULL, 0, &e[k]);
     if (code == EXIT_OK)
         code = time_both(t, file, e, in, count, p);
-    if (code == EXIT_OK && !pace_gains(p->ratio))
+    if (code == EXIT_OK && pace_fails(p->ratio))
         code = pace_explain(t, file, e, in, count, &p->why);
     engine_close(&e[0]);
     engine_close(&e[1]);
@@ -241,7 +241,7 @@ void pace_print(const pace *p) {
     table_line("speed", "fp32 %s -> int8 %s at batch %lld: %s fp32", tool_time(p->ms[0], a),
                tool_time(p->ms[1], b), (long long)p->rows, latency_verdict(p->ratio, words));
     if (p->why.size)
-        table_line("", "not clearly faster: %s", p->why.data);
+        table_line("", "not faster: %s", p->why.data);
 }
 
 void pace_json(const pace *p, json *out) {

@@ -19,8 +19,8 @@ typedef struct pace {
  */
 int pace_measure(const tool *t, const char *const file[2], const qsim_model *const model[2],
                  const qsim_tensor *inputs, size_t count, pace *p);
-/* Is it clearly faster? */
-bool pace_gains(time_ratio r);
+/* Is it known not to be worth it? Not where noise leaves that open. */
+bool pace_fails(time_ratio r);
 /*
  * Says in `why` what keeps the second of two models, which is quantized, from being faster: work
  * that stays in floats, conversions, a model that is too small, layers that got slower.

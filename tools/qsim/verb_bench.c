@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "benching.h"
+#include "pages.h"
 #include "verbs.h"
 
 /* ---- timing ---- */
@@ -120,7 +121,25 @@ static void summarize(bench *b) {
     }
 }
 
-static int bench_all(tool *t, bench *b) {
+static void report(const tool *t, page *p, const bench *b) {
+    page_model *models = tool_alloc(b->models, sizeof(*models));
+    for (size_t i = 0; i < b->models; i++) {
+        const subject *s = &b->subjects[i];
+        models[i] = (page_model){tool_base_name(s->file), qsim_model_bytes(s->engine.model),
+                                 s->time.median};
+    }
+    page_models(p, models, b->models);
+    free(models);
+    if (!t->json || p->path) {
+        page_report_begin(t, p);
+        bench_print(t, b);
+        page_report_end(t, p);
+    }
+    if (t->json)
+        bench_print_json(t, b);
+}
+
+static int bench_all(tool *t, page *p, bench *b) {
     int code = EXIT_OK;
     subject *s = b->subjects;
     double bound;
@@ -138,10 +157,7 @@ static int bench_all(tool *t, bench *b) {
     if (code)
         return code;
     summarize(b);
-    if (t->json)
-        bench_print_json(t, b);
-    else
-        bench_print(t, b);
+    report(t, p, b);
     return judge(b, bound);
 }
 
@@ -161,17 +177,21 @@ static bool reads_stdin(const tool *t) {
 
 static int run(tool *t) {
     bench b = {.models = t->args.operand_count};
+    page p;
+    int wrong = EXIT_OK;
     if (!tool_operands(t, 1, 64))
         return EXIT_USAGE;
     if (b.models < 2 && args_has(&t->args, "min-ratio"))
         return tool_usage(t, NULL, "--min-ratio compares at least two models");
     if (reads_stdin(t))
         return tool_usage(t, NULL, "bench: files are read twice, standard input is not");
+    if (!page_open(t, &p, &wrong))
+        return wrong;
     tool_catch_interrupt();
     b.subjects = tool_alloc(b.models, sizeof(*b.subjects));
     for (size_t i = 0; i < b.models; i++)
         b.subjects[i].file = t->args.operands[i];
-    int code = bench_all(t, &b);
+    int code = page_close(t, &p, "qsim bench", bench_all(t, &p, &b));
     for (size_t i = 0; i < b.models; i++) {
         inputs_close(&b.subjects[i].inputs);
         engine_close(&b.subjects[i].engine);
@@ -188,6 +208,8 @@ static const option options[] = {
     {"warmup", "N", "rounds before timing, instead of until they are steady", 0, NULL},
     {"seconds", "S", "at most S seconds of timing per model (3)", 0, NULL},
     {"min-ratio", "R", "exit 3 unless all are R times as fast as the first", 0, NULL},
+    OPTION_HTML,
+    OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
 };
 

@@ -4,6 +4,7 @@
 
 #include "calibrating.h"
 #include "common/columns.h"
+#include "common/page.h"
 #include "verbs.h"
 
 static int merge_files(const tool *t, qsim_calibration **out) {
@@ -137,6 +138,10 @@ static int run(tool *t) {
     int code = EXIT_OK;
     if (!tool_operands(t, 1, merge ? 4096 : 1))
         return EXIT_USAGE;
+    if (args_has(&t->args, "show"))
+        return calibration_show(t, t->args.operands[0]);
+    if (args_has(&t->args, "html"))
+        return tool_usage(t, NULL, "calibrate: --html goes with --show");
     if (merge && t->args.operand_count < 2)
         return tool_usage(t, NULL, "calibrate: --merge takes at least two calibrations");
     if (merge && !only_merges(t))
@@ -168,10 +173,13 @@ static const option options[] = {
     {"tensors", "GLOB", "tensors to observe (those that get a scale); repeatable", 0, NULL},
     {"bins", "N", "of histograms on either side of zero: a power of two (2048)", 0, NULL},
     {"merge", NULL, "merge calibration files (the operands) exactly", 0, NULL},
+    {"show", NULL, "print the ranges and histograms of a calibration file (the operand)", 0, NULL},
+    OPTION_HTML,
     OPTION_OUTPUT("the calibration, as editable text"),
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_calibrate = {"calibrate", "MODEL --data SPEC -o FILE | --merge A B... -o FILE",
+const verb verb_calibrate = {"calibrate",
+                             "MODEL --data SPEC -o FILE | --merge A B... -o FILE | --show FILE",
                              "watch activations on data, for quantize", options, run};

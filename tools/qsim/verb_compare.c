@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/columns.h"
 #include "common/dataset.h"
 #include "common/progress.h"
 #include "comparison.h"
@@ -53,20 +54,41 @@ static int time_both(const tool *t, comparison *c, const batch *b) {
     if (code)
         return code;
     c->speed = latency_ratio(c->time[0].ms, c->time[1].ms, c->time[0].count);
-    if (pace_is_integer(&c->engine[1]) && !pace_is_integer(&c->engine[0]) && !pace_gains(c->speed))
+    if (pace_is_integer(&c->engine[1]) && !pace_is_integer(&c->engine[0]) && pace_fails(c->speed))
         code = pace_explain(t, c->file, c->engine, b->inputs, b->input_count, &c->why);
     for (int k = 0; k < 2; k++)
         latency_summarize(&c->time[k]);
     return code;
 }
 
+/* Samples whose first output differs most. */
+static void note_worst(comparison *c, const batch *b, uint64_t done) {
+    const qsim_tensor *x = &c->engine[0].outputs[0], *y = &c->engine[1].outputs[0];
+    const size_t n = b->samples > 0 ? elements(x) / (size_t)b->samples : 0;
+    for (size_t i = 0; i < (size_t)b->samples && c->worst.wanted && n > 0; i++) {
+        double signal = 0, noise = 0;
+        char caption[64];
+        for (size_t k = i * n; k < (i + 1) * n; k++) {
+            const double a = element(x, k), d = a - element(y, k);
+            signal += a * a;
+            noise += d * d;
+        }
+        snprintf(caption, sizeof(caption), "sample %llu: %.1f dB", (unsigned long long)(done + i),
+                 10 * log10(signal / noise));
+        if (noise > 0 && signal > 0)
+            thumbs_add(&c->worst, &b->inputs[0], i, noise / signal, caption);
+    }
+}
+
 /* Both models on the same data. */
-static int compare_batch(const tool *t, comparison *c, const batch *b) {
+static int compare_batch(const tool *t, comparison *c, const batch *b, uint64_t done) {
     int code = EXIT_OK;
     for (int k = 0; k < 2 && code == EXIT_OK; k++)
         code = engine_execute(t, c->file[k], &c->engine[k], b->inputs, b->input_count);
     if (code == EXIT_OK)
         code = add_metrics(t, c, c->engine, &c->outputs);
+    if (code == EXIT_OK)
+        note_worst(c, b, done);
     for (int k = 0; k < 2 && code == EXIT_OK && c->layers.taps.count > 0; k++)
         code = engine_execute(t, c->file[k], &c->layer_engine[k], b->inputs, b->input_count);
     if (code == EXIT_OK)
@@ -86,7 +108,7 @@ static int compare_all(const tool *t, comparison *c, dataset *d) {
         code = dataset_next(d, &b);
         if (code || b.samples == 0)
             break;
-        code = compare_batch(t, c, &b);
+        code = compare_batch(t, c, &b, done);
         if (code)
             break;
         done += (uint64_t)b.samples;
@@ -141,7 +163,7 @@ static int open_both(const tool *t, comparison *c) {
         code = taps_outputs(t, m[0], m[1], &c->outputs.taps);
     if (code == EXIT_OK)
         code = open_pair(t, c, m, c->engine, &c->outputs);
-    if (code == EXIT_OK && args_has(&t->args, "layers")) {
+    if (code == EXIT_OK && (args_has(&t->args, "layers") || args_has(&t->args, "html"))) {
         taps_layers(m[0], m[1], &c->layers.taps);
         code = open_pair(t, c, m, c->layer_engine, &c->layers);
     }
@@ -150,11 +172,53 @@ static int open_both(const tool *t, comparison *c) {
     return code;
 }
 
+static void draw_layers(page *p, const comparison *c) {
+    const size_t n = c->layers.taps.count;
+    chart_value *values = tool_alloc(n, sizeof(*values));
+    char(*shown)[24] = tool_alloc(n, sizeof(*shown));
+    text svg = {0};
+    for (size_t i = 0; i < n; i++) {
+        const double sqnr = qsim_metrics_sqnr(&c->layers.metrics[i]);
+        snprintf(shown[i], sizeof(shown[i]), "%.1f dB", table_number(sqnr));
+        values[i] = (chart_value){c->layers.taps.a[i], sqnr, shown[i], sqnr < 20};
+    }
+    chart_values(&svg, "SQNR of each layer in dB, in order; below 20 dB in orange", values, n);
+    if (n > 0)
+        page_chart(p, &svg);
+    text_free(&svg);
+    free(shown);
+    free(values);
+}
+
+static void report(const tool *t, page *p, const comparison *c) {
+    page_model models[2];
+    for (int k = 0; k < 2; k++)
+        models[k] = (page_model){tool_base_name(c->file[k]), qsim_model_bytes(c->engine[k].model),
+                                 c->time[k].median};
+    if (p->path) {
+        page_models(p, models, 2);
+        draw_layers(p, c);
+        page_thumbs(p, "Samples that differ most", &c->worst);
+    }
+    if (!t->json || p->path) {
+        page_report_begin(t, p);
+        comparison_print(t, c);
+        page_report_end(t, p);
+    }
+    if (t->json)
+        comparison_print_json(t, c);
+}
+
 static int run(tool *t) {
+    page p;
+    int wrong = EXIT_OK;
     comparison c = {.file = {NULL, NULL}};
     dataset *d = NULL;
     if (!tool_operands(t, 2, 2) || read_bounds(t, &c.bounds))
         return EXIT_USAGE;
+    if (!page_open(t, &p, &wrong))
+        return wrong;
+    c.worst.wanted = p.path != NULL;
     for (int k = 0; k < 2; k++)
         c.file[k] = t->args.operands[k];
     c.data = args_value(&t->args, "data");
@@ -165,12 +229,11 @@ static int run(tool *t) {
     if (code == EXIT_OK)
         code = compare_all(t, &c, d);
     if (code == EXIT_OK) {
-        if (t->json)
-            comparison_print_json(t, &c);
-        else
-            comparison_print(t, &c);
+        report(t, &p, &c);
         code = judge(&c);
     }
+    code = page_close(t, &p, "qsim compare", code);
+    thumbs_free(&c.worst);
     dataset_close(d);
     for (int k = 0; k < 2; k++) {
         engine_close(&c.layer_engine[k]);
@@ -196,6 +259,8 @@ static const option options[] = {
     {"min-sqnr", "DB", "exit 3 if an output's SQNR is lower", 0, NULL},
     {"min-cosine", "X", "exit 3 if an output's cosine is lower", 0, NULL},
     {"min-agreement", "P", "exit 3 if fewer than P percent of the top-1 agree", 0, NULL},
+    OPTION_HTML,
+    OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
 };
 

@@ -1,171 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/chart.h"
-#include "common/class_names.h"
-#include "common/columns.h"
 #include "common/dataset.h"
 #include "common/progress.h"
 #include "engine.h"
-#include "scores.h"
+#include "evaluating.h"
 #include "verbs.h"
 
 #define LABELLED "X.npy,Y.npy, an .npz with x and y or an IDX pair has labels"
 #define FILES_LABELLED                                                                             \
     "labels.txt in the folder (lines NAME NUMBER), FOLDER,LABELS or one folder for each class"
-
-/* ---- files ---- */
-
-static void csv_field(text *out, const char *s) {
-    if (!strpbrk(s, ",\"\r\n")) {
-        text_puts(out, s);
-        return;
-    }
-    text_puts(out, "\"");
-    for (; *s; s++)
-        text_printf(out, *s == '"' ? "\"\"" : "%c", *s);
-    text_puts(out, "\"");
-}
-
-/* A row per actual class: its accuracy, then how often each class was predicted. */
-static int write_csv(const tool *t, const char *path, const scores *s, const class_names *n) {
-    text out = {0};
-    char b[24];
-    text_puts(&out, "class,samples,correct,accuracy_percent");
-    for (size_t i = 0; i < s->classes; i++) {
-        text_puts(&out, ",");
-        text name = {0};
-        text_printf(&name, "predicted %s", class_name(n, i, b));
-        csv_field(&out, name.data);
-        text_free(&name);
-    }
-    for (size_t c = 0; c < s->classes; c++) {
-        uint64_t samples, right;
-        double percent = scores_class(s, c, &samples, &right);
-        text_puts(&out, "\n");
-        csv_field(&out, class_name(n, c, b));
-        text_printf(&out, ",%llu,%llu,", (unsigned long long)samples, (unsigned long long)right);
-        if (!isnan(percent))
-            text_printf(&out, "%.4f", percent);
-        for (size_t i = 0; i < s->classes; i++)
-            text_printf(&out, ",%llu", (unsigned long long)s->confusion[c * s->classes + i]);
-    }
-    text_puts(&out, "\n");
-    int code = tool_write(t, path, out.data, out.size);
-    text_free(&out);
-    return code;
-}
-
-static int write_charts(const tool *t, const char *file, const scores *s, const class_names *n) {
-    const char *matrix = args_value(&t->args, "svg"), *bars = args_value(&t->args, "svg-classes");
-    text title = {0}, note = {0}, svg = {0};
-    int code = EXIT_OK;
-    text_printf(&title, "Confusion matrix: %s", tool_base_name(file));
-    text_printf(&note, "%llu sample%s, top-1 %.2f %%", (unsigned long long)s->samples,
-                tool_plural((int64_t)s->samples), scores_percent(s, s->top1));
-    chart c = {(int)s->classes, n->items, title.data, note.data};
-    if (matrix) {
-        chart_confusion(&svg, &c, s->confusion);
-        code = tool_write(t, matrix, svg.data, svg.size);
-        svg.size = 0;
-    }
-    if (bars && code == EXIT_OK) {
-        double *percent = tool_alloc(s->classes, sizeof(*percent));
-        uint64_t samples, right;
-        for (size_t i = 0; i < s->classes; i++)
-            percent[i] = scores_class(s, i, &samples, &right);
-        chart_series series = {"top-1 accuracy, %", percent};
-        title.size = 0;
-        text_printf(&title, "Accuracy per class: %s", tool_base_name(file));
-        c.title = title.data;
-        chart_bars(&svg, &c, &series, 1);
-        code = tool_write(t, bars, svg.data, svg.size);
-        free(percent);
-    }
-    text_free(&title);
-    text_free(&note);
-    text_free(&svg);
-    return code;
-}
-
-/* ---- printing ---- */
-
-/* Every cell; of more than 100 classes those that are not 0. */
-static void json_confusion(json *j, const scores *s) {
-    bool whole = s->classes <= 100;
-    json_array(j, whole ? "confusion" : "confusion_cells");
-    for (size_t c = 0; c < s->classes; c++) {
-        if (whole)
-            json_row(j, NULL);
-        for (size_t i = 0; i < s->classes; i++) {
-            int64_t n = (int64_t)s->confusion[c * s->classes + i];
-            if (whole)
-                json_int(j, NULL, n);
-            else if (n > 0) {
-                json_row(j, NULL);
-                json_int(j, NULL, (int64_t)c);
-                json_int(j, NULL, (int64_t)i);
-                json_int(j, NULL, n);
-                json_end(j);
-            }
-        }
-        if (whole)
-            json_end(j);
-    }
-    json_end(j);
-    if (!whole)
-        json_null(j, "confusion");
-}
-
-static void print_json(const tool *t, const char *file, const scores *s, const class_names *n) {
-    json j = {0};
-    char b[24];
-    json_object(&j, NULL);
-    json_int(&j, "schema", 1);
-    json_string(&j, "file", file);
-    json_int(&j, "samples", (int64_t)s->samples);
-    json_bool(&j, "interrupted", s->interrupted);
-    json_number(&j, "top1", scores_percent(s, s->top1));
-    json_number(&j, "top5", scores_percent(s, s->top5));
-    json_row(&j, "per_class");
-    for (size_t c = 0; c < s->classes; c++) {
-        uint64_t samples, right;
-        json_number(&j, NULL, scores_class(s, c, &samples, &right));
-    }
-    json_end(&j);
-    json_row(&j, "labels");
-    for (size_t c = 0; c < s->classes; c++)
-        json_string(&j, NULL, class_name(n, c, b));
-    json_end(&j);
-    json_confusion(&j, s);
-    json_end(&j);
-    tool_print_json(t, &j);
-}
-
-static void print_table(const char *file, const scores *s, const class_names *n) {
-    table rows = {.columns = "lrrr"};
-    const char *const heading[] = {"class", "samples", "correct", "accuracy"};
-    char b[24];
-    printf("%s: %llu sample%s, top-1 %.2f %%, top-5 %.2f %%\n", tool_base_name(file),
-           (unsigned long long)s->samples, tool_plural((int64_t)s->samples),
-           scores_percent(s, s->top1), scores_percent(s, s->top5));
-    if (s->classes > 100)
-        return;
-    for (size_t i = 0; i < 4; i++)
-        table_cell(&rows, "%s", heading[i]);
-    for (size_t c = 0; c < s->classes; c++) {
-        uint64_t samples, right;
-        double percent = scores_class(s, c, &samples, &right);
-        table_cell(&rows, "%s", class_name(n, c, b));
-        table_cell(&rows, "%llu", (unsigned long long)samples);
-        table_cell(&rows, "%llu", (unsigned long long)right);
-        table_cell(&rows, isnan(percent) ? "no data" : "%.2f %%", percent);
-    }
-    putchar('\n');
-    table_print(&rows, stdout);
-}
 
 static const char *const outputs[] = {"csv", "svg", "svg-classes"};
 
@@ -178,21 +23,26 @@ static int to_stdout(const tool *t) {
     return count;
 }
 
-static int report(const tool *t, const char *file, const scores *s, double bound) {
+static int report(const tool *t, page *p, const char *file, const scores *s, const thumbs *worst,
+                  double bound) {
     class_names n;
     const char *csv = args_value(&t->args, "csv");
     int code = class_names_read(t, &n);
     if (code == EXIT_OK)
         code = class_names_check(t, &n, s->classes);
     if (code == EXIT_OK && csv)
-        code = write_csv(t, csv, s, &n);
+        code = eval_write_csv(t, csv, s, &n);
     if (code == EXIT_OK)
-        code = write_charts(t, file, s, &n);
+        code = eval_write_charts(t, file, s, &n);
     if (code == EXIT_OK) {
+        eval_draw_page(p, file, s, &n, worst);
+        if (p->path || (!t->json && to_stdout(t) == 0)) {
+            page_report_begin(t, p);
+            eval_print_table(file, s, &n);
+            page_report_end(t, p);
+        }
         if (t->json)
-            print_json(t, file, s, &n);
-        else if (to_stdout(t) == 0)
-            print_table(file, s, &n);
+            eval_print_json(t, file, s, &n);
         if (scores_percent(s, s->top1) < bound) {
             fprintf(stderr, "qsim: %s: top-1 %.4f %%, the gate is %g %%\n", file,
                     scores_percent(s, s->top1), bound);
@@ -214,8 +64,23 @@ static int check_folders(const tool *t, const char *file, const dataset *d, cons
                       s->classes);
 }
 
+/* Wrong answers by how far they are ahead of the right one. */
+static void note_wrong(thumbs *worst, const batch *b, const qsim_tensor *scored, uint64_t first) {
+    const size_t classes = elements(scored) / (size_t)b->samples;
+    for (size_t i = 0; i < (size_t)b->samples && worst->wanted; i++) {
+        const size_t guess = largest(scored, i * classes, classes), label = (size_t)b->labels[i];
+        char caption[96];
+        snprintf(caption, sizeof(caption), "sample %llu: %zu taken for %zu",
+                 (unsigned long long)(first + i), label, guess);
+        if (guess != label)
+            thumbs_add(worst, &b->inputs[0], i,
+                       element(scored, i * classes + guess) - element(scored, i * classes + label),
+                       caption);
+    }
+}
+
 /* s->interrupted: the scores are of the samples until then. */
-static int count(const tool *t, const char *file, engine *e, dataset *d, scores *s) {
+static int count(const tool *t, const char *file, engine *e, dataset *d, scores *s, thumbs *worst) {
     progress p;
     batch b;
     qsim_error error;
@@ -233,6 +98,7 @@ static int count(const tool *t, const char *file, engine *e, dataset *d, scores 
             code = check_folders(t, file, d, s);
         if (code)
             break;
+        note_wrong(worst, &b, &e->outputs[0], s->samples - (uint64_t)b.samples);
         progress_step(&p, "evaluating", s->samples, total);
     }
     progress_end(&p);
@@ -246,6 +112,8 @@ static int run(tool *t) {
     engine e = {0};
     dataset *d = NULL;
     scores s = {0};
+    thumbs worst = {0};
+    page p;
     double bound;
     int code = EXIT_OK;
     if (!tool_operands(t, 1, 1) || !tool_number(t, "min-top1", 0, 100, 0, &bound))
@@ -259,6 +127,9 @@ static int run(tool *t) {
         if (args_has(&t->args, outputs[i]) &&
             !tool_may_write(t, args_value(&t->args, outputs[i]), &code))
             return code;
+    if (!page_open(t, &p, &code))
+        return code;
+    worst.wanted = p.path != NULL;
     code = engine_open(t, file, &e);
     if (code == EXIT_OK)
         code = dataset_open(t, e.model, &d);
@@ -266,9 +137,11 @@ static int run(tool *t) {
         code = tool_usage(t, dataset_is_files(d) ? FILES_LABELLED : LABELLED,
                           "%s: the data has no labels", args_value(&t->args, "data"));
     if (code == EXIT_OK)
-        code = count(t, file, &e, d, &s);
+        code = count(t, file, &e, d, &s, &worst);
     if (code == EXIT_OK)
-        code = report(t, file, &s, bound);
+        code = report(t, &p, file, &s, &worst, bound);
+    code = page_close(t, &p, "qsim eval", code);
+    thumbs_free(&worst);
     if (code == EXIT_OK && s.interrupted)
         code = EXIT_INTERRUPTED;
     dataset_close(d);
@@ -285,6 +158,7 @@ static const option options[] = {
     {"svg", "FILE", "draw the confusion matrix", 0, NULL},
     {"svg-classes", "FILE", "draw the accuracy per class", 0, NULL},
     {"min-top1", "P", "exit 3 if fewer than P percent are right", 0, NULL},
+    OPTION_HTML,
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
 };

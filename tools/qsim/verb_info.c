@@ -4,6 +4,7 @@
 
 #include "common/columns.h"
 #include "modelinfo.h"
+#include "scales.h"
 #include "verbs.h"
 
 /* ---- without a model ---- */
@@ -190,6 +191,8 @@ static int print_json(const tool *t, const char *file, const qsim_model *m, cons
         json_nodes(&j, m, integers);
     if (args_has(&t->args, "tensors"))
         json_tensors(&j, m);
+    if (args_has(&t->args, "quantization"))
+        scales_json(&j, m);
     json_end(&j);
     return tool_print_json(t, &j);
 }
@@ -213,6 +216,8 @@ static int run(tool *t) {
             print_nodes(m, integers);
         if (args_has(&t->args, "tensors"))
             print_tensors(m);
+        if (args_has(&t->args, "quantization"))
+            scales_print(m);
     }
     free(integers);
     qsim_model_free(m);
@@ -222,6 +227,7 @@ static int run(tool *t) {
 static const option options[] = {
     {"nodes", NULL, "list the nodes and what each runs in", 0, NULL},
     {"tensors", NULL, "list the tensors", 0, NULL},
+    {"quantization", NULL, "list scale and zero point of every quantized tensor", 0, NULL},
     {"inspect", NULL, "look at models with operators that cannot be run, too", 0, NULL},
     {NULL, NULL, NULL, 0, NULL},
 };

@@ -122,6 +122,10 @@ static int run(tool *t) {
     int code = EXIT_OK;
     if (!tool_operands(t, 1, SIZE_MAX))
         return EXIT_USAGE;
+    if (args_has(&t->args, "list"))
+        return t->args.operand_count == 1
+                   ? show(t, t->args.operands[0])
+                   : tool_usage(t, NULL, "package: --list takes one package");
     if (!output)
         return tool_usage(t, "-o names the package", "package: --output is missing");
     if (strcmp(output, "-") == 0)
@@ -149,10 +153,11 @@ static const option options[] = {
     {"labels", "FILE", "add the names of the classes, one a line", 0, NULL},
     {"report", "FILE", "add an evaluation report, JSON", 0, NULL},
     {"note", "TEXT", "a line for the manifest", 0, NULL},
+    {"list", NULL, "list what is in a package (the operand), with hashes", 0, NULL},
     {"compress", NULL, "deflate the entries; they are not used in place then", 0, NULL},
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_package = {"package", "MODEL... -o P.zip",
+const verb verb_package = {"package", "MODEL... -o P.zip | --list P.zip",
                            "put models and what they need into one file", options, run};

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pages.h"
 #include "profiling.h"
 #include "verbs.h"
 
@@ -119,9 +120,35 @@ static int save_trace(const tool *t, const profiling *p, const char *path) {
     return code;
 }
 
-static int profile(tool *t, profiling *p) {
+#define MOST_STEPS 60
+
+static void report(const tool *t, page *sheet, const profiling *p, size_t top, const char *path) {
+    const size_t n = p->step_count < MOST_STEPS ? p->step_count : MOST_STEPS;
+    chart_value *values = tool_alloc(n, sizeof(*values));
+    char(*shown)[32] = tool_alloc(n, sizeof(*shown));
+    text svg = {0};
+    for (size_t i = 0; i < n; i++) {
+        const profiled_step *s = &p->steps[i];
+        (void)tool_time(s->ns / 1e6, shown[i]);
+        values[i] = (chart_value){*s->info.node ? s->info.node : s->info.op_type, s->ns, shown[i],
+                                  strstr(s->info.op_type, "QuantizeLinear") != NULL};
+    }
+    chart_values(&svg, "Time of the first steps in order; conversions in orange", values, n);
+    page_chart(sheet, &svg);
+    text_free(&svg);
+    free(shown);
+    free(values);
+    if (sheet->path || (!t->json && !(path && strcmp(path, "-") == 0))) {
+        page_report_begin(t, sheet);
+        profile_print(t, p, top);
+        page_report_end(t, sheet);
+    }
+    if (t->json)
+        profile_print_json(t, p, top, path);
+}
+
+static int profile(tool *t, page *sheet, profiling *p) {
     const char *path = args_value(&t->args, "output");
-    const bool to_stdout = path && strcmp(path, "-") == 0;
     int64_t top;
     if (!tool_int(t, "top", 1, 1000000, 10, &top))
         return EXIT_USAGE;
@@ -135,24 +162,24 @@ static int profile(tool *t, profiling *p) {
     if (p->interrupted)
         return tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted after %zu runs%s%s", p->file,
                          p->plain.count, path ? "; they are in " : "", path ? path : "");
-    if (t->json)
-        profile_print_json(t, p, (size_t)top, path);
-    else if (!to_stdout)
-        profile_print(t, p, (size_t)top);
+    report(t, sheet, p, (size_t)top, path);
     return EXIT_OK;
 }
 
 static int run(tool *t) {
     profiling p = {0};
+    page sheet;
     const char *path = args_value(&t->args, "output");
     int code = EXIT_OK;
     if (!tool_operands(t, 1, 1))
         return EXIT_USAGE;
     if (path && !tool_may_write(t, path, &code))
         return code;
+    if (!page_open(t, &sheet, &code))
+        return code;
     p.file = t->args.operands[0];
     tool_catch_interrupt();
-    code = profile(t, &p);
+    code = page_close(t, &sheet, "qsim profile", profile(t, &sheet, &p));
     profiling_free(&p);
     return code;
 }
@@ -163,6 +190,7 @@ static const option options[] = {
     {"runs", "N", "exactly N runs, instead of 50 or as many as 3 seconds allow", 0, NULL},
     {"top", "N", "rows of each table (10)", 0, NULL},
     OPTION_OUTPUT("write trace events for Perfetto, as JSON; '-': stdout"),
+    OPTION_HTML,
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
 };

@@ -4,6 +4,7 @@
 
 #include "calibrating.h"
 #include "common/progress.h"
+#include "pages.h"
 #include "quantizing.h"
 #include "verbs.h"
 
@@ -46,14 +47,31 @@ static int quantize(const tool *t, quantizing *q) {
     return code ? quantize_error(t, q, &e) : quantize_layers_read(t, q);
 }
 
-static void report(const tool *t, quantizing *q, const quantize_check *check) {
-    if (t->json)
-        quantize_print_json(t, q, check);
-    else
-        quantize_print(t, q, check);
+static void draw_page(page *p, const quantizing *q, const quantize_check *check) {
+    const qsim_verdict *v = check->judging.verdict;
+    const page_model models[2] = {
+        {tool_base_name(q->file), qsim_model_bytes(q->model), check->pace.ms[0]},
+        {tool_base_name(q->output), qsim_model_bytes(q->result), check->pace.ms[1]}};
+    if (!p->path)
+        return;
+    page_models(p, models, 2);
+    page_layers(p, v);
+    if (q->options.mode == QSIM_MODE_STATIC)
+        page_ranges(p, q->calibration, q->options.method, q->options.percentile, v, 24);
 }
 
-static int quantize_file(tool *t, quantizing *q, quantize_check *check) {
+static void report(const tool *t, page *p, quantizing *q, const quantize_check *check) {
+    draw_page(p, q, check);
+    if (!t->json || p->path) {
+        page_report_begin(t, p);
+        quantize_print(t, q, check);
+        page_report_end(t, p);
+    }
+    if (t->json)
+        quantize_print_json(t, q, check);
+}
+
+static int quantize_file(tool *t, page *p, quantizing *q, quantize_check *check) {
     int code = tool_load_model(t, q->file, 0, &q->model);
     if (code == EXIT_OK)
         code = recipe_open(t, q);
@@ -78,7 +96,7 @@ static int quantize_file(tool *t, quantizing *q, quantize_check *check) {
         return tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted; %s is the best found until then",
                          q->file, q->output);
     if (code == EXIT_OK && strcmp(q->output, "-") != 0)
-        report(t, q, check);
+        report(t, p, q, check);
     return code ? code : judge_bounds(t, &check->judging);
 }
 
@@ -86,6 +104,7 @@ static int run(tool *t) {
     quantizing q = {.output = args_value(&t->args, "output")};
     const char *recipe = args_value(&t->args, "save-recipe");
     quantize_check check = {.next = {.count = 0}};
+    page p;
     int code = EXIT_OK;
     if (!tool_operands(t, 1, 1))
         return EXIT_USAGE;
@@ -96,11 +115,14 @@ static int run(tool *t) {
         return code;
     if (recipe && !tool_may_write(t, recipe, &code))
         return code;
+    if (!page_open(t, &p, &code))
+        return code;
     if (judge_has_bounds(t) && !args_has(&t->args, "data"))
         return tool_usage(t, NULL, "quantize: --min-... judges by --data, which is missing");
     code = quantize_options(t, &q);
     if (code == EXIT_OK)
-        code = quantize_file(t, &q, &check);
+        code = quantize_file(t, &p, &q, &check);
+    code = page_close(t, &p, "qsim quantize", code);
     quantize_check_free(&check);
     dataset_close(q.data);
     qsim_calibration_free(q.calibration);
@@ -141,6 +163,7 @@ static const option options[] = {
     {"config", "FILE", "options by name, from JSON; those of the command line win", 0, NULL},
     {"dry-run", NULL, "only show what would become of each layer", 'n', NULL},
     OPTION_JUDGE,
+    OPTION_HTML,
     OPTION_OUTPUT("the quantized model; '-': stdout"),
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},

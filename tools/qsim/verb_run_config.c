@@ -4,6 +4,7 @@
 
 #include "job.h"
 #include "modelinfo.h"
+#include "pages.h"
 #include "verbs.h"
 
 static void say_passes(const tool *t, const job_flow *f, const job_best *best) {
@@ -30,18 +31,45 @@ static void say_passes(const tool *t, const job_flow *f, const job_best *best) {
                    best->possible, best->result.good ? "" : "; none meets every goal");
 }
 
-static void say(const tool *t, const job *j, const job_result *base, const job_best *best) {
-    if (t->json) {
-        json out = {0};
-        job_report(j, base, best, &out);
-        tool_print_json(t, &out);
-        return;
+static void draw_page(page *p, const job *j, const qsim_model *m, const job_best *best) {
+    page_model *models = tool_alloc(j->flow_count + 1, sizeof(*models));
+    text *paths = tool_alloc(j->flow_count, sizeof(*paths));
+    models[0] = (page_model){j->model, qsim_model_bytes(m), best[0].pace.ms[0]};
+    for (size_t i = 0; i < j->flow_count; i++) {
+        job_path(j, &j->flows[i], "model.onnx", &paths[i]);
+        models[i + 1] = (page_model){paths[i].data, best[i].result.bytes, best[i].pace.ms[1]};
     }
+    page_models(p, models, j->flow_count + 1);
+    for (size_t i = 0; i < j->flow_count; i++) {
+        page_layers(p, best[i].judged.verdict);
+        text_free(&paths[i]);
+    }
+    free(paths);
+    free(models);
+}
+
+static void say(const tool *t, const job *j, const job_result *base, const job_best *best) {
     for (size_t i = 0; i < j->flow_count; i++)
         say_passes(t, &j->flows[i], &best[i]);
     if (j->package)
         table_line("package", "%s/%s.zip", j->output_dir, j->package);
     job_print_table(j, base, best);
+}
+
+static void report(const tool *t, page *p, const job *j, const qsim_model *m,
+                   const job_result *base, const job_best *best) {
+    if (p->path)
+        draw_page(p, j, m, best);
+    if (!t->json || p->path) {
+        page_report_begin(t, p);
+        say(t, j, base, best);
+        page_report_end(t, p);
+    }
+    if (t->json) {
+        json out = {0};
+        job_report(j, base, best, &out);
+        tool_print_json(t, &out);
+    }
 }
 
 static void say_input(const tool *t, const job *j, const qsim_model *m) {
@@ -63,7 +91,7 @@ static bool needs_base(const job *j) {
     return j->evaluate_input;
 }
 
-static int run_flows(const tool *t, const job *j, const qsim_model *m, job_best *best) {
+static int run_flows(const tool *t, page *p, const job *j, const qsim_model *m, job_best *best) {
     job_result base = {0};
     int code = EXIT_OK;
     bool good = true, interrupted = false;
@@ -77,7 +105,7 @@ static int run_flows(const tool *t, const job *j, const qsim_model *m, job_best 
     if (code == EXIT_OK)
         code = job_write(t, j, m, &base, best);
     if (code == EXIT_OK)
-        say(t, j, &base, best);
+        report(t, p, j, m, &base, best);
     free(base.values);
     if (code == EXIT_OK && interrupted) {
         fputs("hint: the best that was found until then is written\n", stderr);
@@ -90,7 +118,7 @@ static int run_flows(const tool *t, const job *j, const qsim_model *m, job_best 
     return code;
 }
 
-static int run_job(const tool *t, const job *j) {
+static int run_job(const tool *t, page *p, const job *j) {
     qsim_model *m = NULL;
     job_best *best = tool_alloc(j->flow_count, sizeof(*best));
     int code = tool_load_model(t, j->model, 0, &m);
@@ -99,7 +127,7 @@ static int run_job(const tool *t, const job *j) {
     if (code == EXIT_OK) {
         tool_catch_interrupt();
         say_input(t, j, m);
-        code = run_flows(t, j, m, best);
+        code = run_flows(t, p, j, m, best);
     }
     for (size_t i = 0; i < j->flow_count; i++)
         job_best_free(&best[i]);
@@ -111,11 +139,15 @@ static int run_job(const tool *t, const job *j) {
 static int run(tool *t) {
     job j = {.output_dir = ".", .evaluate_input = true};
     job_trouble trouble = {0};
+    page p;
+    int wrong = EXIT_OK;
     void *data;
     size_t size;
     if (!tool_operands(t, 1, 1))
         return EXIT_USAGE;
     j.file = t->args.operands[0];
+    if (!page_open(t, &p, &wrong))
+        return wrong;
     int code = tool_read_all(t, j.file, &data, &size);
     if (code)
         return code;
@@ -126,7 +158,7 @@ static int run(tool *t) {
     if (code == EXIT_OK && args_has(&t->args, "dry-run"))
         job_print(t, &j);
     else if (code == EXIT_OK)
-        code = run_job(t, &j);
+        code = page_close(t, &p, "qsim run-config", run_job(t, &p, &j));
     job_free(&j);
     free(data);
     text_free(&trouble.message);
@@ -137,6 +169,7 @@ static int run(tool *t) {
 static const option options[] = {
     {"output-dir", "DIR", "write below this folder instead of the configuration's", 'o', NULL},
     {"dry-run", NULL, "only print the effective plan, as JSON", 'n', NULL},
+    OPTION_HTML,
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
 };

@@ -403,7 +403,32 @@ static void test_take(void) {
     }
 }
 
+/* Width 2^-10: 2048 bins reach to 2; -0.5 is 512 bins under zero. */
+static void test_histogram(void) {
+    const float x[4] = {-0.5f, 0.25f, 1.5f, 1.5f};
+    static uint64_t bins[4096];
+    double low, width;
+    size_t count = 0;
+    qsim_observer *o = NULL;
+    CHECK_INT(qsim_observer_create(NULL, &o, NULL), QSIM_OK);
+    CHECK_INT(qsim_observer_histogram(o, &low, &width, bins, 4096, &count), QSIM_OK);
+    CHECK_INT(count, 0);
+    CHECK_INT(qsim_observer_feed(o, x, 4), QSIM_OK);
+    CHECK_INT(qsim_observer_histogram(o, &low, &width, bins, 4096, &count), QSIM_OK);
+    CHECK(width == 1.0 / 1024 && low == -0.5);
+    CHECK_INT(count, 512 + 1536 + 1);
+    CHECK_INT(bins[0], 1);
+    CHECK_INT(bins[512 + 256], 1);
+    CHECK_INT(bins[512 + 1536], 2);
+    bins[1] = 77; /* no room: not written */
+    CHECK_INT(qsim_observer_histogram(o, &low, &width, bins, 1, &count), QSIM_OK);
+    CHECK_INT(bins[1], 77);
+    CHECK_INT(qsim_observer_histogram(o, &low, NULL, bins, 1, &count), QSIM_E_ARGUMENT);
+    qsim_observer_free(o);
+}
+
 int main(void) {
+    test_histogram();
     test_take();
     test_merge();
     test_bins();

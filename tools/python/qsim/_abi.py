@@ -246,6 +246,8 @@ _FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "qsim_observer_count": (_U64, _P),
     "qsim_observer_min": (_F32, _P),
     "qsim_observer_max": (_F32, _P),
+    "qsim_observer_histogram": (C.c_int, _P, C.POINTER(_F64), C.POINTER(_F64), C.POINTER(_U64), _SIZE,
+                                _SIZES),
     "qsim_observer_range": (C.c_int, _P, _I32, _F64, _I32, _I32, _FLOATS, _FLOATS),
     # op.h
     "qsim_requantize": (C.c_int, _P, _SIZE, _SIZE, _FLOATS, _SIZE, _I32, _I32, _I32, _I32, _P),

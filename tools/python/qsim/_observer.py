@@ -6,6 +6,8 @@ from __future__ import annotations
 import ctypes as C
 from typing import Any, Tuple
 
+import numpy as np
+
 from ._abi import _lib
 from ._affine import _range_flags
 from ._arrays import _floats
@@ -51,6 +53,16 @@ class Observer(_Handle):
     def limits(self) -> Tuple[float, float]:
         """(least, greatest) value seen."""
         return (_lib.qsim_observer_min(self._pointer), _lib.qsim_observer_max(self._pointer))
+
+    def histogram(self) -> Tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]:
+        """(counts, edges) as numpy.histogram() gives them; bins of one width, a power of two."""
+        low, width, count = C.c_double(), C.c_double(), C.c_size_t()
+        bins = np.zeros(4096, np.uint64)
+        _check(_lib.qsim_observer_histogram(self._pointer, C.byref(low), C.byref(width),
+                                            bins.ctypes.data_as(C.POINTER(C.c_uint64)), bins.size,
+                                            C.byref(count)))
+        edges = low.value + width.value * np.arange(count.value + 1)
+        return bins[:count.value].copy(), edges
 
     def range(self, method: str = "minmax", percentile: float = 0.0, dtype: Any = "uint8",
               symmetric: bool = False) -> Tuple[float, float]:

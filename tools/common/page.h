@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * --html FILE: one page with charts, pictures and the report as it is printed. It holds all that it
+ * shows and asks for nothing: a browser needs no network for it.
+ */
+#ifndef TOOL_PAGE_H
+#define TOOL_PAGE_H
+
+#include "common/tool.h"
+
+#define OPTION_HTML                                                                                \
+    { "html", "FILE", "write a page with charts, too: one file, no network", 0, NULL }
+
+typedef struct page {
+    const char *path;  /* NULL: none is wanted; nothing here does anything then */
+    text report, body; /* the report goes first */
+    FILE *captured;    /* what is printed while page_report runs */
+    int terminal;      /* standard output meanwhile */
+} page;
+
+/* False after an error if --html cannot be written. */
+bool page_open(const tool *t, page *p, int *code);
+void page_heading(page *p, const char *heading);
+/* A chart as SVG text, which is emptied. */
+void page_chart(page *p, text *svg);
+/* A picture of interleaved RGB (channels 3) or grey (1) with a caption. */
+void page_picture(page *p, const unsigned char *pixels, int32_t width, int32_t height,
+                  int32_t channels, const char *caption);
+/* What is printed in between becomes part of the page, too; under --json of the page alone. */
+void page_report_begin(const tool *t, page *p);
+void page_report_end(const tool *t, page *p);
+/* Writes the page and frees it; `code` is passed on, an error of its own only where that is 0. */
+int page_close(const tool *t, page *p, const char *title, int code);
+
+#endif

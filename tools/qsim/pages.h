@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* What pages of several verbs show. Without --html nothing here does anything. */
+#ifndef QSIM_PAGES_H
+#define QSIM_PAGES_H
+
+#include <qsim/verdict.h>
+
+#include "common/chart.h"
+#include "common/page.h"
+
+/* A model in the charts of sizes and times. */
+typedef struct page_model {
+    const char *name;
+    int64_t bytes; /* 0: not known */
+    double ms;     /* 0 or NaN: not timed */
+} page_model;
+
+void page_models(page *p, const page_model *models, size_t count);
+/* SQNR of each layer, those that add most noise first. */
+void page_layers(page *p, const qsim_verdict *v);
+/*
+ * Histograms of calibrated tensors beside the ranges that the method chooses; the tensors behind
+ * the worst layers of `v` (may be NULL) come first. At most so many.
+ */
+void page_ranges(page *p, const qsim_calibration *c, int32_t method, double percentile,
+                 const qsim_verdict *v, size_t most);
+
+/* ---- samples (thumbs.c) ---- */
+
+#define THUMB_SIDE  96
+#define MOST_THUMBS 12
+
+/* Samples that are worst by some measure, as small pictures. */
+typedef struct thumb {
+    double badness;
+    int32_t width, height, channels;
+    unsigned char *pixels;
+    char caption[120];
+} thumb;
+
+typedef struct thumbs {
+    bool wanted;
+    thumb items[MOST_THUMBS]; /* the worst first */
+    size_t count;
+} thumbs;
+
+/* Whether a sample that bad would be kept. */
+bool thumbs_take(const thumbs *s, double badness);
+/* Keeps sample `at` of a batch where it looks like a picture: [N,C,H,W] or [N,H,W,C] of 1 or 3. */
+void thumbs_add(thumbs *s, const qsim_tensor *batch, size_t at, double badness,
+                const char *caption);
+void page_thumbs(page *p, const char *heading, const thumbs *s);
+void thumbs_free(thumbs *s);
+
+#endif
