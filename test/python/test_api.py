@@ -276,11 +276,10 @@ class Quantizing(unittest.TestCase):
         x = np.concatenate(self.data)
         self.assertEqual(calibration.observer("x").limits, (float(x.min()), float(x.max())))
         self.assertEqual(calibration.model, self.model.hash)
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "c.qcal")
-            calibration.save(path)
-            with open(path, "rb") as f:
-                again = qsim.Calibration.loads(f.read())
+        counts, edges = calibration.histogram("x")
+        np.testing.assert_array_equal(counts, np.histogram(x, edges)[0])
+        self.assertEqual(np.log2(edges[1] - edges[0]) % 1, 0)
+        again = qsim.Calibration.loads(calibration.dumps())
         self.assertEqual(again.range("x", "mse"), calibration.range("x", "mse"))
         x[5, 0, 0, 0] = 100
         widened = qsim.Calibration(self.model).feed(x).outlier("x")
@@ -410,6 +409,22 @@ class LongWork(unittest.TestCase):
         black = qsim.judge(self.model, int8, zeros)
         self.assertEqual(black.grade, "bad")
         self.assertIn("constant-input", [kind for kind, _ in black.warnings])
+
+    def test_ctrl_c_inside_of_the_library(self):
+        """A signal that comes while C computes is not lost at the entry of a callback."""
+        batch, begun = np.zeros((20000, 1, 8, 8), np.float32), threading.Event()
+
+        def interrupt():
+            begun.wait()  # this thread goes on when the library lets it, inside of its work
+            os.kill(os.getpid(), signal.SIGINT)
+
+        calibration, thread = qsim.Calibration(self.model), threading.Thread(target=interrupt)
+        thread.start()
+        with self.assertRaises(KeyboardInterrupt):
+            begun.set()
+            calibration.feed(batch)
+        thread.join()
+        self.assertEqual(calibration.samples, 0)
 
     def test_other_threads_leave_signals_alone(self):
         caught = []

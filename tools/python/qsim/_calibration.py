@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import ctypes as C
 import os
+import tempfile
 from collections.abc import Mapping
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
+import numpy as np
+
 from ._abi import _CalibrationOptions, _Outlier, _lib, _text
-from ._arrays import _array, _bound, _feed_all, _views
+from ._arrays import Array, _array, _bound, _feed_all, _views
 from ._context import _ctx
 from ._html import _html_table
 from ._library import _Handle, _call, _check
@@ -93,6 +96,14 @@ class Calibration(_Handle):
         """Writes the calibration as text, atomically."""
         _call("qsim_calibration_save", self._pointer, os.fsencode(path), 1 if replace else 0)
 
+    def dumps(self) -> str:
+        """The text of the calibration; loads() reads it."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "calibration")
+            self.save(path)
+            with open(path, encoding="utf-8") as f:
+                return f.read()
+
     @property
     def samples(self) -> int:
         """How many samples were fed."""
@@ -134,6 +145,15 @@ class Calibration(_Handle):
                                            percentile, C.byref(low), C.byref(high)),
                where=f"range of {tensor!r} by {method}")
         return low.value, high.value
+
+    def histogram(self, tensor: str) -> Tuple[Array, Array]:
+        """(counts, edges) of what was seen of a tensor, as numpy.histogram gives them; the bins are as
+        wide as a power of two."""
+        lines = [line for line in self.dumps().splitlines() if line.startswith("tensor ")]
+        numbers = lines[self.tensors.index(tensor)].rpartition('" ')[2].partition("#")[0].split()
+        exponent, below, above = (int(n) for n in numbers[2:5])
+        counts: Array = np.array([int(n) for n in numbers[5:]], np.int64)
+        return counts, np.ldexp(np.arange(-below, above + 1, dtype=np.float64), exponent)
 
     def __repr__(self) -> str:
         if self._owned is None:
