@@ -19,6 +19,8 @@ def measure(out, compilers, isas, rounds):
                 for line in output(command):
                     us, macs, size = (float(x) for x in line[3:6])
                     c = cases.setdefault(tuple(line[:3]), {"macs": macs / 1e3, "moved": size})
+                    if len(line) > 6 and us <= c.get(compiler, us):
+                        c["tile"] = float(line[6])  # ns for loading one, right after this time
                     c[compiler] = min(us, c.get(compiler, us))
     return cases
 
@@ -99,6 +101,8 @@ def print_cases(report, cases, limits, compilers):
         amount = c["macs"] if c["macs"] > 0 else c["moved"] / 1e3
         rate = amount / us
         percent = 100 * rate / limit if limit else None
+        if "tile" in c:
+            shape += f" (tile load {c['tile']:.1f} ns)"
         cells = [case, shape, f"{us:.2f}", f"{rate:.1f} {'GMAC/s' if c['macs'] > 0 else 'GB/s'}",
                  name, f"{percent:.0f}" if percent else ""]
         row = {"isa": isa, "case": case, "shape": shape, "us": us, "rate": rate, "limit": name,

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 . bench/common.sh
 rounds=3
 [ "${1:-}" != -r ] || { rounds=$2 && shift 2; }
-[ $# -gt 0 ] || set -- avx512vnni avxvnni avx2 neoni8mm neondot neon
+[ $# -gt 0 ] || set -- amx avx512vnni avxvnni avx2 neoni8mm neondot neon
 compilers=gcc
 build gcc test/kernel/checkkernel bench/limits
 if command -v clang >/dev/null 2>&1; then

@@ -6,6 +6,7 @@
  * compiler can hoist, unroll or drop any of it (objdump -d shows the loops as they stand here).
  * Prints lines of three fields, separated by tabs: what, which, GMAC/s or GB/s. Best of many.
  */
+#define _GNU_SOURCE /* syscall */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,9 @@ static double now(void) {
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <cpuid.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 #endif
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -224,12 +228,49 @@ static void ports_avx512(void) {
     port("avx512vnni", "ew sum of squares", chain_zmm, 12 * 64);
 }
 
+#ifdef __linux__
+/* Products of tiles: four sums, two tiles of rows, two of weights. */
+static void dp_tiles(long turns) {
+    struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t bytes[16];
+        uint8_t rows[16];
+    } config = {.palette = 1};
+    for (int i = 0; i < 8; i++)
+        config.rows[i] = 16, config.bytes[i] = 64;
+    __asm__ volatile("ldtilecfg %1\n"
+                     "1:\n\t"
+                     "tdpbusd %%tmm6, %%tmm4, %%tmm0\n\t"
+                     "tdpbusd %%tmm7, %%tmm4, %%tmm1\n\t"
+                     "tdpbusd %%tmm6, %%tmm5, %%tmm2\n\t"
+                     "tdpbusd %%tmm7, %%tmm5, %%tmm3\n\t"
+                     "dec %0\n\t"
+                     "jnz 1b\n\t"
+                     "tilerelease"
+                     : "+r"(turns)
+                     : "m"(config)
+                     : "cc");
+}
+
+/* The system is asked for them, as the library does. */
+static void tiles(void) {
+    unsigned a, b, c, d;
+    __cpuid_count(7, 0, a, b, c, d);
+    if ((d >> 24 & 3) == 3 && syscall(SYS_arch_prctl, 0x1023, 18) == 0)
+        printf("int8\tamx\t%.2f\n", best_arithmetic(dp_tiles, 4 * 16 * 16 * 64 / 12.0));
+}
+#else
+static void tiles(void) {
+}
+#endif
+
 static void arithmetic(void) {
     unsigned a = 0, b = 0, c = 0, d = 0;
     __cpuid_count(7, 1, a, b, c, d);
     const int vex_vnni = (a >> 4) & 1;
     if (__builtin_cpu_supports("avx512vnni"))
         printf("int8\tavx512vnni\t%.2f\n", best_arithmetic(dp_zmm, 64));
+    tiles();
     if (vex_vnni)
         printf("int8\tavxvnni\t%.2f\n", best_arithmetic(dp_ymm, 32));
     printf("int8\tavx2\t%.2f\n", best_arithmetic(madd_ymm, 16));

@@ -66,12 +66,13 @@ typedef struct qsim_machine {
     int64_t read_bytes[QSIM_MEMORY_LEVELS]; /* ... this size in all */
     int32_t threads;
     int32_t reserved;
+    double tile_gmacs; /* of 8 bits by tiles; 0 unless the context's instruction set is AMX */
 } qsim_machine;
 
 /*
  * Measures, for about 0.3 s, loops that only compute in registers, with the best instructions of
- * the CPU, whatever the context was forced to, and loops that only read. `ctx` may be NULL: one
- * thread for each CPU. Errors: ARGUMENT (struct_size), NOMEM.
+ * the CPU, whatever the context was forced to (tiles apart), and loops that only read. `ctx` may be
+ * NULL: one thread for each CPU. Errors: ARGUMENT (struct_size), NOMEM.
  */
 QSIM_API int qsim_machine_measure(qsim_ctx *ctx, qsim_machine *out, qsim_error *error);
 

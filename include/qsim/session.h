@@ -117,6 +117,9 @@ typedef struct qsim_step_info {
     int64_t bytes_written; /* of all outputs */
     int32_t input_count;   /* for qsim_run_step_tensor, those left out included */
     int32_t output_count;
+    int32_t isa; /* of its kernel, QSIM_ISA_*: in a context of AMX, what gains nothing by tiles has
+                    AVX512VNNI */
+    int32_t reserved;
 } qsim_step_info;
 
 /* Turns per-step timing on (1) or off (0, the default). */

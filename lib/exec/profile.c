@@ -74,6 +74,11 @@ static int64_t bytes_of(const qs_plan *plan, const qs_id *ids, int32_t count) {
     return sum;
 }
 
+static int32_t isa_of(const qsim_run *run, const qs_step *step) {
+    const int32_t isa = run->session->ctx->isa;
+    return isa == QSIM_ISA_AMX && !step->tiles ? QSIM_ISA_AVX512VNNI : isa;
+}
+
 int qsim_run_step(const qsim_run *run, int32_t index, qsim_step_info *info) {
     qsim_step_info own = {0};
     if (index < 0 || index >= qsim_run_step_count(run))
@@ -93,6 +98,7 @@ int qsim_run_step(const qsim_run *run, int32_t index, qsim_step_info *info) {
     own.bytes_written = bytes_of(plan, step->out, n->output_count);
     own.input_count = n->input_count;
     own.output_count = n->output_count;
+    own.isa = isa_of(run, step);
     return qs_give(info, &own, sizeof(own));
 }
 

@@ -21,6 +21,10 @@ qk_peak qk_peak_float(void) {
     return (qk_peak){NULL, 0};
 }
 
+qk_peak qk_peak_tiles(void) {
+    return (qk_peak){NULL, 0};
+}
+
 qk_read_fn qk_peak_read(void) {
     return NULL;
 }
@@ -108,6 +112,7 @@ int qsim_machine_measure(qsim_ctx *ctx, qsim_machine *out, qsim_error *error) {
     own.threads = ctx->threads;
     own.int8_gmacs = measure_peak(ctx, qk_peak_int8());
     own.float_gmacs = measure_peak(ctx, qk_peak_float());
+    own.tile_gmacs = ctx->isa == QSIM_ISA_AMX ? measure_peak(ctx, qk_peak_tiles()) : 0;
     code = measure_memory(ctx, &own, error);
     qs_ctx_drop(ctx);
     return code ? code : qs_give(out, &own, sizeof(own));

@@ -14,6 +14,8 @@ typedef struct qk_peak {
 
 qk_peak qk_peak_int8(void);
 qk_peak qk_peak_float(void);
+/* For a process that may use tiles: qs_cpu_take_isa. */
+qk_peak qk_peak_tiles(void);
 
 /*
  * Do eight dot products of 512 bits that do not wait for each other leave this core idle? So do

@@ -61,6 +61,7 @@ typedef struct qs_step {
     qs_id node;
     const char *kernel; /* kernel family, for profiles */
     int64_t macs;
+    bool tiles; /* it computes by those of QSIM_ISA_AMX */
     /* Output 0 is written into this input's memory, which it extends; 0: it has its own memory. */
     int32_t reuses;
     /*

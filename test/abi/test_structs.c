@@ -253,7 +253,7 @@ static void growing_session(void) {
     AT(qsim_session_options, level, 32);
     AT(qsim_session_options, reserved, 36);
 
-    SIZE(qsim_step_info, 80);
+    SIZE(qsim_step_info, 88);
     AT(qsim_step_info, struct_size, 0);
     AT(qsim_step_info, node, 8);
     AT(qsim_step_info, op_type, 16);
@@ -265,6 +265,8 @@ static void growing_session(void) {
     AT(qsim_step_info, bytes_written, 64);
     AT(qsim_step_info, input_count, 72);
     AT(qsim_step_info, output_count, 76);
+    AT(qsim_step_info, isa, 80);
+    AT(qsim_step_info, reserved, 84);
 
     SIZE(qsim_profile_event, 40);
     AT(qsim_profile_event, struct_size, 0);
@@ -274,7 +276,7 @@ static void growing_session(void) {
     AT(qsim_profile_event, step, 32);
     AT(qsim_profile_event, reserved, 36);
 
-    SIZE(qsim_machine, 96);
+    SIZE(qsim_machine, 104);
     AT(qsim_machine, struct_size, 0);
     AT(qsim_machine, int8_gmacs, 8);
     AT(qsim_machine, float_gmacs, 16);
@@ -282,6 +284,7 @@ static void growing_session(void) {
     AT(qsim_machine, read_bytes, 56);
     AT(qsim_machine, threads, 88);
     AT(qsim_machine, reserved, 92);
+    AT(qsim_machine, tile_gmacs, 96);
 }
 
 /* Numbers that files and bindings contain. */

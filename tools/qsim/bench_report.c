@@ -10,6 +10,16 @@ static double noise(const latency *l) {
     return l->median > 0 ? (l->p90 - l->min) / l->median : 0;
 }
 
+/* Steps whose kernels are of an instruction set. */
+static int64_t steps_of(const subject *s, int32_t isa) {
+    int64_t found = 0;
+    for (int32_t i = 0; i < qsim_run_step_count(s->engine.run); i++) {
+        qsim_step_info info = {.struct_size = sizeof(info)};
+        found += qsim_run_step(s->engine.run, i, &info) == QSIM_OK && info.isa == isa;
+    }
+    return found;
+}
+
 void bench_print_json(const tool *t, const bench *b) {
     json j = {0};
     json_object(&j, NULL);
@@ -27,6 +37,8 @@ void bench_print_json(const tool *t, const bench *b) {
         json_string(&j, "file", s->file);
         json_int(&j, "threads", qsim_ctx_threads(t->ctx));
         json_string(&j, "isa", qsim_isa_name(qsim_ctx_isa(t->ctx)));
+        json_int(&j, "steps", qsim_run_step_count(s->engine.run));
+        json_int(&j, "isa_steps", steps_of(s, qsim_ctx_isa(t->ctx)));
         json_int(&j, "runs", (int64_t)s->time.count);
         json_number(&j, "load_ms", s->cold.load_ms);
         json_number(&j, "first_ms", s->cold.first_ms);
@@ -72,10 +84,23 @@ static void print_table(const bench *b) {
     table_print(&rows, stdout);
 }
 
+static void print_isa(const tool *t, const bench *b) {
+    const int32_t isa = qsim_ctx_isa(t->ctx);
+    int64_t own = 0, all = 0;
+    for (size_t i = 0; i < b->models; i++) {
+        own += steps_of(&b->subjects[i], isa);
+        all += qsim_run_step_count(b->subjects[i].engine.run);
+    }
+    printf("%s", qsim_isa_name(isa));
+    if (own < all)
+        printf(" (%lld of %lld steps)", (long long)own, (long long)all);
+}
+
 static void print_how(const tool *t, const bench *b) {
     int32_t threads = qsim_ctx_threads(t->ctx);
-    printf("%s, %d thread%s; %zu rounds of warm-up, then ", qsim_isa_name(qsim_ctx_isa(t->ctx)),
-           threads, threads == 1 ? "" : "s", b->warmup);
+    print_isa(t, b);
+    printf(", %d thread%s; %zu rounds of warm-up, then ", threads, threads == 1 ? "" : "s",
+           b->warmup);
     if (b->fixed)
         printf("as many rounds as asked for\n");
     else

@@ -75,12 +75,22 @@ static void number_cell(table *t, const char *format, double value) {
         table_cell(t, "-");
 }
 
-static void name_cells(table *t, const row *r, int kind) {
+/* Whether kernels of several instruction sets ran: then each says which. */
+static bool is_mixed(const profiling *p) {
+    bool mixed = false;
+    for (size_t i = 1; i < p->step_count; i++)
+        mixed = mixed || p->steps[i].info.isa != p->steps[0].info.isa;
+    return mixed;
+}
+
+static void name_cells(table *t, const row *r, int kind, bool mixed) {
     const qsim_step_info *i = &r->first->info;
     if (kind == BY_NODE)
         table_cell(t, "%s", *i->node ? i->node : "(no name)");
     table_cell(t, "%s", i->op_type);
-    if (kind == BY_NODE)
+    if (kind == BY_NODE && mixed)
+        table_cell(t, "%s, %s", i->kernel, qsim_isa_name(i->isa));
+    else if (kind == BY_NODE)
         table_cell(t, "%s", i->kernel);
     if (kind == BY_SHAPE)
         table_cell(t, "%s", r->first->shapes);
@@ -102,7 +112,7 @@ static void print_rows(const profiling *p, int kind, size_t top) {
         table_cell(&t, "%s", numbers[i]);
     for (size_t i = 0; i < count && i < top; i++) {
         const row *r = &rows[i];
-        name_cells(&t, r, kind);
+        name_cells(&t, r, kind, is_mixed(p));
         table_cell(&t, "%zu", r->count);
         table_cell(&t, "%s", tool_time(r->ns / 1e6, b));
         table_cell(&t, "%.1f %%", 100 * ratio(r->ns, total));
@@ -122,8 +132,11 @@ static void print_machine(const tool *t, const profiling *p) {
     printf("%s, %d thread%s", qsim_isa_name(qsim_ctx_isa(t->ctx)), (int)m->threads,
            m->threads == 1 ? "" : "s");
     if (m->int8_gmacs > 0)
-        printf("; limits measured here: %.0f GMAC/s of 8 bits, %.0f of floats", m->int8_gmacs,
-               m->float_gmacs);
+        printf("; limits measured here: %.0f GMAC/s of 8 bits", m->int8_gmacs);
+    if (m->tile_gmacs > 0)
+        printf(" (%.0f by tiles)", m->tile_gmacs);
+    if (m->float_gmacs > 0)
+        printf(", %.0f of floats", m->float_gmacs);
     static const char *const levels[QSIM_MEMORY_LEVELS] = {"L1", "L2", "L3", "memory"};
     bool any = false;
     for (int i = 0; i < QSIM_MEMORY_LEVELS; i++)
@@ -165,6 +178,8 @@ static void json_rows(const profiling *p, json *j, int kind, size_t top) {
         json_string(j, "operator", r->first->info.op_type);
         if (kind == BY_NODE)
             json_string(j, "kernel", r->first->info.kernel);
+        if (kind == BY_NODE)
+            json_string(j, "isa", qsim_isa_name(r->first->info.isa));
         if (kind != BY_OPERATOR)
             json_string(j, "shapes", r->first->shapes);
         json_int(j, "count", (int64_t)r->count);
@@ -185,6 +200,7 @@ static void json_machine(const profiling *p, json *j) {
     const qsim_machine *m = &p->machine;
     json_line(j, "machine");
     json_number(j, "int8_gmacs", m->int8_gmacs);
+    json_number(j, "tile_gmacs", m->tile_gmacs);
     json_number(j, "float_gmacs", m->float_gmacs);
     json_array(j, "read");
     for (int i = 0; i < QSIM_MEMORY_LEVELS; i++) {

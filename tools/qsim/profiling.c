@@ -70,7 +70,8 @@ static double bandwidth(const qsim_machine *m, double bytes) {
 /* The longer of computing at the machine's peak and of moving every byte once. 1 ns = 1 / GHz. */
 static double ideal_ns(const profiling *p, int32_t step) {
     const qsim_step_info *i = &p->steps[step].info;
-    const double peak = is_integer(p, step) ? p->machine.int8_gmacs : p->machine.float_gmacs;
+    const double integers = i->isa == QSIM_ISA_AMX ? p->machine.tile_gmacs : p->machine.int8_gmacs;
+    const double peak = is_integer(p, step) ? integers : p->machine.float_gmacs;
     const double bytes = (double)(i->bytes_read + i->bytes_written);
     const double speed = bandwidth(&p->machine, bytes);
     if (!(peak > 0) || !(speed > 0))

@@ -8,6 +8,7 @@
 #include "kernel/peaks.h"
 #include "base/ctx.h"
 #include "kernel/table.h"
+#include "kernel/x86/amx_tiles.h"
 
 #if QK_X86
 #include <immintrin.h>
@@ -71,6 +72,31 @@ __attribute__((target("avx2"))) static void read_ymm(const void *memory, size_t 
             KEEP("x", v);
         }
 }
+
+#ifdef QK_AMX
+/* Four sums of a block, as i8_amx.h has them; each product takes longer than what depends on it. */
+static void dot_tiles(int64_t turns) {
+    tile_config c = {.palette = 1};
+    for (int32_t i = 0; i < 8; i++)
+        c.rows[i] = 16, c.bytes[i] = 64;
+    TILE_CONFIG(&c);
+    for (int64_t i = 0; i < turns; i++) {
+        TILE_DOT(0, 4, 6);
+        TILE_DOT(1, 4, 7);
+        TILE_DOT(2, 5, 6);
+        TILE_DOT(3, 5, 7);
+    }
+    TILE_RELEASE();
+}
+
+qk_peak qk_peak_tiles(void) {
+    return (qk_peak){dot_tiles, 4 * 16 * 16 * 64};
+}
+#else
+qk_peak qk_peak_tiles(void) {
+    return (qk_peak){NULL, 0};
+}
+#endif
 
 qk_peak qk_peak_int8(void) {
     if (qs_cpu_has_isa(QSIM_ISA_AVX512VNNI))

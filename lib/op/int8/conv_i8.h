@@ -164,6 +164,11 @@ typedef struct qs_conv_i8 {
     qs_conv_i8_plan p;
 } qs_conv_i8;
 
+/* Single rows do not gain by tiles, though their weights are packed for them. */
+static inline bool qs_conv_i8_by_tiles(const qs_conv_i8 *c) {
+    return c->w.t->tiles && (c->p.wo > 1 || c->p.ho > 1);
+}
+
 /* Rows of input that `rows` rows of output look at, border included. */
 static inline int64_t qs_conv_i8_rows(const qs_conv_i8 *c, int64_t rows) {
     return (rows - 1) * c->g.stride_h + (int64_t)(c->w.kh - 1) * c->g.dilation_h + 1;

@@ -132,7 +132,7 @@ static bool suits_tiles(const qk_i8 *t, const qs_conv_i8_weights *w, const qk_so
     if (!qk_i8_form(t, s, merged, sums, &tiles) || !qk_i8_form(t->below, s, merged, sums, &vectors))
         return false;
     const int64_t narrow = tiles.positions % 64, wide = tiles.positions - narrow;
-    return (int64_t)vectors.segs * vectors.k4 * vectors.positions >=
+    return ((int64_t)vectors.segs * vectors.k + 3) / 4 * vectors.positions >=
            TILE_DWORDS_64 * wide + TILE_DWORDS_32 * narrow;
 }
 

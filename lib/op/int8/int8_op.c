@@ -551,6 +551,7 @@ QS_COLD int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
         return qs_infer_fail(&x, QSIM_E_LIMIT, "an integer product is too large");
     l->step->macs = qs_conv_i8_macs(&p->conv) * p->batches;
     l->step->kernel = qs_conv_i8_is_depthwise(&p->conv.w) ? "depthwise int8" : "gemm int8";
+    l->step->tiles = qs_conv_i8_by_tiles(&p->conv);
     l->step->scratch = p->conv_bytes;
     l->step->run = run_prepared;
     if (prepared) {

@@ -112,7 +112,8 @@ class _StepInfo(_Sized):
     _c_ = "qsim_step_info"
     _fields_ = [("struct_size", _SIZE), ("node", _S), ("op_type", _S), ("kernel", _S),
                 ("macs", _I64), ("nanoseconds", _U64), ("start_ns", _U64), ("bytes_read", _I64),
-                ("bytes_written", _I64), ("input_count", _I32), ("output_count", _I32)]
+                ("bytes_written", _I64), ("input_count", _I32), ("output_count", _I32), ("isa", _I32),
+                ("reserved", _I32)]
 
 
 class _ProfileEvent(C.Structure):
@@ -125,7 +126,7 @@ class _Machine(_Sized):
     _c_ = "qsim_machine"
     _fields_ = [("struct_size", _SIZE), ("int8_gmacs", _F64), ("float_gmacs", _F64),
                 ("read_gbs", _F64 * 4), ("read_bytes", _I64 * 4), ("threads", _I32),
-                ("reserved", _I32)]
+                ("reserved", _I32), ("tile_gmacs", _F64)]
 
 
 class _Rule(_Sized):

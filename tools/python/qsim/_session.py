@@ -226,7 +226,7 @@ class Session(_Handle):
     def profile(self, *inputs: Any, runs: int = 10, **named: Any) -> Profile:
         """Executes `runs` times on arrays as run() takes them and tells what each step took.
 
-        Returns a Profile, a list of dicts in the order of execution: node, op_type, kernel, macs,
+        Returns a Profile, a list of dicts in the order of execution: node, op_type, kernel, isa, macs,
         bytes_read, bytes_written, inputs and outputs (pairs of dtype and shape), us (median
         microseconds) and share (percent of all steps).
         """
@@ -267,8 +267,8 @@ def _step(run: _Run, index: int) -> Dict[str, Any]:
     count = info.input_count
     tensors = [_step_tensor(run, index, i) for i in range(count + info.output_count)]
     return {"node": _text(info.node), "op_type": _text(info.op_type),
-            "kernel": _text(info.kernel), "macs": info.macs, "bytes_read": info.bytes_read,
-            "bytes_written": info.bytes_written,
+            "kernel": _text(info.kernel), "isa": _text(_lib.qsim_isa_name(info.isa)),
+            "macs": info.macs, "bytes_read": info.bytes_read, "bytes_written": info.bytes_written,
             "inputs": [t for t in tensors[:count] if t],
             "outputs": [t for t in tensors[count:] if t]}
 
