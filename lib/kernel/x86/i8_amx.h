@@ -141,28 +141,21 @@ INLINE void block(work *k, int32_t i, const int8_t *b, int32_t *sums, bool two, 
     }
 }
 
-#define BLOCK(name, ...)                                                                           \
-    TARGET QS_NOINLINE static void block_##name(work *k, int32_t i, const int8_t *b,               \
-                                                int32_t *sums) {                                   \
-        block(k, i, b, sums, __VA_ARGS__);                                                         \
+#define BLOCK(name, width, how)                                                                    \
+    TARGET QS_NOINLINE static void name(work *k, int32_t i, const int8_t *b, bool two) {           \
+        block(k, i, b, k->sums, two, width, how);                                                  \
     }
 
-BLOCK(1x32, false, 32, KIND_PLAIN)
-BLOCK(2x32, true, 32, KIND_PLAIN)
-BLOCK(1x64, false, 64, KIND_PLAIN)
-BLOCK(2x64, true, 64, KIND_PLAIN)
-BLOCK(1x32_floats, false, 32, KIND_FLOAT)
-BLOCK(2x32_floats, true, 32, KIND_FLOAT)
-BLOCK(1x64_floats, false, 64, KIND_FLOAT)
-BLOCK(2x64_floats, true, 64, KIND_FLOAT)
+BLOCK(block_32, 32, KIND_PLAIN)
+BLOCK(block_64, 64, KIND_PLAIN)
+BLOCK(block_32_floats, 32, KIND_FLOAT)
+BLOCK(block_64_floats, 64, KIND_FLOAT)
 
-typedef void (*block_fn)(work *k, int32_t i, const int8_t *b, int32_t *sums);
+typedef void (*block_fn)(work *k, int32_t i, const int8_t *b, bool two);
 
-static block_fn block_of(bool floats, bool wide, bool two) {
-    static const block_fn all[2][2][2] = {
-        {{block_1x32, block_2x32}, {block_1x64, block_2x64}},
-        {{block_1x32_floats, block_2x32_floats}, {block_1x64_floats, block_2x64_floats}}};
-    return all[floats][wide][two];
+static block_fn block_of(bool floats, bool wide) {
+    static const block_fn all[2][2] = {{block_32, block_64}, {block_32_floats, block_64_floats}};
+    return all[floats][wide];
 }
 
 /* ---- the product ---- */
@@ -212,8 +205,7 @@ TARGET static void run_block(work *k, int32_t i, bool two, int32_t panel, size_t
     const int32_t width = g->width, rows = k->t.rows << two, left = g->cols - panel * width;
     const bool rare =
         how == KIND_ANY || (width == 32 && rows % 2) || (width == 32 && k->t.rows % 2);
-    block_of(how == KIND_FLOAT, width == 64, two)(k, i, g->b + (size_t)panel * panel_bytes,
-                                                  k->sums);
+    block_of(how == KIND_FLOAT, width == 64)(k, i, g->b + (size_t)panel * panel_bytes, two);
     stream *p = &k->before;
     p->sums = k->sums;
     p->place = k->t.place + i * k->t.rows;
@@ -291,7 +283,9 @@ TARGET static void panels_by_tiles(const qk_gemm_u8s8 *g, int32_t panels) {
 }
 
 static void gemm_by_tiles(const qk_gemm_u8s8 *g) {
-    panels_by_tiles(g, 1);
+    int32_t one = 1;
+    __asm__("" : "+r"(one)); /* else gcc would compile by_tiles for one panel again */
+    panels_by_tiles(g, one);
 }
 
 /* Those below know no lines. */
