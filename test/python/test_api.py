@@ -276,7 +276,7 @@ class Quantizing(unittest.TestCase):
         x = np.concatenate(self.data)
         self.assertEqual(calibration.observer("x").limits, (float(x.min()), float(x.max())))
         self.assertEqual(calibration.model, self.model.hash)
-        counts, edges = calibration.histogram("x")
+        counts, edges = calibration.observer("x").histogram()
         np.testing.assert_array_equal(counts, np.histogram(x, edges)[0])
         self.assertEqual(np.log2(edges[1] - edges[0]) % 1, 0)
         again = qsim.Calibration.loads(calibration.dumps())

@@ -9,10 +9,8 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
-import numpy as np
-
 from ._abi import _CalibrationOptions, _Outlier, _lib, _text
-from ._arrays import Array, _array, _bound, _feed_all, _views
+from ._arrays import _array, _bound, _feed_all, _views
 from ._context import _ctx
 from ._html import _html_table
 from ._library import _Handle, _call, _check
@@ -121,7 +119,7 @@ class Calibration(_Handle):
         return [_text(_lib.qsim_calibration_name(self._pointer, i)) for i in range(count)]
 
     def observer(self, tensor: str) -> Observer:
-        """The observer of a tensor; read it, do not feed it."""
+        """The observer of a tensor, with its histogram; read it, do not feed it."""
         index = self.tensors.index(tensor)
         pointer = C.c_void_p(_lib.qsim_calibration_observer(self._pointer, index))
         return _LentObserver(pointer, self)
@@ -145,15 +143,6 @@ class Calibration(_Handle):
                                            percentile, C.byref(low), C.byref(high)),
                where=f"range of {tensor!r} by {method}")
         return low.value, high.value
-
-    def histogram(self, tensor: str) -> Tuple[Array, Array]:
-        """(counts, edges) of what was seen of a tensor, as numpy.histogram gives them; the bins are as
-        wide as a power of two."""
-        lines = [line for line in self.dumps().splitlines() if line.startswith("tensor ")]
-        numbers = lines[self.tensors.index(tensor)].rpartition('" ')[2].partition("#")[0].split()
-        exponent, below, above = (int(n) for n in numbers[2:5])
-        counts: Array = np.array([int(n) for n in numbers[5:]], np.int64)
-        return counts, np.ldexp(np.arange(-below, above + 1, dtype=np.float64), exponent)
 
     def __repr__(self) -> str:
         if self._owned is None:
