@@ -8,7 +8,7 @@
 const verb *const all_verbs[] = {
     &verb_info,     &verb_check,     &verb_run,        &verb_bench,   &verb_profile,
     &verb_optimize, &verb_calibrate, &verb_quantize,   &verb_compare, &verb_eval,
-    &verb_package,  &verb_unpack,    &verb_run_config, NULL,
+    &verb_package,  &verb_unpack,    &verb_run_config, &verb_sweep,   NULL,
 };
 
 static const verb *find_verb(const char *name) {
@@ -39,7 +39,6 @@ static const struct {
      "Olive's configurations"},
     {"auto", "qsim quantize --search both chooses schemes and percentiles"},
     {"sensitivity", "qsim compare --layers shows where a quantized model differs"},
-    {"sweep", "qsim run-config tries combinations of values (search_strategy)"},
     {"finetune", "qsim trains nothing: it starts from a trained ONNX model"},
     {"train", "qsim trains nothing: it starts from a trained ONNX model"},
     {"prune", "qsim prunes nothing; qsim quantize makes a model smaller"},

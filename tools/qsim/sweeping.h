@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Every combination of weight schemes, range methods and percentiles, and what each costs. */
+#ifndef QSIM_SWEEPING_H
+#define QSIM_SWEEPING_H
+
+#include "judging.h"
+#include "pages.h"
+
+/* One combination and what was found of it. */
+typedef struct attempt {
+    const char *scheme, *method;
+    double percentile; /* NaN: not a percentile */
+    int32_t grade;
+    double agreement, sqnr, cosine; /* of the worst output; agreement NaN: no class scores */
+    double top1;                    /* NaN: no labels */
+    double ms;                      /* of one run on a batch of `rows` */
+    int64_t bytes;
+} attempt;
+
+typedef struct sweep {
+    const char *file;
+    int64_t float_bytes;
+    double float_top1, float_ms;
+    int64_t samples, held_out, rows;
+    attempt *attempts;
+    size_t count;
+} sweep;
+
+/* The attempt with the greatest SQNR; count: none. */
+size_t sweep_best(const sweep *s);
+/* "channel mse", "tensor percentile 99.9". */
+void attempt_name(const attempt *a, text *out);
+/* Markdown, CSV, JSON, and bars of SQNR (sweep_report.c). */
+void sweep_markdown(const sweep *s, text *out);
+void sweep_csv(const sweep *s, text *out);
+void sweep_json(const sweep *s, json *out);
+void sweep_chart(const sweep *s, text *svg);
+
+#endif
