@@ -293,9 +293,26 @@ int qs_read_choices(qs_reader *r) {
     return check_choices(r, true);
 }
 
+/* Whether the first node whose rules fail is one of a branch. */
+static bool fails_in_branch(qs_reader *r) {
+    const qs_graph *g = r->graph;
+    for (size_t i = 0; i < g->order_count; i++) {
+        const qs_node *n = &g->nodes[g->order[i]];
+        const char *y =
+            n->output_count && n->outputs[0] != QS_NONE ? g->values[n->outputs[0]].name : "";
+        const bool inside = strncmp(y, "if", 2) == 0 && strstr(y, "/then/") != strstr(y, "/else/");
+        if (qs_read_node_rules(r->graph, g->order[i], r->name, NULL))
+            return inside;
+    }
+    return false;
+}
+
+/* A branch that breaks a rule is read again as a subgraph: it may be one that is never taken. */
 int qs_read_choices_failed(qs_reader *r, int code, const qsim_error *why) {
     const int better = code == QSIM_E_NOMEM ? QSIM_OK : check_choices(r, false);
     if (!better)
         *r->error = *why;
+    if (!better && code != QSIM_E_NOMEM && r->choice_count)
+        r->retry = fails_in_branch(r);
     return better ? better : code;
 }

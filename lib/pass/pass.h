@@ -59,6 +59,8 @@ int qs_pass_fold(qs_pass *p, int flags);
 int qs_pass_expand(qs_pass *p);
 /* What follows from known sizes alone is folded (pass_shapes.c). */
 int qs_pass_shapes(qs_pass *p);
+/* An If whose condition is constant becomes its branch (pass_branch.c). */
+int qs_pass_branches(qs_pass *p, bool *changed);
 /* Floats in place of float16 and bfloat16 where something is computed (pass_half.c). */
 int qs_pass_half(qs_pass *p);
 bool qs_graph_has_half(const qs_graph *g);

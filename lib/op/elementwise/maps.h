@@ -24,7 +24,7 @@ typedef void (*qs_map_fn)(const void *x, void *y, size_t n, const double *param)
 #define QS_MAP_REALS(name, expression)                                                             \
     QS_MAP(name##_f32, float, float, expression((double)x))                                        \
     QS_MAP(name##_f64, double, double, expression(x))                                              \
-    static const qs_map_fn name##_fns[32] = {[QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64}
+    static const qs_map_fn name##_fns[] = {[QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64}
 
 /* Input 0 is of `types`; output 0 has its shape and `dtype`, or its type where that is 0. */
 int qs_infer_map(qs_infer *x, uint32_t types, int32_t dtype);

@@ -72,7 +72,7 @@ SHRINK_INT(s32, int32_t)
 SHRINK_INT(u8, uint8_t)
 SHRINK_INT(u16, uint16_t)
 SHRINK_INT(u32, uint32_t)
-static const qs_map_fn shrink_fns[32] = {
+static const qs_map_fn shrink_fns[] = {
     [QSIM_FLOAT] = shrink_f32,  [QSIM_DOUBLE] = shrink_f64, [QSIM_INT8] = shrink_s8,
     [QSIM_INT16] = shrink_s16,  [QSIM_INT32] = shrink_s32,  [QSIM_UINT8] = shrink_u8,
     [QSIM_UINT16] = shrink_u16, [QSIM_UINT32] = shrink_u32};
@@ -91,7 +91,7 @@ QS_COLD static int infer_question(qs_infer *x) {
 
 QS_MAP(isnan_f32, float, uint8_t, x != x)
 QS_MAP(isnan_f64, double, uint8_t, x != x)
-static const qs_map_fn isnan_fns[32] = {[QSIM_FLOAT] = isnan_f32, [QSIM_DOUBLE] = isnan_f64};
+static const qs_map_fn isnan_fns[] = {[QSIM_FLOAT] = isnan_f32, [QSIM_DOUBLE] = isnan_f64};
 LOWER(isnan, "", 0, "", 0)
 
 #define IS_INF(v, most)                                                                            \
@@ -99,7 +99,7 @@ LOWER(isnan, "", 0, "", 0)
                                                                            */
 QS_MAP(isinf_f32, float, uint8_t, IS_INF(x, 3.40282347e38f))
 QS_MAP(isinf_f64, double, uint8_t, IS_INF(x, 1.7976931348623157e308))
-static const qs_map_fn isinf_fns[32] = {[QSIM_FLOAT] = isinf_f32, [QSIM_DOUBLE] = isinf_f64};
+static const qs_map_fn isinf_fns[] = {[QSIM_FLOAT] = isinf_f32, [QSIM_DOUBLE] = isinf_f64};
 QS_COLD static int lower_isinf(qs_lower *l) {
     return qs_lower_map(l, isinf_fns, (double)qs_node_int(l->node, "detect_positive", 1),
                         (double)qs_node_int(l->node, "detect_negative", 1));

@@ -55,7 +55,7 @@ QS_MAP(not_8, uint8_t, uint8_t, ~x)
 QS_MAP(not_16, uint16_t, uint16_t, ~x)
 QS_MAP(not_32, uint32_t, uint32_t, ~x)
 QS_MAP(not_64, uint64_t, uint64_t, ~x)
-static const qs_map_fn not_fns[32] = {
+static const qs_map_fn not_fns[] = {
     [QSIM_INT8] = not_8,   [QSIM_UINT8] = not_8,   [QSIM_INT16] = not_16, [QSIM_UINT16] = not_16,
     [QSIM_INT32] = not_32, [QSIM_UINT32] = not_32, [QSIM_INT64] = not_64, [QSIM_UINT64] = not_64};
 

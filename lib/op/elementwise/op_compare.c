@@ -13,7 +13,7 @@
     QS_PAIR(QS_COLD, name##_u16, uint16_t, uint16_t, uint8_t, a op b)                              \
     QS_PAIR(QS_COLD, name##_u32, uint32_t, uint32_t, uint8_t, a op b)                              \
     QS_PAIR(QS_COLD, name##_u64, uint64_t, uint64_t, uint8_t, a op b)                              \
-    static const qs_pair_fn name##_fns[16] = {                                                     \
+    static const qs_pair_fn name##_fns[] = {                                                       \
         [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64, [QSIM_INT8] = name##_s8,            \
         [QSIM_INT16] = name##_s16, [QSIM_INT32] = name##_s32,  [QSIM_INT64] = name##_s64,          \
         [QSIM_UINT8] = name##_u8,  [QSIM_UINT16] = name##_u16, [QSIM_UINT32] = name##_u32,         \

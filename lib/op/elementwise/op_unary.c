@@ -127,7 +127,7 @@ QS_COLD static int infer_any(qs_infer *x) {
 #define RELU(U) (x < 0 ? 0 : x)
 UNARY(QS_COLD, relu, f64, double, double, x < 0 ? 0 : x)
 SIGNED(relu, RELU)
-static const unary_fn relu_fns[16] = {[QSIM_DOUBLE] = relu_f64, SIGNED_ROWS(relu)};
+static const unary_fn relu_fns[] = {[QSIM_DOUBLE] = relu_f64, SIGNED_ROWS(relu)};
 static void relu_curve(const qk_ew *k, const double *param, const float *x, float *y, size_t n) {
     (void)param;
     k->bound(x, NULL, 0.0f, INFINITY, y, n);
@@ -139,7 +139,7 @@ QS_COLD static int lower_relu(qs_lower *l) {
 #define NEG(U) ((U)0 - (U)x)
 REALS(neg, -x)
 SIGNED(neg, NEG)
-static const unary_fn neg_fns[16] = {REAL_ROWS(neg), SIGNED_ROWS(neg)};
+static const unary_fn neg_fns[] = {REAL_ROWS(neg), SIGNED_ROWS(neg)};
 LOWER(neg, neg_fns[DTYPE])
 
 #define ABS(U) (x < 0 ? (U)0 - (U)x : (U)x)
@@ -147,12 +147,12 @@ UNARY(, abs, f32, float, float, fabsf(x))
 UNARY(QS_COLD, abs, f64, double, double, fabs(x))
 SIGNED(abs, ABS)
 UNSIGNED(abs)
-static const unary_fn abs_fns[16] = {REAL_ROWS(abs), SIGNED_ROWS(abs), UNSIGNED_ROWS(abs)};
+static const unary_fn abs_fns[] = {REAL_ROWS(abs), SIGNED_ROWS(abs), UNSIGNED_ROWS(abs)};
 LOWER(abs, abs_fns[DTYPE])
 
 UNARY(, sqrt, f32, float, float, sqrtf(x))
 UNARY(QS_COLD, sqrt, f64, double, double, sqrt(x))
-static const unary_fn sqrt_fns[16] = {REAL_ROWS(sqrt)};
+static const unary_fn sqrt_fns[] = {REAL_ROWS(sqrt)};
 LOWER(sqrt, sqrt_fns[DTYPE])
 
 /* log(1 + e^x) without overflow. */
@@ -162,34 +162,34 @@ static double softplus(double x) {
 
 UNARY(, reciprocal, f32, float, float, 1.0f / x)
 UNARY(QS_COLD, reciprocal, f64, double, double, 1.0 / x)
-static const unary_fn reciprocal_fns[16] = {REAL_ROWS(reciprocal)};
+static const unary_fn reciprocal_fns[] = {REAL_ROWS(reciprocal)};
 LOWER(reciprocal, reciprocal_fns[DTYPE])
 
 UNARY(QS_COLD, log, f32, float, double, qk_log64((double)x))
 UNARY(QS_COLD, log, f64, double, double, qk_log64(x))
-static const unary_fn log_fns[16] = {REAL_ROWS(log)};
+static const unary_fn log_fns[] = {REAL_ROWS(log)};
 LOWER(log, log_fns[DTYPE])
 
 REALS(sign, x > 0 ? 1 : x < 0 ? -1 : x)
 #define SIGN(U) (x > 0 ? 1 : x < 0 ? -1 : 0)
 SIGNED(sign, SIGN)
-static const unary_fn sign_fns[16] = {REAL_ROWS(sign), SIGNED_ROWS(sign)};
+static const unary_fn sign_fns[] = {REAL_ROWS(sign), SIGNED_ROWS(sign)};
 LOWER(sign, sign_fns[DTYPE])
 
 UNARY(, floor, f32, float, float, floorf(x))
 UNARY(QS_COLD, floor, f64, double, double, floor(x))
-static const unary_fn floor_fns[16] = {REAL_ROWS(floor)};
+static const unary_fn floor_fns[] = {REAL_ROWS(floor)};
 LOWER(floor, floor_fns[DTYPE])
 
 UNARY(, ceil, f32, float, float, ceilf(x))
 UNARY(QS_COLD, ceil, f64, double, double, ceil(x))
-static const unary_fn ceil_fns[16] = {REAL_ROWS(ceil)};
+static const unary_fn ceil_fns[] = {REAL_ROWS(ceil)};
 LOWER(ceil, ceil_fns[DTYPE])
 
 /* Halves to even: the rounding mode is set while steps run. */
 UNARY(, round, f32, float, float, rintf(x))
 UNARY(QS_COLD, round, f64, double, double, rint(x))
-static const unary_fn round_fns[16] = {REAL_ROWS(round)};
+static const unary_fn round_fns[] = {REAL_ROWS(round)};
 LOWER(round, round_fns[DTYPE])
 
 UNARY(QS_COLD, softplus, f32, float, double, softplus((double)x))

@@ -110,22 +110,40 @@ static int give_either(qs_infer *x, int32_t index, const qs_value *a, const qs_v
     return qs_infer_out(x, index, a->dtype ? a->dtype : b->dtype, y.rank, dims);
 }
 
+/* The rules of branch i; *broken: it breaks one, as one that is never taken may. */
+static int infer_branch(qs_infer *x, const qs_subgraph *sub, bool *broken, qsim_error *why) {
+    int code = check_counts(x, sub, 0, x->node->output_count);
+    if (!code)
+        code = feed_captures(x, sub);
+    if (code)
+        return code;
+    const int rule = qs_op_infer_graph(sub->graph, x->model, why);
+    *broken = rule != QSIM_OK;
+    return rule == QSIM_E_NOMEM ? no_memory(x) : QSIM_OK;
+}
+
+/* Of a broken branch nothing is known; where both are, the first one's rule is. */
 static int infer_if(qs_infer *x) {
     static const char *const names[] = {"then_branch", "else_branch"};
+    static const qs_value unknown = {.rank = -1};
     const qs_node *n = x->node;
     const qs_subgraph *sub[2];
+    bool broken[2] = {false, false};
+    qsim_error why[2] = {{0}};
     int code = check_single(x, x->in[0], QSIM_BOOL, "condition");
     for (int i = 0; i < 2 && !code; i++) {
         sub[i] = qs_node_subgraph(n, names[i]);
-        code = check_counts(x, sub[i], 0, n->output_count);
-        if (!code)
-            code = feed_captures(x, sub[i]);
-        if (!code)
-            code = qs_op_infer_graph(sub[i]->graph, x->model, x->error);
+        code = infer_branch(x, sub[i], &broken[i], &why[i]);
+    }
+    if (!code && broken[0] && broken[1]) {
+        if (x->error)
+            *x->error = why[0];
+        return why[0].code;
     }
     for (int32_t i = 0; i < n->output_count && !code; i++)
         if (n->outputs[i] != QS_NONE)
-            code = give_either(x, i, result(sub[0], (size_t)i), result(sub[1], (size_t)i));
+            code = give_either(x, i, broken[0] ? &unknown : result(sub[0], (size_t)i),
+                               broken[1] ? &unknown : result(sub[1], (size_t)i));
     return code;
 }
 

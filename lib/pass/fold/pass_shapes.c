@@ -63,6 +63,8 @@ int qs_pass_shapes(qs_pass *p) {
             code = qs_pass_fold(p, 0);
         if (!code && changed)
             code = qs_op_infer_graph(p->graph, p->model, p->error);
+        if (!code)
+            code = qs_pass_branches(p, &changed);
         if (code)
             return code;
     }

@@ -303,7 +303,59 @@ static void check_depth(void) {
     }
 }
 
+/* The size of axis 1 says whether it is dropped; what is not taken would break a rule. */
+static void check_untaken(int64_t size) {
+    static const int64_t at = 1;
+    const int64_t dims[2] = {2, size};
+    proto model = {0}, g = {0}, then = {0}, otherwise = {0}, node = {0};
+    qsim_session *s = NULL;
+    qsim_run *run = NULL;
+    float x[6] = {3, -4, 5, -6, 7, -8};
+    proto_node(&then, "Squeeze", "squeeze", "r", "axes", "sq");
+    output(&then, "sq");
+    proto_node(&otherwise, "Identity", "same", "r", NULL, "id");
+    output(&otherwise, "id");
+    constant(&g, "at", QSIM_INT64, NULL, &at, sizeof(at));
+    constant(&g, "axes", QSIM_INT64, one, &at, sizeof(at));
+    proto_node(&g, "Relu", "relu", "x", NULL, "r");
+    proto_node(&g, "Shape", "shape", "r", NULL, "sizes");
+    proto_node(&g, "Gather", "gather", "sizes", "at", "size");
+    proto_node(&g, "Equal", "equal", "size", "at", "c");
+    proto_text(&node, 1, "c");
+    proto_text(&node, 2, "y");
+    proto_text(&node, 4, "If");
+    branch(&node, "then_branch", &then);
+    branch(&node, "else_branch", &otherwise);
+    proto_take(&g, 1, &node);
+    proto_text(&g, 2, "g");
+    proto_value(&g, 11, "x", QSIM_FLOAT, dims, 2);
+    proto_text(&node, 1, "y");
+    proto_take(&g, 12, &node);
+    proto_model(&model, &g);
+    qsim_model *m = load(&model);
+    CHECK_INT(qsim_session_create(m, NULL, &s, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &run, NULL), QSIM_OK);
+    const qsim_tensor in = {QSIM_FLOAT, 2, dims, x, 2 * (size_t)size * sizeof(float)};
+    qsim_tensor y = {0};
+    CHECK_INT(qsim_run_execute(run, &in, 1, &y, 1, NULL), QSIM_OK);
+    CHECK_INT(y.rank, size == 1 ? 1 : 2);
+    CHECK_INT(y.bytes, in.bytes);
+    for (int i = 0; i < 2 * (int)size; i++)
+        CHECK(((const float *)y.data)[i] == (x[i] > 0 ? x[i] : 0));
+    CHECK_INT(qsim_run_step_count(run), 1); /* Relu: the choice is made before */
+    qsim_run_free(run);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    proto_free(&model);
+    proto_free(&g);
+    proto_free(&then);
+    proto_free(&otherwise);
+    proto_free(&node);
+}
+
 int main(void) {
+    check_untaken(1);
+    check_untaken(3);
     check_choices();
     check_names();
     check_refusals();
