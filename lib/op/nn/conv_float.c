@@ -303,6 +303,50 @@ static bool can_cut(const conv_plan *p) {
            g->ow >= QK_DEPTHWISE_3X3_LEAST && p->kernels->depthwise_3x3;
 }
 
+/*
+ * Cycles per term of a tile's rows: a row of few columns waits for its own sums, as long as four
+ * rows take.
+ */
+static double row_cycles(const conv_plan *p, size_t rows) {
+    const size_t panel = p->kernels->panel, columns = p->form.mg < panel ? p->form.mg : panel;
+    const double row = (double)columns / 16, least = 4.0;
+    const size_t big = columns <= 32 ? 8 : 4, rest = rows % big, fours = rest / 4, ones = rest % 4;
+    const double alone = row > least ? row : least;
+    return row * (double)(rows - rest) + (4 * row > least ? 4 * row : least) * (double)fours +
+           alone * (double)ones;
+}
+
+/* Output rows or columns from `at` on that have the same taps inside: how many, and these taps. */
+static size_t alike(size_t at, size_t end, size_t step, size_t before, size_t taps, size_t dilation,
+                    size_t size, size_t *inside) {
+    const qs_tap_span first = qs_taps_inside(at * step, before, taps, dilation, size);
+    size_t next = at + 1;
+    for (; next < end; next++) {
+        const qs_tap_span s = qs_taps_inside(next * step, before, taps, dilation, size);
+        if (s.from != first.from || s.to != first.to)
+            break;
+    }
+    *inside = first.to - first.from;
+    return next - at;
+}
+
+/* Whether small images do better with padding copied: what lies at the border are rows alone. */
+static bool border_is_slow(const conv_plan *p) {
+    const qs_geometry *g = &p->g;
+    const qs_conv_form *f = &p->form;
+    double slow = 0;
+    if (f->depthwise || g->oh * g->ow > 1024)
+        return false;
+    for (size_t oy = 0, rows, down; oy < g->oh; oy += rows) {
+        rows = alike(oy, g->oh, g->sh, g->top, f->kh, g->dh, g->h, &down);
+        for (size_t ox = 0, count, across; ox < g->ow; ox += count) {
+            count = alike(ox, g->ow, g->sw, g->left, f->kw, g->dw, g->w, &across);
+            slow += row_cycles(p, rows * count) * (double)(down * across);
+        }
+    }
+    return slow > 1.05 * row_cycles(p, g->oh * g->ow) * (double)(f->kh * f->kw);
+}
+
 static void conv_geometry(conv_plan *p, const qs_window *w) {
     const qs_conv_form *f = &p->form;
     p->g = qs_window_geometry(w);
@@ -311,7 +355,8 @@ static void conv_geometry(conv_plan *p, const qs_window *w) {
     const size_t need_w = p->g.ow ? (p->g.ow - 1) * p->g.sw + across : 0;
     const size_t need_h = p->g.oh ? (p->g.oh - 1) * p->g.sh + p->height : 0;
     const bool padded = p->g.top || p->g.left || need_h > p->g.h || need_w > p->g.w;
-    p->skip = padded && p->weights && p->weights->finite && f->kw <= SKIP_WIDTH;
+    p->skip =
+        padded && p->weights && p->weights->finite && f->kw <= SKIP_WIDTH && !border_is_slow(p);
     p->border = padded && !p->skip;
     p->line = (p->border ? need_w : p->g.w) * p->g.c;
     p->cut = can_cut(p);
