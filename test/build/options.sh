@@ -43,4 +43,4 @@ try() {
 
 try "one_isa,no_zip,no_tools" test/unit/test_no_zip -Disa=$one -Dzip=disabled -Dtools=disabled
 try "other_isa,no_threads,no_demos" tools/qsim/qsim -Disa=$other -Dthreads=disabled -Ddemos=disabled
-try "no_isa" test/kernel/checkkernel -Disa=
+try "no_isa,no_python" test/kernel/checkkernel -Disa= -Dpython=disabled
