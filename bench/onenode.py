@@ -30,7 +30,7 @@ def tensor(name, dtype, dims, raw):
 
 
 def value(field, name, dtype, dims):
-    shape = b"".join(text(1, number(1, d)) for d in dims)
+    shape = b"".join(text(1, text(2, d) if isinstance(d, str) else number(1, d)) for d in dims)
     return text(field, text(1, name) + text(2, text(1, number(1, dtype) + text(2, shape))))
 
 

@@ -264,45 +264,147 @@ QSIM_API int32_t qsim_quantize_layers(const qsim_model *model, const qsim_calibr
 typedef int (*qsim_score_fn)(void *user, const qsim_model *candidate, double *score);
 
 /*
+ * What a candidate's answers are worth beside those of the float model, on the inputs of a search.
+ */
+typedef struct qsim_judgement {
+    size_t struct_size;
+    double loss;      /* sum of qsim_divergence_loss over the float outputs; 0: no difference */
+    double agreement; /* percent, of the first output; NaN where that has no classes */
+    double top1;      /* percent of samples that the labels say are right; NaN without labels */
+    double sqnr;      /* of the first output, dB */
+    int64_t rows;     /* of the first output: samples, if they are classified */
+} qsim_judgement;
+
+/* A model that a search has tried; `struct_size` is set by the library. */
+typedef struct qsim_attempt {
+    size_t struct_size;
+    const char *what; /* one line */
+    const qsim_judgement *judgement;
+    const qsim_model *model;   /* the candidate; NULL: the float model itself */
+    const qsim_recipe *recipe; /* that makes it, with the options of the search */
+    int64_t bytes;             /* of its file */
+    double
+        microseconds; /* median of one execution on one sample, as measured or as `cost` has it */
+    int32_t floats;   /* units kept in float */
+    int32_t kept;     /* 1: the best so far */
+    int32_t met;      /* 1: within max_drop */
+    int32_t reserved;
+} qsim_attempt;
+
+/* Told of each attempt; all that it points to is valid during the call. Non-zero: CANCELLED. */
+typedef int32_t (*qsim_attempt_fn)(void *user, const qsim_attempt *attempt);
+
+/* What a search prefers among candidates within max_drop. */
+#define QSIM_GOAL_ACCURACY 0 /* the least loss */
+#define QSIM_GOAL_SIZE     1 /* the fewest bytes */
+#define QSIM_GOAL_LATENCY  2 /* the least time */
+
+/*
+ * Microseconds that a unit takes per sample, in float and in 8 bits; NaN: not known. For a search
+ * that gives the same answer on every machine.
+ */
+typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, double *in_integers);
+
+/*
  * A method of searching, by index from 0: its name; NULL at the end of the list. Static. More may
  * be added.
  *
- *   greedy   granularity and symmetry of each layer's weights, layer by layer in order: the least
- *            squared error of its output over `inputs`; models with one input
- *   anneal   percentiles of activations, by simulated annealing of `score`, seeded: the same walk
- *            wherever the scores are the same
+ *   greedy   granularity and symmetry of each layer's weights, layer by layer in order
+ *   anneal   percentiles of activations, by simulated annealing, seeded: the same walk wherever the
+ *            scores are the same
+ *   ranges   one of minmax, mse and percentile 99.99 for all activations
+ *   auto     ranges; units in float, in the order of what that gains per byte or microsecond, until
+ *            max_drop is met; and, unless the goal is size, units that 8 bits make slower. Needs
+ *            `inputs`
+ *
+ * Candidates are quantized whole and judged by their answers: by the score function where there is
+ * one, else by the loss over `inputs`. What is found is never worse by that than the plain
+ * quantization that the search begins with.
  */
 QSIM_API const char *qsim_search_method(int32_t index);
-/* 1 if that method needs `inputs`, 0 if it does not. */
+/* 1 if that method needs `inputs`, 0 if a score function does as well. */
 QSIM_API int32_t qsim_search_method_needs_inputs(int32_t index);
 
 typedef struct qsim_search_options {
     size_t struct_size;
     const char *methods;       /* names, separated by commas: one after the other */
-    const qsim_tensor *inputs; /* one batch per element */
-    size_t input_count;
-    qsim_score_fn score; /* needed by anneal */
+    const qsim_tensor *inputs; /* one batch after the other, as qsim_run_execute takes it */
+    size_t input_count;        /* tensors in `inputs` */
+    qsim_score_fn score;       /* NULL: minus the loss over the inputs */
     void *score_user;
     qsim_progress_fn progress;
     void *progress_user;
     uint64_t seed;
-    double start_percentile; /* 0: 99 */
-    double float_score;      /* score of the FP32 model */
-    double max_drop;         /* candidates further below float_score are never accepted; 0: 2 */
-    int32_t steps;           /* of annealing; 0: 200 */
+    double start_percentile; /* of annealing: a start beside the plain one; 0: none */
+    double float_score;      /* of the score function for the FP32 model */
+    /*
+     * Percent that a candidate may lose. Annealing with a score function: a step down never
+     * leads further below float_score; 0: 2. auto: of top-1 with labels; else of agreement with the
+     * float model; for outputs that are no classes, of 100 sqrt(loss); 0: 1.
+     */
+    double max_drop;
+    int32_t steps; /* of annealing; 0: 200 */
     int32_t reserved;
+    int32_t inputs_per_batch; /* tensors of one batch; 0: 1 */
+    int32_t goal;             /* QSIM_GOAL_* */
+    const int64_t *labels;    /* of each row of the first output, < 0: none; or NULL */
+    size_t label_count;
+    double seconds; /* after which the best so far is the answer; 0: no limit */
+    qsim_attempt_fn attempt;
+    void *attempt_user;
+    qsim_cost_fn cost; /* NULL: measured */
+    void *cost_user;
 } qsim_search_options;
 
 /*
  * Searches, beginning with `base` and its recipe, and sets in `found` what was decided; the rest is
  * that of `base`. `found` goes to qsim_quantize_options.recipe, with the same other options.
- * `score` (may be NULL) is set to the score of what was found, NaN without a score function. A
- * search that is cancelled leaves the best so far. Errors: those of qsim_quantize; ARGUMENT (no
- * such method, no score function or inputs for one); UNSUPPORTED (several inputs); CANCELLED.
+ * `score` (may be NULL) is set to the score of what was found: minus the loss without a score
+ * function. A search that is cancelled leaves the best so far, and so does one that `seconds` end,
+ * which is QSIM_OK. Errors: those of qsim_quantize; ARGUMENT (no such method, neither a score
+ * function nor inputs, labels that do not fit), UNSUPPORTED (no float output to judge), CANCELLED.
  */
 QSIM_API int qsim_search(const qsim_model *model, const qsim_calibration *c,
                          const qsim_quantize_options *base, const qsim_search_options *options,
                          qsim_recipe *found, double *score, qsim_error *error);
+
+/* ---- sensitivity -------------------------------------------------------------------------- */
+
+/*
+ * What one unit costs: an operator that runs in integers, with the activation or bias after it that
+ * is part of it. `struct_size` is set by the library.
+ */
+typedef struct qsim_unit {
+    size_t struct_size;
+    const char *name; /* the operator's, as rules and recipes call it */
+    const char *op_type;
+    const char *takes;   /* the node that it takes along; NULL: none */
+    double loss_alone;   /* it alone in integers, all else in float */
+    double loss_gained;  /* what the loss of all in integers falls by when it is kept in float */
+    double agreement;    /* with it alone in integers, percent; NaN: no classes */
+    double sqnr;         /* at its own output in the quantized network, dB: predicts little */
+    int64_t float_bytes; /* of weights and bias */
+    int64_t bytes;       /* the same as written */
+    double float_us;     /* microseconds of its steps for one sample; NaN: part of another's */
+    double us;           /* the same in integers */
+    int32_t before_knee; /* 1: among the few that gain the most */
+    int32_t reserved;
+} qsim_unit;
+
+/* Called with each unit; valid during the call. Non-zero: CANCELLED. */
+typedef int32_t (*qsim_unit_fn)(void *user, const qsim_unit *unit);
+
+/*
+ * Measures every unit of a static quantization by the loss over the inputs of `options` (whose
+ * methods, score and goal do not matter), and calls `unit` with each, the greatest gain first. The
+ * knee is where the curve of the sum of gains is furthest above the straight line to its end.
+ * `plain` (may be NULL) is set to what all in integers is worth. A cancelled one tells of the units
+ * that it has measured. Returns their number or a negative code: those of qsim_search.
+ */
+QSIM_API int32_t qsim_sensitivity(const qsim_model *model, const qsim_calibration *c,
+                                  const qsim_quantize_options *base,
+                                  const qsim_search_options *options, qsim_unit_fn unit, void *user,
+                                  qsim_judgement *plain, qsim_error *error);
 
 /* ---- compare ------------------------------------------------------------------------------ */
 

@@ -8,6 +8,7 @@
 #include <qsim/ptq.h>
 
 #include "kernel/elementary.h"
+#include "ptq/divergence.h"
 
 #define LEAST 1e-12 /* a probability below counts as this */
 
@@ -72,7 +73,7 @@ static double kl_of_logits(const pair *r) {
     return kl;
 }
 
-static size_t first_largest(const float *x, size_t n) {
+size_t qs_first_largest(const float *x, size_t n) {
     size_t best = 0;
     for (size_t i = 1; i < n; i++)
         best = x[i] > x[best] ? i : best;
@@ -89,7 +90,7 @@ static void add_row(qsim_divergence *d, const pair *r) {
         d->kl = d->noise = INFINITY;
         return;
     }
-    d->agree += first_largest(r->a, r->n) == first_largest(r->b, r->n);
+    d->agree += qs_first_largest(r->a, r->n) == qs_first_largest(r->b, r->n);
     for (size_t i = 0; i < r->n; i++) {
         const double x = (double)r->a[i], y = (double)r->b[i];
         d->signal += x * x;
@@ -108,6 +109,10 @@ static int32_t row_axis(const qsim_tensor *t) {
     while (axis > 0 && t->dims[axis] == 1)
         axis--;
     return axis;
+}
+
+size_t qs_row_length(const qsim_tensor *t) {
+    return t->rank > 0 ? (size_t)t->dims[row_axis(t)] : 1;
 }
 
 static int32_t find_answer(const qsim_tensor *t, size_t count, size_t row) {
@@ -137,7 +142,7 @@ int qsim_divergence_add(qsim_divergence *d, const qsim_tensor *a, const qsim_ten
             return QSIM_E_SHAPE;
     if (a->bytes < bytes || b->bytes < bytes)
         return QSIM_E_ARGUMENT;
-    const size_t row = a->rank > 0 && count > 0 ? (size_t)a->dims[row_axis(a)] : 1;
+    const size_t row = count > 0 ? qs_row_length(a) : 1;
     if (d->answer == QSIM_ANSWER_UNKNOWN && count > 0)
         d->answer = find_answer(a, count, row);
     for (size_t i = 0; i < count; i += row)

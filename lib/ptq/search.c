@@ -7,11 +7,13 @@
 /* Adding a method touches its file and this table. */
 static const struct method {
     const char *name;
-    bool needs_inputs, needs_score;
+    bool needs_inputs;
     int (*run)(qs_search *s);
 } methods[] = {
-    {"greedy", true, false, qs_search_greedy},
-    {"anneal", false, true, qs_search_anneal},
+    {"greedy", false, qs_search_greedy},
+    {"anneal", false, qs_search_anneal},
+    {"ranges", false, qs_search_ranges},
+    {"auto", true, qs_search_auto},
 };
 
 const char *qsim_search_method(int32_t index) {
@@ -22,22 +24,144 @@ int32_t qsim_search_method_needs_inputs(int32_t index) {
     return qsim_search_method(index) && methods[index].needs_inputs;
 }
 
-int qs_search_progress(const qs_search *s, const char *what, size_t done, size_t total) {
+static int cancelled(const qs_search *s) {
+    return qs_fail(s->error, QSIM_E_CANCELLED, "%s: search cancelled", s->prepared->name);
+}
+
+int qs_search_progress(qs_search *s, const char *what, size_t done, size_t total) {
+    s->judge.doing = what;
+    s->judge.done = done;
+    s->judge.total = total;
     if (s->options.progress && s->options.progress(s->options.progress_user, what, done, total))
-        return qs_fail(s->error, QSIM_E_CANCELLED, "%s: search cancelled", s->prepared->name);
+        return cancelled(s);
     return QSIM_OK;
 }
 
-int qs_search_score(qs_search *s, double *score) {
-    qsim_model *m;
-    int code = qs_quantize_prepared(s->prepared, s->c, &s->base, &m, s->error);
+bool qs_search_is_over(const qs_search *s) {
+    return s->end && qs_clock_ns() >= s->end;
+}
+
+/* ---- candidates ---- */
+
+static bool is_met(const qs_search *s, const qsim_judgement *of) {
+    const double most = s->options.max_drop > 0 ? s->options.max_drop : 1;
+    return qs_judge_drop(&s->judge, of) <= most;
+}
+
+bool qs_search_is_met(const qs_search *s) {
+    return is_met(s, &s->judgement);
+}
+
+/* What is known of a candidate. */
+typedef struct candidate {
+    qsim_model *model;
+    qsim_judgement judgement;
+    double score, microseconds;
+    int64_t bytes;
+    bool met;
+} candidate;
+
+/* Within 1 % for bytes and 5 % for measured times nothing is fewer or faster. */
+static bool is_better(const qs_search *s, const candidate *c) {
+    const double size = (double)c->bytes / (double)s->bytes;
+    const double time = c->microseconds / s->microseconds;
+    const bool met = s->judge.batches > 0 && qs_search_is_met(s);
+    if (isnan(s->best))
+        return true;
+    if (!s->options.score && s->options.goal != QSIM_GOAL_ACCURACY) {
+        const double ratio = s->options.goal == QSIM_GOAL_SIZE ? size : time;
+        const double least = s->options.goal == QSIM_GOAL_SIZE ? 0.99 : 0.95;
+        if (c->met != met)
+            return c->met;
+        if (c->met && (ratio < least || ratio > 1 / least))
+            return ratio < 1;
+    }
+    return c->score > s->best;
+}
+
+static int keep(qs_search *s, const candidate *c) {
+    qsim_recipe *copy = NULL;
+    int code = qsim_recipe_create(s->prepared->ctx, &copy, s->error);
+    if (!code)
+        code = qsim_recipe_merge(copy, s->recipe, s->error);
+    if (code) {
+        qsim_recipe_free(copy);
+        return code;
+    }
+    qsim_recipe_free(s->best_recipe);
+    s->best_recipe = copy;
+    s->best = c->score;
+    s->judgement = c->judgement;
+    s->bytes = c->bytes;
+    s->microseconds = c->microseconds;
+    return QSIM_OK;
+}
+
+static int tell(qs_search *s, const candidate *c, const char *what, bool kept) {
+    const qsim_attempt a = {.struct_size = sizeof(a),
+                            .what = what,
+                            .judgement = &c->judgement,
+                            .model = c->model,
+                            .recipe = s->recipe,
+                            .bytes = c->bytes,
+                            .microseconds = c->microseconds,
+                            .floats = s->floats,
+                            .kept = kept,
+                            .met = c->met};
+    return s->options.attempt(s->options.attempt_user, &a) ? cancelled(s) : QSIM_OK;
+}
+
+static int judge(qs_search *s, candidate *c, bool closely) {
+    int code = QSIM_OK;
+    if (s->options.score) {
+        if (s->options.score(s->options.score_user, c->model, &c->score))
+            code = cancelled(s);
+    } else {
+        code = qs_judge_model(&s->judge, c->model, &c->judgement, s->error);
+        c->score = -c->judgement.loss;
+        c->met = !code && is_met(s, &c->judgement);
+    }
+    if (code || !closely || s->judge.batches == 0)
+        return code;
+    c->bytes = qsim_model_bytes(c->model);
+    if (c->bytes < 0)
+        return qs_fail(s->error, (int)c->bytes, "search: a candidate's size: %s",
+                       qsim_error_text((int)c->bytes));
+    return qs_time_model(&s->judge, c->model, &c->microseconds, s->error);
+}
+
+int qs_search_try(qs_search *s, const char *what, double *score) {
+    candidate c = {.microseconds = NAN, .judgement = {.struct_size = sizeof(c.judgement)}};
+    int code = qs_quantize_prepared(s->prepared, s->c, &s->base, &c.model, s->error);
     if (code)
         return code;
-    if (s->options.score(s->options.score_user, m, score))
-        code = qs_fail(s->error, QSIM_E_CANCELLED, "%s: search cancelled", s->prepared->name);
-    qsim_model_free(m);
+    code = judge(s, &c, what != NULL || s->options.goal != QSIM_GOAL_ACCURACY);
+    const bool kept = !code && is_better(s, &c);
+    if (kept)
+        code = keep(s, &c);
+    if (!code && what && s->options.attempt)
+        code = tell(s, &c, what, kept);
+    if (!code && score)
+        *score = c.score;
+    qsim_model_free(c.model);
     return code;
 }
+
+int qs_search_return(qs_search *s) {
+    qsim_recipe *copy = NULL;
+    int code = qsim_recipe_create(s->prepared->ctx, &copy, s->error);
+    if (!code && s->best_recipe)
+        code = qsim_recipe_merge(copy, s->best_recipe, s->error);
+    if (code) {
+        qsim_recipe_free(copy);
+        return code;
+    }
+    qsim_recipe_free(s->recipe);
+    s->base.recipe = s->recipe = copy;
+    return QSIM_OK;
+}
+
+/* ---- methods ---- */
 
 /* The method whose name begins the list; the list goes on after it. */
 static const struct method *next_method(const char **list) {
@@ -52,80 +176,99 @@ static const struct method *next_method(const char **list) {
 
 static int check_options(const qs_search *s) {
     const qsim_search_options *o = &s->options;
+    const bool inputs = o->inputs && o->input_count > 0;
     if (o->reserved)
         return qs_fail(s->error, QSIM_E_VERSION, "search: a reserved option is set");
-    if (o->steps < 0 || o->start_percentile < 0 || o->start_percentile > 100 || o->max_drop < 0)
+    if (o->steps < 0 || o->start_percentile < 0 || o->start_percentile > 100 || o->max_drop < 0 ||
+        o->inputs_per_batch < 0 || o->goal < 0 || o->goal > QSIM_GOAL_LATENCY || o->seconds < 0)
         return qs_fail(s->error, QSIM_E_ARGUMENT, "search: an option is out of range");
     for (const char *list = o->methods ? o->methods : ""; *list;) {
         const struct method *m = next_method(&list);
         if (!m)
             return qs_fail(s->error, QSIM_E_ARGUMENT, "search: '%s' names a method that is unknown",
                            o->methods);
-        if (m->needs_score && !o->score)
-            return qs_fail(s->error, QSIM_E_ARGUMENT, "search: %s needs a score function", m->name);
-        if (m->needs_inputs && (!o->inputs || o->input_count == 0))
-            return qs_fail(s->error, QSIM_E_ARGUMENT, "search: %s needs inputs", m->name);
+        if (m->needs_inputs && (!inputs || o->score))
+            return qs_fail(s->error, QSIM_E_ARGUMENT, "search: %s needs inputs, and %s", m->name,
+                           "no score function");
+        if (!o->score && !inputs)
+            return qs_fail(s->error, QSIM_E_ARGUMENT, "search: %s needs inputs or a score function",
+                           m->name);
     }
     return QSIM_OK;
 }
 
+/* The plain configuration is the first candidate, so that nothing worse is ever found. */
 static int run_methods(qs_search *s) {
-    int code = QSIM_OK;
+    const bool scored = s->options.score || s->judge.batches > 0;
+    int code = scored ? qs_search_try(s, "as the options say", NULL) : QSIM_OK;
     for (const char *list = s->options.methods ? s->options.methods : ""; *list && !code;) {
         const struct method *m = next_method(&list);
         code = m->run(s);
-        if (!m->needs_score)
-            s->best = NAN; /* what an earlier one scored has changed */
+        int returned = code && code != QSIM_E_CANCELLED ? QSIM_OK : qs_search_return(s);
+        code = code ? code : returned;
     }
-    if (!code && isnan(s->best) && s->options.score)
-        code = qs_search_score(s, &s->best);
     return code;
 }
 
-/* What was found goes to the caller, also where the search ended early. */
-static int search(qs_search *s, qsim_recipe *found) {
-    int code = qsim_recipe_create(s->prepared->ctx, &s->recipe, s->error);
+int qs_search_open(qs_search *s, const qsim_model *model, const qsim_calibration *c,
+                   const qsim_quantize_options *base, const qsim_search_options *options,
+                   qsim_error *error) {
+    qsim_model *prepared = NULL;
+    *s = (qs_search){.c = c, .best = NAN, .microseconds = NAN, .error = error};
+    int code = QS_OPTIONS(s->options, options, error);
+    if (!code)
+        code = qs_quantizer_options(base, &s->base, error);
+    if (!code)
+        code = check_options(s);
+    if (!code)
+        code = qs_calibration_check(c, model, error);
+    if (!code)
+        code = qs_recipe_check(s->base.recipe, model, error);
+    if (!code)
+        code = qs_ptq_prepared(model, c, &prepared, error);
+    if (code)
+        return code;
+    s->prepared = prepared;
+    s->base.progress = NULL; /* a candidate's own steps would drown those of the search */
+    s->base.decided = NULL;
+    if (s->options.seconds > 0)
+        s->end = qs_clock_ns() + (uint64_t)(fmin(s->options.seconds, 1e9) * 1e9);
+    code = qsim_recipe_create(prepared->ctx, &s->recipe, error);
     if (!code && s->base.recipe)
-        code = qsim_recipe_merge(s->recipe, s->base.recipe, s->error);
-    if (!code) {
-        s->base.recipe = s->recipe;
-        code = run_methods(s);
-        if (!code || code == QSIM_E_CANCELLED) {
-            int merged = qsim_recipe_merge(found, s->recipe, code ? NULL : s->error);
-            code = code ? code : merged;
-        }
-    }
-    qsim_recipe_free(s->recipe);
+        code = qsim_recipe_merge(s->recipe, s->base.recipe, error);
+    s->base.recipe = s->recipe;
+    if (!code && s->options.inputs && s->options.input_count > 0)
+        code = qs_judge_open(&s->judge, prepared, &s->options, error);
     return code;
+}
+
+void qs_search_close(qs_search *s) {
+    if (!s->prepared)
+        return;
+    qs_judge_close(&s->judge);
+    qsim_recipe_free(s->recipe);
+    qsim_recipe_free(s->best_recipe);
+    qsim_model_free((qsim_model *)(uintptr_t)s->prepared);
 }
 
 int qsim_search(const qsim_model *model, const qsim_calibration *c,
                 const qsim_quantize_options *base, const qsim_search_options *options,
                 qsim_recipe *found, double *score, qsim_error *error) {
-    qs_search s = {.c = c, .best = NAN, .error = error};
-    qsim_model *prepared = NULL;
+    qs_search s;
     qs_error_clear(error);
     if (!model || !c || !found)
         return qs_fail(error, QSIM_E_ARGUMENT, "search: an argument is missing");
-    int code = QS_OPTIONS(s.options, options, error);
+    int code = qs_search_open(&s, model, c, base, options, error);
     if (!code)
-        code = qs_quantizer_options(base, &s.base, error);
-    if (!code)
-        code = check_options(&s);
-    if (!code)
-        code = qs_calibration_check(c, model, error);
-    if (!code)
-        code = qs_recipe_check(s.base.recipe, model, error);
-    if (!code)
-        code = qs_ptq_prepared(model, c, &prepared, error);
-    if (code)
-        return code;
-    s.prepared = prepared;
-    s.base.progress = NULL; /* a candidate's own steps would drown those of the search */
-    s.base.decided = NULL;
-    code = search(&s, found);
-    qsim_model_free(prepared);
+        code = run_methods(&s);
+    /* What was found goes to the caller, also where the search ended early. */
+    const qsim_recipe *best = s.best_recipe ? s.best_recipe : s.recipe;
+    if (best && (!code || code == QSIM_E_CANCELLED)) {
+        int merged = qsim_recipe_merge(found, best, code ? NULL : error);
+        code = code ? code : merged;
+    }
     if (score)
         *score = s.best;
+    qs_search_close(&s);
     return code;
 }

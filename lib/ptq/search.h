@@ -3,6 +3,7 @@
 #ifndef QS_SEARCH_H
 #define QS_SEARCH_H
 
+#include "ptq/judge.h"
 #include "ptq/quantizer.h"
 #include "ptq/recipe.h"
 
@@ -11,8 +12,16 @@ typedef struct qs_search {
     const qsim_calibration *c;
     qsim_quantize_options base; /* of the candidates; its recipe is `recipe` */
     qsim_search_options options;
-    qsim_recipe *recipe; /* of the next candidate; what was found when a method returns */
-    double best;
+    qsim_recipe *recipe; /* of the next candidate */
+    qsim_recipe *best_recipe;
+    qs_judge judge; /* open if there are inputs */
+    double best;    /* score of best_recipe, NaN: none was tried */
+    /* Of best_recipe, for goals; the judgement only where there is a judge. */
+    qsim_judgement judgement;
+    int64_t bytes;
+    double microseconds;
+    int32_t floats; /* units that the recipe keeps in float */
+    uint64_t end;   /* of the time that the caller gives, by qs_clock_ns; 0: none */
     qsim_error *error;
 } qs_search;
 
@@ -20,9 +29,68 @@ typedef struct qs_search {
 int qs_search_greedy(qs_search *s);
 /* Chooses percentiles of activations (anneal.c). */
 int qs_search_anneal(qs_search *s);
-/* Quantizes with the recipe and asks for the score. */
-int qs_search_score(qs_search *s, double *score);
+/* Chooses one method for all ranges (ranges.c). */
+int qs_search_ranges(qs_search *s);
+/* Goes up the ladder (auto.c). */
+int qs_search_auto(qs_search *s);
+
+/*
+ * Quantizes with the recipe and judges; the score (may be NULL) is that of the candidate. If it is
+ * the best so far the recipe is kept. `what`: told to the caller as an attempt; NULL: silent.
+ */
+int qs_search_try(qs_search *s, const char *what, double *score);
+/* Makes the best recipe that of the next candidate. */
+int qs_search_return(qs_search *s);
 /* CANCELLED if the caller says so. */
-int qs_search_progress(const qs_search *s, const char *what, size_t done, size_t total);
+int qs_search_progress(qs_search *s, const char *what, size_t done, size_t total);
+/* Whether the caller's time is up. */
+bool qs_search_is_over(const qs_search *s);
+/* Whether the best so far is within max_drop. */
+bool qs_search_is_met(const qs_search *s);
+
+/* Everything but the methods: options checked, model prepared, judge open. */
+int qs_search_open(qs_search *s, const qsim_model *model, const qsim_calibration *c,
+                   const qsim_quantize_options *base, const qsim_search_options *options,
+                   qsim_error *error);
+void qs_search_close(qs_search *s);
+
+/* ---- tensors that get a scale (ranges.c) ---- */
+
+/* Indices in the calibration, in `tensors` with room for all of them. */
+int qs_search_tensors(qs_search *s, int32_t *tensors, size_t *count);
+/* What a recipe says of a tensor whose range that method finds. */
+qsim_recipe_entry qs_search_method_entry(const qs_search *s, int32_t method, double percentile);
+/* Sets a tensor's entry in the recipe of the next candidate. */
+int qs_search_set_range(qs_search *s, int32_t tensor, const qsim_recipe_entry *entry);
+
+/* ---- units (precision.c) ---- */
+
+typedef struct qs_unit {
+    const char *name, *op_type, *takes, *tensor; /* tensor: what it makes */
+    qs_kind kind;
+    qsim_recipe_entry begun; /* what the recipe said of it; kind 0: nothing */
+    qsim_unit told;          /* texts are those above */
+} qs_unit;
+
+typedef struct qs_units {
+    qs_arena arena; /* texts */
+    qs_unit *items;
+    size_t count;
+} qs_units;
+
+/* The units of what the recipe makes, in order of execution. */
+int qs_units_find(qs_search *s, qs_units *u);
+void qs_units_free(qs_search *s, qs_units *u);
+/* Keeps a unit in float, or computes it in integers as the options say. */
+int qs_unit_set(qs_search *s, const qs_unit *u, bool in_float);
+/*
+ * loss_gained of all units beside a network of this loss; `total` is what progress is told. Where
+ * it ends early: of *done units.
+ */
+int qs_units_gains(qs_search *s, qs_units *u, double loss, size_t total, size_t *done);
+/* Microseconds of all units. */
+int qs_units_times(qs_search *s, qs_units *u);
+/* The greatest gain first; marks those before the knee, and returns their number. */
+size_t qs_units_sort(qs_unit *items, size_t count);
 
 #endif

@@ -178,7 +178,7 @@ static void growing_ptq(void) {
 }
 
 static void growing_ptq_search(void) {
-    SIZE(qsim_search_options, 104);
+    SIZE(qsim_search_options, 168);
     AT(qsim_search_options, struct_size, 0);
     AT(qsim_search_options, methods, 8);
     AT(qsim_search_options, inputs, 16);
@@ -193,7 +193,57 @@ static void growing_ptq_search(void) {
     AT(qsim_search_options, max_drop, 88);
     AT(qsim_search_options, steps, 96);
     AT(qsim_search_options, reserved, 100);
+    AT(qsim_search_options, inputs_per_batch, 104);
+    AT(qsim_search_options, goal, 108);
+    AT(qsim_search_options, labels, 112);
+    AT(qsim_search_options, label_count, 120);
+    AT(qsim_search_options, seconds, 128);
+    AT(qsim_search_options, attempt, 136);
+    AT(qsim_search_options, attempt_user, 144);
+    AT(qsim_search_options, cost, 152);
+    AT(qsim_search_options, cost_user, 160);
+}
 
+static void growing_ptq_measures(void) {
+    SIZE(qsim_judgement, 48);
+    AT(qsim_judgement, struct_size, 0);
+    AT(qsim_judgement, loss, 8);
+    AT(qsim_judgement, agreement, 16);
+    AT(qsim_judgement, top1, 24);
+    AT(qsim_judgement, sqnr, 32);
+    AT(qsim_judgement, rows, 40);
+
+    SIZE(qsim_attempt, 72);
+    AT(qsim_attempt, struct_size, 0);
+    AT(qsim_attempt, what, 8);
+    AT(qsim_attempt, judgement, 16);
+    AT(qsim_attempt, model, 24);
+    AT(qsim_attempt, recipe, 32);
+    AT(qsim_attempt, bytes, 40);
+    AT(qsim_attempt, microseconds, 48);
+    AT(qsim_attempt, floats, 56);
+    AT(qsim_attempt, kept, 60);
+    AT(qsim_attempt, met, 64);
+    AT(qsim_attempt, reserved, 68);
+
+    SIZE(qsim_unit, 104);
+    AT(qsim_unit, struct_size, 0);
+    AT(qsim_unit, name, 8);
+    AT(qsim_unit, op_type, 16);
+    AT(qsim_unit, takes, 24);
+    AT(qsim_unit, loss_alone, 32);
+    AT(qsim_unit, loss_gained, 40);
+    AT(qsim_unit, agreement, 48);
+    AT(qsim_unit, sqnr, 56);
+    AT(qsim_unit, float_bytes, 64);
+    AT(qsim_unit, bytes, 72);
+    AT(qsim_unit, float_us, 80);
+    AT(qsim_unit, us, 88);
+    AT(qsim_unit, before_knee, 96);
+    AT(qsim_unit, reserved, 100);
+}
+
+static void growing_ptq_metrics(void) {
     SIZE(qsim_divergence, 64);
     AT(qsim_divergence, struct_size, 0);
     AT(qsim_divergence, rows, 8);
@@ -336,6 +386,8 @@ int main(void) {
     growing_op();
     growing_ptq();
     growing_ptq_search();
+    growing_ptq_measures();
+    growing_ptq_metrics();
     growing_recipe();
     growing_session();
     growing_verdict();

@@ -19,6 +19,7 @@ from qsim import _abi, _library, _words  # noqa: E402
 
 # Functions that Python does not call, and why.
 UNUSED = {
+    "qsim_sensitivity": "qsim sensitivity --json says it",
     "qsim_version": "version() is the same as text",
     "qsim_dtype_bits": "known here", "qsim_tensor_size": "numpy knows",
     "qsim_values_quantize": "arrays go through qsim_tensor_quantize",

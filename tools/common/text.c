@@ -63,6 +63,17 @@ void text_printf(text *t, const char *format, ...) {
         free(p);
 }
 
+void text_csv(text *t, const char *field) {
+    if (!strpbrk(field, ",\"\r\n")) {
+        text_puts(t, field);
+        return;
+    }
+    text_puts(t, "\"");
+    for (; *field; field++)
+        text_printf(t, *field == '"' ? "\"\"" : "%c", *field);
+    text_puts(t, "\"");
+}
+
 void text_free(text *t) {
     free(t->data);
     memset(t, 0, sizeof(*t));

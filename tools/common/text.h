@@ -23,6 +23,8 @@ typedef struct text {
 void text_add(text *t, const char *bytes, size_t size);
 void text_puts(text *t, const char *string);
 void text_printf(text *t, const char *format, ...) TOOL_PRINTF(2, 3);
+/* A field of a CSV file, in quotes where it needs them (RFC 4180). */
+void text_csv(text *t, const char *field);
 void text_free(text *t);
 
 /* Never NULL. `tool_alloc` zeroes; count * size is checked. Freed with free(). */

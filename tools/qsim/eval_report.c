@@ -10,17 +10,6 @@
 
 /* ---- files ---- */
 
-static void csv_field(text *out, const char *s) {
-    if (!strpbrk(s, ",\"\r\n")) {
-        text_puts(out, s);
-        return;
-    }
-    text_puts(out, "\"");
-    for (; *s; s++)
-        text_printf(out, *s == '"' ? "\"\"" : "%c", *s);
-    text_puts(out, "\"");
-}
-
 /* A row per actual class: its accuracy, then how often each class was predicted. */
 int eval_write_csv(const tool *t, const char *path, const scores *s, const class_names *n) {
     text out = {0};
@@ -30,14 +19,14 @@ int eval_write_csv(const tool *t, const char *path, const scores *s, const class
         text_puts(&out, ",");
         text name = {0};
         text_printf(&name, "predicted %s", class_name(n, i, b));
-        csv_field(&out, name.data);
+        text_csv(&out, name.data);
         text_free(&name);
     }
     for (size_t c = 0; c < s->classes; c++) {
         uint64_t samples, right;
         double percent = scores_class(s, c, &samples, &right);
         text_puts(&out, "\n");
-        csv_field(&out, class_name(n, c, b));
+        text_csv(&out, class_name(n, c, b));
         text_printf(&out, ",%llu,%llu,", (unsigned long long)samples, (unsigned long long)right);
         if (!isnan(percent))
             text_printf(&out, "%.4f", percent);

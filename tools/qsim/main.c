@@ -6,12 +6,16 @@
 #include "verbs.h"
 
 const verb *const all_verbs[] = {
-    &verb_info,     &verb_check,     &verb_run,        &verb_bench,   &verb_profile,
-    &verb_optimize, &verb_calibrate, &verb_quantize,   &verb_compare, &verb_eval,
-    &verb_package,  &verb_unpack,    &verb_run_config, &verb_sweep,   NULL,
+    &verb_info,    &verb_check,    &verb_run,         &verb_bench,
+    &verb_profile, &verb_optimize, &verb_calibrate,   &verb_quantize,
+    &verb_compare, &verb_eval,     &verb_sensitivity, &verb_auto,
+    &verb_sweep,   &verb_package,  &verb_unpack,      &verb_run_config,
+    NULL,
 };
 
 static const verb *find_verb(const char *name) {
+    if (strcmp(name, "auto-opt") == 0) /* Olive's word */
+        return &verb_auto;
     for (size_t i = 0; all_verbs[i]; i++)
         if (strcmp(all_verbs[i]->name, name) == 0)
             return all_verbs[i];
@@ -34,11 +38,6 @@ static void overview(text *out) {
 static const struct {
     const char *word, *hint;
 } foreign[] = {
-    {"auto-opt",
-     "qsim quantize --search both chooses schemes and percentiles; qsim run-config runs "
-     "Olive's configurations"},
-    {"auto", "qsim quantize --search both chooses schemes and percentiles"},
-    {"sensitivity", "qsim compare --layers shows where a quantized model differs"},
     {"finetune", "qsim trains nothing: it starts from a trained ONNX model"},
     {"train", "qsim trains nothing: it starts from a trained ONNX model"},
     {"prune", "qsim prunes nothing; qsim quantize makes a model smaller"},

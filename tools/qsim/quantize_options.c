@@ -63,22 +63,8 @@ static bool only_static(const tool *t, const char *mode) {
     return true;
 }
 
-/* Options of the annealing where there is none; false: one was given. */
-static bool only_annealing(const tool *t) {
-    static const char *const names[] = {"seed", "steps", "max-drop"};
-    const char *search = args_value(&t->args, "search");
-    if (search && strcmp(search, "greedy") != 0)
-        return true;
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (args_has(&t->args, names[i])) {
-            (void)tool_usage(t, NULL, "--%s goes with --search anneal or both", names[i]);
-            return false;
-        }
-    return true;
-}
-
 int quantize_options(const tool *t, quantizing *q) {
-    static const char *const methods[] = {"minmax", "percentile", "mse", "entropy", NULL};
+    static const char *const methods[] = {"minmax", "percentile", "mse", "entropy", "auto", NULL};
     static const char *const formats[] = {"qdq", "qoperator", NULL};
     static const char *const schemes[] = {"channel", "tensor", "tensor-asymmetric", NULL};
     static const char *const modes[] = {"static", "dynamic", "weights", NULL};
@@ -90,9 +76,12 @@ int quantize_options(const tool *t, quantizing *q) {
         return tool_usage(t, NULL, "--per-row goes with --mode dynamic");
     if (o->mode != QSIM_MODE_STATIC && !only_static(t, modes[o->mode]))
         return EXIT_USAGE;
-    if (!only_annealing(t))
-        return EXIT_USAGE;
     o->method = choice(t, "method", methods);
+    q->chooses = o->method > QSIM_METHOD_ENTROPY;
+    if (q->chooses)
+        o->method = QSIM_METHOD_MINMAX; /* where the choice begins */
+    if (q->chooses && args_has(&t->args, "search"))
+        return tool_usage(t, NULL, "--method auto does not go with --search");
     o->format = choice(t, "format", formats);
     o->weight_scheme = choice(t, "weight-scheme", schemes);
     o->activation_type = choice(t, "activations", (const char *const[]){"uint8", "int8", NULL})
@@ -120,6 +109,18 @@ void quantize_options_free(quantizing *q) {
         free(q->patterns[i]);
     free(q->patterns);
     free(q->rules);
+}
+
+void quantize_close(quantizing *q) {
+    dataset_close(q->data);
+    qsim_calibration_free(q->calibration);
+    qsim_model_free(q->result);
+    qsim_model_free(q->folded);
+    qsim_model_free(q->model);
+    quantize_layers_free(q);
+    qsim_recipe_free(q->recipe);
+    qsim_recipe_free(q->decided);
+    quantize_options_free(q);
 }
 
 int quantize_error(const tool *t, const quantizing *q, qsim_error *e) {

@@ -165,14 +165,15 @@ void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
         table_line("calib", "%lld sample%s, %s, %d tensors",
                    (long long)qsim_calibration_samples(q->calibration),
                    tool_plural(qsim_calibration_samples(q->calibration)),
-                   q->annealed ? "annealed percentiles" : method_names[q->options.method],
+                   q->searched ? "ranges as searched" : method_names[q->options.method],
                    qsim_calibration_count(q->calibration));
     print_counts(q);
     const char *saved = args_value(&t->args, "save-recipe");
     if (saved)
         table_line("recipe", "%s  %d layers and tensors", saved, qsim_recipe_count(q->decided));
     if (q->searched)
-        table_line("search", "%.2f %% on the data, fp32 %.2f %%", q->search_score, q->float_score);
+        table_line("search", "%s to float %.6f, without it %.6f",
+                   q->has_classes ? "KL" : "relative error", q->found_loss, q->plain_loss);
     table_line("output", "%s  %s (%.2fx; all constants %.2fx)  %s, opset %lld",
                tool_base_name(q->output), tool_bytes(after, b), before / after,
                (double)qsim_model_parameter_bytes(q->model) /
@@ -212,8 +213,9 @@ void quantize_print_json(const tool *t, quantizing *q, const quantize_check *c) 
     recipe_json(&j, q);
     if (q->searched) {
         json_object(&j, "search");
-        json_number(&j, "score", q->search_score);
-        json_number(&j, "float_score", q->float_score);
+        json_string(&j, "measure", q->has_classes ? "kl" : "relative_error");
+        json_number(&j, "plain", q->plain_loss);
+        json_number(&j, "found", q->found_loss);
         json_end(&j);
     }
     json_object(&j, "output");

@@ -21,20 +21,43 @@ typedef struct quantizing {
     qsim_recipe *decided;    /* what quantizing decided */
     qsim_layer_info *layers; /* as they would be quantized */
     size_t layer_count;
-    bool searched, annealed;
-    double search_score, float_score;
-    bool interrupted; /* in a search: what it has found until then is written */
-    int64_t held_out; /* samples of the data that were not calibrated on */
+    bool searched, has_classes;    /* has_classes: the losses are KL */
+    bool chooses;                  /* --method auto */
+    double plain_loss, found_loss; /* before and after the search, on the data */
+    bool interrupted;              /* in a search: what it has found until then is written */
+    int64_t held_out;              /* samples of the data that were not calibrated on */
 } quantizing;
+
+/* How ranges and weights are quantized, for all verbs that quantize. */
+#define OPTION_RANGES                                                                              \
+    {"method", "NAME",                                                                             \
+     "how ranges are chosen (minmax); auto: by KL; entropy may cut what is needed", 0,             \
+     "minmax|percentile|mse|entropy|auto"},                                                        \
+        {"percentile", "P", "share of values kept, implies --method percentile (99.999)", 0,       \
+         NULL},                                                                                    \
+        {"activations", "TYPE", "type of activations (uint8)", 0, "uint8|int8"},                   \
+        {"weights", "TYPE", "type of weights (int8)", 0, "int8|uint8"},                            \
+        {"weight-scheme", "NAME", "scales of weights (channel)", 0,                                \
+         "channel|tensor|tensor-asymmetric"},                                                      \
+        {"symmetric", NULL, "symmetric activation ranges", 0, NULL},                               \
+        {"no-bias-correction", NULL, "biases do not take back what rounding moves means by", 0,    \
+         NULL},                                                                                    \
+    {                                                                                              \
+        "reduce-range", NULL, "7-bit weights, for other runtimes on CPUs without VNNI", 0, NULL    \
+    }
 
 /* Reads the options of the command line into q->options. */
 int quantize_options(const tool *t, quantizing *q);
 void quantize_options_free(quantizing *q);
+/* Frees all that there is. */
+void quantize_close(quantizing *q);
 /* Prints why there is no result; a rule that matches nothing gets the nearest name as a hint. */
 int quantize_error(const tool *t, const quantizing *q, qsim_error *e);
 
 /* Searches as --search says and puts what it finds into q->options. */
 int quantize_search(const tool *t, quantizing *q);
+/* False after a usage error: an option of the annealing without it. */
+bool quantize_search_fits(const tool *t);
 
 /* --recipe; what --save-recipe asks for; what the recipe says, as JSON (recipes.c). */
 int recipe_open(const tool *t, quantizing *q);

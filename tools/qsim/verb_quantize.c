@@ -82,7 +82,7 @@ static int quantize_file(tool *t, page *p, quantizing *q, quantize_check *check)
     }
     if (code == EXIT_OK)
         code = get_calibration(t, q);
-    if (code == EXIT_OK && args_has(&t->args, "search"))
+    if (code == EXIT_OK && (q->chooses || args_has(&t->args, "search")))
         code = quantize_search(t, q);
     if (code == EXIT_OK)
         code = quantize(t, q);
@@ -119,20 +119,12 @@ static int run(tool *t) {
         return code;
     if (judge_has_bounds(t) && !args_has(&t->args, "data"))
         return tool_usage(t, NULL, "quantize: --min-... judges by --data, which is missing");
-    code = quantize_options(t, &q);
+    code = quantize_search_fits(t) ? quantize_options(t, &q) : EXIT_USAGE;
     if (code == EXIT_OK)
         code = quantize_file(t, &p, &q, &check);
     code = page_close(t, &p, "qsim quantize", code);
     quantize_check_free(&check);
-    dataset_close(q.data);
-    qsim_calibration_free(q.calibration);
-    qsim_model_free(q.result);
-    qsim_model_free(q.folded);
-    qsim_model_free(q.model);
-    quantize_layers_free(&q);
-    qsim_recipe_free(q.recipe);
-    qsim_recipe_free(q.decided);
-    quantize_options_free(&q);
+    quantize_close(&q);
     return code;
 }
 
@@ -142,15 +134,8 @@ static const option options[] = {
      NULL},
     {"mode", "NAME", "what is quantized when (static)", 0, "static|dynamic|weights"},
     {"per-row", NULL, "dynamic: each row of a product, each image, has its own scale", 0, NULL},
-    {"method", "NAME", "how ranges are chosen (minmax)", 0, "minmax|percentile|mse|entropy"},
-    {"percentile", "P", "share of values kept, implies --method percentile (99.999)", 0, NULL},
+    OPTION_RANGES,
     {"format", "NAME", "form of the written model (qdq)", 0, "qdq|qoperator"},
-    {"activations", "TYPE", "type of activations (uint8)", 0, "uint8|int8"},
-    {"weights", "TYPE", "type of weights (int8)", 0, "int8|uint8"},
-    {"weight-scheme", "NAME", "scales of weights (channel)", 0, "channel|tensor|tensor-asymmetric"},
-    {"symmetric", NULL, "symmetric activation ranges", 0, NULL},
-    {"no-bias-correction", NULL, "biases do not take back what rounding moves means by", 0, NULL},
-    {"reduce-range", NULL, "7-bit weights, for other runtimes on CPUs without VNNI", 0, NULL},
     {"set", "GLOB=int8|fp32",
      "nodes of this name, or else operator; repeatable, the last match wins", 0, NULL},
     {"recipe", "FILE", "what a recipe says of layers and tensors, before the options", 0, NULL},

@@ -33,8 +33,11 @@ static int work(qsim_ctx *ctx, const qsim_model *m) {
     uint64_t seed = 3;
     for (int i = 0; i < 32; i++)
         x[i] = (float)test_random(&seed) / 2147483648.0f - 1;
-    qsim_search_options so = {
-        .struct_size = sizeof(so), .inputs = &t, .input_count = 1, .methods = "greedy"};
+    qsim_search_options so = {.struct_size = sizeof(so),
+                              .inputs = &t,
+                              .input_count = 1,
+                              .methods = "greedy,anneal,auto",
+                              .steps = 2};
     qsim_quantize_options qo = {.struct_size = sizeof(qo), .format = QSIM_FORMAT_QOPERATOR};
     int code = qsim_calibration_create(m, NULL, &c, NULL);
     if (!code)
@@ -47,6 +50,9 @@ static int work(qsim_ctx *ctx, const qsim_model *m) {
         code = qsim_recipe_create(ctx, &decided, NULL);
     if (!code)
         code = qsim_search(m, c, NULL, &so, found, NULL, NULL);
+    if (!code)
+        code = qsim_sensitivity(m, c, NULL, &so, NULL, NULL, NULL, NULL);
+    code = code > 0 ? QSIM_OK : code;
     qo.recipe = found;
     qo.decided = decided;
     if (!code)

@@ -51,12 +51,12 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
            **options: Any) -> SearchResult:
     """Searches, beginning with quantize()'s `options` and `recipe`.
 
-    `methods`: names of search_methods(), separated by commas. `inputs`: batches for greedy, which
-    looks for the weight scheme with the least squared error of each layer. `score`: for anneal, is
-    called with each candidate, a Model that is valid during the call, and returns how good it is,
-    accuracy in percent for instance; `float_score` is that of the FP32 model, and candidates more
-    than `max_drop` (0: 2) below it are never taken. `steps` (0: 200), `seed` and `start_percentile`
-    (0: 99) are of annealing.
+    `methods`: names of search_methods(), separated by commas. `inputs`: batches; candidates are
+    judged by the KL divergence of their answers from the FP32 model's. Or `score`: is called with
+    each candidate, a Model that is valid during the call, and returns how good it is, accuracy in
+    percent for instance; `float_score` is that of the FP32 model, and annealing steps no further
+    than `max_drop` (0: 2) below it. `steps` (0: 200), `seed` and `start_percentile` (0: none) are of
+    annealing. The result is never worse than the plain quantization.
 
     The result's recipe goes to quantize(), with the same options. Ctrl-C, or an exception of `score`
     or `progress`, ends the search; `found`, an empty Recipe, then has the best so far."""

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ladder: ranges by other methods; then units in float, where that gains most for what it
+ * costs, until max_drop is met; then units that 8 bits make slower on this machine.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "ptq/search.h"
+
+#define NO_LOSS     1e-6 /* a loss below: nothing is left to gain */
+#define SLOWER      1.05 /* so many times as long is slower, beyond what two measurements differ by */
+#define LEAST_BYTES 64.0 /* and microseconds: what costs nothing is not worth endlessly much */
+#define LEAST_US    0.1
+
+/* What keeping a unit in float is worth to the goal. */
+static double worth(const qs_search *s, const qs_unit *u) {
+    const qsim_unit *t = &u->told;
+    if (s->options.goal == QSIM_GOAL_SIZE)
+        return t->loss_gained / fmax((double)(t->float_bytes - t->bytes), LEAST_BYTES);
+    if (s->options.goal == QSIM_GOAL_LATENCY) {
+        const double more = t->float_us - t->us;
+        return t->loss_gained / (more > LEAST_US ? more : LEAST_US); /* NaN, too */
+    }
+    return t->loss_gained;
+}
+
+static void sort_by_worth(const qs_search *s, qs_unit *items, size_t count) {
+    for (size_t i = 1; i < count; i++)
+        for (size_t k = i; k > 0 && worth(s, &items[k]) > worth(s, &items[k - 1]); k--) {
+            const qs_unit swap = items[k];
+            items[k] = items[k - 1];
+            items[k - 1] = swap;
+        }
+}
+
+static size_t weight_units(const qs_units *u) {
+    size_t count = 0;
+    for (size_t i = 0; i < u->count; i++)
+        count += u->items[i].kind == QS_KIND_WEIGHTS;
+    return count;
+}
+
+/* Is there nothing more to do? */
+static bool is_done(const qs_search *s, bool past_knee) {
+    if (qs_search_is_over(s) || s->judgement.loss < NO_LOSS)
+        return true;
+    return qs_search_is_met(s) && (s->options.goal != QSIM_GOAL_ACCURACY || past_knee);
+}
+
+/* One more unit in float; whether it helped is seen in s->best. */
+static int add_float(qs_search *s, const qs_unit *u) {
+    char what[160];
+    snprintf(what, sizeof(what), "'%.80s' in float, %d unit%s in all", u->name, (int)s->floats + 1,
+             s->floats ? "s" : "");
+    int code = qs_unit_set(s, u, true);
+    s->floats++;
+    return code ? code : qs_search_try(s, what, NULL);
+}
+
+/*
+ * Units in float one after the other, measured together each time; what does not help goes back. At
+ * least one layer with weights stays in integers: a float model is no answer.
+ */
+static int add_floats(qs_search *s, qs_units *u) {
+    const size_t knee = qs_units_sort(u->items, u->count);
+    size_t layers = weight_units(u);
+    int code = QSIM_OK;
+    sort_by_worth(s, u->items, u->count);
+    for (size_t i = 0; i < u->count && !code; i++) {
+        const qs_unit *unit = &u->items[i];
+        const double before = s->best;
+        const bool weights = unit->kind == QS_KIND_WEIGHTS;
+        if (is_done(s, i >= knee) || unit->told.loss_gained <= 0)
+            break;
+        if (weights && layers == 1)
+            continue;
+        code = qs_search_progress(s, unit->name, i, u->count);
+        if (!code)
+            code = add_float(s, unit);
+        if (!code && s->best > before)
+            layers -= weights;
+        else if (!code) {
+            code = qs_unit_set(s, unit, false);
+            s->floats--;
+        }
+    }
+    return code;
+}
+
+static bool is_float(const qs_search *s, const qs_unit *u) {
+    const qsim_recipe_entry *e = qs_recipe_find(s->recipe, QSIM_RECIPE_LAYER, u->name);
+    return e && e->action == QSIM_RECIPE_FLOAT;
+}
+
+/* Back to integers, the least gain first, what max_drop does not need in float. */
+static int take_back(qs_search *s, qs_units *u) {
+    int code = qs_search_return(s);
+    (void)qs_units_sort(u->items, u->count);
+    for (size_t i = u->count; i-- > 0 && !code && s->floats > 1 && !qs_search_is_over(s);) {
+        char what[160];
+        const qs_unit *unit = &u->items[i];
+        const int64_t bytes = s->bytes;
+        const double time = s->microseconds;
+        if (!is_float(s, unit) || !qs_search_is_met(s))
+            continue;
+        snprintf(what, sizeof(what), "'%.80s' in 8 bits again", unit->name);
+        s->floats--;
+        code = qs_unit_set(s, unit, false);
+        if (!code)
+            code = qs_search_try(s, what, NULL);
+        if (!code && s->bytes == bytes && s->microseconds == time) {
+            s->floats++;
+            code = qs_unit_set(s, unit, true);
+        }
+    }
+    return code;
+}
+
+/* All units that are slower in integers, together, if that is better by the goal. */
+static int keep_slower(qs_search *s, const qs_units *u) {
+    const double best = s->best, time = s->microseconds;
+    const int32_t floats = s->floats;
+    int32_t count = 0;
+    size_t layers = weight_units(u);
+    char what[80];
+    int code = qs_search_return(s);
+    for (size_t i = 0; i < u->count && !code; i++) {
+        const qs_unit *unit = &u->items[i];
+        const bool weights = unit->kind == QS_KIND_WEIGHTS;
+        if (is_float(s, unit) || !(unit->told.us > unit->told.float_us * SLOWER) ||
+            (weights && layers == 1))
+            continue;
+        code = qs_unit_set(s, unit, true);
+        layers -= weights;
+        count++;
+    }
+    if (code || count == 0)
+        return code;
+    s->floats += count;
+    snprintf(what, sizeof(what), "%d unit%s in float that 8 bits make slower, %d in all",
+             (int)count, count == 1 ? "" : "s", (int)s->floats);
+    code = qs_search_try(s, what, NULL);
+    if (!code && s->best == best && s->microseconds == time)
+        s->floats = floats;
+    return code;
+}
+
+int qs_search_auto(qs_search *s) {
+    qs_units u = {0};
+    size_t done = 0;
+    int code = qs_search_ranges(s);
+    if (!code)
+        code = qs_search_return(s);
+    if (code || qs_search_is_over(s))
+        return code;
+    const bool more = !is_done(s, false), times = s->options.goal != QSIM_GOAL_SIZE;
+    code = qs_units_find(s, &u);
+    if (!code && times)
+        code = qs_units_times(s, &u);
+    if (!code && more)
+        code = qs_units_gains(s, &u, s->judgement.loss, u.count, &done);
+    if (!code && more && done == u.count)
+        code = add_floats(s, &u);
+    if (!code && s->options.goal != QSIM_GOAL_ACCURACY && s->floats > 1)
+        code = take_back(s, &u);
+    if (!code && times && !qs_search_is_over(s))
+        code = keep_slower(s, &u);
+    qs_units_free(s, &u);
+    return code;
+}

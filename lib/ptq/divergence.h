@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of answers. */
+#ifndef QS_DIVERGENCE_H
+#define QS_DIVERGENCE_H
+
+#include <stddef.h>
+
+#include <qsim/base.h>
+
+/* Elements of a row: of the last axis that is longer than 1. */
+size_t qs_row_length(const qsim_tensor *t);
+/* The greatest of n > 0 elements; the first of equals. */
+size_t qs_first_largest(const float *x, size_t n);
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+#include "ptq/judge.h"
+
+#include <math.h>
+
+#include "graph/model.h"
+#include "ptq/divergence.h"
+
+/* ---- the float model's answers ---- */
+
+static int copy_answer(qs_judge *j, const qsim_tensor *y, qsim_tensor *to) {
+    int64_t *dims = qs_alloc(j->ctx, (size_t)y->rank + 1, sizeof(*dims));
+    void *data = qs_alloc(j->ctx, y->bytes + 1, 1);
+    *to = *y;
+    to->dims = dims;
+    to->data = data;
+    if (!dims || !data)
+        return QSIM_E_NOMEM;
+    memcpy(dims, y->dims, (size_t)y->rank * sizeof(*dims));
+    memcpy(data, y->data, y->bytes);
+    return QSIM_OK;
+}
+
+void qs_judge_close(qs_judge *j) {
+    for (size_t i = 0; j->answers && i < j->batches * j->outputs; i++) {
+        qs_free(j->ctx, (void *)(uintptr_t)j->answers[i].dims);
+        qs_free(j->ctx, j->answers[i].data);
+    }
+    qs_free(j->ctx, j->answers);
+    qs_free(j->ctx, j->kinds);
+    *j = (qs_judge){0};
+}
+
+/* A model that is run on the inputs, and its answers to one batch. */
+typedef struct player {
+    qsim_session *session;
+    qsim_run *run;
+    qsim_tensor *outputs;
+} player;
+
+static void player_close(const qs_judge *j, player *p) {
+    qsim_run_free(p->run);
+    qsim_session_free(p->session);
+    qs_free(j->ctx, p->outputs);
+}
+
+static int player_open(const qs_judge *j, const qsim_model *m, player *p, qsim_error *error) {
+    int code = qsim_session_create(m, NULL, &p->session, error);
+    if (!code)
+        code = qsim_run_create(p->session, &p->run, error);
+    if (code)
+        return code;
+    p->outputs = qs_calloc(j->ctx, j->outputs + 1, sizeof(*p->outputs));
+    if (!p->outputs)
+        return qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
+    if ((size_t)qsim_session_input_count(p->session) != j->per_batch)
+        return qs_fail(error, QSIM_E_ARGUMENT, "%s: has %d inputs, batches have %zu", j->name,
+                       (int)qsim_session_input_count(p->session), j->per_batch);
+    return QSIM_OK;
+}
+
+static int play(const qs_judge *j, player *p, size_t batch, qsim_error *error) {
+    const qsim_search_options *o = j->options;
+    if (o->progress && j->doing && o->progress(o->progress_user, j->doing, j->done, j->total))
+        return qs_fail(error, QSIM_E_CANCELLED, "%s: search cancelled", j->name);
+    memset(p->outputs, 0, j->outputs * sizeof(*p->outputs));
+    return qsim_run_execute(p->run, o->inputs + batch * j->per_batch, j->per_batch, p->outputs,
+                            j->outputs, error);
+}
+
+/* ---- judging ---- */
+
+/* Rows of the first output that the labels say are right, of a batch that begins at row `at`. */
+static uint64_t count_right(const qs_judge *j, const qsim_tensor *y, size_t *at) {
+    const float *x = y->data;
+    const size_t row = qs_row_length(y), count = y->bytes / sizeof(*x);
+    uint64_t right = 0;
+    for (size_t i = 0; row > 0 && i < count && *at < j->options->label_count; i += row)
+        right += (int64_t)qs_first_largest(x + i, row) == j->options->labels[(*at)++];
+    return right;
+}
+
+static int compare(qs_judge *j, player *p, size_t batch, qsim_divergence *d, qsim_error *error) {
+    int code = play(j, p, batch, error);
+    for (size_t k = 0; k < j->outputs && !code; k++) {
+        const qsim_tensor *a = &j->answers[batch * j->outputs + k];
+        if (a->dtype != QSIM_FLOAT)
+            continue;
+        code = qsim_divergence_add(&d[k], a, &p->outputs[k]);
+        if (code)
+            return qs_fail(error, code, "%s: answers cannot be compared: %s", j->name,
+                           qsim_error_text(code));
+    }
+    return code;
+}
+
+static size_t labelled_rows(const qs_judge *j) {
+    size_t count = 0;
+    for (size_t i = 0; i < j->options->label_count; i++)
+        count += j->options->labels[i] >= 0;
+    return count ? count : 1;
+}
+
+static void conclude(const qs_judge *j, const qsim_divergence *d, uint64_t right,
+                     qsim_judgement *out) {
+    const qsim_divergence *first = &d[j->first];
+    *out = (qsim_judgement){.struct_size = sizeof(*out), .top1 = NAN};
+    for (size_t k = 0; k < j->outputs; k++)
+        if (d[k].rows > 0)
+            out->loss += qsim_divergence_loss(&d[k]);
+    out->agreement = qsim_divergence_agreement(first);
+    out->sqnr = first->noise > 0 ? 10 * log10(first->signal / first->noise) : INFINITY;
+    out->rows = (int64_t)first->rows;
+    if (j->options->labels)
+        out->top1 = 100.0 * (double)right / (double)labelled_rows(j);
+}
+
+int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out,
+                   qsim_error *error) {
+    player p = {0};
+    size_t at = 0;
+    uint64_t right = 0;
+    qsim_divergence *d = qs_calloc(j->ctx, j->outputs, sizeof(*d));
+    int code = d ? player_open(j, candidate, &p, error)
+                 : qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
+    for (size_t k = 0; k < j->outputs && !code; k++)
+        d[k] = (qsim_divergence){.struct_size = sizeof(*d), .answer = j->kinds[k]};
+    for (size_t b = 0; b < j->batches && !code; b++) {
+        code = compare(j, &p, b, d, error);
+        if (!code && j->options->labels)
+            right += count_right(j, &p.outputs[j->first], &at);
+    }
+    for (size_t k = 0; k < j->outputs && !code; k++)
+        j->kinds[k] = d[k].answer;
+    if (!code)
+        conclude(j, d, right, out);
+    player_close(j, &p);
+    qs_free(j->ctx, d);
+    return code;
+}
+
+double qs_judge_drop(const qs_judge *j, const qsim_judgement *of) {
+    if (!isnan(of->top1))
+        return j->reference.top1 - of->top1;
+    return isnan(of->agreement) ? 100 * sqrt(of->loss) : 100 - of->agreement;
+}
+
+/* ---- opening ---- */
+
+static int find_first(qs_judge *j, qsim_error *error) {
+    while (j->first < j->outputs && j->answers[j->first].dtype != QSIM_FLOAT)
+        j->first++;
+    if (j->first == j->outputs)
+        return qs_fail(error, QSIM_E_UNSUPPORTED, "%s: has no float output to judge by", j->name);
+    return QSIM_OK;
+}
+
+static int check_labels(const qs_judge *j, qsim_error *error) {
+    const qsim_search_options *o = j->options;
+    size_t rows = 0, classes = 0;
+    for (size_t b = 0; b < j->batches; b++) {
+        const qsim_tensor *y = &j->answers[b * j->outputs + j->first];
+        classes = qs_row_length(y);
+        rows += classes ? y->bytes / sizeof(float) / classes : 0;
+    }
+    if (!o->labels)
+        return QSIM_OK;
+    if (rows != o->label_count)
+        return qs_fail(error, QSIM_E_ARGUMENT, "%s: %zu labels for %zu rows of answers", j->name,
+                       o->label_count, rows);
+    for (size_t i = 0; i < rows; i++)
+        if (o->labels[i] >= 0 && (uint64_t)o->labels[i] >= classes)
+            return qs_fail(error, QSIM_E_VALUE, "%s: label %lld of sample %zu, of %zu classes",
+                           j->name, (long long)o->labels[i], i, classes);
+    return QSIM_OK;
+}
+
+static int remember(qs_judge *j, const qsim_model *reference, qsim_error *error) {
+    player p = {0};
+    int code = player_open(j, reference, &p, error);
+    for (size_t b = 0; b < j->batches && !code; b++) {
+        code = play(j, &p, b, error);
+        for (size_t k = 0; k < j->outputs && !code; k++)
+            code = copy_answer(j, &p.outputs[k], &j->answers[b * j->outputs + k]);
+    }
+    player_close(j, &p);
+    return code;
+}
+
+int qs_judge_open(qs_judge *j, const qsim_model *reference, const qsim_search_options *options,
+                  qsim_error *error) {
+    *j = (qs_judge){.ctx = reference->ctx,
+                    .name = reference->name,
+                    .options = options,
+                    .outputs = (size_t)qsim_model_output_count(reference)};
+    j->per_batch = options->inputs_per_batch > 0 ? (size_t)options->inputs_per_batch : 1;
+    j->batches = options->input_count / j->per_batch;
+    if (options->input_count % j->per_batch)
+        return qs_fail(error, QSIM_E_ARGUMENT, "search: %zu inputs are no batches of %zu",
+                       options->input_count, j->per_batch);
+    j->answers = qs_calloc(j->ctx, j->batches * j->outputs + 1, sizeof(*j->answers));
+    j->kinds = qs_calloc(j->ctx, j->outputs + 1, sizeof(*j->kinds));
+    if (!j->answers || !j->kinds)
+        return qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
+    int code = remember(j, reference, error);
+    if (!code)
+        code = find_first(j, error);
+    if (!code)
+        code = check_labels(j, error);
+    /* Against itself: what each output is, and its top-1. */
+    return code ? code : qs_judge_model(j, reference, &j->reference, error);
+}

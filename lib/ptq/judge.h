@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* Candidates of a search beside the float model, on the same inputs. */
+#ifndef QS_JUDGE_H
+#define QS_JUDGE_H
+
+#include "base/base.h"
+
+#include <qsim/ptq.h>
+#include <qsim/session.h>
+
+typedef struct qs_judge {
+    qsim_ctx *ctx;
+    const char *name; /* of the model, for messages */
+    const qsim_search_options *options;
+    size_t per_batch, batches; /* tensors of a batch; batches */
+    size_t outputs, first;     /* of the model; the first that is float */
+    qsim_tensor *answers;      /* of the float model, batch by batch; own memory */
+    int32_t *kinds;            /* QSIM_ANSWER_* of each output */
+    qsim_judgement reference;
+    const char *doing; /* what progress is told during a run */
+    size_t done, total;
+} qs_judge;
+
+/* Runs the float model and remembers its answers. May be closed either way. */
+int qs_judge_open(qs_judge *j, const qsim_model *reference, const qsim_search_options *options,
+                  qsim_error *error);
+void qs_judge_close(qs_judge *j);
+int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out,
+                   qsim_error *error);
+/* Percent lost, as max_drop counts it. */
+double qs_judge_drop(const qs_judge *j, const qsim_judgement *of);
+
+/* ---- time (timing.c) ---- */
+
+/* Median microseconds of an execution on one sample (a batch, where a model takes nothing else). */
+int qs_time_model(const qs_judge *j, const qsim_model *m, double *microseconds, qsim_error *error);
+
+/* The least time of a node's steps, in microseconds for one sample; NaN: it has none of its own. */
+typedef struct qs_node_time {
+    const char *name, *other; /* of the node and of one that it takes along, or NULL */
+    double us;
+} qs_node_time;
+
+int qs_time_nodes(const qs_judge *j, const qsim_model *m, qs_node_time *times, size_t count,
+                  qsim_error *error);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* Units: operators in integers with what they absorb; each is in float or in 8 bits as one. */
+#include <math.h>
+
+#include "ptq/search.h"
+
+static const char *keep_text(qs_units *u, const char *text) {
+    const size_t n = strlen(text) + 1;
+    char *copy = qs_arena_alloc(&u->arena, n, 1);
+    return copy ? memcpy(copy, text, n) : NULL;
+}
+
+static bool is_unit(const qs_quantizer *q, qs_id node) {
+    const qs_choice *c = &q->choices[node];
+    return c->integer && !c->is_absorbed &&
+           (c->kind == QS_KIND_WEIGHTS || c->kind == QS_KIND_ARITHMETIC || c->kind == QS_KIND_POOL);
+}
+
+static int add_unit(const qs_quantizer *q, qs_id node, qs_units *u) {
+    const qs_choice *c = &q->choices[node];
+    const qs_node *n = &q->g->nodes[node];
+    qs_unit *unit = &u->items[u->count];
+    *unit = (qs_unit){.kind = c->kind, .told = {.struct_size = sizeof(unit->told)}};
+    unit->name = keep_text(u, qs_node_label(q->g, node));
+    unit->op_type = keep_text(u, n->op_type);
+    unit->tensor = keep_text(u, q->g->values[qs_choice_output(q, node)].name);
+    if (c->absorbs != QS_NONE)
+        unit->takes = keep_text(u, qs_node_label(q->g, c->absorbs));
+    if (!unit->name || !unit->op_type || !unit->tensor || (c->absorbs != QS_NONE && !unit->takes))
+        return qs_fail(q->error, QSIM_E_NOMEM, "search: out of memory");
+    unit->told.name = unit->name;
+    unit->told.op_type = unit->op_type;
+    unit->told.takes = unit->takes;
+    if (c->layer >= 0) {
+        const qs_layer *l = &q->layers[c->layer];
+        const int64_t weights = (int64_t)(l->channels * l->depth);
+        const int64_t bias = qs_node_input(n, 2) != QS_NONE ? (int64_t)l->channels : 0;
+        unit->told.float_bytes = 4 * (weights + bias);
+        unit->told.bytes = weights + 4 * bias;
+    }
+    u->count += unit->name[0] != 0; /* without a name nothing can be said of it */
+    return QSIM_OK;
+}
+
+int qs_units_find(qs_search *s, qs_units *u) {
+    qs_quantizer q;
+    qsim_model *m;
+    qsim_ctx *ctx = s->prepared->ctx;
+    *u = (qs_units){.count = 0};
+    qs_arena_init(&u->arena, ctx);
+    int code = qs_model_derive(s->prepared, &m, s->error);
+    if (code)
+        return code;
+    code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
+    u->items = qs_calloc(ctx, q.node_count + 1, sizeof(*u->items));
+    if (!code && !u->items)
+        code = qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
+    for (size_t k = 0; !code && k < q.g->order_count; k++)
+        if (is_unit(&q, q.g->order[k]))
+            code = add_unit(&q, q.g->order[k], u);
+    qs_quantizer_free(&q);
+    qsim_model_free(m);
+    for (size_t i = 0; i < u->count; i++) {
+        const qsim_recipe_entry *e = qs_recipe_find(s->recipe, QSIM_RECIPE_LAYER, u->items[i].name);
+        u->items[i].begun = e ? *e : (qsim_recipe_entry){0};
+    }
+    return code;
+}
+
+void qs_units_free(qs_search *s, qs_units *u) {
+    if (!s->prepared)
+        return;
+    qs_arena_free(&u->arena);
+    qs_free(s->prepared->ctx, u->items);
+}
+
+int qs_unit_set(qs_search *s, const qs_unit *u, bool in_float) {
+    const int32_t scheme = s->base.weight_scheme;
+    qsim_recipe_entry e = {.kind = QSIM_RECIPE_LAYER};
+    if (in_float) {
+        e.action = QSIM_RECIPE_FLOAT;
+    } else if (u->begun.kind) {
+        e = u->begun;
+    } else if (u->kind == QS_KIND_WEIGHTS) {
+        e.dtype = s->base.weight_type;
+        e.symmetric = scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC;
+        e.granularity = scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC ? QSIM_GRANULARITY_CHANNEL
+                                                                : QSIM_GRANULARITY_TENSOR;
+        e.flags = s->base.reduce_range ? QSIM_RECIPE_REDUCED : 0;
+    } else {
+        e.action = QSIM_RECIPE_INTEGER;
+    }
+    return qs_recipe_put(s->recipe, &e, u->name, s->error);
+}
+
+/* ---- what they cost ---- */
+
+/* Judges what the recipe makes, without making it a candidate. */
+static int judge(qs_search *s, qsim_judgement *out) {
+    qsim_model *m;
+    int code = qs_quantize_prepared(s->prepared, s->c, &s->base, &m, s->error);
+    if (code)
+        return code;
+    code = qs_judge_model(&s->judge, m, out, s->error);
+    qsim_model_free(m);
+    return code;
+}
+
+int qs_units_gains(qs_search *s, qs_units *u, double loss, size_t total, size_t *done) {
+    int code = QSIM_OK;
+    for (*done = 0; *done < u->count && !code && !qs_search_is_over(s);) {
+        qs_unit *unit = &u->items[*done];
+        qsim_judgement without;
+        code = qs_search_progress(s, unit->name, *done, total);
+        if (!code)
+            code = qs_unit_set(s, unit, true);
+        if (!code)
+            code = judge(s, &without);
+        if (!code)
+            code = qs_unit_set(s, unit, false);
+        if (code)
+            break;
+        unit->told.loss_gained = loss - without.loss;
+        ++*done;
+    }
+    return code;
+}
+
+static int measure_times(qs_search *s, qs_units *u, qs_node_time *t) {
+    qsim_model *m;
+    int code = qs_time_nodes(&s->judge, s->prepared, t, u->count, s->error);
+    for (size_t i = 0; i < u->count; i++)
+        u->items[i].told.float_us = t[i].us;
+    if (!code)
+        code = qs_quantize_prepared(s->prepared, s->c, &s->base, &m, s->error);
+    if (code)
+        return code;
+    code = qs_time_nodes(&s->judge, m, t, u->count, s->error);
+    for (size_t i = 0; i < u->count; i++)
+        u->items[i].told.us = t[i].us;
+    qsim_model_free(m);
+    return code;
+}
+
+int qs_units_times(qs_search *s, qs_units *u) {
+    for (size_t i = 0; s->options.cost && i < u->count; i++)
+        s->options.cost(s->options.cost_user, u->items[i].name, &u->items[i].told.float_us,
+                        &u->items[i].told.us);
+    if (s->options.cost)
+        return QSIM_OK;
+    qs_node_time *t = qs_calloc(s->prepared->ctx, u->count + 1, sizeof(*t));
+    if (!t)
+        return qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
+    for (size_t i = 0; i < u->count; i++)
+        t[i] = (qs_node_time){.name = u->items[i].name, .other = u->items[i].takes};
+    int code = measure_times(s, u, t);
+    qs_free(s->prepared->ctx, t);
+    return code;
+}
+
+/* ---- order and knee ---- */
+
+size_t qs_units_sort(qs_unit *items, size_t count) {
+    double total = 0, sum = 0, furthest = 0;
+    size_t knee = 0;
+    for (size_t i = 1; i < count; i++)
+        for (size_t k = i; k > 0 && items[k].told.loss_gained > items[k - 1].told.loss_gained;
+             k--) {
+            const qs_unit swap = items[k];
+            items[k] = items[k - 1];
+            items[k - 1] = swap;
+        }
+    for (size_t i = 0; i < count; i++)
+        total += fmax(items[i].told.loss_gained, 0);
+    for (size_t i = 0; i < count && total > 0; i++) {
+        sum += fmax(items[i].told.loss_gained, 0);
+        const double above = sum / total - (double)(i + 1) / (double)count;
+        if (above > furthest) {
+            furthest = above;
+            knee = i + 1;
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        items[i].told.before_knee = i < knee;
+    return knee;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* One method for the ranges of all activations, and the tensors that have one. */
+#include "ptq/search.h"
+
+int qs_search_tensors(qs_search *s, int32_t *tensors, size_t *count) {
+    qs_quantizer q;
+    qsim_model *m;
+    int code = qs_model_derive(s->prepared, &m, s->error);
+    if (code)
+        return code;
+    *count = 0;
+    code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
+    if (!code)
+        code = qs_activation_choose(&q);
+    for (size_t i = 0; i < q.value_count && !code; i++)
+        if (q.activations[i].quantized && q.activations[i].root == (qs_id)i &&
+            qs_calibration_find(s->c, q.g->values[i].name, &tensors[*count]))
+            ++*count;
+    qs_quantizer_free(&q);
+    qsim_model_free(m);
+    return code;
+}
+
+qsim_recipe_entry qs_search_method_entry(const qs_search *s, int32_t method, double percentile) {
+    const bool cuts = method == QSIM_METHOD_PERCENTILE;
+    return (qsim_recipe_entry){.kind = QSIM_RECIPE_TENSOR,
+                               .dtype = s->base.activation_type,
+                               .symmetric = s->base.activation_symmetric != 0,
+                               .flags = QSIM_RECIPE_METHOD,
+                               .method = method,
+                               .percentile = cuts ? percentile : 0};
+}
+
+int qs_search_set_range(qs_search *s, int32_t tensor, const qsim_recipe_entry *entry) {
+    return qs_recipe_put(s->recipe, entry, s->c->tensors[tensor].name, s->error);
+}
+
+int qs_search_ranges(qs_search *s) {
+    static const struct {
+        const char *what;
+        int32_t method;
+        double percentile;
+    } candidates[] = {
+        {"ranges by minmax", QSIM_METHOD_MINMAX, 0},
+        {"ranges by mse", QSIM_METHOD_MSE, 0},
+        {"ranges by percentile 99.99", QSIM_METHOD_PERCENTILE, 99.99},
+    };
+    int32_t *tensors = qs_alloc(s->prepared->ctx, s->c->count + 1, sizeof(*tensors));
+    size_t count;
+    int code = tensors ? qs_search_tensors(s, tensors, &count)
+                       : qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
+    for (size_t i = 0; i < QS_COUNT(candidates) && !code && !qs_search_is_over(s); i++) {
+        if (candidates[i].method == s->base.method && candidates[i].method == QSIM_METHOD_MINMAX)
+            continue; /* that is where the search began */
+        code = qs_search_progress(s, candidates[i].what, i, QS_COUNT(candidates));
+        const qsim_recipe_entry e =
+            qs_search_method_entry(s, candidates[i].method, candidates[i].percentile);
+        for (size_t k = 0; k < count && !code; k++)
+            code = qs_search_set_range(s, tensors[k], &e);
+        if (!code)
+            code = qs_search_try(s, candidates[i].what, NULL);
+    }
+    qs_free(s->prepared->ctx, tensors);
+    return code;
+}

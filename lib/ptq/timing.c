@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* How long candidates take on this machine. */
+#include <math.h>
+
+#include "ptq/judge.h"
+
+#include <qsim/base.h>
+
+#define MOST_RUNS   31
+#define LONG_ENOUGH 60000000u /* ns */
+
+/* A session with a run and one sample to give it. */
+typedef struct stopwatch {
+    qsim_session *session;
+    qsim_run *run;
+    qsim_tensor *inputs, *outputs;
+    int64_t *dims;
+    double samples; /* that a run takes */
+} stopwatch;
+
+static void stop(const qs_judge *j, stopwatch *w) {
+    qsim_run_free(w->run);
+    qsim_session_free(w->session);
+    qs_free(j->ctx, w->inputs);
+    qs_free(j->ctx, w->outputs);
+    qs_free(j->ctx, w->dims);
+}
+
+/* Views of the first sample where all inputs have the same first size. */
+static void take_first(const qs_judge *j, stopwatch *w) {
+    const int64_t batch = w->inputs[0].rank > 0 ? w->inputs[0].dims[0] : 1;
+    for (size_t i = 0; i < j->per_batch; i++)
+        if (w->inputs[i].rank < 1 || w->inputs[i].dims[0] != batch)
+            return;
+    for (size_t i = 0; i < j->per_batch && batch > 1; i++) {
+        qsim_tensor *x = &w->inputs[i];
+        int64_t *dims = w->dims + i * QSIM_MAX_RANK;
+        memcpy(dims, x->dims, (size_t)x->rank * sizeof(*dims));
+        dims[0] = 1;
+        x->bytes /= (size_t)batch;
+        x->dims = dims;
+    }
+}
+
+/* Once, so that a plan is made and caches are warm. A model that refuses one sample gets all. */
+static int warm_up(const qs_judge *j, stopwatch *w, qsim_error *error) {
+    memcpy(w->inputs, j->options->inputs, j->per_batch * sizeof(*w->inputs));
+    const double batch = w->inputs[0].rank > 0 ? (double)w->inputs[0].dims[0] : 1;
+    take_first(j, w);
+    w->samples = w->inputs[0].rank > 0 ? (double)w->inputs[0].dims[0] : 1;
+    int code = qsim_run_execute(w->run, w->inputs, j->per_batch, w->outputs, j->outputs, error);
+    if (code != QSIM_E_SHAPE)
+        return code;
+    memcpy(w->inputs, j->options->inputs, j->per_batch * sizeof(*w->inputs));
+    w->samples = batch;
+    memset(w->outputs, 0, j->outputs * sizeof(*w->outputs));
+    return qsim_run_execute(w->run, w->inputs, j->per_batch, w->outputs, j->outputs, error);
+}
+
+static int start(const qs_judge *j, const qsim_model *m, stopwatch *w, qsim_error *error) {
+    int code = qsim_session_create(m, NULL, &w->session, error);
+    if (!code)
+        code = qsim_run_create(w->session, &w->run, error);
+    if (code)
+        return code;
+    w->inputs = qs_calloc(j->ctx, j->per_batch, sizeof(*w->inputs));
+    w->outputs = qs_calloc(j->ctx, j->outputs + 1, sizeof(*w->outputs));
+    w->dims = qs_calloc(j->ctx, j->per_batch * QSIM_MAX_RANK, sizeof(*w->dims));
+    if (!w->inputs || !w->outputs || !w->dims)
+        return qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
+    return warm_up(j, w, error);
+}
+
+static int once(const qs_judge *j, stopwatch *w, qsim_error *error) {
+    return qsim_run_execute(w->run, w->inputs, j->per_batch, w->outputs, j->outputs, error);
+}
+
+static double median(uint64_t *ns, size_t count) {
+    for (size_t i = 1; i < count; i++)
+        for (size_t k = i; k > 0 && ns[k] < ns[k - 1]; k--) {
+            const uint64_t swap = ns[k];
+            ns[k] = ns[k - 1];
+            ns[k - 1] = swap;
+        }
+    return (double)ns[count / 2];
+}
+
+int qs_time_model(const qs_judge *j, const qsim_model *m, double *microseconds, qsim_error *error) {
+    stopwatch w = {0};
+    uint64_t ns[MOST_RUNS], begun = qs_clock_ns();
+    size_t count = 0;
+    int code = start(j, m, &w, error);
+    while (!code && count < MOST_RUNS && (count < 3 || qs_clock_ns() - begun < LONG_ENOUGH)) {
+        const uint64_t before = qs_clock_ns();
+        code = once(j, &w, error);
+        ns[count++] = qs_clock_ns() - before;
+    }
+    *microseconds = code ? NAN : median(ns, count) / 1e3 / w.samples;
+    stop(j, &w);
+    return code;
+}
+
+/* ---- by node ---- */
+
+static bool is_same(const char *a, const char *b) {
+    return a && b && strcmp(a, b) == 0;
+}
+
+/* Adds the last execution's steps to the sums of the nodes that they belong to. */
+static void add_steps(const qsim_run *run, const qs_node_time *times, double *sum, size_t count) {
+    for (int32_t i = 0; i < qsim_run_step_count(run); i++) {
+        qsim_step_info s = {.struct_size = sizeof(s)};
+        if (qsim_run_step(run, i, &s))
+            continue;
+        for (size_t k = 0; k < count; k++)
+            if (is_same(s.node, times[k].name) || is_same(s.node, times[k].other))
+                sum[k] = (isnan(sum[k]) ? 0 : sum[k]) + (double)s.nanoseconds / 1e3;
+    }
+}
+
+int qs_time_nodes(const qs_judge *j, const qsim_model *m, qs_node_time *times, size_t count,
+                  qsim_error *error) {
+    enum { ROUNDS = 9 };
+    stopwatch w = {0};
+    double *sum = qs_alloc(j->ctx, count + 1, sizeof(*sum));
+    int code = sum ? start(j, m, &w, error) : qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
+    for (size_t k = 0; k < count; k++)
+        times[k].us = NAN;
+    if (!code)
+        qsim_run_set_timing(w.run, 1);
+    for (int round = 0; round < ROUNDS && !code; round++) {
+        code = once(j, &w, error);
+        for (size_t k = 0; k < count; k++)
+            sum[k] = NAN;
+        add_steps(w.run, times, sum, count);
+        for (size_t k = 0; k < count; k++)
+            if (isnan(times[k].us) || sum[k] / w.samples < times[k].us)
+                times[k].us = sum[k] / w.samples;
+    }
+    stop(j, &w);
+    qs_free(j->ctx, sum);
+    return code;
+}

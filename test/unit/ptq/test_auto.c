@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* Sensitivity of units, and the ladder, on a network with one layer that 8 bits spoil. */
+#include <math.h>
+
+#include "ptq_nets.h"
+
+enum { BATCHES = 3, ROWS = 16, IN = 96, CLASSES = 16 };
+
+static float data[BATCHES][ROWS * IN];
+static const int64_t batch_dims[2] = {ROWS, IN};
+static qsim_tensor batches[BATCHES];
+
+static void make_batches(void) {
+    uint64_t seed = 11;
+    for (int b = 0; b < BATCHES; b++) {
+        for (int i = 0; i < ROWS * IN; i++)
+            data[b][i] = (float)(test_random(&seed) % 2000) / 1000 - 1;
+        batches[b] = (qsim_tensor){QSIM_FLOAT, 2, batch_dims, data[b], sizeof(data[b])};
+    }
+}
+
+/*
+ * x (96) -> good (96) -> Relu -> bad (96) -> Relu -> head (16). Per tensor, the one weight of 100
+ * in `bad` leaves the others, of 0.5, a step or none.
+ */
+static qsim_model *make_net(void) {
+    qsim_builder *b = NULL;
+    static float bad[IN * IN];
+    uint64_t seed = 5;
+    const char *symbol[2] = {"N", NULL};
+    const int64_t square[2] = {IN, IN};
+    for (int i = 0; i < IN * IN; i++)
+        bad[i] = (float)(test_random(&seed) % 1000) / 1000 - 0.5f;
+    bad[0] = 100;
+    qsim_tensor w = {QSIM_FLOAT, 2, square, bad, sizeof(bad)};
+    CHECK_INT(qsim_builder_create(NULL, 13, "spoiled", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 2, (int64_t[]){-1, IN}, symbol);
+    qsim_builder_output(b, "y", QSIM_FLOAT, 2, (int64_t[]){-1, CLASSES}, symbol);
+    net_constant(b, "w1", 2, square, 0.5f, 1);
+    net_constant(b, "b1", 1, (int64_t[]){IN}, 0.3f, 2);
+    net_constant(b, "b2", 1, (int64_t[]){IN}, 0.3f, 3);
+    qsim_builder_constant(b, "w2", &w);
+    net_constant(b, "w3", 2, (int64_t[]){IN, CLASSES}, 0.5f, 4);
+    net_constant(b, "b3", 1, (int64_t[]){CLASSES}, 0.3f, 5);
+    qsim_builder_node(b, "", "Gemm", "good", "x,w1,b1", "g");
+    qsim_builder_node(b, "", "Relu", "good_relu", "g", "gr");
+    qsim_builder_node(b, "", "Gemm", "bad", "gr,w2,b2", "m");
+    qsim_builder_node(b, "", "Relu", "bad_relu", "m", "mr");
+    qsim_builder_node(b, "", "Gemm", "head", "mr,w3,b3", "y");
+    return net_finish(b);
+}
+
+static qsim_calibration *calibrate(const qsim_model *m) {
+    qsim_calibration *c = NULL;
+    CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
+    for (int b = 0; b < BATCHES; b++)
+        CHECK_INT(qsim_calibration_feed(c, &batches[b], 1, NULL), QSIM_OK);
+    return c;
+}
+
+static const qsim_quantize_options spoiling = {.struct_size = sizeof(spoiling),
+                                               .weight_scheme = QSIM_WEIGHT_TENSOR_SYMMETRIC,
+                                               .no_bias_correction = 1};
+
+/* ---- sensitivity ---- */
+
+typedef struct seen {
+    int count;
+    qsim_unit units[8];
+    char names[8][32], takes[8][32];
+} seen;
+
+static int32_t on_unit(void *user, const qsim_unit *u) {
+    seen *s = user;
+    s->units[s->count] = *u;
+    snprintf(s->names[s->count], 32, "%s", u->name);
+    snprintf(s->takes[s->count], 32, "%s", u->takes ? u->takes : "");
+    s->count++;
+    return 0;
+}
+
+static int find(const seen *s, const char *name) {
+    for (int i = 0; i < s->count; i++)
+        if (strcmp(s->names[i], name) == 0)
+            return i;
+    CHECK(0);
+    return 0;
+}
+
+/* Mean KL, in libm, of the model with these rules. */
+static double loss_with(const qsim_model *m, const qsim_calibration *c, const qsim_rule *rules,
+                        size_t count) {
+    qsim_quantize_options o = spoiling;
+    qsim_model *q = NULL;
+    double sum = 0;
+    o.rules = rules;
+    o.rule_count = count;
+    CHECK_INT(qsim_quantize(m, c, &o, &q, NULL), QSIM_OK);
+    for (int b = 0; b < BATCHES; b++) {
+        float y[2][ROWS * CLASSES];
+        CHECK_INT(net_run(m, &batches[b], y[0], ROWS * CLASSES), ROWS * CLASSES);
+        CHECK_INT(net_run(q, &batches[b], y[1], ROWS * CLASSES), ROWS * CLASSES);
+        for (int r = 0; r < ROWS * CLASSES; r += CLASSES) {
+            double total[2] = {0, 0};
+            for (int k = 0; k < 2; k++)
+                for (int i = 0; i < CLASSES; i++)
+                    total[k] += exp((double)y[k][r + i]);
+            for (int i = 0; i < CLASSES; i++) {
+                const double p = (double)y[0][r + i] - log(total[0]);
+                const double q_ = (double)y[1][r + i] - log(total[1]);
+                sum += exp(p) * (p - q_) / (BATCHES * ROWS);
+            }
+        }
+    }
+    qsim_model_free(q);
+    return sum;
+}
+
+static qsim_rule rule(const char *pattern, int32_t action) {
+    return (qsim_rule){.struct_size = sizeof(qsim_rule), .pattern = pattern, .action = action};
+}
+
+static void test_sensitivity(void) {
+    qsim_model *m = make_net();
+    qsim_calibration *c = calibrate(m);
+    seen s = {0};
+    qsim_judgement plain = {.struct_size = sizeof(plain)};
+    qsim_search_options o = {.struct_size = sizeof(o), .inputs = batches, .input_count = BATCHES};
+    CHECK_INT(qsim_sensitivity(m, c, &spoiling, &o, on_unit, &s, &plain, NULL), 3);
+    CHECK_INT(s.count, 3);
+    CHECK_STR(s.names[0], "bad"); /* the greatest gain first */
+    CHECK_STR(s.takes[0], "bad_relu");
+    CHECK(s.units[0].before_knee && !s.units[2].before_knee);
+    CHECK_INT(s.units[0].float_bytes, 4 * (IN * IN + IN));
+    CHECK_INT(s.units[0].bytes, IN * IN + 4 * IN);
+    CHECK(s.units[0].float_us > 0 && s.units[0].us > 0);
+    CHECK_INT(plain.rows, BATCHES * ROWS);
+    CHECK(isnan(plain.top1));
+    const double all = loss_with(m, c, NULL, 0);
+    CHECK_NEAR(plain.loss, all, 1e-7);
+    const qsim_rule bad = rule("bad", QSIM_RULE_FLOAT);
+    CHECK_NEAR(s.units[0].loss_gained, all - loss_with(m, c, &bad, 1), 1e-7);
+    const qsim_rule alone[] = {rule("good", QSIM_RULE_FLOAT), rule("head", QSIM_RULE_FLOAT)};
+    CHECK_NEAR(s.units[0].loss_alone, loss_with(m, c, alone, 2), 1e-7);
+    const qsim_rule others[] = {rule("good", QSIM_RULE_FLOAT), bad};
+    CHECK_NEAR(s.units[find(&s, "head")].loss_alone, loss_with(m, c, others, 2), 1e-7);
+    CHECK_INT(qsim_sensitivity(m, c, &spoiling, NULL, NULL, NULL, NULL, NULL), QSIM_E_ARGUMENT);
+    qsim_quantize_options dynamic = {.struct_size = sizeof(dynamic), .mode = QSIM_MODE_DYNAMIC};
+    CHECK_INT(qsim_sensitivity(m, c, &dynamic, &o, NULL, NULL, NULL, NULL), QSIM_E_ARGUMENT);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+/* ---- the ladder ---- */
+
+typedef struct ladder {
+    int attempts, kept, floats, stop_at;
+    double losses[64], best;
+    char last[128];
+} ladder;
+
+static int32_t on_attempt(void *user, const qsim_attempt *a) {
+    ladder *l = user;
+    CHECK(l->attempts < 64 && a->model && a->recipe && a->bytes > 0 && a->microseconds > 0);
+    l->losses[l->attempts++] = a->judgement->loss;
+    if (a->kept) {
+        l->kept++;
+        l->floats = a->floats;
+        l->best = a->judgement->loss;
+        snprintf(l->last, sizeof(l->last), "%s", a->what);
+    }
+    return l->attempts == l->stop_at;
+}
+
+static qsim_recipe *climb(const qsim_model *m, const qsim_calibration *c, qsim_search_options *o,
+                          ladder *l, int expected) {
+    qsim_recipe *found = NULL;
+    double score = NAN;
+    *l = (ladder){.stop_at = l->stop_at};
+    o->methods = "auto";
+    o->attempt = on_attempt;
+    o->attempt_user = l;
+    CHECK_INT(qsim_recipe_create(NULL, &found, NULL), QSIM_OK);
+    CHECK_INT(qsim_search(m, c, &spoiling, o, found, &score, NULL), expected);
+    CHECK_NEAR(-score, l->best, 0);
+    CHECK(l->best <= l->losses[0]); /* never worse than the plain one, the first */
+    return found;
+}
+
+static int32_t action_of(const qsim_recipe *r, const char *layer) {
+    qsim_recipe_entry e = {.struct_size = sizeof(e)};
+    const int32_t at = qsim_recipe_find(r, QSIM_RECIPE_LAYER, layer);
+    if (at < 0)
+        return QSIM_RECIPE_QUANTIZE;
+    CHECK_INT(qsim_recipe_get(r, at, &e), QSIM_OK);
+    return e.action;
+}
+
+/* A machine on which `head` is slower in integers. */
+static void cost(void *user, const char *unit, double *in_float, double *in_integers) {
+    (void)user;
+    *in_float = 2;
+    *in_integers = strcmp(unit, "head") == 0 ? 3 : 1;
+}
+
+static void test_ladder(void) {
+    qsim_model *m = make_net();
+    qsim_calibration *c = calibrate(m);
+    ladder l = {0};
+    qsim_search_options o = {.struct_size = sizeof(o),
+                             .inputs = batches,
+                             .input_count = BATCHES,
+                             .goal = QSIM_GOAL_SIZE,
+                             .max_drop = 15};
+    /* The one layer that is spoiled is float, the others are not. */
+    qsim_recipe *found = climb(m, c, &o, &l, QSIM_OK);
+    CHECK_INT(action_of(found, "bad"), QSIM_RECIPE_FLOAT);
+    CHECK_INT(action_of(found, "good"), QSIM_RECIPE_QUANTIZE);
+    CHECK_INT(action_of(found, "head"), QSIM_RECIPE_QUANTIZE);
+    CHECK_INT(l.floats, 1);
+    qsim_recipe_free(found);
+    /* A drop that the plain model is within: nothing is float. */
+    o.max_drop = 150;
+    found = climb(m, c, &o, &l, QSIM_OK);
+    CHECK_INT(l.floats, 0);
+    qsim_recipe_free(found);
+    /* What 8 bits make slower is tried in float, by the table that was given. */
+    o.goal = QSIM_GOAL_ACCURACY;
+    o.max_drop = 15;
+    o.cost = cost;
+    found = climb(m, c, &o, &l, QSIM_OK);
+    CHECK_INT(action_of(found, "bad"), QSIM_RECIPE_FLOAT);
+    CHECK(strstr(l.last, "slower") != NULL || action_of(found, "head") == QSIM_RECIPE_FLOAT ||
+          l.best <= 1e-6);
+    qsim_recipe_free(found);
+    /* Interrupted after an attempt: the best until then. */
+    l.stop_at = 2;
+    found = climb(m, c, &o, &l, QSIM_E_CANCELLED);
+    CHECK_INT(l.attempts, 2);
+    qsim_recipe_free(found);
+    /* No time at all: the plain model. */
+    l.stop_at = 0;
+    o.seconds = 1e-9;
+    found = climb(m, c, &o, &l, QSIM_OK);
+    CHECK_INT(l.attempts, 1);
+    CHECK_INT(qsim_recipe_count(found), 0);
+    qsim_recipe_free(found);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+int main(void) {
+    make_batches();
+    test_sensitivity();
+    test_ladder();
+    return test_done();
+}

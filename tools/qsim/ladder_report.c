@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* What qsim auto says: each attempt as it ends, and the report. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/columns.h"
+#include "laddering.h"
+#include "modelinfo.h"
+
+static const char *const goals[] = {"accuracy", "size", "latency"};
+
+/* ---- attempts ---- */
+
+static bool has_classes(const ladder *l) {
+    return l->count == 0 || !isnan(l->rungs[0].judgement.agreement);
+}
+
+void ladder_heading(const ladder *l) {
+    if (l->tool->json || strcmp(l->q->output, "-") == 0)
+        return;
+    printf("%s: %zu samples to search with, %zu unseen; at most %g %% lost, goal %s, %g s\n\n",
+           tool_base_name(l->q->file), l->seen.samples, l->unseen.samples, l->max_drop,
+           goals[l->goal], l->seconds);
+    printf("%8s  %9s  %9s  %8s  %10s  %10s    %s\n", "time", "loss", "agreement", "top-1", "size",
+           "a sample", "attempt");
+}
+
+static void percent(char room[16], double x) {
+    if (isnan(x))
+        snprintf(room, 16, "-");
+    else
+        snprintf(room, 16, "%.2f %%", x);
+}
+
+static void print_rung(const rung *r) {
+    char agreement[16], top1[16], bytes[32], time[32];
+    percent(agreement, r->judgement.agreement);
+    percent(top1, r->judgement.top1);
+    printf("%6.1f s  %9.6f  %9s  %8s  %10s  %10s  %s %s%s\n", r->seconds, r->judgement.loss,
+           agreement, top1, tool_bytes((double)r->bytes, bytes),
+           tool_time(r->microseconds / 1e3, time), r->kept ? "*" : " ", r->what,
+           r->met ? "" : " (loses too much)");
+    fflush(stdout);
+}
+
+int32_t ladder_add(void *user, const qsim_attempt *a) {
+    ladder *l = user;
+    l->rungs = tool_grow(l->rungs, l->count + 1, sizeof(*l->rungs));
+    rung *r = &l->rungs[l->count++];
+    *r = (rung){.what = tool_copy(a->what),
+                .judgement = *a->judgement,
+                .bytes = a->bytes,
+                .microseconds = a->microseconds,
+                .seconds = (tool_now() - l->begun) / 1e3,
+                .floats = a->floats,
+                .kept = a->kept != 0,
+                .met = a->met != 0};
+    if (!l->tool->json && strcmp(l->q->output, "-") != 0)
+        print_rung(r);
+    if (a->kept && strcmp(l->q->output, "-") != 0) {
+        tool own = *l->tool;
+        own.force = own.force || l->count > 1; /* its own, of before */
+        l->saved = tool_save_model(&own, a->model, l->q->output);
+    }
+    return l->saved != 0;
+}
+
+/* ---- the command that repeats it ---- */
+
+/* In quotes for a shell. */
+static void put_word(text *out, const char *word) {
+    text_puts(out, " '");
+    for (; *word; word++)
+        text_printf(out, *word == '\'' ? "'\\''" : "%c", *word);
+    text_puts(out, "'");
+}
+
+static void put_option(const tool *t, text *out, const char *name) {
+    const char *value;
+    for (size_t i = 0; (value = args_repeated(&t->args, name, i)) != NULL; i++) {
+        text_printf(out, " --%s", name);
+        put_word(out, value);
+    }
+}
+
+static void put_float(text *out, const char *layer) {
+    text rule = {0};
+    for (const char *c = layer; *c; c++)
+        text_printf(&rule, strchr("*?[\\", *c) ? "\\%c" : "%c", *c);
+    text_puts(&rule, "=fp32");
+    text_puts(out, " --set");
+    put_word(out, rule.data);
+    text_free(&rule);
+}
+
+void ladder_command(ladder *l) {
+    static const char *const kept[] = {"data",   "skip", "batch",       "shape",   "preprocess",
+                                       "recipe", "set",  "activations", "weights", "weight-scheme"};
+    static const char *const flags[] = {"symmetric", "no-bias-correction", "reduce-range"};
+    static const char *const methods[] = {"minmax", "percentile", "mse", "entropy"};
+    const tool *t = l->tool;
+    const qsim_recipe *found = l->q->recipe;
+    int32_t method = l->q->options.method;
+    double cut = l->q->options.percentile;
+    text_puts(&l->command, "qsim quantize");
+    put_word(&l->command, l->q->file);
+    for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
+        put_option(t, &l->command, kept[i]);
+    for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
+        if (args_has(&t->args, flags[i]))
+            text_printf(&l->command, " --%s", flags[i]);
+    text_printf(&l->command, " --limit %zu --held-out 0", l->seen.samples);
+    for (int32_t i = 0; i < qsim_recipe_count(found); i++) {
+        qsim_recipe_entry e = {.struct_size = sizeof(e)};
+        if (qsim_recipe_get(found, i, &e))
+            continue;
+        if (e.kind == QSIM_RECIPE_TENSOR && e.flags & QSIM_RECIPE_METHOD) {
+            method = e.method;
+            cut = e.percentile;
+        } else if (e.kind == QSIM_RECIPE_LAYER && e.action == QSIM_RECIPE_FLOAT) {
+            put_float(&l->command, e.name);
+        }
+    }
+    text_printf(&l->command, " --method %s", methods[method]);
+    if (method == QSIM_METHOD_PERCENTILE)
+        text_printf(&l->command, " --percentile %.9g", cut > 0 ? cut : 99.999);
+    text_puts(&l->command, " -o");
+    put_word(&l->command, l->q->output);
+}
+
+/* ---- report ---- */
+
+static const rung *chosen(const ladder *l) {
+    const rung *best = l->rungs;
+    for (size_t i = 0; i < l->count; i++)
+        if (l->rungs[i].kept)
+            best = &l->rungs[i];
+    return best;
+}
+
+/* One line on the samples that were kept apart. */
+static void put_verdict(const ladder *l, text *out) {
+    const trial *t = &l->trial;
+    const trial_result *plain = &t->of[0], *found = &t->of[1];
+    const char *what = t->labelled ? "top-1" : has_classes(l) ? "agreement" : "relative error";
+    text_printf(out, "%llu %s samples: ", (unsigned long long)t->samples,
+                l->on_unseen ? "unseen" : "searched (too few to keep any apart)");
+    if (t->labelled)
+        text_printf(out, "top-1 %.2f %%, float %.2f %%, ", found->top1, t->float_top1);
+    text_printf(out, "%s lost %.2f %%", what, found->drop);
+    if (!isnan(found->error))
+        text_printf(out, " ± %.2f", found->error);
+    if (!isnan(found->p))
+        text_printf(out, ", McNemar p = %.3g", found->p);
+    text_printf(out, "; %s %.6f, plain quantization %.6f", has_classes(l) ? "KL" : "noise / signal",
+                found->loss, plain->loss);
+}
+
+void ladder_print(const ladder *l) {
+    const rung *r = chosen(l);
+    text line = {0};
+    put_verdict(l, &line);
+    printf("\n");
+    table_line("chosen", "%s%s", r->what,
+               l->interrupted ? " (interrupted)"
+               : l->over      ? " (the time is over)"
+                              : "");
+    table_line("trial", "%s", line.data);
+    table_line("output", "%s", l->q->output);
+    table_line("again", "%s", l->command.data);
+    text_free(&line);
+}
+
+static void json_result(json *j, const char *key, const trial_result *r) {
+    json_object(j, key);
+    json_number(j, "loss", r->loss);
+    json_number(j, "agreement", r->agreement);
+    json_number(j, "top1", r->top1);
+    json_number(j, "drop", r->drop);
+    json_number(j, "standard_error", r->error);
+    json_number(j, "mcnemar_p", r->p);
+    json_end(j);
+}
+
+static void json_rung(json *j, const rung *r) {
+    json_object(j, NULL);
+    json_string(j, "what", r->what);
+    json_number(j, "loss", r->judgement.loss);
+    json_number(j, "agreement", r->judgement.agreement);
+    json_number(j, "top1", r->judgement.top1);
+    json_int(j, "bytes", r->bytes);
+    json_number(j, "us", r->microseconds);
+    json_number(j, "seconds", r->seconds);
+    json_int(j, "floats", r->floats);
+    json_bool(j, "kept", r->kept);
+    json_bool(j, "met", r->met);
+    json_end(j);
+}
+
+void ladder_json(const ladder *l, json *j) {
+    json_object(j, NULL);
+    json_int(j, "schema", 1);
+    json_string(j, "file", l->q->output);
+    json_string(j, "model", l->q->file);
+    json_int(j, "bytes", qsim_model_bytes(l->q->result));
+    json_string(j, "goal", goals[l->goal]);
+    json_number(j, "max_drop", l->max_drop);
+    json_string(j, "measure", has_classes(l) ? "kl" : "relative_error");
+    json_array(j, "attempts");
+    for (size_t i = 0; i < l->count; i++)
+        json_rung(j, &l->rungs[i]);
+    json_end(j);
+    json_string(j, "chosen", chosen(l)->what);
+    json_bool(j, "met", l->met);
+    json_bool(j, "interrupted", l->interrupted);
+    json_bool(j, "time_over", l->over);
+    json_object(j, "trial");
+    json_bool(j, "unseen", l->on_unseen);
+    json_int(j, "samples", (int64_t)l->trial.samples);
+    json_number(j, "float_top1", l->trial.float_top1);
+    json_result(j, "plain", &l->trial.of[0]);
+    json_result(j, "found", &l->trial.of[1]);
+    json_end(j);
+    json_string(j, "command", l->command.data);
+    json_end(j);
+}
+
+static void put_markdown(const ladder *l, text *out) {
+    char agreement[16], top1[16], bytes[32], time[32];
+    text_printf(out, "# %s: chosen: %s\n\n", tool_base_name(l->q->file), chosen(l)->what);
+    text_printf(out, "Goal %s, at most %g %% lost: %s.\n\n", goals[l->goal], l->max_drop,
+                l->met ? "met" : "not met");
+    put_verdict(l, out);
+    text_puts(out, ".\n\n| attempt | loss | agreement | top-1 | size | a sample | kept |\n"
+                   "|---|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < l->count; i++) {
+        const rung *r = &l->rungs[i];
+        percent(agreement, r->judgement.agreement);
+        percent(top1, r->judgement.top1);
+        text_printf(out, "| %s | %.6f | %s | %s | %s | %s | %s |\n", r->what, r->judgement.loss,
+                    agreement, top1, tool_bytes((double)r->bytes, bytes),
+                    tool_time(r->microseconds / 1e3, time), r->kept ? "yes" : "");
+    }
+    text_printf(out,
+                "\nAn attempt is kept where it is better by the goal than the best before it; loss "
+                "is %s.\nThe same model again:\n\n    %s\n",
+                has_classes(l) ? "the KL divergence from the float model" : "noise / signal",
+                l->command.data);
+}
+
+int ladder_report(const ladder *l, const char *path) {
+    const char *dot = strrchr(path, '.');
+    text out = {0};
+    json j = {0};
+    if (dot && strcmp(dot, ".json") == 0) {
+        ladder_json(l, &j);
+        text_puts(&j.out, "\n");
+        out = j.out;
+    } else {
+        put_markdown(l, &out);
+    }
+    int code = tool_write(l->tool, path, out.data, out.size);
+    text_free(&out);
+    return code;
+}
+
+void ladder_free(ladder *l) {
+    for (size_t i = 0; i < l->count; i++)
+        free(l->rungs[i].what);
+    free(l->rungs);
+    text_free(&l->command);
+    samples_free(&l->seen);
+    samples_free(&l->unseen);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of qsim auto. */
+#ifndef QSIM_LADDERING_H
+#define QSIM_LADDERING_H
+
+#include "quantizing.h"
+#include "trial.h"
+
+/* One attempt, as reports list it. */
+typedef struct rung {
+    char *what;
+    qsim_judgement judgement;
+    int64_t bytes;
+    double microseconds, seconds; /* of one sample; since the beginning */
+    int32_t floats;
+    bool kept, met;
+} rung;
+
+typedef struct ladder {
+    const tool *tool;
+    quantizing *q;
+    samples seen, unseen; /* of the search; for the trial */
+    rung *rungs;
+    size_t count;
+    double begun, max_drop, seconds;
+    int32_t goal; /* QSIM_GOAL_* */
+    trial trial;
+    bool on_unseen; /* the trial's samples are none of the search's */
+    bool interrupted, over, met;
+    int saved; /* the code of the last save */
+    text command;
+} ladder;
+
+/* A qsim_attempt_fn: lists it, prints it, and saves what is kept. */
+int32_t ladder_add(void *l, const qsim_attempt *attempt);
+void ladder_heading(const ladder *l);
+/* The command that makes the model again, from what was found. */
+void ladder_command(ladder *l);
+
+void ladder_print(const ladder *l);
+void ladder_json(const ladder *l, json *j);
+/* --report FILE: Markdown, or JSON where the name ends in .json. */
+int ladder_report(const ladder *l, const char *path);
+void ladder_free(ladder *l);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Units of a sensitivity analysis, as they are listed and read back. */
+#ifndef QSIM_UNIT_REPORT_H
+#define QSIM_UNIT_REPORT_H
+
+#include <qsim/ptq.h>
+
+#include "common/tool.h"
+
+typedef struct units {
+    qsim_unit *items; /* own texts */
+    size_t count;
+    qsim_judgement plain;
+} units;
+
+/* A qsim_unit_fn. */
+int32_t units_add(void *u, const qsim_unit *unit);
+void units_free(units *u);
+
+void units_print(const char *file, const units *u);
+void units_json(const tool *t, const char *file, const units *u);
+int units_csv(const tool *t, const char *path, const units *u);
+int units_svg(const tool *t, const char *path, const char *file, const units *u);
+
+#endif

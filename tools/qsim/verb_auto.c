@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calibrating.h"
+#include "common/progress.h"
+#include "laddering.h"
+#include "verbs.h"
+
+#define SEARCHED 256  /* samples that a search runs again and again, at most */
+#define TRIED    2000 /* samples of the trial, at most */
+
+/* ---- options ---- */
+
+/* "60", "60s", "1.5m", "1h". */
+static int read_budget(const tool *t, double *seconds) {
+    const char *s = args_value(&t->args, "budget");
+    char *end;
+    *seconds = 60;
+    if (!s)
+        return EXIT_OK;
+    *seconds = strtod(s, &end);
+    const bool number = end != s && *seconds > 0 && *seconds < 1e7;
+    const double unit = strcmp(end, "m") == 0                ? 60
+                        : strcmp(end, "h") == 0              ? 3600
+                        : *end == 0 || strcmp(end, "s") == 0 ? 1
+                                                             : 0;
+    if (!number || unit == 0)
+        return tool_usage(t, "for instance --budget 60s, 5m or 1h",
+                          "--budget is '%s', not a time above 0", s);
+    *seconds *= unit;
+    return EXIT_OK;
+}
+
+/* --bits: what a unit may have. */
+static int read_bits(const tool *t) {
+    const char *list = args_value(&t->args, "bits");
+    while (list && *list) {
+        const size_t n = strcspn(list, ",");
+        if (!(n == 1 && *list == '8') && !(n == 5 && strncmp(list, "float", 5) == 0)) {
+            const bool known = (n == 1 && *list == '4') || (n == 2 && strncmp(list, "16", 2) == 0);
+            return known ? tool_fail(t, QSIM_E_UNSUPPORTED, "--bits: %.*s is not supported yet",
+                                     (int)n, list)
+                         : tool_usage(t, NULL, "--bits: '%.*s' is none of 8, float", (int)n, list);
+        }
+        list += n + (list[n] == ',');
+    }
+    return EXIT_OK;
+}
+
+static int read_options(const tool *t, ladder *l) {
+    static const char *const goals[] = {"accuracy", "size", "latency"};
+    const char *goal = args_value(&t->args, "goal");
+    for (int32_t i = 0; goal && i < 3; i++)
+        if (strcmp(goal, goals[i]) == 0)
+            l->goal = i;
+    if (!tool_number(t, "max-drop", 0.001, 100, 1, &l->max_drop))
+        return EXIT_USAGE;
+    int code = read_budget(t, &l->seconds);
+    return code ? code : read_bits(t);
+}
+
+/* ---- samples ---- */
+
+/* Half of them at most are searched with; the rest is for the trial. */
+static int read_samples(const tool *t, ladder *l) {
+    const int64_t all = dataset_samples(l->q->data);
+    size_t half = all > 0 ? ((size_t)all + 1) / 2 : SEARCHED;
+    int code = samples_read(l->q->data, l->q->model, half < SEARCHED ? half : SEARCHED, &l->seen,
+                            &l->unseen);
+    if (code == EXIT_OK && l->seen.samples > 0)
+        code = samples_read(l->q->data, l->q->model, TRIED, &l->unseen, NULL);
+    l->on_unseen = l->unseen.samples > 0;
+    if (code == EXIT_OK && l->seen.samples < 8)
+        tool_warn(t, "%zu sample%s to search with: 32 to 256 tell more", l->seen.samples,
+                  tool_plural((int64_t)l->seen.samples));
+    return code;
+}
+
+/* ---- the search ---- */
+
+static int climb(const tool *t, ladder *l) {
+    quantizing *q = l->q;
+    progress p;
+    qsim_error e;
+    qsim_recipe *found = NULL;
+    qsim_search_options o = {.struct_size = sizeof(o),
+                             .methods = "auto",
+                             .goal = l->goal,
+                             .max_drop = l->max_drop,
+                             .seconds = l->seconds,
+                             .attempt = ladder_add,
+                             .attempt_user = l};
+    if (qsim_recipe_create(t->ctx, &found, &e))
+        return tool_error(t, q->file, &e);
+    samples_give(&l->seen, &o);
+    ladder_heading(l);
+    progress_begin(&p, t);
+    if (!p.terminal)
+        p.silent = true; /* attempts are lines of their own */
+    o.progress = progress_step;
+    o.progress_user = &p;
+    int code = qsim_search(q->model, q->calibration, &q->options, &o, found, NULL, &e);
+    progress_end(&p);
+    l->over = (tool_now() - l->begun) / 1e3 >= l->seconds;
+    l->interrupted = code == QSIM_E_CANCELLED && tool_interrupted() && l->count > 0;
+    qsim_recipe_free(q->recipe);
+    q->recipe = found;
+    if (l->saved)
+        return l->saved;
+    return code && !l->interrupted ? quantize_error(t, q, &e) : EXIT_OK;
+}
+
+/* Makes the plain model and that of the recipe found, and tries both. */
+static int try_both(const tool *t, ladder *l, const qsim_recipe *begun) {
+    quantizing *q = l->q;
+    qsim_error e;
+    qsim_model *plain = NULL;
+    q->options.recipe = begun;
+    if (qsim_quantize(q->model, q->calibration, &q->options, &plain, &e))
+        return quantize_error(t, q, &e);
+    q->options.recipe = q->recipe;
+    q->options.decided = q->decided;
+    int code = EXIT_OK;
+    if (qsim_quantize(q->model, q->calibration, &q->options, &q->result, &e))
+        code = quantize_error(t, q, &e);
+    const qsim_model *const models[2] = {plain, q->result};
+    if (code == EXIT_OK)
+        code = trial_run(t, q->file, q->model, models, l->on_unseen ? &l->unseen : &l->seen,
+                         &l->trial);
+    qsim_model_free(plain);
+    return code;
+}
+
+static int finish(const tool *t, ladder *l) {
+    quantizing *q = l->q;
+    const char *report = args_value(&t->args, "report");
+    json j = {0};
+    tool own = *t;
+    own.force = true; /* the best so far is there already */
+    int code = tool_save_model(&own, q->result, q->output);
+    if (code == EXIT_OK)
+        code = recipe_save(t, q);
+    l->met = l->trial.of[1].drop <= l->max_drop;
+    ladder_command(l);
+    if (code == EXIT_OK && report)
+        code = ladder_report(l, report);
+    if (code || strcmp(q->output, "-") == 0)
+        return code;
+    if (t->json) {
+        ladder_json(l, &j);
+        tool_print_json(t, &j);
+    } else {
+        ladder_print(l);
+    }
+    if (l->met)
+        return EXIT_OK;
+    fprintf(stderr, "qsim: %s: loses %.2f %%, more than --max-drop %g; %s is the best found\n",
+            q->file, l->trial.of[1].drop, l->max_drop, q->output);
+    return EXIT_GATE;
+}
+
+static int run_on(tool *t, ladder *l) {
+    quantizing *q = l->q;
+    qsim_recipe *begun = NULL;
+    qsim_error e;
+    int code = tool_load_model(t, q->file, 0, &q->model);
+    if (code == EXIT_OK)
+        code = recipe_open(t, q);
+    if (code == EXIT_OK)
+        code = dataset_open(t, q->model, &q->data);
+    if (code == EXIT_OK)
+        code = read_samples(t, l);
+    if (code == EXIT_OK)
+        code = samples_calibrate(t, q->file, q->model, &q->options, &l->seen, &q->calibration);
+    if (code == EXIT_OK &&
+        (qsim_recipe_create(t->ctx, &begun, &e) || qsim_recipe_create(t->ctx, &q->decided, &e) ||
+         (q->recipe && qsim_recipe_merge(begun, q->recipe, &e))))
+        code = tool_error(t, q->file, &e);
+    if (code == EXIT_OK)
+        code = climb(t, l);
+    if (code == EXIT_OK)
+        code = try_both(t, l, begun);
+    qsim_recipe_free(begun);
+    return code ? code : finish(t, l);
+}
+
+static int run(tool *t) {
+    static const char *const outputs[] = {"output", "save-recipe", "report"};
+    quantizing q = {.output = args_value(&t->args, "output")};
+    ladder l = {.tool = t, .q = &q, .begun = tool_now()};
+    int code = EXIT_OK;
+    if (!tool_operands(t, 1, 1))
+        return EXIT_USAGE;
+    q.file = t->args.operands[0];
+    if (!q.output)
+        return tool_usage(t, NULL, "auto: -o FILE is missing");
+    if (!args_has(&t->args, "data"))
+        return tool_usage(t, "--data SPEC names one", "auto: --data is missing");
+    for (size_t i = 0; i < sizeof(outputs) / sizeof(*outputs); i++) {
+        const char *path = args_value(&t->args, outputs[i]);
+        if (path && !tool_may_write(t, path, &code))
+            return code;
+    }
+    code = quantize_options(t, &q);
+    if (code == EXIT_OK)
+        code = read_options(t, &l);
+    if (code == EXIT_OK)
+        code = run_on(t, &l);
+    ladder_free(&l);
+    quantize_close(&q);
+    return code;
+}
+
+static const option options[] = {
+    OPTION_DATA,
+    {"max-drop", "P", "percent of top-1 (without labels: of agreement) that may be lost (1)", 0,
+     NULL},
+    {"budget", "TIME", "how long to search: 60s, 5m, 1h (60s)", 0, NULL},
+    {"goal", "NAME", "what to prefer within that (accuracy)", 0, "accuracy|size|latency"},
+    {"bits", "LIST", "what a unit may have (8,float)", 0, NULL},
+    OPTION_RANGES,
+    {"set", "GLOB=int8|fp32", "nodes that stay as they are told", 0, NULL},
+    {"recipe", "FILE", "where to begin", 0, NULL},
+    {"save-recipe", "FILE", "write what was decided for each layer and tensor", 0, NULL},
+    {"report", "FILE", "write what was tried and chosen: Markdown, or JSON for FILE.json", 0, NULL},
+    OPTION_OUTPUT("the best model so far, at any moment"),
+    OPTION_FORCE,
+    {NULL, NULL, NULL, 0, NULL},
+};
+
+const verb verb_auto = {"auto", "MODEL --data SPEC -o FILE",
+                        "find the best quantized model within a time", options, run};

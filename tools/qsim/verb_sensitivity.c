@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "calibrating.h"
+#include "common/progress.h"
+#include "quantizing.h"
+#include "samples.h"
+#include "unit_report.h"
+#include "verbs.h"
+
+/* Judged by default: so many order units as well as all that there are. */
+#define SAMPLES 128
+
+static int analyse(const tool *t, quantizing *q, const samples *s, units *u) {
+    progress p;
+    qsim_error e;
+    qsim_search_options o = {.struct_size = sizeof(o)};
+    samples_give(s, &o);
+    o.labels = NULL;
+    o.label_count = 0;
+    progress_begin(&p, t);
+    o.progress = progress_step;
+    o.progress_user = &p;
+    u->plain.struct_size = sizeof(u->plain);
+    const int32_t count =
+        qsim_sensitivity(q->model, q->calibration, &q->options, &o, units_add, u, &u->plain, &e);
+    progress_end(&p);
+    if (count == QSIM_E_CANCELLED)
+        return tool_fail(t, count, "%s: interrupted; %zu units were measured", q->file, u->count);
+    return count < 0 ? quantize_error(t, q, &e) : EXIT_OK;
+}
+
+static int report(const tool *t, const char *file, const units *u) {
+    const char *csv = args_value(&t->args, "csv"), *svg = args_value(&t->args, "svg");
+    int code = csv ? units_csv(t, csv, u) : EXIT_OK;
+    if (code == EXIT_OK && svg)
+        code = units_svg(t, svg, file, u);
+    if (t->json)
+        units_json(t, file, u);
+    else if (!(csv && strcmp(csv, "-") == 0) && !(svg && strcmp(svg, "-") == 0))
+        units_print(file, u);
+    return code;
+}
+
+static int measure(tool *t, quantizing *q, samples *s, units *u) {
+    const char *path = args_value(&t->args, "calibration");
+    const size_t most = args_has(&t->args, "limit") ? SIZE_MAX : SAMPLES;
+    int code = tool_load_model(t, q->file, 0, &q->model);
+    if (code == EXIT_OK)
+        code = recipe_open(t, q);
+    if (code == EXIT_OK)
+        code = dataset_open(t, q->model, &q->data);
+    if (code == EXIT_OK)
+        code = samples_read(q->data, q->model, most, s, NULL);
+    if (code == EXIT_OK)
+        code = path ? calibration_open(t, path, &q->calibration)
+                    : samples_calibrate(t, q->file, q->model, &q->options, s, &q->calibration);
+    if (code == EXIT_OK)
+        code = analyse(t, q, s, u);
+    if (code == EXIT_OK || (code == EXIT_INTERRUPTED && u->count > 0)) {
+        int told = report(t, q->file, u);
+        code = code ? code : told;
+    }
+    return code;
+}
+
+static int run(tool *t) {
+    static const char *const outputs[] = {"csv", "svg"};
+    quantizing q = {.file = NULL};
+    samples s = {0};
+    units u = {0};
+    int code = EXIT_OK;
+    if (!tool_operands(t, 1, 1))
+        return EXIT_USAGE;
+    q.file = t->args.operands[0];
+    if (!args_has(&t->args, "data"))
+        return tool_usage(t, "--data SPEC names one", "sensitivity: --data is missing");
+    for (size_t i = 0; i < 2; i++) {
+        const char *path = args_value(&t->args, outputs[i]);
+        if (path && !tool_may_write(t, path, &code))
+            return code;
+    }
+    code = quantize_options(t, &q);
+    if (code == EXIT_OK)
+        code = measure(t, &q, &s, &u);
+    quantize_close(&q);
+    samples_free(&s);
+    units_free(&u);
+    return code;
+}
+
+static const option options[] = {
+    OPTION_DATA,
+    {"calibration", "FILE", "what qsim calibrate wrote; else the data is watched", 0, NULL},
+    OPTION_RANGES,
+    {"set", "GLOB=int8|fp32", "nodes that stay as they are told", 0, NULL},
+    {"recipe", "FILE", "what a recipe says of layers and tensors, before the options", 0, NULL},
+    {"csv", "FILE", "write the table as CSV", 0, NULL},
+    {"svg", "FILE", "draw it", 0, NULL},
+    OPTION_FORCE,
+    {NULL, NULL, NULL, 0, NULL},
+};
+
+const verb verb_sensitivity = {"sensitivity", "MODEL --data SPEC",
+                               "what each unit costs in 8 bits, and gains in float", options, run};
