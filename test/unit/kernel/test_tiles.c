@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tiles (QSIM_ISA_AMX): found where the system says that the CPU has them; a process that is
+ * refused them gets the next instruction set, and they come when nothing is in the way any more.
+ */
+#define _GNU_SOURCE /* sigaltstack */
+#include "base/ctx.h"
+#include "kernel/table.h"
+#include "test.h"
+
+#include <signal.h>
+
+/* Linux names what CPU and kernel offer: an answer that owes nothing to the library's CPUID. */
+static bool system_says(const char *flag) {
+    static char line[16384];
+    bool found = false;
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    while (f && !found && fgets(line, sizeof(line), f))
+        found = strncmp(line, "flags", 5) == 0 && strstr(line, flag);
+    if (f)
+        fclose(f);
+    return found;
+}
+
+static int32_t isa_of(int32_t wanted, int *code) {
+    const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1, .isa = wanted};
+    qsim_ctx *c = NULL;
+    *code = qsim_ctx_create(&o, &c, NULL);
+    const int32_t isa = qsim_ctx_isa(c);
+    qsim_ctx_free(c);
+    return isa;
+}
+
+static void test_found(void) {
+#if defined(QK_AMX) && defined(__linux__)
+    const bool tiles = system_says(" amx_int8") && system_says(" amx_tile");
+    CHECK_INT(qsim_isa_available(QSIM_ISA_AMX), tiles && system_says(" avx512_vnni"));
+#endif
+}
+
+/* A signal's frame with tiles does not fit an alternate stack of the least size: refused. */
+static void test_refused(void) {
+    static char small[2048];
+    stack_t stack = {.ss_sp = small, .ss_size = sizeof(small)}, none = {.ss_flags = SS_DISABLE};
+    int code;
+    if (!qsim_isa_available(QSIM_ISA_AMX) || sigaltstack(&stack, NULL))
+        return;
+    const int32_t isa = isa_of(QSIM_ISA_AUTO, &code);
+    CHECK_INT(code, QSIM_OK);
+    CHECK_INT(isa, QSIM_ISA_AVX512VNNI);
+    isa_of(QSIM_ISA_AMX, &code);
+    CHECK_INT(code, QSIM_E_UNSUPPORTED);
+    CHECK_INT(sigaltstack(&none, NULL), 0);
+    CHECK_INT(isa_of(QSIM_ISA_AUTO, &code), QSIM_ISA_AMX);
+    CHECK_INT(isa_of(QSIM_ISA_AVX512VNNI, &code), QSIM_ISA_AVX512VNNI);
+}
+
+int main(void) {
+    test_found();
+    test_refused();
+    return test_done();
+}
