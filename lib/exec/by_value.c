@@ -34,7 +34,7 @@ static void need_switches(const qs_graph *g, bool *small, bool *needed) {
         for (int32_t k = 0; k < n->output_count; k++)
             if (n->outputs[k] != QS_NONE)
                 small[n->outputs[k]] = all;
-        if (qs_node_is(n, "", "Where") && small[n->inputs[0]] &&
+        if ((n->op->traits & QS_CHOOSES) && small[n->inputs[0]] &&
             is_single(&g->values[n->inputs[0]]))
             needed[n->inputs[0]] = true;
     }

@@ -188,7 +188,7 @@ static int infer_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, fou
 
 /* The input that a Where with a known condition passes on; QS_NONE if it has to choose. */
 static qs_id chosen(const qs_plan *plan, const qs_node *n) {
-    const qs_const *c = qs_node_is(n, "", "Where") ? plan->values[n->inputs[0]].data : NULL;
+    const qs_const *c = n->op->traits & QS_CHOOSES ? plan->values[n->inputs[0]].data : NULL;
     if (!c || c->elements != 1)
         return QS_NONE;
     const qs_id id = n->inputs[*(const uint8_t *)c->data ? 1 : 2];

@@ -44,3 +44,22 @@ int64_t qs_macs_product(const qs_graph *g, const qs_node *n) {
     const int32_t k = qs_node_int(n, "transB", 0) ? w->rank - 1 : w->rank > 1 ? w->rank - 2 : 0;
     return multiply(y, 0, y->rank, &macs) && multiply(w, k, k + 1, &macs) ? macs : -1;
 }
+
+int64_t qs_macs_convtranspose(const qs_graph *g, const qs_node *n) {
+    const qs_value *x = &g->values[n->inputs[0]], *w = &g->values[n->inputs[1]];
+    int64_t macs = 1;
+    const bool known = x->rank >= 0 && w->rank >= 1 && multiply(x, 0, x->rank, &macs) &&
+                       multiply(w, 1, w->rank, &macs);
+    return known ? macs : -1;
+}
+
+/* W (directions, gates * hidden, features) and R (the same, hidden), for each step and sample. */
+int64_t qs_macs_recurrent(const qs_graph *g, const qs_node *n) {
+    const qs_value *x = &g->values[n->inputs[0]], *w = &g->values[n->inputs[1]];
+    const qs_value *r = &g->values[n->inputs[2]];
+    int64_t steps = 1, of_x = 1, of_h = 1, macs;
+    const bool known = x->rank == 3 && w->rank == 3 && r->rank == 3 && multiply(x, 0, 2, &steps) &&
+                       multiply(w, 0, 3, &of_x) && multiply(r, 0, 3, &of_h) &&
+                       qs_add64(of_x, of_h, &macs) && qs_mul64(macs, steps, &macs);
+    return known ? macs : -1;
+}

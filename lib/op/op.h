@@ -100,6 +100,8 @@ enum {
     QS_READS_SIZES = 1 << 16,
     /* An element of its curve takes longer than looking one up in a table of 256. */
     QS_COSTLY = 1 << 17,
+    /* Output 0 is operand 1 where the condition, input 0, holds, else operand 2. */
+    QS_CHOOSES = 1 << 18,
 };
 
 /* Where an operand of a quantized operator, its scale and its zero point are among the inputs. */
@@ -187,9 +189,11 @@ typedef struct qs_op {
 #define QS_OP(id, ...)  const qs_op qs_op_##id = {__VA_ARGS__}
 #define QS_ATTRS(rules) .attrs = (rules), .attr_count = QS_COUNT(rules)
 
-/* The number of rows and each of them, in no order. */
+/* The number of rows and each of them: domain by domain, in order of their names. */
 size_t qs_op_count(void);
 const qs_op *qs_op_at(size_t index);
+/* That order: < 0, 0, > 0 as for strcmp; capitals count as small letters. */
+int qs_op_compare(const char *a, const char *b);
 
 /* The traits of a node, those of its attributes included; 0 if it is removed or has no row. */
 uint32_t qs_node_traits(const qs_graph *g, const qs_node *n);
@@ -248,5 +252,8 @@ int64_t qs_op_macs(const qs_graph *g, qs_id node);
 /* `macs` of convolutions and matrix products with the weights where weight_inputs says (macs.c). */
 int64_t qs_macs_conv(const qs_graph *g, const qs_node *n);
 int64_t qs_macs_product(const qs_graph *g, const qs_node *n);
+/* Each element of input 0, a row of it by features, times the weights that it meets. */
+int64_t qs_macs_convtranspose(const qs_graph *g, const qs_node *n);
+int64_t qs_macs_recurrent(const qs_graph *g, const qs_node *n);
 
 #endif

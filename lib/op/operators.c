@@ -2,10 +2,13 @@
 /* The operator table: one line per operator. */
 #include "op/rules.h"
 
-/* X(name): qs_op_NAME is defined in its family's file. Any order; rows of one operator with
- * different versions stand for its different forms. */
+/*
+ * X(name): qs_op_NAME is defined in its family's file. A list for each domain, in alphabetical
+ * order of the operators' names, as qs_op_find searches it; rows of one operator with different
+ * versions stand for its different forms.
+ */
 // clang-format off
-#define OPERATORS(X) \
+#define OPERATORS_ONNX(X) \
     X(abs) \
     X(acos) \
     X(acosh) \
@@ -74,8 +77,8 @@
     X(globalmaxpool) \
     X(greater) \
     X(greater_or_equal) \
-    X(group_normalization) \
     X(gridsample) \
+    X(group_normalization) \
     X(gru) \
     X(hammingwindow) \
     X(hannwindow) \
@@ -84,9 +87,9 @@
     X(hardswish) \
     X(identity) \
     X(if) \
+    X(instance_normalization) \
     X(isinf) \
     X(isnan) \
-    X(instance_normalization) \
     X(layernorm) \
     X(leakyrelu) \
     X(less) \
@@ -96,8 +99,8 @@
     X(log_softmax) \
     X(loop) \
     X(lp_normalization) \
-    X(lrn) \
     X(lppool) \
+    X(lrn) \
     X(lstm) \
     X(matmul) \
     X(matmulinteger) \
@@ -111,34 +114,6 @@
     X(min) \
     X(mish) \
     X(mod) \
-    X(ms_attention) \
-    X(ms_biasgelu) \
-    X(ms_biassplitgelu) \
-    X(ms_dequantize) \
-    X(ms_dynamicquantizematmul) \
-    X(ms_embedding) \
-    X(ms_fastgelu) \
-    X(ms_fusedconv) \
-    X(ms_fusedgemm) \
-    X(ms_fusedmatmul) \
-    X(ms_gatherblocks) \
-    X(ms_gelu) \
-    X(ms_groupquery) \
-    X(ms_matmulintegertofloat) \
-    X(ms_multihead) \
-    X(ms_nbits) \
-    X(ms_nhwcmaxpool) \
-    X(ms_qgemm) \
-    X(ms_qlinearaveragepool) \
-    X(ms_qlinearconv) \
-    X(ms_qlinearglobalaveragepool) \
-    X(ms_qlinearreducemean) \
-    X(ms_qlinearwhere) \
-    X(ms_quantize) \
-    X(ms_quickgelu) \
-    X(ms_rotary) \
-    X(ms_simplified_skipnorm) \
-    X(ms_skipnorm) \
     X(mul) \
     X(neg) \
     X(nms) \
@@ -149,12 +124,6 @@
     X(pad) \
     X(pow) \
     X(prelu) \
-    X(qlinear_add) \
-    X(qlinear_concat) \
-    X(qlinear_leakyrelu) \
-    X(qlinear_mul) \
-    X(qlinear_sigmoid) \
-    X(qlinear_softmax) \
     X(qlinearconv) \
     X(qlinearmatmul) \
     X(quantize) \
@@ -176,8 +145,8 @@
     X(reverse_sequence) \
     X(rmsnorm) \
     X(rnn) \
-    X(rotary) \
     X(roialign) \
+    X(rotary) \
     X(round) \
     X(scan) \
     X(scatter) \
@@ -217,15 +186,50 @@
     X(unsqueeze) \
     X(upsample) \
     X(where) \
-    X(xor) \
-    /* internal */ \
+    X(xor)
+#define OPERATORS_MICROSOFT(X) \
+    X(ms_attention) \
+    X(ms_biasgelu) \
+    X(ms_biassplitgelu) \
+    X(ms_dequantize) \
+    X(ms_dynamicquantizematmul) \
+    X(ms_embedding) \
+    X(ms_fastgelu) \
+    X(ms_fusedconv) \
+    X(ms_fusedgemm) \
+    X(ms_fusedmatmul) \
+    X(ms_gatherblocks) \
+    X(ms_gelu) \
+    X(ms_groupquery) \
+    X(ms_matmulintegertofloat) \
+    X(ms_nbits) \
+    X(ms_multihead) \
+    X(ms_nhwcmaxpool) \
+    X(ms_qgemm) \
+    X(qlinear_add) \
+    X(ms_qlinearaveragepool) \
+    X(qlinear_concat) \
+    X(ms_qlinearconv) \
+    X(ms_qlinearglobalaveragepool) \
+    X(qlinear_leakyrelu) \
+    X(qlinear_mul) \
+    X(ms_qlinearreducemean) \
+    X(qlinear_sigmoid) \
+    X(qlinear_softmax) \
+    X(ms_qlinearwhere) \
+    X(ms_quantize) \
+    X(ms_quickgelu) \
+    X(ms_rotary) \
+    X(ms_skipnorm) \
+    X(ms_simplified_skipnorm)
+#define OPERATORS_QSIM(X) \
     X(qsim_add) \
     X(qsim_averagepool) \
     X(qsim_batchnormalization) \
     X(qsim_conv) \
     X(qsim_convinteger) \
-    X(qsim_convtranspose) \
     X(qsim_convinteger_scaled) \
+    X(qsim_convtranspose) \
     X(qsim_depthcolumns) \
     X(qsim_depthrows) \
     X(qsim_depthsum) \
@@ -233,38 +237,57 @@
     X(qsim_flip) \
     X(qsim_gemm) \
     X(qsim_globalaveragepool) \
-    X(qsim_matmul) \
     X(qsim_insert) \
+    X(lookup) \
+    X(qsim_matmul) \
     X(qsim_matmulinteger) \
     X(qsim_matmulinteger_scaled) \
     X(qsim_maxpool) \
-    X(lookup) \
     X(qsim_mul) \
     X(muladd) \
     X(qsim_planeaveragepool) \
     X(qsim_planemaxpool) \
     X(qsim_qlinear_add) \
-    X(qsim_qlinear_concat) \
-    X(qsim_shuffle) \
-    X(qsim_qlinear_softmax) \
-    X(qsim_qlinear_mul) \
     X(qsim_qlinearaveragepool) \
+    X(qsim_qlinear_concat) \
     X(qsim_qlinearconv) \
     X(qsim_qlinearglobalaveragepool) \
     X(qsim_qlinearmatmul) \
-    X(qsim_resize) \
-    X(qsim_silu) \
-    X(qsim_quantize_rows) \
-    X(qsim_sub) \
+    X(qsim_qlinear_mul) \
+    X(qsim_qlinear_softmax) \
     X(qsim_table) \
+    X(qsim_quantize_rows) \
+    X(qsim_resize) \
+    X(qsim_shuffle) \
+    X(qsim_silu) \
+    X(qsim_sub) \
     X(qsim_upsample)
 // clang-format on
+
+#define OPERATORS(X) OPERATORS_ONNX(X) OPERATORS_MICROSOFT(X) OPERATORS_QSIM(X)
 
 #define DECLARE(name) extern const qs_op qs_op_##name;
 OPERATORS(DECLARE)
 
 #define ROW(name) &qs_op_##name,
 static const qs_op *const table[] = {OPERATORS(ROW)};
+
+#define ONE(name) +1
+enum {
+    ONNX_END = OPERATORS_ONNX(ONE),
+    MICROSOFT_END = ONNX_END OPERATORS_MICROSOFT(ONE),
+    QSIM_END = MICROSOFT_END OPERATORS_QSIM(ONE),
+};
+_Static_assert(QSIM_END == QS_COUNT(table), "each row is of one domain");
+
+static const struct {
+    const char *domain;
+    size_t begin, end; /* rows */
+} domains[] = {
+    {"", 0, ONNX_END},
+    {"com.microsoft", ONNX_END, MICROSOFT_END},
+    {"qsim", MICROSOFT_END, QSIM_END},
+};
 
 size_t qs_op_count(void) {
     return QS_COUNT(table);
@@ -283,20 +306,48 @@ static int32_t until(const qs_op *op) {
     return op->until ? op->until : op->domain ? INT16_MAX : QS_OPSET_NEWEST;
 }
 
+static char lower_case(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+int qs_op_compare(const char *a, const char *b) {
+    while (*a && lower_case(*a) == lower_case(*b))
+        a++, b++;
+    return (unsigned char)lower_case(*a) - (unsigned char)lower_case(*b);
+}
+
+/* The first row of [begin, end) whose name is not before `name`. */
+static size_t lower_bound(size_t begin, size_t end, const char *name) {
+    while (begin < end) {
+        const size_t middle = begin + (end - begin) / 2;
+        if (qs_op_compare(table[middle]->name, name) < 0)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
 const qs_op *qs_op_find(const char *domain, const char *name, int64_t version, bool *known) {
+    const qs_op *found = NULL;
+    size_t d = 0;
     domain = plain_domain(domain);
     if (known)
         *known = false;
-    for (size_t i = 0; i < QS_COUNT(table); i++) {
-        const qs_op *op = table[i];
-        if (!qs_same(op->name, name) || !qs_same(plain_domain(op->domain), domain))
+    while (d < QS_COUNT(domains) && !qs_same(domains[d].domain, domain))
+        d++;
+    if (d == QS_COUNT(domains))
+        return NULL;
+    for (size_t i = lower_bound(domains[d].begin, domains[d].end, name);
+         i < domains[d].end && !found && qs_op_compare(table[i]->name, name) == 0; i++) {
+        if (!qs_same(table[i]->name, name))
             continue;
         if (known)
             *known = true;
-        if (version >= op->since && version <= until(op))
-            return op;
+        if (version >= table[i]->since && version <= until(table[i]))
+            found = table[i];
     }
-    return NULL;
+    return found;
 }
 
 int64_t qs_op_newest_opset(void) {

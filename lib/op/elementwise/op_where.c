@@ -158,7 +158,7 @@ QS_COLD static int infer_expand(qs_infer *x) {
     return code ? code : qs_infer_out(x, 0, x->in[0]->dtype, rank, dims);
 }
 
-QS_OP(where, .name = "Where", .since = 9, .min_in = 3, .traits = QS_ELEMENTWISE,
+QS_OP(where, .name = "Where", .since = 9, .min_in = 3, .traits = QS_ELEMENTWISE | QS_CHOOSES,
       .infer = infer_where, .lower = lower_where);
 
 QS_OP(expand, .name = "Expand", .since = 8, .min_in = 2, .traits = QS_MOVES | QS_KEEPS,

@@ -488,8 +488,9 @@ static const qs_attr_rule internal_attrs[] = {ATTRS(0),
 
 QS_OP(convtranspose, .name = "ConvTranspose", .min_in = 2, .max_in = 3,
       QS_ATTRS(convtranspose_attrs), .traits = QS_NEEDS_LAST | QS_TAKES_BOUNDS, .weight_axis = 1,
-      .weight_inputs = 1 << 1, .infer = infer_convtranspose);
+      .weight_inputs = 1 << 1, .macs = qs_macs_convtranspose, .infer = infer_convtranspose);
 
 QS_OP(qsim_convtranspose, .domain = "qsim", .name = "ConvTranspose", .min_in = 2, .max_in = 3,
       QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST, .weight_inputs = 1 << 1,
-      .infer = infer_convtranspose, .pack = pack_convtranspose, .lower = lower_convtranspose);
+      .macs = qs_macs_convtranspose, .infer = infer_convtranspose, .pack = pack_convtranspose,
+      .lower = lower_convtranspose);

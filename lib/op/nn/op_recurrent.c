@@ -182,13 +182,13 @@ static const qs_attr_rule lstm_attrs[] = {COMMON_ATTRS, {"input_forget", QS_ATTR
 
 QS_OP(lstm, .name = "LSTM", .since = 7, .min_in = 3, .max_in = 8, .outputs_optional = true,
       .max_out = 3, QS_ATTRS(lstm_attrs), .traits = QS_PLAIN, .weight_axis = 1,
-      .weight_inputs = 1 << 1 | 1 << 2, .infer = infer_recurrent, .pack = pack_recurrent,
-      .lower = lower_recurrent);
+      .weight_inputs = 1 << 1 | 1 << 2, .macs = qs_macs_recurrent, .infer = infer_recurrent,
+      .pack = pack_recurrent, .lower = lower_recurrent);
 QS_OP(gru, .name = "GRU", .since = 7, .min_in = 3, .max_in = 6, .outputs_optional = true,
       .max_out = 2, QS_ATTRS(gru_attrs), .traits = QS_PLAIN, .weight_axis = 1,
-      .weight_inputs = 1 << 1 | 1 << 2, .infer = infer_recurrent, .pack = pack_recurrent,
-      .lower = lower_recurrent);
+      .weight_inputs = 1 << 1 | 1 << 2, .macs = qs_macs_recurrent, .infer = infer_recurrent,
+      .pack = pack_recurrent, .lower = lower_recurrent);
 QS_OP(rnn, .name = "RNN", .since = 7, .min_in = 3, .max_in = 6, .outputs_optional = true,
       .max_out = 2, QS_ATTRS(rnn_attrs), .traits = QS_PLAIN, .weight_axis = 1,
-      .weight_inputs = 1 << 1 | 1 << 2, .infer = infer_recurrent, .pack = pack_recurrent,
-      .lower = lower_recurrent);
+      .weight_inputs = 1 << 1 | 1 << 2, .macs = qs_macs_recurrent, .infer = infer_recurrent,
+      .pack = pack_recurrent, .lower = lower_recurrent);

@@ -68,6 +68,18 @@ static void check_steps(const qs_op *op) {
     test_checks++;
 }
 
+/* As qs_op_find searches them. */
+static void check_order(size_t index) {
+    const qs_op *op = qs_op_at(index), *before = index > 0 ? qs_op_at(index - 1) : op;
+    const bool same = op->domain == before->domain ||
+                      (op->domain && before->domain && qs_same(op->domain, before->domain));
+    if (same && qs_op_compare(before->name, op->name) > 0)
+        fail(op, "is not in alphabetical order in lib/op/operators.c");
+    if (qs_op_find(op->domain, op->name, op->since > 1 ? op->since : 1, NULL) != op)
+        fail(op, "is not found: it is in the list of another domain, or out of order");
+    test_checks++;
+}
+
 static void check_versions(size_t index) {
     const qs_op *op = qs_op_at(index);
     for (int32_t version = 1; version <= qs_op_newest_opset(); version++) {
@@ -148,6 +160,7 @@ int main(void) {
         check_sets(qs_op_at(i));
         check_steps(qs_op_at(i));
         check_versions(i);
+        check_order(i);
     }
     test_defaults();
     test_operands();
