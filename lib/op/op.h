@@ -122,18 +122,19 @@ struct qk_ew;
 typedef void (*qs_curve_fn)(const struct qk_ew *k, const double *param, const float *x, float *y,
                             size_t n);
 
-/* What static quantization makes of an operator (ptq/select.c). */
-typedef enum qs_kind {
+/* What static quantization makes of an operator (ptq/select.c): QS_KIND_*. */
+typedef uint8_t qs_kind;
+enum {
     QS_KIND_FLOAT = 0,  /* stays float */
     QS_KIND_WEIGHTS,    /* sums products with weights: where integers begin */
     QS_KIND_ARITHMETIC, /* sums, joins, curves: between others, not at the end of the net */
     QS_KIND_POOL,       /* averages and ReLUs of their own: after others */
     QS_KIND_MOVEMENT    /* values as they are: output and input share a scale */
-} qs_kind;
+};
 
 /* Numbers of inputs and outputs from version `since` of the opset on; max -1: any number. */
 typedef struct qs_counts {
-    int16_t since, min_in, max_in, max_out;
+    int8_t since, min_in, max_in, max_out;
 } qs_counts;
 
 /*
@@ -145,12 +146,12 @@ typedef struct qs_op {
     const char *name;
     int16_t since, until; /* versions of the domain's opset whose form is known; 0: no limit */
     /* Of the oldest version. max_in 0: min_in; min_out 0: 1; max_out 0: min_out; -1: any number. */
-    int16_t min_in, max_in, min_out, max_out;
+    int8_t min_in, max_in, min_out, max_out;
     qs_counts later[2];    /* what newer versions changed; since 0: nothing */
     bool outputs_optional; /* any output may be left out, the first one too */
     int8_t axis;           /* with QS_ALONG_AXIS: what attribute "axis" is where left out */
     int8_t weight_axis;    /* of the weights: counts output channels; < 0: from the end */
-    int16_t attr_count;
+    int8_t attr_count;
     const qs_attr_rule *attrs; /* QS_ATTRS sets both */
 
     uint32_t traits;         /* of every node */
@@ -159,13 +160,13 @@ typedef struct qs_op {
     /* With attribute "into" (op/nn/window.h): the input that output 0 is written over; a table that
      * its bytes are looked up in may follow. 0: has no such attribute. */
     int8_t over;
+    qs_kind kind; /* of operators on floats */
+    /* The leading inputs that quantizing it quantizes, too: 0: one; -1: all. */
+    int8_t kind_inputs;
     uint16_t weight_inputs; /* a constant here is weights; pack, if there is one, takes it over */
     qs_operands quantized;  /* of operators on quantized integers */
     qs_curve_fn curve;      /* with QS_ELEMENTWISE: what it makes of floats of its one operand */
     float alpha, beta;      /* of `curve`: those attributes where they are left out */
-    qs_kind kind;           /* of operators on floats */
-    /* The leading inputs that quantizing it quantizes, too: 0: one; -1: all. */
-    int8_t kind_inputs;
     uint32_t (*also)(const qs_graph *g, const qs_node *n); /* traits of some nodes */
     /* Multiply-accumulates, symbolic sizes taken as 1; -1: unknown. NULL: none. */
     int64_t (*macs)(const qs_graph *g, const qs_node *n);

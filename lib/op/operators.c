@@ -356,8 +356,8 @@ int64_t qs_op_newest_opset(void) {
 
 /* Counts of a version; what the row leaves out is filled in. */
 static qs_counts counts_at(const qs_op *op, int32_t version) {
-    const int16_t min_out = op->min_out ? op->min_out : 1;
-    qs_counts c = {op->since, op->min_in, op->max_in ? op->max_in : op->min_in,
+    const int8_t min_out = op->min_out ? op->min_out : 1;
+    qs_counts c = {0, op->min_in, op->max_in ? op->max_in : op->min_in,
                    op->max_out ? op->max_out : min_out};
     for (size_t i = 0; i < QS_COUNT(op->later); i++)
         if (op->later[i].since && version >= op->later[i].since)

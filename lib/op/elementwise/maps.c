@@ -31,12 +31,12 @@ static void run_map(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->elements, QS_GRAIN / 16, map_range, &job);
 }
 
-QS_COLD int qs_lower_map(qs_lower *l, const qs_map_fn *fns, double param0, double param1) {
+static int lower(qs_lower *l, qs_map_fn fn, double param0, double param1) {
     const qs_value *x = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     map_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    *p = (map_params){.fn = fns[x->dtype],
+    *p = (map_params){.fn = fn,
                       .elements = qs_value_elements(x),
                       .x = qs_dtype_bytes(x->dtype),
                       .y = qs_dtype_bytes(y->dtype),
@@ -44,4 +44,12 @@ QS_COLD int qs_lower_map(qs_lower *l, const qs_map_fn *fns, double param0, doubl
     l->step->run = run_map;
     l->step->kernel = "unary";
     return QSIM_OK;
+}
+
+QS_COLD int qs_lower_map(qs_lower *l, const qs_map_fn *fns, double param0, double param1) {
+    return lower(l, fns[qs_lower_in(l, 0)->dtype], param0, param1);
+}
+
+QS_COLD int qs_lower_reals(qs_lower *l, const qs_map_fn reals[2], double param0, double param1) {
+    return lower(l, reals[qs_lower_in(l, 0)->dtype == QSIM_DOUBLE], param0, param1);
 }

@@ -20,16 +20,18 @@ typedef void (*qs_map_fn)(const void *x, void *y, size_t n, const double *param)
         }                                                                                          \
     }
 
-/* name_f32 and name_f64, computed in double, and name_fns by type. */
+/* name_f32 and name_f64, computed in double, and both as name_reals. */
 #define QS_MAP_REALS(name, expression)                                                             \
     QS_MAP(name##_f32, float, float, expression((double)x))                                        \
     QS_MAP(name##_f64, double, double, expression(x))                                              \
-    static const qs_map_fn name##_fns[] = {[QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64}
+    static const qs_map_fn name##_reals[2] = {name##_f32, name##_f64}
 
 /* Input 0 is of `types`; output 0 has its shape and `dtype`, or its type where that is 0. */
 int qs_infer_map(qs_infer *x, uint32_t types, int32_t dtype);
 
 /* Makes input 0 through the function of its type the step. */
 int qs_lower_map(qs_lower *l, const qs_map_fn *fns, double param0, double param1);
+/* The same of floats and doubles. */
+int qs_lower_reals(qs_lower *l, const qs_map_fn reals[2], double param0, double param1);
 
 #endif

@@ -14,8 +14,8 @@ QS_COLD static int infer_real(qs_infer *x) {
 /* `name` lowered with attributes `first` and `second` or their defaults. */
 #define LOWER(name, first, a, second, b)                                                           \
     QS_COLD static int lower_##name(qs_lower *l) {                                                 \
-        return qs_lower_map(l, name##_fns, (double)qs_node_float(l->node, first, a),               \
-                            (double)qs_node_float(l->node, second, b));                            \
+        return qs_lower_reals(l, name##_reals, (double)qs_node_float(l->node, first, a),           \
+                              (double)qs_node_float(l->node, second, b));                          \
     }
 
 /* ---- exponentials ---- */
@@ -29,8 +29,8 @@ LOWER(elu, "alpha", 1.0f, "", 0)
 QS_MAP_REALS(selu, SELU);
 QS_COLD static int lower_selu(qs_lower *l) {
     const bool old = l->node->version < 6;
-    return qs_lower_map(
-        l, selu_fns,
+    return qs_lower_reals(
+        l, selu_reals,
         (double)qs_node_float(l->node, "alpha", old ? 1.6732f : 1.67326319217681884766f),
         (double)qs_node_float(l->node, "gamma", old ? 1.0507f : 1.05070102214813232422f));
 }
@@ -76,7 +76,10 @@ static const qs_map_fn shrink_fns[] = {
     [QSIM_FLOAT] = shrink_f32,  [QSIM_DOUBLE] = shrink_f64, [QSIM_INT8] = shrink_s8,
     [QSIM_INT16] = shrink_s16,  [QSIM_INT32] = shrink_s32,  [QSIM_UINT8] = shrink_u8,
     [QSIM_UINT16] = shrink_u16, [QSIM_UINT32] = shrink_u32};
-LOWER(shrink, "lambd", 0.5f, "bias", 0)
+QS_COLD static int lower_shrink(qs_lower *l) {
+    return qs_lower_map(l, shrink_fns, (double)qs_node_float(l->node, "lambd", 0.5f),
+                        (double)qs_node_float(l->node, "bias", 0));
+}
 
 /* Of 64 bits, a double does not hold every value. */
 QS_COLD static int infer_shrink(qs_infer *x) {
@@ -91,7 +94,7 @@ QS_COLD static int infer_question(qs_infer *x) {
 
 QS_MAP(isnan_f32, float, uint8_t, x != x)
 QS_MAP(isnan_f64, double, uint8_t, x != x)
-static const qs_map_fn isnan_fns[] = {[QSIM_FLOAT] = isnan_f32, [QSIM_DOUBLE] = isnan_f64};
+static const qs_map_fn isnan_reals[2] = {isnan_f32, isnan_f64};
 LOWER(isnan, "", 0, "", 0)
 
 #define IS_INF(v, most)                                                                            \
@@ -99,10 +102,10 @@ LOWER(isnan, "", 0, "", 0)
                                                                            */
 QS_MAP(isinf_f32, float, uint8_t, IS_INF(x, 3.40282347e38f))
 QS_MAP(isinf_f64, double, uint8_t, IS_INF(x, 1.7976931348623157e308))
-static const qs_map_fn isinf_fns[] = {[QSIM_FLOAT] = isinf_f32, [QSIM_DOUBLE] = isinf_f64};
+static const qs_map_fn isinf_reals[2] = {isinf_f32, isinf_f64};
 QS_COLD static int lower_isinf(qs_lower *l) {
-    return qs_lower_map(l, isinf_fns, (double)qs_node_int(l->node, "detect_positive", 1),
-                        (double)qs_node_int(l->node, "detect_negative", 1));
+    return qs_lower_reals(l, isinf_reals, (double)qs_node_int(l->node, "detect_positive", 1),
+                          (double)qs_node_int(l->node, "detect_negative", 1));
 }
 
 QS_CURVE_LOOP(elu)

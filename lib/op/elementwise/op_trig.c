@@ -10,7 +10,7 @@ QS_COLD static int infer(qs_infer *x) {
 #define CURVE(id, title, from)                                                                     \
     QS_MAP_REALS(id, qk_##id##64);                                                                 \
     QS_COLD static int lower_##id(qs_lower *l) {                                                   \
-        return qs_lower_map(l, id##_fns, 0, 0);                                                    \
+        return qs_lower_reals(l, id##_reals, 0, 0);                                                \
     }                                                                                              \
     QS_OP(id, .name = title, .since = from, .min_in = 1, .traits = QS_ELEMENTWISE, .infer = infer, \
           .lower = lower_##id)

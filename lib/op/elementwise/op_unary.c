@@ -116,6 +116,7 @@ QS_COLD static int infer_any(qs_infer *x) {
     static int lower_##name(qs_lower *l) {                                                         \
         return lower_unary(l, function);                                                           \
     }
+#define LOWER_REAL(name) LOWER(name, DTYPE == QSIM_FLOAT ? name##_f32 : name##_f64)
 /* Floats by the row's curve, doubles by a loop. */
 #define LOWER_CURVE(name)                                                                          \
     static int lower_##name(qs_lower *l) {                                                         \
@@ -152,8 +153,7 @@ LOWER(abs, abs_fns[DTYPE])
 
 UNARY(, sqrt, f32, float, float, sqrtf(x))
 UNARY(QS_COLD, sqrt, f64, double, double, sqrt(x))
-static const unary_fn sqrt_fns[] = {REAL_ROWS(sqrt)};
-LOWER(sqrt, sqrt_fns[DTYPE])
+LOWER_REAL(sqrt)
 
 /* log(1 + e^x) without overflow. */
 static double softplus(double x) {
@@ -162,13 +162,11 @@ static double softplus(double x) {
 
 UNARY(, reciprocal, f32, float, float, 1.0f / x)
 UNARY(QS_COLD, reciprocal, f64, double, double, 1.0 / x)
-static const unary_fn reciprocal_fns[] = {REAL_ROWS(reciprocal)};
-LOWER(reciprocal, reciprocal_fns[DTYPE])
+LOWER_REAL(reciprocal)
 
 UNARY(QS_COLD, log, f32, float, double, qk_log64((double)x))
 UNARY(QS_COLD, log, f64, double, double, qk_log64(x))
-static const unary_fn log_fns[] = {REAL_ROWS(log)};
-LOWER(log, log_fns[DTYPE])
+LOWER_REAL(log)
 
 REALS(sign, x > 0 ? 1 : x < 0 ? -1 : x)
 #define SIGN(U) (x > 0 ? 1 : x < 0 ? -1 : 0)
@@ -178,19 +176,16 @@ LOWER(sign, sign_fns[DTYPE])
 
 UNARY(, floor, f32, float, float, floorf(x))
 UNARY(QS_COLD, floor, f64, double, double, floor(x))
-static const unary_fn floor_fns[] = {REAL_ROWS(floor)};
-LOWER(floor, floor_fns[DTYPE])
+LOWER_REAL(floor)
 
 UNARY(, ceil, f32, float, float, ceilf(x))
 UNARY(QS_COLD, ceil, f64, double, double, ceil(x))
-static const unary_fn ceil_fns[] = {REAL_ROWS(ceil)};
-LOWER(ceil, ceil_fns[DTYPE])
+LOWER_REAL(ceil)
 
 /* Halves to even: the rounding mode is set while steps run. */
 UNARY(, round, f32, float, float, rintf(x))
 UNARY(QS_COLD, round, f64, double, double, rint(x))
-static const unary_fn round_fns[] = {REAL_ROWS(round)};
-LOWER(round, round_fns[DTYPE])
+LOWER_REAL(round)
 
 UNARY(QS_COLD, softplus, f32, float, double, softplus((double)x))
 UNARY(QS_COLD, softplus, f64, double, double, softplus(x))
