@@ -109,6 +109,8 @@ int tool_read_all(const tool *t, const char *path, void **data, size_t *size);
 /* Human sizes and times: "80.2 KB" (1024), "1.23 ms", "12.3 µs". */
 const char *tool_bytes(double bytes, char buffer[32]);
 const char *tool_time(double milliseconds, char buffer[32]);
+/* "26030/s", "1.23/s". */
+const char *tool_rate(double per_second, char buffer[32]);
 /* "s" but for 1. */
 const char *tool_plural(int64_t count);
 /* The last component of a path. */

@@ -43,3 +43,8 @@ double tool_now(void) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
+
+const char *tool_rate(double per_second, char buffer[32]) {
+    snprintf(buffer, 32, per_second >= 100 ? "%.0f/s" : "%.3g/s", per_second);
+    return buffer;
+}

@@ -20,6 +20,15 @@ static int64_t steps_of(const subject *s, int32_t isa) {
     return found;
 }
 
+/* Samples of one run. */
+static int64_t rows_of(const subject *s) {
+    return s->inputs.count > 0 && s->inputs.tensors[0].rank > 0 ? s->inputs.tensors[0].dims[0] : 1;
+}
+
+static double per_second(const subject *s) {
+    return s->time.median > 0 ? 1000 * (double)rows_of(s) / s->time.median : (double)NAN;
+}
+
 void bench_print_json(const tool *t, const bench *b) {
     json j = {0};
     json_object(&j, NULL);
@@ -48,6 +57,9 @@ void bench_print_json(const tool *t, const bench *b) {
         json_number(&j, "stddev_ms", s->time.deviation);
         json_number(&j, "p90_ms", s->time.p90);
         json_number(&j, "p99_ms", s->time.p99);
+        json_int(&j, "batch", rows_of(s));
+        json_number(&j, "samples_per_second", per_second(s));
+        json_int(&j, "bytes", qsim_model_bytes(s->engine.model));
         json_int(&j, "arena_bytes", (int64_t)qsim_run_arena_bytes(s->engine.run));
         json_int(&j, "session_bytes", (int64_t)qsim_session_bytes(s->engine.session));
         json_int(&j, "peak_rss_bytes", s->cold.peak_bytes);
@@ -64,11 +76,12 @@ void bench_print_json(const tool *t, const bench *b) {
 /* ---- the table ---- */
 
 static void print_table(const bench *b) {
-    static const char *const heading[] = {"model", "runs", "load", "first", "min",   "median",
-                                          "mean",  "σ",    "p90",  "p99",   "arena", "peak memory"};
-    table rows = {.columns = "lrrrrrrrrrrr"};
+    static const char *const heading[] = {"model",   "runs", "load",  "first",      "min",
+                                          "median",  "mean", "σ",     "p90",        "p99",
+                                          "samples", "size", "arena", "peak memory"};
+    table rows = {.columns = "lrrrrrrrrrrrrr"};
     char buffer[32];
-    for (size_t i = 0; i < 12; i++)
+    for (size_t i = 0; i < 14; i++)
         table_cell(&rows, "%s", heading[i]);
     for (size_t i = 0; i < b->models; i++) {
         const subject *s = &b->subjects[i];
@@ -78,6 +91,8 @@ static void print_table(const bench *b) {
         table_cell(&rows, "%zu", s->time.count);
         for (size_t k = 0; k < 8; k++)
             table_cell(&rows, "%s", tool_time(times[k], buffer));
+        table_cell(&rows, "%s", tool_rate(per_second(s), buffer));
+        table_cell(&rows, "%s", tool_bytes((double)qsim_model_bytes(s->engine.model), buffer));
         table_cell(&rows, "%s", tool_bytes((double)qsim_run_arena_bytes(s->engine.run), buffer));
         table_cell(&rows, "%s", tool_bytes((double)s->cold.peak_bytes, buffer));
     }

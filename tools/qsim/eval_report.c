@@ -98,9 +98,11 @@ void eval_draw_page(page *p, const char *file, const scores *s, const class_name
 
 /* ---- printing ---- */
 
-/* Every cell; of more than 100 classes those that are not 0. */
+#define MOST_ROWS 4096 /* of a matrix with 16 million cells */
+
+/* Every cell; of very many classes those that are not 0. */
 static void json_confusion(json *j, const scores *s) {
-    bool whole = s->classes <= 100;
+    bool whole = s->classes <= MOST_ROWS;
     json_array(j, whole ? "confusion" : "confusion_cells");
     for (size_t c = 0; c < s->classes; c++) {
         if (whole)

@@ -16,7 +16,14 @@ typedef struct job_data {
     int64_t batch, limit, skip; /* 0: not said */
 } job_data;
 
-enum { METRIC_LATENCY, METRIC_ACCURACY, METRIC_SIZE, METRIC_DIFFERENCE, METRIC_KINDS };
+enum {
+    METRIC_LATENCY,
+    METRIC_THROUGHPUT, /* samples a second */
+    METRIC_ACCURACY,
+    METRIC_SIZE,
+    METRIC_DIFFERENCE,
+    METRIC_KINDS
+};
 enum { GOAL_NONE, GOAL_THRESHOLD, GOAL_GAIN, GOAL_GAIN_PERCENT, GOAL_LOSS, GOAL_LOSS_PERCENT };
 
 /* One sub type of one metric. */
@@ -130,8 +137,8 @@ bool job_read_data(job_reader *r, const config *part, job_data *d);
 
 /* What was measured of a model. */
 typedef struct job_result {
-    double *values;                          /* as job.metrics */
-    double mean_ms, accuracy, max_abs, sqnr; /* for the table; NaN: not known */
+    double *values;                                      /* as job.metrics */
+    double mean_ms, throughput, accuracy, max_abs, sqnr; /* for the table; NaN: not known */
     int64_t bytes;
     bool good; /* all goals are met */
 } job_result;

@@ -55,6 +55,7 @@ typedef struct pair {
     qsim_metrics difference;
     scores scores;
     latency time;
+    int64_t rows; /* samples of one run that is timed */
     const char *label;
 } pair;
 
@@ -119,7 +120,7 @@ static int time_runs(const tool *t, const job *j, pair *p, const qsim_model *ref
     batch b;
     bool said = false;
     for (size_t i = 0; i < j->metric_count; i++)
-        if (j->metrics[i].kind == METRIC_LATENCY) {
+        if (j->metrics[i].kind <= METRIC_THROUGHPUT) {
             const job_metric *m = &j->metrics[i];
             warmup = !said || m->warmup > warmup ? m->warmup : warmup;
             repeat = !said || m->repeat > repeat ? m->repeat : repeat;
@@ -132,6 +133,7 @@ static int time_runs(const tool *t, const job *j, pair *p, const qsim_model *ref
     int code = dataset_open(&own, reference, &d);
     if (code == EXIT_OK)
         code = dataset_next(d, &b);
+    p->rows = code == EXIT_OK ? b.samples : 0;
     double first = tool_now();
     for (int64_t i = 0; code == EXIT_OK && more(i - warmup, repeat, first); i++) {
         double start = tool_now();
@@ -156,6 +158,13 @@ static double latency_value(const latency *l, const char *sub) {
     return latency_quantile(l, digits >= 100 ? digits / 1000 : digits / 100);
 }
 
+/* Samples a second; the least comes with the longest time. */
+static double throughput_value(const pair *p, const char *sub) {
+    const char *other = strcmp(sub, "min") == 0 ? "max" : strcmp(sub, "max") == 0 ? "min" : sub;
+    const double ms = latency_value(&p->time, other);
+    return ms > 0 ? 1000 * (double)p->rows / ms : NAN;
+}
+
 static double difference_value(const qsim_metrics *m, const char *sub) {
     if (strcmp(sub, "max_abs") == 0)
         return m->max_abs;
@@ -171,6 +180,7 @@ static double difference_value(const qsim_metrics *m, const char *sub) {
 static double value_of(const job_metric *m, const pair *p, int64_t bytes) {
     switch (m->kind) {
     case METRIC_LATENCY: return latency_value(&p->time, m->sub);
+    case METRIC_THROUGHPUT: return throughput_value(p, m->sub);
     case METRIC_SIZE: return (double)bytes;
     case METRIC_DIFFERENCE: return difference_value(&p->difference, m->sub);
     default:
@@ -202,6 +212,7 @@ static void fill(const job *j, const pair *p, const job_result *base, job_result
         out->good &= meets(&j->metrics[i], out->values[i], base ? &base->values[i] : NULL);
     }
     out->mean_ms = p->time.mean;
+    out->throughput = throughput_value(p, "avg");
     out->accuracy = p->scores.samples ? scores_percent(&p->scores, p->scores.top1) : NAN;
     out->max_abs = p->difference.max_abs;
     out->sqnr = qsim_metrics_sqnr(&p->difference);

@@ -11,6 +11,9 @@ static const struct {
     const char *subs[12]; /* the first is what stands for none */
 } kinds[] = {
     {"latency", METRIC_LATENCY, {"avg", "min", "max", "p50", "p75", "p90", "p95", "p99", "p999"}},
+    {"throughput",
+     METRIC_THROUGHPUT,
+     {"avg", "min", "max", "p50", "p75", "p90", "p95", "p99", "p999"}},
     {"accuracy", METRIC_ACCURACY, {"accuracy_score", "top1", "top5"}},
     {"size_on_disk", METRIC_SIZE, {"bytes"}},
     {"size", METRIC_SIZE, {"bytes"}},
@@ -31,8 +34,9 @@ static const char *const goals[] = {"",
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 static bool is_higher(int kind, const char *sub) {
-    return kind == METRIC_ACCURACY || (kind == METRIC_DIFFERENCE && strcmp(sub, "max_abs") != 0 &&
-                                       strcmp(sub, "max_rel") != 0);
+    return kind == METRIC_ACCURACY || kind == METRIC_THROUGHPUT ||
+           (kind == METRIC_DIFFERENCE && strcmp(sub, "max_abs") != 0 &&
+            strcmp(sub, "max_rel") != 0);
 }
 
 static bool read_goal(job_reader *r, const config *c, job_metric *m) {
@@ -115,10 +119,11 @@ static bool read_metric(job_reader *r, const config *c) {
     while (k < COUNT(kinds) && strcmp(kinds[k].type, type) != 0)
         k++;
     if (k == COUNT(kinds))
-        return job_unsupported(r, config_get(c, "type") ? config_get(c, "type") : c,
-                               "'%.60s' is not supported, because the metrics are latency, "
-                               "accuracy, size_on_disk and difference",
-                               type);
+        return job_unsupported(
+            r, config_get(c, "type") ? config_get(c, "type") : c,
+            "'%.60s' is not supported, because the metrics are latency, throughput, "
+            "accuracy, size_on_disk and difference",
+            type);
     m.kind = kinds[k].kind;
     m.name = m.name ? m.name : kinds[k].type;
     const config *user = job_key(c, "user_config"), *subs = job_key(c, "sub_types");

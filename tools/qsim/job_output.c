@@ -88,6 +88,7 @@ static void report_result(const job *j, const job_result *r, json *out) {
     json_end(out);
     json_int(out, "bytes", r->bytes);
     json_number(out, "mean_ms", r->mean_ms);
+    json_number(out, "samples_per_second", r->throughput);
     json_number(out, "top1", r->accuracy);
     json_number(out, "max_abs", r->max_abs);
     json_number(out, "sqnr_db", r->sqnr);
@@ -226,6 +227,7 @@ static void result_row(table *rows, const char *name, const job_result *r, bool 
     table_cell(rows, "%s", name);
     table_cell(rows, "%s", tool_bytes((double)r->bytes, b));
     table_cell(rows, "%s", tool_time(r->mean_ms, b));
+    table_cell(rows, "%s", tool_rate(r->throughput, b));
     if (isnan(r->accuracy))
         table_cell(rows, "-");
     else
@@ -240,9 +242,10 @@ static void result_row(table *rows, const char *name, const job_result *r, bool 
 }
 
 void job_print_table(const job *j, const job_result *base, const job_best *best) {
-    static const char *const heading[] = {"model", "size", "latency", "top-1", "max diff", "SQNR"};
-    table rows = {.columns = "lrrrrr"};
-    for (size_t i = 0; i < 6; i++)
+    static const char *const heading[] = {"model", "size",     "latency", "samples",
+                                          "top-1", "max diff", "SQNR"};
+    table rows = {.columns = "lrrrrrr"};
+    for (size_t i = 0; i < 7; i++)
         table_cell(&rows, "%s", heading[i]);
     if (j->evaluate_input)
         result_row(&rows, j->model, base, true);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "quantizing.h"
+#include "verbs.h"
 
 /* In quotes where a shell would read more into it. */
 static void put_word(text *out, const char *word) {
@@ -29,27 +30,34 @@ static bool is_one_of(const char *name, const char *const *names) {
 }
 
 /* The command line without some options, and with `more` behind it. */
-static void repeat(const tool *t, const char *const *without, const char *more, text *out) {
-    text_puts(out, "qsim quantize");
+static void repeat(const tool *t, const verb *v, const char *const *without, const char *more,
+                   text *out) {
+    text_printf(out, "qsim %s", v->name);
     for (size_t i = 0; i < t->args.operand_count; i++)
         put_word(out, t->args.operands[i]);
     for (size_t i = 0; i < t->args.given_count; i++) {
         const option *o = t->args.given[i].option;
-        if (is_one_of(o->name, without) || strcmp(o->name, "force") == 0)
+        if (is_one_of(o->name, without) || strcmp(o->name, "force") == 0 ||
+            !args_option(v, o->name))
             continue;
         text_printf(out, " --%s", o->name);
         if (t->args.given[i].value)
             put_word(out, t->args.given[i].value);
     }
-    text_printf(out, " %s -f", more);
+    text_printf(out, "%s%s -f", *more ? " " : "", more);
 }
 
-static void add(next_steps *n, const tool *t, const char *const *without, const char *more) {
+static void add_of(next_steps *n, const tool *t, const verb *v, const char *const *without,
+                   const char *more) {
     text line = {0};
     if (n->count == NEXT_MOST)
         return;
-    repeat(t, without, more, &line);
+    repeat(t, v, without, more, &line);
     n->lines[n->count++] = line.data;
+}
+
+static void add(next_steps *n, const tool *t, const char *const *without, const char *more) {
+    add_of(n, t, &verb_quantize, without, more);
 }
 
 static bool has_warning(const judging *j, const char *kind) {
@@ -99,6 +107,8 @@ static void add_scaled(next_steps *n, const tool *t) {
 
 void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_steps *n) {
     static const char *const scheme[] = {"weight-scheme", NULL};
+    static const char *const for_auto[] = {"set",        "recipe", "save-recipe", "method",
+                                           "percentile", "search", "held-out",    NULL};
     static const char *const method[] = {"method", "percentile", NULL};
     const int32_t grade = qsim_verdict_grade(j->verdict);
     int32_t worst = QSIM_GRADE_NONE;
@@ -120,6 +130,8 @@ void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_
     if (q->options.mode == QSIM_MODE_STATIC && q->options.method == QSIM_METHOD_MINMAX &&
         !args_has(&t->args, "search") && !args_has(&t->args, "calibration"))
         add(n, t, method, "--method mse");
+    if (q->options.mode == QSIM_MODE_STATIC && !args_has(&t->args, "calibration"))
+        add_of(n, t, &verb_auto, for_auto, "");
     if (!args_has(&t->args, "search"))
         add_float_layers(n, t, j, 3);
 }

@@ -118,6 +118,7 @@ void quantize_close(quantizing *q) {
     qsim_model_free(q->folded);
     qsim_model_free(q->model);
     quantize_layers_free(q);
+    quantize_attempts_free(q);
     qsim_recipe_free(q->recipe);
     qsim_recipe_free(q->decided);
     quantize_options_free(q);

@@ -217,6 +217,7 @@ void quantize_print_json(const tool *t, quantizing *q, const quantize_check *c) 
         json_number(&j, "plain", q->plain_loss);
         json_number(&j, "found", q->found_loss);
         json_end(&j);
+        quantize_json_attempts(&j, q);
     }
     json_object(&j, "output");
     json_string(&j, "file", q->output);

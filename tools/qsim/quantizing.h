@@ -8,6 +8,14 @@
 #include "judging.h"
 #include "pace.h"
 
+/* A candidate of a search. */
+typedef struct search_attempt {
+    char *what;
+    double loss, agreement; /* agreement NaN: no class scores */
+    int64_t bytes;
+    bool kept; /* the best until then */
+} search_attempt;
+
 typedef struct quantizing {
     const char *file, *output;
     qsim_model *model, *result;
@@ -21,8 +29,10 @@ typedef struct quantizing {
     qsim_recipe *decided;    /* what quantizing decided */
     qsim_layer_info *layers; /* as they would be quantized */
     size_t layer_count;
-    bool searched, has_classes;    /* has_classes: the losses are KL */
-    bool chooses;                  /* --method auto */
+    bool searched, has_classes; /* has_classes: the losses are KL */
+    bool chooses;               /* --method auto */
+    search_attempt *attempts;   /* in order */
+    size_t attempt_count;
     double plain_loss, found_loss; /* before and after the search, on the data */
     bool interrupted;              /* in a search: what it has found until then is written */
     int64_t held_out;              /* samples of the data that were not calibrated on */
@@ -56,6 +66,10 @@ int quantize_error(const tool *t, const quantizing *q, qsim_error *e);
 
 /* Searches as --search says and puts what it finds into q->options. */
 int quantize_search(const tool *t, quantizing *q);
+/* --attempts FILE: the candidates as CSV. */
+int quantize_save_attempts(const tool *t, const quantizing *q);
+void quantize_json_attempts(json *j, const quantizing *q);
+void quantize_attempts_free(quantizing *q);
 /* False after a usage error: an option of the annealing without it. */
 bool quantize_search_fits(const tool *t);
 

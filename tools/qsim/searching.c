@@ -37,12 +37,16 @@ static int read_options(const tool *t, qsim_search_options *o) {
     return EXIT_OK;
 }
 
-/* Remembers the plain candidate. */
+/* Remembers the candidates, of which the plain one is the first. */
 static int32_t on_attempt(void *user, const qsim_attempt *a) {
     quantizing *q = user;
     if (isnan(q->plain_loss))
         q->plain_loss = a->judgement->loss;
     q->has_classes = !isnan(a->judgement->agreement);
+    q->attempts = tool_grow(q->attempts, q->attempt_count + 1, sizeof(*q->attempts));
+    q->attempts[q->attempt_count++] =
+        (search_attempt){tool_copy(a->what ? a->what : ""), a->judgement->loss,
+                         a->judgement->agreement, a->bytes, a->kept != 0};
     return 0;
 }
 
@@ -87,4 +91,48 @@ int quantize_search(const tool *t, quantizing *q) {
         code = search(t, q, &s, &o);
     samples_free(&s);
     return code;
+}
+
+/* ---- candidates ---- */
+
+int quantize_save_attempts(const tool *t, const quantizing *q) {
+    const char *path = args_value(&t->args, "attempts");
+    text out = {0};
+    if (!path)
+        return EXIT_OK;
+    text_puts(&out, "attempt,loss,agreement_percent,bytes,best_so_far,what\n");
+    for (size_t i = 0; i < q->attempt_count; i++) {
+        const search_attempt *a = &q->attempts[i];
+        text_printf(&out, "%zu,%.9g,", i + 1, a->loss);
+        if (!isnan(a->agreement))
+            text_printf(&out, "%.9g", a->agreement);
+        text_printf(&out, ",%lld,%d,\"", (long long)a->bytes, a->kept);
+        for (const char *c = a->what; *c; c++)
+            text_printf(&out, *c == '"' ? "\"\"" : "%c", *c);
+        text_puts(&out, "\"\n");
+    }
+    int code = tool_write(t, path, out.data, out.size);
+    text_free(&out);
+    return code;
+}
+
+void quantize_json_attempts(json *j, const quantizing *q) {
+    json_array(j, "attempts");
+    for (size_t i = 0; i < q->attempt_count; i++) {
+        const search_attempt *a = &q->attempts[i];
+        json_line(j, NULL);
+        json_string(j, "what", a->what);
+        json_number(j, "loss", a->loss);
+        json_number(j, "agreement", a->agreement);
+        json_int(j, "bytes", a->bytes);
+        json_bool(j, "best", a->kept);
+        json_end(j);
+    }
+    json_end(j);
+}
+
+void quantize_attempts_free(quantizing *q) {
+    for (size_t i = 0; i < q->attempt_count; i++)
+        free(q->attempts[i].what);
+    free(q->attempts);
 }

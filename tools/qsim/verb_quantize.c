@@ -92,6 +92,8 @@ static int quantize_file(tool *t, page *p, quantizing *q, quantize_check *check)
         code = tool_save_model(t, q->result, q->output);
     if (code == EXIT_OK)
         code = recipe_save(t, q);
+    if (code == EXIT_OK)
+        code = quantize_save_attempts(t, q);
     if (code == EXIT_OK && q->interrupted)
         return tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted; %s is the best found until then",
                          q->file, q->output);
@@ -102,7 +104,8 @@ static int quantize_file(tool *t, page *p, quantizing *q, quantize_check *check)
 
 static int run(tool *t) {
     quantizing q = {.output = args_value(&t->args, "output")};
-    const char *recipe = args_value(&t->args, "save-recipe");
+    const char *recipe = args_value(&t->args, "save-recipe"),
+               *attempts = args_value(&t->args, "attempts");
     quantize_check check = {.next = {.count = 0}};
     page p;
     int code = EXIT_OK;
@@ -114,6 +117,8 @@ static int run(tool *t) {
     if (q.output && !tool_may_write(t, q.output, &code))
         return code;
     if (recipe && !tool_may_write(t, recipe, &code))
+        return code;
+    if (attempts && !tool_may_write(t, attempts, &code))
         return code;
     if (!page_open(t, &p, &code))
         return code;
@@ -142,6 +147,7 @@ static const option options[] = {
     {"save-recipe", "FILE", "write what was decided for each layer and tensor", 0, NULL},
     {"search", "NAME", "search weight schemes, activation percentiles, or both", 0,
      "greedy|anneal|both"},
+    {"attempts", "FILE", "write what a search has tried, as CSV", 0, NULL},
     {"seed", "N", "of the annealing (0)", 0, NULL},
     {"steps", "N", "of the annealing (200)", 0, NULL},
     {"max-drop", "P", "percent that the annealing may fall below FP32 (2)", 0, NULL},
