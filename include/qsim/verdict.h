@@ -36,7 +36,7 @@ extern "C" {
 #define QSIM_GRADE_DOUBTFUL 2
 #define QSIM_GRADE_BAD      3
 
-#define QSIM_MEASURE_NONE      0 /* an output that cannot be compared: text, half floats */
+#define QSIM_MEASURE_NONE      0 /* an output that cannot be compared: 4-bit numbers */
 #define QSIM_MEASURE_AGREEMENT 1
 #define QSIM_MEASURE_SQNR      2
 

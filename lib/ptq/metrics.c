@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How far one tensor is from another, and whether two classifiers differ. */
-#include "base/base.h"
+#include "tensor/minifloat.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -11,6 +11,8 @@ static bool is_known(int32_t dtype) {
     switch (dtype) {
     case QSIM_FLOAT:
     case QSIM_DOUBLE:
+    case QSIM_FLOAT16:
+    case QSIM_BFLOAT16:
     case QSIM_UINT8:
     case QSIM_INT8:
     case QSIM_UINT16:
@@ -28,6 +30,8 @@ static double element(const qsim_tensor *t, size_t i) {
     switch (t->dtype) {
     case QSIM_FLOAT: return (double)((const float *)t->data)[i];
     case QSIM_DOUBLE: return ((const double *)t->data)[i];
+    case QSIM_FLOAT16: return (double)qs_half_value(((const uint16_t *)t->data)[i]);
+    case QSIM_BFLOAT16: return (double)qs_brain_value(((const uint16_t *)t->data)[i]);
     case QSIM_BOOL:
     case QSIM_UINT8: return ((const uint8_t *)t->data)[i];
     case QSIM_INT8: return ((const int8_t *)t->data)[i];

@@ -6,6 +6,7 @@
 
 #include "graph/model.h"
 #include "kernel/context.h"
+#include "op/op.h"
 #include "ptq/quantizer.h"
 
 #define FEW_ROWS 32
@@ -40,10 +41,14 @@ int qs_side_execute(qs_side *s, const qsim_tensor *inputs, size_t count, qsim_er
 
 /* ---- pairs ---- */
 
+static bool is_real(int32_t dtype) {
+    return dtype == QSIM_FLOAT || dtype == QSIM_DOUBLE || qs_is_half(dtype);
+}
+
 /* Scores of `classes` classes for each sample: no other axis is longer than 1. */
 static bool is_scores(const qsim_tensor *y, int64_t samples, size_t *classes) {
     int64_t longest = 1;
-    if (y->dtype != QSIM_FLOAT || y->rank < 2 || y->dims[0] != samples)
+    if (!is_real(y->dtype) || y->rank < 2 || y->dims[0] != samples)
         return false;
     for (int32_t i = 1; i < y->rank; i++) {
         if (y->dims[i] > 1 && longest > 1)
@@ -270,7 +275,7 @@ int qsim_verdict_output(const qsim_verdict *v, int32_t index, qsim_verdict_info 
     if (index < 0 || (size_t)index >= v->output_count)
         return QSIM_E_NOT_FOUND;
     const int32_t dtype = v->side[0].outputs[index].dtype;
-    describe(&v->outputs[index], dtype != QSIM_FLOAT && dtype != QSIM_DOUBLE, &own);
+    describe(&v->outputs[index], !is_real(dtype), &own);
     return qs_give(info, &own, sizeof(own));
 }
 

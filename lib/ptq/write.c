@@ -3,15 +3,30 @@
 #include "op/op.h"
 #include "ptq/quantizer.h"
 
-/* base + suffix, made unique among the graph's values. */
-const char *qs_write_name(qs_quantizer *q, const char *base, const char *suffix) {
+static const char *joined(qs_quantizer *q, const char *base, const char *suffix) {
     size_t n = strlen(base), m = strlen(suffix);
     char *text = qs_arena_alloc(&q->g->arena, n + m + 1, 1);
     if (!text)
         return NULL;
     memcpy(text, base, n);
     memcpy(text + n, suffix, m);
-    return qs_graph_fresh_name(q->g, text);
+    return text;
+}
+
+/* base + suffix, made unique among the graph's values. */
+const char *qs_write_name(qs_quantizer *q, const char *base, const char *suffix) {
+    const char *text = joined(q, base, suffix);
+    return text ? qs_graph_fresh_name(q->g, text) : NULL;
+}
+
+/* Whether a value is this constant. */
+static bool is_same(const qs_value *v, int32_t dtype, int32_t rank, const int64_t *dims,
+                    const void *data) {
+    const qs_const *c = v->data;
+    bool same = c && c->dtype == dtype && c->rank == rank;
+    for (int32_t i = 0; i < rank && same; i++)
+        same = c->dims[i] == dims[i];
+    return same && (c->bytes == 0 || memcmp(c->data, data, c->bytes) == 0);
 }
 
 /* A new value named base + suffix with type and shape; < 0: out of memory. */
@@ -29,7 +44,11 @@ qs_id qs_write_value(qs_quantizer *q, const char *base, const char *suffix, int3
 
 qs_id qs_write_constant(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
                         int32_t rank, const int64_t *dims, const void *data) {
-    const char *name = qs_write_name(q, base, suffix);
+    const char *text = joined(q, base, suffix);
+    const qs_id old = text ? qs_graph_find(q->g, text) : QSIM_E_NOMEM;
+    if (old >= 0 && is_same(&q->g->values[old], dtype, rank, dims, data))
+        return old; /* what several layers share is written once */
+    const char *name = text ? qs_graph_fresh_name(q->g, text) : NULL;
     return name ? qs_graph_add_const(q->g, name, dtype, rank, dims, data, true) : QSIM_E_NOMEM;
 }
 

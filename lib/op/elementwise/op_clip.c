@@ -5,6 +5,7 @@
 #include "base/ctx.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
+#include "tensor/minifloat.h"
 
 #include <float.h>
 #include <math.h>
@@ -160,7 +161,11 @@ QS_COLD static int attr_to_input(qs_graph *g, qs_id node, const char *attr, int3
         return QSIM_OK;
     float f = qs_node_float(&g->nodes[node], attr, 0);
     double d = (double)f;
-    const void *data = dtype == QSIM_DOUBLE ? (const void *)&d : (const void *)&f;
+    const uint16_t half =
+        qs_is_half(dtype) ? (uint16_t)qs_minifloat_bits(qs_minifloat_of(dtype), d, false) : 0;
+    const void *data = dtype == QSIM_DOUBLE ? (const void *)&d
+                       : qs_is_half(dtype)  ? (const void *)&half
+                                            : (const void *)&f;
     const char *name = qs_graph_fresh_name(g, attr);
     qs_id id = name ? qs_graph_add_const(g, name, dtype, 0, NULL, data, true) : QSIM_E_NOMEM;
     if (id < 0 || qs_node_grow_inputs(g, node, index + 1) != QSIM_OK)
@@ -174,7 +179,7 @@ QS_COLD static int upgrade_clip(qs_graph *g, qs_id node, int32_t to, qsim_error 
     if (g->nodes[node].version >= 11 || to < 11)
         return QSIM_OK;
     int32_t dtype = g->values[g->nodes[node].inputs[0]].dtype;
-    dtype = dtype == QSIM_DOUBLE ? QSIM_DOUBLE : QSIM_FLOAT;
+    dtype = dtype == QSIM_DOUBLE || qs_is_half(dtype) ? dtype : QSIM_FLOAT;
     int code = attr_to_input(g, node, "min", 1, dtype, error);
     return code ? code : attr_to_input(g, node, "max", 2, dtype, error);
 }

@@ -254,6 +254,25 @@ static void test_unary(void) {
 
 /* ---- Clip ---- */
 
+/* To opset 11: bounds become inputs of the operand's type. */
+static void test_upgraded_bounds(void) {
+    static const int32_t types[] = {QSIM_FLOAT, QSIM_DOUBLE, QSIM_FLOAT16, QSIM_BFLOAT16};
+    static const uint16_t sixes[] = {0, 0, 0x4600, 0x40c0};
+    for (size_t i = 0; i < QS_COUNT(types); i++) {
+        op_case *c = case_new("", "Clip", 10);
+        case_input(c, types[i], SHAPE(3), NULL);
+        case_node(c, 1);
+        CHECK_INT(qs_node_set_float(c->g, c->node, "max", 6), 0);
+        CHECK_INT(case_infer(c), 0);
+        CHECK_INT(qs_op_upgrade_graph(c->g, 13, "m", &c->error), 0);
+        CHECK_INT(qs_op_infer_graph(c->g, "m", &c->error), 0);
+        const qs_const *most = qs_node_const(c->g, &c->g->nodes[c->node], 2);
+        CHECK(most && most->dtype == types[i]);
+        CHECK(!most || !sixes[i] || memcmp(most->data, &sixes[i], 2) == 0);
+        case_free(c);
+    }
+}
+
 static void test_clip(void) {
     static const float x[] = {-2, -0.5f, 0, 0.5f, 2, NAN}, lo = -1, hi = 1;
     for (int32_t form = 0; form < 4; form++) { /* bounds as attributes, inputs, one, none */
@@ -511,6 +530,7 @@ static void test_cast_narrow(void) {
 }
 
 int main(void) {
+    test_upgraded_bounds();
     uint64_t state = 11;
     for (size_t i = 0; i < N; i++)
         noise[i] = (float)(int32_t)test_random(&state) / 4e8f;

@@ -43,8 +43,18 @@ static void test_types(void) {
     CHECK_INT(qsim_metrics_add(&m, &a, &d, 0, 0), QSIM_E_SHAPE);
     b.bytes = 31;
     CHECK_INT(qsim_metrics_add(&m, &a, &b, 0, 0), QSIM_E_ARGUMENT);
-    a.dtype = QSIM_FLOAT16;
+    a.dtype = QSIM_FLOAT8E4M3FN;
     CHECK_INT(qsim_metrics_add(&m, &a, &b, 0, 0), QSIM_E_DTYPE);
+    /* 1, -2, 0.5, 65504 beside 1, -2.5, 0.5, 65504; the same of bfloat16 but 3 * 2^14. */
+    uint16_t h[2][4] = {{0x3c00, 0xc000, 0x3800, 0x7bff}, {0x3f80, 0xc000, 0x3f00, 0x4740}};
+    float g[2][4] = {{1, -2.5f, 0.5f, 65504}, {1, -2.5f, 0.5f, 49152}};
+    for (int i = 0; i < 2; i++) {
+        qsim_metrics k = {.struct_size = sizeof(k)};
+        const qsim_tensor narrow = {i ? QSIM_BFLOAT16 : QSIM_FLOAT16, 1, dims, h[i], 8};
+        const qsim_tensor wide = {QSIM_FLOAT, 1, dims, g[i], 16};
+        CHECK_INT(qsim_metrics_add(&k, &narrow, &wide, 0, 0), QSIM_OK);
+        CHECK(k.outside == 1 && k.max_abs == 0.5 && k.worst == 1 && k.worst_a == -2);
+    }
     /* A NaN that only one side has is a difference; the same on both sides is none. */
     qsim_metrics n = {.struct_size = sizeof(n)};
     CHECK_INT(qsim_metrics_add(&n, &c, &c, 0, 0), QSIM_OK);

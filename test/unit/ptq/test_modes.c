@@ -294,6 +294,34 @@ static void test_weights(void) {
     qsim_model_free(m);
 }
 
+/* One weight of three layers is one constant in each mode. */
+static void test_shared_weight(void) {
+    qsim_builder *b = NULL;
+    qsim_value_info v;
+    const char *symbol[2] = {"N", NULL};
+    CHECK_INT(qsim_builder_create(NULL, 13, "shared", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 2, (int64_t[]){-1, 8}, symbol);
+    qsim_builder_output(b, "y", QSIM_FLOAT, 2, (int64_t[]){-1, 8}, symbol);
+    net_constant(b, "w", 2, (int64_t[]){8, 8}, 0.5f, 1);
+    qsim_builder_node(b, "", "MatMul", "one", "x,w", "a");
+    qsim_builder_node(b, "", "Relu", "relu", "a", "r");
+    qsim_builder_node(b, "", "MatMul", "two", "r,w", "c");
+    qsim_builder_node(b, "", "MatMul", "three", "c,w", "y");
+    qsim_model *m = net_finish(b);
+    for (int32_t mode = QSIM_MODE_DYNAMIC; mode <= QSIM_MODE_WEIGHTS; mode++) {
+        qsim_model *q = quantize(m, mode, 0, 0, 0);
+        int written = 0;
+        for (int32_t i = 0; i < qsim_model_value_count(q); i++) {
+            v = (qsim_value_info){.struct_size = sizeof(v)};
+            CHECK_INT(qsim_model_value(q, i, &v), QSIM_OK);
+            written += strncmp(v.name, "w_quantized", 11) == 0;
+        }
+        CHECK_INT(written, 1);
+        qsim_model_free(q);
+    }
+    qsim_model_free(m);
+}
+
 static void refused(const qsim_model *m, const qsim_quantize_options *o, int code,
                     const char *text) {
     qsim_model *q = NULL;
@@ -338,6 +366,7 @@ int main(void) {
     test_fused();
     test_steps();
     test_weights();
+    test_shared_weight();
     test_refusals();
     return test_done();
 }
