@@ -19,7 +19,6 @@ from qsim import _abi, _library, _words  # noqa: E402
 
 # Functions that Python does not call, and why.
 UNUSED = {
-    "qsim_sensitivity": "qsim sensitivity --json says it",
     "qsim_version": "version() is the same as text",
     "qsim_dtype_bits": "known here", "qsim_tensor_size": "numpy knows",
     "qsim_values_quantize": "arrays go through qsim_tensor_quantize",
@@ -160,7 +159,7 @@ def check_numbers(text):
               ("LEVEL_", _words._LEVELS), ("FORMAT_", _words._FORMATS), ("MODE_", _words._MODES),
               ("ROLE_", _words._ROLES), ("RECIPE_", _words._KINDS),
               ("GRANULARITY_", _words._GRANULARITIES), ("ROUNDING_", _words._ROUNDINGS),
-              ("ANSWER_", _words._ANSWERS), ("GRADE_", _words._GRADES),
+              ("ANSWER_", _words._ANSWERS), ("GOAL_", _words._GOALS), ("GRADE_", _words._GRADES),
               ("MEASURE_", _words._MEASURES), ("BIAS_CORRECTION_", _words._CORRECTIONS), ("RECIPE_", _words._ENTRY_ACTIONS)]
     for prefix, words in tables:
         for word, number in words.items():

@@ -304,11 +304,61 @@ class Quantizing(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "closed"):  # a candidate lives during the call
             lent[0].run(x)
 
-        def broken(candidate):
+        def broken(*_):
             raise RuntimeError("score failed")
 
         with self.assertRaisesRegex(RuntimeError, "score failed"):
             qsim.search(self.model, calibration, "anneal", score=broken)
+
+    def test_auto(self):
+        """A budget of 0 percent, costs that are given, and labels: told of every attempt."""
+        x = np.concatenate(self.data)
+        labels = self.model.run(x)[0].argmax(axis=1)
+        calibration = qsim.Calibration(self.model).feed(x)
+        seen = []
+
+        def attempt(a):
+            if a.model is not None:
+                a = a._replace(bytes=len(a.model.dumps()), recipe=str(a.recipe))
+            seen.append(a)
+
+        found = self.model.search(calibration, "auto", inputs=[(x,)], labels=labels, goal="size",
+                                  max_drop=50, attempt=attempt, cost=lambda unit: (2.0, 1.0))
+        self.assertEqual(seen[0].judgement.top1, 100)  # the float model's own answers are the labels
+        self.assertEqual(seen[0].judgement.rows, 12)
+        best = [a for a in seen if a.kept][-1]
+        int8 = self.model.quantize(calibration, recipe=found.recipe)
+        self.assertEqual(best.bytes, int8.bytes)
+        agreement = 100 * (int8.run(x)[0].argmax(axis=1) == labels).mean()
+        self.assertAlmostEqual(best.judgement.top1, agreement, places=9)
+        self.assertGreaterEqual(agreement, 50)
+        with self.assertRaisesRegex(RuntimeError, "attempt failed"):
+            def fail(_):
+                raise RuntimeError("attempt failed")
+            self.model.search(calibration, "auto", inputs=[x], attempt=fail)
+        with self.assertRaisesRegex(ValueError, "'speed' is none of accuracy, size, latency"):
+            self.model.search(calibration, "auto", inputs=[x], goal="speed")
+
+    def test_sensitivity(self):
+        x = np.concatenate(self.data)
+        calibration = qsim.Calibration(self.model, tensors="*").feed(x)
+        units = qsim.sensitivity(self.model, calibration, [{"x": x}])
+        self.assertEqual({u.name for u in units}, {"conv", "fc"})
+        plain = self.model.quantize(calibration)
+        wanted, got = self.model.run(x)[0], plain.run(x)[0]
+        self.assertAlmostEqual(units.plain.loss, qsim.Divergence().add(wanted, got).loss, places=12)
+        for unit in units:
+            other, = {"conv", "fc"} - {unit.name}
+            kept = self.model.quantize(calibration, rules=[(unit.name, "fp32")]).run(x)[0]
+            gained = units.plain.loss - qsim.Divergence().add(wanted, kept).loss
+            self.assertAlmostEqual(unit.loss_gained, gained, places=9)
+        self.assertIn("conv", units._repr_html_())
+
+    def test_several_inputs(self):
+        model = two_inputs()
+        a, b = (RNG.normal(size=(4, 3)).astype(np.float32) for _ in range(2))
+        int8 = qsim.quantize(model, data=[{"a": a, "b": b}], rules=[("*", "int8")])
+        self.assertGreater(qsim.compare(model.run(a, b)[0], int8.run(a, b)[0])["sqnr_db"], 20)
 
     def test_package(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -33,17 +33,19 @@ from ._package import Package, PackageEntry
 from ._profile import Profile
 from ._quantize import Layer, quantize
 from ._recipe import Recipe, RecipeEntry
-from ._search import SearchResult, search, search_methods
+from ._search import (Attempt, Judgement, SearchResult, Sensitivity, Unit, search, search_methods,
+                      sensitivity)
 from ._session import Session
 from ._verdict import Judged, Verdict, judge
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Builder", "Calibration", "Divergence", "Error", "Judged", "Layer", "Metrics", "Model", "Node",
-    "Observer", "Package", "PackageEntry", "Problem", "Profile", "QUANTIZE_OPTIONS", "Recipe",
-    "RecipeEntry", "SearchResult", "Session", "Value", "Verdict", "check", "choose", "compare", "conv2d",
-    "dequantize", "dump_proto", "fixed_from_float", "isas", "judge", "limits", "linear", "machine",
-    "mcnemar", "measure", "quantize", "read_array", "requantize", "requantize_fixed", "search",
-    "search_methods", "version",
+    "Attempt", "Builder", "Calibration", "Divergence", "Error", "Judged", "Judgement", "Layer",
+    "Metrics", "Model", "Node", "Observer", "Package", "PackageEntry", "Problem", "Profile",
+    "QUANTIZE_OPTIONS", "Recipe", "RecipeEntry", "SearchResult", "Sensitivity", "Session", "Unit",
+    "Value", "Verdict", "check", "choose", "compare", "conv2d", "dequantize", "dump_proto",
+    "fixed_from_float", "isas", "judge", "limits", "linear", "machine", "mcnemar", "measure",
+    "quantize", "read_array", "requantize", "requantize_fixed", "search", "search_methods",
+    "sensitivity", "version",
 ]

@@ -33,6 +33,7 @@ _MAX_RANK = 16
 _LogFn = C.CFUNCTYPE(None, _P, _I32, _S)
 _ProgressFn = C.CFUNCTYPE(_I32, _P, _S, _U64, _U64)
 _ProblemFn = C.CFUNCTYPE(None, _P, _ERR)
+_CostFn = C.CFUNCTYPE(None, _P, _S, C.POINTER(_F64), C.POINTER(_F64))
 _ScoreFn = C.CFUNCTYPE(C.c_int, _P, _P, C.POINTER(_F64))
 
 # ---- structs ----------------------------------------------------------------------------------
@@ -163,6 +164,31 @@ class _LayerInfo(_Sized):
                 ("dtype", _I32), ("float_bytes", _I64), ("bytes", _I64)]
 
 
+class _Judgement(_Sized):
+    _c_ = "qsim_judgement"
+    _fields_ = [("struct_size", _SIZE), ("loss", _F64), ("agreement", _F64), ("top1", _F64),
+                ("sqnr", _F64), ("rows", _I64)]
+
+
+class _Attempt(C.Structure):
+    _c_ = "qsim_attempt"
+    _fields_ = [("struct_size", _SIZE), ("what", _S), ("judgement", C.POINTER(_Judgement)),
+                ("model", _P), ("recipe", _P), ("bytes", _I64), ("microseconds", _F64),
+                ("floats", _I32), ("kept", _I32), ("met", _I32), ("reserved", _I32)]
+
+
+class _Unit(C.Structure):
+    _c_ = "qsim_unit"
+    _fields_ = [("struct_size", _SIZE), ("name", _S), ("op_type", _S), ("takes", _S),
+                ("loss_alone", _F64), ("loss_gained", _F64), ("agreement", _F64), ("sqnr", _F64),
+                ("float_bytes", _I64), ("bytes", _I64), ("float_us", _F64), ("us", _F64),
+                ("before_knee", _I32), ("reserved", _I32)]
+
+
+_AttemptFn = C.CFUNCTYPE(_I32, _P, C.POINTER(_Attempt))
+_UnitFn = C.CFUNCTYPE(_I32, _P, C.POINTER(_Unit))
+
+
 class _SearchOptions(_Sized):
     _c_ = "qsim_search_options"
     _fields_ = [("struct_size", _SIZE), ("methods", _S), ("inputs", C.POINTER(_Tensor)),
@@ -171,7 +197,7 @@ class _SearchOptions(_Sized):
                 ("start_percentile", _F64), ("float_score", _F64), ("max_drop", _F64),
                 ("steps", _I32), ("reserved", _I32), ("inputs_per_batch", _I32), ("goal", _I32),
                 ("labels", C.POINTER(C.c_int64)), ("label_count", _SIZE), ("seconds", _F64),
-                ("attempt", _P), ("attempt_user", _P), ("cost", _P), ("cost_user", _P)]
+                ("attempt", _AttemptFn), ("attempt_user", _P), ("cost", _CostFn), ("cost_user", _P)]
 
 
 class _RecipeEntry(_Sized):
@@ -381,6 +407,8 @@ _FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "qsim_search_method_needs_inputs": (_I32, _I32),
     "qsim_search": (C.c_int, _P, _P, C.POINTER(_QuantizeOptions), C.POINTER(_SearchOptions), _P,
                     C.POINTER(_F64), _ERR),
+    "qsim_sensitivity": (_I32, _P, _P, C.POINTER(_QuantizeOptions), C.POINTER(_SearchOptions),
+                         _UnitFn, _P, C.POINTER(_Judgement), _ERR),
     "qsim_metrics_add": (C.c_int, C.POINTER(_Metrics), _TENSORS, _TENSORS, _F64, _F64),
     "qsim_metrics_sqnr": (_F64, C.POINTER(_Metrics)),
     "qsim_metrics_cosine": (_F64, C.POINTER(_Metrics)),

@@ -1,26 +1,78 @@
 # SPDX-License-Identifier: MIT
-"""Searches for what quantizes a model best."""
+"""Searches for what quantizes a model best; what each of its operators costs."""
 
 from __future__ import annotations
 
 import ctypes as C
-from typing import Any, Callable, Dict, Iterable, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-from ._abi import _ScoreFn, _SearchOptions, _lib, _text
-from ._arrays import _array, _views
-from ._calibration import Calibration
-from ._library import _Handle, _call
+import numpy as np
+
+from ._abi import (_AttemptFn, _CostFn, _Judgement, _ScoreFn, _SearchOptions, _UnitFn, _lib, _text)
+from ._arrays import Array, _bound, _views
+from ._calibration import Calibration, _typed
+from ._html import _html_table
+from ._library import _ErrorStruct, _Handle, _call, _check
 from ._model import Model
 from ._options import _quantize_options
 from ._progress import Progress, _Watch
 from ._recipe import Recipe
+from ._words import _GOALS
 
 
 class SearchResult(NamedTuple):
-    """What was found: a recipe for quantize(), and its score (NaN without a score function)."""
+    """What was found: a recipe for quantize(), and its score: minus the loss without a score
+    function."""
 
     recipe: Recipe
     score: float
+
+
+class Judgement(NamedTuple):
+    """What answers are worth beside the float model's: loss (0: no difference), agreement and top1 in
+    percent (NaN: no classes, no labels), SQNR in dB of the first output, and its rows."""
+
+    loss: float
+    agreement: float
+    top1: float
+    sqnr_db: float
+    rows: int
+
+
+class Attempt(NamedTuple):
+    """A model that a search has tried: what it is, in one line; the model, None for the float one, and
+    the recipe that makes it, both valid during the call; bytes of its file; microseconds on one
+    sample; units in float; whether it is the best so far, and within max_drop."""
+
+    what: str
+    judgement: Judgement
+    model: Optional[Model]
+    recipe: Optional[Recipe]
+    bytes: int
+    microseconds: float
+    floats: int
+    kept: bool
+    met: bool
+
+
+class Unit(NamedTuple):
+    """What one operator costs that runs in integers, with the activation that it takes along
+    (`takes`): the loss with it alone in integers, what the loss of all in integers falls by with it
+    in float, agreement in percent and SQNR in dB, bytes and microseconds in both forms; before_knee:
+    among the few that gain most."""
+
+    name: str
+    op_type: str
+    takes: str
+    loss_alone: float
+    loss_gained: float
+    agreement: float
+    sqnr_db: float
+    float_bytes: int
+    bytes: int
+    float_us: float
+    us: float
+    before_knee: bool
 
 
 class _Candidate(Model):
@@ -33,8 +85,17 @@ class _Candidate(Model):
         self._keep = None
 
 
+class _LentRecipe(Recipe):
+    """A recipe that is lent during a call."""
+
+    _free = ""
+
+    def __init__(self, pointer: int) -> None:
+        _Handle.__init__(self, C.c_void_p(pointer))
+
+
 def search_methods() -> Dict[str, bool]:
-    """Names of the methods, and whether each needs `inputs`."""
+    """Names of the methods, and whether each needs `inputs`; the others do with a score."""
     found: Dict[str, bool] = {}
     while True:
         name = _text(_lib.qsim_search_method(len(found)))
@@ -43,44 +104,149 @@ def search_methods() -> Dict[str, bool]:
         found[name] = bool(_lib.qsim_search_method_needs_inputs(len(found)))
 
 
+class _Question:
+    """What a search is asked, as the library takes it, and all that has to live meanwhile."""
+
+    def __init__(self, model: Model, inputs: Iterable[Any], labels: Any,
+                 progress: Optional[Progress]) -> None:
+        self.watch = _Watch(progress)
+        self.options = _SearchOptions(progress=self.watch.hook)
+        values, arrays = model.inputs, []
+        for batch in inputs:
+            given = batch if isinstance(batch, tuple) else (batch,)
+            arrays += _typed(_bound([v.name for v in values], given, {}), values)
+        self.options.inputs, self.options.input_count = _views(arrays), len(arrays)
+        self.options.inputs_per_batch = len(values)
+        self.keep: List[Any] = [arrays]
+        if labels is not None:
+            named: Array = np.ascontiguousarray(labels, np.int64)
+            self.keep.append(named)
+            self.options.labels = named.ctypes.data_as(C.POINTER(C.c_int64))
+            self.options.label_count = named.size
+
+    def score(self, score: Callable[[Model], float]) -> None:
+        def rate(_: Any, candidate: Any, out: Any) -> int:
+            def work() -> None:
+                with _Candidate(candidate) as lent:
+                    out[0] = float(score(lent))
+            return self.watch.guard(work)
+
+        self.options.score = _ScoreFn(rate)
+
+    def attempt(self, attempt: Callable[[Attempt], Any]) -> None:
+        def tell(_: Any, info: Any) -> int:
+            return self.watch.guard(lambda: _tell_attempt(attempt, info.contents))
+
+        self.options.attempt = _AttemptFn(tell)
+
+    def cost(self, cost: Callable[[str], Tuple[float, float]]) -> None:
+        def say(_: Any, unit: bytes, in_float: Any, in_integers: Any) -> None:
+            def work() -> None:
+                in_float[0], in_integers[0] = cost(_text(unit))
+            in_float[0] = in_integers[0] = float("nan")
+            self.watch.guard(work)
+
+        self.options.cost = _CostFn(say)
+
+
+def _judgement(j: Any) -> Judgement:
+    return Judgement(j.loss, j.agreement, j.top1, j.sqnr, j.rows)
+
+
+def _tell_attempt(attempt: Callable[[Attempt], Any], a: Any) -> Any:
+    model = _Candidate(a.model) if a.model else None
+    recipe = _LentRecipe(a.recipe) if a.recipe else None
+    try:
+        return attempt(Attempt(_text(a.what), _judgement(a.judgement.contents), model, recipe, a.bytes,
+                               a.microseconds, a.floats, bool(a.kept), bool(a.met)))
+    finally:
+        for lent in (model, recipe):
+            if lent is not None:
+                lent.close()
+
+
 def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
-           inputs: Iterable[Any] = (), score: Optional[Callable[[Model], float]] = None,
-           float_score: float = 0.0, max_drop: float = 0.0, steps: int = 0, seed: int = 0,
-           start_percentile: float = 0.0, found: Optional[Recipe] = None,
-           recipe: Optional[Recipe] = None, progress: Optional[Progress] = None,
-           **options: Any) -> SearchResult:
+           inputs: Iterable[Any] = (), labels: Any = None, goal: str = "accuracy",
+           score: Optional[Callable[[Model], float]] = None, float_score: float = 0.0,
+           max_drop: float = 0.0, seconds: float = 0.0, steps: int = 0, seed: int = 0,
+           start_percentile: float = 0.0,
+           attempt: Optional[Callable[[Attempt], Any]] = None,
+           cost: Optional[Callable[[str], Tuple[float, float]]] = None,
+           found: Optional[Recipe] = None, recipe: Optional[Recipe] = None,
+           progress: Optional[Progress] = None, **options: Any) -> SearchResult:
     """Searches, beginning with quantize()'s `options` and `recipe`.
 
-    `methods`: names of search_methods(), separated by commas. `inputs`: batches; candidates are
-    judged by the KL divergence of their answers from the FP32 model's. Or `score`: is called with
+    `methods`: names of search_methods(), separated by commas. `inputs`: batches as quantize() takes
+    them; candidates are judged by the KL divergence of their answers from the FP32 model's, and by
+    `labels` where they are given, one for each row of the first output. Or `score`: is called with
     each candidate, a Model that is valid during the call, and returns how good it is, accuracy in
-    percent for instance; `float_score` is that of the FP32 model, and annealing steps no further
-    than `max_drop` (0: 2) below it. `steps` (0: 200), `seed` and `start_percentile` (0: none) are of
-    annealing. The result is never worse than the plain quantization.
+    percent for instance; `float_score` is that of the FP32 model.
 
-    The result's recipe goes to quantize(), with the same options. Ctrl-C, or an exception of `score`
-    or `progress`, ends the search; `found`, an empty Recipe, then has the best so far."""
+    `goal`: "accuracy", "size" or "latency", what auto prefers among candidates that lose at most
+    `max_drop` percent (0: 1 for auto; 2 for annealing, of the score); `cost` says what an operator
+    takes in float and in integers, in microseconds (default: it is measured). `seconds`: after that
+    the best so far is the answer (0: no limit). `steps` (0: 200), `seed` and `start_percentile` (0:
+    none) are of annealing. `attempt` is called with each Attempt; a true result ends the search.
+
+    The result is never worse than the plain quantization. Its recipe goes to quantize(), with the
+    same options. Ctrl-C, or an exception of a callback, ends the search; `found`, an empty Recipe,
+    then has the best so far."""
     struct, keep = _quantize_options(options)
     struct.recipe = None if recipe is None else Recipe._of(recipe)
-    arrays = [_array(x) for x in inputs]
     found = Recipe() if found is None else found
-    best = C.c_double(float("nan"))
-    watch = _Watch(progress)
-
-    def rate(_: Any, candidate: Any, out: Any) -> int:
-        def work() -> None:
-            with _Candidate(candidate) as lent:
-                out[0] = float(score(lent)) if score else 0.0
-        return watch.guard(work)
-
-    asked = _SearchOptions(
-        methods=methods.encode(), inputs=_views(arrays), input_count=len(arrays), seed=seed,
-        start_percentile=start_percentile, float_score=float_score, max_drop=max_drop, steps=steps,
-        progress=watch.hook)
+    asked = _Question(model, inputs, labels, progress)
+    o = asked.options
+    o.methods, o.goal, o.float_score, o.max_drop = methods.encode(), _GOALS[goal], float_score, max_drop
+    o.seconds, o.steps, o.seed, o.start_percentile = seconds, steps, seed, start_percentile
     if score is not None:
-        asked.score = _ScoreFn(rate)
-    with watch:
+        asked.score(score)
+    if attempt is not None:
+        asked.attempt(attempt)
+    if cost is not None:
+        asked.cost(cost)
+    best = C.c_double(float("nan"))
+    with asked.watch:
         _call("qsim_search", Model._of(model), Calibration._of(calibration), C.byref(struct),
-              C.byref(asked), Recipe._of(found), C.byref(best))
+              C.byref(o), Recipe._of(found), C.byref(best))
     del keep
     return SearchResult(found, best.value)
+
+
+class Sensitivity(List[Unit]):
+    """What sensitivity() returns: a Unit for each operator in integers, the greatest gain first;
+    `plain` is what all in integers is worth."""
+
+    plain = Judgement(float("nan"), float("nan"), float("nan"), float("nan"), 0)
+
+    def _repr_html_(self) -> str:
+        rows = [(u.name, u.op_type, f"{u.loss_gained:.3g}", f"{u.loss_alone:.3g}", f"{u.sqnr_db:.1f}",
+                 u.float_bytes, u.bytes) for u in self]
+        return _html_table(f"Sensitivity: loss {self.plain.loss:.3g} of all in integers",
+                           ("node", "operator", "gained in float", "lost alone", "SQNR", "bytes", "in 8 bits"),
+                           rows)
+
+
+def sensitivity(model: Model, calibration: Calibration, inputs: Iterable[Any], labels: Any = None, *,
+                recipe: Optional[Recipe] = None, progress: Optional[Progress] = None,
+                **options: Any) -> Sensitivity:
+    """What each operator costs that a static quantization with quantize()'s `options` runs in integers,
+    by the loss of the answers over `inputs`; see Unit."""
+    struct, keep = _quantize_options(options)
+    struct.recipe = None if recipe is None else Recipe._of(recipe)
+    asked, plain = _Question(model, inputs, labels, progress), _Judgement()
+    found, error = Sensitivity(), _ErrorStruct()
+
+    def note(_: Any, info: Any) -> int:
+        u = info.contents
+        found.append(Unit(_text(u.name), _text(u.op_type), _text(u.takes), u.loss_alone, u.loss_gained,
+                          u.agreement, u.sqnr, u.float_bytes, u.bytes, u.float_us, u.us,
+                          bool(u.before_knee)))
+        return 0
+
+    with asked.watch:
+        _check(_lib.qsim_sensitivity(Model._of(model), Calibration._of(calibration), C.byref(struct),
+                                     C.byref(asked.options), _UnitFn(note), None, C.byref(plain),
+                                     C.byref(error)), error)
+    found.plain = _judgement(plain)
+    del keep
+    return found

@@ -35,6 +35,7 @@ _ROUNDINGS = _Words({"nearest": 0, "gptq": 1})
 _CORRECTIONS = _Words({"default": 0, "on": 1, "off": 2})
 _GRADES = _Words({"none": 0, "good": 1, "doubtful": 2, "bad": 3})
 _MEASURES = _Words({"none": 0, "agreement": 1, "sqnr": 2})
+_GOALS = _Words({"accuracy": 0, "size": 1, "latency": 2})
 _ANSWERS = _Words({"unknown": 0, "probabilities": 1, "logits": 2, "values": 3})
 
 # Data types. numpy has none for those of 2 and 4 bits and of _RAW: arrays of the former hold packed
