@@ -78,7 +78,8 @@ QSIM_API const char *qsim_version_string(void);
     X(GRAPH, -35, "malformed graph")                                                               \
     X(LIMIT, -36, "a limit of the library is exceeded")                                            \
     X(MISMATCH, -37, "belongs to another model")                                                   \
-    X(CANCELLED, -40, "cancelled")
+    X(CANCELLED, -40, "cancelled")                                                                 \
+    X(TIME, -41, "out of time")
 
 #define QSIM_ERROR_CODE(name, number, text) , QSIM_E_##name = number
 enum { QSIM_OK = 0 QSIM_ERROR_LIST(QSIM_ERROR_CODE) };
@@ -198,6 +199,28 @@ QSIM_API const char *qsim_isa_name(int32_t isa);
 /* Allocator, log, CPU features, kernels and threads. Immutable after creation. */
 typedef struct qsim_ctx qsim_ctx;
 
+/*
+ * What everything made with a context may take altogether, and what files may ask for. 0: the
+ * default. A refusal names the limit, its value and what was needed; it is QSIM_E_LIMIT, but for
+ * `memory` (NOMEM) and `milliseconds` (TIME). Ranks over QSIM_MAX_RANK and JSON nested over 64 deep
+ * are refused in any case.
+ */
+typedef struct qsim_limits {
+    size_t struct_size;    /* sizeof(qsim_limits) */
+    uint64_t memory;       /* bytes held at once, mapped files aside; default: no limit */
+    uint64_t milliseconds; /* from the context's creation on, for all calls; default: no limit */
+    uint64_t file;         /* bytes of a file; 1 TiB */
+    uint64_t stream;       /* bytes of a pipe, or of a file read into memory; 16 GiB */
+    uint64_t nodes;        /* of a model, its subgraphs included; 4,000,000 */
+    uint64_t values;       /* tensors that a graph names; 16,000,000 */
+    uint64_t elements;     /* of one constant; 2^40 */
+    uint64_t attributes;   /* of one node; 1,000 */
+    uint64_t nesting;      /* of graphs in graphs, at most 16, which is the default */
+    uint64_t entries;      /* of a package, at most 4096, which is the default */
+    uint64_t ratio;        /* bytes of a package inflated for each in the file; 100 */
+    uint64_t threads;      /* of a context; 1024 */
+} qsim_limits;
+
 typedef struct qsim_ctx_options {
     size_t struct_size;              /* sizeof(qsim_ctx_options) */
     const qsim_allocator *allocator; /* copied; NULL: the C library's */
@@ -207,9 +230,17 @@ typedef struct qsim_ctx_options {
     void *parallel_user;
     int32_t threads; /* 0: as many as this process may use CPUs; started when first needed */
     int32_t isa;     /* QSIM_ISA_*; one that the CPU lacks gives QSIM_E_UNSUPPORTED */
+    const qsim_limits *limits; /* copied; NULL: the defaults */
 } qsim_ctx_options;
 
-/* Creates a context. `options` may be NULL. Errors: ARGUMENT, VERSION, UNSUPPORTED, NOMEM. */
+/*
+ * Creates a context. `options` may be NULL. Errors: ARGUMENT, VERSION, UNSUPPORTED, LIMIT
+ * (threads), NOMEM.
+ *
+ * After fork() a context serves the child as well as the parent: its threads are started anew where
+ * they are needed, and both free it. Objects that another thread was using at that moment can be
+ * freed in the child, no more.
+ */
 QSIM_API int qsim_ctx_create(const qsim_ctx_options *options, qsim_ctx **out, qsim_error *error);
 
 /* Releases the caller's hold; the memory goes when the last model or session of it is freed. */
@@ -224,6 +255,21 @@ QSIM_API int32_t qsim_ctx_isa(const qsim_ctx *ctx);
  * when it goes; one whose objects only read, count or write starts none.
  */
 QSIM_API int32_t qsim_ctx_threads(const qsim_ctx *ctx);
+
+/*
+ * While `on` is not 0, whatever is in progress with objects of this context, or begun, ends with
+ * QSIM_E_CANCELLED: loading, session creation, calibration, quantization, search, execution (inside
+ * a step, too), saving. Objects stay usable, results of what was cancelled are not defined. With 0
+ * work goes on as before; call it so once the calls that were cancelled have returned. From any
+ * thread and from signal handlers; `ctx` may be NULL.
+ */
+QSIM_API void qsim_ctx_cancel(qsim_ctx *ctx, int32_t on);
+
+/* Limits that hold, defaults filled in. Errors: ARGUMENT (struct_size). */
+QSIM_API int qsim_ctx_limits(const qsim_ctx *ctx, qsim_limits *limits);
+
+/* Bytes that everything made with the context holds now; 0 if it has no limit of memory. */
+QSIM_API uint64_t qsim_ctx_memory(const qsim_ctx *ctx);
 
 /* 1 if this build has kernels for `isa` and this CPU can run them, else 0. */
 QSIM_API int32_t qsim_isa_available(int32_t isa);

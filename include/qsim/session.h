@@ -95,7 +95,10 @@ QSIM_API int qsim_run_reserve(qsim_run *run, const qsim_tensor *inputs, size_t i
 QSIM_API int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
                               qsim_tensor *outputs, size_t output_count, qsim_error *error);
 
-/* Makes the execute in progress (or the next one) end with QSIM_E_CANCELLED. From any thread. */
+/*
+ * Makes the execute in progress (or the next one) end with QSIM_E_CANCELLED, inside a step, too:
+ * what is in the outputs is then not defined. From any thread. All of a context: qsim_ctx_cancel.
+ */
 QSIM_API void qsim_run_cancel(qsim_run *run);
 
 /* Bytes of activation memory of the plan last used. */

@@ -15,13 +15,29 @@ struct header {
     size_t total;
 };
 
+/* False if that is more than the context may hold. */
+static bool count(qs_account *a, size_t bytes) {
+    if (!a->limit)
+        return true;
+    if (bytes <= a->limit && atomic_fetch_add(&a->held, bytes) <= a->limit - bytes)
+        return true;
+    if (bytes <= a->limit)
+        atomic_fetch_sub(&a->held, bytes);
+    atomic_store(&a->full, atomic_load(&a->held));
+    atomic_store(&a->refused, bytes);
+    return false;
+}
+
 static void *take(qsim_ctx *ctx, size_t size) {
     size_t total;
-    if (!qs_add(size, BLOCK_ALIGN, &total))
+    if (!qs_add(size, BLOCK_ALIGN, &total) || !count(ctx->account, total))
         return NULL;
     unsigned char *p = ctx->allocator.alloc(ctx->allocator.user, total, BLOCK_ALIGN);
-    if (!p)
+    if (!p) {
+        if (ctx->account->limit)
+            atomic_fetch_sub(&ctx->account->held, total);
         return NULL;
+    }
     ((struct header *)(void *)p)->total = total;
     return p + BLOCK_ALIGN;
 }
@@ -42,7 +58,10 @@ void qs_free(qsim_ctx *ctx, void *ptr) {
     if (!ptr)
         return;
     unsigned char *p = (unsigned char *)ptr - BLOCK_ALIGN;
-    ctx->allocator.free(ctx->allocator.user, p, ((struct header *)(void *)p)->total);
+    const size_t total = ((struct header *)(void *)p)->total;
+    ctx->allocator.free(ctx->allocator.user, p, total);
+    if (ctx->account->limit)
+        atomic_fetch_sub(&ctx->account->held, total);
 }
 
 bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t needed, size_t element) {

@@ -39,11 +39,60 @@ static void system_free(void *user, void *ptr, size_t size) {
 
 static const qsim_allocator system_allocator = {system_alloc, system_free, NULL};
 
+/* The defaults, by member: none is left 0 but what has no limit unless one is given. */
+static int take_limits(const qsim_limits *given, qsim_limits *out, qsim_error *error) {
+    static const qsim_limits defaults = {.struct_size = sizeof(defaults),
+                                         .file = (uint64_t)1 << 40,
+                                         .stream = (uint64_t)1 << 34,
+                                         .nodes = 4000000,
+                                         .values = 16000000,
+                                         .elements = (uint64_t)1 << 40,
+                                         .attributes = 1000,
+                                         .nesting = 16,
+                                         .entries = 4096,
+                                         .ratio = 100,
+                                         .threads = 1024};
+    const size_t first = offsetof(qsim_limits, memory);
+    int code = QS_OPTIONS(*out, given, error);
+    out->struct_size = sizeof(*out);
+    for (size_t at = first; at < sizeof(*out) && !code; at += sizeof(uint64_t)) {
+        uint64_t value;
+        memcpy(&value, (const char *)out + at, sizeof(value));
+        if (!value)
+            memcpy((char *)out + at, (const char *)&defaults + at, sizeof(value));
+    }
+    out->nesting = out->nesting < defaults.nesting ? out->nesting : defaults.nesting;
+    out->entries = out->entries < defaults.entries ? out->entries : defaults.entries;
+    return code;
+}
+
+static void set_limits(qsim_ctx *ctx, const qsim_limits *limits) {
+    ctx->limits = *limits;
+    ctx->own.limit = limits->memory;
+    atomic_init(&ctx->own.held, sizeof(*ctx));
+    atomic_init(&ctx->own.refused, 0);
+    atomic_init(&ctx->own.full, 0);
+    ctx->account = &ctx->own;
+    atomic_init(&ctx->cancel.code, QSIM_OK);
+    ctx->stop = &ctx->cancel;
+    if (limits->milliseconds)
+        ctx->cancel.deadline_ns =
+            qs_clock_ns() + (limits->milliseconds < UINT64_MAX / 4000000 ? limits->milliseconds
+                                                                         : UINT64_MAX / 4000000) *
+                                1000000;
+}
+
 int qs_ctx_init(const qsim_ctx_options *o, int32_t isa, const struct qk_table *kernels,
                 qsim_ctx **out, qsim_error *error) {
     const qsim_allocator *a = o->allocator ? o->allocator : &system_allocator;
     if (!a->alloc || !a->free)
         return qs_fail(error, QSIM_E_ARGUMENT, "context: an allocator needs both alloc and free");
+    qsim_limits limits;
+    int code = take_limits(o->limits, &limits, error);
+    if (!code && o->threads > 0 && (uint64_t)o->threads > limits.threads)
+        code = qs_over_limit(error, "threads", limits.threads, (uint64_t)o->threads, "context");
+    if (code)
+        return code;
     qsim_ctx *ctx = a->alloc(a->user, sizeof(*ctx), _Alignof(max_align_t));
     if (!ctx)
         return qs_fail(error, QSIM_E_NOMEM, "context: out of memory");
@@ -56,8 +105,11 @@ int qs_ctx_init(const qsim_ctx_options *o, int32_t isa, const struct qk_table *k
     ctx->kernels = kernels;
     ctx->isa = isa;
     qs_secret_choose(&ctx->secret);
+    set_limits(ctx, &limits);
     atomic_init(&ctx->holds, 1);
     ctx->threads = o->threads > 0 ? o->threads : qs_cpu_count();
+    if ((uint64_t)ctx->threads > limits.threads)
+        ctx->threads = (int32_t)limits.threads;
 #ifdef QS_NO_THREADS
     if (!ctx->parallel)
         ctx->threads = 1;
@@ -94,6 +146,76 @@ void qs_ctx_drop(qsim_ctx *ctx) {
 
 void qsim_ctx_free(qsim_ctx *ctx) {
     qs_ctx_drop(ctx);
+}
+
+/* ---- limits and the end of work ---- */
+
+void qsim_ctx_cancel(qsim_ctx *ctx, int32_t on) {
+    if (ctx)
+        atomic_store(&ctx->cancel.code, on ? QSIM_E_CANCELLED : QSIM_OK);
+}
+
+int qsim_ctx_limits(const qsim_ctx *ctx, qsim_limits *limits) {
+    return ctx ? qs_give(limits, &ctx->limits, sizeof(ctx->limits)) : QSIM_E_ARGUMENT;
+}
+
+uint64_t qsim_ctx_memory(const qsim_ctx *ctx) {
+    return ctx && ctx->own.limit ? atomic_load(&ctx->own.held) : 0;
+}
+
+void qs_ctx_view(const qsim_ctx *ctx, qs_stop *stop, qsim_ctx *view) {
+    memset(view, 0, sizeof(*view));
+    view->allocator = ctx->allocator;
+    view->log = ctx->log;
+    view->log_user = ctx->log_user;
+    view->parallel = ctx->parallel;
+    view->parallel_user = ctx->parallel_user;
+    view->pool = ctx->pool;
+    view->kernels = ctx->kernels;
+    view->threads = ctx->threads;
+    view->isa = ctx->isa;
+    view->secret = ctx->secret;
+    view->limits = ctx->limits;
+    view->account = ctx->account;
+    view->stop = stop;
+}
+
+int qs_stop_code(const qsim_ctx *ctx) {
+    for (qs_stop *s = ctx->stop; s; s = s->outer) {
+        int code = atomic_load_explicit(&s->code, memory_order_relaxed);
+        if (!code && s->deadline_ns && qs_clock_ns() > s->deadline_ns)
+            code = QSIM_E_TIME;
+        if (code) {
+            if (s != ctx->stop)
+                atomic_store_explicit(&ctx->stop->code, code, memory_order_relaxed);
+            return code;
+        }
+    }
+    return QSIM_OK;
+}
+
+int qs_go_on(const qsim_ctx *ctx, const char *name, qsim_error *error) {
+    const int code = qs_stop_code(ctx);
+    if (code == QSIM_E_TIME)
+        return qs_fail(error, code, "%s: the limit 'milliseconds' is %llu: they are over", name,
+                       (unsigned long long)ctx->limits.milliseconds);
+    return code ? qs_fail(error, code, "%s: cancelled", name) : QSIM_OK;
+}
+
+int qs_leave(const qsim_ctx *ctx, int code, qsim_error *error) {
+    qs_account *a = ctx->account;
+    const uint64_t refused = a->limit ? atomic_load(&a->refused) : 0;
+    if (code == QSIM_E_NOMEM && refused && error && !error->hint[0])
+        qs_hint(error, "the limit 'memory' is %llu bytes: %llu were held and %llu more needed",
+                (unsigned long long)a->limit, (unsigned long long)atomic_load(&a->full),
+                (unsigned long long)refused);
+    return code;
+}
+
+int qs_over_limit(qsim_error *error, const char *limit, uint64_t value, uint64_t need,
+                  const char *where) {
+    return qs_fail(error, QSIM_E_LIMIT, "%s: the limit '%s' is %llu, %llu are needed", where, limit,
+                   (unsigned long long)value, (unsigned long long)need);
 }
 
 const qs_secret *qs_ctx_secret(const qsim_ctx *ctx) {

@@ -4,6 +4,7 @@
 #define _FILE_OFFSET_BITS 64 /* for systems of 32 bits */
 #endif
 #define _GNU_SOURCE /* O_NOFOLLOW and friends where _POSIX_C_SOURCE hides them */
+#include "base/ctx.h"
 #include "base/file.h"
 
 #include <errno.h>
@@ -15,6 +16,9 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+/* Between two looks whether to go on. */
+#define PIECE ((size_t)4 << 20)
 
 static int fail_errno(qsim_error *error, const char *path, const char *what) {
     return qs_fail(error, QSIM_E_IO, "%s: %s: %s", path, what, strerror(errno));
@@ -30,7 +34,8 @@ static int read_all(qsim_ctx *ctx, int fd, const char *path, qs_map *map, qsim_e
             code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory after %zu bytes", path, size);
             break;
         }
-        ssize_t n = read(fd, data + size, room - size);
+        const size_t most = room - size < PIECE ? room - size : PIECE;
+        ssize_t n = read(fd, data + size, most);
         if (n == 0)
             break;
         if (n < 0 && errno != EINTR) {
@@ -38,6 +43,11 @@ static int read_all(qsim_ctx *ctx, int fd, const char *path, qs_map *map, qsim_e
             break;
         }
         size += n > 0 ? (size_t)n : 0;
+        code = qs_go_on(ctx, path, error);
+        if (!code)
+            code = QS_LIMIT(ctx, stream, size, error, path);
+        if (code)
+            break;
     }
     if (code) {
         qs_free(ctx, data);
@@ -51,6 +61,8 @@ static int read_all(qsim_ctx *ctx, int fd, const char *path, qs_map *map, qsim_e
 
 static int map_fd(qsim_ctx *ctx, int fd, const struct stat *st, const char *path, bool copy,
                   qs_map *map, qsim_error *error) {
+    if (S_ISREG(st->st_mode) && (uint64_t)st->st_size > ctx->limits.file)
+        return qs_over_limit(error, "file", ctx->limits.file, (uint64_t)st->st_size, path);
     if (copy || !S_ISREG(st->st_mode) || st->st_size == 0)
         return read_all(ctx, fd, path, map, error);
     if ((uintmax_t)st->st_size > SIZE_MAX)
@@ -343,9 +355,11 @@ int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim
 
 int qs_out_write(qs_out *out, const void *data, size_t size) {
     const uint8_t *p = data;
-    while (size > 0 && out->code == 0) {
-        /* Linux writes at most 2^31 - 4096 bytes at once. */
-        ssize_t n = write(out->fd, p, size < ((size_t)1 << 30) ? size : (size_t)1 << 30);
+    while (size > 0 && out->code == 0 && !out->stopped) {
+        out->stopped = qs_stop_code(out->ctx);
+        ssize_t n = out->stopped ? 0 : write(out->fd, p, size < PIECE ? size : PIECE);
+        if (out->stopped)
+            break;
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {
@@ -356,7 +370,7 @@ int qs_out_write(qs_out *out, const void *data, size_t size) {
         size -= (size_t)n;
         out->written += (uint64_t)n;
     }
-    return out->code ? QSIM_E_IO : QSIM_OK;
+    return out->stopped ? out->stopped : out->code ? QSIM_E_IO : QSIM_OK;
 }
 
 /* Makes the rename itself survive a crash; a file system that cannot sync a folder is no failure.
@@ -374,6 +388,13 @@ static void sync_folder(char *path) {
 
 int qs_out_commit(qs_out *out, qsim_error *error) {
     int code = QSIM_OK;
+    if (out->stopped || qs_stopped(out->ctx)) {
+        code = qs_go_on(out->ctx, out->shown, error);
+        if (!code) /* it may go on again, but bytes are missing */
+            code = qs_fail(error, out->stopped, "%s: cancelled", out->shown);
+        qs_out_abort(out);
+        return code;
+    }
     if (!out->code && fsync(out->fd) && errno != EINVAL && errno != EROFS)
         out->code = errno;
     if (!out->code && put_in_place(out))

@@ -26,7 +26,7 @@ void qs_parallel(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg) {
         ctx->parallel(ctx->parallel_user, n, task, arg);
         return;
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && !qs_stopped(ctx); i++)
         task(arg, i);
 }
 

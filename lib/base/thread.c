@@ -16,7 +16,7 @@
  * the others have done everything.
  */
 #if defined(__linux__)
-#define _GNU_SOURCE /* sched_getaffinity, sched_getcpu */
+#define _GNU_SOURCE /* sched_getaffinity, sched_getcpu, MADV_WIPEONFORK */
 #endif
 #include "base/thread.h"
 #include "base/ctx.h"
@@ -24,6 +24,7 @@
 #ifndef QS_NO_THREADS /* else base/serial.c */
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define SPIN_RUN_NS  1000000 /* without a task during a run: a long layer that is not split */
@@ -45,6 +46,7 @@ typedef struct seat {
     _Alignas(64) atomic_ullong range; /* in units of `group` tasks */
     atomic_ullong done;               /* units that this seat's thread has done, ever */
     /* Of the job: stay until all who have taken a task of it have finished that. */
+    const qsim_ctx *ctx;
     qsim_task_fn task;
     void *arg;
     size_t n, group;
@@ -72,6 +74,8 @@ struct qs_pool {
     bool started; /* who is busy starts them */
     uint32_t job;
     uint64_t ordered; /* units, ever */
+    pid_t process;
+    atomic_int *here; /* FORKED in the child of a fork; NULL: the system has no such memory */
 };
 
 int32_t qs_cpu_count(void) {
@@ -128,7 +132,7 @@ static bool has_tasks(const seat *s) {
 
 static void do_unit(const seat *s, size_t unit) {
     size_t i = unit * s->group, end = i + s->group < s->n ? i + s->group : s->n;
-    for (; i < end; i++)
+    for (; i < end && !qs_stopped(s->ctx); i++)
         s->task(s->arg, i);
 }
 
@@ -252,6 +256,65 @@ static bool make_seat(struct qs_pool *pool, seat *s) {
     return true;
 }
 
+/*
+ * A child process has the parent's memory without its threads, and locks as they were at that
+ * moment. The kernel clears one page of it, which costs nothing to look at.
+ */
+#define FORKED   0
+#define RENEWING 1
+#define AT_HOME  2
+
+static void mark_process(struct qs_pool *pool) {
+    pool->process = getpid();
+    pool->here = NULL;
+#if defined(__linux__) && defined(MADV_WIPEONFORK)
+    void *page =
+        mmap(NULL, sizeof(atomic_int), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return;
+    if (madvise(page, sizeof(atomic_int), MADV_WIPEONFORK) != 0) {
+        munmap(page, sizeof(atomic_int));
+        return;
+    }
+    pool->here = page;
+    atomic_store(pool->here, AT_HOME);
+#endif
+}
+
+/* The seats as they were when the pool was made, and no threads. */
+static void renew(struct qs_pool *pool) {
+    const int32_t made = pool->made;
+    atomic_store(&pool->count, 1);
+    atomic_store(&pool->stop, false);
+    atomic_store(&pool->runs, 0);
+    atomic_store(&pool->sleepers, 0);
+    atomic_store(&pool->alone, false);
+    atomic_store(&pool->busy, false);
+    pool->started = false;
+    pool->ordered = 0;
+    memset(pool->seats, 0, (size_t)made * sizeof(*pool->seats));
+    pool->seats[0].pool = pool;
+    pool->made = 0;
+    while (pool->made < made && make_seat(pool, &pool->seats[pool->made]))
+        pool->made++;
+    pool->process = getpid();
+}
+
+/* False: another thread of a child is about to make the pool the child's own. */
+static bool is_here(struct qs_pool *pool) {
+    if (!pool->here) {
+        if (pool->process != getpid())
+            renew(pool);
+        return true;
+    }
+    int where = atomic_load_explicit(pool->here, memory_order_acquire);
+    if (where == FORKED && atomic_compare_exchange_strong(pool->here, &where, RENEWING)) {
+        renew(pool);
+        atomic_store(pool->here, where = AT_HOME);
+    }
+    return where == AT_HOME;
+}
+
 struct qs_pool *qs_pool_create(qsim_ctx *ctx, int32_t threads) {
     struct qs_pool *pool = qs_calloc(ctx, 1, sizeof(*pool));
     if (!pool)
@@ -267,6 +330,7 @@ struct qs_pool *qs_pool_create(qsim_ctx *ctx, int32_t threads) {
         pool->made++;
     pool->wanted = threads;
     atomic_store(&pool->count, 1);
+    mark_process(pool);
     return pool;
 }
 
@@ -286,6 +350,7 @@ static void start(const qsim_ctx *ctx, struct qs_pool *pool) {
 void qs_pool_free(qsim_ctx *ctx, struct qs_pool *pool) {
     if (!pool)
         return;
+    (void)is_here(pool); /* a child has no threads to wait for */
     atomic_store(&pool->stop, true);
     const int32_t count = atomic_load(&pool->count);
     for (int32_t i = 1; i < count; i++) {
@@ -299,6 +364,8 @@ void qs_pool_free(qsim_ctx *ctx, struct qs_pool *pool) {
         pthread_cond_destroy(&pool->seats[i].wake);
         pthread_mutex_destroy(&pool->seats[i].lock);
     }
+    if (pool->here)
+        munmap(pool->here, sizeof(*pool->here));
     qs_free(ctx, pool->seats);
     qs_free(ctx, pool);
 }
@@ -306,7 +373,8 @@ void qs_pool_free(qsim_ctx *ctx, struct qs_pool *pool) {
 /* ---- jobs ---- */
 
 /* Nothing here waits for a cache line: the caller goes on to his own tasks at once. */
-static void publish(struct qs_pool *pool, size_t n, qsim_task_fn task, void *arg) {
+static void publish(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg) {
+    struct qs_pool *pool = ctx->pool;
     const size_t count = (size_t)atomic_load_explicit(&pool->count, memory_order_relaxed);
     const size_t group = n / MOST_UNITS + 1, units = (n + group - 1) / group;
     const size_t seats = count < units ? count : units;
@@ -321,6 +389,7 @@ static void publish(struct qs_pool *pool, size_t n, qsim_task_fn task, void *arg
     /* From the last: its thread has the longest way. */
     for (size_t i = seats; i-- > 0;) {
         seat *s = &pool->seats[i];
+        s->ctx = ctx;
         s->task = task;
         s->arg = arg;
         s->n = n;
@@ -334,12 +403,12 @@ static void publish(struct qs_pool *pool, size_t n, qsim_task_fn task, void *arg
 /* False, having done nothing, if the pool is busy. */
 static bool run_tasks(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg) {
     struct qs_pool *pool = ctx->pool;
-    if (atomic_load_explicit(&pool->alone, memory_order_relaxed) ||
+    if (!is_here(pool) || atomic_load_explicit(&pool->alone, memory_order_relaxed) ||
         atomic_exchange(&pool->busy, true))
         return false;
     if (!pool->started)
         start(ctx, pool);
-    publish(pool, n, task, arg);
+    publish(ctx, n, task, arg);
     /* A worker that falls asleep just now may be missed: it misses this job. */
     if (atomic_load_explicit(&pool->sleepers, memory_order_relaxed) > 0)
         rouse(pool, 1);
@@ -363,7 +432,7 @@ void qs_parallel(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg) {
     }
     if (n > 1 && ctx->pool && run_tasks(ctx, n, task, arg))
         return;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && !qs_stopped(ctx); i++)
         task(arg, i);
 }
 
@@ -413,7 +482,7 @@ static void next_turn(qs_team *team) {
 
 void qs_team_begin(const qsim_ctx *ctx, qs_team *team) {
     struct qs_pool *pool = ctx->pool;
-    if (!pool || team->seats == 1)
+    if (!pool || !is_here(pool) || team->seats == 1)
         return;
     if (team->period == 0)
         new_period(team, 1 + COUNTED + TRIED); /* the first one is not timed */

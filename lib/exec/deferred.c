@@ -296,7 +296,7 @@ static int run_step(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qs_sizes
             return no_room(run, n, dn->step.scratch, QSIM_E_NOMEM, error);
         dn->scratch_room = dn->step.scratch;
     }
-    const qs_frame frame = {.ctx = s->ctx,
+    const qs_frame frame = {.ctx = &run->view,
                             .address = plan->address,
                             .scratch = dn->scratch,
                             .status = &status,
@@ -304,6 +304,8 @@ static int run_step(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qs_sizes
     const uint64_t fp = qs_fp_enter();
     dn->step.run(&dn->step, &frame);
     qs_fp_restore(fp);
+    if (qs_stopped(&run->view)) /* sizes may not have been found */
+        return qs_stop_code(&run->view);
     return status ? qs_fail(error, status,
                             "%s: a value is outside what the operator takes (node '%s', %s)",
                             s->name, n->name, n->op_type)
@@ -364,8 +366,8 @@ int qs_deferred_execute(qsim_run *run, qs_plan *plan, qsim_error *error) {
     begin(d);
     for (size_t i = 0; i < d->count && !code; i++) {
         const qs_node *n = &d->session->graph->nodes[d->nodes[i].node];
-        if (qs_run_is_cancelled(run))
-            return QSIM_E_CANCELLED;
+        if (qs_stopped(&run->view))
+            return qs_stop_code(&run->view);
         if (qs_node_has_subgraph(n)) {
             qs_flow_call call = {run, plan, d, &d->nodes[i], n, error};
             code = qs_flow_execute(&call);

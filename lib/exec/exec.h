@@ -161,4 +161,10 @@ int qs_plan_find_ready(const qsim_session *s, qs_plan *plan, const bool *late);
 uint64_t qs_plan_time(qs_plan *plan);
 void qs_plan_timed(qs_plan *plan);
 
+/*
+ * twin[i] for the i-th node of the order: an earlier node that packs the same constants with the
+ * same settings, or QS_NONE (twins.c).
+ */
+int qs_find_twins(qsim_ctx *ctx, const qs_graph *g, qs_id *twin);
+
 #endif

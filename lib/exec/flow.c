@@ -51,7 +51,7 @@ int qs_flow_prepare(qs_flow_call *c, int32_t states) {
             return code;
         if (!s)
             continue;
-        f->run[k]->parent = c->run;
+        qs_run_follow(f->run[k], c->run);
         f->in_count[k] = s->graph->input_count;
         f->out_count[k] = s->graph->output_count;
         in = f->in_count[k] > in ? f->in_count[k] : in;
@@ -269,8 +269,8 @@ static int execute_loop(qs_flow_call *c) {
         f->stack[i].count = 0;
     begin_loop(c, &trips, &go);
     for (int64_t t = 0; t < trips && go && !code; t++) {
-        if (qs_run_is_cancelled(c->run))
-            code = QSIM_E_CANCELLED;
+        if (qs_stopped(&c->run->view))
+            code = qs_stop_code(&c->run->view);
         else if (t == LOOP_LIMIT)
             code = qs_flow_fail(c, QSIM_E_LIMIT, "the loop has not ended after 1000000 times");
         if (code)

@@ -150,7 +150,8 @@ static int walk(scan *s, int64_t b, int64_t length) {
     for (int32_t i = 0; i < f->stacks; i++)
         f->stack[i].count = 0;
     for (int64_t t = 0; t < length && !code; t++)
-        code = qs_run_is_cancelled(s->c->run) ? QSIM_E_CANCELLED : step(s, b, t, length);
+        if (!(code = qs_stop_code(&s->c->run->view)))
+            code = step(s, b, t, length);
     return code;
 }
 

@@ -142,7 +142,9 @@ int qsim_run_create(const qsim_session *session, qsim_run **out, qsim_error *err
     if (!r)
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory for a run", session->name);
     r->session = qs_session_hold(session);
-    atomic_init(&r->cancel, 0);
+    atomic_init(&r->stop.code, QSIM_OK);
+    r->stop.outer = session->ctx->stop;
+    qs_ctx_view(session->ctx, &r->stop, &r->view);
     int code = plan_fixed(r, error);
     if (code) {
         qsim_run_free(r);
@@ -168,7 +170,7 @@ int qsim_run_reserve(qsim_run *run, const qsim_tensor *inputs, size_t input_coun
     qs_error_clear(error);
     if (!run)
         return qs_fail(error, QSIM_E_ARGUMENT, "reserve: no run");
-    return choose_plan(run, inputs, input_count, error);
+    return qs_leave(run->session->ctx, choose_plan(run, inputs, input_count, error), error);
 }
 
 /* ---- execution ---- */
@@ -300,23 +302,20 @@ static int step_failed(const qsim_run *r, const qs_step *step, int code, qsim_er
                    r->session->name, n->name, n->op_type);
 }
 
-bool qs_run_is_cancelled(const qsim_run *run) {
-    for (; run; run = run->parent)
-        if (atomic_load_explicit(&run->cancel, memory_order_relaxed))
-            return true;
-    return false;
+void qs_run_follow(qsim_run *run, qsim_run *parent) {
+    run->stop.outer = &parent->stop;
 }
 
 static int step_all(qsim_run *r, qsim_error *error) {
     qs_plan *plan = r->plan;
     int status = QSIM_OK;
-    qs_frame frame = {.ctx = r->session->ctx, .address = plan->address, .status = &status};
+    qs_frame frame = {.ctx = &r->view, .address = plan->address, .status = &status};
     const bool timing = r->timing || r->profile;
     uint64_t now = timing ? qs_plan_time(plan) : 0;
     int code = r->observe ? qs_run_show(r, -1, error) : QSIM_OK;
     for (size_t i = 0; i < plan->step_count && !code; i++) {
         const qs_step *step = &plan->steps[i];
-        if (qs_run_is_cancelled(r))
+        if (qs_stopped(&r->view))
             break;
         frame.scratch = r->arena + plan->scratch[i];
         step->run(step, &frame);
@@ -327,14 +326,12 @@ static int step_all(qsim_run *r, qsim_error *error) {
             plan->nanoseconds[i] = now - before;
             plan->timed = i + 1;
         }
-        if (status)
+        if (status && !qs_stopped(&r->view))
             return step_failed(r, step, status, error);
         if (r->observe)
             code = qs_run_show(r, (int32_t)i, error);
     }
-    if (code)
-        return code;
-    return qs_run_is_cancelled(r) ? QSIM_E_CANCELLED : QSIM_OK;
+    return code ? code : qs_stop_code(&r->view);
 }
 
 /* The steps of the plan that choose_plan has found, in the library's floating-point mode. */
@@ -350,9 +347,11 @@ static int run_plan(qsim_run *run, qsim_error *error) {
 
 /* What was cancelled can be executed again. */
 static int was_cancelled(qsim_run *run, int code, qsim_error *error) {
-    if (code != QSIM_E_CANCELLED)
-        return code;
-    atomic_store(&run->cancel, 0);
+    if (code != QSIM_E_CANCELLED && code != QSIM_E_TIME)
+        return qs_leave(run->session->ctx, code, error);
+    atomic_store(&run->stop.code, QSIM_OK);
+    if (code == QSIM_E_TIME)
+        return qs_go_on(run->session->ctx, run->session->name, error);
     return qs_fail(error, code, "%s: the run was cancelled", run->session->name);
 }
 
@@ -393,7 +392,7 @@ int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_coun
     if (!code)
         code = give_outputs(run, outputs, error);
     if (code)
-        return code;
+        return qs_leave(s->ctx, code, error);
     code = run_plan(run, error);
     if (run->timing || run->profile)
         qs_plan_timed(run->plan);
@@ -409,7 +408,7 @@ int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_coun
 
 void qsim_run_cancel(qsim_run *run) {
     if (run)
-        atomic_store(&run->cancel, 1);
+        atomic_store(&run->stop.code, QSIM_E_CANCELLED);
 }
 
 /* ---- looking ---- */

@@ -22,8 +22,9 @@ struct qsim_run {
     uint8_t *arena;
     size_t room;
     uint64_t clock;
-    atomic_int cancel;
-    const struct qsim_run *parent; /* whose subgraph it runs, and which is cancelled for it */
+    qs_stop
+        stop; /* outside of it: that of the run whose subgraph this one runs, or the context's */
+    qsim_ctx view; /* what steps see */
     bool timing;
     qsim_profile_fn profile; /* NULL: nobody asked */
     void *profile_user;
@@ -33,8 +34,8 @@ struct qsim_run {
     size_t shown; /* outputs given to it */
 };
 
-/* Whether it, or a run whose subgraph it runs, has been told to stop. */
-bool qs_run_is_cancelled(const qsim_run *run);
+/* Makes it run a subgraph for `parent`, and end with that. */
+void qs_run_follow(qsim_run *run, qsim_run *parent);
 /* Executes a session compiled with QS_COMPILE_OBSERVED (run.c). */
 int qs_run_observe(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
                    qs_observe_fn observe, void *user, qsim_error *error);

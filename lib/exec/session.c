@@ -58,13 +58,13 @@ static const qs_const *packed_const(const qsim_session *s, const qs_node *n, int
     return s->graph->values[n->inputs[index]].data;
 }
 
-/* One block for all packed weights: what they add up to, and some for their edges. */
-static int reserve(qsim_session *s) {
+/* One block for all packed weights: what they add up to, each once, and some for their edges. */
+static int reserve(qsim_session *s, const qs_id *twin) {
     const qs_graph *g = s->graph;
     size_t bytes = 0;
     for (size_t i = 0; i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
-        for (int32_t k = 0; n->op->pack && k < n->input_count; k++) {
+        for (int32_t k = 0; twin[i] == QS_NONE && n->op->pack && k < n->input_count; k++) {
             const qs_const *c = packed_const(s, n, k);
             if (c && !qs_add(bytes, c->bytes, &bytes))
                 return QSIM_E_NOMEM;
@@ -77,15 +77,20 @@ static int reserve(qsim_session *s) {
     return bytes < RESERVED ? QSIM_OK : qs_arena_reserve(&s->arena, bytes);
 }
 
-static int pack_all(qsim_session *s, qsim_error *error) {
+/* `twin[i]`: the node whose packed weights the i-th one uses, or QS_NONE. */
+static int pack_each(qsim_session *s, const qs_id *twin, qsim_error *error) {
     qs_graph *g = s->graph;
-    s->packed = qs_arena_alloc(&s->arena, g->node_count + 1, sizeof(*s->packed));
-    if (!s->packed || reserve(s))
-        return no_memory(s, error);
     for (size_t i = 0; i < g->order_count; i++) {
         qs_id id = g->order[i];
+        int code = qs_go_on(s->ctx, s->name, error);
+        if (code)
+            return code;
         if (!g->nodes[id].op->pack)
             continue;
+        if (twin[i] != QS_NONE) {
+            s->packed[id] = s->packed[twin[i]];
+            continue;
+        }
         qs_pack p = {.ctx = s->ctx,
                      .graph = g,
                      .node_id = id,
@@ -93,7 +98,7 @@ static int pack_all(qsim_session *s, qsim_error *error) {
                      .arena = &s->arena,
                      .model = s->name,
                      .error = error};
-        int code = g->nodes[id].op->pack(&p);
+        code = g->nodes[id].op->pack(&p);
         if (code)
             return code;
         s->packed[id] = p.result;
@@ -103,6 +108,19 @@ static int pack_all(qsim_session *s, qsim_error *error) {
         }
     }
     return QSIM_OK;
+}
+
+static int pack_all(qsim_session *s, qsim_error *error) {
+    const qs_graph *g = s->graph;
+    qs_id *twin = qs_alloc(s->ctx, g->order_count + 1, sizeof(*twin));
+    s->packed = qs_arena_alloc(&s->arena, g->node_count + 1, sizeof(*s->packed));
+    int code = QSIM_E_NOMEM;
+    if (twin && s->packed && !qs_find_twins(s->ctx, g, twin) && !reserve(s, twin))
+        code = pack_each(s, twin, error);
+    else
+        no_memory(s, error);
+    qs_free(s->ctx, twin);
+    return code;
 }
 
 /* Marks constants that steps read, or that are given out. */
@@ -128,7 +146,8 @@ static int place_constants(qsim_session *s, qsim_error *error) {
     if (!code)
         mark_read(s, read);
     for (size_t v = 0; v < g->value_count && !code; v++) {
-        const qs_const *c = g->values[v].data;
+        code = qs_go_on(s->ctx, s->name, error);
+        const qs_const *c = code ? NULL : g->values[v].data;
         size_t room;
         if (!c || !c->data)
             continue;
@@ -233,7 +252,7 @@ int qs_session_compile(const qsim_model *model, const qsim_session_options *opti
     s->ctx = ctx;
     s->name = model->name;
     qs_arena_init(&s->arena, s->ctx);
-    code = build(s, &o, flags, error);
+    code = qs_leave(ctx, build(s, &o, flags, error), error);
     if (code) {
         qsim_session_free(s);
         return code;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* GraphProto: constants, inputs, nodes, outputs, declared types; then whether names add up. */
+#include "base/ctx.h"
 #include "onnx/reader.h"
 
 typedef int (*field_fn)(qs_reader *r, qs_span message);
@@ -21,6 +22,17 @@ static int pass_part(qs_reader *r, int code, uint32_t number, qs_span message) {
     return code;
 }
 
+/* After each part: whether to go on, and whether the graph has become too large. */
+static int keeps_limits(qs_reader *r) {
+    int code = qs_go_on(r->ctx, r->name, r->error);
+    if (!code)
+        code = QS_LIMIT(r->ctx, values, r->graph->value_count, r->error, r->name);
+    if (!code && r->nodes_before + r->graph->node_count > r->ctx->limits.nodes)
+        code = qs_over_limit(r->error, "nodes", r->ctx->limits.nodes,
+                             r->nodes_before + r->graph->node_count, r->name);
+    return code;
+}
+
 /* Calls fn with every field `number` of every graph message. */
 static int each(qs_reader *r, const qs_span *graphs, size_t count, uint32_t number, field_fn fn) {
     for (size_t i = 0; i < count; i++) {
@@ -28,9 +40,13 @@ static int each(qs_reader *r, const qs_span *graphs, size_t count, uint32_t numb
         qs_field f;
         qs_wire_begin(&wire, graphs[i]);
         while (qs_wire_next(&wire, &f) == 1) {
-            int code = f.number == number ? fn(r, f.data) : QSIM_OK;
+            if (f.number != number)
+                continue;
+            int code = fn(r, f.data);
             if (code)
                 code = pass_part(r, code, number, f.data);
+            if (!code)
+                code = keeps_limits(r);
             if (code)
                 return code;
         }
@@ -267,5 +283,6 @@ int qs_read_graph(qs_reader *r, const qs_span *graphs, size_t count) {
 
 int qs_read_inner_graph(qs_reader *r, qs_span graph) {
     int code = read_parts(r, &graph, 1);
+    r->nodes_before += r->graph->node_count;
     return code ? code : qs_read_names(r);
 }

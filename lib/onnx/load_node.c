@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* NodeProto and AttributeProto. */
+#include "base/ctx.h"
 #include "onnx/reader.h"
 
 /* No operator has more; beyond it the search for duplicates would be felt. */
-#define ATTR_LIMIT 1000
 
 struct attr_parts {
     qs_span name, s, t, reference;
@@ -198,8 +198,9 @@ static int read_attrs(qs_reader *r, qs_span message, size_t count, qs_node *n) {
     qs_wire wire;
     qs_field f;
     size_t done = 0;
-    if (count > ATTR_LIMIT)
-        return qs_read_fail(r, QSIM_E_LIMIT, "%zu attributes, the limit is %d", count, ATTR_LIMIT);
+    if (count > r->ctx->limits.attributes)
+        return qs_read_fail(r, QSIM_E_LIMIT, "the limit 'attributes' is %llu, %zu are needed",
+                            (unsigned long long)r->ctx->limits.attributes, count);
     qs_attr *attrs = qs_arena_alloc(r->arena, count, sizeof(*attrs));
     if (!attrs)
         return qs_read_nomem(r);

@@ -93,6 +93,7 @@ typedef struct qs_reader {
     bool keep_ifs;         /* If stays a node with subgraphs */
     bool retry;            /* reading failed only because an If was read as a choice */
     size_t branches;       /* read so far */
+    size_t nodes_before;   /* of subgraphs read so far */
     qs_if_choice *choices;
     size_t choice_count, choice_room;
     struct qs_functions *functions; /* sorted; NULL: none */

@@ -321,7 +321,7 @@ int qsim_model_save(const qsim_model *model, const char *path, const qsim_save_o
     struct sink sink = {.out = &file};
     pb_ostream_t out = {.callback = sink_write, .state = &sink, .max_size = SIZE_MAX};
     bool ok = body(&out, &job) && flush(&sink);
-    if (!ok && file.code == 0) {
+    if (!ok && file.code == 0 && !file.stopped) {
         qs_out_abort(&file);
         code = qs_fail(error, QSIM_E_INTERNAL, "%s: the model cannot be written", path);
     } else {

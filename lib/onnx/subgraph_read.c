@@ -3,9 +3,8 @@
  * Graphs inside nodes. What a subgraph reads of the graph around it becomes an input of its own and
  * one of the node's; a constant of that graph is a constant in both.
  */
+#include "base/ctx.h"
 #include "onnx/reader.h"
-
-#define DEPTH_LIMIT 16 /* of graphs inside graphs */
 
 /* Where reading goes on after a subgraph. */
 typedef struct place {
@@ -103,10 +102,11 @@ static int read_one(qs_reader *r, qs_attr *a, qs_level *level) {
     const qs_node *at = r->at;
     const int depth = r->level ? r->level->depth + 1 : 1;
     qs_graph *inner;
-    if (depth > DEPTH_LIMIT && r->inspect)
+    const int limit = (int)r->ctx->limits.nesting;
+    if (depth > limit && r->inspect)
         return QSIM_OK; /* what is only looked at may go deeper, unread */
-    if (depth > DEPTH_LIMIT)
-        return qs_read_fail(r, QSIM_E_LIMIT, "more than %d graphs inside graphs", DEPTH_LIMIT);
+    if (depth > limit)
+        return qs_read_fail(r, QSIM_E_LIMIT, "more than %d graphs inside graphs", limit);
     qs_subgraph *sub = qs_arena_alloc(r->arena, 1, sizeof(*sub));
     if (!sub || qs_graph_create(r->ctx, &inner) || qs_graph_own(r->graph, inner))
         return qs_read_nomem(r);

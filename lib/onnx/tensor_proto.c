@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* TensorProto: every way in which ONNX stores a tensor, made plain bytes. */
+#include "base/ctx.h"
 #include "onnx/emit.h"
 #include "onnx/reader.h"
 
@@ -248,7 +249,7 @@ static int read_size(qs_reader *r, const struct parts *p, qs_const *c) {
     if (code)
         return qs_read_fail(r, code, "%s '%s' is too large: %s", p->what, p->name,
                             type_text(c->dtype, p->rank, p->dims, text));
-    return QSIM_OK;
+    return r->ctx ? QS_LIMIT(r->ctx, elements, c->elements, r->error, r->name) : QSIM_OK;
 }
 
 static int read_data(qs_reader *r, const struct parts *p, qs_const *c) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Running the rules of operators over nodes and graphs. */
+#include "base/ctx.h"
 #include "op/rules.h"
 
 #include <stdarg.h>
@@ -197,7 +198,8 @@ int qs_op_infer_graph(qs_graph *g, const char *model, qsim_error *error) {
         code = qs_fail(error, QSIM_E_NOMEM, "out of memory");
     for (size_t k = 0; k < g->order_count && !code; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
-        if (n->op && !n->removed)
+        code = qs_go_on(ctx, model, error);
+        if (!code && n->op && !n->removed)
             code = infer_one(g, g->order[k], out, dims, model, error);
     }
     qs_free(ctx, dims);

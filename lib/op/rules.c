@@ -304,9 +304,16 @@ static void ranges_task(void *arg, size_t i) {
     r->fn(r->arg, range_begin(r, i), range_begin(r, i + 1));
 }
 
+#define LONGEST_PART_NS 2e6
+
 void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, const void *arg) {
     const double work = grain ? (double)n / (double)grain * QS_SLICE_NS : 0.0;
-    const size_t parts = ctx ? qs_slice_count(ctx, n, work) : 1;
+    size_t parts = ctx ? qs_slice_count(ctx, n, work) : 1;
+    /* Long work is left where it stands when it is to end. */
+    if (ctx && work > (double)parts * LONGEST_PART_NS && n > parts) {
+        const double wanted = work / LONGEST_PART_NS;
+        parts = wanted < (double)n ? (size_t)wanted + 1 : n;
+    }
     if (parts <= 1) {
         if (n)
             fn(arg, 0, n);

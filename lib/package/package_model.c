@@ -123,6 +123,7 @@ int qsim_model_load(qsim_ctx *ctx, const char *path, const qsim_load_options *op
         code = load_package(ctx, &map, o.name ? o.name : path, &o, out, error);
     else if (!code)
         code = qs_onnx_load_map(ctx, &map, path, &o, out, error);
+    qs_leave(ctx, code, error);
     qs_ctx_drop(ctx);
     return code;
 }
@@ -168,6 +169,7 @@ int qsim_model_load_memory(qsim_ctx *ctx, const void *data, size_t size,
         code = qs_onnx_load_map(ctx, &map, NULL, &o, out, error);
     else if (!code)
         code = qs_onnx_load_bytes(ctx, (qs_span){data, size}, &o, NULL, NULL, out, error);
+    qs_leave(ctx, code, error);
     qs_ctx_drop(ctx);
     return code;
 }

@@ -4,6 +4,7 @@
  * a NUL, a second directory in the comment, entries that overlap. Here there is one reading: the
  * directory ends where the archive does, and entries lie in its order, each once.
  */
+#include "base/ctx.h"
 #include "package/archive.h"
 
 #include <stdio.h>
@@ -118,13 +119,18 @@ static int check_names(const qsim_package *p, qsim_error *error) {
 }
 
 static int check_total(const qsim_package *p, qsim_error *error) {
-    uint64_t inflated = 0, limit = ((uint64_t)64 << 20) + 100 * (uint64_t)p->size;
+    const uint64_t ratio = p->ctx->limits.ratio;
+    uint64_t inflated = 0, limit = UINT64_MAX;
+    if (ratio < UINT32_MAX) /* a package is below 4 GiB */
+        limit = ((uint64_t)64 << 20) + ratio * (uint64_t)p->size;
     for (size_t i = 0; i < p->count; i++)
         inflated += p->members[i].method ? p->members[i].size : 0;
     if (inflated > limit)
-        return qs_fail(error, QSIM_E_LIMIT,
-                       "%s: %zu bytes would inflate to %llu, more than 64 MiB + 100 times as much",
-                       p->name, p->size, (unsigned long long)inflated);
+        return qs_fail(
+            error, QSIM_E_LIMIT,
+            "%s: %zu bytes would inflate to %llu, more than 64 MiB + %llu times as much: "
+            "the limit 'ratio'",
+            p->name, p->size, (unsigned long long)inflated, (unsigned long long)ratio);
     return QSIM_OK;
 }
 
@@ -150,10 +156,7 @@ static int find_directory(qsim_package *p, size_t *from, size_t *to, qsim_error 
     p->count = get16(end + 10);
     if (p->count == 0)
         return qs_fail(error, QSIM_E_FORMAT, "%s: the archive is empty", p->name);
-    if (p->count > QS_MOST_ENTRIES)
-        return qs_fail(error, QSIM_E_LIMIT, "%s: %zu entries, %u are the most", p->name, p->count,
-                       QS_MOST_ENTRIES);
-    return QSIM_OK;
+    return QS_LIMIT(p->ctx, entries, p->count, error, p->name);
 }
 
 int qs_zip_directory(qsim_package *p, qsim_error *error) {

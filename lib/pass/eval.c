@@ -243,6 +243,9 @@ static int compute(const qs_eval *e, qs_id node, const void *packed, qs_arena *t
     uint64_t fp = qs_fp_enter();
     step.run(&step, &frame);
     qs_fp_restore(fp);
+    const int stopped = qs_go_on(e->ctx, e->model, e->error);
+    if (stopped)
+        return stopped;
     if (status)
         return qs_fail(e->error, status,
                        "%s: a value is outside what the operator takes (node '%s', %s)", e->model,
@@ -253,7 +256,9 @@ static int compute(const qs_eval *e, qs_id node, const void *packed, qs_arena *t
 int qs_eval_const(const qs_eval *e, qs_id node, const void *packed, size_t limit, bool *done) {
     const qs_node *n = &e->graph->nodes[node];
     *done = false;
-    int code = qs_eval_infer(e, node);
+    int code = qs_go_on(e->ctx, e->model, e->error);
+    if (!code)
+        code = qs_eval_infer(e, node);
     if (code || !results_fit(e, n, limit))
         return code;
     qs_arena temporary;

@@ -89,7 +89,7 @@ int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out
                  .error = error,
                  .standard = true,
                  .contributed = true};
-    code = qs_pipeline_run(&p, QS_FOR_FILE, level);
+    code = qs_leave(m->ctx, qs_pipeline_run(&p, QS_FOR_FILE, level), error);
     if (code) {
         qsim_model_free(m);
         return code;

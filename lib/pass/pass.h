@@ -25,6 +25,7 @@ typedef struct qs_pass {
     bool only_marks;        /* the pipeline stops once they are made */
     /* NULL, or by graph output: set where the layout pass leaves it with its channels last. */
     bool *channels_last;
+    size_t fold_room; /* bytes that folding may still make; 0: no pass has folded yet */
 } qs_pass;
 
 /* ---- the pipeline (pipeline.c) ---- */

@@ -126,7 +126,8 @@ int qs_pipeline_run(qs_pass *p, qs_purpose purpose, int32_t level) {
     if (purpose == QS_FOR_FILE && qs_graph_has_half(p->graph))
         p->level = QSIM_LEVEL_DISABLE;
     for (size_t i = 0; i < QS_COUNT(pipeline) && !code; i++) {
-        if (p->level >= pipeline[i].level[purpose])
+        code = qs_go_on(p->ctx, p->model, p->error);
+        if (!code && p->level >= pipeline[i].level[purpose])
             code = run(p, &pipeline[i]);
         if (p->only_marks && pipeline[i].run == qs_pass_mark_integers)
             break;

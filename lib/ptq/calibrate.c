@@ -4,6 +4,7 @@
  * the layout that the step writes, so that none is kept longer than the network needs it. What a
  * batch shows is added once all of it has been seen: data that is refused leaves no trace.
  */
+#include "base/ctx.h"
 #include "exec/run.h"
 #include "pass/layout/layout.h"
 #include "ptq/quantizer.h"
@@ -222,7 +223,7 @@ int qsim_calibration_create(const qsim_model *model, const qsim_calibration_opti
         code = qs_calibration_new(model->ctx, &c, error);
     if (code)
         return code;
-    code = build(c, model, &own, error);
+    code = qs_leave(c->ctx, build(c, model, &own, error), error);
     if (code) {
         qsim_calibration_free(c);
         return code;
@@ -268,6 +269,9 @@ static int watch(feeding *f, qs_seen *s, const qsim_tensor *t, bool last, qsim_e
         axis = qs_layout_axis(axis, t->rank);
     const qs_watched w = watched(f, t, axis);
     int code = qs_watch_tensor(&c->watch, &w, &s->batch);
+    const int stopped = qs_go_on(c->ctx, "calibration", error);
+    if (stopped)
+        return stopped;
     if (code == QSIM_E_VALUE)
         return qs_fail(error, code, "calibration: tensor '%s' holds a NaN or an infinity", s->name);
     if (code)
@@ -338,5 +342,5 @@ int qsim_calibration_feed(qsim_calibration *c, const qsim_tensor *inputs, size_t
         code = commit(&f, error);
     for (size_t i = 0; i < c->count; i++)
         qs_record_reset(&c->tensors[i].batch);
-    return code;
+    return qs_leave(c->ctx, code, error);
 }

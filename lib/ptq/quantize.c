@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* qsim_quantize and the dry run. */
+#include "base/ctx.h"
 #include "ptq/quantizer.h"
 
 #include <stdio.h>
@@ -372,7 +373,7 @@ int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
     if (!code && own.decided)
         memcpy(own.decided->model, hash, sizeof(hash));
     qsim_model_free(prepared);
-    return code;
+    return qs_leave(model->ctx, code, error);
 }
 
 static qsim_layer_info info_of(const qs_quantizer *q, const qs_layer *l) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* qsim_search: methods, one after the other, that each change a recipe. */
+#include "base/ctx.h"
 #include "ptq/search.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ int qs_search_progress(qs_search *s, const char *what, size_t done, size_t total
     s->judge.total = total;
     if (s->options.progress && s->options.progress(s->options.progress_user, what, done, total))
         return cancelled(s);
-    return QSIM_OK;
+    return qs_go_on(s->prepared->ctx, s->prepared->name, s->error);
 }
 
 bool qs_search_is_over(const qs_search *s) {

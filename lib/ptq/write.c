@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Values, constants and nodes that quantization adds, with names made from those there are. */
+#include "base/ctx.h"
 #include "op/op.h"
 #include "ptq/quantizer.h"
 
@@ -105,7 +106,7 @@ int qs_write_progress(qs_quantizer *q, qs_id node, size_t done, size_t total) {
     const qsim_quantize_options *o = &q->options;
     if (o->progress && o->progress(o->progress_user, qs_node_label(q->g, node), done, total))
         return qs_fail(q->error, QSIM_E_CANCELLED, "%s: cancelled", q->model->name);
-    return QSIM_OK;
+    return qs_go_on(q->ctx, q->model->name, q->error);
 }
 
 int qs_write_finish(qs_quantizer *q) {

@@ -44,7 +44,7 @@ static void frozen(void) {
 }
 
 static void growing_base(void) {
-    SIZE(qsim_ctx_options, 56);
+    SIZE(qsim_ctx_options, 64);
     AT(qsim_ctx_options, struct_size, 0);
     AT(qsim_ctx_options, allocator, 8);
     AT(qsim_ctx_options, log, 16);
@@ -53,6 +53,21 @@ static void growing_base(void) {
     AT(qsim_ctx_options, parallel_user, 40);
     AT(qsim_ctx_options, threads, 48);
     AT(qsim_ctx_options, isa, 52);
+    AT(qsim_ctx_options, limits, 56);
+    SIZE(qsim_limits, 104);
+    AT(qsim_limits, struct_size, 0);
+    AT(qsim_limits, memory, 8);
+    AT(qsim_limits, milliseconds, 16);
+    AT(qsim_limits, file, 24);
+    AT(qsim_limits, stream, 32);
+    AT(qsim_limits, nodes, 40);
+    AT(qsim_limits, values, 48);
+    AT(qsim_limits, elements, 56);
+    AT(qsim_limits, attributes, 64);
+    AT(qsim_limits, nesting, 72);
+    AT(qsim_limits, entries, 80);
+    AT(qsim_limits, ratio, 88);
+    AT(qsim_limits, threads, 96);
 }
 
 static void growing_data(void) {

@@ -3,6 +3,7 @@
 
 import gc
 import json
+import multiprocessing
 import os
 import sys
 import tempfile
@@ -344,6 +345,26 @@ class Models(unittest.TestCase):
         with self.assertRaises(qsim.Error) as caught:
             qsim.Session(self.model, threads=-1)
         self.assertEqual(caught.exception.name, "QSIM_E_ARGUMENT")
+
+    def test_fork(self):
+        """Sessions made before multiprocessing forks work in the children, threads and all."""
+        x = np.random.default_rng(3).random((192, 192), dtype=np.float32)
+        builder = qsim.Builder("g").input("x", "float[192,192]").output("y")
+        builder.constant("w", x).node("MatMul", "x,w", "y")
+        session = qsim.Session(builder.finish(), threads=4)
+        expected = session.run(x)[0]  # starts the threads
+        before = multiprocessing.get_context("fork")
+        answers = before.SimpleQueue()
+        children = [before.Process(target=lambda: answers.put(session.run(x)[0]))
+                    for _ in range(2)]
+        for child in children:
+            child.start()
+        for _ in children:
+            np.testing.assert_array_equal(answers.get(), expected)
+        for child in children:
+            child.join(60)
+            self.assertEqual(child.exitcode, 0)
+        np.testing.assert_array_equal(session.run(x)[0], expected)
 
     def test_threads_take_turns(self):
         session = qsim.Session(self.model)

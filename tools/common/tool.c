@@ -43,7 +43,11 @@ int tool_start(tool *t, int32_t threads) {
         if (t->isa < 0 || !qsim_isa_available(t->isa))
             return tool_usage(t, NULL, "--isa %s: this CPU or this build does not have it", isa);
     }
+    qsim_limits limits = {.struct_size = sizeof(limits)};
+    if (!tool_limits(t, &limits))
+        return EXIT_USAGE;
     qsim_ctx_options options = {.struct_size = sizeof(options),
+                                .limits = &limits,
                                 .log = log_line,
                                 .log_user = t,
                                 .threads = t->threads,
@@ -68,6 +72,7 @@ int tool_exit_code(int code) {
     case QSIM_E_IO:
     case QSIM_E_EXISTS: return EXIT_IO;
     case QSIM_E_CANCELLED: return EXIT_INTERRUPTED;
+    case QSIM_E_TIME: return EXIT_GATE;
     case QSIM_E_INTERNAL:
     case QSIM_E_VERSION:
     case QSIM_E_STATE: return EXIT_INTERNAL;

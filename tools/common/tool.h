@@ -35,6 +35,8 @@ typedef struct tool {
 /* Reads the common options and makes the context. `threads` is the verb's default. */
 int tool_start(tool *t, int32_t threads);
 void tool_stop(tool *t);
+/* --memory and --time as limits of the context; false after a usage error. Called by tool_start. */
+bool tool_limits(const tool *t, qsim_limits *limits);
 
 /* The exit code of a QSIM_E_* code. */
 int tool_exit_code(int code);

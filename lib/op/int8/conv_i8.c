@@ -19,6 +19,7 @@ static int32_t least(int64_t a, int64_t b) {
 }
 
 typedef struct work {
+    const qsim_ctx *ctx; /* asked now and then whether to go on */
     const qs_conv_i8 *c;
     const uint8_t *x;
     uint8_t *y, *scratch;
@@ -474,7 +475,8 @@ static void run_task(void *arg, size_t index) {
         take_columns(c, (int32_t)((int64_t)index % c->p.column_tasks), &s);
     if (c->w.choice == QS_CONV_DEPTHWISE_2D && !k->again)
         memset(scratch, c->x_zp, c->p.strip_bytes);
-    for (int64_t i = k->first + k->count * part / c->p.row_tasks; i < end; i++) {
+    for (int64_t i = k->first + k->count * part / c->p.row_tasks; i < end && !qs_stopped(k->ctx);
+         i++) {
         int64_t n = i / c->p.strips, y = i % c->p.strips * c->p.strip_rows;
         const uint8_t *image = k->x + n * image_bytes;
         s.rows = least(c->p.strip_rows, c->p.ho - y);
@@ -497,7 +499,7 @@ static void run_task(void *arg, size_t index) {
 void qs_conv_i8_run(const qsim_ctx *ctx, const qs_conv_i8 *c, const uint8_t *x, void *y,
                     void *scratch, bool overlaps) {
     bool int32_out = c->post ? !c->post->mult && !c->post->row_scale : !c->o.mult;
-    work k = {.c = c, .x = x, .y = y, .scratch = scratch, .element = int32_out ? 4 : 1};
+    work k = {.ctx = ctx, .c = c, .x = x, .y = y, .scratch = scratch, .element = int32_out ? 4 : 1};
     size_t tasks = (size_t)(c->p.row_tasks * c->p.column_tasks);
     if (c->p.batch <= 0 || c->p.ho <= 0 || c->p.wo <= 0)
         return;
@@ -505,7 +507,7 @@ void qs_conv_i8_run(const qsim_ctx *ctx, const qs_conv_i8 *c, const uint8_t *x, 
     const bool backwards = overlaps && (uintptr_t)y > (uintptr_t)x;
     const int64_t step = backwards ? -wave : wave;
     k.first = (int64_t)qs_wave_first((size_t)total, (size_t)wave, backwards);
-    for (; k.first >= 0 && k.first < total; k.first += step, k.again = true) {
+    for (; k.first >= 0 && k.first < total && !qs_stopped(ctx); k.first += step, k.again = true) {
         k.count = total - k.first < wave ? total - k.first : wave;
         if (tasks == 1)
             run_task(&k, 0);

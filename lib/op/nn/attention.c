@@ -207,7 +207,7 @@ static void attend_head(const job *j, const room *m, size_t batch, size_t kv_hea
     if (used && a->v_width)
         qk_pack_f32(m->v, a->kernels->panel, used, a->v_width, &v);
     for (size_t h = 0; h < group; h++)
-        for (size_t q = 0; q < a->queries; q += a->rows) {
+        for (size_t q = 0; q < a->queries && !qs_stopped(j->ctx); q += a->rows) {
             const size_t rest = a->queries - q;
             const place at = {batch, kv_head * group + h, q};
             attend_block(j, m, at, rest < a->rows ? rest : a->rows, n, used);

@@ -68,6 +68,7 @@ typedef struct conv_plan {
 } conv_plan;
 
 typedef struct conv_job {
+    const qsim_ctx *ctx; /* asked now and then whether to go on */
     const conv_plan *p;
     const float *x, *other; /* other: what is added to y */
     float *y, *scratch;
@@ -241,7 +242,7 @@ static void conv_slice(void *arg, size_t slice) {
     const size_t tiles = p->g.n * p->bands;
     float *bordered = j->scratch + slice * p->slice_floats;
     size_t copied = SIZE_MAX; /* the band that `bordered` holds */
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = begin; i < end && !qs_stopped(j->ctx); i++) {
         const size_t at = p->by_columns ? i % tiles : i / p->splits;
         const size_t split = p->by_columns ? i / tiles : i % p->splits;
         const size_t image = at / p->bands, band = at % p->bands;
@@ -271,8 +272,11 @@ static void conv_slice(void *arg, size_t slice) {
 
 static void run_conv(const qs_step *s, const qs_frame *f) {
     const conv_plan *p = s->params;
-    conv_job job = {
-        .p = p, .x = qs_step_in(s, f, 0), .y = qs_step_out(s, f, 0), .scratch = f->scratch};
+    conv_job job = {.ctx = f->ctx,
+                    .p = p,
+                    .x = qs_step_in(s, f, 0),
+                    .y = qs_step_out(s, f, 0),
+                    .scratch = f->scratch};
     job.y += p->column;
     job.other = p->end.sum ? qs_step_in(s, f, QS_CONV_OTHER) : NULL;
     if (p->weights) {
@@ -285,7 +289,8 @@ static void run_conv(const qs_step *s, const qs_frame *f) {
     const size_t items = p->g.n * p->bands * p->splits, wave = s->overlaps ? p->wave : items;
     const bool backwards = s->overlaps && (uintptr_t)job.y > (uintptr_t)job.x;
     job.first = qs_wave_first(items, wave, backwards);
-    for (; job.first < items; job.first += backwards ? -wave : wave) { /* below 0 is above items */
+    for (; job.first < items && !qs_stopped(f->ctx);
+         job.first += backwards ? -wave : wave) { /* below 0 is above items */
         job.count = items - job.first < wave ? items - job.first : wave;
         qs_parallel(f->ctx, p->slices, conv_slice, &job);
     }

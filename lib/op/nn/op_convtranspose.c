@@ -246,6 +246,7 @@ typedef struct plan {
 } plan;
 
 typedef struct job {
+    const qsim_ctx *ctx; /* asked now and then whether to go on */
     const plan *p;
     const float *x, *weights;
     float *y;
@@ -291,7 +292,7 @@ static void convtranspose_slice(void *arg, size_t slice) {
     const job *j = arg;
     const plan *p = j->p;
     const size_t items = p->n * p->oh, end = qs_slice_begin(items, p->slices, slice + 1);
-    for (size_t i = qs_slice_begin(items, p->slices, slice); i < end; i++) {
+    for (size_t i = qs_slice_begin(items, p->slices, slice); i < end && !qs_stopped(j->ctx); i++) {
         const size_t oy = i % p->oh;
         const series *sy = &p->series[0][oy % p->stride[0]];
         const float *image = j->x + i / p->oh * p->rows * p->line;
@@ -304,7 +305,11 @@ static void convtranspose_slice(void *arg, size_t slice) {
 static void run_convtranspose(const qs_step *s, const qs_frame *f) {
     const plan *p = s->params;
     float *scratch = f->scratch;
-    job j = {.p = p, .x = qs_step_in(s, f, 0), .weights = p->packed, .y = qs_step_out(s, f, 0)};
+    job j = {.ctx = f->ctx,
+             .p = p,
+             .x = qs_step_in(s, f, 0),
+             .weights = p->packed,
+             .y = qs_step_out(s, f, 0)};
     if (p->border) {
         border_image(p, j.x, scratch);
         j.x = scratch;

@@ -14,6 +14,7 @@
 #define GROUP_BYTES ((size_t)8 * 1024)
 
 typedef struct pool_job {
+    const qsim_ctx *ctx; /* asked now and then whether to go on */
     const qs_pool_plan *p;
     const char *x;
     char *y;
@@ -89,7 +90,8 @@ static void pool_slice(void *arg, size_t slice) {
     const size_t line = (p->band ? p->ow : p->w) * p->c * p->element;
     const size_t end = j->first + qs_slice_begin(j->count, p->slices, slice + 1);
     qk_pool r = j->row;
-    for (size_t i = j->first + qs_slice_begin(j->count, p->slices, slice), stop; i < end;) {
+    for (size_t i = j->first + qs_slice_begin(j->count, p->slices, slice), stop;
+         i < end && !qs_stopped(j->ctx);) {
         const char *x = j->x + i / p->oh * p->h * p->w * p->c * p->element;
         size_t oy = i % p->oh, skipped = 0, first = 0;
         stop = i + (p->oh - oy < most ? p->oh - oy : most);
@@ -156,7 +158,8 @@ static void write_indices(const qs_pool_plan *p, const char *x, int64_t *indices
 
 void qs_run_pool(const qs_step *s, const qs_frame *f) {
     const qs_pool_plan *p = s->params;
-    pool_job j = {.p = p,
+    pool_job j = {.ctx = f->ctx,
+                  .p = p,
                   .x = qs_step_in(s, f, 0),
                   .y = qs_step_out(s, f, 0),
                   .scratch = f->scratch,
@@ -174,7 +177,8 @@ void qs_run_pool(const qs_step *s, const qs_frame *f) {
     const size_t items = p->n * p->oh, wave = s->overlaps ? p->wave : items;
     const bool backwards = s->overlaps && (uintptr_t)j.y > (uintptr_t)j.x;
     j.first = qs_wave_first(items, wave, backwards);
-    for (; j.first < items; j.first += backwards ? -wave : wave) { /* below 0 is above items */
+    for (; j.first < items && !qs_stopped(f->ctx);
+         j.first += backwards ? -wave : wave) { /* below 0 is above items */
         j.count = items - j.first < wave ? items - j.first : wave;
         qs_parallel(f->ctx, p->slices, pool_slice, &j);
     }

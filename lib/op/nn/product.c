@@ -19,9 +19,18 @@ static bool right_floats(const qk_f32 *k, const qs_right *r, size_t *floats) {
     return true;
 }
 
-static void pack_right(const qk_f32 *k, const qs_right *r, const void *data, float *to) {
-    const qk_pack_source source = {data, 1, r->step_k, 0, r->step_n};
-    qk_pack_f32(to, k->panel, r->k, r->n, &source);
+/* Floats that are packed between two looks whether to go on. */
+#define PIECE_FLOATS ((size_t)1 << 20)
+
+static void pack_right(const qsim_ctx *ctx, const qs_right *r, const void *data, float *to) {
+    const size_t panel = ctx->kernels->f32->panel;
+    const size_t piece = (PIECE_FLOATS / (panel * r->k + 1) + 1) * panel;
+    for (size_t at = 0; at < r->n && !qs_stopped(ctx); at += piece) {
+        const uint8_t *from = (const uint8_t *)data + (ptrdiff_t)at * r->step_n * 4;
+        const qk_pack_source source = {from, 1, r->step_k, 0, r->step_n};
+        const size_t cols = r->n - at < piece ? r->n - at : piece;
+        qk_pack_f32(to + at * r->k, panel, r->k, cols, &source);
+    }
 }
 
 QS_COLD int qs_product_pack(qs_pack *p, const qs_right *right, const void *data) {
@@ -35,12 +44,13 @@ QS_COLD int qs_product_pack(qs_pack *p, const qs_right *right, const void *data)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     p->result = to;
     for (size_t i = 0; i < right->count; i++)
-        pack_right(k, right, (const uint8_t *)data + i * right->k * right->n * sizeof(float),
+        pack_right(p->ctx, right, (const uint8_t *)data + i * right->k * right->n * sizeof(float),
                    to + i * floats);
     return QSIM_OK;
 }
 
 typedef struct job {
+    const qsim_ctx *ctx; /* asked now and then whether to go on */
     const qs_product *p;
     const float *a, *b, *addend, *bias;
     float *y, *scratch;
@@ -80,28 +90,40 @@ static bool ends_in_kernel(const qs_product *p) {
     return p->alpha == 1.0f && (p->addend_input < 0 || p->addend_row == 0);
 }
 
+/* Between two looks whether to go on: 2 ms of a fast core, 50 of the C kernels. */
+#define PIECE_MACS ((size_t)1 << 26)
+
 /* One block of rows and columns. */
 static void product_block(const job *j, const float *a, const float *b, float *y, size_t first,
                           size_t split) {
     const qs_product *p = j->p;
     const size_t col = split * p->columns, rest = p->right.n - col;
     const bool in_kernel = ends_in_kernel(p);
-    const qk_gemm_f32 g = {.a = a,
-                           .row = p->row,
-                           .seg = (const ptrdiff_t[]){0},
-                           .rows = p->m - first < p->rows ? p->m - first : p->rows,
-                           .segs = 1,
-                           .k = p->right.k,
-                           .b = b + col * p->right.k,
-                           .bias = j->bias + col,
-                           .cols = rest < p->columns ? rest : p->columns,
-                           .lo = in_kernel ? p->lo : -INFINITY,
-                           .hi = in_kernel ? p->hi : INFINITY,
-                           .c = y + col,
-                           .ldc = p->right.n};
-    p->kernels->gemm(&g);
+    qk_gemm_f32 g = {.a = a,
+                     .row = p->row,
+                     .seg = (const ptrdiff_t[]){0},
+                     .rows = p->m - first < p->rows ? p->m - first : p->rows,
+                     .segs = 1,
+                     .k = p->right.k,
+                     .b = b + col * p->right.k,
+                     .bias = j->bias + col,
+                     .cols = 0,
+                     .lo = in_kernel ? p->lo : -INFINITY,
+                     .hi = in_kernel ? p->hi : INFINITY,
+                     .c = y + col,
+                     .ldc = p->right.n};
+    const size_t cols = rest < p->columns ? rest : p->columns, panel = p->kernels->panel;
+    const size_t share = PIECE_MACS / (g.rows * g.k + 1) / panel * panel;
+    const size_t piece = share ? share : panel;
+    for (size_t at = 0; at < cols && !qs_stopped(j->ctx); at += piece) {
+        g.cols = cols - at < piece ? cols - at : piece;
+        p->kernels->gemm(&g);
+        g.b += piece * g.k;
+        g.bias += piece;
+        g.c += piece;
+    }
     if (!in_kernel)
-        finish_block(j, y + col, first, g.rows, col, g.cols);
+        finish_block(j, y + col, first, g.rows, col, cols);
 }
 
 /* Items of a slice: (block of columns, batch, block of rows). */
@@ -112,7 +134,7 @@ static void product_slice(void *arg, size_t slice) {
     const size_t end = qs_slice_begin(items, p->slices, slice + 1);
     float *transposed_a = j->scratch + slice * p->slice_floats;
     size_t held = SIZE_MAX; /* the block that `transposed_a` holds */
-    for (size_t i = qs_slice_begin(items, p->slices, slice); i < end; i++) {
+    for (size_t i = qs_slice_begin(items, p->slices, slice); i < end && !qs_stopped(j->ctx); i++) {
         const size_t at = i % blocks, batch = at / p->blocks;
         const size_t first = at % p->blocks * p->rows;
         const float *a = j->a + (p->a ? p->a[batch] : 0);
@@ -136,7 +158,8 @@ static void make_bias(const qs_product *p, const float *addend, float *bias) {
 static void run_product(const qs_step *s, const qs_frame *f) {
     const qs_product *p = s->params;
     float *scratch = f->scratch;
-    job j = {.p = p, .a = qs_step_in(s, f, 0), .b = p->packed, .y = qs_step_out(s, f, 0)};
+    job j = {
+        .ctx = f->ctx, .p = p, .a = qs_step_in(s, f, 0), .b = p->packed, .y = qs_step_out(s, f, 0)};
     j.addend = p->addend_input >= 0 ? qs_step_in(s, f, p->addend_input) : NULL;
     make_bias(p, j.addend, scratch);
     j.bias = scratch;
@@ -145,7 +168,7 @@ static void run_product(const qs_step *s, const qs_frame *f) {
         const float *data = qs_step_in(s, f, 1);
         j.b = scratch;
         for (size_t i = 0; i < p->right.count; i++, scratch += p->floats)
-            pack_right(p->kernels, &p->right, data + i * p->right.k * p->right.n, scratch);
+            pack_right(f->ctx, &p->right, data + i * p->right.k * p->right.n, scratch);
     }
     j.scratch = scratch;
     qs_parallel(f->ctx, p->slices, product_slice, &j);

@@ -98,6 +98,7 @@ typedef struct plan {
 } plan;
 
 typedef struct job {
+    const qsim_ctx *ctx; /* asked now and then whether to go on */
     const plan *p;
     const float *x, *bias, *peephole, *h0, *c0, *packed;
     const int32_t *lengths;
@@ -148,7 +149,7 @@ static void project_slice(void *arg, size_t slice) {
     const plan *p = j->p;
     const size_t items = p->pieces * (size_t)p->r.directions, all = p->time * p->batch;
     const size_t end = qs_slice_begin(items, p->slices, slice + 1);
-    for (size_t i = qs_slice_begin(items, p->slices, slice); i < end; i++) {
+    for (size_t i = qs_slice_begin(items, p->slices, slice); i < end && !qs_stopped(j->ctx); i++) {
         const size_t d = i / p->pieces, first = i % p->pieces * ROWS;
         const size_t rows = all - first < ROWS ? all - first : ROWS;
         product(p, &p->form.w, j->packed + d * p->form.floats, j->x, p->x_row + first, rows,
@@ -308,7 +309,7 @@ static void run_lane(const lane *l) {
     load_state(l, j->h0, l->h);
     if (p->r.cell == QS_LSTM)
         load_state(l, j->c0, l->c);
-    for (size_t s = 0; s < p->time; s++) {
+    for (size_t s = 0; s < p->time && !qs_stopped(j->ctx); s++) {
         const size_t time = back ? p->time - 1 - s : s;
         const float *bias = j->none;
         if (biased)
@@ -358,7 +359,8 @@ static const void *input(const qs_step *s, const qs_frame *f, int32_t index) {
 static void run_recurrent(const qs_step *s, const qs_frame *f) {
     const plan *p = s->params;
     float *scratch = f->scratch;
-    job j = {.p = p,
+    job j = {.ctx = f->ctx,
+             .p = p,
              .x = qs_step_in(s, f, 0),
              .bias = input(s, f, 3),
              .lengths = input(s, f, 4),

@@ -30,6 +30,7 @@ typedef struct dft_job {
     const void *x, *window;
     void *y;
     qs_complex *scratch;
+    const qsim_ctx *ctx; /* asked now and then whether to go on */
 } dft_job;
 
 QS_COLD static double number_at(const void *x, size_t i, bool is_double) {
@@ -80,7 +81,8 @@ QS_COLD static void transform_rows(void *arg, size_t slice) {
     const dft_params *p = j->p;
     qs_complex *x = j->scratch + slice * p->room, *y = x + p->f.n, *terms = y + p->f.n;
     const size_t end = qs_slice_begin(p->rows, p->slices, slice + 1);
-    for (size_t row = qs_slice_begin(p->rows, p->slices, slice); row < end; row++) {
+    for (size_t row = qs_slice_begin(p->rows, p->slices, slice); row < end && !qs_stopped(j->ctx);
+         row++) {
         gather(j, row, x);
         qs_fourier_run(&p->f, x, y, terms, p->inverse);
         scatter(j, row, y);
@@ -89,8 +91,12 @@ QS_COLD static void transform_rows(void *arg, size_t slice) {
 
 QS_COLD static void run_dft(const qs_step *s, const qs_frame *f) {
     const dft_params *p = s->params;
-    dft_job j = {p, qs_step_in(s, f, 0), p->window ? qs_step_in(s, f, p->window) : NULL,
-                 qs_step_out(s, f, 0), f->scratch};
+    dft_job j = {p,
+                 qs_step_in(s, f, 0),
+                 p->window ? qs_step_in(s, f, p->window) : NULL,
+                 qs_step_out(s, f, 0),
+                 f->scratch,
+                 f->ctx};
     if (p->rows > 0)
         qs_parallel(f->ctx, p->slices, transform_rows, &j);
 }

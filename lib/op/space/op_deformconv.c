@@ -20,6 +20,7 @@ typedef struct deform_job {
     const void *x, *w, *offset, *bias, *mask;
     void *y;
     double *scratch;
+    const qsim_ctx *ctx; /* asked now and then whether to go on */
 } deform_job;
 
 /* ---- rules ---- */
@@ -147,7 +148,7 @@ QS_COLD static void deform_pixels(void *arg, size_t slice) {
     const size_t column = p->c / p->groups * p->kh * p->kw, mg = p->m / p->groups;
     double *samples = j->scratch + slice * p->c * p->kh * p->kw;
     const size_t end = qs_slice_begin(pixels, p->slices, slice + 1);
-    for (size_t i = qs_slice_begin(pixels, p->slices, slice); i < end; i++) {
+    for (size_t i = qs_slice_begin(pixels, p->slices, slice); i < end && !qs_stopped(j->ctx); i++) {
         gather(j, i / area, i % area / p->ow, i % p->ow, samples);
         for (size_t m = 0; m < p->m; m++) {
             const size_t to = (i / area * p->m + m) * area + i % area;
@@ -171,7 +172,8 @@ QS_COLD static void run_deform(const qs_step *s, const qs_frame *f) {
                     p->has_bias ? qs_step_in(s, f, 3) : NULL,
                     p->has_mask ? qs_step_in(s, f, 4) : NULL,
                     qs_step_out(s, f, 0),
-                    f->scratch};
+                    f->scratch,
+                    f->ctx};
     if (p->n * p->oh * p->ow > 0)
         qs_parallel(f->ctx, p->slices, deform_pixels, &j);
 }

@@ -5,6 +5,13 @@
 /* Results of folding larger than this, and than what they are made of, are left to the run. */
 #define FOLD_FREE  ((size_t)1 << 16)
 #define FOLD_LIMIT ((size_t)1 << 30)
+/*
+ * All folding together may make so many times the bytes of the constants there were: what widens
+ * weights of four bits, and what is done to these in a few steps, fits. A chain of thousands, or
+ * thousands of sums of one constant, does not: the rest is left to the run.
+ */
+#define FOLD_GROWTH 32
+#define FOLD_START  ((size_t)16 << 20)
 
 int qs_pass_outputs(qs_pass *p, const char *const *names, size_t count) {
     qs_graph *g = p->graph;
@@ -83,18 +90,45 @@ static bool is_foldable(const qs_node *n, int flags) {
     return n->input_count + n->attr_count > 0;
 }
 
-/* Bytes that folding this node may make: proportional to its inputs. */
+/*
+ * Bytes that folding this node may make: proportional to its inputs. Of one that computes nothing
+ * only a copy is saved: as many as it reads, each input once.
+ */
 static bool all_constant(const qs_graph *g, const qs_node *n, size_t *limit) {
+    const size_t times = n->op->traits & QS_MOVES ? 1 : 8;
     size_t total = FOLD_FREE;
     for (int32_t i = 0; i < n->input_count; i++) {
         const qs_const *c = qs_node_const(g, n, i);
         if (n->inputs[i] != QS_NONE && !c)
             return false;
-        if (c && (c->bytes > FOLD_LIMIT / 8 || !qs_add(total, c->bytes * 8, &total)))
+        if (!c || (i > 0 && n->inputs[i] == n->inputs[i - 1]))
+            continue;
+        if (c->bytes > FOLD_LIMIT / 8 || !qs_add(total, c->bytes * times, &total))
             return false;
     }
     *limit = total < FOLD_LIMIT ? total : FOLD_LIMIT;
     return true;
+}
+
+/* What the first folding of a pipeline finds is what all of them may multiply. */
+static void set_room(qs_pass *p) {
+    size_t bytes = 0, room = SIZE_MAX;
+    for (size_t v = 0; v < p->graph->value_count && bytes < SIZE_MAX / 2; v++)
+        if (p->graph->values[v].data && !qs_add(bytes, p->graph->values[v].data->bytes, &bytes))
+            bytes = SIZE_MAX / 2;
+    if (p->fold_room == 0 && qs_mul(bytes, FOLD_GROWTH, &room) && !qs_add(room, FOLD_START, &room))
+        room = SIZE_MAX;
+    if (p->fold_room == 0)
+        p->fold_room = room;
+}
+
+/* Bytes of a node's results, now constants; those that are an input's own bytes, too. */
+static size_t made(const qs_graph *g, const qs_node *n) {
+    size_t bytes = 0;
+    for (int32_t i = 0; i < n->output_count; i++)
+        if (n->outputs[i] != QS_NONE && g->values[n->outputs[i]].data)
+            bytes += g->values[n->outputs[i]].data->bytes;
+    return bytes;
 }
 
 int qs_pass_fold(qs_pass *p, int flags) {
@@ -109,15 +143,19 @@ int qs_pass_fold(qs_pass *p, int flags) {
                  .error = p->error};
     if (!e.address)
         return qs_pass_no_memory(p);
+    set_room(p);
     for (size_t i = 0; i < g->order_count && !code; i++) {
         qs_id id = g->order[i];
         size_t limit;
         bool done = false;
         if (!is_foldable(&g->nodes[id], flags) || !all_constant(g, &g->nodes[id], &limit))
             continue;
-        code = qs_eval_const(&e, id, NULL, limit, &done);
-        if (done)
-            qs_graph_remove_node(g, id);
+        code = qs_eval_const(&e, id, NULL, limit < p->fold_room ? limit : p->fold_room, &done);
+        if (!done)
+            continue;
+        p->fold_room -= made(g, &g->nodes[id]); /* at most the limit */
+        p->fold_room += p->fold_room == 0;
+        qs_graph_remove_node(g, id);
     }
     qs_free(p->ctx, e.address);
     if (!code && qs_graph_prune(g))

@@ -97,10 +97,19 @@ class _PackageEntry(_Sized):
                 ("role", _I32), ("stored", _I32)]
 
 
+class _Limits(_Sized):
+    _c_ = "qsim_limits"
+    _fields_ = [("struct_size", _SIZE), ("memory", _U64), ("milliseconds", _U64), ("file", _U64),
+                ("stream", _U64), ("nodes", _U64), ("values", _U64), ("elements", _U64),
+                ("attributes", _U64), ("nesting", _U64), ("entries", _U64), ("ratio", _U64),
+                ("threads", _U64)]
+
+
 class _CtxOptions(_Sized):
     _c_ = "qsim_ctx_options"
     _fields_ = [("struct_size", _SIZE), ("allocator", _P), ("log", _LogFn), ("log_user", _P),
-                ("parallel_for", _P), ("parallel_user", _P), ("threads", _I32), ("isa", _I32)]
+                ("parallel_for", _P), ("parallel_user", _P), ("threads", _I32), ("isa", _I32),
+                ("limits", C.POINTER(_Limits))]
 
 
 class _SessionOptions(_Sized):
@@ -257,6 +266,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "qsim_dtype_name": (_S, _I32),
     "qsim_isa_name": (_S, _I32),
     "qsim_isa_available": (_I32, _I32),
+    "qsim_ctx_cancel": (None, _P, C.c_int32),
     "qsim_ctx_create": (C.c_int, C.POINTER(_CtxOptions), _OUT, _ERR),
     "qsim_ctx_free": (None, _P),
     "qsim_ctx_isa": (_I32, _P),

@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What hardens a program that embeds the library is there: read-only relocations, all bound at the start,
+# no stack that can be executed, no segment both written and executed, checked copies, canaries, and (x86)
+# landing pads at the start of every exported function.
+# Usage: hardening.sh FILE...
+set -eu
+command -v readelf >/dev/null 2>&1 || exit 77
+command -v objdump >/dev/null 2>&1 || exit 77
+bad=0
+lacks() {
+    echo "hardening: $file: $1"
+    bad=1
+}
+for file; do
+    segments=$(readelf -lW "$file")
+    dynamic=$(readelf -dW "$file")
+    symbols=$(readelf --dyn-syms -W "$file")
+    echo "$segments" | grep -q GNU_RELRO || lacks "relocations stay writable (-z relro)"
+    echo "$dynamic" | grep -qE 'BIND_NOW|NOW' || lacks "functions are bound late (-z now)"
+    echo "$segments" | grep 'GNU_STACK' | grep -q E && lacks "the stack can be executed"
+    echo "$segments" | grep -qE 'LOAD.* RWE ' && lacks "a segment can be written and executed"
+    echo "$dynamic" | grep -q TEXTREL && lacks "code is relocated"
+    echo "$symbols" | grep -q '__stack_chk_fail' || lacks "no canaries (-fstack-protector-strong)"
+    echo "$symbols" | grep -qE '_chk(@|$)' || lacks "no checked copies (_FORTIFY_SOURCE)"
+    case $(uname -m):$file in
+    x86_64:*.so*)
+        none=$(objdump -d --no-show-raw-insn "$file" |
+            awk '/^[0-9a-f]+ <qsim_[a-z0-9_]+>:$/ { name = $2; getline; if ($0 !~ /endbr64/) print name }' | head -n 3)
+        [ -z "$none" ] || lacks "no landing pad (-fcf-protection): $none"
+        ;;
+    esac
+done
+[ $bad = 0 ] && echo "hardening: $# files"
+exit $bad

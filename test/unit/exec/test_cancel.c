@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cancelling: a context at every allocation of every call, a run inside a step. What was cancelled
+ * ends with its own code and can be done again.
+ */
+#include "heap.h"
+
+#include <qsim/qsim.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+typedef struct canceller {
+    qsim_ctx *ctx;
+    long calls, at; /* the allocation that cancels, counted from 1; 0: none */
+    long live;
+} canceller;
+
+static void *take(void *user, size_t size, size_t align) {
+    canceller *c = user;
+    if (++c->calls == c->at)
+        qsim_ctx_cancel(c->ctx, 1);
+    c->live++;
+    return aligned_alloc(align, (size + align - 1) / align * align);
+}
+
+static void give(void *user, void *p, size_t size) {
+    canceller *c = user;
+    (void)size;
+    c->live--;
+    free(p);
+}
+
+typedef struct things {
+    canceller c;
+    qsim_model *model;
+    qsim_session *session;
+    qsim_run *run;
+    qsim_calibration *calibration;
+    char path[32];
+} things;
+
+static float values[64 * 64];
+static const int64_t row[] = {1, 64};
+
+static qsim_tensor input(void) {
+    return (qsim_tensor){QSIM_FLOAT, 2, row, values, 256};
+}
+
+static int build(things *t, qsim_error *e) {
+    qsim_builder *b = NULL;
+    int code = qsim_builder_create(t->c.ctx, 13, "g", &b, e);
+    if (code)
+        return code;
+    qsim_builder_input_as(b, "x", "float[1,64]");
+    qsim_builder_constant_as(b, "w", "float[64,64]", values);
+    qsim_builder_constant_as(b, "k", "float[64,64]", values);
+    qsim_builder_node(b, "", "Neg", "", "k", "n");
+    qsim_builder_node(b, "", "MatMul", "", "x,w", "a");
+    qsim_builder_node(b, "", "Relu", "", "a", "r");
+    qsim_builder_node(b, "", "MatMul", "", "r,n", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    code = qsim_builder_finish(b, &t->model, e);
+    qsim_builder_free(b);
+    return code;
+}
+
+/* ---- jobs ---- */
+
+static int job_load(things *t, qsim_error *e) {
+    qsim_model *m = NULL;
+    const int code = qsim_model_load(t->c.ctx, t->path, NULL, &m, e);
+    qsim_model_free(m);
+    return code;
+}
+
+static int job_session(things *t, qsim_error *e) {
+    qsim_session *s = NULL;
+    const int code = qsim_session_create(t->model, NULL, &s, e);
+    qsim_session_free(s);
+    return code;
+}
+
+static int job_calibrate(things *t, qsim_error *e) {
+    qsim_calibration *c = NULL;
+    const qsim_tensor x = input();
+    int code = qsim_calibration_create(t->model, NULL, &c, e);
+    if (!code)
+        code = qsim_calibration_feed(c, &x, 1, e);
+    qsim_calibration_free(c);
+    return code;
+}
+
+static int job_quantize(things *t, qsim_error *e) {
+    qsim_model *q = NULL;
+    const int code = qsim_quantize(t->model, t->calibration, NULL, &q, e);
+    qsim_model_free(q);
+    return code;
+}
+
+static int job_optimize(things *t, qsim_error *e) {
+    qsim_model *m = NULL;
+    const int code = qsim_model_optimize(t->model, QSIM_LEVEL_ALL, &m, e);
+    qsim_model_free(m);
+    return code;
+}
+
+static int job_save(things *t, qsim_error *e) {
+    const qsim_save_options o = {.struct_size = sizeof(o), .flags = QSIM_SAVE_REPLACE};
+    return qsim_model_save(t->model, t->path, &o, e);
+}
+
+static const struct {
+    const char *name;
+    int (*run)(things *t, qsim_error *e);
+} jobs[] = {{"load", job_load},         {"session", job_session},   {"calibrate", job_calibrate},
+            {"quantize", job_quantize}, {"optimize", job_optimize}, {"save", job_save}};
+
+/* Cancelled at each of its allocations; those of the last lines of a call may come too late. */
+static void at_every_allocation(things *t, size_t job) {
+    qsim_error e = {0};
+    long before = t->c.calls, live = t->c.live, cancelled = 0;
+    CHECK_INT(jobs[job].run(t, &e), QSIM_OK);
+    const long calls = t->c.calls - before;
+    CHECK_INT(t->c.live, live);
+    for (long i = 1; i <= calls; i++) {
+        t->c.at = t->c.calls + i;
+        const int code = jobs[job].run(t, &e);
+        t->c.at = 0;
+        CHECK(code == QSIM_OK || code == QSIM_E_CANCELLED);
+        CHECK_INT(e.code, code);
+        CHECK(!code || strstr(e.message, "cancelled"));
+        CHECK_INT(t->c.live, live);
+        cancelled += code != 0;
+        qsim_ctx_cancel(t->c.ctx, 0);
+    }
+    CHECK_INT(jobs[job].run(t, &e), QSIM_OK); /* usable as before */
+    if (2 * cancelled < calls) {
+        fprintf(stderr, "%s: %ld of %ld\n", jobs[job].name, cancelled, calls);
+        CHECK_FAIL("most cancellations are noticed");
+    }
+}
+
+/* While it is cancelled nothing is begun. */
+static void cancelled_before(things *t) {
+    qsim_error e;
+    qsim_tensor x = input(), y = {0};
+    qsim_ctx_cancel(t->c.ctx, 1);
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++)
+        CHECK_INT(jobs[i].run(t, &e), QSIM_E_CANCELLED);
+    CHECK_INT(qsim_run_execute(t->run, &x, 1, &y, 1, &e), QSIM_E_CANCELLED);
+    CHECK_INT(qsim_run_execute(t->run, &x, 1, &y, 1, &e), QSIM_E_CANCELLED);
+    qsim_ctx_cancel(t->c.ctx, 0);
+    CHECK_INT(qsim_run_execute(t->run, &x, 1, &y, 1, &e), QSIM_OK);
+    qsim_run_cancel(t->run);
+    CHECK_INT(qsim_run_execute(t->run, &x, 1, &y, 1, &e), QSIM_E_CANCELLED);
+    CHECK_INT(qsim_run_execute(t->run, &x, 1, &y, 1, &e), QSIM_OK);
+    qsim_ctx_cancel(NULL, 1);
+}
+
+/* ---- inside a step ---- */
+
+#define SIDE 1200
+
+typedef struct watcher {
+    qsim_run *run;
+    const volatile float *first; /* of the output: written once the step has begun */
+    qsim_ctx *ctx;               /* cancelled in place of the run, if there is one */
+} watcher;
+
+static void *watch(void *arg) {
+    const watcher *w = arg;
+    while (*w->first != *w->first)
+        sched_yield();
+    if (w->ctx)
+        qsim_ctx_cancel(w->ctx, 1);
+    else
+        qsim_run_cancel(w->run);
+    return NULL;
+}
+
+/*
+ * A product of seconds with the C kernels: after its first result is there it is cancelled, and its
+ * last one must not be.
+ */
+static void inside(const char *type, bool whole_context, int32_t threads) {
+    static float big[SIDE * SIDE], out[SIDE * SIDE];
+    const int64_t dims[] = {SIDE, SIDE};
+    qsim_ctx_options o = {.struct_size = sizeof(o), .threads = threads, .isa = QSIM_ISA_C};
+    qsim_builder *b = NULL;
+    things t = {.model = NULL};
+    qsim_error e;
+    pthread_t thread;
+    CHECK_INT(qsim_ctx_create(&o, &t.c.ctx, &e), QSIM_OK);
+    CHECK_INT(qsim_builder_create(t.c.ctx, 13, "g", &b, &e), QSIM_OK);
+    qsim_builder_input_as(b, "x", type);
+    qsim_builder_input_as(b, "w", type);
+    qsim_builder_node(b, "", "MatMul", "", "x,w", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    CHECK_INT(qsim_builder_finish(b, &t.model, &e), QSIM_OK);
+    qsim_builder_free(b);
+    CHECK_INT(qsim_session_create(t.model, NULL, &t.session, &e), QSIM_OK);
+    CHECK_INT(qsim_run_create(t.session, &t.run, &e), QSIM_OK);
+    const qsim_tensor x = {QSIM_FLOAT, 2, dims, big, sizeof(big)};
+    qsim_tensor y = {QSIM_FLOAT, 2, dims, out, sizeof(out)};
+    memset(out, 0xff, sizeof(out)); /* NaN */
+    watcher w = {t.run, out, whole_context ? t.c.ctx : NULL};
+    CHECK(pthread_create(&thread, NULL, watch, &w) == 0);
+    CHECK_INT(qsim_run_execute(t.run, (qsim_tensor[]){x, x}, 2, &y, 1, &e), QSIM_E_CANCELLED);
+    pthread_join(thread, NULL);
+    long missing = 0;
+    for (long i = 0; i < SIDE * SIDE; i++)
+        missing += out[i] != out[i];
+    CHECK(missing > 0);
+    qsim_ctx_cancel(t.c.ctx, 0);
+    qsim_run_free(t.run);
+    qsim_session_free(t.session);
+    qsim_model_free(t.model);
+    qsim_ctx_free(t.c.ctx);
+}
+
+int main(void) {
+    things t = {.path = "cancel-XXXXXX"};
+    const qsim_allocator a = {take, give, &t.c};
+    qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+    qsim_error e;
+    const qsim_tensor x = input();
+    const int fd = mkstemp(t.path);
+    close(fd);
+    CHECK_INT(qsim_ctx_create(&o, &t.c.ctx, &e), QSIM_OK);
+    CHECK_INT(build(&t, &e), QSIM_OK);
+    CHECK_INT(job_save(&t, &e), QSIM_OK);
+    CHECK_INT(qsim_session_create(t.model, NULL, &t.session, &e), QSIM_OK);
+    CHECK_INT(qsim_run_create(t.session, &t.run, &e), QSIM_OK);
+    CHECK_INT(qsim_calibration_create(t.model, NULL, &t.calibration, &e), QSIM_OK);
+    CHECK_INT(qsim_calibration_feed(t.calibration, &x, 1, &e), QSIM_OK);
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++)
+        at_every_allocation(&t, i);
+    cancelled_before(&t);
+    qsim_calibration_free(t.calibration);
+    qsim_run_free(t.run);
+    qsim_session_free(t.session);
+    qsim_model_free(t.model);
+    qsim_ctx_free(t.c.ctx);
+    CHECK_INT(t.c.live, 0);
+    unlink(t.path);
+    inside("float[1200,1200]", false, 1);
+    inside("float[1200,1200]", true, 2);
+    return test_done();
+}

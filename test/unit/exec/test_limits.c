@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Limits: what is exactly as large as one passes, what is larger is refused by its name, its value
+ * and the need. Memory: never more is held than allowed, whatever the call.
+ */
+#include "heap.h"
+#include "proto.h"
+
+#include <qsim/qsim.h>
+
+#include <time.h>
+#include <unistd.h>
+
+static float numbers[64 * 64];
+
+/* `n` products of one weight, or of one each, on rows of 64. */
+static qsim_model *products(qsim_ctx *ctx, int n, bool shared, qsim_error *e) {
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL;
+    char text[64], name[32] = "w", y[32] = "x";
+    CHECK_INT(qsim_builder_create(ctx, 13, "g", &b, e), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[1,64]");
+    for (int i = 0; i < n; i++) {
+        if (!shared)
+            snprintf(name, sizeof(name), "w%d", i);
+        if (!shared || i == 0) {
+            numbers[0] = (float)i;
+            qsim_builder_constant_as(b, name, "float[64,64]", numbers);
+        }
+        snprintf(text, sizeof(text), "%s,%s", y, name);
+        snprintf(y, sizeof(y), "v%d", i);
+        qsim_builder_node(b, "", "MatMul", "", text, y);
+    }
+    qsim_builder_output_as(b, y, NULL);
+    const int code = qsim_builder_finish(b, &m, e);
+    CHECK(code == QSIM_OK || code == QSIM_E_NOMEM);
+    qsim_builder_free(b);
+    return m;
+}
+
+static size_t session_bytes(int n, bool shared) {
+    qsim_error e;
+    qsim_session *s = NULL;
+    qsim_model *m = products(NULL, n, shared, &e);
+    CHECK_INT(qsim_session_create(m, NULL, &s, &e), QSIM_OK);
+    const size_t bytes = qsim_session_bytes(s);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    return bytes;
+}
+
+/* A weight that many nodes share is packed once. */
+static void shared_weight(void) {
+    const size_t weight = sizeof(numbers);
+    CHECK(session_bytes(60, true) < session_bytes(1, true) + 4 * weight);
+    CHECK(session_bytes(60, false) > 50 * weight);
+}
+
+/* Many results of one constant: all of them together stay in proportion to it. */
+static void folding(void) {
+    enum { COUNT = 400, SIZE = 1 << 16 };
+    static float big[SIZE];
+    test_heap h = {0};
+    qsim_allocator a = test_heap_allocator(&h);
+    qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+    qsim_ctx *ctx;
+    qsim_builder *b;
+    qsim_model *m = NULL;
+    qsim_session *s = NULL;
+    qsim_error e = {0};
+    char in[32], out[32];
+    CHECK_INT(qsim_ctx_create(&o, &ctx, &e), QSIM_OK);
+    CHECK_INT(qsim_builder_create(ctx, 13, "g", &b, &e), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[65536]");
+    qsim_builder_constant_as(b, "k0", "float[65536]", big);
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(in, sizeof(in), "k%d", i);
+        snprintf(out, sizeof(out), "k%d", i + 1);
+        qsim_builder_node(b, "", "Neg", "", in, out);
+    }
+    snprintf(in, sizeof(in), "x,k%d", COUNT);
+    qsim_builder_node(b, "", "Add", "", in, "y");
+    qsim_builder_output_as(b, "y", NULL);
+    CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_OK);
+    qsim_builder_free(b);
+    CHECK_INT(qsim_session_create(m, NULL, &s, &e), QSIM_OK);
+    CHECK(h.peak < (size_t)64 << 20); /* all of them: 100 MiB */
+    qsim_session_free(s);
+    qsim_model_free(m);
+    qsim_ctx_free(ctx);
+    CHECK_INT(h.live, 0);
+}
+
+/* ---- counts ---- */
+
+static int load(const qsim_limits *limits, const proto *file, qsim_error *e) {
+    qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1, .limits = limits};
+    qsim_ctx *ctx;
+    qsim_model *m = NULL;
+    CHECK_INT(qsim_ctx_create(&o, &ctx, e), QSIM_OK);
+    const int code = qsim_model_load_memory(ctx, file->data, file->size, NULL, &m, e);
+    qsim_model_free(m);
+    qsim_ctx_free(ctx);
+    return code;
+}
+
+/* Ten nodes and eleven tensors, the last node with three attributes. */
+static proto ten_nodes(void) {
+    proto file = {0}, g = {0}, node = {0};
+    const int64_t dims[] = {1, 4};
+    char in[16] = "x", out[16];
+    for (int i = 0; i < 10; i++) {
+        snprintf(out, sizeof(out), "v%d", i);
+        if (i < 9)
+            proto_node(&g, "Relu", NULL, in, NULL, out);
+        memcpy(in, i < 9 ? out : in, sizeof(in));
+    }
+    proto_text(&node, 1, in);
+    proto_text(&node, 2, out);
+    proto_text(&node, 4, "Selu");
+    for (int i = 0; i < 2; i++) {
+        proto attr = {0};
+        const float one = 1;
+        proto_text(&attr, 1, i ? "gamma" : "alpha");
+        proto_tag(&attr, 2, 5);
+        proto_raw(&attr, &one, sizeof(one));
+        proto_int(&attr, 20, 1);
+        proto_take(&node, 5, &attr);
+        proto_free(&attr);
+    }
+    proto_take(&g, 1, &node);
+    proto_text(&g, 2, "g");
+    proto_value(&g, 11, "x", QSIM_FLOAT, dims, 2);
+    proto_value(&g, 12, out, QSIM_FLOAT, dims, 2);
+    proto_model(&file, &g);
+    proto_free(&node);
+    proto_free(&g);
+    return file;
+}
+
+static void check_limit(size_t member, const char *name, uint64_t need, const proto *file) {
+    char value[32], needed[32];
+    qsim_limits limits = {.struct_size = sizeof(limits)};
+    qsim_error e;
+    memcpy((char *)&limits + member, &need, sizeof(need));
+    CHECK_INT(load(&limits, file, &e), QSIM_OK);
+    need--;
+    memcpy((char *)&limits + member, &need, sizeof(need));
+    CHECK_INT(load(&limits, file, &e), QSIM_E_LIMIT);
+    snprintf(value, sizeof(value), "%llu,", (unsigned long long)need);
+    snprintf(needed, sizeof(needed), "%llu are", (unsigned long long)need + 1);
+    if (!strstr(e.message, name) || !strstr(e.message, value) || !strstr(e.message, needed)) {
+        fprintf(stderr, "%s\n", e.message);
+        CHECK_FAIL("a refusal names limit, value and need");
+    }
+}
+
+static void counts(void) {
+    proto file = ten_nodes();
+    check_limit(offsetof(qsim_limits, nodes), "'nodes'", 10, &file);
+    check_limit(offsetof(qsim_limits, values), "'values'", 11, &file);
+    check_limit(offsetof(qsim_limits, attributes), "'attributes'", 2, &file);
+    proto_free(&file);
+}
+
+static void threads(void) {
+    qsim_limits limits = {.struct_size = sizeof(limits), .threads = 3};
+    qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 4, .limits = &limits};
+    qsim_error e;
+    qsim_ctx *ctx;
+    CHECK_INT(qsim_ctx_create(&o, &ctx, &e), QSIM_E_LIMIT);
+    CHECK(strstr(e.message, "'threads' is 3, 4 are needed") != NULL);
+    o.threads = 3;
+    CHECK_INT(qsim_ctx_create(&o, &ctx, &e), QSIM_OK);
+    qsim_limits now = {.struct_size = sizeof(now)};
+    CHECK_INT(qsim_ctx_limits(ctx, &now), QSIM_OK);
+    CHECK_INT((int)now.threads, 3);
+    CHECK_INT((int)now.nesting, 16);
+    CHECK(now.memory == 0 && now.milliseconds == 0 && now.nodes > 0 && now.file > 0);
+    qsim_ctx_free(ctx);
+    limits.struct_size = 0;
+    CHECK_INT(qsim_ctx_create(&o, &ctx, &e), QSIM_E_ARGUMENT);
+}
+
+/* A pipe that never ends, and a file. */
+static void files(void) {
+    static const char bytes[1000];
+    qsim_limits limits = {.struct_size = sizeof(limits), .file = 999, .stream = 5000};
+    qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1, .limits = &limits};
+    char path[] = "limits-XXXXXX", pipe_path[64];
+    qsim_file *f;
+    qsim_error e;
+    qsim_ctx *ctx;
+    int ends[2];
+    const int fd = mkstemp(path);
+    CHECK(fd >= 0 && write(fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes));
+    close(fd);
+    CHECK_INT(qsim_ctx_create(&o, &ctx, &e), QSIM_OK);
+    CHECK_INT(qsim_file_open(ctx, path, 0, &f, &e), QSIM_E_LIMIT);
+    CHECK(strstr(e.message, "'file' is 999, 1000 are needed") != NULL);
+    CHECK(pipe(ends) == 0);
+    for (int i = 0; i < 10; i++)
+        CHECK(write(ends[1], bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes));
+    snprintf(pipe_path, sizeof(pipe_path), "/dev/fd/%d", ends[0]);
+    CHECK_INT(qsim_file_open(ctx, pipe_path, 0, &f, &e), QSIM_E_LIMIT);
+    CHECK(strstr(e.message, "'stream' is 5000") != NULL);
+    close(ends[0]);
+    close(ends[1]);
+    qsim_ctx_free(ctx);
+    unlink(path);
+}
+
+static void out_of_time(void) {
+    qsim_limits limits = {.struct_size = sizeof(limits), .milliseconds = 1};
+    proto file = ten_nodes();
+    qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1, .limits = &limits};
+    qsim_ctx *ctx;
+    qsim_model *m = NULL;
+    qsim_error e;
+    CHECK_INT(qsim_ctx_create(&o, &ctx, &e), QSIM_OK);
+    nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
+    CHECK_INT(qsim_model_load_memory(ctx, file.data, file.size, NULL, &m, &e), QSIM_E_TIME);
+    CHECK(!m && strstr(e.message, "'milliseconds' is 1") != NULL);
+    qsim_ctx_free(ctx);
+    proto_free(&file);
+}
+
+/* ---- memory ---- */
+
+/* A model's whole way; the first failure's code. */
+static int whole_way(qsim_ctx *ctx, qsim_error *e) {
+    const int64_t dims[] = {1, 64};
+    qsim_model *q = NULL, *m = products(ctx, 6, false, e);
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    qsim_calibration *c = NULL;
+    qsim_tensor x = {QSIM_FLOAT, 2, dims, numbers, 256}, y = {0};
+    int code = m ? qsim_session_create(m, NULL, &s, e) : QSIM_E_NOMEM;
+    if (!code)
+        code = qsim_run_create(s, &r, e);
+    if (!code)
+        code = qsim_run_execute(r, &x, 1, &y, 1, e);
+    if (!code)
+        code = qsim_calibration_create(m, NULL, &c, e);
+    if (!code)
+        code = qsim_calibration_feed(c, &x, 1, e);
+    if (!code)
+        code = qsim_quantize(m, c, NULL, &q, e);
+    qsim_model_free(q);
+    qsim_calibration_free(c);
+    qsim_run_free(r);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    return code;
+}
+
+static void memory(void) {
+    bool refused = false, passed = false;
+    for (size_t limit = 16 << 10; limit < (size_t)64 << 20 && !passed; limit += limit / 4) {
+        test_heap h = {0};
+        qsim_allocator a = test_heap_allocator(&h);
+        qsim_limits limits = {.struct_size = sizeof(limits), .memory = limit};
+        qsim_ctx_options o = {
+            .struct_size = sizeof(o), .allocator = &a, .threads = 1, .limits = &limits};
+        qsim_ctx *ctx;
+        qsim_error e = {0};
+        CHECK_INT(qsim_ctx_create(&o, &ctx, &e), QSIM_OK);
+        const uint64_t before = qsim_ctx_memory(ctx);
+        const int code = whole_way(ctx, &e);
+        CHECK(code == QSIM_OK || code == QSIM_E_NOMEM);
+        CHECK(h.peak <= limit);
+        CHECK(qsim_ctx_memory(ctx) == before);
+        passed = !code;
+        refused = refused || (code && strstr(e.hint, "'memory'") && strstr(e.hint, "needed"));
+        qsim_ctx_free(ctx);
+        CHECK_INT(h.live, 0);
+    }
+    CHECK(refused && passed);
+}
+
+int main(void) {
+    shared_weight();
+    folding();
+    counts();
+    threads();
+    files();
+    out_of_time();
+    memory();
+    return test_done();
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* --memory and --time: what a verb may take. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/tool.h"
+
+/* "512", "512KB", "1.5 GB": bytes, in steps of 1024. */
+static bool parse_size(const char *s, double *out) {
+    static const char units[] = "KMGT";
+    char *end;
+    *out = strtod(s, &end);
+    if (end == s || !(*out >= 1) || *out > 1e18)
+        return false;
+    while (*end == ' ')
+        end++;
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    for (const char *u = units; unit && u <= unit; u++)
+        *out *= 1024;
+    end += unit ? 1 : 0;
+    end += unit && *end == 'i' ? 1 : 0;
+    end += *end == 'B' ? 1 : 0;
+    return *end == 0;
+}
+
+/*
+ * What the library counts is limited there; for the program's own arrays the system's limit stands
+ * some way above it, so that the library's message comes first.
+ */
+#define OWN_MEMORY ((rlim_t)24 << 20)
+#define STACKS     ((rlim_t)16 << 20) /* of one thread, in addresses */
+
+bool tool_limits(const tool *t, qsim_limits *limits) {
+    const char *memory = args_value(&t->args, "memory");
+    double bytes, seconds;
+    if (memory && !parse_size(memory, &bytes)) {
+        tool_usage(t, "as in 512MB", "--memory is '%s', not a size", memory);
+        return false;
+    }
+    if (!tool_number(t, "time", 0.001, 1e9, 0, &seconds))
+        return false;
+    limits->milliseconds = (uint64_t)(seconds * 1000);
+    if (!memory)
+        return true;
+    limits->memory = (uint64_t)bytes;
+    const rlim_t all = (rlim_t)bytes + OWN_MEMORY +
+                       STACKS * (rlim_t)(t->threads ? t->threads : sysconf(_SC_NPROCESSORS_ONLN));
+    const struct rlimit limit = {all, all};
+    (void)setrlimit(RLIMIT_DATA, &limit);
+    return true;
+}
