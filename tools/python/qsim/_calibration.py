@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
 from ._abi import _CalibrationOptions, _Outlier, _lib, _text
-from ._arrays import _array, _bound, _feed_all, _views
+from ._arrays import _feed_all, _views
 from ._context import _ctx
 from ._html import _html_table
 from ._library import _Handle, _call, _check
-from ._model import Model, Value
+from ._model import Model, _given
 from ._observer import Observer, _LentObserver
 from ._options import _quantize_options
 from ._progress import Progress, _Watch
-from ._words import _METHODS, _RAW
+from ._words import _METHODS
 
 _NOT_FOUND = -12
 
@@ -74,8 +74,7 @@ class Calibration(_Handle):
 
     def feed(self, *inputs: Any, **named: Any) -> "Calibration":
         """Runs one batch, given as run() takes it, and records its activations. Returns self."""
-        names = [v.name for v in self._inputs]
-        arrays = _typed(_bound(names, inputs, named), self._inputs)
+        arrays = _given(self._inputs, inputs, named)
         with self._watch:
             _call("qsim_calibration_feed", self._pointer, _views(arrays), len(arrays))
         return self
@@ -154,14 +153,3 @@ class Calibration(_Handle):
                 for name in self.tensors] if self.samples else []
         return _html_table(f"Calibration, {self.samples} samples",
                            ("tensor", "min", "max", "99.99 % from", "to"), rows)
-
-
-def _typed(given: List[Any], inputs: List[Value]) -> List[Any]:
-    """Arrays for inputs: what has no type of its own, as a list, gets the input's."""
-    arrays = []
-    for i, x in enumerate(given):
-        dtype = inputs[i].dtype if i < len(inputs) else None
-        known = dtype is not None and not dtype.startswith("type ") and dtype not in _RAW
-        listed = isinstance(x, (list, tuple, int, float, bool))
-        arrays.append(_array(x, dtype if known and listed else None))
-    return arrays

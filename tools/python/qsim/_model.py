@@ -6,16 +6,18 @@ from __future__ import annotations
 import ctypes as C
 import os
 from collections import Counter
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple, Type, Union
+from collections.abc import Mapping
+from typing import (Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Type,
+                    Union)
 
 import numpy as np
 
 from ._abi import _LoadOptions, _NodeInfo, _ProblemFn, _SaveOptions, _ValueInfo, _lib, _text
-from ._arrays import Array, _storage
+from ._arrays import Array, _array, _bound, _storage
 from ._context import _ctx
 from ._html import _html_table, _size
 from ._library import _Handle, _call, _check
-from ._words import _LEVELS, _dtype_name
+from ._words import _DTYPES, _LEVELS, _RAW, _dtype_name
 
 #: Where a model or a package lies, or a model itself.
 Source = Union["Model", str, "os.PathLike[str]"]
@@ -254,6 +256,17 @@ class Model(_Handle):
 def _signature(values: List[Value]) -> str:
     return ", ".join(f"{v.name} {v.dtype}{list(v.shape) if v.shape is not None else ''}"
                      for v in values)
+
+
+def _given(values: Sequence[Value], inputs: Iterable[Any], named: Mapping[str, Any]) -> List[Array]:
+    """Arrays for the inputs `values`, given in order, by name or as one dict; what has no type of its
+    own, as a list, gets the input's."""
+    arrays = []
+    for i, x in enumerate(_bound([v.name for v in values], inputs, named)):
+        dtype = values[i].dtype if i < len(values) else "type"
+        listed = isinstance(x, (list, tuple, int, float, bool)) and dtype in _DTYPES
+        arrays.append(_array(x, dtype if listed and dtype not in _RAW else None))
+    return arrays
 
 
 def _model(source: Source) -> Model:

@@ -9,11 +9,11 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tu
 import numpy as np
 
 from ._abi import (_AttemptFn, _CostFn, _Judgement, _ScoreFn, _SearchOptions, _UnitFn, _lib, _text)
-from ._arrays import Array, _bound, _views
-from ._calibration import Calibration, _typed
+from ._arrays import Array, _views
+from ._calibration import Calibration
 from ._html import _html_table
 from ._library import _ErrorStruct, _Handle, _call, _check
-from ._model import Model
+from ._model import Model, _given
 from ._options import _quantize_options
 from ._progress import Progress, _Watch
 from ._recipe import Recipe
@@ -114,7 +114,7 @@ class _Question:
         values, arrays = model.inputs, []
         for batch in inputs:
             given = batch if isinstance(batch, tuple) else (batch,)
-            arrays += _typed(_bound([v.name for v in values], given, {}), values)
+            arrays += _given(values, given, {})
         self.options.inputs, self.options.input_count = _views(arrays), len(arrays)
         self.options.inputs_per_batch = len(values)
         self.keep: List[Any] = [arrays]

@@ -10,12 +10,11 @@ from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ._abi import _MAX_RANK, _ProfileFn, _SessionOptions, _StepInfo, _Tensor, _lib, _text
-from ._arrays import Array, _address, _array_of, _asarray, _bound, _views
-from ._calibration import _typed
+from ._arrays import Array, _address, _array_of, _asarray, _views
 from ._context import _Context, _ctx
 from ._html import _html_table, _size
 from ._library import _Handle, _call, _check
-from ._model import Source, Value, _model
+from ._model import Source, Value, _given, _model
 from ._profile import Profile
 from ._words import _LEVELS, _RAW, _dtype, _dtype_name, _isa
 
@@ -70,7 +69,8 @@ class Session(_Handle):
         self._lock = threading.Lock()
         self.input_names = self._names("input")
         self.output_names = self._names("output")
-        self._inputs = self.model.inputs
+        known = {value.name: value for value in self.model.inputs}
+        self._inputs = [known[name] for name in self.input_names]
         self._kinds: Optional[Dict[str, str]] = None
 
     def __enter__(self) -> "Session":
@@ -161,7 +161,7 @@ class Session(_Handle):
 
     def _execute(self, run: _Run, inputs: Sequence[Any], named: Mapping[str, Any],
                  out: Sequence[Optional[Tuple[Any, Array]]] = ()) -> Any:
-        arrays = _typed(_bound(self.input_names, inputs, named), self._inputs)
+        arrays = _given(self._inputs, inputs, named)
         results = (_Tensor * max(len(self.output_names), 1))()
         for i, bound in enumerate(out):
             if bound is not None:
@@ -219,7 +219,7 @@ class Session(_Handle):
         """Plans for the shapes of these arrays, so that the next run of them allocates nothing;
         returns the bytes of activations."""
         with self._running() as run:
-            arrays = _typed(_bound(self.input_names, inputs, named), self._inputs)
+            arrays = _given(self._inputs, inputs, named)
             _call("qsim_run_reserve", run._pointer, _views(arrays), len(arrays))
             return int(_lib.qsim_run_arena_bytes(run._pointer))
 

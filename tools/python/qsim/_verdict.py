@@ -8,11 +8,11 @@ import os
 from typing import Any, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from ._abi import _VerdictInfo, _VerdictOptions, _lib, _text
-from ._arrays import _bound, _feed_all, _views
-from ._calibration import Calibration, _typed
+from ._arrays import _feed_all, _views
+from ._calibration import Calibration
 from ._html import _html_table
 from ._library import _Handle, _call, _check
-from ._model import Model, _model
+from ._model import Model, _given, _model
 from ._words import _GRADES, _MEASURES, _METHODS
 
 
@@ -57,8 +57,7 @@ class Verdict(_Handle):
 
     def feed(self, *inputs: Any, **named: Any) -> "Verdict":
         """Runs one batch, given as run() takes it, through both models. Returns self."""
-        names = [v.name for v in self._inputs]
-        arrays = _typed(_bound(names, inputs, named), self._inputs)
+        arrays = _given(self._inputs, inputs, named)
         _call("qsim_verdict_feed", self._pointer, _views(arrays), len(arrays))
         return self
 
