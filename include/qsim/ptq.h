@@ -282,7 +282,7 @@ typedef struct qsim_attempt {
     const qsim_judgement *judgement;
     const qsim_model *model;   /* the candidate; NULL: the float model itself */
     const qsim_recipe *recipe; /* that makes it, with the options of the search */
-    int64_t bytes;             /* of its file */
+    int64_t bytes;             /* of its file; 0: not measured, as the steps of greedy and anneal */
     double
         microseconds; /* median of one execution on one sample, as measured or as `cost` has it */
     int32_t floats;   /* units kept in float */

@@ -63,7 +63,7 @@ static int score_of(const walk *w, const double *percentiles, double *score) {
         code =
             qs_search_set_range(w->s, w->tensors[i], isnan(percentiles[i]) ? &w->begun[i] : &cut);
     }
-    return code ? code : qs_search_try(w->s, NULL, score);
+    return code ? code : qs_search_step(w->s, "annealing", score);
 }
 
 /* The lowest score that a step down may lead to: of a score function, which says what float has. */

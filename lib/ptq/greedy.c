@@ -34,7 +34,7 @@ static int choose_scheme(qs_search *s, const subject *l) {
             continue;
         code = set_scheme(s, l, k);
         if (!code)
-            code = qs_search_try(s, NULL, NULL);
+            code = qs_search_step(s, l->name, NULL);
         best = !code && s->best > before ? k : best;
     }
     /* Where it was interrupted, what was there before. */

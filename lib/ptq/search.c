@@ -131,12 +131,12 @@ static int judge(qs_search *s, candidate *c, bool closely) {
     return qs_time_model(&s->judge, c->model, &c->microseconds, s->error);
 }
 
-int qs_search_try(qs_search *s, const char *what, double *score) {
+static int try_candidate(qs_search *s, const char *what, bool closely, double *score) {
     candidate c = {.microseconds = NAN, .judgement = {.struct_size = sizeof(c.judgement)}};
     int code = qs_quantize_prepared(s->prepared, s->c, &s->base, &c.model, s->error);
     if (code)
         return code;
-    code = judge(s, &c, what != NULL || s->options.goal != QSIM_GOAL_ACCURACY);
+    code = judge(s, &c, closely || s->options.goal != QSIM_GOAL_ACCURACY);
     const bool kept = !code && is_better(s, &c);
     if (kept)
         code = keep(s, &c);
@@ -146,6 +146,14 @@ int qs_search_try(qs_search *s, const char *what, double *score) {
         *score = c.score;
     qsim_model_free(c.model);
     return code;
+}
+
+int qs_search_try(qs_search *s, const char *what, double *score) {
+    return try_candidate(s, what, what != NULL, score);
+}
+
+int qs_search_step(qs_search *s, const char *what, double *score) {
+    return try_candidate(s, what, false, score);
 }
 
 int qs_search_return(qs_search *s) {

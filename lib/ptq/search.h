@@ -39,6 +39,8 @@ int qs_search_auto(qs_search *s);
  * the best so far the recipe is kept. `what`: told to the caller as an attempt; NULL: silent.
  */
 int qs_search_try(qs_search *s, const char *what, double *score);
+/* The same for one of very many: told, but neither timed nor sized. */
+int qs_search_step(qs_search *s, const char *what, double *score);
 /* Makes the best recipe that of the next candidate. */
 int qs_search_return(qs_search *s);
 /* CANCELLED if the caller says so. */

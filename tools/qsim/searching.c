@@ -106,7 +106,10 @@ int quantize_save_attempts(const tool *t, const quantizing *q) {
         text_printf(&out, "%zu,%.9g,", i + 1, a->loss);
         if (!isnan(a->agreement))
             text_printf(&out, "%.9g", a->agreement);
-        text_printf(&out, ",%lld,%d,\"", (long long)a->bytes, a->kept);
+        text_puts(&out, ",");
+        if (a->bytes > 0)
+            text_printf(&out, "%lld", (long long)a->bytes);
+        text_printf(&out, ",%d,\"", a->kept);
         for (const char *c = a->what; *c; c++)
             text_printf(&out, *c == '"' ? "\"\"" : "%c", *c);
         text_puts(&out, "\"\n");
