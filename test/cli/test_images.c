@@ -278,7 +278,45 @@ static void check_webp(void) {
 }
 #endif
 
+/* 1 2 3 over 4 5 6, and what a viewer has to show of it, by JEITA CP-3451: 6 has the top of the
+ * scene at the right side of the file, 8 at the left. */
+static void check_orientation(void) {
+    static const unsigned char pixels[6] = {1, 2, 3, 4, 5, 6};
+    static const unsigned char shown[9][6] = {
+        {0},
+        {1, 2, 3, 4, 5, 6},
+        {3, 2, 1, 6, 5, 4},
+        {6, 5, 4, 3, 2, 1},
+        {4, 5, 6, 1, 2, 3},
+        {1, 4, 2, 5, 3, 6},
+        {4, 1, 5, 2, 6, 3},
+        {6, 3, 5, 2, 4, 1},
+        {3, 6, 2, 5, 1, 4},
+    };
+    for (int o = 1; o <= 8; o++) {
+        image im = {image_room(3, 2, 1), 3, 2, 1};
+        memcpy(im.pixels, pixels, sizeof(pixels));
+        image_orient(&im, o);
+        CHECK(im.width == (o < 5 ? 3 : 2) && im.height == (o < 5 ? 2 : 3));
+        CHECK(memcmp(im.pixels, shown[o], sizeof(pixels)) == 0);
+        free(im.pixels);
+    }
+    unsigned char big[] = "\377\330\377\341\0\042Exif\0\0MM\0*\0\0\0\10\0\1\1\22\0\3\0\0\0\1"
+                          "\0\6\0\0\0\0\0\0\377\332";
+    unsigned char little[] = "\377\330\377\341\0\042Exif\0\0II*\0\10\0\0\0\1\0\22\1\3\0\1\0\0\0"
+                             "\10\0\0\0\0\0\0\0\377\332";
+    CHECK_INT(image_jpeg_orientation(big, sizeof(big) - 1), 6);
+    CHECK_INT(image_jpeg_orientation(little, sizeof(little) - 1), 8);
+    for (size_t n = 0; n < sizeof(big) - 1; n++) /* cut anywhere */
+        CHECK(image_jpeg_orientation(big, n) == 1 || n > 35);
+    big[31] = 9; /* no such orientation */
+    CHECK_INT(image_jpeg_orientation(big, sizeof(big) - 1), 1);
+    memset(big + 16, 0xff, 4); /* a directory far outside */
+    CHECK_INT(image_jpeg_orientation(big, sizeof(big) - 1), 1);
+}
+
 int main(void) {
+    check_orientation();
     CHECK(image_is_name("a.b.JPG") && image_is_name("x.webp") && !image_is_name("png"));
 #ifdef TOOL_PNG
     check_png();

@@ -20,6 +20,10 @@ int image_read(const tool *t, const char *path, int32_t channels, image *out);
 /* Memory for pixels of a size that came from a file; NULL where it is absurd. */
 unsigned char *image_room(int64_t width, int64_t height, int32_t channels);
 
+/* 1 to 8, how a camera says that its pixels are to be turned; 1: as they are. */
+int image_jpeg_orientation(const void *jpeg, size_t size);
+void image_orient(image *im, int orientation);
+
 /* The formats: false and `why` (static text) where the bytes are no such picture. */
 bool image_decode_png(const void *data, size_t size, image *out, const char **why);
 bool image_decode_jpeg(const void *data, size_t size, image *out, const char **why);

@@ -92,6 +92,8 @@ bool image_decode_jpeg(const void *data, size_t size, image *out, const char **w
     jpeg_mem_src(&jpeg, data, (unsigned long)size);
     bool good = decode(&jpeg, out);
     jpeg_destroy_decompress(&jpeg);
+    if (good)
+        image_orient(out, image_jpeg_orientation(data, size));
     return good;
 }
 #else
