@@ -151,6 +151,32 @@ class Sessions(unittest.TestCase):
         self.assertIn("c", qsim.isas())
         self.assertIn(qsim.Session(model).isa, qsim.isas())
 
+    def test_context(self):
+        data = network().dumps()
+        with qsim.Context(threads=2, isa="c", memory=1 << 24, nodes=4) as context:
+            self.assertEqual((context.limits["memory"], context.limits["nodes"]), (1 << 24, 4))
+            self.assertEqual(repr(context), "<Context: c, 2 threads>")
+            model = qsim.Model.loads(data, context=context)
+            session = qsim.Session(model, context=context)
+            self.assertEqual((session.isa, session.threads), ("c", 2))
+            self.assertGreater(context.memory, 0)
+            x = np.zeros((1, 1, 8, 8), np.float32)
+            wanted = session.run(x)[0].tobytes()
+            context.cancel()
+            with self.assertRaises(qsim.Error) as caught:
+                session.run(x)
+            self.assertEqual(caught.exception.name, "QSIM_E_CANCELLED")
+            context.cancel(False)
+            self.assertEqual(session.run(x)[0].tobytes(), wanted)
+            with self.assertRaisesRegex(TypeError, "threads and isa are the context's"):
+                qsim.Session(model, context=context, threads=1)
+        self.assertEqual(repr(session), "<Session: x -> y, c, 2 threads>")
+        with self.assertRaises(qsim.Error) as caught:
+            qsim.Model.loads(data, context=qsim.Context(nodes=3))
+        self.assertEqual(caught.exception.name, "QSIM_E_LIMIT")
+        with self.assertRaisesRegex(TypeError, "'node' is no limit; those are memory"):
+            qsim.Context(node=3)
+
     def test_closed(self):
         model = network()
         with qsim.Session(model) as session, qsim.Calibration(model) as calibration:

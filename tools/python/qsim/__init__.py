@@ -22,7 +22,7 @@ from ._affine import choose, dequantize, limits, measure
 from ._builder import Builder
 from ._calibration import Calibration
 from ._compare import Divergence, Metrics, compare, mcnemar
-from ._context import isas, machine
+from ._context import Context, isas, machine
 from ._files import dump_proto, read_array
 from ._layers import conv2d, fixed_from_float, linear, requantize, requantize_fixed
 from ._library import Error
@@ -41,11 +41,11 @@ from ._verdict import Judged, Verdict, judge
 __version__ = "0.1.0"
 
 __all__ = [
-    "Attempt", "Builder", "Calibration", "Divergence", "Error", "Judged", "Judgement", "Layer",
-    "Metrics", "Model", "Node", "Observer", "Package", "PackageEntry", "Problem", "Profile",
-    "QUANTIZE_OPTIONS", "Recipe", "RecipeEntry", "SearchResult", "Sensitivity", "Session", "Unit",
-    "Value", "Verdict", "check", "choose", "compare", "conv2d", "dequantize", "dump_proto",
-    "fixed_from_float", "isas", "judge", "limits", "linear", "machine", "mcnemar", "measure",
-    "quantize", "read_array", "requantize", "requantize_fixed", "search", "search_methods",
-    "sensitivity", "version",
+    "Attempt", "Builder", "Calibration", "Context", "Divergence", "Error", "Judged", "Judgement",
+    "Layer", "Metrics", "Model", "Node", "Observer", "Package", "PackageEntry", "Problem",
+    "Profile", "QUANTIZE_OPTIONS", "Recipe", "RecipeEntry", "SearchResult", "Sensitivity",
+    "Session", "Unit", "Value", "Verdict", "check", "choose", "compare", "conv2d", "dequantize",
+    "dump_proto", "fixed_from_float", "isas", "judge", "limits", "linear", "machine", "mcnemar",
+    "measure", "quantize", "read_array", "requantize", "requantize_fixed", "search",
+    "search_methods", "sensitivity", "version",
 ]

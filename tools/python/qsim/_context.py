@@ -7,8 +7,8 @@ import ctypes as C
 import logging
 from typing import Any, Dict, List, Optional
 
-from ._abi import _CtxOptions, _LogFn, _Machine, _lib
-from ._library import _Handle, _call
+from ._abi import _CtxOptions, _Limits, _LogFn, _Machine, _lib, _text
+from ._library import _Handle, _call, _check
 from ._words import _isa
 
 _LOG_LEVELS = {1: logging.ERROR, 2: logging.WARNING, 3: logging.DEBUG}
@@ -22,19 +22,68 @@ def _log(_: Any, level: int, line: Optional[bytes]) -> None:
 _log_hook = _LogFn(_log)
 
 
-class _Context(_Handle):
+class Context(_Handle):
+    """Threads, instruction set and limits, for models and sessions that are made with it.
+
+    `threads`: 0: one for each CPU; `isa`: "c", "avx2", ..., isas() lists them. `limits` are those of
+    qsim_limits in qsim/base.h, of everything that is made with it: memory in bytes, milliseconds from
+    now on, file, nodes, values, elements, ratio, ... What is over one raises Error, which names it."""
+
     _free = "qsim_ctx_free"
 
-    def __init__(self, threads: int = 0, isa: Optional[str] = None) -> None:
-        pointer = C.c_void_p()
-        options = _CtxOptions(log=_log_hook, threads=threads, isa=_isa(isa))
+    def __init__(self, threads: int = 0, isa: Optional[str] = None, **limits: int) -> None:
+        known = [name for name, *_ in _Limits._fields_[1:]]
+        for name in limits:
+            if name not in known:
+                raise TypeError(f"{name!r} is no limit; those are {', '.join(known)}")
+        pointer, own = C.c_void_p(), _Limits(**limits)
+        options = _CtxOptions(log=_log_hook, threads=threads, isa=_isa(isa), limits=C.pointer(own))
         _call("qsim_ctx_create", C.byref(options), C.byref(pointer))
         super().__init__(pointer)
 
+    def __enter__(self) -> "Context":
+        return self
+
+    @property
+    def threads(self) -> int:
+        """How many threads work is split over."""
+        return int(_lib.qsim_ctx_threads(self._pointer))
+
+    @property
+    def isa(self) -> str:
+        """The instruction set whose kernels run."""
+        return _text(_lib.qsim_isa_name(_lib.qsim_ctx_isa(self._pointer)))
+
+    @property
+    def limits(self) -> Dict[str, int]:
+        """The limits that hold; 0: none."""
+        own = _Limits()
+        _check(_lib.qsim_ctx_limits(self._pointer, C.byref(own)))
+        return {name: int(getattr(own, name)) for name, *_ in _Limits._fields_[1:]}
+
+    @property
+    def memory(self) -> int:
+        """Bytes that everything made with it holds now; 0 without a limit of memory."""
+        return int(_lib.qsim_ctx_memory(self._pointer))
+
+    def cancel(self, on: bool = True) -> None:
+        """Ends what is in progress with its objects, or begun, with Error (QSIM_E_CANCELLED), until
+        cancel(False). From any thread."""
+        _lib.qsim_ctx_cancel(self._pointer, 1 if on else 0)
+
+    def __repr__(self) -> str:
+        if self._owned is None:
+            return "<Context: closed>"
+        return f"<Context: {self.isa}, {self.threads} thread{'s' if self.threads > 1 else ''}>"
+
 
 # Of everything that has no threads or instruction set of its own.
-_shared = _Context()
+_shared = Context()
 _ctx = _shared._pointer
+
+
+def _of_context(context: Optional[Context]) -> C.c_void_p:
+    return _ctx if context is None else Context._of(context)
 
 
 def isas() -> List[str]:
@@ -56,7 +105,7 @@ def machine(threads: int = 0) -> Dict[str, Any]:
     AMX) and float_gmacs, in 10^9 multiply-accumulates a second; read_gbs, a list of (bytes, 10^9
     bytes a second) for blocks that fit each level of cache, and memory; threads. 0 where nothing is
     known."""
-    m, own = _Machine(), _Context(threads)
+    m, own = _Machine(), Context(threads)
     _call("qsim_machine_measure", own._pointer, C.byref(m))
     return {"int8_gmacs": m.int8_gmacs, "tile_gmacs": m.tile_gmacs, "float_gmacs": m.float_gmacs,
             "threads": m.threads, "read_gbs": list(zip(m.read_bytes, m.read_gbs))}

@@ -14,7 +14,7 @@ import numpy as np
 
 from ._abi import _LoadOptions, _NodeInfo, _ProblemFn, _SaveOptions, _ValueInfo, _lib, _text
 from ._arrays import Array, _array, _bound, _storage
-from ._context import _ctx
+from ._context import Context, _ctx, _of_context
 from ._html import _html_table, _size
 from ._library import _Handle, _call, _check
 from ._words import _DTYPES, _LEVELS, _RAW, _dtype_name
@@ -93,20 +93,24 @@ class Model(_Handle):
         return self
 
     @classmethod
-    def load(cls, path: Union[str, "os.PathLike[str]"], inspect: bool = False) -> "Model":
+    def load(cls, path: Union[str, "os.PathLike[str]"], inspect: bool = False,
+             context: Optional[Context] = None) -> "Model":
         """Loads a model from an ONNX file or a package. `inspect` lets operators through that the
-        library does not know: such a model can be looked at, not run."""
+        library does not know: such a model can be looked at, not run. `context` has its limits."""
         pointer, options = C.c_void_p(), _LoadOptions(flags=_INSPECT if inspect else 0)
-        _call("qsim_model_load", _ctx, os.fsencode(path), C.byref(options), C.byref(pointer))
+        _call("qsim_model_load", _of_context(context), os.fsencode(path), C.byref(options),
+              C.byref(pointer))
         return cls(pointer)
 
     @classmethod
-    def loads(cls, data: Any, inspect: bool = False, name: Optional[str] = None) -> "Model":
+    def loads(cls, data: Any, inspect: bool = False, name: Optional[str] = None,
+              context: Optional[Context] = None) -> "Model":
         """Loads a model from bytes; `name` is what messages call it."""
         data, pointer = bytes(data), C.c_void_p()
         keep = C.create_string_buffer(data, len(data))
         options = _LoadOptions(flags=_INSPECT if inspect else 0, name=name.encode() if name else None)
-        _call("qsim_model_load_memory", _ctx, keep, len(data), C.byref(options), C.byref(pointer))
+        _call("qsim_model_load_memory", _of_context(context), keep, len(data), C.byref(options),
+              C.byref(pointer))
         return cls(pointer, keep)
 
     def save(self, path: Union[str, "os.PathLike[str]"], replace: bool = True) -> None:

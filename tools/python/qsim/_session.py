@@ -11,12 +11,12 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ._abi import _MAX_RANK, _ProfileFn, _SessionOptions, _StepInfo, _Tensor, _lib, _text
 from ._arrays import Array, _address, _array_of, _asarray, _views
-from ._context import _Context, _ctx
+from ._context import Context, _shared
 from ._html import _html_table, _size
 from ._library import _Handle, _call, _check
 from ._model import Source, Value, _given, _model
 from ._profile import Profile
-from ._words import _LEVELS, _RAW, _dtype, _dtype_name, _isa
+from ._words import _LEVELS, _RAW, _dtype, _dtype_name
 
 
 class _Run(_Handle):
@@ -43,12 +43,12 @@ class Session(_Handle):
 
     def __init__(self, model: Source, outputs: Optional[Sequence[str]] = None,
                  level: str = "default", threads: Optional[int] = None,
-                 isa: Optional[str] = None) -> None:
+                 isa: Optional[str] = None, context: Optional[Context] = None) -> None:
         """`model`: a Model, or the path of a model or package. `outputs`: names of tensors to give
         out, any of the graph; None: the graph's outputs.
 
         With `threads` (0: one for each CPU) or `isa` ("c", "avx2", ...; isas() lists them) the session
-        has threads of its own; else it shares those of the module.
+        has threads of its own; else it shares those of `context`, or of the module.
         """
         options = _SessionOptions(level=_LEVELS[level])
         if isinstance(outputs, str):
@@ -56,10 +56,14 @@ class Session(_Handle):
         if outputs is not None:
             names = (C.c_char_p * len(outputs))(*[name.encode() for name in outputs])
             options.outputs, options.output_count = names, len(outputs)
-        _isa(isa)
-        self._context = None if threads is None and isa is None else _Context(threads or 0, isa)
-        if self._context is not None:
-            options.ctx = self._context._pointer
+        if threads is not None or isa is not None:
+            if context is not None:
+                raise TypeError("threads and isa are the context's, where one is given")
+            context = Context(threads or 0, isa)
+        used = _shared if context is None else context
+        self.threads, self.isa = used.threads, used.isa
+        if context is not None:
+            options.ctx = context._pointer
         self.model = _model(model)
         pointer = C.c_void_p()
         _call("qsim_session_create", self.model._pointer, C.byref(options), C.byref(pointer))
@@ -85,17 +89,6 @@ class Session(_Handle):
     def inputs(self) -> List[Value]:
         """What run() takes."""
         return list(self._inputs)
-
-    @property
-    def threads(self) -> int:
-        """How many threads work is split over."""
-        return int(_lib.qsim_ctx_threads(self._context._pointer if self._context else _ctx))
-
-    @property
-    def isa(self) -> str:
-        """The instruction set whose kernels run."""
-        number = _lib.qsim_ctx_isa(self._context._pointer if self._context else _ctx)
-        return _text(_lib.qsim_isa_name(number))
 
     @property
     def bytes(self) -> int:
