@@ -255,7 +255,7 @@ int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsi
 
 /*
  * In QOperator pairs become standard integer operators where there is one; the others stay pairs.
- * Whatever the form, weights that two nodes share are quantized twice, under two names.
+ * Weights that two nodes share are one constant where both quantize them alike.
  */
 static int finish(qs_quantizer *q) {
     qs_pass p = {
@@ -293,9 +293,9 @@ static int rewrite(qs_quantizer *q, qsim_recipe *decided) {
         code = note_decisions(q, decided);
     if (code)
         return code;
-    return mode == QSIM_MODE_DYNAMIC   ? qs_rewrite_dynamic(q)
-           : mode == QSIM_MODE_WEIGHTS ? qs_rewrite_weights(q)
-                                       : qs_rewrite(q);
+    if (mode != QSIM_MODE_WEIGHTS)
+        code = mode == QSIM_MODE_DYNAMIC ? qs_rewrite_dynamic(q) : qs_rewrite(q);
+    return code ? code : qs_rewrite_weights(q);
 }
 
 int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,

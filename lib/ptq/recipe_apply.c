@@ -156,9 +156,9 @@ void qs_recipe_range(const qs_quantizer *q, qs_id value, qs_range *range) {
 
 bool qs_recipe_quantized(const qs_quantizer *q, qs_id node) {
     const qs_choice *c = &q->choices[node];
-    if (q->options.mode == QSIM_MODE_WEIGHTS)
-        return c->forced != QSIM_RULE_FLOAT && qs_has_weights(q, node);
-    return c->layer >= 0 && c->integer;
+    if (qs_has_weights(q, node))
+        return c->forced != QSIM_RULE_FLOAT;
+    return q->options.mode != QSIM_MODE_WEIGHTS && c->layer >= 0 && c->integer;
 }
 
 static int put_layer(const qs_quantizer *q, qs_id node, qsim_recipe *to) {

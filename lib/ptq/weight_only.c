@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Weights alone in 8 bits: after a DequantizeLinear the float model goes on as it was. */
+/*
+ * Weights alone in 8 bits: after a DequantizeLinear the float model goes on as it was. In the other
+ * modes those that no integer operator takes: of recurrent layers and of tables.
+ */
 #include "op/op.h"
 #include "ptq/quantizer.h"
 
@@ -17,6 +20,10 @@ static bool is_weight(const qs_quantizer *q, const qs_node *n, int32_t index) {
 
 bool qs_has_weights(const qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
+    const uint32_t sums = QS_CONVOLVES | QS_MULTIPLIES;
+    if (q->options.mode != QSIM_MODE_WEIGHTS &&
+        (q->choices[node].layer >= 0 || (qs_node_traits(q->g, n) & sums)))
+        return false;
     for (int32_t i = 0; i < n->input_count; i++)
         if (is_weight(q, n, i))
             return true;
@@ -61,7 +68,8 @@ int qs_rewrite_weights(qs_quantizer *q) {
         made[v].y = QS_NONE;
     for (size_t k = 0; k < q->g->order_count && !code; k++) {
         qs_id node = q->g->order[k];
-        if (q->choices[node].forced == QSIM_RULE_FLOAT)
+        if ((size_t)node >= q->node_count || q->choices[node].forced == QSIM_RULE_FLOAT ||
+            !qs_has_weights(q, node))
             continue;
         code = qs_write_progress(q, node, k, q->g->order_count);
         for (int32_t i = 0; i < q->g->nodes[node].input_count && !code; i++)

@@ -322,6 +322,36 @@ static void test_shared_weight(void) {
     qsim_model_free(m);
 }
 
+/* Tables and recurrent weights are stored in 8 bits in dynamic mode, too, unless told otherwise. */
+static void test_stored(void) {
+    qsim_builder *b = NULL;
+    qsim_value_info v;
+    CHECK_INT(qsim_builder_create(NULL, 13, "recurrent", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "ids", QSIM_INT64, 2, (int64_t[]){5, 2}, NULL);
+    qsim_builder_output(b, "y", QSIM_FLOAT, 4, (int64_t[]){5, 1, 2, 4}, NULL);
+    net_constant(b, "table", 2, (int64_t[]){9, 6}, 0.5f, 1);
+    net_constant(b, "w", 3, (int64_t[]){1, 16, 6}, 0.5f, 2);
+    net_constant(b, "r", 3, (int64_t[]){1, 16, 4}, 0.5f, 3);
+    qsim_builder_node(b, "", "Gather", "rows", "table,ids", "x");
+    qsim_builder_node(b, "", "LSTM", "lstm", "x,w,r", "y");
+    qsim_builder_attr_int(b, "hidden_size", 4);
+    qsim_model *m = net_finish(b);
+    qsim_model *q = quantize(m, QSIM_MODE_DYNAMIC, 0, 0, 0);
+    CHECK_INT(net_count(q, "DequantizeLinear"), 3);
+    CHECK(net_value(q, "table_quantized", &v) && v.dtype == QSIM_INT8 && v.bytes == 54);
+    CHECK(net_value(q, "w_quantized", &v) && v.dtype == QSIM_INT8 && v.bytes == 96);
+    CHECK(net_value(q, "w_scale", &v) && v.rank == 1 && v.dims[0] == 16);
+    CHECK(net_value(q, "r_quantized", &v) && v.dtype == QSIM_INT8 && v.bytes == 64);
+    int64_t ids[10] = {0, 8, 3, 3, 1, 7, 2, 6, 5, 4};
+    qsim_tensor t = {QSIM_INT64, 2, (int64_t[]){5, 2}, ids, sizeof(ids)};
+    static float y[ROOM], reference[ROOM];
+    const size_t n = run_level(q, QSIM_LEVEL_ALL, &t, y, ROOM);
+    CHECK_INT(run_level(m, QSIM_LEVEL_ALL, &t, reference, ROOM), n);
+    check_like(reference, y, n, 30);
+    qsim_model_free(q);
+    qsim_model_free(m);
+}
+
 static void refused(const qsim_model *m, const qsim_quantize_options *o, int code,
                     const char *text) {
     qsim_model *q = NULL;
@@ -367,6 +397,7 @@ int main(void) {
     test_steps();
     test_weights();
     test_shared_weight();
+    test_stored();
     test_refusals();
     return test_done();
 }
