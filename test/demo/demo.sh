@@ -70,6 +70,11 @@ for file in confusion_fp32 confusion_int8 confusion_difference per_class; do
     check "$file.svg names the data" grep -q procedural "$dir/results/$file.svg"
     check "$file.csv has ten classes" test "$(wc -l <"$dir/results/$file.csv")" = 11
 done
+check "classes without names are numbers" grep -q '^1,' "$dir/results/confusion_int8.csv"
+printf 'zero\none\n' >"$dir/data/labels.txt"
+"$demo" --data "$dir/data" --results "$dir/results" --rounds 20 "$dir/a.onnx" -f --json >"$dir/json" 2>"$dir/err"
+check "--json prints JSON" sh -c 'head -1 "$1" | grep -qx "{" && grep -q "\"validation_images\": 600" "$1"' - "$dir/json"
+check "classes have the data set's names" grep -q '^one,' "$dir/results/confusion_int8.csv"
 check "summary" test "$(wc -l <"$dir/results/summary.csv")" = 3
 check "results are kept" exits 5 "$demo" --data "$dir/data" --results "$dir/results" "$dir/a.onnx"
 

@@ -100,6 +100,28 @@ static void find_name(const char *dir, char name[64]) {
         set_name(name, dir + start, end - start);
 }
 
+static void find_classes(const char *dir, demo_data *d) {
+    static const char *const fashion[] = {"T-shirt/top", "Trouser",   "Pullover", "Dress",
+                                          "Coat",        "Sandal",    "Shirt",    "Sneaker",
+                                          "Bag",         "Ankle boot"};
+    text path = {0};
+    char line[32];
+    for (int i = 0; i < 10; i++)
+        snprintf(d->classes[i], sizeof(d->classes[i]), "%d", i);
+    for (int i = 0; i < 10 && strncmp(d->name, "fashion", 7) == 0; i++)
+        snprintf(d->classes[i], sizeof(d->classes[i]), "%s", fashion[i]);
+    text_printf(&path, "%s/labels.txt", dir);
+    FILE *f = fopen(path.data, "r");
+    for (int i = 0; f && i < 10 && fgets(line, sizeof(line), f); i++) {
+        line[strcspn(line, "\r\n")] = 0;
+        if (*line)
+            snprintf(d->classes[i], sizeof(d->classes[i]), "%s", line);
+    }
+    if (f)
+        fclose(f);
+    text_free(&path);
+}
+
 int demo_data_load(const tool *t, const char *dir, demo_data *d) {
     demo_set all = {0};
     *d = (demo_data){.name = ""};
@@ -112,6 +134,7 @@ int demo_data_load(const tool *t, const char *dir, demo_data *d) {
     d->train = (demo_set){all.images, all.labels, train};
     d->validation = (demo_set){all.images + train * PIXELS, all.labels + train, all.count - train};
     find_name(dir, d->name);
+    find_classes(dir, d);
     return EXIT_OK;
 }
 

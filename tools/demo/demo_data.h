@@ -13,6 +13,7 @@ typedef struct demo_set {
 
 typedef struct demo_data {
     char name[64];              /* what the file NAME in the folder says, else the folder's name */
+    char classes[10][32];       /* from labels.txt there; Fashion-MNIST's; else the digits */
     demo_set train, validation; /* the last tenth of the training images validates */
     demo_set test;
     uint8_t *owned[4];

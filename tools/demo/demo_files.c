@@ -7,10 +7,6 @@
 #include <qsim/data.h>
 #include <qsim/ptq.h>
 
-static const char *const labels[DEMO_CLASSES] = {"T-shirt/top", "Trouser",   "Pullover", "Dress",
-                                                 "Coat",        "Sandal",    "Shirt",    "Sneaker",
-                                                 "Bag",         "Ankle boot"};
-
 /* Writes `t` as dir/name and frees it; does nothing more once *status is a failure. */
 static void put_file(const char *dir, const char *name, text *t, int *status, qsim_error *error) {
     text path = {0};
@@ -44,13 +40,14 @@ static void summary_csv(const demo_result *r, text *t) {
 }
 
 /* counts - minus, where minus may be NULL. */
-static void confusion_csv(const uint64_t *counts, const uint64_t *minus, text *t) {
+static void confusion_csv(const demo_result *r, const uint64_t *counts, const uint64_t *minus,
+                          text *t) {
     text_puts(t, "actual\\predicted");
     for (size_t c = 0; c < DEMO_CLASSES; c++)
-        text_printf(t, ",%s", labels[c]);
+        text_printf(t, ",%s", r->classes[c]);
     for (size_t i = 0; i < DEMO_COUNTS; i++) {
         if (i % DEMO_CLASSES == 0)
-            text_printf(t, "\n%s", labels[i / DEMO_CLASSES]);
+            text_printf(t, "\n%s", r->classes[i / DEMO_CLASSES]);
         text_printf(t, ",%lld", (long long)counts[i] - (long long)(minus ? minus[i] : 0));
     }
     text_puts(t, "\n");
@@ -71,7 +68,7 @@ static void per_class(const demo_result *r, text *csv, text *svg, const chart *c
     class_accuracy(&r->mode[1], percent[1]);
     text_puts(csv, "class,fp32_percent,int8_percent,difference\n");
     for (size_t i = 0; i < DEMO_CLASSES; i++)
-        text_printf(csv, "%s,%.4f,%.4f,%+.4f\n", labels[i], percent[0][i], percent[1][i],
+        text_printf(csv, "%s,%.4f,%.4f,%+.4f\n", r->classes[i], percent[0][i], percent[1][i],
                     percent[1][i] - percent[0][i]);
     chart_bars(svg, c, (const chart_series[]){{"FP32", percent[0]}, {"INT8", percent[1]}}, 2);
 }
@@ -87,20 +84,20 @@ int demo_write(const demo_result *r, const char *dir, qsim_error *error) {
                 r->test_count, demo_accuracy(r, 0), demo_accuracy(r, 1));
     summary_csv(r, &t);
     put_file(dir, "summary.csv", &t, &status, error);
-    confusion_csv(fp32, NULL, &t);
+    confusion_csv(r, fp32, NULL, &t);
     put_file(dir, "confusion_fp32.csv", &t, &status, error);
-    confusion_csv(int8, NULL, &t);
+    confusion_csv(r, int8, NULL, &t);
     put_file(dir, "confusion_int8.csv", &t, &status, error);
-    confusion_csv(int8, fp32, &t);
+    confusion_csv(r, int8, fp32, &t);
     put_file(dir, "confusion_difference.csv", &t, &status, error);
-    chart_confusion(&t, &(chart){DEMO_CLASSES, labels, "LeNetLite, FP32", note[0].data}, fp32);
+    chart_confusion(&t, &(chart){DEMO_CLASSES, r->classes, "LeNetLite, FP32", note[0].data}, fp32);
     put_file(dir, "confusion_fp32.svg", &t, &status, error);
-    chart_confusion(&t, &(chart){DEMO_CLASSES, labels, "LeNetLite, INT8", note[1].data}, int8);
+    chart_confusion(&t, &(chart){DEMO_CLASSES, r->classes, "LeNetLite, INT8", note[1].data}, int8);
     put_file(dir, "confusion_int8.svg", &t, &status, error);
-    chart_difference(&t, &(chart){DEMO_CLASSES, labels, "LeNetLite, INT8 - FP32", note[2].data},
+    chart_difference(&t, &(chart){DEMO_CLASSES, r->classes, "LeNetLite, INT8 - FP32", note[2].data},
                      fp32, int8);
     put_file(dir, "confusion_difference.svg", &t, &status, error);
-    per_class(r, &csv, &t, &(chart){DEMO_CLASSES, labels, "Accuracy per class", note[2].data});
+    per_class(r, &csv, &t, &(chart){DEMO_CLASSES, r->classes, "Accuracy per class", note[2].data});
     put_file(dir, "per_class.csv", &csv, &status, error);
     put_file(dir, "per_class.svg", &t, &status, error);
     for (size_t i = 0; i < 3; i++)

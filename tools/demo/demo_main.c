@@ -130,7 +130,12 @@ static int report(const demo *d) {
     demo_table(&d->result, &out);
     text_puts(&out, "\n");
     const int met = demo_bars(&d->result, &out);
-    fputs(out.data, stdout);
+    if (d->tool->json) {
+        json j = {0};
+        demo_json(&d->result, met, &j);
+        tool_print_json(d->tool, &j);
+    } else
+        fputs(out.data, stdout);
     text_free(&out);
     return met ? EXIT_OK : EXIT_GATE;
 }
@@ -161,6 +166,8 @@ static int prepare(demo *d, text *int8_path) {
                               .test_count = d->data.test.count,
                               .threads = qsim_ctx_threads(t->ctx),
                               .isa = qsim_isa_name(qsim_ctx_isa(t->ctx))};
+    for (size_t i = 0; i < DEMO_CLASSES; i++)
+        d->result.classes[i] = d->data.classes[i];
     d->result.mode[0].name = "fp32";
     d->result.mode[1].name = "int8";
     return tool_load_model(t, t->args.operands[0], 0, &d->models[0]);

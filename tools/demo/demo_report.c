@@ -93,3 +93,42 @@ int demo_bars(const demo_result *r, text *out) {
     bar(out, single >= 1.0, "faster at batch 1 (p50)", single, "x", "1");
     return met;
 }
+
+static void json_times(json *out, const char *key, const demo_times *t, double images) {
+    json_line(out, key);
+    json_number(out, "mean", t->mean / images);
+    json_number(out, "p50", t->p50 / images);
+    json_number(out, "p90", t->p90 / images);
+    json_end(out);
+}
+
+void demo_json(const demo_result *r, int met, json *out) {
+    json_object(out, NULL);
+    json_int(out, "schema", 1);
+    json_string(out, "data", r->data_name);
+    json_int(out, "validation_images", (int64_t)r->val_count);
+    json_int(out, "test_images", (int64_t)r->test_count);
+    json_int(out, "calibrated", (int64_t)r->calibration_count);
+    json_int(out, "threads", r->threads);
+    json_string(out, "isa", r->isa);
+    json_array(out, "models");
+    for (size_t i = 0; i < 2; i++) {
+        const demo_mode *m = &r->mode[i];
+        json_object(out, NULL);
+        json_string(out, "name", m->name);
+        json_number(out, "validation", val_accuracy(r, i));
+        json_number(out, "test", demo_accuracy(r, i));
+        json_times(out, "batch1_ms_per_image", &m->single, 1);
+        json_times(out, "batch64_ms_per_image", &m->batch, DEMO_BATCH);
+        json_int(out, "weight_bytes", m->weight_bytes);
+        json_int(out, "file_bytes", m->file_bytes);
+        json_end(out);
+    }
+    json_end(out);
+    json_number(out, "agreement", 100.0 * (double)r->agree / (double)r->test_count);
+    json_int(out, "only_fp32_right", (int64_t)r->only_fp32);
+    json_int(out, "only_int8_right", (int64_t)r->only_int8);
+    json_number(out, "mcnemar_p", qsim_mcnemar(r->only_fp32, r->only_int8));
+    json_bool(out, "met", met != 0);
+    json_end(out);
+}

@@ -5,7 +5,7 @@
 
 #include "demo_eval.h"
 
-#include "common/text.h"
+#include "common/json.h"
 
 #define DEMO_COUNTS (DEMO_CLASSES * DEMO_CLASSES)
 
@@ -20,6 +20,7 @@ typedef struct demo_mode {
 
 typedef struct demo_result {
     const char *data_name;
+    const char *classes[DEMO_CLASSES];
     size_t val_count, test_count, calibration_count;
     demo_mode mode[2];                    /* FP32, INT8 */
     uint64_t agree, only_fp32, only_int8; /* test images: same class; only one of them right */
@@ -35,6 +36,9 @@ void demo_count(demo_result *r, const uint8_t *labels, const uint8_t *const pred
 double demo_accuracy(const demo_result *r, size_t mode);
 
 void demo_table(const demo_result *r, text *out);
+
+/* The same as JSON. */
+void demo_json(const demo_result *r, int met, json *out);
 
 /* Which of the bars are met; returns 1 if accuracy and size are. Times never decide. */
 int demo_bars(const demo_result *r, text *out);
