@@ -71,7 +71,10 @@ void qs_ctx_view(const qsim_ctx *ctx, qs_stop *stop, qsim_ctx *view);
 /* QSIM_OK, QSIM_E_CANCELLED or QSIM_E_TIME: whether to go on. Cheap; `ctx` may be a view. */
 int qs_stop_code(const qsim_ctx *ctx);
 static inline bool qs_stopped(const qsim_ctx *ctx) {
-    return qs_stop_code(ctx) != QSIM_OK;
+    for (qs_stop *s = ctx->stop; s; s = s->outer)
+        if (atomic_load_explicit(&s->code, memory_order_relaxed) || s->deadline_ns)
+            return qs_stop_code(ctx) != QSIM_OK;
+    return false;
 }
 /* The same as an error that says so: for loops over nodes, files, candidates. */
 int qs_go_on(const qsim_ctx *ctx, const char *name, qsim_error *error);
