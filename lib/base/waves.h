@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Outputs that lie over their input. Such a step goes through its rows in waves, from the first to
- * the last where the output begins before the input, and back where it begins after it; none is
- * begun before the one in front of it is done. So nothing is overwritten that is still read, if the
- * two begin far enough from each other.
+ * A step whose output overlaps its input in memory goes through its rows in waves: in ascending
+ * order where the output begins before the input, in descending order where it begins after it. A
+ * wave begins once the previous one is done. No row is overwritten before it is read, provided that
+ * the two begin far enough from each other.
  */
 #ifndef QS_WAVES_H
 #define QS_WAVES_H
 
 #include "base/base.h"
 
-/* Of each thread between two moments at which all wait for each other: that takes some 1 us. */
+/* Work of each thread in one wave; at its end all wait for each other, which takes some 1 us. */
 #define QS_WAVE_NS 200000.0
 /* Bytes after a row that kernels may read without using them. */
 #define QS_OVER_READ ((size_t)64)
 
 /*
- * How many of the items are a wave: as many for each slice; a thread alone finishes each. `ns` for
- * all of them.
+ * How many of the items are a wave: a multiple of `slices`; with one slice, all. `ns`: what all
+ * items take.
  */
 static inline size_t qs_wave(size_t items, size_t slices, double ns) {
     const size_t most = (items + slices - 1) / slices;
@@ -35,7 +35,9 @@ typedef struct qs_reach {
     size_t h, oh;           /* rows of an image and of its output */
     size_t step, top, taps; /* of the window: rows from one to the next, above the image, in all */
     size_t row, out;        /* bytes of a row and of one of the output */
-    size_t before, behind;  /* found: the distances that the waves seen so far need */
+    /* Found: how far the output has to begin before the input, or after it, for the waves so far.
+     */
+    size_t min_lead, min_lag;
 } qs_reach;
 
 /* Rows of all images in front of row `row` of this one, `top` more counted, or of its end. */
@@ -51,10 +53,10 @@ static inline void qs_reach_wave(qs_reach *r, size_t image, size_t row, size_t l
         qs_reach_rows(r, last, (end - 1) * r->step + r->taps) * r->row + QS_OVER_READ;
     const size_t written = (image * r->oh + row) * r->out;
     const size_t written_end = (last * r->oh + end) * r->out;
-    const size_t before = written_end > read ? written_end - read : 1;
-    const size_t behind = read_end > written ? read_end - written : 1;
-    r->before = before > r->before ? before : r->before;
-    r->behind = behind > r->behind ? behind : r->behind;
+    const size_t lead = written_end > read ? written_end - read : 1;
+    const size_t lag = read_end > written ? read_end - written : 1;
+    r->min_lead = lead > r->min_lead ? lead : r->min_lead;
+    r->min_lag = lag > r->min_lag ? lag : r->min_lag;
 }
 
 #endif

@@ -35,10 +35,13 @@ typedef enum qs_purpose {
     QS_FOR_SESSION, /* to be executed */
     QS_FOR_FILE,    /* to be saved with operators of ONNX files */
     QS_FOR_PTQ,     /* to be calibrated and quantized: as QS_FOR_FILE, in floats throughout */
+    /* What quantizing has rewritten: with `standard` pairs become integer operators of ONNX, unless
+     * they are to stay as they are (`literal`). */
+    QS_FOR_QUANTIZED,
     QS_PURPOSES
 } qs_purpose;
 
-/* Runs the passes of a purpose and a level; QS_FOR_PTQ takes QSIM_LEVEL_ALL. */
+/* Runs the passes of a purpose and a level; quantization takes QSIM_LEVEL_ALL. */
 int qs_pipeline_run(qs_pass *p, qs_purpose purpose, int32_t level);
 
 /* ---- passes ---- */

@@ -52,7 +52,7 @@ static int layout(qs_pass *p) {
     return qs_pass_layout(p, p->level >= QSIM_LEVEL_BASIC);
 }
 
-/* The lowest level at which a pass runs; preparing for quantization has no levels. */
+/* The lowest level at which a pass runs; quantization has no levels. */
 #define ALWAYS   QSIM_LEVEL_DISABLE
 #define BASIC    QSIM_LEVEL_BASIC
 #define EXTENDED QSIM_LEVEL_EXTENDED
@@ -64,7 +64,8 @@ typedef struct stage {
     int8_t level[QS_PURPOSES];
 } stage;
 
-_Static_assert(QS_FOR_SESSION == 0 && QS_FOR_FILE == 1 && QS_FOR_PTQ == 2 && QS_PURPOSES == 3,
+_Static_assert(QS_FOR_SESSION == 0 && QS_FOR_FILE == 1 && QS_FOR_PTQ == 2 &&
+                   QS_FOR_QUANTIZED == 3 && QS_PURPOSES == 4,
                "the columns of the table are the purposes");
 
 /*
@@ -72,42 +73,46 @@ _Static_assert(QS_FOR_SESSION == 0 && QS_FOR_FILE == 1 && QS_FOR_PTQ == 2 && QS_
  * run for a session.
  */
 static const stage pipeline[] = {
-    /* name, pass, {session, file, ptq} */
-    {"prune", prune, {NEVER, ALWAYS, ALWAYS}},
-    {"constants", qs_pass_constants, {ALWAYS, BASIC, ALWAYS}},
-    {"half", qs_pass_half, {ALWAYS, NEVER, ALWAYS}},
-    {"expand", qs_pass_expand, {ALWAYS, NEVER, ALWAYS}},
-    {"shapes", qs_pass_shapes, {ALWAYS, NEVER, ALWAYS}},
-    {"fold", fold, {NEVER, BASIC, NEVER}},
-    {"fold_quantize", fold_quantize, {ALWAYS, NEVER, NEVER}},
-    {"fold_all", fold_all, {NEVER, NEVER, ALWAYS}}, /* weights in 8 bits are floats again */
-    {"sums", qs_pass_sums, {ALWAYS, BASIC, ALWAYS}},
-    {"identities", qs_pass_identities, {ALWAYS, BASIC, ALWAYS}},
-    {"redundant", qs_pass_redundant, {NEVER, BASIC, ALWAYS}},
-    {"slices", qs_pass_slices, {EXTENDED, BASIC, ALWAYS}},
-    {"batchnorm", qs_pass_batchnorm, {NEVER, BASIC, ALWAYS}},
-    {"u8", qs_pass_u8, {ALWAYS, NEVER, NEVER}},
-    {"qdq", qdq, {ALWAYS, NEVER, NEVER}},
-    {"dynamic", qs_pass_dynamic, {EXTENDED, NEVER, NEVER}},
-    {"mark_integers", qs_pass_mark_integers, {ALWAYS, NEVER, NEVER}},
-    {"identities", qs_pass_identities, {BASIC, NEVER, NEVER}}, /* left by pairs of Q and DQ */
-    {"depth", qs_pass_depth, {ALWAYS, NEVER, NEVER}},          /* the weights are folded next */
-    {"fold_all", fold_all, {ALWAYS, NEVER, NEVER}},
-    {"fold_quantize", fold_quantize, {NEVER, EXTENDED, NEVER}},
-    {"bias", qs_pass_bias, {EXTENDED, EXTENDED, ALWAYS}},
-    {"batchnorm", qs_pass_batchnorm, {BASIC, EXTENDED, ALWAYS}}, /* an Add stood between */
-    {"gemm", qs_pass_gemm, {NEVER, NEVER, ALWAYS}},
-    {"qdq_contributed", qdq_contributed, {NEVER, EXTENDED, NEVER}},
-    {"curves", qs_pass_curves, {EXTENDED, NEVER, NEVER}},
-    {"fuse", qs_pass_fuse, {EXTENDED, NEVER, NEVER}},
-    {"table", qs_pass_table, {EXTENDED, NEVER, NEVER}},
-    {"phases", qs_pass_phases, {EXTENDED, NEVER, NEVER}},
-    {"layout", layout, {ALWAYS, NEVER, NEVER}},
-    {"epilogue", qs_pass_epilogue, {EXTENDED, NEVER, NEVER}}, /* these three know the layout */
-    {"shuffle", qs_pass_shuffle, {EXTENDED, NEVER, NEVER}},
-    {"concat", qs_pass_concat, {EXTENDED, NEVER, NEVER}},
-    {"finish", qs_pass_finish, {NEVER, BASIC, ALWAYS}},
-    {"names", qs_pass_names, {NEVER, ALWAYS, ALWAYS}},
+    /* name, pass, {session, file, ptq, quantized} */
+    {"prune", prune, {NEVER, ALWAYS, ALWAYS, NEVER}},
+    {"constants", qs_pass_constants, {ALWAYS, BASIC, ALWAYS, NEVER}},
+    {"half", qs_pass_half, {ALWAYS, NEVER, ALWAYS, NEVER}},
+    {"expand", qs_pass_expand, {ALWAYS, NEVER, ALWAYS, NEVER}},
+    {"shapes", qs_pass_shapes, {ALWAYS, NEVER, ALWAYS, NEVER}},
+    {"fold", fold, {NEVER, BASIC, NEVER, NEVER}},
+    {"fold_quantize", fold_quantize, {ALWAYS, NEVER, NEVER, NEVER}},
+    {"fold_all", fold_all, {NEVER, NEVER, ALWAYS, NEVER}}, /* weights in 8 bits are floats again */
+    {"sums", qs_pass_sums, {ALWAYS, BASIC, ALWAYS, NEVER}},
+    {"identities", qs_pass_identities, {ALWAYS, BASIC, ALWAYS, NEVER}},
+    {"redundant", qs_pass_redundant, {NEVER, BASIC, ALWAYS, NEVER}},
+    {"slices", qs_pass_slices, {EXTENDED, BASIC, ALWAYS, NEVER}},
+    {"batchnorm", qs_pass_batchnorm, {NEVER, BASIC, ALWAYS, NEVER}},
+    {"u8", qs_pass_u8, {ALWAYS, NEVER, NEVER, NEVER}},
+    {"qdq", qdq, {ALWAYS, NEVER, NEVER, ALWAYS}},
+    {"dynamic", qs_pass_dynamic, {EXTENDED, NEVER, NEVER, NEVER}},
+    {"mark_integers", qs_pass_mark_integers, {ALWAYS, NEVER, NEVER, NEVER}},
+    {"identities",
+     qs_pass_identities,
+     {BASIC, NEVER, NEVER, NEVER}},                          /* left by pairs of Q and DQ */
+    {"depth", qs_pass_depth, {ALWAYS, NEVER, NEVER, NEVER}}, /* the weights are folded next */
+    {"fold_all", fold_all, {ALWAYS, NEVER, NEVER, NEVER}},
+    {"fold_quantize", fold_quantize, {NEVER, EXTENDED, NEVER, NEVER}},
+    {"bias", qs_pass_bias, {EXTENDED, EXTENDED, ALWAYS, NEVER}},
+    {"batchnorm", qs_pass_batchnorm, {BASIC, EXTENDED, ALWAYS, NEVER}}, /* an Add stood between */
+    {"gemm", qs_pass_gemm, {NEVER, NEVER, ALWAYS, NEVER}},
+    {"qdq_contributed", qdq_contributed, {NEVER, EXTENDED, NEVER, NEVER}},
+    {"curves", qs_pass_curves, {EXTENDED, NEVER, NEVER, NEVER}},
+    {"fuse", qs_pass_fuse, {EXTENDED, NEVER, NEVER, NEVER}},
+    {"table", qs_pass_table, {EXTENDED, NEVER, NEVER, NEVER}},
+    {"phases", qs_pass_phases, {EXTENDED, NEVER, NEVER, NEVER}},
+    {"layout", layout, {ALWAYS, NEVER, NEVER, NEVER}},
+    {"epilogue",
+     qs_pass_epilogue,
+     {EXTENDED, NEVER, NEVER, NEVER}}, /* these three know the layout */
+    {"shuffle", qs_pass_shuffle, {EXTENDED, NEVER, NEVER, NEVER}},
+    {"concat", qs_pass_concat, {EXTENDED, NEVER, NEVER, NEVER}},
+    {"finish", qs_pass_finish, {NEVER, BASIC, ALWAYS, NEVER}},
+    {"names", qs_pass_names, {NEVER, ALWAYS, ALWAYS, ALWAYS}},
 };
 
 static int run(qs_pass *p, const stage *s) {

@@ -163,6 +163,7 @@ static void describe_ranges(const qs_quantizer *q, note *n) {
 static void describe_weights(const qs_quantizer *q, note *n) {
     static const char *const schemes[] = {",channel-symmetric", ",tensor-symmetric",
                                           ",tensor-asymmetric"};
+    _Static_assert(QSIM_WEIGHT_TENSOR_ASYMMETRIC + 1 == QS_COUNT(schemes), "a text for each");
     qs_weight_form form = {q->options.weight_type, q->options.weight_scheme, q->weight_flags};
     bool any = false, mixed = false;
     for (size_t i = 0; i < q->node_count; i++) {
@@ -258,13 +259,14 @@ int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsi
  * Weights that two nodes share are one constant where both quantize them alike.
  */
 static int finish(qs_quantizer *q) {
-    qs_pass p = {
-        .ctx = q->ctx, .graph = q->g, .model = q->model->name, .error = q->error, .standard = true};
     const qsim_quantize_options *o = &q->options;
-    int code = QSIM_OK;
-    if (o->mode == QSIM_MODE_STATIC && o->format == QSIM_FORMAT_QOPERATOR)
-        code = qs_pass_qdq(&p);
-    return code ? code : qs_pass_names(&p);
+    qs_pass p = {.ctx = q->ctx,
+                 .graph = q->g,
+                 .model = q->model->name,
+                 .error = q->error,
+                 .standard = true,
+                 .literal = o->mode != QSIM_MODE_STATIC || o->format != QSIM_FORMAT_QOPERATOR};
+    return qs_pipeline_run(&p, QS_FOR_QUANTIZED, QSIM_LEVEL_ALL);
 }
 
 /* Remembers what was decided, in `to` if it is not NULL, before the graph is rewritten. */

@@ -225,6 +225,20 @@ static int take_range(reader *r, qsim_recipe_entry *e) {
     return QSIM_OK;
 }
 
+/* What a word after the type settles; each can be settled once. 0: not known. */
+static uint32_t settles(const reader *r) {
+    int32_t number;
+    if (qs_word_number(qs_recipe_granularities, r->word, r->length, &number))
+        return 1;
+    return is(r, "symmetric") || is(r, "asymmetric") ? 2
+           : is(r, "reduced")                        ? 4
+           : is(r, "rounding")                       ? 8
+           : is(r, "bias-correction")                ? 16
+           : is(r, "range")                          ? 32
+           : is(r, "method")                         ? 64
+                                                     : 0;
+}
+
 /* A word after the type; one that this version does not know is refused by name. */
 static int take_key(reader *r, qsim_recipe_entry *e) {
     const bool layer = e->kind == QSIM_RECIPE_LAYER;
@@ -267,8 +281,12 @@ static int take_entry(reader *r, qsim_recipe_entry *e) {
         code = take_word(r, qs_recipe_weight_types, "expected a type of weights", &e->dtype);
     else if (!qs_word_number(qs_recipe_tensor_types, r->word, r->length, &e->dtype))
         code = bad_word(r, "expected a type or float");
-    while (!code && next_word(r))
-        code = take_key(r, e);
+    for (uint32_t seen = 0; !code && next_word(r);) {
+        const uint32_t now = settles(r);
+        code = seen & now ? bad_word(r, "expected what the line does not say already")
+                          : take_key(r, e);
+        seen |= now;
+    }
     return code;
 }
 

@@ -111,8 +111,8 @@ static void set_distances(qs_conv_i8 *c) {
         const size_t end = (last % strips + 1) * rows;
         qs_reach_wave(&r, i / strips, i % strips * rows, last / strips, end < r.oh ? end : r.oh);
     }
-    c->p.min_lead = r.before;
-    c->p.min_lag = r.behind;
+    c->p.min_lead = r.min_lead;
+    c->p.min_lag = r.min_lag;
 }
 
 /* In the order of packed weights, once more for a second set. */

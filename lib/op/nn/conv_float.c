@@ -440,8 +440,8 @@ static void conv_distances(const conv_plan *p, qs_step *step) {
         qs_reach_wave(&r, i / p->bands, band_begin(p, i % p->bands), last / p->bands,
                       band_begin(p, last % p->bands + 1));
     }
-    step->min_lead = r.before;
-    step->min_lag = r.behind;
+    step->min_lead = r.min_lead;
+    step->min_lag = r.min_lag;
 }
 
 static bool strip_tables(qs_arena *arena, const conv_plan *p, strip *s) {

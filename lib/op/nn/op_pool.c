@@ -183,8 +183,8 @@ QS_COLD /* How far from each other output and input have to begin where one lies
         const size_t last = (items - i < p->wave ? items : i + p->wave) - 1;
         qs_reach_wave(&r, i / p->oh, i % p->oh, last / p->oh, last % p->oh + 1);
     }
-    step->min_lead = r.before;
-    step->min_lag = r.behind;
+    step->min_lead = r.min_lead;
+    step->min_lag = r.min_lag;
 }
 
 /*

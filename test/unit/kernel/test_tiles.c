@@ -10,6 +10,7 @@
 
 #include <signal.h>
 
+#if defined(QK_AMX) && defined(__linux__)
 /* Linux names what CPU and kernel offer: an answer that owes nothing to the library's CPUID. */
 static bool system_says(const char *flag) {
     static char line[16384];
@@ -21,6 +22,7 @@ static bool system_says(const char *flag) {
         fclose(f);
     return found;
 }
+#endif
 
 static int32_t isa_of(int32_t wanted, int *code) {
     const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1, .isa = wanted};
