@@ -24,9 +24,10 @@ static void print_output(const judging *j, int32_t i) {
     if (o.measure == QSIM_MEASURE_NONE)
         table_line("", "output '%s' cannot be compared", o.name);
     else if (o.measure == QSIM_MEASURE_AGREEMENT)
-        table_line("", "output '%s': %s, agreement %.2f %% of %llu rows, SQNR %.2f dB, cosine %.6f",
+        table_line("",
+                   "output '%s': %s, agreement %.2f %% of %llu row%s, SQNR %.2f dB, cosine %.6f",
                    o.name, qsim_grade_name(o.grade), o.agreement, (unsigned long long)o.rows,
-                   table_number(o.sqnr), table_number(o.cosine));
+                   tool_plural((int64_t)o.rows), table_number(o.sqnr), table_number(o.cosine));
     else
         table_line("", "output '%s': %s, SQNR %.2f dB, cosine %.6f", o.name,
                    qsim_grade_name(o.grade), table_number(o.sqnr), table_number(o.cosine));

@@ -72,6 +72,7 @@ static void report(const tool *t, page *p, quantizing *q, const quantize_check *
 }
 
 static int quantize_file(tool *t, page *p, quantizing *q, quantize_check *check) {
+    qsim_error e;
     int code = tool_load_model(t, q->file, 0, &q->model);
     if (code == EXIT_OK)
         code = recipe_open(t, q);
@@ -80,6 +81,10 @@ static int quantize_file(tool *t, page *p, quantizing *q, quantize_check *check)
         code = path ? calibration_open(t, path, &q->calibration) : EXIT_OK;
         return code ? code : quantize_print_layers(t, q);
     }
+    /* Before long work: rules that match nothing. */
+    if (code == EXIT_OK && q->options.rule_count > 0 &&
+        qsim_quantize_layers(q->model, NULL, &q->options, NULL, NULL, &e) < 0)
+        code = quantize_error(t, q, &e);
     if (code == EXIT_OK)
         code = get_calibration(t, q);
     if (code == EXIT_OK && (q->chooses || args_has(&t->args, "search")))
