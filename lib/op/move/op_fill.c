@@ -49,8 +49,10 @@ typedef struct fill_params {
 static void run_fill(const qs_step *s, const qs_frame *f) {
     const fill_params *p = s->params;
     char *y = qs_step_out(s, f, 0);
-    for (size_t i = 0; i < p->elements; i++)
-        memcpy(y + i * p->element, &p->bits, p->element);
+    const size_t piece = (size_t)1 << 20; /* between two looks whether to go on */
+    for (size_t from = 0; from < p->elements && !qs_stopped(f->ctx); from += piece)
+        for (size_t i = from; i < p->elements && i < from + piece; i++)
+            memcpy(y + i * p->element, &p->bits, p->element);
 }
 
 static int lower_constant_of_shape(qs_lower *l) {
