@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* How many threads a program has: those of libqsim come and go as contexts say. */
+#ifndef THREAD_COUNT_H
+#define THREAD_COUNT_H
+
+#include <dirent.h>
+#include <time.h>
+
+/* Threads of this process; -1 where the system does not tell. */
+static int thread_count(void) {
+    DIR *d = opendir("/proc/self/task");
+    int n = d ? 0 : -1;
+    for (struct dirent *entry = d ? readdir(d) : NULL; entry; entry = readdir(d))
+        n += entry->d_name[0] != '.';
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static int idle; /* threads of this program before any test */
+
+/* Threads once they are `expected`, or after seconds: joined ones may stay listed for a moment. */
+static int settled(int expected) {
+    const struct timespec rest = {0, 1000000};
+    for (int i = 0; i < 5000 && thread_count() != expected; i++)
+        nanosleep(&rest, NULL);
+    return thread_count();
+}
+
+static void thread_count_start(void) {
+    idle = thread_count();
+}
+
+#endif
