@@ -75,6 +75,8 @@ typedef struct qk_depthwise_f32 {
     float *c;
     ptrdiff_t out_line, out_pixel;
     qk_cut cut;
+    size_t
+        stretch; /* lines that depthwise_3x3 goes down before the next pixels; 0: its own number */
 } qk_depthwise_f32;
 
 /*

@@ -187,7 +187,8 @@ static void depthwise_3x3(const qk_depthwise_f32 *d) {
     assert(qk_depthwise_3x3_valid(d));
     const bool alike = d->line_step * d->tap_across == d->pixel_step * d->tap_down;
     const bool share = d->pixel_step == d->tap_across && d->pixels > DW3_LINES;
-    const size_t most = alike ? DW3_LINES : 1, step = share ? DW3_CHANNELS : d->channels;
+    const size_t down = d->stretch ? d->stretch : DW3_LINES, most = alike ? down : 1;
+    const size_t step = share ? DW3_CHANNELS : d->channels;
     for (size_t y = 0; y < d->lines; y += most) {
         const size_t lines = d->lines - y < most ? d->lines - y : most;
         for (size_t j = 0; j < d->channels; j += step)

@@ -241,6 +241,8 @@ static void make_depthwise(ck_state *s, depthwise *p, const dw_shape *z) {
                               .hi = ck_real(s, 0.0f, 2.0f),
                               .out_line = (ptrdiff_t)(z->line * z->channels),
                               .out_pixel = (ptrdiff_t)z->channels};
+    if (s->t->f32->parts) /* as operators do */
+        p->d.stretch = z->step == 2 ? 2 : floats > 1 << 18 ? 4 : 0;
     p->t = s->t->f32;
 }
 
@@ -323,6 +325,7 @@ static void check_depthwise_3x3(ck_state *s) {
     const size_t floats = lines * line * d->channels, down = size_between(s, 1, 2);
     const size_t inputs = ((lines - 1) * down + 3) * (size_t)d->tap_down;
     d->line_step = (ptrdiff_t)down * d->tap_down;
+    d->stretch = size_between(s, 0, 5);
     float *a = ck_floats(s, inputs, -1.0f, 1.0f);
     d->a = a;
     cut_sides(s, d, a);

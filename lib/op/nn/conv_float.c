@@ -28,6 +28,8 @@
 #define BAND_PIXELS ((size_t)1024)
 /* Lines that depthwise_3x3 takes at a time: bands of more leave the output less room to slide. */
 #define CUT_LINES ((size_t)28)
+/* Floats of an image that a second cache does not hold. */
+#define FAR_FLOATS ((size_t)256 * 1024)
 /* Kernels up to this width leave padding out: wide ones meet it in too many ways. */
 #define SKIP_WIDTH ((size_t)16)
 
@@ -50,6 +52,7 @@ typedef struct conv_plan {
     qs_geometry g;
     bool border, skip; /* padding is copied; is left out */
     bool cut;          /* by depthwise_3x3 */
+    size_t stretch;    /* for it */
     bool has_bias;
     size_t line;            /* floats from one row of the (bordered) image to the next */
     size_t band, bands;     /* output rows of a band, bands of an image */
@@ -144,7 +147,8 @@ static qk_depthwise_f32 depthwise_of(const conv_job *j, const strip *s, qs_tap_s
                               .hi = p->hi,
                               .c = y,
                               .out_line = (ptrdiff_t)(p->g.ow * p->stride),
-                              .out_pixel = (ptrdiff_t)p->stride};
+                              .out_pixel = (ptrdiff_t)p->stride,
+                              .stretch = p->stretch};
 }
 
 /* Whole lines [oy, end), the image's border among them. */
@@ -365,6 +369,8 @@ static void conv_geometry(conv_plan *p, const qs_window *w) {
     p->border = padded && !p->skip;
     p->line = (p->border ? need_w : p->g.w) * p->g.c;
     p->cut = can_cut(p);
+    if (p->kernels->parts) /* few pages and lines at a time come sooner from far */
+        p->stretch = p->g.sw == 2 ? 2 : p->g.h * p->line > FAR_FLOATS ? 4 : 0;
     const bool pointwise = f->taps == 1 && !padded && p->g.sh == 1 && p->g.sw == 1;
     if (pointwise) { /* all pixels of all images are rows of one product */
         p->g.h = p->g.oh = p->g.n * p->g.oh * p->g.ow;
