@@ -53,6 +53,7 @@ typedef struct qs_norm {
     qs_side side; /* gives out its input; no session: there is none */
     const char *name;
     double *sum, *square, *mean, *variance; /* by channel: seen, stored */
+    double *room;                           /* for two medians */
     size_t channels;
     uint64_t positions;
     int64_t samples;

@@ -55,12 +55,13 @@ int qs_norm_open(qsim_verdict *v, qsim_error *error) {
     const char *name = g->values[n->inputs[0]].name;
     s->channels = mean->elements;
     s->name = qs_arena_string(&v->arena, n->name, strlen(n->name));
-    s->sum = qs_arena_alloc(&v->arena, 4 * s->channels + 1, sizeof(*s->sum));
+    s->sum = qs_arena_alloc(&v->arena, 6 * s->channels + 1, sizeof(*s->sum));
     if (!s->name || !s->sum)
         return qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
     s->square = s->sum + s->channels;
     s->mean = s->square + s->channels;
     s->variance = s->mean + s->channels;
+    s->room = s->variance + s->channels;
     for (size_t c = 0; c < s->channels; c++) {
         float one;
         memcpy(&one, (const char *)mean->data + c * sizeof(one), sizeof(one));
@@ -109,9 +110,9 @@ static double median(double *x, size_t n) {
  */
 static bool compare_norm(const qsim_verdict *v, double *off, double *ratio) {
     const qs_norm *s = &v->norm;
-    double *room = qs_alloc(v->ctx, 2 * s->channels + 1, sizeof(*room));
+    double *room = s->room;
     size_t n = 0;
-    for (size_t c = 0; room && c < s->channels && s->positions > 0; c++) {
+    for (size_t c = 0; c < s->channels && s->positions > 0; c++) {
         const double mean = s->sum[c] / (double)s->positions;
         const double variance = s->square[c] / (double)s->positions - mean * mean;
         if (!(s->variance[c] > 1e-10))
@@ -121,7 +122,6 @@ static bool compare_norm(const qsim_verdict *v, double *off, double *ratio) {
     }
     *off = n ? median(room, n) : 0;
     *ratio = n ? median(room + s->channels, n) : 1;
-    qs_free(v->ctx, room);
     return n > 0;
 }
 

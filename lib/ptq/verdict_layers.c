@@ -23,8 +23,13 @@ static bool *find_fused(qsim_verdict *v, const qs_graph *h) {
         const bool quantizes = qs_node_is(n, "", "QuantizeLinear");
         if (quantizes && n->inputs[0] != QS_NONE)
             fused[n->inputs[0]] = true;
-        if (quantizes || qs_node_is(n, "", "DequantizeLinear") ||
-            qsim_model_node(v->quantized, (int32_t)k, &info) || !info.integer)
+        if (quantizes || qs_node_is(n, "", "DequantizeLinear"))
+            continue;
+        if (qsim_model_node(v->quantized, (int32_t)k, &info)) {
+            qs_free(v->ctx, fused); /* no memory for what it tells */
+            return NULL;
+        }
+        if (!info.integer)
             continue;
         for (int32_t i = 0; i < n->output_count; i++)
             if (n->outputs[i] != QS_NONE)

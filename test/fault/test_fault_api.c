@@ -243,6 +243,23 @@ static int job_search(things *t, qsim_error *e) {
     return code;
 }
 
+static int job_verdict(things *t, qsim_error *e) {
+    qsim_model *q = NULL;
+    qsim_verdict *v = NULL;
+    qsim_tensor x = input();
+    const qsim_verdict_options o = {.struct_size = sizeof(o), .calibration = t->calibration};
+    int code = qsim_quantize(t->model, t->calibration, NULL, &q, e);
+    if (!code)
+        code = qsim_verdict_create(t->model, q, &o, &v, e);
+    if (!code)
+        code = qsim_verdict_feed(v, &x, 1, e);
+    if (!code && qsim_verdict_grade(v) == QSIM_GRADE_NONE)
+        code = QSIM_E_INTERNAL;
+    qsim_verdict_free(v);
+    qsim_model_free(q);
+    return code;
+}
+
 static int job_npz(things *t, qsim_error *e) {
     qsim_npz *z = NULL;
     uint8_t out[4];
@@ -447,6 +464,7 @@ int main(void) {
                 {"quantize modes", job_quantize_modes},
                 {"layers", job_layers},
                 {"search", job_search},
+                {"verdict", job_verdict},
                 {"npz", job_npz},
                 {"package", job_package},
                 {"unpack", job_unpack},
