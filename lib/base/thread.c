@@ -350,7 +350,8 @@ static void start(const qsim_ctx *ctx, struct qs_pool *pool) {
 void qs_pool_free(qsim_ctx *ctx, struct qs_pool *pool) {
     if (!pool)
         return;
-    (void)is_here(pool); /* a child has no threads to wait for */
+    if (is_here(pool) && pool->process != getpid()) /* a child has no threads to wait for */
+        renew(pool);
     atomic_store(&pool->stop, true);
     const int32_t count = atomic_load(&pool->count);
     for (int32_t i = 1; i < count; i++) {

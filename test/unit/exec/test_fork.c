@@ -91,6 +91,9 @@ static void fork_after(int32_t threads, int before) {
 
 int main(void) {
     things t = {0};
+#if defined(__SANITIZE_THREAD__)
+    test_skip("ThreadSanitizer ends the child of a process with threads");
+#endif
     CHECK_INT(make(&t, 1), QSIM_OK);
     CHECK_INT(execute(t.run, expected), QSIM_OK);
     drop(&t);
