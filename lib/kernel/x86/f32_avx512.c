@@ -10,7 +10,7 @@
 #ifdef QK_AVX512VNNI
 #include <math.h>
 
-#include "kernel/x86/f32_narrow.h"
+#include "kernel/x86/f32_gemm_n8.h"
 #include "kernel/x86/f32_zmm.h"
 
 #define EDGE                  __mmask16

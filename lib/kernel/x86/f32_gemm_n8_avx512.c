@@ -3,7 +3,7 @@
  * Vectors of 16 pixels instead of 16 columns: with 8 columns the ordinary tile leaves half of each
  * vector empty and needs a load for every product. The sums and their order are the same.
  */
-#include "kernel/x86/f32_narrow.h"
+#include "kernel/x86/f32_gemm_n8.h"
 
 #ifdef QK_AVX512VNNI
 #include <immintrin.h>

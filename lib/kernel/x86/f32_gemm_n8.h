@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Products of at most 8 columns whose rows are a pixel apart: first layers of one channel. */
-#ifndef QK_F32_NARROW_H
-#define QK_F32_NARROW_H
+#ifndef QK_F32_GEMM_N8_H
+#define QK_F32_GEMM_N8_H
 
 #include "kernel/f32.h"
 
