@@ -21,6 +21,7 @@
 typedef struct qs_choice {
     qs_kind kind;     /* of its row, if what the kind asks for holds */
     int32_t forced;   /* QSIM_RULE_*, 0: no rule */
+    size_t rule;      /* which rule forced it, counted from 1; 0: the recipe, or none */
     int32_t layer;    /* index among the layers with weights, or -1 */
     qs_id absorbs;    /* the Relu, Clip or bias after it that its Q makes part of it, or QS_NONE */
     bool is_absorbed; /* it is such a node */

@@ -167,13 +167,14 @@ static qs_kind kind_of(const qs_graph *g, const qs_node *n) {
 /* ---- rules ---- */
 
 /* Nodes whose name or, with `types`, whose operator the pattern matches; false: there is none. */
-static bool apply_rule(qs_quantizer *q, const qsim_rule *rule, bool types) {
+static bool apply_rule(qs_quantizer *q, const qsim_rule *rule, size_t number, bool types) {
     bool matched = false;
     for (size_t k = 0; k < q->g->order_count; k++) {
         qs_id id = q->g->order[k];
         const char *word = types ? q->g->nodes[id].op_type : qs_node_label(q->g, id);
         if (qs_glob(rule->pattern, word)) {
             q->choices[id].forced = rule->action;
+            q->choices[id].rule = number;
             matched = true;
         }
     }
@@ -186,7 +187,7 @@ static int apply_rules(qs_quantizer *q) {
         int code = qs_rule_get(&q->options, r, &rule, q->error);
         if (code)
             return code;
-        if (!apply_rule(q, &rule, false) && !apply_rule(q, &rule, true))
+        if (!apply_rule(q, &rule, r + 1, false) && !apply_rule(q, &rule, r + 1, true))
             return qs_fail(q->error, QSIM_E_NOT_FOUND, "%s: no node's name matches the rule '%s'",
                            q->model->name, rule.pattern);
     }
@@ -246,9 +247,14 @@ static void absorb(qs_quantizer *q, qs_id node) {
     bool takes = c->kind == QS_KIND_WEIGHTS ||
                  ((n->op->traits & QS_ELEMENTWISE) && qs_operand_count(q->g, n) == 2);
     qs_id y = n->outputs[0], next = takes ? only_reader(q, y) : QS_NONE;
-    if (next == QS_NONE || q->choices[next].forced == QSIM_RULE_FLOAT)
+    if (next == QS_NONE)
         return;
     qs_choice *behind = &q->choices[next];
+    /* A layer that a later rule makes int8 takes its activation along: without, what lies between
+     * them would be quantized over its whole range. */
+    const bool along = c->forced == QSIM_RULE_INT8 && c->rule > behind->rule;
+    if (behind->forced == QSIM_RULE_FLOAT && !along)
+        return;
     const qs_node *m = &q->g->nodes[next];
     const bool relu = is_relu(q->g, m) && m->inputs[0] == y && behind->kind == QS_KIND_POOL;
     if (relu || (c->kind == QS_KIND_WEIGHTS && is_bias_of(q, n, m))) {

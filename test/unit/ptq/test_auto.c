@@ -144,6 +144,9 @@ static void test_sensitivity(void) {
     CHECK_NEAR(s.units[0].loss_alone, loss_with(m, c, alone, 2), 1e-7);
     const qsim_rule others[] = {rule("good", QSIM_RULE_FLOAT), bad};
     CHECK_NEAR(s.units[find(&s, "head")].loss_alone, loss_with(m, c, others, 2), 1e-7);
+    /* A rule for a layer takes its activation along, whatever an earlier rule says of that. */
+    const qsim_rule trap[] = {rule("*", QSIM_RULE_FLOAT), rule("bad", QSIM_RULE_INT8)};
+    CHECK_NEAR(loss_with(m, c, trap, 2), loss_with(m, c, alone, 2), 1e-12);
     CHECK_INT(qsim_sensitivity(m, c, &spoiling, NULL, NULL, NULL, NULL, NULL), QSIM_E_ARGUMENT);
     qsim_quantize_options dynamic = {.struct_size = sizeof(dynamic), .mode = QSIM_MODE_DYNAMIC};
     CHECK_INT(qsim_sensitivity(m, c, &dynamic, &o, NULL, NULL, NULL, NULL), QSIM_E_ARGUMENT);

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""What quantization costs, method by method: KL to the float model and agreement with it on samples that
+were not calibrated on. No labels: Fashion-MNIST's test images, and crops of the shared photos (crops.py).
+Exits with 1 where bias correction makes the KL of a network more than 10 % greater.
+
+    QSIM_LIBRARY=... PYTHONPATH=tools/python python3 bench/accuracy.py CROPS.npy [MODEL...]
+"""
+import gzip
+import os
+import sys
+
+import numpy as np
+
+import qsim
+
+SHARED = os.environ.get("QSIM_SHARED", os.path.join(os.path.dirname(__file__), "..", "..", "shared"))
+CALIBRATE, JUDGE = 128, 384
+SMALL = 2e-4  # nats: a KL below moves by more than 10 % with the samples that are drawn
+
+NETS = [
+    ("fashion_lenetlite", "fashion"), ("fashion_resnet8", "fashion"), ("fashion_mobilenetv2_tiny", "fashion"),
+    ("mobilenet_v1_025_224_imagenet", "tf"), ("coral_mobilenet_v2_1.0_224_fp32deq", "tf"),
+    ("shufflenet-v2-12_fp32_dequantized", "imagenet"), ("squeezenet1.1_fp32_from_fp16", "imagenet"),
+]
+METHODS = [
+    ("minmax, no correction", dict(bias_correction=False)), ("minmax", {}),
+    ("mse", dict(method="mse")), ("percentile 99.99", dict(method="percentile", percentile=99.99)),
+    ("entropy", dict(method="entropy")),
+    ("per tensor, no correction", dict(weight_scheme="tensor", bias_correction=False)),
+    ("per tensor", dict(weight_scheme="tensor")),
+    ("dynamic, no correction", dict(mode="dynamic", bias_correction=False)), ("dynamic", dict(mode="dynamic")),
+    ("weights, no correction", dict(mode="weights", bias_correction=False)), ("weights", dict(mode="weights")),
+]
+
+
+def images(kind, crops):
+    """Samples as the network wants them."""
+    if kind == "fashion":
+        path = os.path.join(SHARED, "data", "fashion-mnist", "t10k-images-idx3-ubyte.gz")
+        with gzip.open(path) as f:
+            raw = np.frombuffer(f.read(), np.uint8, offset=16)
+        return (raw.reshape(-1, 1, 28, 28)[:CALIBRATE + JUDGE] / 255).astype(np.float32)
+    if kind == "tf":
+        return crops
+    mean, std = (np.array(v, np.float32).reshape(1, 3, 1, 1) for v in ((.485, .456, .406), (.229, .224, .225)))
+    return ((crops + 1) / 2 - mean) / std
+
+
+def answers(model, batches):
+    with qsim.Session(model) as session:
+        return [np.array(session.run(x)[0]) for x in batches]
+
+
+def judge(name, kind, crops):
+    model = qsim.Model.load(os.path.join(SHARED, "models", name + ".onnx"))
+    x = images(kind, crops)
+    size = 16 if isinstance(model.inputs[0].shape[0], str) else 1
+    batches = [np.ascontiguousarray(x[i:i + size]) for i in range(0, len(x), size)]
+    seen, unseen = batches[:CALIBRATE // size], batches[CALIBRATE // size:]
+    calibration = qsim.Calibration(model).feed_all(seen)
+    wanted = answers(model, unseen)
+    found = {}
+    for label, options in METHODS:
+        sums = qsim.Divergence()
+        for a, b in zip(wanted, answers(model.quantize(calibration, **options), unseen)):
+            sums.add(a, b)
+        found[label] = (sums.loss, sums.agreement)
+    return found
+
+
+def main():
+    crops = np.load(sys.argv[1])
+    nets = [n for n in NETS if not sys.argv[2:] or n[0] in sys.argv[2:]]
+    results = {name: judge(name, kind, crops) for name, kind in nets}
+    print("| KL (agreement, %) | " + " | ".join(results) + " |")
+    print("|---" * (len(results) + 1) + "|")
+    for label, _ in METHODS:
+        cells = ("%.5f (%.1f)" % results[name][label] for name in results)
+        print("| " + label + " | " + " | ".join(cells) + " |")
+    worse = [f"{name}, {label}: {before:.6f} -> {after:.6f}" for name, found in results.items()
+             for label, plain in (("minmax", "minmax, no correction"), ("per tensor", "per tensor, no correction"),
+                                  ("dynamic", "dynamic, no correction"), ("weights", "weights, no correction"))
+             for before, after in [(found[plain][0], found[label][0])] if after > 1.1 * before + SMALL]
+    for line in worse:
+        print("bias correction makes it worse: " + line)
+    sys.exit(bool(worse))
+
+
+if __name__ == "__main__":
+    main()
