@@ -18,6 +18,14 @@ static qsim_model *small_net(qsim_ctx *ctx) {
     return net_finish(b);
 }
 
+/* Given, so that what is tried does not depend on how fast the machine is just now. */
+static void cost(void *user, const char *unit, double *in_float, double *in_integers) {
+    (void)user;
+    (void)unit;
+    *in_float = 1;
+    *in_integers = 2;
+}
+
 /* The whole way; the first error, or OK. */
 static int work(qsim_ctx *ctx, const qsim_model *m) {
     static const char text[] =
@@ -37,7 +45,8 @@ static int work(qsim_ctx *ctx, const qsim_model *m) {
                               .inputs = &t,
                               .input_count = 1,
                               .methods = "greedy,anneal,auto",
-                              .steps = 2};
+                              .steps = 2,
+                              .cost = cost};
     qsim_quantize_options qo = {.struct_size = sizeof(qo), .format = QSIM_FORMAT_QOPERATOR};
     int code = qsim_calibration_create(m, NULL, &c, NULL);
     if (!code)
