@@ -319,7 +319,7 @@ typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, dou
  *
  * Candidates are quantized whole and judged by their answers: by the score function where there is
  * one, else by the loss over `inputs`. What is found is never worse by that than the plain
- * quantization that the search begins with.
+ * quantization that the search begins with, unless that loses more than a max_drop that was given.
  */
 QSIM_API const char *qsim_search_method(int32_t index);
 /* 1 if that method needs `inputs`, 0 if a score function does as well. */

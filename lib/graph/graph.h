@@ -86,6 +86,11 @@ typedef struct qs_value {
     bool broken;          /* whatever should define it was passed over (QSIM_LOAD_CHECK) */
 } qs_value;
 
+/* False of a name that is left of a tensor whose node a pass has removed. */
+static inline bool qs_value_exists(const qs_value *v) {
+    return v->producer != QS_NONE || v->is_input || v->data;
+}
+
 struct qs_op;
 
 typedef struct qs_node {

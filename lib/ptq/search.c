@@ -69,11 +69,13 @@ static bool is_better(const qs_search *s, const candidate *c) {
     const bool met = s->judge.batches > 0 && qs_search_is_met(s);
     if (isnan(s->best))
         return true;
-    if (!s->options.score && s->options.goal != QSIM_GOAL_ACCURACY) {
+    const bool accuracy = s->options.goal == QSIM_GOAL_ACCURACY;
+    /* A bound that was asked for goes before the loss. */
+    if (!s->options.score && c->met != met && (!accuracy || s->options.max_drop > 0))
+        return c->met;
+    if (!s->options.score && !accuracy) {
         const double ratio = s->options.goal == QSIM_GOAL_SIZE ? size : time;
         const double least = s->options.goal == QSIM_GOAL_SIZE ? 0.99 : 0.95;
-        if (c->met != met)
-            return c->met;
         if (c->met && (ratio < least || ratio > 1 / least))
             return ratio < 1;
     }

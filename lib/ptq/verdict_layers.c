@@ -48,8 +48,7 @@ static const char *counterpart(const qs_graph *h, const bool *fused, const char 
         if (id != QS_NONE && fused[id])
             return NULL;
     }
-    if (id == QS_NONE || h->values[id].dtype != QSIM_FLOAT || h->values[id].data ||
-        h->values[id].is_input)
+    if (id == QS_NONE || h->values[id].dtype != QSIM_FLOAT || h->values[id].producer == QS_NONE)
         return NULL;
     return h->values[id].name;
 }

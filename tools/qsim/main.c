@@ -27,7 +27,7 @@ static void overview(text *out) {
                    "Quantized neural networks: loads ONNX, calibrates, quantizes, runs, explains.\n"
                    "\nverbs:\n");
     for (size_t i = 0; all_verbs[i]; i++)
-        text_printf(out, "  %-10s  %s\n", all_verbs[i]->name, all_verbs[i]->summary);
+        text_printf(out, "  %-11s  %s\n", all_verbs[i]->name, all_verbs[i]->summary);
     text_puts(out, "\nqsim VERB --help lists a verb's options; qsim --completions SHELL prints a "
                    "completion\nfor bash, zsh or fish.\n"
                    "exit codes: 0 ok, 1 internal, 2 usage, 3 gate not met, 4 bad model or data, "

@@ -92,12 +92,15 @@ static void add_float_layers(next_steps *n, const tool *t, const judging *j, int
 /* --preprocess with pixels from 0 to 1 in place of what it says of the scale. */
 static void add_scaled(next_steps *n, const tool *t) {
     static const char *const without[] = {"preprocess", NULL};
-    const char *given = args_value(&t->args, "preprocess");
+    const char *s = args_value(&t->args, "preprocess");
     text more = {0}, word = {0};
     text_puts(&word, "scale=1/255");
-    for (const char *s = given ? given : ""; *s; s += strcspn(s, ",") + (s[strcspn(s, ",")] == ','))
+    while (s && *s) {
+        const size_t length = strcspn(s, ",");
         if (strncmp(s, "scale=", 6) != 0)
-            text_printf(&word, ",%.*s", (int)strcspn(s, ","), s);
+            text_printf(&word, ",%.*s", (int)length, s);
+        s += length + (s[length] == ',');
+    }
     text_puts(&more, "--preprocess");
     put_word(&more, word.data);
     add(n, t, without, more.data);

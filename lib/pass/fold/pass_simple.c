@@ -22,7 +22,7 @@ int qs_pass_outputs(qs_pass *p, const char *const *names, size_t count) {
     g->output_count = 0;
     for (size_t i = 0; i < count; i++) {
         qs_id id = qs_graph_find(g, names[i]);
-        if (id == QS_NONE)
+        if (id == QS_NONE || !qs_value_exists(&g->values[id]))
             return qs_fail(p->error, QSIM_E_NOT_FOUND, "%s: there is no tensor '%s' to give out",
                            p->model, names[i] ? names[i] : "");
         if (qs_graph_push_output(g, id))

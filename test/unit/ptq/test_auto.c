@@ -157,7 +157,7 @@ static void test_sensitivity(void) {
 /* ---- the ladder ---- */
 
 typedef struct ladder {
-    int attempts, kept, floats, stop_at;
+    int attempts, kept, floats, stop_at, met;
     double losses[64], best;
     char last[128];
 } ladder;
@@ -167,6 +167,8 @@ static int32_t on_attempt(void *user, const qsim_attempt *a) {
     CHECK(l->attempts < 64 && a->model && a->recipe && a->bytes > 0 && a->microseconds > 0);
     l->losses[l->attempts++] = a->judgement->loss;
     if (a->kept) {
+        CHECK(a->met || !l->met); /* the bound goes before the loss */
+        l->met = a->met;
         l->kept++;
         l->floats = a->floats;
         l->best = a->judgement->loss;

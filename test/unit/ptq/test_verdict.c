@@ -240,6 +240,30 @@ static qsim_verdict *judge_lenet(const qsim_model *m, const qsim_calibration *c,
     return v;
 }
 
+/* Tensors that integer operators have swallowed can be neither compared nor given out. */
+static void test_integer_operators(const qsim_model *m, const qsim_calibration *c) {
+    const qsim_quantize_options o = {.struct_size = sizeof(o), .format = QSIM_FORMAT_QOPERATOR};
+    static float x[144 * 8];
+    const int64_t dims[4] = {8, 1, 12, 12};
+    const qsim_tensor in = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
+    qsim_model *q = NULL;
+    qsim_session *s = NULL;
+    const char *gone[] = {NULL};
+    net_batch(x, 8, 500);
+    CHECK_INT(qsim_quantize(m, c, &o, &q, NULL), QSIM_OK);
+    qsim_verdict_free(judge(m, q, NULL, &in));
+    for (int32_t i = 0; i < qsim_model_node_count(m) && !gone[0]; i++) {
+        qsim_node_info n = {.struct_size = sizeof(n)};
+        CHECK_INT(qsim_model_node(m, i, &n), QSIM_OK);
+        if (strcmp(n.op_type, "Conv") == 0)
+            gone[0] = n.outputs[0];
+    }
+    const qsim_session_options given = {
+        .struct_size = sizeof(given), .outputs = gone, .output_count = 1};
+    CHECK_INT(qsim_session_create(q, &given, &s, NULL), QSIM_E_NOT_FOUND);
+    qsim_model_free(q);
+}
+
 static void test_layers(void) {
     qsim_model *m = net_lenet();
     qsim_calibration *c = net_calibrate(m, 4);
@@ -265,6 +289,7 @@ static void test_layers(void) {
     v = judge_lenet(m, c, &none);
     CHECK_INT(qsim_verdict_layer_count(v), 0);
     qsim_verdict_free(v);
+    test_integer_operators(m, c);
     qsim_calibration_free(c);
     c = net_calibrate(m, 1);
     const qsim_verdict_options few = {.struct_size = sizeof(few), .calibration = c};
