@@ -74,11 +74,11 @@ int eval_write_charts(const tool *t, const char *file, const scores *s, const cl
 void eval_draw_page(page *p, const char *file, const scores *s, const class_names *n,
                     const thumbs *worst) {
     text title = {0}, svg = {0};
+    if (!p->path)
+        return;
     text_printf(&title, "%s: %llu samples, top-1 %.2f %%", tool_base_name(file),
                 (unsigned long long)s->samples, scores_percent(s, s->top1));
     chart c = {(int)s->classes, n->items, title.data, NULL};
-    if (!p->path)
-        return;
     if (s->classes <= 100) {
         double *percent = tool_alloc(s->classes, sizeof(*percent));
         uint64_t samples, right;
