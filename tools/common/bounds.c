@@ -45,9 +45,11 @@ bool tool_limits(const tool *t, qsim_limits *limits) {
     if (!memory)
         return true;
     limits->memory = (uint64_t)bytes;
+#if !defined(__SANITIZE_ADDRESS__) /* whose own memory counts, too */
     const rlim_t all = (rlim_t)bytes + OWN_MEMORY +
                        STACKS * (rlim_t)(t->threads ? t->threads : sysconf(_SC_NPROCESSORS_ONLN));
     const struct rlimit limit = {all, all};
     (void)setrlimit(RLIMIT_DATA, &limit);
+#endif
     return true;
 }

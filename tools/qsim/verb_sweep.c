@@ -240,37 +240,42 @@ static void report(const tool *t, page *p, const sweep *s) {
     text_free(&out);
 }
 
-static int run(tool *t) {
-    sweep s = {.float_top1 = (double)NAN};
+static int run_sweep(tool *t, sweep *s) {
     qsim_model *m = NULL;
     dataset *d = NULL;
     page p;
     int code = EXIT_OK;
-    if (!tool_operands(t, 1, 1) || !list_attempts(t, &s))
+    if (!tool_operands(t, 1, 1) || !list_attempts(t, s))
         return EXIT_USAGE;
-    s.file = t->args.operands[0];
+    s->file = t->args.operands[0];
     for (size_t i = 0; i < 3; i++)
         if (args_has(&t->args, files[i]) &&
             !tool_may_write(t, args_value(&t->args, files[i]), &code))
             return code;
     if (!page_open(t, &p, &code))
         return code;
-    code = tool_load_model(t, s.file, 0, &m);
+    code = tool_load_model(t, s->file, 0, &m);
     if (code == EXIT_OK) {
-        s.float_bytes = qsim_model_bytes(m);
+        s->float_bytes = qsim_model_bytes(m);
         code = dataset_open(t, m, &d);
     }
     if (code == EXIT_OK)
-        code = try_all(t, &s, m, d);
-    const bool partial = code == EXIT_INTERRUPTED && s.count > 0;
+        code = try_all(t, s, m, d);
+    const bool partial = code == EXIT_INTERRUPTED && s->count > 0;
     if (code == EXIT_OK || partial) {
-        report(t, &p, &s);
-        const int failed = write_files(t, &s);
+        report(t, &p, s);
+        const int failed = write_files(t, s);
         code = failed ? failed : code;
     }
     code = page_close(t, &p, "qsim sweep", code);
     dataset_close(d);
     qsim_model_free(m);
+    return code;
+}
+
+static int run(tool *t) {
+    sweep s = {.float_top1 = (double)NAN};
+    const int code = run_sweep(t, &s);
     free(s.attempts);
     return code;
 }
