@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rounding weights so that the errors of some make up for those of others (GPTQ: Frantar et al.,
+ * "GPTQ: Accurate Post-Training Quantization for Generative Pre-trained Transformers", 2023).
+ *
+ * For one row of weights w and its rounded form q it makes (w - q) H (w - q)^T small, where H is
+ * the second moment (or the covariance) of what the row is multiplied by. With H = R R^T, R upper
+ * triangular, that is the squared length of (w - q) R; weight after weight is rounded so that its
+ * part of that vector, in which only errors made before it occur, is least.
+ */
+#ifndef QS_GPTQ_H
+#define QS_GPTQ_H
+
+#include "base/base.h"
+
+/* H, taken apart. */
+typedef struct qs_gptq {
+    qsim_ctx *ctx;
+    size_t n;      /* weights of a row */
+    double *root;  /* row j: R[i][j] / R[j][j] for i < j, in order of rounding */
+    size_t *order; /* weights in order of rounding: falling diagonal of H */
+} qs_gptq;
+
+/* The integers that weights may become: w = (q - zero) * scale. */
+typedef struct qs_grid {
+    const float *scale;  /* of channel c and weight k: [c * blocks + k / block] */
+    const int32_t *zero; /* likewise; NULL: 0 */
+    size_t blocks, block;
+    int32_t low, high;
+} qs_grid;
+
+/* Weights of channels: weight k of channel c is at c * stride + k * step. */
+typedef struct qs_rows {
+    const float *w;
+    size_t channels, depth, stride, step;
+} qs_rows;
+
+/*
+ * Takes H (n x n, symmetric, which is overwritten) apart, with 1 % of its mean diagonal added to
+ * the diagonal. Same bits everywhere. Errors: NOMEM, VALUE (H is not positive, or not finite).
+ */
+int qs_gptq_create(qsim_ctx *ctx, double *h, size_t n, qs_gptq *g);
+void qs_gptq_free(qs_gptq *g);
+
+/* Doubles that qs_gptq_round works in. */
+size_t qs_gptq_room(const qs_gptq *g);
+/*
+ * Rounds all channels; codes lie as the weights do, one byte each, as int8 or, where low is 0,
+ * uint8. NULL for `g`: each to the nearest.
+ */
+void qs_gptq_round(const qs_gptq *g, const qs_rows *rows, const qs_grid *grid, void *codes,
+                   double *room);
+
+/* Where scale and zero of a weight are. */
+static inline size_t qs_grid_at(const qs_grid *g, size_t channel, size_t k) {
+    return channel * g->blocks + k / g->block;
+}
+
+#endif
