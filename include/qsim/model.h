@@ -169,6 +169,11 @@ QSIM_API int64_t qsim_model_opset(const qsim_model *model, const char *domain);
 QSIM_API int64_t qsim_model_ir_version(const qsim_model *model);
 /* Bytes of the file that was loaded and of its external data, or that saving would write. */
 QSIM_API int64_t qsim_model_bytes(const qsim_model *model);
+/*
+ * Files of external data that were opened, as the model spells them, by index from 0: relative to
+ * its folder, while the model lives. NULL at the end.
+ */
+QSIM_API const char *qsim_model_external_file(const qsim_model *model, int32_t index);
 /* Elements of all constants that nodes read as weights (scales and zero points excluded). */
 QSIM_API int64_t qsim_model_parameters(const qsim_model *model);
 /* Bytes of the same constants, as stored. */

@@ -127,6 +127,11 @@ int qs_read_external(qs_reader *r, qs_span tensor, const char *what, const char 
     return QSIM_OK;
 }
 
+const char *qsim_model_external_file(const qsim_model *model, int32_t index) {
+    const struct qs_source *s = model ? model->source : NULL;
+    return s && index >= 0 && (size_t)index < s->outside_count ? s->outside[index].location : NULL;
+}
+
 void qs_source_forget(const qsim_model *model) {
     const struct qs_source *s = model->source;
     for (size_t i = 0; s && i < s->outside_count; i++)

@@ -392,6 +392,37 @@ static qsim_layer_info info_of(const qs_quantizer *q, const qs_layer *l) {
                              .bytes = (int64_t)((integer ? 1 : 4) * weights + 4 * bias)};
 }
 
+/* Of a node whose weights are stored in 8 bits and computed in floats. */
+static qsim_layer_info stored_info(const qs_quantizer *q, qs_id node) {
+    const qs_node *n = &q->g->nodes[node];
+    const bool integer = q->choices[node].forced != QSIM_RULE_FLOAT;
+    const qs_weight_form form = qs_recipe_weights(q, node);
+    const int64_t weights = (int64_t)qs_stored_weights(q, node);
+    return (qsim_layer_info){.struct_size = sizeof(qsim_layer_info),
+                             .name = qs_node_label(q->g, node),
+                             .op_type = n->op->name,
+                             .scheme = integer ? form.scheme : -1,
+                             .dtype = integer ? form.dtype : QSIM_FLOAT,
+                             .float_bytes = 4 * weights,
+                             .bytes = (integer ? 1 : 4) * weights};
+}
+
+/* Calls `layer` for every node that has weights to quantize; their number. */
+static int32_t list_layers(const qs_quantizer *q, qsim_layer_fn layer, void *user, int *code) {
+    int32_t count = 0;
+    for (size_t k = 0; k < q->g->order_count && !*code; k++) {
+        const qs_id node = q->g->order[k];
+        const int32_t own = q->choices[node].layer;
+        if (own < 0 && !qs_stored_weights(q, node))
+            continue;
+        const qsim_layer_info info = own >= 0 ? info_of(q, &q->layers[own]) : stored_info(q, node);
+        count++;
+        if (layer && layer(user, &info))
+            *code = qs_fail(q->error, QSIM_E_CANCELLED, "%s: cancelled", q->model->name);
+    }
+    return count;
+}
+
 int32_t qsim_quantize_layers(const qsim_model *model, const qsim_calibration *c,
                              const qsim_quantize_options *options, qsim_layer_fn layer, void *user,
                              qsim_error *error) {
@@ -413,12 +444,7 @@ int32_t qsim_quantize_layers(const qsim_model *model, const qsim_calibration *c,
     if (code)
         return code;
     code = qs_quantizer_init(&q, m, own.mode == QSIM_MODE_STATIC ? c : NULL, &own, error);
-    const int32_t count = (int32_t)q.layer_count;
-    for (int32_t i = 0; i < count && !code && layer; i++) {
-        const qsim_layer_info info = info_of(&q, &q.layers[i]);
-        if (layer(user, &info))
-            code = qs_fail(error, QSIM_E_CANCELLED, "%s: cancelled", model->name);
-    }
+    const int32_t count = list_layers(&q, layer, user, &code);
     qs_quantizer_free(&q);
     qsim_model_free(m);
     return code ? code : count;

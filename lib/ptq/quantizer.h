@@ -122,8 +122,9 @@ typedef struct qs_codes {
 int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weight_form form,
                             qs_codes *out);
 
-/* Whether WEIGHTS quantizes a constant of the node (weight_only.c). */
-bool qs_has_weights(const qs_quantizer *q, qs_id node);
+/* Elements of the node's constants that are stored in 8 bits and read as floats; 0: none
+ * (weight_only.c). */
+size_t qs_stored_weights(const qs_quantizer *q, qs_id node);
 
 /* ---- recipes (recipe_apply.c) ---- */
 

@@ -156,7 +156,7 @@ void qs_recipe_range(const qs_quantizer *q, qs_id value, qs_range *range) {
 
 bool qs_recipe_quantized(const qs_quantizer *q, qs_id node) {
     const qs_choice *c = &q->choices[node];
-    if (qs_has_weights(q, node))
+    if (qs_stored_weights(q, node))
         return c->forced != QSIM_RULE_FLOAT;
     return q->options.mode != QSIM_MODE_WEIGHTS && c->layer >= 0 && c->integer;
 }

@@ -18,16 +18,17 @@ static bool is_weight(const qs_quantizer *q, const qs_node *n, int32_t index) {
            c->dtype == QSIM_FLOAT && c->rank >= 2 && c->elements > 0;
 }
 
-bool qs_has_weights(const qs_quantizer *q, qs_id node) {
+size_t qs_stored_weights(const qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
     const uint32_t sums = QS_CONVOLVES | QS_MULTIPLIES;
+    size_t elements = 0;
     if (q->options.mode != QSIM_MODE_WEIGHTS &&
         (q->choices[node].layer >= 0 || (qs_node_traits(q->g, n) & sums)))
-        return false;
+        return 0;
     for (int32_t i = 0; i < n->input_count; i++)
         if (is_weight(q, n, i))
-            return true;
-    return false;
+            elements += qs_node_const(q->g, n, i)->elements;
+    return elements;
 }
 
 static int rewrite(qs_quantizer *q, qs_id node, int32_t index, dequantized *made) {
@@ -69,7 +70,7 @@ int qs_rewrite_weights(qs_quantizer *q) {
     for (size_t k = 0; k < q->g->order_count && !code; k++) {
         qs_id node = q->g->order[k];
         if ((size_t)node >= q->node_count || q->choices[node].forced == QSIM_RULE_FLOAT ||
-            !qs_has_weights(q, node))
+            !qs_stored_weights(q, node))
             continue;
         code = qs_write_progress(q, node, k, q->g->order_count);
         for (int32_t i = 0; i < q->g->nodes[node].input_count && !code; i++)

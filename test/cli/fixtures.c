@@ -214,6 +214,31 @@ static void make_broken(void) {
     proto_free(&model);
 }
 
+/* y = x + w, whose numbers lie in outside.bin. */
+static void make_outside(void) {
+    static const int64_t dims[] = {3};
+    static const float w[] = {1, 2, 3};
+    proto g = {0}, t = {0}, pair = {0}, model = {0};
+    proto_node(&g, "Add", "add", "x", "w", "y");
+    proto_int(&t, 1, 3);
+    proto_int(&t, 2, QSIM_FLOAT);
+    proto_text(&t, 8, "w");
+    proto_text(&pair, 1, "location");
+    proto_text(&pair, 2, "outside.bin");
+    proto_take(&t, 13, &pair);
+    proto_int(&t, 14, 1);
+    proto_take(&g, 5, &t);
+    proto_value(&g, 11, "x", QSIM_FLOAT, dims, 1);
+    proto_value(&g, 12, "y", QSIM_FLOAT, dims, 1);
+    proto_model(&model, &g);
+    write_file("outside.onnx", model.data, model.size, NULL, 0);
+    write_file("outside.bin", w, sizeof(w), NULL, 0);
+    proto_free(&g);
+    proto_free(&t);
+    proto_free(&pair);
+    proto_free(&model);
+}
+
 /* ---- data ---- */
 
 /* Eight samples for id.onnx; the label of the last one is not its greatest number. */
@@ -328,6 +353,7 @@ int main(void) {
     make_same("whole.onnx", QSIM_INT64, 1, (int64_t[]){-1});
     make_unknown();
     make_broken();
+    make_outside();
     make_labelled();
     make_arrays();
     make_pictures();

@@ -20,6 +20,10 @@ const option common_options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
+const option *args_common(const verb *v) {
+    return common_options + (v->runs_nothing ? 2 : 0);
+}
+
 const char *args_prefix(const verb *v) {
     return strncmp(v->name, "qsim-", 5) == 0 ? "" : "qsim ";
 }
@@ -65,6 +69,13 @@ static const struct {
     {"per-channel", "--weight-scheme channel, which is the default"},
     {"per_channel", "--weight-scheme channel, which is the default"},
     {"opset", "the smallest opset that works is written"},
+    {"iterations", "qsim bench --runs N"},
+    {"weight-type", "--weights TYPE"},
+    {"weight_type", "--weights TYPE"},
+    {"activation-type", "--activations TYPE"},
+    {"activation_type", "--activations TYPE"},
+    {"batch-size", "--batch N"},
+    {"batch_size", "--batch N"},
 };
 
 static void suggest_option(const verb *v, const char *word, text *hint) {
@@ -249,49 +260,4 @@ bool parse_number(const char *s, double *out) {
         return false;
     *out = n;
     return true;
-}
-
-/* Levenshtein's distance, up to 31 letters. */
-static size_t distance(const char *a, const char *b) {
-    size_t row[32], n = strlen(b);
-    if (n > 31 || strlen(a) > 31)
-        return 99;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 0; a[i]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i + 1;
-        for (size_t j = 0; j < n; j++) {
-            size_t best = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            if (diagonal + 1 < best)
-                best = diagonal + 1;
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            row[j + 1] = best;
-        }
-    }
-    return row[n];
-}
-
-/* "quant" of "quantize", or "evaluate" of "eval": one is how the other begins. */
-static bool begins(const char *a, const char *b) {
-    size_t n = strlen(a), m = strlen(b), shorter = n < m ? n : m;
-    return shorter >= 3 && strncmp(a, b, shorter) == 0;
-}
-
-const char *closest(const char *word, const char *const *names) {
-    const char *best = NULL;
-    size_t least = strlen(word) / 3 + 2;
-    for (size_t i = 0; names[i]; i++) {
-        size_t d = distance(word, names[i]);
-        if (d < least) {
-            least = d;
-            best = names[i];
-        }
-    }
-    for (size_t i = 0; names[i] && !best; i++)
-        if (begins(word, names[i]))
-            best = names[i];
-    return best;
 }

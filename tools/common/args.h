@@ -36,7 +36,11 @@ typedef struct verb {
     const char *summary;
     const option *options;
     int (*run)(struct tool *t); /* returns the exit code */
+    bool runs_nothing;          /* --threads and --isa change nothing: they are not listed */
 } verb;
+
+/* What every verb takes, as far as it is listed for this one. */
+const option *args_common(const verb *v);
 
 typedef struct args {
     const verb *verb;

@@ -92,7 +92,7 @@ static void bash_script(const verb *const *verbs, text *out) {
     for (size_t i = 0; verbs[i]; i++) {
         text_printf(out, "        %s) words=\"", verbs[i]->name);
         bash_options(verbs[i]->options, out);
-        bash_options(common_options, out);
+        bash_options(args_common(verbs[i]), out);
         text_puts(out, "\" ;;\n");
     }
     text_puts(out, "    esac\n"

@@ -25,6 +25,6 @@ void args_help(const verb *v, text *out) {
                 v->operands[0] ? " " : "", v->operands, v->summary);
     for (const option *o = v->options; o && o->name; o++)
         help_option(o, out);
-    for (const option *o = common_options; o->name; o++)
+    for (const option *o = args_common(v); o->name; o++)
         help_option(o, out);
 }

@@ -137,6 +137,23 @@ static bool is_package(const tool *t, const char *path) {
     return yes;
 }
 
+/* An output that is a file of the model's external data is refused, as the model itself is. */
+static int guard_external(const tool *t, const char *path, const qsim_model *m) {
+    const char *slash = strrchr(path, '/'), *location;
+    int code = EXIT_OK;
+    for (int32_t i = 0; !code && (location = qsim_model_external_file(m, i)) != NULL; i++) {
+        text file = {0};
+        text_printf(&file, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, location);
+        for (size_t k = 0; !code && k < t->args.given_count; k++) {
+            const char *value = t->args.given[k].value;
+            if (value && tool_same_file(value, file.data))
+                (void)tool_refuses_input(t, value, file.data, &code);
+        }
+        text_free(&file);
+    }
+    return code;
+}
+
 int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model **model) {
     qsim_load_options options = {.struct_size = sizeof(options), .flags = flags};
     qsim_error e;
@@ -160,7 +177,14 @@ int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model *
         options.flags |= QSIM_LOAD_COPY;
     else if (is_package(t, path))
         return open_package(t, path, NULL, flags, model);
-    return qsim_model_load(t->ctx, path, &options, model, &e) ? tool_error(t, path, &e) : EXIT_OK;
+    if (qsim_model_load(t->ctx, path, &options, model, &e))
+        return tool_error(t, path, &e);
+    const int code = guard_external(t, path, *model);
+    if (code) {
+        qsim_model_free(*model);
+        *model = NULL;
+    }
+    return code;
 }
 
 int tool_save_model(const tool *t, const qsim_model *model, const char *path) {

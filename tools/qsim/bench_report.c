@@ -132,10 +132,6 @@ static int integer_nodes(const subject *s) {
     return found;
 }
 
-static bool differs(const subject *s) {
-    return fabs(s->speed.value - 1) > s->speed.margin; /* false for NaN: nothing is known */
-}
-
 /* Whether a quantized model is worth it, as far as the runs tell. */
 static void print_gain(const subject *s, const char *name) {
     const double least = 1.05; /* what counts as a gain */
@@ -150,16 +146,9 @@ static void print_gain(const subject *s, const char *name) {
 }
 
 static void print_verdict(const subject *first, const subject *s) {
-    char verdict[64];
-    const char *a = tool_base_name(first->file), *b = tool_base_name(s->file);
-    if (differs(s))
-        printf("%s is %s %s\n", b, latency_verdict(s->speed, verdict), a);
-    else if (isnan(s->speed.margin))
-        printf("%s is %.2f times as fast as %s, from too few runs to be sure\n", b, s->speed.value,
-               a);
-    else
-        printf("%s is as fast as %s as far as can be told: %.3f ± %.3f times\n", b, a,
-               s->speed.value, s->speed.margin);
+    char words[LATENCY_WORDS];
+    const char *b = tool_base_name(s->file);
+    printf("%s is %s\n", b, latency_verdict(s->speed, tool_base_name(first->file), words));
     if (integer_nodes(s) > 0 && integer_nodes(first) == 0)
         print_gain(s, b);
 }

@@ -145,7 +145,7 @@ void comparison_print_json(const tool *t, const comparison *c) {
 static void print_models(const comparison *c) {
     const char *const heading[] = {"", "model", "size", "median"};
     table rows = {.columns = "llrr"};
-    char buffer[32], verdict[64];
+    char buffer[32], words[LATENCY_WORDS];
     for (size_t i = 0; i < 4; i++)
         table_cell(&rows, "%s", heading[i]);
     for (int k = 0; k < 2; k++) {
@@ -160,10 +160,7 @@ static void print_models(const comparison *c) {
     if (fabs(size - 1) >= 0.005)
         snprintf(sizes, sizeof(sizes), "%.2f times %s", size < 1 ? 1 / size : size,
                  size < 1 ? "larger" : "smaller");
-    if (fabs(c->speed.value - 1) > c->speed.margin)
-        printf("B is %s and %s A", sizes, latency_verdict(c->speed, verdict));
-    else
-        printf("B is %s and as fast as A as far as can be told", sizes);
+    printf("B is %s and %s", sizes, latency_verdict(c->speed, "A", words));
     printf(" (%zu run%s of each in turns, batch %lld)\n", c->time[0].count,
            tool_plural((int64_t)c->time[0].count), (long long)c->rows);
     if (c->why.size)
@@ -232,11 +229,21 @@ static void print_layers(const comparison *c) {
         printf("no bad layer among the %zu that both models have\n", c->layers.taps.count);
 }
 
+/* Whether the first output scores classes: the last axis alone is longer than 1. */
+static bool has_classes(const comparison *c) {
+    const qsim_tensor *y = &c->engine[0].outputs[0];
+    for (int32_t i = 1; i + 1 < y->rank; i++)
+        if (y->dims[i] > 1)
+            return false;
+    return y->rank >= 2 && y->dims[y->rank - 1] > 1;
+}
+
 void comparison_print(const tool *t, const comparison *c) {
     print_models(c);
     print_metrics(&c->outputs, &c->engine[0], "output", SIZE_MAX);
-    printf("top-1 agreement %.2f %% of %llu rows\n", comparison_agreement(c),
-           (unsigned long long)c->outputs.metrics[0].rows);
+    if (has_classes(c))
+        printf("top-1 agreement %.2f %% of %llu rows\n", comparison_agreement(c),
+               (unsigned long long)c->outputs.metrics[0].rows);
     if (args_has(&t->args, "layers"))
         print_layers(c);
     warn_of_nan(t, c);

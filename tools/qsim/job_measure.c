@@ -23,7 +23,7 @@ static void add_number(tool *own, const char *name, int64_t value) {
 }
 
 static const option data_options[] = {OPTION_DATA, {NULL, NULL, NULL, 0, NULL}};
-static const verb data_verb = {"run-config", "", "", data_options, NULL};
+static const verb data_verb = {"run-config", "", "", data_options, NULL, false};
 
 /* Samples that are made up: some, or what a model of a fixed batch takes at once. */
 static int64_t made_up(const qsim_model *m) {

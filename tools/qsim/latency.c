@@ -9,6 +9,8 @@
 
 #include "common/text.h"
 
+#define CLOSE 0.1 /* an interval that ends within a tenth of 1 */
+
 void latency_add(latency *l, double ms) {
     if (l->count == l->room) {
         l->room = l->room * 2 + 1024;
@@ -66,13 +68,24 @@ time_ratio latency_inverse(time_ratio r) {
     return (time_ratio){1 / r.value, r.margin / r.value / r.value};
 }
 
-const char *latency_verdict(time_ratio r, char words[64]) {
-    bool slower = r.value < 1;
-    char margin[24] = "";
-    r = slower ? latency_inverse(r) : r;
-    if (!isnan(r.margin))
-        snprintf(margin, sizeof(margin), " ± %.2f", r.margin);
-    snprintf(words, 64, "%.2f%s times %s than", r.value, margin, slower ? "slower" : "faster");
+bool latency_differs(time_ratio r) {
+    return fabs(r.value - 1) > r.margin; /* false for NaN: nothing is known */
+}
+
+const char *latency_verdict(time_ratio r, const char *than, char words[LATENCY_WORDS]) {
+    const bool slower = r.value < 1;
+    if (isnan(r.margin)) {
+        snprintf(words, LATENCY_WORDS, "%.2f times as fast as %.80s, from too few runs to be sure",
+                 r.value, than);
+    } else if (latency_differs(r)) {
+        r = slower ? latency_inverse(r) : r;
+        snprintf(words, LATENCY_WORDS, "%.2f \xc2\xb1 %.2f times %s than %.80s", r.value, r.margin,
+                 slower ? "slower" : "faster", than);
+    } else {
+        const char *how = r.margin < CLOSE ? "as fast as" : "not clearly faster or slower than";
+        snprintf(words, LATENCY_WORDS, "%s %.80s: %.3f \xc2\xb1 %.3f times", how, than, r.value,
+                 r.margin);
+    }
     return words;
 }
 

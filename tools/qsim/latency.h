@@ -3,6 +3,7 @@
 #ifndef QSIM_LATENCY_H
 #define QSIM_LATENCY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct latency {
@@ -32,7 +33,11 @@ typedef struct time_ratio {
 time_ratio latency_ratio(const double *a, const double *b, size_t count);
 /* The same the other way round. */
 time_ratio latency_inverse(time_ratio r);
-/* "1.83 ± 0.05 times faster than", "1.10 times slower than": of what takes 1/value of the time. */
-const char *latency_verdict(time_ratio r, char words[64]);
+/* Whether the interval leaves 1 out; false where nothing is known. */
+bool latency_differs(time_ratio r);
+/* "1.83 ± 0.05 times faster than A", "1.10 ± 0.02 times slower than A", or that it cannot be told:
+ * of what takes 1/value of the time. */
+#define LATENCY_WORDS 192
+const char *latency_verdict(time_ratio r, const char *than, char words[LATENCY_WORDS]);
 
 #endif

@@ -63,6 +63,11 @@ static const struct {
     {"summary", "did you mean qsim info?"},
     {"diff", "did you mean qsim compare?"},
     {"zip", "did you mean qsim package?"},
+    {"verify", "qsim check looks at a model, qsim unpack at a package's hashes"},
+    {"search", "qsim auto searches for the best quantized model"},
+    {"tune", "qsim auto searches for the best quantized model"},
+    {"distill", "qsim trains nothing: it starts from a trained ONNX model"},
+    {"download", "qsim opens no network: it starts from a file"},
 };
 
 static int unknown_verb(const tool *t, const char *name) {

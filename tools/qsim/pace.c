@@ -235,11 +235,12 @@ int pace_measure(const tool *t, const char *const file[2], const qsim_model *con
 }
 
 void pace_print(const pace *p) {
-    char a[32], b[32], words[64];
+    char a[32], b[32], words[LATENCY_WORDS];
     if (p->ratio.value <= 0)
         return;
-    table_line("speed", "fp32 %s -> int8 %s at batch %lld: %s fp32", tool_time(p->ms[0], a),
-               tool_time(p->ms[1], b), (long long)p->rows, latency_verdict(p->ratio, words));
+    table_line("speed", "fp32 %s -> int8 %s at batch %lld: %s", tool_time(p->ms[0], a),
+               tool_time(p->ms[1], b), (long long)p->rows,
+               latency_verdict(p->ratio, "fp32", words));
     if (p->why.size)
         table_line("", "not faster: %s", p->why.data);
 }

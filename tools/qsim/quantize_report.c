@@ -52,10 +52,8 @@ static bool becomes_integer(void *user, const char *name) {
 static void find_floats(quantizing *q, float_parts *f) {
     if (!q->result && !q->folded) /* constants of nodes become constants of the graph */
         (void)qsim_model_optimize(q->model, QSIM_LEVEL_EXTENDED, &q->folded, NULL);
-    if (q->result)
-        float_parts_find(q->result, NULL, NULL, f);
-    else
-        float_parts_find(q->folded ? q->folded : q->model, becomes_integer, q, f);
+    const qsim_model *m = q->result ? q->result : q->folded ? q->folded : q->model;
+    float_parts_find(m, becomes_integer, q, f);
 }
 
 /* Layers of all kinds that have weights: int8, and float ones whether or not they could be int8. */

@@ -230,5 +230,9 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_auto = {"auto", "MODEL --data SPEC -o FILE",
-                        "find the best quantized model within a time", options, run};
+const verb verb_auto = {"auto",
+                        "MODEL --data SPEC -o FILE",
+                        "find the best quantized model within a time",
+                        options,
+                        run,
+                        false};

@@ -213,5 +213,5 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_bench = {"bench", "MODEL [MODEL...]", "time models, interleaved, and compare them",
-                         options, run};
+const verb verb_bench = {
+    "bench", "MODEL [MODEL...]", "time models, interleaved, and compare them", options, run, false};

@@ -182,4 +182,7 @@ static const option options[] = {
 
 const verb verb_calibrate = {"calibrate",
                              "MODEL --data SPEC -o FILE | --merge A B... -o FILE | --show FILE",
-                             "watch activations on data, for quantize", options, run};
+                             "watch activations on data, for quantize",
+                             options,
+                             run,
+                             false};

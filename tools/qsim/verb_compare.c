@@ -264,5 +264,5 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_compare = {"compare", "A B [--data SPEC]", "how far model B is from model A",
-                           options, run};
+const verb verb_compare = {
+    "compare", "A B [--data SPEC]", "how far model B is from model A", options, run, false};

@@ -163,5 +163,9 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_eval = {"eval", "MODEL --data SPEC",
-                        "measure a classifier: top-1, top-5, per class, confusion", options, run};
+const verb verb_eval = {"eval",
+                        "MODEL --data SPEC",
+                        "measure a classifier: top-1, top-5, per class, confusion",
+                        options,
+                        run,
+                        false};

@@ -232,5 +232,5 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_info = {"info", "[MODEL]", "what a model is, or what this library can do", options,
-                        run};
+const verb verb_info = {"info",  "[MODEL]", "what a model is, or what this library can do",
+                        options, run,       false};

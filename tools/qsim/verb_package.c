@@ -159,5 +159,9 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_package = {"package", "MODEL... -o P.zip | --list P.zip",
-                           "put models and what they need into one file", options, run};
+const verb verb_package = {"package",
+                           "MODEL... -o P.zip | --list P.zip",
+                           "put models and what they need into one file",
+                           options,
+                           run,
+                           false};

@@ -195,5 +195,5 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_profile = {"profile", "MODEL [-o TRACE.json]", "where the time of a model goes",
-                           options, run};
+const verb verb_profile = {
+    "profile", "MODEL [-o TRACE.json]", "where the time of a model goes", options, run, false};

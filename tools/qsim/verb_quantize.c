@@ -165,5 +165,6 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_quantize = {"quantize", "MODEL [--data SPEC] -o FILE",
-                            "make an INT8 model of a float one", options, run};
+const verb verb_quantize = {
+    "quantize", "MODEL [--data SPEC] -o FILE", "make an INT8 model of a float one", options, run,
+    false};

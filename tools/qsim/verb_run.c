@@ -200,4 +200,5 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_run = {"run", "MODEL", "run a model once and write its outputs", options, run};
+const verb verb_run = {"run",   "MODEL", "run a model once and write its outputs",
+                       options, run,     false};

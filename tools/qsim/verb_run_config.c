@@ -174,5 +174,5 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_run_config = {"run-config", "CONFIG.json",
-                              "run a configuration as Olive reads them", options, run};
+const verb verb_run_config = {
+    "run-config", "CONFIG.json", "run a configuration as Olive reads them", options, run, false};

@@ -101,5 +101,9 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_sensitivity = {"sensitivity", "MODEL --data SPEC",
-                               "what each unit costs in 8 bits, and gains in float", options, run};
+const verb verb_sensitivity = {"sensitivity",
+                               "MODEL --data SPEC",
+                               "what each unit costs in 8 bits, and gains in float",
+                               options,
+                               run,
+                               false};

@@ -294,6 +294,6 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_sweep = {"sweep", "MODEL --data SPEC",
-                         "try weight schemes, range methods and percentiles, all with all", options,
-                         run};
+const verb verb_sweep = {
+    "sweep", "MODEL --data SPEC", "try schemes, ranges, percentiles, all with all", options, run,
+    false};

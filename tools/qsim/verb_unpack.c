@@ -34,5 +34,5 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_unpack = {"unpack", "P.zip -o DIR",
-                          "check a package and write its entries as files", options, run};
+const verb verb_unpack = {
+    "unpack", "P.zip -o DIR", "check a package and write its entries as files", options, run, true};

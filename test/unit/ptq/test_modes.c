@@ -322,6 +322,30 @@ static void test_shared_weight(void) {
     qsim_model_free(m);
 }
 
+/* Counts nodes and the bytes of their weights before and after; those in float as nodes alone. */
+static int32_t count_layer(void *user, const qsim_layer_info *l) {
+    int64_t *sum = user;
+    sum[0]++;
+    sum[1] += l->float_bytes;
+    sum[2] += l->bytes;
+    sum[3] += l->scheme < 0;
+    return 0;
+}
+
+static void check_stored_layers(const qsim_model *m) {
+    const qsim_rule rule = {
+        .struct_size = sizeof(rule), .pattern = "lstm", .action = QSIM_RULE_FLOAT};
+    qsim_quantize_options o = {.struct_size = sizeof(o), .mode = QSIM_MODE_DYNAMIC};
+    int64_t sum[4] = {0};
+    CHECK_INT(qsim_quantize_layers(m, NULL, &o, count_layer, sum, NULL), 2);
+    CHECK(sum[0] == 2 && sum[1] == 4 * (54 + 96 + 64) && sum[2] == 54 + 96 + 64 && sum[3] == 0);
+    o.rules = &rule;
+    o.rule_count = 1;
+    memset(sum, 0, sizeof(sum));
+    CHECK_INT(qsim_quantize_layers(m, NULL, &o, count_layer, sum, NULL), 2);
+    CHECK(sum[2] == 54 + 4 * (96 + 64) && sum[3] == 1);
+}
+
 /* Tables and recurrent weights are stored in 8 bits in dynamic mode, too, unless told otherwise. */
 static void test_stored(void) {
     qsim_builder *b = NULL;
@@ -337,6 +361,7 @@ static void test_stored(void) {
     qsim_builder_attr_int(b, "hidden_size", 4);
     qsim_model *m = net_finish(b);
     qsim_model *q = quantize(m, QSIM_MODE_DYNAMIC, 0, 0, 0);
+    check_stored_layers(m);
     CHECK_INT(net_count(q, "DequantizeLinear"), 3);
     CHECK(net_value(q, "table_quantized", &v) && v.dtype == QSIM_INT8 && v.bytes == 54);
     CHECK(net_value(q, "w_quantized", &v) && v.dtype == QSIM_INT8 && v.bytes == 96);

@@ -322,6 +322,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "qsim_model_opset": (_I64, _P, _S),
     "qsim_model_ir_version": (_I64, _P),
     "qsim_model_bytes": (_I64, _P),
+    "qsim_model_external_file": (_S, _P, _I32),
     "qsim_model_parameters": (_I64, _P),
     "qsim_model_parameter_bytes": (_I64, _P),
     "qsim_model_metadata_count": (_I32, _P),

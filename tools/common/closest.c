@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* The word that was probably meant. */
+#include "common/args.h"
+
+#include <string.h>
+
+/* Levenshtein's distance, up to 31 letters. */
+static size_t distance(const char *a, const char *b) {
+    size_t row[32], n = strlen(b);
+    if (n > 31 || strlen(a) > 31)
+        return 99;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 0; a[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < n; j++) {
+            size_t best = diagonal + (a[i] != b[j]);
+            diagonal = row[j + 1];
+            if (diagonal + 1 < best)
+                best = diagonal + 1;
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            row[j + 1] = best;
+        }
+    }
+    return row[n];
+}
+
+/* "quant" of "quantize", or "evaluate" of "eval": one is how the other begins. */
+static bool begins(const char *a, const char *b) {
+    size_t n = strlen(a), m = strlen(b), shorter = n < m ? n : m;
+    return shorter >= 3 && strncmp(a, b, shorter) == 0;
+}
+
+const char *closest(const char *word, const char *const *names) {
+    const char *best = NULL;
+    size_t least = strlen(word) / 3 + 2;
+    for (size_t i = 0; names[i]; i++) {
+        size_t d = distance(word, names[i]);
+        if (d < least) {
+            least = d;
+            best = names[i];
+        }
+    }
+    /* A beginning says more than two letters that differ. */
+    for (size_t i = 0; names[i] && (!best || least > 1); i++)
+        if (begins(word, names[i]))
+            return names[i];
+    return best;
+}
