@@ -7,10 +7,11 @@
 
 #include "fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, size_t size) {
     qsim_npz *z = NULL;
-    if (qsim_npz_open(NULL, data, size, &z, NULL) != QSIM_OK)
-        return 0;
+    (void)heap;
+    if (fuzz_legal(qsim_npz_open(ctx, data, size, &z, NULL)) != QSIM_OK)
+        return;
     for (int32_t i = 0; i < qsim_npz_count(z); i++) {
         qsim_array a = {.struct_size = sizeof(a)};
         if (qsim_npz_array(z, i, &a) != QSIM_OK || !qsim_npz_name(z, i))
@@ -19,10 +20,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             continue;
         uint8_t *out = malloc(a.bytes + 1);
         if (out)
-            qsim_npz_read(z, i, out, a.bytes, NULL);
+            fuzz_legal(qsim_npz_read(z, i, out, a.bytes, NULL));
         free(out);
     }
     qsim_npz_free(z);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    fuzz_run(attempt, data, size);
     return 0;
 }
 

@@ -9,12 +9,7 @@
 #include <qsim/model.h>
 
 #include "fuzz.h"
-
-/* The seeds are shared models. */
-size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
-    (void)index, (void)buffer, (void)capacity;
-    return 0;
-}
+#include "model_seeds.h"
 
 static void look(const qsim_model *m) {
     qsim_value_info value = {.struct_size = sizeof(value)};
@@ -30,7 +25,7 @@ static void look(const qsim_model *m) {
 }
 
 /* A model made from a loaded one is written field by field. */
-static void rewrite(const qsim_model *m) {
+static void rewrite(qsim_ctx *ctx, const fuzz_heap *heap, const qsim_model *m) {
     qsim_model *made = NULL, *again = NULL;
     size_t need = 0;
     if (qsim_model_upgrade(m, 21, &made, NULL))
@@ -38,27 +33,31 @@ static void rewrite(const qsim_model *m) {
     look(made);
     if (qsim_model_save_memory(made, NULL, 0, &need, NULL) == QSIM_OK && need < 1u << 24) {
         uint8_t *bytes = malloc(need);
-        if (bytes && qsim_model_save_memory(made, bytes, need, &need, NULL) == QSIM_OK &&
-            qsim_model_load_memory(NULL, bytes, need, NULL, &again, NULL) != QSIM_OK)
-            abort();
+        if (bytes && qsim_model_save_memory(made, bytes, need, &need, NULL) == QSIM_OK)
+            fuzz_must(heap,
+                      qsim_model_load_memory(ctx, bytes, need, NULL, &again, NULL) == QSIM_OK);
         qsim_model_free(again);
         free(bytes);
     }
     qsim_model_free(made);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, size_t size) {
     static const int32_t flags[] = {0, QSIM_LOAD_INSPECT, QSIM_LOAD_CHECK};
     for (int i = 0; i < 3; i++) {
         qsim_load_options o = {.struct_size = sizeof(o), .flags = flags[i]};
         qsim_model *m = NULL;
-        if (qsim_model_load_memory(NULL, data, size, &o, &m, NULL))
+        if (fuzz_legal(qsim_model_load_memory(ctx, data, size, &o, &m, NULL)))
             continue;
         look(m);
         if (!flags[i])
-            rewrite(m);
+            rewrite(ctx, heap, m);
         qsim_model_free(m);
     }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    fuzz_run(attempt, data, size);
     qsim_array a = {.struct_size = sizeof(a)};
     if (qsim_proto_parse(data, size, &a, NULL) == QSIM_OK && a.bytes < 1u << 24) {
         uint8_t *out = malloc(a.bytes + 1);
@@ -66,4 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         free(out);
     }
     return 0;
+}
+
+size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
+    return fuzz_model_bytes(index, buffer, capacity);
 }

@@ -9,24 +9,29 @@
 
 #include "fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, size_t size) {
     qsim_package *p = NULL;
     qsim_model *m = NULL;
-    if (qsim_package_open_memory(NULL, data, size, NULL, &p, NULL) != QSIM_OK)
-        return 0;
+    (void)heap;
+    if (fuzz_legal(qsim_package_open_memory(ctx, data, size, NULL, &p, NULL)) != QSIM_OK)
+        return;
     for (int32_t i = 0; i < qsim_package_count(p); i++) {
         qsim_package_entry e = {.struct_size = sizeof(e)};
         const void *bytes;
         size_t n;
         if (qsim_package_get(p, i, &e) != QSIM_OK || qsim_package_find(p, e.name) != i)
             abort();
-        int code = qsim_package_data(p, i, &bytes, &n, NULL);
+        int code = fuzz_legal(qsim_package_data(p, i, &bytes, &n, NULL));
         if (code == QSIM_OK && (n != e.bytes || (n > 0 && !bytes)))
             abort();
     }
-    qsim_package_model(p, NULL, NULL, &m, NULL);
+    fuzz_legal(qsim_package_model(p, NULL, NULL, &m, NULL));
     qsim_package_free(p);
     qsim_model_free(m);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    fuzz_run(attempt, data, size);
     return 0;
 }
 

@@ -7,6 +7,9 @@
  */
 #include "fuzz.h"
 #include "test.h"
+#include "wire_mutator.h"
+
+#define ROOM 4096 /* what mutations of fields may add */
 
 static uint64_t state = 1;
 
@@ -50,11 +53,17 @@ static size_t mutate(uint8_t *p, size_t size) {
 
 /* A buffer of exactly the mutation's size each time, so that reading beyond it is seen. */
 static int run_bytes(const uint8_t *data, size_t size, long mutations) {
-    uint8_t *copy = malloc(size + 1);
+    uint8_t *copy = malloc(size + ROOM);
     LLVMFuzzerTestOneInput(data, size);
     for (long k = 0; copy && k < mutations; k++) {
         memcpy(copy, data, size);
-        size_t n = mutate(copy, size);
+        size_t n = size;
+#ifdef FUZZ_WIRE
+        for (uint32_t fields = draw(4); fields > 0; fields--)
+            n = fuzz_wire_mutate(copy, n, size + ROOM, NULL, 0, draw(UINT32_MAX));
+        if (n == size)
+#endif
+            n = mutate(copy, n);
         uint8_t *exact = malloc(n ? n : 1);
         if (exact) {
             memcpy(exact, copy, n);

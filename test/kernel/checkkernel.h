@@ -16,8 +16,10 @@ typedef struct ck_state {
     const qk_table *c; /* the specification */
     const qk_table *t; /* under test; may be c itself: then compare with a plain loop */
     uint64_t random;
-    const char *isa;  /* name of t */
-    const char *name; /* of the running case */
+    const uint8_t *choices; /* what ck_random gives before `random`, 4 bytes each */
+    size_t left;            /* bytes of it */
+    const char *isa;        /* name of t */
+    const char *name;       /* of the running case */
     long failures, comparisons;
     struct ck_block *blocks;
 } ck_state;
@@ -40,6 +42,7 @@ float ck_real(ck_state *s, float least, float greatest);
 void *ck_output(ck_state *s, size_t bytes);
 void *ck_input(ck_state *s, size_t bytes);
 void *ck_floats(ck_state *s, size_t count, float least, float greatest);
+void ck_free(ck_state *s);
 
 /*
  * Counts a comparison; on a difference, or a touched guard, prints case, `shape` and the first

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libFuzzer target: bytes as a model file with another file beside it. What loads is packed, and
+ * the package's model has the same constants. Then the same bytes with a callback that gives data
+ * of any length.
+ */
+#include <string.h>
+
+#include <qsim/qsim.h>
+
+#include "fuzz.h"
+#include "fuzz_folder.h"
+#include "model_seeds.h"
+
+static const uint8_t outside[64] = {0, 0, 128, 63, 0, 0, 0, 64, 1, 2, 3, 4};
+
+static unsigned read_all(const void *data, size_t size) {
+    unsigned sum = 0;
+    for (size_t i = 0; i < size; i++)
+        sum = sum * 31 + ((const uint8_t *)data)[i];
+    return sum;
+}
+
+/* Every constant can be read to its last byte; a sum over all. */
+static unsigned constants(const qsim_model *m) {
+    qsim_value_info v = {.struct_size = sizeof(v)};
+    unsigned sum = 0;
+    for (int32_t i = 0; i < qsim_model_value_count(m); i++)
+        if (qsim_model_value(m, i, &v) == QSIM_OK && v.data)
+            sum += read_all(v.data, v.bytes);
+    return sum;
+}
+
+/* The same model out of a package. */
+static void pack(qsim_ctx *ctx, const fuzz_heap *heap, unsigned expected) {
+    qsim_packer *w = NULL;
+    qsim_package *p = NULL;
+    qsim_model *m = NULL;
+    if (fuzz_legal(qsim_packer_create(ctx, &w, NULL)) == QSIM_OK &&
+        fuzz_legal(qsim_packer_model(w, fuzz_file("m.onnx"), NULL, NULL)) == QSIM_OK &&
+        fuzz_legal(qsim_packer_save(w, fuzz_file("p.zip"), QSIM_PACK_REPLACE, NULL)) == QSIM_OK &&
+        fuzz_must(heap, qsim_package_open(ctx, fuzz_file("p.zip"), 0, &p, NULL) == QSIM_OK) &&
+        fuzz_must(heap, qsim_package_model(p, NULL, NULL, &m, NULL) == QSIM_OK))
+        fuzz_must(heap, constants(m) == expected);
+    qsim_model_free(m);
+    qsim_package_free(p);
+    qsim_packer_free(w);
+}
+
+typedef struct given {
+    uint8_t *data; /* of exactly `size` bytes, so that reading beyond it is seen */
+    size_t size;
+} given;
+
+static int give(void *user, const char *location, const void **data, size_t *size) {
+    const given *g = user;
+    if (strlen(location) % 5 == 4)
+        return -7;
+    *data = g->data;
+    *size = g->size;
+    return 0;
+}
+
+static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, size_t size) {
+    given g = {malloc(size % 40 + 1), size % 40};
+    qsim_load_options o = {.struct_size = sizeof(o), .external = give, .external_user = &g};
+    qsim_model *m = NULL;
+    if (!g.data)
+        return;
+    memset(g.data, 1, g.size + 1);
+    if (fuzz_legal(qsim_model_load(ctx, fuzz_file("m.onnx"), NULL, &m, NULL)) == QSIM_OK)
+        pack(ctx, heap, constants(m));
+    qsim_model_free(m);
+    if (fuzz_legal(qsim_model_load_memory(ctx, data, size, &o, &m, NULL)) == QSIM_OK)
+        constants(m);
+    qsim_model_free(m);
+    free(g.data);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static bool begun;
+    if (!begun)
+        fuzz_write(fuzz_file(FUZZ_OUTSIDE), outside, sizeof(outside));
+    begun = true;
+    fuzz_write(fuzz_file("m.onnx"), data, size);
+    fuzz_run(attempt, data, size);
+    return 0;
+}
+
+size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
+    return fuzz_model_bytes(index, buffer, capacity);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Models to start from, made here: two float networks, each as QDQ and with integer operators, and
+ * messages with what a builder has no words for: functions, subgraphs, every field of tensors.
+ */
+#include "model_seeds.h"
+
+#include <string.h>
+
+#include <qsim/qsim.h>
+
+#include "fuzz.h"
+#include "proto.h"
+
+static void constant(qsim_builder *b, const char *name, int32_t rank, const int64_t *dims) {
+    static float w[256];
+    qsim_tensor t = {QSIM_FLOAT, rank, dims, w, 0};
+    qsim_tensor_size(QSIM_FLOAT, rank, dims, NULL, &t.bytes);
+    for (size_t i = 0; i < 256; i++)
+        w[i] = (float)((i * 37 + 11) % 101) / 100.0f - 0.5f;
+    qsim_builder_constant(b, name, &t);
+}
+
+static void integers(qsim_builder *b, const char *name, const int64_t *v, int64_t count) {
+    qsim_tensor t = {QSIM_INT64, 1, &count, (void *)(uintptr_t)v, (size_t)count * sizeof(*v)};
+    qsim_builder_constant(b, name, &t);
+}
+
+/* Convolutions, one of them depthwise, a shortcut, pooling, a linear layer. */
+static void chain(qsim_builder *b) {
+    const int64_t two[] = {2, 2}, pads[] = {1, 1, 1, 1};
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, (int64_t[]){-1, 1, 8, 8}, NULL);
+    constant(b, "w", 4, (int64_t[]){4, 1, 3, 3});
+    constant(b, "b", 1, (int64_t[]){4});
+    constant(b, "d", 4, (int64_t[]){4, 1, 3, 3});
+    constant(b, "v", 2, (int64_t[]){64, 3});
+    constant(b, "e", 1, (int64_t[]){3});
+    qsim_builder_node(b, "", "Conv", "conv", "x,w,b", "c");
+    qsim_builder_attr_ints(b, "pads", pads, 4);
+    qsim_builder_node(b, "", "Relu", "relu", "c", "r");
+    qsim_builder_node(b, "", "Conv", "deep", "r,d", "g");
+    qsim_builder_attr_ints(b, "pads", pads, 4);
+    qsim_builder_attr_int(b, "group", 4);
+    qsim_builder_node(b, "", "Add", "add", "r,g", "a");
+    qsim_builder_node(b, "", "MaxPool", "pool", "a", "p");
+    qsim_builder_attr_ints(b, "kernel_shape", two, 2);
+    qsim_builder_attr_ints(b, "strides", two, 2);
+    qsim_builder_node(b, "", "Flatten", "flat", "p", "f");
+    qsim_builder_node(b, "", "Gemm", "fc", "f,v,e", "y");
+    qsim_builder_output(b, "y", QSIM_FLOAT, 2, (int64_t[]){-1, 3}, NULL);
+}
+
+/* Movement and arithmetic around shapes that constants give. */
+static void movement(qsim_builder *b) {
+    qsim_builder_input(b, "x", QSIM_FLOAT, 3, (int64_t[]){2, 3, 4}, NULL);
+    integers(b, "shape", (int64_t[]){2, 4, 3}, 3);
+    integers(b, "from", (int64_t[]){1, 0}, 2);
+    integers(b, "to", (int64_t[]){4, 2}, 2);
+    integers(b, "axes", (int64_t[]){1, 2}, 2);
+    integers(b, "pick", (int64_t[]){1, -1, 0}, 3);
+    constant(b, "k", 1, (int64_t[]){2});
+    qsim_builder_node(b, "", "Transpose", "turn", "x", "t");
+    qsim_builder_attr_ints(b, "perm", (int64_t[]){0, 2, 1}, 3);
+    qsim_builder_node(b, "", "Reshape", "form", "x,shape", "r");
+    qsim_builder_node(b, "", "Concat", "join", "t,r", "c");
+    qsim_builder_attr_int(b, "axis", 1);
+    qsim_builder_node(b, "", "Slice", "cut", "c,from,to,axes", "s");
+    qsim_builder_node(b, "", "Mul", "mul", "s,k", "m");
+    qsim_builder_node(b, "", "Gather", "gather", "m,pick", "g");
+    qsim_builder_attr_int(b, "axis", 1);
+    qsim_builder_node(b, "", "ReduceMean", "mean", "g", "n");
+    qsim_builder_attr_ints(b, "axes", (int64_t[]){1}, 1);
+    qsim_builder_node(b, "", "Sigmoid", "sig", "n", "o");
+    qsim_builder_node(b, "", "Softmax", "soft", "o", "y");
+    qsim_builder_output(b, "y", QSIM_FLOAT, 3, (int64_t[]){2, 1, 2}, NULL);
+}
+
+/* A batch of one image, or the tensor of `movement`. */
+static void feed(qsim_calibration *c, const qsim_model *m) {
+    static const int64_t image[] = {1, 1, 8, 8}, rows[] = {2, 3, 4};
+    float x[64];
+    qsim_value_info v = {.struct_size = sizeof(v)};
+    if (qsim_model_input(m, 0, &v))
+        abort();
+    const bool is_image = v.rank == 4;
+    for (size_t i = 0; i < 64; i++)
+        x[i] = (float)(i % 13) / 13.0f;
+    const qsim_tensor t = {QSIM_FLOAT, v.rank, is_image ? image : rows, x,
+                           is_image ? sizeof(x) : 24 * sizeof(float)};
+    if (qsim_calibration_feed(c, &t, 1, NULL))
+        abort();
+}
+
+static qsim_model *quantized(const qsim_model *m, int32_t format) {
+    qsim_quantize_options o = {.struct_size = sizeof(o), .format = format};
+    qsim_calibration *c = NULL;
+    qsim_model *q = NULL;
+    if (qsim_calibration_create(m, NULL, &c, NULL))
+        abort();
+    feed(c, m);
+    if (qsim_quantize(m, c, &o, &q, NULL))
+        abort();
+    qsim_calibration_free(c);
+    return q;
+}
+
+qsim_model *fuzz_model(size_t index) {
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL;
+    if (index >= FUZZ_MODELS)
+        return NULL;
+    if (qsim_builder_create(NULL, 13, "g", &b, NULL))
+        abort();
+    (index % 2 ? movement : chain)(b);
+    if (qsim_builder_finish(b, &m, NULL))
+        abort();
+    qsim_builder_free(b);
+    if (index > 1) {
+        qsim_model *q = quantized(m, (int32_t)index / 2 - 1);
+        qsim_model_free(m);
+        m = q;
+    }
+    return m;
+}
+
+/* ---- messages by hand ---- */
+
+static void attribute_graph(proto *node, const char *name, proto *graph) {
+    proto a = {0};
+    proto_text(&a, 1, name);
+    proto_take(&a, 6, graph);
+    proto_int(&a, 20, 5);
+    proto_take(node, 5, &a);
+    proto_free(&a);
+}
+
+static void node_begin(proto *node, const char *op, const char *in, const char *out) {
+    for (; *in; in += strcspn(in, ","), in += *in == ',')
+        proto_bytes(node, 1, in, strcspn(in, ","));
+    for (; *out; out += strcspn(out, ","), out += *out == ',')
+        proto_bytes(node, 2, out, strcspn(out, ","));
+    proto_text(node, 4, op);
+}
+
+/* A graph of one node, x to y. */
+static void branch(proto *graph, const char *op) {
+    proto_node(graph, op, NULL, "x", NULL, "inner");
+    proto_text(graph, 2, op);
+    proto_value(graph, 12, "inner", QSIM_FLOAT, (const int64_t[]){2}, 1);
+}
+
+/* y = x > 0 ? relu : neg, by If; then a Loop that adds x three times. */
+static void flow(proto *model) {
+    proto graph = {0}, node = {0}, inner = {0};
+    node_begin(&node, "ReduceMax", "x", "top");
+    proto_take(&graph, 1, &node);
+    node_begin(&node, "Cast", "top", "is");
+    proto_text(&inner, 1, "to");
+    proto_int(&inner, 3, QSIM_BOOL);
+    proto_int(&inner, 20, 2);
+    proto_take(&node, 5, &inner);
+    proto_take(&graph, 1, &node);
+    node_begin(&node, "Squeeze", "is", "flag");
+    proto_take(&graph, 1, &node);
+    node_begin(&node, "If", "flag", "chosen");
+    branch(&inner, "Relu");
+    attribute_graph(&node, "then_branch", &inner);
+    branch(&inner, "Neg");
+    attribute_graph(&node, "else_branch", &inner);
+    proto_take(&graph, 1, &node);
+    node_begin(&node, "Loop", "three,,chosen", "y");
+    proto_node(&inner, "Add", NULL, "state", "x", "next");
+    proto_node(&inner, "Identity", NULL, "on", NULL, "still");
+    proto_value(&inner, 11, "i", QSIM_INT64, NULL, 0);
+    proto_value(&inner, 11, "on", QSIM_BOOL, NULL, 0);
+    proto_value(&inner, 11, "state", QSIM_FLOAT, (const int64_t[]){2}, 1);
+    proto_value(&inner, 12, "still", QSIM_BOOL, NULL, 0);
+    proto_value(&inner, 12, "next", QSIM_FLOAT, (const int64_t[]){2}, 1);
+    attribute_graph(&node, "body", &inner);
+    proto_take(&graph, 1, &node);
+    proto_int(&inner, 2, QSIM_INT64);
+    proto_int(&inner, 7, 3);
+    proto_text(&inner, 8, "three");
+    proto_take(&graph, 5, &inner);
+    proto_value(&graph, 11, "x", QSIM_FLOAT, (const int64_t[]){2}, 1);
+    proto_value(&graph, 12, "y", QSIM_FLOAT, (const int64_t[]){2}, 1);
+    proto_model(model, &graph);
+    proto_free(&graph);
+    proto_free(&node);
+    proto_free(&inner);
+}
+
+/* y = Twice(x) of the model's own domain; metadata, documentation, another import. */
+static void called(proto *model) {
+    proto graph = {0}, f = {0}, part = {0};
+    proto_text(&part, 1, "x");
+    proto_text(&part, 2, "y");
+    proto_text(&part, 4, "Twice");
+    proto_text(&part, 7, "mine");
+    proto_take(&graph, 1, &part);
+    proto_text(&graph, 2, "g");
+    proto_text(&graph, 10, "documentation");
+    proto_value(&graph, 11, "x", QSIM_FLOAT, (const int64_t[]){-1, 2}, 2);
+    proto_value(&graph, 12, "y", QSIM_FLOAT, (const int64_t[]){-1, 2}, 2);
+    proto_model(model, &graph);
+    proto_text(&part, 1, "mine");
+    proto_int(&part, 2, 1);
+    proto_take(model, 8, &part);
+    proto_text(&part, 1, "key");
+    proto_text(&part, 2, "value");
+    proto_take(model, 14, &part);
+    proto_text(&f, 1, "Twice");
+    proto_text(&f, 4, "a");
+    proto_text(&f, 5, "b");
+    node_begin(&part, "Add", "a,a", "b");
+    proto_take(&f, 7, &part);
+    proto_int(&part, 2, 13);
+    proto_take(&f, 9, &part);
+    proto_text(&f, 10, "mine");
+    proto_take(model, 25, &f);
+    proto_free(&graph);
+    proto_free(&f);
+    proto_free(&part);
+}
+
+/* y = x + w for each field that elements may stand in: packed, one by one, as raw bytes. */
+static void tensors(proto *model) {
+    static const struct {
+        int dtype;
+        uint32_t field, wire; /* wire 2: packed varints; 9: raw */
+    } kinds[] = {{QSIM_FLOAT, 4, 5},   {QSIM_INT32, 5, 0},   {QSIM_INT64, 7, 0},
+                 {QSIM_DOUBLE, 10, 1}, {QSIM_UINT64, 11, 0}, {QSIM_INT8, 5, 2},
+                 {QSIM_FLOAT16, 5, 2}, {QSIM_BOOL, 5, 0},    {QSIM_UINT8, 9, 9},
+                 {QSIM_INT4, 9, 9}};
+    proto graph = {0}, t = {0};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        const char name[] = {'w', (char)('0' + i), 0};
+        proto_int(&t, 1, 2);
+        proto_int(&t, 2, kinds[i].dtype);
+        if (kinds[i].wire == 9)
+            proto_bytes(&t, 9, "\1\2", kinds[i].dtype == QSIM_INT4 ? 1 : 2);
+        else if (kinds[i].wire == 2)
+            proto_bytes(&t, kinds[i].field, "\1\1", 2);
+        for (int k = 0; k < 2 && kinds[i].wire != 9 && kinds[i].wire != 2; k++) {
+            proto_tag(&t, kinds[i].field, kinds[i].wire);
+            proto_raw(&t, "\0\0\0\0\0\0\0", kinds[i].wire == 0 ? 1 : kinds[i].wire == 1 ? 8 : 4);
+        }
+        proto_text(&t, 8, name);
+        proto_take(&graph, 5, &t);
+        const char out[] = {'y', (char)('0' + i), 0};
+        proto_node(&graph, "Identity", NULL, name, NULL, out);
+        proto_value(&graph, 12, out, kinds[i].dtype, (const int64_t[]){2}, 1);
+    }
+    proto_value(&graph, 11, "x", QSIM_FLOAT, (const int64_t[]){2}, 1);
+    proto_model(model, &graph);
+    proto_free(&graph);
+    proto_free(&t);
+}
+
+/* y = x + w, and w is three floats of another file. */
+static void outside(proto *model) {
+    static const char *const pairs[][2] = {
+        {"location", FUZZ_OUTSIDE}, {"offset", "8"}, {"length", "12"}};
+    proto graph = {0}, t = {0}, pair = {0};
+    proto_node(&graph, "Add", "add", "x", "w", "y");
+    proto_int(&t, 1, 3);
+    proto_int(&t, 2, QSIM_FLOAT);
+    proto_text(&t, 8, "w");
+    for (size_t i = 0; i < 3; i++) {
+        proto_text(&pair, 1, pairs[i][0]);
+        proto_text(&pair, 2, pairs[i][1]);
+        proto_take(&t, 13, &pair);
+    }
+    proto_int(&t, 14, 1);
+    proto_take(&graph, 5, &t);
+    proto_value(&graph, 11, "x", QSIM_FLOAT, (const int64_t[]){-1, 3}, 2);
+    proto_value(&graph, 12, "y", QSIM_FLOAT, (const int64_t[]){-1, 3}, 2);
+    proto_model(model, &graph);
+    proto_free(&graph);
+    proto_free(&t);
+    proto_free(&pair);
+}
+
+static size_t by_hand(size_t index, uint8_t *buffer, size_t capacity) {
+    static void (*const write[])(proto *) = {outside, flow, called, tensors};
+    proto p = {0};
+    if (index >= sizeof(write) / sizeof(write[0]))
+        return 0;
+    write[index](&p);
+    if (p.size > capacity)
+        abort();
+    memcpy(buffer, p.data, p.size);
+    const size_t size = p.size;
+    proto_free(&p);
+    return size;
+}
+
+size_t fuzz_model_bytes(size_t index, uint8_t *buffer, size_t capacity) {
+    size_t size = 0;
+    qsim_model *m = fuzz_model(index);
+    if (!m)
+        return by_hand(index - FUZZ_MODELS, buffer, capacity);
+    if (qsim_model_save_memory(m, buffer, capacity, &size, NULL) || size > capacity)
+        abort();
+    qsim_model_free(m);
+    return size;
+}

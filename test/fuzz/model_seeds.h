@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Models that targets start from. */
+#ifndef FUZZ_MODEL_SEEDS_H
+#define FUZZ_MODEL_SEEDS_H
+
+#include <qsim/model.h>
+
+#define FUZZ_MODELS 6
+#define FUZZ_OUTSIDE                                                                               \
+    "outside.bin" /* the file that one seed keeps a tensor in, 32 bytes at least                   \
+                   */
+
+/* The index-th network, float, as QDQ or in integers; NULL: there are no more. */
+qsim_model *fuzz_model(size_t index);
+
+/* The index-th message: these networks, then what no builder makes; 0: there are no more. */
+size_t fuzz_model_bytes(size_t index, uint8_t *buffer, size_t capacity);
+
+#endif
