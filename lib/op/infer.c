@@ -18,8 +18,10 @@ int qs_infer_fail(const qs_infer *x, int code, const char *format, ...) {
         before = "node of";
         name = x->graph->values[n->outputs[0]].name;
     }
-    return qs_fail(x->error, code, "%s: %s (%s '%s', %s: opset %d)", x->model ? x->model : "model",
-                   what, before, name ? name : "", n->op_type, (int)n->version);
+    const char *domain = n->domain && !qs_same(n->domain, "ai.onnx") ? n->domain : "";
+    return qs_fail(x->error, code, "%s: %s (%s '%s', %s%s%s: opset %d)",
+                   x->model ? x->model : "model", what, before, name ? name : "", domain,
+                   domain[0] ? "." : "", n->op_type, (int)n->version);
 }
 
 static void look(qs_infer *x) {

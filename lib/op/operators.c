@@ -191,7 +191,9 @@
     X(ms_attention) \
     X(ms_biasgelu) \
     X(ms_biassplitgelu) \
+    X(ms_convtransposedynamicpads) \
     X(ms_dequantize) \
+    X(ms_dynamicquantizelstm) \
     X(ms_dynamicquantizematmul) \
     X(ms_embedding) \
     X(ms_fastgelu) \

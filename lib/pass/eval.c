@@ -113,10 +113,14 @@ int qs_eval_lower(const qs_eval *e, qs_id node, const void *packed, qs_step *ste
     *alias = is_still(e, node);
     if (*alias)
         return QSIM_OK;
-    if (!n->op->lower)
-        return qs_fail(e->error, QSIM_E_UNSUPPORTED,
-                       "%s: operator %s cannot be executed in this form (node '%s')", e->model,
-                       n->op_type, n->name);
+    if (!n->op->lower) {
+        const qs_infer x = {
+            .graph = e->graph, .node = n, .node_id = node, .model = e->model, .error = e->error};
+        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED,
+                             n->op->expand
+                                 ? "the ranks, or last sizes, of its inputs must be in the file"
+                                 : "cannot be executed in this form");
+    }
     qs_lower l = {.ctx = e->ctx,
                   .graph = e->graph,
                   .values = e->values,

@@ -9,89 +9,94 @@
 
 /* ---- what follows ---- */
 
-static const char *const curves[] = {"Relu", "Sigmoid", "Tanh", "LeakyRelu", "Clip", "HardSigmoid"};
+static const char *const curves[] = {"Relu",     "Sigmoid",   "Tanh",           "Softplus",
+                                     "Softsign", "Clip",      "Selu",           "HardSigmoid",
+                                     "Elu",      "LeakyRelu", "ThresholdedRelu"};
+enum { CLIP = 5, SELU, HARD_SIGMOID }; /* from SELU on: have alpha; these two a second parameter */
 
-/* The known operator that attribute "activation" names; *found false: it is another. */
-static const char *curve_of(const qs_node *n, bool *found) {
-    *found = true;
+/* What attribute "activation" names; -1: nothing, QS_COUNT(curves): something else. */
+static int32_t curve_of(const qs_node *n) {
+    int32_t i = 0;
     if (!qs_node_attr(n, "activation") || qs_node_string_is(n, "activation", "", false))
-        return NULL;
-    for (size_t i = 0; i < QS_COUNT(curves); i++)
-        if (qs_node_string_is(n, "activation", curves[i], false))
-            return curves[i];
-    *found = false;
-    return NULL;
+        return -1;
+    while (i < (int32_t)QS_COUNT(curves) && !qs_node_string_is(n, "activation", curves[i], false))
+        i++;
+    return i;
 }
 
 QS_COLD static int check_curve(const qs_infer *x) {
-    bool found;
-    const char *curve = curve_of(x->node, &found);
+    const int32_t curve = curve_of(x->node);
     const qs_attr *a = qs_node_attr(x->node, "activation_params");
-    if (!found)
-        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "this activation is not supported");
-    const int32_t least = !curve ? 0 : strcmp(curve, "Clip") == 0 ? 2 : 0;
-    if (least && (a ? a->count : 0) < least)
+    if (curve == (int32_t)QS_COUNT(curves))
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                             "this activation is not supported; Relu, Sigmoid, Tanh, Softplus, "
+                             "Softsign, Clip, Selu, HardSigmoid, Elu, LeakyRelu and "
+                             "ThresholdedRelu are");
+    if (curve == CLIP && (a ? a->count : 0) < 2)
         return qs_infer_fail(x, QSIM_E_VALUE, "activation_params are missing");
     return QSIM_OK;
 }
 
-/* Parameters are a list, or attributes of their own (FusedGemm); alpha and beta stay if left out.
- */
+/* Parameters are a list, or attributes of their own (FusedGemm); what is left out stays as the
+ * operator has it. */
 static qs_id add_curve(qs_expand *e, qs_id y) {
     const qs_node *n = &e->graph->nodes[e->node_id];
     const qs_attr *a = qs_node_attr(n, "activation_params");
-    bool found;
-    const char *curve = curve_of(n, &found);
-    if (!curve)
+    const int32_t curve = curve_of(n);
+    if (curve < 0)
         return y;
-    if (strcmp(curve, "Clip") == 0 && a)
+    if (curve == CLIP && a)
         return qs_expand_add(e, "Clip", y, qs_expand_number(e, QSIM_FLOAT, (double)a->u.floats[0]),
                              qs_expand_number(e, QSIM_FLOAT, (double)a->u.floats[1]));
-    const qs_id made = qs_expand_add(e, curve, y, QS_NONE, QS_NONE);
-    const bool has_beta = strcmp(curve, "HardSigmoid") == 0;
-    if (!has_beta && strcmp(curve, "LeakyRelu") != 0)
+    const qs_id made = qs_expand_add(e, curves[curve], y, QS_NONE, QS_NONE);
+    const char *second = curve == SELU ? "gamma" : curve == HARD_SIGMOID ? "beta" : NULL;
+    if (curve < SELU)
         return made;
     if (a && a->count > 0)
         qs_expand_float(e, made, "alpha", a->u.floats[0]);
-    if (a && a->count > 1 && has_beta)
-        qs_expand_float(e, made, "beta", a->u.floats[1]);
+    if (a && a->count > 1 && second)
+        qs_expand_float(e, made, second, a->u.floats[1]);
     qs_expand_copy(e, made, "activation_alpha", "alpha");
-    if (has_beta)
-        qs_expand_copy(e, made, "activation_beta", "beta");
+    if (second)
+        qs_expand_copy(e, made, curve == SELU ? "activation_gamma" : "activation_beta", second);
     return made;
 }
 
 /* ---- FusedMatMul ---- */
 
-/* Input `index` with its last two axes changed where `name` says so. */
-static qs_value turned(const qs_infer *x, int32_t index, const char *name, qs_dim *dims) {
-    qs_value v = *x->in[index];
-    if (v.rank < 2 || !qs_node_int(x->node, name, 0))
-        return v;
-    memcpy(dims, v.dims, (size_t)v.rank * sizeof(*dims));
-    dims[v.rank - 1] = v.dims[v.rank - 2];
-    dims[v.rank - 2] = v.dims[v.rank - 1];
-    v.dims = dims;
-    return v;
+/*
+ * The axes of factor A or B, rank 2 at least, as MatMul has them: its rows are axis 0 where the
+ * batches come after them (transBatchA), and the last two change places (transA). False: they are.
+ */
+static bool turned(const qs_node *n, bool second, int32_t rank, int64_t *perm) {
+    const bool last = qs_node_int(n, second ? "transB" : "transA", 0) != 0;
+    const bool batch = qs_node_int(n, second ? "transBatchB" : "transBatchA", 0) != 0 && rank > 2;
+    for (int32_t i = 0; i < rank - 2; i++)
+        perm[i] = i + batch;
+    perm[rank - 2 + last] = batch ? 0 : rank - 2;
+    perm[rank - 1 - last] = rank - 1;
+    return last || batch;
 }
 
 QS_COLD static int infer_fusedmatmul(qs_infer *x) {
-    qs_dim a[QSIM_MAX_RANK], b[QSIM_MAX_RANK];
-    if (qs_node_int(x->node, "transBatchA", 0) || qs_node_int(x->node, "transBatchB", 0))
-        return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
-                             "transBatchA and transBatchB are not supported");
-    const qs_value in[2] = {turned(x, 0, "transA", a), turned(x, 1, "transB", b)};
+    qs_dim dims[2][QSIM_MAX_RANK];
+    int64_t perm[QSIM_MAX_RANK];
+    qs_value in[2] = {*x->in[0], *x->in[1]};
+    for (int32_t i = 0; i < 2; i++) {
+        if (in[i].rank < 2 || !turned(x->node, i == 1, in[i].rank, perm))
+            continue;
+        for (int32_t k = 0; k < in[i].rank; k++)
+            dims[i][k] = x->in[i]->dims[perm[k]];
+        in[i].dims = dims[i];
+    }
     return qs_expand_infer(x, "MatMul", in, 2);
 }
 
-static qs_id factor(qs_expand *e, int32_t index, const char *name) {
-    const qs_value *v = qs_expand_value(e, index);
-    const int32_t rank = v->rank;
+static qs_id factor(qs_expand *e, int32_t index) {
+    const int32_t rank = qs_expand_value(e, index)->rank;
     int64_t perm[QSIM_MAX_RANK];
-    if (rank < 2 || !qs_node_int(&e->graph->nodes[e->node_id], name, 0))
+    if (rank < 2 || !turned(&e->graph->nodes[e->node_id], index == 1, rank, perm))
         return qs_expand_in(e, index);
-    for (int32_t i = 0; i < rank; i++)
-        perm[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
     return qs_expand_transpose(e, qs_expand_in(e, index), perm, rank);
 }
 
@@ -99,7 +104,7 @@ static void expand_fusedmatmul(qs_expand *e) {
     const float alpha = qs_node_float(e->node, "alpha", 1.0f);
     if (qs_expand_value(e, 0)->rank < 0 || qs_expand_value(e, 1)->rank < 0)
         return;
-    qs_id y = qs_expand_add(e, "MatMul", factor(e, 0, "transA"), factor(e, 1, "transB"), QS_NONE);
+    qs_id y = qs_expand_add(e, "MatMul", factor(e, 0), factor(e, 1), QS_NONE);
     if (alpha != 1.0f)
         y = qs_expand_add(e, "Mul", y, qs_expand_number(e, QSIM_FLOAT, (double)alpha), QS_NONE);
     e->out[0] = y;
@@ -175,6 +180,79 @@ static const qs_attr_rule conv_attrs[] = {QS_CONV_ATTRS(1),
 QS_OP(ms_fusedconv, .domain = "com.microsoft", .name = "FusedConv", .min_in = 2, .max_in = 4,
       QS_ATTRS(conv_attrs), .traits = QS_PLAIN, .infer = infer_fusedconv,
       .expand = expand_fusedconv);
+
+/* ---- ConvTransposeWithDynamicPads ---- */
+
+/* The numbers of input 2, before each axis and then behind; NULL: not constant, or left out. */
+static const int64_t *pads_of(const qs_value *pads, int32_t axes) {
+    const bool fits = pads && pads->data && pads->data->bytes == 2 * sizeof(int64_t) * (size_t)axes;
+    return fits ? pads->data->data : NULL;
+}
+
+QS_COLD static int infer_dynamicpads(qs_infer *x) {
+    const qs_value *given = qs_infer_in(x, 2);
+    qs_infer own = *x;
+    qs_dim dims[QSIM_MAX_RANK];
+    own.in[2] = qs_infer_in(x, 3);
+    own.in[3] = NULL;
+    int code = given ? qs_infer_type(x, 2, QS_T(QSIM_INT64)) : QSIM_OK;
+    if (!code)
+        code = qs_expand_infer(&own, "ConvTranspose", NULL, 0);
+    const qs_value y = x->out[0];
+    if (code || !given || y.rank < 2)
+        return code;
+    const int32_t axes = y.rank - 2;
+    const int64_t *pads = pads_of(given, axes);
+    if (given->rank >= 0 &&
+        (given->rank != 1 || (given->dims[0].size >= 0 && given->dims[0].size != 2 * axes)))
+        return qs_infer_fail(x, QSIM_E_SHAPE, "pads are not %d numbers", 2 * (int)axes);
+    memcpy(dims, y.dims, (size_t)y.rank * sizeof(*dims));
+    for (int32_t i = 0; i < axes; i++) {
+        int64_t *size = &dims[2 + i].size;
+        dims[2 + i].symbol = NULL;
+        if (!pads || *size < 0)
+            *size = -1;
+        else if (pads[i] < 0 || pads[axes + i] < 0 || pads[i] >= *size ||
+                 pads[axes + i] >= *size - pads[i])
+            return qs_infer_fail(x, QSIM_E_VALUE, "pads %lld and %lld leave nothing of axis %d",
+                                 (long long)pads[i], (long long)pads[axes + i], 2 + (int)i);
+        else
+            *size -= pads[i] + pads[axes + i];
+    }
+    return qs_infer_out(x, 0, y.dtype, y.rank, dims);
+}
+
+/* Pads take away from what is made without them. */
+static void expand_dynamicpads(qs_expand *e) {
+    const qs_id pads = qs_expand_in(e, 2), bias = qs_expand_in(e, 3);
+    const int32_t rank = qs_expand_value(e, 0)->rank, n = rank - 2;
+    if (n < 1)
+        return;
+    const qs_id y = qs_expand_add(e, "ConvTranspose", qs_expand_in(e, 0), qs_expand_in(e, 1), bias);
+    copy_window(e, y);
+    qs_expand_copy(e, y, "output_padding", "output_padding");
+    e->out[0] = y;
+    if (pads == QS_NONE)
+        return;
+    const int64_t sizes[2] = {n, n}, axes[] = {2, 3, 4, 5, 6, 7};
+    const qs_id parts = qs_expand_split(e, pads, 0, sizes, 2);
+    const qs_id all = qs_expand_add(e, "Shape", y, QS_NONE, QS_NONE);
+    const qs_id space = qs_expand_add(e, "Gather", all, qs_expand_list(e, axes, n), QS_NONE);
+    const qs_id in[4] = {y, parts,
+                         e->code ? QS_NONE : qs_expand_add(e, "Sub", space, parts + 1, QS_NONE),
+                         qs_expand_list(e, axes, n)};
+    e->out[0] = qs_expand_many(e, "Slice", in, 4, 1);
+}
+
+static const qs_attr_rule dynamicpads_attrs[] = {
+    {"auto_pad", QS_ATTR_STRING, 1, 0},     {"dilations", QS_ATTR_INTS, 1, 0},
+    {"group", QS_ATTR_INT, 1, 0},           {"kernel_shape", QS_ATTR_INTS, 1, 0},
+    {"output_padding", QS_ATTR_INTS, 1, 0}, {"strides", QS_ATTR_INTS, 1, 0}};
+
+QS_OP(ms_convtransposedynamicpads, .domain = "com.microsoft",
+      .name = "ConvTransposeWithDynamicPads", .min_in = 2, .max_in = 4, QS_ATTRS(dynamicpads_attrs),
+      .traits = QS_PLAIN, .shape_inputs = 1 << 2, .infer = infer_dynamicpads,
+      .expand = expand_dynamicpads);
 
 /* ---- channels last ---- */
 

@@ -134,16 +134,31 @@ static qs_id unsqueezed(qs_expand *e, qs_id x, const int64_t *axes, int32_t n) {
     return qs_expand_add(e, "Unsqueeze", x, qs_expand_list(e, axes, n), QS_NONE);
 }
 
+/* Size `axis` of a value, int32. */
+static qs_id size_of(qs_expand *e, qs_id x, int64_t axis) {
+    const qs_id sizes = qs_expand_add(e, "Shape", x, QS_NONE, QS_NONE);
+    const qs_id size =
+        qs_expand_add(e, "Gather", sizes, qs_expand_number(e, QSIM_INT64, (double)axis), QS_NONE);
+    const qs_id y = qs_expand_add(e, "Cast", size, QS_NONE, QS_NONE);
+    qs_expand_int(e, y, "to", QSIM_INT32);
+    return y;
+}
+
 /* Lengths of batches to a mask (batch, keys): the index of a key is below its batch's length. */
-static qs_id mask_of_lengths(qs_expand *e, qs_id lengths, const form *f) {
-    const qs_id count = qs_expand_number(e, QSIM_INT32, (double)(f->past + f->fresh));
+static qs_id mask_of_lengths(qs_expand *e, qs_id lengths) {
+    const int32_t from = qs_expand_in(e, K) == QS_NONE ? Q : K;
+    const qs_id past = qs_expand_in(e, PAST_KEY);
+    const bool apart = from == K && qs_expand_value(e, K)->rank == 4;
+    qs_id count = size_of(e, qs_expand_in(e, from), apart ? 2 : 1);
+    if (past != QS_NONE)
+        count = qs_expand_add(e, "Add", count, size_of(e, past, 2), QS_NONE);
     const qs_id keys = qs_expand_add(e, "Range", qs_expand_number(e, QSIM_INT32, 0), count,
                                      qs_expand_number(e, QSIM_INT32, 1));
     return qs_expand_add(e, "Less", keys, unsqueezed(e, lengths, (const int64_t[]){1}, 1), QS_NONE);
 }
 
 /* What is added to scores: the bias, and a number far below for keys that the mask leaves out. */
-static qs_id mask_of(qs_expand *e, const form *f) {
+static qs_id mask_of(qs_expand *e) {
     static const int64_t axes[] = {1, 2};
     const float far = qs_node_float(&e->graph->nodes[e->node_id], "mask_filter_value", -10000.0f);
     const qs_id given = qs_expand_in(e, PADDING), bias = qs_expand_in(e, SCORES_BIAS);
@@ -152,7 +167,7 @@ static qs_id mask_of(qs_expand *e, const form *f) {
     const int32_t rank = qs_expand_value(e, PADDING)->rank;
     qs_id kept = given;
     if (rank == 1)
-        kept = mask_of_lengths(e, given, f);
+        kept = mask_of_lengths(e, given);
     else
         kept = qs_expand_add(e, "Equal", given, qs_expand_number(e, QSIM_INT32, 1), QS_NONE);
     kept = unsqueezed(e, kept, axes, rank == 3 ? 1 : 2);
@@ -182,13 +197,12 @@ static void expand_multihead(qs_expand *e) {
     if (e->standard || read_form(&x, &f))
         return;
     const bool biased = qs_expand_in(e, BIAS) != QS_NONE;
-    const bool lengths = x.in[PADDING] && x.in[PADDING]->rank == 1;
-    if ((biased && (f.width < 0 || f.v_width < 0)) || (lengths && (f.past < 0 || f.fresh < 0)))
-        return; /* sizes that the pieces need */
+    if (biased && (f.width < 0 || f.v_width < 0))
+        return; /* sizes of the pieces */
     const bool causal = qs_node_int(n, "unidirectional", 0) != 0;
     split_inputs(e, in);
     add_biases(e, &f, in);
-    in[3] = mask_of(e, &f);
+    in[3] = mask_of(e);
     in[4] = qs_expand_in(e, PAST_KEY);
     in[5] = qs_expand_in(e, PAST_VALUE);
     const qs_id y = qs_expand_many(e, "Attention", in, 6, outputs);

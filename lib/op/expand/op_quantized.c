@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Quantized operators of ONNX Runtime that others make up: products with floats around them
- * (MatMulIntegerToFloat, DynamicQuantizeMatMul), QGemm, QLinearWhere, QLinearReduceMean. In a
- * product the sums are integers, exact; then float(sum) * (scale of a * scale of b) + bias.
+ * (MatMulIntegerToFloat, DynamicQuantizeMatMul), QGemm, QLinearWhere, QLinearReduceMean,
+ * DynamicQuantizeLSTM. In a product the sums are integers, exact; then float(sum) * (scale of a *
+ * scale of b) + bias.
  */
 #include "op/expand.h"
 
@@ -216,3 +217,84 @@ static const qs_attr_rule mean_attrs[] = {{"axes", QS_ATTR_INTS, 1, 0},
 
 QS_OP(ms_qlinearreducemean, .domain = "com.microsoft", .name = "QLinearReduceMean", .min_in = 5,
       QS_ATTRS(mean_attrs), .traits = QS_PLAIN, .infer = infer_mean, .expand = expand_mean);
+
+/* ---- DynamicQuantizeLSTM ---- */
+
+/* x, w, r, bias, lengths, states, peepholes; w and r are (directions, inputs, gates), turned
+ * against LSTM's, in 8 bits with a scale and zero point for each direction, or each of its gates'
+ * columns. */
+enum { LSTM_W = 1, LSTM_R, LSTM_INPUTS = 8, W_SCALE = 8, R_SCALE = 10 };
+
+QS_COLD static int infer_dynamiclstm(qs_infer *x) {
+    qs_value in[3] = {*x->in[0], *x->in[1], *x->in[2]};
+    qs_dim dims[2][3];
+    int code = QSIM_OK;
+    for (int32_t i = LSTM_W; i <= LSTM_R && !code; i++) {
+        const int32_t scale = i == LSTM_W ? W_SCALE : R_SCALE;
+        const qs_value *v = qs_infer_in(x, scale);
+        code = qs_infer_type(x, i, QS_T_8BIT);
+        if (!code)
+            code = check_floats(x, scale, 1);
+        if (!code && (!v || (v->rank >= 0 && v->rank != 1 && v->rank != 2)))
+            code = qs_infer_fail(x, QSIM_E_SHAPE, "input %d is no list of scales", (int)scale);
+        if (!code && qs_infer_in(x, scale + 1))
+            code = qs_infer_type(x, scale + 1, QS_T(x->in[i]->dtype));
+        in[i].dtype = QSIM_FLOAT;
+        if (in[i].rank != 3)
+            continue;
+        dims[i - 1][0] = in[i].dims[0];
+        dims[i - 1][1] = in[i].dims[2];
+        dims[i - 1][2] = in[i].dims[1];
+        in[i].dims = dims[i - 1];
+    }
+    return code ? code : qs_expand_infer(x, "LSTM", in, 3);
+}
+
+/* As a float that broadcasts with the weights. */
+static qs_id spread(qs_expand *e, int32_t index, bool whole) {
+    const int64_t axes[] = {1, 2};
+    qs_id x = qs_expand_in(e, index);
+    if (whole) {
+        x = qs_expand_add(e, "Cast", x, QS_NONE, QS_NONE);
+        qs_expand_int(e, x, "to", QSIM_FLOAT);
+    }
+    const int32_t n = qs_expand_value(e, index)->rank == 1 ? 2 : 1;
+    return qs_expand_add(e, "Unsqueeze", x, qs_expand_list(e, axes, n), QS_NONE);
+}
+
+static qs_id lstm_weights(qs_expand *e, int32_t index, int32_t scale) {
+    qs_id x = qs_expand_add(e, "Cast", qs_expand_in(e, index), QS_NONE, QS_NONE);
+    qs_expand_int(e, x, "to", QSIM_FLOAT);
+    if (qs_expand_in(e, scale + 1) != QS_NONE)
+        x = qs_expand_add(e, "Sub", x, spread(e, scale + 1, true), QS_NONE);
+    x = qs_expand_add(e, "Mul", x, spread(e, scale, false), QS_NONE);
+    return qs_expand_transpose(e, x, (const int64_t[]){0, 2, 1}, 3);
+}
+
+/* Activations stay floats: nothing says how they would be quantized. */
+static void expand_dynamiclstm(qs_expand *e) {
+    static const char *const names[] = {
+        "activation_alpha", "activation_beta", "activations", "clip",
+        "direction",        "hidden_size",     "input_forget"};
+    const int32_t outputs = e->node->output_count;
+    qs_id in[LSTM_INPUTS];
+    for (int32_t i = 0; i < LSTM_INPUTS; i++)
+        in[i] = qs_expand_in(e, i);
+    in[LSTM_W] = lstm_weights(e, LSTM_W, W_SCALE);
+    in[LSTM_R] = lstm_weights(e, LSTM_R, R_SCALE);
+    const qs_id y = qs_expand_many(e, "LSTM", in, LSTM_INPUTS, outputs);
+    for (size_t i = 0; i < QS_COUNT(names); i++)
+        qs_expand_copy(e, y, names[i], names[i]);
+    for (int32_t i = 0; i < outputs && !e->code; i++)
+        e->out[i] = y + i;
+}
+
+static const qs_attr_rule lstm_attrs[] = {
+    {"activation_alpha", QS_ATTR_FLOATS, 1, 0}, {"activation_beta", QS_ATTR_FLOATS, 1, 0},
+    {"activations", QS_ATTR_STRINGS, 1, 0},     {"clip", QS_ATTR_FLOAT, 1, 0},
+    {"direction", QS_ATTR_STRING, 1, 0},        {"hidden_size", QS_ATTR_INT, 1, 0},
+    {"input_forget", QS_ATTR_INT, 1, 0}};
+
+QS_OP(ms_dynamicquantizelstm, .domain = "com.microsoft", .name = "DynamicQuantizeLSTM", .min_in = 3,
+      .max_in = 12, .max_out = 3, .outputs_optional = true, QS_ATTRS(lstm_attrs),
+      .traits = QS_PLAIN, .infer = infer_dynamiclstm, .expand = expand_dynamiclstm);

@@ -21,6 +21,7 @@ static int read_attrs(const qs_infer *x, qs_recurrent *r) {
     r->gates = r->cell == QS_LSTM ? 4 : r->cell == QS_GRU ? 3 : 1;
     r->clip = qs_node_float(x->node, "clip", INFINITY);
     r->batch_first = layout == 1;
+    r->coupled = qs_node_int(x->node, "input_forget", 0) != 0;
     r->before_reset = qs_node_int(x->node, "linear_before_reset", 0) != 0;
     r->hidden = qs_node_int(x->node, "hidden_size", -1);
     if (layout != 0 && layout != 1)
@@ -30,8 +31,6 @@ static int read_attrs(const qs_infer *x, qs_recurrent *r) {
     if (qs_node_attr(x->node, "hidden_size") && r->hidden < 1)
         return qs_infer_fail(x, QSIM_E_VALUE, "attribute hidden_size is %lld",
                              (long long)r->hidden);
-    if (qs_node_int(x->node, "input_forget", 0) != 0)
-        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "attribute input_forget is not supported");
     int code = read_direction(x, r);
     return code ? code : qs_activations_read(x, r);
 }

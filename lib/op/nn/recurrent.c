@@ -198,6 +198,8 @@ static void lstm_cell(const lane *l, float *g, float *restrict h, float *restric
         qs_activate(p->ew, &l->act[0], clip, g + 2 * n, y + 2 * n, n);
     }
     qs_activate(p->ew, &l->act[1], clip, g + 3 * n, y + 3 * n, n);
+    for (size_t i = 0; i < n && p->r.coupled; i++)
+        y[2 * n + i] = 1.0f - y[i];
     QS_IVDEP
     for (size_t i = 0; i < n; i++)
         c[i] = y[2 * n + i] * c[i] + y[i] * y[3 * n + i];

@@ -18,6 +18,7 @@ typedef struct qs_recurrent {
     qs_cell cell;
     int32_t gates, directions;
     bool reverse, batch_first, before_reset; /* reverse: the only direction is */
+    bool coupled;                            /* LSTM: the forget gate is 1 - the input gate */
     float clip;                              /* infinite: none */
     int64_t time, batch, input, hidden;      /* -1: unknown */
     qs_curve act[2][3];                      /* by direction: f, g, h */

@@ -79,10 +79,15 @@ int qs_pass_sums(qs_pass *p) {
 
 /* ---- folding ---- */
 
-/* Executing convolutions and pools needs a layout that is chosen later. */
-static bool is_foldable(const qs_node *n, int flags) {
+/* Executing convolutions and pools needs a layout that is chosen later, integers unsigned ones. */
+static bool is_foldable(const qs_graph *g, const qs_node *n, int flags) {
     if (!n->op || !n->op->lower || (n->op->traits & QS_NEEDS_LAST))
         return false;
+    if (n->op->traits & QS_INTEGER) {
+        const qs_id x = qs_node_input(n, n->op->quantized.x[0].at);
+        if (x != QS_NONE && g->values[x].dtype == QSIM_INT8)
+            return false;
+    }
     if ((n->op->traits & QS_QUANTIZES) && !(flags & QS_FOLD_QUANTIZE))
         return false;
     if ((n->op->traits & QS_DEQUANTIZES) && !(flags & QS_FOLD_DEQUANTIZE))
@@ -148,7 +153,7 @@ int qs_pass_fold(qs_pass *p, int flags) {
         qs_id id = g->order[i];
         size_t limit;
         bool done = false;
-        if (!is_foldable(&g->nodes[id], flags) || !all_constant(g, &g->nodes[id], &limit))
+        if (!is_foldable(g, &g->nodes[id], flags) || !all_constant(g, &g->nodes[id], &limit))
             continue;
         code = qs_eval_const(&e, id, NULL, limit < p->fold_room ? limit : p->fold_room, &done);
         if (!done)

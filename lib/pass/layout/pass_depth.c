@@ -202,9 +202,10 @@ QS_COLD static int visit(qs_pass *p, qs_id node, bool *changed) {
     if ((n->op->traits & QS_CONVOLVES) && weights > 0)
         return spread_conv(p, node, weights);
     if ((n->op->traits & QS_CONVOLVES) || qs_node_is(n, "", "ConvTranspose"))
-        return qs_fail(p->error, QSIM_E_UNSUPPORTED,
-                       "%s: weights over three axes whose sizes are not known (node '%s', %s)",
-                       p->model, n->name, n->op_type);
+        return qs_infer_fail(
+            &(qs_infer){
+                .graph = g, .node = n, .node_id = node, .model = p->model, .error = p->error},
+            QSIM_E_UNSUPPORTED, "the sizes of weights over three axes must be in the file");
     *changed = false;
     return QSIM_OK;
 }

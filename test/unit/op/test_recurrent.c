@@ -22,7 +22,8 @@ static float *random_floats(size_t n, double size) {
 typedef struct layer {
     char cell; /* 'L', 'G', 'R' */
     int64_t time, batch, input, hidden, directions, gates;
-    bool reverse, batch_first, before_reset, bias, lengths, states, peephole, other, constant;
+    bool reverse, batch_first, before_reset, bias, lengths, states, peephole, other, constant,
+        coupled;
     double clip; /* 0: none */
     float *x, *w, *r, *b, *h0, *c0, *p;
     int32_t *len;
@@ -64,7 +65,8 @@ static void lstm_step(const layer *l, int64_t d, const float *x, double *h, doub
                      po = l->peephole ? (double)p[l->hidden + i] : 0,
                      pf = l->peephole ? (double)p[2 * l->hidden + i] : 0;
         const double in = curve(l, 0, gate(l, d, 0, i, x, h, true, true) + pi * c[i]);
-        const double forget = curve(l, 0, gate(l, d, 2, i, x, h, true, true) + pf * c[i]);
+        const double forget =
+            l->coupled ? 1 - in : curve(l, 0, gate(l, d, 2, i, x, h, true, true) + pf * c[i]);
         c[i] = forget * c[i] + in * curve(l, 1, gate(l, d, 3, i, x, h, true, true));
         next[i] = curve(l, 0, gate(l, d, 1, i, x, h, true, true) + po * c[i]) * curve(l, 2, c[i]);
     }
@@ -163,6 +165,8 @@ static or_case make_case(const layer *l) {
     c.attrs[c.attr_count++] = or_int("hidden_size", n);
     if (l->before_reset)
         c.attrs[c.attr_count++] = or_int("linear_before_reset", 1);
+    if (l->coupled)
+        c.attrs[c.attr_count++] = or_int("input_forget", 1);
     if (l->clip > 0)
         c.attrs[c.attr_count++] = or_float("clip", (float)l->clip);
     if (l->other) {
@@ -190,6 +194,7 @@ static layer random_layer(int i) {
     l.states = between(0, 1);
     l.peephole = l.cell == 'L' && between(0, 2) == 0;
     l.other = between(0, 3) == 0;
+    l.coupled = l.cell == 'L' && i % 4 == 0;
     l.constant = between(0, 2) > 0;
     l.clip = between(0, 3) == 0 ? 0.75 : 0;
     if (i % 10 == 9) { /* large enough to be cut for threads */
@@ -263,14 +268,13 @@ static int refusal(qsim_ctx *ctx, const or_attr *attr, int input, int axis) {
 }
 
 static void refuses(qsim_ctx *ctx) {
-    const or_attr forget = or_int("input_forget", 1), clip = or_float("clip", NAN),
-                  layout = or_int("layout", 2), size = or_int("hidden_size", -3);
+    const or_attr clip = or_float("clip", NAN), layout = or_int("layout", 2),
+                  size = or_int("hidden_size", -3);
     or_attr unknown = {.name = "activations", .type = QS_ATTR_STRINGS, .count = 3};
     unknown.strings[0] = unknown.strings[1] = unknown.strings[2] = "Swish";
     or_attr few = unknown;
     few.count = 2;
     CHECK_INT(refusal(ctx, NULL, -1, 0), 0);
-    CHECK_INT(refusal(ctx, &forget, -1, 0), QSIM_E_UNSUPPORTED);
     CHECK_INT(refusal(ctx, &clip, -1, 0), QSIM_E_VALUE);
     CHECK_INT(refusal(ctx, &layout, -1, 0), QSIM_E_VALUE);
     CHECK_INT(refusal(ctx, &size, -1, 0), QSIM_E_VALUE);

@@ -447,6 +447,83 @@ static void test_channels_last(qsim_ctx *ctx) {
     net_free(&n);
 }
 
+/* a (2, batch 3, 4) times b (batch 3, 2, 4): rows of a before its batches, b's last axes turned. */
+static void test_turned_batches(qsim_ctx *ctx) {
+    const qsim_tensor in = net_tensor(QSIM_FLOAT, NET_DIMS(2, 3, 4), x);
+    net n;
+    double y[12] = {0};
+    for (int i = 0; i < 12; i++)
+        for (int k = 0; k < 4; k++) /* y (batch, row of a, row of b) */
+            y[i] +=
+                (double)x[(i / 2 % 2) * 12 + i / 4 * 4 + k] * (double)b[i / 4 * 8 + i % 2 * 4 + k];
+    net_begin(&n, ctx, 13);
+    CHECK_INT(qs_graph_set_import(n.g, MS, 1), 0);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(2, 3, 4));
+    net_const(&n, "b", QSIM_FLOAT, NET_DIMS(3, 2, 4), b);
+    const qs_id node = net_node(&n, MS, "FusedMatMul", "x,b", "y");
+    qs_node_set_int(n.g, node, "transBatchA", 1);
+    qs_node_set_int(n.g, node, "transB", 1);
+    near(&n, &in, 1, NET_DIMS(3, 2, 2), y, 2e-6);
+}
+
+/*
+ * x (1, 1, 2, 3) spread by w (1, 1, 3, 2) with strides 2 and 1 makes (5, 4); of it pads 1, 0, 2, 1
+ * take a row before, two behind and a column behind away. Pads are constant or come with x.
+ */
+static void test_dynamic_pads(qsim_ctx *ctx) {
+    static int64_t pads[4] = {1, 0, 2, 1};
+    double full[20] = {0}, y[6];
+    for (int i = 0; i < 36; i++) {
+        const int at = i / 6, tap = i % 6; /* of 2 x 3 pixels, of 3 x 2 taps */
+        full[(at / 3 * 2 + tap / 2) * 4 + at % 3 + tap % 2] += (double)x[at] * (double)b[tap];
+    }
+    for (int i = 0; i < 6; i++)
+        y[i] = full[(1 + i / 3) * 4 + i % 3] + (double)b[6];
+    for (int fixed = 0; fixed < 2; fixed++) {
+        const qsim_tensor in[2] = {net_tensor(QSIM_FLOAT, NET_DIMS(1, 1, 2, 3), x),
+                                   net_tensor(QSIM_INT64, NET_DIMS(4), pads)};
+        net n;
+        net_begin(&n, ctx, 13);
+        CHECK_INT(qs_graph_set_import(n.g, MS, 1), 0);
+        net_input(&n, "x", QSIM_FLOAT, NET_DIMS(1, 1, 2, 3));
+        if (fixed)
+            net_const(&n, "pads", QSIM_INT64, NET_DIMS(4), pads);
+        else
+            net_input(&n, "pads", QSIM_INT64, NET_DIMS(4));
+        net_const(&n, "w", QSIM_FLOAT, NET_DIMS(1, 1, 3, 2), b);
+        net_const(&n, "bias", QSIM_FLOAT, NET_DIMS(1), b + 6);
+        net_ints(&n, net_node(&n, MS, "ConvTransposeWithDynamicPads", "x,w,pads,bias", "y"),
+                 "strides", 2, (const int64_t[]){2, 1});
+        near(&n, in, fixed ? 1 : 2, NET_DIMS(1, 1, 2, 3), y, 2e-6);
+    }
+}
+
+/* One step from zero states, hidden size 1: gates i, o, f, c of (q - zero point) * scale. */
+static void test_dynamic_lstm(qsim_ctx *ctx) {
+    static const uint8_t w[8] = {90, 140, 128, 200, 30, 128, 7, 160}, r[4] = {1, 2, 3, 4};
+    static const uint8_t zero[1] = {128};
+    static const float scale[4] = {0.02f, 0.01f, 0.5f, 0.005f}, state[1] = {0.1f};
+    const qsim_tensor in = net_tensor(QSIM_FLOAT, NET_DIMS(1, 1, 2), x);
+    double gate[4], y[1];
+    net n;
+    for (int i = 0; i < 4; i++)
+        gate[i] =
+            ((double)x[0] * (w[i] - 128) + (double)x[1] * (w[4 + i] - 128)) * (double)scale[i];
+    y[0] = sigmoid(gate[1]) * tanh(sigmoid(gate[0]) * tanh(gate[3]));
+    net_begin(&n, ctx, 13);
+    CHECK_INT(qs_graph_set_import(n.g, MS, 1), 0);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(1, 1, 2));
+    net_const(&n, "w", QSIM_UINT8, NET_DIMS(1, 2, 4), w);
+    net_const(&n, "r", QSIM_UINT8, NET_DIMS(1, 1, 4), r);
+    net_const(&n, "ws", QSIM_FLOAT, NET_DIMS(1, 4), scale);
+    net_const(&n, "wz", QSIM_UINT8, NET_DIMS(1, 4), (const uint8_t[]){128, 128, 128, 128});
+    net_const(&n, "rs", QSIM_FLOAT, NET_DIMS(1), state);
+    net_const(&n, "rz", QSIM_UINT8, NET_DIMS(1), zero);
+    const qs_id node = net_node(&n, MS, "DynamicQuantizeLSTM", "x,w,r,,,,,,ws,wz,rs,rz", "all,y");
+    qs_node_set_int(n.g, node, "hidden_size", 1);
+    near(&n, &in, 1, NET_DIMS(1, 1, 1), y, 2e-6);
+}
+
 /* Sizes that are known make Shape, and what follows from it, constants. */
 static void test_shapes(qsim_ctx *ctx) {
     net n;
@@ -483,6 +560,9 @@ int main(void) {
     test_quantized_products(ctx);
     test_quantized_bytes(ctx);
     test_dynamic(ctx);
+    test_turned_batches(ctx);
+    test_dynamic_pads(ctx);
+    test_dynamic_lstm(ctx);
     test_channels_last(ctx);
     test_shapes(ctx);
     qsim_ctx_free(ctx);
