@@ -4,6 +4,7 @@
 #define QK_EW_H
 
 #include "base/base.h"
+#include "quant/observer.h"
 
 typedef void (*qk_ew_f32_fn)(const float *x, float *y, size_t n);
 
@@ -45,6 +46,7 @@ typedef struct qk_ew {
                    size_t n);
     /* What qk_scale says; y may be x's memory. */
     void (*scale)(const void *x, const qk_scale *how, float *y, size_t n);
+    qs_reads reads; /* of observers */
 } qk_ew;
 
 extern const qk_ew qk_ew_c;

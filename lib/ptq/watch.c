@@ -7,9 +7,11 @@
 #include <math.h>
 
 #include "base/slices.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
 #include "ptq/record.h"
 
-#define BLOCK 1024 /* positions */
+#define BLOCK QS_READ_BLOCK /* positions */
 #define CHUNK 4096 /* values read twice, for the histogram and for sums, while they are at hand */
 /* Nanoseconds that one thread takes for a value. */
 #define VALUE_NS 0.8
@@ -28,6 +30,8 @@ typedef struct watching {
     qs_watch *w;
     const qs_watched *t;
     qs_record *r;
+    const qs_reads *reads;
+    bool tally;           /* for many values */
     size_t block;         /* positions, or channels where a channel's values lie together */
     size_t units, slices; /* pieces of work in a sample */
 } watching;
@@ -39,19 +43,13 @@ static int take(const watching *g, qs_watch_part *p, size_t sample, const float 
     if (n == 0)
         return QSIM_OK;
     qsim_observer *o = p == g->w->parts ? g->r->observer : p->observer;
-    int code = qs_observer_take(o, p->tally, x, n, &low, &high);
+    int code = qs_observer_take(o, g->tally ? p->tally : NULL, g->reads, x, n, &low, &high);
     if (code)
         return code;
     float *least = p->extremes + sample, *greatest = least + g->t->samples;
     *least = low < *least ? low : *least;
     *greatest = high > *greatest ? high : *greatest;
     return QSIM_OK;
-}
-
-static void add_rows(double *restrict sum, const float *restrict x, size_t rows, size_t channels) {
-    for (size_t i = 0; i < rows; i++)
-        for (size_t c = 0; c < channels; c++)
-            sum[c] += (double)x[i * channels + c];
 }
 
 /* Positions [first, first + count) of a sample whose channels lie side by side. */
@@ -67,7 +65,7 @@ static int watch_rows(const watching *g, qs_watch_part *p, size_t sample, size_t
         const size_t rows = count - i < step ? count - i : step;
         code = take(g, p, sample, x + i * channels, rows * channels);
         if (g->t->means && !code)
-            add_rows(p->row, x + i * channels, rows, channels);
+            g->reads->add_rows(x + i * channels, rows, channels, p->row);
     }
     for (size_t c = 0; g->t->means && !code && c < channels; c++)
         qs_exact_add(&p->sum[c], p->row[c]);
@@ -86,13 +84,7 @@ static int watch_planes(const watching *g, qs_watch_part *p, size_t sample, size
             return code;
     }
     for (size_t c = 0; c < count; c++)
-        for (size_t i = 0; i < t->inner; i += BLOCK) {
-            const size_t end = t->inner - i < BLOCK ? t->inner : i + BLOCK;
-            double sum = 0;
-            for (size_t k = i; k < end; k++)
-                sum += (double)x[c * t->inner + k];
-            qs_exact_add(&p->sum[first + c], sum);
-        }
+        qs_read_plane(x + c * t->inner, t->inner, &p->sum[first + c]);
     return QSIM_OK;
 }
 
@@ -163,6 +155,7 @@ static int collect(const watching *g, qs_watch_part *p) {
 
 static void plan(watching *g, size_t elements) {
     const qs_watched *t = g->t;
+    g->tally = elements >= 4 * CHUNK;
     if (t->inner == 1)
         g->block = t->means ? BLOCK : 4 * CHUNK;
     else
@@ -175,7 +168,7 @@ static void plan(watching *g, size_t elements) {
 }
 
 int qs_watch_tensor(qs_watch *w, const qs_watched *t, qs_record *r) {
-    watching g = {.w = w, .t = t, .r = r};
+    watching g = {.w = w, .t = t, .r = r, .reads = &w->ctx->kernels->ew->reads};
     const size_t positions = t->samples * t->outer * t->inner;
     int code = QSIM_OK;
     if (positions * t->channels == 0)

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/ctx.h"
+#include "quant/observer_loops.h"
 
 int32_t qs_histogram_exponent(float min, float max, int32_t bits) {
     float magnitude = max > -min ? max : -min;
@@ -81,41 +82,9 @@ static void widen(qsim_observer *o, int32_t exponent) {
     }
 }
 
-/* An integer that is ordered like the float. */
-static inline int32_t order_of(const float *x) {
-    int32_t bits;
-    memcpy(&bits, x, sizeof(bits));
-    return bits ^ ((bits >> 31) & 0x7fffffff);
-}
-
-/* Adding 0 turns -0 into 0: which of the two came first must not show. */
-static float from_order(int32_t order) {
-    const int32_t bits = order ^ ((order >> 31) & 0x7fffffff);
-    float x;
-    memcpy(&x, &bits, sizeof(x));
-    return x + 0.0f;
-}
-
-/*
- * Extremes of n >= 1 values; false if one is not finite: infinities and NaN are the outermost. Of
- * integers, since compilers do not vectorize extremes of floats.
- */
-static bool extremes(const float *x, size_t n, float *min, float *max) {
-    const int32_t infinity = 0x7f800000;
-    int32_t low = INT32_MAX, high = INT32_MIN;
-    for (size_t i = 0; i < n; i++) {
-        const int32_t v = order_of(x + i);
-        low = v < low ? v : low;
-        high = v > high ? v : high;
-    }
-    *min = from_order(low);
-    *max = from_order(high);
-    return high < infinity && low > -1 - infinity;
-}
-
 bool qs_all_finite(const float *x, size_t n) {
     float min, max;
-    return n == 0 || extremes(x, n, &min, &max);
+    return n == 0 || qs_extremes(x, n, &min, &max);
 }
 
 /* Bins are made for the first value that is not zero. */
@@ -156,7 +125,7 @@ int qsim_observer_feed(qsim_observer *o, const float *values, size_t count) {
         return QSIM_E_ARGUMENT;
     if (count == 0)
         return QSIM_OK;
-    if (!extremes(values, count, &min, &max))
+    if (!qs_extremes(values, count, &min, &max))
         return QSIM_E_VALUE;
     if (o->count > UINT64_MAX - count)
         return QSIM_E_LIMIT;
@@ -175,47 +144,41 @@ int qsim_observer_feed(qsim_observer *o, const float *values, size_t count) {
 #define PART 256
 
 /*
- * Where each value is counted. x / w is exact in float too, unless the bins are wider than 1, when
- * the least values would underflow, or narrower than a float can invert.
+ * x / w is exact in float too, unless the bins are wider than 1, when the least values would
+ * underflow, or narrower than a float can invert.
  */
-static void find_bins(const float *restrict x, int32_t n, int32_t exponent, int32_t *restrict at) {
-    if (exponent <= 0 && exponent >= -126) {
-        const float inverse = ldexpf(1.0f, -exponent);
-        for (int32_t i = 0; i < n; i++) {
-            const float v = x[i] * inverse;
-            const int32_t index = (int32_t)v;
-            at[i] = QS_SIDE + index - (v < (float)index);
-        }
-    } else {
-        const double inverse = ldexp(1.0, -exponent);
-        for (int32_t i = 0; i < n; i++) {
-            const double v = (double)x[i] * inverse;
-            const int32_t index = (int32_t)v;
-            at[i] = QS_SIDE + index - (v < (double)index);
-        }
-    }
-    for (int32_t i = 0; i < n; i++)
-        at[i] = x[i] == 0.0f ? 2 * QS_SIDE + (i & (QS_ZEROS - 1)) : at[i];
+static size_t find_bins(const qs_reads *reads, const float *x, size_t n, int32_t exponent,
+                        int32_t *at) {
+    if (exponent <= 0 && exponent >= -126)
+        return reads->bins(x, n, ldexpf(1.0f, -exponent), at);
+    for (size_t i = 0; i < n; i++)
+        at[i] = QS_SIDE + qs_histogram_index(x[i], exponent);
+    return n;
 }
 
-static void tally_values(qs_tally *t, const float *x, size_t n, int32_t exponent) {
-    int32_t at[PART + QS_TALLIES];
+static void tally_values(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *x,
+                         size_t n) {
+    int32_t at[PART + 16];
     for (size_t from = 0; from < n; from += PART) {
         const size_t size = n - from < PART ? n - from : PART;
+        const size_t count = find_bins(reads, x + from, size, o->exponent, at);
         size_t i = 0;
-        find_bins(x + from, (int32_t)size, exponent, at);
-        for (; i + QS_TALLIES <= size; i += QS_TALLIES)
+        o->bins[QS_SIDE] += size - count;
+        for (; t && i + QS_TALLIES <= count; i += QS_TALLIES)
             for (size_t k = 0; k < QS_TALLIES; k++)
                 t->count[k][at[i + k]]++;
-        for (; i < size; i++)
+        for (; t && i < count; i++)
             t->count[0][at[i]]++;
+        for (; i < count; i++)
+            o->bins[at[i] < 2 * QS_SIDE ? at[i] : QS_SIDE]++;
     }
-    t->waiting += (uint32_t)n;
+    if (t)
+        t->waiting += (uint32_t)n;
 }
 
 void qs_observer_settle(qsim_observer *o, qs_tally *t) {
     const int32_t below = qs_observer_below(o), above = qs_observer_above(o);
-    if (t->waiting == 0)
+    if (!t || t->waiting == 0)
         return;
     for (size_t k = 0; k < QS_TALLIES; k++) {
         uint32_t *count = t->count[k];
@@ -231,23 +194,49 @@ void qs_observer_settle(qsim_observer *o, qs_tally *t) {
     t->waiting = 0;
 }
 
-int qs_observer_take(qsim_observer *o, qs_tally *t, const float *values, size_t count, float *min,
-                     float *max) {
+int qs_observer_take(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *values,
+                     size_t count, float *min, float *max) {
     if (count == 0)
         return QSIM_OK;
-    if (!extremes(values, count, min, max))
+    if (!reads->extremes(values, count, min, max))
         return QSIM_E_VALUE;
     if (o->count > UINT64_MAX - count)
         return QSIM_E_LIMIT;
     const float low = o->count > 0 && o->min < *min ? o->min : *min;
     const float high = o->count > 0 && o->max > *max ? o->max : *max;
-    if (qs_histogram_exponent(low, high, o->bits) != o->exponent || t->waiting > UINT32_MAX / 2)
+    if (qs_histogram_exponent(low, high, o->bits) != o->exponent ||
+        (t && t->waiting > UINT32_MAX / 2))
         qs_observer_settle(o, t);
     int code = include(o, *min, *max);
     if (!code && o->bins)
-        tally_values(t, values, count, o->exponent);
+        tally_values(o, t, reads, values, count);
     o->count += code ? 0 : count;
     return code;
+}
+
+void qs_read_plane(const float *x, size_t n, qs_exact *sum) {
+    const size_t block = QS_READ_BLOCK;
+    size_t i = 0;
+    /* Four at a time where there are: an addition waits for the one before it. */
+    for (; n - i >= 4 * block; i += 4 * block) {
+        double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+        for (const float *p = x + i, *end = p + block; p < end; p++) {
+            s0 += (double)p[0];
+            s1 += (double)p[block];
+            s2 += (double)p[2 * block];
+            s3 += (double)p[3 * block];
+        }
+        qs_exact_add(sum, s0);
+        qs_exact_add(sum, s1);
+        qs_exact_add(sum, s2);
+        qs_exact_add(sum, s3);
+    }
+    while (i < n) {
+        double s = 0;
+        for (const size_t end = n - i < block ? n : i + block; i < end; i++)
+            s += (double)x[i];
+        qs_exact_add(sum, s);
+    }
 }
 
 int qs_observer_reserve(qsim_observer *into, const qsim_observer *from) {
@@ -275,7 +264,9 @@ int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
     if (into->bins && !from->bins)
         into->bins[QS_SIDE] += from->count;
     const int32_t below = qs_observer_below(from), above = qs_observer_above(from);
-    for (int32_t i = -below; into->bins && from->bins && i < above; i++) {
+    for (int32_t i = -below; shift == 0 && into->bins && from->bins && i < above; i++)
+        into->bins[QS_SIDE + i] += from->bins[QS_SIDE + i];
+    for (int32_t i = -below; shift != 0 && into->bins && from->bins && i < above; i++) {
         int32_t wide = i >= 0 ? i >> shift : -1 - ((-1 - i) >> shift);
         into->bins[QS_SIDE + wide] += from->bins[QS_SIDE + i];
     }

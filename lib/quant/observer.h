@@ -13,6 +13,7 @@
 #define QS_OBSERVER_H
 
 #include "base/base.h"
+#include "quant/exact_sum.h"
 
 #include <qsim/quant.h>
 
@@ -64,14 +65,32 @@ typedef struct qs_tally {
     uint32_t waiting; /* values that are not in the bins yet */
 } qs_tally;
 
+/* The loops of a read (observer_loops.h), as an instruction set has them (kernel/ew.h). */
+typedef struct qs_reads {
+    /* Of n >= 1 values, -0 as 0; false if one is not finite. */
+    bool (*extremes)(const float *x, size_t n, float *min, float *max);
+    /*
+     * Where in a tally values are counted: bin floor(x * inverse), or one of the zeros'. Returns
+     * how many: zeros may be left out. `at` has room for n, rounded up to 16.
+     */
+    size_t (*bins)(const float *x, size_t n, float inverse, int32_t *at);
+    /* sum[c] += x[i, c] for one row after the other. */
+    void (*add_rows)(const float *x, size_t rows, size_t channels, double *sum);
+} qs_reads;
+
 /*
  * One read of at most 2^16 values: finite, extremes, histogram. With qs_observer_settle at the end
  * it does what qsim_observer_feed does, except that after VALUE the observer has to be reset. The
- * tally is all zero at first and afterwards. Errors: VALUE, LIMIT, NOMEM.
+ * tally is all zero at first and afterwards; NULL, for few values: none. Errors: VALUE, LIMIT,
+ * NOMEM.
  */
-int qs_observer_take(qsim_observer *o, qs_tally *t, const float *values, size_t count, float *min,
-                     float *max);
+int qs_observer_take(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *values,
+                     size_t count, float *min, float *max);
 void qs_observer_settle(qsim_observer *o, qs_tally *t);
+
+/* Adds values that lie side by side, each QS_READ_BLOCK of them in double, in their order. */
+#define QS_READ_BLOCK 1024
+void qs_read_plane(const float *x, size_t n, qs_exact *sum);
 
 /* Whether every value is finite: what feeding asks. */
 bool qs_all_finite(const float *x, size_t n);

@@ -210,6 +210,71 @@ CASE(bounded_sum, 22)
 CASE(product, 23)
 CASE(product_sum, 24)
 
+/* ---- what observers read ---- */
+
+/* Values of which some are 0, of either sign, for bins of width 1 / inverse. */
+static float *make_read(ck_state *s, size_t n, float *inverse) {
+    const float reach = ldexpf(1.0f, ck_between(s, -20, 11));
+    float *x = ck_floats(s, n, ck_between(s, 0, 1) ? -reach : 0, reach);
+    *inverse = (float)QS_SIDE / (2 * reach);
+    for (size_t i = 0; i < n; i++)
+        x[i] = ck_between(s, 0, 2) ? x[i] : ck_between(s, 0, 1) ? -0.0f : 0.0f;
+    return x;
+}
+
+static void check_extremes(ck_state *s) {
+    const size_t n = (size_t)ck_between(s, 1, 200);
+    float unused, *x = make_read(s, n, &unused);
+    float *expected = ck_output(s, 8), *actual = ck_output(s, 8);
+    uint8_t *yes = ck_output(s, 1), *is = ck_output(s, 1);
+    *is = s->t->ew->reads.extremes(x, n, actual, actual + 1);
+    *yes = 1;
+    expected[0] = expected[1] = x[0] + 0.0f;
+    for (size_t i = 0; i < n; i++) {
+        expected[0] = x[i] < expected[0] ? x[i] + 0.0f : expected[0];
+        expected[1] = x[i] > expected[1] ? x[i] + 0.0f : expected[1];
+    }
+    ck_same(s, expected, actual, 8, "extremes");
+    ck_same(s, yes, is, 1, "finite");
+    const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+    x[ck_random(s) % n] = bad[ck_random(s) % QS_COUNT(bad)];
+    *yes = 0;
+    *is = s->t->ew->reads.extremes(x, n, actual, actual + 1);
+    ck_same(s, yes, is, 1, "not finite");
+}
+
+/* Counts of bins, zeros in that of 0, wherever they were left. */
+static void check_bins(ck_state *s) {
+    const size_t n = (size_t)ck_between(s, 1, 200), bytes = 2 * QS_SIDE * sizeof(int32_t);
+    float inverse, *x = make_read(s, n, &inverse);
+    int32_t *expected = ck_output(s, bytes), *actual = ck_output(s, bytes);
+    int32_t *at = ck_output(s, (n + 16) * sizeof(*at));
+    memset(expected, 0, bytes);
+    memset(actual, 0, bytes);
+    for (size_t i = 0; i < n; i++)
+        expected[QS_SIDE + (int32_t)floor((double)x[i] * (double)inverse)]++;
+    const size_t count = s->t->ew->reads.bins(x, n, inverse, at);
+    actual[QS_SIDE] = (int32_t)(n - count);
+    for (size_t i = 0; i < count; i++)
+        actual[at[i] < 2 * QS_SIDE ? at[i] : QS_SIDE]++;
+    ck_same(s, expected, actual, bytes, "bins");
+    ck_same(s, at, at, (n + 16) * sizeof(*at), "room");
+}
+
+static void check_add_rows(ck_state *s) {
+    const size_t rows = (size_t)ck_between(s, 1, 9), channels = (size_t)ck_between(s, 1, 100);
+    char shape[48];
+    float unused, *x = make_read(s, rows * channels, &unused);
+    double *expected = ck_output(s, channels * 8), *actual = ck_output(s, channels * 8);
+    snprintf(shape, sizeof(shape), "%zu rows of %zu", rows, channels);
+    for (size_t c = 0; c < channels; c++)
+        expected[c] = actual[c] = (double)ck_real(s, -1, 1);
+    for (size_t i = 0; i < rows * channels; i++)
+        expected[i % channels] += (double)x[i];
+    s->t->ew->reads.add_rows(x, rows, channels, actual);
+    ck_same(s, expected, actual, channels * 8, shape);
+}
+
 const ck_case ck_cases_ew[] = {
     {"ew exp", check_exp, bench_exp},
     {"ew sigmoid", check_sigmoid, bench_sigmoid},
@@ -236,5 +301,8 @@ const ck_case ck_cases_ew[] = {
     {"ew add", check_bounded_sum, bench_bounded_sum},
     {"ew mul", check_product, bench_product},
     {"ew mul add", check_product_sum, bench_product_sum},
+    {"ew read extremes", check_extremes, NULL},
+    {"ew read bins", check_bins, NULL},
+    {"ew read sums", check_add_rows, NULL},
 };
 const size_t ck_cases_ew_count = QS_COUNT(ck_cases_ew);

@@ -6,6 +6,7 @@
 #include "kernel/elementary.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
+#include "quant/observer_loops.h"
 #include "quant/requantize.h"
 
 #define CURVE(name)                                                                                \
@@ -147,22 +148,25 @@ static void exp_shifted(const float *x, float shift, float *y, size_t n) {
         y[i] = qk_exp(x[i] - shift);
 }
 
-const qk_ew qk_ew_c = {.exp = each_exp,
-                       .sigmoid = each_sigmoid,
-                       .silu = each_silu,
-                       .hardswish = each_hardswish,
-                       .tanh = each_tanh,
-                       .erf = each_erf,
-                       .gelu = each_gelu,
-                       .gelu_tanh = each_gelu_tanh,
-                       .exp_shifted = exp_shifted,
-                       .greatest = greatest,
-                       .divide = divide,
-                       .sum = sum,
-                       .sum_squares = sum_squares,
-                       .normalize = normalize,
-                       .range = range,
-                       .magnitude = magnitude,
-                       .bound = bound,
-                       .muladd = muladd,
-                       .scale = scale};
+static QS_EXTREMES(extremes, ) static QS_BINS(bins, ) static QS_ADD_ROWS(add_rows, , 8)
+
+    const qk_ew qk_ew_c = {.exp = each_exp,
+                           .sigmoid = each_sigmoid,
+                           .silu = each_silu,
+                           .hardswish = each_hardswish,
+                           .tanh = each_tanh,
+                           .erf = each_erf,
+                           .gelu = each_gelu,
+                           .gelu_tanh = each_gelu_tanh,
+                           .exp_shifted = exp_shifted,
+                           .greatest = greatest,
+                           .divide = divide,
+                           .sum = sum,
+                           .sum_squares = sum_squares,
+                           .normalize = normalize,
+                           .range = range,
+                           .magnitude = magnitude,
+                           .bound = bound,
+                           .muladd = muladd,
+                           .scale = scale,
+                           .reads = {extremes, bins, add_rows}};

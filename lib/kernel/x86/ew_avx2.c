@@ -7,6 +7,7 @@
 
 #include "kernel/elementary.h"
 #include "kernel/x86/ew_x86.h"
+#include "quant/observer_loops.h"
 
 #define TARGET __attribute__((target("avx2,fma")))
 #define INLINE TARGET __attribute__((always_inline)) static inline
@@ -86,11 +87,14 @@ INLINE V join(V x, V bound, V small, V large) {
 #define QK_JOIN(x, b, s, l) join(x, QK_K(b), s, l)
 
 #include "kernel/elementary_curves.h"
+static QS_BINS(bins, TARGET) QS_EXTREMES(qk_extremes_avx2, TARGET)
+    QS_ADD_ROWS(qk_add_rows_avx2, TARGET, 32)
+
 #include "kernel/x86/ew_vectors.h"
 
-/* ---- what memory limits ---- */
+    /* ---- what memory limits ---- */
 
-INLINE V widen(V v) {
+    INLINE V widen(V v) {
     return _mm256_cvtepi32_ps(_mm256_castps_si256(v));
 }
 

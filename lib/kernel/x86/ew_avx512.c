@@ -73,6 +73,24 @@ INLINE V join(V x, V bound, V small, V large) {
 #define QK_SCALE(p, k)      _mm512_scalef_ps(p, k - QK_K(12582912.0f + 254.0f))
 #define QK_JOIN(x, b, s, l) join(x, QK_K(b), s, l)
 
+/* As qs_bins, without zeros: they are often most of all. */
+TARGET static size_t bins(const float *x, size_t n, float inverse, int32_t *at) {
+    size_t count = 0;
+    for (size_t i = 0; i < n; i += W) {
+        const __mmask16 some = (__mmask16)((1u << (n - i < W ? n - i : W)) - 1);
+        const V v = _mm512_maskz_loadu_ps(some, x + i), scaled = v * _mm512_set1_ps(inverse);
+        const I whole = _mm512_cvttps_epi32(scaled);
+        const __mmask16 over = _mm512_cmp_ps_mask(scaled, _mm512_cvtepi32_ps(whole), _CMP_LT_OQ);
+        const I side = _mm512_set1_epi32(QS_SIDE);
+        const I bin = _mm512_mask_add_epi32(_mm512_add_epi32(whole, side), over, whole,
+                                            _mm512_set1_epi32(QS_SIDE - 1));
+        const __mmask16 kept = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+        _mm512_storeu_si512(at + count, _mm512_maskz_compress_epi32(kept, bin));
+        count += (size_t)__builtin_popcount(kept);
+    }
+    return count;
+}
+
 #include "kernel/elementary_curves.h"
 #include "kernel/x86/ew_vectors.h"
 #endif

@@ -4,6 +4,7 @@
 
 #include "test.h"
 
+#include "kernel/ew.h"
 #include "quant/observer.h"
 
 enum { N = 6000 };
@@ -382,7 +383,7 @@ static void test_take(void) {
             float low, high;
             n = 1 + test_random(&seed) % 3000;
             n = n > 20000 - i ? 20000 - i : n;
-            CHECK_INT(qs_observer_take(b, &tally, x + i, n, &low, &high), QSIM_OK);
+            CHECK_INT(qs_observer_take(b, &tally, &qk_ew_c.reads, x + i, n, &low, &high), QSIM_OK);
             for (size_t j = i; j < i + n; j++)
                 CHECK(x[j] >= low && x[j] <= high);
         }
@@ -390,12 +391,13 @@ static void test_take(void) {
         CHECK(same(a, b));
         x[100] = k % 2 ? INFINITY : -INFINITY;
         float low, high;
-        CHECK_INT(qs_observer_take(b, &tally, x, 200, &low, &high), QSIM_E_VALUE);
+        CHECK_INT(qs_observer_take(b, &tally, &qk_ew_c.reads, x, 200, &low, &high), QSIM_E_VALUE);
         x[100] = NAN;
-        CHECK_INT(qs_observer_take(b, &tally, x + 100, 1, &low, &high), QSIM_E_VALUE);
+        CHECK_INT(qs_observer_take(b, &tally, &qk_ew_c.reads, x + 100, 1, &low, &high),
+                  QSIM_E_VALUE);
         qs_observer_settle(b, &tally);
         qs_observer_reset(b);
-        CHECK_INT(qs_observer_take(b, &tally, x, 100, &low, &high), QSIM_OK);
+        CHECK_INT(qs_observer_take(b, &tally, &qk_ew_c.reads, x, 100, &low, &high), QSIM_OK);
         qs_observer_settle(b, &tally);
         CHECK_INT(qsim_observer_count(b), 100);
         qsim_observer_free(a);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loops of an observer's one read, to be instantiated once for each instruction set:
+ * QS_EXTREMES(name, target), QS_BINS(name, target) and QS_ADD_ROWS(name, target, width). The
+ * compiler vectorizes them; nothing in them depends on the width, so the bits are the same.
+ */
+#ifndef QS_OBSERVER_LOOPS_H
+#define QS_OBSERVER_LOOPS_H
+
+#include <string.h>
+
+#include "quant/observer.h"
+
+/* An integer that is ordered like the float. */
+static inline int32_t qs_order_of(const float *x) {
+    int32_t bits;
+    memcpy(&bits, x, sizeof(bits));
+    return bits ^ ((bits >> 31) & 0x7fffffff);
+}
+
+/* Adding 0 turns -0 into 0: which of the two came first must not show. */
+static inline float qs_from_order(int32_t order) {
+    const int32_t bits = order ^ ((order >> 31) & 0x7fffffff);
+    float x;
+    memcpy(&x, &bits, sizeof(x));
+    return x + 0.0f;
+}
+
+/* Of integers, since compilers do not vectorize extremes of floats; NaN are the outermost. */
+static inline __attribute__((always_inline)) bool qs_extremes(const float *x, size_t n, float *min,
+                                                              float *max) {
+    const int32_t infinity = 0x7f800000;
+    int32_t low = INT32_MAX, high = INT32_MIN;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t v = qs_order_of(x + i);
+        low = v < low ? v : low;
+        high = v > high ? v : high;
+    }
+    *min = qs_from_order(low);
+    *max = qs_from_order(high);
+    return high < infinity && low > -1 - infinity;
+}
+
+static inline __attribute__((always_inline)) size_t qs_bins(const float *restrict x, size_t n,
+                                                            float inverse, int32_t *restrict at) {
+    for (size_t i = 0; i < n; i++) {
+        const float v = x[i] * inverse;
+        const int32_t index = (int32_t)v;
+        at[i] = QS_SIDE + index - (v < (float)index);
+    }
+    /* A loop of its own: together they are not vectorized. */
+    for (size_t i = 0; i < n; i++)
+        at[i] = x[i] == 0.0f ? 2 * QS_SIDE + (int32_t)(i & (QS_ZEROS - 1)) : at[i];
+    return n;
+}
+
+/* `width` channels at a time, whose sums stay in registers. */
+static inline __attribute__((always_inline)) void qs_add_rows(const float *restrict x, size_t rows,
+                                                              size_t channels, size_t width,
+                                                              double *restrict sum) {
+    double part[32];
+    size_t c = 0;
+    for (; c + width <= channels; c += width) {
+        for (size_t k = 0; k < width; k++)
+            part[k] = sum[c + k];
+        for (size_t i = 0; i < rows; i++)
+            for (size_t k = 0; k < width; k++)
+                part[k] += (double)x[i * channels + c + k];
+        for (size_t k = 0; k < width; k++)
+            sum[c + k] = part[k];
+    }
+    for (; c < channels; c++)
+        for (size_t i = 0; i < rows; i++)
+            sum[c] += (double)x[i * channels + c];
+}
+
+#define QS_EXTREMES(name, TARGET)                                                                  \
+    TARGET bool name(const float *x, size_t n, float *min, float *max) {                           \
+        return qs_extremes(x, n, min, max);                                                        \
+    }
+#define QS_BINS(name, TARGET)                                                                      \
+    TARGET size_t name(const float *x, size_t n, float inverse, int32_t *at) {                     \
+        return qs_bins(x, n, inverse, at);                                                         \
+    }
+#define QS_ADD_ROWS(name, TARGET, width)                                                           \
+    TARGET void name(const float *x, size_t rows, size_t channels, double *sum) {                  \
+        qs_add_rows(x, rows, channels, width, sum);                                                \
+    }
+
+#endif
