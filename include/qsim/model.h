@@ -295,8 +295,9 @@ QSIM_API void qsim_builder_free(qsim_builder *b);
  * Integer tensors are the same at every level, floats within 1e-5 of the largest value, operator by
  * operator from the same inputs: what is folded rounds elsewhere, not worse. A network may magnify
  * that as it does the last bit of its input (text recognition with an LSTM: to 2.5e-5). Inputs and
- * outputs keep their names. Optimizing again changes nothing. Errors: ARGUMENT, STATE (loaded for
- * inspection), NOMEM, and what the model's operators refuse.
+ * outputs keep their names. Optimizing again changes nothing. Never needs options: a level is all
+ * that there is to choose. Errors: ARGUMENT, STATE (loaded for inspection), NOMEM, and what the
+ * model's operators refuse.
  */
 QSIM_API int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out,
                                  qsim_error *error);

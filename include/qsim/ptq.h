@@ -112,9 +112,11 @@ QSIM_API int32_t qsim_calibration_count(const qsim_calibration *c);
 QSIM_API const char *qsim_calibration_name(const qsim_calibration *c, int32_t index);
 /* Its observer, valid as long as the calibration; NULL out of range. */
 QSIM_API const qsim_observer *qsim_calibration_observer(const qsim_calibration *c, int32_t index);
-/* Range of values that the method keeps, for a u8 target. Errors: NOT_FOUND (commented out). */
+/* qsim_observer_range of a tensor by name. Errors: also NOT_FOUND (no such tensor, commented out).
+ */
 QSIM_API int qsim_calibration_range(const qsim_calibration *c, const char *tensor, int32_t method,
-                                    double percentile, float *low, float *high);
+                                    double percentile, int32_t dtype, int32_t flags, float *low,
+                                    float *high);
 
 /* The sample that alone widens a tensor's range most. */
 typedef struct qsim_outlier {

@@ -109,9 +109,10 @@ QSIM_API int qsim_tensor_dequantize(const qsim_tensor *x, const qsim_qparams *q,
 
 /*
  * Watches values stream by: least, greatest, and a histogram whose bin width is a power of two and
- * whose edges are multiples of it (at most 2048 bins on either side of zero). A wider range merges
- * bins in pairs, so that what an observer holds depends only on the values it has seen: not on
- * their order, nor on how they were spread over observers that were merged later. Constant memory.
+ * whose edges are multiples of it (at most 2048 bins on either side of zero; fewer on request). A
+ * wider range merges bins in pairs, so that what an observer holds depends only on the values it
+ * has seen: not on their order, nor on how they were spread over observers that were merged later.
+ * Constant memory.
  */
 typedef struct qsim_observer qsim_observer;
 
@@ -121,8 +122,15 @@ typedef struct qsim_observer qsim_observer;
 #define QSIM_METHOD_MSE        2 /* least mean squared error of quantizing */
 #define QSIM_METHOD_ENTROPY    3 /* least Kullback-Leibler divergence of the quantized histogram */
 
-/* `ctx` may be NULL. Errors: NOMEM. */
-QSIM_API int qsim_observer_create(qsim_ctx *ctx, qsim_observer **out, qsim_error *error);
+typedef struct qsim_observer_options {
+    size_t struct_size; /* sizeof(qsim_observer_options) */
+    int32_t bins;       /* on either side of zero: a power of two from 128 to 2048; 0: 2048 */
+    int32_t reserved;
+} qsim_observer_options;
+
+/* `ctx` and `options` may be NULL. Errors: NOMEM; ARGUMENT, VERSION (options). */
+QSIM_API int qsim_observer_create(qsim_ctx *ctx, const qsim_observer_options *options,
+                                  qsim_observer **out, qsim_error *error);
 QSIM_API void qsim_observer_free(qsim_observer *o);
 
 /*
@@ -133,7 +141,7 @@ QSIM_API int qsim_observer_feed(qsim_observer *o, const float *values, size_t co
 
 /*
  * Adds what `from` has seen to `into`. Exact: in any order, the same state. Errors: LIMIT, NOMEM,
- * MISMATCH (other numbers of bins: qsim_calibration_options).
+ * MISMATCH (other numbers of bins).
  */
 QSIM_API int qsim_observer_merge(qsim_observer *into, const qsim_observer *from);
 

@@ -71,7 +71,10 @@ QSIM_API size_t qsim_session_bytes(const qsim_session *session);
  */
 QSIM_API int32_t qsim_session_node_integer(const qsim_session *session, int32_t index);
 
-/* Errors: NOMEM. The session may be freed afterwards. */
+/*
+ * The session may be freed afterwards. Never needs options: settings are the session's, and what
+ * differs between runs is set on the run. Errors: NOMEM.
+ */
 QSIM_API int qsim_run_create(const qsim_session *session, qsim_run **out, qsim_error *error);
 QSIM_API void qsim_run_free(qsim_run *run);
 

@@ -165,16 +165,12 @@ static int compile(qsim_calibration *c, size_t inputs, qsim_error *error) {
 }
 
 static int read_options(qsim_calibration *c, const qsim_calibration_options *o, qsim_error *error) {
-    const int32_t bins = o->bins ? o->bins : QS_SIDE;
-    if (bins < 1 << QS_LEAST_BITS || bins > QS_SIDE || (bins & (bins - 1)) != 0)
-        return qs_fail(error, QSIM_E_ARGUMENT,
-                       "calibration: %d bins: a power of two from %d to %d is wanted", o->bins,
-                       1 << QS_LEAST_BITS, QS_SIDE);
     if (o->batch_axis < 0 || o->batch_axis >= QSIM_MAX_RANK)
         return qs_fail(error, QSIM_E_ARGUMENT, "calibration: there is no batch axis %d",
                        o->batch_axis);
-    for (c->bits = 0; bins >> c->bits > 1; c->bits++)
-        continue;
+    int code = qs_observer_bits(o->bins, &c->bits, error);
+    if (code)
+        return code;
     c->batch_axis = o->batch_axis;
     c->progress = o->progress;
     c->progress_user = o->progress_user;

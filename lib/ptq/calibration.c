@@ -175,11 +175,12 @@ const char *qsim_calibration_model(const qsim_calibration *c) {
 }
 
 int qsim_calibration_range(const qsim_calibration *c, const char *tensor, int32_t method,
-                           double percentile, float *low, float *high) {
+                           double percentile, int32_t dtype, int32_t flags, float *low,
+                           float *high) {
     if (!c || !tensor)
         return QSIM_E_ARGUMENT;
     const qsim_observer *o = qs_calibration_find(c, tensor, NULL);
-    return o ? qsim_observer_range(o, method, percentile, QSIM_UINT8, 0, low, high)
+    return o ? qsim_observer_range(o, method, percentile, dtype, flags, low, high)
              : QSIM_E_NOT_FOUND;
 }
 

@@ -128,7 +128,7 @@ static qsim_tensor as_rows(const qsim_tensor *y, const int64_t dims[2]) {
 static int add_output(qsim_verdict *v, size_t i, int64_t samples, qsim_error *error) {
     qs_pair *p = &v->outputs[i];
     const qsim_tensor *a = &v->side[0].outputs[i], *b = &v->side[1].outputs[i];
-    size_t classes;
+    size_t classes = 0;
     const bool scores = is_scores(a, samples, &classes);
     if (p->metrics.count == 0)
         p->classes = scores;

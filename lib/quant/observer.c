@@ -36,11 +36,31 @@ int qs_observer_create(qsim_ctx *ctx, int32_t bits, qsim_observer **out, qsim_er
     return QSIM_OK;
 }
 
-int qsim_observer_create(qsim_ctx *ctx, qsim_observer **out, qsim_error *error) {
+int qs_observer_bits(int32_t bins, int32_t *bits, qsim_error *error) {
+    const int32_t n = bins ? bins : QS_SIDE;
+    if (n < 1 << QS_LEAST_BITS || n > QS_SIDE || (n & (n - 1)) != 0)
+        return qs_fail(error, QSIM_E_ARGUMENT,
+                       "histogram: %d bins: a power of two from %d to %d is wanted", bins,
+                       1 << QS_LEAST_BITS, QS_SIDE);
+    for (*bits = 0; n >> *bits > 1; ++*bits)
+        continue;
+    return QSIM_OK;
+}
+
+int qsim_observer_create(qsim_ctx *ctx, const qsim_observer_options *options, qsim_observer **out,
+                         qsim_error *error) {
+    qsim_observer_options own;
+    int32_t bits = 0;
     qs_error_clear(error);
     if (!out)
         return qs_fail(error, QSIM_E_ARGUMENT, "observer: no place for the result");
-    return qs_observer_create(ctx, QS_BITS, out, error);
+    *out = NULL;
+    int code = QS_OPTIONS(own, options, error);
+    if (!code && own.reserved)
+        code = qs_fail(error, QSIM_E_VERSION, "observer: a reserved option is set");
+    if (!code)
+        code = qs_observer_bits(own.bins, &bits, error);
+    return code ? code : qs_observer_create(ctx, bits, out, error);
 }
 
 void qs_observer_reset(qsim_observer *o) {

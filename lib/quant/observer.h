@@ -45,6 +45,8 @@ static inline int32_t qs_observer_above(const qsim_observer *o) {
     return o->count > 0 && last >= 0 ? last + 1 : 0;
 }
 
+/* 2^*bits = bins, as options have it; 0: the most. Errors: ARGUMENT. */
+int qs_observer_bits(int32_t bins, int32_t *bits, qsim_error *error);
 /* qsim_observer_create with 2^bits bins on either side. */
 int qs_observer_create(qsim_ctx *ctx, int32_t bits, qsim_observer **out, qsim_error *error);
 /* As it was created, but for the memory of its bins. */

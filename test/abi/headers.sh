@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Each public header compiles alone, twice included, as pedantic C89, C11, C++98 and C++17, and has no
-# type in a signature that ctypes cannot call. Usage: headers.sh SOURCE_ROOT CC [CXX]
+# type in a signature that ctypes cannot call. Every struct is in test_structs.c. Usage: headers.sh SOURCE_ROOT CC [CXX]
 set -eu
 root=$1 cc=$2 cxx=${3:-}
 work=$(mktemp -d)
@@ -28,6 +28,12 @@ for header in "$root"/include/qsim/*.h; do
         echo "headers: $name has an enumeration's type or a bit-field"
         exit 1
     fi
+    for struct in $(sed -n 's/^} \(qsim_[a-z_]*\);.*/\1/p' "$header"); do
+        grep -q "SIZE($struct," "$root/test/abi/test_structs.c" || {
+            echo "headers: test/abi/test_structs.c does not state the fields of $struct"
+            exit 1
+        }
+    done
     count=$((count + 1))
 done
 [ "$count" -gt 0 ]

@@ -156,6 +156,28 @@ static void growing_op(void) {
 }
 
 static void growing_ptq(void) {
+    SIZE(qsim_observer_options, 16);
+    AT(qsim_observer_options, struct_size, 0);
+    AT(qsim_observer_options, bins, 8);
+    AT(qsim_observer_options, reserved, 12);
+
+    SIZE(qsim_calibration_options, 56);
+    AT(qsim_calibration_options, struct_size, 0);
+    AT(qsim_calibration_options, tensors, 8);
+    AT(qsim_calibration_options, tensor_count, 16);
+    AT(qsim_calibration_options, quantize, 24);
+    AT(qsim_calibration_options, progress, 32);
+    AT(qsim_calibration_options, progress_user, 40);
+    AT(qsim_calibration_options, bins, 48);
+    AT(qsim_calibration_options, batch_axis, 52);
+
+    SIZE(qsim_outlier, 32);
+    AT(qsim_outlier, struct_size, 0);
+    AT(qsim_outlier, sample, 8);
+    AT(qsim_outlier, value, 16);
+    AT(qsim_outlier, others, 20);
+    AT(qsim_outlier, ratio, 24);
+
     SIZE(qsim_rule, 24);
     AT(qsim_rule, struct_size, 0);
     AT(qsim_rule, pattern, 8);

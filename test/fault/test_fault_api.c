@@ -324,9 +324,9 @@ static int job_files(things *t, qsim_error *e) {
 static int job_observers(things *t, qsim_error *e) {
     qsim_observer *a = NULL, *b = NULL;
     float low, high;
-    int code = qsim_observer_create(t->ctx, &a, e);
+    int code = qsim_observer_create(t->ctx, NULL, &a, e);
     if (!code)
-        code = qsim_observer_create(t->ctx, &b, e);
+        code = qsim_observer_create(t->ctx, NULL, &b, e);
     if (!code)
         code = qsim_observer_feed(a, samples, 128);
     if (!code)

@@ -24,7 +24,7 @@ static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, s
             float low = NAN, high = NAN;
             /* Every tensor in a file has seen something. */
             if (!fuzz_must(heap, !qsim_calibration_range(c, qsim_calibration_name(c, i), method, 99,
-                                                         &low, &high)))
+                                                         QSIM_UINT8, 0, &low, &high)))
                 continue;
             if (!(low <= 0 && high >= 0) || !isfinite(low) || !isfinite(high))
                 abort();

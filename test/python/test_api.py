@@ -307,6 +307,8 @@ class Quantizing(unittest.TestCase):
         self.assertEqual(np.log2(edges[1] - edges[0]) % 1, 0)
         again = qsim.Calibration.loads(calibration.dumps())
         self.assertEqual(again.range("x", "mse"), calibration.range("x", "mse"))
+        self.assertEqual(calibration.range("x", "mse", dtype="int4", symmetric=True),
+                         calibration.observer("x").range("mse", dtype="int4", symmetric=True))
         x[5, 0, 0, 0] = 100
         widened = qsim.Calibration(self.model).feed(x).outlier("x")
         self.assertEqual((widened["sample"], widened["value"]), (5, 100.0))

@@ -210,6 +210,14 @@ class Observers(unittest.TestCase):
         low, high = whole.range("percentile", 99.0)
         self.assertAlmostEqual(high, float(np.quantile(x, 0.995)), delta=0.02)
 
+    def test_bins(self):
+        x = RNG.normal(size=1000).astype(np.float32)
+        coarse, fine = qsim.Observer(bins=128).feed(x), qsim.Observer().feed(x)
+        width = [edges[1] - edges[0] for edges in (coarse.histogram()[1], fine.histogram()[1])]
+        self.assertEqual(width[0], 16 * width[1])
+        with self.assertRaises(qsim.Error):
+            qsim.Observer(bins=100)
+
     def test_nan(self):
         with self.assertRaises(qsim.Error):
             qsim.Observer().feed([1.0, float("nan")])

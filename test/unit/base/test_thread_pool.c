@@ -93,7 +93,7 @@ static void test_no_threads(void) {
     qsim_model *m = net_lenet();
     const float values[] = {1, 2};
     for (int i = 0; i < COUNT; i++) {
-        CHECK_INT(qsim_observer_create(NULL, &observers[i], NULL), QSIM_OK);
+        CHECK_INT(qsim_observer_create(NULL, NULL, &observers[i], NULL), QSIM_OK);
         CHECK_INT(qsim_observer_feed(observers[i], values, 2), QSIM_OK);
     }
     CHECK_INT(settled(before), before);

@@ -145,8 +145,8 @@ static void test_sessions(things *t) {
 
 static void test_ptq(things *t) {
     qsim_quantize_options dynamic = {.struct_size = sizeof(dynamic), .mode = QSIM_MODE_DYNAMIC};
-    MAKES(qsim_observer, qsim_observer_free, qsim_observer_create(t->ctx, &out, &e));
-    FAILS(qsim_observer_create(t->ctx, NULL, &e));
+    MAKES(qsim_observer, qsim_observer_free, qsim_observer_create(t->ctx, NULL, &out, &e));
+    FAILS(qsim_observer_create(t->ctx, NULL, NULL, &e));
     MAKES(qsim_calibration, qsim_calibration_free,
           qsim_calibration_create(t->model, NULL, &out, &e));
     MAKES_NOTHING(qsim_calibration, qsim_calibration_create(NULL, NULL, &out, &e));

@@ -154,9 +154,10 @@ static void test_edited(void) {
                        "  tensor \"y\" 0x0p+0 0x0p+0 -160 0 1 7 # all zero";
     CHECK_INT(load(text, &c, NULL), QSIM_OK);
     CHECK_INT(qsim_calibration_count(c), 2);
-    CHECK_INT(qsim_calibration_range(c, "z", 0, 0, &low, &high), QSIM_OK);
+    CHECK_INT(qsim_calibration_range(c, "z", 0, 0, QSIM_UINT8, 0, &low, &high), QSIM_OK);
     CHECK(low == 0 && high == 0);
-    CHECK_INT(qsim_calibration_range(c, "gone", 0, 0, &low, &high), QSIM_E_NOT_FOUND);
+    CHECK_INT(qsim_calibration_range(c, "gone", 0, 0, QSIM_UINT8, 0, &low, &high),
+              QSIM_E_NOT_FOUND);
     qsim_calibration_free(c);
 }
 

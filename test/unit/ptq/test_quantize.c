@@ -58,7 +58,8 @@ static void test_form(void) {
     CHECK_INT(qsim_model_opset(q, ""), 13);
     /* Scales are those of the ranges: (max - 0) / 255 after a ReLU. */
     float low, high;
-    CHECK_INT(qsim_calibration_range(c, "r1", QSIM_METHOD_MINMAX, 0, &low, &high), QSIM_OK);
+    CHECK_INT(qsim_calibration_range(c, "r1", QSIM_METHOD_MINMAX, 0, QSIM_UINT8, 0, &low, &high),
+              QSIM_OK);
     CHECK(low == 0 && scalar(q, "r1_scale") == high / 255);
     qsim_model_free(q);
     qsim_calibration_free(c);
@@ -268,12 +269,27 @@ static void test_refused(void) {
     const int64_t dims[4] = {1, 1, 12, 12};
     qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
     float low, high, low2, high2;
-    CHECK_INT(qsim_calibration_range(c, "y", 0, 0, &low, &high), QSIM_OK);
+    CHECK_INT(qsim_calibration_range(c, "y", 0, 0, QSIM_UINT8, 0, &low, &high), QSIM_OK);
     x[20] = NAN;
     CHECK_INT(qsim_calibration_feed(c, &t, 1, &e), QSIM_E_VALUE);
     CHECK(strstr(e.message, "'x'") != NULL);
-    CHECK_INT(qsim_calibration_range(c, "y", 0, 0, &low2, &high2), QSIM_OK);
+    CHECK_INT(qsim_calibration_range(c, "y", 0, 0, QSIM_UINT8, 0, &low2, &high2), QSIM_OK);
     CHECK(low == low2 && high == high2);
+    /* By name what its observer says, for the type that is asked for. */
+    CHECK_INT(qsim_calibration_range(c, "y", QSIM_METHOD_MSE, 0, QSIM_INT4, QSIM_RANGE_SYMMETRIC,
+                                     &low, &high),
+              QSIM_OK);
+    for (int32_t i = 0; i < qsim_calibration_count(c); i++)
+        if (strcmp(qsim_calibration_name(c, i), "y") == 0)
+            CHECK_INT(qsim_observer_range(qsim_calibration_observer(c, i), QSIM_METHOD_MSE, 0,
+                                          QSIM_INT4, QSIM_RANGE_SYMMETRIC, &low2, &high2),
+                      QSIM_OK);
+    CHECK(low == low2 && high == high2);
+    CHECK_INT(qsim_calibration_range(c, "y", QSIM_METHOD_MSE, 0, QSIM_UINT8, 0, &low2, &high2),
+              QSIM_OK);
+    CHECK(low != low2 || high != high2);
+    CHECK_INT(qsim_calibration_range(c, "y", QSIM_METHOD_MSE, 0, QSIM_INT16, 0, &low2, &high2),
+              QSIM_E_DTYPE);
     CHECK_INT(qsim_calibration_samples(c), 8);
     qsim_calibration_free(c);
     qsim_model_free(m);

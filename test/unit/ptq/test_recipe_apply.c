@@ -128,7 +128,9 @@ static void test_part(const qsim_model *m, const qsim_calibration *c) {
     CHECK(scale == 2.0f / 255);
     CHECK(net_value(q, "x_scale", &v));
     memcpy(&scale, v.data, sizeof(scale));
-    CHECK_INT(qsim_calibration_range(c, "x", QSIM_METHOD_PERCENTILE, 99, &low, &high), QSIM_OK);
+    CHECK_INT(
+        qsim_calibration_range(c, "x", QSIM_METHOD_PERCENTILE, 99, QSIM_UINT8, 0, &low, &high),
+        QSIM_OK);
     CHECK(scale == high / 255);
     CHECK(net_value(q, "w2_scale", &v) && v.rank == 0 && v.bytes == 4);
     CHECK(net_value(q, "w1_scale", &v) && v.rank == 1 && v.bytes == 16);

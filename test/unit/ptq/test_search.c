@@ -216,7 +216,9 @@ static void test_anneal(void) {
     qsim_recipe *found[2] = {make_recipe(), make_recipe()};
     double best[2] = {0};
     float low, high;
-    CHECK_INT(qsim_calibration_range(c, "r1", QSIM_METHOD_PERCENTILE, 99.7, &low, &high), QSIM_OK);
+    CHECK_INT(
+        qsim_calibration_range(c, "r1", QSIM_METHOD_PERCENTILE, 99.7, QSIM_UINT8, 0, &low, &high),
+        QSIM_OK);
     judge j = {.wanted = high / 255};
     qsim_search_options o = {.struct_size = sizeof(o),
                              .methods = "anneal",

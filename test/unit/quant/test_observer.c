@@ -18,7 +18,7 @@ static bool same(const qsim_observer *a, const qsim_observer *b) {
 
 static qsim_observer *make(void) {
     qsim_observer *o = NULL;
-    CHECK_INT(qsim_observer_create(NULL, &o, NULL), QSIM_OK);
+    CHECK_INT(qsim_observer_create(NULL, NULL, &o, NULL), QSIM_OK);
     return o;
 }
 
@@ -113,6 +113,32 @@ static void test_zeros(void) {
     qsim_observer_free(b);
     qsim_observer_free(c);
     qsim_observer_free(whole);
+}
+
+/* 128 = 2048 / 16 bins are 16 times as wide. Both numbers are settled when it is created. */
+static void test_options(void) {
+    static const int32_t wrong[] = {-1, 64, 100, 4096};
+    const float x[3] = {0.5f, 3, -1.25f};
+    qsim_observer_options options = {.struct_size = sizeof(options), .bins = 128};
+    qsim_observer *coarse = NULL, *fine = make(), *none = NULL;
+    CHECK_INT(qsim_observer_create(NULL, &options, &coarse, NULL), QSIM_OK);
+    CHECK_INT(qsim_observer_feed(coarse, x, 3), QSIM_OK);
+    CHECK_INT(qsim_observer_feed(fine, x, 3), QSIM_OK);
+    CHECK_INT(coarse->exponent, fine->exponent + 4);
+    CHECK_INT(qsim_observer_merge(fine, coarse), QSIM_E_MISMATCH);
+    CHECK_INT(qsim_observer_count(fine), 3);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        options.bins = wrong[i];
+        CHECK_INT(qsim_observer_create(NULL, &options, &none, NULL), QSIM_E_ARGUMENT);
+        CHECK(none == NULL);
+    }
+    options.bins = 0;
+    options.reserved = 1;
+    CHECK_INT(qsim_observer_create(NULL, &options, &none, NULL), QSIM_E_VERSION);
+    options = (qsim_observer_options){.bins = 128};
+    CHECK_INT(qsim_observer_create(NULL, &options, &none, NULL), QSIM_E_ARGUMENT);
+    qsim_observer_free(coarse);
+    qsim_observer_free(fine);
 }
 
 static void test_refused(void) {
@@ -371,8 +397,8 @@ static void test_take(void) {
     uint64_t seed = 8;
     for (size_t k = 0; k < sizeof(size) / sizeof(*size); k++) {
         qsim_observer *a = NULL, *b = NULL;
-        CHECK_INT(qsim_observer_create(NULL, &a, NULL), QSIM_OK);
-        CHECK_INT(qsim_observer_create(NULL, &b, NULL), QSIM_OK);
+        CHECK_INT(qsim_observer_create(NULL, NULL, &a, NULL), QSIM_OK);
+        CHECK_INT(qsim_observer_create(NULL, NULL, &b, NULL), QSIM_OK);
         for (int i = 0; i < 20000; i++) {
             const float v = (float)test_random(&seed) / 2147483648.0f - 1;
             x[i] = i < 700 || i % 3 == 0 ? (i % 2 ? 0.0f : -0.0f) : v * v * v * size[k];
@@ -412,7 +438,7 @@ static void test_histogram(void) {
     double low, width;
     size_t count = 0;
     qsim_observer *o = NULL;
-    CHECK_INT(qsim_observer_create(NULL, &o, NULL), QSIM_OK);
+    CHECK_INT(qsim_observer_create(NULL, NULL, &o, NULL), QSIM_OK);
     CHECK_INT(qsim_observer_histogram(o, &low, &width, bins, 4096, &count), QSIM_OK);
     CHECK_INT(count, 0);
     CHECK_INT(qsim_observer_feed(o, x, 4), QSIM_OK);
@@ -435,6 +461,7 @@ int main(void) {
     test_merge();
     test_bins();
     test_zeros();
+    test_options();
     test_refused();
     test_percentile();
     test_mse();

@@ -154,6 +154,11 @@ class _QuantizeOptions(_Sized):
                 ("no_bias_correction", _I32)]
 
 
+class _ObserverOptions(_Sized):
+    _c_ = "qsim_observer_options"
+    _fields_ = [("struct_size", _SIZE), ("bins", _I32), ("reserved", _I32)]
+
+
 class _CalibrationOptions(_Sized):
     _c_ = "qsim_calibration_options"
     _fields_ = [("struct_size", _SIZE), ("tensors", _TEXTS), ("tensor_count", _SIZE),
@@ -280,7 +285,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "qsim_qparams_measure": (C.c_int, _TENSORS, _I32, _I32, _I64, _I32, _SIZE, _FLOATS, _INTS, _ERR),
     "qsim_tensor_quantize": (C.c_int, _TENSORS, C.POINTER(_QParams), _TENSORS, _ERR),
     "qsim_tensor_dequantize": (C.c_int, _TENSORS, C.POINTER(_QParams), _TENSORS, _ERR),
-    "qsim_observer_create": (C.c_int, _P, _OUT, _ERR),
+    "qsim_observer_create": (C.c_int, _P, C.POINTER(_ObserverOptions), _OUT, _ERR),
     "qsim_observer_free": (None, _P),
     "qsim_observer_feed": (C.c_int, _P, _FLOATS, _SIZE),
     "qsim_observer_merge": (C.c_int, _P, _P),
@@ -411,7 +416,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "qsim_calibration_count": (_I32, _P),
     "qsim_calibration_name": (_S, _P, _I32),
     "qsim_calibration_observer": (_P, _P, _I32),
-    "qsim_calibration_range": (C.c_int, _P, _S, _I32, _F64, _FLOATS, _FLOATS),
+    "qsim_calibration_range": (C.c_int, _P, _S, _I32, _F64, _I32, _I32, _FLOATS, _FLOATS),
     "qsim_calibration_outlier": (C.c_int, _P, _I32, C.POINTER(_Outlier)),
     "qsim_calibration_model": (_S, _P),
     "qsim_quantize": (C.c_int, _P, _P, C.POINTER(_QuantizeOptions), _OUT, _ERR),

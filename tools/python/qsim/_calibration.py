@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
 from ._abi import _CalibrationOptions, _Outlier, _lib, _text
+from ._affine import _range_flags
 from ._arrays import _feed_all, _views
 from ._context import _ctx
 from ._html import _html_table
@@ -18,7 +19,7 @@ from ._model import Model, _given
 from ._observer import Observer, _LentObserver
 from ._options import _quantize_options
 from ._progress import Progress, _Watch
-from ._words import _METHODS
+from ._words import _METHODS, _dtype
 
 _NOT_FOUND = -12
 
@@ -135,11 +136,13 @@ class Calibration(_Handle):
         _check(code, where=f"outlier of {tensor!r}")
         return {"sample": o.sample, "value": o.value, "others": o.others, "ratio": o.ratio}
 
-    def range(self, tensor: str, method: str = "minmax", percentile: float = 0.0) -> Tuple[float, float]:
-        """(low, high) that `method` keeps of a tensor."""
+    def range(self, tensor: str, method: str = "minmax", percentile: float = 0.0,
+              dtype: Any = "uint8", symmetric: bool = False) -> Tuple[float, float]:
+        """(low, high) that `method` keeps of a tensor, as Observer.range()."""
         low, high = C.c_float(), C.c_float()
         _check(_lib.qsim_calibration_range(self._pointer, tensor.encode(), _METHODS[method],
-                                           percentile, C.byref(low), C.byref(high)),
+                                           percentile, _dtype(dtype), _range_flags(symmetric),
+                                           C.byref(low), C.byref(high)),
                where=f"range of {tensor!r} by {method}")
         return low.value, high.value
 

@@ -8,7 +8,7 @@ from typing import Any, Tuple
 
 import numpy as np
 
-from ._abi import _lib
+from ._abi import _ObserverOptions, _lib
 from ._affine import _range_flags
 from ._arrays import _floats
 from ._context import _ctx
@@ -21,9 +21,10 @@ class Observer(_Handle):
 
     _free = "qsim_observer_free"
 
-    def __init__(self) -> None:
-        pointer = C.c_void_p()
-        _call("qsim_observer_create", _ctx, C.byref(pointer))
+    def __init__(self, bins: int = 0) -> None:
+        """`bins` of the histogram on either side of zero: a power of two from 128; 0: 2048."""
+        pointer, options = C.c_void_p(), _ObserverOptions(bins=bins)
+        _call("qsim_observer_create", _ctx, C.byref(options), C.byref(pointer))
         super().__init__(pointer)
 
     def __enter__(self) -> "Observer":
