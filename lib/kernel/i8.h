@@ -320,6 +320,8 @@ void qk_i8_pack_window(const qk_i8 *t, const qk_source_i8 *s, int32_t stride_h, 
  */
 void qk_i8_totals(const qk_source_i8 *s, int32_t first, int32_t count, const int32_t *zp,
                   int64_t *sum, int64_t *above);
+/* The sums of the weights of columns [n, end) into colsum[n] and following. */
+void qk_i8_column_sums(const qk_source_i8 *s, int32_t n, int32_t end, int32_t *colsum);
 /*
  * Least and greatest value of sum((x - x_zp) * (w - w_zp)) over x in 0…255, from a column's totals.
  * The proof that int32 suffices.

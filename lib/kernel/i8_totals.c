@@ -179,3 +179,13 @@ void qk_i8_totals(const qk_source_i8 *s, int32_t first, int32_t count, const int
             add_rows(s->w + first + i * a[0].stride + k * a[1].stride, a[2].count, a[2].stride,
                      side, s->flip, zps, sum, above);
 }
+
+void qk_i8_column_sums(const qk_source_i8 *s, int32_t n, int32_t end, int32_t *colsum) {
+    int64_t sum[QK_I8_TOTALS], above[QK_I8_TOTALS];
+    for (int32_t count; n < end; n += count) {
+        count = end - n < QK_I8_TOTALS ? end - n : QK_I8_TOTALS;
+        qk_i8_totals(s, n, count, NULL, sum, above);
+        for (int32_t i = 0; i < count; i++)
+            colsum[n + i] = (int32_t)sum[i];
+    }
+}
