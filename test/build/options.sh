@@ -20,7 +20,7 @@ quietly() {
     "$@" >"$work/log" 2>&1 || { tail -n 40 "$work/log" && echo "options: $* failed" && exit 1; }
 }
 
-# try NAME TARGET,... OPTION...: builds these targets besides the library; tests among them are run.
+# try NAME TARGET,... OPTION...: (a comma in NAME would end up in -Wl,) builds these targets besides the library; tests among them are run.
 try() {
     name=$1 targets=$(echo "$2" | tr ',' ' ')
     shift 2
@@ -41,6 +41,6 @@ try() {
     rm -rf "$dir"
 }
 
-try "one_isa,no_zip,no_tools" test/unit/test_no_zip -Disa=$one -Dzip=disabled -Dtools=disabled
-try "other_isa,no_threads,no_demos" tools/qsim/qsim -Disa=$other -Dthreads=disabled -Ddemos=disabled
-try "no_isa,no_python" test/kernel/checkkernel -Disa= -Dpython=disabled
+try one_isa-no_zip-no_tools test/unit/test_no_zip -Disa=$one -Dzip=disabled -Dtools=disabled
+try other_isa-no_threads-no_demos tools/qsim/qsim -Disa=$other -Dthreads=disabled -Ddemos=disabled
+try no_isa-no_python test/kernel/checkkernel -Disa= -Dpython=disabled
