@@ -99,7 +99,7 @@ static void calibrate(qsim_ctx *ctx, fuzz_bytes *b) {
         return;
     if (fuzz_legal(qsim_calibration_create(m, NULL, &c, NULL)) == QSIM_OK)
         fuzz_legal(qsim_calibration_feed(c, &x.t, 1, NULL));
-    if (fuzz_legal(qsim_observer_create(ctx, &o, NULL)) == QSIM_OK &&
+    if (fuzz_legal(qsim_observer_create(ctx, NULL, &o, NULL)) == QSIM_OK &&
         fuzz_legal(qsim_observer_feed(o, x.t.data, x.t.bytes / 4)) == QSIM_OK)
         for (int32_t method = 0; method < 4; method++)
             if (qsim_observer_range(o, method, 0, QSIM_INT8, 0, &low, &high) == QSIM_OK &&
