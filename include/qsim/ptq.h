@@ -162,10 +162,13 @@ QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
 #define QSIM_WEIGHT_CHANNEL_SYMMETRIC 0
 #define QSIM_WEIGHT_TENSOR_SYMMETRIC  1
 #define QSIM_WEIGHT_TENSOR_ASYMMETRIC 2
+/* Of 4-bit weights: a zero point for each channel or block, too. No candidate of a search. */
+#define QSIM_WEIGHT_CHANNEL_ASYMMETRIC 3
 
 /* What a rule does with the nodes it matches. */
 #define QSIM_RULE_FLOAT 1
 #define QSIM_RULE_INT8  2
+#define QSIM_RULE_INT4  3 /* with weights in 4 bits; what has no such weights: as INT8 */
 
 typedef struct qsim_rule {
     size_t struct_size;  /* sizeof(qsim_rule), the same in each element: the array's stride */
@@ -189,7 +192,7 @@ typedef struct qsim_quantize_options {
     double percentile;            /* for QSIM_METHOD_PERCENTILE; 0: 99.999 */
     int32_t format;               /* QSIM_FORMAT_* */
     int32_t activation_type;      /* QSIM_UINT8 (0: this), QSIM_INT8 */
-    int32_t weight_type;          /* QSIM_INT8 (0: this), QSIM_UINT8 */
+    int32_t weight_type;          /* QSIM_INT8 (0: this), QSIM_UINT8, QSIM_INT4, QSIM_UINT4 */
     int32_t weight_scheme;        /* QSIM_WEIGHT_* */
     int32_t activation_symmetric; /* 1: symmetric ranges */
     int32_t method;               /* QSIM_METHOD_* of quant.h; 0: min/max */
@@ -197,6 +200,12 @@ typedef struct qsim_quantize_options {
     int32_t mode;                 /* QSIM_MODE_* */
     int32_t per_row; /* 1, DYNAMIC: each row of a product has a scale of its own (symmetric) */
     int32_t no_bias_correction; /* 1: biases stay as they are, whatever the recipe says */
+    /*
+     * Of 4-bit weights: how many neighbours along the input share a scale, 16, 32, 64, 128 or 256;
+     * 0: all of a channel. Not in mode STATIC, whose integer sums have one scale.
+     */
+    int32_t weight_block;
+    int32_t no_gptq; /* 1: each 4-bit weight is rounded to the nearest */
 } qsim_quantize_options;
 
 /*
@@ -218,7 +227,18 @@ typedef struct qsim_quantize_options {
  * itself in standard operators, so that an answer does not depend on what else is in the batch.
  * Mode WEIGHTS puts DequantizeLinear after the weights of Conv, ConvTranspose, Gemm, MatMul,
  * Gather, RNN, LSTM and GRU. Options for activations, percentiles and formats do not matter to
- * either.
+ * either, but for the format of 4-bit weights, below.
+ *
+ * With a weight_type of 4 bits the weights of Conv, Gemm and MatMul have 4, but for the first and
+ * the last layer and convolutions with groups, which keep 8 unless a rule or recipe says 4; all
+ * else has 8. Scales are those of least squared error, from the greatest magnitude down to half of
+ * it; where the calibration was made with these options, errors count by how large the inputs are,
+ * and rounding is GPTQ's (Frantar et al., 2023), unless no_gptq is set. Blocks are those of Gemm,
+ * MatMul and 1 x 1 convolutions; of other windows a channel has one scale. Written as
+ * DequantizeLinear of opset 21, to which the model is upgraded. Mode STATIC computes them in
+ * integers. Mode DYNAMIC, which has ConvInteger of 8 bits only, makes com.microsoft's MatMulNBits
+ * with accuracy_level 4 of Gemm and MatMul; mode WEIGHTS with format QOPERATOR makes it with level
+ * 0. MatMulNBits has blocks: of 32, if weight_block is 0.
  *
  * With a recipe that names the range of every tensor, c may be NULL in mode STATIC, too. With one
  * that an earlier call decided, the same options and calibration give the same bytes; so does none,

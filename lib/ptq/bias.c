@@ -135,18 +135,20 @@ typedef struct expected {
 } expected;
 
 static double code_at(const void *codes, int32_t dtype, size_t i) {
-    return dtype == QSIM_INT8 ? (double)((const int8_t *)codes)[i]
-                              : (double)((const uint8_t *)codes)[i];
+    return dtype == QSIM_INT8 || dtype == QSIM_INT4 ? (double)((const int8_t *)codes)[i]
+                                                    : (double)((const uint8_t *)codes)[i];
 }
 
 static double shift_of(const qs_layer *l, const expected *e, const float *w, const qs_codes *codes,
                        int32_t dtype, size_t channel) {
-    const size_t at = codes->count > 1 ? channel : 0, inputs = l->depth / e->taps;
-    const double zp = codes->zero_point ? (double)codes->zero_point[at] : 0;
+    const size_t first = codes->count > 1 ? channel * (codes->blocks ? codes->blocks : 1) : 0;
+    const size_t inputs = l->depth / e->taps;
     const double *mean = e->mean + channel / (l->channels / e->groups) * inputs;
     double sum = 0;
     for (size_t k = 0; k < l->depth; k++) {
         const size_t i = channel * l->stride + k * l->step;
+        const size_t at = first + (codes->blocks ? k / codes->block : 0);
+        const double zp = codes->zero_point ? (double)codes->zero_point[at] : 0;
         const double rounded = (code_at(codes->data, dtype, i) - zp) * (double)codes->scale[at];
         sum += ((double)w[i] - rounded) * (mean[k / e->taps] * e->share[k % e->taps]);
     }

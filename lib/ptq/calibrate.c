@@ -7,6 +7,7 @@
 #include "base/ctx.h"
 #include "exec/run.h"
 #include "pass/layout/layout.h"
+#include "ptq/gram.h"
 #include "ptq/quantizer.h"
 
 /* ---- which tensors ---- */
@@ -200,6 +201,8 @@ static int build(qsim_calibration *c, const qsim_model *model,
         code = list_tensors(&l, &inputs);
     qs_free(c->ctx, l.wanted);
     qs_free(c->ctx, l.axis);
+    if (!code)
+        code = qs_gram_create(c, options->quantize, error);
     return code ? code : compile(c, inputs, error);
 }
 
@@ -265,6 +268,8 @@ static int watch(feeding *f, qs_seen *s, const qsim_tensor *t, bool last, qsim_e
         axis = qs_layout_axis(axis, t->rank);
     const qs_watched w = watched(f, t, axis);
     int code = qs_watch_tensor(&c->watch, &w, &s->batch);
+    if (!code && c->gram_count > 0)
+        code = qs_gram_take(c, (size_t)(s - c->tensors), t, last, c->samples, f->samples);
     const int stopped = qs_go_on(c->ctx, "calibration", error);
     if (stopped)
         return stopped;
@@ -336,6 +341,7 @@ int qsim_calibration_feed(qsim_calibration *c, const qsim_tensor *inputs, size_t
         code = qs_run_observe(c->run, inputs, input_count, observe, &f, error);
     if (!code)
         code = commit(&f, error);
+    qs_gram_settle(c, code == QSIM_OK);
     for (size_t i = 0; i < c->count; i++)
         qs_record_reset(&c->tensors[i].batch);
     return qs_leave(c->ctx, code, error);

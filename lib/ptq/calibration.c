@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ptq/calibration.h"
+#include "ptq/gram.h"
 
 #include <math.h>
 
@@ -72,6 +73,7 @@ void qsim_calibration_free(qsim_calibration *c) {
         qs_record_free(ctx, &c->tensors[i].kept);
         qs_record_free(ctx, &c->tensors[i].batch);
     }
+    qs_gram_free(c);
     qsim_run_free(c->run);
     qsim_session_free(c->session);
     qsim_model_free(c->prepared);
@@ -148,6 +150,7 @@ int qsim_calibration_merge(qsim_calibration *into, const qsim_calibration *from,
     }
     for (size_t i = 0; i < into->count; i++)
         qs_record_merge(&into->tensors[i].kept, &from->tensors[i].kept, into->samples);
+    qs_gram_merge(into, from);
     into->samples = samples;
     return QSIM_OK;
 }

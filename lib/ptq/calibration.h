@@ -35,6 +35,9 @@ struct qsim_calibration {
     int32_t batch_axis;
     qsim_progress_fn progress;
     void *progress_user;
+    struct qs_gram *grams; /* for weights of 4 bits (gram.h) */
+    size_t gram_count, gram_room, gram_bytes;
+    void *gram_scratch;
 };
 
 /* Empty, without a session. */

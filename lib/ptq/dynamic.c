@@ -157,8 +157,9 @@ static int make_weights(dynamic *d, const qs_layer *l, bool conv, weights *out) 
     bool shift = conv && l->form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC;
     int32_t dtype = shift ? QSIM_INT8 : conv ? QSIM_UINT8 : l->form.dtype;
     qs_codes codes;
-    int code = qs_initializer_quantize(
-        q, v, l->axis, (qs_weight_form){dtype, l->form.scheme, l->form.flags}, &codes);
+    qs_weight_form form = l->form;
+    form.dtype = dtype;
+    int code = qs_initializer_quantize(q, v, l->axis, form, &codes);
     if (code)
         return code;
     float *moved = NULL;
@@ -188,7 +189,7 @@ static int make_weights(dynamic *d, const qs_layer *l, bool conv, weights *out) 
     out->w = qs_write_constant(q, base, "_quantized", dtype, c->rank, dims, data);
     out->scale = qs_write_constant(q, base, "_scale", QSIM_FLOAT, rank, conv ? ones : &channels,
                                    codes.scale);
-    out->zero_point = qs_write_zero_points(q, base, "_zero_point", dtype, &zp, 1);
+    out->zero_point = qs_write_zero_points(q, base, "_zero_point", dtype, &zp, 1, 0, NULL);
     d->failed |= out->w < 0 || out->scale < 0 || out->zero_point < 0;
     return QSIM_OK;
 }
@@ -218,9 +219,23 @@ static void scale_sums(dynamic *d, const char *base, qs_id sums, qs_id x_scale, 
     (void)add(d, "Mul", second, 2, y);
 }
 
+/* Weights in 4 bits: activations are rounded by blocks inside the operator. */
+static int rewrite_narrow(dynamic *d, const qs_layer *l) {
+    qs_codes codes;
+    float *shift = NULL;
+    int code = qs_narrow_make(d->q, l, &codes);
+    if (!code)
+        code = qs_bias_find(d->q, l, &codes, l->form.dtype, &shift);
+    if (!code && shift)
+        code = qs_bias_add(d->q, l, shift);
+    return code ? code : qs_write_nbits(d->q, l, &codes, 4);
+}
+
 static int rewrite_layer(dynamic *d, const qs_layer *l) {
     qs_graph *g = d->g;
     bool conv = strcmp(g->nodes[l->node].op_type, "Conv") == 0;
+    if (qs_is_narrow(l->form.dtype))
+        return rewrite_narrow(d, l);
     weights w = {QS_NONE, QS_NONE, QS_NONE};
     int code = make_weights(d, l, conv, &w);
     if (code)

@@ -51,8 +51,8 @@ int qs_search_greedy(qs_search *s) {
     code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
     for (size_t i = 0; i < q.layer_count && !code && !qs_search_is_over(s); i++) {
         qs_id node = q.layers[i].node;
-        if (!q.choices[node].integer)
-            continue;
+        if (!q.choices[node].integer || qs_is_narrow(q.layers[i].form.dtype))
+            continue; /* 4 bits have a scale for each channel */
         code = qs_search_progress(s, qs_node_label(q.g, node), i, q.layer_count);
         if (!code)
             code = choose_scheme(s, &(subject){qs_node_label(q.g, node), q.layers[i].form});

@@ -47,7 +47,7 @@ int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weigh
     if (form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC)
         flags |= QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW;
     channel_walk w = walk_of(c, axis);
-    out->count = w.channels;
+    *out = (qs_codes){.count = w.channels};
     out->scale = qs_arena_alloc(a, w.channels, sizeof(*out->scale));
     out->zero_point = qs_arena_alloc(a, w.channels, sizeof(*out->zero_point));
     out->data = qs_arena_alloc(a, c->elements + 1, 1);

@@ -2,6 +2,7 @@
 /* Units: operators in integers with what they absorb; each is in float or in 8 bits as one. */
 #include <math.h>
 
+#include "ptq/gram.h"
 #include "ptq/search.h"
 
 static const char *keep_text(qs_units *u, const char *text) {
@@ -34,6 +35,9 @@ static int add_unit(const qs_quantizer *q, qs_id node, qs_units *u) {
     if (c->layer >= 0) {
         const qs_layer *l = &q->layers[c->layer];
         const int64_t weights = (int64_t)(l->channels * l->depth);
+        unit->form = l->form;
+        if (!qs_gram_find(q, l))
+            unit->form.rounding = QSIM_ROUNDING_NEAREST;
         const int64_t bias = qs_node_input(n, 2) != QS_NONE ? (int64_t)l->channels : 0;
         unit->told.float_bytes = 4 * (weights + bias);
         unit->told.bytes = weights + 4 * bias;
@@ -52,6 +56,7 @@ int qs_units_find(qs_search *s, qs_units *u) {
     if (code)
         return code;
     code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
+    q.means = s->c;
     u->items = qs_calloc(ctx, q.node_count + 1, sizeof(*u->items));
     if (!code && !u->items)
         code = qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
@@ -75,18 +80,13 @@ void qs_units_free(qs_search *s, qs_units *u) {
 }
 
 int qs_unit_set(qs_search *s, const qs_unit *u, bool in_float) {
-    const int32_t scheme = s->base.weight_scheme;
     qsim_recipe_entry e = {.kind = QSIM_RECIPE_LAYER};
     if (in_float) {
         e.action = QSIM_RECIPE_FLOAT;
     } else if (u->begun.kind) {
         e = u->begun;
     } else if (u->kind == QS_KIND_WEIGHTS) {
-        e.dtype = s->base.weight_type;
-        e.symmetric = scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC;
-        e.granularity = scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC ? QSIM_GRANULARITY_CHANNEL
-                                                                : QSIM_GRANULARITY_TENSOR;
-        e.flags = s->base.reduce_range ? QSIM_RECIPE_REDUCED : 0;
+        qs_recipe_form(&u->form, &e);
     } else {
         e.action = QSIM_RECIPE_INTEGER;
     }

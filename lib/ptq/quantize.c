@@ -23,7 +23,7 @@ int qs_rule_get(const qsim_quantize_options *o, size_t index, qsim_rule *rule, q
     if (rule->reserved)
         return qs_fail(error, QSIM_E_VERSION, "quantization: rule %zu is of another version",
                        index);
-    if (!rule->pattern || (rule->action != QSIM_RULE_FLOAT && rule->action != QSIM_RULE_INT8))
+    if (!rule->pattern || rule->action < QSIM_RULE_FLOAT || rule->action > QSIM_RULE_INT4)
         return qs_fail(error, QSIM_E_ARGUMENT, "quantization: rule %zu is not valid", index);
     return QSIM_OK;
 }
@@ -40,18 +40,19 @@ int qs_quantizer_options(const qsim_quantize_options *options, qsim_quantize_opt
     if (own->percentile == 0)
         own->percentile = 99.999;
     const int32_t a = own->activation_type, w = own->weight_type;
-    if ((a != QSIM_UINT8 && a != QSIM_INT8) || (w != QSIM_UINT8 && w != QSIM_INT8))
-        return qs_fail(
-            error, QSIM_E_UNSUPPORTED,
-            "quantization: activations of %s with weights of %s: both take uint8 or int8",
-            qsim_dtype_name(a), qsim_dtype_name(w));
+    if ((a != QSIM_UINT8 && a != QSIM_INT8) ||
+        (w != QSIM_UINT8 && w != QSIM_INT8 && !qs_is_narrow(w)))
+        return qs_fail(error, QSIM_E_UNSUPPORTED,
+                       "quantization: activations of %s with weights of %s: uint8 or int8, weights "
+                       "also int4 or uint4",
+                       qsim_dtype_name(a), qsim_dtype_name(w));
     if (own->mode < QSIM_MODE_STATIC || own->mode > QSIM_MODE_WEIGHTS)
         return qs_fail(error, QSIM_E_ARGUMENT, "quantization: mode %d is not known", own->mode);
     if (own->per_row && own->mode != QSIM_MODE_DYNAMIC)
         return qs_fail(error, QSIM_E_ARGUMENT, "quantization: per_row goes with the dynamic mode");
     if (own->format < QSIM_FORMAT_QDQ || own->format > QSIM_FORMAT_QOPERATOR)
         return qs_fail(error, QSIM_E_ARGUMENT, "quantization: format %d is not known", own->format);
-    if (own->weight_scheme < 0 || own->weight_scheme > QSIM_WEIGHT_TENSOR_ASYMMETRIC)
+    if (own->weight_scheme < 0 || own->weight_scheme > QSIM_WEIGHT_CHANNEL_ASYMMETRIC)
         return qs_fail(error, QSIM_E_ARGUMENT, "quantization: weight scheme %d is not known",
                        own->weight_scheme);
     if (own->method < QSIM_METHOD_MINMAX || own->method > QSIM_METHOD_ENTROPY)
@@ -63,7 +64,7 @@ int qs_quantizer_options(const qsim_quantize_options *options, qsim_quantize_opt
         qsim_rule rule;
         code = qs_rule_get(own, i, &rule, error);
     }
-    return code;
+    return code ? code : qs_narrow_options(own, error);
 }
 
 int qs_quantizer_init(qs_quantizer *q, qsim_model *prepared, const qsim_calibration *c,
@@ -162,9 +163,11 @@ static void describe_ranges(const qs_quantizer *q, note *n) {
 
 static void describe_weights(const qs_quantizer *q, note *n) {
     static const char *const schemes[] = {",channel-symmetric", ",tensor-symmetric",
-                                          ",tensor-asymmetric"};
-    _Static_assert(QSIM_WEIGHT_TENSOR_ASYMMETRIC + 1 == QS_COUNT(schemes), "a text for each");
-    qs_weight_form form = {q->options.weight_type, q->options.weight_scheme, q->weight_flags};
+                                          ",tensor-asymmetric", ",channel-asymmetric"};
+    _Static_assert(QSIM_WEIGHT_CHANNEL_ASYMMETRIC + 1 == QS_COUNT(schemes), "a text for each");
+    qs_weight_form form = {.dtype = q->options.weight_type,
+                           .scheme = q->options.weight_scheme,
+                           .flags = q->weight_flags};
     bool any = false, mixed = false;
     for (size_t i = 0; i < q->node_count; i++) {
         if (!q->decided[i])
@@ -289,6 +292,8 @@ static int note_decisions(qs_quantizer *q, qsim_recipe *to) {
 static int rewrite(qs_quantizer *q, qsim_recipe *decided) {
     const int32_t mode = q->options.mode;
     int code = qs_bias_check(q);
+    if (!code)
+        code = qs_narrow_check(q);
     if (!code && mode == QSIM_MODE_STATIC)
         code = qs_activation_choose(q);
     if (!code)
@@ -300,6 +305,17 @@ static int rewrite(qs_quantizer *q, qsim_recipe *decided) {
     return code ? code : qs_rewrite_weights(q);
 }
 
+#define NARROW_OPSET 21 /* DequantizeLinear of 4 bits */
+
+/* Only MatMulNBits has 4 bits in dynamic models. */
+static int upgrade(qsim_model *m, const qsim_quantize_options *own, qsim_error *error) {
+    if (own->mode == QSIM_MODE_DYNAMIC || !qs_narrow_wanted(own) ||
+        qs_graph_import(m->graph, "") >= NARROW_OPSET)
+        return QSIM_OK;
+    int code = qs_op_upgrade_graph(m->graph, NARROW_OPSET, m->name, error);
+    return code ? code : qs_op_infer_graph(m->graph, m->name, error);
+}
+
 int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
                          const qsim_quantize_options *own, qsim_model **out, qsim_error *error) {
     qsim_recipe *decided = NULL;
@@ -308,6 +324,11 @@ int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
     int code = qs_model_derive(prepared, &m, error);
     if (code)
         return code;
+    code = upgrade(m, own, error);
+    if (code) {
+        qsim_model_free(m);
+        return code;
+    }
     code = qs_quantizer_init(&q, m, own->mode == QSIM_MODE_STATIC ? c : NULL, own, error);
     q.means = c;
     q.used = c ? qs_calloc(q.ctx, c->count + 1, 1) : NULL;
@@ -378,6 +399,15 @@ int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
     return qs_leave(model->ctx, code, error);
 }
 
+/* Bytes of a layer's weights and scales as they are written. */
+static size_t written(const qs_layer *l) {
+    const size_t weights = l->channels * l->depth;
+    const size_t block = l->form.block ? (size_t)l->form.block : l->depth;
+    return qs_is_narrow(l->form.dtype)
+               ? weights / 2 + 4 * l->channels * ((l->depth + block - 1) / block)
+               : weights;
+}
+
 static qsim_layer_info info_of(const qs_quantizer *q, const qs_layer *l) {
     const qs_node *n = &q->g->nodes[l->node];
     const bool integer = q->choices[l->node].integer;
@@ -389,7 +419,7 @@ static qsim_layer_info info_of(const qs_quantizer *q, const qs_layer *l) {
                              .scheme = integer ? l->form.scheme : -1,
                              .dtype = integer ? l->form.dtype : QSIM_FLOAT,
                              .float_bytes = (int64_t)(4 * (weights + bias)),
-                             .bytes = (int64_t)((integer ? 1 : 4) * weights + 4 * bias)};
+                             .bytes = (int64_t)((integer ? written(l) : 4 * weights) + 4 * bias)};
 }
 
 /* Of a node whose weights are stored in 8 bits and computed in floats. */

@@ -25,6 +25,7 @@ typedef struct qs_choice {
     int32_t layer;    /* index among the layers with weights, or -1 */
     qs_id absorbs;    /* the Relu, Clip or bias after it that its Q makes part of it, or QS_NONE */
     bool is_absorbed; /* it is such a node */
+    uint8_t bits;     /* of its weights, as a rule says: 8 or 4; 0: no rule */
     bool integer;     /* decided: its inputs and outputs are quantized */
 } qs_choice;
 
@@ -49,9 +50,11 @@ typedef struct qs_activation {
 
 /* How weights are written. */
 typedef struct qs_weight_form {
-    int32_t dtype;  /* QSIM_INT8, QSIM_UINT8 */
-    int32_t scheme; /* QSIM_WEIGHT_* */
-    int32_t flags;  /* 0, QSIM_RANGE_REDUCED */
+    int32_t dtype;    /* QSIM_INT8, QSIM_UINT8, QSIM_INT4, QSIM_UINT4 */
+    int32_t scheme;   /* QSIM_WEIGHT_* */
+    int32_t flags;    /* 0, QSIM_RANGE_REDUCED */
+    int32_t block;    /* of 4 bits: weights that share a scale; 0: a channel */
+    int32_t rounding; /* of 4 bits: QSIM_ROUNDING_* */
 } qs_weight_form;
 
 /* A layer with weights, in order of execution. */
@@ -61,6 +64,7 @@ typedef struct qs_layer {
     int32_t axis;           /* of output channels in the weights */
     size_t channels, depth; /* depth: weights of one channel */
     size_t stride, step;    /* weight k of channel c is at c * stride + k * step */
+    bool is_matrix;         /* a product, or a convolution of one tap without groups */
     /* Filled by qs_weight_make, in the graph's arena. */
     float *scale; /* one or `channels` */
     int32_t *zero_point;
@@ -69,6 +73,15 @@ typedef struct qs_layer {
     int32_t *bias; /* NULL: the layer has none */
     float *bias_scale;
 } qs_layer;
+
+/* A constant in integers of a byte each, also those of 4 bits, in the graph's arena. */
+typedef struct qs_codes {
+    void *data;
+    float *scale;
+    int32_t *zero_point;
+    size_t count;         /* 1, or one for each channel or block: those of a channel in a row */
+    size_t blocks, block; /* of a channel, of more than one; 0: none */
+} qs_codes;
 
 typedef struct qs_quantizer {
     qsim_ctx *ctx;
@@ -104,23 +117,48 @@ int qs_select(qs_quantizer *q);            /* select.c */
 int qs_activation_choose(qs_quantizer *q); /* activation.c */
 /* Marks the values that get a scale, and whose they share. */
 void qs_activation_mark(qs_quantizer *q);
+/* What qs_weight_make has made of a layer's weights. */
+static inline qs_codes qs_layer_codes(const qs_layer *l) {
+    return (qs_codes){.data = l->weights,
+                      .scale = l->scale,
+                      .zero_point = l->zero_point,
+                      .count = l->scale_count};
+}
 /* Quantizes one layer's weights and bias for the root of its input. */
 int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x); /* weight.c */
 int qs_rewrite(qs_quantizer *q);                                          /* rewrite.c */
 int qs_rewrite_dynamic(qs_quantizer *q);                                  /* dynamic.c */
 int qs_rewrite_weights(qs_quantizer *q);                                  /* weight_only.c */
 
-/* A constant in 8 bits, in the graph's arena. */
-typedef struct qs_codes {
-    void *data;
-    float *scale;
-    int32_t *zero_point;
-    size_t count; /* 1, or one for each channel */
-} qs_codes;
-
 /* By the form; axis: of the channels, -1: none (initializer.c). */
 int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weight_form form,
                             qs_codes *out);
+
+/* ---- 4-bit weights (narrow.c) ---- */
+
+static inline bool qs_is_narrow(int32_t dtype) {
+    return dtype == QSIM_INT4 || dtype == QSIM_UINT4;
+}
+/* Refuses options that do not go with 4 bits, or with 8 (recipe_apply.c). */
+int qs_narrow_options(const qsim_quantize_options *o, qsim_error *error);
+/* Refuses what a recipe wants in 4 bits and cannot have (recipe_apply.c). */
+int qs_narrow_check(const qs_quantizer *q);
+/* Whether the mode has an operator for a layer with 4 bits. */
+bool qs_narrow_fits(const qs_quantizer *q, const qs_layer *l);
+/* Whether a layer's weights have 4 bits unless it is told otherwise. */
+bool qs_narrow_suits(const qs_quantizer *q, const qs_layer *l);
+/* Whether options, rules or recipe want 4 bits anywhere. */
+bool qs_narrow_wanted(const qsim_quantize_options *o);
+/* The block of a layer's weights where `wanted` is asked for; 0: a channel. */
+int32_t qs_narrow_block(const qs_quantizer *q, const qs_layer *l, int32_t wanted);
+/* Finds the scales of a layer; fills all of *out but the codes, for which it makes room. */
+int qs_narrow_scales(qs_quantizer *q, const qs_layer *l, qs_codes *out);
+/* Rounds the weights with them. */
+int qs_narrow_round(qs_quantizer *q, const qs_layer *l, qs_codes *codes);
+/* Both. */
+int qs_narrow_make(qs_quantizer *q, const qs_layer *l, qs_codes *out);
+/* Puts a MatMulNBits of that level in place of a product (nbits.c). */
+int qs_write_nbits(qs_quantizer *q, const qs_layer *l, const qs_codes *codes, int32_t level);
 
 /* Elements of the node's constants that are stored in 8 bits and read as floats; 0: none
  * (weight_only.c). */
@@ -134,8 +172,10 @@ int qs_recipe_check(const qsim_recipe *r, const qsim_model *model, qsim_error *e
 int qs_recipe_begin(qs_quantizer *q);
 /* Sets `forced` of the nodes that the recipe names. */
 void qs_recipe_force(qs_quantizer *q);
-/* How a node's weights are written: as the recipe says, else as the options say. */
+/* How a node's weights are written: as the recipe says, else as rules and options say. */
 qs_weight_form qs_recipe_weights(const qs_quantizer *q, qs_id node);
+/* What a recipe says of weights of that form. */
+void qs_recipe_form(const qs_weight_form *form, qsim_recipe_entry *e);
 /* Whether a value can be quantized: a constant, or with a range from recipe or calibration. */
 bool qs_recipe_has_range(const qs_quantizer *q, qs_id value);
 /* What the recipe, else the options say of a value's range. */
@@ -176,13 +216,16 @@ qs_id qs_write_constant(qs_quantizer *q, const char *base, const char *suffix, i
                         int32_t rank, const int64_t *dims, const void *data);
 /* A zero point per scale in the type of the quantized values; NULL: zeros. */
 qs_id qs_write_zero_points(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
-                           const int32_t *zero_point, size_t count);
+                           const int32_t *zero_point, size_t count, int32_t rank,
+                           const int64_t *dims);
 /* QuantizeLinear or DequantizeLinear from x to y. */
 qs_id qs_write_node(qs_quantizer *q, const char *op, const char *base, qs_id x, qs_id scale,
                     qs_id zero, qs_id y);
-/* Codes of a weight or bias after a DequantizeLinear; the float they stand for. */
-qs_id qs_write_dequantized(qs_quantizer *q, qs_id original, int32_t dtype, const void *data,
-                           const float *scale, const int32_t *zero_point, size_t count,
+/*
+ * Codes of a weight or bias after a DequantizeLinear; the float they stand for. Blocks are of
+ * matrices and of windows of one tap, along the axis that is not `axis`.
+ */
+qs_id qs_write_dequantized(qs_quantizer *q, qs_id original, int32_t dtype, const qs_codes *codes,
                            int32_t axis);
 /* Reports the node to the caller's progress; CANCELLED. */
 int qs_write_progress(qs_quantizer *q, qs_id node, size_t done, size_t total);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Recipes in quantization: what one asks for, and what was decided. */
-#include "ptq/quantizer.h"
+#include "ptq/gram.h"
 #include "ptq/recipe.h"
 
 static const qsim_recipe_entry *layer_entry(const qs_quantizer *q, qs_id node) {
@@ -13,11 +13,30 @@ static const qsim_recipe_entry *tensor_entry(const qs_quantizer *q, qs_id value)
 
 /* ---- what can be carried out ---- */
 
+/* Sizes of blocks that there are: those of MatMulNBits, whose sums ONNX Runtime has in integers. */
+static bool is_block(int64_t block) {
+    return block >= 16 && block <= 256 && (block & (block - 1)) == 0;
+}
+
+/* What this version cannot do of 4-bit weights, or NULL. */
+static const char *unsupported_narrow(const qsim_recipe_entry *e, int32_t mode) {
+    if (e->granularity == QSIM_GRANULARITY_TENSOR)
+        return "int4 tensor";
+    if (e->flags & QSIM_RECIPE_REDUCED)
+        return "int4 reduced";
+    if (e->granularity == QSIM_GRANULARITY_BLOCK && mode == QSIM_MODE_STATIC)
+        return "block";
+    return e->granularity == QSIM_GRANULARITY_BLOCK && !is_block(e->block) ? "this size of blocks"
+                                                                           : NULL;
+}
+
 /* What this version cannot do of an entry, or NULL. */
-static const char *unsupported(const qsim_recipe_entry *e) {
+static const char *unsupported(const qsim_recipe_entry *e, int32_t mode) {
     const bool layer = e->kind == QSIM_RECIPE_LAYER;
     if (e->action != QSIM_RECIPE_QUANTIZE)
         return NULL;
+    if (layer && qs_is_narrow(e->dtype))
+        return unsupported_narrow(e, mode);
     if (e->dtype != QSIM_UINT8 && e->dtype != QSIM_INT8)
         return qsim_dtype_name(e->dtype);
     if (layer && e->granularity == QSIM_GRANULARITY_BLOCK)
@@ -27,6 +46,32 @@ static const char *unsupported(const qsim_recipe_entry *e) {
     if (layer && e->rounding != QSIM_ROUNDING_NEAREST)
         return qs_word_text(qs_recipe_roundings, e->rounding);
     return NULL;
+}
+
+int qs_narrow_options(const qsim_quantize_options *o, qsim_error *error) {
+    const bool narrow = qs_is_narrow(o->weight_type);
+    const bool per_tensor = o->weight_scheme == QSIM_WEIGHT_TENSOR_SYMMETRIC ||
+                            o->weight_scheme == QSIM_WEIGHT_TENSOR_ASYMMETRIC;
+    if (o->weight_block && !is_block(o->weight_block))
+        return qs_fail(error, QSIM_E_ARGUMENT,
+                       "quantization: blocks of %d weights: 16, 32, 64, 128 or 256 are wanted",
+                       o->weight_block);
+    if (!narrow && o->weight_scheme == QSIM_WEIGHT_CHANNEL_ASYMMETRIC && !qs_narrow_wanted(o))
+        return qs_fail(error, QSIM_E_UNSUPPORTED,
+                       "quantization: a zero point for each channel "
+                       "goes with weights of int4 or uint4");
+    if (o->weight_block && !qs_narrow_wanted(o))
+        return qs_fail(error, QSIM_E_UNSUPPORTED,
+                       "quantization: blocks of weights go with weights of int4 or uint4");
+    if (o->weight_block && o->mode == QSIM_MODE_STATIC)
+        return qs_fail(error, QSIM_E_UNSUPPORTED,
+                       "quantization: blocks of weights go with the modes dynamic and weights: "
+                       "static sums in integers have one scale for a channel");
+    if (narrow && per_tensor)
+        return qs_fail(error, QSIM_E_UNSUPPORTED,
+                       "quantization: weights of %s have a scale for each channel or block",
+                       qsim_dtype_name(o->weight_type));
+    return QSIM_OK;
 }
 
 /* All activations have one type: that of the recipe, if it names one. */
@@ -76,7 +121,7 @@ int qs_recipe_begin(qs_quantizer *q) {
     int code = r ? check_names(q) : QSIM_OK;
     for (size_t i = 0; r && i < r->count && !code; i++) {
         const qsim_recipe_entry *e = &r->entries[i];
-        const char *what = unsupported(e);
+        const char *what = unsupported(e, q->options.mode);
         if (what)
             code = qs_fail(q->error, QSIM_E_UNSUPPORTED, "%s: the recipe's %s '%s': '%s' is not %s",
                            q->model->name, e->kind == QSIM_RECIPE_LAYER ? "layer" : "tensor",
@@ -113,16 +158,80 @@ void qs_recipe_force(qs_quantizer *q) {
     }
 }
 
+/* What the options say of weights in 8 bits, */
+static qs_weight_form wide_form(const qs_quantizer *q) {
+    const qsim_quantize_options *o = &q->options;
+    const bool plain = o->weight_type == QSIM_INT8 || o->weight_type == QSIM_INT4;
+    return (qs_weight_form){.dtype = plain ? QSIM_INT8 : QSIM_UINT8,
+                            .scheme = o->weight_scheme == QSIM_WEIGHT_CHANNEL_ASYMMETRIC
+                                          ? QSIM_WEIGHT_CHANNEL_SYMMETRIC
+                                          : o->weight_scheme,
+                            .flags = q->weight_flags};
+}
+
+/* and in 4. */
+static qs_weight_form narrow_form(const qs_quantizer *q, const qs_layer *l) {
+    const qsim_quantize_options *o = &q->options;
+    const bool plain = o->weight_type == QSIM_INT8 || o->weight_type == QSIM_INT4;
+    const bool zeros = o->weight_scheme == QSIM_WEIGHT_CHANNEL_ASYMMETRIC;
+    return (qs_weight_form){.dtype = plain ? QSIM_INT4 : QSIM_UINT4,
+                            .scheme = zeros ? QSIM_WEIGHT_CHANNEL_ASYMMETRIC
+                                            : QSIM_WEIGHT_CHANNEL_SYMMETRIC,
+                            .block = qs_narrow_block(q, l, o->weight_block),
+                            .rounding = o->no_gptq ? QSIM_ROUNDING_NEAREST : QSIM_ROUNDING_GPTQ};
+}
+
+/* What an entry says of them. */
+static qs_weight_form entry_form(const qsim_recipe_entry *e) {
+    const bool tensor = e->granularity == QSIM_GRANULARITY_TENSOR;
+    return (qs_weight_form){.dtype = e->dtype,
+                            .scheme = tensor         ? (e->symmetric ? QSIM_WEIGHT_TENSOR_SYMMETRIC
+                                                                     : QSIM_WEIGHT_TENSOR_ASYMMETRIC)
+                                      : e->symmetric ? QSIM_WEIGHT_CHANNEL_SYMMETRIC
+                                                     : QSIM_WEIGHT_CHANNEL_ASYMMETRIC,
+                            .flags = e->flags & QSIM_RECIPE_REDUCED ? QSIM_RANGE_REDUCED : 0,
+                            .block = (int32_t)e->block,
+                            .rounding = e->rounding};
+}
+
 qs_weight_form qs_recipe_weights(const qs_quantizer *q, qs_id node) {
     const qsim_recipe_entry *e = layer_entry(q, node);
-    if (!e || e->action != QSIM_RECIPE_QUANTIZE)
-        return (qs_weight_form){q->options.weight_type, q->options.weight_scheme, q->weight_flags};
-    return (qs_weight_form){.dtype = e->dtype,
-                            .scheme = e->granularity == QSIM_GRANULARITY_CHANNEL
-                                          ? QSIM_WEIGHT_CHANNEL_SYMMETRIC
-                                      : e->symmetric ? QSIM_WEIGHT_TENSOR_SYMMETRIC
-                                                     : QSIM_WEIGHT_TENSOR_ASYMMETRIC,
-                            .flags = e->flags & QSIM_RECIPE_REDUCED ? QSIM_RANGE_REDUCED : 0};
+    const qs_choice *c = &q->choices[node];
+    if (e && e->action == QSIM_RECIPE_QUANTIZE)
+        return entry_form(e);
+    if (c->layer < 0)
+        return wide_form(q);
+    const qs_layer *l = &q->layers[c->layer];
+    const bool narrow =
+        c->bits ? c->bits == 4 : qs_is_narrow(q->options.weight_type) && qs_narrow_suits(q, l);
+    return narrow && qs_narrow_fits(q, l) ? narrow_form(q, l) : wide_form(q);
+}
+
+/* The layer of that entry cannot have 4 bits, or not these. */
+static int refuse(const qs_quantizer *q, qs_id node, int code, const char *what) {
+    return qs_fail(q->error, code, "%s: the recipe's layer '%s' (%s): %s", q->model->name,
+                   qs_node_label(q->g, node), q->g->nodes[node].op_type, what);
+}
+
+int qs_narrow_check(const qs_quantizer *q) {
+    for (size_t k = 0; q->options.recipe && k < q->g->order_count; k++) {
+        const qs_id node = q->g->order[k];
+        const qsim_recipe_entry *e = layer_entry(q, node);
+        if (!e || !qs_is_narrow(e->dtype))
+            continue;
+        const qs_layer *l = q->choices[node].layer < 0 ? NULL : &q->layers[q->choices[node].layer];
+        if (!l || !qs_narrow_fits(q, l))
+            return refuse(q, node, QSIM_E_UNSUPPORTED, "4 bits are not supported in this mode");
+        if (e->block && !qs_narrow_block(q, l, (int32_t)e->block))
+            return refuse(q, node, QSIM_E_UNSUPPORTED,
+                          "blocks of windows of several taps are not supported");
+        if (e->rounding == QSIM_ROUNDING_GPTQ && !qs_gram_find(q, l)) {
+            refuse(q, node, QSIM_E_ARGUMENT, "'rounding gptq' needs the data again");
+            qs_hint(q->error, "calibrate on it, or write 'rounding nearest' into the recipe");
+            return QSIM_E_ARGUMENT;
+        }
+    }
+    return QSIM_OK;
 }
 
 bool qs_recipe_has_range(const qs_quantizer *q, qs_id value) {
@@ -161,18 +270,30 @@ bool qs_recipe_quantized(const qs_quantizer *q, qs_id node) {
     return q->options.mode != QSIM_MODE_WEIGHTS && c->layer >= 0 && c->integer;
 }
 
+void qs_recipe_form(const qs_weight_form *form, qsim_recipe_entry *e) {
+    const bool tensor = form->scheme == QSIM_WEIGHT_TENSOR_SYMMETRIC ||
+                        form->scheme == QSIM_WEIGHT_TENSOR_ASYMMETRIC;
+    e->dtype = form->dtype;
+    e->granularity = tensor        ? QSIM_GRANULARITY_TENSOR
+                     : form->block ? QSIM_GRANULARITY_BLOCK
+                                   : QSIM_GRANULARITY_CHANNEL;
+    e->block = form->block;
+    e->symmetric = form->scheme == QSIM_WEIGHT_TENSOR_SYMMETRIC ||
+                   form->scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC;
+    e->flags = form->flags & QSIM_RANGE_REDUCED ? QSIM_RECIPE_REDUCED : 0;
+    e->rounding = form->rounding;
+}
+
 static int put_layer(const qs_quantizer *q, qs_id node, qsim_recipe *to) {
     const qs_choice *c = &q->choices[node];
     const char *name = qs_node_label(q->g, node);
     qsim_recipe_entry e = {.kind = QSIM_RECIPE_LAYER};
     if (qs_recipe_quantized(q, node)) {
         const qs_weight_form form = qs_recipe_weights(q, node);
-        const bool channel = form.scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC;
-        e.dtype = form.dtype;
-        e.granularity = channel ? QSIM_GRANULARITY_CHANNEL : QSIM_GRANULARITY_TENSOR;
-        e.symmetric = form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC;
-        e.flags = form.flags & QSIM_RANGE_REDUCED ? QSIM_RECIPE_REDUCED : 0;
+        qs_recipe_form(&form, &e);
         e.bias_correction = qs_bias_decide(q, node);
+        if (e.rounding == QSIM_ROUNDING_GPTQ && !qs_gram_find(q, &q->layers[c->layer]))
+            e.rounding = QSIM_ROUNDING_NEAREST;
     } else if (c->layer >= 0 || c->forced == QSIM_RULE_FLOAT) {
         e.action = QSIM_RECIPE_FLOAT;
     } else if (c->forced == QSIM_RULE_INT8) {

@@ -17,7 +17,7 @@ static bool make_scale(qs_quantizer *q, qs_activation *root, const char *name) {
     if (root->scale_id == QS_NONE) {
         root->scale_id = qs_write_constant(q, name, "_scale", QSIM_FLOAT, 0, NULL, &root->scale);
         root->zero_id = qs_write_zero_points(q, name, "_zero_point", q->options.activation_type,
-                                             &root->zero_point, 1);
+                                             &root->zero_point, 1, 0, NULL);
     }
     return root->scale_id >= 0 && root->zero_id >= 0;
 }
@@ -55,8 +55,10 @@ static int rewrite_constant(qs_quantizer *q, qs_id value) {
     if (code)
         return qs_fail(q->error, code, "%s: constant '%s' cannot be quantized", q->model->name,
                        q->g->values[value].name);
-    qs_id y = qs_write_dequantized(q, value, q->options.activation_type, data, &a->scale,
-                                   &a->zero_point, 1, 0);
+    float scale = a->scale;
+    int32_t zero_point = a->zero_point;
+    const qs_codes codes = {.data = data, .scale = &scale, .zero_point = &zero_point, .count = 1};
+    qs_id y = qs_write_dequantized(q, value, q->options.activation_type, &codes, 0);
     if (y < 0)
         return no_memory(q);
     redirect(q, value, y, false);
@@ -108,8 +110,8 @@ static int rewrite_layer(qs_quantizer *q, qs_layer *l) {
     int code = qs_weight_make(q, l, &q->activations[q->activations[x].root]);
     if (code)
         return code;
-    qs_id y = qs_write_dequantized(q, w, l->form.dtype, l->weights, l->scale, l->zero_point,
-                                   l->scale_count, l->axis);
+    const qs_codes codes = qs_layer_codes(l);
+    qs_id y = qs_write_dequantized(q, w, l->form.dtype, &codes, l->axis);
     if (y < 0)
         return no_memory(q);
     qs_node_set_input(q->g, l->node, 1, y);
@@ -117,8 +119,8 @@ static int rewrite_layer(qs_quantizer *q, qs_layer *l) {
         return QSIM_OK;
     /* One that was corrected has the name and shape of the model's. */
     const qs_id b = bias == QS_NONE ? qs_node_input(&q->g->nodes[l->node], 2) : bias;
-    y = qs_write_dequantized(q, b, QSIM_INT32, l->bias, l->bias_scale, NULL, l->scale_count,
-                             q->g->values[b].data->rank - 1);
+    const qs_codes sums = {.data = l->bias, .scale = l->bias_scale, .count = l->scale_count};
+    y = qs_write_dequantized(q, b, QSIM_INT32, &sums, q->g->values[b].data->rank - 1);
     if (y < 0)
         return no_memory(q);
     qs_node_set_input(q->g, l->node, 2, y);

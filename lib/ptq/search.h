@@ -71,6 +71,7 @@ typedef struct qs_unit {
     const char *name, *op_type, *takes, *tensor; /* tensor: what it makes */
     qs_kind kind;
     qsim_recipe_entry begun; /* what the recipe said of it; kind 0: nothing */
+    qs_weight_form form;     /* of weights, as the options say */
     qsim_unit told;          /* texts are those above */
 } qs_unit;
 

@@ -60,6 +60,8 @@ static bool describe_layer(const qs_graph *g, const qs_node *n, qs_layer *l) {
     l->depth = w->elements / l->channels;
     l->stride = l->axis == 0 ? l->depth : 1;
     l->step = l->axis == 0 ? 1 : l->channels;
+    l->is_matrix =
+        w->elements == (size_t)w->dims[0] * (size_t)w->dims[1] && qs_node_int(n, "group", 1) == 1;
     return true;
 }
 
@@ -68,7 +70,6 @@ static int add_layer(qs_quantizer *q, qs_id node, qs_layer *l) {
                  sizeof(*q->layers)))
         return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
     l->node = node;
-    l->form = qs_recipe_weights(q, node);
     q->choices[node].layer = (int32_t)q->layer_count;
     q->layers[q->layer_count++] = *l;
     return QSIM_OK;
@@ -173,7 +174,9 @@ static bool apply_rule(qs_quantizer *q, const qsim_rule *rule, size_t number, bo
         qs_id id = q->g->order[k];
         const char *word = types ? q->g->nodes[id].op_type : qs_node_label(q->g, id);
         if (qs_glob(rule->pattern, word)) {
-            q->choices[id].forced = rule->action;
+            const bool narrow = rule->action == QSIM_RULE_INT4;
+            q->choices[id].forced = narrow ? QSIM_RULE_INT8 : rule->action;
+            q->choices[id].bits = narrow ? 4 : 8;
             q->choices[id].rule = number;
             matched = true;
         }
@@ -296,6 +299,8 @@ static int classify(qs_quantizer *q) {
     }
     qs_recipe_force(q);
     int code = apply_rules(q);
+    for (size_t i = 0; i < q->layer_count; i++)
+        q->layers[i].form = qs_recipe_weights(q, q->layers[i].node);
     for (size_t k = 0; k < q->g->order_count && !code; k++)
         absorb(q, q->g->order[k]);
     return code;

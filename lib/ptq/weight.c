@@ -108,12 +108,33 @@ static int choose_common(const maker *m, int32_t flags) {
     return QSIM_OK;
 }
 
+/* Whether each channel has a scale of its own. */
+static bool has_own(const qs_layer *l) {
+    return l->form.scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC ||
+           l->form.scheme == QSIM_WEIGHT_CHANNEL_ASYMMETRIC;
+}
+
+static int choose_narrow(const maker *m) {
+    qs_layer *l = m->l;
+    qs_codes codes;
+    int code = qs_narrow_scales(m->q, l, &codes);
+    if (code)
+        return code;
+    l->scale = codes.scale;
+    l->zero_point = codes.zero_point;
+    return QSIM_OK;
+}
+
 static int choose_scales(const maker *m, int32_t flags) {
     qs_layer *l = m->l;
-    const bool own = l->form.scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC; /* a single channel's, too */
+    const bool narrow = qs_is_narrow(l->form.dtype);
+    const bool own = has_own(l); /* a single channel's, too */
     int code = own ? QSIM_OK : choose_common(m, flags);
+    if (narrow)
+        code = choose_narrow(m);
     for (size_t c = 0; own && c < l->channels && !code; c++) {
-        code = choose(m, c, 1, flags, &l->scale[c], &l->zero_point[c]);
+        if (!narrow)
+            code = choose(m, c, 1, flags, &l->scale[c], &l->zero_point[c]);
         l->scale[c] = scale_for_bias(m, c, l->scale[c]);
         l->scale[c] = raise_scale(m, c, l->scale[c], l->zero_point[c]);
     }
@@ -156,7 +177,7 @@ static int correct(maker *m) {
     qs_quantizer *q = m->q;
     qs_layer *l = m->l;
     const bool product = qs_node_is(&q->g->nodes[l->node], "", "MatMul");
-    const qs_codes codes = {l->weights, l->scale, l->zero_point, l->scale_count};
+    const qs_codes codes = qs_layer_codes(l);
     float *shift = NULL;
     int code = qs_bias_find(q, l, &codes, l->form.dtype, &shift);
     for (size_t c = 0; shift && c < l->channels; c++)
@@ -168,20 +189,30 @@ static int correct(maker *m) {
     return code || product ? code : bias_room(m);
 }
 
-/* Rounds weights and bias with the scales found. */
-static int quantize_layer(maker *m, const qs_const *w) {
+static int round_weights(const maker *m, const qs_const *w) {
     qs_layer *l = m->l;
     qs_qlayout layout;
+    if (qs_is_narrow(l->form.dtype)) {
+        qs_codes codes = qs_layer_codes(l);
+        return qs_narrow_round(m->q, l, &codes);
+    }
     qsim_qparams p = {.dtype = m->l->form.dtype,
                       .axis = l->axis,
                       .count = l->scale_count,
                       .scale = l->scale,
                       .zero_point = l->zero_point};
     int code = qs_qlayout_make(w->rank, w->dims, &p, &layout, m->q->error);
-    if (code)
-        return code;
-    qs_quantize(m->weights, &layout, &p, l->weights);
-    code = correct(m);
+    if (!code)
+        qs_quantize(m->weights, &layout, &p, l->weights);
+    return code;
+}
+
+/* Rounds weights and bias with the scales found. */
+static int quantize_layer(maker *m, const qs_const *w) {
+    qs_layer *l = m->l;
+    int code = round_weights(m, w);
+    if (!code)
+        code = correct(m);
     if (code)
         return code;
     for (size_t c = 0; m->bias && c < l->channels; c++)
@@ -207,7 +238,7 @@ int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x) {
     int32_t qmin, qmax, flags = l->form.flags;
     maker m = {.q = q, .l = l, .x_scale = x->scale};
     m.weights = qs_graph_aligned(q->g, n->inputs[1]);
-    l->scale_count = l->form.scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC ? l->channels : 1;
+    l->scale_count = has_own(l) ? l->channels : 1;
     const qs_const *w = q->g->values[n->inputs[1]].data;
     if (!m.weights || !make_room(&m, w->elements))
         return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
@@ -218,7 +249,7 @@ int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x) {
         return fail_layer(&m, QSIM_E_VALUE, "the weights hold a NaN or an infinity");
     (void)qsim_dtype_limits(q->options.activation_type, 0, &qmin, &qmax);
     m.x_most = fmax(x->zero_point - (double)qmin, (double)qmax - x->zero_point);
-    if (l->form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC)
+    if (l->form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC && !qs_is_narrow(l->form.dtype))
         flags |= QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW;
     (void)qsim_dtype_limits(l->form.dtype, flags, &m.low, &m.high);
     code = choose_scales(&m, flags);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Weights alone in 8 bits: after a DequantizeLinear the float model goes on as it was. In the other
- * modes those that no integer operator takes: of recurrent layers and of tables.
+ * Weights alone in integers: after a DequantizeLinear the float model goes on as it was. In the
+ * other modes those that no integer operator takes: of recurrent layers and of tables.
  */
 #include "op/op.h"
 #include "ptq/quantizer.h"
@@ -9,6 +9,7 @@
 typedef struct dequantized {
     qs_id y; /* QS_NONE: not made yet */
     int32_t axis;
+    qs_weight_form form;
     qs_codes codes;
 } dequantized;
 
@@ -31,32 +32,52 @@ size_t qs_stored_weights(const qs_quantizer *q, qs_id node) {
     return elements;
 }
 
-static int rewrite(qs_quantizer *q, qs_id node, int32_t index, dequantized *made) {
-    const qs_node *n = &q->g->nodes[node];
-    qs_id v = n->inputs[index];
-    int32_t axis = qs_op_weight_axis(n, q->g->values[v].data->rank);
+/* The layer, if its weights are in 4 bits; else NULL. */
+static const qs_layer *narrow_layer(const qs_quantizer *q, qs_id node, const qs_weight_form *form) {
+    return qs_is_narrow(form->dtype) ? &q->layers[q->choices[node].layer] : NULL;
+}
+
+/* Codes of a weight, and unless `bare` the float that they stand for; kept for other readers. */
+static int make(qs_quantizer *q, qs_id node, qs_id v, int32_t axis, bool bare, dequantized *made) {
     const qs_weight_form form = qs_recipe_weights(q, node);
-    if (made[v].y == QS_NONE || made[v].axis != axis) {
-        qs_codes *c = &made[v].codes;
-        int code = qs_initializer_quantize(q, v, axis, form, c);
-        if (code)
-            return code;
-        made[v].axis = axis;
-        made[v].y = qs_write_dequantized(q, v, form.dtype, c->data, c->scale, c->zero_point,
-                                         c->count, axis);
-    }
-    if (made[v].y < 0)
-        return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
-    if (q->choices[node].layer >= 0) {
-        const qs_layer *l = &q->layers[q->choices[node].layer];
-        float *shift = NULL;
-        int code = qs_bias_find(q, l, &made[v].codes, form.dtype, &shift);
-        if (!code && shift)
-            code = qs_bias_add(q, l, shift);
-        if (code)
-            return code;
-    }
-    qs_node_set_input(q->g, node, index, made[v].y);
+    const qs_layer *narrow = narrow_layer(q, node, &form);
+    if (made->y != QS_NONE && made->axis == axis && !memcmp(&made->form, &form, sizeof(form)))
+        return QSIM_OK;
+    int code = narrow ? qs_narrow_make(q, narrow, &made->codes)
+                      : qs_initializer_quantize(q, v, axis, form, &made->codes);
+    made->axis = axis;
+    made->form = form;
+    if (!code && !bare)
+        made->y = qs_write_dequantized(q, v, form.dtype, &made->codes, axis);
+    return code                   ? code
+           : made->y < 0 && !bare ? qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory")
+                                  : QSIM_OK;
+}
+
+static int correct_bias(qs_quantizer *q, qs_id node, const qs_codes *codes, int32_t dtype) {
+    float *shift = NULL;
+    if (q->choices[node].layer < 0)
+        return QSIM_OK;
+    const qs_layer *l = &q->layers[q->choices[node].layer];
+    int code = qs_bias_find(q, l, codes, dtype, &shift);
+    return !code && shift ? qs_bias_add(q, l, shift) : code;
+}
+
+static int rewrite(qs_quantizer *q, qs_id node, int32_t index, dequantized *all) {
+    const qs_node *n = &q->g->nodes[node];
+    const qs_id v = n->inputs[index];
+    const qs_weight_form form = qs_recipe_weights(q, node);
+    const qs_layer *narrow = narrow_layer(q, node, &form);
+    const bool bare = narrow && q->options.mode == QSIM_MODE_WEIGHTS &&
+                      q->options.format == QSIM_FORMAT_QOPERATOR && !(n->op->traits & QS_CONVOLVES);
+    int code = make(q, node, v, qs_op_weight_axis(n, q->g->values[v].data->rank), bare, &all[v]);
+    if (!code)
+        code = correct_bias(q, node, &all[v].codes, form.dtype);
+    if (code)
+        return code;
+    if (bare)
+        return qs_write_nbits(q, narrow, &all[v].codes, 0);
+    qs_node_set_input(q->g, node, index, all[v].y);
     return QSIM_OK;
 }
 
@@ -74,7 +95,7 @@ int qs_rewrite_weights(qs_quantizer *q) {
             continue;
         code = qs_write_progress(q, node, k, q->g->order_count);
         for (int32_t i = 0; i < q->g->nodes[node].input_count && !code; i++)
-            if (is_weight(q, &q->g->nodes[node], i))
+            if (!q->g->nodes[node].removed && is_weight(q, &q->g->nodes[node], i))
                 code = rewrite(q, node, i, made);
     }
     qs_free(q->ctx, made);

@@ -53,11 +53,21 @@ qs_id qs_write_constant(qs_quantizer *q, const char *base, const char *suffix, i
     return name ? qs_graph_add_const(q->g, name, dtype, rank, dims, data, true) : QSIM_E_NOMEM;
 }
 
+/* Codes of 4 bits, two in a byte, the first in the low half; others as they are. */
+static const void *packed(qs_quantizer *q, int32_t dtype, const uint8_t *codes, size_t count) {
+    if (!qs_is_narrow(dtype))
+        return codes;
+    uint8_t *to = qs_arena_alloc(&q->g->arena, count / 2 + 1, 1);
+    for (size_t i = 0; to && i < count; i++)
+        to[i / 2] = (uint8_t)(i % 2 ? to[i / 2] | codes[i] << 4 : codes[i] & 15);
+    return to;
+}
+
 /* A zero point per scale in the type of the quantized values. */
 qs_id qs_write_zero_points(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
-                           const int32_t *zero_point, size_t count) {
-    const int64_t dims[1] = {(int64_t)count};
-    uint8_t *bytes = qs_arena_alloc(&q->g->arena, count, sizeof(int32_t));
+                           const int32_t *zero_point, size_t count, int32_t rank,
+                           const int64_t *dims) {
+    uint8_t *bytes = qs_arena_alloc(&q->g->arena, count + 1, sizeof(int32_t));
     for (size_t i = 0; bytes && i < count; i++) {
         int32_t zp = zero_point ? zero_point[i] : 0;
         if (dtype == QSIM_INT32)
@@ -65,7 +75,8 @@ qs_id qs_write_zero_points(qs_quantizer *q, const char *base, const char *suffix
         else
             bytes[i] = (uint8_t)zp;
     }
-    return bytes ? qs_write_constant(q, base, suffix, dtype, count > 1, dims, bytes) : QSIM_E_NOMEM;
+    const void *data = bytes ? packed(q, dtype, bytes, count) : NULL;
+    return data ? qs_write_constant(q, base, suffix, dtype, rank, dims, data) : QSIM_E_NOMEM;
 }
 
 /* QuantizeLinear or DequantizeLinear from `x` to `y`. */
@@ -82,22 +93,52 @@ qs_id qs_write_node(qs_quantizer *q, const char *op, const char *base, qs_id x, 
     return qs_graph_add_node(q->g, "", op, name, inputs, 3, &y, 1);
 }
 
-/* Constants of a quantized weight or bias after a DequantizeLinear; the float it stands for. */
-qs_id qs_write_dequantized(qs_quantizer *q, qs_id original, int32_t dtype, const void *data,
-                           const float *scale, const int32_t *zero_point, size_t count,
+/* Scales of blocks in the weights' axes: [.., blocks, .., channels ..]. */
+static int32_t block_dims(const qs_const *c, const qs_codes *codes, int32_t axis, int64_t *dims) {
+    for (int32_t i = 0; i < c->rank; i++)
+        dims[i] = i == axis ? c->dims[i] : 1;
+    dims[1 - axis] = (int64_t)codes->blocks;
+    return c->rank;
+}
+
+/* Scales and zero points of blocks where the input's axis comes first: [blocks, channels]. */
+static bool turn_blocks(qs_quantizer *q, qs_codes *codes) {
+    const size_t channels = codes->count / codes->blocks;
+    float *scale = qs_arena_alloc(&q->g->arena, codes->count, sizeof(*scale));
+    int32_t *zero = qs_arena_alloc(&q->g->arena, codes->count, sizeof(*zero));
+    for (size_t c = 0; scale && zero && c < channels; c++)
+        for (size_t b = 0; b < codes->blocks; b++) {
+            scale[b * channels + c] = codes->scale[c * codes->blocks + b];
+            zero[b * channels + c] = codes->zero_point[c * codes->blocks + b];
+        }
+    codes->scale = scale;
+    codes->zero_point = zero;
+    return scale && zero;
+}
+
+qs_id qs_write_dequantized(qs_quantizer *q, qs_id original, int32_t dtype, const qs_codes *from,
                            int32_t axis) {
     const qs_const *c = q->g->values[original].data;
     const char *base = q->g->values[original].name;
-    const int64_t dims[1] = {(int64_t)count};
-    bool bias = dtype == QSIM_INT32;
-    qs_id v = qs_write_constant(q, base, "_quantized", dtype, c->rank, c->dims, data);
-    qs_id s = qs_write_constant(q, base, bias ? "_quantized_scale" : "_scale", QSIM_FLOAT,
-                                count > 1, dims, scale);
+    qs_codes codes = *from;
+    int64_t dims[QSIM_MAX_RANK] = {(int64_t)codes.count};
+    int32_t rank = codes.count > 1;
+    const bool bias = dtype == QSIM_INT32, blocks = codes.blocks > 0;
+    if (blocks)
+        rank = block_dims(c, &codes, axis, dims);
+    if (blocks && axis == 1 && !turn_blocks(q, &codes))
+        return QSIM_E_NOMEM;
+    const void *data = packed(q, dtype, codes.data, c->elements);
+    qs_id v = data ? qs_write_constant(q, base, "_quantized", dtype, c->rank, c->dims, data)
+                   : QSIM_E_NOMEM;
+    qs_id s = qs_write_constant(q, base, bias ? "_quantized_scale" : "_scale", QSIM_FLOAT, rank,
+                                dims, codes.scale);
     qs_id z = qs_write_zero_points(q, base, bias ? "_quantized_zero_point" : "_zero_point", dtype,
-                                   zero_point, count);
+                                   codes.zero_point, codes.count, rank, dims);
     qs_id y = qs_write_value(q, base, "_DequantizeLinear_Output", QSIM_FLOAT, original);
     qs_id node = qs_write_node(q, "DequantizeLinear", base, v, s, z, y);
-    if (node < 0 || (count > 1 && qs_node_set_int(q->g, node, "axis", axis)))
+    if (node < 0 || (rank > 0 && qs_node_set_int(q->g, node, "axis", blocks ? 1 - axis : axis)) ||
+        (blocks && qs_node_set_int(q->g, node, "block_size", (int64_t)codes.block)))
         return QSIM_E_NOMEM;
     return y;
 }

@@ -184,7 +184,7 @@ static void growing_ptq(void) {
     AT(qsim_rule, action, 16);
     AT(qsim_rule, reserved, 20);
 
-    SIZE(qsim_quantize_options, 104);
+    SIZE(qsim_quantize_options, 112);
     AT(qsim_quantize_options, struct_size, 0);
     AT(qsim_quantize_options, rules, 8);
     AT(qsim_quantize_options, rule_count, 16);
@@ -203,6 +203,8 @@ static void growing_ptq(void) {
     AT(qsim_quantize_options, mode, 92);
     AT(qsim_quantize_options, per_row, 96);
     AT(qsim_quantize_options, no_bias_correction, 100);
+    AT(qsim_quantize_options, weight_block, 104);
+    AT(qsim_quantize_options, no_gptq, 108);
 
     SIZE(qsim_layer_info, 48);
     AT(qsim_layer_info, struct_size, 0);

@@ -414,8 +414,8 @@ class Models(unittest.TestCase):
                 session.run(*arrays, **named)
         with self.assertRaisesRegex(ValueError, "'most' is none of default, disable, basic"):
             self.model.optimize("most")
-        with self.assertRaisesRegex(ValueError, "'int4' is none of fp32, int8"):
-            self.model.quantize(None, rules=[("*", "int4")])
+        with self.assertRaisesRegex(ValueError, "'int2' is none of fp32, int8, int4"):
+            self.model.quantize(None, rules=[("*", "int2")])
 
     def test_package(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -37,8 +37,16 @@ static void find_constants(const qsim_model *m, constants *c) {
     qsort(c->items, c->count, sizeof(*c->items), by_name);
 }
 
+/* Whose floats are scales, also of blocks. */
+static bool takes_scales(const char *op_type) {
+    return strcmp(op_type, "DequantizeLinear") == 0 || strcmp(op_type, "MatMulNBits") == 0 ||
+           strcmp(op_type, "GatherBlockQuantized") == 0;
+}
+
 static int64_t weight_bytes(const constants *c, const qsim_node_info *n) {
     int64_t bytes = 0;
+    if (takes_scales(n->op_type))
+        return 0;
     for (int32_t i = 0; i < n->input_count && c->count > 0; i++) {
         qsim_value_info wanted = {.name = n->inputs[i]};
         const qsim_value_info *v = bsearch(&wanted, c->items, c->count, sizeof(*c->items), by_name);

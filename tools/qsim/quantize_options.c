@@ -14,24 +14,25 @@ static int32_t choice(const tool *t, const char *name, const char *const *choice
     return 0;
 }
 
-/* GLOB=int8|fp32; the glob may hold '=' itself. */
+/* GLOB=int8|int4|fp32; the glob may hold '=' itself. */
 static int read_rule(const tool *t, const char *spec, qsim_rule *rule, char **pattern) {
     const char *equals = strrchr(spec, '=');
     if (!equals || equals == spec)
-        return tool_usage(t, "for instance --set 'head*=fp32'", "--set '%s' is not GLOB=int8|fp32",
-                          spec);
-    if (strcmp(equals + 1, "int4") == 0)
-        return tool_fail(t, QSIM_E_UNSUPPORTED, "--set '%s': int4 weights are not supported", spec);
+        return tool_usage(t, "for instance --set 'head*=fp32'",
+                          "--set '%s' is not GLOB=int8|int4|fp32", spec);
     *pattern = tool_copy(spec);
     (*pattern)[equals - spec] = 0;
     rule->struct_size = sizeof(*rule);
     rule->pattern = *pattern;
     if (strcmp(equals + 1, "int8") == 0)
         rule->action = QSIM_RULE_INT8;
+    else if (strcmp(equals + 1, "int4") == 0)
+        rule->action = QSIM_RULE_INT4;
     else if (strcmp(equals + 1, "fp32") == 0)
         rule->action = QSIM_RULE_FLOAT;
     else
-        return tool_usage(t, NULL, "--set '%s': '%s' is neither int8 nor fp32", spec, equals + 1);
+        return tool_usage(t, NULL, "--set '%s': '%s' is none of int8, int4, fp32", spec,
+                          equals + 1);
     return EXIT_OK;
 }
 
@@ -55,18 +56,34 @@ static int read_rules(const tool *t, quantizing *q) {
 static bool only_static(const tool *t, const char *mode) {
     static const char *const names[] = {"method",      "percentile", "format",
                                         "activations", "symmetric",  "search"};
+    const char *weights = args_value(&t->args, "weights");
+    const bool narrow = weights && strchr(weights, '4');
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (args_has(&t->args, names[i])) {
+        if (args_has(&t->args, names[i]) && !(narrow && strcmp(names[i], "format") == 0)) {
             (void)tool_usage(t, NULL, "--%s goes with --mode static, not with %s", names[i], mode);
             return false;
         }
     return true;
 }
 
+static bool read_weights(const tool *t, qsim_quantize_options *o) {
+    static const char *const names[] = {"int8", "uint8", "int4", "uint4", NULL};
+    static const int32_t types[] = {QSIM_INT8, QSIM_UINT8, QSIM_INT4, QSIM_UINT4};
+    static const char *const schemes[] = {"channel", "tensor", "tensor-asymmetric",
+                                          "channel-asymmetric", NULL};
+    int64_t block = 0;
+    o->weight_type = types[choice(t, "weights", names)];
+    o->weight_scheme = choice(t, "weight-scheme", schemes);
+    o->no_gptq = args_has(&t->args, "no-gptq");
+    if (!tool_int(t, "block", 0, 256, 0, &block))
+        return false;
+    o->weight_block = (int32_t)block;
+    return true;
+}
+
 int quantize_options(const tool *t, quantizing *q) {
     static const char *const methods[] = {"minmax", "percentile", "mse", "entropy", "auto", NULL};
     static const char *const formats[] = {"qdq", "qoperator", NULL};
-    static const char *const schemes[] = {"channel", "tensor", "tensor-asymmetric", NULL};
     static const char *const modes[] = {"static", "dynamic", "weights", NULL};
     qsim_quantize_options *o = &q->options;
     o->struct_size = sizeof(*o);
@@ -83,12 +100,11 @@ int quantize_options(const tool *t, quantizing *q) {
     if (q->chooses && args_has(&t->args, "search"))
         return tool_usage(t, NULL, "--method auto does not go with --search");
     o->format = choice(t, "format", formats);
-    o->weight_scheme = choice(t, "weight-scheme", schemes);
     o->activation_type = choice(t, "activations", (const char *const[]){"uint8", "int8", NULL})
                              ? QSIM_INT8
                              : QSIM_UINT8;
-    o->weight_type =
-        choice(t, "weights", (const char *const[]){"int8", "uint8", NULL}) ? QSIM_UINT8 : QSIM_INT8;
+    if (!read_weights(t, o))
+        return EXIT_USAGE;
     o->activation_symmetric = args_has(&t->args, "symmetric");
     o->no_bias_correction = args_has(&t->args, "no-bias-correction");
     o->reduce_range = args_has(&t->args, "reduce-range");

@@ -16,8 +16,17 @@ static const char *scheme_name(int32_t scheme) {
     case QSIM_WEIGHT_CHANNEL_SYMMETRIC: return "per channel, symmetric";
     case QSIM_WEIGHT_TENSOR_SYMMETRIC: return "per tensor, symmetric";
     case QSIM_WEIGHT_TENSOR_ASYMMETRIC: return "per tensor, asymmetric";
+    case QSIM_WEIGHT_CHANNEL_ASYMMETRIC: return "per channel, asymmetric";
     default: return "fp32";
     }
+}
+
+/* The same with the type where that is not of 8 bits. */
+static const char *weights_text(const qsim_layer_info *info, char out[64]) {
+    const bool narrow = info->dtype == QSIM_INT4 || info->dtype == QSIM_UINT4;
+    snprintf(out, 64, "%s%s%s", narrow ? qsim_dtype_name(info->dtype) : "", narrow ? ", " : "",
+             scheme_name(info->scheme));
+    return out;
 }
 
 static const char *form_name(const quantizing *q) {
@@ -58,6 +67,7 @@ static void find_floats(quantizing *q, float_parts *f) {
 
 /* Layers of all kinds that have weights: int8, and float ones whether or not they could be int8. */
 static void json_layers(json *j, quantizing *q) {
+    char weights[64];
     int integer, floats;
     float_parts f;
     count_layers(q, &integer, &floats);
@@ -83,7 +93,7 @@ static void json_layers(json *j, quantizing *q) {
         json_object(j, NULL);
         json_string(j, "name", info.name);
         json_string(j, "operator", info.op_type);
-        json_string(j, "weights", scheme_name(info.scheme));
+        json_string(j, "weights", weights_text(&info, weights));
         json_int(j, "float_bytes", info.float_bytes);
         json_int(j, "bytes", info.bytes);
         json_end(j);
@@ -94,7 +104,7 @@ static void json_layers(json *j, quantizing *q) {
 static void print_layer_table(quantizing *q) {
     const char *const heading[] = {"layer", "operator", "weights", "float", "as written"};
     table rows = {.columns = "lllrr"};
-    char b[32];
+    char b[32], weights[64];
     int64_t total[2] = {0, 0};
     for (size_t i = 0; i < 5; i++)
         table_cell(&rows, "%s", heading[i]);
@@ -102,7 +112,7 @@ static void print_layer_table(quantizing *q) {
         const qsim_layer_info info = q->layers[i];
         table_cell(&rows, "%s", info.name);
         table_cell(&rows, "%s", info.op_type);
-        table_cell(&rows, "%s", scheme_name(info.scheme));
+        table_cell(&rows, "%s", weights_text(&info, weights));
         table_cell(&rows, "%s", tool_bytes((double)info.float_bytes, b));
         table_cell(&rows, "%s", tool_bytes((double)info.bytes, b));
         total[0] += info.float_bytes;

@@ -46,9 +46,12 @@ typedef struct quantizing {
         {"percentile", "P", "share of values kept, implies --method percentile (99.999)", 0,       \
          NULL},                                                                                    \
         {"activations", "TYPE", "type of activations (uint8)", 0, "uint8|int8"},                   \
-        {"weights", "TYPE", "type of weights (int8)", 0, "int8|uint8"},                            \
+        {"weights", "TYPE", "type of weights (int8); 4 bits: all but the first and last layer", 0, \
+         "int8|uint8|int4|uint4"},                                                                 \
         {"weight-scheme", "NAME", "scales of weights (channel)", 0,                                \
-         "channel|tensor|tensor-asymmetric"},                                                      \
+         "channel|tensor|tensor-asymmetric|channel-asymmetric"},                                   \
+        {"block", "N", "4 bits: weights that share a scale, 16 to 256 (a channel)", 0, NULL},      \
+        {"no-gptq", NULL, "4 bits: round each weight to the nearest", 0, NULL},                    \
         {"symmetric", NULL, "symmetric activation ranges", 0, NULL},                               \
         {"no-bias-correction", NULL, "biases do not take back what rounding moves means by", 0,    \
          NULL},                                                                                    \

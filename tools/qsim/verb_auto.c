@@ -221,7 +221,7 @@ static const option options[] = {
     {"goal", "NAME", "what to prefer within that (accuracy)", 0, "accuracy|size|latency"},
     {"bits", "LIST", "what a unit may have (8,float)", 0, NULL},
     OPTION_RANGES,
-    {"set", "GLOB=int8|fp32", "nodes that stay as they are told", 0, NULL},
+    {"set", "GLOB=int8|int4|fp32", "nodes that stay as they are told", 0, NULL},
     {"recipe", "FILE", "where to begin", 0, NULL},
     {"save-recipe", "FILE", "write what was decided for each layer and tensor", 0, NULL},
     {"report", "FILE", "write what was tried and chosen: Markdown, or JSON for FILE.json", 0, NULL},

@@ -22,7 +22,12 @@ static int get_calibration(const tool *t, quantizing *q) {
                           "is missing");
     if (args_has(&t->args, "data"))
         code = dataset_open(t, q->model, &q->data);
-    if (code || !wanted || !(path || q->data))
+    const bool narrow = q->options.weight_type == QSIM_INT4 || q->options.weight_type == QSIM_UINT4;
+    if (!code && narrow && !q->options.no_gptq && (path || !q->data))
+        tool_note(t, "4-bit weights are rounded to the nearest; --data without --calibration "
+                     "rounds them by GPTQ");
+    needed |= narrow && !q->options.no_gptq;
+    if (code || !(wanted || needed) || !(path || q->data))
         return code;
     if (!path && !judge_hold_out(t, q->data, &q->held_out))
         return EXIT_USAGE;
@@ -146,7 +151,7 @@ static const option options[] = {
     {"per-row", NULL, "dynamic: each row of a product, each image, has its own scale", 0, NULL},
     OPTION_RANGES,
     {"format", "NAME", "form of the written model (qdq)", 0, "qdq|qoperator"},
-    {"set", "GLOB=int8|fp32",
+    {"set", "GLOB=int8|int4|fp32",
      "nodes of this name, or else operator; repeatable, the last match wins", 0, NULL},
     {"recipe", "FILE", "what a recipe says of layers and tensors, before the options", 0, NULL},
     {"save-recipe", "FILE", "write what was decided for each layer and tensor", 0, NULL},

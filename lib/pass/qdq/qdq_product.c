@@ -33,8 +33,13 @@ static qs_id find_dequantize(const qs_graph *g, qs_id value, bool *transposed) {
     return is ? id : QS_NONE;
 }
 
+static bool is_narrow(const qs_const *c) {
+    return c->dtype == QSIM_INT4 || c->dtype == QSIM_UINT4;
+}
+
 /* Reads weights; `axis` is that of the outputs as the product sees them, counted from the end. */
-static bool read_weights(const qs_graph *g, qs_id value, int32_t axis, weights *w) {
+static bool read_weights(const qs_qdq *d, qs_id value, int32_t axis, weights *w) {
+    const qs_graph *g = d->g;
     qs_id id = find_dequantize(g, value, &w->transposed);
     if (id == QS_NONE)
         return false;
@@ -47,7 +52,8 @@ static bool read_weights(const qs_graph *g, qs_id value, int32_t axis, weights *
     w->zero_points = w->zp == QS_NONE ? NULL : g->values[w->zp].data;
     if (!w->data || !w->scales || (w->zp != QS_NONE && !w->zero_points) ||
         w->scales->dtype != QSIM_FLOAT || w->scales->rank > 1 ||
-        (w->data->dtype != QSIM_INT8 && w->data->dtype != QSIM_UINT8) ||
+        (w->data->dtype != QSIM_INT8 && w->data->dtype != QSIM_UINT8 &&
+         (d->p->standard || !is_narrow(w->data))) ||
         qs_node_int(n, "block_size", 0) != 0)
         return false;
     int32_t rank = w->data->rank;
@@ -78,8 +84,37 @@ static qs_id make_const(qs_qdq *d, int32_t dtype, int32_t rank, const int64_t *d
     return id < 0 ? qs_pass_no_memory(d->p) : id;
 }
 
+/* A constant of 4 bits in 8. */
+static qs_id widen(qs_qdq *d, const qs_const *c) {
+    const bool is_signed = c->dtype == QSIM_INT4;
+    uint8_t *bytes = qs_arena_raw64(&d->g->arena, c->elements + 1);
+    if (!bytes)
+        return qs_pass_no_memory(d->p);
+    for (size_t i = 0; i < c->elements; i++) {
+        const int32_t code = ((const uint8_t *)c->data)[i / 2] >> (i % 2 * 4) & 15;
+        bytes[i] = (uint8_t)(is_signed && code > 7 ? code - 16 : code);
+    }
+    return make_const(d, is_signed ? QSIM_INT8 : QSIM_UINT8, c->rank, c->dims, bytes);
+}
+
+static int widen_weights(qs_qdq *d, weights *w) {
+    if (!is_narrow(w->data))
+        return QSIM_OK;
+    w->w = widen(d, w->data);
+    if (w->zero_points && w->w >= 0)
+        w->zp = widen(d, w->zero_points);
+    if (w->w < 0 || (w->zero_points && w->zp < 0))
+        return QSIM_E_NOMEM;
+    w->data = d->g->values[w->w].data;
+    w->zero_points = w->zero_points ? d->g->values[w->zp].data : NULL;
+    return QSIM_OK;
+}
+
 /* The weights' bytes in the order that the kernel takes; the same constant if they are. */
 static int prepare_weights(qs_qdq *d, weights *w, bool swap) {
+    int code = widen_weights(d, w);
+    if (code)
+        return code;
     const qs_const *c = w->data;
     if (swap) {
         uint8_t *bytes = qs_arena_raw64(&d->g->arena, c->bytes + 1);
@@ -215,7 +250,7 @@ int qs_qdq_conv(qs_qdq *d, qs_target *t, bool *done) {
         (d->p->standard && t->bounded))
         return QSIM_OK;
     const qs_node *n = &d->g->nodes[t->core];
-    if (!qs_qdq_source(d, n->inputs[0], &m.x) || !read_weights(d->g, n->inputs[1], 0, &m.w) ||
+    if (!qs_qdq_source(d, n->inputs[0], &m.x) || !read_weights(d, n->inputs[1], 0, &m.w) ||
         m.w.transposed || !read_bias(d->g, qs_node_input(n, 2), &m.b))
         return QSIM_OK;
     return emit(d, t, &m, "QLinearConv", t->core, done);
@@ -224,7 +259,7 @@ int qs_qdq_conv(qs_qdq *d, qs_target *t, bool *done) {
 static bool read_gemm(qs_qdq *d, const qs_node *n, product *m) {
     bool trans = qs_node_int(n, "transB", 0) != 0;
     if (qs_node_int(n, "transA", 0) || qs_node_float(n, "alpha", 1) != 1.0f ||
-        !read_weights(d->g, n->inputs[1], trans ? -2 : -1, &m->w) || m->w.data->rank != 2 ||
+        !read_weights(d, n->inputs[1], trans ? -2 : -1, &m->w) || m->w.data->rank != 2 ||
         !read_bias(d->g, qs_node_input(n, 2), &m->b))
         return false;
     const qs_const *c = m->b.f ? m->b.f : m->b.q;
@@ -236,7 +271,7 @@ static bool read_gemm(qs_qdq *d, const qs_node *n, product *m) {
 
 static bool read_matmul(qs_qdq *d, const qs_node *n, product *m) {
     m->swap = false;
-    if (!read_weights(d->g, n->inputs[1], -1, &m->w) || m->w.data->rank < 2 ||
+    if (!read_weights(d, n->inputs[1], -1, &m->w) || m->w.data->rank < 2 ||
         (m->w.data->rank > 2 && m->w.scales->elements != 1))
         return false;
     m->swap = m->w.transposed;

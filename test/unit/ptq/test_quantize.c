@@ -248,7 +248,7 @@ static void test_refused(void) {
     qsim_model *m = net_lenet(), *other = NULL, *q = NULL;
     qsim_calibration *c = net_calibrate(m, 1);
     qsim_error e;
-    qsim_quantize_options o = {.struct_size = sizeof(o), .weight_type = QSIM_INT4};
+    qsim_quantize_options o = {.struct_size = sizeof(o), .weight_type = QSIM_INT16};
     CHECK_INT(qsim_quantize(m, c, &o, &q, &e), QSIM_E_UNSUPPORTED);
     o = (qsim_quantize_options){.struct_size = sizeof(o), .method = 9};
     CHECK_INT(qsim_quantize(m, c, &o, &q, &e), QSIM_E_ARGUMENT);

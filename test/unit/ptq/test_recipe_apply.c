@@ -156,7 +156,9 @@ static void test_refused(const qsim_model *m, const qsim_calibration *c) {
     } cases[] = {
         {"layer \"conv9\" float", "layer 'conv9' does not exist", QSIM_E_NOT_FOUND},
         {"tensor \"conv1\" float", "tensor 'conv1' does not exist", QSIM_E_NOT_FOUND},
-        {"layer \"fc1\" weights int4", "layer 'fc1': 'int4' is not supported", QSIM_E_UNSUPPORTED},
+        {"layer \"fc1\" weights int4 tensor", "'int4 tensor' is not supported", QSIM_E_UNSUPPORTED},
+        {"layer \"fc1\" weights int4 reduced", "'int4 reduced' is not", QSIM_E_UNSUPPORTED},
+        {"layer \"fc1\" weights int4 block 32", "'block' is not supported", QSIM_E_UNSUPPORTED},
         {"layer \"fc1\" weights int8 block 32", "'block' is not supported", QSIM_E_UNSUPPORTED},
         {"layer \"fc1\" weights int8 rounding gptq", "'gptq' is not supported", QSIM_E_UNSUPPORTED},
         {"layer \"fc1\" weights uint8 asymmetric", "'channel asymmetric' is not supported",

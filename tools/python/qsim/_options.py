@@ -19,11 +19,13 @@ QUANTIZE_OPTIONS: Dict[str, Any] = {
     "method": list(_METHODS),
     "percentile": "in (0, 100], for method='percentile'",
     "activation_type": ["uint8", "int8"],
-    "weight_type": ["int8", "uint8"],
+    "weight_type": ["int8", "uint8", "int4", "uint4"],
     "weight_scheme": list(_SCHEMES),
+    "weight_block": "4-bit weights that share a scale: 16, 32, 64, 128, 256; 0: all of a channel",
+    "gptq": [True, False],
     "activation_symmetric": [False, True],
     "reduce_range": [False, True],
-    "rules": "list of (glob over node names, 'fp32' or 'int8'); the last match wins",
+    "rules": "list of (glob over node names, 'fp32', 'int8' or 'int4'); the last match wins",
 }
 
 # What other quantizers call them.
@@ -66,5 +68,7 @@ def _quantize_options(options: Mapping[str, Any]) -> Tuple[_QuantizeOptions, Any
         reduce_range=1 if options.get("reduce_range") else 0,
         mode=_MODES[options.get("mode", "static")],
         per_row=1 if options.get("per_row") else 0,
-        no_bias_correction=0 if options.get("bias_correction", True) else 1)
+        no_bias_correction=0 if options.get("bias_correction", True) else 1,
+        weight_block=options.get("weight_block", 0),
+        no_gptq=0 if options.get("gptq", True) else 1)
     return struct, (rules, array)

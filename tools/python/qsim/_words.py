@@ -22,10 +22,11 @@ class _Words(Dict[str, int]):
 
 _METHODS = _Words({"minmax": 0, "percentile": 1, "mse": 2, "entropy": 3})
 _LEVELS = _Words({"default": 0, "disable": 1, "basic": 2, "extended": 3, "all": 4})
-_SCHEMES = _Words({"channel": 0, "tensor": 1, "tensor-asymmetric": 2})
+_SCHEMES = _Words({"channel": 0, "tensor": 1, "tensor-asymmetric": 2,
+                   "channel-asymmetric": 3})
 _FORMATS = _Words({"qdq": 0, "qoperator": 1})
 _MODES = _Words({"static": 0, "dynamic": 1, "weights": 2})
-_ACTIONS = _Words({"fp32": 1, "int8": 2})
+_ACTIONS = _Words({"fp32": 1, "int8": 2, "int4": 3})
 _ROLES = _Words({"data": 0, "model": 1, "calibration": 2, "preprocess": 3, "labels": 4, "report": 5,
                  "manifest": 6, "sums": 7})
 _KINDS = _Words({"layer": 1, "tensor": 2})

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Weights in 4 bits: a scale for each channel or block that gives the least squared error, errors
+ * weighed by the inputs' second moments where a calibration has them, and rounding by GPTQ.
+ */
+#include "ptq/gram.h"
+#include "ptq/gptq.h"
+#include "ptq/quantizer.h"
+#include "ptq/recipe.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "base/ctx.h"
+
+/* Scales are tried from the one that holds every weight down to half of it. */
+#define STEPS 40
+#define LANES 8
+
+/* ---- which layers ---- */
+
+static bool has_groups(const qs_node *n) {
+    return qs_node_int(n, "group", 1) != 1;
+}
+
+bool qs_narrow_suits(const qs_quantizer *q, const qs_layer *l) {
+    const qs_node *n = &q->g->nodes[l->node];
+    return l != q->layers && l + 1 != q->layers + q->layer_count && !has_groups(n);
+}
+
+bool qs_narrow_wanted(const qsim_quantize_options *o) {
+    bool wanted = qs_is_narrow(o->weight_type);
+    for (size_t i = 0; i < o->rule_count && !wanted; i++) {
+        qsim_rule rule;
+        wanted = !qs_rule_get(o, i, &rule, NULL) && rule.action == QSIM_RULE_INT4;
+    }
+    for (size_t i = 0; o->recipe && i < o->recipe->count && !wanted; i++)
+        wanted = qs_is_narrow(o->recipe->entries[i].dtype);
+    return wanted;
+}
+
+/* Whether a product becomes MatMulNBits. */
+static bool becomes_nbits(const qs_quantizer *q, const qs_layer *l) {
+    const qsim_quantize_options *o = &q->options;
+    return !(q->g->nodes[l->node].op->traits & QS_CONVOLVES) &&
+           (o->mode == QSIM_MODE_DYNAMIC ||
+            (o->mode == QSIM_MODE_WEIGHTS && o->format == QSIM_FORMAT_QOPERATOR));
+}
+
+bool qs_narrow_fits(const qs_quantizer *q, const qs_layer *l) {
+    return q->options.mode != QSIM_MODE_DYNAMIC || becomes_nbits(q, l);
+}
+
+int32_t qs_narrow_block(const qs_quantizer *q, const qs_layer *l, int32_t wanted) {
+    if (!l->is_matrix)
+        return 0;
+    return wanted || !becomes_nbits(q, l) ? wanted : 32;
+}
+
+/* ---- scales ---- */
+
+typedef struct finder {
+    float w[LANES * 32], weight[LANES * 32]; /* of a piece of a block; 0 after its end */
+    float low, high;                         /* codes less the zero point */
+} finder;
+
+#define PIECE ((size_t)LANES * 32)
+
+/* Sum of weighed squared errors of the piece with that scale. */
+static double piece_error(const finder *f, size_t n, float scale) {
+    float sum[LANES] = {0};
+    const float inverse = 1.0f / scale;
+    for (size_t i = 0; i < n; i += LANES)
+        for (size_t j = 0; j < LANES; j++) {
+            float v = f->w[i + j] * inverse;
+            v = v < f->low ? f->low : v;
+            v = v > f->high ? f->high : v;
+            v = (v + 12582912.0f) - 12582912.0f; /* to the nearest integer */
+            const float error = f->w[i + j] - v * scale;
+            sum[j] += error * error * f->weight[i + j];
+        }
+    double all = 0;
+    for (size_t j = 0; j < LANES; j++)
+        all += (double)sum[j];
+    return all;
+}
+
+typedef struct narrowing {
+    qs_quantizer *q;
+    const qs_layer *l;
+    const float *w;
+    const float *moment; /* of each weight of a channel: E[x^2]; NULL: 1 */
+    qs_codes *out;
+} narrowing;
+
+static void fill(const narrowing *n, finder *f, size_t channel, size_t first, size_t count) {
+    for (size_t i = 0; i < PIECE; i++) {
+        const size_t k = first + i;
+        f->w[i] = i < count ? n->w[channel * n->l->stride + k * n->l->step] : 0;
+        f->weight[i] = i < count && n->moment ? n->moment[k] : i < count;
+    }
+}
+
+/* Errors of weights [first, end) of a channel with each of the scales. */
+static void measure(const narrowing *n, finder *f, size_t channel, size_t first, size_t end,
+                    const float *scale, double *error) {
+    for (int s = 0; s <= STEPS; s++)
+        error[s] = 0;
+    for (size_t at = first; at < end; at += PIECE) {
+        const size_t count = end - at < PIECE ? end - at : PIECE;
+        fill(n, f, channel, at, count);
+        for (int s = 0; s <= STEPS; s++)
+            error[s] += piece_error(f, (count + LANES - 1) / LANES * LANES, scale[s]);
+    }
+}
+
+static void choose_scale(const narrowing *n, finder *f, size_t channel, size_t first, size_t end,
+                         float *scale, int32_t *zero) {
+    const bool symmetric = n->l->form.scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC;
+    const int32_t middle = n->l->form.dtype == QSIM_UINT4 ? 8 : 0;
+    float low = 0, high = 0, tried[STEPS + 1];
+    double error[STEPS + 1];
+    for (size_t k = first; k < end; k++) {
+        const float w = n->w[channel * n->l->stride + k * n->l->step];
+        low = w < low ? w : low;
+        high = w > high ? w : high;
+    }
+    const float width = symmetric ? fmaxf(-low, high) / 7 : (high - low) / 15;
+    *scale = 1;
+    *zero = middle;
+    if (!(width * 0.5f >= FLT_MIN) || !isfinite(width))
+        return;
+    int32_t below = symmetric ? 8 : (int32_t)rintf(-low / width);
+    f->low = (float)-below;
+    f->high = (float)(15 - below);
+    for (int s = 0; s <= STEPS; s++)
+        tried[s] = width * (1.0f - 0.5f * (float)s / STEPS);
+    measure(n, f, channel, first, end, tried, error);
+    int best = 0;
+    for (int s = 1; s <= STEPS; s++)
+        best = error[s] < error[best] ? s : best;
+    *scale = tried[best];
+    *zero = middle + below - 8;
+}
+
+static int make_room(const narrowing *n) {
+    qs_arena *a = &n->q->g->arena;
+    const size_t block = n->l->form.block ? (size_t)n->l->form.block : n->l->depth;
+    const size_t blocks = (n->l->depth + block - 1) / block;
+    qs_codes *c = n->out;
+    *c = (qs_codes){.count = n->l->channels * blocks};
+    if (n->l->form.block) {
+        c->blocks = blocks;
+        c->block = block;
+    }
+    c->scale = qs_arena_alloc(a, c->count, sizeof(*c->scale));
+    c->zero_point = qs_arena_alloc(a, c->count, sizeof(*c->zero_point));
+    c->data = qs_arena_alloc(a, n->l->channels * n->l->depth + 1, 1);
+    return c->scale && c->zero_point && c->data ? QSIM_OK : QSIM_E_NOMEM;
+}
+
+/* The diagonal of what errors are multiplied by, never 0 as a whole. */
+static int make_moments(narrowing *n, float **out) {
+    const qs_gram *gram = qs_gram_find(n->q, n->l);
+    *out = NULL;
+    if (!gram || n->l->form.rounding != QSIM_ROUNDING_GPTQ)
+        return QSIM_OK;
+    float *m = qs_alloc(n->q->ctx, n->l->depth, sizeof(*m));
+    double most = 0;
+    if (!m)
+        return QSIM_E_NOMEM;
+    for (size_t k = 0; k < n->l->depth; k++)
+        most = fmax(most, qs_gram_moment(gram, k, k));
+    for (size_t k = 0; k < n->l->depth; k++)
+        m[k] = most > 0 ? (float)(qs_gram_moment(gram, k, k) / most + 1e-9) : 1;
+    *out = m;
+    return QSIM_OK;
+}
+
+static int out_of_memory(const qs_quantizer *q) {
+    return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+}
+
+static int fail_layer(const qs_quantizer *q, const qs_layer *l, int code, const char *what) {
+    const qs_node *n = &q->g->nodes[l->node];
+    return qs_fail(q->error, code, "%s: %s (node '%s', %s)", q->model->name, what,
+                   qs_node_label(q->g, l->node), n->op_type);
+}
+
+int qs_narrow_scales(qs_quantizer *q, const qs_layer *l, qs_codes *out) {
+    const qs_id weights = q->g->nodes[l->node].inputs[1];
+    narrowing n = {.q = q, .l = l, .w = qs_graph_aligned(q->g, weights), .out = out};
+    finder f;
+    float *moment = NULL;
+    int code = n.w ? make_room(&n) : QSIM_E_NOMEM;
+    if (!code && !qs_all_finite(n.w, q->g->values[weights].data->elements))
+        return fail_layer(q, l, QSIM_E_VALUE, "the weights hold a NaN or an infinity");
+    if (!code)
+        code = make_moments(&n, &moment);
+    n.moment = moment;
+    const size_t block = out->blocks ? out->block : l->depth, blocks = out->blocks + !out->blocks;
+    for (size_t c = 0; c < l->channels && !code; c++) {
+        for (size_t b = 0; b < blocks; b++) {
+            const size_t end = b * block + block < l->depth ? b * block + block : l->depth;
+            choose_scale(&n, &f, c, b * block, end, &out->scale[c * blocks + b],
+                         &out->zero_point[c * blocks + b]);
+        }
+        code = qs_stopped(q->ctx) ? qs_go_on(q->ctx, q->model->name, q->error) : QSIM_OK;
+    }
+    qs_free(q->ctx, moment);
+    return code == QSIM_E_NOMEM ? out_of_memory(q) : code;
+}
+
+/* ---- rounding ---- */
+
+/* The second moments of the inputs, or where the bias takes their means back, the covariances. */
+static int take_apart(qs_quantizer *q, const qs_layer *l, const qs_gram *gram, qs_gptq *g) {
+    const bool centred = qs_bias_decide(q, l->node) == QSIM_BIAS_CORRECTION_ON;
+    size_t count;
+    double *h = qs_mul(l->depth, l->depth, &count) ? qs_alloc(q->ctx, count, sizeof(*h)) : NULL;
+    if (!h)
+        return QSIM_E_NOMEM;
+    for (size_t i = 0; i < l->depth; i++)
+        for (size_t j = 0; j < l->depth; j++)
+            h[i * l->depth + j] =
+                centred ? qs_gram_covariance(gram, i, j) : qs_gram_moment(gram, i, j);
+    int code = qs_gptq_create(q->ctx, h, l->depth, g);
+    qs_free(q->ctx, h);
+    return code;
+}
+
+int qs_narrow_round(qs_quantizer *q, const qs_layer *l, qs_codes *codes) {
+    const bool is_signed = l->form.dtype == QSIM_INT4;
+    const qs_rows rows = {.w = qs_graph_aligned(q->g, q->g->nodes[l->node].inputs[1]),
+                          .channels = l->channels,
+                          .depth = l->depth,
+                          .stride = l->stride,
+                          .step = l->step};
+    const qs_grid grid = {.scale = codes->scale,
+                          .zero = codes->zero_point,
+                          .blocks = codes->blocks + !codes->blocks,
+                          .block = codes->blocks ? codes->block : l->depth,
+                          .low = is_signed ? -8 : 0,
+                          .high = is_signed ? 7 : 15};
+    const qs_gram *gram = qs_gram_find(q, l);
+    const bool by_gptq = gram && l->form.rounding == QSIM_ROUNDING_GPTQ;
+    qs_gptq g = {0};
+    double *room = NULL;
+    int code = rows.w ? QSIM_OK : QSIM_E_NOMEM;
+    if (!code && by_gptq)
+        code = take_apart(q, l, gram, &g);
+    if (!code && by_gptq && !(room = qs_alloc(q->ctx, qs_gptq_room(&g), sizeof(*room))))
+        code = QSIM_E_NOMEM;
+    if (!code)
+        qs_gptq_round(by_gptq ? &g : NULL, &rows, &grid, codes->data, room);
+    qs_free(q->ctx, room);
+    qs_gptq_free(&g);
+    if (code == QSIM_E_CANCELLED)
+        return qs_go_on(q->ctx, q->model->name, q->error);
+    if (code == QSIM_E_VALUE)
+        return fail_layer(q, l, code, "the inputs' second moments are no such matrix");
+    return code ? out_of_memory(q) : QSIM_OK;
+}
+
+int qs_narrow_make(qs_quantizer *q, const qs_layer *l, qs_codes *out) {
+    int code = qs_narrow_scales(q, l, out);
+    return code ? code : qs_narrow_round(q, l, out);
+}
