@@ -100,6 +100,19 @@ QSIM_API int qsim_verdict_output(const qsim_verdict *v, int32_t index, qsim_verd
 QSIM_API int32_t qsim_verdict_layer_count(const qsim_verdict *v);
 QSIM_API int qsim_verdict_layer(const qsim_verdict *v, int32_t index, qsim_verdict_info *info);
 
+/* What was fed to the first input; struct_size is set by the caller. */
+typedef struct qsim_verdict_input_info {
+    size_t struct_size;
+    const char *name; /* lives as long as the verdict */
+    double least, greatest, mean;
+    int32_t fits; /* 1: as in training, says the first BatchNormalization; -1: a warning says why it
+                     is not; 0: nothing in the model tells */
+    int32_t reserved;
+} qsim_verdict_input_info;
+
+/* Errors: ARGUMENT; NOT_FOUND (nothing was fed, or no floats). */
+QSIM_API int qsim_verdict_input(const qsim_verdict *v, qsim_verdict_input_info *info);
+
 /*
  * What is wrong with the data, one sentence each, by index from 0; NULL at the end. `kind` (may be
  * NULL) gets a word for programs:
@@ -112,9 +125,11 @@ QSIM_API int qsim_verdict_layer(const qsim_verdict *v, int32_t index, qsim_verdi
  *     constant-input    every sample is one number over and over: black pictures
  *     same-samples      all samples are equal
  *     input-range       the float model sees other values than it was trained on, says its first
- *                       BatchNormalization, which knows its input's mean and variance
+ *                       BatchNormalization, which knows its input's mean and variance; or,
+ *                       without one, its first convolution hardly changes with the input beside
+ *                       its bias
  *     raw-pixels        the same, with whole numbers up to 255; or they drive class scores beyond
- *                       any doubt
+ *                       any doubt, or a first convolution far over its bias
  *     one-class         the float model gives all samples the same class
  *     dead-tensors      tensors that never change
  *     outlier           one sample alone widens a range 4 times or more

@@ -166,6 +166,14 @@ int qsim_verdict_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t input_c
 
 /* ---- create, free ---- */
 
+static int name_input(qsim_verdict *v, const qsim_model *m, qsim_error *error) {
+    qsim_value_info info = {.struct_size = sizeof(info)};
+    if (qsim_model_input(m, 0, &info))
+        return QSIM_OK;
+    v->input = qs_arena_string(&v->arena, info.name, strlen(info.name));
+    return v->input ? QSIM_OK : qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+}
+
 static int list_outputs(qsim_verdict *v, qsim_error *error) {
     if (v->side[0].count != v->side[1].count)
         return qs_fail(error, QSIM_E_MISMATCH, "verdict: the models have %d and %d outputs",
@@ -209,12 +217,14 @@ int qsim_verdict_create(const qsim_model *model, const qsim_model *quantized,
         code = qs_side_open(quantized, NULL, 0, &v->side[1], ctx, error);
     if (!code)
         code = list_outputs(v, error);
+    if (!code)
+        code = name_input(v, model, error);
     v->model = qs_model_hold(model);
     v->quantized = qs_model_hold(quantized);
-    if (!code)
-        code = qs_norm_open(v, error);
     if (!code && !v->options.no_layers)
         code = qs_ptq_prepared(model, v->options.calibration, &v->prepared, error);
+    if (!code)
+        code = qs_norm_open(v, error);
     if (code) {
         qsim_verdict_free(v);
         return code;

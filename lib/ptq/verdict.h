@@ -9,6 +9,7 @@
 #include <qsim/verdict.h>
 
 #define QS_MOST_WARNINGS 16
+#define QS_FEW_JUDGED    8
 
 typedef struct qs_warning {
     const char *kind;
@@ -38,25 +39,32 @@ typedef struct qs_side {
 /* What was seen of the data. */
 typedef struct qs_seen_data {
     int64_t samples;
-    int64_t constant;       /* samples whose elements are all one number */
-    int64_t same;           /* samples equal to the first */
-    uint64_t first;         /* hash of the first sample */
-    bool whole;             /* every element of the first input a whole number from 0 to 255 */
-    float greatest;         /* of the first input */
+    int64_t constant;      /* samples whose elements are all one number */
+    int64_t same;          /* samples equal to the first */
+    uint64_t first;        /* hash of the first sample */
+    bool whole;            /* every element of the first input a whole number from 0 to 255 */
+    float least, greatest; /* of the first input, as the two below */
+    uint64_t elements;
+    double sum;
     uint64_t rows, certain; /* of class scores; by a margin of certainty no training gives */
+    uint64_t sure;          /* by one that few rows have */
     uint64_t one_class;     /* rows of the same class as the first */
     size_t first_class;
 } qs_seen_data;
 
-/* The first BatchNormalization of the float model and what reaches it. */
+/*
+ * A layer near the input that tells of the values it was trained on: the first BatchNormalization,
+ * by its stored means and variances, or else the first convolution with a bias, by that.
+ */
 typedef struct qs_norm {
-    qs_side side; /* gives out its input; no session: there is none */
+    qs_side side; /* gives out the tensor that is watched; no session: there is no such layer */
     const char *name;
-    double *sum, *square, *mean, *variance; /* by channel: seen, stored */
+    double *sum, *square, *mean, *variance; /* by channel: seen, stored; mean: the bias */
     double *room;                           /* for two medians */
     size_t channels;
     uint64_t positions;
     int64_t samples;
+    bool is_bias;
 } qs_norm;
 
 struct qsim_verdict {
@@ -68,9 +76,11 @@ struct qsim_verdict {
     qs_side side[2];
     qs_pair *outputs, *layers; /* layers: the worst first, once fed */
     size_t output_count, layer_count;
+    const char *input; /* the first one's name */
     qs_seen_data data;
     qs_norm norm;
     qs_warning warnings[QS_MOST_WARNINGS];
+    int32_t fits;                 /* as qsim_verdict_input has it */
     int32_t warning_count, early; /* early: those that are known before anything is fed */
 };
 
@@ -88,9 +98,15 @@ double qs_pair_noise(const qs_pair *p);
  * (verdict_layers.c). */
 int qs_verdict_layers(qsim_verdict *v, const qsim_tensor *inputs, size_t count, qsim_error *error);
 
-/* verdict_data.c */
+/* verdict_input.c */
 int qs_norm_open(qsim_verdict *v, qsim_error *error);
 int qs_norm_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t count, qsim_error *error);
+/* Adds a warning if the layer says that the model was not trained on such values. */
+void qs_input_warn(qsim_verdict *v);
+
+/* verdict_data.c */
+void qs_verdict_say(qsim_verdict *v, const char *kind, int32_t at_best, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 void qs_data_feed(qs_seen_data *d, const qsim_tensor *x);
 void qs_data_scores(qs_seen_data *d, const qsim_tensor *scores, size_t rows, size_t classes);
 /* Warnings of the calibration, then those of the data that was fed so far. */

@@ -8,15 +8,13 @@
 #include "graph/model.h"
 #include "ptq/verdict.h"
 
-#define ENOUGH_SAMPLES 32 /* for ranges; 8 do where they are typical */
-#define FEW_JUDGED     8
-#define NORM_SAMPLES   32  /* whose means and variances are taken */
+#define ENOUGH_SAMPLES 32  /* for ranges; 8 do where they are typical */
 #define WIDENED        4.0 /* by one sample alone */
 #define STRETCHED      8.0 /* by one value in 10,000 */
 #define CERTAIN        100 /* margin of scores: e^100 to 1 */
+#define SURE           30
 
-__attribute__((format(printf, 4, 5))) static void say(qsim_verdict *v, const char *kind,
-                                                      int32_t at_best, const char *format, ...) {
+void qs_verdict_say(qsim_verdict *v, const char *kind, int32_t at_best, const char *format, ...) {
     if (v->warning_count == QS_MOST_WARNINGS)
         return;
     qs_warning *w = &v->warnings[v->warning_count++];
@@ -26,103 +24,6 @@ __attribute__((format(printf, 4, 5))) static void say(qsim_verdict *v, const cha
     va_start(list, format);
     vsnprintf(w->text, sizeof(w->text), format, list);
     va_end(list);
-}
-
-/* ---- the first BatchNormalization ---- */
-
-static const qs_node *find_norm(const qs_graph *g) {
-    for (size_t k = 0; k < g->order_count; k++) {
-        const qs_node *n = &g->nodes[g->order[k]];
-        const qs_const *mean = qs_node_const(g, n, 3), *variance = qs_node_const(g, n, 4);
-        if (!qs_node_is(n, "", "BatchNormalization") || !mean || !variance)
-            continue;
-        const qs_value *x = &g->values[n->inputs[0]];
-        const bool fits = mean->dtype == QSIM_FLOAT && variance->dtype == QSIM_FLOAT &&
-                          mean->elements == variance->elements && x->producer != QS_NONE &&
-                          x->dtype == QSIM_FLOAT && x->name[0];
-        return fits ? n : NULL;
-    }
-    return NULL;
-}
-
-int qs_norm_open(qsim_verdict *v, qsim_error *error) {
-    const qs_graph *g = v->model->graph;
-    const qs_node *n = find_norm(g);
-    qs_norm *s = &v->norm;
-    if (!n)
-        return QSIM_OK;
-    const qs_const *mean = qs_node_const(g, n, 3), *variance = qs_node_const(g, n, 4);
-    const char *name = g->values[n->inputs[0]].name;
-    s->channels = mean->elements;
-    s->name = qs_arena_string(&v->arena, n->name, strlen(n->name));
-    s->sum = qs_arena_alloc(&v->arena, 6 * s->channels + 1, sizeof(*s->sum));
-    if (!s->name || !s->sum)
-        return qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
-    s->square = s->sum + s->channels;
-    s->mean = s->square + s->channels;
-    s->variance = s->mean + s->channels;
-    s->room = s->variance + s->channels;
-    for (size_t c = 0; c < s->channels; c++) {
-        float one;
-        memcpy(&one, (const char *)mean->data + c * sizeof(one), sizeof(one));
-        s->mean[c] = (double)one;
-        memcpy(&one, (const char *)variance->data + c * sizeof(one), sizeof(one));
-        s->variance[c] = (double)one;
-    }
-    return qs_side_open(v->model, &name, 1, &s->side, v->ctx, error);
-}
-
-int qs_norm_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t count, qsim_error *error) {
-    qs_norm *s = &v->norm;
-    if (s->samples >= NORM_SAMPLES)
-        return QSIM_OK;
-    const int code = qs_side_execute(&s->side, inputs, count, error);
-    const qsim_tensor *y = &s->side.outputs[0];
-    if (code || y->rank < 2 || y->dims[1] != (int64_t)s->channels || s->channels == 0)
-        return code;
-    const size_t elements = y->bytes / sizeof(float), samples = (size_t)y->dims[0];
-    const size_t inner = samples ? elements / samples / s->channels : 0;
-    const float *x = y->data;
-    for (size_t i = 0; i < samples * s->channels; i++)
-        for (size_t k = 0; k < inner; k++) {
-            const double value = (double)*x++;
-            s->sum[i % s->channels] += value;
-            s->square[i % s->channels] += value * value;
-        }
-    s->positions += samples * inner;
-    s->samples += (int64_t)samples;
-    return QSIM_OK;
-}
-
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, size_t n) {
-    qsort(x, n, sizeof(*x), by_value);
-    return n ? x[n / 2] : (double)NAN;
-}
-
-/*
- * Medians over channels: how many deviations the mean is off, and how many times the variance.
- * False: nothing is known.
- */
-static bool compare_norm(const qsim_verdict *v, double *off, double *ratio) {
-    const qs_norm *s = &v->norm;
-    double *room = s->room;
-    size_t n = 0;
-    for (size_t c = 0; c < s->channels && s->positions > 0; c++) {
-        const double mean = s->sum[c] / (double)s->positions;
-        const double variance = s->square[c] / (double)s->positions - mean * mean;
-        if (!(s->variance[c] > 1e-10))
-            continue;
-        room[n] = fabs(mean - s->mean[c]) / sqrt(s->variance[c]);
-        room[s->channels + n++] = variance / s->variance[c];
-    }
-    *off = n ? median(room, n) : 0;
-    *ratio = n ? median(room + s->channels, n) : 1;
-    return n > 0;
 }
 
 /* ---- samples as they come ---- */
@@ -137,7 +38,10 @@ static uint64_t hash(const uint8_t *p, size_t n) {
 static void look_at_floats(qs_seen_data *d, const float *x, size_t n) {
     for (size_t i = 0; i < n; i++) {
         d->whole = d->whole && x[i] >= 0 && x[i] <= 255 && x[i] == floorf(x[i]);
-        d->greatest = x[i] > d->greatest ? x[i] : d->greatest;
+        d->least = x[i] < d->least || d->elements == 0 ? x[i] : d->least;
+        d->greatest = x[i] > d->greatest || d->elements == 0 ? x[i] : d->greatest;
+        d->sum += (double)x[i];
+        d->elements++;
     }
 }
 
@@ -180,7 +84,9 @@ void qs_data_scores(qs_seen_data *d, const qsim_tensor *scores, size_t rows, siz
         d->one_class += at == d->first_class;
         d->rows++;
         /* Probabilities, or scores before softmax. */
-        d->certain += fabs(sum - 1) < 1e-3 ? best >= 1 - 1e-6f : best - second > CERTAIN;
+        const bool shares = fabs(sum - 1) < 1e-3;
+        d->certain += shares ? best >= 1 - 1e-6f : best - second > CERTAIN;
+        d->sure += shares ? best >= 1 - 1e-6f : best - second > SURE;
     }
 }
 
@@ -206,11 +112,13 @@ static void warn_of_constants(qsim_verdict *v, const qsim_calibration *c) {
         first = dead++ ? first : i;
     }
     if (inputs > 0)
-        say(v, "constant-input", QSIM_GRADE_BAD,
+        qs_verdict_say(
+            v, "constant-input", QSIM_GRADE_BAD,
             "calibrated on an input that is one number over and over (black pictures?): the ranges "
             "are of nothing");
     else if (dead > 0)
-        say(v, "dead-tensors", QSIM_GRADE_GOOD,
+        qs_verdict_say(
+            v, "dead-tensors", QSIM_GRADE_GOOD,
             "%d of %d tensors never changed while calibrating, '%.80s' first: dead channels, or data "
             "that does not reach them",
             (int)dead, (int)qsim_calibration_count(c), qsim_calibration_name(c, first));
@@ -228,7 +136,8 @@ static void warn_of_outliers(qsim_verdict *v, const qsim_calibration *c) {
         worst = o.ratio > worst.ratio ? o : worst;
     }
     if (count > 0)
-        say(v, "outlier", QSIM_GRADE_GOOD,
+        qs_verdict_say(
+            v, "outlier", QSIM_GRADE_GOOD,
             "calibration sample %lld alone widens the range of '%.80s' %.3g times (%.6g, others "
             "%.6g)%s",
             (long long)worst.sample, qsim_calibration_name(c, at), worst.ratio, (double)worst.value,
@@ -254,7 +163,8 @@ static void warn_of_stretched(qsim_verdict *v, const qsim_calibration *c) {
         worst = all / kept > worst ? all / kept : worst;
     }
     if (count > 0)
-        say(v, "stretched-range", QSIM_GRADE_GOOD,
+        qs_verdict_say(
+            v, "stretched-range", QSIM_GRADE_GOOD,
             "1 value in 10,000 makes the range of '%.80s' %.3g times as wide%s: a percentile or "
             "least squares cuts it off",
             qsim_calibration_name(c, at), worst, count > 1 ? ", and those of other tensors" : "");
@@ -264,16 +174,17 @@ void qs_verdict_warn_early(qsim_verdict *v) {
     const qsim_calibration *c = v->options.calibration;
     const int64_t samples = qsim_calibration_samples(c);
     if (v->options.made_up)
-        say(v, "made-up", QSIM_GRADE_DOUBTFUL,
+        qs_verdict_say(
+            v, "made-up", QSIM_GRADE_DOUBTFUL,
             "the data is made up (noise): ranges and this verdict say nothing of real data");
     if (c && samples == 1)
-        say(v, "one-sample", QSIM_GRADE_DOUBTFUL,
-            "calibrated on a single sample: its ranges are "
-            "no other sample's");
+        qs_verdict_say(v, "one-sample", QSIM_GRADE_DOUBTFUL,
+                       "calibrated on a single sample: its ranges are "
+                       "no other sample's");
     else if (c && samples < ENOUGH_SAMPLES)
-        say(v, "few-samples", QSIM_GRADE_GOOD,
-            "calibrated on %lld samples: fewer than %d seldom show every range", (long long)samples,
-            ENOUGH_SAMPLES);
+        qs_verdict_say(v, "few-samples", QSIM_GRADE_GOOD,
+                       "calibrated on %lld samples: fewer than %d seldom show every range",
+                       (long long)samples, ENOUGH_SAMPLES);
     if (c) {
         warn_of_constants(v, c);
         warn_of_outliers(v, c);
@@ -285,53 +196,35 @@ void qs_verdict_warn_early(qsim_verdict *v) {
 
 /* ---- warnings of what was fed ---- */
 
-static void warn_of_range(qsim_verdict *v) {
-    const qs_seen_data *d = &v->data;
-    const bool pixels = d->whole && d->greatest > 1, enough = v->norm.samples >= FEW_JUDGED;
-    double off, ratio;
-    const char *guess = pixels ? ": raw pixels from 0 to 255?" : ": is the preprocessing right?";
-    if (compare_norm(v, &off, &ratio)) {
-        const double wide = enough ? 2.5 : 4, far = enough ? 0.5 : 1;
-        if (ratio > wide || ratio < 1 / wide || off > far)
-            say(v, pixels ? "raw-pixels" : "input-range", QSIM_GRADE_DOUBTFUL,
-                "the float model itself sees other data than it was trained on%s The variance "
-                "before '%.80s' is %.3g times that of training, the mean %.2g deviations off",
-                guess, v->norm.name, ratio, off);
-        return;
-    }
-    if (pixels && d->rows > 0 && d->certain * 10 >= d->rows * 9)
-        say(v, "raw-pixels", QSIM_GRADE_DOUBTFUL,
-            "the input is raw pixels (whole numbers up to %g), and the float model is certain "
-            "beyond any doubt of %llu of %llu answers: was it trained on 0 to 1?",
-            (double)d->greatest, (unsigned long long)d->certain, (unsigned long long)d->rows);
-}
-
 void qs_verdict_warn(qsim_verdict *v) {
     const qs_seen_data *d = &v->data;
     v->warning_count = v->early;
     if (v->options.seen && !v->options.made_up)
-        say(v, "seen", QSIM_GRADE_DOUBTFUL,
+        qs_verdict_say(
+            v, "seen", QSIM_GRADE_DOUBTFUL,
             "judged on samples that were calibrated on, which flatters: more data leaves some out");
-    if (d->samples < FEW_JUDGED)
-        say(v, "few-judged", QSIM_GRADE_GOOD, "judged on %lld sample%s: more would tell more",
-            (long long)d->samples, d->samples == 1 ? "" : "s");
+    if (d->samples < QS_FEW_JUDGED)
+        qs_verdict_say(v, "few-judged", QSIM_GRADE_GOOD,
+                       "judged on %lld sample%s: more would tell more", (long long)d->samples,
+                       d->samples == 1 ? "" : "s");
     if (d->samples > 0 && d->constant == d->samples && !v->options.made_up)
-        say(v, "constant-input", QSIM_GRADE_BAD,
-            "every sample judged is one number over and over (black pictures?)");
+        qs_verdict_say(v, "constant-input", QSIM_GRADE_BAD,
+                       "every sample judged is one number over and over (black pictures?)");
     else if (d->samples > 1 && d->same == d->samples)
-        say(v, "same-samples", QSIM_GRADE_DOUBTFUL, "all %lld samples judged are equal",
-            (long long)d->samples);
-    else if (d->rows >= FEW_JUDGED && d->one_class == d->rows && !v->options.made_up)
-        say(v, "one-class", QSIM_GRADE_DOUBTFUL,
+        qs_verdict_say(v, "same-samples", QSIM_GRADE_DOUBTFUL, "all %lld samples judged are equal",
+                       (long long)d->samples);
+    else if (d->rows >= QS_FEW_JUDGED && d->one_class == d->rows && !v->options.made_up)
+        qs_verdict_say(
+            v, "one-class", QSIM_GRADE_DOUBTFUL,
             "the float model answers class %zu to all %llu samples: are the data and the "
             "preprocessing right?",
             d->first_class, (unsigned long long)d->rows);
     if (!v->options.made_up)
-        warn_of_range(v);
+        qs_input_warn(v);
     for (size_t i = 0; i < v->output_count; i++)
         if (v->outputs[i].metrics.nan_one > 0) {
-            say(v, "not-a-number", QSIM_GRADE_BAD, "output '%.80s' has NaN in one model alone",
-                v->outputs[i].name);
+            qs_verdict_say(v, "not-a-number", QSIM_GRADE_BAD,
+                           "output '%.80s' has NaN in one model alone", v->outputs[i].name);
             break;
         }
 }

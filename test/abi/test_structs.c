@@ -386,6 +386,15 @@ static void growing_verdict(void) {
     AT(qsim_verdict_options, made_up, 24);
     AT(qsim_verdict_options, no_layers, 28);
 
+    SIZE(qsim_verdict_input_info, 48);
+    AT(qsim_verdict_input_info, struct_size, 0);
+    AT(qsim_verdict_input_info, name, 8);
+    AT(qsim_verdict_input_info, least, 16);
+    AT(qsim_verdict_input_info, greatest, 24);
+    AT(qsim_verdict_input_info, mean, 32);
+    AT(qsim_verdict_input_info, fits, 40);
+    AT(qsim_verdict_input_info, reserved, 44);
+
     SIZE(qsim_verdict_info, 72);
     AT(qsim_verdict_info, struct_size, 0);
     AT(qsim_verdict_info, name, 8);

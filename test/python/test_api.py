@@ -482,6 +482,9 @@ class LongWork(unittest.TestCase):
         self.assertIn(v.grade, ("good", "doubtful"))
         self.assertEqual(v.samples, sum(len(x) for x in self.data))
         self.assertGreater(v.outputs[0].cosine, 0.99)
+        self.assertEqual(v.input.name, self.model.inputs[0].name)
+        self.assertAlmostEqual(v.input.mean, float(np.mean(np.concatenate(self.data))), places=5)
+        self.assertEqual(v.input.greatest, max(float(x.max()) for x in self.data))
         self.assertGreater(len(v.layers), 0)
         noise = [10 ** (-w.sqnr_db / 10) - 10 ** (-w.before_db / 10) for w in v.layers]
         self.assertEqual(noise, sorted(noise, reverse=True))

@@ -33,6 +33,18 @@ static void print_output(const judging *j, int32_t i) {
                    qsim_grade_name(o.grade), table_number(o.sqnr), table_number(o.cosine));
 }
 
+/* What was fed, and whether the model was trained on such values, where it tells. */
+static void print_input(const judging *j) {
+    static const char *const fits[] = {
+        "a warning says what is odd of it",
+        "the model does not tell whether it was trained on such values",
+        "as in training, says its first BatchNormalization"};
+    qsim_verdict_input_info in = {.struct_size = sizeof(in)};
+    if (!qsim_verdict_input(j->verdict, &in))
+        table_line("", "input '%s': %.4g to %.4g, mean %.4g; %s", in.name, in.least, in.greatest,
+                   in.mean, j->made_up ? "made up" : fits[in.fits + 1]);
+}
+
 /* "conv7 (24.1 -> 18.2 dB), fc1 (...)": layers that add noise, the worst first. */
 static void worst_text(const qsim_verdict *v, text *out) {
     for (int32_t i = 0; i < qsim_verdict_layer_count(v) && i < WORST_LAYERS; i++) {
@@ -66,6 +78,7 @@ void judge_print(const tool *t, const judging *j) {
     text_free(&samples);
     for (int32_t i = 0; i < qsim_verdict_output_count(j->verdict); i++)
         print_output(j, i);
+    print_input(j);
     worst_text(j->verdict, &worst);
     if (worst.size)
         table_line("worst", "layers by the noise that they add: %s", worst.data);
@@ -90,6 +103,24 @@ static void json_info(json *out, const qsim_verdict_info *o, bool layer) {
     }
     json_number(out, "sqnr_db", o->sqnr);
     json_number(out, "cosine", o->cosine);
+    json_end(out);
+}
+
+static void json_input(const qsim_verdict *v, json *out) {
+    qsim_verdict_input_info in = {.struct_size = sizeof(in)};
+    if (qsim_verdict_input(v, &in)) {
+        json_null(out, "input");
+        return;
+    }
+    json_object(out, "input");
+    json_string(out, "name", in.name);
+    json_number(out, "min", in.least);
+    json_number(out, "max", in.greatest);
+    json_number(out, "mean", in.mean);
+    if (in.fits)
+        json_bool(out, "as_in_training", in.fits > 0);
+    else
+        json_null(out, "as_in_training");
     json_end(out);
 }
 
@@ -122,6 +153,7 @@ void judge_json(const judging *j, const char *const *next, json *out) {
             json_info(out, &o, false);
     }
     json_end(out);
+    json_input(v, out);
     json_array(out, "worst");
     for (int32_t i = 0; i < qsim_verdict_layer_count(v) && i < WORST_LAYERS; i++) {
         qsim_verdict_info l = {.struct_size = sizeof(l)};

@@ -225,6 +225,58 @@ static void test_norm(void) {
     CHECK(norm_warns(1, 0.6f));
 }
 
+/* A convolution of one tap of weight 1 to four channels, with this bias. */
+static qsim_model *make_biased(const float bias[4]) {
+    qsim_builder *b = NULL;
+    const char *symbol[3] = {"N", NULL, NULL};
+    const int64_t in[3] = {-1, 1, 4}, out[3] = {-1, 4, 4}, four = 4;
+    float ones[4] = {1, 1, 1, 1};
+    const qsim_tensor w = {QSIM_FLOAT, 3, (int64_t[]){4, 1, 1}, ones, sizeof(ones)};
+    const qsim_tensor c = {QSIM_FLOAT, 1, &four, (void *)(uintptr_t)bias, sizeof(ones)};
+    CHECK_INT(qsim_builder_create(NULL, 13, "biased", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 3, in, symbol);
+    qsim_builder_output(b, "y", QSIM_FLOAT, 3, out, symbol);
+    CHECK_INT(qsim_builder_constant(b, "w", &w), QSIM_OK);
+    CHECK_INT(qsim_builder_constant(b, "c", &c), QSIM_OK);
+    qsim_builder_node(b, "", "Conv", "conv", "x,w,c", "y");
+    return net_finish(b);
+}
+
+/* Values size * (1, -1, 1, -1): the deviation is size times that of a bias of 1. */
+static const char *biased_warns(float size, const float bias[4]) {
+    float x[8 * 4];
+    const int64_t dims[3] = {8, 1, 4};
+    const qsim_tensor in = {QSIM_FLOAT, 3, dims, x, sizeof(x)};
+    qsim_verdict_input_info i = {.struct_size = sizeof(i)};
+    for (int k = 0; k < 32; k++)
+        x[k] = (k % 2 ? -size : size) * (1 + 1e-4f * (float)(k / 4));
+    qsim_model *m = make_biased(bias);
+    qsim_verdict *v = judge(m, m, NULL, &in);
+    const char *found = warns(v, "input-range")  ? "input-range"
+                        : warns(v, "raw-pixels") ? "raw-pixels"
+                                                 : "";
+    CHECK_INT(qsim_verdict_input(v, &i), QSIM_OK);
+    CHECK(strcmp(i.name, "x") == 0);
+    CHECK_NEAR(i.least, (double)-size * 1.0007, 1e-5 * (double)size);
+    CHECK_NEAR(i.greatest, (double)size * 1.0007, 1e-5 * (double)size);
+    CHECK_NEAR(i.mean, 0, 1e-5 * (double)size);
+    CHECK_INT(i.fits, *found ? -1 : 0);
+    CHECK_INT(qsim_verdict_grade(v), *found ? QSIM_GRADE_DOUBTFUL : QSIM_GRADE_GOOD);
+    qsim_verdict_free(v);
+    qsim_model_free(m);
+    return found;
+}
+
+static void test_biased(void) {
+    const float ones[4] = {1, -1, 1, -1}, few[4] = {0, 0, 0, 1};
+    CHECK(strcmp(biased_warns(0.02f, ones), "input-range") == 0);
+    CHECK(strcmp(biased_warns(0.05f, ones), "") == 0);
+    CHECK(strcmp(biased_warns(1, ones), "") == 0);
+    CHECK(strcmp(biased_warns(25, ones), "") == 0);
+    CHECK(strcmp(biased_warns(40, ones), "raw-pixels") == 0);
+    CHECK(strcmp(biased_warns(0.02f, few), "") == 0); /* too few biases tell anything */
+}
+
 /* ---- a network ---- */
 
 static qsim_verdict *judge_lenet(const qsim_model *m, const qsim_calibration *c,
@@ -314,6 +366,9 @@ static void test_refused(void) {
     CHECK_INT(qsim_verdict_layer(v, 0, &info), QSIM_E_NOT_FOUND);
     CHECK_INT(qsim_verdict_output(v, 0, NULL), QSIM_E_ARGUMENT);
     CHECK_INT(qsim_verdict_samples(NULL), 0);
+    qsim_verdict_input_info input = {.struct_size = sizeof(input)};
+    CHECK_INT(qsim_verdict_input(v, &input), QSIM_E_NOT_FOUND);
+    CHECK_INT(qsim_verdict_input(v, NULL), QSIM_E_ARGUMENT);
     qsim_verdict_free(v);
     qsim_verdict_free(NULL);
     qsim_model_free(a);
@@ -326,6 +381,7 @@ int main(void) {
     test_options();
     test_data();
     test_norm();
+    test_biased();
     test_layers();
     test_refused();
     return test_done();

@@ -36,13 +36,13 @@ from ._recipe import Recipe, RecipeEntry
 from ._search import (Attempt, Judgement, SearchResult, Sensitivity, Unit, search, search_methods,
                       sensitivity)
 from ._session import Session
-from ._verdict import Judged, Verdict, judge
+from ._verdict import Judged, JudgedInput, Verdict, judge
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Attempt", "Builder", "Calibration", "Context", "Divergence", "Error", "Judged", "Judgement",
-    "Layer", "Metrics", "Model", "Node", "Observer", "Package", "PackageEntry", "Problem",
+    "Attempt", "Builder", "Calibration", "Context", "Divergence", "Error", "Judged", "JudgedInput",
+    "Judgement", "Layer", "Metrics", "Model", "Node", "Observer", "Package", "PackageEntry", "Problem",
     "Profile", "QUANTIZE_OPTIONS", "Recipe", "RecipeEntry", "SearchResult", "Sensitivity",
     "Session", "Unit", "Value", "Verdict", "check", "choose", "compare", "conv2d", "dequantize",
     "dump_proto", "fixed_from_float", "isas", "judge", "limits", "linear", "machine", "mcnemar",

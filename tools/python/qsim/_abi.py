@@ -243,6 +243,12 @@ class _VerdictInfo(_Sized):
                 ("before", _F64), ("rows", _U64)]
 
 
+class _VerdictInputInfo(_Sized):
+    _c_ = "qsim_verdict_input_info"
+    _fields_ = [("struct_size", _SIZE), ("name", _S), ("least", _F64), ("greatest", _F64),
+                ("mean", _F64), ("fits", _I32), ("reserved", _I32)]
+
+
 class _Divergence(_Sized):
     _c_ = "qsim_divergence"
     _fields_ = [("struct_size", _SIZE), ("rows", _U64), ("agree", _U64), ("skipped", _U64),
@@ -444,6 +450,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "qsim_verdict_output": (C.c_int, _P, _I32, C.POINTER(_VerdictInfo)),
     "qsim_verdict_layer_count": (_I32, _P),
     "qsim_verdict_layer": (C.c_int, _P, _I32, C.POINTER(_VerdictInfo)),
+    "qsim_verdict_input": (C.c_int, _P, C.POINTER(_VerdictInputInfo)),
     "qsim_verdict_warning": (_S, _P, _I32, C.POINTER(_S)),
 }
 

@@ -170,6 +170,16 @@ class Model(_Handle):
         return _check(_lib.qsim_model_bytes(self._pointer))
 
     @property
+    def external_files(self) -> List[str]:
+        """Files of external data, relative to the model's folder."""
+        found: List[str] = []
+        while True:
+            name = _lib.qsim_model_external_file(self._pointer, len(found))
+            if not name:
+                return found
+            found.append(_text(name))
+
+    @property
     def parameters(self) -> int:
         """Elements of all weights."""
         return _check(_lib.qsim_model_parameters(self._pointer))

@@ -7,7 +7,7 @@ import ctypes as C
 import os
 from typing import Any, Iterable, List, NamedTuple, Optional, Tuple, Union
 
-from ._abi import _VerdictInfo, _VerdictOptions, _lib, _text
+from ._abi import _VerdictInfo, _VerdictInputInfo, _VerdictOptions, _lib, _text
 from ._arrays import _feed_all, _views
 from ._calibration import Calibration
 from ._html import _html_table
@@ -30,6 +30,17 @@ class Judged(NamedTuple):
     cosine: float
     before_db: float
     rows: int
+
+
+class JudgedInput(NamedTuple):
+    """What was fed to the first input. `as_in_training`: what the model's first BatchNormalization
+    says; False where a warning tells why not, None where nothing in the model tells."""
+
+    name: str
+    least: float
+    greatest: float
+    mean: float
+    as_in_training: Optional[bool]
 
 
 class Verdict(_Handle):
@@ -80,6 +91,15 @@ class Verdict(_Handle):
                                 _GRADES.word(info.grade), info.agreement, info.sqnr, info.cosine,
                                 info.before, info.rows))
         return found
+
+    @property
+    def input(self) -> Optional[JudgedInput]:
+        """What was fed to the first input; None: nothing, or no floats."""
+        info = _VerdictInputInfo()
+        if _lib.qsim_verdict_input(self._pointer, C.byref(info)):
+            return None
+        return JudgedInput(_text(info.name), info.least, info.greatest, info.mean,
+                           None if info.fits == 0 else info.fits > 0)
 
     @property
     def outputs(self) -> List[Judged]:
