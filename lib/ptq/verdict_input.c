@@ -45,7 +45,7 @@ static const qs_node *find_norm(const qs_graph *g) {
 static const qs_node *find_biased(const qs_graph *g) {
     for (size_t k = 0; k < g->order_count; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
-        if (!qs_node_is(n, "", "Conv"))
+        if (!(qs_node_traits(g, n) & QS_CONVOLVES))
             continue;
         const qs_const *bias = qs_node_const(g, n, 2);
         const qs_value *y = &g->values[n->outputs[0]];
