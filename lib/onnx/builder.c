@@ -165,7 +165,7 @@ static int copy_tensor(qsim_builder *b, const char *name, const qsim_tensor *t, 
 int qsim_builder_constant(qsim_builder *b, const char *name, const qsim_tensor *value) {
     ENTER(b)
     qs_id id;
-    qs_const c, *kept;
+    qs_const c = {0}, *kept;
     if (!text_ok(name) || !name[0])
         return qs_fail(&b->error, QSIM_E_ARGUMENT, "builder: a constant without name");
     int code = take(b, name, &id);

@@ -19,9 +19,9 @@ static channel_walk walk_of(const qs_const *c, int32_t axis) {
 static int choose(qs_quantizer *q, const float *x, size_t elements, const channel_walk *w,
                   int32_t dtype, int32_t flags, qs_codes *out) {
     float *low = qs_arena_alloc(&q->g->arena, 2 * out->count, sizeof(*low));
-    float *high = low + out->count;
     if (!low)
         return QSIM_E_NOMEM;
+    float *high = low + out->count;
     memset(low, 0, 2 * out->count * sizeof(*low));
     for (size_t i = 0; i < elements; i++) {
         size_t c = i / w->inner % w->channels;

@@ -32,6 +32,8 @@ static bool take_tensor(fuzz_bytes *b, view *v) {
     uint8_t *p = v->t.data;
     for (size_t i = 0; p && i < v->t.bytes; i++)
         p[i] = fuzz_byte(b);
+    if (p && v->t.bytes > 0 && qsim_dtype_bits(v->t.dtype) < 8)
+        p[v->t.bytes - 1] = 0; /* its tail is zero by the rule for tensors */
     return p != NULL;
 }
 

@@ -3,8 +3,13 @@
  * Runs a fuzz target without libFuzzer: over the files named as arguments, else over the target's
  * own seeds, else over small shared models, each with a number of reproducible mutations.
  * `replay [-n MUTATIONS] [FILE…]`; `replay -d FOLDER` writes the target's own seeds there, for
- * libFuzzer to start from.
+ * libFuzzer to start from. The input of a target that aborts is kept in `replay-found`; so is that
+ * of a report of the address sanitizer with ASAN_OPTIONS=abort_on_error=1.
  */
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include "fuzz.h"
 #include "test.h"
 #include "wire_mutator.h"
@@ -12,6 +17,27 @@
 #define ROOM 4096 /* what mutations of fields may add */
 
 static uint64_t state = 1;
+
+/* The input in progress, for `found`. */
+static const uint8_t *input;
+static size_t input_size;
+
+/* A target aborted: its input is kept. */
+static void found(int signal_number) {
+    static const char text[] = "replay: the input is in replay-found\n";
+    const int fd = open("replay-found", O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    const bool kept = fd >= 0 && write(fd, input, input_size) == (ssize_t)input_size;
+    if (kept && write(2, text, sizeof(text) - 1) < 0)
+        _exit(3);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+static void run_one(const uint8_t *data, size_t size) {
+    input = data;
+    input_size = size;
+    LLVMFuzzerTestOneInput(data, size);
+}
 
 static uint32_t draw(uint32_t below) {
     state ^= state >> 12;
@@ -54,7 +80,7 @@ static size_t mutate(uint8_t *p, size_t size) {
 /* A buffer of exactly the mutation's size each time, so that reading beyond it is seen. */
 static int run_bytes(const uint8_t *data, size_t size, long mutations) {
     uint8_t *copy = malloc(size + ROOM);
-    LLVMFuzzerTestOneInput(data, size);
+    run_one(data, size);
     for (long k = 0; copy && k < mutations; k++) {
         memcpy(copy, data, size);
         size_t n = size;
@@ -67,7 +93,7 @@ static int run_bytes(const uint8_t *data, size_t size, long mutations) {
         uint8_t *exact = malloc(n ? n : 1);
         if (exact) {
             memcpy(exact, copy, n);
-            LLVMFuzzerTestOneInput(exact, n);
+            run_one(exact, n);
         }
         free(exact);
     }
@@ -113,6 +139,7 @@ int main(int argc, char **argv) {
     char path[1024];
     long mutations = 500;
     int first = 1;
+    signal(SIGABRT, found);
     if (argc > 2 && strcmp(argv[1], "-d") == 0) {
         write_seeds(argv[2]);
         return test_failures != 0;

@@ -57,7 +57,7 @@ bool job_keys(job_reader *r, const config *object, const char *const *names) {
 bool job_part(job_reader *r, const config *object, const char *const *names) {
     const char *inner[128];
     size_t n = 0;
-    for (; names[n] && n < 127; n++)
+    for (; n < 127 && names[n]; n++)
         inner[n] = names[n];
     inner[n] = NULL;
     const config *c = config_get(object, "config");

@@ -200,6 +200,14 @@ static int give_state(qs_infer *x, int32_t index, const qs_subgraph *sub, size_t
     return qs_infer_out(x, index, v->dtype, v->rank, v->dims);
 }
 
+/* Inputs that a subgraph is fed with cannot be left out. */
+static int check_given(const qs_infer *x, int32_t first) {
+    for (int32_t i = first; i < own_inputs(x->node); i++)
+        if (x->node->inputs[i] == QS_NONE)
+            return qs_infer_fail(x, QSIM_E_GRAPH, "input %d is left out", (int)i);
+    return QSIM_OK;
+}
+
 /* ---- Loop ---- */
 
 static int infer_loop(qs_infer *x) {
@@ -210,6 +218,8 @@ static int infer_loop(qs_infer *x) {
     int code = check_single(x, x->in[0], QSIM_INT64, "trip count");
     if (!code)
         code = check_single(x, x->in[1], QSIM_BOOL, "condition");
+    if (!code)
+        code = check_given(x, 2);
     if (!code)
         code = check_counts(x, body, states + 2, n->output_count + 1);
     if (!code && n->output_count < states)
@@ -255,7 +265,8 @@ static int scan_form_of(const qs_infer *x, scan_form *s) {
                              (long long)walked, (int)own_inputs(n) - s->first);
     s->walked = (int32_t)walked;
     s->states = (int32_t)states;
-    return check_counts(x, s->body, s->states + s->walked, n->output_count);
+    const int code = check_given(x, s->first);
+    return code ? code : check_counts(x, s->body, s->states + s->walked, n->output_count);
 }
 
 /* The axis that list attribute `name` has for entry `index`. */

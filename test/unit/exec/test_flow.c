@@ -243,6 +243,59 @@ static void check_endless(void) {
     end(&l);
 }
 
+/* A Loop or Scan that leaves out what its body is fed with is refused; one that has it is not. */
+static void check_left_out(void) {
+    static const struct {
+        const char *op, *inputs[3], *message;
+    } cases[] = {
+        {"Loop", {"", "", ""}, "input 2 is left out"},
+        {"Loop", {"", "", "x"}, NULL},
+        {"Scan", {"", "x", NULL}, "input 0 is left out"},
+        {"Scan", {"x", "", NULL}, "input 1 is left out"},
+        {"Scan", {"x", "x", NULL}, NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const bool loop = cases[i].op[0] == 'L';
+        proto g = {0}, b = {0}, node = {0}, a = {0}, model = {0};
+        qsim_model *m = NULL;
+        qsim_error e;
+        if (loop)
+            named(&b, 11, "trip");
+        named(&b, 11, "first");
+        named(&b, 11, "second");
+        proto_node(&b, "Identity", "one", "first", NULL, "p");
+        proto_node(&b, "Identity", "two", "second", NULL, "q");
+        named(&b, 12, "p");
+        named(&b, 12, "q");
+        for (int k = 0; k < 3 && cases[i].inputs[k]; k++)
+            proto_text(&node, 1, cases[i].inputs[k]);
+        proto_text(&node, 2, "y");
+        if (!loop)
+            proto_text(&node, 2, "z");
+        proto_text(&node, 4, cases[i].op);
+        subgraph(&node, "body", &b);
+        proto_text(&a, 1, "num_scan_inputs");
+        proto_int(&a, 3, 1);
+        proto_int(&a, 20, 2);
+        if (!loop)
+            proto_take(&node, 5, &a);
+        proto_value(&g, 11, "x", QSIM_FLOAT, any, 1);
+        proto_take(&g, 1, &node);
+        named(&g, 12, "y");
+        proto_text(&g, 2, "g");
+        proto_model(&model, &g);
+        const int code = qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e);
+        CHECK_INT(code, cases[i].message ? QSIM_E_GRAPH : QSIM_OK);
+        CHECK(!cases[i].message || strstr(e.message, cases[i].message) != NULL);
+        qsim_model_free(m);
+        proto_free(&g);
+        proto_free(&b);
+        proto_free(&node);
+        proto_free(&a);
+        proto_free(&model);
+    }
+}
+
 /* What stands behind NonZero has other sizes each time; sizes seen before allocate nothing. */
 static void check_picked(void) {
     static const float x[] = {0, 1, -0.0f, 2, 3, 0, 4, 5};
@@ -348,6 +401,7 @@ int main(void) {
     check_if();
     check_loop();
     check_endless();
+    check_left_out();
     check_picked();
     check_buffers();
     check_saving();
