@@ -76,6 +76,10 @@ static inline bool qs_stopped(const qsim_ctx *ctx) {
             return qs_stop_code(ctx) != QSIM_OK;
     return false;
 }
+/* The same in a loop over small things that counts to `i`: looks each 32768th time. */
+static inline bool qs_stopped_at(const qsim_ctx *ctx, size_t i) {
+    return (i & 0x7fff) == 0x7fff && qs_stopped(ctx);
+}
 /* The same as an error that says so: for loops over nodes, files, candidates. */
 int qs_go_on(const qsim_ctx *ctx, const char *name, qsim_error *error);
 /*

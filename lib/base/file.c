@@ -373,6 +373,20 @@ int qs_out_write(qs_out *out, const void *data, size_t size) {
     return out->stopped ? out->stopped : out->code ? QSIM_E_IO : QSIM_OK;
 }
 
+int qs_out_seek(qs_out *out, uint64_t at) {
+    if (out->code == 0 && lseek(out->fd, (off_t)at, SEEK_SET) < 0)
+        out->code = errno;
+    return out->code ? QSIM_E_IO : QSIM_OK;
+}
+
+int qs_out_map(const qs_out *out, qs_map *map, qsim_error *error) {
+    struct stat st;
+    memset(map, 0, sizeof(*map));
+    if (fstat(out->fd, &st))
+        return fail_errno(error, out->shown, "cannot look at");
+    return map_fd(out->ctx, out->fd, &st, out->shown, false, map, error);
+}
+
 /* Makes the rename itself survive a crash; a file system that cannot sync a folder is no failure.
  */
 static void sync_folder(char *path) {

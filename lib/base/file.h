@@ -56,6 +56,10 @@ typedef struct qs_out {
 
 int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim_error *error);
 int qs_out_write(qs_out *out, const void *data, size_t size);
+/* From here on bytes go to this place; what lies between is zero. */
+int qs_out_seek(qs_out *out, uint64_t at);
+/* What has been written so far, to be read; closed before the end. */
+int qs_out_map(const qs_out *out, qs_map *map, qsim_error *error);
 int qs_out_commit(qs_out *out, qsim_error *error);
 void qs_out_abort(qs_out *out);
 

@@ -45,6 +45,7 @@ struct qsim_model {
     bool inspect_only;    /* loaded with QSIM_LOAD_INSPECT or QSIM_LOAD_CHECK */
     qsim_error *problems; /* that QSIM_LOAD_CHECK passed over */
     size_t problem_count, problem_room;
+    atomic_size_t saved_bytes; /* of the file that saving writes; 0: not counted yet */
     qs_views *_Atomic views;
     atomic_int holds;
 };

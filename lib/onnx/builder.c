@@ -229,6 +229,8 @@ int qsim_builder_constant_as(qsim_builder *b, const char *name, const char *type
 static int parse_names(qsim_builder *b, const char *names, size_t at, size_t *count) {
     char name[1024];
     *count = 0;
+    if (!qs_grow(b->ctx, (void **)&b->ids, &b->ids_room, at + 1, sizeof(*b->ids)))
+        return nomem(b); /* a node without names has a place for them, too */
     for (const char *p = names; p && *names; p = *p ? p + 1 : NULL) {
         size_t n = strcspn(p, ",");
         if (n >= sizeof(name))

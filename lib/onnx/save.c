@@ -250,6 +250,7 @@ static int prepare(const qsim_model *m, struct job *job, bool **used, qs_emit_fn
     if (*size > SIZE_LIMIT)
         return qs_fail(error, QSIM_E_LIMIT, "%s: %zu bytes; an ONNX file holds 2 GB at most",
                        m->name, *size);
+    atomic_store(&((qsim_model *)(uintptr_t)m)->saved_bytes, *size);
     return QSIM_OK;
 }
 
@@ -342,6 +343,7 @@ int64_t qsim_model_bytes(const qsim_model *model) {
             bytes += (int64_t)model->source->outside[i].size;
         return bytes;
     }
-    int code = qsim_model_save_memory(model, NULL, 0, &need, NULL);
+    need = atomic_load(&model->saved_bytes);
+    int code = need ? QSIM_OK : qsim_model_save_memory(model, NULL, 0, &need, NULL);
     return code ? code : (int64_t)need;
 }

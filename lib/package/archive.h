@@ -45,6 +45,11 @@ struct qsim_package {
 int qs_package_of_map(qsim_ctx *ctx, qs_map *map, const char *name, qsim_package **out,
                       qsim_error *error);
 
+/* Fails as `code` with "WHERE: WHAT: libzip's reason", or for want of memory. */
+struct zip_error;
+int qs_zip_fail(struct zip_error *e, int code, const char *where, const char *what,
+                qsim_error *error);
+
 /* Lists the members after checking the zip's structure (zip_directory.c). */
 int qs_zip_directory(qsim_package *p, qsim_error *error);
 

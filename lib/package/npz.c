@@ -3,10 +3,12 @@
  * .npz through libzip. A zip's directory is the attacker's word: names, methods and sizes are
  * checked against each other and against the .npy header before a member is inflated.
  */
+#include <stdio.h>
 #include <zip.h>
 
 #include "base/file.h"
 #include "kernel/context.h"
+#include "package/archive.h"
 #include "tensor/array.h"
 
 /* Deflate cannot do better than 1032 to 1. */
@@ -27,15 +29,10 @@ struct qsim_npz {
     int32_t count;
 };
 
-static int fail_zip(qsim_error *error, int zip_code, const char *what) {
-    zip_error_t e;
-    if (zip_code == ZIP_ER_EXISTS)
+static int fail_zip(qsim_error *error, zip_error_t *e, const char *what) {
+    if (zip_error_code_zip(e) == ZIP_ER_EXISTS)
         return qs_fail(error, QSIM_E_FORMAT, ".npz: two members have the same name");
-    zip_error_init_with_code(&e, zip_code);
-    int code = zip_code == ZIP_ER_MEMORY ? QSIM_E_NOMEM : QSIM_E_FORMAT;
-    qs_fail(error, code, ".npz: %s: %s", what, zip_error_strerror(&e));
-    zip_error_fini(&e);
-    return code;
+    return qs_zip_fail(e, QSIM_E_FORMAT, ".npz", what, error);
 }
 
 static int open_zip(qsim_npz *z, const void *data, size_t size, qsim_error *error) {
@@ -49,7 +46,7 @@ static int open_zip(qsim_npz *z, const void *data, size_t size, qsim_error *erro
     if (!z->zip) {
         if (source)
             zip_source_free(source);
-        int code = fail_zip(error, zip_error_code_zip(&e), "damaged archive");
+        int code = fail_zip(error, &e, "damaged archive");
         zip_error_fini(&e);
         return code;
     }
@@ -102,10 +99,9 @@ static int64_t read_bytes(zip_file_t *f, void *out, size_t size) {
 }
 
 static int fail_member(zip_file_t *f, const char *name, qsim_error *error) {
-    zip_error_t *e = zip_file_get_error(f);
-    bool memory = zip_error_code_zip(e) == ZIP_ER_MEMORY;
-    return qs_fail(error, memory ? QSIM_E_NOMEM : QSIM_E_FORMAT, ".npz: member '%s' is damaged: %s",
-                   name, zip_error_strerror(e));
+    char what[128];
+    snprintf(what, sizeof(what), "member '%.100s' is damaged", name);
+    return qs_zip_fail(zip_file_get_error(f), QSIM_E_FORMAT, ".npz", what, error);
 }
 
 /* Inflates the header alone and parses it. `scratch` has HEADER_BYTES. */
@@ -113,7 +109,7 @@ static int read_header(qsim_npz *z, zip_uint64_t index, member *m, uint8_t *scra
                        qsim_error *error) {
     zip_file_t *f = zip_fopen_index(z->zip, index, 0);
     if (!f)
-        return fail_zip(error, zip_error_code_zip(zip_get_error(z->zip)), m->name);
+        return fail_zip(error, zip_get_error(z->zip), m->name);
     size_t wanted = 12, length;
     int64_t n = read_bytes(f, scratch, wanted);
     if (n == 12 && memcmp(scratch, "\x93NUMPY", 6) == 0) {
@@ -153,7 +149,7 @@ static int read_directory(qsim_npz *z, qsim_error *error) {
         zip_stat_t st;
         zip_stat_init(&st);
         if (zip_stat_index(z->zip, (zip_uint64_t)i, 0, &st) != 0)
-            return fail_zip(error, zip_error_code_zip(zip_get_error(z->zip)), "bad directory");
+            return fail_zip(error, zip_get_error(z->zip), "bad directory");
         int code = check_entry(z, i, &st, error);
         if (code)
             return code;
@@ -254,7 +250,7 @@ int qsim_npz_read(qsim_npz *z, int32_t index, void *out, size_t capacity, qsim_e
                        capacity);
     zip_file_t *f = zip_fopen_index(z->zip, (zip_uint64_t)index, 0);
     if (!f)
-        return fail_zip(error, zip_error_code_zip(zip_get_error(z->zip)), m->name);
+        return fail_zip(error, zip_get_error(z->zip), m->name);
     uint8_t *raw = qs_alloc(z->ctx, bytes ? bytes : 1, 1);
     int code = raw ? inflate_member(f, m, raw, error)
                    : qs_fail(error, QSIM_E_NOMEM, ".npz: out of memory for member '%s'", m->name);

@@ -18,8 +18,9 @@ static int open_zip(qsim_package *p, qsim_error *error) {
         p->zip = zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &e);
     int code = QSIM_OK;
     if (!p->zip) {
-        code = zip_error_code_zip(&e) == ZIP_ER_MEMORY ? QSIM_E_NOMEM : QSIM_E_FORMAT;
-        qs_fail(error, code, "%s: damaged package: %s", p->name, zip_error_strerror(&e));
+        if (zip_error_code_zip(&e) == ZIP_ER_NOZIP) /* not so: its directory has been read */
+            zip_error_set(&e, ZIP_ER_MEMORY, 0);
+        code = qs_zip_fail(&e, QSIM_E_FORMAT, p->name, "damaged package", error);
         if (source)
             zip_source_free(source);
     } else if (zip_get_num_entries(p->zip, 0) != (zip_int64_t)p->count)

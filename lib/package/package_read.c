@@ -2,14 +2,15 @@
 /* Entries of an open package. An entry's bytes are hashed once, before anyone gets to see them. */
 #include "package/archive.h"
 
+#include <stdio.h>
 #include <zip.h>
 
 #define BLOCK ((size_t)1 << 16)
 
 static int fail_zip(const qsim_package *p, const qs_member *m, zip_error_t *e, qsim_error *error) {
-    int code = zip_error_code_zip(e) == ZIP_ER_MEMORY ? QSIM_E_NOMEM : QSIM_E_FORMAT;
-    return qs_fail(error, code, "%s: entry '%s' is damaged: %s", p->name, m->name,
-                   zip_error_strerror(e));
+    char what[128];
+    snprintf(what, sizeof(what), "entry '%.100s' is damaged", m->name);
+    return qs_zip_fail(e, QSIM_E_FORMAT, p->name, what, error);
 }
 
 /*

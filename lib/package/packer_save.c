@@ -25,9 +25,7 @@ static void sort_parts(qsim_packer *w) {
 }
 
 static int fail_zip(zip_error_t *e, const char *path, qsim_error *error) {
-    bool memory = zip_error_code_zip(e) == ZIP_ER_MEMORY;
-    return qs_fail(error, memory ? QSIM_E_NOMEM : QSIM_E_INTERNAL,
-                   "%s: cannot make the archive: %s", path, zip_error_strerror(e));
+    return qs_zip_fail(e, QSIM_E_INTERNAL, path, "cannot make the archive", error);
 }
 
 static bool add_part(zip_t *z, const qs_part *p, int32_t flags) {
@@ -46,85 +44,105 @@ static bool add_part(zip_t *z, const qs_part *p, int32_t flags) {
            zip_file_set_external_attributes(z, i, 0, ZIP_OPSYS_UNIX, UNIX_MODE) == 0;
 }
 
-/* Fills `target`, a growing buffer, with the archive. */
-static int build(const qsim_packer *w, zip_source_t *target, int32_t flags, const char *path,
-                 qsim_error *error) {
+/* ---- the file as libzip's target: archives of any size are written in little memory ---- */
+
+typedef struct target {
+    qs_out *out;
+    zip_uint64_t at, size;
+    zip_error_t error;
+} target;
+
+static zip_int64_t fail_target(target *t) {
+    zip_error_set(&t->error, ZIP_ER_WRITE, t->out->code);
+    return -1;
+}
+
+static zip_int64_t seek_target(target *t, void *data, zip_uint64_t size) {
+    const zip_int64_t at = zip_source_seek_compute_offset(t->at, t->size, data, size, &t->error);
+    if (at < 0)
+        return -1;
+    t->at = (zip_uint64_t)at;
+    return qs_out_seek(t->out, t->at) ? fail_target(t) : 0;
+}
+
+static zip_int64_t target_call(void *user, void *data, zip_uint64_t size, zip_source_cmd_t cmd) {
+    target *t = user;
+    switch (cmd) {
+    case ZIP_SOURCE_SUPPORTS: /* what libzip wants of a target; it reads nothing of a new one */
+        return zip_source_make_command_bitmap(
+            ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR,
+            ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL, ZIP_SOURCE_BEGIN_WRITE,
+            ZIP_SOURCE_COMMIT_WRITE, ZIP_SOURCE_ROLLBACK_WRITE, ZIP_SOURCE_SEEK_WRITE,
+            ZIP_SOURCE_TELL_WRITE, ZIP_SOURCE_WRITE, ZIP_SOURCE_REMOVE, -1);
+    case ZIP_SOURCE_ERROR: return zip_error_to_data(&t->error, data, size);
+    case ZIP_SOURCE_STAT: zip_stat_init(data); return sizeof(zip_stat_t);
+    case ZIP_SOURCE_SEEK_WRITE: return seek_target(t, data, size);
+    case ZIP_SOURCE_TELL_WRITE: return (zip_int64_t)t->at;
+    case ZIP_SOURCE_WRITE:
+        if (qs_out_write(t->out, data, (size_t)size))
+            return fail_target(t);
+        t->at += size;
+        t->size = t->size > t->at ? t->size : t->at;
+        return (zip_int64_t)size;
+    default: return 0;
+    }
+}
+
+/* A failure to write is told by qs_out_commit. */
+static int write_archive(const qsim_packer *w, target *t, int32_t flags, const char *path,
+                         qsim_error *error) {
     zip_error_t e;
     zip_error_init(&e);
-    zip_source_keep(target);
-    zip_t *z = zip_open_from_source(target, ZIP_TRUNCATE, &e);
-    int code = QSIM_OK;
-    if (!z) {
-        zip_source_free(target);
-        code = fail_zip(&e, path, error);
-    }
+    zip_source_t *source = zip_source_function_create(target_call, t, &e);
+    zip_t *z = source ? zip_open_from_source(source, ZIP_TRUNCATE, &e) : NULL;
+    int code = z ? QSIM_OK : fail_zip(&e, path, error);
+    if (source && !z)
+        zip_source_free(source);
     for (size_t i = 0; i < w->part_count && !code; i++)
         if (!add_part(z, &w->parts[i], flags))
             code = fail_zip(zip_get_error(z), path, error);
-    if (z && !code && zip_close(z) != 0)
-        code = fail_zip(zip_get_error(z), path, error);
-    else if (z && !code)
+    if (z && !code && zip_close(z) == 0)
         z = NULL;
+    else if (z && !code && !t->out->code && !t->out->stopped)
+        code = fail_zip(zip_get_error(z), path, error);
     if (z)
         zip_discard(z);
     zip_error_fini(&e);
     return code;
 }
 
-static int copy_out(qsim_ctx *ctx, zip_source_t *source, uint8_t **data, size_t *size,
-                    const char *path, qsim_error *error) {
-    zip_stat_t st;
-    zip_stat_init(&st);
-    if (zip_source_stat(source, &st) || !(st.valid & ZIP_STAT_SIZE) || zip_source_open(source))
-        return fail_zip(zip_source_error(source), path, error);
-    *size = (size_t)st.size;
-    *data = qs_alloc(ctx, *size + 1, 1);
-    int code = *data ? QSIM_OK : qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", path);
-    for (size_t at = 0; at < *size && !code;) {
-        zip_int64_t n = zip_source_read(source, *data + at, *size - at);
-        if (n <= 0)
-            code = fail_zip(zip_source_error(source), path, error);
-        else
-            at += (size_t)n;
-    }
-    zip_source_close(source);
+/* What our own reader would refuse is not written. */
+static int check_archive(const qs_out *out, const char *path, qsim_error *error) {
+    qsim_package *p = NULL;
+    qs_map map;
+    int code = qs_out_map(out, &map, error);
+    if (!code)
+        code = qsim_package_open_memory(out->ctx, map.data, map.size, path, &p, error);
+    qsim_package_free(p);
+    qs_map_close(out->ctx, &map);
     return code;
 }
 
-/* The archive in memory; what our own reader would refuse is not written. */
-static int make_archive(const qsim_packer *w, int32_t flags, const char *path, uint8_t **data,
-                        size_t *size, qsim_error *error) {
-    zip_error_t e;
-    qsim_package *check = NULL;
-    zip_error_init(&e);
-    zip_source_t *target = zip_source_buffer_create(NULL, 0, 0, &e);
-    int code = target ? build(w, target, flags, path, error) : fail_zip(&e, path, error);
-    if (!code)
-        code = copy_out(w->ctx, target, data, size, path, error);
-    if (target)
-        zip_source_free(target);
-    zip_error_fini(&e);
-    if (!code)
-        code = qsim_package_open_memory(w->ctx, *data, *size, path, &check, error);
-    qsim_package_free(check);
-    return code;
-}
-
-static int write_file(qsim_ctx *ctx, const char *path, bool replace, const uint8_t *data,
-                      size_t size, qsim_error *error) {
+static int write_file(const qsim_packer *w, const char *path, int32_t flags, qsim_error *error) {
     qs_out out;
-    int code = qs_out_open(ctx, path, replace, &out, error);
+    target t = {.out = &out};
+    int code = qs_out_open(w->ctx, path, (flags & QSIM_PACK_REPLACE) != 0, &out, error);
     if (code)
         return code;
-    qs_out_write(&out, data, size); /* committing reports what failed */
-    return qs_out_commit(&out, error);
+    zip_error_init(&t.error);
+    code = write_archive(w, &t, flags, path, error);
+    zip_error_fini(&t.error);
+    if (!code && !out.code && !out.stopped)
+        code = check_archive(&out, path, error);
+    if (!code)
+        return qs_out_commit(&out, error);
+    qs_out_abort(&out);
+    return code;
 }
 
 /* With the two parts that the library writes itself. */
 static int save_sorted(qsim_packer *w, const char *path, int32_t flags, qsim_error *error) {
     qs_text manifest = {.ctx = w->ctx}, sums = {.ctx = w->ctx};
-    uint8_t *data = NULL;
-    size_t size = 0;
     sort_parts(w);
     qs_manifest_write(w, &manifest);
     qs_part part = {.name = QS_MANIFEST, .data = manifest.data, .size = manifest.size};
@@ -139,10 +157,7 @@ static int save_sorted(qsim_packer *w, const char *path, int32_t flags, qsim_err
     }
     sort_parts(w);
     if (!code)
-        code = make_archive(w, flags, path, &data, &size, error);
-    if (!code)
-        code = write_file(w->ctx, path, (flags & QSIM_PACK_REPLACE) != 0, data, size, error);
-    qs_free(w->ctx, data);
+        code = write_file(w, path, flags, error);
     qs_free(w->ctx, manifest.data);
     qs_free(w->ctx, sums.data);
     return code;

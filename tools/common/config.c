@@ -68,6 +68,11 @@ static bool convert(const json_t *from, config *to, int depth, text *problem) {
     }
 }
 
+/* jansson does not always say that it lacks memory. */
+static void *take(size_t size) {
+    return tool_alloc(size, 1);
+}
+
 bool config_parse(const void *data, size_t size, config *c, text *problem) {
     json_error_t error;
     memset(c, 0, sizeof(*c));
@@ -80,6 +85,7 @@ bool config_parse(const void *data, size_t size, config *c, text *problem) {
         text_puts(problem, "line 1, column 1: a byte order mark; JSON begins with '{'");
         return false;
     }
+    json_set_alloc_funcs(take, free);
     json_t *root = json_loadb(data, size, JSON_REJECT_DUPLICATES, &error);
     if (!root) {
         text_printf(problem, "line %d, column %d: %s", error.line, error.column, error.text);

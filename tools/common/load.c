@@ -154,7 +154,13 @@ static int guard_external(const tool *t, const char *path, const qsim_model *m) 
     return code;
 }
 
-int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model **model) {
+int tool_list_model(const tool *t, const char *path, const qsim_model *model) {
+    if (qsim_model_node_count(model) >= 0 && qsim_model_bytes(model) >= 0)
+        return EXIT_OK;
+    return tool_fail(t, QSIM_E_NOMEM, "%s: out of memory for a list of what is in it", path);
+}
+
+static int load_model(const tool *t, const char *path, int32_t flags, qsim_model **model) {
     qsim_load_options options = {.struct_size = sizeof(options), .flags = flags};
     qsim_error e;
     struct stat st;
@@ -179,8 +185,14 @@ int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model *
         return open_package(t, path, NULL, flags, model);
     if (qsim_model_load(t->ctx, path, &options, model, &e))
         return tool_error(t, path, &e);
-    const int code = guard_external(t, path, *model);
-    if (code) {
+    return guard_external(t, path, *model);
+}
+
+int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model **model) {
+    int code = load_model(t, path, flags, model);
+    if (code == EXIT_OK)
+        code = tool_list_model(t, path, *model);
+    if (code != EXIT_OK) {
         qsim_model_free(*model);
         *model = NULL;
     }

@@ -99,6 +99,11 @@ void tool_cancel_on_interrupt(qsim_run *run);
  * (P.zip:NAME). `flags` as in qsim_load_options.
  */
 int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model **model);
+/*
+ * What a model says of itself is listed on first use: once this has returned EXIT_OK, no question
+ * for its nodes, tensors and sizes fails. Done for models that are loaded here.
+ */
+int tool_list_model(const tool *t, const char *path, const qsim_model *model);
 /* Writes a model to a file, atomically, or to stdout where `path` is "-". */
 int tool_save_model(const tool *t, const qsim_model *model, const char *path);
 /* --preprocess, or what the package of a model that was loaded says; NULL: neither. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading and running a model for the first time, in a fresh process. */
+#include <errno.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,14 +33,16 @@ static int measure_cold(tool *t, const char *file, cold *c) {
 static int in_child(tool *t, const char *file, int pipe_end) {
     cold c = {0};
     /* The pool's threads did not come along: a context of the child's own. */
-    qsim_ctx_options options = {
-        .struct_size = sizeof(options), .threads = t->threads, .isa = t->isa};
+    qsim_limits limits = {.struct_size = sizeof(limits)};
+    const qsim_ctx_options options = {
+        .struct_size = sizeof(options), .threads = t->threads, .isa = t->isa, .limits = &limits};
     qsim_error e;
+    qsim_ctx_limits(t->ctx, &limits);
     if (qsim_ctx_create(&options, &t->ctx, &e))
         return tool_error(t, NULL, &e);
     int code = measure_cold(t, file, &c);
     if (code == EXIT_OK && write(pipe_end, &c, sizeof(c)) != sizeof(c))
-        code = EXIT_INTERNAL;
+        code = tool_fail(t, QSIM_E_IO, "%s: cannot tell the times: %s", file, strerror(errno));
     fflush(stdout);
     return code;
 }
@@ -46,7 +50,7 @@ static int in_child(tool *t, const char *file, int pipe_end) {
 int bench_cold(tool *t, const char *file, cold *c) {
     int ends[2], status = 0;
     if (pipe(ends))
-        return tool_fail(t, QSIM_E_INTERNAL, "%s: cannot make a pipe", file);
+        return tool_fail(t, QSIM_E_IO, "%s: cannot make a pipe: %s", file, strerror(errno));
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
@@ -60,5 +64,5 @@ int bench_cold(tool *t, const char *file, cold *c) {
         return tool_fail(t, QSIM_E_INTERNAL, "%s: cannot start a process", file);
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
         return WEXITSTATUS(status); /* the child has said why */
-    return complete ? EXIT_OK : tool_fail(t, QSIM_E_INTERNAL, "%s: the process died", file);
+    return complete ? EXIT_OK : tool_fail(t, QSIM_E_IO, "%s: the process that measures died", file);
 }

@@ -169,7 +169,7 @@ static int quantize(const tool *t, const job_pass *p, quantizing *q, qsim_calibr
     q->options.progress_user = &bar;
     code = qsim_quantize(q->model, q->calibration, &q->options, &q->result, &e);
     progress_end(&bar);
-    return code ? tool_error(t, q->file, &e) : EXIT_OK;
+    return code ? tool_error(t, q->file, &e) : tool_list_model(t, q->file, q->result);
 }
 
 int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *picks,

@@ -50,9 +50,13 @@ static int time_model(const tool *own, const char *file, const qsim_model *m, in
 /* The model in a context with that many threads. */
 static int with_threads(const tool *t, const char *file, const void *bytes, size_t size,
                         int32_t threads, qsim_ctx **ctx, qsim_model **m) {
-    qsim_ctx_options options = {.struct_size = sizeof(options), .threads = threads, .isa = t->isa};
+    qsim_limits limits = {.struct_size = sizeof(limits)};
+    const qsim_ctx_options options = {
+        .struct_size = sizeof(options), .threads = threads, .isa = t->isa, .limits = &limits};
     qsim_load_options load = {.struct_size = sizeof(load), .name = file};
     qsim_error e;
+    qsim_ctx_limits(t->ctx, &limits);
+    limits.memory -= qsim_ctx_memory(t->ctx); /* what both hold together is limited */
     if (qsim_ctx_create(&options, ctx, &e) ||
         qsim_model_load_memory(*ctx, bytes, size, &load, m, &e))
         return tool_error(t, file, &e);

@@ -125,6 +125,8 @@ static int try_both(const tool *t, ladder *l, const qsim_recipe *begun) {
     int code = EXIT_OK;
     if (qsim_quantize(q->model, q->calibration, &q->options, &q->result, &e))
         code = quantize_error(t, q, &e);
+    else
+        code = tool_list_model(t, q->file, q->result);
     const qsim_model *const models[2] = {plain, q->result};
     if (code == EXIT_OK)
         code = trial_run(t, q->file, q->model, models, l->on_unseen ? &l->unseen : &l->seen,

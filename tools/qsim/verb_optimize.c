@@ -41,7 +41,9 @@ static int optimize(const tool *t, optimizing *o) {
         return code;
     if (qsim_model_optimize(o->model, level_option(t), &o->result, &e))
         return tool_error(t, o->file, &e);
-    code = tool_save_model(t, o->result, o->output);
+    code = tool_list_model(t, o->output, o->result);
+    if (code == EXIT_OK)
+        code = tool_save_model(t, o->result, o->output);
     if (code == EXIT_OK && strcmp(o->output, "-") != 0)
         print(t, o);
     return code;

@@ -49,7 +49,10 @@ static int quantize(const tool *t, quantizing *q) {
     if (!code)
         code = qsim_quantize(q->model, q->calibration, &q->options, &q->result, &e);
     progress_end(&p);
-    return code ? quantize_error(t, q, &e) : quantize_layers_read(t, q);
+    if (code)
+        return quantize_error(t, q, &e);
+    code = tool_list_model(t, q->file, q->result);
+    return code ? code : quantize_layers_read(t, q);
 }
 
 static void draw_page(page *p, const quantizing *q, const quantize_check *check) {

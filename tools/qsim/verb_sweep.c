@@ -158,7 +158,7 @@ static int try_one(const tool *t, const sweep *s, const qsim_model *m, const qsi
     int code = EXIT_OK;
     if (qsim_quantize(m, c, &o, &q, &e) || qsim_verdict_create(m, q, &how, &v, &e))
         code = tool_error(t, s->file, &e);
-    if (code == EXIT_OK)
+    else if ((code = tool_list_model(t, s->file, q)) == EXIT_OK)
         code = feed_all(t, s->file, d, v);
     if (code == EXIT_OK) {
         take_verdict(v, a);

@@ -33,13 +33,22 @@ typedef struct gather_params {
     bool wide;
 } gather_params;
 
+#define BETWEEN_LOOKS ((size_t)1 << 22)
+
 static void run_gather(const qs_step *s, const qs_frame *f) {
     const gather_params *p = s->params;
     const char *x = qs_step_in(s, f, 0);
     const void *indices = qs_step_in(s, f, 1);
     char *y = qs_step_out(s, f, 0);
     const size_t n = p->block, step = p->count * n;
+    size_t done = 0; /* bytes since the last look whether to go on */
     for (size_t i = 0; i < p->count; i++, y += n) {
+        done += n * p->outer + 16;
+        if (done > BETWEEN_LOOKS) {
+            done = 0;
+            if (qs_stopped(f->ctx))
+                return;
+        }
         int64_t index = qs_index_at(indices, p->wide, i);
         index = index < 0 ? index + p->size : index;
         if (index >= 0 && index < p->size) {

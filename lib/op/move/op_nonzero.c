@@ -45,9 +45,10 @@ typedef struct nonzero_params {
 } nonzero_params;
 
 /* Row `axis` of the result holds that index of every element which is not zero. */
-static void write_indices(const nonzero_params *p, const uint8_t *x, int64_t *y, size_t count) {
+static void write_indices(const qs_frame *f, const nonzero_params *p, const uint8_t *x, int64_t *y,
+                          size_t count) {
     size_t at = 0;
-    for (size_t i = 0; i < p->elements; i++) {
+    for (size_t i = 0; i < p->elements && !qs_stopped_at(f->ctx, i); i++) {
         size_t rest = i;
         if (!is_set(x + i * p->element, p->element, p->is_float))
             continue;
@@ -63,9 +64,12 @@ static void run_nonzero(const qs_step *s, const qs_frame *f) {
     const nonzero_params *p = s->params;
     const uint8_t *x = qs_step_in(s, f, 0);
     size_t count = 0;
-    for (size_t i = 0; i < p->elements; i++)
+    for (size_t i = 0; i < p->elements; i++) {
+        if (qs_stopped_at(f->ctx, i))
+            return;
         count += is_set(x + i * p->element, p->element, p->is_float);
-    write_indices(p, x, qs_step_out(s, f, 0), count);
+    }
+    write_indices(f, p, x, qs_step_out(s, f, 0), count);
     f->sizes[0][1] = (int64_t)count;
 }
 
@@ -140,7 +144,7 @@ static void run_compress(const qs_step *s, const qs_frame *f) {
     for (size_t i = 0; i < p->picks; i++)
         count += condition[i] != 0;
     for (size_t row = 0; row < p->rows; row++, x += p->length * p->bytes)
-        for (size_t i = 0; i < p->picks; i++)
+        for (size_t i = 0; i < p->picks && !qs_stopped_at(f->ctx, row + i); i++)
             if (condition[i]) {
                 memcpy(y, x + i * p->bytes, p->bytes);
                 y += p->bytes;

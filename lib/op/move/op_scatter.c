@@ -94,11 +94,13 @@ static bool differ(qs_dim a, qs_dim b) {
     return a.size >= 0 && b.size >= 0 && a.size != b.size;
 }
 
+#define BETWEEN_LOOKS ((size_t)1 << 22)
+
 static void start(const qs_step *s, const qs_frame *f, size_t bytes) {
     char *y = qs_step_out(s, f, 0);
     const char *x = qs_step_in(s, f, 0);
-    if (bytes && x != y)
-        memcpy(y, x, bytes);
+    for (size_t at = 0; at < bytes && x != y && !qs_stopped(f->ctx); at += BETWEEN_LOOKS)
+        memcpy(y + at, x + at, bytes - at < BETWEEN_LOOKS ? bytes - at : BETWEEN_LOOKS);
 }
 
 /* ---- ScatterElements ---- */
@@ -154,7 +156,7 @@ static void run_scatter_elements(const qs_step *s, const qs_frame *f) {
     char *y = qs_step_out(s, f, 0);
     size_t at[QSIM_MAX_RANK] = {0}, base = 0; /* base: without the axis */
     start(s, f, p->all);
-    for (size_t k = 0; k < p->count; k++) {
+    for (size_t k = 0; k < p->count && !qs_stopped_at(f->ctx, k); k++) {
         const int64_t index = qs_index_wrap(qs_index_at(indices, p->wide, k), p->size);
         if (index < 0) {
             qs_index_outside(f);
@@ -260,8 +262,15 @@ static void run_scatter_nd(const qs_step *s, const qs_frame *f) {
     char *y = qs_step_out(s, f, 0);
     const size_t k = (size_t)p->rank, block = p->steps[0], bytes = block * p->bytes;
     start(s, f, p->all);
+    size_t done = 0; /* bytes since the last look whether to go on */
     for (size_t t = 0; t < p->count; t++, tuple += k, u += bytes) {
         size_t at = 0;
+        done += bytes + 16;
+        if (done > BETWEEN_LOOKS) {
+            done = 0;
+            if (qs_stopped(f->ctx))
+                return;
+        }
         for (size_t i = 0; i < k; i++) {
             const int64_t index = qs_index_wrap(tuple[i], (int64_t)p->dims[i]);
             if (index < 0) {

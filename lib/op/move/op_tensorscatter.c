@@ -80,8 +80,9 @@ static void run_tensorscatter(const qs_step *s, const qs_frame *f) {
     const uint8_t *update = qs_step_in(s, f, 1);
     const int64_t *at = p->placed ? qs_step_in(s, f, 2) : NULL;
     uint8_t *y = qs_step_out(s, f, 0);
-    if (cache && p->batches)
-        memcpy(y, qs_step_in(s, f, 0), p->batches * cache);
+    const uint8_t *x = qs_step_in(s, f, 0);
+    for (size_t b = 0; b < p->batches && cache && !qs_stopped(f->ctx); b++)
+        memcpy(y + b * cache, x + b * cache, cache);
     for (size_t b = 0; b < p->batches && fresh; b++) {
         size_t first = 0;
         if (at && !first_entry(p, at[b], &first)) {

@@ -49,9 +49,15 @@ typedef struct unique_params {
     size_t outer, inner, element; /* a part is `outer` pieces of `inner` elements */
 } unique_params;
 
+/* Elements looked at before it is asked again whether to go on. */
+#define BETWEEN_LOOKS 32768
+
 typedef struct parts {
+    const qsim_ctx *ctx;
     const unique_params *p;
     const uint8_t *x;
+    size_t work;
+    bool stopped; /* it is to end: what is found means nothing */
 } parts;
 
 /* NaN is equal to itself and comes last, as numpy has it. */
@@ -78,13 +84,23 @@ static int compare_elements(int32_t dtype, const uint8_t *a, const uint8_t *b) {
     }
 }
 
-static int compare_parts(const parts *s, size_t i, size_t j) {
+/* Work is counted in elements looked at; now and then it is asked whether to go on. */
+static bool goes_on(parts *s, size_t elements) {
+    s->work += elements;
+    if (s->work > BETWEEN_LOOKS) {
+        s->work = 0;
+        s->stopped = s->stopped || qs_stopped(s->ctx);
+    }
+    return !s->stopped;
+}
+
+static int compare_parts(parts *s, size_t i, size_t j) {
     const unique_params *p = s->p;
     const size_t piece = p->inner * p->element;
     for (size_t o = 0; o < p->outer; o++) {
         const uint8_t *a = s->x + (o * p->count + i) * piece;
         const uint8_t *b = s->x + (o * p->count + j) * piece;
-        for (size_t k = 0; k < piece; k += p->element) {
+        for (size_t k = 0; k < piece && goes_on(s, 1); k += p->element) {
             const int c = compare_elements(p->dtype, a + k, b + k);
             if (c)
                 return c;
@@ -94,14 +110,14 @@ static int compare_parts(const parts *s, size_t i, size_t j) {
 }
 
 /* Merge sort from the bottom up: stable, no recursion; `list` and `other` change roles. */
-static size_t *sort_parts(const parts *s, size_t *list, size_t *other) {
+static size_t *sort_parts(parts *s, size_t *list, size_t *other) {
     const size_t n = s->p->count;
-    for (size_t width = 1; width < n; width *= 2) {
-        for (size_t begin = 0; begin < n; begin += 2 * width) {
+    for (size_t width = 1; width < n && !s->stopped; width *= 2) {
+        for (size_t begin = 0; begin < n && goes_on(s, 1); begin += 2 * width) {
             const size_t middle = begin + width < n ? begin + width : n;
             const size_t end = begin + 2 * width < n ? begin + 2 * width : n;
             size_t a = begin, b = middle, k = begin;
-            while (a < middle && b < end)
+            while (a < middle && b < end && !s->stopped)
                 other[k++] = compare_parts(s, list[b], list[a]) < 0 ? list[b++] : list[a++];
             while (a < middle)
                 other[k++] = list[a++];
@@ -123,10 +139,10 @@ typedef struct results {
     int64_t *first, *place, *times;
 } results;
 
-static void give_part(const parts *s, const results *r, size_t count, size_t to, size_t from) {
+static void give_part(parts *s, const results *r, size_t count, size_t to, size_t from) {
     const unique_params *p = s->p;
     const size_t piece = p->inner * p->element;
-    for (size_t o = 0; o < p->outer; o++)
+    for (size_t o = 0; o < p->outer && goes_on(s, p->inner); o++)
         memcpy(r->y + (o * count + to) * piece, s->x + (o * p->count + from) * piece, piece);
     if (r->first)
         r->first[to] = (int64_t)from;
@@ -138,7 +154,7 @@ static void give_part(const parts *s, const results *r, size_t count, size_t to,
  */
 static void run_unique(const qs_step *s, const qs_frame *f) {
     const unique_params *p = s->params;
-    const parts all = {p, qs_step_in(s, f, 0)};
+    parts all = {.ctx = f->ctx, .p = p, .x = qs_step_in(s, f, 0)};
     const results r = {qs_step_out(s, f, 0), p->given[1] ? qs_step_out(s, f, 1) : NULL,
                        p->given[2] ? qs_step_out(s, f, 2) : NULL,
                        p->given[3] ? qs_step_out(s, f, 3) : NULL};
@@ -148,22 +164,24 @@ static void run_unique(const qs_step *s, const qs_frame *f) {
     for (size_t i = 0; i < n; i++)
         list[i] = i;
     const size_t *order = sort_parts(&all, list, other);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && goes_on(&all, 1); i++) {
         if (i == 0 || compare_parts(&all, order[i - 1], order[i]) != 0)
             head[count++] = order[i];
         group[order[i]] = count - 1;
     }
+    if (all.stopped)
+        return;
     size_t next = 0;
     for (size_t g = 0; g < count; g++)
         rank[g] = g;
     for (size_t i = 0; i < n && !p->sorted; i++)
         if (head[group[i]] == i)
             rank[group[i]] = next++;
-    for (size_t g = 0; g < count; g++)
+    for (size_t g = 0; g < count && goes_on(&all, 1); g++)
         give_part(&all, &r, count, rank[g], head[g]);
     if (r.times)
         memset(r.times, 0, count * sizeof(*r.times));
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && goes_on(&all, 1); i++) {
         if (r.place)
             r.place[i] = (int64_t)rank[group[i]];
         if (r.times)

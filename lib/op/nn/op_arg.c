@@ -58,14 +58,24 @@ typedef struct arg_params {
     bool last;
 } arg_params;
 
+#define BETWEEN_LOOKS ((size_t)1 << 20)
+
 static void run_arg(const qs_step *s, const qs_frame *f) {
     const arg_params *p = s->params;
     const char *x = qs_step_in(s, f, 0);
     int64_t *y = qs_step_out(s, f, 0);
+    size_t done = 0; /* elements since the last look whether to go on */
     for (size_t o = 0; o < p->outer; o++)
-        for (size_t i = 0; i < p->inner; i++)
+        for (size_t i = 0; i < p->inner; i++) {
+            done += p->count;
+            if (done > BETWEEN_LOOKS) {
+                done = 0;
+                if (qs_stopped(f->ctx))
+                    return;
+            }
             *y++ = (int64_t)p->fn(x + (o * p->count * p->inner + i) * p->element, p->count,
                                   p->inner, p->last);
+        }
 }
 
 QS_COLD static int lower_arg(qs_lower *l) {

@@ -3,16 +3,16 @@
 #include "op/move/index.h"
 
 /* n rows of `inner` numbers, `step` elements from one to the next; exclusive: the first is the
- * neutral element, and each other lacks its own. */
+ * neutral element, and each other lacks its own. `begun`: the first row is there already. */
 typedef void (*cumulate_fn)(const void *x, void *y, size_t n, size_t inner, ptrdiff_t step,
-                            bool exclusive);
+                            bool exclusive, bool begun);
 
 #define CUMULATE(name, T, neutral, op)                                                             \
     QS_COLD static void name(const void *vx, void *vy, size_t n, size_t inner, ptrdiff_t step,     \
-                             bool exclusive) {                                                     \
+                             bool exclusive, bool begun) {                                         \
         const T *x = vx;                                                                           \
         T *y = vy;                                                                                 \
-        for (size_t i = 0; i < inner && n; i++)                                                    \
+        for (size_t i = 0; i < inner && n && !begun; i++)                                          \
             y[i] = exclusive ? (T)(neutral) : x[i];                                                \
         for (size_t t = 1; t < n; t++, x += step, y += step)                                       \
             for (size_t i = 0; i < inner; i++)                                                     \
@@ -58,11 +58,29 @@ typedef struct cumulative_params {
 } cumulative_params;
 
 typedef struct cumulative_job {
+    const qsim_ctx *ctx;
     const cumulative_params *p;
     const char *x;
     char *y;
     size_t count, inner, span; /* span: elements of a row that one task takes */
 } cumulative_job;
+
+/* Elements between two looks whether to go on. */
+#define PIECE ((size_t)1 << 20)
+
+/* A piece begins with the last row of the piece before. */
+static void cumulate(const cumulative_job *j, size_t at, size_t n, ptrdiff_t step) {
+    const cumulative_params *p = j->p;
+    const size_t most = PIECE / n + 2;
+    const ptrdiff_t row = step * (ptrdiff_t)p->bytes;
+    const char *x = j->x + at * p->bytes;
+    char *y = j->y + at * p->bytes;
+    for (size_t t = 0, rows = 0; t + rows < j->count && !qs_stopped(j->ctx);) {
+        t += rows ? rows - 1 : 0;
+        rows = j->count - t < most ? j->count - t : most;
+        p->fn(x + row * (ptrdiff_t)t, y + row * (ptrdiff_t)t, rows, n, step, p->exclusive, t > 0);
+    }
+}
 
 static void cumulate_range(const void *arg, size_t begin, size_t end) {
     const cumulative_job *j = arg;
@@ -77,7 +95,7 @@ static void cumulate_range(const void *arg, size_t begin, size_t end) {
             at += (j->count - 1) * j->inner;
             step = -step;
         }
-        p->fn(j->x + at * p->bytes, j->y + at * p->bytes, j->count, n, step, p->exclusive);
+        cumulate(j, at, n, step);
     }
 }
 
@@ -85,7 +103,7 @@ static void run_cumulative(const qs_step *s, const qs_frame *f) {
     const cumulative_params *p = s->params;
     const int64_t axis =
         qs_index_wrap(qs_index_at(qs_step_in(s, f, 1), p->wide, 0), (int64_t)p->rank);
-    cumulative_job j = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), 0, 1, 256};
+    cumulative_job j = {f->ctx, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), 0, 1, 256};
     size_t outer = 1;
     if (axis < 0) {
         qs_index_outside(f);

@@ -100,16 +100,19 @@ static void sift(size_t *list, size_t root, size_t count, const float *score) {
 }
 
 /* Best first. */
-static void sort_by_score(size_t *list, size_t count, const float *score) {
-    for (size_t i = count / 2; i-- > 0;)
+static void sort_by_score(const qsim_ctx *ctx, size_t *list, size_t count, const float *score) {
+    for (size_t i = count / 2; i-- > 0 && !qs_stopped_at(ctx, i);)
         sift(list, i, count, score);
-    for (size_t end = count; end > 1;) {
+    for (size_t end = count; end > 1 && !qs_stopped_at(ctx, end);) {
         const size_t worst = list[0];
         list[0] = list[--end];
         list[end] = worst;
         sift(list, 0, end, score);
     }
 }
+
+/* Pairs of boxes compared before it is asked again whether to go on. */
+#define BETWEEN_LOOKS ((size_t)1 << 20)
 
 typedef struct nms_limits {
     int64_t most;
@@ -118,14 +121,21 @@ typedef struct nms_limits {
 } nms_limits;
 
 /* The boxes of one batch and class that stay; their number. `list`, `taken` have room for all. */
-static size_t pick(const nms_params *p, const nms_limits *limits, const float *boxes,
-                   const float *score, size_t *list, corners *taken) {
+static size_t pick(const qsim_ctx *ctx, const nms_params *p, const nms_limits *limits,
+                   const float *boxes, const float *score, size_t *list, corners *taken) {
     size_t count = 0, kept = 0;
     for (size_t i = 0; i < p->boxes; i++)
         if (!limits->scored || score[i] > limits->score)
             list[count++] = i;
-    sort_by_score(list, count, score);
+    sort_by_score(ctx, list, count, score);
+    size_t compared = 0;
     for (size_t i = 0; i < count && (int64_t)kept < limits->most; i++) {
+        compared += kept + 1;
+        if (compared > BETWEEN_LOOKS) {
+            compared = 0;
+            if (qs_stopped(ctx))
+                break;
+        }
         const corners c = corners_of(boxes + list[i] * 4, p->center);
         bool free = true;
         for (size_t k = 0; k < kept && free; k++)
@@ -152,8 +162,8 @@ static void run_nms(const qs_step *s, const qs_frame *f) {
     limits.scored = score != NULL;
     limits.score = score ? *score : 0;
     for (size_t b = 0; b < p->batches; b++)
-        for (size_t c = 0; c < p->classes; c++) {
-            const size_t kept = pick(p, &limits, boxes + b * p->boxes * 4,
+        for (size_t c = 0; c < p->classes && !qs_stopped(f->ctx); c++) {
+            const size_t kept = pick(f->ctx, p, &limits, boxes + b * p->boxes * 4,
                                      scores + (b * p->classes + c) * p->boxes, list, taken);
             for (size_t i = 0; i < kept; i++, y += COLUMNS) {
                 y[0] = (int64_t)b;

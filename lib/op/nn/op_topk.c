@@ -60,6 +60,7 @@ typedef struct ranked {
 } ranked;
 
 typedef struct topk_job {
+    const qsim_ctx *ctx;
     const topk_params *p;
     const char *x;
     char *y;
@@ -113,16 +114,22 @@ static void sink(ranked *heap, size_t n, size_t at) {
     heap[at] = moved;
 }
 
-/* Leaves the k best of a row in heap, best first. */
-static void rank_row(const topk_params *p, const char *x, ranked *heap) {
+/* Leaves the k best of a row in heap, best first; false when it was to end. */
+static bool rank_row(const topk_job *j, const char *x, ranked *heap) {
+    const topk_params *p = j->p;
     const size_t k = p->k, step = p->inner * p->bytes;
     for (size_t i = 0; i < p->count; i++) {
+        if (qs_stopped_at(j->ctx, i))
+            return false;
         const uint64_t key = key_of(x + i * step, p->dtype);
         const ranked r = {p->smallest ? ~key : key, i};
         if (i < k) {
             heap[i] = r;
-            for (size_t at = k / 2; i == k - 1 && at-- > 0;)
+            for (size_t at = k / 2; i == k - 1 && at-- > 0;) {
+                if (qs_stopped_at(j->ctx, at))
+                    return false;
                 sink(heap, k, at);
+            }
         } else if (r.key > heap[0].key) {
             heap[0] = r;
             sink(heap, k, 0);
@@ -132,8 +139,11 @@ static void rank_row(const topk_params *p, const char *x, ranked *heap) {
         const ranked worst = heap[0];
         heap[0] = heap[n];
         heap[n] = worst;
+        if (qs_stopped_at(j->ctx, n))
+            return false;
         sink(heap, n, 0);
     }
+    return true;
 }
 
 static void topk_rows(const void *arg, size_t begin, size_t end) {
@@ -143,7 +153,8 @@ static void topk_rows(const void *arg, size_t begin, size_t end) {
         const size_t o = r / p->inner, i = r % p->inner;
         const char *x = j->x + (o * p->count * p->inner + i) * p->bytes;
         ranked *heap = j->heaps + r * p->k;
-        rank_row(p, x, heap);
+        if (!rank_row(j, x, heap))
+            return;
         for (size_t n = 0; n < p->k; n++) {
             const size_t at = (o * p->k + n) * p->inner + i;
             if (j->y)
@@ -157,8 +168,8 @@ static void topk_rows(const void *arg, size_t begin, size_t end) {
 
 static void run_topk(const qs_step *s, const qs_frame *f) {
     const topk_params *p = s->params;
-    const topk_job j = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), qs_step_out(s, f, 1),
-                        f->scratch};
+    const topk_job j = {
+        f->ctx, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), qs_step_out(s, f, 1), f->scratch};
     if (p->k)
         qs_ranges(f->ctx, p->outer * p->inner, QS_GRAIN / 8 / p->count + 1, topk_rows, &j);
 }

@@ -141,6 +141,11 @@ static void check_failures(void) {
     CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_E_GRAPH);
     CHECK(strstr(e.message, "'nowhere'") && strstr(e.message, "'r'"));
     qsim_builder_free(b);
+    /* The first node of all, without a name for anything: no list of names is there yet. */
+    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, &e), QSIM_OK);
+    CHECK_INT(qsim_builder_node(b, "", "Relu", "", "", ""), QSIM_OK);
+    CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_E_GRAPH);
+    qsim_builder_free(b);
     qsim_builder_free(NULL);
 }
 
