@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Text files of lines and words: calibrations and recipes. Blanks part words, # begins a comment, a
+ * name stands in quotation marks. Nothing in the data is taken on trust.
+ */
+#ifndef QS_LINES_H
+#define QS_LINES_H
+
+#include "base/base.h"
+
+typedef struct qs_lines {
+    const char *p, *end;
+    const char *word; /* the one that was read last, not ended by a NUL */
+    size_t length;
+    const char *name; /* of the data, for messages */
+    size_t line;      /* counted from 1 */
+    qsim_error *error;
+} qs_lines;
+
+qs_lines qs_lines_of(const void *data, size_t size, const char *name, qsim_error *error);
+
+/* QSIM_E_FORMAT with the line: `what`; or `what` was expected, not the word that was read last. */
+int qs_lines_bad(const qs_lines *r, const char *what);
+int qs_lines_bad_word(const qs_lines *r, const char *what);
+
+/* The next word of the line; false at its end. */
+bool qs_lines_word(qs_lines *r);
+/* Whether the word that was read last is this one. */
+bool qs_lines_is(const qs_lines *r, const char *word);
+/* How many words the line still has. */
+size_t qs_lines_left(const qs_lines *r);
+/* Leaves the line, whatever is left of it. */
+void qs_lines_next(qs_lines *r);
+/* The first word of the next line that has one; false at the end of the data. */
+bool qs_lines_find(qs_lines *r);
+/* Leaves the line, which has to be at its end. */
+int qs_lines_end(qs_lines *r);
+
+/* The next word as a number: 18446744073709551615 at most; within +-limit; 99.99 or 0x1.8p+2, as
+ * exact as a double is. false: it is none. */
+bool qs_lines_count(qs_lines *r, uint64_t *value);
+bool qs_lines_integer(qs_lines *r, int32_t limit, int32_t *value);
+bool qs_lines_number(qs_lines *r, double *value);
+/* A hexadecimal number that is exactly a float. */
+bool qs_lines_float(qs_lines *r, float *value);
+
+/* A name in quotation marks, into the arena; it has no NUL inside and is not empty. */
+int qs_lines_name(qs_lines *r, qs_arena *arena, char **name, size_t *length);
+/* 64 hexadecimal digits, once, and the end of the line. */
+int qs_lines_hash(qs_lines *r, char hash[65]);
+
+#endif
