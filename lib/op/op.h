@@ -102,6 +102,8 @@ enum {
     QS_COSTLY = 1 << 17,
     /* Output 0 is operand 1 where the condition, input 0, holds, else operand 2. */
     QS_CHOOSES = 1 << 18,
+    /* QS_KEEPS, and elements stay in their order: output 0 is input 0 with other sizes. */
+    QS_RESHAPES = 1 << 19,
 };
 
 /* Where an operand of a quantized operator, its scale and its zero point are among the inputs. */

@@ -17,6 +17,11 @@
      QS_T(QSIM_FLOAT8E4M3FN) | QS_T(QSIM_FLOAT8E4M3FNUZ) | QS_T(QSIM_FLOAT8E5M2) |                 \
      QS_T(QSIM_FLOAT8E5M2FNUZ))
 
+/* Entries of a table of numbers' types. */
+#define QS_TYPES 16
+_Static_assert(QSIM_FLOAT < QS_TYPES && QSIM_DOUBLE < QS_TYPES && QSIM_UINT64 < QS_TYPES,
+               "numbers' types are among the first");
+
 /* Newest opset of ai.onnx whose operators are known. */
 #define QS_OPSET_NEWEST 28
 /* `since`, `until` of operators of domain "qsim". */

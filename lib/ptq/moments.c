@@ -126,8 +126,7 @@ static bool keeps_mean(const qs_moments *m, const qs_node *n) {
         qs_is_global_mean(m->g, n, &keep))
         return true;
     /* [N, C, 1, 1] as [N, C]. */
-    return rank == 2 && (qs_node_is(n, "", "Flatten") || qs_node_is(n, "", "Reshape") ||
-                         qs_node_is(n, "", "Squeeze"));
+    return rank == 2 && (n->op->traits & QS_RESHAPES);
 }
 
 /* The second axis of a matrix is still the channels. */

@@ -28,6 +28,13 @@ const qs_word qs_recipe_methods[] = {{"minmax", QSIM_METHOD_MINMAX},
                                      {"entropy", QSIM_METHOD_ENTROPY},
                                      {NULL, 0}};
 
+_Static_assert(QSIM_GRANULARITY_BLOCK + 2 == QS_COUNT(qs_recipe_granularities),
+               "a word for each granularity");
+_Static_assert(QSIM_ROUNDING_GPTQ + 2 == QS_COUNT(qs_recipe_roundings), "for each rounding");
+_Static_assert(QSIM_BIAS_CORRECTION_OFF + 1 == QS_COUNT(qs_recipe_switches),
+               "for each setting but the default");
+_Static_assert(QSIM_METHOD_ENTROPY + 2 == QS_COUNT(qs_recipe_methods), "for each range method");
+
 const char *qs_word_text(const qs_word *words, int32_t number) {
     while (words->text && words->number != number)
         words++;

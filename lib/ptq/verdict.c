@@ -267,6 +267,8 @@ int32_t qsim_verdict_grade(const qsim_verdict *v) {
 
 const char *qsim_grade_name(int32_t grade) {
     static const char *const names[] = {"not judged", "good", "doubtful", "bad"};
+    _Static_assert(QSIM_GRADE_NONE == 0 && QSIM_GRADE_BAD + 1 == QS_COUNT(names),
+                   "a name for each grade");
     return grade >= 0 && grade < (int32_t)QS_COUNT(names) ? names[grade] : NULL;
 }
 

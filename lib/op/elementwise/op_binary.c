@@ -80,8 +80,8 @@ UNSIGNED(div, DIV_U)
         [QSIM_UINT32] = name##_u32, [QSIM_UINT64] = name##_u64,                                    \
     }
 
-static const binary_fn functions[4][16] = {FUNCTIONS(add, u), FUNCTIONS(sub, u), FUNCTIONS(mul, u),
-                                           FUNCTIONS(div, s)};
+static const binary_fn functions[4][QS_TYPES] = {FUNCTIONS(add, u), FUNCTIONS(sub, u),
+                                                 FUNCTIONS(mul, u), FUNCTIONS(div, s)};
 
 /*
  * Before version 7: with `broadcast`, b lies over axes [axis, axis + its rank) of a, the last ones

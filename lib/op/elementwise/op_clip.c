@@ -47,7 +47,7 @@ typedef struct clip_type {
     clip_bound lo, hi; /* where none is given */
 } clip_type;
 
-static const clip_type types[16] = {
+static const clip_type types[QS_TYPES] = {
     [QSIM_FLOAT] = {NULL, {.f = -INFINITY}, {.f = INFINITY}},
     [QSIM_DOUBLE] = {clip_f64, {.d = -INFINITY}, {.d = INFINITY}},
     [QSIM_INT8] = {clip_s8, {.bytes = {0x80}}, {.bytes = {0x7f}}},

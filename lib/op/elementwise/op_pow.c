@@ -192,7 +192,7 @@ QS_COLD static int infer_mod(qs_infer *x) {
 QS_COLD static int lower_mod(qs_lower *l) {
 #define UNSIGNED_MODS                                                                              \
     [QSIM_UINT8] = mod_u8, [QSIM_UINT16] = mod_u16, [QSIM_UINT32] = mod_u32, [QSIM_UINT64] = mod_u64
-    static const qs_pair_fn functions[2][16] = {
+    static const qs_pair_fn functions[2][QS_TYPES] = {
         {UNSIGNED_MODS, [QSIM_INT8] = mod_s8, [QSIM_INT16] = mod_s16, [QSIM_INT32] = mod_s32,
          [QSIM_INT64] = mod_s64},
         {UNSIGNED_MODS, [QSIM_INT8] = fmod_s8, [QSIM_INT16] = fmod_s16, [QSIM_INT32] = fmod_s32,

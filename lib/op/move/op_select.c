@@ -434,6 +434,8 @@ QS_OP(slice, .name = "Slice", .min_in = 1, .later = {{10, 3, 5, 1}}, QS_ATTRS(sl
 QS_COLD static int pad_mode(const qs_infer *x, walk_mode *mode) {
     static const char *const names[] = {"constant", "edge", "reflect", "wrap"};
     static const walk_mode modes[] = {WALK_FILL, WALK_EDGE, WALK_REFLECT, WALK_WRAP};
+    _Static_assert(QS_COUNT(names) == QS_COUNT(modes) && WALK_WRAP == QS_COUNT(modes),
+                   "a mode for each name; Slice's is none of them");
     for (size_t i = 0; i < QS_COUNT(names); i++) {
         if (i == 3 && x->node->version < 19)
             break;

@@ -79,18 +79,18 @@ static void run_arg(const qs_step *s, const qs_frame *f) {
 }
 
 QS_COLD static int lower_arg(qs_lower *l) {
-    static const arg_fn functions[2][16] = {{[QSIM_FLOAT] = max_f32,
-                                             [QSIM_DOUBLE] = max_f64,
-                                             [QSIM_INT8] = max_s8,
-                                             [QSIM_INT32] = max_s32,
-                                             [QSIM_INT64] = max_s64,
-                                             [QSIM_UINT8] = max_u8},
-                                            {[QSIM_FLOAT] = min_f32,
-                                             [QSIM_DOUBLE] = min_f64,
-                                             [QSIM_INT8] = min_s8,
-                                             [QSIM_INT32] = min_s32,
-                                             [QSIM_INT64] = min_s64,
-                                             [QSIM_UINT8] = min_u8}};
+    static const arg_fn functions[2][QS_TYPES] = {{[QSIM_FLOAT] = max_f32,
+                                                   [QSIM_DOUBLE] = max_f64,
+                                                   [QSIM_INT8] = max_s8,
+                                                   [QSIM_INT32] = max_s32,
+                                                   [QSIM_INT64] = max_s64,
+                                                   [QSIM_UINT8] = max_u8},
+                                                  {[QSIM_FLOAT] = min_f32,
+                                                   [QSIM_DOUBLE] = min_f64,
+                                                   [QSIM_INT8] = min_s8,
+                                                   [QSIM_INT32] = min_s32,
+                                                   [QSIM_INT64] = min_s64,
+                                                   [QSIM_UINT8] = min_u8}};
     const qs_value *x = qs_lower_in(l, 0);
     qs_infer rules;
     int32_t axis = 0;

@@ -120,18 +120,18 @@ static void run_cumulative(const qs_step *s, const qs_frame *f) {
 }
 
 QS_COLD static int lower_cumulative(qs_lower *l) {
-    static const cumulate_fn functions[2][16] = {{[QSIM_FLOAT] = sum_f32,
-                                                  [QSIM_DOUBLE] = sum_f64,
-                                                  [QSIM_INT32] = sum_u32,
-                                                  [QSIM_INT64] = sum_u64,
-                                                  [QSIM_UINT32] = sum_u32,
-                                                  [QSIM_UINT64] = sum_u64},
-                                                 {[QSIM_FLOAT] = prod_f32,
-                                                  [QSIM_DOUBLE] = prod_f64,
-                                                  [QSIM_INT32] = prod_u32,
-                                                  [QSIM_INT64] = prod_u64,
-                                                  [QSIM_UINT32] = prod_u32,
-                                                  [QSIM_UINT64] = prod_u64}};
+    static const cumulate_fn functions[2][QS_TYPES] = {{[QSIM_FLOAT] = sum_f32,
+                                                        [QSIM_DOUBLE] = sum_f64,
+                                                        [QSIM_INT32] = sum_u32,
+                                                        [QSIM_INT64] = sum_u64,
+                                                        [QSIM_UINT32] = sum_u32,
+                                                        [QSIM_UINT64] = sum_u64},
+                                                       {[QSIM_FLOAT] = prod_f32,
+                                                        [QSIM_DOUBLE] = prod_f64,
+                                                        [QSIM_INT32] = prod_u32,
+                                                        [QSIM_INT64] = prod_u64,
+                                                        [QSIM_UINT32] = prod_u32,
+                                                        [QSIM_UINT64] = prod_u64}};
     const qs_value *x = qs_lower_in(l, 0);
     cumulative_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)

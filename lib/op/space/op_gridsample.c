@@ -56,6 +56,9 @@ QS_COLD static int read_modes(const qs_infer *x, sample_mode *mode, sample_paddi
     static const char *const late[] = {"linear", "nearest", "cubic"};
     static const sample_mode modes[] = {LINEAR, NEAREST, CUBIC};
     static const char *const paddings[] = {"zeros", "border", "reflection"};
+    _Static_assert(QS_COUNT(early) == QS_COUNT(modes) && QS_COUNT(late) == QS_COUNT(modes),
+                   "a mode for each name");
+    _Static_assert(REFLECTION + 1 == QS_COUNT(paddings), "a name for each padding");
     int at = 0, outside = 0;
     int code = read_word(x, "mode", x->node->version < NAMES_SINCE ? early : late, 3, &at);
     if (!code)

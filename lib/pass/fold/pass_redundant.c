@@ -86,14 +86,6 @@ static int transpose(qs_pass *p, qs_id node) {
 
 /* ---- Reshape and its kin ---- */
 
-static bool keeps_order(const qs_node *n) {
-    static const char *const names[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"};
-    for (size_t i = 0; i < QS_COUNT(names); i++)
-        if (qs_node_is(n, "", names[i]))
-            return true;
-    return false;
-}
-
 /* A Reshape whose result does not depend on how its input is divided into axes. */
 static bool is_free(const qs_graph *g, const qs_node *n) {
     const qs_const *c = qs_node_const(g, n, 1);
@@ -147,9 +139,12 @@ static bool always_fits(const qs_graph *g, const qs_node *n) {
     const qs_value *x = &g->values[n->inputs[0]];
     if (qs_node_is(n, "", "Reshape"))
         return reshape_fits(g, n);
-    const uint32_t axes = qs_node_is(n, "", "Flatten") ? 0 : axes_of(g, n);
-    if (!qs_node_is(n, "", "Squeeze"))
-        return axes || qs_node_is(n, "", "Flatten");
+    const bool squeeze = qs_node_is(n, "", "Squeeze");
+    if (!squeeze && !qs_node_is(n, "", "Unsqueeze"))
+        return true; /* of any input */
+    const uint32_t axes = axes_of(g, n);
+    if (!squeeze)
+        return axes != 0;
     for (int32_t i = 0; i < x->rank; i++)
         if ((axes & 1u << i) && x->dims[i].size != 1)
             return false;
@@ -168,7 +163,7 @@ static int reshape(qs_pass *p, qs_id node) {
     qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[node];
     qs_id before = maker(g, n->inputs[0]);
-    while (is_free(g, n) && before != QS_NONE && keeps_order(&g->nodes[before]) &&
+    while (is_free(g, n) && before != QS_NONE && (g->nodes[before].op->traits & QS_RESHAPES) &&
            always_fits(g, &g->nodes[before])) {
         qs_node_set_input(g, node, 0, g->nodes[before].inputs[0]);
         before = maker(g, n->inputs[0]);
@@ -187,7 +182,7 @@ static int look(qs_pass *p, qs_id node) {
     const qs_node *n = &g->nodes[node];
     if (qs_node_is(n, "", "Transpose"))
         return transpose(p, node);
-    if (keeps_order(n))
+    if (n->op->traits & QS_RESHAPES)
         return reshape(p, node);
     const bool one = qs_node_is(n, "", "Concat") && n->input_count == 1;
     const bool cast = qs_node_is(n, "", "Cast") && g->values[n->inputs[0]].dtype > 0 &&

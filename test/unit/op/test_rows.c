@@ -17,6 +17,8 @@ static void check_traits(const qs_op *op) {
         fail(op, "is plain and is not");
     if ((op->traits & QS_KEEPS) && !(op->traits & QS_MOVES))
         fail(op, "keeps elements that it does not move");
+    if ((op->traits & QS_RESHAPES) && !(op->traits & QS_KEEPS))
+        fail(op, "reshapes elements that it does not keep");
     if ((op->traits & QS_CONVOLVES) && !(op->traits & QS_NEEDS_LAST))
         fail(op, "convolves in any layout");
     if ((op->traits & (QS_CONVOLVES | QS_MULTIPLIES)) && (!op->macs || !op->weight_inputs))
