@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/* How a float convolution is cut: bands, strips, slices, and the scratch that they take. */
+#include "op/nn/conv_float_plan.h"
+
+#include <math.h>
+
+#include "base/slices.h"
+#include "base/waves.h"
+#include "kernel/table.h"
+#include "op/nn/window.h"
+
+/* Floats of a band of the image: they stay in a second-level cache beside the weights. */
+#define BAND_FLOATS ((size_t)96 * 1024)
+/* So many times the values of both images, the weights are what threads share out. */
+#define MANY_WEIGHTS ((size_t)4)
+/* Weights up to this size may be read anew for bands that keep the results in the cache. */
+#define SMALL_WEIGHTS ((size_t)64 * 1024)
+/* Output pixels of a band: what one table of row offsets covers. */
+#define BAND_PIXELS ((size_t)1024)
+/* Lines that depthwise_3x3 takes at a time: bands of more leave the output less room to slide. */
+#define CUT_LINES ((size_t)28)
+/* Floats of an image that a second cache does not hold. */
+#define FAR_FLOATS ((size_t)256 * 1024)
+/* Kernels up to this width leave padding out: wide ones meet it in too many ways. */
+#define SKIP_WIDTH ((size_t)16)
+
+/* Whether depthwise_3x3 takes the image as it is: windows reach over its border by one tap at most.
+ */
+static bool can_cut(const qs_conv_plan *p) {
+    const qs_geometry *g = &p->g;
+    return p->form.depthwise && p->form.kh == 3 && p->form.kw == 3 && g->dh == 1 && g->dw == 1 &&
+           g->sh <= 2 && g->sw <= 2 && g->top <= 1 && g->left <= 1 &&
+           p->choice != QS_CONV_BORDERED && (g->oh - 1) * g->sh + 2 <= g->h + g->top &&
+           (g->ow - 1) * g->sw + 2 <= g->w + g->left && g->ow >= QK_DEPTHWISE_3X3_LEAST &&
+           p->kernels->depthwise_3x3;
+}
+
+/*
+ * Cycles per term of a tile's rows: a row of few columns waits for its own sums, as long as four
+ * rows take.
+ */
+static double row_cycles(const qs_conv_plan *p, size_t rows) {
+    const size_t panel = p->kernels->panel, columns = p->form.mg < panel ? p->form.mg : panel;
+    const double row = (double)columns / 16, least = 4.0;
+    const size_t big = columns <= 32 ? 8 : 4, rest = rows % big, fours = rest / 4, ones = rest % 4;
+    const double alone = row > least ? row : least;
+    return row * (double)(rows - rest) + (4 * row > least ? 4 * row : least) * (double)fours +
+           alone * (double)ones;
+}
+
+/* Output rows or columns from `at` on that have the same taps inside: how many, and these taps. */
+static size_t alike(size_t at, size_t end, size_t step, size_t before, size_t taps, size_t dilation,
+                    size_t size, size_t *inside) {
+    const qs_tap_span first = qs_taps_inside(at * step, before, taps, dilation, size);
+    size_t next = at + 1;
+    for (; next < end; next++) {
+        const qs_tap_span s = qs_taps_inside(next * step, before, taps, dilation, size);
+        if (s.from != first.from || s.to != first.to)
+            break;
+    }
+    *inside = first.to - first.from;
+    return next - at;
+}
+
+/* Whether small images do better with padding copied: what lies at the border are rows alone. */
+static bool border_is_slow(const qs_conv_plan *p) {
+    const qs_geometry *g = &p->g;
+    const qs_conv_form *f = &p->form;
+    double slow = 0;
+    if (f->depthwise || g->oh * g->ow > 1024)
+        return false;
+    for (size_t oy = 0, rows, down; oy < g->oh; oy += rows) {
+        rows = alike(oy, g->oh, g->sh, g->top, f->kh, g->dh, g->h, &down);
+        for (size_t ox = 0, count, across; ox < g->ow; ox += count) {
+            count = alike(ox, g->ow, g->sw, g->left, f->kw, g->dw, g->w, &across);
+            slow += row_cycles(p, rows * count) * (double)(down * across);
+        }
+    }
+    return slow > 1.05 * row_cycles(p, g->oh * g->ow) * (double)(f->kh * f->kw);
+}
+
+static void conv_geometry(qs_conv_plan *p, const qs_window *w) {
+    const qs_conv_form *f = &p->form;
+    p->g = qs_window_geometry(w);
+    p->height = (f->kh - 1) * p->g.dh + 1;
+    const size_t across = (f->kw - 1) * p->g.dw + 1;
+    const size_t need_w = p->g.ow ? (p->g.ow - 1) * p->g.sw + across : 0;
+    const size_t need_h = p->g.oh ? (p->g.oh - 1) * p->g.sh + p->height : 0;
+    const bool padded = p->g.top || p->g.left || need_h > p->g.h || need_w > p->g.w;
+    const bool skips =
+        p->weights && p->weights->finite && f->kw <= SKIP_WIDTH && !border_is_slow(p);
+    p->choice = !padded                              ? QS_CONV_WHOLE
+                : !skips                             ? QS_CONV_BORDERED
+                : qs_taps_suit(p->kernels, f, &p->g) ? QS_CONV_TAPS
+                                                     : QS_CONV_STRIPS;
+    p->line = (p->choice == QS_CONV_BORDERED ? need_w : p->g.w) * p->g.c;
+    if (can_cut(p))
+        p->choice = QS_CONV_CUT;
+    if (p->kernels->parts) /* few pages and lines at a time come sooner from far */
+        p->stretch = p->g.sw == 2 ? 2 : p->g.h * p->line > FAR_FLOATS ? 4 : 0;
+    const bool pointwise = f->taps == 1 && !padded && p->g.sh == 1 && p->g.sw == 1;
+    if (pointwise) { /* all pixels of all images are rows of one product */
+        p->g.h = p->g.oh = p->g.n * p->g.oh * p->g.ow;
+        p->g.n = p->g.w = p->g.ow = 1;
+        p->line = p->g.c;
+    }
+}
+
+static double conv_ns(const qs_conv_plan *p, double macs) {
+    return macs / (p->form.depthwise ? QS_DEPTHWISE_F32 : QS_MACS_F32);
+}
+
+/*
+ * Whether threads share the columns instead of the rows: where reading the weights is what takes
+ * the time, each then reads its part of them.
+ */
+static bool prefer_columns(const qs_conv_plan *p, size_t slices) {
+    const size_t panels = (p->form.mg + p->kernels->panel - 1) / p->kernels->panel;
+    const size_t pixels = p->g.h * p->g.w * p->g.c + p->g.oh * p->g.ow * p->form.m;
+    return slices > 1 && p->g.n == 1 && !p->form.depthwise && panels >= 4 * slices &&
+           p->form.floats / MANY_WEIGHTS > pixels;
+}
+
+/* How the output is cut into bands, columns and slices. */
+static void conv_split(const qsim_ctx *ctx, qs_conv_plan *p, double macs) {
+    const size_t most = BAND_FLOATS;
+    const size_t floats = p->line * p->g.sh, per_row = floats != 0 ? floats : 1;
+    size_t by_size = most / per_row, by_pixels = BAND_PIXELS / p->g.ow;
+    if (p->choice == QS_CONV_BORDERED)
+        by_size = most / per_row > p->height / p->g.sh ? most / per_row - p->height / p->g.sh : 1;
+    size_t band = by_size < by_pixels ? by_size : by_pixels;
+    if ((p->end.sum || p->end.curve.fn) && p->form.floats <= SMALL_WEIGHTS) {
+        const size_t by_results = most / (p->g.ow * p->form.m);
+        band = band < by_results ? band : by_results;
+    }
+    if (p->choice == QS_CONV_CUT && !p->end.sum &&
+        !p->end.curve.fn) /* its blocks go down the image */
+        band = CUT_LINES;
+    if (p->kernels->parts && p->choice != QS_CONV_BORDERED && p->form.floats >= p->g.h * p->line)
+        band = by_pixels; /* weights pass by once; of the image, kernels need a part at a time */
+    band = band < 1 ? 1 : band > p->g.oh ? p->g.oh : band;
+    const size_t slices = qs_slice_count(ctx, SIZE_MAX, conv_ns(p, macs));
+    p->by_columns = prefer_columns(p, slices);
+    p->bands = (p->g.oh + band - 1) / band;
+    if (p->g.n % slices != 0 && !p->by_columns)
+        p->bands = (p->bands + slices - 1) / slices * slices;
+    p->bands = p->bands < p->g.oh ? p->bands : p->g.oh;
+    p->band = (p->g.oh + p->bands - 1) / p->bands;
+    p->splits = 1;
+    p->columns = p->form.mg;
+    const size_t panel = p->kernels->panel, panels = (p->form.mg + panel - 1) / panel;
+    if ((p->g.n * p->bands < slices || p->by_columns) && !p->form.depthwise && panels > 1) {
+        size_t splits =
+            p->by_columns ? slices : (slices + p->g.n * p->bands - 1) / (p->g.n * p->bands);
+        splits = splits < panels ? splits : panels;
+        p->columns = (panels + splits - 1) / splits * panel;
+        p->splits = (p->form.mg + p->columns - 1) / p->columns;
+    }
+    p->slices = qs_slice_count(ctx, p->g.n * p->bands * p->splits, conv_ns(p, macs));
+}
+
+/* How far from each other output and input have to begin where one lies over the other. */
+static void conv_distances(const qs_conv_plan *p, qs_step *step) {
+    const size_t items = p->g.n * p->bands;
+    qs_reach r = {.h = p->g.h,
+                  .oh = p->g.oh,
+                  .step = p->g.sh,
+                  .top = p->g.top,
+                  .taps = p->height,
+                  .row = p->g.w * p->g.c * sizeof(float),
+                  .out = p->g.ow * p->stride * sizeof(float)};
+    for (size_t i = 0; i < items; i += p->wave) {
+        const size_t last = (items - i < p->wave ? items : i + p->wave) - 1;
+        qs_reach_wave(&r, i / p->bands, qs_conv_band(p, i % p->bands), last / p->bands,
+                      qs_conv_band(p, last % p->bands + 1));
+    }
+    step->min_lead = r.min_lead;
+    step->min_lag = r.min_lag;
+}
+
+static bool strip_tables(qs_arena *arena, const qs_conv_plan *p, qs_conv_strip *s) {
+    const qs_conv_form *f = &p->form;
+    const size_t taps = s->inside.to - s->inside.from;
+    if (f->depthwise)
+        return true;
+    const bool merged = p->g.dw == 1 && f->groups == 1 && taps > 0;
+    s->per_row = merged ? 1 : taps;
+    s->k = merged ? taps * f->cg : f->cg;
+    const size_t pixels = p->band * s->count, segs = f->kh * s->per_row;
+    const bool dense = s->count == p->g.ow;
+    size_t bytes;
+    if (!qs_mul(pixels, sizeof(*s->row), &bytes))
+        return false;
+    s->row = qs_arena_raw64(arena, bytes);
+    s->out = dense ? NULL : qs_arena_raw64(arena, bytes);
+    s->seg = qs_arena_alloc(arena, segs + 1, sizeof(*s->seg));
+    s->at = qs_arena_alloc(arena, segs + 1, sizeof(*s->at));
+    if (!s->row || (!s->out && !dense) || !s->seg || !s->at)
+        return false;
+    for (size_t y = 0, i = 0; y < p->band; y++)
+        for (size_t x = 0; x < s->count; x++, i++) {
+            s->row[i] = (ptrdiff_t)(y * p->g.sh * p->line + x * p->g.sw * p->g.c);
+            if (!dense)
+                s->out[i] = (ptrdiff_t)((y * p->g.ow + x) * p->stride);
+        }
+    for (size_t i = 0; i < segs; i++) {
+        const size_t ky = i / s->per_row, kx = i % s->per_row;
+        const size_t tap = ky * f->kw + s->inside.from + kx;
+        s->seg[i] = (ptrdiff_t)(ky * p->g.dh * p->line + kx * p->g.dw * p->g.c);
+        s->at[i] = tap * f->cg;
+    }
+    return true;
+}
+
+static bool make_strips(qs_arena *arena, qs_conv_plan *p) {
+    const size_t all = p->form.kw;
+    if (p->choice == QS_CONV_CUT)
+        return true;
+    if (p->choice == QS_CONV_TAPS) {
+        p->taps = qs_arena_alloc(arena, 1, sizeof(*p->taps));
+        if (!p->taps)
+            return false;
+        *p->taps =
+            (qs_taps){p->kernels, &p->form, &p->g, p->line, p->stride, p->lo, p->hi, NULL, NULL};
+        return qs_taps_make(arena, p->taps, p->band);
+    }
+    const bool several = p->choice == QS_CONV_STRIPS;
+    p->strips = qs_arena_alloc(arena, several ? p->g.ow : 1, sizeof(*p->strips));
+    if (!p->strips)
+        return false;
+    if (!several) {
+        p->strip_count = 1;
+        p->strips[0] = (qs_conv_strip){.count = p->g.ow, .inside = {0, all}};
+        return strip_tables(arena, p, p->strips);
+    }
+    for (size_t ox = 0; ox < p->g.ow; ox++) {
+        const qs_tap_span in = qs_taps_inside(ox * p->g.sw, p->g.left, all, p->g.dw, p->g.w);
+        qs_conv_strip *s = p->strip_count ? &p->strips[p->strip_count - 1] : NULL;
+        if (!s || s->inside.from != in.from || s->inside.to != in.to) {
+            const size_t x = in.to ? ox * p->g.sw + in.from * p->g.dw - p->g.left : 0;
+            s = &p->strips[p->strip_count++];
+            *s = (qs_conv_strip){.ox = ox, .inside = in, .x = x * p->g.c};
+        }
+        s->count++;
+    }
+    for (size_t i = 0; i < p->strip_count; i++)
+        if (!strip_tables(arena, p, &p->strips[i]))
+            return false;
+    p->inside = qs_arena_alloc(arena, p->g.oh, sizeof(*p->inside));
+    for (size_t oy = 0; p->inside && oy < p->g.oh; oy++)
+        p->inside[oy] = qs_taps_inside(oy * p->g.sh, p->g.top, p->form.kh, p->g.dh, p->g.h);
+    return p->inside != NULL;
+}
+
+QS_COLD static int conv_scratch(qs_lower *l, qs_conv_plan *p) {
+    size_t floats = 0;
+    if (p->choice == QS_CONV_BORDERED &&
+        (!qs_mul((p->band - 1) * p->g.sh + p->height, p->line, &floats) ||
+         !qs_add(floats, 32, &floats)))
+        return qs_fail(l->error, QSIM_E_LIMIT, "a convolution's padded image is too large");
+    p->slice_floats = qs_align(floats, 16);
+    size_t all = 0;
+    if (!qs_mul(p->slice_floats, p->slices, &all) ||
+        (!p->weights && !qs_add(all, qs_align(p->form.floats, 16), &all)) ||
+        !qs_mul(all, sizeof(float), &l->step->scratch))
+        return qs_fail(l->error, QSIM_E_LIMIT, "a convolution's scratch memory is too large");
+    return QSIM_OK;
+}
+
+static void run_nothing(const qs_step *s, const qs_frame *f) {
+    (void)s;
+    (void)f;
+}
+
+QS_COLD int qs_conv_lower(qs_lower *l) {
+    const qs_value *w = qs_lower_in(l, 1);
+    qs_infer x;
+    qs_window window;
+    qs_lower_infer(l, &x);
+    int code = qs_window_infer(&x, 0, w->dims + 2, &window);
+    if (code)
+        return code;
+    if (!window.channels_last)
+        return qs_infer_fail(&x, QSIM_E_INTERNAL, "convolution is executed channels last only");
+    qs_conv_plan *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    p->kernels = l->ctx->kernels->f32;
+    p->weights = l->packed;
+    p->has_bias = qs_lower_in(l, 2) != NULL;
+    p->lo = qs_node_float(l->node, "lo", -INFINITY);
+    p->hi = qs_node_float(l->node, "hi", INFINITY);
+    p->end = qs_finish_lower(l, QS_CONV_OTHER);
+    if (l->node->input_count > QS_CONV_OVER && qs_lower_in(l, QS_CONV_OVER))
+        l->step->reuses = QS_CONV_OVER;
+    l->step->run = run_nothing;
+    l->step->kernel = "conv";
+    if (qs_value_elements(qs_lower_out(l, 0)) == 0)
+        return QSIM_OK;
+    if (!qs_conv_form_make(p->kernels, w, qs_node_int(l->node, "group", 1), &p->form))
+        return qs_fail(l->error, QSIM_E_LIMIT, "a convolution's packed weights are too large");
+    const int64_t into = qs_node_int(l->node, "into", 0);
+    p->stride = into ? (size_t)into : p->form.m;
+    p->column = (size_t)qs_node_int(l->node, "column", 0);
+    const double pixels = (double)(qs_value_elements(qs_lower_out(l, 0)) / p->stride);
+    const double macs = pixels * (double)p->form.m * (double)(p->form.taps * p->form.cg);
+    conv_geometry(p, &window);
+    conv_split(l->ctx, p, macs);
+    p->wave = qs_wave(p->g.n * p->bands, p->slices, conv_ns(p, macs));
+    if (p->splits == 1)
+        conv_distances(p, l->step);
+    if (!make_strips(l->arena, p))
+        return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    l->step->run = qs_conv_run;
+    l->step->kernel = p->form.depthwise ? p->end.curve.fn ? "depthwise curve" : "depthwise"
+                      : p->end.sum      ? "conv add"
+                      : p->end.curve.fn ? "conv curve"
+                                        : "conv";
+    l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
+    return conv_scratch(l, p);
+}
