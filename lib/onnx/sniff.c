@@ -65,7 +65,7 @@ static const char *markup(qs_span file) {
     if (s.size < 2)
         return NULL;
     if (s.data[0] == '<')
-        return s.data[1] == '?' ? "an XML document" : "an HTML page";
+        return s.data[1] == '?' ? "an XML document (OpenVINO?)" : "an HTML page";
     if (s.data[0] == '{' && (s.data[1] == '"' || s.data[1] == '\n' || s.data[1] == '\r'))
         return "JSON text";
     return NULL;

@@ -19,6 +19,8 @@ fail() {
 "$qsim" eval id.onnx -d x3.npy,y3.npy --html eval.html >/dev/null || fail eval
 "$qsim" bench mlp.onnx q.onnx --runs 3 --html bench.html >/dev/null 2>&1 || fail bench
 "$qsim" profile mlp.onnx --runs 3 --html profile.html >/dev/null || fail profile
+"$qsim" sensitivity mlp.onnx -d x4.npy --html sensitivity.html >sensitivity.txt 2>/dev/null || fail sensitivity
+"$qsim" auto -q mlp.onnx -d x4.npy --budget 2 --max-drop 100 -o a.onnx --html auto.html >auto.txt 2>/dev/null || fail auto
 echo '{"input_model": {"type": "OnnxModel", "model_path": "mlp.onnx"}, "passes": {"q":
 {"type": "OnnxStaticQuantization", "data_config": {"data_dir": "x4.npy"}}}, "output_dir": "o"}' >c.json
 "$qsim" run-config -q c.json --html run.html >/dev/null 2>&1 || fail run-config
@@ -26,6 +28,9 @@ echo '{"input_model": {"type": "OnnxModel", "model_path": "mlp.onnx"}, "passes":
 # The report is on the page as it was printed, and under --json there, too.
 grep -q '^verdict .* held-out samples$' quantize.html || fail "no report on the page of quantize"
 grep -q '^verdict' quantize.txt || fail "the page took the report from standard output"
+grep -q 'before the knee' sensitivity.html && grep -q 'before the knee' sensitivity.txt || fail "no report of sensitivity"
+grep -q 'Attempts' auto.html && grep -q '^chosen' auto.html && grep -q '^chosen' auto.txt || fail "no report of auto"
+grep -q 'Activations and the ranges chosen' run.html || fail "no histograms on the page of run-config"
 "$qsim" compare mlp.onnx q.onnx -d x4.npy --json -f --html json.html >json.txt || fail compare --json
 grep -q '^{' json.txt && grep -q 'top-1 agreement' json.html || fail "--json and --html do not go together"
 "$qsim" compare mlp.onnx q.onnx -d x4.npy --html compare.html >/dev/null 2>&1 && fail "a page was replaced without -f"

@@ -144,6 +144,10 @@ static int refuse_type(const tool *t, const feed *f) {
         snprintf(e.hint, sizeof(e.hint),
                  "--preprocess scale=1/255 makes floats from 0 to 1 of pixels, scale=1 keeps 0 to "
                  "255");
+    else if (f->source->picture || f->source->array.dtype == QSIM_FLOAT)
+        snprintf(e.hint, sizeof(e.hint),
+                 "samples of several inputs are an .npz with their names, or folders "
+                 "test_data_set_N as ONNX has them");
     return tool_error(t, f->source->path, &e);
 }
 
@@ -154,15 +158,17 @@ static int refuse_shape(const tool *t, feed *f, bool samples) {
     snprintf(e.message, sizeof(e.message), "shape %s does not fit input '%.100s', which is %s",
              shape_text(a->dims, a->rank, there), f->slot.name,
              shape_text(f->slot.dims, f->slot.rank, wanted));
-    const char *hint = "";
+    const int64_t *dims = f->slot.dims + (f->how.channels_at_end ? 1 : 2);
     f->how.channels_last = !f->how.channels_last;
-    if (f->source->picture)
-        hint = "--preprocess fit=crop, as imagenet does, or fit=stretch or fit=letterbox makes the "
-               "model's size";
-    else if (plan_shape(f, samples))
-        hint = f->how.channels_last ? "--preprocess layout=nhwc takes channels from the last axis"
-                                    : "without layout=nhwc it fits";
-    snprintf(e.hint, sizeof(e.hint), "%s", hint);
+    if (f->source->picture && f->slot.rank == 4 && dims[0] > 0 && dims[1] > 0)
+        snprintf(e.hint, sizeof(e.hint),
+                 "--preprocess fit=crop, as imagenet does, or fit=stretch or fit=letterbox makes "
+                 "the model's %lldx%lld (width x height)",
+                 (long long)dims[1], (long long)dims[0]);
+    else if (!f->source->picture && plan_shape(f, samples))
+        snprintf(e.hint, sizeof(e.hint), "%s",
+                 f->how.channels_last ? "--preprocess layout=nhwc takes channels from the last axis"
+                                      : "without layout=nhwc it fits");
     return tool_error(t, f->source->path, &e);
 }
 

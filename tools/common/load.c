@@ -160,6 +160,27 @@ int tool_list_model(const tool *t, const char *path, const qsim_model *model) {
     return tool_fail(t, QSIM_E_NOMEM, "%s: out of memory for a list of what is in it", path);
 }
 
+/* A folder in place of a model: which file of it is meant, if any. */
+static int refuse_folder(const tool *t, const char *path) {
+    static const struct {
+        const char *name, *hint;
+    } known[] = {{"model.onnx", "the model in it is model.onnx"},
+                 {"saved_model.pb", "a TensorFlow SavedModel: convert it to ONNX first: tf2onnx"},
+                 {"pytorch_model.bin", "a PyTorch model: torch.onnx.export writes ONNX"},
+                 {"model.safetensors", "weights without a graph: torch.onnx.export writes ONNX"}};
+    qsim_error e = {.code = QSIM_E_IO};
+    struct stat st;
+    snprintf(e.message, sizeof(e.message), "is a directory");
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known) && !e.hint[0]; i++) {
+        text file = {0};
+        text_printf(&file, "%s/%s", path, known[i].name);
+        if (stat(file.data, &st) == 0)
+            snprintf(e.hint, sizeof(e.hint), "%s", known[i].hint);
+        text_free(&file);
+    }
+    return tool_error(t, path, &e);
+}
+
 static int load_model(const tool *t, const char *path, int32_t flags, qsim_model **model) {
     qsim_load_options options = {.struct_size = sizeof(options), .flags = flags};
     qsim_error e;
@@ -179,6 +200,8 @@ static int load_model(const tool *t, const char *path, int32_t flags, qsim_model
         }
         free(package);
     }
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return refuse_folder(t, path);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         options.flags |= QSIM_LOAD_COPY;
     else if (is_package(t, path))

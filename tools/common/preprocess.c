@@ -197,6 +197,9 @@ static bool read_part(reading *r, char part[64], bool first) {
             r->p->given = r->p->given || i < VALUES;
             return read_value(r, keys[i], value + 1);
         }
+    for (size_t i = 0; i < PRESETS; i++)
+        if (strcmp(value + 1, presets[i].name) == 0)
+            return wrong(r, "no such part", "a preset stands first, alone: imagenet,resize=256");
     return wrong(r, "no such part",
                  "parts are scale, mean, std, layout, channels, fit, resize, crop, letterbox, pad, "
                  "fill, place, rate; presets imagenet, tf, caffe, yolox, ppocr, none");

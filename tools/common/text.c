@@ -74,6 +74,20 @@ void text_csv(text *t, const char *field) {
     text_puts(t, "\"");
 }
 
+void text_shell_word(text *t, const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-./=,:+@%";
+    text_puts(t, " ");
+    if (*word && !word[strspn(word, plain)]) {
+        text_puts(t, word);
+        return;
+    }
+    text_puts(t, "'");
+    for (; *word; word++)
+        text_printf(t, *word == '\'' ? "'\\''" : "%c", *word);
+    text_puts(t, "'");
+}
+
 void text_free(text *t) {
     free(t->data);
     memset(t, 0, sizeof(*t));

@@ -25,6 +25,8 @@ void text_puts(text *t, const char *string);
 void text_printf(text *t, const char *format, ...) TOOL_PRINTF(2, 3);
 /* A field of a CSV file, in quotes where it needs them (RFC 4180). */
 void text_csv(text *t, const char *field);
+/* A blank and a word of a command line, in quotes where a shell would read more into it. */
+void text_shell_word(text *t, const char *word);
 void text_free(text *t);
 
 /* Never NULL. `tool_alloc` zeroes; count * size is checked. Freed with free(). */

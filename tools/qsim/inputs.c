@@ -111,8 +111,9 @@ static int check_names(const tool *t, const slot *slots, size_t count) {
                               "--input '%s' names no input of the model", spec);
         for (size_t k = 0; k < n && (other = args_repeated(&t->args, "input", k)) != NULL; k++)
             if (find_slot(other, slots, count) == i)
-                return tool_usage(t, NULL, "--input '%s' and '%s' are for the same input '%.100s'",
-                                  other, spec, slots[i].name);
+                return tool_usage(t, "a folder or 'PATTERN' is run file by file",
+                                  "--input '%s' and '%s' are for the same input '%.100s'", other,
+                                  spec, slots[i].name);
     }
     return EXIT_OK;
 }

@@ -159,8 +159,10 @@ typedef struct job_best {
     job_result result;
     size_t *picks; /* the value of each choice, over all passes of the flow */
     size_t tried, possible;
-    bool interrupted; /* before all was tried */
-    judging judged;   /* the model beside the input */
+    bool interrupted;              /* before all was tried */
+    judging judged;                /* the model beside the input */
+    qsim_calibration *calibration; /* of the last quantization; NULL: it had none */
+    double percentile;
     pace pace;
     text session; /* what tuning found, "--threads 2, level all" */
 } job_best;

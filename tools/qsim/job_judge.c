@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The verdict on what a flow has made, by samples of the pass's data that it did not calibrate on.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "job.h"
@@ -14,17 +15,25 @@ static size_t last_quantization(const job_flow *f) {
     return found;
 }
 
-static int32_t method_of(const job_flow *f, const job_best *best, size_t pass) {
+/* What the best has of an option of a pass; NULL: nothing. */
+static const char *value_of(const job_flow *f, const job_best *best, size_t pass,
+                            const char *name) {
     const job_pass *p = &f->passes[pass];
     size_t at = 0;
     for (size_t i = 0; i < pass; i++)
         at += f->passes[i].choice_count;
     for (size_t i = 0; i < p->choice_count; i++)
-        if (strcmp(p->choices[i].option, "method") == 0 && p->choices[i].count > 0) {
-            const char *method = p->choices[i].values[best->picks[at + i]];
-            return method && strcmp(method, "minmax") != 0 ? QSIM_METHOD_PERCENTILE
-                                                           : QSIM_METHOD_MINMAX;
-        }
+        if (strcmp(p->choices[i].option, name) == 0 && p->choices[i].count > 0)
+            return p->choices[i].values[best->picks[at + i]];
+    return NULL;
+}
+
+static int32_t method_of(const job_flow *f, const job_best *best, size_t pass) {
+    static const char *const names[] = {"minmax", "percentile", "mse", "entropy"};
+    const char *method = value_of(f, best, pass, "method");
+    for (int32_t i = 0; method && i < 4; i++)
+        if (strcmp(method, names[i]) == 0)
+            return i;
     return QSIM_METHOD_MINMAX;
 }
 
@@ -62,6 +71,8 @@ int job_judge(const tool *t, const job *j, const job_flow *f, const qsim_model *
                              .samples = held  ? SAMPLES_HELD_OUT
                                         : fed ? SAMPLES_SEEN
                                               : SAMPLES_OTHERS};
+    const char *percentile = value_of(f, best, i, "percentile");
+    best->percentile = percentile ? strtod(percentile, NULL) : 0;
     if (code == EXIT_OK) {
         dataset_use_held(d, held > 0);
         code = judge_all(&own, &best->judged, d);

@@ -48,9 +48,12 @@ void job_command(const job_pass *p, const size_t *picks, text *out) {
         text_printf(out, " --%s", asymmetric ? "weight-scheme tensor-asymmetric" : c->option);
         for (size_t v = first; v < end; v++) {
             const char *value = c->values[v] ? c->values[v] : "none";
-            const char *quote = strpbrk(value, "*?[\\ ") ? "'" : "";
-            if (*value && !asymmetric)
-                text_printf(out, "%s%s%s%s", v > first ? "|" : " ", quote, value, quote);
+            if (!*value || asymmetric)
+                continue;
+            if (v > first) /* what a search tries */
+                text_printf(out, "|%s", value);
+            else
+                text_shell_word(out, value);
         }
     }
     if (p->data.spec)

@@ -78,6 +78,7 @@ void job_best_free(job_best *b) {
     free(b->result.values);
     free(b->picks);
     judge_close(&b->judged);
+    qsim_calibration_free(b->calibration);
     pace_free(&b->pace);
     text_free(&b->session);
     memset(b, 0, sizeof(*b));
@@ -219,8 +220,12 @@ int job_run_flow(const tool *t, const job *j, const job_flow *f, const qsim_mode
             code = job_tune(t, j, &f->passes[i], best->model ? best->model : input, &best->session);
     if (code == EXIT_OK)
         code = job_judge(t, j, f, input, w.kept, best);
-    for (size_t i = 0; i < f->count; i++)
-        qsim_calibration_free(w.kept[i]);
+    for (size_t i = 0; i < f->count; i++) {
+        if (w.kept[i] && w.kept[i] == best->judged.calibration)
+            best->calibration = w.kept[i];
+        else
+            qsim_calibration_free(w.kept[i]);
+    }
     free(w.kept);
     free(w.picks);
     return code;

@@ -68,19 +68,11 @@ int32_t ladder_add(void *user, const qsim_attempt *a) {
 
 /* ---- the command that repeats it ---- */
 
-/* In quotes for a shell. */
-static void put_word(text *out, const char *word) {
-    text_puts(out, " '");
-    for (; *word; word++)
-        text_printf(out, *word == '\'' ? "'\\''" : "%c", *word);
-    text_puts(out, "'");
-}
-
 static void put_option(const tool *t, text *out, const char *name) {
     const char *value;
     for (size_t i = 0; (value = args_repeated(&t->args, name, i)) != NULL; i++) {
         text_printf(out, " --%s", name);
-        put_word(out, value);
+        text_shell_word(out, value);
     }
 }
 
@@ -90,7 +82,7 @@ static void put_float(text *out, const char *layer) {
         text_printf(&rule, strchr("*?[\\", *c) ? "\\%c" : "%c", *c);
     text_puts(&rule, "=fp32");
     text_puts(out, " --set");
-    put_word(out, rule.data);
+    text_shell_word(out, rule.data);
     text_free(&rule);
 }
 
@@ -104,7 +96,7 @@ void ladder_command(ladder *l) {
     int32_t method = l->q->options.method;
     double cut = l->q->options.percentile;
     text_puts(&l->command, "qsim quantize");
-    put_word(&l->command, l->q->file);
+    text_shell_word(&l->command, l->q->file);
     for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
         put_option(t, &l->command, kept[i]);
     for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
@@ -126,7 +118,7 @@ void ladder_command(ladder *l) {
     if (method == QSIM_METHOD_PERCENTILE)
         text_printf(&l->command, " --percentile %.9g", cut > 0 ? cut : 99.999);
     text_puts(&l->command, " -o");
-    put_word(&l->command, l->q->output);
+    text_shell_word(&l->command, l->q->output);
 }
 
 /* ---- report ---- */

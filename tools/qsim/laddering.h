@@ -3,6 +3,7 @@
 #ifndef QSIM_LADDERING_H
 #define QSIM_LADDERING_H
 
+#include "pages.h"
 #include "quantizing.h"
 #include "trial.h"
 
@@ -41,6 +42,8 @@ void ladder_print(const ladder *l);
 void ladder_json(const ladder *l, json *j);
 /* --report FILE: Markdown, or JSON where the name ends in .json. */
 int ladder_report(const ladder *l, const char *path);
+/* Charts of what the attempts lose, take and weigh (ladder_page.c). */
+void ladder_page(const ladder *l, page *p);
 void ladder_free(ladder *l);
 
 #endif

@@ -7,21 +7,6 @@
 #include "quantizing.h"
 #include "verbs.h"
 
-/* In quotes where a shell would read more into it. */
-static void put_word(text *out, const char *word) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-./=,:+@%";
-    text_puts(out, " ");
-    if (*word && !word[strspn(word, plain)]) {
-        text_puts(out, word);
-        return;
-    }
-    text_puts(out, "'");
-    for (; *word; word++)
-        text_printf(out, *word == '\'' ? "'\\''" : "%c", *word);
-    text_puts(out, "'");
-}
-
 static bool is_one_of(const char *name, const char *const *names) {
     for (; *names; names++)
         if (strcmp(name, *names) == 0)
@@ -34,7 +19,7 @@ static void repeat(const tool *t, const verb *v, const char *const *without, con
                    text *out) {
     text_printf(out, "qsim %s", v->name);
     for (size_t i = 0; i < t->args.operand_count; i++)
-        put_word(out, t->args.operands[i]);
+        text_shell_word(out, t->args.operands[i]);
     for (size_t i = 0; i < t->args.given_count; i++) {
         const option *o = t->args.given[i].option;
         if (is_one_of(o->name, without) || strcmp(o->name, "force") == 0 ||
@@ -42,7 +27,7 @@ static void repeat(const tool *t, const verb *v, const char *const *without, con
             continue;
         text_printf(out, " --%s", o->name);
         if (t->args.given[i].value)
-            put_word(out, t->args.given[i].value);
+            text_shell_word(out, t->args.given[i].value);
     }
     text_printf(out, "%s%s -f", *more ? " " : "", more);
 }
@@ -80,7 +65,7 @@ static void add_float_layers(next_steps *n, const tool *t, const judging *j, int
             text_printf(&rule, "%s%c", strchr("*?[\\", *s) ? "\\" : "", *s);
         text_puts(&rule, "=fp32");
         text_puts(&more, found++ ? " --set" : "--set");
-        put_word(&more, rule.data);
+        text_shell_word(&more, rule.data);
     }
     static const char *const none[] = {NULL};
     if (more.size)
@@ -102,7 +87,7 @@ static void add_scaled(next_steps *n, const tool *t) {
         s += length + (s[length] == ',');
     }
     text_puts(&more, "--preprocess");
-    put_word(&more, word.data);
+    text_shell_word(&more, word.data);
     add(n, t, without, more.data);
     text_free(&word);
     text_free(&more);

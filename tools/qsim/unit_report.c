@@ -83,7 +83,8 @@ void units_print(const char *file, const units *u) {
     if (has_classes(u))
         printf(", agreement %.2f %% of %lld rows", u->plain.agreement, (long long)u->plain.rows);
     printf("\n\n");
-    const char *const heading[] = {"agreement", "local SQNR", "saves", "float us", "int8 us"};
+    const char *const heading[] = {"agreement", "local SQNR", "saves", "float \xc2\xb5s",
+                                   "int8 \xc2\xb5s"};
     table_cell(&rows, "%s", "");
     table_cell(&rows, "unit");
     table_cell(&rows, "operator");
@@ -164,20 +165,19 @@ int units_csv(const tool *t, const char *path, const units *u) {
 }
 
 /* Two bars for each unit: alone in 8 bits, and what float gains; on one scale. */
-int units_svg(const tool *t, const char *path, const char *file, const units *u) {
+void units_draw(text *svg, const char *file, const units *u) {
     const double bar = 9, row = 26, room = 420;
     double longest = 0, most = 1e-12;
     char title[256], number[32];
-    text svg = {0};
     for (size_t i = 0; i < u->count; i++) {
         longest = fmax(longest, svg_width(u->items[i].name, 12));
         most = fmax(most, fmax(u->items[i].loss_gained, u->items[i].loss_alone));
     }
     const double left = longest + 30, top = 70, height = row * (double)u->count;
     snprintf(title, sizeof(title), "Sensitivity: %.200s", tool_base_name(file));
-    svg_begin(&svg, left + room + 110, top + height + 20, title);
-    svg_text(&svg, 20, 30, 18, SVG_START, 0, svg_black, title);
-    svg_text(&svg, 20, 52, 12, SVG_START, 0, svg_gray,
+    svg_begin(svg, left + room + 110, top + height + 20, title);
+    svg_text(svg, 20, 30, 18, SVG_START, 0, svg_black, title);
+    svg_text(svg, 20, 52, 12, SVG_START, 0, svg_gray,
              has_classes(u)
                  ? "KL to float. Blue: gained when in float (orange: after the knee); "
                    "gray: alone in 8 bits"
@@ -188,15 +188,20 @@ int units_svg(const tool *t, const char *path, const char *file, const units *u)
         const double y = top + row * (double)i;
         const double gain = room * fmax(x->loss_gained, 0) / most;
         snprintf(number, sizeof(number), "%.5f", x->loss_gained);
-        svg_text(&svg, left - 8, y + 14, 12, SVG_END, 0, svg_black, x->name);
-        svg_rect(&svg, left, y + 2, fmax(gain, 0.5), bar, x->before_knee ? svg_blue : svg_orange,
+        svg_text(svg, left - 8, y + 14, 12, SVG_END, 0, svg_black, x->name);
+        svg_rect(svg, left, y + 2, fmax(gain, 0.5), bar, x->before_knee ? svg_blue : svg_orange,
                  NULL);
         if (!isnan(x->loss_alone))
-            svg_rect(&svg, left, y + 2 + bar, fmax(room * x->loss_alone / most, 0.5), bar, svg_gray,
+            svg_rect(svg, left, y + 2 + bar, fmax(room * x->loss_alone / most, 0.5), bar, svg_gray,
                      NULL);
-        svg_text(&svg, left + gain + 5, y + 11, 10, SVG_START, 0, svg_black, number);
+        svg_text(svg, left + gain + 5, y + 11, 10, SVG_START, 0, svg_black, number);
     }
-    svg_end(&svg);
+    svg_end(svg);
+}
+
+int units_svg(const tool *t, const char *path, const char *file, const units *u) {
+    text svg = {0};
+    units_draw(&svg, file, u);
     int code = tool_write(t, path, svg.data, svg.size);
     text_free(&svg);
     return code;

@@ -20,6 +20,8 @@ void units_free(units *u);
 void units_print(const char *file, const units *u);
 void units_json(const tool *t, const char *file, const units *u);
 int units_csv(const tool *t, const char *path, const units *u);
+/* Two bars for each unit, as SVG text. */
+void units_draw(text *svg, const char *file, const units *u);
 int units_svg(const tool *t, const char *path, const char *file, const units *u);
 
 #endif

@@ -135,7 +135,7 @@ static int try_both(const tool *t, ladder *l, const qsim_recipe *begun) {
     return code;
 }
 
-static int finish(const tool *t, ladder *l) {
+static int finish(const tool *t, page *p, ladder *l) {
     quantizing *q = l->q;
     const char *report = args_value(&t->args, "report");
     json j = {0};
@@ -150,11 +150,15 @@ static int finish(const tool *t, ladder *l) {
         code = ladder_report(l, report);
     if (code || strcmp(q->output, "-") == 0)
         return code;
+    ladder_page(l, p);
+    if (p->path || !t->json) {
+        page_report_begin(t, p);
+        ladder_print(l);
+        page_report_end(t, p);
+    }
     if (t->json) {
         ladder_json(l, &j);
         tool_print_json(t, &j);
-    } else {
-        ladder_print(l);
     }
     if (l->met)
         return EXIT_OK;
@@ -163,7 +167,7 @@ static int finish(const tool *t, ladder *l) {
     return EXIT_GATE;
 }
 
-static int run_on(tool *t, ladder *l) {
+static int run_on(tool *t, page *p, ladder *l) {
     quantizing *q = l->q;
     qsim_recipe *begun = NULL;
     qsim_error e;
@@ -185,13 +189,14 @@ static int run_on(tool *t, ladder *l) {
     if (code == EXIT_OK)
         code = try_both(t, l, begun);
     qsim_recipe_free(begun);
-    return code ? code : finish(t, l);
+    return code ? code : finish(t, p, l);
 }
 
 static int run(tool *t) {
     static const char *const outputs[] = {"output", "save-recipe", "report"};
     quantizing q = {.output = args_value(&t->args, "output")};
     ladder l = {.tool = t, .q = &q, .begun = tool_now()};
+    page p;
     int code = EXIT_OK;
     if (!tool_operands(t, 1, 1))
         return EXIT_USAGE;
@@ -205,11 +210,14 @@ static int run(tool *t) {
         if (path && !tool_may_write(t, path, &code))
             return code;
     }
+    if (!page_open(t, &p, &code))
+        return code;
     code = quantize_options(t, &q);
     if (code == EXIT_OK)
         code = read_options(t, &l);
     if (code == EXIT_OK)
-        code = run_on(t, &l);
+        code = run_on(t, &p, &l);
+    code = page_close(t, &p, "qsim auto", code);
     ladder_free(&l);
     quantize_close(&q);
     return code;
@@ -227,6 +235,7 @@ static const option options[] = {
     {"recipe", "FILE", "where to begin", 0, NULL},
     {"save-recipe", "FILE", "write what was decided for each layer and tensor", 0, NULL},
     {"report", "FILE", "write what was tried and chosen: Markdown, or JSON for FILE.json", 0, NULL},
+    OPTION_HTML,
     OPTION_OUTPUT("the best model so far, at any moment"),
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},

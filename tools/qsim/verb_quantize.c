@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "calibrating.h"
+#include "common/preprocess.h"
 #include "common/progress.h"
 #include "pages.h"
 #include "quantizing.h"
@@ -85,6 +86,9 @@ static int quantize_file(tool *t, page *p, quantizing *q, quantize_check *check)
     if (code == EXIT_OK)
         code = recipe_open(t, q);
     if (code == EXIT_OK && args_has(&t->args, "dry-run")) {
+        preprocess unused;
+        if (!preprocess_find(t, &unused))
+            return EXIT_USAGE;
         const char *path = args_value(&t->args, "calibration");
         code = path ? calibration_open(t, path, &q->calibration) : EXIT_OK;
         return code ? code : quantize_print_layers(t, q);

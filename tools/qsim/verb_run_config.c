@@ -42,6 +42,9 @@ static void draw_page(page *p, const job *j, const qsim_model *m, const job_best
     page_models(p, models, j->flow_count + 1);
     for (size_t i = 0; i < j->flow_count; i++) {
         page_layers(p, best[i].judged.verdict);
+        if (best[i].calibration)
+            page_ranges(p, best[i].calibration, best[i].judged.method, best[i].percentile,
+                        best[i].judged.verdict, 24);
         text_free(&paths[i]);
     }
     free(paths);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "calibrating.h"
+#include "common/page.h"
 #include "common/progress.h"
 #include "quantizing.h"
 #include "samples.h"
@@ -30,19 +31,34 @@ static int analyse(const tool *t, quantizing *q, const samples *s, units *u) {
     return count < 0 ? quantize_error(t, q, &e) : EXIT_OK;
 }
 
-static int report(const tool *t, const char *file, const units *u) {
+static void draw_page(page *p, const char *file, const units *u) {
+    text svg = {0};
+    units_draw(&svg, file, u);
+    page_chart(p, &svg);
+    text_free(&svg);
+}
+
+static int report(const tool *t, page *p, const char *file, const units *u) {
     const char *csv = args_value(&t->args, "csv"), *svg = args_value(&t->args, "svg");
     int code = csv ? units_csv(t, csv, u) : EXIT_OK;
     if (code == EXIT_OK && svg)
         code = units_svg(t, svg, file, u);
+    const bool own = (csv && strcmp(csv, "-") == 0) || (svg && strcmp(svg, "-") == 0);
+    if (p->path)
+        draw_page(p, file, u);
+    if (p->path || !(t->json || own)) {
+        tool shown = *t;
+        shown.json = t->json || own; /* the page has it alone then */
+        page_report_begin(&shown, p);
+        units_print(file, u);
+        page_report_end(&shown, p);
+    }
     if (t->json)
         units_json(t, file, u);
-    else if (!(csv && strcmp(csv, "-") == 0) && !(svg && strcmp(svg, "-") == 0))
-        units_print(file, u);
     return code;
 }
 
-static int measure(tool *t, quantizing *q, samples *s, units *u) {
+static int measure(tool *t, page *p, quantizing *q, samples *s, units *u) {
     const char *path = args_value(&t->args, "calibration");
     const size_t most = args_has(&t->args, "limit") ? SIZE_MAX : SAMPLES;
     int code = tool_load_model(t, q->file, 0, &q->model);
@@ -58,7 +74,7 @@ static int measure(tool *t, quantizing *q, samples *s, units *u) {
     if (code == EXIT_OK)
         code = analyse(t, q, s, u);
     if (code == EXIT_OK || (code == EXIT_INTERRUPTED && u->count > 0)) {
-        int told = report(t, q->file, u);
+        int told = report(t, p, q->file, u);
         code = code ? code : told;
     }
     return code;
@@ -69,6 +85,7 @@ static int run(tool *t) {
     quantizing q = {.file = NULL};
     samples s = {0};
     units u = {0};
+    page p;
     int code = EXIT_OK;
     if (!tool_operands(t, 1, 1))
         return EXIT_USAGE;
@@ -80,9 +97,12 @@ static int run(tool *t) {
         if (path && !tool_may_write(t, path, &code))
             return code;
     }
+    if (!page_open(t, &p, &code))
+        return code;
     code = quantize_options(t, &q);
     if (code == EXIT_OK)
-        code = measure(t, &q, &s, &u);
+        code = measure(t, &p, &q, &s, &u);
+    code = page_close(t, &p, "qsim sensitivity", code);
     quantize_close(&q);
     samples_free(&s);
     units_free(&u);
@@ -97,6 +117,7 @@ static const option options[] = {
     {"recipe", "FILE", "what a recipe says of layers and tensors, before the options", 0, NULL},
     {"csv", "FILE", "write the table as CSV", 0, NULL},
     {"svg", "FILE", "draw it", 0, NULL},
+    OPTION_HTML,
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
 };
