@@ -4,45 +4,59 @@
 #include "kernel/ew.h"
 #include "kernel/f32.h"
 #include "kernel/i8.h"
+#include "kernel/nbits.h"
 #include "kernel/peaks.h"
 #include "kernel/u8.h"
 
 #if QK_X86
 /* The C kernels where the CPU has FMA3: float products without a library call for each. */
-static const qk_table table_cfma = {
-    .isa = QSIM_ISA_C, .i8 = &qk_i8_c, .f32 = &qk_f32_cfma, .ew = &qk_ew_c, .u8 = &qk_u8_c};
+static const qk_table table_cfma = {.isa = QSIM_ISA_C,
+                                    .i8 = &qk_i8_c,
+                                    .f32 = &qk_f32_cfma,
+                                    .ew = &qk_ew_c,
+                                    .u8 = &qk_u8_c,
+                                    .nbits = &qk_nbits_c};
 #endif
 
 /* From the set that is chosen last to the one that is chosen first. */
 static const qk_table tables[] = {
-    {.isa = QSIM_ISA_C, .i8 = &qk_i8_c, .f32 = &qk_f32_c, .ew = &qk_ew_c, .u8 = &qk_u8_c},
+    {.isa = QSIM_ISA_C,
+     .i8 = &qk_i8_c,
+     .f32 = &qk_f32_c,
+     .ew = &qk_ew_c,
+     .u8 = &qk_u8_c,
+     .nbits = &qk_nbits_c},
 #ifdef QK_AVX2
     {.isa = QSIM_ISA_AVX2,
      .i8 = &qk_i8_avx2,
      .f32 = &qk_f32_avx2,
      .ew = &qk_ew_avx2,
-     .u8 = &qk_u8_avx2},
+     .u8 = &qk_u8_avx2,
+     .nbits = &qk_nbits_avx2},
 #endif
 #ifdef QK_AVXVNNI
     {.isa = QSIM_ISA_AVXVNNI,
      .i8 = &qk_i8_avxvnni,
      .f32 = &qk_f32_avx2,
      .ew = &qk_ew_avx2,
-     .u8 = &qk_u8_avx2},
+     .u8 = &qk_u8_avx2,
+     .nbits = &qk_nbits_avx2},
 #endif
 #ifdef QK_AVX512VNNI
     {.isa = QSIM_ISA_AVX512VNNI,
      .i8 = &qk_i8_avx512vnni,
      .f32 = &qk_f32_avx512,
      .ew = &qk_ew_avx512,
-     .u8 = &qk_u8_avx512},
+     .u8 = &qk_u8_avx512,
+     .nbits = &qk_nbits_avx512},
 #endif
 #ifdef QK_AMX
     {.isa = QSIM_ISA_AMX,
      .i8 = &qk_i8_amx,
      .f32 = &qk_f32_two_ports, /* as all CPUs with tiles have */
      .ew = &qk_ew_avx512,
-     .u8 = &qk_u8_avx512},
+     .u8 = &qk_u8_avx512,
+     .nbits = &qk_nbits_avx512},
 #endif
 /* Element-wise loops of floats: any build for aarch64 has NEON. */
 #ifdef QK_NEON
@@ -50,21 +64,24 @@ static const qk_table tables[] = {
      .i8 = &qk_i8_neon,
      .f32 = &qk_f32_neon,
      .ew = &qk_ew_c,
-     .u8 = &qk_u8_neon},
+     .u8 = &qk_u8_neon,
+     .nbits = &qk_nbits_c},
 #endif
 #ifdef QK_NEONDOT
     {.isa = QSIM_ISA_NEONDOT,
      .i8 = &qk_i8_neondot,
      .f32 = &qk_f32_neon,
      .ew = &qk_ew_c,
-     .u8 = &qk_u8_neon},
+     .u8 = &qk_u8_neon,
+     .nbits = &qk_nbits_c},
 #endif
 #ifdef QK_NEONI8MM
     {.isa = QSIM_ISA_NEONI8MM,
      .i8 = &qk_i8_neoni8mm,
      .f32 = &qk_f32_neon,
      .ew = &qk_ew_c,
-     .u8 = &qk_u8_neon},
+     .u8 = &qk_u8_neon,
+     .nbits = &qk_nbits_c},
 #endif
 };
 
@@ -85,7 +102,8 @@ const struct qk_table *qk_table_two_ports(int32_t isa) {
                                         .i8 = &qk_i8_two_ports,
                                         .f32 = &qk_f32_two_ports,
                                         .ew = &qk_ew_avx512,
-                                        .u8 = &qk_u8_avx512};
+                                        .u8 = &qk_u8_avx512,
+                                        .nbits = &qk_nbits_avx512};
     if (isa == QSIM_ISA_AVX512VNNI)
         return &avx512vnni;
 #endif

@@ -61,10 +61,11 @@
 #define QK_ARM_TARGET(extension) __attribute__((target("arch=armv8.2-a+" extension)))
 #endif
 
-struct qk_i8;  /* kernel/i8.h: u8 x s8 products, convolution, requantization */
-struct qk_f32; /* kernel/f32.h: float products, convolution; pooling */
-struct qk_ew;  /* kernel/ew.h: element-wise functions of floats */
-struct qk_u8;  /* kernel/u8.h: and of bytes */
+struct qk_i8;    /* kernel/i8.h: u8 x s8 products, convolution, requantization */
+struct qk_f32;   /* kernel/f32.h: float products, convolution; pooling */
+struct qk_ew;    /* kernel/ew.h: element-wise functions of floats */
+struct qk_u8;    /* kernel/u8.h: and of bytes */
+struct qk_nbits; /* kernel/nbits.h: products with 4-bit weights */
 
 typedef struct qk_table {
     int32_t isa; /* QSIM_ISA_* */
@@ -72,6 +73,7 @@ typedef struct qk_table {
     const struct qk_f32 *f32;
     const struct qk_ew *ew;
     const struct qk_u8 *u8;
+    const struct qk_nbits *nbits;
 } qk_table;
 
 /* The table of one instruction set (not AUTO); NULL if this build has none for it. Static. */

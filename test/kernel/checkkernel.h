@@ -88,6 +88,9 @@ extern const size_t ck_cases_f32_count;
 extern const ck_case ck_cases_ew[], ck_cases_u8[];
 extern const size_t ck_cases_ew_count, ck_cases_u8_count;
 
+extern const ck_case ck_cases_nbits[];
+extern const size_t ck_cases_nbits_count;
+
 extern const ck_case ck_cases_conv_i8[];
 extern const size_t ck_cases_conv_i8_count;
 

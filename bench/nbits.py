@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""MatMulNBits and GroupQueryAttention beside ONNX Runtime: nbits.sh."""
+import struct
+import sys
+
+from benchlib import duel
+from onenode import FLOAT, INT32, floats, model, noise, tensor
+
+UINT8 = 2
+
+
+def product(rows, k, n, block, level, zeros=False):
+    blocks = k // block
+    constants = [tensor("b", UINT8, [n, blocks, block // 2], noise(n * blocks * block // 2, 251)),
+                 tensor("s", FLOAT, [n, blocks], floats(n * blocks, lambda i: 0.01 + i % 7 / 1000))]
+    inputs = ["x", "b", "s"]
+    if zeros:
+        constants.append(tensor("z", UINT8, [n, (blocks + 1) // 2], noise(n * ((blocks + 1) // 2), 251)))
+        inputs.append("z")
+    attributes = {"K": k, "N": n, "bits": 4, "block_size": block, "accuracy_level": level}
+    return model("MatMulNBits", "com.microsoft", inputs, attributes, constants, (FLOAT, [rows, k]), (FLOAT, [rows, n]))
+
+
+def main():
+    out, ort, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
+    print("| rows | K x N | block | accuracy_level | qsim µs | ONNX Runtime µs | times faster |")
+    print("|---|---|---|---|---|---|---|")
+    for k, n in ((896, 896), (2048, 2048), (896, 4864)):
+        for block, zeros in ((32, False), (32, True), (128, False)):
+            for level in (0, 4):
+                for rows in (1, 128):
+                    file = f"{out}/nbits.onnx"
+                    with open(file, "wb") as f:
+                        f.write(product(rows, k, n, block, level, zeros))
+                    worker = f"{out}/gcc/bench/worker"
+                    results = duel([[worker, "qsim", file, "threads=1"],
+                                    [worker, "ort", file, "threads=1", f"library={ort}"]], 1, seconds)
+                    refused = [r["refused"] for r in results if "refused" in r]
+                    if refused:
+                        print(f"refused: {refused}", flush=True)
+                        continue
+                    ours, theirs = results
+                    print(f"| {rows} | {k} x {n} | {block}{', zero points' if zeros else ''} | {level} | "
+                          f"{ours['median_us']:.0f} | {theirs['median_us']:.0f} | {theirs['ratio']:.2f} "
+                          f"({theirs['ratio_low']:.2f}-{theirs['ratio_high']:.2f}) |", flush=True)
+
+
+main()

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* The specification of products with 4-bit weights. */
+#include "kernel/nbits.h"
+
+static void unpack(const qk_nbits_weights *w, size_t group, size_t depth, size_t columns, float *to,
+                   size_t width) {
+    const uint32_t *codes = qk_nbits_codes(w, group);
+    for (size_t k = 0; k < depth; k++) {
+        const size_t at = (group * w->blocks + k / w->block) * QK_NBITS_GROUP;
+        for (size_t j = 0; j < columns; j++) {
+            const uint32_t code = codes[k / 8 * QK_NBITS_GROUP + j] >> (k % 8 * 4) & 15;
+            const int32_t zero = w->zeros ? w->zeros[at + j] : 8;
+            to[k * width + j] = (float)((int32_t)code - zero) * w->scales[at + j];
+        }
+    }
+}
+
+/* Sums of a block for 16 columns, less zero points. */
+static void block_sums(const qk_nbits_weights *w, const uint32_t *codes, size_t at, const int8_t *a,
+                       int32_t sum_a, int32_t sums[QK_NBITS_GROUP]) {
+    for (size_t j = 0; j < QK_NBITS_GROUP; j++)
+        sums[j] = -(w->zeros ? w->zeros[at + j] : 8) * sum_a;
+    for (size_t k = 0; k < w->block; k++) {
+        const int32_t x = a[qk_nbits_place(k)];
+        for (size_t j = 0; j < QK_NBITS_GROUP; j++)
+            sums[j] += x * (int32_t)(codes[k / 8 * QK_NBITS_GROUP + j] >> (k % 8 * 4) & 15);
+    }
+}
+
+static void rounded(const qk_nbits_weights *w, const qk_nbits_rows *a, size_t group, float *y,
+                    size_t ldy) {
+    const size_t depth = w->block * w->blocks;
+    for (size_t g = 0; g < QK_NBITS_TOGETHER; g++)
+        for (size_t r = 0; r < a->rows; r++) {
+            float sum[QK_NBITS_GROUP] = {0};
+            for (size_t b = 0; b < w->blocks; b++) {
+                const size_t at = ((group + g) * w->blocks + b) * QK_NBITS_GROUP;
+                const uint32_t *codes =
+                    qk_nbits_codes(w, group + g) + b * w->block / 8 * QK_NBITS_GROUP;
+                int32_t sums[QK_NBITS_GROUP];
+                block_sums(w, codes, at, a->a + r * depth + b * w->block,
+                           a->sums[r * w->blocks + b], sums);
+                for (size_t j = 0; j < QK_NBITS_GROUP; j++) {
+                    const float scale = a->scales[r * w->blocks + b] * w->scales[at + j];
+                    const float product = (float)sums[j] * scale;
+                    sum[j] += product;
+                }
+            }
+            for (size_t j = 0; j < QK_NBITS_GROUP; j++)
+                y[r * ldy + g * QK_NBITS_GROUP + j] = sum[j];
+        }
+}
+
+const qk_nbits qk_nbits_c = {.unpack = unpack, .rounded = rounded};

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Products with weights of 4 bits in blocks: w(k, j) = (code - zero) * scale, as floats, or with
+ * rows of integers in blocks of their own.
+ */
+#ifndef QK_NBITS_H
+#define QK_NBITS_H
+
+#include "kernel/table.h"
+
+/* Columns that lie side by side, and how many of those groups kernels take together. */
+#define QK_NBITS_GROUP    16
+#define QK_NBITS_TOGETHER 2
+
+/*
+ * Packed weights. Group after group of 16 columns; in a group, for every 8 k, 16 dwords, each with
+ * the codes of one column, the first in the lowest bits. Scales and zero points: 16 for each block
+ * of a group. The number of groups is even; columns that there are not have code and scale 0.
+ */
+typedef struct qk_nbits_weights {
+    const uint32_t *codes;
+    const float *scales;
+    const uint8_t *zeros; /* NULL: 8 */
+    size_t block, blocks; /* block: a multiple of 16; k goes to block * blocks */
+} qk_nbits_weights;
+
+/* Rows of integers in [-127, 127] with the scale and the sum of each block. */
+typedef struct qk_nbits_rows {
+    /* [rows][block * blocks], of every 8 first those with an even number: qk_nbits_place */
+    const int8_t *a;
+    const float *scales; /* [rows][blocks] */
+    const int32_t *sums; /* likewise */
+    size_t rows;
+} qk_nbits_rows;
+
+/* Where number i of a row of integers is put. */
+static inline size_t qk_nbits_place(size_t i) {
+    return (i & ~(size_t)7) + (i % 2 * 4) + i % 8 / 2;
+}
+
+typedef struct qk_nbits {
+    /* to[k * width + j] = w(k, j of the group) for k < depth, j < columns, which is 8 or 16 */
+    void (*unpack)(const qk_nbits_weights *w, size_t group, size_t depth, size_t columns, float *to,
+                   size_t width);
+    /*
+     * y[j] = sum over k < depth of a[k] * w(k, j), for `groups` groups, a multiple of
+     * QK_NBITS_TOGETHER: from +0, in the order of k, by fused multiply-adds. NULL: the float
+     * product of unpacked weights, which has the same bits.
+     */
+    void (*row)(const qk_nbits_weights *w, const float *a, size_t depth, size_t group,
+                size_t groups, float *y);
+    /*
+     * y[r * ldy + j] = sum over blocks, in order, of float(sum of a (code - zero)) * (scale of a *
+     * scale of w): products and sums are rounded one by one. For QK_NBITS_TOGETHER groups.
+     */
+    void (*rounded)(const qk_nbits_weights *w, const qk_nbits_rows *a, size_t group, float *y,
+                    size_t ldy);
+} qk_nbits;
+
+extern const qk_nbits qk_nbits_c;
+#if QK_X86
+extern const qk_nbits qk_nbits_avx2, qk_nbits_avx512;
+#endif
+
+/* Codes of a group from dword `k / 8` on. */
+static inline const uint32_t *qk_nbits_codes(const qk_nbits_weights *w, size_t group) {
+    return w->codes + group * (w->block * w->blocks / 8) * QK_NBITS_GROUP;
+}
+
+#endif

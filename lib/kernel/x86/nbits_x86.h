@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Products with 4-bit weights for one vector width. The file that includes it has defined
+ *
+ *   TARGET, INLINE       function attributes
+ *   V, I, LANES          vectors of LANES floats and dwords; PARTS = 16 / LANES
+ *   TABLE                the name of the table
+ *   load_f, store_f, load_i, set_f, set_i, add_f, mul_f, fma, to_float, low, down4, load_zeros
+ *   code_f(x)            floats of the lowest 4 bits of dwords, less 8
+ *   dot2(s, lo, hi, a)   s + products of codes with eight integers at a, as qk_nbits_place has them
+ */
+#include "kernel/nbits.h"
+
+#define PARTS  (QK_NBITS_GROUP / LANES)
+#define ACROSS (QK_NBITS_TOGETHER * PARTS) /* vectors side by side */
+
+/* Where vector v of a pair of groups is: codes of dword 0, scales of block 0. */
+typedef struct places {
+    const uint32_t *codes[ACROSS];
+    const float *scales[ACROSS];
+    const uint8_t *zeros[ACROSS];
+} places;
+
+INLINE places find_places(const qk_nbits_weights *w, size_t group) {
+    places p;
+    for (size_t v = 0; v < ACROSS; v++) {
+        const size_t g = group + v / PARTS, lane = v % PARTS * LANES;
+        p.codes[v] = qk_nbits_codes(w, g) + lane;
+        p.scales[v] = w->scales + g * w->blocks * QK_NBITS_GROUP + lane;
+        p.zeros[v] = w->zeros ? w->zeros + g * w->blocks * QK_NBITS_GROUP + lane : NULL;
+    }
+    return p;
+}
+
+/* What zero points exceed 8 by. */
+INLINE V zero_f(const uint8_t *zeros) {
+    return to_float(add_i(load_zeros(zeros), set_i(-8)));
+}
+
+INLINE V weight(I x, V zero, V scale, bool zeros) {
+    const V code = code_f(x);
+    return mul_f(zeros ? sub_f(code, zero) : code, scale);
+}
+
+TARGET static void unpack_vector(const qk_nbits_weights *w, size_t group, size_t lane, size_t depth,
+                                 float *to, size_t width) {
+    const uint32_t *codes = qk_nbits_codes(w, group) + lane;
+    const bool zeros = w->zeros != NULL;
+    for (size_t b = 0, k = 0; b < w->blocks; b++) {
+        const size_t at = (group * w->blocks + b) * QK_NBITS_GROUP + lane;
+        const V scale = load_f(w->scales + at);
+        const V zero = zeros ? zero_f(w->zeros + at) : set_f(0);
+        const size_t end = k + w->block < depth ? k + w->block : depth;
+        for (; k < end; codes += QK_NBITS_GROUP) {
+            I x = load_i(codes);
+            const size_t n = end - k < 8 ? end : k + 8;
+            for (; k < n; k++, x = down4(x))
+                store_f(to + k * width, weight(x, zero, scale, zeros));
+        }
+    }
+}
+
+TARGET static void unpack(const qk_nbits_weights *w, size_t group, size_t depth, size_t columns,
+                          float *to, size_t width) {
+    if (columns < LANES) { /* 8 of 16 */
+        qk_nbits_avx2.unpack(w, group, depth, columns, to, width);
+        return;
+    }
+    for (size_t lane = 0; lane < columns; lane += LANES)
+        unpack_vector(w, group, lane, depth, to + lane, width);
+}
+
+INLINE void row_groups(const qk_nbits_weights *w, const float *a, size_t depth, size_t group,
+                       float *y, bool zeros) {
+    places p = find_places(w, group);
+    V sum[ACROSS], scale[ACROSS], zero[ACROSS];
+    I x[ACROSS];
+    for (size_t v = 0; v < ACROSS; v++)
+        sum[v] = set_f(0);
+    for (size_t b = 0, k = 0, dword = 0; b < w->blocks; b++) {
+        for (size_t v = 0; v < ACROSS; v++) {
+            scale[v] = load_f(p.scales[v] + b * QK_NBITS_GROUP);
+            zero[v] = zeros ? zero_f(p.zeros[v] + b * QK_NBITS_GROUP) : set_f(0);
+        }
+        const size_t end = k + w->block < depth ? k + w->block : depth;
+        for (; k < end; dword += QK_NBITS_GROUP) {
+            const size_t n = end - k < 8 ? end : k + 8;
+            for (size_t v = 0; v < ACROSS; v++)
+                x[v] = load_i(p.codes[v] + dword);
+            for (; k < n; k++) {
+                const V one = set_f(a[k]);
+                for (size_t v = 0; v < ACROSS; v++) {
+                    sum[v] = fma(one, weight(x[v], zero[v], scale[v], zeros), sum[v]);
+                    x[v] = down4(x[v]);
+                }
+            }
+        }
+    }
+    for (size_t v = 0; v < ACROSS; v++)
+        store_f(y + v * LANES, sum[v]);
+}
+
+TARGET static void row(const qk_nbits_weights *w, const float *a, size_t depth, size_t group,
+                       size_t groups, float *y) {
+    for (size_t g = 0; g < groups; g += QK_NBITS_TOGETHER, y += QK_NBITS_TOGETHER * QK_NBITS_GROUP)
+        if (w->zeros)
+            row_groups(w, a, depth, group + g, y, true);
+        else
+            row_groups(w, a, depth, group + g, y, false);
+}
+
+/* `rows` rows from `first` on, a constant. */
+INLINE void rounded_rows(const qk_nbits_weights *w, const qk_nbits_rows *m, const places *p,
+                         size_t first, size_t rows, float *y, size_t ldy) {
+    const size_t depth = w->block * w->blocks, dwords = w->block / 8;
+    const int8_t *a = m->a + first * depth;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t v = 0; v < ACROSS; v++)
+            store_f(y + r * ldy + v * LANES, set_f(0));
+    for (size_t b = 0; b < w->blocks; b++, a += w->block) {
+        const size_t at = first * w->blocks + b;
+        I sum[8][ACROSS];
+        for (size_t r = 0; r < rows; r++)
+            for (size_t v = 0; v < ACROSS; v++) {
+                const int32_t sum_a = m->sums[at + r * w->blocks];
+                sum[r][v] = p->zeros[v]
+                                ? mul_i(load_zeros(p->zeros[v] + b * QK_NBITS_GROUP), set_i(-sum_a))
+                                : set_i(-8 * sum_a);
+            }
+        for (size_t q = 0; q < dwords; q++)
+            for (size_t v = 0; v < ACROSS; v++) {
+                const I x = load_i(p->codes[v] + (b * dwords + q) * QK_NBITS_GROUP);
+                const I lo = low(x), hi = low(down4(x));
+                for (size_t r = 0; r < rows; r++)
+                    sum[r][v] = dot2(sum[r][v], lo, hi, a + r * depth + q * 8);
+            }
+        for (size_t v = 0; v < ACROSS; v++) {
+            const V scale = load_f(p->scales[v] + b * QK_NBITS_GROUP);
+            for (size_t r = 0; r < rows; r++) {
+                float *to = y + r * ldy + v * LANES;
+                const V factor = mul_f(set_f(m->scales[at + r * w->blocks]), scale);
+                store_f(to, add_f(load_f(to), mul_f(to_float(sum[r][v]), factor)));
+            }
+        }
+    }
+}
+
+#define NAME_(a, b) a##b
+#define NAME(a, b)  NAME_(a, b)
+#define ROWS(n)                                                                                    \
+    TARGET static void NAME(rounded_, n)(const qk_nbits_weights *w, const qk_nbits_rows *m,        \
+                                         const places *p, size_t first, float *y, size_t ldy) {    \
+        rounded_rows(w, m, p, first, n, y, ldy);                                                   \
+    }
+ROWS(1)
+ROWS(MOST_ROWS)
+
+TARGET static void rounded(const qk_nbits_weights *w, const qk_nbits_rows *m, size_t group,
+                           float *y, size_t ldy) {
+    const places p = find_places(w, group);
+    size_t r = 0;
+    for (; r + MOST_ROWS <= m->rows; r += MOST_ROWS)
+        NAME(rounded_, MOST_ROWS)(w, m, &p, r, y + r * ldy, ldy);
+    for (; r < m->rows; r++)
+        rounded_1(w, m, &p, r, y + r * ldy, ldy);
+}
+
+const qk_nbits TABLE = {.unpack = unpack, .row = row, .rounded = rounded};

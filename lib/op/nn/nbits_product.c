@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+#include "op/nn/nbits_product.h"
+
+#include <math.h>
+
+#include "base/ctx.h"
+#include "base/slices.h"
+#include "kernel/ew.h"
+#include "kernel/f32.h"
+#include "op/nn/codes.h"
+#include "quant/requantize.h"
+
+#define PAIR ((size_t)QK_NBITS_GROUP * QK_NBITS_TOGETHER) /* columns */
+
+/* ---- packing ---- */
+
+static int32_t code_at(const qs_nbits *w, size_t row, size_t k) {
+    return qs_code_at(w->bits + row * (size_t)(w->f.blocks * w->f.bytes), w->f.bits, (int64_t)k);
+}
+
+static int32_t zero_at(const qs_nbits *w, size_t row, size_t block) {
+    if (!w->zeros)
+        return 1 << (w->f.bits - 1);
+    return qs_code_at(w->zeros + row * (size_t)w->f.zero_bytes, w->f.bits, (int64_t)block);
+}
+
+/* Eight codes of a column. Those of 4 bits lie in the file as they do here. */
+static uint32_t dword_at(const qs_nbits *w, size_t row, size_t k) {
+    uint32_t dword = 0;
+    for (size_t i = 0; i < 8; i++)
+        dword |= (uint32_t)code_at(w, row, k + i) << (4 * i);
+    return dword;
+}
+
+static void pack_column(const qs_nbits *w, size_t row, uint32_t *codes, float *scales,
+                        uint8_t *zeros) {
+    const size_t lane = row % QK_NBITS_GROUP, group = row / QK_NBITS_GROUP;
+    const size_t blocks = (size_t)w->f.blocks, dwords = blocks * (size_t)w->f.block / 8;
+    for (size_t i = 0; i < dwords; i++)
+        codes[(group * dwords + i) * QK_NBITS_GROUP + lane] = dword_at(w, row, i * 8);
+    for (size_t b = 0; b < blocks; b++) {
+        const size_t at = (group * blocks + b) * QK_NBITS_GROUP + lane;
+        scales[at] = w->scales[row * blocks + b];
+        if (zeros)
+            zeros[at] = (uint8_t)zero_at(w, row, b);
+    }
+}
+
+QS_COLD int qs_nbits_pack(qs_pack *p, qs_nbits *w) {
+    const size_t columns = qs_align((size_t)w->f.n, PAIR), blocks = (size_t)w->f.blocks;
+    const size_t k = blocks * (size_t)w->f.block;
+    const bool zeros = w->zeros || w->f.bits != 4;
+    size_t bytes;
+    if (w->f.bits > 4 || w->real_zeros || w->groups)
+        return QSIM_OK;
+    if (!qs_mul(columns, k / 2, &bytes))
+        return qs_fail(p->error, QSIM_E_LIMIT, "the packed weights are too large");
+    uint32_t *codes = qs_arena_alloc64(p->arena, bytes);
+    float *scales = qs_arena_alloc64(p->arena, columns * blocks * sizeof(*scales));
+    uint8_t *z = zeros ? qs_arena_alloc64(p->arena, columns * blocks) : NULL;
+    if (!codes || !scales || (zeros && !z))
+        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
+    for (size_t row = 0; row < (size_t)w->f.n && !qs_stopped(p->ctx); row++)
+        pack_column(w, row, codes, scales, z);
+    w->packed = (qk_nbits_weights){codes, scales, z, (size_t)w->f.block, blocks};
+    return QSIM_OK;
+}
+
+/* ---- floats ---- */
+
+typedef struct params {
+    const qs_nbits *w;
+    const qk_nbits *kernels;
+    const qk_f32 *f32;
+    size_t m, k, n;
+    int32_t bias; /* input; -1: none */
+    ptrdiff_t *row;
+    size_t bias_floats, panel_floats, slices;
+    size_t scale_bytes, sum_bytes, a_bytes;
+} params;
+
+typedef struct job {
+    const qsim_ctx *ctx;
+    const params *p;
+    const float *a, *bias;
+    float *y, *scratch;
+    qk_nbits_rows rows;
+} job;
+
+/* Weights of columns [col, col + width) as the float kernel's panel; zero after the last. */
+static void unpack_slowly(const qs_nbits *w, size_t col, size_t width, float *to) {
+    const size_t blocks = (size_t)w->f.blocks, block = (size_t)w->f.block;
+    for (size_t j = 0; j < width; j++)
+        for (size_t k = 0; k < (size_t)w->f.k; k++) {
+            const size_t row = col + j, b = w->groups ? (size_t)w->groups[k] : k / block;
+            if (row >= (size_t)w->f.n) {
+                to[k * width + j] = 0;
+                continue;
+            }
+            const float zero =
+                w->real_zeros ? w->real_zeros[row * blocks + b] : (float)zero_at(w, row, b);
+            to[k * width + j] = ((float)code_at(w, row, k) - zero) * w->scales[row * blocks + b];
+        }
+}
+
+static void unpack_panel(const params *p, size_t col, size_t width, float *to) {
+    const size_t group = QK_NBITS_GROUP;
+    if (!p->w->packed.codes) {
+        unpack_slowly(p->w, col, width, to);
+        return;
+    }
+    for (size_t j = 0; j < width; j += group)
+        p->kernels->unpack(&p->w->packed, (col + j) / group, p->k,
+                           width - j < group ? width - j : group, to + j, width);
+}
+
+static void product_slice(void *arg, size_t slice) {
+    const job *j = arg;
+    const params *p = j->p;
+    const size_t panel = p->f32->panel, panels = (p->n + panel - 1) / panel;
+    const size_t end = qs_slice_begin(panels, p->slices, slice + 1);
+    float *b = j->scratch + slice * p->panel_floats;
+    for (size_t i = qs_slice_begin(panels, p->slices, slice); i < end && !qs_stopped(j->ctx); i++) {
+        const size_t col = i * panel, rest = p->n - col;
+        unpack_panel(p, col, qk_panel_width(panel, p->n, col), b);
+        const qk_gemm_f32 g = {.a = j->a,
+                               .row = p->row,
+                               .seg = (const ptrdiff_t[]){0},
+                               .rows = p->m,
+                               .segs = 1,
+                               .k = p->k,
+                               .b = b,
+                               .bias = j->bias + col,
+                               .cols = rest < panel ? rest : panel,
+                               .lo = -INFINITY,
+                               .hi = INFINITY,
+                               .c = j->y + col,
+                               .ldc = p->n};
+        p->f32->gemm(&g);
+    }
+}
+
+static void run_product(const qs_step *s, const qs_frame *f) {
+    const params *p = s->params;
+    float *bias = f->scratch;
+    const float *given = p->bias < 0 ? NULL : qs_step_in(s, f, p->bias);
+    for (size_t i = 0; i < p->bias_floats; i++)
+        bias[i] = given && i < p->n ? given[i] : -0.0f;
+    job j = {.ctx = f->ctx,
+             .p = p,
+             .a = qs_step_in(s, f, 0),
+             .bias = bias,
+             .y = qs_step_out(s, f, 0),
+             .scratch = bias + p->bias_floats};
+    qs_parallel(f->ctx, p->slices, product_slice, &j);
+}
+
+/* ---- one row of floats ---- */
+
+/* Pairs of groups [begin, end); the last one's columns may not all be there. */
+static void row_pairs(const void *arg, size_t begin, size_t end) {
+    const job *j = arg;
+    const params *p = j->p;
+    const size_t whole = p->n / PAIR, direct = end < whole ? end : whole;
+    const qk_nbits_weights *w = &p->w->packed;
+    if (direct > begin)
+        p->kernels->row(w, j->a, p->k, begin * QK_NBITS_TOGETHER,
+                        (direct - begin) * QK_NBITS_TOGETHER, j->y + begin * PAIR);
+    if (end > whole) {
+        float last[PAIR];
+        p->kernels->row(w, j->a, p->k, whole * QK_NBITS_TOGETHER, QK_NBITS_TOGETHER, last);
+        memcpy(j->y + whole * PAIR, last, (p->n - whole * PAIR) * sizeof(*last));
+    }
+    const size_t columns = end * PAIR < p->n ? end * PAIR : p->n;
+    for (size_t c = begin * PAIR; j->bias && c < columns; c++)
+        j->y[c] += j->bias[c];
+}
+
+static void run_row(const qs_step *s, const qs_frame *f) {
+    const params *p = s->params;
+    const job j = {.p = p,
+                   .a = qs_step_in(s, f, 0),
+                   .bias = p->bias < 0 ? NULL : qs_step_in(s, f, p->bias),
+                   .y = qs_step_out(s, f, 0)};
+    qs_ranges(f->ctx, (p->n + PAIR - 1) / PAIR, QS_GRAIN / (p->k * PAIR / 8 + 1) + 1, row_pairs,
+              &j);
+}
+
+/* ---- level 4 ---- */
+
+/* One block of a, `count` numbers of it; the rest is 0. Its scale; *sum of its integers. */
+static float round_block(const qk_ew *ew, const float *a, size_t count, size_t block, bool placed,
+                         int8_t *to, int32_t *sum) {
+    const float most = ew->magnitude(a, count);
+    memset(to, 0, block);
+    *sum = 0;
+    if (!(most < INFINITY))
+        return most; /* times sums of 0: no number */
+    const float factor = most > 0.0f ? 127.0f / most : 0.0f;
+    for (size_t i = 0; i < count; i++) {
+        const float v = a[i] * factor, least = v < -127.0f ? -127.0f : v;
+        const int32_t q = qs_round_even(least > 127.0f ? 127.0f : least == least ? least : 0.0f);
+        to[placed ? qk_nbits_place(i) : i] = (int8_t)q;
+        *sum += q;
+    }
+    return most / 127.0f;
+}
+
+static void round_rows(const void *arg, size_t begin, size_t end) {
+    const job *j = arg;
+    const params *p = j->p;
+    const size_t blocks = (size_t)p->w->f.blocks, block = (size_t)p->w->f.block;
+    for (size_t i = begin; i < end; i++) {
+        const size_t r = i / blocks, at = i % blocks * block, rest = p->k - at;
+        ((float *)(uintptr_t)j->rows.scales)[i] = round_block(
+            j->ctx->kernels->ew, j->a + r * p->k + at, rest < block ? rest : block, block,
+            p->w->packed.codes != NULL, (int8_t *)(uintptr_t)j->rows.a + i * block,
+            (int32_t *)(uintptr_t)j->rows.sums + i);
+    }
+}
+
+/* Codes of 8 bits, as they lie in the file, or of 2 or 4. */
+static int32_t block_sum(const qs_nbits *w, size_t row, size_t at, const int8_t *a) {
+    const uint8_t *bytes = w->bits + row * (size_t)(w->f.blocks * w->f.bytes) + at;
+    int32_t sum = 0;
+    for (size_t k = 0; k < (size_t)w->f.block; k++)
+        sum += a[k] * (int32_t)bytes[k];
+    return sum;
+}
+
+static void bytes_columns(const void *arg, size_t begin, size_t end) {
+    const job *j = arg;
+    const qs_nbits *w = j->p->w;
+    const size_t blocks = (size_t)w->f.blocks, block = (size_t)w->f.block;
+    for (size_t c = begin; c < end; c++)
+        for (size_t r = 0; r < j->p->m; r++) {
+            float y = 0.0f;
+            for (size_t b = 0; b < blocks; b++) {
+                const size_t at = r * blocks + b;
+                const int32_t sum = block_sum(w, c, b * block, j->rows.a + at * block) -
+                                    zero_at(w, c, b) * j->rows.sums[at];
+                const float scale = j->rows.scales[at] * w->scales[c * blocks + b];
+                y += (float)sum * scale;
+            }
+            j->y[r * j->p->n + c] = j->bias ? y + j->bias[c] : y;
+        }
+}
+
+static void rounded_pairs(const void *arg, size_t begin, size_t end) {
+    const job *j = arg;
+    const params *p = j->p;
+    for (size_t i = begin; i < end && !qs_stopped(j->ctx); i++) {
+        const size_t col = i * PAIR, columns = p->n - col < PAIR ? p->n - col : PAIR;
+        const bool whole = columns == PAIR;
+        float *to = whole ? j->y + col : j->scratch;
+        p->kernels->rounded(&p->w->packed, &j->rows, i * QK_NBITS_TOGETHER, to,
+                            whole ? p->n : PAIR);
+        for (size_t r = 0; r < p->m; r++) {
+            float *y = j->y + r * p->n + col;
+            if (!whole)
+                memcpy(y, to + r * PAIR, columns * sizeof(*y));
+            for (size_t c = 0; j->bias && c < columns; c++)
+                y[c] += j->bias[col + c];
+        }
+    }
+}
+
+static void run_rounded(const qs_step *s, const qs_frame *f) {
+    const params *p = s->params;
+    char *scratch = f->scratch;
+    const size_t blocks = (size_t)p->w->f.blocks;
+    const job j = {.ctx = f->ctx,
+                   .p = p,
+                   .a = qs_step_in(s, f, 0),
+                   .bias = p->bias < 0 ? NULL : qs_step_in(s, f, p->bias),
+                   .y = qs_step_out(s, f, 0),
+                   .scratch =
+                       (float *)(void *)(scratch + p->scale_bytes + p->sum_bytes + p->a_bytes),
+                   .rows = {.scales = (const float *)(void *)scratch,
+                            .sums = (const int32_t *)(void *)(scratch + p->scale_bytes),
+                            .a = (const int8_t *)scratch + p->scale_bytes + p->sum_bytes,
+                            .rows = p->m}};
+    const size_t work = p->m * p->k + 1;
+    qs_ranges(f->ctx, p->m * blocks, QS_GRAIN / (size_t)p->w->f.block + 1, round_rows, &j);
+    if (p->w->packed.codes)
+        qs_ranges(f->ctx, (p->n + PAIR - 1) / PAIR, QS_GRAIN * 8 / (work * PAIR / 8 + 1) + 1,
+                  rounded_pairs, &j);
+    else
+        qs_ranges(f->ctx, p->n, QS_GRAIN * 8 / work + 1, bytes_columns, &j);
+}
+
+/* ---- lowering ---- */
+
+QS_COLD static int too_large(const qs_lower *l) {
+    return qs_fail(l->error, QSIM_E_LIMIT, "a matrix product is too large");
+}
+
+QS_COLD static int lower_rounded(qs_lower *l, params *p) {
+    const size_t blocks = (size_t)p->w->f.blocks;
+    size_t bytes;
+    if (!qs_mul(p->m, blocks, &bytes) || !qs_mul(bytes, (size_t)p->w->f.block + 64, &bytes) ||
+        !qs_mul(p->m, PAIR * sizeof(float) * 2, &bytes))
+        return too_large(l);
+    p->scale_bytes = p->sum_bytes = qs_align(p->m * blocks * sizeof(float), 64);
+    p->a_bytes = qs_align(p->m * blocks * (size_t)p->w->f.block, 64);
+    l->step->scratch = p->scale_bytes + p->sum_bytes + p->a_bytes + p->m * PAIR * sizeof(float);
+    l->step->run = run_rounded;
+    return QSIM_OK;
+}
+
+QS_COLD static int lower_floats(qs_lower *l, params *p, double macs) {
+    const size_t panel = p->f32->panel;
+    size_t floats;
+    p->slices = qs_slice_count(l->ctx, (p->n + panel - 1) / panel, macs / QS_MACS_F32);
+    p->bias_floats = qs_align(p->n, panel);
+    p->bias_floats = qs_align(p->bias_floats, 64);
+    if (!qk_pack_f32_size(panel, p->k, panel, &p->panel_floats) ||
+        p->panel_floats > SIZE_MAX / 64 / p->slices)
+        return too_large(l);
+    p->panel_floats = qs_align(p->panel_floats, 16);
+    floats = p->bias_floats + p->slices * p->panel_floats;
+    if (!qs_mul(floats, sizeof(float), &l->step->scratch))
+        return too_large(l);
+    p->row = qs_arena_alloc(l->arena, p->m + 1, sizeof(*p->row));
+    if (!p->row)
+        return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    for (size_t i = 0; i < p->m; i++)
+        p->row[i] = (ptrdiff_t)(i * p->k);
+    l->step->run = run_product;
+    return QSIM_OK;
+}
+
+static void run_nothing(const qs_step *s, const qs_frame *f) {
+    (void)s;
+    (void)f;
+}
+
+QS_COLD int qs_nbits_lower(qs_lower *l, size_t m, int32_t bias) {
+    const qs_nbits *w = l->packed;
+    params *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
+    *p = (params){.w = w,
+                  .kernels = l->ctx->kernels->nbits,
+                  .f32 = l->ctx->kernels->f32,
+                  .m = m,
+                  .k = (size_t)w->f.k,
+                  .n = (size_t)w->f.n,
+                  .bias = bias};
+    const double macs = (double)m * (double)p->k * (double)p->n;
+    l->step->kernel = "nbits";
+    l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
+    l->step->run = run_nothing;
+    if (m == 0)
+        return QSIM_OK;
+    if (w->f.rounds)
+        return lower_rounded(l, p);
+    if (m == 1 && w->packed.codes && p->kernels->row) {
+        l->step->run = run_row;
+        return QSIM_OK;
+    }
+    return lower_floats(l, p, macs);
+}
