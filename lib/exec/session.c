@@ -62,15 +62,19 @@ static const qs_const *packed_const(const qsim_session *s, const qs_node *n, int
 static int reserve(qsim_session *s, const qs_id *twin) {
     const qs_graph *g = s->graph;
     size_t bytes = 0;
-    for (size_t i = 0; i < g->order_count; i++) {
+    bool *counted = qs_calloc(s->ctx, g->value_count + 1, sizeof(*counted)), fits = counted;
+    for (size_t i = 0; fits && i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
         for (int32_t k = 0; twin[i] == QS_NONE && n->op->pack && k < n->input_count; k++) {
             const qs_const *c = packed_const(s, n, k);
-            if (c && !qs_add(bytes, c->bytes, &bytes))
-                return QSIM_E_NOMEM;
+            if (c && !counted[n->inputs[k]])
+                fits = fits && qs_add(bytes, c->bytes, &bytes);
+            if (c)
+                counted[n->inputs[k]] = true;
         }
     }
-    if (!qs_add(bytes, bytes / 16, &bytes))
+    qs_free(s->ctx, counted);
+    if (!fits || !qs_add(bytes, bytes / 16, &bytes))
         return QSIM_E_NOMEM;
     if (bytes % LARGE >= WELL_FILLED)
         bytes = qs_align(bytes, LARGE) - 256;
@@ -78,7 +82,7 @@ static int reserve(qsim_session *s, const qs_id *twin) {
 }
 
 /* `twin[i]`: the node whose packed weights the i-th one uses, or QS_NONE. */
-static int pack_each(qsim_session *s, const qs_id *twin, qsim_error *error) {
+static int pack_each(qsim_session *s, const qs_id *twin, const void **kept, qsim_error *error) {
     qs_graph *g = s->graph;
     for (size_t i = 0; i < g->order_count; i++) {
         qs_id id = g->order[i];
@@ -97,7 +101,8 @@ static int pack_each(qsim_session *s, const qs_id *twin, qsim_error *error) {
                      .node = &g->nodes[id],
                      .arena = &s->arena,
                      .model = s->name,
-                     .error = error};
+                     .error = error,
+                     .kept = kept};
         code = g->nodes[id].op->pack(&p);
         if (code)
             return code;
@@ -113,12 +118,14 @@ static int pack_each(qsim_session *s, const qs_id *twin, qsim_error *error) {
 static int pack_all(qsim_session *s, qsim_error *error) {
     const qs_graph *g = s->graph;
     qs_id *twin = qs_alloc(s->ctx, g->order_count + 1, sizeof(*twin));
+    const void **kept = qs_calloc(s->ctx, g->value_count + 1, sizeof(*kept));
     s->packed = qs_arena_alloc(&s->arena, g->node_count + 1, sizeof(*s->packed));
     int code = QSIM_E_NOMEM;
-    if (twin && s->packed && !qs_find_twins(s->ctx, g, twin) && !reserve(s, twin))
-        code = pack_each(s, twin, error);
+    if (twin && kept && s->packed && !qs_find_twins(s->ctx, g, twin) && !reserve(s, twin))
+        code = pack_each(s, twin, kept, error);
     else
         no_memory(s, error);
+    qs_free(s->ctx, (void *)kept);
     qs_free(s->ctx, twin);
     return code;
 }

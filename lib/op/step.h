@@ -24,6 +24,8 @@ typedef struct qs_pack {
     qs_arena *arena; /* the session's: lives as long as it */
     const char *model;
     qsim_error *error;
+    /* By value id: what operators of one kind keep of weights they have packed; NULL: nothing. */
+    const void **kept;
     const void *result; /* set by the operator; handed to its lower */
 } qs_pack;
 

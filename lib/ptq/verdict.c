@@ -168,9 +168,10 @@ int qsim_verdict_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t input_c
 
 static int name_input(qsim_verdict *v, const qsim_model *m, qsim_error *error) {
     qsim_value_info info = {.struct_size = sizeof(info)};
-    if (qsim_model_input(m, 0, &info))
-        return QSIM_OK;
-    v->input = qs_arena_string(&v->arena, info.name, strlen(info.name));
+    const int code = qsim_model_input(m, 0, &info);
+    if (code && code != QSIM_E_NOMEM)
+        return QSIM_OK; /* it has none */
+    v->input = code ? NULL : qs_arena_string(&v->arena, info.name, strlen(info.name));
     return v->input ? QSIM_OK : qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
 }
 

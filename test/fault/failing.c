@@ -5,7 +5,8 @@
  * the commands and judges what is left.
  *
  *   command  KIND AT STICKY ERRNO    KIND: m memory, t threads, s system calls; AT counts from 1;
- *                                    STICKY 1: and all later ones; ERRNO 0: SIGKILL
+ *                                    STICKY 1: and all later ones; ERRNO 0: SIGKILL instead;
+ *                                    below 0: that signal instead
  *   answer   STATUS COUNT            as waitpid has it; requests of that kind that were seen
  *
  * The child's standard output and error go to ../out and ../err.
@@ -54,9 +55,10 @@ static bool hit(char kind) {
     const long n = atomic_fetch_add(seen, 1) + 1;
     if (n != fail.at && !(fail.sticky && n > fail.at))
         return false;
-    if (!fail.error)
-        kill(getpid(), SIGKILL);
-    return true;
+    if (fail.error > 0)
+        return true;
+    kill(getpid(), fail.error ? -fail.error : SIGKILL);
+    return false;
 }
 
 /* ---- memory and threads ---- */

@@ -5,7 +5,8 @@
 verbs.py FAILING FIXTURES KINDS TIMES [VERB...]
 
 FAILING is the tool with failing.c linked in, FIXTURES makes models and data. KINDS: letters of
-m (allocations), t (threads), s (system calls that concern files), k (killed at each of those).
+m (allocations), t (threads), s (system calls that concern files), k (killed at each of those),
+i (interrupted there, as by Ctrl-C).
 TIMES is how many requests of each kind fail at most, spread evenly over those that a verb makes;
 0 takes all of them. Each of them fails once and, but for k, from then on.
 
@@ -177,7 +178,7 @@ def fault_of(verb, kind, sticky, code, old, reference):
     for name, bytes_ in verb.inputs.items():
         if left.get(name) != bytes_:
             return "the input %s was changed" % name
-    if kind == "k" or (kind == "s" and sticky):
+    if kind in "ki" or (kind == "s" and sticky):
         litter = [n for n in litter if not moving(verb, n, left[n], reference)]
     if litter:
         return "litter: %s" % litter
@@ -192,6 +193,9 @@ def fault_of(verb, kind, sticky, code, old, reference):
     if kind == "k":
         # Of two processes that bench has, the one that measures may be killed alone.
         return None if code in (0, -9) or "process that measures died" in said else "ended with %d: %s" % (code, said)
+    if kind == "i":
+        good = code == 0 or code == -2 or (code == 130 and said)
+        return None if good else "ended with %d: %s" % (code, said)
     if code < 0 or code >= 128 or code == 99:
         return "crashed with %d: %s" % (code, said[:2000])
     if code == 0:
@@ -221,7 +225,7 @@ def looks_whole(name, data):
 def fail_verb(verb, kinds, times):
     faults, runs = [], 0
     for kind in kinds:
-        event = "s" if kind == "k" else kind
+        event = "s" if kind in "ki" else kind
         code, count = verb.run(event, 1 << 40, 0, 5, False)
         if code == 77:
             print("%s: %s: this system traps no calls" % (verb.name, kind))
@@ -230,7 +234,7 @@ def fail_verb(verb, kinds, times):
         if code != 0:
             return runs, ["undisturbed: exit code %d: %s" % (code, verb.err.decode()[:300])]
         step = max(1, count // times) if times else 1
-        modes = {"k": ((0, 0),), "s": ((0, 5), (0, 28), (1, 5))}.get(kind, ((0, 12), (1, 12)))
+        modes = {"k": ((0, 0),), "i": ((0, -2),), "s": ((0, 5), (0, 28), (1, 5))}.get(kind, ((0, 12), (1, 12)))
         for sticky, error in modes:
             # Others of each residue in each mode: together they are denser.
             for at in range(1 + (step // 2 if sticky else 0), count + 1, step):

@@ -18,7 +18,7 @@ void progress_begin(progress *p, const tool *t) {
     p->silent = t->quiet;
     p->terminal = isatty(2) && term && strcmp(term, "dumb") != 0;
     p->start = p->last = tool_now();
-    tool_catch_interrupt();
+    tool_catch_interrupt(t->ctx);
 }
 
 static void draw_bar(const char *what, uint64_t done, uint64_t total, double elapsed) {
@@ -63,5 +63,6 @@ void progress_clear(void) {
 
 void progress_end(progress *p) {
     progress_clear();
+    tool_after_interrupt();
     p->shown = false;
 }

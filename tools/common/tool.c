@@ -255,16 +255,19 @@ bool tool_operands(const tool *t, size_t low, size_t high) {
 
 static volatile sig_atomic_t interrupted;
 static qsim_run *volatile running;
+static qsim_ctx *volatile working;
 
 static void on_interrupt(int signal_number) {
     interrupted = 1;
+    qsim_ctx_cancel(working, 1);
     if (running)
         qsim_run_cancel(running);
     signal(signal_number, SIG_DFL);
 }
 
-void tool_catch_interrupt(void) {
+void tool_catch_interrupt(qsim_ctx *ctx) {
     struct sigaction action;
+    working = ctx;
     memset(&action, 0, sizeof(action));
     action.sa_handler = on_interrupt;
     sigaction(SIGINT, &action, NULL);
@@ -273,6 +276,12 @@ void tool_catch_interrupt(void) {
 
 void tool_ignore_limits(void) {
     signal(SIGXFSZ, SIG_IGN);
+}
+
+void tool_after_interrupt(void) {
+    qsim_ctx *ctx = working;
+    working = NULL;
+    qsim_ctx_cancel(ctx, 0);
 }
 
 bool tool_interrupted(void) {

@@ -84,8 +84,13 @@ int tool_write(const tool *t, const char *path, const void *data, size_t size);
 
 /* ---- interruption ---- */
 
-/* From here on the first Ctrl-C only sets a flag; the second one ends the program. */
-void tool_catch_interrupt(void);
+/*
+ * From here on the first Ctrl-C sets a flag and cancels what is in progress with `ctx`, which may
+ * be NULL; the second one ends the program.
+ */
+void tool_catch_interrupt(qsim_ctx *ctx);
+/* From here on Ctrl-C leaves that context alone, which works again: for what has been found. */
+void tool_after_interrupt(void);
 bool tool_interrupted(void);
 /* A file over the limit of the shell (ulimit -f) is an error of writing, not the end. */
 void tool_ignore_limits(void);

@@ -107,7 +107,7 @@ static int climb(const tool *t, ladder *l) {
     l->interrupted = code == QSIM_E_CANCELLED && tool_interrupted() && l->count > 0;
     qsim_recipe_free(q->recipe);
     q->recipe = found;
-    if (l->saved)
+    if (l->saved && !l->interrupted) /* else it is saved once more at the end */
         return l->saved;
     return code && !l->interrupted ? quantize_error(t, q, &e) : EXIT_OK;
 }

@@ -187,7 +187,7 @@ static int run(tool *t) {
         return tool_usage(t, NULL, "bench: files are read twice, standard input is not");
     if (!page_open(t, &p, &wrong))
         return wrong;
-    tool_catch_interrupt();
+    tool_catch_interrupt(NULL);
     b.subjects = tool_alloc(b.models, sizeof(*b.subjects));
     for (size_t i = 0; i < b.models; i++)
         b.subjects[i].file = t->args.operands[i];

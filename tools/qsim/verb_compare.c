@@ -222,7 +222,7 @@ static int run(tool *t) {
     for (int k = 0; k < 2; k++)
         c.file[k] = t->args.operands[k];
     c.data = args_value(&t->args, "data");
-    tool_catch_interrupt();
+    tool_catch_interrupt(NULL);
     int code = open_both(t, &c);
     if (code == EXIT_OK)
         code = dataset_open_spec(t, c.data ? c.data : "random", c.engine[0].model, &d);

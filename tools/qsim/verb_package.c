@@ -134,7 +134,7 @@ static int run(tool *t) {
         return code;
     if (qsim_packer_create(t->ctx, &w, &e))
         return tool_error(t, NULL, &e);
-    tool_catch_interrupt(); /* no half-written file is left beside the old one */
+    tool_catch_interrupt(t->ctx); /* no half-written file is left beside the old one */
     code = collect(t, w);
     if (code == EXIT_OK && tool_interrupted())
         code = tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted, not written", output);

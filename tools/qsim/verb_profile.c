@@ -178,7 +178,7 @@ static int run(tool *t) {
     if (!page_open(t, &sheet, &code))
         return code;
     p.file = t->args.operands[0];
-    tool_catch_interrupt();
+    tool_catch_interrupt(NULL);
     code = page_close(t, &sheet, "qsim profile", profile(t, &sheet, &p));
     profiling_free(&p);
     return code;

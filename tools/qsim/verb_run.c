@@ -178,7 +178,7 @@ static int run(tool *t) {
     if (!tool_operands(t, 1, 1))
         return EXIT_USAGE;
     const char *file = t->args.operands[0];
-    tool_catch_interrupt();
+    tool_catch_interrupt(t->ctx);
     int code = engine_open(t, file, &e);
     if (code == EXIT_OK && e.output_count == 0)
         code = tool_fail(t, QSIM_E_GRAPH, "%s: the model has no outputs", file);

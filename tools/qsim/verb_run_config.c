@@ -128,7 +128,7 @@ static int run_job(const tool *t, page *p, const job *j) {
     if (code == EXIT_OK)
         code = job_prepare_output(t, j);
     if (code == EXIT_OK) {
-        tool_catch_interrupt();
+        tool_catch_interrupt(NULL);
         say_input(t, j, m);
         code = run_flows(t, p, j, m, best);
     }

@@ -92,6 +92,11 @@ typedef struct qs_i8_packed {
     qs_i8_epilogue epilogue;
     bool complete;          /* the epilogue too */
     qs_i8_columns *columns; /* or NULL */
+    /* What was packed, and what was packed of the same weights before. */
+    qk_source_i8 source;
+    qs_i8_list w_zp;
+    int64_t group_stride;
+    const struct qs_i8_packed *before;
 } qs_i8_packed;
 
 static int32_t elements_of(const qs_value *v) {
@@ -185,13 +190,48 @@ QS_COLD static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_sha
     return rules->wide ? narrow(p, shape, totals, rules, clamp) : QSIM_OK;
 }
 
-QS_COLD static int pack_into(qs_pack *p, qs_i8_packed *out, const qs_i8_shape *shape,
+/* Whether these two are of the same weights, laid out in the same way. */
+static bool packs_alike(const qs_i8_packed *a, const qs_i8_packed *b) {
+    const qs_conv_i8_weights *v = &a->layout, *w = &b->layout;
+    const qk_source_i8 *s = &a->source, *t = &b->source;
+    return v->t == w->t && v->groups == w->groups && v->n == w->n && v->kh == w->kh &&
+           v->kw == w->kw && v->c == w->c && v->stride_h == w->stride_h &&
+           v->stride_w == w->stride_w && v->contiguous == w->contiguous && v->apart == w->apart &&
+           v->zero_points == w->zero_points && v->result == w->result && v->bytes == w->bytes &&
+           s->w == t->w && s->flip == t->flip && s->sn == t->sn && s->sy == t->sy &&
+           s->sx == t->sx && s->sc == t->sc && a->group_stride == b->group_stride &&
+           a->w_zp.data == b->w_zp.data && a->w_zp.count == b->w_zp.count;
+}
+
+/* Ways to lay out one constant that are remembered: there are few but in attacks. */
+#define WAYS 8
+
+/* Weights that other nodes have, too, with scales of their own, are packed once. */
+QS_COLD static bool packed_before(const qs_pack *p, qs_id weights, qs_i8_packed *out) {
+    const qs_i8_packed *first = p->kept ? p->kept[weights] : NULL, *other = first;
+    for (int i = 0; other && i < WAYS; i++, other = other->before)
+        if (packs_alike(other, out)) {
+            out->weights = other->weights;
+            return true;
+        }
+    out->before = first;
+    if (p->kept)
+        p->kept[weights] = out;
+    return false;
+}
+
+QS_COLD static int pack_into(qs_pack *p, qs_id weights, qs_i8_packed *out, const qs_i8_shape *shape,
                              const qk_source_i8 *source, const qs_i8_list *w_zp,
                              const qs_i8_totals *totals) {
     size_t bytes;
     if (!qs_conv_i8_weights_layout(p->ctx->kernels->i8, &out->layout) ||
         !qs_i8_weights_bytes(&out->layout, &bytes))
         return pack_fail(p, QSIM_E_LIMIT, "the weights are too large");
+    out->source = *source;
+    out->w_zp = *w_zp;
+    out->group_stride = shape->group_stride;
+    if (packed_before(p, weights, out))
+        return QSIM_OK;
     uint8_t *memory = qs_arena_raw64(p->arena, bytes);
     if (!memory)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
@@ -234,7 +274,7 @@ QS_COLD static int pack_proven(qs_pack *p, const qs_i8_roles *r, const qs_i8_sha
     if (known && !rules.int32_out && !clamp && out->layout.zero_points != QS_ZP_COLUMN)
         out->layout.result = QS_RESULT_BYTES;
     const bool summed = known && !rules.int32_out;
-    code = pack_into(p, out, shape, source, w_zp, summed ? totals : NULL);
+    code = pack_into(p, p->node->inputs[r->w], out, shape, source, w_zp, summed ? totals : NULL);
     if (!code && known)
         code = pack_epilogue(p, &rules, clamp, out);
     if (!code)

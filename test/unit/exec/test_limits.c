@@ -56,6 +56,47 @@ static void shared_weight(void) {
     CHECK(session_bytes(60, false) > 50 * weight);
 }
 
+/* `n` products in integers of one weight, each with an output scale of its own. */
+static size_t scaled_bytes(int n) {
+    static const uint8_t zero;
+    static const float one = 1;
+    float scale = 1;
+    qsim_error e;
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL;
+    qsim_session *s = NULL;
+    char text[96], name[32], y[32] = "x";
+    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, &e), QSIM_OK);
+    qsim_builder_input_as(b, "x", "uint8[1,64]");
+    qsim_builder_constant_as(b, "w", "int8[64,256]", numbers);
+    qsim_builder_constant_as(b, "v", "int8[256,64]", numbers);
+    qsim_builder_constant_as(b, "s", "float[]", &one);
+    qsim_builder_constant_as(b, "z", "uint8[]", &zero);
+    qsim_builder_constant_as(b, "k", "int8[]", &zero);
+    for (int i = 0; i < 2 * n; i++) {
+        snprintf(name, sizeof(name), "s%d", i);
+        scale *= 1.01f;
+        qsim_builder_constant_as(b, name, "float[]", &scale);
+        snprintf(text, sizeof(text), "%s,s,z,%s,s,k,%s,z", y, i % 2 ? "v" : "w", name);
+        snprintf(y, sizeof(y), "y%d", i);
+        qsim_builder_node(b, "", "QLinearMatMul", "", text, y);
+    }
+    qsim_builder_output_as(b, y, NULL);
+    CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_OK);
+    qsim_builder_free(b);
+    CHECK_INT(qsim_session_create(m, NULL, &s, &e), QSIM_OK);
+    const size_t bytes = qsim_session_bytes(s);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    return bytes;
+}
+
+static void shared_integers(void) {
+    const size_t weights = (size_t)2 * 64 * 256, each = 8192; /* at most: sums, multipliers */
+    CHECK(scaled_bytes(1) > weights);
+    CHECK(scaled_bytes(41) < scaled_bytes(1) + 40 * 2 * each);
+}
+
 /* Many results of one constant: all of them together stay in proportion to it. */
 static void folding(void) {
     enum { COUNT = 400, SIZE = 1 << 16 };
@@ -280,6 +321,7 @@ static void memory(void) {
 
 int main(void) {
     shared_weight();
+    shared_integers();
     folding();
     counts();
     threads();

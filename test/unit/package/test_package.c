@@ -6,6 +6,7 @@
 #include "test.h"
 #include "proto.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zip.h>
@@ -484,6 +485,70 @@ static void test_bombs(void) {
     refused("100 times");
 }
 
+/* ---- memory ---- */
+
+#define LARGE ((int64_t)48 << 20)
+
+static void write_large(const char *path) {
+    char type[32];
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL;
+    float *w = calloc(1, (size_t)LARGE);
+    snprintf(type, sizeof(type), "float[%d]", (int)(LARGE / 4));
+    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
+    qsim_builder_input_as(b, "x", type);
+    qsim_builder_constant_as(b, "w", type, w);
+    qsim_builder_node(b, "", "Add", "", "x,w", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    CHECK_INT(qsim_builder_finish(b, &m, NULL), QSIM_OK);
+    qsim_builder_free(b);
+    CHECK_INT(qsim_model_save(m, path, NULL, NULL), QSIM_OK);
+    qsim_model_free(m);
+    free(w);
+}
+
+/* Bytes that the process may write to, as the system counts them. */
+static long data_bytes(void) {
+    char line[128];
+    long kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof(line), f))
+        if (sscanf(line, "VmData: %ld", &kib) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kib * 1024;
+}
+
+/* A package of any size is written and read with less than 16 MiB: nothing holds it as a whole. */
+static void test_memory(void) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    struct rlimit old, small;
+    qsim_packer *w = NULL;
+    qsim_package *p = NULL;
+    char model[128], zip[128];
+    snprintf(model, sizeof(model), "%s", in_folder("large.onnx"));
+    snprintf(zip, sizeof(zip), "%s", in_folder("large.zip"));
+    write_large(model);
+    const long now = data_bytes();
+    CHECK_INT(getrlimit(RLIMIT_DATA, &old), 0);
+    small = old;
+    small.rlim_cur = (rlim_t)now + ((rlim_t)16 << 20);
+    if (now > 0)
+        CHECK_INT(setrlimit(RLIMIT_DATA, &small), 0);
+    CHECK_INT(qsim_packer_create(NULL, &w, NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_model(w, model, NULL, NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_save(w, zip, 0, NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_save(w, zip, QSIM_PACK_REPLACE | QSIM_PACK_DEFLATE, NULL), QSIM_OK);
+    qsim_packer_free(w);
+    CHECK_INT(qsim_package_open(NULL, zip, 0, &p, NULL), QSIM_OK);
+    qsim_package_free(p);
+    CHECK_INT(setrlimit(RLIMIT_DATA, &old), 0);
+    unlink(model);
+    unlink(zip);
+#endif
+}
+
 int main(void) {
     strcpy(folder, "qsim-package-XXXXXX");
     CHECK(mkdtemp(folder) != NULL);
@@ -500,6 +565,7 @@ int main(void) {
     test_sums();
     test_structure();
     test_bombs();
+    test_memory();
     proto_free(&good_model);
     unlink(in_folder("a.onnx"));
     unlink(in_folder("b.onnx"));
