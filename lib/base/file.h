@@ -50,8 +50,8 @@ typedef struct qs_out {
     int fd;
     bool nameless;
     uint64_t written, settled; /* bytes, and those of them that are on the disk */
-    int code;    /* first failure: later writes do nothing */
-    int stopped; /* QSIM_E_CANCELLED or QSIM_E_TIME: the same */
+    int code;                  /* first failure: later writes do nothing */
+    int stopped;               /* QSIM_E_CANCELLED or QSIM_E_TIME: the same */
 } qs_out;
 
 int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim_error *error);

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long it takes from qsim_ctx_cancel to the return of what it cancels, by the clock on the
+ * wall: the worst of several moments inside one long step of each operator. cancel [ISA]    avx2,
+ * c, ...; nothing: the best that there is Lines of four fields, separated by tabs: operator, its
+ * time undisturbed, the median and the worst of the times to the return, in milliseconds.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <qsim/qsim.h>
+
+#define MOMENTS 9
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+static void pause_for(double ms) {
+    struct timespec t = {(time_t)(ms / 1e3), 0};
+    t.tv_nsec = (long)((ms - 1e3 * (double)t.tv_sec) * 1e6);
+    nanosleep(&t, NULL);
+}
+
+/* One node: its inputs' types in order, a second input that is small and given, its attributes. */
+typedef struct subject {
+    const char *name, *op, *inputs, *outputs, *types[3];
+    const char *constant; /* type of the last input, an int64 whose elements are all `value` */
+    int64_t value;
+    const char *attr;
+    int64_t number;
+} subject;
+
+static const subject subjects[] = {
+    {"MatMul 3000^3", "MatMul", "a,b", "y", {"float[3000,3000]", "float[3000,3000]"}, 0, 0, 0, 0},
+    {"TopK 1 row of 32M", "TopK", "a,k", "y,i", {"float[33554432]"}, "int64[1]", 1000000, 0, 0},
+    {"Unique of 8M", "Unique", "a", "y", {"float[8388608]"}, 0, 0, 0, 0},
+    {"NonMaxSuppression 40000",
+     "NonMaxSuppression",
+     "a,b,k",
+     "y",
+     {"float[1,40000,4]", "float[1,1,40000]"},
+     "int64[1]",
+     40000,
+     0,
+     0},
+    {"ScatterElements 32M",
+     "ScatterElements",
+     "a,b,c",
+     "y",
+     {"float[33554432]", "int64[33554432]", "float[33554432]"},
+     0,
+     0,
+     0,
+     0},
+    {"CumSum 1 row of 64M", "CumSum", "a,k", "y", {"float[67108864]"}, "int64[]", 0, 0, 0},
+    {"ArgMax of 64M", "ArgMax", "a", "y", {"float[8192,8192]"}, 0, 0, "axis", 1},
+    {"NonZero of 32M", "NonZero", "a", "y", {"float[33554432]"}, 0, 0, 0, 0},
+    {"Softmax 8192 rows of 8192", "Softmax", "a", "y", {"float[8192,8192]"}, 0, 0, 0, 0},
+    {"Softmax 1 row of 64M", "Softmax", "a", "y", {"float[1,67108864]"}, 0, 0, 0, 0},
+    {"Transpose 8192^2", "Transpose", "a", "y", {"float[8192,8192]"}, 0, 0, 0, 0},
+};
+
+typedef struct canceller {
+    qsim_ctx *ctx;
+    double after, at;
+} canceller;
+
+static void *cancel(void *arg) {
+    canceller *c = arg;
+    pause_for(c->after);
+    c->at = now();
+    qsim_ctx_cancel(c->ctx, 1);
+    return NULL;
+}
+
+static qsim_model *build(qsim_ctx *ctx, const subject *s) {
+    static int64_t value;
+    const char *const names[] = {"a", "b", "c"};
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL;
+    qsim_error e;
+    char output[2] = {s->outputs[0], 0};
+    value = s->value;
+    if (qsim_builder_create(ctx, 13, s->op, &b, &e))
+        return NULL;
+    for (int i = 0; i < 3 && s->types[i]; i++)
+        qsim_builder_input_as(b, names[i], s->types[i]);
+    if (s->constant)
+        qsim_builder_constant_as(b, "k", s->constant, &value);
+    qsim_builder_node(b, "", s->op, "", s->inputs, s->outputs);
+    if (s->attr)
+        qsim_builder_attr_int(b, s->attr, s->number);
+    qsim_builder_output_as(b, output, NULL);
+    if (qsim_builder_finish(b, &m, &e))
+        fprintf(stderr, "%s: %s\n", s->name, e.message);
+    qsim_builder_free(b);
+    return m;
+}
+
+/* Numbers that look random; indices of a Scatter stay below its size. */
+static void fill(qsim_tensor *t, const qsim_value_info *v) {
+    uint64_t seed = 88172645463325252u;
+    *t = (qsim_tensor){v->dtype, v->rank, v->dims, NULL, 0};
+    if (qsim_tensor_size(v->dtype, v->rank, v->dims, NULL, &t->bytes))
+        return;
+    t->data = malloc(t->bytes);
+    const size_t n = t->bytes / (v->dtype == QSIM_FLOAT ? 4 : 8);
+    for (size_t i = 0; t->data && i < n; i++) {
+        seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+        if (v->dtype == QSIM_FLOAT)
+            ((float *)t->data)[i] = (float)(int32_t)(seed >> 40) / 16777216.0f;
+        else
+            ((int64_t *)t->data)[i] = (int64_t)(seed % n);
+    }
+}
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void measure(qsim_ctx *ctx, const subject *s) {
+    qsim_tensor x[3], y[2] = {{0}, {0}};
+    qsim_session *session = NULL;
+    qsim_run *run = NULL;
+    qsim_error e = {0};
+    double late[MOMENTS], whole = 0;
+    size_t count = 0;
+    qsim_model *m = build(ctx, s);
+    if (!m || qsim_session_create(m, NULL, &session, &e) || qsim_run_create(session, &run, &e)) {
+        printf("%s\t-\t-\t%s\n", s->name, e.message);
+        return;
+    }
+    for (; count < (size_t)qsim_model_input_count(m); count++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        if (qsim_model_input(m, (int32_t)count, &v) == QSIM_OK)
+            fill(&x[count], &v);
+    }
+    for (int i = 0; i < 2; i++) {
+        whole = now();
+        if (qsim_run_execute(run, x, count, y, 1, &e))
+            fprintf(stderr, "%s: %s\n", s->name, e.message);
+        whole = now() - whole;
+    }
+    for (int i = 0; i < MOMENTS; i++) {
+        canceller c = {ctx, whole * (i + 0.5) / MOMENTS, 0};
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, cancel, &c))
+            return;
+        const int code = qsim_run_execute(run, x, count, y, 1, &e);
+        const double end = now();
+        pthread_join(thread, NULL);
+        qsim_ctx_cancel(ctx, 0);
+        late[i] = code == QSIM_E_CANCELLED && end > c.at ? end - c.at : 0;
+    }
+    qsort(late, MOMENTS, sizeof(*late), by_value);
+    printf("%s\t%.0f\t%.1f\t%.1f\n", s->name, whole, late[MOMENTS / 2], late[MOMENTS - 1]);
+    fflush(stdout);
+    for (size_t i = 0; i < count; i++)
+        free(x[i].data);
+    qsim_run_free(run);
+    qsim_session_free(session);
+    qsim_model_free(m);
+}
+
+int main(int argc, char **argv) {
+    qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1};
+    qsim_ctx *ctx = NULL;
+    qsim_error e;
+    for (int32_t i = 1; argc > 1 && qsim_isa_name(i); i++)
+        if (strcmp(argv[1], qsim_isa_name(i)) == 0)
+            o.isa = i;
+    if (qsim_ctx_create(&o, &ctx, &e)) {
+        fprintf(stderr, "%s\n", e.message);
+        return 1;
+    }
+    for (size_t i = 0; i < sizeof(subjects) / sizeof(*subjects); i++)
+        measure(ctx, &subjects[i]);
+    qsim_ctx_free(ctx);
+    return 0;
+}
