@@ -1,13 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Slow analyses, not part of CI, each a build of its own in build-test. Needs Debian 12 with its package
-# mirror. Usage: sh test/analysis.sh [tsan|ubsan|debug|fuzz|random]...   (all of them without arguments)
-#     tsan    gcc, ThreadSanitizer: unit, kernel and fault tests
-#     ubsan   clang, AddressSanitizer and UBSan: all but what loads the library into other programs
-#     debug   gcc -O0, AddressSanitizer and UBSan: the same
-#     fuzz    clang, libFuzzer over test/fuzz: SECONDS_EACH (default 120) for each target, at most 10 s
-#             and 1.4 GB for an input; findings are left in build-test/fuzz/found
-#     random  gcc -O0, AddressSanitizer and UBSan: SEEDS (default 2000) random graphs from seed FIRST (1) on
+# mirror. Usage: sh test/analysis.sh [NAME]...   (all of them without arguments)
+#     tsan      gcc, ThreadSanitizer: unit, kernel and fault tests
+#     ubsan     clang, AddressSanitizer and UBSan: all but what loads the library into other programs
+#     debug     gcc -O0, AddressSanitizer and UBSan: the same
+#     fuzz      clang, libFuzzer over test/fuzz: SECONDS_EACH (default 120) for each target, at most 10 s
+#               and 1.4 GB for an input; findings are left in build-test/fuzz/found
+#     replay    gcc, AddressSanitizer and UBSan: the same targets without libFuzzer, TIMES (default 1)
+#               10 million mutations in all; the first input that fails is left in build-test/replay
+#     random    gcc -O0, AddressSanitizer and UBSan: SEEDS (default 2000) random graphs from seed FIRST (1) on
+#     coverage  gcc -O0: lines and branches of the library and of readers and writers that the ordinary
+#               tests reach, kernels' own tests aside
+#     valgrind  gcc: the quick unit tests
+#     cppcheck  lib and tools; what is not so, and why: test/cppcheck.txt
+#     tidy      clang-tidy over lib and tools; what is looked for, and why not for more: .clang-tidy
+#     mutation  how many of 200 faults in parsing and checking code the tests catch (test/mutate.py)
 set -eu
 cd "$(dirname "$0")/.."
 . tools/deps.sh
@@ -56,7 +64,59 @@ fuzz() {
     done
 }
 
-analyses=${*:-tsan ubsan debug fuzz random}
+# Mutations of each target: many where an input takes microseconds.
+replay() {
+    cd build-test/replay
+    while read -r name count; do
+        case $name in
+        qcal) seeds=../../test/fuzz/seed.qcal ;;
+        recipe) seeds=../../test/fuzz/seed.qrecipe ;;
+        config) seeds="../../test/fuzz/seed.json ../../test/fuzz/seed_flat.json" ;;
+        *) seeds= ;;
+        esac
+        # shellcheck disable=SC2086
+        ASAN_OPTIONS=abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:abort_on_error=1 \
+            ../sanitize/test/fuzz/replay_"$name" -n $((count * ${TIMES:-1})) $seeds >"$name.log" 2>&1 &&
+            say "replay: $name: $count mutations of each seed, none fails" || {
+            say "replay: $name FAILED"
+            tail -n 20 "$name.log"
+            [ ! -f replay-found ] || mv replay-found "found-$name"
+            status=1
+        }
+    done <<EOF
+api 50000
+array 750000
+config 25000
+csv 500000
+external 4000
+idx 500000
+kernels 1200
+npy 400000
+npz 50000
+onnx 10000
+pack 3000
+picture 35000
+pipeline 5000
+qcal 30000
+recipe 50000
+tensors 3500
+zip 50000
+EOF
+    cd ../..
+}
+
+# What gcov counted, of all and of what reads and writes files.
+coverage() {
+    say "library"
+    gcovr -r . build-test/coverage --filter lib/ --print-summary --txt /dev/null | grep -E '^(lines|branches)'
+    say "readers and writers"
+    gcovr -r . build-test/coverage --filter 'lib/(onnx|tensor|package)/' --filter lib/base/file --filter 'lib/ptq/(recipe|calibration_)' \
+        --filter 'tools/common/(csv|config|json|image_own|preprocess|utf8)' --filter 'tools/qsim/job_(read|keys)' \
+        --print-summary --txt build-test/coverage/readers.txt | grep -E '^(lines|branches)'
+    say "file by file: build-test/coverage/readers.txt"
+}
+
+analyses=${*:-tsan ubsan debug fuzz replay random coverage valgrind cppcheck tidy mutation}
 for analysis in $analyses; do
     say "$analysis"
     case $analysis in
@@ -79,6 +139,44 @@ for analysis in $analyses; do
     random)
         build debug gcc -Dbuildtype=debug -Db_sanitize=address,undefined
         UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 build-test/debug/test/unit/test_random_graphs "${FIRST:-1}" "${SEEDS:-2000}" || status=1
+        ;;
+    replay)
+        build sanitize gcc -Dbuildtype=debugoptimized -Db_sanitize=address,undefined
+        mkdir -p build-test/replay
+        replay
+        ;;
+    coverage)
+        need gcovr
+        build coverage gcc -Dbuildtype=debug -Db_ndebug=true -Db_coverage=true -Dc_args=-fprofile-update=atomic
+        find build-test/coverage -name '*.gcda' -delete
+        tests coverage --suite unit --suite fuzz --suite conform --suite fault --suite cli --suite hostile --suite demo
+        coverage
+        ;;
+    valgrind)
+        need valgrind libc6-dbg
+        build gcc gcc
+        # shellcheck disable=SC2046
+        meson test -C build-test/gcc --no-rebuild --print-errorlogs --timeout-multiplier 100 \
+            --wrap='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --trace-children=no' \
+            $(sed -n '/^unit_tests/,/^}/s/^    .\([a-z0-9_]*\).,$/\1/p' test/unit/meson.build |
+                grep -vxE 'ptq_memory|conv|convtranspose|pool|in_place|same_bits|thread_pool|threads|cancel|fork|memory_use|limits|no_zip|tiles') || status=1
+        ;;
+    cppcheck)
+        need cppcheck
+        grep -vE '^(#|$)' test/cppcheck.txt >build-test/cppcheck.txt
+        cppcheck --quiet --std=c11 --platform=unix64 --enable=warning,portability --suppressions-list=build-test/cppcheck.txt \
+            --error-exitcode=1 -Iinclude -Ilib -Itools -D__GNUC__=12 -D__x86_64__ -DNDEBUG -DTOOL_ZLIB -DTOOL_JANSSON -DTOOL_PNG \
+            -DTOOL_JPEG -DTOOL_WEBP -DTOOL_SNDFILE lib tools/common tools/qsim tools/demo || status=1
+        ;;
+    tidy)
+        need clang-tidy
+        build gcc gcc
+        find lib tools -name '*.c' ! -path 'lib/kernel/arm/*' ! -name no_zip.c ! -path 'tools/python/*' |
+            xargs -n 40 clang-tidy -quiet -p build-test/gcc || status=1
+        ;;
+    mutation)
+        need python3 pkg-config
+        python3 test/mutate.py || status=1
         ;;
     *) say "no analysis is called $analysis" && exit 2 ;;
     esac

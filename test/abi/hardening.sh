@@ -3,6 +3,8 @@
 # What hardens a program that embeds the library is there: read-only relocations, all bound at the start,
 # no stack that can be executed, no segment both written and executed, checked copies, canaries, and (x86)
 # landing pads at the start of every exported function.
+# Debian's hardening-check, where it is there, has a say, too; but for the mark of landing pads, which
+# Debian's own start files (crti.o) lack, so that no linker sets it.
 # Usage: hardening.sh FILE...
 set -eu
 command -v readelf >/dev/null 2>&1 || exit 77
@@ -23,6 +25,7 @@ for file; do
     echo "$dynamic" | grep -q TEXTREL && lacks "code is relocated"
     echo "$symbols" | grep -q '__stack_chk_fail' || lacks "no canaries (-fstack-protector-strong)"
     echo "$symbols" | grep -qE '_chk(@|$)' || lacks "no checked copies (_FORTIFY_SOURCE)"
+    ! command -v hardening-check >/dev/null 2>&1 || hardening-check -q --nocfprotection "$file" || bad=1
     case $(uname -m):$file in
     x86_64:*.so*)
         none=$(objdump -d --no-show-raw-insn "$file" |

@@ -1,0 +1,331 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+How many faults in parsing and checking code do the tests catch? Puts one fault at a time into a copy of
+the sources (a comparison off by one or turned round, a check that is dropped, && for ||), compiles that
+file, with AddressSanitizer as one of the ordinary builds has it, and runs the ordinary tests until one
+fails: those of the file's own layer first, then the fast ones; the command line's for faults in the tools. Prints each fault with the test that
+caught it, and the share that was caught. The same seed gives the same faults.
+
+    python3 test/mutate.py [--count 200] [--seed 1] [--only lib/onnx] [--work build-test/mutate]
+
+The compiled file is a library of its own that is loaded before the others, so nothing is linked anew. What
+was found is kept in WORK/results.tsv: a run that was interrupted goes on where it ended. --fresh forgets
+it; --again repeats those that survived. Uses $CC (cc), and shared data at $QSIM_SHARED or ../shared. Not
+run are long tests, ONNX's own and the hostile corpus, and a fault that changes nothing that can be seen counts
+as missed: the share is a lower bound.
+"""
+import argparse
+import filecmp
+import glob
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# Readers and checks: files, archives, tables, configurations, operators' attributes and shapes.
+FILES = [
+    "lib/onnx/*.c", "lib/tensor/*.c", "lib/package/*.c", "lib/base/file*.c", "lib/base/tree.c",
+    "lib/base/utf8*.c", "lib/graph/order.c", "lib/graph/names.c", "lib/op/infer.c", "lib/op/rules.c",
+    "lib/ptq/recipe_parse.c", "lib/ptq/recipe_words.c", "lib/ptq/calibration_parse.c",
+    "tools/common/csv.c", "tools/common/config.c", "tools/common/json.c", "tools/common/image_own.c",
+    "tools/common/preprocess.c", "tools/common/args.c", "tools/qsim/job_read.c", "tools/qsim/job_keys.c",
+]
+NOT_MUTATED = ["lib/package/no_zip.c"]
+# Other builds (no_zip, verify), much work (ptq_memory, conv), clocks and memory under other sanitizers.
+LEFT_OUT = ["test_no_zip", "test_verify", "test_ptq_memory", "test_memory_use", "test_conv", "test_in_place",
+            "test_convtranspose", "test_pool", "test_same_bits", "test_thread_pool", "test_threads", "test_i8_pack"]
+LONG = 5.0  # seconds; a longer test is run only for its own layer's faults
+SWAPS = [(" < ", " <= "), (" <= ", " < "), (" > ", " >= "), (" >= ", " > "), (" == ", " != "),
+         (" != ", " == "), (" && ", " || "), (" || ", " && "), (" + 1", " + 2"), (" - 1", " - 2"),
+         (" + 1", ""), (" - 1", "")]
+CHECK = re.compile(r"^(\s*)((?:\} else )?if) \((.*)\)( \{)?$")
+LEAVES = re.compile(r"^\s*(return\b|goto\b|break;|continue;)")
+
+
+def code_only(line):
+    """The line with its texts, characters and comments blanked out."""
+    def blank(found):
+        return " " * len(found.group(0))
+    line = re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])*\'', blank, line)
+    return re.sub(r"/\*.*?(\*/|$)|//.*$", blank, line)
+
+
+def faults_of(path):
+    """All faults of a file: (line number, new line, what)."""
+    found = []
+    with open(os.path.join(ROOT, path)) as f:
+        lines = f.read().split("\n")
+    inside = False
+    for n, line in enumerate(lines):
+        if inside or line.lstrip().startswith(("/*", "*", "#")) or line.endswith("\\"):
+            inside = (inside or "/*" in line) and "*/" not in line
+            continue
+        code = code_only(line)
+        for old, new in SWAPS:
+            at = code.find(old)
+            while at >= 0:
+                if not re.match(r"[.\w]", code[at + len(old):at + len(old) + 1] if old[-1] == "1" else ""):
+                    found.append((n, line[:at] + new + line[at + len(old):], (old + "->" + new).strip()))
+                at = code.find(old, at + 1)
+        check = CHECK.match(code)
+        if check and check.group(3).count("(") == check.group(3).count(")") and n + 1 < len(lines) \
+                and LEAVES.match(lines[n + 1]):
+            condition = line[check.start(3):check.end(3)]
+            tail = check.group(4) or ""
+            found.append((n, f"{check.group(1)}{check.group(2)} (0 && ({condition})){tail}", "check dropped"))
+    return [(path, n, lines[n], new, what) for n, new, what in found]
+
+
+def all_faults(only):
+    paths = sorted({os.path.relpath(p, ROOT) for g in FILES for p in glob.glob(os.path.join(ROOT, g))})
+    return [f for p in paths if p not in NOT_MUTATED and (not only or only in p) for f in faults_of(p)]
+
+
+def call(command, **how):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", **how)
+
+
+class Build:
+    """A library of lib, one of the tools, and tests linked with them, from a copy of the sources."""
+
+    def __init__(self, work):
+        self.work, self.src = work, os.path.join(work, "src")
+        self.cc = os.environ.get("CC", "cc").split()
+        self.flags = ["-std=c11", "-O1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w",
+                      "-D_POSIX_C_SOURCE=200809L", "-D_FILE_OFFSET_BITS=64", "-DNDEBUG",
+                      "-Iinclude", "-Ilib", "-Itools", "-Itest", "-Itest/unit"]
+        self.libs = ["-lprotobuf-nanopb", "-lzip", "-lm", "-pthread"]
+        for define, package in (("ZLIB", "zlib"), ("JANSSON", "jansson"), ("PNG", "libpng"),
+                                ("JPEG", "libjpeg"), ("WEBP", "libwebp"), ("SNDFILE", "sndfile")):
+            p = call(["pkg-config", "--cflags", "--libs", package])
+            if p.returncode == 0:
+                self.flags.append("-DTOOL_" + define)
+                self.libs += p.stdout.split()
+        self.checked = ["-fsanitize=address"]
+
+    def run(self, command):
+        p = call(command, cwd=self.src)
+        if p.returncode:
+            sys.exit(" ".join(command) + "\n" + p.stdout)
+
+    def object(self, path):
+        out = os.path.join(self.work, "obj", path.replace("/", "_")[:-2] + ".o")
+        if not os.path.exists(out):
+            # The tool asks its compiler whether limits of memory can hold.
+            checked = self.checked if path == "tools/common/bounds.c" else []
+            self.run(self.cc + self.flags + checked + ["-c", path, "-o", out])
+        return out
+
+    def library(self, name, paths, more):
+        self.run(self.cc + self.checked + ["-shared", "-Wl,-soname," + name, "-o", os.path.join(self.work, name)]
+                 + [self.object(p) for p in paths] + more + self.libs)
+
+    def link(self, name, paths):
+        out = os.path.join(self.work, name)
+        self.run(self.cc + self.checked + ["-o", out] + [self.object(p) for p in paths]
+                 + [os.path.join(self.work, n) for n in ("libtools.so", "libqsim.so.0")] + self.libs)
+        return out
+
+    def fault(self, path):
+        """The library of one changed file; False: it does not compile."""
+        p = call(self.cc + self.flags + self.checked + ["-shared", "-o", os.path.join(self.work, "fault.so"), path],
+                 cwd=self.src)
+        return p.returncode == 0
+
+    def all(self):
+        os.makedirs(os.path.join(self.work, "obj"), exist_ok=True)
+        files = call(["git", "-C", ROOT, "ls-files", "lib", "include", "tools", "test"]).stdout.split("\n")
+        changed = []
+        for f in files:
+            source, to = os.path.join(ROOT, f), os.path.join(self.src, f)
+            if os.path.isfile(source) and not (os.path.exists(to) and filecmp.cmp(source, to, shallow=False)):
+                os.makedirs(os.path.dirname(to), exist_ok=True)
+                shutil.copy2(source, to)
+                changed.append(f)
+        everything = any(f.endswith(".h") for f in changed)
+        for name in os.listdir(os.path.join(self.work, "obj")):
+            if everything or name[:-2] in [f.replace("/", "_")[:-2] for f in changed]:
+                os.remove(os.path.join(self.work, "obj", name))
+        have = [f for f in files if f.endswith(".c")]
+        self.library("libqsim.so.0", [f for f in have if f.startswith("lib/") and f not in NOT_MUTATED], [])
+        self.library("libtools.so", [f for f in have if f.startswith(("tools/common/", "tools/qsim/"))
+                                     and f != "tools/qsim/main.c"], [os.path.join(self.work, "libqsim.so.0")])
+        return self.tests(have)
+
+    def tests(self, have):
+        """(name, folder that it looks after, command)"""
+        tests = []
+        seeds = {"qcal": ["seed.qcal"], "recipe": ["seed.qrecipe"], "config": ["seed.json", "seed_flat.json"]}
+        shared = ["test/fuzz/fuzz_heap.c", "test/fuzz/model_seeds.c", "test/fuzz/wire_mutator.c", "test/fuzz/replay.c"]
+        for f in have:
+            name = os.path.basename(f)[:-2]
+            if name in LEFT_OUT:
+                continue
+            if f.startswith("test/unit/") and name.startswith("test_") and "/tools/" not in f \
+                    and name != "test_random_graphs":
+                tests.append((name, f.split("/")[2], [self.link(name, [f])]))
+            elif f.startswith("test/fault/"):
+                more = ["test/fuzz/fuzz_npz.c", "test/fuzz/fuzz_heap.c"] if name == "test_fault_api" else []
+                tests.append((name, "fault", [self.link(name, [f] + more)]))
+            elif f.startswith("test/fuzz/fuzz_") and name not in ("fuzz_heap", "fuzz_kernels"):
+                kind = name[5:]
+                arguments = [os.path.join(self.src, "test/fuzz", s) for s in seeds.get(kind, [])]
+                tests.append(("replay_" + kind, "tools" if kind in ("config", "csv", "picture") else "fuzz",
+                              [self.link("replay_" + kind, [f] + shared)] + arguments))
+        tests.append(("images", "tools", [self.link("test_images", ["test/cli/test_images.c"])]))
+        sh = lambda script, *rest: ["sh", os.path.join(self.src, script)] + list(rest)
+        one = self.link("one_node", ["test/conform/one_node.c"])
+        tests.append(("one_node", "conform", sh("test/conform/one_node.sh", one, "1")))
+        tool, fixtures = self.link("qsim", ["tools/qsim/main.c"]), self.link("cli_fixtures", ["test/cli/fixtures.c"])
+        for cases in ("messages", "samples", "config", "run_config"):
+            tests.append(("cli_" + cases, "cli", sh("test/cli/cli.sh", tool, fixtures,
+                                                    os.path.join(self.src, "test/cli", cases + ".txt"))))
+        return tests
+
+
+def environment(work, fault):
+    shared = os.path.abspath(os.environ.get("QSIM_SHARED", os.path.join(ROOT, "..", "shared")))
+    env = dict(os.environ, QSIM_SHARED=shared, LD_LIBRARY_PATH=work,
+               ASAN_OPTIONS="detect_leaks=1:verify_asan_link_order=0")
+    return dict(env, LD_PRELOAD=os.path.join(work, "fault.so")) if fault else env
+
+
+def run_test(test, work, limit, fault=True):
+    """None, or how it failed."""
+    folder = os.path.join(work, "run")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    env = environment(work, fault)
+    command = test[2]
+    if fault and command[0] == "sh":  # the shell itself is not to load it
+        tool = os.path.join(folder, "with-fault")
+        with open(tool, "w") as f:
+            f.write(f'#!/bin/sh\nLD_PRELOAD={env.pop("LD_PRELOAD")} exec {command[2]} "$@"\n')
+        os.chmod(tool, 0o755)
+        command = command[:2] + [tool] + command[3:]
+    p = subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        code = p.wait(timeout=limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(p.pid, 9)
+        p.wait()
+        return "time"
+    return None if code in (0, 77) else f"exit {code}"
+
+
+def measure(tests, work, fresh):
+    """Tests that pass without a fault, with their seconds; measured once."""
+    path = os.path.join(work, "tests.tsv")
+    known = {}
+    if os.path.exists(path) and not fresh:
+        with open(path) as f:
+            known = {name: (float(s), how) for name, s, how in (line.rstrip("\n").split("\t") for line in f)}
+    good = []
+    for test in tests:
+        if test[0] not in known:
+            start = time.time()
+            how = run_test(test, work, 900, fault=False)
+            known[test[0]] = (time.time() - start, how or "")
+            with open(path, "a") as f:
+                f.write("%s\t%.2f\t%s\n" % ((test[0],) + known[test[0]]))
+        seconds, how = known[test[0]]
+        if how:
+            print(f"left out: {test[0]} fails without a fault ({how})", flush=True)
+        else:
+            good.append((test, seconds))
+    return good
+
+
+def order(timed, path):
+    """The file's own tests first, then the fast ones, the command's last."""
+    parts = path.split("/")
+    own = [parts[1], "fuzz"] if parts[0] == "lib" else ["tools", "cli"]
+    def key(item):
+        return (item[0][1] not in own, item[1])
+    # The library's faults are looked for by its own tests, the tools' by theirs.
+    return sorted((i for i in timed if (parts[0] == "lib") == (i[0][1] not in ("tools", "cli"))
+                   and (i[1] < LONG or i[0][1] in own)), key=key)
+
+
+def try_fault(build, timed, fault):
+    path, n, old, new, _ = fault
+    where = os.path.join(build.src, path)
+    with open(where) as f:
+        text = f.read()
+    lines = text.split("\n")
+    assert lines[n] == old
+    lines[n] = new
+    with open(where, "w") as f:
+        f.write("\n".join(lines))
+    try:
+        if not build.fault(path):
+            return "does not compile"
+        for test, seconds in order(timed, path):
+            how = run_test(test, build.work, 20 + 4 * seconds)
+            if how:
+                return f"{test[0]} ({how})"
+        return "SURVIVED"
+    finally:
+        with open(where, "w") as f:
+            f.write(text)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--count", type=int, default=200)
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--only", default="")
+    p.add_argument("--work", default=os.path.join(ROOT, "build-test", "mutate"))
+    p.add_argument("--fresh", action="store_true")
+    p.add_argument("--again", action="store_true")
+    p.add_argument("--list", action="store_true")
+    o = p.parse_args()
+    faults = all_faults(o.only)
+    paths = sorted({f[0] for f in faults})
+    random.Random(o.seed).shuffle(faults)
+    if o.list:
+        print(f"{len(faults)} faults in {len(paths)} files")
+        return 0
+    work = os.path.abspath(o.work)
+    build = Build(work)
+    tests = build.all()
+    timed = measure(tests, work, o.fresh)
+    print(f"{len(faults)} faults in {len(paths)} files, {len(timed)} tests, {sum(s for _, s in timed):.0f} s", flush=True)
+    results_path = os.path.join(work, "results.tsv")
+    known = {}
+    if os.path.exists(results_path) and not o.fresh:
+        with open(results_path) as f:
+            known = dict(line.rstrip("\n").rsplit("\t", 1) for line in f)
+    caught, tried, survivors = 0, 0, []
+    results = open(results_path, "w" if o.fresh else "a")
+    for fault in faults:
+        if tried >= o.count:
+            break
+        path, n, old, new, what = fault
+        key = f"{path}:{n + 1}\t{what}\t{old.strip()}\t{new.strip()}"
+        result = known.get(key)
+        if result is None or (o.again and result == "SURVIVED"):
+            result = try_fault(build, timed, fault)
+            results.write(f"{key}\t{result}\n")
+            results.flush()
+        if result == "does not compile":
+            continue
+        tried += 1
+        caught += result != "SURVIVED"
+        if result == "SURVIVED":
+            survivors.append(key)
+        print(f"{tried}\t{key}\t{result}", flush=True)
+    print("\n".join(["", "survived:"] + survivors))
+    print(f"{caught} of {tried} caught, {100.0 * caught / max(tried, 1):.1f} %")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
