@@ -28,8 +28,9 @@
  * `integer`. A tensor says TYPE (uint8, int8, uint16, int16), symmetric | asymmetric (asymmetric),
  * and its `range` or the `method` that finds one in a calibration; or that it stays `float`.
  * Numbers are decimal, 99.99, or hexadecimal, 0x1.8p+2. Text after # is a comment. A word that this
- * version does not know is refused by name, as is what it can read but not carry out (4-bit
- * weights, blocks, gptq, 16-bit activations): quantizing says which.
+ * version does not know is refused by name, as is what it can read but not carry out (16-bit
+ * activations; blocks, gptq and a zero point for each channel of 8-bit weights): quantizing says
+ * which. A layer that says `rounding gptq` needs the calibration's data again.
  *
  * A recipe has ranges but no means: a layer that says `bias-correction on` needs the calibration
  * again, and quantizing without one is refused (ARGUMENT) unless the option no_bias_correction
