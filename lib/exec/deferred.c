@@ -287,7 +287,7 @@ static int run_step(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qs_sizes
                     qsim_error *error) {
     const qsim_session *s = run->session;
     const qs_node *n = &s->graph->nodes[dn->node];
-    int status = QSIM_OK;
+    qs_fault fault = {0};
     if (dn->step.scratch > dn->scratch_room) {
         qs_free(s->ctx, dn->scratch);
         dn->scratch_room = 0;
@@ -299,17 +299,14 @@ static int run_step(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qs_sizes
     const qs_frame frame = {.ctx = &run->view,
                             .address = plan->address,
                             .scratch = dn->scratch,
-                            .status = &status,
+                            .fault = &fault,
                             .sizes = sizes};
     const uint64_t fp = qs_fp_enter();
     dn->step.run(&dn->step, &frame);
     qs_fp_restore(fp);
     if (qs_stopped(&run->view)) /* sizes may not have been found */
         return qs_stop_code(&run->view);
-    return status ? qs_fail(error, status,
-                            "%s: a value is outside what the operator takes (node '%s', %s)",
-                            s->name, n->name, n->op_type)
-                  : QSIM_OK;
+    return qs_fault_report(&fault, s->graph, dn->node, s->name, error);
 }
 
 static int place_outputs(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qsim_error *error) {

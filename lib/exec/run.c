@@ -296,20 +296,14 @@ static int take_outputs(const qsim_run *r, qsim_tensor *outputs, qsim_error *err
     return QSIM_OK;
 }
 
-static int step_failed(const qsim_run *r, const qs_step *step, int code, qsim_error *error) {
-    const qs_node *n = &r->session->graph->nodes[step->node];
-    return qs_fail(error, code, "%s: a value is outside what the operator takes (node '%s', %s)",
-                   r->session->name, n->name, n->op_type);
-}
-
 void qs_run_follow(qsim_run *run, qsim_run *parent) {
     run->stop.outer = &parent->stop;
 }
 
 static int step_all(qsim_run *r, qsim_error *error) {
     qs_plan *plan = r->plan;
-    int status = QSIM_OK;
-    qs_frame frame = {.ctx = &r->view, .address = plan->address, .status = &status};
+    qs_fault fault = {0};
+    qs_frame frame = {.ctx = &r->view, .address = plan->address, .fault = &fault};
     const bool timing = r->timing || r->profile;
     uint64_t now = timing ? qs_plan_time(plan) : 0;
     int code = r->observe ? qs_run_show(r, -1, error) : QSIM_OK;
@@ -326,8 +320,8 @@ static int step_all(qsim_run *r, qsim_error *error) {
             plan->nanoseconds[i] = now - before;
             plan->timed = i + 1;
         }
-        if (status && !qs_stopped(&r->view))
-            return step_failed(r, step, status, error);
+        if (fault.code && !qs_stopped(&r->view))
+            return qs_fault_report(&fault, r->session->graph, step->node, r->session->name, error);
         if (r->observe)
             code = qs_run_show(r, (int32_t)i, error);
     }

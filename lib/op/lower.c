@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What packing and lowering of all operators share. */
+#include <stdio.h>
+
 #include "op/rules.h"
 
 const void *qs_pack_bytes(const qs_pack *p, int32_t index) {
@@ -95,4 +97,32 @@ void qs_loops_offsets(const qs_loops *l, size_t row, size_t *a, size_t *b) {
         *a += at * l->a[i];
         *b += at * l->b[i];
     }
+}
+
+/* ---- faults ---- */
+
+void qs_step_outside(const qs_frame *f, const char *what, int64_t value, int64_t low, int64_t end,
+                     int32_t axis) {
+    if (f->fault && !f->fault->code)
+        *f->fault = (qs_fault){QSIM_E_VALUE, what, value, low, end, axis};
+}
+
+void qs_step_fails(const qs_frame *f) {
+    qs_step_outside(f, NULL, 0, 0, 0, -1);
+}
+
+int qs_fault_report(const qs_fault *fault, const qs_graph *g, qs_id node, const char *model,
+                    qsim_error *error) {
+    const qs_infer x = {
+        .graph = g, .node = &g->nodes[node], .node_id = node, .model = model, .error = error};
+    char axis[24] = "";
+    if (!fault->code)
+        return QSIM_OK;
+    if (!fault->what)
+        return qs_infer_fail(&x, fault->code, "a value is outside what the operator takes");
+    if (fault->axis >= 0)
+        snprintf(axis, sizeof(axis), " of axis %d", (int)fault->axis);
+    return qs_infer_fail(&x, fault->code, "%s %lld is outside [%lld, %lld)%s", fault->what,
+                         (long long)fault->value, (long long)fault->low, (long long)fault->end,
+                         axis);
 }

@@ -42,15 +42,31 @@ struct qs_step;
 #define QS_BOUND_OUTPUTS 4
 typedef int64_t qs_sizes_out[QSIM_MAX_RANK];
 
+/* What a step has met that breaks its operator's rule; code QSIM_OK: nothing. */
+typedef struct qs_fault {
+    int code;
+    const char *what; /* "index": `value` is outside [low, end); NULL: no more is known */
+    int64_t value, low, end;
+    int32_t axis; /* that the bounds are of; -1: of none */
+} qs_fault;
+
 /* Addresses of every value of the plan while it executes, and the step's scratch memory. */
 typedef struct qs_frame {
     qsim_ctx *ctx;
     void *const *address; /* by value id */
     void *scratch;        /* of this step, 64-byte aligned; of the size it asked for */
-    int *status;          /* may be NULL; a step that meets a value breaking its rule sets a code */
+    qs_fault *fault;      /* may be NULL; a step that meets a value breaking its rule says so */
     /* Of a row with a `bound`: what the step has found the sizes of its outputs to be. */
     qs_sizes_out *sizes;
 } qs_frame;
+
+/* For steps: the first fault stays. qs_step_fails: no more is known of it than the node. */
+void qs_step_outside(const qs_frame *f, const char *what, int64_t value, int64_t low, int64_t end,
+                     int32_t axis);
+void qs_step_fails(const qs_frame *f);
+/* The message of a fault, QSIM_OK without one. */
+int qs_fault_report(const qs_fault *fault, const qs_graph *g, qs_id node, const char *model,
+                    qsim_error *error);
 
 typedef void (*qs_step_fn)(const struct qs_step *step, const qs_frame *frame);
 

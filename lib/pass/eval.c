@@ -240,8 +240,8 @@ static int compute(const qs_eval *e, qs_id node, const void *packed, qs_arena *t
         code = make_results(e, n, alias, n->input_count && !own[0]);
     if (code || alias)
         return code;
-    int status = QSIM_OK;
-    qs_frame frame = {.ctx = e->ctx, .address = e->address, .status = &status};
+    qs_fault fault = {0};
+    qs_frame frame = {.ctx = e->ctx, .address = e->address, .fault = &fault};
     if (step.scratch && !(frame.scratch = qs_arena_alloc64(temporary, step.scratch)))
         return no_memory(e, n);
     uint64_t fp = qs_fp_enter();
@@ -250,11 +250,7 @@ static int compute(const qs_eval *e, qs_id node, const void *packed, qs_arena *t
     const int stopped = qs_go_on(e->ctx, e->model, e->error);
     if (stopped)
         return stopped;
-    if (status)
-        return qs_fail(e->error, status,
-                       "%s: a value is outside what the operator takes (node '%s', %s)", e->model,
-                       n->name, n->op_type);
-    return QSIM_OK;
+    return qs_fault_report(&fault, e->graph, node, e->model, e->error);
 }
 
 int qs_eval_const(const qs_eval *e, qs_id node, const void *packed, size_t limit, bool *done) {

@@ -225,12 +225,25 @@ static int describe(qs_quantizer *q) {
     return code ? qs_fail(q->error, code, "quantization: out of memory") : QSIM_OK;
 }
 
+/* Whether some node's weights are floats in the file: there is something left to store. */
+static bool has_float_weights(const qs_graph *g) {
+    for (size_t i = 0; i < g->order_count; i++) {
+        const qs_node *n = &g->nodes[g->order[i]];
+        for (int32_t k = 0; n->op && k < n->input_count; k++) {
+            const qs_const *c = qs_node_const(g, n, k);
+            if (c && qs_op_in(n->op->weight_inputs, k) && c->dtype == QSIM_FLOAT && c->rank > 1)
+                return true;
+        }
+    }
+    return false;
+}
+
 int qs_ptq_refuse_quantized(const qsim_model *m, int32_t mode, qsim_error *error) {
+    uint32_t quantized = QS_INTEGER | QS_QUANTIZES;
+    if (mode == QSIM_MODE_WEIGHTS && !has_float_weights(m->graph))
+        quantized |= QS_DEQUANTIZES;
     for (size_t i = 0; i < m->graph->order_count; i++) {
         const qs_node *n = &m->graph->nodes[m->graph->order[i]];
-        uint32_t quantized = QS_INTEGER | QS_QUANTIZES;
-        if (mode == QSIM_MODE_WEIGHTS)
-            quantized |= QS_DEQUANTIZES;
         if (!(qs_node_traits(m->graph, n) & quantized))
             continue;
         qs_fail(error, QSIM_E_UNSUPPORTED, "%s: is already quantized (node '%s', %s)", m->name,

@@ -62,7 +62,8 @@ static bool is_scores(const qsim_tensor *y, int64_t samples, size_t *classes) {
 int qs_pair_add(qs_pair *p, const qsim_tensor *a, const qsim_tensor *b, qsim_error *error) {
     p->metrics.struct_size = sizeof(p->metrics);
     const int code = qsim_metrics_add(&p->metrics, a, b, 0, 0);
-    p->unknown = p->unknown || (code == QSIM_E_DTYPE && a->dtype == b->dtype);
+    const bool alike = a->dtype == b->dtype && a->rank == b->rank; /* sizes may follow from data */
+    p->unknown = p->unknown || (alike && (code == QSIM_E_DTYPE || code == QSIM_E_SHAPE));
     if (p->unknown)
         return QSIM_OK;
     return code ? qs_fail(error, QSIM_E_MISMATCH,

@@ -23,7 +23,7 @@ typedef struct qs_pair {
     qs_id node; /* of the prepared graph; QS_NONE: an output */
     qs_id value;
     double before; /* noise over signal of what the layer reads */
-    bool unknown;  /* a type that has no metrics */
+    bool unknown;  /* a type without metrics, or sizes that differ */
     bool classes;
     qsim_metrics metrics;
 } qs_pair;

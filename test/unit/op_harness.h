@@ -25,7 +25,7 @@ typedef struct op_case {
     void *data[2 * CASE_VALUES]; /* by value id */
     size_t bytes[2 * CASE_VALUES];
     const char *kernel; /* of the step that was executed */
-    int status;         /* that it has set */
+    qs_fault fault;     /* that it has met */
     qsim_error error;
 } op_case;
 
@@ -166,10 +166,10 @@ static inline int case_pack(op_case *c, qs_arena *arena, const void **packed) {
 }
 
 static inline void case_execute(op_case *c, const qs_step *step) {
-    c->status = QSIM_OK;
+    c->fault = (qs_fault){0};
     void *scratch = aligned_alloc(64, qs_align(step->scratch + 64, 64));
     const qs_frame frame = {
-        .ctx = c->ctx, .address = c->data, .scratch = scratch, .status = &c->status};
+        .ctx = c->ctx, .address = c->data, .scratch = scratch, .fault = &c->fault};
     step->run(step, &frame);
     free(scratch);
 }

@@ -93,7 +93,7 @@ static inline void check_numbers(const op_case *c, int32_t index, const char *sh
 static inline void case_gives(op_case *c, const char *shape, const double *expected) {
     CHECK_INT(case_run(c), 0);
     CHECK_STR(c->error.message, "");
-    CHECK_INT(c->status, 0);
+    CHECK_INT(c->fault.code, 0);
     if (c->g->values[c->out[0]].rank >= 0 && c->data[c->out[0]])
         check_numbers(c, 0, shape, expected, 0);
     case_free(c);
@@ -108,7 +108,7 @@ static inline void case_refused(op_case *c, int code) {
 /* Its step meets a value that breaks its rule, and says so. */
 static inline void case_breaks(op_case *c) {
     CHECK_INT(case_run(c), 0);
-    CHECK_INT(c->status, QSIM_E_VALUE);
+    CHECK_INT(c->fault.code, QSIM_E_VALUE);
     case_free(c);
 }
 

@@ -178,7 +178,7 @@ static void run_scaled_into(const qs_step *s, const qs_frame *f) {
     for (int32_t i = 0; i < OWN; i++)
         address[i] = s->in[i] == QS_NONE ? NULL : f->address[s->in[i]];
     address[OWN] = f->scratch;
-    const qs_frame own = {f->ctx, address, (char *)f->scratch + p->bytes, f->status, NULL};
+    const qs_frame own = {f->ctx, address, (char *)f->scratch + p->bytes, f->fault, NULL};
     job.apart = job.y;
     job.y = f->scratch;
     scale_sums(p, &own, &job);

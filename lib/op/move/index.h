@@ -47,10 +47,9 @@ int qs_infer_number(const qs_infer *x, int32_t index, int64_t *number, bool *kno
 /* Fails if constant input `index`, of indices, has one outside [-size, size). size < 0: unknown. */
 int qs_infer_indices(const qs_infer *x, int32_t index, int64_t size);
 
-/* A step has met an index outside its axis. */
-static inline void qs_index_outside(const qs_frame *f) {
-    if (f->status)
-        *f->status = QSIM_E_VALUE;
+/* A step has met an index outside an axis of `size`. */
+static inline void qs_index_outside(const qs_frame *f, int64_t index, int64_t size, int32_t axis) {
+    qs_step_outside(f, "index", index, -size, size, axis);
 }
 
 #endif

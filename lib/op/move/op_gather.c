@@ -30,6 +30,7 @@ QS_COLD static int infer_gather(qs_infer *x) {
 typedef struct gather_params {
     size_t outer, count, block; /* block: bytes that one index picks */
     int64_t size;
+    int32_t axis;
     bool wide;
 } gather_params;
 
@@ -58,8 +59,7 @@ static void run_gather(const qs_step *s, const qs_frame *f) {
         }
         for (size_t o = 0; o < p->outer; o++)
             memset(y + o * step, 0, n);
-        if (f->status)
-            *f->status = QSIM_E_VALUE;
+        qs_index_outside(f, qs_index_at(indices, p->wide, i), p->size, p->axis);
     }
 }
 
@@ -86,6 +86,7 @@ QS_COLD static int lower_gather(qs_lower *l) {
     p->outer = (size_t)qs_dims_product(x->dims, 0, at);
     p->block = (size_t)qs_dims_product(x->dims, at + 1, x->rank) * qs_dtype_bytes(x->dtype);
     p->size = x->dims[at].size;
+    p->axis = at;
     p->count = qs_value_elements(indices);
     p->wide = indices->dtype == QSIM_INT64;
     if (p->block == 0)

@@ -71,7 +71,7 @@ static void run_gather_elements(const qs_step *s, const qs_frame *f) {
     const elements_job j = {p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_out(s, f, 0)};
     for (size_t i = 0; i < p->rows * p->row; i++)
         if (qs_index_wrap(qs_index_at(j.indices, p->wide, i), p->size) < 0) {
-            qs_index_outside(f);
+            qs_index_outside(f, qs_index_at(j.indices, p->wide, i), p->size, p->axis);
             return;
         }
     if (p->row)
@@ -148,6 +148,7 @@ typedef struct nd_params {
     size_t tuples, batch, k, block; /* tuples a batch; bytes that one of them names */
     size_t batch_bytes;             /* of the data */
     int64_t sizes[QSIM_MAX_RANK];
+    int32_t first; /* axis that the first index of a tuple is of */
 } nd_params;
 
 typedef struct nd_job {
@@ -186,7 +187,11 @@ static void run_gather_nd(const qs_step *s, const qs_frame *f) {
     size_t at;
     for (size_t t = 0; t < tuples; t++)
         if (!tuple_at(p, j.indices + t * p->k, &at)) {
-            qs_index_outside(f);
+            const int64_t *tuple = j.indices + t * p->k;
+            size_t i = 0;
+            while (qs_index_wrap(tuple[i], p->sizes[i]) >= 0)
+                i++;
+            qs_index_outside(f, tuple[i], p->sizes[i], p->first + (int32_t)i);
             return;
         }
     qs_ranges(f->ctx, tuples, QS_GRAIN / (p->block + 1) + 1, gather_tuples, &j);
@@ -200,6 +205,7 @@ QS_COLD static int lower_gather_nd(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     p->k = (size_t)k;
+    p->first = batch;
     p->batch = (size_t)qs_dims_product(indices->dims, 0, batch);
     p->tuples = (size_t)qs_dims_product(indices->dims, batch, q - 1);
     p->block = (size_t)qs_dims_product(x->dims, batch + k, x->rank) * qs_dtype_bytes(x->dtype);

@@ -146,7 +146,7 @@ static void run_reverse(const qs_step *s, const qs_frame *f) {
     char *y = qs_step_out(s, f, 0);
     for (size_t b = 0; b < p->batch; b++)
         if (lengths[b] < 0 || lengths[b] > (int64_t)p->time) {
-            qs_index_outside(f);
+            qs_step_outside(f, "length", lengths[b], 0, (int64_t)p->time + 1, -1);
             return;
         }
     for (size_t b = 0; b < p->batch; b++) {

@@ -159,7 +159,7 @@ static void run_scatter_elements(const qs_step *s, const qs_frame *f) {
     for (size_t k = 0; k < p->count && !qs_stopped_at(f->ctx, k); k++) {
         const int64_t index = qs_index_wrap(qs_index_at(indices, p->wide, k), p->size);
         if (index < 0) {
-            qs_index_outside(f);
+            qs_index_outside(f, qs_index_at(indices, p->wide, k), p->size, p->axis);
             return;
         }
         scatter_one(p, y + (base + (size_t)index * p->steps[p->axis]) * p->bytes,
@@ -274,7 +274,7 @@ static void run_scatter_nd(const qs_step *s, const qs_frame *f) {
         for (size_t i = 0; i < k; i++) {
             const int64_t index = qs_index_wrap(tuple[i], (int64_t)p->dims[i]);
             if (index < 0) {
-                qs_index_outside(f);
+                qs_index_outside(f, tuple[i], (int64_t)p->dims[i], (int32_t)i);
                 return;
             }
             at = at * p->dims[i] + (size_t)index;

@@ -86,8 +86,7 @@ static void run_tensorscatter(const qs_step *s, const qs_frame *f) {
     for (size_t b = 0; b < p->batches && fresh; b++) {
         size_t first = 0;
         if (at && !first_entry(p, at[b], &first)) {
-            if (f->status)
-                *f->status = QSIM_E_VALUE;
+            qs_step_outside(f, "write index", at[b], 0, (int64_t)(p->entries - p->update) + 1, -1);
             return;
         }
         write_batch(p, update + b * fresh, y + b * cache, first);

@@ -258,12 +258,15 @@ static const float *joined(const attention_params *p, const qs_step *s, const qs
 }
 
 /* False: a count is out of range. */
-static bool read_used(const attention_params *p, const int64_t *used, qs_attention_keys *of) {
+static bool read_used(const attention_params *p, const int64_t *used, qs_attention_keys *of,
+                      const qs_frame *f) {
     const int64_t keys = (int64_t)p->a.keys, queries = (int64_t)p->a.queries;
     for (size_t b = 0; b < p->a.batches; b++) {
         const int64_t n = used ? used[b] : keys;
-        if (n < 0 || n > keys)
+        if (n < 0 || n > keys) {
+            qs_step_outside(f, "number of keys", n, 0, keys + 1, -1);
             return false;
+        }
         of[b] = (qs_attention_keys){p->counted ? n - queries : p->past, n};
     }
     return true;
@@ -274,11 +277,8 @@ static void run_attention(const qs_step *s, const qs_frame *f) {
     char *scratch = f->scratch;
     qs_attention_keys *of = f->scratch;
     scratch += p->keys_room;
-    if (!read_used(p, optional_in(p, s, f, USED), of)) {
-        if (f->status)
-            *f->status = QSIM_E_VALUE;
+    if (!read_used(p, optional_in(p, s, f, USED), of, f))
         return;
-    }
     qs_attention_data d = {.q = qs_step_in(s, f, Q),
                            .mask = optional_in(p, s, f, MASK),
                            .of = of,

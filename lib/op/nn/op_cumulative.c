@@ -106,7 +106,8 @@ static void run_cumulative(const qs_step *s, const qs_frame *f) {
     cumulative_job j = {f->ctx, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), 0, 1, 256};
     size_t outer = 1;
     if (axis < 0) {
-        qs_index_outside(f);
+        qs_step_outside(f, "axis", qs_index_at(qs_step_in(s, f, 1), p->wide, 0), -(int64_t)p->rank,
+                        p->rank, -1);
         return;
     }
     for (int32_t i = 0; i < p->rank; i++)

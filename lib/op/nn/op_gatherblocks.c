@@ -141,7 +141,7 @@ static void gather_range(const void *arg, size_t begin, size_t end) {
         float *y = j->y + (int64_t)i * f->inner * f->width;
         if (row < 0) {
             memset(y, 0, (size_t)(f->inner * f->width) * sizeof(*y));
-            qs_index_outside(j->frame);
+            qs_index_outside(j->frame, qs_index_at(j->indices, j->p->wide, i), f->rows, 0);
         } else
             for (int64_t r = 0; r < f->inner; r++)
                 decode_row(j, row * f->inner + r, y + r * f->width);

@@ -244,25 +244,34 @@ static void store_heads(const void *arg, size_t begin, size_t end) {
 
 /* False: lengths that do not fit each other or the buffers. */
 static bool read_lengths(const group_params *p, const int32_t *last, int32_t total,
-                         qs_attention_keys *of) {
+                         qs_attention_keys *of, const qs_frame *f) {
     const int64_t queries = (int64_t)p->a.queries, room = (int64_t)p->entries;
     const int64_t angles = p->turns ? (int64_t)p->angles : INT64_MAX;
-    if (total < queries || total > room)
+    if (total < queries || total > room) {
+        qs_step_outside(f, "total_sequence_length", total, queries, room + 1, -1);
         return false;
+    }
     for (size_t b = 0; b < p->a.batches; b++) {
         const int64_t used = (int64_t)last[b] + 1, first = total == queries ? 0 : used - queries;
         if (used < 0 || used > total || first < 0 || first > (int64_t)p->past ||
-            first + queries > angles)
+            first + queries > angles) {
+            int64_t end = total < angles ? total : angles;
+            if (total != queries && end > (int64_t)p->past + queries)
+                end = (int64_t)p->past + queries;
+            qs_step_outside(f, "seqlens_k", last[b], total == queries ? -1 : queries - 1, end, -1);
             return false;
+        }
         of[b] = (qs_attention_keys){first, used};
     }
     return true;
 }
 
-static bool read_positions(const group_params *p, const int64_t *positions) {
+static bool read_positions(const group_params *p, const int64_t *positions, const qs_frame *f) {
     for (size_t i = 0; positions && p->turns && i < p->a.batches * p->a.queries; i++)
-        if (positions[i] < 0 || positions[i] >= (int64_t)p->angles)
+        if (positions[i] < 0 || positions[i] >= (int64_t)p->angles) {
+            qs_step_outside(f, "position", positions[i], 0, (int64_t)p->angles, -1);
             return false;
+        }
     return true;
 }
 
@@ -281,11 +290,9 @@ static void run_groupquery(const qs_step *s, const qs_frame *f) {
                    .positions = optional(p, s, f, POSITIONS)};
     if (!p->a.queries || !p->a.batches)
         return;
-    if (!read_lengths(p, qs_step_in(s, f, LAST), *total, of) || !read_positions(p, j.positions)) {
-        if (f->status)
-            *f->status = QSIM_E_VALUE;
+    if (!read_lengths(p, qs_step_in(s, f, LAST), *total, of, f) ||
+        !read_positions(p, j.positions, f))
         return;
-    }
     j.k = p->packed ? j.q + p->key_at : qs_step_in(s, f, K);
     j.v = p->packed ? j.q + p->value_at : qs_step_in(s, f, V);
     j.turned = (float *)(void *)(scratch += p->keys_room);

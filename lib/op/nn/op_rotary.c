@@ -179,12 +179,14 @@ static void rotary_rows(const void *arg, size_t begin, size_t end) {
     }
 }
 
-static bool positions_valid(const rotary_params *p, const int64_t *ids) {
+static bool positions_valid(const rotary_params *p, const int64_t *ids, const qs_frame *f) {
     const size_t count = p->offset ? 1 : p->batches * p->sequence;
     const int64_t last = (int64_t)p->positions - (p->offset ? (int64_t)p->sequence : 1);
     for (size_t i = 0; i < count; i++)
-        if (ids[i] < 0 || ids[i] > last)
+        if (ids[i] < 0 || ids[i] > last) {
+            qs_step_outside(f, "position", ids[i], 0, last + 1, -1);
             return false;
+        }
     return true;
 }
 
@@ -197,11 +199,8 @@ static void run_rotary(const qs_step *s, const qs_frame *f) {
                           .ids = p->looked_up ? qs_step_in(s, f, p->at.positions) : NULL,
                           .y = qs_step_out(s, f, 0)};
     const size_t rows = p->batches * p->heads * p->sequence;
-    if (rows && p->looked_up && !positions_valid(p, j.ids)) {
-        if (f->status)
-            *f->status = QSIM_E_VALUE;
+    if (rows && p->looked_up && !positions_valid(p, j.ids, f))
         return;
-    }
     qs_ranges(f->ctx, rows, QS_GRAIN / (p->size + 1) + 1, rotary_rows, &j);
 }
 

@@ -346,10 +346,12 @@ static void lane_slice(void *arg, size_t slice) {
 }
 
 /* Lengths come with the data: they are checked when it is there. */
-static bool lengths_fit(const job *j) {
+static bool lengths_fit(const job *j, const qs_frame *f) {
     for (size_t i = 0; i < j->p->batch && j->lengths; i++)
-        if (j->lengths[i] < 0 || (size_t)j->lengths[i] > j->p->time)
+        if (j->lengths[i] < 0 || (size_t)j->lengths[i] > j->p->time) {
+            qs_step_outside(f, "length", j->lengths[i], 0, (int64_t)j->p->time + 1, -1);
             return false;
+        }
     return true;
 }
 
@@ -374,11 +376,8 @@ static void run_recurrent(const qs_step *s, const qs_frame *f) {
              .yh = p->out[1] ? qs_step_out(s, f, 1) : NULL,
              .yc = p->out[2] ? qs_step_out(s, f, 2) : NULL};
     const size_t directions = (size_t)p->r.directions;
-    if (!lengths_fit(&j)) {
-        if (f->status)
-            *f->status = QSIM_E_VALUE;
+    if (!lengths_fit(&j, f))
         return;
-    }
     j.none = scratch;
     j.biases = j.none + p->bias;
     j.projected = j.biases + 2 * directions * p->bias;

@@ -193,8 +193,7 @@ QS_COLD static void run_mel(const qs_step *s, const qs_frame *f) {
     int64_t rows[3] = {0};
     memset(y, 0, p->rows * p->bins * qs_dtype_bytes(p->dtype));
     if (!(rate > 0) || !isfinite(low) || !isfinite(high)) {
-        if (f->status)
-            *f->status = QSIM_E_VALUE;
+        qs_step_fails(f);
         return;
     }
     for (size_t i = 0; i < p->bins + 2; i++) {

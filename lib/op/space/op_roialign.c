@@ -249,8 +249,7 @@ QS_COLD static void run_roialign(const qs_step *s, const qs_frame *f) {
         memset(j.y, 0,
                p->rois * p->channels * p->oh * p->ow *
                    (p->is_double ? sizeof(double) : sizeof(float)));
-        if (f->status)
-            *f->status = QSIM_E_VALUE;
+        qs_step_fails(f);
     }
     qs_ranges(f->ctx, p->rois * p->oh * p->ow, 1 + QS_GRAIN / (64 + 64 * p->channels), roi_range,
               &j);

@@ -294,8 +294,8 @@ QS_COLD static void run_maxunpool(const qs_step *s, const qs_frame *f) {
         const int64_t to = moved(p, at[i]);
         if (to >= 0)
             memcpy(y + (size_t)to * p->bytes, x + i * p->bytes, p->bytes);
-        else if (f->status)
-            *f->status = QSIM_E_VALUE;
+        else
+            qs_step_outside(f, "index", at[i], 0, (int64_t)p->results, -1);
     }
 }
 

@@ -31,6 +31,11 @@ static void test_gather_elements(void) {
     }
     case_breaks(gather_elements(QSIM_FLOAT, 0, DIMS(1, 2, 0, 3, 0, 0)));
     case_breaks(gather_elements(QSIM_FLOAT, 1, DIMS(1, 2, 0, -4, 0, 0)));
+    op_case *named = gather_elements(QSIM_FLOAT, -1, DIMS(1, 2, 0, -4, 0, 0)); /* and says which */
+    CHECK_INT(case_run(named), 0);
+    CHECK_INT(qs_fault_report(&named->fault, named->g, 0, "m", &named->error), QSIM_E_VALUE);
+    CHECK(strstr(named->error.message, "m: index -4 is outside [-3, 3) of axis 1 (node") != NULL);
+    case_free(named);
     case_refused(gather_elements(QSIM_FLOAT, 2, DIMS(0, 0, 0, 0, 0, 0)), QSIM_E_VALUE);
 
     op_case *c = case_new("", "GatherElements", 11); /* three axes, the middle one, int32 */

@@ -406,6 +406,14 @@ static void test_refusals(void) {
     o.mode = QSIM_MODE_WEIGHTS;
     refused(q, &o, QSIM_E_UNSUPPORTED, "already quantized");
     qsim_model_free(q);
+    o.rules = &rule; /* some weights stay floats: they can be stored later */
+    o.rule_count = 1;
+    CHECK_INT(qsim_quantize(m, NULL, &o, &q, NULL), 0);
+    o.rule_count = 0;
+    qsim_model *all = NULL;
+    CHECK_INT(qsim_quantize(q, NULL, &o, &all, NULL), 0);
+    qsim_model_free(all);
+    qsim_model_free(q);
     o = (qsim_quantize_options){.struct_size = sizeof(o), .mode = QSIM_MODE_DYNAMIC};
     o.rules = &rule;
     o.rule_count = 1;
