@@ -56,14 +56,21 @@ static void make_rows(ck_state *s, nbits_case *c, size_t rows) {
     c->rows = (qk_nbits_rows){a, ck_floats(s, parts, 0.01f, 1), sums, rows};
 }
 
-/* What the header says, without the kernels. */
-static double weight(const nbits_case *c, size_t k, size_t column) {
+/* What the header says, without the kernels: code less zero point, and its scale. */
+static int less_zero(const nbits_case *c, size_t k, size_t column, float *scale) {
     const size_t group = column / QK_NBITS_GROUP, lane = column % QK_NBITS_GROUP;
     const size_t dwords = c->w.block * c->w.blocks / 8;
     const size_t at = (group * c->w.blocks + k / c->w.block) * QK_NBITS_GROUP + lane;
     const uint32_t dword = c->w.codes[(group * dwords + k / 8) * QK_NBITS_GROUP + lane];
     const int code = (int)(dword >> (k % 8 * 4) & 15), zero = c->w.zeros ? c->w.zeros[at] : 8;
-    return (double)(code - zero) * (double)c->w.scales[at];
+    *scale = c->w.scales[at];
+    return code - zero;
+}
+
+static float weight(const nbits_case *c, size_t k, size_t column) {
+    float scale;
+    const int code = less_zero(c, k, column, &scale);
+    return (float)code * scale;
 }
 
 static float expected(const nbits_case *c, size_t row, size_t column) {
@@ -71,14 +78,14 @@ static float expected(const nbits_case *c, size_t row, size_t column) {
     const size_t lane = column % QK_NBITS_GROUP, group = column / QK_NBITS_GROUP;
     float sum = 0;
     for (size_t k = 0; c->which == 1 && k < c->depth; k++)
-        sum = fmaf(c->a[k], (float)weight(c, k, column), sum);
+        sum = fmaf(c->a[k], weight(c, k, column), sum);
     for (size_t b = 0; c->which == 2 && b < c->w.blocks; b++) {
         const size_t at = (group * c->w.blocks + b) * QK_NBITS_GROUP + lane;
         const float scale = c->rows.scales[row * c->w.blocks + b] * c->w.scales[at];
-        double terms = 0;
+        float unused;
+        int32_t terms = 0;
         for (size_t k = b * c->w.block; k < (b + 1) * c->w.block; k++)
-            terms += c->rows.a[row * whole + qk_nbits_place(k)] *
-                     rint(weight(c, k, column) / (double)c->w.scales[at]);
+            terms += c->rows.a[row * whole + qk_nbits_place(k)] * less_zero(c, k, column, &unused);
         const float product = (float)terms * scale;
         sum += product;
     }
@@ -108,7 +115,7 @@ static void check(ck_state *s, int which) {
     float *wanted = ck_output(s, bytes), *actual = ck_output(s, bytes);
     for (size_t r = 0; r < lines; r++)
         for (size_t j = 0; j < across; j++)
-            wanted[r * line + j] = which == 0 ? (float)weight(&c, r, c.group * QK_NBITS_GROUP + j)
+            wanted[r * line + j] = which == 0 ? weight(&c, r, c.group * QK_NBITS_GROUP + j)
                                               : expected(&c, r, c.group * QK_NBITS_GROUP + j);
     snprintf(shape, sizeof(shape), "block %zu, %zu blocks, depth %zu, %zu columns, %zu rows%s",
              block, blocks, c.depth, across, c.rows.rows, zeros ? ", zero points" : "");
