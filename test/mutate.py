@@ -31,7 +31,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FILES = [
     "lib/onnx/*.c", "lib/tensor/*.c", "lib/package/*.c", "lib/base/file*.c", "lib/base/tree.c",
     "lib/base/utf8*.c", "lib/graph/order.c", "lib/graph/names.c", "lib/op/infer.c", "lib/op/rules.c",
-    "lib/ptq/recipe_parse.c", "lib/ptq/recipe_words.c", "lib/ptq/calibration_parse.c",
+    "lib/ptq/lines.c", "lib/ptq/recipe_parse.c", "lib/ptq/recipe_words.c", "lib/ptq/calibration_parse.c",
     "tools/common/csv.c", "tools/common/config.c", "tools/common/json.c", "tools/common/image_own.c",
     "tools/common/preprocess.c", "tools/common/args.c", "tools/qsim/job_read.c", "tools/qsim/job_keys.c",
 ]

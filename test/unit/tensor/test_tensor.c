@@ -2,6 +2,8 @@
 /* Names, bits and sizes of data types; conversion between them. */
 #include "test.h"
 
+#include <stdbool.h>
+
 #include <math.h>
 
 #include <qsim/data.h>
@@ -113,10 +115,64 @@ static void test_convert_integer(void) {
     CHECK_INT(qsim_tensor_convert(&from, &to, &e), QSIM_E_UNSUPPORTED);
 }
 
+__extension__ typedef __int128 wide;
+
+/* Integer types, their bits, and the numbers that each pair of them is tried with. */
+static const struct {
+    int32_t dtype, bits;
+    bool is_signed;
+} integer_types[] = {{QSIM_UINT8, 8, false},   {QSIM_INT8, 8, true},     {QSIM_UINT16, 16, false},
+                     {QSIM_INT16, 16, true},   {QSIM_UINT32, 32, false}, {QSIM_INT32, 32, true},
+                     {QSIM_UINT64, 64, false}, {QSIM_INT64, 64, true},   {QSIM_BOOL, 8, false}};
+
+/* Whether a number has a place in a type: in 128 bits, where all of them do. */
+static bool has_place(size_t type, wide v) {
+    const int bits = integer_types[type].bits;
+    const wide one = 1;
+    return integer_types[type].is_signed ? v >= -(one << (bits - 1)) && v < one << (bits - 1)
+                                         : v >= 0 && v < one << bits;
+}
+
+/* Every pair of types at the ends of every range: exact, or refused; to floats rounded. */
+static void test_convert_pairs(void) {
+    const size_t types = sizeof(integer_types) / sizeof(integer_types[0]);
+    for (size_t a = 0; a < types; a++)
+        for (size_t b = 0; b < types; b++)
+            for (int bits = 0; bits <= 64; bits += bits == 0 ? 7 : bits % 8 ? 1 : 7)
+                for (int off = -2; off <= 1; off++) {
+                    wide v = ((wide)1 << bits) + off;
+                    v = off == -2 ? -(v + 2) : v; /* the least of a signed type */
+                    const bool is_bool = integer_types[a].dtype == QSIM_BOOL;
+                    if (!has_place(a, v) || (is_bool && (v < 0 || v > 1)))
+                        continue;
+                    const uint64_t in = (uint64_t)v;
+                    uint64_t out = 0;
+                    float f = 0;
+                    double d = 0;
+                    const size_t size = (size_t)integer_types[b].bits / 8;
+                    const qsim_tensor from = {integer_types[a].dtype, 0, NULL,
+                                              (void *)(uintptr_t)&in,
+                                              (size_t)integer_types[a].bits / 8};
+                    const qsim_tensor to = {integer_types[b].dtype, 0, NULL, &out, size};
+                    const qsim_tensor single = {QSIM_FLOAT, 0, NULL, &f, 4};
+                    const qsim_tensor twice = {QSIM_DOUBLE, 0, NULL, &d, 8};
+                    const int code = qsim_tensor_convert(&from, &to, NULL);
+                    if (integer_types[b].dtype == QSIM_BOOL)
+                        CHECK_INT(code, QSIM_E_UNSUPPORTED);
+                    else
+                        CHECK_INT(code, has_place(b, v) ? QSIM_OK : QSIM_E_VALUE);
+                    CHECK(code || memcmp(&out, &in, size) == 0);
+                    CHECK_INT(qsim_tensor_convert(&from, &single, NULL), QSIM_OK);
+                    CHECK_INT(qsim_tensor_convert(&from, &twice, NULL), QSIM_OK);
+                    CHECK(f == (float)v && d == (double)v);
+                }
+}
+
 int main(void) {
     test_names();
     test_sizes();
     test_convert_float();
     test_convert_integer();
+    test_convert_pairs();
     return test_done();
 }
