@@ -292,6 +292,7 @@ typedef struct ranges {
     qs_range_fn fn;
     const void *arg;
     size_t n, unit, parts;
+    const qsim_ctx *ctx; /* asked whether to go on; NULL: items are short */
 } ranges;
 
 static size_t range_begin(const ranges *r, size_t i) {
@@ -299,9 +300,20 @@ static size_t range_begin(const ranges *r, size_t i) {
     return at < r->n ? at : r->n;
 }
 
+/* Items that are long each are done in so many steps, with a look between whether to go on. */
+#define STEPS 64
+
+static void in_steps(const ranges *r, size_t begin, size_t end) {
+    const size_t step = r->ctx ? (end - begin) / STEPS + 1 : end - begin;
+    for (size_t n; begin < end && !(r->ctx && qs_stopped(r->ctx)); begin += n) {
+        n = end - begin < step ? end - begin : step;
+        r->fn(r->arg, begin, begin + n);
+    }
+}
+
 static void ranges_task(void *arg, size_t i) {
     const ranges *r = arg;
-    r->fn(r->arg, range_begin(r, i), range_begin(r, i + 1));
+    in_steps(r, range_begin(r, i), range_begin(r, i + 1));
 }
 
 #define LONGEST_PART_NS 2e6
@@ -314,12 +326,12 @@ void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, cons
         const double wanted = work / LONGEST_PART_NS;
         parts = wanted < (double)n ? (size_t)wanted + 1 : n;
     }
+    const size_t unit = n / (parts + !parts) < 16 * QS_RANGE_UNIT ? 1 : QS_RANGE_UNIT;
+    ranges r = {fn, arg, n, unit, parts, grain <= 1 ? ctx : NULL};
     if (parts <= 1) {
-        if (n)
-            fn(arg, 0, n);
+        in_steps(&r, 0, n);
         return;
     }
-    ranges r = {fn, arg, n, n / parts < 16 * QS_RANGE_UNIT ? 1 : QS_RANGE_UNIT, parts};
     qs_parallel(ctx, parts, ranges_task, &r);
 }
 

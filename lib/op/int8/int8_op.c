@@ -190,19 +190,6 @@ QS_COLD static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_sha
     return rules->wide ? narrow(p, shape, totals, rules, clamp) : QSIM_OK;
 }
 
-/* Whether these two are of the same weights, laid out in the same way. */
-static bool packs_alike(const qs_i8_packed *a, const qs_i8_packed *b) {
-    const qs_conv_i8_weights *v = &a->layout, *w = &b->layout;
-    const qk_source_i8 *s = &a->source, *t = &b->source;
-    return v->t == w->t && v->groups == w->groups && v->n == w->n && v->kh == w->kh &&
-           v->kw == w->kw && v->c == w->c && v->stride_h == w->stride_h &&
-           v->stride_w == w->stride_w && v->contiguous == w->contiguous && v->apart == w->apart &&
-           v->zero_points == w->zero_points && v->result == w->result && v->bytes == w->bytes &&
-           s->w == t->w && s->flip == t->flip && s->sn == t->sn && s->sy == t->sy &&
-           s->sx == t->sx && s->sc == t->sc && a->group_stride == b->group_stride &&
-           a->w_zp.data == b->w_zp.data && a->w_zp.count == b->w_zp.count;
-}
-
 /* Ways to lay out one constant that are remembered: there are few but in attacks. */
 #define WAYS 8
 
@@ -210,7 +197,9 @@ static bool packs_alike(const qs_i8_packed *a, const qs_i8_packed *b) {
 QS_COLD static bool packed_before(const qs_pack *p, qs_id weights, qs_i8_packed *out) {
     const qs_i8_packed *first = p->kept ? p->kept[weights] : NULL, *other = first;
     for (int i = 0; other && i < WAYS; i++, other = other->before)
-        if (packs_alike(other, out)) {
+        if (qs_i8_alike(&other->layout, &other->source, &out->layout, &out->source) &&
+            other->group_stride == out->group_stride && other->w_zp.data == out->w_zp.data &&
+            other->w_zp.count == out->w_zp.count) {
             out->weights = other->weights;
             return true;
         }

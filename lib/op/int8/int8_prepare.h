@@ -42,6 +42,10 @@ typedef struct qs_i8_totals {
 void qs_i8_sum_up(const qs_conv_i8_weights *w, const qk_source_i8 *s, int64_t group_stride,
                   const qs_i8_list *w_zp, const qs_i8_totals *to);
 
+/* Whether two sources are the same weights, and are laid out in the same way. */
+bool qs_i8_alike(const qs_conv_i8_weights *v, const qk_source_i8 *s, const qs_conv_i8_weights *w,
+                 const qk_source_i8 *t);
+
 /* Packed weights of a layout. */
 typedef struct qs_i8_weights {
     const int8_t *b;

@@ -8,6 +8,8 @@
 
 /* About what one item of work is. */
 #define BLOCK_ELEMENTS ((size_t)16384)
+/* One thread has no use for blocks but to look whether to go on. */
+#define ALONE_ELEMENTS ((size_t)4 << 20)
 
 QS_COLD static int read_perm(const qs_infer *x, int32_t rank, int32_t perm[QSIM_MAX_RANK]) {
     int64_t given[QSIM_MAX_RANK];
@@ -293,8 +295,9 @@ QS_COLD static int lower_transpose(qs_lower *l) {
     code = lower_tile(l, p, dims, strides, n, across);
     if (code)
         return code;
-    p->block = BLOCK_ELEMENTS / p->columns / 64 * 64;
-    p->block = l->ctx->threads == 1 ? p->rows : p->block < 64 ? 64 : p->block;
+    p->block = (l->ctx->threads == 1 ? ALONE_ELEMENTS : BLOCK_ELEMENTS) / p->columns / 64 * 64;
+    p->block = p->block < 64 ? 64 : p->block;
+    p->block = l->ctx->threads == 1 && p->block > p->rows ? p->rows : p->block;
     p->blocks = (p->rows + p->block - 1) / p->block;
     l->step->run = run_transpose;
     l->step->kernel = "transpose";
