@@ -509,6 +509,22 @@ class LongWork(unittest.TestCase):
         thread.join()
         self.assertEqual(calibration.samples, 0)
 
+    def test_ctrl_c_ends_a_run(self):
+        """Without it this run takes many minutes."""
+        layers, w = 6000, np.eye(2048, dtype=np.float32)
+        b = qsim.Builder("long").input("x", "float[2048,2048]").output(f"h{layers}")
+        b.constant("w", w)
+        for i in range(layers):
+            b.node("MatMul", f"{'h%d' % i if i else 'x'},w", f"h{i + 1}")
+        session, x = qsim.Session(b.finish()), np.ones((2048, 2048), np.float32)
+        for _ in range(2):  # and the session can be used again
+            timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            with self.assertRaises(KeyboardInterrupt):
+                session.run(x)
+            timer.join()
+        self.assertEqual(signal.set_wakeup_fd(-1), -1)
+
     def test_other_threads_leave_signals_alone(self):
         caught = []
 

@@ -63,10 +63,11 @@ void chart_histogram(text *svg, const char *title, const chart_bins *h) {
     for (size_t i = 0; i < h->count && most > 0; i++) {
         const double x = left + (h->low + h->width * (double)i - from) / span * WIDTH;
         const double tall = log10(1 + (double)h->counts[i]) / most * height;
-        const double middle = h->low + h->width * ((double)i + 0.5);
+        const double from_edge = h->low + h->width * (double)i, to_edge = from_edge + h->width;
         if (h->counts[i] > 0)
             svg_rect(svg, x, top + height - tall, fmax(h->width / span * WIDTH - 0.5, 0.5), tall,
-                     middle < h->range_low || middle > h->range_high ? svg_orange : svg_blue, NULL);
+                     to_edge <= h->range_low || from_edge >= h->range_high ? svg_orange : svg_blue,
+                     NULL);
     }
     svg_line(svg, left, top + height, left + WIDTH, top + height, svg_gray);
     const double ends[2] = {h->range_low, h->range_high};

@@ -194,7 +194,8 @@ void units_draw(text *svg, const char *file, const units *u) {
         if (!isnan(x->loss_alone))
             svg_rect(svg, left, y + 2 + bar, fmax(room * x->loss_alone / most, 0.5), bar, svg_gray,
                      NULL);
-        svg_text(svg, left + gain + 5, y + 11, 10, SVG_START, 0, svg_black, number);
+        const double alone = isnan(x->loss_alone) ? 0 : room * x->loss_alone / most;
+        svg_text(svg, left + fmax(gain, alone) + 5, y + 11, 10, SVG_START, 0, svg_black, number);
     }
     svg_end(svg);
 }

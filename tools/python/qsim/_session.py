@@ -13,6 +13,7 @@ from ._abi import _MAX_RANK, _ProfileFn, _SessionOptions, _StepInfo, _Tensor, _l
 from ._arrays import Array, _address, _array_of, _asarray, _views
 from ._context import Context, _shared
 from ._html import _html_table, _size
+from ._interrupt import _interrupts
 from ._library import _Handle, _call, _check
 from ._model import Source, Value, _given, _model
 from ._profile import Profile
@@ -21,6 +22,8 @@ from ._words import _LEVELS, _RAW, _dtype, _dtype_name
 
 class _Run(_Handle):
     _free = "qsim_run_free"
+
+    cancelled = False  # by Ctrl-C: what it does next is not known
 
     def __init__(self, session: C.c_void_p) -> None:
         pointer = C.c_void_p()
@@ -119,7 +122,8 @@ class Session(_Handle):
         finally:
             with self._lock:
                 self._busy.remove(run)
-                self._idle.append(run)
+                if not run.cancelled:
+                    self._idle.append(run)
 
     def cancel(self) -> None:
         """Ends the runs in progress, from another thread: they raise Error (QSIM_E_CANCELLED)."""
@@ -137,6 +141,8 @@ class Session(_Handle):
         `out` are arrays that results are written into, without a copy: a list in the order of the
         outputs (None: a new one), a dict by name, or one array for the only output. They have to be
         contiguous, of the result's type and shape, and are what is returned in its place.
+
+        Ctrl-C ends a run of the main thread within its step.
         """
         wanted = self.output_names
         if len(inputs) == 2 and isinstance(inputs[1], Mapping) and not isinstance(inputs[0], Mapping):
@@ -159,8 +165,14 @@ class Session(_Handle):
         for i, bound in enumerate(out):
             if bound is not None:
                 results[i].data, results[i].bytes = _address(bound[1]), bound[1].nbytes
-        _call("qsim_run_execute", run._pointer, _views(arrays), len(arrays), results,
-              len(self.output_names))
+        views = _views(arrays)
+        watched = _interrupts.watch(run)
+        try:
+            _call("qsim_run_execute", run._pointer, views, len(arrays), results,
+                  len(self.output_names))
+        finally:
+            if watched is not None:
+                watched.leave()
         return results
 
     def _outputs(self, out: Any) -> List[Optional[Tuple[Any, Array]]]:
