@@ -151,7 +151,7 @@ static void measure(qsim_ctx *ctx, const subject *s) {
         cancel_after(whole * (i + 0.5) / MOMENTS);
         const int code = qsim_run_execute(run, x, count, y, 1, &e);
         const double end = now();
-        while (!cancelled_at) /* it ended sooner than the last time */
+        while (cancelled_at <= 0) /* it ended sooner than the last time */
             ;
         qsim_ctx_cancel(ctx, 0);
         late[i] = code == QSIM_E_CANCELLED && end > cancelled_at ? end - cancelled_at : 0;
