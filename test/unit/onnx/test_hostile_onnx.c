@@ -117,6 +117,7 @@ static void check_other_files(void) {
         {"\x80\x02}q\0.", "pickle", 6},
         {"\x1c\0\0\0TFL3\0\0", "TensorFlow Lite", 10},
         {"{\"a\": 1}", "JSON", 8},
+        {"\t\r\n{\"a\": 1}", "JSON", 11},
         {"\0\0\0\0\0\0\0\0", "zero", 8},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -198,8 +198,16 @@ static void test_idx(void) {
     CHECK(ints[0] == 258 && ints[1] == -2);
     wide[2] = 0x0a;
     CHECK_INT(qsim_idx_parse(wide, sizeof(wide), &a, NULL), QSIM_E_FORMAT);
-    uint8_t none[] = {0, 0, 8, 0};
+    const uint8_t none[] = {0, 0, 8, 0, 7}; /* a byte that an array without axes would be */
+    CHECK_INT(qsim_idx_parse(none, 4, &a, NULL), QSIM_E_FORMAT);
     CHECK_INT(qsim_idx_parse(none, sizeof(none), &a, NULL), QSIM_E_FORMAT);
+    uint8_t axes[4 + 4 * 17 + 1] = {0, 0, 8, 16}; /* axes of 1: as many as there can be, one more */
+    for (size_t i = 7; i < sizeof(axes); i += 4)
+        axes[i] = 1;
+    CHECK_INT(qsim_idx_parse(axes, sizeof(axes) - 4, &a, NULL), QSIM_OK);
+    CHECK(a.rank == 16 && a.elements == 1);
+    axes[3] = 17;
+    CHECK_INT(qsim_idx_parse(axes, sizeof(axes), &a, NULL), QSIM_E_LIMIT);
     uint8_t negative[] = {0, 0, 8, 1, 0xff, 0xff, 0xff, 0xff, 1};
     CHECK_INT(qsim_idx_parse(negative, sizeof(negative), &a, NULL), QSIM_E_FORMAT);
 }
