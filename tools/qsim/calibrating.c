@@ -21,12 +21,13 @@ int calibrate_data(const tool *t, const char *file, const qsim_model *m,
         code = dataset_next(d, &b);
         if (code || b.samples == 0)
             break;
-        if (qsim_calibration_feed(*out, b.inputs, b.input_count, &e)) {
+        const int failed = qsim_calibration_feed(*out, b.inputs, b.input_count, &e);
+        if (failed && !(failed == QSIM_E_CANCELLED && tool_interrupted())) {
             code = tool_error(t, e.code == QSIM_E_VALUE ? args_value(&t->args, "data") : file, &e);
             break;
         }
-        done += (uint64_t)b.samples;
-        if (progress_step(&p, "calibrating", done, (uint64_t)dataset_samples(d))) {
+        done += failed ? 0 : (uint64_t)b.samples;
+        if (failed || progress_step(&p, "calibrating", done, (uint64_t)dataset_samples(d))) {
             code = tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted after %llu sample%s", file,
                              (unsigned long long)done, tool_plural((int64_t)done));
             break;

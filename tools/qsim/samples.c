@@ -98,9 +98,10 @@ int samples_calibrate(const tool *t, const char *file, const qsim_model *m,
         return tool_error(t, file, &e);
     progress_begin(&p, t);
     for (size_t i = 0; i < s->count && code == EXIT_OK; i += s->per_batch) {
-        if (qsim_calibration_feed(*out, s->inputs + i, s->per_batch, &e))
+        const int failed = qsim_calibration_feed(*out, s->inputs + i, s->per_batch, &e);
+        if (failed && !(failed == QSIM_E_CANCELLED && tool_interrupted()))
             code = tool_error(t, e.code == QSIM_E_VALUE ? args_value(&t->args, "data") : file, &e);
-        else if (progress_step(&p, "calibrating", i + s->per_batch, s->count))
+        else if (failed || progress_step(&p, "calibrating", i + s->per_batch, s->count))
             code = tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted while calibrating", file);
     }
     progress_end(&p);
