@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # What the library knows of an operator stands in its row (lib/op/op.h). Elsewhere an operator is
 # named only where names.txt says so and why: by what makes or rewrites that very operator. A name
-# that a file no longer spells has to leave the list, too. Usage: names.sh SOURCE_ROOT
+# that a file no longer spells has to leave the list, too. In lib/op, files called op_* hold rows;
+# all others are what they share. Usage: names.sh SOURCE_ROOT
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -30,6 +31,14 @@ done | sort >"$work/allowed"
 sort "$work/spelled" >"$work/found"
 comm -23 "$work/found" "$work/allowed" | sed 's/^/names: make it a trait of the row: /' >"$work/bad"
 comm -13 "$work/found" "$work/allowed" | sed 's/^/names: not spelled any more: /' >>"$work/bad"
+for file in $(find lib/op -name '*.c' | sort); do
+    case $(basename "$file"),$(grep -c 'QS_OP(' "$file" || true) in
+    op_*,0) echo "names: $file: no row: op_ is for files with rows" ;;
+    op_*,*) ;;
+    *,0) ;;
+    *) echo "names: $file: rows stand in files called op_*" ;;
+    esac
+done >>"$work/bad"
 cat "$work/bad"
 echo "names: $(wc -l <"$work/found") in $(cut -d' ' -f1 "$work/found" | uniq | wc -l) files"
 [ ! -s "$work/bad" ]
