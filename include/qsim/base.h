@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * qsim/base.h - what every other header stands on: version, data types, errors, memory, context.
+ * qsim/base.h - what all other headers need: version, data types, errors, memory, context.
  *
  * Conventions of the whole library
  *

@@ -42,7 +42,7 @@ typedef struct qsim_calibration_options {
     /*
      * Without `tensors`: what these options of qsim_quantize need (in mode DYNAMIC and WEIGHTS that
      * is the layers' inputs alone, for the means). NULL: what their defaults, either format and any
-     * QSIM_RULE_INT8 need; not what stands between a layer and the ReLU that it absorbs. Read
+     * QSIM_RULE_INT8 need; not the tensor between a layer and the ReLU that it absorbs. Read
      * during the call alone.
      */
     const struct qsim_quantize_options *quantize;
@@ -461,6 +461,19 @@ QSIM_API int qsim_metrics_add(qsim_metrics *m, const qsim_tensor *a, const qsim_
 /* 10 log10(signal / noise); +infinity when noise is 0; NaN, as the cosine, where all is NaN. */
 QSIM_API double qsim_metrics_sqnr(const qsim_metrics *m);
 QSIM_API double qsim_metrics_cosine(const qsim_metrics *m);
+
+/* Called with a tensor's name in both models, valid as long as they are. Non-zero: CANCELLED. */
+typedef int32_t (*qsim_pair_fn)(void *user, const char *tensor, const char *counterpart);
+
+/*
+ * Tensors that nodes of a float model compute and that its quantized form has as floats, too, in
+ * the order of execution: dequantized (NAME_DequantizeLinear_Output) or, where it computes them in
+ * floats, under their own names. A tensor that exists inside an integer operator alone has no
+ * counterpart. Returns their number or a negative code; `pair` may be NULL. Errors: ARGUMENT,
+ * CANCELLED, NOMEM.
+ */
+QSIM_API int32_t qsim_model_pairs(const qsim_model *model, const qsim_model *quantized,
+                                  qsim_pair_fn pair, void *user, qsim_error *error);
 
 /* What a network's output is, and so how the loss of a divergence is measured. */
 #define QSIM_ANSWER_UNKNOWN       0 /* the first tensor that is added decides */

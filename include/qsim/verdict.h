@@ -95,7 +95,8 @@ QSIM_API int32_t qsim_verdict_output_count(const qsim_verdict *v);
 QSIM_API int qsim_verdict_output(const qsim_verdict *v, int32_t index, qsim_verdict_info *info);
 /*
  * Layers by how much noise each adds, relative to its signal, the worst first: noise power over
- * signal power behind it less the greatest of what it reads. None before the first batch.
+ * signal power at its output, less the greatest such ratio of its inputs. None before the first
+ * batch.
  */
 QSIM_API int32_t qsim_verdict_layer_count(const qsim_verdict *v);
 QSIM_API int qsim_verdict_layer(const qsim_verdict *v, int32_t index, qsim_verdict_info *info);

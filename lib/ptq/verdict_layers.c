@@ -9,67 +9,28 @@
 
 #include "graph/model.h"
 #include "op/op.h"
+#include "ptq/counterparts.h"
 #include "ptq/quantizer.h"
 #include "ptq/verdict.h"
 
 #define MOST_SAMPLES 4
 
-/* Values of the quantized graph that exist inside an integer operator alone. */
-static bool *find_fused(qsim_verdict *v, const qs_graph *h) {
-    bool *fused = qs_calloc(v->ctx, h->value_count + 1, sizeof(*fused));
-    for (size_t k = 0; fused && k < h->order_count; k++) {
-        const qs_node *n = &h->nodes[h->order[k]];
-        qsim_node_info info = {.struct_size = sizeof(info)};
-        const bool quantizes = qs_node_is(n, "", "QuantizeLinear");
-        if (quantizes && n->inputs[0] != QS_NONE)
-            fused[n->inputs[0]] = true;
-        if (quantizes || qs_node_is(n, "", "DequantizeLinear"))
-            continue;
-        if (qsim_model_node(v->quantized, (int32_t)k, &info)) {
-            qs_free(v->ctx, fused); /* no memory for what it tells */
-            return NULL;
-        }
-        if (!info.integer)
-            continue;
-        for (int32_t i = 0; i < n->output_count; i++)
-            if (n->outputs[i] != QS_NONE)
-                fused[n->outputs[i]] = true;
-    }
-    return fused;
+/* One pair of a node: its first output. */
+static int add_pair(void *user, qs_id node, qs_id value, const char *counterpart) {
+    qsim_verdict *v = user;
+    const qs_graph *g = v->prepared->graph;
+    if (g->nodes[node].outputs[0] == value)
+        v->layers[v->layer_count++] =
+            (qs_pair){.a = g->values[value].name, .b = counterpart, .node = node, .value = value};
+    return QSIM_OK;
 }
 
-/* What a float value is called where the quantized model has it; NULL: it has not. */
-static const char *counterpart(const qs_graph *h, const bool *fused, const char *name) {
-    char room[1024];
-    const int length = snprintf(room, sizeof(room), "%s_DequantizeLinear_Output", name);
-    qs_id id = length > 0 && (size_t)length < sizeof(room) ? qs_graph_find(h, room) : QS_NONE;
-    if (id == QS_NONE) {
-        id = qs_graph_find(h, name);
-        if (id != QS_NONE && fused[id])
-            return NULL;
-    }
-    if (id == QS_NONE || h->values[id].dtype != QSIM_FLOAT || h->values[id].producer == QS_NONE)
-        return NULL;
-    return h->values[id].name;
-}
-
-static int list_pairs(qsim_verdict *v, const qs_graph *g, const bool *fused, qsim_error *error) {
-    v->layers = qs_arena_alloc(&v->arena, g->value_count + 1, sizeof(*v->layers));
+static int list_pairs(qsim_verdict *v, qsim_error *error) {
+    v->layers = qs_arena_alloc(&v->arena, v->prepared->graph->value_count + 1, sizeof(*v->layers));
     v->layer_count = 0;
     if (!v->layers)
         return qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
-    for (size_t k = 0; k < g->order_count; k++) {
-        const qs_node *n = &g->nodes[g->order[k]];
-        const qs_id y = n->output_count > 0 ? n->outputs[0] : QS_NONE;
-        if (y == QS_NONE || !g->values[y].name[0] || g->values[y].dtype != QSIM_FLOAT ||
-            g->values[y].data)
-            continue;
-        const char *b = counterpart(v->quantized->graph, fused, g->values[y].name);
-        if (b)
-            v->layers[v->layer_count++] =
-                (qs_pair){.a = g->values[y].name, .b = b, .node = g->order[k], .value = y};
-    }
-    return QSIM_OK;
+    return qs_pairs_list(v->prepared, v->quantized, add_pair, v, error);
 }
 
 /* Runs both models with the pairs' tensors given out. */
@@ -212,14 +173,11 @@ int qs_verdict_layers(qsim_verdict *v, const qsim_tensor *inputs, size_t count, 
         return QSIM_OK;
     }
     const size_t shortened = shorten(v, inputs, count, few, dims);
-    bool *fused = find_fused(v, v->quantized->graph);
-    int code = fused ? list_pairs(v, v->prepared->graph, fused, error)
-                     : qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+    int code = list_pairs(v, error);
     if (!code && v->layer_count > 0)
         code = run_pairs(v, shortened ? few : inputs, count, error);
     if (!code)
         code = rank(v, v->prepared->graph, error);
-    qs_free(v->ctx, fused);
     if (code)
         v->layer_count = 0;
     let_go(v);

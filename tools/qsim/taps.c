@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "taps.h"
 
+#include <qsim/ptq.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,15 +19,6 @@ void taps_free(taps *t) {
     memset(t, 0, sizeof(*t));
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static const char *find(const char *const *names, size_t count, const char *name) {
-    const char *const *hit = count ? bsearch(&name, names, count, sizeof(*names), by_name) : NULL;
-    return hit ? *hit : NULL;
-}
-
 static bool is_output(const qsim_model *m, const char *name) {
     for (int32_t i = 0; i < qsim_model_output_count(m); i++) {
         qsim_value_info v = {.struct_size = sizeof(v)};
@@ -35,70 +28,22 @@ static bool is_output(const qsim_model *m, const char *name) {
     return false;
 }
 
-/* Sorted names of a model's float tensors that are neither constants nor outputs. */
-static const char **float_names(const qsim_model *m, size_t *count) {
-    int32_t n = qsim_model_value_count(m);
-    const char **names = tool_alloc((size_t)n, sizeof(*names));
-    *count = 0;
-    for (int32_t i = 0; i < n; i++) {
-        qsim_value_info v = {.struct_size = sizeof(v)};
-        if (qsim_model_value(m, i, &v) == QSIM_OK && v.dtype == QSIM_FLOAT && !v.data && *v.name &&
-            !is_output(m, v.name))
-            names[(*count)++] = v.name;
-    }
-    if (*count > 0)
-        qsort(names, *count, sizeof(*names), by_name);
-    return names;
+typedef struct listing {
+    const qsim_model *a, *b;
+    taps *out;
+} listing;
+
+static int32_t add_layer(void *user, const char *tensor, const char *counterpart) {
+    const listing *l = user;
+    if (!is_output(l->a, tensor) && !is_output(l->b, counterpart))
+        add(l->out, tensor, counterpart);
+    return 0;
 }
 
-/* Sorted names that integer nodes produce or QuantizeLinear reads: inside an integer operator. */
-static const char **fused_names(const qsim_model *m, size_t *count) {
-    const char **names = NULL;
-    *count = 0;
-    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
-        qsim_node_info n = {.struct_size = sizeof(n)};
-        if (qsim_model_node(m, i, &n) != QSIM_OK)
-            continue;
-        bool dequantizes = strcmp(n.op_type, "DequantizeLinear") == 0;
-        int32_t made = n.integer && !dequantizes ? n.output_count : 0;
-        int32_t read = strcmp(n.op_type, "QuantizeLinear") == 0 && n.input_count > 0;
-        names = tool_grow(names, *count + (size_t)made + 1, sizeof(*names));
-        for (int32_t k = 0; k < made; k++)
-            names[(*count)++] = n.outputs[k];
-        if (read)
-            names[(*count)++] = n.inputs[0];
-    }
-    if (*count > 0)
-        qsort(names, *count, sizeof(*names), by_name);
-    return names;
-}
-
-void taps_layers(const qsim_model *a, const qsim_model *b, taps *out) {
-    size_t a_count, b_count, fused_count;
-    const char **a_names = float_names(a, &a_count), **b_names = float_names(b, &b_count);
-    const char **fused = fused_names(b, &fused_count);
-    text key = {0};
-    for (int32_t i = 0; i < qsim_model_node_count(a); i++) {
-        qsim_node_info n = {.struct_size = sizeof(n)};
-        if (qsim_model_node(a, i, &n) != QSIM_OK)
-            continue;
-        for (int32_t k = 0; k < n.output_count; k++) {
-            const char *name = find(a_names, a_count, n.outputs[k]);
-            if (!name)
-                continue;
-            key.size = 0;
-            text_printf(&key, "%s_DequantizeLinear_Output", name);
-            const char *other = find(b_names, b_count, key.data);
-            if (!other && !find(fused, fused_count, name))
-                other = find(b_names, b_count, name);
-            if (other)
-                add(out, name, other);
-        }
-    }
-    text_free(&key);
-    free(a_names);
-    free(b_names);
-    free(fused);
+int taps_layers(const tool *t, const qsim_model *a, const qsim_model *b, taps *out) {
+    listing l = {a, b, out};
+    qsim_error e;
+    return qsim_model_pairs(a, b, add_layer, &l, &e) < 0 ? tool_error(t, "--layers", &e) : EXIT_OK;
 }
 
 int taps_outputs(const tool *t, const qsim_model *a, const qsim_model *b, taps *out) {

@@ -12,11 +12,8 @@ typedef struct taps {
 
 /* The outputs, in order; their numbers must be equal. The models must outlive the taps. */
 int taps_outputs(const tool *t, const qsim_model *a, const qsim_model *b, taps *out);
-/*
- * Every float tensor, not an output, that a node of A computes and that B has too: dequantized
- * (NAME_DequantizeLinear_Output) or, where B computes it in floats, under its own name.
- */
-void taps_layers(const qsim_model *a, const qsim_model *b, taps *out);
+/* The tensors between, as qsim_model_pairs has them. */
+int taps_layers(const tool *t, const qsim_model *a, const qsim_model *b, taps *out);
 void taps_free(taps *t);
 
 #endif

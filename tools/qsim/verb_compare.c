@@ -164,8 +164,9 @@ static int open_both(const tool *t, comparison *c) {
     if (code == EXIT_OK)
         code = open_pair(t, c, m, c->engine, &c->outputs);
     if (code == EXIT_OK && (args_has(&t->args, "layers") || args_has(&t->args, "html"))) {
-        taps_layers(m[0], m[1], &c->layers.taps);
-        code = open_pair(t, c, m, c->layer_engine, &c->layers);
+        code = taps_layers(t, m[0], m[1], &c->layers.taps);
+        if (code == EXIT_OK)
+            code = open_pair(t, c, m, c->layer_engine, &c->layers);
     }
     c->engine[0].model = m[0];
     c->engine[1].model = m[1];

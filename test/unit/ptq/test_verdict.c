@@ -352,6 +352,44 @@ static void test_layers(void) {
     qsim_model_free(m);
 }
 
+/* ---- counterparts ---- */
+
+typedef struct found {
+    int r1, c1, same, most;
+} found;
+
+static int32_t look(void *user, const char *tensor, const char *counterpart) {
+    found *f = user;
+    f->r1 += strcmp(tensor, "r1") == 0 && strcmp(counterpart, "r1_DequantizeLinear_Output") == 0;
+    f->c1 += strcmp(tensor, "c1") == 0;
+    f->same += strcmp(tensor, counterpart) == 0;
+    return --f->most == 0;
+}
+
+/* conv1 and relu1 become one operator: r1 is dequantized, c1 is inside. Every tensor of a model
+ * beside itself. */
+static void test_pairs(void) {
+    qsim_model *m = net_lenet(), *q = NULL;
+    qsim_calibration *c = net_calibrate(m, 4);
+    qsim_error e;
+    found f = {.most = 100};
+    CHECK_INT(qsim_quantize(m, c, NULL, &q, NULL), QSIM_OK);
+    CHECK(qsim_model_pairs(m, q, look, &f, &e) >= 4);
+    CHECK_INT(f.r1, 1);
+    CHECK_INT(f.c1, 0);
+    f = (found){.most = 100};
+    CHECK_INT(qsim_model_pairs(m, m, look, &f, &e), qsim_model_node_count(m));
+    CHECK_INT(f.same, qsim_model_node_count(m));
+    f = (found){.most = 2};
+    CHECK_INT(qsim_model_pairs(m, m, look, &f, &e), QSIM_E_CANCELLED);
+    CHECK_INT(f.same, 2);
+    CHECK_INT(qsim_model_pairs(m, m, NULL, NULL, NULL), qsim_model_node_count(m));
+    CHECK_INT(qsim_model_pairs(m, NULL, NULL, NULL, NULL), QSIM_E_ARGUMENT);
+    qsim_model_free(q);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
 /* ---- what cannot be judged ---- */
 
 static void test_refused(void) {
@@ -383,6 +421,7 @@ int main(void) {
     test_norm();
     test_biased();
     test_layers();
+    test_pairs();
     test_refused();
     return test_done();
 }

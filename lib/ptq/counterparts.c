@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "ptq/counterparts.h"
+
+#include "base/ctx.h"
+#include "op/op.h"
+
+#include <qsim/ptq.h>
+
+#define SUFFIX "_DequantizeLinear_Output" /* what qsim_quantize and others call it */
+
+/* Values that exist inside an integer operator alone. */
+static int find_fused(const qsim_model *m, bool *fused, qsim_error *error) {
+    const qs_graph *g = m->graph;
+    for (size_t k = 0; k < g->order_count; k++) {
+        const qs_node *n = &g->nodes[g->order[k]];
+        qsim_node_info info = {.struct_size = sizeof(info)};
+        const uint32_t traits = n->op ? n->op->traits : 0;
+        if ((traits & QS_QUANTIZES) && n->inputs[0] != QS_NONE)
+            fused[n->inputs[0]] = true;
+        if (traits & (QS_QUANTIZES | QS_DEQUANTIZES))
+            continue;
+        if (qsim_model_node(m, (int32_t)k, &info))
+            return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", m->name);
+        for (int32_t i = 0; info.integer && i < n->output_count; i++)
+            if (n->outputs[i] != QS_NONE)
+                fused[n->outputs[i]] = true;
+    }
+    return QSIM_OK;
+}
+
+/* `room` holds every name with the suffix. NULL: the quantized model computes no such floats. */
+static const char *counterpart(const qs_graph *h, const bool *fused, const char *name, char *room) {
+    const size_t length = strlen(name);
+    memcpy(room, name, length);
+    memcpy(room + length, SUFFIX, sizeof(SUFFIX));
+    qs_id id = qs_graph_find(h, room);
+    if (id == QS_NONE) {
+        id = qs_graph_find(h, name);
+        if (id != QS_NONE && fused[id])
+            return NULL;
+    }
+    if (id == QS_NONE || h->values[id].dtype != QSIM_FLOAT || h->values[id].producer == QS_NONE)
+        return NULL;
+    return h->values[id].name;
+}
+
+static size_t longest_name(const qs_graph *g) {
+    size_t longest = 0;
+    for (size_t v = 0; v < g->value_count; v++) {
+        const size_t length = strlen(g->values[v].name);
+        longest = length > longest ? length : longest;
+    }
+    return longest;
+}
+
+int qs_pairs_list(const qsim_model *model, const qsim_model *quantized, qs_pairs_fn pair,
+                  void *user, qsim_error *error) {
+    const qs_graph *g = model->graph, *h = quantized->graph;
+    bool *fused = qs_calloc(quantized->ctx, h->value_count + 1, sizeof(*fused));
+    char *room = qs_alloc(quantized->ctx, longest_name(g) + sizeof(SUFFIX), 1);
+    int code = fused && room ? find_fused(quantized, fused, error)
+                             : qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", model->name);
+    for (size_t k = 0; k < g->order_count && !code; k++) {
+        const qs_node *n = &g->nodes[g->order[k]];
+        for (int32_t i = 0; i < n->output_count && !code; i++) {
+            const qs_value *y = n->outputs[i] == QS_NONE ? NULL : &g->values[n->outputs[i]];
+            const char *other = y && y->name[0] && y->dtype == QSIM_FLOAT && !y->data
+                                    ? counterpart(h, fused, y->name, room)
+                                    : NULL;
+            if (other)
+                code = pair(user, g->order[k], n->outputs[i], other);
+        }
+    }
+    qs_free(quantized->ctx, fused);
+    qs_free(quantized->ctx, room);
+    return code;
+}
+
+typedef struct listing {
+    const qsim_model *model;
+    qsim_pair_fn pair;
+    void *user;
+    qsim_error *error;
+    int32_t count;
+} listing;
+
+static int tell(void *user, qs_id node, qs_id value, const char *other) {
+    listing *l = user;
+    (void)node;
+    l->count++;
+    if (!l->pair || !l->pair(l->user, l->model->graph->values[value].name, other))
+        return QSIM_OK;
+    return qs_fail(l->error, QSIM_E_CANCELLED, "%s: cancelled", l->model->name);
+}
+
+int32_t qsim_model_pairs(const qsim_model *model, const qsim_model *quantized, qsim_pair_fn pair,
+                         void *user, qsim_error *error) {
+    listing l = {.model = model, .pair = pair, .user = user, .error = error};
+    qs_error_clear(error);
+    if (!model || !quantized)
+        return qs_fail(error, QSIM_E_ARGUMENT, "pairs: an argument is missing");
+    const int code = qs_pairs_list(model, quantized, tell, &l, error);
+    return code ? code : l.count;
+}
