@@ -114,7 +114,7 @@ static qs_id turned(qs_expand *e, int32_t index, const char *name) {
 static void expand_qgemm(qs_expand *e) {
     const float alpha = qs_node_float(e->node, "alpha", 1.0f);
     const qs_value *c = qs_expand_value(e, C);
-    const bool list = !c || c->rank == 1;
+    const bool list = !c || (c->rank == 1 && c->data);
     qs_id in[9] = {0}, c_id = qs_expand_in(e, C);
     if (e->standard)
         return;
