@@ -18,73 +18,93 @@
 /* How the rows of a product become tiles: evenly in each line; the last one begins earlier, and
  * some of its rows are computed twice. */
 typedef struct tiling {
-    const uint8_t *at[MOST_TILES];         /* where a tile's first row begins */
-    int32_t place[MOST_TILES * TILE_ROWS]; /* rows of the product that the tiles' rows are */
-    int32_t rows;                          /* of each tile */
-    int32_t line, per_line;                /* rows and tiles of a line */
-    int32_t tiles;                         /* in all */
+    const uint8_t *at[MOST_TILES]; /* where a tile's first row begins */
+    int32_t place[MOST_TILES];     /* row of the product that it is */
+    int32_t rows;                  /* of each tile */
+    int32_t line, per_line;        /* rows and tiles of a line */
+    int32_t tiles;                 /* in all */
 } tiling;
 
-/* Sums on their way to the results: of 64 columns a row at a time, of 32 two. */
+/* Sums of up to two tiles on their way to results. */
 typedef struct stream {
-    const int32_t *sums, *place, *bias;
-    int32_t left; /* how many times */
+    void (*finish)(struct stream *p, int32_t rows); /* so many, or as many as are left */
+    const int32_t *sums, *bias;
+    const int32_t *init[2]; /* of each tile's rows, or NULL */
+    uint8_t *out[2];        /* where these go */
+    int32_t here, left;     /* rows of the first tile that are left, and of both */
     sink s;
 } stream;
 
 /* A product under way. */
 typedef struct work {
     const qk_gemm_u8s8 *g;
+    stream before;      /* the block before */
+    int32_t some;       /* rows of it that become results beside 64 bytes of this one's */
+    int32_t fetch;      /* and lines of weights that are fetched there */
+    const int8_t *next; /* where those are */
+    int32_t *sums;      /* where this one's go: room[0] and room[1] in turns */
     tiling t;
-    stream before; /* the block before */
-    int32_t *sums; /* room for two blocks */
-    bool far;      /* weights come from beyond the first cache */
-    int32_t fetch; /* lines of the next panel to be fetched with each 64 bytes of rows, or 0 */
+    _Alignas(4096) int32_t room[2][2 * TILE_ROWS * 64];
 } work;
-
-INLINE kind kind_by_tiles(const qk_gemm_u8s8 *g) {
-    if (g->o.mult)
-        return g->o.clamp ? KIND_ANY : KIND_PLAIN;
-    return g->o.scale ? KIND_FLOAT : KIND_ANY;
-}
 
 /* ---- sums to results ---- */
 
-#define SUMS(v) _mm512_add_epi32(_mm512_load_si512(p->sums + 16 * v), bias##v)
+#define SUMS(v) _mm512_add_epi32(_mm512_load_si512(sums + 16 * v), bias##v)
 
-INLINE void finish_rows(stream *p, const qk_gemm_u8s8 *g, kind how, int32_t width) {
+/* Rows of one tile; of 32 columns two at a time. */
+INLINE void finish_some(const stream *p, int32_t rows, kind how, int32_t width) {
     sink s = p->s;
+    const int32_t *sums = p->sums, *init = p->init[0], high = width - 32, step = 64 / width;
     const __m512i bias0 = _mm512_loadu_si512(p->bias), bias1 = _mm512_loadu_si512(p->bias + 16);
-    const __m512i bias2 = width == 64 ? _mm512_loadu_si512(p->bias + 32) : bias0;
-    const __m512i bias3 = width == 64 ? _mm512_loadu_si512(p->bias + 48) : bias1;
-    __m512i a = SUMS(0), b = SUMS(1), c = SUMS(2), d = SUMS(3);
-    if (g->row_init) {
-        const __m512i first = _mm512_set1_epi32(g->row_init[p->place[0]]);
-        const __m512i second =
-            width == 64 || s.rows == 1 ? first : _mm512_set1_epi32(g->row_init[p->place[1]]);
-        a = _mm512_add_epi32(a, first), b = _mm512_add_epi32(b, first);
-        c = _mm512_add_epi32(c, second), d = _mm512_add_epi32(d, second);
+    const __m512i bias2 = _mm512_loadu_si512(p->bias + high);
+    const __m512i bias3 = _mm512_loadu_si512(p->bias + high + 16);
+    s.out = p->out[0];
+    s.rows = step;
+    for (int32_t r = 0; r < rows; r += step, sums += 64, s.out += step * s.stride) {
+        __m512i a = SUMS(0), b = SUMS(1), c = SUMS(2), d = SUMS(3);
+        if (how == KIND_ANY && rows - r < step)
+            s.rows = rows - r;
+        if (init) {
+            const __m512i first = _mm512_set1_epi32(init[r]);
+            const __m512i second = _mm512_set1_epi32(init[r + s.rows - 1]);
+            a = _mm512_add_epi32(a, first), b = _mm512_add_epi32(b, first);
+            c = _mm512_add_epi32(c, second), d = _mm512_add_epi32(d, second);
+        }
+        if (width == 64)
+            finish_64(&s, how, 0, a, b, c, d);
+        else
+            finish_32(&s, how, 0, a, b, c, d);
     }
-    s.out += p->place[0] * s.stride;
-    if (width == 64)
-        finish_64(&s, how, 0, a, b, c, d);
-    else
-        finish_32(&s, how, 0, a, b, c, d);
-    p->sums += width == 64 || s.rows == 2 ? 64 : 32;
-    p->place += s.rows;
 }
 
-/* What is left of a stream that follows no other block, or whose kind is rare: row by row. */
-TARGET QS_NOINLINE static void drain(stream *p, const qk_gemm_u8s8 *g) {
-    const int32_t rows = p->left * p->s.rows;
-    p->s.rows = 1;
-    for (int32_t r = 0; r < rows; r++)
-        if (g->width == 64)
-            finish_rows(p, g, KIND_ANY, 64);
-        else
-            finish_rows(p, g, KIND_ANY, 32);
-    p->left = 0;
+INLINE void finish(stream *p, int32_t rows, kind how, int32_t width) {
+    for (int32_t now; rows > 0 && p->left > 0; rows -= now) {
+        now = rows < p->here ? rows : p->here;
+        finish_some(p, now, how, width);
+        p->sums += now * width;
+        p->out[0] += now * p->s.stride;
+        p->init[0] = p->init[0] ? p->init[0] + now : NULL;
+        p->left -= now;
+        p->here -= now;
+        if (p->here == 0) {
+            p->here = p->left;
+            p->out[0] = p->out[1];
+            p->init[0] = p->init[1];
+        }
+    }
 }
+
+#define FINISH(name, width, how)                                                                   \
+    TARGET static void name(stream *p, int32_t rows) {                                             \
+        finish(p, rows, how, width);                                                               \
+    }
+
+FINISH(bytes_64, 64, KIND_PLAIN)
+FINISH(floats_64, 64, KIND_FLOAT)
+FINISH(any_64, 64, KIND_ANY)
+FINISH(bytes_32, 32, KIND_PLAIN)
+FINISH(floats_32, 32, KIND_FLOAT)
+FINISH(any_32, 32, KIND_ANY)
 
 /* ---- a block ---- */
 
@@ -94,26 +114,25 @@ TARGET QS_NOINLINE static void drain(stream *p, const qk_gemm_u8s8 *g) {
     else                                                                                           \
         TILE_LOAD(tile, from, 4 * width);
 
-/* Tile i and, if `two`, the next one by the panel at b; half a panel of 64 columns at a time. */
-INLINE void block(work *k, int32_t i, const int8_t *b, int32_t *sums, bool two, int32_t width,
-                  kind how) {
+/*
+ * Tile i and, if `two`, the next one by the panel at b, half of it at a time. far: weights come
+ * from beyond the first cache.
+ */
+INLINE void block(work *k, int32_t i, const int8_t *b, bool two, bool far) {
     const qk_gemm_u8s8 *g = k->g;
-    const int32_t k64 = g->k4 / 16, steps = width / 32 * g->segs * k64;
+    const int32_t k64 = g->k4 / 16, width = g->width;
     const ptrdiff_t stride = g->a_stride;
-    const bool far = k->far;
-    stream p = k->before;
-    const int32_t some = (p.left + steps - 1) / steps;
-    const int8_t *next = b + (ptrdiff_t)64 * width * g->segs * k64 +
-                         (ptrdiff_t)i * k->fetch * 32 * (width / 32) * g->segs * k64;
-    for (int32_t half = 0; half < width / 32; half++) {
-        const int8_t *w = b + 128 * half;
+    const int32_t fetch = k->fetch;
+    const int8_t *next = k->next;
+    for (int32_t half = 0; half < width; half += 32) {
+        const int8_t *w = b + 4 * half;
         TILE_ZERO(0);
         TILE_ZERO(1);
         TILE_ZERO(2);
         TILE_ZERO(3);
         for (int32_t seg = 0; seg < g->segs; seg++) {
             const ptrdiff_t offset = g->seg_offset ? g->seg_offset[seg] : 0;
-            const uint8_t *p0 = k->t.at[i] + offset, *p1 = k->t.at[two ? i + 1 : i] + offset;
+            const uint8_t *p0 = k->t.at[i] + offset, *p1 = k->t.at[i + two] + offset;
             for (int32_t n = 0; n < k64; n++, p0 += 64, p1 += 64, w += 64 * width) {
                 LOAD_WEIGHTS(6, w)
                 TILE_LOAD(4, p0, stride);
@@ -125,13 +144,14 @@ INLINE void block(work *k, int32_t i, const int8_t *b, int32_t *sums, bool two, 
                     TILE_DOT(2, 5, 6);
                     TILE_DOT(3, 5, 7);
                 }
-                for (int32_t r = some; r > 0 && p.left > 0; r--, p.left--)
-                    finish_rows(&p, g, how, width);
-                for (int32_t f = k->fetch; f > 0; f--, next += 64)
+                /* vector units and loads from far are idle beside products */
+                for (int32_t f = fetch; f > 0; f--, next += 64)
                     _mm_prefetch((const char *)next, _MM_HINT_T1);
+                if (k->before.left > 0)
+                    k->before.finish(&k->before, k->some);
             }
         }
-        int32_t *to = sums + 32 * half, *second = to + k->t.rows * width;
+        int32_t *to = k->sums + half, *second = to + k->t.rows * width;
         TILE_STORE(0, to, 4 * width);
         TILE_STORE(1, to + 16, 4 * width);
         if (two) {
@@ -139,23 +159,18 @@ INLINE void block(work *k, int32_t i, const int8_t *b, int32_t *sums, bool two, 
             TILE_STORE(3, second + 16, 4 * width);
         }
     }
+    k->next = next;
 }
 
-#define BLOCK(name, width, how)                                                                    \
-    TARGET QS_NOINLINE static void name(work *k, int32_t i, const int8_t *b, bool two) {           \
-        block(k, i, b, k->sums, two, width, how);                                                  \
-    }
+#define FAR 512 /* bytes of a row beyond which rows and weights fill the first cache */
 
-BLOCK(block_32, 32, KIND_PLAIN)
-BLOCK(block_64, 64, KIND_PLAIN)
-BLOCK(block_32_floats, 32, KIND_FLOAT)
-BLOCK(block_64_floats, 64, KIND_FLOAT)
-
-typedef void (*block_fn)(work *k, int32_t i, const int8_t *b, bool two);
-
-static block_fn block_of(bool floats, bool wide) {
-    static const block_fn all[2][2] = {{block_32, block_64}, {block_32_floats, block_64_floats}};
-    return all[floats][wide];
+TARGET QS_NOINLINE static void run_block(work *k, int32_t i, const int8_t *b, bool two) {
+    if (!two)
+        block(k, i, b, false, true);
+    else if (4 * k->g->segs * k->g->k4 > FAR)
+        block(k, i, b, true, true);
+    else
+        block(k, i, b, true, false);
 }
 
 /* ---- the product ---- */
@@ -175,14 +190,12 @@ static tiling tiling_of(const qk_gemm_u8s8 *g) {
 static int32_t place_tiles(tiling *t, const qk_gemm_u8s8 *g, int32_t first) {
     const int32_t count = t->tiles - first < MOST_TILES ? t->tiles - first : MOST_TILES;
     int32_t y = first / t->per_line, x = first % t->per_line * t->rows;
-    int32_t *place = t->place;
     for (int32_t i = 0; i < count; i++, x += t->rows) {
         if (x >= t->line)
             x = 0, y++;
         const int32_t from = x > t->line - t->rows ? t->line - t->rows : x;
         t->at[i] = g->a + y * g->line_stride + from * g->a_stride;
-        for (int32_t r = 0; r < t->rows; r++)
-            *place++ = y * t->line + from + r;
+        t->place[i] = y * t->line + from;
     }
     return count;
 }
@@ -196,52 +209,80 @@ static void configure(int32_t rows) {
     TILE_CONFIG(&c);
 }
 
-#define FAR 512 /* bytes of a row beyond which rows and weights fill the first cache */
-
-/* The block of tiles i and, if `two`, the next one by panel `panel`, and what becomes of it. */
-TARGET static void run_block(work *k, int32_t i, bool two, int32_t panel, size_t panel_bytes) {
+/* What becomes of all blocks. */
+TARGET static stream stream_of(const work *k) {
+    static void (*const all[3][2])(stream *, int32_t) = {
+        {any_32, any_64}, {bytes_32, bytes_64}, {floats_32, floats_64}};
     const qk_gemm_u8s8 *g = k->g;
-    const kind how = kind_by_tiles(g);
-    const int32_t width = g->width, rows = k->t.rows << two, left = g->cols - panel * width;
-    const bool rare =
-        how == KIND_ANY || (width == 32 && rows % 2) || (width == 32 && k->t.rows % 2);
-    block_of(how == KIND_FLOAT, width == 64)(k, i, g->b + (size_t)panel * panel_bytes, two);
-    stream *p = &k->before;
-    p->sums = k->sums;
-    p->place = k->t.place + i * k->t.rows;
-    p->bias = g->o.bias + panel * width;
-    p->s = sink_of(g);
-    p->s.out += (ptrdiff_t)panel * width * (g->o.mult ? 1 : 4);
-    p->s.cols = left < width ? left : width;
-    p->s.mult = g->o.mult ? g->o.mult + panel * width : NULL;
-    p->s.scale = g->o.scale ? g->o.scale + panel * width : NULL;
-    p->s.add = g->o.scale ? g->o.add + panel * width : NULL;
-    p->s.rows = rare || width == 64 ? 1 : 2;
-    p->left = rows / p->s.rows;
-    if (rare)
-        drain(p, g);
+    const bool rare = g->o.mult ? g->o.clamp : !g->o.scale, odd = g->width == 32 && k->t.rows % 2;
+    return (stream){.finish = all[rare || odd ? 0
+                                  : g->o.mult ? 1
+                                              : 2][g->width == 64],
+                    .s = sink_of(g)};
 }
 
+/* The sums in k->sums, of tile i and, if `two`, the next one by a panel. */
+TARGET static void follow(work *k, int32_t i, bool two, int32_t panel) {
+    const qk_gemm_u8s8 *g = k->g;
+    const int32_t width = g->width, column = panel * width, left = g->cols - column;
+    stream *p = &k->before;
+    p->sums = k->sums;
+    p->bias = g->o.bias + column;
+    p->here = k->t.rows;
+    p->left = k->t.rows << two;
+    for (int32_t n = 0; n <= two; n++) {
+        const int32_t row = k->t.place[i + n];
+        p->init[n] = g->row_init ? g->row_init + row : NULL;
+        p->out[n] =
+            (uint8_t *)g->out + row * g->out_stride + (ptrdiff_t)column * (g->o.mult ? 1 : 4);
+    }
+    p->s.cols = left < width ? left : width;
+    p->s.mult = g->o.mult ? g->o.mult + column : NULL;
+    p->s.scale = g->o.scale ? g->o.scale + column : NULL;
+    p->s.add = g->o.scale ? g->o.add + column : NULL;
+}
+
+#define GROUP (128 << 10) /* bytes of weights that rows meet one after the other */
+
 /*
- * A panel meets all rows before the next one, which is fetched meanwhile: in a whole network no
- * layer's weights are in the cache. Where they are, pairs of tiles first would be a sixth faster.
+ * `count` tiles by panels [first, end), which stay in the second cache; rows stay in the first one.
+ * The next panels are fetched meanwhile: in a whole network no layer's weights are in a cache.
  */
+TARGET static void run_group(work *k, int32_t count, int32_t first, int32_t end, int32_t more) {
+    const qk_gemm_u8s8 *g = k->g;
+    const int32_t width = g->width, steps = width / 32 * g->segs * (g->k4 / 16);
+    const ptrdiff_t bytes = (ptrdiff_t)32 * 64 * steps;
+    const int64_t turns = (int64_t)((count + 1) / 2) * (end - first);
+    k->next = g->b + end * bytes;
+    k->fetch = (int32_t)((32 * more + turns - 1) / turns);
+    for (int32_t i = 0; i < count; i += 2)
+        for (int32_t panel = first; panel < end; panel++) {
+            const bool two = i + 1 < count;
+            const int32_t some = (k->before.left + steps - 1) / steps;
+            k->some = some + some % 2; /* in short bursts: loads of tiles go on behind them */
+            run_block(k, i, g->b + panel * bytes, two);
+            k->before.finish(&k->before, k->before.left);
+            follow(k, i, two, panel);
+            k->sums = k->sums == k->room[0] ? k->room[1] : k->room[0];
+        }
+}
+
 TARGET QS_NOINLINE static void by_tiles(const qk_gemm_u8s8 *g, int32_t panels) {
-    _Alignas(64) int32_t sums[2][2 * TILE_ROWS * 64];
-    const size_t panel_bytes = 4 * (size_t)g->segs * (size_t)g->k4 * (size_t)g->width;
-    const int32_t bytes = 4 * g->segs * g->k4;
-    work k = {.g = g, .t = tiling_of(g), .far = bytes > FAR, .sums = sums[0]};
+    work k;
+    const int64_t bytes = (int64_t)4 * g->segs * g->k4 * g->width;
+    const int32_t most = bytes < GROUP ? (int32_t)(GROUP / bytes) : 1;
+    k.g = g;
+    k.t = tiling_of(g);
+    k.sums = k.room[0];
+    k.before = stream_of(&k);
     configure(k.t.rows);
     for (int32_t first = 0, count; first < k.t.tiles; first += count) {
         count = place_tiles(&k.t, g, first);
-        for (int32_t panel = 0; panel < panels; panel++) {
-            k.fetch = panel + 1 < panels ? (64 + count - 1) / count : 0;
-            for (int32_t i = 0; i < count; i += 2) {
-                run_block(&k, i, i + 1 < count, panel, panel_bytes);
-                k.sums = k.sums == sums[0] ? sums[1] : sums[0];
-            }
+        for (int32_t panel = 0, end; panel < panels; panel = end) {
+            end = panels - panel < most ? panels : panel + most;
+            run_group(&k, count, panel, end, panels - end < most ? panels - end : most);
         }
-        drain(&k.before, g);
+        k.before.finish(&k.before, k.before.left);
     }
     TILE_RELEASE();
     _mm256_zeroupper();
