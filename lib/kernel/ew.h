@@ -29,6 +29,8 @@ typedef struct qk_ew {
     float (*greatest)(const float *x, size_t n);
     /* y = x / d; x and y may be the same. */
     void (*divide)(const float *x, float d, float *y, size_t n);
+    /* y = exp(x - greatest) / their sum, of rows of n >= 1 each; x and y may be the same. */
+    void (*softmax)(const float *x, float *y, size_t n, size_t rows);
     /* Trees over 16 lanes (lane = i mod 16, then 8-4-2-1): sums of x, of (x - shift)^2. */
     float (*sum)(const float *x, float unused, size_t n);
     float (*sum_squares)(const float *x, float shift, size_t n);
@@ -48,6 +50,9 @@ typedef struct qk_ew {
     void (*scale)(const void *x, const qk_scale *how, float *y, size_t n);
     qs_reads reads; /* of observers */
 } qk_ew;
+
+/* softmax by the other kernels of the table. */
+void qk_softmax_by(const qk_ew *k, const float *x, float *y, size_t n, size_t rows);
 
 extern const qk_ew qk_ew_c;
 extern const qk_ew qk_ew_avx2;

@@ -148,6 +148,17 @@ static void exp_shifted(const float *x, float shift, float *y, size_t n) {
         y[i] = qk_exp(x[i] - shift);
 }
 
+void qk_softmax_by(const qk_ew *k, const float *x, float *y, size_t n, size_t rows) {
+    for (; rows > 0; rows--, x += n, y += n) {
+        k->exp_shifted(x, k->greatest(x, n), y, n);
+        k->divide(y, k->sum(y, 0, n), y, n);
+    }
+}
+
+static void softmax(const float *x, float *y, size_t n, size_t rows) {
+    qk_softmax_by(&qk_ew_c, x, y, n, rows);
+}
+
 static QS_EXTREMES(extremes, ) static QS_BINS(bins, ) static QS_ADD_ROWS(add_rows, , 8)
 
     const qk_ew qk_ew_c = {.exp = each_exp,
@@ -161,6 +172,7 @@ static QS_EXTREMES(extremes, ) static QS_BINS(bins, ) static QS_ADD_ROWS(add_row
                            .exp_shifted = exp_shifted,
                            .greatest = greatest,
                            .divide = divide,
+                           .softmax = softmax,
                            .sum = sum,
                            .sum_squares = sum_squares,
                            .normalize = normalize,

@@ -86,6 +86,10 @@ INLINE V join(V x, V bound, V small, V large) {
 #define QK_SCALE(p, k)      scale_exp(p, k)
 #define QK_JOIN(x, b, s, l) join(x, QK_K(b), s, l)
 
+static void softmax(const float *x, float *y, size_t n, size_t rows) {
+    qk_softmax_by(&TABLE, x, y, n, rows);
+}
+
 #include "kernel/elementary_curves.h"
 static QS_BINS(bins, TARGET) QS_EXTREMES(qk_extremes_avx2, TARGET)
     QS_ADD_ROWS(qk_add_rows_avx2, TARGET, 32)

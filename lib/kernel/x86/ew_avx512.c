@@ -92,5 +92,93 @@ TARGET static size_t bins(const float *x, size_t n, float inverse, int32_t *at) 
 }
 
 #include "kernel/elementary_curves.h"
+
+/* ---- softmax: of many rows what waits for a row's end overlaps ---- */
+
+#define ROWS ((size_t)16)
+
+INLINE V some(const float *x, size_t left) {
+    return left >= W ? load(x) : get_some(x, left);
+}
+
+INLINE void put_up_to(float *y, V v, size_t left) {
+    if (left >= W)
+        store(y, v);
+    else
+        put_some(y, v, left);
+}
+
+/* The greatest of all, and whether each is a number. */
+INLINE bool top_of(const float *x, size_t n, float *top) {
+    V most = _mm512_set1_ps(-INFINITY);
+    nans bad = no_nans();
+    for (size_t i = 0; i < n; i += W) {
+        const V v = n - i >= W
+                        ? load(x + i)
+                        : _mm512_mask_loadu_ps(most, (__mmask16)((1u << (n - i)) - 1), x + i);
+        most = _mm512_max_ps(most, v);
+        bad = add_nans(bad, v);
+    }
+    *top = _mm512_reduce_max_ps(most);
+    return !any_nan(bad);
+}
+
+/* The exponentials of x - top to y; returns their sum, a tree (ew.h): lanes without one add 0. */
+INLINE float exps_of(const float *x, float top, float *y, size_t n) {
+    V sum = _mm512_setzero_ps();
+    for (size_t i = 0; i < n; i += W) {
+        const V v = v_exp(some(x + i, n - i) - _mm512_set1_ps(top));
+        put_up_to(y + i, v, n - i);
+        const __mmask16 there = (__mmask16)(n - i >= W ? 0xffff : (1u << (n - i)) - 1);
+        sum = _mm512_mask_add_ps(sum, there, sum, v);
+    }
+    const __m256 v8 = _mm512_castps512_ps256(sum) + _mm512_extractf32x8_ps(sum, 1);
+    const __m128 v4 = _mm256_castps256_ps128(v8) + _mm256_extractf128_ps(v8, 1);
+    const __m128 v2 = v4 + _mm_movehl_ps(v4, v4);
+    return _mm_cvtss_f32(v2) + _mm_cvtss_f32(_mm_movehdup_ps(v2));
+}
+
+/*
+ * v / d as a division rounds it, at a fifth of its time: a product with 1 / d is within two units
+ * in the last place, the first correction brings it within one, after which the second one rounds
+ * right (Markstein). Where nothing underflows, and d's fraction is not all ones: else by division.
+ */
+INLINE V quotient(V v, V d, V by) {
+    const __mmask16 small = _mm512_cmp_ps_mask(v, _mm512_set1_ps(0x1p-60f), _CMP_NGE_UQ);
+    if (_mm512_mask_cmp_ps_mask(small, v, _mm512_setzero_ps(), _CMP_NEQ_UQ))
+        return v / d;
+    V q = v * by;
+    q = _mm512_fmadd_ps(_mm512_fnmadd_ps(d, q, v), by, q);
+    return _mm512_fmadd_ps(_mm512_fnmadd_ps(d, q, v), by, q);
+}
+
+INLINE void divide_row(float *y, float sum, size_t n) {
+    if (!(sum >= 1 && sum < 0x1p60f) || (qk_bits(sum) & 0x7fffff) == 0x7fffff) {
+        qk_divide_avx2(y, sum, y, n);
+        return;
+    }
+    const V d = _mm512_set1_ps(sum), by = _mm512_set1_ps(1 / sum);
+    for (size_t i = 0; i < n; i += W)
+        put_up_to(y + i, quotient(some(y + i, n - i), d, by), n - i);
+}
+
+TARGET static void softmax(const float *x, float *y, size_t n, size_t rows) {
+    float top[ROWS], sum[ROWS];
+    for (size_t count; rows > 0; rows -= count, x += count * n, y += count * n) {
+        bool numbers = true;
+        count = rows < ROWS ? rows : ROWS;
+        for (size_t r = 0; r < count; r++)
+            numbers = top_of(x + r * n, n, top + r) && numbers;
+        if (!numbers) {
+            qk_softmax_by(&TABLE, x, y, n, count);
+            continue;
+        }
+        for (size_t r = 0; r < count; r++)
+            sum[r] = exps_of(x + r * n, top[r], y + r * n, n);
+        for (size_t r = 0; r < count; r++)
+            divide_row(y + r * n, sum[r], n);
+    }
+}
+
 #include "kernel/x86/ew_vectors.h"
 #endif

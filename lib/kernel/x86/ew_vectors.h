@@ -10,6 +10,7 @@
  *   get_some, put_some     the first n < W elements: the rest is 0, or left alone
  *   nans                   what add_nans collects from no_nans() on, for any_nan
  *   greater_bits(I, V)     the greater one as integers, V without its signs; from no_bits() on
+ *   softmax                the kernel of that name
  */
 
 INLINE V get(const float *x, size_t left) {
@@ -146,6 +147,7 @@ const qk_ew TABLE = {.exp = each_exp,
                      .exp_shifted = exp_shifted,
                      .greatest = greatest,
                      .divide = qk_divide_avx2,
+                     .softmax = softmax,
                      .sum = qk_sum_avx2,
                      .sum_squares = qk_sum_squares_avx2,
                      .normalize = qk_normalize_avx2,

@@ -49,9 +49,7 @@ qs_softmax_shape qs_softmax_split(const qs_value *x, int32_t axis, int32_t last)
 }
 
 void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n) {
-    const qk_ew *k = ctx->kernels->ew;
-    k->exp_shifted(x, k->greatest(x, n), y, n);
-    k->divide(y, k->sum(y, 0, n), y, n);
+    ctx->kernels->ew->softmax(x, y, n, 1);
 }
 
 /* The same with elements `step` apart. */
@@ -125,8 +123,7 @@ void qs_softmax_rows(const qsim_ctx *ctx, const float *x, float *y, size_t n, si
         softmax_short(ctx, x, y, n, rows);
         return;
     }
-    for (size_t r = 0; r < rows; r++)
-        qs_softmax_row(ctx, x + r * n, y + r * n, n);
+    ctx->kernels->ew->softmax(x, y, n, rows);
 }
 
 static void softmax_range(const void *arg, size_t begin, size_t end) {
