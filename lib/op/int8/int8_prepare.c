@@ -64,6 +64,28 @@ bool qs_i8_weights_bytes(const qs_conv_i8_weights *w, size_t *bytes) {
     return true;
 }
 
+#define ONES 1024
+
+/* Whether columns can be summed up once they are packed, by a product with a short row of ones. */
+static bool sums_packed(const qs_conv_i8_weights *w) {
+    return !qs_conv_i8_is_depthwise(w) && w->groups == 1 && w->pixels == 1 && w->form.segs == 1 &&
+           w->form.k4 <= ONES / 4;
+}
+
+static void sum_packed(const qs_conv_i8_weights *w, const int8_t *b, int32_t *colsum) {
+    static const int32_t zeros[64];
+    uint8_t ones[ONES + 64];
+    qk_gemm_u8s8 g = {.a = ones, .m = 1, .segs = 1, .k4 = w->form.k4, .b = b, .o = {.bias = zeros}};
+    memset(ones, 1, sizeof(ones));
+    for (int32_t n = 0; n < w->n; n += g.width) {
+        g.width = qk_i8_panel(w->t, w->form.n - n);
+        g.cols = w->n - n < g.width ? w->n - n : g.width;
+        g.out = colsum + n;
+        w->t->gemm(&g);
+        g.b += 4 * (size_t)g.k4 * (size_t)g.width;
+    }
+}
+
 void qs_i8_weights_fill(const qs_conv_i8_weights *w, const qk_source_i8 *s, int64_t group_stride,
                         const qs_i8_list *w_zp, const qs_i8_totals *totals, void *memory,
                         qs_i8_weights *out) {
@@ -76,7 +98,10 @@ void qs_i8_weights_fill(const qs_conv_i8_weights *w, const qk_source_i8 *s, int6
          i < columns && (w->zero_points == QS_ZP_COLUMN || w->zero_points == QS_ZP_SPLIT); i++)
         zero_points[i] = qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
     source.zp = w->zero_points == QS_ZP_SPLIT ? zero_points : NULL;
-    qs_conv_i8_weights_pack(w, &source, group_stride, memory, totals ? NULL : colsum);
+    const bool first = totals || sums_packed(w);
+    qs_conv_i8_weights_pack(w, &source, group_stride, memory, first ? NULL : colsum);
+    if (!totals && first)
+        sum_packed(w, memory, colsum);
     for (size_t i = 0; i < columns && totals; i++) {
         const int64_t zp =
             w->zero_points == QS_ZP_SPLIT ? 0 : qs_i8_list_at(w_zp, (int64_t)i) - s->flip;
@@ -153,6 +178,8 @@ void qs_i8_epilogue_fill(const qs_conv_i8_weights *w, const qs_i8_weights *packe
     uint32_t *bias = cut(&at, columns), *bias_at = cut(&at, positions);
     float *mult = cut(&at, columns), *mult_at = cut(&at, positions);
     bool post = packed->w_zp || r->row_zp || r->row_scale || r->wide;
+    const double terms = (double)w->kh * (double)w->kw * (double)w->c;
+    bool clamp = false; /* may a sum leave int32 by its multiplier, whatever the weights are? */
     for (size_t i = 0; i < columns; i++) {
         bias[i] = r->bias && !r->wide ? (uint32_t)r->bias[i] : 0;
         if (!post)
@@ -160,6 +187,8 @@ void qs_i8_epilogue_fill(const qs_conv_i8_weights *w, const qs_i8_weights *packe
         if (!r->int32_out)
             mult[i] = r->row_scale ? (r->w_scales == 1 ? r->w_scale[0] : r->w_scale[i])
                                    : multiplier_of(r, (int64_t)i);
+        const double size = 65025.0 * terms + (r->bias ? fabs((double)r->bias[i]) : 0);
+        clamp |= !r->int32_out && !(size * fabs((double)mult[i]) < 2147483000.0);
     }
     qs_conv_i8_weights_spread(w, bias, bias_at);
     if (!r->int32_out)
@@ -169,7 +198,7 @@ void qs_i8_epilogue_fill(const qs_conv_i8_weights *w, const qs_i8_weights *packe
                          .zp = r->y_zp,
                          .lo = r->lo,
                          .hi = r->hi,
-                         .clamp = true,
+                         .clamp = clamp,
                          .fits16 = r->fits16};
     out->use_post = post;
     out->post = (qs_conv_i8_post){.colsum = packed->colsum,

@@ -107,7 +107,7 @@ typedef struct qs_i8_epilogue {
 bool qs_i8_epilogue_bytes(const qs_conv_i8_weights *w, size_t *bytes);
 
 /*
- * Fills o.clamp with true: the caller that has proven its bounds with qs_i8_prove clears it.
+ * o.clamp is as any weights need it: the caller that has proven bounds with qs_i8_prove clears it.
  */
 void qs_i8_epilogue_fill(const qs_conv_i8_weights *w, const qs_i8_weights *packed,
                          const qs_i8_rules *r, void *memory, qs_i8_epilogue *out);
