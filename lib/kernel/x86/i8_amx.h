@@ -12,6 +12,10 @@
 #include "kernel/x86/amx_tiles.h"
 #include "kernel/x86/i8_requant_avx512.h"
 
+/* Multiplications from which on tiles are taken; the kernel tests take them for all. */
+#ifndef TILES_FROM
+#define TILES_FROM (QK_I8_TILES_FROM / 2)
+#endif
 #define TILE_ROWS  16
 #define MOST_TILES 32 /* whose rows' places are known at a time */
 
@@ -290,8 +294,8 @@ TARGET QS_NOINLINE static void by_tiles(const qk_gemm_u8s8 *g, int32_t panels) {
 
 /* ---- the table ---- */
 
-/* Panel by panel where rows are anywhere. */
-static void by_vectors(const qk_gemm_u8s8 *g, int32_t panels) {
+/* Panel by panel: where rows are anywhere, or few. */
+static void panels_by_vectors(const qk_gemm_u8s8 *g, int32_t panels) {
     const qk_i8 *t = &qk_i8_two_ports;
     qk_gemm_u8s8 one = *g;
     if (g->m == 1 && g->width == 64) {
@@ -312,9 +316,23 @@ static void by_vectors(const qk_gemm_u8s8 *g, int32_t panels) {
     }
 }
 
+/* Line by line: vectors know none. */
+static void by_vectors(const qk_gemm_u8s8 *g, int32_t panels) {
+    qk_gemm_u8s8 one = *g;
+    one.line = 0;
+    one.m = g->line > 0 ? g->line : g->m;
+    for (int32_t r = 0; r < g->m; r += one.m) {
+        panels_by_vectors(&one, panels);
+        one.a += g->line_stride;
+        one.out = (uint8_t *)one.out + one.m * g->out_stride;
+        one.row_init = one.row_init ? one.row_init + one.m : NULL;
+    }
+}
+
 TARGET static void panels_by_tiles(const qk_gemm_u8s8 *g, int32_t panels) {
     assert(qk_gemm_u8s8_valid(&TABLE, g, panels));
-    if (g->rows || g->m < 2) {
+    const int64_t macs = 4 * (int64_t)g->segs * g->k4 * g->cols * g->m;
+    if (g->rows || g->m < 2 || macs < TILES_FROM) {
         by_vectors(g, panels);
         return;
     }

@@ -40,6 +40,7 @@ typedef struct qs_conv_i8_weights {
     /* given */
     int32_t groups, n, kh, kw, c; /* n columns and c channels per group */
     int32_t stride_h, stride_w;   /* 0: no convolution */
+    int64_t rows;                 /* of the product, of a batch of 1; 0: unknown */
     bool contiguous;              /* no dilation along the width */
     bool
         apart; /* pixels of the result do not follow each other: qs_conv_i8_geometry's y_channels */

@@ -124,16 +124,19 @@ static bool gathers(const qs_conv_i8_weights *w, qk_source_i8 s) {
 
 /*
  * Whether a product gains by tiles, which are padded in both directions and whose sums go through
- * memory: measured with 784 and 3136 rows of 24 to 256 bytes by 8 to 192 columns.
+ * memory: measured with 784 and 3136 rows of 24 to 256 bytes by 8 to 192 columns. Few rows do not
+ * pay for setting them up; where these are not known, the kernel decides.
  */
 static bool suits_tiles(const qk_i8 *t, const qs_conv_i8_weights *w, const qk_source_i8 *s) {
     const bool merged = w->choice != QS_CONV_BY_TAPS, sums = w->zero_points == QS_ZP_COLUMN;
     qk_form_i8 tiles, vectors;
     if (!qk_i8_form(t, s, merged, sums, &tiles) || !qk_i8_form(t->below, s, merged, sums, &vectors))
         return false;
+    const double macs = (double)w->rows * s->n * s->kh * s->kw * s->c;
     const int64_t narrow = tiles.positions % 64, wide = tiles.positions - narrow;
-    return ((int64_t)vectors.segs * vectors.k + 3) / 4 * vectors.positions >=
-           TILE_DWORDS_64 * wide + TILE_DWORDS_32 * narrow;
+    return !(macs > 0 && macs < QK_I8_TILES_FROM) &&
+           ((int64_t)vectors.segs * vectors.k + 3) / 4 * vectors.positions >=
+               TILE_DWORDS_64 * wide + TILE_DWORDS_32 * narrow;
 }
 
 bool qs_conv_i8_weights_layout(const qk_i8 *t, qs_conv_i8_weights *w) {
