@@ -246,18 +246,6 @@ QS_COLD static int pack_epilogue(qs_pack *p, const qs_i8_rules *rules, bool clam
     return QSIM_OK;
 }
 
-/* Rows of the product of one sample; 0 if a size other than the batch's is not known. */
-QS_COLD static int64_t rows_of(const qs_pack *p, const qs_conv_i8_weights *w) {
-    const qs_value *y = &p->graph->values[p->node->outputs[0]];
-    const int64_t columns = (int64_t)w->n * w->groups;
-    if (y->rank < 1 || columns < 1)
-        return 0;
-    const int64_t rest = qs_dims_product(y->dims, 1, y->rank), batch = y->dims[0].size;
-    const int64_t all =
-        rest > 0 && batch > 0 && rest < INT32_MAX && batch < INT32_MAX ? rest * batch : rest;
-    return all > 0 ? all / columns : 0;
-}
-
 /* totals: room for those of every column. */
 QS_COLD static int pack_proven(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
                                const qk_source_i8 *source, const qs_i8_list *w_zp,
@@ -271,7 +259,7 @@ QS_COLD static int pack_proven(qs_pack *p, const qs_i8_roles *r, const qs_i8_sha
     if (!out)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     out->layout = shape->w;
-    out->layout.rows = rows_of(p, &shape->w);
+    out->layout.rows = qs_i8_sample_rows(&p->graph->values[p->node->outputs[0]], &shape->w);
     qs_i8_choose(&out->layout, w_zp, source->flip, known, rules.wide);
     if (known && !rules.int32_out && !clamp && out->layout.zero_points != QS_ZP_COLUMN)
         out->layout.result = QS_RESULT_BYTES;

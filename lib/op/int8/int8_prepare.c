@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "op/rules.h"
 #include "quant/requantize.h"
 
 static size_t columns_of(const qs_conv_i8_weights *w) {
@@ -47,6 +48,14 @@ QS_COLD bool qs_i8_alike(const qs_conv_i8_weights *v, const qk_source_i8 *s,
            v->zero_points == w->zero_points && v->result == w->result && v->bytes == w->bytes &&
            s->w == t->w && s->flip == t->flip && s->sn == t->sn && s->sy == t->sy &&
            s->sx == t->sx && s->sc == t->sc;
+}
+
+QS_COLD int64_t qs_i8_sample_rows(const qs_value *y, const qs_conv_i8_weights *w) {
+    const int64_t columns = (int64_t)w->n * w->groups;
+    const int64_t rest = y->rank < 1 ? 0 : qs_dims_product(y->dims, 1, y->rank);
+    const int64_t batch = y->rank < 1 ? 0 : y->dims[0].size;
+    const bool counts = rest > 0 && batch > 0 && rest < INT32_MAX && batch < INT32_MAX;
+    return rest > 0 && columns > 0 ? (counts ? rest * batch : rest) / columns : 0;
 }
 
 /* Memory is cut from one block in aligned pieces. */

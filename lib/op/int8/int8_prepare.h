@@ -7,6 +7,7 @@
 #ifndef QS_INT8_PREPARE_H
 #define QS_INT8_PREPARE_H
 
+#include "graph/graph.h"
 #include "op/int8/conv_i8.h"
 
 /* 8-bit numbers, one or one per column; NULL data: zeros. */
@@ -53,6 +54,9 @@ typedef struct qs_i8_weights {
     const int32_t *w_zp;   /* the same many, NULL without QS_ZP_COLUMN */
     int32_t row_zp;        /* the zero point with QS_ZP_SAME, else 0 */
 } qs_i8_weights;
+
+/* Rows of a product that becomes y, of one sample where the batch is free; 0: unknown. */
+int64_t qs_i8_sample_rows(const qs_value *y, const qs_conv_i8_weights *w);
 
 /* Bytes that qs_i8_weights_fill needs, 64-byte aligned. false: too many. */
 bool qs_i8_weights_bytes(const qs_conv_i8_weights *w, size_t *bytes);
