@@ -206,6 +206,10 @@ typedef struct qsim_quantize_options {
      */
     int32_t weight_block;
     int32_t no_gptq; /* 1: each 4-bit weight is rounded to the nearest */
+    /* 1: a calibration made with these options keeps what GPTQ needs of the 8-bit layers, too: for
+     * the search method refine, and recipes that say `rounding gptq`. */
+    int32_t keep_moments;
+    int32_t reserved;
 } qsim_quantize_options;
 
 /*
@@ -335,6 +339,10 @@ typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, dou
  *   anneal   percentiles of activations, by simulated annealing, seeded: the same walk wherever the
  *            scores are the same
  *   ranges   one of minmax, mse and percentile 99.99 for all activations
+ *   refine   of static quantization: weights in 8 bits rounded by GPTQ, where the calibration has
+ *            what that needs (keep_moments); then, layer by layer, a bias that takes back what the
+ *            means of the layer's outputs are off by in the quantized network. Each stays where the
+ *            loss falls. Needs `inputs`
  *   auto     ranges; units in float, in the order of what that gains per byte or microsecond, until
  *            max_drop is met; and, unless the goal is size, units that 8 bits make slower. Needs
  *            `inputs`

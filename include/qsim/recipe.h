@@ -23,13 +23,14 @@
  *     reduced                       7 of 8 bits
  *     rounding nearest | gptq       (nearest)
  *     bias-correction on | off      by the means of a calibration (as the options say)
+ *     bias-correction given N ...   by these numbers, one for each of N output channels
  *
  * or that it stays `float`, or, where it has no weights, that it is computed in integers:
  * `integer`. A tensor says TYPE (uint8, int8, uint16, int16), symmetric | asymmetric (asymmetric),
  * and its `range` or the `method` that finds one in a calibration; or that it stays `float`.
  * Numbers are decimal, 99.99, or hexadecimal, 0x1.8p+2. Text after # is a comment. A word that this
  * version does not know is refused by name, as is what it can read but not carry out (16-bit
- * activations; blocks, gptq and a zero point for each channel of 8-bit weights): quantizing says
+ * activations; blocks and a zero point for each channel of 8-bit weights): quantizing says
  * which. A layer that says `rounding gptq` needs the calibration's data again.
  *
  * A recipe has ranges but no means: a layer that says `bias-correction on` needs the calibration
@@ -71,6 +72,7 @@ typedef struct qsim_recipe qsim_recipe;
 #define QSIM_BIAS_CORRECTION_DEFAULT 0
 #define QSIM_BIAS_CORRECTION_ON      1
 #define QSIM_BIAS_CORRECTION_OFF     2
+#define QSIM_BIAS_CORRECTION_GIVEN   3 /* `shift` is added: no means are needed */
 
 /* qsim_recipe_entry.flags */
 #define QSIM_RECIPE_RANGE   1 /* low and high are given */
@@ -93,7 +95,10 @@ typedef struct qsim_recipe_entry {
     int32_t method;          /* of a tensor: QSIM_METHOD_* of quant.h */
     float low, high;         /* of a tensor; low <= high */
     int32_t reserved;
-    double percentile; /* of QSIM_METHOD_PERCENTILE, in (0, 100]; kept to 9 decimals */
+    double percentile;  /* of QSIM_METHOD_PERCENTILE, in (0, 100]; kept to 9 decimals */
+    const float *shift; /* of QSIM_BIAS_CORRECTION_GIVEN: what is added to each channel's bias; is
+                         * copied, and lives as long as the recipe */
+    int64_t shift_count;
 } qsim_recipe_entry;
 
 /* An empty recipe. `ctx` may be NULL. Never needs options: a recipe is data. Errors: NOMEM. */

@@ -131,6 +131,7 @@ static void find_shares(const qs_graph *g, const qs_node *n, const qs_const *w, 
 
 typedef struct expected {
     double *mean, *share; /* of input channels, of taps */
+    const double *drift;  /* what the means are off by in the quantized network; NULL: nothing */
     size_t taps, groups;
 } expected;
 
@@ -151,25 +152,31 @@ static double shift_of(const qs_layer *l, const expected *e, const float *w, con
         const double zp = codes->zero_point ? (double)codes->zero_point[at] : 0;
         const double rounded = (code_at(codes->data, dtype, i) - zp) * (double)codes->scale[at];
         sum += ((double)w[i] - rounded) * (mean[k / e->taps] * e->share[k % e->taps]);
+        if (e->drift)
+            sum -= rounded * (e->drift[mean + k / e->taps - e->mean] * e->share[k % e->taps]);
     }
     return sum;
 }
 
-/* Means and shares for a layer; *known false: there are none. */
-static int expect(qs_quantizer *q, const qs_layer *l, expected *e, bool *known) {
+/* Shares for a layer, and room for means. */
+static int begin_sums(qs_quantizer *q, const qs_layer *l, const source *s, expected *e) {
     const qs_node *n = &q->g->nodes[l->node];
-    const source s = source_of(q, l);
-    *known = s.axis >= 0;
-    if (!*known)
-        return QSIM_OK;
-    e->groups = s.groups;
-    e->taps = s.taps;
-    e->mean = qs_arena_alloc(&q->g->arena, s.channels, sizeof(*e->mean));
+    e->groups = s->groups;
+    e->taps = s->taps;
+    e->mean = qs_arena_alloc(&q->g->arena, s->channels, sizeof(*e->mean));
     e->share = qs_arena_alloc(&q->g->arena, e->taps, sizeof(*e->share));
     if (!e->mean || !e->share)
         return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
     find_shares(q->g, n, q->g->values[n->inputs[1]].data, e->share, e->taps);
-    return input_means(q, &s, e->mean, known);
+    return QSIM_OK;
+}
+
+/* Means and shares for a layer; *known false: there are none. */
+static int expect(qs_quantizer *q, const qs_layer *l, expected *e, bool *known) {
+    const source s = source_of(q, l);
+    *known = s.axis >= 0;
+    int code = *known ? begin_sums(q, l, &s, e) : QSIM_OK;
+    return code || !*known ? code : input_means(q, &s, e->mean, known);
 }
 
 /* ---- what is asked for ---- */
@@ -181,6 +188,12 @@ static const qsim_recipe_entry *entry_of(const qs_quantizer *q, qs_id node) {
 static bool is_wanted(const qs_quantizer *q, qs_id node) {
     const qsim_recipe_entry *e = entry_of(q, node);
     return !q->options.no_bias_correction && !(e && e->bias_correction == QSIM_BIAS_CORRECTION_OFF);
+}
+
+/* The recipe has the numbers. */
+static bool is_given(const qs_quantizer *q, qs_id node) {
+    const qsim_recipe_entry *e = entry_of(q, node);
+    return e && e->bias_correction == QSIM_BIAS_CORRECTION_GIVEN;
 }
 
 /* A product that becomes a QLinearMatMul has no place for a bias. */
@@ -196,6 +209,8 @@ int32_t qs_bias_decide(const qs_quantizer *q, qs_id node) {
         return QSIM_BIAS_CORRECTION_DEFAULT;
     if (!is_wanted(q, node))
         return QSIM_BIAS_CORRECTION_OFF;
+    if (is_given(q, node))
+        return QSIM_BIAS_CORRECTION_GIVEN;
     const source s = source_of(q, &q->layers[layer]);
     return has_place(q, node) && calibrated(q, &s, &index) ? QSIM_BIAS_CORRECTION_ON
                                                            : QSIM_BIAS_CORRECTION_DEFAULT;
@@ -207,8 +222,10 @@ static int refuse(const qs_quantizer *q, qs_id node) {
     const char *model = q->model->name, *label = qs_node_label(q->g, node);
     if (q->choices[node].layer < 0 || !has_place(q, node))
         return qs_fail(q->error, QSIM_E_UNSUPPORTED,
-                       "%s: the recipe's layer '%s': 'bias-correction on' is not supported for %s",
-                       model, label, n->op_type);
+                       "%s: the recipe's layer '%s': 'bias-correction %s' is not supported for %s",
+                       model, label,
+                       qs_word_text(qs_recipe_switches, entry_of(q, node)->bias_correction),
+                       n->op_type);
     if (q->means)
         qs_fail(q->error, QSIM_E_ARGUMENT,
                 "%s: the recipe's layer '%s' has bias-correction on: the calibration has no means "
@@ -222,14 +239,37 @@ static int refuse(const qs_quantizer *q, qs_id node) {
     return QSIM_E_ARGUMENT;
 }
 
+static int refuse_count(const qs_quantizer *q, qs_id node, size_t channels) {
+    return qs_fail(q->error, QSIM_E_MISMATCH,
+                   "%s: the recipe's layer '%s' has %lld numbers of bias correction, not %zu",
+                   q->model->name, qs_node_label(q->g, node),
+                   (long long)entry_of(q, node)->shift_count, channels);
+}
+
 int qs_bias_check(const qs_quantizer *q) {
     for (size_t k = 0; k < q->g->order_count; k++) {
         const qs_id node = q->g->order[k];
+        const int32_t layer = q->choices[node].layer;
         const qsim_recipe_entry *e = entry_of(q, node);
+        if (e && e->bias_correction == QSIM_BIAS_CORRECTION_GIVEN && is_wanted(q, node)) {
+            if (layer < 0 || !has_place(q, node))
+                return refuse(q, node);
+            if ((size_t)e->shift_count != q->layers[layer].channels)
+                return refuse_count(q, node, q->layers[layer].channels);
+        }
         if (e && e->bias_correction == QSIM_BIAS_CORRECTION_ON && is_wanted(q, node) &&
             qs_bias_decide(q, node) != QSIM_BIAS_CORRECTION_ON)
             return refuse(q, node);
     }
+    return QSIM_OK;
+}
+
+/* The recipe's own numbers, in the graph's arena: not all of them may fit. */
+static int take_given(const qs_quantizer *q, const qs_layer *l, float **shift) {
+    *shift = qs_arena_alloc(&q->g->arena, l->channels, sizeof(**shift));
+    if (!*shift)
+        return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+    memcpy(*shift, entry_of(q, l->node)->shift, l->channels * sizeof(**shift));
     return QSIM_OK;
 }
 
@@ -241,6 +281,8 @@ int qs_bias_find(qs_quantizer *q, const qs_layer *l, const qs_codes *codes, int3
     *shift = NULL;
     if (!is_wanted(q, l->node) || !has_place(q, l->node))
         return QSIM_OK;
+    if (is_given(q, l->node))
+        return take_given(q, l, shift);
     int code = expect(q, l, &e, &known);
     if (code || !known)
         return code;
@@ -254,6 +296,34 @@ int qs_bias_find(qs_quantizer *q, const qs_layer *l, const qs_codes *codes, int3
         any |= s[c] != 0;
     }
     *shift = any ? s : NULL;
+    return QSIM_OK;
+}
+
+/* ---- of the quantized network ---- */
+
+bool qs_bias_input(const qs_quantizer *q, const qs_layer *l, qs_bias_source *out) {
+    const source s = source_of(q, l);
+    *out = (qs_bias_source){.tensor = s.name, .axis = s.axis, .channels = s.channels};
+    return s.axis >= 0 && has_place(q, l->node);
+}
+
+int qs_bias_measured(qs_quantizer *q, qs_layer *l, const double *mean, const double *drift,
+                     float *shift) {
+    const qs_node *n = &q->g->nodes[l->node];
+    const source s = source_of(q, l);
+    expected e = {.drift = drift};
+    int code = begin_sums(q, l, &s, &e);
+    if (!code)
+        code = qs_weight_make(q, l, &q->activations[q->activations[n->inputs[0]].root]);
+    if (code)
+        return code;
+    const qs_codes codes = qs_layer_codes(l);
+    const float *w = qs_graph_aligned(q->g, n->inputs[1]);
+    memcpy(e.mean, mean, s.channels * sizeof(*mean));
+    for (size_t c = 0; c < l->channels; c++) {
+        shift[c] = (float)shift_of(l, &e, w, &codes, l->form.dtype, c);
+        shift[c] = isfinite(shift[c]) ? shift[c] : 0;
+    }
     return QSIM_OK;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ptq/gram.h"
+#include "ptq/recipe.h"
 
 #include <math.h>
 
@@ -87,16 +88,23 @@ static int add(qsim_calibration *c, const qs_graph *g, const qs_layer *l) {
     return made->sum ? QSIM_OK : QSIM_E_NOMEM;
 }
 
+static bool is_wanted(const qsim_quantize_options *o) {
+    bool wanted = o->keep_moments || (!o->no_gptq && qs_narrow_wanted(o));
+    for (size_t i = 0; o->recipe && i < o->recipe->count && !wanted; i++)
+        wanted = o->recipe->entries[i].rounding == QSIM_ROUNDING_GPTQ;
+    return wanted;
+}
+
 int qs_gram_create(qsim_calibration *c, const qsim_quantize_options *options, qsim_error *error) {
     qsim_quantize_options own;
     qs_quantizer q;
     int code = options ? qs_quantizer_options(options, &own, error) : QSIM_OK;
-    if (code || !options || own.no_gptq || !qs_narrow_wanted(&own))
+    if (code || !options || !is_wanted(&own))
         return code;
     code = qs_quantizer_init(&q, c->prepared, NULL, &own, error);
     for (size_t i = 0; i < q.layer_count && !code; i++) {
         const qs_layer *l = &q.layers[i];
-        if (qs_is_narrow(l->form.dtype) && l->form.rounding == QSIM_ROUNDING_GPTQ)
+        if (own.keep_moments || l->form.rounding == QSIM_ROUNDING_GPTQ)
             code = add(c, q.g, l);
     }
     qs_quantizer_free(&q);

@@ -20,6 +20,8 @@ static int set_scheme(qs_search *s, const subject *l, int32_t scheme) {
                                  .symmetric = scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC,
                                  .flags = s->base.reduce_range ? QSIM_RECIPE_REDUCED : 0,
                                  .bias_correction = old ? old->bias_correction : 0,
+                                 .shift = old ? old->shift : NULL,
+                                 .shift_count = old ? old->shift_count : 0,
                                  .granularity =
                                      channel ? QSIM_GRANULARITY_CHANNEL : QSIM_GRANULARITY_TENSOR};
     return qs_recipe_put(s->recipe, &e, l->name, s->error);

@@ -215,7 +215,9 @@ int qs_narrow_scales(qs_quantizer *q, const qs_layer *l, qs_codes *out) {
 
 /* The second moments of the inputs, or where the bias takes their means back, the covariances. */
 static int take_apart(qs_quantizer *q, const qs_layer *l, const qs_gram *gram, qs_gptq *g) {
-    const bool centred = qs_bias_decide(q, l->node) == QSIM_BIAS_CORRECTION_ON;
+    const int32_t correction = qs_bias_decide(q, l->node);
+    const bool centred =
+        correction == QSIM_BIAS_CORRECTION_ON || correction == QSIM_BIAS_CORRECTION_GIVEN;
     size_t count;
     double *h = qs_mul(l->depth, l->depth, &count) ? qs_alloc(q->ctx, count, sizeof(*h)) : NULL;
     if (!h)
@@ -230,7 +232,13 @@ static int take_apart(qs_quantizer *q, const qs_layer *l, const qs_gram *gram, q
 }
 
 int qs_narrow_round(qs_quantizer *q, const qs_layer *l, qs_codes *codes) {
-    const bool is_signed = l->form.dtype == QSIM_INT4;
+    const bool narrow = qs_is_narrow(l->form.dtype), is_signed = l->form.dtype == QSIM_INT4;
+    const bool symmetric = l->form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC;
+    const int32_t flags =
+        l->form.flags | (symmetric ? QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW : 0);
+    int32_t low = is_signed ? -8 : 0, high = is_signed ? 7 : 15;
+    if (!narrow)
+        (void)qsim_dtype_limits(l->form.dtype, flags, &low, &high);
     const qs_rows rows = {.w = qs_graph_aligned(q->g, q->g->nodes[l->node].inputs[1]),
                           .channels = l->channels,
                           .depth = l->depth,
@@ -238,10 +246,10 @@ int qs_narrow_round(qs_quantizer *q, const qs_layer *l, qs_codes *codes) {
                           .step = l->step};
     const qs_grid grid = {.scale = codes->scale,
                           .zero = codes->zero_point,
-                          .blocks = codes->blocks + !codes->blocks,
+                          .blocks = codes->count == 1 ? 0 : codes->blocks + !codes->blocks,
                           .block = codes->blocks ? codes->block : l->depth,
-                          .low = is_signed ? -8 : 0,
-                          .high = is_signed ? 7 : 15};
+                          .low = low,
+                          .high = high};
     const qs_gram *gram = qs_gram_find(q, l);
     const bool by_gptq = gram && l->form.rounding == QSIM_ROUNDING_GPTQ;
     qs_gptq g = {0};

@@ -67,7 +67,15 @@ int qs_units_find(qs_search *s, qs_units *u) {
     qsim_model_free(m);
     for (size_t i = 0; i < u->count; i++) {
         const qsim_recipe_entry *e = qs_recipe_find(s->recipe, QSIM_RECIPE_LAYER, u->items[i].name);
-        u->items[i].begun = e ? *e : (qsim_recipe_entry){0};
+        qsim_recipe_entry *begun = &u->items[i].begun;
+        *begun = e ? *e : (qsim_recipe_entry){0};
+        const size_t shifts = (size_t)begun->shift_count;
+        float *shift = shifts ? qs_arena_alloc(&u->arena, shifts, sizeof(*shift)) : NULL;
+        if (shifts && !shift)
+            return qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
+        if (shifts)
+            memcpy(shift, begun->shift, shifts * sizeof(*shift));
+        begun->shift = shift;
     }
     return code;
 }

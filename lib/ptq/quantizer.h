@@ -202,6 +202,21 @@ int qs_bias_add(qs_quantizer *q, const qs_layer *l, const float *shift);
  * DEFAULT: by BatchNormalization's parameters, if at all. Before the graph is rewritten.
  */
 int32_t qs_bias_decide(const qs_quantizer *q, qs_id node);
+/* What a layer multiplies, and the axis of its channels. */
+typedef struct qs_bias_source {
+    const char *tensor;
+    int32_t axis;
+    size_t channels;
+} qs_bias_source;
+
+/* False: no bias of the layer can be corrected. */
+bool qs_bias_input(const qs_quantizer *q, const qs_layer *l, qs_bias_source *out);
+/*
+ * The same for inputs whose means in the quantized network are off by `drift`: sum W E[x] - Q(W)
+ * (E[x] + drift) of each output channel. Ranges are chosen; the graph is of no use afterwards.
+ */
+int qs_bias_measured(qs_quantizer *q, qs_layer *l, const double *mean, const double *drift,
+                     float *shift);
 /* Refuses a recipe with bias correction on where the calibration has no means for it. */
 int qs_bias_check(const qs_quantizer *q);
 

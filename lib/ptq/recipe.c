@@ -51,6 +51,17 @@ void qsim_recipe_free(qsim_recipe *recipe) {
 
 /* ---- what an entry may say ---- */
 
+static const char *shift_fault(const qsim_recipe_entry *e) {
+    const bool given = e->bias_correction == QSIM_BIAS_CORRECTION_GIVEN;
+    if (given ? !e->shift || e->shift_count < 1 || e->shift_count > INT32_MAX
+              : e->shift || e->shift_count)
+        return "a bias correction that is given has numbers, no other has";
+    for (int64_t i = 0; i < e->shift_count; i++)
+        if (!isfinite(e->shift[i]))
+            return "a bias correction is not finite";
+    return NULL;
+}
+
 static const char *layer_fault(const qsim_recipe_entry *e) {
     const bool block = e->granularity == QSIM_GRANULARITY_BLOCK;
     if (!qs_word_text(qs_recipe_weight_types, e->dtype))
@@ -62,11 +73,11 @@ static const char *layer_fault(const qsim_recipe_entry *e) {
     if (!qs_word_text(qs_recipe_roundings, e->rounding))
         return "there is no such rounding";
     if (e->bias_correction && !qs_word_text(qs_recipe_switches, e->bias_correction))
-        return "bias correction is neither on nor off";
+        return "bias correction is neither on nor off nor given";
     if ((e->flags & ~QSIM_RECIPE_REDUCED) || e->method || e->low != 0 || e->high != 0 ||
         e->percentile != 0)
         return "a layer has no range";
-    return NULL;
+    return shift_fault(e);
 }
 
 static const char *tensor_fault(const qsim_recipe_entry *e) {
@@ -76,7 +87,7 @@ static const char *tensor_fault(const qsim_recipe_entry *e) {
     if (!qs_word_text(qs_recipe_tensor_types, e->dtype))
         return "tensors have no such type";
     if ((e->flags & ~(QSIM_RECIPE_RANGE | QSIM_RECIPE_METHOD)) || e->granularity || e->block ||
-        e->rounding || e->bias_correction)
+        e->rounding || e->bias_correction || e->shift || e->shift_count)
         return "a tensor has no weights";
     if (range ? !isfinite(e->low) || !isfinite(e->high) || e->low > e->high
               : e->low != 0 || e->high != 0)
@@ -109,6 +120,12 @@ int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *na
                   qsim_error *error) {
     struct qs_names *names = r->names[entry->kind - 1];
     qs_id at = qs_names_find(names, name);
+    const size_t shifts = (size_t)entry->shift_count;
+    float *shift = shifts ? qs_arena_alloc(&r->arena, shifts, sizeof(*shift)) : NULL;
+    if (shifts && !shift)
+        return qs_fail(error, QSIM_E_NOMEM, "recipe: out of memory");
+    if (shifts)
+        memcpy(shift, entry->shift, shifts * sizeof(*shift));
     if (at == QS_NONE) {
         name = qs_arena_string(&r->arena, name, strlen(name));
         at = (qs_id)r->count;
@@ -123,6 +140,7 @@ int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *na
     r->entries[at] = *entry;
     r->entries[at].name = name;
     r->entries[at].struct_size = sizeof(*entry);
+    r->entries[at].shift = shift;
     if (entry->percentile > 0) /* as the text has it */
         r->entries[at].percentile = rint(entry->percentile * 1e9) / 1e9;
     return QSIM_OK;

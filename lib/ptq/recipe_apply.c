@@ -43,7 +43,7 @@ static const char *unsupported(const qsim_recipe_entry *e, int32_t mode) {
         return "block";
     if (layer && e->granularity == QSIM_GRANULARITY_CHANNEL && !e->symmetric)
         return "channel asymmetric";
-    if (layer && e->rounding != QSIM_ROUNDING_NEAREST)
+    if (layer && e->rounding != QSIM_ROUNDING_NEAREST && mode != QSIM_MODE_STATIC)
         return qs_word_text(qs_recipe_roundings, e->rounding);
     return NULL;
 }
@@ -217,15 +217,17 @@ int qs_narrow_check(const qs_quantizer *q) {
     for (size_t k = 0; q->options.recipe && k < q->g->order_count; k++) {
         const qs_id node = q->g->order[k];
         const qsim_recipe_entry *e = layer_entry(q, node);
-        if (!e || !qs_is_narrow(e->dtype))
+        const bool narrow = e && qs_is_narrow(e->dtype);
+        const bool by_gptq = e && e->rounding == QSIM_ROUNDING_GPTQ;
+        if (!narrow && !by_gptq)
             continue;
         const qs_layer *l = q->choices[node].layer < 0 ? NULL : &q->layers[q->choices[node].layer];
-        if (!l || !qs_narrow_fits(q, l))
+        if (narrow && (!l || !qs_narrow_fits(q, l)))
             return refuse(q, node, QSIM_E_UNSUPPORTED, "4 bits are not supported in this mode");
-        if (e->block && !qs_narrow_block(q, l, (int32_t)e->block))
+        if (narrow && e->block && !qs_narrow_block(q, l, (int32_t)e->block))
             return refuse(q, node, QSIM_E_UNSUPPORTED,
                           "blocks of windows of several taps are not supported");
-        if (e->rounding == QSIM_ROUNDING_GPTQ && !qs_gram_find(q, l)) {
+        if (by_gptq && (!l || !qs_gram_find(q, l))) {
             refuse(q, node, QSIM_E_ARGUMENT, "'rounding gptq' needs the data again");
             qs_hint(q->error, "calibrate on it, or write 'rounding nearest' into the recipe");
             return QSIM_E_ARGUMENT;
@@ -294,6 +296,10 @@ static int put_layer(const qs_quantizer *q, qs_id node, qsim_recipe *to) {
         e.bias_correction = qs_bias_decide(q, node);
         if (e.rounding == QSIM_ROUNDING_GPTQ && !qs_gram_find(q, &q->layers[c->layer]))
             e.rounding = QSIM_ROUNDING_NEAREST;
+        if (e.bias_correction == QSIM_BIAS_CORRECTION_GIVEN) {
+            e.shift = layer_entry(q, node)->shift;
+            e.shift_count = layer_entry(q, node)->shift_count;
+        }
     } else if (c->layer >= 0 || c->forced == QSIM_RULE_FLOAT) {
         e.action = QSIM_RECIPE_FLOAT;
     } else if (c->forced == QSIM_RULE_INT8) {

@@ -47,6 +47,27 @@ static int take_range(qs_lines *r, qsim_recipe_entry *e) {
     return QSIM_OK;
 }
 
+static int take_correction(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
+    double count, value;
+    int code = take_word(r, qs_recipe_switches, "expected on, off or given", &e->bias_correction);
+    if (code || e->bias_correction != QSIM_BIAS_CORRECTION_GIVEN)
+        return code;
+    /* A number and a space in front of it take two bytes at least. */
+    if (!qs_lines_number(r, &count) || !(count >= 1 && count <= (double)(r->end - r->p) / 2 + 1) ||
+        count != floor(count))
+        return qs_lines_bad_word(r, "expected how many channels there are");
+    float *shift = qs_arena_alloc(&recipe->arena, (size_t)count, sizeof(*shift));
+    if (!shift)
+        return qs_fail(r->error, QSIM_E_NOMEM, "%s: out of memory", r->name);
+    e->shift = shift;
+    for (e->shift_count = 0; e->shift_count < (int64_t)count; e->shift_count++) {
+        if (!qs_lines_number(r, &value))
+            return qs_lines_bad_word(r, "expected a number for each channel");
+        shift[e->shift_count] = (float)value + 0.0f;
+    }
+    return QSIM_OK;
+}
+
 /* What a word after the type settles; each can be settled once. 0: not known. */
 static uint32_t settles(const qs_lines *r) {
     int32_t number;
@@ -62,7 +83,7 @@ static uint32_t settles(const qs_lines *r) {
 }
 
 /* A word after the type; one that this version does not know is refused by name. */
-static int take_key(qs_lines *r, qsim_recipe_entry *e) {
+static int take_key(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
     const bool layer = e->kind == QSIM_RECIPE_LAYER;
     if (qs_lines_is(r, "symmetric") || qs_lines_is(r, "asymmetric")) {
         e->symmetric = qs_lines_is(r, "symmetric");
@@ -77,7 +98,7 @@ static int take_key(qs_lines *r, qsim_recipe_entry *e) {
     if (layer && qs_lines_is(r, "rounding"))
         return take_word(r, qs_recipe_roundings, "expected a rounding", &e->rounding);
     if (layer && qs_lines_is(r, "bias-correction"))
-        return take_word(r, qs_recipe_switches, "expected on or off", &e->bias_correction);
+        return take_correction(r, recipe, e);
     if (!layer && qs_lines_is(r, "range"))
         return take_range(r, e);
     if (!layer && qs_lines_is(r, "method"))
@@ -87,7 +108,7 @@ static int take_key(qs_lines *r, qsim_recipe_entry *e) {
 }
 
 /* Everything after the name. */
-static int take_entry(qs_lines *r, qsim_recipe_entry *e) {
+static int take_entry(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
     const bool layer = e->kind == QSIM_RECIPE_LAYER;
     int code = QSIM_OK;
     if (!qs_lines_word(r))
@@ -106,7 +127,7 @@ static int take_entry(qs_lines *r, qsim_recipe_entry *e) {
     for (uint32_t seen = 0; !code && qs_lines_word(r);) {
         const uint32_t now = settles(r);
         code = seen & now ? qs_lines_bad_word(r, "expected what the line does not say already")
-                          : take_key(r, e);
+                          : take_key(r, recipe, e);
         seen |= now;
     }
     return code;
@@ -121,7 +142,7 @@ static int take_line(qs_lines *r, qsim_recipe *recipe) {
     e.kind = qs_lines_is(r, "layer") ? QSIM_RECIPE_LAYER : QSIM_RECIPE_TENSOR;
     int code = qs_lines_name(r, &recipe->arena, &name, &length);
     if (!code)
-        code = take_entry(r, &e);
+        code = take_entry(r, recipe, &e);
     if (code)
         return code;
     const char *fault = qs_recipe_fault(&e);

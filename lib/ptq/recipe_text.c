@@ -99,6 +99,14 @@ static void put_layer(sink *s, const qsim_recipe_entry *e) {
         put_words(s, " rounding ", qs_word_text(qs_recipe_roundings, e->rounding));
     if (e->bias_correction)
         put_words(s, " bias-correction ", qs_word_text(qs_recipe_switches, e->bias_correction));
+    if (e->shift) {
+        put_text(s, " ");
+        put_number(s, e->shift_count);
+    }
+    for (int64_t i = 0; i < e->shift_count; i++) {
+        put_text(s, " ");
+        put_float(s, e->shift[i]);
+    }
 }
 
 static void put_tensor(sink *s, const qsim_recipe_entry *e) {

@@ -20,8 +20,10 @@ const qs_word qs_recipe_granularities[] = {{"channel", QSIM_GRANULARITY_CHANNEL}
                                            {NULL, 0}};
 const qs_word qs_recipe_roundings[] = {
     {"nearest", QSIM_ROUNDING_NEAREST}, {"gptq", QSIM_ROUNDING_GPTQ}, {NULL, 0}};
-const qs_word qs_recipe_switches[] = {
-    {"on", QSIM_BIAS_CORRECTION_ON}, {"off", QSIM_BIAS_CORRECTION_OFF}, {NULL, 0}};
+const qs_word qs_recipe_switches[] = {{"on", QSIM_BIAS_CORRECTION_ON},
+                                      {"off", QSIM_BIAS_CORRECTION_OFF},
+                                      {"given", QSIM_BIAS_CORRECTION_GIVEN},
+                                      {NULL, 0}};
 const qs_word qs_recipe_methods[] = {{"minmax", QSIM_METHOD_MINMAX},
                                      {"percentile", QSIM_METHOD_PERCENTILE},
                                      {"mse", QSIM_METHOD_MSE},
@@ -31,7 +33,7 @@ const qs_word qs_recipe_methods[] = {{"minmax", QSIM_METHOD_MINMAX},
 _Static_assert(QSIM_GRANULARITY_BLOCK + 2 == QS_COUNT(qs_recipe_granularities),
                "a word for each granularity");
 _Static_assert(QSIM_ROUNDING_GPTQ + 2 == QS_COUNT(qs_recipe_roundings), "for each rounding");
-_Static_assert(QSIM_BIAS_CORRECTION_OFF + 1 == QS_COUNT(qs_recipe_switches),
+_Static_assert(QSIM_BIAS_CORRECTION_GIVEN + 1 == QS_COUNT(qs_recipe_switches),
                "for each setting but the default");
 _Static_assert(QSIM_METHOD_ENTROPY + 2 == QS_COUNT(qs_recipe_methods), "for each range method");
 

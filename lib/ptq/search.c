@@ -11,10 +11,9 @@ static const struct method {
     bool needs_inputs;
     int (*run)(qs_search *s);
 } methods[] = {
-    {"greedy", false, qs_search_greedy},
-    {"anneal", false, qs_search_anneal},
-    {"ranges", false, qs_search_ranges},
-    {"auto", true, qs_search_auto},
+    {"greedy", false, qs_search_greedy}, {"anneal", false, qs_search_anneal},
+    {"ranges", false, qs_search_ranges}, {"auto", true, qs_search_auto},
+    {"refine", true, qs_search_refine},
 };
 
 const char *qsim_search_method(int32_t index) {

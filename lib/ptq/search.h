@@ -31,6 +31,8 @@ int qs_search_greedy(qs_search *s);
 int qs_search_anneal(qs_search *s);
 /* Chooses one method for all ranges (ranges.c). */
 int qs_search_ranges(qs_search *s);
+/* Corrects biases by what the quantized network does (refine.c). */
+int qs_search_refine(qs_search *s);
 /* Goes up the ladder (auto.c). */
 int qs_search_auto(qs_search *s);
 
@@ -91,6 +93,8 @@ int qs_unit_set(qs_search *s, const qs_unit *u, bool in_float);
  * it ends early: of *done units.
  */
 int qs_units_gains(qs_search *s, qs_units *u, double loss, size_t total, size_t *done);
+/* What a float tensor is called where it has been through 8 bits (sensitivity.c). */
+const char *qs_quantized_name(const qsim_model *m, const char *tensor, char *room, size_t size);
 /* Microseconds of all units. */
 int qs_units_times(qs_search *s, qs_units *u);
 /* The greatest gain first; marks those before the knee, and returns their number. */

@@ -30,9 +30,7 @@ static int measure_alone(qs_search *s, qs_units *u, size_t count) {
     return code;
 }
 
-/* What a float tensor is called where it has been through 8 bits. */
-static const char *quantized_name(const qsim_model *m, const char *tensor, char *room,
-                                  size_t size) {
+const char *qs_quantized_name(const qsim_model *m, const char *tensor, char *room, size_t size) {
     static const char suffix[] = "_DequantizeLinear_Output";
     const size_t n = strlen(tensor);
     if (n + sizeof(suffix) > size)
@@ -73,7 +71,7 @@ static int measure_local(qs_search *s, qs_units *u) {
         if (!code)
             code = peek(s, s->prepared, unit->tensor, &runs[0], &a);
         if (!code)
-            code = peek(s, m, quantized_name(m, unit->tensor, room, sizeof(room)), &runs[1], &b);
+            code = peek(s, m, qs_quantized_name(m, unit->tensor, room, sizeof(room)), &runs[1], &b);
         if (!code)
             code = qsim_metrics_add(&sums, &a, &b, 0, 0);
         unit->told.sqnr = code ? NAN : qsim_metrics_sqnr(&sums);

@@ -192,7 +192,7 @@ static int correct(maker *m) {
 static int round_weights(const maker *m, const qs_const *w) {
     qs_layer *l = m->l;
     qs_qlayout layout;
-    if (qs_is_narrow(l->form.dtype)) {
+    if (qs_is_narrow(l->form.dtype) || l->form.rounding == QSIM_ROUNDING_GPTQ) {
         qs_codes codes = qs_layer_codes(l);
         return qs_narrow_round(m->q, l, &codes);
     }

@@ -184,7 +184,7 @@ static void growing_ptq(void) {
     AT(qsim_rule, action, 16);
     AT(qsim_rule, reserved, 20);
 
-    SIZE(qsim_quantize_options, 112);
+    SIZE(qsim_quantize_options, 120);
     AT(qsim_quantize_options, struct_size, 0);
     AT(qsim_quantize_options, rules, 8);
     AT(qsim_quantize_options, rule_count, 16);
@@ -205,6 +205,8 @@ static void growing_ptq(void) {
     AT(qsim_quantize_options, no_bias_correction, 100);
     AT(qsim_quantize_options, weight_block, 104);
     AT(qsim_quantize_options, no_gptq, 108);
+    AT(qsim_quantize_options, keep_moments, 112);
+    AT(qsim_quantize_options, reserved, 116);
 
     SIZE(qsim_layer_info, 48);
     AT(qsim_layer_info, struct_size, 0);
@@ -314,7 +316,7 @@ static void growing_ptq_metrics(void) {
 }
 
 static void growing_recipe(void) {
-    SIZE(qsim_recipe_entry, 80);
+    SIZE(qsim_recipe_entry, 96);
     AT(qsim_recipe_entry, struct_size, 0);
     AT(qsim_recipe_entry, name, 8);
     AT(qsim_recipe_entry, kind, 16);
@@ -331,6 +333,8 @@ static void growing_recipe(void) {
     AT(qsim_recipe_entry, high, 64);
     AT(qsim_recipe_entry, reserved, 68);
     AT(qsim_recipe_entry, percentile, 72);
+    AT(qsim_recipe_entry, shift, 80);
+    AT(qsim_recipe_entry, shift_count, 88);
 }
 
 static void growing_session(void) {

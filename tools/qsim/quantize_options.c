@@ -54,8 +54,8 @@ static int read_rules(const tool *t, quantizing *q) {
 
 /* Options that mean something where a calibration chooses ranges; false: one was given. */
 static bool only_static(const tool *t, const char *mode) {
-    static const char *const names[] = {"method",      "percentile", "format",
-                                        "activations", "symmetric",  "search"};
+    static const char *const names[] = {"method",    "percentile", "format", "activations",
+                                        "symmetric", "search",     "refine"};
     const char *weights = args_value(&t->args, "weights");
     const bool narrow = weights && strchr(weights, '4');
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -99,6 +99,8 @@ int quantize_options(const tool *t, quantizing *q) {
         o->method = QSIM_METHOD_MINMAX; /* where the choice begins */
     if (q->chooses && args_has(&t->args, "search"))
         return tool_usage(t, NULL, "--method auto does not go with --search");
+    if (args_has(&t->args, "refine") && args_has(&t->args, "no-bias-correction"))
+        return tool_usage(t, NULL, "--refine does not go with --no-bias-correction");
     o->format = choice(t, "format", formats);
     o->activation_type = choice(t, "activations", (const char *const[]){"uint8", "int8", NULL})
                              ? QSIM_INT8

@@ -22,8 +22,27 @@ bool quantize_search_fits(const tool *t) {
     return true;
 }
 
-static int read_options(const tool *t, qsim_search_options *o) {
+/* Samples that --refine alone runs once for each layer, at most. */
+#define REFINED 128
+
+/* Ranges or what --search names, then --refine. */
+static const char *methods(const tool *t, const quantizing *q) {
+    static const char *const lists[4][2] = {{"refine", "ranges,refine"},
+                                            {"greedy", "greedy,refine"},
+                                            {"anneal", "anneal,refine"},
+                                            {"greedy,anneal", "greedy,anneal,refine"}};
     const char *kind = args_value(&t->args, "search");
+    const bool refine = args_has(&t->args, "refine");
+    const int at = !kind                         ? 0
+                   : strcmp(kind, "greedy") == 0 ? 1
+                   : strcmp(kind, "anneal") == 0 ? 2
+                                                 : 3;
+    if (at == 0)
+        return !refine ? "ranges" : lists[0][q->chooses];
+    return lists[at][refine];
+}
+
+static int read_options(const tool *t, const quantizing *q, qsim_search_options *o) {
     const char *seed = args_value(&t->args, "seed");
     int64_t steps;
     if (seed && !parse_uint64(seed, &o->seed))
@@ -32,7 +51,7 @@ static int read_options(const tool *t, qsim_search_options *o) {
         !tool_number(t, "max-drop", 0.001, 100, 0, &o->max_drop) ||
         !tool_number(t, "percentile", 0.001, 100, 0, &o->start_percentile))
         return EXIT_USAGE;
-    o->methods = !kind ? "ranges" : strcmp(kind, "both") == 0 ? "greedy,anneal" : kind;
+    o->methods = methods(t, q);
     o->steps = (int32_t)steps;
     return EXIT_OK;
 }
@@ -79,14 +98,18 @@ static int search(const tool *t, quantizing *q, const samples *s, qsim_search_op
 int quantize_search(const tool *t, quantizing *q) {
     samples s = {.samples = 0};
     qsim_search_options o = {.struct_size = sizeof(o)};
-    int code = read_options(t, &o);
+    int code = read_options(t, q, &o);
     if (code == EXIT_OK && !q->data)
         code = tool_usage(t, NULL, "%s needs --data",
-                          args_has(&t->args, "search") ? "--search" : "--method auto");
+                          args_has(&t->args, "search") ? "--search"
+                          : q->chooses                 ? "--method auto"
+                                                       : "--refine");
     if (code == EXIT_OK)
         dataset_rewind(q->data);
     if (code == EXIT_OK)
-        code = samples_read(q->data, q->model, SIZE_MAX, &s, NULL);
+        code =
+            samples_read(q->data, q->model,
+                         args_has(&t->args, "search") || q->chooses ? SIZE_MAX : REFINED, &s, NULL);
     if (code == EXIT_OK)
         code = search(t, q, &s, &o);
     samples_free(&s);

@@ -32,7 +32,9 @@ static int get_calibration(const tool *t, quantizing *q) {
         return code;
     if (!path && !judge_hold_out(t, q->data, &q->held_out))
         return EXIT_USAGE;
-    const qsim_calibration_options o = {.struct_size = sizeof(o), .quantize = &q->options};
+    qsim_quantize_options kept = q->options;
+    kept.keep_moments = args_has(&t->args, "refine");
+    const qsim_calibration_options o = {.struct_size = sizeof(o), .quantize = &kept};
     return path ? calibration_open(t, path, &q->calibration)
                 : calibrate_data(t, q->file, q->model, &o, q->data, &q->calibration);
 }
@@ -99,7 +101,8 @@ static int quantize_file(tool *t, page *p, quantizing *q, quantize_check *check)
         code = quantize_error(t, q, &e);
     if (code == EXIT_OK)
         code = get_calibration(t, q);
-    if (code == EXIT_OK && (q->chooses || args_has(&t->args, "search")))
+    if (code == EXIT_OK &&
+        (q->chooses || args_has(&t->args, "search") || args_has(&t->args, "refine")))
         code = quantize_search(t, q);
     if (code == EXIT_OK)
         code = quantize(t, q);
@@ -162,6 +165,8 @@ static const option options[] = {
      "nodes of this name, or else operator; repeatable, the last match wins", 0, NULL},
     {"recipe", "FILE", "what a recipe says of layers and tensors, before the options", 0, NULL},
     {"save-recipe", "FILE", "write what was decided for each layer and tensor", 0, NULL},
+    {"refine", NULL,
+     "round by GPTQ and correct biases layer by layer where that is nearer to float", 0, NULL},
     {"search", "NAME", "search weight schemes, activation percentiles, or both", 0,
      "greedy|anneal|both"},
     {"attempts", "FILE", "write what a search has tried, as CSV", 0, NULL},

@@ -160,7 +160,6 @@ static void test_refused(const qsim_model *m, const qsim_calibration *c) {
         {"layer \"fc1\" weights int4 reduced", "'int4 reduced' is not", QSIM_E_UNSUPPORTED},
         {"layer \"fc1\" weights int4 block 32", "'block' is not supported", QSIM_E_UNSUPPORTED},
         {"layer \"fc1\" weights int8 block 32", "'block' is not supported", QSIM_E_UNSUPPORTED},
-        {"layer \"fc1\" weights int8 rounding gptq", "'gptq' is not supported", QSIM_E_UNSUPPORTED},
         {"layer \"fc1\" weights uint8 asymmetric", "'channel asymmetric' is not supported",
          QSIM_E_UNSUPPORTED},
         {"tensor \"x\" uint16", "tensor 'x': 'uint16' is not supported", QSIM_E_UNSUPPORTED},
@@ -232,6 +231,55 @@ static void test_correction_refused(const qsim_model *m, const qsim_calibration 
     qsim_calibration_free(bare);
 }
 
+/* Numbers that the recipe has are added to the answers, within a step of 8 bits. */
+static void test_given(const qsim_model *m, const qsim_calibration *c) {
+    static float x[144 * 8];
+    const int64_t dims[4] = {8, 1, 12, 12};
+    qsim_tensor in = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
+    const float shift[5] = {0.5f, -0.25f, 0, 1, -1};
+    float plain[40], given[40], low, high;
+    net_batch(x, 8, 3);
+    for (int k = 0; k < 2; k++) {
+        qsim_recipe *r =
+            load(k ? "qsim-recipe 1\nlayer \"fc2\" weights int8 bias-correction given "
+                     "5 0.5 -0.25 0 0x1p+0 -1\n"
+                   : "qsim-recipe 1\nlayer \"fc2\" weights int8 bias-correction off\n");
+        qsim_recipe *decided = empty();
+        qsim_recipe_entry e = {.struct_size = sizeof(e)};
+        qsim_quantize_options o = {.struct_size = sizeof(o), .recipe = r, .decided = decided};
+        qsim_model *q = quantize(m, c, &o);
+        net_run(q, &in, k ? given : plain, 40);
+        CHECK_INT(qsim_recipe_get(decided, qsim_recipe_find(decided, QSIM_RECIPE_LAYER, "fc2"), &e),
+                  QSIM_OK);
+        CHECK_INT(e.shift_count, k ? 5 : 0);
+        CHECK(!k || memcmp(e.shift, shift, sizeof(shift)) == 0);
+        qsim_model_free(q);
+        qsim_recipe_free(r);
+        qsim_recipe_free(decided);
+    }
+    CHECK_INT(qsim_calibration_range(c, "y", QSIM_METHOD_MINMAX, 0, QSIM_UINT8, 0, &low, &high),
+              QSIM_OK);
+    for (int i = 0; i < 40; i++) { /* the range of y may cut what was moved out of it */
+        const float want = plain[i] + shift[i % 5], step = (high - low) / 255;
+        const float kept = want < low ? low : want > high ? high : want;
+        CHECK_NEAR(given[i], kept, 1.01f * step);
+    }
+    const char *const wrong[] = {"fc2\" weights int8 bias-correction given 4 1 2 3 4",
+                                 "pool1\" weights int8 bias-correction given 1 1"};
+    for (int i = 0; i < 2; i++) {
+        char text[128];
+        qsim_error error = {0};
+        qsim_model *q = NULL;
+        snprintf(text, sizeof(text), "qsim-recipe 1\nlayer \"%s\n", wrong[i]);
+        qsim_recipe *r = load(text);
+        const qsim_quantize_options o = {.struct_size = sizeof(o), .recipe = r};
+        CHECK_INT(qsim_quantize(m, c, &o, &q, &error), i ? QSIM_E_UNSUPPORTED : QSIM_E_MISMATCH);
+        CHECK(strstr(error.message, i ? "'bias-correction given' is not supported for MaxPool"
+                                      : "'fc2' has 4 numbers of bias correction, not 5") != NULL);
+        qsim_recipe_free(r);
+    }
+}
+
 /* Rules of a caller whose qsim_rule is larger than the library's. */
 static void test_rules_of_a_newer_caller(const qsim_model *m, const qsim_calibration *c) {
     struct {
@@ -257,6 +305,7 @@ int main(void) {
     test_part(m, c);
     test_refused(m, c);
     test_correction_refused(m, c);
+    test_given(m, c);
     test_rules_of_a_newer_caller(m, c);
     qsim_calibration_free(c);
     qsim_model_free(m);

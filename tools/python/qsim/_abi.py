@@ -151,7 +151,8 @@ class _QuantizeOptions(_Sized):
                 ("percentile", _F64), ("format", _I32), ("activation_type", _I32),
                 ("weight_type", _I32), ("weight_scheme", _I32), ("activation_symmetric", _I32),
                 ("method", _I32), ("reduce_range", _I32), ("mode", _I32), ("per_row", _I32),
-                ("no_bias_correction", _I32), ("weight_block", _I32), ("no_gptq", _I32)]
+                ("no_bias_correction", _I32), ("weight_block", _I32), ("no_gptq", _I32),
+                ("keep_moments", _I32), ("reserved", _I32)]
 
 
 class _ObserverOptions(_Sized):
@@ -219,7 +220,8 @@ class _RecipeEntry(_Sized):
     _fields_ = [("struct_size", _SIZE), ("name", _S), ("kind", _I32), ("action", _I32),
                 ("dtype", _I32), ("symmetric", _I32), ("flags", _I32), ("granularity", _I32),
                 ("block", _I64), ("rounding", _I32), ("bias_correction", _I32), ("method", _I32),
-                ("low", _F32), ("high", _F32), ("reserved", _I32), ("percentile", _F64)]
+                ("low", _F32), ("high", _F32), ("reserved", _I32), ("percentile", _F64),
+                ("shift", C.POINTER(C.c_float)), ("shift_count", _I64)]
 
 
 class _Metrics(_Sized):

@@ -23,6 +23,7 @@ QUANTIZE_OPTIONS: Dict[str, Any] = {
     "weight_scheme": list(_SCHEMES),
     "weight_block": "4-bit weights that share a scale: 16, 32, 64, 128, 256; 0: all of a channel",
     "gptq": [True, False],
+    "keep_moments": [False, True],
     "activation_symmetric": [False, True],
     "reduce_range": [False, True],
     "rules": "list of (glob over node names, 'fp32', 'int8' or 'int4'); the last match wins",
@@ -70,5 +71,6 @@ def _quantize_options(options: Mapping[str, Any]) -> Tuple[_QuantizeOptions, Any
         per_row=1 if options.get("per_row") else 0,
         no_bias_correction=0 if options.get("bias_correction", True) else 1,
         weight_block=options.get("weight_block", 0),
-        no_gptq=0 if options.get("gptq", True) else 1)
+        no_gptq=0 if options.get("gptq", True) else 1,
+        keep_moments=1 if options.get("keep_moments") else 0)
     return struct, (rules, array)

@@ -19,8 +19,9 @@ _HAS_RANGE, _HAS_METHOD, _REDUCED = 1, 2, 4
 
 class RecipeEntry(NamedTuple):
     """One line of a recipe. Of a layer: dtype of the weights, granularity ("channel", "tensor",
-    "block"), block, symmetric, reduced, rounding, bias_correction ("default", "on", "off"). Of a
-    tensor: dtype, symmetric, range (low, high), method, percentile."""
+    "block"), block, symmetric, reduced, rounding, bias_correction ("default", "on", "off", "given"
+    with the numbers in `shift`). Of a tensor: dtype, symmetric, range (low, high), method,
+    percentile."""
 
     kind: str  # "layer", "tensor"
     name: str
@@ -35,6 +36,7 @@ class RecipeEntry(NamedTuple):
     range: Optional[Tuple[float, float]] = None
     method: Optional[str] = None
     percentile: float = 0.0
+    shift: Tuple[float, ...] = ()
 
 
 def _entry(e: _RecipeEntry) -> RecipeEntry:
@@ -44,7 +46,8 @@ def _entry(e: _RecipeEntry) -> RecipeEntry:
         _GRANULARITIES.word(e.granularity), e.block, bool(e.flags & _REDUCED),
         _ROUNDINGS.word(e.rounding), _CORRECTIONS.word(e.bias_correction),
         (e.low, e.high) if e.flags & _HAS_RANGE else None,
-        _METHODS.word(e.method) if e.flags & _HAS_METHOD else None, e.percentile)
+        _METHODS.word(e.method) if e.flags & _HAS_METHOD else None, e.percentile,
+        tuple(e.shift[:e.shift_count]))
 
 
 class Recipe(_Handle):
@@ -96,7 +99,8 @@ class Recipe(_Handle):
             granularity=_GRANULARITIES[f.granularity], block=f.block,
             rounding=_ROUNDINGS[f.rounding], bias_correction=_CORRECTIONS[f.bias_correction],
             method=_METHODS[f.method] if f.method else 0, low=low, high=high,
-            percentile=f.percentile)
+            percentile=f.percentile, shift_count=len(f.shift),
+            shift=(C.c_float * len(f.shift))(*f.shift) if f.shift else None)
         _call("qsim_recipe_set", self._pointer, C.byref(entry))
         return self
 

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rounding by GPTQ (gptq.h), then sequential bias correction: layer by layer in order of execution
+ * each bias takes back what the means of the layer's outputs are off by in the quantized network,
+ * in which all layers before it are corrected already (Nagel et al., 2019, section 4.2, with data):
+ *
+ *     bias[o] += sum over k of W[o, k] E[x[k]] - Q(W)[o, k] E[x'[k]]
+ *
+ * x is the layer's input in the float network, x' in the quantized one, on the same samples. A
+ * correction stays where the loss of the whole network falls.
+ */
+#include "ptq/gram.h"
+#include "ptq/search.h"
+
+/* ---- means of a tensor ---- */
+
+typedef struct sums {
+    double *sum; /* of each channel */
+    size_t channels, positions;
+    int32_t axis;
+} sums;
+
+static int add_batch(sums *to, const qsim_tensor *t) {
+    const float *x = t->data;
+    size_t inner = 1;
+    if (t->dtype != QSIM_FLOAT || to->axis >= t->rank || !x ||
+        t->dims[to->axis] != (int64_t)to->channels)
+        return QSIM_E_SHAPE;
+    for (int32_t i = to->axis + 1; i < t->rank; i++)
+        inner *= (size_t)t->dims[i];
+    const size_t count = t->bytes / sizeof(*x);
+    for (size_t i = 0; i < count; i++)
+        to->sum[i / inner % to->channels] += (double)x[i];
+    to->positions += count / to->channels;
+    return QSIM_OK;
+}
+
+/* Index of the session's input of that name, or -1. */
+static int32_t input_of(const qsim_session *session, const char *name) {
+    for (int32_t i = qsim_session_input_count(session); i-- > 0;)
+        if (strcmp(qsim_session_input_name(session, i), name) == 0)
+            return i;
+    return -1;
+}
+
+/* Means of one tensor of a model over all inputs of the search. */
+static int find_means(const qs_search *s, const qsim_model *m, const char *tensor, sums *to) {
+    const size_t per = s->judge.per_batch;
+    const qsim_session_options o = {
+        .struct_size = sizeof(o), .outputs = &tensor, .output_count = 1};
+    qsim_session *session = NULL;
+    qsim_run *run = NULL;
+    const qs_id id = qs_graph_find(m->graph, tensor);
+    const bool given = id != QS_NONE && m->graph->values[id].is_input;
+    int code = qsim_session_create(m, given ? NULL : &o, &session, s->error);
+    const int32_t input = code || !given ? -1 : input_of(session, tensor);
+    if (!code && !given)
+        code = qsim_run_create(session, &run, s->error);
+    memset(to->sum, 0, to->channels * sizeof(*to->sum));
+    to->positions = 0;
+    for (size_t b = 0; b < s->judge.batches && !code; b++) {
+        const qsim_tensor *batch = s->options.inputs + b * per;
+        qsim_tensor y = {0};
+        if (run)
+            code = qsim_run_execute(run, batch, per, &y, 1, s->error);
+        if (!code && add_batch(to, input >= 0 ? &batch[input] : &y))
+            code = qs_fail(s->error, QSIM_E_SHAPE,
+                           "%s: tensor '%s' has other channels than weights", m->name, tensor);
+    }
+    for (size_t c = 0; c < to->channels && to->positions; c++)
+        to->sum[c] /= (double)to->positions;
+    qsim_run_free(run);
+    qsim_session_free(session);
+    return code;
+}
+
+/* ---- one layer ---- */
+
+/* Means of the layer's input in float, and what they are off by when quantized. */
+static int measure(const qs_search *s, const qs_bias_source *from, const qs_means *seen,
+                   double *mean, double *drift) {
+    char room[1024];
+    qsim_model *m;
+    sums b = {.sum = drift, .channels = from->channels, .axis = from->axis};
+    int code = qs_quantize_prepared(s->prepared, s->c, &s->base, &m, s->error);
+    if (code)
+        return code;
+    code = find_means(s, m, qs_quantized_name(m, from->tensor, room, sizeof(room)), &b);
+    qsim_model_free(m);
+    for (size_t c = 0; c < from->channels; c++) {
+        mean[c] = qs_exact_mean(&seen->sum[c], seen->positions);
+        drift[c] -= mean[c];
+    }
+    return code;
+}
+
+/* The layer's entry, as the recipe or else the options have it. */
+static qsim_recipe_entry entry_of(const qs_search *s, const char *name, const qs_layer *l) {
+    const qsim_recipe_entry *old = qs_recipe_find(s->recipe, QSIM_RECIPE_LAYER, name);
+    qsim_recipe_entry e = {.kind = QSIM_RECIPE_LAYER};
+    qs_recipe_form(&l->form, &e);
+    return old ? *old : e;
+}
+
+static int correct(qs_search *s, qs_quantizer *q, qs_layer *l, const qs_bias_source *from,
+                   const qs_means *seen) {
+    const char *name = qs_node_label(q->g, l->node);
+    const qsim_recipe_entry before = entry_of(s, name, l);
+    const double best = s->best;
+    double *mean = qs_alloc(q->ctx, 2 * from->channels, sizeof(*mean));
+    float *shift = qs_alloc(q->ctx, l->channels, sizeof(*shift));
+    qsim_recipe_entry e = before;
+    int code = mean && shift ? QSIM_OK : qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
+    if (!code)
+        code = measure(s, from, seen, mean, mean + from->channels);
+    if (!code)
+        code = qs_bias_measured(q, l, mean, mean + from->channels, shift);
+    e.bias_correction = QSIM_BIAS_CORRECTION_GIVEN;
+    e.shift = shift;
+    e.shift_count = (int64_t)l->channels;
+    if (!code)
+        code = qs_recipe_put(s->recipe, &e, name, s->error);
+    if (!code)
+        code = qs_search_step(s, name, NULL);
+    if (code || !(s->best > best)) { /* where it was interrupted, too */
+        const int put = qs_recipe_put(s->recipe, &before, name, s->error);
+        code = code ? code : put;
+    }
+    qs_free(q->ctx, mean);
+    qs_free(q->ctx, shift);
+    return code;
+}
+
+/* ---- rounding ---- */
+
+/* By GPTQ, of all layers that the calibration has second moments for, or of none. */
+static int round_weights(qs_search *s) {
+    qs_quantizer q;
+    qsim_model *m;
+    size_t count = 0;
+    int code = qs_model_derive(s->prepared, &m, s->error);
+    if (code)
+        return code;
+    code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
+    q.means = s->c;
+    for (size_t i = 0; i < q.layer_count && !code; i++) {
+        const qs_layer *l = &q.layers[i];
+        const char *name = qs_node_label(q.g, l->node);
+        qsim_recipe_entry e = entry_of(s, name, l);
+        if (!q.choices[l->node].integer || !name[0] || qs_is_narrow(e.dtype) ||
+            !qs_gram_find(&q, l))
+            continue;
+        e.rounding = QSIM_ROUNDING_GPTQ;
+        code = qs_recipe_put(s->recipe, &e, name, s->error);
+        count++;
+    }
+    qs_quantizer_free(&q);
+    qsim_model_free(m);
+    if (!code && count > 0)
+        code = qs_search_step(s, "weights rounded by GPTQ", NULL);
+    return code ? code : qs_search_return(s);
+}
+
+/* ---- all of it ---- */
+
+/* Means of all layers' inputs in the float network, on the inputs of the search. */
+static int watch_float(const qs_search *s, qsim_calibration **out) {
+    const qsim_quantize_options layers = {.struct_size = sizeof(layers), .mode = QSIM_MODE_WEIGHTS};
+    const qsim_calibration_options o = {
+        .struct_size = sizeof(o), .quantize = &layers, .bins = 1 << QS_LEAST_BITS};
+    const size_t per = s->judge.per_batch;
+    int code = qsim_calibration_create(s->prepared, &o, out, s->error);
+    for (size_t b = 0; b < s->judge.batches && !code; b++)
+        code = qsim_calibration_feed(*out, s->options.inputs + b * per, per, s->error);
+    return code;
+}
+
+static int correct_all(qs_search *s) {
+    qs_quantizer q;
+    qsim_model *m;
+    qsim_calibration *seen = NULL;
+    int code = qs_model_derive(s->prepared, &m, s->error);
+    if (code)
+        return code;
+    code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
+    /* Weights are rounded here as they are when all is quantized. */
+    q.means = s->c;
+    q.used = qs_calloc(q.ctx, s->c->count + 1, 1);
+    if (!code && !q.used)
+        code = qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
+    if (!code)
+        code = qs_activation_choose(&q);
+    if (!code)
+        code = watch_float(s, &seen);
+    for (size_t i = 0; i < q.layer_count && !code && !qs_search_is_over(s); i++) {
+        qs_layer *l = &q.layers[i];
+        const char *name = qs_node_label(q.g, l->node);
+        qs_bias_source from;
+        int32_t index;
+        if (!q.choices[l->node].integer || !name[0] || !qs_bias_input(&q, l, &from))
+            continue;
+        const qs_means *means = qs_calibration_means(seen, from.tensor, &index);
+        if (!means || means->axis != from.axis || means->channels != from.channels)
+            continue;
+        code = qs_search_progress(s, name, i, q.layer_count);
+        if (!code)
+            code = correct(s, &q, l, &from, means);
+    }
+    qsim_calibration_free(seen);
+    qs_quantizer_free(&q);
+    qsim_model_free(m);
+    return code;
+}
+
+int qs_search_refine(qs_search *s) {
+    if (s->base.mode != QSIM_MODE_STATIC || s->base.no_bias_correction)
+        return qs_fail(s->error, QSIM_E_ARGUMENT,
+                       "search: refine is of static quantization with bias correction");
+    int code = round_weights(s);
+    return code || qs_search_is_over(s) ? code : correct_all(s);
+}
