@@ -207,7 +207,9 @@ static void growing_ptq(void) {
     AT(qsim_quantize_options, no_gptq, 108);
     AT(qsim_quantize_options, keep_moments, 112);
     AT(qsim_quantize_options, reserved, 116);
+}
 
+static void growing_ptq_layers(void) {
     SIZE(qsim_layer_info, 48);
     AT(qsim_layer_info, struct_size, 0);
     AT(qsim_layer_info, name, 8);
@@ -437,6 +439,7 @@ int main(void) {
     growing_model();
     growing_op();
     growing_ptq();
+    growing_ptq_layers();
     growing_ptq_search();
     growing_ptq_measures();
     growing_ptq_metrics();
