@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""MatMulNBits and GroupQueryAttention beside ONNX Runtime: nbits.sh."""
+"""MatMulNBits beside ONNX Runtime: nbits.sh."""
 import struct
 import sys
 
