@@ -8,14 +8,14 @@
 
 /* ---- the float model's answers ---- */
 
-static int copy_answer(qs_judge *j, const qsim_tensor *y, qsim_tensor *to) {
+static int copy_answer(qs_judge *j, const qsim_tensor *y, qsim_tensor *to, qsim_error *error) {
     int64_t *dims = qs_alloc(j->ctx, (size_t)y->rank + 1, sizeof(*dims));
     void *data = qs_alloc(j->ctx, y->bytes + 1, 1);
     *to = *y;
     to->dims = dims;
     to->data = data;
     if (!dims || !data)
-        return QSIM_E_NOMEM;
+        return qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
     memcpy(dims, y->dims, (size_t)y->rank * sizeof(*dims));
     memcpy(data, y->data, y->bytes);
     return QSIM_OK;
@@ -181,7 +181,7 @@ static int remember(qs_judge *j, const qsim_model *reference, qsim_error *error)
     for (size_t b = 0; b < j->batches && !code; b++) {
         code = play(j, &p, b, error);
         for (size_t k = 0; k < j->outputs && !code; k++)
-            code = copy_answer(j, &p.outputs[k], &j->answers[b * j->outputs + k]);
+            code = copy_answer(j, &p.outputs[k], &j->answers[b * j->outputs + k], error);
     }
     player_close(j, &p);
     return code;

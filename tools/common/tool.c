@@ -132,7 +132,7 @@ int tool_error(const tool *t, const char *subject, const qsim_error *e) {
     print_error(t, e->code, line.data, hint.data);
     text_free(&hint);
     text_free(&line);
-    return tool_exit_code(e->code);
+    return e->code ? tool_exit_code(e->code) : EXIT_INTERNAL; /* a failure that told nothing, too */
 }
 
 int tool_fail(const tool *t, int code, const char *format, ...) {
