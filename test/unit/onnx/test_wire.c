@@ -71,7 +71,27 @@ static void check_fixed(void) {
         CHECK_INT(first(eight, n, &f), -1);
 }
 
+/* Packed numbers and single ones of one field together; other fields do not count. */
+static void check_counts(void) {
+    for (size_t bytes = 0; bytes <= 24; bytes++) {
+        static const uint8_t zeros[24];
+        proto p = {0};
+        proto_bytes(&p, 4, zeros, bytes);
+        const qs_span packed = {p.data, p.size};
+        CHECK_INT(qs_numbers_count(packed, 4, PB_WT_VARINT), bytes);
+        CHECK_INT(qs_numbers_count(packed, 4, PB_WT_32BIT), bytes % 4 ? -1 : (int)bytes / 4);
+        CHECK_INT(qs_numbers_count(packed, 4, PB_WT_64BIT), bytes % 8 ? -1 : (int)bytes / 8);
+        CHECK_INT(qs_numbers_count(packed, 5, PB_WT_32BIT), 0);
+        proto_tag(&p, 4, PB_WT_VARINT);
+        proto_varint(&p, 300);
+        CHECK_INT(qs_numbers_count((qs_span){p.data, p.size}, 4, PB_WT_VARINT), bytes + 1);
+        CHECK_INT(qs_numbers_count((qs_span){p.data, p.size}, 4, PB_WT_32BIT), -1);
+        proto_free(&p);
+    }
+}
+
 int main(void) {
+    check_counts();
     check_varints();
     check_long();
     check_fixed();
