@@ -30,11 +30,11 @@ static bool is_same(const qs_value *v, int32_t dtype, int32_t rank, const int64_
     return same && (c->bytes == 0 || memcmp(c->data, data, c->bytes) == 0);
 }
 
-/* A new value named base + suffix with type and shape; < 0: out of memory. */
+/* A new value named base + suffix, shaped like `like`; < 0: out of memory, for `like`, too. */
 qs_id qs_write_value(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
                      qs_id like) {
     const char *name = qs_write_name(q, base, suffix);
-    qs_id id = name ? qs_graph_add_value(q->g, name) : QSIM_E_NOMEM;
+    qs_id id = name && like >= 0 ? qs_graph_add_value(q->g, name) : QSIM_E_NOMEM;
     if (id >= 0) {
         q->g->values[id].dtype = dtype;
         q->g->values[id].rank = q->g->values[like].rank;
