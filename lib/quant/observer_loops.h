@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loops of an observer's one read, to be instantiated once for each instruction set:
- * QS_EXTREMES(name, target), QS_BINS(name, target) and QS_ADD_ROWS(name, target, width). The
- * compiler vectorizes them; nothing in them depends on the width, so the bits are the same.
+ * The loops of an observer's one read, inlined into a kernel of each instruction set. The compiler
+ * vectorizes them; nothing in them depends on the width, so the bits are the same.
  */
 #ifndef QS_OBSERVER_LOOPS_H
 #define QS_OBSERVER_LOOPS_H
@@ -73,18 +72,5 @@ static inline __attribute__((always_inline)) void qs_add_rows(const float *restr
         for (size_t i = 0; i < rows; i++)
             sum[c] += (double)x[i * channels + c];
 }
-
-#define QS_EXTREMES(name, TARGET)                                                                  \
-    TARGET bool name(const float *x, size_t n, float *min, float *max) {                           \
-        return qs_extremes(x, n, min, max);                                                        \
-    }
-#define QS_BINS(name, TARGET)                                                                      \
-    TARGET size_t name(const float *x, size_t n, float inverse, int32_t *at) {                     \
-        return qs_bins(x, n, inverse, at);                                                         \
-    }
-#define QS_ADD_ROWS(name, TARGET, width)                                                           \
-    TARGET void name(const float *x, size_t rows, size_t channels, double *sum) {                  \
-        qs_add_rows(x, rows, channels, width, sum);                                                \
-    }
 
 #endif

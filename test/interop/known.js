@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Disagreements in which the specification is on our side, or leaves the choice: the reason, or null.
+// Known disagreements: the reason, by what we take the specification to say; or null.
 'use strict';
 
 const REASONS = [

@@ -159,26 +159,36 @@ static void softmax(const float *x, float *y, size_t n, size_t rows) {
     qk_softmax_by(&qk_ew_c, x, y, n, rows);
 }
 
-static QS_EXTREMES(extremes, ) static QS_BINS(bins, ) static QS_ADD_ROWS(add_rows, , 8)
+static bool extremes(const float *x, size_t n, float *min, float *max) {
+    return qs_extremes(x, n, min, max);
+}
 
-    const qk_ew qk_ew_c = {.exp = each_exp,
-                           .sigmoid = each_sigmoid,
-                           .silu = each_silu,
-                           .hardswish = each_hardswish,
-                           .tanh = each_tanh,
-                           .erf = each_erf,
-                           .gelu = each_gelu,
-                           .gelu_tanh = each_gelu_tanh,
-                           .exp_shifted = exp_shifted,
-                           .greatest = greatest,
-                           .divide = divide,
-                           .softmax = softmax,
-                           .sum = sum,
-                           .sum_squares = sum_squares,
-                           .normalize = normalize,
-                           .range = range,
-                           .magnitude = magnitude,
-                           .bound = bound,
-                           .muladd = muladd,
-                           .scale = scale,
-                           .reads = {extremes, bins, add_rows}};
+static size_t bins(const float *x, size_t n, float inverse, int32_t *at) {
+    return qs_bins(x, n, inverse, at);
+}
+
+static void add_rows(const float *x, size_t rows, size_t channels, double *sum) {
+    qs_add_rows(x, rows, channels, 8, sum);
+}
+
+const qk_ew qk_ew_c = {.exp = each_exp,
+                       .sigmoid = each_sigmoid,
+                       .silu = each_silu,
+                       .hardswish = each_hardswish,
+                       .tanh = each_tanh,
+                       .erf = each_erf,
+                       .gelu = each_gelu,
+                       .gelu_tanh = each_gelu_tanh,
+                       .exp_shifted = exp_shifted,
+                       .greatest = greatest,
+                       .divide = divide,
+                       .softmax = softmax,
+                       .sum = sum,
+                       .sum_squares = sum_squares,
+                       .normalize = normalize,
+                       .range = range,
+                       .magnitude = magnitude,
+                       .bound = bound,
+                       .muladd = muladd,
+                       .scale = scale,
+                       .reads = {extremes, bins, add_rows}};

@@ -91,14 +91,24 @@ static void softmax(const float *x, float *y, size_t n, size_t rows) {
 }
 
 #include "kernel/elementary_curves.h"
-static QS_BINS(bins, TARGET) QS_EXTREMES(qk_extremes_avx2, TARGET)
-    QS_ADD_ROWS(qk_add_rows_avx2, TARGET, 32)
+
+static TARGET size_t bins(const float *x, size_t n, float inverse, int32_t *at) {
+    return qs_bins(x, n, inverse, at);
+}
+
+TARGET bool qk_extremes_avx2(const float *x, size_t n, float *min, float *max) {
+    return qs_extremes(x, n, min, max);
+}
+
+TARGET void qk_add_rows_avx2(const float *x, size_t rows, size_t channels, double *sum) {
+    qs_add_rows(x, rows, channels, 32, sum);
+}
 
 #include "kernel/x86/ew_vectors.h"
 
-    /* ---- what memory limits ---- */
+/* ---- what memory limits ---- */
 
-    INLINE V widen(V v) {
+INLINE V widen(V v) {
     return _mm256_cvtepi32_ps(_mm256_castps_si256(v));
 }
 
