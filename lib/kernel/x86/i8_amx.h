@@ -31,7 +31,7 @@ typedef struct tiling {
 
 /* Sums of up to two tiles on their way to results. */
 typedef struct stream {
-    void (*finish)(struct stream *p, int32_t rows); /* so many, or as many as are left */
+    void (*finish)(struct stream *p, int32_t rows); /* NULL: run_block has it among products */
     const int32_t *sums, *bias;
     const int32_t *init[2]; /* of each tile's rows, or NULL */
     uint8_t *out[2];        /* where these go */
@@ -53,9 +53,68 @@ typedef struct work {
 
 /* ---- sums to results ---- */
 
-#define SUMS(v) _mm512_add_epi32(_mm512_load_si512(sums + 16 * v), bias##v)
+INLINE void step_rows(stream *p, int32_t rows, int32_t width) {
+    p->sums += rows * width;
+    p->out[0] += rows * p->s.stride;
+    p->init[0] = p->init[0] ? p->init[0] + rows : NULL;
+    p->left -= rows;
+    p->here -= rows;
+    if (p->here == 0) {
+        p->here = p->left;
+        p->out[0] = p->out[1];
+        p->init[0] = p->init[1];
+    }
+}
 
-/* Rows of one tile; of 32 columns two at a time. */
+/* What all rows of a panel of 64 columns need, in registers. */
+typedef struct columns {
+    __m512i bias0, bias1, bias2, bias3;
+    __m512 mult0, mult1, mult2, mult3, add0, add1, add2, add3;
+} columns;
+
+INLINE columns columns_of(const stream *p, kind how) {
+    const float *mult = how == KIND_FLOAT ? p->s.scale : p->s.mult;
+    columns c = {.bias0 = _mm512_loadu_si512(p->bias),
+                 .bias1 = _mm512_loadu_si512(p->bias + 16),
+                 .bias2 = _mm512_loadu_si512(p->bias + 32),
+                 .bias3 = _mm512_loadu_si512(p->bias + 48),
+                 .mult0 = _mm512_loadu_ps(mult),
+                 .mult1 = _mm512_loadu_ps(mult + 16),
+                 .mult2 = _mm512_loadu_ps(mult + 32),
+                 .mult3 = _mm512_loadu_ps(mult + 48)};
+    if (how == KIND_FLOAT) {
+        c.add0 = _mm512_loadu_ps(p->s.add);
+        c.add1 = _mm512_loadu_ps(p->s.add + 16);
+        c.add2 = _mm512_loadu_ps(p->s.add + 32);
+        c.add3 = _mm512_loadu_ps(p->s.add + 48);
+    }
+    return c;
+}
+
+#define SUMS(v, bias) _mm512_add_epi32(_mm512_load_si512(p->sums + 16 * v), bias)
+
+/* The next row, of 64 columns: bytes without a clamp or floats. */
+INLINE void finish_row(stream *p, const columns *c, kind how) {
+    sink *s = &p->s;
+    __m512i a = SUMS(0, c->bias0), b = SUMS(1, c->bias1);
+    __m512i d = SUMS(2, c->bias2), e = SUMS(3, c->bias3);
+    if (p->init[0]) {
+        const __m512i init = _mm512_set1_epi32(*p->init[0]);
+        a = _mm512_add_epi32(a, init), b = _mm512_add_epi32(b, init);
+        d = _mm512_add_epi32(d, init), e = _mm512_add_epi32(e, init);
+    }
+    s->out = p->out[0];
+    if (how == KIND_FLOAT) {
+        store_i32_4(s, 0, as_floats(s, a, c->mult0, c->add0), as_floats(s, b, c->mult1, c->add1),
+                    as_floats(s, d, c->mult2, c->add2), as_floats(s, e, c->mult3, c->add3));
+    } else {
+        TO_BYTES(y, s, how, a, c->mult0, b, c->mult1, d, c->mult2, e, c->mult3)
+        store_u8_64(s, 0, y);
+    }
+    step_rows(p, 1, 64);
+}
+
+/* Rows of one tile, of any kind; of 32 columns two at a time. */
 INLINE void finish_some(const stream *p, int32_t rows, kind how, int32_t width) {
     sink s = p->s;
     const int32_t *sums = p->sums, *init = p->init[0], high = width - 32, step = 64 / width;
@@ -65,7 +124,10 @@ INLINE void finish_some(const stream *p, int32_t rows, kind how, int32_t width) 
     s.out = p->out[0];
     s.rows = step;
     for (int32_t r = 0; r < rows; r += step, sums += 64, s.out += step * s.stride) {
-        __m512i a = SUMS(0), b = SUMS(1), c = SUMS(2), d = SUMS(3);
+        __m512i a = _mm512_add_epi32(_mm512_load_si512(sums), bias0);
+        __m512i b = _mm512_add_epi32(_mm512_load_si512(sums + 16), bias1);
+        __m512i c = _mm512_add_epi32(_mm512_load_si512(sums + 32), bias2);
+        __m512i d = _mm512_add_epi32(_mm512_load_si512(sums + 48), bias3);
         if (how == KIND_ANY && rows - r < step)
             s.rows = rows - r;
         if (init) {
@@ -85,16 +147,7 @@ INLINE void finish(stream *p, int32_t rows, kind how, int32_t width) {
     for (int32_t now; rows > 0 && p->left > 0; rows -= now) {
         now = rows < p->here ? rows : p->here;
         finish_some(p, now, how, width);
-        p->sums += now * width;
-        p->out[0] += now * p->s.stride;
-        p->init[0] = p->init[0] ? p->init[0] + now : NULL;
-        p->left -= now;
-        p->here -= now;
-        if (p->here == 0) {
-            p->here = p->left;
-            p->out[0] = p->out[1];
-            p->init[0] = p->init[1];
-        }
+        step_rows(p, now, width);
     }
 }
 
@@ -103,14 +156,14 @@ INLINE void finish(stream *p, int32_t rows, kind how, int32_t width) {
         finish(p, rows, how, width);                                                               \
     }
 
-FINISH(bytes_64, 64, KIND_PLAIN)
-FINISH(floats_64, 64, KIND_FLOAT)
 FINISH(any_64, 64, KIND_ANY)
 FINISH(bytes_32, 32, KIND_PLAIN)
 FINISH(floats_32, 32, KIND_FLOAT)
 FINISH(any_32, 32, KIND_ANY)
 
 /* ---- a block ---- */
+
+#define FAR 512 /* bytes of a row beyond which rows and weights fill the first cache */
 
 #define LOAD_WEIGHTS(tile, from)                                                                   \
     if (far)                                                                                       \
@@ -119,16 +172,22 @@ FINISH(any_32, 32, KIND_ANY)
         TILE_LOAD(tile, from, 4 * width);
 
 /*
- * Tile i and, if `two`, the next one by the panel at b, half of it at a time. far: weights come
- * from beyond the first cache.
+ * Tile i and, if `two`, the next one by the panel at b, half of it at a time; then what is left of
+ * the block before. b NULL: that only. Calls among products cost more than the products: the usual
+ * kinds have none.
  */
-INLINE void block(work *k, int32_t i, const int8_t *b, bool two, bool far) {
+INLINE void block(work *k, int32_t i, const int8_t *b, bool two, kind how) {
     const qk_gemm_u8s8 *g = k->g;
-    const int32_t k64 = g->k4 / 16, width = g->width;
+    const int32_t k64 = g->k4 / 16, width = how == KIND_ANY ? g->width : 64;
+    const int32_t fetch = k->fetch, some = k->some;
     const ptrdiff_t stride = g->a_stride;
-    const int32_t fetch = k->fetch;
+    const bool far = !two || 4 * g->segs * g->k4 > FAR;
     const int8_t *next = k->next;
-    for (int32_t half = 0; half < width; half += 32) {
+    stream p = k->before;
+    columns c;
+    if (how != KIND_ANY)
+        c = columns_of(&p, how);
+    for (int32_t half = 0; b && half < width; half += 32) {
         const int8_t *w = b + 4 * half;
         TILE_ZERO(0);
         TILE_ZERO(1);
@@ -139,9 +198,9 @@ INLINE void block(work *k, int32_t i, const int8_t *b, bool two, bool far) {
             const uint8_t *p0 = k->t.at[i] + offset, *p1 = k->t.at[i + two] + offset;
             for (int32_t n = 0; n < k64; n++, p0 += 64, p1 += 64, w += 64 * width) {
                 LOAD_WEIGHTS(6, w)
+                LOAD_WEIGHTS(7, w + 64)
                 TILE_LOAD(4, p0, stride);
                 TILE_DOT(0, 4, 6);
-                LOAD_WEIGHTS(7, w + 64)
                 TILE_DOT(1, 4, 7);
                 if (two) {
                     TILE_LOAD(5, p1, stride);
@@ -151,8 +210,10 @@ INLINE void block(work *k, int32_t i, const int8_t *b, bool two, bool far) {
                 /* vector units and loads from far are idle beside products */
                 for (int32_t f = fetch; f > 0; f--, next += 64)
                     _mm_prefetch((const char *)next, _MM_HINT_T1);
-                if (k->before.left > 0)
-                    k->before.finish(&k->before, k->some);
+                if (how == KIND_ANY && p.left > 0)
+                    p.finish(&p, some);
+                for (int32_t r = some; how != KIND_ANY && r > 0 && p.left > 0; r--)
+                    finish_row(&p, &c, how);
             }
         }
         int32_t *to = k->sums + half, *second = to + k->t.rows * width;
@@ -163,18 +224,32 @@ INLINE void block(work *k, int32_t i, const int8_t *b, bool two, bool far) {
             TILE_STORE(3, second + 16, 4 * width);
         }
     }
+    if (how == KIND_ANY)
+        p.finish(&p, p.left);
+    while (how != KIND_ANY && p.left > 0)
+        finish_row(&p, &c, how);
     k->next = next;
 }
 
-#define FAR 512 /* bytes of a row beyond which rows and weights fill the first cache */
+TARGET QS_NOINLINE static void block_bytes(work *k, int32_t i, const int8_t *b, bool two) {
+    block(k, i, b, two, KIND_PLAIN);
+}
 
-TARGET QS_NOINLINE static void run_block(work *k, int32_t i, const int8_t *b, bool two) {
-    if (!two)
-        block(k, i, b, false, true);
-    else if (4 * k->g->segs * k->g->k4 > FAR)
-        block(k, i, b, true, true);
+TARGET QS_NOINLINE static void block_floats(work *k, int32_t i, const int8_t *b, bool two) {
+    block(k, i, b, two, KIND_FLOAT);
+}
+
+TARGET QS_NOINLINE static void block_any(work *k, int32_t i, const int8_t *b, bool two) {
+    block(k, i, b, two, KIND_ANY);
+}
+
+static void run_block(work *k, int32_t i, const int8_t *b, bool two) {
+    if (k->before.finish)
+        block_any(k, i, b, two);
+    else if (k->g->o.mult)
+        block_bytes(k, i, b, two);
     else
-        block(k, i, b, true, false);
+        block_floats(k, i, b, two);
 }
 
 /* ---- the product ---- */
@@ -216,12 +291,13 @@ static void configure(int32_t rows) {
 /* What becomes of all blocks. */
 TARGET static stream stream_of(const work *k) {
     static void (*const all[3][2])(stream *, int32_t) = {
-        {any_32, any_64}, {bytes_32, bytes_64}, {floats_32, floats_64}};
+        {any_32, any_64}, {bytes_32, NULL}, {floats_32, NULL}};
     const qk_gemm_u8s8 *g = k->g;
     const bool rare = g->o.mult ? g->o.clamp : !g->o.scale, odd = g->width == 32 && k->t.rows % 2;
     return (stream){.finish = all[rare || odd ? 0
                                   : g->o.mult ? 1
                                               : 2][g->width == 64],
+                    .bias = g->o.bias,
                     .s = sink_of(g)};
 }
 
@@ -265,7 +341,6 @@ TARGET static void run_group(work *k, int32_t count, int32_t first, int32_t end,
             const int32_t some = (k->before.left + steps - 1) / steps;
             k->some = some + some % 2; /* in short bursts: loads of tiles go on behind them */
             run_block(k, i, g->b + panel * bytes, two);
-            k->before.finish(&k->before, k->before.left);
             follow(k, i, two, panel);
             k->sums = k->sums == k->room[0] ? k->room[1] : k->room[0];
         }
@@ -286,7 +361,8 @@ TARGET QS_NOINLINE static void by_tiles(const qk_gemm_u8s8 *g, int32_t panels) {
             end = panels - panel < most ? panels : panel + most;
             run_group(&k, count, panel, end, panels - end < most ? panels - end : most);
         }
-        k.before.finish(&k.before, k.before.left);
+        run_block(&k, 0, NULL, false);
+        k.before.left = 0;
     }
     TILE_RELEASE();
     _mm256_zeroupper();
