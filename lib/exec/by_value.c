@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inputs whose values sizes depend on: the shape of a Reshape, the axes of a reduction. A plan
- * holds for one value of them, as it does for one shape of the others.
+ * Finds the inputs whose values decide on sizes: the shape of a Reshape, the axes of a reduction. A
+ * plan holds for one value of such an input, as it does for one shape of the others.
  */
 #include "exec/exec.h"
 #include "op/rules.h"
 
-/* One element, whatever is fed. */
+/* Whether the input has one element, whatever its shape. */
 static bool is_single(const qs_value *v) {
     return v->rank >= 0 && qs_dims_product(v->dims, 0, v->rank) == 1;
 }
 
-/* One integer or truth value; a float is rather data, and each new value costs a plan. */
+/*
+ * Whether the input is one integer or truth value. A float is more likely to be data, and each new
+ * value costs a plan.
+ */
 static bool is_whole(const qs_value *v) {
     return is_single(v) && v->dtype > 0 && v->dtype < 32 &&
            ((QS_T_INT | QS_T(QSIM_BOOL)) & QS_T(v->dtype));
 }
 
 /*
- * Conditions of one element that follow from inputs of one element each, a sampling rate say: a
- * plan holds for one value of them and leaves out what is not chosen. `small` is scratch.
+ * Marks conditions of one element that follow from inputs of one element each, a sampling rate for
+ * instance: a plan holds for one value of them and leaves out the branch that they do not choose.
+ * `small` is scratch.
  */
 static void need_switches(const qs_graph *g, bool *small, bool *needed) {
     for (size_t v = 0; v < g->value_count; v++)

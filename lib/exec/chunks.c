@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory for results whose sizes are found while a run executes. */
+/* Memory for results whose sizes are known only while a run executes. */
 #include "exec/deferred.h"
 
 struct qs_chunk {
@@ -12,7 +12,7 @@ struct qs_chunk {
 /* Ranges grow by quarters of a power of two, so at most a fifth of a chunk is unused. */
 #define QUARTERS 4
 
-/* The range of `bytes` and the most bytes that are in it. */
+/* The range that `bytes` falls into, and the largest size in it. */
 static uint8_t range_of(size_t bytes, size_t *most) {
     size_t power = 8; /* 256 bytes and less are one range */
     while (power < 62 && ((size_t)1 << power) < bytes)

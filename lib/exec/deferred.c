@@ -92,7 +92,7 @@ void qs_deferred_free(qs_deferred *d) {
 
 /* ---- memory ---- */
 
-/* What the last execution left, its outputs too, is given back. */
+/* Gives back the memory of the last execution, its outputs included. */
 static void begin(qs_deferred *d) {
     const size_t values = d->session->graph->value_count;
     for (size_t v = 0; v < values; v++) {
@@ -117,7 +117,7 @@ static void release(qs_deferred *d, qs_id value) {
     give_back(d, owner);
 }
 
-/* `value` is, from here on, the same bytes as `of`. */
+/* From here on `value` shares the bytes of `of`. */
 static void join(qs_deferred *d, const qs_plan *plan, qs_id value, qs_id of) {
     const qs_id owner = d->owner[of];
     d->owner[value] = owner;
@@ -146,7 +146,7 @@ static int take(qsim_run *run, qs_plan *plan, const qs_node *n, qs_id value, siz
     return QSIM_OK;
 }
 
-/* ---- what a step was lowered for ---- */
+/* ---- sizes that a step was lowered for ---- */
 
 static bool append(qs_deferred *d, qs_deferred_node *dn, size_t *at, bool *same, const void *bytes,
                    size_t size) {
@@ -160,7 +160,7 @@ static bool append(qs_deferred *d, qs_deferred_node *dn, size_t *at, bool *same,
     return true;
 }
 
-/* Brings the node's key up to date; *same: it was. */
+/* Brings the node's key up to date; *same: nothing changed. */
 static bool update_key(qs_deferred *d, const qs_plan *plan, qs_deferred_node *dn, bool *same) {
     const qs_node *n = &d->session->graph->nodes[dn->node];
     size_t at = 0;
@@ -186,7 +186,7 @@ static bool update_key(qs_deferred *d, const qs_plan *plan, qs_deferred_node *dn
 
 /* ---- one node ---- */
 
-/* Sizes depend on the value of this input: while the step is made it is a constant. */
+/* Sizes depend on this input's value, so it is a constant while the step is lowered. */
 static int fix(qs_plan *plan, qs_deferred_node *dn, qs_id id) {
     qs_value *v = &plan->values[id];
     qs_const *c = qs_arena_alloc(&dn->arena, 1, sizeof(*c));
@@ -326,7 +326,7 @@ static int place_outputs(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qsi
     return code;
 }
 
-/* Sizes that a step has found, or bounds of them: of rows with a `bound`. */
+/* The sizes that a step has found, or their bounds where the row has a `bound`. */
 static void set_sizes(const qs_plan *plan, const qs_node *n, const qs_sizes_out *sizes) {
     for (int32_t k = 0; k < n->output_count; k++) {
         const qs_value *v = n->outputs[k] == QS_NONE ? NULL : &plan->values[n->outputs[k]];

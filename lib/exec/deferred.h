@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The deferred part of a plan: nodes whose sizes are not known before data are, from If, Loop and
- * Scan, NonZero and their kin, or a Reshape to a computed shape, and everything behind them. They
- * execute after the plan's steps, one after the other: sizes inferred from what the inputs hold, a
- * step lowered for them and kept for the next time the same sizes come, results in memory that
- * grows once and is used again.
+ * The deferred part of a plan: nodes whose sizes depend on data (If, Loop, Scan, NonZero and the
+ * like, a Reshape to a computed shape), and every node that reads their results. They execute after
+ * the plan's steps, one after the other. Sizes are inferred from the values of the inputs; a step
+ * is lowered for them and kept for the next execution with the same sizes; results are in memory
+ * that grows once and is used again.
  */
 #ifndef QS_DEFERRED_H
 #define QS_DEFERRED_H
@@ -15,7 +15,7 @@
 
 struct qs_chunk;
 
-/* Memory for results: given back chunks are used again for the same range of sizes. */
+/* Memory for results: a chunk that was given back is used again for the same range of sizes. */
 typedef struct qs_chunks {
     qsim_ctx *ctx;
     struct qs_chunk *free[256]; /* by range of sizes */
@@ -34,7 +34,7 @@ void qs_chunks_free(qs_chunks *c);
 
 struct qs_flow;
 
-/* One node: what it was lowered to last, and for what. */
+/* One node: the step that it was lowered to last, and for which inputs. */
 typedef struct qs_deferred_node {
     qs_id node;
     qs_arena arena; /* of the step */
@@ -45,7 +45,7 @@ typedef struct qs_deferred_node {
     size_t scratch_room;
     void *scratch;
     qs_sizes_out *bounds;          /* of the outputs, where the row has a `bound` */
-    struct qs_flow *flow;          /* of a node with subgraphs: its runs, */
+    struct qs_flow *flow;          /* of a node with subgraphs: their runs, */
     qs_dim (*dims)[QSIM_MAX_RANK]; /* and sizes of its outputs */
 } qs_deferred_node;
 
@@ -61,12 +61,12 @@ typedef struct qs_deferred {
     qs_chunks memory;
 } qs_deferred;
 
-/* Marks what the deferred nodes read, by value id. */
+/* Marks the values that deferred nodes read, by value id. */
 void qs_deferred_mark(const qs_deferred *d, bool *kept);
 int qs_deferred_create(const qsim_session *s, const bool *needed, const bool *deferred,
                        qs_deferred **out);
 void qs_deferred_free(qs_deferred *d);
-/* Executes all of them on the plan's values and addresses. `run` says when to stop. */
+/* Executes all deferred nodes on the plan's values and addresses. `run` tells whether to stop. */
 int qs_deferred_execute(qsim_run *run, qs_plan *plan, qsim_error *error);
 
 /* ---- subgraphs (flow.c, flow_compile.c) ---- */
@@ -74,8 +74,10 @@ int qs_deferred_execute(qsim_run *run, qs_plan *plan, qsim_error *error);
 /* A subgraph, compiled with the session that it is in. */
 typedef struct qs_flow_body {
     qsim_session *session;
-    /* By input of the session: an input of the node that it captures, or -1 - i: what the operator
-     * feeds to input i of the subgraph. */
+    /*
+     * By input of the session: the node's input that it captures, or -1 - i: the operator feeds
+     * input i of the subgraph.
+     */
     int32_t *source;
 } qs_flow_body;
 
@@ -84,7 +86,7 @@ struct qs_flow_bodies {
     qs_flow_body body[2];
 };
 
-/* Fills s->bodies; what it has filled is freed with the session. */
+/* Fills s->bodies, which is freed with the session, even if this fails. */
 int qs_flow_compile(qsim_session *s, int32_t level, bool literal, qsim_error *error);
 void qs_flow_release(const qsim_session *s);
 

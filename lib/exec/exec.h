@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of this layer share: sessions, runs, plans. */
+/* Types and functions that the files of lib/exec share: sessions, runs, plans. */
 #ifndef QS_EXEC_H
 #define QS_EXEC_H
 
@@ -17,7 +17,7 @@
 
 struct qsim_session {
     qsim_ctx *ctx;
-    qsim_model *model; /* held: the graph borrows its names and weights */
+    qsim_model *model; /* counted reference: the graph borrows its names and weights */
     qs_graph *graph;
     const char *name;       /* for messages */
     const void **packed;    /* by node id */
@@ -25,7 +25,7 @@ struct qsim_session {
     const char **output_names;
     bool *by_value; /* by input: sizes depend on its value */
     bool any_by_value;
-    bool observed;       /* outputs are shown to an observer and kept no longer than others need */
+    bool observed; /* outputs are shown to an observer and live no longer than steps read them */
     bool *channels_last; /* observed: by output, in place of the model's layout */
     bool *integer;       /* by node of the model, as qsim_model_node counts them */
     int32_t node_count;
@@ -37,7 +37,7 @@ struct qsim_session {
 
 /* literal, for tests: quantize/dequantize pairs run in float as written. */
 #define QS_COMPILE_LITERAL 1
-/* For qs_run_observe: outputs lie in the layout that is fastest and are not kept until the end. */
+/* For qs_run_observe: outputs are in the fastest layout and do not live until the end of a run. */
 #define QS_COMPILE_OBSERVED 2
 /* qsim_session_create with flags. */
 int qs_session_compile(const qsim_model *model, const qsim_session_options *options, int flags,
@@ -79,9 +79,14 @@ int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, s
 
 /* ---- plans (plan.c, place.c) ---- */
 
-/* Refuses memory for a value; one without a name, which a pass made, is told by its place. */
+/*
+ * Reports that there is no memory for a value. One without a name, made by a pass, is named by the
+ * node and output that it comes from.
+ */
 int qs_too_large(const qsim_session *s, qs_id value, size_t bytes, qsim_error *error);
-/* A value that is, or is part of, the bytes of another from `from` on. value QS_NONE: of none. */
+/*
+ * Where a value's bytes are part of another value's: from byte `from` on. value QS_NONE: of none.
+ */
 typedef struct qs_part {
     qs_id value;
     size_t from;
@@ -98,7 +103,7 @@ typedef struct qs_port {
     bool in_place;     /* input: read where the caller has it; output: written where he wants it */
     size_t offset;     /* of a place in the arena; QS_NOWHERE: none */
     const void *fixed; /* input: the value that the plan holds for, or NULL */
-    int64_t *late;     /* output of a deferred node: where its sizes are put; NULL: it is not */
+    int64_t *found_dims; /* output of a deferred node: gets its sizes; else NULL */
 } qs_port;
 
 #define QS_NOWHERE SIZE_MAX
@@ -109,7 +114,7 @@ typedef struct qs_plan {
     qs_value *values; /* by id, every size known */
     qs_step *steps;
     size_t *scratch;       /* offset of each step's scratch memory */
-    uint64_t *nanoseconds; /* of each step's last timed execution */
+    uint64_t *nanoseconds; /* duration of each step's last timed execution */
     size_t timed;          /* steps of it that were executed */
     uint64_t began_ns;     /* when its first step began, */
     uint64_t began_ticks;  /* by both clocks */
@@ -122,10 +127,10 @@ typedef struct qs_plan {
     /* Of an observed session: the outputs sorted by the step that completes them, and that step. */
     int32_t *shown, *ready;
     size_t arena_bytes;
-    size_t live_bytes; /* the most of them in use at one step */
-    uint64_t used;     /* when last, for replacement */
+    size_t live_bytes; /* peak of bytes in use */
+    uint64_t used;     /* when it was last used: the plan unused longest is replaced */
     qs_team team;
-    struct qs_deferred *deferred; /* what executes after the steps; NULL: nothing */
+    struct qs_deferred *deferred; /* nodes that execute after the steps; NULL: none */
 } qs_plan;
 
 int qs_plan_create(const qsim_session *s, const qsim_tensor *inputs, qs_plan **out,
@@ -135,36 +140,36 @@ void qs_plan_free(qsim_ctx *ctx, qs_plan *plan);
 void qs_plan_rebase(const qsim_session *s, qs_plan *plan, uint8_t *base);
 
 /*
- * Decides where every value lives: fills offset, scratch, ports' sharing and arena_bytes.
- * part[v]: of what v is part. kept[v]: it is read after all steps. late[v]: it is made after them,
- * in memory of its own.
+ * Decides where every value lives: fills offset, scratch, ports' sharing and arena_bytes. part[v]:
+ * the value that v is part of. kept[v]: v is read after all steps. deferred_values[v]: a deferred
+ * node makes v, in memory of its own.
  */
 int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, const bool *kept,
-                  const bool *late, qsim_error *error);
+                  const bool *deferred_values, qsim_error *error);
 /*
- * What a lowered step only copies becomes part of its whole; true if nothing is left to execute
- * (share.c).
+ * Makes the bytes that a lowered step would only copy part of the larger tensor; true if the step
+ * is not needed any more (share.c).
  */
 bool qs_plan_share(const qsim_session *s, const qs_plan *plan, const qs_step *step, qs_part *part);
 
 /*
- * Fills shown and ready: output shown[i] is complete after step ready[i], -1: before the first one,
- * step_count: after the deferred nodes, whose outputs are `late`
- * (observe.c).
+ * Fills shown and ready: output shown[i] is complete after step ready[i]; -1: before the first one;
+ * step_count: after the deferred nodes (observe.c).
  */
-int qs_plan_find_ready(const qsim_session *s, qs_plan *plan, const bool *late);
+int qs_plan_find_ready(const qsim_session *s, qs_plan *plan, const bool *deferred_values);
 
 /*
- * Around the steps of an execution that is timed (profile.c): reading the counter that the first
- * gives costs a third of asking for the time, which is done twice to know what a tick is.
+ * Called before and after the steps of a timed execution (profile.c). Steps read the CPU's counter,
+ * which costs a third of asking for the time; these two ask for the time, which gives the length of
+ * a tick.
  */
 uint64_t qs_plan_time(qs_plan *plan);
 void qs_plan_timed(qs_plan *plan);
 
 /*
- * twin[i] for the i-th node of the order: an earlier node that packs the same constants with the
- * same settings, or QS_NONE (twins.c).
+ * packed_by[i] for the i-th node of the order: an earlier node that packs the same constants with
+ * the same settings, or QS_NONE (packed_by.c).
  */
-int qs_find_twins(qsim_ctx *ctx, const qs_graph *g, qs_id *twin);
+int qs_find_packed_by(qsim_ctx *ctx, const qs_graph *g, qs_id *packed_by);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Executing If, Loop and Scan: the sessions of their subgraphs are run, on values of the run around
- * them. What a subgraph gives lies in its own run's memory until it runs again, so states and
- * results are copied.
+ * Executes If, Loop and Scan by running the sessions of their subgraphs on values of the outer run.
+ * A subgraph's outputs are in its own run's memory until it runs again, so states and results are
+ * copied.
  */
 #include "exec/flow.h"
 
@@ -34,7 +34,7 @@ static const qs_flow_body *body_of(const qs_flow_call *c, int which) {
     return &c->run->session->bodies[c->node->node].body[which];
 }
 
-/* Runs of the subgraphs, `states` states and as many stacks as there are outputs beside them. */
+/* Makes runs of the subgraphs, `states` states, and a stack for each other output. */
 int qs_flow_prepare(qs_flow_call *c, int32_t states) {
     qsim_ctx *ctx = c->deferred->ctx;
     struct qs_flow *f = c->node->flow;
@@ -153,7 +153,9 @@ int qs_flow_push(qs_flow_call *c, qs_stack *s, const qsim_tensor *t) {
     return QSIM_OK;
 }
 
-/* Nothing was pushed: what inference knows of one result. */
+/*
+ * For a stack that nothing was pushed to: type and sizes of one result, as far as inference knows.
+ */
 void qs_flow_describe(const qs_flow_call *c, size_t output, qs_stack *s) {
     const qs_graph *g = body_of(c, 0)->session->graph;
     const qs_value *v = &g->values[g->outputs[output]];
@@ -197,10 +199,10 @@ static int execute_if(qs_flow_call *c) {
 
 /* ---- Loop ---- */
 
-/* A Loop whose condition never ends it is refused once it has run so often. */
+/* A Loop that its condition has not ended after so many iterations is refused. */
 #define LOOP_LIMIT 1000000
 
-/* The trip count and the condition that a Loop begins with. */
+/* Reads the trip count and the condition that a Loop begins with. */
 static void begin_loop(const qs_flow_call *c, int64_t *trips, uint8_t *go) {
     *trips = INT64_MAX;
     *go = 1;
@@ -210,7 +212,7 @@ static void begin_loop(const qs_flow_call *c, int64_t *trips, uint8_t *go) {
         memcpy(go, c->plan->address[c->n->inputs[1]], sizeof(*go));
 }
 
-/* What the body has given: the condition, states, results. */
+/* Takes over the outputs of the body: condition, states, results. */
 static int take_round(qs_flow_call *c, uint8_t *go) {
     struct qs_flow *f = c->node->flow;
     int code = QSIM_OK;
@@ -224,7 +226,7 @@ static int take_round(qs_flow_call *c, uint8_t *go) {
     return code;
 }
 
-/* A single value as the body's input `index` takes it: some say it has an axis of size 1. */
+/* Feeds a single value to the body's input `index`, which may declare an axis of size 1. */
 static qsim_tensor single(const qs_flow_call *c, size_t index, int32_t dtype, void *data,
                           size_t bytes) {
     static const int64_t ones[QSIM_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -233,7 +235,7 @@ static qsim_tensor single(const qs_flow_call *c, size_t index, int32_t dtype, vo
     return (qsim_tensor){dtype, rank < 0 ? 0 : rank, ones, data, bytes};
 }
 
-/* Output `index`: what the body gave at each time, along a new first axis. */
+/* Makes output `index`: the results of all iterations along a new first axis. */
 static int give_times(qs_flow_call *c, int32_t index, size_t body_output, qs_stack *s) {
     int64_t dims[QSIM_MAX_RANK];
     void *data;

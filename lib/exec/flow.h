@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What executing If, Loop and Scan share (flow.c, flow_scan.c). */
+/* Types and functions that executing If, Loop and Scan share (flow.c, flow_scan.c). */
 #ifndef QS_FLOW_H
 #define QS_FLOW_H
 
@@ -15,7 +15,7 @@ typedef struct qs_store {
     size_t room;
 } qs_store;
 
-/* Results of all times, one after the other. */
+/* The results of all iterations, one after the other. */
 typedef struct qs_stack {
     qs_store at;  /* the first one's type and sizes; data: all of them */
     size_t bytes; /* of one */
@@ -37,16 +37,21 @@ int qs_flow_fail(const qs_flow_call *c, int code, const char *what);
 int qs_flow_prepare(qs_flow_call *c, int32_t states);
 /* Input `index` of the node; its sizes go to `dims`. */
 qsim_tensor qs_flow_input(const qs_flow_call *c, int32_t index, int64_t *dims);
-/* Runs subgraph `which`; `fed` are its first inputs, what it gives is in node->flow->out. */
+/* Runs subgraph `which` with `fed` as its first inputs; its outputs are in node->flow->out. */
 int qs_flow_run(qs_flow_call *c, int which, const qsim_tensor *fed);
 /* Keeps a copy of a tensor. */
 int qs_flow_copy(qs_flow_call *c, qs_store *s, const qsim_tensor *t);
 /* Output `index` of the node becomes a copy of a tensor. */
 int qs_flow_give(qs_flow_call *c, int32_t index, const qsim_tensor *t);
 int qs_flow_push(qs_flow_call *c, qs_stack *s, const qsim_tensor *t);
-/* Where nothing was pushed: the type and the sizes that output `output` of the body would have. */
+/*
+ * For a stack that nothing was pushed to: type and sizes that output `output` of the body would
+ * have.
+ */
 void qs_flow_describe(const qs_flow_call *c, size_t output, qs_stack *s);
-/* Copies the results one after the other along axis `axis` of a tensor, the last first if `back`.
+/*
+ * Copies the results one after the other along axis `axis` of a tensor; the last one first if
+ * `back`.
  */
 void qs_flow_unstack(const qs_stack *s, int32_t axis, bool back, void *to);
 

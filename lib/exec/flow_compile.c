@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Subgraphs become sessions of their own, which each run of the outer session runs. */
+/* Compiles subgraphs to sessions of their own, which each run of the outer session runs. */
 #include "exec/deferred.h"
 
 #include "base/ctx.h"
@@ -9,7 +9,7 @@ static int no_memory(const qsim_session *s, const qs_node *n, qsim_error *error)
                    n->name, n->op_type);
 }
 
-/* Captured values that have become constants of the graph around are constants inside. */
+/* Captured values that are constants of the outer graph by now become constants of the subgraph. */
 static int bind_constants(const qsim_session *s, const qs_node *n, const qs_subgraph *sub,
                           qs_graph *inner) {
     for (int32_t i = 0; i < sub->capture_count; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scan: the body runs for each index of an axis of some inputs, in either direction; what it gives
- * is put together along an axis. Opset 8 does so for each element of a batch, which is the first
- * axis of everything, for as long as input 0, if there, says.
+ * Scan: the body runs for each index of an axis of some inputs, in either direction; its results
+ * are joined along an axis. In opset 8 every tensor has a batch as its first axis: Scan works on
+ * each element of it by itself, for as many indices as input 0, which is optional, says.
  */
 #include "exec/flow.h"
 
@@ -31,7 +31,7 @@ static bool is_back(const scan *s, int32_t walked) {
     return entry(s->c->n, s->batch ? "directions" : "scan_input_directions", walked) == 1;
 }
 
-/* Element `b` of the batch of a tensor; all of it where there is no batch. */
+/* Element `b` of a tensor's batch; the whole tensor where there is no batch. */
 static void pick(const scan *s, int64_t b, qsim_tensor *t, int64_t *dims) {
     if (!s->batch)
         return;
@@ -88,7 +88,7 @@ static void end(scan *s) {
 
 /* ---- one element of the batch ---- */
 
-/* What the body sees of input `walked` at index t. */
+/* The slice of input `walked` that the body reads at index t. */
 static int slice(scan *s, int32_t walked, int64_t b, int64_t t) {
     int64_t *dims = s->dims[s->states + walked];
     qsim_tensor x = qs_flow_input(s->c, s->first + s->states + walked, dims);
@@ -127,7 +127,7 @@ static int step(scan *s, int64_t b, int64_t t, int64_t length) {
     return code;
 }
 
-/* So many of the walked axis's indices count for element `b`. */
+/* How many indices of the walked axis count for element `b`. */
 static int length_of(const scan *s, int64_t b, int64_t *length) {
     *length = s->length;
     if (!s->batch || s->c->n->inputs[0] == QS_NONE)
@@ -157,7 +157,10 @@ static int walk(scan *s, int64_t b, int64_t length) {
 
 /* ---- results ---- */
 
-/* Element `b` of output `index`, which is made with the first one; rows behind it stay 0. */
+/*
+ * Writes element `b` of output `index`, which is allocated with the first one; rows after it stay
+ * 0.
+ */
 static int place(scan *s, int32_t index, int64_t b, int64_t batch, const qsim_tensor *t,
                  uint8_t **to) {
     int64_t dims[QSIM_MAX_RANK];

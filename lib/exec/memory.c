@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory planner: tensors with times of life are given places in one arena. */
+/* The memory planner: gives tensors, whose lifetimes are known, places in one arena. */
 #include <assert.h>
 
 #include "exec/exec.h"
@@ -7,21 +7,21 @@
 #include <stdlib.h>
 
 /*
- * Three orders of placing: that of time, which only ever looks at what is alive; the largest block
- * first; what is alive when most is, first. The last two look at every pair: plans that are not too
- * long try them where the first wastes memory. Where all of them waste much, the block that sticks
- * out gets an earlier turn, again and again.
+ * Blocks are placed in one of three orders: by time, which looks at live blocks only; the largest
+ * first; those alive at the peak first. The last two compare every pair of blocks: plans of
+ * moderate length try them where the first wastes memory. Where all three waste much, the block
+ * that reaches furthest beyond the peak is moved forward in the order, repeatedly.
  */
 #define PAIRWISE_MAX 1024
-/* Pairs that are looked at for the sake of such turns. */
+/* Most pairs of blocks that are compared for this. */
 #define TURN_PAIRS ((size_t)1 << 20)
-/* With more than this alive at once gaps are no longer looked for: the time stays linear. */
+/* With more blocks alive at once than this, gaps are not searched: the time stays linear. */
 #define SEARCH_MAX 512
 
 struct entry {
     qs_slot *slot;
     size_t offset;
-    size_t crowd; /* bytes alive at the fullest step of its life */
+    size_t crowd; /* most bytes in use at one step of its lifetime */
 };
 
 static int larger_first(const void *a, const void *b) {
@@ -38,7 +38,7 @@ static int earlier_first(const void *a, const void *b) {
     return larger_first(a, b);
 }
 
-/* How far b has to begin after a. */
+/* How many bytes after a block b has to begin. */
 static size_t distance(const qs_slot *a, const qs_slot *b) {
     size_t least = a->bytes;
     if (a->successor == b && a->min_lag < least)
@@ -49,8 +49,8 @@ static size_t distance(const qs_slot *a, const qs_slot *b) {
 }
 
 /*
- * Raises the cursor to the lowest place between those of placed[0..n), sorted by offset, that are
- * alive at the same time. True: one that was passed may be in the way there.
+ * Raises the cursor to the lowest gap between the blocks of placed[0..n), sorted by offset, that
+ * are alive at the same time. True: a block that was passed may overlap that gap.
  */
 static bool find_gap(const struct entry *e, struct entry *const *placed, size_t n, size_t *cursor) {
     const size_t from = *cursor;
@@ -127,8 +127,8 @@ static int fullest_first(const void *a, const void *b) {
 }
 
 /*
- * Most bytes in use at one step, SIZE_MAX on overflow; live[0 … steps] gets those of each from
- * `begin` on.
+ * Peak of bytes in use, SIZE_MAX on overflow; live[0 … steps] gets the bytes in use at each step
+ * from `begin` on.
  */
 static size_t fill_live(const qs_slot *slots, size_t count, int32_t begin, size_t steps,
                         size_t *live) {
@@ -160,12 +160,12 @@ static void keep(struct entry *entries, size_t count) {
         entries[i].slot->offset = entries[i].offset;
 }
 
-/* Do more than one part in `part` of the bytes stay unused at the fullest step? */
+/* Whether more than one part in `part` of the bytes is unused at the peak. */
 static bool wastes(size_t total, size_t least, size_t part) {
     return total - least > least / part;
 }
 
-/* Places the entries as they stand; keeps that if it is the tightest so far. */
+/* Places the entries in their present order; keeps the result if it is the tightest so far. */
 static size_t try_placing(struct entry *entries, size_t count, struct entry **placed, bool by_time,
                           size_t *total) {
     const size_t needed = place_all(entries, count, placed, by_time);

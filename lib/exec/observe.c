@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Outputs that are looked at as soon as they are complete, and kept no longer for that. */
+/*
+ * Observed sessions: each output is shown to the observer as soon as it is complete, and lives no
+ * longer for that.
+ */
 #include "exec/run.h"
 
-/* After which step each value is complete: one without a step of its own with its last operand. */
-static void find_complete(const qsim_session *s, const qs_plan *plan, const bool *late,
+/*
+ * Finds the step after which each value is complete; a value without a step of its own is complete
+ * with its last operand.
+ */
+static void find_complete(const qsim_session *s, const qs_plan *plan, const bool *deferred_values,
                           int32_t *complete) {
     const qs_graph *g = s->graph;
     size_t next = 0;
@@ -19,7 +25,8 @@ static void find_complete(const qsim_session *s, const qs_plan *plan, const bool
                 at = complete[n->inputs[k]];
         for (int32_t k = 0; k < n->output_count; k++)
             if (n->outputs[k] != QS_NONE)
-                complete[n->outputs[k]] = late[n->outputs[k]] ? (int32_t)plan->step_count : at;
+                complete[n->outputs[k]] =
+                    deferred_values[n->outputs[k]] ? (int32_t)plan->step_count : at;
     }
 }
 
@@ -37,7 +44,7 @@ static void sort_outputs(const qs_graph *g, qs_plan *plan, const int32_t *comple
     }
 }
 
-int qs_plan_find_ready(const qsim_session *s, qs_plan *plan, const bool *late) {
+int qs_plan_find_ready(const qsim_session *s, qs_plan *plan, const bool *deferred_values) {
     const qs_graph *g = s->graph;
     qs_arena temporary;
     qs_arena_init(&temporary, s->ctx);
@@ -47,28 +54,28 @@ int qs_plan_find_ready(const qsim_session *s, qs_plan *plan, const bool *late) {
     plan->ready = qs_arena_alloc(&plan->arena, g->output_count + 1, sizeof(*plan->ready));
     const bool made = complete && first && plan->shown && plan->ready;
     if (made) {
-        find_complete(s, plan, late, complete);
+        find_complete(s, plan, deferred_values, complete);
         sort_outputs(g, plan, complete, first);
     }
     qs_arena_free(&temporary);
     return made ? QSIM_OK : QSIM_E_NOMEM;
 }
 
-/* An output as it is now; the sizes of a late one are put where its port says. */
+/* An output as it is now; the sizes of a deferred node's output go to its port. */
 static qsim_tensor view(const qs_plan *plan, const qs_port *p) {
     qsim_tensor t = {.dtype = p->dtype,
                      .rank = p->rank,
-                     .dims = p->late ? p->late : p->dims,
+                     .dims = p->found_dims ? p->found_dims : p->dims,
                      .data = plan->address[p->value],
                      .bytes = p->bytes};
     const qs_value *v = &plan->values[p->value];
-    if (!p->late)
+    if (!p->found_dims)
         return t;
     t.dtype = v->dtype;
     t.rank = v->rank;
     (void)qs_value_size(v, NULL, &t.bytes);
     for (int32_t i = 0; i < v->rank; i++)
-        p->late[i] = v->dims[i].size;
+        p->found_dims[i] = v->dims[i].size;
     return t;
 }
 

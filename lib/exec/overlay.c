@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps that take their input in waves, from one end to the other, can write their output over it:
- * so far before or after it that nothing is overwritten that is still read.
+ * A step that reads its input in waves, from one end to the other, can write its output over it,
+ * shifted so far that it overwrites only bytes that were read already.
  */
 #include "exec/exec.h"
 
-/* What is gained is at least one part in so many, and so many bytes: waves cost some time. */
+/* The least gain that is worth the time that waves cost: one part in so many, and so many bytes. */
 #define WORTH       16
 #define WORTH_BYTES ((size_t)32 * 1024)
 
-/* Bytes that a block and its successor have in common where they lie best. */
+/* Most bytes that a block and its successor can share. */
 static size_t common(const qs_slot *a) {
     const qs_slot *b = a->successor;
     if (!b)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where a plan's tensors live. Values that are parts of the same bytes share one buffer; a buffer
- * is in the arena, a constant of the session, or memory of the caller:
+ * is in the arena, a constant of the session, or memory of the caller.
  *
- *   inputs are read where the caller has them if every step that reads them reads exactly their
- *   bytes (the caller's buffers have no slack after them), and are copied into the arena
- * otherwise; outputs are written where the caller wants them unless steps read them too.
+ * An input is read from the caller's buffer if every step that reads it reads exactly its bytes,
+ * since the caller's buffers have no slack after them; otherwise it is copied into the arena. An
+ * output is written to the caller's buffer unless steps read it, too.
  */
 #include <assert.h>
 
@@ -26,7 +26,7 @@ typedef struct placing {
     const qsim_session *s;
     qs_plan *plan;
     const qs_part *part;
-    const bool *kept, *late;
+    const bool *kept, *deferred_values;
     qs_part *root; /* value -> the value whose buffer it is in, and where */
     qs_id *next;   /* value -> the next one of its buffer, from the root on; QS_NONE */
     buffer *buffers;
@@ -59,7 +59,7 @@ static void init_buffers(placing *p) {
     }
 }
 
-/* Follows each value to what it is part of in the end; every value on the way learns that, too. */
+/* Finds the outermost value that each value is part of, for all values on the way at once. */
 static void find_roots(placing *p) {
     for (size_t i = 0; i < p->s->graph->value_count; i++) {
         qs_id v = (qs_id)i;
@@ -94,10 +94,10 @@ static void find_lifetimes(placing *p) {
     }
 }
 
-/* What is read after all steps is there until the end. */
+/* Values that are read after all steps live until the end. */
 static void keep(placing *p) {
     for (size_t v = 0; v < p->s->graph->value_count; v++)
-        if (p->kept[v] && !p->late[v])
+        if (p->kept[v] && !p->deferred_values[v])
             touch(p, (qs_id)v, (int32_t)p->plan->step_count, true, true);
 }
 
@@ -162,40 +162,40 @@ static int place_inputs(placing *p) {
 }
 
 /* An output of a deferred node. */
-static int set_late(placing *p, qs_port *port, qs_id value) {
+static int set_deferred_output(placing *p, qs_port *port, qs_id value) {
     *port = (qs_port){.value = value, .offset = QS_NOWHERE};
-    port->late = qs_arena_alloc(&p->plan->arena, QSIM_MAX_RANK, sizeof(*port->late));
-    return port->late ? QSIM_OK : QSIM_E_NOMEM;
+    port->found_dims = qs_arena_alloc(&p->plan->arena, QSIM_MAX_RANK, sizeof(*port->found_dims));
+    return port->found_dims ? QSIM_OK : QSIM_E_NOMEM;
 }
 
-/* What is only observed lives until the step that completes it has run. */
+/* A value that is only observed lives until the step that completes it has run. */
 static int place_observed(placing *p) {
     const qs_graph *g = p->s->graph;
     for (size_t k = 0; k < g->output_count; k++) {
         const size_t i = (size_t)p->plan->shown[k];
         buffer *b = &p->buffers[p->root[g->outputs[i]].value];
-        const bool late = p->late[g->outputs[i]];
-        int code = late ? set_late(p, &p->plan->outputs[i], g->outputs[i])
-                        : set_port(p, &p->plan->outputs[i], g->outputs[i]);
+        const bool deferred = p->deferred_values[g->outputs[i]];
+        int code = deferred ? set_deferred_output(p, &p->plan->outputs[i], g->outputs[i])
+                            : set_port(p, &p->plan->outputs[i], g->outputs[i]);
         if (code)
             return code;
-        if (!late && b->last < p->plan->ready[k])
+        if (!deferred && b->last < p->plan->ready[k])
             b->last = p->plan->ready[k];
     }
     return QSIM_OK;
 }
 
 /*
- * An output is either bound (written through its buffer, which the caller may replace), or copied:
- * from the arena, or through a slot of its own when the bytes are not ours to hand out.
+ * An output is either bound (written to its buffer, which the caller may replace) or copied: from
+ * the arena, or by way of a slot of its own when its bytes are a constant's or an input's.
  */
 static int place_outputs(placing *p, const int32_t end) {
     const qs_graph *g = p->s->graph;
     for (size_t i = 0; i < g->output_count; i++) {
         buffer *b = &p->buffers[p->root[g->outputs[i]].value];
         qs_port *port = &p->plan->outputs[i];
-        if (p->late[g->outputs[i]]) {
-            if (set_late(p, port, g->outputs[i]))
+        if (p->deferred_values[g->outputs[i]]) {
+            if (set_deferred_output(p, port, g->outputs[i]))
                 return QSIM_E_NOMEM;
             continue;
         }
@@ -219,8 +219,8 @@ static int place_outputs(placing *p, const int32_t end) {
 }
 
 /*
- * The input that step i may write over: it reads that last, and nothing else of the same bytes, and
- * makes the first bytes of its output. NULL: none.
+ * The block of the input that step i may write over: no later step reads it, the step reads no
+ * other value of the same block, and its output begins its own block. NULL: none.
  */
 static buffer *overlapped_input(const placing *p, size_t i) {
     const qs_step *s = &p->plan->steps[i];
@@ -308,9 +308,10 @@ static void store_places(placing *p) {
 }
 
 int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, const bool *kept,
-                  const bool *late, qsim_error *error) {
+                  const bool *deferred_values, qsim_error *error) {
     const qs_graph *g = s->graph;
-    placing p = {.s = s, .plan = plan, .part = part, .kept = kept, .late = late};
+    placing p = {
+        .s = s, .plan = plan, .part = part, .kept = kept, .deferred_values = deferred_values};
     qs_arena_init(&p.arena, s->ctx);
     size_t slots = g->value_count + g->output_count + plan->step_count + 1;
     int code = QSIM_E_NOMEM;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plan: every size known, every node lowered. Shape is folded here, and with it the integer
- * arithmetic that models do on sizes; what only fed that arithmetic is dropped. Nodes whose sizes
- * follow from data only, and those behind them, are deferred (deferred.h).
+ * A plan: every size is known and every node lowered. Shape is folded here, and with it the integer
+ * arithmetic that models do on sizes; nodes that only that arithmetic reads are dropped. Nodes
+ * whose sizes depend on data, and nodes that read their results, are deferred (deferred.h).
  */
 #include "exec/deferred.h"
 
 #include <stdio.h>
 
-/* Results of nodes with constant inputs only that a plan keeps as constants of its own. */
+/*
+ * Most bytes of the results, of nodes with constant inputs only, that a plan keeps as its
+ * constants.
+ */
 #define PLAN_CONST_LIMIT ((size_t)1 << 20)
 
 /* Sizes as "[1,3,224,224]", shortened to fit. */
@@ -80,7 +83,7 @@ static int set_input(const qsim_session *s, qs_plan *plan, qs_id id, const qsim_
     return QSIM_OK;
 }
 
-/* The value of an input that sizes depend on becomes a constant of the plan. */
+/* An input that sizes depend on becomes a constant of the plan. */
 static int fix_input(const qsim_session *s, qs_plan *plan, qs_id id, const qsim_tensor *t,
                      qsim_error *error) {
     qs_value *v = &plan->values[id];
@@ -121,7 +124,7 @@ static bool all_constant(const qs_plan *plan, const qs_node *n) {
     return true;
 }
 
-/* Shape reads no data: it gets the rule's sizes through a zero-byte stand-in for its input. */
+/* Shape reads no data: its input is a stand-in of zero bytes that has the sizes of the value. */
 static int fold_shape(const qs_eval *e, qs_id node, bool *done) {
     static const int64_t nothing[QS_SLACK / 8] = {0};
     qs_id x = e->graph->nodes[node].inputs[0];
@@ -132,20 +135,20 @@ static int fold_shape(const qs_eval *e, qs_id node, bool *done) {
     return code;
 }
 
-/* By node and by value: what is known of them before steps are made. */
+/* Facts about nodes and values that are collected before steps are made. */
 typedef struct found {
-    bool *constant; /* node: its results are constants of the plan */
-    bool *deferred; /* node: sizes follow from data */
-    bool *late;     /* value: made by such a node */
-    bool *needed;   /* node: outputs depend on it */
-    bool *wanted;   /* value: outputs depend on it */
-    bool *kept;     /* value: read by a deferred node */
-    qs_part *part;  /* value: what it is a part of */
+    bool *constant;        /* node: its results are constants of the plan */
+    bool *deferred;        /* node: sizes follow from data */
+    bool *deferred_values; /* value: made by such a node */
+    bool *needed;          /* node: outputs depend on it */
+    bool *wanted;          /* value: outputs depend on it */
+    bool *kept;            /* value: read by a deferred node */
+    qs_part *part;         /* value: the one that it is part of */
 } found;
 
-static bool reads_late(const qs_node *n, const bool *late) {
+static bool reads_deferred(const qs_node *n, const bool *deferred_values) {
     for (int32_t i = 0; i < n->input_count; i++)
-        if (n->inputs[i] != QS_NONE && late[n->inputs[i]])
+        if (n->inputs[i] != QS_NONE && deferred_values[n->inputs[i]])
             return true;
     return false;
 }
@@ -172,14 +175,14 @@ static int infer_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, fou
     for (size_t i = 0; i < g->order_count; i++) {
         qs_id id = g->order[i];
         const qs_node *n = &g->nodes[id];
-        f->deferred[id] = reads_late(n, f->late) || qs_node_has_subgraph(n);
+        f->deferred[id] = reads_deferred(n, f->deferred_values) || qs_node_has_subgraph(n);
         int code = f->deferred[id] ? QSIM_OK : infer_one(s, e, plan, id, &f->constant[id]);
         if (code)
             return code;
         f->deferred[id] = f->deferred[id] || !knows_sizes(plan, n);
         for (int32_t k = 0; k < n->output_count; k++)
             if (n->outputs[k] != QS_NONE)
-                f->late[n->outputs[k]] = f->deferred[id];
+                f->deferred_values[n->outputs[k]] = f->deferred[id];
     }
     return QSIM_OK;
 }
@@ -222,7 +225,10 @@ static size_t mark_needed(const qs_graph *g, const qs_plan *plan, found *f) {
     return count;
 }
 
-/* The first input of a node that has a name, or of what makes its first input; NULL: none has. */
+/*
+ * The name of a node's first named input, or of its first input's producer's; NULL: none has a
+ * name.
+ */
 static const char *named_before(const qs_graph *g, const qs_node *n) {
     for (size_t i = 0; n && i < g->node_count; i++) {
         const qs_id x = n->input_count > 0 ? n->inputs[0] : QS_NONE;
@@ -256,7 +262,10 @@ int qs_too_large(const qsim_session *s, qs_id value, size_t bytes, qsim_error *e
                    before ? before : n->name, n->op_type);
 }
 
-/* Lowering goes through the rows of some outputs: of those that would not fit it would not end. */
+/*
+ * Lowering some operators loops over the rows of their outputs. It would not end for outputs that
+ * fit no memory, so these are refused before.
+ */
 static int check_output(const qsim_session *s, const qs_eval *e, const qs_plan *plan,
                         const qs_node *n) {
     for (int32_t k = 0; k < n->output_count; k++) {
@@ -300,7 +309,7 @@ static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, con
 
 static bool make_found(qs_arena *a, const qs_graph *g, found *f) {
     bool **const by_node[] = {&f->constant, &f->deferred, &f->needed};
-    bool **const by_value[] = {&f->late, &f->wanted, &f->kept};
+    bool **const by_value[] = {&f->deferred_values, &f->wanted, &f->kept};
     bool ok = true;
     for (size_t i = 0; i < QS_COUNT(by_node); i++) {
         *by_node[i] = qs_arena_alloc(a, g->node_count + 1, sizeof(bool));
@@ -336,9 +345,9 @@ static int make_steps(const qsim_session *s, const qs_eval *e, qs_plan *plan) {
         qs_deferred_mark(plan->deferred, f.kept);
     code = lower_all(s, e, plan, &f);
     if (!code && s->observed)
-        code = qs_plan_find_ready(s, plan, f.late);
+        code = qs_plan_find_ready(s, plan, f.deferred_values);
     if (!code)
-        code = qs_plan_place(s, plan, f.part, f.kept, f.late, e->error);
+        code = qs_plan_place(s, plan, f.part, f.kept, f.deferred_values, e->error);
 done:
     qs_arena_free(&temporary);
     return code == QSIM_E_NOMEM ? no_memory(s, e->error) : code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run tells of its steps. The times themselves are taken where steps run (run.c). */
+/* Step information and profiles of a run. The times are taken where steps run (run.c). */
 #include "exec/run.h"
 
 void qsim_run_set_timing(qsim_run *run, int32_t on) {
@@ -14,8 +14,8 @@ int32_t qsim_run_step_count(const qsim_run *run) {
 /* ---- time ---- */
 
 /*
- * Both clocks at one moment: whoever is interrupted between the two would take the pause for a slow
- * clock. So a reading that takes much longer than the shortest did is made again, twice at most.
+ * Reads both clocks. An interruption between the two would look like a slow clock, so a reading
+ * that takes much longer than the shortest one is repeated, twice at most.
  */
 static void both_clocks(qs_plan *plan, uint64_t *ns, uint64_t *ticks) {
     uint64_t least = UINT64_MAX;

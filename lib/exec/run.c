@@ -20,7 +20,7 @@ static bool fits(const qs_plan *plan, const qsim_tensor *inputs, size_t count) {
     return true;
 }
 
-/* Where a new plan goes: an empty place, or that of the plan used longest ago. */
+/* The slot for a new plan: an empty one, or that of the plan unused longest. */
 static size_t oldest(const qsim_run *r) {
     size_t best = 0;
     for (size_t i = 0; i < QS_PLANS; i++) {
@@ -82,7 +82,7 @@ static int check_count(const qsim_run *r, const qsim_tensor *inputs, size_t coun
     return QSIM_OK;
 }
 
-/* Makes r->plan the one for these sizes. */
+/* Sets r->plan to the plan for these sizes. */
 static int choose_plan(qsim_run *r, const qsim_tensor *inputs, size_t count, qsim_error *error) {
     int code = check_count(r, inputs, count, error);
     if (code)
@@ -213,28 +213,28 @@ static bool is_given(const qsim_tensor *output, const qs_port *p) {
 }
 
 /*
- * Callers that pass the views of the last execution again hand us our own memory, at an offset of
- * that time's plan.
+ * Whether `data` is in this run's arena: a caller that passes the output views of the last
+ * execution again hands back the run's own memory, at an offset of that plan.
  */
 static bool is_ours(const qsim_run *r, const void *data) {
     return (uintptr_t)data >= (uintptr_t)r->arena &&
            (uintptr_t)data < (uintptr_t)r->arena + r->room;
 }
 
-/* The same of a deferred node's output, which is in memory of its own. */
-static bool is_late(const qsim_run *r, size_t output, const void *data) {
+/* The same for a deferred node's output, which has memory of its own. */
+static bool is_deferred_output(const qsim_run *r, size_t output, const void *data) {
     bool ours = false;
     for (size_t i = 0; i < QS_PLANS && data; i++) {
         const qs_plan *plan = r->plans[i];
         const qs_port *p = plan ? &plan->outputs[output] : NULL;
-        ours = ours || (p && p->late && plan->address[p->value] == data);
+        ours = ours || (p && p->found_dims && plan->address[p->value] == data);
     }
     return ours;
 }
 
 static void forget_ours(const qsim_run *r, qsim_tensor *outputs, size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (is_ours(r, outputs[i].data) || is_late(r, i, outputs[i].data))
+        if (is_ours(r, outputs[i].data) || is_deferred_output(r, i, outputs[i].data))
             outputs[i].data = NULL;
 }
 
@@ -242,7 +242,7 @@ static int give_outputs(const qsim_run *r, const qsim_tensor *outputs, qsim_erro
     size_t count = r->session->graph->output_count;
     for (size_t i = 0; i < count; i++) {
         const qs_port *p = &r->plan->outputs[i];
-        if (p->late)
+        if (p->found_dims)
             continue;
         if (outputs[i].data && !is_given(&outputs[i], p))
             return qs_fail(error, QSIM_E_ARGUMENT,
@@ -255,21 +255,22 @@ static int give_outputs(const qsim_run *r, const qsim_tensor *outputs, qsim_erro
     return QSIM_OK;
 }
 
-/* An output whose size is known only now. */
-static int take_late(const qsim_run *r, size_t index, qsim_tensor *output, qsim_error *error) {
+/* Hands out an output whose size has been found by executing. */
+static int take_deferred_output(const qsim_run *r, size_t index, qsim_tensor *output,
+                                qsim_error *error) {
     const qs_port *p = &r->plan->outputs[index];
     const qs_value *v = &r->plan->values[p->value];
     void *data = r->plan->address[p->value];
     size_t bytes = 0;
     qs_value_size(v, NULL, &bytes);
     for (int32_t i = 0; i < v->rank; i++)
-        p->late[i] = v->dims[i].size;
+        p->found_dims[i] = v->dims[i].size;
     if (output->data && output->bytes < bytes)
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: output '%s' has %zu bytes, %zu are needed",
                        r->session->name, r->session->output_names[index], output->bytes, bytes);
     if (output->data && bytes)
         data = memcpy(output->data, data, bytes);
-    *output = (qsim_tensor){v->dtype, v->rank, p->late, data, bytes};
+    *output = (qsim_tensor){v->dtype, v->rank, p->found_dims, data, bytes};
     return QSIM_OK;
 }
 
@@ -277,8 +278,8 @@ static int take_outputs(const qsim_run *r, qsim_tensor *outputs, qsim_error *err
     size_t count = r->session->graph->output_count;
     for (size_t i = 0; i < count; i++) {
         const qs_port *p = &r->plan->outputs[i];
-        if (p->late) {
-            int code = take_late(r, i, &outputs[i], error);
+        if (p->found_dims) {
+            int code = take_deferred_output(r, i, &outputs[i], error);
             if (code)
                 return code;
             continue;
@@ -314,7 +315,7 @@ static int step_all(qsim_run *r, qsim_error *error) {
         frame.scratch = r->arena + plan->scratch[i];
         step->run(step, &frame);
         if (timing) {
-            /* What lies between two looks at the counter is the first step's. */
+            /* The time between two readings of the counter counts for the first one's step. */
             const uint64_t before = now;
             now = qs_clock_ticks();
             plan->nanoseconds[i] = now - before;
@@ -328,7 +329,7 @@ static int step_all(qsim_run *r, qsim_error *error) {
     return code ? code : qs_stop_code(&r->view);
 }
 
-/* The steps of the plan that choose_plan has found, in the library's floating-point mode. */
+/* Executes the steps of r->plan in the library's floating-point mode. */
 static int run_plan(qsim_run *run, qsim_error *error) {
     qsim_ctx *ctx = run->session->ctx;
     uint64_t fp = qs_fp_enter();
@@ -339,7 +340,7 @@ static int run_plan(qsim_run *run, qsim_error *error) {
     return code;
 }
 
-/* What was cancelled can be executed again. */
+/* A run that was cancelled can be executed again. */
 static int was_cancelled(qsim_run *run, int code, qsim_error *error) {
     if (code != QSIM_E_CANCELLED && code != QSIM_E_TIME)
         return qs_leave(run->session->ctx, code, error);
@@ -405,7 +406,7 @@ void qsim_run_cancel(qsim_run *run) {
         atomic_store(&run->stop.code, QSIM_E_CANCELLED);
 }
 
-/* ---- looking ---- */
+/* ---- inspection ---- */
 
 size_t qsim_run_arena_bytes(const qsim_run *run) {
     return run && run->plan ? run->plan->arena_bytes : 0;

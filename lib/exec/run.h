@@ -8,15 +8,15 @@
 #include <qsim/profile.h>
 
 /*
- * Is given each output of an observed session once it is complete: the view holds during the call
- * alone. channels_last: its second axis, the channels, is its last one here. May use qs_parallel.
- * A result other than 0 ends the execution with it; `error` is set by the function.
+ * Called with each output of an observed session once it is complete; the view is valid during the
+ * call. channels_last: the channels, axis 1 of the model's tensor, are the last axis here. May use
+ * qs_parallel. A result other than 0 ends the execution with that code; the function sets `error`.
  */
 typedef int (*qs_observe_fn)(void *user, int32_t output, const qsim_tensor *value,
                              bool channels_last, qsim_error *error);
 
 struct qsim_run {
-    qsim_session *session; /* held */
+    qsim_session *session; /* counted reference */
     qs_plan *plans[QS_PLANS];
     qs_plan *plan; /* the one last used */
     uint8_t *arena;
@@ -26,7 +26,7 @@ struct qsim_run {
         stop; /* outside of it: that of the run whose subgraph this one runs, or the context's */
     qsim_ctx view; /* what steps see */
     bool timing;
-    qsim_profile_fn profile; /* NULL: nobody asked */
+    qsim_profile_fn profile; /* NULL: no profile was begun */
     void *profile_user;
     int64_t executions;    /* reported */
     qs_observe_fn observe; /* during qs_run_observe */
@@ -34,7 +34,7 @@ struct qsim_run {
     size_t shown; /* outputs given to it */
 };
 
-/* Makes it run a subgraph for `parent`, and end with that. */
+/* Makes the run execute a subgraph for `parent`, and stop when that stops. */
 void qs_run_follow(qsim_run *run, qsim_run *parent);
 /* Executes a session compiled with QS_COMPILE_OBSERVED (run.c). */
 int qs_run_observe(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
@@ -42,7 +42,7 @@ int qs_run_observe(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
 /* Shows the outputs that are complete after a step; -1: before the first (observe.c). */
 int qs_run_show(qsim_run *run, int32_t step, qsim_error *error);
 
-/* Tells the profile of the execution that began at that time of qs_clock_ns (profile.c). */
+/* Reports an execution, which began at that time of qs_clock_ns, to the profile (profile.c). */
 void qs_run_report(qsim_run *run, uint64_t began);
 
 #endif

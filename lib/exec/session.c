@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A session: the passes of its level, then every weight packed once. */
+/* Creates sessions: runs the passes of the level, then packs every weight once. */
 #include "exec/deferred.h"
 #include "kernel/context.h"
 #include "pass/pass.h"
@@ -30,11 +30,11 @@ static int transform(qsim_session *s, int32_t level, int flags, qsim_error *erro
 
 /* ---- weights ---- */
 
-/* Bytes of weights after which, or at the end, the file's pages are given back. */
+/* The mapped file's pages are given back after so many bytes of weights, and at the end. */
 #define FORGET_EVERY ((size_t)1 << 20)
 #define FORGET_LAST  ((size_t)64 * 1024)
 
-/* Constants that have been packed or copied leave the memory that the file takes. */
+/* Gives back the pages of constants that have been packed or copied. */
 static void forget(qsim_session *s, size_t bytes, size_t enough) {
     s->stale += bytes;
     if (s->stale < enough)
@@ -45,9 +45,12 @@ static void forget(qsim_session *s, size_t bytes, size_t enough) {
             m->forget(m);
 }
 
-/* Fewer bytes of weights than these get by with the arena's ordinary blocks. */
+/* Weights of fewer bytes than this use the arena's ordinary blocks. */
 #define RESERVED ((size_t)64 * 1024)
-/* The system's allocator fills whole large pages: what is left of the last one holds the rest. */
+/*
+ * The system's allocator fills whole large pages: the unused part of the last one serves later
+ * allocations.
+ */
 #define LARGE       ((size_t)2 << 20)
 #define WELL_FILLED ((size_t)640 * 1024)
 
@@ -58,14 +61,17 @@ static const qs_const *packed_const(const qsim_session *s, const qs_node *n, int
     return s->graph->values[n->inputs[index]].data;
 }
 
-/* One block for all packed weights: what they add up to, each once, and some for their edges. */
-static int reserve(qsim_session *s, const qs_id *twin) {
+/*
+ * Reserves one block for all packed weights: the sum of their bytes, each counted once, and some
+ * more for padding at their edges.
+ */
+static int reserve(qsim_session *s, const qs_id *packed_by) {
     const qs_graph *g = s->graph;
     size_t bytes = 0;
     bool *counted = qs_calloc(s->ctx, g->value_count + 1, sizeof(*counted)), fits = counted;
     for (size_t i = 0; fits && i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
-        for (int32_t k = 0; twin[i] == QS_NONE && n->op->pack && k < n->input_count; k++) {
+        for (int32_t k = 0; packed_by[i] == QS_NONE && n->op->pack && k < n->input_count; k++) {
             const qs_const *c = packed_const(s, n, k);
             if (c && !counted[n->inputs[k]])
                 fits = fits && qs_add(bytes, c->bytes, &bytes);
@@ -81,8 +87,9 @@ static int reserve(qsim_session *s, const qs_id *twin) {
     return bytes < RESERVED ? QSIM_OK : qs_arena_reserve(&s->arena, bytes);
 }
 
-/* `twin[i]`: the node whose packed weights the i-th one uses, or QS_NONE. */
-static int pack_each(qsim_session *s, const qs_id *twin, const void **kept, qsim_error *error) {
+/* `packed_by[i]`: the node whose packed weights the i-th one uses, or QS_NONE. */
+static int pack_each(qsim_session *s, const qs_id *packed_by, const void **kept,
+                     qsim_error *error) {
     qs_graph *g = s->graph;
     for (size_t i = 0; i < g->order_count; i++) {
         qs_id id = g->order[i];
@@ -91,8 +98,8 @@ static int pack_each(qsim_session *s, const qs_id *twin, const void **kept, qsim
             return code;
         if (!g->nodes[id].op->pack)
             continue;
-        if (twin[i] != QS_NONE) {
-            s->packed[id] = s->packed[twin[i]];
+        if (packed_by[i] != QS_NONE) {
+            s->packed[id] = s->packed[packed_by[i]];
             continue;
         }
         qs_pack p = {.ctx = s->ctx,
@@ -117,20 +124,21 @@ static int pack_each(qsim_session *s, const qs_id *twin, const void **kept, qsim
 
 static int pack_all(qsim_session *s, qsim_error *error) {
     const qs_graph *g = s->graph;
-    qs_id *twin = qs_alloc(s->ctx, g->order_count + 1, sizeof(*twin));
+    qs_id *packed_by = qs_alloc(s->ctx, g->order_count + 1, sizeof(*packed_by));
     const void **kept = qs_calloc(s->ctx, g->value_count + 1, sizeof(*kept));
     s->packed = qs_arena_alloc(&s->arena, g->node_count + 1, sizeof(*s->packed));
     int code = QSIM_E_NOMEM;
-    if (twin && kept && s->packed && !qs_find_twins(s->ctx, g, twin) && !reserve(s, twin))
-        code = pack_each(s, twin, kept, error);
+    if (packed_by && kept && s->packed && !qs_find_packed_by(s->ctx, g, packed_by) &&
+        !reserve(s, packed_by))
+        code = pack_each(s, packed_by, kept, error);
     else
         no_memory(s, error);
     qs_free(s->ctx, (void *)kept);
-    qs_free(s->ctx, twin);
+    qs_free(s->ctx, packed_by);
     return code;
 }
 
-/* Marks constants that steps read, or that are given out. */
+/* Marks constants that steps read or that are outputs. */
 static void mark_read(const qsim_session *s, bool *read) {
     const qs_graph *g = s->graph;
     for (size_t i = 0; i < g->order_count; i++) {
@@ -276,7 +284,7 @@ int qsim_session_create(const qsim_model *model, const qsim_session_options *opt
 }
 
 qsim_session *qs_session_hold(const qsim_session *session) {
-    /* The count is all that changes. */
+    /* Only the reference count changes. */
     qsim_session *s = (qsim_session *)(uintptr_t)session;
     atomic_fetch_add(&s->holds, 1);
     return s;
@@ -295,7 +303,7 @@ void qsim_session_free(qsim_session *session) {
     qs_ctx_drop(ctx);
 }
 
-/* ---- looking ---- */
+/* ---- inspection ---- */
 
 int32_t qsim_session_input_count(const qsim_session *session) {
     return session ? (int32_t)session->graph->input_count : 0;

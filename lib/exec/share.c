@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps that only copy bytes that lie together are left out where they can be: what Slice and Split
- * give out is read where it is, what Concat joins is made where it belongs.
+ * Leaves out steps that only copy contiguous bytes: the outputs of Slice and Split are read in
+ * place, and the operands of Concat are written to their place in its result.
  */
 #include "exec/exec.h"
 
@@ -18,8 +18,9 @@ static void view(const qs_step *step, qs_part *part, int32_t outputs) {
 }
 
 /*
- * The value whose memory operand `v` is, if that may be part of another: made by a step, all of it,
- * part of nothing yet, and not given out, which the caller may want elsewhere.
+ * The value whose memory operand `v` is, if that memory may become part of another value's: a step
+ * makes all of it, it is not part of another yet, and it is no output, which the caller may want in
+ * a buffer of its own.
  */
 static qs_id movable(const qsim_session *s, const qs_plan *plan, const qs_part *part, qs_id v) {
     const qs_value *values = s->graph->values;
@@ -32,7 +33,7 @@ static qs_id movable(const qsim_session *s, const qs_plan *plan, const qs_part *
     return made && !plan->values[v].data && !values[v].is_output ? v : QS_NONE;
 }
 
-/* Operands that cannot be moved are copied: the step remains. */
+/* Operands that cannot be placed inside the result are copied: the step remains. */
 static bool join(const qsim_session *s, const qs_plan *plan, const qs_step *step, qs_part *part,
                  int32_t inputs) {
     bool all = true;

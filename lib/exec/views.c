@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The look-functions. A model is immutable and shared by threads; what they hand out is made whole
- * on first use and published with one exchange: a thread that comes second throws its own away.
+ * Functions that inspect a model. A model is immutable and shared by threads, so what they return
+ * is built on first use and published by one atomic exchange; a thread that loses the race frees
+ * its own copy.
  */
 #include "exec/exec.h"
 #include "pass/pass.h"
@@ -10,7 +11,7 @@ struct views {
     qs_views head;
     qs_arena arena;
     qsim_value_info *values; /* by place */
-    int32_t *place;          /* of a value id; -1: nobody names it */
+    int32_t *place;          /* of a value id; -1: no node, input or output names it */
     qsim_node_info *nodes;
     int32_t value_count, node_count;
     int64_t parameters, parameter_bytes;
@@ -93,8 +94,8 @@ static const char **name_list(struct views *views, const qs_graph *g, const qs_i
 }
 
 /*
- * What a session would say: the passes of one run on a clone, until it is known. Models that do
- * not get so far have a row's answer. By live node, in order.
+ * Which nodes a session would run in integers: its passes run on a clone until that is known. For
+ * models that do not compile the operator's row answers. By live node, in order.
  */
 static bool find_integers(const qsim_model *m, bool *integer) {
     qs_graph *g = NULL;
@@ -158,7 +159,10 @@ static const qs_const *constant(const qs_graph *g, qs_id value) {
     return a && a->type == QS_ATTR_TENSOR ? a->u.tensor : NULL;
 }
 
-/* Whether some node takes the value for more than a bound, a shape, a scale or a zero point. */
+/*
+ * Whether some node reads the value as something other than a bound, a shape, a scale or a zero
+ * point.
+ */
 static bool read_as_weight(const qs_graph *g, const qs_uses *uses, qs_id value) {
     for (qs_id u = uses->start[value]; u < uses->start[value + 1]; u++) {
         const qs_node *n = &g->nodes[uses->nodes[u]];

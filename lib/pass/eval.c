@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One node at a time: its shapes inferred, its steps made, or its constant result computed. */
+/* Works on one node: infers its shapes, lowers it to a step, or computes its constant result. */
 #include "pass/eval.h"
 
 bool qs_value_size(const qs_value *v, size_t *elements, size_t *bytes) {
@@ -20,8 +20,9 @@ static int no_memory(const qs_eval *e, const qs_node *n) {
 }
 
 /*
- * Passes rely on the sizes that the model states; what inference finds later has to agree. Only of
- * its outputs it may state others, as many files do: no node was rewritten for their sake.
+ * Passes rely on the sizes that the model states, so sizes that inference finds later have to
+ * agree. The model's outputs may differ, as in many files: no node was rewritten because of those
+ * sizes.
  */
 static int check_stated(const qs_eval *e, const qs_node *n, const qs_value *v,
                         const qs_value *found) {
@@ -40,7 +41,7 @@ static int check_stated(const qs_eval *e, const qs_node *n, const qs_value *v,
     return QSIM_OK;
 }
 
-/* Takes over what the rule found for one output. */
+/* Stores the type and shape that the rule has found for one output. */
 static int store_output(const qs_eval *e, const qs_node *n, qs_id id, const qs_value *found) {
     qs_value *v = &e->values[id];
     int code = check_stated(e, n, v, found);
@@ -86,7 +87,7 @@ int qs_eval_bound(const qs_eval *e, qs_id node) {
     return apply(e, node, qs_op_bound_node);
 }
 
-/* A Transpose that moves only axes of size 1. */
+/* Whether a Transpose moves only axes of size 1. */
 static bool is_still(const qs_eval *e, qs_id node) {
     const qs_node *n = &e->graph->nodes[node];
     const qs_attr *perm;
@@ -139,7 +140,7 @@ int qs_eval_lower(const qs_eval *e, qs_id node, const void *packed, qs_step *ste
     return code;
 }
 
-/* Gives a constant input an aligned address with slack after it, for the time of this node. */
+/* Gives a constant input an aligned address with slack after it while this node is evaluated. */
 static int address_input(const qs_eval *e, const qs_node *n, qs_arena *temporary, qs_id id) {
     const qs_const *c = e->values[id].data;
     size_t room;
@@ -177,7 +178,10 @@ static qs_const *make_result(const qs_eval *e, const qs_node *n, qs_id id, const
     return c;
 }
 
-/* Sizes of all results; false if they are unknown, of no fixed size, or over the limit. */
+/*
+ * Adds up the bytes of all results; false if a size is unknown, an element has no fixed size, or
+ * the sum exceeds the limit.
+ */
 static bool results_fit(const qs_eval *e, const qs_node *n, size_t limit) {
     size_t total = 0;
     for (int32_t i = 0; i < n->output_count; i++) {

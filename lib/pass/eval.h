@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One node at a time: its shape rule, its step, its result when all inputs are constants. */
+/* Works on one node: its shape rule, its step, its result when all inputs are constants. */
 #ifndef QS_EVAL_H
 #define QS_EVAL_H
 
@@ -12,12 +12,12 @@
 /* Readable bytes after every tensor that a kernel may load past. */
 #define QS_SLACK 64
 
-/* A graph's values while sizes become known: the graph's own, or a plan's copy. */
+/* The values of a graph whose sizes are being inferred: the graph's own, or a plan's copy. */
 typedef struct qs_eval {
     qsim_ctx *ctx;
     qs_graph *graph;
     qs_value *values;
-    void **address;  /* by value id; may be NULL where nothing is evaluated */
+    void **address;  /* by value id; may be NULL if no node is evaluated */
     qs_arena *arena; /* dims, parameters and results */
     const char *model;
     qsim_error *error;
@@ -25,7 +25,7 @@ typedef struct qs_eval {
 
 /* Runs a node's shape rule on e->values and stores what it finds there. */
 int qs_eval_infer(const qs_eval *e, qs_id node);
-/* The same with the rule that bounds sizes which depend on elements. */
+/* The same with the rule that gives bounds of sizes that depend on elements. */
 int qs_eval_bound(const qs_eval *e, qs_id node);
 /* Elements and bytes of a value whose sizes are all known; false otherwise or on overflow. */
 bool qs_value_size(const qs_value *v, size_t *elements, size_t *bytes);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The optimized model as a file of standard operators: what of a session's passes ONNX can say. */
+/*
+ * The optimized model in standard operators: those results of a session's passes that ONNX can
+ * express.
+ */
 #include "pass/pass.h"
 #include "graph/names.h"
 
@@ -23,7 +26,7 @@ static int rename_node(qs_pass *p, struct qs_names *names, qs_id id) {
     return QSIM_OK;
 }
 
-/* Of nodes with one name, a float one and its integers for instance, the first keeps it. */
+/* Of nodes that share a name, a float one and its integer form for instance, the first keeps it. */
 static int node_names(qs_pass *p) {
     qs_graph *g = p->graph;
     struct qs_names *names = qs_names_create(p->ctx);
@@ -44,7 +47,7 @@ static int node_names(qs_pass *p) {
     return code;
 }
 
-/* What a pass has made without a name gets one, since a file needs it. */
+/* Values that passes made without a name get one, since files need names. */
 int qs_pass_names(qs_pass *p) {
     qs_graph *g = p->graph;
     int code = node_names(p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What passes share. */
+/* Functions that passes share. */
 #include "pass/pass.h"
 
 int qs_pass_no_memory(const qs_pass *p) {
@@ -138,7 +138,7 @@ int32_t qs_const_ints(const qs_const *c, int64_t *out, int32_t room) {
     if (!c || c->elements > (size_t)room || (c->dtype != QSIM_INT64 && c->dtype != QSIM_INT32))
         return -1;
     for (size_t i = 0; i < c->elements; i++)
-        if (c->dtype == QSIM_INT64) /* a double does not tell the greatest apart */
+        if (c->dtype == QSIM_INT64) /* a double is not exact for the largest */
             memcpy(&out[i], (const uint8_t *)c->data + i * sizeof(*out), sizeof(*out));
         else
             out[i] = (int64_t)qs_const_at(c, i);

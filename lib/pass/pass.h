@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Graph passes. Each is a loop over `order` that leaves a graph that can be executed, with `order`
- * and inferred shapes up to date, and can be tested alone.
+ * Graph passes. Each is a loop over `order` and leaves a graph that can be executed, with `order`
+ * and inferred shapes up to date, so each can be tested alone.
  */
 #ifndef QS_PASS_H
 #define QS_PASS_H
@@ -23,20 +23,22 @@ typedef struct qs_pass {
     const qs_graph *origin; /* the model's graph, of which `graph` is a copy */
     bool *integer;          /* by live node in origin's order */
     bool only_marks;        /* the pipeline stops once they are made */
-    /* NULL, or by graph output: set where the layout pass leaves it with its channels last. */
+    /* By graph output: set where the layout pass leaves it channels-last. May be NULL. */
     bool *channels_last;
     size_t fold_room; /* bytes that folding may still make; 0: no pass has folded yet */
 } qs_pass;
 
 /* ---- the pipeline (pipeline.c) ---- */
 
-/* What a graph is transformed for. */
+/* The purpose of a pipeline. */
 typedef enum qs_purpose {
     QS_FOR_SESSION, /* to be executed */
     QS_FOR_FILE,    /* to be saved with operators of ONNX files */
     QS_FOR_PTQ,     /* to be calibrated and quantized: as QS_FOR_FILE, in floats throughout */
-    /* What quantizing has rewritten: with `standard` pairs become integer operators of ONNX, unless
-     * they are to stay as they are (`literal`). */
+    /*
+     * A graph that has been quantized: with `standard`, Q and DQ pairs become integer operators of
+     * ONNX, unless `literal` keeps them.
+     */
     QS_FOR_QUANTIZED,
     QS_PURPOSES
 } qs_purpose;
@@ -48,20 +50,20 @@ int qs_pipeline_run(qs_pass *p, qs_purpose purpose, int32_t level);
 
 /* Constant nodes become constants (pass_simple.c). */
 int qs_pass_constants(qs_pass *p);
-/* A Sum of two is an Add, which others know (pass_simple.c). */
+/* A Sum of two operands becomes an Add, which other passes know (pass_simple.c). */
 int qs_pass_sums(qs_pass *p);
 /* Identity and Dropout disappear. */
 int qs_pass_identities(qs_pass *p);
 /*
- * Nodes with constant inputs only are executed: QuantizeLinear and DequantizeLinear, which later
- * passes and readers of files look for, if the flags say so.
+ * Executes nodes whose inputs are all constants; QuantizeLinear and DequantizeLinear, which later
+ * passes and readers of files look for, only if the flags say so.
  */
 #define QS_FOLD_QUANTIZE   1
 #define QS_FOLD_DEQUANTIZE 2
 int qs_pass_fold(qs_pass *p, int flags);
-/* Operators that stand for several become these (pass_expand.c). */
+/* Operators that are short for several others become these (pass_expand.c). */
 int qs_pass_expand(qs_pass *p);
-/* What follows from known sizes alone is folded (pass_shapes.c). */
+/* Folds values that depend on known sizes alone (pass_shapes.c). */
 int qs_pass_shapes(qs_pass *p);
 /* An If whose condition is constant becomes its branch (pass_branch.c). */
 int qs_pass_branches(qs_pass *p, bool *changed);
@@ -74,7 +76,10 @@ int qs_pass_outputs(qs_pass *p, const char *const *names, size_t count);
 int qs_pass_u8(qs_pass *p);
 /* Quantize/dequantize patterns become integer operators (pass_qdq.c). */
 int qs_pass_qdq(qs_pass *p);
-/* What dynamic quantization writes, with what follows its products (pass_dynamic.c). */
+/*
+ * Products of dynamic quantization become one operator with the scaling after them
+ * (pass_dynamic.c).
+ */
 int qs_pass_dynamic(qs_pass *p);
 /* BatchNormalization into the convolution before it (pass_batchnorm.c). */
 int qs_pass_batchnorm(qs_pass *p);
@@ -100,7 +105,7 @@ int qs_pass_names(qs_pass *p);
 int qs_pass_fuse(qs_pass *p);
 /* Sums and products of tables of the same bytes, and tables of tables (pass_table.c). */
 int qs_pass_table(qs_pass *p);
-/* Channels-last convolutions and pools; `spread`: also what stands between (pass_layout.c). */
+/* Channels-last convolutions and pools; `spread`: also the nodes between them (pass_layout.c). */
 int qs_pass_layout(qs_pass *p, bool spread);
 
 /* After the layout: tables and sums into the integer convolution or product that makes an operand,
@@ -110,12 +115,18 @@ int qs_pass_epilogue(qs_pass *p);
 /* After the layout: two tensors joined, shuffled and split (pass_shuffle.c). */
 int qs_pass_shuffle(qs_pass *p);
 
-/* After that: convolutions write into the Concat that alone reads them (pass_concat.c). */
+/*
+ * After that: convolutions write straight into the result of a Concat that alone reads them
+ * (pass_concat.c).
+ */
 int qs_pass_concat(qs_pass *p);
 
-/* Constant scale and zero point of a uint8 tensor; false if they are not (pass_concat.c). */
+/*
+ * Reads the constant scale and zero point of a uint8 tensor; false if they are not constant
+ * (pass_concat.c).
+ */
 bool qs_pass_q8(const qs_graph *g, qs_id scale, qs_id zero_point, qs_q8 *q);
-/* The table from bytes of `from` to those of `to`; false if it changes none. */
+/* Makes the table from bytes of `from` to those of `to`; false if it would change none. */
 bool qs_pass_rescaling(const qs_q8 *from, const qs_q8 *to, uint8_t *table);
 
 /* ---- sizes that are the same, known or not (sizes.c) ---- */
@@ -125,7 +136,7 @@ typedef struct qs_sizes {
     qs_id *batch, *space; /* by value: the first value of this batch size, and of these sizes */
 } qs_sizes;
 
-/* With `order` up to date and zeroed sizes, which are to be freed whatever comes out. */
+/* Needs `order` up to date and zeroed sizes, which the caller frees in any case. */
 int qs_sizes_find(qs_pass *p, qs_sizes *s);
 void qs_sizes_free(qs_pass *p, qs_sizes *s);
 bool qs_sizes_same(const qs_sizes *s, qs_id a, qs_id b);
@@ -140,30 +151,35 @@ qs_id qs_pass_value(qs_pass *p, qs_id like);
 /* An unnamed constant whose bytes are copied. */
 qs_id qs_pass_const(qs_pass *p, int32_t dtype, int32_t rank, const int64_t *dims, const void *data);
 qs_id qs_pass_const_u8(qs_pass *p, int32_t dtype, uint8_t value);
-/* A node with a looked-up row. version 0: what the graph imports. */
+/* Adds a node and looks up its row. version 0: the one that the graph imports. */
 qs_id qs_pass_node(qs_pass *p, const char *domain, const char *op_type, const char *name,
                    int32_t version, const qs_id *inputs, int32_t input_count, const qs_id *outputs,
                    int32_t output_count);
-/* A node of `like`'s operator and attributes in `domain`, not looked up yet. */
+/* Adds a node of `like`'s operator and attributes in `domain`, its row not looked up yet. */
 qs_id qs_pass_clone(qs_pass *p, qs_id like, const char *domain, const qs_id *inputs,
                     int32_t input_count, const qs_id *outputs, int32_t output_count);
 int qs_pass_resolve(qs_pass *p, qs_id node);
-/* A Reshape of `from` to sizes, where 0 keeps one and -1 is what is left, and a Transpose of it. */
+/*
+ * Adds a Reshape of `from` (size 0: unchanged, -1: the remaining elements), and a Transpose of it.
+ */
 int qs_pass_reshape(qs_pass *p, qs_id from, const int64_t *shape, int32_t count, qs_id to);
 int qs_pass_transpose(qs_pass *p, qs_id from, const int64_t *perm, int32_t count, qs_id to);
-/* Output `index` of the node becomes `value`. */
+/* Makes `value` the node's output `index`. */
 void qs_pass_set_output(qs_pass *p, qs_id node, int32_t index, qs_id value);
-/* The node that makes a value if it is operator `op_type` of ai.onnx, else QS_NONE. */
+/* The value's producer if it is operator `op_type` of ai.onnx, else QS_NONE. */
 qs_id qs_pass_producer(const qs_graph *g, qs_id value, const char *op_type);
-/* The one element of a constant as a double; false if it has another count or is no constant. */
+/* The one element of a constant as a double; false if it is no constant of one element. */
 bool qs_const_scalar(const qs_graph *g, qs_id value, double *out);
 /* Element i of a float, 8-bit, int32 or int64 constant. */
 double qs_const_at(const qs_const *c, size_t i);
-/* The elements of an int32 or int64 constant; their number, -1: no such or more than `room`. */
+/*
+ * Reads the elements of an int32 or int64 constant. Returns their number; -1: no such constant, or
+ * more than `room`.
+ */
 int32_t qs_const_ints(const qs_const *c, int64_t *out, int32_t room);
 /* A node's axes (attribute "axes" or constant input 1) of `rank` as a mask; 0: not known. */
 uint32_t qs_node_axes(const qs_graph *g, const qs_node *n, int32_t rank);
-/* Bounds of a Relu or Clip with constant ones; false if the node is neither (pass_fuse.c). */
+/* Bounds of a Relu, or of a Clip with constant bounds; false for other nodes (pass_fuse.c). */
 bool qs_node_bounds(const qs_graph *g, const qs_node *n, double *lo, double *hi);
 /* Whether a ReduceMean is over all axes of space, and keeps them (qdq_simple.c). */
 bool qs_is_global_mean(const qs_graph *g, const qs_node *n, bool *keep);

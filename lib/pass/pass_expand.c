@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operators that are short for several others become these, and what they become in turn, before
- * other passes look for patterns.
+ * Replaces operators that are short for several others by these, repeatedly, before other passes
+ * look for patterns.
  */
 #include "op/expand.h"
 #include "pass/pass.h"
 
-/* The node gives way to Identities of what its outputs become. */
+/* Replaces the node by Identity nodes from the new values to its outputs. */
 static int replace(qs_pass *p, qs_expand *e) {
     qs_graph *g = p->graph;
     const qs_node n = g->nodes[e->node_id];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Half precision: nodes that compute on float16 or bfloat16 take floats instead. Between two of
- * them values stay floats; they are rounded to the half type where a tensor is given out, and where
- * an operator reads its bits or makes other than floats of it (a comparison, a quantized tensor).
- * Operators that only move or choose elements do so in either type.
+ * Half precision: nodes that compute on float16 or bfloat16 compute on floats instead. Values
+ * between them stay floats. They are rounded to the half type where a tensor is an output of the
+ * graph, and where an operator reads its bits or makes another type of it (a comparison, a
+ * quantized tensor). Operators that only move or choose elements work on either type.
  */
 #include "pass/pass.h"
 #include "tensor/minifloat.h"
@@ -16,7 +16,7 @@ typedef struct halves {
     qs_id *wide;    /* it as a float */
     qs_id *rounded; /* the same, of what has been rounded */
     qs_id *narrow;  /* it in the half type */
-    bool *computed; /* its producer makes a float now */
+    bool *computed; /* its producer now makes a float */
     bool *exact;    /* by node: its step takes the half type as it is */
     size_t values;
 } halves;
@@ -101,7 +101,7 @@ static int feed(halves *h, qs_id id, twin_fn twin) {
     return QSIM_OK;
 }
 
-/* Output `index` becomes a float. A tensor that is given out keeps name and type. */
+/* Makes output `index` a float. An output of the graph keeps its name and type. */
 static int widen_output(halves *h, qs_id id, int32_t index) {
     const qs_id v = h->g->nodes[id].outputs[index];
     qs_id made = v;
@@ -149,8 +149,7 @@ static int widen(halves *h, qs_id id) {
     return code;
 }
 
-/* A Cast of a float, or of a value that is one now, to a half type: rounded no sooner than needed.
- */
+/* Handles a Cast to a half type: the value stays a float until a reader needs it rounded. */
 static bool is_rounding(const halves *h, const qs_node *n) {
     const qs_id x = qs_node_input(n, 0);
     if (!qs_node_is(n, "", "Cast") || !is_half_value(h, n->outputs[0]))
@@ -168,7 +167,9 @@ static int drop_cast(halves *h, qs_id id) {
     return code ? code : widen(h, id);
 }
 
-/* Whether floats do as well: elements are moved or chosen, and nothing but the half type is made.
+/*
+ * Whether the node works on floats as well: it moves or chooses elements, and all its results have
+ * the half type.
  */
 static bool is_generic(const halves *h, const qs_node *n) {
     bool half = (qs_node_traits(h->g, n) & (QS_MOVES | QS_ELEMENTWISE)) && !qs_node_attr(n, "to");
@@ -196,7 +197,7 @@ static int visit(halves *h, qs_id id) {
 
 /* ---- the pass ---- */
 
-/* Which nodes execute as they are; before anything changes. */
+/* Finds the nodes that execute unchanged; called before any node is changed. */
 static int find_exact(halves *h) {
     const qs_graph *g = h->g;
     size_t room = 1;

@@ -34,8 +34,8 @@ static bool uses_domain(const qs_graph *g, const char *domain) {
 }
 
 /*
- * Integer operators of ONNX and of com.microsoft. The domain is imported before, since operators
- * are looked up by the version imported, and left out again where no node is of it.
+ * Makes integer operators of ONNX and of com.microsoft. That domain is imported before, since rows
+ * are looked up by the imported version, and removed again if no node needs it.
  */
 static int qdq_contributed(qs_pass *p) {
     qs_graph *g = p->graph;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which tensors have the same sizes, told without knowing them: after a convolution that keeps the
- * size of what it reads, a sum's operands fit each other whatever the image.
+ * Finds tensors that have the same sizes, even if these are not known: after a convolution that
+ * keeps the size of its input, the operands of a sum fit each other for any image.
  */
 #include "pass/pass.h"
 
@@ -22,7 +22,7 @@ static bool all_are(const qs_attr *a, int64_t value) {
     return true;
 }
 
-/* A window with steps of 1 and as much padding as it is wide. */
+/* Whether a window has stride 1 and padding that keeps the size. */
 static bool keeps_size(const qs_node *n, const qs_value *w) {
     const qs_attr *pads = qs_node_attr(n, "pads");
     if (!all_are(qs_node_attr(n, "strides"), 1) || !all_are(qs_node_attr(n, "dilations"), 1) ||
@@ -37,7 +37,7 @@ static bool keeps_size(const qs_node *n, const qs_value *w) {
     return true;
 }
 
-/* Index of the weights of a convolution of images as above; -1: it is none. */
+/* Index of the weights of a convolution of such images; else -1. */
 static int32_t conv_weights(const qs_node *n) {
     if (!(n->op->traits & QS_CONVOLVES) || qs_node_int(n, "channels_last", 0) != 1)
         return -1;
@@ -59,7 +59,7 @@ static int32_t find_operands(const qs_node *n, qs_id found[2]) {
     return count;
 }
 
-/* A pair's result is as large as the operand that the other one is spread over. */
+/* The result has the sizes of the operand that the other one is broadcast to. */
 static void find_pair(qs_sizes *s, qs_id a, qs_id b, qs_id y) {
     const qs_value *va = &s->values[a], *vb = &s->values[b];
     if (va->rank != vb->rank || va->rank < 2 || s->batch[a] != s->batch[b])

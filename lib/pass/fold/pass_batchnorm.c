@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* y = BN(conv(x)) is a convolution with scaled weights and another bias; ConvTranspose as well. */
+/*
+ * Folds BatchNormalization into the Conv or ConvTranspose before it: scaled weights, another bias.
+ */
 #include "pass/pass.h"
 
 #include <math.h>
@@ -8,7 +10,7 @@ typedef struct folding {
     const qs_const *w, *b; /* b may be NULL */
     const qs_const *scale, *shift, *mean, *var;
     double epsilon;
-    size_t channels, run; /* run: weights of one channel that lie together */
+    size_t channels, run; /* run: contiguous weights of one channel */
     bool transposed;
 } folding;
 
@@ -31,7 +33,9 @@ static bool match(const qs_graph *g, const qs_node *conv, const qs_node *bn, fol
     for (int32_t i = 1; i < bn->output_count; i++)
         if (bn->outputs[i] != QS_NONE)
             return false;
-    /* ConvTranspose: [C, M, kh, kw]; only without groups is M the whole of the outputs. */
+    /*
+     * ConvTranspose has weights [C, M, kh, kw]; only without groups M counts all output channels.
+     */
     f->transposed = qs_node_is(conv, "", "ConvTranspose");
     if (f->transposed && qs_node_int(conv, "group", 1) != 1)
         return false;

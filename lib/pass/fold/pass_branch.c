@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An If whose condition is known becomes the nodes of the branch that it takes: what a branch reads
- * of the graph around it are the node's inputs, its constants become the graph's.
+ * Replaces an If whose condition is constant by the nodes of the branch taken. Values of the outer
+ * graph that the branch reads are the If's inputs; the branch's constants become the graph's.
  */
 #include "pass/pass.h"
 
-/* Values of the branch as values of the graph, by id. */
+/* Maps values of the branch to values of the graph, by id. */
 static int map_values(qs_pass *p, qs_id node, const qs_subgraph *sub, qs_id *map) {
     const qs_graph *inner = sub->graph;
     for (size_t v = 0; v < inner->value_count; v++)

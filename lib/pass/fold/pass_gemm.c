@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A Gemm of constant weights as the integer product takes it, x W + b: alpha is multiplied into the
- * weights and beta into the bias, a bias of one element becomes a vector, and transA a Transpose.
+ * Brings a Gemm with constant weights into the form of the integer product, x W + b: alpha is
+ * multiplied into the weights and beta into the bias, a bias of one element becomes a vector, and
+ * transA a Transpose.
  */
 #include "pass/pass.h"
 #include "quant/observer.h"
@@ -20,7 +21,7 @@ static const qs_const *float_constant(const qs_graph *g, qs_id value) {
     return c && c->dtype == QSIM_FLOAT ? c : NULL;
 }
 
-/* One element, or one for each of `columns` and no more. */
+/* Whether the bias has one element, or exactly one for each of `columns`. */
 static bool is_row(const qs_const *c, int64_t columns) {
     return c->elements == 1 ||
            (c->rank >= 1 && c->elements == (size_t)columns && c->dims[c->rank - 1] == columns);

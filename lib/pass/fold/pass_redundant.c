@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes that undo each other, or do nothing at all at the sizes they have: they become Identity,
- * for qs_pass_identities to remove. Whatever only keeps the order of elements is read through by a
- * Reshape to a fixed shape.
+ * Turns nodes that undo each other, or that do nothing at the sizes they have, into Identity, which
+ * qs_pass_identities removes. A Reshape to a fixed shape skips all nodes before it that keep the
+ * order of elements.
  */
 #include "pass/pass.h"
 #include "op/rules.h"
 
-/* The value that `v` is, before any Identity. */
+/* The value that `v` is a copy of: Identity nodes are skipped. */
 static qs_id origin(const qs_graph *g, qs_id v) {
     while (v != QS_NONE) {
         const qs_id id = g->values[v].producer;
@@ -18,13 +18,13 @@ static qs_id origin(const qs_graph *g, qs_id v) {
     return v;
 }
 
-/* The node that makes `v`, after any Identity; QS_NONE if there is none. */
+/* The producer of `v`, Identity nodes skipped; QS_NONE if there is none. */
 static qs_id maker(const qs_graph *g, qs_id v) {
     v = origin(g, v);
     return v == QS_NONE ? QS_NONE : g->values[v].producer;
 }
 
-/* Of the origin: chains of what this pass makes stay short. */
+/* Reads from the origin, so that chains of nodes made by this pass stay short. */
 static int become_identity(qs_pass *p, qs_id node, qs_id x) {
     qs_node *n = &p->graph->nodes[node];
     qs_node_set_input(p->graph, node, 0, origin(p->graph, x));
@@ -36,7 +36,7 @@ static int become_identity(qs_pass *p, qs_id node, qs_id x) {
     return qs_pass_resolve(p, node);
 }
 
-/* Both of the same sizes, all known. */
+/* Whether both have the same sizes, all known. */
 static bool same_shape(const qs_graph *g, qs_id a, qs_id b) {
     const qs_value *x = &g->values[a], *y = &g->values[b];
     bool same = x->rank >= 0 && x->rank == y->rank;
@@ -86,7 +86,7 @@ static int transpose(qs_pass *p, qs_id node) {
 
 /* ---- Reshape and its kin ---- */
 
-/* A Reshape whose result does not depend on how its input is divided into axes. */
+/* Whether a Reshape's result does not depend on how its input is divided into axes. */
 static bool is_free(const qs_graph *g, const qs_node *n) {
     const qs_const *c = qs_node_const(g, n, 1);
     if (!qs_node_is(n, "", "Reshape") || !c || c->dtype != QSIM_INT64)
@@ -113,7 +113,7 @@ static bool product(const qs_value *v, uint32_t kept, int64_t *known) {
     return all;
 }
 
-/* A Reshape with a -1 that stands for whole numbers whatever the sizes not known yet. */
+/* Whether the -1 of a Reshape is a whole number for any values of the sizes not known yet. */
 static bool reshape_fits(const qs_graph *g, const qs_node *n) {
     const qs_value *x = &g->values[n->inputs[0]];
     int64_t to[QSIM_MAX_RANK], given = 1, from;
@@ -134,7 +134,7 @@ static bool reshape_fits(const qs_graph *g, const qs_node *n) {
     return product(x, kept, &from) || (open && from % given == 0);
 }
 
-/* Nothing that it refuses is let through where it is left out. */
+/* Leaving the node out lets nothing through that it would refuse. */
 static bool always_fits(const qs_graph *g, const qs_node *n) {
     const qs_value *x = &g->values[n->inputs[0]];
     if (qs_node_is(n, "", "Reshape"))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sizes that are known before anything runs: a Shape or Size of them becomes a constant, what is
- * computed of these is folded, and what follows from that for shapes is found out, until nothing
- * more comes of it.
+ * Folds sizes that are known before execution: Shape and Size become constants, nodes that compute
+ * with them are folded, and shapes that follow are inferred, until nothing changes.
  */
 #include "pass/pass.h"
 
@@ -11,8 +10,10 @@ static int64_t clamped(int64_t at, int32_t rank) {
     return at < 0 ? 0 : at > rank ? rank : at;
 }
 
-/* What the node gives; -1: a size is not known before a run. A model may state wrong sizes of its
- * outputs. */
+/*
+ * The node's result; -1: a size is not known before a run. A model may state wrong sizes of its
+ * outputs.
+ */
 static int32_t read_sizes(const qs_graph *g, const qs_node *n, int64_t out[QSIM_MAX_RANK]) {
     const qs_value *v = &g->values[n->inputs[0]];
     const bool all = qs_node_is(n, "", "Size");

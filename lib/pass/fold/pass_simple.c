@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Outputs, constants, identities, folding. */
+/* Simple passes: choosing outputs, constant nodes, identities, folding of constants. */
 #include "pass/pass.h"
 
-/* Results of folding larger than this, and than what they are made of, are left to the run. */
+/* A result larger than this, and larger than its inputs, is not folded. */
 #define FOLD_FREE  ((size_t)1 << 16)
 #define FOLD_LIMIT ((size_t)1 << 30)
 /*
- * All folding together may make so many times the bytes of the constants there were: what widens
- * weights of four bits, and what is done to these in a few steps, fits. A chain of thousands, or
- * thousands of sums of one constant, does not: the rest is left to the run.
+ * All folding together may make so many times the bytes of the model's constants. Widening 4-bit
+ * weights and a few steps on the result fit; a chain of thousands of nodes, or thousands of sums of
+ * one constant, does not, and is computed by the run.
  */
 #define FOLD_GROWTH 32
 #define FOLD_START  ((size_t)16 << 20)
@@ -79,7 +79,9 @@ int qs_pass_sums(qs_pass *p) {
 
 /* ---- folding ---- */
 
-/* Executing convolutions and pools needs a layout that is chosen later, integers unsigned ones. */
+/*
+ * Convolutions and pools need a layout that is chosen later, and integer ones unsigned activations.
+ */
 static bool is_foldable(const qs_graph *g, const qs_node *n, int flags) {
     if (!n->op || !n->op->lower || (n->op->traits & QS_NEEDS_LAST))
         return false;
@@ -96,8 +98,8 @@ static bool is_foldable(const qs_graph *g, const qs_node *n, int flags) {
 }
 
 /*
- * Bytes that folding this node may make: proportional to its inputs. Of one that computes nothing
- * only a copy is saved: as many as it reads, each input once.
+ * Most bytes that folding this node may make: a multiple of its inputs' bytes. A node that only
+ * moves elements saves a copy, no more, so its limit is its inputs' bytes, each input counted once.
  */
 static bool all_constant(const qs_graph *g, const qs_node *n, size_t *limit) {
     const size_t times = n->op->traits & QS_MOVES ? 1 : 8;
@@ -115,7 +117,7 @@ static bool all_constant(const qs_graph *g, const qs_node *n, size_t *limit) {
     return true;
 }
 
-/* What the first folding of a pipeline finds is what all of them may multiply. */
+/* The bytes of constants that the first folding of a pipeline finds set the budget of all. */
 static void set_room(qs_pass *p) {
     size_t bytes = 0, room = SIZE_MAX;
     for (size_t v = 0; v < p->graph->value_count && bytes < SIZE_MAX / 2; v++)
@@ -127,7 +129,7 @@ static void set_room(qs_pass *p) {
         p->fold_room = room;
 }
 
-/* Bytes of a node's results, now constants; those that are an input's own bytes, too. */
+/* Bytes of a node's results, now constants; results that share an input's bytes count, too. */
 static size_t made(const qs_graph *g, const qs_node *n) {
     size_t bytes = 0;
     for (int32_t i = 0; i < n->output_count; i++)
@@ -170,7 +172,7 @@ int qs_pass_fold(qs_pass *p, int flags) {
 
 /* ---- identities ---- */
 
-/* A mask that nothing reads is none. */
+/* A mask that no node reads does not count. */
 static bool is_identity(const qs_graph *g, const qs_uses *uses, const qs_node *n) {
     if (qs_node_is(n, "", "Identity"))
         return true;
@@ -182,8 +184,8 @@ static bool is_identity(const qs_graph *g, const qs_uses *uses, const qs_node *n
 }
 
 /*
- * Removes node `id`, y = x. An output keeps its name: where y is one, x's producer makes y instead,
- * if x is not given out itself. Otherwise the node stays, for the output alone.
+ * Removes node `id`, y = x. If y is an output of the graph, x's producer makes y instead, so that
+ * the name is kept; if x is an output, too, the node stays for y alone.
  */
 static void drop_identity(qs_pass *p, qs_id id, qs_id *map) {
     qs_graph *g = p->graph;
@@ -205,7 +207,7 @@ static void drop_identity(qs_pass *p, qs_id id, qs_id *map) {
     map[x] = y;
 }
 
-/* Inputs of all live nodes through the map, whose chains are followed to their ends. */
+/* Replaces the inputs of all live nodes by the map, following its chains to their ends. */
 static void apply_map(qs_graph *g, qs_id *map) {
     for (size_t i = 0; i < g->node_count; i++) {
         qs_node *n = &g->nodes[i];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A Concat of channels some of whose operands are made by convolutions, pools or Resizes, for it
- * alone, disappears: the first of them makes the whole tensor and writes its channels of it, each
- * other one writes its own over what the one before it left, with its bytes looked up in a table
- * where they have another scale. What anything else makes is inserted at the end.
+ * Removes a Concat of channels if convolutions, pools or Resizes make some of its operands for it
+ * alone. The first of these producers allocates the whole tensor and writes its channels, each
+ * other one writes its own into the same tensor, by a table where the scale differs. Operands of
+ * other producers are inserted at the end.
  */
 #include "pass/pass.h"
 
@@ -14,8 +14,8 @@
 
 typedef struct part {
     qs_id value;
-    qs_id maker;   /* writes it where it belongs; QS_NONE: it is inserted */
-    int32_t place; /* of the maker in the order */
+    qs_id producer; /* producer that writes it in place; QS_NONE: it is inserted */
+    int32_t place;  /* of the producer in the order */
     int64_t channels, column;
     bool rescaled;
     uint8_t table[256];
@@ -32,11 +32,11 @@ typedef struct joining {
     size_t fused;
 } joining;
 
-/* ---- what can be joined so ---- */
+/* ---- which operands fit ---- */
 
 /*
- * A product of few columns is faster with several pixels in a row, which have to follow each other:
- * where half a panel is left, short vectors would lose more by it than the Concat takes.
+ * A product of few columns is faster if it writes several pixels side by side, which have to be
+ * contiguous. With half a panel left over, writing short vectors would cost more than the Concat.
  */
 static bool is_thin(const qs_pass *p, const qs_node *n) {
     const qs_value *w = &p->graph->values[n->inputs[3]];
@@ -51,7 +51,7 @@ static bool is_constant(const qs_graph *g, const qs_node *n, int32_t end) {
     return true;
 }
 
-/* A pool, or a Resize that takes pixels as they are: each with its own channels. */
+/* Whether it is a pool, or a Resize that copies whole pixels. */
 static bool keeps_channels(const qs_graph *g, const qs_node *n) {
     const qs_value *x = &g->values[n->inputs[0]], *y = &g->values[n->outputs[0]];
     return qs_node_string_is(n, "mode", "nearest", true) && x->rank == y->rank && x->rank > 2 &&
@@ -60,7 +60,7 @@ static bool keeps_channels(const qs_graph *g, const qs_node *n) {
 
 /* Whether a convolution can write its channels into a larger tensor. */
 static bool conv_writes(const qs_pass *p, const qs_node *n) {
-    /* Of integers those whose weights are packed ahead. */
+    /* An integer one needs weights that are packed ahead. */
     if (qs_node_is(n, "qsim", "QLinearConv"))
         return is_constant(p->graph, n, QS_I8_OTHER) && !is_thin(p, n);
     if (n->input_count > n->op->over)
@@ -80,8 +80,10 @@ static bool writes(const qs_pass *p, const qs_node *n) {
     return keeps_channels(p->graph, n) && (n->output_count == 1 || n->outputs[1] == QS_NONE);
 }
 
-/* The node that makes `v` for this one reader and can write it elsewhere; or QS_NONE. */
-static qs_id maker_of(const joining *j, qs_id v) {
+/*
+ * The producer of `v` if this is its only reader and it can write into a larger tensor; or QS_NONE.
+ */
+static qs_id producer_of(const joining *j, qs_id v) {
     const qs_value *x = &j->g->values[v];
     if (x->producer == QS_NONE || x->is_output || j->uses.start[v + 1] - j->uses.start[v] != 1)
         return QS_NONE;
@@ -107,7 +109,10 @@ bool qs_pass_rescaling(const qs_q8 *from, const qs_q8 *to, uint8_t *table) {
     return changes;
 }
 
-/* Bytes that a table makes are looked up once, where they are made if nothing else reads them. */
+/*
+ * Looks through a table before the operand: the two tables become one and, if no other node reads
+ * the operand, the producer before the table may write in place.
+ */
 static void look_through(const joining *j, part *a) {
     const qs_id id = j->g->values[a->value].producer;
     const qs_node *n = id == QS_NONE ? NULL : &j->g->nodes[id];
@@ -122,17 +127,17 @@ static void look_through(const joining *j, part *a) {
     memcpy(a->table, both, sizeof(both));
     if (!j->g->values[a->value].is_output &&
         j->uses.start[a->value + 1] - j->uses.start[a->value] == 1)
-        a->maker = maker_of(j, n->inputs[0]);
+        a->producer = producer_of(j, n->inputs[0]);
     a->value = n->inputs[0];
     a->rescaled = true;
 }
 
-/* One operand, quantized to `to` if that is given; false: it does not fit. */
+/* Reads one operand, quantized to `to` if that is given; false: it does not fit. */
 static bool read_part(const joining *j, const qs_node *n, int32_t i, const qs_q8 *to, part *a) {
     const int32_t at = to ? 2 + 3 * i : i;
     const qs_value *y = &j->g->values[n->outputs[0]], *x = &j->g->values[n->inputs[at]];
     qs_q8 from;
-    *a = (part){.value = n->inputs[at], .maker = maker_of(j, n->inputs[at])};
+    *a = (part){.value = n->inputs[at], .producer = producer_of(j, n->inputs[at])};
     if (x->rank != y->rank || x->dtype != y->dtype || x->data || x->dims[x->rank - 1].size <= 0)
         return false;
     a->channels = x->dims[x->rank - 1].size;
@@ -140,13 +145,13 @@ static bool read_part(const joining *j, const qs_node *n, int32_t i, const qs_q8
         return false;
     if (to)
         a->rescaled = qs_pass_rescaling(&from, to, a->table);
-    if (x->dtype == QSIM_UINT8 && a->maker == QS_NONE)
+    if (x->dtype == QSIM_UINT8 && a->producer == QS_NONE)
         look_through(j, a);
-    a->place = a->maker == QS_NONE ? INT32_MAX : j->place[a->maker];
+    a->place = a->producer == QS_NONE ? INT32_MAX : j->place[a->producer];
     return true;
 }
 
-/* Makers in the order in which they run, what is inserted after them. */
+/* Sorts producers by the order in which they run, inserted operands after them. */
 static void sort_parts(part *parts, int32_t count) {
     for (int32_t i = 1; i < count; i++) {
         const part a = parts[i];
@@ -163,7 +168,7 @@ static bool read_parts(joining *j, const qs_node *n) {
     const qs_value *y = &j->g->values[n->outputs[0]];
     const int64_t axis = qs_node_int(n, "axis", 1);
     int64_t copied = 0;
-    int32_t makers = 0;
+    int32_t producers = 0;
     qs_q8 to;
     j->count = plain ? n->input_count : (n->input_count - 2) / 3;
     j->channels = 0;
@@ -174,21 +179,23 @@ static bool read_parts(joining *j, const qs_node *n) {
     for (int32_t i = 0; i < j->count; i++) {
         if (!read_part(j, n, i, plain ? NULL : &to, &j->parts[i]))
             return false;
-        makers += j->parts[i].maker != QS_NONE;
-        copied += j->parts[i].maker != QS_NONE ? 0 : j->parts[i].channels;
+        producers += j->parts[i].producer != QS_NONE;
+        copied += j->parts[i].producer != QS_NONE ? 0 : j->parts[i].channels;
         j->parts[i].column = j->channels;
         if (!qs_add64(j->channels, j->parts[i].channels, &j->channels))
             return false;
     }
     sort_parts(j->parts, j->count);
-    /* Rows of floats are long: much that is copied all the same costs more than the rest saves. */
-    return makers > 0 && (y->dtype != QSIM_FLOAT || copied <= j->channels / 4) && j->count > 1 &&
+    /*
+     * Rows of floats are long: copying many inserted operands would cost more than the others save.
+     */
+    return producers > 0 && (y->dtype != QSIM_FLOAT || copied <= j->channels / 4) && j->count > 1 &&
            j->channels <= INT32_MAX;
 }
 
 /* ---- joining ---- */
 
-/* Which input the table goes to: after all that a convolution does. */
+/* The input for the table, which is applied after everything else that a convolution does. */
 static int32_t table_of(const qs_node *n) {
     const bool sums = qs_node_is(n, "qsim", "QLinearConv") && n->input_count > QS_I8_OTHER;
     return sums ? QS_I8_LAST : n->op->over + 1;
@@ -214,7 +221,7 @@ static int append_table(joining *j, qs_id conv, const part *a) {
 
 static int redirect(joining *j, const part *a, qs_id over, qs_id y) {
     qs_graph *g = j->g;
-    const qs_id id = a->maker;
+    const qs_id id = a->producer;
     const int32_t at = g->nodes[id].op->over;
     int code = a->rescaled ? append_table(j, id, a) : QSIM_OK;
     if (code)
@@ -236,9 +243,9 @@ static int insert(joining *j, const part *a, const char *name, qs_id over, qs_id
     return *made < 0 ? qs_pass_no_memory(j->p) : QSIM_OK;
 }
 
-/* A part goes into `y` over `over`. */
+/* Makes a part write into `y`, which reuses the memory of `over`. */
 static int place_part(joining *j, const part *a, const char *name, qs_id over, qs_id y) {
-    qs_id id = a->maker;
+    qs_id id = a->producer;
     int code = id == QS_NONE ? insert(j, a, name, over, y, &id) : redirect(j, a, over, y);
     if (code)
         return code;

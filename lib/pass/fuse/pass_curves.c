@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Curves that exporters write as several nodes: x * Sigmoid(x); x * HardSigmoid(x) with the slope
- * of HardSwish; x * Clip(x + 3, 0, 6) / 6, its oldest form; and x * (Erf(x / sqrt 2) + 1) * 0.5, in
- * whatever order, which is Gelu.
+ * Activations that exporters write as several nodes become one: SiLU, x * Sigmoid(x); HardSwish, x
+ * * HardSigmoid(x) with its slope or x * Clip(x + 3, 0, 6) / 6; Gelu, x * (Erf(x / sqrt 2) + 1) *
+ * 0.5 with its factors in any order.
  */
 #include "pass/pass.h"
 
@@ -15,7 +15,7 @@ typedef struct curves {
     size_t made;
 } curves;
 
-/* The node of that operator that makes `v`, if nobody else reads `v`. */
+/* The producer of `v` if it is that operator and `v` has one reader. */
 static const qs_node *only_maker(const curves *c, qs_id v, const char *op) {
     if (v == QS_NONE || c->g->values[v].is_output || c->uses.start[v + 1] - c->uses.start[v] != 1)
         return NULL;
@@ -34,7 +34,7 @@ static bool is_hard_sigmoid(const qs_node *n) {
            qs_node_float(n, "beta", 0.5f) == 0.5f;
 }
 
-/* Node `id` becomes op(x). */
+/* Turns node `id` into op(x). */
 static int become(curves *c, qs_id id, const char *domain, const char *op, int32_t version,
                   qs_id x) {
     const qs_id y = c->g->nodes[id].outputs[0];
@@ -44,7 +44,7 @@ static int become(curves *c, qs_id id, const char *domain, const char *op, int32
     return made < 0 ? made : QSIM_OK;
 }
 
-/* Mul(x, b) or Mul(b, x). */
+/* Matches Mul(x, b) and Mul(b, x). */
 static int try_product(curves *c, qs_id id, int32_t first, bool *done) {
     const qs_node *n = &c->g->nodes[id];
     const qs_id x = n->inputs[first], b = n->inputs[1 - first];
@@ -58,7 +58,7 @@ static int try_product(curves *c, qs_id id, int32_t first, bool *done) {
     return soft ? become(c, id, "qsim", "Silu", 1, x) : become(c, id, "", "HardSwish", 14, x);
 }
 
-/* Clip between 0 and 6 of x + 3, as factor `index` of the product; QS_NONE: something else. */
+/* x of Clip(x + 3, 0, 6), if that is factor `index` of the product; else QS_NONE. */
 static qs_id shifted(const curves *c, const qs_node *product, int32_t index) {
     const qs_node *clip = only_maker(c, product->inputs[index], "Clip");
     const qs_node *add = clip ? only_maker(c, clip->inputs[0], "Add") : NULL;
@@ -71,7 +71,7 @@ static qs_id shifted(const curves *c, const qs_node *product, int32_t index) {
     return QS_NONE;
 }
 
-/* Div(x * Clip(x + 3, 0, 6), 6), or Mul by a sixth. */
+/* Matches Div(x * Clip(x + 3, 0, 6), 6), or Mul by a sixth. */
 static int try_sixth(curves *c, qs_id id, bool *done) {
     const qs_node *n = &c->g->nodes[id];
     const bool div = qs_node_is(n, "", "Div");
@@ -84,7 +84,7 @@ static int try_sixth(curves *c, qs_id id, bool *done) {
     return *done ? become(c, id, "", "HardSwish", 14, x) : QSIM_OK;
 }
 
-/* x of Erf(x / sqrt 2) + 1; QS_NONE: something else. */
+/* x of Erf(x / sqrt 2) + 1; else QS_NONE. */
 static qs_id normal_integral(const curves *c, qs_id v) {
     const qs_node *add = only_maker(c, v, "Add");
     for (int32_t i = 0; i < 2 && add; i++) {
@@ -101,7 +101,7 @@ static qs_id normal_integral(const curves *c, qs_id v) {
     return QS_NONE;
 }
 
-/* Which of three factors is which: x, the integral over it, and a half. */
+/* Finds which of three factors is x, which Erf(x / sqrt 2) + 1, and which a half. */
 static qs_id gelu_of(const curves *c, const qs_id factors[3]) {
     for (int32_t i = 0; i < 3; i++) {
         const qs_id x = normal_integral(c, factors[i]), a = factors[(i + 1) % 3],

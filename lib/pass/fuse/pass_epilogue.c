@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables and a residual sum become the end of the integer convolution or product that makes their
- * operand, if nothing else reads that, and the product with factors of channels before a sum; so do
- * a sum or the curve after a float convolution or a product whose integer sums become floats. A
- * curve of dequantized bytes becomes a table.
+ * Fuses nodes into the convolution or product that makes their operand for them alone. An integer
+ * one takes tables, a residual sum, and the product with factors of channels before that sum; one
+ * that makes floats takes a sum or a curve. A curve of dequantized bytes becomes a table.
  */
 #include "pass/pass.h"
 
@@ -27,7 +26,7 @@ typedef struct epilogue {
     size_t fused;
 } epilogue;
 
-/* The node that makes `v` for nothing but one reader, or QS_NONE. */
+/* The producer of `v` if `v` has one reader, else QS_NONE. */
 static qs_id only_maker(const epilogue *e, qs_id v) {
     const bool only =
         v != QS_NONE && !e->g->values[v].is_output && e->uses.start[v + 1] - e->uses.start[v] == 1;
@@ -55,7 +54,7 @@ static bool is_product(const qs_graph *g, const qs_node *n) {
            (qs_node_input(n, 2) == QS_NONE || g->values[n->inputs[2]].data->elements == 1);
 }
 
-/* The product that makes `v` for one reader and leaves room for input `index`; or QS_NONE. */
+/* The product that makes `v` for one reader and whose input `index` is free; or QS_NONE. */
 static qs_id product_of(const epilogue *e, qs_id v, int32_t index) {
     const qs_id id = only_maker(e, v);
     return id != QS_NONE && is_product(e->g, &e->g->nodes[id]) &&
@@ -64,7 +63,7 @@ static qs_id product_of(const epilogue *e, qs_id v, int32_t index) {
                : QS_NONE;
 }
 
-/* Node `end` becomes part of the product: inputs from `first` on. */
+/* Makes node `end` part of the product, as inputs from `first` on. */
 static int append(epilogue *e, qs_id product, qs_id end, int32_t first, const qs_id *in,
                   int32_t count) {
     qs_graph *g = e->g;
@@ -92,7 +91,7 @@ static int fuse_table(epilogue *e, qs_id table) {
     if (id == QS_NONE)
         return QSIM_OK;
     const int32_t count = e->g->nodes[id].input_count;
-    if (count == QS_I8_OTHER) /* a table of a table, which is one where it can be */
+    if (count == QS_I8_OTHER) /* a table of a table is one table if possible */
         return QSIM_OK;
     return append(e, id, table, count < QS_I8_OTHER ? QS_I8_FIRST : QS_I8_LAST, &t, 1);
 }
@@ -108,7 +107,7 @@ static bool is_sum(const epilogue *e, const qs_node *n) {
            qs_sizes_same(&e->sizes, n->inputs[0], n->inputs[3]);
 }
 
-/* Into the product that runs last: the other operand may not be there before. */
+/* The sum goes into the product that runs last: earlier the other operand may not exist. */
 static int fuse_sum(epilogue *e, qs_id sum) {
     qs_graph *g = e->g;
     const qs_node *s = &g->nodes[sum];
@@ -131,7 +130,7 @@ static int fuse_sum(epilogue *e, qs_id sum) {
 
 /* ---- floats ---- */
 
-/* Which input of a node that makes floats is what is added to them; 0: it takes nothing. */
+/* The input of a node with float results that is added to them; 0: it takes none. */
 static int32_t other_of(const qs_node *n) {
     const bool conv = qs_node_is(n, "qsim", "Conv");
     if (qs_node_is(n, "qsim", "MatMulIntegerScaled"))
@@ -142,7 +141,10 @@ static int32_t other_of(const qs_node *n) {
     return conv ? QS_CONV_OTHER : QS_SCALED_OTHER;
 }
 
-/* The node that makes floats `v` for one reader and takes a sum, or a curve; or QS_NONE. */
+/*
+ * The producer of floats `v` if `v` has one reader and the producer takes a sum, or a curve; or
+ * QS_NONE.
+ */
 static qs_id float_maker(const epilogue *e, qs_id v, bool sum) {
     const qs_id id = only_maker(e, v);
     const qs_node *n = id == QS_NONE ? NULL : &e->g->nodes[id];
@@ -197,7 +199,7 @@ static int fuse_float_sum(epilogue *e, qs_id sum) {
     return qs_pass_resolve(e->p, conv);
 }
 
-/* Whether f is a factor of each channel of the image x, of as many images or of all. */
+/* Whether f holds one factor for each channel of image x, for each image or for all of them. */
 static bool are_factors(const epilogue *e, qs_id x, qs_id f) {
     const qs_value *v = &e->g->values[x], *w = &e->g->values[f];
     const int32_t last = v->rank - 1;
@@ -212,7 +214,7 @@ static bool are_factors(const epilogue *e, qs_id x, qs_id f) {
     return true;
 }
 
-/* An image scaled for nothing but this sum. */
+/* Whether an image is scaled for this sum alone. */
 static int fuse_factors(epilogue *e, qs_id sum) {
     qs_graph *g = e->g;
     const qs_node *s = &g->nodes[sum];
@@ -249,7 +251,7 @@ static bool is_byte_pair(const qs_graph *g, const qs_node *n) {
            scale->dtype == QSIM_FLOAT && zp->dtype == QSIM_UINT8;
 }
 
-/* A DequantizeLinear for nothing but this curve, and the curve, become a table of floats. */
+/* A DequantizeLinear that this curve alone reads becomes, with the curve, a table of floats. */
 static int fuse_lookup(epilogue *e, qs_id node) {
     qs_graph *g = e->g;
     const qsim_ctx *ctx = e->p->ctx;
@@ -278,7 +280,7 @@ static int fuse_lookup(epilogue *e, qs_id node) {
     return made < 0 ? made : QSIM_OK;
 }
 
-/* Fuses what node `id` is, if there is something to fuse it with. */
+/* Fuses node `id` into its producer if they fit. */
 static int visit(epilogue *e, qs_id id) {
     const qs_node *n = &e->g->nodes[id];
     if (n->removed)

@@ -8,7 +8,9 @@ static bool takes_bounds(const qs_node *n) {
     return (n->op->traits & QS_TAKES_BOUNDS) && !qs_node_attr(n, "lo") && !qs_node_attr(n, "hi");
 }
 
-/* A bound of Clip as input; its default where it is left out. false: it is not constant. */
+/*
+ * Reads a bound of Clip from its input, the default if it is left out; false: it is not constant.
+ */
 static bool read_bound(const qs_graph *g, const qs_node *n, int32_t index, double *bound) {
     if (index >= n->input_count || n->inputs[index] == QS_NONE)
         return true;

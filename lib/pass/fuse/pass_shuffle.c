@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * After the layout pass: a Concat or QLinearConcat of two tensors' channels, shuffled in two groups
- * and, mostly, split in two, is one step.
+ * After the layout pass: a Concat or QLinearConcat of two tensors' channels, a channel shuffle in
+ * two groups and, usually, a Split in two become one step.
  */
 #include "pass/pass.h"
 #include "kernel/u8.h"
 
-/* What is joined: two operands and the tables that their bytes are looked up in, if they are. */
+/* The two operands, and the tables that their bytes are looked up in, if any. */
 typedef struct pair {
     qs_id x[2];
     int64_t channels; /* of each */
@@ -14,7 +14,7 @@ typedef struct pair {
     uint8_t table[2][256];
 } pair;
 
-/* The only reader of a value that is not given out, if it is of this type; or QS_NONE. */
+/* The only reader of a value that is no output, if it is of this operator; or QS_NONE. */
 static qs_id reader(const qs_graph *g, const qs_uses *uses, qs_id v, const char *op_type) {
     if (g->values[v].is_output || uses->start[v + 1] - uses->start[v] != 1)
         return QS_NONE;
@@ -22,7 +22,7 @@ static qs_id reader(const qs_graph *g, const qs_uses *uses, qs_id v, const char 
     return qs_node_is(&g->nodes[id], "", op_type) && g->nodes[id].inputs[0] == v ? id : QS_NONE;
 }
 
-/* A Concat of two tensors' last axis, of one type and equally long. */
+/* Matches a Concat along the last axis of two tensors of one type and size. */
 static bool read_plain(const qs_graph *g, const qs_node *n, pair *t) {
     const qs_value *a = &g->values[t->x[0]], *b = &g->values[t->x[1]];
     const int32_t last = a->rank - 1;
@@ -57,7 +57,7 @@ static bool read_pair(const qs_graph *g, const qs_node *n, pair *t) {
     return read_plain(g, n, t) && g->values[t->x[0]].dtype == QSIM_UINT8;
 }
 
-/* A Reshape that leaves the first `axes` axes as they are. */
+/* Whether a Reshape keeps the first `axes` axes. */
 static bool keeps_axes(const qs_graph *g, const qs_node *n, int32_t axes) {
     const qs_value *x = &g->values[n->inputs[0]], *y = &g->values[n->outputs[0]];
     int64_t to[QSIM_MAX_RANK];
@@ -74,7 +74,7 @@ static bool keeps_axes(const qs_graph *g, const qs_node *n, int32_t axes) {
     return true;
 }
 
-/* [..., 2c] as [..., 2, c], its last two axes swapped. */
+/* Matches [..., 2c] reshaped to [..., 2, c] and its last two axes swapped. */
 static bool swaps_last(const qs_graph *g, const qs_node *n, int32_t rank, int64_t c) {
     const qs_value *x = &g->values[n->inputs[0]];
     const qs_attr *a = qs_node_attr(n, "perm");
@@ -87,7 +87,7 @@ static bool swaps_last(const qs_graph *g, const qs_node *n, int32_t rank, int64_
     return a->u.ints[rank - 1] == rank && a->u.ints[rank] == rank - 1;
 }
 
-/* A Split of the last axis in two parts of known sizes. */
+/* Matches a Split of the last axis in two parts of known sizes. */
 static bool halves(const qs_graph *g, const qs_node *n, int32_t rank) {
     const int64_t axis = qs_node_int(n, "axis", 0);
     return n->output_count == 2 && (axis < 0 ? axis + rank : axis) == rank - 1 &&

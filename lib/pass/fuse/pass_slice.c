@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A Slice of a Slice along other axes is one Slice: what the first alone would make is not made.
- * Slices that together take every pixel of each block of s x s, and the Concat that makes them
- * channels, are one transposition: space to depth, as the focus at a detector's start has it.
+ * A Slice of a Slice along other axes becomes one Slice, so that the intermediate tensor is not
+ * made. Slices that together take every pixel of each s x s block, and the Concat that joins them
+ * as channels, become one space-to-depth transposition: the focus layer at a detector's start.
  */
 #include "pass/layout/layout.h"
 
@@ -12,7 +12,7 @@ typedef struct cut {
     uint32_t mask; /* axes */
 } cut;
 
-/* Reads constant lists; false for a node that has no such, or names an axis twice. */
+/* Reads the constant lists; false if one is not constant or names an axis twice. */
 static bool read_cut(const qs_graph *g, qs_id node, cut *c) {
     const qs_node *n = node == QS_NONE ? NULL : &g->nodes[node];
     if (!n || !qs_node_is(n, "", "Slice") || n->version < 10 || n->input_count < 3)
@@ -93,7 +93,7 @@ static bool is_phase(const qs_graph *g, qs_id v, qs_id x, int64_t s, int64_t row
     return true;
 }
 
-/* s of a Concat of the s x s phases of *x; *by_columns: those of one column come together. */
+/* s of a Concat of the s x s phases of *x; *by_columns: phases of one column are neighbours. */
 static int64_t match_phases(const qs_graph *g, const qs_node *n, qs_id *x, bool *by_columns) {
     const int64_t s = n->input_count == 4 ? 2 : n->input_count == 9 ? 3 : 4;
     const qs_id first = n->inputs[0] == QS_NONE ? QS_NONE : g->values[n->inputs[0]].producer;
@@ -111,7 +111,7 @@ static int64_t match_phases(const qs_graph *g, const qs_node *n, qs_id *x, bool 
     return s;
 }
 
-/* The Slices go when nobody else reads them. */
+/* Removes the Slices that no other node reads. */
 static int replace_phases(qs_pass *p, qs_id node, int64_t s, qs_id x, bool by_columns) {
     qs_graph *g = p->graph;
     const int64_t rows = g->values[x].dims[2].size / s, columns = g->values[x].dims[3].size / s;

@@ -6,7 +6,7 @@
  */
 #include "pass/pass.h"
 
-/* What an operand is: table[bytes of value], or the bytes themselves. */
+/* An operand: table[bytes of value], or the bytes themselves. */
 typedef struct view {
     qs_id value;
     uint8_t table[256];

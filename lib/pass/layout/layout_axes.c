@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Operators that name axes in lists, and transposes and reshapes of the model itself. */
+/*
+ * Channels-last forms of operators that list axes, and of the model's own Transposes and Reshapes.
+ */
 #include "pass/layout/layout.h"
 
-static int32_t late_input_rank(const qs_layout *l, const qs_node *n) {
-    if (n->input_count < 1 || !qs_layout_is_late(l, n->inputs[0]))
+static int32_t pending_input_rank(const qs_layout *l, const qs_node *n) {
+    if (n->input_count < 1 || !qs_layout_is_pending(l, n->inputs[0]))
         return 0;
     return l->g->values[n->inputs[0]].rank;
 }
@@ -19,7 +21,7 @@ static bool read_perm(const qs_node *n, int32_t rank, int32_t *perm) {
     return true;
 }
 
-/* y = transpose(x): directly from x's twin, or the twin itself. */
+/* y = transpose(x): a Transpose of x's twin, or the twin itself. */
 static int compose(qs_layout *l, qs_id node, const int32_t *perm, int32_t rank, bool *done) {
     int64_t composed[QSIM_MAX_RANK];
     bool identity = true;
@@ -45,7 +47,7 @@ static int transpose(qs_layout *l, qs_id node, bool *done) {
     bool to_first = rank >= 3;
     if (rank < 3 || !read_perm(n, rank, perm))
         return QSIM_OK;
-    if (qs_layout_is_late(l, x))
+    if (qs_layout_is_pending(l, x))
         return compose(l, node, perm, rank, done);
     for (int32_t i = 0; i < rank; i++)
         to_first &= perm[i] == qs_layout_axis(i, rank);
@@ -53,7 +55,7 @@ static int transpose(qs_layout *l, qs_id node, bool *done) {
         return QSIM_OK;
     qs_graph_remove_node(l->g, node);
     l->twin[y] = x;
-    l->late[y] = true;
+    l->pending[y] = true;
     *done = true;
     return QSIM_OK;
 }
@@ -136,7 +138,7 @@ static int pad(qs_layout *l, qs_id node, int32_t rank, bool *done) {
     return code ? code : take_twin(l, node, true, done);
 }
 
-/* Reduced over all axes of space, the result without them is the same either way. */
+/* Reduced over all axes of space and without them, the result is the same in both layouts. */
 static bool is_over_space(const int64_t *moved, int32_t count, int32_t rank) {
     uint32_t mask = 0;
     for (int32_t i = 0; i < count; i++)
@@ -163,7 +165,7 @@ static int reduce(qs_layout *l, qs_id node, int32_t rank, bool *done) {
 
 /* ---- Reshape ---- */
 
-/* [N,C,H,W] to [N,C,HW], as heads of detectors have it: on the twin, [N,H,W,C] to [N,HW,C]. */
+/* [N,C,H,W] to [N,C,HW], as in heads of detectors: on the twin, [N,H,W,C] to [N,HW,C]. */
 static int merge_space(qs_layout *l, qs_id node, int32_t rank, bool *done) {
     const qs_node *n = &l->g->nodes[node];
     const qs_value *x = &l->g->values[n->inputs[0]], *y = &l->g->values[n->outputs[0]];
@@ -177,7 +179,7 @@ static int merge_space(qs_layout *l, qs_id node, int32_t rank, bool *done) {
 
 int qs_layout_axes(qs_layout *l, qs_id node, bool *done) {
     const qs_node *n = &l->g->nodes[node];
-    int32_t rank = late_input_rank(l, n);
+    int32_t rank = pending_input_rank(l, n);
     if (qs_node_is(n, "", "Transpose"))
         return transpose(l, node, done);
     if (!rank)

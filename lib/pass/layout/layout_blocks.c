@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Space to depth and back, as files have it: Reshape to six axes, Transpose, Reshape to four. On
- * twins it is one Transpose too, from where the image is to where it is wanted.
+ * Space to depth and back as files write it: Reshape to six axes, Transpose, Reshape to four.
+ * Between any of the two layouts on either side it is one Transpose.
  */
 #include "pass/layout/layout.h"
 
@@ -89,8 +89,8 @@ static void shapes(const qs_layout *l, blocks *b, qs_id first, bool from_twin, b
 }
 
 /*
- * Blocks whose columns come together are read from planes line by line; other orders, and what is
- * channels-last already, from the twin.
+ * Blocks whose columns are neighbours are read line by line from planes; other orders, and images
+ * that are channels-last already, from the twin.
  */
 int qs_layout_blocks(qs_layout *l, qs_id node, bool *done) {
     qs_graph *g = l->g;
@@ -99,8 +99,8 @@ int qs_layout_blocks(qs_layout *l, qs_id node, bool *done) {
     if (!match(l, node, &b))
         return QSIM_OK;
     qs_id x = g->nodes[node].inputs[0], y = g->nodes[b.third].outputs[0];
-    const bool to_twin = qs_layout_wants_last(g, &l->uses, y), late = qs_layout_is_late(l, x);
-    const bool from_twin = late || (to_twin && (!b.down || b.perm[1] != 5));
+    const bool to_twin = qs_layout_wants_last(g, &l->uses, y), pending = qs_layout_is_pending(l, x);
+    const bool from_twin = pending || (to_twin && (!b.down || b.perm[1] != 5));
     if (!from_twin && !to_twin)
         return QSIM_OK;
     const qs_id cut_up = qs_graph_add_value(g, NULL), transposed = qs_graph_add_value(g, NULL);

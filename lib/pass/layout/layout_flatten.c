@@ -11,7 +11,9 @@ typedef struct plane {
     int64_t channels, space;
 } plane;
 
-/* Whether elements, but input 0's, come one to all: in another order they make the same. */
+/*
+ * Whether all inputs but input 0 have one element, so that the order of input 0's does not matter.
+ */
 static bool is_per_element(const qs_layout *l, const qs_node *n) {
     if (!(qs_node_traits(l->g, n) & (QS_ELEMENTWISE | QS_RANGED)))
         return false;
@@ -23,7 +25,7 @@ static bool is_per_element(const qs_layout *l, const qs_node *n) {
     return true;
 }
 
-/* Index of the weights of a product of which `value` is the left factor; -1 if it is none. */
+/* Index of the weights input if the node is a product with `value` as its left factor; else -1. */
 static int32_t weight_index(const qs_node *n, qs_id value) {
     if (!(n->op->traits & QS_MULTIPLIES) || n->inputs[0] != value || qs_node_int(n, "transA", 0))
         return -1;
@@ -37,7 +39,7 @@ static int32_t row_axis(const qs_node *n) {
     return qs_node_int(n, "transB", 0) ? 1 : 0;
 }
 
-/* Whether every way on from `value` ends in a product with weights of `rows` rows; lists them. */
+/* Whether every path from `value` ends in a product with weights of `rows` rows; lists these. */
 static bool find_products(const qs_layout *l, qs_id value, int64_t rows, qs_id *found,
                           int32_t *count) {
     const qs_graph *g = l->g;
@@ -85,7 +87,7 @@ static qs_id permute_rows(qs_layout *l, const qs_const *c, int32_t axis, plane s
     return id < 0 ? qs_pass_no_memory(l->p) : id;
 }
 
-/* A Flatten, or a Reshape, of [N,C,...] to [N,rest] with known sizes but N. */
+/* Whether it is a Flatten or Reshape of [N,C,...] to [N,rest], with all sizes but N known. */
 static bool is_flattening(const qs_layout *l, const qs_node *n, plane *s) {
     const qs_value *x = &l->g->values[n->inputs[0]];
     const qs_value *y = &l->g->values[n->outputs[0]];
@@ -120,7 +122,7 @@ int qs_layout_flatten(qs_layout *l, qs_id node, bool *done) {
     qs_id products[MAX_CONSUMERS];
     int32_t count = 0;
     plane s;
-    if (n->input_count < 1 || !qs_layout_is_late(l, n->inputs[0]) || !is_flattening(l, n, &s) ||
+    if (n->input_count < 1 || !qs_layout_is_pending(l, n->inputs[0]) || !is_flattening(l, n, &s) ||
         !is_plain_shape(l, n) || s.space == 1 || s.channels == 1 ||
         !find_products(l, n->outputs[0], s.channels * s.space, products, &count))
         return QSIM_OK;

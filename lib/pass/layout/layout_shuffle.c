@@ -15,7 +15,7 @@ static bool swaps_groups(const qs_node *n) {
 static bool match(const qs_layout *l, qs_id first, qs_id *second, qs_id *third) {
     const qs_graph *g = l->g;
     const qs_node *n = &g->nodes[first];
-    if (!qs_node_is(n, "", "Reshape") || !qs_layout_is_late(l, n->inputs[0]))
+    if (!qs_node_is(n, "", "Reshape") || !qs_layout_is_pending(l, n->inputs[0]))
         return false;
     const qs_value *x = &g->values[n->inputs[0]], *a = &g->values[n->outputs[0]];
     *second = qs_layout_reader(l, n->outputs[0], "Transpose");

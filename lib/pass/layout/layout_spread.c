@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What treats all axes alike, or all but one, works on twins as well as on values. */
+/* Operators that treat all axes alike, or all but one, work on twins as well as on values. */
 #include "pass/layout/layout.h"
 
-/* How a node can be spread to. */
+/* How a node can work on twins. */
 typedef struct spread {
     uint32_t traits; /* 0: not at all */
     int32_t rank;    /* of its twins */
-    int32_t axis;    /* the one that is treated apart; -1: none */
-    int32_t outputs; /* that become twins: the first so many */
+    int32_t axis;    /* the one that is treated differently; -1: none */
+    int32_t outputs; /* how many outputs, from the first on, become twins */
 } spread;
 
 /* One element, whatever its rank. */
@@ -21,15 +21,15 @@ static bool is_fit(const qs_layout *l, qs_id id, const spread *s) {
     const qs_value *v = &l->g->values[id];
     if (v->rank == s->rank)
         return true;
-    if (s->traits & QS_ALONG_AXIS) /* what is joined is not broadcast */
+    if (s->traits & QS_ALONG_AXIS) /* joined operands are not broadcast */
         return false;
     return v->rank >= 0 && v->rank < s->rank && (v->data || (is_single(v) && v->rank <= 1));
 }
 
-/* Rank of the late operands; 0: there is none, or some operand or output does not fit. */
-static int32_t late_rank(const qs_layout *l, const qs_node *n, spread *s) {
+/* Rank of the pending operands; 0: there are none, or an operand or output does not fit. */
+static int32_t pending_rank(const qs_layout *l, const qs_node *n, spread *s) {
     for (int32_t i = 0; i < n->input_count; i++)
-        if (qs_op_is_operand(n->op, i) && qs_layout_is_late(l, n->inputs[i]))
+        if (qs_op_is_operand(n->op, i) && qs_layout_is_pending(l, n->inputs[i]))
             s->rank = l->g->values[n->inputs[i]].rank;
     for (int32_t i = 0; i < n->input_count && s->rank; i++)
         if (qs_op_is_operand(n->op, i) && (n->inputs[i] == QS_NONE || !is_fit(l, n->inputs[i], s)))
@@ -74,7 +74,7 @@ static qs_id constant_last(qs_layout *l, qs_id id, int32_t rank) {
 
 /* ---- the node ---- */
 
-/* Whether statistics of images, or of all of them, are what a node of QS_RANGED finds. */
+/* Whether a node of QS_RANGED computes statistics of each image or of the whole batch. */
 static bool ranges_over_images(const qs_node *n) {
     const int64_t axis = qs_node_int(n, "axis", n->op->axis);
     return axis == 0 || axis == 1;
@@ -91,7 +91,7 @@ static spread look(const qs_layout *l, const qs_node *n) {
         return none;
     if (s.traits & QS_RANGED)
         s.outputs = 1;
-    if (!late_rank(l, n, &s))
+    if (!pending_rank(l, n, &s))
         return none;
     if (s.traits & QS_ALONG_AXIS) {
         const int64_t axis = qs_node_int(n, "axis", n->op->axis);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions over three axes of space as ones over two (op/space/op_depth.c): the slices under a
- * window of the first axis become channels, in the order that the weights have already, so these
- * are reshaped only. Pools over three axes run on images as they lie.
+ * Rewrites convolutions over three axes of space as ones over two (op/space/op_depth.c): the slices
+ * under a window of the first axis become channels, in the order of the weights, which only have to
+ * be reshaped. Pools over three axes run on images in their own layout.
  */
 #include "pass/pass.h"
 
@@ -18,7 +18,7 @@ static void read_list(const qs_node *n, const char *name, int64_t fallback, int3
         out[i] = a && a->count == count ? a->u.ints[i] : fallback;
 }
 
-/* Leaves the node its attributes of the last two axes. */
+/* Removes the first axis from the node's attributes. */
 QS_COLD static int drop_axis(qs_pass *p, qs_id node) {
     static const char *const names[] = {"strides", "dilations", "output_padding", "output_shape",
                                         "pads"};
@@ -82,7 +82,7 @@ QS_COLD static int add_columns(qs_pass *p, qs_id node, qs_id zero_point, const d
     return code;
 }
 
-/* Output 0 of the node becomes input 0 of a new one, which has `more` inputs. */
+/* Adds a node that reads the node's output 0 as its input 0 and has `more` inputs. */
 QS_COLD static int add_after(qs_pass *p, qs_id node, const char *op_type, const qs_id *more,
                              int32_t count, const depth_attrs *a) {
     qs_graph *g = p->graph;
@@ -125,7 +125,7 @@ QS_COLD static int spread_conv(qs_pass *p, qs_id node, int32_t weights) {
     return code ? code : add_after(p, node, "DepthRows", &x, 1, &a);
 }
 
-/* Padding of the first axis of a transposed convolution, as its text has it. */
+/* Padding of the first axis of a transposed convolution, as ONNX defines it. */
 QS_COLD static int transposed_pads(qs_pass *p, const qs_node *n, int64_t in, depth_attrs *a) {
     int64_t extra[3], shape[3];
     const qs_attr *given = qs_node_attr(n, "output_shape");

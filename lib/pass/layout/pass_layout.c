@@ -28,8 +28,8 @@ qs_id qs_layout_reader(const qs_layout *l, qs_id value, const char *op_type) {
     return qs_node_is(n, "", op_type) && n->inputs[0] == value ? id : QS_NONE;
 }
 
-bool qs_layout_is_late(const qs_layout *l, qs_id v) {
-    return v >= 0 && (size_t)v < l->count && l->late[v];
+bool qs_layout_is_pending(const qs_layout *l, qs_id v) {
+    return v >= 0 && (size_t)v < l->count && l->pending[v];
 }
 
 /* A value of `v`'s type with its sizes in channels-last order. */
@@ -77,15 +77,15 @@ int qs_layout_emit(qs_layout *l, qs_id node, int32_t index) {
         return t;
     qs_pass_set_output(l->p, node, index, t);
     l->twin[y] = t;
-    l->late[y] = true;
+    l->pending[y] = true;
     return QSIM_OK;
 }
 
-/* Makes a late value exist as it was. */
+/* Makes a pending value in its own layout. */
 static int need(qs_layout *l, qs_id v) {
-    if (!qs_layout_is_late(l, v))
+    if (!qs_layout_is_pending(l, v))
         return QSIM_OK;
-    l->late[v] = false;
+    l->pending[v] = false;
     return add_transpose(l, l->twin[v], v, false);
 }
 
@@ -135,7 +135,7 @@ static int visit(qs_layout *l, qs_id node, bool spread) {
         return convert_windowed(l, node);
     const bool takes_last =
         (n->op->traits & QS_TAKES_LAST) && qs_node_int(n, "channels_last", 0) == 0;
-    if (spread && takes_last && qs_layout_is_late(l, n->inputs[0]))
+    if (spread && takes_last && qs_layout_is_pending(l, n->inputs[0]))
         return convert_windowed(l, node);
     if (spread)
         code = qs_layout_spread(l, node, &done);
@@ -147,7 +147,7 @@ static int visit(qs_layout *l, qs_id node, bool spread) {
         code = qs_layout_shuffle(l, node, &done);
     if (spread && !code && !done)
         code = qs_layout_blocks(l, node, &done);
-    /* What moved has taken twins; a bound beside them is read as it was. */
+    /* A node that works on twins reads its other inputs, such as bounds, in their own layout. */
     n = &l->g->nodes[node];
     for (int32_t i = 0; i < n->input_count && !code && !n->removed; i++, n = &l->g->nodes[node])
         code = need(l, n->inputs[i]);
@@ -161,7 +161,7 @@ static int give_outputs(qs_layout *l) {
         if (l->same[v] != v)
             qs_graph_set_output(l->g, i, l->same[v]);
         v = l->g->outputs[i];
-        if (l->p->channels_last && qs_layout_is_late(l, v)) {
+        if (l->p->channels_last && qs_layout_is_pending(l, v)) {
             qs_graph_set_output(l->g, i, l->twin[v]);
             l->p->channels_last[i] = true;
         } else {
@@ -178,9 +178,9 @@ int qs_pass_layout(qs_pass *p, bool spread) {
     if (code)
         return code;
     l.twin = qs_alloc(p->ctx, l.count + 1, sizeof(*l.twin));
-    l.late = qs_calloc(p->ctx, l.count + 1, sizeof(*l.late));
+    l.pending = qs_calloc(p->ctx, l.count + 1, sizeof(*l.pending));
     l.same = qs_alloc(p->ctx, l.count + 1, sizeof(*l.same));
-    if (!l.twin || !l.late || !l.same || qs_graph_uses(g, &l.uses)) {
+    if (!l.twin || !l.pending || !l.same || qs_graph_uses(g, &l.uses)) {
         code = qs_pass_no_memory(p);
         goto done;
     }
@@ -197,7 +197,7 @@ int qs_pass_layout(qs_pass *p, bool spread) {
 done:
     qs_uses_free(g, &l.uses);
     qs_free(p->ctx, l.twin);
-    qs_free(p->ctx, l.late);
+    qs_free(p->ctx, l.pending);
     qs_free(p->ctx, l.same);
     return code;
 }

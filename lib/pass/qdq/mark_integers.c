@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which nodes of the model run in integers, read off the graph after the passes that make integer
- * operators. A node that has been replaced counts as the operator that now writes its result, or,
- * if none does, as those that read it.
+ * Finds the nodes of the model that run in integers, from the graph after the passes that make
+ * integer operators. A node that was replaced counts as the operator that now writes its result or,
+ * if none does, as the operators that read it.
  */
 #include "pass/pass.h"
 
@@ -11,7 +11,7 @@ static bool is_byte(const qs_graph *g, qs_id value) {
            (g->values[value].dtype == QSIM_UINT8 || g->values[value].dtype == QSIM_INT8);
 }
 
-/* Integer arithmetic, or bytes to bytes. */
+/* Whether a node computes in integers, or maps bytes to bytes. */
 static bool is_integer(const qs_graph *g, qs_id node) {
     const qs_node *n = &g->nodes[node];
     const uint32_t traits = n->op ? n->op->traits : 0;

@@ -27,7 +27,7 @@ static bool is_read_once(const dynamic *d, qs_id v) {
            d->uses.start[v + 1] - d->uses.start[v] == 1;
 }
 
-/* The only reader of a value, if it is `op_type`. */
+/* The only reader of a value, if it is an `op_type`. */
 static qs_id reader(const dynamic *d, qs_id v, const char *op_type) {
     if (!is_read_once(d, v))
         return QS_NONE;
@@ -55,8 +55,8 @@ typedef struct product {
 } product;
 
 /*
- * A constant with one element, or one per column where the columns of y are: [1, C, 1, 1] or the
- * like for a convolution, [C] for a matrix.
+ * Whether a constant has one element, or one per column, shaped to match y's columns: [1, C, 1, 1]
+ * or the like for a convolution, [C] for a matrix.
  */
 static bool lies_along_columns(const product *m, const qs_const *c, int32_t y_rank) {
     int32_t axis = m->conv ? 1 - y_rank : -1;
@@ -200,7 +200,7 @@ static qs_id behind(const dynamic *d, qs_id v, const char *op_type, double numbe
     return n && n->input_count == 2 && is_number(d, n->inputs[1], number) ? n->inputs[0] : QS_NONE;
 }
 
-/* First axis of a ReduceMax over all axes from there on, which it keeps; -1 if it is another. */
+/* The first axis of a ReduceMax that keeps its axes and reduces all from there on; else -1. */
 static int32_t first_reduced(const dynamic *d, const qs_node *n) {
     const int32_t rank = d->g->values[n->inputs[0]].rank;
     const uint32_t mask = qs_node_int(n, "keepdims", 1) ? qs_node_axes(d->g, n, rank) : 0;

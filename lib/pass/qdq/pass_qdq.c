@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every quantize/dequantize pattern starts from: operands, target, replacement. See qdq.h. */
+/* Functions that all quantize/dequantize patterns use: operands, target, replacement. See qdq.h. */
 #include "pass/qdq/qdq.h"
 #include "quant/affine.h"
 
@@ -9,7 +9,7 @@ static bool is_quantizing(const qs_node *n, const char *op_type) {
     return qs_node_is(n, "", op_type) || qs_node_is(n, "com.microsoft", op_type);
 }
 
-/* Scale and zero point of one element each, the scale usable. */
+/* Whether scale and zero point have one element each, and the scale is valid. */
 static bool read_params(const qs_graph *g, const qs_node *n, qs_quantized *q) {
     double s, z = 0;
     q->scale = n->inputs[1];
@@ -114,8 +114,8 @@ int32_t qs_qdq_quantize(const qs_quantized *q, double v) {
 }
 
 /*
- * Looks back through Relu and Clip: quantizing is monotonic, so clamping the quantized value to the
- * quantized bounds is the same.
+ * Skips Relu and Clip before the target: quantizing is monotonic, so clamping the quantized value
+ * to the quantized bounds gives the same.
  */
 static void find_core(const qs_qdq *d, qs_target *t) {
     const qs_graph *g = d->g;
@@ -178,7 +178,7 @@ static int match_all(qs_qdq *d) {
         d->position[g->order[i]] = i;
     for (size_t i = 0; i < g->order_count && !code; i++)
         code = match_node(d, g->order[i]);
-    /* What matches have put further up; these make others. */
+    /* Nodes that matches have inserted before this one; these allow further matches. */
     for (size_t i = d->positions; i < g->node_count && !code; i++)
         code = match_node(d, (qs_id)i);
     return code;

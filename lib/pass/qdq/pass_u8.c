@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels take unsigned activations. An s8 activation becomes its u8 twin, x ^ 0x80 with 128 added
- * to its zero point, which is the same numbers. As in the layout pass a value whose maker writes
- * the twin is `late`, and a Flip makes it only where something needs it as it was. (Weights may be
- * of either sign: packing makes them signed.)
+ * Kernels take unsigned activations. An s8 activation gets a u8 twin, x ^ 0x80 with 128 added to
+ * its zero point: the same numbers. As in the layout pass, a value whose producer writes the twin
+ * is pending, and a Flip makes it only if a node reads it signed. (Weights may be of either sign:
+ * packing makes them signed.)
  */
 #include "pass/pass.h"
 
@@ -12,7 +12,7 @@ typedef struct signs {
     qs_graph *g;
     size_t count;
     qs_id *twin;
-    bool *late;
+    bool *pending;
 } signs;
 
 static qs_id input_of(const signs *s, qs_id node, int32_t index) {
@@ -24,8 +24,8 @@ static bool is_type(const signs *s, qs_id v, int32_t dtype) {
     return v >= 0 && s->g->values[v].dtype == dtype;
 }
 
-static bool is_late(const signs *s, qs_id v) {
-    return v >= 0 && (size_t)v < s->count && s->late[v];
+static bool is_pending(const signs *s, qs_id v) {
+    return v >= 0 && (size_t)v < s->count && s->pending[v];
 }
 
 /* ---- twins ---- */
@@ -56,7 +56,7 @@ static int add_flip(signs *s, qs_id from, qs_id to) {
     return id < 0 ? id : QSIM_OK;
 }
 
-/* The value with its sign flipped. */
+/* The u8 twin of a value. */
 static qs_id flipped(signs *s, qs_id v) {
     if (s->g->values[v].data)
         return flip_constant(s, v);
@@ -81,14 +81,14 @@ static int emit(signs *s, qs_id node, int32_t index) {
         return t;
     qs_pass_set_output(s->p, node, index, t);
     s->twin[y] = t;
-    s->late[y] = true;
+    s->pending[y] = true;
     return QSIM_OK;
 }
 
 static int need(signs *s, qs_id v) {
-    if (!is_late(s, v))
+    if (!is_pending(s, v))
         return QSIM_OK;
-    s->late[v] = false;
+    s->pending[v] = false;
     return add_flip(s, s->twin[v], v);
 }
 
@@ -126,7 +126,7 @@ static int flip_zero_point(signs *s, qs_id node, int32_t index, int32_t dtype, i
     return QSIM_OK;
 }
 
-/* A zero point that can be moved: given, or left out beside a scale of known size. */
+/* Whether the zero point can be shifted: it is given, or left out with a scale of known size. */
 static bool can_flip(const signs *s, qs_id node, int32_t index, int32_t like) {
     qs_id z = input_of(s, node, index);
     if (z != QS_NONE)
@@ -151,7 +151,7 @@ static int convert_inputs(signs *s, qs_id node) {
     for (size_t k = 0; k < QS_COUNT(op->quantized.x) && !code; k++) {
         const qs_operand *o = &op->quantized.x[k];
         const qs_id x = o->zero_point ? input_of(s, node, o->at) : QS_NONE;
-        /* Constants that are dequantized are weights: they stay. */
+        /* Constants that are dequantized are weights: they stay signed. */
         const bool weights = x >= 0 && s->g->values[x].data && (op->traits & QS_DEQUANTIZES);
         if (is_type(s, x, QSIM_INT8) && !weights && can_flip(s, node, o->zero_point, o->scale))
             code = flip_input(s, node, o->at, o->zero_point, o->scale);
@@ -171,7 +171,7 @@ static int convert(signs *s, qs_id node) {
     return code ? code : emit(s, node, 0);
 }
 
-/* A list of tensors, each with its scale and zero point, joined: all change sign, or none. */
+/* A Concat of tensors, each with its scale and zero point: all change sign, or none. */
 static int convert_list(signs *s, qs_id node) {
     const qs_operands *q = &s->g->nodes[node].op->quantized;
     const qs_operand *x = &q->x[0];
@@ -218,9 +218,9 @@ static int move(signs *s, qs_id node) {
 static bool can_move(const signs *s, qs_id node) {
     const qs_node *n = &s->g->nodes[node];
     const uint32_t traits = qs_node_traits(s->g, n);
-    /* Bytes of either sign can be moved, the greatest of a window is found among unsigned ones. */
+    /* Moving bytes works for either sign; the maximum of a window needs unsigned ones. */
     const bool must = (traits & QS_NEEDS_LAST) && is_type(s, n->inputs[0], QSIM_INT8);
-    if (!(traits & QS_MOVES) || !(must || is_late(s, n->inputs[0])))
+    if (!(traits & QS_MOVES) || !(must || is_pending(s, n->inputs[0])))
         return false;
     return !qs_node_is(n, "", "Pad") || can_flip(s, node, 2, -1);
 }
@@ -236,7 +236,7 @@ static int visit(signs *s, qs_id node) {
         code = convert(s, node);
     else if (can_move(s, node))
         code = move(s, node);
-    /* Whatever still reads a late value, or did not fit, gets it as it was. */
+    /* Nodes that still read a pending value get it with its own sign. */
     for (int32_t i = 0; i < s->g->nodes[node].input_count && !code; i++)
         code = need(s, s->g->nodes[node].inputs[i]);
     return code;
@@ -247,8 +247,8 @@ int qs_pass_u8(qs_pass *p) {
     signs s = {.p = p, .g = g, .count = g->value_count};
     int code = QSIM_OK;
     s.twin = qs_alloc(p->ctx, s.count + 1, sizeof(*s.twin));
-    s.late = qs_calloc(p->ctx, s.count + 1, sizeof(*s.late));
-    if (!s.twin || !s.late) {
+    s.pending = qs_calloc(p->ctx, s.count + 1, sizeof(*s.pending));
+    if (!s.twin || !s.pending) {
         code = qs_pass_no_memory(p);
         goto done;
     }
@@ -262,6 +262,6 @@ int qs_pass_u8(qs_pass *p) {
         code = qs_pass_finish(p);
 done:
     qs_free(p->ctx, s.twin);
-    qs_free(p->ctx, s.late);
+    qs_free(p->ctx, s.pending);
     return code;
 }

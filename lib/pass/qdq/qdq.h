@@ -34,22 +34,22 @@ typedef struct qs_target {
 typedef struct qs_qdq {
     qs_pass *p;
     qs_graph *g;
-    size_t *position; /* of the nodes there were, in order */
+    size_t *position; /* of the nodes when the pass began, in order */
     size_t positions;
-    qs_id *above; /* by value there was: the QuantizeLinear of it that a match has made */
+    qs_id *above; /* by value when the pass began: the QuantizeLinear of it that a match has made */
     size_t values;
-    qs_uses uses; /* of the values there were */
+    qs_uses uses; /* of the values when the pass began */
 } qs_qdq;
 
 /* Whether a value is a dequantized tensor of 8 bits (u8 only, if not standard). */
 bool qs_qdq_source(const qs_qdq *d, qs_id value, qs_quantized *q);
-/* The same; s8 constants are made unsigned where u8 is wanted. *found says if it is one. */
+/* The same; makes s8 constants unsigned where u8 is needed. *found: it is such a value. */
 int qs_qdq_operand(qs_qdq *d, qs_id value, qs_quantized *q, bool *found);
-/* What the value is as an integer of that tensor. */
+/* The value as an integer of that tensor. */
 int32_t qs_qdq_quantize(const qs_quantized *q, double v);
 /* Its zero point as a constant, made if it was left out; negative: error. */
 qs_id qs_qdq_zero_point(qs_qdq *d, qs_quantized *q);
-/* Puts the node that makes the target's integers in place of the QuantizeLinear. */
+/* Replaces the QuantizeLinear by the node that makes the target's integers. */
 int qs_qdq_replace(qs_qdq *d, const qs_target *t, const char *domain, const char *op_type,
                    const qs_id *inputs, int32_t input_count, qs_id attributes_of, qs_id *made);
 int qs_qdq_set_bounds(qs_qdq *d, const qs_target *t, qs_id node);
@@ -64,11 +64,14 @@ int qs_qdq_softmax(qs_qdq *d, qs_target *t, bool *done);
 int qs_qdq_move(qs_qdq *d, qs_target *t, bool *done);  /* qdq_move.c: MaxPool, Reshape, ... */
 int qs_qdq_above(qs_qdq *d, qs_target *t, bool *done); /* qdq_above.c: quantized before it moves */
 int qs_qdq_table(qs_qdq *d, qs_target *t, bool *done); /* qdq_table.c: functions of one tensor */
-/* Moves elements of one operand and nothing else that is not known. */
+/* Whether a node moves elements of one operand, all else being constant. */
 bool qs_qdq_is_movement(const qs_graph *g, const qs_node *n);
-/* What copies x, an operand of the target's core, as integers makes the target itself. */
+/* Makes a copy of x, an operand of the target's core, the target itself, in integers. */
 int qs_qdq_move_directly(qs_qdq *d, const qs_target *t, const qs_quantized *x);
-/* Movement of dequantized tensors becomes movement of integers: what follows sees their scale. */
+/*
+ * Movement of dequantized tensors becomes movement of integers, so that later patterns see their
+ * scale.
+ */
 int qs_qdq_sink(qs_qdq *d);
 /* Whether the target's scale and bounds are those of `from`. */
 bool qs_qdq_same(const qs_target *t, const qs_quantized *from);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What moves floats and is then quantized moves bytes: quantizing an element and copying it
- * commute, Q(reshape(v)) = reshape(Q(v)). So what makes v can be matched, and a quarter of the
- * bytes moves.
+ * Quantizes before movement instead of after it: quantizing an element and copying it commute,
+ * Q(reshape(v)) = reshape(Q(v)). So the producer of v can be matched, and a quarter of the bytes is
+ * moved.
  */
 #include "pass/qdq/qdq.h"
 
-/* v in the target's integers; what an earlier match has made of it serves again. */
+/* v in the target's integers, taken from an earlier match if there is one. */
 static int quantize_above(qs_qdq *d, const qs_target *t, qs_id v, qs_quantized *x) {
     qs_graph *g = d->g;
     const qs_node *q = &g->nodes[t->node];
@@ -31,12 +31,12 @@ static int quantize_above(qs_qdq *d, const qs_target *t, qs_id v, qs_quantized *
     return qs_pass_resolve(d->p, made);
 }
 
-/* A float that this session computes or is given. */
+/* Whether a value is a float that the session computes or gets as an input. */
 static bool is_float(const qs_graph *g, qs_id v) {
     return v >= 0 && g->values[v].dtype == QSIM_FLOAT && !g->values[v].data;
 }
 
-/* Elements of `part`, which has the rank of `whole`; sizes that both leave open count as 1. */
+/* Elements of `part`, which has the rank of `whole`; sizes unknown in both count as 1. */
 static int64_t elements(const qs_value *part, const qs_value *whole) {
     int64_t n = whole->rank < 0 || part->rank != whole->rank ? -1 : 1;
     for (int32_t i = 0; i < whole->rank && n >= 0; i++) {
@@ -47,7 +47,10 @@ static int64_t elements(const qs_value *part, const qs_value *whole) {
     return n;
 }
 
-/* Whether slices are all that reads v, and as many elements as it has: it is quantized once. */
+/*
+ * Whether only slices read v, with as many elements together as it has, so that each is quantized
+ * once.
+ */
 static bool is_sliced_up(const qs_qdq *d, qs_id v) {
     const qs_graph *g = d->g;
     int64_t sum = 0;
@@ -65,7 +68,7 @@ static bool is_sliced_up(const qs_qdq *d, qs_id v) {
     return all >= 0 && sum >= all;
 }
 
-/* Not counting who asks for it as an output: what else is asked for changes no result. */
+/* Outputs do not count as readers: asking for more outputs must not change results. */
 static bool is_read_once(const qs_qdq *d, qs_id v) {
     return (size_t)v < d->values && d->uses.start[v + 1] - d->uses.start[v] == 1;
 }

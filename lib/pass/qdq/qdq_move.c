@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Movement of quantized tensors: what only copies floats copies bytes. */
+/* Movement of quantized tensors: operators that only copy elements copy bytes instead of floats. */
 #include "pass/qdq/qdq.h"
 #include "op/rules.h"
 
@@ -17,14 +17,14 @@ static bool pads_by_constant(const qs_node *n) {
     return qs_node_string_is(n, "mode", "constant", true);
 }
 
-/* What a constant Pad fills with; false if that is computed. */
+/* The value that a constant Pad fills with; false if it is computed. */
 static bool pad_value(const qs_graph *g, const qs_node *n, double *value) {
     qs_id v = qs_node_input(n, 2);
     *value = 0;
     return v == QS_NONE || (qs_const_scalar(g, v, value) && g->values[v].dtype == QSIM_FLOAT);
 }
 
-/* The same as a constant among x's integers; QS_NONE where the mode repeats elements. */
+/* The fill value as an integer of x's type; QS_NONE if the mode repeats elements. */
 static int pad_fill(qs_qdq *d, const qs_node *n, const qs_quantized *x, qs_id *fill) {
     double value;
     *fill = QS_NONE;
@@ -34,7 +34,7 @@ static int pad_fill(qs_qdq *d, const qs_node *n, const qs_quantized *x, qs_id *f
     return *fill < 0 ? *fill : QSIM_OK;
 }
 
-/* Whether what a Pad fills with is one of the numbers that x's integers stand for. */
+/* Whether x's integers represent the fill value exactly. */
 static bool fill_is_exact(const qs_graph *g, const qs_node *n, const qs_quantized *x) {
     double value;
     if (!is_pad(n) || !pads_by_constant(n))
@@ -52,13 +52,13 @@ bool qs_qdq_is_movement(const qs_graph *g, const qs_node *n) {
     return !is_pad(n) || !pads_by_constant(n) || pad_value(g, n, &value);
 }
 
-/* Integers got 8-bit MaxPool in version 12; ours takes them in any. */
+/* ONNX has MaxPool of 8 bits since version 12; this library takes it in any. */
 static void make_known(qs_node *n) {
     if (qs_node_is(n, "", "MaxPool") && n->version < 12)
         n->version = 12;
 }
 
-/* One output and nothing to rescale: the moved node makes the target itself. */
+/* With one output and equal scales the moved node makes the target itself. */
 int qs_qdq_move_directly(qs_qdq *d, const qs_target *t, const qs_quantized *x) {
     const qs_node *n = &d->g->nodes[t->core];
     int32_t count = n->input_count;

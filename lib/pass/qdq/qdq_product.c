@@ -6,15 +6,15 @@
 
 #include <math.h>
 
-/* Constant weights as integers of either sign, a scale each or one for all. */
+/* Constant weights as integers of either sign, with one scale or one per channel. */
 typedef struct weights {
     qs_id w, scale, zp;
     const qs_const *data, *scales, *zero_points; /* the last may be NULL */
-    int64_t channels;                            /* along the axis of the outputs */
-    bool transposed;                             /* the product takes them the other way round */
+    int64_t channels;                            /* output channels */
+    bool transposed;                             /* the product takes them transposed */
 } weights;
 
-/* The DequantizeLinear that makes `value`, also after a Transpose of a matrix. */
+/* The DequantizeLinear that makes `value`, directly or before a Transpose of a matrix. */
 static qs_id find_dequantize(const qs_graph *g, qs_id value, bool *transposed) {
     qs_id id = qs_pass_producer(g, value, "Transpose");
     *transposed = false;
@@ -37,7 +37,7 @@ static bool is_narrow(const qs_const *c) {
     return c->dtype == QSIM_INT4 || c->dtype == QSIM_UINT4;
 }
 
-/* Reads weights; `axis` is that of the outputs as the product sees them, counted from the end. */
+/* Reads weights; `axis`, counted from the end, is that of the output channels in the product. */
 static bool read_weights(const qs_qdq *d, qs_id value, int32_t axis, weights *w) {
     const qs_graph *g = d->g;
     qs_id id = find_dequantize(g, value, &w->transposed);
@@ -84,7 +84,7 @@ static qs_id make_const(qs_qdq *d, int32_t dtype, int32_t rank, const int64_t *d
     return id < 0 ? qs_pass_no_memory(d->p) : id;
 }
 
-/* A constant of 4 bits in 8. */
+/* A 4-bit constant widened to 8 bits. */
 static qs_id widen(qs_qdq *d, const qs_const *c) {
     const bool is_signed = c->dtype == QSIM_INT4;
     uint8_t *bytes = qs_arena_raw64(&d->g->arena, c->elements + 1);
@@ -110,7 +110,7 @@ static int widen_weights(qs_qdq *d, weights *w) {
     return QSIM_OK;
 }
 
-/* The weights' bytes in the order that the kernel takes; the same constant if they are. */
+/* The weights' bytes in the kernel's order; the same constant if they are in it. */
 static int prepare_weights(qs_qdq *d, weights *w, bool swap) {
     int code = widen_weights(d, w);
     if (code)
@@ -185,8 +185,9 @@ static double unit_bias(const bias *b, size_t i, float unit, double beta) {
 }
 
 /*
- * The bias as int32 [channels], QS_NONE if there is none; *fits false where it overflows, or where
- * rounding it moves the result by more than half a step, as sums much coarser than that make it.
+ * The bias as int32 [channels], QS_NONE if there is none. *fits is false where it overflows, or
+ * where rounding it changes the result by more than half a step, which happens when x_scale *
+ * w_scale is far coarser than the result's scale.
  */
 static qs_id make_bias(qs_qdq *d, const bias *b, const weights *w, float x_scale, float y_scale,
                        double beta, bool *fits) {
@@ -216,7 +217,7 @@ typedef struct product {
     weights w;
     bias b;
     double beta;
-    bool swap; /* the weights' matrix is taken the other way round */
+    bool swap; /* the weights' matrix is transposed */
 } product;
 
 /* x, x_scale, x_zp, w, w_scale, w_zp, y_scale, y_zp, bias. */
@@ -228,7 +229,7 @@ static int emit(qs_qdq *d, qs_target *t, product *m, const char *op_type, qs_id 
         return bias_id;
     if (!fits)
         return QSIM_OK;
-    const bool turned = m->swap && !d->p->standard; /* packing takes them as they are */
+    const bool turned = m->swap && !d->p->standard; /* packing takes them in this order */
     int code = prepare_weights(d, &m->w, m->swap && !turned);
     if (code)
         return qs_pass_no_memory(d->p);
@@ -295,7 +296,7 @@ static bool read_matmul_add(qs_qdq *d, const qs_node *n, qs_id *matmul, product 
 /* Terms of a sum of products of bytes with zero points that int32 holds in any case. */
 #define MOST_TERMS (INT32_MAX / 255 / 255)
 
-/* MatMul of two quantized tensors that the network computes, as attention has them. */
+/* MatMul of two quantized activations, as in attention. */
 static int two_tensors(qs_qdq *d, qs_target *t, bool *done) {
     qs_quantized a, b;
     qs_id made;

@@ -10,15 +10,14 @@ static const char *domain(const qs_qdq *d) {
     return d->p->standard ? "com.microsoft" : "qsim";
 }
 
-/* In files these are operators of com.microsoft, which have no bounds. */
+/* In files these are operators of com.microsoft, which have no bounds of activations. */
 static bool may_contribute(const qs_qdq *d, const qs_target *t) {
     return !d->p->standard || (d->p->contributed && !t->bounded);
 }
 
 /* ---- Add, Mul ---- */
 
-/* Of one tensor, and of what has one element: sessions make a table of the pairs, files keep them.
- */
+/* With one tensor and an operand of one element: sessions make a table, files keep the pairs. */
 static bool is_table(const qs_qdq *d, const qs_quantized *a, const qs_quantized *b) {
     const qs_const *x = d->g->values[a->x].data, *y = d->g->values[b->x].data;
     return a->x == b->x || (x && x->elements == 1) || (y && y->elements == 1);
@@ -97,7 +96,7 @@ int qs_qdq_pool(qs_qdq *d, qs_target *t, bool *done) {
         return QSIM_OK;
     int32_t rank = d->g->values[x.x].rank;
     if (window && rank > 4)
-        return QSIM_OK; /* means over three axes of space are floats */
+        return QSIM_OK; /* averages over three axes of space stay float */
     int code = emit_pool(d, t, &x, window ? "QLinearAveragePool" : "QLinearGlobalAveragePool",
                          window, &made);
     *done = true;
@@ -143,7 +142,7 @@ int qs_qdq_concat(qs_qdq *d, qs_target *t, bool *done) {
 
 /* ---- Softmax ---- */
 
-/* The same bits as its three nodes, row by row; of rows that lie together only. */
+/* Gives the bits of the three nodes, row by row; rows have to be contiguous. */
 int qs_qdq_softmax(qs_qdq *d, qs_target *t, bool *done) {
     qs_quantized x;
     qs_id made;

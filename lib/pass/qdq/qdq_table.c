@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any element-wise float expression of one 8-bit tensor is a table of 256 bytes: it is computed by
- * the operators themselves, in a graph of its own, on all values there are.
+ * An element-wise float expression of one 8-bit tensor becomes a table of 256 bytes, computed by
+ * the operators themselves on all 256 values, in a graph of its own.
  */
 #include "pass/qdq/qdq.h"
 
@@ -27,7 +27,7 @@ static bool has_node(const expression *e, qs_id node) {
     return false;
 }
 
-/* A leaf: the one tensor, or a constant of one element. */
+/* Whether a value is a leaf: the one tensor, or a constant of one element. */
 static bool add_leaf(const qs_graph *g, expression *e, qs_id v, int32_t rank) {
     double scalar;
     if (g->values[v].data)
@@ -38,7 +38,7 @@ static bool add_leaf(const qs_graph *g, expression *e, qs_id v, int32_t rank) {
     return g->values[v].dtype == QSIM_UINT8 && g->values[v].rank == rank;
 }
 
-/* A dequantized constant of one element: signed ones, which are no tensors here, too. */
+/* Whether a value is a dequantized constant of one element, of either sign. */
 static bool is_number(const qs_graph *g, const qs_node *n, int32_t rank) {
     double scalar;
     if (!(n->op->traits & QS_DEQUANTIZES) || g->values[n->inputs[0]].rank > rank)
@@ -78,7 +78,7 @@ static bool collect(const qs_qdq *d, qs_id value, expression *e) {
             if (v == QS_NONE || (maker != QS_NONE && has_node(e, maker)))
                 continue;
             if (maker == QS_NONE) {
-                /* A float that nobody computes can only be a constant here. */
+                /* A float without a producer can only be a constant here. */
                 if (!g->values[v].data || !add_leaf(g, e, v, rank))
                     return false;
             } else if (e->count == MAX_NODES) {

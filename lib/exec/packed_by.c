@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes that pack the same weights in the same way: they are packed once. */
+/* Finds nodes that would pack the same weights in the same way, so that these are packed once. */
 #include "exec/exec.h"
 
-/* What of a value packing may look at: a constant itself, of others type and sizes. */
+/*
+ * Whether packing cannot tell two values apart: it reads constants, and type and sizes of the
+ * others.
+ */
 static bool same_value(const qs_graph *g, qs_id a, qs_id b) {
     if (a == b)
         return true;
@@ -47,7 +50,7 @@ static bool same_node(const qs_graph *g, const qs_node *a, const qs_node *b) {
     return same;
 }
 
-/* Of the row and the constants: what differs in nothing else is rare. */
+/* Hashes the row and the constants: nodes that are equal in both rarely differ in anything else. */
 static uint64_t hash_node(const qsim_ctx *ctx, const qs_graph *g, const qs_node *n) {
     uint64_t h = (uintptr_t)n->op;
     for (int32_t i = 0; i < n->input_count; i++) {
@@ -58,10 +61,10 @@ static uint64_t hash_node(const qsim_ctx *ctx, const qs_graph *g, const qs_node 
     return h;
 }
 
-/* Nodes of one hash that differ in something are looked at up to here. */
+/* How many nodes of one hash are compared. */
 #define CHAIN 8
 
-int qs_find_twins(qsim_ctx *ctx, const qs_graph *g, qs_id *twin) {
+int qs_find_packed_by(qsim_ctx *ctx, const qs_graph *g, qs_id *packed_by) {
     size_t room = 16;
     while (room < 2 * g->order_count)
         room *= 2;
@@ -72,18 +75,18 @@ int qs_find_twins(qsim_ctx *ctx, const qs_graph *g, qs_id *twin) {
         table[i] = QS_NONE;
     for (size_t i = 0; i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
-        twin[i] = QS_NONE;
+        packed_by[i] = QS_NONE;
         if (!n->op->pack || n->input_count > 16)
             continue;
         size_t at = (size_t)hash_node(ctx, g, n);
-        for (int looks = 0; looks < CHAIN && twin[i] == QS_NONE; looks++, at++) {
+        for (int looks = 0; looks < CHAIN && packed_by[i] == QS_NONE; looks++, at++) {
             qs_id *seen = &table[at & (room - 1)];
             if (*seen == QS_NONE) {
                 *seen = g->order[i];
                 break;
             }
             if (same_node(g, n, &g->nodes[*seen]))
-                twin[i] = *seen;
+                packed_by[i] = *seen;
         }
     }
     qs_free(ctx, table);
