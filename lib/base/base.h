@@ -34,7 +34,7 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-/* What the library cannot be compiled for, said before its results are wrong. */
+/* Compilers and targets on which results would be wrong are refused here. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "libqsim reads the tensors of models in place: it needs a little-endian CPU"
 #endif
@@ -87,7 +87,7 @@ void qs_error_clear(qsim_error *error);
 void *qs_alloc(qsim_ctx *ctx, size_t count, size_t size);
 /* The same, zeroed. */
 void *qs_calloc(qsim_ctx *ctx, size_t count, size_t size);
-/* `ptr` may be NULL. No size is needed: the block remembers it. */
+/* Frees a block, which remembers its size. `ptr` may be NULL. */
 void qs_free(qsim_ctx *ctx, void *ptr);
 
 /*
@@ -114,7 +114,7 @@ void *qs_arena_copy(qs_arena *arena, const void *data, size_t bytes);
 char *qs_arena_string(qs_arena *arena, const char *text, size_t length); /* adds the NUL */
 void qs_arena_free(qs_arena *arena);
 
-/* Most names that are compared differ in their first letter. */
+/* The first letter is compared inline, since most names differ in it. */
 static inline __attribute__((always_inline)) bool qs_same(const char *a, const char *b) {
     return *a == *b && strcmp(a, b) == 0;
 }
@@ -141,16 +141,17 @@ static inline size_t qs_align(size_t n, size_t power) {
 /* ---- options (options.c) ---- */
 
 /*
- * Copies min(theirs, ours) of an options struct into `own`, which is `own_size` bytes and is zeroed
- * first. NULL options leave it zero. QSIM_E_VERSION if bytes that we do not know are set,
- * QSIM_E_ARGUMENT if struct_size is smaller than the field itself, or larger than any struct.
+ * Copies an options struct into `own`, which has `own_size` bytes and is zeroed first: as many
+ * bytes as both have. NULL options leave it zero. QSIM_E_VERSION if bytes beyond `own_size` are
+ * set, QSIM_E_ARGUMENT if struct_size is smaller than the field itself, or larger than any struct.
  */
 int qs_options(void *own, size_t own_size, const void *options, qsim_error *error);
 #define QS_OPTIONS(own, options, error) qs_options(&(own), sizeof(own), options, error)
 
 /*
- * The way out: fills the caller's info struct, all but its struct_size, which says how much of ours
- * fits; what a newer caller has beyond it is zeroed. QSIM_E_ARGUMENT for NULL or no struct_size.
+ * Fills the caller's info struct, all but its struct_size, with as much of the library's struct as
+ * fits; fields that only a newer caller knows are zeroed. QSIM_E_ARGUMENT for NULL or no
+ * struct_size.
  */
 int qs_give(void *theirs, const void *ours, size_t our_size);
 
@@ -176,13 +177,16 @@ void qs_sha256_hex(qs_sha256 *h, char hex[65]);
 
 /* ---- keyed hashes (siphash.c) ---- */
 
-/* Chosen at random when a context is made: nobody outside can tell which texts will collide. */
+/*
+ * Chosen at random when a context is made, so that authors of files cannot choose texts that
+ * collide.
+ */
 typedef struct qs_secret {
     uint64_t word[2];
 } qs_secret;
 
 void qs_secret_choose(qs_secret *secret);
-/* The context's; lives as long as it. */
+/* The context's key; lives as long as the context. */
 const qs_secret *qs_ctx_secret(const qsim_ctx *ctx);
 /* SipHash-1-3 (Aumasson, Bernstein: "SipHash: a fast short-input PRF"). */
 uint64_t qs_keyed_hash(const qs_secret *secret, const void *data, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* POSIX: elsewhere this file alone needs another body. */
+/* The clock. POSIX; for other systems only this file has to change. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime, which -std=c11 hides */
 #endif

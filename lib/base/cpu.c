@@ -59,7 +59,9 @@ bool qs_cpu_has_isa(int32_t isa) {
     uint32_t a, b, c, d, b7 = 0, c7 = 0, a71 = 0;
     if (isa == QSIM_ISA_C)
         return true;
-    /* As few questions as possible: a virtual machine's host answers each, in 5 us. */
+    /*
+     * Asks as little as possible: in a virtual machine each CPUID instruction takes the host 5 us.
+     */
     const uint32_t most = (uint32_t)__get_cpuid_max(0, NULL);
     if (isa == QSIM_ISA_AMX)
         return most >= 0x1e && has_tiles();

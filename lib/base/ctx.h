@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The context: what every other object is made with. */
+/* The context, which every other object is made with. */
 #ifndef QS_CTX_H
 #define QS_CTX_H
 
@@ -11,8 +11,9 @@ struct qs_pool;
 struct qk_table;
 
 /*
- * Whether work is to end, and why: of a context, or of a run inside it. What one of them has seen
- * stays so: tasks that were left out are noticed after the step, whatever happens meanwhile.
+ * Whether the work of a context, or of a run inside it, has to end, and why. Once work has seen a
+ * reason to end, the reason stays, so that tasks that were skipped are noticed after the step even
+ * if the cancellation is withdrawn meanwhile.
  */
 typedef struct qs_stop {
     atomic_int code;       /* QSIM_OK: go on */
@@ -20,9 +21,9 @@ typedef struct qs_stop {
     uint64_t deadline_ns;  /* of qs_clock_ns; 0: none */
 } qs_stop;
 
-/* What a context's objects hold. */
+/* Memory that a context's objects hold. */
 typedef struct qs_account {
-    uint64_t limit;                      /* 0: nobody counts */
+    uint64_t limit;                      /* 0: not counted */
     atomic_uint_least64_t held, refused; /* bytes; of the last request refused, 0: none was */
     atomic_uint_least64_t full;          /* held when that was refused */
 } qs_account;
@@ -35,7 +36,7 @@ struct qsim_ctx {
     void *parallel_user;
     struct qs_pool *pool;           /* NULL with parallel_for or one thread */
     const struct qk_table *kernels; /* filled by the kernel layer */
-    atomic_int holds;               /* freed when the last object lets go */
+    atomic_int holds;               /* reference count */
     int32_t threads;                /* >= 1 */
     int32_t isa;                    /* QSIM_ISA_*, never AUTO */
     qs_secret secret;
@@ -47,28 +48,29 @@ struct qsim_ctx {
 };
 
 /*
- * The last part of qsim_ctx_create (kernel/context.c), after the choice of instruction set and
- * kernels. `o` has been through QS_OPTIONS.
+ * The last part of qsim_ctx_create (kernel/context.c), after instruction set and kernels have been
+ * chosen. QS_OPTIONS has checked `o`.
  */
 int qs_ctx_init(const qsim_ctx_options *o, int32_t isa, const struct qk_table *kernels,
                 qsim_ctx **out, qsim_error *error);
 
 /*
- * Takes one more hold on the context. NULL makes a bare one: the system's memory, one thread, no
- * kernels. Enough for the layers below the kernels (files, observers); all others call
- * qs_ctx_hold of kernel/context.h.
+ * Takes a reference to the context. NULL makes a bare context: the system's memory, one thread, no
+ * kernels. It serves the layers below the kernels (files, observers); all others call qs_ctx_hold
+ * of kernel/context.h.
  */
 int qs_ctx_hold_bare(qsim_ctx *ctx, qsim_ctx **out, qsim_error *error);
-/* Gives a hold back; the last one frees the context. NULL does nothing. */
+/* Releases a reference; the last one frees the context. NULL does nothing. */
 void qs_ctx_drop(qsim_ctx *ctx);
 
 /*
- * The context as one run sees it, with a stop of its own, whose `outer` is set. Takes no hold. The
- * steps of the run get it, so that what splits them or looks whether to go on needs no more.
+ * A view of the context for one run, with a stop of its own, whose `outer` is set. Takes no
+ * reference. The run's steps get this view: code that splits work or checks whether to go on needs
+ * nothing else.
  */
 void qs_ctx_view(const qsim_ctx *ctx, qs_stop *stop, qsim_ctx *view);
 
-/* QSIM_OK, QSIM_E_CANCELLED or QSIM_E_TIME: whether to go on. Cheap; `ctx` may be a view. */
+/* Whether to go on: QSIM_OK, QSIM_E_CANCELLED or QSIM_E_TIME. Cheap; `ctx` may be a view. */
 int qs_stop_code(const qsim_ctx *ctx);
 static inline bool qs_stopped(const qsim_ctx *ctx) {
     for (qs_stop *s = ctx->stop; s; s = s->outer)
@@ -76,21 +78,19 @@ static inline bool qs_stopped(const qsim_ctx *ctx) {
             return qs_stop_code(ctx) != QSIM_OK;
     return false;
 }
-/* The same in a loop over small things that counts to `i`: looks each 32768th time. */
+/* The same for a loop over small items with counter `i`: checks every 32768th time. */
 static inline bool qs_stopped_at(const qsim_ctx *ctx, size_t i) {
     return (i & 0x7fff) == 0x7fff && qs_stopped(ctx);
 }
-/* The same as an error that says so: for loops over nodes, files, candidates. */
+/* The same with `error` set: for loops over nodes, files, candidates. */
 int qs_go_on(const qsim_ctx *ctx, const char *name, qsim_error *error);
 /*
- * The way out of a long call: an error for want of memory gets the hint which limit there is and
- * what was needed. Returns `code`.
+ * Called at the end of a long call: adds to an out-of-memory error a hint with the memory limit and
+ * the bytes needed. Returns `code`.
  */
 int qs_leave(const qsim_ctx *ctx, int code, qsim_error *error);
 
-/*
- * QSIM_E_LIMIT, naming the limit, if `need` is over it; `member` is a member of qsim_limits.
- */
+/* QSIM_E_LIMIT, naming the limit, if `need` exceeds it; `member` is a member of qsim_limits. */
 #define QS_LIMIT(ctx, member, need, error, ...)                                                    \
     ((need) <= (ctx)->limits.member                                                                \
          ? QSIM_OK                                                                                 \
@@ -119,8 +119,8 @@ void qs_fp_restore(uint64_t saved);
 /* Whether this CPU (and its system) runs an instruction set; says nothing of the build. */
 bool qs_cpu_has_isa(int32_t isa);
 /*
- * Asks the operating system for what it grants a process on demand, before the first kernel of a
- * set that the CPU has: AMX's tiles. False: refused. Asking again is harmless.
+ * Asks the operating system for a CPU feature that it grants on demand, AMX's tiles, before the
+ * first kernel that uses it. False: refused. Asking again is harmless.
  */
 bool qs_cpu_take_isa(int32_t isa);
 

@@ -79,7 +79,7 @@ static void escape(const char *text, char *out, size_t room) {
     out[used] = 0;
 }
 
-/* Formats into `out`; where the text is too long its middle gives way to "...". */
+/* Formats into `out`; in a text that is too long "..." replaces the middle. */
 QS_PRINTF(3, 0)
 static void format_text(char *out, size_t room, const char *format, va_list args) {
     char raw[2048], whole[4096];

@@ -17,14 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Between two looks whether to go on. */
+/* Bytes between two checks whether to go on. */
 #define PIECE ((size_t)4 << 20)
 
 static int fail_errno(qsim_error *error, const char *path, const char *what) {
     return qs_fail(error, QSIM_E_IO, "%s: %s: %s", path, what, strerror(errno));
 }
 
-/* Reads until the end: for pipes, whose size nobody knows, and for copies. */
+/* Reads to the end: for pipes, whose size is unknown, and for copies. */
 static int read_all(qsim_ctx *ctx, int fd, const char *path, qs_map *map, qsim_error *error) {
     uint8_t *data = NULL;
     size_t room = 0, size = 0;
@@ -134,7 +134,7 @@ static int open_beneath(int dir, const char *location) {
         memcpy(part, p, n);
         part[n] = 0;
         bool last = p[n] == 0;
-        /* O_NONBLOCK: a FIFO nobody writes to must not hang us; regular files ignore it. */
+        /* O_NONBLOCK: a FIFO without a writer must not block; regular files ignore the flag. */
         int next = openat(
             at, part, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (last ? 0 : O_DIRECTORY));
         int saved = errno;
@@ -219,7 +219,7 @@ void qs_fresh_letters(char *letters, uint64_t *state) {
 
 typedef int make_named(qs_out *out);
 
-/* Calls `make` with one temporary name after the other until nobody has that name. */
+/* Calls `make` with one temporary name after the other until one is free. */
 static int under_fresh_name(qs_out *out, make_named *make) {
     char *letters = out->temporary + strlen(out->temporary) - 6;
     uint64_t state = 0;
@@ -232,8 +232,10 @@ static int under_fresh_name(qs_out *out, make_named *make) {
     return result;
 }
 
-/* Not mkstemp: its files are private, and the permissions of a plain creation could be found out
- * only by setting the process's umask. */
+/*
+ * Not mkstemp, whose files are private: finding out the permissions of an ordinary file would mean
+ * setting the process's umask.
+ */
 static int create_named(qs_out *out) {
     return open(out->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
@@ -252,7 +254,7 @@ static int create_nameless(qs_out *out) {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
     if (slash)
         *slash = '/';
-    /* Without /proc it could not be given a name later. */
+    /* Naming such a file later needs /proc. */
     if (fd >= 0 && access(descriptor_path(fd, room), F_OK)) {
         close(fd);
         fd = -1;
@@ -282,8 +284,8 @@ static int give_name(qs_out *out) {
 }
 
 /*
- * A file without a name gets its own at once where nothing is there: a process that is killed
- * leaves nothing behind. Only where it replaces another it is beside that for a moment.
+ * A file without a name is linked to its target directly if the target does not exist, so a process
+ * that is killed leaves nothing behind. To replace a file it needs a temporary name for a moment.
  */
 static int put_in_place(qs_out *out) {
     if (out->nameless) {
@@ -336,7 +338,7 @@ int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim
         if (!replace)
             return qs_fail(error, QSIM_E_EXISTS, "%s: exists already", path);
     }
-    /* Renaming would replace a link, /dev/stdout for instance, and not the file it leads to. */
+    /* Renaming would replace a link, /dev/stdout for instance, and not its target. */
     char target[PATH_MAX];
     const char *name = old && realpath(path, target) ? target : path;
     out->path = text_join(ctx, name, "");
@@ -365,7 +367,7 @@ static void settle(qs_out *out) {
         return;
     const int failed = sync_file_range(out->fd, 0, 0, all);
     if (failed && (errno == EIO || errno == ENOSPC || errno == EDQUOT))
-        out->code = errno; /* told once: the flush would not know of it */
+        out->code = errno; /* reported once by the system: the flush would not report it again */
     out->settled = out->written;
 #else
     (void)out;
@@ -424,7 +426,7 @@ int qs_out_commit(qs_out *out, qsim_error *error) {
     int code = QSIM_OK;
     if (out->stopped || qs_stopped(out->ctx)) {
         code = qs_go_on(out->ctx, out->shown, error);
-        if (!code) /* it may go on again, but bytes are missing */
+        if (!code) /* work may go on again, but bytes are missing */
             code = qs_fail(error, out->stopped, "%s: cancelled", out->shown);
         qs_out_abort(out);
         return code;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Files: read-only mapping and atomic replacement. The only place that knows the platform's calls.
+/*
+ * Files: read-only mapping and atomic replacement. With tree.h the only place that knows the
+ * platform's file calls.
  */
 #ifndef QS_FILE_H
 #define QS_FILE_H
@@ -30,11 +32,11 @@ const char *qs_location_fault(const char *location);
 int qs_map_open_below(qsim_ctx *ctx, const char *folder, const char *location, qs_map *map,
                       qsim_error *error);
 
-/* The map is not needed for now: its pages may go, and come back when read. */
+/* Lets the system drop the map's pages, which come back when read. */
 void qs_map_forget(const qs_map *map);
 void qs_map_close(qsim_ctx *ctx, qs_map *map);
 
-/* Six letters for a temporary name, others at each call. `*state` is 0 before the first. */
+/* Writes six letters for a temporary name, others at each call. `*state` is 0 before the first. */
 void qs_fresh_letters(char *letters, uint64_t *state);
 
 /*
@@ -56,9 +58,9 @@ typedef struct qs_out {
 
 int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim_error *error);
 int qs_out_write(qs_out *out, const void *data, size_t size);
-/* From here on bytes go to this place; what lies between is zero. */
+/* Continues writing at this offset; bytes skipped are zero. */
 int qs_out_seek(qs_out *out, uint64_t at);
-/* What has been written so far, to be read; closed before the end. */
+/* Opens the bytes written so far for reading; to be closed before commit or abort. */
 int qs_out_map(const qs_out *out, qs_map *map, qsim_error *error);
 int qs_out_commit(qs_out *out, qsim_error *error);
 void qs_out_abort(qs_out *out);

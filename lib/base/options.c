@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Option and info structs that may be shorter or longer than ours. */
+/* Option and info structs of other versions, shorter or longer than this library's. */
 #include "base/base.h"
 
 /*
- * No struct of any version is that large: who left struct_size unset is told so, before bytes are
- * read or cleared that are not his.
+ * No struct of any version is this large: an unset struct_size is reported before bytes beyond the
+ * caller's struct are read or cleared.
  */
 #define LARGEST_STRUCT 1024
 

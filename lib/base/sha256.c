@@ -67,7 +67,7 @@ static int cpu_has_sha(void) {
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & 1u << 29) != 0;
 }
 
-/* The instructions keep the variables as a, b, e, f and c, d, g, h. */
+/* The CPU's instructions keep the variables as a, b, e, f and c, d, g, h. */
 __attribute__((target("sha,ssse3,sse4.1"))) static void compress_sha(uint32_t state[8],
                                                                      const uint8_t *block) {
     const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);

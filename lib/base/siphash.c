@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* SipHash with one round for each word and three at the end, and where its key comes from. */
+/* SipHash-1-3 (one round per word, three at the end), and its random key. */
 #if defined(__linux__)
 #define _GNU_SOURCE /* getrandom */
 #include <sys/random.h>
@@ -20,7 +20,10 @@ void qs_secret_choose(qs_secret *secret) {
     if (getentropy(secret, sizeof(*secret)) == 0)
         return;
 #endif
-    /* Before the system has gathered any: what an author of files cannot know either. */
+    /*
+     * Before the system has gathered randomness: addresses and the time, which authors of files
+     * cannot know.
+     */
     secret->word[0] = qs_clock_ticks() * 0x9e3779b97f4a7c15u ^ (uintptr_t)secret;
     secret->word[1] = qs_clock_ns() * 0xc2b2ae3d27d4eb4fu ^ (uintptr_t)&secret;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Splitting the work of one step over threads: the one rule for it. Work is counted in nanoseconds
- * of one thread, at the rates below.
+ * The one rule for splitting the work of a step over threads. Work is counted in nanoseconds of one
+ * thread, at the rates below.
  */
 #ifndef QS_SLICES_H
 #define QS_SLICES_H
@@ -9,20 +9,20 @@
 #include "base/ctx.h"
 
 /*
- * The least worth a task. To hand one to a waiting thread and to see it done takes three transfers
- * of a cache line: 0.15 us between cores that share a cache, 0.5 us between others (of 500, 700,
- * 1000, 1500 and 2500 this was the best on small networks). An application's own parallel_for is
- * taken to wake somebody.
+ * The least nanoseconds of a task. Handing it to a waiting thread and seeing it done takes three
+ * transfers of a cache line: 0.15 us between cores that share a cache, 0.5 us between others (of
+ * 500, 700, 1000, 1500 and 2500 ns this was the best on small networks). An application's own
+ * parallel_for is assumed to wake a thread.
  */
 #define QS_SLICE_NS      1000
 #define QS_LENT_SLICE_NS 5000
 
-/* What one thread of a fast core does in a nanosecond; a slower one splits later than it could. */
+/* Work per nanosecond of one thread of a fast core; a slower core splits later than it could. */
 #define QS_MACS_F32      40.0
 #define QS_MACS_I8       150.0
 #define QS_DEPTHWISE_F32 10.0 /* multiply-accumulates, too */
 #define QS_DEPTHWISE_I8  30.0
-#define QS_QUANTIZED     5.0   /* floats looked through, then quantized */
+#define QS_QUANTIZED     5.0   /* floats searched for extremes, then quantized */
 #define QS_POOLED        100.0 /* bytes looked at */
 
 /* How many slices `items` independent pieces of work altogether are cut into: 1 … threads. */

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each thread has a seat with its own share of a job's tasks: the first tasks are always the
- * caller's, the next ones always the first worker's, so that a layer finds what the layer before
- * left in the same cache. Who is done with his own share takes from the others' ends. Which thread
- * does which task has no influence on results, because work is split over outputs only.
+ * The thread pool. Each thread has a seat with its own share of a job's tasks: the first tasks are
+ * always the caller's, the next ones always the first worker's, so that a layer finds the results
+ * of the layer before in the same cache. A thread that has done its own share takes tasks from the
+ * ends of the others' shares. Which thread does which task has no influence on results, because
+ * work is split over outputs only.
  *
  * Workers spin while a run is in progress, because the next layer follows within microseconds, and
- * for a moment after it; then they sleep. To wake one costs the caller some 5 to 10 us in a virtual
- * machine, and the worker comes 15 to 40 us later: a run wakes them at its beginning.
+ * for a moment after it; then they sleep. Waking one costs the caller some 5 to 10 us in a virtual
+ * machine, and the worker starts 15 to 40 us later, so a run wakes its workers at the beginning.
  *
- * Threads are started by the first job, by its caller, who has the pool to itself then: a context
- * that only reads files or counts values has none.
+ * The caller of the first job starts the threads, while it has the pool to itself: a context that
+ * only reads files or counts values has none.
  *
- * Nobody waits for a worker that has not taken a task: on a busy machine one may wake up long after
- * the others have done everything.
+ * A job does not wait for workers that have taken no task of it: on a busy machine a worker may
+ * wake up long after the others have done everything.
  */
 #if defined(__linux__)
 #define _GNU_SOURCE /* sched_getaffinity, sched_getcpu, MADV_WIPEONFORK */
@@ -27,10 +28,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define SPIN_RUN_NS  1000000 /* without a task during a run: a long layer that is not split */
+#define SPIN_RUN_NS                                                                                \
+    1000000 /* spinning without a task during a run: a long layer that is not split */
 #define SPIN_IDLE_NS 100000  /* after a run: what sleeping and waking cost together, twice */
-#define LONG_NS      1000000 /* a run that gains more from workers than anything costs */
-#define PATIENCE     2000    /* pauses, before the caller thinks that a worker was preempted */
+#define LONG_NS      1000000 /* a run of this length always gains more from workers than they cost */
+#define PATIENCE     2000 /* pauses, after which the caller assumes that a worker was preempted */
 
 /* A job's number, the first task that is not taken, and their end: one word, changed as a whole. */
 #define RANGE(job, first, end) ((unsigned long long)(job) << 32 | (first) << 16 | (end))
@@ -39,19 +41,19 @@
 #define MOST_UNITS             0xffff
 
 /*
- * One cache line carries a job to its thread and the news that it is done back, another how that
- * thread is woken.
+ * One cache line carries a job to its thread and the completion back, another the state for waking
+ * that thread.
  */
 typedef struct seat {
     _Alignas(64) atomic_ullong range; /* in units of `group` tasks */
     atomic_ullong done;               /* units that this seat's thread has done, ever */
-    /* Of the job: stay until all who have taken a task of it have finished that. */
+    /* Of the job; unchanged until all threads that took a task of it have finished that. */
     const qsim_ctx *ctx;
     qsim_task_fn task;
     void *arg;
     size_t n, group;
     _Alignas(64) atomic_bool asleep;
-    bool called; /* to be awake, not for a task yet */
+    bool called; /* woken, without a task yet */
     size_t number;
     struct qs_pool *pool;
     pthread_mutex_t lock;
@@ -71,7 +73,7 @@ struct qs_pool {
     atomic_size_t most;  /* seats that a job of this run had tasks for */
     int32_t wanted;      /* threads, the caller's included */
     _Alignas(64) atomic_bool busy;
-    bool started; /* who is busy starts them */
+    bool started; /* the thread that holds `busy` starts them */
     uint32_t job;
     uint64_t ordered; /* units, ever */
     pid_t process;
@@ -105,9 +107,9 @@ static int this_cpu(void) {
 }
 
 /*
- * Where every CPU is busy, the system puts a woken worker on the waker's, where it stands in the
- * caller's way until the load is balanced, milliseconds later: it goes elsewhere, and may then go
- * wherever it could before.
+ * Where every CPU is busy, the system puts a woken worker on the waker's CPU, where it delays the
+ * caller until the load is balanced, milliseconds later. So the worker moves itself to another CPU
+ * and then restores its set of allowed CPUs.
  */
 static void step_aside(int cpu) {
 #if defined(__linux__)
@@ -136,7 +138,7 @@ static void do_unit(const seat *s, size_t unit) {
         s->task(s->arg, i);
 }
 
-/* Takes tasks of a seat, its own thread from the beginning. */
+/* Takes tasks of a seat: the seat's own thread from the beginning, others from the end. */
 static void take_from(seat *s, seat *mine) {
     uint64_t done = 0;
     unsigned long long range = atomic_load_explicit(&s->range, memory_order_acquire);
@@ -148,7 +150,7 @@ static void take_from(seat *s, seat *mine) {
         done++;
         range = atomic_load_explicit(&s->range, memory_order_acquire);
     }
-    if (done) /* nobody else writes it */
+    if (done) /* only this thread writes it */
         atomic_store_explicit(&mine->done,
                               atomic_load_explicit(&mine->done, memory_order_relaxed) + done,
                               memory_order_release);
@@ -172,7 +174,7 @@ static bool all_done(const struct qs_pool *pool) {
 
 /* ---- sleeping and waking ---- */
 
-/* Wakes the worker of that seat, who wakes those below him in the tree. */
+/* Wakes the worker of that seat, which wakes those below it in the tree. */
 static void rouse(struct qs_pool *pool, size_t number) {
     if (number >= atomic_load(&pool->most) || number >= (size_t)atomic_load(&pool->count))
         return;
@@ -188,7 +190,7 @@ static void rouse(struct qs_pool *pool, size_t number) {
     rouse(pool, 2 * number + 1);
 }
 
-/* Who is about to sleep has said so and looks once more; so hardly anybody is missed. */
+/* A worker that is about to sleep announces it and checks once more, so one is rarely missed. */
 static void sleep_until_called(seat *s) {
     struct qs_pool *pool = s->pool;
     pthread_mutex_lock(&s->lock);
@@ -207,7 +209,7 @@ static void sleep_until_called(seat *s) {
     rouse(pool, 2 * s->number + 1);
 }
 
-/* Until there is a task (or the end); false when that takes too long. */
+/* Spins until there is a task or the pool ends; false when that takes too long. */
 static bool spin(const seat *s) {
     struct qs_pool *pool = s->pool;
     const uint64_t begin = qs_clock_ns();
@@ -300,7 +302,7 @@ static void renew(struct qs_pool *pool) {
     pool->process = getpid();
 }
 
-/* False: another thread of a child is about to make the pool the child's own. */
+/* After a fork: makes the pool the child's own; false: another thread of the child is doing so. */
 static bool is_here(struct qs_pool *pool) {
     if (!pool->here) {
         if (pool->process != getpid())
@@ -373,7 +375,7 @@ void qs_pool_free(qsim_ctx *ctx, struct qs_pool *pool) {
 
 /* ---- jobs ---- */
 
-/* Nothing here waits for a cache line: the caller goes on to his own tasks at once. */
+/* Does not wait for cache lines: the caller goes on to its own tasks at once. */
 static void publish(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg) {
     struct qs_pool *pool = ctx->pool;
     const size_t count = (size_t)atomic_load_explicit(&pool->count, memory_order_relaxed);
@@ -387,7 +389,7 @@ static void publish(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg)
         atomic_store_explicit(&pool->caller_cpu, cpu, memory_order_relaxed);
     pool->job++;
     pool->ordered += units;
-    /* From the last: its thread has the longest way. */
+    /* From the last seat on, whose thread is woken through most others. */
     for (size_t i = seats; i-- > 0;) {
         seat *s = &pool->seats[i];
         s->ctx = ctx;
@@ -440,14 +442,15 @@ void qs_parallel(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg) {
 /* ---- runs ---- */
 
 /*
- * Executions of a plan come in periods. Those before the last TRIED of a period go the way that is
- * kept; the first of each kind that is timed finds the caches as the other way left them and does
- * not count. A period is short after a change of mind, and the longer the more often it was right.
+ * Executions of a plan come in periods. All but the last TRIED of a period use the present choice,
+ * with workers or without; the last ones are timed both ways. The first of either kind finds caches
+ * that the other has filled, and does not count. A period is short after a change of the choice,
+ * and grows each time the choice is confirmed.
  */
 #define SHORTEST 32
 #define LONGEST  512
 #define TRIED    4
-#define COUNTED  8 /* of the way kept, before those */
+#define COUNTED  8 /* of the present choice, before those */
 
 static bool is_tried(const qs_team *team) {
     return team->turn + TRIED >= team->period;

@@ -33,7 +33,7 @@ static bool is_empty(const char *path) {
     return empty;
 }
 
-/* The last six letters of `path` become what no other folder has. */
+/* Replaces the last six letters of `path` so that no such folder exists. */
 static bool make_temporary(char *path) {
     char *letters = path + strlen(path) - 6;
     uint64_t state = 0;
@@ -155,7 +155,7 @@ int qs_tree_write(qs_tree *t, const char *name, const void *data, size_t size, q
     return code;
 }
 
-/* Files that are there still, then the folders that held them, innermost first. */
+/* Removes the files that still exist, then their folders, innermost first. */
 static void remove_all(const qs_tree *t, const char *const *names, size_t count) {
     for (size_t i = 0; i < count; i++)
         (void)!unlinkat(t->dir, names[i], 0);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Several files into one folder, all or none. Names are relative paths that qs_location_fault
- * accepts. */
+/*
+ * Writes several files into one folder, all or none. Names are relative paths that
+ * qs_location_fault accepts.
+ */
 #ifndef QS_TREE_H
 #define QS_TREE_H
 

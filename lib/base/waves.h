@@ -10,14 +10,16 @@
 
 #include "base/base.h"
 
-/* Work of each thread in one wave; at its end all wait for each other, which takes some 1 us. */
+/*
+ * Work of each thread in one wave, at whose end all threads wait for each other, which takes about
+ * 1 us.
+ */
 #define QS_WAVE_NS 200000.0
 /* Bytes after a row that kernels may read without using them. */
 #define QS_OVER_READ ((size_t)64)
 
 /*
- * How many of the items are a wave: a multiple of `slices`; with one slice, all. `ns`: what all
- * items take.
+ * How many items a wave has: a multiple of `slices`; with one slice, all. `ns`: work of all items.
  */
 static inline size_t qs_wave(size_t items, size_t slices, double ns) {
     const size_t most = (items + slices - 1) / slices;
@@ -30,10 +32,10 @@ static inline size_t qs_wave_first(size_t items, size_t wave, bool backwards) {
     return backwards ? (items - 1) / wave * wave : 0;
 }
 
-/* What windows that slide down images reach. */
+/* The rows that windows sliding down images read. */
 typedef struct qs_reach {
     size_t h, oh;           /* rows of an image and of its output */
-    size_t step, top, taps; /* of the window: rows from one to the next, above the image, in all */
+    size_t step, top, taps; /* of the window: stride, padding above the image, height */
     size_t row, out;        /* bytes of a row and of one of the output */
     /* Found: how far the output has to begin before the input, or after it, for the waves so far.
      */

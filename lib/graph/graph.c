@@ -158,7 +158,7 @@ const char *qs_graph_fresh_name(qs_graph *g, const char *base) {
     if (!next)
         return qs_arena_string(&g->arena, base, n);
     char *name = qs_arena_alloc(&g->arena, room, 1);
-    for (; name; (*next)++) { /* what was taken once stays taken */
+    for (; name; (*next)++) { /* a name once used is never free again */
         snprintf(name, room, "%s_%u", base, (unsigned)*next);
         if (qs_graph_find(g, name) == QS_NONE)
             break;

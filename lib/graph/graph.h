@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The intermediate representation: values, nodes, attributes. Nothing ONNX and nothing numeric: it
- * knows names, types, shapes and who feeds whom. Flat arrays, ids instead of pointers; everything
- * hangs on the graph's arena and lives as long as the graph.
+ * The intermediate representation: values, nodes, attributes. It knows names, types, shapes and
+ * edges, nothing of ONNX and no arithmetic. Flat arrays, ids instead of pointers; everything is in
+ * the graph's arena and lives as long as the graph.
  *
  * An id stays valid while nodes and values are added or removed; removal only marks. A pass is a
  * loop over `order`.
@@ -15,7 +15,7 @@
 typedef int32_t qs_id;
 #define QS_NONE (-1)
 
-/* Bytes owned by someone else: a message of the source file, a string attribute. */
+/* Bytes that another object owns: a message of the source file, a string attribute. */
 typedef struct qs_span {
     const uint8_t *data;
     size_t size;
@@ -83,10 +83,10 @@ typedef struct qs_value {
     bool is_input;        /* in `inputs` */
     bool is_output;       /* in `outputs` */
     bool declared;        /* the file states its type: what inference finds must agree */
-    bool broken;          /* whatever should define it was passed over (QSIM_LOAD_CHECK) */
+    bool broken;          /* its definition could not be read (QSIM_LOAD_CHECK) */
 } qs_value;
 
-/* False of a name that is left of a tensor whose node a pass has removed. */
+/* Whether a value is still made: false for a tensor whose node a pass has removed. */
 static inline bool qs_value_exists(const qs_value *v) {
     return v->producer != QS_NONE || v->is_input || v->data;
 }
@@ -102,10 +102,11 @@ typedef struct qs_node {
     qs_id *inputs; /* QS_NONE: an optional one left out */
     qs_id *outputs;
     int32_t attr_count, input_count, output_count;
-    int32_t captured; /* the last so many inputs are what subgraphs read of this graph */
-    int32_t version;  /* opset version of its domain that the model imports */
-    qs_span source;   /* its message, valid while `changed` is false */
-    bool changed;     /* differs from `source` */
+    int32_t
+        captured; /* how many inputs, the last ones, are values of this graph that subgraphs read */
+    int32_t version; /* opset version of its domain that the model imports */
+    qs_span source;  /* its message, valid while `changed` is false */
+    bool changed;    /* differs from `source` */
     bool removed;
 } qs_node;
 
@@ -130,7 +131,7 @@ typedef struct qs_graph {
     size_t owned_count, owned_room;
 } qs_graph;
 
-/* A value of the graph around a subgraph that the subgraph reads. */
+/* A captured value: one of the outer graph that a subgraph reads. */
 typedef struct qs_capture {
     qs_id inner;   /* its value in the subgraph */
     int32_t input; /* which input of the node it is */
@@ -158,12 +159,12 @@ void qs_graph_free(qs_graph *graph);
  */
 int qs_graph_clone(const qs_graph *graph, qsim_ctx *ctx, qs_graph **out);
 
-/* `g` frees `inner` with itself, also when this fails. */
+/* Hands `inner` over to `g`, also when this fails. */
 int qs_graph_own(qs_graph *g, qs_graph *inner);
 
-/* Captured values take the names that they have outside, in all subgraphs. */
+/* Gives captured values their outer names in all subgraphs. */
 void qs_graph_name_captures(qs_graph *g);
-/* Appends what a node's subgraphs capture to its inputs. */
+/* Appends the values that a node's subgraphs capture to its inputs. */
 int qs_graph_capture(qs_graph *g, qs_id node, const qs_id *values, int32_t count);
 /* The subgraph that attribute `name` of a node is, or NULL. */
 qs_subgraph *qs_node_subgraph(const qs_node *n, const char *name);
@@ -222,7 +223,7 @@ typedef struct qs_uses {
 int qs_graph_uses(const qs_graph *g, qs_uses *uses);
 void qs_uses_free(const qs_graph *g, qs_uses *uses);
 
-/* Removes nodes whose outputs nobody reads, and empties `order` of them. */
+/* Removes nodes none of whose outputs is read, also from `order`. */
 int qs_graph_prune(qs_graph *g);
 
 int qs_value_set_shape(qs_graph *g, qs_id value, int32_t dtype, int32_t rank, const qs_dim *dims);

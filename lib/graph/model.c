@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The model object: counted, with metadata. Reading and writing it is the onnx layer's. */
+/* The model object: reference-counted, with metadata. lib/onnx reads and writes it. */
 #include "graph/model.h"
 #include "kernel/context.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an ONNX file says: graph, weights (inside the graph), metadata. */
+/* The content of an ONNX file: graph, weights (inside the graph), metadata. */
 #ifndef QS_MODEL_H
 #define QS_MODEL_H
 
@@ -17,7 +17,7 @@ typedef struct qs_property {
 /* The files a model's constants point into; shared by every model made from it. */
 struct qs_source;
 
-/* What the look-functions hand out, made on first use: the head of the onnx layer's struct. */
+/* The results of functions that inspect a model, made on first use (exec/views.c). */
 typedef struct qs_views {
     void (*free)(qsim_ctx *ctx, struct qs_views *views);
 } qs_views;
@@ -25,11 +25,11 @@ typedef struct qs_views {
 struct qsim_model {
     qsim_ctx *ctx;
     qs_graph *graph;
-    struct qsim_model
-        *base; /* whose names and bytes this one borrows; held; NULL for a loaded one */
+    struct qsim_model *base;  /* whose names and bytes this one borrows; a counted reference; NULL
+                                 for a loaded one */
     struct qs_source *source; /* maps, owned by the onnx layer; NULL for a built or derived one */
     void (*free_source)(struct qsim_model *model);
-    /* The source's bytes are not needed for now; may be NULL. */
+    /* Lets the system drop the source's pages for now; may be NULL. */
     void (*forget)(const struct qsim_model *model);
     const char *name; /* for messages: the file */
     int64_t ir_version;
@@ -43,14 +43,14 @@ struct qsim_model {
     size_t kept_graph_count, kept_graph_room;
     int64_t bytes;        /* of the file, 0 if built here */
     bool inspect_only;    /* loaded with QSIM_LOAD_INSPECT or QSIM_LOAD_CHECK */
-    qsim_error *problems; /* that QSIM_LOAD_CHECK passed over */
+    qsim_error *problems; /* problems that QSIM_LOAD_CHECK has collected */
     size_t problem_count, problem_room;
     atomic_size_t saved_bytes; /* of the file that saving writes; 0: not counted yet */
     qs_views *_Atomic views;
     atomic_int holds;
 };
 
-/* A new model over a clone of `base`'s graph with its metadata; holds base. */
+/* A new model over a clone of `base`'s graph, with its metadata; takes a reference to `base`. */
 int qs_model_derive(const qsim_model *base, qsim_model **out, qsim_error *error);
 int qs_model_create(qsim_ctx *ctx, qsim_model **out, qsim_error *error); /* empty graph */
 qsim_model *qs_model_hold(const qsim_model *model);

@@ -12,7 +12,7 @@ struct qs_names {
     struct entry *entries;
     size_t room; /* a power of two, at most two thirds full */
     size_t count;
-    const qs_secret *secret; /* the context's: who chooses names cannot make them meet */
+    const qs_secret *secret; /* the context's: authors of files cannot make names collide */
 };
 
 static uint64_t hash_text(const struct qs_names *names, const char *s) {

@@ -11,7 +11,7 @@ qs_id qs_names_find(const struct qs_names *names, const char *key);
 /* Adds or replaces. `key` must outlive the map. */
 int qs_names_put(qsim_ctx *ctx, struct qs_names *names, const char *key, qs_id id);
 /*
- * The number, 1 at first, that fresh names made from `key` go on from; NULL if `key` is not there.
+ * The number, 1 at first, that the next fresh name made from `key` tries; NULL if `key` is absent.
  * Valid until the next put.
  */
 uint32_t *qs_names_counter(const struct qs_names *names, const char *key);

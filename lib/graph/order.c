@@ -41,8 +41,8 @@ static bool has_producer(const qs_graph *g, qs_id value) {
 }
 
 /*
- * A heap of node ids, smallest first: among the nodes that could come next the one that the file
- * has first is taken, so that a file's own order survives.
+ * A heap of node ids, smallest first: of the nodes that could come next, the one that comes first
+ * in the file is taken, so that a file's own order is kept.
  */
 static void heap_push(qs_id *heap, size_t *count, qs_id id) {
     size_t i = (*count)++;

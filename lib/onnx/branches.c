@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * If, read as what both branches compute and a choice: the nodes of a branch become nodes of the
- * graph around it, under names of their own, and each output becomes Where(condition, then, else).
- * That is the same as long as both have the same sizes, which is checked; else the model is read
- * again, with If as a node that has subgraphs (subgraph.c). A plan leaves out the branch that a
- * known condition does not take.
+ * Reads an If as both branches and a choice: the nodes of the branches become nodes of the outer
+ * graph, under names of their own, and each output becomes Where(condition, then, else). That is
+ * equal as long as both branches give the same sizes, which is checked; if they do not, the model
+ * is read again, with If as a node that has subgraphs (subgraph.c). A plan leaves out the branch
+ * that a known condition does not take.
  */
 #include "onnx/reader.h"
 
@@ -151,7 +151,7 @@ static qs_span find_branch(qs_span message, const char *name) {
     return (qs_span){0};
 }
 
-/* Names of nodes are their own where the If had one: the first choice inherits it. */
+/* The first Where gets the If's name, if it has one. */
 static const char *name_choice(qs_graph *g, const char *head, size_t index, const char *output) {
     const size_t n = strlen(head), m = strlen(output);
     if (index == 0 || n == 0)
@@ -241,7 +241,7 @@ static bool same_sizes(const qs_value *a, const qs_value *b) {
     return true;
 }
 
-/* The same of what the rules of Where stop at: sizes that are known. */
+/* The same for known sizes, at which the rules of Where fail. */
 static bool may_be_same_sizes(const qs_value *a, const qs_value *b) {
     if (a->rank < 0 || b->rank < 0)
         return true;
@@ -275,7 +275,7 @@ static int check_choice(qs_reader *r, const qs_node *n, bool inferred) {
     return QSIM_OK;
 }
 
-/* Branches that differ in size, or may, are read again as subgraphs. */
+/* Branches that differ in size, or may differ, are read again as subgraphs. */
 static int check_choices(qs_reader *r, bool inferred) {
     int code = QSIM_OK;
     for (size_t i = 0; i < r->choice_count && !code; i++) {
@@ -307,7 +307,7 @@ static bool fails_in_branch(qs_reader *r) {
     return false;
 }
 
-/* A branch that breaks a rule is read again as a subgraph: it may be one that is never taken. */
+/* A branch that breaks a rule is read again as a subgraph, since it may never be taken. */
 int qs_read_choices_failed(qs_reader *r, int code, const qsim_error *why) {
     const int better = code == QSIM_E_NOMEM ? QSIM_OK : check_choices(r, false);
     if (!better)

@@ -7,7 +7,7 @@
 
 struct qsim_builder {
     qsim_model *model; /* NULL once handed out */
-    qsim_ctx *ctx;     /* held */
+    qsim_ctx *ctx;     /* counted reference */
     qsim_error error;  /* the first failure */
     qs_id node;        /* the last one added */
     qs_id *ids;
@@ -230,7 +230,7 @@ static int parse_names(qsim_builder *b, const char *names, size_t at, size_t *co
     char name[1024];
     *count = 0;
     if (!qs_grow(b->ctx, (void **)&b->ids, &b->ids_room, at + 1, sizeof(*b->ids)))
-        return nomem(b); /* a node without names has a place for them, too */
+        return nomem(b); /* room for at least one, also for a node without names */
     for (const char *p = names; p && *names; p = *p ? p + 1 : NULL) {
         size_t n = strcspn(p, ",");
         if (n >= sizeof(name))

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of functions that a model defines itself: the nodes of the body become nodes of the graph,
- * under names of their own; the function's inputs and outputs are the call's.
+ * Calls of local functions, which a model defines itself: the nodes of the function's body become
+ * nodes of the graph, under names of their own; its inputs and outputs are the call's.
  */
 #include "onnx/reader.h"
 
 #include <stdio.h>
 
 #define DEPTH_LIMIT 16      /* of calls inside calls */
-#define CALL_LIMIT  100000  /* a file of few bytes may call without end, nearly */
+#define CALL_LIMIT  100000  /* a small file may nest calls so that they multiply */
 #define NODE_LIMIT  1000000 /* that calls may make */
 
 bool qs_call_alias(const qs_scope *scope, qs_span text, qs_id *out) {
@@ -72,7 +72,9 @@ static size_t count_fields(qs_span message, uint32_t number) {
     return n;
 }
 
-/* The function's names in field `formal` with what field `actual` of the call gives, in order. */
+/*
+ * Pairs the function's names in field `formal` with those in field `actual` of the call, in order.
+ */
 static int bind(qs_reader *r, qs_call *call, qs_span message, uint32_t formal, uint32_t actual) {
     qs_wire names, ends;
     qs_field name, end;
@@ -101,7 +103,7 @@ static int bind(qs_reader *r, qs_call *call, qs_span message, uint32_t formal, u
     }
 }
 
-/* Operator sets of the function are the model's; others that it needs are imported. */
+/* The function's operator sets have to be the model's; those that the model lacks are imported. */
 static int check_imports(qs_reader *r, const qs_call *call) {
     qs_wire wire;
     qs_field f;
@@ -147,7 +149,7 @@ static int read_nodes(qs_reader *r, const qs_call *call) {
     return code;
 }
 
-/* An output that no node of the body makes is one of the inputs: an Identity gives it. */
+/* An output that no node of the body makes is one of the inputs: an Identity copies it. */
 static int check_outputs(qs_reader *r, const qs_call *call, size_t inputs) {
     for (size_t i = inputs; i < call->count; i++) {
         const qs_alias *y = &call->aliases[i];

@@ -36,7 +36,7 @@ int qs_read_node_rules(qs_graph *g, qs_id id, const char *name, qsim_error *erro
     return code;
 }
 
-/* Branches are not read for looking only: an If is as it is. */
+/* For inspection branches are not read: an If stays an If. */
 static bool is_choice(const qs_node *n) {
     return strcmp(n->op_type, "If") == 0 && !n->domain[0];
 }

@@ -147,7 +147,7 @@ static bool attr_value(pb_ostream_t *out, const qs_attr *a) {
 
 static bool subgraph_holds(const qs_attr *a);
 
-/* Whether the message that the attribute was read from still says what it is. */
+/* Whether the message that the attribute was read from is still true. */
 static bool attr_holds(const qs_attr *a) {
     const bool outside = a->type == QS_ATTR_TENSOR && a->u.tensor->external;
     return a->source.size > 0 && !outside && subgraph_holds(a);
@@ -173,12 +173,12 @@ static const char *end_name(const qs_graph *g, qs_id id) {
     return id == QS_NONE ? "" : g->values[id].name;
 }
 
-/* Inputs that the message lists: all but those that only subgraphs read. */
+/* How many inputs the message lists: all but those that only subgraphs read. */
 static int32_t own_inputs(const qs_node *n) {
     return n->input_count - n->captured;
 }
 
-/* Whether the message that the node was read from still says what the node is. */
+/* Whether the message that the node was read from is still true. */
 static bool source_holds(const qs_graph *g, const qs_node *n) {
     qs_wire wire;
     qs_field f;

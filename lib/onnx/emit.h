@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing messages through nanopb's output streams. What was read and not changed goes out as the
- * bytes it was read from. All functions return false when the stream fails.
+ * Writes messages through nanopb's output streams. Messages that were read and not changed are
+ * written as the bytes they were read from. All functions return false when the stream fails.
  */
 #ifndef QS_EMIT_H
 #define QS_EMIT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensors whose bytes lie in another file. Every file is opened once a model. */
+/* Tensors whose bytes are in another file. Each file is opened once per model. */
 #include "onnx/reader.h"
 #include "base/ctx.h"
 

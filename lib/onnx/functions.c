@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions that a model defines itself: found by domain and name. A set of definitions that calls
- * itself is refused. They are kept for saving.
+ * Local functions, which a model defines itself: found by domain and name, kept for saving.
+ * Recursive definitions are refused.
  */
 #include "onnx/reader.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* qsim_model_hash: what the graph computes, however it is stored. */
+/*
+ * qsim_model_hash: a hash of the graph and its weights that does not depend on how they are stored.
+ */
 #include "graph/model.h"
 
 static void add_number(qs_sha256 *h, int64_t value) {

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* GraphProto: constants, inputs, nodes, outputs, declared types; then whether names add up. */
+/*
+ * Reads GraphProto: constants, inputs, nodes, outputs, declared types; then checks that every name
+ * is defined.
+ */
 #include "base/ctx.h"
 #include "onnx/reader.h"
 
 typedef int (*field_fn)(qs_reader *r, qs_span message);
 
-/* Goes on after a broken part where that is wanted; what it should have defined is broken. */
+/*
+ * Goes on after a broken part if the caller wants that; the names that it should have defined are
+ * marked as broken.
+ */
 static int pass_part(qs_reader *r, int code, uint32_t number, qs_span message) {
     qs_wire wire;
     qs_field f;
@@ -22,7 +28,7 @@ static int pass_part(qs_reader *r, int code, uint32_t number, qs_span message) {
     return code;
 }
 
-/* After each part: whether to go on, and whether the graph has become too large. */
+/* Called after each part: checks whether to go on, and the graph's limits. */
 static int keeps_limits(qs_reader *r) {
     int code = qs_go_on(r->ctx, r->name, r->error);
     if (!code)
@@ -82,7 +88,7 @@ int qs_read_initializer(qs_reader *r, qs_span message) {
     return set_shape(r, id, &type);
 }
 
-/* What an input or output declares must be countable. */
+/* Checks that the number of elements that an input or output declares fits. */
 static int check_size(qs_reader *r, const char *name, const qs_type *type) {
     int64_t dims[QSIM_MAX_RANK];
     for (int32_t i = 0; i < type->rank; i++)
@@ -93,7 +99,7 @@ static int check_size(qs_reader *r, const char *name, const qs_type *type) {
     return QSIM_OK;
 }
 
-/* An initializer that is listed as an input too, as old models do: a constant. */
+/* An initializer that is listed as an input, too, as in old models: a constant. */
 static int check_constant(qs_reader *r, const qs_value *v, const qs_type *type) {
     bool differs = type->rank >= 0 && type->rank != v->rank;
     for (int32_t i = 0; i < type->rank && !differs; i++)
@@ -169,7 +175,7 @@ static int declare(qs_reader *r, qs_span message, qs_id id) {
     return code ? code : set_shape(r, id, &type);
 }
 
-/* Whether anything makes, or should have made, a value. */
+/* Whether a value is defined, or its definition could not be read. */
 static bool is_made(const qs_value *v) {
     return v->producer != QS_NONE || v->is_input || v->data || v->broken;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ModelProto, and the order in which a model is read and checked. */
+/* Reads ModelProto; fixes the order in which a model is read and checked. */
 #include "onnx/reader.h"
 #include "base/ctx.h"
 #include "op/op.h"
@@ -111,7 +111,7 @@ static int check_head(qs_reader *r, const struct head *h) {
     return qs_graph_set_import(r->graph, "", 1) ? qs_read_nomem(r) : QSIM_OK;
 }
 
-/* For looking only: whatever breaks a rule is left alone, the rest is inferred all the same. */
+/* For inspection: nodes that break a rule are left as they are, all others are inferred. */
 static int look_at_operators(qs_reader *r) {
     qs_graph *g = r->graph;
     for (size_t i = 0; i < g->order_count; i++)
@@ -170,7 +170,7 @@ static int read_model(qs_reader *r, struct head *h) {
 /* Everything after the model object and its source exist. */
 static int read_into(qsim_model *m, const qsim_load_options *o, bool keep_ifs, bool *retry,
                      qsim_error *error) {
-    qsim_error own = {0}; /* problems that are passed over need a place */
+    qsim_error own = {0}; /* the list of problems */
     qs_reader r = {.ctx = m->ctx,
                    .model = m,
                    .graph = m->graph,
@@ -195,7 +195,7 @@ static int read_into(qsim_model *m, const qsim_load_options *o, bool keep_ifs, b
     return code;
 }
 
-/* Takes back what was read. */
+/* Undoes reading, before the model is read again. */
 static int empty_model(qsim_model *m, qsim_error *error) {
     qs_graph *g;
     if (qs_graph_create(m->ctx, &g))
@@ -211,7 +211,7 @@ static int empty_model(qsim_model *m, qsim_error *error) {
     return qs_fail(error, QSIM_E_NOMEM, "out of memory for a model's name");
 }
 
-/* If as a choice between two results is faster, but both have to have the same sizes. */
+/* Reading an If as a choice between two results is faster, but both need the same sizes. */
 static int read_either_way(qsim_model *m, const qsim_load_options *o, qsim_error *error) {
     bool retry;
     int code = read_into(m, o, false, &retry, error);

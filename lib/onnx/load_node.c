@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* NodeProto and AttributeProto. */
+/* Reads NodeProto and AttributeProto. */
 #include "base/ctx.h"
 #include "onnx/reader.h"
 
@@ -34,7 +34,7 @@ static uint64_t type_of_field(uint32_t field) {
     }
 }
 
-/* A zero beside the value that counts is what writers without field presence leave. */
+/* Writers without field presence leave zeros in fields beside the one that counts. */
 static bool is_nothing(const qs_field *f) {
     return f->type == PB_WT_STRING ? f->data.size == 0 : f->value == 0;
 }
@@ -146,7 +146,7 @@ static int read_value(qs_reader *r, qs_span message, const struct attr_parts *p,
     }
 }
 
-/* What the call of a function gives for one of the function's attributes. */
+/* The value that the call of a function gives for one of the function's attributes. */
 static int read_reference(qs_reader *r, qs_span text, qs_attr *a) {
     const char *name = a->name;
     const qs_attr *given = NULL;
@@ -245,7 +245,7 @@ static void collect_node(qs_span message, struct node_parts *p) {
     }
 }
 
-/* What nobody has defined yet is the graph's. */
+/* A name that no inner scope defines is the graph's. */
 int qs_read_value(qs_reader *r, qs_span text, qs_id *out) {
     *out = QS_NONE;
     if (text.size == 0 || (r->scope && qs_call_alias(r->scope, text, out)))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of loading share. */
+/* Types and functions that the files of loading share. */
 #ifndef QS_READER_H
 #define QS_READER_H
 
@@ -9,7 +9,7 @@
 #include "onnx/schema.h"
 #include "onnx/wire.h"
 
-/* One file beside the model, or what the application's callback gave for it. */
+/* One file of external data, or the bytes that the application's callback gave for it. */
 typedef struct qs_outside {
     const char *location;
     const uint8_t *data;
@@ -28,7 +28,7 @@ struct qs_source {
     void *owner;
 };
 
-/* A name of a local function's input or output, and what the call gives for it. */
+/* A name of a local function's input or output, and the call's value for it. */
 typedef struct qs_alias {
     qs_span text;
     qs_id value; /* QS_NONE: the call leaves it out */
@@ -42,7 +42,10 @@ typedef struct qs_call {
     size_t count;
 } qs_call;
 
-/* Names that a branch defines, in front of those around it; a function sees no others. */
+/*
+ * A scope of names: a branch's, before those of the scope around it, or a function's, which sees no
+ * others.
+ */
 typedef struct qs_scope {
     const char *prefix;
     const struct qs_scope *outer; /* NULL: the graph itself */
@@ -50,12 +53,12 @@ typedef struct qs_scope {
     const qs_call *call; /* NULL: a branch */
 } qs_scope;
 
-/* A value of a subgraph and what it is in the graph around it. */
+/* A value of a subgraph and its counterpart in the outer graph. */
 typedef struct qs_captured {
     qs_id inner, outer;
 } qs_captured;
 
-/* The subgraph being read, and the graph around it. */
+/* The subgraph being read, and its outer graph. */
 typedef struct qs_level {
     qs_subgraph *sub;
     qs_captured *pairs; /* sub->capture_count of them */
@@ -98,7 +101,7 @@ typedef struct qs_reader {
     size_t choice_count, choice_room;
     struct qs_functions *functions; /* sorted; NULL: none */
     bool inspect;
-    bool passing; /* problems are kept in the model, what has them is left out */
+    bool passing; /* problems are collected in the model, parts that have them are left out */
 } qs_reader;
 
 /* Fails with "FILE: what (node 'NAME', OP)". */
@@ -106,7 +109,10 @@ int qs_read_fail(qs_reader *r, int code, const char *format, ...) QS_PRINTF(3, 4
 int qs_read_nomem(qs_reader *r);
 /* After a failure: QSIM_OK, with the error kept in the model, where reading is to go on. */
 int qs_read_pass(qs_reader *r, int code);
-/* What should have defined the tensor `text` was passed over: nobody is to miss it. */
+/*
+ * Marks the tensor `text` as broken: its definition could not be read, so that its readers do not
+ * report it as undefined.
+ */
 int qs_read_break(qs_reader *r, qs_span text);
 
 /* A copy of a name in the arena; NULL when out of memory. */
@@ -131,9 +137,9 @@ void qs_source_free(qsim_model *model);
 int qs_read_graph(qs_reader *r, const qs_span *graphs, size_t count);
 /* The same of a subgraph. */
 int qs_read_inner_graph(qs_reader *r, qs_span graph);
-/* Every name that is read is made by something. */
+/* Checks that every name that is read is defined. */
 int qs_read_names(qs_reader *r);
-/* Operators against the table, then the order, then types and shapes. */
+/* Checks operators against the table, then sorts the nodes, then infers types and shapes. */
 int qs_read_operators(qs_reader *r);
 /* The same of one node whose order is known; if it fails its outputs stay as they are. */
 int qs_read_node_rules(qs_graph *g, qs_id id, const char *name, qsim_error *error);
@@ -141,19 +147,20 @@ int qs_read_node_rules(qs_graph *g, qs_id id, const char *name, qsim_error *erro
 int qs_read_initializer(qs_reader *r, qs_span message);
 /* The name that `text` has in the scope that defines it, in scratch memory. */
 const char *qs_read_local(qs_reader *r, qs_span text);
-/* The value that `text` means here, QS_NONE if there is none yet. */
+/* The value that `text` names in this scope; QS_NONE if there is none yet. */
 int qs_read_lookup(qs_reader *r, qs_span text, qs_id *out);
 /*
- * The subgraphs among the attributes of a node that is being read (subgraph.c). What they read of
- * the graph around them is listed in *captured, in the arena, for the node's inputs.
+ * Reads the subgraphs among the attributes of a node that is being read (subgraph_read.c). The
+ * values of the outer graph that they read are listed in *captured, in the arena, for the node's
+ * inputs.
  */
 int qs_read_subgraphs(qs_reader *r, qs_node *head, int32_t own_inputs, qs_id **captured,
                       int32_t *count);
-/* The value of the graph around the subgraph being read that `text` means; a capture. */
+/* The value of the outer graph that `text` names; a capture. */
 int qs_read_captured(qs_reader *r, qs_span text, qs_id *out);
-/* The outputs of a graph's (or function's) nodes, before anything looks for them. */
+/* Declares the outputs of a graph's or function's nodes before names are looked up. */
 int qs_read_claim_names(qs_reader *r, qs_span graph, uint32_t node_field);
-/* Operators against the table, then the order. */
+/* Checks operators against the table, then sorts the nodes. */
 int qs_read_resolve(qs_reader *r);
 
 /* An If node (branches.c); afterwards, that its branches agree in size. */
@@ -181,7 +188,10 @@ qs_span qs_find_function(const qs_reader *r, qs_span domain, qs_span name);
 
 /* A call as the nodes of the function's body (calls.c). */
 int qs_read_call(qs_reader *r, qs_span message, const qs_node *head, qs_span body);
-/* What the calls around give for a name; false: it is none of an input or output. */
+/*
+ * The value that the enclosing calls give for a name; false: it is no input or output of a
+ * function.
+ */
 bool qs_call_alias(const qs_scope *scope, qs_span text, qs_id *out);
 /* The call whose function is being read; NULL: none is. */
 const qs_call *qs_read_caller(const qs_reader *r);
@@ -189,23 +199,22 @@ const qs_call *qs_read_caller(const qs_reader *r);
 int qs_call_attr(qs_reader *r, qs_span name, const qs_attr **out);
 /* One AttributeProto. A reference that the call leaves out has type 0 afterwards. */
 int qs_read_attr(qs_reader *r, qs_span message, qs_attr *a);
-/* The value that `text` means, made if there is none yet; QS_NONE for an empty one. */
+/* The value that `text` names, made if there is none yet; QS_NONE for "". */
 int qs_read_value(qs_reader *r, qs_span text, qs_id *out);
 
-/* Copies and checks what a caller of qsim_model_load gives. */
+/* Copies and checks the options of qsim_model_load. */
 int qs_load_options(const qsim_load_options *options, qsim_load_options *own, qsim_error *error);
 /*
- * The two ways to load, for qsim_model_load above. The first takes `map` over, also when it fails;
- * external data is looked for beside `path` (NULL: nowhere). The second gives the bytes back
- * through `release` (may be NULL) when the last model that points into them is gone, or when it
- * fails.
+ * The two ways to load, called by qsim_model_load in lib/package. The first takes `map` over, also
+ * when it fails; external data is looked for beside `path` (NULL: nowhere). The second calls
+ * `release` (may be NULL) when the last model that points into the bytes is gone, or when it fails.
  */
 int qs_onnx_load_map(qsim_ctx *ctx, qs_map *map, const char *path, const qsim_load_options *options,
                      qsim_model **out, qsim_error *error);
 int qs_onnx_load_bytes(qsim_ctx *ctx, qs_span bytes, const qsim_load_options *options,
                        void (*release)(void *), void *owner, qsim_model **out, qsim_error *error);
 
-/* Says what a file that is no ONNX model looks like; QSIM_OK if it may be one. */
+/* Names the format of a file that is no ONNX model; QSIM_OK if it may be one. */
 int qs_sniff(qs_span file, const char *name, qsim_error *error);
 
 /* The IR version that came with an opset of ai.onnx; at least the first that frees constants from

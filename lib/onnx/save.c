@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * qsim_model_save. A loaded model is its own bytes, with external data brought inside; a made one
- * is written from its graph, fields in the order of their numbers.
+ * qsim_model_save. A loaded model is written as the bytes it was read from, with external data
+ * brought inside; any other is written from its graph, fields in the order of their numbers.
  */
 #include "onnx/emit.h"
 #include "onnx/reader.h"
@@ -42,11 +42,11 @@ static bool emit_kept(pb_ostream_t *out, struct kept *k, uint32_t below) {
     return true;
 }
 
-/* ---- a made model ---- */
+/* ---- a model written from its graph ---- */
 
 struct job {
     const qsim_model *model;
-    const bool *used; /* by value: a constant that something reads */
+    const bool *used; /* by value: a constant that a node or output reads */
 };
 
 static bool emit_values(pb_ostream_t *out, const struct job *job) {
@@ -119,7 +119,10 @@ static bool has_unread_graphs(const qs_graph *g) {
     return false;
 }
 
-/* Constants to write: those that something reads; all where a graph that was not read may. */
+/*
+ * Marks the constants to write: those that are read; all if a subgraph that was not parsed may read
+ * them.
+ */
 static void find_used(const qs_graph *g, bool *used) {
     bool all = has_unread_graphs(g);
     for (size_t i = 0; i < g->value_count; i++)
@@ -151,7 +154,7 @@ struct inlined {
     qs_id *next_const, *next_node; /* where the next initializer and node of the file are */
 };
 
-/* Initializers were added as the first values and nodes in their order: the file's order again. */
+/* Initializers are the first values and nodes are in their order: the order of the file. */
 static bool inlined_graph(pb_ostream_t *out, const void *arg) {
     const struct inlined *in = arg;
     qs_id value = *in->next_const, node = *in->next_node;

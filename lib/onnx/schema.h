@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Is a message well formed all the way down? Loading asks this once, of everything it interprets
- * and everything it only keeps, so that later walks find wire types, lengths and text in order. Doc
- * strings may hold any bytes: nothing reads them.
+ * Checks that a message is well formed all the way down. Loading does so once, for all that it
+ * interprets or only keeps, so that later code can rely on wire types, lengths and text. Doc
+ * strings may hold any bytes, since no code reads them.
  */
 #ifndef QS_SCHEMA_H
 #define QS_SCHEMA_H
@@ -33,7 +33,7 @@ enum qs_message {
     QS_MESSAGE_COUNT,
 };
 
-/* Messages inside messages: 64 graphs inside each other and what hangs on the innermost. */
+/* Depth of messages inside messages: 64 nested graphs and the messages inside the innermost. */
 #define QS_MESSAGE_DEPTH 200
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that people hand over in place of a model. */
+/* Recognizes files that people pass in place of an ONNX model, to name their format. */
 #include "onnx/reader.h"
 
 struct magic {

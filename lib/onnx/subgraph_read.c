@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Graphs inside nodes. What a subgraph reads of the graph around it becomes an input of its own and
- * one of the node's; a constant of that graph is a constant in both.
+ * Reads graphs inside nodes. A value of the outer graph that a subgraph reads becomes an input of
+ * the subgraph and of the node; a constant of the outer graph is a constant in both.
  */
 #include "base/ctx.h"
 #include "onnx/reader.h"
 
-/* Where reading goes on after a subgraph. */
+/* The state of reading the outer graph, restored after a subgraph. */
 typedef struct place {
     qs_graph *graph;
     qs_arena *arena;
@@ -89,7 +89,7 @@ static int read_inside(qs_reader *r, qs_span message, const qs_level *level) {
     return code ? code : qs_read_resolve(r);
 }
 
-/* A model that is only looked at may have a subgraph that breaks a rule: it stays unread. */
+/* A model loaded for inspection may have a subgraph that breaks a rule: it stays unparsed. */
 static int pass_over(qs_reader *r, int code) {
     if (r->passing)
         return qs_read_pass(r, code);
@@ -104,7 +104,7 @@ static int read_one(qs_reader *r, qs_attr *a, qs_level *level) {
     qs_graph *inner;
     const int limit = (int)r->ctx->limits.nesting;
     if (depth > limit && r->inspect)
-        return QSIM_OK; /* what is only looked at may go deeper, unread */
+        return QSIM_OK; /* for inspection deeper ones stay unparsed */
     if (depth > limit)
         return qs_read_fail(r, QSIM_E_LIMIT, "more than %d graphs inside graphs", limit);
     qs_subgraph *sub = qs_arena_alloc(r->arena, 1, sizeof(*sub));
@@ -129,7 +129,7 @@ static int read_one(qs_reader *r, qs_attr *a, qs_level *level) {
     return code;
 }
 
-/* Further inputs of the node, for what a subgraph captures. */
+/* Adds the values that a subgraph captures to the node's inputs. */
 static int place_captures(qs_reader *r, const qs_level *level, int32_t own, qs_id **list,
                           int32_t *count) {
     qs_subgraph *sub = level->sub;

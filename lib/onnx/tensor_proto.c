@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* TensorProto: every way in which ONNX stores a tensor, made plain bytes. */
+/* Reads TensorProto: turns every way in which ONNX stores a tensor into plain bytes. */
 #include "base/ctx.h"
 #include "onnx/emit.h"
 #include "onnx/reader.h"
@@ -8,7 +8,10 @@
 
 #include <stdio.h>
 
-/* What becomes of the elements: kept in place or in the arena, only counted, or copied out. */
+/*
+ * What to do with the elements: keep them in place or in the arena, only count them, or copy them
+ * out.
+ */
 enum mode { KEEP, COUNT, COPY };
 
 struct parts {
@@ -98,7 +101,7 @@ static int collect(qs_reader *r, struct parts *p) {
         case TENSOR_DOUBLES:
         case TENSOR_UINT64S:
             if (f.type == PB_WT_STRING && f.data.size == 0 && f.number != TENSOR_STRINGS)
-                break; /* an empty list says nothing */
+                break; /* an empty list counts as absent */
             p->mixed = p->mixed || (p->data_field && p->data_field != f.number);
             p->data_field = f.number;
             p->strings += f.number == TENSOR_STRINGS;
@@ -286,7 +289,7 @@ static int read_data(qs_reader *r, const struct parts *p, qs_const *c) {
     return qsim_dtype_bits(c->dtype) < 8 ? clear_tail(r, p, c) : QSIM_OK;
 }
 
-/* Type, shape and size: all that is known before the data is looked at. */
+/* Reads type, shape and size, before the data is looked at. */
 static int measure(qs_reader *r, struct parts *p, qs_const *c) {
     int code = collect(r, p);
     if (code)

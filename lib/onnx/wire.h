@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The protobuf wire format, read through nanopb. A message is walked field by field; what a field
- * holds is handed out as a span of the message's own bytes, never copied.
+ * Reads the protobuf wire format through nanopb. A message is walked field by field; a field's
+ * value is a span of the message's own bytes, never a copy.
  */
 #ifndef QS_WIRE_H
 #define QS_WIRE_H

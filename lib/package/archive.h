@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A package in memory, and what reading and writing packages share. */
+/* A package in memory, and functions that reading and writing packages share. */
 #ifndef QS_ARCHIVE_H
 #define QS_ARCHIVE_H
 
@@ -41,11 +41,11 @@ struct qsim_package {
     size_t model; /* the one the manifest names */
 };
 
-/* Opens `map`, which the package takes over also when it fails. */
+/* Opens `map`, which it takes over, also when it fails. */
 int qs_package_of_map(qsim_ctx *ctx, qs_map *map, const char *name, qsim_package **out,
                       qsim_error *error);
 
-/* Fails as `code` with "WHERE: WHAT: libzip's reason", or for want of memory. */
+/* Fails with `code` and "WHERE: WHAT: libzip's reason", or with NOMEM if memory was the reason. */
 struct zip_error;
 int qs_zip_fail(struct zip_error *e, int code, const char *where, const char *what,
                 qsim_error *error);
@@ -53,9 +53,11 @@ int qs_zip_fail(struct zip_error *e, int code, const char *where, const char *wh
 /* Lists the members after checking the zip's structure (zip_directory.c). */
 int qs_zip_directory(qsim_package *p, qsim_error *error);
 
-/* Why an entry may not be called so, NULL if it may. */
+/* Why an entry may not have this name; NULL if it may. */
 const char *qs_entry_name_fault(const char *name);
-/* Whether a and b cannot lie in one folder: equal but for case, or one is a folder of the other. */
+/*
+ * Whether a and b cannot exist together: equal but for case, or one would be a folder of the other.
+ */
 bool qs_entry_names_clash(const char *a, const char *b);
 int32_t qs_role_of_name(const char *name);
 /* The one name that an entry with this role has; NULL if there is none. */

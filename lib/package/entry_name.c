@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What entries may be called on every system that a package may be unpacked on. */
+/* Which names of entries are valid on every system that a package may be unpacked on. */
 #include "package/archive.h"
 
 #include "onnx/schema.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON as far as packages need it: is this text well-formed, and what are "schema" and "model" at
- * the top of a manifest? Nothing else in a manifest is believed.
+ * JSON as far as packages need it: checks that a text is well-formed, and finds "schema" and
+ * "model" at the top of a manifest. Nothing else in a manifest is used.
  */
 #include "package/archive.h"
 

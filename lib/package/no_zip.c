@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A build without libzip (QS_NO_ZIP) has this file in place of all that reads or writes archives:
+ * A build without libzip (QS_NO_ZIP) has this file in place of those that read and write archives:
  * the same functions, which refuse by name. Models in .onnx files load as always.
  */
 #include "package/archive.h"

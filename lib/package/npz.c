@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * .npz through libzip. A zip's directory is the attacker's word: names, methods and sizes are
- * checked against each other and against the .npy header before a member is inflated.
+ * .npz through libzip. A zip's directory is not trusted: names, methods and sizes are checked
+ * against each other and against the .npy header before a member is inflated.
  */
 #include <stdio.h>
 #include <zip.h>

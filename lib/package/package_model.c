@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * qsim_model_load: ONNX files and packages. It stands in the topmost layer because a package is
- * made of models and not the other way round.
+ * qsim_model_load: ONNX files and packages. It is in the topmost layer because packages are made of
+ * models.
  */
 #include "package/archive.h"
 
@@ -36,7 +36,7 @@ static void release_package(void *owner) {
     qsim_package_free(owner);
 }
 
-/* "P.zip:int8.onnx", as the command line takes it, too. */
+/* "P.zip:int8.onnx", also on the command line. */
 static char *join_names(const qsim_package *p, const char *package, const char *entry) {
     size_t n = strlen(package), k = strlen(entry);
     char *name = qs_alloc(p->ctx, n + k + 2, 1);
@@ -91,7 +91,7 @@ int qsim_package_model(qsim_package *p, const char *name, const qsim_load_option
     return load_entry(p, (size_t)index, &o, out, error);
 }
 
-/* ---- from anything ---- */
+/* ---- from any file ---- */
 
 /* The model keeps the package. Takes `map` over. */
 static int load_package(qsim_ctx *ctx, qs_map *map, const char *name, const qsim_load_options *o,

@@ -70,7 +70,7 @@ static int read_sum(qsim_package *p, size_t number, const uint8_t *line, size_t 
     return QSIM_OK;
 }
 
-/* Archives of other programs, by an entry that all of them have. */
+/* Recognizes archives of other programs by an entry that all of them have. */
 static int refuse_archive(const qsim_package *p, const char *missing, qsim_error *error) {
     static const struct {
         const char *end, *what, *hint;
@@ -153,7 +153,9 @@ static int read_manifest(qsim_package *p, qsim_error *error) {
     return QSIM_OK;
 }
 
-/* The manifest before the list of hashes: an archive of another kind is refused by what it lacks.
+/*
+ * The manifest is checked before the list of hashes, so that an archive of another kind is refused
+ * for its missing manifest.
  */
 static int read_package(qsim_package *p, qsim_error *error) {
     int code = qs_zip_directory(p, error);

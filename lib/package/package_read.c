@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Entries of an open package. An entry's bytes are hashed once, before anyone gets to see them. */
+/*
+ * Reads entries of an open package. An entry's bytes are hashed once, before they are handed out.
+ */
 #include "package/archive.h"
 
 #include <stdio.h>
@@ -14,8 +16,8 @@ static int fail_zip(const qsim_package *p, const qs_member *m, zip_error_t *e, q
 }
 
 /*
- * Reads the entry through libzip, which checks the CRC at its end, into `out` or, where that is
- * NULL, only past us. An entry that goes on is asked for one byte more than it may have.
+ * Reads the entry through libzip, which checks the CRC at its end, into `out`; NULL: the bytes are
+ * dropped. One byte more than the entry's size is asked for, to find an entry that goes on.
  */
 static int read_through(const qsim_package *p, const qs_member *m, zip_file_t *f, uint8_t *out,
                         uint8_t *block, qsim_error *error) {

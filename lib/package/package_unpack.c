@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Entries become files only when all of them have been found good. */
+/* Writes entries to files once all of them have been checked. */
 #include "package/archive.h"
 
 #include "base/tree.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A package being put together. */
+/* A package under construction. */
 #ifndef QS_PACKER_H
 #define QS_PACKER_H
 
@@ -22,12 +22,12 @@ struct qsim_packer {
     qs_arena arena;
     qs_part *parts;
     qs_choice *options;
-    qsim_model **models; /* held: parts point into their files */
+    qsim_model **models; /* counted references: parts point into their files */
     size_t part_count, part_room, option_count, option_room, model_count, model_room;
     const char *main; /* the first model's name */
 };
 
-/* Text that grows; what does not fit sets `failed`. Freed by the caller. */
+/* Text that grows; `failed`: there was no memory. Freed by the caller. */
 typedef struct qs_text {
     qsim_ctx *ctx;
     char *data;

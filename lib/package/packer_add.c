@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Collecting what goes into a package. */
+/* Adds models and other entries to a package under construction. */
 #include "package/packer.h"
 
 #include "kernel/context.h"
@@ -51,7 +51,7 @@ static void hash_part(qs_part *part) {
     qs_sha256_hex(&h, part->sha256);
 }
 
-/* A name that is free; one that clashes is QSIM_E_EXISTS and, if it is the same, in `*same`. */
+/* Whether a name is free; a clash is QSIM_E_EXISTS, and `*same` gets the part of that very name. */
 static int check_name(const qsim_packer *w, const char *name, size_t *same, qsim_error *error) {
     const char *fault = qs_entry_name_fault(name);
     *same = w->part_count;
@@ -153,7 +153,7 @@ int qsim_packer_model(qsim_packer *w, const char *path, const char *name, qsim_e
     return code;
 }
 
-/* ---- everything else ---- */
+/* ---- other entries ---- */
 
 static int check_content(qsim_packer *w, int32_t role, const void *data, size_t size,
                          qsim_error *error) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing a package. What a zip says of its files beside their bytes is one fixed date and mode, so
- * that the same contents make the same archive.
+ * Writes a package. Entries have one fixed date and mode, so that the same contents make the same
+ * archive.
  */
 #include "package/packer.h"
 
@@ -88,7 +88,7 @@ static zip_int64_t target_call(void *user, void *data, zip_uint64_t size, zip_so
     }
 }
 
-/* A failure to write is told by qs_out_commit. */
+/* qs_out_commit reports a failed write. */
 static int write_archive(const qsim_packer *w, target *t, int32_t flags, const char *path,
                          qsim_error *error) {
     zip_error_t e;
@@ -111,7 +111,7 @@ static int write_archive(const qsim_packer *w, target *t, int32_t flags, const c
     return code;
 }
 
-/* What our own reader would refuse is not written. */
+/* Refuses packages that the library's own reader would refuse. */
 static int check_archive(const qs_out *out, const char *path, qsim_error *error) {
     qsim_package *p = NULL;
     qs_map map;
@@ -163,7 +163,7 @@ static int save_sorted(qsim_packer *w, const char *path, int32_t flags, qsim_err
     return code;
 }
 
-/* Takes our own two parts out again: a packer can be saved twice. */
+/* Removes the library's two parts again, since a packer can be saved twice. */
 static void drop_own(qsim_packer *w) {
     size_t kept = 0;
     for (size_t i = 0; i < w->part_count; i++) {

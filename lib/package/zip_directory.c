@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A zip's directory, walked by hand. libzip reads archives that others read differently: names with
- * a NUL, a second directory in the comment, entries that overlap. Here there is one reading: the
- * directory ends where the archive does, and entries lie in its order, each once.
+ * Parses a zip's directory itself. libzip reads archives that other programs read differently:
+ * names with a NUL, a second directory in the comment, entries that overlap. Here there is one
+ * interpretation: the directory ends where the archive does, and entries are in its order, each
+ * once.
  */
 #include "base/ctx.h"
 #include "package/archive.h"
@@ -50,7 +51,7 @@ static int bad_entry(const qsim_package *p, int code, const char *name, const ch
     return qs_fail(error, code, "%s: entry '%s' %s", p->name, name, what);
 }
 
-/* What the directory alone says of an entry. */
+/* Reads an entry of the directory. */
 static int check_entry(const qsim_package *p, const uint8_t *e, const shared *s, const char *name,
                        qsim_error *error) {
     const char *fault = qs_entry_name_fault(name);
@@ -82,7 +83,7 @@ static int check_entry(const qsim_package *p, const uint8_t *e, const shared *s,
     return QSIM_OK;
 }
 
-/* The local header says the same; `*at` moves past the entry's bytes. */
+/* Checks that the local header agrees; `*at` moves past the entry's bytes. */
 static int check_local(const qsim_package *p, size_t offset, size_t limit, const shared *s,
                        qs_member *m, size_t *at, qsim_error *error) {
     if (offset < *at)
@@ -134,7 +135,7 @@ static int check_total(const qsim_package *p, qsim_error *error) {
     return QSIM_OK;
 }
 
-/* The end record; the directory is [*from, *to). */
+/* Reads the end record; the directory is [*from, *to). */
 static int find_directory(qsim_package *p, size_t *from, size_t *to, qsim_error *error) {
     if (!qsim_package_sniff(p->data, p->size))
         return qs_fail(error, QSIM_E_FORMAT,

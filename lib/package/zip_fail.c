@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What libzip's errors mean. */
+/* Translates libzip's errors. */
 #include "package/archive.h"
 
 #include <zip.h>
 
-/* Where libzip fails without a reason, an allocation failed that it did not note. */
+/* A failure of libzip without a reason is an allocation that failed. */
 int qs_zip_fail(zip_error_t *e, int code, const char *where, const char *what, qsim_error *error) {
     const int reason = zip_error_code_zip(e);
     if (reason == ZIP_ER_MEMORY || reason == ZIP_ER_OK)

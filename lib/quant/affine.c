@@ -118,7 +118,7 @@ static void dequantize_part(const void *x, size_t first, size_t n, float scale, 
 typedef void (*part_fn)(const void *x, size_t first, size_t n, float scale, int32_t zp,
                         int32_t dtype, void *y);
 
-/* Hands every run of neighbours that share a scale to `part`, in order. */
+/* Calls `part` with every run of neighbours that share a scale, in order. */
 static void for_each_run(const void *x, const qs_qlayout *l, const qsim_qparams *q, void *y,
                          part_fn part) {
     if (q->count == 1 && l->block == 0) {
@@ -180,7 +180,7 @@ static bool same_shape(const qsim_tensor *a, const qsim_tensor *b) {
     return true;
 }
 
-/* Everything that both directions ask of their tensors. */
+/* Checks that quantizing and dequantizing have in common. */
 static int check_pair(const qsim_tensor *real, const qsim_tensor *quantized, const qsim_qparams *q,
                       qs_qlayout *layout, qsim_error *error) {
     size_t float_bytes, bytes;

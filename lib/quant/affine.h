@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Affine quantization for the rest of the library: the loops without the checks. */
+/*
+ * Affine quantization for the rest of the library: the loops without the public functions' checks.
+ */
 #ifndef QS_AFFINE_H
 #define QS_AFFINE_H
 
@@ -12,8 +14,8 @@
 #define QS_MAX_ZERO_POINT (1 << 20)
 
 /*
- * Which scale belongs to which element. Element (o, a, i) of [outer][axis][inner] has scale
- * 0 per tensor, a per channel, (o * blocks + a / block) * inner + i per block.
+ * Which scale an element has: element (o, a, i) of [outer][axis][inner] has scale 0 per tensor, a
+ * per channel, (o * blocks + a / block) * inner + i per block.
  */
 typedef struct qs_qlayout {
     size_t outer, axis, inner; /* per tensor: 1, 1, elements */
@@ -27,11 +29,11 @@ int qs_qlayout_make(int32_t rank, const int64_t *dims, const qsim_qparams *q, qs
 /* Checks dtype, scales and zero points. */
 int qs_qparams_check(const qsim_qparams *q, qsim_error *error);
 
-/* Both take what the two functions above have accepted; `q` need not have been checked again. */
+/* Both expect arguments that the two functions above have accepted. */
 void qs_quantize(const float *x, const qs_qlayout *layout, const qsim_qparams *q, void *y);
 void qs_dequantize(const void *x, const qs_qlayout *layout, const qsim_qparams *q, float *y);
 
-/* One scale, `n` elements. What the layout functions are made of; vectorized. */
+/* `n` elements with one scale, vectorized; the functions above call these. */
 void qs_quantize_u8(const float *x, size_t n, float scale, int32_t zero_point, uint8_t *y);
 void qs_quantize_s8(const float *x, size_t n, float scale, int32_t zero_point, int8_t *y);
 

@@ -142,7 +142,10 @@ bool qs_exact_read(qs_exact *sum, const char *text, size_t size) {
         return false;
     shift_left(&m, (unsigned)exponent);
     *sum = negative ? negated(&m) : m;
-    /* What does not fit, and other ways to write a number, do not come back as they were. */
+    /*
+     * Numbers that do not fit, or that are written in another way, do not read back as the same
+     * text.
+     */
     qs_exact_write(sum, again);
     return strlen(again) == size && memcmp(again, text, size) == 0;
 }

@@ -88,7 +88,7 @@ static void widen(qsim_observer *o, int32_t exponent) {
     if (shift <= 0 || o->count == 0 || !o->bins)
         return;
     if (shift > 30)
-        shift = 30; /* further apart than any index: everything meets in bins 0 and -1 */
+        shift = 30; /* wider than any index: all values fall into bins 0 and -1 */
     /* Bins move towards zero, so each is read before it is written. */
     for (int32_t i = 0; i < QS_SIDE; i++) {
         uint64_t n = o->bins[QS_SIDE + i];
@@ -237,7 +237,7 @@ int qs_observer_take(qsim_observer *o, qs_tally *t, const qs_reads *reads, const
 void qs_read_plane(const float *x, size_t n, qs_exact *sum) {
     const size_t block = QS_READ_BLOCK;
     size_t i = 0;
-    /* Four at a time where there are: an addition waits for the one before it. */
+    /* Four sums at a time, since an addition waits for the one before it. */
     for (; n - i >= 4 * block; i += 4 * block) {
         double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
         for (const float *p = x + i, *end = p + block; p < end; p++) {

@@ -56,9 +56,9 @@ void qs_observer_reset(qsim_observer *o);
 int qs_observer_reserve(qsim_observer *into, const qsim_observer *from);
 
 /*
- * Counts on their way into an observer's bins. Neighbours go to different tables, and zeros, which
- * ReLU makes many of, to bins of their own: what increments one counter waits for the last to do
- * so.
+ * Counts on their way into an observer's bins. Incrementing a counter waits for the last increment
+ * of the same counter, so neighbours go to different tables, and zeros, of which a ReLU makes many,
+ * have bins of their own.
  */
 #define QS_TALLIES 4
 #define QS_ZEROS   8
@@ -90,11 +90,11 @@ int qs_observer_take(qsim_observer *o, qs_tally *t, const qs_reads *reads, const
                      size_t count, float *min, float *max);
 void qs_observer_settle(qsim_observer *o, qs_tally *t);
 
-/* Adds values that lie side by side, each QS_READ_BLOCK of them in double, in their order. */
+/* Adds contiguous values, each QS_READ_BLOCK of them in double, in order. */
 #define QS_READ_BLOCK 1024
 void qs_read_plane(const float *x, size_t n, qs_exact *sum);
 
-/* Whether every value is finite: what feeding asks. */
+/* Whether every value is finite, as feeding demands. */
 bool qs_all_finite(const float *x, size_t n);
 
 /* Searches of observer_search.c over a histogram with at least one value. */

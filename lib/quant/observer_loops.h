@@ -17,7 +17,7 @@ static inline int32_t qs_order_of(const float *x) {
     return bits ^ ((bits >> 31) & 0x7fffffff);
 }
 
-/* Adding 0 turns -0 into 0: which of the two came first must not show. */
+/* Adding 0 turns -0 into 0, so that the order of the two does not show. */
 static inline float qs_from_order(int32_t order) {
     const int32_t bits = order ^ ((order >> 31) & 0x7fffffff);
     float x;

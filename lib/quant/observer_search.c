@@ -107,8 +107,8 @@ void qs_search_mse(const qsim_observer *o, int32_t dtype, int32_t flags, float *
 /* ---- entropy ---- */
 
 /*
- * Narrower ranges are not looked at: with fewer bins to a level the divergence measures how coarse
- * the histogram is, and gets small for that reason alone.
+ * Narrower ranges are not tried: with fewer bins per level the divergence measures the coarseness
+ * of the histogram, and is small for that reason alone.
  */
 #define BINS_PER_LEVEL 4
 
@@ -195,7 +195,9 @@ void qs_search_entropy(const qsim_observer *o, int32_t dtype, int32_t flags, flo
     if (qsim_dtype_limits(dtype, flags, &qmin, &qmax) || !(h.total > 0))
         return;
     int32_t below = -h.b.first, above = h.b.size - below;
-    /* A side of its own is judged with half of the levels, as if it had a mirror image. */
+    /*
+     * A range on one side of zero is judged with half of the levels, as if it had a mirror image.
+     */
     int32_t levels = (qmax - qmin + 1) / (below > 0 && above > 0 ? 1 : 2);
     int32_t larger = above > below ? above : below;
     bool symmetric = (flags & QSIM_RANGE_SYMMETRIC) != 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * THE requantization: int32 accumulator to 8 bits, defined once. Every kernel gives these bits.
+ * The definition of requantization, from an int32 accumulator to 8 bits. Every kernel gives these
+ * bits.
  *
  *     v = (float)acc * m;  clamp to [lo - zp, hi - zp];  round half to even;  + zp
  *

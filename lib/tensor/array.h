@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the parsers of array files. */
+/* Functions that the parsers of array files share. */
 #ifndef QS_ARRAY_H
 #define QS_ARRAY_H
 

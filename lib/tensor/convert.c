@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Element types: everything to float and double, integers to integers where the value fits. */
+/* Converts element types: any to float and double, integers to integers where the value fits. */
 #include "tensor/array.h"
 #include "tensor/minifloat.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whole files for applications: a thin public face of base/file.h. */
+/* Whole files for applications: the public form of base/file.h. */
 #include "base/ctx.h"
 #include "base/file.h"
 

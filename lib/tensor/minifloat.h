@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Floats narrower than float32: float16, bfloat16 and the float8 types of ONNX. Every value of
- * theirs is a float; the other way rounds to nearest, halves to even, once, from a double.
+ * Floats narrower than float32: float16, bfloat16 and the float8 types of ONNX. Each of their
+ * values is a float32; converting to them rounds once, from a double, to nearest even.
  */
 #ifndef QS_MINIFLOAT_H
 #define QS_MINIFLOAT_H
@@ -24,8 +24,9 @@ const qs_minifloat *qs_minifloat_of(int32_t dtype);
 float qs_minifloat_value(const qs_minifloat *f, uint32_t bits);
 
 /*
- * The bits nearest to v. What rounds beyond the largest value becomes it with `saturate`, else
- * infinity or, where the format has none, NaN. The caller rounds to nearest even (qs_fp_enter).
+ * The bits nearest to v. A value that rounds beyond the largest finite one becomes that with
+ * `saturate`, else infinity or, where the format has none, NaN. The caller has set rounding to
+ * nearest even (qs_fp_enter).
  */
 uint32_t qs_minifloat_bits(const qs_minifloat *f, double v, bool saturate);
 

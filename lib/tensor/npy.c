@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * .npy: a magic, a version, a length and a Python dictionary with three keys. The dictionary is
- * parsed by hand and by the letter: nothing is evaluated, nothing unknown is passed over.
+ * .npy: a magic number, a version, a length and a Python dictionary with three keys. The dictionary
+ * is parsed strictly: no expression is evaluated, no unknown key is skipped.
  */
 #include "tensor/array.h"
 
