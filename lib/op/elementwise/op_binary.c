@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Add, Sub, Mul, Div with broadcasting. Integers wrap; an integer divided by zero gives zero. */
-#include "op/rules.h"
+#include "op/elementwise/pairs.h"
 
 #include "base/ctx.h"
 #include "kernel/ew.h"
@@ -83,29 +83,7 @@ UNSIGNED(div, DIV_U)
 static const binary_fn functions[4][QS_TYPES] = {FUNCTIONS(add, u), FUNCTIONS(sub, u),
                                                  FUNCTIONS(mul, u), FUNCTIONS(div, s)};
 
-/*
- * Before version 7: with `broadcast`, b lies over axes [axis, axis + its rank) of a, the last ones
- * by default. `wide` becomes b with as many axes of size 1 after it as that takes.
- */
-static bool legacy_operand(const qs_node *n, const qs_value *a, const qs_value *b, qs_value *wide,
-                           qs_dim dims[QSIM_MAX_RANK]) {
-    *wide = *b;
-    if (!qs_node_int(n, "broadcast", 0) || a->rank < 0 || b->rank < 0)
-        return true;
-    int64_t axis = qs_node_int(n, "axis", (int64_t)a->rank - b->rank);
-    axis = axis < 0 ? axis + a->rank : axis;
-    if (axis < 0 || axis > a->rank - b->rank)
-        return false;
-    wide->rank = a->rank - (int32_t)axis;
-    wide->dims = dims;
-    for (int32_t i = 0; i < wide->rank; i++)
-        dims[i] = i < b->rank ? b->dims[i] : (qs_dim){1, NULL};
-    return true;
-}
-
 QS_COLD static int infer_binary(qs_infer *x) {
-    qs_value wide;
-    qs_dim wide_dims[QSIM_MAX_RANK];
     int code = qs_infer_type(x, 0, QS_T_ARITH);
     if (!code)
         code = qs_infer_type(x, 1, QS_T_ARITH);
@@ -113,16 +91,7 @@ QS_COLD static int infer_binary(qs_infer *x) {
         code = qs_infer_same_type(x, 0, 1);
     if (code)
         return code;
-    int32_t rank;
-    qs_dim dims[QSIM_MAX_RANK];
-    if (!legacy_operand(x->node, x->in[0], x->in[1], &wide, wide_dims))
-        return qs_infer_fail(x, QSIM_E_SHAPE, "rank %d does not lie within rank %d at this axis",
-                             (int)x->in[1]->rank, (int)x->in[0]->rank);
-    code = qs_infer_broadcast(x, x->in[0], &wide, &rank, dims);
-    if (code)
-        return code;
-    int32_t dtype = x->in[0]->dtype ? x->in[0]->dtype : x->in[1]->dtype;
-    return qs_infer_out(x, 0, dtype, rank, dims);
+    return qs_infer_pair(x, x->in[0]->dtype ? x->in[0]->dtype : x->in[1]->dtype);
 }
 
 typedef struct binary_params {
@@ -198,7 +167,7 @@ QS_COLD static int lower_binary(qs_lower *l, int32_t which) {
     p->limit[0] = qs_node_float(l->node, "lo", -INFINITY);
     p->limit[1] = qs_node_float(l->node, "hi", INFINITY);
     p->clamped = qs_node_attr(l->node, "lo") || qs_node_attr(l->node, "hi");
-    (void)legacy_operand(l->node, a, b, &wide, dims);
+    (void)qs_legacy_operand(l->node, a, b, &wide, dims);
     qs_loops_make(&p->loops, a, &wide, y);
     l->step->run = run_binary;
     l->step->kernel = "binary";
@@ -222,58 +191,22 @@ QS_COLD static int lower_div(qs_lower *l) {
     return lower_binary(l, 3);
 }
 
-/* To version 7: the axes of size 1 after b become an Unsqueeze. */
-QS_COLD static int upgrade_binary(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
-    qs_node *n = &g->nodes[node];
-    qs_value wide;
-    qs_dim dims[QSIM_MAX_RANK];
-    int64_t axes[QSIM_MAX_RANK], count;
-    if (n->version >= 7 || to < 7)
-        return QSIM_OK;
-    const qs_value *b = &g->values[n->inputs[1]];
-    int32_t rank = b->rank;
-    bool fits = legacy_operand(n, &g->values[n->inputs[0]], b, &wide, dims);
-    if (!fits || (qs_node_attr(n, "axis") && rank < 0))
-        return qs_fail(error, QSIM_E_UNSUPPORTED,
-                       "the axis of a broadcast of unknown rank cannot be upgraded (node '%s', %s)",
-                       n->name, n->op_type);
-    qs_node_drop_attr(g, node, "broadcast");
-    qs_node_drop_attr(g, node, "axis");
-    if (wide.rank == rank)
-        return QSIM_OK;
-    count = wide.rank - rank;
-    for (int64_t i = 0; i < count; i++)
-        axes[i] = rank + i;
-    const char *name = to < 13 ? NULL : qs_graph_fresh_name(g, "axes");
-    qs_id list = name ? qs_graph_add_const(g, name, QSIM_INT64, 1, &count, axes, true) : QS_NONE;
-    qs_id out = qs_upgrade_add(g, "Unsqueeze", "unsqueezed", g->nodes[node].inputs[1], list);
-    if (out < 0 || (to < 13 && qs_node_set_ints(g, g->values[out].producer, "axes", axes,
-                                                (int32_t)count) != QSIM_OK))
-        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
-    qs_node_set_input(g, node, 1, out);
-    return QSIM_OK;
-}
-
-static const qs_attr_rule legacy_attrs[] = {{"axis", QS_ATTR_INT, 1, 6},
-                                            {"broadcast", QS_ATTR_INT, 1, 6},
-                                            {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
-
 /* Fused clamp of the internal forms. */
 static const qs_attr_rule clamp_attrs[] = {{"lo", QS_ATTR_FLOAT, 0, 0},
                                            {"hi", QS_ATTR_FLOAT, 0, 0},
                                            {"axis", QS_ATTR_INT, 0, 0},
                                            {"broadcast", QS_ATTR_INT, 0, 0}};
 
-QS_OP(add, .name = "Add", .min_in = 2, QS_ATTRS(legacy_attrs),
+QS_OP(add, .name = "Add", .min_in = 2, QS_ATTRS(qs_legacy_attrs),
       .traits = QS_ELEMENTWISE | QS_TAKES_BOUNDS, .kind = QS_KIND_ARITHMETIC, .kind_inputs = 2,
-      .infer = infer_binary, .upgrade = upgrade_binary, .lower = lower_add);
-QS_OP(sub, .name = "Sub", .min_in = 2, QS_ATTRS(legacy_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_binary, .upgrade = upgrade_binary, .lower = lower_sub);
-QS_OP(mul, .name = "Mul", .min_in = 2, QS_ATTRS(legacy_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_binary, .upgrade = qs_upgrade_legacy, .lower = lower_add);
+QS_OP(sub, .name = "Sub", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_binary, .upgrade = qs_upgrade_legacy, .lower = lower_sub);
+QS_OP(mul, .name = "Mul", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
       .kind = QS_KIND_ARITHMETIC, .kind_inputs = 2, .infer = infer_binary,
-      .upgrade = upgrade_binary, .lower = lower_mul);
-QS_OP(div, .name = "Div", .min_in = 2, QS_ATTRS(legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kind = QS_KIND_ARITHMETIC, .infer = infer_binary, .upgrade = upgrade_binary,
+      .upgrade = qs_upgrade_legacy, .lower = lower_mul);
+QS_OP(div, .name = "Div", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
+      .kind = QS_KIND_ARITHMETIC, .infer = infer_binary, .upgrade = qs_upgrade_legacy,
       .lower = lower_div);
 QS_OP(qsim_add, .domain = "qsim", .name = "Add", .min_in = 2, QS_ATTRS(clamp_attrs),
       .traits = QS_ELEMENTWISE, .infer = infer_binary, .lower = lower_add);

@@ -62,21 +62,19 @@ QS_COLD static int infer_logic(qs_infer *x) {
     return infer(x, QS_T(QSIM_BOOL));
 }
 
-/* Before version 7 broadcasting was another. */
-
-QS_OP(and, .name = "And", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE, .infer = infer_logic,
-      .lower = lower_and);
-QS_OP(equal, .name = "Equal", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE,
-      .infer = infer_equal, .lower = lower_equal);
-QS_OP(greater, .name = "Greater", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE,
-      .infer = infer_order, .lower = lower_greater);
+QS_OP(and, .name = "And", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_logic, .upgrade = qs_upgrade_legacy, .lower = lower_and);
+QS_OP(equal, .name = "Equal", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_equal, .upgrade = qs_upgrade_legacy, .lower = lower_equal);
+QS_OP(greater, .name = "Greater", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_order, .upgrade = qs_upgrade_legacy, .lower = lower_greater);
 QS_OP(greater_or_equal, .name = "GreaterOrEqual", .since = 12, .min_in = 2,
       .traits = QS_ELEMENTWISE, .infer = infer_order, .lower = lower_greater_or_equal);
-QS_OP(less, .name = "Less", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE, .infer = infer_order,
-      .lower = lower_less);
+QS_OP(less, .name = "Less", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_order, .upgrade = qs_upgrade_legacy, .lower = lower_less);
 QS_OP(less_or_equal, .name = "LessOrEqual", .since = 12, .min_in = 2, .traits = QS_ELEMENTWISE,
       .infer = infer_order, .lower = lower_less_or_equal);
-QS_OP(or, .name = "Or", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE, .infer = infer_logic,
-      .lower = lower_or);
-QS_OP(xor, .name = "Xor", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE, .infer = infer_logic,
-      .lower = lower_xor);
+QS_OP(or, .name = "Or", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_logic, .upgrade = qs_upgrade_legacy, .lower = lower_or);
+QS_OP(xor, .name = "Xor", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_logic, .upgrade = qs_upgrade_legacy, .lower = lower_xor);

@@ -10,11 +10,11 @@
 #include <math.h>
 
 /* a^b in wrapping arithmetic; of a negative power only that of 1 and -1 is not 0. */
-static uint64_t integer_power(uint64_t a, int64_t b, bool negative_one) {
+static uint64_t integer_power(uint64_t a, uint64_t b, bool negative, bool negative_one) {
     uint64_t y = 1;
-    if (b < 0)
+    if (negative)
         return a == 1 ? 1 : negative_one ? (b & 1 ? a : 1) : 0;
-    for (uint64_t n = (uint64_t)b; n; n >>= 1, a *= a)
+    for (uint64_t n = b; n; n >>= 1, a *= a)
         y = n & 1 ? y * a : y;
     return y;
 }
@@ -24,27 +24,26 @@ static int64_t to_integer(double v, double low, double high) {
     return v != v ? 0 : v <= low ? (int64_t)low : v >= high ? (int64_t)high : (int64_t)v;
 }
 
-#define WHOLE(TA, TB) integer_power((uint64_t)(int64_t)a, (int64_t)b, a == (TA)-1)
-#define REAL          qk_pow64((double)a, (double)b)
-#define TO_S32        to_integer(REAL, -2147483648.0, 2147483647.0)
-#define TO_S64        to_integer(REAL, -9223372036854775808.0, 9223372036854774784.0)
+#define WHOLE  integer_power((uint64_t)(int64_t)a, (uint64_t)b, b < 1 && b != 0, a == -1)
+#define REAL   qk_pow64((double)a, (double)b)
+#define TO_S32 to_integer(REAL, -2147483648.0, 2147483647.0)
+#define TO_S64 to_integer(REAL, -9223372036854775808.0, 9223372036854774784.0)
 
-QS_PAIR(QS_COLD, f32_f32, float, float, float, REAL)
-QS_PAIR(QS_COLD, f32_f64, float, double, float, REAL)
-QS_PAIR(QS_COLD, f32_s32, float, int32_t, float, REAL)
-QS_PAIR(QS_COLD, f32_s64, float, int64_t, float, REAL)
-QS_PAIR(QS_COLD, f64_f32, double, float, double, REAL)
-QS_PAIR(QS_COLD, f64_f64, double, double, double, REAL)
-QS_PAIR(QS_COLD, f64_s32, double, int32_t, double, REAL)
-QS_PAIR(QS_COLD, f64_s64, double, int64_t, double, REAL)
-QS_PAIR(QS_COLD, s32_f32, int32_t, float, int32_t, TO_S32)
-QS_PAIR(QS_COLD, s32_f64, int32_t, double, int32_t, TO_S32)
-QS_PAIR(QS_COLD, s32_s32, int32_t, int32_t, int32_t, WHOLE(int32_t, int32_t))
-QS_PAIR(QS_COLD, s32_s64, int32_t, int64_t, int32_t, WHOLE(int32_t, int64_t))
-QS_PAIR(QS_COLD, s64_f32, int64_t, float, int64_t, TO_S64)
-QS_PAIR(QS_COLD, s64_f64, int64_t, double, int64_t, TO_S64)
-QS_PAIR(QS_COLD, s64_s32, int64_t, int32_t, int64_t, WHOLE(int64_t, int32_t))
-QS_PAIR(QS_COLD, s64_s64, int64_t, int64_t, int64_t, WHOLE(int64_t, int64_t))
+/* Exponents by type: floats, and integers of 32 and 64 bits. */
+#define EXPONENTS(suffix, T, real, whole)                                                          \
+    QS_PAIR(QS_COLD, suffix##_f32, T, float, T, real)                                              \
+    QS_PAIR(QS_COLD, suffix##_f64, T, double, T, real)                                             \
+    QS_PAIR(QS_COLD, suffix##_s32, T, int32_t, T, whole)                                           \
+    QS_PAIR(QS_COLD, suffix##_s64, T, int64_t, T, whole)                                           \
+    QS_PAIR(QS_COLD, suffix##_u32, T, uint32_t, T, whole)                                          \
+    QS_PAIR(QS_COLD, suffix##_u64, T, uint64_t, T, whole)
+#define ROW(suffix)                                                                                \
+    { suffix##_f32, suffix##_f64, suffix##_s32, suffix##_s64, suffix##_u32, suffix##_u64 }
+
+EXPONENTS(f32, float, REAL, REAL)
+EXPONENTS(f64, double, REAL, REAL)
+EXPONENTS(s32, int32_t, TO_S32, WHOLE)
+EXPONENTS(s64, int64_t, TO_S64, WHOLE)
 
 /* Squares are the usual case: the product is the double's result rounded. */
 static void square(const void *va, size_t sa, const void *vb, size_t sb, void *vy, size_t n) {
@@ -57,7 +56,11 @@ static void square(const void *va, size_t sa, const void *vb, size_t sb, void *v
 }
 
 static int32_t type_index(int32_t dtype) {
-    return dtype == QSIM_FLOAT ? 0 : dtype == QSIM_DOUBLE ? 1 : dtype == QSIM_INT32 ? 2 : 3;
+    static const int8_t types[] = {QSIM_FLOAT, QSIM_DOUBLE, QSIM_INT32, QSIM_INT64, QSIM_UINT32};
+    int32_t i = 0;
+    while (i < (int32_t)QS_COUNT(types) && types[i] != dtype)
+        i++;
+    return i;
 }
 
 #define QS_T_POWER (QS_T_REAL | QS_T(QSIM_INT32) | QS_T(QSIM_INT64))
@@ -65,15 +68,12 @@ static int32_t type_index(int32_t dtype) {
 QS_COLD static int infer_pow(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_POWER);
     if (!code)
-        code = qs_infer_type(x, 1, QS_T_POWER);
+        code = qs_infer_type(x, 1, QS_T_POWER | QS_T(QSIM_UINT32) | QS_T(QSIM_UINT64));
     return code ? code : qs_infer_pair(x, x->in[0]->dtype);
 }
 
 QS_COLD static int lower_pow(qs_lower *l) {
-    static const qs_pair_fn functions[4][4] = {{f32_f32, f32_f64, f32_s32, f32_s64},
-                                               {f64_f32, f64_f64, f64_s32, f64_s64},
-                                               {s32_f32, s32_f64, s32_s32, s32_s64},
-                                               {s64_f32, s64_f64, s64_s32, s64_s64}};
+    static const qs_pair_fn functions[4][6] = {ROW(f32), ROW(f64), ROW(s32), ROW(s64)};
     const qs_value *a = qs_lower_in(l, 0), *b = qs_lower_in(l, 1);
     qs_pair_fn fn = functions[type_index(a->dtype)][type_index(b->dtype)];
     float two = 0;
@@ -82,13 +82,22 @@ QS_COLD static int lower_pow(qs_lower *l) {
     return qs_lower_pair(l, two == 2.0f ? square : fn, "pow");
 }
 
-QS_OP(pow, .name = "Pow", .since = 7, .min_in = 2, .traits = QS_ELEMENTWISE, .infer = infer_pow,
-      .lower = lower_pow);
+QS_OP(pow, .name = "Pow", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
+      .infer = infer_pow, .upgrade = qs_upgrade_legacy, .lower = lower_pow);
 
 /* ---- PRelu ---- */
 
 QS_PAIR(, prelu_f32, float, float, float, a < 0 ? a * b : a)
 QS_PAIR(QS_COLD, prelu_f64, double, double, double, a < 0 ? a * b : a)
+QS_PAIR(QS_COLD, prelu_s32, int32_t, int32_t, int32_t,
+        a < 0 ? (uint32_t)a * (uint32_t)b : (uint32_t)a)
+QS_PAIR(QS_COLD, prelu_s64, int64_t, int64_t, int64_t,
+        a < 0 ? (uint64_t)a * (uint64_t)b : (uint64_t)a)
+QS_PAIR(QS_COLD, prelu_u32, uint32_t, uint32_t, uint32_t, a + 0 * b)
+QS_PAIR(QS_COLD, prelu_u64, uint64_t, uint64_t, uint64_t, a + 0 * b)
+
+#define QS_T_PRELU                                                                                 \
+    (QS_T_REAL | QS_T(QSIM_INT32) | QS_T(QSIM_INT64) | QS_T(QSIM_UINT32) | QS_T(QSIM_UINT64))
 
 /* Before version 7 a list of slopes is of channels, axis 1: as many axes of size 1 follow. */
 static qs_value slope_of(const qs_node *n, const qs_value *x, const qs_value *slope,
@@ -106,7 +115,7 @@ static qs_value slope_of(const qs_node *n, const qs_value *x, const qs_value *sl
 /* The slope broadcasts in one direction only. */
 QS_COLD static int infer_prelu(qs_infer *x) {
     qs_dim dims[QSIM_MAX_RANK];
-    int code = qs_infer_type(x, 0, QS_T_REAL);
+    int code = qs_infer_type(x, 0, QS_T_PRELU);
     if (!code)
         code = qs_infer_same_type(x, 0, 1);
     const qs_value slope = slope_of(x->node, x->in[0], x->in[1], dims);
@@ -122,10 +131,13 @@ QS_COLD static int infer_prelu(qs_infer *x) {
 }
 
 QS_COLD static int lower_prelu(qs_lower *l) {
+    static const qs_pair_fn functions[QS_TYPES] = {
+        [QSIM_FLOAT] = prelu_f32, [QSIM_DOUBLE] = prelu_f64, [QSIM_INT32] = prelu_s32,
+        [QSIM_INT64] = prelu_s64, [QSIM_UINT32] = prelu_u32, [QSIM_UINT64] = prelu_u64};
     const qs_value *x = qs_lower_in(l, 0);
     qs_dim dims[QSIM_MAX_RANK];
     const qs_value slope = slope_of(l->node, x, qs_lower_in(l, 1), dims);
-    return qs_lower_pair_of(l, x->dtype == QSIM_DOUBLE ? prelu_f64 : prelu_f32, "prelu", &slope);
+    return qs_lower_pair_of(l, functions[x->dtype], "prelu", &slope);
 }
 
 /* To version 7: the axes of size 1 after the channels become an Unsqueeze. */

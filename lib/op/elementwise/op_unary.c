@@ -171,7 +171,11 @@ LOWER_REAL(log)
 REALS(sign, x > 0 ? 1 : x < 0 ? -1 : x)
 #define SIGN(U) (x > 0 ? 1 : x < 0 ? -1 : 0)
 SIGNED(sign, SIGN)
-static const unary_fn sign_fns[] = {REAL_ROWS(sign), SIGNED_ROWS(sign)};
+UNARY(QS_COLD, sign, u8, uint8_t, uint8_t, x > 0)
+UNARY(QS_COLD, sign, u16, uint16_t, uint16_t, x > 0)
+UNARY(QS_COLD, sign, u32, uint32_t, uint32_t, x > 0)
+UNARY(QS_COLD, sign, u64, uint64_t, uint64_t, x > 0)
+static const unary_fn sign_fns[] = {REAL_ROWS(sign), SIGNED_ROWS(sign), UNSIGNED_ROWS(sign)};
 LOWER(sign, sign_fns[DTYPE])
 
 UNARY(, floor, f32, float, float, floorf(x))
@@ -288,7 +292,7 @@ QS_OP(reciprocal, .name = "Reciprocal", .min_in = 1, QS_ATTRS(plain_attrs),
 QS_OP(round, .name = "Round", .since = 11, .min_in = 1, QS_ATTRS(plain_attrs),
       .traits = QS_ELEMENTWISE, .infer = infer_real, .lower = lower_round);
 QS_OP(sign, .name = "Sign", .since = 9, .min_in = 1, QS_ATTRS(plain_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_signed, .lower = lower_sign);
+      .traits = QS_ELEMENTWISE, .infer = infer_any, .lower = lower_sign);
 QS_OP(softplus, .name = "Softplus", .min_in = 1, QS_ATTRS(plain_attrs),
       .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = softplus_curve, .infer = infer_real,
       .lower = lower_softplus);

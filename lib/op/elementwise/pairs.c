@@ -13,6 +13,61 @@ typedef struct pair_job {
     char *y;
 } pair_job;
 
+/* ---- broadcasting before version 7 ---- */
+
+const qs_attr_rule qs_legacy_attrs[3] = {{"axis", QS_ATTR_INT, 1, 6},
+                                         {"broadcast", QS_ATTR_INT, 1, 6},
+                                         {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+
+QS_COLD bool qs_legacy_operand(const qs_node *n, const qs_value *a, const qs_value *b,
+                               qs_value *wide, qs_dim dims[QSIM_MAX_RANK]) {
+    *wide = *b;
+    if (!qs_node_int(n, "broadcast", 0) || a->rank < 0 || b->rank < 0)
+        return true;
+    int64_t axis = qs_node_int(n, "axis", (int64_t)a->rank - b->rank);
+    axis = axis < 0 ? axis + a->rank : axis;
+    if (axis < 0 || axis > a->rank - b->rank)
+        return false;
+    wide->rank = a->rank - (int32_t)axis;
+    wide->dims = dims;
+    for (int32_t i = 0; i < wide->rank; i++)
+        dims[i] = i < b->rank ? b->dims[i] : (qs_dim){1, NULL};
+    return true;
+}
+
+QS_COLD int qs_upgrade_legacy(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    qs_node *n = &g->nodes[node];
+    qs_value wide;
+    qs_dim dims[QSIM_MAX_RANK];
+    int64_t axes[QSIM_MAX_RANK], count;
+    if (n->version >= 7 || to < 7)
+        return QSIM_OK;
+    const qs_value *b = &g->values[n->inputs[1]];
+    int32_t rank = b->rank;
+    bool fits = qs_legacy_operand(n, &g->values[n->inputs[0]], b, &wide, dims);
+    if (!fits || (qs_node_attr(n, "axis") && rank < 0))
+        return qs_fail(error, QSIM_E_UNSUPPORTED,
+                       "the axis of a broadcast of unknown rank cannot be upgraded (node '%s', %s)",
+                       n->name, n->op_type);
+    qs_node_drop_attr(g, node, "broadcast");
+    qs_node_drop_attr(g, node, "axis");
+    if (wide.rank == rank)
+        return QSIM_OK;
+    count = wide.rank - rank;
+    for (int64_t i = 0; i < count; i++)
+        axes[i] = rank + i;
+    const char *name = to < 13 ? NULL : qs_graph_fresh_name(g, "axes");
+    qs_id list = name ? qs_graph_add_const(g, name, QSIM_INT64, 1, &count, axes, true) : QS_NONE;
+    qs_id out = qs_upgrade_add(g, "Unsqueeze", "unsqueezed", g->nodes[node].inputs[1], list);
+    if (out < 0 || (to < 13 && qs_node_set_ints(g, g->values[out].producer, "axes", axes,
+                                                (int32_t)count) != QSIM_OK))
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    qs_node_set_input(g, node, 1, out);
+    return QSIM_OK;
+}
+
+/* ---- rules and steps ---- */
+
 int qs_infer_pair_of(qs_infer *x, int32_t dtype, const qs_value *b) {
     int32_t rank;
     qs_dim dims[QSIM_MAX_RANK];
@@ -21,7 +76,12 @@ int qs_infer_pair_of(qs_infer *x, int32_t dtype, const qs_value *b) {
 }
 
 int qs_infer_pair(qs_infer *x, int32_t dtype) {
-    return qs_infer_pair_of(x, dtype, x->in[1]);
+    qs_value wide;
+    qs_dim dims[QSIM_MAX_RANK];
+    if (!qs_legacy_operand(x->node, x->in[0], x->in[1], &wide, dims))
+        return qs_infer_fail(x, QSIM_E_SHAPE, "rank %d does not lie within rank %d at this axis",
+                             (int)x->in[1]->rank, (int)x->in[0]->rank);
+    return qs_infer_pair_of(x, dtype, &wide);
 }
 
 static void pair_rows(const void *arg, size_t begin, size_t end) {
@@ -43,7 +103,10 @@ static void run_pair(const qs_step *s, const qs_frame *f) {
 }
 
 int qs_lower_pair(qs_lower *l, qs_pair_fn fn, const char *kernel) {
-    return qs_lower_pair_of(l, fn, kernel, qs_lower_in(l, 1));
+    qs_value wide;
+    qs_dim dims[QSIM_MAX_RANK];
+    (void)qs_legacy_operand(l->node, qs_lower_in(l, 0), qs_lower_in(l, 1), &wide, dims);
+    return qs_lower_pair_of(l, fn, kernel, &wide);
 }
 
 int qs_lower_pair_of(qs_lower *l, qs_pair_fn fn, const char *kernel, const qs_value *b) {

@@ -32,4 +32,15 @@ int qs_lower_pair(qs_lower *l, qs_pair_fn fn, const char *kernel);
 int qs_infer_pair_of(qs_infer *x, int32_t dtype, const qs_value *b);
 int qs_lower_pair_of(qs_lower *l, qs_pair_fn fn, const char *kernel, const qs_value *b);
 
+/*
+ * Before version 7: with `broadcast`, b lies over axes [axis, axis + its rank) of a, the last ones
+ * by default. `wide` becomes b with as many axes of size 1 after it as that takes; false where it
+ * does not fit. The two functions above know of it.
+ */
+extern const qs_attr_rule qs_legacy_attrs[3];
+bool qs_legacy_operand(const qs_node *n, const qs_value *a, const qs_value *b, qs_value *wide,
+                       qs_dim dims[QSIM_MAX_RANK]);
+/* To version 7: those axes of size 1 become an Unsqueeze. */
+int qs_upgrade_legacy(qs_graph *g, qs_id node, int32_t to, qsim_error *error);
+
 #endif

@@ -100,16 +100,22 @@ QS_OP(constant, .name = "Constant", QS_ATTRS(constant_attrs), .traits = QS_PLAIN
 
 /* ---- Dropout ---- */
 
+/* Training drops nothing where the ratio is 0. */
 static int dropout_inference(const qs_infer *x) {
-    const qs_value *training = qs_infer_in(x, 2);
+    const qs_value *training = qs_infer_in(x, 2), *ratio = qs_infer_in(x, 1);
+    float drop = 0.5f;
     uint8_t on = 0;
+    if (ratio && ratio->data && ratio->data->dtype == QSIM_FLOAT && ratio->data->elements == 1)
+        memcpy(&drop, ratio->data->data, sizeof(drop));
     if (x->node->version < 7)
         on = qs_node_int(x->node, "is_test", 0) == 0;
     else if (training && training->data && training->data->bytes == 1)
         memcpy(&on, training->data->data, 1);
     else if (training)
         on = 1;
-    return on ? qs_infer_fail(x, QSIM_E_UNSUPPORTED, "training mode is not supported") : QSIM_OK;
+    return on && drop != 0.0f
+               ? qs_infer_fail(x, QSIM_E_UNSUPPORTED, "training mode is not supported")
+               : QSIM_OK;
 }
 
 static int infer_dropout(qs_infer *x) {

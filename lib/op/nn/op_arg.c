@@ -23,9 +23,11 @@ ARGS(f64, double)
 ARGS(s8, int8_t)
 ARGS(s32, int32_t)
 ARGS(s64, int64_t)
+ARGS(s16, int16_t)
 ARGS(u8, uint8_t)
-
-#define QS_T_ARG (QS_T_REAL | QS_T_8BIT | QS_T(QSIM_INT32) | QS_T(QSIM_INT64))
+ARGS(u16, uint16_t)
+ARGS(u32, uint32_t)
+ARGS(u64, uint64_t)
 
 QS_COLD static int arg_axis(const qs_infer *x, int32_t *axis) {
     return qs_infer_axis(x, qs_node_int(x->node, "axis", 0), x->in[0]->rank, axis);
@@ -35,7 +37,7 @@ QS_COLD static int infer_arg(qs_infer *x) {
     const qs_value *v = x->in[0];
     qs_dim dims[QSIM_MAX_RANK];
     int32_t axis = 0, rank = 0;
-    int code = qs_infer_type(x, 0, QS_T_ARG);
+    int code = qs_infer_type(x, 0, QS_T_ARITH);
     if (code || v->rank < 0)
         return code ? code : qs_infer_out(x, 0, QSIM_INT64, -1, NULL);
     code = arg_axis(x, &axis);
@@ -78,19 +80,16 @@ static void run_arg(const qs_step *s, const qs_frame *f) {
         }
 }
 
+#define ROW(which)                                                                                 \
+    {                                                                                              \
+        [QSIM_FLOAT] = which##_f32, [QSIM_DOUBLE] = which##_f64, [QSIM_INT8] = which##_s8,         \
+        [QSIM_INT16] = which##_s16, [QSIM_INT32] = which##_s32, [QSIM_INT64] = which##_s64,        \
+        [QSIM_UINT8] = which##_u8, [QSIM_UINT16] = which##_u16, [QSIM_UINT32] = which##_u32,       \
+        [QSIM_UINT64] = which##_u64,                                                               \
+    }
+
 QS_COLD static int lower_arg(qs_lower *l) {
-    static const arg_fn functions[2][QS_TYPES] = {{[QSIM_FLOAT] = max_f32,
-                                                   [QSIM_DOUBLE] = max_f64,
-                                                   [QSIM_INT8] = max_s8,
-                                                   [QSIM_INT32] = max_s32,
-                                                   [QSIM_INT64] = max_s64,
-                                                   [QSIM_UINT8] = max_u8},
-                                                  {[QSIM_FLOAT] = min_f32,
-                                                   [QSIM_DOUBLE] = min_f64,
-                                                   [QSIM_INT8] = min_s8,
-                                                   [QSIM_INT32] = min_s32,
-                                                   [QSIM_INT64] = min_s64,
-                                                   [QSIM_UINT8] = min_u8}};
+    static const arg_fn functions[2][QS_TYPES] = {ROW(max), ROW(min)};
     const qs_value *x = qs_lower_in(l, 0);
     qs_infer rules;
     int32_t axis = 0;

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * BatchNormalization for inference: y = (x - mean) * a + b with a = scale / sqrt(var + epsilon),
- * in float, in this order. Executed in either layout.
+ * in float, in this order. Executed in either layout. On doubles, and with the batch's own mean and
+ * variance (training_mode), it is made of other operators.
  */
 #include <math.h>
 
-#include "op/rules.h"
+#include "op/expand.h"
+
+static bool trains(const qs_node *n) {
+    return qs_node_int(n, "training_mode", 0) != 0;
+}
 
 /* Up to opset 6 `is_test`, from 14 on `training_mode` tells inference from training. */
 QS_COLD static int check_mode(const qs_infer *x) {
     const int32_t version = x->node->domain[0] ? 15 : x->node->version;
     if (version < 7 && !qs_node_int(x->node, "is_test", 0))
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "is_test is 0: training is not supported");
-    if (qs_node_int(x->node, "training_mode", 0))
-        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "training_mode is 1, which is not supported");
+    if (x->in[0]->rank < 0 && (trains(x->node) || x->in[0]->dtype == QSIM_DOUBLE))
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                             "the rank must be in the file for training_mode and for doubles");
     if (!qs_node_int(x->node, "spatial", 1))
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "spatial is 0, which is not supported");
-    for (int32_t i = 1; i < x->node->output_count; i++)
+    for (int32_t i = trains(x->node) ? 3 : 1; i < x->node->output_count; i++)
         if (x->node->outputs[i] != QS_NONE)
             return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "output %d exists in training only",
                                  (int)i);
@@ -26,10 +32,13 @@ QS_COLD static int check_mode(const qs_infer *x) {
 QS_COLD static int infer_batchnorm(qs_infer *x) {
     const qs_value *v = x->in[0];
     int code = check_mode(x);
-    for (int32_t i = 0; i < 5 && !code; i++)
-        code = qs_infer_type(x, i, QS_T_FLOAT);
+    for (int32_t i = 0; i < 5 && !code; i++) {
+        code = qs_infer_type(x, i, QS_T_REAL);
+        if (!code && x->in[i]->dtype && v->dtype && x->in[i]->dtype != v->dtype)
+            code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "doubles and floats together");
+    }
     if (code || v->rank < 0)
-        return code ? code : qs_infer_out(x, 0, QSIM_FLOAT, -1, NULL);
+        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
     if (v->rank < 2)
         return qs_infer_fail(x, QSIM_E_SHAPE, "the input has rank %d, expected 2 or more",
                              (int)v->rank);
@@ -42,7 +51,67 @@ QS_COLD static int infer_batchnorm(qs_infer *x) {
             return qs_infer_fail(x, QSIM_E_SHAPE, "input %d is not a list of %lld numbers", (int)i,
                                  (long long)channels);
     }
-    return qs_infer_out(x, 0, QSIM_FLOAT, v->rank, v->dims);
+    for (int32_t i = 1; i < x->node->output_count && !code; i++)
+        code = qs_infer_out(x, i, v->dtype, 1, &v->dims[1]);
+    return code ? code : qs_infer_out(x, 0, v->dtype, v->rank, v->dims);
+}
+
+/* ---- made of other operators ---- */
+
+/* A list of one number per channel over the axes of x. */
+static qs_id over_channels(qs_expand *e, qs_id list, int32_t rank) {
+    int64_t shape[QSIM_MAX_RANK] = {-1};
+    for (int32_t i = 1; i < rank - 1; i++)
+        shape[i] = 1;
+    return qs_expand_reshape(e, list, shape, rank - 1);
+}
+
+/* The mean of each channel. */
+static qs_id channel_mean(qs_expand *e, qs_id x, int32_t rank) {
+    int64_t axes[QSIM_MAX_RANK] = {0};
+    for (int32_t i = 2; i < rank; i++)
+        axes[i - 1] = i;
+    const bool as_input = !e->standard || qs_graph_import(e->graph, "") >= 18;
+    const qs_id in[2] = {x, as_input ? qs_expand_list(e, axes, rank - 1) : QS_NONE};
+    const qs_id y = qs_expand_many(e, "ReduceMean", in, as_input ? 2 : 1, 1);
+    if (!as_input)
+        qs_expand_ints(e, y, "axes", axes, rank - 1);
+    qs_expand_int(e, y, "keepdims", 0);
+    return y;
+}
+
+/* before * momentum + now * (1 - momentum) */
+static qs_id running(qs_expand *e, qs_id before, qs_id now, int32_t dtype, float momentum) {
+    const qs_id keep = qs_expand_number(e, dtype, (double)momentum);
+    const qs_id rest = qs_expand_number(e, dtype, 1.0 - (double)momentum);
+    return qs_expand_add(e, "Add", qs_expand_add(e, "Mul", before, keep, QS_NONE),
+                         qs_expand_add(e, "Mul", now, rest, QS_NONE), QS_NONE);
+}
+
+QS_COLD static void expand_batchnorm(qs_expand *e) {
+    const bool training = trains(e->node);
+    const int32_t dtype = qs_expand_value(e, 0)->dtype, rank = qs_expand_value(e, 0)->rank;
+    if (!training && dtype != QSIM_DOUBLE)
+        return;
+    qs_id in[5];
+    for (int32_t i = 0; i < 5; i++)
+        in[i] = qs_expand_in(e, i);
+    const float epsilon = qs_node_float(e->node, "epsilon", 1e-5f);
+    const float momentum = qs_node_float(e->node, "momentum", 0.9f);
+    qs_id mean = training ? channel_mean(e, in[0], rank) : in[3], var = in[4];
+    const qs_id rest = qs_expand_add(e, "Sub", in[0], over_channels(e, mean, rank), QS_NONE);
+    if (training)
+        var = channel_mean(e, qs_expand_add(e, "Mul", rest, rest, QS_NONE), rank);
+    const qs_id sum =
+        qs_expand_add(e, "Add", var, qs_expand_number(e, dtype, (double)epsilon), QS_NONE);
+    const qs_id factor =
+        qs_expand_add(e, "Div", in[1], qs_expand_add(e, "Sqrt", sum, QS_NONE, QS_NONE), QS_NONE);
+    const qs_id scaled = qs_expand_add(e, "Mul", rest, over_channels(e, factor, rank), QS_NONE);
+    e->out[0] = qs_expand_add(e, "Add", scaled, over_channels(e, in[2], rank), QS_NONE);
+    if (training) {
+        e->out[1] = running(e, in[3], mean, dtype, momentum);
+        e->out[2] = running(e, in[4], var, dtype, momentum);
+    }
 }
 
 /* Older forms differ in attributes that inference does not read. */
@@ -117,6 +186,11 @@ static void run_nothing(const qs_step *s, const qs_frame *f) {
 
 QS_COLD static int lower_batchnorm(qs_lower *l) {
     const qs_value *v = qs_lower_in(l, 0);
+    qs_infer x;
+    qs_lower_infer(l, &x);
+    if (trains(l->node) || v->dtype != QSIM_FLOAT)
+        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED,
+                             "the type must be in the file for training_mode and for doubles");
     batchnorm_plan *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
@@ -149,7 +223,8 @@ static const qs_attr_rule internal_attrs[] = {
 
 QS_OP(batchnormalization, .name = "BatchNormalization", .min_in = 5, .max_out = 5,
       .later = {{14, 5, 5, 3}}, QS_ATTRS(batchnorm_attrs), .traits = QS_NEEDS_LAST,
-      .infer = infer_batchnorm, .upgrade = upgrade_batchnorm, .lower = lower_batchnorm);
+      .infer = infer_batchnorm, .upgrade = upgrade_batchnorm, .lower = lower_batchnorm,
+      .expand = expand_batchnorm);
 
 QS_OP(qsim_batchnormalization, .domain = "qsim", .name = "BatchNormalization", .min_in = 5,
       .max_out = 5, QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST, .infer = infer_batchnorm,

@@ -1,13 +1,46 @@
 /* SPDX-License-Identifier: MIT */
-/* Gemm and MatMul on floats. */
+/* Gemm and MatMul on floats; on doubles and integers, which Einsum sums up, too. */
 #include "op/elementwise/factor.h"
+#include "op/expand.h"
 #include "op/nn/product.h"
 
-static int check_floats(const qs_infer *x, int32_t count) {
+#define QS_T_FACTOR                                                                                \
+    (QS_T_REAL | QS_T(QSIM_INT32) | QS_T(QSIM_INT64) | QS_T(QSIM_UINT32) | QS_T(QSIM_UINT64))
+
+static int check_types(const qs_infer *x, int32_t count) {
+    const bool own = x->node->domain[0] != 0;
+    const int32_t dtype = x->in[0]->dtype;
     int code = QSIM_OK;
-    for (int32_t i = 0; i < count && !code; i++)
-        code = qs_infer_type(x, i, QS_T_FLOAT);
+    for (int32_t i = 0; i < count && !code; i++) {
+        const int32_t other = x->in[i] ? x->in[i]->dtype : 0;
+        code = qs_infer_type(x, i, own ? QS_T_FLOAT : QS_T_FACTOR);
+        if (!code && other && dtype && other != dtype)
+            code = qs_infer_same_type(x, 0, i);
+    }
+    const bool ranked = x->in[0]->rank >= 0 && x->in[1]->rank >= 0;
+    if (!code && dtype && dtype != QSIM_FLOAT && !ranked)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "ranks of %s factors must be in the file",
+                             qsim_dtype_name(dtype));
     return code;
+}
+
+/* Steps are of floats. */
+static int check_lowered(const qs_lower *l) {
+    qs_infer x;
+    qs_lower_infer(l, &x);
+    return x.in[0]->dtype == QSIM_FLOAT
+               ? QSIM_OK
+               : qs_infer_fail(&x, QSIM_E_UNSUPPORTED,
+                               "the type of its factors must be in the file");
+}
+
+static qs_id einsum(qs_expand *e, const char *equation) {
+    const qs_attr a = {.name = "equation",
+                       .type = QS_ATTR_STRING,
+                       .u.s = {(const uint8_t *)equation, strlen(equation)}};
+    const qs_id y = qs_expand_add(e, "Einsum", qs_expand_in(e, 0), qs_expand_in(e, 1), QS_NONE);
+    qs_expand_attr(e, y, &a);
+    return y;
 }
 
 static bool differ(const qs_dim *a, const qs_dim *b) {
@@ -32,23 +65,27 @@ static int check_addend(const qs_infer *x, const qs_value *c, const qs_dim *out)
 }
 
 static int infer_gemm(qs_infer *x) {
-    int code = check_floats(x, 3);
+    int code = check_types(x, 3);
     if (code)
         return code;
     const qs_value *a = x->in[0], *b = x->in[1];
     if (a->rank < 0 || b->rank < 0)
-        return qs_infer_out(x, 0, QSIM_FLOAT, -1, NULL);
+        return qs_infer_out(x, 0, a->dtype, -1, NULL);
     if (a->rank != 2 || b->rank != 2)
         return qs_infer_fail(x, QSIM_E_SHAPE, "the factors have rank %d and %d, expected 2",
                              (int)a->rank, (int)b->rank);
     const bool ta = qs_node_int(x->node, "transA", 0) != 0;
     const bool tb = qs_node_int(x->node, "transB", 0) != 0;
+    const bool plain = qs_node_float(x->node, "alpha", 1.0f) == 1.0f &&
+                       qs_node_float(x->node, "beta", 1.0f) == 1.0f;
+    if (!plain && !(QS_T(a->dtype) & QS_T_REAL) && a->dtype)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "alpha and beta of integers must be 1");
     if (differ(&a->dims[!ta], &b->dims[tb]))
         return qs_infer_fail(x, QSIM_E_SHAPE, "the factors meet with %lld and %lld elements",
                              (long long)a->dims[!ta].size, (long long)b->dims[tb].size);
     const qs_dim out[2] = {a->dims[ta], b->dims[!tb]};
     code = check_addend(x, x->in[2], out);
-    return code ? code : qs_infer_out(x, 0, QSIM_FLOAT, 2, out);
+    return code ? code : qs_infer_out(x, 0, a->dtype, 2, out);
 }
 
 static qs_right gemm_right(const qs_node *n, const qs_value *b) {
@@ -62,7 +99,7 @@ static qs_right gemm_right(const qs_node *n, const qs_value *b) {
 
 static int pack_gemm(qs_pack *p) {
     const void *data = qs_pack_bytes(p, 1);
-    if (!data)
+    if (!data || p->graph->values[p->node->inputs[1]].dtype != QSIM_FLOAT)
         return QSIM_OK;
     const qs_right right = gemm_right(p->node, &p->graph->values[p->node->inputs[1]]);
     return qs_product_pack(p, &right, data);
@@ -70,6 +107,9 @@ static int pack_gemm(qs_pack *p) {
 
 static int lower_gemm(qs_lower *l) {
     const qs_value *a = qs_lower_in(l, 0), *c = qs_lower_in(l, 2);
+    const int code = check_lowered(l);
+    if (code)
+        return code;
     qs_product *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
@@ -96,11 +136,42 @@ static int upgrade_gemm(qs_graph *g, qs_id node, int32_t to, qsim_error *error) 
     return QSIM_OK;
 }
 
+/* alpha A' B' + beta C of another type than float. */
+static qs_id times(qs_expand *e, qs_id x, const char *name, int32_t dtype) {
+    const float by = qs_node_float(&e->graph->nodes[e->node_id], name, 1.0f);
+    if (by == 1.0f)
+        return x;
+    return qs_expand_add(e, "Mul", x, qs_expand_number(e, dtype, (double)by), QS_NONE);
+}
+
+QS_COLD static void expand_gemm(qs_expand *e) {
+    static const char *const equations[2][2] = {{"mk,kn->mn", "mk,nk->mn"},
+                                                {"km,kn->mn", "km,nk->mn"}};
+    const int32_t dtype = qs_expand_value(e, 0)->dtype;
+    const qs_id c = qs_expand_in(e, 2);
+    if (dtype == QSIM_FLOAT || !dtype)
+        return;
+    const bool ta = qs_node_int(e->node, "transA", 0) != 0;
+    const bool tb = qs_node_int(e->node, "transB", 0) != 0;
+    e->out[0] = times(e, einsum(e, equations[ta][tb]), "alpha", dtype);
+    if (c != QS_NONE)
+        e->out[0] = qs_expand_add(e, "Add", e->out[0], times(e, c, "beta", dtype), QS_NONE);
+}
+
 /* ---- MatMul ---- */
 
+QS_COLD static void expand_matmul(qs_expand *e) {
+    const qs_value *a = qs_expand_value(e, 0), *b = qs_expand_value(e, 1);
+    if (a->dtype == QSIM_FLOAT || !a->dtype)
+        return;
+    e->out[0] = einsum(e, a->rank == 1   ? (b->rank == 1 ? "k,k->" : "k,...kn->...n")
+                          : b->rank == 1 ? "...mk,k->...m"
+                                         : "...mk,...kn->...mn");
+}
+
 static int infer_matmul(qs_infer *x) {
-    int code = check_floats(x, 2);
-    return code ? code : qs_infer_product(x, x->in[0], x->in[1], QSIM_FLOAT);
+    int code = check_types(x, 2);
+    return code ? code : qs_infer_product(x, x->in[0], x->in[1], x->in[0]->dtype);
 }
 
 static qs_right matmul_right(const qs_value *v) {
@@ -112,7 +183,7 @@ static qs_right matmul_right(const qs_value *v) {
 
 static int pack_matmul(qs_pack *p) {
     const void *data = qs_pack_bytes(p, 1);
-    if (!data)
+    if (!data || p->graph->values[p->node->inputs[1]].dtype != QSIM_FLOAT)
         return QSIM_OK;
     const qs_right right = matmul_right(&p->graph->values[p->node->inputs[1]]);
     return qs_product_pack(p, &right, data);
@@ -145,7 +216,8 @@ static int lower_matmul(qs_lower *l) {
     int32_t rank = 0;
     qs_infer x;
     qs_lower_infer(l, &x);
-    int code = qs_infer_batches(&x, &a, &b, &rank, dims);
+    int code = check_lowered(l);
+    code = code ? code : qs_infer_batches(&x, &a, &b, &rank, dims);
     if (code)
         return code;
     qs_product *p = qs_lower_params(l, sizeof(*p));
@@ -177,14 +249,14 @@ static const qs_attr_rule internal_attrs[] = {
 QS_OP(gemm, .name = "Gemm", .min_in = 3, .later = {{11, 2, 3, 1}}, QS_ATTRS(gemm_attrs),
       .traits = QS_MULTIPLIES | QS_TAKES_BOUNDS, .weight_axis = 1, .weight_inputs = 1 << 1,
       .macs = qs_macs_product, .kind = QS_KIND_WEIGHTS, .infer = infer_gemm,
-      .upgrade = upgrade_gemm, .pack = pack_gemm, .lower = lower_gemm);
+      .upgrade = upgrade_gemm, .pack = pack_gemm, .lower = lower_gemm, .expand = expand_gemm);
 QS_OP(qsim_gemm, .domain = "qsim", .name = "Gemm", .min_in = 2, .max_in = 3,
       QS_ATTRS(internal_attrs), .traits = QS_MULTIPLIES, .weight_inputs = 1 << 1,
       .macs = qs_macs_product, .infer = infer_gemm, .pack = pack_gemm, .lower = lower_gemm);
 
 QS_OP(matmul, .name = "MatMul", .min_in = 2, .traits = QS_MULTIPLIES | QS_TAKES_BOUNDS,
       .weight_axis = -1, .weight_inputs = 1 << 1, .macs = qs_macs_product, .kind = QS_KIND_WEIGHTS,
-      .infer = infer_matmul, .pack = pack_matmul, .lower = lower_matmul);
+      .infer = infer_matmul, .pack = pack_matmul, .lower = lower_matmul, .expand = expand_matmul);
 QS_OP(qsim_matmul, .domain = "qsim", .name = "MatMul", .min_in = 2, .attrs = internal_attrs,
       .attr_count = 2, .traits = QS_MULTIPLIES, .weight_inputs = 1 << 1, .macs = qs_macs_product,
       .infer = infer_matmul, .pack = pack_matmul, .lower = lower_matmul);

@@ -166,28 +166,37 @@ static int lower_recurrent(qs_lower *l) {
     return code ? code : qs_recurrent_lower(l, &r);
 }
 
+/* Before version 7 the first output had to be asked for. */
+static int upgrade_recurrent(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    (void)error;
+    if (to >= 7)
+        qs_node_drop_attr(g, node, "output_sequence");
+    return QSIM_OK;
+}
+
 /* ---- rows ---- */
 
 #define COMMON_ATTRS                                                                               \
-    {"activation_alpha", QS_ATTR_FLOATS, 7, 0}, {"activation_beta", QS_ATTR_FLOATS, 7, 0},         \
-        {"activations", QS_ATTR_STRINGS, 7, 0}, {"clip", QS_ATTR_FLOAT, 7, 0},                     \
-        {"direction", QS_ATTR_STRING, 7, 0}, {"hidden_size", QS_ATTR_INT, 7, 0}, {                 \
+    {"activation_alpha", QS_ATTR_FLOATS, 1, 0}, {"activation_beta", QS_ATTR_FLOATS, 1, 0},         \
+        {"activations", QS_ATTR_STRINGS, 1, 0}, {"clip", QS_ATTR_FLOAT, 1, 0},                     \
+        {"direction", QS_ATTR_STRING, 1, 0}, {"hidden_size", QS_ATTR_INT, 1, 0},                   \
+        {"output_sequence", QS_ATTR_INT, 1, 6}, {                                                  \
         "layout", QS_ATTR_INT, 14, 0                                                               \
     }
 
 static const qs_attr_rule rnn_attrs[] = {COMMON_ATTRS};
-static const qs_attr_rule gru_attrs[] = {COMMON_ATTRS, {"linear_before_reset", QS_ATTR_INT, 7, 0}};
-static const qs_attr_rule lstm_attrs[] = {COMMON_ATTRS, {"input_forget", QS_ATTR_INT, 7, 0}};
+static const qs_attr_rule gru_attrs[] = {COMMON_ATTRS, {"linear_before_reset", QS_ATTR_INT, 3, 0}};
+static const qs_attr_rule lstm_attrs[] = {COMMON_ATTRS, {"input_forget", QS_ATTR_INT, 1, 0}};
 
-QS_OP(lstm, .name = "LSTM", .since = 7, .min_in = 3, .max_in = 8, .outputs_optional = true,
-      .max_out = 3, QS_ATTRS(lstm_attrs), .traits = QS_PLAIN, .weight_axis = 1,
-      .weight_inputs = 1 << 1 | 1 << 2, .macs = qs_macs_recurrent, .infer = infer_recurrent,
+QS_OP(lstm, .name = "LSTM", .min_in = 3, .max_in = 8, .outputs_optional = true, .max_out = 3,
+      QS_ATTRS(lstm_attrs), .traits = QS_PLAIN, .weight_axis = 1, .weight_inputs = 1 << 1 | 1 << 2,
+      .macs = qs_macs_recurrent, .infer = infer_recurrent, .upgrade = upgrade_recurrent,
       .pack = pack_recurrent, .lower = lower_recurrent);
-QS_OP(gru, .name = "GRU", .since = 7, .min_in = 3, .max_in = 6, .outputs_optional = true,
-      .max_out = 2, QS_ATTRS(gru_attrs), .traits = QS_PLAIN, .weight_axis = 1,
-      .weight_inputs = 1 << 1 | 1 << 2, .macs = qs_macs_recurrent, .infer = infer_recurrent,
+QS_OP(gru, .name = "GRU", .min_in = 3, .max_in = 6, .outputs_optional = true, .max_out = 2,
+      QS_ATTRS(gru_attrs), .traits = QS_PLAIN, .weight_axis = 1, .weight_inputs = 1 << 1 | 1 << 2,
+      .macs = qs_macs_recurrent, .infer = infer_recurrent, .upgrade = upgrade_recurrent,
       .pack = pack_recurrent, .lower = lower_recurrent);
-QS_OP(rnn, .name = "RNN", .since = 7, .min_in = 3, .max_in = 6, .outputs_optional = true,
-      .max_out = 2, QS_ATTRS(rnn_attrs), .traits = QS_PLAIN, .weight_axis = 1,
-      .weight_inputs = 1 << 1 | 1 << 2, .macs = qs_macs_recurrent, .infer = infer_recurrent,
+QS_OP(rnn, .name = "RNN", .min_in = 3, .max_in = 6, .outputs_optional = true, .max_out = 2,
+      QS_ATTRS(rnn_attrs), .traits = QS_PLAIN, .weight_axis = 1, .weight_inputs = 1 << 1 | 1 << 2,
+      .macs = qs_macs_recurrent, .infer = infer_recurrent, .upgrade = upgrade_recurrent,
       .pack = pack_recurrent, .lower = lower_recurrent);

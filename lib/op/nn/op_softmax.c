@@ -23,16 +23,12 @@ QS_COLD static int softmax_axis(const qs_infer *x, int32_t *axis) {
     return qs_infer_axis(x, given, rank, axis);
 }
 
-QS_COLD static int infer_softmax_of(qs_infer *x, uint32_t types) {
+QS_COLD static int infer_softmax(qs_infer *x) {
     int32_t axis;
-    int code = qs_infer_type(x, 0, types);
+    int code = qs_infer_type(x, 0, QS_T_REAL);
     if (!code && x->in[0]->rank >= 0)
         code = softmax_axis(x, &axis);
     return code ? code : qs_infer_like(x, 0, 0);
-}
-
-QS_COLD static int infer_softmax(qs_infer *x) {
-    return infer_softmax_of(x, QS_T_REAL);
 }
 
 typedef struct softmax_job {
@@ -282,32 +278,31 @@ QS_OP(softmax, .name = "Softmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits 
 /* ---- Hardmax ---- */
 
 /* 1 for the first of the greatest elements, 0 for the others. */
-static void run_hardmax(const qs_step *s, const qs_frame *f) {
-    const qs_softmax_shape *p = s->params;
-    const float *x = qs_step_in(s, f, 0);
-    float *y = qs_step_out(s, f, 0);
-    for (size_t r = 0; p->count && r < p->outer * p->inner; r++) {
-        const size_t at = r / p->inner * p->count * p->inner + r % p->inner;
-        size_t top = 0;
-        for (size_t i = 0; i < p->count; i++) {
-            top = x[at + i * p->inner] > x[at + top * p->inner] ? i : top;
-            y[at + i * p->inner] = 0;
-        }
-        y[at + top * p->inner] = 1;
+#define HARDMAX(T)                                                                                 \
+    QS_COLD static void run_hardmax_##T(const qs_step *s, const qs_frame *f) {                     \
+        const qs_softmax_shape *p = s->params;                                                     \
+        const T *x = qs_step_in(s, f, 0);                                                          \
+        T *y = qs_step_out(s, f, 0);                                                               \
+        for (size_t r = 0; p->count && r < p->outer * p->inner; r++) {                             \
+            const size_t at = r / p->inner * p->count * p->inner + r % p->inner;                   \
+            size_t top = 0;                                                                        \
+            for (size_t i = 0; i < p->count; i++) {                                                \
+                top = x[at + i * p->inner] > x[at + top * p->inner] ? i : top;                     \
+                y[at + i * p->inner] = 0;                                                          \
+            }                                                                                      \
+            y[at + top * p->inner] = 1;                                                            \
+        }                                                                                          \
     }
-}
-
-QS_COLD static int infer_hardmax(qs_infer *x) {
-    return infer_softmax_of(x, QS_T_FLOAT);
-}
+HARDMAX(float)
+HARDMAX(double)
 
 QS_COLD static int lower_hardmax(qs_lower *l) {
     const int code = lower_softmax(l);
-    l->step->run = run_hardmax;
+    l->step->run = qs_lower_in(l, 0)->dtype == QSIM_DOUBLE ? run_hardmax_double : run_hardmax_float;
     l->step->kernel = "hardmax";
     return code;
 }
 
 QS_OP(hardmax, .name = "Hardmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_PLAIN,
-      .also = qs_also_axis, .axis = -1, .infer = infer_hardmax, .upgrade = upgrade_softmax,
+      .also = qs_also_axis, .axis = -1, .infer = infer_softmax, .upgrade = upgrade_softmax,
       .lower = lower_hardmax);

@@ -109,7 +109,8 @@ int qs_pass_batchnorm(qs_pass *p) {
         const qs_node *bn = &g->nodes[g->order[i]];
         qs_id x = bn->input_count ? bn->inputs[0] : QS_NONE;
         folding f;
-        if (!qs_node_is(bn, "", "BatchNormalization"))
+        if (!qs_node_is(bn, "", "BatchNormalization") || qs_node_int(bn, "training_mode", 0) ||
+            g->values[x].dtype != QSIM_FLOAT)
             continue;
         qs_id conv = qs_pass_producer(g, x, "Conv");
         if (conv == QS_NONE)

@@ -254,9 +254,11 @@ static void refuses(qsim_ctx *ctx) {
     for (int i = 1; i < 5; i++)
         b.in[i] = (or_tensor){QSIM_FLOAT, 1, {4}, x, false};
     CHECK_INT(or_run(ctx, &b, true).code, QSIM_OK);
-    b.attrs[0] = or_int("training_mode", 1);
+    b.version = 6;
+    b.attrs[0] = or_int("is_test", 0);
     b.attr_count = 1;
     CHECK_INT(or_run(ctx, &b, true).code, QSIM_E_UNSUPPORTED);
+    b.version = 14;
     b.attr_count = 0;
     b.in[3].dims[0] = 5;
     CHECK_INT(or_run(ctx, &b, true).code, QSIM_E_SHAPE);

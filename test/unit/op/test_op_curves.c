@@ -127,6 +127,33 @@ static void test_old_slopes(void) {
     }
 }
 
+/* Slopes of integers wrap; unsigned numbers are not below 0. */
+static void test_whole_slopes(void) {
+    static const int64_t x[3] = {-3, 0, 5}, slope[1] = {((int64_t)1 << 62) + 1};
+    static const uint32_t u[3] = {4000000000, 0, 5}, two[1] = {2};
+    op_case *c = case_new("", "PRelu", 16);
+    case_input(c, QSIM_INT64, SHAPE(3), x);
+    case_input(c, QSIM_INT64, SHAPE(1), slope);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK(((const int64_t *)case_data(c, 0))[0] == ((int64_t)1 << 62) - 3);
+    CHECK(((const int64_t *)case_data(c, 0))[2] == 5);
+    case_free(c);
+    c = case_new("", "PRelu", 16);
+    case_input(c, QSIM_UINT32, SHAPE(3), u);
+    case_input(c, QSIM_UINT32, SHAPE(1), two);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK(memcmp(case_data(c, 0), u, sizeof(u)) == 0);
+    case_free(c);
+    c = case_new("", "Sign", 13);
+    case_input(c, QSIM_UINT32, SHAPE(3), u);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK(memcmp(case_data(c, 0), (const uint32_t[]){1, 0, 1}, 12) == 0);
+    case_free(c);
+}
+
 static void test_trig(void) {
     curve("Sin", 7, sin, -40, 40);
     curve("Sin", 7, sin, 1e30, 3e38); /* far beyond what a float tells apart */
@@ -276,6 +303,13 @@ static void test_matrices(void) {
     CHECK_INT(case_run(c), 0);
     CHECK(memcmp(case_data(c, 0), (const float[]){0, 0, 0, 0, 0, 1, 0, 0}, 32) == 0);
     case_free(c);
+    const double wide[] = {1, 1 + 1e-12, 0, 1};
+    c = case_new("", "Hardmax", 13);
+    case_input(c, QSIM_DOUBLE, SHAPE(4), wide);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK(memcmp(case_data(c, 0), (const double[]){0, 1, 0, 0}, 32) == 0);
+    case_free(c);
     for (int k = -3; k <= 4; k++) {
         int32_t eye[6];
         for (int i = 0; i < 6; i++)
@@ -307,6 +341,7 @@ static void test_matrices(void) {
 int main(void) {
     test_doubles();
     test_old_slopes();
+    test_whole_slopes();
     test_matrices();
     test_trig();
     test_activations();

@@ -105,6 +105,33 @@ static void test_pow(void) {
     CHECK_INT(case_run(c), 0);
     CHECK(memcmp(case_data(c, 0), want, sizeof(want)) == 0);
     case_free(c);
+    static const uint64_t powers[] = {3, 5, 0, UINT64_MAX, 1};
+    static const int64_t raised[] = {27, -1, 1, -1, 5};
+    static const float roots[] = {27, -1, 1, 0, 5};
+    for (int real = 0; real < 2; real++) {
+        static const float bases[] = {3, -1, 2, -1, 5};
+        const int64_t odd[] = {3, -1, 2, -1, 5};
+        c = case_new("", "Pow", 15);
+        case_input(c, real ? QSIM_FLOAT : QSIM_INT64, SHAPE(5), real ? (const void *)bases : odd);
+        case_input(c, QSIM_UINT64, SHAPE(5), powers);
+        case_node(c, 1);
+        CHECK_INT(case_run(c), 0);
+        for (int i = 0; i < 5; i++)
+            if (!real)
+                CHECK_INT(((const int64_t *)case_data(c, 0))[i], raised[i]);
+            else if (i != 3) /* 2^64 - 1 is even as a double */
+                CHECK(((const float *)case_data(c, 0))[i] == roots[i]);
+        case_free(c);
+    }
+    static const uint32_t few[] = {3, 1, 0, 2, 1};
+    c = case_new("", "Pow", 15);
+    case_input(c, QSIM_INT64, SHAPE(5), a);
+    case_input(c, QSIM_UINT32, SHAPE(5), few);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK_INT(((const int64_t *)case_data(c, 0))[0], 27);
+    CHECK_INT(((const int64_t *)case_data(c, 0))[4], 5);
+    case_free(c);
 }
 
 static void extreme_one(const char *op, const float *expected) {
@@ -308,6 +335,26 @@ static void test_arg(void) {
     }
 }
 
+/* The best of three numbers, of which other types would make others: 1, and the last. */
+static void test_arg_types(void) {
+    static const int16_t s16[] = {-300, 300, -301};
+    static const uint16_t u16[] = {40000, 60000, 1};
+    static const uint32_t u32[] = {3000000000, 4000000000, 1};
+    static const uint64_t u64[] = {UINT64_MAX - 1, UINT64_MAX, 1};
+    static const struct {
+        int32_t dtype;
+        const void *x;
+    } all[] = {{QSIM_INT16, s16}, {QSIM_UINT16, u16}, {QSIM_UINT32, u32}, {QSIM_UINT64, u64}};
+    for (size_t i = 0; i < 2 * QS_COUNT(all); i++) {
+        op_case *c = case_new("", i % 2 ? "ArgMin" : "ArgMax", 13);
+        case_input(c, all[i / 2].dtype, SHAPE(3), all[i / 2].x);
+        case_node(c, 1);
+        CHECK_INT(case_run(c), 0);
+        CHECK_INT(((const int64_t *)case_data(c, 0))[0], i % 2 ? 2 : 1);
+        case_free(c);
+    }
+}
+
 int main(void) {
     test_compare();
     test_where();
@@ -320,5 +367,6 @@ int main(void) {
     test_fill_value();
     test_layernorm();
     test_arg();
+    test_arg_types();
     return test_done();
 }

@@ -285,6 +285,16 @@ static void test_sources(void) {
     case_node(c, 1);
     CHECK_INT(case_infer(c), QSIM_E_UNSUPPORTED);
     case_free(c);
+    const float none = 0;
+    c = case_new("", "Dropout", 13);
+    case_input(c, QSIM_FLOAT, SHAPE(5), ramp);
+    case_const(c, QSIM_FLOAT, 0, NULL, &none);
+    case_const(c, QSIM_BOOL, 0, NULL, &on);
+    case_node(c, 2);
+    CHECK_INT(case_run(c), 0);
+    CHECK(memcmp(case_data(c, 0), ramp, 20) == 0);
+    CHECK(memcmp(case_data(c, 1), "\1\1\1\1\1", 5) == 0);
+    case_free(c);
 
     c = case_new("", "Shape", 15);
     case_input(c, QSIM_FLOAT, SHAPE(2, 3, 4), ramp);

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Products and BatchNormalization on other types than float, BatchNormalization with the batch's
+ * own statistics, and forms of before opset 7: sessions beside loops written out.
+ */
+#include "net.h"
+
+#include <math.h>
+
+/* The net's outputs at the highest and the lowest level; `check` looks at them. */
+typedef void (*check_fn)(const void *const *y, const void *arg);
+
+static void both_levels(net *n, const qsim_tensor *in, size_t inputs, qsim_tensor *out,
+                        size_t outputs, check_fn check, const void *arg) {
+    NET_OK(n, net_end(n));
+    for (int32_t level = 0; level < 2; level++) {
+        const void *y[3] = {NULL};
+        for (size_t i = 0; i < outputs; i++)
+            y[i] = memset(out[i].data, 0xcd, out[i].bytes);
+        NET_OK(n, net_run(n, level ? QSIM_LEVEL_ALL : QSIM_LEVEL_DISABLE, false, in, inputs, out,
+                          outputs));
+        check(y, arg);
+    }
+    net_free(n);
+}
+
+/* ---- MatMul and Gemm ---- */
+
+/* Values that a float does not hold. */
+#define LARGE ((int64_t)1 << 40)
+
+static void check_doubles(const void *const *y, const void *expected) {
+    for (int i = 0; i < 4; i++)
+        CHECK_NEAR(((const double *)y[0])[i], ((const double *)expected)[i], 1e-13);
+}
+
+static void check_longs(const void *const *y, const void *expected) {
+    CHECK(memcmp(y[0], expected, 4 * sizeof(int64_t)) == 0);
+}
+
+static void test_matmul(qsim_ctx *ctx) {
+    static double a[6] = {1.0000000001, 2, 3, 4, 5, 6}, b[6] = {1, 2, 3, 4, 5, 6};
+    static int64_t p[6] = {LARGE + 1, 2, 3, 4, 5, -6};
+    double sums[4], y[4];
+    int64_t whole[4], z[4];
+    for (int i = 0; i < 4; i++) {
+        sums[i] = 0;
+        whole[i] = 0;
+        for (int k = 0; k < 3; k++) {
+            sums[i] += a[i / 2 * 3 + k] * b[k * 2 + i % 2];
+            whole[i] += p[i / 2 * 3 + k] * p[k * 2 + i % 2];
+        }
+    }
+    net n;
+    net_begin(&n, ctx, 13);
+    net_input(&n, "a", QSIM_DOUBLE, NET_DIMS(2, 3));
+    net_const(&n, "b", QSIM_DOUBLE, NET_DIMS(3, 2), b);
+    net_node(&n, "", "MatMul", "a,b", "y");
+    net_output(&n, "y");
+    const qsim_tensor in = net_tensor(QSIM_DOUBLE, NET_DIMS(2, 3), a);
+    qsim_tensor out = net_tensor(QSIM_DOUBLE, NET_DIMS(2, 2), y);
+    both_levels(&n, &in, 1, &out, 1, check_doubles, sums);
+
+    net_begin(&n, ctx, 13);
+    net_input(&n, "a", QSIM_INT64, NET_DIMS(2, 3));
+    net_const(&n, "b", QSIM_INT64, NET_DIMS(3, 2), p);
+    net_node(&n, "", "MatMul", "a,b", "y");
+    net_output(&n, "y");
+    const qsim_tensor in2 = net_tensor(QSIM_INT64, NET_DIMS(2, 3), p);
+    out = net_tensor(QSIM_INT64, NET_DIMS(2, 2), z);
+    both_levels(&n, &in2, 1, &out, 1, check_longs, whole);
+}
+
+static void check_vector(const void *const *y, const void *expected) {
+    for (int i = 0; i < 6; i++)
+        CHECK_NEAR(((const double *)y[0])[i], ((const double *)expected)[i], 1e-13);
+}
+
+/* A vector on the left or on the right of a stack of matrices. */
+static void test_vectors(qsim_ctx *ctx) {
+    static double a[18], v[3] = {1, -2, 0.5};
+    double left[6], right[6], y[6];
+    for (int i = 0; i < 18; i++)
+        a[i] = i * 0.1 + 1e-9;
+    for (int i = 0; i < 6; i++) {
+        left[i] = right[i] = 0;
+        for (int k = 0; k < 3; k++) {
+            left[i] += v[k] * a[i / 3 * 9 + k * 3 + i % 3];
+            right[i] += v[k] * a[i / 3 * 9 + i % 3 * 3 + k];
+        }
+    }
+    for (int turned = 0; turned < 2; turned++) {
+        net n;
+        net_begin(&n, ctx, 13);
+        net_input(&n, "a", QSIM_DOUBLE, NET_DIMS(2, 3, 3));
+        net_const(&n, "v", QSIM_DOUBLE, NET_DIMS(3), v);
+        net_node(&n, "", "MatMul", turned ? "a,v" : "v,a", "y");
+        net_output(&n, "y");
+        const qsim_tensor in = net_tensor(QSIM_DOUBLE, NET_DIMS(2, 3, 3), a);
+        qsim_tensor out = net_tensor(QSIM_DOUBLE, NET_DIMS(2, 3), y);
+        both_levels(&n, &in, 1, &out, 1, check_vector, turned ? right : left);
+    }
+}
+
+static void test_gemm(qsim_ctx *ctx) {
+    static double a[6] = {1.0000000001, 2, 3, 4, 5, 6}, b[6] = {1, 2, 3, 4, 5, 6}, c[2] = {7, -8};
+    for (int form = 0; form < 4; form++) {
+        const int ta = form & 1, tb = form >> 1;
+        double sums[4], y[4];
+        for (int i = 0; i < 4; i++) {
+            const int r = i / 2, s = i % 2;
+            sums[i] = -0.25 * c[s];
+            for (int k = 0; k < 3; k++)
+                sums[i] += 1.5 * a[ta ? k * 2 + r : r * 3 + k] * b[tb ? s * 3 + k : k * 2 + s];
+        }
+        net n;
+        net_begin(&n, ctx, 13);
+        net_input(&n, "a", QSIM_DOUBLE, 2, ta ? (int64_t[]){3, 2} : (int64_t[]){2, 3});
+        net_const(&n, "b", QSIM_DOUBLE, 2, tb ? (int64_t[]){2, 3} : (int64_t[]){3, 2}, b);
+        net_const(&n, "c", QSIM_DOUBLE, NET_DIMS(2), c);
+        const qs_id node = net_node(&n, "", "Gemm", "a,b,c", "y");
+        qs_node_set_int(n.g, node, "transA", ta);
+        qs_node_set_int(n.g, node, "transB", tb);
+        qs_node_set_float(n.g, node, "alpha", 1.5f);
+        qs_node_set_float(n.g, node, "beta", -0.25f);
+        net_output(&n, "y");
+        const qsim_tensor in =
+            net_tensor(QSIM_DOUBLE, 2, ta ? (int64_t[]){3, 2} : (int64_t[]){2, 3}, a);
+        qsim_tensor out = net_tensor(QSIM_DOUBLE, NET_DIMS(2, 2), y);
+        both_levels(&n, &in, 1, &out, 1, check_doubles, sums);
+    }
+}
+
+/* What has no meaning, or no step, is refused when it is loaded. */
+static void test_refused(qsim_ctx *ctx) {
+    for (int i = 0; i < 2; i++) {
+        net n;
+        net_begin(&n, ctx, 13);
+        net_input(&n, "a", i ? QSIM_INT32 : QSIM_DOUBLE, NET_DIMS(2, 2));
+        net_input(&n, "b", i ? QSIM_INT32 : QSIM_FLOAT, NET_DIMS(2, 2));
+        const qs_id node = net_node(&n, "", "Gemm", "a,b", "y");
+        qs_node_set_float(n.g, node, "alpha", i ? 0.5f : 1.0f);
+        net_output(&n, "y");
+        CHECK_INT(net_end(&n), i ? QSIM_E_UNSUPPORTED : QSIM_E_DTYPE);
+        CHECK(strstr(n.error.message, i ? "alpha and beta of integers" : "double"));
+        net_free(&n);
+    }
+}
+
+/* ---- BatchNormalization ---- */
+
+#define VALUES 24 /* (2, 3, 4): four to a channel, twice */
+static double x[VALUES];
+static const double scale[3] = {1, 0.5, -2}, shift[3] = {0, 1, 0.25}, mean0[3] = {0.5, -1, 2},
+                    var0[3] = {1, 4, 0.25};
+
+typedef struct normalized {
+    double y[VALUES], mean[3], var[3]; /* the running ones */
+} normalized;
+
+static normalized normalize(bool training, double epsilon, double momentum) {
+    normalized r;
+    for (int c = 0; c < 3; c++) {
+        double mean = 0, var = 0;
+        for (int i = 0; i < 8; i++)
+            mean += x[i / 4 * 12 + c * 4 + i % 4] / 8;
+        for (int i = 0; i < 8; i++)
+            var += pow(x[i / 4 * 12 + c * 4 + i % 4] - mean, 2) / 8;
+        r.mean[c] = mean0[c] * momentum + mean * (1 - momentum);
+        r.var[c] = var0[c] * momentum + var * (1 - momentum);
+        mean = training ? mean : mean0[c];
+        var = training ? var : var0[c];
+        for (int i = 0; i < 8; i++) {
+            const int at = i / 4 * 12 + c * 4 + i % 4;
+            r.y[at] = (x[at] - mean) / sqrt(var + epsilon) * scale[c] + shift[c];
+        }
+    }
+    return r;
+}
+
+static void check_floats(const void *const *y, const void *arg) {
+    const normalized *r = arg;
+    for (int i = 0; i < VALUES; i++)
+        CHECK_NEAR(((const float *)y[0])[i], r->y[i], 2e-6);
+    for (int i = 0; i < 3; i++) {
+        CHECK_NEAR(((const float *)y[1])[i], r->mean[i], 1e-6);
+        CHECK_NEAR(((const float *)y[2])[i], r->var[i], 1e-6);
+    }
+}
+
+static void check_wide(const void *const *y, const void *arg) {
+    const normalized *r = arg;
+    for (int i = 0; i < VALUES; i++)
+        CHECK_NEAR(((const double *)y[0])[i], r->y[i], 1e-13);
+}
+
+static void parameters(net *n, int32_t dtype) {
+    static const char *const names[] = {"s", "b", "m", "v"};
+    const double *const from[] = {scale, shift, mean0, var0};
+    for (int k = 0; k < 4; k++) {
+        float narrow[3];
+        for (int i = 0; i < 3; i++)
+            narrow[i] = (float)from[k][i];
+        net_const(n, names[k], dtype, NET_DIMS(3),
+                  dtype == QSIM_FLOAT ? (const void *)narrow : from[k]);
+    }
+}
+
+/* After a convolution with which it would be folded if it did not look at the batch. */
+static void test_training(qsim_ctx *ctx) {
+    static const float unit[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+    float values[VALUES], y[VALUES], mean[3], var[3];
+    for (int i = 0; i < VALUES; i++)
+        values[i] = (float)x[i];
+    const normalized expected = normalize(true, (double)1e-2f, (double)0.6f);
+    net n;
+    net_begin(&n, ctx, 15);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(2, 3, 4));
+    net_const(&n, "w", QSIM_FLOAT, NET_DIMS(3, 3, 1), unit);
+    parameters(&n, QSIM_FLOAT);
+    net_node(&n, "", "Conv", "x,w", "t");
+    const qs_id node = net_node(&n, "", "BatchNormalization", "t,s,b,m,v", "y,rm,rv");
+    qs_node_set_int(n.g, node, "training_mode", 1);
+    qs_node_set_float(n.g, node, "epsilon", 1e-2f);
+    qs_node_set_float(n.g, node, "momentum", 0.6f);
+    net_output(&n, "y");
+    net_output(&n, "rm");
+    net_output(&n, "rv");
+    const qsim_tensor in = net_tensor(QSIM_FLOAT, NET_DIMS(2, 3, 4), values);
+    qsim_tensor out[3] = {net_tensor(QSIM_FLOAT, NET_DIMS(2, 3, 4), y),
+                          net_tensor(QSIM_FLOAT, NET_DIMS(3), mean),
+                          net_tensor(QSIM_FLOAT, NET_DIMS(3), var)};
+    both_levels(&n, &in, 1, out, 3, check_floats, &expected);
+}
+
+static void test_wide_batchnorm(qsim_ctx *ctx) {
+    double y[VALUES];
+    const normalized expected = normalize(false, (double)1e-5f, 0.9);
+    net n;
+    net_begin(&n, ctx, 9);
+    net_input(&n, "x", QSIM_DOUBLE, NET_DIMS(2, 3, 4));
+    parameters(&n, QSIM_DOUBLE);
+    net_node(&n, "", "BatchNormalization", "x,s,b,m,v", "y");
+    net_output(&n, "y");
+    const qsim_tensor in = net_tensor(QSIM_DOUBLE, NET_DIMS(2, 3, 4), x);
+    qsim_tensor out = net_tensor(QSIM_DOUBLE, NET_DIMS(2, 3, 4), y);
+    both_levels(&n, &in, 1, &out, 1, check_wide, &expected);
+}
+
+/* ---- before opset 7 ---- */
+
+static void check_bytes(const void *const *y, const void *expected) {
+    CHECK(memcmp(y[0], expected, 6) == 0);
+}
+
+/* (2, 3) and a list along the axis told: 1, the last, or 0. */
+static void test_old_broadcast(qsim_ctx *ctx) {
+    static float a[6] = {1, 5, 3, 4, 2, 6}, rows[2] = {3, 4}, columns[3] = {4, 4, 4};
+    static const uint8_t less[2][6] = {{1, 0, 1, 0, 1, 0}, {1, 0, 0, 0, 1, 0}};
+    for (int first = 0; first < 2; first++) {
+        uint8_t y[6];
+        net n;
+        net_begin(&n, ctx, 6);
+        net_input(&n, "a", QSIM_FLOAT, NET_DIMS(2, 3));
+        if (first)
+            net_const(&n, "b", QSIM_FLOAT, NET_DIMS(2), rows);
+        else
+            net_const(&n, "b", QSIM_FLOAT, NET_DIMS(3), columns);
+        const qs_id node = net_node(&n, "", "Less", "a,b", "y");
+        qs_node_set_int(n.g, node, "broadcast", 1);
+        if (first)
+            qs_node_set_int(n.g, node, "axis", 0);
+        net_output(&n, "y");
+        const qsim_tensor in = net_tensor(QSIM_FLOAT, NET_DIMS(2, 3), a);
+        qsim_tensor out = net_tensor(QSIM_BOOL, NET_DIMS(2, 3), y);
+        both_levels(&n, &in, 1, &out, 1, check_bytes, less[first]);
+    }
+}
+
+static void check_states(const void *const *y, const void *expected) {
+    for (int i = 0; i < 4; i++)
+        CHECK_NEAR(((const float *)y[0])[i], ((const double *)expected)[i / 2], 1e-6);
+}
+
+/* A GRU of zeros halves its state by z = 1/2 and adds tanh(b) / 2; before opset 3 as later. */
+static void test_old_gru(qsim_ctx *ctx) {
+    static float in[4], zeros[12], bias[12];
+    for (int i = 0; i < 2; i++)
+        bias[4 + i] = 0.5493061443340549f; /* artanh(1/2) */
+    net n;
+    net_begin(&n, ctx, 1);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(2, 1, 2));
+    net_const(&n, "w", QSIM_FLOAT, NET_DIMS(1, 6, 2), zeros);
+    net_const(&n, "b", QSIM_FLOAT, NET_DIMS(1, 12), bias);
+    const qs_id node = net_node(&n, "", "GRU", "x,w,w,b", "y");
+    qs_node_set_int(n.g, node, "hidden_size", 2);
+    qs_node_set_int(n.g, node, "output_sequence", 1);
+    net_output(&n, "y");
+    float y[4];
+    const qsim_tensor x2 = net_tensor(QSIM_FLOAT, NET_DIMS(2, 1, 2), in);
+    qsim_tensor out = net_tensor(QSIM_FLOAT, NET_DIMS(2, 1, 1, 2), y);
+    both_levels(&n, &x2, 1, &out, 1, check_states, (const double[]){0.25, 0.375});
+}
+
+int main(void) {
+    qsim_ctx *ctx = NULL;
+    CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), 0);
+    for (int i = 0; i < VALUES; i++)
+        x[i] = (i * 7 % 11) / 4.0 - 1;
+    test_matmul(ctx);
+    test_vectors(ctx);
+    test_gemm(ctx);
+    test_refused(ctx);
+    test_training(ctx);
+    test_wide_batchnorm(ctx);
+    test_old_broadcast(ctx);
+    test_old_gru(ctx);
+    qsim_ctx_free(ctx);
+    return test_done();
+}
