@@ -101,6 +101,8 @@ int qs_pass_slices(qs_pass *p);
 int qs_pass_phases(qs_pass *p);
 /* Names for values that passes made, and names of their own for nodes, for saving (optimize.c). */
 int qs_pass_names(qs_pass *p);
+/* Attention written as transposes, products and a softmax becomes one node (pass_attention.c). */
+int qs_pass_attention(qs_pass *p);
 /* Relu and Clip into the operator before it (pass_fuse.c). */
 int qs_pass_fuse(qs_pass *p);
 /* Sums and products of tables of the same bytes, and tables of tables (pass_table.c). */

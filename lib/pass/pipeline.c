@@ -102,6 +102,7 @@ static const stage pipeline[] = {
     {"gemm", qs_pass_gemm, {NEVER, NEVER, ALWAYS, NEVER}},
     {"qdq_contributed", qdq_contributed, {NEVER, EXTENDED, NEVER, NEVER}},
     {"curves", qs_pass_curves, {EXTENDED, NEVER, NEVER, NEVER}},
+    {"attention", qs_pass_attention, {EXTENDED, NEVER, NEVER, NEVER}},
     {"fuse", qs_pass_fuse, {EXTENDED, NEVER, NEVER, NEVER}},
     {"table", qs_pass_table, {EXTENDED, NEVER, NEVER, NEVER}},
     {"phases", qs_pass_phases, {EXTENDED, NEVER, NEVER, NEVER}},

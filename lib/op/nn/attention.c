@@ -23,7 +23,7 @@ typedef struct job {
 
 /* A slice's memory. */
 typedef struct room {
-    float *k, *v, *scores, *bias;
+    float *k, *v, *scores, *bias, *factors;
 } room;
 
 static room room_of(const job *j, size_t slice) {
@@ -33,6 +33,7 @@ static room room_of(const job *j, size_t slice) {
     r.v = r.k + a->k_floats;
     r.scores = r.v + a->v_floats;
     r.bias = r.scores + a->score_floats;
+    r.factors = r.bias + a->bias_floats;
     return r;
 }
 
@@ -161,6 +162,20 @@ static void multiply(const job *j, const qk_gemm_f32 *shape) {
             memset(g.c + r * g.ldc, 0, g.cols * sizeof(*g.c));
 }
 
+/* Whether all keys count, and nothing but the factor comes between products and softmax. */
+static bool is_plain(const qs_attention *a, size_t used) {
+    return used == a->keys && a->mask_kind == QS_MASK_NONE && !a->causal && a->left < 0 &&
+           a->right < 0 && a->cap == 0 && a->show == QS_SHOW_NONE && !a->precise && !a->smooth;
+}
+
+/* The same as finish_row, many rows at a time. */
+static void finish_rows(const job *j, const room *m, float *s, size_t rows) {
+    const size_t n = j->a->keys;
+    for (size_t r = 0; r < rows && j->a->scale != 1.0f; r++)
+        j->ctx->kernels->ew->muladd(s + r * n, m->factors, NULL, -INFINITY, INFINITY, s + r * n, n);
+    qs_softmax_rows(j->ctx, s, s, n, rows);
+}
+
 /* Queries from at->query on: n scores each, `used` of which meet values. */
 static void attend_block(const job *j, const room *m, place at, size_t rows, size_t n,
                          size_t used) {
@@ -176,7 +191,10 @@ static void attend_block(const job *j, const room *m, place at, size_t rows, siz
                                 .c = m->scores,
                                 .ldc = a->keys};
     multiply(j, &scores);
-    for (size_t r = 0; r < rows; r++) {
+    const bool plain = n > 0 && is_plain(a, used);
+    if (plain)
+        finish_rows(j, m, m->scores, rows);
+    for (size_t r = 0; r < rows && !plain; r++) {
         const place row = {at.batch, at.head, at.query + r};
         finish_row(j, &row, m->scores + r * a->keys, n);
     }
@@ -219,8 +237,10 @@ static void attend_slice(void *arg, size_t slice) {
     const qs_attention *a = j->a;
     const size_t items = a->batches * a->kv_heads;
     const room m = room_of(j, slice);
-    for (size_t i = 0; i < a->bias_floats; i++)
+    for (size_t i = 0; i < a->bias_floats; i++) {
         m.bias[i] = -0.0f;
+        m.factors[i] = a->scale;
+    }
     const size_t end = qs_slice_begin(items, a->slices, slice + 1);
     for (size_t i = qs_slice_begin(items, a->slices, slice); i < end; i++)
         attend_head(j, &m, i / a->kv_heads, i % a->kv_heads);
@@ -267,7 +287,7 @@ int qs_attention_plan(qs_lower *l, qs_attention *a, size_t *bytes) {
     a->v_floats = qs_align(a->v_floats, 16);
     a->score_floats = qs_align(a->score_floats + SLACK, 16);
     a->bias_floats = qs_align(a->keys > a->v_width ? a->keys : a->v_width, 64);
-    a->slice_floats = a->k_floats + a->v_floats + a->score_floats + a->bias_floats;
+    a->slice_floats = a->k_floats + a->v_floats + a->score_floats + 2 * a->bias_floats;
     a->slices = qs_slice_count(l->ctx, a->batches * a->kv_heads, macs / QS_MACS_F32);
     l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
     if (!qs_mul(a->slice_floats, a->slices, bytes) || !qs_mul(*bytes, sizeof(float), bytes))

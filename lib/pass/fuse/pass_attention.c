@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Attention written as several nodes becomes one, which goes head by head through the cache: the
+ * rows of queries, keys and values, cut into heads and transposed, Softmax(q k / c) v, transposed
+ * back and joined. The products and the softmax are the same operations in the same order; so is
+ * the factor, unless it divides by something else than a power of two, which is left alone.
+ */
+#include "pass/pass.h"
+
+#include <math.h>
+
+typedef struct search {
+    const qs_graph *g;
+    qs_uses uses;
+} search;
+
+/* What is one attention. */
+typedef struct found {
+    qs_id q, k, v, y;
+    int64_t heads;
+    float scale;
+} found;
+
+/* The only reader of what `n` makes, if it is this operator; or NULL. */
+static const qs_node *only_reader(const search *s, const qs_node *n, const char *op) {
+    const qs_id v = n->outputs[0];
+    if (s->g->values[v].is_output || s->uses.start[v + 1] - s->uses.start[v] != 1)
+        return NULL;
+    const qs_node *reader = &s->g->nodes[s->uses.nodes[s->uses.start[v]]];
+    return qs_node_is(reader, "", op) ? reader : NULL;
+}
+
+/* The node of that operator that makes `v`; or NULL. */
+static const qs_node *maker(const search *s, qs_id v, const char *op) {
+    const qs_id id = qs_pass_producer(s->g, v, op);
+    return id == QS_NONE ? NULL : &s->g->nodes[id];
+}
+
+static bool turns(const qs_node *n, const int64_t *perm) {
+    const qs_attr *a = n ? qs_node_attr(n, "perm") : NULL;
+    return a && a->count == 4 && memcmp(a->u.ints, perm, 4 * sizeof(*perm)) == 0;
+}
+
+static bool same_dim(const qs_dim *a, const qs_dim *b) {
+    return a->size < 0 ? b->size < 0 && a->symbol && a->symbol == b->symbol : a->size == b->size;
+}
+
+/* Whether `rows`, (batch, row, heads * size), and `cut`, (batch, row, heads, size), lie alike. */
+static bool are_heads(const search *s, qs_id rows, qs_id cut, int64_t *heads) {
+    const qs_value *a = &s->g->values[rows], *b = &s->g->values[cut];
+    if (a->rank != 3 || b->rank != 4 || a->dtype != QSIM_FLOAT || b->dims[2].size < 1 ||
+        b->dims[3].size < 1 || a->dims[2].size % b->dims[2].size ||
+        a->dims[2].size / b->dims[2].size != b->dims[3].size ||
+        (*heads && *heads != b->dims[2].size))
+        return false;
+    *heads = b->dims[2].size;
+    return same_dim(&a->dims[0], &b->dims[0]) && same_dim(&a->dims[1], &b->dims[1]);
+}
+
+/* The rows whose heads, transposed by `perm`, are `v`; or QS_NONE. */
+static qs_id rows_of(const search *s, qs_id v, const int64_t *perm, int64_t *heads) {
+    const qs_node *t = maker(s, v, "Transpose");
+    const qs_node *r = turns(t, perm) ? maker(s, t->inputs[0], "Reshape") : NULL;
+    return r && are_heads(s, r->inputs[0], r->outputs[0], heads) ? r->inputs[0] : QS_NONE;
+}
+
+/* The product below Mul or Div by one number; or NULL. */
+static const qs_node *below_factor(const search *s, const qs_node *n, float *scale) {
+    const bool mul = n && qs_node_is(n, "", "Mul");
+    double c = 0;
+    int exponent;
+    if (!n || qs_node_attr(n, "broadcast"))
+        return NULL;
+    const int32_t at = mul && s->g->values[n->inputs[0]].data ? 0 : 1;
+    if (!qs_const_scalar(s->g, n->inputs[at], &c) || s->g->values[n->inputs[at]].rank > 1 ||
+        (!mul && fabs(frexp(c, &exponent)) != 0.5))
+        return NULL;
+    *scale = (float)(mul ? c : 1 / c);
+    if (!(fabsf(*scale) < INFINITY))
+        return NULL;
+    return maker(s, n->inputs[1 - at], "MatMul");
+}
+
+static bool is_last_axis(const search *s, const qs_node *softmax) {
+    const int64_t axis = qs_node_int(softmax, "axis", softmax->version < 13 ? 1 : -1);
+    return s->g->values[softmax->inputs[0]].rank == 4 && (axis == -1 || axis == 3);
+}
+
+/* What ends in this Softmax and goes on from there; false: something else. */
+static bool find(const search *s, const qs_node *softmax, found *f) {
+    static const int64_t rows[] = {0, 2, 1, 3}, columns[] = {0, 2, 3, 1};
+    const qs_id x = softmax->inputs[0];
+    *f = (found){.scale = 1.0f};
+    const qs_node *product = maker(s, x, "MatMul");
+    if (!product)
+        product = below_factor(s, maker(s, x, "Div"), &f->scale);
+    if (!product)
+        product = below_factor(s, maker(s, x, "Mul"), &f->scale);
+    const qs_node *mixed = only_reader(s, softmax, "MatMul");
+    const qs_node *back = mixed ? only_reader(s, mixed, "Transpose") : NULL;
+    const qs_node *joined = turns(back, rows) ? only_reader(s, back, "Reshape") : NULL;
+    if (!product || !joined || mixed->inputs[0] != softmax->outputs[0])
+        return false;
+    f->q = rows_of(s, product->inputs[0], rows, &f->heads);
+    f->k = rows_of(s, product->inputs[1], columns, &f->heads);
+    f->v = rows_of(s, mixed->inputs[1], rows, &f->heads);
+    f->y = joined->outputs[0];
+    return f->q != QS_NONE && f->k != QS_NONE && f->v != QS_NONE &&
+           are_heads(s, f->y, back->outputs[0], &f->heads);
+}
+
+static int become(qs_pass *p, const found *f, qs_id joined) {
+    const qs_id in[] = {f->q, f->k, f->v};
+    qs_graph_remove_node(p->graph, joined);
+    const qs_id made = qs_pass_node(p, "", "Attention", "", 23, in, 3, &f->y, 1);
+    if (made < 0)
+        return made;
+    return qs_node_set_int(p->graph, made, "q_num_heads", f->heads) ||
+                   qs_node_set_int(p->graph, made, "kv_num_heads", f->heads) ||
+                   qs_node_set_float(p->graph, made, "scale", f->scale)
+               ? qs_pass_no_memory(p)
+               : QSIM_OK;
+}
+
+int qs_pass_attention(qs_pass *p) {
+    search s = {.g = p->graph};
+    size_t made = 0;
+    int code = QSIM_OK;
+    const size_t count = p->graph->order_count;
+    if (qs_graph_uses(p->graph, &s.uses))
+        return qs_pass_no_memory(p);
+    for (size_t i = 0; i < count && !code; i++) {
+        const qs_node *n = &p->graph->nodes[p->graph->order[i]];
+        found f;
+        if (!qs_node_is(n, "", "Softmax") || !is_last_axis(&s, n) || !find(&s, n, &f))
+            continue;
+        code = become(p, &f, p->graph->values[f.y].producer);
+        made++;
+    }
+    qs_uses_free(p->graph, &s.uses);
+    return code || !made ? code : qs_pass_finish(p);
+}
