@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every test program uses. A failed check prints where and what and the program goes on; main
- * returns test_done(), which is 0 only if no check failed and at least one was made. A test that
- * cannot run here calls test_skip("why"): meson counts it as skipped, by name.
+ * Used by every test program. A failed check prints its place and expression, and the program goes
+ * on; main returns test_done(), which is 0 only if no check failed and at least one was made. A
+ * test that cannot run here calls test_skip("why"): meson counts it as skipped, by name.
  */
 #ifndef QS_TEST_H
 #define QS_TEST_H

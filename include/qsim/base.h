@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * qsim/base.h - what all other headers need: version, data types, errors, memory, context.
+ * qsim/base.h - version, errors, data types, memory, context: included by all other headers.
  *
  * Conventions of the whole library
  *
- * - Errors. A fallible function returns int, QSIM_OK (0) or a negative QSIM_E_* code. Those that
- *   read, build or compile something also take a nullable `qsim_error *`, which the caller owns; it
- *   is set by the first thing that went wrong, and emptied (code 0, no message) on success.
+ * - Errors. A function that can fail returns int: QSIM_OK (0) or a negative QSIM_E_* code. Those
+ *   that read, build or compile something also take a `qsim_error *`, owned by the caller, or NULL.
+ *   It describes the first failure of the call, and is emptied (code 0, no message) on success.
  * - Options. Option structs begin with `size_t struct_size`, set by the caller to sizeof the struct
- *   it was compiled against. All other fields zero means "the defaults"; a NULL pointer in place of
- *   the struct means the same. Fields that a newer caller sets and this library does not know give
- *   QSIM_E_VERSION instead of being ignored. Structs that the library fills begin alike.
+ *   it was compiled against. A field that is zero has its default; a NULL pointer in place of the
+ *   struct means all defaults. A field that a newer caller sets and this library does not know
+ * gives QSIM_E_VERSION; it is never ignored. Structs that the library fills begin in the same way.
  * - Threads. A context, model and session are immutable after creation and may be used from any
  *   number of threads at once. A run, an observer, a calibration and a builder belong to one thread
  *   at a time.
- * - Memory. Everything is allocated through the context's allocator. Opaque objects are counted
- *   inside: they may be freed in any order. Every *_free accepts NULL, other functions want valid
- *   objects. On failure `*out` is NULL. Where a function takes `ctx` and says nothing else, NULL
- *   stands for a default context that lives as long as what is made with it.
+ * - Memory. Everything is allocated through the context's allocator. Opaque objects are
+ *   reference-counted inside, so they may be freed in any order. Every *_free accepts NULL; other
+ *   functions need valid objects. On failure `*out` is NULL. Where a function takes `ctx`, NULL
+ *   stands for a default context, which lives as long as the object made with it.
  * - Texts are UTF-8, paths are as the system spells them.
  * - Results do not depend on the CPU, the instruction set or the number of threads.
  *
@@ -200,10 +200,10 @@ QSIM_API const char *qsim_isa_name(int32_t isa);
 typedef struct qsim_ctx qsim_ctx;
 
 /*
- * What everything made with a context may take altogether, and what files may ask for. 0: the
- * default. A refusal names the limit, its value and what was needed; it is QSIM_E_LIMIT, but for
- * `memory` (NOMEM) and `milliseconds` (TIME). Ranks over QSIM_MAX_RANK and JSON nested over 64 deep
- * are refused in any case.
+ * Limits for all objects of a context together, and for files. 0: the default. The error names the
+ * limit, its value and the amount needed; its code is QSIM_E_LIMIT, for `memory` QSIM_E_NOMEM, for
+ * `milliseconds` QSIM_E_TIME. Ranks over QSIM_MAX_RANK and JSON nested over 64 deep are always
+ * refused.
  */
 typedef struct qsim_limits {
     size_t struct_size;    /* sizeof(qsim_limits) */
@@ -243,32 +243,32 @@ typedef struct qsim_ctx_options {
  */
 QSIM_API int qsim_ctx_create(const qsim_ctx_options *options, qsim_ctx **out, qsim_error *error);
 
-/* Releases the caller's hold; the memory goes when the last model or session of it is freed. */
+/* Releases the caller's reference; the last model or session of the context frees its memory. */
 QSIM_API void qsim_ctx_free(qsim_ctx *ctx);
 
 /* The instruction set whose kernels this context runs, QSIM_ISA_*. */
 QSIM_API int32_t qsim_ctx_isa(const qsim_ctx *ctx);
 
 /*
- * How many threads work is split over, the calling one included; with parallel_for, into how many
- * tasks at the most. A context starts its threads at the first step that is split, and ends them
- * when it goes; one whose objects only read, count or write starts none.
+ * The number of threads that share work, the calling one included; with parallel_for, the most
+ * tasks that work is split into. A context starts its threads at the first step that is split and
+ * ends them when it is freed; one whose objects only read, count or write files starts none.
  */
 QSIM_API int32_t qsim_ctx_threads(const qsim_ctx *ctx);
 
 /*
- * While `on` is not 0, whatever is in progress with objects of this context, or begun, ends with
+ * While `on` is not 0, all calls on objects of this context, in progress or new, end with
  * QSIM_E_CANCELLED: loading, session creation, calibration, quantization, search, execution (inside
- * a step, too), saving. Objects stay usable, results of what was cancelled are not defined. With 0
- * work goes on as before; call it so once the calls that were cancelled have returned. From any
- * thread and from signal handlers; `ctx` may be NULL.
+ * a step, too), saving. Objects stay usable; results of a cancelled call are not defined. 0 allows
+ * work again: set it once the cancelled calls have returned. May be called from any thread and from
+ * signal handlers; `ctx` may be NULL.
  */
 QSIM_API void qsim_ctx_cancel(qsim_ctx *ctx, int32_t on);
 
-/* Limits that hold, defaults filled in. Errors: ARGUMENT (struct_size). */
+/* The limits of a context, defaults filled in. Errors: ARGUMENT (struct_size). */
 QSIM_API int qsim_ctx_limits(const qsim_ctx *ctx, qsim_limits *limits);
 
-/* Bytes that everything made with the context holds now; 0 if it has no limit of memory. */
+/* Bytes that all objects of the context hold now; 0 if the context has no memory limit. */
 QSIM_API uint64_t qsim_ctx_memory(const qsim_ctx *ctx);
 
 /* 1 if this build has kernels for `isa` and this CPU can run them, else 0. */
@@ -279,9 +279,9 @@ QSIM_API int32_t qsim_isa_available(int32_t isa);
 #define QSIM_MAX_RANK 16
 
 /*
- * A view of a tensor. Frozen layout. Owns nothing: whoever made the view says how long `dims` and
- * `data` live. Contiguous, row-major (last axis fastest). Types under 8 bits are packed, the first
- * element in the low bits; the tail of the last byte is zero.
+ * A view of a tensor. Frozen layout. Owns nothing: the function that makes the view says how long
+ * `dims` and `data` live. Contiguous, row-major (last axis fastest). Types under 8 bits are packed,
+ * the first element in the low bits; the tail of the last byte is zero.
  */
 typedef struct qsim_tensor {
     int32_t dtype;       /* QSIM_FLOAT, … */

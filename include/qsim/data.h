@@ -7,8 +7,8 @@
  *     qsim_npy_parse(qsim_file_data(f), qsim_file_size(f), 0, &a, &e);
  *     qsim_array_read(&a, qsim_file_data(f), qsim_file_size(f), 0, a.dims[0], x, a.bytes, &e);
  *
- * The parsers never evaluate anything and never allocate: what a file says of its size is checked
- * against the bytes that are there before anyone relies on it. All functions are thread-safe.
+ * The parsers never evaluate expressions and never allocate. Sizes that a file states are checked
+ * against its bytes before they are used. All functions are thread-safe.
  */
 #ifndef QSIM_DATA_H
 #define QSIM_DATA_H
@@ -22,8 +22,9 @@ extern "C" {
 /* ---- arrays in memory --------------------------------------------------------------------- */
 
 /*
- * Where an array's elements lie in the bytes of its file, and how. `struct_size` is set by the
- * caller. The file's data may be big-endian or in Fortran order; qsim_array_read puts it right.
+ * An array in the bytes of its file: type, shape, place and order of its elements. `struct_size` is
+ * set by the caller. The file's data may be big-endian or in Fortran order, which qsim_array_read
+ * converts.
  */
 typedef struct qsim_array {
     size_t struct_size;
@@ -100,7 +101,7 @@ QSIM_API int32_t qsim_npz_count(const qsim_npz *npz);
 /* A member's name without ".npy"; NULL out of range. */
 QSIM_API const char *qsim_npz_name(const qsim_npz *npz, int32_t index);
 /*
- * Type and shape of a member; its offset, fortran and swapped are of no use to the caller. Errors:
+ * Type and shape of a member; ignore its offset, fortran and swapped. Errors:
  * ARGUMENT (index, struct_size).
  */
 QSIM_API int qsim_npz_array(const qsim_npz *npz, int32_t index, qsim_array *array);

@@ -2,9 +2,9 @@
 /*
  * qsim/model.h - ONNX models: load, inspect, build, transform, save.
  *
- * A model is what an ONNX file says: a graph of operators, weights and metadata. It is immutable
- * once loaded or finished; transformations (qsim/ptq.h, qsim_model_optimize) return a new one that
- * shares the weights. Everything a model points to (names, weights) lives as long as the model.
+ * A model is the content of an ONNX file: a graph of operators, weights and metadata. It is
+ * immutable once loaded or finished; transformations (qsim/ptq.h, qsim_model_optimize) return a new
+ * one that shares the weights. Names and weights that functions return live as long as the model.
  */
 #ifndef QSIM_MODEL_H
 #define QSIM_MODEL_H
@@ -28,11 +28,11 @@ typedef int (*qsim_external_fn)(void *user, const char *location, const void **d
 
 /* Reads the file into memory instead of mapping it: for files that may shrink while in use. */
 #define QSIM_LOAD_COPY 1
-/* Lets operators through that the library does not know: to inspect the model, not to run it. */
+/* Accepts operators that the library does not know: to inspect the model, not to run it. */
 #define QSIM_LOAD_INSPECT 2
 /*
- * Lets broken models through, too, for qsim_model_check alone: a tensor, node, input or output that
- * cannot be read is left out and its problem kept. What is no ONNX at all still fails. Such a model
+ * Accepts broken models, too, for qsim_model_check alone: a tensor, node, input or output that
+ * cannot be read is left out and its problem kept. A file that is no ONNX still fails. Such a model
  * cannot be saved, transformed or run.
  */
 #define QSIM_LOAD_CHECK 4
@@ -47,19 +47,19 @@ typedef struct qsim_load_options {
 } qsim_load_options;
 
 /*
- * Loads an ONNX model from a file, or the one that a package (qsim/package.h) names: the bytes tell
- * which it is. The file is mapped and weights are used in place. `ctx` may be
- * NULL: the model then gets a default context of its own. External data is opened relative to the
- * model and never outside its folder; a package's comes from the package alone.
+ * Loads an ONNX model from a file, or the model that a package (qsim/package.h) names; the file's
+ * bytes tell which it is. The file is mapped and weights are used in place. `ctx` may be NULL: the
+ * model then gets a default context of its own. External data is opened relative to the model and
+ * never outside its folder; a package's external data comes from the package alone.
  *
- * Read are ir_version 1 to 13 and ai.onnx up to the newest opset that qsim_builder_create takes. An
- * initializer that is listed as an input too is a constant. Refused by name: sparse initializers,
- * tensors in segments, inputs that are no tensors, functions of the model's own that a node uses,
- * graphs nested over 64 deep, the domain "qsim", which is the library's own. Texts are UTF-8
- * without NUL, but doc strings may hold any bytes. Errors: IO; FORMAT (no ONNX, truncated); GRAPH
- * (cycle, duplicate or undefined name); UNSUPPORTED (operator, version, attribute, type: the
- * message names node, operator and opset); DTYPE, SHAPE, VALUE (an operator's rule is broken);
- * LIMIT (nesting, sizes); NOMEM.
+ * Supported are ir_version 1 to 13 and ai.onnx opsets 1 to 28. An initializer that is listed as an
+ * input, too, is a constant. Calls of the model's local functions become the nodes of the function.
+ * Refused by name: sparse initializers, tensors in segments, inputs that are no tensors, recursive
+ * functions, graphs nested deeper than qsim_limits.nesting, and the domain "qsim", which is the
+ * library's own. Texts are UTF-8 without NUL, but doc strings may hold any bytes. Errors: IO;
+ * FORMAT (no ONNX, truncated); GRAPH (cycle, duplicate or undefined name); UNSUPPORTED (operator,
+ * version, attribute, type: the message names node, operator and opset); DTYPE, SHAPE, VALUE (an
+ * operator's rule is broken); LIMIT (nesting, sizes); NOMEM.
  */
 QSIM_API int qsim_model_load(qsim_ctx *ctx, const char *path, const qsim_load_options *options,
                              qsim_model **out, qsim_error *error);
@@ -91,9 +91,9 @@ typedef struct qsim_save_options {
 
 /*
  * Writes the model to `path` as ONNX: to a temporary file in the same folder, flushed, renamed.
- * What was read and not changed is written back byte for byte, unknown fields included; external
- * data is brought inside. In a model made by a transformation constants that nobody reads are left
- * out, constants are no inputs, and ir_version is at least the one that came with its opset.
+ * Parts that were read and not changed are written byte for byte, unknown fields included; external
+ * data is brought inside. In a model made by a transformation unused constants are left out,
+ * constants are no inputs, and ir_version is at least the one that came with its opset.
  * Errors: IO, EXISTS, LIMIT (over 2 GB), NOMEM. On failure an old file stays as it was.
  */
 QSIM_API int qsim_model_save(const qsim_model *model, const char *path,
@@ -107,12 +107,12 @@ QSIM_API int qsim_model_save(const qsim_model *model, const char *path,
 QSIM_API int qsim_model_save_memory(const qsim_model *model, void *buffer, size_t capacity,
                                     size_t *need, qsim_error *error);
 
-/* Releases the caller's hold on the model. */
+/* Releases the caller's reference to the model. */
 QSIM_API void qsim_model_free(qsim_model *model);
 
 /* ---- inspect ------------------------------------------------------------------------------ */
 
-/* What is known of one tensor of the graph. `struct_size` is set by the caller. */
+/* Facts about one tensor of the graph. `struct_size` is set by the caller. */
 typedef struct qsim_value_info {
     size_t struct_size;
     const char *name;
@@ -124,7 +124,7 @@ typedef struct qsim_value_info {
     int32_t rank;                 /* -1 if unknown */
 } qsim_value_info;
 
-/* What is known of one node. `struct_size` is set by the caller. */
+/* Facts about one node. `struct_size` is set by the caller. */
 typedef struct qsim_node_info {
     size_t struct_size;
     const char *name;   /* may be "" */
@@ -136,8 +136,8 @@ typedef struct qsim_node_info {
     int32_t output_count;
     int64_t macs; /* multiply-accumulates at batch 1, -1 if shapes are unknown */
     /*
-     * What qsim_session_node_integer says of a session that gives out the model's outputs: found
-     * by the same passes. A model that does not compile, or was loaded for inspection, has 1 for
+     * The result of qsim_session_node_integer in a session with the model's own outputs, found by
+     * the same passes. In a model that does not compile, or was loaded for inspection: 1 for
      * operators on integers alone.
      */
     int32_t integer;
@@ -153,8 +153,8 @@ QSIM_API int qsim_model_output(const qsim_model *model, int32_t index, qsim_valu
 /*
  * All tensors that the graph names, in the order of first mention. Counts of tensors, nodes,
  * parameters and bytes are negative codes where there is no memory to make the list. Errors of the
- * functions that take an index: ARGUMENT (index, struct_size), NOMEM. What they point to lives as
- * long as the model.
+ * functions that take an index: ARGUMENT (index, struct_size), NOMEM. Pointers that they return
+ * live as long as the model.
  */
 QSIM_API int32_t qsim_model_value_count(const qsim_model *model);
 QSIM_API int qsim_model_value(const qsim_model *model, int32_t index, qsim_value_info *info);
@@ -211,8 +211,8 @@ QSIM_API int qsim_model_hash(const qsim_model *model, char hex[65]);
 typedef struct qsim_builder qsim_builder;
 
 /*
- * Starts a model that imports ai.onnx `opset`, 1 to 26. `ctx` may be NULL. `name` names the graph.
- * Never needs options: all else is said by calls on the builder.
+ * Starts a model that imports ai.onnx `opset`, 1 to 28. `ctx` may be NULL. `name` names the graph.
+ * Never needs options: all other settings are calls on the builder.
  * Errors: ARGUMENT, UNSUPPORTED (opset), NOMEM.
  */
 QSIM_API int qsim_builder_create(qsim_ctx *ctx, int32_t opset, const char *name, qsim_builder **out,
@@ -287,26 +287,25 @@ QSIM_API void qsim_builder_free(qsim_builder *b);
  *             Dropout, Cast, Transpose, Reshape, Squeeze, Unsqueeze); BatchNormalization folded
  *             into the Conv or ConvTranspose before it
  *   EXTENDED  a constant added after Conv or MatMul becomes a bias; quantize/dequantize pairs
- *             become QLinearConv, QLinearMatMul and what of com.microsoft ONNX Runtime runs on CPUs
- *             (QLinearAdd, -Mul, -Concat, -AveragePool, -GlobalAveragePool)
- *   ALL       the same: layouts and what ONNX has no words for (bounds of activations, packed
- *             weights) are made inside a session
+ *             become QLinearConv, QLinearMatMul and those operators of com.microsoft that ONNX
+ *             Runtime runs on CPUs (QLinearAdd, -Mul, -Concat, -AveragePool, -GlobalAveragePool)
+ *   ALL       the same: layouts, bounds of activations and packed weights, which ONNX cannot
+ *             express, are made inside a session
  *
- * Integer tensors are the same at every level, floats within 1e-5 of the largest value, operator by
- * operator from the same inputs: what is folded rounds elsewhere, not worse. A network may magnify
- * that as it does the last bit of its input (text recognition with an LSTM: to 2.5e-5). Inputs and
- * outputs keep their names. Optimizing again changes nothing. Never needs options: a level is all
- * that there is to choose. Errors: ARGUMENT, STATE (loaded for inspection), NOMEM, and what the
- * model's operators refuse.
+ * Integer tensors are the same at every level. Floats are within 1e-5 of the largest value,
+ * operator by operator from the same inputs, since folding rounds at other places; a network may
+ * magnify that as it does the last bit of its input (text recognition with an LSTM: to 2.5e-5).
+ * Inputs and outputs keep their names. Optimizing again changes nothing. Never needs options: the
+ * level is the only choice. Errors: ARGUMENT, STATE (loaded for inspection), NOMEM, and the errors
+ * of the model's operators.
  */
 QSIM_API int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out,
                                  qsim_error *error);
 
 /*
- * A model converted to ai.onnx `opset` (at least its own; 13 to the newest known). Never needs
- * options: there is nothing else to choose. Errors:
- * ARGUMENT, STATE (loaded for inspection), UNSUPPORTED (a lower opset, a node without newer form),
- * NOMEM.
+ * A model converted to ai.onnx `opset` (at least its own; 13 to 28). Never needs options: the opset
+ * is the only choice. Errors: ARGUMENT, STATE (loaded for inspection), UNSUPPORTED (a lower opset,
+ * a node without newer form), NOMEM.
  */
 QSIM_API int qsim_model_upgrade(const qsim_model *model, int32_t opset, qsim_model **out,
                                 qsim_error *error);

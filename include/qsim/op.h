@@ -3,7 +3,7 @@
  * qsim/op.h - quantized operators on plain buffers: convolution, linear layers, requantization.
  *
  * For trying out arithmetic, for reference values and for applications with their own graphs. Each
- * call packs its weights anew; a model that runs more than once belongs into a session.
+ * call packs its weights again; a model that runs more than once belongs in a session.
  *
  * All integer sums are exact. Results do not depend on the CPU or the number of threads.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * qsim/package.h - everything that a model needs in use, in one zip file.
+ * qsim/package.h - models, calibration, preprocessing, labels and a report in one zip file.
  *
  * A package is an ordinary zip archive that holds
  *
@@ -16,7 +16,7 @@
  * qsim_model_load takes a package wherever it takes an .onnx file. Nothing is unpacked for that:
  * stored entries are used in place, deflated ones are inflated into memory.
  *
- * A package is judged before anything in it is believed. Refused by name: names that are absolute,
+ * A package is checked before it is used. Refused by name: names that are absolute,
  * have "..", backslashes, colons, control bytes, or that some system reserves; two names that
  * differ in case only; links, devices and folders; encryption; compression other than deflate;
  * entries that overlap, that local headers describe otherwise, that are not listed in SHA256SUMS or
@@ -34,7 +34,7 @@
 extern "C" {
 #endif
 
-/* What an entry is for, told by its name. */
+/* The role of an entry, which follows from its name. */
 #define QSIM_ROLE_DATA        0 /* anything else, external data for instance */
 #define QSIM_ROLE_MODEL       1 /* *.onnx */
 #define QSIM_ROLE_CALIBRATION 2 /* calibration.qcal */
@@ -53,8 +53,8 @@ QSIM_API const char *qsim_role_name(int32_t role);
 /* An open package. */
 typedef struct qsim_package qsim_package;
 
-/* What is known of an entry. `struct_size` is set by the caller; `name` and `sha256` live as long
- * as the package. */
+/* Facts about an entry. `struct_size` is set by the caller; `name` and `sha256` live as long as the
+ * package. */
 typedef struct qsim_package_entry {
     size_t struct_size;
     const char *name;   /* UTF-8, components separated by '/' */
@@ -79,7 +79,7 @@ QSIM_API int qsim_package_open(qsim_ctx *ctx, const char *path, int32_t flags, q
  * is for messages and may be NULL. */
 QSIM_API int qsim_package_open_memory(qsim_ctx *ctx, const void *data, size_t size,
                                       const char *name, qsim_package **out, qsim_error *error);
-/* Releases the caller's hold; models made from the package keep what they use. */
+/* Releases the caller's reference; models made from the package keep the memory that they use. */
 QSIM_API void qsim_package_free(qsim_package *package);
 
 /* How many entries there are. */

@@ -2,15 +2,16 @@
 /*
  * qsim/profile.h - where the time goes.
  *
- * A run executes steps: nodes, fused as the session compiled them. With timing on it remembers how
- * long each one took; a profile is told of every one, execution by execution:
+ * A run executes steps: nodes, fused as the session compiled them. With timing on, the run keeps
+ * the duration of each step of its last execution; a profile is called with every step of every
+ * one:
  *
  *     qsim_run_profile_begin(run, on_event, NULL);
  *     qsim_run_execute(run, inputs, 1, outputs, 1, &e);
  *     qsim_run_profile_end(run);
  *
- * Either costs one look at the CPU's counter per step, some 10 ns, and about 100 ns a run. A run is
- * used by one thread at a time, and so are these functions.
+ * Either reads the CPU's counter once per step, some 10 ns, and costs about 100 ns per execution. A
+ * run is used by one thread at a time, and so are these functions.
  */
 #ifndef QSIM_PROFILE_H
 #define QSIM_PROFILE_H
@@ -31,7 +32,7 @@ extern "C" {
 QSIM_API int qsim_run_step_tensor(const qsim_run *run, int32_t index, int32_t tensor, int64_t *dims,
                                   qsim_tensor *out);
 
-/* What a profile is told; `struct_size` is set by the library. */
+/* An event of a profile; `struct_size` is set by the library. */
 typedef struct qsim_profile_event {
     size_t struct_size;
     int64_t execution; /* counted from 0 at qsim_run_profile_begin */
@@ -45,9 +46,9 @@ typedef void (*qsim_profile_fn)(void *user, const qsim_profile_event *event);
 
 /*
  * From now on each execution of this run ends with calls of `event`, on the executing thread: one
- * for the execution as a whole, then one for each step that was executed, all of them unless it was
- * cancelled or failed. During the calls qsim_run_step and qsim_run_step_tensor tell of that
- * execution. Errors: ARGUMENT (NULL), STATE (a profile has begun already).
+ * for the execution as a whole, then one for each step that was executed (not all if it failed or
+ * was cancelled). During the calls qsim_run_step and qsim_run_step_tensor describe that execution.
+ * Errors: ARGUMENT (NULL), STATE (a profile has begun already).
  */
 QSIM_API int qsim_run_profile_begin(qsim_run *run, qsim_profile_fn event, void *user);
 /* Ends it. Returns how many executions were reported; STATE if none has begun. */
@@ -57,7 +58,7 @@ QSIM_API int64_t qsim_run_profile_end(qsim_run *run);
 
 #define QSIM_MEMORY_LEVELS 4 /* first, second, third level of cache, memory */
 
-/* What the machine can do at most with the threads of a context; 0 where nothing is known. */
+/* The machine's limits with the threads of a context; 0: not known. */
 typedef struct qsim_machine {
     size_t struct_size;
     double int8_gmacs;                      /* 10^9 multiply-accumulates of 8 bits a second */

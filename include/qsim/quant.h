@@ -89,7 +89,7 @@ QSIM_API int qsim_qparams_measure(const qsim_tensor *x, int32_t dtype, int32_t a
 QSIM_API int qsim_values_quantize(const float *x, size_t count, float scale, int32_t zero_point,
                                   int32_t dtype, void *y);
 
-/* The way back. */
+/* The inverse: `count` elements of `dtype` in x to floats in y. Errors: as above. */
 QSIM_API int qsim_values_dequantize(const void *x, size_t count, float scale, int32_t zero_point,
                                     int32_t dtype, float *y);
 
@@ -101,22 +101,22 @@ QSIM_API int qsim_values_dequantize(const void *x, size_t count, float scale, in
 QSIM_API int qsim_tensor_quantize(const qsim_tensor *x, const qsim_qparams *q, qsim_tensor *y,
                                   qsim_error *error);
 
-/* The way back: `x` has the dtype of `q`, `y` is float. */
+/* The inverse: `x` has the dtype of `q`, `y` is float. Errors: as above. */
 QSIM_API int qsim_tensor_dequantize(const qsim_tensor *x, const qsim_qparams *q, qsim_tensor *y,
                                     qsim_error *error);
 
 /* ---- observers ---------------------------------------------------------------------------- */
 
 /*
- * Watches values stream by: least, greatest, and a histogram whose bin width is a power of two and
- * whose edges are multiples of it (at most 2048 bins on either side of zero; fewer on request). A
- * wider range merges bins in pairs, so that what an observer holds depends only on the values it
- * has seen: not on their order, nor on how they were spread over observers that were merged later.
- * Constant memory.
+ * Collects statistics of values: least, greatest, and a histogram whose bin width is a power of two
+ * and whose edges are multiples of it (at most 2048 bins on either side of zero; fewer on request).
+ * A wider range merges bins in pairs, so the state of an observer depends only on the set of values
+ * it has seen: not on their order, nor on how they were spread over observers that were merged
+ * later. Constant memory.
  */
 typedef struct qsim_observer qsim_observer;
 
-/* Which range to keep of what was seen. */
+/* How a range is chosen from the values seen. */
 #define QSIM_METHOD_MINMAX     0 /* all of it */
 #define QSIM_METHOD_PERCENTILE 1 /* (100 - percentile) / 2 percent are cut off at either end */
 #define QSIM_METHOD_MSE        2 /* least mean squared error of quantizing */
@@ -140,8 +140,8 @@ QSIM_API void qsim_observer_free(qsim_observer *o);
 QSIM_API int qsim_observer_feed(qsim_observer *o, const float *values, size_t count);
 
 /*
- * Adds what `from` has seen to `into`. Exact: in any order, the same state. Errors: LIMIT, NOMEM,
- * MISMATCH (other numbers of bins).
+ * Adds the values that `from` has seen to `into`. Exact: the same state in any order. Errors:
+ * LIMIT, NOMEM, MISMATCH (other numbers of bins).
  */
 QSIM_API int qsim_observer_merge(qsim_observer *into, const qsim_observer *from);
 

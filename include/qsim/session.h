@@ -32,14 +32,15 @@ typedef struct qsim_run qsim_run;
 typedef struct qsim_session_options {
     size_t struct_size; /* sizeof(qsim_session_options) */
     /*
-     * Names of tensors to give out, in this order, instead of the graph's outputs: any tensor that
-     * the graph names. NULL: the graph's outputs.
+     * Names of the session's outputs, in this order: any tensors that the graph names. NULL: the
+     * graph's outputs.
      */
     const char *const *outputs;
     size_t output_count;
     /*
-     * Whose memory, threads and instruction set the session and its runs use; NULL: the model's. So
-     * one model may have several sessions that differ in these. It may be freed after this call.
+     * The context whose memory, threads and instruction set the session and its runs use; NULL: the
+     * model's. So one model may have several sessions that differ in these. The context may be
+     * freed after this call.
      */
     qsim_ctx *ctx;
     int32_t level; /* QSIM_LEVEL_* */

@@ -46,7 +46,7 @@ typedef struct qk_ew {
     /* y = clamp(x * f + b), product and sum rounded each; b NULL: clamp(x * f). */
     void (*muladd)(const float *x, const float *f, const float *b, float lo, float hi, float *y,
                    size_t n);
-    /* What qk_scale says; y may be x's memory. */
+    /* The same as qk_scale; y may be x. */
     void (*scale)(const void *x, const qk_scale *how, float *y, size_t n);
     qs_reads reads; /* of observers */
 } qk_ew;

@@ -23,7 +23,7 @@
 #define REP9(X)  REP8(X) X(8)
 #define REP10(X) REP9(X) X(9)
 
-/* What a tile needs beside the job: its first row, its columns, and B from there on. */
+/* The place of a tile in its job: its first row, its columns, and B from there on. */
 typedef struct tile {
     const qk_gemm_f32 *g;
     size_t row;

@@ -360,7 +360,7 @@ typedef struct packing {
     int32_t *colsum;
 } packing;
 
-/* Of every 64 bytes, the even ones before the odd ones. */
+/* Reorders every 64 bytes: the even ones before the odd ones. */
 static void split_planes(int8_t *b, size_t bytes) {
     for (size_t i = 0; i < bytes; i += 64) {
         int8_t both[64];
@@ -424,7 +424,7 @@ static void pack_panel(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *
     }
 }
 
-/* Of each panel its columns' sums first, which fetch them in their own order. */
+/* Sums each panel's columns first, which reads the weights in memory order. */
 static void pack_panels(const packing *k) {
     const qk_source_i8 *s = k->s;
     const size_t depth = 4 * (size_t)k->f.segs * (size_t)k->f.k4;

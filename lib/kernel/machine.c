@@ -79,7 +79,10 @@ static double measure_peak(const qsim_ctx *ctx, qk_peak peak) {
 }
 
 static int measure_memory(qsim_ctx *ctx, qsim_machine *m, qsim_error *error) {
-    /* Of each thread: well inside each cache of any CPU of today; memory for all threads. */
+    /*
+     * Bytes per thread: well inside each level of cache of today's CPUs; the last one, memory, for
+     * all threads.
+     */
     static const size_t sizes[QSIM_MEMORY_LEVELS] = {16 << 10, 192 << 10, 3 << 20, 0};
     const size_t share = ((size_t)64 << 20) / (size_t)ctx->threads;
     const size_t last = (share < sizes[2] * 2 ? sizes[2] * 2 : share) / 512 * 512;

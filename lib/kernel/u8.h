@@ -55,7 +55,7 @@ typedef struct qk_u8 {
     void (*interleave)(const uint8_t *x, size_t plane, size_t planes, uint8_t *y, size_t n);
     /* One scale and the zero point of the uint8 twin, 0 ... 255; flip as above. */
     void (*quantize)(const float *x, size_t n, float scale, int32_t zp, uint8_t flip, uint8_t *y);
-    /* The same of numbers up to one that qk_within is told of, and of NaNs. */
+    /* The same if all numbers are NaN or within the bound that qk_within was given. */
     void (*quantize_within)(const float *x, size_t n, float scale, int32_t zp, uint8_t flip,
                             uint8_t *y);
     void (*dequantize)(const uint8_t *x, size_t n, float scale, int32_t zp, uint8_t flip, float *y);

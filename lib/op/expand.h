@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Operators that are short for several others: column `expand` of a row adds nodes that compute the
- * same, and names what takes the place of the node's outputs. Calls after a failure do nothing.
+ * same, and names the values that replace the node's outputs. Calls after a failure do nothing.
  */
 #ifndef QS_EXPAND_H
 #define QS_EXPAND_H
@@ -11,10 +11,11 @@
 typedef struct qs_expand {
     qs_graph *graph;
     qs_id node_id;
-    const qs_node *node;         /* valid until nodes are added */
-    bool standard;               /* make only operators of the opset imported, 13 at least */
-    qs_id out[QS_BOUND_OUTPUTS]; /* by output: what it becomes; none set: the node stays */
-    int code;                    /* the first failure */
+    const qs_node *node; /* valid until nodes are added */
+    bool standard;       /* make only operators of the opset imported, 13 at least */
+    qs_id
+        out[QS_BOUND_OUTPUTS]; /* by output: the value that replaces it; none set: the node stays */
+    int code;                  /* the first failure */
     const char *model;
     qsim_error *error;
 } qs_expand;
@@ -29,7 +30,7 @@ qs_id qs_expand_many(qs_expand *e, const char *op_type, const qs_id *in, int32_t
                      int32_t outputs);
 qs_id qs_expand_ms(qs_expand *e, const char *op_type, const qs_id *in, int32_t count,
                    int32_t outputs);
-/* Of domain qsim; not where only standard operators are made. */
+/* A node of domain qsim; not if only standard operators are made. */
 qs_id qs_expand_own(qs_expand *e, const char *op_type, const qs_id *in, int32_t count);
 /* The same with one output and one, two or three inputs; QS_NONE ends them. */
 qs_id qs_expand_add(qs_expand *e, const char *op_type, qs_id a, qs_id b, qs_id c);

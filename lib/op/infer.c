@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Running the rules of operators over nodes and graphs. */
+/* Applies the operators' shape rules to nodes and graphs. */
 #include "base/ctx.h"
 #include "op/rules.h"
 
@@ -124,9 +124,9 @@ int qs_op_bound_node(const qs_graph *g, const qs_value *values, qs_id node, qs_v
 }
 
 /*
- * Takes over what is declared and not inferred; fails where both are known and differ. An axis that
- * has the name of an input's is known: whoever frees an input's batch by editing the file often
- * leaves the old one declared everywhere else.
+ * Takes over declared sizes that are not inferred; fails where both are known and differ. An axis
+ * that has the name of an input's counts as known: files whose input's batch was freed by editing
+ * often still declare the old batch everywhere else.
  */
 static int merge_declared(const qs_infer *x, const qs_value *v, qs_value *out, qs_dim *dims) {
     if (v->dtype != QSIM_UNDEFINED && out->dtype != QSIM_UNDEFINED && v->dtype != out->dtype)

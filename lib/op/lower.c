@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What packing and lowering of all operators share. */
+/* Functions that packing and lowering of all operators share. */
 #include <stdio.h>
 
 #include "op/rules.h"

@@ -28,8 +28,8 @@ typedef struct qs_attr_rule {
 } qs_attr_rule;
 
 /*
- * What an operator's rules see of a node, both at load (sizes may be -1) and when a run is planned
- * (every size known).
+ * The view of a node that an operator's rules get, both at load (sizes may be -1) and when a run is
+ * planned (every size known).
  */
 typedef struct qs_infer {
     const qs_graph *graph;
@@ -124,7 +124,7 @@ struct qk_ew;
 typedef void (*qs_curve_fn)(const struct qk_ew *k, const double *param, const float *x, float *y,
                             size_t n);
 
-/* What static quantization makes of an operator (ptq/select.c): QS_KIND_*. */
+/* How static quantization treats an operator (ptq/select.c): QS_KIND_*. */
 typedef uint8_t qs_kind;
 enum {
     QS_KIND_FLOAT = 0,  /* stays float */
@@ -147,7 +147,10 @@ typedef struct qs_op {
     const char *domain; /* NULL: ai.onnx */
     const char *name;
     int16_t since, until; /* versions of the domain's opset whose form is known; 0: no limit */
-    /* Of the oldest version. max_in 0: min_in; min_out 0: 1; max_out 0: min_out; -1: any number. */
+    /*
+     * Counts of the oldest version. max_in 0: min_in; min_out 0: 1; max_out 0: min_out; -1: any
+     * number.
+     */
     int8_t min_in, max_in, min_out, max_out;
     qs_counts later[2];    /* what newer versions changed; since 0: nothing */
     bool outputs_optional; /* any output may be left out, the first one too */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the rules of several operators share: types, axes, broadcasting, constant inputs, ranges. */
+/*
+ * Functions that the rules of several operators share: types, axes, broadcasting, constant inputs,
+ * ranges.
+ */
 #ifndef QS_RULES_H
 #define QS_RULES_H
 
@@ -11,7 +14,7 @@
 #define QS_T_INT      (QS_T_SIGNED | QS_T_UNSIGNED)
 #define QS_T_REAL     (QS_T_FLOAT | QS_T(QSIM_DOUBLE))
 #define QS_T_ARITH    (QS_T_REAL | QS_T_INT)
-/* What movement operators take: any type of whole bytes. */
+/* The types that movement operators take: all of whole bytes. */
 #define QS_T_BYTES                                                                                 \
     (QS_T_ARITH | QS_T(QSIM_BOOL) | QS_T(QSIM_FLOAT16) | QS_T(QSIM_BFLOAT16) |                     \
      QS_T(QSIM_FLOAT8E4M3FN) | QS_T(QSIM_FLOAT8E4M3FNUZ) | QS_T(QSIM_FLOAT8E5M2) |                 \
@@ -94,7 +97,10 @@ int qs_infer_attr_ints(const qs_infer *x, const char *name, int64_t *out, int32_
 /* A string attribute equals `text`; `fallback` if it is absent. */
 bool qs_node_string_is(const qs_node *n, const char *name, const char *text, bool fallback);
 
-/* `also` of Softmax and its kin: before version 13 "axis" and all after it are one. */
+/*
+ * `also` of Softmax, LogSoftmax and Hardmax: before version 13 "axis" and all axes after it are
+ * one.
+ */
 uint32_t qs_also_axis(const qs_graph *g, const qs_node *n);
 
 /* Rules of upgrades: appends a constant 1-D int64 input made of an attribute, which is dropped. */

@@ -42,7 +42,7 @@ struct qs_step;
 #define QS_BOUND_OUTPUTS 4
 typedef int64_t qs_sizes_out[QSIM_MAX_RANK];
 
-/* What a step has met that breaks its operator's rule; code QSIM_OK: nothing. */
+/* The violation of its operator's rule that a step has met; code QSIM_OK: none. */
 typedef struct qs_fault {
     int code;
     const char *what; /* "index": `value` is outside [low, end); NULL: no more is known */
@@ -56,7 +56,7 @@ typedef struct qs_frame {
     void *const *address; /* by value id */
     void *scratch;        /* of this step, 64-byte aligned; of the size it asked for */
     qs_fault *fault;      /* may be NULL; a step that meets a value breaking its rule says so */
-    /* Of a row with a `bound`: what the step has found the sizes of its outputs to be. */
+    /* For a row with a `bound`: the sizes of its outputs that the step has found. */
     qs_sizes_out *sizes;
 } qs_frame;
 

@@ -3,7 +3,7 @@
 # The papers hold together: README.md has at most 170 lines; every relative link leads to a file, and to
 # a heading where it names one; every file that is named in backquotes exists; what the code cites of
 # docs/ is there, down to the section's number; nothing cites papers that are not part of the project;
-# ARCHITECTURE names every folder, README the number of ONNX's tests that run.
+# ARCHITECTURE names every folder, README the number of ONNX's tests that run, model.h the versions of ONNX.
 # Usage: docs.sh SOURCE_ROOT
 set -eu
 export LC_ALL=C
@@ -70,6 +70,14 @@ done
 number=$(sed -n "s/^ *'\([0-9]*\)',\$/\1/p" test/conform/meson.build | head -n 1)
 [ -z "$number" ] || grep -q " $number run" README.md ||
     fail "README.md does not say that $number of ONNX's backend tests run"
+
+# The header says which versions of ONNX are read.
+opset=$(sed -n 's/^#define QS_OPSET_NEWEST \([0-9]*\)$/\1/p' lib/op/rules.h)
+ir=$(sed -n 's/^#define ONNX_IR_NEWEST \([0-9]*\)$/\1/p' lib/onnx/onnx_fields.h)
+grep -q "ir_version 1 to $ir and ai.onnx opsets 1 to $opset\." include/qsim/model.h &&
+    grep -q "imports ai.onnx \`opset\`, 1 to $opset\." include/qsim/model.h &&
+    grep -q "at least its own; 13 to $opset)" include/qsim/model.h ||
+    fail "include/qsim/model.h does not say that opsets up to $opset and IR versions up to $ir are read"
 
 # "docs/QUANTIZATION.md, section 14" or "docs/QUANTIZATION.md section 14".
 cites() {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the examples in the public headers take as given. */
+/* Declarations that the examples in the public headers assume. */
 #ifndef EXAMPLES_H
 #define EXAMPLES_H
 

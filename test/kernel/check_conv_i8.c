@@ -77,7 +77,7 @@ static int32_t float_of(int32_t acc, float scale, float add) {
     return acc;
 }
 
-/* What is added to a byte where it is handed on: tells where it belongs. */
+/* Added to each byte by the callback; depends on the byte's place, so that misplaced ones show. */
 static uint8_t mark(size_t at) {
     return (uint8_t)(at * 7 + at / 251);
 }

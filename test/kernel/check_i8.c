@@ -199,7 +199,7 @@ static void fit_scales(product *p) {
     }
 }
 
-/* Of given sizes, its rows in `size` bytes. */
+/* A matrix of given sizes, its rows in `size` bytes. */
 static product product_of(ck_state *s, product p, size_t size) {
     p.int32_out = ck_random(s) % 3 == 0;
     p.floats = p.int32_out && ck_random(s) % 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What cases use: choices, guarded memory, comparisons. */
+/* Helpers for cases: random choices, guarded memory, comparisons. */
 #include "checkkernel.h"
 
 #include <math.h>

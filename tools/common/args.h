@@ -39,7 +39,7 @@ typedef struct verb {
     bool runs_nothing;          /* --threads and --isa change nothing: they are not listed */
 } verb;
 
-/* What every verb takes, as far as it is listed for this one. */
+/* Options common to all verbs; each verb lists those that it takes. */
 const option *args_common(const verb *v);
 
 typedef struct args {

@@ -185,7 +185,7 @@ static void fill_random(const source *s, size_t first, size_t count, void *out) 
         else if (s->array.dtype == QSIM_UINT8 || s->array.dtype == QSIM_INT8)
             *at = (unsigned char)(r >> 56);
         else if (size == 2) {
-            /* Of 16-bit types, floats need 1.0 spelled out; 0 and 1 do for integers. */
+            /* The number one in 16 bits: float types need its bit pattern. */
             uint16_t one = s->array.dtype == QSIM_FLOAT16    ? 0x3c00
                            : s->array.dtype == QSIM_BFLOAT16 ? 0x3f80
                                                              : 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One array, wherever it is: .npy, IDX (.gz), a member of an .npz, a TensorProto, .csv, or made up.
+/*
+ * One array from any source: .npy, IDX (.gz), a member of an .npz, a TensorProto, .csv, or made up.
  */
 #ifndef TOOL_SOURCE_H
 #define TOOL_SOURCE_H

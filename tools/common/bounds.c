@@ -26,8 +26,8 @@ static bool parse_size(const char *s, double *out) {
 }
 
 /*
- * What the library counts is limited there; for the program's own arrays the system's limit stands
- * some way above it, so that the library's message comes first.
+ * The library limits the memory that it counts. The program's own arrays are limited by the system,
+ * at a somewhat higher limit, so that the library's message comes first.
  */
 #define OWN_MEMORY ((rlim_t)24 << 20)
 #define STACKS     ((rlim_t)16 << 20) /* of one thread, in addresses */

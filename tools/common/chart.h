@@ -12,7 +12,7 @@
 
 #include "common/text.h"
 
-/* What all pictures have in common. `labels` NULL: the class numbers; `note` NULL: none. */
+/* Settings that all charts share. `labels` NULL: the class numbers; `note` NULL: none. */
 typedef struct chart {
     int classes;
     const char *const *labels;

@@ -13,7 +13,7 @@ typedef struct reader {
     const char *why;
 } reader;
 
-/* What separates numbers in a line: the first of these that is in it. */
+/* The separator of a line: the first of these characters that it contains. */
 static char separator(const char *line) {
     static const char candidates[] = ";,\t";
     for (const char *c = candidates; *c; c++)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the option tables say, for people; completion.c and manual.c say it to shells and man. */
+/*
+ * Prints the option tables as help for people; completion.c does so for shells, manual.c for man.
+ */
 #include "common/args.h"
 
 static void help_option(const option *o, text *out) {

@@ -39,7 +39,7 @@ static void set_channels(image *im, int32_t channels) {
     im->channels = channels;
 }
 
-/* Each format is told by how its files begin. */
+/* A format is recognized by the first bytes of the file. */
 static const struct {
     const char *begin;
     size_t size;

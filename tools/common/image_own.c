@@ -66,7 +66,7 @@ static uint32_t le(const unsigned char *p, int bytes) {
     return n;
 }
 
-/* Masks of 8 bits that begin with a byte, as everybody writes them. */
+/* Masks of 8 bits at whole bytes, as all common programs write them. */
 static bool read_masks(const unsigned char *p, bmp *b) {
     for (int i = 0; i < 3; i++) {
         uint32_t mask = le(p + 4 * i, 4);

@@ -15,7 +15,7 @@
 /* The model from standard input, which uses these bytes until the program ends. */
 static void *model_bytes;
 
-/* What the first package that says so wants to be fed with and called. */
+/* Preprocessing and labels of the first package that has them. */
 static char *packaged_preprocess, *packaged_labels;
 
 static int read_stdin(const tool *t, void **data, size_t *size) {

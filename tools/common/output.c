@@ -48,7 +48,7 @@ static bool names_output(const char *value, const char *output) {
     return found;
 }
 
-/* What the command line reads that this output would replace, or NULL. */
+/* The input of the command line that this output would replace, or NULL. */
 static const char *replaced_input(const tool *t, const char *output) {
     static const char *const options[] = {"data",   "input",  "calibration", "recipe",
                                           "config", "labels", "report"};

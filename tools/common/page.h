@@ -26,7 +26,10 @@ void page_chart(page *p, text *svg);
 /* A picture of interleaved RGB (channels 3) or grey (1) with a caption. */
 void page_picture(page *p, const unsigned char *pixels, int32_t width, int32_t height,
                   int32_t channels, const char *caption);
-/* What is printed in between becomes part of the page, too; under --json of the page alone. */
+/*
+ * Text printed between the two calls becomes part of the page; with --json it goes to the page
+ * alone.
+ */
 void page_report_begin(const tool *t, page *p);
 void page_report_end(const tool *t, page *p);
 /* Writes the page and frees it; `code` is passed on, an error of its own only where that is 0. */

@@ -20,7 +20,7 @@ static const struct {
 };
 #define PRESETS (sizeof(presets) / sizeof(*presets))
 
-/* What is wrong with the part that is being read: static texts. */
+/* The error in the part that is being read: static texts. */
 typedef struct reading {
     preprocess *p;
     const char *problem, *hint;

@@ -47,7 +47,7 @@ typedef struct preprocess {
 
 /* Parses a list; NULL: nothing is to be done. */
 bool preprocess_parse(const tool *t, const char *spec, preprocess *p);
-/* What the command line or else the model's package says. */
+/* The settings of the command line or, without any, of the model's package. */
 bool preprocess_find(const tool *t, preprocess *p);
 /* Whether sizes of pictures are asked for. */
 bool preprocess_sizes(const preprocess *p);

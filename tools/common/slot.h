@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a model wants at its inputs, with the sizes that --shape gives to free axes. */
+/* A model's inputs, with the sizes that --shape gives to free axes. */
 #ifndef TOOL_SLOT_H
 #define TOOL_SLOT_H
 
@@ -20,11 +20,11 @@ typedef struct slot {
 } slot;
 
 /*
- * What an option NAME=VALUE gives to this slot; NULL: it is for another one. Where there is only
- * one slot the name may be left out.
+ * The value of an option NAME=VALUE for this slot; NULL: it is for another one. With only one slot
+ * the name may be left out.
  */
 const char *slot_value(const char *given, const slot *s, bool only);
-/* After made-up data of these sizes: remembers for the tool's messages that some were nobody's. */
+/* Remembers, for the tool's messages, that made-up data had sizes that no option gave. */
 void slot_made_up(const tool *t, const slot *s);
 /* All inputs of a model; *slots is the caller's to free. Prints what is wrong. */
 int slots_of_model(const tool *t, const qsim_model *model, slot **slots, size_t *count);

@@ -8,7 +8,7 @@
 #ifdef TOOL_SNDFILE
 #include <sndfile.h>
 
-/* What a sound has to be; nothing is mixed or resampled behind anybody's back. */
+/* The form that a sound needs: nothing is mixed or resampled silently. */
 static int check(const tool *t, const char *path, const SF_INFO *info, int32_t rate) {
     text hint = {0};
     int code = EXIT_OK;

@@ -222,7 +222,7 @@ bool tool_number(const tool *t, const char *name, double low, double high, doubl
     return false;
 }
 
-/* What the usage line calls the operand `n`: of "MODEL... -o P.zip" 0 is MODEL. */
+/* The name of operand `n` in the usage line: in "MODEL... -o P.zip" operand 0 is MODEL. */
 static const char *operand_name(const char *usage, size_t n, char name[16]) {
     for (; n > 0; n--)
         usage += strcspn(usage, " ") + 1;

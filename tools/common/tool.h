@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every verb works with: its arguments, a context, and one way to end. */
+/* The state that every verb works with: its arguments, a context, and one way to end. */
 #ifndef TOOL_TOOL_H
 #define TOOL_TOOL_H
 
@@ -49,8 +49,8 @@ int tool_error(const tool *t, const char *subject, const qsim_error *e);
 int tool_fail(const tool *t, int code, const char *format, ...) TOOL_PRINTF(3, 4);
 int tool_usage(const tool *t, const char *hint, const char *format, ...) TOOL_PRINTF(3, 4);
 /*
- * Made-up data for `input` has sizes that nobody gave: a refusal by size hints at --shape, for the
- * first such input. NULL: forget it.
+ * Notes that made-up data for `input` has sizes that no option gave: an error about sizes then
+ * hints at --shape, for the first such input. NULL: forget it.
  */
 void tool_assume(const tool *t, const char *input);
 /* Nothing with -q; a note says what was chosen, a warning what may be wrong. */
@@ -105,8 +105,9 @@ void tool_cancel_on_interrupt(qsim_run *run);
  */
 int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model **model);
 /*
- * What a model says of itself is listed on first use: once this has returned EXIT_OK, no question
- * for its nodes, tensors and sizes fails. Done for models that are loaded here.
+ * Lists of a model's nodes and tensors are made on first use, which may fail. Once this has
+ * returned EXIT_OK, asking for them does not fail. Models loaded by these functions have been
+ * through it.
  */
 int tool_list_model(const tool *t, const char *path, const qsim_model *model);
 /* Writes a model to a file, atomically, or to stdout where `path` is "-". */

@@ -9,7 +9,7 @@
 
 #define DEMO_COUNTS (DEMO_CLASSES * DEMO_CLASSES)
 
-/* What was found out about one network. */
+/* The results for one network. */
 typedef struct demo_mode {
     const char *name;
     size_t val_correct, test_correct;

@@ -33,7 +33,7 @@ typedef union net_params {
 
 typedef float net_f8 __attribute__((vector_size(NET_LANES * sizeof(float))));
 
-/* What one pass reads and leaves; 32-byte aligned. */
+/* Input and output buffers of one pass; 32-byte aligned. */
 typedef struct net_scratch {
     net_f8 x[NET_PIXELS];     /* in: pixels / 255 */
     int32_t label[NET_LANES]; /* in: class, or -1 for a lane that must not count */

@@ -7,7 +7,7 @@
 #include "inputs.h"
 #include "latency.h"
 
-/* What a child process sends back. */
+/* The message that a child process sends back. */
 typedef struct cold {
     double load_ms, first_ms;
     int64_t peak_bytes;
@@ -27,7 +27,7 @@ typedef struct bench {
     size_t models;
     size_t warmup;   /* rounds before timing */
     bool steady;     /* the last halves agreed */
-    bool fixed;      /* --runs: nobody asked whether they do */
+    bool fixed;      /* --runs: given, not checked for being enough */
     double clock_ms; /* what taking the time costs */
 } bench;
 

@@ -13,7 +13,7 @@
  */
 int calibrate_data(const tool *t, const char *file, const qsim_model *m,
                    const qsim_calibration_options *options, dataset *d, qsim_calibration **out);
-/* What a calibration file holds: ranges and histograms (calibrate_show.c). */
+/* Shows a calibration file: ranges and histograms (calibrate_show.c). */
 int calibration_show(const tool *t, const char *file);
 int calibration_open(const tool *t, const char *path, qsim_calibration **out);
 

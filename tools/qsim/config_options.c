@@ -55,7 +55,7 @@ static bool leads_up(const char *path) {
     return false;
 }
 
-/* What kind of value an option takes is told by what the help calls it. */
+/* The kind of an option's value follows from its name in the help. */
 static bool value_text(reading *r, const option *o, const config *c, text *out) {
     bool whole = strcmp(o->value, "N") == 0, number = strcmp(o->value, "P") == 0;
     if (whole || number) {

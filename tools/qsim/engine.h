@@ -24,8 +24,7 @@ int32_t level_option(const tool *t);
 
 /* Loads, compiles and makes a run; prints what is wrong. `e` may be closed either way. */
 int engine_open(const tool *t, const char *file, engine *e);
-/* The same at --level for a model in memory, which stays the caller's; `names` are the tensors to
- * give out. */
+/* The same at --level for a model in memory, which stays the caller's; `names` are the outputs. */
 int engine_of_model(const tool *t, const char *file, const qsim_model *m, const char *const *names,
                     size_t count, engine *e);
 /* Executes; outputs stay valid until the next time. Ctrl-C cancels. */

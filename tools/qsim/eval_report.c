@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How the scores of a classifier are told: tables, JSON, CSV, charts. */
+/* Reports the scores of a classifier: tables, JSON, CSV, charts. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How the scores of qsim eval are told (eval_report.c). */
+/* Reports the scores of qsim eval (eval_report.c). */
 #ifndef QSIM_EVALUATING_H
 #define QSIM_EVALUATING_H
 
@@ -9,7 +9,7 @@
 
 /* A row per actual class: its accuracy, then how often each class was predicted. */
 int eval_write_csv(const tool *t, const char *path, const scores *s, const class_names *n);
-/* What --svg and --svg-classes ask for. */
+/* The charts of --svg and --svg-classes. */
 int eval_write_charts(const tool *t, const char *file, const scores *s, const class_names *n);
 void eval_draw_page(page *p, const char *file, const scores *s, const class_names *n,
                     const thumbs *worst);

@@ -37,7 +37,7 @@ static void find_constants(const qsim_model *m, constants *c) {
     qsort(c->items, c->count, sizeof(*c->items), by_name);
 }
 
-/* Whose floats are scales, also of blocks. */
+/* Operators whose float inputs are scales, also of blocks. */
 static bool takes_scales(const char *op_type) {
     return strcmp(op_type, "DequantizeLinear") == 0 || strcmp(op_type, "MatMulNBits") == 0 ||
            strcmp(op_type, "GatherBlockQuantized") == 0;

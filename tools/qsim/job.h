@@ -86,7 +86,7 @@ typedef struct job {
     text notes; /* lines "path: not used, because …" */
 } job;
 
-/* What was wrong; code is 0 until something was. */
+/* The first error; code 0: none. */
 typedef struct job_trouble {
     int code;
     text message, hint;
@@ -135,7 +135,7 @@ bool job_read_data(job_reader *r, const config *part, job_data *d);
 
 /* ---- running ---- */
 
-/* What was measured of a model. */
+/* Measurements of a model. */
 typedef struct job_result {
     double *values;                                      /* as job.metrics */
     double mean_ms, throughput, accuracy, max_abs, sqnr; /* for the table; NaN: not known */

@@ -15,7 +15,7 @@ static size_t last_quantization(const job_flow *f) {
     return found;
 }
 
-/* What the best has of an option of a pass; NULL: nothing. */
+/* The best candidate's value of a pass's option; NULL: none. */
 static const char *value_of(const job_flow *f, const job_best *best, size_t pass,
                             const char *name) {
     const job_pass *p = &f->passes[pass];

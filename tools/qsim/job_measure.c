@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the evaluator's metrics are for a model. */
+/* Computes the evaluator's metrics for a model. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void add_number(tool *own, const char *name, int64_t value) {
 static const option data_options[] = {OPTION_DATA, {NULL, NULL, NULL, 0, NULL}};
 static const verb data_verb = {"run-config", "", "", data_options, NULL, false};
 
-/* Samples that are made up: some, or what a model of a fixed batch takes at once. */
+/* How many samples are made up: some, or as many as a model of a fixed batch takes. */
 static int64_t made_up(const qsim_model *m) {
     qsim_value_info in = {.struct_size = sizeof(in)};
     bool fixed = qsim_model_input(m, 0, &in) == QSIM_OK && in.rank > 0 && in.dims[0] > 16;

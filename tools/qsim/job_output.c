@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run leaves: models, metrics.json, a package, and the table. */
+/* Writes the output of a run: models, metrics.json, a package, and the table. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

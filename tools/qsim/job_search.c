@@ -189,7 +189,9 @@ static int try_stage(walk *w, size_t first, size_t last, job_best *best) {
         code = try_one(w, last, i + 1, wanted, best, i == 0);
     }
     free(order);
-    /* What was found until an interrupt is a result; where there is none, it was said why. */
+    /*
+     * Results found before an interrupt are kept; if there are none, the reason has been reported.
+     */
     best->interrupted |= code == EXIT_INTERRUPTED;
     if (code == EXIT_INTERRUPTED && best->picks)
         code = EXIT_OK;

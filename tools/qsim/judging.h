@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Is the quantized model any good? The library's verdict over a data set, bounds, and how it is
- * told. */
+/* Judges a quantized model: the library's verdict over a data set, bounds, and the report. */
 #ifndef QSIM_JUDGING_H
 #define QSIM_JUDGING_H
 
@@ -16,7 +15,7 @@
         "min-agreement", "P", "the same for the percentage of equal classes", 0, NULL              \
     }
 
-/* What the samples are to the calibration. */
+/* How the samples relate to the calibration. */
 enum { SAMPLES_HELD_OUT, SAMPLES_SEEN, SAMPLES_OTHERS };
 
 typedef struct judging {

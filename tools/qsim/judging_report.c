@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a verdict is told. */
+/* Reports a verdict. */
 #include <math.h>
 
 #include "common/columns.h"
@@ -33,7 +33,7 @@ static void print_output(const judging *j, int32_t i) {
                    qsim_grade_name(o.grade), table_number(o.sqnr), table_number(o.cosine));
 }
 
-/* What was fed, and whether the model was trained on such values, where it tells. */
+/* The range of the input, and whether the model was trained on such values, as far as it tells. */
 static void print_input(const judging *j) {
     static const char *const fits[] = {
         "a warning says what is odd of it",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What qsim auto says: each attempt as it ends, and the report. */
+/* The output of qsim auto: each attempt as it ends, and the report. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

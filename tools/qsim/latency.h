@@ -15,7 +15,7 @@ typedef struct latency {
 void latency_add(latency *l, double ms);
 /* Sorts the times. All results are 0 where there are none. */
 void latency_summarize(latency *l);
-/* Of the sorted times, between the two nearest; 0 where there are none. */
+/* A quantile of sorted times, interpolated between the two nearest; 0 if there are none. */
 double latency_quantile(const latency *l, double q);
 void latency_free(latency *l);
 double latency_median(const double *ms, size_t count);
@@ -26,9 +26,9 @@ typedef struct time_ratio {
 } time_ratio;
 
 /*
- * Of times in the order in which they were taken, a[i] and b[i] in one round. The interval comes
- * from blocks of consecutive rounds, so that disturbances longer than a round are not taken for
- * many independent ones.
+ * Takes times in the order of measuring, a[i] and b[i] in one round. The interval comes from blocks
+ * of consecutive rounds, so that a disturbance longer than a round does not count as many
+ * independent ones.
  */
 time_ratio latency_ratio(const double *a, const double *b, size_t count);
 /* The same the other way round. */

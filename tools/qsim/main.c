@@ -116,7 +116,7 @@ static int manual(const tool *t, const char *path) {
     return code;
 }
 
-/* What stands before a verb: --help, --version, --completions, --manual, or nothing at all. */
+/* Options before a verb: --help, --version, --completions, --manual, or none. */
 static int without_verb(const tool *t, int argc, char **argv) {
     text out = {0};
     const char *word = argc > 1 ? argv[1] : "";

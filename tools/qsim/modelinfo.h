@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What several verbs say about models. */
+/* Facts about models that several verbs print. */
 #ifndef QSIM_MODELINFO_H
 #define QSIM_MODELINFO_H
 

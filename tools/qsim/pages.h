@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What pages of several verbs show. Without --html nothing here does anything. */
+/* Parts that the pages of several verbs share. Without --html these functions do nothing. */
 #ifndef QSIM_PAGES_H
 #define QSIM_PAGES_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What qsim profile sees of a model, and how it tells of it. */
+/* The profile of a model, and its report. */
 #ifndef QSIM_PROFILING_H
 #define QSIM_PROFILING_H
 
@@ -37,7 +37,7 @@ typedef struct profiling {
 void profiling_describe(profiling *p);
 /* Medians and limits; after the last run. */
 void profiling_summarize(profiling *p);
-/* What the profile costs: nanoseconds a step, and percent of the run. */
+/* The cost of profiling: nanoseconds a step, and percent of the run. */
 double profiling_overhead(const profiling *p, double *percent);
 void profiling_free(profiling *p);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of the model: its answers and its speed beside the float one's. */
+/* Checks the quantized model: its answers and its speed beside the float model's. */
 #include "common/array_source.h"
 #include "quantizing.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What qsim quantize says of its result. */
+/* The report of qsim quantize. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static bool becomes_integer(void *user, const char *name) {
     return false;
 }
 
-/* What stays float: of the result, or of what is to become one. */
+/* The nodes that stay float, in the result or in a dry run. */
 static void find_floats(quantizing *q, float_parts *f) {
     if (!q->result && !q->folded) /* constants of nodes become constants of the graph */
         (void)qsim_model_optimize(q->model, QSIM_LEVEL_EXTENDED, &q->folded, NULL);

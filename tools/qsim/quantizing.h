@@ -97,7 +97,7 @@ typedef struct next_steps {
 void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_steps *n);
 void next_steps_free(next_steps *n);
 
-/* What is found of the result (quantize_check.c). */
+/* Results of checking the quantized model (quantize_check.c). */
 typedef struct quantize_check {
     judging judging; /* against the float model */
     pace pace;

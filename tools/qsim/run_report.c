@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What qsim run prints: ranges of outputs, and the classes of the greatest scores. */
+/* The output of qsim run: ranges of outputs, and the classes of the greatest scores. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

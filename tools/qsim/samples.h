@@ -23,7 +23,7 @@ typedef struct samples {
  */
 int samples_read(dataset *d, const qsim_model *m, size_t most, samples *s, samples *rest);
 void samples_free(samples *s);
-/* What a search needs to know of them. */
+/* Facts about the samples that a search needs. */
 void samples_give(const samples *s, qsim_search_options *o);
 /* Watches them; prints what is wrong. */
 int samples_calibrate(const tool *t, const char *file, const qsim_model *m,

@@ -124,7 +124,7 @@ static const char *type_of(const scaled *s) {
     return s->zero.rank >= -1 ? qsim_dtype_name(s->zero.dtype) : "uint8";
 }
 
-/* What the least and the greatest code stand for, where there is one scale. */
+/* The real values of the least and the greatest code, if there is one scale. */
 static void put_range(table *rows, const scaled *s) {
     int32_t low, high;
     const int32_t dtype = s->zero.rank >= -1 ? s->zero.dtype : QSIM_UINT8;

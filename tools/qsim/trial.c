@@ -58,8 +58,8 @@ static void count_batch(const samples *s, const player p[3], size_t at, trial *t
 }
 
 /*
- * Of paired samples: the difference of two proportions has variance (b + c - (b - c)^2 / n) / n^2,
- * that of an agreement p (1 - p) / n.
+ * Paired samples: the difference of two proportions has variance (b + c - (b - c)^2 / n) / n^2, an
+ * agreement p (1 - p) / n.
  */
 static double standard_error(const trial *t, const trial_result *r) {
     if (t->labelled) {

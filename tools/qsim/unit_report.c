@@ -36,7 +36,7 @@ static bool has_classes(const units *u) {
     return !isnan(u->plain.agreement);
 }
 
-/* What the units before the knee gain, in percent of what all gain. */
+/* The gain of the units before the knee, in percent of the gain of all units. */
 static double knee_share(const units *u, size_t *count) {
     double all = 0, before = 0;
     *count = 0;

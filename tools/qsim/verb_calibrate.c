@@ -153,7 +153,7 @@ static int run(tool *t) {
     if (!tool_may_write(t, output, &code))
         return code;
     code = merge ? merge_files(t, &c) : from_data(t, &c);
-    /* What was watched until an interrupt is a calibration, too. */
+    /* The batches before an interrupt make a calibration, too. */
     bool partial = code == EXIT_INTERRUPTED && c && qsim_calibration_samples(c) > 0;
     if ((code == EXIT_OK || partial) && qsim_calibration_save(c, output, t->force, &e))
         code = tool_error(t, output, &e);

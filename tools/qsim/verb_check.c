@@ -42,7 +42,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorted names that nodes read or the model gives out; NULL where branches may read others. */
+/* Sorted names that nodes read or that are outputs; NULL if branches may read others. */
 static const char **used_names(const qsim_model *m, size_t *count) {
     const char **names = tool_alloc(1, sizeof(*names));
     size_t room = 0;
@@ -104,7 +104,7 @@ static void print_good(const char *file, const qsim_model *m) {
            tool_bytes((double)qsim_model_bytes(m), size));
 }
 
-/* What only loading in earnest finds: branches, functions of the model's own. */
+/* Problems that only full loading finds: in branches, in local functions. */
 static int load_in_earnest(const tool *t, const char *file, qsim_model **m) {
     if (strcmp(file, "-") == 0)
         return EXIT_OK;

@@ -40,7 +40,7 @@ static int add_preprocess(const tool *t, qsim_packer *w) {
     return code ? tool_error(t, "--preprocess", &e) : EXIT_OK;
 }
 
-/* What the manifest says of how the package was made. */
+/* The manifest's options: how the package was made. */
 static int add_options(const tool *t, qsim_packer *w) {
     const char *note = args_value(&t->args, "note"), *spec = args_value(&t->args, "preprocess");
     qsim_error e;

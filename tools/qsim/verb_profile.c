@@ -10,7 +10,7 @@
 #include "profiling.h"
 #include "verbs.h"
 
-/* What a trace holds at most: some 60 MB of JSON. */
+/* The most events of a trace: some 60 MB of JSON. */
 #define EVENT_LIMIT 200000
 #define WARMUP      2
 

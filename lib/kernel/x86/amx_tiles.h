@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 
-/* What ldtilecfg reads: rows of each tile, and their bytes. */
+/* The operand of ldtilecfg: rows of each tile, and their bytes. */
 typedef struct tile_config {
     uint8_t palette, start_row, reserved[14];
     uint16_t bytes[16];

@@ -24,7 +24,7 @@
 #define FEW_TERMS 64
 /* Weights that a second cache does not hold beside what else it is for: half a megabyte. */
 #define FAR_FLOATS ((size_t)128 * 1024)
-/* Of a block: 128 KB of weights. From 256 to 768 it makes no difference. */
+/* Terms of a block: 128 KB of weights. From 256 to 768 it makes no difference. */
 #define BLOCK_TERMS ((size_t)512)
 #endif
 /* Fewer rows take no longer than reading their weights. */

@@ -66,7 +66,7 @@ INLINE void step_rows(stream *p, int32_t rows, int32_t width) {
     }
 }
 
-/* What all rows of a panel of 64 columns need, in registers. */
+/* Constants of a panel of 64 columns, in registers, for all of its rows. */
 typedef struct columns {
     __m512i bias0, bias1, bias2, bias3;
     __m512 mult0, mult1, mult2, mult3, add0, add1, add2, add3;
@@ -288,7 +288,7 @@ static void configure(int32_t rows) {
     TILE_CONFIG(&c);
 }
 
-/* What becomes of all blocks. */
+/* The results of all blocks. */
 TARGET static stream stream_of(const work *k) {
     static void (*const all[3][2])(stream *, int32_t) = {
         {any_32, any_64}, {bytes_32, NULL}, {floats_32, NULL}};

@@ -16,7 +16,7 @@
 
 /* ---- tiles: rows x columns ---- */
 
-/* What is rare, KIND_ANY, goes through memory: one epilogue of each width for all tiles. */
+/* The rare kind, KIND_ANY, goes through memory: one epilogue of each width for all tiles. */
 #define SUM(r, v, vectors) sums[vectors * r + v] = a##r##_##v;
 #define SUMS_64(r)         SUM(r, 0, 4) SUM(r, 1, 4) SUM(r, 2, 4) SUM(r, 3, 4)
 #define SUMS_32(r)         SUM(r, 0, 2) SUM(r, 1, 2)
@@ -326,7 +326,7 @@ TARGET QS_NOINLINE static void several_panels(const qk_gemm_u8s8 *g, int32_t pan
     several_64(g, panels);
 }
 
-/* Whatever takes registers that must be saved is called. */
+/* Code that needs registers that have to be saved is a function call. */
 TARGET static void row_u8s8(const qk_gemm_u8s8 *g, int32_t panels) {
     assert(qk_gemm_u8s8_valid(&qk_i8_avx512vnni, g, panels));
     if (panels == 1 && !g->gather)

@@ -51,7 +51,7 @@ typedef struct block {
     sink s;
 } block;
 
-/* What belongs to the block of channels from c on. */
+/* The weights, biases and multipliers of the block of channels from c on. */
 INLINE block block_at(const qk_depthwise_u8s8 *d, int32_t c) {
     size_t element = d->o.mult ? 1 : 4, bytes = 256 * (size_t)((d->taps + 3) / 4);
     return (block){d->w + (size_t)(c / 64) * bytes,

@@ -36,7 +36,7 @@ INLINE void quad_row(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epil
     const ptrdiff_t step = s->across;
     const int8_t *w = o->w;
     const int32_t *bias = o->bias;
-    /* Of the third row. At stride 2, column 2 is the first of its pair, at stride 1 the second. */
+    /* The third row's. At stride 2, column 2 is the first of its pair, at stride 1 the second. */
     _Alignas(32) int8_t thirds[2 * W_ALL];
     for (int32_t z = 0; z < W_ALL; z += W_BYTES) {
         const w_vec odd = w_load(w + 3 * W_ALL + z), last = w_load(w + 5 * W_ALL + z);

@@ -158,7 +158,7 @@ TARGET static void run_blocks(const plan *p, part *t, const part *last, int32_t 
     }
 }
 
-/* What the table of kernels asks for. */
+/* The properties of a window that the table of kernels selects by. */
 static uint32_t traits_of(const plan *p, int32_t ranges, bool more) {
     const qk_window_u8s8 *d = p->d;
     const bool tall = p->shared && p->groups == 2;

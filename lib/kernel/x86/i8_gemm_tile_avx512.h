@@ -48,7 +48,7 @@ INLINE __m512i broadcast(const uint8_t *p) {
     h##r = _mm256_dpbusd_epi32(h##r, _mm512_castsi512_si256(x##r), w);                             \
     KEEP(h##r)
 
-/* Of a row of 64, 32 … columns: where sums start, row_init, a dword of B, its products. */
+/* For a row of 64, 32 … columns: the start of its sums, row_init, a dword of B, its products. */
 #define SET_64(r)  SET(r, 0) SET(r, 1) SET(r, 2) SET(r, 3)
 #define SET_32(r)  SET(r, 0) SET(r, 1)
 #define SET_24(r)  SET(r, 0) SET_HALF(r, 1)
@@ -169,7 +169,7 @@ INLINE int32_t whole_tiles(tile_fn tile, int32_t nr, int32_t w, const qk_gemm_u8
     return r;
 }
 
-/* Of 8 columns, where registers are short for pointers: i8_gemm_n8_avx512vnni.c. */
+/* 8 columns, for which registers do not suffice for all pointers: i8_gemm_n8_avx512vnni.c. */
 int32_t qk_rows_8_avx512vnni(const qk_gemm_u8s8 *g, sink *s, kind how, gatherer *ahead);
 
 #endif

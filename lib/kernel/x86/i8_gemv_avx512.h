@@ -109,7 +109,7 @@ TARGET QS_NOINLINE static void rare_32(const qk_gemm_u8s8 *g, uint8_t *out, __m5
     store_i32_2(s, 0, a, b);
 }
 
-/* Of 24 columns, 16 or 8: the first ones, and those after 16. */
+/* 24, 16 or 8 columns: the first ones, and those after 16. */
 INLINE __m512 first_of(const float *m, int32_t width) {
     return width == 8 ? HALF(m) : _mm512_loadu_ps(m);
 }

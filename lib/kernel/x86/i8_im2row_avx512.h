@@ -58,7 +58,7 @@ INLINE void gather_pair(const gatherer *t, const uint8_t *a, uint8_t *out) {
     _mm512_storeu_si512(out, _mm512_permutexvar_epi8(t->order, v));
 }
 
-/* What is stored might be what counts: gcc would load it again for each segment. */
+/* Loads the fields first: gcc would load them again for each segment, since stores may alias. */
 INLINE void gather_rows_of(const qk_gather_u8 *g, int32_t rows) {
     const int32_t *first = g->seg_offset, *end = first + g->segs;
     const ptrdiff_t k = g->k, step = g->a_stride, stride = g->out_stride;
@@ -91,7 +91,7 @@ INLINE void gather_next_pair(gatherer *t) {
     gathered(t, 2, 64);
 }
 
-/* Of one line. */
+/* Pixels of one line. */
 INLINE void gather_rows(gatherer *t, int32_t rows) {
     const uint8_t *a = t->g.a;
     uint8_t *out = t->g.out;
@@ -103,7 +103,7 @@ INLINE void gather_rows(gatherer *t, int32_t rows) {
     gathered(t, rows, rows * t->g.out_stride);
 }
 
-/* Of any lines; outside of loops. */
+/* Pixels of any lines; not called in loops. */
 TARGET __attribute__((noinline)) static void gather_more(gatherer *t, int32_t rows) {
     for (int32_t count; rows > 0 && t->left > 0; rows -= count) {
         count = rows < t->left - t->turn ? rows : t->left - t->turn;

@@ -40,8 +40,8 @@ INLINE __m256i dot(__m256i acc, __m256i x, __m256i w);
     DOT(r, 1)
 
 /*
- * What is not plain goes by way of memory. Where rows may be missing (ROWS is not a constant) the
- * last one is stored in their place, too.
+ * Kinds of results other than the plain one go through memory. If rows may be missing (ROWS is not
+ * a constant), the last row is stored in their place, too.
  */
 #define PLAIN(r, q) finish_plain(&to, &e, r, a##r##_0, a##r##_1, a##q##_0, a##q##_1);
 #define PLAIN_3     PLAIN(0, 1) PLAIN(2, 2)

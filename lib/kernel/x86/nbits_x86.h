@@ -32,7 +32,7 @@ INLINE places find_places(const qk_nbits_weights *w, size_t group) {
     return p;
 }
 
-/* What zero points exceed 8 by. */
+/* Zero points minus 8. */
 INLINE V zero_f(const uint8_t *zeros) {
     return to_float(add_i(load_zeros(zeros), set_i(-8)));
 }

@@ -55,7 +55,7 @@ INLINE void take_over(sums *s, VEC a, VEC b) {
     s->v[3] = W(add_epi32)(s->v[3], W(unpackhi_epi16)(b, none));
 }
 
-/* Of more taps than 16 bits hold, runs that they do hold. */
+/* More taps than 16 bits can sum are summed in runs that they can. */
 INLINE void add_runs(const uint8_t *v, size_t count, ptrdiff_t step, sums *s, bool wide) {
     for (size_t n; count > 0; count -= n) {
         VEC a = ZERO, b = a;

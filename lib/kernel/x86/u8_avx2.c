@@ -28,7 +28,7 @@ INLINE void store_16(uint8_t *y, __m128i v) {
 }
 
 QK_U8_INTERLEAVE(loops, TARGET)
-/* What no vector is full of: a few elements, for size. */
+/* The few elements that do not fill a vector; compiled for size. */
 QK_U8_TABLE(rest, TARGET QS_COLD)
 QK_U8_DEQUANTIZE(rest, TARGET QS_COLD)
 
@@ -142,7 +142,7 @@ INLINE void pair_32(const uint8_t *a, const uint8_t *b, uint8_t *c, const pair *
     for (size_t i = 0; i < 4; i++) {
         const __m256 ta = term(a + 8 * i, k.bits_a, k.za);
         const __m256 tb = term(b + 8 * i, k.bits_b, k.zb);
-        /* What is too small, or no number, becomes INT32_MIN. */
+        /* Values that are too small, and NaNs, become INT32_MIN. */
         r[i] = _mm256_cvtps_epi32(_mm256_min_ps(k.hi, value(ta, tb, &k, mul)));
     }
     const __m256i y = _mm256_max_epu8(pack(r, k.zc), k.lo);

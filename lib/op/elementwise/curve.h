@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Curves: functions of one float that rows of the operator table have (op.h). What computes floats
- * block by block, such as a convolution, applies one while the block is in the cache, with the bits
- * of the operator alone.
+ * Curves: functions of one float, a column of the operator table (op.h). Operators that compute
+ * floats block by block, such as convolutions, apply one while the block is in the cache, with the
+ * bits of the operator alone.
  */
 #ifndef QS_CURVE_H
 #define QS_CURVE_H

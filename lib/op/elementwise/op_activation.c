@@ -51,7 +51,7 @@ LOWER(mish, "", 0, "", 0)
 QS_MAP_REALS(swish, SWISH);
 LOWER(swish, "alpha", 1.0f, "", 0)
 
-/* ---- straight pieces ---- */
+/* ---- piecewise linear ---- */
 
 #define SOFTSIGN(v) ((v) / (1 + fabs(v)))
 QS_MAP_REALS(softsign, SOFTSIGN);
@@ -81,12 +81,12 @@ QS_COLD static int lower_shrink(qs_lower *l) {
                         (double)qs_node_float(l->node, "bias", 0));
 }
 
-/* Of 64 bits, a double does not hold every value. */
+/* A double does not hold every integer of 64 bits. */
 QS_COLD static int infer_shrink(qs_infer *x) {
     return qs_infer_map(x, QS_T_ARITH & ~(QS_T(QSIM_INT64) | QS_T(QSIM_UINT64)), 0);
 }
 
-/* ---- questions ---- */
+/* ---- tests of values ---- */
 
 QS_COLD static int infer_question(qs_infer *x) {
     return qs_infer_map(x, QS_T_REAL, QSIM_BOOL);

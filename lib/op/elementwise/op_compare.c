@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Equal, Greater, Less and their kin; And, Or, Xor: two broadcast tensors to bool. */
+/*
+ * Equal, Greater, Less, GreaterOrEqual, LessOrEqual; And, Or, Xor: two broadcast tensors to bool.
+ */
 #include "op/elementwise/pairs.h"
 
 #define TYPES(name, op)                                                                            \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lookup: what a float curve makes of dequantized bytes, out of 256 floats; passes make it. */
+/* Lookup, internal: a float curve of dequantized bytes as a table of 256 floats; made by passes. */
 #include "op/rules.h"
 
 #include "base/ctx.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Images times factors of their channels, as squeeze-and-excite has it: y = clamp(x * f + c), in
- * one pass; c may be left out. Few channels are repeated in a tile, so that one call serves many
+ * Images times factors of their channels, as in squeeze-and-excite: y = clamp(x * f + c), in one
+ * step; c may be left out. Few channels are repeated in a tile, so that one call serves many
  * pixels.
  */
 #include "op/elementwise/muladd.h"

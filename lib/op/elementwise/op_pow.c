@@ -19,7 +19,7 @@ static uint64_t integer_power(uint64_t a, uint64_t b, bool negative, bool negati
     return y;
 }
 
-/* What real powers give, brought into an integer type as Cast does. */
+/* The result of a real power, converted to an integer type as Cast does. */
 static int64_t to_integer(double v, double low, double high) {
     return v != v ? 0 : v <= low ? (int64_t)low : v >= high ? (int64_t)high : (int64_t)v;
 }
@@ -173,7 +173,10 @@ QS_OP(prelu, .name = "PRelu", .min_in = 2, QS_ATTRS(prelu_attrs), .traits = QS_E
 
 /* ---- Mod ---- */
 
-/* Sign of the divisor; with fmod, of the dividend. Nothing divided by 0 is 0, as Div has it. */
+/*
+ * The result has the sign of the divisor; with fmod, of the dividend. Division by 0 gives 0, as in
+ * Div.
+ */
 #define MOD_U (b == 0 ? 0 : a % (b == 0 ? 1 : b))
 #define MOD_S(T)                                                                                   \
     (b == 0 || b == -1 ? 0 : (a % b) + ((a % b) != 0 && ((a % b) < 0) != (b < 0) ? (b) : (T)0))

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Sine and its kin, circular and hyperbolic, and their inverses; floats in double, rounded once. */
+/*
+ * Circular and hyperbolic functions and their inverses; floats are computed in double, rounded
+ * once.
+ */
 #include "kernel/elementary64.h"
 #include "op/elementwise/maps.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Curves that other operators make up: SwiGLU, MeanVarianceNormalization, and the Gelus of ONNX
- * Runtime: BiasGelu, FastGelu, QuickGelu, BiasSplitGelu.
+ * Activations made of other operators: SwiGLU, MeanVarianceNormalization, and ONNX Runtime's
+ * BiasGelu, FastGelu, QuickGelu and BiasSplitGelu.
  */
 #include "op/expand.h"
 
@@ -95,7 +95,7 @@ QS_OP(mean_variance, .name = "MeanVarianceNormalization", .since = 9, .min_in = 
 
 /* ---- Gelus ---- */
 
-/* A list of the last axis, possibly left out. */
+/* Whether an input is a vector along the last axis, or left out. */
 QS_COLD static int check_bias(const qs_infer *x) {
     const qs_value *v = x->in[0], *b = qs_infer_in(x, 1);
     if (!b)

@@ -49,7 +49,7 @@ static qs_id counted(qs_expand *e) {
                          qs_expand_number(e, QSIM_INT64, 1));
 }
 
-/* What the mask counts in each batch; without one, 0. */
+/* The number of words that the mask counts in each batch; without a mask, 0. */
 static qs_id words_of(qs_expand *e) {
     const qs_id mask = qs_expand_in(e, MASK);
     const qs_id of = mask == QS_NONE ? qs_expand_in(e, WORDS) : mask;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What optimizers of ONNX Runtime fuse: FusedMatMul, FusedConv and FusedGemm are a product or a
- * convolution and what stood around it; NhwcMaxPool and QLinearConv of com.microsoft have their
- * channels last.
+ * Operators made by ONNX Runtime's optimizer: FusedMatMul, FusedConv and FusedGemm are a product or
+ * convolution with the nodes around it; NhwcMaxPool and QLinearConv of com.microsoft are
+ * channels-last.
  */
 #include "op/expand.h"
 #include "op/nn/window.h"
 
-/* ---- what follows ---- */
+/* ---- activations ---- */
 
 static const char *const curves[] = {"Relu",     "Sigmoid",   "Tanh",           "Softplus",
                                      "Softsign", "Clip",      "Selu",           "HardSigmoid",
                                      "Elu",      "LeakyRelu", "ThresholdedRelu"};
 enum { CLIP = 5, SELU, HARD_SIGMOID }; /* from SELU on: have alpha; these two a second parameter */
 
-/* What attribute "activation" names; -1: nothing, QS_COUNT(curves): something else. */
+/* The curve that attribute "activation" names; -1: none, QS_COUNT(curves): an unknown one. */
 static int32_t curve_of(const qs_node *n) {
     int32_t i = 0;
     if (!qs_node_attr(n, "activation") || qs_node_string_is(n, "activation", "", false))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MultiHeadAttention and Attention of ONNX Runtime, made up by ai.onnx's Attention: heads side by
- * side, biases added before, masks of keys as numbers added to scores. Attention has the product
- * with its weights before it.
+ * ONNX Runtime's MultiHeadAttention and Attention, expressed by ai.onnx's Attention: heads side by
+ * side, biases added before, masks of keys as numbers added to scores. ONNX Runtime's Attention
+ * also has the product with its weights.
  */
 #include "op/expand.h"
 
@@ -157,7 +157,10 @@ static qs_id mask_of_lengths(qs_expand *e, qs_id lengths) {
     return qs_expand_add(e, "Less", keys, unsqueezed(e, lengths, (const int64_t[]){1}, 1), QS_NONE);
 }
 
-/* What is added to scores: the bias, and a number far below for keys that the mask leaves out. */
+/*
+ * The tensor added to scores: the bias, and a large negative number for keys that the mask
+ * excludes.
+ */
 static qs_id mask_of(qs_expand *e) {
     static const int64_t axes[] = {1, 2};
     const float far = qs_node_float(&e->graph->nodes[e->node_id], "mask_filter_value", -10000.0f);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Quantized operators of ONNX Runtime that others make up: products with floats around them
+ * ONNX Runtime's quantized operators that are made of others: products with floats around them
  * (MatMulIntegerToFloat, DynamicQuantizeMatMul), QGemm, QLinearWhere, QLinearReduceMean,
- * DynamicQuantizeLSTM. In a product the sums are integers, exact; then float(sum) * (scale of a *
+ * DynamicQuantizeLSTM. In a product the sums are exact integers; then float(sum) * (scale of a *
  * scale of b) + bias.
  */
 #include "op/expand.h"

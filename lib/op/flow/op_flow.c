@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * If, Loop, Scan: types and shapes of what their subgraphs are fed and give. They have no steps: a
- * run executes their subgraphs (exec/flow.c).
+ * If, Loop, Scan: types and shapes of their subgraphs' inputs and outputs. They have no steps: a
+ * run executes the subgraphs (exec/flow.c).
  */
 #include "op/rules.h"
 
@@ -122,7 +122,10 @@ static int infer_branch(qs_infer *x, const qs_subgraph *sub, bool *broken, qsim_
     return rule == QSIM_E_NOMEM ? no_memory(x) : QSIM_OK;
 }
 
-/* Of a broken branch nothing is known; where both are, the first one's rule is. */
+/*
+ * A branch that breaks a rule gives no types; if both break one, the first branch's error is
+ * reported.
+ */
 static int infer_if(qs_infer *x) {
     static const char *const names[] = {"then_branch", "else_branch"};
     static const qs_value unknown = {.rank = -1};
@@ -147,7 +150,7 @@ static int infer_if(qs_infer *x) {
     return code;
 }
 
-/* ---- state that goes round ---- */
+/* ---- loop-carried state ---- */
 
 /*
  * Infers the body with `count` states, which are its inputs and outputs from those indices on,
@@ -275,7 +278,9 @@ static int64_t scan_axis(const qs_node *n, const char *name, int32_t index) {
     return a && a->type == QS_ATTR_INTS && index < a->count ? a->u.ints[index] : 0;
 }
 
-/* What the body sees of an input: without the batch's axis, and without the one walked along. */
+/*
+ * The slice of an input that the body reads: without the batch's axis, and without the walked one.
+ */
 static int feed_slice(const qs_infer *x, const scan_form *s, int32_t index, bool walked,
                       qs_dim *length) {
     const qs_value *v = qs_infer_in(x, s->first + index);

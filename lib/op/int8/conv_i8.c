@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An output is cut into strips of rows. Where the image is padded, a strip's input is first copied
- * into scratch with its border around it (some 2 % of a 3 x 3 convolution's time, in the cache), so
- * that kernels see no borders. Of a depthwise convolution that would be a quarter: its window
- * kernel knows borders and gets a row of zero points. A task is a range of strips, or
- * of column panels where there are few rows; its scratch belongs to it.
+ * An output is cut into strips of rows. If the image is padded, a strip's input is first copied
+ * into scratch with its border (some 2 % of a 3 x 3 convolution's time, in the cache), so that
+ * kernels see no borders. In a depthwise convolution the copy would take a quarter of the time, so
+ * its window kernel knows borders and gets a row of zero points. A task is a range of strips, or of
+ * column panels where there are few rows, and has scratch of its own.
  */
 #include <assert.h>
 

@@ -20,7 +20,7 @@ typedef enum qs_conv_i8_zero_points {
     QS_ZP_SPLIT   /* depthwise: w - zp in two sets of s8 taps */
 } qs_conv_i8_zero_points;
 
-/* What sums become. Only kernels for bytes and floats work on the image itself. */
+/* The type of the results. Only kernels for bytes and floats work on the image itself. */
 typedef enum qs_conv_i8_result {
     QS_RESULT_ANY,
     QS_RESULT_BYTES, /* u8, without a clamp and without qs_conv_i8_post */
@@ -75,9 +75,9 @@ void qs_conv_i8_weights_spread(const qs_conv_i8_weights *w, const void *in, void
 /* ---- the general epilogue ---- */
 
 /*
- * What the micro-kernels' own epilogue cannot do: weight zero points, zero points or scales per row
- * of a matrix product, and biases with which a sum leaves int32. Arrays in natural order; sums
- * begin with the plain bias, or with 0 where wide_bias is set.
+ * The general epilogue handles cases that the micro-kernels' own does not: weight zero points, zero
+ * points or scales per row of a matrix product, and biases with which a sum leaves int32. Arrays in
+ * natural order; sums begin with the plain bias, or with 0 if wide_bias is set.
  *
  *     acc - zp[r] * colsum[n] - w_zp[n] * (rowsum - k * zp[r]) + wide_bias[n]
  */
@@ -196,7 +196,7 @@ void qs_conv_i8_run(const qsim_ctx *ctx, const qs_conv_i8 *c, const uint8_t *x, 
                     void *scratch, bool overlaps);
 
 int64_t qs_conv_i8_macs(const qs_conv_i8 *c);
-/* What one thread takes for them, at best (base/slices.h). */
+/* Nanoseconds of one thread for them, at best (base/slices.h). */
 double qs_conv_i8_ns(const qs_conv_i8 *c);
 
 #endif

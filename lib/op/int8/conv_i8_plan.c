@@ -93,7 +93,7 @@ static void split(qs_conv_i8 *c, int32_t threads) {
         c->p.row_tasks = 1;
 }
 
-/* How far from each other x and y have to begin where one lies over the other. */
+/* The distance that x and y need if they overlap in memory. */
 static void set_distances(qs_conv_i8 *c) {
     const size_t strips = (size_t)c->p.strips, rows = (size_t)c->p.strip_rows;
     const size_t items = (size_t)c->p.batch * strips, wo = (size_t)c->p.wo;

@@ -53,8 +53,9 @@ static bool layout_depthwise(qs_conv_i8_weights *w) {
 }
 
 /*
- * What a row of the product costs, in quarters of a dot product of one vector: those, the epilogue,
- * a little for each broadcast and the row itself. Half a vector takes as long as three quarters.
+ * The cost of a row of the product, in quarters of a dot product of one vector: the dot products,
+ * the epilogue, a little for each broadcast and for the row itself. Half a vector takes as long as
+ * three quarters.
  */
 static int64_t row_cost(const qk_i8 *t, const qk_form_i8 *f) {
     int64_t dwords = (int64_t)f->segs * f->k4, quarters = f->positions / t->lanes;

@@ -92,7 +92,7 @@ typedef struct qs_i8_packed {
     qs_i8_epilogue epilogue;
     bool complete;          /* the epilogue too */
     qs_i8_columns *columns; /* or NULL */
-    /* What was packed, and what was packed of the same weights before. */
+    /* Packed weights, and those packed of the same constant before. */
     qk_source_i8 source;
     qs_i8_list w_zp;
     int64_t group_stride;
@@ -495,7 +495,7 @@ QS_COLD static int make_layout(qs_lower *l, qs_infer *x, qs_i8_plan *p) {
     return QSIM_OK;
 }
 
-/* What nothing is known of: every x - zp up to 255, every weight up to 128 (255 with a zp). */
+/* The bounds of unknown weights: every x - zp up to 255, every weight up to 128 (255 with a zp). */
 QS_COLD static int check_worst(qs_infer *x, const qs_i8_plan *p) {
     int64_t k = (int64_t)p->conv.w.kh * p->conv.w.kw * p->conv.w.c;
     if (!p->int32_out && k > INT32_MAX / 255 / (p->conv.w.zero_points == QS_ZP_COLUMN ? 255 : 128))
@@ -531,7 +531,7 @@ QS_COLD static int lower_check(qs_lower *l, qs_infer *x, const qs_i8_plan *p) {
     return QSIM_OK;
 }
 
-/* What the sums of ConvInteger and MatMulInteger become. */
+/* The type of the results of ConvInteger and MatMulInteger. */
 QS_COLD static void choose_floats(qs_i8_plan *p) {
     qs_i8_floats *how = &p->floats;
     how->direct = p->packed && p->packed->columns && p->batches == 1 && !p->rows;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What QLinearConv, QLinearMatMul, ConvInteger and MatMulInteger share: the checks of their
+ * Functions that QLinearConv, QLinearMatMul, ConvInteger and MatMulInteger share: checks of their
  * quantization parameters, packing, lowering and execution.
  *
- * Lowering wants u8 activations (a pass turns s8 into u8). Integer sums are exact: where every
- * parameter is constant that is proven for the weights at hand when packing, else for the worst
- * weights when lowering; what cannot be proven is refused.
+ * Lowering needs u8 activations (a pass turns s8 into u8). Integer sums are exact. If every
+ * parameter is constant, packing proves that for these weights; else lowering proves it for the
+ * worst weights. Sums that may overflow are refused.
  */
 #ifndef QS_INT8_OP_H
 #define QS_INT8_OP_H
@@ -20,7 +20,7 @@ typedef struct qs_i8_roles {
 
 #define QS_I8_QLINEAR                                                                              \
     { 0, 3, 1, 2, 4, 5, 6, 7, 8 }
-/* Of the internal QLinearConv: the tensor that it writes into, as it is so far (op/window.h). */
+/* Input of the internal QLinearConv: the tensor that it writes its channels into (op/window.h). */
 #define QS_I8_CONV_OVER 9
 #define QS_I8_INTEGER                                                                              \
     { 0, 1, -1, 2, -1, 3, -1, -1, -1 }
@@ -45,7 +45,7 @@ typedef struct qs_i8_shape {
 /* Packs constant weights and, where all else is constant too, the epilogue. */
 int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape);
 
-/* What takes blocks of results where they lie, as soon as they are made. */
+/* Functions that process blocks of results in place, as soon as they are computed. */
 typedef void qs_i8_after(const void *arg, const qs_conv_i8_block *block);
 
 /*

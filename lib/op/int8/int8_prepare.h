@@ -34,7 +34,7 @@ bool qs_i8_any_zero_point(const qs_i8_list *w_zp, uint8_t flip);
 void qs_i8_choose(qs_conv_i8_weights *w, const qs_i8_list *w_zp, uint8_t flip, bool known,
                   bool wide);
 
-/* Of every column, the sum of w - zp and the sum of those above 0. */
+/* For every column, the sum of w - zp and the sum of its positive terms. */
 typedef struct qs_i8_totals {
     int64_t *sum, *above; /* groups * n */
 } qs_i8_totals;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Quantization with parameters found while running: DynamicQuantizeLinear over a whole tensor, and
- * its internal kin QuantizeRows, where every row has a scale of its own and zero point 128.
+ * Quantization with parameters found during execution: DynamicQuantizeLinear, over a whole tensor,
+ * and the internal QuantizeRows, where every row has a scale of its own and zero point 128.
  */
 #include "op/rules.h"
 

@@ -167,7 +167,7 @@ static void run_scaled(const qs_step *s, const qs_frame *f) {
     scale_sums(p, f, &job);
 }
 
-/* Of the sums as a step of its own, whose values are inputs 0 to 3 and, after them, the output. */
+/* The step that computes the sums alone: its values are inputs 0 to 3 and then the output. */
 static const qs_id own_ids[] = {0, 1, 2, 3, 4};
 #define OWN 4
 
@@ -219,7 +219,7 @@ QS_COLD static int lower_into(qs_lower *l, scaled_params *p) {
     return QSIM_OK;
 }
 
-/* What the kernels are asked for. */
+/* Chooses the results that the kernels compute. */
 static qs_i8_floats floats_of(const scale_plan *s) {
     const bool end = s->end.first.fn || s->end.sum || s->end.curve.fn;
     return (qs_i8_floats){.low = s->lo,

@@ -3,9 +3,12 @@
 #ifndef QS_SCALED_H
 #define QS_SCALED_H
 
-/* What is added to the results (op/finish.h). */
+/* The tensor added to the results (op/finish.h). */
 #define QS_SCALED_OTHER 7
-/* Of ConvIntegerScaled with "into" (op/window.h): the tensor that it writes into. */
+/*
+ * Input of ConvIntegerScaled with "into" (op/window.h): the tensor that it writes its channels
+ * into.
+ */
 #define QS_SCALED_OVER 8
 
 #endif

@@ -43,7 +43,7 @@ typedef struct tile_job {
     char *y;
 } tile_job;
 
-/* What is there already is copied after itself, twice as much each time. */
+/* The bytes written so far are copied after themselves, twice as many each time. */
 static void repeat_run(const char *x, char *y, size_t run, size_t times) {
     const size_t total = run * times;
     memcpy(y, x, run);

@@ -23,7 +23,7 @@ typedef struct qs_heads {
 
 enum { QS_MASK_NONE, QS_MASK_BOOL, QS_MASK_FLOAT };
 
-/* What a further output shows of the scores; numbers as ONNX's qk_matmul_output_mode has them. */
+/* The scores that a further output gives, numbered as in ONNX's qk_matmul_output_mode. */
 enum { QS_SHOW_NONE = -1, QS_SHOW_PRODUCT, QS_SHOW_CAPPED, QS_SHOW_MASKED, QS_SHOW_SOFTMAX };
 
 typedef struct qs_attention {

@@ -159,7 +159,7 @@ static void finish_thin(const qs_conv_plan *p, float *y, const float *other, siz
     }
 }
 
-/* What follows the convolution, on one block of columns of the pixels from y on. */
+/* Applies the nodes fused after the convolution to one block of columns of the pixels from y on. */
 static void finish(const conv_job *j, float *y, size_t pixels, size_t split) {
     const qs_conv_plan *p = j->p;
     if (!p->end.first.fn && !p->end.sum && !p->end.curve.fn)

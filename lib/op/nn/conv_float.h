@@ -22,7 +22,7 @@ typedef struct qs_conv_weights {
 
 /* The tensor that it writes into, as it is so far (op/window.h). */
 #define QS_CONV_OVER 4
-/* What is added (op/finish.h). */
+/* The tensor added (op/finish.h). */
 #define QS_CONV_OTHER 3
 
 /* From the value of the weights, whose sizes are known; false on overflow. */

@@ -159,7 +159,7 @@ static void conv_split(const qsim_ctx *ctx, qs_conv_plan *p, double macs) {
     p->slices = qs_slice_count(ctx, p->g.n * p->bands * p->splits, conv_ns(p, macs));
 }
 
-/* How far from each other output and input have to begin where one lies over the other. */
+/* The distance that output and input need if they overlap in memory. */
 static void conv_distances(const qs_conv_plan *p, qs_step *step) {
     const size_t items = p->g.n * p->bands;
     qs_reach r = {.h = p->g.h,

@@ -10,7 +10,7 @@
 #include "op/nn/conv_taps.h"
 #include "op/nn/finish.h"
 
-/* What becomes of padding, and so which kernels are called. */
+/* How padding is handled, which decides on the kernels. */
 typedef enum qs_conv_choice {
     QS_CONV_WHOLE,    /* there is none */
     QS_CONV_BORDERED, /* bands of the image are copied with zeros around */
@@ -60,7 +60,7 @@ static inline size_t qs_conv_band(const qs_conv_plan *p, size_t band) {
     return p->g.oh * band / p->bands;
 }
 
-/* Of a step whose params are a qs_conv_plan. */
+/* For a step whose params are a qs_conv_plan. */
 void qs_conv_run(const qs_step *s, const qs_frame *f);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What runs on float results while they are in the cache, with the bits of the operators alone:
- * a curve; with a further input a sum, clamped to sum_lo and sum_hi; a curve after all. Attributes
- * "first" and "then" name the operators that the curves are of, "first_param" and "then_param" are
- * their alpha and beta.
+ * Nodes fused after an operator with float results: they run while the results are in the cache,
+ * with the bits of the operators alone. First a curve; then, with a further input, a sum, clamped
+ * to sum_lo and sum_hi; then another curve. Attributes "first" and "then" name the curves'
+ * operators, "first_param" and "then_param" are their alpha and beta.
  */
 #ifndef QS_FINISH_H
 #define QS_FINISH_H
@@ -29,7 +29,7 @@ int qs_finish_infer(const qs_infer *x, int32_t other);
 qs_finish qs_finish_lower(const qs_lower *l, int32_t other);
 /* Makes the curve of node `from` the last thing that node `id` does. */
 int qs_finish_then(qs_graph *g, qs_id id, const qs_node *from);
-/* What was the last thing comes before a sum. */
+/* Makes the last curve the first, since a sum follows. */
 void qs_finish_then_is_first(qs_graph *g, qs_id id);
 
 /* n results, and what is added to them. */

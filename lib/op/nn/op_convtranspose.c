@@ -68,7 +68,7 @@ QS_COLD static int read_lists(const qs_infer *x, qs_transposed *g, bool *shaped)
     return code;
 }
 
-/* What a kernel laid at every position covers. */
+/* The size that kernels at all positions cover. */
 QS_COLD static int covered(const qs_infer *x, const qs_transposed_axis *a, int64_t *span) {
     int64_t steps, taps;
     if (a->in > QS_WINDOW_LIMIT || a->kernel > QS_WINDOW_LIMIT || a->kernel == 0 ||

@@ -120,7 +120,10 @@ static int infer_linearattention(qs_infer *x) {
     int code = read_form(x, &f);
     if (code)
         return code;
-    /* Of half precision the rules see floats: a state of another type would get theirs. */
+    /*
+     * Rules see half precision as floats, so a state of another type would be taken for one of
+     * theirs.
+     */
     if (qs_infer_in(x, PAST) && x->values[in[PAST]].dtype != x->values[in[Q]].dtype)
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "the state is of another type than the query");
     const qs_dim out[3] = {

@@ -168,7 +168,7 @@ static void set_global(qs_pool_plan *p, const qs_value *v) {
     p->row.sw = p->row.dw = 1;
 }
 
-QS_COLD /* How far from each other output and input have to begin where one lies over the other. */
+QS_COLD /* The distance that output and input need if they overlap in memory. */
     static void
     pool_distances(const qs_pool_plan *p, qs_step *step) {
     const size_t items = p->n * p->oh;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ReduceMean, ReduceSum, ReduceMax and their kin over any set of axes. */
+/* The Reduce operators (ReduceMean, ReduceSum, ReduceMax and others) over any set of axes. */
 #include "op/nn/reduce_axes.h"
 
 #include "base/ctx.h"
@@ -249,7 +249,7 @@ static const qs_attr_rule sum_attrs[] = {{"axes", QS_ATTR_INTS, 1, 12},
                                          {"keepdims", QS_ATTR_INT, 1, 0},
                                          {"noop_with_empty_axes", QS_ATTR_INT, 13, 0}};
 
-/* What all rows but that of ReduceSum have. */
+/* Columns of all rows but ReduceSum's. */
 #define REDUCTION                                                                                  \
     .min_in = 1, .later = {{OTHER_AXES, 1, 2, 1}}, QS_ATTRS(reduce_attrs), .traits = QS_REDUCES,   \
     .shape_inputs = 1 << 1, .infer = infer_reduce, .upgrade = upgrade_reduce,                      \

@@ -97,7 +97,7 @@ static uint64_t key_of(const char *x, int32_t dtype) {
     }
 }
 
-/* Of equal elements the one with the lower index is better. */
+/* Among equal elements the one with the lower index comes first. */
 static bool is_worse(const ranked *a, const ranked *b) {
     return a->key != b->key ? a->key < b->key : a->index > b->index;
 }

@@ -148,7 +148,7 @@ static void product_slice(void *arg, size_t slice) {
     }
 }
 
-/* What the kernel adds: beta * the addend's only row, or nothing. */
+/* The vector that the kernel adds: beta * the addend's only row, or none. */
 static void make_bias(const qs_product *p, const float *addend, float *bias) {
     const bool used = addend && ends_in_kernel(p);
     for (size_t i = 0; i < p->bias_floats; i++)

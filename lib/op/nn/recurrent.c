@@ -160,7 +160,7 @@ static void project_slice(void *arg, size_t slice) {
 
 /* ---- one step of one sample ---- */
 
-/* What a range of samples of one direction works on. */
+/* Scratch of a range of samples in one direction. */
 typedef struct lane {
     const job *j;
     const plan *p;

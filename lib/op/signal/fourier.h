@@ -12,7 +12,7 @@ typedef struct qs_complex {
 /* e^(2 pi i k / n), 0 <= k < n, within two units in the last place. */
 qs_complex qs_turn(size_t k, size_t n);
 
-/* What transforms of one length share. */
+/* Tables that transforms of one length share. */
 typedef struct qs_fourier {
     size_t n;
     size_t terms;            /* the greatest prime factor of n */

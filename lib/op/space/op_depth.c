@@ -171,7 +171,7 @@ QS_COLD static int lower_rows(qs_lower *l) {
 
 /* ---- DepthSum ---- */
 
-/* What a kernel laid at every slice covers, less the padding; "after" may be below 0. */
+/* The size that kernels at all slices cover, less the padding; "after" may be below 0. */
 QS_COLD static int64_t sum_size(const qs_node *n, int64_t in) {
     const depth_form f = read_form(n, -1);
     const int64_t after = qs_node_int(n, "after", 0);

@@ -106,7 +106,7 @@ QS_COLD static void put_number(const plane_params *p, void *y, size_t i, double 
     }
 }
 
-/* What a window has gathered so far. */
+/* The state of a window: sum or maximum, and how many elements so far. */
 typedef struct gathered {
     double value;
     size_t count, at; /* at: the greatest */
