@@ -3,21 +3,24 @@
 """
 How many faults in parsing and checking code do the tests catch? Puts one fault at a time into a copy of
 the sources (a comparison off by one or turned round, a check that is dropped, && for ||), compiles that
-file, with AddressSanitizer as one of the ordinary builds has it, and runs the ordinary tests until one
-fails: those of the file's own layer first, then the fast ones; the command line's for faults in the tools. Prints each fault with the test that
-caught it, and the share that was caught. The same seed gives the same faults.
+file, with AddressSanitizer as one of the ordinary builds has it, and runs the ordinary tests that reach
+the changed line, as gcov counted once for each test, until one fails: those of the file's own layer
+first, then the fast ones, the hostile corpus last. Prints each fault with the test that caught it, and the
+share that was caught. The same seed gives the same faults.
 
     python3 test/mutate.py [--count 200] [--seed 1] [--only lib/onnx] [--work build-test/mutate]
 
 The compiled file is a library of its own that is loaded before the others, so nothing is linked anew. What
 was found is kept in WORK/results.tsv: a run that was interrupted goes on where it ended. --fresh forgets
-it; --again repeats those that survived. Uses $CC (cc), and shared data at $QSIM_SHARED or ../shared. Not
-run are long tests, ONNX's own and the hostile corpus, and a fault that changes nothing that can be seen counts
-as missed: the share is a lower bound.
+it; --again repeats those that survived, after tests were added. Uses $CC (cc), gcov, and shared data at $QSIM_SHARED or ../shared. Not run are ONNX's
+own tests and long tests of other layers, and a fault that changes nothing that can be seen counts as
+missed: the share is a lower bound.
 """
 import argparse
 import filecmp
 import glob
+import gzip
+import json
 import os
 import random
 import re
@@ -94,8 +97,8 @@ def call(command, **how):
 class Build:
     """A library of lib, one of the tools, and tests linked with them, from a copy of the sources."""
 
-    def __init__(self, work):
-        self.work, self.src = work, os.path.join(work, "src")
+    def __init__(self, work, paths):
+        self.work, self.src, self.counted = work, os.path.join(work, "src"), paths
         self.cc = os.environ.get("CC", "cc").split()
         self.flags = ["-std=c11", "-O1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w",
                       "-D_POSIX_C_SOURCE=200809L", "-D_FILE_OFFSET_BITS=64", "-DNDEBUG",
@@ -114,17 +117,25 @@ class Build:
         if p.returncode:
             sys.exit(" ".join(command) + "\n" + p.stdout)
 
-    def object(self, path):
-        out = os.path.join(self.work, "obj", path.replace("/", "_")[:-2] + ".o")
+    def object(self, path, counted=False):
+        folder = "counted/obj" if counted else "obj"
+        out = os.path.join(self.work, folder, path.replace("/", "_")[:-2] + ".o")
         if not os.path.exists(out):
             # The tool asks its compiler whether limits of memory can hold.
-            checked = self.checked if path == "tools/common/bounds.c" else []
-            self.run(self.cc + self.flags + checked + ["-c", path, "-o", out])
+            more = self.checked if path == "tools/common/bounds.c" else []
+            if counted and path in self.counted:
+                more = more + ["-O0", "--coverage", "-fprofile-update=atomic"]
+            elif counted:
+                return self.object(path)
+            self.run(self.cc + self.flags + more + ["-c", path, "-o", out])
         return out
 
     def library(self, name, paths, more):
-        self.run(self.cc + self.checked + ["-shared", "-Wl,-soname," + name, "-o", os.path.join(self.work, name)]
-                 + [self.object(p) for p in paths] + more + self.libs)
+        """Twice: with AddressSanitizer, and with gcov's counts of the files that get faults."""
+        for folder, kind, counted in ((".", self.checked, False), ("counted", ["--coverage"], True)):
+            self.run(self.cc + kind + ["-shared", "-Wl,-soname," + name, "-o", os.path.join(self.work, folder, name)]
+                     + [self.object(p, counted) for p in paths]
+                     + [os.path.join(self.work, folder, n) for n in more] + self.libs)
 
     def link(self, name, paths):
         out = os.path.join(self.work, name)
@@ -139,7 +150,9 @@ class Build:
         return p.returncode == 0
 
     def all(self):
-        os.makedirs(os.path.join(self.work, "obj"), exist_ok=True)
+        """All tests; those of them that are new or changed."""
+        for folder in ("obj", "counted/obj"):
+            os.makedirs(os.path.join(self.work, folder), exist_ok=True)
         files = call(["git", "-C", ROOT, "ls-files", "lib", "include", "tools", "test"]).stdout.split("\n")
         changed = []
         for f in files:
@@ -149,14 +162,21 @@ class Build:
                 shutil.copy2(source, to)
                 changed.append(f)
         everything = any(f.endswith(".h") for f in changed)
-        for name in os.listdir(os.path.join(self.work, "obj")):
-            if everything or name[:-2] in [f.replace("/", "_")[:-2] for f in changed]:
-                os.remove(os.path.join(self.work, "obj", name))
+        gone = {f.replace("/", "_")[:-2] for f in changed}
+        for folder in (os.path.join(self.work, n) for n in ("obj", "counted/obj")):
+            for name in os.listdir(folder):
+                if everything or name.split(".")[0] in gone:
+                    os.remove(os.path.join(folder, name))
         have = [f for f in files if f.endswith(".c")]
         self.library("libqsim.so.0", [f for f in have if f.startswith("lib/") and f not in NOT_MUTATED], [])
         self.library("libtools.so", [f for f in have if f.startswith(("tools/common/", "tools/qsim/"))
-                                     and f != "tools/qsim/main.c"], [os.path.join(self.work, "libqsim.so.0")])
-        return self.tests(have)
+                                     and f != "tools/qsim/main.c"], ["libqsim.so.0"])
+        tests = self.tests(have)
+        if any(f.startswith(("lib/", "tools/", "include/")) for f in changed):
+            return tests, {t[0] for t in tests}
+        named = {os.path.basename(f).split(".")[0] for f in changed}
+        return tests, {t[0] for t in tests if t[0] in named or t[0].replace("replay_", "fuzz_") in named
+                       or t[0].replace("cli_", "") in named or (t[1] == "cli" and "fixtures" in named)}
 
     def tests(self, have):
         """(name, folder that it looks after, command)"""
@@ -170,7 +190,7 @@ class Build:
             if f.startswith("test/unit/") and name.startswith("test_") and "/tools/" not in f \
                     and name != "test_random_graphs":
                 tests.append((name, f.split("/")[2], [self.link(name, [f])]))
-            elif f.startswith("test/fault/"):
+            elif f.startswith("test/fault/test_"):
                 more = ["test/fuzz/fuzz_npz.c", "test/fuzz/fuzz_heap.c"] if name == "test_fault_api" else []
                 tests.append((name, "fault", [self.link(name, [f] + more)]))
             elif f.startswith("test/fuzz/fuzz_") and name not in ("fuzz_heap", "fuzz_kernels"):
@@ -186,22 +206,25 @@ class Build:
         for cases in ("messages", "samples", "config", "run_config"):
             tests.append(("cli_" + cases, "cli", sh("test/cli/cli.sh", tool, fixtures,
                                                     os.path.join(self.src, "test/cli", cases + ".txt"))))
+        tests.append(("hostile", "hostile", sh("test/hostile/hostile.sh", tool, "1")))
         return tests
 
 
-def environment(work, fault):
+def environment(work, fault, counts):
     shared = os.path.abspath(os.environ.get("QSIM_SHARED", os.path.join(ROOT, "..", "shared")))
-    env = dict(os.environ, QSIM_SHARED=shared, LD_LIBRARY_PATH=work,
+    env = dict(os.environ, QSIM_SHARED=shared, LD_LIBRARY_PATH=work, JOBS="1",
                ASAN_OPTIONS="detect_leaks=1:verify_asan_link_order=0")
+    if counts:
+        env.update(LD_LIBRARY_PATH=os.path.join(work, "counted"), GCOV_PREFIX=counts)
     return dict(env, LD_PRELOAD=os.path.join(work, "fault.so")) if fault else env
 
 
-def run_test(test, work, limit, fault=True):
-    """None, or how it failed."""
+def run_test(test, work, limit, fault=True, counts=None):
+    """None, or how it failed; gcov's counts in a folder."""
     folder = os.path.join(work, "run")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    env = environment(work, fault)
+    env = environment(work, fault, counts)
     command = test[2]
     if fault and command[0] == "sh":  # the shell itself is not to load it
         tool = os.path.join(folder, "with-fault")
@@ -220,16 +243,67 @@ def run_test(test, work, limit, fault=True):
     return None if code in (0, 77) else f"exit {code}"
 
 
-def measure(tests, work, fresh):
+def reached(test, work, limit):
+    """The lines of each file that a test executes, {file: [line]}, and all lines that have code, the same."""
+    counts = os.path.join(work, "counts")
+    shutil.rmtree(counts, ignore_errors=True)
+    run_test(test, work, limit, fault=False, counts=counts)
+    objects = os.path.join(work, "counted", "obj")
+    at = counts + objects
+    hit, code = {}, {}
+    if not os.path.isdir(at):
+        return hit, code
+    for name in os.listdir(objects):
+        if name.endswith(".gcno"):
+            os.symlink(os.path.join(objects, name), os.path.join(at, name))
+    names = [os.path.join(at, n) for n in os.listdir(at) if n.endswith(".gcda")]
+    for line in call(["gcov", "--json-format", "--stdout"] + names, cwd=at).stdout.split("\n"):
+        if line.startswith("{"):
+            for f in json.loads(line)["files"]:
+                code[f["file"]] = [n["line_number"] for n in f["lines"]]
+                hit[f["file"]] = [n["line_number"] for n in f["lines"] if n["count"]]
+    return hit, code
+
+
+class Reach:
+    """Which tests execute a line."""
+
+    def __init__(self, work):
+        self.hit, self.code = {}, {}
+        self.work = os.path.join(work, "reach")
+        os.makedirs(self.work, exist_ok=True)
+
+    def load(self, test, work, limit):
+        path = os.path.join(self.work, test[0] + ".json.gz")
+        if not os.path.exists(path):
+            with gzip.open(path, "wt") as f:
+                json.dump(reached(test, work, limit), f)
+        with gzip.open(path, "rt") as f:
+            hit, code = json.load(f)
+        self.hit[test[0]] = {file: set(lines) for file, lines in hit.items()}
+        for file, lines in code.items():
+            self.code.setdefault(file, set()).update(lines)
+
+    def by(self, test, path, n):
+        """Statements of several lines have the number of their first, or of an operand's."""
+        if path not in self.code:
+            return True
+        before = [i for i in self.code[path] if i <= n]
+        return bool(before) and max(before) in self.hit[test].get(path, ())
+
+
+def measure(tests, work, fresh, reach):
     """Tests that pass without a fault, with their seconds; measured once."""
     path = os.path.join(work, "tests.tsv")
     known = {}
-    if os.path.exists(path) and not fresh:
+    if os.path.exists(path):
         with open(path) as f:
             known = {name: (float(s), how) for name, s, how in (line.rstrip("\n").split("\t") for line in f)}
     good = []
     for test in tests:
-        if test[0] not in known:
+        if test[0] not in known or test[0] in fresh:
+            if os.path.exists(os.path.join(reach.work, test[0] + ".json.gz")):
+                os.remove(os.path.join(reach.work, test[0] + ".json.gz"))
             start = time.time()
             how = run_test(test, work, 900, fault=False)
             known[test[0]] = (time.time() - start, how or "")
@@ -240,21 +314,21 @@ def measure(tests, work, fresh):
             print(f"left out: {test[0]} fails without a fault ({how})", flush=True)
         else:
             good.append((test, seconds))
+            reach.load(test, work, 20 + 10 * seconds)
     return good
 
 
-def order(timed, path):
-    """The file's own tests first, then the fast ones, the command's last."""
+def order(timed, path, n, reach):
+    """Of the tests that reach a line those of the file's folder first, then the fast ones."""
     parts = path.split("/")
     own = [parts[1], "fuzz"] if parts[0] == "lib" else ["tools", "cli"]
     def key(item):
-        return (item[0][1] not in own, item[1])
-    # The library's faults are looked for by its own tests, the tools' by theirs.
-    return sorted((i for i in timed if (parts[0] == "lib") == (i[0][1] not in ("tools", "cli"))
-                   and (i[1] < LONG or i[0][1] in own)), key=key)
+        return (item[0][1] == "hostile", item[0][1] not in own, item[1])
+    return sorted((i for i in timed if reach.by(i[0][0], path, n)
+                   and (i[1] < LONG or i[0][1] in own + ["cli", "hostile"])), key=key)
 
 
-def try_fault(build, timed, fault):
+def try_fault(build, timed, reach, fault):
     path, n, old, new, _ = fault
     where = os.path.join(build.src, path)
     with open(where) as f:
@@ -267,7 +341,7 @@ def try_fault(build, timed, fault):
     try:
         if not build.fault(path):
             return "does not compile"
-        for test, seconds in order(timed, path):
+        for test, seconds in order(timed, path, n + 1, reach):
             how = run_test(test, build.work, 20 + 4 * seconds)
             if how:
                 return f"{test[0]} ({how})"
@@ -294,9 +368,10 @@ def main():
         print(f"{len(faults)} faults in {len(paths)} files")
         return 0
     work = os.path.abspath(o.work)
-    build = Build(work)
-    tests = build.all()
-    timed = measure(tests, work, o.fresh)
+    build = Build(work, sorted({f[0] for f in all_faults("")}))
+    reach = Reach(work)
+    tests, changed = build.all()
+    timed = measure(tests, work, {t[0] for t in tests} if o.fresh else changed, reach)
     print(f"{len(faults)} faults in {len(paths)} files, {len(timed)} tests, {sum(s for _, s in timed):.0f} s", flush=True)
     results_path = os.path.join(work, "results.tsv")
     known = {}
@@ -312,7 +387,7 @@ def main():
         key = f"{path}:{n + 1}\t{what}\t{old.strip()}\t{new.strip()}"
         result = known.get(key)
         if result is None or (o.again and result == "SURVIVED"):
-            result = try_fault(build, timed, fault)
+            result = try_fault(build, timed, reach, fault)
             results.write(f"{key}\t{result}\n")
             results.flush()
         if result == "does not compile":

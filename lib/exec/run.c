@@ -40,6 +40,11 @@ static int make_room(qsim_run *r, size_t bytes, qsim_error *error) {
     if (!p)
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory for %zu bytes of activations",
                        r->session->name, bytes);
+#ifdef QS_CLEAR_TENSORS
+    /* For tools that track unset memory: vectors read what lies behind a tensor, and throw it away
+     * or multiply it by zero, which they take for a use. */
+    memset(p, 0, bytes);
+#endif
     qs_free(r->session->ctx, r->arena);
     r->arena = p;
     r->room = bytes;

@@ -91,18 +91,21 @@ static int reserve(qsim_session *s, const qs_id *packed_by) {
 static int pack_each(qsim_session *s, const qs_id *packed_by, const void **kept,
                      qsim_error *error) {
     qs_graph *g = s->graph;
-    for (size_t i = 0; i < g->order_count; i++) {
+    /* What packing has seen stays so: it leaves weights half packed. */
+    qs_stop stop = {.outer = s->ctx->stop};
+    qsim_ctx view;
+    int code = QSIM_OK;
+    qs_ctx_view(s->ctx, &stop, &view);
+    for (size_t i = 0; i < g->order_count && !code; i++) {
         qs_id id = g->order[i];
-        int code = qs_go_on(s->ctx, s->name, error);
-        if (code)
-            return code;
-        if (!g->nodes[id].op->pack)
+        code = qs_go_on(&view, s->name, error);
+        if (code || !g->nodes[id].op->pack)
             continue;
         if (packed_by[i] != QS_NONE) {
             s->packed[id] = s->packed[packed_by[i]];
             continue;
         }
-        qs_pack p = {.ctx = s->ctx,
+        qs_pack p = {.ctx = &view,
                      .graph = g,
                      .node_id = id,
                      .node = &g->nodes[id],
@@ -111,15 +114,13 @@ static int pack_each(qsim_session *s, const qs_id *packed_by, const void **kept,
                      .error = error,
                      .kept = kept};
         code = g->nodes[id].op->pack(&p);
-        if (code)
-            return code;
         s->packed[id] = p.result;
         for (int32_t k = 0; p.result && k < g->nodes[id].input_count; k++) {
             const qs_const *c = packed_const(s, &g->nodes[id], k);
             forget(s, c ? c->bytes : 0, FORGET_EVERY);
         }
     }
-    return QSIM_OK;
+    return code ? code : qs_go_on(&view, s->name, error);
 }
 
 static int pack_all(qsim_session *s, qsim_error *error) {

@@ -234,6 +234,7 @@ typedef struct qk_source_i8 {
     const int32_t *zp;      /* depthwise only: per channel, above -128; NULL: none */
     int32_t pixels, shift;  /* merged only: see below; 0 pixels is 1 */
     bool whole;             /* merged only: all kernel rows make one segment */
+    const qsim_ctx *ctx;    /* asked whether to go on: packing may end early; NULL: never asked */
 } qk_source_i8;
 
 /*

@@ -2,6 +2,7 @@
 /* Packing of s8 weights for the integer kernels, and the proof that their sums fit int32. */
 #include "kernel/i8.h"
 
+#include "base/ctx.h"
 #include "kernel/transpose4.h"
 
 int32_t qk_i8_panel(const qk_i8 *t, int32_t left) {
@@ -52,6 +53,10 @@ void qk_i8_spread(const qk_i8 *t, int32_t columns, int32_t n, int32_t period, co
                 *to++ = c < period && c < n ? from[c] : c < n ? from[c % period] : 0;
         }
     }
+}
+
+static bool stopped(const qk_source_i8 *s) {
+    return s->ctx && qs_stopped(s->ctx);
 }
 
 static int32_t pixels_of(const qk_source_i8 *s) {
@@ -115,7 +120,7 @@ typedef struct packed_panel {
 static void pack_any(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
                      const packed_panel *q, int8_t *b) {
     const int32_t unit = t->pairs ? 8 : 4;
-    for (int32_t p = 0; p < q->width; p++) {
+    for (int32_t p = 0; p < q->width && !stopped(s); p++) {
         int32_t n = q->columns[p];
         int8_t *to = b + unit * p;
         for (int32_t seg = 0; seg < f->segs; seg++)
@@ -201,7 +206,7 @@ static void pack_rows(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *
                       const packed_panel *q, int8_t *to) {
     const int32_t width = q->width;
     const bool together = s->sc == 1 && (f->k <= s->c || s->sx == s->c);
-    for (int32_t j = 0; j < f->k; j += RUN) {
+    for (int32_t j = 0; j < f->k && !stopped(s); j += RUN) {
         int32_t left = f->k - j < RUN ? f->k - j : RUN;
         for (int32_t p = 0; p < width; p += 4) {
             fetch_lines(to + (RUN + p) * width);
@@ -276,7 +281,7 @@ static void pack_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
     const int32_t taps = s->kh * s->kw;
     const bool together =
         s->sc == taps && (s->kw == 1 || s->sx == 1) && (s->kh == 1 || s->sy == s->kw);
-    for (int32_t c = 0; c < s->c; c += 16)
+    for (int32_t c = 0; c < s->c && !stopped(s); c += 16)
         for (int32_t p = 0; p < q->width; p += 4) {
             const int32_t count = s->c - c < 16 ? s->c - c : 16;
 #ifdef QK_SHUFFLES
@@ -385,7 +390,7 @@ static void pack_matrix(const packing *k) {
         const int8_t *from =
             s->w + (k->merged ? seg * s->sy : seg / s->kw * s->sy + seg % s->kw * s->sx);
         int8_t *panel = k->b;
-        for (p.first = 0; p.first < f->n; p.first += p.width) {
+        for (p.first = 0; p.first < f->n && !stopped(s); p.first += p.width) {
             const int32_t width = qk_i8_panel(t, f->n - p.first);
             for (int32_t i = 0; i < width && width != p.width; i += 4)
                 p.place[qk_i8_column(t, width, i) / 4] = 4 * i;

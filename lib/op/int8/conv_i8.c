@@ -14,6 +14,8 @@
 #include "base/waves.h"
 #include "quant/requantize.h"
 
+#define STRIP_SLACK 64 /* of c->p.strip_bytes */
+
 static int32_t least(int64_t a, int64_t b) {
     return (int32_t)(a < b ? a : b);
 }
@@ -45,7 +47,8 @@ typedef struct strip {
 
 /*
  * Copies input rows from `top` on, `rows` of them, with the border; images' rows can be stored in
- * whole lines. The right border of one is filled together with the left one of the next.
+ * whole lines. The right border of one is filled together with the left one of the next, that of
+ * the last with what products of four bytes read behind it, times weights of zero.
  */
 static void copy_strip(const qs_conv_i8 *c, const uint8_t *image, int64_t top, int64_t rows,
                        uint8_t *to) {
@@ -59,7 +62,7 @@ static void copy_strip(const qs_conv_i8 *c, const uint8_t *image, int64_t top, i
     to += left;
     for (int64_t y = top; y < top + rows; y++, to += stride) {
         const int64_t copied = y < 0 || y >= c->p.h ? 0 : middle;
-        const int64_t end = y + 1 < top + rows ? stride : stride - left;
+        const int64_t end = y + 1 < top + rows ? stride : stride - left + STRIP_SLACK;
         memcpy(to, image + (copied ? y : 0) * row_bytes, (size_t)copied);
         memset(to + copied, c->x_zp, (size_t)(end - copied));
     }
@@ -228,7 +231,8 @@ static void run_panels(const work *k, const strip *s, int32_t group, int32_t n, 
     int64_t position = (int64_t)group * f->positions;
     uint8_t *out = g->out;
     g->b = c->b + (size_t)group * f->bytes;
-    for (int32_t first = 0, panel = 0, together; first < n; panel += together) {
+    for (int32_t first = 0, panel = 0, together; first < n && !qs_stopped(k->ctx);
+         panel += together) {
         g->width = qk_i8_panel(c->w.t, f->n - first);
         together = panel < s->panel ? 0 : qk_i8_panels(c->w.t, g->m, f->n - first);
         together = least(together, s->panels - panel);

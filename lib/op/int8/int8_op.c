@@ -185,13 +185,14 @@ QS_COLD static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_sha
     if (!*known || rules->int32_out)
         return QSIM_OK;
     qs_i8_sum_up(&shape->w, source, shape->group_stride, w_zp, totals);
+    if (qs_go_on(p->ctx, p->model, p->error))
+        return qs_stop_code(p->ctx);
     if (!qs_i8_prove(&shape->w, totals, rules, clamp, &column, &bound))
         return prove_fail(p, column, bound);
     return rules->wide ? narrow(p, shape, totals, rules, clamp) : QSIM_OK;
 }
 
-/* Ways to lay out one constant that are remembered: there are few but in attacks. */
-#define WAYS 8
+#define WAYS 8 /* to lay out one constant that are remembered: there are few but in attacks */
 
 /* Weights that other nodes have, too, with scales of their own, are packed once. */
 QS_COLD static bool packed_before(const qs_pack *p, qs_id weights, qs_i8_packed *out) {
@@ -277,6 +278,7 @@ QS_COLD int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shap
     qk_source_i8 source = shape->source;
     qs_i8_list w_zp = {qs_pack_const(p, r->w_zp), elements_of(zp), w->dtype == QSIM_INT8};
     source.w = qs_pack_const(p, r->w);
+    source.ctx = p->ctx;
     source.flip = w->dtype == QSIM_UINT8 ? 0x80 : 0;
     if (!source.w || (zp && !w_zp.data) || shape->matrices != 1 ||
         (w_zp.count > 1 && w_zp.count != shape->w.n * shape->w.groups))
@@ -292,10 +294,7 @@ QS_COLD int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shap
 }
 
 static bool is_one_number(const qs_value *v) {
-    bool one = v && v->rank >= 0;
-    for (int32_t i = 0; one && i < v->rank; i++)
-        one = v->dims[i].size == 1;
-    return one;
+    return v && v->rank >= 0 && qs_dims_product(v->dims, 0, v->rank) == 1;
 }
 
 QS_COLD bool qs_i8_makes_floats(const qs_pack *p) {
@@ -408,6 +407,7 @@ static void run_batch(const run *k, int64_t batch, uint8_t *memory) {
                          p->w_signed};
         source.w = (const int8_t *)role_in(k, p->roles->w) + wb * matrix;
         source.flip = p->w_signed ? 0 : 0x80;
+        source.ctx = k->f->ctx;
         qs_i8_weights_fill(&conv.w, &source, p->shape.group_stride, &zp, NULL, memory, &weights);
         memory += p->weights_bytes;
     }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/ctx.h"
 #include "op/rules.h"
 #include "quant/requantize.h"
 
@@ -232,7 +233,8 @@ void qs_i8_sum_up(const qs_conv_i8_weights *w, const qk_source_i8 *s, int64_t gr
     qk_source_i8 source = *s;
     int64_t at = 0;
     for (int32_t g = 0; g < w->groups; g++, source.w += group_stride)
-        for (int32_t first = 0, count; first < w->n; first += count, at += count) {
+        for (int32_t first = 0, count; first < w->n && !(s->ctx && qs_stopped(s->ctx));
+             first += count, at += count) {
             count = w->n - first < QK_I8_TOTALS ? w->n - first : QK_I8_TOTALS;
             for (int32_t i = 0; i < count; i++)
                 zp[i] = qs_i8_list_at(w_zp, at + i) - source.flip;

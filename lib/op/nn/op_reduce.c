@@ -14,8 +14,7 @@ float qs_reduce_fold(float lanes[16]) {
     return lanes[0];
 }
 
-float qs_tree_sum(const float *x, size_t n, size_t step) {
-    float lanes[16] = {0};
+void qs_tree_add(const float *x, size_t n, size_t step, float lanes[16]) {
     size_t i = 0;
     if (step == 1)
         for (; i + 16 <= n; i += 16)
@@ -23,6 +22,11 @@ float qs_tree_sum(const float *x, size_t n, size_t step) {
                 lanes[k] += x[i + k];
     for (; i < n; i++)
         lanes[i % 16] += x[i * step];
+}
+
+float qs_tree_sum(const float *x, size_t n, size_t step) {
+    float lanes[16] = {0};
+    qs_tree_add(x, n, step, lanes);
     return qs_reduce_fold(lanes);
 }
 

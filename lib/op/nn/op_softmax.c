@@ -2,11 +2,14 @@
 /* Softmax, LogSoftmax and Hardmax. */
 #include "op/rules.h"
 
+#include <math.h>
+
 #include "base/ctx.h"
 #include "kernel/elementary.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
 #include "op/nn/reduce.h"
+#include "op/nn/reduce_axes.h"
 
 /* ---- Softmax ---- */
 
@@ -48,22 +51,52 @@ void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n) {
     ctx->kernels->ew->softmax(x, y, n, 1);
 }
 
-/* The same with elements `step` apart. */
-static void softmax_strided(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t step) {
-    float top = x[0], part[64];
-    for (size_t i = 1; i < n; i++)
+/* Elements of a row between two looks whether to go on: a multiple of 16. */
+#define PIECE    ((size_t)1 << 15)
+#define LONG_ROW ((size_t)1 << 20)
+
+/* y = exp(x - greatest), elements `step` apart, and their sum; the greatest is returned. */
+static float exponentials(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t step,
+                          float *sum) {
+    float top = x[0], part[64], lanes[16] = {0};
+    for (size_t i = 1; i < n && !qs_stopped_at(ctx, i); i++)
         top = x[i * step] > top ? x[i * step] : top;
-    for (size_t i = 0, count; i < n; i += count) {
+    for (size_t i = 0, count; i < n && !(i % PIECE == 0 && qs_stopped(ctx)); i += count) {
         count = n - i < QS_COUNT(part) ? n - i : QS_COUNT(part);
         for (size_t k = 0; k < count; k++)
             part[k] = x[(i + k) * step];
         ctx->kernels->ew->exp_shifted(part, top, part, count);
+        qs_tree_add(part, count, 1, lanes);
         for (size_t k = 0; k < count; k++)
             y[(i + k) * step] = part[k];
     }
-    float sum = qs_tree_sum(y, n, step);
-    for (size_t i = 0; i < n; i++)
+    *sum = qs_reduce_fold(lanes);
+    return top;
+}
+
+static void softmax_strided(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t step) {
+    float sum;
+    (void)exponentials(ctx, x, y, n, step, &sum);
+    for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++)
         y[i * step] = y[i * step] / sum;
+}
+
+/* A row that takes long: what the kernel does, in pieces. */
+static void softmax_long(const qsim_ctx *ctx, const float *x, float *y, size_t n) {
+    const qk_ew *k = ctx->kernels->ew;
+    float top = -INFINITY, lanes[16] = {0};
+    for (size_t i = 0; i < n && !qs_stopped(ctx); i += PIECE) {
+        const float here = k->greatest(x + i, n - i < PIECE ? n - i : PIECE);
+        top = here > top ? here : top;
+    }
+    for (size_t i = 0; i < n && !qs_stopped(ctx); i += PIECE) {
+        const size_t count = n - i < PIECE ? n - i : PIECE;
+        k->exp_shifted(x + i, top, y + i, count);
+        qs_tree_add(y + i, count, 1, lanes);
+    }
+    const float sum = qs_reduce_fold(lanes);
+    for (size_t i = 0; i < n && !qs_stopped(ctx); i += PIECE)
+        k->divide(y + i, sum, y + i, n - i < PIECE ? n - i : PIECE);
 }
 
 /* qs_tree_sum of n < 16 numbers, none negative: the lanes without one add nothing. */
@@ -119,7 +152,10 @@ void qs_softmax_rows(const qsim_ctx *ctx, const float *x, float *y, size_t n, si
         softmax_short(ctx, x, y, n, rows);
         return;
     }
-    ctx->kernels->ew->softmax(x, y, n, rows);
+    if (n <= LONG_ROW)
+        ctx->kernels->ew->softmax(x, y, n, rows);
+    for (size_t r = 0; n > LONG_ROW && r < rows; r++)
+        softmax_long(ctx, x + r * n, y + r * n, n);
 }
 
 static void softmax_range(const void *arg, size_t begin, size_t end) {
@@ -147,23 +183,13 @@ static void run_softmax(const qs_step *s, const qs_frame *f) {
 static void log_softmax_range(const void *arg, size_t begin, size_t end) {
     const softmax_job *job = arg;
     const size_t n = job->p->count, step = job->p->inner;
-    float part[64];
     for (size_t r = begin; r < end; r++) {
         const size_t at = r / step * n * step + r % step;
         const float *x = job->x + at;
-        float *y = job->y + at, top = x[0];
-        for (size_t i = 1; i < n; i++)
-            top = x[i * step] > top ? x[i * step] : top;
-        for (size_t i = 0, count; i < n; i += count) {
-            count = n - i < QS_COUNT(part) ? n - i : QS_COUNT(part);
-            for (size_t k = 0; k < count; k++)
-                part[k] = x[(i + k) * step];
-            job->ctx->kernels->ew->exp_shifted(part, top, part, count);
-            for (size_t k = 0; k < count; k++)
-                y[(i + k) * step] = part[k];
-        }
-        const float log_sum = (float)qk_log64((double)qs_tree_sum(y, n, step));
-        for (size_t i = 0; i < n; i++)
+        float *y = job->y + at, sum;
+        const float top = exponentials(job->ctx, x, y, n, step, &sum);
+        const float log_sum = (float)qk_log64((double)sum);
+        for (size_t i = 0; i < n && !qs_stopped_at(job->ctx, i); i++)
             y[i * step] = (x[i * step] - top) - log_sum;
     }
 }

@@ -7,6 +7,11 @@
 
 /* Sum of x[0], x[step], …: 16 lanes (lane = i mod 16), each in order, then 8-4-2-1. */
 float qs_tree_sum(const float *x, size_t n, size_t step);
+/*
+ * The same in parts: qs_tree_add of each, all but the last of a multiple of 16 numbers, to lanes
+ * that are 0 at first, then qs_reduce_fold.
+ */
+void qs_tree_add(const float *x, size_t n, size_t step, float lanes[16]);
 
 /* exp(x - max) over its sum; n >= 1. x and y may be the same. */
 void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cancelling: a context at every allocation of every call, a run inside a step. What was cancelled
- * ends with its own code and can be done again.
+ * Cancelling: a context at every allocation of every call, a run inside a step, packing inside a
+ * weight. What was cancelled ends with its own code and can be done again.
  */
 #include "heap.h"
 
 #include <qsim/qsim.h>
 
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 typedef struct canceller {
@@ -220,6 +223,184 @@ static void inside(const char *type, bool whole_context, int32_t threads) {
     qsim_ctx_free(t.c.ctx);
 }
 
+/* ---- at a touch ---- */
+
+#define WEIGHT (64 * 8192)
+#define PAGE   65536 /* a multiple of the system's page */
+
+/* Memory whose first touch cancels, and whose second touch, if there is one, is noticed. */
+static struct {
+    qsim_ctx *ctx;
+    uint8_t *page, *last;
+    volatile sig_atomic_t touched, last_touched;
+} trap;
+
+static void on_touch(int number, siginfo_t *info, void *unused) {
+    const uint8_t *at = info->si_addr;
+    (void)number;
+    (void)unused;
+    if (trap.page && at >= trap.page && at < trap.page + PAGE) {
+        mprotect(trap.page, PAGE, PROT_READ | PROT_WRITE);
+        qsim_ctx_cancel(trap.ctx, 1);
+        trap.touched = 1;
+    } else if (trap.last && at >= trap.last && at < trap.last + PAGE) {
+        mprotect(trap.last, PAGE, PROT_READ | PROT_WRITE);
+        trap.last_touched = 1;
+    } else {
+        signal(SIGSEGV, SIG_DFL);
+    }
+}
+
+static void set_trap(qsim_ctx *ctx, uint8_t *page, uint8_t *last) {
+    const struct sigaction action = {.sa_sigaction = on_touch, .sa_flags = SA_SIGINFO};
+    trap.ctx = ctx;
+    trap.page = page;
+    trap.last = last;
+    trap.touched = trap.last_touched = 0;
+    CHECK(sigaction(SIGSEGV, &action, NULL) == 0);
+    CHECK(mprotect(page, PAGE, PROT_NONE) == 0);
+    CHECK(!last || mprotect(last, PAGE, PROT_NONE) == 0);
+}
+
+static uint8_t *pages(size_t bytes) {
+    uint8_t *p = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
+    CHECK(p != NULL);
+    return p;
+}
+
+/* One step, its input of ones, w a constant of ones; "": the operator has none. */
+typedef struct touch_case {
+    const char *op, *x, *w, *y;
+    double expected; /* each element of the result */
+    int32_t isa;
+} touch_case;
+
+static const touch_case touch_cases[] = {
+    {"MatMulInteger", "uint8[96,64]", "int8[64,8192]", "int32[96,8192]", 64, QSIM_ISA_C},
+    {"MatMulInteger", "uint8[960,64]", "int8[64,8192]", "int32[960,8192]", 64, QSIM_ISA_AUTO},
+    {"Softmax", "float[1,2097152]", "", "float[1,2097152]", 1.0 / 2097152, QSIM_ISA_AUTO},
+    {"LogSoftmax", "float[1,524288]", "", "float[1,524288]", -19 * 0.6931471805599453,
+     QSIM_ISA_AUTO},
+};
+
+static qsim_model *one_step(qsim_ctx *ctx, const touch_case *c) {
+    static int8_t ones[WEIGHT];
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL;
+    qsim_error e;
+    memset(ones, 1, sizeof(ones));
+    CHECK_INT(qsim_builder_create(ctx, 13, "g", &b, &e), QSIM_OK);
+    qsim_builder_input_as(b, "x", c->x);
+    if (*c->w)
+        qsim_builder_constant_as(b, "w", c->w, ones);
+    qsim_builder_node(b, "", c->op, "", *c->w ? "x,w" : "x", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_OK);
+    qsim_builder_free(b);
+    return m;
+}
+
+/* What the model takes, of ones, and gives. */
+static qsim_tensor full(const qsim_model *m, qsim_value_info *v, bool input) {
+    qsim_tensor t = {0};
+    *v = (qsim_value_info){.struct_size = sizeof(*v)};
+    CHECK_INT(input ? qsim_model_input(m, 0, v) : qsim_model_output(m, 0, v), QSIM_OK);
+    t = (qsim_tensor){v->dtype, v->rank, v->dims, NULL, 0};
+    CHECK_INT(qsim_tensor_size(v->dtype, v->rank, v->dims, NULL, &t.bytes), QSIM_OK);
+    t.data = pages(t.bytes + PAGE);
+    for (size_t i = 0; input && i < t.bytes; i++)
+        ((uint8_t *)t.data)[i] = 1;
+    for (size_t i = 0; input && v->dtype == QSIM_FLOAT && i < t.bytes / 4; i++)
+        ((float *)t.data)[i] = 1;
+    return t;
+}
+
+static double element(const qsim_tensor *t, size_t i) {
+    return t->dtype == QSIM_FLOAT ? (double)((const float *)t->data)[i]
+                                  : (double)((const int32_t *)t->data)[i];
+}
+
+/* Cancelled as the first number is written: the last one is not; and once more in full. */
+static void at_first_result(const touch_case *c) {
+    qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1, .isa = c->isa};
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    qsim_value_info in, out;
+    qsim_ctx *ctx;
+    qsim_error e;
+    CHECK_INT(qsim_ctx_create(&o, &ctx, &e), QSIM_OK);
+    qsim_model *m = one_step(ctx, c);
+    CHECK_INT(qsim_session_create(m, NULL, &s, &e), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &r, &e), QSIM_OK);
+    qsim_tensor x = full(m, &in, true), y = full(m, &out, false);
+    memset(y.data, 0xff, y.bytes);
+    set_trap(ctx, y.data, NULL);
+    CHECK_INT(qsim_run_execute(r, &x, 1, &y, 1, &e), QSIM_E_CANCELLED);
+    CHECK(trap.touched);
+    CHECK(((const uint8_t *)y.data)[y.bytes - 1] == 0xff);
+    qsim_ctx_cancel(ctx, 0);
+    CHECK_INT(qsim_run_execute(r, &x, 1, &y, 1, &e), QSIM_OK);
+    double worst = 0;
+    for (size_t i = 0; i < y.bytes / 4; i++)
+        worst = fmax(worst, fabs(element(&y, i) / c->expected - 1));
+    CHECK(worst < 1e-5);
+    free(x.data);
+    free(y.data);
+    qsim_run_free(r);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    qsim_ctx_free(ctx);
+}
+
+/* Where the bytes of the weight begin and end: it is all 1. */
+static uint8_t *find_ones(uint8_t *data, size_t size, uint8_t **end) {
+    size_t run = 0;
+    for (size_t i = 0; i < size; i++) {
+        run = data[i] == 1 ? run + 1 : 0;
+        if (run == WEIGHT) {
+            *end = data + i + 1;
+            return data + i + 1 - run;
+        }
+    }
+    CHECK_FAIL("the weight is in the file");
+    *end = data + size;
+    return data;
+}
+
+/* Cancelled as packing reads the first page of a weight: the last page is not read. */
+static void while_packing(const char *w) {
+    const touch_case c = {"MatMulInteger", "uint8[8,64]", w, "", 0, QSIM_ISA_AUTO};
+    char path[] = "cancel-XXXXXX";
+    qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1};
+    const qsim_save_options replace = {.struct_size = sizeof(replace), .flags = QSIM_SAVE_REPLACE};
+    qsim_session *s = NULL;
+    qsim_ctx *ctx;
+    qsim_error e;
+    close(mkstemp(path));
+    CHECK_INT(qsim_ctx_create(&o, &ctx, &e), QSIM_OK);
+    qsim_model *m = one_step(ctx, &c);
+    CHECK_INT(qsim_model_save(m, path, &replace, &e), QSIM_OK);
+    qsim_model_free(m);
+    FILE *f = fopen(path, "rb");
+    uint8_t *data = pages(2 * WEIGHT), *end;
+    const size_t size = fread(data, 1, 2 * WEIGHT, f);
+    fclose(f);
+    unlink(path);
+    CHECK_INT(qsim_model_load_memory(ctx, data, size, NULL, &m, &e), QSIM_OK);
+    uint8_t *first = find_ones(data, size, &end);
+    set_trap(ctx, data + (size_t)(first - data + PAGE) / PAGE * PAGE,
+             data + (size_t)(end - data - 2 * PAGE) / PAGE * PAGE);
+    CHECK_INT(qsim_session_create(m, NULL, &s, &e), QSIM_E_CANCELLED);
+    CHECK(trap.touched && !trap.last_touched);
+    qsim_ctx_cancel(ctx, 0);
+    CHECK_INT(qsim_session_create(m, NULL, &s, &e), QSIM_OK);
+    CHECK(trap.last_touched);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    free(data);
+    qsim_ctx_free(ctx);
+}
+
 int main(void) {
     things t = {.path = "cancel-XXXXXX"};
     const qsim_allocator a = {take, give, &t.c};
@@ -247,5 +428,8 @@ int main(void) {
     unlink(t.path);
     inside("float[1200,1200]", false, 1);
     inside("float[1200,1200]", true, 2);
+    for (size_t i = 0; i < sizeof(touch_cases) / sizeof(*touch_cases); i++)
+        at_first_result(&touch_cases[i]);
+    while_packing("int8[64,8192]");
     return test_done();
 }
