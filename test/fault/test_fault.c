@@ -5,6 +5,7 @@
  * one pass gets through. Each failing pass must end with QSIM_E_NOMEM and give back every byte.
  */
 #include "heap.h"
+#include "proto.h"
 
 #include <qsim/qsim.h>
 
@@ -114,6 +115,69 @@ static int whole_job(test_heap *h, qsim_error *e) {
     return code;
 }
 
+/* A node whose attribute is a list of strings, as a file has it. */
+static proto recurrent_file(void) {
+    const int64_t x[] = {2, 1, 2}, y[] = {2, 1, 1, 2};
+    const char *const names[] = {"w", "r"};
+    proto file = {0}, g = {0}, node = {0}, attr = {0};
+    for (int i = 0; i < 2; i++) {
+        proto t = {0};
+        proto_int(&t, 1, 1);
+        proto_int(&t, 1, 2);
+        proto_int(&t, 1, 2);
+        proto_int(&t, 2, QSIM_FLOAT);
+        proto_text(&t, 8, names[i]);
+        proto_bytes(&t, 9, samples, 16);
+        proto_take(&g, 5, &t);
+        proto_free(&t);
+    }
+    for (int i = 0; i < 3; i++)
+        proto_text(&node, 1, i == 0 ? "x" : names[i - 1]);
+    proto_text(&node, 2, "y");
+    proto_text(&node, 4, "RNN");
+    proto_text(&attr, 1, "hidden_size");
+    proto_int(&attr, 3, 2);
+    proto_int(&attr, 20, 2);
+    proto_take(&node, 5, &attr);
+    proto_text(&attr, 1, "activations");
+    proto_text(&attr, 9, "Tanh");
+    proto_int(&attr, 20, 8);
+    proto_take(&node, 5, &attr);
+    proto_take(&g, 1, &node);
+    proto_text(&g, 2, "g");
+    proto_value(&g, 11, "x", QSIM_FLOAT, x, 3);
+    proto_value(&g, 12, "y", QSIM_FLOAT, y, 4);
+    proto_model(&file, &g);
+    proto_free(&attr);
+    proto_free(&node);
+    proto_free(&g);
+    return file;
+}
+
+static void strings(void) {
+    proto file = recurrent_file();
+    long n = 0;
+    for (int code = QSIM_E_NOMEM; code && n < 100000; n++) {
+        test_heap h = {.fail_at = n + 1, .fail_after = n % 2};
+        qsim_allocator a = test_heap_allocator(&h);
+        qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+        qsim_ctx *ctx = NULL;
+        qsim_model *m = NULL;
+        qsim_error e = {0};
+        code = qsim_ctx_create(&o, &ctx, &e);
+        if (!code)
+            code = qsim_model_load_memory(ctx, file.data, file.size, NULL, &m, &e);
+        if (code != QSIM_E_NOMEM)
+            CHECK_STR(e.message, "");
+        CHECK_INT(e.code, code);
+        qsim_model_free(m);
+        qsim_ctx_free(ctx);
+        CHECK_INT(h.live, 0);
+    }
+    CHECK(n > 10);
+    proto_free(&file);
+}
+
 int main(void) {
     uint64_t seed = 1;
     for (size_t i = 0; i < 4 * 64; i++)
@@ -134,6 +198,7 @@ int main(void) {
             break;
     }
     CHECK(n > 20); /* the loop did fail things */
+    strings();
     fprintf(stderr, "%ld allocations\n", n);
     return test_done();
 }

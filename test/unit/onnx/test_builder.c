@@ -188,6 +188,25 @@ static void check_short_forms(void) {
     }
 }
 
+/* What is no UTF-8, or not there, becomes no metadata. */
+static void check_metadata_text(void) {
+    static const char *const bad[][2] = {
+        {"\xff", "v"}, {"k", "\xc0\x80"}, {NULL, "v"}, {"k", NULL}};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        qsim_builder *b = NULL;
+        qsim_model *m = NULL;
+        qsim_error e = {0};
+        CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, &e), QSIM_OK);
+        qsim_builder_input_as(b, "x", "float[1]");
+        qsim_builder_node(b, "", "Relu", "", "x", "y");
+        qsim_builder_output_as(b, "y", NULL);
+        CHECK_INT(qsim_builder_metadata(b, bad[i][0], bad[i][1]), QSIM_E_ARGUMENT);
+        CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_E_ARGUMENT);
+        CHECK(!m && strstr(e.message, "metadata"));
+        qsim_builder_free(b);
+    }
+}
+
 int main(void) {
     qsim_error e = {0};
     qsim_model *m = build(NULL, &e);
@@ -203,6 +222,7 @@ int main(void) {
     check_reload(m);
     qsim_model_free(m);
     check_failures();
+    check_metadata_text();
     check_short_forms();
     return test_done();
 }

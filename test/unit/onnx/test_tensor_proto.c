@@ -4,6 +4,7 @@
 #include "proto.h"
 
 #include <qsim/data.h>
+#include <qsim/model.h>
 
 enum { DIMS = 1, DTYPE = 2, FLOATS = 4, INT32S = 5, STRINGS = 6, INT64S = 7, RAW = 9 };
 enum { DOUBLES = 10, UINT64S = 11, EXTERNAL = 13, LOCATION = 14 };
@@ -228,6 +229,43 @@ static void check_write(void) {
     CHECK_INT(qsim_proto_write(&x, NULL, NULL, 0, &need), QSIM_E_ARGUMENT);
 }
 
+/* Strings are constants of models alone: as many as the shape says, and nowhere else. */
+static void check_strings(proto *t) {
+    static const struct {
+        int64_t size;
+        int raw;
+        int code;
+        const char *text;
+    } cases[] = {{2, 0, QSIM_OK, ""},
+                 {3, 0, QSIM_E_FORMAT, "2 strings, the shape needs 3"},
+                 {1, 0, QSIM_E_FORMAT, "2 strings, the shape needs 1"},
+                 {2, 1, QSIM_E_FORMAT, "strings stand in string_data only"}};
+    const int64_t dims[] = {4};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        proto graph = {0}, model = {0};
+        qsim_model *m = NULL;
+        qsim_error e = {0};
+        head(t, QSIM_STRING, cases[i].size, -1);
+        proto_text(t, 8, "s");
+        for (int k = 0; k < 2; k++)
+            proto_text(t, STRINGS, "ab");
+        if (cases[i].raw)
+            proto_text(t, RAW, "abab");
+        proto_node(&graph, "Relu", NULL, "x", NULL, "y");
+        proto_take(&graph, 5, t);
+        proto_text(&graph, 2, "g");
+        proto_value(&graph, 11, "x", QSIM_FLOAT, dims, 1);
+        proto_value(&graph, 12, "y", QSIM_FLOAT, dims, 1);
+        proto_model(&model, &graph);
+        CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e),
+                  cases[i].code);
+        CHECK(strstr(e.message, cases[i].text) != NULL);
+        qsim_model_free(m);
+        proto_free(&model);
+        proto_free(&graph);
+    }
+}
+
 int main(void) {
     proto t = {0};
     check_integers(&t);
@@ -235,6 +273,7 @@ int main(void) {
     check_packed_types(&t);
     check_floats(&t);
     check_refusals(&t);
+    check_strings(&t);
     check_write();
     proto_free(&t);
     return test_done();

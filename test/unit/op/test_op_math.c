@@ -519,6 +519,10 @@ static void test_cast_narrow(void) {
              (const uint8_t[]){0x7f, 0x7f, 0x00, 0x02, 0x7f, 0x7f, 0x60});
     cast_one(QSIM_FLOAT, few, QSIM_FLOAT8E5M2, 7,
              (const uint8_t[]){0x5f, 0x60, 0x80, 0x18, 0x7b, 0x7b, 0x4c});
+    const float coarse[] = {300.0f, -256.0f, 432.0f};
+    cast_one(QSIM_FLOAT, coarse, QSIM_FLOAT8E4M3FN, 3, (const uint8_t[]){0x79, 0xf8, 0x7e});
+    cast_one(QSIM_FLOAT8E4M3FN, (const uint8_t[]){0x7e, 0xfe, 0x79}, QSIM_FLOAT, 3,
+             (const float[]){448.0f, -448.0f, 288.0f});
     cast_one(QSIM_FLOAT8E5M2FNUZ, (const uint8_t[]){0x7f, 0x40, 0x01}, QSIM_FLOAT, 3,
              (const float[]){57344.0f, 1.0f, 0x1p-17f});
     const float small[] = {7.9f, -1.0f, -8.0f, 3.0f, 9.0f};

@@ -67,6 +67,10 @@ static void test_good(size_t small_size, size_t large_size) {
     qsim_array a = {.struct_size = sizeof(a)};
     CHECK_INT(qsim_npz_array(z, 1, &a), QSIM_OK);
     CHECK(a.rank == 1 && a.dims[0] == 60000 && a.dtype == QSIM_UINT8);
+    CHECK_INT(qsim_npz_array(z, 2, &a), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_npz_array(z, -1, &a), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_npz_array(z, 1, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_npz_array(z, 1, &(qsim_array){.struct_size = 1}), QSIM_E_ARGUMENT);
     for (int i = 0; i < 2; i++) {
         size_t n = i ? 60000 : 10;
         CHECK_INT(qsim_npz_read(z, i, out, n - 1, &e), QSIM_E_ARGUMENT);
