@@ -86,11 +86,14 @@ QSIM_API int qsim_calibration_merge(qsim_calibration *into, const qsim_calibrati
  *     samples 512
  *     tensor "conv1" min max exponent below above count... # decimal range
  *     means "conv1" axis positions sum... # the first means
+ *     extremes "conv1" min max min max...
  *
  * min and max are hexadecimal floats; bins are 2^exponent wide, `below` of them under zero and
  * `above` from zero on. `means` lines may be missing: sums over all positions (pixels of all
- * samples) of each channel along `axis`, exact, as -1f3p-12 for -0x1f3 * 2^-12. Written atomically;
- * an existing file gives QSIM_E_EXISTS unless `replace`. Other errors: ARGUMENT, IO, NOMEM.
+ * samples) of each channel along `axis`, exact, as -1f3p-12 for -0x1f3 * 2^-12. So may `extremes`,
+ * the least and the greatest value of each of these channels, which equalizing needs. Written
+ * atomically; an existing file gives QSIM_E_EXISTS unless `replace`. Other errors: ARGUMENT, IO,
+ * NOMEM.
  */
 QSIM_API int qsim_calibration_save(const qsim_calibration *c, const char *path, int32_t replace,
                                    qsim_error *error);
@@ -343,6 +346,10 @@ typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, dou
  *            what that needs (keep_moments); then, layer by layer, a bias that takes back what the
  *            means of the layer's outputs are off by in the quantized network. Each stays where the
  *            loss falls. Needs `inputs`
+ *   equalize factors between layers, by which weights with one scale for all channels gain
+ *   smooth   factors from LayerNormalization and its kin to the products that read it, by which
+ *            activations gain whose channels differ; three shares, of which the best is kept. Both
+ *            need `inputs`, and a calibration with extremes of channels
  *   auto     ranges; units in float, in the order of what that gains per byte or microsecond, until
  *            max_drop is met; and, unless the goal is size, units that 8 bits make slower. Needs
  *            `inputs`

@@ -10,6 +10,7 @@
  *     tensor "x" uint8 asymmetric range -0x1.000000p+0 0x1.800000p+2 method minmax # -1 6
  *     tensor "y" uint8 asymmetric method percentile 99.99
  *     tensor "z" float
+ *     equalize "conv2" 2 0x1.000000p+1 0x1.000000p-2
  *
  * Every search writes a recipe, qsim_quantize (options.recipe) reads one and tells what it decided
  * (options.decided). What a recipe does not name is decided by the options; so recipes may be
@@ -28,6 +29,11 @@
  * or that it stays `float`, or, where it has no weights, that it is computed in integers:
  * `integer`. A tensor says TYPE (uint8, int8, uint16, int16), symmetric | asymmetric (asymmetric),
  * and its `range` or the `method` that finds one in a calibration; or that it stays `float`.
+ * `equalize` multiplies the channels of a tensor by N factors, in the constants of the layer or
+ * normalization that makes it, and divides by them in the weights of the layers that read it,
+ * behind nothing but ReLU, Clip from 0 on, pooling and changes of sizes: the network computes the
+ * same, behind a Clip as long as no channel reaches its bound. Ranges that the recipe has are of
+ * what is multiplied; others are those of the extremes of channels that the calibration has.
  * Numbers are decimal, 99.99, or hexadecimal, 0x1.8p+2. Text after # is a comment. A word that this
  * version does not know is refused by name, as is what it can read but not carry out (16-bit
  * activations; blocks and a zero point for each channel of 8-bit weights): quantizing says
@@ -51,8 +57,9 @@ extern "C" {
 typedef struct qsim_recipe qsim_recipe;
 
 /* Kinds of entries. */
-#define QSIM_RECIPE_LAYER  1
-#define QSIM_RECIPE_TENSOR 2
+#define QSIM_RECIPE_LAYER    1
+#define QSIM_RECIPE_TENSOR   2
+#define QSIM_RECIPE_EQUALIZE 3 /* factors of a tensor's channels, in `shift` */
 
 /* qsim_recipe_entry.action */
 #define QSIM_RECIPE_QUANTIZE 0 /* as the other fields say */
@@ -83,8 +90,9 @@ typedef struct qsim_recipe qsim_recipe;
 typedef struct qsim_recipe_entry {
     size_t struct_size;
     const char *name;
-    int32_t kind;   /* QSIM_RECIPE_LAYER, QSIM_RECIPE_TENSOR */
-    int32_t action; /* QSIM_RECIPE_QUANTIZE, _FLOAT, _INTEGER; with the last two all below is 0 */
+    int32_t kind;   /* QSIM_RECIPE_LAYER, _TENSOR, _EQUALIZE */
+    int32_t action; /* QSIM_RECIPE_QUANTIZE, _FLOAT, _INTEGER; with the last two all below is 0,
+                     * with QSIM_RECIPE_EQUALIZE all but shift and shift_count */
     int32_t dtype;  /* of a layer's weights or of a tensor */
     int32_t symmetric;
     int32_t flags;           /* QSIM_RECIPE_RANGE, _METHOD, _REDUCED */
@@ -96,8 +104,9 @@ typedef struct qsim_recipe_entry {
     float low, high;         /* of a tensor; low <= high */
     int32_t reserved;
     double percentile;  /* of QSIM_METHOD_PERCENTILE, in (0, 100]; kept to 9 decimals */
-    const float *shift; /* of QSIM_BIAS_CORRECTION_GIVEN: what is added to each channel's bias; is
-                         * copied, and lives as long as the recipe */
+    const float *shift; /* of QSIM_BIAS_CORRECTION_GIVEN: what is added to each channel's bias; of
+                         * QSIM_RECIPE_EQUALIZE: the factors. Is copied, and lives as long as the
+                         * recipe */
     int64_t shift_count;
 } qsim_recipe_entry;
 

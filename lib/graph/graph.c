@@ -101,6 +101,16 @@ qs_id qs_graph_find(const qs_graph *g, const char *name) {
     return name && *name ? qs_names_find(g->names, name) : QS_NONE;
 }
 
+int qs_graph_rename(qs_graph *g, qs_id value, const char *name) {
+    qs_value *v = &g->values[value];
+    if (qs_names_put(ctx_of(g), g->names, name, value) ||
+        qs_names_put(ctx_of(g), g->names, v->name, QS_NONE))
+        return QSIM_E_NOMEM;
+    v->name = name;
+    v->source = (qs_span){NULL, 0};
+    return QSIM_OK;
+}
+
 qs_id qs_graph_add_value(qs_graph *g, const char *name) {
     if (g->value_count >= INT32_MAX)
         return QSIM_E_LIMIT;

@@ -178,6 +178,9 @@ qs_id qs_graph_add_const(qs_graph *g, const char *name, int32_t dtype, int32_t r
 /* A name not used by any value yet, made from `base` and, if needed, a number. In the arena. */
 const char *qs_graph_fresh_name(qs_graph *g, const char *base);
 qs_id qs_graph_find(const qs_graph *g, const char *name); /* QS_NONE if absent */
+/* Gives a value a name that no other has and that outlives the graph; nodes that read or give it
+ * are not marked as changed. Errors: NOMEM. */
+int qs_graph_rename(qs_graph *g, qs_id value, const char *name);
 
 /* domain, op_type and name must outlive the graph or be copied with qs_arena_string by the caller.
  */

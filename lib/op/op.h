@@ -161,6 +161,7 @@ typedef struct qs_op {
 
     uint32_t traits;         /* of every node */
     uint16_t shape_inputs;   /* sizes of outputs depend on the values of these inputs */
+    uint16_t gain_inputs;    /* vectors along the last axis that output 0 is linear in, together */
     uint16_t setting_inputs; /* other inputs that are no elements: bounds, indices, tables */
     /* With attribute "into" (op/nn/window.h): the input that output 0 is written over; a table that
      * its bytes are looked up in may follow. 0: has no such attribute. */

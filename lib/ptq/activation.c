@@ -47,6 +47,29 @@ static int constant_range(qs_quantizer *q, qs_id value, float *low, float *high)
     return QSIM_OK;
 }
 
+/* Of a tensor whose channels are multiplied: from the extremes of each. */
+static int scaled_range(const qs_quantizer *q, const qs_scaled *s, qs_range *range) {
+    int32_t index;
+    const qs_means *m = q->c ? qs_calibration_means(q->c, s->name, &index) : NULL;
+    if (!m || m->axis != s->axis || m->channels != s->channels || m->bare) {
+        qs_fail(q->error, QSIM_E_ARGUMENT,
+                "%s: the recipe equalizes '%s': the calibration has no extremes of its channels",
+                q->model->name, s->name);
+        qs_hint(q->error, "calibrate again, or write the tensor's range into the recipe");
+        return QSIM_E_ARGUMENT;
+    }
+    range->given = QSIM_RECIPE_METHOD;
+    range->method = QSIM_METHOD_MINMAX;
+    range->low = range->high = 0;
+    for (size_t c = 0; c < m->channels; c++) {
+        const float low = m->extreme[c] * s->factor[c];
+        const float high = m->extreme[m->channels + c] * s->factor[c];
+        range->low = low < range->low ? low : range->low;
+        range->high = high > range->high ? high : range->high;
+    }
+    return QSIM_OK;
+}
+
 static int find_range(qs_quantizer *q, qs_id value, qs_range *range) {
     const qs_value *v = &q->g->values[value];
     qs_recipe_range(q, value, range);
@@ -54,6 +77,8 @@ static int find_range(qs_quantizer *q, qs_id value, qs_range *range) {
         return constant_range(q, value, &range->low, &range->high);
     if (range->given & QSIM_RECIPE_RANGE)
         return QSIM_OK;
+    if (q->scaled && q->scaled[value].factor)
+        return scaled_range(q, &q->scaled[value], range);
     const qsim_observer *o = q->c ? qs_calibration_find(q->c, v->name, NULL) : NULL;
     if (!o)
         return qs_fail(q->error, QSIM_E_NOT_FOUND, "%s: tensor '%s' was not calibrated",

@@ -35,6 +35,7 @@ typedef struct source {
     const char *name;
     size_t groups, taps, channels;
     int32_t axis;
+    const float *factor; /* of each channel; NULL: 1 */
 } source;
 
 static source source_of(const qs_quantizer *q, const qs_layer *l) {
@@ -48,6 +49,8 @@ static source source_of(const qs_quantizer *q, const qs_layer *l) {
         s.axis = 1;
     }
     s.channels = l->depth / s.taps * s.groups;
+    if (q->scaled && (size_t)n->inputs[0] < q->value_count)
+        s.factor = q->scaled[n->inputs[0]].factor;
     return s;
 }
 
@@ -66,13 +69,14 @@ static int input_means(qs_quantizer *q, const source *s, double *mean, bool *kno
         mean[c] = qs_exact_mean(&m->sum[c], m->positions);
     if (m)
         q->used[index] |= QS_HASH_MEANS;
-    if (m || s->axis != 1)
-        return QSIM_OK;
-    int code = find_moments(q);
-    const float *found = code ? NULL : qs_moments_mean(&q->moments, s->name, s->channels);
-    *known = found != NULL;
+    int code = m || s->axis != 1 ? QSIM_OK : find_moments(q);
+    const float *found =
+        m || s->axis != 1 || code ? NULL : qs_moments_mean(&q->moments, s->name, s->channels);
+    *known = m || found;
     for (size_t c = 0; found && c < s->channels; c++)
         mean[c] = (double)found[c];
+    for (size_t c = 0; s->factor && *known && c < s->channels; c++)
+        mean[c] *= (double)s->factor[c];
     return code;
 }
 
@@ -303,7 +307,8 @@ int qs_bias_find(qs_quantizer *q, const qs_layer *l, const qs_codes *codes, int3
 
 bool qs_bias_input(const qs_quantizer *q, const qs_layer *l, qs_bias_source *out) {
     const source s = source_of(q, l);
-    *out = (qs_bias_source){.tensor = s.name, .axis = s.axis, .channels = s.channels};
+    *out = (qs_bias_source){
+        .tensor = s.name, .axis = s.axis, .channels = s.channels, .factor = s.factor};
     return s.axis >= 0 && has_place(q, l->node);
 }
 

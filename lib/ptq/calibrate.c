@@ -7,8 +7,8 @@
 #include "base/ctx.h"
 #include "exec/run.h"
 #include "pass/layout/layout.h"
+#include "ptq/equalize.h"
 #include "ptq/gram.h"
-#include "ptq/quantizer.h"
 
 /* ---- which tensors ---- */
 
@@ -79,6 +79,22 @@ static void want_something(const listing *l) {
         l->wanted[i] = true;
 }
 
+/* Channels that factors could be moved to: equalizing wants their extremes. */
+static int want_channels(const listing *l) {
+    qs_uses uses;
+    int code = qs_graph_uses(l->g, &uses);
+    for (size_t v = 0; v < l->g->value_count && !code; v++) {
+        qs_site s;
+        code = qs_site_find(l->c->ctx, l->g, &uses, (qs_id)v, &s);
+        for (size_t i = 0; i < s.tensor_count && s.reader_count > 0; i++)
+            if (l->axis[s.tensors[i].value] < 0)
+                l->axis[s.tensors[i].value] = s.tensors[i].axis;
+        qs_site_free(l->c->ctx, &s);
+    }
+    qs_uses_free(l->g, &uses);
+    return code ? qs_fail(l->error, code, "calibration: out of memory") : QSIM_OK;
+}
+
 static int choose_tensors(const listing *l) {
     const qsim_calibration_options *o = l->options;
     const qsim_rule all = {.struct_size = sizeof(all), .pattern = "*", .action = QSIM_RULE_INT8};
@@ -87,6 +103,9 @@ static int choose_tensors(const listing *l) {
         return qs_fail(l->error, QSIM_E_ARGUMENT, "calibration: the tensors' patterns are missing");
     for (size_t k = 0; k < l->g->order_count; k++)
         want_means(l, &l->g->nodes[l->g->order[k]]);
+    code = want_channels(l);
+    if (code)
+        return code;
     if (o->tensor_count > 0)
         memset(l->wanted, 0, l->g->value_count * sizeof(*l->wanted));
     for (size_t i = 0; i < o->tensor_count && !code; i++)

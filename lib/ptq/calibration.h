@@ -48,8 +48,9 @@ int qs_calibration_add(qsim_calibration *c, const char *name, size_t length, qsi
 const qsim_observer *qs_calibration_find(const qsim_calibration *c, const char *name,
                                          int32_t *index);
 /* What of a tensor goes into a hash. */
-#define QS_HASH_RANGE 1
-#define QS_HASH_MEANS 2
+#define QS_HASH_RANGE    1
+#define QS_HASH_MEANS    2
+#define QS_HASH_EXTREMES 4
 /* SHA-256 of the text that saving would write, of what `used` says by tensor; NULL: of all. */
 int qs_calibration_hash(const qsim_calibration *c, const uint8_t *used, char hex[65]);
 /* Means of a tensor's channels, NULL if there are none. */

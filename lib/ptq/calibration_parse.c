@@ -105,14 +105,43 @@ static int take_means(qs_lines *r, qsim_calibration *c) {
     }
     m->axis = axis;
     m->positions = positions;
+    m->bare = true;
+    return QSIM_OK;
+}
+
+/* The least and the greatest value of each channel that has a mean. */
+static int take_extremes(qs_lines *r, qsim_calibration *c) {
+    char *name = NULL;
+    size_t length = 0;
+    int code = qs_lines_name(r, &c->arena, &name, &length);
+    if (code)
+        return code;
+    qs_id at = qs_names_find(c->names, name);
+    if (at == QS_NONE)
+        return QSIM_OK; /* the tensor's line is commented out */
+    qs_means *m = &c->tensors[at].kept.means;
+    if (!m->sum || !m->bare)
+        return qs_lines_bad(r, m->sum ? "extremes of the same tensor twice"
+                                      : "extremes of a tensor without means before them");
+    if (qs_lines_left(r) != 2 * m->channels)
+        return qs_lines_bad(r, "extremes are not two for each mean");
+    for (size_t i = 0; i < m->channels; i++) {
+        float *low = &m->extreme[i], *high = low + m->channels;
+        if (!qs_lines_float(r, low) || !qs_lines_float(r, high) || !(*low <= *high))
+            return qs_lines_bad(r, "extremes are not the least and the greatest value");
+    }
+    m->bare = false;
     return QSIM_OK;
 }
 
 static int take_line(qs_lines *r, qsim_calibration *c) {
     if (qs_lines_is(r, "tensor"))
         return take_tensor(r, c);
-    return qs_lines_is(r, "means") ? take_means(r, c)
-                                   : qs_lines_bad_word(r, "expected 'tensor' or 'means'");
+    if (qs_lines_is(r, "extremes"))
+        return take_extremes(r, c);
+    return qs_lines_is(r, "means")
+               ? take_means(r, c)
+               : qs_lines_bad_word(r, "expected 'tensor', 'means' or 'extremes'");
 }
 
 /* ---- header ---- */

@@ -152,6 +152,21 @@ static void put_means(sink *s, const qs_seen *t) {
     put_text(s, m->channels > 4 ? " ...\n" : "\n");
 }
 
+static void put_extremes(sink *s, const qs_seen *t) {
+    const qs_means *m = &t->kept.means;
+    if (m->positions == 0 || m->bare)
+        return;
+    put_text(s, "extremes ");
+    put_name(s, t->name);
+    for (size_t c = 0; c < m->channels; c++) {
+        put_text(s, " ");
+        put_float(s, m->extreme[c]);
+        put_text(s, " ");
+        put_float(s, m->extreme[m->channels + c]);
+    }
+    put_text(s, "\n");
+}
+
 static void put_calibration(sink *s, const qsim_calibration *c, const uint8_t *used) {
     put_text(s, "qsim-calibration 1\nmodel ");
     put_text(s, c->model);
@@ -164,6 +179,9 @@ static void put_calibration(sink *s, const qsim_calibration *c, const uint8_t *u
     for (size_t i = 0; i < c->count; i++)
         if (!used || used[i] & QS_HASH_MEANS)
             put_means(s, &c->tensors[i]);
+    for (size_t i = 0; i < c->count; i++)
+        if (!used || used[i] & QS_HASH_EXTREMES)
+            put_extremes(s, &c->tensors[i]);
     flush(s);
 }
 

@@ -159,6 +159,12 @@ static int make_room(const narrowing *n) {
     return c->scale && c->zero_point && c->data ? QSIM_OK : QSIM_E_NOMEM;
 }
 
+/* E[x[k]^2] of the layer's input as it is quantized. */
+static double moment(const narrowing *n, const qs_gram *gram, size_t k) {
+    const double factor = (double)qs_layer_factor(n->q, n->l, k);
+    return qs_gram_moment(gram, k, k) * (factor * factor);
+}
+
 /* The diagonal of what errors are multiplied by, never 0 as a whole. */
 static int make_moments(narrowing *n, float **out) {
     const qs_gram *gram = qs_gram_find(n->q, n->l);
@@ -170,9 +176,9 @@ static int make_moments(narrowing *n, float **out) {
     if (!m)
         return QSIM_E_NOMEM;
     for (size_t k = 0; k < n->l->depth; k++)
-        most = fmax(most, qs_gram_moment(gram, k, k));
+        most = fmax(most, moment(n, gram, k));
     for (size_t k = 0; k < n->l->depth; k++)
-        m[k] = most > 0 ? (float)(qs_gram_moment(gram, k, k) / most + 1e-9) : 1;
+        m[k] = most > 0 ? (float)(moment(n, gram, k) / most + 1e-9) : 1;
     *out = m;
     return QSIM_OK;
 }
@@ -225,7 +231,8 @@ static int take_apart(qs_quantizer *q, const qs_layer *l, const qs_gram *gram, q
     for (size_t i = 0; i < l->depth; i++)
         for (size_t j = 0; j < l->depth; j++)
             h[i * l->depth + j] =
-                centred ? qs_gram_covariance(gram, i, j) : qs_gram_moment(gram, i, j);
+                (centred ? qs_gram_covariance(gram, i, j) : qs_gram_moment(gram, i, j)) *
+                ((double)qs_layer_factor(q, l, i) * (double)qs_layer_factor(q, l, j));
     int code = qs_gptq_create(q->ctx, h, l->depth, g);
     qs_free(q->ctx, h);
     return code;

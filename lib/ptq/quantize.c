@@ -7,6 +7,7 @@
 
 #include "pass/pass.h"
 #include "op/op.h"
+#include "ptq/equalize.h"
 #include "ptq/recipe.h"
 
 int qs_rule_get(const qsim_quantize_options *o, size_t index, qsim_rule *rule, qsim_error *error) {
@@ -86,12 +87,15 @@ int qs_quantizer_init(qs_quantizer *q, qsim_model *prepared, const qsim_calibrat
     if (!q->choices || !q->activations || qs_graph_uses(q->g, &q->uses))
         return qs_fail(error, QSIM_E_NOMEM, "quantization: out of memory");
     int code = qs_recipe_begin(q);
+    if (!code)
+        code = qs_equalize_find(q);
     return code ? code : qs_select(q);
 }
 
 void qs_quantizer_free(qs_quantizer *q) {
     qs_uses_free(q->g, &q->uses);
     qs_free(q->ctx, q->choices);
+    qs_free(q->ctx, q->scaled);
     qs_free(q->ctx, q->activations);
     qs_free(q->ctx, q->layers);
     qs_free(q->ctx, q->decided);
@@ -187,7 +191,8 @@ static int hash_used(qs_quantizer *q, char hex[65]) {
     int32_t index;
     for (size_t i = 0; q->c && i < q->value_count; i++)
         if (q->activations[i].quantized && qs_calibration_find(q->c, q->g->values[i].name, &index))
-            q->used[index] |= QS_HASH_RANGE;
+            q->used[index] |=
+                q->scaled && q->scaled[i].factor ? QS_HASH_RANGE | QS_HASH_EXTREMES : QS_HASH_RANGE;
     return qs_calibration_hash(q->means, q->used, hex);
 }
 
@@ -350,11 +355,15 @@ int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
     if (!code && own->decided)
         code = qsim_recipe_create(prepared->ctx, &decided, error);
     if (!code)
+        code = qs_equalize_apply(&q);
+    if (!code)
         code = rewrite(&q, decided);
     if (!code)
         code = finish(&q);
     if (!code)
         code = describe(&q);
+    if (!code)
+        code = qs_equalize_rename(&q);
     if (!code && decided)
         code = qsim_recipe_merge(own->decided, decided, error);
     qsim_recipe_free(decided);

@@ -83,6 +83,15 @@ typedef struct qs_codes {
     size_t blocks, block; /* of a channel, of more than one; 0: none */
 } qs_codes;
 
+/* What the channels of a value are multiplied by (equalize.h); by value id. */
+typedef struct qs_scaled {
+    const float *factor; /* of each channel, of the recipe; NULL: nothing */
+    size_t channels;
+    int32_t axis;
+    const char *name; /* in the float network */
+    bool first;       /* the recipe names it */
+} qs_scaled;
+
 typedef struct qs_quantizer {
     qsim_ctx *ctx;
     qsim_model *model; /* being made */
@@ -93,6 +102,7 @@ typedef struct qs_quantizer {
     qs_uses uses; /* of the graph before it is rewritten */
     qs_choice *choices;
     qs_activation *activations;
+    qs_scaled *scaled; /* NULL: nothing is equalized */
     qs_layer *layers;
     bool *decided; /* by node: its weights are quantized; as of before rewriting */
     size_t layer_count, layer_room;
@@ -207,6 +217,7 @@ typedef struct qs_bias_source {
     const char *tensor;
     int32_t axis;
     size_t channels;
+    const float *factor; /* of each channel where it is equalized, else NULL */
 } qs_bias_source;
 
 /* False: no bias of the layer can be corrected. */
@@ -222,7 +233,9 @@ int qs_bias_check(const qs_quantizer *q);
 
 /* ---- what rewriting adds (write.c) ---- */
 
-/* base + suffix, made unique among the graph's values; NULL: out of memory. */
+/* base + suffix; NULL: out of memory. */
+const char *qs_write_joined(qs_quantizer *q, const char *base, const char *suffix);
+/* The same, made unique among the graph's values. */
 const char *qs_write_name(qs_quantizer *q, const char *base, const char *suffix);
 /* A new value of that name with a type, and the shape of another; < 0: out of memory. */
 qs_id qs_write_value(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
@@ -260,6 +273,8 @@ int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
 int32_t qs_operand_count(const qs_graph *g, const qs_node *n);
 /* Output 0 of a node, after what it absorbs. */
 qs_id qs_choice_output(const qs_quantizer *q, qs_id node);
+/* What number `k` of those that a layer's output is made of is multiplied by. */
+float qs_layer_factor(const qs_quantizer *q, const qs_layer *l, size_t k);
 /* A float activation: no constant. */
 bool qs_is_activation(const qs_graph *g, qs_id value);
 /* *, ?, [a-z], [!a-z] and \ before any of them. */

@@ -25,7 +25,7 @@ int qsim_recipe_create(qsim_ctx *ctx, qsim_recipe **out, qsim_error *error) {
     }
     r->ctx = ctx;
     qs_arena_init(&r->arena, ctx);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         r->names[i] = qs_names_create(ctx);
         if (!r->names[i]) {
             qsim_recipe_free(r);
@@ -40,7 +40,7 @@ void qsim_recipe_free(qsim_recipe *recipe) {
     if (!recipe)
         return;
     qsim_ctx *ctx = recipe->ctx;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         if (recipe->names[i])
             qs_names_free(ctx, recipe->names[i]);
     qs_arena_free(&recipe->arena);
@@ -99,9 +99,27 @@ static const char *tensor_fault(const qsim_recipe_entry *e) {
     return NULL;
 }
 
+/* Factors, and nothing else. */
+static const char *factor_fault(const qsim_recipe_entry *e) {
+    const qsim_recipe_entry bare = {.struct_size = e->struct_size,
+                                    .name = e->name,
+                                    .kind = e->kind,
+                                    .shift = e->shift,
+                                    .shift_count = e->shift_count};
+    if (memcmp(e, &bare, sizeof(bare)) != 0 || !e->shift || e->shift_count < 1 ||
+        e->shift_count > INT32_MAX)
+        return "what is equalized has factors alone";
+    for (int64_t i = 0; i < e->shift_count; i++)
+        if (!(e->shift[i] >= 0x1p-60f && e->shift[i] <= 0x1p60f))
+            return "a factor is not above 0, or out of range";
+    return NULL;
+}
+
 const char *qs_recipe_fault(const qsim_recipe_entry *e) {
     const qsim_recipe_entry bare = {
         .struct_size = e->struct_size, .name = e->name, .kind = e->kind, .action = e->action};
+    if (e->kind == QSIM_RECIPE_EQUALIZE)
+        return factor_fault(e);
     if (e->kind != QSIM_RECIPE_LAYER && e->kind != QSIM_RECIPE_TENSOR)
         return "it is neither a layer nor a tensor";
     if (e->reserved || e->symmetric < 0 || e->symmetric > 1)
@@ -178,7 +196,7 @@ int qsim_recipe_get(const qsim_recipe *recipe, int32_t index, qsim_recipe_entry 
 }
 
 int32_t qsim_recipe_find(const qsim_recipe *recipe, int32_t kind, const char *name) {
-    if (kind != QSIM_RECIPE_LAYER && kind != QSIM_RECIPE_TENSOR)
+    if (kind < QSIM_RECIPE_LAYER || kind > QSIM_RECIPE_EQUALIZE)
         return QSIM_E_NOT_FOUND;
     const qsim_recipe_entry *e = qs_recipe_find(recipe, kind, name);
     return e ? (int32_t)(e - recipe->entries) : QSIM_E_NOT_FOUND;

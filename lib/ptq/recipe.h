@@ -14,7 +14,7 @@ struct qsim_recipe {
     char model[65], calibration[65];
     qsim_recipe_entry *entries;
     size_t count, room;
-    struct qs_names *names[2]; /* of layers, of tensors: name -> index in entries */
+    struct qs_names *names[3]; /* by kind - 1: name -> index in entries */
 };
 
 /* qsim_recipe_set of an entry that is complete, under this name. */

@@ -33,7 +33,7 @@ static const char *unsupported_narrow(const qsim_recipe_entry *e, int32_t mode) 
 /* What this version cannot do of an entry, or NULL. */
 static const char *unsupported(const qsim_recipe_entry *e, int32_t mode) {
     const bool layer = e->kind == QSIM_RECIPE_LAYER;
-    if (e->action != QSIM_RECIPE_QUANTIZE)
+    if (e->action != QSIM_RECIPE_QUANTIZE || e->kind == QSIM_RECIPE_EQUALIZE)
         return NULL;
     if (layer && qs_is_narrow(e->dtype))
         return unsupported_narrow(e, mode);
@@ -106,7 +106,7 @@ static int check_names(const qs_quantizer *q) {
             known[e - r->entries] = true;
     }
     for (size_t i = 0; i < r->count && !code; i++)
-        if (!known[i])
+        if (!known[i] && r->entries[i].kind != QSIM_RECIPE_EQUALIZE) /* equalize.c looks for it */
             code = qs_fail(q->error, QSIM_E_NOT_FOUND, "%s: the recipe's %s '%s' does not exist",
                            q->model->name,
                            r->entries[i].kind == QSIM_RECIPE_LAYER ? "layer" : "tensor",
@@ -335,7 +335,11 @@ static int put_tensor(const qs_quantizer *q, qs_id value, qsim_recipe *to) {
 }
 
 int qs_recipe_decide(const qs_quantizer *q, qsim_recipe *to) {
+    const qsim_recipe *r = q->options.recipe;
     int code = QSIM_OK;
+    for (size_t i = 0; r && i < r->count && !code; i++)
+        if (r->entries[i].kind == QSIM_RECIPE_EQUALIZE)
+            code = qs_recipe_put(to, &r->entries[i], r->entries[i].name, q->error);
     for (size_t k = 0; k < q->g->order_count && !code; k++)
         code = put_layer(q, q->g->order[k], to);
     const bool tensors = q->options.mode == QSIM_MODE_STATIC;

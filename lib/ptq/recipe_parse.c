@@ -47,11 +47,9 @@ static int take_range(qs_lines *r, qsim_recipe_entry *e) {
     return QSIM_OK;
 }
 
-static int take_correction(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
+/* How many there are, and so many numbers. */
+static int take_numbers(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
     double count, value;
-    int code = take_word(r, qs_recipe_switches, "expected on, off or given", &e->bias_correction);
-    if (code || e->bias_correction != QSIM_BIAS_CORRECTION_GIVEN)
-        return code;
     /* A number and a space in front of it take two bytes at least. */
     if (!qs_lines_number(r, &count) || !(count >= 1 && count <= (double)(r->end - r->p) / 2 + 1) ||
         count != floor(count))
@@ -66,6 +64,12 @@ static int take_correction(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *
         shift[e->shift_count] = (float)value + 0.0f;
     }
     return QSIM_OK;
+}
+
+static int take_correction(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
+    int code = take_word(r, qs_recipe_switches, "expected on, off or given", &e->bias_correction);
+    return code || e->bias_correction != QSIM_BIAS_CORRECTION_GIVEN ? code
+                                                                    : take_numbers(r, recipe, e);
 }
 
 /* What a word after the type settles; each can be settled once. 0: not known. */
@@ -111,6 +115,8 @@ static int take_key(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
 static int take_entry(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
     const bool layer = e->kind == QSIM_RECIPE_LAYER;
     int code = QSIM_OK;
+    if (e->kind == QSIM_RECIPE_EQUALIZE)
+        return take_numbers(r, recipe, e);
     if (!qs_lines_word(r))
         return qs_lines_bad_word(r, "expected what becomes of it");
     if (qs_lines_is(r, "float") || (layer && qs_lines_is(r, "integer"))) {
@@ -137,9 +143,12 @@ static int take_line(qs_lines *r, qsim_recipe *recipe) {
     qsim_recipe_entry e = {.struct_size = sizeof(e)};
     char *name = NULL;
     size_t length = 0;
-    if (!qs_lines_is(r, "layer") && !qs_lines_is(r, "tensor"))
-        return qs_lines_bad_word(r, "expected layer or tensor");
-    e.kind = qs_lines_is(r, "layer") ? QSIM_RECIPE_LAYER : QSIM_RECIPE_TENSOR;
+    e.kind = qs_lines_is(r, "layer")      ? QSIM_RECIPE_LAYER
+             : qs_lines_is(r, "tensor")   ? QSIM_RECIPE_TENSOR
+             : qs_lines_is(r, "equalize") ? QSIM_RECIPE_EQUALIZE
+                                          : 0;
+    if (!e.kind)
+        return qs_lines_bad_word(r, "expected layer, tensor or equalize");
     int code = qs_lines_name(r, &recipe->arena, &name, &length);
     if (!code)
         code = take_entry(r, recipe, &e);

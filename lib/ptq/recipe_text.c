@@ -85,6 +85,16 @@ static void put_words(sink *s, const char *key, const char *word) {
     put_text(s, word);
 }
 
+/* Their number, then each of them. */
+static void put_numbers(sink *s, const qsim_recipe_entry *e) {
+    put_text(s, " ");
+    put_number(s, e->shift_count);
+    for (int64_t i = 0; i < e->shift_count; i++) {
+        put_text(s, " ");
+        put_float(s, e->shift[i]);
+    }
+}
+
 static void put_layer(sink *s, const qsim_recipe_entry *e) {
     put_words(s, " weights ", qs_word_text(qs_recipe_weight_types, e->dtype));
     put_words(s, " ", qs_word_text(qs_recipe_granularities, e->granularity));
@@ -99,14 +109,8 @@ static void put_layer(sink *s, const qsim_recipe_entry *e) {
         put_words(s, " rounding ", qs_word_text(qs_recipe_roundings, e->rounding));
     if (e->bias_correction)
         put_words(s, " bias-correction ", qs_word_text(qs_recipe_switches, e->bias_correction));
-    if (e->shift) {
-        put_text(s, " ");
-        put_number(s, e->shift_count);
-    }
-    for (int64_t i = 0; i < e->shift_count; i++) {
-        put_text(s, " ");
-        put_float(s, e->shift[i]);
-    }
+    if (e->shift)
+        put_numbers(s, e);
 }
 
 static void put_tensor(sink *s, const qsim_recipe_entry *e) {
@@ -134,9 +138,13 @@ static void put_tensor(sink *s, const qsim_recipe_entry *e) {
 }
 
 static void put_entry(sink *s, const qsim_recipe_entry *e) {
-    put_text(s, e->kind == QSIM_RECIPE_LAYER ? "layer " : "tensor ");
+    put_text(s, e->kind == QSIM_RECIPE_LAYER    ? "layer "
+                : e->kind == QSIM_RECIPE_TENSOR ? "tensor "
+                                                : "equalize ");
     put_name(s, e->name);
-    if (e->action == QSIM_RECIPE_FLOAT)
+    if (e->kind == QSIM_RECIPE_EQUALIZE)
+        put_numbers(s, e);
+    else if (e->action == QSIM_RECIPE_FLOAT)
         put_text(s, " float");
     else if (e->action == QSIM_RECIPE_INTEGER)
         put_text(s, " integer");

@@ -13,12 +13,15 @@ int qs_record_create(qsim_ctx *ctx, int32_t bits, qs_record *r, qsim_error *erro
 void qs_record_free(qsim_ctx *ctx, qs_record *r) {
     qsim_observer_free(r->observer);
     qs_free(ctx, r->means.sum);
+    qs_free(ctx, r->means.extreme);
 }
 
 void qs_record_reset(qs_record *r) {
     qs_observer_reset(r->observer);
     if (r->means.sum)
         memset(r->means.sum, 0, r->means.channels * sizeof(*r->means.sum));
+    if (r->means.sum)
+        qs_extremes_reset(r->means.extreme, r->means.channels);
     r->means.positions = 0;
     r->high = r->low = NO_TOP;
 }
@@ -38,12 +41,36 @@ static void merge_top(qs_top *into, const qs_top *from, int64_t first) {
     qs_top_add(into, from->next, -1);
 }
 
+void qs_extremes_reset(float *extreme, size_t channels) {
+    for (size_t c = 0; c < channels; c++) {
+        extreme[c] = INFINITY;
+        extreme[channels + c] = -INFINITY;
+    }
+}
+
+void qs_extremes_merge(float *into, const float *from, size_t channels) {
+    for (size_t c = 0; c < channels; c++) {
+        const float low = from[c] + 0.0f, high = from[channels + c] + 0.0f; /* no -0 */
+        into[c] = low < into[c] ? low : into[c];
+        into[channels + c] = high > into[channels + c] ? high : into[channels + c];
+    }
+}
+
 int qs_means_reserve(qsim_ctx *ctx, qs_means *m, size_t channels) {
     if (m->sum)
         return m->channels == channels ? QSIM_OK : QSIM_E_MISMATCH;
     m->sum = qs_calloc(ctx, channels + 1, sizeof(*m->sum));
+    m->extreme = qs_alloc(ctx, 2 * channels + 1, sizeof(*m->extreme));
     m->channels = channels;
-    return m->sum ? QSIM_OK : QSIM_E_NOMEM;
+    if (m->sum && m->extreme) {
+        qs_extremes_reset(m->extreme, channels);
+        return QSIM_OK;
+    }
+    qs_free(ctx, m->sum);
+    qs_free(ctx, m->extreme);
+    m->sum = NULL;
+    m->extreme = NULL;
+    return QSIM_E_NOMEM;
 }
 
 int qs_record_reserve(qsim_ctx *ctx, qs_record *into, const qs_record *from) {
@@ -62,6 +89,10 @@ void qs_record_merge(qs_record *into, const qs_record *from, int64_t first) {
     if (from->means.positions > 0)
         for (size_t c = 0; c < from->means.channels; c++)
             qs_exact_merge(&into->means.sum[c], &from->means.sum[c]);
+    if (from->means.positions > 0) {
+        qs_extremes_merge(into->means.extreme, from->means.extreme, from->means.channels);
+        into->means.bare |= from->means.bare;
+    }
     into->means.positions += from->means.positions;
     merge_top(&into->high, &from->high, first);
     merge_top(&into->low, &from->low, first);

@@ -11,12 +11,14 @@
 #include "quant/exact_sum.h"
 #include "quant/observer.h"
 
-/* Sums over all positions (samples and pixels), by channel. */
+/* Sums over all positions (samples and pixels) and extremes, by channel. */
 typedef struct qs_means {
     int32_t axis; /* of the channels in the model's layout; -1: no means are kept */
     size_t channels;
     uint64_t positions;
-    qs_exact *sum; /* `channels` of them; NULL: nothing was seen */
+    qs_exact *sum;  /* `channels` of them; NULL: nothing was seen */
+    float *extreme; /* the least value of each channel, then the greatest */
+    bool bare;      /* from a file that has no extremes */
 } qs_means;
 
 /* The greatest value of all samples, the sample that has it, and the greatest of the others. */
@@ -40,8 +42,17 @@ void qs_top_add(qs_top *top, float value, int64_t sample);
 int qs_record_reserve(qsim_ctx *ctx, qs_record *into, const qs_record *from);
 /* Adds what `from` has seen, whose first sample has number `first` now; after qs_record_reserve. */
 void qs_record_merge(qs_record *into, const qs_record *from, int64_t first);
+/* No extremes yet: of `channels` channels. */
+void qs_extremes_reset(float *extreme, size_t channels);
+void qs_extremes_merge(float *into, const float *from, size_t channels);
 /* Room for the sums of so many channels, all 0 if there was none; MISMATCH: there are others. */
 int qs_means_reserve(qsim_ctx *ctx, qs_means *m, size_t channels);
+
+/* ---- extremes.c ---- */
+
+/* Of rows of channels side by side, and of one channel's values; added to what was seen before. */
+void qs_extremes_rows(const float *x, size_t rows, size_t channels, float *extreme);
+void qs_extremes_plane(const float *x, size_t count, float *low, float *high);
 
 /* ---- watching (watch.c) ---- */
 

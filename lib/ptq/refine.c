@@ -9,6 +9,9 @@
  * x is the layer's input in the float network, x' in the quantized one, on the same samples. A
  * correction stays where the loss of the whole network falls.
  */
+#include <stdio.h>
+
+#include "ptq/equalize.h"
 #include "ptq/gram.h"
 #include "ptq/search.h"
 
@@ -79,16 +82,20 @@ static int find_means(const qs_search *s, const qsim_model *m, const char *tenso
 /* Means of the layer's input in float, and what they are off by when quantized. */
 static int measure(const qs_search *s, const qs_bias_source *from, const qs_means *seen,
                    double *mean, double *drift) {
-    char room[1024];
+    char room[1024], base[1024];
     qsim_model *m;
     sums b = {.sum = drift, .channels = from->channels, .axis = from->axis};
+    snprintf(base, sizeof(base), "%s%s", from->tensor, from->factor ? "_equalized" : "");
     int code = qs_quantize_prepared(s->prepared, s->c, &s->base, &m, s->error);
     if (code)
         return code;
-    code = find_means(s, m, qs_quantized_name(m, from->tensor, room, sizeof(room)), &b);
+    const char *name = qs_quantized_name(m, base, room, sizeof(room));
+    code = name ? find_means(s, m, name, &b) : QSIM_OK;
     qsim_model_free(m);
     for (size_t c = 0; c < from->channels; c++) {
-        mean[c] = qs_exact_mean(&seen->sum[c], seen->positions);
+        const double factor = from->factor ? (double)from->factor[c] : 1;
+        mean[c] = qs_exact_mean(&seen->sum[c], seen->positions) * factor;
+        drift[c] = name ? drift[c] : mean[c]; /* no tensor of the quantized network */
         drift[c] -= mean[c];
     }
     return code;
@@ -186,6 +193,8 @@ static int correct_all(qs_search *s) {
     /* Weights are rounded here as they are when all is quantized. */
     q.means = s->c;
     q.used = qs_calloc(q.ctx, s->c->count + 1, 1);
+    if (!code)
+        code = qs_equalize_apply(&q);
     if (!code && !q.used)
         code = qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
     if (!code)

@@ -13,7 +13,8 @@ static const struct method {
 } methods[] = {
     {"greedy", false, qs_search_greedy}, {"anneal", false, qs_search_anneal},
     {"ranges", false, qs_search_ranges}, {"auto", true, qs_search_auto},
-    {"refine", true, qs_search_refine},
+    {"refine", true, qs_search_refine},  {"equalize", true, qs_search_equalize},
+    {"smooth", true, qs_search_smooth},
 };
 
 const char *qsim_search_method(int32_t index) {

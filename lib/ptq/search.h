@@ -33,6 +33,9 @@ int qs_search_anneal(qs_search *s);
 int qs_search_ranges(qs_search *s);
 /* Corrects biases by what the quantized network does (refine.c). */
 int qs_search_refine(qs_search *s);
+/* Moves factors between layers, and from normalizations to layers (scaling.c). */
+int qs_search_equalize(qs_search *s);
+int qs_search_smooth(qs_search *s);
 /* Goes up the ladder (auto.c). */
 int qs_search_auto(qs_search *s);
 
@@ -93,7 +96,7 @@ int qs_unit_set(qs_search *s, const qs_unit *u, bool in_float);
  * it ends early: of *done units.
  */
 int qs_units_gains(qs_search *s, qs_units *u, double loss, size_t total, size_t *done);
-/* What a float tensor is called where it has been through 8 bits (sensitivity.c). */
+/* What a float tensor is called where it has been through 8 bits; NULL: nothing (sensitivity.c). */
 const char *qs_quantized_name(const qsim_model *m, const char *tensor, char *room, size_t size);
 /* Microseconds of all units. */
 int qs_units_times(qs_search *s, qs_units *u);

@@ -33,11 +33,12 @@ static int measure_alone(qs_search *s, qs_units *u, size_t count) {
 const char *qs_quantized_name(const qsim_model *m, const char *tensor, char *room, size_t size) {
     static const char suffix[] = "_DequantizeLinear_Output";
     const size_t n = strlen(tensor);
+    const char *plain = qs_graph_find(m->graph, tensor) == QS_NONE ? NULL : tensor;
     if (n + sizeof(suffix) > size)
-        return tensor;
+        return plain;
     memcpy(room, tensor, n);
     memcpy(room + n, suffix, sizeof(suffix));
-    return qs_graph_find(m->graph, room) == QS_NONE ? tensor : room;
+    return qs_graph_find(m->graph, room) == QS_NONE ? plain : room;
 }
 
 /* One tensor of one model on the first batch, in `run`'s memory. */
@@ -67,11 +68,15 @@ static int measure_local(qs_search *s, qs_units *u) {
         qsim_run *runs[2] = {NULL, NULL};
         qsim_tensor a = {0}, b = {0};
         qsim_metrics sums = {.struct_size = sizeof(sums)};
+        const char *name = qs_quantized_name(m, unit->tensor, room, sizeof(room));
+        unit->told.sqnr = NAN;
         code = qs_search_progress(s, unit->name, 0, 2 * u->count);
+        if (!name) /* its channels are multiplied by factors */
+            continue;
         if (!code)
             code = peek(s, s->prepared, unit->tensor, &runs[0], &a);
         if (!code)
-            code = peek(s, m, qs_quantized_name(m, unit->tensor, room, sizeof(room)), &runs[1], &b);
+            code = peek(s, m, name, &runs[1], &b);
         if (!code)
             code = qsim_metrics_add(&sums, &a, &b, 0, 0);
         unit->told.sqnr = code ? NAN : qsim_metrics_sqnr(&sums);

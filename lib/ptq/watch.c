@@ -21,6 +21,7 @@ typedef struct qs_watch_part {
     qs_tally *tally;
     double *row; /* sums of a block */
     qs_exact *sum;
+    float *ends;     /* extremes of each channel */
     float *extremes; /* the least value of each sample, then the greatest */
     size_t row_room, extreme_room;
     int code;
@@ -64,8 +65,10 @@ static int watch_rows(const watching *g, qs_watch_part *p, size_t sample, size_t
     for (size_t i = 0; i < count && !code; i += step) {
         const size_t rows = count - i < step ? count - i : step;
         code = take(g, p, sample, x + i * channels, rows * channels);
-        if (g->t->means && !code)
+        if (g->t->means && !code) {
             g->reads->add_rows(x + i * channels, rows, channels, p->row);
+            qs_extremes_rows(x + i * channels, rows, channels, p->ends);
+        }
     }
     for (size_t c = 0; g->t->means && !code && c < channels; c++)
         qs_exact_add(&p->sum[c], p->row[c]);
@@ -83,8 +86,11 @@ static int watch_planes(const watching *g, qs_watch_part *p, size_t sample, size
         if (code)
             return code;
     }
-    for (size_t c = 0; c < count; c++)
+    for (size_t c = 0; c < count; c++) {
         qs_read_plane(x + c * t->inner, t->inner, &p->sum[first + c]);
+        qs_extremes_plane(x + c * t->inner, t->inner, &p->ends[first + c],
+                          &p->ends[t->channels + first + c]);
+    }
     return QSIM_OK;
 }
 
@@ -107,6 +113,8 @@ static void watch_slice(void *arg, size_t i) {
         p->extremes[s] = INFINITY;
         p->extremes[g->t->samples + s] = -INFINITY;
     }
+    if (g->t->means)
+        qs_extremes_reset(p->ends, g->t->channels);
     for (size_t u = qs_slice_begin(all, g->slices, i); u < end && !p->code; u++)
         p->code = watch_unit(g, p, u / g->units, u % g->units);
     qs_observer_settle(p == g->w->parts ? g->r->observer : p->observer, p->tally);
@@ -125,9 +133,11 @@ static int make_room(const watching *g, qs_watch_part *p) {
     if (p->row_room < channels) {
         qs_free(ctx, p->row);
         qs_free(ctx, p->sum);
+        qs_free(ctx, p->ends);
+        p->ends = qs_alloc(ctx, 2 * channels, sizeof(*p->ends));
         p->row = qs_calloc(ctx, channels, sizeof(*p->row));
         p->sum = qs_calloc(ctx, channels, sizeof(*p->sum));
-        p->row_room = p->row && p->sum ? channels : 0;
+        p->row_room = p->row && p->sum && p->ends ? channels : 0;
     }
     return p->extreme_room && p->row_room >= channels ? QSIM_OK : QSIM_E_NOMEM;
 }
@@ -143,6 +153,8 @@ static int collect(const watching *g, qs_watch_part *p) {
         qs_exact_merge(&g->r->means.sum[c], &p->sum[c]);
         p->sum[c] = (qs_exact){{0}};
     }
+    if (g->t->means)
+        qs_extremes_merge(g->r->means.extreme, p->ends, g->t->channels);
     float *all = g->w->parts->extremes;
     const size_t samples = g->t->samples;
     for (size_t s = 0; s < samples; s++) {
@@ -213,6 +225,7 @@ void qs_watch_free(qs_watch *w) {
         qs_free(w->ctx, p->tally);
         qs_free(w->ctx, p->row);
         qs_free(w->ctx, p->sum);
+        qs_free(w->ctx, p->ends);
         qs_free(w->ctx, p->extremes);
     }
     qs_free(w->ctx, w->parts);

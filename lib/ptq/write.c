@@ -4,7 +4,7 @@
 #include "op/op.h"
 #include "ptq/quantizer.h"
 
-static const char *joined(qs_quantizer *q, const char *base, const char *suffix) {
+const char *qs_write_joined(qs_quantizer *q, const char *base, const char *suffix) {
     size_t n = strlen(base), m = strlen(suffix);
     char *text = qs_arena_alloc(&q->g->arena, n + m + 1, 1);
     if (!text)
@@ -16,7 +16,7 @@ static const char *joined(qs_quantizer *q, const char *base, const char *suffix)
 
 /* base + suffix, made unique among the graph's values. */
 const char *qs_write_name(qs_quantizer *q, const char *base, const char *suffix) {
-    const char *text = joined(q, base, suffix);
+    const char *text = qs_write_joined(q, base, suffix);
     return text ? qs_graph_fresh_name(q->g, text) : NULL;
 }
 
@@ -45,7 +45,7 @@ qs_id qs_write_value(qs_quantizer *q, const char *base, const char *suffix, int3
 
 qs_id qs_write_constant(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
                         int32_t rank, const int64_t *dims, const void *data) {
-    const char *text = joined(q, base, suffix);
+    const char *text = qs_write_joined(q, base, suffix);
     const qs_id old = text ? qs_graph_find(q->g, text) : QSIM_E_NOMEM;
     if (old >= 0 && is_same(&q->g->values[old], dtype, rank, dims, data))
         return old; /* what several layers share is written once */

@@ -54,8 +54,9 @@ static int read_rules(const tool *t, quantizing *q) {
 
 /* Options that mean something where a calibration chooses ranges; false: one was given. */
 static bool only_static(const tool *t, const char *mode) {
-    static const char *const names[] = {"method",    "percentile", "format", "activations",
-                                        "symmetric", "search",     "refine"};
+    static const char *const names[] = {"method",      "percentile", "format",
+                                        "activations", "symmetric",  "search",
+                                        "refine",      "equalize",   "smooth"};
     const char *weights = args_value(&t->args, "weights");
     const bool narrow = weights && strchr(weights, '4');
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)

@@ -67,7 +67,9 @@ void quantize_close(quantizing *q);
 /* Prints why there is no result; a rule that matches nothing gets the nearest name as a hint. */
 int quantize_error(const tool *t, const quantizing *q, qsim_error *e);
 
-/* Searches as --search says and puts what it finds into q->options. */
+/* Whether any option asks for a search. */
+bool quantize_searches(const tool *t, const quantizing *q);
+/* Searches as they say and puts what it finds into q->options. */
 int quantize_search(const tool *t, quantizing *q);
 /* --attempts FILE: the candidates as CSV. */
 int quantize_save_attempts(const tool *t, const quantizing *q);

@@ -22,27 +22,46 @@ bool quantize_search_fits(const tool *t) {
     return true;
 }
 
-/* Samples that --refine alone runs once for each layer, at most. */
+/* Samples that these run again and again, at most. */
 #define REFINED 128
 
-/* Ranges or what --search names, then --refine. */
-static const char *methods(const tool *t, const quantizing *q) {
-    static const char *const lists[4][2] = {{"refine", "ranges,refine"},
-                                            {"greedy", "greedy,refine"},
-                                            {"anneal", "anneal,refine"},
-                                            {"greedy,anneal", "greedy,anneal,refine"}};
-    const char *kind = args_value(&t->args, "search");
-    const bool refine = args_has(&t->args, "refine");
-    const int at = !kind                         ? 0
-                   : strcmp(kind, "greedy") == 0 ? 1
-                   : strcmp(kind, "anneal") == 0 ? 2
-                                                 : 3;
-    if (at == 0)
-        return !refine ? "ranges" : lists[0][q->chooses];
-    return lists[at][refine];
+/* The options that need data, in the order in which what they name is done. */
+static const char *const flags[] = {"equalize", "smooth", "refine"};
+
+bool quantize_searches(const tool *t, const quantizing *q) {
+    bool any = q->chooses || args_has(&t->args, "search");
+    for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
+        any |= args_has(&t->args, flags[i]);
+    return any;
 }
 
-static int read_options(const tool *t, const quantizing *q, qsim_search_options *o) {
+/* The option that asks for a search, for messages. */
+static const char *asking(const tool *t, const quantizing *q) {
+    size_t i = 0;
+    if (q->chooses || args_has(&t->args, "search"))
+        return q->chooses ? "method auto" : "search";
+    while (i + 1 < sizeof(flags) / sizeof(*flags) && !args_has(&t->args, flags[i]))
+        i++;
+    return flags[i];
+}
+
+/* Factors between layers, ranges or what --search names, then --refine. */
+static void list_methods(const tool *t, const quantizing *q, text *out) {
+    const char *kind = args_value(&t->args, "search");
+    const char *const wanted[] = {
+        args_has(&t->args, flags[0]) ? flags[0] : NULL,
+        args_has(&t->args, flags[1]) ? flags[1] : NULL,
+        q->chooses ? "ranges" : NULL,
+        kind && strcmp(kind, "anneal") != 0 ? "greedy" : NULL,
+        kind && strcmp(kind, "greedy") != 0 ? "anneal" : NULL,
+        args_has(&t->args, flags[2]) ? flags[2] : NULL,
+    };
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
+        if (wanted[i])
+            text_printf(out, "%s%s", out->size ? "," : "", wanted[i]);
+}
+
+static int read_options(const tool *t, qsim_search_options *o) {
     const char *seed = args_value(&t->args, "seed");
     int64_t steps;
     if (seed && !parse_uint64(seed, &o->seed))
@@ -51,7 +70,6 @@ static int read_options(const tool *t, const quantizing *q, qsim_search_options 
         !tool_number(t, "max-drop", 0.001, 100, 0, &o->max_drop) ||
         !tool_number(t, "percentile", 0.001, 100, 0, &o->start_percentile))
         return EXIT_USAGE;
-    o->methods = methods(t, q);
     o->steps = (int32_t)steps;
     return EXIT_OK;
 }
@@ -97,13 +115,13 @@ static int search(const tool *t, quantizing *q, const samples *s, qsim_search_op
 
 int quantize_search(const tool *t, quantizing *q) {
     samples s = {.samples = 0};
+    text list = {0};
     qsim_search_options o = {.struct_size = sizeof(o)};
-    int code = read_options(t, q, &o);
+    int code = read_options(t, &o);
+    list_methods(t, q, &list);
+    o.methods = list.data;
     if (code == EXIT_OK && !q->data)
-        code = tool_usage(t, NULL, "%s needs --data",
-                          args_has(&t->args, "search") ? "--search"
-                          : q->chooses                 ? "--method auto"
-                                                       : "--refine");
+        code = tool_usage(t, NULL, "--%s needs --data", asking(t, q));
     if (code == EXIT_OK)
         dataset_rewind(q->data);
     if (code == EXIT_OK)
@@ -113,6 +131,7 @@ int quantize_search(const tool *t, quantizing *q) {
     if (code == EXIT_OK)
         code = search(t, q, &s, &o);
     samples_free(&s);
+    text_free(&list);
     return code;
 }
 

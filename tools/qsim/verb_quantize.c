@@ -101,8 +101,7 @@ static int quantize_file(tool *t, page *p, quantizing *q, quantize_check *check)
         code = quantize_error(t, q, &e);
     if (code == EXIT_OK)
         code = get_calibration(t, q);
-    if (code == EXIT_OK &&
-        (q->chooses || args_has(&t->args, "search") || args_has(&t->args, "refine")))
+    if (code == EXIT_OK && quantize_searches(t, q))
         code = quantize_search(t, q);
     if (code == EXIT_OK)
         code = quantize(t, q);
@@ -165,6 +164,9 @@ static const option options[] = {
      "nodes of this name, or else operator; repeatable, the last match wins", 0, NULL},
     {"recipe", "FILE", "what a recipe says of layers and tensors, before the options", 0, NULL},
     {"save-recipe", "FILE", "write what was decided for each layer and tensor", 0, NULL},
+    {"equalize", NULL, "move factors between layers where that is nearer to float", 0, NULL},
+    {"smooth", NULL, "move factors from normalizations to layers where that is nearer to float", 0,
+     NULL},
     {"refine", NULL,
      "round by GPTQ and correct biases layer by layer where that is nearer to float", 0, NULL},
     {"search", "NAME", "search weight schemes, activation percentiles, or both", 0,

@@ -213,15 +213,16 @@ static const qs_attr_rule layernorm_attrs[] = {{"axis", QS_ATTR_INT, 17, 0},
                                                {"stash_type", QS_ATTR_INT, 17, 0}};
 
 QS_OP(layernorm, .name = "LayerNormalization", .since = 17, .min_in = 2, .max_in = 3, .max_out = 3,
-      QS_ATTRS(layernorm_attrs), .traits = QS_PLAIN, .infer = infer_layernorm,
-      .lower = lower_layernorm);
+      QS_ATTRS(layernorm_attrs), .traits = QS_PLAIN, .gain_inputs = 1 << 1 | 1 << 2,
+      .infer = infer_layernorm, .lower = lower_layernorm);
 
 static const qs_attr_rule rmsnorm_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
                                              {"epsilon", QS_ATTR_FLOAT, 1, 0},
                                              {"stash_type", QS_ATTR_INT, 1, 0}};
 
 QS_OP(rmsnorm, .name = "RMSNormalization", .since = 23, .min_in = 2, QS_ATTRS(rmsnorm_attrs),
-      .traits = QS_PLAIN, .infer = infer_rmsnorm, .lower = lower_rmsnorm);
+      .traits = QS_PLAIN, .gain_inputs = 1 << 1, .infer = infer_rmsnorm, .lower = lower_rmsnorm);
 /* ONNX Runtime's name of it, in the domain of ONNX all the same. */
 QS_OP(simplified_layernorm, .name = "SimplifiedLayerNormalization", .min_in = 2, .max_out = 2,
-      QS_ATTRS(rmsnorm_attrs), .traits = QS_PLAIN, .infer = infer_rmsnorm, .lower = lower_rmsnorm);
+      QS_ATTRS(rmsnorm_attrs), .traits = QS_PLAIN, .gain_inputs = 1 << 1, .infer = infer_rmsnorm,
+      .lower = lower_rmsnorm);

@@ -32,8 +32,12 @@ static void feed(qsim_calibration *c, uint64_t seed, int n) {
     qs_means *m = &c->tensors[0].kept.means;
     m->axis = 1;
     CHECK_INT(qs_means_reserve(c->ctx, m, 3), QSIM_OK);
-    for (int i = 0; i < 3 * n; i++)
-        qs_exact_add(&m->sum[i % 3], (double)((float)test_random(&seed) / 65536.0f - 20000));
+    for (int i = 0; i < 3 * n; i++) {
+        const float v = (float)test_random(&seed) / 65536.0f - 20000;
+        qs_exact_add(&m->sum[i % 3], (double)v);
+        m->extreme[i % 3] = v < m->extreme[i % 3] ? v : m->extreme[i % 3];
+        m->extreme[3 + i % 3] = v > m->extreme[3 + i % 3] ? v : m->extreme[3 + i % 3];
+    }
     m->positions += (uint64_t)n;
     c->samples += n;
 }
@@ -144,6 +148,7 @@ static void test_merge(void) {
 
 #define HEAD                                                                                       \
     "qsim-calibration 1\nmodel 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n"
+#define MEAN "means \"z\" 1 4 1p0\n"
 #define ZERO "tensor \"z\" 0x0.0p+0 0x0.0p+0 -160 0 1 7\n"
 
 static void test_edited(void) {
@@ -215,6 +220,13 @@ static const struct {
     {HEAD "samples 1\n" ZERO "means \"z\" 1 4 2p0\n", QSIM_E_FORMAT, "sum is malformed"},
     {HEAD "samples 1\n" ZERO "means \"z\" 1 4 1p0 1.5\n", QSIM_E_FORMAT, "sum is malformed"},
     {HEAD "samples 1\n" ZERO "means \"z\" 1 4 1p0\nmeans \"z\" 1 4 1p0\n", QSIM_E_FORMAT, "twice"},
+    {HEAD "samples 1\n" ZERO "extremes \"z\" 0x0p0 0x0p0\n", QSIM_E_FORMAT, "without means"},
+    {HEAD "samples 1\n" ZERO MEAN "extremes \"z\" 0x0p0\n", QSIM_E_FORMAT, "two for each mean"},
+    {HEAD "samples 1\n" ZERO MEAN "extremes \"z\" 0x1p0 0x0p0\n", QSIM_E_FORMAT,
+     "line 6: extremes are not the least and the greatest"},
+    {HEAD "samples 1\n" ZERO MEAN "extremes \"z\" 1 2\n", QSIM_E_FORMAT, "extremes are not"},
+    {HEAD "samples 1\n" ZERO MEAN "extremes \"z\" 0x0p0 0x0p0\nextremes \"z\" 0x0p0 0x0p0\n",
+     QSIM_E_FORMAT, "twice"},
 };
 
 /* Sums of three channels, 3, -0.5 and 0, over 4 positions; a tensor that is not there. */

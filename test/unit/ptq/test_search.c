@@ -349,12 +349,13 @@ static void test_refused(void) {
     o.steps = -1;
     CHECK_INT(qsim_search(m, c, NULL, &o, found, NULL, NULL), QSIM_E_ARGUMENT);
     CHECK_INT(qsim_search(m, c, NULL, NULL, NULL, NULL, NULL), QSIM_E_ARGUMENT);
-    static const char *const names[] = {"greedy", "anneal", "ranges", "auto", "refine"};
-    for (int32_t i = 0; i < 5; i++) {
+    static const char *const names[] = {"greedy", "anneal",   "ranges", "auto",
+                                        "refine", "equalize", "smooth"};
+    for (int32_t i = 0; i < 7; i++) {
         CHECK_STR(qsim_search_method(i), names[i]);
         CHECK_INT(qsim_search_method_needs_inputs(i), i >= 3);
     }
-    CHECK(!qsim_search_method(5) && !qsim_search_method(-1));
+    CHECK(!qsim_search_method(7) && !qsim_search_method(-1));
     /* auto judges by inputs; labels are classes of all rows. */
     o = (qsim_search_options){.struct_size = sizeof(o), .methods = "auto", .score = score};
     CHECK_INT(qsim_search(m, c, NULL, &o, found, NULL, NULL), QSIM_E_ARGUMENT);

@@ -21,9 +21,9 @@ class RecipeEntry(NamedTuple):
     """One line of a recipe. Of a layer: dtype of the weights, granularity ("channel", "tensor",
     "block"), block, symmetric, reduced, rounding, bias_correction ("default", "on", "off", "given"
     with the numbers in `shift`). Of a tensor: dtype, symmetric, range (low, high), method,
-    percentile."""
+    percentile. Of kind "equalize", of a tensor, too: in `shift` the factors of its channels."""
 
-    kind: str  # "layer", "tensor"
+    kind: str  # "layer", "tensor", "equalize"
     name: str
     action: str = "quantize"  # or "float", "integer"
     dtype: Optional[str] = None
@@ -105,7 +105,7 @@ class Recipe(_Handle):
         return self
 
     def get(self, kind: str, name: str) -> Optional[RecipeEntry]:
-        """The entry of that kind ("layer", "tensor") and name, or None."""
+        """The entry of that kind ("layer", "tensor", "equalize") and name, or None."""
         index = _lib.qsim_recipe_find(self._pointer, _KINDS[kind], name.encode())
         return self[index] if index >= 0 else None
 

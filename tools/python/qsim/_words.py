@@ -29,7 +29,7 @@ _MODES = _Words({"static": 0, "dynamic": 1, "weights": 2})
 _ACTIONS = _Words({"fp32": 1, "int8": 2, "int4": 3})
 _ROLES = _Words({"data": 0, "model": 1, "calibration": 2, "preprocess": 3, "labels": 4, "report": 5,
                  "manifest": 6, "sums": 7})
-_KINDS = _Words({"layer": 1, "tensor": 2})
+_KINDS = _Words({"layer": 1, "tensor": 2, "equalize": 3})
 _ENTRY_ACTIONS = _Words({"quantize": 0, "float": 1, "integer": 2})
 _GRANULARITIES = _Words({"channel": 0, "tensor": 1, "block": 2})
 _ROUNDINGS = _Words({"nearest": 0, "gptq": 1})

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Equalization: each channel of a tensor is multiplied by a factor above 0, in the constants of
+ * what makes it, and divided by it again in the weights of the layers that read it. Between the two
+ * stand only operators that let such a factor through, as ReLU and pooling do, so that the network
+ * computes the same. (Nagel et al., "Data-Free Quantization Through Weight Equalization and Bias
+ * Correction", 2019, section 4.1; Xiao et al., "SmoothQuant", 2023.)
+ */
+#ifndef QS_EQUALIZE_H
+#define QS_EQUALIZE_H
+
+#include "ptq/quantizer.h"
+
+/* A tensor that carries the factors, and the axis of its channels. */
+typedef struct qs_carrier {
+    qs_id value;
+    int32_t axis;
+} qs_carrier;
+
+/* A place where factors can be moved. */
+typedef struct qs_site {
+    size_t channels;
+    qs_id maker;     /* the node that gives the first tensor */
+    bool normalized; /* made by a normalization or an x a + b, not by a layer with weights */
+    float most;      /* what a Clip on the way lets through; infinity: there is none */
+    qs_id gains[3];  /* constants that the first tensor is linear in, the weights first */
+    size_t gain_count;
+    qs_carrier *tensors; /* the first is the one that recipes name */
+    size_t tensor_count, tensor_room;
+    qs_id *readers; /* layers with weights; none: it is no such place */
+    size_t reader_count, reader_room;
+} qs_site;
+
+/* Looks for the place that begins with a tensor. Errors: NOMEM. */
+int qs_site_find(qsim_ctx *ctx, const qs_graph *g, const qs_uses *uses, qs_id tensor, qs_site *out);
+void qs_site_free(qsim_ctx *ctx, qs_site *s);
+
+/* The weights of a node, seen as rows of what one output channel is made of. */
+typedef struct qs_spread {
+    size_t outputs, inputs; /* channels on either side */
+    size_t depth, taps, groups;
+    bool outputs_first; /* the weights of an output lie together */
+} qs_spread;
+
+qs_spread qs_spread_of(const qs_graph *g, const qs_node *n);
+/* The output and the input channel that weight `i` belongs to. */
+static inline size_t qs_spread_output(const qs_spread *s, size_t i) {
+    return s->outputs_first ? i / s->depth : i % s->outputs;
+}
+static inline size_t qs_spread_input(const qs_spread *s, size_t i) {
+    const size_t k = s->outputs_first ? i % s->depth : i / s->outputs;
+    const size_t group = qs_spread_output(s, i) / (s->outputs / s->groups);
+    return group * (s->inputs / s->groups) + k / s->taps;
+}
+
+/* Fills q->scaled by the recipe. Errors: NOT_FOUND, UNSUPPORTED, MISMATCH, NOMEM. */
+int qs_equalize_find(qs_quantizer *q);
+/* Changes the constants of q's graph by that. Errors: NOMEM. */
+int qs_equalize_apply(qs_quantizer *q);
+/* Gives tensors that carry factors another name: they are not the float network's. */
+int qs_equalize_rename(qs_quantizer *q);
+
+#endif
