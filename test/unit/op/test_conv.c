@@ -1,33 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Conv on floats against a plain loop: the same order of sums, so the same bits. */
-#include "op_run.h"
-
-#include <math.h>
-
-static uint64_t seed = 20240917;
-
-static float random_float(void) {
-    return (float)((int32_t)(test_random(&seed) % 2001) - 1000) / 500.0f;
-}
-static int64_t between(int64_t a, int64_t b) {
-    return a + (int64_t)(test_random(&seed) % (uint32_t)(b - a + 1));
-}
-static float *random_floats(size_t n) {
-    float *p = or_memory(n * sizeof(float));
-    for (size_t i = 0; i < n; i++)
-        p[i] = random_float();
-    return p;
-}
-
-typedef struct shape {
-    int64_t n, h, w, c, m, group, kh, kw, sh, sw, dh, dw, top, left, bottom, right;
-    float lo, hi;
-    bool bias;
-    enum { USUAL, UNDERFLOW, INFINITE } values;
-} shape;
+#include "op_conv.h"
 
 /* NHWC, every product and sum in the written order, padding as products with +0. */
-static float conv_at(const shape *s, const float *x, const float *w, const float *b, int64_t n,
+static float conv_at(const conv_shape *s, const float *x, const float *w, const float *b, int64_t n,
                      int64_t oy, int64_t ox, int64_t o) {
     const int64_t cg = s->c / s->group, first = o / (s->m / s->group) * cg;
     float acc = 0.0f;
@@ -39,76 +15,30 @@ static float conv_at(const shape *s, const float *x, const float *w, const float
                 float v = inside ? x[((n * s->h + y) * s->w + z) * s->c + first + i] : 0.0f;
                 acc = fmaf(v, w[((o * cg + i) * s->kh + ky) * s->kw + kx], acc);
             }
-    acc += s->bias ? b[o] + 0.0f : 0.0f; /* a sum of -0 gives +0 */
+    acc += b ? b[o] + 0.0f : 0.0f; /* a sum of -0 gives +0 */
     acc = acc < s->lo ? s->lo : acc;
     return acc > s->hi ? s->hi : acc;
 }
 
-static or_case conv_case(const shape *s, float *x, float *w, float *b, bool constant) {
-    or_case c = {.domain = "qsim", .op = "Conv", .version = 1, .inputs = 3, .outputs = 1};
-    c.in[0] = (or_tensor){QSIM_FLOAT, 4, {s->n, s->h, s->w, s->c}, x, false};
-    c.in[1] = (or_tensor){QSIM_FLOAT, 4, {s->m, s->c / s->group, s->kh, s->kw}, w, constant};
-    c.in[2] = (or_tensor){QSIM_FLOAT, 1, {s->m}, s->bias ? b : NULL, constant};
-    const or_attr attrs[] = {
-        or_int("channels_last", 1),
-        or_int("group", s->group),
-        or_pair("strides", s->sh, s->sw),
-        or_pair("dilations", s->dh, s->dw),
-        or_pair("kernel_shape", s->kh, s->kw),
-        or_four("pads", s->top, s->left, s->bottom, s->right),
-        or_float("lo", s->lo),
-        or_float("hi", s->hi),
-    };
-    memcpy(c.attrs, attrs, sizeof(attrs));
-    c.attr_count = QS_COUNT(attrs);
-    return c;
-}
-
-/* NaN made by different instructions differs in its sign only. */
-static bool same(float a, float b) {
-    return memcmp(&a, &b, sizeof(a)) == 0 || (isnan(a) && isnan(b));
-}
-
 /* Constant weights leave padding out where they are finite; others cannot. */
-static void check_shape(qsim_ctx **ctx, int contexts, const shape *s) {
+static void check_shape(qsim_ctx **ctx, int contexts, const conv_shape *s) {
     const size_t x_floats = (size_t)(s->n * s->h * s->w * s->c);
     const size_t w_floats = (size_t)(s->m * s->c / s->group * s->kh * s->kw);
-    float *x = random_floats(x_floats), *w = random_floats(w_floats);
-    float *b = random_floats((size_t)s->m);
+    float *x = random_floats(x_floats, 2), *w = random_floats(w_floats, 2);
+    float *b = random_floats((size_t)s->m, 2);
     for (size_t i = 0; i < x_floats && s->values == UNDERFLOW; i++)
         x[i] = 1e-30f;
     for (size_t i = 0; i < w_floats && s->values == UNDERFLOW; i++)
         w[i] = i % 3 == 0 ? 1e-30f : -1e-30f;
     for (size_t i = 0; i < w_floats && s->values == INFINITE; i += 7)
         w[i] = INFINITY;
+    const int64_t oh = (s->h + s->top + s->bottom - (s->kh - 1) * s->dh - 1) / s->sh + 1;
+    const int64_t ow = (s->w + s->left + s->right - (s->kw - 1) * s->dw - 1) / s->sw + 1;
     for (int run = 0; run < 2 * contexts; run++) {
-        const int i = run / 2;
-        or_case c = conv_case(s, x, w, b, run % 2 == 0);
-        or_result r = or_run(ctx[i], &c, false);
-        CHECK_INT(r.code, QSIM_OK);
-        if (r.code) {
-            fprintf(stderr, "%s\n", r.error.message);
-            continue;
-        }
-        const int64_t oh = (s->h + s->top + s->bottom - (s->kh - 1) * s->dh - 1) / s->sh + 1;
-        const int64_t ow = (s->w + s->left + s->right - (s->kw - 1) * s->dw - 1) / s->sw + 1;
-        CHECK_INT(r.out[0].dims[1], oh);
-        CHECK_INT(r.out[0].dims[2], ow);
-        CHECK_INT(r.out[0].dims[3], s->m);
-        const float *y = r.out[0].data;
-        long wrong = 0;
-        for (int64_t k = 0; k < s->n * oh * ow * s->m; k++) {
-            float e = conv_at(s, x, w, s->bias ? b : NULL, k / (oh * ow * s->m),
-                              k / (ow * s->m) % oh, k / s->m % ow, k % s->m);
-            wrong += !same(e, y[k]);
-        }
-        CHECK_INT(wrong, 0);
-        if (wrong)
-            fprintf(stderr, "isa %d: n%d h%d w%d c%d m%d g%d k%dx%d s%d,%d d%d,%d p%d,%d,%d,%d\n",
-                    qsim_ctx_isa(ctx[i]), (int)s->n, (int)s->h, (int)s->w, (int)s->c, (int)s->m,
-                    (int)s->group, (int)s->kh, (int)s->kw, (int)s->sh, (int)s->sw, (int)s->dh,
-                    (int)s->dw, (int)s->top, (int)s->left, (int)s->bottom, (int)s->right);
-        or_free(&r);
+        or_case c = conv_case("Conv", s, x, w, b, run % 2 == 0);
+        c.in[1].dims[0] = s->m;
+        c.in[1].dims[1] = s->c / s->group;
+        conv_check(ctx[run / 2], &c, s, oh, ow, conv_at);
     }
     free(x);
     free(w);
@@ -117,7 +47,7 @@ static void check_shape(qsim_ctx **ctx, int contexts, const shape *s) {
 
 static void random_shapes(qsim_ctx **ctx, int contexts) {
     for (int i = 0; i < 120; i++) {
-        shape s = {.n = between(1, 3), .h = between(1, 14), .w = between(1, 14)};
+        conv_shape s = {.n = between(1, 3), .h = between(1, 14), .w = between(1, 14)};
         s.kh = between(1, 5);
         s.kw = between(1, 5);
         s.dh = i % 3 == 0 ? between(1, 3) : 1;
@@ -147,18 +77,22 @@ static void random_shapes(qsim_ctx **ctx, int contexts) {
 
 /* Large enough to be cut for threads: 1x1, bordered 3x3, depthwise, few pixels of many columns. */
 static void large_shapes(qsim_ctx **ctx, int contexts) {
-    const shape list[] = {
-        {1, 24, 24, 48, 80, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 0.0f, 6.0f, true, USUAL},
-        {2, 30, 31, 40, 70, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, -INFINITY, INFINITY, true, USUAL},
-        {1, 4, 4, 256, 300, 1, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 0.0f, INFINITY, false, USUAL},
-        {1, 112, 112, 33, 33, 33, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, -INFINITY, INFINITY, true, USUAL},
-        {1, 9, 30, 40, 40, 40, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1, -INFINITY, INFINITY, true, USUAL},
-        {2, 8, 31, 20, 20, 20, 3, 3, 1, 2, 1, 1, 1, 1, 0, 1, 0.0f, INFINITY, true, USUAL},
-        {1, 5, 6, 3, 4, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, false, UNDERFLOW},
-        {1, 5, 6, 4, 4, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, -1, 1, false, UNDERFLOW},
-        {1, 5, 6, 3, 4, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, -INFINITY, INFINITY, false, INFINITE},
-        {1, 5, 6, 4, 4, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, -INFINITY, INFINITY, true, INFINITE},
-        {1, 3, 9, 8, 8, 1, 2, 17, 1, 1, 1, 1, 0, 8, 0, 8, -INFINITY, INFINITY, true, USUAL},
+    const conv_shape list[] = {
+        {1, 24, 24, 48, 80, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 0.0f, 6.0f, true, USUAL, 0, 0},
+        {2, 30, 31, 40, 70, 1,         1,        1,    1,     1, 1,
+         1, 0,  0,  0,  0,  -INFINITY, INFINITY, true, USUAL, 0, 0},
+        {1, 4, 4, 256, 300, 1, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 0.0f, INFINITY, false, USUAL, 0, 0},
+        {1, 112, 112, 33, 33, 33,        3,        3,    1,     1, 1,
+         1, 1,   1,   1,  1,  -INFINITY, INFINITY, true, USUAL, 0, 0},
+        {1, 9, 30, 40, 40, 40,        3,        3,    2,     1, 1,
+         1, 1, 1,  1,  1,  -INFINITY, INFINITY, true, USUAL, 0, 0},
+        {2, 8, 31, 20, 20, 20, 3, 3, 1, 2, 1, 1, 1, 1, 0, 1, 0.0f, INFINITY, true, USUAL, 0, 0},
+        {1, 5, 6, 3, 4, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, false, UNDERFLOW, 0, 0},
+        {1, 5, 6, 4, 4, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, -1, 1, false, UNDERFLOW, 0, 0},
+        {1, 5, 6, 3, 4, 1,         3,        3,     1,        1, 1,
+         1, 1, 1, 1, 1, -INFINITY, INFINITY, false, INFINITE, 0, 0},
+        {1, 5, 6, 4, 4, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, -INFINITY, INFINITY, true, INFINITE, 0, 0},
+        {1, 3, 9, 8, 8, 1, 2, 17, 1, 1, 1, 1, 0, 8, 0, 8, -INFINITY, INFINITY, true, USUAL, 0, 0},
     };
     for (size_t i = 0; i < QS_COUNT(list); i++)
         check_shape(ctx, contexts, &list[i]);
@@ -166,13 +100,15 @@ static void large_shapes(qsim_ctx **ctx, int contexts) {
 
 /* Weights of more than half a megabyte go tap by tap: none, one, some or all of them inside. */
 static void far_weights(qsim_ctx **ctx, int contexts) {
-    const shape list[] = {
-        {2, 6, 7, 64, 256, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 0.0f, INFINITY, true, USUAL},
-        {1, 7, 7, 130, 128, 1, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, -INFINITY, INFINITY, false, USUAL},
-        {1, 5, 9, 64, 128, 1, 5, 5, 1, 2, 1, 1, 2, 2, 2, 2, -INFINITY, 3.0f, true, USUAL},
-        {1, 3, 3, 256, 64, 1, 3, 3, 1, 1, 3, 3, 3, 3, 3, 3, -INFINITY, INFINITY, true, USUAL},
-        {1, 2, 2, 256, 64, 1, 3, 3, 1, 1, 1, 1, 3, 3, 3, 3, -INFINITY, INFINITY, true, USUAL},
-        {1, 4, 4, 64, 256, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, -INFINITY, INFINITY, true, INFINITE},
+    const conv_shape list[] = {
+        {2, 6, 7, 64, 256, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 0.0f, INFINITY, true, USUAL, 0, 0},
+        {1, 7, 7, 130, 128, 1,         3,        3,     2,     2, 1,
+         1, 1, 1, 1,   1,   -INFINITY, INFINITY, false, USUAL, 0, 0},
+        {1, 5, 9, 64, 128, 1, 5, 5, 1, 2, 1, 1, 2, 2, 2, 2, -INFINITY, 3.0f, true, USUAL, 0, 0},
+        {1, 3, 3, 256, 64, 1, 3, 3, 1, 1, 3, 3, 3, 3, 3, 3, -INFINITY, INFINITY, true, USUAL, 0, 0},
+        {1, 2, 2, 256, 64, 1, 3, 3, 1, 1, 1, 1, 3, 3, 3, 3, -INFINITY, INFINITY, true, USUAL, 0, 0},
+        {1, 4, 4, 64, 256, 1,         3,        3,    1,        1, 1,
+         1, 1, 1, 1,  1,   -INFINITY, INFINITY, true, INFINITE, 0, 0},
     };
     for (size_t i = 0; i < QS_COUNT(list); i++)
         check_shape(ctx, contexts, &list[i]);
@@ -247,6 +183,7 @@ static void refuses(qsim_ctx *ctx) {
 }
 
 int main(void) {
+    or_seed = 20240917;
     qsim_ctx *one[QS_ISA_COUNT], *three[QS_ISA_COUNT];
     int n = or_contexts(one, 1), n3 = or_contexts(three, 3);
     CHECK(n >= 1);

@@ -1,29 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ConvTranspose on floats against a plain loop: the same order of sums, so the same bits. */
-#include "op_run.h"
-
-#include <math.h>
-
-static uint64_t seed = 20250311;
-
-static float random_float(void) {
-    return (float)((int32_t)(test_random(&seed) % 2001) - 1000) / 500.0f;
-}
-static int64_t between(int64_t a, int64_t b) {
-    return a + (int64_t)(test_random(&seed) % (uint32_t)(b - a + 1));
-}
-static float *random_floats(size_t n) {
-    float *p = or_memory(n * sizeof(float));
-    for (size_t i = 0; i < n; i++)
-        p[i] = random_float();
-    return p;
-}
-
-typedef struct shape {
-    int64_t n, h, w, c, m, group, kh, kw, sh, sw, dh, dw, top, left, bottom, right, eh, ew;
-    float lo, hi;
-    bool bias;
-} shape;
+#include "op_conv.h"
 
 /* The input position under tap k of output position o; -1: none. */
 static int64_t under(int64_t o, int64_t before, int64_t k, int64_t dilation, int64_t stride,
@@ -33,8 +10,8 @@ static int64_t under(int64_t o, int64_t before, int64_t k, int64_t dilation, int
 }
 
 /* NHWC in and out, weights [C, M / group, kh, kw]; taps in order, then channels. */
-static float output_at(const shape *s, const float *x, const float *w, const float *b, int64_t n,
-                       int64_t oy, int64_t ox, int64_t o) {
+static float output_at(const conv_shape *s, const float *x, const float *w, const float *b,
+                       int64_t n, int64_t oy, int64_t ox, int64_t o) {
     const int64_t cg = s->c / s->group, mg = s->m / s->group, first = o / mg * cg;
     float acc = 0.0f;
     for (int64_t ky = 0; ky < s->kh; ky++)
@@ -45,63 +22,24 @@ static float output_at(const shape *s, const float *x, const float *w, const flo
                 acc = fmaf(x[((n * s->h + y) * s->w + z) * s->c + i],
                            w[((i * mg + o % mg) * s->kh + ky) * s->kw + kx], acc);
         }
-    if (s->bias)
+    if (b)
         acc += b[o];
     acc = acc < s->lo ? s->lo : acc;
     return acc > s->hi ? s->hi : acc;
 }
 
-static or_case make_case(const shape *s, float *x, float *w, float *b, bool constant) {
-    or_case c = {.domain = "qsim", .op = "ConvTranspose", .version = 1, .inputs = 3, .outputs = 1};
-    c.in[0] = (or_tensor){QSIM_FLOAT, 4, {s->n, s->h, s->w, s->c}, x, false};
-    c.in[1] = (or_tensor){QSIM_FLOAT, 4, {s->c, s->m / s->group, s->kh, s->kw}, w, constant};
-    c.in[2] = (or_tensor){QSIM_FLOAT, 1, {s->m}, s->bias ? b : NULL, constant};
-    const or_attr attrs[] = {
-        or_int("channels_last", 1),
-        or_int("group", s->group),
-        or_pair("strides", s->sh, s->sw),
-        or_pair("dilations", s->dh, s->dw),
-        or_pair("output_padding", s->eh, s->ew),
-        or_four("pads", s->top, s->left, s->bottom, s->right),
-        or_float("lo", s->lo),
-        or_float("hi", s->hi),
-    };
-    memcpy(c.attrs, attrs, sizeof(attrs));
-    c.attr_count = QS_COUNT(attrs);
-    return c;
-}
-
-static void check_shape(qsim_ctx **ctx, int contexts, const shape *s) {
-    float *x = random_floats((size_t)(s->n * s->h * s->w * s->c));
-    float *w = random_floats((size_t)(s->c * s->m / s->group * s->kh * s->kw));
-    float *b = random_floats((size_t)s->m);
+static void check_shape(qsim_ctx **ctx, int contexts, const conv_shape *s) {
+    float *x = random_floats((size_t)(s->n * s->h * s->w * s->c), 2);
+    float *w = random_floats((size_t)(s->c * s->m / s->group * s->kh * s->kw), 2);
+    float *b = random_floats((size_t)s->m, 2);
     const int64_t oh = (s->h - 1) * s->sh + (s->kh - 1) * s->dh + 1 + s->eh - s->top - s->bottom;
     const int64_t ow = (s->w - 1) * s->sw + (s->kw - 1) * s->dw + 1 + s->ew - s->left - s->right;
     for (int i = 0; i < contexts; i++) {
-        or_case c = make_case(s, x, w, b, i % 2 == 0);
-        or_result r = or_run(ctx[i], &c, false);
-        CHECK_INT(r.code, QSIM_OK);
-        if (r.code) {
-            fprintf(stderr, "%s\n", r.error.message);
-            continue;
-        }
-        CHECK_INT(r.out[0].dims[1], oh);
-        CHECK_INT(r.out[0].dims[2], ow);
-        CHECK_INT(r.out[0].dims[3], s->m);
-        const float *y = r.out[0].data;
-        long wrong = 0;
-        for (int64_t k = 0; k < s->n * oh * ow * s->m; k++) {
-            float e = output_at(s, x, w, b, k / (oh * ow * s->m), k / (ow * s->m) % oh,
-                                k / s->m % ow, k % s->m);
-            wrong += !(e == y[k]);
-        }
-        CHECK_INT(wrong, 0);
-        if (wrong)
-            fprintf(stderr, "isa %d: n%d h%d w%d c%d m%d g%d k%dx%d s%d,%d d%d,%d p%d,%d,%d,%d\n",
-                    qsim_ctx_isa(ctx[i]), (int)s->n, (int)s->h, (int)s->w, (int)s->c, (int)s->m,
-                    (int)s->group, (int)s->kh, (int)s->kw, (int)s->sh, (int)s->sw, (int)s->dh,
-                    (int)s->dw, (int)s->top, (int)s->left, (int)s->bottom, (int)s->right);
-        or_free(&r);
+        or_case c = conv_case("ConvTranspose", s, x, w, b, i % 2 == 0);
+        c.in[1].dims[0] = s->c;
+        c.in[1].dims[1] = s->m / s->group;
+        c.attrs[c.attr_count++] = or_pair("output_padding", s->eh, s->ew);
+        conv_check(ctx[i], &c, s, oh, ow, output_at);
     }
     free(x);
     free(w);
@@ -110,7 +48,7 @@ static void check_shape(qsim_ctx **ctx, int contexts, const shape *s) {
 
 static void random_shapes(qsim_ctx **ctx, int contexts) {
     for (int i = 0; i < 150; i++) {
-        shape s = {.n = between(1, 3), .h = between(1, 9), .w = between(1, 9)};
+        conv_shape s = {.n = between(1, 3), .h = between(1, 9), .w = between(1, 9)};
         s.kh = between(1, 5);
         s.kw = between(1, 5);
         s.sh = between(1, 4);
@@ -138,9 +76,9 @@ static void random_shapes(qsim_ctx **ctx, int contexts) {
 
 /* Large enough to be cut for threads. */
 static void large_shapes(qsim_ctx **ctx, int contexts) {
-    const shape list[] = {
-        {1, 40, 41, 24, 24, 1, 2, 2, 2, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0.0f, INFINITY, true},
-        {2, 30, 20, 32, 40, 1, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1, 0, 0, 0.0f, INFINITY, true},
+    const conv_shape list[] = {
+        {1, 40, 41, 24, 24, 1, 2, 2, 2, 2, 1, 1, 0, 0, 0, 0, 0.0f, INFINITY, true, USUAL, 0, 0},
+        {2, 30, 20, 32, 40, 1, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1, 0.0f, INFINITY, true, USUAL, 0, 0},
     };
     for (size_t i = 0; i < QS_COUNT(list); i++)
         check_shape(ctx, contexts, &list[i]);
@@ -187,6 +125,7 @@ static void sizes(void) {
 }
 
 int main(void) {
+    or_seed = 20250311;
     qsim_ctx *ctx[QS_ISA_COUNT];
     const int contexts = or_contexts(ctx, 3);
     random_shapes(ctx, contexts);

@@ -1,20 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Gemm, MatMul and BatchNormalization against plain loops in the written order: the same bits. */
-#include "op_run.h"
+#include "op_random.h"
 
 #include <math.h>
-
-static uint64_t seed = 99;
-
-static int64_t between(int64_t a, int64_t b) {
-    return a + (int64_t)(test_random(&seed) % (uint32_t)(b - a + 1));
-}
-static float *random_floats(size_t n) {
-    float *p = or_memory(n * sizeof(float));
-    for (size_t i = 0; i < n; i++)
-        p[i] = (float)between(-1000, 1000) / 300.0f;
-    return p;
-}
 
 typedef struct gemm {
     int64_t m, n, k, ta, tb;
@@ -37,8 +25,9 @@ static float gemm_at(const gemm *g, const float *a, const float *b, const float 
 }
 
 static void check_gemm(qsim_ctx *ctx, const gemm *g, bool constant) {
-    float *a = random_floats((size_t)(g->m * g->k)), *b = random_floats((size_t)(g->n * g->k));
-    float *c = random_floats((size_t)(g->c_rows * g->c_cols));
+    float *a = random_floats((size_t)(g->m * g->k), 10.0 / 3),
+          *b = random_floats((size_t)(g->n * g->k), 10.0 / 3);
+    float *c = random_floats((size_t)(g->c_rows * g->c_cols), 10.0 / 3);
     or_case k = {.domain = "qsim", .op = "Gemm", .version = 13, .outputs = 1};
     k.inputs = g->c_rank < 0 ? 2 : 3;
     k.in[0] = (or_tensor){QSIM_FLOAT, 2, {g->ta ? g->k : g->m, g->ta ? g->m : g->k}, a, false};
@@ -130,7 +119,8 @@ static float matmul_at(const product *p, const float *a, const float *b, size_t 
 }
 
 static void check_matmul(qsim_ctx *ctx, product *p, bool constant) {
-    float *a = random_floats(or_elements(&p->a)), *b = random_floats(or_elements(&p->b));
+    float *a = random_floats(or_elements(&p->a), 10.0 / 3),
+          *b = random_floats(or_elements(&p->b), 10.0 / 3);
     p->a.dtype = p->b.dtype = QSIM_FLOAT;
     p->a.data = a;
     p->b.data = b;
@@ -186,8 +176,9 @@ static void matmuls(qsim_ctx **ctx, int contexts) {
 
 static void batchnorm(qsim_ctx *ctx, bool last) {
     enum { N = 2, C = 21, P = 15 };
-    float *x = random_floats(N * C * P), *scale = random_floats(C), *shift = random_floats(C);
-    float *mean = random_floats(C), *var = random_floats(C);
+    float *x = random_floats(N * C * P, 10.0 / 3), *scale = random_floats(C, 10.0 / 3),
+          *shift = random_floats(C, 10.0 / 3);
+    float *mean = random_floats(C, 10.0 / 3), *var = random_floats(C, 10.0 / 3);
     for (int i = 0; i < C; i++)
         var[i] = fabsf(var[i]);
     or_case c = {.domain = "qsim",
@@ -299,6 +290,7 @@ static void upgrades(qsim_ctx *ctx) {
 }
 
 int main(void) {
+    or_seed = 99;
     qsim_ctx *ctx[QS_ISA_COUNT];
     int n = or_contexts(ctx, 3);
     CHECK(n >= 1);

@@ -3,22 +3,16 @@
  * QLinearConv, ConvInteger, QLinearMatMul and MatMulInteger against plain loops in int64 over the
  * definition: (x - x_zp) * (w - w_zp), every instruction set, one thread and three.
  */
-#include "op_run.h"
+#include "op_random.h"
 
 #include "op/int8/int8_prepare.h"
 
 #include <math.h>
 
-static uint64_t seed = 20260711;
-
-static int64_t between(int64_t a, int64_t b) {
-    return a + (int64_t)(test_random(&seed) % (uint32_t)(b - a + 1));
-}
-
 static void *random_bytes(size_t n) {
     uint8_t *p = or_memory(n);
     for (size_t i = 0; i < n + 64; i++)
-        p[i] = (uint8_t)test_random(&seed);
+        p[i] = (uint8_t)test_random(&or_seed);
     return p;
 }
 
@@ -488,6 +482,7 @@ static void test_refusals(qsim_ctx *ctx) {
 }
 
 int main(void) {
+    or_seed = 20260711;
     test_narrow();
     qsim_ctx *ctx[2 * QS_ISA_COUNT];
     int contexts = or_contexts(ctx, 1);

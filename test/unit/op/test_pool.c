@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Pools against plain loops: the same order of sums, so the same bits. */
-#include "op_run.h"
+#include "op_random.h"
 
 #include <math.h>
-
-static uint64_t seed = 77;
-
-static int64_t between(int64_t a, int64_t b) {
-    return a + (int64_t)(test_random(&seed) % (uint32_t)(b - a + 1));
-}
 
 typedef struct shape {
     int64_t n, h, w, c, kh, kw, sh, sw, dh, dw, top, left, bottom, right, ceil, pads;
@@ -334,6 +328,7 @@ static void refuses(qsim_ctx *ctx) {
 }
 
 int main(void) {
+    or_seed = 77;
     qsim_ctx *ctx[QS_ISA_COUNT];
     int n = or_contexts(ctx, 2);
     CHECK(n >= 1);

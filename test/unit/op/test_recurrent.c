@@ -3,21 +3,9 @@
  * LSTM, GRU and RNN against their formulas in double precision, on random shapes and options; and
  * the same bits on every instruction set, with any number of threads and in batches of any size.
  */
-#include "op_run.h"
+#include "op_random.h"
 
 #include <math.h>
-
-static uint64_t seed = 20250607;
-
-static int64_t between(int64_t a, int64_t b) {
-    return a + (int64_t)(test_random(&seed) % (uint32_t)(b - a + 1));
-}
-static float *random_floats(size_t n, double size) {
-    float *p = or_memory(n * sizeof(float));
-    for (size_t i = 0; i < n; i++)
-        p[i] = (float)(size * ((double)(test_random(&seed) % 2001) - 1000) / 1000);
-    return p;
-}
 
 typedef struct layer {
     char cell; /* 'L', 'G', 'R' */
@@ -286,6 +274,7 @@ static void refuses(qsim_ctx *ctx) {
 }
 
 int main(void) {
+    or_seed = 20250607;
     qsim_ctx *ctx[2 * QS_ISA_COUNT];
     int contexts = or_contexts(ctx, 1);
     contexts += or_contexts(ctx + contexts, 3);

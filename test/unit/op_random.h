@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Random sizes and inputs for one operator (op_run.h): the same at every run of a test. */
+#ifndef OP_RANDOM_H
+#define OP_RANDOM_H
+
+#include "op_run.h"
+
+static uint64_t or_seed; /* set by main */
+
+/* A whole number from a to b. */
+static inline int64_t between(int64_t a, int64_t b) {
+    return a + (int64_t)(test_random(&or_seed) % (uint32_t)(b - a + 1));
+}
+
+/* n floats in [-largest, largest], with slack after them; freed by the caller. */
+static inline float *random_floats(size_t n, double largest) {
+    float *p = or_memory(n * sizeof(float));
+    for (size_t i = 0; i < n; i++)
+        p[i] = (float)(largest * (double)between(-1000, 1000) / 1000);
+    return p;
+}
+
+#endif
