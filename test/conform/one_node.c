@@ -2,34 +2,14 @@
 /*
  * Models of one node beside their recorded inputs and outputs: NAME.onnx and NAME.npz, whose
  * members are in_INPUT and out_OUTPUT. A result differs from the record by at most 2e-6 of the
- * record's largest value. Refused models are counted, not judged; a wrong result is a failure.
- * Usage: one_node FOLDER LIST MINIMUM    (fails also if fewer than MINIMUM pass)
+ * record's largest value (conform.h).
  */
-#include "test.h"
-
-#include <qsim/qsim.h>
+#include "conform.h"
 
 #include <math.h>
 
 #define MAX_SLOTS 32
 #define TOLERANCE 2e-6
-
-enum verdict { PASSED, WRONG, REFUSED };
-
-static void *read_whole(const char *folder, const char *name, const char *end, size_t *size) {
-    char path[1200];
-    snprintf(path, sizeof(path), "%s/%s%s", folder, name, end);
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return NULL;
-    fseek(f, 0, SEEK_END);
-    const long n = ftell(f);
-    rewind(f);
-    void *data = malloc(n > 0 ? (size_t)n : 1);
-    *size = data && n > 0 ? fread(data, 1, (size_t)n, f) : 0;
-    fclose(f);
-    return data;
-}
 
 /* The member PREFIX_NAME as a tensor; its dims stay those of `a`. */
 static int take(qsim_npz *npz, const char *prefix, const char *name, qsim_array *a,
@@ -95,8 +75,9 @@ static enum verdict try_model(qsim_ctx *ctx, const char *folder, const char *nam
     qsim_session *s = NULL;
     qsim_npz *npz = NULL;
     enum verdict v = REFUSED;
+    snprintf(path, sizeof(path), "%s/%s.npz", folder, name);
+    void *data = read_file(path, &size);
     snprintf(path, sizeof(path), "%s/%s.onnx", folder, name);
-    void *data = read_whole(folder, name, ".npz", &size);
     CHECK(data && qsim_npz_open(ctx, data, size, &npz, e) == 0);
     if (npz && !qsim_model_load(ctx, path, NULL, &m, e) && !qsim_session_create(m, NULL, &s, e))
         v = judge(s, npz, e);
@@ -108,29 +89,5 @@ static enum verdict try_model(qsim_ctx *ctx, const char *folder, const char *nam
 }
 
 int main(int argc, char **argv) {
-    if (argc != 4)
-        return 2;
-    qsim_ctx *ctx = NULL;
-    qsim_error e;
-    char name[256];
-    int counts[3] = {0};
-    FILE *list = fopen(argv[2], "r");
-    if (!list || qsim_ctx_create(NULL, &ctx, &e))
-        return 2;
-    while (fscanf(list, "%255s", name) == 1) {
-        memset(&e, 0, sizeof(e));
-        enum verdict v = try_model(ctx, argv[1], name, &e);
-        counts[v]++;
-        if (v == WRONG)
-            printf("WRONG %s\n", name);
-        if (v == REFUSED && getenv("VERBOSE"))
-            printf("refused %s: %s\n", name, e.message);
-    }
-    fclose(list);
-    qsim_ctx_free(ctx);
-    printf("%d passed, %d wrong, %d refused by name\n", counts[PASSED], counts[WRONG],
-           counts[REFUSED]);
-    CHECK_INT(counts[WRONG], 0);
-    CHECK(counts[PASSED] >= atoi(argv[3]));
-    return test_done();
+    return judge_list(argc, argv, try_model);
 }
