@@ -134,7 +134,7 @@ done:
     qs_arena_free(&a);
     if (code == QSIM_E_NOMEM)
         qs_fail(error, code, "%s: out of memory for a run", r->session->name);
-    return code;
+    return qs_leave(r->session->ctx, code, error);
 }
 
 int qsim_run_create(const qsim_session *session, qsim_run **out, qsim_error *error) {

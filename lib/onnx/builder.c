@@ -386,7 +386,7 @@ int qsim_builder_finish(qsim_builder *b, qsim_model **out, qsim_error *error) {
     if (code) {
         if (error)
             *error = b->error;
-        return code;
+        return qs_leave(b->ctx, code, error);
     }
     b->model->ir_version = qs_ir_of_opset(qs_graph_import(b->model->graph, ""));
     *out = b->model;

@@ -5,6 +5,7 @@
  */
 #include "onnx/emit.h"
 #include "onnx/reader.h"
+#include "base/ctx.h"
 #include "base/file.h"
 
 #define SIZE_LIMIT ((size_t)INT32_MAX) /* of a protobuf message */
@@ -272,7 +273,7 @@ int qsim_model_save_memory(const qsim_model *model, void *buffer, size_t capacit
             code = qs_fail(error, QSIM_E_INTERNAL, "%s: the model changed its size", model->name);
     }
     qs_free(model->ctx, used);
-    return code;
+    return qs_leave(model->ctx, code, error);
 }
 
 /* Small writes are gathered before they reach the file. */
@@ -333,7 +334,7 @@ int qsim_model_save(const qsim_model *model, const char *path, const qsim_save_o
     }
 done:
     qs_free(model->ctx, used);
-    return code;
+    return qs_leave(model->ctx, code, error);
 }
 
 int64_t qsim_model_bytes(const qsim_model *model) {

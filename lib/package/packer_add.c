@@ -150,7 +150,7 @@ int qsim_packer_model(qsim_packer *w, const char *path, const char *name, qsim_e
         qsim_model_free(m);
     } else
         w->models[w->model_count++] = m;
-    return code;
+    return qs_leave(w->ctx, code, error);
 }
 
 /* ---- other entries ---- */
@@ -188,11 +188,11 @@ int qsim_packer_add(qsim_packer *w, int32_t role, const char *name, const void *
     qs_part part = {.name = name ? name : qs_name_of_role(role), .size = size};
     void *copy = qs_arena_alloc(&w->arena, size ? size : 1, 1);
     if (!copy)
-        return nomem(error);
+        return qs_leave(w->ctx, nomem(error), error);
     if (size)
         memcpy(copy, data, size);
     part.data = copy;
-    return qs_packer_part(w, &part, error);
+    return qs_leave(w->ctx, qs_packer_part(w, &part, error), error);
 }
 
 int qsim_packer_option(qsim_packer *w, const char *key, const char *value, qsim_error *error) {

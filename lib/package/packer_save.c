@@ -5,6 +5,8 @@
  */
 #include "package/packer.h"
 
+#include "base/ctx.h"
+
 #include <zip.h>
 
 /* 1980-01-01 12:00: libzip takes it through the local time, and no zone leaves that noon out. */
@@ -187,5 +189,5 @@ int qsim_packer_save(qsim_packer *w, const char *path, int32_t flags, qsim_error
             return qs_fail(error, QSIM_E_LIMIT, "%s: packages stay below 4 GiB", path);
     int code = save_sorted(w, path, flags, error);
     drop_own(w);
-    return code;
+    return qs_leave(w->ctx, code, error);
 }
