@@ -5,7 +5,7 @@ How many faults in parsing and checking code do the tests catch? Puts one fault 
 the sources (a comparison off by one or turned round, a check that is dropped, && for ||), compiles that
 file, with AddressSanitizer as one of the ordinary builds has it, and runs the ordinary tests that reach
 the changed line, as gcov counted once for each test, until one fails: those of the file's own layer
-first, then the fast ones, the hostile corpus last. Prints each fault with the test that caught it, and the
+first, then the fast ones, the command's cases and the hostile corpus last. Prints each fault with the test that caught it, and the
 share that was caught. The same seed gives the same faults.
 
     python3 test/mutate.py [--count 200] [--seed 1] [--only lib/onnx] [--work build-test/mutate]
@@ -203,10 +203,10 @@ class Build:
         one = self.link("one_node", ["test/conform/one_node.c"])
         tests.append(("one_node", "conform", sh("test/conform/one_node.sh", one, "1")))
         tool, fixtures = self.link("qsim", ["tools/qsim/main.c"]), self.link("cli_fixtures", ["test/cli/fixtures.c"])
-        for cases in ("messages", "samples", "config", "run_config"):
-            tests.append(("cli_" + cases, "cli", sh("test/cli/cli.sh", tool, fixtures,
+        for cases in ("messages", "samples", "config", "run_config", "cases"):
+            tests.append(("cli_" + cases, "last" if cases == "cases" else "cli", sh("test/cli/cli.sh", tool, fixtures,
                                                     os.path.join(self.src, "test/cli", cases + ".txt"))))
-        tests.append(("hostile", "hostile", sh("test/hostile/hostile.sh", tool, "1")))
+        tests.append(("hostile", "last", sh("test/hostile/hostile.sh", tool, "1")))
         return tests
 
 
@@ -323,9 +323,9 @@ def order(timed, path, n, reach):
     parts = path.split("/")
     own = [parts[1], "fuzz"] if parts[0] == "lib" else ["tools", "cli"]
     def key(item):
-        return (item[0][1] == "hostile", item[0][1] not in own, item[1])
+        return (item[0][1] == "last", item[0][1] not in own, item[1])
     return sorted((i for i in timed if reach.by(i[0][0], path, n)
-                   and (i[1] < LONG or i[0][1] in own + ["cli", "hostile"])), key=key)
+                   and (i[1] < LONG or i[0][1] in own + ["cli", "last"])), key=key)
 
 
 def try_fault(build, timed, reach, fault):

@@ -173,6 +173,16 @@ static void remove_all(const qs_tree *t, const char *const *names, size_t count)
     rmdir(t->temporary);
 }
 
+/* What is known to go wrong is found before the first file is replaced. */
+static int check_place(const qs_tree *t, int target, const char *name, qsim_error *error) {
+    struct stat st;
+    const int found = fstatat(target, name, &st, AT_SYMLINK_NOFOLLOW);
+    if (found == 0 ? !S_ISDIR(st.st_mode) : errno != ENOTDIR)
+        return QSIM_OK;
+    errno = found == 0 ? EISDIR : ENOTDIR;
+    return fail_errno(error, t->path, name, "cannot write");
+}
+
 static int move_one(const qs_tree *t, int target, const char *name, qsim_error *error) {
     const char *last;
     int parent = open_parent(target, name, &last);
@@ -195,6 +205,8 @@ int qs_tree_commit(qs_tree *t, const char *const *names, size_t count, qsim_erro
         int target = open(t->path, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
         if (target < 0)
             code = fail_errno(error, t->path, "", "cannot open the folder");
+        for (size_t i = 0; i < count && !code; i++)
+            code = check_place(t, target, names[i], error);
         for (size_t i = 0; i < count && !code; i++)
             code = move_one(t, target, names[i], error);
         if (target >= 0)

@@ -94,10 +94,35 @@ static void no_sizes(void) {
     CHECK_INT(qsim_tensor_quantize(&x, &p, &y, &e), QSIM_OK);
 }
 
+/* Lists of names that are empty or not there, as a builder's first node; Constant may have them. */
+static void empty_lists(void) {
+    static const char *const ops[] = {"Relu", "Constant"};
+    for (int i = 0; i < 4; i++) {
+        qsim_builder *b = NULL;
+        qsim_model *m = NULL;
+        qsim_error e;
+        const bool legal = i == 1;
+        CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, &e), QSIM_OK);
+        qsim_builder_node(b, "", ops[i % 2], "", i < 2 ? "" : NULL,
+                          legal   ? "y"
+                          : i < 2 ? ""
+                                  : NULL);
+        if (i % 2)
+            qsim_builder_attr_float(b, "value_float", 2);
+        if (legal)
+            qsim_builder_output_as(b, "y", NULL);
+        const int code = qsim_builder_finish(b, &m, &e);
+        CHECK(legal ? code == QSIM_OK : code != QSIM_OK && !m && e.message[0]);
+        qsim_model_free(m);
+        qsim_builder_free(b);
+    }
+}
+
 int main(void) {
     null_objects();
     unset_sizes();
     forged_array();
     no_sizes();
+    empty_lists();
     return test_done();
 }
