@@ -37,8 +37,7 @@ const qs_call *qs_read_caller(const qs_reader *r) {
     }
 }
 
-int qs_call_attr(qs_reader *r, qs_span name, const qs_attr **out) {
-    const qs_call *call = qs_read_caller(r);
+int qs_call_attr(qs_reader *r, const qs_call *call, qs_span name, const qs_attr **out) {
     qs_wire wire;
     qs_field f;
     *out = NULL;

@@ -150,10 +150,11 @@ static int read_value(qs_reader *r, qs_span message, const struct attr_parts *p,
 static int read_reference(qs_reader *r, qs_span text, qs_attr *a) {
     const char *name = a->name;
     const qs_attr *given = NULL;
-    if (!qs_read_caller(r))
+    const qs_call *call = qs_read_caller(r);
+    if (!call)
         return qs_read_fail(r, QSIM_E_GRAPH,
                             "attribute '%s' refers to a function's attribute outside of one", name);
-    const int code = qs_call_attr(r, text, &given);
+    const int code = qs_call_attr(r, call, text, &given);
     if (code)
         return code;
     if (given && (given->type == QS_ATTR_GRAPH || given->type == QS_ATTR_OTHER))

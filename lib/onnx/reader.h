@@ -196,7 +196,7 @@ bool qs_call_alias(const qs_scope *scope, qs_span text, qs_id *out);
 /* The call whose function is being read; NULL: none is. */
 const qs_call *qs_read_caller(const qs_reader *r);
 /* Attribute `name` of the function as the call gives it, or by default; *out NULL: neither. */
-int qs_call_attr(qs_reader *r, qs_span name, const qs_attr **out);
+int qs_call_attr(qs_reader *r, const qs_call *call, qs_span name, const qs_attr **out);
 /* One AttributeProto. A reference that the call leaves out has type 0 afterwards. */
 int qs_read_attr(qs_reader *r, qs_span message, qs_attr *a);
 /* The value that `text` names, made if there is none yet; QS_NONE for "". */
