@@ -106,8 +106,9 @@ typedef struct qsim_verdict_input_info {
     size_t struct_size;
     const char *name; /* lives as long as the verdict */
     double least, greatest, mean;
-    int32_t fits; /* 1: as in training, says the first BatchNormalization; -1: a warning says why it
-                     is not; 0: nothing in the model tells */
+    int32_t fits; /* 1: as in training, says the first BatchNormalization, or biases that swallowed
+                     one; -1: a warning says why it is not; 0: not judged, nothing in the model
+                     tells */
     int32_t reserved;
 } qsim_verdict_input_info;
 
@@ -127,8 +128,10 @@ QSIM_API int qsim_verdict_input(const qsim_verdict *v, qsim_verdict_input_info *
  *     same-samples      all samples are equal
  *     input-range       the float model sees other values than it was trained on, says its first
  *                       BatchNormalization, which knows its input's mean and variance; or,
- *                       without one, its first convolution hardly changes with the input beside
- *                       its bias
+ *                       without one, its first convolutions, whose biases are those of other
+ *                       sums, or beside whose bias the input hardly counts; or class
+ *                       probabilities that are unsure and much the same for every sample; or
+ *                       the metadata of pictures (Image.NominalPixelRange)
  *     raw-pixels        the same, with whole numbers up to 255; or they drive class scores beyond
  *                       any doubt, or a first convolution far over its bias
  *     one-class         the float model gives all samples the same class

@@ -137,9 +137,9 @@ static int add_output(qsim_verdict *v, size_t i, int64_t samples, qsim_error *er
         return qs_pair_add(p, a, b, error);
     const int64_t dims[2] = {samples, (int64_t)classes};
     const qsim_tensor x = as_rows(a, dims), y = as_rows(b, dims);
-    if (i == 0)
-        qs_data_scores(&v->data, &x, (size_t)samples, classes);
-    return qs_pair_add(p, &x, &y, error);
+    const bool seen = i == 0 && x.dtype == QSIM_FLOAT;
+    const int code = seen ? qs_data_scores(v, &x, (size_t)samples, classes, error) : QSIM_OK;
+    return code ? code : qs_pair_add(p, &x, &y, error);
 }
 
 int qsim_verdict_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t input_count,
@@ -153,8 +153,8 @@ int qsim_verdict_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t input_c
         code = qs_side_execute(&v->side[i], inputs, input_count, error);
     for (size_t i = 0; i < v->output_count && !code; i++)
         code = add_output(v, i, samples, error);
-    if (!code && v->norm.side.session)
-        code = qs_norm_feed(v, inputs, input_count, error);
+    if (!code && v->witness.side.session)
+        code = qs_witness_feed(v, inputs, input_count, error);
     if (!code && v->model)
         code = qs_verdict_layers(v, inputs, input_count, error);
     if (code)
@@ -173,6 +173,13 @@ static int name_input(qsim_verdict *v, const qsim_model *m, qsim_error *error) {
     if (code && code != QSIM_E_NOMEM)
         return QSIM_OK; /* it has none */
     v->input = code ? NULL : qs_arena_string(&v->arena, info.name, strlen(info.name));
+    for (int32_t i = 0; v->input && i < qsim_model_metadata_count(m); i++) {
+        const char *value = qsim_model_metadata_value(m, i);
+        if (strcmp(qsim_model_metadata_key(m, i), "Image.NominalPixelRange") != 0)
+            continue;
+        v->pixel_range = qs_arena_string(&v->arena, value, strlen(value));
+        v->input = v->pixel_range ? v->input : NULL;
+    }
     return v->input ? QSIM_OK : qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
 }
 
@@ -226,7 +233,7 @@ int qsim_verdict_create(const qsim_model *model, const qsim_model *quantized,
     if (!code && !v->options.no_layers)
         code = qs_ptq_prepared(model, v->options.calibration, &v->prepared, error);
     if (!code)
-        code = qs_norm_open(v, error);
+        code = qs_witness_open(v, error);
     if (code) {
         qsim_verdict_free(v);
         return code;
@@ -243,7 +250,7 @@ void qsim_verdict_free(qsim_verdict *v) {
     qsim_ctx *ctx = v->ctx;
     for (int i = 0; i < 2; i++)
         qs_side_close(&v->side[i], ctx);
-    qs_side_close(&v->norm.side, ctx);
+    qs_side_close(&v->witness.side, ctx);
     qsim_model_free(v->prepared);
     qsim_model_free(v->model);
     qsim_model_free(v->quantized);

@@ -50,22 +50,52 @@ typedef struct qs_seen_data {
     uint64_t sure;          /* by one that few rows have */
     uint64_t one_class;     /* rows of the same class as the first */
     size_t first_class;
+    double *share, entropy, top; /* of rows of probabilities: sums, by class and of each row */
+    uint64_t shared;             /* rows of probabilities */
+    size_t classes;
 } qs_seen_data;
 
-/*
- * A layer near the input that tells of the values it was trained on: the first BatchNormalization,
- * by its stored means and variances, or else the first convolution with a bias, by that.
- */
-typedef struct qs_norm {
-    qs_side side; /* gives out the tensor that is watched; no session: there is no such layer */
-    const char *name;
-    double *sum, *square, *mean, *variance; /* by channel: seen, stored; mean: the bias */
-    double *room;                           /* for two medians */
-    size_t channels;
+#define QS_WITNESSES 12
+#define QS_PIXELS    16 /* values above are of no input that was scaled for a network */
+
+/* How the first input was fed. */
+enum { QS_AS_GIVEN, QS_DIVIDED /* by 255 */, QS_TRIALS };
+
+/* Sums over positions, by channel. */
+typedef struct qs_heard {
+    double *sum, *square;
     uint64_t positions;
+} qs_heard;
+
+typedef struct qs_witness {
+    const char *name;
+    double *mean, *variance; /* stored, by channel; mean: the bias of a convolution */
+    double *room;            /* for medians */
+    size_t channels;
+    qs_heard seen[QS_TRIALS];
+} qs_witness;
+
+/*
+ * Layers near the input that tell of the values they were trained on: the first BatchNormalization,
+ * by its stored means and variances, or else the first convolutions with biases, by those.
+ */
+typedef struct qs_witnesses {
+    qs_side side; /* gives out what is watched; no session: there is no such layer */
+    qs_witness layers[QS_WITNESSES];
+    size_t count;
     int64_t samples;
     bool is_bias;
-} qs_norm;
+} qs_witnesses;
+
+/*
+ * Medians over channels, then over layers. A convolution that has swallowed its BatchNormalization
+ * takes back the mean of what it adds up: its biases are the negated means, slope 1.
+ */
+typedef struct qs_biases {
+    size_t layers; /* that correlation and slope are of */
+    double correlation, slope;
+    double first, rest; /* deviation over bias: of the first layer, of the others; NaN: unknown */
+} qs_biases;
 
 struct qsim_verdict {
     qsim_ctx *ctx;
@@ -76,9 +106,10 @@ struct qsim_verdict {
     qs_side side[2];
     qs_pair *outputs, *layers; /* layers: the worst first, once fed */
     size_t output_count, layer_count;
-    const char *input; /* the first one's name */
+    const char *input;       /* the first one's name */
+    const char *pixel_range; /* metadata Image.NominalPixelRange, or NULL */
     qs_seen_data data;
-    qs_norm norm;
+    qs_witnesses witness;
     qs_warning warnings[QS_MOST_WARNINGS];
     int32_t fits;                 /* as qsim_verdict_input has it */
     int32_t warning_count, early; /* early: those that are known before anything is fed */
@@ -98,17 +129,26 @@ double qs_pair_noise(const qs_pair *p);
  * (verdict_layers.c). */
 int qs_verdict_layers(qsim_verdict *v, const qsim_tensor *inputs, size_t count, qsim_error *error);
 
-/* verdict_input.c */
-int qs_norm_open(qsim_verdict *v, qsim_error *error);
-int qs_norm_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t count, qsim_error *error);
-/* Adds a warning if the layer says that the model was not trained on such values. */
+/* verdict_witness.c */
+int qs_witness_open(qsim_verdict *v, qsim_error *error);
+int qs_witness_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t count, qsim_error *error);
+/*
+ * Medians over channels: how many deviations the mean is off, and how many times the variance.
+ * False: there is no BatchNormalization.
+ */
+bool qs_witness_norm(const qsim_verdict *v, double *off, double *ratio);
+qs_biases qs_witness_biases(const qsim_verdict *v, int trial);
+
+/* Adds a warning if something says that the model was not trained on such values
+ * (verdict_input.c). */
 void qs_input_warn(qsim_verdict *v);
 
 /* verdict_data.c */
 void qs_verdict_say(qsim_verdict *v, const char *kind, int32_t at_best, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void qs_data_feed(qs_seen_data *d, const qsim_tensor *x);
-void qs_data_scores(qs_seen_data *d, const qsim_tensor *scores, size_t rows, size_t classes);
+int qs_data_scores(qsim_verdict *v, const qsim_tensor *scores, size_t rows, size_t classes,
+                   qsim_error *error);
 /* Warnings of the calibration, then those of the data that was fed so far. */
 void qs_verdict_warn_early(qsim_verdict *v);
 void qs_verdict_warn(qsim_verdict *v);

@@ -65,29 +65,54 @@ void qs_data_feed(qs_seen_data *d, const qsim_tensor *x) {
         look_at_floats(d, x->data, bytes / sizeof(float) * samples);
 }
 
-void qs_data_scores(qs_seen_data *d, const qsim_tensor *scores, size_t rows, size_t classes) {
-    const float *x = scores->data;
-    for (size_t i = 0; i < rows; i++, x += classes) {
-        float best = -INFINITY, second = -INFINITY;
-        double sum = 0;
-        size_t at = 0;
-        for (size_t c = 0; c < classes; c++) {
-            sum += (double)fabsf(x[c]);
-            if (x[c] > best) {
-                second = best;
-                best = x[c];
-                at = c;
-            } else if (x[c] > second)
-                second = x[c];
-        }
-        d->first_class = d->rows == 0 ? at : d->first_class;
-        d->one_class += at == d->first_class;
-        d->rows++;
-        /* Probabilities, or scores before softmax. */
-        const bool shares = fabs(sum - 1) < 1e-3;
-        d->certain += shares ? best >= 1 - 1e-6f : best - second > CERTAIN;
-        d->sure += shares ? best >= 1 - 1e-6f : best - second > SURE;
+/* A row of probabilities. */
+static void add_shares(qs_seen_data *d, const float *x) {
+    float top = 0;
+    for (size_t c = 0; c < d->classes; c++) {
+        d->share[c] += (double)x[c];
+        d->entropy -= x[c] > 0 ? (double)x[c] * log((double)x[c]) : 0;
+        top = x[c] > top ? x[c] : top;
     }
+    d->top += (double)top;
+    d->shared++;
+}
+
+static void add_row(qs_seen_data *d, const float *x) {
+    float best = -INFINITY, second = -INFINITY;
+    double sum = 0;
+    size_t at = 0;
+    for (size_t c = 0; c < d->classes; c++) {
+        sum += (double)fabsf(x[c]);
+        if (x[c] > best) {
+            second = best;
+            best = x[c];
+            at = c;
+        } else if (x[c] > second)
+            second = x[c];
+    }
+    d->first_class = d->rows == 0 ? at : d->first_class;
+    d->one_class += at == d->first_class;
+    d->rows++;
+    /* Probabilities, or scores before softmax. */
+    const bool shares = fabs(sum - 1) < 1e-3;
+    d->certain += shares ? best >= 1 - 1e-6f : best - second > CERTAIN;
+    d->sure += shares ? best >= 1 - 1e-6f : best - second > SURE;
+    if (shares)
+        add_shares(d, x);
+}
+
+int qs_data_scores(qsim_verdict *v, const qsim_tensor *scores, size_t rows, size_t classes,
+                   qsim_error *error) {
+    qs_seen_data *d = &v->data;
+    if (!d->share) {
+        d->classes = classes;
+        d->share = qs_arena_alloc(&v->arena, classes, sizeof(*d->share));
+    }
+    if (!d->share)
+        return qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+    for (size_t i = 0; i < rows && classes == d->classes; i++)
+        add_row(d, (const float *)scores->data + i * classes);
+    return QSIM_OK;
 }
 
 /* ---- warnings of the calibration ---- */

@@ -37,8 +37,8 @@ static void print_output(const judging *j, int32_t i) {
 static void print_input(const judging *j) {
     static const char *const fits[] = {
         "a warning says what is odd of it",
-        "the model does not tell whether it was trained on such values",
-        "as in training, says its first BatchNormalization"};
+        "not judged: the model does not tell whether it was trained on such values",
+        "as in training, as far as the model tells"};
     qsim_verdict_input_info in = {.struct_size = sizeof(in)};
     if (!qsim_verdict_input(j->verdict, &in))
         table_line("", "input '%s': %.4g to %.4g, mean %.4g; %s", in.name, in.least, in.greatest,

@@ -74,22 +74,60 @@ static void add_float_layers(next_steps *n, const tool *t, const judging *j, int
     text_free(&rule);
 }
 
-/* --preprocess with pixels from 0 to 1 in place of what it says of the scale. */
-static void add_scaled(next_steps *n, const tool *t) {
-    static const char *const without[] = {"preprocess", NULL};
+/* --preprocess as it was given, with other values: `more` in place of `without`. */
+static void add_values(next_steps *n, const tool *t, const char *const *without, const char *more) {
+    static const char *const own[] = {"preprocess", NULL};
     const char *s = args_value(&t->args, "preprocess");
-    text more = {0}, word = {0};
-    text_puts(&word, "scale=1/255");
+    text line = {0}, word = {0};
     while (s && *s) {
         const size_t length = strcspn(s, ",");
-        if (strncmp(s, "scale=", 6) != 0)
-            text_printf(&word, ",%.*s", (int)length, s);
+        bool kept = true;
+        for (size_t i = 0; without[i]; i++)
+            kept = kept && strncmp(s, without[i], strlen(without[i])) != 0;
+        if (kept)
+            text_printf(&word, "%.*s,", (int)length, s);
         s += length + (s[length] == ',');
     }
-    text_puts(&more, "--preprocess");
-    text_shell_word(&more, word.data);
-    add(n, t, without, more.data);
+    text_puts(&word, more);
+    text_puts(&line, "--preprocess");
+    text_shell_word(&line, word.data);
+    add(n, t, own, line.data);
     text_free(&word);
+    text_free(&line);
+}
+
+/* Whether means and deviations are given, or in a preset (which has no "=" and stands first). */
+static bool has_means(const char *s) {
+    return s && (strstr(s, "mean=") || strstr(s, "std=") || strcspn(s, "=") >= strcspn(s, ","));
+}
+
+/* Other values of the input than those that the model does not know: 0 to 1, 0 to 255, -1 to 1. */
+static void add_input(next_steps *n, const tool *t, const judging *j) {
+    static const char *const scale[] = {"scale=", NULL};
+    static const char *const values[] = {"scale=", "mean=", "std=", NULL};
+    const char *how = args_value(&t->args, "preprocess"), *spec = args_value(&t->args, "data");
+    const bool array = spec && (strstr(spec, ".npy") || strstr(spec, ".npz") ||
+                                strstr(spec, ".csv")); /* whose own scale is not known */
+    const char *plain = has_means(how) ? ",mean=0,std=1" : "";
+    qsim_verdict_input_info in = {.struct_size = sizeof(in)};
+    text more = {0};
+    if (qsim_verdict_input(j->verdict, &in))
+        return;
+    if (in.greatest > 16 && in.least >= 0) {
+        add_values(n, t, scale, "scale=1/255");
+        return;
+    }
+    if (!array && in.least < 0) {
+        text_printf(&more, "scale=1/255%s", plain);
+        add_values(n, t, values, more.data);
+    }
+    if (!array && in.greatest <= 16) {
+        more.size = 0;
+        text_printf(&more, "scale=1%s", plain);
+        add_values(n, t, values, more.data);
+    }
+    if (!array && in.least >= 0)
+        add_values(n, t, values, "scale=1/255,mean=0.5,std=0.5");
     text_free(&more);
 }
 
@@ -107,11 +145,11 @@ void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_
     }
     if (grade <= QSIM_GRADE_GOOD)
         return;
-    if (has_warning(j, "raw-pixels"))
-        add_scaled(n, t);
     /* Where the data is to blame no other option helps. */
-    if (worst <= QSIM_GRADE_GOOD || has_warning(j, "constant-input") ||
-        has_warning(j, "input-range") || has_warning(j, "raw-pixels"))
+    const bool input = has_warning(j, "raw-pixels") || has_warning(j, "input-range");
+    if (input)
+        add_input(n, t, j);
+    if (input || worst <= QSIM_GRADE_GOOD || has_warning(j, "constant-input"))
         return;
     if (args_has(&t->args, "weight-scheme") && q->options.weight_scheme)
         add(n, t, scheme, "--weight-scheme channel");

@@ -95,7 +95,8 @@ typedef struct next_steps {
     size_t count;
 } next_steps;
 
-/* None where the result is good, or where the data is to blame (next_steps.c). */
+/* None where the result is good; other values of the input where those are to blame
+ * (next_steps.c). */
 void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_steps *n);
 void next_steps_free(next_steps *n);
 

@@ -2,9 +2,7 @@
 /* Grades, layers and warnings of verdicts. Expected values are worked out by hand. */
 #include <math.h>
 
-#include "ptq_nets.h"
-
-#include <qsim/verdict.h>
+#include "verdicts.h"
 
 enum { ROWS = 40, CLASSES = 3 };
 
@@ -22,30 +20,11 @@ static qsim_model *make(const char *op, int rank, const int64_t *dims, const flo
     return net_finish(b);
 }
 
-static qsim_verdict *judge(const qsim_model *a, const qsim_model *b, const qsim_verdict_options *o,
-                           const qsim_tensor *x) {
-    qsim_verdict *v = NULL;
-    qsim_error e = {0};
-    CHECK_INT(qsim_verdict_create(a, b, o, &v, &e), QSIM_OK);
-    CHECK_INT(qsim_verdict_grade(v), QSIM_GRADE_NONE);
-    CHECK_INT(qsim_verdict_feed(v, x, 1, &e), QSIM_OK);
-    return v;
-}
-
 static qsim_verdict_info output(const qsim_verdict *v) {
     qsim_verdict_info info = {.struct_size = sizeof(info)};
     CHECK_INT(qsim_verdict_output_count(v), 1);
     CHECK_INT(qsim_verdict_output(v, 0, &info), QSIM_OK);
     return info;
-}
-
-static int warns(const qsim_verdict *v, const char *kind) {
-    const char *found = "", *text;
-    for (int32_t i = 0; (text = qsim_verdict_warning(v, i, &found)) != NULL; i++)
-        if (strcmp(found, kind) == 0)
-            return 1;
-    CHECK(found == NULL);
-    return 0;
 }
 
 /* A factor f gives noise (f - 1)^2 of the signal: 1.05 26.0 dB, 1.2 14.0 dB, 2 0 dB. */
@@ -178,103 +157,6 @@ static void test_data(void) {
     CHECK(warns(v, "raw-pixels"));
     CHECK_INT(qsim_verdict_grade(v), QSIM_GRADE_DOUBTFUL);
     qsim_verdict_free(v);
-}
-
-/* x * 1, then BatchNormalization of mean 0 and variance 1 on two channels. */
-static qsim_model *make_norm(void) {
-    qsim_builder *b = NULL;
-    const char *symbol[4] = {"N", NULL, NULL, NULL};
-    const int64_t dims[3] = {-1, 2, 4}, two = 2, one_dim = 1;
-    float ones[2] = {1, 1}, zeros[2] = {0, 0};
-    qsim_tensor one = {QSIM_FLOAT, 1, &two, ones, sizeof(ones)}, zero = one;
-    qsim_tensor single = {QSIM_FLOAT, 1, &one_dim, ones, sizeof(*ones)};
-    zero.data = zeros;
-    CHECK_INT(qsim_builder_create(NULL, 13, "norm", &b, NULL), QSIM_OK);
-    qsim_builder_input(b, "x", QSIM_FLOAT, 3, dims, symbol);
-    qsim_builder_output(b, "y", QSIM_FLOAT, 3, dims, symbol);
-    CHECK_INT(qsim_builder_constant(b, "f", &single), QSIM_OK);
-    CHECK_INT(qsim_builder_constant(b, "scale", &one), QSIM_OK);
-    CHECK_INT(qsim_builder_constant(b, "bias", &zero), QSIM_OK);
-    CHECK_INT(qsim_builder_constant(b, "mean", &zero), QSIM_OK);
-    CHECK_INT(qsim_builder_constant(b, "var", &one), QSIM_OK);
-    qsim_builder_node(b, "", "Mul", "mul", "x,f", "h");
-    qsim_builder_node(b, "", "BatchNormalization", "bn", "h,scale,bias,mean,var", "y");
-    return net_finish(b);
-}
-
-/* Values size * (1, -1, 1, -1) + shift: mean shift, variance size^2. */
-static int norm_warns(float size, float shift) {
-    float x[8 * 2 * 4];
-    const int64_t dims[3] = {8, 2, 4};
-    const qsim_tensor in = {QSIM_FLOAT, 3, dims, x, sizeof(x)};
-    for (int i = 0; i < 64; i++) /* samples differ in the last place */
-        x[i] = (i % 2 ? -size : size) + shift + 1e-4f * (float)(i / 8);
-    qsim_model *m = make_norm();
-    qsim_verdict *v = judge(m, m, NULL, &in);
-    const int found = warns(v, "input-range");
-    qsim_verdict_free(v);
-    qsim_model_free(m);
-    return found;
-}
-
-static void test_norm(void) {
-    CHECK(!norm_warns(1, 0));
-    CHECK(!norm_warns(1.5f, 0.4f)); /* variance 2.25 */
-    CHECK(norm_warns(1.7f, 0));     /* 2.89 */
-    CHECK(norm_warns(0.6f, 0));     /* 0.36 */
-    CHECK(norm_warns(1, 0.6f));
-}
-
-/* A convolution of one tap of weight 1 to four channels, with this bias. */
-static qsim_model *make_biased(const float bias[4]) {
-    qsim_builder *b = NULL;
-    const char *symbol[3] = {"N", NULL, NULL};
-    const int64_t in[3] = {-1, 1, 4}, out[3] = {-1, 4, 4}, four = 4;
-    float ones[4] = {1, 1, 1, 1};
-    const qsim_tensor w = {QSIM_FLOAT, 3, (int64_t[]){4, 1, 1}, ones, sizeof(ones)};
-    const qsim_tensor c = {QSIM_FLOAT, 1, &four, (void *)(uintptr_t)bias, sizeof(ones)};
-    CHECK_INT(qsim_builder_create(NULL, 13, "biased", &b, NULL), QSIM_OK);
-    qsim_builder_input(b, "x", QSIM_FLOAT, 3, in, symbol);
-    qsim_builder_output(b, "y", QSIM_FLOAT, 3, out, symbol);
-    CHECK_INT(qsim_builder_constant(b, "w", &w), QSIM_OK);
-    CHECK_INT(qsim_builder_constant(b, "c", &c), QSIM_OK);
-    qsim_builder_node(b, "", "Conv", "conv", "x,w,c", "y");
-    return net_finish(b);
-}
-
-/* Values size * (1, -1, 1, -1): the deviation is size times that of a bias of 1. */
-static const char *biased_warns(float size, const float bias[4]) {
-    float x[8 * 4];
-    const int64_t dims[3] = {8, 1, 4};
-    const qsim_tensor in = {QSIM_FLOAT, 3, dims, x, sizeof(x)};
-    qsim_verdict_input_info i = {.struct_size = sizeof(i)};
-    for (int k = 0; k < 32; k++)
-        x[k] = (k % 2 ? -size : size) * (1 + 1e-4f * (float)(k / 4));
-    qsim_model *m = make_biased(bias);
-    qsim_verdict *v = judge(m, m, NULL, &in);
-    const char *found = warns(v, "input-range")  ? "input-range"
-                        : warns(v, "raw-pixels") ? "raw-pixels"
-                                                 : "";
-    CHECK_INT(qsim_verdict_input(v, &i), QSIM_OK);
-    CHECK(strcmp(i.name, "x") == 0);
-    CHECK_NEAR(i.least, (double)-size * 1.0007, 1e-5 * (double)size);
-    CHECK_NEAR(i.greatest, (double)size * 1.0007, 1e-5 * (double)size);
-    CHECK_NEAR(i.mean, 0, 1e-5 * (double)size);
-    CHECK_INT(i.fits, *found ? -1 : 0);
-    CHECK_INT(qsim_verdict_grade(v), *found ? QSIM_GRADE_DOUBTFUL : QSIM_GRADE_GOOD);
-    qsim_verdict_free(v);
-    qsim_model_free(m);
-    return found;
-}
-
-static void test_biased(void) {
-    const float ones[4] = {1, -1, 1, -1}, few[4] = {0, 0, 0, 1};
-    CHECK(strcmp(biased_warns(0.02f, ones), "input-range") == 0);
-    CHECK(strcmp(biased_warns(0.05f, ones), "") == 0);
-    CHECK(strcmp(biased_warns(1, ones), "") == 0);
-    CHECK(strcmp(biased_warns(25, ones), "") == 0);
-    CHECK(strcmp(biased_warns(40, ones), "raw-pixels") == 0);
-    CHECK(strcmp(biased_warns(0.02f, few), "") == 0); /* too few biases tell anything */
 }
 
 /* ---- a network ---- */
@@ -418,8 +300,6 @@ int main(void) {
     test_agreement();
     test_options();
     test_data();
-    test_norm();
-    test_biased();
     test_layers();
     test_pairs();
     test_refused();

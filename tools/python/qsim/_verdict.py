@@ -34,7 +34,7 @@ class Judged(NamedTuple):
 
 class JudgedInput(NamedTuple):
     """What was fed to the first input. `as_in_training`: what the model's first BatchNormalization
-    says; False where a warning tells why not, None where nothing in the model tells."""
+    or biases say; False where a warning tells why not, None where nothing in the model tells."""
 
     name: str
     least: float

@@ -1,0 +1,70 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Networks of pictures, quantized on values that they were trained on and on others: what the verdict
+# says of the input, as a table. `ok`: no warning; `off`: a warning, and other values to try.
+# Usage: judged.sh QSIM SOURCE
+set -eu
+qsim=$1 shared=${QSIM_SHARED:-$2/../shared}
+models=$shared/models photos=$shared/data/images fashion=$shared/data/fashion-mnist/t10k-images-idx3-ubyte.gz
+[ -d "$photos" ] || { [ "${QSIM_REQUIRE_SHARED:-0}" = 1 ] && exit 1; echo "skipped: no shared data" && exit 77; }
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failed=0
+imagenet=mean=0.485:0.456:0.406,std=0.229:0.224:0.225
+while read -r wanted model preprocess; do
+    case $model in fashion* | mnist*) data=$fashion limit=32 ;; *) data=$photos limit=3 ;; esac
+    "$qsim" quantize "$models/$model.onnx" --data "$data" --limit $limit --held-out 32 --preprocess "$preprocess" \
+        -o "$dir/q.onnx" -f >"$dir/out" 2>"$dir/err" || {
+        grep -q 'without lib' "$dir/err" && echo "skipped: $(cat "$dir/err")" && exit 77
+        cat "$dir/err" && exit 1
+    }
+    grade=$(sed -n 's/^verdict *\([a-z]*\),.*/\1/p' "$dir/out")
+    why=$(sed -n 's/^qsim: warning: \(.*trained on.*\)/\1/p' "$dir/err" | head -n 1)
+    printf '%-3s %-34s %-50s %-8s %s\n' "$wanted" "$model" "$preprocess" "$grade" "${why:-$(sed -n 's/^ *input .*; //p' "$dir/out")}"
+    if [ "$wanted" = ok ]; then
+        [ -z "$why" ] || { echo "FAILED: a warning" && failed=1; }
+    else
+        [ -n "$why" ] && [ "$grade" != good ] || { echo "FAILED: no warning" && failed=1; }
+        grep -q '^next .* --preprocess ' "$dir/out" || { echo "FAILED: no other values to try" && failed=1; }
+        ! grep -qE -e '--method|qsim auto' "$dir/out" || { echo "FAILED: other methods" && failed=1; }
+    fi
+done <<END
+ok fashion_lenetlite scale=1/255
+off fashion_lenetlite scale=1
+ok fashion_resnet8 scale=1/255
+off fashion_resnet8 scale=1
+off fashion_resnet8 mean=0.5,std=0.5
+ok fashion_mobilenetv2_tiny scale=1/255
+off fashion_mobilenetv2_tiny scale=1
+off fashion_mobilenetv2_tiny mean=0.5,std=0.5
+ok mnist-8 scale=1/255
+off mnist-8 scale=1
+ok mobilenet_v1_025_224_imagenet tf
+off mobilenet_v1_025_224_imagenet fit=crop
+off mobilenet_v1_025_224_imagenet caffe
+ok coral_mobilenet_v2_1.0_224_fp32deq tf
+off coral_mobilenet_v2_1.0_224_fp32deq fit=crop,scale=1
+off coral_mobilenet_v2_1.0_224_fp32deq caffe
+ok shufflenet-v2-12_fp32_dequantized imagenet
+off shufflenet-v2-12_fp32_dequantized fit=crop,scale=1
+off shufflenet-v2-12_fp32_dequantized caffe
+ok squeezenet1.1_fp32_from_fp16 caffe
+off squeezenet1.1_fp32_from_fp16 fit=crop
+off squeezenet1.1_fp32_from_fp16 imagenet
+ok cifar_resnet20_akamaster imagenet
+off cifar_resnet20_akamaster fit=crop
+off cifar_resnet20_akamaster fit=crop,scale=1
+ok mlptiny_ic_resnet8_fp32 fit=crop,scale=1
+off mlptiny_ic_resnet8_fp32 fit=crop
+off mlptiny_ic_resnet8_fp32 imagenet
+ok ultraface_RFB-320_simplified fit=stretch,scale=1,mean=127,std=128
+off ultraface_RFB-320_simplified fit=stretch,scale=1
+ok yolox_nano yolox
+off yolox_nano yolox,scale=1/255
+off yolox_nano fit=stretch,$imagenet
+ok super_resolution_onnxmodels fit=crop
+off super_resolution_onnxmodels fit=crop,scale=1
+ok ppocrv3_det_ch resize=320x320,$imagenet
+off ppocrv3_det_ch resize=320x320,scale=1
+END
+exit $failed
