@@ -176,7 +176,10 @@ static inline bool qk_pool_valid(const qk_pool *p) {
  * panel row k holds its columns side by side, zero after the last.
  */
 
-/* Floats that the packed matrix needs, slack for over-reading included; false on overflow. */
+/* Kernels load whole vectors after the last panel's last row: so many floats there are readable. */
+#define QK_PACK_SLACK 64
+
+/* Floats that the packed matrix needs, the slack included; false on overflow. */
 bool qk_pack_f32_size(size_t panel, size_t k, size_t cols, size_t *floats);
 
 /* Width of the panel that starts at column `col`. */

@@ -3,16 +3,13 @@
 #include "kernel/f32.h"
 #include "kernel/transpose4.h"
 
-/* Kernels load whole vectors after the last panel's last row. */
-#define SLACK 64
-
 bool qk_pack_f32_size(size_t panel, size_t k, size_t cols, size_t *floats) {
     size_t width, n;
     (void)panel;
     if (!qs_add(cols, 7, &width)) {
         return false;
     }
-    return qs_mul(width & ~(size_t)7, k, &n) && qs_add(n, SLACK, floats);
+    return qs_mul(width & ~(size_t)7, k, &n) && qs_add(n, QK_PACK_SLACK, floats);
 }
 
 /* Terms that are packed at once: they and the rows they go to stay in the cache. */
@@ -126,7 +123,7 @@ void qk_pack_f32(float *packed, size_t panel, size_t k, size_t cols, const qk_pa
         pack_panel(packed, width, s.inner ? k / s.inner : 0, used, &s, src);
         packed += width * k;
     }
-    memset(packed, 0, SLACK * sizeof(float));
+    memset(packed, 0, QK_PACK_SLACK * sizeof(float));
 }
 
 bool qk_all_finite(const void *floats, size_t n) {

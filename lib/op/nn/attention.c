@@ -23,7 +23,7 @@ typedef struct job {
 
 /* A slice's memory. */
 typedef struct room {
-    float *k, *v, *scores, *bias, *factors;
+    float *k, *v, *scores, *bias, *factors, *q;
 } room;
 
 static room room_of(const job *j, size_t slice) {
@@ -34,6 +34,7 @@ static room room_of(const job *j, size_t slice) {
     r.scores = r.v + a->v_floats;
     r.bias = r.scores + a->score_floats;
     r.factors = r.bias + a->bias_floats;
+    r.q = r.factors + a->bias_floats;
     return r;
 }
 
@@ -116,31 +117,36 @@ static void finish_row(const job *j, const place *at, float *s, size_t n) {
     const qs_attention *a = j->a;
     const qs_attention_keys *of = &j->d->of[at->batch];
     const qk_ew *k = j->ctx->kernels->ew;
-    int64_t begin, end;
-    for (size_t i = 0; i < n; i++)
+    int64_t first, last;
+    visible(a, of->first + (int64_t)at->query, of->used, &first, &last);
+    const size_t begin = (size_t)first, end = (size_t)last;
+    const size_t scores = a->show == QS_SHOW_NONE ? end : n;
+    for (size_t i = 0; i < scores; i++)
         s[i] *= a->scale;
     show(j, at, QS_SHOW_PRODUCT, s);
-    if (a->cap > 0) {
-        k->divide(s, a->cap, s, n);
-        k->tanh(s, s, n);
-        for (size_t i = 0; i < n; i++)
+    if (a->cap > 0 && scores) {
+        k->divide(s, a->cap, s, scores);
+        k->tanh(s, s, scores);
+        for (size_t i = 0; i < scores; i++)
             s[i] *= a->cap;
     }
     show(j, at, QS_SHOW_CAPPED, s);
-    visible(a, of->first + (int64_t)at->query, of->used, &begin, &end);
-    for (size_t i = 0; i < n; i++)
-        if (i < (size_t)begin || i >= (size_t)end)
-            s[i] = -INFINITY;
+    for (size_t i = 0; i < begin && i < scores; i++)
+        s[i] = -INFINITY;
+    for (size_t i = end; i < scores; i++)
+        s[i] = -INFINITY;
     bool any = begin < end;
     if (any && a->mask_kind != QS_MASK_NONE) {
         const size_t row =
             at->batch * a->mask.batch + at->head * a->mask.head + at->query * a->mask.row;
         const size_t bytes = a->mask_kind == QS_MASK_FLOAT ? sizeof(float) : 1;
-        any = add_mask(a, (const char *)j->d->mask + row * bytes, s, (size_t)begin, (size_t)end);
+        any = add_mask(a, (const char *)j->d->mask + row * bytes, s, begin, end);
     }
     show(j, at, QS_SHOW_MASKED, s);
     if (any)
-        softmax(j, at->head, s, n);
+        softmax(j, at->head, s, end);
+    if (any)
+        memset(s + end, 0, (n - end) * sizeof(*s));
     else
         memset(s, 0, n * sizeof(*s));
     show(j, at, QS_SHOW_SOFTMAX, s);
@@ -176,22 +182,43 @@ static void finish_rows(const job *j, const room *m, float *s, size_t rows) {
     qs_softmax_rows(j->ctx, s, s, n, rows);
 }
 
-/* Queries from at->query on: n scores each, `used` of which meet values. */
-static void attend_block(const job *j, const room *m, place at, size_t rows, size_t n,
-                         size_t used) {
+/* The matrices of one key head: n keys are scored, of `used` the values are there. */
+typedef struct head_data {
+    const float *k, *v; /* packed */
+    size_t n, used;
+} head_data;
+
+/* Keys that the last of `rows` queries, and so any of them, may see. */
+static size_t seen(const job *j, const place *at, size_t rows) {
+    const qs_attention_keys *of = &j->d->of[at->batch];
+    int64_t begin, end;
+    visible(j->a, of->first + (int64_t)(at->query + rows - 1), of->used, &begin, &end);
+    return (size_t)end;
+}
+
+/* Queries from at->query on. Keys that none of them may see are left out, in whole panels of
+ * scores. The last rows of all are copied: kernels read behind them. */
+static void attend_block(const job *j, const room *m, const head_data *h, place at, size_t rows) {
     const qs_attention *a = j->a;
-    const qk_gemm_f32 scores = {.a = j->d->q + at.batch * a->q.batch + at.head * a->q.head +
-                                     at.query * a->q.row,
-                                .row = a->q_row,
+    const size_t panel = a->kernels->panel, start = 0;
+    const size_t met = seen(j, &at, rows), whole = (met + panel - 1) / panel * panel;
+    const size_t n = a->show == QS_SHOW_NONE && whole < h->n ? whole : h->n;
+    const float *q = j->d->q + at.batch * a->q.batch + at.head * a->q.head + at.query * a->q.row;
+    const bool last =
+        at.batch + 1 == a->batches && at.head + 1 == a->heads && at.query + rows == a->queries;
+    for (size_t r = 0; last && r < rows; r++)
+        memcpy(m->q + r * a->width, q + r * a->q.row, a->width * sizeof(*q));
+    const qk_gemm_f32 scores = {.a = last ? m->q : q,
+                                .row = last ? a->copy_row : a->q_row,
                                 .rows = rows,
                                 .k = a->width,
-                                .b = m->k,
+                                .b = h->k,
                                 .bias = m->bias,
                                 .cols = n,
                                 .c = m->scores,
                                 .ldc = a->keys};
     multiply(j, &scores);
-    const bool plain = n > 0 && is_plain(a, used);
+    const bool plain = n > 0 && is_plain(a, h->used);
     if (plain)
         finish_rows(j, m, m->scores, rows);
     for (size_t r = 0; r < rows && !plain; r++) {
@@ -201,34 +228,51 @@ static void attend_block(const job *j, const room *m, place at, size_t rows, siz
     const qk_gemm_f32 values = {.a = m->scores,
                                 .row = a->score_row,
                                 .rows = rows,
-                                .k = used,
-                                .b = m->v,
+                                .k = met,
+                                .b = h->v,
                                 .bias = m->bias,
                                 .cols = a->v_width,
+                                .at = met == h->used ? NULL : &start,
+                                .depth = h->used,
                                 .c = j->d->y + at.batch * a->y.batch + at.head * a->y.head +
                                      at.query * a->y.row,
                                 .ldc = a->y.row};
     multiply(j, &values);
 }
 
-/* All query heads of one key head. Keys that are not used are never read, unless shown. */
-static void attend_head(const job *j, const room *m, size_t batch, size_t kv_head) {
+/* Values that lie as packed ones do, one panel wide, stay where they are if more of the same slice
+ * follow, of which kernels may read; else they are packed. */
+static const float *place_values(const job *j, const room *m, const float *from, size_t used,
+                                 bool more) {
     const qs_attention *a = j->a;
+    const qk_pack_source v = {from, 1, (ptrdiff_t)a->v.row, 0, 1};
+    if (more && a->v.row == a->v_width && a->v.batch == a->kv_heads * a->v.head &&
+        a->v.head >= QK_PACK_SLACK && a->v_width % 8 == 0 && a->v_width <= a->kernels->panel)
+        return from;
+    qk_pack_f32(m->v, a->kernels->panel, used, a->v_width, &v);
+    return m->v;
+}
+
+/* All query heads of one key head. Keys that are not used are never read, unless shown. */
+static void attend_head(const job *j, const room *m, size_t item, bool more) {
+    const qs_attention *a = j->a;
+    const size_t batch = item / a->kv_heads, kv_head = item % a->kv_heads;
     const size_t group = a->heads / a->kv_heads, used = (size_t)j->d->of[batch].used;
     const size_t n = a->show == QS_SHOW_NONE ? used : a->keys;
     const qk_pack_source k = {j->d->k + batch * a->k.batch + kv_head * a->k.head, 1, 1, 0,
                               (ptrdiff_t)a->k.row};
-    const qk_pack_source v = {j->d->v + batch * a->v.batch + kv_head * a->v.head, 1,
-                              (ptrdiff_t)a->v.row, 0, 1};
+    head_data h = {m->k, m->v, n, used};
+    if (j->d->prepare)
+        j->d->prepare(j->d->arg, item);
     if (n && a->width)
         qk_pack_f32(m->k, a->kernels->panel, a->width, n, &k);
     if (used && a->v_width)
-        qk_pack_f32(m->v, a->kernels->panel, used, a->v_width, &v);
-    for (size_t h = 0; h < group; h++)
+        h.v = place_values(j, m, j->d->v + batch * a->v.batch + kv_head * a->v.head, used, more);
+    for (size_t i = 0; i < group; i++)
         for (size_t q = 0; q < a->queries && !qs_stopped(j->ctx); q += a->rows) {
             const size_t rest = a->queries - q;
-            const place at = {batch, kv_head * group + h, q};
-            attend_block(j, m, at, rest < a->rows ? rest : a->rows, n, used);
+            const place at = {batch, kv_head * group + i, q};
+            attend_block(j, m, &h, at, rest < a->rows ? rest : a->rows);
         }
 }
 
@@ -243,12 +287,12 @@ static void attend_slice(void *arg, size_t slice) {
     }
     const size_t end = qs_slice_begin(items, a->slices, slice + 1);
     for (size_t i = qs_slice_begin(items, a->slices, slice); i < end; i++)
-        attend_head(j, &m, i / a->kv_heads, i % a->kv_heads);
+        attend_head(j, &m, i, i + 1 < end);
 }
 
 void qs_attention_run(const qsim_ctx *ctx, const qs_attention *a, const qs_attention_data *data) {
     job j = {a, data, ctx};
-    if (a->batches && a->kv_heads && a->queries)
+    if (a->batches && a->kv_heads)
         qs_parallel(ctx, a->slices, attend_slice, &j);
 }
 
@@ -260,13 +304,15 @@ static int too_large(qs_lower *l) {
 
 static int plan_rows(qs_lower *l, qs_attention *a) {
     a->rows = a->queries < BLOCK_ROWS ? a->queries : BLOCK_ROWS;
-    a->q_row = qs_arena_alloc(l->arena, 2 * a->rows + 1, sizeof(*a->q_row));
+    a->q_row = qs_arena_alloc(l->arena, 3 * a->rows + 1, sizeof(*a->q_row));
     if (!a->q_row)
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
     a->score_row = a->q_row + a->rows;
+    a->copy_row = a->score_row + a->rows;
     for (size_t i = 0; i < a->rows; i++) {
         a->q_row[i] = (ptrdiff_t)(i * a->q.row);
         a->score_row[i] = (ptrdiff_t)(i * a->keys);
+        a->copy_row[i] = (ptrdiff_t)(i * a->width);
     }
     return QSIM_OK;
 }
@@ -280,14 +326,17 @@ int qs_attention_plan(qs_lower *l, qs_attention *a, size_t *bytes) {
         return code;
     if (!qk_pack_f32_size(a->kernels->panel, a->width, a->keys, &a->k_floats) ||
         !qk_pack_f32_size(a->kernels->panel, a->keys, a->v_width, &a->v_floats) ||
-        !qs_mul(a->rows, a->keys, &a->score_floats) || a->k_floats > SIZE_MAX / 64 ||
-        a->v_floats > SIZE_MAX / 64 || a->score_floats > SIZE_MAX / 64)
+        !qs_mul(a->rows, a->keys, &a->score_floats) || !qs_mul(a->rows, a->width, &a->q_floats) ||
+        a->k_floats > SIZE_MAX / 64 || a->v_floats > SIZE_MAX / 64 ||
+        a->score_floats > SIZE_MAX / 64 || a->q_floats > SIZE_MAX / 64)
         return too_large(l);
     a->k_floats = qs_align(a->k_floats, 16);
     a->v_floats = qs_align(a->v_floats, 16);
     a->score_floats = qs_align(a->score_floats + SLACK, 16);
     a->bias_floats = qs_align(a->keys > a->v_width ? a->keys : a->v_width, 64);
-    a->slice_floats = a->k_floats + a->v_floats + a->score_floats + 2 * a->bias_floats;
+    a->q_floats = qs_align(a->q_floats + SLACK, 16);
+    a->slice_floats =
+        a->k_floats + a->v_floats + a->score_floats + 2 * a->bias_floats + a->q_floats;
     a->slices = qs_slice_count(l->ctx, a->batches * a->kv_heads, macs / QS_MACS_F32);
     l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
     if (!qs_mul(a->slice_floats, a->slices, bytes) || !qs_mul(*bytes, sizeof(float), bytes))
@@ -297,32 +346,16 @@ int qs_attention_plan(qs_lower *l, qs_attention *a, size_t *bytes) {
 
 /* ---- caches ---- */
 
-typedef struct join {
-    const qs_cache *c;
-    const float *past, *fresh;
-    float *to;
-} join;
-
-static void join_heads(const void *arg, size_t begin, size_t end) {
-    const join *j = arg;
-    const qs_cache *c = j->c;
+void qs_cache_join(const qs_cache *c, const float *past, const float *fresh, float *to,
+                   size_t item) {
     const size_t old = c->past * c->width;
     const ptrdiff_t row = (ptrdiff_t)(c->width * sizeof(float));
-    for (size_t i = begin; i < end; i++) {
-        float *to = j->to + i * (c->past + c->fresh) * c->width;
-        const float *fresh = j->fresh + i / c->heads * c->from.batch + i % c->heads * c->from.head;
-        if (old)
-            memcpy(to, j->past + i * old, old * sizeof(*to));
-        qs_copy_rows(fresh, (ptrdiff_t)(c->from.row * sizeof(float)), to + old, row, (size_t)row,
-                     c->fresh);
-    }
-}
-
-void qs_cache_join(const qsim_ctx *ctx, const qs_cache *c, const float *past, const float *fresh,
-                   float *to) {
-    const join j = {c, past, fresh, to};
-    qs_ranges(ctx, c->batches * c->heads, QS_GRAIN / ((c->past + c->fresh) * c->width + 1) + 1,
-              join_heads, &j);
+    to += item * (c->past + c->fresh) * c->width;
+    fresh += item / c->heads * c->from.batch + item % c->heads * c->from.head;
+    if (old)
+        memcpy(to, past + item * old, old * sizeof(*to));
+    qs_copy_rows(fresh, (ptrdiff_t)(c->from.row * sizeof(float)), to + old, row, (size_t)row,
+                 c->fresh);
 }
 
 qs_heads qs_heads_dense(size_t heads, size_t rows, size_t width) {

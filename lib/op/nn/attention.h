@@ -9,6 +9,8 @@
  * with the sums in order, each step a fused multiply-add, and the softmax as in reduce.h. A key
  * takes part if it is among the batch's used ones, inside the window around p and, with `causal`,
  * not after it. A query without any such key, or whose mask is -inf at all of them, gives zeros.
+ * What a share of 0 makes of a value that is not finite hangs on how many queries are computed
+ * together.
  */
 #ifndef QS_ATTENTION_H
 #define QS_ATTENTION_H
@@ -40,8 +42,8 @@ typedef struct qs_attention {
 
     /* Set by qs_attention_plan. */
     const qk_f32 *kernels;
-    size_t rows, k_floats, v_floats, score_floats, bias_floats, slices, slice_floats;
-    ptrdiff_t *q_row, *score_row;
+    size_t rows, k_floats, v_floats, score_floats, bias_floats, q_floats, slices, slice_floats;
+    ptrdiff_t *q_row, *score_row, *copy_row; /* of a block: in q, in the scores, in a copy of q */
 } qs_attention;
 
 /* Position of a batch's first query, and how many of its keys are used. */
@@ -50,12 +52,16 @@ typedef struct qs_attention_keys {
 } qs_attention_keys;
 
 typedef struct qs_attention_data {
-    const float *q, *k, *v; /* after a row of q up to 64 bytes may be read */
+    const float *q, *k, *v;
     const void *mask;
     const float *sinks; /* of each head, with `smooth`; NULL: 0 */
     const qs_attention_keys *of;
     float *y, *shown; /* shown: (batch, head, query, key), dense */
     float *scratch;   /* 64-byte aligned */
+    /* NULL, or what writes the keys and values of item (batch, key head) of k and v, while they are
+     * still in the cache: called once for each, by any thread. */
+    void (*prepare)(const void *arg, size_t item);
+    const void *arg;
 } qs_attention_data;
 
 /* Completes a plan; *bytes is what the step needs as scratch, a multiple of 64. */
@@ -68,8 +74,9 @@ typedef struct qs_cache {
     qs_heads from;
 } qs_cache;
 
-void qs_cache_join(const qsim_ctx *ctx, const qs_cache *c, const float *past, const float *fresh,
-                   float *to);
+/* Item (batch, head) of them. */
+void qs_cache_join(const qs_cache *c, const float *past, const float *fresh, float *to,
+                   size_t item);
 
 /* Steps of (batch, head, row, width), dense, and of (batch, row, head * width). */
 qs_heads qs_heads_dense(size_t heads, size_t rows, size_t width);

@@ -241,20 +241,19 @@ static void *optional_out(const attention_params *p, const qs_step *s, const qs_
     return index < p->outputs ? qs_step_out(s, f, index) : NULL;
 }
 
-/* Fresh keys or values with those of the past, or alone; *scratch moves on. */
-static const float *joined(const attention_params *p, const qs_step *s, const qs_frame *f,
-                           int32_t which, char **scratch) {
-    const float *fresh = qs_step_in(s, f, K + which);
-    float *present = optional_out(p, s, f, PRESENT_KEY + which);
-    if (!p->joined[which])
-        return fresh;
-    if (!present) {
-        present = (float *)(void *)*scratch;
-        *scratch += p->room[which];
-    }
-    qs_cache_join(f->ctx, which ? &p->value : &p->key, optional_in(p, s, f, PAST_KEY + which),
-                  fresh, present);
-    return present;
+typedef struct attention_job {
+    const attention_params *p;
+    const float *past[2], *fresh[2];
+    float *present[2]; /* NULL: what is fresh stays where it is */
+} attention_job;
+
+/* Fresh keys and values with those of the past. */
+static void join_item(const void *arg, size_t item) {
+    const attention_job *j = arg;
+    for (int32_t which = 0; which < 2; which++)
+        if (j->present[which])
+            qs_cache_join(which ? &j->p->value : &j->p->key, j->past[which], j->fresh[which],
+                          j->present[which], item);
 }
 
 /* False: a count is out of range. */
@@ -276,6 +275,7 @@ static void run_attention(const qs_step *s, const qs_frame *f) {
     const attention_params *p = s->params;
     char *scratch = f->scratch;
     qs_attention_keys *of = f->scratch;
+    attention_job j = {.p = p};
     scratch += p->keys_room;
     if (!read_used(p, optional_in(p, s, f, USED), of, f))
         return;
@@ -283,9 +283,22 @@ static void run_attention(const qs_step *s, const qs_frame *f) {
                            .mask = optional_in(p, s, f, MASK),
                            .of = of,
                            .y = qs_step_out(s, f, Y),
-                           .shown = optional_out(p, s, f, SCORES)};
-    d.k = joined(p, s, f, 0, &scratch);
-    d.v = joined(p, s, f, 1, &scratch);
+                           .shown = optional_out(p, s, f, SCORES),
+                           .prepare = join_item,
+                           .arg = &j};
+    for (int32_t i = 0; i < 2; i++) {
+        j.past[i] = optional_in(p, s, f, PAST_KEY + i);
+        j.fresh[i] = qs_step_in(s, f, K + i);
+        if (!p->joined[i])
+            continue;
+        j.present[i] = optional_out(p, s, f, PRESENT_KEY + i);
+        if (!j.present[i]) {
+            j.present[i] = (float *)(void *)scratch;
+            scratch += p->room[i];
+        }
+    }
+    d.k = j.present[0] ? j.present[0] : j.fresh[0];
+    d.v = j.present[1] ? j.present[1] : j.fresh[1];
     d.scratch = (float *)(void *)scratch;
     qs_attention_run(f->ctx, &p->a, &d);
 }
@@ -391,5 +404,5 @@ static const qs_attr_rule attention_attrs[] = {
 };
 
 QS_OP(attention, .name = "Attention", .since = 23, .min_in = 3, .max_in = 6, .max_out = 4,
-      .later = {{24, 3, 7, 4}}, QS_ATTRS(attention_attrs), .traits = QS_PLAIN,
+      .later = {{24, 3, 7, 4}}, QS_ATTRS(attention_attrs), .traits = QS_READS_EXACTLY,
       .setting_inputs = 1 << MASK | 1 << USED, .infer = infer_attention, .lower = lower_attention);

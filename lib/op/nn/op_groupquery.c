@@ -217,29 +217,27 @@ static void turn_queries(const void *arg, size_t begin, size_t end) {
     }
 }
 
-/* Entries of (batch, head): the past, the fresh ones, zeros. */
-static void store_heads(const void *arg, size_t begin, size_t end) {
+/* Entries of item (batch, head): the past, the fresh ones, zeros. */
+static void store_head(const void *arg, size_t item) {
     const group_job *j = arg;
     const group_params *p = j->p;
     const size_t width = p->a.width, queries = p->a.queries;
-    for (size_t i = begin; i < end; i++) {
-        const size_t batch = i / p->a.kv_heads, head = i % p->a.kv_heads;
-        const size_t first = (size_t)j->of[batch].first, after = first + queries;
-        float *k = j->present_k + i * p->entries * width,
-              *v = j->present_v + i * p->entries * width;
-        if (first) {
-            memcpy(k, j->past_k + i * p->past * width, first * width * sizeof(*k));
-            memcpy(v, j->past_v + i * p->past * width, first * width * sizeof(*v));
-        }
-        for (size_t at = 0; at < queries; at++) {
-            const float *fresh = j->v + batch * p->v.batch + head * p->v.head + at * p->v.row;
-            turn(j, batch, at, j->k + batch * p->k.batch + head * p->k.head + at * p->k.row,
-                 k + (first + at) * width);
-            memcpy(v + (first + at) * width, fresh, width * sizeof(*v));
-        }
-        memset(k + after * width, 0, (p->entries - after) * width * sizeof(*k));
-        memset(v + after * width, 0, (p->entries - after) * width * sizeof(*v));
+    const size_t batch = item / p->a.kv_heads, head = item % p->a.kv_heads;
+    const size_t first = (size_t)j->of[batch].first, after = first + queries;
+    float *k = j->present_k + item * p->entries * width,
+          *v = j->present_v + item * p->entries * width;
+    if (first) {
+        memcpy(k, j->past_k + item * p->past * width, first * width * sizeof(*k));
+        memcpy(v, j->past_v + item * p->past * width, first * width * sizeof(*v));
     }
+    for (size_t at = 0; at < queries; at++) {
+        const float *fresh = j->v + batch * p->v.batch + head * p->v.head + at * p->v.row;
+        turn(j, batch, at, j->k + batch * p->k.batch + head * p->k.head + at * p->k.row,
+             k + (first + at) * width);
+        memcpy(v + (first + at) * width, fresh, width * sizeof(*v));
+    }
+    memset(k + after * width, 0, (p->entries - after) * width * sizeof(*k));
+    memset(v + after * width, 0, (p->entries - after) * width * sizeof(*v));
 }
 
 /* False: lengths that do not fit each other or the buffers. */
@@ -303,8 +301,6 @@ static void run_groupquery(const qs_step *s, const qs_frame *f) {
     scratch += p->present[1] ? 0 : p->cache_room;
     const size_t rows = p->a.batches * p->a.queries * p->a.heads, width = p->a.width;
     qs_ranges(f->ctx, rows, QS_GRAIN / (width + 1) + 1, turn_queries, &j);
-    qs_ranges(f->ctx, p->a.batches * p->a.kv_heads, QS_GRAIN / (p->entries * width + 1) + 1,
-              store_heads, &j);
     const qs_attention_data d = {.q = j.turned,
                                  .k = j.present_k,
                                  .v = j.present_v,
@@ -312,7 +308,9 @@ static void run_groupquery(const qs_step *s, const qs_frame *f) {
                                  .sinks = optional(p, s, f, SINKS),
                                  .of = of,
                                  .y = qs_step_out(s, f, Y),
-                                 .scratch = (float *)(void *)scratch};
+                                 .scratch = (float *)(void *)scratch,
+                                 .prepare = store_head,
+                                 .arg = &j};
     qs_attention_run(f->ctx, &p->a, &d);
 }
 
@@ -412,7 +410,7 @@ static const qs_attr_rule group_attrs[] = {
 };
 
 QS_OP(ms_groupquery, .domain = "com.microsoft", .name = "GroupQueryAttention", .min_in = 1,
-      .max_in = 16, .max_out = 3, QS_ATTRS(group_attrs), .traits = QS_PLAIN,
+      .max_in = 16, .max_out = 3, QS_ATTRS(group_attrs), .traits = QS_READS_EXACTLY,
       .shape_inputs = 1 << TOTAL,
       .setting_inputs = 1 << LAST | 1 << COSINE | 1 << SINE | 1 << POSITIONS | 1 << BIAS |
                         1 << SINKS,

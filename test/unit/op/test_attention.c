@@ -6,6 +6,7 @@
 #include "op_harness.h"
 
 #include <math.h>
+#include <sys/mman.h>
 
 #define MOST 4096
 
@@ -239,6 +240,89 @@ static void test_random_settings(void) {
     free(n);
 }
 
+/* ---- several blocks of queries and panels of keys ---- */
+
+#define QUERIES 150
+#define PAST    30
+#define KEYS    (PAST + QUERIES)
+#define HEADS   4
+#define LARGE   (2 * HEADS * KEYS * 80)
+
+/* The bytes of an input behind which no memory can be read. */
+typedef struct guarded {
+    char *map;
+    size_t size; /* that can be read */
+    void *was;
+} guarded;
+
+static guarded guard_input(op_case *c, int32_t input) {
+    const qs_id id = c->in[input];
+    const size_t page = 65536, bytes = c->bytes[id], size = qs_align(bytes, page) + page;
+    guarded g = {aligned_alloc(page, size), size - page, c->data[id]};
+    char *at = g.map + g.size - bytes;
+    memcpy(at, g.was, bytes);
+    CHECK_INT(mprotect(g.map + g.size, page, PROT_NONE), 0);
+    c->data[id] = at;
+    return g;
+}
+
+static void open_input(op_case *c, int32_t input, const guarded *g) {
+    CHECK_INT(mprotect(g->map + g->size, 65536, PROT_READ | PROT_WRITE), 0);
+    c->data[c->in[input]] = g->was;
+    free(g->map);
+}
+
+static op_case *blocks(const setting *s, const float *x, int32_t outputs) {
+    op_case *c = case_new("", "Attention", 25);
+    case_input(c, QSIM_FLOAT, SHAPE(2, HEADS, QUERIES, s->width), x);
+    case_input(c, QSIM_FLOAT, SHAPE(2, s->kv_heads, QUERIES, s->width), x + 1000);
+    case_input(c, QSIM_FLOAT, SHAPE(2, s->kv_heads, QUERIES, s->v_width), x + 2000);
+    case_absent(c);
+    case_input(c, QSIM_FLOAT, SHAPE(2, s->kv_heads, PAST, s->width), x + 3000);
+    case_input(c, QSIM_FLOAT, SHAPE(2, s->kv_heads, PAST, s->v_width), x + 4000);
+    case_node(c, outputs);
+    qs_node_set_int(c->g, c->node, "is_causal", s->causal);
+    qs_node_set_int(c->g, c->node, "left_window_size", s->left);
+    qs_node_set_int(c->g, c->node, "right_window_size", s->right);
+    guarded g[6];
+    for (int32_t i = 0; i < 6; i++)
+        g[i] = i == 3 ? (guarded){NULL, 0, NULL} : guard_input(c, i);
+    CHECK_INT(case_run(c), 0);
+    for (int32_t i = 0; i < 6; i++)
+        if (g[i].map)
+            open_input(c, i, &g[i]);
+    return c;
+}
+
+/* Where scores are shown, every key meets every query; else those that none sees are left out. The
+ * same bits, and nothing behind an input is read. */
+static void test_blocks(void) {
+    static const int64_t settings[][6] = {
+        /* kv heads, width, width of values, causal, left, right */
+        {4, 24, 64, 1, -1, -1},
+        {2, 64, 72, 1, -1, -1},
+        {2, 17, 16, 1, 40, -1},
+        {4, 8, 5, 0, -1, 3},
+        {1, 64, 64, 0, -1, -1}};
+    float *x = malloc((LARGE + 5000) * sizeof(*x));
+    uint64_t seed = 11;
+    draw(&seed, x, LARGE + 5000);
+    for (size_t i = 0; i < QS_COUNT(settings); i++) {
+        const int64_t *k = settings[i];
+        const setting s = {.kv_heads = k[0],
+                           .width = k[1],
+                           .v_width = k[2],
+                           .causal = k[3] != 0,
+                           .left = k[4],
+                           .right = k[5]};
+        op_case *all = blocks(&s, x, 4), *few = blocks(&s, x, 1);
+        CHECK(memcmp(case_data(all, 0), case_data(few, 0), few->bytes[few->out[0]]) == 0);
+        case_free(all);
+        case_free(few);
+    }
+    free(x);
+}
+
 /* By hand: two keys, the first query masked, the second sees the second key only. */
 static void test_rows_without_keys(void) {
     static const float q[2] = {1, 1}, k[2] = {3, 4}, v[2] = {10, 20};
@@ -342,6 +426,7 @@ int main(void) {
     test_group();
     test_random_settings();
     test_rows_without_keys();
+    test_blocks();
     test_refused();
     return test_done();
 }

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""Attention beside ONNX Runtime: attention.sh."""
+import struct
+import sys
+
+from benchlib import duel
+from onenode import FLOAT, INT32, attribute, number, tensor, text, value
+
+
+def file(op, domain, inputs, attributes, constants, values, outputs, opset):
+    """A model of one node; `values` and `outputs` are (name, dims) of floats."""
+    node = b"".join(text(1, i) for i in inputs) + b"".join(text(2, name) for name, _ in outputs)
+    node += text(4, op) + text(7, domain) + b"".join(attribute(k, v) for k, v in attributes.items())
+    graph = text(1, node) + text(2, "layer") + b"".join(constants)
+    graph += b"".join(value(11, name, FLOAT, dims) for name, dims in values)
+    graph += b"".join(value(12, name, FLOAT, dims) for name, dims in outputs)
+    opsets = text(8, number(2, opset)) + text(8, text(1, "com.microsoft") + number(2, 1))
+    return number(1, 10) + opsets + text(7, graph)
+
+
+def cache(heads, entries, width, kind):
+    return [(f"{kind}_key", [1, heads, entries, width]), (f"{kind}_value", [1, heads, entries, width])]
+
+
+def standard(queries, past, heads, kv_heads, width):
+    values = [("q", [1, heads, queries, width]), ("k", [1, kv_heads, queries, width]), ("v", [1, kv_heads, queries, width])]
+    outputs = [("y", [1, heads, queries, width])]
+    if past:
+        values += cache(kv_heads, past, width, "past")
+        outputs += cache(kv_heads, past + queries, width, "present")
+    inputs = ["q", "k", "v", "", "past_key", "past_value"] if past else ["q", "k", "v"]
+    return file("Attention", "", inputs, {"is_causal": 1}, [], values, outputs, 23)
+
+
+def grouped(queries, past, heads, kv_heads, width):
+    values = [("q", [1, queries, heads * width]), ("k", [1, queries, kv_heads * width]), ("v", [1, queries, kv_heads * width])]
+    inputs = ["q", "k", "v", "", "", "last", "total"]
+    if past:
+        values += cache(kv_heads, past, width, "past")
+        inputs[3:5] = ["past_key", "past_value"]
+    outputs = [("y", [1, queries, heads * width])] + cache(kv_heads, past + queries, width, "present")
+    whole = struct.pack("<i", past + queries)
+    constants = [tensor("last", INT32, [1, 1], struct.pack("<i", past + queries - 1)), tensor("total", INT32, [1], whole)]
+    attributes = {"num_heads": heads, "kv_num_heads": kv_heads}
+    return file("GroupQueryAttention", "com.microsoft", inputs, attributes, constants,
+                values, outputs, 17)
+
+
+def main():
+    out, ort, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
+    print("| operator | queries | keys | heads | key heads | width | qsim µs | ONNX Runtime µs | times faster |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name, make in (("Attention", standard), ("GroupQueryAttention", grouped)):
+        for heads, kv_heads, width in ((14, 2, 64), (16, 16, 64), (32, 8, 128)):
+            for queries, past in ((1, 511), (128, 0)):
+                path = f"{out}/attention.onnx"
+                with open(path, "wb") as f:
+                    f.write(make(queries, past, heads, kv_heads, width))
+                worker = f"{out}/gcc/bench/worker"
+                results = duel([[worker, "qsim", path, "threads=1"], [worker, "ort", path, "threads=1", f"library={ort}"]], 1, seconds)
+                refused = [r["refused"] for r in results if "refused" in r]
+                if refused:
+                    print(f"refused: {refused}", flush=True)
+                    continue
+                ours, theirs = results
+                print(f"| {name} | {queries} | {past + queries} | {heads} | {kv_heads} | {width} | {ours['median_us']:.0f} | "
+                      f"{theirs['median_us']:.0f} | {theirs['ratio']:.2f} ({theirs['ratio_low']:.2f}-{theirs['ratio_high']:.2f}) |", flush=True)
+
+
+main()
