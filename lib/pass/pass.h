@@ -87,6 +87,8 @@ int qs_pass_batchnorm(qs_pass *p);
 int qs_pass_bias(qs_pass *p);
 /* Factors and transA of a Gemm of constant weights go into these (pass_gemm.c). */
 int qs_pass_gemm(qs_pass *p);
+/* Products with weights of 4 bits that are dequantized become MatMulNBits (pass_nbits.c). */
+int qs_pass_nbits(qs_pass *p);
 /* Convolutions and pools over three axes of space (pass_depth.c). */
 int qs_pass_depth(qs_pass *p);
 /* Fills p->integer, before later passes replace more nodes (mark_integers.c). */

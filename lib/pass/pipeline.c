@@ -93,7 +93,8 @@ static const stage pipeline[] = {
     {"mark_integers", qs_pass_mark_integers, {ALWAYS, NEVER, NEVER, NEVER}},
     {"identities",
      qs_pass_identities,
-     {BASIC, NEVER, NEVER, NEVER}},                          /* left by pairs of Q and DQ */
+     {BASIC, NEVER, NEVER, NEVER}}, /* left by pairs of Q and DQ */
+    {"nbits", qs_pass_nbits, {ALWAYS, NEVER, NEVER, NEVER}},
     {"depth", qs_pass_depth, {ALWAYS, NEVER, NEVER, NEVER}}, /* the weights are folded next */
     {"fold_all", fold_all, {ALWAYS, NEVER, NEVER, NEVER}},
     {"fold_quantize", fold_quantize, {NEVER, EXTENDED, NEVER, NEVER}},

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Constant weights of 4 bits that a DequantizeLinear makes floats of for one MatMul or Gemm alone:
+ * the product becomes MatMulNBits, which keeps them in 4 bits. The sums are the same, bit for bit.
+ */
+#include "pass/pass.h"
+
+#define MOST_BLOCK 65536
+
+/* Codes of K x N weights, (N, K) in memory with `turned`, and one scale for each block of each
+ * column, or for all: steps are in elements, along columns and blocks. */
+typedef struct weights {
+    const qs_const *codes, *scale, *zero; /* zero NULL: 0 */
+    bool turned;
+    int64_t k, n, block, blocks;
+    int64_t column_step, block_step; /* of scale and zero */
+} weights;
+
+static uint8_t code_at(const qs_const *c, int64_t i) {
+    const uint8_t byte = ((const uint8_t *)c->data)[i / 2];
+    return i % 2 ? byte >> 4 : byte & 15;
+}
+
+/* The least block that holds a whole column. */
+static int64_t whole(int64_t k) {
+    int64_t block = 16;
+    while (block < k)
+        block *= 2;
+    return block;
+}
+
+static bool read_blocks(const qs_node *dq, weights *w) {
+    const int64_t axis = qs_node_int(dq, "axis", 1), block = qs_node_int(dq, "block_size", 0);
+    const bool along_k = (axis < 0 ? axis + 2 : axis) == w->turned;
+    const int64_t count = (int64_t)w->scale->elements;
+    w->block = block ? block : whole(w->k);
+    w->blocks = (w->k + w->block - 1) / w->block;
+    if (w->block < 16 || w->block > MOST_BLOCK || (w->block & (w->block - 1)))
+        return false;
+    if (block) {
+        w->column_step = w->turned ? w->blocks : 1;
+        w->block_step = w->turned ? 1 : w->n;
+        return along_k && count == w->n * w->blocks;
+    }
+    w->column_step = count > 1;
+    return count == 1 || (!along_k && count == w->n);
+}
+
+static bool read_weights(const qs_graph *g, const qs_node *dq, bool turned, weights *w) {
+    *w = (weights){.codes = qs_node_const(g, dq, 0),
+                   .scale = qs_node_const(g, dq, 1),
+                   .zero = qs_node_const(g, dq, 2),
+                   .turned = turned};
+    const qs_const *c = w->codes;
+    if (!c || c->rank != 2 || (c->dtype != QSIM_INT4 && c->dtype != QSIM_UINT4) ||
+        c->elements == 0 || c->dims[!turned] > INT32_MAX || c->dims[turned] > MOST_BLOCK)
+        return false;
+    if (!w->scale || w->scale->dtype != QSIM_FLOAT ||
+        (qs_node_input(dq, 2) != QS_NONE &&
+         (!w->zero || w->zero->dtype != c->dtype || w->zero->elements != w->scale->elements)))
+        return false;
+    w->k = c->dims[turned];
+    w->n = c->dims[!turned];
+    return read_blocks(dq, w);
+}
+
+/* The DequantizeLinear of the weights, QS_NONE: the node is no such product. */
+static qs_id match(const qs_graph *g, const qs_uses *uses, const qs_node *n, weights *w) {
+    const bool gemm = qs_node_is(n, "", "Gemm");
+    if ((!gemm && !qs_node_is(n, "", "MatMul")) || g->values[n->inputs[0]].data)
+        return QS_NONE;
+    const qs_id v = n->inputs[1], dq = qs_pass_producer(g, v, "DequantizeLinear");
+    const bool turned = qs_node_int(n, "transB", 0) != 0;
+    if (dq == QS_NONE || g->values[v].is_output || uses->start[v + 1] - uses->start[v] != 1 ||
+        g->values[v].dtype != QSIM_FLOAT || !read_weights(g, &g->nodes[dq], turned, w))
+        return QS_NONE;
+    const qs_const *bias = gemm ? qs_node_const(g, n, 2) : NULL;
+    const bool biased = gemm && qs_node_input(n, 2) != QS_NONE;
+    if (gemm && (qs_node_int(n, "transA", 0) || qs_node_float(n, "alpha", 1.0f) != 1.0f ||
+                 qs_node_float(n, "beta", 1.0f) != 1.0f))
+        return QS_NONE;
+    return biased && (!bias || bias->dtype != QSIM_FLOAT || bias->elements != (size_t)w->n ||
+                      bias->dims[bias->rank - 1] != w->n)
+               ? QS_NONE
+               : dq;
+}
+
+/* What is added to signed codes: MatMulNBits has unsigned ones. */
+static uint8_t flip_of(const weights *w) {
+    return w->codes->dtype == QSIM_INT4 ? 8 : 0;
+}
+
+/* Half a byte of a row of halves, the first in the low half. */
+static void put(uint8_t *row, int64_t i, uint8_t code) {
+    row[i / 2] = (uint8_t)(i % 2 ? (row[i / 2] & 15) | code << 4 : (row[i / 2] & 0xf0) | code);
+}
+
+static qs_id pack_codes(qs_pass *p, const weights *w) {
+    const int64_t dims[3] = {w->n, w->blocks, w->block / 2};
+    const size_t row = (size_t)(w->blocks * w->block / 2);
+    uint8_t *to = qs_arena_alloc(&p->graph->arena, (size_t)w->n, row);
+    if (!to)
+        return qs_pass_no_memory(p);
+    memset(to, 0x88, (size_t)w->n * row);
+    for (int64_t n = 0; n < w->n; n++)
+        for (int64_t k = 0; k < w->k; k++) {
+            const uint8_t code = code_at(w->codes, w->turned ? n * w->k + k : k * w->n + n);
+            put(to + (size_t)n * row, k, (code + flip_of(w)) & 15);
+        }
+    const qs_id id = qs_graph_add_const(p->graph, NULL, QSIM_UINT8, 3, dims, to, false);
+    return id < 0 ? qs_pass_no_memory(p) : id;
+}
+
+static qs_id pack_scales(qs_pass *p, const weights *w) {
+    const int64_t dims[2] = {w->n, w->blocks};
+    float *to = qs_arena_alloc(&p->graph->arena, (size_t)w->n, (size_t)w->blocks * sizeof(*to));
+    if (!to)
+        return qs_pass_no_memory(p);
+    for (int64_t n = 0; n < w->n; n++)
+        for (int64_t b = 0; b < w->blocks; b++)
+            to[n * w->blocks + b] =
+                (float)qs_const_at(w->scale, (size_t)(n * w->column_step + b * w->block_step));
+    const qs_id id = qs_graph_add_const(p->graph, NULL, QSIM_FLOAT, 2, dims, to, false);
+    return id < 0 ? qs_pass_no_memory(p) : id;
+}
+
+/* Zero points of each column begin on a byte; QS_NONE: all are 8. */
+static qs_id pack_zeros(qs_pass *p, const weights *w) {
+    const int64_t dims[2] = {w->n, (w->blocks + 1) / 2};
+    uint8_t *to = qs_arena_alloc(&p->graph->arena, (size_t)w->n, (size_t)dims[1]);
+    bool others = false;
+    if (!to)
+        return qs_pass_no_memory(p);
+    memset(to, 0, (size_t)(w->n * dims[1]));
+    for (int64_t n = 0; n < w->n; n++)
+        for (int64_t b = 0; b < w->blocks; b++) {
+            const int64_t at = n * w->column_step + b * w->block_step;
+            const uint8_t zero = w->zero ? code_at(w->zero, at) : 0;
+            put(to + n * dims[1], b, (zero + flip_of(w)) & 15);
+            others |= ((zero + flip_of(w)) & 15) != 8;
+        }
+    if (!others)
+        return QS_NONE;
+    const qs_id id = qs_graph_add_const(p->graph, NULL, QSIM_UINT8, 2, dims, to, false);
+    return id < 0 ? qs_pass_no_memory(p) : id;
+}
+
+static int replace(qs_pass *p, qs_id node, const weights *w) {
+    qs_graph *g = p->graph;
+    const qs_id codes = pack_codes(p, w), scales = codes < 0 ? codes : pack_scales(p, w);
+    const qs_id zeros = scales < 0 ? scales : pack_zeros(p, w);
+    if (codes < 0 || scales < 0 || (zeros < 0 && zeros != QS_NONE))
+        return QSIM_E_NOMEM;
+    const qs_node old = g->nodes[node];
+    const qs_id in[6] = {old.inputs[0], codes, scales, zeros, QS_NONE, qs_node_input(&old, 2)};
+    const int32_t count = in[5] != QS_NONE ? 6 : zeros != QS_NONE ? 4 : 3;
+    qs_graph_remove_node(g, node);
+    const qs_id id =
+        qs_pass_node(p, "com.microsoft", "MatMulNBits", old.name, 1, in, count, old.outputs, 1);
+    if (id < 0)
+        return id;
+    return qs_node_set_int(g, id, "K", w->k) || qs_node_set_int(g, id, "N", w->n) ||
+                   qs_node_set_int(g, id, "bits", 4) ||
+                   qs_node_set_int(g, id, "block_size", w->block)
+               ? qs_pass_no_memory(p)
+               : QSIM_OK;
+}
+
+int qs_pass_nbits(qs_pass *p) {
+    qs_graph *g = p->graph;
+    qs_uses uses;
+    int code = QSIM_OK;
+    size_t found = 0;
+    if (qs_graph_uses(g, &uses))
+        return qs_pass_no_memory(p);
+    for (size_t i = 0; i < g->order_count && !code; i++) {
+        weights w;
+        if (match(g, &uses, &g->nodes[g->order[i]], &w) == QS_NONE)
+            continue;
+        code = replace(p, g->order[i], &w);
+        found++;
+    }
+    qs_uses_free(g, &uses);
+    return code || !found ? code : qs_pass_finish(p);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Weights of 4 bits with a DequantizeLinear before a product in floats: the session's product is
+ * one of 4 bits, and its result has the bits of the product with the floats that they stand for.
+ */
+#include "net.h"
+
+#define MOST 6000
+
+typedef struct form {
+    bool gemm, turned, sign, zeros, bias;
+    int64_t k, n, block; /* block 0: one scale a column; -1: one for all */
+} form;
+
+typedef struct data {
+    uint8_t codes[MOST], zeros[MOST]; /* 0 to 15 */
+    uint8_t packed[MOST], packed_zeros[MOST];
+    float scales[MOST], floats[MOST], bias[MOST], x[MOST];
+    int64_t scale_dims[2];
+    int32_t scale_rank;
+    size_t scale_count;
+} data;
+
+/* Where the scale of weight (k, n) is. */
+static size_t scale_of(const form *f, int64_t k, int64_t n) {
+    if (f->block < 0)
+        return 0;
+    if (f->block == 0)
+        return (size_t)n;
+    const int64_t blocks = (f->k + f->block - 1) / f->block;
+    return (size_t)(f->turned ? n * blocks + k / f->block : k / f->block * f->n + n);
+}
+
+static void halves(const uint8_t *codes, size_t count, uint8_t *to) {
+    memset(to, 0, count / 2 + 1);
+    for (size_t i = 0; i < count; i++)
+        to[i / 2] |= (uint8_t)(codes[i] << (i % 2 ? 4 : 0));
+}
+
+static int32_t value_of(const form *f, uint8_t code) {
+    return f->sign && code > 7 ? code - 16 : code;
+}
+
+static void fill(const form *f, data *d) {
+    uint64_t seed = 3;
+    const int64_t blocks = f->block > 0 ? (f->k + f->block - 1) / f->block : 1;
+    d->scale_rank = f->block < 0 ? 0 : f->block == 0 ? 1 : 2;
+    d->scale_dims[0] = f->block == 0 || f->turned ? f->n : blocks;
+    d->scale_dims[1] = f->turned ? blocks : f->n;
+    d->scale_count = (size_t)(f->block < 0 ? 1 : f->n * blocks);
+    for (size_t i = 0; i < MOST; i++) {
+        d->codes[i] = test_random(&seed) % 16;
+        d->zeros[i] = test_random(&seed) % 16;
+        d->scales[i] = (float)(test_random(&seed) % 1000 + 1) / 3000.0f;
+        d->bias[i] = (float)(test_random(&seed) % 1000) / 77.0f;
+        d->x[i] = (float)(test_random(&seed) % 2001) / 333.0f - 3;
+    }
+    halves(d->codes, (size_t)(f->k * f->n), d->packed);
+    halves(d->zeros, d->scale_count, d->packed_zeros);
+    for (int64_t i = 0; i < f->k * f->n; i++) {
+        const size_t s =
+            f->turned ? scale_of(f, i % f->k, i / f->k) : scale_of(f, i / f->n, i % f->n);
+        const int32_t zero = f->zeros ? value_of(f, d->zeros[s]) : 0;
+        d->floats[i] = (float)(value_of(f, d->codes[i]) - zero) * d->scales[s];
+    }
+}
+
+static void product(net *n, qsim_ctx *ctx, const form *f, const data *d, bool in_floats) {
+    const int32_t dtype = f->sign ? QSIM_INT4 : QSIM_UINT4;
+    const int64_t dims[2] = {f->turned ? f->n : f->k, f->turned ? f->k : f->n};
+    net_begin(n, ctx, 21);
+    net_input(n, "x", QSIM_FLOAT, 2, (int64_t[]){-1, f->k});
+    if (in_floats) {
+        net_const(n, "w", QSIM_FLOAT, 2, dims, d->floats);
+    } else {
+        net_const(n, "q", dtype, 2, dims, d->packed);
+        net_const(n, "s", QSIM_FLOAT, d->scale_rank, d->scale_dims, d->scales);
+        if (f->zeros)
+            net_const(n, "z", dtype, d->scale_rank, d->scale_dims, d->packed_zeros);
+        const qs_id dq = net_node(n, "", "DequantizeLinear", f->zeros ? "q,s,z" : "q,s", "w");
+        qs_node_set_int(n->g, dq, "axis", f->block > 0 ? f->turned : !f->turned);
+        if (f->block > 0)
+            qs_node_set_int(n->g, dq, "block_size", f->block);
+    }
+    if (f->bias)
+        net_const(n, "b", QSIM_FLOAT, NET_DIMS(f->n), d->bias);
+    const qs_id node = net_node(n, "", f->gemm ? "Gemm" : "MatMul", f->bias ? "x,w,b" : "x,w", "y");
+    if (f->turned)
+        qs_node_set_int(n->g, node, "transB", 1);
+    net_output(n, "y");
+    NET_OK(n, net_end(n));
+}
+
+static void one(qsim_ctx *ctx, const form *f, data *d) {
+    fill(f, d);
+    net coded, plain;
+    product(&coded, ctx, f, d, false);
+    product(&plain, ctx, f, d, true);
+    for (int64_t rows = 1; rows < 8; rows += 3) {
+        static float y[2][8 * 300];
+        const qsim_tensor x = net_tensor(QSIM_FLOAT, NET_DIMS(rows, f->k), d->x);
+        for (int32_t level = 0; level < 2; level++) {
+            qsim_tensor out[2] = {net_tensor(QSIM_FLOAT, NET_DIMS(rows, f->n), y[0]),
+                                  net_tensor(QSIM_FLOAT, NET_DIMS(rows, f->n), y[1])};
+            const int32_t at = level ? QSIM_LEVEL_ALL : QSIM_LEVEL_DISABLE;
+            NET_OK(&coded, net_run(&coded, at, false, &x, 1, &out[0], 1));
+            NET_OK(&plain, net_run(&plain, at, false, &x, 1, &out[1], 1));
+            CHECK(memcmp(y[0], y[1], (size_t)(rows * f->n) * sizeof(float)) == 0);
+        }
+    }
+    qs_pass p = net_pass(&coded);
+    NET_OK(&coded, qs_pass_nbits(&p));
+    CHECK_INT(net_count(&coded, "MatMulNBits"), 1);
+    CHECK_INT(net_count(&coded, "DequantizeLinear"), 0);
+    net_free(&coded);
+    net_free(&plain);
+}
+
+/* Weights that something else reads as floats too stay as they are; so do odd blocks. */
+static void test_left(qsim_ctx *ctx, data *d) {
+    for (int i = 0; i < 2; i++) {
+        const form f = {.sign = true, .k = 32, .n = 5, .block = i ? 8 : 16};
+        fill(&f, d);
+        net n;
+        product(&n, ctx, &f, d, false);
+        if (!i) {
+            net_node(&n, "", "Relu", "w", "r");
+            net_output(&n, "r");
+            NET_OK(&n, net_end(&n));
+        }
+        qs_pass p = net_pass(&n);
+        NET_OK(&n, qs_pass_nbits(&p));
+        CHECK_INT(net_count(&n, "MatMulNBits"), 0);
+        net_free(&n);
+    }
+}
+
+int main(void) {
+    static const form forms[] = {
+        {.sign = true, .k = 37, .n = 19, .block = 0},
+        {.sign = true, .k = 64, .n = 70, .block = 32},
+        {.zeros = true, .k = 37, .n = 20, .block = 16},
+        {.k = 48, .n = 33, .block = -1},
+        {.gemm = true,
+         .turned = true,
+         .bias = true,
+         .zeros = true,
+         .sign = true,
+         .k = 45,
+         .n = 21,
+         .block = 16},
+        {.gemm = true, .turned = true, .k = 33, .n = 3, .block = 0},
+        {.gemm = true, .bias = true, .sign = true, .k = 128, .n = 8, .block = 64},
+    };
+    qsim_ctx *ctx = NULL;
+    data *d = malloc(sizeof(*d));
+    CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), 0);
+    for (size_t i = 0; i < QS_COUNT(forms); i++)
+        one(ctx, &forms[i], d);
+    test_left(ctx, d);
+    qsim_ctx_free(ctx);
+    free(d);
+    return test_done();
+}
