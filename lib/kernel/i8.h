@@ -124,7 +124,7 @@ typedef struct qk_post_row_i8 {
 
 /*
  * Multiplications of a product from which on setting up tiles (0.1 us) pays, measured with 1 to 100
- * rows; by weights that are padded for tiles already, half as many.
+ * rows; by weights that are padded for tiles already and by whole tiles of rows, half as many.
  */
 #define QK_I8_TILES_FROM (1 << 18)
 

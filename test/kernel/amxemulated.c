@@ -98,7 +98,7 @@ static void tile_dot(int sums, int a, int b) {
 #define TILE_DOT(sums, a, b)             tile_dot(sums, a, b)
 
 extern const struct qk_i8 ck_i8_amxemulated;
-#define TILES_FROM 0
+#define TILES_FROM(m) 0
 #define TABLE      ck_i8_amxemulated
 #include "kernel/x86/i8_amx.h"
 

@@ -12,11 +12,11 @@
 #include "kernel/x86/amx_tiles.h"
 #include "kernel/x86/i8_requant_avx512.h"
 
+#define TILE_ROWS 16
 /* Multiplications from which on tiles are taken; the kernel tests take them for all. */
 #ifndef TILES_FROM
-#define TILES_FROM (QK_I8_TILES_FROM / 2)
+#define TILES_FROM(m) (QK_I8_TILES_FROM / ((m) < TILE_ROWS ? 1 : 2))
 #endif
-#define TILE_ROWS  16
 #define MOST_TILES 32 /* whose rows' places are known at a time */
 
 /* How the rows of a product become tiles: evenly in each line; the last one begins earlier, and
@@ -183,10 +183,13 @@ INLINE void block(work *k, int32_t i, const int8_t *b, bool two, kind how) {
     const ptrdiff_t stride = g->a_stride;
     const bool far = !two || 4 * g->segs * g->k4 > FAR;
     const int8_t *next = k->next;
-    stream p = k->before;
+    stream own, *p = &k->before;
     columns c;
-    if (how != KIND_ANY)
-        c = columns_of(&p, how);
+    if (how != KIND_ANY) {
+        own = k->before; /* in registers, too */
+        p = &own;
+        c = columns_of(p, how);
+    }
     for (int32_t half = 0; b && half < width; half += 32) {
         const int8_t *w = b + 4 * half;
         TILE_ZERO(0);
@@ -210,10 +213,10 @@ INLINE void block(work *k, int32_t i, const int8_t *b, bool two, kind how) {
                 /* vector units and loads from far are idle beside products */
                 for (int32_t f = fetch; f > 0; f--, next += 64)
                     _mm_prefetch((const char *)next, _MM_HINT_T1);
-                if (how == KIND_ANY && p.left > 0)
-                    p.finish(&p, some);
-                for (int32_t r = some; how != KIND_ANY && r > 0 && p.left > 0; r--)
-                    finish_row(&p, &c, how);
+                if (how == KIND_ANY && p->left > 0)
+                    p->finish(p, some);
+                for (int32_t r = some; how != KIND_ANY && r > 0 && p->left > 0; r--)
+                    finish_row(p, &c, how);
             }
         }
         int32_t *to = k->sums + half, *second = to + k->t.rows * width;
@@ -225,9 +228,9 @@ INLINE void block(work *k, int32_t i, const int8_t *b, bool two, kind how) {
         }
     }
     if (how == KIND_ANY)
-        p.finish(&p, p.left);
-    while (how != KIND_ANY && p.left > 0)
-        finish_row(&p, &c, how);
+        p->finish(p, p->left);
+    while (how != KIND_ANY && p->left > 0)
+        finish_row(p, &c, how);
     k->next = next;
 }
 
@@ -408,7 +411,7 @@ static void by_vectors(const qk_gemm_u8s8 *g, int32_t panels) {
 TARGET static void panels_by_tiles(const qk_gemm_u8s8 *g, int32_t panels) {
     assert(qk_gemm_u8s8_valid(&TABLE, g, panels));
     const int64_t macs = 4 * (int64_t)g->segs * g->k4 * g->cols * g->m;
-    if (g->rows || g->m < 2 || macs < TILES_FROM) {
+    if (g->rows || g->m < 2 || macs < TILES_FROM(g->m)) {
         by_vectors(g, panels);
         return;
     }
