@@ -5,6 +5,7 @@
 #include "common/columns.h"
 #include "modelinfo.h"
 #include "scales.h"
+#include "steps.h"
 #include "verbs.h"
 
 /* ---- without a model ---- */
@@ -181,7 +182,8 @@ static void json_tensors(json *j, const qsim_model *m) {
     json_end(j);
 }
 
-static int print_json(const tool *t, const char *file, const qsim_model *m, const bool *integers) {
+static int print_json(const tool *t, const char *file, const qsim_model *m, const bool *integers,
+                      const steps *s) {
     json j = {0};
     json_object(&j, NULL);
     json_int(&j, "schema", 1);
@@ -189,6 +191,8 @@ static int print_json(const tool *t, const char *file, const qsim_model *m, cons
     json_model(&j, m, integers);
     if (args_has(&t->args, "nodes"))
         json_nodes(&j, m, integers);
+    if (args_has(&t->args, "steps"))
+        steps_json(&j, s);
     if (args_has(&t->args, "tensors"))
         json_tensors(&j, m);
     if (args_has(&t->args, "quantization"))
@@ -208,17 +212,23 @@ static int run(tool *t) {
     if (code)
         return code;
     bool *integers = model_integers(m);
-    if (t->json)
-        code = print_json(t, file, m, integers);
-    else {
+    steps s = {.count = 0};
+    if (args_has(&t->args, "steps"))
+        code = steps_open(t, file, m, &s);
+    if (code == EXIT_OK && t->json)
+        code = print_json(t, file, m, integers, &s);
+    else if (code == EXIT_OK) {
         print_summary(file, m, integers);
         if (args_has(&t->args, "nodes"))
             print_nodes(m, integers);
+        if (args_has(&t->args, "steps"))
+            steps_print(&s);
         if (args_has(&t->args, "tensors"))
             print_tensors(m);
         if (args_has(&t->args, "quantization"))
             scales_print(m);
     }
+    steps_close(&s);
     free(integers);
     qsim_model_free(m);
     return code;
@@ -226,6 +236,9 @@ static int run(tool *t) {
 
 static const option options[] = {
     {"nodes", NULL, "list the nodes and what each runs in", 0, NULL},
+    {"steps", NULL, "list what runs here, with the kernel and instruction set of each step", 0,
+     NULL},
+    OPTION_SHAPE,
     {"tensors", NULL, "list the tensors", 0, NULL},
     {"quantization", NULL, "list scale and zero point of every quantized tensor", 0, NULL},
     {"inspect", NULL, "look at models with operators that cannot be run, too", 0, NULL},
