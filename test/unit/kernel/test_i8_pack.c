@@ -131,6 +131,23 @@ static void check_pack(const qk_i8 *t, const qk_source_i8 *s) {
     free(colsum);
 }
 
+/* Sums of some columns, and of none beside them. */
+static void check_column_sums(const qk_source_i8 *s) {
+    int32_t *sums = malloc((size_t)s->n * sizeof(*sums)), wrong = 0;
+    const int32_t first = between(0, s->n), end = between(first, s->n);
+    for (int32_t n = 0; n < s->n; n++)
+        sums[n] = -7;
+    qk_i8_column_sums(s, first, end, sums);
+    for (int32_t n = 0; n < s->n; n++) {
+        int32_t sum = 0;
+        for (int32_t i = 0; i < s->kh * s->kw * s->c; i++)
+            sum += weight(s, n, i / s->c / s->kw, i / s->c % s->kw, i % s->c);
+        wrong += sums[n] != (n >= first && n < end ? sum : -7);
+    }
+    CHECK_INT(wrong, 0);
+    free(sums);
+}
+
 int main(void) {
     /* Packing depends on the tables' widths alone, not on what the machine can execute. */
     const qk_i8 *tables[] = {
@@ -141,11 +158,15 @@ int main(void) {
 #ifdef QK_AVX512VNNI
         &qk_i8_avx512vnni,
 #endif
+#ifdef QK_AMX
+        &qk_i8_amx,
+#endif
     };
     for (int32_t round = 0; round < 400; round++) {
         qk_source_i8 s;
         int8_t *w = random_source(&s);
         check_totals(&s);
+        check_column_sums(&s);
         check_pack(tables[(size_t)round % (sizeof(tables) / sizeof(*tables))], &s);
         free(w);
     }

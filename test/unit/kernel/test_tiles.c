@@ -2,10 +2,13 @@
 /*
  * Tiles (QSIM_ISA_AMX): found where the system says that the CPU has them; a process that is
  * refused them gets the next instruction set, and they come when nothing is in the way any more.
+ * Which products are packed for them.
  */
 #define _GNU_SOURCE /* sigaltstack */
 #include "base/ctx.h"
+#include "kernel/i8.h"
 #include "kernel/table.h"
+#include "op/int8/conv_i8.h"
 #include "test.h"
 
 #include <signal.h>
@@ -57,7 +60,46 @@ static void test_refused(void) {
     CHECK_INT(isa_of(QSIM_ISA_AVX512VNNI, &code), QSIM_ISA_AVX512VNNI);
 }
 
+#ifdef QK_AMX
+/* Whether a product of so many rows, terms and columns is packed for tiles. */
+static bool takes_tiles(int64_t rows, int32_t terms, int32_t columns) {
+    qs_conv_i8_weights w = {
+        .groups = 1, .n = columns, .kh = 1, .kw = 1, .c = terms, .rows = rows, .contiguous = true};
+    CHECK(qs_conv_i8_weights_layout(&qk_i8_amx, &w));
+    CHECK(w.t == &qk_i8_amx || w.t == qk_i8_amx.below);
+    CHECK_INT(w.form.k4 % (w.t->tiles ? 16 : 1), 0);
+    return w.t->tiles;
+}
+
+/* Weights do not need the CPU. */
+static void test_rule(void) {
+    CHECK(takes_tiles(64, 64, 64)); /* 2^18 multiplications */
+    CHECK(!takes_tiles(63, 64, 64));
+    CHECK(takes_tiles(1, 4096, 64));  /* few rows are left to the kernel */
+    CHECK(takes_tiles(0, 64, 64));    /* so are unknown ones */
+    CHECK(takes_tiles(3136, 32, 64)); /* half of each tile is padding: as fast as vectors */
+    CHECK(!takes_tiles(3136, 28, 64));
+    CHECK(!takes_tiles(0, 28, 64));
+    CHECK(takes_tiles(3136, 48, 32));
+    CHECK(!takes_tiles(3136, 44, 32));
+    CHECK(!takes_tiles(3136, 64, 16)); /* three quarters of a pair of tiles are padding */
+    qs_conv_i8_weights depthwise = {.groups = 256,
+                                    .n = 1,
+                                    .kh = 3,
+                                    .kw = 3,
+                                    .c = 1,
+                                    .stride_h = 1,
+                                    .stride_w = 1,
+                                    .rows = 3136};
+    CHECK(qs_conv_i8_weights_layout(&qk_i8_amx, &depthwise));
+    CHECK(depthwise.t == qk_i8_amx.below);
+}
+#endif
+
 int main(void) {
+#ifdef QK_AMX
+    test_rule();
+#endif
     test_found();
     test_refused();
     return test_done();
