@@ -99,7 +99,7 @@ static void tile_dot(int sums, int a, int b) {
 
 extern const struct qk_i8 ck_i8_amxemulated;
 #define TILES_FROM(m) 0
-#define TABLE      ck_i8_amxemulated
+#define TABLE         ck_i8_amxemulated
 #include "kernel/x86/i8_amx.h"
 
 const qk_table *ck_table_amxemulated(void) {
