@@ -13,6 +13,9 @@
 #     coverage  gcc -O0: lines and branches of the library and of readers and writers that the ordinary
 #               tests reach, kernels' own tests aside
 #     valgrind  gcc: the quick unit tests
+#     analyzer  gcc -fanalyzer over what reads, checks and writes; what it is told: test/analyzer.h
+#     scan      clang --analyze, what scan-build runs, over lib and tools but the kernels
+#     msan      clang, MemorySanitizer: fuzz targets replayed and unit tests, kernels in C, nanopb as a wrap
 #     cppcheck  lib and tools; what is not so, and why: test/cppcheck.txt
 #     tidy      clang-tidy over lib and tools; what is looked for, and why not for more: .clang-tidy
 #     mutation  how many of 200 faults in parsing and checking code the tests catch (test/mutate.py)
@@ -105,6 +108,14 @@ EOF
     cd ../..
 }
 
+# Readers, checks and writers.
+readers() {
+    ls lib/base/*.c lib/tensor/*.c lib/graph/*.c lib/onnx/*.c lib/package/*.c lib/ptq/*_parse.c lib/ptq/lines.c \
+        lib/ptq/recipe*.c tools/common/*.c tools/qsim/job_*.c | grep -v no_zip.c
+}
+optional="-DTOOL_ZLIB -DTOOL_JANSSON -DTOOL_PNG -DTOOL_JPEG -DTOOL_WEBP -DTOOL_SNDFILE"
+plain="-std=c11 -O1 -Iinclude -Ilib -Itools -D_POSIX_C_SOURCE=200809L -D_FILE_OFFSET_BITS=64 -DNDEBUG $optional"
+
 # What gcov counted, of all and of what reads and writes files.
 coverage() {
     say "library"
@@ -116,7 +127,7 @@ coverage() {
     say "file by file: build-test/coverage/readers.txt"
 }
 
-analyses=${*:-tsan ubsan debug fuzz replay random coverage valgrind cppcheck tidy mutation}
+analyses=${*:-tsan ubsan debug fuzz replay random coverage valgrind analyzer scan msan cppcheck tidy mutation}
 for analysis in $analyses; do
     say "$analysis"
     case $analysis in
@@ -162,7 +173,29 @@ for analysis in $analyses; do
         meson test -C build-test/valgrind --no-rebuild --print-errorlogs --timeout-multiplier 100 \
             --wrap='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --trace-children=no' \
             $(sed -n '/^unit_tests/,/^}/s/^    .\([a-z0-9_]*\).,$/\1/p' test/unit/meson.build |
-                grep -vxE 'ptq_memory|conv|convtranspose|pool|in_place|same_bits|thread_pool|threads|cancel|fork|memory_use|limits|no_zip|tiles|op_math') || status=1
+                grep -vxE 'ptq_memory|conv|convtranspose|pool|in_place|same_bits|thread_pool|threads|cancel|fork|memory_use|memory_limit|limits|no_zip|tiles|op_math|functions|recurrent') || status=1
+        ;;
+    analyzer)
+        for file in $(readers); do
+            case $file in lib/base/error.c | lib/onnx/reader.c) told= ;; *) told="-include test/analyzer.h" ;; esac
+            # shellcheck disable=SC2086,SC2046
+            gcc -fanalyzer -Werror $told $plain $(pkg-config --cflags libpng libwebp sndfile) -S -o /dev/null "$file" || status=1
+        done
+        ;;
+    scan)
+        # Dead stores are left to the compilers' warnings.
+        find lib tools -name '*.c' ! -path 'lib/kernel/*' ! -name no_zip.c ! -path 'tools/python/*' >build-test/scan.txt
+        while read -r file; do
+            # shellcheck disable=SC2086,SC2046
+            clang --analyze --analyzer-output text -Xclang -analyzer-werror -Xclang -analyzer-disable-checker=deadcode \
+                $plain $(pkg-config --cflags libpng libwebp sndfile) -o /dev/null "$file" || status=1
+        done <build-test/scan.txt
+        ;;
+    msan)
+        # zlib and libzip of the system write without telling; so they are left out, and the tools with them.
+        build msan clang --wrap-mode=forcefallback -Dbuildtype=debugoptimized -Db_sanitize=memory -Db_lundef=false -Disa= \
+            -Dzip=disabled -Dtools=disabled -Dpython=disabled -Ddemos=disabled -Dc_args=-DQS_CLEAR_TENSORS
+        tests msan --suite unit --suite fuzz
         ;;
     cppcheck)
         need cppcheck

@@ -82,7 +82,7 @@ static void escape(const char *text, char *out, size_t room) {
 /* Formats into `out`; in a text that is too long "..." replaces the middle. */
 QS_PRINTF(3, 0)
 static void format_text(char *out, size_t room, const char *format, va_list args) {
-    char raw[2048], whole[4096];
+    char raw[2048], whole[4096] = "";
     vsnprintf(raw, sizeof(raw), format, args);
     escape(raw, whole, sizeof(whole));
     size_t n = strlen(whole);

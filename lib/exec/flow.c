@@ -191,7 +191,7 @@ static int execute_if(qs_flow_call *c) {
         code = qs_flow_fail(c, QSIM_E_SHAPE, "the condition is not a single value");
     const int which = !code && *condition ? 0 : 1;
     if (!code)
-        code = qs_flow_run(c, which, NULL);
+        code = qs_flow_run(c, which, &(qsim_tensor){0});
     for (int32_t i = 0; i < c->n->output_count && !code; i++)
         code = qs_flow_give(c, i, &c->node->flow->out[i]);
     return code;

@@ -190,8 +190,12 @@ static void check_short_forms(void) {
 
 /* What is no UTF-8, or not there, becomes no metadata. */
 static void check_metadata_text(void) {
-    static const char *const bad[][2] = {
-        {"\xff", "v"}, {"k", "\xc0\x80"}, {NULL, "v"}, {"k", NULL}};
+    static const char *const bad[][2] = {{"\xff", "v"},         {"k", "\xc0\x80"},
+                                         {NULL, "v"},           {"k", NULL},
+                                         {"k", "\xe0\x9f\xbf"}, {"k", "\xf0\x8f\xbf\xbf"},
+                                         {"k", "\xed\xa0\x80"}, {"k", "\xf4\x90\x80\x80"}};
+    static const char *const good[] = {"\xc2\x80",         "\xe0\xa0\x80", "\xf0\x90\x80\x80",
+                                       "\xf4\x8f\xbf\xbf", "\xed\x9f\xbf", "\xee\x80\x80"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         qsim_builder *b = NULL;
         qsim_model *m = NULL;
@@ -205,6 +209,11 @@ static void check_metadata_text(void) {
         CHECK(!m && strstr(e.message, "metadata"));
         qsim_builder_free(b);
     }
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
+        CHECK_INT(qsim_builder_metadata(b, "k", good[i]), QSIM_OK);
+    qsim_builder_free(b);
 }
 
 int main(void) {

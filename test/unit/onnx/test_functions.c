@@ -195,8 +195,44 @@ static void check_bomb(void) {
     proto_free(&body);
 }
 
+/* Functions in no order, each of them called: y = -x as often as there are. */
+static void check_many(int count) {
+    proto model = {0}, graph = {0}, node = {0}, body = {0};
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    char name[16], in[16] = "t", out[16];
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "f%d", i * 7 % count);
+        snprintf(out, sizeof(out), i + 1 < count ? "v%d" : "a", i);
+        begin(&node, "mine", name, in, out);
+        proto_take(&graph, 1, &node);
+        memcpy(in, out, sizeof(in));
+    }
+    begin(&node, "", "Neg", "a", "r");
+    proto_take(&graph, 1, &node);
+    begin(&node, "", "Neg", "r", "s");
+    proto_take(&graph, 1, &node);
+    finish(&model, &graph);
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "f%d", i * 5 % count);
+        begin(&node, "", "Neg", "p", "q");
+        proto_take(&body, 7, &node);
+        function(&model, name, "p", "q", 13, &body);
+    }
+    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e), QSIM_OK);
+    CHECK_STR(e.message, "");
+    CHECK_INT(qsim_model_node_count(m), count + 2);
+    qsim_model_free(m);
+    proto_free(&model);
+    proto_free(&node);
+    proto_free(&body);
+}
+
 int main(void) {
     check_values();
+    for (int count = 1; count < 24; count++)
+        if (count % 5 && count % 7)
+            check_many(count);
     refused("t", "a", 13, QSIM_OK, "");
     refused("t,t,t", "a", 13, QSIM_E_GRAPH, "more inputs than the function 'Scaled' has");
     refused("t", "a,u", 13, QSIM_E_GRAPH, "more outputs than the function 'Scaled' has");
