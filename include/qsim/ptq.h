@@ -328,6 +328,11 @@ typedef int32_t (*qsim_attempt_fn)(void *user, const qsim_attempt *attempt);
 #define QSIM_GOAL_SIZE     1 /* the fewest bytes */
 #define QSIM_GOAL_LATENCY  2 /* the least time */
 
+/* What auto may give a unit, beside 8 bits. */
+#define QSIM_BITS_FLOAT 1
+#define QSIM_BITS_8     4 /* which each may have in any case */
+#define QSIM_BITS_4     2 /* of weights; not the first and the last layer, nor groups */
+
 /*
  * Microseconds that a unit takes per sample, in float and in 8 bits; NaN: not known. For a search
  * that gives the same answer on every machine.
@@ -350,9 +355,10 @@ typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, dou
  *   smooth   factors from LayerNormalization and its kin to the products that read it, by which
  *            activations gain whose channels differ; three shares, of which the best is kept. Both
  *            need `inputs`, and a calibration with extremes of channels
- *   auto     ranges; units in float, in the order of what that gains per byte or microsecond, until
- *            max_drop is met; and, unless the goal is size, units that 8 bits make slower. Needs
- *            `inputs`
+ *   auto     ranges; equalize; smooth; refine (biases alone, where the calibration has no moments);
+ *            units in float, in the order of what that gains per byte or microsecond, until
+ * max_drop is met; for the goal size weights in 4 bits, if `bits` says so; and, unless the goal is
+ *            size, units that 8 bits make slower. Needs `inputs`
  *
  * Candidates are quantized whole and judged by their answers: by the score function where there is
  * one, else by the loss over `inputs`. What is found is never worse by that than the plain
@@ -380,8 +386,8 @@ typedef struct qsim_search_options {
      * float model; for outputs that are no classes, of 100 sqrt(loss); 0: 1.
      */
     double max_drop;
-    int32_t steps; /* of annealing; 0: 200 */
-    int32_t reserved;
+    int32_t steps;            /* of annealing; 0: 200 */
+    int32_t bits;             /* of auto: QSIM_BITS_*, added up; 0: QSIM_BITS_FLOAT */
     int32_t inputs_per_batch; /* tensors of one batch; 0: 1 */
     int32_t goal;             /* QSIM_GOAL_* */
     const int64_t *labels;    /* of each row of the first output, < 0: none; or NULL */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ladder: ranges by other methods; then units in float, where that gains most for what it
+ * The ladder: ranges by other methods; factors moved between layers; weights rounded and biases
+ * corrected by what the network does; then units in float, where that gains most for what it
  * costs, until max_drop is met; then units that 8 bits make slower on this machine.
  */
 #include <math.h>
 #include <stdio.h>
 
+#include "ptq/gram.h"
 #include "ptq/search.h"
 
 #define NO_LOSS     1e-6 /* a loss below: nothing is left to gain */
@@ -146,15 +148,147 @@ static int keep_slower(qs_search *s, const qs_units *u) {
     return code;
 }
 
-int qs_search_auto(qs_search *s) {
-    qs_units u = {0};
-    size_t done = 0;
-    int code = qs_search_ranges(s);
+/* ---- four bits ---- */
+
+/* The units whose weights can have 4 bits, those with the most weights first. */
+static size_t list_narrow(qs_search *s, const qs_units *u, qs_unit *to, int *code) {
+    qs_quantizer q;
+    qsim_model *m;
+    size_t count = 0;
+    *code = qs_model_derive(s->prepared, &m, s->error);
+    if (*code)
+        return 0;
+    *code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
+    q.means = s->c;
+    for (size_t i = 0; i < u->count && !*code; i++)
+        for (size_t k = 0; k < q.layer_count; k++) {
+            const qs_layer *l = &q.layers[k];
+            if (strcmp(qs_node_label(q.g, l->node), u->items[i].name) != 0 ||
+                is_float(s, &u->items[i]) || !qs_narrow_suits(&q, l) || !qs_narrow_fits(&q, l))
+                continue;
+            to[count] = u->items[i];
+            to[count].form = (qs_weight_form){
+                .dtype = QSIM_INT4,
+                .scheme = QSIM_WEIGHT_CHANNEL_SYMMETRIC,
+                .rounding = qs_gram_find(&q, l) ? QSIM_ROUNDING_GPTQ : QSIM_ROUNDING_NEAREST};
+            to[count++].told.loss_gained = NAN;
+        }
+    qs_quantizer_free(&q);
+    qsim_model_free(m);
+    return count;
+}
+
+/* Sets the weights of the first `count` of them in 4 bits. Biases that were given are of 8. */
+static int set_narrow(qs_search *s, const qs_unit *items, size_t count) {
+    int code = QSIM_OK;
+    for (size_t i = 0; i < count && !code; i++) {
+        const qsim_recipe_entry *old = qs_recipe_find(s->recipe, QSIM_RECIPE_LAYER, items[i].name);
+        qsim_recipe_entry e = {.kind = QSIM_RECIPE_LAYER};
+        qs_recipe_form(&items[i].form, &e);
+        if (old && old->bias_correction == QSIM_BIAS_CORRECTION_OFF)
+            e.bias_correction = old->bias_correction;
+        code = qs_recipe_put(s->recipe, &e, items[i].name, s->error);
+    }
+    return code;
+}
+
+/* What each of them alone loses, and the least loss for a weight first. */
+static int sort_narrow(qs_search *s, qs_unit *items, size_t count) {
+    int code = QSIM_OK;
+    for (size_t i = 0; i < count && !code; i++) {
+        qsim_judgement alone;
+        code = qs_search_progress(s, items[i].name, i, count);
+        if (!code)
+            code = set_narrow(s, &items[i], 1);
+        if (!code)
+            code = qs_units_judge(s, &alone);
+        if (code || qs_search_is_over(s))
+            return code;
+        items[i].told.loss_gained =
+            (s->judgement.loss - alone.loss) / (double)(items[i].told.float_bytes + 1);
+        code = qs_search_return(s);
+    }
+    (void)qs_units_sort(items, count);
+    return code;
+}
+
+/* As many as max_drop lets pass: all, or by halving. */
+static int add_narrow(qs_search *s, const qs_units *u) {
+    qs_unit *items = qs_alloc(s->prepared->ctx, u->count + 1, sizeof(*items));
+    int code = QSIM_OK;
+    if (!items)
+        return qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
+    const size_t count = list_narrow(s, u, items, &code);
+    size_t left = count, done = 0;
     if (!code)
         code = qs_search_return(s);
+    if (!code)
+        code = sort_narrow(s, items, count);
+    while (left > 0 && done + left <= count && !code && !qs_search_is_over(s)) {
+        char what[80];
+        const int64_t bytes = s->bytes;
+        snprintf(what, sizeof(what), "weights of %d unit%s in 4 bits", (int)(done + left),
+                 done + left == 1 ? "" : "s");
+        code = set_narrow(s, items, done + left);
+        if (!code)
+            code = qs_search_try(s, what, NULL);
+        done += !code && s->bytes < bytes ? left : 0;
+        left /= 2;
+        if (!code)
+            code = qs_search_return(s);
+    }
+    qs_free(s->prepared->ctx, items);
+    return code;
+}
+
+/* ---- all of it ---- */
+
+/*
+ * Layer by layer is no attempt to tell of; all of it is one. By the loss alone: the model takes as
+ * many bytes and as long as before.
+ */
+static int refine(qs_search *s) {
+    const double best = s->best;
+    const int32_t goal = s->options.goal;
+    if (s->base.mode != QSIM_MODE_STATIC || s->base.no_bias_correction)
+        return QSIM_OK;
+    s->quiet = true;
+    s->options.goal = QSIM_GOAL_ACCURACY;
+    int code = qs_search_refine(s);
+    s->quiet = false;
+    s->options.goal = goal;
+    const int returned = qs_search_return(s);
+    code = code ? code : returned;
+    if (code || !(s->best > best))
+        return code;
+    s->best = NAN; /* it is the best, and is told so */
+    return qs_search_try(s, "refined: rounding and biases", NULL);
+}
+
+/* What is tried before any unit is taken out of 8 bits. */
+static int improve(qs_search *s) {
+    int (*const rungs[])(qs_search *) = {qs_search_ranges, qs_search_equalize, qs_search_smooth,
+                                         refine};
+    int code = QSIM_OK;
+    for (size_t i = 0; i < QS_COUNT(rungs) && !code; i++) {
+        if (i > 0 && (qs_search_is_over(s) || is_done(s, false)))
+            break;
+        code = rungs[i](s);
+        if (!code)
+            code = qs_search_return(s);
+    }
+    return code;
+}
+
+int qs_search_auto(qs_search *s) {
+    const int32_t bits = s->options.bits ? s->options.bits : QSIM_BITS_FLOAT;
+    const bool floats = (bits & QSIM_BITS_FLOAT) != 0, size = s->options.goal == QSIM_GOAL_SIZE;
+    qs_units u = {0};
+    size_t done = 0;
+    int code = improve(s);
     if (code || qs_search_is_over(s))
         return code;
-    const bool more = !is_done(s, false), times = s->options.goal != QSIM_GOAL_SIZE;
+    const bool more = floats && !is_done(s, false), times = floats && !size;
     code = qs_units_find(s, &u);
     if (!code && times)
         code = qs_units_times(s, &u);
@@ -164,6 +298,8 @@ int qs_search_auto(qs_search *s) {
         code = add_floats(s, &u);
     if (!code && s->options.goal != QSIM_GOAL_ACCURACY && s->floats > 1)
         code = take_back(s, &u);
+    if (!code && size && (bits & QSIM_BITS_4) && !qs_search_is_over(s))
+        code = add_narrow(s, &u);
     if (!code && times && !qs_search_is_over(s))
         code = keep_slower(s, &u);
     qs_units_free(s, &u);

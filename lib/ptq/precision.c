@@ -103,8 +103,7 @@ int qs_unit_set(qs_search *s, const qs_unit *u, bool in_float) {
 
 /* ---- what they cost ---- */
 
-/* Judges what the recipe makes, without making it a candidate. */
-static int judge(qs_search *s, qsim_judgement *out) {
+int qs_units_judge(qs_search *s, qsim_judgement *out) {
     qsim_model *m;
     int code = qs_quantize_prepared(s->prepared, s->c, &s->base, &m, s->error);
     if (code)
@@ -123,7 +122,7 @@ int qs_units_gains(qs_search *s, qs_units *u, double loss, size_t total, size_t 
         if (!code)
             code = qs_unit_set(s, unit, true);
         if (!code)
-            code = judge(s, &without);
+            code = qs_units_judge(s, &without);
         if (!code)
             code = qs_unit_set(s, unit, false);
         if (code)
@@ -163,6 +162,29 @@ int qs_units_times(qs_search *s, qs_units *u) {
         t[i] = (qs_node_time){.name = u->items[i].name, .other = u->items[i].takes};
     int code = measure_times(s, u, t);
     qs_free(s->prepared->ctx, t);
+    return code;
+}
+
+int qs_units_cost(qs_search *s, double *microseconds) {
+    qs_quantizer q;
+    qsim_model *m;
+    double sum = 0;
+    int code = qs_model_derive(s->prepared, &m, s->error);
+    if (code)
+        return code;
+    code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
+    for (size_t k = 0; !code && k < q.g->order_count; k++) {
+        double us[2] = {NAN, NAN};
+        const qs_choice *c = &q.choices[q.g->order[k]];
+        const bool counts = c->kind != QS_KIND_FLOAT && !c->is_absorbed;
+        if (counts)
+            s->options.cost(s->options.cost_user, qs_node_label(q.g, q.g->order[k]), &us[0],
+                            &us[1]);
+        sum += counts && isfinite(us[c->integer]) ? us[c->integer] : 0;
+    }
+    qs_quantizer_free(&q);
+    qsim_model_free(m);
+    *microseconds = sum;
     return code;
 }
 

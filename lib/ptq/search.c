@@ -130,7 +130,8 @@ static int judge(qs_search *s, candidate *c, bool closely) {
     if (c->bytes < 0)
         return qs_fail(s->error, (int)c->bytes, "search: a candidate's size: %s",
                        qsim_error_text((int)c->bytes));
-    return qs_time_model(&s->judge, c->model, &c->microseconds, s->error);
+    return s->options.cost ? qs_units_cost(s, &c->microseconds)
+                           : qs_time_model(&s->judge, c->model, &c->microseconds, s->error);
 }
 
 static int try_candidate(qs_search *s, const char *what, bool closely, double *score) {
@@ -142,7 +143,7 @@ static int try_candidate(qs_search *s, const char *what, bool closely, double *s
     const bool kept = !code && is_better(s, &c);
     if (kept)
         code = keep(s, &c);
-    if (!code && what && s->options.attempt)
+    if (!code && what && s->options.attempt && !s->quiet)
         code = tell(s, &c, what, kept);
     if (!code && score)
         *score = c.score;
@@ -188,8 +189,8 @@ static const struct method *next_method(const char **list) {
 static int check_options(const qs_search *s) {
     const qsim_search_options *o = &s->options;
     const bool inputs = o->inputs && o->input_count > 0;
-    if (o->reserved)
-        return qs_fail(s->error, QSIM_E_VERSION, "search: a reserved option is set");
+    if (o->bits & ~(QSIM_BITS_FLOAT | QSIM_BITS_4 | QSIM_BITS_8))
+        return qs_fail(s->error, QSIM_E_VERSION, "search: bits that this version does not know");
     if (o->steps < 0 || o->start_percentile < 0 || o->start_percentile > 100 || o->max_drop < 0 ||
         o->inputs_per_batch < 0 || o->goal < 0 || o->goal > QSIM_GOAL_LATENCY || o->seconds < 0)
         return qs_fail(s->error, QSIM_E_ARGUMENT, "search: an option is out of range");

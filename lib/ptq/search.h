@@ -20,6 +20,7 @@ typedef struct qs_search {
     qsim_judgement judgement;
     int64_t bytes;
     double microseconds;
+    bool quiet;     /* candidates are not told of */
     int32_t floats; /* units that the recipe keeps in float */
     uint64_t end;   /* of the time that the caller gives, by qs_clock_ns; 0: none */
     qsim_error *error;
@@ -98,6 +99,10 @@ int qs_unit_set(qs_search *s, const qs_unit *u, bool in_float);
 int qs_units_gains(qs_search *s, qs_units *u, double loss, size_t total, size_t *done);
 /* What a float tensor is called where it has been through 8 bits; NULL: nothing (sensitivity.c). */
 const char *qs_quantized_name(const qsim_model *m, const char *tensor, char *room, size_t size);
+/* Judges what the recipe makes, without making it a candidate. */
+int qs_units_judge(qs_search *s, qsim_judgement *out);
+/* What the caller's costs say of the model that the recipe makes. */
+int qs_units_cost(qs_search *s, double *microseconds);
 /* Microseconds of all units. */
 int qs_units_times(qs_search *s, qs_units *u);
 /* The greatest gain first; marks those before the knee, and returns their number. */

@@ -235,7 +235,7 @@ static void growing_ptq_search(void) {
     AT(qsim_search_options, float_score, 80);
     AT(qsim_search_options, max_drop, 88);
     AT(qsim_search_options, steps, 96);
-    AT(qsim_search_options, reserved, 100);
+    AT(qsim_search_options, bits, 100);
     AT(qsim_search_options, inputs_per_batch, 104);
     AT(qsim_search_options, goal, 108);
     AT(qsim_search_options, labels, 112);

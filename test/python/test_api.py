@@ -366,6 +366,21 @@ class Quantizing(unittest.TestCase):
             self.model.search(calibration, "auto", inputs=[x], attempt=fail)
         with self.assertRaisesRegex(ValueError, "'speed' is none of accuracy, size, latency"):
             self.model.search(calibration, "auto", inputs=[x], goal="speed")
+        with self.assertRaisesRegex(ValueError, "'2' is none of float, 4, 8"):
+            self.model.search(calibration, "auto", inputs=[x], bits=["2", "8"])
+        narrow = self.model.search(calibration, "auto", inputs=[x], bits=("4", "8"), goal="size",
+                                   max_drop=100)
+        self.assertNotIn("float", {e.action for e in narrow.recipe})
+        self.assertLessEqual(self.model.quantize(calibration, recipe=narrow.recipe).bytes, int8.bytes)
+
+    def test_equalize(self):
+        recipe = qsim.Recipe('qsim-recipe 1\nequalize "a" 2 0.5 4\n')
+        self.assertEqual(recipe.get("equalize", "a").shift, (0.5, 4.0))
+        self.assertEqual(str(qsim.Recipe().set("equalize", "b", shift=(2,))).splitlines()[1],
+                         'equalize "b" 1 0x1.000000p+1')
+        with self.assertRaisesRegex(qsim.Error, "a factor is not above 0"):
+            recipe.set("equalize", "a", shift=(1, -1))
+        self.assertIn("equalize", qsim.search_methods())
 
     def test_sensitivity(self):
         x = np.concatenate(self.data)

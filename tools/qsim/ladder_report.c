@@ -86,6 +86,21 @@ static void put_float(text *out, const char *layer) {
     text_free(&rule);
 }
 
+/* Whether options of qsim quantize cannot say what an entry of a recipe says. */
+static bool needs_recipe(const qsim_recipe_entry *e) {
+    return e->kind == QSIM_RECIPE_EQUALIZE ||
+           (e->kind == QSIM_RECIPE_LAYER && e->action == QSIM_RECIPE_QUANTIZE);
+}
+
+bool ladder_needs_recipe(const ladder *l) {
+    for (int32_t i = 0; i < qsim_recipe_count(l->q->recipe); i++) {
+        qsim_recipe_entry e = {.struct_size = sizeof(e)};
+        if (qsim_recipe_get(l->q->recipe, i, &e) == QSIM_OK && needs_recipe(&e))
+            return true;
+    }
+    return false;
+}
+
 void ladder_command(ladder *l) {
     static const char *const kept[] = {"data",   "skip", "batch",       "shape",   "preprocess",
                                        "recipe", "set",  "activations", "weights", "weight-scheme"};
@@ -98,11 +113,19 @@ void ladder_command(ladder *l) {
     text_puts(&l->command, "qsim quantize");
     text_shell_word(&l->command, l->q->file);
     for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
-        put_option(t, &l->command, kept[i]);
+        if (!l->recipe || (strcmp(kept[i], "recipe") != 0 && strcmp(kept[i], "set") != 0))
+            put_option(t, &l->command, kept[i]);
     for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
         if (args_has(&t->args, flags[i]))
             text_printf(&l->command, " --%s", flags[i]);
     text_printf(&l->command, " --limit %zu --held-out 0", l->seen.samples);
+    if (l->recipe) {
+        text_puts(&l->command, " --recipe");
+        text_shell_word(&l->command, l->recipe);
+        text_puts(&l->command, " -o");
+        text_shell_word(&l->command, l->q->output);
+        return;
+    }
     for (int32_t i = 0; i < qsim_recipe_count(found); i++) {
         qsim_recipe_entry e = {.struct_size = sizeof(e)};
         if (qsim_recipe_get(found, i, &e))
@@ -160,6 +183,8 @@ void ladder_print(const ladder *l) {
                               : "");
     table_line("trial", "%s", line.data);
     table_line("output", "%s", l->q->output);
+    if (l->recipe)
+        table_line("recipe", "%s", l->recipe);
     table_line("again", "%s", l->command.data);
     text_free(&line);
 }
@@ -215,6 +240,8 @@ void ladder_json(const ladder *l, json *j) {
     json_result(j, "found", &l->trial.of[1]);
     json_end(j);
     json_string(j, "command", l->command.data);
+    if (l->recipe)
+        json_string(j, "recipe", l->recipe);
     json_end(j);
 }
 
@@ -264,4 +291,6 @@ void ladder_free(ladder *l) {
     text_free(&l->command);
     samples_free(&l->seen);
     samples_free(&l->unseen);
+    costs_free(&l->costs);
+    free(l->own_recipe);
 }

@@ -3,6 +3,7 @@
 #ifndef QSIM_LADDERING_H
 #define QSIM_LADDERING_H
 
+#include "costs.h"
 #include "pages.h"
 #include "quantizing.h"
 #include "trial.h"
@@ -25,16 +26,22 @@ typedef struct ladder {
     size_t count;
     double begun, max_drop, seconds;
     int32_t goal; /* QSIM_GOAL_* */
+    int32_t bits; /* QSIM_BITS_* */
+    costs costs;  /* of --latency */
     trial trial;
     bool on_unseen; /* the trial's samples are none of the search's */
     bool interrupted, over, met;
-    int saved; /* the code of the last save */
+    int saved;          /* the code of the last save */
+    const char *recipe; /* the file that the command repeats it from; NULL: options do */
+    char *own_recipe;   /* OUTPUT.qrecipe, where no other was named */
     text command;
 } ladder;
 
 /* A qsim_attempt_fn: lists it, prints it, and saves what is kept. */
 int32_t ladder_add(void *l, const qsim_attempt *attempt);
 void ladder_heading(const ladder *l);
+/* Whether only a recipe says what was found. */
+bool ladder_needs_recipe(const ladder *l);
 /* The command that makes the model again, from what was found. */
 void ladder_command(ladder *l);
 

@@ -8,8 +8,9 @@
 #include "laddering.h"
 #include "verbs.h"
 
-#define SEARCHED 256  /* samples that a search runs again and again, at most */
-#define TRIED    2000 /* samples of the trial, at most */
+#define SEARCHED 256     /* samples that a search runs again and again, at most */
+#define TRIED    2000    /* samples of the trial, at most */
+#define ROUNDED  1000000 /* weights of a model whose rounding by GPTQ is tried, at most */
 
 /* ---- options ---- */
 
@@ -34,18 +35,29 @@ static int read_budget(const tool *t, double *seconds) {
 }
 
 /* --bits: what a unit may have. */
-static int read_bits(const tool *t) {
+static int read_bits(const tool *t, ladder *l) {
+    static const struct {
+        const char *word;
+        int32_t bits;
+    } words[] = {{"4", QSIM_BITS_4}, {"8", 0}, {"float", QSIM_BITS_FLOAT}};
     const char *list = args_value(&t->args, "bits");
+    l->bits = list ? 0 : QSIM_BITS_FLOAT;
     while (list && *list) {
         const size_t n = strcspn(list, ",");
-        if (!(n == 1 && *list == '8') && !(n == 5 && strncmp(list, "float", 5) == 0)) {
-            const bool known = (n == 1 && *list == '4') || (n == 2 && strncmp(list, "16", 2) == 0);
-            return known ? tool_fail(t, QSIM_E_UNSUPPORTED, "--bits: %.*s is not supported yet",
-                                     (int)n, list)
-                         : tool_usage(t, NULL, "--bits: '%.*s' is none of 8, float", (int)n, list);
-        }
+        size_t i = 0;
+        while (i < 3 && !(strlen(words[i].word) == n && strncmp(words[i].word, list, n) == 0))
+            i++;
+        if (i == 3)
+            return n == 2 && strncmp(list, "16", 2) == 0
+                       ? tool_fail(t, QSIM_E_UNSUPPORTED, "--bits: 16 is not supported")
+                       : tool_usage(t, NULL, "--bits: '%.*s' is none of 4, 8, float", (int)n, list);
+        l->bits |= words[i].bits;
         list += n + (list[n] == ',');
     }
+    if (list && !l->bits)
+        l->bits = QSIM_BITS_8;
+    if (l->bits & QSIM_BITS_4 && l->goal != QSIM_GOAL_SIZE)
+        return tool_usage(t, NULL, "--bits 4 goes with --goal size: 4 bits take as long as 8");
     return EXIT_OK;
 }
 
@@ -58,7 +70,10 @@ static int read_options(const tool *t, ladder *l) {
     if (!tool_number(t, "max-drop", 0.001, 100, 1, &l->max_drop))
         return EXIT_USAGE;
     int code = read_budget(t, &l->seconds);
-    return code ? code : read_bits(t);
+    if (!code)
+        code = read_bits(t, l);
+    const char *table = args_value(&t->args, "latency");
+    return code || !table ? code : costs_read(t, table, &l->costs);
 }
 
 /* ---- samples ---- */
@@ -90,6 +105,9 @@ static int climb(const tool *t, ladder *l) {
                              .goal = l->goal,
                              .max_drop = l->max_drop,
                              .seconds = l->seconds,
+                             .bits = l->bits,
+                             .cost = l->costs.count ? costs_say : NULL,
+                             .cost_user = &l->costs,
                              .attempt = ladder_add,
                              .attempt_user = l};
     if (qsim_recipe_create(t->ctx, &found, &e))
@@ -103,6 +121,9 @@ static int climb(const tool *t, ladder *l) {
     o.progress_user = &p;
     int code = qsim_search(q->model, q->calibration, &q->options, &o, found, NULL, &e);
     progress_end(&p);
+    if (l->costs.unknown)
+        tool_warn(t, "%s does not have all units: those count as 0",
+                  args_value(&t->args, "latency"));
     l->over = (tool_now() - l->begun) / 1e3 >= l->seconds;
     l->interrupted = code == QSIM_E_CANCELLED && tool_interrupted() && l->count > 0;
     qsim_recipe_free(q->recipe);
@@ -135,6 +156,19 @@ static int try_both(const tool *t, ladder *l, const qsim_recipe *begun) {
     return code;
 }
 
+/* What options cannot say is repeated from a recipe: the one that is saved, or one beside OUTPUT.
+ */
+static int keep_recipe(const tool *t, ladder *l) {
+    const char *named = args_value(&t->args, "save-recipe");
+    qsim_error e;
+    if (!ladder_needs_recipe(l) || strcmp(l->q->output, "-") == 0)
+        return EXIT_OK;
+    l->recipe = named ? named : l->own_recipe;
+    if (!named && qsim_recipe_save(l->q->decided, l->own_recipe, 1, &e))
+        return tool_error(t, l->own_recipe, &e);
+    return EXIT_OK;
+}
+
 static int finish(const tool *t, page *p, ladder *l) {
     quantizing *q = l->q;
     const char *report = args_value(&t->args, "report");
@@ -144,6 +178,8 @@ static int finish(const tool *t, page *p, ladder *l) {
     int code = tool_save_model(&own, q->result, q->output);
     if (code == EXIT_OK)
         code = recipe_save(t, q);
+    if (code == EXIT_OK)
+        code = keep_recipe(&own, l);
     l->met = l->trial.of[1].drop <= l->max_drop;
     ladder_command(l);
     if (code == EXIT_OK && report)
@@ -178,8 +214,11 @@ static int run_on(tool *t, page *p, ladder *l) {
         code = dataset_open(t, q->model, &q->data);
     if (code == EXIT_OK)
         code = read_samples(t, l);
+    q->options.keep_moments =
+        qsim_model_parameters(q->model) <= ROUNDED || (l->bits & QSIM_BITS_4) != 0;
     if (code == EXIT_OK)
         code = samples_calibrate(t, q->file, q->model, &q->options, &l->seen, &q->calibration);
+    q->options.keep_moments = 0;
     if (code == EXIT_OK &&
         (qsim_recipe_create(t->ctx, &begun, &e) || qsim_recipe_create(t->ctx, &q->decided, &e) ||
          (q->recipe && qsim_recipe_merge(begun, q->recipe, &e))))
@@ -210,6 +249,15 @@ static int run(tool *t) {
         if (path && !tool_may_write(t, path, &code))
             return code;
     }
+    if (!args_has(&t->args, "save-recipe") && strcmp(q.output, "-") != 0) {
+        text path = {0};
+        text_printf(&path, "%s.qrecipe", q.output);
+        l.own_recipe = path.data;
+        if (!tool_may_write(t, path.data, &code)) {
+            free(path.data);
+            return code;
+        }
+    }
     if (!page_open(t, &p, &code))
         return code;
     code = quantize_options(t, &q);
@@ -229,7 +277,9 @@ static const option options[] = {
      NULL},
     {"budget", "TIME", "how long to search: 60s, 5m, 1h (60s)", 0, NULL},
     {"goal", "NAME", "what to prefer within that (accuracy)", 0, "accuracy|size|latency"},
-    {"bits", "LIST", "what a unit may have (8,float)", 0, NULL},
+    {"bits", "LIST", "what a unit may have: 4 (with --goal size), 8, float (8,float)", 0, NULL},
+    {"latency", "FILE", "what units take, as qsim sensitivity wrote it (CSV, JSON); else measured",
+     0, NULL},
     OPTION_RANGES,
     {"set", "GLOB=int8|int4|fp32", "nodes that stay as they are told", 0, NULL},
     {"recipe", "FILE", "where to begin", 0, NULL},

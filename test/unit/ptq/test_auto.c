@@ -20,8 +20,9 @@ static void make_batches(void) {
 }
 
 /*
- * x (96) -> good (96) -> Relu -> bad (96) -> Relu -> head (16). Per tensor, the one weight of 100
- * in `bad` leaves the others, of 0.5, a step or none.
+ * x (96) -> good (96) -> Relu -> bad (96) -> Relu -> + -> head (16), where + adds what `bad` reads,
+ * so that factors cannot move. Per tensor, the one weight of 100 in `bad` leaves the others, of
+ * 0.5, a step or none.
  */
 static qsim_model *make_net(void) {
     qsim_builder *b = NULL;
@@ -46,7 +47,8 @@ static qsim_model *make_net(void) {
     qsim_builder_node(b, "", "Relu", "good_relu", "g", "gr");
     qsim_builder_node(b, "", "Gemm", "bad", "gr,w2,b2", "m");
     qsim_builder_node(b, "", "Relu", "bad_relu", "m", "mr");
-    qsim_builder_node(b, "", "Gemm", "head", "mr,w3,b3", "y");
+    qsim_builder_node(b, "", "Add", "sum", "mr,gr", "s");
+    qsim_builder_node(b, "", "Gemm", "head", "s,w3,b3", "y");
     return net_finish(b);
 }
 
@@ -126,11 +128,11 @@ static void test_sensitivity(void) {
     seen s = {0};
     qsim_judgement plain = {.struct_size = sizeof(plain)};
     qsim_search_options o = {.struct_size = sizeof(o), .inputs = batches, .input_count = BATCHES};
-    CHECK_INT(qsim_sensitivity(m, c, &spoiling, &o, on_unit, &s, &plain, NULL), 3);
-    CHECK_INT(s.count, 3);
+    CHECK_INT(qsim_sensitivity(m, c, &spoiling, &o, on_unit, &s, &plain, NULL), 4);
+    CHECK_INT(s.count, 4);
     CHECK_STR(s.names[0], "bad"); /* the greatest gain first */
     CHECK_STR(s.takes[0], "bad_relu");
-    CHECK(s.units[0].before_knee && !s.units[2].before_knee);
+    CHECK(s.units[0].before_knee && !s.units[3].before_knee);
     CHECK_INT(s.units[0].float_bytes, 4 * (IN * IN + IN));
     CHECK_INT(s.units[0].bytes, IN * IN + 4 * IN);
     CHECK(s.units[0].float_us > 0 && s.units[0].us > 0);
@@ -140,13 +142,14 @@ static void test_sensitivity(void) {
     CHECK_NEAR(plain.loss, all, 1e-7);
     const qsim_rule bad = rule("bad", QSIM_RULE_FLOAT);
     CHECK_NEAR(s.units[0].loss_gained, all - loss_with(m, c, &bad, 1), 1e-7);
-    const qsim_rule alone[] = {rule("good", QSIM_RULE_FLOAT), rule("head", QSIM_RULE_FLOAT)};
-    CHECK_NEAR(s.units[0].loss_alone, loss_with(m, c, alone, 2), 1e-7);
-    const qsim_rule others[] = {rule("good", QSIM_RULE_FLOAT), bad};
-    CHECK_NEAR(s.units[find(&s, "head")].loss_alone, loss_with(m, c, others, 2), 1e-7);
+    const qsim_rule alone[] = {rule("good", QSIM_RULE_FLOAT), rule("head", QSIM_RULE_FLOAT),
+                               rule("sum", QSIM_RULE_FLOAT)};
+    CHECK_NEAR(s.units[0].loss_alone, loss_with(m, c, alone, 3), 1e-7);
+    const qsim_rule others[] = {rule("good", QSIM_RULE_FLOAT), bad, rule("sum", QSIM_RULE_FLOAT)};
+    CHECK_NEAR(s.units[find(&s, "head")].loss_alone, loss_with(m, c, others, 3), 1e-7);
     /* A rule for a layer takes its activation along, whatever an earlier rule says of that. */
     const qsim_rule trap[] = {rule("*", QSIM_RULE_FLOAT), rule("bad", QSIM_RULE_INT8)};
-    CHECK_NEAR(loss_with(m, c, trap, 2), loss_with(m, c, alone, 2), 1e-12);
+    CHECK_NEAR(loss_with(m, c, trap, 2), loss_with(m, c, alone, 3), 1e-12);
     CHECK_INT(qsim_sensitivity(m, c, &spoiling, NULL, NULL, NULL, NULL, NULL), QSIM_E_ARGUMENT);
     qsim_quantize_options dynamic = {.struct_size = sizeof(dynamic), .mode = QSIM_MODE_DYNAMIC};
     CHECK_INT(qsim_sensitivity(m, c, &dynamic, &o, NULL, NULL, NULL, NULL), QSIM_E_ARGUMENT);
@@ -254,9 +257,126 @@ static void test_ladder(void) {
     qsim_model_free(m);
 }
 
+/* ---- a table of costs, and four bits ---- */
+
+static int32_t on_cost(void *user, const qsim_attempt *a) {
+    double *us = user;
+    int n = 0;
+    while (us[n] > 0)
+        n++;
+    us[n] = a->microseconds;
+    return 0;
+}
+
+/* With a table nothing is measured: an attempt takes what the table says of its units. */
+static void test_costs(void) {
+    qsim_model *m = make_net();
+    qsim_calibration *c = calibrate(m);
+    qsim_recipe *found = NULL;
+    double us[64] = {0};
+    const qsim_search_options o = {.struct_size = sizeof(o),
+                                   .methods = "auto",
+                                   .inputs = batches,
+                                   .input_count = BATCHES,
+                                   .goal = QSIM_GOAL_LATENCY,
+                                   .max_drop = 15,
+                                   .attempt = on_cost,
+                                   .attempt_user = us,
+                                   .cost = cost};
+    CHECK_INT(qsim_recipe_create(NULL, &found, NULL), QSIM_OK);
+    CHECK_INT(qsim_search(m, c, &spoiling, &o, found, NULL, NULL), QSIM_OK);
+    CHECK(us[0] == 1 + 1 + 3 + 1); /* all in integers */
+    int floats = 0;
+    for (int i = 0; us[i] > 0; i++) {
+        CHECK(us[i] == floor(us[i]) && us[i] >= 5 && us[i] <= 9);
+        floats += us[i] == 1 + 2 + 2 + 1 + 3; /* `bad` in float, and so its ReLU */
+    }
+    CHECK(floats > 0);
+    CHECK_INT(action_of(found, "head"), QSIM_RECIPE_FLOAT);
+    qsim_recipe_free(found);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+static int32_t dtype_of(const qsim_recipe *r, const char *layer) {
+    qsim_recipe_entry e = {.struct_size = sizeof(e)};
+    const int32_t at = qsim_recipe_find(r, QSIM_RECIPE_LAYER, layer);
+    if (at < 0)
+        return 0;
+    CHECK_INT(qsim_recipe_get(r, at, &e), QSIM_OK);
+    return e.dtype;
+}
+
+/* The layer between the first and the last one gets 4 bits where they are allowed. */
+static void test_four_bits(void) {
+    qsim_model *m = make_net();
+    qsim_calibration *c = calibrate(m);
+    const qsim_quantize_options plain = {.struct_size = sizeof(plain)};
+    for (int32_t four = 0; four < 2; four++) {
+        qsim_recipe *found = NULL;
+        qsim_model *q = NULL, *eight = NULL;
+        const qsim_search_options o = {.struct_size = sizeof(o),
+                                       .methods = "auto",
+                                       .inputs = batches,
+                                       .input_count = BATCHES,
+                                       .goal = QSIM_GOAL_SIZE,
+                                       .max_drop = 100,
+                                       .bits = four ? QSIM_BITS_4 : QSIM_BITS_8};
+        CHECK_INT(qsim_recipe_create(NULL, &found, NULL), QSIM_OK);
+        CHECK_INT(qsim_search(m, c, &plain, &o, found, NULL, NULL), QSIM_OK);
+        CHECK((dtype_of(found, "bad") == QSIM_INT4) == (four == 1));
+        CHECK(dtype_of(found, "good") != QSIM_INT4 && dtype_of(found, "head") != QSIM_INT4);
+        CHECK_INT(action_of(found, "bad"), QSIM_RECIPE_QUANTIZE); /* float was not allowed */
+        qsim_quantize_options by = plain;
+        CHECK_INT(qsim_quantize(m, c, &by, &eight, NULL), QSIM_OK);
+        by.recipe = found;
+        CHECK_INT(qsim_quantize(m, c, &by, &q, NULL), QSIM_OK);
+        if (four)
+            CHECK(qsim_model_bytes(q) < qsim_model_bytes(eight) - IN * IN / 2 + 512);
+        qsim_model_free(q);
+        qsim_model_free(eight);
+        qsim_recipe_free(found);
+    }
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+/* Rounding and biases are one rung, told of once, where correction is allowed. */
+static int32_t on_refined(void *user, const qsim_attempt *a) {
+    int *told = user;
+    *told += strncmp(a->what, "refined", 7) == 0 && a->kept && a->bytes > 0;
+    CHECK(a->bytes > 0); /* no step of a layer */
+    return 0;
+}
+
+static void test_refined(void) {
+    qsim_model *m = make_net();
+    qsim_calibration *c = calibrate(m);
+    const qsim_quantize_options tensor = {.struct_size = sizeof(tensor),
+                                          .weight_scheme = QSIM_WEIGHT_TENSOR_SYMMETRIC};
+    qsim_recipe *found = NULL;
+    int told = 0;
+    const qsim_search_options o = {.struct_size = sizeof(o),
+                                   .methods = "auto",
+                                   .inputs = batches,
+                                   .input_count = BATCHES,
+                                   .max_drop = 0.001,
+                                   .attempt = on_refined,
+                                   .attempt_user = &told};
+    CHECK_INT(qsim_recipe_create(NULL, &found, NULL), QSIM_OK);
+    CHECK_INT(qsim_search(m, c, &tensor, &o, found, NULL, NULL), QSIM_OK);
+    CHECK_INT(told, 1);
+    qsim_recipe_free(found);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
 int main(void) {
     make_batches();
     test_sensitivity();
     test_ladder();
+    test_costs();
+    test_four_bits();
+    test_refined();
     return test_done();
 }

@@ -210,7 +210,7 @@ class _SearchOptions(_Sized):
                 ("input_count", _SIZE), ("score", _ScoreFn), ("score_user", _P),
                 ("progress", _ProgressFn), ("progress_user", _P), ("seed", _U64),
                 ("start_percentile", _F64), ("float_score", _F64), ("max_drop", _F64),
-                ("steps", _I32), ("reserved", _I32), ("inputs_per_batch", _I32), ("goal", _I32),
+                ("steps", _I32), ("bits", _I32), ("inputs_per_batch", _I32), ("goal", _I32),
                 ("labels", C.POINTER(C.c_int64)), ("label_count", _SIZE), ("seconds", _F64),
                 ("attempt", _AttemptFn), ("attempt_user", _P), ("cost", _CostFn), ("cost_user", _P)]
 

@@ -17,7 +17,7 @@ from ._model import Model, _given
 from ._options import _quantize_options
 from ._progress import Progress, _Watch
 from ._recipe import Recipe
-from ._words import _GOALS
+from ._words import _UNIT_BITS, _GOALS
 
 
 class SearchResult(NamedTuple):
@@ -169,7 +169,7 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
            inputs: Iterable[Any] = (), labels: Any = None, goal: str = "accuracy",
            score: Optional[Callable[[Model], float]] = None, float_score: float = 0.0,
            max_drop: float = 0.0, seconds: float = 0.0, steps: int = 0, seed: int = 0,
-           start_percentile: float = 0.0,
+           start_percentile: float = 0.0, bits: Iterable[str] = ("float",),
            attempt: Optional[Callable[[Attempt], Any]] = None,
            cost: Optional[Callable[[str], Tuple[float, float]]] = None,
            found: Optional[Recipe] = None, recipe: Optional[Recipe] = None,
@@ -184,7 +184,8 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
 
     `goal`: "accuracy", "size" or "latency", what auto prefers among candidates that lose at most
     `max_drop` percent (0: 1 for auto; 2 for annealing, of the score); `cost` says what an operator
-    takes in float and in integers, in microseconds (default: it is measured). `seconds`: after that
+    takes in float and in integers, in microseconds (default: it is measured); `bits`: what auto may
+    give a unit beside 8 bits, "float" and, of weights, for the goal size, "4". `seconds`: after that
     the best so far is the answer (0: no limit). `steps` (0: 200), `seed` and `start_percentile` (0:
     none) are of annealing. `attempt` is called with each Attempt; a true result ends the search.
 
@@ -197,6 +198,7 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
     asked = _Question(model, inputs, labels, progress)
     o = asked.options
     o.methods, o.goal, o.float_score, o.max_drop = methods.encode(), _GOALS[goal], float_score, max_drop
+    o.bits = sum(_UNIT_BITS[word] for word in set(bits))
     o.seconds, o.steps, o.seed, o.start_percentile = seconds, steps, seed, start_percentile
     if score is not None:
         asked.score(score)

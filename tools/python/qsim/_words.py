@@ -37,6 +37,7 @@ _CORRECTIONS = _Words({"default": 0, "on": 1, "off": 2, "given": 3})
 _GRADES = _Words({"none": 0, "good": 1, "doubtful": 2, "bad": 3})
 _MEASURES = _Words({"none": 0, "agreement": 1, "sqnr": 2})
 _GOALS = _Words({"accuracy": 0, "size": 1, "latency": 2})
+_UNIT_BITS = _Words({"float": 1, "4": 2, "8": 4})
 _ANSWERS = _Words({"unknown": 0, "probabilities": 1, "logits": 2, "values": 3})
 
 # Data types. numpy has none for those of 2 and 4 bits and of _RAW: arrays of the former hold packed
@@ -48,7 +49,7 @@ _DTYPES = _Words({
     "int4": 22, "float4e2m1": 23, "float8e8m0": 24, "uint2": 25, "int2": 26,
 })
 _NAMES = {number: name for name, number in _DTYPES.items()}
-_BITS = {"uint4": 4, "int4": 4, "float4e2m1": 4, "uint2": 2, "int2": 2}
+_UNIT_BITS = {"uint4": 4, "int4": 4, "float4e2m1": 4, "uint2": 2, "int2": 2}
 _RAW = {"bfloat16": "uint16", "float8e4m3fn": "uint8", "float8e4m3fnuz": "uint8",
         "float8e5m2": "uint8", "float8e5m2fnuz": "uint8", "float8e8m0": "uint8"}
 
