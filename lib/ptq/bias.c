@@ -314,16 +314,17 @@ bool qs_bias_input(const qs_quantizer *q, const qs_layer *l, qs_bias_source *out
 
 int qs_bias_measured(qs_quantizer *q, qs_layer *l, const double *mean, const double *drift,
                      float *shift) {
-    const qs_node *n = &q->g->nodes[l->node];
+    /* The node may move while its bias is made an Add. */
+    const qs_id x = q->g->nodes[l->node].inputs[0], weights = q->g->nodes[l->node].inputs[1];
     const source s = source_of(q, l);
     expected e = {.drift = drift};
     int code = begin_sums(q, l, &s, &e);
     if (!code)
-        code = qs_weight_make(q, l, &q->activations[q->activations[n->inputs[0]].root]);
+        code = qs_weight_make(q, l, &q->activations[q->activations[x].root]);
     if (code)
         return code;
     const qs_codes codes = qs_layer_codes(l);
-    const float *w = qs_graph_aligned(q->g, n->inputs[1]);
+    const float *w = qs_graph_aligned(q->g, weights);
     memcpy(e.mean, mean, s.channels * sizeof(*mean));
     for (size_t c = 0; c < l->channels; c++) {
         shift[c] = (float)shift_of(l, &e, w, &codes, l->form.dtype, c);

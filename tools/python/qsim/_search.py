@@ -17,7 +17,7 @@ from ._model import Model, _given
 from ._options import _quantize_options
 from ._progress import Progress, _Watch
 from ._recipe import Recipe
-from ._words import _UNIT_BITS, _GOALS
+from ._words import _GOALS, _UNIT_BITS
 
 
 class SearchResult(NamedTuple):

@@ -49,7 +49,7 @@ _DTYPES = _Words({
     "int4": 22, "float4e2m1": 23, "float8e8m0": 24, "uint2": 25, "int2": 26,
 })
 _NAMES = {number: name for name, number in _DTYPES.items()}
-_UNIT_BITS = {"uint4": 4, "int4": 4, "float4e2m1": 4, "uint2": 2, "int2": 2}
+_BITS = {"uint4": 4, "int4": 4, "float4e2m1": 4, "uint2": 2, "int2": 2}
 _RAW = {"bfloat16": "uint16", "float8e4m3fn": "uint8", "float8e4m3fnuz": "uint8",
         "float8e5m2": "uint8", "float8e5m2fnuz": "uint8", "float8e8m0": "uint8"}
 
