@@ -238,6 +238,11 @@ INLINE binary load_binary(const qk_u8_pair *w) {
     };
 }
 
+/* Whether nothing is to be done to a and c but what every operand needs. */
+static bool is_plain(const qk_u8_pair *w) {
+    return !w->flip_a && !w->flip_c && (int32_t)w->lo + w->zc <= 0 && (int32_t)w->hi + w->zc >= 255;
+}
+
 /* 64 bytes, -zp added: byte i of each four is in v[i]. */
 INLINE void terms(__m512i x, __m512i zp, __m512i *v) {
     for (int i = 0; i < 4; i++)
@@ -255,12 +260,12 @@ INLINE __m512 value(__m512i a, __m512i b, const binary *k, bool mul) {
 /* One result after the other: sums whose steps gcc mixes take 6 % longer. */
 #define IN_TURN(v) __asm__ volatile("" : "+v"(v))
 
-INLINE __m512i binary_64(__m512i x, __m512i z, const binary *w, bool mul) {
+INLINE __m512i binary_64(__m512i x, __m512i z, const binary *w, bool mul, bool plain) {
     const binary k = *w;
     __m512i p[4], q[4];
     __m512 v[4];
-    terms(_mm512_xor_si512(x, k.flip_a), k.za, p);
-    terms(_mm512_xor_si512(z, k.flip_b), k.zb, q);
+    terms(plain ? x : _mm512_xor_si512(x, k.flip_a), k.za, p);
+    terms(plain ? z : _mm512_xor_si512(z, k.flip_b), k.zb, q);
     for (size_t i = 0; i < 4; i++) {
         IN_TURN(p[i]);
         IN_TURN(q[i]);
@@ -268,32 +273,37 @@ INLINE __m512i binary_64(__m512i x, __m512i z, const binary *w, bool mul) {
         IN_TURN(v[i]);
     }
     const __m512i order = _mm512_set4_epi32(0x0f0b0703, 0x0e0a0602, 0x0d090501, 0x0c080400);
-    __m512i y = _mm512_max_epu8(_mm512_shuffle_epi8(pack(v, k.zc), order), k.lo);
+    __m512i y = _mm512_shuffle_epi8(pack(v, k.zc), order);
+    if (plain)
+        return y;
+    y = _mm512_max_epu8(y, k.lo);
     return _mm512_xor_si512(_mm512_min_epu8(y, k.hi), k.flip_c);
 }
 
 INLINE void binaries(const uint8_t *restrict a, size_t sa, const uint8_t *restrict b, size_t sb,
-                     uint8_t *restrict c, size_t n, const qk_u8_pair *w, bool mul) {
+                     uint8_t *restrict c, size_t n, const qk_u8_pair *w, bool mul, bool plain) {
     const binary k = load_binary(w);
     const __m512i a0 = _mm512_set1_epi8((char)*a), b0 = _mm512_set1_epi8((char)*b);
     size_t i = 0;
     for (; i + 64 <= n; i += 64) {
         __m512i x = sa ? _mm512_loadu_si512(a + i) : a0;
         __m512i z = sb ? _mm512_loadu_si512(b + i) : b0;
-        _mm512_storeu_si512(c + i, binary_64(x, z, &k, mul));
+        _mm512_storeu_si512(c + i, binary_64(x, z, &k, mul, plain));
     }
     if (i < n) {
         __mmask64 m = left(n - i);
         __m512i x = sa ? _mm512_maskz_loadu_epi8(m, a + i) : a0;
         __m512i z = sb ? _mm512_maskz_loadu_epi8(m, b + i) : b0;
-        _mm512_mask_storeu_epi8(c + i, m, binary_64(x, z, &k, mul));
+        _mm512_mask_storeu_epi8(c + i, m, binary_64(x, z, &k, mul, plain));
     }
 }
 
 TARGET static void add_avx512(const uint8_t *restrict a, size_t sa, const uint8_t *restrict b,
                               size_t sb, uint8_t *restrict c, size_t n, const qk_u8_pair *w) {
-    if (is_tame(w, false) && n)
-        binaries(a, sa, b, sb, c, n, w, false);
+    if (is_tame(w, false) && n && sa && sb && is_plain(w) && !w->flip_b)
+        binaries(a, 1, b, 1, c, n, w, false, true); /* sums of residuals */
+    else if (is_tame(w, false) && n)
+        binaries(a, sa, b, sb, c, n, w, false, false);
     else
         qk_u8_avx2.add(a, sa, b, sb, c, n, w);
 }
@@ -301,14 +311,9 @@ TARGET static void add_avx512(const uint8_t *restrict a, size_t sa, const uint8_
 TARGET static void mul_avx512(const uint8_t *restrict a, size_t sa, const uint8_t *restrict b,
                               size_t sb, uint8_t *restrict c, size_t n, const qk_u8_pair *w) {
     if (is_tame(w, true) && n)
-        binaries(a, sa, b, sb, c, n, w, true);
+        binaries(a, sa, b, sb, c, n, w, true, false);
     else
         qk_u8_avx2.mul(a, sa, b, sb, c, n, w);
-}
-
-/* Whether nothing is to be done to a and c but what every operand needs. */
-static bool is_plain(const qk_u8_pair *w) {
-    return !w->flip_a && !w->flip_c && (int32_t)w->lo + w->zc <= 0 && (int32_t)w->hi + w->zc >= 255;
 }
 
 /* Factors are made floats once for all rows: products of two terms are exact as floats, too. */
