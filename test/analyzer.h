@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What gcc -fanalyzer cannot see from one file: qs_fail and its kin return the code that they are
- * given, which is not 0.
+ * What analyzers cannot see from one file: qs_fail and its kin return the code that they are given,
+ * which is not 0.
  */
+#include "exec/flow.h"
 #include "onnx/reader.h"
 
 #define qs_fail(error, code, ...)  (qs_fail(error, code, __VA_ARGS__), (code))
+#define qs_flow_fail(c, code, ...) (qs_flow_fail(c, code, __VA_ARGS__), (code))
 #define qs_read_fail(r, code, ...) (qs_read_fail(r, code, __VA_ARGS__), (code))
 #define qs_read_nomem(r)           (qs_read_nomem(r), QSIM_E_NOMEM)
