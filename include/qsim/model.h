@@ -88,13 +88,19 @@ typedef struct qsim_save_options {
 
 /* Replaces an existing file; without it an existing file gives QSIM_E_EXISTS. */
 #define QSIM_SAVE_REPLACE 1
+/*
+ * Initializers of 1 KB and more go to a second file beside it, the path followed by ".data", as
+ * ONNX's external data. A model of over 2 GB, which no ONNX file holds, is always saved so.
+ */
+#define QSIM_SAVE_EXTERNAL 2
 
 /*
  * Writes the model to `path` as ONNX: to a temporary file in the same folder, flushed, renamed.
  * Parts that were read and not changed are written byte for byte, unknown fields included; external
- * data is brought inside. In a model made by a transformation unused constants are left out,
- * constants are no inputs, and ir_version is at least the one that came with its opset.
- * Errors: IO, EXISTS, LIMIT (over 2 GB), NOMEM. On failure an old file stays as it was.
+ * data is brought inside, up to 2 GB. In a model made by a transformation unused constants are left
+ * out, constants are no inputs, and ir_version is at least the one that came with its opset.
+ * Errors: IO, EXISTS, LIMIT (over 2 GB without initializers), NOMEM. On failure an old file stays
+ * as it was; a second file takes its place before the first.
  */
 QSIM_API int qsim_model_save(const qsim_model *model, const char *path,
                              const qsim_save_options *options, qsim_error *error);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "onnx/emit.h"
 
+#include <stdio.h>
+
 bool qs_emit_message(pb_ostream_t *out, uint32_t number, qs_emit_fn body, const void *arg) {
     pb_ostream_t size = PB_OSTREAM_SIZING;
     return body(&size, arg) && pb_encode_tag(out, PB_WT_STRING, number) &&
@@ -45,7 +47,29 @@ static bool emit_others(pb_ostream_t *out, qs_span message, uint32_t own) {
 struct named_tensor {
     const char *name;
     const qs_const *tensor;
+    const char *location; /* NULL: its bytes stand in the message */
+    uint64_t offset;
 };
+
+struct pair {
+    const char *key, *value;
+};
+
+static bool pair_body(pb_ostream_t *out, const void *arg) {
+    const struct pair *p = arg;
+    return qs_emit_text(out, PAIR_KEY, p->key) && qs_emit_text(out, PAIR_VALUE, p->value);
+}
+
+static bool emit_place(pb_ostream_t *out, const struct named_tensor *t) {
+    char offset[24], length[24];
+    snprintf(offset, sizeof(offset), "%llu", (unsigned long long)t->offset);
+    snprintf(length, sizeof(length), "%zu", t->tensor->bytes);
+    const struct pair pairs[] = {{"location", t->location}, {"offset", offset}, {"length", length}};
+    bool ok = true;
+    for (size_t i = 0; ok && i < QS_COUNT(pairs); i++)
+        ok = qs_emit_message(out, TENSOR_EXTERNAL, pair_body, &pairs[i]);
+    return ok && qs_emit_int(out, TENSOR_LOCATION, 1);
+}
 
 #define TENSOR_DATA_FIELDS                                                                         \
     (BIT(TENSOR_DIMS) | BIT(TENSOR_DTYPE) | BIT(TENSOR_SEGMENT) | BIT(TENSOR_FLOATS) |             \
@@ -62,8 +86,8 @@ static bool tensor_fields(pb_ostream_t *out, const void *arg) {
     ok = ok && qs_emit_int(out, TENSOR_DTYPE, c->dtype);
     if (t->name[0])
         ok = ok && qs_emit_text(out, TENSOR_NAME, t->name);
-    return ok && emit_bytes(out, TENSOR_RAW, c->data, c->bytes) &&
-           emit_others(out, c->source, TENSOR_DATA_FIELDS);
+    ok = ok && (t->location ? emit_place(out, t) : emit_bytes(out, TENSOR_RAW, c->data, c->bytes));
+    return ok && emit_others(out, c->source, TENSOR_DATA_FIELDS);
 }
 
 static bool renamed_fields(pb_ostream_t *out, const void *arg) {
@@ -74,7 +98,7 @@ static bool renamed_fields(pb_ostream_t *out, const void *arg) {
 
 /* A 4-bit tensor with bits after its end was cleaned while reading: its data moved. */
 bool qs_emit_tensor_body(pb_ostream_t *out, const char *name, const qs_const *c) {
-    struct named_tensor t = {name, c};
+    struct named_tensor t = {name, c, NULL, 0};
     if (c->source.size == 0 || c->external)
         return tensor_fields(out, &t);
     if (qs_span_is(qs_wire_find(c->source, TENSOR_NAME), name))
@@ -88,8 +112,14 @@ static bool tensor_body(pb_ostream_t *out, const void *arg) {
 }
 
 bool qs_emit_tensor(pb_ostream_t *out, uint32_t number, const char *name, const qs_const *tensor) {
-    struct named_tensor t = {name, tensor};
+    struct named_tensor t = {name, tensor, NULL, 0};
     return qs_emit_message(out, number, tensor_body, &t);
+}
+
+bool qs_emit_outside(pb_ostream_t *out, uint32_t number, const char *name, const qs_const *tensor,
+                     const char *location, uint64_t offset) {
+    struct named_tensor t = {name, tensor, location, offset};
+    return qs_emit_message(out, number, tensor_fields, &t);
 }
 
 /* ---- attributes ---- */

@@ -22,6 +22,9 @@ bool qs_emit_span(pb_ostream_t *out, qs_span fields);
 
 /* A tensor under a name: a TensorProto in field `number`. */
 bool qs_emit_tensor(pb_ostream_t *out, uint32_t number, const char *name, const qs_const *tensor);
+/* The same with its bytes at `offset` of another file. */
+bool qs_emit_outside(pb_ostream_t *out, uint32_t number, const char *name, const qs_const *tensor,
+                     const char *location, uint64_t offset);
 /* A NodeProto in field 1 of a graph. */
 bool qs_emit_node(pb_ostream_t *out, const qs_graph *graph, const qs_node *node);
 /* A ValueInfoProto in field `number`. */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * qsim_model_save. A loaded model is written as the bytes it was read from, with external data
- * brought inside; any other is written from its graph, fields in the order of their numbers.
+ * brought inside; any other is written from its graph, fields in the order of their numbers. What
+ * is too large for one file has its large constants in a second one.
  */
+#include <stdio.h>
+
 #include "onnx/emit.h"
 #include "onnx/reader.h"
 #include "base/ctx.h"
@@ -45,10 +48,29 @@ static bool emit_kept(pb_ostream_t *out, struct kept *k, uint32_t below) {
 
 /* ---- a model written from its graph ---- */
 
+/* Where constants stand in the second file. */
+struct outside {
+    const char *location; /* its name, beside the first */
+    uint64_t *offset;     /* by value; INSIDE: in the first file */
+};
+#define INSIDE  UINT64_MAX
+#define LARGE   ((size_t)1024) /* bytes of a constant that goes outside */
+#define ALIGNED ((uint64_t)64)
+
 struct job {
     const qsim_model *model;
-    const bool *used; /* by value: a constant that a node or output reads */
+    const bool *used;       /* by value: a constant that a node or output reads */
+    struct outside outside; /* offset NULL: there is no second file */
 };
+
+static bool emit_constant(pb_ostream_t *out, const struct job *job, size_t value) {
+    const qs_value *v = &job->model->graph->values[value];
+    const struct outside *o = &job->outside;
+    if (o->offset && o->offset[value] != INSIDE)
+        return qs_emit_outside(out, GRAPH_INITIALIZER, v->name, v->data, o->location,
+                               o->offset[value]);
+    return qs_emit_tensor(out, GRAPH_INITIALIZER, v->name, v->data);
+}
 
 static bool emit_values(pb_ostream_t *out, const struct job *job) {
     const qs_graph *g = job->model->graph;
@@ -77,7 +99,7 @@ static bool graph_body(pb_ostream_t *out, const void *arg) {
     ok = ok && qs_emit_text(out, GRAPH_NAME, g->name && g->name[0] ? g->name : "graph");
     for (size_t i = 0; ok && i < g->value_count; i++)
         if (job->used[i])
-            ok = qs_emit_tensor(out, GRAPH_INITIALIZER, g->values[i].name, g->values[i].data);
+            ok = emit_constant(out, job, i);
     return ok && emit_kept(out, &kept, GRAPH_INPUT) && emit_values(out, job) &&
            emit_kept(out, &kept, UINT32_MAX);
 }
@@ -150,7 +172,7 @@ static bool is_outside(qs_span tensor) {
 }
 
 struct inlined {
-    const qs_graph *graph;
+    const struct job *job;
     qs_span span;
     qs_id *next_const, *next_node; /* where the next initializer and node of the file are */
 };
@@ -158,6 +180,8 @@ struct inlined {
 /* Initializers are the first values and nodes are in their order: the order of the file. */
 static bool inlined_graph(pb_ostream_t *out, const void *arg) {
     const struct inlined *in = arg;
+    const qs_graph *g = in->job->model->graph;
+    const uint64_t *offset = in->job->outside.offset;
     qs_id value = *in->next_const, node = *in->next_node;
     qs_wire wire;
     qs_field f;
@@ -165,11 +189,11 @@ static bool inlined_graph(pb_ostream_t *out, const void *arg) {
     qs_wire_begin(&wire, in->span);
     while (ok && qs_wire_next(&wire, &f) == 1) {
         if (f.number == GRAPH_INITIALIZER) {
-            const qs_value *v = &in->graph->values[value++];
-            ok = is_outside(f.data) ? qs_emit_tensor(out, f.number, v->name, v->data)
-                                    : qs_emit_span(out, f.whole);
+            const bool made = is_outside(f.data) || (offset && offset[value] != INSIDE);
+            ok = made ? emit_constant(out, in->job, (size_t)value) : qs_emit_span(out, f.whole);
+            value++;
         } else if (f.number == GRAPH_NODE) {
-            ok = qs_emit_node(out, in->graph, &in->graph->nodes[node++]);
+            ok = qs_emit_node(out, g, &g->nodes[node++]);
         } else {
             ok = qs_emit_span(out, f.whole);
         }
@@ -188,7 +212,7 @@ static bool inlined_body(pb_ostream_t *out, const void *arg) {
     qs_wire_begin(&wire, m->source->bytes);
     while (ok && qs_wire_next(&wire, &f) == 1) {
         qs_id value_before = value, node_before = node;
-        struct inlined in = {m->graph, f.data, &value, &node};
+        struct inlined in = {arg, f.data, &value, &node};
         pb_ostream_t size = PB_OSTREAM_SIZING;
         if (f.number != MODEL_GRAPH) {
             ok = qs_emit_span(out, f.whole);
@@ -225,6 +249,21 @@ static int check_nodes(const qsim_model *m, qsim_error *error) {
     return QSIM_OK;
 }
 
+static int measure(const struct job *job, qs_emit_fn body, size_t *size, qsim_error *error) {
+    pb_ostream_t counter = PB_OSTREAM_SIZING;
+    if (!body(&counter, job))
+        return qs_fail(error, QSIM_E_INTERNAL, "%s: the model cannot be sized", job->model->name);
+    *size = counter.bytes_written;
+    return QSIM_OK;
+}
+
+static int check_size(const qsim_model *m, size_t size, qsim_error *error) {
+    return size <= SIZE_LIMIT
+               ? QSIM_OK
+               : qs_fail(error, QSIM_E_LIMIT, "%s: %zu bytes; an ONNX file holds 2 GB at most",
+                         m->name, size);
+}
+
 /* What writes the model, its argument and its size. `used` is to be freed by the caller. */
 static int prepare(const qsim_model *m, struct job *job, bool **used, qs_emit_fn *body,
                    size_t *size, qsim_error *error) {
@@ -247,15 +286,10 @@ static int prepare(const qsim_model *m, struct job *job, bool **used, qs_emit_fn
         job->used = *used;
         *body = made_body;
     }
-    pb_ostream_t counter = PB_OSTREAM_SIZING;
-    if (!(*body)(&counter, job))
-        return qs_fail(error, QSIM_E_INTERNAL, "%s: the model cannot be sized", m->name);
-    *size = counter.bytes_written;
-    if (*size > SIZE_LIMIT)
-        return qs_fail(error, QSIM_E_LIMIT, "%s: %zu bytes; an ONNX file holds 2 GB at most",
-                       m->name, *size);
-    atomic_store(&((qsim_model *)(uintptr_t)m)->saved_bytes, *size);
-    return QSIM_OK;
+    code = measure(job, *body, size, error);
+    if (!code)
+        atomic_store(&((qsim_model *)(uintptr_t)m)->saved_bytes, *size);
+    return code;
 }
 
 int qsim_model_save_memory(const qsim_model *model, void *buffer, size_t capacity, size_t *need,
@@ -267,6 +301,7 @@ int qsim_model_save_memory(const qsim_model *model, void *buffer, size_t capacit
     if (!model || !need || (!buffer && capacity))
         return qs_fail(error, QSIM_E_ARGUMENT, "save: no model, size or buffer");
     int code = prepare(model, &job, &used, &body, need, error);
+    code = code ? code : check_size(model, *need, error);
     if (!code && *need <= capacity) {
         pb_ostream_t out = pb_ostream_from_buffer(buffer, *need);
         if (!body(&out, &job) || out.bytes_written != *need)
@@ -300,13 +335,92 @@ static bool sink_write(pb_ostream_t *stream, const pb_byte_t *data, size_t count
     return true;
 }
 
+/* ---- a second file ---- */
+
+/* Whether value `i` is a constant that the model's file has. */
+static bool is_written(const struct job *job, size_t i) {
+    const qs_value *v = &job->model->graph->values[i];
+    return job->used ? job->used[i] : v->data && v->producer == QS_NONE;
+}
+
+/* Gives the large constants places in the file `path` followed by ".data", and the model's size. */
+static int place_outside(struct job *job, const char *path, char **name, qs_emit_fn *body,
+                         size_t *size, qsim_error *error) {
+    const qsim_model *m = job->model;
+    const size_t count = m->graph->value_count, length = strlen(path) + sizeof(".data");
+    uint64_t at = 0;
+    job->outside.offset = qs_calloc(m->ctx, count + 1, sizeof(uint64_t));
+    *name = qs_alloc(m->ctx, length, 1);
+    if (!job->outside.offset || !*name)
+        return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", m->name);
+    snprintf(*name, length, "%s.data", path);
+    const char *slash = strrchr(*name, '/');
+    job->outside.location = slash ? slash + 1 : *name;
+    for (size_t i = 0; i < count; i++) {
+        const bool large = is_written(job, i) && m->graph->values[i].data->bytes >= LARGE;
+        job->outside.offset[i] = large ? at : INSIDE;
+        if (large)
+            at += (m->graph->values[i].data->bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
+    }
+    if (m->source)
+        *body = inlined_body;
+    const int code = measure(job, *body, size, error);
+    return code ? code : check_size(m, *size, error);
+}
+
+/* Failures of writing are the file's. */
+static int write_outside(const struct job *job, qs_out *file) {
+    const qs_graph *g = job->model->graph;
+    for (size_t i = 0; i < g->value_count; i++)
+        if (job->outside.offset[i] != INSIDE &&
+            (qs_out_seek(file, job->outside.offset[i]) ||
+             qs_out_write(file, g->values[i].data->data, g->values[i].data->bytes)))
+            break;
+    return file->code || file->stopped;
+}
+
+static int write_model(const struct job *job, qs_emit_fn body, qs_out *file, const char *path,
+                       qsim_error *error) {
+    struct sink sink = {.out = file};
+    pb_ostream_t out = {.callback = sink_write, .state = &sink, .max_size = SIZE_MAX};
+    if ((body(&out, job) && flush(&sink)) || file->code || file->stopped)
+        return QSIM_OK; /* what the file has met is told when it ends */
+    return qs_fail(error, QSIM_E_INTERNAL, "%s: the model cannot be written", path);
+}
+
+/* Both files are written before either takes its place, the second one's first. */
+static int save_files(const struct job *job, qs_emit_fn body, const char *path, const char *name,
+                      bool replace, qsim_error *error) {
+    qs_out file, data;
+    int code = qs_out_open(job->model->ctx, path, replace, &file, error);
+    if (code)
+        return code;
+    code = name ? qs_out_open(job->model->ctx, name, replace, &data, error) : QSIM_OK;
+    if (code) {
+        qs_out_abort(&file);
+        return code;
+    }
+    code = write_model(job, body, &file, path, error);
+    if (name && (code || file.code || file.stopped))
+        qs_out_abort(&data);
+    else if (name) {
+        (void)write_outside(job, &data);
+        code = qs_out_commit(&data, error);
+    }
+    if (code) {
+        qs_out_abort(&file);
+        return code;
+    }
+    return qs_out_commit(&file, error);
+}
+
 int qsim_model_save(const qsim_model *model, const char *path, const qsim_save_options *options,
                     qsim_error *error) {
     qsim_save_options o;
-    struct job job;
+    struct job job = {0};
     bool *used = NULL;
+    char *name = NULL;
     qs_emit_fn body;
-    qs_out file;
     size_t size;
     qs_error_clear(error);
     if (!model || !path)
@@ -314,25 +428,17 @@ int qsim_model_save(const qsim_model *model, const char *path, const qsim_save_o
     int code = QS_OPTIONS(o, options, error);
     if (code)
         return code;
-    if (o.flags & ~QSIM_SAVE_REPLACE)
+    if (o.flags & ~(QSIM_SAVE_REPLACE | QSIM_SAVE_EXTERNAL))
         return qs_fail(error, QSIM_E_VERSION, "save: unknown flags (0x%x)", (unsigned)o.flags);
     if (o.reserved)
         return qs_fail(error, QSIM_E_VERSION, "save: a reserved option is set");
     code = prepare(model, &job, &used, &body, &size, error);
+    if (!code && ((o.flags & QSIM_SAVE_EXTERNAL) || size > SIZE_LIMIT))
+        code = place_outside(&job, path, &name, &body, &size, error);
     if (!code)
-        code = qs_out_open(model->ctx, path, (o.flags & QSIM_SAVE_REPLACE) != 0, &file, error);
-    if (code)
-        goto done;
-    struct sink sink = {.out = &file};
-    pb_ostream_t out = {.callback = sink_write, .state = &sink, .max_size = SIZE_MAX};
-    bool ok = body(&out, &job) && flush(&sink);
-    if (!ok && file.code == 0 && !file.stopped) {
-        qs_out_abort(&file);
-        code = qs_fail(error, QSIM_E_INTERNAL, "%s: the model cannot be written", path);
-    } else {
-        code = qs_out_commit(&file, error);
-    }
-done:
+        code = save_files(&job, body, path, name, (o.flags & QSIM_SAVE_REPLACE) != 0, error);
+    qs_free(model->ctx, name);
+    qs_free(model->ctx, job.outside.offset);
     qs_free(model->ctx, used);
     return qs_leave(model->ctx, code, error);
 }
@@ -348,6 +454,10 @@ int64_t qsim_model_bytes(const qsim_model *model) {
         return bytes;
     }
     need = atomic_load(&model->saved_bytes);
-    int code = need ? QSIM_OK : qsim_model_save_memory(model, NULL, 0, &need, NULL);
+    struct job job;
+    bool *used = NULL;
+    qs_emit_fn body;
+    const int code = need ? QSIM_OK : prepare(model, &job, &used, &body, &need, NULL);
+    qs_free(model->ctx, used);
     return code ? code : (int64_t)need;
 }

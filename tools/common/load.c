@@ -146,8 +146,11 @@ static int guard_external(const tool *t, const char *path, const qsim_model *m) 
         text_printf(&file, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, location);
         for (size_t k = 0; !code && k < t->args.given_count; k++) {
             const char *value = t->args.given[k].value;
-            if (value && tool_same_file(value, file.data))
+            text data = {0}; /* where a model of over 2 GB has its weights */
+            text_printf(&data, "%s.data", value ? value : "");
+            if (value && (tool_same_file(value, file.data) || tool_same_file(data.data, file.data)))
                 (void)tool_refuses_input(t, value, file.data, &code);
+            text_free(&data);
         }
         text_free(&file);
     }
