@@ -40,7 +40,7 @@ static room room_of(const job *j, size_t slice) {
 
 /* ---- one row of scores ---- */
 
-/* The keys [begin, end) that a query at `position` may see. */
+/* The keys [begin, end) that a query at `position` may see: end <= used. */
 static void visible(const qs_attention *a, int64_t position, int64_t used, int64_t *begin,
                     int64_t *end) {
     *begin = a->left >= 0 && position - a->left > 0 ? position - a->left : 0;
@@ -49,8 +49,10 @@ static void visible(const qs_attention *a, int64_t position, int64_t used, int64
         *end = position + 1;
     if (a->right >= 0 && position + a->right + 1 < *end)
         *end = position + a->right + 1;
-    if (*end < *begin)
-        *end = *begin;
+    if (*end < 0)
+        *end = 0;
+    if (*begin > *end)
+        *begin = *end;
 }
 
 /* Adds the mask to [begin, end); false if that leaves no key. */

@@ -340,6 +340,26 @@ static void test_rows_without_keys(void) {
     case_free(c);
 }
 
+/* A window behind the keys that are used has none: zeros, and nothing else is read. */
+static void test_window_behind(void) {
+    static const float q[1] = {1}, k[1] = {1}, v[1] = {INFINITY}, past_k[3] = {1, 1, 1},
+                       past_v[3] = {5, INFINITY, INFINITY};
+    static const int64_t used[1] = {1};
+    op_case *c = case_new("", "Attention", 25);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 1, 1), q);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 1, 1), k);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 1, 1), v);
+    case_absent(c);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 3, 1), past_k);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 3, 1), past_v);
+    case_input(c, QSIM_INT64, SHAPE(1), used);
+    case_node(c, 1);
+    qs_node_set_int(c->g, c->node, "left_window_size", 0);
+    CHECK_INT(case_run(c), 0);
+    CHECK_NEAR(((const float *)case_data(c, 0))[0], 0, 0);
+    case_free(c);
+}
+
 static void test_refused(void) {
     static numbers n;
     const setting good = {2, 1, 2, 3, 0, 4, 5, 6, .left = -1, .right = -1};
@@ -426,6 +446,7 @@ int main(void) {
     test_group();
     test_random_settings();
     test_rows_without_keys();
+    test_window_behind();
     test_blocks();
     test_refused();
     return test_done();
