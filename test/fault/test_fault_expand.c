@@ -1,13 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The same of sessions of operators that stand for several others, and of sizes that are folded:
- * every allocation of compiling and running one fails in turn.
+ * The same of sessions of operators that stand for several others, of such with states, of weights
+ * in 4 bits, and of sizes that are folded: every allocation of compiling and running one fails in
+ * turn.
  */
 #include "heap.h"
 
 #include <qsim/qsim.h>
 
 static float numbers[64];
+
+/* Operators with states, and weights in 4 bits: y becomes m, and rows of a table r. */
+static void add_states(qsim_builder *b) {
+    static const uint8_t codes[64] = {0x1f, 0x2e};
+    const int64_t m[] = {1, 4, 6}, rows[] = {2, 16};
+    qsim_builder_constant_as(b, "taps", "float[4,1,2]", numbers);
+    qsim_builder_constant_as(b, "q4", "int4[6,6]", codes);
+    qsim_builder_constant_as(b, "table", "int4[8,16]", codes);
+    qsim_builder_constant_as(b, "scale", "float[]", numbers);
+    qsim_builder_constant_as(b, "scales", "float[8,1]", numbers);
+    qsim_builder_constant_as(b, "ids", "int64[2]", (const int64_t[]){3, 1});
+    qsim_builder_node(b, "", "LinearAttention", "linear", "y,y,y", "l,state");
+    qsim_builder_attr_int(b, "q_num_heads", 2);
+    qsim_builder_attr_int(b, "kv_num_heads", 2);
+    qsim_builder_attr_string(b, "update_rule", "linear");
+    qsim_builder_node(b, "", "CausalConvWithState", "causal", "l,taps", "c,kept");
+    qsim_builder_node(b, "", "DequantizeLinear", "floats", "q4,scale", "w4");
+    qsim_builder_node(b, "", "MatMul", "product", "c,w4", "m");
+    qsim_builder_node(b, "com.microsoft", "GatherBlockQuantized", "rows", "table,ids,scales", "r");
+    qsim_builder_attr_int(b, "block_size", 16);
+    qsim_builder_attr_int(b, "quantize_axis", 1);
+    qsim_builder_output(b, "m", QSIM_FLOAT, 3, m, NULL);
+    qsim_builder_output(b, "r", QSIM_FLOAT, 2, rows, NULL);
+}
 
 static int build(qsim_ctx *ctx, qsim_model **model, qsim_error *e) {
     const int64_t x[] = {1, 4, 6}, list[] = {6}, table[] = {6, 18}, all[] = {18};
@@ -33,7 +58,7 @@ static int build(qsim_ctx *ctx, qsim_model **model, qsim_error *e) {
     qsim_builder_node(b, "", "Add", "add", "a,z", "s");
     qsim_builder_node(b, "", "MeanVarianceNormalization", "mvn", "s", "y");
     qsim_builder_attr_ints(b, "axes", (const int64_t[]){0, 2}, 2);
-    qsim_builder_output(b, "y", QSIM_FLOAT, 3, x, NULL);
+    add_states(b);
     code = qsim_builder_finish(b, model, e);
     qsim_builder_free(b);
     return code;
@@ -42,7 +67,7 @@ static int build(qsim_ctx *ctx, qsim_model **model, qsim_error *e) {
 static int job(test_heap *h, qsim_error *e) {
     const int64_t dims[] = {1, 4, 6};
     const qsim_tensor in = {QSIM_FLOAT, 3, dims, numbers, 24 * sizeof(float)};
-    qsim_tensor out = {0};
+    qsim_tensor out[2] = {{0}};
     qsim_allocator a = test_heap_allocator(h);
     qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
     qsim_ctx *ctx = NULL;
@@ -57,7 +82,7 @@ static int job(test_heap *h, qsim_error *e) {
     if (!code)
         code = qsim_run_create(s, &r, e);
     if (!code)
-        code = qsim_run_execute(r, &in, 1, &out, 1, e);
+        code = qsim_run_execute(r, &in, 1, out, 2, e);
     qsim_run_free(r);
     qsim_session_free(s);
     qsim_model_free(m);
