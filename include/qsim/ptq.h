@@ -165,7 +165,11 @@ QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
 #define QSIM_WEIGHT_CHANNEL_SYMMETRIC 0
 #define QSIM_WEIGHT_TENSOR_SYMMETRIC  1
 #define QSIM_WEIGHT_TENSOR_ASYMMETRIC 2
-/* Of 4-bit weights: a zero point for each channel or block, too. No candidate of a search. */
+/*
+ * A zero point for each channel or block, too. 8-bit weights of convolutions in mode DYNAMIC are
+ * CHANNEL_SYMMETRIC instead: ONNX Runtime's ConvInteger takes one zero point. No candidate of a
+ * search.
+ */
 #define QSIM_WEIGHT_CHANNEL_ASYMMETRIC 3
 
 /* What a rule does with the nodes it matches. */

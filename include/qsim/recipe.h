@@ -36,8 +36,9 @@
  * what is multiplied; others are those of the extremes of channels that the calibration has.
  * Numbers are decimal, 99.99, or hexadecimal, 0x1.8p+2. Text after # is a comment. A word that this
  * version does not know is refused by name, as is what it can read but not carry out (16-bit
- * activations; blocks and a zero point for each channel of 8-bit weights): quantizing says
- * which. A layer that says `rounding gptq` needs the calibration's data again.
+ * activations; blocks of 8-bit weights; a zero point for each channel of a convolution in mode
+ * DYNAMIC): quantizing says which. A layer that says `rounding gptq` needs the calibration's data
+ * again.
  *
  * A recipe has ranges but no means: a layer that says `bias-correction on` needs the calibration
  * again, and quantizing without one is refused (ARGUMENT) unless the option no_bias_correction

@@ -231,10 +231,11 @@ typedef struct qk_source_i8 {
     uint8_t flip; /* 0x80: w is u8, its bytes are flipped into s8 */
     int32_t n, kh, kw, c;
     int64_t sn, sy, sx, sc; /* strides in elements */
-    const int32_t *zp;      /* depthwise only: per channel, above -128; NULL: none */
+    const int32_t *zp;      /* per column, above -128: w - zp is packed; NULL: none */
     int32_t pixels, shift;  /* merged only: see below; 0 pixels is 1 */
     bool whole;             /* merged only: all kernel rows make one segment */
     const qsim_ctx *ctx;    /* asked whether to go on: packing may end early; NULL: never asked */
+    bool split;             /* products: two sets of weights, as zp needs them */
 } qk_source_i8;
 
 /*
@@ -243,6 +244,8 @@ typedef struct qk_source_i8 {
  *
  * Several pixels: neighbouring outputs make one row of the product, with n columns each. Their
  * kernel rows begin `shift` bytes after each other in a longer one, zero elsewhere.
+ *
+ * split: all segments come twice, and what w - zp exceeds s8 by is in the second set.
  */
 typedef struct qk_form_i8 {
     int32_t segs, k, k4;
@@ -250,6 +253,12 @@ typedef struct qk_form_i8 {
     int32_t positions;
     size_t bytes; /* of the packed group */
 } qk_form_i8;
+
+/* w - zp in two sets of s8 weights. */
+static inline int8_t qk_i8_part(int32_t w, bool second) {
+    const int32_t first = w < -128 ? -128 : w > 127 ? 127 : w;
+    return (int8_t)(second ? w - first : first);
+}
 
 /* false: sizes overflow */
 bool qk_i8_form(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_column, qk_form_i8 *f);

@@ -69,7 +69,8 @@ bool qk_i8_form(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_col
     if (!qs_mul((size_t)s->c, merged ? (size_t)s->kw : 1, &k) ||
         !qs_mul(more, (size_t)s->shift, &bytes) || !qs_add(k, bytes, &k) || k > INT32_MAX - 64)
         return false;
-    if (!qs_mul((size_t)s->kh, merged ? 1 : (size_t)s->kw, &segs) || segs > INT32_MAX)
+    if (!qs_mul((size_t)s->kh, merged ? 1 : (size_t)s->kw, &segs) ||
+        !qs_mul(segs, s->split ? 2 : 1, &segs) || segs > INT32_MAX)
         return false;
     if (s->whole) {
         if (!qs_mul(k, segs, &k) || k > INT32_MAX - 64)
@@ -92,11 +93,15 @@ bool qk_i8_form(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_col
 
 /* Weight of column n at byte j of segment seg. */
 static int8_t weight_at(const qk_source_i8 *s, bool merged, int32_t n, int32_t seg, int32_t j) {
+    const int32_t set = merged ? s->kh : s->kh * s->kw;
+    const bool second = seg >= set;
+    seg -= second ? set : 0;
     int32_t ky = merged ? seg : seg / s->kw;
     int32_t kx = merged ? j / s->c : seg % s->kw;
     int32_t c = merged ? j % s->c : j;
     uint8_t bits = (uint8_t)s->w[n * s->sn + ky * s->sy + kx * s->sx + c * s->sc];
-    return (int8_t)(bits ^ s->flip);
+    return s->split ? qk_i8_part((int8_t)(bits ^ s->flip) - s->zp[n], second)
+                    : (int8_t)(bits ^ s->flip);
 }
 
 /* The same of a packed column: several pixels shift it. */
@@ -413,7 +418,7 @@ static void clear_padding(const qk_form_i8 *f, int32_t width, int8_t *b) {
 
 static void pack_panel(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
                        const packed_panel *q, int8_t *b) {
-    if (pixels_of(s) > 1 || s->whole || t->pairs) {
+    if (pixels_of(s) > 1 || s->whole || s->split || t->pairs) {
         pack_any(t, s, f, merged, q, b);
         return;
     }
@@ -452,11 +457,13 @@ void qk_i8_pack(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_col
     packing k = {.t = t, .s = s, .merged = merged, .b = b, .colsum = colsum};
     if (!qk_i8_form(t, s, merged, sum_column, &k.f))
         return;
-    k.matrix = s->sn == 1 && s->n > 1 && pixels_of(s) == 1 && !s->whole && !t->pairs;
+    k.matrix = s->sn == 1 && s->n > 1 && pixels_of(s) == 1 && !s->whole && !s->split && !t->pairs;
     if (k.matrix)
         pack_matrix(&k);
     else
         pack_panels(&k);
     if (colsum && (k.matrix || pixels_of(s) > 1))
         qk_i8_column_sums(s, 0, s->n, colsum);
+    for (int32_t n = 0; n < s->n && colsum && s->split; n++)
+        colsum[n] -= s->kh * s->kw * s->c * s->zp[n];
 }

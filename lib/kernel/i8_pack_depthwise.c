@@ -27,8 +27,7 @@ static int32_t s8_at(int8_t w, const qk_source_i8 *s) {
 static int8_t depthwise_weight(const qk_source_i8 *s, int32_t n, int32_t tap, bool second) {
     int32_t w = s8_at(s->w[n * s->sn + tap / s->kw * s->sy + tap % s->kw * s->sx], s) -
                 (s->zp ? s->zp[n] : 0);
-    int32_t first = w < -128 ? -128 : w > 127 ? 127 : w;
-    return (int8_t)(second ? w - first : first);
+    return qk_i8_part(w, second);
 }
 
 static void depthwise_sums(const qk_source_i8 *s, int32_t *colsum) {

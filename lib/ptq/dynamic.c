@@ -154,7 +154,7 @@ static int make_weights(dynamic *d, const qs_layer *l, bool conv, weights *out) 
     qs_id v = d->g->nodes[l->node].inputs[1];
     const char *base = d->g->values[v].name;
     const qs_const *c = d->g->values[v].data;
-    bool shift = conv && l->form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC;
+    bool shift = conv && qs_is_symmetric(&l->form);
     int32_t dtype = shift ? QSIM_INT8 : conv ? QSIM_UINT8 : l->form.dtype;
     qs_codes codes;
     qs_weight_form form = l->form;
@@ -169,13 +169,13 @@ static int make_weights(dynamic *d, const qs_layer *l, bool conv, weights *out) 
     if (code)
         return code;
     uint8_t *data = codes.data;
-    int32_t zp = codes.zero_point[0];
+    int32_t *zp = codes.zero_point;
     int64_t dims[QSIM_MAX_RANK], ones[QSIM_MAX_RANK];
     for (size_t i = 0; shift && i < c->elements; i++)
         data[i] ^= 0x80;
     if (shift) {
         dtype = QSIM_UINT8;
-        zp += 128;
+        zp[0] += 128;
     }
     bool swap = !conv && l->axis == 0;
     if (swap && !(data = transposed(d, data, c)))
@@ -189,7 +189,9 @@ static int make_weights(dynamic *d, const qs_layer *l, bool conv, weights *out) 
     out->w = qs_write_constant(q, base, "_quantized", dtype, c->rank, dims, data);
     out->scale = qs_write_constant(q, base, "_scale", QSIM_FLOAT, rank, conv ? ones : &channels,
                                    codes.scale);
-    out->zero_point = qs_write_zero_points(q, base, "_zero_point", dtype, &zp, 1, 0, NULL);
+    const bool list = codes.count > 1 && !qs_is_symmetric(&l->form);
+    out->zero_point = qs_write_zero_points(q, base, "_zero_point", dtype, zp,
+                                           list ? codes.count : 1, list, &channels);
     d->failed |= out->w < 0 || out->scale < 0 || out->zero_point < 0;
     return QSIM_OK;
 }

@@ -16,8 +16,19 @@ static channel_walk walk_of(const qs_const *c, int32_t axis) {
     return w;
 }
 
+int qs_weight_params(const qs_weight_form *f, float low, float high, float *scale,
+                     int32_t *zero_point) {
+    /* Unsigned codes have no narrow range: they are signed ones moved up. */
+    const bool moved = f->dtype == QSIM_UINT8 && f->scheme == QSIM_WEIGHT_CHANNEL_ASYMMETRIC &&
+                       !(f->flags & QSIM_RANGE_REDUCED);
+    int code = qsim_qparams_choose(low, high, moved ? QSIM_INT8 : f->dtype, qs_weight_range(f),
+                                   scale, zero_point);
+    *zero_point += moved ? 128 : 0;
+    return code;
+}
+
 static int choose(qs_quantizer *q, const float *x, size_t elements, const channel_walk *w,
-                  int32_t dtype, int32_t flags, qs_codes *out) {
+                  const qs_weight_form *form, qs_codes *out) {
     float *low = qs_arena_alloc(&q->g->arena, 2 * out->count, sizeof(*low));
     if (!low)
         return QSIM_E_NOMEM;
@@ -30,8 +41,7 @@ static int choose(qs_quantizer *q, const float *x, size_t elements, const channe
     }
     int code = QSIM_OK;
     for (size_t c = 0; c < out->count && !code; c++)
-        code =
-            qsim_qparams_choose(low[c], high[c], dtype, flags, &out->scale[c], &out->zero_point[c]);
+        code = qs_weight_params(form, low[c], high[c], &out->scale[c], &out->zero_point[c]);
     return code;
 }
 
@@ -40,12 +50,9 @@ int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weigh
     const qs_const *c = q->g->values[value].data;
     const float *x = qs_graph_aligned(q->g, value);
     qs_arena *a = &q->g->arena;
-    int32_t flags = form.flags;
     qs_qlayout layout;
-    if (form.scheme != QSIM_WEIGHT_CHANNEL_SYMMETRIC)
+    if (!qs_has_channels(&form))
         axis = -1;
-    if (form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC)
-        flags |= QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW;
     channel_walk w = walk_of(c, axis);
     *out = (qs_codes){.count = w.channels};
     out->scale = qs_arena_alloc(a, w.channels, sizeof(*out->scale));
@@ -56,7 +63,7 @@ int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weigh
     if (!qs_all_finite(x, c->elements))
         return qs_fail(q->error, QSIM_E_VALUE, "%s: the weights '%s' hold a NaN or an infinity",
                        q->model->name, q->g->values[value].name);
-    int code = choose(q, x, c->elements, &w, form.dtype, flags, out);
+    int code = choose(q, x, c->elements, &w, &form, out);
     if (code)
         return qs_fail(q->error, code, "%s: the weights '%s' have no usable range", q->model->name,
                        q->g->values[value].name);

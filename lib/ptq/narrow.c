@@ -116,7 +116,7 @@ static void measure(const narrowing *n, finder *f, size_t channel, size_t first,
 
 static void choose_scale(const narrowing *n, finder *f, size_t channel, size_t first, size_t end,
                          float *scale, int32_t *zero) {
-    const bool symmetric = n->l->form.scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC;
+    const bool symmetric = qs_is_symmetric(&n->l->form);
     const int32_t middle = n->l->form.dtype == QSIM_UINT4 ? 8 : 0;
     float low = 0, high = 0, tried[STEPS + 1];
     double error[STEPS + 1];
@@ -240,12 +240,9 @@ static int take_apart(qs_quantizer *q, const qs_layer *l, const qs_gram *gram, q
 
 int qs_narrow_round(qs_quantizer *q, const qs_layer *l, qs_codes *codes) {
     const bool narrow = qs_is_narrow(l->form.dtype), is_signed = l->form.dtype == QSIM_INT4;
-    const bool symmetric = l->form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC;
-    const int32_t flags =
-        l->form.flags | (symmetric ? QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW : 0);
     int32_t low = is_signed ? -8 : 0, high = is_signed ? 7 : 15;
     if (!narrow)
-        (void)qsim_dtype_limits(l->form.dtype, flags, &low, &high);
+        (void)qsim_dtype_limits(l->form.dtype, qs_weight_range(&l->form), &low, &high);
     const qs_rows rows = {.w = qs_graph_aligned(q->g, q->g->nodes[l->node].inputs[1]),
                           .channels = l->channels,
                           .depth = l->depth,

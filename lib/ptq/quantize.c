@@ -311,7 +311,7 @@ static int rewrite(qs_quantizer *q, qsim_recipe *decided) {
     const int32_t mode = q->options.mode;
     int code = qs_bias_check(q);
     if (!code)
-        code = qs_narrow_check(q);
+        code = qs_recipe_check_weights(q);
     if (!code && mode == QSIM_MODE_STATIC)
         code = qs_activation_choose(q);
     if (!code)

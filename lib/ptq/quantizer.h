@@ -57,6 +57,26 @@ typedef struct qs_weight_form {
     int32_t rounding; /* of 4 bits: QSIM_ROUNDING_* */
 } qs_weight_form;
 
+/* Whether zero points are 0 (of unsigned weights: the middle), and whether channels have their own
+ * scales. */
+static inline bool qs_is_symmetric(const qs_weight_form *f) {
+    return f->scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC || f->scheme == QSIM_WEIGHT_TENSOR_SYMMETRIC;
+}
+static inline bool qs_has_channels(const qs_weight_form *f) {
+    return f->scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC ||
+           f->scheme == QSIM_WEIGHT_CHANNEL_ASYMMETRIC;
+}
+
+/*
+ * QSIM_RANGE_* of 8-bit weights. With a zero point for each channel the lowest code is left out:
+ * w - zp is then within +-254, which kernels hold as a sum of two s8 weights.
+ */
+static inline int32_t qs_weight_range(const qs_weight_form *f) {
+    return f->flags | (qs_is_symmetric(f)   ? QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW
+                       : qs_has_channels(f) ? QSIM_RANGE_NARROW
+                                            : 0);
+}
+
 /* A layer with weights, in order of execution. */
 typedef struct qs_layer {
     qs_id node;
@@ -140,6 +160,9 @@ int qs_rewrite(qs_quantizer *q);                                          /* rew
 int qs_rewrite_dynamic(qs_quantizer *q);                                  /* dynamic.c */
 int qs_rewrite_weights(qs_quantizer *q);                                  /* weight_only.c */
 
+/* Scale and zero point of 8-bit weights in a range. */
+int qs_weight_params(const qs_weight_form *f, float low, float high, float *scale,
+                     int32_t *zero_point);
 /* By the form; axis: of the channels, -1: none (initializer.c). */
 int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weight_form form,
                             qs_codes *out);
@@ -151,8 +174,6 @@ static inline bool qs_is_narrow(int32_t dtype) {
 }
 /* Refuses options that do not go with 4 bits, or with 8 (recipe_apply.c). */
 int qs_narrow_options(const qsim_quantize_options *o, qsim_error *error);
-/* Refuses what a recipe wants in 4 bits and cannot have (recipe_apply.c). */
-int qs_narrow_check(const qs_quantizer *q);
 /* Whether the mode has an operator for a layer with 4 bits. */
 bool qs_narrow_fits(const qs_quantizer *q, const qs_layer *l);
 /* Whether a layer's weights have 4 bits unless it is told otherwise. */
@@ -180,6 +201,8 @@ size_t qs_stored_weights(const qs_quantizer *q, qs_id node);
 int qs_recipe_check(const qsim_recipe *r, const qsim_model *model, qsim_error *error);
 /* Refuses what cannot be carried out, and names of nothing; takes the type of activations. */
 int qs_recipe_begin(qs_quantizer *q);
+/* Refuses what the recipe wants of a layer's weights and the layer cannot have. */
+int qs_recipe_check_weights(const qs_quantizer *q);
 /* Sets `forced` of the nodes that the recipe names. */
 void qs_recipe_force(qs_quantizer *q);
 /* How a node's weights are written: as the recipe says, else as rules and options say. */

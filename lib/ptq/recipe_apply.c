@@ -41,8 +41,6 @@ static const char *unsupported(const qsim_recipe_entry *e, int32_t mode) {
         return qsim_dtype_name(e->dtype);
     if (layer && e->granularity == QSIM_GRANULARITY_BLOCK)
         return "block";
-    if (layer && e->granularity == QSIM_GRANULARITY_CHANNEL && !e->symmetric)
-        return "channel asymmetric";
     if (layer && e->rounding != QSIM_ROUNDING_NEAREST && mode != QSIM_MODE_STATIC)
         return qs_word_text(qs_recipe_roundings, e->rounding);
     return NULL;
@@ -56,10 +54,6 @@ int qs_narrow_options(const qsim_quantize_options *o, qsim_error *error) {
         return qs_fail(error, QSIM_E_ARGUMENT,
                        "quantization: blocks of %d weights: 16, 32, 64, 128 or 256 are wanted",
                        o->weight_block);
-    if (!narrow && o->weight_scheme == QSIM_WEIGHT_CHANNEL_ASYMMETRIC && !qs_narrow_wanted(o))
-        return qs_fail(error, QSIM_E_UNSUPPORTED,
-                       "quantization: a zero point for each channel "
-                       "goes with weights of int4 or uint4");
     if (o->weight_block && !qs_narrow_wanted(o))
         return qs_fail(error, QSIM_E_UNSUPPORTED,
                        "quantization: blocks of weights go with weights of int4 or uint4");
@@ -158,12 +152,19 @@ void qs_recipe_force(qs_quantizer *q) {
     }
 }
 
+/* ONNX Runtime's ConvInteger takes one zero point for all weights. */
+static bool takes_one_zero_point(const qs_quantizer *q, qs_id node) {
+    return q->options.mode == QSIM_MODE_DYNAMIC && q->choices[node].layer >= 0 &&
+           (qs_node_traits(q->g, &q->g->nodes[node]) & QS_CONVOLVES);
+}
+
 /* What the options say of weights in 8 bits, */
-static qs_weight_form wide_form(const qs_quantizer *q) {
+static qs_weight_form wide_form(const qs_quantizer *q, qs_id node) {
     const qsim_quantize_options *o = &q->options;
     const bool plain = o->weight_type == QSIM_INT8 || o->weight_type == QSIM_INT4;
+    const bool zeros = o->weight_scheme == QSIM_WEIGHT_CHANNEL_ASYMMETRIC;
     return (qs_weight_form){.dtype = plain ? QSIM_INT8 : QSIM_UINT8,
-                            .scheme = o->weight_scheme == QSIM_WEIGHT_CHANNEL_ASYMMETRIC
+                            .scheme = zeros && takes_one_zero_point(q, node)
                                           ? QSIM_WEIGHT_CHANNEL_SYMMETRIC
                                           : o->weight_scheme,
                             .flags = q->weight_flags};
@@ -200,25 +201,34 @@ qs_weight_form qs_recipe_weights(const qs_quantizer *q, qs_id node) {
     if (e && e->action == QSIM_RECIPE_QUANTIZE)
         return entry_form(e);
     if (c->layer < 0)
-        return wide_form(q);
+        return wide_form(q, node);
     const qs_layer *l = &q->layers[c->layer];
     const bool narrow =
         c->bits ? c->bits == 4 : qs_is_narrow(q->options.weight_type) && qs_narrow_suits(q, l);
-    return narrow && qs_narrow_fits(q, l) ? narrow_form(q, l) : wide_form(q);
+    return narrow && qs_narrow_fits(q, l) ? narrow_form(q, l) : wide_form(q, node);
 }
 
-/* The layer of that entry cannot have 4 bits, or not these. */
+/* The layer of that entry cannot have such weights. */
 static int refuse(const qs_quantizer *q, qs_id node, int code, const char *what) {
     return qs_fail(q->error, code, "%s: the recipe's layer '%s' (%s): %s", q->model->name,
                    qs_node_label(q->g, node), q->g->nodes[node].op_type, what);
 }
 
-int qs_narrow_check(const qs_quantizer *q) {
+/* 8-bit weights with a zero point for each channel. */
+static bool has_zero_points(const qsim_recipe_entry *e) {
+    return e && e->action == QSIM_RECIPE_QUANTIZE && e->granularity == QSIM_GRANULARITY_CHANNEL &&
+           !e->symmetric && !qs_is_narrow(e->dtype);
+}
+
+int qs_recipe_check_weights(const qs_quantizer *q) {
     for (size_t k = 0; q->options.recipe && k < q->g->order_count; k++) {
         const qs_id node = q->g->order[k];
         const qsim_recipe_entry *e = layer_entry(q, node);
         const bool narrow = e && qs_is_narrow(e->dtype);
         const bool by_gptq = e && e->rounding == QSIM_ROUNDING_GPTQ;
+        if (has_zero_points(e) && takes_one_zero_point(q, node))
+            return refuse(q, node, QSIM_E_UNSUPPORTED,
+                          "'channel asymmetric' is not supported for ConvInteger");
         if (!narrow && !by_gptq)
             continue;
         const qs_layer *l = q->choices[node].layer < 0 ? NULL : &q->layers[q->choices[node].layer];

@@ -79,8 +79,7 @@ static float scale_for_bias(const maker *m, size_t channel, float s) {
 }
 
 /* Range of one channel, or of all weights. */
-static int choose(const maker *m, size_t first, size_t count, int32_t flags, float *s,
-                  int32_t *zp) {
+static int choose(const maker *m, size_t first, size_t count, float *s, int32_t *zp) {
     float low = 0, high = 0;
     for (size_t c = first; c < first + count; c++)
         for (size_t k = 0; k < m->l->depth; k++) {
@@ -88,14 +87,14 @@ static int choose(const maker *m, size_t first, size_t count, int32_t flags, flo
             low = w < low ? w : low;
             high = w > high ? w : high;
         }
-    int code = qsim_qparams_choose(low, high, m->l->form.dtype, flags, s, zp);
+    int code = qs_weight_params(&m->l->form, low, high, s, zp);
     return code ? fail_layer(m, code, "the weights have no usable range") : QSIM_OK;
 }
 
 /* One pair for all channels: raised until the worst of them fits. */
-static int choose_common(const maker *m, int32_t flags) {
+static int choose_common(const maker *m) {
     qs_layer *l = m->l;
-    int code = choose(m, 0, l->channels, flags, l->scale, l->zero_point);
+    int code = choose(m, 0, l->channels, l->scale, l->zero_point);
     float s = l->scale[0], before;
     if (code)
         return code;
@@ -106,12 +105,6 @@ static int choose_common(const maker *m, int32_t flags) {
     } while (s != before && isfinite(s));
     l->scale[0] = s;
     return QSIM_OK;
-}
-
-/* Whether each channel has a scale of its own. */
-static bool has_own(const qs_layer *l) {
-    return l->form.scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC ||
-           l->form.scheme == QSIM_WEIGHT_CHANNEL_ASYMMETRIC;
 }
 
 static int choose_narrow(const maker *m) {
@@ -125,16 +118,16 @@ static int choose_narrow(const maker *m) {
     return QSIM_OK;
 }
 
-static int choose_scales(const maker *m, int32_t flags) {
+static int choose_scales(const maker *m) {
     qs_layer *l = m->l;
     const bool narrow = qs_is_narrow(l->form.dtype);
-    const bool own = has_own(l); /* a single channel's, too */
-    int code = own ? QSIM_OK : choose_common(m, flags);
+    const bool own = qs_has_channels(&l->form); /* a single channel's, too */
+    int code = own ? QSIM_OK : choose_common(m);
     if (narrow)
         code = choose_narrow(m);
     for (size_t c = 0; own && c < l->channels && !code; c++) {
         if (!narrow)
-            code = choose(m, c, 1, flags, &l->scale[c], &l->zero_point[c]);
+            code = choose(m, c, 1, &l->scale[c], &l->zero_point[c]);
         l->scale[c] = scale_for_bias(m, c, l->scale[c]);
         l->scale[c] = raise_scale(m, c, l->scale[c], l->zero_point[c]);
     }
@@ -235,10 +228,11 @@ static bool make_room(const maker *m, size_t weights) {
 
 int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x) {
     const qs_node *n = &q->g->nodes[l->node];
-    int32_t qmin, qmax, flags = l->form.flags;
+    int32_t qmin, qmax;
+    const int32_t flags = qs_is_narrow(l->form.dtype) ? l->form.flags : qs_weight_range(&l->form);
     maker m = {.q = q, .l = l, .x_scale = x->scale};
     m.weights = qs_graph_aligned(q->g, n->inputs[1]);
-    l->scale_count = has_own(l) ? l->channels : 1;
+    l->scale_count = qs_has_channels(&l->form) ? l->channels : 1;
     const qs_const *w = q->g->values[n->inputs[1]].data;
     if (!m.weights || !make_room(&m, w->elements))
         return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
@@ -249,9 +243,7 @@ int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x) {
         return fail_layer(&m, QSIM_E_VALUE, "the weights hold a NaN or an infinity");
     (void)qsim_dtype_limits(q->options.activation_type, 0, &qmin, &qmax);
     m.x_most = fmax(x->zero_point - (double)qmin, (double)qmax - x->zero_point);
-    if (l->form.scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC && !qs_is_narrow(l->form.dtype))
-        flags |= QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW;
     (void)qsim_dtype_limits(l->form.dtype, flags, &m.low, &m.high);
-    code = choose_scales(&m, flags);
+    code = choose_scales(&m);
     return code ? code : quantize_layer(&m, w);
 }

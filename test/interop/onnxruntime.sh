@@ -25,3 +25,10 @@ check fp32_to_qdq
 check per_tensor --weight-scheme tensor
 check signed --activations int8
 check qoperator --format qoperator
+check asymmetric --weight-scheme channel-asymmetric
+check qoperator_asymmetric --format qoperator --weights uint8 --weight-scheme channel-asymmetric
+model=$models/fashion_mobilenetv2_tiny.onnx
+"$qsim" calibrate -q "$model" -o "$work/cal.qcal" -f --skip 54000 --limit 512 \
+    --data "$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz" >/dev/null
+node "$root/test/interop/peer.js" "$peer" images "$data/t10k-images-idx3-ubyte.gz" 2000 "$work/x.npy"
+check depthwise_asymmetric --weight-scheme channel-asymmetric

@@ -127,6 +127,13 @@ bool job_is_array(job_reader *r, const config *c, config_kind of);
 
 bool job_read_passes(job_reader *r);
 bool job_read_parameters(job_reader *r, const config *c, const char *mode, job_pass *pass);
+/* That of an option, made where there is none. */
+job_choice *job_choice_of(job_pass *p, const char *name);
+/* Adds a value that it does not have; NULL: without the option. */
+void job_choice_add(job_choice *c, const char *value);
+/* per_channel and WeightSymmetric are one option: all values of the one with all of the other. */
+void job_choices_join(job_pass *p);
+void job_choices_free(job_pass *p);
 bool job_read_search(job_reader *r, const config *c);
 bool job_read_evaluator(job_reader *r, const config *evaluator);
 bool job_read_data_configs(job_reader *r);
@@ -180,8 +187,6 @@ const job_data *job_data_of(const job *j, int kind);
 int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *picks,
                  const qsim_model *m, qsim_calibration **kept, qsim_model **out);
 int job_tune(const tool *t, const job *j, const job_pass *p, const qsim_model *m, text *found);
-/* False: there are no weights with a scale for each channel and a zero point. */
-bool job_is_possible(const job_pass *p, const size_t *picks);
 /* "qsim quantize --mode dynamic …"; without picks "--format qdq|qoperator" where there are more. */
 void job_command(const job_pass *p, const size_t *picks, text *out);
 

@@ -57,23 +57,6 @@ typedef struct pass_reader {
     job_pass *pass;
 } pass_reader;
 
-static job_choice *choice_of(job_pass *p, const char *name) {
-    for (size_t i = 0; i < p->choice_count; i++)
-        if (strcmp(p->choices[i].option, name) == 0)
-            return &p->choices[i];
-    p->choices = tool_grow(p->choices, p->choice_count + 1, sizeof(*p->choices));
-    p->choices[p->choice_count] = (job_choice){.option = name};
-    return &p->choices[p->choice_count++];
-}
-
-static void add_value(job_choice *c, const char *value) {
-    for (size_t i = 0; i < c->count; i++)
-        if (value && c->values[i] ? strcmp(c->values[i], value) == 0 : value == c->values[i])
-            return;
-    c->values = tool_grow(c->values, c->count + 1, sizeof(*c->values));
-    c->values[c->count++] = value ? tool_copy(value) : NULL;
-}
-
 /* One of "theirs=ours|…" becomes a value; `all`: each does. False: no such name. */
 static bool map_name(job_choice *c, const char *pairs, const char *name, bool all) {
     bool found = false;
@@ -84,7 +67,7 @@ static bool map_name(job_choice *c, const char *pairs, const char *name, bool al
             continue;
         char ours[32];
         snprintf(ours, sizeof(ours), "%.*s", (int)right, p + left + 1);
-        add_value(c, !*ours ? NULL : *ours == '!' ? "" : ours);
+        job_choice_add(c, !*ours ? NULL : *ours == '!' ? "" : ours);
         found = true;
     }
     return found;
@@ -107,7 +90,7 @@ static bool read_value(pass_reader *p, job_choice *c, const char *pairs, const c
         if (!(v->number > 0 && v->number <= 100))
             return job_wrong(p->r, v, "not a percentile from 0 to 100");
         snprintf(name, sizeof(name), "%.17g", v->number);
-        add_value(c, name);
+        job_choice_add(c, name);
         return true;
     }
     if (v->kind == CONFIG_BOOL)
@@ -140,7 +123,7 @@ static bool read_parameter(pass_reader *p, size_t k, const config *v) {
     job_choice *c;
     if (is_default(v))
         return true;
-    c = choice_of(p->pass, parameters[k].option);
+    c = job_choice_of(p->pass, parameters[k].option);
     if (v->kind != CONFIG_ARRAY)
         return read_value(p, c, parameters[k].values, v);
     if (!p->r->job->search)
@@ -174,7 +157,7 @@ static bool read_nodes(pass_reader *p, const config *v, const char *action) {
             tool_grow(p->pass->choices, p->pass->choice_count + 1, sizeof(*p->pass->choices));
         job_choice *c = &p->pass->choices[p->pass->choice_count++];
         *c = (job_choice){.option = "set"};
-        add_value(c, rule.data);
+        job_choice_add(c, rule.data);
         text_free(&rule);
     }
     return true;
@@ -263,35 +246,20 @@ static void note_static(job_reader *r, const config *c) {
         }
 }
 
-/* One scale for each channel and a zero point that is not 0: no such weights are written. */
-static bool check_scheme(job_reader *r, const config *c, job_pass *pass) {
-    (void)choice_of(pass, "weight-scheme"); /* both exist before either is pointed to */
-    const job_choice *asymmetric = choice_of(pass, "weight-asymmetric");
-    const job_choice *scheme = choice_of(pass, "weight-scheme");
-    const config *key = job_key(c, "per_channel");
-    if (scheme->count != 1 || asymmetric->count != 1 || !asymmetric->values[0] ||
-        strcmp(scheme->values[0], "channel") != 0)
-        return true;
-    return job_unsupported(r, key ? key : c,
-                           "with WeightSymmetric false not supported: asymmetric weights have one "
-                           "scale for the whole tensor (per_channel false)");
-}
-
 bool job_read_parameters(job_reader *r, const config *c, const char *mode, job_pass *pass) {
     pass_reader p = {.r = r, .pass = pass};
     const config *inner = config_get(c, "config"), *nodes = job_key(c, "nodes_to_quantize");
     const config *excluded = job_key(c, "nodes_to_exclude");
-    (void)choice_of(pass, "mode"); /* the first in commands */
+    (void)job_choice_of(pass, "mode"); /* the first in commands */
     if (nodes && nodes->kind == CONFIG_ARRAY && nodes->count > 0)
-        add_value(choice_of(pass, "set"), "*=fp32"); /* nothing but those that follow */
+        job_choice_add(job_choice_of(pass, "set"), "*=fp32"); /* nothing but those that follow */
     if (!read_keys(&p, c) || (inner && inner->kind != CONFIG_NULL && !read_keys(&p, inner)) ||
         (excluded && !read_nodes(&p, excluded, "fp32")))
         return false;
-    if (!check_scheme(r, c, pass))
-        return false;
-    job_choice *own = choice_of(pass, "mode");
+    job_choices_join(pass);
+    job_choice *own = job_choice_of(pass, "mode");
     if (own->count == 0)
-        add_value(own, mode);
+        job_choice_add(own, mode);
     if (own->count == 1 && strcmp(own->values[0], "static") != 0)
         note_static(r, c);
     return true;

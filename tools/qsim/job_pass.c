@@ -206,14 +206,8 @@ bool job_read_passes(job_reader *r) {
 }
 
 void job_free(job *j) {
-    for (size_t i = 0; i < j->pass_count; i++) {
-        for (size_t k = 0; k < j->passes[i].choice_count; k++) {
-            for (size_t v = 0; v < j->passes[i].choices[k].count; v++)
-                free(j->passes[i].choices[k].values[v]);
-            free(j->passes[i].choices[k].values);
-        }
-        free(j->passes[i].choices);
-    }
+    for (size_t i = 0; i < j->pass_count; i++)
+        job_choices_free(&j->passes[i]);
     for (size_t i = 0; i < j->flow_count; i++) {
         free(j->flows[i].passes);
         free(j->flows[i].name);

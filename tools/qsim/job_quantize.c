@@ -30,11 +30,6 @@ static bool applies(const job_pass *p, const size_t *picks, const char *name) {
     return true;
 }
 
-bool job_is_possible(const job_pass *p, const size_t *picks) {
-    const char *scheme = picked(p, picks, "weight-scheme");
-    return !scheme || strcmp(scheme, "channel") != 0 || !picked(p, picks, "weight-asymmetric");
-}
-
 void job_command(const job_pass *p, const size_t *picks, text *out) {
     text_puts(out, "qsim quantize");
     for (size_t i = 0; i < p->choice_count; i++) {
@@ -42,13 +37,12 @@ void job_command(const job_pass *p, const size_t *picks, text *out) {
         if (picks && !applies(p, picks, c->option))
             continue;
         size_t first = picks ? picks[i] : 0, end = picks ? first + 1 : c->count;
-        bool asymmetric = strcmp(c->option, "weight-asymmetric") == 0;
         if (c->count == 0 || (end - first == 1 && !c->values[first]))
             continue;
-        text_printf(out, " --%s", asymmetric ? "weight-scheme tensor-asymmetric" : c->option);
+        text_printf(out, " --%s", c->option);
         for (size_t v = first; v < end; v++) {
             const char *value = c->values[v] ? c->values[v] : "none";
-            if (!*value || asymmetric)
+            if (!*value)
                 continue;
             if (v > first) /* what a search tries */
                 text_printf(out, "|%s", value);
@@ -82,10 +76,7 @@ static int give_all(const tool *t, const job_pass *p, const size_t *picks, tool 
         const char *value = c->count ? c->values[picks[i]] : NULL;
         if (!value || !applies(p, picks, c->option))
             continue;
-        if (strcmp(c->option, "weight-asymmetric") == 0)
-            code = give(t, own, "weight-scheme", "tensor-asymmetric");
-        else
-            code = give(t, own, c->option, *value ? value : NULL);
+        code = give(t, own, c->option, *value ? value : NULL);
     }
     return code;
 }

@@ -138,31 +138,12 @@ static int try_one(walk *w, size_t last, size_t at, size_t count, job_best *best
     return EXIT_OK;
 }
 
-/* The numbers of the candidates that there can be; how many. */
-static size_t list_possible(walk *w, size_t first, size_t last, size_t count, size_t *order) {
-    size_t n = 0;
-    for (size_t i = 0; i < count; i++) {
-        bool possible = true;
-        pick(w, first, last, i);
-        for (size_t k = first; k <= last && k < w->f->count; k++)
-            possible =
-                possible && job_is_possible(&w->f->passes[k], w->picks + first_pick(w->f, k));
-        if (possible)
-            order[n++] = i;
-    }
-    if (n < count)
-        tool_note(w->t,
-                  "%zu of %zu candidates left out: asymmetric weights have one scale for the "
-                  "whole tensor, not one for each channel",
-                  count - n, count);
-    return n;
-}
-
 /* The numbers of the candidates in the order in which they are tried. */
-static size_t *draw_order(walk *w, size_t first, size_t last, size_t *possible) {
-    size_t *order = tool_alloc(*possible, sizeof(*order));
+static size_t *draw_order(const walk *w, size_t count) {
+    size_t *order = tool_alloc(count, sizeof(*order));
     uint64_t state = w->j->seed * 2 + 1;
-    size_t count = *possible = list_possible(w, first, last, *possible, order);
+    for (size_t i = 0; i < count; i++)
+        order[i] = i;
     for (size_t i = count; i-- > 1 && w->j->algorithm == SEARCH_RANDOM;) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         size_t other = (size_t)(state >> 33) % (i + 1), spare = order[i];
@@ -177,7 +158,7 @@ static int try_stage(walk *w, size_t first, size_t last, job_best *best) {
     if (count > MOST_CANDIDATES)
         return tool_usage(w->t, "fewer values, or pass-by-pass", "%s: more than %d candidates",
                           w->j->file, MOST_CANDIDATES);
-    size_t *order = draw_order(w, first, last, &count);
+    size_t *order = draw_order(w, count);
     size_t wanted =
         w->j->samples > 0 && (size_t)w->j->samples < count ? (size_t)w->j->samples : count;
     int code = EXIT_OK;

@@ -14,7 +14,8 @@
 
 #define TIMED_RUNS 20
 
-static const char *const schemes[] = {"channel", "tensor", "tensor-asymmetric", NULL};
+static const char *const schemes[] = {"channel", "tensor", "tensor-asymmetric",
+                                      "channel-asymmetric", NULL};
 static const char *const methods[] = {"minmax", "percentile", "mse", "entropy", NULL};
 
 /* ---- what is tried ---- */
@@ -282,7 +283,7 @@ static int run(tool *t) {
 
 static const option options[] = {
     OPTION_DATA,
-    {"schemes", "LIST", "of channel,tensor,tensor-asymmetric (all)", 0, NULL},
+    {"schemes", "LIST", "of channel,tensor,tensor-asymmetric,channel-asymmetric (all)", 0, NULL},
     {"methods", "LIST", "of minmax,percentile,mse,entropy (all)", 0, NULL},
     {"percentiles", "LIST", "for percentile (99,99.9,99.99,99.999)", 0, NULL},
     {"held-out", "N", "keep at most N samples from calibrating, to judge by (128)", 0, NULL},

@@ -17,7 +17,7 @@ typedef enum qs_conv_i8_zero_points {
     QS_ZP_NONE,
     QS_ZP_SAME,   /* all weights have one: the sums of a row's inputs start its sums (row_sums) */
     QS_ZP_COLUMN, /* any: the product has a column of ones, qs_conv_i8_post does the rest */
-    QS_ZP_SPLIT   /* depthwise: w - zp in two sets of s8 taps */
+    QS_ZP_SPLIT   /* w - zp in two sets of s8 weights for the same inputs */
 } qs_conv_i8_zero_points;
 
 /* The type of the results. Only kernels for bytes and floats work on the image itself. */

@@ -136,9 +136,10 @@ static bool fill_offsets(qs_conv_i8 *c, int32_t *offset) {
         depthwise_offsets(c, down, across, offset);
         return true;
     }
-    for (int32_t y = 0; y < c->w.kh; y++)
+    const int32_t sets = c->w.zero_points == QS_ZP_SPLIT ? 2 : 1;
+    for (int32_t y = 0; y < sets * c->w.kh; y++)
         for (int32_t x = 0; x < columns; x++)
-            *offset++ = y * down + x * across;
+            *offset++ = y % c->w.kh * down + x * across;
     return true;
 }
 

@@ -102,8 +102,8 @@ static bool gathers(const qs_conv_i8_weights *w, qk_source_i8 s) {
     const qk_i8 *t = w->t;
     qk_form_i8 rows, whole;
     int64_t row = (int64_t)w->kw * w->c;
-    if (!t->gather || w->choice == QS_CONV_BY_TAPS || w->kh < 2 || w->stride_w < 1 || row > 64 ||
-        w->kh > 16)
+    if (!t->gather || s.split || w->choice == QS_CONV_BY_TAPS || w->kh < 2 || w->stride_w < 1 ||
+        row > 64 || w->kh > 16)
         return false;
     if (!qk_i8_form(t, &s, true, w->zero_points == QS_ZP_COLUMN, &rows))
         return false;
@@ -141,7 +141,8 @@ static bool suits_tiles(const qk_i8 *t, const qs_conv_i8_weights *w, const qk_so
 }
 
 bool qs_conv_i8_weights_layout(const qk_i8 *t, qs_conv_i8_weights *w) {
-    qk_source_i8 s = {.n = w->n, .kh = w->kh, .kw = w->kw, .c = w->c};
+    qk_source_i8 s = {
+        .n = w->n, .kh = w->kh, .kw = w->kw, .c = w->c, .split = w->zero_points == QS_ZP_SPLIT};
     int64_t positions;
     if (w->groups > 1 && w->n == 1 && w->c == 1 && w->zero_points != QS_ZP_COLUMN &&
         w->zero_points != QS_ZP_SAME) {
@@ -178,10 +179,12 @@ void qs_conv_i8_weights_pack(const qs_conv_i8_weights *w, const qk_source_i8 *s,
         return;
     }
     set_pixels(w, &group, w->pixels);
+    group.split = w->zero_points == QS_ZP_SPLIT;
     for (int32_t g = 0; g < w->groups; g++) {
         qk_i8_pack(w->t, &group, w->choice != QS_CONV_BY_TAPS, w->zero_points == QS_ZP_COLUMN, b,
                    colsum);
         group.w += group_stride;
+        group.zp = group.zp ? group.zp + w->n : NULL;
         b += w->form.bytes;
         colsum = colsum ? colsum + w->n : NULL;
     }

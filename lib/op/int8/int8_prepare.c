@@ -30,11 +30,12 @@ static bool one_zero_point(const qs_i8_list *w_zp) {
 void qs_i8_choose(qs_conv_i8_weights *w, const qs_i8_list *w_zp, uint8_t flip, bool known,
                   bool wide) {
     bool any = qs_i8_any_zero_point(w_zp, flip);
-    bool split = any && !wide && w->groups > 1 && w->n == 1 && w->c == 1;
+    const bool same = any && known && !wide && one_zero_point(w_zp);
+    const bool depthwise = w->groups > 1 && w->n == 1 && w->c == 1;
+    bool split = any && !wide && (depthwise || !same);
     /* 127 - -128 is no sum of two s8. */
     for (int32_t i = 0; i < (w_zp->data ? w_zp->count : 1) && split; i++)
         split = qs_i8_list_at(w_zp, i) - flip > -128;
-    const bool same = any && known && !wide && one_zero_point(w_zp);
     w->zero_points = split           ? QS_ZP_SPLIT
                      : same          ? QS_ZP_SAME
                      : (any || wide) ? QS_ZP_COLUMN

@@ -10,8 +10,8 @@
 typedef struct weights {
     qs_id w, scale, zp;
     const qs_const *data, *scales, *zero_points; /* the last may be NULL */
-    int64_t channels;                            /* output channels */
-    bool transposed;                             /* the product takes them transposed */
+    int64_t channels, inner; /* output channels; elements from one to the next */
+    bool transposed;         /* the product takes them transposed */
 } weights;
 
 /* The DequantizeLinear that makes `value`, directly or before a Transpose of a matrix. */
@@ -63,6 +63,9 @@ static bool read_weights(const qs_qdq *d, qs_id value, int32_t axis, weights *w)
     if (at < 0 || at >= rank)
         return false;
     w->channels = w->data->dims[at];
+    w->inner = 1;
+    for (int32_t i = at + 1; i < rank; i++)
+        w->inner *= w->data->dims[i];
     if (w->scales->elements != 1) {
         int64_t given = qs_node_int(n, "axis", 1);
         given += given < 0 ? rank : 0;
@@ -84,29 +87,29 @@ static qs_id make_const(qs_qdq *d, int32_t dtype, int32_t rank, const int64_t *d
     return id < 0 ? qs_pass_no_memory(d->p) : id;
 }
 
-/* A 4-bit constant widened to 8 bits. */
-static qs_id widen(qs_qdq *d, const qs_const *c) {
-    const bool is_signed = c->dtype == QSIM_INT4;
-    uint8_t *bytes = qs_arena_raw64(&d->g->arena, c->elements + 1);
+static int32_t narrow_code(const qs_const *c, size_t i) {
+    const int32_t code = ((const uint8_t *)c->data)[i / 2] >> (i % 2 * 4) & 15;
+    return c->dtype == QSIM_INT4 && code > 7 ? code - 16 : code;
+}
+
+/* Weights of 4 bits in 8, less their zero points: those are 0 then. */
+static int widen_weights(qs_qdq *d, weights *w) {
+    const qs_const *c = w->data, *zero = w->zero_points;
+    if (!is_narrow(c))
+        return QSIM_OK;
+    int8_t *bytes = qs_arena_raw64(&d->g->arena, c->elements + 1);
     if (!bytes)
         return qs_pass_no_memory(d->p);
     for (size_t i = 0; i < c->elements; i++) {
-        const int32_t code = ((const uint8_t *)c->data)[i / 2] >> (i % 2 * 4) & 15;
-        bytes[i] = (uint8_t)(is_signed && code > 7 ? code - 16 : code);
+        const size_t channel = i / (size_t)w->inner % (size_t)w->channels;
+        const int32_t z = zero ? narrow_code(zero, zero->elements > 1 ? channel : 0) : 0;
+        bytes[i] = (int8_t)(narrow_code(c, i) - z);
     }
-    return make_const(d, is_signed ? QSIM_INT8 : QSIM_UINT8, c->rank, c->dims, bytes);
-}
-
-static int widen_weights(qs_qdq *d, weights *w) {
-    if (!is_narrow(w->data))
-        return QSIM_OK;
-    w->w = widen(d, w->data);
-    if (w->zero_points && w->w >= 0)
-        w->zp = widen(d, w->zero_points);
-    if (w->w < 0 || (w->zero_points && w->zp < 0))
+    w->w = make_const(d, QSIM_INT8, c->rank, c->dims, bytes);
+    if (w->w < 0)
         return QSIM_E_NOMEM;
     w->data = d->g->values[w->w].data;
-    w->zero_points = w->zero_points ? d->g->values[w->zp].data : NULL;
+    w->zero_points = NULL;
     return QSIM_OK;
 }
 

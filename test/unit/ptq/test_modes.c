@@ -199,7 +199,7 @@ static void test_fused(void) {
     const size_t count = sizeof(nets) / sizeof(*nets);
     for (size_t i = 0; i < count; i++)
         for (int32_t rows = 0; rows < 2; rows++)
-            for (int32_t scheme = 0; scheme < 3; scheme++) {
+            for (int32_t scheme = 0; scheme < 4; scheme++) {
                 fused_one(nets[i], rows, scheme, QSIM_INT8);
                 fused_one(nets[i], rows, scheme, QSIM_UINT8);
             }
@@ -282,7 +282,7 @@ static void test_weights(void) {
     qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
     qsim_model *m = net_mixed();
     net_batch(x, 2, 3);
-    for (int32_t scheme = 0; scheme < 3; scheme++) {
+    for (int32_t scheme = 0; scheme < 4; scheme++) {
         qsim_model *q = quantize(m, QSIM_MODE_WEIGHTS, 0, scheme, scheme ? QSIM_UINT8 : QSIM_INT8);
         size_t n = run_level(q, QSIM_LEVEL_ALL, &t, y, ROOM);
         CHECK_INT(run_level(m, QSIM_LEVEL_ALL, &t, reference, ROOM), n);

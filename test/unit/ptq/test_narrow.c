@@ -344,8 +344,6 @@ static void check_refused(void) {
         {QSIM_INT4, 0, 512, QSIM_MODE_WEIGHTS, QSIM_E_ARGUMENT, "blocks of 512 weights"},
         {QSIM_INT4, 0, 32, QSIM_MODE_STATIC, QSIM_E_UNSUPPORTED, "one scale for a channel"},
         {QSIM_INT8, 0, 32, QSIM_MODE_WEIGHTS, QSIM_E_UNSUPPORTED, "blocks of weights go with"},
-        {QSIM_INT8, QSIM_WEIGHT_CHANNEL_ASYMMETRIC, 0, QSIM_MODE_WEIGHTS, QSIM_E_UNSUPPORTED,
-         "a zero point for each channel"},
         {QSIM_INT4, QSIM_WEIGHT_TENSOR_SYMMETRIC, 0, QSIM_MODE_WEIGHTS, QSIM_E_UNSUPPORTED,
          "weights of int4 have a scale for each channel"},
         {QSIM_INT16, 0, 0, QSIM_MODE_WEIGHTS, QSIM_E_UNSUPPORTED, "weights of int16"},

@@ -114,7 +114,7 @@ static void test_accuracy(void) {
         o.activation_type = k & 1 ? QSIM_INT8 : QSIM_UINT8;
         o.activation_symmetric = k >> 1 & 1;
         o.weight_type = k >> 2 & 1 ? QSIM_UINT8 : QSIM_INT8;
-        o.weight_scheme = k / 8 % 3;
+        o.weight_scheme = k / 8 % 4;
         o.method = k % 4;
         o.reduce_range = k >= 24;
         qsim_model *q = quantize(m, c, &o);

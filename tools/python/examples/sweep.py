@@ -10,7 +10,7 @@ import qsim
 model = qsim.Model.load(sys.argv[1])
 calibration = qsim.Calibration(model).feed_all(fashion.calibration_batches(sys.argv[2]))
 images, labels = fashion.load(sys.argv[2], "train", 54512, 2000)
-schemes = ("channel", "tensor", "tensor-asymmetric")  # channel-asymmetric goes with 4 bits
+schemes = ("channel", "tensor", "tensor-asymmetric", "channel-asymmetric")
 print("| method |", " | ".join(schemes), "|\n" + "|---" * (1 + len(schemes)) + "|")
 for method in qsim.QUANTIZE_OPTIONS["method"]:
     row = []
