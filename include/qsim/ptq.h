@@ -176,6 +176,8 @@ QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
 #define QSIM_RULE_FLOAT 1
 #define QSIM_RULE_INT8  2
 #define QSIM_RULE_INT4  3 /* with weights in 4 bits; what has no such weights: as INT8 */
+/* As INT8, but all that the node reads and makes has 16 bits, signed where activation_type is. */
+#define QSIM_RULE_INT16 4
 
 typedef struct qsim_rule {
     size_t struct_size;  /* sizeof(qsim_rule), the same in each element: the array's stride */
@@ -198,7 +200,7 @@ typedef struct qsim_quantize_options {
     void *progress_user;
     double percentile;            /* for QSIM_METHOD_PERCENTILE; 0: 99.999 */
     int32_t format;               /* QSIM_FORMAT_* */
-    int32_t activation_type;      /* QSIM_UINT8 (0: this), QSIM_INT8 */
+    int32_t activation_type;      /* QSIM_UINT8 (0: this), QSIM_INT8, QSIM_UINT16, QSIM_INT16 */
     int32_t weight_type;          /* QSIM_INT8 (0: this), QSIM_UINT8, QSIM_INT4, QSIM_UINT4 */
     int32_t weight_scheme;        /* QSIM_WEIGHT_* */
     int32_t activation_symmetric; /* 1: symmetric ranges */
@@ -250,6 +252,11 @@ typedef struct qsim_quantize_options {
  * integers. Mode DYNAMIC, which has ConvInteger of 8 bits only, makes com.microsoft's MatMulNBits
  * with accuracy_level 4 of Gemm and MatMul; mode WEIGHTS with format QOPERATOR makes it with level
  * 0. MatMulNBits has blocks: of 32, if weight_block is 0.
+ *
+ * Activations of 16 bits, of all tensors (activation_type), of a node's (QSIM_RULE_INT16) or of
+ * some (recipe), are pairs of opset 21, to which the model is upgraded. A layer that reads or makes
+ * one is computed in floats between them, with its weights in 8 bits; ranges by mse and entropy are
+ * those of minmax.
  *
  * With a recipe that names the range of every tensor, c may be NULL in mode STATIC, too. With one
  * that an earlier call decided, the same options and calibration give the same bytes; so does none,

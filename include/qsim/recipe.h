@@ -27,18 +27,17 @@
  *     bias-correction given N ...   by these numbers, one for each of N output channels
  *
  * or that it stays `float`, or, where it has no weights, that it is computed in integers:
- * `integer`. A tensor says TYPE (uint8, int8, uint16, int16), symmetric | asymmetric (asymmetric),
- * and its `range` or the `method` that finds one in a calibration; or that it stays `float`.
- * `equalize` multiplies the channels of a tensor by N factors, in the constants of the layer or
- * normalization that makes it, and divides by them in the weights of the layers that read it,
- * behind nothing but ReLU, Clip from 0 on, pooling and changes of sizes: the network computes the
- * same, behind a Clip as long as no channel reaches its bound. Ranges that the recipe has are of
- * what is multiplied; others are those of the extremes of channels that the calibration has.
- * Numbers are decimal, 99.99, or hexadecimal, 0x1.8p+2. Text after # is a comment. A word that this
- * version does not know is refused by name, as is what it can read but not carry out (16-bit
- * activations; blocks of 8-bit weights; a zero point for each channel of a convolution in mode
- * DYNAMIC): quantizing says which. A layer that says `rounding gptq` needs the calibration's data
- * again.
+ * `integer`. A tensor says TYPE (uint8, int8, uint16, int16; of 8 bits one for all), symmetric |
+ * asymmetric (asymmetric), and its `range` or the `method` that finds one in a calibration; or that
+ * it stays `float`. `equalize` multiplies the channels of a tensor by N factors, in the constants
+ * of the layer or normalization that makes it, and divides by them in the weights of the layers
+ * that read it, behind nothing but ReLU, Clip from 0 on, pooling and changes of sizes: the network
+ * computes the same, behind a Clip as long as no channel reaches its bound. Ranges that the recipe
+ * has are of what is multiplied; others are those of the extremes of channels that the calibration
+ * has. Numbers are decimal, 99.99, or hexadecimal, 0x1.8p+2. Text after # is a comment. A word that
+ * this version does not know is refused by name, as is what it can read but not carry out (blocks
+ * of 8-bit weights; a zero point for each channel of a convolution in mode DYNAMIC): quantizing
+ * says which. A layer that says `rounding gptq` needs the calibration's data again.
  *
  * A recipe has ranges but no means: a layer that says `bias-correction on` needs the calibration
  * again, and quantizing without one is refused (ARGUMENT) unless the option no_bias_correction

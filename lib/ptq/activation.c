@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Scales of activations: which values share one, and what it is. */
 #include "ptq/quantizer.h"
+#include "ptq/recipe.h"
 
 static void mark(qs_quantizer *q, qs_id value) {
     q->activations[value].quantized = true;
@@ -28,6 +29,66 @@ void qs_activation_mark(qs_quantizer *q) {
             q->activations[n->outputs[i]].root = q->activations[n->inputs[0]].root;
         }
     }
+}
+
+/* The 16-bit type of the same sign. */
+static int32_t widened(int32_t dtype) {
+    return dtype == QSIM_INT8 ? QSIM_INT16 : dtype == QSIM_UINT8 ? QSIM_UINT16 : dtype;
+}
+
+/* Of a value that is quantized: its root; else NULL. */
+static qs_activation *root_of(const qs_quantizer *q, qs_id value) {
+    if (value == QS_NONE || (size_t)value >= q->value_count || !q->activations[value].quantized)
+        return NULL;
+    return &q->activations[q->activations[value].root];
+}
+
+static void widen(const qs_quantizer *q, qs_id value) {
+    qs_activation *a = root_of(q, value);
+    if (a)
+        a->dtype = widened(a->dtype);
+}
+
+/* All that the node reads and makes, also with what it absorbs. */
+static void widen_node(const qs_quantizer *q, qs_id node) {
+    const qs_node *n = &q->g->nodes[node];
+    for (int32_t i = 0; i < n->input_count; i++)
+        widen(q, n->inputs[i]);
+    for (int32_t i = 0; i < n->output_count; i++)
+        widen(q, n->outputs[i]);
+    widen(q, qs_choice_output(q, node));
+}
+
+/* Types of roots; constants have that of what is made with them, and 16 bits where it differs. */
+static void choose_types(const qs_quantizer *q) {
+    for (size_t i = 0; i < q->value_count; i++)
+        q->activations[i].dtype = qs_recipe_type(q, (qs_id)i);
+    for (size_t k = 0; k < q->g->order_count; k++)
+        if (q->choices[q->g->order[k]].integer && q->choices[q->g->order[k]].wide)
+            widen_node(q, q->g->order[k]);
+    for (size_t k = 0; k < q->g->order_count; k++) {
+        const qs_id node = q->g->order[k];
+        const qs_node *n = &q->g->nodes[node];
+        const qs_choice *c = &q->choices[node];
+        const qs_activation *y =
+            c->integer && !c->is_absorbed ? root_of(q, qs_choice_output(q, node)) : NULL;
+        for (int32_t i = 0; y && i < qs_operand_count(q->g, n); i++) {
+            qs_activation *x = root_of(q, n->inputs[i]);
+            if (x && q->g->values[n->inputs[i]].data && !qs_is_wide(x->dtype))
+                x->dtype = y->dtype;
+        }
+    }
+}
+
+bool qs_wide_wanted(const qsim_quantize_options *o) {
+    bool wanted = qs_is_wide(o->activation_type);
+    for (size_t i = 0; i < o->rule_count && !wanted; i++) {
+        qsim_rule rule;
+        wanted = !qs_rule_get(o, i, &rule, NULL) && rule.action == QSIM_RULE_INT16;
+    }
+    for (size_t i = 0; o->recipe && i < o->recipe->count && !wanted; i++)
+        wanted = qs_is_wide(o->recipe->entries[i].dtype);
+    return wanted && o->mode == QSIM_MODE_STATIC;
 }
 
 /* Least and greatest value of a constant operand; both 0 at least. */
@@ -72,7 +133,10 @@ static int scaled_range(const qs_quantizer *q, const qs_scaled *s, qs_range *ran
 
 static int find_range(qs_quantizer *q, qs_id value, qs_range *range) {
     const qs_value *v = &q->g->values[value];
+    const int32_t dtype = q->activations[value].dtype;
     qs_recipe_range(q, value, range);
+    if (qs_is_wide(dtype) && range->method != QSIM_METHOD_PERCENTILE)
+        range->method = QSIM_METHOD_MINMAX; /* 16 bits hold the whole range finely enough */
     if (v->data)
         return constant_range(q, value, &range->low, &range->high);
     if (range->given & QSIM_RECIPE_RANGE)
@@ -83,8 +147,8 @@ static int find_range(qs_quantizer *q, qs_id value, qs_range *range) {
     if (!o)
         return qs_fail(q->error, QSIM_E_NOT_FOUND, "%s: tensor '%s' was not calibrated",
                        q->model->name, v->name);
-    int code = qsim_observer_range(o, range->method, range->percentile, q->options.activation_type,
-                                   range->flags, &range->low, &range->high);
+    int code = qsim_observer_range(o, range->method, range->percentile, dtype, range->flags,
+                                   &range->low, &range->high);
     return code ? qs_fail(q->error, code, "%s: no range for tensor '%s': %s", q->model->name,
                           v->name, qsim_error_text(code))
                 : QSIM_OK;
@@ -92,6 +156,7 @@ static int find_range(qs_quantizer *q, qs_id value, qs_range *range) {
 
 int qs_activation_choose(qs_quantizer *q) {
     qs_activation_mark(q);
+    choose_types(q);
     for (size_t i = 0; i < q->value_count; i++) {
         qs_activation *a = &q->activations[i];
         if (!a->quantized || a->root != (qs_id)i)
@@ -99,8 +164,8 @@ int qs_activation_choose(qs_quantizer *q) {
         int code = find_range(q, (qs_id)i, &a->range);
         if (code)
             return code;
-        code = qsim_qparams_choose(a->range.low, a->range.high, q->options.activation_type,
-                                   a->range.flags, &a->scale, &a->zero_point);
+        code = qsim_qparams_choose(a->range.low, a->range.high, a->dtype, a->range.flags, &a->scale,
+                                   &a->zero_point);
         if (code)
             return qs_fail(q->error, code, "%s: no scale for tensor '%s' in [%g, %g]",
                            q->model->name, q->g->values[i].name, (double)a->range.low,

@@ -24,7 +24,7 @@ int qs_rule_get(const qsim_quantize_options *o, size_t index, qsim_rule *rule, q
     if (rule->reserved)
         return qs_fail(error, QSIM_E_VERSION, "quantization: rule %zu is of another version",
                        index);
-    if (!rule->pattern || rule->action < QSIM_RULE_FLOAT || rule->action > QSIM_RULE_INT4)
+    if (!rule->pattern || rule->action < QSIM_RULE_FLOAT || rule->action > QSIM_RULE_INT16)
         return qs_fail(error, QSIM_E_ARGUMENT, "quantization: rule %zu is not valid", index);
     return QSIM_OK;
 }
@@ -41,11 +41,11 @@ int qs_quantizer_options(const qsim_quantize_options *options, qsim_quantize_opt
     if (own->percentile == 0)
         own->percentile = 99.999;
     const int32_t a = own->activation_type, w = own->weight_type;
-    if ((a != QSIM_UINT8 && a != QSIM_INT8) ||
+    if ((a != QSIM_UINT8 && a != QSIM_INT8 && !qs_is_wide(a)) ||
         (w != QSIM_UINT8 && w != QSIM_INT8 && !qs_is_narrow(w)))
         return qs_fail(error, QSIM_E_UNSUPPORTED,
-                       "quantization: activations of %s with weights of %s: uint8 or int8, weights "
-                       "also int4 or uint4",
+                       "quantization: activations of %s with weights of %s: uint8 or int8, "
+                       "activations also uint16 or int16, weights also int4 or uint4",
                        qsim_dtype_name(a), qsim_dtype_name(w));
     if (own->mode < QSIM_MODE_STATIC || own->mode > QSIM_MODE_WEIGHTS)
         return qs_fail(error, QSIM_E_ARGUMENT, "quantization: mode %d is not known", own->mode);
@@ -126,7 +126,8 @@ static bool same_method(const qs_range *a, const qs_range *b) {
 /* The range of one activation, and in what others differ from it. */
 typedef struct common {
     const qs_range *first; /* NULL: there is none */
-    bool symmetry, method;
+    int32_t dtype;         /* 0: there is none */
+    bool types, symmetry, method;
 } common;
 
 static common compare_ranges(const qs_quantizer *q) {
@@ -135,6 +136,8 @@ static common compare_ranges(const qs_quantizer *q) {
         const qs_activation *a = &q->activations[i];
         if (!a->quantized || a->root != (qs_id)i || q->g->values[i].data)
             continue;
+        c.types |= c.dtype && c.dtype != a->dtype;
+        c.dtype = a->dtype;
         c.symmetry |= c.first && c.first->flags != a->range.flags;
         c.method |= c.first && !same_method(c.first, &a->range);
         c.first = c.first ? c.first : &a->range;
@@ -145,7 +148,7 @@ static common compare_ranges(const qs_quantizer *q) {
 static void describe_activations(const qs_quantizer *q, note *n) {
     const common c = compare_ranges(q);
     add(n, " activations=");
-    add(n, qsim_dtype_name(q->options.activation_type));
+    add(n, c.types ? "mixed" : qsim_dtype_name(c.dtype ? c.dtype : q->options.activation_type));
     const bool symmetric = (c.first ? c.first->flags : q->activation_flags) != 0;
     add(n, c.symmetry ? ",mixed" : symmetric ? ",symmetric" : "");
 }
@@ -323,12 +326,12 @@ static int rewrite(qs_quantizer *q, qsim_recipe *decided) {
     return code ? code : qs_rewrite_weights(q);
 }
 
-#define NARROW_OPSET 21 /* DequantizeLinear of 4 bits */
+#define NARROW_OPSET 21 /* DequantizeLinear of 4 and of 16 bits */
 
 /* Only MatMulNBits has 4 bits in dynamic models. */
 static int upgrade(qsim_model *m, const qsim_quantize_options *own, qsim_error *error) {
-    if (own->mode == QSIM_MODE_DYNAMIC || !qs_narrow_wanted(own) ||
-        qs_graph_import(m->graph, "") >= NARROW_OPSET)
+    const bool wanted = qs_narrow_wanted(own) || qs_wide_wanted(own);
+    if (own->mode == QSIM_MODE_DYNAMIC || !wanted || qs_graph_import(m->graph, "") >= NARROW_OPSET)
         return QSIM_OK;
     int code = qs_op_upgrade_graph(m->graph, NARROW_OPSET, m->name, error);
     return code ? code : qs_op_infer_graph(m->graph, m->name, error);

@@ -26,6 +26,7 @@ typedef struct qs_choice {
     qs_id absorbs;    /* the Relu, Clip or bias after it that its Q makes part of it, or QS_NONE */
     bool is_absorbed; /* it is such a node */
     uint8_t bits;     /* of its weights, as a rule says: 8 or 4; 0: no rule */
+    bool wide;        /* a rule says 16 bits for what it reads and makes */
     bool integer;     /* decided: its inputs and outputs are quantized */
 } qs_choice;
 
@@ -42,6 +43,7 @@ typedef struct qs_range {
 typedef struct qs_activation {
     qs_id root; /* the value whose scale it shares; itself in most cases */
     bool quantized;
+    int32_t dtype;  /* of a root */
     qs_range range; /* of a root */
     float scale;    /* of a root */
     int32_t zero_point;
@@ -167,6 +169,12 @@ int qs_weight_params(const qs_weight_form *f, float low, float high, float *scal
 int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weight_form form,
                             qs_codes *out);
 
+static inline bool qs_is_wide(int32_t dtype) {
+    return dtype == QSIM_INT16 || dtype == QSIM_UINT16;
+}
+/* Whether options, rules or recipe want 16 bits anywhere (activation.c). */
+bool qs_wide_wanted(const qsim_quantize_options *o);
+
 /* ---- 4-bit weights (narrow.c) ---- */
 
 static inline bool qs_is_narrow(int32_t dtype) {
@@ -211,6 +219,8 @@ qs_weight_form qs_recipe_weights(const qs_quantizer *q, qs_id node);
 void qs_recipe_form(const qs_weight_form *form, qsim_recipe_entry *e);
 /* Whether a value can be quantized: a constant, or with a range from recipe or calibration. */
 bool qs_recipe_has_range(const qs_quantizer *q, qs_id value);
+/* What the recipe, else the options say of a value's type. */
+int32_t qs_recipe_type(const qs_quantizer *q, qs_id value);
 /* What the recipe, else the options say of a value's range. */
 void qs_recipe_range(const qs_quantizer *q, qs_id value, qs_range *range);
 /* Whether the node's weights are quantized, as decided. */

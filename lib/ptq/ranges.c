@@ -32,7 +32,12 @@ qsim_recipe_entry qs_search_method_entry(const qs_search *s, int32_t method, dou
 }
 
 int qs_search_set_range(qs_search *s, int32_t tensor, const qsim_recipe_entry *entry) {
-    return qs_recipe_put(s->recipe, entry, s->c->tensors[tensor].name, s->error);
+    const char *name = s->c->tensors[tensor].name;
+    const qsim_recipe_entry *old = qs_recipe_find(s->recipe, QSIM_RECIPE_TENSOR, name);
+    qsim_recipe_entry e = *entry;
+    if (old && old->action == QSIM_RECIPE_QUANTIZE)
+        e.dtype = old->dtype;
+    return qs_recipe_put(s->recipe, &e, name, s->error);
 }
 
 int qs_search_ranges(qs_search *s) {

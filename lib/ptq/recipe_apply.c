@@ -37,7 +37,7 @@ static const char *unsupported(const qsim_recipe_entry *e, int32_t mode) {
         return NULL;
     if (layer && qs_is_narrow(e->dtype))
         return unsupported_narrow(e, mode);
-    if (e->dtype != QSIM_UINT8 && e->dtype != QSIM_INT8)
+    if (layer && e->dtype != QSIM_UINT8 && e->dtype != QSIM_INT8)
         return qsim_dtype_name(e->dtype);
     if (layer && e->granularity == QSIM_GRANULARITY_BLOCK)
         return "block";
@@ -68,17 +68,20 @@ int qs_narrow_options(const qsim_quantize_options *o, qsim_error *error) {
     return QSIM_OK;
 }
 
-/* All activations have one type: that of the recipe, if it names one. */
-static int take_type(qs_quantizer *q, const qsim_recipe_entry *e, const char **first) {
-    if (e->kind != QSIM_RECIPE_TENSOR || e->action != QSIM_RECIPE_QUANTIZE)
+/* All activations of 8 bits have one type: that of the recipe, if it names one. */
+static int take_type(qs_quantizer *q, const qsim_recipe_entry *e, const char **first,
+                     int32_t *type) {
+    if (e->kind != QSIM_RECIPE_TENSOR || e->action != QSIM_RECIPE_QUANTIZE || qs_is_wide(e->dtype))
         return QSIM_OK;
-    if (*first && e->dtype != q->options.activation_type)
+    if (*first && e->dtype != *type)
         return qs_fail(q->error, QSIM_E_UNSUPPORTED,
                        "%s: the recipe has tensor '%s' in %s and '%s' in %s; one type is supported",
-                       q->model->name, *first, qsim_dtype_name(q->options.activation_type), e->name,
+                       q->model->name, *first, qsim_dtype_name(*type), e->name,
                        qsim_dtype_name(e->dtype));
     *first = e->name;
-    q->options.activation_type = e->dtype;
+    *type = e->dtype;
+    if (!qs_is_wide(q->options.activation_type))
+        q->options.activation_type = e->dtype;
     return QSIM_OK;
 }
 
@@ -112,6 +115,7 @@ static int check_names(const qs_quantizer *q) {
 int qs_recipe_begin(qs_quantizer *q) {
     const qsim_recipe *r = q->options.recipe;
     const char *first = NULL;
+    int32_t type = 0;
     int code = r ? check_names(q) : QSIM_OK;
     for (size_t i = 0; r && i < r->count && !code; i++) {
         const qsim_recipe_entry *e = &r->entries[i];
@@ -121,7 +125,7 @@ int qs_recipe_begin(qs_quantizer *q) {
                            q->model->name, e->kind == QSIM_RECIPE_LAYER ? "layer" : "tensor",
                            e->name, what, "supported");
         else
-            code = take_type(q, e, &first);
+            code = take_type(q, e, &first, &type);
     }
     return code;
 }
@@ -255,6 +259,11 @@ bool qs_recipe_has_range(const qs_quantizer *q, qs_id value) {
     return !q->c || qs_calibration_find(q->c, q->g->values[value].name, NULL);
 }
 
+int32_t qs_recipe_type(const qs_quantizer *q, qs_id value) {
+    const qsim_recipe_entry *e = tensor_entry(q, value);
+    return e && e->action == QSIM_RECIPE_QUANTIZE ? e->dtype : q->options.activation_type;
+}
+
 void qs_recipe_range(const qs_quantizer *q, qs_id value, qs_range *range) {
     const qsim_recipe_entry *e = tensor_entry(q, value);
     *range = (qs_range){.flags = q->activation_flags,
@@ -329,7 +338,7 @@ static int put_tensor(const qs_quantizer *q, qs_id value, qsim_recipe *to) {
     if (a->quantized && a->root == value) {
         const bool percentile =
             a->range.given & QSIM_RECIPE_METHOD && a->range.method == QSIM_METHOD_PERCENTILE;
-        e.dtype = q->options.activation_type;
+        e.dtype = a->dtype;
         e.symmetric = (a->range.flags & QSIM_RANGE_SYMMETRIC) != 0;
         e.flags = a->range.given | QSIM_RECIPE_RANGE;
         e.method = a->range.method;

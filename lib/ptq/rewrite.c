@@ -16,8 +16,8 @@ static int no_memory(qs_quantizer *q) {
 static bool make_scale(qs_quantizer *q, qs_activation *root, const char *name) {
     if (root->scale_id == QS_NONE) {
         root->scale_id = qs_write_constant(q, name, "_scale", QSIM_FLOAT, 0, NULL, &root->scale);
-        root->zero_id = qs_write_zero_points(q, name, "_zero_point", q->options.activation_type,
-                                             &root->zero_point, 1, 0, NULL);
+        root->zero_id = qs_write_zero_points(q, name, "_zero_point", root->dtype, &root->zero_point,
+                                             1, 0, NULL);
     }
     return root->scale_id >= 0 && root->zero_id >= 0;
 }
@@ -46,19 +46,18 @@ static void redirect(qs_quantizer *q, qs_id value, qs_id y, bool all) {
 static int rewrite_constant(qs_quantizer *q, qs_id value) {
     const qs_activation *a = &q->activations[value];
     const qs_const *c = q->g->values[value].data;
-    void *data = qs_arena_alloc(&q->g->arena, c->elements, 1);
+    void *data = qs_arena_alloc(&q->g->arena, c->elements, 2);
     const void *x = qs_graph_aligned(q->g, value);
     if (!data || !x)
         return no_memory(q);
-    int code = qsim_values_quantize(x, c->elements, a->scale, a->zero_point,
-                                    q->options.activation_type, data);
+    int code = qsim_values_quantize(x, c->elements, a->scale, a->zero_point, a->dtype, data);
     if (code)
         return qs_fail(q->error, code, "%s: constant '%s' cannot be quantized", q->model->name,
                        q->g->values[value].name);
     float scale = a->scale;
     int32_t zero_point = a->zero_point;
     const qs_codes codes = {.data = data, .scale = &scale, .zero_point = &zero_point, .count = 1};
-    qs_id y = qs_write_dequantized(q, value, q->options.activation_type, &codes, 0);
+    qs_id y = qs_write_dequantized(q, value, a->dtype, &codes, 0);
     if (y < 0)
         return no_memory(q);
     redirect(q, value, y, false);
@@ -92,7 +91,7 @@ static int rewrite_activation(qs_quantizer *q, qs_id value) {
     } else {
         y = qs_write_value(q, name, "_DequantizeLinear_Output", QSIM_FLOAT, value);
     }
-    qs_id v = qs_write_value(q, name, "_QuantizeLinear_Output", q->options.activation_type, value);
+    qs_id v = qs_write_value(q, name, "_QuantizeLinear_Output", a->dtype, value);
     if (y < 0 || v < 0 ||
         qs_write_node(q, "QuantizeLinear", name, from, a->scale_id, a->zero_id, v) < 0 ||
         qs_write_node(q, "DequantizeLinear", name, v, a->scale_id, a->zero_id, y) < 0)

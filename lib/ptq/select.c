@@ -175,7 +175,9 @@ static bool apply_rule(qs_quantizer *q, const qsim_rule *rule, size_t number, bo
         const char *word = types ? q->g->nodes[id].op_type : qs_node_label(q->g, id);
         if (qs_glob(rule->pattern, word)) {
             const bool narrow = rule->action == QSIM_RULE_INT4;
-            q->choices[id].forced = narrow ? QSIM_RULE_INT8 : rule->action;
+            const bool wide = rule->action == QSIM_RULE_INT16;
+            q->choices[id].forced = narrow || wide ? QSIM_RULE_INT8 : rule->action;
+            q->choices[id].wide = wide;
             q->choices[id].bits = narrow ? 4 : 8;
             q->choices[id].rule = number;
             matched = true;

@@ -72,6 +72,8 @@ qs_id qs_write_zero_points(qs_quantizer *q, const char *base, const char *suffix
         int32_t zp = zero_point ? zero_point[i] : 0;
         if (dtype == QSIM_INT32)
             memcpy(bytes + 4 * i, &zp, sizeof(zp));
+        else if (qs_is_wide(dtype))
+            memcpy(bytes + 2 * i, &(uint16_t){(uint16_t)zp}, 2);
         else
             bytes[i] = (uint8_t)zp;
     }

@@ -27,6 +27,17 @@ check signed --activations int8
 check qoperator --format qoperator
 check asymmetric --weight-scheme channel-asymmetric
 check qoperator_asymmetric --format qoperator --weights uint8 --weight-scheme channel-asymmetric
+# 16 bits of activations: floats between pairs, for some units or for all.
+wide() { # NAME QUANTIZE-OPTIONS...
+    name=$1
+    shift
+    "$qsim" quantize -q "$model" -o "$work/$name.onnx" --calibration "$work/cal.qcal" "$@" >/dev/null
+    agree "$work/$name.onnx" within=1e-3 input=64,1,28,28
+}
+wide uint16 --activations uint16
+wide int16 --activations int16 --symmetric
+wide unit --set '/c2/Conv=int16'
+wide unit_qoperator --set '/c2/Conv=int16' --format qoperator --weight-scheme channel-asymmetric
 model=$models/fashion_mobilenetv2_tiny.onnx
 "$qsim" calibrate -q "$model" -o "$work/cal.qcal" -f --skip 54000 --limit 512 \
     --data "$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz" >/dev/null

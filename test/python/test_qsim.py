@@ -414,8 +414,18 @@ class Models(unittest.TestCase):
                 session.run(*arrays, **named)
         with self.assertRaisesRegex(ValueError, "'most' is none of default, disable, basic"):
             self.model.optimize("most")
-        with self.assertRaisesRegex(ValueError, "'int2' is none of fp32, int8, int4"):
+        with self.assertRaisesRegex(ValueError, "'int2' is none of fp32, int8, int4, int16"):
             self.model.quantize(None, rules=[("*", "int2")])
+
+    def test_wide_activations(self):
+        calibration = qsim.Calibration(self.model).feed(self.images[:64])
+        want = self.model.run(self.images[:64])[0]
+        errors = []
+        for options in ({}, {"activation_type": "uint16"}, {"rules": [("*", "int16")]}):
+            got = self.model.quantize(calibration, weight_scheme="channel-asymmetric", **options).run(self.images[:64])[0]
+            errors.append(float(np.square(got - want).mean()))
+        self.assertLess(errors[1], errors[0])
+        self.assertEqual(errors[1], errors[2])
 
     def test_package(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,8 @@ static const struct {
 } parameters[] = {
     {"quant_mode", "mode", "static=static|dynamic=dynamic"},
     {"weight_type", "weights", "QInt8=int8|int8=int8|QUInt8=uint8|uint8=uint8"},
-    {"activation_type", "activations", "QInt8=int8|int8=int8|QUInt8=uint8|uint8=uint8"},
+    {"activation_type", "activations",
+     "QInt8=int8|int8=int8|QUInt8=uint8|uint8=uint8|QUInt16=uint16|QInt16=int16"},
     {"quant_format", "format", "QDQ=qdq|QOperator=qoperator"},
     {"calibrate_method", "method", "MinMax=minmax|Entropy=entropy|Percentile=percentile|MSE=mse"},
     {"calibration_method", "method", "MinMax=minmax|Entropy=entropy|Percentile=percentile|MSE=mse"},
@@ -57,13 +58,14 @@ typedef struct pass_reader {
     job_pass *pass;
 } pass_reader;
 
-/* One of "theirs=ours|…" becomes a value; `all`: each does. False: no such name. */
+/* One of "theirs=ours|…" becomes a value; `all`: each of 8 bits does. False: no such name. */
 static bool map_name(job_choice *c, const char *pairs, const char *name, bool all) {
     bool found = false;
     for (const char *p = pairs; p; p = strchr(p, '|')) {
         p += *p == '|';
         size_t left = strcspn(p, "="), right = strcspn(p + left + 1, "|");
-        if (!all && (strlen(name) != left || memcmp(p, name, left) != 0))
+        const bool wide = right > 2 && memcmp(p + left + right - 1, "16", 2) == 0;
+        if (all ? wide : strlen(name) != left || memcmp(p, name, left) != 0)
             continue;
         char ours[32];
         snprintf(ours, sizeof(ours), "%.*s", (int)right, p + left + 1);

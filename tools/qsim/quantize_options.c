@@ -14,12 +14,12 @@ static int32_t choice(const tool *t, const char *name, const char *const *choice
     return 0;
 }
 
-/* GLOB=int8|int4|fp32; the glob may hold '=' itself. */
+/* GLOB=int8|int4|int16|fp32; the glob may hold '=' itself. */
 static int read_rule(const tool *t, const char *spec, qsim_rule *rule, char **pattern) {
     const char *equals = strrchr(spec, '=');
     if (!equals || equals == spec)
         return tool_usage(t, "for instance --set 'head*=fp32'",
-                          "--set '%s' is not GLOB=int8|int4|fp32", spec);
+                          "--set '%s' is not GLOB=int8|int4|int16|fp32", spec);
     *pattern = tool_copy(spec);
     (*pattern)[equals - spec] = 0;
     rule->struct_size = sizeof(*rule);
@@ -28,10 +28,12 @@ static int read_rule(const tool *t, const char *spec, qsim_rule *rule, char **pa
         rule->action = QSIM_RULE_INT8;
     else if (strcmp(equals + 1, "int4") == 0)
         rule->action = QSIM_RULE_INT4;
+    else if (strcmp(equals + 1, "int16") == 0)
+        rule->action = QSIM_RULE_INT16;
     else if (strcmp(equals + 1, "fp32") == 0)
         rule->action = QSIM_RULE_FLOAT;
     else
-        return tool_usage(t, NULL, "--set '%s': '%s' is none of int8, int4, fp32", spec,
+        return tool_usage(t, NULL, "--set '%s': '%s' is none of int8, int4, int16, fp32", spec,
                           equals + 1);
     return EXIT_OK;
 }
@@ -86,6 +88,8 @@ int quantize_options(const tool *t, quantizing *q) {
     static const char *const methods[] = {"minmax", "percentile", "mse", "entropy", "auto", NULL};
     static const char *const formats[] = {"qdq", "qoperator", NULL};
     static const char *const modes[] = {"static", "dynamic", "weights", NULL};
+    static const char *const activations[] = {"uint8", "int8", "uint16", "int16", NULL};
+    static const int32_t activation_types[] = {QSIM_UINT8, QSIM_INT8, QSIM_UINT16, QSIM_INT16};
     qsim_quantize_options *o = &q->options;
     o->struct_size = sizeof(*o);
     o->mode = choice(t, "mode", modes);
@@ -103,9 +107,7 @@ int quantize_options(const tool *t, quantizing *q) {
     if (args_has(&t->args, "refine") && args_has(&t->args, "no-bias-correction"))
         return tool_usage(t, NULL, "--refine does not go with --no-bias-correction");
     o->format = choice(t, "format", formats);
-    o->activation_type = choice(t, "activations", (const char *const[]){"uint8", "int8", NULL})
-                             ? QSIM_INT8
-                             : QSIM_UINT8;
+    o->activation_type = activation_types[choice(t, "activations", activations)];
     if (!read_weights(t, o))
         return EXIT_USAGE;
     o->activation_symmetric = args_has(&t->args, "symmetric");

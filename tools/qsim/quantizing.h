@@ -45,7 +45,7 @@ typedef struct quantizing {
      "minmax|percentile|mse|entropy|auto"},                                                        \
         {"percentile", "P", "share of values kept, implies --method percentile (99.999)", 0,       \
          NULL},                                                                                    \
-        {"activations", "TYPE", "type of activations (uint8)", 0, "uint8|int8"},                   \
+        {"activations", "TYPE", "type of activations (uint8)", 0, "uint8|int8|uint16|int16"},      \
         {"weights", "TYPE", "type of weights (int8); 4 bits: all but the first and last layer", 0, \
          "int8|uint8|int4|uint4"},                                                                 \
         {"weight-scheme", "NAME", "scales of weights (channel)", 0,                                \

@@ -281,7 +281,7 @@ static const option options[] = {
     {"latency", "FILE", "what units take, as qsim sensitivity wrote it (CSV, JSON); else measured",
      0, NULL},
     OPTION_RANGES,
-    {"set", "GLOB=int8|int4|fp32", "nodes that stay as they are told", 0, NULL},
+    {"set", "GLOB=int8|int4|int16|fp32", "nodes that stay as they are told", 0, NULL},
     {"recipe", "FILE", "where to begin", 0, NULL},
     {"save-recipe", "FILE", "write what was decided for each layer and tensor", 0, NULL},
     {"report", "FILE", "write what was tried and chosen: Markdown, or JSON for FILE.json", 0, NULL},

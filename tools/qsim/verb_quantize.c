@@ -160,7 +160,7 @@ static const option options[] = {
     {"per-row", NULL, "dynamic: each row of a product, each image, has its own scale", 0, NULL},
     OPTION_RANGES,
     {"format", "NAME", "form of the written model (qdq)", 0, "qdq|qoperator"},
-    {"set", "GLOB=int8|int4|fp32",
+    {"set", "GLOB=int8|int4|int16|fp32",
      "nodes of this name, or else operator; repeatable, the last match wins", 0, NULL},
     {"recipe", "FILE", "what a recipe says of layers and tensors, before the options", 0, NULL},
     {"save-recipe", "FILE", "write what was decided for each layer and tensor", 0, NULL},

@@ -113,7 +113,7 @@ static const option options[] = {
     OPTION_DATA,
     {"calibration", "FILE", "what qsim calibrate wrote; else the data is watched", 0, NULL},
     OPTION_RANGES,
-    {"set", "GLOB=int8|int4|fp32", "nodes that stay as they are told", 0, NULL},
+    {"set", "GLOB=int8|int4|int16|fp32", "nodes that stay as they are told", 0, NULL},
     {"recipe", "FILE", "what a recipe says of layers and tensors, before the options", 0, NULL},
     {"csv", "FILE", "write the table as CSV", 0, NULL},
     {"svg", "FILE", "draw it", 0, NULL},

@@ -160,7 +160,6 @@ static void test_refused(const qsim_model *m, const qsim_calibration *c) {
         {"layer \"fc1\" weights int4 reduced", "'int4 reduced' is not", QSIM_E_UNSUPPORTED},
         {"layer \"fc1\" weights int4 block 32", "'block' is not supported", QSIM_E_UNSUPPORTED},
         {"layer \"fc1\" weights int8 block 32", "'block' is not supported", QSIM_E_UNSUPPORTED},
-        {"tensor \"x\" uint16", "tensor 'x': 'uint16' is not supported", QSIM_E_UNSUPPORTED},
         {"tensor \"x\" uint8\ntensor \"r1\" int8", "tensor 'x' in uint8 and 'r1' in int8",
          QSIM_E_UNSUPPORTED},
         {"model 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",

@@ -18,7 +18,7 @@ QUANTIZE_OPTIONS: Dict[str, Any] = {
     "format": list(_FORMATS),
     "method": list(_METHODS),
     "percentile": "in (0, 100], for method='percentile'",
-    "activation_type": ["uint8", "int8"],
+    "activation_type": ["uint8", "int8", "uint16", "int16"],
     "weight_type": ["int8", "uint8", "int4", "uint4"],
     "weight_scheme": list(_SCHEMES),
     "weight_block": "4-bit weights that share a scale: 16, 32, 64, 128, 256; 0: all of a channel",
@@ -26,7 +26,7 @@ QUANTIZE_OPTIONS: Dict[str, Any] = {
     "keep_moments": [False, True],
     "activation_symmetric": [False, True],
     "reduce_range": [False, True],
-    "rules": "list of (glob over node names, 'fp32', 'int8' or 'int4'); the last match wins",
+    "rules": "list of (glob over node names, 'fp32', 'int8', 'int4' or 'int16'); the last match wins",
 }
 
 # What other quantizers call them.

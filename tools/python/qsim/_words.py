@@ -26,7 +26,7 @@ _SCHEMES = _Words({"channel": 0, "tensor": 1, "tensor-asymmetric": 2,
                    "channel-asymmetric": 3})
 _FORMATS = _Words({"qdq": 0, "qoperator": 1})
 _MODES = _Words({"static": 0, "dynamic": 1, "weights": 2})
-_ACTIONS = _Words({"fp32": 1, "int8": 2, "int4": 3})
+_ACTIONS = _Words({"fp32": 1, "int8": 2, "int4": 3, "int16": 4})
 _ROLES = _Words({"data": 0, "model": 1, "calibration": 2, "preprocess": 3, "labels": 4, "report": 5,
                  "manifest": 6, "sums": 7})
 _KINDS = _Words({"layer": 1, "tensor": 2, "equalize": 3})
