@@ -21,7 +21,7 @@ const qs_value *qs_expand_value(const qs_expand *e, int32_t index) {
 static qs_id add_node(qs_expand *e, const char *domain, const char *op_type, const qs_id *in,
                       int32_t count, int32_t outputs) {
     qs_graph *g = e->graph;
-    qs_id out[16];
+    qs_id out[16] = {QS_NONE};
     for (int32_t i = 0; i < outputs && !e->code; i++) {
         out[i] = qs_graph_add_value(g, NULL);
         if (out[i] < 0)

@@ -69,7 +69,7 @@ static void network(qsim_ctx *ctx, fuzz_bytes *b) {
         .struct_size = sizeof(o), .ctx = ctx, .level = (int32_t)fuzz_below(b, 5)};
     qsim_session *s = NULL;
     qsim_run *r = NULL;
-    view x;
+    view x = {.dims = {0}};
     models[index] = models[index] ? models[index] : fuzz_model(index);
     if (qsim_model_input(models[index], 0, &v))
         abort();
@@ -91,7 +91,7 @@ static void calibrate(qsim_ctx *ctx, fuzz_bytes *b) {
     qsim_calibration *c = NULL;
     qsim_observer *o = NULL;
     float low, high;
-    view x;
+    view x = {.dims = {0}};
     m = m ? m : fuzz_model(1);
     if (qsim_model_input(m, 0, &v))
         abort();
@@ -126,7 +126,7 @@ static void layer(qsim_ctx *ctx, fuzz_bytes *b) {
     float multiplier[16];
     qsim_op_options o = {
         .struct_size = sizeof(o), .w_zero_point = w_zero, .multiplier = multiplier};
-    view x, w, y;
+    view x = {.dims = {0}}, w = {.dims = {0}}, y = {.dims = {0}};
     for (size_t i = 0; i < 8; i++)
         numbers[i] = fuzz_byte(b) > 240 ? (int32_t)fuzz_number(b) : (int32_t)fuzz_below(b, 4);
     for (size_t i = 0; i < 16; i++) {
