@@ -192,7 +192,11 @@ QS_COLD static void run_mel(const qs_step *s, const qs_frame *f) {
     const double step = (high - low) / (double)(p->bins + 2);
     int64_t rows[3] = {0};
     memset(y, 0, p->rows * p->bins * qs_dtype_bytes(p->dtype));
-    if (!(rate > 0) || !isfinite(low) || !isfinite(high)) {
+    if (!(rate > 0)) {
+        qs_step_outside(f, "sample_rate", row_of(rate), 1, INT64_MAX, -1);
+        return;
+    }
+    if (!isfinite(low) || !isfinite(high)) {
         qs_step_fails(f);
         return;
     }

@@ -243,8 +243,11 @@ QS_COLD static void run_roialign(const qs_step *s, const qs_frame *f) {
     const roi_job j = {p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_in(s, f, 2),
                        qs_step_out(s, f, 0)};
     bool right = true;
-    for (size_t i = 0; i < p->rois; i++)
+    for (size_t i = 0; i < p->rois; i++) {
         right = find_region(&j, i, &(region){0}) && right;
+        if (j.images[i] < 0 || j.images[i] >= (int64_t)p->batch)
+            qs_step_outside(f, "batch index", j.images[i], 0, (int64_t)p->batch, -1);
+    }
     if (!right) {
         memset(j.y, 0,
                p->rois * p->channels * p->oh * p->ow *

@@ -161,6 +161,19 @@ static void test_roialign(void) {
     CHECK_NEAR(y[0], 18, 1e-5);
     CHECK_NEAR(y[1], 20, 1e-5);
     case_free(c);
+
+    static const float region[4] = {0};
+    c = case_new("", "RoiAlign", 16); /* an image that the batch has not */
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 8, 8), ramp);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 4), region);
+    case_input(c, QSIM_INT64, SHAPE(1), DIMS(3));
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK_INT(c->fault.code, QSIM_E_VALUE);
+    CHECK_STR(c->fault.what, "batch index");
+    CHECK_INT(c->fault.value, 3);
+    CHECK_INT(c->fault.end, 1);
+    case_free(c);
 }
 
 int main(void) {

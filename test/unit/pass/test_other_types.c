@@ -45,11 +45,12 @@ static void test_matmul(qsim_ctx *ctx) {
     int64_t whole[4], z[4];
     for (int i = 0; i < 4; i++) {
         sums[i] = 0;
-        whole[i] = 0;
+        uint64_t sum = 0; /* integers wrap */
         for (int k = 0; k < 3; k++) {
             sums[i] += a[i / 2 * 3 + k] * b[k * 2 + i % 2];
-            whole[i] += p[i / 2 * 3 + k] * p[k * 2 + i % 2];
+            sum += (uint64_t)p[i / 2 * 3 + k] * (uint64_t)p[k * 2 + i % 2];
         }
+        whole[i] = (int64_t)sum;
     }
     net n;
     net_begin(&n, ctx, 13);
