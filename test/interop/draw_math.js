@@ -134,6 +134,11 @@ families.CumSum = (g) => {
   if (g.chance(50)) attrs.reverse = g.int(0, 1);
   return {opset: opset(g), attrs, inputs: [g.tensor(floatMostly(g, ['double', 'int32', 'int64']), g.dims(rank)), g.pick([g.scalar('int64', g.axis(rank)), g.list([g.axis(rank)], 'int32')])]};
 };
+families.BitCast = (g) => {
+  const [type, to] = g.pick([['float', 6], ['int32', 1], ['uint32', 6], ['int8', 2], ['uint16', 5], ['double', 7], ['int64', 13]]);
+  return {opset: 26, attrs: {to}, inputs: [g.tensor(type, g.dims(g.int(0, 3)))]};
+};
+families.CumProd = (g) => ({...families.CumSum(g), opset: 26});
 families.TopK = (g) => {
   const rank = g.int(1, 4), dims = g.dims(rank), axis = g.axis(rank), n = dims[(axis + rank) % rank];
   const x = g.fill(g.pick(['float', 'double', 'int64', 'int32']), dims, () => g.int(-6, 6));

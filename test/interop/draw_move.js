@@ -105,6 +105,17 @@ families.ScatterElements = (g) => {
   }
   return {opset: version, attrs: {axis, ...(reduction === 'none' ? {} : {reduction})}, inputs: [x, index, g.tensor(type, small)]};
 };
+families.Scatter = (g) => { // the older name, of opsets 9 and 10
+  const dims = g.dims(g.int(1, 4)), axis = g.int(0, dims.length - 1), small = dims.map((d) => g.int(1, d)), type = g.pick(['float', 'int32', 'int64', 'double']);
+  const stride = product(small.slice(axis + 1)), index = g.fill('int64', small, (i) => Math.floor(i / stride) % small[axis]);
+  return {opset: g.pick([9, 10]), attrs: {axis}, inputs: [g.tensor(type, dims), index, g.tensor(type, small)]};
+};
+families.TensorScatter = (g) => {
+  const dims = g.dims(g.int(3, 4)), axis = g.int(1, dims.length - 1), n = g.int(1, dims[axis]), circular = g.chance(40), type = g.pick(['float', 'int32', 'double']);
+  const starts = g.ints('int64', [dims[0]], 0, circular ? dims[axis] - 1 : dims[axis] - n);
+  return {opset: 24, attrs: {axis: g.chance(30) ? axis - dims.length : axis, mode: circular ? 'circular' : 'linear'},
+          inputs: [g.tensor(type, dims), g.tensor(type, dims.map((d, i) => (i === axis ? n : d))), ...(g.chance(70) ? [starts] : [])]};
+};
 families.ScatterND = (g) => {
   const rank = g.int(1, 4), dims = g.dims(rank), last = g.int(1, rank), version = opset(g), type = g.pick(['float', 'int32', 'int64', 'double']), some = g.int(1, 4);
   const reduction = g.pick(version >= 18 ? ['none', 'add', 'mul', 'min', 'max'] : version >= 16 ? ['none', 'add', 'mul'] : ['none']);
