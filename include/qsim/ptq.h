@@ -262,7 +262,8 @@ typedef struct qsim_quantize_options {
  * that an earlier call decided, the same options and calibration give the same bytes; so does none,
  * where the recipe corrects no bias by means. A layer that the recipe corrects needs means: without
  * a calibration that has them it is refused (ARGUMENT), unless no_bias_correction is set. What a
- * recipe names must be there: NOT_FOUND.
+ * recipe names must be there, and a layer that a rule or the recipe wants in integers has tensors
+ * that were calibrated or that the recipe keeps in float: NOT_FOUND.
  *
  * Errors: MISMATCH (calibration or recipe of another model), STATE (a calibration that has seen no
  * data), NOT_FOUND, UNSUPPORTED (the model is already quantized; the recipe wants what this version

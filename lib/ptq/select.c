@@ -3,6 +3,7 @@
 #include "pass/pass.h"
 #include "op/rules.h"
 #include "ptq/quantizer.h"
+#include "ptq/recipe.h"
 
 bool qs_is_activation(const qs_graph *g, qs_id value) {
     return value != QS_NONE && !g->values[value].data && g->values[value].dtype == QSIM_FLOAT &&
@@ -268,19 +269,44 @@ static void absorb(qs_quantizer *q, qs_id node) {
     }
 }
 
-/* Every tensor that would be quantized was calibrated, and none is kept in float by hand. */
-static bool ranges_known(const qs_quantizer *q, qs_id node) {
+/* A tensor that would be quantized and was not calibrated, or is kept in float by hand. */
+static qs_id without_range(const qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
     const qs_choice *c = &q->choices[node];
     for (int32_t i = 0; i < qs_operand_count(q->g, n); i++)
         if (!qs_recipe_has_range(q, n->inputs[i]))
-            return false;
+            return n->inputs[i];
     if (!qs_recipe_has_range(q, qs_choice_output(q, node)))
-        return false;
+        return qs_choice_output(q, node);
     for (int32_t i = 1; c->kind == QS_KIND_MOVEMENT && i < n->output_count; i++)
         if (!qs_recipe_has_range(q, n->outputs[i]))
-            return false;
-    return true;
+            return n->outputs[i];
+    return QS_NONE;
+}
+
+static bool ranges_known(const qs_quantizer *q, qs_id node) {
+    return without_range(q, node) == QS_NONE;
+}
+
+/* A layer that a rule or the recipe names is not left in float because a calibration that was made
+ * otherwise has not seen its tensors. */
+static int check_wanted(const qs_quantizer *q, qs_id node) {
+    const qsim_recipe_entry *e =
+        qs_recipe_find(q->options.recipe, QSIM_RECIPE_LAYER, qs_node_label(q->g, node));
+    const bool wanted = q->choices[node].forced == QSIM_RULE_INT8 ||
+                        (e && e->action == QSIM_RECIPE_QUANTIZE && !q->choices[node].forced);
+    const qs_id value = wanted && q->c ? without_range(q, node) : QS_NONE;
+    if (value == QS_NONE)
+        return QSIM_OK;
+    const char *name = q->g->values[value].name;
+    const qsim_recipe_entry *t = qs_recipe_find(q->options.recipe, QSIM_RECIPE_TENSOR, name);
+    if (t && t->action == QSIM_RECIPE_FLOAT)
+        return QSIM_OK;
+    qs_fail(q->error, QSIM_E_NOT_FOUND,
+            "%s: the layer '%s' is to be in integers, but its tensor '%s' was not calibrated",
+            q->model->name, qs_node_label(q->g, node), name);
+    qs_hint(q->error, "calibrate with the same rules and recipe");
+    return QSIM_E_NOT_FOUND;
 }
 
 static int classify(qs_quantizer *q) {
@@ -390,17 +416,18 @@ int qs_select(qs_quantizer *q) {
     bool *leads_on = qs_calloc(q->ctx, q->node_count ? q->node_count : 1, sizeof(*leads_on));
     if (!leads_on)
         return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
-    for (size_t i = 0; i < q->layer_count; i++) {
+    for (size_t i = 0; i < q->layer_count && !code; i++) {
         qs_id node = q->layers[i].node;
+        code = check_wanted(q, node);
         q->choices[node].integer = q->choices[node].forced != QSIM_RULE_FLOAT &&
                                    ranges_known(q, node) && sums_fit(q, &q->layers[i]);
     }
     find_tail(q, leads_on);
-    for (size_t k = 0; k < q->g->order_count; k++) {
+    for (size_t k = 0; k < q->g->order_count && !code; k++) {
         decide(q, q->g->order[k], leads_on[q->g->order[k]]);
         settle(q, q->g->order[k], leads_on[q->g->order[k]]);
     }
     pull_movement(q);
     qs_free(q->ctx, leads_on);
-    return QSIM_OK;
+    return code;
 }

@@ -166,6 +166,46 @@ static void test_constant(void) {
     qsim_model_free(m);
 }
 
+/* A calibration of other rules: named, not left in float without a word. */
+static void test_unseen(const qsim_model *m) {
+    static float x[144 * 8];
+    const int64_t dims[4] = {8, 1, 12, 12};
+    const qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
+    const qsim_rule rules[3] = {{sizeof(*rules), "conv*", QSIM_RULE_FLOAT, 0},
+                                {sizeof(*rules), "relu*", QSIM_RULE_FLOAT, 0},
+                                {sizeof(*rules), "conv1", QSIM_RULE_INT8, 0}};
+    qsim_quantize_options o = {.struct_size = sizeof(o), .rules = rules, .rule_count = 2};
+    const qsim_calibration_options co = {.struct_size = sizeof(co), .quantize = &o};
+    static const char text[] = "qsim-recipe 1\nlayer \"conv1\" weights int8\n";
+    qsim_calibration *c = NULL;
+    qsim_model *q = NULL;
+    qsim_recipe *r = NULL;
+    qsim_error e = {0};
+    net_batch(x, 8, 5);
+    CHECK_INT(qsim_calibration_create(m, &co, &c, &e), QSIM_OK);
+    CHECK_INT(qsim_calibration_feed(c, &t, 1, &e), QSIM_OK);
+    o.rule_count = 3;
+    CHECK_INT(qsim_quantize(m, c, &o, &q, &e), QSIM_E_NOT_FOUND);
+    CHECK(strstr(e.message, "the layer 'conv1' is to be in integers, but its tensor 'r1' was not "
+                            "calibrated") != NULL);
+    CHECK_INT(qsim_recipe_load_memory(NULL, text, sizeof(text) - 1, "r", &r, NULL), QSIM_OK);
+    o.rule_count = 0;
+    o.recipe = r;
+    CHECK_INT(qsim_quantize(m, c, &o, &q, &e), QSIM_E_NOT_FOUND);
+    CHECK(strstr(e.message, "the layer 'conv1'") != NULL);
+    /* With a calibration of these rules it is done. */
+    qsim_calibration_free(c);
+    o.recipe = NULL;
+    o.rule_count = 3;
+    CHECK_INT(qsim_calibration_create(m, &co, &c, &e), QSIM_OK);
+    CHECK_INT(qsim_calibration_feed(c, &t, 1, &e), QSIM_OK);
+    q = quantize(m, c, &o);
+    CHECK_INT(type_of(q, "r1"), QSIM_UINT8);
+    qsim_model_free(q);
+    qsim_recipe_free(r);
+    qsim_calibration_free(c);
+}
+
 int main(void) {
     qsim_model *m = net_lenet();
     qsim_calibration *c = net_calibrate(m, 4);
@@ -173,6 +213,7 @@ int main(void) {
     test_unit(m, c);
     test_tensor(m, c);
     test_constant();
+    test_unseen(m);
     qsim_calibration_free(c);
     qsim_model_free(m);
     return test_done();
