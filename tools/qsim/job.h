@@ -45,7 +45,7 @@ typedef struct job_choice {
     size_t count;
 } job_choice;
 
-enum { ACTION_QUANTIZE, ACTION_TUNE, ACTION_NOTHING };
+enum { ACTION_QUANTIZE, ACTION_TUNE, ACTION_NOTHING, ACTION_SENSITIVITY };
 
 typedef struct job_pass {
     const char *name, *type;
@@ -53,7 +53,9 @@ typedef struct job_pass {
     const char *because; /* nothing is to be done */
     job_choice *choices;
     size_t choice_count;
-    const config *op_types; /* array of strings, or NULL: all */
+    const config *op_types; /* array of strings, or NULL: all, of 4 bits MatMul */
+    int bits;               /* of the weights: 4, else 0 */
+    bool automatic;         /* the ladder of qsim auto */
     job_data data;
     const config *threads, *levels; /* what tuning tries, arrays; NULL: what there is */
 } job_pass;
@@ -134,6 +136,14 @@ void job_choice_add(job_choice *c, const char *value);
 /* per_channel and WeightSymmetric are one option: all values of the one with all of the other. */
 void job_choices_join(job_pass *p);
 void job_choices_free(job_pass *p);
+/* The same of a pass of 4 bits with these blocks by default, and of qsim's own (job_kinds.c). */
+bool job_read_narrow(job_reader *r, const config *c, int64_t block, job_pass *pass);
+bool job_read_auto(job_reader *r, const config *c, job_pass *pass);
+bool job_read_sensitivity(job_reader *r, const config *c, job_pass *pass);
+/* One rule per name of an array, "NAME=fp32"; each is a choice of its own, of one value. */
+bool job_rules(job_reader *r, job_pass *pass, const config *v, const char *action);
+/* nodes_to_exclude, if it is there: rules after all others. */
+bool job_exclude(job_reader *r, const config *c, job_pass *pass);
 bool job_read_search(job_reader *r, const config *c);
 bool job_read_evaluator(job_reader *r, const config *evaluator);
 bool job_read_data_configs(job_reader *r);
@@ -186,6 +196,13 @@ const job_data *job_data_of(const job *j, int kind);
 /* One pass with these picks, kept calibrations in *kept (NULL: none are kept). */
 int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *picks,
                  const qsim_model *m, qsim_calibration **kept, qsim_model **out);
+/* Gives the pass's options to a tool; picks NULL: the first of each choice. */
+int job_give(const tool *t, const job_pass *p, const size_t *picks, tool *own);
+/* Finds q->recipe by the ladder, with the options that `own` has. */
+int job_climb(const tool *t, const tool *own, const job_pass *p, quantizing *q);
+/* Writes sensitivity.csv of a model. */
+int job_sensitivity(const tool *t, const job *j, const job_flow *f, const job_pass *p,
+                    const qsim_model *m);
 int job_tune(const tool *t, const job *j, const job_pass *p, const qsim_model *m, text *found);
 /* "qsim quantize --mode dynamic …"; without picks "--format qdq|qoperator" where there are more. */
 void job_command(const job_pass *p, const size_t *picks, text *out);

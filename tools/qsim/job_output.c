@@ -64,6 +64,10 @@ int job_prepare_output(const tool *t, const job *j) {
     int code = EXIT_OK;
     for (size_t i = 0; i < j->flow_count && code == EXIT_OK; i++)
         code = prepare(t, j, &j->flows[i], "model.onnx", "");
+    for (size_t i = 0; i < j->flow_count && code == EXIT_OK; i++)
+        for (size_t k = 0; k < j->flows[i].count && code == EXIT_OK; k++)
+            if (j->flows[i].passes[k].action == ACTION_SENSITIVITY)
+                code = prepare(t, j, &j->flows[i], "sensitivity.csv", "");
     if (code == EXIT_OK)
         code = prepare(t, j, NULL, "metrics.json", "");
     if (code == EXIT_OK && j->package)

@@ -29,6 +29,10 @@ static const struct {
     {"weight_symmetric", "weight-asymmetric", "true=|false=!"},
     {"per_row", "per-row", "true=!|false="},
     {"bias_correction", "no-bias-correction", "true=|false=!"},
+    {"equalize", "equalize", "true=!|false="},
+    {"smooth", "smooth", "true=!|false="},
+    {"refine", "refine", "true=!|false="},
+    {"search", "search", "greedy=greedy|anneal=anneal|both=both"},
 };
 
 /* Parameters that change nothing here. */
@@ -138,33 +142,6 @@ static bool read_parameter(pass_reader *p, size_t k, const config *v) {
     return true;
 }
 
-/* A name as a glob that only it matches. */
-static void exact_glob(const char *name, text *out) {
-    for (; *name; name++) {
-        if (strchr("*?[\\", *name))
-            text_puts(out, "\\");
-        text_add(out, name, 1);
-    }
-}
-
-/* One rule per name; each is a choice of its own, of one value. */
-static bool read_nodes(pass_reader *p, const config *v, const char *action) {
-    if (!job_is_array(p->r, v, CONFIG_STRING))
-        return false;
-    for (size_t i = 0; i < v->count; i++) {
-        text rule = {0};
-        exact_glob(v->items[i].string, &rule);
-        text_printf(&rule, "=%s", action);
-        p->pass->choices =
-            tool_grow(p->pass->choices, p->pass->choice_count + 1, sizeof(*p->pass->choices));
-        job_choice *c = &p->pass->choices[p->pass->choice_count++];
-        *c = (job_choice){.option = "set"};
-        job_choice_add(c, rule.data);
-        text_free(&rule);
-    }
-    return true;
-}
-
 static bool read_key(pass_reader *p, const config *v);
 
 static bool read_keys(pass_reader *p, const config *c) {
@@ -226,7 +203,7 @@ static bool read_key(pass_reader *p, const config *v) {
     if (strcmp(v->key, "nodes_to_exclude") == 0)
         return true; /* after all others */
     if (strcmp(v->key, "nodes_to_quantize") == 0)
-        return v->kind != CONFIG_ARRAY || v->count == 0 || read_nodes(p, v, "int8");
+        return v->kind != CONFIG_ARRAY || v->count == 0 || job_rules(p->r, p->pass, v, "int8");
     if (strcmp(v->key, "op_types_to_quantize") == 0) {
         p->pass->op_types = v;
         return job_is_array(p->r, v, CONFIG_STRING);
@@ -251,12 +228,11 @@ static void note_static(job_reader *r, const config *c) {
 bool job_read_parameters(job_reader *r, const config *c, const char *mode, job_pass *pass) {
     pass_reader p = {.r = r, .pass = pass};
     const config *inner = config_get(c, "config"), *nodes = job_key(c, "nodes_to_quantize");
-    const config *excluded = job_key(c, "nodes_to_exclude");
     (void)job_choice_of(pass, "mode"); /* the first in commands */
     if (nodes && nodes->kind == CONFIG_ARRAY && nodes->count > 0)
         job_choice_add(job_choice_of(pass, "set"), "*=fp32"); /* nothing but those that follow */
     if (!read_keys(&p, c) || (inner && inner->kind != CONFIG_NULL && !read_keys(&p, inner)) ||
-        (excluded && !read_nodes(&p, excluded, "fp32")))
+        !job_exclude(r, c, pass))
         return false;
     job_choices_join(pass);
     job_choice *own = job_choice_of(pass, "mode");

@@ -7,7 +7,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* Types of passes. `mode` is that of a quantization; `because`: there is nothing to do. */
+/* Types of passes. `mode` is that of a quantization, or its blocks of 4 bits; `because`: there is
+ * nothing to do. */
 static const struct {
     const char *type;
     int action;
@@ -17,6 +18,10 @@ static const struct {
     {"OnnxStaticQuantization", ACTION_QUANTIZE, "static", NULL},
     {"OnnxQuantization", ACTION_QUANTIZE, "static", NULL},
     {"OnnxWeightQuantization", ACTION_QUANTIZE, "weights", NULL},
+    {"OnnxMatMul4Quantizer", ACTION_QUANTIZE, "32", NULL},
+    {"OnnxBlockWiseRtnQuantization", ACTION_QUANTIZE, "128", NULL},
+    {"QsimAuto", ACTION_QUANTIZE, "auto", NULL},
+    {"QsimSensitivity", ACTION_SENSITIVITY, NULL, NULL},
     {"OrtPerfTuning", ACTION_TUNE, NULL, NULL},
     {"OrtSessionParamsTuning", ACTION_TUNE, NULL, NULL},
     {"OnnxConversion", ACTION_NOTHING, NULL, "the model is ONNX already"},
@@ -35,10 +40,8 @@ static const struct {
     {"ModelBuilder", "it makes language models from PyTorch; qsim starts from an ONNX file"},
     {"OnnxFloatToFloat16", "CPUs gain nothing from it; OnnxDynamicQuantization makes it smaller"},
     {"OrtMixedPrecision", "CPUs gain nothing from float16"},
-    {"OnnxMatMul4Quantizer", "qsim quantize --weights int4 does that; here it is 8 bits"},
-    {"OnnxBlockWiseRtnQuantization", "qsim quantize --weights int4 does that; here it is 8 bits"},
-    {"OnnxHqqQuantization", "qsim quantize --weights int4 does that; here it is 8 bits"},
-    {"OnnxBnb4Quantization", "qsim quantize --weights int4 does that; here it is 8 bits"},
+    {"OnnxHqqQuantization", "OnnxMatMul4Quantizer does the same, by another rounding"},
+    {"OnnxBnb4Quantization", "OnnxMatMul4Quantizer does the same, in integers of 4 bits"},
     {"IncDynamicQuantization", "OnnxDynamicQuantization does the same"},
     {"IncStaticQuantization", "OnnxStaticQuantization does the same"},
     {"IncQuantization", "OnnxQuantization does the same"},
@@ -134,6 +137,13 @@ static bool read_pass(job_reader *r, const config *c, const char *name, job_pass
         return true;
     if (p->action == ACTION_TUNE)
         return read_tuning(r, c, p);
+    if (p->action == ACTION_SENSITIVITY)
+        return job_read_sensitivity(r, c, p);
+    if (*mode >= '0' && *mode <= '9')
+        return job_read_narrow(r, c, strtol(mode, NULL, 10), p);
+    p->automatic = strcmp(mode, "auto") == 0;
+    if (p->automatic)
+        return job_read_auto(r, c, p);
     return job_read_parameters(r, c, mode, p);
 }
 

@@ -16,14 +16,14 @@ static void print_strings(json *j, const char *key, const config *list) {
 }
 
 static void print_pass(json *j, const job_pass *p) {
-    static const char *const actions[] = {"quantize", "tune", "nothing"};
+    static const char *const actions[] = {"quantize", "tune", "nothing", "sensitivity"};
     json_object(j, NULL);
     json_string(j, "name", p->name);
     json_string(j, "type", p->type);
     json_string(j, "action", actions[p->action]);
     if (p->because)
         json_string(j, "because", p->because);
-    if (p->action == ACTION_QUANTIZE) {
+    if (p->action == ACTION_QUANTIZE || p->action == ACTION_SENSITIVITY) {
         text command = {0};
         job_command(p, NULL, &command);
         json_string(j, "command", command.data);

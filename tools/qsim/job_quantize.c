@@ -17,8 +17,11 @@ static const char *picked(const job_pass *p, const size_t *picks, const char *na
 
 /* Options that the picked mode or method does not have are left out: others may be tried, too. */
 static bool applies(const job_pass *p, const size_t *picks, const char *name) {
-    static const char *const of_static[] = {"method", "percentile", "format", "activations",
-                                            "symmetric"};
+    static const char *const of_static[] = {"method",      "percentile", "format",
+                                            "activations", "symmetric",  "equalize",
+                                            "smooth",      "refine",     "search"};
+    if (p->bits == 4 || p->automatic || p->action != ACTION_QUANTIZE)
+        return true;
     const char *mode = picked(p, picks, "mode"), *method = picked(p, picks, "method");
     if (strcmp(name, "per-row") == 0)
         return mode && strcmp(mode, "dynamic") == 0;
@@ -31,7 +34,9 @@ static bool applies(const job_pass *p, const size_t *picks, const char *name) {
 }
 
 void job_command(const job_pass *p, const size_t *picks, text *out) {
-    text_puts(out, "qsim quantize");
+    text_puts(out, p->automatic                      ? "qsim auto"
+                   : p->action == ACTION_SENSITIVITY ? "qsim sensitivity"
+                                                     : "qsim quantize");
     for (size_t i = 0; i < p->choice_count; i++) {
         const job_choice *c = &p->choices[i];
         if (picks && !applies(p, picks, c->option))
@@ -69,11 +74,11 @@ static int give(const tool *t, tool *own, const char *name, const char *value) {
 }
 
 /* Backwards, since each option goes before the others. */
-static int give_all(const tool *t, const job_pass *p, const size_t *picks, tool *own) {
+int job_give(const tool *t, const job_pass *p, const size_t *picks, tool *own) {
     int code = EXIT_OK;
     for (size_t i = p->choice_count; i-- > 0 && code == EXIT_OK;) {
         const job_choice *c = &p->choices[i];
-        const char *value = c->count ? c->values[picks[i]] : NULL;
+        const char *value = c->count ? c->values[picks ? picks[i] : 0] : NULL;
         if (!value || !applies(p, picks, c->option))
             continue;
         code = give(t, own, c->option, *value ? value : NULL);
@@ -107,12 +112,13 @@ static int give_types(const tool *t, const job_pass *p, const qsim_model *m, too
     int code = EXIT_OK;
     for (int32_t i = 0; i < qsim_model_node_count(m) && code == EXIT_OK; i++) {
         text rule = {0};
-        if (qsim_model_node(m, i, &n) || !is_listed(p->op_types, n.op_type))
+        if (qsim_model_node(m, i, &n) ||
+            !(p->op_types ? is_listed(p->op_types, n.op_type) : strcmp(n.op_type, "MatMul") == 0))
             continue;
         /* A node without a name is called as its output. */
         for (const char *s = *n.name ? n.name : n.outputs[0]; *s; s++)
             text_printf(&rule, "%s%c", strchr("*?[\\", *s) ? "\\" : "", *s);
-        text_puts(&rule, "=int8");
+        text_puts(&rule, p->bits == 4 ? "=int4" : "=int8");
         if (is_node(m, rule.data))
             code = give(t, own, "set", rule.data);
         text_free(&rule);
@@ -145,17 +151,41 @@ static int calibrate(const tool *t, const job_pass *p, quantizing *q, qsim_calib
         code = calibrate_data(&own, q->file, q->model, &o, q->data, &q->calibration);
     dataset_close(q->data);
     job_tool_close(&own);
+    q->data = NULL;
     if (kept)
         *kept = q->calibration;
     return code;
 }
 
-static int quantize(const tool *t, const job_pass *p, quantizing *q, qsim_calibration **kept) {
+/* What --search, --equalize and so on ask for, on the data of the pass. */
+static int search(const tool *t, const tool *own, const job_pass *p, quantizing *q) {
+    tool with;
+    job_tool(t, &p->data, q->model, &with);
+    int code = dataset_open(&with, q->model, &q->data);
+    if (code == EXIT_OK)
+        (void)dataset_hold_out(q->data, DATASET_HELD_OUT);
+    if (code == EXIT_OK)
+        code = quantize_search(own, q);
+    dataset_close(q->data);
+    q->data = NULL;
+    job_tool_close(&with);
+    return code;
+}
+
+static int quantize(const tool *t, const tool *own, const job_pass *p, quantizing *q,
+                    qsim_calibration **kept) {
     progress bar;
     qsim_error e;
     int code = EXIT_OK;
-    if (q->options.mode == QSIM_MODE_STATIC)
+    const bool narrow = p->bits == 4 && !q->options.no_gptq;
+    q->options.keep_moments = args_has(&own->args, "refine");
+    if (p->automatic)
+        code = job_climb(t, own, p, q);
+    else if (q->options.mode == QSIM_MODE_STATIC || narrow)
         code = calibrate(t, p, q, kept);
+    q->options.keep_moments = 0;
+    if (code == EXIT_OK && !p->automatic && quantize_searches(own, q))
+        code = search(t, own, p, q);
     if (code)
         return code;
     progress_begin(&bar, t);
@@ -172,17 +202,23 @@ int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *p
     quantizing q = {.file = j->model, .output = p->name, .model = (qsim_model *)(uintptr_t)m};
     tool own = *t;
     memset(&own.args, 0, sizeof(own.args));
-    own.args.verb = &verb_quantize;
-    int code = give_all(t, p, picks, &own);
-    if (code == EXIT_OK && p->op_types)
+    own.args.verb = p->automatic ? &verb_auto : &verb_quantize;
+    int code = job_give(t, p, picks, &own);
+    if (code == EXIT_OK && (p->op_types || p->bits == 4))
         code = give_types(t, p, m, &own);
     if (code == EXIT_OK)
         code = quantize_options(&own, &q);
     if (code == EXIT_OK)
-        code = quantize(t, p, &q, kept);
+        code = quantize(t, &own, p, &q, kept);
     *out = q.result;
     if (!kept)
         qsim_calibration_free(q.calibration);
+    else if (p->automatic) {
+        qsim_calibration_free(*kept); /* of another candidate */
+        *kept = q.calibration;
+    }
+    qsim_recipe_free(q.recipe);
+    quantize_attempts_free(&q);
     quantize_options_free(&q);
     args_free(&own.args);
     return code;

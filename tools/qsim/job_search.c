@@ -201,6 +201,9 @@ int job_run_flow(const tool *t, const job *j, const job_flow *f, const qsim_mode
     for (size_t i = 0; i < f->count && code == EXIT_OK; i++)
         if (f->passes[i].action == ACTION_TUNE && !best->interrupted)
             code = job_tune(t, j, &f->passes[i], best->model ? best->model : input, &best->session);
+    for (size_t i = 0; i < f->count && code == EXIT_OK; i++)
+        if (f->passes[i].action == ACTION_SENSITIVITY && !best->interrupted)
+            code = job_sensitivity(t, j, f, &f->passes[i], input);
     if (code == EXIT_OK)
         code = job_judge(t, j, f, input, w.kept, best);
     for (size_t i = 0; i < f->count; i++) {

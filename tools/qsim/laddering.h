@@ -37,6 +37,12 @@ typedef struct ladder {
     text command;
 } ladder;
 
+/* Reads --max-drop, --budget, --goal, --bits, --latency. */
+int ladder_options(const tool *t, ladder *l);
+/* Whether calibrating keeps what GPTQ needs. */
+int32_t ladder_keeps_moments(const ladder *l);
+/* All that a search is asked but whom it tells. */
+void ladder_give(ladder *l, qsim_search_options *o);
 /* A qsim_attempt_fn: lists it, prints it, and saves what is kept. */
 int32_t ladder_add(void *l, const qsim_attempt *attempt);
 void ladder_heading(const ladder *l);

@@ -8,73 +8,8 @@
 #include "laddering.h"
 #include "verbs.h"
 
-#define SEARCHED 256     /* samples that a search runs again and again, at most */
-#define TRIED    2000    /* samples of the trial, at most */
-#define ROUNDED  1000000 /* weights of a model whose rounding by GPTQ is tried, at most */
-
-/* ---- options ---- */
-
-/* "60", "60s", "1.5m", "1h". */
-static int read_budget(const tool *t, double *seconds) {
-    const char *s = args_value(&t->args, "budget");
-    char *end;
-    *seconds = 60;
-    if (!s)
-        return EXIT_OK;
-    *seconds = strtod(s, &end);
-    const bool number = end != s && *seconds > 0 && *seconds < 1e7;
-    const double unit = strcmp(end, "m") == 0                ? 60
-                        : strcmp(end, "h") == 0              ? 3600
-                        : *end == 0 || strcmp(end, "s") == 0 ? 1
-                                                             : 0;
-    if (!number || unit == 0)
-        return tool_usage(t, "for instance --budget 60s, 5m or 1h",
-                          "--budget is '%s', not a time above 0", s);
-    *seconds *= unit;
-    return EXIT_OK;
-}
-
-/* --bits: what a unit may have. */
-static int read_bits(const tool *t, ladder *l) {
-    static const struct {
-        const char *word;
-        int32_t bits;
-    } words[] = {{"4", QSIM_BITS_4}, {"8", 0}, {"float", QSIM_BITS_FLOAT}};
-    const char *list = args_value(&t->args, "bits");
-    l->bits = list ? 0 : QSIM_BITS_FLOAT;
-    while (list && *list) {
-        const size_t n = strcspn(list, ",");
-        size_t i = 0;
-        while (i < 3 && !(strlen(words[i].word) == n && strncmp(words[i].word, list, n) == 0))
-            i++;
-        if (i == 3)
-            return n == 2 && strncmp(list, "16", 2) == 0
-                       ? tool_fail(t, QSIM_E_UNSUPPORTED, "--bits: 16 is not supported")
-                       : tool_usage(t, NULL, "--bits: '%.*s' is none of 4, 8, float", (int)n, list);
-        l->bits |= words[i].bits;
-        list += n + (list[n] == ',');
-    }
-    if (list && !l->bits)
-        l->bits = QSIM_BITS_8;
-    if (l->bits & QSIM_BITS_4 && l->goal != QSIM_GOAL_SIZE)
-        return tool_usage(t, NULL, "--bits 4 goes with --goal size: 4 bits take as long as 8");
-    return EXIT_OK;
-}
-
-static int read_options(const tool *t, ladder *l) {
-    static const char *const goals[] = {"accuracy", "size", "latency"};
-    const char *goal = args_value(&t->args, "goal");
-    for (int32_t i = 0; goal && i < 3; i++)
-        if (strcmp(goal, goals[i]) == 0)
-            l->goal = i;
-    if (!tool_number(t, "max-drop", 0.001, 100, 1, &l->max_drop))
-        return EXIT_USAGE;
-    int code = read_budget(t, &l->seconds);
-    if (!code)
-        code = read_bits(t, l);
-    const char *table = args_value(&t->args, "latency");
-    return code || !table ? code : costs_read(t, table, &l->costs);
-}
+#define SEARCHED 256  /* samples that a search runs again and again, at most */
+#define TRIED    2000 /* samples of the trial, at most */
 
 /* ---- samples ---- */
 
@@ -100,19 +35,10 @@ static int climb(const tool *t, ladder *l) {
     progress p;
     qsim_error e;
     qsim_recipe *found = NULL;
-    qsim_search_options o = {.struct_size = sizeof(o),
-                             .methods = "auto",
-                             .goal = l->goal,
-                             .max_drop = l->max_drop,
-                             .seconds = l->seconds,
-                             .bits = l->bits,
-                             .cost = l->costs.count ? costs_say : NULL,
-                             .cost_user = &l->costs,
-                             .attempt = ladder_add,
-                             .attempt_user = l};
+    qsim_search_options o = {.struct_size = sizeof(o), .attempt = ladder_add, .attempt_user = l};
     if (qsim_recipe_create(t->ctx, &found, &e))
         return tool_error(t, q->file, &e);
-    samples_give(&l->seen, &o);
+    ladder_give(l, &o);
     ladder_heading(l);
     progress_begin(&p, t);
     if (!p.terminal)
@@ -214,8 +140,7 @@ static int run_on(tool *t, page *p, ladder *l) {
         code = dataset_open(t, q->model, &q->data);
     if (code == EXIT_OK)
         code = read_samples(t, l);
-    q->options.keep_moments =
-        qsim_model_parameters(q->model) <= ROUNDED || (l->bits & QSIM_BITS_4) != 0;
+    q->options.keep_moments = ladder_keeps_moments(l);
     if (code == EXIT_OK)
         code = samples_calibrate(t, q->file, q->model, &q->options, &l->seen, &q->calibration);
     q->options.keep_moments = 0;
@@ -262,7 +187,7 @@ static int run(tool *t) {
         return code;
     code = quantize_options(t, &q);
     if (code == EXIT_OK)
-        code = read_options(t, &l);
+        code = ladder_options(t, &l);
     if (code == EXIT_OK)
         code = run_on(t, &p, &l);
     code = page_close(t, &p, "qsim auto", code);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* Passes of qsim's own: the ladder of qsim auto, and qsim sensitivity. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/progress.h"
+#include "job.h"
+#include "laddering.h"
+#include "modelinfo.h"
+#include "unit_report.h"
+#include "verbs.h"
+
+#define SEARCHED 256 /* samples, at most; as qsim auto and qsim sensitivity take */
+#define JUDGED   128
+
+/* Samples of the pass's data, and a calibration on them. */
+static int prepare(const tool *t, const job_pass *p, quantizing *q, size_t most, samples *s) {
+    tool own;
+    dataset *d = NULL;
+    if (!p->data.spec)
+        return tool_usage(t, "\"data_config\": {\"data_dir\": \"X.npy\"} names it",
+                          "passes.%s: %s needs data", p->name, p->type);
+    job_tool(t, &p->data, q->model, &own);
+    int code = dataset_open(&own, q->model, &d);
+    if (code == EXIT_OK) /* those that the verdict is by */
+        (void)dataset_hold_out(d, DATASET_HELD_OUT);
+    if (code == EXIT_OK)
+        code = samples_read(d, q->model, most, s, NULL);
+    if (code == EXIT_OK)
+        code = samples_calibrate(&own, q->file, q->model, &q->options, s, &q->calibration);
+    dataset_close(d);
+    job_tool_close(&own);
+    return code;
+}
+
+int job_climb(const tool *t, const tool *own, const job_pass *p, quantizing *q) {
+    ladder l = {.tool = t, .q = q, .begun = tool_now()};
+    progress bar;
+    qsim_error e;
+    int code = ladder_options(own, &l);
+    if (code == EXIT_OK)
+        q->options.keep_moments = ladder_keeps_moments(&l);
+    if (code == EXIT_OK)
+        code = prepare(t, p, q, SEARCHED, &l.seen);
+    q->options.keep_moments = 0;
+    qsim_search_options o = {.struct_size = sizeof(o)};
+    if (code == EXIT_OK && qsim_recipe_create(t->ctx, &q->recipe, &e))
+        code = tool_error(t, q->file, &e);
+    if (code == EXIT_OK) {
+        ladder_give(&l, &o);
+        progress_begin(&bar, t);
+        o.progress = progress_step;
+        o.progress_user = &bar;
+        if (qsim_search(q->model, q->calibration, &q->options, &o, q->recipe, NULL, &e))
+            code = quantize_error(t, q, &e);
+        progress_end(&bar);
+        q->options.recipe = q->recipe;
+    }
+    ladder_free(&l);
+    return code;
+}
+
+/* ---- sensitivity ---- */
+
+int job_sensitivity(const tool *t, const job *j, const job_flow *f, const job_pass *p,
+                    const qsim_model *m) {
+    quantizing q = {.file = j->model, .model = (qsim_model *)(uintptr_t)m};
+    tool own = *t;
+    samples s = {0};
+    units u = {0};
+    text path = {0};
+    qsim_error e;
+    progress bar;
+    memset(&own.args, 0, sizeof(own.args));
+    own.args.verb = &verb_sensitivity;
+    int code = job_give(t, p, NULL, &own);
+    if (code == EXIT_OK)
+        code = quantize_options(&own, &q);
+    if (code == EXIT_OK)
+        code = prepare(t, p, &q, JUDGED, &s);
+    if (code == EXIT_OK) {
+        qsim_search_options o = {.struct_size = sizeof(o)};
+        samples_give(&s, &o);
+        o.labels = NULL;
+        o.label_count = 0;
+        progress_begin(&bar, t);
+        o.progress = progress_step;
+        o.progress_user = &bar;
+        u.plain.struct_size = sizeof(u.plain);
+        if (qsim_sensitivity(m, q.calibration, &q.options, &o, units_add, &u, &u.plain, &e) < 0)
+            code = quantize_error(t, &q, &e);
+        progress_end(&bar);
+    }
+    job_path(j, f, "sensitivity.csv", &path);
+    own.force = true; /* job_prepare_output has looked */
+    if (code == EXIT_OK)
+        code = units_csv(&own, path.data, &u);
+    if (code == EXIT_OK && !t->quiet && !t->json)
+        table_line("units", "%s: %zu, in the order of what they gain in float", path.data, u.count);
+    text_free(&path);
+    units_free(&u);
+    samples_free(&s);
+    qsim_calibration_free(q.calibration);
+    quantize_options_free(&q);
+    args_free(&own.args);
+    return code;
+}
