@@ -29,6 +29,9 @@ METHODS = [
     ("per tensor, no correction", dict(weight_scheme="tensor", bias_correction=False)),
     ("per tensor", dict(weight_scheme="tensor")),
     ("dynamic, no correction", dict(mode="dynamic", bias_correction=False)), ("dynamic", dict(mode="dynamic")),
+    ("refined", dict(search="refine")), ("equalized", dict(search="equalize")), ("smoothed", dict(search="smooth")),
+    ("per tensor, equalized", dict(weight_scheme="tensor", search="equalize")),
+    ("per tensor, equalized and refined", dict(weight_scheme="tensor", search="equalize,refine")),
     ("weights, no correction", dict(mode="weights", bias_correction=False)), ("weights", dict(mode="weights")),
 ]
 
@@ -61,7 +64,10 @@ def judge(name, kind, crops):
     wanted = answers(model, unseen)
     found = {}
     for label, options in METHODS:
-        sums = qsim.Divergence()
+        sums, options = qsim.Divergence(), dict(options)
+        methods = options.pop("search", None)
+        if methods:
+            options["recipe"] = model.search(calibration, methods, inputs=seen, **options).recipe
         for a, b in zip(wanted, answers(model.quantize(calibration, **options), unseen)):
             sums.add(a, b)
         found[label] = (sums.loss, sums.agreement)

@@ -318,9 +318,10 @@ int qs_equalize_find(qs_quantizer *q) {
                            "%s: the recipe's tensor '%s' does not exist", q->model->name, e->name);
         if (!q->scaled)
             q->scaled = qs_calloc(q->ctx, q->value_count + 1, sizeof(*q->scaled));
-        if (!q->scaled || qs_site_find(q->ctx, q->g, &q->uses, value, &s))
+        if (!q->scaled)
             return out_of_memory(q);
-        code = mark(q, &s, e);
+        code = qs_site_find(q->ctx, q->g, &q->uses, value, &s);
+        code = code ? out_of_memory(q) : mark(q, &s, e);
         qs_site_free(q->ctx, &s);
     }
     return code;

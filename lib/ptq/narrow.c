@@ -233,6 +233,15 @@ static int take_apart(qs_quantizer *q, const qs_layer *l, const qs_gram *gram, q
             h[i * l->depth + j] =
                 (centred ? qs_gram_covariance(gram, i, j) : qs_gram_moment(gram, i, j)) *
                 ((double)qs_layer_factor(q, l, i) * (double)qs_layer_factor(q, l, j));
+    /* One row was seen, or always the same: what is left is the rounding of float sums, and weights
+     * go to the nearest. */
+    double trace = 0, whole = 0;
+    for (size_t i = 0; i < l->depth; i++) {
+        trace += h[i * l->depth + i];
+        whole += qs_gram_moment(gram, i, i);
+    }
+    for (size_t i = 0; trace <= 1e-6 * whole && i < count; i++)
+        h[i] = i % (l->depth + 1) == 0;
     int code = qs_gptq_create(q->ctx, h, l->depth, g);
     qs_free(q->ctx, h);
     return code;

@@ -18,6 +18,23 @@ static qsim_model *small_net(qsim_ctx *ctx) {
     return net_finish(b);
 }
 
+/* The same with a layer in between, which has 4 bits where weights have. */
+static qsim_model *deep_net(qsim_ctx *ctx) {
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(ctx, 13, "deep", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, (int64_t[]){1, 2, 4, 4}, NULL);
+    qsim_builder_output(b, "y", QSIM_FLOAT, 2, (int64_t[]){1, 3}, NULL);
+    net_constant(b, "w", 4, (int64_t[]){2, 2, 1, 1}, 1, 1);
+    net_constant(b, "u", 4, (int64_t[]){2, 2, 1, 1}, 0.1f, 2);
+    net_constant(b, "v", 2, (int64_t[]){32, 3}, 1, 3);
+    qsim_builder_node(b, "", "Conv", "conv", "x,w", "c");
+    qsim_builder_node(b, "", "Relu", "relu", "c", "r");
+    qsim_builder_node(b, "", "Conv", "next", "r,u", "n");
+    qsim_builder_node(b, "", "Flatten", "flat", "n", "f");
+    qsim_builder_node(b, "", "MatMul", "fc", "f,v", "y");
+    return net_finish(b);
+}
+
 /* Given, so that what is tried does not depend on how fast the machine is just now. */
 static void cost(void *user, const char *unit, double *in_float, double *in_integers) {
     (void)user;
@@ -81,31 +98,89 @@ static int work(qsim_ctx *ctx, const qsim_model *m) {
     return code;
 }
 
+/* Weights of 4 bits by GPTQ, in blocks, and what moves factors and refines. */
+static int narrow(qsim_ctx *ctx, const qsim_model *m) {
+    static const char text[] = "qsim-recipe 1\nequalize \"c\" 2 2 0.5\n";
+    static float x[32];
+    const int64_t dims[4] = {1, 2, 4, 4};
+    qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
+    qsim_calibration *c = NULL;
+    qsim_model *q = NULL;
+    qsim_recipe *found = NULL, *given = NULL;
+    uint64_t seed = 3;
+    for (int i = 0; i < 32; i++)
+        x[i] = (float)test_random(&seed) / 2147483648.0f - 1;
+    qsim_quantize_options qo = {
+        .struct_size = sizeof(qo), .weight_type = QSIM_INT4, .keep_moments = 1};
+    const qsim_calibration_options co = {.struct_size = sizeof(co), .quantize = &qo};
+    qsim_search_options so = {.struct_size = sizeof(so),
+                              .inputs = &t,
+                              .input_count = 1,
+                              .methods = "equalize,smooth,refine,auto",
+                              .goal = QSIM_GOAL_SIZE,
+                              .max_drop = 100,
+                              .bits = QSIM_BITS_4,
+                              .cost = cost};
+    int code = qsim_calibration_create(m, &co, &c, NULL);
+    if (!code)
+        code = qsim_calibration_feed(c, &t, 1, NULL);
+    if (!code)
+        code = qsim_recipe_create(ctx, &found, NULL);
+    qsim_quantize_options eight = {.struct_size = sizeof(eight)};
+    if (!code)
+        code = qsim_search(m, c, &eight, &so, found, NULL, NULL);
+    if (!code)
+        code = qsim_recipe_load_memory(ctx, text, strlen(text), NULL, &given, NULL);
+    qo.recipe = given;
+    if (!code)
+        code = qsim_quantize(m, c, &qo, &q, NULL);
+    qsim_model_free(q);
+    q = NULL;
+    qo.mode = QSIM_MODE_DYNAMIC;
+    qo.weight_block = 16;
+    const qsim_rule all = {.struct_size = sizeof(all), .pattern = "fc", .action = QSIM_RULE_INT4};
+    qo.rules = &all;
+    qo.rule_count = 1;
+    if (!code)
+        code = qsim_quantize(m, c, &qo, &q, NULL);
+    qsim_model_free(q);
+    qsim_recipe_free(found);
+    qsim_recipe_free(given);
+    qsim_calibration_free(c);
+    return code;
+}
+
+/* Lets each `step`th allocation of a way fail. */
+static void sweep(test_heap *h, qsim_ctx *ctx, qsim_model *m, long step,
+                  int (*way)(qsim_ctx *ctx, const qsim_model *m)) {
+    h->calls = h->fail_at = 0;
+    CHECK_INT(way(ctx, m), QSIM_OK);
+    long calls = h->calls, live = h->live, wrong = 0, lost = 0;
+    CHECK(calls > 100);
+    for (long n = 1; n <= calls; n += step) {
+        h->calls = 0;
+        h->fail_at = n;
+        int code = way(ctx, m);
+        wrong += code != QSIM_E_NOMEM;
+        lost += h->live != live;
+        if (code != QSIM_E_NOMEM || h->live != live)
+            fprintf(stderr, "allocation %ld: %d, %ld blocks lost\n", n, code, h->live - live);
+        live = h->live;
+    }
+    CHECK_INT(wrong, 0);
+    CHECK_INT(lost, 0);
+    h->fail_at = 0;
+    qsim_model_free(m);
+}
+
 int main(void) {
     test_heap h = {0};
     qsim_allocator a = test_heap_allocator(&h);
     qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
     qsim_ctx *ctx = NULL;
     CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), QSIM_OK);
-    qsim_model *m = small_net(ctx);
-    h.calls = 0;
-    CHECK_INT(work(ctx, m), QSIM_OK);
-    long calls = h.calls, live = h.live, wrong = 0, lost = 0;
-    CHECK(calls > 100);
-    for (long n = 1; n <= calls; n += STEP) {
-        h.calls = 0;
-        h.fail_at = n;
-        int code = work(ctx, m);
-        wrong += code != QSIM_E_NOMEM;
-        lost += h.live != live;
-        if (code != QSIM_E_NOMEM || h.live != live)
-            fprintf(stderr, "allocation %ld: %d, %ld blocks lost\n", n, code, h.live - live);
-        live = h.live;
-    }
-    CHECK_INT(wrong, 0);
-    CHECK_INT(lost, 0);
-    h.fail_at = 0;
-    qsim_model_free(m);
+    sweep(&h, ctx, small_net(ctx), STEP, work);
+    sweep(&h, ctx, deep_net(ctx), 7 * STEP, narrow); /* three times as many, each slower */
     qsim_ctx_free(ctx);
     CHECK_INT(h.live, 0);
     return test_done();
