@@ -82,36 +82,37 @@ static bool read_rounding(job_reader *r, const config *c, job_pass *pass) {
     return true;
 }
 
+static const char *const narrow_keys[] = {"type",
+                                          "disable_search",
+                                          "host",
+                                          "evaluator",
+                                          "data_config",
+                                          "data_dir",
+                                          "batch_size",
+                                          "bits",
+                                          "block_size",
+                                          "axis",
+                                          "quant_axes",
+                                          "is_symmetric",
+                                          "accuracy_level",
+                                          "algorithm",
+                                          "quant_format",
+                                          "nodes_to_exclude",
+                                          "op_types_to_quantize",
+                                          "save_as_external_data",
+                                          "all_tensors_to_one_file",
+                                          "external_data_name",
+                                          "size_threshold",
+                                          "convert_attribute",
+                                          NULL};
+
 bool job_read_narrow(job_reader *r, const config *c, int64_t block, job_pass *pass) {
-    static const char *const keys[] = {"type",
-                                       "disable_search",
-                                       "host",
-                                       "evaluator",
-                                       "data_config",
-                                       "data_dir",
-                                       "batch_size",
-                                       "bits",
-                                       "block_size",
-                                       "axis",
-                                       "quant_axes",
-                                       "is_symmetric",
-                                       "accuracy_level",
-                                       "algorithm",
-                                       "quant_format",
-                                       "nodes_to_exclude",
-                                       "op_types_to_quantize",
-                                       "save_as_external_data",
-                                       "all_tensors_to_one_file",
-                                       "external_data_name",
-                                       "size_threshold",
-                                       "convert_attribute",
-                                       NULL};
     static const char *const formats[] = {"QOperator", "QDQ", NULL};
     const char *format = "QOperator";
     int64_t bits = 4, level = 0;
     bool symmetric = true;
     char size[24];
-    if (!job_part(r, c, keys) || !job_int(r, c, "bits", 1, &bits) ||
+    if (!job_part(r, c, narrow_keys) || !job_int(r, c, "bits", 1, &bits) ||
         !job_int(r, c, "block_size", 1, &block) || !job_int(r, c, "accuracy_level", 0, &level) ||
         !job_bool(r, c, "is_symmetric", &symmetric) || !job_string(r, c, "quant_format", &format) ||
         !one_of(r, c, "quant_format", format, formats))
