@@ -24,7 +24,6 @@ quantize qdq
 quantize signed --activations int8 --symmetric
 quantize tensor --weight-scheme tensor-asymmetric --weights uint8
 quantize qoperator --format qoperator
-quantize wide --activations int16
 quantize asymmetric --format qoperator --weight-scheme channel-asymmetric
 "$python" - "$work"/*.onnx <<'END'
 import sys

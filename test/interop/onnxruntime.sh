@@ -27,6 +27,13 @@ check signed --activations int8
 check qoperator --format qoperator
 check asymmetric --weight-scheme channel-asymmetric
 check qoperator_asymmetric --format qoperator --weights uint8 --weight-scheme channel-asymmetric
+# What --refine finds: weights rounded by GPTQ, biases layer by layer.
+echo "== refined"
+"$qsim" quantize -q "$model" -o "$work/refined.onnx" --skip 54000 --limit 128 --refine \
+    --data "$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz" >/dev/null
+node "$root/test/interop/peer.js" "$peer" taps "$work/refined.onnx" "$work/refined.taps.onnx"
+"$qsim" run -q "$work/refined.taps.onnx" --input "$work/x.npy" --output-dir "$work/refined"
+node "$root/test/interop/peer.js" "$peer" compare "$work/refined.taps.onnx" "$work/x.npy" "$work/refined"
 # 16 bits of activations: floats between pairs, for some units or for all.
 wide() { # NAME QUANTIZE-OPTIONS...
     name=$1
