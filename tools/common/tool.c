@@ -116,6 +116,8 @@ void tool_assume(const tool *t, const char *input) {
 int tool_error(const tool *t, const char *subject, const qsim_error *e) {
     text line = {0};
     const char *message = e->message[0] ? e->message : qsim_error_text(e->code);
+    if (e->code == QSIM_E_CANCELLED && tool_interrupted())
+        message = "interrupted";
     if (subject && strncmp(message, subject, strlen(subject)) != 0) {
         /* A long path must not push the reason out. */
         utf8_printable(&line, subject, 160);

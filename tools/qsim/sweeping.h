@@ -9,7 +9,8 @@
 /* One combination and what was found of it. */
 typedef struct attempt {
     const char *scheme, *method;
-    double percentile; /* NaN: not a percentile */
+    int32_t weight_scheme, range_method; /* QSIM_WEIGHT_*, QSIM_METHOD_* */
+    double percentile;                   /* NaN: not a percentile */
     int32_t grade;
     double agreement, sqnr, cosine; /* of the worst output; agreement NaN: no class scores */
     double top1;                    /* NaN: no labels */
@@ -23,8 +24,11 @@ typedef struct sweep {
     double float_top1, float_ms;
     int64_t samples, held_out, rows;
     attempt *attempts;
-    size_t count;
+    size_t count; /* that are listed; then those that were tried */
 } sweep;
+
+/* Calibrates and tries all; after an interrupt the first of them, which it tells (sweep_try.c). */
+int sweep_try(const tool *t, sweep *s, const qsim_model *m, dataset *d);
 
 /* The attempt with the greatest SQNR; count: none. */
 size_t sweep_best(const sweep *s);

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* One calibration serves all: ranges are chosen from its histograms. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrating.h"
-#include "common/progress.h"
-#include "engine.h"
-#include "latency.h"
-#include "scores.h"
 #include "sweeping.h"
 #include "verbs.h"
 
-#define TIMED_RUNS 20
+#define COUNT(list) (sizeof(list) / sizeof(*(list)) - 1) /* without the NULL at its end */
 
 static const char *const schemes[] = {"channel", "tensor", "tensor-asymmetric",
                                       "channel-asymmetric", NULL};
@@ -43,6 +37,8 @@ static void add_attempt(sweep *s, size_t scheme, size_t method, double percentil
     s->attempts = tool_grow(s->attempts, s->count + 1, sizeof(*s->attempts));
     s->attempts[s->count++] = (attempt){.scheme = schemes[scheme],
                                         .method = methods[method],
+                                        .weight_scheme = (int32_t)scheme,
+                                        .range_method = (int32_t)method,
                                         .percentile = percentile,
                                         .top1 = (double)NAN};
 }
@@ -64,138 +60,17 @@ static bool add_percentiles(const tool *t, sweep *s, size_t scheme) {
 }
 
 static bool list_attempts(const tool *t, sweep *s) {
-    bool scheme[3], method[4];
+    bool scheme[COUNT(schemes)], method[COUNT(methods)];
     if (!read_list(t, "schemes", schemes, scheme) || !read_list(t, "methods", methods, method))
         return false;
-    for (size_t i = 0; i < 3; i++)
-        for (size_t k = 0; k < 4 && scheme[i]; k++) {
+    for (size_t i = 0; i < COUNT(schemes); i++)
+        for (size_t k = 0; k < COUNT(methods) && scheme[i]; k++) {
             if (method[k] && k == QSIM_METHOD_PERCENTILE && !add_percentiles(t, s, i))
                 return false;
             if (method[k] && k != QSIM_METHOD_PERCENTILE)
                 add_attempt(s, i, k, (double)NAN);
         }
     return true;
-}
-
-static int32_t index_of(const char *name, const char *const *names) {
-    int32_t i = 0;
-    while (strcmp(names[i], name) != 0)
-        i++;
-    return i;
-}
-
-/* ---- measuring ---- */
-
-/* Accuracy where there are labels, and the time of a run on the first batch. */
-static int score(const tool *t, const char *file, const qsim_model *m, dataset *d, double *top1,
-                 double *ms, int64_t *rows) {
-    engine e = {0};
-    scores s = {0};
-    latency time = {0};
-    batch b;
-    int code = engine_of_model(t, file, m, NULL, 0, &e);
-    *top1 = (double)NAN;
-    dataset_rewind(d);
-    while (code == EXIT_OK && (code = dataset_next(d, &b)) == EXIT_OK && b.samples > 0) {
-        for (int i = 0; i < (time.count ? 1 : TIMED_RUNS) && code == EXIT_OK; i++) {
-            const double start = tool_now();
-            code = engine_execute(t, file, &e, b.inputs, b.input_count);
-            if (time.count + 1 < TIMED_RUNS && i > 0) /* the first one warms up */
-                latency_add(&time, tool_now() - start);
-        }
-        *rows = *rows ? *rows : b.samples;
-        if (code == EXIT_OK && b.labels)
-            code = scores_add(t, &s, file, &e.outputs[0], b.labels, b.samples);
-        if (!dataset_has_labels(d))
-            break;
-    }
-    *ms = latency_median(time.ms, time.count);
-    *top1 = s.samples ? scores_percent(&s, s.top1) : (double)NAN;
-    scores_free(&s);
-    latency_free(&time);
-    engine_close(&e);
-    return code;
-}
-
-static void take_verdict(const qsim_verdict *v, attempt *a) {
-    a->grade = qsim_verdict_grade(v);
-    a->agreement = (double)NAN;
-    a->sqnr = INFINITY;
-    a->cosine = 1;
-    for (int32_t i = 0; i < qsim_verdict_output_count(v); i++) {
-        qsim_verdict_info o = {.struct_size = sizeof(o)};
-        if (qsim_verdict_output(v, i, &o) || o.measure == QSIM_MEASURE_NONE)
-            continue;
-        a->sqnr = fmin(a->sqnr, o.sqnr);
-        a->cosine = fmin(a->cosine, o.cosine);
-        if (o.measure == QSIM_MEASURE_AGREEMENT)
-            a->agreement = isnan(a->agreement) ? o.agreement : fmin(a->agreement, o.agreement);
-    }
-}
-
-static int feed_all(const tool *t, const char *file, dataset *d, qsim_verdict *v) {
-    qsim_error e;
-    batch b;
-    int code;
-    dataset_rewind(d);
-    while ((code = dataset_next(d, &b)) == EXIT_OK && b.samples > 0)
-        if (qsim_verdict_feed(v, b.inputs, b.input_count, &e))
-            return tool_error(t, file, &e);
-    return code;
-}
-
-static int try_one(const tool *t, const sweep *s, const qsim_model *m, const qsim_calibration *c,
-                   dataset *d, attempt *a) {
-    const qsim_quantize_options o = {.struct_size = sizeof(o),
-                                     .weight_scheme = index_of(a->scheme, schemes),
-                                     .method = index_of(a->method, methods),
-                                     .percentile = isnan(a->percentile) ? 0 : a->percentile};
-    const qsim_verdict_options how = {
-        .struct_size = sizeof(how), .seen = s->held_out == 0, .no_layers = 1};
-    qsim_model *q = NULL;
-    qsim_verdict *v = NULL;
-    qsim_error e;
-    int64_t rows = 0;
-    int code = EXIT_OK;
-    if (qsim_quantize(m, c, &o, &q, &e) || qsim_verdict_create(m, q, &how, &v, &e))
-        code = tool_error(t, s->file, &e);
-    else if ((code = tool_list_model(t, s->file, q)) == EXIT_OK)
-        code = feed_all(t, s->file, d, v);
-    if (code == EXIT_OK) {
-        take_verdict(v, a);
-        a->bytes = qsim_model_bytes(q);
-        code = score(t, s->file, q, d, &a->top1, &a->ms, &rows);
-    }
-    qsim_verdict_free(v);
-    qsim_model_free(q);
-    return code;
-}
-
-static int try_all(const tool *t, sweep *s, const qsim_model *m, dataset *d) {
-    qsim_calibration *c = NULL;
-    progress p;
-    int code = judge_hold_out(t, d, &s->held_out) ? EXIT_OK : EXIT_USAGE;
-    if (code == EXIT_OK)
-        code = calibrate_data(t, s->file, m, NULL, d, &c);
-    s->samples = qsim_calibration_samples(c);
-    dataset_use_held(d, s->held_out > 0);
-    if (code == EXIT_OK)
-        code = score(t, s->file, m, d, &s->float_top1, &s->float_ms, &s->rows);
-    progress_begin(&p, t);
-    for (size_t i = 0; i < s->count && code == EXIT_OK; i++) {
-        text name = {0};
-        attempt_name(&s->attempts[i], &name);
-        code = try_one(t, s, m, c, d, &s->attempts[i]);
-        if (code == EXIT_OK && progress_step(&p, name.data, i + 1, s->count)) {
-            s->count = i + 1; /* those are shown */
-            code = EXIT_INTERRUPTED;
-        } else if (code)
-            s->count = i;
-        text_free(&name);
-    }
-    progress_end(&p);
-    qsim_calibration_free(c);
-    return code;
 }
 
 /* ---- the verb ---- */
@@ -261,7 +136,7 @@ static int run_sweep(tool *t, sweep *s) {
         code = dataset_open(t, m, &d);
     }
     if (code == EXIT_OK)
-        code = try_all(t, s, m, d);
+        code = sweep_try(t, s, m, d);
     const bool partial = code == EXIT_INTERRUPTED && s->count > 0;
     if (code == EXIT_OK || partial) {
         report(t, &p, s);
