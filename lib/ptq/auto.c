@@ -257,8 +257,8 @@ static int refine(qs_search *s) {
     int code = qs_search_refine(s);
     s->quiet = false;
     s->options.goal = goal;
-    const int returned = qs_search_return(s);
-    code = code ? code : returned;
+    if (!code) /* else it would empty the error */
+        code = qs_search_return(s);
     if (code || !(s->best > best))
         return code;
     s->best = NAN; /* it is the best, and is told so */
