@@ -250,6 +250,21 @@ class Inspecting(unittest.TestCase):
         with self.assertRaises(qsim.Error):
             qsim.read_array(b"\0\0\x08")
 
+    def test_external_data(self):
+        model = network()
+        self.assertEqual(model.external_files, [])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.onnx")
+            model.save(path, external=True)
+            self.assertEqual(os.path.getsize(path + ".data"), 4 * 144 * 5)
+            again = qsim.Model.load(path)
+            self.assertEqual(again.external_files, ["m.onnx.data"])
+            x = RNG.normal(size=(2, 1, 8, 8)).astype(np.float32)
+            wanted, = qsim.Session(model).run(x)
+            np.testing.assert_array_equal(qsim.Session(again).run(x)[0], wanted)
+            model.save(path)
+            self.assertEqual(qsim.Model.load(path).external_files, [])
+
     def test_limits_and_fixed_point(self):
         self.assertEqual(qsim.limits("int8", narrow=True), (-127, 127))
         self.assertEqual(qsim.limits("uint4"), (0, 15))

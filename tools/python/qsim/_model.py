@@ -113,9 +113,11 @@ class Model(_Handle):
               C.byref(pointer))
         return cls(pointer, keep)
 
-    def save(self, path: Union[str, "os.PathLike[str]"], replace: bool = True) -> None:
-        """Writes the model as ONNX, atomically."""
-        options = _SaveOptions(flags=1 if replace else 0)
+    def save(self, path: Union[str, "os.PathLike[str]"], replace: bool = True,
+             external: bool = False) -> None:
+        """Writes the model as ONNX, atomically. `external`: weights of 1 KB and more go to a second
+        file, the path followed by ".data"; so they do without it where a model is over 2 GB."""
+        options = _SaveOptions(flags=(1 if replace else 0) | (2 if external else 0))
         _call("qsim_model_save", self._pointer, os.fsencode(path), C.byref(options))
 
     def dumps(self) -> bytes:
