@@ -23,9 +23,9 @@ extern "C" {
 /* ---- calibration -------------------------------------------------------------------------- */
 
 /*
- * Histograms of a model's float activations (with BatchNormalization folded) and means of their
- * channels, filled batch by batch: constant memory in the number of samples, exact and order-free
- * merging. One thread at a time.
+ * Statistics of a model's float activations (with BatchNormalization folded): histograms, means and
+ * extremes of channels, filled batch by batch. Memory does not grow with the number of samples;
+ * merging is exact and does not depend on the order. One thread at a time.
  */
 typedef struct qsim_calibration qsim_calibration;
 
@@ -34,16 +34,16 @@ struct qsim_quantize_options;
 typedef struct qsim_calibration_options {
     size_t struct_size; /* sizeof(qsim_calibration_options) */
     /*
-     * Globs over tensor names: what is observed. None: the tensors that get a scale, and those that
-     * layers with weights read. One that matches no float activation: NOT_FOUND.
+     * Globs over the names of the tensors to observe. None: the tensors that get a scale, and those
+     * that layers with weights read. One that matches no float activation: NOT_FOUND.
      */
     const char *const *tensors;
     size_t tensor_count;
     /*
-     * Without `tensors`: what these options of qsim_quantize need (in mode DYNAMIC and WEIGHTS that
-     * is the layers' inputs alone, for the means). NULL: what their defaults, either format and any
-     * QSIM_RULE_INT8 need; not the tensor between a layer and the ReLU that it absorbs. Read
-     * during the call alone.
+     * Without `tensors`: the options of qsim_quantize whose tensors are observed (in modes DYNAMIC
+     * and WEIGHTS the layers' inputs alone, for their means). NULL: the tensors that the default
+     * options, either format and any QSIM_RULE_INT8 need; not the tensor between a layer and the
+     * ReLU that it absorbs. Read during the call alone.
      */
     const struct qsim_quantize_options *quantize;
     qsim_progress_fn progress; /* after each tensor of a batch; cancels it: nothing is recorded */
@@ -72,8 +72,8 @@ QSIM_API int qsim_calibration_feed(qsim_calibration *c, const qsim_tensor *input
                                    size_t input_count, qsim_error *error);
 
 /*
- * Adds what `from` has seen to `into`, exactly: in whatever order parts are merged, the same bytes
- * are saved. Both must be of one model and hold the same tensors (QSIM_E_MISMATCH).
+ * Adds the statistics of `from` to `into`, exactly: parts merged in any order are saved as the same
+ * bytes. Both must be of one model and hold the same tensors (QSIM_E_MISMATCH).
  */
 QSIM_API int qsim_calibration_merge(qsim_calibration *into, const qsim_calibration *from,
                                     qsim_error *error);
@@ -153,9 +153,10 @@ QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
 #define QSIM_FORMAT_QOPERATOR 1
 
 /*
- * What is quantized when. STATIC: weights and activations, whose ranges a calibration knows.
- * DYNAMIC: weights now, each activation by its own range while the model runs; no calibration.
- * WEIGHTS: weights alone, which are floats again when the model runs: smaller, not faster.
+ * Modes. STATIC: weights and activations are quantized now, the latter with the ranges of a
+ * calibration. DYNAMIC: weights now, each activation by its own range while the model runs; needs
+ * no calibration. WEIGHTS: weights alone, which are floats again when the model runs: smaller, not
+ * faster.
  */
 #define QSIM_MODE_STATIC  0
 #define QSIM_MODE_DYNAMIC 1
@@ -172,10 +173,10 @@ QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
  */
 #define QSIM_WEIGHT_CHANNEL_ASYMMETRIC 3
 
-/* What a rule does with the nodes it matches. */
+/* The action of a rule on the nodes that it matches. */
 #define QSIM_RULE_FLOAT 1
 #define QSIM_RULE_INT8  2
-#define QSIM_RULE_INT4  3 /* with weights in 4 bits; what has no such weights: as INT8 */
+#define QSIM_RULE_INT4  3 /* as INT8, with weights in 4 bits where the node has such weights */
 /* As INT8, but all that the node reads and makes has 16 bits, signed where activation_type is. */
 #define QSIM_RULE_INT16 4
 
@@ -191,11 +192,11 @@ typedef struct qsim_quantize_options {
     const qsim_rule *rules; /* the last match wins; a pattern that matches nothing: NOT_FOUND */
     size_t rule_count;
     /*
-     * What a search or an earlier quantization decided, or NULL. For what it does not name, the
-     * fields below hold; rules go before it.
+     * The decisions of a search or of an earlier quantization, or NULL. Layers and tensors that it
+     * does not name follow the fields below; rules override it.
      */
     const qsim_recipe *recipe;
-    qsim_recipe *decided; /* gets what was decided for each layer and tensor, on success; or NULL */
+    qsim_recipe *decided; /* gets the decision for each layer and tensor, on success; or NULL */
     qsim_progress_fn progress;
     void *progress_user;
     double percentile;            /* for QSIM_METHOD_PERCENTILE; 0: 99.999 */
@@ -305,7 +306,7 @@ QSIM_API int32_t qsim_quantize_layers(const qsim_model *model, const qsim_calibr
 typedef int (*qsim_score_fn)(void *user, const qsim_model *candidate, double *score);
 
 /*
- * What a candidate's answers are worth beside those of the float model, on the inputs of a search.
+ * A candidate's answers compared with the float model's, on the inputs of a search.
  */
 typedef struct qsim_judgement {
     size_t struct_size;
@@ -335,14 +336,14 @@ typedef struct qsim_attempt {
 /* Told of each attempt; all that it points to is valid during the call. Non-zero: CANCELLED. */
 typedef int32_t (*qsim_attempt_fn)(void *user, const qsim_attempt *attempt);
 
-/* What a search prefers among candidates within max_drop. */
+/* The preference of a search among candidates within max_drop. */
 #define QSIM_GOAL_ACCURACY 0 /* the least loss */
 #define QSIM_GOAL_SIZE     1 /* the fewest bytes */
 #define QSIM_GOAL_LATENCY  2 /* the least time */
 
-/* What auto may give a unit, beside 8 bits. */
+/* The types that auto may choose from for a unit. */
 #define QSIM_BITS_FLOAT 1
-#define QSIM_BITS_8     4 /* which each may have in any case */
+#define QSIM_BITS_8     4 /* always allowed */
 #define QSIM_BITS_4     2 /* of weights; not the first and the last layer, nor groups */
 
 /*
@@ -363,18 +364,18 @@ typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, dou
  *            what that needs (keep_moments); then, layer by layer, a bias that takes back what the
  *            means of the layer's outputs are off by in the quantized network. Each stays where the
  *            loss falls. Needs `inputs`
- *   equalize factors between layers, by which weights with one scale for all channels gain
- *   smooth   factors from LayerNormalization and its kin to the products that read it, by which
- *            activations gain whose channels differ; three shares, of which the best is kept. Both
- *            need `inputs`, and a calibration with extremes of channels
- *   auto     ranges; equalize; smooth; refine (biases alone, where the calibration has no moments);
- *            units in float, in the order of what that gains per byte or microsecond, until
- * max_drop is met; for the goal size weights in 4 bits, if `bits` says so; and, unless the goal is
- *            size, units that 8 bits make slower. Needs `inputs`
+ *   equalize factors moved between layers, for weights with one scale for all channels. Needs
+ *            `inputs`, and a calibration with the channels' extremes
+ *   smooth   factors moved from a normalization to the products that read it, for activations whose
+ *            channels differ in size; the best of three strengths is kept. Needs the same
+ *   auto     ranges; equalize; smooth; refine (biases alone if the calibration has no moments);
+ *            then units in float, those first that gain most per byte or microsecond, until
+ *            max_drop is met; for the goal size also weights in 4 bits, if `bits` allows them; for
+ *            the other goals also units in float that 8 bits make slower. Needs `inputs`
  *
- * Candidates are quantized whole and judged by their answers: by the score function where there is
- * one, else by the loss over `inputs`. What is found is never worse by that than the plain
- * quantization that the search begins with, unless that loses more than a max_drop that was given.
+ * Candidates are quantized whole and judged by their answers: by the score function if there is
+ * one, else by the loss over `inputs`. By that measure the result is never worse than the plain
+ * quantization that the search begins with, unless that one exceeds a max_drop that was given.
  */
 QSIM_API const char *qsim_search_method(int32_t index);
 /* 1 if that method needs `inputs`, 0 if a score function does as well. */
@@ -426,7 +427,7 @@ QSIM_API int qsim_search(const qsim_model *model, const qsim_calibration *c,
 /* ---- sensitivity -------------------------------------------------------------------------- */
 
 /*
- * What one unit costs: an operator that runs in integers, with the activation or bias after it that
+ * The costs of a unit: an operator that runs in integers, with the activation or bias after it that
  * is part of it. `struct_size` is set by the library.
  */
 typedef struct qsim_unit {
@@ -434,8 +435,8 @@ typedef struct qsim_unit {
     const char *name; /* the operator's, as rules and recipes call it */
     const char *op_type;
     const char *takes;   /* the node that it takes along; NULL: none */
-    double loss_alone;   /* it alone in integers, all else in float */
-    double loss_gained;  /* what the loss of all in integers falls by when it is kept in float */
+    double loss_alone;   /* with it alone in integers, all others in float */
+    double loss_gained;  /* decrease of the loss if it alone is kept in float */
     double agreement;    /* with it alone in integers, percent; NaN: no classes */
     double sqnr;         /* at its own output in the quantized network, dB: predicts little */
     int64_t float_bytes; /* of weights and bias */
@@ -508,7 +509,7 @@ typedef int32_t (*qsim_pair_fn)(void *user, const char *tensor, const char *coun
 QSIM_API int32_t qsim_model_pairs(const qsim_model *model, const qsim_model *quantized,
                                   qsim_pair_fn pair, void *user, qsim_error *error);
 
-/* What a network's output is, and so how the loss of a divergence is measured. */
+/* The kind of a network's output, which decides how the loss of a divergence is measured. */
 #define QSIM_ANSWER_UNKNOWN       0 /* the first tensor that is added decides */
 #define QSIM_ANSWER_PROBABILITIES 1 /* rows of numbers >= 0 that add up to 1 */
 #define QSIM_ANSWER_LOGITS        2 /* [samples, classes], also with axes of size 1 behind */

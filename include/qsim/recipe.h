@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * qsim/recipe.h - what a quantization decided, layer by layer and tensor by tensor, as text.
+ * qsim/recipe.h - the decisions of a quantization, layer by layer and tensor by tensor, as text.
  *
  *     qsim-recipe 1
  *     model 64-HEXADECIMAL-DIGITS
@@ -12,9 +12,9 @@
  *     tensor "z" float
  *     equalize "conv2" 2 0x1.000000p+1 0x1.000000p-2
  *
- * Every search writes a recipe, qsim_quantize (options.recipe) reads one and tells what it decided
- * (options.decided). What a recipe does not name is decided by the options; so recipes may be
- * written by hand, and in parts. `model` and `calibration` may be left out.
+ * Every search writes a recipe; qsim_quantize reads one (options.recipe) and writes its decisions
+ * (options.decided). Layers and tensors that a recipe does not name follow the options, so recipes
+ * may be written by hand, and in parts. `model` and `calibration` may be left out.
  *
  * A layer is a node, called by its name or, where it has none, by that of its first output. It says
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * qsim/verdict.h - is a quantized model any good? Runs it beside its float model and says: good,
- * doubtful or bad, which layers lose most, and what is wrong with the data.
+ * qsim/verdict.h - judges a quantized model beside its float model: good, doubtful or bad, the
+ * layers that lose most, and faults of the data.
  *
  *     qsim_verdict *v;
  *     qsim_verdict_create(model, int8, NULL, &v, &e);
@@ -9,7 +9,7 @@
  *         qsim_verdict_feed(v, &batches[i], 1, &e);
  *     const char *grade = qsim_grade_name(qsim_verdict_grade(v)); // "good"
  *
- * Feed samples that were not calibrated on: what a model was fitted to flatters it.
+ * Feed samples that were not calibrated on: those flatter the model.
  */
 #ifndef QSIM_VERDICT_H
 #define QSIM_VERDICT_H
@@ -101,7 +101,7 @@ QSIM_API int qsim_verdict_output(const qsim_verdict *v, int32_t index, qsim_verd
 QSIM_API int32_t qsim_verdict_layer_count(const qsim_verdict *v);
 QSIM_API int qsim_verdict_layer(const qsim_verdict *v, int32_t index, qsim_verdict_info *info);
 
-/* What was fed to the first input; struct_size is set by the caller. */
+/* Statistics of the first input; struct_size is set by the caller. */
 typedef struct qsim_verdict_input_info {
     size_t struct_size;
     const char *name; /* lives as long as the verdict */
@@ -116,8 +116,8 @@ typedef struct qsim_verdict_input_info {
 QSIM_API int qsim_verdict_input(const qsim_verdict *v, qsim_verdict_input_info *info);
 
 /*
- * What is wrong with the data, one sentence each, by index from 0; NULL at the end. `kind` (may be
- * NULL) gets a word for programs:
+ * Faults of the data, one sentence each, by index from 0; NULL at the end. `kind` (may be NULL)
+ * gets a word for programs:
  *
  *     made-up           noise was fed
  *     seen              judged on what was calibrated on

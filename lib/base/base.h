@@ -38,7 +38,8 @@
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "libqsim reads the tensors of models in place: it needs a little-endian CPU"
 #endif
-#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0
+/* 16: as 0 but for _Float16, which the library does not compute in. */
+#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16
 #error "float arithmetic would be rounded twice: for 32-bit x86 compile with -msse2 -mfpmath=sse"
 #endif
 #if defined(__FAST_MATH__)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Scales of activations: which values share one, and what it is. */
+/* Scales of activations: finds values that share one, and computes it. */
 #include "ptq/quantizer.h"
 #include "ptq/recipe.h"
 
@@ -7,7 +7,7 @@ static void mark(qs_quantizer *q, qs_id value) {
     q->activations[value].quantized = true;
 }
 
-/* In order of execution, so that the input of a movement already has its root. */
+/* Goes in order of execution, so that the input of a movement operator already has its root. */
 void qs_activation_mark(qs_quantizer *q) {
     for (size_t i = 0; i < q->value_count; i++)
         q->activations[i] =
@@ -91,7 +91,7 @@ bool qs_wide_wanted(const qsim_quantize_options *o) {
     return wanted && o->mode == QSIM_MODE_STATIC;
 }
 
-/* Least and greatest value of a constant operand; both 0 at least. */
+/* Least and greatest value of a constant operand; the range includes 0. */
 static int constant_range(qs_quantizer *q, qs_id value, float *low, float *high) {
     const float *x = qs_graph_aligned(q->g, value);
     size_t n = q->g->values[value].data->elements;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Percentiles of activation ranges by simulated annealing. It begins with the ranges that the
- * search began with, or a percentile for all that has a better score; a move changes how much is
- * cut off one tensor, or puts the range back that was there; the score decides. Seeded, and with an
- * own logarithm: the same walk on every machine as long as the scores are the same.
+ * Chooses percentiles of activation ranges by simulated annealing. It begins with the ranges that
+ * the search began with, or with one percentile for all tensors if that scores better. A move
+ * changes how much is cut off one tensor's range, or restores its first range; the score decides.
+ * It is seeded and has a logarithm of its own: the same walk on every machine as long as scores are
+ * the same.
  */
 #include <math.h>
 
@@ -15,10 +16,10 @@
 
 typedef struct walk {
     qs_search *s;
-    int32_t *tensors; /* indices in the calibration of those that have a scale */
+    int32_t *tensors; /* indices in the calibration of tensors that have a scale */
     size_t tensor_count;
-    qsim_recipe_entry *begun; /* of each of these tensors before the walk */
-    double *now, *next;       /* percentiles of these tensors; NaN: as it was */
+    qsim_recipe_entry *begun; /* the recipe's entry of each of these tensors before the walk */
+    double *now, *next;       /* percentiles of these tensors; NaN: the first range */
     double score;             /* of `now` */
     double hot, cold;         /* temperatures, from the first step to the last */
     uint64_t random;
@@ -45,7 +46,7 @@ static void set_all(const walk *w, double *to, double percentile) {
         to[i] = percentile;
 }
 
-/* What the recipe says of each tensor, or would say. */
+/* Reads the entry of each tensor, or the one that it would get. */
 static void remember(const walk *w) {
     const qs_search *s = w->s;
     for (size_t i = 0; i < w->tensor_count; i++) {
@@ -66,7 +67,7 @@ static int score_of(const walk *w, const double *percentiles, double *score) {
     return code ? code : qs_search_step(w->s, "annealing", score);
 }
 
-/* The lowest score that a step down may lead to: of a score function, which says what float has. */
+/* The lowest score that a step down may lead to, if there is a score function and a float score. */
 static double limit(const walk *w) {
     const double drop = w->s->options.max_drop > 0 ? w->s->options.max_drop : 2;
     return w->s->options.score ? w->s->options.float_score - drop : -INFINITY;
@@ -94,7 +95,7 @@ static int begin(walk *w) {
     return code;
 }
 
-/* Halves or doubles what is cut off one tensor, or puts back what was there. */
+/* Halves or doubles what is cut off one tensor's range, or restores its first range. */
 static void move(walk *w) {
     static const double factors[4] = {0.25, 0.5, 2, 4};
     const uint32_t tensor = draw(w) % (uint32_t)w->tensor_count, kind = draw(w) % 9;

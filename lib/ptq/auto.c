@@ -10,12 +10,12 @@
 #include "ptq/gram.h"
 #include "ptq/search.h"
 
-#define NO_LOSS     1e-6 /* a loss below: nothing is left to gain */
-#define SLOWER      1.05 /* so many times as long is slower, beyond what two measurements differ by */
-#define LEAST_BYTES 64.0 /* and microseconds: what costs nothing is not worth endlessly much */
+#define NO_LOSS     1e-6 /* below this loss there is nothing to gain */
+#define SLOWER      1.05 /* ratio of times that counts as slower: two measurements differ by less */
+#define LEAST_BYTES 64.0 /* with LEAST_US: bounds the worth of units that cost almost nothing */
 #define LEAST_US    0.1
 
-/* What keeping a unit in float is worth to the goal. */
+/* The worth of keeping a unit in float, by the goal. */
 static double worth(const qs_search *s, const qs_unit *u) {
     const qsim_unit *t = &u->told;
     if (s->options.goal == QSIM_GOAL_SIZE)
@@ -43,14 +43,14 @@ static size_t weight_units(const qs_units *u) {
     return count;
 }
 
-/* Is there nothing more to do? */
+/* Whether the search has reached its aim. */
 static bool is_done(const qs_search *s, bool past_knee) {
     if (qs_search_is_over(s) || s->judgement.loss < NO_LOSS)
         return true;
     return qs_search_is_met(s) && (s->options.goal != QSIM_GOAL_ACCURACY || past_knee);
 }
 
-/* One more unit in float; whether it helped is seen in s->best. */
+/* Keeps one more unit in float; s->best shows whether that helped. */
 static int add_float(qs_search *s, const qs_unit *u) {
     char what[160];
     snprintf(what, sizeof(what), "'%.80s' in float, %d unit%s in all", u->name, (int)s->floats + 1,
@@ -61,8 +61,8 @@ static int add_float(qs_search *s, const qs_unit *u) {
 }
 
 /*
- * Units in float one after the other, measured together each time; what does not help goes back. At
- * least one layer with weights stays in integers: a float model is no answer.
+ * Keeps units in float one after the other, measuring them together each time; a unit that does not
+ * help goes back. At least one layer with weights stays in integers: a float model is no answer.
  */
 static int add_floats(qs_search *s, qs_units *u) {
     const size_t knee = qs_units_sort(u->items, u->count);
@@ -95,7 +95,7 @@ static bool is_float(const qs_search *s, const qs_unit *u) {
     return e && e->action == QSIM_RECIPE_FLOAT;
 }
 
-/* Back to integers, the least gain first, what max_drop does not need in float. */
+/* Puts units back to integers, the least gain first, that max_drop does not need in float. */
 static int take_back(qs_search *s, qs_units *u) {
     int code = qs_search_return(s);
     (void)qs_units_sort(u->items, u->count);
@@ -119,7 +119,7 @@ static int take_back(qs_search *s, qs_units *u) {
     return code;
 }
 
-/* All units that are slower in integers, together, if that is better by the goal. */
+/* Keeps all units in float that are slower in integers, if that is better by the goal. */
 static int keep_slower(qs_search *s, const qs_units *u) {
     const double best = s->best, time = s->microseconds;
     const int32_t floats = s->floats;
@@ -192,7 +192,7 @@ static int set_narrow(qs_search *s, const qs_unit *items, size_t count) {
     return code;
 }
 
-/* What each of them alone loses, and the least loss for a weight first. */
+/* Measures the loss of each unit alone, and sorts by loss per byte, the least first. */
 static int sort_narrow(qs_search *s, qs_unit *items, size_t count) {
     int code = QSIM_OK;
     for (size_t i = 0; i < count && !code; i++) {
@@ -212,7 +212,7 @@ static int sort_narrow(qs_search *s, qs_unit *items, size_t count) {
     return code;
 }
 
-/* As many as max_drop lets pass: all, or by halving. */
+/* As many units as max_drop allows: all of them, or found by halving. */
 static int add_narrow(qs_search *s, const qs_units *u) {
     qs_unit *items = qs_alloc(s->prepared->ctx, u->count + 1, sizeof(*items));
     int code = QSIM_OK;
@@ -241,11 +241,11 @@ static int add_narrow(qs_search *s, const qs_units *u) {
     return code;
 }
 
-/* ---- all of it ---- */
+/* ---- the method ---- */
 
 /*
- * Layer by layer is no attempt to tell of; all of it is one. By the loss alone: the model takes as
- * many bytes and as long as before.
+ * Refinement counts as one attempt, not one per layer. It is judged by the loss alone, since the
+ * model's size and time stay.
  */
 static int refine(qs_search *s) {
     const double best = s->best;
@@ -261,11 +261,11 @@ static int refine(qs_search *s) {
         code = qs_search_return(s);
     if (code || !(s->best > best))
         return code;
-    s->best = NAN; /* it is the best, and is told so */
+    s->best = NAN; /* so that the attempt is reported as the best */
     return qs_search_try(s, "refined: rounding and biases", NULL);
 }
 
-/* What is tried before any unit is taken out of 8 bits. */
+/* The rungs before any unit leaves 8 bits. */
 static int improve(qs_search *s) {
     int (*const rungs[])(qs_search *) = {qs_search_ranges, qs_search_equalize, qs_search_smooth,
                                          refine};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bias correction. Rounding the weights W of a layer to Q(W) moves the mean of each output; what it
- * moves it by is known, and the bias takes it back:
+ * Bias correction. Rounding the weights W of a layer to Q(W) shifts the mean of each output by an
+ * amount that is known; the bias takes it back:
  *
  *     bias[o] += sum over k of (W - Q(W))[o, k] * E[x[k]]
  *
- * E[x] is the mean of the input's channel in the float network: from a calibration, or from the
- * parameters of BatchNormalization (moments.c). Where a convolution's window lies on the padding
- * it reads zeros, so that a tap counts with the share of positions at which it does not. (Nagel et
- * al., "Data-Free Quantization Through Weight Equalization and Bias Correction", 2019.)
+ * E[x] is the mean of the input's channel in the float network, from a calibration or from the
+ * parameters of BatchNormalization (moments.c). On padding a convolution's window reads zeros, so
+ * each tap is weighted by the share of positions at which it reads the image. (Nagel et al.,
+ * "Data-Free Quantization Through Weight Equalization and Bias Correction", 2019.)
  */
 #include <math.h>
 
@@ -18,7 +18,9 @@
 
 /* ---- means of the input ---- */
 
-/* The graph as it was before BatchNormalization was folded: the model's that all others came of. */
+/*
+ * The graph before BatchNormalization was folded: that of the model which all others derive from.
+ */
 static int find_moments(qs_quantizer *q) {
     const qsim_model *m = q->model;
     if (q->moments.g)
@@ -54,13 +56,13 @@ static source source_of(const qs_quantizer *q, const qs_layer *l) {
     return s;
 }
 
-/* What the calibration says of them, or NULL. */
+/* The calibration's means of them, or NULL. */
 static const qs_means *calibrated(const qs_quantizer *q, const source *s, int32_t *index) {
     const qs_means *m = q->means ? qs_calibration_means(q->means, s->name, index) : NULL;
     return m && m->axis == s->axis && m->channels == s->channels ? m : NULL;
 }
 
-/* Fills `mean` for each channel of the input; *known false: nothing says them. */
+/* Fills `mean` for each channel of the input; *known false: neither source has them. */
 static int input_means(qs_quantizer *q, const source *s, double *mean, bool *known) {
     int32_t index = QS_NONE;
     const qs_means *m = calibrated(q, s, &index);
@@ -135,7 +137,7 @@ static void find_shares(const qs_graph *g, const qs_node *n, const qs_const *w, 
 
 typedef struct expected {
     double *mean, *share; /* of input channels, of taps */
-    const double *drift;  /* what the means are off by in the quantized network; NULL: nothing */
+    const double *drift;  /* drift of the means in the quantized network; NULL: none */
     size_t taps, groups;
 } expected;
 
@@ -183,7 +185,7 @@ static int expect(qs_quantizer *q, const qs_layer *l, expected *e, bool *known) 
     return code || !*known ? code : input_means(q, &s, e->mean, known);
 }
 
-/* ---- what is asked for ---- */
+/* ---- which layers ---- */
 
 static const qsim_recipe_entry *entry_of(const qs_quantizer *q, qs_id node) {
     return qs_recipe_find(q->options.recipe, QSIM_RECIPE_LAYER, qs_node_label(q->g, node));
@@ -194,13 +196,13 @@ static bool is_wanted(const qs_quantizer *q, qs_id node) {
     return !q->options.no_bias_correction && !(e && e->bias_correction == QSIM_BIAS_CORRECTION_OFF);
 }
 
-/* The recipe has the numbers. */
+/* Whether the recipe has the numbers. */
 static bool is_given(const qs_quantizer *q, qs_id node) {
     const qsim_recipe_entry *e = entry_of(q, node);
     return e && e->bias_correction == QSIM_BIAS_CORRECTION_GIVEN;
 }
 
-/* A product that becomes a QLinearMatMul has no place for a bias. */
+/* Whether a product becomes a QLinearMatMul, which has no bias. */
 static bool has_place(const qs_quantizer *q, qs_id node) {
     return q->options.mode != QSIM_MODE_STATIC || q->options.format != QSIM_FORMAT_QOPERATOR ||
            !qs_node_is(&q->g->nodes[node], "", "MatMul");
@@ -220,7 +222,7 @@ int32_t qs_bias_decide(const qs_quantizer *q, qs_id node) {
                                                            : QSIM_BIAS_CORRECTION_DEFAULT;
 }
 
-/* The recipe wants a layer corrected that cannot be. */
+/* Refuses a recipe that wants a layer corrected that cannot be. */
 static int refuse(const qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
     const char *model = q->model->name, *label = qs_node_label(q->g, node);
@@ -333,7 +335,7 @@ int qs_bias_measured(qs_quantizer *q, qs_layer *l, const double *mean, const dou
     return QSIM_OK;
 }
 
-/* ---- where it goes ---- */
+/* ---- adding the correction ---- */
 
 /* The vector that the only reader of a product adds to it: *operand of node, or QS_NONE. */
 static qs_id bias_add(const qs_quantizer *q, qs_id node, size_t channels, int32_t *operand) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calibrating: which tensors are observed, and feeding. Tensors are observed as steps make them, in
- * the layout that the step writes, so that none is kept longer than the network needs it. What a
- * batch shows is added once all of it has been seen: data that is refused leaves no trace.
+ * Calibration: chooses the tensors to observe, and feeds batches. A tensor is observed when a step
+ * has made it, in the layout that the step writes, so that it lives no longer than the network
+ * needs it. The statistics of a batch are added once all of it has been seen: refused data leaves
+ * no trace.
  */
 #include "base/ctx.h"
 #include "exec/run.h"
@@ -27,7 +28,10 @@ static bool is_observable(const qs_graph *g, qs_id value) {
     return v && v->name[0] && v->dtype == QSIM_FLOAT && !v->data;
 }
 
-/* Means are of what layers with weights read: that is what errors of weights are multiplied by. */
+/*
+ * Marks the inputs of layers with weights for means, since errors of weights are multiplied by
+ * them.
+ */
 static void want_means(const listing *l, const qs_node *n) {
     const qs_id x = qs_node_input(n, 0);
     const qs_const *w = qs_node_const(l->g, n, 1);
@@ -70,7 +74,7 @@ static int want_named(const listing *l, const char *pattern) {
                            l->prepared->name, pattern);
 }
 
-/* Nothing that has a scale: then everything, for people to look at. */
+/* If no tensor gets a scale, all are observed, for people to look at. */
 static void want_something(const listing *l) {
     bool any = false;
     for (size_t i = 0; i < l->g->value_count; i++)
@@ -138,7 +142,7 @@ static int add_tensor(const listing *l, qs_id value) {
     return code;
 }
 
-/* Inputs of the graph, then what its nodes give, in their order. `*inputs`: how many are first. */
+/* Lists the graph's inputs, then the nodes' outputs, in order. `*inputs`: how many inputs. */
 static int list_tensors(const listing *l, size_t *inputs) {
     const qs_graph *g = l->g;
     int code = choose_tensors(l);
@@ -258,7 +262,7 @@ typedef struct feeding {
     uint64_t done; /* tensors */
 } feeding;
 
-/* How a value lies in memory, for a read by samples and channels. */
+/* The layout of a value in memory, for reading by samples and channels. */
 static qs_watched watched(const feeding *f, const qsim_tensor *t, int32_t axis) {
     const bool many = t->rank > 0 && axis != 0 && f->c->batch_axis == 0 && f->samples > 0 &&
                       t->dims[0] % f->samples == 0;
@@ -309,7 +313,7 @@ static int observe(void *user, int32_t output, const qsim_tensor *value, bool ch
     return watch(f, &f->c->tensors[f->c->outputs[output]], value, channels_last, error);
 }
 
-/* Inputs are read as the caller has them; the run says what is wrong with those left out here. */
+/* Reads inputs from the caller's memory; the run reports errors of inputs that are skipped here. */
 static int watch_inputs(feeding *f, const qsim_tensor *inputs, size_t count, qsim_error *error) {
     int code = QSIM_OK;
     for (size_t i = 0; i < f->c->count && !code; i++) {
@@ -325,7 +329,7 @@ static int watch_inputs(feeding *f, const qsim_tensor *inputs, size_t count, qsi
     return code;
 }
 
-/* Makes room for what the batch has shown, then adds it, which cannot fail. */
+/* Makes room for the batch's statistics, then adds them, which cannot fail. */
 static int commit(feeding *f, qsim_error *error) {
     qsim_calibration *c = f->c;
     if (!qs_add64(c->samples, f->samples, &f->samples))

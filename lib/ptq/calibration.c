@@ -155,7 +155,7 @@ int qsim_calibration_merge(qsim_calibration *into, const qsim_calibration *from,
     return QSIM_OK;
 }
 
-/* ---- look ---- */
+/* ---- inspection ---- */
 
 int64_t qsim_calibration_samples(const qsim_calibration *c) {
     return c ? c->samples : 0;

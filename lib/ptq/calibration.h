@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of this layer know of a calibration. */
+/* The calibration object, for the files of lib/ptq. */
 #ifndef QS_CALIBRATION_H
 #define QS_CALIBRATION_H
 
@@ -27,7 +27,7 @@ struct qsim_calibration {
     struct qs_names *names; /* name -> index in tensors */
     int32_t bits;           /* of observers */
     /* NULL in a calibration that was loaded. */
-    qsim_model *prepared; /* held: the graph that the session runs */
+    qsim_model *prepared; /* counted reference: the graph that the session runs */
     qsim_session *session;
     qsim_run *run;
     qs_watch watch;
@@ -47,11 +47,11 @@ int qs_calibration_add(qsim_calibration *c, const char *name, size_t length, qsi
 /* Observer of a tensor, NULL if there is none or it has seen nothing. */
 const qsim_observer *qs_calibration_find(const qsim_calibration *c, const char *name,
                                          int32_t *index);
-/* What of a tensor goes into a hash. */
+/* Which statistics of a tensor a hash covers. */
 #define QS_HASH_RANGE    1
 #define QS_HASH_MEANS    2
 #define QS_HASH_EXTREMES 4
-/* SHA-256 of the text that saving would write, of what `used` says by tensor; NULL: of all. */
+/* SHA-256 of the text that saving would write, restricted by tensor to `used`; NULL: all of it. */
 int qs_calibration_hash(const qsim_calibration *c, const uint8_t *used, char hex[65]);
 /* Means of a tensor's channels, NULL if there are none. */
 const qs_means *qs_calibration_means(const qsim_calibration *c, const char *name, int32_t *index);
@@ -62,14 +62,14 @@ const qs_means *qs_calibration_means(const qsim_calibration *c, const char *name
  */
 int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error);
 /*
- * The same graph, taken from the calibration where it was made of this very model; `c` may be NULL.
- * *out is held for the caller.
+ * The same graph, taken from the calibration if that was made of this very model; `c` may be NULL.
+ * The caller gets a reference in *out.
  */
 int qs_ptq_prepared(const qsim_model *model, const qsim_calibration *c, qsim_model **out,
                     qsim_error *error);
 /*
- * UNSUPPORTED for a model that is quantized already, in one line. Weights alone after a
- * DequantizeLinear are floats to all modes but their own (quantize.c).
+ * Refuses a model that is quantized already (UNSUPPORTED). Weights alone after a DequantizeLinear
+ * count as floats in all modes but WEIGHTS (quantize.c).
  */
 int qs_ptq_refuse_quantized(const qsim_model *m, int32_t mode, qsim_error *error);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calibration file: reading it. Nothing in it is taken on trust: a tensor's exponent and number
- * of bins follow from its range, and must agree with it, so that every bin is backed by bytes.
+ * Reads the calibration file and trusts nothing in it: a tensor's exponent and number of bins have
+ * to agree with its range, and every bin takes bytes of the file, so that memory is bounded by the
+ * file's size.
  */
 #include "ptq/calibration.h"
 #include "ptq/lines.h"
@@ -50,7 +51,10 @@ static int take_observer(qs_lines *r, qsim_ctx *ctx, qsim_observer *o) {
     if (below != qs_observer_below(o) || above != qs_observer_above(o))
         return qs_lines_bad(r, "the number of bins does not belong to the range");
     o->count = 0;
-    /* Two bytes a count: what is not there is not made room for. */
+    /*
+     * A count takes two bytes of text at least: more counts than that are refused before
+     * allocating.
+     */
     if (r->end - r->p < 2 * ((ptrdiff_t)below + above))
         return qs_lines_bad(r, "the line is cut off");
     if (o->min < 0 || o->max > 0) {
@@ -87,7 +91,7 @@ static int take_means(qs_lines *r, qsim_calibration *c) {
         return code;
     qs_id at = qs_names_find(c->names, name);
     if (at == QS_NONE)
-        return QSIM_OK; /* the tensor's line is commented out */
+        return QSIM_OK; /* the tensor's own line is commented out */
     qs_means *m = &c->tensors[at].kept.means;
     if (m->sum)
         return qs_lines_bad(r, "means of the same tensor twice");
@@ -118,7 +122,7 @@ static int take_extremes(qs_lines *r, qsim_calibration *c) {
         return code;
     qs_id at = qs_names_find(c->names, name);
     if (at == QS_NONE)
-        return QSIM_OK; /* the tensor's line is commented out */
+        return QSIM_OK; /* the tensor's own line is commented out */
     qs_means *m = &c->tensors[at].kept.means;
     if (!m->sum || !m->bare)
         return qs_lines_bad(r, m->sum ? "extremes of the same tensor twice"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The calibration file: writing it. calibration_parse.c reads it. */
+/* Writes the calibration file; calibration_parse.c reads it. */
 #include "ptq/calibration.h"
 
 #include <stdio.h>

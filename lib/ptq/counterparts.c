@@ -6,9 +6,10 @@
 
 #include <qsim/ptq.h>
 
-#define SUFFIX "_DequantizeLinear_Output" /* what qsim_quantize and others call it */
+#define SUFFIX                                                                                     \
+    "_DequantizeLinear_Output" /* the suffix that qsim_quantize and other quantizers use */
 
-/* Values that exist inside an integer operator alone. */
+/* Marks values that exist only inside an integer operator. */
 static int find_fused(const qsim_model *m, bool *fused, qsim_error *error) {
     const qs_graph *g = m->graph;
     for (size_t k = 0; k < g->order_count; k++) {

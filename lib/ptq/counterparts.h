@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which tensors of a quantized model are compared with which of the float model. */
+/* Pairs tensors of a quantized model with those of the float model. */
 #ifndef QS_COUNTERPARTS_H
 #define QS_COUNTERPARTS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How far a network's answers are from those of a reference: Kullback-Leibler divergence. */
+/* The distance of a network's answers from a reference's: Kullback-Leibler divergence. */
 #include "base/base.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 #define LEAST 1e-12 /* a probability below counts as this */
 
-/* Two rows, and what is known of the reference's. */
+/* Two rows, and statistics of the reference's. */
 typedef struct pair {
     const float *a, *b;
     size_t n;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dynamic quantization: weights in 8 bits now, activations while the model runs, in operators of
- * ONNX that ONNX Runtime's CPU provider has for these types:
+ * Dynamic quantization: weights in 8 bits now, activations while the model runs, in ONNX operators
+ * that ONNX Runtime's CPU provider has for these types:
  *
  *     q, s, zp = DynamicQuantizeLinear(x)
  *     y = Mul(Cast(MatMulInteger | ConvInteger(q, w, zp, w_zp)), Mul(s, w_scale)) [Add bias]
  *
  * Products share the quantization of an input. With per_row each row of a product (each image of a
- * convolution) has a scale of its own around zero point 128, from ReduceMax and its like, and
+ * convolution) has a scale of its own around zero point 128, computed by ReduceMax, Max and Div,
+ * and
  *
  *     y = Mul(Mul(Cast(...), w_scale), s) [Add bias]
  *
- * because ONNX Runtime makes one operator of the form above that forgets the bias where s is a
- * list.
+ * because ONNX Runtime fuses the form above into one operator that drops the bias if s is a list.
  */
 #include "op/op.h"
 #include "ptq/quantizer.h"
@@ -51,7 +51,7 @@ static qs_id add(dynamic *d, const char *op, const qs_id *in, int32_t count, qs_
     return node;
 }
 
-/* The same to a new value base + suffix. */
+/* The same with a new value named base + suffix. */
 static qs_id add_step(dynamic *d, const char *op, const char *base, const char *suffix, qs_id a,
                       qs_id b, int32_t dtype, qs_id like) {
     const qs_id in[2] = {a, b};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where factors can be moved, and moving them as a recipe says. */
+/* Finds the places where factors can be moved, and moves them as a recipe says. */
 #include "ptq/equalize.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ qs_spread qs_spread_of(const qs_graph *g, const qs_node *n) {
     return s;
 }
 
-/* ---- who makes it ---- */
+/* ---- producers ---- */
 
 static bool add_gain(const qs_graph *g, const qs_uses *uses, qs_id value, qs_site *s) {
     const qs_const *c = own_constant(g, uses, value);
@@ -102,8 +102,8 @@ static bool has_one_reader(const qs_graph *g, const qs_uses *uses, qs_id value) 
 }
 
 /*
- * What a vector is added to has to be linear in something, too: a product with weights, or x * a.
- * *between: that sum's operand, which carries the factors as well.
+ * The operand that a vector is added to has to be linear in constants, too: a product with weights,
+ * or x * a. *between: that operand, which carries the factors as well.
  */
 static bool is_sum(const qs_graph *g, const qs_uses *uses, qs_id x, qs_site *s, qs_id *between) {
     const qs_value *inner = &g->values[x];
@@ -129,7 +129,7 @@ static bool is_sum(const qs_graph *g, const qs_uses *uses, qs_id x, qs_site *s, 
     return true;
 }
 
-/* Fills gains and the axis of the tensor's channels; false: what makes it cannot take factors. */
+/* Fills gains and the axis of the tensor's channels; false: its producer cannot take factors. */
 static bool find_maker(const qs_graph *g, const qs_uses *uses, qs_id tensor, qs_site *s,
                        int32_t *axis, qs_id *between) {
     const qs_value *v = &g->values[tensor];
@@ -155,9 +155,9 @@ static bool find_maker(const qs_graph *g, const qs_uses *uses, qs_id tensor, qs_
     return x != QS_NONE && (!adds || is_sum(g, uses, x, s, between));
 }
 
-/* ---- what lies between, and who reads it ---- */
+/* ---- nodes between, and readers ---- */
 
-/* Elements of one channel that lie together; 0: not known. */
+/* Contiguous elements of one channel; 0: not known. */
 static int64_t inner_size(const qs_value *v, int32_t axis) {
     int64_t size = 1;
     for (int32_t i = axis + 1; i < v->rank && size > 0; i++)
@@ -174,7 +174,7 @@ static int32_t reshaped_axis(const qs_value *x, int32_t axis, const qs_value *y,
     return -1;
 }
 
-/* A bound of a Clip; *value: what it is. False: it is not known. */
+/* Reads a bound of a Clip; false: it is not known. */
 static bool bound(const qs_graph *g, const qs_node *n, int32_t input, float *value) {
     const qs_id id = qs_node_input(n, input);
     const qs_const *c = id == QS_NONE ? NULL : g->values[id].data;
@@ -225,7 +225,7 @@ static bool is_reader(const qs_graph *g, const qs_uses *uses, const qs_node *n, 
     return x.axis == axis && spread.inputs == s->channels && spread.inputs % spread.groups == 0;
 }
 
-/* Goes on from every tensor that carries factors. *fits false: somebody cannot take them. */
+/* Continues from every tensor that carries factors. *fits false: a reader cannot take them. */
 static int follow(qsim_ctx *ctx, const qs_graph *g, const qs_uses *uses, qs_site *s, bool *fits) {
     for (size_t t = 0; t < s->tensor_count && *fits; t++) {
         const qs_carrier x = s->tensors[t];
@@ -276,7 +276,7 @@ int qs_site_find(qsim_ctx *ctx, const qs_graph *g, const qs_uses *uses, qs_id te
     return code;
 }
 
-/* ---- as a recipe says ---- */
+/* ---- moving factors ---- */
 
 static int out_of_memory(const qs_quantizer *q) {
     return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
@@ -327,7 +327,7 @@ int qs_equalize_find(qs_quantizer *q) {
     return code;
 }
 
-/* The constant's floats, once as they are and once to be changed. */
+/* The constant's floats, and a copy to be changed. */
 static float *begin_change(qs_quantizer *q, qs_id value, const float **old) {
     const qs_const *c = q->g->values[value].data;
     *old = qs_graph_aligned(q->g, value);
@@ -346,7 +346,7 @@ static int end_change(qs_quantizer *q, qs_id value, const float *data) {
     return QSIM_OK;
 }
 
-/* A constant of what makes the tensor: weights, or a vector of the channels. */
+/* Scales a constant of the tensor's producer: weights, or a vector of the channels. */
 static int multiply(qs_quantizer *q, const qs_site *s, qs_id value, const float *factor) {
     const float *old;
     float *made = begin_change(q, value, &old);
@@ -402,7 +402,7 @@ float qs_layer_factor(const qs_quantizer *q, const qs_layer *l, size_t k) {
     return factor ? factor[k / (l->depth / inputs)] : 1;
 }
 
-/* "X" and what it is called after QuantizeLinear become "X_equalized". */
+/* Renames "X" and its names after QuantizeLinear to "X_equalized". */
 static int rename_one(qs_quantizer *q, const char *name, const char *suffix) {
     const char *old = qs_write_joined(q, name, suffix);
     const char *base = qs_write_joined(q, name, "_equalized");

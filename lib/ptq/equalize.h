@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Equalization: each channel of a tensor is multiplied by a factor above 0, in the constants of
- * what makes it, and divided by it again in the weights of the layers that read it. Between the two
- * stand only operators that let such a factor through, as ReLU and pooling do, so that the network
+ * Equalization: each channel of a tensor is multiplied by a factor above 0 in the constants of its
+ * producer, and divided by it again in the weights of the layers that read it. Only operators that
+ * commute with such a factor, as ReLU and pooling do, may be between the two, so that the network
  * computes the same. (Nagel et al., "Data-Free Quantization Through Weight Equalization and Bias
  * Correction", 2019, section 4.1; Xiao et al., "SmoothQuant", 2023.)
  */
@@ -21,8 +21,8 @@ typedef struct qs_carrier {
 typedef struct qs_site {
     size_t channels;
     qs_id maker;     /* the node that gives the first tensor */
-    bool normalized; /* made by a normalization or an x a + b, not by a layer with weights */
-    float most;      /* what a Clip on the way lets through; infinity: there is none */
+    bool normalized; /* its producer is a normalization or an x a + b, not a layer with weights */
+    float most;      /* upper bound of a Clip between; infinity: none */
     qs_id gains[3];  /* constants that the first tensor is linear in, the weights first */
     size_t gain_count;
     qs_carrier *tensors; /* the first is the one that recipes name */
@@ -35,11 +35,11 @@ typedef struct qs_site {
 int qs_site_find(qsim_ctx *ctx, const qs_graph *g, const qs_uses *uses, qs_id tensor, qs_site *out);
 void qs_site_free(qsim_ctx *ctx, qs_site *s);
 
-/* The weights of a node, seen as rows of what one output channel is made of. */
+/* The weights of a node as rows, each those of one output channel. */
 typedef struct qs_spread {
     size_t outputs, inputs; /* channels on either side */
     size_t depth, taps, groups;
-    bool outputs_first; /* the weights of an output lie together */
+    bool outputs_first; /* the weights of an output are contiguous */
 } qs_spread;
 
 qs_spread qs_spread_of(const qs_graph *g, const qs_node *n);

@@ -7,7 +7,7 @@
 #include "base/ctx.h"
 
 #define DAMPING 0.01
-/* Channels that are rounded together: sums of their errors lie side by side. */
+/* Channels that are rounded together: the sums of their errors are contiguous. */
 #define TOGETHER 16
 
 /* ---- H = R R^T ---- */
@@ -37,7 +37,10 @@ static int sort_columns(qs_gptq *g, const double *h) {
     return QSIM_OK;
 }
 
-/* Adds to the diagonal; inputs that never move get 1, so that their weights are rounded alone. */
+/*
+ * Adds to the diagonal; inputs that are always 0 get 1, so that their weights are rounded
+ * independently.
+ */
 static int damp(double *h, size_t n) {
     double sum = 0;
     for (size_t i = 0; i < n; i++)
@@ -104,7 +107,7 @@ size_t qs_gptq_room(const qs_gptq *g) {
     return g->n * TOGETHER;
 }
 
-/* The code nearest to v; *stands: what it stands for. */
+/* The code nearest to v; *stands: its real value. */
 static int32_t nearest(const qs_grid *grid, size_t at, double v, double *stands) {
     const int32_t zero = grid->zero ? grid->zero[at] : 0;
     const float scale = grid->scale[at];

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rounding weights so that the errors of some make up for those of others (GPTQ: Frantar et al.,
+ * Rounds weights so that the errors of some compensate those of others (GPTQ: Frantar et al.,
  * "GPTQ: Accurate Post-Training Quantization for Generative Pre-trained Transformers", 2023).
  *
  * For one row of weights w and its rounded form q it makes (w - q) H (w - q)^T small, where H is
- * the second moment (or the covariance) of what the row is multiplied by. With H = R R^T, R upper
- * triangular, that is the squared length of (w - q) R; weight after weight is rounded so that its
- * part of that vector, in which only errors made before it occur, is least.
+ * the second moment (or the covariance) of the row's inputs. With H = R R^T, R upper triangular,
+ * that is the squared length of (w - q) R; weight after weight is rounded so that its component of
+ * that vector, which depends on earlier errors only, is least.
  */
 #ifndef QS_GPTQ_H
 #define QS_GPTQ_H
 
 #include "base/base.h"
 
-/* H, taken apart. */
+/* H, factored. */
 typedef struct qs_gptq {
     qsim_ctx *ctx;
     size_t n;      /* weights of a row */
@@ -36,17 +36,17 @@ typedef struct qs_rows {
 } qs_rows;
 
 /*
- * Takes H (n x n, symmetric, which is overwritten) apart, with 1 % of its mean diagonal added to
- * the diagonal. Same bits everywhere. Errors: NOMEM, VALUE (H is not positive, or not finite).
+ * Factors H (n x n, symmetric, overwritten), with 1 % of its mean diagonal added to the diagonal.
+ * The same bits everywhere. Errors: NOMEM, VALUE (H is not positive, or not finite).
  */
 int qs_gptq_create(qsim_ctx *ctx, double *h, size_t n, qs_gptq *g);
 void qs_gptq_free(qs_gptq *g);
 
-/* Doubles that qs_gptq_round works in. */
+/* Size of qs_gptq_round's scratch, in doubles. */
 size_t qs_gptq_room(const qs_gptq *g);
 /*
- * Rounds all channels; codes lie as the weights do, one byte each, as int8 or, where low is 0,
- * uint8. NULL for `g`: each to the nearest.
+ * Rounds all channels; codes are in the order of the weights, one byte each, as int8 or, if low is
+ * 0, uint8. NULL for `g`: each to the nearest.
  */
 void qs_gptq_round(const qs_gptq *g, const qs_rows *rows, const qs_grid *grid, void *codes,
                    double *room);

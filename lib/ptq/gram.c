@@ -11,10 +11,10 @@
 
 /* Rows of one sample: 8,000 of 128 samples are enough for windows of some hundred numbers. */
 #define ROWS 64
-/* Larger matrices take minutes to be taken apart; their weights are rounded to the nearest. */
+/* Larger matrices take minutes to factor; their weights are rounded to the nearest. */
 #define MOST 2048
 
-/* ---- which ---- */
+/* ---- which layers ---- */
 
 static void read_pair(const qs_node *n, const char *name, int64_t *to, int64_t otherwise) {
     const qs_attr *a = qs_node_attr(n, name);
@@ -122,7 +122,7 @@ void qs_gram_free(qsim_calibration *c) {
 
 /* ---- rows of a sample ---- */
 
-/* A sample as it lies in memory; of a matrix h is the number of rows and w is 1. */
+/* The layout of a sample in memory; for a matrix h is the number of rows and w is 1. */
 typedef struct sample {
     const float *x;
     int64_t channels, h, w;
@@ -203,7 +203,7 @@ static size_t take_rows(const qs_gram *g, const sample *s, int64_t number, float
 
 /* ---- sums ---- */
 
-/* What one sample is worked on in. */
+/* Scratch for one sample. */
 typedef struct work {
     float *rows, *turned, *packed, *product, *bias;
     ptrdiff_t *at;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Second moments of what layers with weights multiply: E[x x^T] over rows, each of them the numbers
- * that one output is made of: a row of a matrix, or what lies under a convolution's window. Of
- * every sample the same number of rows is taken, at places that hang on the sample's number alone.
- * Sums are made in the order of samples, whatever the batches; they are not kept in files.
+ * Second moments of the inputs of layers with weights: E[x x^T] over rows, each of which holds the
+ * inputs of one output: a row of a matrix, or the elements under a convolution's window. Each
+ * sample gives the same number of rows, at places that depend on the sample's number alone. Sums
+ * are made in the order of samples, whatever the batches; they are not kept in files.
  */
 #ifndef QS_GRAM_H
 #define QS_GRAM_H
 
 #include "ptq/quantizer.h"
 
-/* What layers share a matrix: the same input, read in the same way. */
+/* The key of a matrix, which layers share that read the same input in the same way. */
 typedef struct qs_gram_key {
     const char *tensor;
     int64_t kernel[2], stride[2], dilation[2], pads[2];
@@ -24,23 +24,23 @@ typedef struct qs_gram {
     size_t n;
     uint64_t rows;
     double *sum;  /* n x n, then the sums of the n numbers alone */
-    double *kept; /* as it was before the batch that is being fed */
+    double *kept; /* before the batch that is being fed */
     uint64_t kept_rows;
-    bool changed; /* by that batch */
+    bool changed; /* added by that batch */
 } qs_gram;
 
-/* Makes those that the 4-bit layers of these options want; none if it wants none. */
+/* Makes the matrices that layers need under these options, if any do. */
 int qs_gram_create(qsim_calibration *c, const qsim_quantize_options *options, qsim_error *error);
 void qs_gram_free(qsim_calibration *c);
 /* A batch shows tensor `index`; its samples have the numbers from `first` on. Errors: NOMEM. */
 int qs_gram_take(qsim_calibration *c, size_t index, const qsim_tensor *t, bool channels_last,
                  int64_t first, int64_t samples);
-/* The batch counts, or never was. */
+/* Keeps or undoes the sums of the batch. */
 void qs_gram_settle(qsim_calibration *c, bool counts);
-/* Adds those of another calibration; what it does not have is given up. */
+/* Adds those of another calibration; matrices that it does not have are dropped. */
 void qs_gram_merge(qsim_calibration *into, const qsim_calibration *from);
 
-/* That of a layer's input, or NULL. */
+/* The matrix of a layer's input, or NULL. */
 const qs_gram *qs_gram_find(const qs_quantizer *q, const qs_layer *l);
 
 static inline double qs_gram_moment(const qs_gram *g, size_t i, size_t j) {

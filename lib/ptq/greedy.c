@@ -39,7 +39,7 @@ static int choose_scheme(qs_search *s, const subject *l) {
             code = qs_search_step(s, l->name, NULL);
         best = !code && s->best > before ? k : best;
     }
-    /* Where it was interrupted, what was there before. */
+    /* After an interrupt the earlier entry is restored. */
     int set = set_scheme(s, l, best);
     return code ? code : set;
 }

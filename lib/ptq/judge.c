@@ -207,6 +207,6 @@ int qs_judge_open(qs_judge *j, const qsim_model *reference, const qsim_search_op
         code = find_first(j, error);
     if (!code)
         code = check_labels(j, error);
-    /* Against itself: what each output is, and its top-1. */
+    /* Judges the float model against itself: the kind of each output, and its top-1. */
     return code ? code : qs_judge_model(j, reference, &j->reference, error);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Candidates of a search beside the float model, on the same inputs. */
+/* Judges candidates of a search beside the float model, on the same inputs. */
 #ifndef QS_JUDGE_H
 #define QS_JUDGE_H
 
@@ -21,7 +21,7 @@ typedef struct qs_judge {
     size_t done, total;
 } qs_judge;
 
-/* Runs the float model and remembers its answers. May be closed either way. */
+/* Runs the float model and keeps its answers. To be closed, also after a failure. */
 int qs_judge_open(qs_judge *j, const qsim_model *reference, const qsim_search_options *options,
                   qsim_error *error);
 void qs_judge_close(qs_judge *j);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text files of lines and words: calibrations and recipes. Blanks part words, # begins a comment, a
- * name stands in quotation marks. Nothing in the data is taken on trust.
+ * Reads text files of lines and words: calibrations and recipes. Blanks separate words, # begins a
+ * comment, names are in quotation marks. Nothing in the data is trusted.
  */
 #ifndef QS_LINES_H
 #define QS_LINES_H

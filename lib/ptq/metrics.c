@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How far one tensor is from another, and whether two classifiers differ. */
+/* Distances between two tensors, and McNemar's test for two classifiers. */
 #include "tensor/minifloat.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static double element(const qsim_tensor *t, size_t i) {
     }
 }
 
-/* What callers of the first version have no room for. */
+/* Fields that callers of the first version have no room for. */
 static bool has_worst(const qsim_metrics *m) {
     return m->struct_size >= sizeof(*m);
 }
@@ -75,7 +75,7 @@ static bool add_row(qsim_metrics *m, const qsim_tensor *a, const qsim_tensor *b,
         double x = element(a, first + i), y = element(b, first + i), d = fabs(x - y);
         bool both_nan = isnan(x) && isnan(y);
         if (x == y || both_nan)
-            d = 0; /* two infinities of one sign differ by nothing */
+            d = 0; /* equal infinities have no difference */
         m->outside += d != 0 && !(d <= atol + rtol * fabs(x));
         add_difference(m, m->count + first + i, x, y, d);
         nan_a += isnan(x) != 0;
@@ -128,7 +128,7 @@ int qsim_metrics_add(qsim_metrics *m, const qsim_tensor *a, const qsim_tensor *b
     return QSIM_OK;
 }
 
-/* Were there elements, and NaN in both in all of them? */
+/* Whether there were elements, all NaN in both. */
 static bool says_nothing(const qsim_metrics *m) {
     return has_worst(m) && m->count > 0 && m->nan_both == m->count;
 }

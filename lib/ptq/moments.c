@@ -6,7 +6,7 @@
 #include "kernel/elementary.h"
 #include "pass/pass.h"
 
-/* Deviations from the mean beyond which nothing is left of a normal distribution. */
+/* Deviations from the mean beyond which a normal distribution counts as 0. */
 #define FAR 8.0f
 
 /* ---- the normal distribution ---- */

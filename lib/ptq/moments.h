@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What BatchNormalization says of activations without any data: its output has the mean `bias` and
- * the standard deviation |scale| of each channel. A ReLU or Clip after it makes a clipped normal
- * distribution; averages keep the mean, sums add means and, taken as independent, variances.
+ * Moments of activations from BatchNormalization, without data: its output has mean `bias` and
+ * standard deviation |scale| in each channel. A ReLU or Clip after it gives a clipped normal
+ * distribution; averages keep the mean; sums add means and, assumed independent, variances.
  */
 #ifndef QS_MOMENTS_H
 #define QS_MOMENTS_H

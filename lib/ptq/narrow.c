@@ -13,7 +13,7 @@
 
 #include "base/ctx.h"
 
-/* Scales are tried from the one that holds every weight down to half of it. */
+/* Scales are tried from the one that represents every weight down to half of it. */
 #define STEPS 40
 #define LANES 8
 
@@ -165,7 +165,7 @@ static double moment(const narrowing *n, const qs_gram *gram, size_t k) {
     return qs_gram_moment(gram, k, k) * (factor * factor);
 }
 
-/* The diagonal of what errors are multiplied by, never 0 as a whole. */
+/* The weights of squared errors: a diagonal that is never all 0. */
 static int make_moments(narrowing *n, float **out) {
     const qs_gram *gram = qs_gram_find(n->q, n->l);
     *out = NULL;
@@ -219,7 +219,7 @@ int qs_narrow_scales(qs_quantizer *q, const qs_layer *l, qs_codes *out) {
 
 /* ---- rounding ---- */
 
-/* The second moments of the inputs, or where the bias takes their means back, the covariances. */
+/* The second moments of the inputs or, if the bias is corrected by their means, the covariances. */
 static int take_apart(qs_quantizer *q, const qs_layer *l, const qs_gram *gram, qs_gptq *g) {
     const int32_t correction = qs_bias_decide(q, l->node);
     const bool centred =
@@ -233,8 +233,10 @@ static int take_apart(qs_quantizer *q, const qs_layer *l, const qs_gram *gram, q
             h[i * l->depth + j] =
                 (centred ? qs_gram_covariance(gram, i, j) : qs_gram_moment(gram, i, j)) *
                 ((double)qs_layer_factor(q, l, i) * (double)qs_layer_factor(q, l, j));
-    /* One row was seen, or always the same: what is left is the rounding of float sums, and weights
-     * go to the nearest. */
+    /*
+     * If all rows seen were equal, the rest is rounding error of float sums: weights go to the
+     * nearest.
+     */
     double trace = 0, whole = 0;
     for (size_t i = 0; i < l->depth; i++) {
         trace += h[i * l->depth + i];

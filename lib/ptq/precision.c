@@ -42,7 +42,7 @@ static int add_unit(const qs_quantizer *q, qs_id node, qs_units *u) {
         unit->told.float_bytes = 4 * (weights + bias);
         unit->told.bytes = weights + 4 * bias;
     }
-    u->count += unit->name[0] != 0; /* without a name nothing can be said of it */
+    u->count += unit->name[0] != 0; /* recipes cannot name it */
     return QSIM_OK;
 }
 
@@ -101,7 +101,7 @@ int qs_unit_set(qs_search *s, const qs_unit *u, bool in_float) {
     return qs_recipe_put(s->recipe, &e, u->name, s->error);
 }
 
-/* ---- what they cost ---- */
+/* ---- costs ---- */
 
 int qs_units_judge(qs_search *s, qsim_judgement *out) {
     qsim_model *m;

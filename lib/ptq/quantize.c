@@ -103,7 +103,7 @@ void qs_quantizer_free(qs_quantizer *q) {
     qs_moments_free(&q->moments);
 }
 
-/* ---- what the file says of itself ---- */
+/* ---- metadata ---- */
 
 /* Text of a limited size. */
 typedef struct note {
@@ -123,7 +123,7 @@ static bool same_method(const qs_range *a, const qs_range *b) {
     return a->given == b->given && a->method == b->method && a->percentile == b->percentile;
 }
 
-/* The range of one activation, and in what others differ from it. */
+/* The range of one activation, and how others differ from it. */
 typedef struct common {
     const qs_range *first; /* NULL: there is none */
     int32_t dtype;         /* 0: there is none */
@@ -153,7 +153,7 @@ static void describe_activations(const qs_quantizer *q, note *n) {
     add(n, c.symmetry ? ",mixed" : symmetric ? ",symmetric" : "");
 }
 
-/* How ranges were found. */
+/* Describes how ranges were found. */
 static void describe_ranges(const qs_quantizer *q, note *n) {
     const common c = compare_ranges(q);
     const bool known = !c.method && (!c.first || c.first->given & QSIM_RECIPE_METHOD);
@@ -189,7 +189,7 @@ static void describe_weights(const qs_quantizer *q, note *n) {
     add(n, !mixed && form.flags ? ",reduced" : "");
 }
 
-/* The hash of what was used: whatever else the calibration holds does not matter. */
+/* The hash of the statistics that were used; the rest of the calibration does not count. */
 static int hash_used(qs_quantizer *q, char hex[65]) {
     int32_t index;
     for (size_t i = 0; q->c && i < q->value_count; i++)
@@ -233,7 +233,7 @@ static int describe(qs_quantizer *q) {
     return code ? qs_fail(q->error, code, "quantization: out of memory") : QSIM_OK;
 }
 
-/* Whether some node's weights are floats in the file: there is something left to store. */
+/* Whether a node's weights are floats in the file, so that they can still be stored in 8 bits. */
 static bool has_float_weights(const qs_graph *g) {
     for (size_t i = 0; i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
@@ -276,11 +276,11 @@ int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsi
     return QSIM_OK;
 }
 
-/* ---- what is written ---- */
+/* ---- writing ---- */
 
 /*
- * In QOperator pairs become standard integer operators where there is one; the others stay pairs.
- * Weights that two nodes share are one constant where both quantize them alike.
+ * In QOperator format pairs become standard integer operators if there is one; other pairs stay.
+ * Weights that two nodes share stay one constant if both quantize them alike.
  */
 static int finish(qs_quantizer *q) {
     const qsim_quantize_options *o = &q->options;
@@ -293,7 +293,7 @@ static int finish(qs_quantizer *q) {
     return qs_pipeline_run(&p, QS_FOR_QUANTIZED, QSIM_LEVEL_ALL);
 }
 
-/* Remembers what was decided, in `to` if it is not NULL, before the graph is rewritten. */
+/* Stores the decisions in `to`, if it is not NULL, before the graph is rewritten. */
 static int note_decisions(qs_quantizer *q, qsim_recipe *to) {
     q->decided = qs_calloc(q->ctx, q->node_count + 1, sizeof(*q->decided));
     if (!q->decided)
@@ -447,7 +447,7 @@ static qsim_layer_info info_of(const qs_quantizer *q, const qs_layer *l) {
                              .bytes = (int64_t)((integer ? written(l) : 4 * weights) + 4 * bias)};
 }
 
-/* Of a node whose weights are stored in 8 bits and computed in floats. */
+/* Layer information of a node whose weights are stored in 8 bits and computed in floats. */
 static qsim_layer_info stored_info(const qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
     const bool integer = q->choices[node].forced != QSIM_RULE_FLOAT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One quantization in progress: select.c decides which nodes run in integers, activation.c the
- * scales of what flows between them, weight.c those of weights and biases, rewrite.c writes all of
- * it into the graph.
+ * scales of activations, weight.c those of weights and biases; rewrite.c writes the decisions into
+ * the graph.
  */
 #ifndef QS_QUANTIZER_H
 #define QS_QUANTIZER_H
@@ -30,7 +30,7 @@ typedef struct qs_choice {
     bool integer;     /* decided: its inputs and outputs are quantized */
 } qs_choice;
 
-/* The range of an activation, and where it is from. */
+/* The range of an activation, and its source. */
 typedef struct qs_range {
     float low, high;
     int32_t flags; /* QSIM_RANGE_* */
@@ -105,7 +105,7 @@ typedef struct qs_codes {
     size_t blocks, block; /* of a channel, of more than one; 0: none */
 } qs_codes;
 
-/* What the channels of a value are multiplied by (equalize.h); by value id. */
+/* The factors of a value's channels (equalize.h); by value id. */
 typedef struct qs_scaled {
     const float *factor; /* of each channel, of the recipe; NULL: nothing */
     size_t channels;
@@ -118,7 +118,7 @@ typedef struct qs_quantizer {
     qsim_ctx *ctx;
     qsim_model *model; /* being made */
     qs_graph *g;
-    const qsim_calibration *c;     /* NULL in a dry run: every range is taken as known */
+    const qsim_calibration *c;     /* NULL in a dry run: every range counts as known */
     qsim_quantize_options options; /* with defaults filled in */
     int32_t activation_flags, weight_flags;
     qs_uses uses; /* of the graph before it is rewritten */
@@ -147,9 +147,9 @@ void qs_quantizer_free(qs_quantizer *q);
 
 int qs_select(qs_quantizer *q);            /* select.c */
 int qs_activation_choose(qs_quantizer *q); /* activation.c */
-/* Marks the values that get a scale, and whose they share. */
+/* Marks the values that get a scale, and the root whose scale each one has. */
 void qs_activation_mark(qs_quantizer *q);
-/* What qs_weight_make has made of a layer's weights. */
+/* The result of qs_weight_make for a layer's weights. */
 static inline qs_codes qs_layer_codes(const qs_layer *l) {
     return (qs_codes){.data = l->weights,
                       .scale = l->scale,
@@ -207,21 +207,24 @@ size_t qs_stored_weights(const qs_quantizer *q, qs_id node);
 
 /* MISMATCH if the recipe, which may be NULL, is of another model. */
 int qs_recipe_check(const qsim_recipe *r, const qsim_model *model, qsim_error *error);
-/* Refuses what cannot be carried out, and names of nothing; takes the type of activations. */
+/*
+ * Refuses entries that cannot be carried out, and unknown names; takes over the type of
+ * activations.
+ */
 int qs_recipe_begin(qs_quantizer *q);
-/* Refuses what the recipe wants of a layer's weights and the layer cannot have. */
+/* Refuses an entry whose weights the layer cannot have. */
 int qs_recipe_check_weights(const qs_quantizer *q);
 /* Sets `forced` of the nodes that the recipe names. */
 void qs_recipe_force(qs_quantizer *q);
 /* How a node's weights are written: as the recipe says, else as rules and options say. */
 qs_weight_form qs_recipe_weights(const qs_quantizer *q, qs_id node);
-/* What a recipe says of weights of that form. */
+/* Fills a recipe's entry for weights of that form. */
 void qs_recipe_form(const qs_weight_form *form, qsim_recipe_entry *e);
 /* Whether a value can be quantized: a constant, or with a range from recipe or calibration. */
 bool qs_recipe_has_range(const qs_quantizer *q, qs_id value);
-/* What the recipe, else the options say of a value's type. */
+/* The type of a value, by the recipe or else the options. */
 int32_t qs_recipe_type(const qs_quantizer *q, qs_id value);
-/* What the recipe, else the options say of a value's range. */
+/* The range of a value, by the recipe or else the options. */
 void qs_recipe_range(const qs_quantizer *q, qs_id value, qs_range *range);
 /* Whether the node's weights are quantized, as decided. */
 bool qs_recipe_quantized(const qs_quantizer *q, qs_id node);
@@ -232,8 +235,8 @@ int qs_recipe_decide(const qs_quantizer *q, qsim_recipe *to);
 int qs_rule_get(const qsim_quantize_options *o, size_t index, qsim_rule *rule, qsim_error *error);
 
 /*
- * What rounding a layer's weights to `codes` of `dtype` moves the means of its channels by, in the
- * graph's arena; NULL: nothing, or not known. The layer's inputs are still those of the float
+ * The shift of the means of a layer's channels by rounding its weights to `codes` of `dtype`, in
+ * the graph's arena; NULL: none, or not known. The layer's inputs are still those of the float
  * graph.
  */
 int qs_bias_find(qs_quantizer *q, const qs_layer *l, const qs_codes *codes, int32_t dtype,
@@ -245,7 +248,7 @@ int qs_bias_add(qs_quantizer *q, const qs_layer *l, const float *shift);
  * DEFAULT: by BatchNormalization's parameters, if at all. Before the graph is rewritten.
  */
 int32_t qs_bias_decide(const qs_quantizer *q, qs_id node);
-/* What a layer multiplies, and the axis of its channels. */
+/* The tensor that a layer's weights multiply, and the axis of its channels. */
 typedef struct qs_bias_source {
     const char *tensor;
     int32_t axis;
@@ -264,7 +267,7 @@ int qs_bias_measured(qs_quantizer *q, qs_layer *l, const double *mean, const dou
 /* Refuses a recipe with bias correction on where the calibration has no means for it. */
 int qs_bias_check(const qs_quantizer *q);
 
-/* ---- what rewriting adds (write.c) ---- */
+/* ---- adding values and nodes (write.c) ---- */
 
 /* base + suffix; NULL: out of memory. */
 const char *qs_write_joined(qs_quantizer *q, const char *base, const char *suffix);
@@ -306,13 +309,13 @@ int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
 int32_t qs_operand_count(const qs_graph *g, const qs_node *n);
 /* Output 0 of a node, after what it absorbs. */
 qs_id qs_choice_output(const qs_quantizer *q, qs_id node);
-/* What number `k` of those that a layer's output is made of is multiplied by. */
+/* The equalization factor of term `k` of a layer's sums. */
 float qs_layer_factor(const qs_quantizer *q, const qs_layer *l, size_t k);
 /* A float activation: no constant. */
 bool qs_is_activation(const qs_graph *g, qs_id value);
 /* *, ?, [a-z], [!a-z] and \ before any of them. */
 bool qs_glob(const char *pattern, const char *text);
-/* What messages and rules call a node: its name, or that of its first output. */
+/* The name of a node in messages and rules: its own, or that of its first output. */
 const char *qs_node_label(const qs_graph *g, qs_id node);
 
 #endif

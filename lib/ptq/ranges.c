@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One method for the ranges of all activations, and the tensors that have one. */
+/* Chooses one method for the ranges of all activations; lists the tensors that have a range. */
 #include "ptq/search.h"
 
 int qs_search_tensors(qs_search *s, int32_t *tensors, size_t *count) {
@@ -56,7 +56,7 @@ int qs_search_ranges(qs_search *s) {
                        : qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
     for (size_t i = 0; i < QS_COUNT(candidates) && !code && !qs_search_is_over(s); i++) {
         if (candidates[i].method == s->base.method && candidates[i].method == QSIM_METHOD_MINMAX)
-            continue; /* that is where the search began */
+            continue; /* the search began with that */
         code = qs_search_progress(s, candidates[i].what, i, QS_COUNT(candidates));
         const qsim_recipe_entry e =
             qs_search_method_entry(s, candidates[i].method, candidates[i].percentile);

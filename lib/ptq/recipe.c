@@ -49,7 +49,7 @@ void qsim_recipe_free(qsim_recipe *recipe) {
     qs_ctx_drop(ctx);
 }
 
-/* ---- what an entry may say ---- */
+/* ---- which entries are valid ---- */
 
 static const char *shift_fault(const qsim_recipe_entry *e) {
     const bool given = e->bias_correction == QSIM_BIAS_CORRECTION_GIVEN;
@@ -202,7 +202,7 @@ int32_t qsim_recipe_find(const qsim_recipe *recipe, int32_t kind, const char *na
     return e ? (int32_t)(e - recipe->entries) : QSIM_E_NOT_FOUND;
 }
 
-/* ---- the whole ---- */
+/* ---- merging ---- */
 
 int qsim_recipe_merge(qsim_recipe *into, const qsim_recipe *from, qsim_error *error) {
     int code = QSIM_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of this layer know of a recipe. */
+/* The recipe object, for the files of lib/ptq. */
 #ifndef QS_RECIPE_H
 #define QS_RECIPE_H
 
@@ -22,7 +22,7 @@ int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *na
                   qsim_error *error);
 /* The entry, or NULL; `r` may be NULL. */
 const qsim_recipe_entry *qs_recipe_find(const qsim_recipe *r, int32_t kind, const char *name);
-/* What is wrong with an entry, or NULL. */
+/* The error in an entry, or NULL. */
 const char *qs_recipe_fault(const qsim_recipe_entry *e);
 
 /* ---- words of the file (recipe_words.c) ---- */

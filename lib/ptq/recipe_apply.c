@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Recipes in quantization: what one asks for, and what was decided. */
+/* Recipes in quantization: carries out their entries, and writes the decisions to them. */
 #include "ptq/gram.h"
 #include "ptq/recipe.h"
 
@@ -11,14 +11,14 @@ static const qsim_recipe_entry *tensor_entry(const qs_quantizer *q, qs_id value)
     return qs_recipe_find(q->options.recipe, QSIM_RECIPE_TENSOR, q->g->values[value].name);
 }
 
-/* ---- what can be carried out ---- */
+/* ---- checks ---- */
 
 /* Sizes of blocks that there are: those of MatMulNBits, whose sums ONNX Runtime has in integers. */
 static bool is_block(int64_t block) {
     return block >= 16 && block <= 256 && (block & (block - 1)) == 0;
 }
 
-/* What this version cannot do of 4-bit weights, or NULL. */
+/* The setting of 4-bit weights that this version cannot carry out, or NULL. */
 static const char *unsupported_narrow(const qsim_recipe_entry *e, int32_t mode) {
     if (e->granularity == QSIM_GRANULARITY_TENSOR)
         return "int4 tensor";
@@ -30,7 +30,7 @@ static const char *unsupported_narrow(const qsim_recipe_entry *e, int32_t mode) 
                                                                            : NULL;
 }
 
-/* What this version cannot do of an entry, or NULL. */
+/* The setting of an entry that this version cannot carry out, or NULL. */
 static const char *unsupported(const qsim_recipe_entry *e, int32_t mode) {
     const bool layer = e->kind == QSIM_RECIPE_LAYER;
     if (e->action != QSIM_RECIPE_QUANTIZE || e->kind == QSIM_RECIPE_EQUALIZE)
@@ -85,7 +85,7 @@ static int take_type(qs_quantizer *q, const qsim_recipe_entry *e, const char **f
     return QSIM_OK;
 }
 
-/* Every entry names something that there is. */
+/* Checks that every entry names a layer or tensor of the model. */
 static int check_names(const qs_quantizer *q) {
     const qsim_recipe *r = q->options.recipe;
     bool *known = qs_calloc(q->ctx, r->count + 1, sizeof(*known));
@@ -143,7 +143,7 @@ int qs_recipe_check(const qsim_recipe *r, const qsim_model *model, qsim_error *e
     return QSIM_OK;
 }
 
-/* ---- what it asks for ---- */
+/* ---- reading ---- */
 
 void qs_recipe_force(qs_quantizer *q) {
     for (size_t k = 0; q->options.recipe && k < q->g->order_count; k++) {
@@ -162,7 +162,7 @@ static bool takes_one_zero_point(const qs_quantizer *q, qs_id node) {
            (qs_node_traits(q->g, &q->g->nodes[node]) & QS_CONVOLVES);
 }
 
-/* What the options say of weights in 8 bits, */
+/* The form of 8-bit weights by the options, */
 static qs_weight_form wide_form(const qs_quantizer *q, qs_id node) {
     const qsim_quantize_options *o = &q->options;
     const bool plain = o->weight_type == QSIM_INT8 || o->weight_type == QSIM_INT4;
@@ -174,7 +174,7 @@ static qs_weight_form wide_form(const qs_quantizer *q, qs_id node) {
                             .flags = q->weight_flags};
 }
 
-/* and in 4. */
+/* and of 4-bit weights. */
 static qs_weight_form narrow_form(const qs_quantizer *q, const qs_layer *l) {
     const qsim_quantize_options *o = &q->options;
     const bool plain = o->weight_type == QSIM_INT8 || o->weight_type == QSIM_INT4;
@@ -186,7 +186,7 @@ static qs_weight_form narrow_form(const qs_quantizer *q, const qs_layer *l) {
                             .rounding = o->no_gptq ? QSIM_ROUNDING_NEAREST : QSIM_ROUNDING_GPTQ};
 }
 
-/* What an entry says of them. */
+/* The form by an entry. */
 static qs_weight_form entry_form(const qsim_recipe_entry *e) {
     const bool tensor = e->granularity == QSIM_GRANULARITY_TENSOR;
     return (qs_weight_form){.dtype = e->dtype,
@@ -212,7 +212,7 @@ qs_weight_form qs_recipe_weights(const qs_quantizer *q, qs_id node) {
     return narrow && qs_narrow_fits(q, l) ? narrow_form(q, l) : wide_form(q, node);
 }
 
-/* The layer of that entry cannot have such weights. */
+/* Refuses an entry whose layer cannot have such weights. */
 static int refuse(const qs_quantizer *q, qs_id node, int code, const char *what) {
     return qs_fail(q->error, code, "%s: the recipe's layer '%s' (%s): %s", q->model->name,
                    qs_node_label(q->g, node), q->g->nodes[node].op_type, what);
@@ -282,7 +282,7 @@ void qs_recipe_range(const qs_quantizer *q, qs_id value, qs_range *range) {
     range->high = e->high;
 }
 
-/* ---- what was decided ---- */
+/* ---- writing ---- */
 
 bool qs_recipe_quantized(const qs_quantizer *q, qs_id node) {
     const qs_choice *c = &q->choices[node];

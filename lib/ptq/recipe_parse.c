@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The recipe file: reading it, word by word. recipe_text.c writes it. */
+/* Reads the recipe file word by word; recipe_text.c writes it. */
 #include "ptq/lines.h"
 #include "ptq/recipe.h"
 
@@ -72,7 +72,7 @@ static int take_correction(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *
                                                                     : take_numbers(r, recipe, e);
 }
 
-/* What a word after the type settles; each can be settled once. 0: not known. */
+/* The setting that a word after the type gives; each may be given once. 0: unknown word. */
 static uint32_t settles(const qs_lines *r) {
     int32_t number;
     if (qs_word_number(qs_recipe_granularities, r->word, r->length, &number))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The recipe file: writing it. recipe_parse.c reads it. */
+/* Writes the recipe file; recipe_parse.c reads it. */
 #include "ptq/recipe.h"
 
 #include <stdio.h>

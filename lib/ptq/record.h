@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a calibration keeps of one tensor: histogram, means of its channels, and which sample holds
- * its extremes. Everything but the samples' numbers is the same in whatever order parts of the data
- * are seen and merged.
+ * A calibration's statistics of one tensor: histogram, means and extremes of its channels, and the
+ * sample that holds its extremes. All but the samples' numbers are the same in whatever order parts
+ * of the data are seen and merged.
  */
 #ifndef QS_RECORD_H
 #define QS_RECORD_H
@@ -40,7 +40,10 @@ void qs_record_reset(qs_record *r);
 void qs_top_add(qs_top *top, float value, int64_t sample);
 /* Allocates what merging `from` needs, so that it cannot fail. Errors: NOMEM, MISMATCH, LIMIT. */
 int qs_record_reserve(qsim_ctx *ctx, qs_record *into, const qs_record *from);
-/* Adds what `from` has seen, whose first sample has number `first` now; after qs_record_reserve. */
+/*
+ * Adds the statistics of `from`, whose first sample now has number `first`; after
+ * qs_record_reserve.
+ */
 void qs_record_merge(qs_record *into, const qs_record *from, int64_t first);
 /* No extremes yet: of `channels` channels. */
 void qs_extremes_reset(float *extreme, size_t channels);
@@ -69,7 +72,7 @@ typedef struct qs_watch {
 int qs_watch_create(qsim_ctx *ctx, int32_t bits, qs_watch *w, qsim_error *error);
 void qs_watch_free(qs_watch *w);
 
-/* A float tensor as it lies in memory: [samples, outer, channels, inner]. */
+/* A float tensor in memory: [samples, outer, channels, inner]. */
 typedef struct qs_watched {
     const float *x;
     size_t samples, outer, channels, inner;

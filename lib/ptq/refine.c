@@ -79,7 +79,7 @@ static int find_means(const qs_search *s, const qsim_model *m, const char *tenso
 
 /* ---- one layer ---- */
 
-/* Means of the layer's input in float, and what they are off by when quantized. */
+/* Means of the layer's input in the float network, and their drift in the quantized one. */
 static int measure(const qs_search *s, const qs_bias_source *from, const qs_means *seen,
                    double *mean, double *drift) {
     char room[1024], base[1024];
@@ -140,7 +140,10 @@ static int correct(qs_search *s, qs_quantizer *q, qs_layer *l, const qs_bias_sou
 
 /* ---- rounding ---- */
 
-/* By GPTQ, of all layers that the calibration has second moments for, or of none. */
+/*
+ * Rounds by GPTQ the weights of all layers that the calibration has second moments for; kept for
+ * all or none.
+ */
 static int round_weights(qs_search *s) {
     qs_quantizer q;
     qsim_model *m;
@@ -168,7 +171,7 @@ static int round_weights(qs_search *s) {
     return code ? code : qs_search_return(s);
 }
 
-/* ---- all of it ---- */
+/* ---- the method ---- */
 
 /* Means of all layers' inputs in the float network, on the inputs of the search. */
 static int watch_float(const qs_search *s, qsim_calibration **out) {

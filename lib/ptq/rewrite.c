@@ -22,14 +22,14 @@ static bool make_scale(qs_quantizer *q, qs_activation *root, const char *name) {
     return root->scale_id >= 0 && root->zero_id >= 0;
 }
 
-/* Whether a value comes out of a node in integers, so that everyone reads what it became. */
+/* Whether a node in integers makes the value, so that all readers read its quantized form. */
 static bool is_integer_made(const qs_quantizer *q, qs_id value) {
     qs_id from = q->g->values[value].producer;
     /* A new node before that is the Add of a corrected bias. */
     return from != QS_NONE && ((size_t)from >= q->node_count || q->choices[from].integer);
 }
 
-/* Readers of `value` read `y`: all of them, or those in integers. */
+/* Makes readers of `value` read `y`: all of them, or those in integers. */
 static void redirect(qs_quantizer *q, qs_id value, qs_id y, bool all) {
     for (qs_id u = q->uses.start[value]; u < q->uses.start[value + 1]; u++) {
         qs_id node = q->uses.nodes[u];
@@ -65,8 +65,8 @@ static int rewrite_constant(qs_quantizer *q, qs_id value) {
 }
 
 /*
- * Puts a pair after a value. A graph output that comes out of integers keeps its name: what
- * computed it writes to t_QuantizeLinear_Input instead, and the pair gives t.
+ * Puts a pair after a value. A graph output t whose producer runs in integers keeps its name: the
+ * producer writes to t_QuantizeLinear_Input instead, and the pair gives t.
  */
 static int rewrite_activation(qs_quantizer *q, qs_id value) {
     qs_id root = q->activations[value].root;

@@ -18,10 +18,10 @@
 
 #define ROUNDS   10
 #define MOST_LOG 13   /* factors from 2^-13 to 2^13 */
-#define TINY     1e-9 /* weights or values below are none */
-#define FULL     0.98 /* of what a Clip lets through */
+#define TINY     1e-9 /* weights or values below this count as 0 */
+#define FULL     0.98 /* of a Clip's bound */
 
-/* A place with what is known of it. */
+/* A place and its statistics. */
 typedef struct place {
     qs_site site;
     float *factor;
@@ -52,7 +52,7 @@ static float power_near(double x) {
 
 /* ---- places ---- */
 
-/* What the calibration saw of the first tensor that it knows the channels of. */
+/* The calibration's extremes of the first tensor of the place that it has channels of. */
 static const qs_means *find_values(const scaling *g, const qs_site *site) {
     for (size_t i = 0; i < site->tensor_count; i++) {
         int32_t index;
@@ -129,7 +129,7 @@ static int begin(scaling *g, qs_search *s, bool normalized) {
         return out_of_memory(g);
     for (size_t i = 0; i < g->q.node_count; i++)
         g->reads[i] = g->makes[i] = -1;
-    code = qs_equalize_apply(&g->q); /* what the recipe says already */
+    code = qs_equalize_apply(&g->q); /* the recipe has an entry already */
     return code ? code : find_places(g, normalized);
 }
 
@@ -229,7 +229,7 @@ static void smooth(place *p, double a) {
 
 /* ---- the recipe ---- */
 
-/* Ranges that the recipe has are of the tensor as it was. */
+/* Drops ranges that the recipe has, since they are those of the tensor before. */
 static int forget_range(scaling *g, qs_id value) {
     const char *name = g->q.g->values[value].name;
     const qsim_recipe_entry *e = qs_recipe_find(g->s->recipe, QSIM_RECIPE_TENSOR, name);

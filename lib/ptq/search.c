@@ -53,7 +53,7 @@ bool qs_search_is_met(const qs_search *s) {
     return is_met(s, &s->judgement);
 }
 
-/* What is known of a candidate. */
+/* The results of a candidate. */
 typedef struct candidate {
     qsim_model *model;
     qsim_judgement judgement;
@@ -62,7 +62,7 @@ typedef struct candidate {
     bool met;
 } candidate;
 
-/* Within 1 % for bytes and 5 % for measured times nothing is fewer or faster. */
+/* Differences within 1 % of bytes and 5 % of measured times do not count. */
 static bool is_better(const qs_search *s, const candidate *c) {
     const double size = (double)c->bytes / (double)s->bytes;
     const double time = c->microseconds / s->microseconds;
@@ -70,7 +70,7 @@ static bool is_better(const qs_search *s, const candidate *c) {
     if (isnan(s->best))
         return true;
     const bool accuracy = s->options.goal == QSIM_GOAL_ACCURACY;
-    /* A bound that was asked for goes before the loss. */
+    /* A max_drop that was given goes before the loss. */
     if (!s->options.score && c->met != met && (!accuracy || s->options.max_drop > 0))
         return c->met;
     if (!s->options.score && !accuracy) {
@@ -241,7 +241,7 @@ int qs_search_open(qs_search *s, const qsim_model *model, const qsim_calibration
     if (code)
         return code;
     s->prepared = prepared;
-    s->base.progress = NULL; /* a candidate's own steps would drown those of the search */
+    s->base.progress = NULL; /* a candidate's progress would hide that of the search */
     s->base.decided = NULL;
     if (s->options.seconds > 0)
         s->end = qs_clock_ns() + (uint64_t)(fmin(s->options.seconds, 1e9) * 1e9);
@@ -273,7 +273,7 @@ int qsim_search(const qsim_model *model, const qsim_calibration *c,
     int code = qs_search_open(&s, model, c, base, options, error);
     if (!code)
         code = run_methods(&s);
-    /* What was found goes to the caller, also where the search ended early. */
+    /* The best recipe goes to the caller, also if the search ended early. */
     const qsim_recipe *best = s.best_recipe ? s.best_recipe : s.recipe;
     if (best && (!code || code == QSIM_E_CANCELLED)) {
         int merged = qsim_recipe_merge(found, best, code ? NULL : error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the methods of searching share. */
+/* Types and functions that search methods share. */
 #ifndef QS_SEARCH_H
 #define QS_SEARCH_H
 
@@ -32,24 +32,24 @@ int qs_search_greedy(qs_search *s);
 int qs_search_anneal(qs_search *s);
 /* Chooses one method for all ranges (ranges.c). */
 int qs_search_ranges(qs_search *s);
-/* Corrects biases by what the quantized network does (refine.c). */
+/* Rounds by GPTQ and corrects biases one after the other (refine.c). */
 int qs_search_refine(qs_search *s);
 /* Moves factors between layers, and from normalizations to layers (scaling.c). */
 int qs_search_equalize(qs_search *s);
 int qs_search_smooth(qs_search *s);
-/* Goes up the ladder (auto.c). */
+/* Climbs the ladder (auto.c). */
 int qs_search_auto(qs_search *s);
 
 /*
- * Quantizes with the recipe and judges; the score (may be NULL) is that of the candidate. If it is
- * the best so far the recipe is kept. `what`: told to the caller as an attempt; NULL: silent.
+ * Quantizes with the recipe and judges the candidate; `score` may be NULL. The recipe is kept if it
+ * is the best so far. `what`: the attempt's line for the caller; NULL: not reported.
  */
 int qs_search_try(qs_search *s, const char *what, double *score);
-/* The same for one of very many: told, but neither timed nor sized. */
+/* The same for a method of very many candidates: reported, but neither timed nor sized. */
 int qs_search_step(qs_search *s, const char *what, double *score);
 /* Makes the best recipe that of the next candidate. */
 int qs_search_return(qs_search *s);
-/* CANCELLED if the caller says so. */
+/* Reports progress; CANCELLED if the caller says so. */
 int qs_search_progress(qs_search *s, const char *what, size_t done, size_t total);
 /* Whether the caller's time is up. */
 bool qs_search_is_over(const qs_search *s);
@@ -66,7 +66,7 @@ void qs_search_close(qs_search *s);
 
 /* Indices in the calibration, in `tensors` with room for all of them. */
 int qs_search_tensors(qs_search *s, int32_t *tensors, size_t *count);
-/* What a recipe says of a tensor whose range that method finds. */
+/* The entry of a tensor whose range that method finds. */
 qsim_recipe_entry qs_search_method_entry(const qs_search *s, int32_t method, double percentile);
 /* Sets a tensor's entry in the recipe of the next candidate. */
 int qs_search_set_range(qs_search *s, int32_t tensor, const qsim_recipe_entry *entry);
@@ -76,7 +76,7 @@ int qs_search_set_range(qs_search *s, int32_t tensor, const qsim_recipe_entry *e
 typedef struct qs_unit {
     const char *name, *op_type, *takes, *tensor; /* tensor: what it makes */
     qs_kind kind;
-    qsim_recipe_entry begun; /* what the recipe said of it; kind 0: nothing */
+    qsim_recipe_entry begun; /* its entry in the recipe before; kind 0: none */
     qs_weight_form form;     /* of weights, as the options say */
     qsim_unit told;          /* texts are those above */
 } qs_unit;
@@ -87,7 +87,7 @@ typedef struct qs_units {
     size_t count;
 } qs_units;
 
-/* The units of what the recipe makes, in order of execution. */
+/* The units of the model that the recipe makes, in order of execution. */
 int qs_units_find(qs_search *s, qs_units *u);
 void qs_units_free(qs_search *s, qs_units *u);
 /* Keeps a unit in float, or computes it in integers as the options say. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which nodes run in integers. */
+/* Decides which nodes run in integers. */
 #include "pass/pass.h"
 #include "op/rules.h"
 #include "ptq/quantizer.h"
@@ -119,8 +119,8 @@ static bool others_are_numbers(const qs_graph *g, const qs_node *n, int32_t coun
 }
 
 /*
- * What fills shares its input's scale, in which zero is exact; another constant may lie far
- * outside.
+ * A fill value shares its input's scale, in which zero is exact; other constants may be far outside
+ * the range.
  */
 static bool fills_in_range(const qs_graph *g, const qs_node *n) {
     if (!n->op->setting_inputs || !qs_node_string_is(n, "mode", "constant", true))
@@ -200,21 +200,22 @@ static int apply_rules(qs_quantizer *q) {
     return QSIM_OK;
 }
 
-/* ---- what each node is ---- */
+/* ---- kinds of nodes ---- */
 
 static size_t readers(const qs_quantizer *q, qs_id value) {
     return (size_t)(q->uses.start[value + 1] - q->uses.start[value]);
 }
 
-/* The only reader of a value that is not given out; or QS_NONE. */
+/* The only reader of a value that is no output; or QS_NONE. */
 static qs_id only_reader(const qs_quantizer *q, qs_id value) {
     const bool one = !q->g->values[value].is_output && readers(q, value) == 1;
     return one ? q->uses.nodes[q->uses.start[value]] : QS_NONE;
 }
 
 /*
- * The two products of attention: scores on their way to a Softmax, and what that weighs. Anything
- * between that is no scaling, as a mask of great numbers, would need more than 8 bits.
+ * Whether a node is one of the two products of attention: scores before a Softmax, or the product
+ * of its result with values. Other operators between them than scaling, such as adding a mask of
+ * large numbers, would need more than 8 bits.
  */
 static bool is_attention(const qs_quantizer *q, qs_id node) {
     const qs_graph *g = q->g;
@@ -244,8 +245,8 @@ static bool is_bias_of(const qs_quantizer *q, const qs_node *matmul, const qs_no
 }
 
 /*
- * Ties a Relu or Clip to the node before it, and a bias to its MatMul, when nobody else reads what
- * lies between.
+ * Ties a Relu or Clip to the node before it, and a bias to its MatMul, if nothing else reads the
+ * value between.
  */
 static void absorb(qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
@@ -256,8 +257,10 @@ static void absorb(qs_quantizer *q, qs_id node) {
     if (next == QS_NONE)
         return;
     qs_choice *behind = &q->choices[next];
-    /* A layer that a later rule makes int8 takes its activation along: without, what lies between
-     * them would be quantized over its whole range. */
+    /*
+     * A layer that a later rule makes int8 takes its activation along; else the value between them
+     * would be quantized over its whole range.
+     */
     const bool along = c->forced == QSIM_RULE_INT8 && c->rule > behind->rule;
     if (behind->forced == QSIM_RULE_FLOAT && !along)
         return;
@@ -369,11 +372,11 @@ static void decide(qs_quantizer *q, qs_id node, bool leads_on) {
         return;
     bool wanted = c->forced == QSIM_RULE_INT8 || behind_integers(q, node);
     if (c->kind == QS_KIND_ARITHMETIC && !leads_on && c->forced != QSIM_RULE_INT8)
-        wanted = false; /* heads: what is compared and decoded there needs more than 8 bits */
+        wanted = false; /* heads: comparing and decoding scores needs more than 8 bits */
     c->integer = wanted;
 }
 
-/* Marks what a decided node absorbs, so that whoever reads it knows; or lets it go. */
+/* Marks the activation or bias that a decided node absorbs, for its readers; or releases it. */
 static void settle(qs_quantizer *q, qs_id node, bool leads_on) {
     qs_id relu = q->choices[node].absorbs;
     if (relu == QS_NONE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How long candidates take on this machine. */
+/* Measures how long candidates take on this machine. */
 #include <math.h>
 
 #include "ptq/judge.h"
@@ -9,7 +9,7 @@
 #define MOST_RUNS   31
 #define LONG_ENOUGH 60000000u /* ns */
 
-/* A session with a run and one sample to give it. */
+/* A session with a run and the inputs of one sample. */
 typedef struct stopwatch {
     qsim_session *session;
     qsim_run *run;
@@ -42,7 +42,10 @@ static void take_first(const qs_judge *j, stopwatch *w) {
     }
 }
 
-/* Once, so that a plan is made and caches are warm. A model that refuses one sample gets all. */
+/*
+ * Runs once, so that the plan is made and caches are warm. A model that refuses one sample gets the
+ * whole batch.
+ */
 static int warm_up(const qs_judge *j, stopwatch *w, qsim_error *error) {
     memcpy(w->inputs, j->options->inputs, j->per_batch * sizeof(*w->inputs));
     const double batch = w->inputs[0].rank > 0 ? (double)w->inputs[0].dims[0] : 1;

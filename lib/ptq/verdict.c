@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two models side by side: outputs are compared, graded, and the worst of them is the verdict. */
+/* Compares two models: each output is graded, and the worst grade is the verdict. */
 #include "ptq/verdict.h"
 
 #include <math.h>
@@ -259,7 +259,7 @@ void qsim_verdict_free(qsim_verdict *v) {
     qs_ctx_drop(ctx);
 }
 
-/* ---- what was found ---- */
+/* ---- results ---- */
 
 int32_t qsim_verdict_grade(const qsim_verdict *v) {
     int32_t worst = QSIM_GRADE_NONE;

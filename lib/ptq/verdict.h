@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of a verdict: the two models side by side, and what was seen of the data. */
+/* The verdict object: the two models, and statistics of the data. */
 #ifndef QS_VERDICT_H
 #define QS_VERDICT_H
 
@@ -36,7 +36,7 @@ typedef struct qs_side {
     size_t count;
 } qs_side;
 
-/* What was seen of the data. */
+/* Statistics of the data. */
 typedef struct qs_seen_data {
     int64_t samples;
     int64_t constant;      /* samples whose elements are all one number */
@@ -56,7 +56,7 @@ typedef struct qs_seen_data {
 } qs_seen_data;
 
 #define QS_WITNESSES 12
-#define QS_PIXELS    16 /* values above are of no input that was scaled for a network */
+#define QS_PIXELS    16 /* larger values come from no input that was scaled for a network */
 
 /* How the first input was fed. */
 enum { QS_AS_GIVEN, QS_DIVIDED /* by 255 */, QS_TRIALS };

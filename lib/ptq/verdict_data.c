@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is wrong with the data that a model was calibrated on, or is judged on. */
+/* Finds faults of the data that a model was calibrated on, or is judged on. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

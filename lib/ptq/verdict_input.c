@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether the data is as what the float model was trained on, as far as the model tells. */
+/* Judges whether the data is like the float model's training data, as far as the model tells. */
 #include <math.h>
 
 #include "graph/model.h"
@@ -149,7 +149,7 @@ static void warn_by_answers(qsim_verdict *v) {
         100 * top, (double)d->least, (double)d->greatest);
 }
 
-/* ---- by what the model says ---- */
+/* ---- by metadata ---- */
 
 /* ONNX's metadata of pictures; false: there is none, or the data suits it. */
 static bool warn_by_metadata(qsim_verdict *v) {

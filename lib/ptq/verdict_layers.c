@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the noise comes from: every float tensor that both models compute, in the order of the
- * float graph. A layer answers for what its output has more of than what it reads.
+ * Finds where the noise comes from: compares every float tensor that both models compute, in the
+ * order of the float graph. A layer is charged with the noise of its output less that of its
+ * inputs.
  */
 #include <math.h>
 #include <stdio.h>
@@ -54,7 +55,7 @@ static int run_pairs(qsim_verdict *v, const qsim_tensor *inputs, size_t count, q
     return code;
 }
 
-/* ---- who is to blame ---- */
+/* ---- charging layers ---- */
 
 typedef struct blame {
     double *noise; /* by value: over signal; of what was not compared, that of what it is made of */
@@ -104,7 +105,7 @@ static int by_noise(const void *a, const void *b) {
     return x < y ? 1 : x > y ? -1 : (m > n) - (m < n);
 }
 
-/* Texts of the graphs, which are let go, become the verdict's. */
+/* Copies the graphs' texts to the verdict before the graphs are freed. */
 static int keep_names(qsim_verdict *v, const qs_graph *g, qsim_error *error) {
     for (size_t i = 0; i < v->layer_count; i++) {
         qs_pair *p = &v->layers[i];

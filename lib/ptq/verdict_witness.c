@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Layers near the input that tell what values a model was trained on: what is seen of them. */
+/*
+ * Collects statistics of layers near the input, which tell the values that a model was trained on.
+ */
 #include <math.h>
 #include <stdlib.h>
 
@@ -163,7 +165,7 @@ int qs_witness_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t count, qs
     return code;
 }
 
-/* ---- what was seen ---- */
+/* ---- results ---- */
 
 static int by_value(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -202,7 +204,7 @@ bool qs_witness_norm(const qsim_verdict *v, double *off, double *ratio) {
     return n > 0;
 }
 
-/* The deviation of what a convolution makes of its input over its bias; NaN: it has none. */
+/* The deviation of a convolution's output over its bias; NaN: it has no bias. */
 static double bias_ratio(const qs_witness *w, const qs_heard *s) {
     size_t n = 0;
     for (size_t c = 0; c < w->channels; c++)
@@ -212,8 +214,8 @@ static double bias_ratio(const qs_witness *w, const qs_heard *s) {
 }
 
 /*
- * Biases against the means of what they are added to, over channels: correlation of bias and -mean,
- * and the slope of the line through the origin.
+ * Biases against the means of the sums that they are added to, over channels: correlation of bias
+ * and -mean, and the slope of the line through the origin.
  */
 static bool match_biases(const qs_witness *w, const qs_heard *s, double *correlation,
                          double *slope) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One read of a tensor while it is in the cache. Sums are exact over blocks of at most BLOCK
- * positions that do not depend on threads or batches; within a block they are made in double in
- * the order of positions.
+ * Records a tensor in one read, while it is in the cache. Sums are exact over blocks of at most
+ * BLOCK positions, which do not depend on threads or batches; within a block they are made in
+ * double in the order of positions.
  */
 #include <math.h>
 
@@ -120,7 +120,7 @@ static void watch_slice(void *arg, size_t i) {
     qs_observer_settle(p == g->w->parts ? g->r->observer : p->observer, p->tally);
 }
 
-/* ---- all of them ---- */
+/* ---- all units ---- */
 
 static int make_room(const watching *g, qs_watch_part *p) {
     qsim_ctx *ctx = g->w->ctx;
@@ -142,7 +142,7 @@ static int make_room(const watching *g, qs_watch_part *p) {
     return p->extreme_room && p->row_room >= channels ? QSIM_OK : QSIM_E_NOMEM;
 }
 
-/* Moves what one part has into the record. */
+/* Merges the statistics of one part into the record. */
 static int collect(const watching *g, qs_watch_part *p) {
     int code = QSIM_OK;
     if (p != g->w->parts) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Weights alone in integers: after a DequantizeLinear the float model goes on as it was. In the
- * other modes those that no integer operator takes: of recurrent layers and of tables.
+ * Stores weights in integers before a DequantizeLinear; the model computes in floats. In mode
+ * WEIGHTS all weights, in the other modes those that no integer operator takes: of recurrent layers
+ * and tables.
  */
 #include "op/op.h"
 #include "ptq/quantizer.h"

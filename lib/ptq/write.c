@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Values, constants and nodes that quantization adds, with names made from those there are. */
+/* Adds values, constants and nodes of quantization, with names made from existing ones. */
 #include "base/ctx.h"
 #include "op/op.h"
 #include "ptq/quantizer.h"
