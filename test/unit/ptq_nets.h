@@ -168,4 +168,25 @@ static inline int net_value(const qsim_model *m, const char *name, qsim_value_in
     return 0;
 }
 
+/* qsim_quantize, which has to succeed. */
+static inline qsim_model *net_quantize(const qsim_model *m, const qsim_calibration *c,
+                                       const qsim_quantize_options *o) {
+    qsim_model *q = NULL;
+    qsim_error e = {0};
+    if (qsim_quantize(m, c, o, &q, &e))
+        fprintf(stderr, "%s\n", e.message);
+    CHECK(q != NULL);
+    return q;
+}
+
+/* Whether two small models are saved as the same bytes. */
+static inline int net_same_bytes(const qsim_model *a, const qsim_model *b) {
+    static char x[1 << 16], y[1 << 16];
+    size_t n = 0, m = 0;
+    CHECK_INT(qsim_model_save_memory(a, x, sizeof(x), &n, NULL), QSIM_OK);
+    CHECK_INT(qsim_model_save_memory(b, y, sizeof(y), &m, NULL), QSIM_OK);
+    CHECK(n > 0 && n <= sizeof(x));
+    return n == m && memcmp(x, y, n) == 0;
+}
+
 #endif

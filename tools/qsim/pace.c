@@ -136,7 +136,7 @@ static void explain_steps(const step *a, size_t m, const step *b, size_t n, text
         add(why, line);
     }
     if (between > 0.15 * all) {
-        snprintf(line, sizeof(line), "%.0f %% goes into conversions between floats and 8 bits",
+        snprintf(line, sizeof(line), "%.0f %% goes into conversions between floats and integers",
                  100 * between / all);
         add(why, line);
     }

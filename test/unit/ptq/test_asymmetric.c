@@ -5,16 +5,6 @@
 
 #include "ptq_nets.h"
 
-static qsim_model *quantize(const qsim_model *m, const qsim_calibration *c,
-                            const qsim_quantize_options *o) {
-    qsim_model *q = NULL;
-    qsim_error e = {0};
-    if (qsim_quantize(m, c, o, &q, &e))
-        fprintf(stderr, "%s\n", e.message);
-    CHECK(q != NULL);
-    return q;
-}
-
 /* ---- sums ---- */
 
 #define CHANNELS 6
@@ -239,7 +229,7 @@ static void test_written(void) {
                                          .format = k / 2 % 2,
                                          .mode = k / 4 == 2 ? QSIM_MODE_WEIGHTS : QSIM_MODE_STATIC,
                                          .no_bias_correction = k / 4 == 1};
-        qsim_model *q = quantize(m, c, &o);
+        qsim_model *q = net_quantize(m, c, &o);
         check_weight(m, q, "w1", 4, 9, 1, type);
         check_weight(m, q, "w2", 6, 36, 1, type);
         check_weight(m, q, "w3", 16, 54, 1, type);
@@ -264,7 +254,7 @@ static void test_dynamic(void) {
     qsim_quantize_options o = {.struct_size = sizeof(o),
                                .mode = QSIM_MODE_DYNAMIC,
                                .weight_scheme = QSIM_WEIGHT_CHANNEL_ASYMMETRIC};
-    qsim_model *q = quantize(m, NULL, &o), *refused = NULL;
+    qsim_model *q = net_quantize(m, NULL, &o), *refused = NULL;
     qsim_value_info z;
     qsim_error e = {0};
     CHECK(net_value(q, "w1_zero_point", &z) && z.bytes == 1 && *(const uint8_t *)z.data == 128);
@@ -295,11 +285,11 @@ static void test_recipe(void) {
     const qsim_quantize_options o = {.struct_size = sizeof(o),
                                      .decided = decided,
                                      .weight_scheme = QSIM_WEIGHT_CHANNEL_ASYMMETRIC};
-    qsim_model *q = quantize(m, c, &o);
+    qsim_model *q = net_quantize(m, c, &o);
     CHECK_INT(qsim_recipe_text(decided, text, sizeof(text) - 1, &need, NULL), QSIM_OK);
     CHECK(strstr(text, "layer \"conv2\" weights int8 channel asymmetric bias") != NULL);
     const qsim_quantize_options same = {.struct_size = sizeof(same), .recipe = decided};
-    qsim_model *again = quantize(m, c, &same);
+    qsim_model *again = net_quantize(m, c, &same);
     CHECK_INT(qsim_model_hash(q, hash[0]), QSIM_OK);
     CHECK_INT(qsim_model_hash(again, hash[1]), QSIM_OK);
     CHECK_STR(hash[1], hash[0]);

@@ -21,15 +21,6 @@ static qsim_recipe_entry entry(const qsim_recipe *r, int32_t kind, const char *n
     return e;
 }
 
-static int same_bytes(const qsim_model *a, const qsim_model *b) {
-    static char x[1 << 16], y[1 << 16];
-    size_t n = 0, m = 0;
-    CHECK_INT(qsim_model_save_memory(a, x, sizeof(x), &n, NULL), QSIM_OK);
-    CHECK_INT(qsim_model_save_memory(b, y, sizeof(y), &m, NULL), QSIM_OK);
-    CHECK(n > 0 && n <= sizeof(x));
-    return n == m && memcmp(x, y, n) == 0;
-}
-
 /* ---- convolutions ---- */
 
 static float crooked[4] = {1, 256, 1.0f / 64, 16};
@@ -205,7 +196,7 @@ static void test_per_tensor(void) {
     CHECK(distance(m, q) < distance(m, plain) / 5);
     by.recipe = decided;
     CHECK_INT(qsim_quantize(m, c, &by, &again, NULL), QSIM_OK);
-    CHECK(same_bytes(q, again));
+    CHECK(net_same_bytes(q, again));
     /* refine goes on from there. */
     qsim_recipe *both = search(m, c, &by, "refine", &in, &s);
     CHECK(s.attempts > 1);

@@ -54,16 +54,6 @@ static void run(const qsim_model *m, const float *x, int64_t rows, int64_t colum
     qsim_session_free(s);
 }
 
-static qsim_model *quantize(const qsim_model *m, const qsim_calibration *c,
-                            const qsim_quantize_options *o) {
-    qsim_model *q = NULL;
-    qsim_error e = {0};
-    if (qsim_quantize(m, c, o, &q, &e))
-        fprintf(stderr, "%s\n", e.message);
-    CHECK(q != NULL);
-    return q;
-}
-
 static int nodes_of(const qsim_model *m, const char *op_type) {
     int count = 0;
     for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
@@ -135,7 +125,7 @@ static void check_weights(int32_t mode, int32_t format, int block, bool zeros, c
                                      .weight_scheme = zeros ? QSIM_WEIGHT_CHANNEL_ASYMMETRIC
                                                             : QSIM_WEIGHT_CHANNEL_SYMMETRIC,
                                      .weight_block = block};
-    qsim_model *m = product(), *q = quantize(m, NULL, &o);
+    qsim_model *m = product(), *q = net_quantize(m, NULL, &o);
     for (int i = 0; i < K * K; i++)
         unit[i] = i / K == i % K;
     run(m, unit, K, K, original);
@@ -158,12 +148,12 @@ static void check_forms(int block) {
         x[i] = (float)(test_random(&seed) % 1000) / 500 - 1;
     for (int i = 0; i < 2; i++) {
         qsim_model *q =
-            quantize(m, NULL,
-                     &(qsim_quantize_options){.struct_size = sizeof(qsim_quantize_options),
-                                              .mode = QSIM_MODE_WEIGHTS,
-                                              .weight_type = QSIM_INT4,
-                                              .weight_block = block,
-                                              .format = i});
+            net_quantize(m, NULL,
+                         &(qsim_quantize_options){.struct_size = sizeof(qsim_quantize_options),
+                                                  .mode = QSIM_MODE_WEIGHTS,
+                                                  .weight_type = QSIM_INT4,
+                                                  .weight_block = block,
+                                                  .format = i});
         CHECK_INT(nodes_of(q, "MatMulNBits"), i);
         run(q, x, 7, N, y[i]);
         qsim_model_free(q);
@@ -269,24 +259,24 @@ static void check_gptq(int32_t mode, int32_t block) {
     for (int i = 0; i < N; i++)
         bad[i] = i == 3 ? NAN : 1;
     qsim_calibration *c = calibrate(m, &o, x, 0, SAMPLES, 32);
-    qsim_model *q = quantize(m, c, &o);
+    qsim_model *q = net_quantize(m, c, &o);
     hash_of(q, hash[0]);
     qsim_calibration *one = calibrate(m, &o, x, 0, 40, 1);
     CHECK_INT(feed(one, bad, 1), QSIM_E_VALUE);
     for (int64_t s = 40; s < SAMPLES; s += 7)
         CHECK_INT(feed(one, x + s * N, SAMPLES - s < 7 ? SAMPLES - s : 7), QSIM_OK);
-    qsim_model *again = quantize(m, one, &o);
+    qsim_model *again = net_quantize(m, one, &o);
     hash_of(again, hash[1]);
     CHECK_STR(hash[1], hash[0]);
     o.no_gptq = 1;
-    qsim_model *plain = quantize(m, c, &o);
+    qsim_model *plain = net_quantize(m, c, &o);
     CHECK(loss_of(m, q, x) < 0.8 * loss_of(m, plain, x));
     o.no_gptq = 0;
     /* Parts that are merged: as good, if not the same bits. */
     qsim_calibration *half = calibrate(m, &o, x, 0, SAMPLES / 2, 16);
     qsim_calibration *rest = calibrate(m, &o, x, SAMPLES / 2, SAMPLES, 16);
     CHECK_INT(qsim_calibration_merge(half, rest, NULL), QSIM_OK);
-    qsim_model *merged = quantize(m, half, &o);
+    qsim_model *merged = net_quantize(m, half, &o);
     CHECK(loss_of(m, merged, x) < 0.8 * loss_of(m, plain, x));
     qsim_model_free(merged);
     qsim_model_free(plain);
@@ -315,14 +305,14 @@ static void check_recipe(void) {
     qsim_calibration *c = calibrate(m, &o, x, 0, SAMPLES, 32);
     CHECK_INT(qsim_recipe_create(NULL, &decided, NULL), QSIM_OK);
     o.decided = decided;
-    qsim_model *q = quantize(m, c, &o);
+    qsim_model *q = net_quantize(m, c, &o);
     hash_of(q, hash[0]);
     CHECK_INT(qsim_recipe_text(decided, text, sizeof(text) - 1, &need, NULL), QSIM_OK);
     CHECK(strstr(text, "layer \"middle\" weights int4 block 32 symmetric rounding gptq") != NULL);
     CHECK(strstr(text, "layer \"first\" weights int8 channel symmetric") != NULL);
     const qsim_quantize_options by_recipe = {
         .struct_size = sizeof(o), .mode = QSIM_MODE_WEIGHTS, .recipe = decided};
-    qsim_model *again = quantize(m, c, &by_recipe);
+    qsim_model *again = net_quantize(m, c, &by_recipe);
     hash_of(again, hash[1]);
     CHECK_STR(hash[1], hash[0]);
     CHECK_INT(qsim_quantize(m, NULL, &by_recipe, &refused, &e), QSIM_E_ARGUMENT);

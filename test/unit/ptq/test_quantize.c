@@ -6,16 +6,6 @@
 #include "ptq/calibration.h"
 #include "ptq_nets.h"
 
-static qsim_model *quantize(const qsim_model *m, const qsim_calibration *c,
-                            const qsim_quantize_options *o) {
-    qsim_model *out = NULL;
-    qsim_error e = {0};
-    if (qsim_quantize(m, c, o, &out, &e))
-        fprintf(stderr, "%s\n", e.message);
-    CHECK(out != NULL);
-    return out;
-}
-
 static float scalar(const qsim_model *m, const char *name) {
     qsim_value_info v;
     float f = NAN;
@@ -29,7 +19,7 @@ static float scalar(const qsim_model *m, const char *name) {
 static void test_form(void) {
     qsim_model *m = net_lenet();
     qsim_calibration *c = net_calibrate(m, 4);
-    qsim_model *q = quantize(m, c, NULL);
+    qsim_model *q = net_quantize(m, c, NULL);
     qsim_node_info n;
     qsim_value_info v;
     CHECK_INT(net_count(q, "QuantizeLinear"), 7); /* x r1 p1 r2 f r3 y */
@@ -71,7 +61,7 @@ static void test_weights(void) {
     qsim_model *m = net_lenet();
     qsim_calibration *c = net_calibrate(m, 2);
     const qsim_quantize_options plain = {.struct_size = sizeof(plain), .no_bias_correction = 1};
-    qsim_model *q = quantize(m, c, &plain);
+    qsim_model *q = net_quantize(m, c, &plain);
     qsim_value_info w, b, wq, ws, bq;
     CHECK(net_value(m, "w2", &w) && net_value(m, "b2", &b));
     CHECK(net_value(q, "w2_quantized", &wq) && net_value(q, "w2_scale", &ws));
@@ -117,7 +107,7 @@ static void test_accuracy(void) {
         o.weight_scheme = k / 8 % 4;
         o.method = k % 4;
         o.reduce_range = k >= 24;
-        qsim_model *q = quantize(m, c, &o);
+        qsim_model *q = net_quantize(m, c, &o);
         CHECK_INT(net_run(q, &t, z, 40), 40);
         double noise = 0, signal = 0;
         for (int i = 0; i < 40; i++) {
@@ -144,9 +134,9 @@ static void test_qoperator(void) {
     for (int k = 0; k < 2; k++) {
         qsim_quantize_options o = {.struct_size = sizeof(o),
                                    .activation_type = k ? QSIM_INT8 : QSIM_UINT8};
-        qsim_model *pairs = quantize(m, c, &o), *ops;
+        qsim_model *pairs = net_quantize(m, c, &o), *ops;
         o.format = QSIM_FORMAT_QOPERATOR;
-        ops = quantize(m, c, &o);
+        ops = net_quantize(m, c, &o);
         CHECK_INT(net_count(ops, "Conv"), 0);
         CHECK_INT(net_count(ops, "QLinearConv"), 2);
         CHECK_INT(net_count(pairs, "QLinearConv"), 0);
@@ -190,7 +180,7 @@ static void test_bytes(void) {
     qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
     qsim_model *m = net_lenet(), *back = NULL;
     qsim_calibration *c = net_calibrate(m, 2), *d = net_calibrate(m, 2);
-    qsim_model *q = quantize(m, c, NULL), *r = quantize(m, d, NULL);
+    qsim_model *q = net_quantize(m, c, NULL), *r = net_quantize(m, d, NULL);
     size_t n = bytes_of(q, one, sizeof(one));
     CHECK_INT(bytes_of(r, two, sizeof(two)), n);
     CHECK(memcmp(one, two, n) == 0);
@@ -222,7 +212,7 @@ static void test_rules(void) {
         {.struct_size = sizeof(rules[0]), .pattern = "fc*", .action = QSIM_RULE_FLOAT},
         {.struct_size = sizeof(rules[0]), .pattern = "fc[2-9]", .action = QSIM_RULE_INT8}};
     qsim_quantize_options o = {.struct_size = sizeof(o), .rules = rules, .rule_count = 2};
-    q = quantize(m, c, &o);
+    q = net_quantize(m, c, &o);
     CHECK(net_find(q, "Gemm", "fc1", &n));
     CHECK_STR(n.inputs[1], "w3");
     CHECK(net_find(q, "Gemm", "fc2", &n));
@@ -323,7 +313,7 @@ static void test_overflow(void) {
     CHECK_INT(net_run(m, &t, y, 6), 6);
     for (int scheme = 0; scheme < 3; scheme++) {
         qsim_quantize_options o = {.struct_size = sizeof(o), .weight_scheme = scheme};
-        qsim_model *q = quantize(m, c, &o);
+        qsim_model *q = net_quantize(m, c, &o);
         qsim_value_info v;
         int32_t qb[3];
         CHECK(net_value(q, "b_quantized", &v) && v.bytes == sizeof(qb));
@@ -369,7 +359,7 @@ static void test_one_channel(void) {
     CHECK_INT(net_run(m, &t, y, 2), 2);
     for (int scheme = 0; scheme < 3; scheme++) {
         qsim_quantize_options o = {.struct_size = sizeof(o), .weight_scheme = scheme};
-        qsim_model *q = quantize(m, c, &o);
+        qsim_model *q = net_quantize(m, c, &o);
         qsim_value_info v;
         CHECK(net_value(q, "w_scale", &v) && v.bytes == sizeof(s));
         memcpy(&s, v.data, sizeof(s));
@@ -387,7 +377,7 @@ static void test_one_channel(void) {
 static void test_prepared_once(void) {
     qsim_model *m = net_lenet(), *same = net_lenet();
     qsim_calibration *c = net_calibrate(m, 2);
-    qsim_model *q = quantize(m, c, NULL), *r = quantize(same, c, NULL);
+    qsim_model *q = net_quantize(m, c, NULL), *r = net_quantize(same, c, NULL);
     CHECK(q && q->base == c->prepared);
     CHECK(r && r->base != c->prepared && r->base->base == same);
     qsim_model_free(r);

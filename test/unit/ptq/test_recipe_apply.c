@@ -25,25 +25,6 @@ static qsim_recipe *copy(const qsim_recipe *r) {
     return out;
 }
 
-static int same_bytes(const qsim_model *a, const qsim_model *b) {
-    static char x[1 << 16], y[1 << 16];
-    size_t n = 0, m = 0;
-    CHECK_INT(qsim_model_save_memory(a, x, sizeof(x), &n, NULL), QSIM_OK);
-    CHECK_INT(qsim_model_save_memory(b, y, sizeof(y), &m, NULL), QSIM_OK);
-    CHECK(n > 0 && n <= sizeof(x));
-    return n == m && memcmp(x, y, n) == 0;
-}
-
-static qsim_model *quantize(const qsim_model *m, const qsim_calibration *c,
-                            const qsim_quantize_options *o) {
-    qsim_model *q = NULL;
-    qsim_error e = {0};
-    if (qsim_quantize(m, c, o, &q, &e))
-        fprintf(stderr, "%s\n", e.message);
-    CHECK(q != NULL);
-    return q;
-}
-
 /* A recipe whose first layer is corrected: without a calibration only where nothing is. */
 static void check_needs_means(const qsim_model *m, qsim_quantize_options o, const char *message) {
     qsim_model *q = NULL;
@@ -53,14 +34,14 @@ static void check_needs_means(const qsim_model *m, qsim_quantize_options o, cons
     CHECK(!q && strstr(e.message, message));
     CHECK_STR(e.hint, "give --data or --calibration, or --no-bias-correction");
     o.no_bias_correction = 1;
-    qsim_model_free(quantize(m, NULL, &o));
+    qsim_model_free(net_quantize(m, NULL, &o));
 }
 
 static void check_again(const qsim_model *m, const qsim_calibration *c, qsim_quantize_options o) {
     qsim_recipe *first = empty(), *second = empty();
     o.struct_size = sizeof(o);
     o.decided = first;
-    qsim_model *q = quantize(m, c, &o), *again;
+    qsim_model *q = net_quantize(m, c, &o), *again;
     qsim_recipe *read = copy(first);
     const qsim_quantize_options plain = {.struct_size = sizeof(plain),
                                          .recipe = read,
@@ -68,12 +49,12 @@ static void check_again(const qsim_model *m, const qsim_calibration *c, qsim_qua
                                          .mode = o.mode,
                                          .format = o.format,
                                          .per_row = o.per_row};
-    again = quantize(m, c, &plain);
-    CHECK(same_bytes(q, again));
+    again = net_quantize(m, c, &plain);
+    CHECK(net_same_bytes(q, again));
     qsim_model_free(again);
     if (o.no_bias_correction || !c) { /* the recipe has all ranges */
-        again = quantize(m, NULL, &plain);
-        CHECK(same_bytes(q, again));
+        again = net_quantize(m, NULL, &plain);
+        CHECK(net_same_bytes(q, again));
         qsim_model_free(again);
     } else { /* but no means */
         check_needs_means(m, plain, "'conv1' has bias-correction on, which needs a calibration");
@@ -119,7 +100,7 @@ static void test_part(const qsim_model *m, const qsim_calibration *c) {
                           "tensor \"x\" uint8 method percentile 99\n");
     qsim_recipe *decided = empty();
     const qsim_quantize_options o = {.struct_size = sizeof(o), .recipe = r, .decided = decided};
-    qsim_model *q = quantize(m, c, &o);
+    qsim_model *q = net_quantize(m, c, &o);
     qsim_value_info v;
     qsim_node_info n;
     float scale = 0, low, high;
@@ -222,7 +203,7 @@ static void test_correction_refused(const qsim_model *m, const qsim_calibration 
         CHECK_INT(qsim_quantize(m, cases[i].c, &o, &q, &e), cases[i].code);
         CHECK(strstr(e.message, cases[i].message) != NULL);
         o.no_bias_correction = 1;
-        qsim_model_free(quantize(m, cases[i].c, &o));
+        qsim_model_free(net_quantize(m, cases[i].c, &o));
         qsim_recipe_free(r);
     }
     qsim_calibration_free(bare);
@@ -244,7 +225,7 @@ static void test_given(const qsim_model *m, const qsim_calibration *c) {
         qsim_recipe *decided = empty();
         qsim_recipe_entry e = {.struct_size = sizeof(e)};
         qsim_quantize_options o = {.struct_size = sizeof(o), .recipe = r, .decided = decided};
-        qsim_model *q = quantize(m, c, &o);
+        qsim_model *q = net_quantize(m, c, &o);
         net_run(q, &in, k ? given : plain, 40);
         CHECK_INT(qsim_recipe_get(decided, qsim_recipe_find(decided, QSIM_RECIPE_LAYER, "fc2"), &e),
                   QSIM_OK);

@@ -4,16 +4,6 @@
 
 #include "ptq_nets.h"
 
-static qsim_model *quantize(const qsim_model *m, const qsim_calibration *c,
-                            const qsim_quantize_options *o) {
-    qsim_model *q = NULL;
-    qsim_error e = {0};
-    if (qsim_quantize(m, c, o, &q, &e))
-        fprintf(stderr, "%s\n", e.message);
-    CHECK(q != NULL);
-    return q;
-}
-
 /* Type of a tensor's zero point; 0: it has none. */
 static int32_t type_of(const qsim_model *q, const char *tensor) {
     char name[40];
@@ -38,14 +28,14 @@ static double noise_of(const qsim_model *m, const qsim_model *q) {
 /* All tensors: scale of the range over 65535 steps, int32 biases, weights as they are with 8. */
 static void test_all(const qsim_model *m, const qsim_calibration *c) {
     qsim_quantize_options o = {.struct_size = sizeof(o), .no_bias_correction = 1};
-    qsim_model *plain = quantize(m, c, &o);
+    qsim_model *plain = net_quantize(m, c, &o);
     o.activation_type = QSIM_UINT16;
-    qsim_model *wide = quantize(m, c, &o);
+    qsim_model *wide = net_quantize(m, c, &o);
     o.activation_type = QSIM_INT16;
     o.activation_symmetric = 1;
-    qsim_model *even = quantize(m, c, &o);
+    qsim_model *even = net_quantize(m, c, &o);
     o.method = QSIM_METHOD_MSE; /* that of minmax */
-    qsim_model *mse = quantize(m, c, &o);
+    qsim_model *mse = net_quantize(m, c, &o);
     qsim_value_info a, b;
     float low, high;
     CHECK_INT(qsim_model_opset(plain, ""), 13);
@@ -84,7 +74,7 @@ static void test_unit(const qsim_model *m, const qsim_calibration *c) {
     CHECK_INT(qsim_recipe_create(NULL, &decided, NULL), QSIM_OK);
     qsim_quantize_options o = {
         .struct_size = sizeof(o), .rules = rules, .rule_count = 2, .decided = decided};
-    qsim_model *q = quantize(m, c, &o);
+    qsim_model *q = net_quantize(m, c, &o);
     CHECK_INT(type_of(q, "x"), QSIM_UINT8);
     CHECK_INT(type_of(q, "r1"), QSIM_UINT16); /* the pool moves it to conv2 */
     CHECK_INT(type_of(q, "r2"), QSIM_UINT16);
@@ -95,7 +85,7 @@ static void test_unit(const qsim_model *m, const qsim_calibration *c) {
     CHECK(strstr(text, "tensor \"r2\" uint16 asymmetric range") != NULL);
     CHECK(strstr(text, "tensor \"r3\" uint8 asymmetric range") != NULL);
     const qsim_quantize_options same = {.struct_size = sizeof(same), .recipe = decided};
-    qsim_model *again = quantize(m, c, &same);
+    qsim_model *again = net_quantize(m, c, &same);
     CHECK_INT(qsim_model_hash(q, hash[0]), QSIM_OK);
     CHECK_INT(qsim_model_hash(again, hash[1]), QSIM_OK);
     CHECK_STR(hash[1], hash[0]);
@@ -103,12 +93,12 @@ static void test_unit(const qsim_model *m, const qsim_calibration *c) {
     qsim_model_free(q);
     o.decided = NULL;
     o.activation_type = QSIM_INT8;
-    q = quantize(m, c, &o);
+    q = net_quantize(m, c, &o);
     CHECK(type_of(q, "r2") == QSIM_INT16 && type_of(q, "r3") == QSIM_INT8);
     qsim_model_free(q);
     /* In the other modes activations have no type: as int8. */
     for (o.mode = QSIM_MODE_DYNAMIC; o.mode <= QSIM_MODE_WEIGHTS; o.mode++) {
-        q = quantize(m, c, &o);
+        q = net_quantize(m, c, &o);
         CHECK_INT(qsim_model_opset(q, ""), 13);
         qsim_model_free(q);
     }
@@ -121,7 +111,7 @@ static void test_tensor(const qsim_model *m, const qsim_calibration *c) {
     qsim_recipe *r = NULL;
     CHECK_INT(qsim_recipe_load_memory(NULL, text, sizeof(text) - 1, "r", &r, NULL), QSIM_OK);
     const qsim_quantize_options o = {.struct_size = sizeof(o), .recipe = r};
-    qsim_model *q = quantize(m, c, &o);
+    qsim_model *q = net_quantize(m, c, &o);
     CHECK(type_of(q, "r3") == QSIM_INT16 && type_of(q, "x") == QSIM_INT8);
     CHECK_INT(type_of(q, "r1"), QSIM_INT8);
     qsim_model_free(q);
@@ -151,7 +141,7 @@ static void test_constant(void) {
     CHECK_INT(qsim_calibration_feed(c, &t, 1, NULL), QSIM_OK);
     const qsim_rule rule = {sizeof(rule), "times", QSIM_RULE_INT16, 0};
     const qsim_quantize_options o = {.struct_size = sizeof(o), .rules = &rule, .rule_count = 1};
-    qsim_model *q = quantize(m, c, &o);
+    qsim_model *q = net_quantize(m, c, &o);
     qsim_value_info k, codes, scale, zero;
     CHECK(type_of(q, "k") == QSIM_UINT16 && type_of(q, "s") == QSIM_UINT16);
     CHECK_INT(type_of(q, "y"), QSIM_UINT8);
@@ -199,7 +189,7 @@ static void test_unseen(const qsim_model *m) {
     o.rule_count = 3;
     CHECK_INT(qsim_calibration_create(m, &co, &c, &e), QSIM_OK);
     CHECK_INT(qsim_calibration_feed(c, &t, 1, &e), QSIM_OK);
-    q = quantize(m, c, &o);
+    q = net_quantize(m, c, &o);
     CHECK_INT(type_of(q, "r1"), QSIM_UINT8);
     qsim_model_free(q);
     qsim_recipe_free(r);
