@@ -33,6 +33,9 @@ METHODS = [
     ("per tensor, equalized", dict(weight_scheme="tensor", search="equalize")),
     ("per tensor, equalized and refined", dict(weight_scheme="tensor", search="equalize,refine")),
     ("weights, no correction", dict(mode="weights", bias_correction=False)), ("weights", dict(mode="weights")),
+    ("zero points per channel", dict(weight_scheme="channel-asymmetric")),
+    ("weights, zero points per channel", dict(mode="weights", weight_scheme="channel-asymmetric")),
+    ("activations of 16 bits", dict(activation_type="uint16")),
 ]
 
 
