@@ -4,6 +4,7 @@
  * brought inside; any other is written from its graph, fields in the order of their numbers. What
  * is too large for one file has its large constants in a second one.
  */
+#include <assert.h>
 #include <stdio.h>
 
 #include "onnx/emit.h"
@@ -230,7 +231,9 @@ static bool inlined_body(pb_ostream_t *out, const void *arg) {
 /* ---- both ---- */
 
 static bool source_body(pb_ostream_t *out, const void *arg) {
-    return qs_emit_span(out, ((const struct job *)arg)->model->source->bytes);
+    const qsim_model *m = ((const struct job *)arg)->model;
+    assert(m->source); /* else `prepare` chooses another body */
+    return qs_emit_span(out, m->source->bytes);
 }
 
 static int check_nodes(const qsim_model *m, qsim_error *error) {

@@ -3,6 +3,7 @@
 #include "base/ctx.h"
 #include "op/rules.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -222,6 +223,7 @@ static int upgrade_one(qs_graph *g, qs_id id, int64_t opset, const char *model, 
         if (code)
             return code;
     }
+    assert(n->op); /* resolved */
     /* Opsets 1 to 5: what an implementation may overwrite. It changes no result. */
     qs_node_drop_attr(g, id, "consumed_inputs");
     return n->op->upgrade ? n->op->upgrade(g, id, (int32_t)opset, error) : QSIM_OK;

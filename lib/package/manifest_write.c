@@ -53,7 +53,7 @@ static void put_metadata(qs_text *t, const qsim_model *m) {
     puts_text(t, m->property_count ? "\n      }" : "}");
 }
 
-static void put_part(qs_text *t, const qs_part *p) {
+static void put_part(qs_text *t, const qs_package_part *p) {
     char bytes[48];
     puts_text(t, "\n    {");
     put_pair(t, "\n      ", "name", p->name);

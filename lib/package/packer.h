@@ -5,13 +5,13 @@
 
 #include "package/archive.h"
 
-typedef struct qs_part {
+typedef struct qs_package_part {
     const char *name;
     const void *data;
     size_t size;
     char sha256[65];
     const qsim_model *model; /* of a model: its metadata goes into the manifest */
-} qs_part;
+} qs_package_part;
 
 typedef struct qs_choice {
     const char *key, *value;
@@ -20,7 +20,7 @@ typedef struct qs_choice {
 struct qsim_packer {
     qsim_ctx *ctx;
     qs_arena arena;
-    qs_part *parts;
+    qs_package_part *parts;
     qs_choice *options;
     qsim_model **models; /* counted references: parts point into their files */
     size_t part_count, part_room, option_count, option_room, model_count, model_room;
@@ -40,6 +40,6 @@ void qs_manifest_write(const qsim_packer *w, qs_text *out);
 void qs_sums_write(const qsim_packer *w, qs_text *out);
 
 /* Appends a part whose bytes stay; its name must be free. */
-int qs_packer_part(qsim_packer *w, const qs_part *part, qsim_error *error);
+int qs_packer_part(qsim_packer *w, const qs_package_part *part, qsim_error *error);
 
 #endif

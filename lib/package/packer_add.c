@@ -44,7 +44,7 @@ void qsim_packer_free(qsim_packer *w) {
     qs_ctx_drop(ctx);
 }
 
-static void hash_part(qs_part *part) {
+static void hash_part(qs_package_part *part) {
     qs_sha256 h;
     qs_sha256_init(&h);
     qs_sha256_add(&h, part->data, part->size);
@@ -69,7 +69,7 @@ static int check_name(const qsim_packer *w, const char *name, size_t *same, qsim
     return QSIM_OK;
 }
 
-int qs_packer_part(qsim_packer *w, const qs_part *part, qsim_error *error) {
+int qs_packer_part(qsim_packer *w, const qs_package_part *part, qsim_error *error) {
     size_t same;
     int code = check_name(w, part->name, &same, error);
     if (code)
@@ -102,7 +102,7 @@ static char *model_name(qsim_packer *w, const char *path, const char *given) {
 }
 
 static int add_outside(qsim_packer *w, const qs_outside *o, qsim_error *error) {
-    qs_part part = {.name = o->location, .data = o->data, .size = o->size};
+    qs_package_part part = {.name = o->location, .data = o->data, .size = o->size};
     qsim_error clash = {0};
     size_t same;
     int code = check_name(w, part.name, &same, &clash);
@@ -123,7 +123,7 @@ static int add_model(qsim_packer *w, const qsim_model *m, const char *given, qsi
     if (strchr(name, '/') && s->outside_count)
         return qs_fail(error, QSIM_E_VALUE,
                        "package: '%s': a model with external data stands at the top", name);
-    qs_part part = {.name = name, .data = s->bytes.data, .size = s->bytes.size, .model = m};
+    qs_package_part part = {.name = name, .data = s->bytes.data, .size = s->bytes.size, .model = m};
     int code = qs_packer_part(w, &part, error);
     for (size_t i = 0; i < s->outside_count && !code; i++)
         code = add_outside(w, &s->outside[i], error);
@@ -185,7 +185,7 @@ int qsim_packer_add(qsim_packer *w, int32_t role, const char *name, const void *
     int code = check_content(w, role, data, size, error);
     if (code)
         return code;
-    qs_part part = {.name = name ? name : qs_name_of_role(role), .size = size};
+    qs_package_part part = {.name = name ? name : qs_name_of_role(role), .size = size};
     void *copy = qs_arena_alloc(&w->arena, size ? size : 1, 1);
     if (!copy)
         return qs_leave(w->ctx, nomem(error), error);

@@ -18,7 +18,7 @@
 
 static void sort_parts(qsim_packer *w) {
     for (size_t i = 1; i < w->part_count; i++) {
-        qs_part part = w->parts[i];
+        qs_package_part part = w->parts[i];
         size_t k = i;
         for (; k > 0 && strcmp(w->parts[k - 1].name, part.name) > 0; k--)
             w->parts[k] = w->parts[k - 1];
@@ -30,7 +30,7 @@ static int fail_zip(zip_error_t *e, const char *path, qsim_error *error) {
     return qs_zip_fail(e, QSIM_E_INTERNAL, path, "cannot make the archive", error);
 }
 
-static bool add_part(zip_t *z, const qs_part *p, int32_t flags) {
+static bool add_part(zip_t *z, const qs_package_part *p, int32_t flags) {
     zip_source_t *s = zip_source_buffer(z, p->data, p->size, 0);
     if (!s)
         return false;
@@ -147,13 +147,13 @@ static int save_sorted(qsim_packer *w, const char *path, int32_t flags, qsim_err
     qs_text manifest = {.ctx = w->ctx}, sums = {.ctx = w->ctx};
     sort_parts(w);
     qs_manifest_write(w, &manifest);
-    qs_part part = {.name = QS_MANIFEST, .data = manifest.data, .size = manifest.size};
+    qs_package_part part = {.name = QS_MANIFEST, .data = manifest.data, .size = manifest.size};
     int code = manifest.failed ? qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", path)
                                : qs_packer_part(w, &part, error);
     if (!code) {
         sort_parts(w);
         qs_sums_write(w, &sums);
-        part = (qs_part){.name = QS_SUMS, .data = sums.data, .size = sums.size};
+        part = (qs_package_part){.name = QS_SUMS, .data = sums.data, .size = sums.size};
         code = sums.failed ? qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", path)
                            : qs_packer_part(w, &part, error);
     }

@@ -201,11 +201,12 @@ QS_COLD static int visit(qs_pass *p, qs_id node, bool *changed) {
         return spread_transposed(p, node);
     if ((n->op->traits & QS_CONVOLVES) && weights > 0)
         return spread_conv(p, node, weights);
-    if ((n->op->traits & QS_CONVOLVES) || qs_node_is(n, "", "ConvTranspose"))
-        return qs_infer_fail(
-            &(qs_infer){
-                .graph = g, .node = n, .node_id = node, .model = p->model, .error = p->error},
-            QSIM_E_UNSUPPORTED, "the sizes of weights over three axes must be in the file");
+    if ((n->op->traits & QS_CONVOLVES) || qs_node_is(n, "", "ConvTranspose")) {
+        const qs_infer x = {
+            .graph = g, .node = n, .node_id = node, .model = p->model, .error = p->error};
+        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED,
+                             "the sizes of weights over three axes must be in the file");
+    }
     *changed = false;
     return QSIM_OK;
 }

@@ -161,7 +161,7 @@ static int run_all(laboratory *l, const qs_id *result, const uint8_t **table) {
                 qs_fail(p->error, QSIM_E_INTERNAL, "%s: a table could not be computed", p->model);
     }
     const qs_const *c = code ? NULL : l->g->values[*result].data;
-    if (c && (c->elements != 256 || c->dtype != QSIM_UINT8))
+    if (!code && (!c || c->elements != 256 || c->dtype != QSIM_UINT8))
         code = qs_fail(p->error, QSIM_E_INTERNAL, "%s: a table has the wrong shape", p->model);
     *table = c ? c->data : NULL;
     return code;
