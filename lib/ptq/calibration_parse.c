@@ -81,18 +81,23 @@ static int take_tensor(qs_lines *r, qsim_calibration *c) {
 
 /* ---- means ---- */
 
-static int take_means(qs_lines *r, qsim_calibration *c) {
+/* The means of the tensor whose name is next; NULL: the tensor's own line is commented out. */
+static int named_means(qs_lines *r, qsim_calibration *c, qs_means **m) {
     char *name = NULL;
     size_t length = 0;
+    int code = qs_lines_name(r, &c->arena, &name, &length);
+    const qs_id at = code ? QS_NONE : qs_names_find(c->names, name);
+    *m = at == QS_NONE ? NULL : &c->tensors[at].kept.means;
+    return code;
+}
+
+static int take_means(qs_lines *r, qsim_calibration *c) {
     int32_t axis;
     uint64_t positions;
-    int code = qs_lines_name(r, &c->arena, &name, &length);
-    if (code)
+    qs_means *m;
+    int code = named_means(r, c, &m);
+    if (code || !m)
         return code;
-    qs_id at = qs_names_find(c->names, name);
-    if (at == QS_NONE)
-        return QSIM_OK; /* the tensor's own line is commented out */
-    qs_means *m = &c->tensors[at].kept.means;
     if (m->sum)
         return qs_lines_bad(r, "means of the same tensor twice");
     if (!qs_lines_integer(r, QSIM_MAX_RANK - 1, &axis) || axis < 0 ||
@@ -115,15 +120,10 @@ static int take_means(qs_lines *r, qsim_calibration *c) {
 
 /* The least and the greatest value of each channel that has a mean. */
 static int take_extremes(qs_lines *r, qsim_calibration *c) {
-    char *name = NULL;
-    size_t length = 0;
-    int code = qs_lines_name(r, &c->arena, &name, &length);
-    if (code)
+    qs_means *m;
+    int code = named_means(r, c, &m);
+    if (code || !m)
         return code;
-    qs_id at = qs_names_find(c->names, name);
-    if (at == QS_NONE)
-        return QSIM_OK; /* the tensor's own line is commented out */
-    qs_means *m = &c->tensors[at].kept.means;
     if (!m->sum || !m->bare)
         return qs_lines_bad(r, m->sum ? "extremes of the same tensor twice"
                                       : "extremes of a tensor without means before them");

@@ -4,6 +4,7 @@
  * peak of a process beside weights and arena, and the pages of the file.
  */
 #include "net.h"
+#include "process_memory.h"
 
 #include "exec/run.h"
 
@@ -13,15 +14,6 @@
 #endif
 #include <sys/wait.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) ||                         \
-    __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
 
 #define MB ((size_t)1 << 20)
 
@@ -103,19 +95,6 @@ static void generated(qsim_ctx *ctx) {
 
 #if defined(__linux__) && !defined(SANITIZED)
 
-/* A line of /proc/self/status in bytes. */
-static size_t status(const char *name) {
-    char line[256];
-    size_t kb = 0;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof(line), f))
-        if (strncmp(line, name, strlen(name)) == 0)
-            kb = strtoul(line + strlen(name), NULL, 10);
-    if (f)
-        fclose(f);
-    return kb * 1024;
-}
-
 /* Bytes of a mapped file that are in memory. */
 static size_t resident(const char *path) {
     char line[512];
@@ -190,14 +169,15 @@ static void load_and_run(const char *path, bool bytes) {
     qsim_model *m = NULL;
     qsim_session *s = NULL;
     qsim_run *r = NULL;
-    const size_t before = status("VmRSS:");
+    const size_t before = process_memory("VmRSS:");
     CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
     CHECK_INT(qsim_model_load(ctx, path, NULL, &m, NULL), 0);
     CHECK_INT(qsim_session_create(m, NULL, &s, NULL), 0);
     CHECK(resident(path) < 2 * MB);
     CHECK_INT(qsim_run_create(s, &r, NULL), 0);
     CHECK_INT(qsim_run_execute(r, &in, 1, &out, 1, NULL), 0);
-    CHECK(status("VmHWM:") <= before + qsim_session_bytes(s) + qsim_run_arena_bytes(r) + 8 * MB);
+    CHECK(process_memory("VmHWM:") <=
+          before + qsim_session_bytes(s) + qsim_run_arena_bytes(r) + 8 * MB);
     qsim_run_free(r);
     qsim_session_free(s);
     qsim_model_free(m);

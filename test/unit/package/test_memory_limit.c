@@ -4,6 +4,7 @@
  * the call is refused by the limit's name, and the process takes no more than 32 MiB above it, as
  * the system counts. Without a limit it succeeds.
  */
+#include "process_memory.h"
 #include "proto.h"
 #include "test.h"
 
@@ -11,15 +12,6 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) ||                         \
-    __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
 
 #define MIB   ((size_t)1 << 20)
 #define LIMIT (8 * MIB)
@@ -166,28 +158,9 @@ static int stage_package(qsim_model *m, qsim_error *e) {
 
 /* ---- a process for each ---- */
 
-#if defined(__linux__) && !defined(SANITIZED)
-static size_t status(const char *name) {
-    char line[256];
-    size_t kib = 0;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof(line), f))
-        if (strncmp(line, name, strlen(name)) == 0)
-            kib = strtoul(line + strlen(name), NULL, 10);
-    if (f)
-        fclose(f);
-    return kib * 1024;
-}
-#else
-static size_t status(const char *name) {
-    (void)name;
-    return 0;
-}
-#endif
-
 static int child(const proto *file, int (*stage)(qsim_model *, qsim_error *), size_t limit) {
     test_failures = 0; /* of the parent */
-    const size_t before = status("VmRSS:");
+    const size_t before = process_memory("VmRSS:");
     const qsim_limits limits = {.struct_size = sizeof(limits), .memory = limit};
     qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1, .limits = &limits};
     qsim_model *m = NULL;
@@ -203,7 +176,7 @@ static int child(const proto *file, int (*stage)(qsim_model *, qsim_error *), si
     qsim_model_free(m);
     CHECK(!limit || qsim_ctx_memory(context) < MIB);
     qsim_ctx_free(context);
-    const size_t most = status("VmHWM:");
+    const size_t most = process_memory("VmHWM:");
     CHECK(!limit || most <= before + LIMIT + ABOVE);
     if (limit && most > before + LIMIT + ABOVE)
         fprintf(stderr, "%zu KiB above\n", (most - before - LIMIT) / 1024);
