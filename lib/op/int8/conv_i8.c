@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An output is cut into strips of rows. If the image is padded, a strip's input is first copied
- * into scratch with its border (some 2 % of a 3 x 3 convolution's time, in the cache), so that
- * kernels see no borders. In a depthwise convolution the copy would take a quarter of the time, so
- * its window kernel knows borders and gets a row of zero points. A task is a range of strips, or of
- * column panels where there are few rows, and has scratch of its own.
+ * The output is cut into strips of rows. If the input is padded, a strip's input is first copied
+ * into scratch memory with its padding (about 2 % of a 3 x 3 convolution's time, in the cache), so
+ * that kernels need not handle padding. In a depthwise convolution the copy would take a quarter of
+ * the time, so its window kernel handles padding itself and reads a row of zero points. A task is a
+ * range of strips, or of column panels where rows are few, and has its own scratch memory.
  */
 #include <assert.h>
 
@@ -14,41 +14,42 @@
 #include "base/waves.h"
 #include "quant/requantize.h"
 
-#define STRIP_SLACK 64 /* of c->p.strip_bytes */
+#define STRIP_SLACK 64 /* readable bytes after a strip, part of c->p.strip_bytes */
 
 static int32_t least(int64_t a, int64_t b) {
     return (int32_t)(a < b ? a : b);
 }
 
 typedef struct work {
-    const qsim_ctx *ctx; /* asked now and then whether to go on */
+    const qsim_ctx *ctx; /* tells whether the run was stopped */
     const qs_conv_i8 *c;
     const uint8_t *x;
     uint8_t *y, *scratch;
     size_t element;
-    int64_t first, count; /* strips at hand */
-    bool again;           /* not the first ones */
+    int64_t first, count; /* strips of this wave */
+    bool again;           /* not the first wave: rows of zero points are filled */
 } work;
 
 /* One strip of one image. */
 typedef struct strip {
-    const uint8_t *a;             /* what the first kernel tap of its first pixel sees */
-    const uint8_t *image, *zeros; /* window: the image, a row of zero points */
-    int64_t top;                  /* and the first row of the former that is looked at */
+    const uint8_t *a;             /* input of the first tap of the first pixel */
+    const uint8_t *image, *zeros; /* window kernel: the image, a row of zero points */
+    int64_t top;                  /* window kernel: first input row, may be negative */
     uint8_t *out;
     int32_t *block; /* int32 sums for the general epilogue */
     uint8_t *gathered;
-    uint8_t *results;      /* a block of them, for `after` */
-    int64_t first;         /* number of its first pixel, for arrays per row */
-    int32_t rows;          /* of output */
-    int32_t panel, panels; /* range of panels, in column tasks */
-    int32_t from, upto;    /* and of columns */
+    uint8_t *results;      /* of a block, for `after` */
+    int64_t first;         /* index of its first output pixel in the batch */
+    int32_t rows;          /* output rows */
+    int32_t panel, panels; /* panels [panel, panels) of a column task */
+    int32_t from, upto;    /* columns [from, upto) of a column task */
 } strip;
 
 /*
- * Copies input rows from `top` on, `rows` of them, with the border; images' rows can be stored in
- * whole lines. The right border of one is filled together with the left one of the next, that of
- * the last with what products of four bytes read behind it, times weights of zero.
+ * Copies input rows [top, top + rows) with their padding; the image's part of each row begins at a
+ * cache line. The right padding of a row is filled together with the left padding of the next;
+ * after the last row, with the bytes that dword products read beyond it and multiply by zero
+ * weights.
  */
 static void copy_strip(const qs_conv_i8 *c, const uint8_t *image, int64_t top, int64_t rows,
                        uint8_t *to) {
@@ -68,7 +69,7 @@ static void copy_strip(const qs_conv_i8 *c, const uint8_t *image, int64_t top, i
     }
 }
 
-/* One row of output. */
+/* Computes one output row; where channels are few, several pixels count as one of w.channels. */
 static void depthwise_row(const work *k, const uint8_t *a, uint8_t *out) {
     const qs_conv_i8 *c = k->c;
     int32_t channels = c->w.groups;
@@ -123,7 +124,7 @@ static void run_window(const work *k, const strip *s, int32_t first, int32_t row
     c->w.t->window(&d);
 }
 
-/* Rows [first, first + rows) of a strip, one after the other. */
+/* Computes output rows [first, first + rows) of a strip into contiguous rows at `out`. */
 static void depthwise_rows(const work *k, const strip *s, int32_t first, int32_t rows,
                            uint8_t *out) {
     const qs_conv_i8 *c = k->c;
@@ -162,7 +163,7 @@ static void run_depthwise(const work *k, const strip *s) {
     }
 }
 
-/* Addresses of pixels (or groups of them) first … first + m - 1 of a strip. */
+/* Fills `rows` with the input addresses of product rows [first, first + m) of a strip. */
 static void fill_rows(const qs_conv_i8 *c, const uint8_t *a, int32_t first, int32_t m,
                       const uint8_t **rows) {
     ptrdiff_t step = (ptrdiff_t)((int64_t)c->w.pixels * c->g.stride_w * qs_conv_i8_in(c));
@@ -180,7 +181,7 @@ static void fill_rows(const qs_conv_i8 *c, const uint8_t *a, int32_t first, int3
     }
 }
 
-/* qs_requantize of a sum beyond int32. */
+/* qs_requantize for a sum that may not fit int32. */
 static uint8_t requantize_wide(const qs_conv_i8 *c, int64_t sum, float m) {
     float v = (float)sum * m;
     v = qs_maxf(v, (float)(c->o.lo - c->o.zp));
@@ -223,7 +224,7 @@ static void post_row(const qs_conv_i8 *c, int32_t group, int64_t row, const int3
     }
 }
 
-/* All panels of one group for one block of pixels; only the first n columns are stored. */
+/* Multiplies one block of pixels by all panels of one group; stores the first n columns. */
 static void run_panels(const work *k, const strip *s, int32_t group, int32_t n, qk_gemm_u8s8 *g) {
     const qs_conv_i8 *c = k->c;
     const qk_form_i8 *f = &c->w.form;
@@ -264,7 +265,7 @@ static void run_panels(const work *k, const strip *s, int32_t group, int32_t n, 
     }
 }
 
-/* Hands over a block of n columns whose first byte belongs to `to`. */
+/* Passes a block of n columns to `after`; its first byte belongs at `to` in y. */
 static void finish_block(const work *k, const strip *s, int32_t n, int32_t m, const uint8_t *to,
                          size_t to_stride) {
     const qs_conv_i8 *c = k->c;
@@ -284,7 +285,7 @@ static void finish_block(const work *k, const strip *s, int32_t n, int32_t m, co
         c->after(c->after_arg, &block);
 }
 
-/* A block of m pixels, or groups of them, from number `first` on; n columns are stored. */
+/* Computes g->m rows of the product, from row `first` of the strip on; stores n columns. */
 static void run_block(const work *k, const strip *s, int32_t group, int32_t first, int32_t n,
                       qk_gemm_u8s8 *g) {
     const qs_conv_i8 *c = k->c;
@@ -311,7 +312,9 @@ static void run_block(const work *k, const strip *s, int32_t group, int32_t firs
         finish_block(k, s, (int32_t)stored, g->m, to, (size_t)to_stride);
 }
 
-/* Pixels of all rows, which lie at one distance in the output; for tiles of one row or whole ones.
+/*
+ * Computes m rows of the product whose pixels follow each other in the output. Tiles take a part of
+ * one output row or whole rows.
  */
 static void run_pixels(const work *k, const strip *s, int32_t group, int32_t first, int32_t m) {
     const qs_conv_i8 *c = k->c;
@@ -332,8 +335,8 @@ static void run_pixels(const work *k, const strip *s, int32_t group, int32_t fir
 }
 
 /*
- * The same with kernel rows gathered, of one image row at a time or of whole ones. Where one call
- * does, pixels are gathered by the kernel.
+ * The same with kernel rows gathered first, per output row or for several whole rows. Where one
+ * gather call suffices, the micro-kernel makes it.
  */
 static void run_gathered(const work *k, const strip *s, int32_t first, int32_t m) {
     const qs_conv_i8 *c = k->c;
@@ -362,7 +365,7 @@ static void run_gathered(const work *k, const strip *s, int32_t first, int32_t m
     run_block(k, s, 0, first, c->w.form.n, &g);
 }
 
-/* Column `x` of the output, as wide as a group of pixels or what is left of it. */
+/* Computes m rows of output column `x`: w.pixels pixels wide, or narrower at the right edge. */
 static void run_column(const work *k, const strip *s, int32_t group, int32_t x, int32_t first,
                        int32_t m) {
     const qs_conv_i8 *c = k->c;
@@ -377,7 +380,7 @@ static void run_column(const work *k, const strip *s, int32_t group, int32_t x, 
     run_block(k, s, group, first, pixels == c->w.pixels ? c->w.form.n : pixels * c->w.n, &g);
 }
 
-/* Hands over what has been written of a strip, once that is enough: pixels [*from, end). */
+/* Passes pixels [*from, end) to `after` once they have QS_CONV_I8_AFTER bytes, or if `last`. */
 static void settle(const work *k, const strip *s, int32_t *from, int32_t end, bool last) {
     const qs_conv_i8 *c = k->c;
     const int32_t channels = c->w.groups * c->w.n, upto = least(s->upto, channels);
@@ -400,7 +403,7 @@ static void settle(const work *k, const strip *s, int32_t *from, int32_t end, bo
         c->after(c->after_arg, &block);
 }
 
-/* Columns of groups of pixels, as many as fit a row of the output or one more. */
+/* Computes a strip by columns of w.pixels pixels; `wide` of them cover an output row. */
 static void run_columns(const work *k, const strip *s, int32_t wide) {
     const qs_conv_i8 *c = k->c;
     int32_t done = 0;
@@ -446,7 +449,7 @@ static void run_strip(const work *k, const strip *s) {
     }
 }
 
-/* The panels of a column task, and the columns that they are. */
+/* Sets the ranges of panels and of columns that a column task computes. */
 static void take_columns(const qs_conv_i8 *c, int32_t column, strip *s) {
     const int32_t n = c->w.form.n;
     int32_t panels = 0, at = 0;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* How an integer convolution is cut: strips, blocks, tasks, and the scratch that they take. */
+/* Plans an integer convolution: its strips, blocks, tasks and scratch memory. */
 #include "op/int8/conv_i8.h"
 
 #include "base/slices.h"
 #include "base/waves.h"
 
 #define GATHERED (24 << 10)
-/* Weights of a group that a second cache does not hold beside what else it is for. */
+/* Bytes of a group's weights that exceed the second-level cache beside other data. */
 #define FAR_WEIGHTS ((size_t)1 << 19)
 #define STRIP_GOAL  (96 << 10)
-/* An image without border has as many strips as it has so many pixels, or bytes, but not more. */
+/* Strips of an image without padding: one per FLAT_PIXELS or WINDOW_BYTES, at most MOST_STRIPS. */
 #define FLAT_PIXELS  3072
 #define WINDOW_BYTES (256 << 10)
 #define MOST_STRIPS  8
-/* Pixels of a product by tiles, and where qs_conv_i8_post makes the results. */
+/* Pixels of a block computed with tiles; the second with qs_conv_i8_post. */
 #define TILES_BLOCK 512
 #define TILES_POST  32
 #define AFTER_ROWS                                                                                 \
-    (64 << 10) /* of a depthwise convolution, whose calls take a start, for `after` */
+    (64 << 10) /* bytes per call of `after` for depthwise, whose kernel calls have set-up time */
 
 int64_t qs_conv_i8_macs(const qs_conv_i8 *c) {
     return c->g.batch * c->g.ho * c->g.wo * c->w.groups * c->w.n * c->w.c * c->w.kh * c->w.kw;
@@ -32,12 +32,12 @@ static int32_t least(int64_t a, int64_t b) {
     return (int32_t)(a < b ? a : b);
 }
 
-/* Columns of the image that a row of output looks at. */
+/* Input columns that an output row reads, padding included. */
 static int64_t span_w(const qs_conv_i8_geometry *g, int32_t kw) {
     return (int64_t)(g->wo - 1) * g->stride_w + (int64_t)(kw - 1) * g->dilation_w + 1;
 }
 
-/* A 1 x 1 convolution without border is one matrix product over all pixels. */
+/* A 1 x 1 convolution without padding or strides is one matrix product over all pixels. */
 static void flatten(qs_conv_i8 *c) {
     const qs_conv_i8_geometry *g = &c->g;
     int64_t pixels = g->batch * g->h * g->wd;
@@ -50,7 +50,7 @@ static void flatten(qs_conv_i8 *c) {
     c->p.wd = c->p.wo = 1;
 }
 
-/* Rows of a strip where one would do: y could not lie over x then. */
+/* Rows of a strip where a single strip would be possible: several let y overlap x. */
 static int64_t part_rows(const qs_conv_i8 *c) {
     const int64_t bytes = (int64_t)c->p.h * c->p.wd * qs_conv_i8_in(c),
                   unit = c->p.input == QS_INPUT_FLAT ? 96 : 2;
@@ -66,20 +66,21 @@ static void split(qs_conv_i8 *c, int32_t threads) {
         rows /= c->g.stride_h;
         if (rows < 4)
             rows = 4;
-        if (c->p.fetch) /* as seldom as can be */
+        if (c->p.fetch) /* every strip reads all weights again */
             rows = c->p.ho;
     } else if (c->p.input == QS_INPUT_FLAT || c->w.choice == QS_CONV_DEPTHWISE_2D) {
         rows = part_rows(c);
     }
     if (threads > 1 && rows > (all + threads - 1) / threads)
         rows = (all + threads - 1) / threads;
-    if (threads > 1 && c->p.batch % threads != 0 && rows > 0) { /* as many for each */
+    if (threads > 1 && c->p.batch % threads != 0 && rows > 0) { /* equally many per thread */
         int64_t strips = (c->p.ho + rows - 1) / rows;
         strips = (strips + threads - 1) / threads * threads;
         rows = (c->p.ho + strips - 1) / strips;
     }
-    rows += c->w.choice == QS_CONV_DEPTHWISE_2D && rows < all ? rows & 1
-                                                              : 0; /* two rows cost what one does */
+    rows += c->w.choice == QS_CONV_DEPTHWISE_2D && rows < all
+                ? rows & 1
+                : 0; /* two rows take as long as one */
     c->p.strip_rows = least(rows > 0 ? rows : 1, c->p.ho > 0 ? c->p.ho : 1);
     c->p.strips = (c->p.ho + c->p.strip_rows - 1) / c->p.strip_rows;
     c->p.row_tasks = least(threads, c->p.batch * c->p.strips);
@@ -93,7 +94,7 @@ static void split(qs_conv_i8 *c, int32_t threads) {
         c->p.row_tasks = 1;
 }
 
-/* The distance that x and y need if they overlap in memory. */
+/* Sets the distances between x and y at which they may overlap in memory. */
 static void set_distances(qs_conv_i8 *c) {
     const size_t strips = (size_t)c->p.strips, rows = (size_t)c->p.strip_rows;
     const size_t items = (size_t)c->p.batch * strips, wo = (size_t)c->p.wo;
@@ -115,7 +116,7 @@ static void set_distances(qs_conv_i8 *c) {
     c->p.min_lag = r.min_lag;
 }
 
-/* In the order of packed weights, once more for a second set. */
+/* Offsets of taps in the order of packed weights, repeated for a second set. */
 static void depthwise_offsets(const qs_conv_i8 *c, int32_t down, int32_t across, int32_t *offset) {
     int32_t taps = c->w.kh * c->w.kw,
             set = c->w.zero_points == QS_ZP_SPLIT ? c->w.taps / 2 : c->w.taps;
@@ -143,7 +144,7 @@ static bool fill_offsets(qs_conv_i8 *c, int32_t *offset) {
     return true;
 }
 
-/* Tiles take many pixels at once, of one row of the image or of whole ones. */
+/* Tiles compute many pixels per call: a part of one output row, or whole rows. */
 static void set_tiles_block(qs_conv_i8 *c) {
     int32_t most = c->post ? TILES_POST : TILES_BLOCK;
     if (c->w.zero_points == QS_ZP_SAME && most > QS_CONV_I8_BLOCK)
@@ -153,19 +154,19 @@ static void set_tiles_block(qs_conv_i8 *c) {
 }
 
 /*
- * Pixels per micro-kernel call. Gathered ones are few enough to stay in the first cache, and parts
- * of one image row where that is long: gathering then overlaps with the product.
+ * Chooses the rows per micro-kernel call. Gathered rows stay in the first-level cache; a call takes
+ * a part of a long output row, so that gathering overlaps with the product.
  */
 static void set_block(qs_conv_i8 *c) {
     c->p.block = c->post ? 16 : c->p.fetch ? QS_CONV_I8_BLOCK : 96;
-    /* No addresses and no sums: no limit either. */
+    /* Without arrays of addresses or sums, QS_CONV_I8_BLOCK is no limit. */
     c->p.columns = c->post || c->w.zero_points == QS_ZP_SAME ? c->p.block : 8 * QS_CONV_I8_BLOCK;
     if (c->after && c->w.form.n > 0)
         c->p.columns = least(c->p.columns, QS_CONV_I8_AFTER / c->w.form.n / 8 * 8);
     c->p.columns = c->p.columns < c->p.block ? c->p.block : c->p.columns;
     c->p.gather_stride = c->w.choice == QS_CONV_GATHERED ? 4 * c->w.form.k4 : 0;
     if (c->p.gather_stride > 16 && c->p.gather_stride < 32)
-        c->p.gather_stride = 32; /* two pixels in a vector */
+        c->p.gather_stride = 32; /* a vector holds two pixels */
     c->p.whole_rows = false;
     if (c->w.t->tiles)
         set_tiles_block(c);
@@ -174,7 +175,7 @@ static void set_block(qs_conv_i8 *c) {
     int32_t most = GATHERED / c->p.gather_stride;
     most = most > QS_CONV_I8_BLOCK ? QS_CONV_I8_BLOCK : most < 32 ? 32 : most;
     c->p.whole_rows = c->w.zero_points != QS_ZP_SAME && c->p.wo % 2 == 0 &&
-                      c->p.wo <= most; /* pairs lie in one */
+                      c->p.wo <= most; /* pairs of pixels lie in one row */
     if (c->p.whole_rows) {
         c->p.block = GATHERED / c->p.gather_stride / c->p.wo * c->p.wo;
         return;
@@ -183,7 +184,7 @@ static void set_block(qs_conv_i8 *c) {
     c->p.block = least((c->p.wo + parts - 1) / parts + 7, QS_CONV_I8_BLOCK) / 8 * 8;
 }
 
-/* Bytes of results for `after`; false: too many. */
+/* Bytes of results kept for `after`; false: a size overflows. */
 static bool after_bytes(qs_conv_i8 *c, size_t *bytes) {
     const int64_t row = (int64_t)c->p.wo * c->w.groups * (c->w.result == QS_RESULT_FLOATS ? 4 : 1);
     int64_t rows = row > 0 ? AFTER_ROWS / row & ~(int64_t)1 : 2;

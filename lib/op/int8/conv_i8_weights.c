@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How 8-bit weights lie in memory for the kernels at hand, and packing them so. */
+/* Chooses the layout of 8-bit weights for a table of kernels, and packs them. */
 #include "op/int8/conv_i8.h"
 
 static int32_t common_divisor(int32_t a, int32_t b) {
@@ -12,9 +12,9 @@ static int32_t common_divisor(int32_t a, int32_t b) {
 }
 
 /*
- * Few channels would leave most of a vector empty. With unit stride a row of pixels can be seen as
- * one pixel of many channels whose weights repeat: as many as fill whole vectors. Window kernels
- * to bytes look after themselves.
+ * Few channels would leave most lanes of a vector unused. With stride 1, several pixels count as
+ * one pixel of more channels whose weights repeat, as many as fill whole vectors. Window kernels
+ * for bytes handle few channels themselves.
  */
 static bool layout_depthwise(qs_conv_i8_weights *w) {
     const qk_i8 *t = w->t;
@@ -24,7 +24,7 @@ static bool layout_depthwise(qs_conv_i8_weights *w) {
     if (w->groups > INT32_MAX - 64 || !qs_mul((size_t)w->kh + 1, (size_t)w->kw, &taps) ||
         taps > INT32_MAX / 2 - 8)
         return false;
-    /* Where pixels can stand side by side, floats of few channels are faster so. */
+    /* With few channels and stride 1, joining pixels makes floats faster than the window kernel. */
     const int64_t room = (int64_t)block * ((w->groups - 1) / block + 1);
     const bool filled = w->stride_w == 2 || 4 * (int64_t)w->groups >= 3 * room;
     const bool has =
@@ -53,9 +53,9 @@ static bool layout_depthwise(qs_conv_i8_weights *w) {
 }
 
 /*
- * The cost of a row of the product, in quarters of a dot product of one vector: the dot products,
- * the epilogue, a little for each broadcast and for the row itself. Half a vector takes as long as
- * three quarters.
+ * Cost of a row of the product, in quarters of one vector's dot product: the dot products, the
+ * epilogue, a share for each broadcast and for the row. Half a vector takes as long as three
+ * quarters.
  */
 static int64_t row_cost(const qk_i8 *t, const qk_form_i8 *f) {
     int64_t dwords = (int64_t)f->segs * f->k4, quarters = f->positions / t->lanes;
@@ -71,8 +71,8 @@ static void set_pixels(const qs_conv_i8_weights *w, qk_source_i8 *s, int32_t pix
 }
 
 /*
- * Few columns leave vectors empty and few channels leave dwords empty: neighbouring outputs then
- * make one row. It may read beyond the image's end, but not beyond the 64 bytes that are there.
+ * Chooses how many neighbouring outputs make one row of the product: few columns would leave lanes
+ * unused, few channels bytes of dwords. A row may read at most 64 bytes beyond the image.
  */
 static int32_t choose_pixels(const qs_conv_i8_weights *w, const qk_source_i8 *s) {
     const qk_i8 *t = w->t;
@@ -83,7 +83,7 @@ static int32_t choose_pixels(const qs_conv_i8_weights *w, const qk_source_i8 *s)
         w->kw < 2 || w->stride_w < 1 || w->n > 32 || w->c > 64 || w->stride_w > 64 ||
         !qk_i8_form(t, s, true, false, &f))
         return 1;
-    int64_t least = row_cost(t, &f) * 15 / 16; /* a small gain is no gain */
+    int64_t least = row_cost(t, &f) * 15 / 16; /* gains below 1/16 do not count */
     for (int32_t pixels = 2; pixels * w->n <= 64; pixels++) {
         set_pixels(w, &wide, pixels);
         if (!qk_i8_form(t, &wide, true, false, &f) || 4 * f.k4 - row > 64)
@@ -97,7 +97,7 @@ static int32_t choose_pixels(const qs_conv_i8_weights *w, const qk_source_i8 *s)
     return best;
 }
 
-/* Kernel rows that waste much of their last dword are better laid end to end first. */
+/* Whether to copy kernel rows end to end first: they leave much of their last dword unused. */
 static bool gathers(const qs_conv_i8_weights *w, qk_source_i8 s) {
     const qk_i8 *t = w->t;
     qk_form_i8 rows, whole;
@@ -119,14 +119,14 @@ static bool gathers(const qs_conv_i8_weights *w, qk_source_i8 s) {
     return row_cost(t, &whole) + copies < row_cost(t, &rows) / w->pixels;
 }
 
-/* Dwords of a row for which a tile's panels of 64 and of 32 columns take as long as vectors. */
+/* Dwords per row at which tiles take as long as vectors, for panels of 64 and of 32 columns. */
 #define TILE_DWORDS_64 8
 #define TILE_DWORDS_32 12
 
 /*
- * Whether a product gains by tiles, which are padded in both directions and whose sums go through
- * memory: measured with 784 and 3136 rows of 24 to 256 bytes by 8 to 192 columns. Few rows do not
- * pay for setting them up; where these are not known, the kernel decides.
+ * Whether tiles compute a product faster, though they are padded in both directions and their sums
+ * go through memory: measured with 784 and 3136 rows of 24 to 256 bytes by 8 to 192 columns. Few
+ * rows do not pay for setting tiles up; if their number is unknown, the kernel decides.
  */
 static bool suits_tiles(const qk_i8 *t, const qs_conv_i8_weights *w, const qk_source_i8 *s) {
     const bool merged = w->choice != QS_CONV_BY_TAPS, sums = w->zero_points == QS_ZP_COLUMN;

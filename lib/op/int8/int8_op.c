@@ -7,7 +7,7 @@
 
 /* ---- rules ---- */
 
-/* Every constant scale is a positive finite number. */
+/* Checks that constant scales are positive finite numbers. */
 QS_COLD static int check_scale(const qs_infer *x, int32_t index) {
     const qs_value *v = index < 0 ? NULL : qs_infer_in(x, index);
     if (!v || !v->data)
@@ -22,7 +22,7 @@ QS_COLD static int check_scale(const qs_infer *x, int32_t index) {
     return QSIM_OK;
 }
 
-/* A list has one element or `columns` (-1: any number). */
+/* Checks that a list has one element or `columns` (-1: any number). */
 QS_COLD static int check_count(const qs_infer *x, int32_t index, int64_t columns) {
     const qs_value *v = index < 0 ? NULL : qs_infer_in(x, index);
     if (!v || v->rank < 0)
@@ -90,9 +90,9 @@ typedef struct qs_i8_packed {
     qs_conv_i8_weights layout;
     qs_i8_weights weights;
     qs_i8_epilogue epilogue;
-    bool complete;          /* the epilogue too */
-    qs_i8_columns *columns; /* or NULL */
-    /* Packed weights, and those packed of the same constant before. */
+    bool complete;          /* the epilogue is packed, too */
+    qs_i8_columns *columns; /* for float results, or NULL */
+    /* Source of the packed weights, and weights packed earlier from the same constant. */
     qk_source_i8 source;
     qs_i8_list w_zp;
     int64_t group_stride;
@@ -114,7 +114,7 @@ static int32_t limit_of(const qs_node *n, const char *name, int32_t fallback) {
     return v < 0 ? 0 : v > 255 ? 255 : (int32_t)v;
 }
 
-/* The parameters' values; false if one that is there is not constant. */
+/* Reads the parameters; false if one is not constant, or has too many elements. */
 QS_COLD static bool constant_rules(qs_pack *p, const qs_i8_roles *r, qs_i8_rules *rules) {
     const int32_t indices[] = {r->x_scale, r->x_zp, r->w_scale, r->y_scale, r->y_zp, r->bias};
     const void *data[QS_COUNT(indices)] = {NULL};
@@ -155,7 +155,7 @@ QS_COLD static int prove_fail(qs_pack *p, int32_t column, int64_t bound) {
                    p->model, (int)column, (long long)bound, p->node->name, p->node->op_type);
 }
 
-/* Biases that make sums leave int32, made smaller where results stay the same. */
+/* Reduces biases that make sums leave int32 where results stay the same. */
 QS_COLD static int narrow(qs_pack *p, const qs_i8_shape *shape, const qs_i8_totals *totals,
                           qs_i8_rules *rules, bool *clamp) {
     int32_t column;
@@ -171,7 +171,7 @@ QS_COLD static int narrow(qs_pack *p, const qs_i8_shape *shape, const qs_i8_tota
     return QSIM_OK;
 }
 
-/* Reads the rules and proves their sums; false in *known if a run has to. */
+/* Reads the parameters and proves that sums fit int32; *known: false if runs have to do so. */
 QS_COLD static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
                                const qk_source_i8 *source, const qs_i8_list *w_zp,
                                const qs_i8_totals *totals, qs_i8_rules *rules, bool *known,
@@ -192,9 +192,9 @@ QS_COLD static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_sha
     return rules->wide ? narrow(p, shape, totals, rules, clamp) : QSIM_OK;
 }
 
-#define WAYS 8 /* to lay out one constant that are remembered: there are few but in attacks */
+#define WAYS 8 /* packings of one constant that are compared: only hostile models have more */
 
-/* Weights that other nodes have, too, with scales of their own, are packed once. */
+/* Nodes with the same weights, even with other scales, share the packed weights. */
 QS_COLD static bool packed_before(const qs_pack *p, qs_id weights, qs_i8_packed *out) {
     const qs_i8_packed *first = p->kept ? p->kept[weights] : NULL, *other = first;
     for (int i = 0; other && i < WAYS; i++, other = other->before)
@@ -225,7 +225,7 @@ QS_COLD static int pack_into(qs_pack *p, qs_id weights, qs_i8_packed *out, const
     uint8_t *memory = qs_arena_raw64(p->arena, bytes);
     if (!memory)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    /* Products' panels are written as a whole. */
+    /* Packing writes every byte of a product's panels. */
     size_t whole = qs_conv_i8_is_depthwise(&out->layout) ? 0 : out->layout.bytes;
     memset(memory + whole, 0, bytes - whole);
     qs_i8_weights_fill(&out->layout, source, shape->group_stride, w_zp, totals, memory,
@@ -247,7 +247,7 @@ QS_COLD static int pack_epilogue(qs_pack *p, const qs_i8_rules *rules, bool clam
     return QSIM_OK;
 }
 
-/* totals: room for those of every column. */
+/* totals: memory for every column's. */
 QS_COLD static int pack_proven(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
                                const qk_source_i8 *source, const qs_i8_list *w_zp,
                                const qs_i8_totals *totals) {
@@ -282,7 +282,7 @@ QS_COLD int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shap
     source.flip = w->dtype == QSIM_UINT8 ? 0x80 : 0;
     if (!source.w || (zp && !w_zp.data) || shape->matrices != 1 ||
         (w_zp.count > 1 && w_zp.count != shape->w.n * shape->w.groups))
-        return QSIM_OK; /* every run packs */
+        return QSIM_OK; /* weights are packed in every run */
     const size_t columns = (size_t)shape->w.n * (size_t)shape->w.groups;
     int64_t *sums = qs_alloc(p->ctx, columns, 2 * sizeof(*sums));
     if (!sums)
@@ -342,7 +342,7 @@ static const void *role_in(const run *k, int32_t index) {
     return index < 0 || index >= k->p->input_count ? NULL : qs_step_in(k->s, k->f, index);
 }
 
-/* Element `from` of a list that is given per batch, or the whole list. */
+/* The part of a list that belongs to matrix `from`, or the list that all matrices share. */
 static const void *part(const void *list, int64_t count, int64_t each, int64_t from, size_t size) {
     if (!list || count <= each)
         return list;
@@ -470,7 +470,7 @@ static const qs_value *role_value(const qs_lower *l, int32_t index) {
     return index < 0 ? NULL : qs_lower_in(l, index);
 }
 
-/* Counts of the lists, and the layout of weights that are packed while executing. */
+/* Sets the lengths of lists, and the layout of weights that are packed in every run. */
 QS_COLD static int make_layout(qs_lower *l, qs_infer *x, qs_i8_plan *p) {
     const qs_i8_roles *r = p->roles;
     const qs_value *w = role_value(l, r->w), *zp = role_value(l, r->w_zp);
@@ -495,7 +495,7 @@ QS_COLD static int make_layout(qs_lower *l, qs_infer *x, qs_i8_plan *p) {
     return QSIM_OK;
 }
 
-/* The bounds of unknown weights: every x - zp up to 255, every weight up to 128 (255 with a zp). */
+/* Bounds sums of unknown weights: |x - zp| <= 255, |w| <= 128 (255 with a zero point). */
 QS_COLD static int check_worst(qs_infer *x, const qs_i8_plan *p) {
     int64_t k = (int64_t)p->conv.w.kh * p->conv.w.kw * p->conv.w.c;
     if (!p->int32_out && k > INT32_MAX / 255 / (p->conv.w.zero_points == QS_ZP_COLUMN ? 255 : 128))
@@ -525,13 +525,13 @@ QS_COLD static int lower_check(qs_lower *l, qs_infer *x, const qs_i8_plan *p) {
     const qs_value *y = qs_lower_out(l, 0);
     if (role_value(l, p->roles->x)->dtype != QSIM_UINT8)
         return qs_infer_fail(x, QSIM_E_INTERNAL, "executed on unsigned activations only");
-    bool sums = p->roles->y_scale < 0 && y->dtype == QSIM_FLOAT; /* which another step scales */
+    bool sums = p->roles->y_scale < 0 && y->dtype == QSIM_FLOAT; /* which op_scaled_int8.c scales */
     if (y->dtype != QSIM_UINT8 && y->dtype != QSIM_INT32 && !sums)
         return qs_infer_fail(x, QSIM_E_INTERNAL, "executed with unsigned results only");
     return QSIM_OK;
 }
 
-/* The type of the results of ConvInteger and MatMulInteger. */
+/* Chooses floats or sums as results of ConvInteger and MatMulInteger. */
 QS_COLD static void choose_floats(qs_i8_plan *p) {
     qs_i8_floats *how = &p->floats;
     how->direct = p->packed && p->packed->columns && p->batches == 1 && !p->rows;

@@ -13,88 +13,88 @@
 #include "op/int8/int8_prepare.h"
 #include "op/rules.h"
 
-/* Which input is what; -1: the operator has none. */
+/* Index of each input; -1: the operator has no such input. */
 typedef struct qs_i8_roles {
     int32_t x, w, x_scale, x_zp, w_scale, w_zp, y_scale, y_zp, bias;
 } qs_i8_roles;
 
 #define QS_I8_QLINEAR                                                                              \
     { 0, 3, 1, 2, 4, 5, 6, 7, 8 }
-/* Input of the internal QLinearConv: the tensor that it writes its channels into (op/window.h). */
+/* Input of the internal QLinearConv: the tensor that its channels go into (op/nn/window.h). */
 #define QS_I8_CONV_OVER 9
 #define QS_I8_INTEGER                                                                              \
     { 0, 1, -1, 2, -1, 3, -1, -1, -1 }
 
 /*
- * Types of all inputs; scales and zero points have 1 element, or `columns` for those of w, or, with
- * `rows` (a matrix product), any number for those of x; columns -1: any number.
+ * Checks the types of all inputs and the lengths of scales and zero points: 1 element, or `columns`
+ * for w (-1: any number), or with `rows` (a matrix product) any number for x.
  */
 int qs_i8_check(const qs_infer *x, const qs_i8_roles *r, int64_t columns, bool rows);
 
 /* Type of the output. */
 int32_t qs_i8_out_type(const qs_infer *x, const qs_i8_roles *r);
 
-/* The weights as the operator stores them. */
+/* Layout of the weights in the operator's input. */
 typedef struct qs_i8_shape {
-    qs_conv_i8_weights w; /* the given fields */
-    qk_source_i8 source;  /* w is set later */
+    qs_conv_i8_weights w; /* the fields that the caller sets */
+    qk_source_i8 source;  /* source.w is set later */
     int64_t group_stride;
-    int64_t matrices; /* of weights, one after the other */
+    int64_t matrices; /* contiguous weight matrices */
 } qs_i8_shape;
 
-/* Packs constant weights and, where all else is constant too, the epilogue. */
+/* Packs constant weights and, if all parameters are constant, too, the epilogue. */
 int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape);
 
-/* Functions that process blocks of results in place, as soon as they are computed. */
+/* Processes a block of results as soon as it is computed (qs_conv_i8.after). */
 typedef void qs_i8_after(const void *arg, const qs_conv_i8_block *block);
 
 /*
- * Sums that become floats where the kernels make them: of one product of constant weights, with one
- * scale of x. Its scales and what is added are the lists that qs_i8_pack_floats has found.
+ * Float results from the kernels' epilogue: for one product with constant weights and one scale of
+ * x. Scales and added values were packed by qs_i8_pack_floats.
  */
 typedef struct qs_i8_floats {
     float low, high;
-    int32_t into, column; /* op/window.h */
-    qs_i8_after *after;   /* takes them, or NULL */
-    bool direct;          /* found; else sums are left */
+    int32_t into, column; /* attributes, see op/nn/window.h */
+    qs_i8_after *after;   /* processes blocks of results, or NULL */
+    bool direct;          /* set by qs_i8_lower: kernels make floats; else the results are sums */
 } qs_i8_floats;
 
-/* Which inputs of a scaled operator (op_scaled_int8.c) tell how. */
+/* Inputs of a scaled operator (op_scaled_int8.c) that turn sums into floats. */
 enum { QS_I8_X_SCALE = 4, QS_I8_W_SCALE, QS_I8_ADD };
 
-/* Whether all is known to be as it has to be, so that the sums are never wanted. */
+/* Whether the kernels make floats in every run, so that int32 sums are never needed. */
 bool qs_i8_makes_floats(const qs_pack *p);
 /* To be called after qs_i8_pack. */
 int qs_i8_pack_floats(qs_pack *p);
 
 typedef struct qs_i8_plan {
-    /* given */
+    /* set by the caller */
     qs_i8_floats floats;
     const qs_i8_roles *roles;
     qs_i8_shape shape;
     qs_conv_i8 conv; /* geometry; a matrix product has batch 1, h = ho = rows, wd = wo = 1 */
     int64_t batches; /* of matrix products, else 1 */
-    const int64_t *x_matrix, *w_matrix; /* of each batch; NULL: 0 */
-    int64_t x_bytes, y_elements;        /* of one batch */
-    /* found by qs_i8_lower */
+    const int64_t *x_matrix, *w_matrix; /* index of each batch's matrix; NULL: 0 */
+    int64_t x_bytes, y_elements;        /* of one matrix */
+    /* set by qs_i8_lower */
     const struct qs_i8_packed *packed;
     qs_conv_i8_post post;
     int32_t lo, hi, tasks;
-    int32_t x_zps, x_scales, w_scales, w_zps; /* elements of the lists */
+    int32_t x_zps, x_scales, w_scales, w_zps; /* lengths of the lists */
     int32_t input_count;
     bool w_signed, int32_out, rows;
-    bool prepared; /* weights and epilogue are packed: conv is all there is to run */
+    bool prepared; /* weights and epilogue are packed: execution only runs conv */
     size_t weights_bytes, epilogue_bytes, row_bytes, conv_bytes, task_bytes;
 } qs_i8_plan;
 
-/* ConvInteger and MatMulInteger, whose sums may become floats (op_scaled_int8.c). */
+/* Lower ConvInteger and MatMulInteger, whose sums may become floats (op_scaled_int8.c). */
 int qs_convinteger_lower(qs_lower *l, const qs_i8_floats *how);
 int qs_matmulinteger_lower(qs_lower *l, const qs_i8_floats *how);
 
-/* Executes a step that these two made. */
+/* Executes a step that these two have lowered. */
 void qs_i8_run(const qs_step *s, const qs_frame *f, const void *after_arg);
 
-/* Completes a plan made with qs_lower_params and makes it the step's. */
+/* Completes a plan allocated by qs_lower_params and sets up the step to run it. */
 int qs_i8_lower(qs_lower *l, qs_i8_plan *plan);
 
 #endif

@@ -15,7 +15,7 @@ static bool is_table(const qs_value *v) {
     return !v || (v->dtype == QSIM_UINT8 && v->rank == 1 && v->dims[0].size == 256);
 }
 
-/* `other` has the shape of the results: of their own channels only. */
+/* Whether `other` has the results' type and shape. */
 static bool same_dims(const qs_value *other, const qs_value *y) {
     bool same = other->dtype == QSIM_UINT8 && other->rank == y->rank;
     for (int32_t i = 0; same && i < y->rank; i++)
@@ -36,7 +36,7 @@ QS_COLD int qs_i8_infer_post_ops(const qs_infer *x) {
 
 /* ---- execution ---- */
 
-/* Bytes at a time, all of which stay in the first cache. */
+/* Bytes that are processed at a time, so that they stay in the first-level cache. */
 #define PART 4096
 
 typedef struct operands {
@@ -44,7 +44,7 @@ typedef struct operands {
     const uint8_t *first, *other, *last;
 } operands;
 
-/* All rows follow each other in both operands: they are one. */
+/* Rows that are contiguous in both operands are added as one. */
 static void add_rows(const operands *r, const qs_conv_i8_block *k, const uint8_t *a,
                      size_t a_stride, uint8_t *y) {
     const uint8_t *other = r->other + k->at;
@@ -54,14 +54,14 @@ static void add_rows(const operands *r, const qs_conv_i8_block *k, const uint8_t
         r->b->t->add(a + i * a_stride, 1, other + i * k->stride, 1, y + i * n, n, &r->b->pair);
 }
 
-/* Rows that follow each other on both sides are one. */
+/* Rows that are contiguous in x and y are looked up as one. */
 static void look_up(const qk_u8 *t, const uint8_t *table, const uint8_t *x, size_t x_stride,
                     uint8_t *y, size_t y_stride, size_t n, size_t rows) {
     const bool one = x_stride == n && y_stride == n;
     t->table(table, x, x_stride, y, y_stride, one ? n * rows : n, one ? 1 : rows);
 }
 
-/* A block of at most PART bytes with a sum. */
+/* Applies the post-ops to a block of at most PART bytes, with a sum among them. */
 static void sum_part(const operands *r, const qs_conv_i8_block *k) {
     uint8_t looked_up[PART], sums[PART];
     const bool direct = !r->last && k->y_stride == k->n;
@@ -152,7 +152,7 @@ static qk_u8_pair pair_of(const qs_lower *l) {
 QS_COLD void qs_i8_plan_post_ops(const qs_lower *l, qs_i8_post_ops *b) {
     const qs_node *n = l->node;
     b->t = l->ctx->kernels->u8;
-    /* A depthwise convolution that writes into a larger tensor hands its channels on, too. */
+    /* A depthwise convolution writes into a larger tensor through `after`, post-ops or not. */
     const bool apart = b->product.conv.g.y_channels > 0 && qs_node_int(n, "group", 1) > 1;
     if (n->input_count <= QS_I8_FIRST && !apart)
         return;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Post-ops: what runs on each block of the internal QLinearConv's and QLinearMatMul's results while
- * it is in the cache; the bits are those of the operators alone:
+ * Post-ops: operations on each block of results of the internal QLinearConv and QLinearMatMul while
+ * it is in the cache, with the bits of separate operators:
  *
  *     y = last[sum(first[result], other)]
  *
- * with tables of 256 bytes and QLinearAdd, each of which may be missing. Inputs from QS_I8_FIRST
- * on; all but `other` are constant, as weights and parameters then have to be. Attributes sum_lo
- * and sum_hi bound the sum.
+ * `first` and `last` are tables of 256 bytes, `sum` is QLinearAdd; each may be missing. Their
+ * inputs begin at QS_I8_FIRST; all but `other` have to be constant, weights and parameters as well.
+ * Attributes sum_lo and sum_hi bound the sum.
  */
 #ifndef QS_INT8_POST_OPS_H
 #define QS_INT8_POST_OPS_H
@@ -15,7 +15,9 @@
 #include "kernel/u8.h"
 #include "op/int8/int8_op.h"
 
-/* Inputs; 9 is QS_I8_CONV_OVER. Scales and zero points of the sum's operands and of itself. */
+/*
+ * Inputs (9 is QS_I8_CONV_OVER); S and ZP: scale and zero point of the sum's operands and result.
+ */
 #define QS_I8_FIRST    10
 #define QS_I8_OTHER    11
 #define QS_I8_OWN_S    12
@@ -32,19 +34,19 @@
         "sum_hi", QS_ATTR_INT, 0, 0                                                                \
     }
 
-/* With output 0 inferred. */
+/* Checks the inputs of post-ops; output 0 is inferred already. */
 int qs_i8_infer_post_ops(const qs_infer *x);
 
 typedef struct qs_i8_post_ops {
-    qs_i8_plan product; /* first: qs_i8_lower takes it for the step's parameters */
+    qs_i8_plan product; /* first member: the step's parameters are read as a qs_i8_plan, too */
     const qk_u8 *t;
     bool sums;
     qk_u8_pair pair;
 } qs_i8_post_ops;
 
-/* Before the product is lowered: sets what runs on its results, if anything does. */
+/* Sets conv.after if there are post-ops; to be called before qs_i8_lower. */
 void qs_i8_plan_post_ops(const qs_lower *l, qs_i8_post_ops *b);
-/* And after it: the step runs that, too. */
+/* Makes the step run the post-ops; to be called after qs_i8_lower. */
 int qs_i8_lower_post_ops(qs_lower *l, qs_i8_post_ops *b);
 
 #endif

@@ -19,7 +19,7 @@ bool qs_i8_any_zero_point(const qs_i8_list *w_zp, uint8_t flip) {
     return false;
 }
 
-/* Do all weights have the same zero point? */
+/* Whether all weights have the same zero point. */
 static bool one_zero_point(const qs_i8_list *w_zp) {
     for (int32_t i = 1; i < (w_zp->data ? w_zp->count : 1); i++)
         if (qs_i8_list_at(w_zp, i) != qs_i8_list_at(w_zp, 0))
@@ -33,7 +33,7 @@ void qs_i8_choose(qs_conv_i8_weights *w, const qs_i8_list *w_zp, uint8_t flip, b
     const bool same = any && known && !wide && one_zero_point(w_zp);
     const bool depthwise = w->groups > 1 && w->n == 1 && w->c == 1;
     bool split = any && !wide && (depthwise || !same);
-    /* 127 - -128 is no sum of two s8. */
+    /* 127 - (-128) is not the sum of two s8 numbers. */
     for (int32_t i = 0; i < (w_zp->data ? w_zp->count : 1) && split; i++)
         split = qs_i8_list_at(w_zp, i) - flip > -128;
     w->zero_points = split           ? QS_ZP_SPLIT
@@ -60,7 +60,7 @@ QS_COLD int64_t qs_i8_sample_rows(const qs_value *y, const qs_conv_i8_weights *w
     return rest > 0 && columns > 0 ? (counts ? rest * batch : rest) / columns : 0;
 }
 
-/* Memory is cut from one block in aligned pieces. */
+/* Takes an aligned piece of `count` 4-byte elements from a block of memory. */
 static void *cut(uint8_t **at, size_t count) {
     void *piece = *at;
     *at += qs_align(4 * count, 64);
@@ -77,7 +77,7 @@ bool qs_i8_weights_bytes(const qs_conv_i8_weights *w, size_t *bytes) {
 
 #define ONES 1024
 
-/* Whether columns can be summed up once they are packed, by a product with a short row of ones. */
+/* Whether packed columns can be summed by a product with a row of at most ONES ones. */
 static bool sums_packed(const qs_conv_i8_weights *w) {
     return !qs_conv_i8_is_depthwise(w) && w->groups == 1 && w->pixels == 1 && w->form.segs == 1 &&
            w->form.k4 <= ONES / 4;
@@ -150,14 +150,14 @@ void qs_i8_columns_fill(const qs_conv_i8_weights *w, const int32_t *colsum, cons
     int32_t *sums = cut(&at, positions);
     float *scales = cut(&at, positions), *adds = cut(&at, positions), *zeros = cut(&at, columns);
     for (size_t i = 0; i < columns && !add; i++)
-        zeros[i] = -0.0f; /* changes no sum */
+        zeros[i] = -0.0f; /* v + -0.0f is v */
     qs_conv_i8_weights_spread(w, colsum, sums);
     qs_conv_i8_weights_spread(w, w_scale, scales);
     qs_conv_i8_weights_spread(w, add ? add : zeros, adds);
     *out = (qs_i8_columns){sums, scales, adds};
 }
 
-/* All that depends on x. */
+/* Computes what depends on the scale and zero point of x. */
 static qk_out_i8 floats_of(const qs_conv_i8_weights *w, const qs_i8_rules *r, uint32_t zeros,
                            uint8_t *at) {
     const size_t positions = (size_t)w->positions;
@@ -190,7 +190,7 @@ void qs_i8_epilogue_fill(const qs_conv_i8_weights *w, const qs_i8_weights *packe
     float *mult = cut(&at, columns), *mult_at = cut(&at, positions);
     bool post = packed->w_zp || r->row_zp || r->row_scale || r->wide;
     const double terms = (double)w->kh * (double)w->kw * (double)w->c;
-    bool clamp = false; /* may a sum leave int32 by its multiplier, whatever the weights are? */
+    bool clamp = false; /* with the worst weights, sum times multiplier may leave int32 */
     for (size_t i = 0; i < columns; i++) {
         bias[i] = r->bias && !r->wide ? (uint32_t)r->bias[i] : 0;
         if (!post)
@@ -272,20 +272,20 @@ bool qs_i8_prove(const qs_conv_i8_weights *w, const qs_i8_totals *t, qs_i8_rules
 }
 
 /*
- * The sum nearest to 0 which, times m, is still at or beyond `bound` (negative: or below, else or
- * above); false if that is not certain.
+ * Finds a sum near 0 that, times m, is still at or beyond `bound` (`below`: at most it, else at
+ * least it); false if that is not certain.
  */
 static bool saturated_sum(float m, float bound, bool below, int64_t *sum) {
     double t = (double)bound / (double)m;
     if (!(m > 0) || !(fabs(t) < 1e9))
         return false;
     *sum = below ? (int64_t)floor(t) - 1 : (int64_t)ceil(t) + 1;
-    /* Sums are rounded to float: further out by one part in 2^22. */
+    /* Sums are rounded to float, so it moves outwards by one part in 2^22. */
     *sum += (below ? -1 : 1) * (llabs(*sum) >> 22);
     return below ? (float)*sum * m <= bound : (float)*sum * m >= bound;
 }
 
-/* A bias of one column that gives the same results; false if it has to stay, and stays wide. */
+/* Reduces one column's bias so that sums fit int32 with the same results; false if it cannot. */
 static bool narrow_column(const qs_i8_rules *r, float m, int64_t least, int64_t greatest,
                           int32_t *bias) {
     int64_t edge;

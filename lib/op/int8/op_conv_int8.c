@@ -68,8 +68,10 @@ static int infer_integer(qs_infer *x) {
     return infer(x, &integer);
 }
 
-/* The last number of a list attribute but `before`, 1 without it; one beyond the limit, which is
- * seen later where the input's rank is not known yet, as the limit. */
+/*
+ * Element `before` from the end of a list attribute; 1 without it. Numbers over the limit are given
+ * as the limit and refused later, once the input's rank is known.
+ */
 static int32_t along(const qs_node *n, const char *name, int32_t before) {
     const qs_attr *list = qs_node_attr(n, name);
     int64_t at = list ? (int64_t)list->count - 1 - before : -1;
@@ -77,7 +79,7 @@ static int32_t along(const qs_node *n, const char *name, int32_t before) {
     return (int32_t)(value < QS_WINDOW_LIMIT ? value : QS_WINDOW_LIMIT);
 }
 
-/* OIHW weights; false where a size does not fit int32. */
+/* Describes OIHW weights; false if a size does not fit int32. */
 static bool shape_of(const qs_node *n, const qs_value *w, qs_i8_shape *s) {
     int64_t groups = qs_node_int(n, "group", 1);
     int64_t m = w->dims[0].size, c = w->dims[1].size;
@@ -109,7 +111,7 @@ static bool shape_of(const qs_node *n, const qs_value *w, qs_i8_shape *s) {
     return true;
 }
 
-/* A dilation along any axis. */
+/* Whether any axis is dilated. */
 static bool is_dilated(const qs_node *n) {
     const qs_attr *list = qs_node_attr(n, "dilations");
     bool dilated = false;
@@ -138,7 +140,7 @@ static int pack_integer(qs_pack *p) {
     return pack(p, &integer);
 }
 
-/* QS_WINDOW_LIMIT bounds every number. */
+/* QS_WINDOW_LIMIT bounds every number, so the casts lose nothing. */
 static void geometry(const qs_window *w, qs_conv_i8_geometry *c) {
     c->batch = w->batch.size;
     c->h = (int32_t)w->in[0];
@@ -153,7 +155,7 @@ static void geometry(const qs_window *w, qs_conv_i8_geometry *c) {
     c->pad_left = (int32_t)w->before[1];
 }
 
-/* Into a plan zeroed by the caller. */
+/* The caller has zeroed the plan. */
 static int lower_into(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
     const qs_value *w = qs_lower_in(l, r->w);
     qs_infer x;
@@ -172,7 +174,7 @@ static int lower_into(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
     return qs_i8_lower(l, p);
 }
 
-/* With "into" (op/window.h) over what the convolution before it left, if there was one. */
+/* With "into" (op/nn/window.h) the step continues the tensor that a convolution before it wrote. */
 static int lower_qlinear(qs_lower *l) {
     const int64_t into = qs_node_int(l->node, "into", 0);
     qs_i8_post_ops *b = qs_lower_params(l, sizeof(*b));

@@ -9,7 +9,7 @@
 
 static const qs_i8_roles qlinear = QS_I8_QLINEAR, integer = QS_I8_INTEGER;
 
-/* A list for `each` rows or columns: 1, each, or each for all matrices. */
+/* Checks a list's length: 1, `each` (rows or columns of a matrix), or `each` per matrix. */
 static int check_list(const qs_infer *x, int32_t index, int64_t each, const qs_factor *f) {
     const qs_value *v = index < 0 ? NULL : qs_infer_in(x, index);
     if (!v || v->rank < 0)
@@ -117,7 +117,7 @@ static int pack_integer(qs_pack *p) {
     return pack(p, &integer);
 }
 
-/* Which matrix of each qs_factor a batch multiplies. */
+/* Lists the two matrices that each batch multiplies. */
 static int make_batches(qs_lower *l, qs_infer *x, const qs_factor *a, const qs_factor *b,
                         qs_i8_plan *p) {
     qs_dim dims[QSIM_MAX_RANK];
@@ -150,7 +150,7 @@ static bool one_product(const qs_lower *l, const qs_i8_roles *r, const qs_i8_sha
     return s->matrices == 1;
 }
 
-/* Into a plan zeroed by the caller. */
+/* The caller has zeroed the plan. */
 static int lower_into(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
     qs_dim turned[2];
     const qs_value *va = qs_lower_in(l, r->x), *vb = qs_lower_in(l, r->w);

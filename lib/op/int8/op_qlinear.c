@@ -66,8 +66,8 @@ static void qlinear_rows(const void *arg, size_t begin, size_t end) {
 }
 
 /*
- * One operand is the same for many short rows, as the factors of squeeze-and-excite: repeated in a
- * tile, it serves many rows at once.
+ * One operand is the same for many short rows, like the factors of squeeze-and-excite: a tile of
+ * its copies lets one kernel call process many rows.
  */
 #define TILE 4096
 
@@ -158,7 +158,7 @@ static void run_qlinear(const qs_step *s, const qs_frame *f) {
                   p->tiled ? qlinear_tiles : qlinear_rows, &job);
 }
 
-/* The fewest bytes of whole rows that fill vectors of 64; 0: too many for the rows there are. */
+/* The fewest bytes of whole rows that fill vectors of 64 bytes; 0: too many for a tile. */
 static size_t find_period(const qs_loops *l) {
     size_t period = l->inner;
     while (period % 64 && period <= QK_SCALE_MOST)

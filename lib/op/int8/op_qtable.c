@@ -47,7 +47,7 @@ qs_q8 qs_q8_read(const qs_step *s, const qs_frame *f, int32_t scale, int32_t zer
     return make_q8(qs_step_in(s, f, scale), zp, dtype);
 }
 
-/* The same from constants while packing; false if one of them is not constant. */
+/* Reads both from constants while packing; false if one is not constant. */
 QS_COLD static bool pack_q8(qs_pack *p, int32_t scale, int32_t zero_point, int32_t dtype,
                             qs_q8 *out) {
     const void *s = qs_pack_const(p, scale), *zp = qs_pack_const(p, zero_point);
@@ -95,10 +95,10 @@ static void make_table(qs_q8 from, qs_q8 to, table_fn fn, float alpha, uint8_t *
 }
 
 typedef struct table_params {
-    const uint8_t *table; /* NULL: made when it runs */
+    const uint8_t *table; /* NULL: made during execution */
     table_fn fn;
     float alpha;
-    int32_t inputs, from, to; /* types */
+    int32_t inputs, from, to; /* from, to: types */
     size_t elements;
 } table_params;
 
@@ -269,7 +269,7 @@ typedef struct concat_part {
 } concat_part;
 
 typedef struct qconcat_params {
-    const uint8_t *tables; /* NULL: made when it runs */
+    const uint8_t *tables; /* NULL: made during execution */
     size_t outer, total;
     int32_t count, inputs, to;
     concat_part parts[];
@@ -282,7 +282,7 @@ typedef struct qconcat_job {
     const uint8_t *tables;
 } qconcat_job;
 
-/* Outer indices [begin, end) of all parts. */
+/* Copies outer indices [begin, end) of all inputs. */
 static void qconcat_range(const void *arg, size_t begin, size_t end) {
     const qconcat_job *j = arg;
     const qconcat_params *p = j->p;
@@ -383,7 +383,7 @@ typedef struct qsoftmax_params {
     int32_t inputs, from, to;
 } qsoftmax_params;
 
-/* Floats that a task has at a time. */
+/* Floats that a task processes at a time. */
 #define QSOFTMAX_PART 2048
 
 typedef struct qsoftmax_job {
@@ -394,7 +394,7 @@ typedef struct qsoftmax_job {
     uint8_t *y;
 } qsoftmax_job;
 
-/* Rows that lie together, as DequantizeLinear, Softmax, QuantizeLinear make them: the same bits. */
+/* Computes contiguous rows: the bits of DequantizeLinear, Softmax and QuantizeLinear. */
 static void qsoftmax_rows(const qsoftmax_job *j, float *part, size_t row, size_t rows) {
     const qk_u8 *k = j->ctx->kernels->u8;
     const size_t at = row * j->count, n = rows * j->count;

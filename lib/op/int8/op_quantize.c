@@ -15,7 +15,7 @@ static bool is_quantize(const qs_node *n) {
     return n->op_type[0] == 'Q';
 }
 
-/* Quantized types that the node's version knows. */
+/* Quantized types that the node's version allows. */
 static uint32_t known_types(const qs_node *n) {
     bool contributed = n->domain[0] != '\0';
     uint32_t set = QS_T_8BIT;
@@ -30,7 +30,7 @@ static uint32_t known_types(const qs_node *n) {
 
 /* ---- granularity ---- */
 
-/* How the scale is spread over x: what qs_qlayout_make needs. */
+/* Granularity of the scale, for qs_qlayout_make. */
 typedef struct spread {
     int32_t axis;
     int64_t block;
@@ -58,7 +58,7 @@ QS_COLD static int spread_block(const qs_infer *x, const qs_value *in, const qs_
     return QSIM_OK;
 }
 
-/* Ranks are known. */
+/* The ranks of x and the scale are known. */
 QS_COLD static int spread_read(const qs_infer *x, spread *s) {
     const qs_value *in = x->in[0], *scale = x->in[1];
     int64_t axis = qs_node_int(x->node, "axis", 1);
@@ -68,7 +68,7 @@ QS_COLD static int spread_read(const qs_infer *x, spread *s) {
     if (is_scalar(scale) && (s->block == 0 || scale->rank != in->rank)) {
         s->per_tensor = true;
         s->block = 0;
-        /* it does not matter here, but it may not be nonsense either */
+        /* the axis has no effect here, but has to be valid */
         return axis == 1 || in->rank == 0 ? QSIM_OK : qs_infer_axis(x, axis, in->rank, &s->axis);
     }
     int code = qs_infer_axis(x, axis, in->rank, &s->axis);
@@ -128,7 +128,7 @@ QS_COLD static int quantized_type(const qs_infer *x, int32_t *dtype) {
 
 QS_COLD static int check_common(const qs_infer *x, uint32_t types) {
     int code = qs_infer_type(x, 0, types);
-    /* Weights of few bits: block quantizers give the greatest magnitude the code of -8. */
+    /* Scales of 4-bit weights may be negative: block quantizers map the largest magnitude to -8. */
     const bool few = x->in[0]->dtype && qsim_dtype_bits(x->in[0]->dtype) <= 4;
     if (!code)
         code = few ? qs_infer_any_scale(x, 1) : qs_infer_scale(x, 1);
@@ -207,7 +207,7 @@ QS_COLD static int pack_params(qs_pack *p) {
 }
 
 typedef struct quantize_params {
-    const packed_params *packed; /* NULL: read when it runs */
+    const packed_params *packed; /* NULL: read during execution */
     qs_qlayout layout;
     qsim_qparams q;
     int32_t zp_dtype;      /* QSIM_UNDEFINED: no zero point */
@@ -224,7 +224,7 @@ typedef struct quantize_job {
     int32_t zp;
 } quantize_job;
 
-/* An s8 tensor is its u8 twin, flipped. */
+/* s8 bytes are processed as u8: flipped, with a zero point that is 128 greater. */
 static void quantize_range(const void *arg, size_t begin, size_t end) {
     const quantize_job *j = arg;
     const uint8_t flip = j->p->q.dtype == QSIM_UINT8 ? 0 : 0x80;
@@ -306,7 +306,7 @@ static const qs_attr_rule ms_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
                                         {"saturate", QS_ATTR_INT, 1, 0},
                                         {"block_size", QS_ATTR_INT, 1, 0}};
 
-/* One scale for all is no axis; blocks of scales are more than one. */
+/* One scale makes the node element-wise, a vector of scales depends on one axis, blocks on more. */
 static uint32_t scale_axis(const qs_graph *g, const qs_node *n) {
     const qs_value *scale = &g->values[n->inputs[1]];
     if (scale->rank < 0 || qs_node_int(n, "block_size", 0))

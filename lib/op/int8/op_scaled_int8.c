@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MatMulInteger and ConvInteger with what dynamic quantization puts after them:
+ * MatMulInteger and ConvInteger with the scaling that dynamic quantization puts after them:
  *
  *     y = (float)sum * (x_scale * w_scale[c]) + bias[c]       or, with `rows`,
  *     y = (float)sum * w_scale[c] * x_scale[r] + bias[c]
  *
- * and then the bounds lo and hi, in this order, without contraction: the bits of Cast, Mul and Add;
- * and what op/finish.h says.
- * Inputs 0 to 3 are those of the integer operator; 4: x_scale, one element or one a row (for a
- * convolution: an image); 5: w_scale and 6, optional: bias, one element per column. 7, optional:
- * what is added to the results. 8: see scaled.h.
+ * clamped to lo and hi, in this order, without contraction: the bits of Cast, Mul and Add. Then the
+ * operations of op/nn/finish.h follow.
+ * Inputs 0 to 3 are those of the integer operator; 4: x_scale, one element or one per row (for a
+ * convolution: per image); 5: w_scale and 6 (optional): bias, one element per column; 7 (optional):
+ * a tensor added to the results; 8: see scaled.h.
  *
- * The product's kernels make the floats. Where they cannot, with `rows` for instance, the sums are
- * made in the output's memory, or in scratch memory if the results go into a larger tensor.
+ * The product's kernels compute the floats. If they cannot, as with `rows`, sums are first stored
+ * in the output's memory, or in scratch memory if the results go into a larger tensor.
  */
 #include "op/int8/scaled.h"
 
@@ -30,7 +30,7 @@ static bool is_conv(const qs_node *n) {
     return n->op_type[0] == 'C';
 }
 
-/* The row that makes the sums. */
+/* The operator that computes the sums. */
 static const qs_op *sums_of(const qs_node *n) {
     return is_conv(n) ? &qs_op_qsim_convinteger : &qs_op_matmulinteger;
 }
@@ -70,39 +70,39 @@ QS_COLD static int pack_scaled(qs_pack *p) {
 
 typedef struct scale_plan {
     const qk_ew *k;
-    size_t rows, columns, same; /* so many rows share an x_scale */
+    size_t rows, columns, same; /* same: rows that share an x_scale */
     float lo, hi;
     bool bias;
     bool by_row; /* (sum * w_scale) * x_scale, else sum * (x_scale * w_scale) */
     qs_finish end;
-    size_t into, column; /* pixels of so many floats take the results here; 0: only these */
+    size_t into, column; /* larger tensor: floats per pixel, index of the first result */
 } scale_plan;
 
 typedef struct scale_job {
     const scale_plan *p;
     const float *x_scale, *w_scale, *bias;
     const float *other;
-    float *y;     /* holds the sums */
-    float *apart; /* with `into`: where the results belong */
+    float *y;     /* the sums, then the results */
+    float *apart; /* with `into`: the larger tensor, which gets the results */
 } scale_job;
 
 typedef struct scaled_params {
     qs_step sums;
     scale_plan scaled;
-    size_t bytes; /* with `into`: of the sums, in front of their own scratch memory */
+    size_t bytes; /* with `into`: of the sums; the product's own scratch memory follows */
 } scaled_params;
 
 /* Floats of narrow rows that one call of the kernel scales. */
 #define TILED 256
 
-/* Fills `to` with the row again and again; NULL stays NULL. */
+/* Fills `to` with copies of the row; NULL stays NULL. */
 static const float *tile_row(const float *row, size_t n, size_t rows, float *to) {
     for (size_t r = 0; row && r < rows; r++)
         memcpy(to + r * n, row, n * sizeof(*row));
     return row ? to : NULL;
 }
 
-/* Narrow rows many at a time: a row's masked store would hold up the next load. */
+/* Scales narrow rows many at a time: one row's masked store would delay the next row's load. */
 static void scale_rows(const void *arg, size_t begin, size_t end) {
     const scale_job *s = arg;
     const scale_plan *p = s->p;
@@ -137,7 +137,7 @@ static scale_job job_of(const scale_plan *p, const qs_step *s, const qs_frame *f
                        .y = qs_step_out(s, f, 0)};
 }
 
-/* Floats that have just been made: what comes after them. */
+/* Applies the operations of op/nn/finish.h to a block of floats. */
 static void finish_block(const void *arg, const qs_conv_i8_block *block) {
     const scale_job *s = arg;
     const bool one = block->y_stride == block->n && block->stride == block->n;
@@ -167,7 +167,7 @@ static void run_scaled(const qs_step *s, const qs_frame *f) {
     scale_sums(p, f, &job);
 }
 
-/* The step that computes the sums alone: its values are inputs 0 to 3 and then the output. */
+/* Values of the step that computes only the sums: inputs 0 to 3, then the output. */
 static const qs_id own_ids[] = {0, 1, 2, 3, 4};
 #define OWN 4
 
@@ -207,7 +207,7 @@ QS_COLD static int make_scaled(const qs_lower *l, scale_plan *s) {
     return QSIM_OK;
 }
 
-/* The results go into a larger tensor, the sums to memory of the step's. */
+/* The results go into a larger tensor, the sums into the step's scratch memory. */
 QS_COLD static int lower_into(qs_lower *l, scaled_params *p) {
     size_t bytes;
     if (!qs_mul(p->scaled.rows, 4 * p->scaled.columns, &bytes) || bytes > SIZE_MAX / 4 ||
@@ -219,7 +219,7 @@ QS_COLD static int lower_into(qs_lower *l, scaled_params *p) {
     return QSIM_OK;
 }
 
-/* Chooses the results that the kernels compute. */
+/* Describes the results that the kernels compute. */
 static qs_i8_floats floats_of(const scale_plan *s) {
     const bool end = s->end.first.fn || s->end.sum || s->end.curve.fn;
     return (qs_i8_floats){.low = s->lo,
@@ -255,7 +255,7 @@ static const qs_attr_rule scaled_attrs[] = {
     {"lo", QS_ATTR_FLOAT, 0, 0},
     {"hi", QS_ATTR_FLOAT, 0, 0},
     QS_FINISH_ATTRS,
-    {"channels_last", QS_ATTR_INT, 0, 0}, /* from here of convolutions only */
+    {"channels_last", QS_ATTR_INT, 0, 0}, /* from here on only for convolutions */
     QS_INTO_ATTRS,
     QS_CONV_ATTRS(0),
 };

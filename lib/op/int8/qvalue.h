@@ -5,7 +5,7 @@
 
 #include "op/rules.h"
 
-/* Scale, and zero point of the uint8 twin: an int8 byte is its twin ^ flip. */
+/* Scale, and zero point as uint8: bytes of either type become uint8 by ^ flip. */
 typedef struct qs_q8 {
     float scale;
     int32_t zero_point;
@@ -15,7 +15,7 @@ typedef struct qs_q8 {
 /* Checks scale and zero point, one element each; either index may be beyond the inputs. */
 int qs_infer_q8(const qs_infer *x, int32_t scale, int32_t zero_point);
 
-/* Reads both while a step executes; `inputs` is the node's count, dtype the operand's. */
+/* Reads both during execution; `inputs`: the node's number of inputs, dtype: the operand's type. */
 qs_q8 qs_q8_read(const qs_step *s, const qs_frame *f, int32_t scale, int32_t zero_point,
                  int32_t inputs, int32_t dtype);
 

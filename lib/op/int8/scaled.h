@@ -3,12 +3,9 @@
 #ifndef QS_SCALED_H
 #define QS_SCALED_H
 
-/* The tensor added to the results (op/finish.h). */
+/* The tensor added to the results (op/nn/finish.h). */
 #define QS_SCALED_OTHER 7
-/*
- * Input of ConvIntegerScaled with "into" (op/window.h): the tensor that it writes its channels
- * into.
- */
+/* Input of ConvIntegerScaled with "into" (op/nn/window.h): the tensor that its channels go into. */
 #define QS_SCALED_OVER 8
 
 #endif
