@@ -10,9 +10,9 @@
 #include "kernel/table.h"
 #include "op/nn/reduce.h"
 
-/* Queries of a block: a multiple of every tile's rows. */
+/* Queries per block: a multiple of the rows of every kernel's tile. */
 #define BLOCK_ROWS ((size_t)48)
-/* Floats that a kernel may read behind a row. */
+/* Floats that a kernel may read beyond the end of a row. */
 #define SLACK ((size_t)16)
 
 typedef struct job {
@@ -21,7 +21,7 @@ typedef struct job {
     const qsim_ctx *ctx;
 } job;
 
-/* A slice's memory. */
+/* Scratch memory of a slice. */
 typedef struct room {
     float *k, *v, *scores, *bias, *factors, *q;
 } room;
@@ -40,7 +40,7 @@ static room room_of(const job *j, size_t slice) {
 
 /* ---- one row of scores ---- */
 
-/* The keys [begin, end) that a query at `position` may see: end <= used. */
+/* Sets the keys [begin, end) that a query at `position` may attend to: end <= used. */
 static void visible(const qs_attention *a, int64_t position, int64_t used, int64_t *begin,
                     int64_t *end) {
     *begin = a->left >= 0 && position - a->left > 0 ? position - a->left : 0;
@@ -55,7 +55,7 @@ static void visible(const qs_attention *a, int64_t position, int64_t used, int64
         *begin = *end;
 }
 
-/* Adds the mask to [begin, end); false if that leaves no key. */
+/* Adds the mask to the scores [begin, end); false if it excludes all keys. */
 static bool add_mask(const qs_attention *a, const void *mask, float *s, size_t begin, size_t end) {
     bool any = false;
     for (size_t k = begin; k < end; k++) {
@@ -70,7 +70,7 @@ static bool add_mask(const qs_attention *a, const void *mask, float *s, size_t b
     return any;
 }
 
-/* The same sums in double: in order, without lanes. */
+/* Softmax in double: sums are in order, without lanes. */
 static void softmax_precise(float *s, size_t n, bool further, float sink) {
     double top = further ? (double)sink : (double)s[0], sum;
     for (size_t i = 0; i < n; i++)
@@ -82,7 +82,7 @@ static void softmax_precise(float *s, size_t n, bool further, float sink) {
         s[i] = (float)(qk_exp64((double)s[i] - top) / sum);
 }
 
-/* With one score more, whose share is left out. */
+/* Softmax with `sink` as one more score, whose share is dropped. */
 static void softmax_smooth(const qk_ew *k, float *s, size_t n, float sink) {
     const float most = k->greatest(s, n), top = most > sink ? most : sink;
     float share;
@@ -114,7 +114,7 @@ static void show(const job *j, const place *at, int32_t what, const float *s) {
     memcpy(j->d->shown + row * a->keys, s, a->keys * sizeof(*s));
 }
 
-/* From products to shares: n of them, which are all keys if any are shown. */
+/* Turns a row of n products into softmax shares; n is all keys if scores are an output. */
 static void finish_row(const job *j, const place *at, float *s, size_t n) {
     const qs_attention *a = j->a;
     const qs_attention_keys *of = &j->d->of[at->batch];
@@ -170,13 +170,13 @@ static void multiply(const job *j, const qk_gemm_f32 *shape) {
             memset(g.c + r * g.ldc, 0, g.cols * sizeof(*g.c));
 }
 
-/* Whether all keys count, and nothing but the factor comes between products and softmax. */
+/* Whether all keys are used and only the scale comes between products and softmax. */
 static bool is_plain(const qs_attention *a, size_t used) {
     return used == a->keys && a->mask_kind == QS_MASK_NONE && !a->causal && a->left < 0 &&
            a->right < 0 && a->cap == 0 && a->show == QS_SHOW_NONE && !a->precise && !a->smooth;
 }
 
-/* The same as finish_row, many rows at a time. */
+/* The same as finish_row for many rows of a plain attention. */
 static void finish_rows(const job *j, const room *m, float *s, size_t rows) {
     const size_t n = j->a->keys;
     for (size_t r = 0; r < rows && j->a->scale != 1.0f; r++)
@@ -184,13 +184,13 @@ static void finish_rows(const job *j, const room *m, float *s, size_t rows) {
     qs_softmax_rows(j->ctx, s, s, n, rows);
 }
 
-/* The matrices of one key head: n keys are scored, of `used` the values are there. */
+/* Packed matrices of one key head: n keys are scored, `used` of them have values. */
 typedef struct head_data {
     const float *k, *v; /* packed */
     size_t n, used;
 } head_data;
 
-/* Keys that the last of `rows` queries, and so any of them, may see. */
+/* End of the keys that the last of `rows` queries, and so any of them, may attend to. */
 static size_t seen(const job *j, const place *at, size_t rows) {
     const qs_attention_keys *of = &j->d->of[at->batch];
     int64_t begin, end;
@@ -198,8 +198,10 @@ static size_t seen(const job *j, const place *at, size_t rows) {
     return (size_t)end;
 }
 
-/* Queries from at->query on. Keys that none of them may see are left out, in whole panels of
- * scores. The last rows of all are copied: kernels read behind them. */
+/*
+ * Computes `rows` queries from at.query on. Keys that none of them may attend to are left out, in
+ * whole panels of scores. The tensor's last rows are copied: kernels read beyond them.
+ */
 static void attend_block(const job *j, const room *m, const head_data *h, place at, size_t rows) {
     const qs_attention *a = j->a;
     const size_t panel = a->kernels->panel, start = 0;
@@ -242,8 +244,10 @@ static void attend_block(const job *j, const room *m, const head_data *h, place 
     multiply(j, &values);
 }
 
-/* Values that lie as packed ones do, one panel wide, stay where they are if more of the same slice
- * follow, of which kernels may read; else they are packed. */
+/*
+ * Packs values. Values already in the packed layout, one panel wide, are used in place if more of
+ * the same slice follow, since kernels read beyond the end.
+ */
 static const float *place_values(const job *j, const room *m, const float *from, size_t used,
                                  bool more) {
     const qs_attention *a = j->a;
@@ -255,7 +259,9 @@ static const float *place_values(const job *j, const room *m, const float *from,
     return m->v;
 }
 
-/* All query heads of one key head. Keys that are not used are never read, unless shown. */
+/*
+ * Computes all query heads of one key head. Unused keys are not read, unless scores are an output.
+ */
 static void attend_head(const job *j, const room *m, size_t item, bool more) {
     const qs_attention *a = j->a;
     const size_t batch = item / a->kv_heads, kv_head = item % a->kv_heads;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scaled dot product attention, what ONNX's and ONNX Runtime's operators are lowered to. For each
+ * Scaled dot product attention, to which ONNX's and ONNX Runtime's operators are lowered. For each
  * batch, head and query at position p, and each key j:
  *
  *     score = scale * sum(q k); score = cap * tanh(score / cap); score += mask
@@ -8,9 +8,9 @@
  *
  * with the sums in order, each step a fused multiply-add, and the softmax as in reduce.h. A key
  * takes part if it is among the batch's used ones, inside the window around p and, with `causal`,
- * not after it. A query without any such key, or whose mask is -inf at all of them, gives zeros.
- * What a share of 0 makes of a value that is not finite hangs on how many queries are computed
- * together.
+ * not after p. A query without any such key, or whose mask is -inf at all of them, gives zeros.
+ * Whether a share of 0 times a value that is not finite counts depends on how many queries are
+ * computed together.
  */
 #ifndef QS_ATTENTION_H
 #define QS_ATTENTION_H
@@ -18,35 +18,35 @@
 #include "kernel/f32.h"
 #include "op/rules.h"
 
-/* Steps in elements. */
+/* Strides in elements. */
 typedef struct qs_heads {
     size_t batch, head, row;
 } qs_heads;
 
 enum { QS_MASK_NONE, QS_MASK_BOOL, QS_MASK_FLOAT };
 
-/* The scores that a further output gives, numbered as in ONNX's qk_matmul_output_mode. */
+/* The scores that are an output, numbered as in ONNX's qk_matmul_output_mode. */
 enum { QS_SHOW_NONE = -1, QS_SHOW_PRODUCT, QS_SHOW_CAPPED, QS_SHOW_MASKED, QS_SHOW_SOFTMAX };
 
 typedef struct qs_attention {
     size_t batches, heads, kv_heads, queries, keys, width, v_width;
     qs_heads q, k, v, y, mask;
     int32_t mask_kind;
-    size_t mask_keys; /* beyond so many the mask is -inf */
+    size_t mask_keys; /* keys that the mask covers; it is -inf for the rest */
     float scale, cap; /* cap 0: none */
     bool causal;
     bool precise;        /* the softmax in double */
-    bool smooth;         /* a further score, 0 or the head's sink, that no value belongs to */
+    bool smooth;         /* softmax has one more score without a value: 0 or the head's sink */
     int64_t left, right; /* of the window: keys before and after the query's; -1: all */
     int32_t show;
 
     /* Set by qs_attention_plan. */
     const qk_f32 *kernels;
     size_t rows, k_floats, v_floats, score_floats, bias_floats, q_floats, slices, slice_floats;
-    ptrdiff_t *q_row, *score_row, *copy_row; /* of a block: in q, in the scores, in a copy of q */
+    ptrdiff_t *q_row, *score_row, *copy_row; /* offsets of a block's rows: q, scores, copy of q */
 } qs_attention;
 
-/* Position of a batch's first query, and how many of its keys are used. */
+/* Per batch: the position of its first query, and the number of its used keys. */
 typedef struct qs_attention_keys {
     int64_t first, used;
 } qs_attention_keys;
@@ -54,31 +54,36 @@ typedef struct qs_attention_keys {
 typedef struct qs_attention_data {
     const float *q, *k, *v;
     const void *mask;
-    const float *sinks; /* of each head, with `smooth`; NULL: 0 */
+    const float *sinks; /* one per head, with `smooth`; NULL: 0 */
     const qs_attention_keys *of;
     float *y, *shown; /* shown: (batch, head, query, key), dense */
     float *scratch;   /* 64-byte aligned */
-    /* NULL, or what writes the keys and values of item (batch, key head) of k and v, while they are
-     * still in the cache: called once for each, by any thread. */
+    /*
+     * Or NULL: writes the keys and values of item (batch, key head) into k and v just before they
+     * are read; called once per item, by any thread.
+     */
     void (*prepare)(const void *arg, size_t item);
     const void *arg;
 } qs_attention_data;
 
-/* Completes a plan; *bytes is what the step needs as scratch, a multiple of 64. */
+/* Completes a plan; *bytes: the step's scratch memory, a multiple of 64. */
 int qs_attention_plan(qs_lower *l, qs_attention *a, size_t *bytes);
 void qs_attention_run(const qsim_ctx *ctx, const qs_attention *a, const qs_attention_data *data);
 
-/* A cache's rows (batch, head, entry): `past` ones, then fresh ones that lie as `from` says. */
+/*
+ * A cache of keys or values (batch, head, entry, width): `past` entries, then `fresh` ones, which
+ * are read with the strides `from`.
+ */
 typedef struct qs_cache {
     size_t batches, heads, past, fresh, width;
     qs_heads from;
 } qs_cache;
 
-/* Item (batch, head) of them. */
+/* Writes item (batch, head) of the cache. */
 void qs_cache_join(const qs_cache *c, const float *past, const float *fresh, float *to,
                    size_t item);
 
-/* Steps of (batch, head, row, width), dense, and of (batch, row, head * width). */
+/* Strides of dense (batch, head, row, width), and of (batch, row, head * width). */
 qs_heads qs_heads_dense(size_t heads, size_t rows, size_t width);
 qs_heads qs_heads_packed(size_t heads, size_t rows, size_t width);
 

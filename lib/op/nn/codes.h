@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Codes of 2, 4 or 8 bits, the first in the lowest bits of a byte. */
+/* Reads codes of 2, 4 or 8 bits; the first is in the lowest bits of a byte. */
 #ifndef QS_CODES_H
 #define QS_CODES_H
 

@@ -3,9 +3,9 @@
  * Float convolution, executed channels last: an output pixel is a row of a matrix product whose
  * terms run over (kernel row, kernel column, channel).
  *
- * Padding. Products with padding are zeros where the weights are finite, so they are left out: the
- * kernels get the pixels that have the same taps inside the image together. Otherwise a band of
- * the image is copied with zeros around it, and padding is a tap like any other.
+ * Padding: products with it are zero if the weights are finite, so they are left out; kernels get
+ * those pixels together whose windows have the same taps inside the image. Otherwise a band of the
+ * image is copied with zeros around it, which are read like pixels.
  */
 #include "op/nn/conv_float_plan.h"
 
@@ -19,17 +19,17 @@
 #include "op/nn/window.h"
 
 typedef struct conv_job {
-    const qsim_ctx *ctx; /* asked now and then whether to go on */
+    const qsim_ctx *ctx; /* tells whether the run was stopped */
     const qs_conv_plan *p;
-    const float *x, *other; /* other: what is added to y */
+    const float *x, *other; /* other: tensor added to y */
     float *y, *scratch;
     qs_conv_weights weights;
-    size_t first, count; /* items at hand */
+    size_t first, count; /* items of this wave */
 } conv_job;
 
 /* ---- running ---- */
 
-/* Rows [first, first + rows) of the bordered image. */
+/* Copies rows [first, first + rows) of the padded image. */
 static void copy_band(const qs_conv_plan *p, const float *image, size_t first, size_t rows,
                       float *to) {
     const size_t row = p->g.w * p->g.c, left = p->g.left * p->g.c;
@@ -46,7 +46,7 @@ static void copy_band(const qs_conv_plan *p, const float *image, size_t first, s
     }
 }
 
-/* Pixels of a strip, all with the kernel rows `rows`, and one block of columns. */
+/* Computes one block of columns for pixels of a strip that all use the kernel rows `rows`. */
 static void conv_columns(const conv_job *j, const qs_conv_strip *s, qs_tap_span rows,
                          const float *a, size_t pixels, float *y, size_t split) {
     const qs_conv_plan *p = j->p;
@@ -99,7 +99,7 @@ static qk_depthwise_f32 depthwise_of(const conv_job *j, const qs_conv_strip *s, 
                               .stretch = p->stretch};
 }
 
-/* Whole lines [oy, end), the image's border among them. */
+/* Computes whole output rows [oy, end); depthwise_3x3 leaves padding out itself. */
 static void conv_cut(const conv_job *j, const float *image, size_t oy, size_t end, float *y) {
     const qs_conv_plan *p = j->p;
     const qs_conv_strip whole = {.count = p->g.ow, .inside = {0, 3}};
@@ -125,7 +125,7 @@ static void conv_pixels(const conv_job *j, const qs_conv_strip *s, qs_tap_span r
     }
 }
 
-/* Output rows [oy, end), those with the same kernel rows inside the image together. */
+/* Computes output rows [oy, end), those with the same kernel rows inside the image together. */
 static void conv_inside(const conv_job *j, const float *image, size_t oy, size_t end, float *y,
                         size_t split) {
     const qs_conv_plan *p = j->p;
@@ -144,7 +144,7 @@ static void conv_inside(const conv_job *j, const float *image, size_t oy, size_t
     }
 }
 
-/* Few channels among others: those of many pixels, side by side for the while. */
+/* Few channels of a larger tensor: those of many pixels are copied side by side and back. */
 #define THIN 64
 static void finish_thin(const qs_conv_plan *p, float *y, const float *other, size_t pixels) {
     float side[16 * THIN];
@@ -180,7 +180,7 @@ static void finish(const conv_job *j, float *y, size_t pixels, size_t split) {
             qs_finish_run(&p->end, y + g, other + (p->end.sum ? g : 0), n);
 }
 
-/* Items of a slice: (image, band, block of columns). */
+/* Computes the items (image, band, block of columns) of a slice. */
 static void conv_slice(void *arg, size_t slice) {
     const conv_job *j = arg;
     const qs_conv_plan *p = j->p;
@@ -237,7 +237,7 @@ void qs_conv_run(const qs_step *s, const qs_frame *f) {
     const bool backwards = s->overlaps && (uintptr_t)job.y > (uintptr_t)job.x;
     job.first = qs_wave_first(items, wave, backwards);
     for (; job.first < items && !qs_stopped(f->ctx);
-         job.first += backwards ? -wave : wave) { /* below 0 is above items */
+         job.first += backwards ? -wave : wave) { /* below 0 wraps to above items */
         job.count = items - job.first < wave ? items - job.first : wave;
         qs_parallel(f->ctx, p->slices, conv_slice, &job);
     }

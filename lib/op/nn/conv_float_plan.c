@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a float convolution is cut: bands, strips, slices, and the scratch that they take. */
+/* Plans a float convolution: its bands, strips, slices and scratch memory. */
 #include "op/nn/conv_float_plan.h"
 
 #include <math.h>
@@ -11,21 +11,20 @@
 
 /* Floats of a band of the image: they stay in a second-level cache beside the weights. */
 #define BAND_FLOATS ((size_t)96 * 1024)
-/* So many times the values of both images, the weights are what threads share out. */
+/* Weights per value of input and output from which on threads divide the weights. */
 #define MANY_WEIGHTS ((size_t)4)
-/* Weights up to this size may be read anew for bands that keep the results in the cache. */
+/* Most floats of weights that are read again for every band, so that results stay in the cache. */
 #define SMALL_WEIGHTS ((size_t)64 * 1024)
 /* Output pixels of a band: what one table of row offsets covers. */
 #define BAND_PIXELS ((size_t)1024)
-/* Lines that depthwise_3x3 takes at a time: bands of more leave the output less room to slide. */
+/* Output rows per band with depthwise_3x3: more would let x and y overlap less. */
 #define CUT_LINES ((size_t)28)
-/* Floats of an image that a second cache does not hold. */
+/* Floats of an image that exceed the second-level cache. */
 #define FAR_FLOATS ((size_t)256 * 1024)
-/* Kernels up to this width leave padding out: wide ones meet it in too many ways. */
+/* Kernels up to this width leave padding out: wider ones would make too many strips. */
 #define SKIP_WIDTH ((size_t)16)
 
-/* Whether depthwise_3x3 takes the image as it is: windows reach over its border by one tap at most.
- */
+/* Whether depthwise_3x3 handles padding itself: windows exceed the image by at most one tap. */
 static bool can_cut(const qs_conv_plan *p) {
     const qs_geometry *g = &p->g;
     return p->form.depthwise && p->form.kh == 3 && p->form.kw == 3 && g->dh == 1 && g->dw == 1 &&
@@ -36,8 +35,8 @@ static bool can_cut(const qs_conv_plan *p) {
 }
 
 /*
- * Cycles per term of a tile's rows: a row of few columns waits for its own sums, as long as four
- * rows take.
+ * Cycles per term for `rows` rows. Kernels compute 8 or 4 rows at once, then 4, then 1; if these
+ * have few columns, they wait for their own sums, 4 cycles.
  */
 static double row_cycles(const qs_conv_plan *p, size_t rows) {
     const size_t panel = p->kernels->panel, columns = p->form.mg < panel ? p->form.mg : panel;
@@ -48,7 +47,7 @@ static double row_cycles(const qs_conv_plan *p, size_t rows) {
            alone * (double)ones;
 }
 
-/* Output rows or columns from `at` on that have the same taps inside: how many, and these taps. */
+/* Counts output rows or columns from `at` on with the same taps inside the image: *inside taps. */
 static size_t alike(size_t at, size_t end, size_t step, size_t before, size_t taps, size_t dilation,
                     size_t size, size_t *inside) {
     const qs_tap_span first = qs_taps_inside(at * step, before, taps, dilation, size);
@@ -62,7 +61,7 @@ static size_t alike(size_t at, size_t end, size_t step, size_t before, size_t ta
     return next - at;
 }
 
-/* Whether small images do better with padding copied: what lies at the border are rows alone. */
+/* Whether a small image is faster as a padded copy: else products at its border have few rows. */
 static bool border_is_slow(const qs_conv_plan *p) {
     const qs_geometry *g = &p->g;
     const qs_conv_form *f = &p->form;
@@ -96,7 +95,7 @@ static void conv_geometry(qs_conv_plan *p, const qs_window *w) {
     p->line = (p->choice == QS_CONV_BORDERED ? need_w : p->g.w) * p->g.c;
     if (can_cut(p))
         p->choice = QS_CONV_CUT;
-    if (p->kernels->parts) /* few pages and lines at a time come sooner from far */
+    if (p->kernels->parts) /* fewer rows at a time arrive sooner from beyond the cache */
         p->stretch = p->g.sw == 2 ? 2 : p->g.h * p->line > FAR_FLOATS ? 4 : 0;
     const bool pointwise = f->taps == 1 && !padded && p->g.sh == 1 && p->g.sw == 1;
     if (pointwise) { /* all pixels of all images are rows of one product */
@@ -111,8 +110,8 @@ static double conv_ns(const qs_conv_plan *p, double macs) {
 }
 
 /*
- * Whether threads share the columns instead of the rows: where reading the weights is what takes
- * the time, each then reads its part of them.
+ * Whether threads divide the columns instead of the rows: if reading the weights takes most of the
+ * time, each thread reads only its part.
  */
 static bool prefer_columns(const qs_conv_plan *p, size_t slices) {
     const size_t panels = (p->form.mg + p->kernels->panel - 1) / p->kernels->panel;
@@ -121,7 +120,7 @@ static bool prefer_columns(const qs_conv_plan *p, size_t slices) {
            p->form.floats / MANY_WEIGHTS > pixels;
 }
 
-/* How the output is cut into bands, columns and slices. */
+/* Divides the output into bands, blocks of columns and slices. */
 static void conv_split(const qsim_ctx *ctx, qs_conv_plan *p, double macs) {
     const size_t most = BAND_FLOATS;
     const size_t floats = p->line * p->g.sh, per_row = floats != 0 ? floats : 1;
@@ -134,10 +133,10 @@ static void conv_split(const qsim_ctx *ctx, qs_conv_plan *p, double macs) {
         band = band < by_results ? band : by_results;
     }
     if (p->choice == QS_CONV_CUT && !p->end.sum &&
-        !p->end.curve.fn) /* its blocks go down the image */
+        !p->end.curve.fn) /* its blocks run down the image */
         band = CUT_LINES;
     if (p->kernels->parts && p->choice != QS_CONV_BORDERED && p->form.floats >= p->g.h * p->line)
-        band = by_pixels; /* weights pass by once; of the image, kernels need a part at a time */
+        band = by_pixels; /* weights are read once; kernels need a part of the image at a time */
     band = band < 1 ? 1 : band > p->g.oh ? p->g.oh : band;
     const size_t slices = qs_slice_count(ctx, SIZE_MAX, conv_ns(p, macs));
     p->by_columns = prefer_columns(p, slices);
@@ -159,7 +158,7 @@ static void conv_split(const qsim_ctx *ctx, qs_conv_plan *p, double macs) {
     p->slices = qs_slice_count(ctx, p->g.n * p->bands * p->splits, conv_ns(p, macs));
 }
 
-/* The distance that output and input need if they overlap in memory. */
+/* Sets the distances at which output and input may overlap in memory. */
 static void conv_distances(const qs_conv_plan *p, qs_step *step) {
     const size_t items = p->g.n * p->bands;
     qs_reach r = {.h = p->g.h,

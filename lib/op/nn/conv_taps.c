@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "op/nn/conv_taps.h"
 
-/* Weights of half a megabyte are more than a second cache holds beside what else it is for. */
+/* Floats of weights that exceed the second-level cache beside other data: half a megabyte. */
 #define FAR_FLOATS ((size_t)128 * 1024)
-/* Channels of a tap, at least: sums go to memory and back for each. */
+/* Fewest channels: each tap loads and stores all sums. */
 #define LEAST_CHANNELS ((size_t)64)
 
 qs_tap_span qs_taps_inside(size_t at, size_t before, size_t taps, size_t dilation, size_t size) {
@@ -34,7 +34,7 @@ static bool make_column(qs_arena *arena, const qs_taps *t, size_t kx, size_t lin
         c->count++;
     }
     const bool dense = c->count == g->ow;
-    const size_t pixels = lines * c->count + 1; /* none: yet a table */
+    const size_t pixels = lines * c->count + 1; /* not 0: the table has to exist */
     c->row = qs_arena_alloc(arena, pixels, sizeof(*c->row));
     c->out = dense ? NULL : qs_arena_alloc(arena, pixels, sizeof(*c->out));
     if (!c->row || (!dense && !c->out))
@@ -86,12 +86,12 @@ static void run_tap(const qs_taps *t, qk_gemm_f32 *job, const float *image, size
     t->kernels->gemm(job);
 }
 
-/* All taps of a panel, whose weights begin at b; what follows them is fetched unless it is NULL. */
+/* Computes all taps of the panel whose weights begin at b; next: weights to prefetch, or NULL. */
 static void run_panel(const qs_taps *t, qk_gemm_f32 job, const float *image, size_t oy, size_t end,
                       const float *b, const float *next, float *y) {
     const qs_conv_form *f = t->form;
     const size_t floats = f->cg * t->kernels->panel;
-    qk_gemm_f32 all = job; /* of all pixels, without terms */
+    qk_gemm_f32 all = job; /* all pixels without terms: begins the sums, and finishes them below */
     all.open = true;
     t->kernels->gemm(&all);
     job.segs = 1;

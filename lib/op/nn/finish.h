@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Nodes fused after an operator with float results: they run while the results are in the cache,
- * with the bits of the operators alone. First a curve; then, with a further input, a sum, clamped
- * to sum_lo and sum_hi; then another curve. Attributes "first" and "then" name the curves'
- * operators, "first_param" and "then_param" are their alpha and beta.
+ * with the bits of separate operators. First a curve; then, if there is another input, the sum with
+ * it, clamped to sum_lo and sum_hi; then another curve. Attributes "first" and "then" name the
+ * curves' operators, "first_param" and "then_param" are their alpha and beta.
  */
 #ifndef QS_FINISH_H
 #define QS_FINISH_H
@@ -24,15 +24,15 @@ typedef struct qs_finish {
     float lo, hi; /* of the sum */
 } qs_finish;
 
-/* Input `other` has the shape of output 0, inferred before, if it is there. */
+/* Checks that input `other`, if present, has the shape of output 0, which is inferred already. */
 int qs_finish_infer(const qs_infer *x, int32_t other);
 qs_finish qs_finish_lower(const qs_lower *l, int32_t other);
-/* Makes the curve of node `from` the last thing that node `id` does. */
+/* Makes the curve of node `from` the last curve of node `id`. */
 int qs_finish_then(qs_graph *g, qs_id id, const qs_node *from);
 /* Makes the last curve the first, since a sum follows. */
 void qs_finish_then_is_first(qs_graph *g, qs_id id);
 
-/* n results, and what is added to them. */
+/* Applies the fused nodes to n results; `other`: the numbers added to them. */
 static inline void qs_finish_run(const qs_finish *f, float *y, const float *other, size_t n) {
     if (f->first.fn)
         qs_curve_run(&f->first, f->ew, y, y, n);

@@ -10,7 +10,7 @@
 #include "op/nn/codes.h"
 #include "quant/requantize.h"
 
-#define PAIR ((size_t)QK_NBITS_GROUP * QK_NBITS_TOGETHER) /* columns */
+#define PAIR ((size_t)QK_NBITS_GROUP * QK_NBITS_TOGETHER) /* columns computed together */
 
 /* ---- packing ---- */
 
@@ -24,7 +24,7 @@ static int32_t zero_at(const qs_nbits *w, size_t row, size_t block) {
     return qs_code_at(w->zeros + row * (size_t)w->f.zero_bytes, w->f.bits, (int64_t)block);
 }
 
-/* Eight codes of a column. Those of 4 bits lie in the file as they do here. */
+/* Eight codes of a column, 4 bits each; the file has 4-bit codes in the same order. */
 static uint32_t dword_at(const qs_nbits *w, size_t row, size_t k) {
     uint32_t dword = 0;
     for (size_t i = 0; i < 8; i++)
@@ -73,7 +73,7 @@ typedef struct params {
     const qk_nbits *kernels;
     const qk_f32 *f32;
     size_t m, k, n;
-    int32_t bias; /* input; -1: none */
+    int32_t bias; /* index of the input; -1: none */
     ptrdiff_t *row;
     size_t bias_floats, panel_floats, slices;
     size_t scale_bytes, sum_bytes, a_bytes;
@@ -87,7 +87,7 @@ typedef struct job {
     qk_nbits_rows rows;
 } job;
 
-/* Weights of columns [col, col + width) as the float kernel's panel; zero after the last. */
+/* Unpacks columns [col, col + width) into a panel of the float kernel; zero after the last. */
 static void unpack_slowly(const qs_nbits *w, size_t col, size_t width, float *to) {
     const size_t blocks = (size_t)w->f.blocks, block = (size_t)w->f.block;
     for (size_t j = 0; j < width; j++)
@@ -157,7 +157,7 @@ static void run_product(const qs_step *s, const qs_frame *f) {
 
 /* ---- one row of floats ---- */
 
-/* Pairs of groups [begin, end); the last one's columns may not all be there. */
+/* Computes pairs of column groups [begin, end); the last pair may be incomplete. */
 static void row_pairs(const void *arg, size_t begin, size_t end) {
     const job *j = arg;
     const params *p = j->p;
@@ -186,16 +186,16 @@ static void run_row(const qs_step *s, const qs_frame *f) {
               &j);
 }
 
-/* ---- level 4 ---- */
+/* ---- accuracy_level 4 ---- */
 
-/* One block of a, `count` numbers of it; the rest is 0. Its scale; *sum of its integers. */
+/* Quantizes `count` numbers of a block of a; the rest is 0. Returns the scale; *sum: their sum. */
 static float round_block(const qk_ew *ew, const float *a, size_t count, size_t block, bool placed,
                          int8_t *to, int32_t *sum) {
     const float most = ew->magnitude(a, count);
     memset(to, 0, block);
     *sum = 0;
     if (!(most < INFINITY))
-        return most; /* times sums of 0: no number */
+        return most; /* times sums of 0: NaN */
     const float factor = most > 0.0f ? 127.0f / most : 0.0f;
     for (size_t i = 0; i < count; i++) {
         const float v = a[i] * factor, least = v < -127.0f ? -127.0f : v;
@@ -219,7 +219,7 @@ static void round_rows(const void *arg, size_t begin, size_t end) {
     }
 }
 
-/* Codes of 8 bits, as they lie in the file, or of 2 or 4. */
+/* The dot product of a block of a and of 8-bit codes in the file's layout. */
 static int32_t block_sum(const qs_nbits *w, size_t row, size_t at, const int8_t *a) {
     const uint8_t *bytes = w->bits + row * (size_t)(w->f.blocks * w->f.bytes) + at;
     int32_t sum = 0;

@@ -2,7 +2,10 @@
 /* ArgMax and ArgMin. */
 #include "op/rules.h"
 
-/* Index of the best of n elements `step` apart; a NaN is passed over unless it is the first. */
+/*
+ * Index of the greatest or least of n elements `step` apart; a NaN is skipped unless it is the
+ * first.
+ */
 typedef size_t (*arg_fn)(const void *x, size_t n, size_t step, bool last);
 
 #define ARG(name, T, op)                                                                           \
@@ -66,7 +69,7 @@ static void run_arg(const qs_step *s, const qs_frame *f) {
     const arg_params *p = s->params;
     const char *x = qs_step_in(s, f, 0);
     int64_t *y = qs_step_out(s, f, 0);
-    size_t done = 0; /* elements since the last look whether to go on */
+    size_t done = 0; /* elements since the last check for a stop */
     for (size_t o = 0; o < p->outer; o++)
         for (size_t i = 0; i < p->inner; i++) {
             done += p->count;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Attention of ONNX, from opset 23 on. Inputs: query, key, value, mask, past key, past value, used
- * keys of each batch. Outputs: result, present key, present value, scores. Heads lie apart (batch,
- * heads, sequence, size) or side by side (batch, sequence, heads * size).
+ * keys of each batch. Outputs: result, present key, present value, scores. Heads are an axis of
+ * their own (batch, heads, sequence, size) or packed in the last one (batch, sequence, heads *
+ * size).
  *
- * The scale is multiplied to the products, where ONNX's function multiplies its root to both
- * factors. Query i is at position i + past; without past keys, but with counts of used ones, at i +
- * used - queries: causality and windows are about these.
+ * Products are multiplied by the scale; ONNX's function multiplies both factors by its root. Query
+ * i is at position i + past or, without past keys but with counts of used ones, at i + used -
+ * queries; causality and windows refer to these positions.
  */
 #include "op/nn/attention.h"
 
@@ -21,7 +22,7 @@ typedef struct form {
     int64_t batches, heads, kv_heads, queries, fresh, past, keys, width, v_width;
 } form;
 
-/* Joins what is known of a size twice. */
+/* Merges a size that two inputs state; an error if they differ. */
 static int meet(const qs_infer *x, int64_t *size, int64_t other, const char *what) {
     if (*size >= 0 && other >= 0 && *size != other)
         return qs_infer_fail(x, QSIM_E_SHAPE, "%s: %lld and %lld", what, (long long)*size,
@@ -31,7 +32,7 @@ static int meet(const qs_infer *x, int64_t *size, int64_t other, const char *wha
     return QSIM_OK;
 }
 
-/* Size of one of `heads` heads side by side. */
+/* Size of one of `heads` heads that are packed in `whole` numbers. */
 static int divide(const qs_infer *x, int64_t whole, int64_t heads, int64_t *size) {
     *size = whole < 0 ? -1 : whole / heads;
     if (whole >= 0 && whole % heads)
@@ -74,7 +75,7 @@ static int split_sizes(const qs_infer *x, form *f) {
     return code ? code : meet(x, &f->fresh, v[2].size, "keys and values");
 }
 
-/* A past key or value: (batch, heads, past, size). */
+/* Merges the sizes of a past key or value: (batch, heads, past, size). */
 static int meet_past(const qs_infer *x, int32_t index, form *f) {
     const qs_value *v = qs_infer_in(x, index);
     if (!v || v->rank < 0)
@@ -224,8 +225,8 @@ typedef struct attention_params {
     qs_attention a;
     qs_cache key, value;
     bool joined[2];   /* keys, values: read from the present cache */
-    size_t room[2];   /* bytes of a cache that is no output */
-    size_t keys_room; /* bytes of the counts of keys */
+    size_t room[2];   /* scratch bytes of a cache that is no output */
+    size_t keys_room; /* scratch bytes of the counts of keys */
     int64_t past;
     bool counted; /* positions follow from the counts of used keys */
     int32_t inputs, outputs;
@@ -244,10 +245,10 @@ static void *optional_out(const attention_params *p, const qs_step *s, const qs_
 typedef struct attention_job {
     const attention_params *p;
     const float *past[2], *fresh[2];
-    float *present[2]; /* NULL: what is fresh stays where it is */
+    float *present[2]; /* NULL: fresh keys or values are read in place */
 } attention_job;
 
-/* Fresh keys and values with those of the past. */
+/* Joins past and fresh keys and values of an item. */
 static void join_item(const void *arg, size_t item) {
     const attention_job *j = arg;
     for (int32_t which = 0; which < 2; which++)
@@ -256,7 +257,7 @@ static void join_item(const void *arg, size_t item) {
                           j->present[which], item);
 }
 
-/* False: a count is out of range. */
+/* Reads the counts of used keys; false: one is out of range. */
 static bool read_used(const attention_params *p, const int64_t *used, qs_attention_keys *of,
                       const qs_frame *f) {
     const int64_t keys = (int64_t)p->a.keys, queries = (int64_t)p->a.queries;
@@ -317,7 +318,7 @@ static void place_mask(qs_attention *a, const qs_value *m) {
 
 static void set_options(const qs_lower *l, qs_attention *a) {
     const qs_node *n = l->node;
-    const int64_t most = INT32_MAX; /* windows as wide as any sequence */
+    const int64_t most = INT32_MAX; /* a window this wide holds any sequence */
     const int64_t left = qs_node_int(n, "left_window_size", -1);
     const int64_t right = qs_node_int(n, "right_window_size", -1);
     a->scale = qs_node_float(n, "scale", 1.0f / sqrtf((float)(a->width ? a->width : 1)));
@@ -345,7 +346,7 @@ static void set_sizes(qs_attention *a, const form *f) {
     a->v = place(a->kv_heads, (size_t)f->fresh, a->v_width);
 }
 
-/* Keys or values with those of the past; *bytes grows where the result is no output. */
+/* Plans the joined keys or values; *bytes grows if they are no output. */
 static int place_cache(const qs_lower *l, attention_params *p, const form *f, int32_t which,
                        size_t *bytes) {
     qs_heads *read = which ? &p->a.v : &p->a.k;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * BatchNormalization for inference: y = (x - mean) * a + b with a = scale / sqrt(var + epsilon),
- * in float, in this order. Executed in either layout. On doubles, and with the batch's own mean and
- * variance (training_mode), it is made of other operators.
+ * BatchNormalization for inference: y = (x - mean) * a + b with a = scale / sqrt(var + epsilon), in
+ * float, in this order. Executed in either layout. For doubles, and with the batch's own mean and
+ * variance (training_mode), it is expanded into other operators.
  */
 #include <math.h>
 
@@ -56,9 +56,9 @@ QS_COLD static int infer_batchnorm(qs_infer *x) {
     return code ? code : qs_infer_out(x, 0, v->dtype, v->rank, v->dims);
 }
 
-/* ---- made of other operators ---- */
+/* ---- expansion into other operators ---- */
 
-/* A list of one number per channel over the axes of x. */
+/* Reshapes a list of one number per channel so that it broadcasts over x. */
 static qs_id over_channels(qs_expand *e, qs_id list, int32_t rank) {
     int64_t shape[QSIM_MAX_RANK] = {-1};
     for (int32_t i = 1; i < rank - 1; i++)
@@ -135,7 +135,7 @@ typedef struct batchnorm_job {
     float *y;
 } batchnorm_job;
 
-/* Planes [begin, end) of one channel each. */
+/* Computes planes [begin, end), each of one channel. */
 static void planes(const void *arg, size_t begin, size_t end) {
     const batchnorm_job *j = arg;
     const size_t inner = j->p->inner;
@@ -149,7 +149,7 @@ static void planes(const void *arg, size_t begin, size_t end) {
     }
 }
 
-/* Pixels [begin, end) of all channels each. */
+/* Computes pixels [begin, end), each of all channels. */
 static void pixels(const void *arg, size_t begin, size_t end) {
     const batchnorm_job *j = arg;
     const size_t channels = j->p->channels;

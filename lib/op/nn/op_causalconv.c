@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CausalConvWithState: each channel of (batch, channels, length) with a window of its own over
- * itself and what was before, which the state holds: the k - 1 numbers before the first, 0 without
- * a state. Outputs: y[t] = bias + sum over j of w[j] x[t - (k - 1) + j], in order, and the state
- * after it; with activation "silu" or "swish", y times its sigmoid.
+ * CausalConvWithState: convolves each channel of (batch, channels, length) with its own kernel of
+ * size k. The state holds the k - 1 numbers before the first one; without a state they are 0.
+ * Outputs: y[t] = bias + sum over j of w[j] x[t - (k - 1) + j], in order, and the next state; with
+ * activation "silu" or "swish", y times its sigmoid.
  */
 #include "op/rules.h"
 
@@ -13,7 +13,7 @@
 
 enum { X, W, BIAS, PAST };
 
-/* Sizes that two inputs give are the same. */
+/* Checks an input's size against `size`. */
 static int meet(const qs_infer *x, int32_t index, int32_t axis, int64_t size) {
     const qs_value *v = qs_infer_in(x, index);
     if (!v || v->rank < 0 || size < 0 || v->dims[axis].size < 0 || v->dims[axis].size == size)
@@ -72,7 +72,7 @@ typedef struct causal_job {
     float *y, *state;
 } causal_job;
 
-/* Number `at` of a row with its past before it. */
+/* Number `at` of a row with the state in front of it. */
 static float number(const causal_job *j, size_t row, size_t at) {
     const size_t before = j->p->taps - 1;
     if (at >= before)

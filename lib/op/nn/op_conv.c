@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Conv on floats: its shape rule and packed weights; how it is executed is conv_float.c's. */
+/* Conv on floats: its shape rule and packed weights; conv_float.c executes it. */
 #include <math.h>
 
 #include "op/nn/conv_float.h"
 #include "op/nn/finish.h"
 #include "op/nn/window.h"
 
-/* The fourth input of the internal form is added to the result: it has its shape. */
+/* The fourth input of the internal form is added to the result and has its shape. */
 QS_COLD static int infer_conv(qs_infer *x) {
     const qs_value *v = x->in[0], *w = x->in[1], *b = x->in[2];
     for (int32_t i = 0; i < 3; i++) {
@@ -79,7 +79,7 @@ bool qs_conv_form_make(const qk_f32 *k, const qs_value *w, int64_t groups, qs_co
            qs_add(all, bias, &f->floats);
 }
 
-/* -0 becomes +0: then a sum of -0 gives +0 too, and padding may be left out. */
+/* -0 becomes +0: sums of -0 then give +0 too, as they do with padding, which may be left out. */
 static void pack_bias(const qs_conv_form *f, const float *bias, float *to) {
     const size_t groups = f->depthwise ? 1 : f->groups, n = f->depthwise ? f->m : f->mg;
     for (size_t g = 0; g < groups; g++)
@@ -119,7 +119,7 @@ QS_COLD static int pack_conv(qs_pack *p) {
     const float *bias = qs_pack_const(p, 2);
     bool has_bias = qs_node_input(p->node, 2) != QS_NONE;
     if (!w || (has_bias && !bias))
-        return QSIM_OK; /* packed by every run */
+        return QSIM_OK; /* packed in every run */
     const qk_f32 *k = p->ctx->kernels->f32;
     qs_conv_form f;
     qs_conv_weights *out = qs_arena_alloc(p->arena, 1, sizeof(*out));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ConvTranspose on floats. Executed channels last, as convolutions: output positions that share
- * their remainder by the stride are made of the same taps of the kernel, and next to each other of
- * pixels next to each other. So a row of the output is, for each remainder, a matrix product that
- * writes every stride-th pixel; the terms run over (kernel row, kernel column, channel). Where the
- * kernel is as wide as the stride, all remainders are columns of one product.
+ * ConvTranspose on floats, executed channels last as convolutions: output positions with the same
+ * remainder by the stride use the same taps of the kernel, neighbours among them neighbouring
+ * pixels. So a row of the output is, for each remainder, a matrix product that writes every
+ * stride-th pixel; its terms run over (kernel row, kernel column, channel). If the kernel is as
+ * wide as the stride, all remainders are columns of one product.
  */
 #include <math.h>
 
@@ -68,7 +68,7 @@ QS_COLD static int read_lists(const qs_infer *x, qs_transposed *g, bool *shaped)
     return code;
 }
 
-/* The size that kernels at all positions cover. */
+/* Sets *span: the output size before padding is cut off. */
 QS_COLD static int covered(const qs_infer *x, const qs_transposed_axis *a, int64_t *span) {
     int64_t steps, taps;
     if (a->in > QS_WINDOW_LIMIT || a->kernel > QS_WINDOW_LIMIT || a->kernel == 0 ||
@@ -198,7 +198,7 @@ QS_COLD static int pack_convtranspose(qs_pack *p) {
     qs_transposed g;
     qs_phases f;
     if (!w || (has_bias && !bias) || x.in[0]->rank != wv->rank)
-        return QSIM_OK; /* packed by every run */
+        return QSIM_OK; /* packed in every run */
     int code = read_geometry(&x, &g);
     if (code || wv->data->elements == 0)
         return code;
@@ -220,23 +220,23 @@ QS_COLD static int pack_convtranspose(qs_pack *p) {
 /* Output positions first, first + stride, ... of an axis. */
 typedef struct series {
     int32_t phase; /* -1: no tap reaches them */
-    size_t from;   /* pixel of the first one, in the bordered image; further ones follow */
+    size_t from;   /* pixel of the padded image for the first one; the next ones follow it */
     size_t count;
 } series;
 
 typedef struct product {
     size_t segs, group_floats;
     const ptrdiff_t *seg;
-    size_t at; /* of the packed weights */
+    size_t at; /* offset in the packed weights */
 } product;
 
 typedef struct plan {
     const qk_f32 *kernels;
     qs_phases form;
-    const float *packed; /* NULL: packed into scratch by every run */
+    const float *packed; /* NULL: packed into scratch memory in every run */
     bool has_bias, border;
     size_t n, h, w, c, m, oh, ow;
-    size_t stride[2], top, left, rows, line; /* of the bordered image; line: floats */
+    size_t stride[2], top, left, rows, line; /* of the padded image; line: floats per row */
     size_t series_count[2];
     series *series[2];
     product *products; /* by phase */
@@ -246,7 +246,7 @@ typedef struct plan {
 } plan;
 
 typedef struct job {
-    const qsim_ctx *ctx; /* asked now and then whether to go on */
+    const qsim_ctx *ctx; /* tells whether the run was stopped */
     const plan *p;
     const float *x, *weights;
     float *y;
@@ -262,7 +262,7 @@ static void border_image(const plan *p, const float *x, float *to) {
                    x + (i * p->h + y) * row, n * sizeof(float));
 }
 
-/* Positions of one output row that share their remainder. */
+/* Computes the positions of one output row that have the same remainder. */
 static void make_series(const job *j, const float *image, float *y, const series *sy,
                         const series *sx, size_t down) {
     const plan *p = j->p;
@@ -326,7 +326,7 @@ static void run_convtranspose(const qs_step *s, const qs_frame *f) {
 
 /* ---- lowering ---- */
 
-/* The phase whose taps are a multiple of the stride and this remainder away; -1: none. */
+/* The phase whose taps have this remainder by the stride; -1: none. */
 static int32_t phase_of(const qs_phases *f, const qs_transposed_axis *a, int32_t i,
                         size_t remainder) {
     for (size_t p = 0; p < f->phases[i]; p++)
@@ -335,12 +335,12 @@ static int32_t phase_of(const qs_phases *f, const qs_transposed_axis *a, int32_t
     return -1;
 }
 
-/* Pixels before the image that the furthest tap of any phase reaches. */
+/* Pixels of padding before the image that the furthest tap of any phase reads. */
 static size_t reach(const qs_phases *f, const qs_transposed_axis *a, int32_t i) {
     return (f->kernel[i] - 1) * (size_t)a->dilation / (size_t)a->stride;
 }
 
-/* Series of an axis; *end: pixels after the last one used, counted from the image's first. */
+/* Makes the series of an axis; *end: end of the pixels that they use, from the image's first. */
 QS_COLD static int make_axis(qs_lower *l, plan *p, const qs_transposed_axis *a, int32_t i,
                              size_t border, size_t *end) {
     const size_t out = (size_t)a->out, stride = p->stride[i], before = (size_t)a->before;
@@ -361,7 +361,7 @@ QS_COLD static int make_axis(qs_lower *l, plan *p, const qs_transposed_axis *a, 
     return QSIM_OK;
 }
 
-/* Across, when merged, every pixel makes its own `stride` ones. */
+/* Makes the series along the width; if merged, each pixel makes `stride` pixels of its own. */
 QS_COLD static int make_columns(qs_lower *l, plan *p, const qs_transposed *g, size_t *end) {
     if (!g->merged)
         return make_axis(l, p, &g->a[1], 1, p->left, end);

@@ -2,8 +2,10 @@
 /* CumSum and CumProd: running sums and products along one axis, in order. */
 #include "op/move/index.h"
 
-/* n rows of `inner` numbers, `step` elements from one to the next; exclusive: the first is the
- * neutral element, and each other lacks its own. `begun`: the first row is there already. */
+/*
+ * Accumulates n rows of `inner` numbers, `step` elements apart; exclusive: results lack the row's
+ * own number, the first are the neutral element. `begun`: the first row's results exist already.
+ */
 typedef void (*cumulate_fn)(const void *x, void *y, size_t n, size_t inner, ptrdiff_t step,
                             bool exclusive, bool begun);
 
@@ -19,7 +21,7 @@ typedef void (*cumulate_fn)(const void *x, void *y, size_t n, size_t inner, ptrd
                 y[(ptrdiff_t)i + step] = y[i] op x[(ptrdiff_t)i + (exclusive ? 0 : step)];         \
     }
 
-/* Unsigned numbers serve for signed ones. */
+/* Unsigned arithmetic serves signed types, too. */
 CUMULATE(sum_f32, float, 0, +)
 CUMULATE(sum_f64, double, 0, +)
 CUMULATE(sum_u32, uint32_t, 0, +)
@@ -65,10 +67,10 @@ typedef struct cumulative_job {
     size_t count, inner, span; /* span: elements of a row that one task takes */
 } cumulative_job;
 
-/* Elements between two looks whether to go on. */
+/* Elements between two checks for a stop. */
 #define PIECE ((size_t)1 << 20)
 
-/* A piece begins with the last row of the piece before. */
+/* Accumulates in pieces; each begins with the last row of the piece before. */
 static void cumulate(const cumulative_job *j, size_t at, size_t n, ptrdiff_t step) {
     const cumulative_params *p = j->p;
     const size_t most = PIECE / n + 2;
