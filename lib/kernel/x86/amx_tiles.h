@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tile instructions of AMX; test/kernel has the same in plain C. In assembly, as gcc 12's
- * intrinsics tell the compiler of 8 of a configuration's 64 bytes and of none that tileloadd reads:
- * stores before them could be dropped or moved behind them. Tiles are named by literal numbers.
+ * The tile instructions of AMX, which test/kernel emulates in C. In assembly, as gcc 12's
+ * intrinsics name as inputs only 8 of a configuration's 64 bytes and none that tileloadd reads: the
+ * compiler could drop stores before them or move them behind. Tiles are named by literal numbers.
  */
 #ifndef QK_AMX_TILES_H
 #define QK_AMX_TILES_H
@@ -22,7 +22,7 @@ _Static_assert(sizeof(tile_config) == 64, "as the instruction reads it");
 #define TILE_CONFIG(c)  __asm__ volatile("ldtilecfg %0" : : "m"(*(c)))
 #define TILE_RELEASE()  __asm__ volatile("tilerelease" : : : "memory")
 #define TILE_ZERO(tile) __asm__ volatile("tilezero %%tmm" #tile : :)
-/* Rows of a tile, `stride` bytes apart; T1: they are read from the second cache on. */
+/* Loads rows of a tile, `stride` bytes apart; T1: a hint to keep them in the second-level cache. */
 #define TILE_LOAD(tile, from, stride)                                                              \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile                                            \
                      :                                                                             \

@@ -63,7 +63,7 @@ INLINE I greater_bits(I a, V v) {
     return _mm256_max_epi32(a, _mm256_castps_si256(absolute(v)));
 }
 
-/* As qk_scale_exp. */
+/* The same as qk_scale_exp. */
 INLINE V scale_exp(V p, V k) {
     const I n = _mm256_castps_si256(k), half = _mm256_srli_epi32(n, 1);
     const I a = _mm256_slli_epi32(half, 23), b = _mm256_slli_epi32(_mm256_sub_epi32(n, half), 23);
@@ -106,13 +106,13 @@ TARGET void qk_add_rows_avx2(const float *x, size_t rows, size_t channels, doubl
 
 #include "kernel/x86/ew_vectors.h"
 
-/* ---- what memory limits ---- */
+/* ---- kernels that memory limits ---- */
 
 INLINE V widen(V v) {
     return _mm256_cvtepi32_ps(_mm256_castps_si256(v));
 }
 
-/* STEP(left) for the vectors of n elements: no loop asks each time whether its vector is whole. */
+/* Runs STEP(left) on each vector of n elements; only the last one may be incomplete. */
 #define ALONG(STEP)                                                                                \
     {                                                                                              \
         size_t i = 0;                                                                              \
@@ -190,8 +190,8 @@ TARGET void qk_scale_avx2(const void *x, const qk_scale *how, float *y, size_t n
 }
 
 /*
- * The tree over 16 lanes. A macro: as an inline function with a constant, clang 14 makes the last
- * elements of a row some 5 ns slower.
+ * Sums by the tree over 16 lanes (ew.h). A macro: as an inline function with a constant, clang 14
+ * makes the last elements of a row some 5 ns slower.
  */
 #define TREE(name, TERM)                                                                           \
     TARGET float name(const float *x, float shift, size_t n) {                                     \

@@ -54,7 +54,7 @@ INLINE I greater_bits(I a, V v) {
 }
 
 INLINE V join(V x, V bound, V small, V large) {
-    /* bits of x and of -0: the sign is x's, the rest large's */
+    /* selects by the bits of -0: the sign of x, the rest of large */
     const __m512i sign = _mm512_set1_epi32(INT32_MIN);
     const __m512i l =
         _mm512_ternarylogic_epi32(sign, _mm512_castps_si512(x), _mm512_castps_si512(large), 0xca);
@@ -73,7 +73,7 @@ INLINE V join(V x, V bound, V small, V large) {
 #define QK_SCALE(p, k)      _mm512_scalef_ps(p, k - QK_K(12582912.0f + 254.0f))
 #define QK_JOIN(x, b, s, l) join(x, QK_K(b), s, l)
 
-/* As qs_bins, without zeros: they are often most of all. */
+/* The same as qs_bins, but without zeros, which are often most of the values. */
 TARGET static size_t bins(const float *x, size_t n, float inverse, int32_t *at) {
     size_t count = 0;
     for (size_t i = 0; i < n; i += W) {
@@ -93,7 +93,7 @@ TARGET static size_t bins(const float *x, size_t n, float inverse, int32_t *at) 
 
 #include "kernel/elementary_curves.h"
 
-/* ---- softmax: of many rows what waits for a row's end overlaps ---- */
+/* ---- softmax: the ends of up to ROWS rows overlap ---- */
 
 #define ROWS ((size_t)16)
 
@@ -108,7 +108,7 @@ INLINE void put_up_to(float *y, V v, size_t left) {
         put_some(y, v, left);
 }
 
-/* The greatest of all, and whether each is a number. */
+/* The greatest element to *top; false if an element is a NaN. */
 INLINE bool top_of(const float *x, size_t n, float *top) {
     V most = _mm512_set1_ps(-INFINITY);
     nans bad = no_nans();
@@ -123,7 +123,7 @@ INLINE bool top_of(const float *x, size_t n, float *top) {
     return !any_nan(bad);
 }
 
-/* The exponentials of x - top to y; returns their sum, a tree (ew.h): lanes without one add 0. */
+/* y = exp(x - top); returns the sum of y by the tree of ew.h, where missing lanes add 0. */
 INLINE float exps_of(const float *x, float top, float *y, size_t n) {
     V sum = _mm512_setzero_ps();
     for (size_t i = 0; i < n; i += W) {
@@ -139,9 +139,9 @@ INLINE float exps_of(const float *x, float top, float *y, size_t n) {
 }
 
 /*
- * v / d as a division rounds it, at a fifth of its time: a product with 1 / d is within two units
- * in the last place, the first correction brings it within one, after which the second one rounds
- * right (Markstein). Where nothing underflows, and d's fraction is not all ones: else by division.
+ * v / d as a division rounds it, at a fifth of its time: v * (1 / d) is within two units in the
+ * last place, the first correction brings it within one, after which the second one rounds right
+ * (Markstein). Valid where nothing underflows and d's fraction is not all ones; else by division.
  */
 INLINE V quotient(V v, V d, V by) {
     const __mmask16 small = _mm512_cmp_ps_mask(v, _mm512_set1_ps(0x1p-60f), _CMP_NGE_UQ);

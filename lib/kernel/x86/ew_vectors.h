@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The element-wise family on vectors, to be instantiated once for each width. A template; before it
- * is included, these are defined (and what elementary_curves.h needs):
+ * A template of the element-wise family, instantiated once for each vector width. Before including
+ * it, define the macros of elementary_curves.h and
  *
- *   TARGET, INLINE         of functions, and of those that are always inlined
+ *   TARGET, INLINE         attributes of functions, and of those that are always inlined
  *   V, I, W                vectors of W floats and of W int32
  *   TABLE                  the name of the table of kernels
  *   load, store            W floats; no alignment
  *   get_some, put_some     the first n < W elements: the rest is 0, or left alone
- *   nans                   what add_nans collects from no_nans() on, for any_nan
- *   greater_bits(I, V)     the greater one as integers, V without its signs; from no_bits() on
+ *   nans                   the type in which add_nans collects, from no_nans() on, for any_nan
+ *   greater_bits(I, V)     the maximum of I and |V| as integers; starts from no_bits()
  *   softmax                the kernel of that name
  */
 
@@ -43,7 +43,7 @@ CURVE(erf)
 CURVE(gelu)
 CURVE(gelu_tanh)
 
-/* Short enough that a loop must not ask each time whether its vector is whole. */
+/* So short that asking each time whether a vector is complete would cost time. */
 TARGET static void each_hardswish(const float *x, float *y, size_t n) {
     for (; n >= W; n -= W, x += W, y += W)
         store(y, v_hardswish(load(x)));
@@ -53,11 +53,11 @@ TARGET static void each_hardswish(const float *x, float *y, size_t n) {
 TARGET static void exp_shifted(const float *x, float shift, float *y,
                                size_t n){EACH(v_exp(v - QK_K(shift)))}
 
-/* ---- one number of many ---- */
+/* ---- reductions ---- */
 
 /*
- * Four vectors at a time go through STEP(k, v), k < 4; then one, and at last those that end with
- * the row, some of them once more: extremes don't mind. n >= W.
+ * Runs STEP(k, v), k < 4, on four vectors at a time, then on single ones, and last on the final W
+ * elements, some of them again, which changes no extreme. n >= W.
  */
 #define EXTREMES(STEP)                                                                             \
     size_t i = 0;                                                                                  \
@@ -82,8 +82,7 @@ TARGET static void exp_shifted(const float *x, float shift, float *y,
 
 EXTREME(most, v, QK_MAX, >) EXTREME(least, v, QK_MIN, <)
 
-    /* Vectors tell the zeros apart by their order, and pass a NaN over: then the plain loop
-       decides. */
+    /* Vectors choose between zeros by their order, and skip NaNs: then the C loop decides. */
     TARGET static float greatest(const float *x, size_t n) {
     if (n < W)
         return qk_ew_c.greatest(x, n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Element-wise kernels on vectors of 8 for all instruction sets. Where memory is the limit, half a
- * cache line at a time they move their bytes as fast as a copy, a line at a time at 50 to 95 % of
- * that. Sums wait for their additions, of vectors of any width.
+ * Element-wise kernels in vectors of 8 floats for all instruction sets. Where memory is the limit,
+ * half a cache line at a time is as fast as a copy, a whole line at a time reaches 50 to 95 % of
+ * that. Sums are limited by the latency of additions, whatever the width.
  */
 #ifndef QK_EW_X86_H
 #define QK_EW_X86_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Float products in 256-bit vectors with FMA3: tiles of up to 6 rows by 16 columns, 8 by 8. */
+/* Float products in 256-bit vectors with FMA3: tiles of up to 6 rows by 16 columns, or 8 by 8. */
 #include <assert.h>
 
 #include "kernel/x86/pool_x86.h"

@@ -49,13 +49,13 @@
 #define LOADBH1   LOADB1 LOAD_HALF(1)
 #define LOADBH2   LOADB2 LOAD_HALF(2)
 #define LOADBH3   LOADB3 LOAD_HALF(3)
-/* Alone, without half a broadcast. */
+/* Tiles of 8 columns: a broadcast to half a vector. */
 #define STEPH0(r)                                                                                  \
     h##r = _mm256_fmadd_ps(_mm256_set1_ps(a##r[i]), bh, h##r);                                     \
     __asm__("" : "+v"(h##r));
 /*
- * Folded into the products: broadcasts of their own, more than one for two products, take slots of
- * the products (13.4 cycles for eight rows instead of 12).
+ * The broadcast is folded into the product: more than one broadcast instruction for two products
+ * takes slots of the products (13.4 cycles for eight rows instead of 12).
  */
 #define STEPH1(r)                                                                                  \
     STEP1(r)                                                                                       \
@@ -95,9 +95,9 @@ TILE(tile_5x4, 5, 4)
 #define PANEL 64
 
 /*
- * By half vectors of the panel: tiles of 1, 2 and 4 rows, the big one and its rows. 16 accumulators
- * are enough, and what their end leaves in the schedulers keeps products waiting: 24 cost 5 % of a
- * product with k = 16.
+ * Tiles by the panel's width in half vectors: of 1, 2 and 4 rows, the big one and its rows. 16
+ * accumulators are enough; with 24 the end of a tile fills the schedulers and keeps products
+ * waiting, 5 % of a product with k = 16.
  */
 static const struct {
     tile_fn small[3], big;
@@ -110,7 +110,7 @@ static const struct {
 
 _Static_assert(QS_COUNT(tiles) == PANEL / 8, "one row of tiles per half vector of a panel");
 
-/* How many of n offsets follow each other by `step`; at least one. */
+/* The number of leading offsets that are `step` apart; at least 1. */
 TARGET static size_t evenly(const ptrdiff_t *at, size_t n, ptrdiff_t step) {
     const __m512i steps = _mm512_set1_epi64(step);
     for (size_t i = 1; i < n; i += 8) {
@@ -125,14 +125,14 @@ TARGET static size_t evenly(const ptrdiff_t *at, size_t n, ptrdiff_t step) {
     return n;
 }
 
-/* How many rows from r on, QK_NARROW_MOST at most, follow each other by one element. */
+/* The number of rows from r on, QK_NARROW_MOST at most, that are one element apart. */
 static size_t rows_in_line(const qk_gemm_f32 *g, size_t r) {
     const size_t rest = g->rows - r, most = rest < QK_NARROW_MOST ? rest : QK_NARROW_MOST;
     const size_t n = evenly(g->row + r, most, 1);
     return g->out ? evenly(g->out + r, n, (ptrdiff_t)g->ldc) : n;
 }
 
-/* A panel of 8 columns: lines of pixels by vectors of pixels, the rest by tiles. */
+/* Computes a panel of 8 columns: lines of pixels by vectors of pixels, the rest by tiles. */
 static void gemm_narrow(const qk_gemm_f32 *g, const tile *panel, size_t cols) {
     qk_gemm_f32 part = *g;
     for (size_t r = 0; r < g->rows;) {
@@ -152,12 +152,12 @@ static void gemm_narrow(const qk_gemm_f32 *g, const tile *panel, size_t cols) {
     }
 }
 
-/* Worth it where lines are long: the first one tells. */
+/* Pays where lines are long: the first one tells. */
 static bool has_lines(const qk_gemm_f32 *g) {
     return g->rows >= QK_NARROW_LEAST && rows_in_line(g, 0) >= QK_NARROW_LEAST;
 }
 
-/* A whole panel. The last row goes with four others: alone it would wait for all of the panel. */
+/* Computes a whole panel. A last row goes with four others: alone it would wait for the panel. */
 static void gemm_whole(const qk_gemm_f32 *g, tile *t) {
     qk_gemm_f32 fours = *g;
     const bool odd = g->rows > 4 && g->rows % 4 == 1;
@@ -194,7 +194,7 @@ static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
 POOL(max_f32_zmm, float, SET1(-INFINITY), MAX, AS_IT_IS, "GCC unroll 2")
 POOL(qk_average_f32_avx512, float, SET1(0.0f), ADD, DIVIDE, "GCC unroll 1")
 
-/* Pixels of a ymm: half of the loads of a zmm would cross cache lines for nothing. */
+/* Pixels that fit a ymm: half of the loads of a zmm would cross cache lines for nothing. */
 static void qk_max_f32_avx512(const qk_pool *p) {
     if (p->sw > 1 && p->channels > PICK_MOST && p->channels <= 8)
         qk_f32_avx2.max_f32(p);
@@ -203,7 +203,7 @@ static void qk_max_f32_avx512(const qk_pool *p) {
 }
 
 /*
- * Compiled for size, gcc leaves the upper halves of registers in use, which slows the SSE code down
+ * Compiled for size, gcc leaves the upper halves of registers in use, which slows down the SSE code
  * that runs next.
  */
 #define LEAVE(name, job, kernel)                                                                   \
@@ -217,7 +217,7 @@ LEAVE(leave_depthwise_3x3, qk_depthwise_f32, depthwise_3x3)
 LEAVE(leave_max, qk_pool, qk_max_f32_avx512)
 LEAVE(leave_average, qk_pool, qk_average_f32_avx512)
 
-/* The same but for products. */
+/* Tables that differ only in their product. */
 #define KERNELS(product)                                                                           \
     .panel = PANEL, .gemm = product, .depthwise = leave_depthwise,                                 \
     .depthwise_3x3 = leave_depthwise_3x3, .max_f32 = leave_max, .average_f32 = leave_average,      \

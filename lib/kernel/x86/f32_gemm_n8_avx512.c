@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Vectors of 16 pixels instead of 16 columns: with 8 columns the ordinary tile leaves half of each
- * vector empty and needs a load for every product. The sums and their order are the same.
+ * Products in vectors of 16 pixels instead of 16 columns: with 8 columns the ordinary tile leaves
+ * half of each vector empty and needs a load for every product. The sums and their order are the
+ * same.
  */
 #include "kernel/x86/f32_gemm_n8.h"
 
@@ -33,7 +34,7 @@
 #define LOW(a, b)  _mm256_permute2f128_ps(a, b, 0x20)
 #define HIGH(a, b) _mm256_permute2f128_ps(a, b, 0x31)
 
-/* Vectors of 8 pixels of a column each become 8 rows: pixels [first, first + 8) below n. */
+/* Transposes 8 columns of 8 pixels and stores those of pixels [first, first + 8) below n. */
 INLINE void write_pixels(__m256 r0, __m256 r1, __m256 r2, __m256 r3, __m256 r4, __m256 r5,
                          __m256 r6, __m256 r7, float *c, size_t ldc, size_t n, size_t first,
                          __mmask8 mask) {

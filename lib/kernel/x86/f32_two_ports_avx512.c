@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Float products in 512-bit vectors for cores with two ports for them, which take operands twice as
- * fast: tiles of 6 rows by 64 columns need fewer loads per product than those of 4 rows, and
- * weights from beyond the second cache arrive in blocks, the next one while one is at work.
+ * Float products in 512-bit vectors for cores with two ports for them, which need operands twice as
+ * fast: tiles of 6 rows by 64 columns need fewer loads per product than tiles of 4 rows, and
+ * weights from beyond the second-level cache are read in blocks, the next one prefetched during
+ * one.
  *
- * A block is some terms of a panel. Sums that are not complete stand in c, as floats: no rounding
+ * A block is a range of the terms of a panel. Incomplete sums are kept in c, as floats: no rounding
  * is added, and the order of terms stays.
  */
 #include <assert.h>
@@ -20,24 +21,24 @@
 
 /* Tests make all three small. */
 #ifndef BLOCK_TERMS
-/* Few terms: the end of a tile of 6 rows costs more than its products gain. */
+/* Up to this many terms the end of a tile of 6 rows costs more than its products gain. */
 #define FEW_TERMS 64
-/* Weights that a second cache does not hold beside what else it is for: half a megabyte. */
+/* Weights that do not stay in a second-level cache beside other data: half a megabyte. */
 #define FAR_FLOATS ((size_t)128 * 1024)
 /* Terms of a block: 128 KB of weights. From 256 to 768 it makes no difference. */
 #define BLOCK_TERMS ((size_t)512)
 #endif
-/* Fewer rows take no longer than reading their weights. */
+/* Fewer rows take as long as reading the weights takes. */
 #define FEW_ROWS 6
 
-/* Rows of a job by one block of a panel. */
+/* All rows of a job by one block of a panel. */
 typedef struct part {
     const qk_gemm_f32 *g; /* its rows; the segments and k of the block */
     size_t row;
     const float *b, *bias;
     float *c;
     bool begun, open;
-    const char *next; /* lines that are fetched meanwhile, one per turn */
+    const char *next; /* cache lines to prefetch, one per turn */
     size_t lines;
 } part;
 
@@ -101,7 +102,7 @@ PART(part_4, 4)
 PART(part_5, 5)
 PART(part_6, 6)
 
-/* Sixes, and at the end what leaves no row or two alone: those wait for all of the panel. */
+/* Six rows; the last tiles avoid one or two rows, which would wait for the whole panel. */
 static size_t next_rows(size_t rest) {
     static const uint8_t last[] = {0, 1, 2, 2, 4, 5, 6, 5, 4, 5, 6, 6, 6, 5};
     return rest < sizeof(last) ? last[rest] : 6;
@@ -120,12 +121,12 @@ static void run_part(part *t) {
     }
 }
 
-/* Terms of a panel: whole segments, or a piece of one from term `from` on. */
+/* A block's terms: whole segments, or a piece of one from term `from` on. */
 typedef struct block {
     size_t segment, segments, from, k;
 } block;
 
-/* The one after b, of `most` terms at most; b is not the last one. */
+/* The block after b, of `most` terms at most; b is not the last one. */
 static block next_block(const qk_gemm_f32 *g, block b, size_t most) {
     const size_t pieces = (g->k + most - 1) / most;
     if (pieces > 1 && g->segs > 0) {
@@ -144,7 +145,7 @@ static block next_block(const qk_gemm_f32 *g, block b, size_t most) {
     return b;
 }
 
-/* One panel, in blocks of `most` terms at most. `far`: fetches what follows a block meanwhile. */
+/* Computes a panel in blocks of `most` terms at most. `far`: prefetches the weights that follow. */
 static void run_panel(const qk_gemm_f32 *g, size_t col, size_t most, bool far) {
     const size_t depth = qk_gemm_depth(g), last = (g->cols / PANEL * PANEL - col) * depth;
     const float *const panel = g->b + col * depth;

@@ -21,7 +21,7 @@
 #define MIN(a, b)            _mm256_min_ps(a, b)
 #define STORE_FIRST(p, v, n) store_first(p, v, n)
 
-/* A whole store where it can be: masked ones are slow on some CPUs. */
+/* A full store where possible: masked ones are slow on some CPUs. */
 __attribute__((target("avx2,fma"), always_inline)) static inline void store_first(float *p,
                                                                                   __m256 v,
                                                                                   size_t n) {

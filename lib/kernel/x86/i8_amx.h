@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * INT8 products by tiles. A block is one or two tiles of up to 16 rows by a panel of 64 or 32
- * columns. Its sums go to memory, and become results among the products of the next block, beside
- * which the vector units are idle. Weights lie as i8_avx512vnni.c has them, which computes what
- * tiles do not suit: single rows, rows at any addresses. Every core with tiles has two ports.
+ * INT8 products by tiles (AMX). A block is one or two tiles of up to 16 rows by a panel of 64 or 32
+ * columns. Its sums go to memory and are converted to results among the products of the next block,
+ * beside which the vector units are idle. Weights are packed as for i8_avx512vnni.c, whose kernels
+ * compute products that tiles do not suit: single rows, rows at arbitrary addresses. Every core
+ * with tiles has two ports for dot products of 512 bits.
  *
  * A file that includes this names its table TABLE; the kernel tests do so with emulated tiles.
  */
@@ -13,40 +14,42 @@
 #include "kernel/x86/i8_requant_avx512.h"
 
 #define TILE_ROWS 16
-/* Multiplications from which on tiles are taken; the kernel tests take them for all. */
+/* The least number of multiplications that tiles are used for; kernel tests always use them. */
 #ifndef TILES_FROM
 #define TILES_FROM(m) (QK_I8_TILES_FROM / ((m) < TILE_ROWS ? 1 : 2))
 #endif
-#define MOST_TILES 32 /* whose rows' places are known at a time */
+#define MOST_TILES 32 /* whose addresses a tiling holds at a time */
 
-/* How the rows of a product become tiles: evenly in each line; the last one begins earlier, and
- * some of its rows are computed twice. */
+/*
+ * The division of a product's rows into tiles, the same in each line. The last tile of a line
+ * begins earlier where rows are missing, and computes some of its rows twice.
+ */
 typedef struct tiling {
-    const uint8_t *at[MOST_TILES]; /* where a tile's first row begins */
-    int32_t place[MOST_TILES];     /* row of the product that it is */
+    const uint8_t *at[MOST_TILES]; /* address of a tile's first row */
+    int32_t place[MOST_TILES];     /* number of that row in the product */
     int32_t rows;                  /* of each tile */
     int32_t line, per_line;        /* rows and tiles of a line */
-    int32_t tiles;                 /* in all */
+    int32_t tiles;                 /* tiles of the product */
 } tiling;
 
-/* Sums of up to two tiles on their way to results. */
+/* Sums of up to two tiles that are to be converted to results. */
 typedef struct stream {
-    void (*finish)(struct stream *p, int32_t rows); /* NULL: run_block has it among products */
+    void (*finish)(struct stream *p, int32_t rows); /* NULL: conversion is inlined */
     const int32_t *sums, *bias;
-    const int32_t *init[2]; /* of each tile's rows, or NULL */
-    uint8_t *out[2];        /* where these go */
-    int32_t here, left;     /* rows of the first tile that are left, and of both */
+    const int32_t *init[2]; /* row_init of each tile's rows, or NULL */
+    uint8_t *out[2];        /* address of each tile's results */
+    int32_t here, left;     /* rows not yet converted: of the first tile, of both */
     sink s;
 } stream;
 
-/* A product under way. */
+/* The state of a product. */
 typedef struct work {
     const qk_gemm_u8s8 *g;
-    stream before;      /* the block before */
-    int32_t some;       /* rows of it that become results beside 64 bytes of this one's */
-    int32_t fetch;      /* and lines of weights that are fetched there */
-    const int8_t *next; /* where those are */
-    int32_t *sums;      /* where this one's go: room[0] and room[1] in turns */
+    stream before;      /* sums of the block before */
+    int32_t some;       /* rows of `before` that each inner step (64 bytes of k) converts */
+    int32_t fetch;      /* cache lines of weights that each inner step prefetches */
+    const int8_t *next; /* the next of these lines */
+    int32_t *sums;      /* this block's sums: room[0] and room[1] in turn */
     tiling t;
     _Alignas(4096) int32_t room[2][2 * TILE_ROWS * 64];
 } work;
@@ -66,7 +69,7 @@ INLINE void step_rows(stream *p, int32_t rows, int32_t width) {
     }
 }
 
-/* Constants of a panel of 64 columns, in registers, for all of its rows. */
+/* Constants of a panel of 64 columns, kept in registers for all of its rows. */
 typedef struct columns {
     __m512i bias0, bias1, bias2, bias3;
     __m512 mult0, mult1, mult2, mult3, add0, add1, add2, add3;
@@ -93,7 +96,7 @@ INLINE columns columns_of(const stream *p, kind how) {
 
 #define SUMS(v, bias) _mm512_add_epi32(_mm512_load_si512(p->sums + 16 * v), bias)
 
-/* The next row, of 64 columns: bytes without a clamp or floats. */
+/* Converts the next row, of 64 columns, to bytes without a clamp or to floats. */
 INLINE void finish_row(stream *p, const columns *c, kind how) {
     sink *s = &p->s;
     __m512i a = SUMS(0, c->bias0), b = SUMS(1, c->bias1);
@@ -114,7 +117,7 @@ INLINE void finish_row(stream *p, const columns *c, kind how) {
     step_rows(p, 1, 64);
 }
 
-/* Rows of one tile, of any kind; of 32 columns two at a time. */
+/* Converts rows of one tile, of any kind; rows of 32 columns two at a time. */
 INLINE void finish_some(const stream *p, int32_t rows, kind how, int32_t width) {
     sink s = p->s;
     const int32_t *sums = p->sums, *init = p->init[0], high = width - 32, step = 64 / width;
@@ -163,7 +166,7 @@ FINISH(any_32, 32, KIND_ANY)
 
 /* ---- a block ---- */
 
-#define FAR 512 /* bytes of a row beyond which rows and weights fill the first cache */
+#define FAR 512 /* bytes; longer rows and their weights overflow the first-level cache */
 
 #define LOAD_WEIGHTS(tile, from)                                                                   \
     if (far)                                                                                       \
@@ -172,9 +175,9 @@ FINISH(any_32, 32, KIND_ANY)
         TILE_LOAD(tile, from, 4 * width);
 
 /*
- * Tile i and, if `two`, the next one by the panel at b, half of it at a time; then what is left of
- * the block before. b NULL: that only. Calls among products cost more than the products: the usual
- * kinds have none.
+ * Multiplies tile i and, if `two`, the next one by the panel at b, half a panel at a time; then
+ * converts the rest of the block before. b NULL: only the latter. Function calls among products
+ * cost more than the products, so the usual kinds make none.
  */
 INLINE void block(work *k, int32_t i, const int8_t *b, bool two, kind how) {
     const qk_gemm_u8s8 *g = k->g;
@@ -186,7 +189,7 @@ INLINE void block(work *k, int32_t i, const int8_t *b, bool two, kind how) {
     stream own, *p = &k->before;
     columns c;
     if (how != KIND_ANY) {
-        own = k->before; /* in registers, too */
+        own = k->before; /* a copy, kept in registers */
         p = &own;
         c = columns_of(p, how);
     }
@@ -210,7 +213,7 @@ INLINE void block(work *k, int32_t i, const int8_t *b, bool two, kind how) {
                     TILE_DOT(2, 5, 6);
                     TILE_DOT(3, 5, 7);
                 }
-                /* vector units and loads from far are idle beside products */
+                /* the vector units and far loads are idle beside products */
                 for (int32_t f = fetch; f > 0; f--, next += 64)
                     _mm_prefetch((const char *)next, _MM_HINT_T1);
                 if (how == KIND_ANY && p->left > 0)
@@ -262,13 +265,13 @@ static tiling tiling_of(const qk_gemm_u8s8 *g) {
     t.line = g->line > 0 ? g->line : g->m;
     t.per_line = (t.line + TILE_ROWS - 1) / TILE_ROWS;
     t.rows = (t.line + t.per_line - 1) / t.per_line;
-    if (g->width == 32 && t.rows % 2 && t.rows < t.line) /* rows become results in pairs */
+    if (g->width == 32 && t.rows % 2 && t.rows < t.line) /* rows are converted in pairs */
         t.rows++;
     t.tiles = g->m / t.line * t.per_line;
     return t;
 }
 
-/* Tiles from `first` on, as many as there is room for; returns their number. */
+/* Places the tiles from `first` on, MOST_TILES at most; returns their number. */
 static int32_t place_tiles(tiling *t, const qk_gemm_u8s8 *g, int32_t first) {
     const int32_t count = t->tiles - first < MOST_TILES ? t->tiles - first : MOST_TILES;
     int32_t y = first / t->per_line, x = first % t->per_line * t->rows;
@@ -291,7 +294,7 @@ static void configure(int32_t rows) {
     TILE_CONFIG(&c);
 }
 
-/* The results of all blocks. */
+/* The fields of a stream that are the same for all blocks. */
 TARGET static stream stream_of(const work *k) {
     static void (*const all[3][2])(stream *, int32_t) = {
         {any_32, any_64}, {bytes_32, NULL}, {floats_32, NULL}};
@@ -304,7 +307,7 @@ TARGET static stream stream_of(const work *k) {
                     .s = sink_of(g)};
 }
 
-/* The sums in k->sums, of tile i and, if `two`, the next one by a panel. */
+/* Sets k->before to the sums in k->sums: of tile i and, if `two`, the next one, by a panel. */
 TARGET static void follow(work *k, int32_t i, bool two, int32_t panel) {
     const qk_gemm_u8s8 *g = k->g;
     const int32_t width = g->width, column = panel * width, left = g->cols - column;
@@ -325,11 +328,12 @@ TARGET static void follow(work *k, int32_t i, bool two, int32_t panel) {
     p->s.add = g->o.scale ? g->o.add + column : NULL;
 }
 
-#define GROUP (128 << 10) /* bytes of weights that rows meet one after the other */
+#define GROUP (128 << 10) /* bytes of weights that stay in the second-level cache */
 
 /*
- * `count` tiles by panels [first, end), which stay in the second cache; rows stay in the first one.
- * The next panels are fetched meanwhile: in a whole network no layer's weights are in a cache.
+ * Multiplies `count` tiles by panels [first, end), which stay in the second-level cache; rows stay
+ * in the first-level one. The `more` panels after them are prefetched meanwhile: in a whole network
+ * no layer's weights are in a cache.
  */
 TARGET static void run_group(work *k, int32_t count, int32_t first, int32_t end, int32_t more) {
     const qk_gemm_u8s8 *g = k->g;
@@ -373,7 +377,7 @@ TARGET QS_NOINLINE static void by_tiles(const qk_gemm_u8s8 *g, int32_t panels) {
 
 /* ---- the table ---- */
 
-/* Panel by panel: where rows are anywhere, or few. */
+/* Panel by panel, by vectors: for rows at arbitrary addresses, or few rows. */
 static void panels_by_vectors(const qk_gemm_u8s8 *g, int32_t panels) {
     const qk_i8 *t = &qk_i8_two_ports;
     qk_gemm_u8s8 one = *g;
@@ -395,7 +399,7 @@ static void panels_by_vectors(const qk_gemm_u8s8 *g, int32_t panels) {
     }
 }
 
-/* Line by line: vectors know none. */
+/* Line by line: the vector kernels know no lines. */
 static void by_vectors(const qk_gemm_u8s8 *g, int32_t panels) {
     qk_gemm_u8s8 one = *g;
     one.line = 0;
@@ -422,11 +426,11 @@ TARGET static void panels_by_tiles(const qk_gemm_u8s8 *g, int32_t panels) {
 
 static void gemm_by_tiles(const qk_gemm_u8s8 *g) {
     int32_t one = 1;
-    __asm__("" : "+r"(one)); /* else gcc would compile by_tiles for one panel again */
+    __asm__("" : "+r"(one)); /* keeps gcc from a copy of by_tiles for one panel */
     panels_by_tiles(g, one);
 }
 
-/* Those below know no lines. */
+/* Line by line: the vector kernels know no lines. */
 static void row_sums(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out) {
     qk_gemm_u8s8 one = *g;
     if (g->line > 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * INT8 kernels for AVX2: products of four rows by 16 columns, all panels of a chunk in turn, and
- * depthwise convolution (i8_dw_*.h). maddubs saturates on full-range operands, so bytes are
- * widened: the even and the odd bytes of a dword are two madd_epi16, exact, and as fast on most
- * cores.
+ * INT8 kernels for AVX2: products of four rows by 16 columns, a chunk of the sums for all panels at
+ * a time, and depthwise convolution (i8_dw_*.h). maddubs saturates on full-range operands, so bytes
+ * are widened: the even and the odd bytes of a dword take two madd_epi16, exact, and as fast on
+ * most cores.
  */
 #include "kernel/table.h"
 
@@ -34,7 +34,7 @@ INLINE __m256i dot(__m256i acc, __m256i x, __m256i w) {
     return _mm256_add_epi32(acc, _mm256_add_epi32(even, odd));
 }
 
-/* In place: gcc moves every other sum from register to register. */
+/* Adds in place: gcc would move every other sum from register to register. */
 INLINE __m256i window_dot(__m256i acc, __m256i x, __m256i w) {
     const __m256i products = _mm256_madd_epi16(x, w);
     __asm__("vpaddd %1, %0, %0" : "+x"(acc) : "x"(products));
@@ -47,21 +47,21 @@ INLINE __m256i window_dot(__m256i acc, __m256i x, __m256i w) {
 /* ---- products of several rows ---- */
 
 /*
- * Sums of pairs: (x0 + w1) * (x1 + w0) = x0 * w0 + x1 * w1 + x0 * x1 + w0 * w1. The last two belong
- * to a row and to a column alone and are taken away again; what is left needs half as many
- * multiplications for twice as many additions. Those can go to any pipe: 118 GMAC/s in registers,
- * where a multiplication and an addition for each pair reach 96. Exact: no factor leaves 16 bits,
- * sums wrap as all do.
+ * Products by pairs (Winograd's inner product, 1968): (x0 + w1) * (x1 + w0) = x0 * w0 + x1 * w1 +
+ * x0 * x1 + w0 * w1. The last two terms depend on a row and on a column alone and are subtracted
+ * again: half as many multiplications for twice as many additions, which can go to any port. 118
+ * GMAC/s in registers, where a multiplication and an addition for each pair reach 96. Exact: no
+ * factor leaves 16 bits, sums wrap as all do.
  */
 #define CHUNK 512         /* dwords of a row that are widened at a time, for all panels */
-#define MOST  32          /* panels at a time, */
-#define SWEEP (256 << 10) /* and their bytes: they are read again for every four rows */
+#define MOST  32          /* panels at a time */
+#define SWEEP (256 << 10) /* bytes of their weights, which are read again for every four rows */
 
 typedef struct pairs {
-    uint32_t even[4][CHUNK + 8], odd[4][CHUNK + 8]; /* bytes of four rows */
-    int32_t start[4];                               /* row_init minus their sums of x0 * x1 */
-    __m256i columns[MOST][2];                       /* minus the sums of w0 * w1 */
-    __m256i sums[MOST][4][2];                       /* that wait for the next chunk */
+    uint32_t even[4][CHUNK + 8], odd[4][CHUNK + 8]; /* four rows, as words */
+    int32_t start[4];                               /* row_init minus each row's sum of x0 * x1 */
+    __m256i columns[MOST][2];                       /* each column's sum of w0 * w1, negated */
+    __m256i sums[MOST][4][2];                       /* accumulators between two chunks */
 } pairs;
 
 TARGET __attribute__((noinline)) static void column_pairs(const int8_t *b, int32_t n,
@@ -74,7 +74,7 @@ TARGET __attribute__((noinline)) static void column_pairs(const int8_t *b, int32
     out[0] = p0, out[1] = p1;
 }
 
-/* Dwords [first, first + n) of rows from r on, whose segments are laid end to end. */
+/* Widens dwords [first, first + n) of four rows from r on, their segments end to end. */
 #define AT(i)   const uint8_t *p##i = source_row(g, r + i);
 #define ZERO(i) __m256i z##i = _mm256_setzero_si256();
 #define WIDEN(i)                                                                                   \
@@ -118,7 +118,7 @@ TARGET __attribute__((noinline)) static void widen_rows(const qk_gemm_u8s8 *g, i
     __m256i a##r##_0 = _mm256_add_epi32(c0, s##r), a##r##_1 = _mm256_add_epi32(c1, s##r);
 #define NEXT(r)                                                                                    \
     a##r##_0 = _mm256_add_epi32(sums[r][0], s##r), a##r##_1 = _mm256_add_epi32(sums[r][1], s##r);
-/* The dwords of a row, even bytes at x + at and odd ones after those of all, times 16 columns. */
+/* Multiplies a dword of a row, even bytes at x + at, odd ones `odd` further, by 16 columns. */
 #define PAIRS(at, s0, s1)                                                                          \
     "vpbroadcastd " at "(%[x]), %%ymm12\n\t"                                                       \
     "vpbroadcastd %c[odd]+" at "(%[x]), %%ymm13\n\t"                                               \
@@ -141,7 +141,7 @@ TARGET __attribute__((noinline)) static void widen_rows(const qk_gemm_u8s8 *g, i
     "vpmaddwd %%ymm9, %%ymm11, %%ymm15\n\t"                                                        \
     "vpsubd %%ymm14, %[p0], %[p0]\n\t"                                                             \
     "vpsubd %%ymm15, %[p1], %[p1]\n\t"
-/* Sixteen vectors are exactly what there is: compilers left alone spill some. */
+/* The loop needs all 16 vector registers: compilers left alone spill some. */
 #define PAIRS_LOOP(STEPS, ...)                                                                     \
     __asm__("1:\n\t"                                                                               \
             "vpmovsxbw (%[b]), %%ymm8\n\t"                                                         \
@@ -157,7 +157,7 @@ TARGET __attribute__((noinline)) static void widen_rows(const qk_gemm_u8s8 *g, i
               "xmm15");
 #define KEEP_SUMS(r) sums[r][0] = a##r##_0, sums[r][1] = a##r##_1;
 
-/* Dwords [first, first + n) of four rows x 16 columns: into the results, or into sums. */
+/* Adds dwords [first, first + n) of four rows by 16 columns to the results, or to `sums`. */
 INLINE void pairs_tile(const pairs *t, const int8_t *b, int32_t first, int32_t n, __m256i c0,
                        __m256i c1, __m256i (*sums)[2], bool last, const sink *s) {
     const int8_t *end = b + 64 * (ptrdiff_t)n;
@@ -176,7 +176,7 @@ INLINE void pairs_tile(const pairs *t, const int8_t *b, int32_t first, int32_t n
     }
 }
 
-/* Three, which leave room for the sums of w0 * w1: c0 and c1 lack them. */
+/* The same for three rows, which leave room for the sums of w0 * w1: c0 and c1 lack them. */
 #define ADD_COLUMNS(r)                                                                             \
     a##r##_0 = _mm256_add_epi32(a##r##_0, p0), a##r##_1 = _mm256_add_epi32(a##r##_1, p1);
 INLINE void pairs_tile_3(const pairs *t, const int8_t *b, int32_t first, int32_t n, __m256i c0,
@@ -199,7 +199,7 @@ INLINE void pairs_tile_3(const pairs *t, const int8_t *b, int32_t first, int32_t
     }
 }
 
-/* Four rows from r on, or the last three, of `panels` panels. */
+/* Computes four rows from r on, or the last three, by `panels` panels. */
 TARGET static void four_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t panels, sink *s, pairs *t) {
     const int32_t depth = g->segs * g->k4, element = g->o.mult ? 1 : 4;
     s->rows = g->m - r < 4 ? g->m - r : 4;
@@ -231,7 +231,7 @@ TARGET static void four_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t panels, s
     }
 }
 
-/* Beyond a panel of so many bytes. */
+/* Moves g to the next panel, `bytes` further. */
 INLINE void next_panel(qk_gemm_u8s8 *g, int64_t bytes) {
     g->b += bytes;
     g->out = (uint8_t *)g->out + (g->o.mult ? 16 : 64);
@@ -245,7 +245,7 @@ INLINE void next_panel(qk_gemm_u8s8 *g, int64_t bytes) {
     g->cols -= 16;
 }
 
-/* One or two rows that are left cost less one by one. */
+/* Rows by fours; one or two remaining rows cost less one by one. */
 TARGET static void gemm_panels(const qk_gemm_u8s8 *all, int32_t panels) {
     assert(qk_gemm_u8s8_valid(&TABLE, all, panels));
     const int64_t depth = all->segs * (int64_t)all->k4, bytes = 64 * depth;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * INT8 products for AVX-512 with VNNI: chooses tiles by the panel's width and the number of rows,
- * sums rows, and defines the table of this instruction set.
+ * computes row sums, and defines the tables of this instruction set.
  */
 #include <assert.h>
 
@@ -77,9 +77,9 @@ TILE(8, 16, INLINE)
 TILE(8, 8, INLINE)
 
 /*
- * Tiles of short sums, packed and stored after the products of the next one, for the reason that
- * i8_gemm_smallk_avx512vnni.c gives. Those of 8 vectors keep one port busy. Two ports and a latency
- * of 6 take 12 sums that do not wait for each other: 12 vectors, and 12 that wait to be stored.
+ * Tiles of short sums: each is packed and stored after the products of the next one, for the reason
+ * given in i8_gemm_smallk_avx512vnni.c. Tiles of 8 accumulators keep one port busy. Two ports with
+ * a latency of 6 need 12 independent accumulators: 12 vectors, and 12 that wait to be stored.
  */
 
 #define ZERO(r, v)  __m512i t##r##_##v = _mm512_setzero_si512();
@@ -148,7 +148,7 @@ TILE(8, 8, INLINE)
         const kind how = KIND_SHORT;                                                               \
         sink *s = &at;                                                                             \
         int32_t r = 0;                                                                             \
-        ptrdiff_t move = 0; /* the first tile stores nothing, where the second one stores it */    \
+        ptrdiff_t move = 0; /* the first turn stores zeros, the second the first tile */           \
         ZERO_##NR##x##W if (ahead->left > 0) gather_more(ahead, NR);                               \
         s->rows = NR;                                                                              \
         for (; r + NR <= g->m; r += NR, s->out += move, move = NR * s->stride) {                   \
@@ -187,7 +187,7 @@ SHORT_TILES(12, 16)
 
 /* ---- a single row ---- */
 
-/* A row of one panel. */
+/* One row by one panel. */
 TARGET static void single(const qk_gemm_u8s8 *g, const uint8_t *p0, const int32_t *init,
                           uint8_t *out) {
     if (g->width == 64)
@@ -213,7 +213,7 @@ INLINE kind kind_of(const qk_gemm_u8s8 *g) {
     return g->o.zp == 0 ? KIND_ZERO : g->o.fits16 ? KIND_SHORT : KIND_PLAIN;
 }
 
-/* Missing rows of the last tile are aliased to the last one that is there. */
+/* An incomplete tile: the last row stands in for missing ones. */
 typedef struct rest {
     const uint8_t *row[8];
     int32_t init[8];
@@ -232,22 +232,22 @@ TARGET QS_NOINLINE static void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32
     s->init = g->row_init ? t->init : NULL;
 }
 
-#define SHORT 96 /* dwords, 24 KB of weights */
-#define THIN  16 /* where rows are gathered: whole tiles have a middle to do so */
+#define SHORT 96 /* dwords of a row; 24 KB of weights */
+#define THIN  16 /* the same where rows are gathered: whole tiles gather in their middle */
 
 typedef int32_t (*short_fn)(const qk_gemm_u8s8 *g, sink at, gatherer *ahead);
 
-/* The tiles of one width: of nr rows and, for what is left, of `few` rows or fewer. */
+/* Tiles of one width: of nr rows and, for remaining rows, of `few` rows or fewer. */
 typedef struct tiles {
     int32_t width, nr, few;
     tile_fn whole, small;
     int32_t low; /* rows of short tiles */
     short_fn shorter;
-    int32_t high; /* and of those for two ports, or 0 */
+    int32_t high; /* rows of short tiles for two ports, or 0 */
     short_fn higher;
 } tiles;
 
-/* Rows from r on, fewer than a whole tile, or all of them where nothing else fits. */
+/* Computes the rows from r on: fewer than a whole tile, or all where nothing else fits. */
 INLINE void rest_of(const tiles *k, const qk_gemm_u8s8 *g, sink *s, int32_t r) {
     rest t;
     for (; r < g->m; r += k->nr) {
@@ -262,9 +262,9 @@ INLINE void rest_of(const tiles *k, const qk_gemm_u8s8 *g, sink *s, int32_t r) {
 }
 
 /*
- * Whole tiles; short ones where a panel's weights stay in the first cache, whose epilogue stands
- * among the next one's products. Returns the rows that are done. Those of 8 columns are compiled
- * in i8_gemm_n8_avx512vnni.c.
+ * Computes whole tiles: short ones, whose epilogue stands among the next tile's products, where a
+ * panel's weights stay in the first-level cache. Returns the number of rows computed. Tiles of 8
+ * columns are compiled in i8_gemm_n8_avx512vnni.c.
  */
 INLINE int32_t rows_of(const tiles *k, const qk_gemm_u8s8 *g, sink *s, gatherer *ahead,
                        bool two_ports) {
@@ -273,7 +273,7 @@ INLINE int32_t rows_of(const tiles *k, const qk_gemm_u8s8 *g, sink *s, gatherer 
     const bool low =
         k->width > 8 && how <= KIND_SHORT && g->segs <= most && g->segs * g->k4 <= most;
     int32_t r = low && k->width >= 32 ? qk_gemm_resident_avx512vnni(g, s, how, ahead) : 0;
-    if (two_ports && g->next && g->m >= k->nr) { /* as many lines as a panel has, by each tile */
+    if (two_ports && g->next && g->m >= k->nr) { /* tiles share the cache lines of a panel */
         s->next = (const char *)g->next;
         s->lines = (4 * g->segs * g->k4 * k->nr + g->m - 1) / g->m;
     }
@@ -287,7 +287,7 @@ INLINE int32_t rows_of(const tiles *k, const qk_gemm_u8s8 *g, sink *s, gatherer 
     return r;
 }
 
-/* rest_W is a function of its own: what it keeps on the stack costs the usual case nothing. */
+/* rest_W is a function of its own, so that its stack frame costs the usual case nothing. */
 #define GEMM(W, ...)                                                                               \
     TARGET static void rest_##W(const qk_gemm_u8s8 *g, sink *s, int32_t r) {                       \
         const tiles k = {W, __VA_ARGS__};                                                          \
@@ -307,7 +307,7 @@ GEMM(24, 8, 8, tile_8x24, NULL, 8, short_8x24, 0, NULL)
 GEMM(16, 8, 4, tile_8x16, tile_4x16, 8, short_8x16, 12, short_12x16)
 GEMM(8, 8, 8, tile_8x8, NULL, 8, NULL, 0, NULL)
 
-/* Some kernels gather while they compute, if a tile is whole. */
+/* Does the kernel of g gather while it computes? That takes whole tiles. */
 TARGET static bool gathers(const qk_gemm_u8s8 *g) {
     return kind_of(g) != KIND_ANY && g->m >= 8 && ((g->width == 64 && g->k4 > 4) || g->width == 32);
 }
@@ -326,7 +326,7 @@ TARGET QS_NOINLINE static void several_panels(const qk_gemm_u8s8 *g, int32_t pan
     several_64(g, panels);
 }
 
-/* Code that needs registers that have to be saved is a function call. */
+/* Code that has to save registers is in functions of its own. */
 TARGET static void row_u8s8(const qk_gemm_u8s8 *g, int32_t panels) {
     assert(qk_gemm_u8s8_valid(&qk_i8_avx512vnni, g, panels));
     if (panels == 1 && !g->gather)
@@ -372,7 +372,7 @@ TARGET static void gemm_two_ports(const qk_gemm_u8s8 *g) {
 
 /* ---- sums of rows ---- */
 
-/* Sums of the dwords of four vectors. */
+/* The sum of the dwords of each of four vectors. */
 INLINE __m128i sum_4(__m512i a, __m512i b, __m512i c, __m512i d) {
     __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
     __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
@@ -381,7 +381,7 @@ INLINE __m128i sum_4(__m512i a, __m512i b, __m512i c, __m512i d) {
     return _mm_add_epi32(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
 }
 
-/* A single short segment per row, rows at one distance: a gathered kernel. */
+/* Rows at a constant distance, of a single segment of at most 64 bytes. */
 TARGET static void short_row_sums(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out) {
     const __m512i ones = _mm512_maskz_set1_epi8(mask64(k), 1), zero = _mm512_setzero_si512();
     const ptrdiff_t step = g->a_stride;

@@ -64,7 +64,7 @@ INLINE block block_at(const qk_depthwise_u8s8 *d, int32_t c) {
 
 TARGET void qk_depthwise_u8s8_avx512vnni(const qk_depthwise_u8s8 *given) {
     assert(qk_depthwise_u8s8_valid(given));
-    const qk_depthwise_u8s8 own = *given, *const d = &own; /* no store changes it */
+    const qk_depthwise_u8s8 own = *given, *const d = &own; /* a copy: stores cannot alias it */
     for (int32_t c = 0; c < d->channels; c += 64) {
         block b = block_at(d, c);
         const uint8_t *a = d->a + c;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Depthwise convolution of u8 by s8 in 512-bit vectors (AVX-512 VNNI), part of
- * i8_depthwise_avx512vnni.c. A step is one pixel of two rows of output, 64 channels, or 32 channels
- * of two ranges of columns. 3 x 3 at stride 1 or 2: columns of the image stay in registers from one
- * pixel to the next. Kernels of 4 to 7 rows: each pixel interleaves its columns again, which costs
- * less beside the dot products than a scratch buffer. The table of kernels stands at the end.
+ * i8_depthwise_avx512vnni.c. A step is one pixel of two rows of output, with 64 channels, or with
+ * 32 channels of two ranges of columns. 3 x 3 at stride 1 or 2: columns of the image stay in
+ * registers from pixel to pixel. Kernels of 4 to 7 rows: each pixel interleaves its columns again,
+ * which costs less beside the dot products than a scratch buffer. The table of kernels, dw_choices,
+ * stands at the end.
  */
 #ifndef QK_I8_DW3X3_AVX512_H
 #define QK_I8_DW3X3_AVX512_H
@@ -29,7 +30,7 @@ INLINE column interleave(__m512i t0, __m512i t1, __m512i t2, __m512i t3) {
 #define SUM_DOT(sum, x, w)                                                                         \
     sum = _mm512_dpbusd_epi32(sum, x, w);                                                          \
     W_KEEP(sum)
-/* A load a cycle is the limit: what fits stays in registers. */
+/* Loads, one per cycle, are the limit: biases and multipliers stay in registers. */
 #define DW_KEEP(i)                                                                                 \
     __m512i bias##i = _mm512_loadu_si512(o->bias + 16 * i);                                        \
     W_KEEP(bias##i)                                                                                \
@@ -37,14 +38,14 @@ INLINE column interleave(__m512i t0, __m512i t1, __m512i t2, __m512i t3) {
     W_KEEP(m##i)
 #define DW_KEPT DW_KEEP(0) DW_KEEP(1) DW_KEEP(2) DW_KEEP(3)
 
-/* ---- stride 1: both rows of output look at the same dwords, each with its own weights ---- */
+/* ---- stride 1: both rows of output read the same dwords, each with its own weights ---- */
 
 INLINE column column_at(const dw_rows *s, ptrdiff_t at, int32_t ranges) {
     const dw_taps t = load_rows(s, at, 4, ranges);
     return interleave(t.t0, t.t1, t.t2, t.t3);
 }
 
-/* A quarter of a column's channels. */
+/* Adds a quarter of a column's channels to the sums of both rows of output. */
 #define DW_BOTH(i, c, at)                                                                          \
     SUM_DOT(a##i, (c).d##i, _mm512_loadu_si512(w + (at) + 64 * i))                                 \
     if (!single) {                                                                                 \
@@ -59,8 +60,8 @@ INLINE column column_at(const dw_rows *s, ptrdiff_t at, int32_t ranges) {
     DW_BOTH(j, c2, (at) + 512)
 
 /*
- * Words of half of the channels, in a##i and b##i: the other half's products go on beside what
- * becomes of these.
+ * Words of half of the channels, in a##i and b##i: the other half's products run beside the
+ * conversion of these.
  */
 #define DW_WORDS(i, j, c0, c1, c2)                                                                 \
     __m512i a##i = bias##i, a##j = bias##j, b##i = bias##i, b##j = bias##j;                        \
@@ -79,14 +80,14 @@ INLINE void rows_by_one(const dw_rows *s, const dw_job *given, ptrdiff_t at, con
                         int32_t ranges, bool single) {
     epilogue e = *usual;
     e.clamp = false;
-    const dw_job copy = *given, *o = &copy; /* no store changes it */
+    const dw_job copy = *given, *o = &copy; /* a copy: stores cannot alias it */
     uint8_t *first = o->first, *second = o->second;
     const int8_t *w = o->w, *v = o->v;
     const ptrdiff_t more = o->more, step = s->across;
     DW_KEPT
     column c0 = column_at(s, at, ranges), c1 = column_at(s, at + step, ranges), c2, ahead;
     at += 2 * step;
-    /* Ranges take longer to load: half a step ahead. */
+    /* Ranges take longer to load, so they are loaded half a step ahead. */
     if (ranges > 1)
         ahead = column_at(s, at, ranges);
     for (int32_t x = 0; x < o->n; x++) {
@@ -106,7 +107,7 @@ INLINE void rows_by_one(const dw_rows *s, const dw_job *given, ptrdiff_t at, con
     }
 }
 
-/* ---- stride 2: both rows with the same weights, each on its own dwords ---- */
+/* ---- stride 2: both rows of output use the same weights, each on its own dwords ---- */
 
 typedef struct both_columns {
     column a, b;
@@ -135,7 +136,7 @@ INLINE both_columns both_columns_at(const dw_rows *s, ptrdiff_t at, int32_t rang
 #define DW_SUMS                                                                                    \
     __m512i a0 = bias0, a1 = bias1, a2 = bias2, a3 = bias3;                                        \
     __m512i b0 = bias0, b1 = bias1, b2 = bias2, b3 = bias3;
-/* Where there is no second row, the first one comes last. */
+/* The first row is stored last: without a second row both have the same address. */
 #define DW_FINISH                                                                                  \
     if (!single)                                                                                   \
         dw_store(o, second,                                                                        \
@@ -172,7 +173,7 @@ INLINE void rows_by_two(const dw_rows *s, const dw_job *given, ptrdiff_t at, con
 
 #define TALL_DOTS(c, at) DW_BOTH(0, c, at) DW_BOTH(1, c, at) DW_BOTH(2, c, at) DW_BOTH(3, c, at)
 
-/* Kernels of two groups of rows: the first `count` rows of s are looked at. */
+/* Kernels whose rows take two dwords per column: reads the first `count` rows of s. */
 INLINE void tall_rows(const dw_rows *s, const dw_job *given, ptrdiff_t at, const epilogue *usual,
                       int32_t count, int32_t ranges) {
     epilogue e = *usual;

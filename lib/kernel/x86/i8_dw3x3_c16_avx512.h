@@ -2,24 +2,24 @@
 /*
  * Depthwise convolution of u8 by s8, AVX-512 VNNI: 3 x 3 at stride 1 or 2 of the last 16 channels
  * or fewer, part of i8_dw3x3_avx512.h. A vector holds four rows of one column: one permutation
- * interleaves all of it, and the weights stay in registers. A step is two pixels of two rows.
+ * interleaves them, and the weights stay in registers. A step is two pixels of two rows of output.
  */
 #ifndef QK_I8_DW3X3_C16_AVX512_H
 #define QK_I8_DW3X3_C16_AVX512_H
 
-/* A column for both rows of output. */
+/* A column of the image, interleaved for the first (a) and the second (b) row of output. */
 typedef struct column_16 {
     __m512i a, b;
 } column_16;
 
-/* The first lane each of a block's four vectors: channels in order. */
+/* The first lane of each of a block's four vectors: the block's first 16 channels, in order. */
 INLINE __m512i first_lanes(const void *four) {
     const uint8_t *p = four;
     const uint8_t *const from[4] = {p, p + 64, p + 128, p + 192};
     return load_ranges(from, 4);
 }
 
-/* Dword c: the bytes of channel c of four rows, two of each of two vectors. */
+/* Byte order of the permutation: dword c gets channel c of four rows, two of each vector. */
 INLINE __m512i order_16(void) {
     const __m512i quads = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     return _mm512_or_si512(_mm512_mullo_epi32(quads, _mm512_set1_epi32(0x01010101)),
@@ -46,7 +46,7 @@ INLINE column_16 column_16_at(const rows_16 *s, ptrdiff_t at, bool by_two) {
     return c;
 }
 
-/* Pixels 0 and 1 of both rows, as far as they are there. */
+/* Stores pixel 0 and, if `both`, pixel 1 of both rows of output. */
 INLINE void store_16(const dw_job *o, uint8_t *first, uint8_t *second, __m512i y, bool both) {
     store_quarter(second, _mm512_extracti32x4_epi32(y, 1), o->cols);
     if (both)
@@ -56,7 +56,7 @@ INLINE void store_16(const dw_job *o, uint8_t *first, uint8_t *second, __m512i y
         store_quarter(first + o->pixel, _mm512_extracti32x4_epi32(y, 2), o->cols);
 }
 
-/* The next column, in a register; gcc else keeps an address of each. */
+/* Loads the next column; without the barriers gcc keeps an address for each one. */
 #define COLUMN_16(c)                                                                               \
     {                                                                                              \
         c = column_16_at(&columns, at, by_two);                                                    \
@@ -82,7 +82,7 @@ INLINE void c16_rows(const dw_rows *s, const dw_job *given, ptrdiff_t at, const 
                      bool by_two) {
     epilogue e = *usual;
     e.clamp = false;
-    const dw_job copy = *given, *o = &copy; /* no store changes it */
+    const dw_job copy = *given, *o = &copy; /* a copy: stores cannot alias it */
     const ptrdiff_t step = s->across;
     const int8_t *w = o->w, *v = o->v;
     const __m512i w0 = first_lanes(w), w1 = first_lanes(w + 256), w2 = first_lanes(w + 512);
@@ -108,7 +108,7 @@ INLINE void c16_rows(const dw_rows *s, const dw_job *given, ptrdiff_t at, const 
     column_16 c4 = c3;
     if (by_two)
         COLUMN_16(c4)
-    /* The next pixels' columns are loaded a step ahead: a step's products wait for none. */
+    /* The next pixels' columns are loaded a step ahead: a step's products wait for no load. */
     for (int32_t x = 0; x < o->wo; x += 2) {
         DOTS_16(0, c0, c1, c2)
         NEXT_16(n1)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Depthwise convolution of u8 by s8, AVX-512 VNNI: 3 x 3 at stride 1 of an image with 32 or 16
- * channels in all, part of i8_dw3x3_avx512.h. A vector
- * holds two or four pixels that lie side by side. The columns to their left and right are made of
- * the interleaved vectors of three such groups.
+ * channels in all, part of i8_dw3x3_avx512.h. A vector holds two or four neighbouring pixels. The
+ * columns to their left and right are shifted out of the interleaved vectors of three such groups.
  */
 #ifndef QK_I8_DW3X3_C32_AVX512_H
 #define QK_I8_DW3X3_C32_AVX512_H
 
-/* 64 bytes of each row; copied where some are outside. */
+/* 64 bytes of each of four rows; a copy where some lie outside the image. */
 typedef struct dense_group {
     const uint8_t *row[4];
     uint8_t bytes[4][64];
@@ -47,7 +46,7 @@ INLINE column dense_at(const uint8_t *const *row, ptrdiff_t at) {
     return interleave(t0, t1, t2, t3);
 }
 
-/* From the second pixel of a on, and from its last one on, those of b after them. */
+/* The pixels of a from the second one, or from the last one, on, followed by those of b. */
 #define DENSE_SECOND(a, b) (two ? _mm512_alignr_epi64(b, a, 4) : _mm512_alignr_epi64(b, a, 2))
 #define DENSE_LAST(a, b)   (two ? _mm512_alignr_epi64(b, a, 4) : _mm512_alignr_epi64(b, a, 6))
 
@@ -81,7 +80,7 @@ INLINE void dense_rows(const dw_rows *s, const dw_job *given, ptrdiff_t at, cons
     at += o->pixel;
     dense_part_at(s, at - 64, &before);
     dense_part_at(s, at, &begin);
-    /* The first vector that is not all inside, and what follows it. */
+    /* The first vector that is not wholly inside the image, and the one after it. */
     const ptrdiff_t last = at + ((ptrdiff_t)s->end - at) / 64 * 64;
     dense_part_at(s, last, &end);
     dense_part_at(s, (ptrdiff_t)s->end, &beyond);

@@ -21,13 +21,13 @@ INLINE void store_f32(const dw_job *o, uint8_t *to, const epilogue *e, __m512i a
     second += o->pixel;
 #define LOAD_BIAS(i)                                                                               \
     __m512i bias##i = _mm512_loadu_si512(o->bias + 16 * i);                                        \
-    KEEP(bias##i) /* else gcc loads it for each row of output */
+    KEEP(bias##i) /* else gcc loads it for each row */
 #define BEGIN_SUMS LOAD_BIAS(0) LOAD_BIAS(1) LOAD_BIAS(2) LOAD_BIAS(3) DW_SUMS
 
 TARGET static void f32out_s1(const dw_rows *s, const dw_job *given, ptrdiff_t at,
                              const epilogue *usual) {
     const epilogue e = *usual;
-    const dw_job copy = *given, *o = &copy; /* no store changes it */
+    const dw_job copy = *given, *o = &copy; /* a copy: stores cannot alias it */
     const bool single = false;
     uint8_t *first = o->first, *second = o->second;
     const int8_t *w = o->w, *v = o->v;

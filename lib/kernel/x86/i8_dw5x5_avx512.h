@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Depthwise convolution of u8 by s8, AVX-512 VNNI: 5 x 5 at stride 1, part of i8_dw3x3_avx512.h.
- * Two rows of output read six rows of the image. Four of them make a dword, the last two one
- * together with those of the next column: eight dot products for 25 taps. Columns stay in registers
- * from one pixel to the next, half of their channels at a time, and so do as many weights as there
- * is room for: a load a cycle is the limit. Words of the first half wait in memory for the second.
+ * Two rows of output read six rows of the image. Rows 0 to 3 of a column make one dword, rows 4 and
+ * 5 one together with those of the next column: eight dot products for 25 taps. Columns stay in
+ * registers from pixel to pixel, half of their channels at a time, and so do as many weights as
+ * fit: loads, one per cycle, are the limit. Words of the first half of the channels wait in memory
+ * for the second.
  */
 #ifndef QK_I8_DW5X5_AVX512_H
 #define QK_I8_DW5X5_AVX512_H
@@ -36,7 +37,7 @@ INLINE five_column five_at(const dw_rows *s, ptrdiff_t at, bool high, int32_t ra
         unpack_bytes(t.t4, t.t5, high)};
 }
 
-/* Weights of rows 4 and 5 in two columns; there are none in the dword's other half. */
+/* Weights of rows 4 and 5 of two columns; the upper half of each packed dword is zero. */
 INLINE __m512i five_pair(const int8_t *w) {
     const __m512i second = _mm512_slli_epi32(_mm512_loadu_si512(w + 512), 16);
     return _mm512_or_si512(_mm512_loadu_si512(w), second);
@@ -68,7 +69,7 @@ INLINE __m512i five_pair(const int8_t *w) {
     W_KEEP(v##i##0)                                                                                \
     W_KEEP(v##i##1)
 
-/* n pixels, half of their channels; words: of each pixel, both rows. */
+/* Computes n pixels, half of their channels; words[x]: the first half of pixel x, both rows. */
 INLINE void five_half(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *usual,
                       int32_t begin, int32_t n, bool high, int32_t ranges, __m512i (*words)[2]) {
     const epilogue e = *usual;
@@ -79,7 +80,7 @@ INLINE void five_half(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epi
     FIVE_WEIGHTS(1)
     const __m512i none = _mm512_setzero_si512();
     five_column c0 = {{none, none}, none}, c1 = c0, c2 = c0, c3 = c0, c4 = c0;
-    /* Not known to be the same for all pixels: gcc else copies the weights to the stack. */
+    /* Hides that `offset` is the same for all pixels: gcc else copies the weights to the stack. */
     ptrdiff_t offset = z;
     for (int32_t x = -4; x < n; x++, at += step) {
         c0 = c1;

@@ -2,21 +2,21 @@
 /*
  * Depthwise convolution of u8 by s8, x86, kernels of 2 to 7 rows and up to 7 columns with any
  * stride and dilation: each output pixel of two rows interleaves its columns again. Runs where no
- * kernel of a fixed size fits. A template as i8_dw_rows.h; before including it, define also
+ * kernel of a fixed size fits. A template like i8_dw_rows.h; before including it, define also
  *
- *   window_dot(a, x, w)  function: sums of a dword's products, added to a
+ *   window_dot(a, x, w)  function: a plus the sum of the products in each dword
  */
 #ifndef QK_I8_DW_ANY_H
 #define QK_I8_DW_ANY_H
 
 #include "kernel/x86/i8_dw_rows.h"
 
-/* Rows of a column, interleaved as window_dot wants them: vector by vector of weights. */
+/* Rows of a column, interleaved as window_dot takes them; d0 to d3 match vectors of weights. */
 typedef struct dwords {
     w_vec d0, d1, d2, d3;
 } dwords;
 
-/* Rows t0 and t1, or t0 to t3. */
+/* Interleaves rows t0 to t3, or t0 and t1 where a dword holds two rows. */
 INLINE dwords dwords_of(w_vec t0, w_vec t1, w_vec t2, w_vec t3) {
     const w_vec lo = W(unpacklo_epi8)(t0, t1), hi = W(unpackhi_epi8)(t0, t1);
 #if W_GROUP == 4
@@ -35,7 +35,7 @@ INLINE dwords dwords_of(w_vec t0, w_vec t1, w_vec t2, w_vec t3) {
     W_KEEP(a##i)
 #define DWORD_DOTS(a, x, w)                                                                        \
     DWORD_DOT(a, 0, x, w) DWORD_DOT(a, 1, x, w) DWORD_DOT(a, 2, x, w) DWORD_DOT(a, 3, x, w)
-/* Both sets of weights, where there are two. */
+/* Adds the products of both sets of weights, where there are two. */
 #define DWORD_SETS(a, x, w)                                                                        \
     DWORD_DOTS(a, x, w)                                                                            \
     if (W_GROUP == 4 && __builtin_expect(more > 0, false)) {                                       \
@@ -74,7 +74,7 @@ INLINE void any_rows(const dw_rows *given_rows, const dw_job *given, ptrdiff_t a
                      const epilogue *usual, int32_t ranges) {
     epilogue copied = *usual, *e = &copied;
     copied.clamp = false;
-    const dw_job copy = *given, *o = &copy; /* no store changes it */
+    const dw_job copy = *given, *o = &copy; /* a copy: stores cannot alias it */
     const dw_rows rows = *given_rows, *s = &rows;
     uint8_t *first = o->first, *second = o->second;
     const ptrdiff_t more = o->more;
@@ -117,7 +117,7 @@ INLINE void any_rows(const dw_rows *given_rows, const dw_job *given, ptrdiff_t a
         W_KEEP(b##i)                                                                               \
     }
 
-/* Rows of a column in pairs, as bytes. */
+/* Interleaves rows of a column in pairs, as bytes. */
 INLINE void put_pairs(const dw_rows *s, ptrdiff_t at, int32_t groups, w_vec (*pairs)[2]) {
     const bool inside = (size_t)at < s->end;
     for (int32_t g = 0; g < groups; g++) {
@@ -129,8 +129,8 @@ INLINE void put_pairs(const dw_rows *s, ptrdiff_t at, int32_t groups, w_vec (*pa
 }
 
 /*
- * Where both rows of output look at all pairs, and neighbouring pixels at the same columns: those
- * are interleaved once.
+ * For kernels where both rows of output read all pairs of rows, and neighbouring pixels share
+ * columns: each column is interleaved once.
  */
 INLINE void shared_columns(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *usual) {
     epilogue copied = *usual, *e = &copied;
@@ -152,12 +152,12 @@ INLINE void shared_columns(const dw_rows *s, const dw_job *o, ptrdiff_t at, cons
             const w_vec *pair = pairs[column][0];
             for (int32_t g = 0; g < groups; g++, pair += 2, w += W_ALL, v += W_ALL) {
                 w_vec low = pair[0], high = pair[1];
-                __asm__("" : "+v"(low), "+v"(high), "+r"(pair)); /* else gcc reads them twice */
+                __asm__("" : "+v"(low), "+v"(high), "+r"(pair)); /* else gcc loads them twice */
                 PAIR_DOTS(0, lo, low);
                 PAIR_DOTS(1, hi, low);
                 PAIR_DOTS(2, lo, high);
                 PAIR_DOTS(3, hi, high);
-                __asm__("" : : "v"(low), "v"(high)); /* nor moves sums there and back */
+                __asm__("" : : "v"(low), "v"(high)); /* and moves sums away and back */
             }
             column = column == kw - 1 ? 0 : column + 1;
         }
@@ -190,7 +190,7 @@ TARGET static void any_4(const dw_rows *s, const dw_job *o, ptrdiff_t at, const 
 }
 #endif
 
-/* The last rows of a table of kernels: any size. */
+/* The last rows of a table of kernels, which fit any size. */
 #if W_LANES == 4
 #define DW_ANY_SIZE                                                                                \
     {0, 0, 4, 0, 0, any_4, NULL}, {0, 0, 2, 0, 0, any_2, NULL}, {                                  \

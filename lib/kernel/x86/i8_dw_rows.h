@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise convolution of u8 by s8 on the image itself, x86: what a kernel is given, and how it
- * loads rows of the image and stores results. A template for vectors of 128 * W_LANES bits; before
- * including it, define TARGET, INLINE, epilogue_of, scale, pack_words (i8_zmm.h, i8_requant_avx2.h)
- * and
+ * Depthwise convolution of u8 by s8 on the image itself, x86: the arguments of its kernels, and
+ * functions that load rows of the image and store results. A template for vectors of 128 * W_LANES
+ * bits; before including it, define TARGET, INLINE, epilogue_of, scale, pack_words (i8_zmm.h,
+ * i8_requant_avx2.h) and
  *
  *   W_LANES           4 (AVX-512) or 2 (AVX2, AVX-VNNI)
  *   W_GROUP           rows of the image in a dword: 4 bytes or 2 words
  *
  * The kernels stand in i8_dw_any.h (any size) and in i8_dw3x3_avx512.h, i8_dw5x5_avx512.h,
- * i8_dw_rows_avx2.h and i8_dw_rows_avxvnni.h (the usual sizes); i8_dw_split.h, included last, cuts
- * the work and chooses among them.
+ * i8_dw_rows_avx2.h and i8_dw_rows_avxvnni.h (the usual sizes); i8_dw_split.h, included last,
+ * divides the work and chooses among them.
  */
 #ifndef QK_I8_DW_ROWS_H
 #define QK_I8_DW_ROWS_H
@@ -27,7 +27,7 @@ INLINE w_vec w_load(const void *p) {
 INLINE void w_store(void *p, w_vec v) {
     _mm512_storeu_si512(p, v);
 }
-/* The first n bytes. */
+/* Stores the first n bytes. */
 INLINE void w_store_n(uint8_t *p, w_vec v, int32_t n) {
     _mm512_mask_storeu_epi8(p, ~(__mmask64)0 >> (64 - n), v);
 }
@@ -41,7 +41,7 @@ INLINE w_vec w_load(const void *p) {
 INLINE void w_store(void *p, w_vec v) {
     _mm256_storeu_si256((__m256i *)p, v);
 }
-/* n <= 16 bytes, in overlapping halves. */
+/* Copies 1 to 16 bytes, in overlapping halves. */
 INLINE void copy_bytes(uint8_t *to, const uint8_t *from, int32_t n) {
     if (n >= 8) {
         memcpy(to, from, 8);
@@ -55,7 +55,7 @@ INLINE void copy_bytes(uint8_t *to, const uint8_t *from, int32_t n) {
         to[n - 1] = from[n - 1];
     }
 }
-/* n > 16: fewer are those of two ranges. */
+/* Stores the first n > 16 bytes; fewer are stored by store_ranges. */
 INLINE void w_store_n(uint8_t *p, w_vec v, int32_t n) {
     uint8_t all[32];
     w_store(all, v);
@@ -65,49 +65,49 @@ INLINE void w_store_n(uint8_t *p, w_vec v, int32_t n) {
 #endif
 
 enum {
-    W_BYTES = 16 * W_LANES, /* of a vector; channels of a block */
+    W_BYTES = 16 * W_LANES, /* bytes of a vector; channels of a block */
     W_DWORDS = 4 * W_LANES,
-    W_ALL = 4 * W_BYTES, /* of one dword of all weights */
+    W_ALL = 4 * W_BYTES, /* bytes of a block's weights for one dword of each channel */
 };
 
-/* A pair of rows of output: weights, epilogue, where results go. */
+/* A pair of rows of output: weights, requantization, addresses of results. */
 typedef struct dw_job {
     const int8_t *w, *v; /* weights for the first and the second row of output */
-    ptrdiff_t more;      /* from there to the second set, or 0 */
-    ptrdiff_t moved;     /* from w to v */
+    ptrdiff_t more;      /* bytes from there to the second set, or 0 */
+    ptrdiff_t moved;     /* bytes from w to v */
     const int32_t *bias;
     const float *mult;
-    const float *scale, *add; /* of floats */
+    const float *scale, *add; /* for results in floats */
     uint8_t *first, *second;
-    int32_t n, wo;   /* columns of output in a range, of all */
-    int32_t whole;   /* columns that all ranges have */
-    ptrdiff_t pixel; /* bytes */
+    int32_t n, wo;   /* columns of output: of a range, of the whole row */
+    int32_t whole;   /* columns that every range has */
+    ptrdiff_t pixel; /* bytes of an output pixel */
     int32_t cols;
     bool limits;
     int32_t stride, dilation, kw;         /* along the width */
-    int32_t groups, stored, second_group; /* groups of rows: of the kernel, of both rows of output,
-                                       the first that the second one looks at */
-    int32_t rows;                         /* of output at a time */
+    int32_t groups, stored, second_group; /* groups of W_GROUP rows: of the kernel, of both rows of
+                                             output; first of the second row */
+    int32_t rows;                         /* rows of output at a time */
 } dw_job;
 
 /* Rows of the image that a kernel reads, and the row of zero points that stands for the outside. */
 typedef struct dw_rows {
     const uint8_t *row[8], *zeros;
-    /* In bytes: from column to column, of a row, of a range's columns. */
+    /* In bytes: the step from column to column, a row, the step from range to range. */
     ptrdiff_t across;
     size_t end;
     ptrdiff_t q;
 } dw_rows;
 
-/* A kernel: one or two rows of output, one block of channels; `at`: the first column's bytes. */
+/* A kernel: one or two rows of output, one block of channels; `at`: offset of the first column. */
 typedef void (*dw_fn)(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e);
 
-/* When a kernel is chosen; 0 is any. The first row of a table that fits is taken. */
+/* A row of the table of kernels: the windows that it suits; 0 is any. The first fit is taken. */
 typedef struct dw_choice {
     int32_t kernel;            /* rows and columns of the kernel */
-    int32_t stride;            /* of both axes */
-    int32_t ranges;            /* of columns side by side in a vector */
-    uint32_t needs, wants_not; /* of enum dw_trait */
+    int32_t stride;            /* along both axes */
+    int32_t ranges;            /* ranges of columns side by side in a vector */
+    uint32_t needs, wants_not; /* bits of enum dw_trait */
     dw_fn run, run_single;     /* run_single: for one row of output, or NULL: run */
 } dw_choice;
 
@@ -115,12 +115,12 @@ enum dw_trait {
     DW_FLOATS = 1,  /* results are floats */
     DW_SETS = 2,    /* the block has a second set of weights */
     DW_DILATED = 4, /* along either axis */
-    DW_DENSE = 8,   /* a vector holds neighbouring pixels: all channels fill half or a quarter */
+    DW_DENSE = 8,   /* the channels of a whole pixel are a half or a quarter of a vector */
     DW_TALL = 16,   /* two dwords hold the rows that both rows of output read */
     DW_SEVEN = 32,  /* at most seven rows, with DW_TALL */
 };
 
-/* In its register: gcc otherwise moves sums through memory. */
+/* Keeps a vector in its register: gcc otherwise moves sums through memory. */
 #if W_LANES == 4
 #define W_KEEP(a) __asm__("" : "+v"(a));
 #else
@@ -143,10 +143,10 @@ INLINE __m256i load_32(const uint8_t *p) {
 }
 #endif
 
-/* Channels of all ranges side by side. */
+/* Loads the channels of all ranges side by side. */
 INLINE w_vec load_ranges(const uint8_t *const *from, int32_t ranges) {
 #if W_LANES == 4
-    /* Not with masked broadcasts, which are half as fast. */
+    /* Masked broadcasts would be half as fast. */
     if (ranges == 2)
         return _mm512_inserti64x4(_mm512_castsi256_si512(load_32(from[0])), load_32(from[1]), 1);
     return _mm512_inserti64x4(_mm512_castsi256_si512(load_2x16(from[0], from[1])),
@@ -174,7 +174,7 @@ INLINE void store_quarter(uint8_t *to, __m128i v, int32_t cols) {
 }
 #endif
 
-/* The first n ranges of a vector, `cols` bytes of each. */
+/* Stores the first n ranges of a vector: `cols` of `each` bytes, `apart` from each other. */
 INLINE void store_ranges(uint8_t *to, w_vec v, ptrdiff_t apart, int32_t each, int32_t cols,
                          int32_t n) {
 #if W_LANES == 4
@@ -205,12 +205,12 @@ INLINE void store_ranges(uint8_t *to, w_vec v, ptrdiff_t apart, int32_t each, in
 #endif
 }
 
-/* Rows of a column. By name: gcc leaves arrays whose elements are kept in memory. */
+/* Rows of a column. Named fields: gcc leaves arrays under W_KEEP in memory. */
 typedef struct dw_taps {
     w_vec t0, t1, t2, t3, t4, t5, t6, t7;
 } dw_taps;
 
-/* A row of a column, loaded once and not again as an operand. */
+/* Loads a row of a column once; gcc would load it again as an operand. */
 INLINE w_vec load_row(const dw_rows *s, const uint8_t *row, ptrdiff_t at, int32_t ranges) {
     const uint8_t *const from[4] = {row + at, row + (at + s->q), row + (at + 2 * s->q),
                                     row + (at + 3 * s->q)};
@@ -219,7 +219,7 @@ INLINE w_vec load_row(const dw_rows *s, const uint8_t *row, ptrdiff_t at, int32_
     return t;
 }
 
-/* A row of a column where some or all ranges are outside of the image. */
+/* Loads a row of a column of which some or all ranges are outside of the image. */
 INLINE w_vec edge_row(const dw_rows *s, const uint8_t *row, ptrdiff_t at, int32_t ranges) {
     const uint8_t *from[4];
     for (int32_t r = 0; r < ranges; r++, at += s->q)
@@ -229,7 +229,7 @@ INLINE w_vec edge_row(const dw_rows *s, const uint8_t *row, ptrdiff_t at, int32_
     return t;
 }
 
-/* The column that begins `at` bytes after a row's beginning. */
+/* Loads `count` rows of the column that begins `at` bytes after a row's beginning. */
 INLINE dw_taps load_rows(const dw_rows *s, ptrdiff_t at, int32_t count, int32_t ranges) {
     const bool inside = (size_t)at < s->end && (size_t)(at + (ranges - 1) * s->q) < s->end;
     dw_taps t;
@@ -249,7 +249,7 @@ INLINE dw_taps load_rows(const dw_rows *s, ptrdiff_t at, int32_t count, int32_t 
     return t;
 }
 
-/* The usual branches are named: gcc else jumps for each of them. */
+/* The usual branches are marked: gcc else jumps for each of them. */
 INLINE void dw_store(const dw_job *o, uint8_t *to, w_vec y, int32_t x, const epilogue *e,
                      int32_t ranges) {
     if (o->limits)
@@ -266,7 +266,7 @@ INLINE void dw_store(const dw_job *o, uint8_t *to, w_vec y, int32_t x, const epi
 }
 
 #if W_LANES == 2
-/* Stores sums as floats; those have one range. */
+/* Stores sums as floats, which have one range of columns. */
 INLINE void dw_store_floats(const dw_job *o, uint8_t *to, const epilogue *e, w_vec a0, w_vec a1,
                             w_vec a2, w_vec a3) {
     const sink s = {to, 0, NULL, NULL, o->cols, 1, *e, o->scale, o->add};
@@ -275,7 +275,7 @@ INLINE void dw_store_floats(const dw_job *o, uint8_t *to, const epilogue *e, w_v
 }
 #endif
 
-/* One row of output of a 3 x 3 window, to `to`. */
+/* Computes one row of output of a 3 x 3 window into `to`. */
 typedef void (*dw_row_fn)(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e,
                           uint8_t *to, bool by_two, int32_t ranges, bool floats);
 
@@ -284,7 +284,7 @@ INLINE void each_row(dw_row_fn run, const dw_rows *s, const dw_job *given, ptrdi
                      const epilogue *usual, bool by_two, int32_t ranges, bool floats) {
     epilogue e = *usual;
     e.clamp = false;
-    const dw_job o = *given; /* no store changes it */
+    const dw_job o = *given; /* a copy: stores cannot alias it */
     for (int32_t row = 0; row < 1 + (o.second != o.first); row++) {
         dw_rows l = *s;
         for (int32_t k = 0; k < 3; k++)

@@ -2,16 +2,15 @@
 /*
  * Depthwise convolution of u8 by s8, AVX2: 3 x 3 at stride 1 or 2, 32 channels or 16 of two ranges
  * of columns, part of i8_avx2.c. Pairs of words are multiplied: the first two rows of a column, and
- * the third one of two neighbouring columns, five pairs for nine taps. From one pixel to the next,
- * pairs stay in registers as bytes: to widen them again costs less than moving twice as many
- * vectors.
+ * the third row of two neighbouring columns, so five pairs cover nine taps. Pairs stay in registers
+ * as bytes from pixel to pixel: widening them again costs less than moving twice as many vectors.
  */
 #ifndef QK_I8_DW_ROWS_AVX2_H
 #define QK_I8_DW_ROWS_AVX2_H
 
 #include "kernel/x86/i8_dw_any.h"
 
-/* Pairs of bytes: of a block's first channels in a lane, and of its last. */
+/* Pairs of bytes: of the first eight channels of each 128-bit lane, and of the last eight. */
 typedef struct quad {
     w_vec low, high;
 } quad;
@@ -36,7 +35,7 @@ INLINE void quad_row(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epil
     const ptrdiff_t step = s->across;
     const int8_t *w = o->w;
     const int32_t *bias = o->bias;
-    /* The third row's. At stride 2, column 2 is the first of its pair, at stride 1 the second. */
+    /* The kernel's third row: column 2 is the first of its pair at stride 2, else the second. */
     _Alignas(32) int8_t thirds[2 * W_ALL];
     for (int32_t z = 0; z < W_ALL; z += W_BYTES) {
         const w_vec odd = w_load(w + 3 * W_ALL + z), last = w_load(w + 5 * W_ALL + z);

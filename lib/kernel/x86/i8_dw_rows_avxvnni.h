@@ -9,7 +9,7 @@
 
 #include "kernel/x86/i8_dw_any.h"
 
-/* The fourth row's weights are zero. */
+/* Repeats the third row in place of a fourth, whose weights are zero. */
 INLINE dwords column_at(const dw_rows *s, ptrdiff_t at, int32_t ranges) {
     const dw_taps t = load_rows(s, at, 3, ranges);
     return dwords_of(t.t0, t.t1, t.t2, t.t2);
@@ -40,7 +40,7 @@ INLINE void three_row(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epi
     }
 }
 
-/* Both strides share their code: what the branches cost is within 2 %. */
+/* Both strides share their code: the branches cost less than 2 %. */
 TARGET static void dw3_1(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
     each_row(three_row, s, o, at, e, o->stride == 2, 1, false);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The driver of depthwise convolution on the image itself, x86, INT8 to bytes without a clamp or to
- * floats: how the work is cut and which kernel runs. Included last, after the kernels and their
- * table `dw_choices` (the last rows: any size).
+ * floats: it divides the work and chooses kernels. Included last, after the kernels and their table
+ * `dw_choices` (its last rows fit any size).
  *
- * Two rows of output at a time. Both read the same dwords, of W_GROUP vertical neighbours of one
- * channel, where that takes no more of them, the second with its weights moved down by the stride.
+ * Two rows of output are computed at a time. A dword holds W_GROUP vertical neighbours of one
+ * channel. Where both rows need no more dwords than one, they share them: the second row uses its
+ * weights moved down by the stride.
  *
- * The last channels, where they fill half or a quarter of the lanes, are those of several ranges of
- * columns side by side.
+ * Where the last channels fill half or a quarter of the lanes, several ranges of columns are
+ * computed side by side.
  */
 #ifndef QK_I8_DW_SPLIT_H
 #define QK_I8_DW_SPLIT_H
@@ -22,21 +23,21 @@
 typedef struct plan {
     const qk_window_u8s8 *d;
     int32_t groups; /* dwords of one column of the kernel */
-    int32_t stored; /* of one column of the image */
-    int32_t second; /* the first of them that the second row of output looks at */
-    bool shared;    /* moved weights instead */
+    int32_t stored; /* dwords of one column of the image */
+    int32_t second; /* the first of them that the second row of output reads */
+    bool shared;    /* rows of output share dwords: moved weights */
     size_t set_bytes, block_bytes;
-    ptrdiff_t row_bytes; /* of the image */
+    ptrdiff_t row_bytes; /* bytes of a row of the image */
     epilogue e;
 } plan;
 
-/* Channels of one kind of block. */
+/* A range of channels with one kind of block. */
 typedef struct part {
     int32_t begin, end; /* channels */
     int32_t each;       /* channels of a range of columns in a vector */
     int32_t ranges;
     int32_t q;     /* columns of output in a range */
-    int32_t pairs; /* of rows taken at once */
+    int32_t pairs; /* pairs of rows of output at once */
     dw_fn run, run_single;
     dw_job o;
 } part;
@@ -58,7 +59,7 @@ INLINE plan plan_of(const qk_window_u8s8 *d) {
     return p;
 }
 
-/* Columns of the image that n neighbouring columns of output look at. */
+/* Columns of the image that n neighbouring columns of output read. */
 static int64_t columns_of(const qk_window_u8s8 *d, int32_t n) {
     return (int64_t)(n - 1) * d->stride_w + (int64_t)(d->kw - 1) * d->dilation_w + 1;
 }
@@ -79,7 +80,7 @@ static int32_t element_of(const qk_window_u8s8 *d) {
     return d->o.scale ? 4 : 1;
 }
 
-/* A pair of rows, or a single one. */
+/* A pair of rows of output, or a single one. */
 typedef struct row_pair {
     dw_rows s;
     uint8_t *first, *second;
@@ -87,14 +88,14 @@ typedef struct row_pair {
     dw_fn run;
 } row_pair;
 
-/* Rows some of which are outside. Those after the last one are not used. */
+/* Addresses of rows of which some are outside the image. Those after `looks` rows are not used. */
 QS_COLD static void edge_rows(const plan *p, int64_t at, int32_t looks, int32_t c, dw_rows *s) {
     const qk_window_u8s8 *d = p->d;
     for (int32_t k = 0; k < 8; k++, at += k < looks ? d->dilation_h : 0)
         s->row[k] = (uint64_t)at < (uint64_t)d->h ? d->image + at * p->row_bytes + c : d->zeros + c;
 }
 
-/* Soon done, and with few instructions: rows are short. */
+/* Few instructions on purpose: rows are short. */
 INLINE void pair_at(const plan *p, const dw_job *o, int32_t y, int32_t c, row_pair *q) {
     const qk_window_u8s8 *d = p->d;
     const int32_t looks = o->rows == 1 ? d->kh : d->kh + d->stride_h;
@@ -118,8 +119,8 @@ INLINE void pair_at(const plan *p, const dw_job *o, int32_t y, int32_t c, row_pa
 }
 
 /*
- * Blocks of channels, a few pairs of rows each: so both weights and rows stay in the first cache.
- * From c on to the end of the last part.
+ * Runs blocks of channels on a few pairs of rows each, so that weights and rows stay in the
+ * first-level cache: from channel c to the end of part `last`.
  */
 TARGET static void run_blocks(const plan *p, part *t, const part *last, int32_t y, int32_t pairs,
                               int32_t c, int32_t end) {
@@ -180,14 +181,16 @@ static const dw_choice *find_choice(const plan *p, int32_t ranges, bool more) {
             return c;
 }
 
-/* Does this kernel take one row of output at a time? Where two do not read the same groups of rows,
- * or too many, those of any size do. */
+/*
+ * Does this kernel take one row of output at a time? A kernel of any size does where two rows of
+ * output share no groups of rows, or read more than 8 rows.
+ */
 static bool one_by_one(const plan *p, const dw_choice *c) {
     return c->kernel == 0 && !(c->needs & DW_TALL) && !p->shared &&
            (p->second == p->groups || W_GROUP * p->stored > 8);
 }
 
-/* For blocks with second sets of weights, or without. */
+/* Chooses the kernels for blocks with (`more`) or without a second set of weights. */
 static void choose(const plan *p, part *t, bool more) {
     const dw_choice *c = find_choice(p, t->ranges, more);
     assert(c->kernel == 3 || !p->d->o.scale);
@@ -220,7 +223,7 @@ QS_COLD static void start_part(const plan *p, part *t) {
     choose(p, t, false);
 }
 
-/* All parts, or one where they or their blocks differ in what they take at once. */
+/* Runs parts t to last on pairs of rows; chooses block by block if there are two weight sets. */
 static void run_pairs(const plan *p, part *t, const part *last, int32_t y, int32_t pairs) {
     const bool sets = has_sets(p);
     const int32_t step = sets ? W_BYTES : t->end - t->begin;
@@ -241,13 +244,13 @@ static part part_of(const plan *p, int32_t begin, int32_t end, int32_t each) {
     part t = {.begin = begin, .end = end, .each = each, .ranges = W_BYTES / each};
     t.q = (p->d->wo + t.ranges - 1) / t.ranges;
     start_part(p, &t);
-    /* Rows of all blocks that stay in the first cache. */
+    /* Pairs of rows whose blocks stay in the first-level cache. */
     const int64_t most = 64 / columns_of(p->d, t.q);
     t.pairs = most < 1 ? 1 : most > 4 ? 4 : (int32_t)most;
     return t;
 }
 
-/* Rows begin ... end - 1 of output. */
+/* Runs parts t to last on rows [begin, end) of output. */
 static void run_parts(const plan *p, part *t, const part *last, int32_t begin, int32_t end) {
     for (int32_t y = begin; y < end; y += 2 * t->pairs) {
         const int32_t pairs = (end - y + 1) / 2;
@@ -259,7 +262,7 @@ TARGET static void window_u8s8(const qk_window_u8s8 *d) {
     const plan p = plan_of(d);
     int32_t rest = d->channels % W_BYTES;
     int32_t each = rest == 0 ? W_BYTES : rest <= 16 ? 16 : rest <= 32 ? 32 : W_BYTES;
-    if (d->o.scale) /* floats go in one range */
+    if (d->o.scale) /* floats have one range */
         each = W_BYTES;
     int32_t whole = each == W_BYTES ? d->channels : d->channels - rest;
     part parts[2];

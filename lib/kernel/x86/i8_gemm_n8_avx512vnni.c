@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * INT8 products, AVX-512 VNNI, panels of 8 columns, compiled for speed: all rows of a tile need a
- * register for their pointer, and small code would load them again for each dword.
+ * INT8 products, AVX-512 VNNI, panels of 8 columns, compiled for speed: each row of a tile needs a
+ * register for its pointer, which gcc, compiling for size, would load again for each dword.
  */
 #include "kernel/i8.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * INT8 products, AVX-512 VNNI, with short sums (4 dwords of 64 columns, 8 of 32): all weights of a
- * panel stay in registers, one or two rows make a step. Such a step's epilogue costs as much as its
- * products, and small steps overlap better.
+ * panel stay in registers, a step is one or two rows. The epilogue of such a step costs as much as
+ * its products, and small steps overlap better.
  */
 #include "kernel/i8.h"
 
@@ -19,7 +19,7 @@ INLINE __m512i dword_at(const uint8_t *p, int32_t d) {
     return _mm512_set1_epi32(dword);
 }
 
-/* Odd numbers of dwords, which are rare, are the next even one with weights of zero. */
+/* Numbers of dwords without a loop of their own run as a larger one, with weights of zero. */
 #define WEIGHT(d, v, vectors)                                                                      \
     __m512i w##d##_##v = d < dwords && d < g->k4                                                   \
                              ? _mm512_loadu_si512(g->b + 64 * (vectors * d + v))                   \
@@ -29,8 +29,8 @@ INLINE __m512i dword_at(const uint8_t *p, int32_t d) {
 #define SUM(acc, x, d, v) acc = _mm512_dpbusd_epi32(acc, x, w##d##_##v);
 
 /*
- * A step's results are packed and stored after the products of the next one. Additions of integers
- * can go to any pipe: waiting ones would be older than those products, and take theirs.
+ * A step's results are packed and stored after the products of the next one. Integer additions can
+ * go to any port: earlier ones would be older than those products, and take their port.
  */
 #define PENDING __m512i t0 = _mm512_setzero_si512(), t1 = t0, t2 = t0, t3 = t0;
 #define BEHIND(a, b, c, d)                                                                         \
@@ -57,7 +57,7 @@ INLINE void rows_64(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords) {
     const ptrdiff_t step = g->a_stride, stride = s.stride;
     const uint8_t *p = g->a + offset;
     const int32_t m = g->m, *init = g->row_init;
-    ptrdiff_t move = 0; /* what the first step stores is nothing; the second one is there again */
+    ptrdiff_t move = 0; /* the first turn stores zeros where the second stores the first row */
     PENDING
     for (int32_t r = 0; r < m; r++, s.out += move, move = stride, p += step) {
         __m512i a0 = _mm512_loadu_si512(bias), a1 = _mm512_loadu_si512(bias + 16);
@@ -84,7 +84,7 @@ INLINE void rows_64(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords) {
         SUM(a0, x, d, 0) SUM(a1, x, d, 1) SUM(b0, y, d, 0) SUM(b1, y, d, 1)                        \
     }
 
-#define AHEAD 8 /* rows that are gathered early enough to have left the store queue */
+#define AHEAD 8 /* rows gathered in advance, so that their stores are done when they are read */
 
 INLINE void rows_32(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords, gatherer *ahead) {
     const ptrdiff_t offset = g->seg_offset ? g->seg_offset[0] : 0;
@@ -117,7 +117,7 @@ INLINE void rows_32(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords, gat
     store_u8_32_2(&s, how, 0, bytes_of(t0, t1, t2, t3, &s, how));
 }
 
-/* ---- which one ---- */
+/* ---- choice of the loop ---- */
 
 TARGET static void resident_64(const qk_gemm_u8s8 *g, const sink *s, kind how) {
     if (how == KIND_ZERO)
@@ -129,7 +129,7 @@ TARGET static void resident_64(const qk_gemm_u8s8 *g, const sink *s, kind how) {
 /* Adding a zero point of 0 costs little beside more than four dwords: one kind serves both. */
 TARGET static void resident_32(const qk_gemm_u8s8 *g, const sink *s, kind how, gatherer *ahead) {
     switch (g->k4) {
-    case 1: /* as rare as less than nine numbers are */
+    case 1: /* 1 to 3 are rare */
     case 2:
     case 3:
     case 4:

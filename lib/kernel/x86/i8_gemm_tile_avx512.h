@@ -2,10 +2,10 @@
 /*
  * INT8 products, AVX-512 VNNI: tiles of 2 to 8 rows by 64, 32, 24, 16 or 8 columns.
  *
- * A tile's accumulators are named scalars made by macros (arrays of more than some 16 vectors run
- * at half speed under gcc 12), so TILE and SHORT_TILES stay macros: a##r##_##v is the sum of row r
- * and vector v of 16 columns, h##r of 8, x##r a dword of the row in all lanes, b##v and bh its
- * weights.
+ * A tile's accumulators are named variables made by macros (gcc 12 runs arrays of more than some 16
+ * vectors at half speed), so TILE and SHORT_TILES stay macros: a##r##_##v is the sum of row r and
+ * vector v of 16 columns, h##r that of 8 columns; x##r is a dword of the row in all lanes; b##v and
+ * bh are weights.
  */
 #ifndef QK_I8_GEMM_TILE_AVX512_H
 #define QK_I8_GEMM_TILE_AVX512_H
@@ -26,7 +26,7 @@ INLINE __m512i broadcast(const uint8_t *p) {
 #define R8(F)  R6(F) F(6) F(7)
 #define R12(F) R8(F) F(8) F(9) F(10) F(11)
 
-/* Makes the compiler forget what it knows of a number or of what a pointer points to. */
+/* Makes the compiler forget the value of a number or pointer, and so what it points to. */
 #define FORGET(p) __asm__("" : "+r"(p));
 
 #define ROW(r)         const uint8_t *p##r = row[r];
@@ -48,7 +48,7 @@ INLINE __m512i broadcast(const uint8_t *p) {
     h##r = _mm256_dpbusd_epi32(h##r, _mm512_castsi512_si256(x##r), w);                             \
     KEEP(h##r)
 
-/* For a row of 64, 32 … columns: the start of its sums, row_init, a dword of B, its products. */
+/* For a row of 64, 32 … columns: start of its sums, row_init, a dword of B, its products. */
 #define SET_64(r)  SET(r, 0) SET(r, 1) SET(r, 2) SET(r, 3)
 #define SET_32(r)  SET(r, 0) SET(r, 1)
 #define SET_24(r)  SET(r, 0) SET_HALF(r, 1)
@@ -67,7 +67,7 @@ INLINE __m512i broadcast(const uint8_t *p) {
 
 #define STEP_64(r) BROADCAST(r) DOT(r, 0, b0) DOT(r, 1, b1) DOT(r, 2, b2) DOT(r, 3, b3)
 #define STEP_32(r) BROADCAST(r) DOT(r, 0, b0) DOT(r, 1, b1)
-#define STEP_24(r) /* what is whole and what is half take turns: else a fiftieth is lost */        \
+#define STEP_24(r) /* full and half vectors in turn: 2 % faster */                                 \
     BROADCAST(r) if (r % 2 == 0){DOT(r, 0, b0)} DOT_HALF(r, bh) if (r % 2) {                       \
         DOT(r, 0, b0)                                                                              \
     }
@@ -88,7 +88,7 @@ INLINE __m512i broadcast(const uint8_t *p) {
     finish_24(s, how, a0_0, a1_0, a2_0, a3_0, a4_0, a5_0, a6_0, a7_0, join(h0, h1), join(h2, h3),  \
               join(h4, h5), join(h6, h7));
 
-/* Where rows [r, r + count) of the product begin. */
+/* Addresses of rows [r, r + count) of the product. */
 INLINE void rows_at(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uint8_t **row) {
     const uint8_t *p = g->a + r * g->a_stride;
 #pragma GCC unroll 12
@@ -97,9 +97,9 @@ INLINE void rows_at(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uint8
 }
 
 /*
- * tile_RxW: R rows of W columns. Those of long sums are functions that serve every kind, those of
- * short ones stand in their loops: LINK. Those of 4 rows and 64 columns fetch a line of the next
- * panel beside each dword, until their share is done.
+ * tile_RxW: R rows of W columns. LINK: tiles of long sums are functions that serve every kind,
+ * tiles of short sums are inlined in their loops. Tiles of 4 rows and 64 columns prefetch a cache
+ * line of the next panel beside each dword, s->lines of them.
  */
 #define TILE(NR, W, LINK)                                                                          \
     LINK void tile_##NR##x##W(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s,     \
@@ -118,7 +118,7 @@ INLINE void rows_at(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uint8
             const ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4;                                        \
             ptrdiff_t stop = between ? i + 2 * (ptrdiff_t)g->k4 : end;                             \
             for (;; stop = end) {                                                                  \
-                do { /* for size, gcc would test at the head and jump back there */                \
+                do { /* compiling for size, gcc would test a while loop at its head */             \
                     if (NR == 4 && W == 64 && lines > 0) {                                         \
                         _mm_prefetch(next, _MM_HINT_T1);                                           \
                         next += 64;                                                                \
@@ -143,8 +143,8 @@ typedef void (*tile_fn)(const qk_gemm_u8s8 *g, const uint8_t *const *row, const 
                         gatherer *between);
 
 /*
- * As many rows of g as make whole tiles of nr rows and w columns, from 0 on; returns how many.
- * `how` is not KIND_ANY.
+ * Computes as many rows of g, from 0 on, as make whole tiles of nr rows and w columns; returns
+ * their number. `how` is not KIND_ANY.
  */
 INLINE int32_t whole_tiles(tile_fn tile, int32_t nr, int32_t w, const qk_gemm_u8s8 *g, sink *s,
                            kind how, gatherer *ahead) {
@@ -162,14 +162,14 @@ INLINE int32_t whole_tiles(tile_fn tile, int32_t nr, int32_t w, const qk_gemm_u8
             nr == 4 && w == 64 && ahead->left > 0 && nr <= ahead->left - ahead->turn;
         if (!middle && ahead->left > 0)
             gather_more(ahead, nr);
-        FORGET(t) /* what they point to is loaded again where it is used, */
+        FORGET(t) /* so that fields are loaded where they are used, */
         FORGET(g) /* not kept in registers */
         tile(g, row, t, how, middle ? ahead : NULL);
     }
     return r;
 }
 
-/* 8 columns, for which registers do not suffice for all pointers: i8_gemm_n8_avx512vnni.c. */
+/* Tiles of 8 columns, compiled on their own: see i8_gemm_n8_avx512vnni.c. */
 int32_t qk_rows_8_avx512vnni(const qk_gemm_u8s8 *g, sink *s, kind how, gatherer *ahead);
 
 #endif

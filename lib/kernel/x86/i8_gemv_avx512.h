@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * INT8 products of a single row, AVX-512 VNNI: four dwords at a time, so that no sum waits for the
- * one before. Accumulators are named, so the bodies stay macros.
+ * INT8 products of a single row, AVX-512 VNNI: neighbouring dwords go to different accumulators, so
+ * that no dot product waits for the one before. Accumulators are named variables, so the bodies
+ * stay macros.
  */
 #ifndef QK_I8_GEMV_AVX512_H
 #define QK_I8_GEMV_AVX512_H
@@ -10,8 +11,8 @@
 #include "kernel/x86/i8_gemm_tile_avx512.h"
 
 /*
- * Weights are read once, and loads are what limits it: 16 dwords of the row take one. x: four of
- * them, in every lane; clang would load each by itself otherwise.
+ * Every weight is read once, so loads are the limit: one load takes 16 dwords of the row. x holds
+ * four of them in every lane; without KEEP clang would load each by itself.
  */
 #define DWORD(d, r)     const __m512i x##r = _mm512_shuffle_epi32(x, 0x55 * d);
 #define B(W, d, v)      _mm512_loadu_si512(b + 4 * W * d + 64 * v)
@@ -37,7 +38,7 @@
 #define ONE_16     LOAD_16 DOT(0, 0, b0)
 #define ONE_8      LOAD_HALF(0) DOT_HALF(0, bh)
 
-/* Sums beside the first ones, and all of them together. */
+/* NONE: further accumulators, from zero. ADD: the sums of all. */
 #define NONE(r, v)   __m512i a##r##_##v = _mm512_setzero_si512();
 #define NONE_HALF(r) __m256i h##r = _mm256_setzero_si256();
 #define NONE_64      NONE(1, 0) NONE(1, 1) NONE(1, 2) NONE(1, 3)
@@ -54,7 +55,7 @@
 #define ADD_16 ADD(0)
 #define ADD_8  h0 = _mm256_add_epi32(_mm256_add_epi32(h0, h1), _mm256_add_epi32(h2, h3));
 
-/* Dwords of the lanes of one packed row are put in order. */
+/* Converts one row of up to 32 columns to bytes; `order` sorts the dwords of the packed lanes. */
 INLINE void finish_one(const sink *s, kind how, __m512i a, __m512 ma, __m512i b, __m512 mb,
                        __m512i order) {
     const __m512i v = _mm512_packs_epi32(scaled(a, ma, s, how), scaled(b, mb, s, how));
@@ -109,7 +110,7 @@ TARGET QS_NOINLINE static void rare_32(const qk_gemm_u8s8 *g, uint8_t *out, __m5
     store_i32_2(s, 0, a, b);
 }
 
-/* 24, 16 or 8 columns: the first ones, and those after 16. */
+/* Factors of 24, 16 or 8 columns: those of the first vector, and of the second. */
 INLINE __m512 first_of(const float *m, int32_t width) {
     return width == 8 ? HALF(m) : _mm512_loadu_ps(m);
 }
@@ -133,7 +134,7 @@ TARGET QS_NOINLINE static void rare_24(const qk_gemm_u8s8 *g, uint8_t *out, __m5
     store_i32(s, 0, 1, b);
 }
 
-/* The sums of a row and a panel, from the products of all its segments. */
+/* The sums of one row by one panel, over all segments. */
 #define ROW_SUMS(W, SEGMENT)                                                                       \
     SET_##W(0) NONE_##W if (__builtin_expect(init != NULL, false)) {                               \
         INIT_##W(0)                                                                                \
@@ -145,7 +146,7 @@ TARGET QS_NOINLINE static void rare_24(const qk_gemm_u8s8 *g, uint8_t *out, __m5
     }                                                                                              \
     ADD_##W
 
-/* Sixteen dwords take one load; it is the first cache that limits. */
+/* 16 dwords of the row per load: loads from the first-level cache are the limit. */
 #define BY_SIXTEEN(W)                                                                              \
     for (int32_t left = g->k4; left > 0; left -= 16, p += 64) {                                    \
         __m512i y = _mm512_loadu_si512(p);                                                         \
@@ -159,13 +160,13 @@ TARGET QS_NOINLINE static void rare_24(const qk_gemm_u8s8 *g, uint8_t *out, __m5
             FORGET(n)                                                                              \
         }                                                                                          \
         for (; n > 0; n--, b += 4 * W) {                                                           \
-            FORGET(n) /* else gcc counts the turns twice, or writes out as many as may be */       \
+            FORGET(n) /* else gcc counts the turns twice, or unrolls the loop */                   \
             const __m512i x0 = _mm512_broadcastd_epi32(_mm512_castsi512_si128(y));                 \
             ONE_##W y = _mm512_alignr_epi32(y, y, 1);                                              \
         }                                                                                          \
     }
 
-/* Four do; weights that come from further away arrive 1 to 3 % sooner. */
+/* 4 dwords of the row per load: weights from beyond that cache arrive 1 to 3 % sooner. */
 #define BY_FOUR(W)                                                                                 \
     int32_t left = g->k4;                                                                          \
     for (; left >= 4; left -= 4, p += 16, b += 16 * W) {                                           \
@@ -179,11 +180,11 @@ TARGET QS_NOINLINE static void rare_24(const qk_gemm_u8s8 *g, uint8_t *out, __m5
     }
 
 /*
- * single_W: a row and a panel. What a call takes counts here: nothing is kept on the stack, and
- * what is rare comes last, in a function of its own.
+ * single_W: one row by one panel. The cost of a call counts here: nothing is kept on the stack, and
+ * rare kinds come last, in functions of their own.
  *
- * Compiled for size, gcc would leave the upper halves of registers in use, which slows the SSE code
- * down that runs next: here as in i8_avx512vnni.c they are cleared by hand.
+ * Compiling for size, gcc would leave the upper halves of registers in use, which slows down the
+ * SSE code that runs next: here, as in i8_avx512vnni.c, they are cleared explicitly.
  */
 #define SINGLE(W)                                                                                  \
     TARGET QS_NOINLINE static void single_##W(const qk_gemm_u8s8 *g, const uint8_t *row,           \
@@ -206,7 +207,7 @@ SINGLE(24)
 SINGLE(16)
 SINGLE(8)
 
-/* A row of panels of 64 columns: no panel waits for the epilogue of the one before. */
+/* One row by panels of 64 columns: no panel waits for the epilogue of the one before. */
 TARGET QS_NOINLINE static void several_64(const qk_gemm_u8s8 *g, int32_t panels) {
     const uint8_t *row = g->rows ? g->rows[0] : g->a;
     const int32_t *bias = g->o.bias, *init = g->row_init;

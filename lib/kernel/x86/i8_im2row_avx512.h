@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * im2row for first layers, AVX-512: the kernel rows of a pixel with few channels are copied end to
- * end, so that no dword is partly empty. Products gather the rows of a tile while they compute the
- * one before: loads and stores that would take a tenth of the time alone then take next to none.
+ * end, so that no dword is partly empty. Tiles gather the rows of the next tile while they compute:
+ * loads and stores that would take a tenth of the time alone then cost next to nothing.
  */
 #ifndef QK_I8_IM2ROW_AVX512_H
 #define QK_I8_IM2ROW_AVX512_H
@@ -11,14 +11,17 @@
 
 typedef struct gatherer {
     qk_gather_u8 g;
-    int32_t left; /* rows */
-    int32_t turn; /* how many are left when a line ends */
-    bool small;   /* two pixels' segments lie in 16 bytes each, all of one pixel's fit into 32 */
+    int32_t left; /* rows not yet gathered */
+    int32_t turn; /* value of `left` at which the line ends */
+    bool small;   /* 16 bytes hold a segment of two pixels; all segments of a pixel fit 32 bytes */
     int32_t offset[4];
     __m512i order;
 } gatherer;
 
-/* A segment per lane; one permutation makes two rows. After their last segment lies anything. */
+/*
+ * Byte order of the permutation that makes two rows of a vector with one segment per lane. Bytes
+ * after a row's last segment are arbitrary.
+ */
 INLINE __m512i pair_order(const qk_gather_u8 *g) {
     const __m512i count =
         _mm512_set_epi32(0x1f1e1d1c, 0x1b1a1918, 0x17161514, 0x13121110, 0x0f0e0d0c, 0x0b0a0908,
@@ -58,7 +61,7 @@ INLINE void gather_pair(const gatherer *t, const uint8_t *a, uint8_t *out) {
     _mm512_storeu_si512(out, _mm512_permutexvar_epi8(t->order, v));
 }
 
-/* Loads the fields first: gcc would load them again for each segment, since stores may alias. */
+/* Copies the fields first: gcc would load them again for each segment, since stores may alias. */
 INLINE void gather_rows_of(const qk_gather_u8 *g, int32_t rows) {
     const int32_t *first = g->seg_offset, *end = first + g->segs;
     const ptrdiff_t k = g->k, step = g->a_stride, stride = g->out_stride;
@@ -85,13 +88,13 @@ INLINE void gathered(gatherer *t, int32_t rows, ptrdiff_t out) {
     }
 }
 
-/* Two rows where `small` says so. */
+/* Gathers the next two rows, where `small`. */
 INLINE void gather_next_pair(gatherer *t) {
     gather_pair(t, t->g.a, t->g.out);
     gathered(t, 2, 64);
 }
 
-/* Pixels of one line. */
+/* Gathers the next rows, which are pixels of one line. */
 INLINE void gather_rows(gatherer *t, int32_t rows) {
     const uint8_t *a = t->g.a;
     uint8_t *out = t->g.out;
@@ -103,7 +106,7 @@ INLINE void gather_rows(gatherer *t, int32_t rows) {
     gathered(t, rows, rows * t->g.out_stride);
 }
 
-/* Pixels of any lines; not called in loops. */
+/* Gathers the next rows, of any lines; not called in inner loops. */
 TARGET __attribute__((noinline)) static void gather_more(gatherer *t, int32_t rows) {
     for (int32_t count; rows > 0 && t->left > 0; rows -= count) {
         count = rows < t->left - t->turn ? rows : t->left - t->turn;
@@ -111,11 +114,11 @@ TARGET __attribute__((noinline)) static void gather_more(gatherer *t, int32_t ro
     }
 }
 
-/* The next rows, an even number unless they are the last. */
+/* Gathers the next rows: an even number, unless they are the last. */
 INLINE void gather_next(gatherer *t, int32_t rows) {
     if (t->left <= 0)
         return;
-    if (rows == 2 && t->small) /* where each instruction counts */
+    if (rows == 2 && t->small) /* each instruction counts here */
         gather_next_pair(t);
     else if (rows <= t->left - t->turn)
         gather_rows(t, rows);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * INT8 kernels, AVX2 and AVX-VNNI: requantization of int32 sums to bytes or floats and their
- * stores, for tiles of 16 columns; and the functions of i8_ymm.c. Before including it, define
- * TARGET.
+ * stores, for tiles of 16 columns; declarations of the functions in i8_ymm.c. Before including it,
+ * define TARGET.
  */
 #ifndef QK_I8_REQUANT_AVX2_H
 #define QK_I8_REQUANT_AVX2_H
@@ -33,17 +33,17 @@ typedef struct epilogue {
     __m256i zp, lo, hi;
     __m256 low, high;
     bool clamp;
-    bool limits; /* lo and hi are not those of a byte */
+    bool limits; /* lo and hi are not 0 and 255 */
 } epilogue;
 
 typedef struct sink {
     uint8_t *out;
     ptrdiff_t stride;
     const float *mult;
-    const int32_t *init; /* of the tile's rows, or NULL */
+    const int32_t *init; /* row_init of the tile's rows, or NULL */
     int32_t cols, rows;
     epilogue e;
-    const float *scale, *add; /* qk_out_i8's */
+    const float *scale, *add; /* those of qk_out_i8 */
 } sink;
 
 INLINE epilogue epilogue_of(const qk_out_i8 *o) {
@@ -74,7 +74,7 @@ INLINE __m256i pack_bytes(__m256i a, __m256i b, const epilogue *e) {
     return y;
 }
 
-/* The first n of 16 bytes. */
+/* Stores the first n of 16 bytes. */
 INLINE void store_first(uint8_t *out, __m128i y, int32_t n) {
     if (n >= 16) {
         _mm_storeu_si128((__m128i *)(void *)out, y);
@@ -115,7 +115,7 @@ INLINE __m256i as_floats(const sink *s, __m256i acc, int32_t column) {
     return _mm256_castps_si256(_mm256_min_ps(s->e.high, _mm256_max_ps(s->e.low, v)));
 }
 
-/* In each lane eight columns of the first row and then those of the second. */
+/* Two rows as bytes: each lane has eight columns of the first row, then those of the second. */
 INLINE __m256i two_rows(const epilogue *e, const float *mult, __m256i a0, __m256i b0, __m256i a1,
                         __m256i b1) {
     const __m256 m = _mm256_loadu_ps(mult), n = _mm256_loadu_ps(mult + 8);
@@ -123,7 +123,7 @@ INLINE __m256i two_rows(const epilogue *e, const float *mult, __m256i a0, __m256
                       pack_words(scale(a1, m, e), scale(b1, n, e), e), e);
 }
 
-/* Two rows of 16 columns, or one. */
+/* Converts and stores rows r and r + 1 of 16 columns, or r alone where it is the last. */
 INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1, __m256i b1) {
     uint8_t *const out = s->out + r * s->stride, *const next = out + s->stride;
     const int32_t n = s->cols;
@@ -146,7 +146,7 @@ INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1,
         store_first(next, _mm256_extracti128_si256(y, 1), n);
 }
 
-/* Any rows, by way of memory: one function for all tiles. */
+/* Converts and stores results of any kind, from memory: one function for all tiles. */
 void qk_finish_any_ymm(const sink *s, const __m256i (*sums)[2]);
 
 /* The usual case: u8 without a clamp, and 16 or 8 columns. */
@@ -166,12 +166,12 @@ INLINE void finish_plain(const sink *s, const epilogue *e, int32_t r, __m256i a0
         _mm_storeu_si128((__m128i *)(void *)next, _mm256_extracti128_si256(y, 1));
     } else {
         const __m128i both = _mm256_castsi256_si128(y);
-        _mm_storel_epi64((__m128i *)(void *)out, both); /* anywhere, as doubles may not lie */
+        _mm_storel_epi64((__m128i *)(void *)out, both); /* stores of doubles would need alignment */
         _mm_storeh_pi((__m64 *)(void *)next, _mm_castsi128_ps(both));
     }
 }
 
-/* ---- of any table, without products ---- */
+/* ---- kernels without products, shared by the tables ---- */
 
 void qk_row_sums_u8_ymm(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out);
 void qk_requantize_u8_ymm(const int32_t *acc, size_t n, float m, int32_t zp, int32_t lo, int32_t hi,

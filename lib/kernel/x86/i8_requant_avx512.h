@@ -14,14 +14,15 @@ typedef enum kind {
     KIND_SHORT, /* u8, whole tiles, results that fit 16 bits (qk_out_i8) */
     KIND_PLAIN, /* u8, whole tiles */
     KIND_FLOAT, /* floats, whole tiles of 64 or 32 columns */
-    KIND_ANY    /* int32, a clamp, or rows that are missing */
+    KIND_ANY    /* int32, a clamp, floats of less than 32 columns, or incomplete tiles */
 } kind;
 
 struct gatherer;
 
 /*
- * i8_gemm_smallk_avx512vnni.c: rows of g that are done, from 0 on; none where its sums are not
- * short enough to keep the panel's weights in registers.
+ * Products whose sums are so short that a panel's weights stay in registers
+ * (i8_gemm_smallk_avx512vnni.c). Returns the number of rows computed, from row 0 on: 0 for longer
+ * sums.
  */
 int32_t qk_gemm_resident_avx512vnni(const qk_gemm_u8s8 *g, const sink *s, kind how,
                                     struct gatherer *ahead);
@@ -32,9 +33,9 @@ INLINE __m512i scaled(__m512i acc, __m512 m, const sink *s, kind how) {
     return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(acc), m));
 }
 
-/* Two vectors of 16-bit numbers with their zero point to bytes. */
+/* Adds the zero point to two vectors of 16-bit numbers and packs them to bytes. */
 INLINE __m512i joined(__m512i ab, __m512i cd, const sink *s, kind how) {
-    if (how == KIND_SHORT) { /* without saturation: that takes the pipe of the products */
+    if (how == KIND_SHORT) { /* saturation would take the port of the products */
         ab = _mm512_add_epi16(ab, s->e.zp);
         cd = _mm512_add_epi16(cd, s->e.zp);
     } else if (how != KIND_ZERO) {
@@ -42,7 +43,7 @@ INLINE __m512i joined(__m512i ab, __m512i cd, const sink *s, kind how) {
         cd = _mm512_adds_epi16(cd, s->e.zp);
     }
     __m512i y = _mm512_packus_epi16(ab, cd);
-    if (__builtin_expect(s->e.limits, false)) /* a cycle of the products' pipe otherwise */
+    if (__builtin_expect(s->e.limits, false)) /* else a cycle of the products' port is lost */
         y = _mm512_min_epu8(_mm512_max_epu8(y, s->e.lo), s->e.hi);
     return y;
 }
@@ -51,7 +52,7 @@ INLINE __m512i bytes_of(__m512i a, __m512i b, __m512i c, __m512i d, const sink *
     return joined(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d), s, how);
 }
 
-/* Four vectors of sums with their multipliers to bytes; packs work within lanes. */
+/* Converts four vectors of sums, with their multipliers, to bytes; packs work within lanes. */
 #define TO_BYTES(y, s, how, a, ma, b, mb, c, mc, d, md)                                            \
     __m512i y = joined(_mm512_packs_epi32(scaled(a, ma, s, how), scaled(b, mb, s, how)),           \
                        _mm512_packs_epi32(scaled(c, mc, s, how), scaled(d, md, s, how)), s, how);
@@ -103,7 +104,7 @@ INLINE void store_u8_32(const sink *s, kind how, int32_t r, __m256i y) {
         _mm256_mask_storeu_epi8(s->out + r * s->stride, (__mmask32)mask64(s->cols), y);
 }
 
-/* As packed: lanes of both rows in turns. */
+/* Stores two rows of 32 bytes from a packed vector, which has their lanes in turn. */
 INLINE void store_u8_32_2(const sink *s, kind how, int32_t r, __m512i y) {
     y = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), y);
     if (how != KIND_ANY && s->stride == 32 && s->cols == 32) {
@@ -139,7 +140,7 @@ INLINE void store_u8_16(const sink *s, kind how, int32_t r, __m128i y) {
         _mm_mask_storeu_epi8(s->out + r * s->stride, mask16(s->cols), y);
 }
 
-/* As packed: dwords of the four rows in turns. */
+/* Stores four rows of 16 bytes from a packed vector, which has their dwords in turn. */
 INLINE void store_u8_16_4(const sink *s, kind how, int32_t r, __m512i y) {
     y = _mm512_permutexvar_epi32(
         _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), y);
@@ -174,7 +175,7 @@ INLINE void finish_16(const sink *s, kind how, int32_t r, __m512i a, __m512i b, 
 
 /* ---- 8 columns: eight rows ---- */
 
-/* As int32 or floats, from column j on, which belongs to position j. */
+/* Stores 8 columns from j on as int32 or floats; column j is at position j. */
 INLINE void store_row_8(const sink *s, int32_t r, int32_t j, __m256i v) {
     if (s->scale) {
         const __m256 scale = _mm256_loadu_ps(s->scale + j), add = _mm256_loadu_ps(s->add + j);
@@ -185,10 +186,10 @@ INLINE void store_row_8(const sink *s, int32_t r, int32_t j, __m256i v) {
     _mm256_mask_storeu_epi32(s->out + r * s->stride + 4 * j, (__mmask8)mask16(s->cols - j), v);
 }
 
-/* Rows that do not lie close together, from where they do. */
+/* Stores rows of `width` adjacent bytes at the sink's stride. */
 INLINE void scatter_rows(const sink *s, const uint8_t *bytes, int32_t width) {
     const __mmask32 mask = (__mmask32)mask64(s->cols);
-    __asm__("" : "+r"(bytes) : : "memory"); /* else clang takes them apart, byte by byte */
+    __asm__("" : "+r"(bytes) : : "memory"); /* else clang copies byte by byte */
     for (int32_t r = 0; r < s->rows; r++, bytes += width)
         _mm256_mask_storeu_epi8(s->out + r * s->stride, mask, _mm256_maskz_loadu_epi8(mask, bytes));
 }
@@ -202,7 +203,7 @@ INLINE __m512 twice(const float *m) {
     return _mm512_insertf32x8(_mm512_castps256_ps512(v), v, 1);
 }
 
-/* To bytes. Vectors of two rows each: 0 and 1, 2 and 3, 4 and 5, 6 and 7. */
+/* Converts and stores eight rows as bytes. Each vector has two rows: 0 and 1, 2 and 3, ... */
 INLINE void finish_8(const sink *s, kind how, __m512i a, __m512i b, __m512i c, __m512i d) {
     uint8_t bytes[64];
     const __m512 m = twice(s->mult);
@@ -219,11 +220,13 @@ INLINE void finish_8(const sink *s, kind how, __m512i a, __m512i b, __m512i c, _
 
 /* ---- 24 columns: eight rows, dense ---- */
 
-/* Bytes of rows 0 … 3 or 4 … 7: y16 holds columns 0 … 15 of the four, y8 the others of all eight.
+/*
+ * Stores four dense rows, from `first` (0 or 4) on: y16 has their columns 0 … 15, y8 the others of
+ * all eight rows.
  */
 INLINE void store_24(uint8_t *out, __m512i y16, __m512i y8, int32_t first) {
     const __m512i half = _mm512_set1_epi32(first / 2);
-    /* 16 and more: dwords of y8, those of odd rows eight further */
+    /* from 16 on: dwords of y8, those of odd rows eight further */
     const __m512i at = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 1, 5, 9, 13, 24, 28, 2, 6, 10, 14);
     const __m512i then = _mm512_setr_epi32(17, 21, 3, 7, 11, 15, 25, 29, 0, 0, 0, 0, 0, 0, 0, 0);
     const __m512i i0 = _mm512_mask_add_epi32(at, 0x0c30, at, half);
@@ -250,8 +253,10 @@ INLINE void store_row_24(const sink *s, int32_t r, __m512i v, __m256i half) {
     store_row_8(s, r, 16, half);
 }
 
-/* To bytes. The first 16 columns of eight rows, and the other eight of two rows each as in
- * finish_8. */
+/*
+ * Converts and stores eight rows as bytes: the first 16 columns of each, and the other eight of two
+ * rows per vector as in finish_8.
+ */
 INLINE void finish_24(const sink *s, kind how, __m512i a0, __m512i a1, __m512i a2, __m512i a3,
                       __m512i a4, __m512i a5, __m512i a6, __m512i a7, __m512i b, __m512i c,
                       __m512i d, __m512i e) {

@@ -4,8 +4,8 @@
  * (i8_avxvnni.c) and EVEX (test/kernel/evex256.c). Before including it, define TARGET, TABLE and
  * VNNI(acc, x, w), the form's intrinsic.
  *
- * A CPU that knows AVX-VNNI is not always at hand; the tests run this source in its EVEX form
- * wherever there is AVX-512 VNNI. What stays untested then is only how the compiler encodes VEX.
+ * CPUs with AVX-VNNI are not always at hand: the tests run this source in its EVEX form on any CPU
+ * with AVX-512 VNNI, which leaves untested only how the compiler encodes VEX.
  */
 #define W_GROUP 4
 

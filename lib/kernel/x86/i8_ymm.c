@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* INT8 kernels in 256-bit vectors without products, for AVX2 and AVX-VNNI: row sums,
- * requantization, im2row, the general epilogue. */
+/*
+ * INT8 kernels in 256-bit vectors without products, for AVX2 and AVX-VNNI: row sums,
+ * requantization, im2row, the general epilogue.
+ */
 #include <assert.h>
 
 #include "kernel/i8.h"
@@ -53,7 +55,7 @@ TARGET void qk_requantize_u8_ymm(const int32_t *acc, size_t n, float m, int32_t 
     }
 }
 
-/* Segments of at most `bytes`, one after the other; three, which are usual, without a loop. */
+/* Copies segments of at most `bytes` end to end; three, the usual number, without a loop. */
 INLINE void gather_line(const qk_gather_u8 *g, const uint8_t *a, uint8_t *to, int32_t rows,
                         int32_t bytes) {
     const int32_t *at = g->seg_offset;

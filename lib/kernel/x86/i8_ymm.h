@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Integer products and depthwise kernels in 256-bit vectors: the template of i8_avx2.c and
- * i8_avxvnni.c. What both share is in i8_ymm.c. Before including it, define
+ * i8_avxvnni.c. Functions that both share are in i8_ymm.c. Before including it, define
  *
  *   TARGET          the target attribute
  *   TABLE           name of the table that is defined here
- *   OWN_PRODUCT     or nothing: gemm_u8s8 is defined after it. Without:
- *     LOAD_B(v)       declares w<v>, what DOT wants of 8 columns at b + 32 * v,
+ *   OWN_PRODUCT     optional: the file defines gemm_u8s8 and gemm_panels itself. Without it:
+ *     LOAD_B(v)       declares w<v>, the weights of 8 columns at b + 32 * v, as DOT takes them,
  *     LOAD_A(r)       and x<r>, the dword at p<r> + i in all lanes,
  *     DOT(r, v)       accumulates into a<r>_<v>
  *   dot(acc, x, w)  function: dwords of 4 u8 x dwords of 4 s8, added up
- *   W_GROUP, window_dot  as i8_dw_split.h wants them
+ *   W_GROUP, window_dot  see i8_dw_rows.h and i8_dw_any.h
  */
 #include <assert.h>
 
@@ -40,8 +40,8 @@ INLINE __m256i dot(__m256i acc, __m256i x, __m256i w);
     DOT(r, 1)
 
 /*
- * Kinds of results other than the plain one go through memory. If rows may be missing (ROWS is not
- * a constant), the last row is stored in their place, too.
+ * Results of other kinds than the plain one go through memory. Where rows may be missing (ROWS is
+ * not a constant), the last row is stored in their place, too.
  */
 #define PLAIN(r, q) finish_plain(&to, &e, r, a##r##_0, a##r##_1, a##q##_0, a##q##_1);
 #define PLAIN_3     PLAIN(0, 1) PLAIN(2, 2)
@@ -65,7 +65,7 @@ INLINE __m256i dot(__m256i acc, __m256i x, __m256i w);
 
 /*
  * w0 and w1 are kept to the end: gcc would otherwise move sums into their registers and back. It
- * would also compute b anew after the loop, from the loop's bounds: a tenth of a short tile's time.
+ * would also compute b again from the loop's bounds: a tenth of a short tile's time.
  */
 #define TILE(NR, ROWS)                                                                             \
     TARGET __attribute__((noinline)) static void tile_##NR(                                        \
@@ -86,7 +86,7 @@ INLINE __m256i dot(__m256i acc, __m256i x, __m256i w);
         FINISH(NR, ROWS)                                                                           \
     }
 
-/* A single row: four dwords at a time, so that no sum waits for the one before. */
+/* A single row: four dwords at a time have accumulators of their own, so no sum waits. */
 #define ZERO_SUM(r) __m256i a##r##_0 = _mm256_setzero_si256(), a##r##_1 = a##r##_0;
 #define NEXT_DWORD(r)                                                                              \
     { LOAD_B(0) LOAD_B(1) STEP(r) b += 64; }
@@ -132,12 +132,12 @@ INLINE void store_channels(const sink *s, __m256i y) {
     memcpy(s->out, row, (size_t)s->cols);
 }
 
-/* The first n words. */
+/* Stores the first n dwords. */
 __attribute__((noinline)) QS_COLD static void store_some(uint8_t *to, const __m256i *v, int32_t n) {
     memcpy(to, v, 4 * (size_t)n);
 }
 
-/* Vector v, lane l, element e holds channel 16 * l + 4 * v + e. */
+/* Stores dwords; vector v, lane l, element e holds channel 16 * l + 4 * v + e. */
 INLINE void store_words(const sink *s, __m256i a0, __m256i a1, __m256i a2, __m256i a3) {
     const __m256i v0 = _mm256_permute2x128_si256(a0, a1, 0x20);
     const __m256i v1 = _mm256_permute2x128_si256(a2, a3, 0x20);
@@ -172,7 +172,7 @@ INLINE void finish_channels(const sink *s, __m256i a0, __m256i a1, __m256i a2, _
                                  pack_words(scale(a2, m2, e), scale(a3, m3, e), e), e));
 }
 
-/* last: where the taps of the last four are; the first one stands for those that are missing. */
+/* last: offsets of the last four taps; the first tap stands in for missing ones. */
 INLINE void depthwise_pixel(const qk_depthwise_u8s8 *d, const int32_t *last, const uint8_t *a,
                             const int8_t *w, const int32_t *bias, const sink *s) {
     __m256i a0 = load(bias), a1 = load(bias + 8), a2 = load(bias + 16), a3 = load(bias + 24);
@@ -210,7 +210,7 @@ TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
     }
 }
 
-/* i8_dw_split.h, which the including file includes last. */
+/* Defined in i8_dw_split.h, which the including file includes last. */
 static void window_u8s8(const qk_window_u8s8 *d);
 
 /* ---- the product ---- */
@@ -236,7 +236,7 @@ INLINE void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uin
     }
 }
 
-/* Less than a whole tile, whose missing rows are aliased to the last one. */
+/* Computes the last rows, fewer than a tile: the last one stands in for missing rows. */
 TARGET static void gemm_rest(const qk_gemm_u8s8 *g, int32_t r, sink *s) {
     const uint8_t *row[TILE_ROWS];
     int32_t init[TILE_ROWS];

@@ -27,7 +27,7 @@ typedef struct epilogue {
     __m512i zp, lo, hi;
     __m512 low, high;
     bool clamp;
-    bool limits; /* lo and hi are not those of a byte */
+    bool limits; /* lo and hi are not 0 and 255 */
 } epilogue;
 
 INLINE epilogue epilogue_of(const qk_out_i8 *o) {
@@ -71,11 +71,11 @@ typedef struct sink {
     uint8_t *out;
     ptrdiff_t stride;
     const float *mult;
-    const int32_t *init; /* of the tile's rows, or NULL */
-    int32_t cols, rows;  /* of the tile that are stored */
+    const int32_t *init; /* row_init of the tile's rows, or NULL */
+    int32_t cols, rows;  /* columns and rows that are stored */
     epilogue e;
-    const float *scale, *add; /* qk_out_i8's */
-    const char *next;         /* lines of weights that a tile fetches */
+    const float *scale, *add; /* those of qk_out_i8 */
+    const char *next;         /* cache lines of weights that a tile prefetches */
     int32_t lines;
 } sink;
 
@@ -84,7 +84,7 @@ INLINE sink sink_of(const qk_gemm_u8s8 *g) {
                   g->o.scale, g->o.add,      NULL,      0};
 }
 
-/* The usual case: u8 without a clamp. A copy of the sink then needs no branches. */
+/* The usual case: u8 without a clamp. plain_sink's copy has constants instead of branches. */
 INLINE bool is_plain(const sink *s) {
     return s->mult && !s->e.clamp;
 }
@@ -107,7 +107,7 @@ INLINE __m512i as_floats(const sink *s, __m512i acc, __m512 scale, __m512 add) {
 #define FLOATS(acc, v)                                                                             \
     acc = as_floats(s, acc, _mm512_loadu_ps(s->scale + 16 * v), _mm512_loadu_ps(s->add + 16 * v))
 
-/* Rows of 64 columns as int32. */
+/* Stores a row of 64 columns of 32 bits. */
 INLINE void store_i32_4(const sink *s, int32_t r, __m512i a, __m512i b, __m512i c, __m512i d) {
     __m512i ab = _mm512_inserti64x4(a, _mm512_castsi512_si256(b), 1);
     __m512i cd = _mm512_inserti64x4(c, _mm512_castsi512_si256(d), 1);

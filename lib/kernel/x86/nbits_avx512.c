@@ -30,7 +30,7 @@
 #define down4(x)      _mm512_srli_epi32(x, 4)
 #define load_zeros(p) _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)(p)))
 
-/* The permutation looks at the lowest 4 bits alone. */
+/* The permutation reads the lowest 4 bits alone. */
 INLINE V code_f(I x) {
     return _mm512_permutexvar_ps(
         x, _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7));

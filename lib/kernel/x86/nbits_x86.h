@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products with 4-bit weights for one vector width. The file that includes it has defined
+ * A template of the products with 4-bit weights for one vector width. Before including it, define
  *
  *   TARGET, INLINE       function attributes
  *   V, I, LANES          vectors of LANES floats and dwords; PARTS = 16 / LANES
  *   TABLE                the name of the table
  *   load_f, store_f, load_i, set_f, set_i, add_f, mul_f, fma, to_float, low, down4, load_zeros
  *   code_f(x)            floats of the lowest 4 bits of dwords, less 8
- *   dot2(s, lo, hi, a)   s + products of codes with eight integers at a, as qk_nbits_place has them
+ *   dot2(s, lo, hi, a)   s + products of codes with eight integers at a (order: qk_nbits_place)
  */
 #include "kernel/nbits.h"
 
 #define PARTS  (QK_NBITS_GROUP / LANES)
 #define ACROSS (QK_NBITS_TOGETHER * PARTS) /* vectors side by side */
 
-/* Where vector v of a pair of groups is: codes of dword 0, scales of block 0. */
+/* Addresses for each vector of two groups: codes of dword 0, scales and zero points of block 0. */
 typedef struct places {
     const uint32_t *codes[ACROSS];
     const float *scales[ACROSS];
@@ -62,7 +62,7 @@ TARGET static void unpack_vector(const qk_nbits_weights *w, size_t group, size_t
 
 TARGET static void unpack(const qk_nbits_weights *w, size_t group, size_t depth, size_t columns,
                           float *to, size_t width) {
-    if (columns < LANES) { /* 8 of 16 */
+    if (columns < LANES) { /* 8 columns of a group */
         qk_nbits_avx2.unpack(w, group, depth, columns, to, width);
         return;
     }
@@ -109,7 +109,7 @@ TARGET static void row(const qk_nbits_weights *w, const float *a, size_t depth, 
             row_groups(w, a, depth, group + g, y, false);
 }
 
-/* `rows` rows from `first` on, a constant. */
+/* The kernel `rounded` for a constant number of rows, from `first` on. */
 INLINE void rounded_rows(const qk_nbits_weights *w, const qk_nbits_rows *m, const places *p,
                          size_t first, size_t rows, float *y, size_t ldy) {
     const size_t depth = w->block * w->blocks, dwords = w->block / 8;

@@ -37,7 +37,7 @@
 #define DOT_YMM(i)                                                                                 \
     a##i = _mm256_dpbusd_avx_epi32(a##i, x, x);                                                    \
     KEEP("x", a##i);
-/* Products alone: their sums share pipes with them and give less. */
+/* Products without sums, which share ports with them and would lower the result. */
 #define MADD_YMM(i)                                                                                \
     a##i = _mm256_madd_epi16(x, x);                                                                \
     KEEP("x", a##i);
@@ -74,7 +74,7 @@ __attribute__((target("avx2"))) static void read_ymm(const void *memory, size_t 
 }
 
 #ifdef QK_AMX
-/* Four sums of a block, as i8_amx.h has them; each product takes longer than what depends on it. */
+/* The four accumulators of a block in i8_amx.h are enough: no product waits for its sum. */
 static void dot_tiles(int64_t turns) {
     tile_config c = {.palette = 1};
     for (int32_t i = 0; i < 8; i++)
@@ -112,19 +112,17 @@ qk_peak qk_peak_float(void) {
     return (qk_peak){qs_cpu_has_isa(QSIM_ISA_AVX2) ? fma_ymm : NULL, 12 * 8};
 }
 
-/* Turns that take half a microsecond; timed more than once for interrupts and a clock that rises.
- */
+/* Half a microsecond; several rounds, because of interrupts and rising clock rates. */
 #define PORT_TURNS  200
 #define PORT_ROUNDS 6
 
 static uint64_t time_turns(void (*loop)(int64_t turns)) {
-    const uint64_t start =
-        __rdtsc(); /* next to free, whatever the operating system's clocks cost */
+    const uint64_t start = __rdtsc(); /* cheap, whatever the system's clocks cost */
     loop(PORT_TURNS);
     return __rdtsc() - start;
 }
 
-/* With one port, twelve take half as long again as eight; where eight wait, as long. */
+/* With one port twelve take 1.5 times as long as eight; where eight wait for latency, as long. */
 bool qk_two_ports(void) {
     uint64_t twelve = UINT64_MAX, eight = UINT64_MAX;
     for (int i = 0; i < PORT_ROUNDS; i++) {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Averages of u8, to be instantiated once for each width. A template; after kernel/pool_tile.h and
- * what that needs, these are defined before it is included:
+ * A template of averages of u8, instantiated once for each vector width. It follows
+ * kernel/pool_tile.h and the macros of that; before including it, define
  *
  *   FLOATS          the vector of floats beside VEC
  *   W(f)            intrinsic f of that width
  *   ZERO            a vector of zeros
- *   LOAD_HALF(p)    the bytes whose words fill a vector
- *   IN_ORDER(v)     of each lane's two halves of 8 bytes, the first ones first
+ *   LOAD_HALF(p)    loads the bytes which, widened to words, fill a vector
+ *   IN_ORDER(v)     the first 8 bytes of all lanes, then the second 8
  */
 
 /*
- * Sums of LANES channels, as unpacks leave them: of 16 bytes in a lane, v[0] has the sums of the
- * first four, v[1] of the next, and so on.
+ * Sums of LANES channels in the order of the unpack instructions: of the 16 channels of a lane,
+ * v[0] has the first four, v[1] the next, and so on.
  */
 typedef struct sums {
     VEC v[4];
@@ -33,7 +33,7 @@ INLINE void add_tap(const uint8_t *x, VEC *a, VEC *b, bool wide) {
         *b = W(add_epi16)(*b, words(x + LANES / 2));
 }
 
-/* Adds a row of taps; `wide`: more than half of the channels are there. */
+/* Adds a row of taps; `wide`: more than LANES / 2 channels remain. */
 INLINE const uint8_t *add_row(const uint8_t *v, size_t count, ptrdiff_t step, VEC *a, VEC *b,
                               bool wide) {
     for (size_t pairs = count / 2; pairs > 0; pairs--, v += 2 * step) {
@@ -55,7 +55,7 @@ INLINE void take_over(sums *s, VEC a, VEC b) {
     s->v[3] = W(add_epi32)(s->v[3], W(unpackhi_epi16)(b, none));
 }
 
-/* More taps than 16 bits can sum are summed in runs that they can. */
+/* Adds a row of more taps than 16 bits can sum, in runs that they can. */
 INLINE void add_runs(const uint8_t *v, size_t count, ptrdiff_t step, sums *s, bool wide) {
     for (size_t n; count > 0; count -= n) {
         VEC a = ZERO, b = a;
@@ -88,7 +88,7 @@ INLINE sums sum_u8(const qk_pool *p, const uint8_t *line, size_t count, VEC bias
         return many;
     }
     VEC a = ZERO, b = a;
-    if (p->row_step == (ptrdiff_t)count * step) { /* the whole width: as one row */
+    if (p->row_step == (ptrdiff_t)count * step) { /* window of whole rows */
         count *= rows;
         rows = 1;
     }

@@ -22,7 +22,7 @@
 #define AS_IT_IS(v, count) (v)
 POOL(max_u8, uint8_t, _mm512_setzero_si512(), _mm512_max_epu8, AS_IT_IS, "GCC unroll 2")
 
-/* Pixels of a ymm: most loads of a zmm would cross cache lines for nothing. */
+/* Pixels that fit a ymm: most loads of a zmm would cross cache lines for nothing. */
 void qk_max_u8_avx512(const qk_pool *p) {
     if (p->sw > 1 && p->channels > 4 * PICK_MOST && p->channels <= 32)
         qk_max_u8_avx2(p);

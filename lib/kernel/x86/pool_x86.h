@@ -5,7 +5,7 @@
 
 #include "kernel/f32.h"
 
-/* Bytes that surely add up within 16 bits: 257 * 255 = 65535. */
+/* The most bytes that always add up within 16 bits: 257 * 255 = 65535. */
 #define QK_POOL_WORD_TAPS 257
 
 void qk_depthwise_f32_avx2(const qk_depthwise_f32 *d);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transposes of 8 and 32-bit elements, AVX2, by tiles in registers: 8 rows by 8 columns of 32 bits
- * or fewer, 16 rows by 16, 8 or fewer columns of 8 bits. The last tile of a row or column overlaps
- * the one before: it writes the same again.
+ * Transposes of 8 and 32-bit elements, AVX2, by tiles in registers: 8 rows by up to 8 columns of 32
+ * bits, 16 rows by up to 16 columns of 8 bits. The last tile of a row or column overlaps the one
+ * before and writes the same values again.
  */
 #include "kernel/table.h"
 
@@ -14,7 +14,7 @@
 #define TARGET __attribute__((target("avx2")))
 #define INLINE TARGET __attribute__((always_inline)) static inline
 
-/* Lines of x that are walked together: what they hold of a tile's row stays in the first cache. */
+/* Lines of x that are read together: their part of a tile's row stays in the first-level cache. */
 #define LINES ((size_t)64)
 
 /* ---- 32 bits ---- */
@@ -24,7 +24,7 @@ INLINE __m256i half(const float *low, const float *high) {
         _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1));
 }
 
-/* 4 lines of 8: rows 0 and 4, 1 and 5, 2 and 6, 3 and 7, each 4 columns long, by half. */
+/* 4 lines of 8 elements to rows 0 and 4, 1 and 5, 2 and 6, 3 and 7: 4 columns in each half. */
 INLINE void transpose_half(__m256i a, __m256i b, __m256i c, __m256i d, __m256i *r) {
     const __m256i ab = _mm256_unpacklo_epi32(a, b), ab2 = _mm256_unpackhi_epi32(a, b);
     const __m256i cd = _mm256_unpacklo_epi32(c, d), cd2 = _mm256_unpackhi_epi32(c, d);
@@ -55,7 +55,7 @@ INLINE void tile32x4(const float *x, size_t line, float *y, size_t columns) {
     }
 }
 
-/* 8 rows, columns [c, end). */
+/* Transposes 8 rows of columns [c, end). */
 INLINE void row32(const float *x, size_t line, float *y, size_t columns, size_t c, size_t end) {
     for (; c + 8 <= end; c += 8)
         tile32x8(x + c * line, line, y + c, columns);
@@ -69,7 +69,7 @@ INLINE void row32(const float *x, size_t line, float *y, size_t columns, size_t 
     }
 }
 
-/* 8 rows of 5 to 7 columns: stored as 8, of which the next row takes what is too many. */
+/* 8 rows of 5 to 7 columns: each is stored as 8, the next row overwrites the excess. */
 INLINE void tile32xfew(const float *x, size_t line, float *y, size_t columns) {
     const float *at[8];
     __m256i r[4];
@@ -93,7 +93,7 @@ TARGET static void turn32_few(const float *x, size_t line, float *y, size_t rows
     memcpy(y + r * columns, last, 8 * columns * sizeof(*last));
 }
 
-/* An image's planes become channels: 8 rows of 3 columns; element p of them is of row p / 3. */
+/* Three planes of an image to channels: 8 rows of 3 columns; element p belongs to row p / 3. */
 INLINE void tile32x3(const float *x, size_t line, float *y) {
     const __m256 a = _mm256_loadu_ps(x), b = _mm256_loadu_ps(x + line);
     const __m256 c = _mm256_loadu_ps(x + 2 * line);
@@ -140,7 +140,7 @@ TARGET void qk_transpose32_avx2(const void *from, size_t line, void *to, size_t 
 
 /* ---- 8 bits ---- */
 
-/* Lines i and i + 4 of 8 interleaved: three rounds of it turn a tile of 8, or two side by side. */
+/* Interleaves lines i and i + 4 of 8: three rounds transpose a tile of 8, or two side by side. */
 INLINE void round8(const __m128i *from, __m128i *to) {
     for (size_t i = 0; i < 4; i++) {
         to[2 * i] = _mm_unpacklo_epi8(from[i], from[i + 4]);
@@ -163,7 +163,7 @@ INLINE __m128i load8(const uint8_t *x) {
     return _mm_loadu_si128((const __m128i *)(const void *)x);
 }
 
-/* Keeps compilers from making an address of each line's own, of which they run out. */
+/* Keeps compilers from holding an address for each line: they run out of registers. */
 #define WALK(p, step)                                                                              \
     p += step;                                                                                     \
     __asm__("" : "+r"(p));
@@ -202,7 +202,7 @@ INLINE void tile8x8(const uint8_t *x, size_t line, uint8_t *y, size_t columns) {
     }
 }
 
-/* 16 rows of 5 to 7 columns: stored as 8, of which the next row takes what is too many. */
+/* 16 rows of 5 to 7 columns: each is stored as 8, the next row overwrites the excess. */
 INLINE void tile8xfew(const uint8_t *x, size_t line, uint8_t *y, size_t columns) {
     __m128i a[8], b[8];
     for (size_t i = 0; i < 8; i++)
@@ -229,7 +229,7 @@ TARGET static void turn8_few(const uint8_t *x, size_t line, uint8_t *y, size_t r
     memcpy(y + r * columns, last, 16 * columns);
 }
 
-/* 16 rows, columns [c, end). */
+/* Transposes 16 rows of columns [c, end). */
 INLINE void row8(const uint8_t *x, size_t line, uint8_t *y, size_t columns, size_t c, size_t end) {
     for (; c + 16 <= end; c += 16)
         tile8x16(x + c * line, line, y + c, columns);
@@ -264,9 +264,9 @@ TARGET void qk_transpose8_avx2(const void *from, size_t line, void *to, size_t r
     }
 }
 
-/* ---- channels of two that alternate ---- */
+/* ---- two inputs interleaved ---- */
 
-/* The last eight overlap those before. */
+/* The last eight elements overlap those before. */
 INLINE void weave32_avx2(const float *a, const float *b, float *y, size_t n) {
     size_t i = 0;
     for (; n >= 8 && i < n; i += 8) {

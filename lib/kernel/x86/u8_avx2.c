@@ -33,9 +33,9 @@ QK_U8_TABLE(rest, TARGET QS_COLD)
 QK_U8_DEQUANTIZE(rest, TARGET QS_COLD)
 
 /*
- * A byte's low 4 bits are looked up in all 16 rows. A shuffle gives 0 where the index is negative,
- * so that of a row and the eighth after it one answers; the bits between, moved into the sign,
- * choose among those.
+ * A table has 16 rows of 16 bytes; the low 4 bits of x are looked up in all of them. A shuffle
+ * gives 0 where the index is negative, so the highest bit selects a row or the eighth after it; the
+ * bits between, shifted into the sign, select among those by blends.
  */
 typedef struct key {
     __m256i first, second, bit[3];
@@ -92,7 +92,7 @@ typedef struct pair {
     __m256i bits_a, bits_b, zc, lo, flip_c;
 } pair;
 
-/* A float of this and an integer below 2^23 has the integer in its low bits. */
+/* The float 2^23 + i, i an integer from 0 to 2^23 - 1, has i in its low bits. */
 #define BIG      0x1p23f
 #define BIG_BITS 0x4b000000
 
@@ -111,7 +111,7 @@ INLINE pair load_pair(const qk_u8_pair *w) {
     };
 }
 
-/* Flips, converts and takes the zero point off in two steps, all exact. */
+/* Flips, converts and subtracts the zero point in two steps, both exact. */
 INLINE __m256 term(const uint8_t *x, __m256i bits, __m256 zp) {
     const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)x);
     const __m256i v = _mm256_xor_si256(_mm256_cvtepu8_epi32(bytes), bits);
@@ -124,13 +124,13 @@ INLINE __m256 value(__m256 a, __m256 b, const pair *k, bool mul) {
                : _mm256_add_ps(_mm256_mul_ps(k->ma, a), _mm256_mul_ps(k->mb, b));
 }
 
-/* Words of 32 integers, lane by lane, as bytes in their order. */
+/* Packs 32 words, which stand lane by lane, to bytes in order. */
 INLINE __m256i bytes_of(__m256i low, __m256i high) {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     return _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);
 }
 
-/* 32 integers and their zero point as bytes, with saturation. */
+/* Packs 32 integers plus the zero point to bytes, with saturation. */
 INLINE __m256i pack(const __m256i *r, __m256i zp) {
     return bytes_of(_mm256_adds_epi16(_mm256_packs_epi32(r[0], r[1]), zp),
                     _mm256_adds_epi16(_mm256_packs_epi32(r[2], r[3]), zp));
@@ -149,7 +149,7 @@ INLINE void pair_32(const uint8_t *a, const uint8_t *b, uint8_t *c, const pair *
     store_32(c, _mm256_xor_si256(y, k.flip_c));
 }
 
-/* An operand of one element stands 32 times in `same`; the rest goes through `last`. */
+/* An operand of one element is repeated 32 times in `same`; the last elements go through `last`. */
 INLINE void pairs(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb, uint8_t *c, size_t n,
                   const qk_u8_pair *w, bool mul) {
     if (n == 0)
@@ -181,7 +181,7 @@ TARGET static void mul_avx2(const uint8_t *a, size_t sa, const uint8_t *b, size_
     pairs(a, sa, b, sb, c, n, w, true);
 }
 
-/* ---- to 8 bits ---- */
+/* ---- quantization ---- */
 
 typedef struct division {
     __m256 scale, lo, hi;
@@ -197,7 +197,10 @@ INLINE void quantize_32(const float *x, const division *d, uint8_t *y) {
     store_32(y, _mm256_xor_si256(pack(r, d->zp), d->flip));
 }
 
-/* From i on; returns where, of 32 results, one is near the middle of two integers. */
+/*
+ * Quantizes 32 elements at a time from i on; returns the first i where one of 32 results is near
+ * the middle of two integers, or fewer than 32 are left.
+ */
 INLINE size_t quantize_from(const float *x, size_t i, size_t n, const qk_bracket *b, uint8_t *y,
                             bool within) {
     const __m256 least = _mm256_set1_ps(b->least), most = _mm256_set1_ps(b->most);
@@ -266,7 +269,7 @@ static void quantize_within_avx2(const float *x, size_t n, float scale, int32_t 
 
 /* ---- planes to channels ---- */
 
-/* Row 3 v + c: which pixel of plane c is byte i of part v, i + 16 v = 3 * pixel + c; 128: none. */
+/* Row 3 v + c: the pixel of plane c at byte i of part v: 16 v + i = 3 pixel + c; 128: none. */
 static const uint8_t thirds[9][16] = {
     {0, 128, 128, 1, 128, 128, 2, 128, 128, 3, 128, 128, 4, 128, 128, 5},
     {128, 0, 128, 128, 1, 128, 128, 2, 128, 128, 3, 128, 128, 4, 128, 128},
@@ -279,7 +282,7 @@ static const uint8_t thirds[9][16] = {
     {10, 128, 128, 11, 128, 128, 12, 128, 128, 13, 128, 128, 14, 128, 128, 15},
 };
 
-/* Returns how many pixels it did. */
+/* Returns the number of pixels done. */
 TARGET static size_t interleave_3(const uint8_t *x, size_t plane, uint8_t *y, size_t n) {
     const uint8_t *const x1 = x + plane, *const x2 = x1 + plane;
     __m256i from[3][3];
@@ -323,7 +326,7 @@ TARGET void qk_interleave_avx2(const uint8_t *x, size_t plane, size_t planes, ui
     interleave_loops(x + i, plane, planes, y + i * planes, n - i);
 }
 
-/* ---- from 8 bits ---- */
+/* ---- dequantization ---- */
 
 INLINE __m256 dequantize_8(const uint8_t *x, __m256i flips, __m256i zero, __m256 factor) {
     const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)x);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Element-wise kernels on 8 bits, AVX-512 VNNI with VBMI: 64 elements at a time, the rest under a
- * mask. A byte is picked out of its four, and the zero point taken off, by a dot product; results
- * are packed with saturation, in lanes, and put in order once.
+ * mask. A dot product extracts a byte of four and subtracts the zero point; results are packed with
+ * saturation, within lanes, and put in order once.
  */
 #include <assert.h>
 
@@ -21,7 +21,7 @@ INLINE __mmask64 left(size_t n) {
     return n >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
 }
 
-/* 64 results as bytes, lane by lane. */
+/* Converts 64 results to bytes, zero point added, lane by lane. */
 INLINE __m512i pack(const __m512 *v, __m512i zp) {
     __m512i a = _mm512_packs_epi32(_mm512_cvtps_epi32(v[0]), _mm512_cvtps_epi32(v[1]));
     __m512i b = _mm512_packs_epi32(_mm512_cvtps_epi32(v[2]), _mm512_cvtps_epi32(v[3]));
@@ -59,7 +59,7 @@ TARGET static void table_avx512(const uint8_t *table, const uint8_t *x, size_t x
                                 size_t y_stride, size_t n, size_t rows) {
     book t;
     load_book(&t, table);
-    /* Short rows that lie together fill a vector: four times of 16 bytes, or two of 32. */
+    /* Adjacent short rows fill a vector: four of 16 bytes, or two of 32. */
     for (; n == 16 && x_stride == 16 && rows >= 4; rows -= 4, x += 64, y += 4 * y_stride) {
         const __m512i v = look_up(&t, _mm512_loadu_si512(x));
         store_16(y, _mm512_castsi512_si128(v));
@@ -83,15 +83,15 @@ TARGET static void table_avx512(const uint8_t *table, const uint8_t *x, size_t x
     }
 }
 
-/* ---- channels of two that alternate ---- */
+/* ---- two inputs interleaved ---- */
 
-/* Tables, and which bytes of two vectors follow each other: their first 32 each, their last. */
+/* Tables of both inputs; byte orders that interleave their first 32 bytes, and their last. */
 typedef struct weaver {
     book a, b;
     __m512i low, high;
 } weaver;
 
-/* Pairs of a row, how many come after the last 64, and their masks. */
+/* Pairs of a row, the number after the last whole 64, and their masks. */
 typedef struct run {
     size_t n, rest;
     __mmask64 x, low, high;
@@ -102,7 +102,7 @@ INLINE run run_of(size_t n) {
     return (run){n, rest, left(rest), left(2 * rest), rest > 32 ? left(2 * rest - 64) : 0};
 }
 
-/* Numbers decide, not masks, which gcc would test where they are: that takes longer. */
+/* Branches test numbers, not masks: gcc would test those in mask registers, which takes longer. */
 INLINE void weave_row(const uint8_t *a, const uint8_t *b, uint8_t *y, const run *r, const weaver *w,
                       bool looks_up) {
     for (size_t i = r->n / 64; i; i--, a += 64, b += 64, y += 128) {
@@ -122,7 +122,7 @@ INLINE void weave_row(const uint8_t *a, const uint8_t *b, uint8_t *y, const run 
         _mm512_mask_storeu_epi8(y + 64, r->high, _mm512_permutex2var_epi8(x, w->high, z));
 }
 
-/* By a copy that no store changes: it stays in registers. */
+/* Works on a copy, which stores cannot alias: it stays in registers. */
 INLINE void weave_rows(const qk_shuffle *s, const weaver *from, bool looks_up) {
     const size_t n = s->n, first = s->first, rest = 2 * n - first, half = first / 2;
     const weaver w = *from;
@@ -164,8 +164,8 @@ TARGET static void shuffle_avx512(const qk_shuffle *s) {
 }
 
 /*
- * Floats are looked up a byte at a time, of 64 elements each. The elements' order is such that,
- * interleaved in lanes, they come out one after the other.
+ * Looks up 64 floats, byte by byte of each. The elements are permuted first, so that interleaving
+ * within lanes puts them in order.
  */
 INLINE void floats_of(const book *t, __m512i x, __m512i *out) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
@@ -217,7 +217,7 @@ typedef struct binary {
     __m512i za, zb, zc, lo, hi, flip_a, flip_b, flip_c;
 } binary;
 
-/* False where a result may leave int32: AVX2 clamps before it converts. */
+/* False where a result may exceed int32: the AVX2 kernels clamp before they convert. */
 static bool is_tame(const qk_u8_pair *w, bool mul) {
     float a = w->ma < 0 ? -w->ma : w->ma, b = w->mb < 0 ? -w->mb : w->mb;
     return mul ? a < 16384.0f : a < 1048576.0f && b < 1048576.0f;
@@ -238,12 +238,12 @@ INLINE binary load_binary(const qk_u8_pair *w) {
     };
 }
 
-/* Whether nothing is to be done to a and c but what every operand needs. */
+/* True where a needs no flip, and c neither flip nor clamp. */
 static bool is_plain(const qk_u8_pair *w) {
     return !w->flip_a && !w->flip_c && (int32_t)w->lo + w->zc <= 0 && (int32_t)w->hi + w->zc >= 255;
 }
 
-/* 64 bytes, -zp added: byte i of each four is in v[i]. */
+/* Adds zp, the negated zero point, to 64 bytes: v[i] has byte i of every four. */
 INLINE void terms(__m512i x, __m512i zp, __m512i *v) {
     for (int i = 0; i < 4; i++)
         v[i] = _mm512_dpbusd_epi32(zp, x, _mm512_set1_epi32(1 << 8 * i));
@@ -251,13 +251,13 @@ INLINE void terms(__m512i x, __m512i zp, __m512i *v) {
 
 #define FLOAT(v) _mm512_cvtepi32_ps(v)
 
-/* A sum or a product of terms. The product of two is exact either way: one conversion, not two. */
+/* A sum or a product of terms. The product is exact as an integer, too: one conversion, not two. */
 INLINE __m512 value(__m512i a, __m512i b, const binary *k, bool mul) {
     return mul ? _mm512_mul_ps(FLOAT(_mm512_mullo_epi32(a, b)), k->ma)
                : _mm512_add_ps(_mm512_mul_ps(k->ma, FLOAT(a)), _mm512_mul_ps(k->mb, FLOAT(b)));
 }
 
-/* One result after the other: sums whose steps gcc mixes take 6 % longer. */
+/* Keeps gcc from mixing the steps of several results, which costs sums 6 %. */
 #define IN_TURN(v) __asm__ volatile("" : "+v"(v))
 
 INLINE __m512i binary_64(__m512i x, __m512i z, const binary *w, bool mul, bool plain) {
@@ -301,7 +301,7 @@ INLINE void binaries(const uint8_t *restrict a, size_t sa, const uint8_t *restri
 TARGET static void add_avx512(const uint8_t *restrict a, size_t sa, const uint8_t *restrict b,
                               size_t sb, uint8_t *restrict c, size_t n, const qk_u8_pair *w) {
     if (is_tame(w, false) && n && sa && sb && is_plain(w) && !w->flip_b)
-        binaries(a, 1, b, 1, c, n, w, false, true); /* sums of residuals */
+        binaries(a, 1, b, 1, c, n, w, false, true); /* the usual case of residual connections */
     else if (is_tame(w, false) && n)
         binaries(a, sa, b, sb, c, n, w, false, false);
     else
@@ -316,7 +316,7 @@ TARGET static void mul_avx512(const uint8_t *restrict a, size_t sa, const uint8_
         qk_u8_avx2.mul(a, sa, b, sb, c, n, w);
 }
 
-/* Factors are made floats once for all rows: products of two terms are exact as floats, too. */
+/* Factors are converted once for all rows: products of two terms are exact as floats, too. */
 INLINE __m512i scale_64(__m512i x, const float *factors, const binary *w) {
     const __m512i order = _mm512_set4_epi32(0x0f0b0703, 0x0e0a0602, 0x0d090501, 0x0c080400);
     const binary k = *w;
@@ -359,8 +359,8 @@ TARGET static void scale_avx512(const uint8_t *restrict a, const uint8_t *restri
 /* ---- quantization ---- */
 
 /*
- * x / scale, rounded as division rounds: with r the reciprocal, rounded to nearest, x * r improved
- * once is one of the two floats around the quotient, and improved twice (the remainder of such a
+ * x / scale, rounded as division rounds: with r the reciprocal, rounded to nearest, x * r corrected
+ * once is one of the two floats around the quotient, and corrected twice (the remainder of such a
  * float is exact) the nearer one. A third of the time that the divider takes.
  */
 typedef struct division {
@@ -382,7 +382,7 @@ INLINE division load_division(const qk_bracket *b, float scale, int32_t zp, uint
     };
 }
 
-/* The first step leaves no NaN, so integers order what is above 0. */
+/* The first step leaves no NaN; floats above 0 are ordered as their bits are. */
 INLINE __m512 between(__m512 x, const division *d) {
     const __m512i v = _mm512_castps_si512(_mm512_max_ps(x, d->least));
     return _mm512_castsi512_ps(_mm512_min_epi32(v, _mm512_castps_si512(d->most)));
