@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Einsum: any equation over any number of operands. Every letter is an axis of a loop; letters that
- * the result lacks are summed over, the last one fastest. A letter that an operand has twice walks
- * along its diagonal; an axis of size 1 is repeated. Floats are summed in double, integers wrap.
+ * Einsum: any equation over any number of operands. Every letter is a loop; letters that the result
+ * lacks are summed over, the last one innermost. A letter that an operand has twice follows its
+ * diagonal; an axis of size 1 is broadcast. Floats are summed in double, integers wrap.
  */
 #include "op/rules.h"
 
 #define OPERANDS 16
-#define LETTERS  (52 + QSIM_MAX_RANK) /* a to z, A to Z, and the axes that the dots stand for */
+#define LETTERS  (52 + QSIM_MAX_RANK) /* a to z, A to Z, and the axes of the ellipsis */
 
-/* The axes of a term by letter: those of the dots count from 52. */
+/* The axes of a term as letters; those of the ellipsis count from 52. */
 typedef struct term {
     int32_t rank;
     int32_t letters[QSIM_MAX_RANK];
 } term;
 
 typedef struct equation {
-    int32_t operands, dots; /* the most axes that dots stand for */
+    int32_t operands, dots; /* dots: most axes of an ellipsis */
     term in[OPERANDS], out;
     qs_dim dims[LETTERS];
     bool used[LETTERS];
 } equation;
 
-/* A term of the text: letters, and where among them the dots are; -1: there are none. */
+/* A term as in the text: its letters, and the place of the ellipsis among them; -1: none. */
 typedef struct text_term {
     int32_t count, dots_at;
     int32_t letters[QSIM_MAX_RANK];
@@ -57,7 +57,7 @@ QS_COLD static int read_term(const qs_infer *x, qs_span s, size_t *at, text_term
     return QSIM_OK;
 }
 
-/* The term with `dots` axes in place of its dots, the last ones of all that dots stand for. */
+/* Replaces the ellipsis of a term by `dots` axes, the last ones of e->dots. */
 QS_COLD static int spread_dots(const qs_infer *x, const equation *e, const text_term *t,
                                int32_t dots, term *out) {
     if (t->count + dots > QSIM_MAX_RANK)
@@ -72,7 +72,7 @@ QS_COLD static int spread_dots(const qs_infer *x, const equation *e, const text_
     return QSIM_OK;
 }
 
-/* Sizes of an operand's axes, joined with those of the others. */
+/* Merges the sizes of an operand's axes with those of the other operands. */
 QS_COLD static int join_sizes(const qs_infer *x, equation *e, int32_t operand) {
     const qs_value *v = x->in[operand];
     const term *t = &e->in[operand];
@@ -94,7 +94,8 @@ QS_COLD static int join_sizes(const qs_infer *x, equation *e, int32_t operand) {
     return QSIM_OK;
 }
 
-/* Without an arrow: the axes of the dots, then the letters that occur once, in the order of ASCII.
+/*
+ * The result of an equation without an arrow: the ellipsis, then letters that occur once, by ASCII.
  */
 QS_COLD static void imply_result(const text_term *terms, int32_t count, text_term *out) {
     int32_t times[52] = {0};
@@ -126,7 +127,7 @@ QS_COLD static int read_result(const qs_infer *x, qs_span s, size_t at, const te
     return code;
 }
 
-/* The result's letters are those of operands, each once. */
+/* Checks that the result's letters are those of operands, each once. */
 QS_COLD static int check_result(const qs_infer *x, const equation *e) {
     bool seen[LETTERS] = {false};
     for (int32_t i = 0; i < e->out.rank; i++) {
@@ -227,13 +228,13 @@ struct einsum_params;
 typedef void (*row_fn)(const struct einsum_params *p, const void *const *x, const size_t *at,
                        total *sum);
 
-/* Loops: first the result's axes, then those summed over; of these the last is `inner`. */
+/* Loops: first the result's axes, then those summed over, the last of which is `inner`. */
 typedef struct einsum_params {
     int32_t operands, kept, loops, dtype;
     size_t outputs, sums, inner;
     row_fn row;
     size_t dims[LETTERS];
-    size_t steps[LETTERS][OPERANDS]; /* of an operand along a loop, in elements */
+    size_t steps[LETTERS][OPERANDS]; /* strides of each operand along each loop, in elements */
     size_t inner_steps[OPERANDS];
 } einsum_params;
 
@@ -285,7 +286,7 @@ QS_COLD static void put_total(int32_t dtype, void *y, size_t i, total sum) {
     }
 }
 
-/* Adds entry `i` of loops [from, to) to where the operands are. */
+/* Adds the operands' offsets at iteration `i` of loops [from, to) to `at`. */
 QS_COLD static void move_to(const einsum_params *p, size_t i, int32_t from, int32_t to,
                             size_t *at) {
     for (int32_t loop = to; loop-- > from; i /= p->dims[loop])
@@ -325,7 +326,9 @@ QS_COLD static void run_einsum(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->outputs, 1 + QS_GRAIN / 4 / (work + 1), einsum_range, &j);
 }
 
-/* A loop over a letter: an axis of size 1 is repeated, one that comes twice is a diagonal. */
+/*
+ * Adds the loop over a letter: axes of size 1 have stride 0, axes with the same letter add strides.
+ */
 QS_COLD static void add_loop(einsum_params *p, const qs_infer *x, const equation *e,
                              int32_t letter) {
     const int32_t loop = p->loops++;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GatherBlockQuantized of ONNX Runtime: rows of a table stored as codes in blocks along its last
- * axis, each block with a scale and a zero point; y = (code - zero point) * scale. Inputs: codes,
- * indices, scales, zero points. Codes of type uint8 hold 8 / bits each and, left out, a zero point
- * of half their range; codes of type int4 and uint4 0.
+ * GatherBlockQuantized of ONNX Runtime: gathers rows of a table of codes, which are in blocks along
+ * its last axis, each block with a scale and a zero point; y = (code - zero point) * scale. Inputs:
+ * codes, indices, scales, zero points. An element of type uint8 holds 8 / bits codes, whose zero
+ * point is half their range by default; that of int4 and uint4 is 0.
  */
 #include "op/move/index.h"
 #include "op/nn/codes.h"
@@ -12,9 +12,9 @@ enum { DATA, INDICES, SCALES, ZEROS };
 
 typedef struct form {
     int64_t rows, inner, width,
-        blocks; /* an index picks `inner` rows of width codes; -1: unknown */
+        blocks; /* an index selects `inner` rows of `width` codes; -1: unknown */
     int64_t bits, block;
-    bool packed; /* bytes of several codes, whose rows begin on a byte */
+    bool packed; /* bytes hold several codes; rows begin at a byte */
 } form;
 
 static int read_form(const qs_infer *x, form *f) {

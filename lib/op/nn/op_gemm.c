@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gemm and MatMul on floats; on doubles and integers, which Einsum sums up, too. */
+/* Gemm and MatMul on floats; on doubles and integers they are expanded into Einsum. */
 #include "op/elementwise/factor.h"
 #include "op/expand.h"
 #include "op/nn/product.h"
@@ -24,7 +24,7 @@ static int check_types(const qs_infer *x, int32_t count) {
     return code;
 }
 
-/* Steps are of floats. */
+/* Other types than float are expanded, not lowered. */
 static int check_lowered(const qs_lower *l) {
     qs_infer x;
     qs_lower_infer(l, &x);
@@ -128,7 +128,7 @@ static int lower_gemm(qs_lower *l) {
     return qs_product_lower(l, p);
 }
 
-/* Before opset 7 broadcasting had to be asked for; later it is always there. */
+/* Before opset 7 broadcasting needed an attribute; later it is always on. */
 static int upgrade_gemm(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     (void)error;
     if (to >= 7)
@@ -136,7 +136,7 @@ static int upgrade_gemm(qs_graph *g, qs_id node, int32_t to, qsim_error *error) 
     return QSIM_OK;
 }
 
-/* alpha A' B' + beta C of another type than float. */
+/* x times the attribute `name`, alpha or beta. */
 static qs_id times(qs_expand *e, qs_id x, const char *name, int32_t dtype) {
     const float by = qs_node_float(&e->graph->nodes[e->node_id], name, 1.0f);
     if (by == 1.0f)
@@ -192,7 +192,8 @@ static int pack_matmul(qs_pack *p) {
 static int matmul_batches(qs_lower *l, qs_product *p, const qs_factor *a, const qs_factor *b,
                           const qs_dim *dims, int32_t rank) {
     p->batches = (size_t)qs_dims_product(dims, 0, rank);
-    if (p->right.count == 1) { /* one matrix on the right: the left ones are one tall one */
+    if (p->right.count ==
+        1) { /* one matrix on the right: those on the left are one with more rows */
         p->m *= p->batches;
         p->batches = 1;
         return QSIM_OK;
@@ -241,7 +242,7 @@ static const qs_attr_rule gemm_attrs[] = {
 };
 
 static const qs_attr_rule internal_attrs[] = {
-    {"lo", QS_ATTR_FLOAT, 0, 0},    {"hi", QS_ATTR_FLOAT, 0, 0}, /* all that MatMul has */
+    {"lo", QS_ATTR_FLOAT, 0, 0},    {"hi", QS_ATTR_FLOAT, 0, 0}, /* MatMul has only these */
     {"alpha", QS_ATTR_FLOAT, 0, 0}, {"beta", QS_ATTR_FLOAT, 0, 0},
     {"transA", QS_ATTR_INT, 0, 0},  {"transB", QS_ATTR_INT, 0, 0},
 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * InstanceNormalization and GroupNormalization: y = (x - mean) /
- * sqrt(var + epsilon) * scale + bias with statistics of each channel or group of
- * channels. The variance has a pass of its own; the division is a multiplication with the
- * reciprocal.
+ * InstanceNormalization and GroupNormalization: y = (x - mean) / sqrt(var + epsilon) * scale + bias
+ * with mean and variance per channel or group of channels. The variance has a pass of its own; the
+ * division is a multiplication by the reciprocal.
  */
 #include "op/rules.h"
 
@@ -13,11 +12,11 @@
 
 #include <math.h>
 
-#define GROUP_OF_CHANNELS 21 /* version from which on scale and bias are of channels */
+#define GROUP_OF_CHANNELS 21 /* first version whose scale and bias are per channel */
 
 typedef struct group_params {
-    size_t rows, groups, channels, inner; /* statistics; of them an image, channels each */
-    bool is_double, by_group;             /* by_group: scale and bias are of groups */
+    size_t rows, groups, channels, inner; /* rows: images * groups; channels per group */
+    bool is_double, by_group;             /* by_group: scale and bias are per group */
     double epsilon;
 } group_params;
 
@@ -86,7 +85,7 @@ static void run_group(const qs_step *s, const qs_frame *f) {
         qs_ranges(f->ctx, p->rows, QS_GRAIN / 2 / n + 1, group_rows, &j);
 }
 
-/* Scale and bias are lists of `count`, which may be -1. */
+/* Scale and bias have `count` elements; -1: unknown. */
 QS_COLD static int infer_group_of(qs_infer *x, int64_t count, int32_t least_rank) {
     const qs_value *v = x->in[0];
     int code = qs_infer_type(x, 0, QS_T_REAL);
@@ -142,13 +141,13 @@ QS_COLD static int lower_group(qs_lower *l) {
     return QSIM_OK;
 }
 
-/* A shape as a constant; a negative code if there is no room. */
+/* Adds a shape as a constant; a negative code if memory runs out. */
 static qs_id shape_of(qs_graph *g, const int64_t *dims, int64_t rank) {
     const char *name = qs_graph_fresh_name(g, "group_shape");
     return name ? qs_graph_add_const(g, name, QSIM_INT64, 1, &rank, dims, true) : QSIM_E_NOMEM;
 }
 
-/* Each of (groups) numbers as often as a group has channels: Reshape, Expand, Reshape. */
+/* Repeats each group's number for all its channels: Reshape, Expand, Reshape. */
 QS_COLD static qs_id repeat(qs_graph *g, qs_id v, int64_t groups, int64_t channels) {
     const int64_t dims[3][2] = {{groups, 1}, {groups, channels}, {groups * channels, 0}};
     for (int32_t i = 0; i < 3 && v >= 0; i++) {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * GroupQueryAttention of ONNX Runtime: causal attention over a cache, with rotary positions.
- * Inputs: query (or query, key and value side by side), key, value, past key, past value, last used
- * key of each batch, used keys of the longest batch ("total"), cosines, sines, positions, bias,
- * sinks.
+ * Inputs: query (or packed query, key and value), key, value, past key, past value, last used key
+ * of each batch, used keys of the longest batch ("total"), cosines, sines, positions, bias, sinks.
  *
  * A batch's new entries end at its last used key; a first prompt, whose length is the total, begins
- * at 0 in every batch, shorter batches being padded behind. Keys are turned before they are stored.
- * The present cache has as many entries as the past one, or the total where that is more; those
- * behind the new ones are 0.
+ * at 0 in every batch, shorter batches being padded at the end. Keys are rotated before they are
+ * stored. The present cache has as many entries as the past one, or the total if that is more;
+ * entries after the new ones are 0.
  */
 #include "op/nn/attention.h"
 #include "op/nn/rotary.h"
@@ -126,7 +125,7 @@ static int read_form(const qs_infer *x, form *f) {
     return code ? code : check_operands(x, f);
 }
 
-/* (batch or 1, heads or 1, queries, total). */
+/* The bias is (batch or 1, heads or 1, queries, total). */
 static int check_bias(const qs_infer *x, const form *f) {
     const qs_value *v = qs_infer_in(x, BIAS);
     const int64_t whole[4] = {f->batches, f->heads, f->queries, f->total};
@@ -168,9 +167,9 @@ static int infer_groupquery(qs_infer *x) {
 
 typedef struct group_params {
     qs_attention a;
-    qs_heads k, v; /* of fresh keys and values */
+    qs_heads k, v; /* strides of fresh keys and values */
     size_t past, entries, angles;
-    size_t key_at, value_at; /* in a packed query */
+    size_t key_at, value_at; /* floats before keys and values in a packed query */
     size_t keys_room, turned_room, cache_room;
     bool packed, turns, interleaved, present[2];
     int32_t inputs;
@@ -204,7 +203,7 @@ static void turn(const group_job *j, size_t batch, size_t at, const float *x, fl
         memcpy(y, x, width * sizeof(*y));
 }
 
-/* Rows (batch, query, head) of the query, as they lie. */
+/* Rotates rows (batch, query, head) of the query. */
 static void turn_queries(const void *arg, size_t begin, size_t end) {
     const group_job *j = arg;
     const group_params *p = j->p;
@@ -217,7 +216,7 @@ static void turn_queries(const void *arg, size_t begin, size_t end) {
     }
 }
 
-/* Entries of item (batch, head): the past, the fresh ones, zeros. */
+/* Writes the cache of item (batch, head): past entries, fresh ones, zeros. */
 static void store_head(const void *arg, size_t item) {
     const group_job *j = arg;
     const group_params *p = j->p;
@@ -240,7 +239,7 @@ static void store_head(const void *arg, size_t item) {
     memset(v + after * width, 0, (p->entries - after) * width * sizeof(*v));
 }
 
-/* False: lengths that do not fit each other or the buffers. */
+/* Reads the lengths; false: they do not fit each other or the buffers. */
 static bool read_lengths(const group_params *p, const int32_t *last, int32_t total,
                          qs_attention_keys *of, const qs_frame *f) {
     const int64_t queries = (int64_t)p->a.queries, room = (int64_t)p->entries;
@@ -356,7 +355,7 @@ static int place_scratch(qs_lower *l, group_params *p) {
         turned > SIZE_MAX / 8 || cache > SIZE_MAX / 8)
         return qs_fail(l->error, QSIM_E_LIMIT, "an attention is too large");
     p->keys_room = qs_align(p->a.batches * sizeof(qs_attention_keys), 64);
-    p->turned_room = qs_align(turned + 64, 64); /* a row is read up to 64 bytes further */
+    p->turned_room = qs_align(turned + 64, 64); /* kernels read up to 64 bytes beyond a row */
     p->cache_room = qs_align(cache, 64);
     l->step->scratch = p->keys_room + p->turned_room + own;
     for (int i = 0; i < 2; i++)

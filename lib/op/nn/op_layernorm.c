@@ -2,8 +2,8 @@
 /*
  * LayerNormalization over the axes from `axis` on: y = (x - mean) / sqrt(var + epsilon) * scale +
  * bias. Both sums are trees over 16 lanes, the variance has a pass of its own, and the division is
- * one multiplication with the reciprocal, which is an output too. RMSNormalization, which ONNX
- * Runtime has as SimplifiedLayerNormalization, is the same with mean 0 and without bias.
+ * one multiplication by the reciprocal, which is an output, too. RMSNormalization, in ONNX Runtime
+ * SimplifiedLayerNormalization, is the same with mean 0 and without bias.
  */
 #include "op/rules.h"
 
@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-/* First normalized axis; a parameter has the shape of the axes from there on, or one element. */
+/* Checks that a parameter has one element, or `count`, as many as the normalized axes. */
 QS_COLD static int check_parameter(const qs_infer *x, int32_t index, int64_t count) {
     const qs_value *v = qs_infer_in(x, index);
     int64_t n = v && v->rank >= 0 ? qs_dims_product(v->dims, 0, v->rank) : -1;
@@ -23,7 +23,7 @@ QS_COLD static int check_parameter(const qs_infer *x, int32_t index, int64_t cou
                          (long long)n, (long long)count);
 }
 
-/* RMSNormalization's scale is broadcast over the normalized axes. */
+/* Checks that RMSNormalization's scale broadcasts to the normalized axes. */
 QS_COLD static int check_broadcast(const qs_infer *x, int32_t axis) {
     const qs_value *v = x->in[0], *scale = x->in[1];
     bool fits = scale->rank <= v->rank - axis;
@@ -86,10 +86,10 @@ typedef struct layernorm_params {
     size_t rows, count;
     float epsilon;
     bool scalar_scale, scalar_bias, simple;
-    const size_t *scale_at; /* NULL, or which element of a broadcast scale each element takes */
-    /* Inputs; where the outputs mean and reciprocal are, 0: the operator has none. */
+    const size_t *scale_at; /* NULL, or index of each element's scale if scale is broadcast */
+    /* Indices of an input and two outputs (mean, reciprocal); 0: the operator has none. */
     int32_t bias, mean, inverse;
-    bool centred; /* less the mean */
+    bool centred; /* the mean is subtracted */
 } layernorm_params;
 
 typedef struct layernorm_job {
@@ -138,7 +138,7 @@ static void run_layernorm(const qs_step *s, const qs_frame *f) {
         qs_ranges(f->ctx, p->rows, QS_GRAIN / 2 / p->count + 1, layernorm_rows, &job);
 }
 
-/* Makes the parameters that both normalizations have. */
+/* Makes the parameters that both normalizations share. */
 QS_COLD static int lower_rows(qs_lower *l, layernorm_params **out, int32_t *axis) {
     const qs_value *x = qs_lower_in(l, 0);
     qs_infer rules;
@@ -175,7 +175,7 @@ QS_COLD static int lower_layernorm(qs_lower *l) {
     return QSIM_OK;
 }
 
-/* Where a scale neither whole nor a scalar is read. */
+/* Sets scale_at for a scale that is broadcast but not a scalar. */
 QS_COLD static int place_scale(qs_lower *l, layernorm_params *p, int32_t axis) {
     const qs_value *x = qs_lower_in(l, 0), *scale = qs_lower_in(l, 1);
     size_t *at = qs_arena_alloc(l->arena, p->count ? p->count : 1, sizeof(*at));
@@ -222,7 +222,7 @@ static const qs_attr_rule rmsnorm_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
 
 QS_OP(rmsnorm, .name = "RMSNormalization", .since = 23, .min_in = 2, QS_ATTRS(rmsnorm_attrs),
       .traits = QS_PLAIN, .gain_inputs = 1 << 1, .infer = infer_rmsnorm, .lower = lower_rmsnorm);
-/* ONNX Runtime's name of it, in the domain of ONNX all the same. */
+/* ONNX Runtime's name of RMSNormalization, though in ONNX's domain. */
 QS_OP(simplified_layernorm, .name = "SimplifiedLayerNormalization", .min_in = 2, .max_out = 2,
       QS_ATTRS(rmsnorm_attrs), .traits = QS_PLAIN, .gain_inputs = 1 << 1, .infer = infer_rmsnorm,
       .lower = lower_rmsnorm);

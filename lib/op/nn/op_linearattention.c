@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LinearAttention: a state (d_k, d_v) of each key head takes in one token after the other, and is
- * asked by the head's queries. Inputs: query, key, value (batch, tokens, heads * size), past state
- * (batch, heads, d_k, d_v), decay, beta. With update_rule
+ * LinearAttention: each key head has a state S (d_k, d_v) that is updated by one token after the
+ * other and multiplied by the head's queries. Inputs: query, key, value (batch, tokens, heads *
+ * size), past state (batch, heads, d_k, d_v), decay, beta. With update_rule
  *
  *     linear        S = S + k v'
  *     gated         S = exp(g) S + k v'
  *     delta         S = S + k (beta (v - S' k))'
- *     gated_delta   the same of exp(g) S
+ *     gated_delta   delta applied to exp(g) S
  *
- * and o = scale S' q, where g is of a head or of each of its d_k rows, beta of a head or of all.
+ * and o = scale S' q; the decay g is per head or per row of its d_k, beta per head or one for all.
  * Everything in float32, sums over d_k in order.
  */
 #include "op/rules.h"
@@ -54,7 +54,7 @@ static int read_rule(const qs_infer *x, form *f) {
     return QSIM_OK;
 }
 
-/* Input (batch, tokens, heads * size), whose last axis is one of the two widths, if known. */
+/* Reads the sizes of an input (batch, tokens, heads * size); *width: the size of a head. */
 static int read_input(const qs_infer *x, int32_t index, form *f, int64_t heads, int64_t *width) {
     const qs_value *v = qs_infer_in(x, index);
     int code = qs_infer_type(x, index, QS_T_FLOAT);
@@ -86,7 +86,7 @@ static int read_past(const qs_infer *x, form *f) {
     return code;
 }
 
-/* Decay and beta: numbers of a head, where `others` of all, or of as many. */
+/* Checks decay or beta: one number per head, or `others` numbers. */
 static int read_gate(const qs_infer *x, int32_t index, form *f, int64_t others) {
     int64_t last = -1;
     if (!qs_infer_in(x, index))
@@ -120,10 +120,7 @@ static int infer_linearattention(qs_infer *x) {
     int code = read_form(x, &f);
     if (code)
         return code;
-    /*
-     * Rules see half precision as floats, so a state of another type would be taken for one of
-     * theirs.
-     */
+    /* Shape rules see half precision as float, so a state of another type would go unnoticed. */
     if (qs_infer_in(x, PAST) && x->values[in[PAST]].dtype != x->values[in[Q]].dtype)
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "the state is of another type than the query");
     const qs_dim out[3] = {
@@ -139,14 +136,14 @@ static int infer_linearattention(qs_infer *x) {
 typedef struct linear_params {
     bool gated, delta, past, state;
     size_t batches, tokens, heads, kv_heads, width, v_width;
-    size_t decays, betas; /* numbers of a token */
+    size_t decays, betas; /* numbers per token */
     float scale;
 } linear_params;
 
 typedef struct linear_job {
     const linear_params *p;
     const float *q, *k, *v, *past, *decay, *beta;
-    float *y, *state, *rest; /* rest: v_width for each head */
+    float *y, *state, *rest; /* rest: v_width floats per head */
 } linear_job;
 
 static void decay_state(const linear_params *p, const float *g, float *state) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* LpNormalization: along an axis over its norm. LRN: over a window of neighbouring channels. */
+/* LpNormalization: divides by the norm along an axis. LRN: by a sum over neighbouring channels. */
 #include "op/rules.h"
 
 #include "kernel/elementary.h"
 
 #include <math.h>
 
-#define COLUMNS ((size_t)256) /* that one task takes side by side */
+#define COLUMNS ((size_t)256) /* adjacent ones that a task computes together */
 
-/* (outer, count, inner): sums run over count, outputs lie side by side along inner. */
+/* Tensor (outer, count, inner): sums run over count, inner is contiguous. */
 typedef struct local_params {
     size_t outer, count, inner, bytes;
     bool squares; /* LpNormalization: p is 2 */
@@ -23,7 +23,7 @@ typedef struct local_job {
     char *y;
 } local_job;
 
-/* Blocks of COLUMNS elements of `inner`. */
+/* Number of blocks of COLUMNS elements in `inner`. */
 static size_t blocks(const local_params *p) {
     return (p->inner + COLUMNS - 1) / COLUMNS;
 }
@@ -62,7 +62,7 @@ QS_COLD static local_params *local_params_of(qs_lower *l, int32_t axis, const ch
 
 /* ---- LpNormalization ---- */
 
-/* n norms over count rows, sums in order; where the norm is 0, so is the result. */
+/* n norms over count rows, sums in order; a norm of 0 gives results of 0. */
 #define LP(suffix, T, root)                                                                        \
     QS_COLD static void lp_##suffix(const local_params *p, const void *vx, void *vy, size_t n) {   \
         const T *x = vx;                                                                           \

@@ -2,18 +2,18 @@
 /*
  * MatMulNBits of ONNX Runtime: y = a w + bias with w (columns, K) stored as 2, 4 or 8 bits in
  * blocks along K, each with a scale and a zero point: w = (q - zero point) * scale. Inputs: a,
- * bits, scales, zero points, the block of each k, bias.
+ * codes, scales, zero points, the block of each k, bias.
  *
- * accuracy_level 4 rounds a to 8 bits, a block at a time, with its greatest magnitude as 127:
+ * accuracy_level 4 quantizes a to 8 bits block by block, its greatest magnitude to 127:
  *     y = sum over blocks of float(sum of qa * (q - zero point)) * (scale of a * scale of w)
  * where the inner sum is exact and the outer one in order, each product and sum rounded. Other
- * levels, zero points that are real numbers and blocks in another order multiply floats.
+ * levels, float zero points and blocks in another order multiply floats.
  */
 #include "op/nn/nbits_product.h"
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
 
-/* Products of at most 127 * 255 that an int32 sums. */
+/* Longest block: an int32 holds the sum of this many products of at most 127 * 255. */
 #define MOST_BLOCK 65536
 
 typedef qs_nbits_form form;
@@ -44,7 +44,7 @@ static int read_form(const qs_infer *x, form *f) {
     return QSIM_OK;
 }
 
-/* Fails unless input `index`, if there is one, is constant and of so many elements. */
+/* Fails unless input `index`, if present, is constant and has `count` elements. */
 static int check_constant(const qs_infer *x, int32_t index, uint32_t types, int64_t count) {
     qs_const c;
     if (!qs_infer_in(x, index))
@@ -58,7 +58,7 @@ static int check_constant(const qs_infer *x, int32_t index, uint32_t types, int6
     return code;
 }
 
-/* Blocks that there are; the list may be as long as K or as the blocks. */
+/* Checks the block of each k; the list is as long as K, or as K rounded up to whole blocks. */
 static int check_groups(const qs_infer *x, const form *f) {
     qs_const c;
     if (!qs_infer_in(x, GROUPS))
@@ -111,7 +111,7 @@ static int no_memory(qs_pack *p) {
     return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
 }
 
-/* A constant at its element's alignment, also one that a Constant node has. */
+/* Packs the constants, aligned for their elements, also those of Constant nodes. */
 static int pack_nbits(qs_pack *p) {
     qs_infer x = {.graph = p->graph,
                   .node = p->node,

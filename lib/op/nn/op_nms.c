@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NonMaxSuppression: of each batch and class the boxes in order of falling score, less those that
- * overlap one that was taken before. The score threshold is exclusive, and so is that of overlap.
+ * NonMaxSuppression: for each batch and class, the boxes by falling score without those that
+ * overlap one selected before. The thresholds of score and overlap are exclusive.
  */
 #include "op/rules.h"
 
@@ -57,7 +57,7 @@ static int bound_nms(qs_infer *x) {
 typedef struct nms_params {
     size_t batches, classes, boxes;
     bool center;   /* boxes are center x, y, width, height; else two corners y, x */
-    bool given[5]; /* inputs */
+    bool given[5]; /* whether the input is present */
 } nms_params;
 
 /* Corners of a box, the lower one first. */
@@ -72,7 +72,7 @@ static corners corners_of(const float *b, bool center) {
                      b[0] < b[2] ? b[2] : b[0], b[1] < b[3] ? b[3] : b[1]};
 }
 
-/* Intersection over union is greater than the limit. */
+/* Whether intersection over union is greater than the limit. */
 static bool overlaps(corners a, corners b, float limit) {
     const float y1 = a.y1 > b.y1 ? a.y1 : b.y1, y2 = a.y2 < b.y2 ? a.y2 : b.y2;
     const float x1 = a.x1 > b.x1 ? a.x1 : b.x1, x2 = a.x2 < b.x2 ? a.x2 : b.x2;
@@ -84,7 +84,10 @@ static bool overlaps(corners a, corners b, float limit) {
     return area_a > 0 && area_b > 0 && either > 0 && both / either > limit;
 }
 
-/* Moves entry `root` of a heap of indices down: the least score, of equals the last, is on top. */
+/*
+ * Sifts entry `root` of a heap of indices down: the least score is on top, of equals the last
+ * index.
+ */
 static void sift(size_t *list, size_t root, size_t count, const float *score) {
     for (size_t child; (child = 2 * root + 1) < count; root = child) {
         const size_t right = child + 1;
@@ -99,7 +102,7 @@ static void sift(size_t *list, size_t root, size_t count, const float *score) {
     }
 }
 
-/* Best first. */
+/* Heap sort, best first. */
 static void sort_by_score(const qsim_ctx *ctx, size_t *list, size_t count, const float *score) {
     for (size_t i = count / 2; i-- > 0 && !qs_stopped_at(ctx, i);)
         sift(list, i, count, score);
@@ -111,7 +114,7 @@ static void sort_by_score(const qsim_ctx *ctx, size_t *list, size_t count, const
     }
 }
 
-/* Pairs of boxes compared before it is asked again whether to go on. */
+/* Pairs of boxes compared between two checks for a stop. */
 #define BETWEEN_LOOKS ((size_t)1 << 20)
 
 typedef struct nms_limits {
@@ -120,7 +123,10 @@ typedef struct nms_limits {
     bool scored; /* a threshold of the score is given */
 } nms_limits;
 
-/* The boxes of one batch and class that stay; their number. `list`, `taken` have room for all. */
+/*
+ * Selects the boxes of one batch and class into `list`; returns their number. `list` and `taken`
+ * have room for all boxes.
+ */
 static size_t pick(const qsim_ctx *ctx, const nms_params *p, const nms_limits *limits,
                    const float *boxes, const float *score, size_t *list, corners *taken) {
     size_t count = 0, kept = 0;

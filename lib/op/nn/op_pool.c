@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * MaxPool, AveragePool, GlobalAveragePool and the integer averages QLinearAveragePool and
- * QLinearGlobalAveragePool. Executed channels last (pool_rows.c).
- * MaxPool's Indices keep the shape [N, C, spatial...] and count in it, whatever the layout.
+ * QLinearGlobalAveragePool. Executed channels last (pool_rows.c). MaxPool's Indices have the shape
+ * [N, C, spatial...] and count in it in either layout.
  *
- * Internal (pool.h): with "into" the results are channels of a larger tensor, looked up in a table
- * if there is one.
+ * Internal forms (pool.h): with "into" the results are channels of a larger tensor; with a table,
+ * bytes are looked up in it.
  */
 #include <math.h>
 
@@ -18,7 +18,7 @@
 
 /* ---- rules ---- */
 
-/* Makes output 0, inferred before, the tensor that it is part of, if there is one. */
+/* With "into", changes output 0, which is inferred already, to the larger tensor. */
 QS_COLD static int infer_into(const qs_infer *x, int32_t over) {
     const qs_value *table = x->node->input_count > over + 1 ? x->in[over + 1] : NULL;
     if (table && (x->out[0].dtype != QSIM_UINT8 || table->dtype != QSIM_UINT8 || table->rank != 1 ||
@@ -91,7 +91,7 @@ QS_COLD static int infer_global_float(qs_infer *x) {
     return code ? code : infer_into(x, QS_POOL_OVER);
 }
 
-/* Inputs: x, its scale and zero point, those of y. Zero points may be left out. */
+/* Checks the inputs: x, its scale and zero point, those of y. Zero points are optional. */
 QS_COLD static int check_quantized(const qs_infer *x) {
     if (!x->in[3])
         return qs_infer_fail(x, QSIM_E_GRAPH, "input 3, the output's scale, is left out");
@@ -128,8 +128,8 @@ QS_COLD static int infer_global_quantized(qs_infer *x) {
 
 /* ---- lowering ---- */
 
-#define THIN 64 /* bytes: the longest vectors */
-/* Bytes of rows whose maxima along the rows are kept until those down the columns are found. */
+#define THIN 64 /* bytes of the longest vectors */
+/* Bytes of a band: maxima along rows that are kept for the maxima down the columns. */
 #define BAND_BYTES ((size_t)32 * 1024)
 
 static void run_nothing(const qs_step *s, const qs_frame *f) {
@@ -168,7 +168,7 @@ static void set_global(qs_pool_plan *p, const qs_value *v) {
     p->row.sw = p->row.dw = 1;
 }
 
-QS_COLD /* The distance that output and input need if they overlap in memory. */
+QS_COLD /* Sets the distances at which output and input may overlap in memory. */
     static void
     pool_distances(const qs_pool_plan *p, qs_step *step) {
     const size_t items = p->n * p->oh;
@@ -188,8 +188,8 @@ QS_COLD /* The distance that output and input need if they overlap in memory. */
 }
 
 /*
- * Output pixels, and where in them the results are; `over`: the input that they may lie in. Vectors
- * of several pixels want them side by side.
+ * Sets the output's pixels and the place of the results in them; `over`: the input that the results
+ * may go into. Vectors of several pixels need contiguous results.
  */
 static void set_output(qs_lower *l, qs_pool_plan *p, int32_t over) {
     const int64_t into = qs_node_int(l->node, "into", 0);
@@ -253,12 +253,12 @@ static int lower_pool(qs_lower *l, bool global, int32_t over, qs_pool_plan **out
 }
 
 /*
- * The same maxima in fewer steps, and the same of two zeros: the first in the order of the taps.
- * Bands overlap by a window, so one is two windows high or more.
+ * Computes the same maxima in fewer steps: along rows, then down columns. Of +0 and -0 the first
+ * tap's remains. Bands overlap by a window, so a band has at least two windows' height.
  */
 QS_COLD static void separate(qs_lower *l, qs_pool_plan *p) {
     const size_t kw = p->row.kw, span = (p->kh - 1) * p->dh + 1;
-    const size_t along = (p->sh < span ? p->sh : span) * kw; /* taps for one output */
+    const size_t along = (p->sh < span ? p->sh : span) * kw; /* taps per output */
     if (p->kh * kw <= 2 * (along + p->kh) || p->ow > p->w)
         return;
     const size_t line = p->ow * p->c * p->element;
@@ -273,7 +273,7 @@ QS_COLD static void separate(qs_lower *l, qs_pool_plan *p) {
     p->along.line_step = (ptrdiff_t)(p->w * p->c);
     p->along.out_line = (ptrdiff_t)(p->ow * p->c);
     p->along.y_step = p->c;
-    /* The band is one row, whose windows have taps p->dh lines apart. */
+    /* The band is read as one row whose windows have taps p->dh lines apart. */
     p->row.dw = p->dh * p->ow;
     p->row.width = p->h * p->ow;
     p->row.sw = 1;
@@ -301,7 +301,7 @@ QS_COLD static int lower_maxpool(qs_lower *l) {
     if (l->step->run != qs_run_pool)
         return QSIM_OK;
     const size_t span = (p->kh - 1) * p->dh + 1;
-    if (!p->line && p->h >= span) { /* apart, a line is looked up or moved by itself */
+    if (!p->line && p->h >= span) { /* rows in scratch memory are looked up or copied one by one */
         p->whole = (p->top + p->sh - 1) / p->sh;
         p->whole_end = (p->h + p->top - span) / p->sh + 1;
     }
@@ -310,7 +310,7 @@ QS_COLD static int lower_maxpool(qs_lower *l) {
         return QSIM_OK;
     }
     l->step->run = qs_run_pool_indices;
-    l->step->min_lead = l->step->min_lag = 0; /* it looks at the input again */
+    l->step->min_lead = l->step->min_lag = 0; /* it reads the input again */
     return QSIM_OK;
 }
 
@@ -380,7 +380,7 @@ static const qs_attr_rule internal_attrs[] = {
 };
 static const qs_attr_rule last_attrs[] = {
     {"channels_last", QS_ATTR_INT, 0, 0},
-    {"lo", QS_ATTR_INT, 0, 0}, /* from here internal */
+    {"lo", QS_ATTR_INT, 0, 0}, /* internal from here on */
     {"hi", QS_ATTR_INT, 0, 0},
     QS_INTO_ATTRS,
 };
@@ -389,14 +389,14 @@ static const qs_attr_rule qaverage_attrs[] = {
     {"channels_last", QS_ATTR_INT, 0, 0},
     {"ceil_mode", QS_ATTR_INT, 0, 0},
     {"count_include_pad", QS_ATTR_INT, 0, 0},
-    {"dilations", QS_ATTR_INTS, 0, 0}, /* from here internal */
+    {"dilations", QS_ATTR_INTS, 0, 0}, /* internal from here on */
     {"lo", QS_ATTR_INT, 0, 0},
     {"hi", QS_ATTR_INT, 0, 0},
     QS_INTO_ATTRS,
 };
 #define QAVERAGE_PUBLIC 7
 
-/* Without the indices of what it takes. */
+/* Without the output of indices, MaxPool only moves elements. */
 static uint32_t maxpool_moves(const qs_graph *g, const qs_node *n) {
     (void)g;
     return n->output_count == 1 ? QS_MOVES : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* LSTM, GRU and RNN: their rules. */
+/* LSTM, GRU and RNN: attributes and shapes. */
 #include <math.h>
 
 #include "op/nn/recurrent.h"
@@ -37,7 +37,7 @@ static int read_attrs(const qs_infer *x, qs_recurrent *r) {
 
 /* ---- shapes ---- */
 
-/* Checks one size of input `index`, or takes it over where it was not known. */
+/* Checks one size of input `index`, or takes it over if it was unknown. */
 static int meet(const qs_infer *x, int32_t index, int32_t axis, int64_t *size) {
     const qs_value *v = qs_infer_in(x, index);
     if (!v || v->rank < 0 || v->dims[axis].size < 0)
@@ -59,7 +59,7 @@ static int check_input(const qs_infer *x, int32_t index, int32_t rank, uint32_t 
     return qs_infer_type(x, index, types);
 }
 
-/* `times` hidden sizes; a product that does not fit is no size of a tensor. */
+/* n hidden sizes; -1 if unknown, or too many for a tensor's size. */
 static int64_t times(int64_t hidden, int64_t n) {
     int64_t out;
     return hidden >= 0 && qs_mul64(hidden, n, &out) ? out : -1;
@@ -102,7 +102,7 @@ static int read_states(const qs_infer *x, qs_recurrent *r) {
     return code;
 }
 
-/* Everything that attributes and shapes say. */
+/* Reads all attributes and shapes. */
 static int read_all(const qs_infer *x, qs_recurrent *r) {
     static const struct {
         int32_t rank;
@@ -166,7 +166,7 @@ static int lower_recurrent(qs_lower *l) {
     return code ? code : qs_recurrent_lower(l, &r);
 }
 
-/* Before version 7 the first output had to be asked for. */
+/* Before version 7 the first output needed an attribute. */
 static int upgrade_recurrent(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     (void)error;
     if (to >= 7)

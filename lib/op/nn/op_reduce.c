@@ -30,7 +30,7 @@ float qs_tree_sum(const float *x, size_t n, size_t step) {
     return qs_reduce_fold(lanes);
 }
 
-/* Kinds by their names, and the first version of the two newest groups of types. */
+/* Kinds by name, and the first versions with 8-bit and with bool types. */
 static const struct reduction {
     const char *name;
     qs_reduce_kind kind;
@@ -65,14 +65,14 @@ static uint32_t reduced_types(const qs_node *n) {
     return types | (r->bool_since && n->version >= r->bool_since ? QS_T(QSIM_BOOL) : 0);
 }
 
-#define SUM_AXES   13 /* first versions whose axes are an input */
+#define SUM_AXES   13 /* first version whose axes are an input: of ReduceSum, of the others */
 #define OTHER_AXES 18
 
 static int32_t axes_input_since(const qs_node *n) {
     return strcmp(n->op_type, "ReduceSum") == 0 ? SUM_AXES : OTHER_AXES;
 }
 
-/* Bit mask of the reduced axes; *known false where they are not constant. */
+/* Reads the bit mask of the reduced axes; *known: whether they are constant. */
 QS_COLD static int reduce_axes(const qs_infer *x, uint32_t *mask, bool *known) {
     int64_t axes[QSIM_MAX_RANK];
     int32_t count, rank = x->in[0]->rank;
@@ -121,7 +121,7 @@ typedef struct reduce_job {
     char *y;
 } reduce_job;
 
-/* Sums of COLUMNS outputs side by side, whose terms lie `step` apart: each as qs_tree_sum's. */
+/* Sums of COLUMNS adjacent outputs, whose terms are `step` apart: each the bits of qs_tree_sum. */
 #define COLUMNS ((size_t)16)
 
 __attribute__((always_inline)) static inline void columns_of(const float *x, size_t n, size_t step,
@@ -152,7 +152,7 @@ static void reduce_columns(const qs_reduce *p, const float *x, float *y) {
         y[c] /= (float)n;
 }
 
-/* Whether outputs [o, o + COLUMNS) lie below `end` and side by side in the input. */
+/* Whether outputs [o, o + COLUMNS) are below `end` and contiguous in the input. */
 static bool are_columns(const qs_reduce *p, size_t o, size_t end) {
     if (p->kind > QS_REDUCE_SUM_SQUARE || p->dtype != QSIM_FLOAT || p->reduced != 1 ||
         p->kept == 0 || p->kept_strides[p->kept - 1] != 1 || end - o < COLUMNS)
@@ -231,7 +231,7 @@ QS_COLD static int lower_reduce(qs_lower *l) {
             p->outputs *= d;
         }
     }
-    if (p->count == 0) { /* nothing to walk: the neutral element */
+    if (p->count == 0) { /* no elements: the result is the neutral element */
         p->reduced = 0;
     }
     l->step->run = run_reduce;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Resize, and Upsample before it: nearest for every type, linear and cubic on floats. */
+/* Resize, and Upsample, its predecessor: nearest for every type, linear and cubic on floats. */
 #include <math.h>
 
 #include "op/nn/resize.h"
@@ -10,10 +10,10 @@ typedef struct resize_spec {
     qs_resize_how how;
     int32_t rank;
     bool known;                  /* scales or sizes are constant */
-    int64_t axes[QSIM_MAX_RANK]; /* what the lists below are about */
+    int64_t axes[QSIM_MAX_RANK]; /* axes that scales and sizes are given for */
     int32_t count;
     qs_resize_axis axis[QSIM_MAX_RANK]; /* in the order of the model */
-    int32_t place[QSIM_MAX_RANK];       /* axis of the tensor that it is */
+    int32_t place[QSIM_MAX_RANK];       /* axis of the tensor, by axis of the model */
 } resize_spec;
 
 static bool is_upsample(const qs_infer *x) {
@@ -98,7 +98,7 @@ static int read_axes(const qs_infer *x, resize_spec *s) {
 
 /* ---- scales, sizes, region ---- */
 
-/* Constant input `index`, a list of `want` floats; *count as in qs_infer_ints, absent if empty. */
+/* Reads constant input `index`, `want` floats; *count as in qs_infer_ints, absent if empty. */
 static int read_floats(const qs_infer *x, int32_t index, int32_t want, float *out, int32_t *count) {
     const qs_value *v = qs_infer_in(x, index);
     qs_const c;
@@ -144,7 +144,7 @@ static int use_scales(const qs_infer *x, resize_spec *s, const float *scales) {
     return code;
 }
 
-/* One scale for all axes, so that none is larger (smaller) than its size says. */
+/* Chooses one scale for all axes: none gets larger (with `larger`: smaller) than its size. */
 static int keep_ratio(const qs_infer *x, resize_spec *s, const int64_t *sizes, bool larger) {
     float scale = larger ? 0.0f : INFINITY;
     for (int32_t i = 0; i < s->count; i++) {
@@ -183,7 +183,7 @@ static int use_sizes(const qs_infer *x, resize_spec *s, const int64_t *sizes) {
     return QSIM_OK;
 }
 
-/* The region that tf_crop_and_resize takes: all starts, then all ends. */
+/* Reads the region of tf_crop_and_resize: all starts, then all ends. */
 static int read_region(const qs_infer *x, resize_spec *s) {
     float region[2 * QSIM_MAX_RANK];
     int32_t count;
@@ -199,7 +199,7 @@ static int read_region(const qs_infer *x, resize_spec *s) {
     return QSIM_OK;
 }
 
-/* Scales by attribute (Upsample before opset 9) or input. */
+/* Reads scales from the attribute (Upsample before opset 9) or an input. */
 static int read_scales(const qs_infer *x, resize_spec *s, int32_t index, int32_t *count) {
     float scales[QSIM_MAX_RANK];
     const qs_attr *a = qs_node_attr(x->node, "scales");
@@ -230,7 +230,7 @@ static int read_sizes(const qs_infer *x, resize_spec *s, int32_t scales) {
     return given ? use_sizes(x, s, sizes) : QSIM_OK;
 }
 
-/* Where axis i of the model is in the tensor. */
+/* Axis of the tensor that is axis i of the model. */
 static int32_t place_of(const qs_infer *x, int32_t i, int32_t rank) {
     if (i == 0 || qs_node_int(x->node, "channels_last", 0) == 0)
         return i;
@@ -264,7 +264,7 @@ static int read_spec(const qs_infer *x, resize_spec *s) {
     return code;
 }
 
-/* With "into" the channels stay as many as they are. */
+/* With "into" the number of channels may not be resized. */
 QS_COLD static int infer_into(const qs_infer *x) {
     const int32_t rank = x->out[0].rank;
     const qs_value *table = qs_infer_in(x, QS_RESIZE_TABLE);
@@ -342,7 +342,9 @@ static int set_string(qs_graph *g, qs_id node, const char *name, const char *val
     return qs_node_set_attr(g, node, &attr);
 }
 
-/* Up where axes shrink, down where they grow: one of the two has to do for all axes. */
+/*
+ * Rounding of old versions: up for axes that shrink, down for those that grow; NULL if both occur.
+ */
 static const char *old_rounding(const float *scales, size_t count) {
     bool grows = false, shrinks = false;
     for (size_t i = 0; i < count; i++) {
@@ -352,7 +354,7 @@ static const char *old_rounding(const float *scales, size_t count) {
     return grows && shrinks ? NULL : shrinks ? "ceil" : "floor";
 }
 
-/* Resize before opset 11, and Upsample, in the form of later ones. */
+/* Turns Resize before opset 11, and Upsample, into the later form. */
 static int upgrade_resize(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     qs_node *n = &g->nodes[node];
     const qs_attr *a = qs_node_attr(n, "scales");

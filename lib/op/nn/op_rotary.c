@@ -20,7 +20,7 @@ void qs_rotate(const float *x, const float *cosine, const float *sine, float *y,
         memcpy(y + 2 * half, x + 2 * half, (size - 2 * half) * sizeof(*y));
 }
 
-/* Which inputs are what. */
+/* Indices of inputs. */
 typedef struct places {
     int32_t positions, cosine, sine;
 } places;
@@ -49,7 +49,7 @@ static int check_types(const qs_infer *x, const places *at) {
     return code;
 }
 
-/* Last size of a cache: half of what is turned. */
+/* Last size of a cache: half of the numbers that are rotated. */
 static int64_t cache_half(const qs_infer *x, int32_t index) {
     const qs_value *v = qs_infer_in(x, index);
     return v && v->rank > 0 ? v->dims[v->rank - 1].size : -1;
@@ -68,7 +68,7 @@ static int heads_of(const qs_infer *x, form *f) {
     if (given < 0 || turned < 0 || turned % 2)
         return qs_infer_fail(x, QSIM_E_VALUE, "num_heads is %lld, rotary_embedding_dim %lld",
                              (long long)given, (long long)turned);
-    if (packed && given == 0) { /* ONNX Runtime's may leave it to the caches */
+    if (packed && given == 0) { /* ONNX Runtime's operator may take it from the caches */
         if (!x->node->domain[0] || turned)
             return qs_infer_fail(x, QSIM_E_VALUE, "num_heads is missing");
         f->size = f->half < 0 ? -1 : 2 * f->half;
@@ -116,7 +116,7 @@ static int check_caches(const qs_infer *x, const places *at, const form *f) {
         code = check_sizes(x, at->sine, first ? 2 : 3, first ? table : sizes);
     if (code || !ids)
         return code;
-    if (x->node->domain[0] && ids->rank == 1) /* one position: where the sequence begins */
+    if (x->node->domain[0] && ids->rank == 1) /* one position: that of the sequence's first entry */
         return check_sizes(x, at->positions, 1, (const int64_t[]){1});
     return check_sizes(x, at->positions, 2, sizes);
 }
@@ -169,7 +169,7 @@ static size_t cache_row(const rotary_job *j, size_t batch, size_t at) {
 static void rotary_rows(const void *arg, size_t begin, size_t end) {
     const rotary_job *j = arg;
     const rotary_params *p = j->p;
-    for (size_t r = begin; r < end; r++) { /* rows as they lie in memory */
+    for (size_t r = begin; r < end; r++) { /* rows in memory order */
         const size_t inner = p->packed ? p->heads : p->sequence;
         const size_t outer = p->packed ? p->sequence : p->heads;
         const size_t batch = r / inner / outer;

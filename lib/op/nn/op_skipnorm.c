@@ -19,7 +19,7 @@ static bool is_centred(const qs_node *n) {
     return strcmp(n->op_type, "SkipLayerNormalization") == 0;
 }
 
-/* Skip's last axes are those of the input: whole, or repeated for each batch. */
+/* Checks that skip has the input's shape, or that without the batch axis. */
 static int check_skip(const qs_infer *x) {
     const qs_value *v = x->in[X], *skip = x->in[SKIP];
     if (v->rank < 0 || skip->rank < 0)
@@ -61,7 +61,7 @@ typedef struct skip_params {
     size_t rows, skip_rows, count;
     float epsilon;
     bool centred;
-    int32_t beta, bias, mean, inverse, sum; /* inputs and outputs; 0: there is none */
+    int32_t beta, bias, mean, inverse, sum; /* indices of inputs and outputs; 0: none */
 } skip_params;
 
 typedef struct skip_job {

@@ -13,7 +13,7 @@
 
 /* ---- Softmax ---- */
 
-/* Before version 13 all axes from `axis` on are one. */
+/* Before version 13 all axes from `axis` on count as one. */
 QS_COLD static int softmax_axis(const qs_infer *x, int32_t *axis) {
     int32_t rank = x->in[0]->rank;
     int64_t given = qs_node_int(x->node, "axis", x->node->version < 13 ? 1 : -1);
@@ -22,7 +22,7 @@ QS_COLD static int softmax_axis(const qs_infer *x, int32_t *axis) {
     if (x->node->version < 11 && given < 0)
         return qs_infer_fail(x, QSIM_E_VALUE, "axis %lld is negative", (long long)given);
     if (rank == 1 && x->node->version < 13 && given == 1)
-        given = 0; /* the default of old versions, as others take it */
+        given = 0; /* the default of old versions, as other runtimes treat it */
     return qs_infer_axis(x, given, rank, axis);
 }
 
@@ -51,11 +51,11 @@ void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n) {
     ctx->kernels->ew->softmax(x, y, n, 1);
 }
 
-/* Elements of a row between two looks whether to go on: a multiple of 16. */
+/* Elements of a row between two checks for a stop: a multiple of 16. */
 #define PIECE    ((size_t)1 << 15)
 #define LONG_ROW ((size_t)1 << 20)
 
-/* y = exp(x - greatest), elements `step` apart, and their sum; the greatest is returned. */
+/* Sets y = exp(x - greatest), elements `step` apart, and their sum; returns the greatest. */
 static float exponentials(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t step,
                           float *sum) {
     float top = x[0], part[64], lanes[16] = {0};
@@ -81,7 +81,7 @@ static void softmax_strided(const qsim_ctx *ctx, const float *x, float *y, size_
         y[i * step] = y[i * step] / sum;
 }
 
-/* A row that takes long: what the kernel does, in pieces. */
+/* A long row: what the kernel does, in pieces. */
 static void softmax_long(const qsim_ctx *ctx, const float *x, float *y, size_t n) {
     const qk_ew *k = ctx->kernels->ew;
     float top = -INFINITY, lanes[16] = {0};
@@ -99,7 +99,7 @@ static void softmax_long(const qsim_ctx *ctx, const float *x, float *y, size_t n
         k->divide(y + i, sum, y + i, n - i < PIECE ? n - i : PIECE);
 }
 
-/* qs_tree_sum of n < 16 numbers, none negative: the lanes without one add nothing. */
+/* qs_tree_sum of n < 16 numbers, none negative: unused lanes add +0. */
 static float sum_short(const float *x, size_t n) {
     float part[16] = {0};
     size_t half = n > 4 ? 8 : 2;
@@ -111,7 +111,7 @@ static float sum_short(const float *x, size_t n) {
     return part[0];
 }
 
-/* Rows of two, as detectors' scores are: the tree's other lanes add nothing to either. */
+/* Rows of two, as detectors' scores are: the tree's other lanes add +0. */
 static void softmax_pairs(const qsim_ctx *ctx, const float *x, float *y, size_t rows) {
     for (size_t r = 0; r < 2 * rows; r += 2) {
         const float a = x[r], b = x[r + 1], top = b > a ? b : a;
@@ -126,7 +126,7 @@ static void softmax_pairs(const qsim_ctx *ctx, const float *x, float *y, size_t 
     }
 }
 
-/* Short rows: the exponentials of many in one call, the same bits. */
+/* Short rows: exponentials of many rows in one call, with the same bits. */
 static void softmax_short(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t rows) {
     for (size_t r = 0; r < rows; r++) {
         float top = x[r * n];
@@ -179,7 +179,7 @@ static void run_softmax(const qs_step *s, const qs_frame *f) {
         qs_ranges(f->ctx, p->outer * p->inner, QS_GRAIN / 8 / p->count + 1, softmax_range, &job);
 }
 
-/* x - greatest - log(sum of exp(x - greatest)), the sum the tree of a softmax. */
+/* x - greatest - log(sum of exp(x - greatest)); the sum is the tree sum of softmax. */
 static void log_softmax_range(const void *arg, size_t begin, size_t end) {
     const softmax_job *job = arg;
     const size_t n = job->p->count, step = job->p->inner;
@@ -202,7 +202,7 @@ static void run_log_softmax(const qs_step *s, const qs_frame *f) {
                   &job);
 }
 
-/* Doubles, sums in order. */
+/* Softmax or LogSoftmax of doubles, sums in order. */
 QS_COLD static void softmax_f64(const qs_softmax_shape *p, const double *x, double *y, bool logs) {
     for (size_t r = 0; p->count && r < p->outer * p->inner; r++) {
         const size_t at = r / p->inner * p->count * p->inner + r % p->inner;
@@ -249,8 +249,8 @@ QS_COLD static int lower_log_softmax(qs_lower *l) {
 }
 
 /*
- * To version 13: where the flattened part is one axis (others of size 1), the axis says it all;
- * else Flatten -> the same -> Reshape(Shape).
+ * To version 13: if the flattened part is one axis (others of size 1), it becomes the axis; else
+ * Flatten -> the same operator -> Reshape(Shape).
  */
 QS_COLD static int upgrade_softmax(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     qs_node *n = &g->nodes[node];

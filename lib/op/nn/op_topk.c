@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* TopK: the k greatest or smallest along an axis and their indices, best first. */
+/* TopK: the k greatest or smallest elements along an axis and their indices, best first. */
 #include "op/move/index.h"
 
 #define INPUT_K 10 /* first version whose k is an input */
@@ -53,7 +53,7 @@ typedef struct topk_params {
     size_t outer, count, inner, k, bytes;
 } topk_params;
 
-/* Keys are ordered as elements are: the better the element, the greater its key. */
+/* Keys have the order of elements: the better the element, the greater its key. */
 typedef struct ranked {
     uint64_t key;
     size_t index;
@@ -65,10 +65,10 @@ typedef struct topk_job {
     const char *x;
     char *y;
     int64_t *indices;
-    ranked *heaps; /* k of each row */
+    ranked *heaps; /* k entries per row */
 } topk_job;
 
-/* The bits of a float as an integer of the same order; zeros are alike, a NaN is above all. */
+/* The bits of a float as an integer of the same order; -0 equals +0, NaN is greater than all. */
 static uint64_t float_key(uint64_t bits, uint64_t sign, uint64_t infinity) {
     if ((bits & ~sign) > infinity)
         return UINT64_MAX;
@@ -97,12 +97,12 @@ static uint64_t key_of(const char *x, int32_t dtype) {
     }
 }
 
-/* Among equal elements the one with the lower index comes first. */
+/* Of equal elements the one with the lower index comes first. */
 static bool is_worse(const ranked *a, const ranked *b) {
     return a->key != b->key ? a->key < b->key : a->index > b->index;
 }
 
-/* Lets heap[at] sink in a heap of n whose root is the worst. */
+/* Sifts heap[at] down in a heap of n whose root is the worst. */
 static void sink(ranked *heap, size_t n, size_t at) {
     const ranked moved = heap[at];
     for (size_t child; (child = 2 * at + 1) < n; at = child) {
@@ -114,7 +114,7 @@ static void sink(ranked *heap, size_t n, size_t at) {
     heap[at] = moved;
 }
 
-/* Leaves the k best of a row in heap, best first; false when it was to end. */
+/* Leaves the k best of a row in heap, best first; false if the run was stopped. */
 static bool rank_row(const topk_job *j, const char *x, ranked *heap) {
     const topk_params *p = j->p;
     const size_t k = p->k, step = p->inner * p->bytes;

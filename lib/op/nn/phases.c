@@ -10,7 +10,10 @@ static size_t common_divisor(size_t a, size_t b) {
     return a;
 }
 
-/* Taps p, p + step, p + 2 step, ... of axis i share a remainder by the stride: phase p. */
+/*
+ * Phase p has the taps p, p + step, p + 2 step, ... of axis i: they share a remainder by the
+ * stride.
+ */
 static size_t taps_of(const qs_phases *f, int32_t i, size_t phase) {
     return (f->kernel[i] - phase + f->step[i] - 1) / f->step[i];
 }
@@ -35,7 +38,8 @@ bool qs_phases_make(const qk_f32 *k, const qs_transposed *g, const qs_value *w, 
         f->phases[i] = f->step[i] < f->kernel[i] ? f->step[i] : f->kernel[i];
     }
     f->cols = f->mg;
-    if (g->merged) { /* one phase across, of one tap whose columns are (kernel column, channel) */
+    if (g->merged) { /* along the width one phase of one tap, with columns (kernel column, channel)
+                      */
         f->cols *= f->kernel[1];
         f->kernel[1] = f->step[1] = f->phases[1] = 1;
     }
@@ -53,7 +57,10 @@ bool qs_phases_make(const qk_f32 *k, const qs_transposed *g, const qs_value *w, 
            f->floats < SIZE_MAX / 8 && f->dense < SIZE_MAX / 8;
 }
 
-/* One group's phase as a matrix: rows (kernel row, kernel column, channel), columns outputs. */
+/*
+ * Copies one group's phase into a matrix: rows (kernel row, kernel column, channel), output
+ * columns.
+ */
 static void gather_phase(const qs_phases *f, const float *w, size_t group, size_t py, size_t px,
                          float *dense) {
     const size_t across = f->cols / f->mg * f->kernel[1], area = f->kernel[0] * across;

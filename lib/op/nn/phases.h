@@ -1,35 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-/* The weights of ConvTranspose, packed by phase. */
+/* Weights of ConvTranspose, packed by phase: the taps that share a remainder by the stride. */
 #ifndef QS_PHASES_H
 #define QS_PHASES_H
 
 #include "kernel/f32.h"
 #include "op/rules.h"
 
-/* One spatial axis; a tensor with one has a first one of size 1. */
+/* One spatial axis; of a tensor with one, the other has size 1. */
 typedef struct qs_transposed_axis {
     int64_t in, out, kernel, stride, dilation, before, after, extra; /* in, out: -1 unknown */
 } qs_transposed_axis;
 
 typedef struct qs_transposed {
     int32_t axes;
-    bool channels_last, merged; /* merged: the remainders across are columns of one product */
+    bool channels_last,
+        merged; /* merged: all remainders along the width are columns of one product */
     int64_t group;
     qs_transposed_axis a[3]; /* the last two axes, then the one before them */
 } qs_transposed;
 
-/* The form of the weights, whatever the image: phases are the remainders that have taps. */
+/* Sizes of the weights, independent of the image; phases: remainders that have taps. */
 typedef struct qs_phases {
     size_t groups, cg, mg, cols, kernel[2], step[2], phases[2];
     size_t bias_stride, floats, dense; /* dense: floats of the largest phase, unpacked */
 } qs_phases;
 
-/* Floats of one group's packed phase; false if there are too many. */
+/* Floats of one group's packed phase; false on overflow. */
 bool qs_phase_floats(const qk_f32 *k, const qs_phases *f, size_t py, size_t px, size_t *floats);
 
 bool qs_phases_make(const qk_f32 *k, const qs_transposed *g, const qs_value *w, qs_phases *f);
 
-/* Bias, then for every phase all groups; `to` holds f->floats, `dense` is scratch of f->dense. */
+/*
+ * Packs the bias, then for each phase all groups; `to`: f->floats floats, `dense`: f->dense of
+ * scratch.
+ */
 void qs_phases_pack(const qk_f32 *k, const qs_phases *f, const float *w, const float *bias,
                     float *dense, float *to);
 

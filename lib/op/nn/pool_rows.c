@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Running pools: rows of output pixels, shared out over threads. */
+/* Executes pools: rows of output pixels, divided among threads. */
 #include "op/nn/pool.h"
 
 #include <math.h>
@@ -10,11 +10,11 @@
 #include "kernel/u8.h"
 #include "op/nn/window.h"
 
-/* Bytes of the image that one call of a kernel goes through. */
+/* Bytes of the image that one kernel call reads, approximately. */
 #define GROUP_BYTES ((size_t)8 * 1024)
 
 typedef struct pool_job {
-    const qsim_ctx *ctx; /* asked now and then whether to go on */
+    const qsim_ctx *ctx; /* tells whether the run was stopped */
     const qs_pool_plan *p;
     const char *x;
     char *y;
@@ -22,10 +22,10 @@ typedef struct pool_job {
     const uint8_t *table;
     const qk_u8 *bytes;
     qk_pool row;
-    size_t first, count; /* rows at hand */
+    size_t first, count; /* rows of this wave */
 } pool_job;
 
-/* Window rows of output row oy that lie before `end`. */
+/* Number of window rows, of a window that begins at row `start`, that are before row `end`. */
 static size_t taps_before(const qs_pool_plan *p, ptrdiff_t start, ptrdiff_t end) {
     const ptrdiff_t dh = (ptrdiff_t)p->dh;
     if (start + (ptrdiff_t)(p->kh - 1) * dh < end)
@@ -33,7 +33,7 @@ static size_t taps_before(const qs_pool_plan *p, ptrdiff_t start, ptrdiff_t end)
     return start >= end ? 0 : (size_t)((end - 1 - start) / dh) + 1;
 }
 
-/* Completes `r` for one output row; *first is the image's row of its first tap. */
+/* Completes `r` for one output row; *first: the image's row of its first tap. */
 static void pool_row(const qs_pool_plan *p, size_t oy, qk_pool *r, size_t *first) {
     const ptrdiff_t start = (ptrdiff_t)(oy * p->sh) - (ptrdiff_t)p->top, dh = (ptrdiff_t)p->dh;
     const size_t before = taps_before(p, start, (ptrdiff_t)p->h);
@@ -44,7 +44,7 @@ static void pool_row(const qs_pool_plan *p, size_t oy, qk_pool *r, size_t *first
     r->count_rows = r->count_pads ? taps_before(p, start, (ptrdiff_t)(p->h + p->bottom)) : r->kh;
 }
 
-/* One row of output pixels: where it belongs, or apart, dense, and then there. */
+/* Computes one output row: in y, or in the scratch memory `apart` and then copies it to y. */
 static void make_row(const pool_job *j, qk_pool *r, char *apart, char *y) {
     const qs_pool_plan *p = j->p;
     const size_t n = p->c * p->element, step = p->y_step * p->element;
@@ -56,7 +56,7 @@ static void make_row(const pool_job *j, qk_pool *r, char *apart, char *y) {
         qs_copy_rows(r->y, (ptrdiff_t)n, y, (ptrdiff_t)step, n, p->ow);
 }
 
-/* Maxima along the rows under the windows of `count` rows of the output; returns the first row. */
+/* Computes maxima along the input rows of `count` output rows; returns the first input row. */
 static size_t join_rows(const qs_pool_plan *p, const char *image, size_t oy, size_t count,
                         char *to) {
     const size_t line = p->w * p->c * p->element, above = oy * p->sh;
@@ -72,7 +72,7 @@ static size_t join_rows(const qs_pool_plan *p, const char *image, size_t oy, siz
     return first;
 }
 
-/* Rows from row oy on, of `left`, that one call makes: not more than the cache has. */
+/* Output rows, of `left` from oy on, for one kernel call: their input stays in the cache. */
 static size_t rows_at_once(const qs_pool_plan *p, size_t oy, size_t left) {
     if (oy < p->whole || oy >= p->whole_end)
         return 1;
@@ -178,7 +178,7 @@ void qs_run_pool(const qs_step *s, const qs_frame *f) {
     const bool backwards = s->overlaps && (uintptr_t)j.y > (uintptr_t)j.x;
     j.first = qs_wave_first(items, wave, backwards);
     for (; j.first < items && !qs_stopped(f->ctx);
-         j.first += backwards ? -wave : wave) { /* below 0 is above items */
+         j.first += backwards ? -wave : wave) { /* below 0 wraps to above items */
         j.count = items - j.first < wave ? items - j.first : wave;
         qs_parallel(f->ctx, p->slices, pool_slice, &j);
     }

@@ -5,11 +5,11 @@
 
 #include "base/slices.h"
 
-/* Floats of a block of rows of a: they stay in a second-level cache while b passes by. */
+/* Floats of a block of rows of a: they stay in the second-level cache while b is read. */
 #define BLOCK_FLOATS ((size_t)128 * 1024)
-/* Kernels that take sums in parts need no more of a row at a time. */
+/* Terms that kernels with `parts` read of a row at a time. */
 #define PART_TERMS ((size_t)1024)
-/* A multiple of every tile's rows. */
+/* A multiple of the rows of every kernel's tile. */
 #define ROW_UNIT ((size_t)24)
 
 static bool right_floats(const qk_f32 *k, const qs_right *r, size_t *floats) {
@@ -19,7 +19,7 @@ static bool right_floats(const qk_f32 *k, const qs_right *r, size_t *floats) {
     return true;
 }
 
-/* Floats that are packed between two looks whether to go on. */
+/* Floats packed between two checks for a stop. */
 #define PIECE_FLOATS ((size_t)1 << 20)
 
 static void pack_right(const qsim_ctx *ctx, const qs_right *r, const void *data, float *to) {
@@ -50,13 +50,13 @@ QS_COLD int qs_product_pack(qs_pack *p, const qs_right *right, const void *data)
 }
 
 typedef struct job {
-    const qsim_ctx *ctx; /* asked now and then whether to go on */
+    const qsim_ctx *ctx; /* tells whether the run was stopped */
     const qs_product *p;
     const float *a, *b, *addend, *bias;
     float *y, *scratch;
 } job;
 
-/* Rows [first, first + rows) of the k x m matrix's transpose. */
+/* Copies rows [first, first + rows) of the transpose of a k x m matrix. */
 static void transpose_rows(const qs_product *p, const float *a, size_t first, size_t rows,
                            float *to) {
     const size_t k = p->right.k;
@@ -65,7 +65,7 @@ static void transpose_rows(const qs_product *p, const float *a, size_t first, si
             to[r * k + i] = a[i * p->m + first + r];
 }
 
-/* alpha * y + beta * addend and the clamp, where the kernel did not. */
+/* Computes alpha * y + beta * addend and the clamp if the kernel did not. */
 static void finish_block(const job *j, float *y, size_t first, size_t rows, size_t col,
                          size_t cols) {
     const qs_product *p = j->p;
@@ -85,15 +85,15 @@ static void finish_block(const job *j, float *y, size_t first, size_t rows, size
     }
 }
 
-/* The kernel adds a row and knows no alpha, which is 1 but in a few files. */
+/* Whether the kernel finishes the results: it adds one row, and has no alpha. */
 static bool ends_in_kernel(const qs_product *p) {
     return p->alpha == 1.0f && (p->addend_input < 0 || p->addend_row == 0);
 }
 
-/* Between two looks whether to go on: 2 ms of a fast core, 50 of the C kernels. */
+/* Between two checks for a stop: 2 ms of a fast core, 50 ms with the C kernels. */
 #define PIECE_MACS ((size_t)1 << 26)
 
-/* One block of rows and columns. */
+/* Computes one block of rows and columns. */
 static void product_block(const job *j, const float *a, const float *b, float *y, size_t first,
                           size_t split) {
     const qs_product *p = j->p;
@@ -126,7 +126,7 @@ static void product_block(const job *j, const float *a, const float *b, float *y
         finish_block(j, y + col, first, g.rows, col, cols);
 }
 
-/* Items of a slice: (block of columns, batch, block of rows). */
+/* Computes the items (block of columns, batch, block of rows) of a slice. */
 static void product_slice(void *arg, size_t slice) {
     const job *j = arg;
     const qs_product *p = j->p;
@@ -148,7 +148,7 @@ static void product_slice(void *arg, size_t slice) {
     }
 }
 
-/* The vector that the kernel adds: beta * the addend's only row, or none. */
+/* Makes the vector that the kernel adds: beta * the addend's only row, or -0. */
 static void make_bias(const qs_product *p, const float *addend, float *bias) {
     const bool used = addend && ends_in_kernel(p);
     for (size_t i = 0; i < p->bias_floats; i++)
@@ -184,10 +184,10 @@ static void split_product(const qsim_ctx *ctx, qs_product *p, double ns) {
     rows = rows > most ? most : rows < least ? least : rows;
     const size_t slices = qs_slice_count(ctx, SIZE_MAX, ns);
     const size_t panels = (p->right.n + panel - 1) / panel;
-    /* Where the weights are most of what is read, each thread reads its own columns of them. */
+    /* If most of what is read is weights, each thread reads only its own columns. */
     const bool across = slices > 1 && p->batches == 1 && !p->transposed && panels >= 4 * slices &&
                         p->right.n >= 4 * p->m;
-    if (!across && p->batches < slices) { /* blocks for every thread, of whole tiles */
+    if (!across && p->batches < slices) { /* blocks for every thread, of whole row units */
         const size_t share = (p->m + slices - 1) / slices;
         const size_t unit = (share + ROW_UNIT - 1) / ROW_UNIT * ROW_UNIT;
         rows = rows < unit ? rows : unit;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matrix products on floats, what Gemm and MatMul are lowered to:
- * y = clamp(alpha * a b + addend), the sum over k in order, each step a fused multiply-add.
+ * Matrix products on floats, to which Gemm and MatMul are lowered: y = clamp(alpha * a b + beta *
+ * addend), the sum over k in order, each step a fused multiply-add.
  */
 #ifndef QS_PRODUCT_H
 #define QS_PRODUCT_H
@@ -21,23 +21,23 @@ typedef struct qs_product {
     const qk_f32 *kernels;
     qs_right right;
     size_t floats;       /* of one packed matrix, a multiple of 16 */
-    const float *packed; /* all matrices; NULL: packed by every run */
+    const float *packed; /* all matrices; NULL: packed in every run */
     size_t batches, m;
-    bool transposed;      /* a is k x m: transposed into scratch first */
-    const size_t *a, *b;  /* for each batch: where a begins (elements), which matrix of b */
+    bool transposed;      /* a is k x m: transposed into scratch memory first */
+    const size_t *a, *b;  /* per batch: offset of a in elements, index of the matrix of b */
     int32_t addend_input; /* -1: none */
-    ptrdiff_t addend_row, addend_col; /* its element steps, 0 where it is repeated */
+    ptrdiff_t addend_row, addend_col; /* its strides in elements; 0: broadcast */
     float alpha, beta, lo, hi;
     size_t rows, blocks;    /* rows of a block, blocks of a batch */
-    size_t columns, splits; /* columns of a block, blocks across */
+    size_t columns, splits; /* columns of a block, blocks per row */
     size_t slices, slice_floats, bias_floats;
     ptrdiff_t *row;
 } qs_product;
 
-/* Packs constant `data` into the session's arena; *out is what lower finds in l->packed. */
+/* Packs constant `data` into the session's arena, for l->packed. */
 int qs_product_pack(qs_pack *p, const qs_right *right, const void *data);
 
-/* Completes a plan whose fields up to `hi` are set and makes it the step's. */
+/* Completes a plan whose fields up to `hi` are set, and sets up the step to run it. */
 int qs_product_lower(qs_lower *l, qs_product *p);
 
 #endif

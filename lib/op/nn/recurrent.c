@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Running recurrent layers. The inputs' part of all gates is one matrix product over all times and
- * samples; then time goes step by step, samples side by side. Samples and directions are
- * independent: they are what threads share.
+ * Executes recurrent layers. The inputs' part of all gates is one matrix product over all times and
+ * samples; then come the time steps in order, each for all samples. Samples and directions are
+ * independent and divided among threads.
  */
 #include "op/nn/recurrent.h"
 
@@ -10,11 +10,11 @@
 
 #include "base/slices.h"
 
-#define ROWS 240 /* of the inputs' product, per piece of work */
+#define ROWS 240 /* of the inputs' product, per piece */
 
 /* ---- weights ---- */
 
-/* One direction's packed weights: W, then R in one or two parts (GRU: z and r, then h). */
+/* Packed weights of one direction: W, then R in one or two parts (GRU: z and r, then h). */
 typedef struct part {
     size_t k, cols, floats, at;
 } part;
@@ -48,7 +48,7 @@ static bool form_make(const qk_f32 *kernels, const qs_recurrent *r, form *f) {
     return fits && at < SIZE_MAX / 64;
 }
 
-/* Rows of `data` are the columns of what is packed. */
+/* Packs the transpose of `data`: its rows become columns. */
 static void pack_part(const qk_f32 *kernels, const part *p, const void *data, float *to) {
     const qk_pack_source source = {data, 1, 1, 0, (ptrdiff_t)p->k};
     qk_pack_f32(to + p->at, kernels->panel, p->k, p->cols, &source);
@@ -70,7 +70,7 @@ QS_COLD int qs_recurrent_pack(qs_pack *p, const qs_recurrent *r) {
     const float *w = qs_pack_const(p, 1), *rec = qs_pack_const(p, 2);
     form f;
     if (!w || !rec)
-        return QSIM_OK; /* packed by every run */
+        return QSIM_OK; /* packed in every run */
     if (!form_make(kernels, r, &f))
         return qs_fail(p->error, QSIM_E_LIMIT, "the packed weights are too large");
     float *to = qs_arena_alloc64(p->arena, f.floats * (size_t)r->directions * sizeof(float));
@@ -88,17 +88,17 @@ typedef struct plan {
     const qk_ew *ew;
     qs_recurrent r;
     form form;
-    const float *packed; /* NULL: packed into scratch by every run */
+    const float *packed; /* NULL: packed into scratch memory in every run */
     bool in[8], out[3];
     size_t time, batch, hidden, width; /* width: of all gates */
     size_t bias, projected, states;    /* floats of one direction, padding included */
-    size_t pieces;                     /* of a direction's projection */
-    size_t slices, parts;              /* of the projection; of the batch */
-    ptrdiff_t *x_row, *h_row;          /* rows in order of time; rows of the state */
+    size_t pieces;                     /* pieces of a direction's projection */
+    size_t slices, parts;              /* slices of the projection; parts of the batch */
+    ptrdiff_t *x_row, *h_row;          /* offsets of rows: of x in order of time, of the state */
 } plan;
 
 typedef struct job {
-    const qsim_ctx *ctx; /* asked now and then whether to go on */
+    const qsim_ctx *ctx; /* tells whether the run was stopped */
     const plan *p;
     const float *x, *bias, *peephole, *h0, *c0, *packed;
     const int32_t *lengths;
@@ -106,7 +106,7 @@ typedef struct job {
     float *none, *biases, *projected, *states;
 } job;
 
-/* Bias that adds nothing, W's bias with R's but where GRU keeps that apart, and the latter. */
+/* Makes the biases: one of -0 that adds nothing, Wb + Rb, and Rb where GRU adds it separately. */
 static void make_biases(const job *j) {
     const plan *p = j->p;
     const size_t h = p->hidden, n = p->width;
@@ -143,7 +143,7 @@ static void product(const plan *p, const part *w, const float *packed, const flo
     p->kernels->gemm(&g);
 }
 
-/* Pieces are (direction, rows in order of time). */
+/* Computes pieces (direction, rows in order of time) of the inputs' part. */
 static void project_slice(void *arg, size_t slice) {
     const job *j = arg;
     const plan *p = j->p;
@@ -160,14 +160,14 @@ static void project_slice(void *arg, size_t slice) {
 
 /* ---- one step of one sample ---- */
 
-/* Scratch of a range of samples in one direction. */
+/* A range of samples in one direction, and its scratch memory. */
 typedef struct lane {
     const job *j;
     const plan *p;
     size_t d, first, count;
     const float *packed, *rb, *peephole;
     const qs_curve *act;
-    float *gates, *curved, *h, *c, *extra; /* of its samples; curved and extra: of one */
+    float *gates, *curved, *h, *c, *extra; /* per sample; curved and extra: of one sample */
 } lane;
 
 static void add_into(float *restrict y, const float *restrict x, size_t n) {
@@ -214,7 +214,7 @@ static void lstm_cell(const lane *l, float *g, float *restrict h, float *restric
         h[i] = y[n + i] * y[i];
 }
 
-/* Gates z, r, h; xw: the inputs' part, of which z and r are in g already. */
+/* Gates z, r, h; xw: the inputs' part, whose z and r are in g already. */
 static void gru_cell(const lane *l, float *g, const float *xw, float *restrict h) {
     const plan *p = l->p;
     const size_t n = p->hidden;
@@ -260,7 +260,7 @@ static size_t state_at(const lane *l, size_t sample) {
     return p->hidden * (p->r.batch_first ? sample * directions + l->d : l->d * p->batch + sample);
 }
 
-/* Step s of sample i of the lane, whose gates have the state's part. */
+/* Computes step s of sample i of the lane; its gates hold the state's part. */
 static void step_sample(const lane *l, size_t s, size_t i, bool biased) {
     const plan *p = l->p;
     const size_t sample = l->first + i, n = p->hidden;
@@ -303,7 +303,7 @@ static void store_state(const lane *l, const float *from, float *to) {
         memcpy(to + state_at(l, l->first + i), from + i * n, n * sizeof(*to));
 }
 
-/* With one sample of full length the kernel adds the inputs' part itself: the same sum. */
+/* Runs a lane. With one sample of full length the kernel adds the inputs' part: the same sum. */
 static void run_lane(const lane *l) {
     const plan *p = l->p;
     const job *j = l->j;
@@ -326,7 +326,7 @@ static void run_lane(const lane *l) {
         store_state(l, l->c, j->yc);
 }
 
-/* Lanes are (direction, part of the batch). */
+/* Runs the lane (direction, part of the batch) of a slice. */
 static void lane_slice(void *arg, size_t slice) {
     const job *j = arg;
     const plan *p = j->p;
@@ -345,7 +345,7 @@ static void lane_slice(void *arg, size_t slice) {
     run_lane(&l);
 }
 
-/* Lengths come with the data: they are checked when it is there. */
+/* Checks the lengths, which are known only during execution. */
 static bool lengths_fit(const job *j, const qs_frame *f) {
     for (size_t i = 0; i < j->p->batch && j->lengths; i++)
         if (j->lengths[i] < 0 || (size_t)j->lengths[i] > j->p->time) {

@@ -2,9 +2,9 @@
 /*
  * Recurrent layers: LSTM, GRU, RNN.
  *
- * Numbers. A gate is (h R^T) + (x W^T + (Wb + Rb)): two sums over k in order, each step a fused
- * multiply-add, then their sum. GRU's last gate keeps Rb apart where linear_before_reset asks for
- * it. Peepholes come after, then the clip, then the activation.
+ * A gate is (h R^T) + (x W^T + (Wb + Rb)): two sums over k in order, each step a fused
+ * multiply-add, then their sum. With linear_before_reset, GRU's last gate adds Rb separately.
+ * Peepholes are added next, then come the clip and the activation.
  */
 #ifndef QS_RECURRENT_H
 #define QS_RECURRENT_H
@@ -17,7 +17,7 @@ typedef enum qs_cell { QS_RNN, QS_GRU, QS_LSTM } qs_cell;
 typedef struct qs_recurrent {
     qs_cell cell;
     int32_t gates, directions;
-    bool reverse, batch_first, before_reset; /* reverse: the only direction is */
+    bool reverse, batch_first, before_reset; /* reverse: the only direction is backwards */
     bool coupled;                            /* LSTM: the forget gate is 1 - the input gate */
     float clip;                              /* infinite: none */
     int64_t time, batch, input, hidden;      /* -1: unknown */
@@ -28,7 +28,7 @@ typedef struct qs_recurrent {
 void qs_activate(const qk_ew *kernels, const qs_curve *act, float clip, float *restrict x,
                  float *restrict y, size_t n);
 
-/* The attribute `activations` and its parameters, or the operator's defaults. */
+/* Reads the attribute `activations` and its parameters, or the operator's defaults. */
 int qs_activations_read(const qs_infer *x, qs_recurrent *r);
 
 /* Packs constant weights; p->result stays NULL if they are not constant. */

@@ -4,7 +4,7 @@
 
 #include "op/nn/recurrent.h"
 
-/* Those that no operator has, or that one has otherwise. */
+/* Activations that no operator has, or that an operator defines differently. */
 static void affine(const qk_ew *k, const double *param, const float *x, float *y, size_t n) {
     const float a = (float)param[0], b = (float)param[1];
     (void)k;
@@ -12,7 +12,7 @@ static void affine(const qk_ew *k, const double *param, const float *x, float *y
         y[i] = a * x[i] + b;
 }
 
-/* Here an element of alpha stays. */
+/* Unlike the operator, keeps an element equal to alpha. */
 static void thresholded_relu(const qk_ew *k, const double *param, const float *x, float *y,
                              size_t n) {
     const float a = (float)param[0];
@@ -33,7 +33,7 @@ static void scaled_tanh(const qk_ew *k, const double *param, const float *x, flo
 typedef struct curve_row {
     const char *name;
     bool has_alpha, has_beta;
-    qs_curve own; /* without fn: the operator's of that name */
+    qs_curve own; /* fn NULL: the curve of the operator of that name */
 } curve_row;
 
 static const curve_row curves[] = {
@@ -54,7 +54,7 @@ static char lower_case(char c) {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Exporters do not agree on capitals. */
+/* Ignores case, on which exporters do not agree. */
 static const curve_row *find_curve(qs_span name) {
     for (size_t i = 0; i < QS_COUNT(curves); i++) {
         const char *want = curves[i].name;
@@ -67,7 +67,7 @@ static const curve_row *find_curve(qs_span name) {
     return NULL;
 }
 
-/* The next of a list of parameters. */
+/* The next element of a list of parameters, or the fallback. */
 static double next(const qs_attr *list, int32_t *used, bool takes, double fallback) {
     return takes && list && *used < list->count ? (double)list->u.floats[(*used)++] : fallback;
 }

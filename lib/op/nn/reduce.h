@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reductions in one written order, whatever the instruction set. */
+/* Reductions in one defined order, the same with every instruction set. */
 #ifndef QS_REDUCE_H
 #define QS_REDUCE_H
 
@@ -8,22 +8,22 @@
 /* Sum of x[0], x[step], …: 16 lanes (lane = i mod 16), each in order, then 8-4-2-1. */
 float qs_tree_sum(const float *x, size_t n, size_t step);
 /*
- * The same in parts: qs_tree_add of each, all but the last of a multiple of 16 numbers, to lanes
- * that are 0 at first, then qs_reduce_fold.
+ * The same in parts: qs_tree_add of each part to lanes that are 0 at first, then qs_reduce_fold.
+ * All parts but the last have a multiple of 16 numbers.
  */
 void qs_tree_add(const float *x, size_t n, size_t step, float lanes[16]);
 
 /* exp(x - max) over its sum; n >= 1. x and y may be the same. */
 void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n);
-/* The same of rows that follow each other. */
+/* The same for contiguous rows. */
 void qs_softmax_rows(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t rows);
 
-/* `outer` times `inner` softmaxes of `count` elements that lie `inner` apart. */
+/* `outer` times `inner` softmaxes of `count` elements that are `inner` apart. */
 typedef struct qs_softmax_shape {
     size_t outer, count, inner;
 } qs_softmax_shape;
 
-/* Over the axes `axis` to `last` of x as one. */
+/* The shape of a softmax over axes `axis` to `last` of x, counted as one axis. */
 qs_softmax_shape qs_softmax_split(const qs_value *x, int32_t axis, int32_t last);
 
 #endif

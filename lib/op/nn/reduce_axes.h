@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reductions over axes: how one output's elements lie, and the functions that take them together.
+/*
+ * Reductions over axes: the offsets of one output's elements, and the functions that reduce them.
  */
 #ifndef QS_REDUCE_AXES_H
 #define QS_REDUCE_AXES_H
@@ -22,10 +23,10 @@ typedef enum qs_reduce_kind {
 } qs_reduce_kind;
 
 struct qs_reduce;
-/* One output from its elements, the first of which is at x. */
+/* Computes one output from its elements, the first of which is at x. */
 typedef void (*qs_reduce_fn)(const struct qs_reduce *p, const qk_ew *k, const void *x, void *y);
 
-/* Two odometers: over the kept axes (one turn an output) and over the reduced ones. */
+/* Sizes and strides of the kept axes (one index per output) and of the reduced axes. */
 typedef struct qs_reduce {
     qs_reduce_kind kind;
     int32_t dtype;
@@ -37,7 +38,7 @@ typedef struct qs_reduce {
     size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK]; /* merged */
 } qs_reduce;
 
-/* Where element i lies, by dims and strides. */
+/* Offset of element i, by dims and strides. */
 static inline size_t qs_reduce_offset(size_t i, int32_t n, const size_t *dims,
                                       const size_t *strides) {
     size_t at = 0;
@@ -48,15 +49,17 @@ static inline size_t qs_reduce_offset(size_t i, int32_t n, const size_t *dims,
     return at;
 }
 
-/* Lanes of a tree sum into their sum: 8-4-2-1. */
+/* Adds the lanes of a tree sum: 8-4-2-1. */
 float qs_reduce_fold(float lanes[16]);
 
-/* Float: sums are trees over 16 lanes, lane = i mod 16; a product goes in order. */
+/* Float: sums are trees over 16 lanes, lane = i mod 16; products are in order. */
 void qs_reduce_f32(const qs_reduce *p, const qk_ew *k, const void *x, void *y);
 /* Double: in order. */
 void qs_reduce_f64(const qs_reduce *p, const qk_ew *k, const void *x, void *y);
-/* Integers and bool: exact to the type's width, where sums and products wrap around; a mean, root
- * or logarithm loses its fraction. */
+/*
+ * Integers and bool: sums and products wrap around at the type's width; means, roots and logarithms
+ * lose their fraction.
+ */
 void qs_reduce_int(const qs_reduce *p, const qk_ew *k, const void *x, void *y);
 
 #endif

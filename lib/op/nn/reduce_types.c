@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* The reduced axes are walked as rows of `inner` elements that lie `step` apart. */
+/* The reduced elements as `count` rows of `inner` elements that are `step` apart. */
 typedef struct rows {
     size_t count, inner, step;
 } rows;
@@ -75,7 +75,7 @@ static float extreme_f32(const qs_reduce *p, const float *x, bool max) {
     return best;
 }
 
-/* Terms of a sum of exponentials that have not been added yet. */
+/* A sum of exponentials: its lanes, and terms that are not added yet. */
 typedef struct exponentials {
     float lanes[16], part[64];
     size_t n;
@@ -88,7 +88,7 @@ static void add_exponentials(exponentials *e, const qk_ew *k, float top) {
     e->n = 0;
 }
 
-/* The greatest and the logarithm of the sum of exp(x - greatest), which cannot overflow. */
+/* The greatest plus the logarithm of the sum of exp(x - greatest), which cannot overflow. */
 static float log_sum_exp_f32(const qs_reduce *p, const qk_ew *k, const float *x) {
     const rows r = rows_of(p);
     const float top = extreme_f32(p, x, true);
@@ -182,7 +182,7 @@ QS_COLD void qs_reduce_f64(const qs_reduce *p, const qk_ew *k, const void *vx, v
 
 /* ---- integers ---- */
 
-/* Sign-extended or not, by the type; uint64 as its bits. */
+/* Loads an element, sign-extended if its type is signed. */
 static uint64_t load(const void *x, int32_t dtype, size_t i) {
     switch (dtype) {
     case QSIM_INT32: return (uint64_t)(int64_t)((const int32_t *)x)[i];
@@ -202,7 +202,7 @@ static double as_double(uint64_t v, int32_t dtype) {
     return is_signed(dtype) ? (double)(int64_t)v : (double)v;
 }
 
-/* `v` or the type's bound nearest to it; NaN is 0. */
+/* Rounds `v` towards 0 and clamps it to the type's range; NaN gives 0. */
 static uint64_t whole(double v, int32_t dtype) {
     const double least = is_signed(dtype) ? -9223372036854775808.0 : 0;
     const double most = is_signed(dtype) ? 9223372036854775808.0 : 18446744073709551616.0;
@@ -217,7 +217,7 @@ static uint64_t whole(double v, int32_t dtype) {
     return v < 0 ? (uint64_t)(int64_t)v : (uint64_t)v;
 }
 
-/* The best of an empty set is the worst of its type. */
+/* The extreme of an empty set: the type's bound at the other end. */
 static uint64_t worst(const qs_reduce *p, uint64_t flip) {
     const uint64_t most =
         p->dtype == QSIM_BOOL ? 1 : UINT64_MAX >> (64 - 8 * p->bytes + (flip ? 1 : 0));
@@ -226,7 +226,8 @@ static uint64_t worst(const qs_reduce *p, uint64_t flip) {
 
 QS_COLD static uint64_t fold_int(const qs_reduce *p, const void *x) {
     const rows r = rows_of(p);
-    const uint64_t flip = is_signed(p->dtype) ? (uint64_t)1 << 63 : 0; /* orders as unsigned */
+    const uint64_t flip =
+        is_signed(p->dtype) ? (uint64_t)1 << 63 : 0; /* makes the order that of unsigned numbers */
     const bool extreme = p->kind >= QS_REDUCE_MAX;
     uint64_t y = extreme ? worst(p, flip) : p->kind == QS_REDUCE_PROD ? 1 : 0;
     for (size_t o = 0; o < r.count; o++) {

@@ -3,10 +3,10 @@
 
 #include <math.h>
 
-/* Coordinates further out than any axis is long are brought here: they fit an integer. */
+/* Bound of coordinates: greater than any axis, so that they fit an integer. */
 #define FAR 4e9f
 
-/* Position x of the result in the input's coordinates. */
+/* The input's coordinate of position x of the result. */
 static float original(const qs_resize_how *how, const qs_resize_axis *a, float x) {
     const float in = (float)a->in, out = (float)a->out;
     switch (how->coordinates) {
@@ -46,7 +46,7 @@ static int64_t nearest(const qs_resize_how *how, const qs_resize_axis *a, float 
     return clamp_index((int64_t)r, a->in);
 }
 
-/* Weight of a neighbour at that distance. */
+/* Weight of a neighbour at `distance`. */
 static float weight_at(const qs_resize_how *how, float distance) {
     const float d = fabsf(distance), a = how->cubic;
     if (how->mode == QS_LINEAR)
@@ -56,7 +56,7 @@ static float weight_at(const qs_resize_how *how, float distance) {
     return d < 2.0f ? ((a * d - 5.0f * a) * d + 8.0f * a) * d - 4.0f * a : 0.0f;
 }
 
-/* How far the filter is stretched: shrinking with antialias averages over more neighbours. */
+/* Factor of distances in the filter: shrinking with antialias averages more neighbours. */
 static float stretch(const qs_resize_how *how, const qs_resize_axis *a) {
     return how->antialias && a->scale < 1.0f ? a->scale : 1.0f;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resize along one axis: from which positions of the input every position of the result is made.
- * Coordinates are computed in float, as other runtimes do: where they meet a boundary exactly, the
- * same neighbour is taken.
+ * Resize along one axis: the input positions from which each position of the result is computed.
+ * Coordinates are computed in float, as in other runtimes: on an exact boundary all choose the same
+ * neighbour.
  */
 #ifndef QS_RESIZE_H
 #define QS_RESIZE_H
@@ -28,7 +28,7 @@ typedef enum qs_resize_rounding {
     QS_PREFER_CEIL,
     QS_FLOOR,
     QS_CEIL,
-    QS_BY_SCALE, /* before opset 11: up when the axis shrinks, else down */
+    QS_BY_SCALE, /* before opset 11: up if the axis shrinks, else down */
 } qs_resize_rounding;
 
 typedef struct qs_resize_how {
@@ -41,34 +41,36 @@ typedef struct qs_resize_how {
 
 typedef struct qs_resize_axis {
     int64_t in, out;  /* -1: unknown */
-    float scale;      /* out / in, or as given */
+    float scale;      /* out / in, or as the model states */
     float start, end; /* of the region, for tf_crop_and_resize */
 } qs_resize_axis;
 
 /*
  * Position i of the result is the sum over t < taps of weight[i * taps + t] times position index[i
- * * taps + t]; index -1, of the first tap, stands for a position outside. Nearest has one tap and
- * no weights.
+ * * taps + t]; index -1 of the first tap: the position is outside. Nearest has one tap and no
+ * weights.
  */
 typedef struct qs_resize_taps {
     size_t taps;
     int64_t *index;
     float *weight;
-    bool identity; /* every position is itself */
+    bool identity; /* each position is copied from the same position */
 } qs_resize_taps;
 
-/* Both sizes known and above 0. QSIM_E_NOMEM is the only error. */
+/* Needs both sizes, above 0. QSIM_E_NOMEM is the only error. */
 int qs_resize_taps_make(qs_arena *arena, const qs_resize_how *how, const qs_resize_axis *axis,
                         qs_resize_taps *out);
 
-/* Inputs that nearest has inside only: the tensor that it writes into (op/window.h), as it is so
- * far, and a table that its bytes are looked up in. */
+/*
+ * Inputs of internal nearest only: the tensor that the results go into (window.h), and a table in
+ * which bytes are looked up.
+ */
 #define QS_RESIZE_OVER  4
 #define QS_RESIZE_TABLE 5
 
 /*
- * Makes the step of an output with elements; `taps` by axis of the tensor, not all identities, or
- * with "into" the last one.
+ * Lower a node whose output has elements. taps: one per axis of the tensor; not all are identities,
+ * except with "into".
  */
 int qs_resize_lower_nearest(qs_lower *l, float outside, const qs_resize_taps *taps);
 int qs_resize_lower_filter(qs_lower *l, float outside, const qs_resize_taps *taps);

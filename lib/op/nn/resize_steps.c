@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Executing Resize. */
+/* Executes Resize. */
 #include "kernel/table.h"
 #include "kernel/u8.h"
 #include "op/nn/resize.h"
@@ -8,15 +8,15 @@
 /* ---- nearest ---- */
 
 /*
- * Rows of the result are `count` blocks of `block` bytes, `step` bytes apart, the first one
- * `column` bytes into the tensor; the axes outside walk the input.
+ * A row of the result is `count` blocks of `block` bytes, `step` bytes apart, the first one at byte
+ * `column`; the outer axes select the input's row.
  */
 typedef struct nearest_params {
     int32_t rank;
     size_t rows, count, block, step, column;
     bool table;
     size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK];
-    const int64_t *index[QSIM_MAX_RANK]; /* of the outer axes; NULL: as it is */
+    const int64_t *index[QSIM_MAX_RANK]; /* of the outer axes; NULL: not resized */
     const int64_t *last;
     float outside;
 } nearest_params;
@@ -44,7 +44,7 @@ static void fill_outside(char *y, size_t bytes, float value) {
         memcpy(y + i, &value, sizeof(value));
 }
 
-/* Blocks that lie apart or are long, those made of one at a time. */
+/* Blocks that are not contiguous or are long; equal neighbours are written together. */
 static void nearest_blocks(const resize_job *job, const char *x, char *y) {
     const nearest_params *p = job->p;
     for (size_t i = 0, same; i < p->count; i += same, y += same * p->step) {
@@ -73,7 +73,7 @@ static void nearest_row(const resize_job *job, const char *x, char *y) {
             fill_outside(y + i * p->step, p->block, p->outside);
 }
 
-/* A row again, as it is in the one above. */
+/* Copies the row above. */
 static void repeat_row(const nearest_params *p, char *y) {
     const size_t line = p->count * p->step;
     if (p->step == p->block)
@@ -86,7 +86,7 @@ static void nearest_range(const void *arg, size_t begin, size_t end) {
     const resize_job *job = arg;
     const nearest_params *p = job->p;
     const size_t line = p->count * p->step;
-    size_t before = SIZE_MAX; /* where the row above came from */
+    size_t before = SIZE_MAX; /* offset of the input of the row above */
     for (size_t row = begin; row < end; row++) {
         size_t at = 0, rest = row;
         bool outside = false;
@@ -117,7 +117,7 @@ static void run_nearest(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->rows, QS_GRAIN * 2 / (p->count * p->block + 1) + 1, nearest_range, &job);
 }
 
-/* The last axis that changes is walked inside a row, with "into" that of pixels. */
+/* A row covers the last axis that is resized, with "into" that of pixels. */
 QS_COLD int qs_resize_lower_nearest(qs_lower *l, float outside, const qs_resize_taps *taps) {
     const qs_value *x = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     nearest_params *p = qs_lower_params(l, sizeof(*p));
@@ -160,7 +160,7 @@ typedef struct filter_pass {
 typedef struct filter_params {
     int32_t count;
     float outside;
-    size_t half; /* floats of one of the two buffers between passes */
+    size_t half; /* floats of each of the two buffers between passes */
     filter_pass pass[QSIM_MAX_RANK];
 } filter_params;
 
@@ -170,7 +170,7 @@ typedef struct filter_job {
     float *y, outside;
 } filter_job;
 
-/* Sums start with the first product; terms follow in the order of the taps. */
+/* Sums start with the first product and add the others in the order of the taps. */
 static void filter_row(const filter_pass *p, const float *x, float *restrict y,
                        const int64_t *index, const float *weight) {
     const float *restrict a = x + (size_t)index[0] * p->inner;
@@ -186,7 +186,7 @@ static void filter_row(const filter_pass *p, const float *x, float *restrict y,
     }
 }
 
-/* Rows are (outer, position of the result). */
+/* Computes rows (outer, position of the result). */
 static void filter_range(const void *arg, size_t begin, size_t end) {
     const filter_job *job = arg;
     const filter_pass *p = job->p;

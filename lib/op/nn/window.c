@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "op/nn/window.h"
 
-/* Where axis i of the node's spatial axes is in a window's lists. */
+/* Index in a window's lists of axis i of the node's spatial axes. */
 static int32_t slot_of(const qs_window *w, int32_t i) {
     return (i + 2 * QS_WINDOW_AXES - 1 - w->axes) % QS_WINDOW_AXES;
 }
 
-/* A list of one positive number per axis. */
+/* Reads a list of one positive number per axis. */
 static int read_sizes(const qs_infer *x, const char *name, const qs_window *w,
                       int64_t out[QS_WINDOW_AXES]) {
     int64_t list[QS_WINDOW_AXES];
@@ -68,7 +68,7 @@ static int read_kernel(const qs_infer *x, const qs_dim *kernel, qs_window *w) {
     return QSIM_OK;
 }
 
-/* Output size and padding of one axis. */
+/* Computes output size and padding of one axis. */
 static int size_axis(const qs_infer *x, qs_window *w, int32_t i, bool same, bool lower) {
     if (w->in[i] < 0 || w->kernel[i] < 0) {
         w->out[i] = -1;
