@@ -133,7 +133,8 @@ QSIM_API int qsim_verdict_input(const qsim_verdict *v, qsim_verdict_input_info *
  *                       probabilities that are unsure and much the same for every sample; or
  *                       the metadata of pictures (Image.NominalPixelRange)
  *     raw-pixels        the same, with whole numbers up to 255; or they drive class scores beyond
- *                       any doubt, or a first convolution far over its bias
+ *                       any doubt, or a first convolution far over its bias; or pictures of such
+ *                       numbers of which nothing tells whether they are right (`fits` is 0)
  *     one-class         the float model gives all samples the same class
  *     dead-tensors      tensors that never change
  *     outlier           one sample alone widens a range 4 times or more

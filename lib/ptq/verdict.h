@@ -43,6 +43,7 @@ typedef struct qs_seen_data {
     int64_t same;          /* samples equal to the first */
     uint64_t first;        /* hash of the first sample */
     bool whole;            /* every element of the first input a whole number from 0 to 255 */
+    bool pictures;         /* the first input has four axes */
     float least, greatest; /* of the first input, as the two below */
     uint64_t elements;
     double sum;

@@ -58,6 +58,7 @@ void qs_data_feed(qs_seen_data *d, const qsim_tensor *x) {
         d->first = d->samples == 0 ? h : d->first;
         d->same += h == d->first;
         d->whole = d->samples == 0 ? x->dtype == QSIM_FLOAT : d->whole;
+        d->pictures = x->rank == 4;
         d->samples++;
         d->constant += bytes > element && memcmp(p, p + element, bytes - element) == 0;
     }
@@ -244,8 +245,10 @@ void qs_verdict_warn(qsim_verdict *v) {
             "the float model answers class %zu to all %llu samples: are the data and the "
             "preprocessing right?",
             d->first_class, (unsigned long long)d->rows);
-    if (!v->options.made_up)
+    if (!v->options.made_up && (d->samples == 0 || d->constant < d->samples))
         qs_input_warn(v);
+    else
+        v->fits = v->options.made_up ? 0 : -1;
     for (size_t i = 0; i < v->output_count; i++)
         if (v->outputs[i].metrics.nan_one > 0) {
             qs_verdict_say(v, "not-a-number", QSIM_GRADE_BAD,

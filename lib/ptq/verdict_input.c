@@ -168,6 +168,17 @@ static bool warn_by_metadata(qsim_verdict *v) {
     return true;
 }
 
+/* What they are, where nothing tells whether they are right: the grade stays as it is. */
+static void name_raw_pixels(qsim_verdict *v) {
+    const qs_seen_data *d = &v->data;
+    if (d->whole && d->pictures && d->greatest > QS_PIXELS)
+        qs_verdict_say(
+            v, "raw-pixels", QSIM_GRADE_GOOD,
+            "the input is raw pixels (whole numbers from %g to %g), and the model does not tell "
+            "whether it was trained on such: most are on 0 to 1, or on values around 0",
+            (double)d->least, (double)d->greatest);
+}
+
 void qs_input_warn(qsim_verdict *v) {
     double off, ratio;
     v->fits = 0;
@@ -180,6 +191,8 @@ void qs_input_warn(qsim_verdict *v) {
     warn_by_biases(v);
     if (!v->fits)
         warn_by_answers(v);
+    if (!v->fits)
+        name_raw_pixels(v);
 }
 
 int qsim_verdict_input(const qsim_verdict *v, qsim_verdict_input_info *info) {

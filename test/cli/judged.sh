@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Networks of pictures, quantized on values that they were trained on and on others: what the verdict
-# says of the input, as a table. `ok`: no warning; `off`: a warning, and other values to try.
+# says of the input, as a table. `ok`: no warning; `off`: a warning, and other values to try; `raw`:
+# wrong values that are named as raw pixels; `?`: wrong values of which nothing tells, which is said.
 # Usage: judged.sh QSIM SOURCE
 set -eu
 qsim=$1 shared=${QSIM_SHARED:-$2/../shared}
@@ -21,16 +22,20 @@ while read -r wanted model preprocess; do
     grade=$(sed -n 's/^verdict *\([a-z]*\),.*/\1/p' "$dir/out")
     why=$(sed -n 's/^qsim: warning: \(.*trained on.*\)/\1/p' "$dir/err" | head -n 1)
     printf '%-3s %-34s %-50s %-8s %s\n' "$wanted" "$model" "$preprocess" "$grade" "${why:-$(sed -n 's/^ *input .*; //p' "$dir/out")}"
-    if [ "$wanted" = ok ]; then
-        [ -z "$why" ] || { echo "FAILED: a warning" && failed=1; }
-    else
+    case $wanted in
+    ok) [ -z "$why" ] || { echo "FAILED: a warning" && failed=1; } ;;
+    raw) echo "$why" | grep -q '^the input is raw pixels' || { echo "FAILED: not named" && failed=1; } ;;
+    '?') grep -q '^ *input .*; not judged: ' "$dir/out" || { echo "FAILED: judged" && failed=1; } ;;
+    *)
         [ -n "$why" ] && [ "$grade" != good ] || { echo "FAILED: no warning" && failed=1; }
         grep -q '^next .* --preprocess ' "$dir/out" || { echo "FAILED: no other values to try" && failed=1; }
         ! grep -qE -e '--method|qsim auto' "$dir/out" || { echo "FAILED: other methods" && failed=1; }
-    fi
+        ;;
+    esac
 done <<END
 ok fashion_lenetlite scale=1/255
 off fashion_lenetlite scale=1
+? fashion_lenetlite mean=0.5,std=0.5
 ok fashion_resnet8 scale=1/255
 off fashion_resnet8 scale=1
 off fashion_resnet8 mean=0.5,std=0.5
@@ -45,12 +50,17 @@ off mobilenet_v1_025_224_imagenet caffe
 ok coral_mobilenet_v2_1.0_224_fp32deq tf
 off coral_mobilenet_v2_1.0_224_fp32deq fit=crop,scale=1
 off coral_mobilenet_v2_1.0_224_fp32deq caffe
+? coral_mobilenet_v2_1.0_224_fp32deq fit=crop
+? coral_mobilenet_v2_1.0_224_fp32deq imagenet
 ok shufflenet-v2-12_fp32_dequantized imagenet
 off shufflenet-v2-12_fp32_dequantized fit=crop,scale=1
 off shufflenet-v2-12_fp32_dequantized caffe
+? shufflenet-v2-12_fp32_dequantized fit=crop
+? shufflenet-v2-12_fp32_dequantized tf
 ok squeezenet1.1_fp32_from_fp16 caffe
 off squeezenet1.1_fp32_from_fp16 fit=crop
 off squeezenet1.1_fp32_from_fp16 imagenet
+raw squeezenet1.1_fp32_from_fp16 fit=crop,scale=1
 ok cifar_resnet20_akamaster imagenet
 off cifar_resnet20_akamaster fit=crop
 off cifar_resnet20_akamaster fit=crop,scale=1

@@ -101,6 +101,20 @@ static bool has_means(const char *s) {
     return s && (strstr(s, "mean=") || strstr(s, "std=") || strcspn(s, "=") >= strcspn(s, ","));
 }
 
+/* Where the samples say too little: all that there are, or others. */
+static bool add_samples(next_steps *n, const tool *t, const judging *j) {
+    static const char *const limit[] = {"limit", NULL};
+    static const char *const data[] = {"data", "limit", "skip", "shape", NULL};
+    const bool one = has_warning(j, "one-sample");
+    if (!one && !j->made_up && !has_warning(j, "constant-input"))
+        return false;
+    if (one && !j->made_up && args_has(&t->args, "limit"))
+        add(n, t, limit, "");
+    else
+        add(n, t, data, one && !j->made_up ? "--data MORE_SAMPLES" : "--data REAL_SAMPLES");
+    return true;
+}
+
 /* Other values of the input than those that the model does not know: 0 to 1, 0 to 255, -1 to 1. */
 static void add_input(next_steps *n, const tool *t, const judging *j) {
     static const char *const scale[] = {"scale=", NULL};
@@ -146,11 +160,16 @@ void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_
     if (grade <= QSIM_GRADE_GOOD)
         return;
     /* Where the data is to blame no other option helps. */
-    const bool input = has_warning(j, "raw-pixels") || has_warning(j, "input-range");
-    if (input)
-        add_input(n, t, j);
-    if (input || worst <= QSIM_GRADE_GOOD || has_warning(j, "constant-input"))
+    qsim_verdict_input_info in = {.struct_size = sizeof(in)};
+    const bool strange = !qsim_verdict_input(j->verdict, &in) && in.fits < 0;
+    if (add_samples(n, t, j))
         return;
+    if (strange)
+        add_input(n, t, j);
+    if (strange || worst <= QSIM_GRADE_GOOD)
+        return;
+    if (has_warning(j, "raw-pixels"))
+        add_input(n, t, j);
     if (args_has(&t->args, "weight-scheme") && q->options.weight_scheme)
         add(n, t, scheme, "--weight-scheme channel");
     if (q->options.mode == QSIM_MODE_STATIC && q->options.method == QSIM_METHOD_MINMAX &&

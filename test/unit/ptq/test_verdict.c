@@ -135,6 +135,9 @@ static void test_data(void) {
     qsim_verdict *v = judge_data(x, 10);
     CHECK_INT(qsim_verdict_grade(v), QSIM_GRADE_BAD);
     CHECK(warns(v, "constant-input") && !warns(v, "same-samples") && !warns(v, "one-class"));
+    qsim_verdict_input_info in = {.struct_size = sizeof(in)};
+    CHECK_INT(qsim_verdict_input(v, &in), QSIM_OK);
+    CHECK_INT(in.fits, -1);
     qsim_verdict_free(v);
     for (int i = 0; i < 10; i++)
         x[i * CLASSES + 1] = 0.5f;

@@ -237,6 +237,40 @@ static void test_stated(void) {
     CHECK(stated_warns("Normalized_1_1", 0, 255));
 }
 
+/* ---- raw pixels ---- */
+
+/* Whether pixels from 0 to `greatest` are named, in a model that tells nothing. */
+static int named_raw(int32_t rank, float greatest) {
+    qsim_builder *b = NULL;
+    const char *symbol[4] = {"N", NULL, NULL, NULL};
+    const int64_t free_dims[4] = {-1, 4, 1, 1}, dims[4] = {8, 4, 1, 1};
+    float x[8 * 4];
+    const qsim_tensor in = {QSIM_FLOAT, rank, dims, x, sizeof(x)};
+    qsim_verdict_input_info i = {.struct_size = sizeof(i)};
+    for (int k = 0; k < 8 * 4; k++)
+        x[k] = k % 5 ? (float)k : greatest;
+    CHECK_INT(qsim_builder_create(NULL, 13, "raw", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, rank, free_dims, symbol);
+    qsim_builder_output(b, "y", QSIM_FLOAT, rank, free_dims, symbol);
+    qsim_builder_node(b, "", "Relu", "", "x", "y");
+    qsim_model *m = net_finish(b);
+    qsim_verdict *v = judge(m, m, NULL, &in);
+    const int found = warns(v, "raw-pixels");
+    CHECK_INT(qsim_verdict_grade(v), QSIM_GRADE_GOOD); /* named, not blamed */
+    CHECK_INT(qsim_verdict_input(v, &i), QSIM_OK);
+    CHECK_INT(i.fits, 0);
+    qsim_verdict_free(v);
+    qsim_model_free(m);
+    return found;
+}
+
+static void test_raw(void) {
+    CHECK(named_raw(4, 255));
+    CHECK(!named_raw(4, 254.5f)); /* no pixels */
+    CHECK(!named_raw(4, 256));
+    CHECK(!named_raw(3, 255)); /* no pictures */
+}
+
 /* Class scores of another type than float are compared, too. */
 static void test_half(void) {
     qsim_builder *b = NULL;
@@ -267,6 +301,7 @@ int main(void) {
     test_folded();
     test_answers();
     test_stated();
+    test_raw();
     test_half();
     return test_done();
 }
