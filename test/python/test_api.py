@@ -284,6 +284,10 @@ class Quantizing(unittest.TestCase):
         wanted = self.model.quantize(calibration).dumps()
         for data in (iter(self.data), [(x,) for x in self.data], [{"x": x} for x in self.data]):
             self.assertEqual(qsim.quantize(self.model, data=data).dumps(), wanted)
+        one = qsim.Calibration(self.model, quantize={}).feed(self.data[0])
+        wanted = self.model.quantize(one).dumps()
+        for data in (self.data[0], {"x": self.data[0]}):
+            self.assertEqual(qsim.quantize(self.model, data=data).dumps(), wanted)
         with self.assertRaisesRegex(TypeError, "not both"):
             self.model.quantize(calibration, data=self.data)
         with self.assertRaisesRegex(TypeError, "an array and a scale"):
@@ -313,7 +317,10 @@ class Quantizing(unittest.TestCase):
         self.assertEqual([n.op_type for n in int8.nodes].count("MatMul"), 1)
 
     def test_calibration(self):
-        calibration = qsim.Calibration(self.model).feed_all(self.data)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "net.onnx")
+            self.model.save(path)
+            calibration = qsim.Calibration(path).feed_all(self.data)
         x = np.concatenate(self.data)
         self.assertEqual(calibration.observer("x").limits, (float(x.min()), float(x.max())))
         self.assertEqual(calibration.model, self.model.hash)

@@ -117,9 +117,17 @@ def _ints(values: Any) -> Tuple[Array, Any]:
     return array, array.ctypes.data_as(_INTS)
 
 
-def _feed_all(feed: Callable[..., Any], data: Iterable[Any]) -> None:
+def _batches(data: Iterable[Any], inputs: Sequence[Any]) -> Iterable[Any]:
+    """The batches of `data`: its items, or itself where it is one batch for `inputs`, a dict or an
+    array of the first input's rank."""
+    shape = inputs[0].shape if inputs else None
+    whole = shape is not None and getattr(data, "ndim", None) == len(shape)
+    return [data] if whole or isinstance(data, Mapping) else data
+
+
+def _feed_all(feed: Callable[..., Any], data: Iterable[Any], inputs: Sequence[Any]) -> None:
     """Feeds every batch of an iterable: arrays, tuples of arrays, or dicts by input name."""
-    for batch in data:
+    for batch in _batches(data, inputs):
         feed(*batch) if isinstance(batch, tuple) else feed(batch)
 
 

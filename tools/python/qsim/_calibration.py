@@ -15,7 +15,7 @@ from ._arrays import _feed_all, _views
 from ._context import _ctx
 from ._html import _html_table
 from ._library import _Handle, _call, _check
-from ._model import Model, _given
+from ._model import Model, _given, _model
 from ._observer import Observer, _LentObserver
 from ._options import _quantize_options
 from ._progress import Progress, _Watch
@@ -25,7 +25,8 @@ _NOT_FOUND = -12
 
 
 class Calibration(_Handle):
-    """Histograms of a model's activations, filled batch by batch in constant memory.
+    """Histograms of the activations of a model (or of the one at a path), filled batch by batch in
+    constant memory.
 
     `tensors`: globs over tensor names, what is observed (default: the tensors that get a scale);
     `bins`: of a histogram on either side of zero, a power of two from 128 to 2048 (default);
@@ -35,9 +36,11 @@ class Calibration(_Handle):
 
     _free = "qsim_calibration_free"
 
-    def __init__(self, model: Model, tensors: Union[str, Iterable[str]] = (), bins: int = 0,
-                 batch_axis: int = 0, quantize: Optional[Mapping[str, Any]] = None,
+    def __init__(self, model: Union[Model, str, "os.PathLike[str]"], 
+                 tensors: Union[str, Iterable[str]] = (), bins: int = 0, batch_axis: int = 0,
+                 quantize: Optional[Mapping[str, Any]] = None,
                  progress: Optional[Progress] = None) -> None:
+        model = _model(model)
         pointer, self._watch = C.c_void_p(), _Watch(progress)
         names = [tensors] if isinstance(tensors, str) else list(tensors)
         struct, keep = _quantize_options(quantize or {})
@@ -46,7 +49,7 @@ class Calibration(_Handle):
             tensor_count=len(names), bins=bins, batch_axis=batch_axis, progress=self._watch.hook)
         if quantize is not None:
             options.quantize = C.pointer(struct)
-        _call("qsim_calibration_create", Model._of(model), C.byref(options), C.byref(pointer))
+        _call("qsim_calibration_create", model._pointer, C.byref(options), C.byref(pointer))
         del keep
         super().__init__(pointer)
         self._inputs = model.inputs
@@ -81,8 +84,9 @@ class Calibration(_Handle):
         return self
 
     def feed_all(self, data: Iterable[Any]) -> "Calibration":
-        """Feeds every batch of an iterable: arrays, tuples of arrays, or dicts by input name."""
-        _feed_all(self.feed, data)
+        """Feeds every batch of an iterable: arrays, tuples of arrays, or dicts by input name; or one
+        batch, a dict or an array of the input's rank."""
+        _feed_all(self.feed, data, self._inputs)
         return self
 
     def merge(self, other: "Calibration") -> "Calibration":

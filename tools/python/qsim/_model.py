@@ -226,7 +226,7 @@ class Model(_Handle):
                  **options: Any) -> "Model":
         """A quantized copy of an FP32 model; `QUANTIZE_OPTIONS` lists the options.
 
-        `data` is an iterable of batches: arrays, tuples of arrays, or dicts by input name, as run()
+        `data` is one batch or an iterable of them: arrays, tuples of arrays, or dicts, as run()
         takes them; it is calibrated on. Or `calibration` is a Calibration. The modes dynamic and
         weights need neither; with one, biases are corrected by its means. `recipe`, a Recipe, says
         what it names; `decided`, another, gets what was decided. `progress` is called with (what,

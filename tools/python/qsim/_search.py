@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tu
 import numpy as np
 
 from ._abi import (_AttemptFn, _CostFn, _Judgement, _ScoreFn, _SearchOptions, _UnitFn, _lib, _text)
-from ._arrays import Array, _views
+from ._arrays import Array, _batches, _views
 from ._calibration import Calibration
 from ._html import _html_table
 from ._library import _ErrorStruct, _Handle, _call, _check
@@ -112,7 +112,7 @@ class _Question:
         self.watch = _Watch(progress)
         self.options = _SearchOptions(progress=self.watch.hook)
         values, arrays = model.inputs, []
-        for batch in inputs:
+        for batch in _batches(inputs, values):
             given = batch if isinstance(batch, tuple) else (batch,)
             arrays += _given(values, given, {})
         self.options.inputs, self.options.input_count = _views(arrays), len(arrays)

@@ -136,7 +136,7 @@ def judge(model: Union[Model, str, "os.PathLike[str]"],
           quantized: Union[Model, str, "os.PathLike[str]"], data: Iterable[Any],
           calibration: Optional[Calibration] = None, **options: Any) -> Verdict:
     """Runs both models over `data`, batches as Session.run() takes them (an array, a tuple or a dict
-    of arrays), and returns the Verdict."""
+    of arrays) or one of them, and returns the Verdict."""
     verdict = Verdict(_model(model), _model(quantized), calibration, **options)
-    _feed_all(verdict.feed, data)
+    _feed_all(verdict.feed, data, verdict._inputs)
     return verdict

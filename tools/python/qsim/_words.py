@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional
 
 import numpy as np
 
-from ._abi import _lib
+from ._abi import _lib, _text
 
 
 class _Words(Dict[str, int]):
@@ -76,6 +76,7 @@ def _isa(name: Optional[str]) -> int:
     number = 0
     while name is not None and _lib.qsim_isa_name(number) != name.encode():
         if _lib.qsim_isa_name(number) is None:
-            raise ValueError(f"'{name}' is no instruction set")
+            known = [_text(_lib.qsim_isa_name(i)) for i in range(number)]
+            raise ValueError(f"'{name}' is no instruction set: known: {known}")
         number += 1
     return number
